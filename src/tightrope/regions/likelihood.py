@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
@@ -379,227 +377,83 @@ _GROWTH = 30.0
 _NEWTON = 25
 
 
-class _Search(NamedTuple):
-    """Σ weight·log(linear·x + constant) ≥ `least`, matrix·x ≤ bound, and where the search begins."""
-
-    linear: FloatArray
-    constant: FloatArray
-    weight: FloatArray
-    least: float
-    matrix: FloatArray
-    bound: FloatArray
-    start: FloatArray
-
-
 def support_points(
     likelihood: LogLikelihood, matrix: FloatArray, bound: FloatArray, centre: FloatArray, normals: FloatArray
 ) -> FloatArray:
     """One point near the maximum for each normal; rows must hold strictly at the centre."""
-    room = bound - matrix @ centre
     depth = float(likelihood.values(centre[None, :])[0]) - likelihood.level
-    if depth <= 0.0 or np.any(room <= 0.0):
+    if depth <= 0.0 or np.any(bound - matrix @ centre <= 0.0):
         return np.zeros((0, len(centre)))
-    bend = likelihood.curvature(centre)
-    search = _Search(
-        np.ascontiguousarray(likelihood.linear),
-        np.ascontiguousarray(likelihood.constant),
-        np.ascontiguousarray(likelihood.weight),
-        float(likelihood.level),
-        np.ascontiguousarray(matrix),
-        np.ascontiguousarray(bound),
-        np.ascontiguousarray(centre),
-    )
-    points = np.empty((len(normals), len(centre)))
-    for i, normal in enumerate(normals):
-        # The half-width of the quadratic region in this direction sets the scale of τ.
-        # Without curvature (nothing was seen that depends on it) there is none, and any scale will do.
-        reach = 2.0 * depth * float(normal @ np.linalg.lstsq(bend, normal, rcond=None)[0])
-        width = np.sqrt(max(reach, 1e-24 * float(normal @ normal), 1e-300))
-        _climb(search, normal / width, points[i])
-    return points
+    # The half-width of the quadratic region in a direction sets the scale of τ.
+    # Without curvature (nothing was seen that depends on it) there is none, and any scale will do.
+    away = np.linalg.lstsq(likelihood.curvature(centre), normals.T, rcond=None)[0]
+    size = np.maximum(1e-24 * (normals**2).sum(axis=1), 1e-300)
+    reach = np.maximum(2.0 * depth * np.einsum("ka,ak->k", normals, away), size)
+    barrier = _Barrier(likelihood, matrix, bound)
+    return barrier.maximise(centre, normals / np.sqrt(reach)[:, None])
 
 
-@kernel
-def _climb(search: _Search, normal: FloatArray, x: FloatArray) -> None:
-    """Follow the barrier's path in the direction `normal`; its end is written to `x`."""
-    linear, constant, weight, least, matrix, bound, start = search
-    size = len(start)
-    for a in range(size):  # assigning whole arrays compiles for seconds
-        x[a] = start[a]
-    step, gradient = np.empty(size), np.empty(size)
-    curve = np.empty((size, size))
-    probability, along = np.empty(len(weight)), np.empty(len(weight))
-    room, drop = np.empty(len(bound)), np.empty(len(bound))
-    tau = 1.0
-    while True:
+class _Barrier:
+    """log(ℓ(x) − T) + Σ log(b − A·x), at many points at a time."""
+
+    def __init__(self, likelihood: LogLikelihood, matrix: FloatArray, bound: FloatArray):
+        self.likelihood, self.matrix, self.bound = likelihood, matrix, bound
+        linear, size = likelihood.linear, matrix.shape[1]
+        self.squares = [(one[:, :, None] * one[:, None, :]).reshape(-1, size**2) for one in (linear, matrix)]
+
+    def value(self, points: FloatArray) -> FloatArray:
+        """−∞ outside."""
+        level, room = self.likelihood.values(points) - self.likelihood.level, self._room(points)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = np.log(level) + np.log(room).sum(axis=1)
+        return np.where((level > 0.0) & (room > 0.0).all(axis=1), total, -np.inf)
+
+    def _room(self, points: FloatArray) -> FloatArray:
+        room: FloatArray = self.bound - points @ self.matrix.T
+        return room
+
+    def slopes(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(gradient, minus the curvature), inside."""
+        likelihood, size = self.likelihood, points.shape[1]
+        level = likelihood.values(points)[:, None] - likelihood.level
+        ratio = likelihood.weight / (points @ likelihood.linear.T + likelihood.constant)
+        slope, near = ratio @ likelihood.linear / level, 1.0 / self._room(points)
+        bend = (ratio**2 / likelihood.weight / level) @ self.squares[0] + near**2 @ self.squares[1]
+        curve = bend.reshape(-1, size, size) + slope[:, :, None] * slope[:, None, :]
+        return slope - near @ self.matrix, curve
+
+    def maximise(self, start: FloatArray, goals: FloatArray) -> FloatArray:
+        """Follow the barrier's path in each direction to its end."""
+        x, tau = np.tile(start, (len(goals), 1)), np.ones(len(goals))
+        left = np.arange(len(goals))
+        while len(left):
+            self._climb(x, left, tau[left, None] * goals[left])
+            gained = ((x[left] - start) * goals[left]).sum(axis=1)
+            enough = (len(self.bound) + 1.0) / (_GAP * np.maximum(gained, 1e-4))
+            is_over = tau[left] >= enough
+            tau[left] = np.minimum(tau[left] * _GROWTH, enough)
+            left = left[~is_over]
+        return x
+
+    def _climb(self, x: FloatArray, left: OffsetArray, pull: FloatArray) -> None:
+        """Newton's steps at points x[left], in place."""
         for _ in range(_NEWTON):
-            level = _place(linear, constant, weight, least, x, probability)
-            if level <= 0.0 or not _measure_room(matrix, bound, x, room):
-                break
-            _model(linear, weight, level, matrix, probability, room, gradient, curve)
-            for a in range(size):
-                gradient[a] += tau * normal[a]
-            if not _solve(curve, gradient, step):
-                break
-            decrement = pull = 0.0
-            for a in range(size):
-                decrement += gradient[a] * step[a]
-                pull += tau * normal[a] * step[a]
-            if not decrement > 1e-3:
-                break
-            for i in range(len(weight)):
-                along[i] = 0.0
-                for a in range(size):
-                    along[i] += linear[i, a] * step[a]
-            for i in range(len(bound)):
-                drop[i] = 0.0
-                for a in range(size):
-                    drop[i] += matrix[i, a] * step[a]
-            current = _barrier(weight, 0.0, least, probability, along, room, drop)
-            length = 1.0
-            while length > 1e-10:
-                value = _barrier(weight, length, least, probability, along, room, drop)
-                if value + length * pull >= current + 0.1 * length * decrement:
+            slope, curve = self.slopes(x[left])
+            gradient = slope + pull
+            step = np.linalg.solve(curve, gradient[:, :, None])[:, :, 0]
+            gain, here = (gradient * step).sum(axis=1), self.value(x[left])
+            rise, length = (pull * step).sum(axis=1), np.where(gain > 1e-3, 1.0, 0.0)
+            while True:
+                there = self.value(x[left] + length[:, None] * step) + length * rise
+                short = (length > 1e-10) & ~(there >= here + 0.1 * length * gain)
+                if not short.any():
                     break
-                length *= 0.5
-            if length <= 1e-10:
-                break
-            for a in range(size):
-                x[a] += length * step[a]
-        gained = 0.0
-        for a in range(size):
-            gained += normal[a] * (x[a] - start[a])
-        enough = (len(bound) + 1.0) / (_GAP * max(gained, 1e-4))
-        if tau >= enough:
-            return
-        tau = min(tau * _GROWTH, enough)
-
-
-@kernel
-def _place(
-    linear: FloatArray,
-    constant: FloatArray,
-    weight: FloatArray,
-    least: float,
-    x: FloatArray,
-    probability: FloatArray,
-) -> float:
-    """Fill in probabilities at `x`; how far the likelihood is above its least value, 0 where it is not."""
-    level = -least
-    for i in range(len(weight)):
-        value = constant[i]
-        for a in range(len(x)):
-            value += linear[i, a] * x[a]
-        if value <= 0.0:
-            return 0.0
-        probability[i] = value
-        level += weight[i] * math.log(value)
-    return level
-
-
-@kernel
-def _measure_room(matrix: FloatArray, bound: FloatArray, x: FloatArray, room: FloatArray) -> bool:
-    """Fill in the distances to the rows at `x`; whether it lies inside all of them."""
-    for i in range(len(bound)):
-        value = bound[i]
-        for a in range(len(x)):
-            value -= matrix[i, a] * x[a]
-        if value <= 0.0:
-            return False
-        room[i] = value
-    return True
-
-
-@kernel
-def _model(
-    linear: FloatArray,
-    weight: FloatArray,
-    level: float,
-    matrix: FloatArray,
-    probability: FloatArray,
-    room: FloatArray,
-    gradient: FloatArray,
-    curve: FloatArray,
-) -> None:
-    """Gradient and negative curvature of log(ℓ(x) − T) + Σ log(b − A·x)."""
-    size = len(gradient)
-    slope = np.zeros(size)
-    for a in range(size):
-        for b in range(size):
-            curve[a, b] = 0.0
-    for i in range(len(weight)):
-        ratio = weight[i] / probability[i]
-        bend = ratio / probability[i] / level
-        for a in range(size):
-            slope[a] += ratio * linear[i, a]
-            for b in range(a + 1):
-                curve[a, b] += bend * linear[i, a] * linear[i, b]
-    for a in range(size):
-        gradient[a] = slope[a] / level
-        for b in range(a + 1):
-            curve[a, b] += slope[a] * slope[b] / (level * level)
-    for i in range(len(room)):
-        near = 1.0 / room[i]
-        for a in range(size):
-            gradient[a] -= near * matrix[i, a]
-            for b in range(a + 1):
-                curve[a, b] += near * near * matrix[i, a] * matrix[i, b]
-
-
-@kernel
-def _solve(curve: FloatArray, gradient: FloatArray, step: FloatArray) -> bool:
-    """Solve curve·step = gradient by Cholesky's method; False without curvature in some direction."""
-    size = len(gradient)
-    for a in range(size):
-        for b in range(a + 1):
-            value = curve[a, b]
-            for c in range(b):
-                value -= curve[a, c] * curve[b, c]
-            if a > b:
-                curve[a, b] = value / curve[b, b]
-            elif value > 0.0:
-                curve[a, a] = math.sqrt(value)
-            else:
-                return False
-    for a in range(size):
-        value = gradient[a]
-        for c in range(a):
-            value -= curve[a, c] * step[c]
-        step[a] = value / curve[a, a]
-    for back in range(size):
-        a = size - 1 - back
-        value = step[a]
-        for c in range(a + 1, size):
-            value -= curve[c, a] * step[c]
-        step[a] = value / curve[a, a]
-    return True
-
-
-@kernel
-def _barrier(
-    weight: FloatArray,
-    length: float,
-    least: float,
-    probability: FloatArray,
-    along: FloatArray,
-    room: FloatArray,
-    drop: FloatArray,
-) -> float:
-    """log(ℓ − T) + Σ log(b − A·x) after a step of this length; −∞ outside."""
-    level, total = -least, 0.0
-    for i in range(len(weight)):
-        value = probability[i] + length * along[i]
-        if value <= 0.0:
-            return -np.inf
-        level += weight[i] * math.log(value)
-    if level <= 0.0:
-        return -np.inf
-    for i in range(len(room)):
-        value = room[i] - length * drop[i]
-        if value <= 0.0:
-            return -np.inf
-        total += math.log(value)
-    return total + math.log(level)
+                length[short] *= 0.5
+            moved = length > 1e-10
+            left, pull = left[moved], pull[moved]
+            if not len(left):
+                return
+            x[left] += (length[:, None] * step)[moved]
 
 
 _ALIKE = 1.0 - 1e-6

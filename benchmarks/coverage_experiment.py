@@ -33,8 +33,9 @@ from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.regions.ellipsoid import ellipsoid_region
+from tightrope.regions.ellipsoid import ELLIPSOID
 from tightrope.regions.l1 import L1, ball_rows, uncertain_signatures
+from tightrope.regions.region import RegionOptions, RegionTask
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import Budget, IntervalMethod, event_intervals, share
 from tightrope.statistics.intervals import beta_binomial, clopper_pearson
@@ -108,7 +109,7 @@ def cases() -> list[Case]:
 
 def by_intervals(method: IntervalMethod, budget: Budget = Budget.TIED) -> Callable[[Case, Counts], bool]:
     def covers(case: Case, counts: Counts) -> bool:
-        found = event_intervals(case.model, counts, DELTA, method, budget, case.outcomes)
+        found = event_intervals(case.model, counts, DELTA, method, budget)
         value = case.values[found.events.expression] * found.events.multiplicity
         return bool(np.all((found.lower <= value + 1e-12) & (value <= found.upper + 1e-12)))
 
@@ -117,23 +118,21 @@ def by_intervals(method: IntervalMethod, budget: Budget = Budget.TIED) -> Callab
 
 def by_l1(case: Case, counts: Counts) -> bool:
     gamma = share(DELTA, len(uncertain_signatures(case.outcomes)))
-    reach = np.maximum(np.abs(case.coordinates.lower), np.abs(case.coordinates.upper))
     seen = case.outcomes.pooled(counts)
-    matrix, bound, *_ = ball_rows(L1, case.outcomes, case.functions, reach, seen, gamma)
+    matrix, bound, *_ = ball_rows(L1, case.outcomes, seen, gamma)
     return bool(np.all(matrix @ case.point <= bound + 1e-12))
 
 
 def by_ellipsoid(version: EllipsoidVersion) -> Callable[[Case, Counts], bool]:
     def covers(case: Case, counts: Counts) -> bool:
-        return ellipsoid_region(case.model, counts, DELTA, version, outcomes=case.outcomes).contains(
-            case.truth
-        )
+        task = RegionTask(case.model, counts, DELTA, RegionOptions(ellipsoid=version))
+        return ELLIPSOID.build(task).contains(case.truth)
 
     return covers
 
 
 def by_likelihood(case: Case, counts: Counts) -> bool:
-    evidence = prequential(case.coordinates, case.functions, case.outcomes, counts, DELTA)
+    evidence = prequential(case.outcomes, counts, DELTA)
     used = evidence.weight > 0
     return float(evidence.weight[used] @ np.log(case.values[used])) >= evidence.threshold - 1e-9
 

@@ -54,9 +54,9 @@ from tightrope.learning.learn import learn
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.regions.joint import split
-from tightrope.regions.region import RegionOptions
+from tightrope.regions.region import RegionOptions, RegionTask
 from tightrope.regions.registry import build_region, region_kind
-from tightrope.regions.slab import slab_region
+from tightrope.regions.slab import SLAB
 from tightrope.solver.solve import solve
 from tightrope.statistics.bets import WIDER_SHARE, Ends, Levels, place_bets
 from tightrope.statistics.coordinates import Coordinates
@@ -319,13 +319,13 @@ def coverage(replications: int, tied: bool) -> int:
         counts = simulator.episodes(300 if tied else 60, 1000 + seed)
         if seed % 2 and not tied:  # nothing planned: pilots and scales are mixed
             counts = replace(counts, design=replace(counts.design, kind=SamplingKind.ADAPTIVE, planned=None))
-        intervals = event_intervals(model, counts, of_events, IntervalMethod.BETA_BINOMIAL, outcomes=outcomes)
+        intervals = event_intervals(model, counts, of_events, IntervalMethod.BETA_BINOMIAL)
         low, high = intervals.expression_bounds()
         bets = PolicyBets(model, problem.objective, None, counts.design, both=True)
         bets.guard_share = WIDER_SHARE
         levels = Levels.of(rest, bets.ends, len(coordinates.free), WIDER_SHARE)
-        evidence = prequential(coordinates, functions, outcomes, counts, levels.guard)
-        slab = place_bets(outcomes, counts, maximiser, bets, levels)
+        evidence = prequential(outcomes, counts, levels.guard)
+        slab = place_bets(outcomes, counts, bets, levels)
         several += slab.strategies > 1
         outside = bool(np.any((f < low - 1e-12) | (f > high + 1e-12)))
         with np.errstate(divide="ignore"):
@@ -340,7 +340,7 @@ def coverage(replications: int, tied: bool) -> int:
         for name, missed in (("intervals", outside), ("guard", unlikely), ("bets", rich)):
             misses[name] += missed
         misses["any"] += outside or unlikely or rich
-        region = slab_region(model, counts, rest, bets, outcomes=outcomes)
+        region = SLAB.build(RegionTask(model, counts, rest, gradient=bets))
         x = maximiser.lifted(t)
         cut = region.emptiness.is_empty or bool(np.any(region.system.excess(x) > 1e-12))
         misses["rows"] += cut
@@ -349,7 +349,7 @@ def coverage(replications: int, tied: bool) -> int:
         taken += any(row.guard > 0.0 for stage in made for row in stage)
         for name, (of_p, of_q) in priors.items():
             stated = Prior("p", *of_p), Prior("q", *of_q)
-            evidence = prequential(coordinates, functions, outcomes, counts, delta, None, stated)
+            evidence = prequential(outcomes, counts, delta, None, stated)
             misses[name] += float(evidence.weight @ np.log(f.clip(1e-300))) < evidence.threshold
     allowed = {"intervals": of_events, "guard": 0.25 * rest, "bets": 0.75 * rest, "any": delta}
     allowed |= dict.fromkeys(priors, delta) | {"rows": rest}

@@ -37,7 +37,6 @@ from tightrope.data.counts import Counts
 from tightrope.data.exposure import read_exposure
 from tightrope.errors import InputError
 from tightrope.statistics.confidence_budget import assumed_of
-from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Evidence, prequential
@@ -559,9 +558,7 @@ class Tally:
 
 def evidence_of(model: tr.ParametricMDP, counts: Counts) -> Evidence:
     """What the likelihood region is made of."""
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    functions = coordinates.functions(model.expressions)
-    return prequential(coordinates, functions, Outcomes.of(model), counts, DELTA)
+    return prequential(Outcomes.of(model), counts, DELTA)
 
 
 def is_inside(model: tr.ParametricMDP, counts: Counts, truth: dict[str, float]) -> tuple[bool, bool]:

@@ -509,7 +509,7 @@ def priors(replications: int) -> bool:
             missed = False
             for episodes in (20, 40, 90):
                 counts = simulator.episodes(episodes, seed=seed)
-                seen = prequential(coordinates, functions, outcomes, counts, COVERAGE_DELTA, None, stated)
+                seen = prequential(outcomes, counts, COVERAGE_DELTA, None, stated)
                 missed |= float(seen.weight @ log_f) < seen.threshold
             misses[name] += missed
     rate = {name: number / replications for name, number in misses.items()}

@@ -30,7 +30,8 @@ from tightrope.data.design import SamplingKind, find_decided_states
 from tightrope.data.simulator import Simulator
 from tightrope.learning.bet_policy import PolicyBets
 from tightrope.numerics.arrays import FloatArray
-from tightrope.regions.likelihood import cut_along, likelihood_region, wants_value_cuts
+from tightrope.regions.likelihood import LIKELIHOOD, cut_along, wants_value_cuts
+from tightrope.regions.region import RegionTask
 from tightrope.solver.solve import solve
 from tightrope.statistics import prequential
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -76,7 +77,7 @@ def alone(
 
 def width_along(gradient: PolicyBets, counts: Counts) -> float:
     """Over the likelihood region, along the gradient at its estimate."""
-    region = likelihood_region(gradient.model, counts, DELTA)
+    region = LIKELIHOOD.build(RegionTask(gradient.model, counts, DELTA))
     assert region.evidence is not None
     functions = gradient.functions
     direction = gradient(

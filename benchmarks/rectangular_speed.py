@@ -65,13 +65,13 @@ def measure(instance: Instance, region_kind: RegionKind, episodes: int) -> list[
             now = time.process_time()
             seconds[phase], clock = round(now - clock, 3), now
 
-        outcomes = Outcomes.of(model)
-        intervals = event_intervals(model, counts, DELTA, outcomes=outcomes)
+        _ = Outcomes.of(model)
+        intervals = event_intervals(model, counts, DELTA)
         lap("statistics")
         if region_kind.value == "polytope":
             region = polytope_region(intervals)
         else:
-            region = build_region(region_kind, model, counts, DELTA, outcomes=outcomes)
+            region = build_region(region_kind, model, counts, DELTA)
         lap("region")
         within = intervals.expression_bounds() if region_kind.value == "polytope" else None
         kernel = operator_of(make(region, model, within))

@@ -35,7 +35,8 @@ from tightrope.data.simulator import Simulator
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.regions.bounds import expression_bounds
 from tightrope.regions.event_polytope import polytope_region
-from tightrope.regions.likelihood import likelihood_region
+from tightrope.regions.likelihood import LIKELIHOOD
+from tightrope.regions.region import RegionTask
 from tightrope.statistics.estimates import event_intervals
 from tightrope.statistics.outcomes import Outcomes
 
@@ -65,9 +66,9 @@ def measure(name: str, goal: float, episodes: int) -> Row:
     marks = [time.process_time()]
     _ = model.signatures, model.expressions.complement
     marks.append(time.process_time())
-    outcomes = Outcomes.of(model)
+    _ = Outcomes.of(model)
     marks.append(time.process_time())
-    intervals = event_intervals(model, counts, DELTA, outcomes=outcomes)
+    intervals = event_intervals(model, counts, DELTA)
     marks.append(time.process_time())
     region = polytope_region(intervals)
     marks.append(time.process_time())
@@ -77,7 +78,7 @@ def measure(name: str, goal: float, episodes: int) -> Row:
     seconds = {part: end - start for part, start, end in zip(names, marks[:-1], marks[1:], strict=True)}
     total = marks[-1] - marks[1]
     started = time.process_time()
-    expression_bounds(likelihood_region(model, counts, DELTA, outcomes=outcomes), model.expressions)
+    expression_bounds(LIKELIHOOD.build(RegionTask(model, counts, DELTA)), model.expressions)
     likelihood_seconds = time.process_time() - started
     inside = region.contains(instance.truth)
     return {

@@ -54,7 +54,7 @@ Row = dict[str, object]
 
 
 def kind(which: str, chosen: RegionOptions | None = None) -> Build:
-    return lambda model, counts, outcomes: build_region(which, model, counts, DELTA, chosen, outcomes)
+    return lambda model, counts, outcomes: build_region(which, model, counts, DELTA, chosen)
 
 
 REGIONS: dict[str, Build] = {
@@ -79,9 +79,7 @@ def measure(name: str, seeds: int, episodes: int) -> list[Row]:
     valid: dict[str, bool] = {}
     for seed in range(1, seeds + 1):
         counts = simulate(instance, model, episodes, seed)
-        lower, upper = event_intervals(
-            model, counts, DELTA, budget=Budget.PAPER, outcomes=outcomes
-        ).expression_bounds()
+        lower, upper = event_intervals(model, counts, DELTA, budget=Budget.PAPER).expression_bounds()
         totals.setdefault("tied intervals", []).append(float((upper - lower)[index].mean()))
         for label, build in REGIONS.items():
             started = time.process_time()

@@ -55,13 +55,14 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.prism.load import load_prism_text
 from tightrope.problem import Problem
-from tightrope.regions.slab import slab_region
+from tightrope.regions.region import RegionTask
+from tightrope.regions.slab import SLAB
 from tightrope.solver.solve import solve
-from tightrope.statistics.bets import Ends, Levels, Slab, Wagers, place_bets
+from tightrope.statistics.bets import Ends, Levels, Predictions, Slab, Wagers, place_bets
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import Predictions, prequential
+from tightrope.statistics.prequential import prequential
 
 DELTA = 0.1
 PLAN = 293
@@ -234,7 +235,7 @@ class Setting:
         """After each batch, whether the guard's evidence allows the true parameters."""
         assert counts.batches is not None
         known = Predictions()
-        last = prequential(self.coordinates, self.functions, self.outcomes, counts, level, known)
+        last = prequential(self.outcomes, counts, level, known)
         with np.errstate(divide="ignore"):
             logarithm = np.where(self.chance < 1.0, np.log(self.chance), 0.0)
         true = np.array([seen @ logarithm for seen in known.by_expression(self.outcomes, counts.batches)])
@@ -250,7 +251,7 @@ class Setting:
             seen = Counts.from_batches(
                 Batches.from_parts(parts), counts.transition_start, counts.design, counts.model_hash
             )
-            now = prequential(self.coordinates, self.functions, self.outcomes, seen, level, known)
+            now = prequential(self.outcomes, seen, level, known)
             found.append(bool(true[now.pilot : look].sum() >= now.threshold))
         return found
 
@@ -270,7 +271,7 @@ class Setting:
 
     def interval_misses(self, counts: Counts) -> bool:
         """Whether the interval over the slab of counts misses the true value, as `learn` computes it."""
-        region = slab_region(self.model, counts, DELTA, self.gradient, outcomes=self.outcomes)
+        region = SLAB.build(RegionTask(self.model, counts, DELTA, gradient=self.gradient))
         assert region.ledger.holds
         if region.emptiness.is_empty:
             return True
@@ -297,7 +298,7 @@ def replicate(name: str, seed: int) -> dict[str, tuple[bool, bool]]:
     counts = counts_of(stream, found)
     gradient = now.gradient
     levels = Levels.of(DELTA, gradient.ends, len(now.coordinates.free))
-    slab = place_bets(now.outcomes, counts, now.maximiser, gradient, levels)
+    slab = place_bets(now.outcomes, counts, gradient, levels)
     against = now.wealth(slab, now.outcomes.pooled_batches(counts))
     outside = ~np.array(now.guarded(counts, levels.guard)) | np.any(against >= 0.0, axis=0)
     known: dict[int, bool] = {}

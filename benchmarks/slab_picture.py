@@ -27,9 +27,10 @@ from tightrope.learning.bet_policy import PolicyBets
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.problem import Problem
-from tightrope.regions.likelihood import likelihood_region
+from tightrope.regions.likelihood import LIKELIHOOD
 from tightrope.regions.polytope import Polytope
-from tightrope.regions.slab import slab_region
+from tightrope.regions.region import RegionOptions, RegionTask
+from tightrope.regions.slab import SLAB
 from tightrope.solver.solve import solve
 from tightrope.statistics.bets import Levels
 
@@ -53,9 +54,9 @@ def regions(episodes: int) -> tuple[Polytope, Polytope, Polytope, np.ndarray]:
     stop = np.array([False, False, True, True])
     counts = Simulator(truth, None, stop, 10, model.hash()).episodes(episodes, 4)
     gradient = PolicyBets(model, objective, solve(truth, objective).policy)
-    guard = likelihood_region(model, counts, Levels.of(DELTA).guard, 0.002)
-    plain = likelihood_region(model, counts, DELTA, 0.002)
-    slab = slab_region(model, counts, DELTA, gradient, 0.002)
+    guard = LIKELIHOOD.build(RegionTask(model, counts, Levels.of(DELTA).guard, RegionOptions(excess=0.002)))
+    plain = LIKELIHOOD.build(RegionTask(model, counts, DELTA, RegionOptions(excess=0.002)))
+    slab = SLAB.build(RegionTask(model, counts, DELTA, RegionOptions(excess=0.002), gradient=gradient))
     along = gradient(np.array([float(value) for value in TRUTH]), 1.0)
     assert along is not None
     return guard, plain, slab, along[0]

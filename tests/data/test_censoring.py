@@ -15,8 +15,9 @@ from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.regions.ellipsoid import ellipsoid_region
-from tightrope.regions.likelihood import likelihood_region
+from tightrope.regions.ellipsoid import ELLIPSOID
+from tightrope.regions.likelihood import LIKELIHOOD
+from tightrope.regions.region import RegionTask
 from tightrope.statistics.estimates import event_intervals, transition_intervals
 from tightrope.verdict import AssumptionStatus
 
@@ -125,8 +126,8 @@ def test_no_method_holds_for_censored_data(tmp_path: Path, model: ParametricMDP)
     for ledger in (
         event_intervals(model, counts, 0.1).ledger,
         transition_intervals(model, counts, 0.1).ledger,
-        ellipsoid_region(model, counts, 0.1).ledger,
-        likelihood_region(model, counts, 0.1).ledger,
+        ELLIPSOID.build(RegionTask(model, counts, 0.1)).ledger,
+        LIKELIHOOD.build(RegionTask(model, counts, 0.1)).ledger,
     ):
         assert not ledger.holds
         assert "1 row was dropped" in " ".join(ledger.lines)

@@ -40,7 +40,6 @@ from tightrope.io.coding import read_document
 from tightrope.io.plans import PlanDocument, round_forecast
 from tightrope.loading import Benchmark
 from tightrope.report.plan_page import forecast_figure
-from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import prequential
 
@@ -128,9 +127,8 @@ def test_expression_directions_are_what_pouring_finds() -> None:
 def test_the_level_of_now_is_that_of_the_region() -> None:
     counts = append_episodes(pilot(), simulator(), 50, seed=4)
     model = bench().model
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    functions, outcomes = coordinates.functions(model.expressions), Outcomes.of(model)
-    evidence = prequential(coordinates, functions, outcomes, counts, 0.01)
+    outcomes = Outcomes.of(model)
+    evidence = prequential(outcomes, counts, 0.01)
     information = Information.at(model, evidence.estimate)
     past = Past.of(information, counts, evidence)
     curve = Curve(information, _directions(information), past, 0.01, np.eye(information.size), 5.0)
@@ -153,14 +151,12 @@ def _directions(information: Information) -> Directions:
 def test_the_level_to_come_is_right_on_average() -> None:
     """K after 20 times the pilot, over many continuations: the forecast is their mean, the spread theirs."""
     model, outcomes = coin(), Outcomes.of(coin())
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    functions = coordinates.functions(model.expressions)
     mdp = model.instantiate(p=0.7, q=0.4)
     drawn = tr.Simulator(mdp, None, model_hash=model.hash(), threads=1)
     forecast, spreads, came = [], [], []
     for seed in range(24):
         begin = append_episodes(drawn.episodes(20, seed), drawn, 10, seed)
-        evidence = prequential(coordinates, functions, outcomes, begin, 0.01)
+        evidence = prequential(outcomes, begin, 0.01)
         weight = np.bincount(
             outcomes.expression, weights=outcomes.pooled(begin), minlength=len(model.expressions)
         )
@@ -175,7 +171,7 @@ def test_the_level_to_come_is_right_on_average() -> None:
         forecast.append(level)
         spreads.append(2 * spread)
         later = append_episodes(begin, drawn, 570, seed + 100)
-        evidence = prequential(coordinates, functions, outcomes, later, 0.01)
+        evidence = prequential(outcomes, later, 0.01)
         point = Information.at(model, evidence.estimate)
         used = evidence.weight > 0
         likelihood = float(evidence.weight[used] @ np.log(point.probability[used]))

@@ -239,14 +239,14 @@ def test_rows_of_a_mixture_leave_every_point_that_it_leaves():
 
 def test_few_data_and_no_plan_have_one_betting_strategy():
     problem, simulator = two_ways()
-    maximiser, outcomes, _ = table_of(problem.model)
+    outcomes = table_of(problem.model)[1]
     for episodes, planned, strategies in ((200, 200, 1), (600, 600, 2), (600, None, 1)):
         counts = simulator.episodes(episodes, 7)
         if planned is None:
             open_end = replace(counts.design, kind=SamplingKind.ADAPTIVE, planned=None)
             counts = replace(counts, design=open_end)
         bets = PolicyBets(problem.model, problem.objective, None, counts.design)
-        slab = place_bets(outcomes, counts, maximiser, bets, Levels.of(0.05, bets.ends, 2))
+        slab = place_bets(outcomes, counts, bets, Levels.of(0.05, bets.ends, 2))
         assert (slab.strategies, len(slab.every)) == (strategies, 12 if planned is None else strategies)
     assert statistics_bets.FEW * 2 > 200 * 0.97
 

@@ -100,7 +100,7 @@ def test_the_ball_holds_all_that_the_likelihood_leaves() -> None:
     model = shared()[0]
     coordinates = Coordinates.of(model.expressions, model.parameters)
     functions = coordinates.functions(model.expressions)
-    evidence = prequential(coordinates, functions, Outcomes.of(model), data(2000, 3), 0.01)
+    evidence = prequential(Outcomes.of(model), data(2000, 3), 0.01)
     x = LikelihoodMaximiser.of(coordinates, functions).lifted(evidence.estimate)
     size = len(functions)
     box = coordinates.lower, coordinates.upper

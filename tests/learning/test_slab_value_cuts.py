@@ -13,7 +13,8 @@ from tightrope.coupled.taylor import ValueGradient
 from tightrope.learning.learn import learn
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import ObjectiveKind
-from tightrope.regions.likelihood import LogLikelihood, cut_along, likelihood_region, wants_value_cuts
+from tightrope.regions.likelihood import LIKELIHOOD, LogLikelihood, cut_along, wants_value_cuts
+from tightrope.regions.region import RegionTask
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates
 from tightrope_check.checker import check
@@ -57,7 +58,7 @@ def test_a_gradient_is_the_difference_of_values(name, steps):
 
 def test_cuts_narrow_the_region_along_the_value_and_keep_all_of_it():
     known, coordinates, functions, _ = at_truth(ROVER)
-    region = likelihood_region(known.model, known.counts(episodes=20_000), 0.01)
+    region = LIKELIHOOD.build(RegionTask(known.model, known.counts(episodes=20_000), 0.01))
     assert wants_value_cuts(region)
     direction = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])  # that of no coordinate and no expression
     cut = cut_along(region, functions, direction[None, :])

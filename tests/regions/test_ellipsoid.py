@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,8 @@ from tightrope.data.design import SamplingKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
 from tightrope.regions.bounds import expression_bounds, parameter_box
-from tightrope.regions.ellipsoid import Ellipsoid, ellipsoid_region
+from tightrope.regions.ellipsoid import ELLIPSOID, Ellipsoid
+from tightrope.regions.region import RegionOptions, RegionTask
 from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.least_squares import EllipsoidVersion
 
@@ -33,7 +35,7 @@ def boundary(region: Ellipsoid, count: int, seed: int) -> np.ndarray:
 def example(within_domain: bool) -> Ellipsoid:
     model = coins(Parameters.box(p=(0, 1), q=(0, "0.5")), [P / 2 + Q, P, Q])
     counts = generative(model, [F(3, 10), F(1, 20)], 60, np.random.default_rng(8))
-    return ellipsoid_region(model, counts, 0.05, within_domain=within_domain)
+    return replace(ELLIPSOID.build(RegionTask(model, counts, 0.05)), within_domain=within_domain)
 
 
 def test_closed_form_is_the_maximum_over_the_ellipsoid_and_never_below_it() -> None:
@@ -69,7 +71,7 @@ def test_support_is_safe_against_an_exact_evaluation() -> None:
     """|p − p̂| ≤ β/√V for one coin, in rational arithmetic with the square of the bound."""
     model = coins(Parameters.unit_box(("p",)), [P])
     counts = counts_of(model, [30, 70, 0, 0], SamplingKind.ADAPTIVE)
-    region = ellipsoid_region(model, counts, 0.05, within_domain=False)
+    region = replace(ELLIPSOID.build(RegionTask(model, counts, 0.05)), within_domain=False)
     low, high = (float(v[0]) for v in parameter_box(region))
     # y = 2p − 1, slopes ±½: V = λ + 100·(¼ + ¼), r = ½·(30 − 50) − ½·(70 − 50).
     v = F(0.1) + 50
@@ -89,7 +91,7 @@ def test_published_constant_misses_more_than_delta_even_at_a_fixed_number_of_tos
     for version in missed:
         for heads in range(11):
             counts = counts_of(model, [heads, 10 - heads, 0, 0], SamplingKind.GENERATIVE_FIXED)
-            region = ellipsoid_region(model, counts, 0.001, version)
+            region = ELLIPSOID.build(RegionTask(model, counts, 0.001, RegionOptions(ellipsoid=version)))
             if not region.contains([F(1, 2)]):
                 missed[version] += F(comb(10, heads), 1024)
     assert missed[EllipsoidVersion.PAPER] == F(1, 512) > F(1, 1000)
@@ -99,8 +101,10 @@ def test_published_constant_misses_more_than_delta_even_at_a_fixed_number_of_tos
 def test_published_version_is_labelled() -> None:
     model = coins(Parameters.unit_box(("p",)), [P])
     counts = counts_of(model, [3, 7, 0, 0], SamplingKind.GENERATIVE_FIXED)
-    paper = ellipsoid_region(model, counts, 0.05, EllipsoidVersion.PAPER).ledger
-    sound = ellipsoid_region(model, counts, 0.05).ledger
+    paper = ELLIPSOID.build(
+        RegionTask(model, counts, 0.05, RegionOptions(ellipsoid=EllipsoidVersion.PAPER))
+    ).ledger
+    sound = ELLIPSOID.build(RegionTask(model, counts, 0.05)).ledger
     assert paper.assumption is Assumption.NONE and not paper.holds and "unsound" in paper.method
     assert sound.assumption is Assumption.ADAPTIVE_ANYTIME and sound.holds
 
@@ -108,7 +112,7 @@ def test_published_version_is_labelled() -> None:
 def test_equality_of_the_domain_and_unvisited_data() -> None:
     parameters = simplex("a", "b", "c")
     model = coins(parameters, [P, Q])
-    nothing = ellipsoid_region(model, counts_of(model, [0] * 6, SamplingKind.ADAPTIVE), 0.05)
+    nothing = ELLIPSOID.build(RegionTask(model, counts_of(model, [0] * 6, SamplingKind.ADAPTIVE), 0.05))
     low, high = parameter_box(nothing)
     assert np.all(low >= 0) and np.all(high <= 1) and low[2] < 1e-6 and high[2] > 1 - 1e-6
     assert not nothing.emptiness.is_empty and nothing.vertices is None and nothing.facets is None
@@ -118,8 +122,8 @@ def test_lifted_ellipsoid_contains_the_true_value_and_uses_envelopes() -> None:
     model = coins(Parameters.unit_box(("p", "q")), [P * Q, P])
     truth = [F(2, 5), F(7, 10)]
     counts = generative(model, truth, 400, np.random.default_rng(9))
-    region = ellipsoid_region(model, counts, 0.05)
-    bare = ellipsoid_region(model, counts, 0.05, within_domain=False)
+    region = ELLIPSOID.build(RegionTask(model, counts, 0.05))
+    bare = replace(ELLIPSOID.build(RegionTask(model, counts, 0.05)), within_domain=False)
     assert region.contains(truth)
     low, high = expression_bounds(region, model.expressions)
     wide_low, wide_high = expression_bounds(bare, model.expressions)
@@ -131,7 +135,7 @@ def test_lifted_ellipsoid_contains_the_true_value_and_uses_envelopes() -> None:
 def test_ellipsoid_outside_the_domain_is_empty() -> None:
     model = coins(Parameters.box(p=("0.9", "1")), [P])
     counts = counts_of(model, [1000, 9000, 0, 0], SamplingKind.GENERATIVE_FIXED)
-    region = ellipsoid_region(model, counts, 0.05)
+    region = ELLIPSOID.build(RegionTask(model, counts, 0.05))
     assert region.emptiness.is_empty
     assert not region.contains([F(1, 10)])
 
@@ -144,7 +148,7 @@ def test_coefficients_of_very_different_size_are_no_obstacle() -> None:
     model = coins(parameters, [P, P / 2 + Q * Polynomial.constant(1000)])
     counts = counts_of(model, [3_000_000, 7_000_000, 4_000_000, 6_000_000, 0, 0], SamplingKind.ADAPTIVE)
     for version in EllipsoidVersion:
-        region = ellipsoid_region(model, counts, 0.05, version)
+        region = ELLIPSOID.build(RegionTask(model, counts, 0.05, RegionOptions(ellipsoid=version)))
         low, high = parameter_box(region)
         assert low[0] < 0.3 < high[0] and high[0] - low[0] < 0.01
         assert low[1] < 0.00025 < high[1] and high[1] - low[1] < 1e-4

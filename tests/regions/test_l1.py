@@ -13,7 +13,8 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.regions.bounds import expression_bounds
-from tightrope.regions.l1 import L1, ball_region
+from tightrope.regions.l1 import L1
+from tightrope.regions.region import RegionTask
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.intervals import weissman_radius
@@ -36,7 +37,7 @@ def dice() -> ParametricMDP:
 def test_membership_is_the_norm() -> None:
     model = dice()
     counts = counts_of(model, [60, 90, 150, 40, 60, 5], SamplingKind.GENERATIVE_FIXED)
-    region = ball_region(L1, model, counts, 0.1)
+    region = L1.build(RegionTask(model, counts, 0.1))
     assert region.kind == region_kind("l1") and region.ledger.events == 2
     assert region.ledger.assumption is Assumption.FIXED_DESIGN and region.ledger.holds
     radius = weissman_radius(np.array([3, 2]), np.array([300, 100]), 0.05)
@@ -53,14 +54,14 @@ def test_membership_is_the_norm() -> None:
 def test_contradicting_distributions_are_named() -> None:
     model = dice()
     counts = counts_of(model, [3, 900, 97, 990, 10, 0], SamplingKind.GENERATIVE_FIXED)
-    region = ball_region(L1, model, counts, 0.1)
+    region = L1.build(RegionTask(model, counts, 0.1))
     assert region.emptiness.is_empty and region.emptiness.conflict is not None
     assert region.emptiness.conflict.texts[0].startswith("the distribution of choice 'roll' of state 0")
 
 
 def test_unvisited_choices_add_nothing() -> None:
     model = dice()
-    region = ball_region(L1, model, counts_of(model, [0] * 6, SamplingKind.GENERATIVE_FIXED), 0.1)
+    region = L1.build(RegionTask(model, counts_of(model, [0] * 6, SamplingKind.GENERATIVE_FIXED), 0.1))
     lower, upper = expression_bounds(region, model.expressions)
     half = model.expressions.index_of(P / 2)
     assert lower[half] == 0.0 and abs(upper[half] - 0.5) < 1e-12

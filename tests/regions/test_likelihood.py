@@ -19,22 +19,21 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.regions.bounds import expression_bounds, parameter_box
 from tightrope.regions.halfspaces import Origin
-from tightrope.regions.likelihood import LogLikelihood, likelihood_region
-from tightrope.regions.region import Relaxation
+from tightrope.regions.likelihood import LIKELIHOOD, LogLikelihood
+from tightrope.regions.region import RegionTask, Relaxation
+from tightrope.statistics.bets import Predictions
 from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import Evidence, Predictions, prequential
+from tightrope.statistics.prequential import Evidence, prequential
 
 F = Fraction
 P, Q, R = (Polynomial.variable(i) for i in range(3))
 
 
 def evidence_of(model: ParametricMDP, counts: Counts, delta: float) -> Evidence:
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    functions = coordinates.functions(model.expressions)
-    return prequential(coordinates, functions, Outcomes.of(model), counts, delta)
+    return prequential(Outcomes.of(model), counts, delta)
 
 
 def in_batches(model: ParametricMDP, batches: list[list[int]], kind: SamplingKind) -> Counts:
@@ -81,7 +80,7 @@ def test_region_of_a_coin_is_its_level_set() -> None:
     model = coins(Parameters.unit_box(("p",)), [P])
     counts = generative(model, [F(3, 10)], 500, np.random.default_rng(2))
     evidence = evidence_of(model, counts, 0.05)
-    region = likelihood_region(model, counts, 0.05)
+    region = LIKELIHOOD.build(RegionTask(model, counts, 0.05))
     low, high = (float(v[0]) for v in parameter_box(region))
     table = model.expressions
     head = table.index_of(P)
@@ -111,7 +110,7 @@ def test_every_parameter_above_the_threshold_is_in_the_polytope(
 ) -> None:
     model = coins(parameters, expressions)
     counts = generative(model, truth, 600, np.random.default_rng(12))
-    region = likelihood_region(model, counts, 0.05)
+    region = LIKELIHOOD.build(RegionTask(model, counts, 0.05))
     evidence = evidence_of(model, counts, 0.05)
     functions = region.coordinates.functions(model.expressions)
     likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
@@ -150,7 +149,7 @@ def test_five_parameters_use_directions_and_stay_within_the_excess() -> None:
     model = coins(parameters, expressions)
     truth = [F(2, 5), F(1, 2), F(3, 5), F(1, 3), F(9, 20)]
     counts = generative(model, truth, 2000, np.random.default_rng(3))
-    region = likelihood_region(model, counts, 0.05)
+    region = LIKELIHOOD.build(RegionTask(model, counts, 0.05))
     assert region.contains(truth) and region.vertices is None
     evidence = evidence_of(model, counts, 0.05)
     functions = region.coordinates.functions(model.expressions)
@@ -180,7 +179,7 @@ def test_pilots_follow_the_plan_or_are_paid_for() -> None:
     paid = evidence_of(model, adaptive, 0.05)
     assert paid.shares is not None and paid.assumption is Assumption.ADAPTIVE_ANYTIME
     assert paid.pilot == 10 * np.flatnonzero(paid.shares)[0]
-    region = likelihood_region(model, adaptive, 0.05)
+    region = LIKELIHOOD.build(RegionTask(model, adaptive, 0.05))
     assert region.ledger.holds and region.ledger.notes == (paid.note(),)
 
 
@@ -211,14 +210,13 @@ def test_pilots_are_mixed_where_nothing_was_planned() -> None:
     head = model.expressions.index_of(P)
     assert [evidence.weight[head], evidence.weight[model.expressions.complement[head]]] == weight.tolist()
     assert "pilots, mixed: the first" in evidence.note()
-    likelihood_region(model, in_batches(model, batches, SamplingKind.ADAPTIVE), 0.05)
+    LIKELIHOOD.build(RegionTask(model, in_batches(model, batches, SamplingKind.ADAPTIVE), 0.05))
 
 
 def test_mixed_pilots_cover_at_all_times_at_once() -> None:
     """Whoever stops as soon as the truth is left out succeeds with probability at most δ."""
     model = coins(Parameters.unit_box(("p",)), [P])
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    functions, outcomes = coordinates.functions(model.expressions), Outcomes.of(model)
+    outcomes = Outcomes.of(model)
     head = model.expressions.index_of(P)
     tail = model.expressions.complement[head]
     sizes = [max(1, round(1.25**b)) for b in range(28)]
@@ -229,7 +227,7 @@ def test_mixed_pilots_cover_at_all_times_at_once() -> None:
         predictions = Predictions()
         for looks in range(10, len(batches) + 1):
             counts = in_batches(model, batches[:looks], SamplingKind.ADAPTIVE)
-            evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions)
+            evidence = prequential(outcomes, counts, delta, predictions)
             value = evidence.weight[head] * math.log(truth) + evidence.weight[tail] * math.log(1 - truth)
             if value < evidence.threshold:
                 missed += 1
@@ -240,8 +238,10 @@ def test_mixed_pilots_cover_at_all_times_at_once() -> None:
 def test_without_batches_the_region_is_refused_and_without_data_it_is_the_domain() -> None:
     model = coins(Parameters.unit_box(("p",)), [P])
     with pytest.raises(InputError, match="batches"):
-        likelihood_region(model, counts_of(model, [3, 4, 0, 0], SamplingKind.GENERATIVE_FIXED), 0.05)
-    nothing = likelihood_region(model, in_batches(model, [], SamplingKind.ADAPTIVE), 0.05)
+        LIKELIHOOD.build(
+            RegionTask(model, counts_of(model, [3, 4, 0, 0], SamplingKind.GENERATIVE_FIXED), 0.05)
+        )
+    nothing = LIKELIHOOD.build(RegionTask(model, in_batches(model, [], SamplingKind.ADAPTIVE), 0.05))
     low, high = parameter_box(nothing)
     assert (low[0], high[0]) == (0.0, 1.0)
 
@@ -250,7 +250,7 @@ def test_a_wrong_model_leaves_the_likelihood_region_as_it_is() -> None:
     """It is contradicted by a test apart (`tightrope.monitoring.model_fit`)."""
     wrong = coins(Parameters.unit_box(("p",)), [P, P / 2])
     contradicting = in_batches(wrong, [[450, 50, 400, 100, 0, 0]] * 4, SamplingKind.ADAPTIVE)
-    assert not likelihood_region(wrong, contradicting, 0.05).emptiness.is_empty
+    assert not LIKELIHOOD.build(RegionTask(wrong, contradicting, 0.05)).emptiness.is_empty
     assert weigh_fit(wrong, contradicting).alarm
 
 
@@ -265,7 +265,7 @@ def test_a_parameter_never_seen_keeps_its_domain(size: int) -> None:
         heads_and_tails = np.stack([heads, 2 + batch - heads], axis=1)
         heads_and_tails[-1] = 0
         batches.append([*heads_and_tails.ravel().tolist(), 0, 0])
-    region = likelihood_region(model, in_batches(model, batches, SamplingKind.ADAPTIVE), 0.05)
+    region = LIKELIHOOD.build(RegionTask(model, in_batches(model, batches, SamplingKind.ADAPTIVE), 0.05))
     low, high = parameter_box(region)
     assert not region.emptiness.is_empty and region.contains([F(2, 5)] * size)
     assert low[-1] < 1e-6 and high[-1] > 1 - 1e-6

@@ -13,6 +13,8 @@ from adversary.second import second
 from learning_cases import case
 from tightrope.learning.bet_policy import PolicyBets
 from tightrope.regions import slab
+from tightrope.regions.region import RegionTask
+from tightrope.regions.slab import SLAB
 from tightrope.regions.slab_rows import Terms, line_below
 from tightrope.statistics.bets import GUARD_SHARE
 from tightrope.statistics.outcomes import Outcomes
@@ -124,14 +126,13 @@ def test_from_some_times_on_lines_are_tangents():
 def test_tangents_narrow_a_slab_along_the_value(monkeypatch):
     """parallel(2), 300 episodes: the width along the gradient of the value, with and without evidence."""
     known = case("parallel(2)")
-    counts, outcomes = known.counts(300, 5), Outcomes.of(known.model)
+    counts = known.counts(300, 5)
 
     def width():
         bets = PolicyBets(known.model, known.objective, known.policy)
         bets.guard_share = GUARD_SHARE
-        region = slab.slab_region(known.model, counts, 0.001, bets, outcomes=outcomes)
-        functions = region.coordinates.functions(known.model.expressions)
-        x = slab.LikelihoodMaximiser.of(region.coordinates, functions).lifted(region.evidence.estimate)
+        region = SLAB.build(RegionTask(known.model, counts, 0.001, gradient=bets))
+        x = Outcomes.of(known.model).maximiser.lifted(region.evidence.estimate)
         low, high = region.support(np.array(bets(x, 1.0)))
         return float(high[0] - low[0]), region.slab.rows
 
@@ -148,9 +149,8 @@ def test_a_search_that_cannot_begin_leaves_the_chords():
     known = case("betting(4)")
     counts, outcomes = known.counts(300, 3), Outcomes.of(known.model)
     bets = PolicyBets(known.model, known.objective, known.policy)
-    region = slab.slab_region(known.model, counts, 0.05, bets, outcomes=outcomes)
-    functions = region.coordinates.functions(known.model.expressions)
-    stage = slab._Stage(region, outcomes, functions, replace(region.slab, rows=()))
+    region = SLAB.build(RegionTask(known.model, counts, 0.05, gradient=bets))
+    stage = slab._Stage(region, outcomes, replace(region.slab, rows=()))
     for side in region.slab.sides:
         stage.add_chords(side, region.emptiness.witness)
     outside = region.bounding_box[1] + 1.0

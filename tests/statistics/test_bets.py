@@ -19,7 +19,8 @@ from tightrope.errors import InputError
 from tightrope.learning.bet_policy import PolicyBets
 from tightrope.model.polynomial import Polynomial
 from tightrope.regions.bounds import expression_bounds
-from tightrope.regions.slab import slab_region
+from tightrope.regions.region import RegionTask
+from tightrope.regions.slab import SLAB
 from tightrope.regions.slab_rows import line_below, pool_terms, row_of
 from tightrope.statistics.bets import Ends, Levels, best_shares, place_bets, price_of_shares, scales, schedule
 from tightrope.statistics.coordinates import Coordinates, _substitute
@@ -45,9 +46,9 @@ def setting(name):
 
 
 def slab_of(name, counts, delta=0.05):
-    known, _, maximiser, outcomes = setting(name)
+    known, _, _, outcomes = setting(name)
     gradient = PolicyBets(known.model, known.objective, known.policy)
-    return place_bets(outcomes, counts, maximiser, gradient, Levels.of(delta))
+    return place_bets(outcomes, counts, gradient, Levels.of(delta))
 
 
 @cache
@@ -184,7 +185,7 @@ def test_counts_without_batches_are_refused():
     without = Counts(counts.transition, counts.transition_start, counts.design, counts.model_hash)
     gradient = PolicyBets(known.model, known.objective, known.policy)
     with pytest.raises(InputError, match="these counts have none"):
-        slab_region(known.model, without, 0.05, gradient)
+        SLAB.build(RegionTask(known.model, without, 0.05, gradient=gradient))
 
 
 @pytest.mark.thinned(2)
@@ -193,7 +194,7 @@ def test_rows_and_polytope_contain_every_point_that_the_betting_strategies_leave
     known, functions, maximiser, outcomes = setting(name)
     counts = counts_of(name) if is_planned else unplanned(counts_of(name))
     gradient = PolicyBets(known.model, known.objective, known.policy)
-    region = slab_region(known.model, counts, 0.05, gradient)
+    region = SLAB.build(RegionTask(known.model, counts, 0.05, gradient=gradient))
     slab = region.slab
     assert len(slab.every) == (1 if is_planned else 12)
     guard = region.evidence
@@ -226,8 +227,13 @@ def test_rows_and_polytope_contain_every_point_that_the_betting_strategies_leave
 
 def test_lines_lie_below_the_wealth_on_all_of_a_box():
     known, functions, maximiser, outcomes = setting(PRODUCTS)
-    region = slab_region(
-        known.model, counts_of(PRODUCTS), 0.05, PolicyBets(known.model, known.objective, known.policy)
+    region = SLAB.build(
+        RegionTask(
+            known.model,
+            counts_of(PRODUCTS),
+            0.05,
+            gradient=PolicyBets(known.model, known.objective, known.policy),
+        )
     )
     lower, upper = expression_bounds(region, known.model.expressions)
     draw = np.random.default_rng(2)

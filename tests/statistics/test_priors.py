@@ -136,6 +136,6 @@ def test_confidence_does_not_depend_on_the_prior() -> None:
     far, misses = (Prior("p", 1.0, 40.0), Prior("q", 40.0, 1.0)), 0
     runs = repeats(60)
     for seed in range(runs):
-        evidence = prequential(coordinates, functions, outcomes, simulated(model, 60, seed), 0.1, None, far)
+        evidence = prequential(outcomes, simulated(model, 60, seed), 0.1, None, far)
         misses += float(evidence.weight @ np.log(np.maximum(truth, 1e-300))) < evidence.threshold
     assert misses <= 0.1 * runs

@@ -173,7 +173,7 @@ class AverageBounds:
 
     def at(self, cycle: Cycle, x: FloatArray) -> float:
         """The average at a point, in float64: it certifies nothing."""
-        values = np.clip(self.functions.constant + self.functions.linear @ x, 0.0, 1.0)
+        values = self.functions.chances(x)
         chain, inner = cycle.chain, ~cycle.chain.fixed
         rows = chain.rows
         matrix = np.zeros((rows, rows))

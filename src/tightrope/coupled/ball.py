@@ -122,7 +122,7 @@ def _placed(
     upper: FloatArray,
 ) -> LikelihoodBall:
     """The ball with what it says of the expressions."""
-    middle, gradient = functions.constant + functions.linear @ centre, functions.linear @ axes
+    middle, gradient = functions.at(centre), functions.linear @ axes
     extent = np.abs(functions.constant) + np.abs(functions.linear) @ np.abs(centre)
     extent += radius * np.linalg.norm(np.abs(functions.linear) @ np.abs(axes), axis=1)
     fuzz = (functions.slack + error_factor(len(centre) + 4) * extent) * _SPARE

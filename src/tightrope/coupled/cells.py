@@ -274,7 +274,7 @@ def _scale(rows: Rows, lower: FloatArray, upper: FloatArray) -> ScaledHalfspaces
 
 def affine_at(functions: AffineFunctions, centre: FloatArray, axes: FloatArray, radius: float) -> Affine:
     """The functions in y; `axes` may have no column at all: then everything is a number."""
-    middle = functions.constant + functions.linear @ centre
+    middle = functions.at(centre)
     gradient = np.ascontiguousarray(functions.linear @ axes)
     steepness = np.linalg.norm(gradient, axis=1) * (1.0 + 1e-12)
     steepness = np.maximum(steepness, np.abs(gradient).max(axis=1, initial=0.0))  # where squares underflow

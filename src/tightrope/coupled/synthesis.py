@@ -190,7 +190,7 @@ class Optimum:
 
     def _solved(self, x: FloatArray, policy: Policy | None = None) -> Solution:
         model = self.sets.model
-        values = self.functions.constant + self.functions.linear @ x
+        values = self.functions.at(x)
         plain = MDP(model.structure, np.clip(values, 0.0, 1.0)[model.expression])
         priced = rewards_at(self.objective, values, model)
         return solve(plain, priced, policy=policy, precision=self.precision)

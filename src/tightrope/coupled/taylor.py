@@ -287,7 +287,7 @@ class ValueGradient:
     def value(self, x: FloatArray) -> float | None:
         """The reported value at coordinates x, in plain float64; None where the equations are singular."""
         chain = self.chain
-        probability = np.clip(self.functions.linear @ x + self.functions.constant, 0.0, 1.0)
+        probability = self.functions.chances(x)
         matrix = build_matrix(chain, chain.weight * probability[chain.expression])
         base = None if chain.start is not None else _solve(chain, matrix)
         values = chain.start if base is None else base.values
@@ -304,7 +304,7 @@ class ValueGradient:
         one pair per step of a step-bounded objective and one for the equations; None where these are
         singular at x."""
         chain = self.chain
-        probability = np.clip(self.functions.linear @ x + self.functions.constant, 0.0, 1.0)
+        probability = self.functions.chances(x)
         matrix = build_matrix(chain, chain.weight * probability[chain.expression])
         base = None if chain.start is not None else _solve(chain, matrix)
         first = chain.start if base is None else base.values

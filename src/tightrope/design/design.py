@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.data.counts import Counts
 from tightrope.design.directions import Criterion, Directions, EveryDirection, find_directions
 from tightrope.design.episodes import Episodes, stationary
 from tightrope.design.information import Information
@@ -25,8 +26,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.solver.solve import solve
-from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.outcomes import Outcomes
 
 OPTIMALITY = 0.005
 """Of Φ: a design this close to the best is good enough."""
@@ -238,13 +238,12 @@ class Stage:
     past: FloatArray
 
     @staticmethod
-    def after(question: Question, seen: FloatArray) -> Stage:
-        """After outcomes counted by expression."""
+    def after(question: Question, counts: Counts) -> Stage:
+        """After these data."""
         model = question.model
-        coordinates = Coordinates.of(model.expressions, model.parameters)
-        maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
-        weight = seen * ~model.expressions.is_constant
-        information = Information.at(model, maximiser.estimate(weight))
+        outcomes = Outcomes.of(model)
+        weight = outcomes.by_expression(outcomes.pooled(counts)) * outcomes.informative
+        information = Information.at(model, outcomes.maximiser.estimate(weight))
         past = information.of_counts(weight) + information.smoothing
         episodes = Episodes.of(information, question.stop, question.cap)
         return Stage(question, information, episodes, past)

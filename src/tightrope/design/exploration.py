@@ -51,7 +51,6 @@ from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem, problem_of
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.solve import solve
-from tightrope.statistics.outcomes import Outcomes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,7 +140,7 @@ class Designer:
         self, counts: Counts, robust: Policy, optimistic: Policy, sets: Callable[[], Sets]
     ) -> Explored:
         """The next stage: as many episodes as there are. `sets` are those of the present region."""
-        stage = Stage.after(self.question, by_expression(self.question.model, counts))
+        stage = Stage.after(self.question, counts)
         criterion = stage.criterion(robust, optimistic)
         followed = stage.episodes.occupancy(robust)
         per_episode = self.cost_of(followed)
@@ -177,14 +176,6 @@ class Designer:
         """What an episode costs."""
         price = self.cost.per_choice(self.question.model.structure)
         return self.cost.episode + float(occupancy @ price)
-
-
-def by_expression(model: ParametricMDP, counts: Counts) -> FloatArray:
-    """How often outcomes of each expression were seen."""
-    outcomes = Outcomes.of(model)
-    size = len(model.expressions)
-    seen = np.bincount(outcomes.expression, weights=outcomes.pooled(counts), minlength=size)
-    return seen.astype(np.float64)
 
 
 REDESIGNS = 4

@@ -24,7 +24,7 @@ from tightrope.numerics.linear_program import ConeProgram
 from tightrope.regions.region import Region
 from tightrope.statistics.bets import count_planned_episodes, price_of_shares
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import PILOT_SHARE, PILOT_STEP, Evidence, Predictions, mix_pilots
+from tightrope.statistics.prequential import PILOT_SHARE, PILOT_STEP, Evidence, mix_pilots
 
 MOST_EPISODES = 10**9
 """Beyond so many episodes a forecast is not worth a number."""
@@ -68,7 +68,7 @@ class Past:
         """What counts hold about the parameters at the point; `evidence` knows how its plug-ins did."""
         assert counts.batches is not None
         outcomes = Outcomes.of(information.model)
-        seen = Predictions().by_expression(outcomes, counts.batches)
+        seen = [outcomes.by_expression(one) for one in outcomes.pooled_batches(counts)]
         informative = ~information.model.expressions.is_constant
         excess = np.full(len(seen), np.nan)
         if evidence is not None:

@@ -14,8 +14,8 @@ import numpy as np
 
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
-from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.outcomes import Outcomes
 
 _LEAST_PROBABILITY = 1e-300
 
@@ -33,11 +33,9 @@ class Information:
     @staticmethod
     def at(model: ParametricMDP, point: FloatArray) -> Information:
         """The information at free parameters (`Coordinates.free`), strictly inside the domain."""
-        coordinates = Coordinates.of(model.expressions, model.parameters)
-        functions = coordinates.functions(model.expressions)
-        maximiser = LikelihoodMaximiser.of(coordinates, functions)
+        maximiser, functions = Outcomes.of(model).maximiser, Outcomes.of(model).functions
         t = np.asarray(point, dtype=np.float64)
-        probability = np.clip(functions.linear @ maximiser.lifted(t) + functions.constant, 0.0, 1.0)
+        probability = functions.chances(maximiser.lifted(t))
         slope: FloatArray = functions.linear @ maximiser.jacobian(t).reshape(-1, len(t))
         return Information(model, maximiser, t, probability, slope)
 

@@ -35,7 +35,7 @@ from tightrope.design.directions import (
 )
 from tightrope.design.draws import DrawDesign, Experiments, design_draws
 from tightrope.design.episodes import Way
-from tightrope.design.exploration import Designer, Explore, by_expression
+from tightrope.design.exploration import Designer, Explore
 from tightrope.design.forecast import (
     MOST_EPISODES,
     ROUGH_RATIO,
@@ -70,7 +70,6 @@ from tightrope.regions.registry import build_region, region_kind
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod, check_delta
-from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assessment, Word
 
 POINTS = 24
@@ -109,13 +108,13 @@ class Planner:
 
     def __init__(self, result: LearningResult, counts: Counts, target: Target, explore: Explore):
         self.result, self.counts, self.target = result, counts, target
-        model, self.objective = result.model, result.problem.objective
+        self.objective = result.problem.objective
         steps = deciding_steps(self.objective)
         limit = explore.cap if steps is None else min(explore.cap or steps, steps)
         self.delta = result.ledger.delta
         coupled = result.decisions.sets is SetsKind.COUPLED
         self.designer = Designer.of(result.problem, self.delta, coupled, replace(explore, cap=limit))
-        self.stage = Stage.after(self.designer.question, by_expression(model, counts))
+        self.stage = Stage.after(self.designer.question, counts)
         self.oracle: Oracle = self.designer.oracle(self.stage)
         self.judged: PolicyValue = result.robust if result.value is None else result.value
         self.aimed = self._aimed()
@@ -450,13 +449,13 @@ class Outlook:
                 self.elsewhere,
             )
         assert decisions.region is not None
-        kind, model, outcomes = decisions.region, self.result.model, Outcomes.of(self.result.model)
+        kind, model = decisions.region, self.result.model
         chosen: LearnOptions = self.result.options
         interval = chosen.interval or IntervalMethod.BETA_BINOMIAL
         options = replace(decisions.region_options(chosen), interval=interval)
 
         def build(counts: Counts) -> Region:
-            return build_region(kind, model, counts, delta, options, outcomes)
+            return build_region(kind, model, counts, delta, options)
 
         return lambda occupancy: SampledCurve(information, directions, self.counts, build, occupancy)
 

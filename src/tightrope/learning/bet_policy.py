@@ -21,7 +21,7 @@ from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import remember
 from tightrope.statistics.bets import WIDER_SHARE, Ends
-from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.outcomes import Outcomes
 from tightrope_check.search import betting
 from tightrope_check.search.value_slopes import MOST_CYCLIC, GraphQuestion
 
@@ -94,8 +94,7 @@ class PolicyBets:
                 hint='use `region="likelihood"`',
             )
         self.model, self.objective = model, objective
-        coordinates = Coordinates.of(model.expressions, model.parameters)
-        self.functions: AffineFunctions = coordinates.functions(model.expressions)
+        self.functions = Outcomes.of(model).functions
         self.given = given
         self._targets = betting.TargetPolicies(
             question_of(model, objective), None if given is None else given.probability
@@ -124,7 +123,7 @@ class PolicyBets:
             targets.held, targets.frozen, gradients = self._known[key]
             return gradients
         functions, expression = self.functions, self.model.expression
-        probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
+        probability = functions.chances(x)
         looks = nearby is not None and not targets.frozen
         every = targets.slopes(probability[expression], share, nearby() if looks and nearby else None)
         gradients = None

@@ -352,7 +352,7 @@ class Points:
         if not self.changes or table.baseline is None:
             return
         objective, functions = table.objective, functions_of(table.coordinates, model, table.objective)
-        values = functions.constant + functions.linear @ x
+        values = functions.at(x)
         question = question_of(model, rewards_at(objective, values, model))
         stays = table.value_at(table.baseline, x)
         stays = (1.0 - stays if objective.complement else stays) * (1.0 if question.maximises else -1.0)

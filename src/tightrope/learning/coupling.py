@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.ambiguity.sets import Sets, SetsKind, rectangular
+from tightrope.ambiguity.sets import SetsKind, rectangular
 from tightrope.coupled.ball import LikelihoodBall, ball_of, range_over_ball
 from tightrope.coupled.chain import chain_of
 from tightrope.coupled.result import CoupledStatus, CoupledValue
@@ -41,8 +41,8 @@ from tightrope.regions.polytope import Polytope
 from tightrope.regions.slab import narrow_along
 from tightrope.statistics.bets import Levels, Slab, place_bets
 from tightrope.statistics.confidence_budget import ConfidenceBudget, assumed_of
-from tightrope.statistics.coordinates import AffineFunctions, Coordinates
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.coordinates import AffineFunctions
+from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Evidence, prequential
 
 if TYPE_CHECKING:
@@ -164,13 +164,12 @@ def _gain(before: PolicyValue | None, after: PolicyValue | None, one_end: bool, 
 def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) -> float | None:
     """How many times narrower coupled sets would be, to first order and by corners; None: no telling."""
     model, objective = chain.model, chain.objective
-    functions = region.coordinates.functions(model.expressions)
-    slope = ValueGradient.of(model, objective, value.policy, functions)
+    slope = ValueGradient.of(model, objective, value.policy, chain.outcomes.functions)
     witness = region.emptiness.witness
     if slope is None or (region.evidence is None and witness is None):
         return None
     if region.evidence is not None:
-        x = LikelihoodMaximiser.of(region.coordinates, functions).lifted(region.evidence.estimate)
+        x = chain.outcomes.maximiser.lifted(region.evidence.estimate)
     else:
         assert witness is not None
         x = witness
@@ -255,13 +254,13 @@ def cut_along_gradient(
         return None
     if region.slab is None and not wants_value_cuts(region):
         return None
-    functions = region.coordinates.functions(model.expressions)
-    directions = _directions(region, functions, prepared.sets, objective, policies)
+    outcomes = Outcomes.of(model)
+    directions = _directions(region, outcomes, objective, policies)
     if differences:
         directions = np.concatenate([directions, directions[1:] - directions[:1]])
     if len(directions) == 0:
         return None
-    cut = cut_along(region, functions, directions) if wants_value_cuts(region) else region
+    cut = cut_along(region, outcomes, directions) if wants_value_cuts(region) else region
     cut = narrow_along(cut, model, directions)
     if cut is region or cut.emptiness.is_empty:
         return None
@@ -270,18 +269,14 @@ def cut_along_gradient(
 
 
 def _directions(
-    region: Polytope,
-    functions: AffineFunctions,
-    sets: Sets,
-    objective: Objective,
-    policies: Sequence[Policy],
+    region: Polytope, outcomes: Outcomes, objective: Objective, policies: Sequence[Policy]
 ) -> FloatArray:
     """The gradients at the estimate, one per policy that has a finite value."""
     assert region.evidence is not None
-    x = LikelihoodMaximiser.of(region.coordinates, functions).lifted(region.evidence.estimate)
+    x = outcomes.maximiser.lifted(region.evidence.estimate)
     gradients: list[FloatArray] = []
     for policy in policies:
-        value = ValueGradient.of(sets.model, objective, policy, functions)
+        value = ValueGradient.of(outcomes.model, objective, policy, outcomes.functions)
         gradient = None if value is None else value.at(x)
         if gradient is not None:
             gradients.append(gradient)
@@ -307,17 +302,15 @@ class GradientBound:
         """From the evidence that a joint region holds, else from the chain's data at their part of δ."""
         model, region = chain.model, prepared.region
         assert region is not None and prepared.intervals is not None
-        coordinates = Coordinates.of(model.expressions, model.parameters)
-        functions = coordinates.functions(model.expressions)
-        maximiser = LikelihoodMaximiser.of(coordinates, functions)
+        coordinates, functions = chain.outcomes.coordinates, chain.outcomes.functions
         if region.kind.has_intervals:
             assert isinstance(region, Polytope) and region.evidence is not None  # else δ would be spent twice
             evidence, slab, bets, ledger = region.evidence, region.slab, chain.bets, region.ledger
         else:
-            evidence, slab, bets, ledger = _beside(chain, prepared.intervals.ledger, maximiser)
+            evidence, slab, bets, ledger = _beside(chain, prepared.intervals.ledger)
         bounds = expression_bounds(region, model.expressions, prepared.intervals.expression_bounds())
         box = coordinates.lower, coordinates.upper
-        ball = ball_of(evidence, functions, maximiser.lifted(evidence.estimate), box, bounds)
+        ball = ball_of(evidence, functions, chain.outcomes.maximiser.lifted(evidence.estimate), box, bounds)
         return GradientBound(ball, slab, () if bets is None else bets.policies, functions, ledger)
 
     def range_of(self, chain: Pipeline, value: PolicyValue) -> Interval | str:
@@ -342,18 +335,18 @@ class GradientBound:
 
 
 def _beside(
-    chain: Pipeline, own: ConfidenceBudget, maximiser: LikelihoodMaximiser
+    chain: Pipeline, own: ConfidenceBudget
 ) -> tuple[Evidence, Slab | None, PolicyBets | None, ConfidenceBudget]:
     """A likelihood and bets beside intervals that have a ledger of their own."""
-    counts, outcomes, coordinates = chain.data, chain.outcomes, maximiser.coordinates
+    counts, outcomes = chain.data, chain.outcomes
     delta = split(chain.split.of_probabilities, outcomes, chain.options.budget, along=True)[1]
     bets = bets_of(chain.model, chain.objective, chain.policy, counts.design, unasked=True)
     guard, slab, notes = delta, None, tuple[str, ...]()
     if bets is not None:
-        levels = Levels.of(delta, bets.ends, len(coordinates.free), bets.guard_share)
-        slab = place_bets(outcomes, counts, maximiser, bets, levels)
+        levels = Levels.of(delta, bets.ends, len(outcomes.coordinates.free), bets.guard_share)
+        slab = place_bets(outcomes, counts, bets, levels)
         guard, notes = levels.guard, (levels.note(), slab.plan.note(), bets.words, *slab.notes)
-    evidence = prequential(coordinates, maximiser.functions, outcomes, counts, guard)
+    evidence = prequential(outcomes, counts, guard)
     method, assumed = "likelihood and bets along the value", evidence.assumption
     rest = ConfidenceBudget(
         delta,

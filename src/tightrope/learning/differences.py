@@ -72,7 +72,6 @@ from tightrope.statistics.bets import GUARD_SHARE, count_planned_episodes
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import check_delta
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.verdict import Assessment, AssumptionStatus
 from tightrope_check.search.betting import PointsAround
 from tightrope_check.search.value_slopes import PolicyEquations, value_slopes
@@ -327,7 +326,7 @@ class DifferenceBets(PolicyBets):
         """One betting strategy, on the best policy alone."""
         gradients = super().__call__(x, share)
         functions, expression = self.functions, self.model.expression
-        probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
+        probability = functions.chances(x)
         slopes = value_slopes(self._targets.question, self._baseline, probability[expression])
         if gradients is None or slopes is None:
             return gradients
@@ -524,7 +523,7 @@ class Differences:
         key = id(side), x.tobytes()
         if key not in self._values:
             functions = functions_of(self.coordinates, side.model, side.objective)
-            values = functions.constant + functions.linear @ x
+            values = functions.at(x)
             point = MDP(side.model.structure, np.clip(values, 0.0, 1.0)[side.model.expression])
             asked = rewards_at(side.objective, values, side.model)
             solution = solve(point, asked, policy=side.policy, precision=self.chain.options.precision)
@@ -587,11 +586,8 @@ class Differences:
 
     def estimate(self) -> FloatArray:
         """The coordinates that fit the data best, in float64."""
-        model, coordinates = self.chain.model, self.coordinates
-        maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
-        count = self.chain.data.transition.astype(np.float64)
-        weight = np.bincount(model.expression, count, len(model.expressions)).astype(np.float64)
-        return maximiser.lifted(maximiser.estimate(weight))
+        outcomes = self.chain.outcomes
+        return outcomes.maximiser.lifted(outcomes.estimate(self.chain.data))
 
     def corners(self, most: int) -> FloatArray:
         """The corners of the region; none where they are many or products are relaxed."""
@@ -611,7 +607,7 @@ class Differences:
 
     @property
     def coordinates(self) -> Coordinates:
-        return Coordinates.of(self.chain.model.expressions, self.chain.model.parameters)
+        return self.chain.outcomes.coordinates
 
     def optimum_over(self) -> Optimum | None:
         region = self.prepared.sets.region
@@ -679,7 +675,7 @@ class Differences:
         """What each state adds to the gain at the estimate; not a number where there is no telling."""
         model, question = self.chain.model, question_of(self.chain.model, self.objective)
         functions, gain = self.coordinates.functions(model.expressions), np.full(model.states, np.nan)
-        probability = np.clip(functions.constant + functions.linear @ self.estimate(), 0.0, 1.0)
+        probability = functions.chances(self.estimate())
         probability = probability[model.expression]
         old = PolicyEquations.of(question, usual.probability, everywhere=True)
         new = PolicyEquations.of(question, policy.probability, everywhere=False)
@@ -781,7 +777,7 @@ class AverageDifferences(Differences):
     def values_at(self, x: FloatArray) -> FloatArray:
         """The probabilities of all expressions at a point."""
         functions = self.coordinates.functions(self.chain.model.expressions)
-        return np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
+        return functions.chances(x)
 
     def cut(self, policies: Any) -> None:
         """Regions of many coordinates are left as they are."""

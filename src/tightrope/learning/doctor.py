@@ -65,6 +65,7 @@ from tightrope.problem import Problem, learnable, require_model
 from tightrope.provenance import NAMED, union
 from tightrope.solver.solve import solve
 from tightrope.statistics.costs import checked_range
+from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assessment, Assumed, AssumptionStatus, Word
 
 ALPHA = 0.001
@@ -647,12 +648,8 @@ def _possible(model: ParametricMDP, log: EpisodeLog) -> list[str]:
 
 def best_fit(model: ParametricMDP, counts: Counts) -> MDP:
     """The model at the parameters that fit counts best; free distributions at their frequencies."""
-    from tightrope.statistics.coordinates import Coordinates
-    from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
-
-    size = len(model.expressions)
-    weight = np.bincount(model.expression, weights=counts.transition, minlength=size).astype(np.float64)
-    chance = np.full(size, np.nan)
+    outcomes = Outcomes.of(model)
+    weight, chance = outcomes.by_expression(outcomes.pooled(counts)), np.full(len(model.expressions), np.nan)
     constant = model.expressions.is_constant
     chance[constant] = model.expressions.values_many(np.zeros((1, len(model.parameters))))[0, constant]
     for one in model.parameters.free:
@@ -662,11 +659,7 @@ def best_fit(model: ParametricMDP, counts: Counts) -> MDP:
             if row is not None:
                 chance[row] = share
     if np.isnan(chance).any():
-        coordinates = Coordinates.of(model.expressions, model.parameters)
-        functions = coordinates.functions(model.expressions)
-        maximiser = LikelihoodMaximiser.of(coordinates, functions)
-        x = maximiser.lifted(maximiser.estimate(weight))
-        fitted = functions.linear @ x + functions.constant
+        fitted = outcomes.functions.at(outcomes.maximiser.lifted(outcomes.estimate(counts)))
         chance = np.where(np.isnan(chance), fitted, chance)
     probability = np.clip(chance, 0.0, 1.0)[model.expression]
     total = np.add.reduceat(probability, model.transition_start[:-1])

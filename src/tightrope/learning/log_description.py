@@ -25,9 +25,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.event_polytope import polytope_region
-from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event_intervals
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assessment, Assumed, AssumptionStatus
 
@@ -157,7 +155,7 @@ class PointEstimates:
 def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> PointEstimates:
     """The estimates of all expressions that are not constant, and of all parameters."""
     outcomes = Outcomes.of(model)
-    intervals = event_intervals(model, counts, delta, IntervalMethod.BETA_BINOMIAL, outcomes=outcomes)
+    intervals = event_intervals(model, counts, delta, IntervalMethod.BETA_BINOMIAL)
     expressions = tuple(_expression(intervals, event) for event in range(len(intervals.events)))
     parameters: tuple[ParameterEstimate, ...] = ()
     conflict: tuple[str, ...] = ()
@@ -167,7 +165,7 @@ def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> Point
             shown = region.emptiness.conflict
             conflict = shown.texts if shown is not None else ("no parameter of the domain fits",)
         else:
-            ends, likeliest = parameter_box(region), _likeliest(model, outcomes, counts)
+            ends, likeliest = parameter_box(region), _likeliest(outcomes, counts)
             rows = zip(model.parameters.shown.names, likeliest, *ends, strict=False)
             parameters = tuple(ParameterEstimate(n, float(t), float(a), float(b)) for n, t, a, b in rows)
     ledger, level = intervals.ledger.record(), f"{1 - delta:g}"
@@ -189,11 +187,7 @@ def _expression(intervals: EventIntervals, event: int) -> ExpressionEstimate:
     )
 
 
-def _likeliest(model: ParametricMDP, outcomes: Outcomes, counts: Counts) -> FloatArray:
+def _likeliest(outcomes: Outcomes, counts: Counts) -> FloatArray:
     """The smoothed maximum of the likelihood within the domain, one value per parameter."""
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
-    weight = np.bincount(outcomes.expression, outcomes.pooled(counts), len(model.expressions))
-    estimate = maximiser.estimate(np.where(model.expressions.is_constant, 0.0, weight))
-    free = [Fraction(float(t)) for t in estimate]
-    return np.array([float(polynomial.evaluate(free)) for polynomial in coordinates.substitution])
+    free = [Fraction(float(t)) for t in outcomes.estimate(counts)]
+    return np.array([float(polynomial.evaluate(free)) for polynomial in outcomes.coordinates.substitution])

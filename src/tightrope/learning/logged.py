@@ -35,8 +35,8 @@ from tightrope.numerics.rounding import down, up
 from tightrope.problem import Problem
 from tightrope.regions.polytope import Polytope
 from tightrope.solver.solve import solve
-from tightrope.statistics.coordinates import AffineFunctions, Coordinates
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.coordinates import AffineFunctions
+from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assumed
 
 ASSUMED = Assumed.stated(
@@ -102,9 +102,7 @@ class LoggedBaseline:
             raise InputError(f"the value of the behaviour policy cannot be estimated: {error}") from None
         self.sign = 1.0 if objective.agent is Direction.MAX else -1.0
         self.decided: BoolArray = ~np.isnan(self.rules.decided)
-        coordinates = Coordinates.of(model.expressions, model.parameters)
-        self.functions = coordinates.functions(model.expressions)
-        self._maximiser = LikelihoodMaximiser.of(coordinates, self.functions)
+        self.functions, self._maximiser = Outcomes.of(model).functions, Outcomes.of(model).maximiser
         self._episode_of_row = np.cumsum(self.log.step == 0) - 1
         if self.rules.at_once or not len(self.log.start):
             raise InputError("no episode of the log begins in the initial state, or nothing is to be decided")
@@ -170,7 +168,7 @@ class LoggedBaseline:
         x = self._maximiser.lifted(self._maximiser.estimate(weight.astype(np.float64)))
         candidates: list[FloatArray | None] = [None]
         if takes_h:
-            probability = np.clip(self.functions.constant + self.functions.linear @ x, 0.0, 1.0)
+            probability = self.functions.chances(x)
             point = MDP(structure, probability[model.expression])
             visits = np.bincount(structure.transition_choice[transitions], minlength=structure.choices)
             candidates += [self._values(point, None), self._values(point, _frequencies(structure, visits))]

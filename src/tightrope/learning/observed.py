@@ -32,6 +32,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.problem import Problem
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.outcomes import Outcomes
 
 WORK = 30_000
 """What is looked for at each point ends after so much work (`tightrope.beliefs`), some seconds."""
@@ -203,19 +204,16 @@ class _Places:
 
     @staticmethod
     def of(model: ParametricMDP, counts: Counts) -> _Places:
-        coordinates = Coordinates.of(model.expressions, model.parameters)
-        functions = coordinates.functions(model.expressions)
-        maximiser = LikelihoodMaximiser.of(coordinates, functions)
-        weight = np.bincount(model.expression, counts.transition.astype(np.float64), len(model.expressions))
-        t = maximiser.estimate(weight.astype(np.float64))
-        x = maximiser.lifted(t)
-        chance = np.clip(functions.constant + functions.linear @ x, 1e-6, 1.0)
+        outcomes = Outcomes.of(model)
+        functions, maximiser, t = outcomes.functions, outcomes.maximiser, outcomes.estimate(counts)
+        weight = outcomes.by_expression(outcomes.pooled(counts))
+        chance = np.clip(functions.at(maximiser.lifted(t)), 1e-6, 1.0)
         slope = functions.linear @ maximiser.jacobian(t)
         information = (slope * (weight / chance**2)[:, None]).T @ slope
         covariance: FloatArray = np.linalg.pinv(information + 1e-6 * np.eye(len(t)), hermitian=True).astype(
             np.float64
         )
-        made = _Places(model, coordinates, maximiser, t, covariance, [])
+        made = _Places(model, outcomes.coordinates, maximiser, t, covariance, [])
         enough = (digits for digits in (2, 3, 4, 5, 6) if made.keeps(chance, t, digits))
         near = [point for digits in enough if (point := made.point(t, digits)) is not None]
         return replace(made, estimate=near[0] if near else made.exactly(t))
@@ -226,8 +224,7 @@ class _Places:
 
     def keeps(self, chance: FloatArray, t: FloatArray, digits: int) -> bool:
         """Whether so many digits leave every probability about as it is."""
-        functions = self.coordinates.functions(self.model.expressions)
-        short = functions.constant + functions.linear @ self.maximiser.lifted(np.round(t, digits))
+        short = self.maximiser.functions.at(self.maximiser.lifted(np.round(t, digits)))
         return bool((np.abs(short - chance) <= ROUNDED * np.minimum(chance, 1 - chance) + 2e-6).all())
 
     def exactly(self, t: FloatArray) -> list[Fraction]:

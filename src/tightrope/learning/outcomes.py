@@ -37,8 +37,8 @@ from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem
 from tightrope.provenance import Artefact, chosen_without
 from tightrope.statistics.confidence_budget import Assumption, assumed_of
-from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.returns import BETTING, Tally, frequency_interval, mean_interval
 from tightrope.verdict import Assumed, AssumptionStatus
 from tightrope_check.search.value_slopes import GraphQuestion, PolicyEquations, Spread
@@ -551,15 +551,14 @@ def _forecasts(seen: Observation, chain: Any, number: int) -> Iterator[float]:
 
     model, objective = seen.problem.model, seen.objective
     assert isinstance(model, ParametricMDP)
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
+    maximiser, coordinates = Outcomes.of(model).maximiser, Outcomes.of(model).coordinates
     policy = Policy.uniform(model) if seen.policy is None else seen.policy
     equations = PolicyEquations.of(question_of(model, objective), policy.probability, everywhere=False)
     if equations is None:
         return
     for point in _points(maximiser):
         x, jacobian = maximiser.search.lifted(point)
-        probability = np.clip(maximiser.functions.constant + maximiser.functions.linear @ x, 0.0, 1.0)
+        probability = maximiser.functions.chances(x)
         spread = equations.spread(probability[model.expression])
         if spread is None or not math.isfinite(spread.variance):
             return

@@ -86,8 +86,8 @@ from tightrope.verdict import Assessment, AssumptionStatus
 if TYPE_CHECKING:  # loaded where they apply
     from tightrope.coupled.synthesis import CoupledSynthesis
     from tightrope.learning.bet_policy import PolicyBets
+    from tightrope.statistics.bets import Predictions
     from tightrope.statistics.costs import CostIntervals
-    from tightrope.statistics.prequential import Predictions
 
 T = TypeVar("T")
 
@@ -543,7 +543,6 @@ class Pipeline:
                 delta,
                 decisions.interval,
                 self.options.budget,
-                self.outcomes,
                 self.settled.intervals,
             ),
             {"statistics": 0.0} if seconds is None else seconds,
@@ -569,7 +568,6 @@ class Pipeline:
                     self.counts,
                     self.split.of_probabilities,
                     decisions.region_options(self.options),
-                    self.outcomes,
                     self.settled.predictions,
                     self.bets,
                 )

@@ -28,6 +28,7 @@ from tightrope.regions.likelihood import LogLikelihood
 from tightrope.regions.tightening import coordinate_envelopes
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.outcomes import Outcomes
 from tightrope_check.search.smoothed_likelihood import SMOOTHING
 
 HOPELESS = -1e250
@@ -72,8 +73,7 @@ class BestFit:
 
     @staticmethod
     def of(model: ParametricMDP) -> BestFit:
-        coordinates = Coordinates.of(model.expressions, model.parameters)
-        return BestFit(coordinates, coordinates.functions(model.expressions))
+        return BestFit(Outcomes.of(model).coordinates, Outcomes.of(model).functions)
 
     @cached_property
     def maximiser(self) -> LikelihoodMaximiser:
@@ -153,7 +153,7 @@ class BestFit:
             middle[j] = 0.5 * (ends[~above].max(initial=-np.inf) + ends[above].min(initial=np.inf))
         for share in (0.5, 0.1, 0.01, 0.001):
             moved = point + share * (middle - point)
-            if np.all(self.functions.linear @ moved + self.functions.constant >= 0.0):
+            if np.all(self.functions.at(moved) >= 0.0):
                 return moved
         return point
 

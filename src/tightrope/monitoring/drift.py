@@ -252,12 +252,12 @@ class JointTerms:
 
     def _tangent(self, x: FloatArray, periods: FloatArray) -> Tangent:
         functions = self.fit.functions
-        return self.compensation.tangent(functions.linear @ x + functions.constant, periods)
+        return self.compensation.tangent(functions.at(x), periods)
 
     def _explain(self, x: FloatArray) -> FloatArray:
         """g at x, about."""
         functions = self.fit.functions
-        chance = functions.linear @ x + functions.constant
+        chance = functions.at(x)
         logs = np.log(np.where(chance > 0.0, chance, 1.0))
         given = self.compensation.given_back(chance)[self.closed]
         result: FloatArray = POWERS * (self.past @ logs)[:, None] + (self.since @ logs)[:, None] - given
@@ -275,7 +275,7 @@ class JointTerms:
         tangent = self._tangent(x, periods)
         for _ in range(_STEPS):
             chance, room = linear @ x + constant, bound - rows @ x
-            everywhere = np.maximum(functions.linear @ x + functions.constant, 1e-12)
+            everywhere = np.maximum(functions.at(x), 1e-12)
             gradient = linear.T @ (count / chance) + functions.linear.T @ tangent.tilt
             gradient -= BARRIER * (rows.T @ (1.0 / room))
             scaled = linear * (np.sqrt(count) / chance)[:, None]
@@ -292,7 +292,7 @@ class JointTerms:
                 new_chance, new_room = linear @ moved + constant, bound - rows @ moved
                 if np.all(new_chance > 0.0) and np.all(new_room > 1e-14):
                     tried = self._tangent(moved, periods)
-                    there = np.maximum(functions.linear @ moved + functions.constant, 1e-12)
+                    there = np.maximum(functions.at(moved), 1e-12)
                     after = self._objective(count, new_chance, new_room, tried, there)
                     if after >= before + 0.1 * length * rise or rise < 1e-4:
                         break

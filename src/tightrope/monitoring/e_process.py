@@ -114,7 +114,7 @@ class EProcess:
         """The departures with the most evidence of their own; ties go by the gain over the best fit."""
         if not self.seen.any():
             return []
-        fitted = self.fit.functions.linear @ self.fitted_point() + self.fit.functions.constant
+        fitted = self.fit.functions.at(self.fitted_point())
         ranked = []
         for kind, terms in self.terms().items():
             evidence = self.departures[kind]

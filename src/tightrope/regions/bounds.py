@@ -26,7 +26,7 @@ from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.regions.region import Region
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates, solve_equalities
 from tightrope.statistics.estimates import EventIntervals, constant_values
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.outcomes import Outcomes
 
 
 def function_bounds(region: Region, functions: AffineFunctions) -> tuple[FloatArray, FloatArray]:
@@ -185,15 +185,14 @@ def tracks_in(region: Region | None, model: ParametricMDP, counts: Counts | None
     if model.transitions > MOST_TRACKED:
         return {}
     map_ = _Map(region, *solve_equalities(model.parameters))
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
+    maximiser = Outcomes.of(model).maximiser
     weight = np.zeros(len(model.expressions))
     if counts is not None:
         weight = np.bincount(model.expression, counts.transition, len(weight)).astype(np.float64)
     best, corners = maximiser.estimate(weight), map_.at(region.vertices)
     x, jacobian = maximiser.search.lifted(best)
     slope = maximiser.functions.linear @ jacobian.reshape(-1, len(best))
-    expected = np.maximum(maximiser.functions.constant + maximiser.functions.linear @ x, 1e-12)
+    expected = np.maximum(maximiser.functions.at(x), 1e-12)
     information = (slope * (weight / expected**2)[:, None]).T @ slope + maximiser.smoothing_at(best)
     spread = np.linalg.pinv(information, hermitian=True)
     if not map_.holds(best):

@@ -14,9 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.linear_program import ConeProgram
 from tightrope.numerics.record import Facts, Record
@@ -26,9 +24,7 @@ from tightrope.regions.region import Emptiness, RegionKind, RegionTask, Relaxati
 from tightrope.regions.tightening import coordinate_boxes, coordinate_envelopes
 from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion, LeastSquares, least_squares
-from tightrope.statistics.outcomes import Outcomes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -206,28 +202,6 @@ class Ellipsoid(Record):
         return self.squares.origin + self.squares.scale * y
 
 
-def ellipsoid_region(
-    model: ParametricMDP,
-    counts: Counts,
-    delta: float,
-    version: EllipsoidVersion = EllipsoidVersion.SOUND,
-    within_domain: bool | None = None,
-    outcomes: Outcomes | None = None,
-) -> Ellipsoid:
-    """E: self-normalised least squares; cut by the domain unless it is the paper's version."""
-    check_delta(delta)
-    outcomes = outcomes or Outcomes.of(model)
-    sound = version is EllipsoidVersion.SOUND
-    coordinates = Coordinates.of(model.expressions, model.parameters, eliminate=sound)
-    functions = coordinates.functions(model.expressions)
-    squares = least_squares(coordinates, functions, outcomes, outcomes.pooled(counts), delta, version)
-    assumption = Assumption.ADAPTIVE_ANYTIME if sound else Assumption.NONE
-    method = "least squares, R = 1/√2" if sound else "least squares as published, R = 1/2 (unsound)"
-    assumed = assumed_of(assumption, counts.design, tied=True)
-    ledger = ConfidenceBudget(delta, 1, delta, method, "one ellipsoid", assumption, assumed)
-    return Ellipsoid(coordinates, ledger, squares, sound if within_domain is None else within_domain)
-
-
 class LeastSquaresEllipsoid(RegionKind):
     """E: what least squares say of the parameters."""
 
@@ -238,9 +212,16 @@ class LeastSquaresEllipsoid(RegionKind):
     certificate = "ellipsoid"
 
     def build(self, task: RegionTask) -> Ellipsoid:
-        return ellipsoid_region(
-            task.model, task.counts, task.delta, task.options.ellipsoid, outcomes=task.outcomes
-        )
+        """Cut by the domain unless it is the paper's version."""
+        version, outcomes, model = task.options.ellipsoid, task.outcomes, task.model
+        sound = version is EllipsoidVersion.SOUND
+        coordinates = Coordinates.of(model.expressions, model.parameters, eliminate=sound)
+        squares = least_squares(coordinates, outcomes, outcomes.pooled(task.counts), task.delta, version)
+        assumption = Assumption.ADAPTIVE_ANYTIME if sound else Assumption.NONE
+        method = "least squares, R = 1/√2" if sound else "least squares as published, R = 1/2 (unsound)"
+        assumed = assumed_of(assumption, task.counts.design, tied=True)
+        ledger = ConfidenceBudget(task.delta, 1, task.delta, method, "one ellipsoid", assumption, assumed)
+        return Ellipsoid(coordinates, ledger, squares, sound)
 
 
 ELLIPSOID = LeastSquaresEllipsoid()

@@ -238,10 +238,8 @@ class EventPolytope(RegionKind):
 
     def build(self, task: RegionTask) -> Polytope:
         options = task.options
-        intervals = event_intervals(
-            task.model, task.counts, task.delta, options.interval, options.budget, task.outcomes
-        )
-        return polytope_region(intervals, options.rounds, options.tolerance)
+        intervals = event_intervals(task.model, task.counts, task.delta, options.interval, options.budget)
+        return polytope_region(intervals, *options.effort)
 
 
 POLYTOPE = EventPolytope()

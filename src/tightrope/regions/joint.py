@@ -15,12 +15,11 @@ import numpy as np
 from tightrope.numerics.rounding import down, largest_over_box
 from tightrope.regions.event_polytope import event_rows
 from tightrope.regions.halfspaces import Origin
-from tightrope.regions.likelihood import likelihood_region, tighten_further, without_envelopes
+from tightrope.regions.likelihood import LIKELIHOOD, tighten_further, without_envelopes
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
 from tightrope.regions.region import RegionKind, RegionTask
 from tightrope.regions.slab import slab_region
 from tightrope.statistics.confidence_budget import SAMPLING, Assumption, ConfidenceBudget, likelihood_share
-from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import Budget, EventIntervals, Events, event_intervals
 from tightrope.statistics.outcomes import Outcomes
 
@@ -29,30 +28,9 @@ def split(
     delta: float, outcomes: Outcomes, budget: Budget = Budget.TIED, along: bool = False, bets: bool = False
 ) -> tuple[float, float]:
     """(δ of the intervals of events, δ of the rest), from the model alone; halves `along` values."""
-    free = len(Coordinates.of(outcomes.model.expressions, outcomes.model.parameters).free)
+    free = len(outcomes.coordinates.free)
     share = 0.5 if along else likelihood_share(len(Events.tie(outcomes, budget)), free, bets)
     return down((1.0 - share) * delta * (1.0 - 1e-15)), down(share * delta)
-
-
-def joint_region(task: RegionTask) -> Polytope:
-    """The intersection; with bets where a gradient is given."""
-    options = task.options
-    of_events, rest = split(task.delta, task.outcomes, options.budget, bets=task.gradient is not None)
-    intervals = event_intervals(
-        task.model, task.counts, of_events, options.interval, options.budget, task.outcomes
-    )
-
-    def meet(region: Polytope) -> Polytope:
-        return _with_events(region, intervals)
-
-    about = task.model, task.counts, rest
-    if task.gradient is None:
-        region = meet(likelihood_region(*about, options.excess, task.outcomes, task.predictions))
-    else:
-        region = slab_region(
-            *about, task.gradient, options.excess, task.outcomes, task.predictions, narrow=meet
-        )
-    return replace(region, kind=JOINT, ledger=join_ledgers(task.delta, intervals.ledger, region.ledger))
 
 
 def _with_events(region: Polytope, intervals: EventIntervals) -> Polytope:
@@ -108,7 +86,16 @@ class JointRegion(RegionKind):
     certificate = "joint"
 
     def build(self, task: RegionTask) -> Polytope:
-        return joint_region(task)
+        options, outcomes, bets = task.options, task.outcomes, task.gradient is not None
+        of_events, rest = split(task.delta, outcomes, options.budget, bets=bets)
+        intervals = event_intervals(task.model, task.counts, of_events, options.interval, options.budget)
+
+        def meet(region: Polytope) -> Polytope:
+            return _with_events(region, intervals)
+
+        beside = replace(task, delta=rest)
+        region = slab_region(beside, meet) if bets else meet(LIKELIHOOD.build(beside))
+        return replace(region, kind=JOINT, ledger=join_ledgers(task.delta, intervals.ledger, region.ledger))
 
 
 JOINT = JointRegion()

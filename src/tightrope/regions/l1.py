@@ -12,18 +12,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from tightrope.data.counts import Counts
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import error_factor, up
 from tightrope.regions.event_polytope import conflicting_events
 from tightrope.regions.halfspaces import Halfspaces, Origin
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Conflict, Emptiness, RegionKind, RegionTask, Relaxation
-from tightrope.regions.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE, tighten
+from tightrope.regions.tightening import tighten
 from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
-from tightrope.statistics.coordinates import AffineFunctions, Coordinates
-from tightrope.statistics.estimates import check_delta, share
+from tightrope.statistics.estimates import share
 from tightrope.statistics.intervals import weissman_radius
 from tightrope.statistics.outcomes import Outcomes
 
@@ -48,22 +45,37 @@ class DistributionBalls(RegionKind):
         """Excesses [signatures, sets] that all hold with probability 1 − γ, from counts; rounded up."""
 
     def build(self, task: RegionTask) -> Polytope:
-        options = task.options
-        return ball_region(
-            self, task.model, task.counts, task.delta, options.rounds, options.tolerance, task.outcomes
+        """Every signature's distribution within its ball, δ shared by all signatures."""
+        outcomes, coordinates, effort = task.outcomes, task.outcomes.coordinates, task.options.effort
+        seen, balls = outcomes.pooled(task.counts), len(uncertain_signatures(outcomes))
+        gamma = share(task.delta, max(balls, 1))
+        matrix, bound, owner, members = ball_rows(self, outcomes, seen, gamma)
+        base = Halfspaces.of_domain(coordinates).with_rows(matrix, bound, Origin.L1, owner, members)
+        assumed = assumed_of(self.assumption, task.counts.design, tied=True)
+        need = self.assumption
+        ledger = ConfidenceBudget(task.delta, balls, gamma, self.method, "signatures", need, assumed)
+        tightened = tighten(coordinates, base, *effort)
+        is_exact = isinstance(self, L1Balls) and not coordinates.is_lifted
+        relaxation = Relaxation.EXACT if is_exact else Relaxation.OUTER
+        region = Polytope.of(self, coordinates, ledger, tightened, relaxation)
+        if not tightened.empty:
+            return region
+        conflict = conflicting_events(coordinates, base, tightened, *effort)
+        visits, name = outcomes.visits(seen), task.model.structure.choice_name
+        examples = [outcomes.example_choice(int(outcomes.start[k])) for k in conflict]
+        texts = tuple(
+            f"the distribution of {name(choice)} ({visits[k]} visits)"
+            for k, choice in zip(conflict, examples, strict=True)
         )
+        return region.with_emptiness(Emptiness(True, None, Conflict(conflict, texts)))
 
 
 def ball_rows(
-    kind: DistributionBalls,
-    outcomes: Outcomes,
-    functions: AffineFunctions,
-    reach: FloatArray,
-    seen: OffsetArray,
-    gamma: float,
+    kind: DistributionBalls, outcomes: Outcomes, seen: OffsetArray, gamma: float
 ) -> tuple[FloatArray, FloatArray, OffsetArray, OffsetArray]:
-    """(matrix, bound, signature of each row, the outcomes in its set as bits); `reach` bounds |x|."""
-    visits = outcomes.visits(seen)
+    """(matrix, bound, signature of each row, the outcomes in its set as bits)."""
+    functions, ends = outcomes.functions, outcomes.coordinates
+    visits, reach = outcomes.visits(seen), np.maximum(np.abs(ends.lower), np.abs(ends.upper))
     signatures = uncertain_signatures(outcomes)
     signatures = signatures[visits[signatures] > 0]
     blocks: list[FloatArray] = []
@@ -112,44 +124,6 @@ def _bits(sets: FloatArray) -> OffsetArray:
     if width > _MOST_BITS:
         return np.zeros(len(sets), dtype=np.int64)
     return sets.astype(np.int64) @ (1 << np.arange(width, dtype=np.int64))
-
-
-def ball_region(
-    kind: DistributionBalls,
-    model: ParametricMDP,
-    counts: Counts,
-    delta: float,
-    rounds: int = DEFAULT_ROUNDS,
-    tolerance: float = DEFAULT_TOLERANCE,
-    outcomes: Outcomes | None = None,
-) -> Polytope:
-    """Every signature's distribution within its ball, δ shared by all signatures."""
-    check_delta(delta)
-    outcomes = outcomes or Outcomes.of(model)
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    functions = coordinates.functions(model.expressions)
-    seen = outcomes.pooled(counts)
-    balls = len(uncertain_signatures(outcomes))
-    gamma = share(delta, max(balls, 1))
-    reach = np.maximum(np.abs(coordinates.lower), np.abs(coordinates.upper))
-    matrix, bound, owner, members = ball_rows(kind, outcomes, functions, reach, seen, gamma)
-    base = Halfspaces.of_domain(coordinates).with_rows(matrix, bound, Origin.L1, owner, members)
-    assumed = assumed_of(kind.assumption, counts.design, tied=True)
-    ledger = ConfidenceBudget(delta, balls, gamma, kind.method, "signatures", kind.assumption, assumed)
-    tightened = tighten(coordinates, base, rounds, tolerance)
-    is_exact = isinstance(kind, L1Balls) and not coordinates.is_lifted
-    relaxation = Relaxation.EXACT if is_exact else Relaxation.OUTER
-    region = Polytope.of(kind, coordinates, ledger, tightened, relaxation)
-    if not tightened.empty:
-        return region
-    conflict = conflicting_events(coordinates, base, tightened, rounds, tolerance)
-    visits = outcomes.visits(seen)
-    texts = tuple(
-        f"the distribution of {model.structure.choice_name(outcomes.example_choice(int(outcomes.start[k])))} "
-        f"({visits[k]} visits)"
-        for k in conflict
-    )
-    return region.with_emptiness(Emptiness(True, None, Conflict(conflict, texts)))
 
 
 class L1Balls(DistributionBalls):

@@ -13,8 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.data.counts import Counts
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
@@ -24,11 +22,8 @@ from tightrope.regions.tightening import Tightened, tighten
 from tightrope.regions.walk import bound_by_walks
 from tightrope.statistics.confidence_budget import ConfidenceBudget, assumed_of
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
-from tightrope.statistics.estimates import check_delta
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import Predictions, prequential
-from tightrope.statistics.priors import Prior
+from tightrope.statistics.prequential import prequential
 
 MOST_CUT_DIMENSIONS = 4
 _ROUNDS = 24
@@ -247,31 +242,6 @@ def _apart(corners: FloatArray, sticking: FloatArray, excess: float, centre: Flo
     return chosen
 
 
-def likelihood_region(
-    model: ParametricMDP,
-    counts: Counts,
-    delta: float,
-    excess: float = DEFAULT_EXCESS,
-    outcomes: Outcomes | None = None,
-    predictions: Predictions | None = None,
-    priors: tuple[Prior, ...] = (),
-) -> Polytope:
-    """L: the parameters that explain the data almost as well as a predictable plug-in."""
-    check_delta(delta)
-    outcomes = outcomes or Outcomes.of(model)
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    functions = coordinates.functions(model.expressions)
-    evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions, priors)
-    method, assumption = "prequential likelihood ratio", evidence.assumption
-    assumed = assumed_of(assumption, counts.design, tied=True, ordered=True)
-    ledger = ConfidenceBudget(delta, 1, delta, method, "one region", assumption, assumed, (evidence.note(),))
-    likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
-    centre = LikelihoodMaximiser.of(coordinates, functions).lifted(evidence.estimate)
-    directions = functions.linear[model.expressions.nonconstant]
-    region = enclose_likelihood(coordinates, ledger, likelihood, centre, directions, excess)
-    return replace(region, evidence=evidence)
-
-
 class PrequentialLikelihood(RegionKind):
     """L: the parameters that explain the data almost as well as predictions made before them."""
 
@@ -283,8 +253,17 @@ class PrequentialLikelihood(RegionKind):
     certificate = "likelihood"
 
     def build(self, task: RegionTask) -> Polytope:
-        seen, known = (task.model, task.counts, task.delta), (task.outcomes, task.predictions)
-        return likelihood_region(*seen, task.options.excess, *known, task.options.prior)
+        outcomes, options, delta = task.outcomes, task.options, task.delta
+        coordinates, functions = outcomes.coordinates, outcomes.functions
+        evidence = prequential(outcomes, task.counts, delta, task.predictions, options.prior)
+        method, need = "prequential likelihood ratio", evidence.assumption
+        assumed = assumed_of(need, task.counts.design, tied=True, ordered=True)
+        ledger = ConfidenceBudget(delta, 1, delta, method, "one region", need, assumed, (evidence.note(),))
+        likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
+        centre = outcomes.maximiser.lifted(evidence.estimate)
+        directions = functions.linear[outcomes.informative]
+        region = enclose_likelihood(coordinates, ledger, likelihood, centre, directions, options.excess)
+        return replace(region, evidence=evidence)
 
 
 LIKELIHOOD = PrequentialLikelihood()
@@ -473,12 +452,12 @@ def wants_value_cuts(region: Polytope) -> bool:
     )
 
 
-def cut_along(region: Polytope, functions: AffineFunctions, directions: FloatArray) -> Polytope:
+def cut_along(region: Polytope, outcomes: Outcomes, directions: FloatArray) -> Polytope:
     """The region with tangents at its support points along ± the directions [n, coordinates]."""
     evidence = region.evidence
     assert evidence is not None and region.cut_points is not None
-    likelihood = LogLikelihood(functions, evidence.weight, evidence.threshold)
-    centre = LikelihoodMaximiser.of(region.coordinates, functions).lifted(evidence.estimate)
+    likelihood = LogLikelihood(outcomes.functions, evidence.weight, evidence.threshold)
+    centre = outcomes.maximiser.lifted(evidence.estimate)
     distinct = _distinct(directions, likelihood.curvature(centre))
     if len(distinct) == 0:
         return region

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -24,14 +24,13 @@ from tightrope.numerics.record import Facts, Record
 from tightrope.regions.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
-from tightrope.statistics.estimates import Budget, IntervalMethod
+from tightrope.statistics.estimates import Budget, IntervalMethod, check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.priors import Prior
 
 if TYPE_CHECKING:
-    from tightrope.statistics.bets import Gradient
-    from tightrope.statistics.prequential import Predictions
+    from tightrope.statistics.bets import Gradient, Predictions
 
 DEFAULT_EXCESS = 0.02
 """A likelihood region is enclosed by tangents that exceed it by at most this share of its width."""
@@ -168,6 +167,11 @@ class RegionOptions:
     tolerance: float = DEFAULT_TOLERANCE
     prior: tuple[Prior, ...] = ()
 
+    @property
+    def effort(self) -> tuple[int, float]:
+        """Rounds and tolerance of bound tightening."""
+        return self.rounds, self.tolerance
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "interval", choose("interval", IntervalMethod, self.interval))
         object.__setattr__(self, "budget", choose("budget", Budget, self.budget))
@@ -181,10 +185,16 @@ class RegionTask:
     model: ParametricMDP
     counts: Counts
     delta: float
-    options: RegionOptions
-    outcomes: Outcomes
+    options: RegionOptions = field(default_factory=RegionOptions)
     predictions: Predictions | None = None
     gradient: Gradient | None = None
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        return Outcomes.of(self.model)
 
 
 class RegionKind(ABC):

@@ -19,12 +19,10 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.regions.region import Region, RegionKind, RegionOptions, RegionTask
-from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assumed
 
 if TYPE_CHECKING:
-    from tightrope.statistics.bets import Gradient
-    from tightrope.statistics.prequential import Predictions
+    from tightrope.statistics.bets import Gradient, Predictions
 
 GROUP = "tightrope.regions"
 _OWN = {
@@ -78,7 +76,6 @@ def build_region(
     counts: Counts,
     delta: float,
     options: RegionOptions | None = None,
-    outcomes: Outcomes | None = None,
     predictions: Predictions | None = None,
     gradient: Gradient | None = None,
 ) -> Region:
@@ -94,8 +91,7 @@ def build_region(
             f"the {chosen.value} region does not hold outcomes that were never seen, and the model has such",
             hint="leave `region` and `sets` out",
         )
-    known = outcomes or Outcomes.of(model)
-    task = RegionTask(model, counts, delta, options or RegionOptions(), known, predictions, gradient)
+    task = RegionTask(model, counts, delta, options or RegionOptions(), predictions, gradient)
     region: Any = chosen.build(task)
     if _is_own(chosen):
         return cast(Region, region)

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
@@ -23,15 +22,15 @@ from tightrope.numerics.rounding import UNIT, up
 from tightrope.regions.bounds import expression_bounds
 from tightrope.regions.halfspaces import Origin, ScaledHalfspaces
 from tightrope.regions.likelihood import (
+    LIKELIHOOD,
     LogLikelihood,
     cut_along,
-    likelihood_region,
     tighten_further,
     wants_value_cuts,
     with_cuts,
 )
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
-from tightrope.regions.region import DEFAULT_EXCESS, RegionKind, RegionTask
+from tightrope.regions.region import RegionKind, RegionTask
 from tightrope.regions.slab_rows import (
     SlabConstraints,
     Terms,
@@ -54,11 +53,7 @@ from tightrope.statistics.bets import (
     price_of_shares,
 )
 from tightrope.statistics.confidence_budget import ConfidenceBudget
-from tightrope.statistics.coordinates import AffineFunctions, Coordinates
-from tightrope.statistics.estimates import check_delta
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.prequential import Predictions
 
 _ROUNDS = 4
 _ENOUGH = 0.01
@@ -74,21 +69,19 @@ def enclose_slab(
     guard: Polytope,
     ledger: ConfidenceBudget,
     outcomes: Outcomes,
-    functions: AffineFunctions,
     slab: Slab,
     gradient: Gradient,
 ) -> Polytope:
     """The guard's polytope with rows of the betting strategies, tight where the value that is bet on ends."""
-    evidence = guard.evidence
-    assert evidence is not None
-    centre = LikelihoodMaximiser.of(guard.coordinates, functions).lifted(evidence.estimate)
+    assert guard.evidence is not None
+    centre = outcomes.maximiser.lifted(guard.evidence.estimate)
     directions = np.array(gradient(centre, 1.0) or [np.zeros(guard.coordinates.size)])
     region = guard
     if wants_value_cuts(region) and np.any(directions != 0.0):
-        region = cut_along(region, functions, directions)
+        region = cut_along(region, outcomes, directions)
     width, rounds = np.inf, 0
     while rounds < _ROUNDS and slab.plan.placed and not region.emptiness.is_empty:
-        stage = _Stage(region, outcomes, functions, slab)
+        stage = _Stage(region, outcomes, slab)
         stage.add_all(centre, directions)
         region = stage.narrowed()
         slab, rounds = region.slab or slab, rounds + 1
@@ -107,8 +100,8 @@ def enclose_slab(
 class _Stage:
     """The rows that are added to a region in one round, with a record of them, and the guard's cuts."""
 
-    def __init__(self, region: Polytope, outcomes: Outcomes, functions: AffineFunctions, slab: Slab):
-        self.region, self.outcomes, self.functions, self.slab = region, outcomes, functions, slab
+    def __init__(self, region: Polytope, outcomes: Outcomes, slab: Slab):
+        self.region, self.outcomes, self.functions, self.slab = region, outcomes, outcomes.functions, slab
         lower, upper = expression_bounds(region, outcomes.model.expressions)
         spare = _SPARE * (upper - lower)
         self.bounds = np.maximum(lower - spare, 0.0), np.minimum(upper + spare, 1.0)
@@ -133,7 +126,7 @@ class _Stage:
     def _add(self, side: int, point: FloatArray, times: float) -> None:
         """A row of a side, tight at a point, less so many times the guard's evidence; kept if it cuts."""
         terms, level, share = self.terms[side]
-        near = self.functions.linear @ point + self.functions.constant
+        near = self.functions.at(point)
         line = line_below(terms, *self.bounds, near, self.evidence.weight, times)
         if times > 0.0:
             off = times * self.evidence.threshold
@@ -149,7 +142,7 @@ class _Stage:
         """A row of the log-wealth alone, whose scales have the shares that are best at the point."""
         slab, share, level = self.slab, np.ones(1), self.slab.price[side]
         if len(slab.wagers[side]) > 1:
-            near = self.functions.linear @ point + self.functions.constant
+            near = self.functions.at(point)
             wealth = np.array([one.log_wealth(self.outcomes, near) for one in slab.wagers[side]])
             weight = np.array([scale.weight for scale in slab.every])
             share = best_shares(weight, np.where(np.isnan(wealth), -np.inf, wealth))
@@ -207,9 +200,9 @@ def narrow_along(region: Polytope, model: ParametricMDP, directions: FloatArray)
     slab, evidence = region.slab, region.evidence
     if slab is None or evidence is None or not slab.plan.placed or len(slab.rows) >= _MOST_STAGES:
         return region
-    functions = region.coordinates.functions(model.expressions)
-    stage = _Stage(region, Outcomes.of(model), functions, slab)
-    stage.add_all(LikelihoodMaximiser.of(region.coordinates, functions).lifted(evidence.estimate), directions)
+    outcomes = Outcomes.of(model)
+    stage = _Stage(region, outcomes, slab)
+    stage.add_all(outcomes.maximiser.lifted(evidence.estimate), directions)
     narrowed = stage.narrowed() if stage.made else region
     return region if narrowed.emptiness.is_empty else narrowed
 
@@ -230,49 +223,6 @@ def _end(region: Polytope, direction: FloatArray) -> FloatArray:
     return scaled.to_x(np.clip(outcome.point, -1.0, 1.0))
 
 
-def slab_region(
-    model: ParametricMDP,
-    counts: Counts,
-    delta: float,
-    gradient: Gradient,
-    excess: float = DEFAULT_EXCESS,
-    outcomes: Outcomes | None = None,
-    predictions: Predictions | None = None,
-    narrow: Callable[[Polytope], Polytope] = lambda guard: guard,
-) -> Polytope:
-    """A base region, made smaller by `narrow`, and bets along the value with this `gradient`."""
-    check_delta(delta)
-    outcomes = outcomes or Outcomes.of(model)
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    both, free = gradient.ends is Ends.BOTH and gradient.guard_share is None, len(coordinates.free)
-    few = both and few_planned(counts, free)
-    levels = Levels.of(delta, gradient.ends, free, FEW_SHARE if few else gradient.guard_share)
-    guard = narrow(likelihood_region(model, counts, levels.guard, excess, outcomes, predictions))
-    functions = guard.coordinates.functions(model.expressions)
-    maximiser = LikelihoodMaximiser.of(guard.coordinates, functions)
-    earlier = None if predictions is None else predictions.bets
-    slab = place_bets(outcomes, counts, maximiser, gradient, levels, earlier)
-    met = np.isin(guard.system.origin, (Origin.EVENT_UPPER, Origin.EVENT_LOWER))
-    names = zip(guard.system.origin[met].tolist(), guard.system.index[met].tolist(), strict=True)
-    slab = replace(slab, given=gradient.guard_share is None, events=tuple(names), few=few)
-    notes = (
-        levels.note(),
-        slab.plan.note(),
-        gradient.words,
-        *slab.notes,
-        *(f"guard, {note}" for note in guard.ledger.notes),
-    )
-    ledger = replace(
-        guard.ledger,
-        delta=delta,
-        gamma=delta,
-        method="value slab",
-        budget="base region and bets",
-        notes=notes,
-    )
-    return enclose_slab(guard, ledger, outcomes, functions, slab, gradient)
-
-
 class ValueSlab(RegionKind):
     """A likelihood region and what betting strategies on one policy's value leave of it."""
 
@@ -282,12 +232,32 @@ class ValueSlab(RegionKind):
     certificate = "value slab"
 
     def build(self, task: RegionTask) -> Polytope:
-        if task.gradient is None:
-            raise InputError("a slab (betting region) needs a policy to bet on")
-        excess = task.options.excess
-        return slab_region(
-            task.model, task.counts, task.delta, task.gradient, excess, task.outcomes, task.predictions
-        )
+        return slab_region(task, lambda guard: guard)
+
+
+def slab_region(task: RegionTask, narrow: Callable[[Polytope], Polytope]) -> Polytope:
+    """A base region, made smaller by `narrow`, and bets along the value with the task's gradient."""
+    gradient, outcomes, counts = task.gradient, task.outcomes, task.counts
+    if gradient is None:
+        raise InputError("a slab (betting region) needs a policy to bet on")
+    both, free = gradient.ends is Ends.BOTH and gradient.guard_share is None, len(outcomes.coordinates.free)
+    few = both and few_planned(counts, free)
+    levels = Levels.of(task.delta, gradient.ends, free, FEW_SHARE if few else gradient.guard_share)
+    guard = narrow(LIKELIHOOD.build(replace(task, delta=levels.guard)))
+    slab = place_bets(outcomes, counts, gradient, levels, task.predictions)
+    met = np.isin(guard.system.origin, (Origin.EVENT_UPPER, Origin.EVENT_LOWER))
+    names = zip(guard.system.origin[met].tolist(), guard.system.index[met].tolist(), strict=True)
+    slab = replace(slab, given=gradient.guard_share is None, events=tuple(names), few=few)
+    notes = levels.note(), slab.plan.note(), gradient.words, *slab.notes
+    ledger = replace(
+        guard.ledger,
+        delta=task.delta,
+        gamma=task.delta,
+        method="value slab",
+        budget="base region and bets",
+        notes=(*notes, *(f"guard, {note}" for note in guard.ledger.notes)),
+    )
+    return enclose_slab(guard, ledger, outcomes, slab, gradient)
 
 
 SLAB = ValueSlab()

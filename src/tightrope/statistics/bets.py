@@ -23,7 +23,6 @@ from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import UNIT, down, up
-from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope_check.search.betting import SMOOTHED, BetTable, PointsAround
 from tightrope_check.search.value_slopes import MOST_CYCLIC
@@ -68,10 +67,12 @@ class Bets:
 
 
 @dataclass(frozen=True, eq=False)
-class EarlierBets:
-    """What growing data of one model have settled: closed batches by outcome, estimates, bets."""
+class Predictions:
+    """What growing data of one model have settled: closed batches by outcome, plug-ins, scores and bets."""
 
     seen: list[OffsetArray] = field(default_factory=list)
+    plug_ins: dict[int, FloatArray] = field(default_factory=dict)
+    scores: dict[int, float] = field(default_factory=dict)
     estimates: dict[int, FloatArray] = field(default_factory=dict)
     bets: dict[tuple[int, float, float, bytes], Bets] = field(default_factory=dict)
 
@@ -343,20 +344,15 @@ class Slab:
 
 
 def place_bets(
-    outcomes: Outcomes,
-    counts: Counts,
-    maximiser: LikelihoodMaximiser,
-    gradient: Gradient,
-    levels: Levels,
-    earlier: EarlierBets | None = None,
+    outcomes: Outcomes, counts: Counts, gradient: Gradient, levels: Levels, known: Predictions | None = None
 ) -> Slab:
-    """All bets, each from the batches before it alone; `earlier` are those of an earlier look."""
+    """All bets, each from the batches before it alone; `known` are those of an earlier look."""
     if counts.batches is None:
         raise InputError(
             "the slab (betting region) needs data in time-ordered batches, and these counts have none",
             hint="keep the batch column of the data file, or use --region polytope",
         )
-    known = earlier or EarlierBets()
+    maximiser, known = outcomes.maximiser, known or Predictions()
     batches = known.pooled_batches(outcomes, counts)
     plan = schedule(counts, np.array([float(seen.sum()) for seen in batches]))
     every = scales(plan.planned, plan.middle)
@@ -364,14 +360,12 @@ def place_bets(
     few = plan.planned is not None and plan.planned < FEW * len(maximiser.start)
     tied = outcomes.expression, outcomes.multiplicity, outcomes.start
     table = BetTable(maximiser.search, *tied, 1.0 if few else SMOOTHED)
-    informative = ~outcomes.model.expressions.is_constant
-    size = len(maximiser.functions)
-    weight, done, without = np.zeros(size), 0, 0
+    weight, done, without = np.zeros(len(maximiser.functions)), 0, 0
     due: list[tuple[FloatArray, FloatArray, list[FloatArray]]] = []
     t = maximiser.start
     for batch, so_far in zip(plan.placed, plan.so_far, strict=True):
         for past in batches[done:batch]:
-            weight = weight + informative * np.bincount(outcomes.expression, past, size)
+            weight = weight + outcomes.informative * outcomes.by_expression(past)
         done = batch
         if batch not in known.estimates:
             known.estimates[batch] = table.estimate(t, weight)

@@ -37,6 +37,14 @@ class AffineFunctions(Record):
     def __len__(self) -> int:
         return len(self.constant)
 
+    def at(self, x: FloatArray) -> FloatArray:
+        """The values at a point x, in plain float64."""
+        return self.constant + self.linear @ x
+
+    def chances(self, x: FloatArray) -> FloatArray:
+        """The same within [0, 1]."""
+        return np.clip(self.at(x), 0.0, 1.0)
+
     def take(self, index: IndexArray | OffsetArray | BoolArray) -> AffineFunctions:
         """A selection (an index array or a mask)."""
         return AffineFunctions(self.linear[index], self.constant[index], self.slack[index])

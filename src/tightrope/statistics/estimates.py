@@ -272,12 +272,11 @@ def event_intervals(
     delta: float,
     method: IntervalMethod = IntervalMethod.CLOPPER_PEARSON,
     budget: Budget = Budget.TIED,
-    outcomes: Outcomes | None = None,
     known: EventIntervals | None = None,
 ) -> EventIntervals:
     """The tied intervals; of growing data, `known` are those of the last look."""
     check_delta(delta)
-    outcomes = outcomes or Outcomes.of(model)
+    outcomes = Outcomes.of(model)
     events = Events.tie(outcomes, budget)
     successes, trials = events.tally(outcomes.pooled(counts))
     rows = open_rows(events)

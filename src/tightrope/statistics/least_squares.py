@@ -17,7 +17,7 @@ from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import error_factor, product_error
-from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.outcomes import Outcomes
 
 
@@ -46,14 +46,13 @@ class LeastSquares(Record):
 
 def least_squares(
     coordinates: Coordinates,
-    functions: AffineFunctions,
     outcomes: Outcomes,
     seen: OffsetArray,
     delta: float,
     version: EllipsoidVersion = EllipsoidVersion.SOUND,
 ) -> LeastSquares:
-    """The ellipsoid from pooled counts; `functions` are the expressions of the table."""
-    size = coordinates.size
+    """The ellipsoid from pooled counts, in these coordinates of the model."""
+    size, functions = coordinates.size, coordinates.functions(outcomes.model.expressions)
     if version is EllipsoidVersion.SOUND:
         origin = 0.5 * (coordinates.lower + coordinates.upper)
         scale = np.maximum(coordinates.upper - origin, origin - coordinates.lower) * (1.0 + 1e-15)

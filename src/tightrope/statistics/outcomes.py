@@ -15,8 +15,10 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import IndexArray, OffsetArray, offsets
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, offsets
 from tightrope.numerics.record import Record, remember
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +55,34 @@ class Outcomes(Record):
 
     def __len__(self) -> int:
         return len(self.expression)
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """Coordinates in which the model's expressions are affine."""
+        return Coordinates.of(self.model.expressions, self.model.parameters)
+
+    @property
+    def functions(self) -> AffineFunctions:
+        """The expressions, as functions of the coordinates."""
+        return self.coordinates.functions(self.model.expressions)
+
+    @property
+    def maximiser(self) -> LikelihoodMaximiser:
+        return LikelihoodMaximiser.of(self.coordinates, self.functions)
+
+    def estimate(self, counts: Counts) -> FloatArray:
+        """The free parameters that fit all counts best, smoothed."""
+        return self.maximiser.estimate(self.by_expression(self.pooled(counts)) * self.informative)
+
+    def by_expression(self, seen: OffsetArray) -> FloatArray:
+        """How often each expression was seen, given how often each outcome was."""
+        size = len(self.model.expressions)
+        return np.bincount(self.expression, weights=seen, minlength=size).astype(np.float64)
+
+    @property
+    def informative(self) -> BoolArray:
+        """The expressions that are not constant."""
+        return ~self.model.expressions.is_constant
 
     @cached_property
     def width(self) -> OffsetArray:

@@ -10,19 +10,19 @@ docs/proofs/statistics.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.data.counts import Batches, Counts, batch_ends
+from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import UNIT, error_factor
-from tightrope.statistics.bets import EarlierBets, best_shares, count_planned_episodes, price_of_shares
+from tightrope.statistics.bets import Predictions, best_shares, count_planned_episodes, price_of_shares
 from tightrope.statistics.confidence_budget import Assumption
-from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.coordinates import AffineFunctions
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.priors import Prior, pseudo_counts
@@ -69,28 +69,7 @@ class Evidence(Record):
         return f"pilots, mixed: the first {parts} of {self.batches} batches"
 
 
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """What growing data of one model have settled: batches by expression, plug-ins, scores, bets."""
-
-    seen: list[FloatArray] = field(default_factory=list)
-    plug_ins: dict[int, FloatArray] = field(default_factory=dict)
-    scores: dict[int, float] = field(default_factory=dict)
-    bets: EarlierBets = field(default_factory=EarlierBets)
-
-    def by_expression(self, outcomes: Outcomes, batches: Batches) -> list[FloatArray]:
-        """How often each expression was seen in each batch; only the last one may still grow."""
-        for number in range(len(self.seen), len(batches) - 1):
-            self.seen.append(_by_expression(outcomes, outcomes.pooled_part(*batches[number])))
-        last = len(batches) - 1
-        if last < 0:
-            return []
-        return [*self.seen[:last], _by_expression(outcomes, outcomes.pooled_part(*batches[last]))]
-
-
 def prequential(
-    coordinates: Coordinates,
-    functions: AffineFunctions,
     outcomes: Outcomes,
     counts: Counts,
     delta: float,
@@ -103,17 +82,15 @@ def prequential(
             "the likelihood region needs data in time-ordered batches, these counts have none",
             hint='keep the batch column of the data file, or use `region="polytope"`',
         )
-    outcomes.check(counts)
-    known = predictions or Predictions()
-    by_batch = known.by_expression(outcomes, counts.batches)
-    informative = ~outcomes.model.expressions.is_constant
+    known, informative = predictions or Predictions(), outcomes.informative
+    by_batch = [outcomes.by_expression(seen) for seen in known.pooled_batches(outcomes, counts)]
     sizes = np.array([float(seen.sum()) for seen in by_batch])
     pilot, assumption = _planned_pilot(counts, sizes)
     if priors:
         pilot, assumption = None, Assumption.ADAPTIVE_ANYTIME
     first, usual = (pilot, 0) if pilot is not None else _first_mixed(sizes)
     first = 0 if priors else first
-    maximiser = LikelihoodMaximiser.of(coordinates, functions)
+    coordinates, functions, maximiser = outcomes.coordinates, outcomes.functions, outcomes.maximiser
     seeded, strength = maximiser, np.zeros(0)
     if priors:
         both, strength = pseudo_counts(priors, coordinates, functions)
@@ -140,7 +117,7 @@ def prequential(
     shares, price = None, 0.0
     batch_weight = np.ones(len(scores))
     if pilot is None:
-        probability = functions.linear @ maximiser.lifted(guess) + functions.constant
+        probability = functions.at(maximiser.lifted(guess))
         log_f = np.log(np.maximum(probability, 1e-300)) * informative
         excess = [float(seen @ log_f) - score for seen, score in zip(by_batch[first:], scores, strict=True)]
         visits = [float(seen @ informative) for seen in by_batch[first:]]
@@ -233,12 +210,6 @@ def _within(ends: FloatArray) -> int:
     if len(ends) == 0:
         return 0
     return int(np.searchsorted(ends, PILOT_SHARE * ends[-1], side="right"))
-
-
-def _by_expression(outcomes: Outcomes, seen: OffsetArray) -> FloatArray:
-    """How often each expression of the table was seen; constant factors m cancel in the likelihood ratio."""
-    size = len(outcomes.model.expressions)
-    return np.bincount(outcomes.expression, weights=seen, minlength=size).astype(np.float64)
 
 
 def _score(maximiser: LikelihoodMaximiser, guess: FloatArray, seen: FloatArray) -> float:

@@ -51,9 +51,9 @@ from tightrope.regions.region import Region
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.solution import Solution
+from tightrope.statistics.bets import Predictions
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals, check_delta
-from tightrope.statistics.prequential import Predictions
 from tightrope.verdict import Assessment
 
 REDESIGN = 1.5

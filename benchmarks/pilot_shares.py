@@ -35,6 +35,7 @@ from tightrope.regions.region import RegionTask
 from tightrope.solver.solve import solve
 from tightrope.statistics import prequential
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.statistics.outcomes import Outcomes
 
 DELTA = 0.001
 NAMES = ("betting(50)", "aircraft(50,10)", "glider(21,17)", "rover(10,10)")
@@ -85,7 +86,7 @@ def width_along(gradient: PolicyBets, counts: Counts) -> float:
     )
     assert direction is not None
     if wants_value_cuts(region):
-        region = cut_along(region, functions, np.array(direction))
+        region = cut_along(region, Outcomes.of(gradient.model), np.array(direction))
     low, high = region.support(np.array(direction))
     return float(high[0] - low[0])
 

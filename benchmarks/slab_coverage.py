@@ -238,7 +238,8 @@ class Setting:
         last = prequential(self.outcomes, counts, level, known)
         with np.errstate(divide="ignore"):
             logarithm = np.where(self.chance < 1.0, np.log(self.chance), 0.0)
-        true = np.array([seen @ logarithm for seen in known.by_expression(self.outcomes, counts.batches)])
+        batches = known.pooled_batches(self.outcomes, counts)
+        true = np.array([self.outcomes.by_expression(seen) @ logarithm for seen in batches])
         if self.stream.planned:  # the pilot is the same at all looks
             spent = math.log(1.0 / level)
             score = np.array([known.scores.get(b, 0.0) for b in range(last.batches)])

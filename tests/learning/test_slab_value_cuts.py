@@ -17,6 +17,7 @@ from tightrope.regions.likelihood import LIKELIHOOD, LogLikelihood, cut_along, w
 from tightrope.regions.region import RegionTask
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.outcomes import Outcomes
 from tightrope_check.checker import check
 
 ROVER = "rover(4,4)"
@@ -61,7 +62,7 @@ def test_cuts_narrow_the_region_along_the_value_and_keep_all_of_it():
     region = LIKELIHOOD.build(RegionTask(known.model, known.counts(episodes=20_000), 0.01))
     assert wants_value_cuts(region)
     direction = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])  # that of no coordinate and no expression
-    cut = cut_along(region, functions, direction[None, :])
+    cut = cut_along(region, Outcomes.of(known.model), direction[None, :])
     before, after = (float(np.subtract(*r.support(direction[None, :])[::-1])[0]) for r in (region, cut))
     assert after < 0.999 * before
     assert "2 more tangent cuts along the values of one policy" in cut.notes

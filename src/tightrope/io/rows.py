@@ -305,6 +305,13 @@ class FileRows:
             raise InputError(error.message, error.location or Location(str(self.path)), error.hint) from None
 
 
+def labels_of(structure: Structure) -> dict[str, BoolArray]:
+    """The model's, and always "init", by which a file names the initial state."""
+    start = np.zeros(structure.states, dtype=np.bool_)
+    start[list(structure.initial_states)] = True
+    return {**structure.labels, "init": start}
+
+
 def split_interval(text: str) -> tuple[str, str]:
     """The two ends of `[0.1, 0.3]`, as texts."""
     inner = text.strip()

@@ -14,7 +14,7 @@ import numpy as np
 from tightrope.errors import InputError, Location
 from tightrope.model import numbers as door
 from tightrope.model.function_text import DECIMAL, exact_number
-from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.text import reading
 
 
@@ -34,6 +34,13 @@ def nearest_double(text: str) -> float:
 def decimal_text(value: float) -> str:
     """The shortest decimal that is read back as this double; whole numbers without a point."""
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
+def texts_of(values: FloatArray) -> list[str]:
+    """The same of many; equal ones are written once."""
+    distinct, inverse = np.unique(values, return_inverse=True)
+    texts = [decimal_text(value) for value in distinct.tolist()]
+    return [texts[k] for k in inverse.reshape(-1).tolist()]
 
 
 def with_numbers(model: Any, files: str) -> Any:
@@ -65,7 +72,7 @@ class TextLine(NamedTuple):
         raise InputError(message, Location(str(self.path), self.number, column, shown), hint)
 
 
-def refuse(path: Path, message: str, hint: str | None = None) -> NoReturn:
+def refuse(path: str | Path, message: str, hint: str | None = None) -> NoReturn:
     """Raise an error about a whole file."""
     raise InputError(message, Location(str(path)), hint)
 

@@ -1,13 +1,9 @@
 """UMB, the binary exchange format of Storm and other model checkers, read and written.
 
-The package `umbi` (optional extra) decodes the index, names and rare types. Arrays are read and written
-directly, little-endian, since its decoder takes minutes for a million states. A chain has no player, other
-models have one. Labels are atomic propositions, rewards annotations of states and choices, names that are no
-plain words aliases; "init" is the format's set of initial states.
-
-Discrete time with at most one player gives an `MDP`, or an `IntervalMDP` with intervals. A choice earns the
-expectation of its branches' rewards, which determines all values; intervals with different rewards are
-refused, as are time and several players.
+The package `umbi` (optional extra) decodes the index, names and rare types; arrays are read and written
+directly, as its decoder takes minutes for a million states. Discrete time with at most one player gives an
+`MDP`, or an `IntervalMDP`. A choice earns the expectation of its branches' rewards, which determines all
+values; intervals with different rewards are refused.
 """
 
 from __future__ import annotations
@@ -28,9 +24,10 @@ import numpy.typing as npt
 
 from tightrope import __version__
 from tightrope.atomic import atomic_path
-from tightrope.errors import InputError, Location
+from tightrope.errors import InputError
 from tightrope.io.output import NAME
-from tightrope.io.text import with_numbers
+from tightrope.io.rows import labels_of
+from tightrope.io.text import located, refuse, with_numbers
 from tightrope.model import numbers as door
 from tightrope.model.builder import settled_model
 from tightrope.model.continuous import Continuous
@@ -125,9 +122,7 @@ class _UmbWriter:
 
     def _add_graph(self, model: MDP | IntervalMDP) -> None:
         structure = model.structure
-        initial = np.zeros(structure.states, np.bool_)
-        initial[list(structure.initial_states)] = True
-        self.files["state-is-initial.bin"] = _bits(initial)
+        self.files["state-is-initial.bin"] = _bits(labels_of(structure)["init"])
         self.files["state-to-choices.bin"] = _pack(structure.choice_start, "<u8")
         self.files["choice-to-branches.bin"] = _pack(structure.transition_start, "<u8")
         self.files["branch-to-target.bin"] = _pack(structure.successor, "<u8")
@@ -338,18 +333,16 @@ REWARD_PLACES = ("states", "choices", "branches")
 def read_umb(path: str | Path) -> MDP | IntervalMDP:
     """The model in a UMB file."""
     if not umb_is_available():
-        raise InputError(
-            "UMB files need the package umbi", Location(str(path)), "pip install 'tightrope[umbi]'"
-        )
+        refuse(path, "UMB files need the package umbi", "pip install 'tightrope[umbi]'")
     with _refusing(path):
         archive = decode_archive(path)
     system = archive.index.transition_system
     if system.time != "discrete":
-        raise InputError(f"its time is {system.time}, and only discrete time is read", Location(str(path)))
+        refuse(path, f"its time is {system.time}, and only discrete time is read")
     if system.num_players > 1:
-        raise InputError(f"it is a game of {system.num_players} players, not an MDP", Location(str(path)))
+        refuse(path, f"it is a game of {system.num_players} players, not an MDP")
     if not sum(archive.state_is_initial):
-        raise InputError("it has no initial state", Location(str(path)))
+        refuse(path, "it has no initial state")
     with _refusing(path):
         return _model(archive, _structure(archive, path))
 
@@ -358,18 +351,13 @@ def read_umb(path: str | Path) -> MDP | IntervalMDP:
 def _refusing(path: str | Path) -> Iterator[None]:
     """Whatever umbi or its arrays stumble over is the file's fault, in one line."""
     try:
-        yield
-    except InputError as error:
-        raise InputError(error.message, error.location or Location(str(path)), error.hint) from None
-    except MemoryError:
+        with located(path):
+            yield
+    except (InputError, MemoryError):
         raise
     except Exception as error:
-        shown = str(error).splitlines()
-        raise InputError(
-            f"this is not a UMB file that umbi reads: {type(error).__name__}{': ' if shown else ''}"
-            f"{shown[0] if shown else ''}",
-            Location(str(path)),
-        ) from None
+        shown = "".join(f": {line}" for line in str(error).splitlines()[:1])
+        refuse(path, f"this is not a UMB file that umbi reads: {type(error).__name__}{shown}")
 
 
 def _structure(archive: Any, path: str | Path) -> Structure:

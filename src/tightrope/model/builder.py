@@ -1,15 +1,5 @@
 """Models written in Python, in discrete and continuous time: from a function of states, or from rows.
 
-    parameters = Parameters.box(p=(0.1, 0.9))
-    (p,) = parameters.symbols()
-
-    def successors(position):
-        if position in (0, 4):
-            return {"stay": {position: 1}}
-        return {"walk": {position + 1: p, position - 1: 1 - p}}
-
-    model = build_from_function(2, successors, parameters, labels={"home": lambda x: x == 4})
-
 A probability is a number (0.1 is one tenth), text ("1/3"), a polynomial, a quotient, `free`
 (`tightrope.model.free`), or a pair (lower, upper); one pair makes the model an interval model. Zeros are
 dropped. Rates are such numbers ≥ 0, but no quotients; a state without events gets a self-loop with rate 1 and

@@ -41,7 +41,6 @@ from tightrope.model.structure import (
     Structured,
     freeze,
     frozen_array,
-    new_digest,
 )
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 from tightrope.numerics.rationals import RationalArray
@@ -118,14 +117,12 @@ class ParametricCTMC(Structured):
     @remember
     def hash(self) -> str:
         """Identity of the model: structure, exact rates and domain."""
-        digest = new_digest(b"parametric ctmc")
-        self.structure.hash_into(digest)
         texts = [self.expressions.text(row) for row in range(len(self.expressions))]
-        digest.update(f"{texts}{self.parameters.text()}".encode() + self.expression.tobytes())
-        for name in sorted(self.earned):
-            digest.update(name.encode())
-            self.earned[name].hash_into(digest)
-        return digest.hexdigest()
+        exact = f"{texts}{self.parameters.text()}".encode() + self.expression.tobytes()
+        earned = (
+            name.encode() + b"".join(self.earned[name].identity_parts()) for name in sorted(self.earned)
+        )
+        return self.structure.identity(b"parametric ctmc", exact, *earned)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,12 +185,8 @@ class CTMC(Structured):
 
     @remember
     def hash(self) -> str:
-        digest = new_digest(b"ctmc")
-        self.structure.hash_into(digest)
-        digest.update(self.rate.tobytes())
-        for name in sorted(self.structure.rewards):
-            digest.update(name.encode() + self.earned[name].tobytes())
-        return digest.hexdigest()
+        earned = (name.encode() + self.earned[name].tobytes() for name in sorted(self.structure.rewards))
+        return self.structure.identity(b"ctmc", self.rate.tobytes(), *earned)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,11 +227,8 @@ class IntervalCTMC(Structured):
 
     @remember
     def hash(self) -> str:
-        digest = new_digest(b"interval ctmc")
-        self.structure.hash_into(digest)
-        for array in (self.expression, self.lower, self.upper):
-            digest.update(array.tobytes())
-        return digest.hexdigest()
+        arrays = self.expression, self.lower, self.upper
+        return self.structure.identity(b"interval ctmc", *(array.tobytes() for array in arrays))
 
 
 Continuous = ParametricCTMC | CTMC | IntervalCTMC
@@ -352,7 +342,5 @@ class MarkovAutomaton(Structured):
 
     @remember
     def hash(self) -> str:
-        digest = new_digest(b"markov automaton")
-        self.structure.hash_into(digest)
-        digest.update(self.probability.tobytes() + self.exit_rate.tobytes())
-        return digest.hexdigest()
+        arrays = self.probability, self.exit_rate
+        return self.structure.identity(b"markov automaton", *(array.tobytes() for array in arrays))

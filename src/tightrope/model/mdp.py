@@ -26,7 +26,7 @@ import numpy as np
 
 from tightrope.errors import InputError, check_type
 from tightrope.model.objective import Objective, ObjectiveKind
-from tightrope.model.structure import RewardStructure, Structure, Structured, freeze, new_digest
+from tightrope.model.structure import RewardStructure, Structure, Structured, freeze
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record
@@ -62,10 +62,7 @@ class MDP(Structured):
             )
 
     def hash(self) -> str:
-        digest = new_digest(b"mdp")
-        self.structure.hash_into(digest)
-        digest.update(self.probability.tobytes())
-        return digest.hexdigest()
+        return self.structure.identity(b"mdp", self.probability.tobytes())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,11 +134,7 @@ class IntervalMDP(Structured):
 
     def hash(self) -> str:
         """Of the bounds: what is known more narrowly makes no other model, and its policies are the same."""
-        digest = new_digest(b"interval mdp")
-        self.structure.hash_into(digest)
-        digest.update(self.lower.tobytes())
-        digest.update(self.upper.tobytes())
-        return digest.hexdigest()
+        return self.structure.identity(b"interval mdp", self.lower.tobytes(), self.upper.tobytes())
 
 
 def _check_length(name: str, values: FloatArray, structure: Structure) -> None:

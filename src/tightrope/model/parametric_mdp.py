@@ -30,7 +30,7 @@ from tightrope.model.ranges import (
     prove_signs,
     table_of,
 )
-from tightrope.model.structure import Structure, Structured, freeze, frozen_array, new_digest, release
+from tightrope.model.structure import Structure, Structured, freeze, frozen_array, release
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, ranges
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts, remember
@@ -255,17 +255,16 @@ class ParametricMDP(Structured):
     @remember
     def hash(self) -> str:
         """Identity of the model: structure, exact expressions and domain."""
-        digest = new_digest(b"parametric mdp")
-        self.structure.hash_into(digest)
-        digest.update(self.expression.tobytes())
         table = self.expressions
-        digest.update(f"{table.parameter_names}{table.monomials}{self.parameters.text()}".encode())
-        if table.denominators:
-            digest.update(repr([g.text(table.parameter_names) for g in table.denominators]).encode())
-        digest.update(table.row_start.tobytes() + table.monomial.tobytes())
-        for part in (table.coefficient.numerator, table.coefficient.denominator):
-            digest.update(repr(part.tolist()).encode() if part.dtype == object else part.tobytes())
-        return digest.hexdigest()
+        names, exact = table.parameter_names, (table.coefficient.numerator, table.coefficient.denominator)
+        below = repr([g.text(names) for g in table.denominators]) if table.denominators else ""
+        return self.structure.identity(
+            b"parametric mdp",
+            self.expression.tobytes(),
+            f"{names}{table.monomials}{self.parameters.text()}{below}".encode(),
+            table.row_start.tobytes() + table.monomial.tobytes(),
+            *(repr(x.tolist()).encode() if x.dtype == object else x.tobytes() for x in exact),
+        )
 
 
 _Summands = tuple[Expressions, IndexArray | OffsetArray, OffsetArray]

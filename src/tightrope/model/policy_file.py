@@ -195,6 +195,27 @@ def _randomised(
         yield json.dumps({"state": shown, "choices": choices})
 
 
+def read_object(path: Path | str) -> dict[str, Any]:
+    """The JSON object in a policy's file."""
+    place = Location(str(path))
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read the policy: {error.strerror}", place) from error
+    except json.JSONDecodeError as error:
+        here = Location(str(path), error.lineno, error.colno)
+        raise InputError(f"not JSON: {error.msg}", here) from error
+    except UnicodeDecodeError as error:
+        raise InputError("not JSON: the file is not UTF-8 text", place) from error
+    except RecursionError:
+        raise InputError("no policy file: it is nested too deeply", place) from None
+    except ValueError:
+        raise InputError("no policy file: a number in it has thousands of digits", place) from None
+    if not isinstance(document, dict):
+        raise InputError("a policy file holds one JSON object", place)
+    return document
+
+
 @dataclass(frozen=True)
 class _Entry:
     """An entry: choices from which step on, and the probabilities at the first."""
@@ -219,7 +240,7 @@ class _PolicyReader:
         self.state_of = {values: s for s, values in enumerate(valuations)} if columns else None
 
     def read(self) -> tuple[Choices, Provenance | None]:
-        document = self._document()
+        document = read_object(self.file)
         has_memory = document.get("format") == FINITE_MEMORY_FORMAT
         records = document.get("controller" if has_memory else "policy")
         if has_memory and not isinstance(records, list):
@@ -359,24 +380,6 @@ class _PolicyReader:
         if steps[0] != 0 or sorted(set(steps)) != steps:
             raise self._error(f"entry {number}: the steps begin at 0 and increase, they are {steps}")
         return runs
-
-    def _document(self) -> dict[str, object]:
-        try:
-            document = json.loads(Path(self.file).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise self._error(f"cannot read the policy: {error.strerror}") from error
-        except json.JSONDecodeError as error:
-            here = Location(self.file, error.lineno, error.colno)
-            raise InputError(f"not JSON: {error.msg}", here) from error
-        except UnicodeDecodeError as error:
-            raise self._error("not JSON: the file is not UTF-8 text") from error
-        except RecursionError:
-            raise self._error("no policy file: it is nested too deeply") from None
-        except ValueError:
-            raise self._error("no policy file: a number in it has thousands of digits") from None
-        if not isinstance(document, dict):
-            raise self._error("a policy file holds one JSON object")
-        return document
 
     def _state(self, shown: object, number: int) -> int:
         structure = self.structure

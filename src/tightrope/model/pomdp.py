@@ -37,7 +37,7 @@ from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import FiniteMemoryChoices
-from tightrope.model.policy_file import OBSERVER_FORMAT
+from tightrope.model.policy_file import OBSERVER_FORMAT, read_object
 from tightrope.model.structure import Structure, Structured, freeze, frozen_array, sizes
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
@@ -444,13 +444,8 @@ def _check_same(pomdp: POMDP, other: POMDP) -> None:
 def _read(pomdp: POMDP, path: Path) -> Controller:
     """The controller of a file."""
     place = Location(str(path))
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read it: {error.strerror}", place) from None
-    except ValueError as error:
-        raise InputError(f"this is not JSON: {error}", place) from None
-    if not isinstance(document, dict) or document.get("format") != OBSERVER_FORMAT:
+    document = read_object(path)
+    if document.get("format") != OBSERVER_FORMAT:
         raise InputError(
             "this is not a controller that sees observations",
             place,

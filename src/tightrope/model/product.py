@@ -166,14 +166,8 @@ def product_of(
     possible = support.possible[transition]
     transition, of_choice = transition[possible], of_choice[possible]
     key = structure.successor[transition] * np.int64(memories) + following[owner[of_choice]]
-    built = Structure(
-        choice_start=_offsets(owner, size),
-        transition_start=_offsets(of_choice, len(choice)),
-        successor=number[key],
-        action=structure.action_of_choice[choice],
-        action_names=structure.action_names,
-        declared_mdp=structure.declared_mdp,
-    )
+    starts_of = _offsets(owner, size), _offsets(of_choice, len(choice))
+    built = _with_choices(structure, *starts_of, number[key], choice, structure.declared_mdp)
     return Product(built, state.astype(np.int32), behind.astype(np.int32), choice, transition)
 
 
@@ -230,6 +224,20 @@ def choices_of(
     """Those of `choices` that some states have, in their order, and the place of the state of each."""
     place, owner = ranges(structure.choice_start, states)
     return place[choices[place]], owner[choices[place]]
+
+
+def _with_choices(
+    structure: Structure,
+    choice_start: OffsetArray,
+    transition_start: OffsetArray,
+    successor: IndexArray,
+    choice: OffsetArray,
+    declared_mdp: bool,
+) -> Structure:
+    """A structure whose choices are copies of these."""
+    action, names = structure.action_of_choice[choice], structure.action_names
+    starts = choice_start, transition_start
+    return Structure(*starts, successor, action=action, action_names=names, declared_mdp=declared_mdp)
 
 
 def _offsets(owner: OffsetArray, count: int) -> OffsetArray:
@@ -359,14 +367,9 @@ def chain_of(structure: Structure, policy: Policy) -> Product:
     transition, of_choice = ranges(structure.transition_start, choice)
     after = structure.successor[transition] * width + following[of_choice]
     by_key = np.argsort(key)
-    built = Structure(
-        choice_start=np.arange(len(key) + 1),
-        transition_start=_offsets(of_choice, len(key)),
-        successor=by_key[np.searchsorted(key, after, sorter=by_key)].astype(np.int32),
-        action=structure.action_of_choice[choice],
-        action_names=structure.action_names,
-        declared_mdp=True,
-    )
+    successor = by_key[np.searchsorted(key, after, sorter=by_key)].astype(np.int32)
+    starts = np.arange(len(key) + 1), _offsets(of_choice, len(key))
+    built = _with_choices(structure, *starts, successor, choice, True)
     state, memory = (key // width).astype(np.int32), (key % width).astype(np.int32)
     return Product(built, state, memory, choice, transition)
 

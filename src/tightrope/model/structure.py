@@ -19,7 +19,7 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,6 @@ from tightrope.model.numbers import NotHeldError, doubles
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, remember
 from tightrope.provenance import Provenance
-
-if TYPE_CHECKING:
-    import hashlib
 
 MOST_NAMED = 8
 """So many names are listed."""
@@ -86,13 +83,6 @@ ELSEWHERE = ("elsewhere_missed", "elsewhere_reached")
 
 UNLABELLED = ""
 """The action name of commands written `[]`."""
-
-
-def new_digest(kind: bytes) -> hashlib._Hash:
-    """What the identity of a model of that kind is computed with."""
-    import hashlib
-
-    return hashlib.sha256(kind)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -349,8 +339,11 @@ class Structure(Record):
         }
         return replace(self, rewards=numbers)
 
-    def hash_into(self, digest: hashlib._Hash) -> None:
-        """What the identity of a model rests on: transitions, actions, labels and rewards."""
+    def identity(self, kind: bytes, *parts: bytes) -> str:
+        """The hash of a model of that kind: of transitions, actions, labels, rewards and what else it has."""
+        import hashlib
+
+        digest = hashlib.sha256(kind)
         for array in (self.choice_start, self.transition_start, self.successor, self.action_of_choice):
             digest.update(array.tobytes())
         starts = self.initial_states[0] if len(self.initial_states) == 1 else self.initial_states
@@ -358,8 +351,10 @@ class Structure(Record):
         for name in sorted(self.labels):
             digest.update(name.encode() + np.packbits(self.labels[name]).tobytes())
         for name in sorted(self.rewards):
-            digest.update(name.encode())
-            self.rewards[name].hash_into(digest)
+            digest.update(name.encode() + b"".join(self.rewards[name].identity_parts()))
+        for part in parts:
+            digest.update(part)
+        return digest.hexdigest()
 
 
 class Structured(Record):
@@ -557,10 +552,9 @@ class RewardStructure(Record):
         total.flags.writeable = False
         return total
 
-    def hash_into(self, digest: hashlib._Hash) -> None:
+    def identity_parts(self) -> list[bytes]:
         """What the identity of a model rests on."""
-        for part in (self.state, self.choice):
-            digest.update(b"-" if part is None else part.tobytes())
+        return [b"-" if part is None else part.tobytes() for part in (self.state, self.choice)]
 
 
 class Durations(RewardStructure):
@@ -636,11 +630,10 @@ class ParametricReward(RewardStructure):
     def per_choice(self, structure: Structure) -> FloatArray:
         self._refuse()
 
-    def hash_into(self, digest: hashlib._Hash) -> None:
+    def identity_parts(self) -> list[bytes]:
         texts, place = self._in_order()
-        digest.update(f"{self.expressions.parameter_names}{texts}".encode() + place.tobytes())
-        if self.by_transition is not None:
-            digest.update(f"{self._of_transitions()}".encode())
+        both = f"{self.expressions.parameter_names}{texts}".encode() + place.tobytes()
+        return [both] if self.by_transition is None else [both, f"{self._of_transitions()}".encode()]
 
     def _of_transitions(self) -> list[str] | None:
         own = self.by_transition

@@ -17,7 +17,7 @@ from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
 from tightrope.io.drn.parse import NO_LABEL, VERSION, Notes, Part, valuation_text
 from tightrope.io.output import DRN_MARK
-from tightrope.io.rows import ExitRates, Model, exit_rewards
+from tightrope.io.rows import ExitRates, Model, exit_rewards, labels_of
 from tightrope.io.text import decimal_text
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -26,7 +26,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function, Polynomial, parts
 from tightrope.model.pomdp import POMDP
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure, Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
+from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.provenance import origin_lines
 
 
@@ -103,13 +103,6 @@ def _amounts(column: FloatArray | ParametricReward | None, size: int) -> tuple[l
         return [drn_function(each, table.parameter_names) for each in rows], column.expression
     distinct, inverse = np.unique(column, return_inverse=True)
     return [decimal_text(value) for value in distinct.tolist()], inverse.reshape(-1).astype(np.int32)
-
-
-def labels_of(structure: Structure) -> dict[str, BoolArray]:
-    """The model's, and always "init", by which a file names the initial state."""
-    start = np.zeros(structure.states, dtype=np.bool_)
-    start[list(structure.initial_states)] = True
-    return {**structure.labels, "init": start}
 
 
 def _needs_quotes(name: str) -> bool:

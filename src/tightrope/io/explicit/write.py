@@ -26,8 +26,8 @@ from tightrope.atomic import atomic_write, check_target
 from tightrope.errors import InputError
 from tightrope.io.explicit.read import explicit_base, reward_files
 from tightrope.io.output import OTHERWISE, file_digest, foreign, refuse_results
-from tightrope.io.rows import exit_rewards
-from tightrope.io.text import decimal_text, with_numbers
+from tightrope.io.rows import exit_rewards, labels_of
+from tightrope.io.text import decimal_text, texts_of, with_numbers
 from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -148,23 +148,14 @@ def _rows(structure: Structure) -> Iterator[tuple[str, int, int]]:
 
 def _value_texts(model: MDP | IntervalMDP | CTMC) -> list[str]:
     if isinstance(model, MDP | CTMC):
-        return _texts(model.probability if isinstance(model, MDP) else model.rate)
-    pairs = zip(_texts(model.lower), _texts(model.upper), strict=True)
+        return texts_of(model.probability if isinstance(model, MDP) else model.rate)
+    pairs = zip(texts_of(model.lower), texts_of(model.upper), strict=True)
     return [f"[{low},{high}]" for low, high in pairs]
-
-
-def _texts(values: FloatArray) -> list[str]:
-    distinct, inverse = np.unique(values, return_inverse=True)
-    texts = [decimal_text(value) for value in distinct.tolist()]
-    return [texts[k] for k in inverse.tolist()]
 
 
 def _label_lines(structure: Structure) -> Iterator[str]:
     """A model without the label "init" gets it, since the initial state is known by it."""
-    labels = dict(structure.labels)
-    start = np.zeros(structure.states, dtype=np.bool_)
-    start[list(structure.initial_states)] = True
-    labels["init"] = start
+    labels = labels_of(structure)
     yield " ".join(f'{number}="{name}"' for number, name in enumerate(labels))
     members = np.stack(list(labels.values()), axis=1)
     for state in np.flatnonzero(members.any(axis=1)).tolist():

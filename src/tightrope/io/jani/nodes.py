@@ -1,16 +1,10 @@
 """Objects, expressions and declarations of JANI files, as syntax trees.
 
-Errors name a path such as `automata[0].edges[3].guard`. A path is a line of a generated text, so later stages
-point at it as at PRISM text.
-
-* A real constant without a value is a parameter.
-* Transient variables: a location gives their value in a state (a `Formula`; those of type bool are labels),
-  an edge's assignment is earned with it.
-* Functions are expanded at each call, with names of the body resolved where the function is declared. Types
-  are checked at every call, bounds of integers at every evaluation.
-* An array is one variable per element of its initial value, `a_at_0`, `a_at_1`, …. A variable index is found
-  by bisection. An index out of range is an error only where it is evaluated (`syntax.Checked`):
-  `i < 3 ∧ a[i] = 0` is valid.
+Errors name a path such as `automata[0].edges[3].guard`: a line of a generated text, at which later stages
+point as at PRISM text. Real constants without a value are parameters. A location gives transient variables
+their value in a state (labels are those of type bool), an edge's assignment is earned with it. Functions are
+expanded at each call. An array is one variable per element, `a_at_0`, …; a variable index is found by
+bisection and checked only where it is evaluated (`syntax.Checked`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Read JANI files as programs of the PRISM language. Unsupported parts are refused with their path.
 
 Automata become modules, edges commands. A location is a variable of the module, unless there is only one.
-Edges of one action with different rewards get separate actions, so every synchronisation has one reward. If
-the destinations of an edge earn different rewards, it earns their expectation, which determines all values.
-
-    {"op": "filter", "fun": "max", "states": {"op": "initial"}, "values": {"op": "Pmin", "exp": …}}
-
-is the property `Pmin=? [ … ]`: with one initial state all filters agree. Expected values become rewards:
-`exp` names a transient variable, or is 1 to count steps. Other properties are returned with a reason.
+Edges of one action with different rewards get separate actions, so every synchronisation has one reward;
+destinations that earn different rewards count by their expectation, which determines all values. With one
+initial state all filters agree. Properties that are not read are returned with a reason.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Write JANI files, from programs and from models of states and transitions.
 
-Modules become automata with one location; nothing is unfolded. Constants have values, so only parameters
-remain, without a domain, which JANI lacks. Labels are transient variables of type bool, reward structures of
-type real: assigned at locations for states and at edges for choices, as Storm does.
-
-A model of states becomes a program of one module, with the model's variables if they distinguish states, else
-the index. Every choice is a command; deadlocks have none. Numbers are exact: polynomials and quotients as
-they are, doubles as shortest decimals, which must sum to exactly 1. The program is PRISM text, parsed as
-usual.
+Modules become automata with one location; constants have values, so only parameters remain. Labels are
+transient variables of type bool, reward structures of type real. A model of states becomes a program of one
+module, with the model's variables if they distinguish states, else the index; every choice is a command.
+Numbers are exact; doubles as shortest decimals must sum to exactly 1.
 """
 
 from __future__ import annotations

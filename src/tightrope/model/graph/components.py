@@ -254,12 +254,16 @@ def _drop(
     """Drop choices that leave their component, then states without choices; whether anything went."""
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
-    queue = np.empty(len(inside), np.int32)
-    size = 0
-    removed = False
+    queue, waiting = np.empty(len(inside), np.int32), inside.copy()
+    size, removed = 0, False
     for s in range(len(inside)):
-        if not inside[s]:
-            continue
+        if inside[s]:
+            queue[size] = s
+            size += 1
+    while size > 0:
+        size -= 1
+        s = queue[size]
+        waiting[s] = False
         left = 0
         for c in range(choice_start[s], choice_start[s + 1]):
             if not alive[c]:
@@ -269,94 +273,56 @@ def _drop(
                 keeps = can_stay(first, last, successor, lower, upper, possible, component, home)
             else:
                 keeps = must_stay(first, last, successor, possible, component, home)
-            if keeps:
-                left += 1
-            else:
-                alive[c] = False
-                removed = True
+            alive[c] = keeps
+            left += keeps
+            removed |= not keeps
         if left == 0:
-            inside[s], component[s] = False, -1
-            removed = True
-            queue[size] = s
-            size += 1
-    while size > 0:
-        size -= 1
-        gone = queue[size]
-        for i in range(predecessor_start[gone], predecessor_start[gone + 1]):
-            c = transition_choice[predecessor[i]]
-            s = choice_state[c]
-            if not inside[s] or not alive[c]:
-                continue
-            first, last, home = transition_start[c], transition_start[c + 1], component[s]
-            if nature_stays:
-                keeps = can_stay(first, last, successor, lower, upper, possible, component, home)
-            else:
-                keeps = must_stay(first, last, successor, possible, component, home)
-            if keeps:
-                continue
-            alive[c] = False
-            left = 0
-            for other in range(choice_start[s], choice_start[s + 1]):
-                left += alive[other]
-            if left == 0:
-                inside[s], component[s] = False, -1
-                queue[size] = s
-                size += 1
+            inside[s], component[s], removed = False, -1, True
+            for i in range(predecessor_start[s], predecessor_start[s + 1]):
+                before = choice_state[transition_choice[predecessor[i]]]
+                if inside[before] and not waiting[before]:
+                    waiting[before] = True
+                    queue[size] = before
+                    size += 1
     return removed
 
 
 def forward_reachable(support: Support, source: BoolArray, *, through: BoolArray | None = None) -> BoolArray:
     """States on a path from `source`; only states in `through` (all, if None) are left again."""
-    structure = support.structure
-    reached = source.copy()
-    opened = read_only(np.ones(structure.states, np.bool_) if through is None else through)
-    _forward(support.state_start, structure.successor, support.possible, opened, reached)
-    return reached
+    every = np.ones(len(source), np.bool_)
+    edges = support.state_start, support.structure.successor, support.possible
+    return _reach(*edges, every if through is None else through, every, source)
 
 
 def backward_reachable(support: Support, target: BoolArray, *, through: BoolArray | None = None) -> BoolArray:
     """States with a path to `target` whose states before the target lie in `through` (all, if None)."""
-    structure = support.structure
-    reached = target.copy()
-    opened = read_only(np.ones(structure.states, np.bool_) if through is None else through)
+    structure, every = support.structure, np.ones(len(target), np.bool_)
     start, transition = support.predecessors
-    _backward(start, transition, structure.transition_choice, structure.choice_state, opened, reached)
+    before = structure.choice_state[structure.transition_choice[transition]]
+    usable = np.ones(len(transition), np.bool_)
+    return _reach(start, before, usable, every, every if through is None else through, target)
+
+
+def _reach(
+    start: OffsetArray,
+    neighbour: IndexArray,
+    usable: BoolArray,
+    leaves: BoolArray,
+    enters: BoolArray,
+    source: BoolArray,
+) -> BoolArray:
+    reached = source.copy()
+    _spread(start, neighbour, read_only(usable), read_only(leaves), read_only(enters), reached)
     return reached
 
 
 @kernel
-def _forward(
-    state_start: OffsetArray,
-    successor: IndexArray,
-    possible: BoolArray,
-    opened: BoolArray,
-    reached: BoolArray,
-) -> None:
-    queue = np.empty(len(reached), np.int32)
-    size = 0
-    for s in range(len(reached)):
-        if reached[s]:
-            queue[size] = s
-            size += 1
-    while size > 0:
-        size -= 1
-        s = queue[size]
-        if not opened[s]:
-            continue
-        for t in range(state_start[s], state_start[s + 1]):
-            if possible[t] and not reached[successor[t]]:
-                reached[successor[t]] = True
-                queue[size] = successor[t]
-                size += 1
-
-
-@kernel
-def _backward(
+def _spread(
     start: OffsetArray,
-    transition: IndexArray,
-    transition_choice: IndexArray,
-    choice_state: IndexArray,
-    opened: BoolArray,
+    neighbour: IndexArray,
+    usable: BoolArray,
+    leaves: BoolArray,
+    enters: BoolArray,
     reached: BoolArray,
 ) -> None:
     queue = np.empty(len(reached), np.int32)
@@ -368,11 +334,13 @@ def _backward(
     while size > 0:
         size -= 1
         s = queue[size]
+        if not leaves[s]:
+            continue
         for i in range(start[s], start[s + 1]):
-            before = choice_state[transition_choice[transition[i]]]
-            if opened[before] and not reached[before]:
-                reached[before] = True
-                queue[size] = before
+            other = neighbour[i]
+            if usable[i] and enters[other] and not reached[other]:
+                reached[other] = True
+                queue[size] = other
                 size += 1
 
 

@@ -1,19 +1,12 @@
 """Continuous time: Markov chains with rates, and Markov automata.
 
 A state waits an exponential time with exit rate E(s) = Σ_t rate(t), then takes t with probability
-rate(t)/E(s). There is one choice per state; self-loops count as events.
+rate(t)/E(s). There is one choice per state; self-loops count as events. State rewards are earned per unit of
+time, transition rewards per event: with rate r and reward c, c·r per unit of time in expectation (`earned`).
 
-* `ParametricCTMC`: exact expressions in the parameters, proved nonnegative on the domain;
-* `CTMC`: the chain at a point, one exact rate per distinct expression;
-* `IntervalCTMC`: an interval of rates per distinct expression.
-
-State rewards are earned per unit of time, transition rewards per event. An event with rate r and reward c
-earns c·r per unit of time in expectation; `earned` holds the sum of both kinds.
-
-A *Markov automaton* has Markovian states, which wait and jump by one distribution, and states with immediate
-choices. Untimed questions have the same value in the MDP of jumps (`untimed`), where a Markovian state earns
-its reward for 1/exit on average and the structure "time" earns that duration. The MDP's numbers are the
-nearest float64.
+A *Markov automaton* has Markovian states, which wait and jump, and states with immediate choices. Untimed
+questions have the same value in the MDP of jumps (`untimed`), where a Markovian state earns its reward for
+1/exit on average and the structure "time" earns that duration. Its numbers are the nearest float64.
 """
 
 from __future__ import annotations

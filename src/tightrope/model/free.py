@@ -1,16 +1,10 @@
 """Unconstrained distributions (`free`): choices whose distribution is entirely unknown.
 
-`docs/models.md` ("Unconstrained distributions") has the syntax in PRISM and Python. Every choice has its own
-distribution; those of one name are tied, outcome by outcome in the order written.
-
 A distribution over k outcomes is k − 1 coordinates x ≥ 0 with Σ x ≤ 1 (`FreeDistribution`); the last outcome
-has 1 − Σ x. The coordinates follow the parameters in `Parameters`, in its box and constraints, so regions,
-sets, solvers and certificates need no special case. `Parameters.free` lists the distributions,
-`Parameters.shown` omits their coordinates, `ParametricMDP.free` marks the choices. Corners of each simplex
-show that probabilities stay within [0, 1].
-
-A free command may synchronise with commands whose probabilities are numbers: the result is affine. Products
-of two, or of one with parameters, are refused.
+has 1 − Σ x. The coordinates follow the parameters, in their box and constraints, so regions, sets, solvers
+and certificates need no special case; corners of each simplex show that probabilities stay within [0, 1].
+Distributions of one name are tied, outcome by outcome. A free command may synchronise with commands whose
+probabilities are numbers: the result is affine. Other products are refused.
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
 """Parameters θ and their domain: a box, with optional linear constraints. All numbers are exact rationals.
 
-Texts follow Storm's regions:
-
     p=0.1:0.9,q=0:1                 a box           (--param)
     0.1<=p<=0.9, p+q<=1, p+q+r=1    a domain        (--domain)
     p=0.55,q=0.0004                 a point         (--at)
 
-A chain of comparisons has one linear form in the middle; a single comparison may have two. Comparing a single
-parameter with numbers narrows the box, anything else is a linear constraint.
-
-Vertices come from the double description method on rationals (Motzkin et al. 1953): cut the box by one
-half-space after another; new vertices lie on edges between kept and removed vertices. Two vertices span an
-edge if no third one lies on all constraints that both lie on. Beyond `MOST_CORNERS` corners the result is
-None, and callers use linear programs.
+A chain of comparisons has one linear form in the middle. Comparing a single parameter with numbers narrows
+the box. Vertices come from the double description method on rationals (Motzkin et al. 1953): two vertices
+span an edge if no third one lies on all constraints that both lie on. Beyond `MOST_CORNERS` corners callers
+use linear programs.
 """
 
 from __future__ import annotations

@@ -1,20 +1,12 @@
-"""Policies as JSON files, with an entry for each state that has several choices.
+"""Policies as JSON files (`docs/data.md`), with an entry for each state that has several choices.
 
-    {"format": "tightrope policy", "version": 2, "model": "9f2c…", "variables": ["x", "y"],
-     "certified": {"property": "Pmax=? [ F \\"goal\\" ]", "lower": 0.81, "upper": 0.93, …},
-     "policy": [
-      [[1, 1], "sendL", 2],
-      [[2, 1], [[0, "up", 0], [7, "sendL", 2]]],
-      {"state": {"x": 3, "y": 1}, "choices": [{"action": "up", "choice": 0, "probability": 0.5}, …]}
-     ]}
+    {"format": "tightrope policy", "version": 2, "variables": ["x", "y"],
+     "policy": [[[1, 1], "sendL", 2], [[2, 1], [[0, "up", 0], [7, "sendL", 2]]]]}
 
 An entry has a state (values of `variables`, else the author's state or its index), an action, and the number
-of the choice within its state, from 0; or a list of first steps with actions; or probabilities. If states
-have no JSON form, the head has "states": "index". `certified` is the verified interval of this policy.
-Handwritten files may use the objects of `docs/data.md` ("Policies").
-
-A finite-memory policy ("tightrope controller", version 1) has a list "controller" with rows of state, memory
-(first 0), action, choice, next memory.
+of the choice within its state, from 0; or a list of first steps with actions; or probabilities. A
+finite-memory policy ("tightrope controller") has rows of state, memory (first 0), action, choice, next
+memory.
 """
 
 from __future__ import annotations

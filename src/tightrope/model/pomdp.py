@@ -2,17 +2,9 @@
 
 Every state has one observation, a number with a name. States with the same observation offer the same
 actions; choices are matched by action names, those of one name in order. A noisy sensor is part of the state
-(`tightrope.model.sensor`).
-
-A controller in node n that sees o goes to node `following[n, o]` and takes that node's action for o. A play
-begins in node 0, before the first observation. Its file has a row per node and reachable observation: node,
-observation, action, next node.
-
-    {"format": "tightrope observer", "version": 1, "model": "9f2c…",
-     "controller": [[0, "(o=1)", "left", 1], …]}
-
-For an observation without a row in its node it stays there and takes its most frequent action for that
-observation; if no node has one, the first action offered.
+(`tightrope.model.sensor`). A controller in node n that sees o goes to node `following[n, o]` and takes that
+node's action for o; a play begins in node 0. Its file has rows of node, observation, action, next node. For
+an observation without a row it stays and takes its most frequent action there, else the first one offered.
 """
 
 from __future__ import annotations

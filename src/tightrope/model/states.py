@@ -1,13 +1,9 @@
 """Names of states and choices, one at a time and in tables.
 
-A state is the author's state (`tightrope.model.structure`), or the values of its variables: a mapping, a
-sequence in the order of declaration, or a text ("x=3,y=4"). A label of a single state names it. A number is a
-state only if the author uses numbers or the model has nothing else: environments number states differently,
-and an error would go unnoticed. A choice is its action's name, or its number within the state, from 0; if all
-actions of a state are named by whole numbers, a number is a name.
-
-Tables have a column per variable, or a column `state` of the author's states or indices. A column that
-collides with a variable gets a trailing underscore.
+A state is the author's state, or the values of its variables: a mapping, a sequence in the order of
+declaration, or a text ("x=3,y=4"). A label of a single state names it. A number is a state only if the author
+uses numbers or the model has nothing else: environments number states differently, and an error would go
+unnoticed. A choice is its action's name, or its number within the state, from 0.
 """
 
 from __future__ import annotations

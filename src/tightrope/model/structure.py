@@ -1,13 +1,9 @@
 """Structure of every kind of model: states, choices, transitions, names and rewards.
 
 Three CSR levels: the choices of state s are choice_start[s]..choice_start[s+1], the transitions of choice c
-are transition_start[c]..transition_start[c+1], and transition t leads to successor[t].
-
-States are numbered from 0 in the order of discovery. Builders also keep the author's states, by which data,
-environments and policies find them; they are not part of the model's identity.
-
-Rewards of states and choices are numbers, or polynomials in the parameters. Asking for the numbers of
-polynomials without a point or range is an error.
+are transition_start[c]..transition_start[c+1], and transition t leads to successor[t]. The author's names of
+states are no part of a model's identity. Rewards are numbers, or polynomials in the parameters, whose numbers
+need a point or range.
 """
 
 from __future__ import annotations

@@ -358,18 +358,12 @@ def _join(
 
 # Which choices of an interval program are products of independent factors, and their trees.
 #
-# The commands of a synchronisation draw independently, each within its own intervals. Where two or more of
-# them have several outcomes and one has some freedom, the joint intervals say less than is known, and the
-# choice gets a tree: a row for the first factor, behind each of its outcomes one for the second, and so on.
-# What that encloses and why: `tightrope.model.mdp`. The factor with most freedom (Σ upper − lower over
-# its outcomes, of narrowed bounds) comes first, factors without any last, equal ones as their modules are
-# written.
+# Where two or more commands of a synchronisation have several outcomes and one has some freedom, the choice
+# gets a tree (`tightrope.model.mdp`): a row for the first factor, behind each of its outcomes one for the
+# second, and so on. The factor with most freedom (Σ upper − lower, of narrowed bounds) comes first.
 #
-# The states are known already: this goes through them once more, command by command as the search did, so
-# that every combination of commands is found at its place among the choices of a state. Combinations whose
-# factors have equally many outcomes, one after the other, are treated together, whichever commands they are
-# of. Where a Markov chain draws among several combinations, the tree begins with that draw: nature picks for
-# each of them.
+# This goes through the known states once more, command by command, so that every combination is found at
+# its place among the choices of a state. Where a Markov chain draws among several, that draw comes first.
 
 _ROWS = 2**12
 _OUTCOMES = 2**18

@@ -175,12 +175,9 @@ class KeyIndex:
 
 # Distinct polynomials numbered as they appear, by the hundred thousand.
 #
-# `ExpressionTable` interns one polynomial after the other; the explorer interns batches. A polynomial
-# is a path: its terms, by increasing number of the monomial, lead from the root of a tree (the
-# polynomial 0) from node to node, and a node is its parent with one more term. Distinct coefficients
-# are numbered first, so a node is a key of two words, and interning a batch takes one pass of the
-# hash index per monomial. Equal polynomials end at the same node. Rational functions are polynomials here in
-# more variables (`tightrope.model.polynomial`); `has_quotients` says whether there are any.
+# A polynomial is a path in a tree: a node is its parent with one more term, by increasing number of the
+# monomial. Distinct coefficients are numbered first, so a node is a key of two words, and interning a batch
+# takes one pass of the hash index per monomial. Quotients are polynomials in more variables.
 
 _LOW_WORD = 2**32 - 1
 _NOTHING = 2**63 - 1

@@ -223,22 +223,21 @@ class _Listing:
 
 # The compiled loop: from a state's key to its rows.
 #
-# For every state: its variables into registers, the enabled commands of each group, every combination of one
-# command per module as a choice, every combination of their updates as an outcome. Steps of keys add, numbers
-# of probabilities multiply and equal successors of a choice add theirs, by looking the pair up; what cannot
-# be looked up ends the loop before that state. States found on the way keep their numbers: whoever goes on
-# finds the same ones in the same order.
+# Steps of keys add, numbers of probabilities multiply and those of equal successors add, by looking the pair
+# up; what cannot be looked up ends the loop before that state. States found on the way keep their numbers.
 #
 # The program is one table of int64, so that the loop handles few arrays. Its rows, each of which refers to
 # others by their numbers:
 #
-# | row of | holds | |---|---| | the program | groups from, to; variables from, to; condition to stop at from,
-# to | | a variable | word, stride and radix of its digit in the key, lowest value | | a group | parts from,
-# to; action | | a part | commands from, to | | a command | guard from, to; updates from, to; factors from,
-# to; first entry of its probabilities, how many | | a factor | register, lowest value and stride of a
-# variable that the probabilities depend on | | an update | instructions from, to; assignments from, to | | an
-# assignment | register of the step, word; register to be checked or −1, lowest and highest value | | an
-# instruction | see `tightrope.prism.explore.frame` |
+# program      groups from, to; variables from, to; condition to stop at from, to
+# variable     word, stride and radix of its digit in the key, lowest value
+# group        parts from, to; action
+# part         commands from, to
+# command      guard from, to; updates from, to; factors from, to; first entry of its probabilities, how many
+# factor       register, lowest value and stride of a variable that the probabilities depend on
+# update       instructions from, to; assignments from, to
+# assignment   register of the step, word; register to be checked or −1, lowest and highest value
+# instruction  see `tightrope.prism.explore.frame`
 
 WIDTH = 8
 """Columns of the program's table."""

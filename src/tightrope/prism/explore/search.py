@@ -1,16 +1,9 @@
 """Reachable states of a program, in discrete or continuous time, a whole frontier at a time.
 
-States are keys in a hash index; its newest rows are the frontier. They are decoded into one array per
-variable, every command runs on all of them, and successors are numbered in order. Exact arithmetic is done
-once per distinct combination of the variables that a probability depends on. `_OUTCOMES` bounds the work, and
-so the memory, of one frame.
-
-A `Judge` sees the partial model, with unexplored states absorbing, at every `PART_GROWTH`-fold number of
-states, and may end the search. States come in order of distance from the initial ones.
-
-`Relevance` selects commands that can be enabled in a frame without evaluating guards, for models with
-thousands of commands. Single-variable conjuncts give each command a box of values (`guard_ranges`); commands
-whose box misses the frame are skipped. The variable that most commands fix is looked up directly.
+States are keys in a hash index; its newest rows are the frontier, decoded into one array per variable. Every
+command runs on all of them. `_OUTCOMES` bounds the work, and so the memory, of one frame. A `Judge` sees the
+partial model, with unexplored states absorbing, at every `PART_GROWTH`-fold number of states, and may end the
+search. `Relevance` skips commands whose guard cannot hold in a frame, by boxes of values (`guard_ranges`).
 """
 
 from __future__ import annotations
@@ -503,12 +496,9 @@ def warn_of(rows: ModelRows, search: Search, warn: Warn | None) -> None:
 
 # From a program in continuous time (`ctmc`) to its chain: rates in place of probabilities.
 #
-# The search is the one for all programs (`search`). What differs is what happens in a state: all enabled
-# commands compete, so their rates stand beside each other and rates to the same successor add up; modules
-# that move together multiply their rates, as in PRISM. A state in which nothing happens gets a self-loop with
-# rate
-# 1. What transitions earn becomes a reward per unit of time: Σ over commands of rate times reward, exact, as
-# a polynomial in the parameters.
+# All enabled commands compete: rates to the same successor add up; modules that move together multiply
+# theirs, as in PRISM. A state in which nothing happens gets a self-loop with rate 1. What transitions earn
+# becomes a reward per unit of time, Σ rate · reward, exact.
 
 _CHUNK = 2**14
 

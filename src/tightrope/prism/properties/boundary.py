@@ -6,9 +6,7 @@ The value is fixed (1, 0 or the terminal reward) at target states and at states 
     G b, a W b, a R b  !b;  !a or b;  !b or a     (the complement's target and forbidden states)
     R [ F b ]         b
 
-There is no boundary with lower step bounds, as a target may be left again, nor for next-step and total
-rewards, formulas with "init" or "deadlock", which are no property of a single state, or formulas that may
-fail in a state (a division by zero). The whole model is then built.
+There is no boundary for other questions, nor for formulas that are no property of a single state or may fail.
 """
 
 from __future__ import annotations

@@ -69,32 +69,15 @@ def plan_more(
         value = _guarantee(_span(for_ever, limit), target)
     begin, sought = _distance(interval, target, value), _width(target, value)
     steps = counts.steps / episodes
-
-    def made(status: PlanStatus, strategies: tuple[Strategy, ...] = (), notes: tuple[str, ...] = ()) -> Plan:
-        return Plan(
-            problem,
-            target,
-            status,
-            delta,
-            result.decisions,
-            interval,
-            gap_now,
-            sought,
-            value,
-            episodes,
-            counts.steps,
-            result.verdict,
-            strategies=strategies,
-            notes=notes,
-        )
-
+    about = delta, result.decisions, interval, gap_now, sought, value, episodes, counts.steps
+    plan = Plan(problem, target, PlanStatus.EXPLORE, *about, result.verdict)
     if not math.isfinite(gap_now):
-        return made(PlanStatus.EXPLORE)
+        return plan
     if sought is not None and begin <= sought:
-        return made(PlanStatus.REACHED)
+        return replace(plan, status=PlanStatus.REACHED)
     if sought is not None and sought <= 0:
         note = f"the value at the estimate is {value:.4g}: data bring the guarantee near it, not beyond"
-        return made(PlanStatus.UNLIKELY, notes=(note,))
+        return replace(plan, status=PlanStatus.UNLIKELY, notes=(note,))
     points = [(0.0, begin)]
     first: float | None = None
     for doubling in range(DOUBLINGS + 1):
@@ -118,7 +101,7 @@ def plan_more(
     strategy = Strategy(AS_SO_FAR, needed[0], needed[1], needed[2], steps, 1.0, rows)
     status = PlanStatus.PLANNED if math.isfinite(needed[0]) else PlanStatus.BEYOND
     note = "the forecast is of more data of the kind so far; no exploration is designed for this property"
-    return made(status, (strategy,), (note,))
+    return replace(plan, status=status, strategies=(strategy,), notes=(note,))
 
 
 def plan_controller(

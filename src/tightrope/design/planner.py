@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypedDict, Unpack
@@ -23,7 +23,6 @@ from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import deciding_steps
 from tightrope.design.design import FEWEST, Design, Stage, design
 from tightrope.design.directions import (
-    Combination,
     Criterion,
     Directions,
     EveryDirection,
@@ -89,20 +88,6 @@ class Collected:
     occupancy: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What there is to say beside the question."""
-
-    gap_now: float
-    gap_asked: float | None
-    value: float
-    strategies: tuple[Strategy, ...] = ()
-    hangs_on: tuple[Combination, ...] = ()
-    blind: tuple[str, ...] = ()
-    exploration: DesignedExploration | None = None
-    next_episodes: int = 0
-
-
 class Planner:
     """One result, one aim: what more data would do. `asked` says what an episode is, costs, must avoid."""
 
@@ -128,23 +113,41 @@ class Planner:
     def plan(self) -> Plan:
         """The answer."""
         directions, gap_now = self.outlook.directions(), self._gap_now()
+        begun = Plan(
+            problem=self.result.problem,
+            target=self.target,
+            status=PlanStatus.EXPLORE,
+            delta=self.delta,
+            decisions=self.result.decisions,
+            interval=self.judged.interval,
+            gap_now=gap_now,
+            gap_asked=None,
+            value=math.nan,
+            episodes_so_far=self._so_far(),
+            steps_so_far=self.counts.steps,
+            verdict=self.result.verdict,
+        )
+        answer = self._answer(begun, directions)
+        return replace(answer, notes=tuple(self.notes))
+
+    def _answer(self, begun: Plan, directions: Directions | None) -> Plan:
+        gap_now = begun.gap_now
         if directions is None or not math.isfinite(gap_now):
             made, following = self._explore_everything()
-            nothing = Found(gap_now, None, math.nan, exploration=made, next_episodes=following)
-            return self._answer(PlanStatus.EXPLORE, nothing)
+            return replace(begun, exploration=made, next_episodes=following)
         value = self._value()
         width = self._find_width(value)
         hangs_on = main_combinations(self.stage.information, directions, self.stage.past)
-        findings = Found(gap_now, width, value, hangs_on=hangs_on)
+        known = replace(begun, gap_asked=width, value=value, hangs_on=hangs_on)
         if width is not None and self._is_reached(gap_now, width, value):
-            return self._answer(PlanStatus.REACHED, findings)
-        findings = replace(findings, blind=self._blind(directions))
+            return replace(known, status=PlanStatus.REACHED)
+        known = replace(known, unidentifiable=self._blind(directions))
         if width is not None and width <= 0.0:
             self.notes.append(
                 f"the value at the estimate is {value:.4g}: data bring the guarantee near it, not beyond"
             )
-            return self._answer(self._excluded(), replace(findings, gap_asked=None))
-        return self._forecast(findings, directions)
+            return replace(known, status=self._excluded(), gap_asked=None)
+        return self._forecast(known, directions)
 
     # --- what is asked ---------------------------------------------------------------------
 
@@ -171,11 +174,11 @@ class Planner:
         solution, initial = self._at_estimate(self.aimed), self.result.model.initial
         return 0.5 * float(solution.lower[initial] + solution.upper[initial])
 
-    def _aimed_gap(self, findings: Found) -> float:
+    def _aimed_gap(self, known: Plan) -> float:
         """The width now of what is to narrow; for a guarantee, twice its way to the value."""
         if self.aimed == self.judged.policy:
-            return findings.gap_now
-        return 2.0 * self.target.better(findings.value, self.result.guarantee)
+            return known.gap_now
+        return 2.0 * self.target.better(known.value, self.result.guarantee)
 
     def _excluded(self) -> PlanStatus:
         """Whether the region excludes what is asked for, or the estimate alone."""
@@ -210,8 +213,8 @@ class Planner:
         """Combinations that matter and that no data tell anything about."""
         return without_information(self.stage.episodes, self.stage.information, directions)
 
-    def _forecast(self, findings: Found, directions: Directions) -> Plan:
-        formula, begin = self.outlook.forecaster(directions), self._aimed_gap(findings)
+    def _forecast(self, known: Plan, directions: Directions) -> Plan:
+        formula, begin = self.outlook.forecaster(directions), self._aimed_gap(known)
 
         def forecaster(occupancy: FloatArray) -> Forecast:
             return Corrected(formula(occupancy), begin)
@@ -222,19 +225,12 @@ class Planner:
         for way in ways:
             same = next((one.name for one in ways if np.array_equal(one.occupancy, way.occupancy)), way.name)
             forecasts[way.name] = forecasts.get(same) or forecaster(way.occupancy)
-            needed[way.name] = needed.get(same) or self._forecast_needed(
-                forecasts[way.name], findings.gap_asked
-            )
-        amount = min((need.expected for need in needed.values()), default=math.inf)
-        for _ in range(_ROUNDS):
-            made = self._design(min(max(amount, float(FEWEST)), float(MOST_EPISODES)))
-            designed = Collected(DESIGNED, self._occupancy(made))
+            needed[way.name] = needed.get(same) or self._forecast_needed(forecasts[way.name], known.gap_asked)
+        least = min((need.expected for need in needed.values()), default=math.inf)
+        for amount in self._amounts(least, needed, _ROUNDS, 0.5):
+            designed = Collected(DESIGNED, self._occupancy(self._design(amount)))
             forecasts[DESIGNED] = forecaster(designed.occupancy)
-            needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], findings.gap_asked)
-            reached = needed[DESIGNED].expected
-            if not math.isfinite(reached) or 0.5 * amount <= reached:
-                break
-            amount = reached
+            needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], known.gap_asked)
         ways = [designed, *ways]
         at = self._grid(needed)
         strategies = tuple(
@@ -247,14 +243,27 @@ class Planner:
             )
             for way in ways
         )
-        findings = replace(findings, strategies=strategies)
+        known = replace(known, strategies=strategies)
         self._warn_of_few_data(forecasts[DESIGNED])
         if not math.isfinite(needed[DESIGNED].expected):
-            return self._answer(PlanStatus.UNREACHABLE if findings.blind else PlanStatus.BEYOND, findings)
+            return self._too_much(known)
         following = self._next_episodes(needed[DESIGNED].expected)
         stage = self._keep_safe(lambda ask: self._design(float(following), ask))
-        findings = replace(findings, exploration=stage, next_episodes=following)
-        return self._answer(PlanStatus.PLANNED, findings)
+        return replace(known, status=PlanStatus.PLANNED, exploration=stage, next_episodes=following)
+
+    def _too_much(self, known: Plan) -> Plan:
+        blind = PlanStatus.UNREACHABLE if known.unidentifiable else PlanStatus.BEYOND
+        return replace(known, status=blind)
+
+    def _amounts(self, first: float, needed: dict[str, Gap], rounds: int, close: float) -> Iterator[float]:
+        """Amounts to design for: what the last design needs, until that is no less than a part of them."""
+        amount = first
+        for _ in range(rounds):
+            yield min(max(amount, float(FEWEST)), float(MOST_EPISODES))
+            reached = needed[DESIGNED].expected
+            if not math.isfinite(reached) or close * amount <= reached:
+                return
+            amount = reached
 
     def _warn_of_few_data(self, forecast: Forecast) -> None:
         ratio = forecast.missed + 1.0 if isinstance(forecast, Corrected) else 1.0
@@ -377,28 +386,6 @@ class Planner:
             1, min(max(doubled, FEWEST), math.ceil(needed) if math.isfinite(needed) else MOST_EPISODES)
         )
 
-    def _answer(self, status: PlanStatus, findings: Found) -> Plan:
-        return Plan(
-            problem=self.result.problem,
-            target=self.target,
-            status=status,
-            delta=self.delta,
-            decisions=self.result.decisions,
-            interval=self.judged.interval,
-            gap_now=findings.gap_now,
-            gap_asked=findings.gap_asked,
-            value=findings.value,
-            episodes_so_far=self._so_far(),
-            steps_so_far=self.counts.steps,
-            strategies=findings.strategies,
-            exploration=findings.exploration,
-            next_episodes=findings.next_episodes,
-            hangs_on=findings.hangs_on,
-            unidentifiable=findings.blind,
-            notes=tuple(self.notes),
-            verdict=self.result.verdict,
-        )
-
 
 class Outlook:
     """One result, and the policies whose intervals count, in the mean."""
@@ -492,7 +479,7 @@ class DrawPlanner(Planner):
     def _so_far(self) -> int:
         return self.counts.steps
 
-    def _forecast(self, findings: Found, directions: Directions) -> Plan:
+    def _forecast(self, known: Plan, directions: Directions) -> Plan:
         decisions, information = self.result.decisions, self.stage.information
         if not decisions.has_forecast:
             raise InputError(
@@ -500,30 +487,25 @@ class DrawPlanner(Planner):
             )
         assert self.outlook.past is not None
         past = replace(self.outlook.past, episodes=self._so_far())
-        experiments, begin = Experiments.of(information), self._aimed_gap(findings)
+        experiments, begin = Experiments.of(information), self._aimed_gap(known)
 
         def curve(matrix: FloatArray) -> Forecast:
             formula = Curve(information, directions, past, self.delta, matrix, 1.0, self.outlook.elsewhere)
             return Corrected(formula, begin)
 
         forecasts = {EVEN: curve(experiments.information.mean(axis=0))}
-        needed = {EVEN: self._forecast_needed(forecasts[EVEN], findings.gap_asked)}
-        amount = needed[EVEN].expected
-        for _ in range(_DRAW_ROUNDS):
-            made = self._draws(experiments, min(max(amount, float(FEWEST)), float(MOST_EPISODES)))
+        needed = {EVEN: self._forecast_needed(forecasts[EVEN], known.gap_asked)}
+        for amount in self._amounts(needed[EVEN].expected, needed, _DRAW_ROUNDS, 0.7):
+            made = self._draws(experiments, amount)
             forecasts[DESIGNED] = curve(made.matrix)
-            needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], findings.gap_asked)
-            reached = needed[DESIGNED].expected
-            if not math.isfinite(reached) or 0.7 * amount <= reached:
-                break
-            amount = reached
+            needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], known.gap_asked)
         at = self._grid(needed)
         strategies = tuple(
             self._strategy(name, needed[name], forecasts[name], at) for name in (DESIGNED, EVEN)
         )
-        findings = replace(findings, strategies=strategies)
+        known = replace(known, strategies=strategies)
         if not math.isfinite(needed[DESIGNED].expected):
-            return self._answer(PlanStatus.UNREACHABLE if findings.blind else PlanStatus.BEYOND, findings)
+            return self._too_much(known)
         total = math.ceil(needed[DESIGNED].expected)
         model = self.result.model
         digest = hashlib.sha256(self.counts.transition.tobytes()).hexdigest()
@@ -532,7 +514,7 @@ class DrawPlanner(Planner):
             f"the shares are within {made.optimality:.2%} of the best at the estimate, before a tenth of the "
             "draws is spread evenly"
         )
-        return replace(self._answer(PlanStatus.PLANNED, findings), draws=table, next_episodes=total)
+        return replace(known, status=PlanStatus.PLANNED, draws=table, next_episodes=total)
 
     def _draws(self, experiments: Experiments, amount: float) -> DrawDesign:
         criterion = self.stage.criterion(self.judged.policy, self.result.optimistic.policy)

@@ -38,12 +38,11 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text, interval_text, sure_text, text_below
 from tightrope.problem import Problem, learnable, problem_of
-from tightrope.statistics.confidence_budget import ConfidenceBudget, assumed_of
-from tightrope.statistics.estimates import EventIntervals, Events, IntervalMethod, check_delta
-from tightrope.statistics.estimates import share as equal_share
-from tightrope.statistics.intervals import clopper_pearson
+from tightrope.statistics.confidence_budget import assumed_of
+from tightrope.statistics.estimates import Events, IntervalMethod, check_delta
+from tightrope.statistics.intervals import clopper_pearson, complement
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.pooling import pooled_intervals, trials_of
+from tightrope.statistics.pooling import pooled_events, pooled_intervals
 from tightrope.statistics.returns import Tally, mean_interval
 from tightrope.verdict import Assessment, Assumed, AssumptionStatus
 
@@ -339,32 +338,17 @@ class _UnitBounds:
             lower = pooled_intervals(event, unit, sure, sizes, miss)[2][0]
             upper = pooled_intervals(event, unit, possible, sizes, miss)[3][0]
         if self.problem.objective.complement:
-            lower, upper = _complement(lower, upper)
+            lower, upper = complement(lower, upper)
         return [Interval(float(low), float(high)) for low, high in zip(lower, upper, strict=True)]
 
     def _of_events(self, miss: float) -> list[Interval]:
         """By intervals of events: predicted from the units before, as the rows stand unit by unit."""
         events = Events.tie(Outcomes.of(self.model), self.options.budget)
-        row, event, success = trials_of(events, self._together)
-        unit = np.repeat(np.arange(len(self.parts)), [len(part) for part in self.parts])[row]
-        gamma, method = equal_share(miss, max(len(events), 1)), IntervalMethod.BETA_BINOMIAL
-        successes, trials, lower, upper = pooled_intervals(
-            event, unit, success, (len(events), len(self.parts)), gamma
-        )
-        ledger = ConfidenceBudget(
-            miss,
-            len(events),
-            gamma,
-            f"beta-binomial, predicted from earlier values of '{self.column}'",
-            self.options.budget.value,
-            method.assumption,
-            assumed_of(method.assumption, self.counts.design, tied=True, ordered=True),
-        )
+        unit = np.repeat(np.arange(len(self.parts)), [len(part) for part in self.parts])
+        about = f"earlier values of '{self.column}'", self.counts.design
+        pooled = pooled_events(events, self._together, unit, len(self.parts), miss, len(events), *about)
         policy, made = self.policy or Policy.uniform(self.model), []
-        for number, part in enumerate(self.parts):
-            given = EventIntervals(
-                events, successes[:, number], trials[:, number], lower[:, number], upper[:, number], ledger
-            )
+        for part, given in zip(self.parts, pooled, strict=True):
             counted = part.counts(self.model, self.counts.design)
             chain = PooledPipeline(
                 self.problem, counted, DeltaSplit(miss), options=self.options, policy=policy
@@ -372,12 +356,6 @@ class _UnitBounds:
             chain.given = given
             made.append(chain.evaluate(self.options).interval)
         return made
-
-
-def _complement(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """1 − a probability, rounded outward."""
-    least = np.maximum(np.nextafter(1.0 - upper, -1.0), 0.0)
-    return least, np.minimum(np.nextafter(1.0 - lower, 2.0), 1.0)
 
 
 def _means(
@@ -450,7 +428,7 @@ class _Promises:
             slack = 1e-12 * max(abs(a), abs(b) if math.isfinite(b) else 1.0, 1.0)
             lower, upper = _means(low - slack, high + slack, (a, b), self.delta, len(self.units))
             if bounds.problem.objective.complement:
-                lower, upper = (float(one[0]) for one in _complement(np.array([lower]), np.array([upper])))
+                lower, upper = map(float, complement(lower, upper))
             verdict = self._verdict(refuted, RUNS)
         elif math.isfinite(a) and math.isfinite(b):
             pairs = bounds.intervals(AVERAGE_MISS)

@@ -21,6 +21,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
+from tightrope.data.free_columns import LogColumn
 from tightrope.errors import CannotCertify, InputError, check_number
 from tightrope.io.results import FindingFacts, Interval, power_text
 from tightrope.model.expressions import ExpressionTable
@@ -685,19 +686,25 @@ def _renamed_reward(
 # --- columns -------------------------------------------------------------------------------
 
 
-def _column_memory(name: str, problem: Problem, log: EpisodeLog) -> tuple[Memory, IndexArray]:
-    """What a column says of each episode, as a memory that never changes; the value of every row."""
+def unit_column(
+    log: EpisodeLog, name: str, why: str | None = None, hint: str = ""
+) -> tuple[LogColumn, IndexArray]:
+    """A column and its value in each episode; with `why`, refuse one that changes within episodes."""
     if name not in log.columns:
         raise InputError(
             f"the log has no column '{name}' without a role",
             hint=f"it has: {', '.join(log.columns) or 'none'}",
         )
     column, unit = log.columns[name], log.by_unit(name)
-    if np.any((column.code >= 0) & (column.code != unit[log.episode])):
-        raise InputError(
-            f"the column '{name}' changes within episodes, and the model has no rule for that",
-            hint="make it a variable of the model, or learn for each of its values apart",
-        )
+    if why is not None and np.any((column.code >= 0) & (column.code != unit[log.episode])):
+        raise InputError(f"the column '{name}' changes within episodes, and {why}", hint=hint)
+    return column, unit
+
+
+def _column_memory(name: str, problem: Problem, log: EpisodeLog) -> tuple[Memory, IndexArray]:
+    """What a column says of each episode, as a memory that never changes; the value of every row."""
+    hint = "make it a variable of the model, or learn for each of its values apart"
+    column, unit = unit_column(log, name, "the model has no rule for that", hint)
     asked = problem.query.plain_objective
     if asked is None or asked.is_bounded or asked.lower_steps or asked.discount is not None:
         raise InputError(

@@ -41,6 +41,7 @@ from tightrope.learning.amendments import (
     itself,
     pick,
     rank,
+    unit_column,
 )
 from tightrope.learning.breakdown import Breakdown, breakdown
 from tightrope.learning.groups import MANY, Groups, learn_groups
@@ -403,12 +404,7 @@ def _divide(log: EpisodeLog, division: Division) -> tuple[EpisodeLog, EpisodeLog
         return log, log, UNPAID
     unit, what = np.arange(log.episodes), "episodes"
     if cluster is not None:
-        if cluster not in log.columns:
-            raise InputError(
-                f"the log has no column '{cluster}' without a role",
-                hint=f"it has: {', '.join(log.columns) or 'none'}",
-            )
-        unit, what = log.by_unit(cluster).astype(np.int64), f"values of '{cluster}'"
+        unit, what = unit_column(log, cluster)[1].astype(np.int64), f"values of '{cluster}'"
     names, place = np.unique(unit, return_inverse=True)
     picked, selection = divide(len(names), select_on, seed, what)
     mask: BoolArray = picked[place]

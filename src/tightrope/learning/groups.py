@@ -18,6 +18,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
 from tightrope.io.results import Interval, ModelFit, power_text
+from tightrope.learning.amendments import unit_column
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.pipeline import DeltaSplit, Pipeline, Settled
 from tightrope.learning.result import MODEL_RIGHT, LearningResult
@@ -27,11 +28,10 @@ from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
 from tightrope.problem import Problem, learnable
-from tightrope.statistics.confidence_budget import ConfidenceBudget, assumed_of
-from tightrope.statistics.estimates import EventIntervals, Events, IntervalMethod, share
+from tightrope.statistics.estimates import EventIntervals, Events
 from tightrope.statistics.intervals import beta_binomial
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.statistics.pooling import pooled_intervals, trials_of
+from tightrope.statistics.pooling import pooled_events
 from tightrope.verdict import Assessment, Assumed, Word
 
 MOST_GROUPS = 1_000
@@ -155,53 +155,26 @@ def learn_groups(
     names, unit = units_of(log, column)
     seconds = words.get("seconds", math.inf) / len(names)
     options = interval_options(model, {**words, "seconds": seconds}, column)
-    outcomes = Outcomes.of(model)
-    events = Events.tie(outcomes, options.budget)
-    row, event, success = trials_of(events, log)
-    group = unit[log.episode]
-    sizes = len(events), len(names)
-    gamma = share(delta, max(len(events) * len(names), 1))
-    successes, trials, lower, upper = pooled_intervals(event, group[row], success, sizes, gamma)
-    method = IntervalMethod.BETA_BINOMIAL
-    ledger = ConfidenceBudget(
-        delta,
-        len(events) * len(names),
-        gamma,
-        f"beta-binomial, predicted from all values of '{column}'",
-        options.budget.value,
-        method.assumption,
-        assumed_of(method.assumption, counts.design, tied=True, ordered=True),
-    )
+    events = Events.tie(Outcomes.of(model), options.budget)
+    number, predictors = len(events) * len(names), f"all values of '{column}'"
+    of_row = unit[log.episode]
+    pooled = pooled_events(events, log, of_row, len(names), delta, number, predictors, counts.design)
     about, made = learnable(problem), []
-    for number, name in enumerate(names):
-        own = log.subset(unit == number)
+    for group, (name, given) in enumerate(zip(names, pooled, strict=True)):
+        own = log.subset(unit == group)
         of_group = own.counts(model, counts.design)
-        pooled = EventIntervals(
-            events, successes[:, number], trials[:, number], lower[:, number], upper[:, number], ledger
-        )
-        result = _answer(about, of_group, delta, options, pooled)
-        low, high = beta_binomial(pooled.successes, pooled.trials, gamma)
-        alone = _answer(about, of_group, delta, options, replace(pooled, lower=low, upper=high), result.fit)
+        result = _answer(about, of_group, delta, options, given)
+        low, high = beta_binomial(given.successes, given.trials, given.ledger.gamma)
+        alone = _answer(about, of_group, delta, options, replace(given, lower=low, upper=high), result.fit)
         made.append(GroupAnswer(name, own.episodes, len(own), result, alone.interval))
     return Groups(column, tuple(made), delta, _tested(made, len(log)))
 
 
 def units_of(log: EpisodeLog, column: str) -> tuple[list[str], OffsetArray]:
     """The names of groups, and the number of that of each episode; episodes without a value are in none."""
-    if column not in log.columns:
-        raise InputError(
-            f"the log has no column '{column}' without a role",
-            hint=f"it has: {', '.join(log.columns) or 'none'}",
-        )
-    code, unit = log.columns[column].code, log.by_unit(column)
-    if np.any((code >= 0) & (code != unit[log.episode])):
-        raise InputError(
-            f"the column '{column}' changes within episodes, and a group is made of whole ones",
-            hint="make it a variable of the model",
-        )
+    held, unit = unit_column(log, column, "a group is made of whole ones", "make it a variable of the model")
     values, number = np.unique(unit, return_inverse=True)
-    labels = log.columns[column].labels
-    names = [labels[value] for value in values.tolist() if value >= 0]
+    names = [held.labels[value] for value in values.tolist() if value >= 0]
     if not 1 < len(names) <= MOST_GROUPS:
         raise InputError(
             f"`groups={column}` needs from 2 to {MOST_GROUPS:,} groups, and there are {len(names)}"

@@ -37,6 +37,7 @@ from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem
 from tightrope.provenance import Artefact, chosen_without
 from tightrope.statistics.confidence_budget import Assumption, assumed_of
+from tightrope.statistics.intervals import complement
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.returns import BETTING, Tally, frequency_interval, mean_interval
@@ -324,8 +325,7 @@ class Observation:
             method = BETTING
             lower, upper = mean_interval(*returns, self.ends, delta, planned)
         if self.objective.complement:
-            lower, upper = float(np.nextafter(1.0 - upper, -1.0)), float(np.nextafter(1.0 - lower, 2.0))
-            lower, upper = max(lower, 0.0), min(upper, 1.0)
+            lower, upper = map(float, complement(lower, upper))
         return ObservedOutcomes(
             Interval(lower, upper),
             delta,

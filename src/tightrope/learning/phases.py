@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaincc, gammaln, logsumexp
@@ -20,7 +19,7 @@ from scipy.special import gammaincc, gammaln, logsumexp
 from tightrope.data.exposure import Exposure, Pieces
 from tightrope.errors import InputError
 from tightrope.learning.amendments import Amendment
-from tightrope.learning.rates import RateChain, RateResult, interval_chain, region_of_rates_kind
+from tightrope.learning.rates import RateResult, estimate, fixed_rewards, interval_chain
 from tightrope.logic.timed import bound_over_rates
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.model.structure import Structure
@@ -299,11 +298,9 @@ def learn_phases(
     model, structure = made.model, made.model.structure
     owner = structure.choice_state[structure.transition_choice]
     exits = {s: np.flatnonzero((owner == s) & (structure.successor != s)) for s in made.phases}
-    kind = region_of_rates_kind(None, model)
     own = sum(1 + (len(one) if len(one) > 1 else 0) for one in exits.values())
     gamma = delta / (own + 1)
-    about = Problem(model, 'P=? [ F "init" ]')
-    events, region, ledger = RateChain(about, made.rest, gamma, kind, 0.0).estimate()
+    events, region, ledger = estimate(model, made.rest, gamma)
     note = f"{own} statements about phases and what follows them, at {gamma:.3g} each"
     ledger = replace(ledger, delta=delta, notes=(*ledger.notes, note))
     plain = None if region.is_empty else interval_chain(model, events, region)
@@ -364,10 +361,6 @@ def _expanded(
         valuations={name: column[behind] for name, column in structure.valuations.items()},
         definitions=structure.definitions,
     )
-    nothing = np.zeros((1, len(model.parameters)))
-    earned: dict[str, Any] = {}
-    for name, one in model.earned.items():
-        reward = one.expressions.values_many(nothing)[0][one.expression][behind]
-        earned[name] = (reward - 1e-15 * np.abs(reward), reward + 1e-15 * np.abs(reward))
+    earned = fixed_rewards(model, behind)
     lower, upper = (np.array([one[end] for one in flat]) for end in (1, 2))
     return IntervalCTMC(built, np.arange(len(flat), dtype=np.int32), lower, upper, earned)

@@ -41,7 +41,7 @@ from tightrope.learning.phases import (
     take,
     with_phases,
 )
-from tightrope.learning.rates import RateChain, RateResult, interval_chain, region_of_rates_kind
+from tightrope.learning.rates import RateResult, estimate, fixed_rewards, interval_chain
 from tightrope.logic.timed import RateBounds, bound_over_rates
 from tightrope.model.continuous import LARGEST_RATE, IntervalCTMC, ParametricCTMC
 from tightrope.model.expressions import ExpressionTable
@@ -379,9 +379,7 @@ def _learn(
         return None
     base, model = question.model, made.model
     assert isinstance(base, ParametricCTMC)
-    about = Problem(model, 'P=? [ F "init" ]')
-    kind = region_of_rates_kind(None, model)
-    events, region, ledger = RateChain(about, made.exposure, delta, kind, 0.0).estimate()
+    events, region, ledger = estimate(model, made.exposure, delta)
     chain = None if region.is_empty else interval_chain(model, events, region)
     value = None
     if chain is not None:
@@ -403,13 +401,8 @@ def _bound(
     lower, upper = np.full(base.transitions, math.inf), np.zeros(base.transitions)
     np.minimum.at(lower, behind, low)
     np.maximum.at(upper, behind, high)
-    nothing = np.zeros((1, len(base.parameters)))
-    earned = {}
-    for name, one in base.earned.items():
-        reward = one.expressions.values_many(nothing)[0][one.expression]
-        earned[name] = (reward - 1e-15 * np.abs(reward), reward + 1e-15 * np.abs(reward))
     number = np.arange(base.transitions, dtype=np.int32)
-    chain = IntervalCTMC(base.structure, number, lower, upper, earned)
+    chain = IntervalCTMC(base.structure, number, lower, upper, fixed_rewards(base))
     return bound_over_rates(chain, question.query, SolveOptions(1e-6))
 
 

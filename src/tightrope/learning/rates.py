@@ -37,7 +37,7 @@ from tightrope.monitoring.episode_scores import PathGraph
 from tightrope.monitoring.examination import Examination
 from tightrope.monitoring.model_fit import ALPHA
 from tightrope.monitoring.rate_fit import examine_rates
-from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import claim_text, interval_text, sure_text, value_text
@@ -53,6 +53,7 @@ from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import own_kinds
 from tightrope.solver.solution import SolveOptions
 from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
+from tightrope.statistics.intervals import complement
 from tightrope.statistics.rates import MOST_PARAMETERS, RateClasses, RateEvents, estimate_rates, texts_of
 from tightrope.statistics.returns import frequency_interval
 from tightrope.verdict import Assessment, Assumed
@@ -220,11 +221,6 @@ class RateChain:
     reading: float
     """The seconds that reading the log took."""
 
-    def estimate(self) -> tuple[RateEvents, RateRegion, ConfidenceBudget]:
-        """Intervals and the region of all rates."""
-        assert isinstance(self.problem.model, ParametricCTMC)
-        return _estimate(self.problem.model, self.exposure, self.delta, self.kind)
-
     def result(self, options: LearnOptions) -> RateResult:
         """Statistics → region → interval chain → bounds."""
         model, query, begin = self.problem.model, self.problem.query, time.perf_counter()
@@ -232,7 +228,7 @@ class RateChain:
         used = options.outcomes is not OutcomesUse.NONE
         reach = timed_reach(query) if used else Unobserved("left out, as was asked")
         share = 0.0 if isinstance(reach, Unobserved) or self.exposure.pieces is None else SHARE
-        events, region, ledger = _estimate(model, self.exposure, self.delta * (1.0 - share), self.kind)
+        events, region, ledger = estimate(model, self.exposure, self.delta * (1.0 - share), self.kind)
         if share:
             ledger = replace(ledger, delta=self.delta, of_outcomes=self.delta * share)
         learned = time.perf_counter()
@@ -325,9 +321,11 @@ def region_of_rates_kind(region: RegionKind | None, model: ParametricCTMC) -> Re
     )
 
 
-def _estimate(
-    model: ParametricCTMC, exposure: Exposure, delta: float, kind: RegionKind
+def estimate(
+    model: ParametricCTMC, exposure: Exposure, delta: float, kind: RegionKind | None = None
 ) -> tuple[RateEvents, RateRegion, ConfidenceBudget]:
+    """Intervals and the region of all rates."""
+    kind = kind or region_of_rates_kind(None, model)
     anytime = Assumption.ADAPTIVE_ANYTIME
     structure = model.structure
     seen = exposure.provenance or of_counts(structure, exposure.jumps)
@@ -365,6 +363,17 @@ def interval_chain(model: ParametricCTMC, events: RateEvents, region: RateRegion
         least, most = region.bounds(reward.expressions)
         earned[name] = (least[reward.expression], most[reward.expression])
     return IntervalCTMC(model.structure, model.expression, low, high, earned)
+
+
+def fixed_rewards(
+    model: ParametricCTMC, of_transition: OffsetArray | slice = slice(None)
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Rewards without parameters, by transition, rounded outward."""
+    nothing, earned = np.zeros((1, len(model.parameters))), {}
+    for name, one in model.earned.items():
+        reward = one.expressions.values_many(nothing)[0][one.expression][of_transition]
+        earned[name] = reward - 1e-15 * np.abs(reward), reward + 1e-15 * np.abs(reward)
+    return earned
 
 
 SHARE = 0.1
@@ -420,7 +429,7 @@ def observe_times(
     successes, failures = int((won & chosen).sum()), int((lost & chosen).sum())
     lower, upper, method = frequency_interval(successes, failures, number, delta, planned=False)
     if reach.complement:
-        lower, upper = max(math.nextafter(1.0 - upper, -1.0), 0.0), min(math.nextafter(1.0 - lower, 2.0), 1.0)
+        lower, upper = map(float, complement(lower, upper))
     return ObservedOutcomes(
         Interval(lower, upper),
         delta,

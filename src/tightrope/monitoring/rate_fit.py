@@ -102,31 +102,23 @@ class _RateCells:
     names: tuple[str, ...]
     times: FloatArray | None = None
 
-    def grouped(self, group: OffsetArray) -> _RateCells:
-        """The events of several transitions together, over the exposure that they share."""
-        key = group[self.transition] * (int(self.value.max(initial=0)) + 1) + self.value
+    def merged(self, transition: OffsetArray, value: OffsetArray, shared: bool) -> _RateCells:
+        """Cells of the same transition and value as one; their exposure is shared, or adds up."""
+        key = transition * (int(value.max(initial=0)) + 1) + value
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
-        return replace(
-            self,
-            transition=group[self.transition[first]],
-            value=self.value[first],
-            events=_sums(which, self.events, len(first)),
-            exposure=self.exposure[first],
-        )
+        exposure = self.exposure[first] if shared else _sums(which, self.exposure, len(first))
+        events = _sums(which, self.events, len(first))
+        place, value = transition[first], value[first]
+        return replace(self, transition=place, value=value, events=events, exposure=exposure)
 
     def paired(self) -> _RateCells:
         """Bins of times, two by two."""
-        if self.times is None:
-            return self
-        key = self.transition * (1 << 20) + self.value // 2
-        _, first, which = np.unique(key, return_index=True, return_inverse=True)
-        sums = [_sums(which, x, len(first)) for x in (self.events, self.exposure)]
+        return self if self.times is None else self.merged(self.transition, self.value // 2, False)
+
+    def select(self, mask: BoolArray) -> _RateCells:
+        events, exposure = self.events[mask], self.exposure[mask]
         return replace(
-            self,
-            transition=self.transition[first],
-            value=self.value[first] // 2,
-            events=sums[0],
-            exposure=sums[1],
+            self, transition=self.transition[mask], value=self.value[mask], events=events, exposure=exposure
         )
 
 
@@ -350,15 +342,8 @@ class _RateTest:
         state = int(self.owner[worst])
         text = f"the rate from {self._name(worst)}"
         if self.has_races:
-            moving = self.transitions.is_there[cells.transition]
-            kept = replace(
-                cells,
-                transition=cells.transition[moving],
-                value=cells.value[moving],
-                events=cells.events[moving],
-                exposure=cells.exposure[moving],
-            )
-            together = kept.grouped(self.owner)
+            moving = cells.select(self.transitions.is_there[cells.transition])
+            together = moving.merged(self.owner[moving.transition], moving.value, True)
             of_states = self.states.log_e(together)
             both = self.states.combined(of_states)
             if float(of_states.max()) > float(alone[worst]):

@@ -100,6 +100,12 @@ def over_distinct_counts(
     return lower, upper
 
 
+def complement(lower: FloatArray | float, upper: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    """Bounds on 1 − p from those on p, rounded outward, within [0, 1]."""
+    least, most = np.nextafter(1.0 - np.asarray(upper), -1.0), np.nextafter(1.0 - np.asarray(lower), 2.0)
+    return np.maximum(least, 0.0), np.minimum(most, 1.0)
+
+
 def weissman_radius(outcomes: OffsetArray, trials: OffsetArray, gamma: float) -> FloatArray:
     """The radius at level 1 − gamma for each (outcomes ≥ 2, draws), rounded up, at most 2."""
     k = outcomes.astype(np.float64)

@@ -12,9 +12,11 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
+from tightrope.data.design import SamplingDesign
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, ranges
-from tightrope.statistics.estimates import Events
+from tightrope.statistics.confidence_budget import ConfidenceBudget, assumed_of
+from tightrope.statistics.estimates import EventIntervals, Events, IntervalMethod, share
 from tightrope.statistics.intervals import interval_of_evidence, log_beta_binomial
 
 STRENGTHS = (2.0, 8.0, 32.0, 128.0, 512.0, math.inf)
@@ -31,6 +33,30 @@ def trials_of(events: Events, log: EpisodeLog) -> tuple[OffsetArray, OffsetArray
     outcome = counted[place]
     event = events.of_outcome[outcome].astype(np.int64)
     return row, event, (outcome == came[row]) != events.flipped[outcome]
+
+
+def pooled_events(
+    events: Events,
+    log: EpisodeLog,
+    of_row: OffsetArray,
+    groups: int,
+    delta: float,
+    statements: int,
+    predictors: str,
+    design: SamplingDesign,
+) -> list[EventIntervals]:
+    """The intervals of all events in each group of rows; so many statements share δ."""
+    row, event, success = trials_of(events, log)
+    gamma, method = share(delta, max(statements, 1)), IntervalMethod.BETA_BINOMIAL
+    arrays = pooled_intervals(event, of_row[row], success, (len(events), groups), gamma)
+    assumed = assumed_of(method.assumption, design, tied=True, ordered=True)
+    name, budget = f"beta-binomial, predicted from {predictors}", events.budget.value
+    ledger = ConfidenceBudget(delta, statements, gamma, name, budget, method.assumption, assumed)
+    seen, trials, low, high = arrays
+    return [
+        EventIntervals(events, seen[:, group], trials[:, group], low[:, group], high[:, group], ledger)
+        for group in range(groups)
+    ]
 
 
 def pooled_intervals(

@@ -214,6 +214,18 @@ def test_policy_of_the_same_log_is_bounded_with_all_policies(tmp_path: Path) -> 
     assert by_hand.seen is not None and assumed(by_hand)[UNSEEN] == "stated"
 
 
+@pytest.mark.parametrize("ending", ["drn", "tra", "umb"])
+def test_policy_solved_on_a_learned_model_remembers_its_data(tmp_path: Path, ending: str) -> None:
+    data = tr.read_data(episodes(1, 100), walk(), ends="complete", order="as-read")
+    form = "explicit" if ending == "tra" else ending
+    tr.learn(problem(), data, delta=0.1).save(tmp_path / "results", exports=[form])
+    learned = tr.load(tmp_path / "results" / f"learned.{ending}")
+    assert learned.structure.made_from == data.counts.provenance
+    tr.solve(learned, 'Pmaxmin=? [ F "up" ]').policy.save(tmp_path / "policy.json")
+    again = tr.learn(problem(), data, delta=0.1, policy=tmp_path / "policy.json", behaviour="uniform")
+    assert "made from these very rows" in again.outcomes.text and again.verdict.is_proved
+
+
 def test_slab_does_not_bet_on_a_policy_of_the_same_log() -> None:
     data = tr.read_data(episodes(1, 100), walk(), ends="complete", order="as-read")
     words = {"delta": 0.1, "region": "slab", "sets": "coupled", "outcomes": "none"}

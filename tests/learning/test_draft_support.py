@@ -124,6 +124,8 @@ def test_rows_that_lead_elsewhere_in_the_log_are_draws(tmp_path: Path) -> None:
     low, high = open_intervals(np.array([20, 0]), 0.05, 80)
     assert low[0] < 0.2 < high[0] < 0.4 and (low[1], high[1]) == (0.0, unseen_mass(100, 81, 0.025))
     assert (low[2], high[2]) == (0.0, 1.0)
+    seen = tr.learn(tr.Problem(model, DONE), reading, delta=0.05, outcomes="only").seen
+    assert (seen.decided, seen.successes, seen.failures, seen.interval.upper) == (20, 20, 0, 1.0)
 
 
 def certified(folder: Path) -> tuple[Any, pa.Table, Path]:

@@ -250,6 +250,11 @@ class PathRules:
         steps = end - start + 1
         scale = self.discount ** steps.astype(np.float64)
         low, high = self.rests(structure.successor[log.transition[end]].astype(np.int64), steps)
+        if structure.elsewhere is not None:  # which stands for any outcome: nothing is decided there
+            shown &= ~(structure.elsewhere[0] | structure.elsewhere[1])[
+                structure.successor[log.transition[end]]
+            ]
+            low, high = np.where(shown, low, self.ends[0]), np.where(shown, high, self.ends[1])
         low, high = np.where(shown, worth, low), np.where(shown, worth, high)
         with np.errstate(invalid="ignore"):
             low, high = total + scale * low, total + scale * high

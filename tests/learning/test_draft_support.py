@@ -226,6 +226,17 @@ def test_unseen_outcomes_need_their_method_and_a_row_of_their_own(tmp_path: Path
     leads = np.flatnonzero(unseen[shared["problem.graph.successor"]])
     expression[leads[1]] = expression[leads[0]]
     assert not tr.verify(shared.save(tmp_path / "shared.cert")).valid
+    tied = Forgery.of(proof)  # two named outcomes count as one that was found: fewer are left to be found
+    tied["problem.expression"][1] = tied["problem.expression"][0]
+    tied["problem.polynomial"] = [
+        line.replace("-1*0^1 -1*1^1", "-2*0^1") for line in tied["problem.polynomial"]
+    ]
+    for name, end in (("lower", 0.0), ("upper", 1.0)):
+        ends = np.delete(tied[f"learned.{name}"], 1)
+        ends[0] = end
+        tied[f"learned.{name}"] = ends
+    found = tr.verify(tied.save(tmp_path / "tied.cert"))
+    assert any("shares some of them" in one.detail for one in found.checks if not one.passed)
 
 
 LAWS = {

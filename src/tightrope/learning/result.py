@@ -44,7 +44,7 @@ from tightrope.io.results import (
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, refutation
 from tightrope.learning.policy_solver import PolicySolver, PolicyValue
-from tightrope.model.objective import Direction, Objective
+from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.ranges import ranges_over_box
@@ -548,7 +548,7 @@ class LearningResult(Result):
 
     @property
     def _maximises(self) -> bool:
-        return (self.objective.agent is Direction.MAX) != self.objective.complement
+        return self.objective.maximises
 
     @property
     def solutions(self) -> tuple[Solution, ...]:

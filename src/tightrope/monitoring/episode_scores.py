@@ -157,18 +157,8 @@ class PathRules:
             decided = np.where(must if last == _NEVER and first == 0 else target, 1.0, early)
             if kind is ObjectiveKind.NEXT:
                 last, early, decided = 1, nothing, np.where(target, 1.0, 0.0)
-            either = (np.zeros(states), np.ones(states))
-            return PathRules(
-                structure,
-                np.zeros(structure.choices),
-                1.0,
-                decided,
-                early,
-                first,
-                last,
-                lambda state, step: (either[0][state], either[1][state]),
-                (0.0, 1.0),
-            )
+            gain, rests = np.zeros(structure.choices), _constant(np.zeros(states), np.ones(states))
+            return PathRules(structure, gain, 1.0, decided, early, first, last, rests, (0.0, 1.0))
         if isinstance(objective.reward, ParametricReward):
             raise CannotCertify("the rewards depend on parameters, so episodes do not show them")
         assert objective.reward is not None
@@ -233,7 +223,10 @@ class PathRules:
         size = np.diff(log.start, append=rows)
         stop = np.minimum.reduceat(np.where(stops, place, rows), log.start)
         end = np.minimum(stop, log.start + size - 1)
-        return place <= np.repeat(end, size), end, stop <= end, np.nan_to_num(worth[end])
+        shown, away = stop <= end, self.structure.elsewhere
+        if away is not None:  # these states stand for any outcome: nothing is decided there
+            shown &= ~(away[0] | away[1])[successor[end]]
+        return place <= np.repeat(end, size), end, shown, np.nan_to_num(worth[end])
 
     def score(self, log: Episodes, ratio: FloatArray) -> Scores:
         """The returns of episodes; `ratio` is how much more likely each choice is under the given policy."""
@@ -250,11 +243,6 @@ class PathRules:
         steps = end - start + 1
         scale = self.discount ** steps.astype(np.float64)
         low, high = self.rests(structure.successor[log.transition[end]].astype(np.int64), steps)
-        if structure.elsewhere is not None:  # which stands for any outcome: nothing is decided there
-            shown &= ~(structure.elsewhere[0] | structure.elsewhere[1])[
-                structure.successor[log.transition[end]]
-            ]
-            low, high = np.where(shown, low, self.ends[0]), np.where(shown, high, self.ends[1])
         low, high = np.where(shown, worth, low), np.where(shown, worth, high)
         with np.errstate(invalid="ignore"):
             low, high = total + scale * low, total + scale * high

@@ -226,9 +226,9 @@ class Solution(Record):
     def policy(self) -> Policy:
         """The policy that attains the agent's bound; the given one where one was given."""
         structure = self.kernel.structure
-        steps, choice = self.steps, self.choice
-        found = policy_of(structure, choice, steps) if self.weight is None else Policy(structure, self.weight)
-        return found if structure.made_from is None else found.made(lambda: structure.made_from)
+        if self.weight is not None:
+            return Policy(structure, self.weight).made(lambda: structure.made_from)
+        return policy_of(structure, self.choice, self.steps).made(lambda: structure.made_from)
 
     @property
     def is_factored(self) -> bool:

@@ -21,6 +21,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope_check.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope_check.budget import spend
 from tightrope_check.learned import IntervalRows, Learned, RowOrigin, Statements
 from tightrope_check.statistics.binomial import Intervals
 from tightrope_check.statistics.intervals import EventCounts
@@ -41,8 +42,9 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     own = [[event.get(e, -1) for e in seen.expression[span].tolist()] for span in at]
     linked = Counter(link[0] for links in events.links.values() for link in links)
     is_open = np.zeros(len(hints.lower), dtype=np.bool_)
-    for names in own:
-        if any(e < 0 or is_open[e] or linked[e] != 1 for e in names):
+    spend("rows with unseen outcomes", 2000 * len(at) + 20 * len(seen.expression))
+    for span, names in zip(at, own, strict=True):
+        if any(e < 0 or is_open[e] or linked[e] != 1 for e in names) or seen.multiplicity[span].max() > 1:
             raise ValueError("a row with unseen outcomes shares some of them, or knows their probability")
         is_open[names] = True
     closed = ~is_open
@@ -83,15 +85,12 @@ def _unproved(
 ) -> BoolArray:
     """Where the ends of a row's outcomes do not follow from how often each was seen."""
     draws, others = int(seen.sum()), int(seen[away].sum())
-    wrong = ~((low >= 0) & (low <= high) & (high <= 1))
-    named = (seen > 0) & ~away
+    named, wrong = (seen > 0) & ~away, ~((low >= 0) & (low <= high) & (high <= 1))
+    wrong |= ~named & ((low > 0) | (high < 1) & ((draws == 0) | away & (others > 0)))
     if draws:
-        part = seen[named], np.full(int(named.sum()), draws), low[named], high[named]
-        wrong[named] |= Intervals("named outcomes", gamma / 2).unproved(*part)
-    wrong |= ~named & (low > 0)
-    kinds = int(named.sum()) + others
-    mass = Intervals("clopper-pearson", gamma / (kinds * (kinds + 1) or 1))
-    for i in np.flatnonzero(~named & (high < 1)).tolist():
-        follows = draws > 1 and mass.holds(kinds - 1, draws - 1, float(high[i]), True)
-        wrong[i] |= not follows or bool(away[i] and others)
+        kinds = int(named.sum()) + others
+        k, n = np.where(named, seen, kinds - 1), np.where(named, draws, draws - 1)
+        mass = Intervals("clopper-pearson", gamma / (kinds * (kinds + 1)))
+        for part, method in ((named, Intervals("named outcomes", gamma / 2)), (~named, mass)):
+            wrong[part] |= method.unproved(k[part], n[part], low[part], high[part])
     return wrong

@@ -147,7 +147,7 @@ def test_excluded_outcomes_are_listed_with_their_place(tmp_path: Path) -> None:
         tr.read_data(path, MODEL)
     options = LogReadOptions()
     plan = plan_reading(open_tables(path), MODEL.structure, options)
-    log = rows_of(plan, MODEL.hash(), options, in_time=False, strict=False)
+    log = rows_of(plan, in_time=False, strict=False)
     assert log.transition.tolist() == [0, 1] and [one.row for one in log.excluded] == [1]
     assert "row 2" in log.excluded[0].text
 

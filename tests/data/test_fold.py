@@ -189,8 +189,8 @@ def test_parts_can_be_counted_elsewhere(tmp_path: Path) -> None:
     for partial in partials:
         whole.merge(partial)
     whole.finish()
-    counts = describe(plan, whole, LogReadOptions())
-    assert counts.count.tolist() == read_data(tmp_path, MODEL).counts.transition.tolist()
+    counts = describe(plan, whole).counts
+    assert counts.transition.tolist() == read_data(tmp_path, MODEL).counts.transition.tolist()
 
 
 class Elsewhere:
@@ -249,7 +249,7 @@ def folded(plan: ReadPlan, pieces: list[list[list[Chunk]]], by_name: bool, is_pl
 
     def fold(first: int, is_first: bool) -> Fold:
         first_row = first if is_placed or is_first else None
-        beside = free_columns(plan.tables, plan.columns, (), (), for_tables=True)
+        beside = free_columns(plan, for_tables=True)
         result = Fold(plan, by_name=by_name, first=first_row, is_first=is_first, beside=beside)
         result.observers = (CountTally(plan, not result.waits_for_place), FitTables(plan.structure))
         return result
@@ -270,17 +270,18 @@ def folded(plan: ReadPlan, pieces: list[list[list[Chunk]]], by_name: bool, is_pl
     whole.finish()
     tally, tables = whole.observers
     assert isinstance(tally, CountTally) and isinstance(tables, FitTables)
-    counted = describe(plan, whole, LogReadOptions())
-    assert counted.batches is not None
+    log = describe(plan, whole)
+    counts, design = log.counts, log.counts.design
+    assert counts.batches is not None
     kept = {name: counter.table() for name, counter in tables.counters.items()}
     return (
-        [(t.tolist(), c.tolist()) for t, c in counted.batches],
-        counted.censored,
-        dict(counted.dropped),
-        (counted.rows, counted.episodes, counted.open_end, counted.order, counted.ends),
+        [(t.tolist(), c.tolist()) for t, c in counts.batches],
+        design.censored,
+        dict(log.dropped),
+        (log.rows, design.episodes, design.open_end, design.order, design.ends),
         (whole.notes.tolist(), whole.shows_one_clock, sorted(tables.changes)),
-        counted.costs,
-        [one.text() for one in counted.seen],
+        counts.costs,
+        [one.text() for one in log.seen],
         [(name, *(column.tolist() for column in _columns(kept[name]))) for name in sorted(kept)],
     )
 

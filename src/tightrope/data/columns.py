@@ -360,15 +360,19 @@ class RowColumns:
         return tuple(self.roles[role] for role in (TERMINATED, TRUNCATED, DONE) if role in self.roles)
 
     @property
+    def each(self) -> list[tuple[str, str]]:
+        """Every role with its column, in the order in which columns are read."""
+        return [*self.state_roles.items(), *self.roles.items()]
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Every column that is read."""
-        return tuple(dict.fromkeys([*self.state_roles.values(), *self.roles.values()]))
+        return tuple(dict.fromkeys(column for _, column in self.each))
 
     @property
     def read_as(self) -> str:
         """The reading in one line: `wear = wear_level, wear' = next_wear, action = cmd`."""
-        roles = [*self.state_roles.items(), *self.roles.items()]
-        parts = [role if role == column else f"{role} = {column}" for role, column in roles]
+        parts = [role if role == column else f"{role} = {column}" for role, column in self.each]
         form = {
             StateNames.INDEX: "states by the model's index",
             StateNames.VARIABLES: "states by the model's variables",
@@ -431,11 +435,6 @@ def _by_position(table: DataTable, structure: Structure, states: StateNames | No
         return {}
     pairs = zip(names, columns, strict=True)
     return {role: column for n, c in pairs for role, column in ((n, c), (f"{n}'", f"next_{c}"))}
-
-
-def show_value(chunk: Chunk, name: str, row: int) -> Any:
-    """A value as it stands in the file."""
-    return chunk.columns[name][row].as_py()
 
 
 def _is_written_for(table: DataTable, structure: Structure) -> bool:

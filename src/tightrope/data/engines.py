@@ -12,18 +12,12 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tightrope.errors import InputError, check_type
 from tightrope.io.log_words import LOCAL as LOCAL
-
-if TYPE_CHECKING:
-    from tightrope.data.read_plan import Engine
-    from tightrope.io.table.data_table import DataTable
 
 DASK, SPARK = "dask", "spark"
 EXTRAS = {DASK: "distributed", SPARK: "spark"}
@@ -116,17 +110,3 @@ def seen_by_worker(error: InputError) -> InputError:
         return error
     shared = "workers open files by the same path: put them on a shared file system or in an object store"
     return InputError(f"on a worker: {error.message}", error.location, shared)
-
-
-def engine_at(place: Place, tables: Sequence[DataTable]) -> AbstractContextManager[Engine | None]:
-    """What reads these tables as long as the block lasts, None: this process. Data frames of Spark are read
-    where they lie."""
-    if any(table.format.groups_are_parts for table in tables):
-        if place.kind == DASK:
-            raise InputError('data frames of Spark are read by Spark, not by `engine="dask"`')
-        place = Place(SPARK, place.address)
-    if place.kind == LOCAL:
-        return nullcontext()
-    module = import_module(f"tightrope.data.{place.kind}_engine")
-    opened: AbstractContextManager[Engine] = module.opened(place)
-    return opened

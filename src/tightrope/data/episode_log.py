@@ -258,7 +258,7 @@ def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, 
         "before",
         "is_over",
     )
-    rows, beside = Collector(*fields), free_columns(plan.tables, plan.columns, plan.known, plan.ignored)
+    rows, beside = Collector(*fields), free_columns(plan)
     fold = Fold(plan, (rows,), by_name=True, excludes=excludes, beside=beside)
     for number in range(len(plan.tables)):
         for chunk in fold.chunks(number):
@@ -274,9 +274,7 @@ def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, 
     return fold, rows
 
 
-def read_rows(
-    plan: ReadPlan, model_hash: str, in_time: bool, strict: bool = False, most: int | None = None
-) -> EpisodeLog:
+def read_rows(plan: ReadPlan, in_time: bool, strict: bool = False, most: int | None = None) -> EpisodeLog:
     """The rows of a log whose columns are known; `in_time`: one clock runs for all its episodes.
 
     With `strict` an outcome that the model excludes is an error, as it is for counting. The first `most` rows
@@ -286,7 +284,7 @@ def read_rows(
     held = collection.finish()
     over, counted = held["origin"][held["is_over"].astype(np.bool_)], np.flatnonzero(held["transition"] >= 0)
     held = {name: one[counted] for name, one in held.items()}
-    has_time = TIME in plan.columns[0].roles
+    has_time = TIME in plan.roles
     order = np.arange(len(counted)) if fold.is_sorted else np.argsort(held["place"])
     if has_time and in_time:
         order = order[np.argsort(held["time"][order], kind="stable")]
@@ -305,7 +303,7 @@ def read_rows(
         previous,
         numbers,
         np.isin(episodes, over),
-        model_hash,
+        plan.model_hash,
         _clock(held["time"], plan.time_kind) if has_time else None,
         columns_of(plan.columns, fold.beside, held, len(episodes)),
         tuple(sorted(excluded, key=lambda one: one.row)) if not left_out else (),

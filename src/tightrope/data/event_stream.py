@@ -136,7 +136,7 @@ def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) 
         take(_released(stream, fold, settled, chunk.first_row, chunk.rows))
     if fold.last is not None:
         take(_released(stream, fold, first, first, 0))
-    if (missing := int(fold.notes[MISSING] + fold.notes[HOLES])) and not plan.outages:
+    if (missing := int(fold.notes[MISSING] + fold.notes[HOLES])) and plan.options.gaps is None:
         fold.dropped[RowProblem.MISSING_STEP.words] += missing
     return fold.rows, fold.dropped
 

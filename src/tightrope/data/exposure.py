@@ -27,7 +27,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -51,14 +51,13 @@ from tightrope.data.columns import (
 )
 from tightrope.data.costs import cost_values
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
-from tightrope.data.engines import engine_at
 from tightrope.data.fold import Collector, Fold, fold_part
 from tightrope.data.free_columns import LogColumn, columns_of, free_columns
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
-from tightrope.data.read_plan import Engine, Part, ReadPlan, refuse_copy
+from tightrope.data.read_plan import Engine, Part, ReadPlan, engine_at, refuse_copy
 from tightrope.data.row_sequence import DISORDERED_AT, OUT_OF_ORDER, Tick
-from tightrope.data.row_validation import RowValidation
+from tightrope.data.row_validation import Message, WrongRow
 from tightrope.data.rows import (
     TABLE,
     EventBatch,
@@ -212,9 +211,7 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
         tuple(tables),
         columns,
         {role: value_map for role, value_map in maps.items() if role not in (TIME, DURATION)},
-        drop_copies=options.drop_duplicates,
-        known=options.names("known"),
-        ignored=options.names("ignored"),
+        options,
         factor=_factor(TIME if TIME in columns[0].roles else DURATION, maps),
     )
     if plan.has_times:
@@ -368,6 +365,27 @@ def _refuse_transitions(
             raise InputError(f"the column '{name}' {meaning}", Location(table.path), instead)
 
 
+class _WrongTimedRow(WrongRow):
+    """A wrong row of a log in continuous time."""
+
+    def _message(self, problem: RowProblem, state: int, next_state: int, led: int) -> Message:
+        name = self.structure.state_name
+        if problem is RowProblem.IMPOSSIBLE_TRANSITION and state == next_state:
+            message = f"state {name(state)} follows itself, and the model has no such transition"
+            return message, "add up the durations of rows with the same state"
+        if problem is RowProblem.IMPOSSIBLE_TRANSITION:
+            message = f"the model has no transition from {name(state)} to {name(next_state)}"
+            return (
+                message,
+                "every change of the state has a row of its own; is the log of this model, and complete?",
+            )
+        if problem is RowProblem.REPEATED_TIME:
+            moment = self.decoder.decode(self.chunk).cost[self.row]
+            message = f"an episode has two rows at one instant, {moment:g}"
+            return message, "`drop_duplicates=True` drops rows that were logged twice"
+        return super()._message(problem, state, next_state, led)
+
+
 @dataclass(frozen=True, eq=False)
 class TimedPlan(ReadPlan):
     """What the columns of a log in continuous time mean. Rows have their times, or durations, as costs, in
@@ -377,6 +395,7 @@ class TimedPlan(ReadPlan):
 
     factor: float = 1.0
     origin: int = 0
+    wrong_row: ClassVar[type[WrongRow]] = _WrongTimedRow
 
     @property
     def is_timed(self) -> bool:
@@ -388,9 +407,6 @@ class TimedPlan(ReadPlan):
 
     def decoder(self, table: int) -> RowDecoder:
         return _TimedDecoder(self, table)
-
-    def validation(self, table: int) -> RowValidation:
-        return _TimedValidation(self.tables[table], self.decoder(table))
 
     def transitions(
         self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes
@@ -441,31 +457,11 @@ class _TimedDecoder(RowDecoder):
         return values
 
 
-class _TimedValidation(RowValidation):
-    """Says what is wrong with a row of a log in continuous time."""
-
-    def _error(
-        self, chunk: Chunk, row: int, problem: RowProblem, state: int, next_state: int, led: int
-    ) -> InputError:
-        name = self.structure.state_name
-        if problem is RowProblem.IMPOSSIBLE_TRANSITION and state == next_state:
-            message = f"state {name(state)} follows itself, and the model has no such transition"
-            return self.error(chunk, row, message, "add up the durations of rows with the same state")
-        if problem is RowProblem.IMPOSSIBLE_TRANSITION:
-            message = f"the model has no transition from {name(state)} to {name(next_state)}"
-            hint = "every change of the state has a row of its own; is the log of this model, and complete?"
-            return self.error(chunk, row, message, hint)
-        if problem is RowProblem.REPEATED_TIME:
-            moment = self.decoder.decode(chunk).cost[row]
-            hint = "`drop_duplicates=True` drops rows that were logged twice"
-            return self.error(chunk, row, f"an episode has two rows at one instant, {moment:g}", hint)
-        return super()._error(chunk, row, problem, state, next_state, led)
-
-
 def _fold_of(plan: ReadPlan, is_first: bool) -> Fold:
     fields = ("place", "episode", "state", "cost", "transition", "next_state", "ended", "since_entry")
-    beside = free_columns(plan.tables, plan.columns, plan.known, plan.ignored)
-    return Fold(plan, (Collector(*fields, "until"),), by_name=True, is_first=is_first, beside=beside)
+    return Fold(
+        plan, (Collector(*fields, "until"),), by_name=True, is_first=is_first, beside=free_columns(plan)
+    )
 
 
 def fold_timed(plan: ReadPlan, part: Part) -> Fold:

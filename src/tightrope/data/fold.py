@@ -38,10 +38,7 @@ from tightrope.data.model_index import UNKNOWN
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import (
     BROKEN,
-    BY_NAME,
     FOLLOWS,
-    HAS_TIME,
-    IS_SORTED,
     LAST_TIME,
     LATEST,
     NOTHING,
@@ -58,8 +55,8 @@ from tightrope.data.row_sequence import (
     no_marks,
     no_notes,
 )
-from tightrope.data.row_validation import RowValidation, count_problems
-from tightrope.data.rows import NO_ACTION, EventBatch
+from tightrope.data.row_validation import count_problems
+from tightrope.data.rows import NO_ACTION, EventBatch, RowDecoder
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem, mark
 from tightrope.io.table.data_table import Chunk
@@ -70,6 +67,10 @@ UNWATCHED = -(2**63)
 
 EXCLUDED = (RowProblem.IMPOSSIBLE_TRANSITION, RowProblem.UNKNOWN_NEXT_STATE)
 """What is wrong with an outcome that the model does not know."""
+
+
+class NotInTime(InputError):
+    """Rows do not stand in the order of their times."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class Fold:
         excludes: bool = False,
         beside: Mapping[str, ColumnCodes] | None = None,
     ):
-        roles = plan.columns[0].roles
+        roles = plan.roles
         self.plan, self.observers, self.is_sorted = plan, tuple(observers), is_sorted
         self.beside = {} if beside is None else beside
         self.by_name = by_name and EPISODE in roles
@@ -216,16 +217,16 @@ class Fold:
         self.excluded: list[tuple[int, Excluded]] = []
         """Outcomes that the model does not know, by their places."""
         self.watched = Watched() if WATCHED_UNTIL in roles else None
-        self.last_is_open = self.open_end = False
+        self.last_is_open = self.open_end = self.must_rise = False
         self._clock: dict[int, tuple[int, int, bool, bool]] = {}
         """Of every table the last place and time, whether times never fall, and whether episodes mix."""
         self._names: set[int] = set()
         self._offset: tuple[int, int] | None = None
-        self._validations: dict[int, RowValidation] = {}
+        self._decoders: dict[int, RowDecoder] = {}
         self._led: dict[int, int] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "plan": None, "_validations": {}}
+        return {**self.__dict__, "plan": None, "_decoders": {}}
 
     # --- rows in ---------------------------------------------------------------------------------
 
@@ -243,7 +244,7 @@ class Fold:
 
     def update(self, chunk: Chunk, table: int) -> None:
         """The next rows of the log."""
-        self.take(self.validation(table).decoder.decode(chunk), table, chunk)
+        self.take(self.decoder(table).decode(chunk), table, chunk)
 
     def take(self, events: EventBatch, table: int, chunk: Chunk) -> None:
         """The same, decoded."""
@@ -254,11 +255,16 @@ class Fold:
         events.batch = self._batches(events, events.number[:1] + self._offset[1])
         if self.watched is not None:
             flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-            until = self.plan.decoder(table).ends_of_watching(chunk, flags)
+            until = self.decoder(table).ends_of_watching(chunk, flags)
             events.until = np.where(flags == RowProblem.NONE, until, UNWATCHED)
             at_end = events.placed & (flags == RowProblem.NONE) & (until == events.time)
             self.watched.has_rows_at_ends |= bool(at_end.any())
         self.add(events, chunk)
+        self._check_times()
+
+    def _check_times(self) -> None:
+        if self.must_rise and self.notes[TIME_FALLS]:
+            raise NotInTime("the rows are not in the order of their times")
 
     def add(self, events: EventBatch, chunk: Chunk | None = None) -> None:
         """The same with their tables and batches."""
@@ -280,12 +286,12 @@ class Fold:
             behind = not len(placed) or bool(placed[-1] < size - 1)
         self._follow(_Piece(events, after, behind and not self.by_name), chunk)
 
-    def validation(self, table: int) -> RowValidation:
-        """What says what is wrong with the rows of a table."""
-        if table not in self._validations:
-            self._validations[table] = self.plan.validation(table)
-            self._validations[table].decoder.beside = {n: one.codes for n, one in self.beside.items()}
-        return self._validations[table]
+    def decoder(self, table: int) -> RowDecoder:
+        """What decodes the rows of a table."""
+        if table not in self._decoders:
+            self._decoders[table] = self.plan.decoder(table)
+            self._decoders[table].beside = {name: one.codes for name, one in self.beside.items()}
+        return self._decoders[table]
 
     def _batches(self, rows: EventBatch, first: OffsetArray) -> OffsetArray:
         """The batch of each row: by its time, by the episodes that had begun, or by its place in the log."""
@@ -375,7 +381,7 @@ class Fold:
         heads = _heads(events.episode)
         after[heads], before = self._waiting(events, heads)
         if self.has_time and not self.is_sorted and len(events):
-            in_order = events[np.argsort(events.place)] if self.plan.drop_copies else in_order
+            in_order = events[np.argsort(events.place)] if self.plan.options.drop_duplicates else in_order
             self._look_at_clock(in_order, before)
         return events, after, before
 
@@ -398,7 +404,7 @@ class Fold:
 
     def _without_copies(self, events: EventBatch, after: OffsetArray) -> tuple[EventBatch, OffsetArray]:
         """Rows that say the same as the row of their episode before, at the same place, are left out."""
-        if not self.plan.drop_copies:
+        if not self.plan.options.drop_duplicates:
             return events, after
         copy = np.r_[False, events[1:].repeats(events[:-1], self.from_next)]
         if self.last is not None:
@@ -458,14 +464,14 @@ class Fold:
         if not len(events):
             return
         plan, rows, size = self.plan, events, len(events)
-        bits = plan.bits(0) | (BY_NAME if self.by_name else 0)
-        if self.is_sorted:
-            bits = (bits | IS_SORTED) & ~(HAS_TIME if self.has_steps else 0)
+        shape = plan.shape(0)._replace(is_sorted=self.is_sorted, by_name=self.by_name)
+        if self.is_sorted and self.has_steps:
+            shape = shape._replace(has_time=False)
         marks, empty = no_marks(size), events[:0] if before is None else before
         known = [np.ascontiguousarray(one) for one in (empty.origin, empty.since_start, empty.since_entry)]
         given = Marks(known[0], known[1], known[2], *no_marks(0)[3:])
         place, last = self._place(events), self._place(empty)
-        follow_rows(bits, place, after, last, marks, given, rows.problems, self.notes)
+        follow_rows(shape, place, after, last, marks, given, rows.problems, self.notes)
         heads = np.flatnonzero(after >= 0)
         continues, of = marks.continues[heads], after[heads]
         inside = marks.continues[1:] & (after[1:] < 0)
@@ -588,7 +594,7 @@ class Fold:
         waiting = (events.transition < 0) & (events.local != NO_ACTION)
         if self.plan.is_timed or not waiting.any():
             return 0
-        if self.plan.until_now:  # what is still under way at the log's last instant is left out by rule
+        if self.plan.cuts_at_end:  # what is still under way at the log's last instant is left out by rule
             waiting &= events.ended
         done = np.stack([events.state, events.action, events.local])[:, waiting]
         each, times = np.unique(done, axis=1, return_counts=True)
@@ -597,12 +603,13 @@ class Fold:
 
     def _error(self, events: EventBatch, row: int, chunk: Chunk | None) -> InputError:
         """What is wrong with a row."""
-        rows, place = events, int(events.place[row])
-        led = self._led.get(place, int(rows.next_state[row - 1]) if row else 0)
-        number, state, next_state = int(rows.number[row]), int(rows.state[row]), int(rows.next_state[row])
-        problem = RowProblem(rows.problems[row])
-        validation = self.validation(int(events.table[row]))
-        return validation.error_of(number, problem, state, next_state, led, chunk)
+        table, led = int(events.table[row]), int(events.next_state[row - 1]) if row else 0
+        wrong = self.plan.wrong_row(
+            self.plan.tables[table], self.decoder(table), int(events.number[row]), chunk
+        )
+        states = int(events.state[row]), int(events.next_state[row])
+        led = self._led.get(int(events.place[row]), led)
+        return wrong.error(RowProblem(events.problems[row]), *states, led)
 
     def are_open(self, last: EventBatch) -> BoolArray:
         """Which rows do not say that their episode is over, and lead to states that can be left."""
@@ -643,6 +650,7 @@ class Fold:
             self.watched.merge(later.watched)
         for piece in later.held:
             self._follow(piece)
+        self._check_times()
         if not later.has_begun:
             return
         if self.has_begun and self.last is not None:
@@ -651,6 +659,7 @@ class Fold:
         add_notes(self.notes, later.notes)
         for table, names in later.starts.items():
             self.starts.setdefault(table, []).extend(names)
+        self._check_times()
         for mine, others in zip(self.observers, later.observers, strict=True):
             mine.merge(others)
 
@@ -716,7 +725,7 @@ Watch = Callable[[int, int], None]
 
 def fold_part(fold: Fold, part: Part, watch: Watch | None = None) -> Fold:
     """Let a fold take the rows of a part."""
-    decode, read = fold.validation(part.table).decoder.decode, 0
+    decode, read = fold.decoder(part.table).decode, 0
     decoded = ((chunk, decode(chunk)) for chunk in fold.chunks(part.table, part.groups))
     for chunk, rows in _ahead(decoded) if fold.by_name else decoded:
         fold.take(rows, part.table, chunk)

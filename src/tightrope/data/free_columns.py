@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, RowColumns, unused_names
+from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import Tick
 from tightrope.data.rows import digest, plain_text, rising_integers
 from tightrope.io.table.columns import dense, distinct, holds_text, some_values
-from tightrope.io.table.data_table import DataTable
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record, freeze_fields
 
@@ -156,18 +156,13 @@ def _number(text: str) -> float | None:
         return None
 
 
-def free_columns(
-    tables: Sequence[DataTable],
-    columns: Sequence[RowColumns],
-    known: Sequence[str],
-    ignored: Sequence[str],
-    for_tables: bool = False,
-) -> dict[str, ColumnCodes]:
+def free_columns(plan: ReadPlan, for_tables: bool = False) -> dict[str, ColumnCodes]:
     """What makes codes of the columns of tables that have no role, and of the names of episodes; for tables
     of counts without these, and with the value of the row before, where a value may be written late."""
+    columns, known, ignored = plan.columns, plan.options.names("known"), plan.options.names("ignored")
     free = dict.fromkeys(
         name
-        for table, own in zip(tables, columns, strict=True)
+        for table, own in zip(plan.tables, columns, strict=True)
         for name in (() if table.metadata is not None else unused_names(table, own.names))
     )
     names = {own.roles[EPISODE] for own in columns if EPISODE in own.roles}

@@ -14,8 +14,6 @@ in advance or more data follow (`SamplingDesign.open_end`).
 nor does one instant at which all running episodes are cut: both are stopping times. Otherwise the user must
 state that episodes are complete. *Order* (`order_of`) is known from times, or within a single episode;
 otherwise it is stated or unknown.
-
-A table of counts (`count_table`) has one row per transition, with or without a batch number.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -32,21 +30,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.columns import BATCH, COST, COUNT, EPISODE, STEP, TIME, WATCHED_UNTIL
-from tightrope.data.costs import CostSums, CostTally
-from tightrope.data.counts import BatchCounter, Batches, Counts, batch_ends
-from tightrope.data.design import (
-    ENDS,
-    KNOWN_ENDS,
-    KNOWN_ORDER,
-    ORDER,
-    SamplingDesign,
-    SamplingKind,
-    has_levels,
-    worse,
-)
-from tightrope.data.fold import Fold, Watch, Watched, fold_part
+from tightrope.data.costs import CostTally
+from tightrope.data.counts import BatchCounter, Counts, batch_ends
+from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, has_levels, worse
+from tightrope.data.fold import Fold, NotInTime, Watch, Watched, fold_part
 from tightrope.data.free_columns import free_columns
-from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions
+from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE
 from tightrope.data.read_plan import Part, ReadPlan, in_threads
 from tightrope.data.reading_hints import likely_reading
 from tightrope.data.row_sequence import (
@@ -62,23 +51,15 @@ from tightrope.data.row_sequence import (
     PARTS,
     START_HIGH,
     START_LOW,
-    TIME_FALLS,
     no_notes,
 )
 from tightrope.data.rows import EventBatch
-from tightrope.data.time_order import (
-    batch_instants,
-    begin_times,
-    episode_instants,
-    fold_sorted,
-    moment_of,
-    times_fall,
-)
+from tightrope.data.time_order import begin_times, end_instants, fold_sorted, moment_of, times_fall
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
 from tightrope.numerics.arrays import OffsetArray
-from tightrope.provenance import Provenance, RowTally, of_counts, transition_marks
+from tightrope.provenance import Provenance, RowTally, joined, of_counts, transition_marks
 from tightrope.verdict import Assumed
 
 
@@ -89,7 +70,7 @@ class CountTally:
         self.plan, self.counter = plan, BatchCounter()
         self.waiting: list[tuple[OffsetArray, OffsetArray]] | None = None if is_placed else []
         """Rows by their numbers and transitions, where the rows before them are not counted yet."""
-        self.costs = CostTally() if COST in plan.columns[0].roles else None
+        self.costs = CostTally() if COST in plan.roles else None
         self.rows = [RowTally() for _ in plan.tables]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -143,11 +124,10 @@ def _short(numbers: OffsetArray) -> npt.NDArray[Any]:
 
 def count_fold(plan: ReadPlan, by_name: bool = False, first: int | None = 0, is_first: bool = True) -> Fold:
     """A fold that counts a log, or a part of it with rows before."""
-    beside = {}
-    if plan.observers:
-        beside = free_columns(plan.tables, plan.columns, plan.known, plan.ignored, for_tables=True)
+    beside = free_columns(plan, for_tables=True) if plan.observers else {}
     fold = Fold(plan, by_name=by_name, first=first, is_first=is_first, beside=beside)
     is_ordered = plan.boundaries is None and not by_name
+    fold.must_rise = TIME in plan.roles and plan.options.order != AS_READ and is_ordered
     others = (make(not is_first, is_ordered) for make in plan.observers)
     fold.observers = (CountTally(plan, not fold.waits_for_place), *others)
     return fold
@@ -216,172 +196,167 @@ class ReadProgress:
 
 @dataclass(frozen=True)
 class LogCounts:
-    """Counts per transition with what there is to say about them.
+    """The counts of a log, with what there is to say about it; `seen` are the rows of every table."""
 
-    `open_end` says that the outcome of the very last action is not there: a moment of stopping like any other
-    to time-uniform methods, but no number of visits that was fixed in advance.
-    """
-
-    count: OffsetArray
-    batches: Batches | None
+    counts: Counts
     rows: int
     dropped: Counter[str]
-    episodes: int | None
-    censored: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    open_end: bool = False
-    costs: CostSums | None = None
-    order: Assumed = KNOWN_ORDER
-    ends: Assumed = KNOWN_ENDS
-    seen: Sequence[Provenance] = ()
-    """Which rows were counted, of every table."""
-    observed: tuple[Any, ...] = ()
-    """What the observers of the plan found."""
+    notes: tuple[str, ...]
+    seen: Sequence[Provenance]
 
 
-class _NotInTime(Exception):
-    """Rows do not stand in the order of their times."""
-
-
-def count_log(
-    plan: ReadPlan, stated: SamplingDesign | None, options: LogReadOptions, watch: ReadProgress
-) -> LogCounts:
-    """Count a whole log, in batches that follow its times where it has some.
-
-    Episodes that stand one after the other are counted part by part, others followed by their names; where
-    rows of one episode are out of order, all are sorted first.
-    """
-    roles = plan.columns[0].roles
-    by_name = plan.drop_copies or WATCHED_UNTIL in roles or (plan.by_episodes and stated is None)
+def count_log(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
+    """Count a log or a table of counts, under the design that its file states."""
+    stated = stated_design(plan.tables[0])
     try:
-        if not by_name:
-            try:
-                fold = fold_log(plan, options, watch)
-            except _NotInTime:
-                plan = replace(plan, boundaries=batch_instants(plan, options.threads))
-                fold = fold_log(plan, options, watch)
-            if fold.is_out_of_order and stated is not None:
-                raise InputError(
-                    "the rows are not in the order in which the file was written",
-                    Location(plan.tables[0].path),
-                    "it was edited after it was written",
-                )
-            if not fold.is_out_of_order or not (EPISODE in roles or TIME in roles):
-                return describe(plan, fold, options, stated)
-            if EPISODE not in roles:
-                return _count_sorted(plan, options)
-        return _followed_by_name(plan, options, watch)
+        return (_count_table if plan.columns[0].is_counted else _count_in_turn)(plan, stated, watch)
     except InputError as error:
         if stated is None and times_fall(plan):
-            return _count_sorted(plan, options)
+            return _count_sorted(plan, stated)
         raise explain(plan, error) from error.__cause__
 
 
-def fold_log(plan: ReadPlan, options: LogReadOptions, watch: ReadProgress, by_name: bool = False) -> Fold:
+def _count_in_turn(plan: ReadPlan, stated: SamplingDesign | None, watch: ReadProgress) -> LogCounts:
+    """Count episodes one after the other, else followed by their names, else sorted."""
+    roles, options, episodes = plan.roles, plan.options, plan.by_episodes
+    if not (options.drop_duplicates or WATCHED_UNTIL in roles or (episodes and stated is None)):
+        try:
+            fold = fold_log(plan, watch)
+        except NotInTime:
+            plan = replace(plan, boundaries=end_instants(plan))
+            fold = fold_log(plan, watch)
+        if fold.is_out_of_order and stated is not None:
+            raise InputError(
+                "the rows are not in the order in which the file was written",
+                Location(plan.tables[0].path),
+                "it was edited after it was written",
+            )
+        if not fold.is_out_of_order or not (EPISODE in roles or TIME in roles):
+            return describe(plan, fold, stated)
+        if EPISODE not in roles:
+            return _count_sorted(plan, stated)
+    in_time = TIME in roles and options.order != AS_READ
+    if in_time and (episodes or plan.boundaries is None):
+        plan = replace(plan, boundaries=end_instants(plan, begin_times(plan) if episodes else None))
+    if episodes and not in_time:  # how many had begun is known in the order of the log alone
+        plan = replace(plan, engine=None)
+    fold = fold_log(plan, ReadProgress(0), by_name=True)
+    if fold.is_out_of_order and (fold.named or fold.has_time):
+        return _count_sorted(plan, stated)
+    how = () if episodes else ("several episodes at once, each followed by its name",)
+    return describe(plan, fold, stated, how)
+
+
+def fold_log(plan: ReadPlan, watch: ReadProgress, by_name: bool = False) -> Fold:
     """All rows of a log, counted; parts at the same time, where their places are known beforehand."""
     parts, whole = plan.parts(), count_fold(plan, by_name)
-    in_time = TIME in plan.columns[0].roles and options.order != AS_READ and plan.boundaries is None
-
-    def is_in_time() -> None:
-        if in_time and not by_name and whole.notes[TIME_FALLS]:
-            raise _NotInTime
-
-    def told(rows: int, read: int) -> None:
-        watch.add(rows, read)
-        is_in_time()
-
-    workers = min(options.threads or os.cpu_count() or 1, len(parts))
-    numbered = plan.boundaries is not None or all(part.first is not None for part in parts)
-    if plan.engine is None and (workers < 2 or not numbered or plan.by_episodes or by_name):
-        plan.prepare()
-        for part in parts:
-            fold_part(whole, part, told)
-    else:
-        for fold in _folds(plan, workers, watch, by_name):
+    if plan.engine is not None:
+        folds = plan.engine.run(partial(count_part, by_name=by_name), plan, parts)
+        for part, fold in zip(parts, folds, strict=True):
+            watch.add(fold.rows, plan.tables[part.table].bytes_of(fold.rows))
             whole.merge(fold)
-            is_in_time()
+        whole.finish()
+        return whole
+    plan.prepare()
+    workers = min(plan.options.threads or os.cpu_count() or 1, len(parts))
+    numbered = plan.boundaries is not None or all(part.first is not None for part in parts)
+    if workers < 2 or not numbered or plan.by_episodes or by_name:
+        for part in parts:
+            fold_part(whole, part, watch.add)
+    else:
+        for fold in in_threads(workers, lambda part: count_part(plan, part, watch.add), parts):
+            whole.merge(fold)
     whole.finish()
     return whole
 
 
-def _folds(plan: ReadPlan, workers: int, watch: ReadProgress, by_name: bool) -> Iterator[Fold]:
-    """What was made of all parts, in their order."""
-    if plan.engine is not None:
-        parts = plan.parts()
-        folds = plan.engine.run(partial(count_part, by_name=by_name), plan, parts)
-        for part, fold in zip(parts, folds, strict=True):
-            watch.add(fold.rows, plan.tables[part.table].bytes_of(fold.rows))
-            yield fold
-        return
-    plan.prepare()
-    yield from in_threads(workers, lambda part: count_part(plan, part, watch.add), plan.parts())
-
-
-def _followed_by_name(plan: ReadPlan, options: LogReadOptions, watch: ReadProgress) -> LogCounts:
-    """Count a log whose episodes interleave, or by numbers of episodes."""
-    in_time = TIME in plan.columns[0].roles and options.order != AS_READ
-    if in_time and plan.by_episodes:
-        plan = replace(plan, boundaries=episode_instants(begin_times(plan)))
-    elif in_time and plan.boundaries is None:
-        plan = replace(plan, boundaries=batch_instants(plan, options.threads))
-    if plan.by_episodes and not in_time:  # how many had begun is known in the order of the log alone
-        plan = replace(plan, engine=None)
-    fold = fold_log(plan, options, ReadProgress(0), by_name=True)
-    if fold.is_out_of_order and (fold.named or fold.has_time):
-        return _count_sorted(plan, options)
-    how = () if plan.by_episodes else ("several episodes at once, each followed by its name",)
-    return describe(plan, fold, options, remarks=how)
-
-
-def _count_sorted(plan: ReadPlan, options: LogReadOptions) -> LogCounts:
-    if options.order == AS_READ:
-        raise InputError(
-            "`order` states that rows are in order of time, but the rows of an episode are not",
-            Location(plan.tables[0].path),
-            "leave `order` out, or sort the log",
-        )
-    if WATCHED_UNTIL in plan.columns[0].roles:
+def _count_sorted(plan: ReadPlan, stated: SamplingDesign | None) -> LogCounts:
+    where = Location(plan.tables[0].path)
+    if plan.options.order == AS_READ:
+        message = "`order` states that rows are in order of time, but the rows of an episode are not"
+        raise InputError(message, where, "leave `order` out, or sort the log")
+    if WATCHED_UNTIL in plan.roles:
         raise InputError(
             "the rows of an episode are not in order of time, and `watched_until` names the column "
-            f"'{plan.columns[0].roles[WATCHED_UNTIL]}'",
-            Location(plan.tables[0].path),
+            f"'{plan.roles[WATCHED_UNTIL]}'",
+            where,
             "sort the log by time",
         )
     counting = count_fold(plan, by_name=True)
     fold, how = fold_sorted(plan, counting.observers, beside=counting.beside)
-    return describe(plan, fold, options, remarks=(f"{OUT_OF_ORDER}: {how}",))
+    return describe(plan, fold, stated, (f"{OUT_OF_ORDER}: {how}",))
 
 
 def describe(
-    plan: ReadPlan,
-    fold: Fold,
-    options: LogReadOptions,
-    stated: SamplingDesign | None = None,
-    remarks: tuple[str, ...] = (),
+    plan: ReadPlan, fold: Fold, stated: SamplingDesign | None = None, remarks: tuple[str, ...] = ()
 ) -> LogCounts:
     """The counts of a log, with what is known of it."""
-    notes, outages = fold.notes, options.gaps is not None
-    tally, *others = fold.observers
+    notes, (tally, *others) = fold.notes, fold.observers
     assert isinstance(tally, CountTally)
-    counted = tally.counter.finish(_number_of_batches(plan, fold, stated))
+    batches = tally.counter.finish(_number_of_batches(plan, fold, stated))
     late = 0
     if fold.is_sorted and fold.has_steps:
         late = int((np.concatenate(fold.first_steps) > notes[START_LOW]).sum())
     elif fold.is_out_of_order and fold.has_steps:
         notes[GAPS] += int(notes[START_LOW] < notes[START_HIGH])
-    missing = describe_missing(fold.dropped, notes, fold.lost, late, outages)
+    missing = describe_missing(fold.dropped, notes, fold.lost, late, plan.options.gaps is not None)
     if fold.copies:
         remarks += (f"{fold.copies:,} rows that were logged twice were dropped, as was asked",)
-    interleaved = fold.shows_one_clock and not fold.is_sorted
-    order = order_of(plan, notes, options, interleaved=interleaved, sorted_=fold.is_sorted)
-    ends = ends_of(plan, notes, fold.last_is_open, order, options, fold.watched)
-    episodes = int(notes[EPISODES]) if remarks or plan.by_episodes or _follows_episodes(plan) else None
-    batches = None if fold.is_sorted and fold.batches is None else counted
-    count = counted.total(plan.structure.transitions)
-    about = (count, batches, fold.rows, fold.dropped, episodes, missing, remarks, fold.open_end)
-    costs = None if tally.costs is None else tally.costs.sums()
+    order = order_of(plan, fold)
+    follows = fold.named or fold.has_steps or fold.from_next or bool(plan.columns[0].ends)
+    count = batches.total(plan.structure.transitions)
+    design = SamplingDesign(
+        SamplingKind.ADAPTIVE,
+        int(notes[EPISODES]) if remarks or plan.by_episodes or follows else None,
+        int(count.sum()),
+        censored=missing,
+        open_end=fold.open_end,
+        by_episodes=plan.by_episodes,
+        order=order,
+        ends=ends_of(plan, fold, order),
+    )
+    counts = Counts(
+        count,
+        plan.structure.transition_start,
+        _as_stated(plan, design, stated, bool(fold.dropped)),
+        plan.model_hash,
+        None if fold.is_sorted and fold.batches is None else batches,
+        None if tally.costs is None else tally.costs.sums(),
+        observed=tuple(other.finish() for other in others),
+    )
     seen = [rows.finish() for rows in tally.rows]
-    return LogCounts(*about, costs, order, ends, seen, tuple(other.finish() for other in others))
+    counts = replace(counts, seen=replace(joined(seen), episodes=design.episodes))
+    return LogCounts(counts, fold.rows, fold.dropped, remarks, seen)
+
+
+def stated_design(table: DataTable) -> SamplingDesign | None:
+    """The design that a file of ours states."""
+    fields = (table.metadata or {}).get("design")
+    if not isinstance(fields, dict):
+        return None
+    try:
+        return SamplingDesign.from_json(fields)
+    except InputError as error:
+        raise InputError(error.message, Location(table.path), error.hint) from None
+
+
+def _as_stated(
+    plan: ReadPlan, design: SamplingDesign, stated: SamplingDesign | None, has_dropped: bool
+) -> SamplingDesign:
+    """The design that a file states, with what is missing from it."""
+    if stated is None:
+        return design
+    if not has_dropped and design.steps != stated.steps:
+        raise InputError(
+            f"the file was written with {stated.steps} steps, but holds {design.steps}",
+            Location(plan.tables[0].path),
+            "it was cut off or edited after it was written",
+        )
+    if has_dropped:
+        kind, steps = SamplingKind.ADAPTIVE, design.steps
+        stated = replace(stated, kind=kind, steps=steps, planned=None, repeats=True)
+    censored = tuple(dict.fromkeys(stated.censored + design.censored))
+    return replace(stated, censored=censored, open_end=stated.open_end or design.open_end)
 
 
 def _number_of_batches(plan: ReadPlan, fold: Fold, stated: SamplingDesign | None) -> int:
@@ -397,28 +372,23 @@ def _number_of_batches(plan: ReadPlan, fold: Fold, stated: SamplingDesign | None
     return len(batch_ends(fold.rows)) if fold.by_name else 0
 
 
-def order_of(
-    plan: ReadPlan,
-    notes: OffsetArray,
-    options: LogReadOptions,
-    interleaved: bool = False,
-    sorted_: bool = False,
-) -> Assumed:
+def order_of(plan: ReadPlan, fold: Fold) -> Assumed:
     """Whether batches follow the order in which rows happened, and how that is known."""
-    if TIME in plan.columns[0].roles and options.order != AS_READ:
-        if options.order == BY_TIME:
+    notes, stated = fold.notes, plan.options.order
+    if TIME in plan.roles and stated != AS_READ:
+        if stated == BY_TIME:
             return Assumed.stated(ORDER, "--order time: one clock runs for all episodes")
         alike = notes[EPISODES] > 1 and notes[FIRST_LOW] == notes[FIRST_HIGH]
-        if alike and plan.has_number_times and not interleaved:
+        if alike and plan.has_number_times and (fold.is_sorted or not fold.shows_one_clock):
             why = (
                 "every episode begins at the same number, so each may have a clock of its own; "
                 "--order time says that one clock runs for all"
             )
             return Assumed.unverified(ORDER, why)
         return Assumed.derived(ORDER, "batches follow the times of rows, over all files and episodes")
-    if notes[EPISODES] == 1 and len(plan.tables) == 1 and not sorted_:
+    if notes[EPISODES] == 1 and len(plan.tables) == 1 and not fold.is_sorted:
         return Assumed.derived(ORDER, "all rows are of one episode, in its order")
-    if options.order == AS_READ:
+    if stated == AS_READ:
         return Assumed.stated(ORDER, "--order as-read: rows stand in the order in which they happened")
     why = (
         "no column holds the time of rows, so nothing says in which order episodes happened; --order as-read "
@@ -427,53 +397,40 @@ def order_of(
     return Assumed.unverified(ORDER, why)
 
 
-def ends_of(
-    plan: ReadPlan,
-    notes: OffsetArray,
-    last_is_open: bool,
-    order: Assumed,
-    options: LogReadOptions,
-    watched: Watched | None = None,
-) -> Assumed:
+def ends_of(plan: ReadPlan, fold: Fold, order: Assumed) -> Assumed:
     """Whether episodes stop where they were over or cut by a rule, and how that is known."""
-    ends = _ends_of(plan, notes, last_is_open, order, options, watched)
+    ends, options = _ends_of(plan, fold, order), plan.options
     if options.gaps is not None and options.ends != COMPLETE and not _shows_gaps(plan):
         why = "--gaps outage: neither step numbers nor a regular clock show where rows are missing"
         return worse(ends, Assumed.unverified(ENDS, why))
-    if options.gaps is None or not (notes[HOLES] or notes[GAPS]):
+    if options.gaps is None or not (fold.notes[HOLES] or fold.notes[GAPS]):
         return ends
     why = "--gaps outage: where rows are missing within episodes, logging stopped for reasons of its own"
     return worse(ends, Assumed.stated(ENDS, why))
 
 
-def _ends_of(
-    plan: ReadPlan,
-    notes: OffsetArray,
-    last_is_open: bool,
-    order: Assumed,
-    options: LogReadOptions,
-    watched: Watched | None,
-) -> Assumed:
-    others, episodes = int(notes[OPEN_ENDS]), int(notes[EPISODES])
-    may_lack = _may_lack_rows(plan)
-    if not may_lack and not others and not last_is_open:
+def _ends_of(plan: ReadPlan, fold: Fold, order: Assumed) -> Assumed:
+    options, others, episodes = plan.options, int(fold.notes[OPEN_ENDS]), int(fold.notes[EPISODES])
+    # without a trace rows may lack, unless every step of the model leads one level further
+    may_lack = fold.from_next and not _shows_gaps(plan) and not has_levels(plan.structure)
+    if not may_lack and not others and not fold.last_is_open:
         why = "every episode ends in a state that nothing leaves, or is marked as over"
         return Assumed.derived(ENDS, why)
     if not may_lack and not others and (episodes == 1 or order.holds):
         return Assumed.derived(ENDS, "all episodes are over but the last, which the end of the log cuts")
     if options.ends == COMPLETE:
         return Assumed.stated(ENDS, "--ends complete: every episode is whole, no row of it is missing")
-    if watched is not None:
-        return _watched(plan, watched)
+    if fold.watched is not None:
+        return _watched(plan, fold.watched)
     if options.until_now or options.watched_until is not None:
-        return _cut(plan, notes, options)
+        return _cut(plan, fold.notes)
     if may_lack:
         why = (
             "next states are those of the next rows, and neither step numbers nor a regular clock show "
             "that none is missing between; --ends complete states it"
         )
         return Assumed.unverified(ENDS, why)
-    stop = others + last_is_open
+    stop = others + fold.last_is_open
     why = (
         f"{stop:,} of {episodes:,} {_plural(episodes, 'episode', 'episodes')} stop in a state that can be "
         "left, and nothing says that they were over; --ends complete states that no row is missing, "
@@ -482,17 +439,9 @@ def _ends_of(
     return Assumed.unverified(ENDS, why)
 
 
-def _may_lack_rows(plan: ReadPlan) -> bool:
-    """Whether a row could be missing within an episode without a trace: the rows around it follow each other
-    all the same. Where every step of the model leads one level further it could not."""
-    if not plan.columns[0].from_next_row or _shows_gaps(plan):
-        return False
-    return not has_levels(plan.structure)
-
-
 def _shows_gaps(plan: ReadPlan) -> bool:
     """Whether steps or a clock show that a row is missing within an episode."""
-    return STEP in plan.columns[0].roles or plan.tick.step > 0.0
+    return STEP in plan.roles or plan.tick.step > 0.0
 
 
 _STATED = "no row is missing until then, and how long an outcome takes does not depend on it"
@@ -500,39 +449,38 @@ _STATED = "no row is missing until then, and how long an outcome takes does not 
 
 def _watched(plan: ReadPlan, watched: Watched) -> Assumed:
     """A column says until when each episode was watched."""
-    name = plan.columns[0].roles[WATCHED_UNTIL]
-    how = f"the column {name} says until when each episode was watched"
+    how = f"the column {plan.roles[WATCHED_UNTIL]} says until when each episode was watched"
     if watched.unknown:
         some = f"{watched.unknown:,} {_plural(watched.unknown, 'episode', 'episodes')}"
         return Assumed.unverified(ENDS, f"{how}, but nothing of {some} that can go on")
-    if not plan.tick.step:
-        return Assumed.stated(ENDS, f"{how}; {_STATED}")
-    if watched.longest > (PARTS - 2 if watched.has_rows_at_ends else PARTS + 2):
-        return Assumed.violated(ENDS, f"{how}; but some stop before, and rows are missing there")
-    return Assumed.derived(ENDS, f"{how}, as their last rows show")
+    return _seen_until(plan, how, watched.longest, watched.has_rows_at_ends)
 
 
-def _cut(plan: ReadPlan, notes: OffsetArray, options: LogReadOptions) -> Assumed:
+def _cut(plan: ReadPlan, notes: OffsetArray) -> Assumed:
     """Episodes that are not over are said to have gone on until one instant."""
-    where = Location(plan.tables[0].path)
-    if TIME not in plan.columns[0].roles:
+    where, options = Location(plan.tables[0].path), plan.options
+    if TIME not in plan.roles:
         word = "`until_now`" if options.until_now else "`watched_until`"
         raise InputError(f"{word} needs times, and the log has none", where, 'name them: `columns="time=…"`')
-    last, tick = int(notes[LAST_TIME]), plan.tick
+    end = last = int(notes[LAST_TIME])
     how = "--until-now: episodes that are not over went on until the log's last instant"
     if options.watched_until is not None:
         end = moment_of(options.watched_until, plan)
         if end < last:
             raise InputError(f"`watched_until` is {options.watched_until}, but the log has later rows", where)
-        last = end
         how = f"--watched-until {options.watched_until}: episodes that are not over were watched until then"
-    earliest, latest = (int(part) for part in tick.parts(np.array([notes[OPEN_EARLIEST], last])))
-    inclusive = last == int(notes[LAST_TIME])  # rows at the very end: each open episode needs its own
-    if tick.step and latest - earliest > (PARTS - 2 if inclusive else PARTS + 2):
+    earliest, latest = (int(part) for part in plan.tick.parts(np.array([notes[OPEN_EARLIEST], end])))
+    return _seen_until(plan, how, latest - earliest, has_rows_at_ends=end == last)
+
+
+def _seen_until(plan: ReadPlan, how: str, longest: int, has_rows_at_ends: bool) -> Assumed:
+    """What the longest time from a last row to the end of watching says, in parts of the clock's step; where
+    rows stand at the very end, each open episode needs one there."""
+    if not plan.tick.step:
+        return Assumed.stated(ENDS, f"{how}; {_STATED}")
+    if longest > (PARTS - 2 if has_rows_at_ends else PARTS + 2):
         return Assumed.violated(ENDS, f"{how}; but some stop before, and rows are missing there")
-    if tick.step:
-        return Assumed.derived(ENDS, f"{how}, as their last rows show")
-    return Assumed.stated(ENDS, f"{how}; {_STATED}")
+    return Assumed.derived(ENDS, f"{how}, as their last rows show")
 
 
 def explain(plan: ReadPlan, error: InputError) -> InputError:
@@ -545,12 +493,6 @@ def explain(plan: ReadPlan, error: InputError) -> InputError:
     return error
 
 
-def _follows_episodes(plan: ReadPlan) -> bool:
-    """Whether the log says where one episode ends and the next begins."""
-    columns = plan.columns[0]
-    return EPISODE in columns.roles or STEP in columns.roles or bool(columns.ends) or columns.from_next_row
-
-
 LARGEST_TOTAL = 2.0**62
 """Counts must not add up to more than an int64 holds."""
 
@@ -558,73 +500,65 @@ MOST_BATCHES = 1 << 20
 """More batches than any file of ours has."""
 
 
-def count_table(
-    plan: ReadPlan, stated: SamplingDesign | None, options: LogReadOptions, watch: ReadProgress
-) -> LogCounts:
-    """Add up one table; batch numbers order the batches in time."""
-    try:
-        counted = _count_table(plan, watch)
-        return replace(counted, order=_order(plan, options), ends=_ends(plan, counted, options))
-    except InputError as error:
-        raise explain(plan, error) from error.__cause__
-
-
-def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
-    table, columns, fold = plan.tables[0], plan.columns[0], Fold(plan)
-    decoder = fold.validation(0).decoder
-    parts: list[tuple[OffsetArray, OffsetArray, OffsetArray]] = []
-    total = 0.0
-    read = 0
+def _count_table(plan: ReadPlan, stated: SamplingDesign | None, watch: ReadProgress) -> LogCounts:
+    """Add up a table with one row per transition, with or without a batch number."""
+    table, roles, fold, structure = plan.tables[0], plan.roles, Fold(plan), plan.structure
+    decoder, is_batched, read = fold.decoder(0), BATCH in roles, 0
+    parts = [np.empty((3, 0), dtype=np.int64)]
     for chunk in fold.chunks(0):
         rows = decoder.decode(chunk)
         fold.rows += chunk.rows
-        count = whole_numbers(
-            chunk.columns[columns.roles[COUNT]], columns.roles[COUNT], table.path, rows.problems
-        )
-        mark(rows.problems, count < 0, RowProblem.NEGATIVE_COUNT)
-        batch = np.zeros(chunk.rows, dtype=np.int64)
-        if BATCH in columns.roles:
-            name = columns.roles[BATCH]
-            batch = whole_numbers(chunk.columns[name], name, table.path, rows.problems)
-            mark(rows.problems, batch < 0, RowProblem.NEGATIVE_BATCH)
+        for role, problem in ((COUNT, RowProblem.NEGATIVE_COUNT), (BATCH, RowProblem.NEGATIVE_BATCH)):
+            if role in roles:
+                number = whole_numbers(chunk.columns[roles[role]], roles[role], table.path, rows.problems)
+                mark(rows.problems, number < 0, problem)
+                rows.columns[role] = number
         rows.transition = plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
-        rows.columns, rows.batch = {COUNT: count}, batch
         rows = fold.admitted(rows, chunk)
-        parts.append((rows.transition, rows.columns[COUNT], rows.batch))
-        total += float(parts[-1][1].astype(np.float64).sum())
+        count = rows.columns[COUNT]
+        parts.append(np.stack([rows.transition, count, rows.columns[BATCH] if is_batched else count]))
         watch.add(chunk.rows, max(0, chunk.bytes_read - read))
         read = chunk.bytes_read
-    if total > LARGEST_TOTAL:
+    transition, count, batch = np.concatenate(parts, axis=1)
+    if (total := float(count.astype(np.float64).sum())) > LARGEST_TOTAL:
         raise InputError(f"the counts add up to {total:.3g}, which is more than 2^62", Location(table.path))
-    empty = (np.empty(0, dtype=np.int64),) * 3
-    transition, count, batch = (np.concatenate(one) for one in zip(empty, *parts, strict=True))
-    batched = BATCH in columns.roles
     counts = Counts.from_table(
         transition,
         count,
-        plan.structure.transition_start,
+        structure.transition_start,
         SamplingDesign(SamplingKind.ADAPTIVE),
-        "",
-        batch if batched else None,
-        batches=_read_stated_batches(table, batch) if batched else None,
+        plan.model_hash,
+        batch if is_batched else None,
+        batches=_read_stated_batches(table, batch) if is_batched else None,
     )
-    missing = describe_missing(fold.dropped, no_notes(), 0)
-    about = (counts.transition, counts.batches, fold.rows, fold.dropped, None, missing)
-    return LogCounts(*about, seen=[of_counts(plan.structure, counts.transition)])
+    design = SamplingDesign(
+        SamplingKind.ADAPTIVE,
+        steps=counts.steps,
+        censored=describe_missing(fold.dropped, no_notes(), 0),
+        by_episodes=plan.by_episodes,
+        order=_order_of_table(plan),
+        ends=_ends_of_table(plan, counts),
+    )
+    design, seen = (
+        _as_stated(plan, design, stated, bool(fold.dropped)),
+        of_counts(structure, counts.transition),
+    )
+    counts = replace(counts, design=design, seen=joined([seen]))
+    return LogCounts(counts, fold.rows, fold.dropped, (), [seen])
 
 
-def _order(plan: ReadPlan, options: LogReadOptions) -> Assumed:
-    if BATCH not in plan.columns[0].roles:
+def _order_of_table(plan: ReadPlan) -> Assumed:
+    if BATCH not in plan.roles:
         return Assumed.unverified(ORDER, "a table of counts without a column batch has no order")
-    if options.order is not None:
-        return Assumed.stated(ORDER, f"--order {options.order}: batches are numbered as they came")
+    if plan.options.order is not None:
+        return Assumed.stated(ORDER, f"--order {plan.options.order}: batches are numbered as they came")
     return Assumed.stated(ORDER, "the column batch numbers batches in the order in which they came")
 
 
-def _ends(plan: ReadPlan, counted: LogCounts, options: LogReadOptions) -> Assumed:
-    if plan.absorbing[plan.structure.successor[counted.count > 0]].all():
+def _ends_of_table(plan: ReadPlan, counts: Counts) -> Assumed:
+    if plan.absorbing[plan.structure.successor[counts.transition > 0]].all():
         return Assumed.derived(ENDS, "what is counted leads to states that nothing leaves")
-    if options.ends == COMPLETE:
+    if plan.options.ends == COMPLETE:
         return Assumed.stated(ENDS, "the counts hold every outcome (--ends complete)")
     why = "a table of counts does not show how episodes ended; add --ends complete if no outcome is missing"
     return Assumed.unverified(ENDS, why)

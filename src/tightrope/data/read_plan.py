@@ -1,8 +1,6 @@
-"""Everything needed to count a part of a log, as plain data: parts can be counted in other threads and
-processes.
+"""What is needed to count a part of a log, as plain data that other threads and processes can take.
 
-A log is a sequence of tables (files); a `Part` is a table or some of its row groups. `ReadPlan` says what the
-columns of each table mean for which model.
+A log is a sequence of tables (files); a `Part` is a table or some of its row groups.
 """
 
 from __future__ import annotations
@@ -10,25 +8,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, TypeVar
+from importlib import import_module
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from tightrope.data.columns import EPISODE, STEP, TIME, RowColumns, unused_names
 from tightrope.data.design import absorbing_states
+from tightrope.data.engines import DASK, LOCAL, SPARK, Place
 from tightrope.data.model_index import ModelIndex, Taken
-from tightrope.data.row_sequence import (
-    FROM_NEXT_ROW,
-    HAS_ENDS,
-    HAS_EPISODES,
-    HAS_STEPS,
-    HAS_TIME,
-    NO_TICK,
-    Tick,
-)
-from tightrope.data.row_validation import RowValidation
+from tightrope.data.read_options import LogReadOptions
+from tightrope.data.row_sequence import NO_TICK, LogShape, Tick
+from tightrope.data.row_validation import WrongRow
 from tightrope.data.rows import EventBatch, RowDecoder, TimeKind, ValueMap
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import ProblemCodes
@@ -98,45 +92,74 @@ class Engine(Protocol):
         """What `work` gives for each part, in the order of the parts; plan and states can be pickled."""
 
 
+def engine_at(place: Place, tables: Sequence[DataTable]) -> AbstractContextManager[Engine | None]:
+    """What reads these tables as long as the block lasts; None is this process."""
+    if any(table.format.groups_are_parts for table in tables):
+        if place.kind == DASK:
+            raise InputError('data frames of Spark are read by Spark, not by `engine="dask"`')
+        place = Place(SPARK, place.address)
+    if place.kind == LOCAL:
+        return nullcontext()
+    module = import_module(f"tightrope.data.{place.kind}_engine")
+    opened: AbstractContextManager[Engine] = module.opened(place)
+    return opened
+
+
 class MakeObserver(Protocol):
-    """Makes an observer of a log's events (`tightrope.data.fold`). `is_later`: of a part, with rows before
-    it. `is_ordered`: events come in the order in which they happened."""
+    """Makes an observer of a log's events, or of those of a part that `is_later`; `is_ordered`: in time."""
 
     def __call__(self, is_later: bool, is_ordered: bool) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
 class ReadPlan:
-    """The tables of one log, what their columns mean, and what to do with bad rows.
+    """The tables of one log, what their columns mean, and what the user says of them.
 
     `engine` reads its parts, where this process does not. `by_episodes`: batches end after numbers of
-    episodes. `tick` is the usual step of the log's clock. `until_now`: episodes that go on are cut at the
-    log's last instant. `outages`: what is missing within episodes is so for reasons of its own. `boundaries`
-    are the times at which batches end, where times say it. `time_kind`: what times are, in all tables.
-    `known` are columns without a role that were written before the outcomes of their rows, `ignored` those
-    that are not looked at. `observers` make what takes the events of the log, beside counting.
+    episodes. `tick` is the usual step of the log's clock, `time_kind` what times are. `boundaries` are the
+    times at which batches end, where times say it. `observers` make what takes events beside counting.
     """
 
     structure: Structure
     tables: Sequence[DataTable]
     columns: Sequence[RowColumns]
-    maps: Mapping[str, ValueMap] = field(default_factory=dict)
-    skip: bool = False
+    maps: Mapping[str, ValueMap]
+    options: LogReadOptions
+    model_hash: str = ""
     by_episodes: bool = False
     tick: Tick = NO_TICK
-    until_now: bool = False
-    outages: bool = False
-    drop_copies: bool = False
     has_number_times: bool = False
     time_kind: TimeKind | None = None
     boundaries: OffsetArray | None = None
     engine: Engine | None = None
-    known: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
     observers: tuple[MakeObserver, ...] = ()
+    wrong_row: ClassVar[type[WrongRow]] = WrongRow
+    """Says what is wrong with a row."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("index", "absorbing")} | {"engine": None}
+        own = {k: v for k, v in self.__dict__.items() if k not in ("index", "absorbing")}
+        return own | {"engine": None, "options": replace(self.options, progress=None, observers=None)}
+
+    @property
+    def roles(self) -> Mapping[str, str]:
+        """The columns of the first table by their roles; its shape is that of all."""
+        return self.columns[0].roles
+
+    @property
+    def skip(self) -> bool:
+        """Whether rows that cannot be counted are dropped."""
+        return self.options.skip_invalid
+
+    @property
+    def cuts_at_end(self) -> bool:
+        """Whether episodes that go on are cut at the log's last instant, by a rule."""
+        options = self.options
+        return options.until_now or options.watched_until is not None or options.gaps is not None
+
+    @property
+    def lenient(self) -> ReadPlan:
+        """The same, dropping rows that cannot be counted."""
+        return replace(self, options=replace(self.options, skip_invalid=True))
 
     @cached_property
     def index(self) -> ModelIndex:
@@ -152,7 +175,7 @@ class ReadPlan:
         """Refuse columns that `known` or `ignored` names and the log does not have, or has a use for."""
         pairs = zip(self.tables, self.columns, strict=True)
         free = dict.fromkeys(name for table, own in pairs for name in unused_names(table, own.names))
-        for name in (*self.known, *self.ignored):
+        for name in (*self.options.names("known"), *self.options.names("ignored")):
             if name not in free:
                 raise InputError(
                     f"the log has no column '{name}' without a role",
@@ -167,10 +190,6 @@ class ReadPlan:
     def decoder(self, table: int) -> RowDecoder:
         path = self.tables[table].path
         return RowDecoder(self.columns[table], self.maps, self.index, path, self.time_kind)
-
-    def validation(self, table: int) -> RowValidation:
-        """What says what is wrong with the rows of a table."""
-        return RowValidation(self.tables[table], self.decoder(table))
 
     def transitions(
         self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes
@@ -194,17 +213,11 @@ class ReadPlan:
         result: BoolArray = inside & self.absorbing[np.where(inside, there, 0)]
         return result
 
-    def bits(self, table: int) -> int:
-        """What the table has, as `follow` takes it."""
-        columns = self.columns[table]
-        has = {
-            HAS_EPISODES: EPISODE in columns.roles,
-            HAS_STEPS: STEP in columns.roles,
-            HAS_TIME: TIME in columns.roles,
-            HAS_ENDS: bool(columns.ends),
-            FROM_NEXT_ROW: columns.from_next_row,
-        }
-        return sum(bit for bit, is_there in has.items() if is_there)
+    def shape(self, table: int) -> LogShape:
+        """What the rows of a table have."""
+        own, roles = self.columns[table], self.columns[table].roles
+        has = (EPISODE in roles, STEP in roles, TIME in roles)
+        return LogShape(*has, bool(own.ends), own.from_next_row)
 
     def parts(self) -> list[Part]:
         """The log cut into parts, in order; text files are one part each."""

@@ -1,14 +1,8 @@
 """Counts from logs, streamed: whatever their size, memory holds a few chunks of them.
 
-`read_data` takes files of any kind (`tightrope.io.table.files`), tables of pandas, polars and
-pyarrow, and iterables of episodes. What the columns mean is described in `tightrope.data.columns`, and
-`Reading.read_as` says how they were read. Parts of a log are counted at the same time, one per core, and
-summed (`tightrope.data.fold`).
-
 Files that `tightrope sample` has written say how they were sampled and for which model; what they say is
 checked against what they hold. Any other log counts as `ADAPTIVE` (see `tightrope.data.design`), unless the
-caller knows better. Its batches follow the times of rows, or their numbers in the log, or, where a number of
-episodes was planned, the episodes (`tightrope.data.log_counts`).
+caller knows better.
 
 *Added rows.* A model may have an initial state labelled "start", whose one choice leads to the states where
 episodes begin, and an absorbing state labelled "end". If the log names neither, every episode gets a first
@@ -43,20 +37,12 @@ from tightrope.data.columns import (
 )
 from tightrope.data.counts import LONG, Counts, LazyLog
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
-from tightrope.data.engines import engine_at
 from tightrope.data.event_stream import KeptEvents, keep_recent
 from tightrope.data.fit_tables import observers_for
-from tightrope.data.log_counts import (
-    NO_OUTCOME,
-    OUT_OF_ORDER,
-    LogCounts,
-    ReadProgress,
-    count_log,
-    count_table,
-)
+from tightrope.data.log_counts import NO_OUTCOME, OUT_OF_ORDER, ReadProgress, count_log, stated_design
 from tightrope.data.model_index import AnyModel
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions, with_words
-from tightrope.data.read_plan import ReadPlan, refuse_copy
+from tightrope.data.read_plan import ReadPlan, engine_at, refuse_copy
 from tightrope.data.reading_hints import likely_reading
 from tightrope.data.rows import TimeFormat, ValueMap, parse_maps, time_format_of
 from tightrope.data.steps import count_episodes
@@ -68,7 +54,7 @@ from tightrope.io.table.opening import format_of_object, open_tables
 from tightrope.model.structure import END, START, Structure
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record
-from tightrope.provenance import Provenance, joined
+from tightrope.provenance import Provenance
 from tightrope.verdict import Assumed
 
 if TYPE_CHECKING:
@@ -196,16 +182,14 @@ def read_data(data: Any, model: AnyModel, options: LogReadOptions) -> Reading:
 
 def read_tables(tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions) -> Reading:
     """The same for tables that are open."""
-    plan = plan_reading(tables, model.structure, options)
+    plan = replace(plan_reading(tables, model.structure, options), model_hash=model.hash())
     if sum(table.most_rows for table in tables) > LONG:
-        plan = replace(
-            plan, observers=observers_for(model) if options.observers is None else options.observers
-        )
+        observers = observers_for(model) if options.observers is None else options.observers
+        plan = replace(plan, observers=observers)
     with engine_at(options.place, tables) as engine:
-        whole = _whole(replace(plan, engine=engine), model.hash(), options)
+        whole = _whole(replace(plan, engine=engine))
     if not any(columns.is_counted for columns in plan.columns):
-        in_time = whole.counts.design.order.holds
-        read = partial(rows_of, plan, model.hash(), options, in_time, not plan.skip)
+        read = partial(rows_of, plan, whole.counts.design.order.holds, not plan.skip)
         log = LazyLog(read, first=read if whole.counts.observed else None)
         whole = replace(whole, counts=replace(whole.counts, log=log))
         whole = _with_added_rows(whole, model, options)
@@ -332,26 +316,19 @@ def _with_added_rows(whole: Reading, model: AnyModel, options: LogReadOptions) -
     return replace(whole, counts=more, notes=(*whole.notes, *notes))
 
 
-def counts_with_rows(plan: ReadPlan, model: AnyModel, options: LogReadOptions) -> Counts:
+def counts_with_rows(plan: ReadPlan, model: AnyModel) -> Counts:
     """The counts of a log and its rows; what the model excludes is left out of both, and listed."""
-    counts = _whole(replace(plan, skip=True), model.hash(), options).counts
-    rows = rows_of(plan, model.hash(), options, counts.design.order.holds, strict=False)
+    plan = replace(plan, model_hash=model.hash())
+    counts = _whole(plan.lenient).counts
+    rows = rows_of(plan, counts.design.order.holds, strict=False)
     return replace(counts, log=lambda: rows)
 
 
-def rows_of(
-    plan: ReadPlan,
-    model_hash: str,
-    options: LogReadOptions,
-    in_time: bool,
-    strict: bool,
-    most: int | None = None,
-) -> EpisodeLog:
+def rows_of(plan: ReadPlan, in_time: bool, strict: bool, most: int | None = None) -> EpisodeLog:
     """The rows of all segments of a log, one after the other; the first `most` of one that is in order."""
     from tightrope.data.episode_log import read_rows
 
-    parts = (read_rows(segment, model_hash, in_time, strict, most) for segment in _segments(plan, options))
-    return reduce(operator.add, parts)
+    return reduce(operator.add, (read_rows(one, in_time, strict, most) for one in _segments(plan)))
 
 
 def plan_reading(tables: Sequence[DataTable], structure: Structure, options: LogReadOptions) -> ReadPlan:
@@ -375,18 +352,7 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
         _check_maps(table, own, maps)
     if columns and all(own.is_counted for own in columns):
         _refuse_words_about_rows(tables[0], columns[0], options, given)
-    plan = ReadPlan(
-        structure,
-        tuple(tables),
-        tuple(columns),
-        maps,
-        options.skip_invalid,
-        until_now=options.until_now or options.watched_until is not None or options.gaps is not None,
-        outages=options.gaps is not None,
-        drop_copies=options.drop_duplicates,
-        known=options.names("known"),
-        ignored=options.names("ignored"),
-    )
+    plan = ReadPlan(structure, tuple(tables), tuple(columns), maps, options)
     plan.check_free_columns()
     if not tables:
         return plan
@@ -396,28 +362,28 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
     return plan
 
 
-def describe_design(plan: ReadPlan, options: LogReadOptions) -> SamplingDesign:
+def describe_design(plan: ReadPlan) -> SamplingDesign:
     """What is known of how a log came about, whatever the model says to its rows."""
-    return _whole(replace(plan, skip=True), "", options).counts.design
+    return _whole(plan.lenient).counts.design
 
 
-def _whole(plan: ReadPlan, model_hash: str, options: LogReadOptions) -> Reading:
+def _whole(plan: ReadPlan) -> Reading:
     """All segments of the log, one after the other."""
     total: Counts | None = None
     dropped: Counter[str] = Counter()
-    rows = 0
-    notes: list[str] = []
+    rows, notes, options = 0, list[str](), plan.options
     watch = ReadProgress.over(plan.tables, options.progress)
-    segments = _segments(plan, options)
+    segments = _segments(plan)
     held: dict[Provenance, DataTable] = {}
     for segment in segments:
         _refuse_design(segment.tables[0], options, len(segments) == 1)
-        counts, log = _segment(segment, model_hash, options, watch)
+        log = count_log(segment, watch)
         for table, rows_held in zip(segment.tables, log.seen, strict=True):
             refuse_copy(held, table, rows_held)
         rows += log.rows
         dropped += log.dropped
         notes += log.notes
+        counts = log.counts
         if total is not None:
             counts = replace(counts, design=_after(total.design, counts.design, options))
         total = counts if total is None else total + counts
@@ -463,74 +429,36 @@ def _after(earlier: SamplingDesign, later: SamplingDesign, options: LogReadOptio
     return replace(later, order=worse(later.order, order))
 
 
-def _segments(plan: ReadPlan, options: LogReadOptions) -> list[ReadPlan]:
+def _segments(plan: ReadPlan) -> list[ReadPlan]:
     """Files of our own and tables of counts stand for themselves; other files in a row are one log."""
     groups, is_plain = list[list[int]](), list[bool]()
     for number, table in enumerate(plan.tables):
         is_plain.append(table.metadata is None and not plan.columns[number].is_counted)
-        if number and is_plain[-2] and is_plain[-1] and plan.bits(number - 1) == plan.bits(number):
+        if number and is_plain[-2] and is_plain[-1] and plan.shape(number - 1) == plan.shape(number):
             groups[-1].append(number)
         else:
             groups.append([number])
-    return [
-        replace(
-            plan,
-            tables=tuple(plan.tables[n] for n in group),
-            columns=tuple(plan.columns[n] for n in group),
-            by_episodes=_by_episodes(plan.tables[group[0]], plan.columns[group[0]], options),
-        )
-        for group in groups
-    ]
+    segments = []
+    for group in groups:
+        tables, columns = tuple(plan.tables[n] for n in group), tuple(plan.columns[n] for n in group)
+        segment = replace(plan, tables=tables, columns=columns)
+        segments.append(replace(segment, by_episodes=_by_episodes(segment)))
+    return segments
 
 
-def _by_episodes(table: DataTable, columns: RowColumns, options: LogReadOptions) -> bool:
+def _by_episodes(plan: ReadPlan) -> bool:
     """Whether batches end after numbers of episodes: in files of ours, and under a plan of episodes."""
-    if "episode" not in columns.roles:
-        return False
-    if (table.metadata or {}).get("batching") == "episodes" and _stated_design(table) is not None:
-        return True
-    return options.counts_episodes
-
-
-def _segment(
-    plan: ReadPlan, model_hash: str, options: LogReadOptions, watch: ReadProgress
-) -> tuple[Counts, LogCounts]:
     table = plan.tables[0]
-    stated = _stated_design(table)
-    read = count_table if plan.columns[0].is_counted else count_log
-    log = read(plan, stated, options, watch)
-    design = stated or SamplingDesign(
-        SamplingKind.ADAPTIVE,
-        log.episodes,
-        int(log.count.sum()),
-        by_episodes=plan.by_episodes,
-        order=log.order,
-        ends=log.ends,
-    )
-    if stated is not None and not log.dropped and int(log.count.sum()) != stated.steps:
-        raise InputError(
-            f"the file was written with {stated.steps} steps, but holds {int(log.count.sum())}",
-            Location(table.path),
-            "it was cut off or edited after it was written",
-        )
-    if log.dropped:
-        design = replace(
-            design, kind=SamplingKind.ADAPTIVE, steps=int(log.count.sum()), planned=None, repeats=True
-        )
-    if log.censored:
-        design = replace(design, censored=tuple(dict.fromkeys(design.censored + log.censored)))
-    if log.open_end:
-        design = replace(design, open_end=True)
-    start = plan.structure.transition_start
-    counts = Counts(log.count, start, design, model_hash, log.batches, log.costs)
-    seen = replace(joined(log.seen), episodes=log.episodes)
-    counts = replace(counts, seen=seen, observed=log.observed)
-    return counts, log
+    if EPISODE not in plan.roles:
+        return False
+    if (table.metadata or {}).get("batching") == "episodes" and stated_design(table) is not None:
+        return True
+    return plan.options.counts_episodes
 
 
 def _refuse_design(table: DataTable, options: LogReadOptions, is_alone: bool) -> None:
     """Refuse a stated design that assumes more than what a file records of itself."""
-    recorded, stated = _stated_design(table), options.stated_kind
+    recorded, stated = stated_design(table), options.stated_kind
     if recorded is None or stated is None:
         return
     held = replace(recorded, planned_from=None) if is_alone else recorded
@@ -585,16 +513,6 @@ def _about_plan(design: SamplingDesign, options: LogReadOptions) -> list[str]:
     return [f"{planned}, {came:,} came: pilot and bets follow the plan{more}"]
 
 
-def _stated_design(table: DataTable) -> SamplingDesign | None:
-    fields = (table.metadata or {}).get("design")
-    if not isinstance(fields, dict):
-        return None
-    try:
-        return SamplingDesign.from_json(fields)
-    except InputError as error:
-        raise InputError(error.message, Location(table.path), error.hint) from None
-
-
 def _read_as(plan: ReadPlan) -> tuple[str, ...]:
     """How the columns were read, once for all files of one shape."""
     lines: dict[str, list[str]] = {}
@@ -609,7 +527,7 @@ def _read_as(plan: ReadPlan) -> tuple[str, ...]:
 
 
 def _check_maps(table: DataTable, columns: RowColumns, maps: Mapping[str, ValueMap]) -> None:
-    used = {**columns.state_roles, **columns.roles}
+    used = dict(columns.each)
     unused = [role for role in maps if role not in used]
     if unused:
         raise InputError(
@@ -646,7 +564,7 @@ def _refuse_words_about_rows(
     words = options.given(ROWS)
     if options.order == BY_TIME:
         words.append('`order="time"`')
-    used = {**columns.state_roles, **columns.roles}
+    used = dict(columns.each)
     unread = [role for role, column in given.items() if column and role not in used]
     words += [f"the column of the {describe_role(role)} (`columns`)" for role in unread]
     if words:

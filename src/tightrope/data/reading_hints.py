@@ -233,7 +233,7 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: EventBatch, shown: dict
     if columns.by is not StateNames.OWN or (own is not None and own.are_numbers):
         numbers |= columns.state_roles.keys()
     unreadable: Counter[str] = Counter()
-    for role, name in [*columns.state_roles.items(), *columns.roles.items()] if bad.any() else ():
+    for role, name in columns.each if bad.any() else ():
         flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
         known = decoder.maps.get(role.removesuffix("'"))
         column = chunk.columns[name] if known is None else known.apply(chunk.columns[name], flags)

@@ -11,9 +11,7 @@ begin again. Within an episode
 * two rows of one episode at one instant are wrong: one of them is a copy, or they are of two episodes;
 * each row begins where the one before ended, and nothing follows an end.
 
-An episode that is not marked as over and stops in a state that can be left has an *open* end: a row may be
-missing there. The last rows of the episodes before are given, so that a log is followed piece by piece
-(`tightrope.data.fold`).
+An episode that is not marked as over and stops in a state that can be left has an *open* end.
 """
 
 from __future__ import annotations
@@ -27,9 +25,6 @@ import numpy.typing as npt
 from tightrope.io.table.columns import RowProblem
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
-
-HAS_EPISODES, HAS_STEPS, HAS_TIME, HAS_ENDS, FROM_NEXT_ROW, IS_SORTED, BY_NAME = 1, 2, 4, 8, 16, 32, 64
-"""What the log has and how it is read, as bits. By name, episodes stand between each other."""
 
 GAPS, MISSING, OUT_OF_ORDER, HOLES, TIME_FALLS, EPISODES, OPEN_ENDS = range(7)
 START_LOW, OPEN_EARLIEST, FIRST_LOW, DISORDERED_AT, START_HIGH, LAST_TIME, FIRST_HIGH, NOTES = range(7, 15)
@@ -123,10 +118,21 @@ def add_notes(total: OffsetArray, more: OffsetArray) -> None:
     total[START_HIGH:] = np.maximum(total[START_HIGH:], more[START_HIGH:])
 
 
+class LogShape(NamedTuple):
+    """What the rows of a log have, and how they are read; by name, episodes stand between each other."""
+
+    has_episodes: bool
+    has_steps: bool
+    has_time: bool
+    has_ends: bool
+    from_next: bool
+    is_sorted: bool = False
+    by_name: bool = False
+
+
 class RowPlace(NamedTuple):
-    """Where rows stand: names of episodes, steps, times, these in parts of the clock's step, states and next
-    states, numbers that rise with their place in the log, and whether an episode is marked as over there,
-    leads to a state that nothing leaves, and whether the row can be read."""
+    """Where rows stand: `clock` are times in parts of the clock's step, `place` rises with their place in the
+    log; whether their episode is `ended` by a mark, or `closed` by a state that nothing leaves."""
 
     episode: OffsetArray
     step: OffsetArray
@@ -141,9 +147,8 @@ class RowPlace(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What is found of each row: the place of its episode's first row, how many rows of the episode came
-    before it, how many since its state was entered, whether it begins the episode, and whether it continues
-    the row before without a gap."""
+    """What is found of each row: `origin` is the place of its episode's first row; it `continues` the row
+    before where there is no gap."""
 
     origin: OffsetArray
     since_start: OffsetArray
@@ -161,7 +166,7 @@ def no_marks(rows: int) -> Marks:
 
 @kernel
 def follow_rows(
-    bits: int,
+    shape: LogShape,
     rows: RowPlace,
     after: OffsetArray,
     last: RowPlace,
@@ -172,10 +177,7 @@ def follow_rows(
 ) -> None:
     """Mark rows that are wrong, and take notes. `after` says what stands before each row: `FOLLOWS`,
     `BROKEN`, `NOTHING`, or the number of a row in `last`, of which `last_marks` are known."""
-    has_episodes, has_steps = bits & HAS_EPISODES != 0, bits & HAS_STEPS != 0
-    has_time, has_ends = bits & HAS_TIME != 0, bits & HAS_ENDS != 0
-    from_next, is_sorted = bits & FROM_NEXT_ROW != 0, bits & IS_SORTED != 0
-    by_name = bits & BY_NAME != 0
+    has_episodes, has_steps, has_time, has_ends, from_next, is_sorted, by_name = shape
     must_chain = has_episodes or has_steps or has_ends
     name = step = time = clock = state = led = origin = since = entry = 0
     ended = closed = sound_before = False
@@ -226,7 +228,12 @@ def follow_rows(
             if begun and not (ended or closed):
                 notes[OPEN_ENDS] += 1
                 notes[OPEN_EARLIEST] = min(notes[OPEN_EARLIEST], time)
-            begin_episode(rows.step[i], has_steps, rows.time[i], notes)
+            notes[EPISODES] += 1
+            notes[FIRST_LOW] = min(notes[FIRST_LOW], rows.time[i])
+            notes[FIRST_HIGH] = max(notes[FIRST_HIGH], rows.time[i])
+            if has_steps:
+                notes[START_LOW] = min(notes[START_LOW], rows.step[i])
+                notes[START_HIGH] = max(notes[START_HIGH], rows.step[i])
             origin = rows.place[i]
         continues = False
         if sound and repeated:
@@ -245,14 +252,3 @@ def follow_rows(
         name, step, time, clock = rows.episode[i], rows.step[i], rows.time[i], rows.clock[i]
         state, led, sound_before = rows.state[i], rows.next_state[i], sound
         ended, closed = rows.ended[i], rows.closed[i]
-
-
-@kernel
-def begin_episode(step: int, has_steps: bool, time: int, notes: OffsetArray) -> None:
-    """Note that an episode begins, and at which step and time."""
-    notes[EPISODES] += 1
-    notes[FIRST_LOW] = min(notes[FIRST_LOW], time)
-    notes[FIRST_HIGH] = max(notes[FIRST_HIGH], time)
-    if has_steps:
-        notes[START_LOW] = min(notes[START_LOW], step)
-        notes[START_HIGH] = max(notes[START_HIGH], step)

@@ -56,18 +56,13 @@ LOOKED_AT = 1 << 17
 Found = TypeVar("Found")
 
 
-def batch_instants(plan: ReadPlan, threads: int | None) -> OffsetArray:
-    """The last instants of all batches of rows but the last, in time order."""
-    times = _Times(plan, threads)
-    rows = sum(number for number, _, _ in times.extents)
-    return times.of_ranks(batch_ends(rows))[:-1]
-
-
-def episode_instants(begins: OffsetArray) -> OffsetArray:
-    """The same for batches of episodes that begin at these times: they end before the next one begins."""
-    ends = batch_ends(len(begins))
-    result: OffsetArray = np.sort(begins)[ends[:-1]] - 1
-    return result
+def end_instants(plan: ReadPlan, begins: OffsetArray | None = None) -> OffsetArray:
+    """The last instants of all batches but the last: of rows, or of episodes that begin at these times."""
+    if begins is not None:
+        result: OffsetArray = np.sort(begins)[batch_ends(len(begins))[:-1]] - 1
+        return result
+    times = _Times(plan)
+    return times.of_ranks(batch_ends(sum(number for number, _, _ in times.extents)))[:-1]
 
 
 def begin_times(plan: ReadPlan) -> OffsetArray:
@@ -89,8 +84,8 @@ def moment_of(value: str | float, plan: ReadPlan) -> int:
     """A time that the user gives, as those of the log are read."""
     import pyarrow as pa
 
-    chunk = next(iter(plan.tables[0].chunks((plan.columns[0].roles[TIME],))))
-    decoder, name = plan.decoder(0), plan.columns[0].roles[TIME]
+    chunk = next(iter(plan.tables[0].chunks((plan.roles[TIME],))))
+    decoder, name = plan.decoder(0), plan.roles[TIME]
     kind = chunk.columns[name].type
     wanted = pa.array([value if isinstance(value, str) else repr(value)])
     flags: ProblemCodes = np.zeros(1, dtype=np.int8)
@@ -161,9 +156,9 @@ def are_in_time(plan: ReadPlan) -> bool:
 class _Times:
     """The times of a log, read again and again, or kept."""
 
-    def __init__(self, plan: ReadPlan, threads: int | None):
+    def __init__(self, plan: ReadPlan):
         self.plan, self.parts = plan, plan.parts()
-        self.threads = min(threads or os.cpu_count() or 1, len(self.parts))
+        self.threads = min(plan.options.threads or os.cpu_count() or 1, len(self.parts))
         plan.prepare()
         keeps = sum(table.most_rows for table in plan.tables) <= MOST_KEPT
         self._kept: dict[int, list[OffsetArray]] | None = {} if keeps else None
@@ -272,7 +267,7 @@ def fold_sorted(
     fold = Fold(plan, observers, by_name=True, is_sorted=True, excludes=excludes, beside=beside)
     every = _all_rows(plan, fold)
     fold.dropped += count_problems(every.problems[~every.placed])
-    rows, roles = every[every.placed], plan.columns[0].roles
+    rows, roles = every[every.placed], plan.roles
     has_time = TIME in roles
     episode = _episodes(rows, EPISODE in roles, STEP in roles)
     place = rows.step if STEP in roles else rows.time if has_time else np.arange(len(rows))
@@ -305,9 +300,10 @@ def fold_sorted(
 
 def times_fall(plan: ReadPlan) -> bool:
     """Whether a log that only times put in order is out of order: what looks wrong may be only that."""
-    if TIME not in plan.columns[0].roles or STEP in plan.columns[0].roles:
+    if TIME not in plan.roles or STEP in plan.roles:
         return False
-    fold = Fold(replace(plan, skip=True, drop_copies=False))
+    options = replace(plan.options, skip_invalid=True, drop_duplicates=False)
+    fold = Fold(replace(plan, options=options))
     for number in range(len(plan.tables)):
         for chunk in fold.chunks(number):
             fold.update(chunk, number)
@@ -320,9 +316,8 @@ def _all_rows(plan: ReadPlan, fold: Fold) -> EventBatch:
     """Every row of the log; bad values are errors unless they are skipped."""
     parts: list[EventBatch] = []
     for number in range(len(plan.tables)):
-        validation = fold.validation(number)
         for chunk in fold.chunks(number):
-            rows = validation.decoder.decode(chunk)
+            rows = fold.decoder(number).decode(chunk)
             if not plan.skip:
                 fold.admitted(replace(rows, problems=fold.faults(rows.problems)), chunk)
             fold.rows += chunk.rows

@@ -89,9 +89,9 @@ class Following:
         files = find_files(self.places, self.options.format)
         tables = tuple(open_table(file) for file in files)
         plan = self._plan(tables)
-        design = describe_design(plan, self.options)
+        design = describe_design(plan)
         self.order, self.ends = design.order, design.ends
-        if self.order.holds and TIME in plan.columns[0].roles and not are_in_time(plan):
+        if self.order.holds and TIME in plan.roles and not are_in_time(plan):
             self._take_in_time(files, plan, take)
             return
         for file in files:
@@ -106,7 +106,7 @@ class Following:
                 files = find_files(self.places, self.options.format, growing=grows)
                 known = (self._cut(file, Path(folder)) if grows else file for file in files)
                 tables = tuple(open_table(file) for file in known if file is not None)
-            return counts_with_rows(self._plan(tables), model, self.options)
+            return counts_with_rows(self._plan(tables), model)
 
     def _cut(self, file: LogFile, folder: Path) -> LogFile | None:
         """A copy of the lines of a text file that were read; other files as they are, None if not read."""

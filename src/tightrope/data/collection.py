@@ -1,28 +1,22 @@
 """Data that are collected episode by episode, under policies that may change.
 
-`GrowingCounts` has an adaptive design: the collector may have seen all earlier data. Batches end at episodes
-fixed in advance (`tightrope.data.counts`). An update is due by one of two rules, or by both:
-
-* *doubling* (Auer, Jaksch and Ortner 2008): at the end of the episode in which the visits of some choice have
-  doubled since the last update. This bounds the number of updates by the sum of log₂ of the visits;
-* *batches*: where a batch ends.
-
-Both rules use visits and numbers of episodes only, and learning from these data is time-uniform.
+`GrowingCounts` has an adaptive design: the collector may have seen all earlier data. An update is due at the
+end of the episode in which the visits of some choice have doubled since the last one (*doubling*: Auer,
+Jaksch and Ortner 2008), or where a batch ends, or by both rules. Both use visits and numbers of episodes
+only, and learning from these data is time-uniform.
 
 Episode n of a simulation has a generator of its own (`tightrope.data.simulator`), so a resumed run sees the
-same episodes. Under a finite-memory policy (`SteeredSimulator`) the product of model and memory is simulated.
-A mixture of policies (`MixedEpisodes`) draws one policy per episode: numbers of episodes per policy are
-multinomial, which is the same distribution because order within a batch does not matter. `append_episodes`
-first completes a batch that the end of the earlier data cut short.
+same episodes. A mixture of policies (`MixedEpisodes`) draws one policy per episode: numbers of episodes per
+policy are multinomial, which is the same distribution because order within a batch does not matter.
 
-`PlannedDraws` is the file of `sample --draws FILE`, with the number of planned draws by signature:
+`PlannedDraws` is the file of `sample --draws FILE`, with the number of planned draws by signature, spread
+evenly over its choices:
 
     {"format": "tightrope draws", "version": 1, "model": "9f2c…", "planned_from": "41ab…", "draws": [
       {"signature": ["p", "1 - p"], "draws": 18000, "choices": 3945, "example": "choice 'bet' of state (…)"},
       …]}
 
-Draws of a signature are spread evenly over its choices. `planned_from` is the digest of the data behind the
-plan; together with these data the draws are adaptive.
+`planned_from` is the digest of the data behind the plan; together with these data the draws are adaptive.
 """
 
 from __future__ import annotations

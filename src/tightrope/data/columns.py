@@ -1,9 +1,8 @@
 """Which column of a log says what: naming habits, the user's own word in `--columns`, and what is decided.
 
-A role has one canonical name, which always means it, and habits, which are looked for where the canonical
-name is not there. Case, blanks, dots and dashes do not matter. Two columns with equal claim to a role are
-refused, never guessed, and what was found is always said ("read as"). A column that bears the name of one of
-the model's variables is that variable and nothing else.
+A role has one canonical name, and habits, which are looked for where that is not there; case, blanks, dots
+and dashes do not matter. Two columns with equal claim to a role are refused, never guessed, and what was
+found is always said ("read as"). A column that bears the name of a variable of the model is that variable.
 
 A state is given by the model's variables (`x`, `y`, … and `x_next`, `y_next`, …), by what the author of a
 model in Python calls it (`state`, `next_state`), or by the model's own number of it: the last only where
@@ -11,8 +10,7 @@ the user says so (`--states index`) or where the file was written for this very 
 columns for the next state, it is the state of the episode's next row.
 
 `action` is a name or the number of the choice within its state, which is refused where it might be that of
-another action; `choice` is that number beyond doubt. A model with one choice in every state needs neither.
-A table with a column `count` is a table of counts, any other has one row per step.
+another action; `choice` is that number beyond doubt. A table with a column `count` is a table of counts.
 """
 
 from __future__ import annotations

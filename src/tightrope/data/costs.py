@@ -1,9 +1,8 @@
 """Observed costs of a log: how many there are of every transition, their sum and that of their squares.
 
-That is all that intervals of costs ever see (`tightrope.statistics.costs`); whether costs spread as little as
-is stated is tested on the first ones, which are kept as they are. The sums are exact: a double is
-a whole number times a power of two, and such numbers are added as integers. So the sums of a log are the
-same however it is cut into parts, and nothing about their rounding has to be proved.
+That is all that intervals of costs see (`tightrope.statistics.costs`); a test of their spread sees the first
+ones, which are kept. The sums are exact: a double is a whole number times a power of two, and such numbers
+are added as integers. So sums do not depend on how a log is cut, and nothing about rounding has to be proved.
 
 Costs of simulated steps have the model's reward at the true point as their mean, and noise around it:
 
@@ -14,8 +13,7 @@ Costs of simulated steps have the model's reward at the true point as their mean
 | `uniform:W` | uniform between mean − W and mean + W |
 | `normal:S` | normal with the standard deviation S |
 
-They are drawn in the order of the steps from their own stream, so that the steps of a seed are the same with
-and without them.
+They have a random stream of their own, so that the steps of a seed are the same without them.
 """
 
 from __future__ import annotations

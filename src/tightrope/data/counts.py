@@ -1,20 +1,13 @@
 """How often each transition was seen, optionally in time-ordered batches.
 
-`Counts` is all that statistics ever see of the data: the number of times each transition of the model
-was taken, the design it was sampled under (`tightrope.data.design`), and the hash of the model whose
-transitions it counts. Visits of a choice are the sum over its transitions.
+`Counts` is all that statistics see of the data: numbers by transition, the design they were sampled under
+(`tightrope.data.design`), and the hash of the model. The likelihood region predicts each batch from all
+earlier ones, so batches have boundaries that are fixed in advance and never depend on outcomes. `batch_ends`
+grows them geometrically: the first hold a single episode, later ones a fifth of all data so far.
 
-The likelihood region predicts each batch from all earlier ones, so counts come in
-batches whose boundaries are fixed in advance and never depend on outcomes. `batch_ends` grows them
-geometrically: the first batches hold a single episode, later ones a fifth of all data so far, and the
-sequence of boundaries does not depend on where the data end.
-
-`BatchCounter` gathers counts from a stream of transitions, in any order and in parts. Memory is that of the
-batches themselves, at most; what the stream holds does not matter.
-
-`cover` says which choices the data have visited, and how often. A choice that was never taken says nothing
-about its probabilities: guarantees about policies that take it rest on the other choices with the same
-expressions, or on the domain alone.
+`cover` says which choices the data have visited. A choice that was never taken says nothing about its
+probabilities: guarantees about policies that take it rest on choices with the same expressions, or on the
+domain alone.
 """
 
 from __future__ import annotations

@@ -7,13 +7,11 @@ often a choice is visited may depend on earlier outcomes. Intervals for a fixed 
 * under `GENERATIVE_FIXED`: every choice was sampled a number of times fixed in advance;
 * under `TRAJECTORIES` only for events met at most once in a trajectory: then the visits to the event are
   independent of its outcomes;
-* never under `ADAPTIVE`, where the policy or the moment of stopping may depend on outcomes.
+* never under `ADAPTIVE`, where the policy or the moment of stopping may depend on outcomes: the weakest
+  assumption, and that of a file that does not say how it came about.
 
-Time-uniform methods (the beta-binomial sequence, the likelihood region) are valid under all three. A file
-that does not say how it came about is `ADAPTIVE`: the weakest assumption is the safe one.
-
-All of this is about data that are whole and stand in a legal order. Two assumptions travel with every design
-(`tightrope.verdict`):
+Time-uniform methods (the beta-binomial sequence, the likelihood region) are valid under all three. Two
+assumptions travel with every design (`tightrope.verdict`):
 
 * *ends of episodes*: where an episode stops in the data it was over, or was cut by a rule that does not look
   at what came next. Where the row that failed is lost, or the last sojourn, no method holds.
@@ -21,9 +19,8 @@ All of this is about data that are whole and stand in a legal order. Two assumpt
   follows from the counts alone (intervals, balls, the ellipsoid) do not need it; those that predict a batch
   from the batches before it (likelihood, slab, watching) do.
 
-A simulated episode ends as soon as the objective is decided (a target reached or a forbidden state
-entered), in an absorbing state (all choices are certain self-loops), or at a cap on its length. Where
-it ends depends on the state alone, so what was seen before remains a run of the true model.
+A simulated episode ends as soon as the objective is decided, in an absorbing state, or at a cap on its
+length: that depends on the state alone, so what was seen before remains a run of the true model.
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@
 An engine runs one function over the parts of a log and hands back what it gives, in the order of the parts.
 So results do not depend on the engine, on the number of its workers, or on one that dies: its parts are read
 again elsewhere. Workers open files by the same addresses, so files lie where all of them can read.
-
-`engine="local"` is this machine; `"dask"` and `"spark"` start workers on it, or use those of a `scheduler`
-that is already running (`"dask://HOST:PORT"` and `"spark://HOST:PORT"` name both at once).
 """
 
 from __future__ import annotations

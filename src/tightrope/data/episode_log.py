@@ -1,15 +1,9 @@
-"""The rows of a log, one by one, in the order in which they may be processed: for whoever tests the model by
-more than its counts.
+"""The rows of a log, one by one, in the order in which they may be processed, for tests by more than counts.
 
-`EpisodeLog` knows of each row its transition, the row before it in the same episode, its episode, its time,
-and what the columns without a role say. Rows are in the order of `watch` (`tightrope.data.event_stream`):
-by time where the log has one clock for all episodes, else as they stand, so that what comes before a row is
-what may have been known there. A first part of them is as good, so logs longer than `MOST` rows are cut, and
-say so.
-
-`Counts.log` reads it when it is asked for, from the files again, and keeps it; for episodes in Python and
-simulations the rows are at hand. Episodes are followed by their names whatever stands between their rows
-(`tightrope.data.fold`). Where rows of an episode are out of order, all are sorted first.
+Rows are ordered by time where the log has one clock for all episodes, else as they stand: what comes before a
+row is what may have been known there. A first part of them is as good, so logs longer than `MOST` rows are
+cut, and say so. Episodes are followed by their names (`tightrope.data.fold`); where rows of an episode are
+out of order, all are sorted first.
 """
 
 from __future__ import annotations

@@ -1,20 +1,15 @@
 """A log as a sequence of events, chunk by chunk, for tests in the order of events.
 
 Rows are read and checked as for counting (`tightrope.data.fold`), except that an outcome which the model
-excludes is an event: it is evidence about the model, not a fault of the log. An event has the place of the
-row in which its action was taken. If rows have times, these give the order over all files.
+excludes is an event: it is evidence about the model, not a fault of the log. If rows have times, these give
+the order over all files.
 
 Events are numbered from 1, as in `watch`. If earlier events are left out (`Recent`), confidence holds only
-if that was decided without the events that are used:
-
-* the first event was fixed in advance, or follows from earlier events, such as the one after an alarm. All
-  time-uniform statements hold from there on;
-* a change point estimated from later events does not qualify: these events chose themselves;
-* nor does a window of the last events: its start depends on where the log ends.
-
-The user states how many events had been seen at the decision (`chosen_at`; 0 for a plan). The result is
-nominal unless all of these precede the first event that is used. Such a log is read twice, as a whole and
-event by event; batches start anew at the first event.
+if that was decided without the events that are used: the first event was fixed in advance, or follows from
+earlier events, such as the one after an alarm. A change point estimated from later events chose itself, and
+the start of a window of the last events depends on where the log ends. The user states how many events had
+been seen at the decision (`chosen_at`; 0 for a plan), and the result is nominal unless all of these precede
+the first event that is used.
 """
 
 from __future__ import annotations

@@ -6,18 +6,14 @@ Rows hold the state, by the model's variables or by `state` (a name or an index)
   means that nothing happened, which is how a log ends in the middle of a sojourn;
 * `duration`: the length of the sojourn. The last sojourn of an episode is censored: it counts as time only.
 
-A third form has one row per subject (`tightrope.data.survival`). Other columns, maps and saved settings are
-those of discrete time (`tightrope.data.read_options`). Times are numbers in the unit of the model's rates, or
-dates, in seconds unless a map says otherwise (`time: /3600` for hours).
+A third form has one row per subject (`tightrope.data.survival`). Times are numbers in the unit of the model's
+rates, or dates, in seconds unless a map says otherwise (`time: /3600` for hours).
 
 *Ends of episodes.* Without the last sojourn of each episode every rate is overestimated. The end is known if
 the last state is repeated, if it is absorbing, if `terminated`, `truncated` or `done` marks the last row, or
-if a column says until when the episode was observed (`watched_until`). Users can state a common end
-(`watched_until`, `until_now`) or a stopping rule (`ends="complete"`). A single episode needs none of these:
-its data are all that happened before some moment.
-
-`simulate_times` observes each episode for a fixed time and then repeats its last state; a limit on jumps may
-end it earlier. A self-loop shows as the same state again.
+if a column says until when the episode was observed. Users can state a common end (`watched_until`,
+`until_now`) or a stopping rule (`ends="complete"`). A single episode needs none of these: its data are all
+that happened before some moment.
 """
 
 from __future__ import annotations
@@ -218,17 +214,14 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
         plan = _with_clock(plan, options, TIME in maps)
     plan.check_free_columns()
     with engine_at(options.place, tables) as engine:
-        counter = _ExposureCounter(plan, options, _fold(plan, engine))
-    ends = counter.finish()
+        sojourns = _Sojourns(plan, _fold(plan, engine))
     text = _read_as(columns[0]) + (f"; not read: {', '.join(unread)}" if unread else "")
     for role, value_map in maps.items():
         text += f"; values mapped: {role}: {value_map.text}"
     files = names if entries else tuple(table.path for table in tables)
     if entries:
         text = f"one row per subject, with times and statuses of {len(entries)} states; {text}"
-    about = (counter.jumps, counter.waited, counter.rows, counter.episodes, counter.censored, text, files)
-    how = KNOWN_ENDS if is_own else ends
-    return Exposure(*about, how, counter.pieces, counter.provenance())
+    return sojourns.exposure(text, files, is_own)
 
 
 def _read_as(columns: RowColumns) -> str:
@@ -458,10 +451,9 @@ class _TimedDecoder(RowDecoder):
 
 
 def _fold_of(plan: ReadPlan, is_first: bool) -> Fold:
-    fields = ("place", "episode", "state", "cost", "transition", "next_state", "ended", "since_entry")
-    return Fold(
-        plan, (Collector(*fields, "until"),), by_name=True, is_first=is_first, beside=free_columns(plan)
-    )
+    fields = ["place", "episode", "state", "cost", "transition", "next_state", "ended", "since_entry"]
+    rows = Collector(*fields, *(["until"] if UNTIL in plan.roles else []))
+    return Fold(plan, (rows,), by_name=True, is_first=is_first, beside=free_columns(plan))
 
 
 def fold_timed(plan: ReadPlan, part: Part) -> Fold:
@@ -471,13 +463,12 @@ def fold_timed(plan: ReadPlan, part: Part) -> Fold:
 
 def _fold(plan: TimedPlan, engine: Engine | None) -> Fold:
     """All rows of a log in continuous time."""
-    whole = _fold_of(plan, is_first=True)
-    parts = plan.parts()
-    folds = (
-        (fold_part(whole, part) for part in parts) if engine is None else engine.run(fold_timed, plan, parts)
-    )
+    whole, parts = _fold_of(plan, is_first=True), plan.parts()
+    here = (fold_part(whole, part) for part in parts)
     try:
-        for part, fold in zip(parts, folds, strict=True):
+        for part, fold in zip(
+            parts, here if engine is None else engine.run(fold_timed, plan, parts), strict=True
+        ):
             if fold is not whole:
                 whole.merge(fold)
             if part.groups is None and not fold.rows:
@@ -492,99 +483,100 @@ def _fold(plan: TimedPlan, engine: Engine | None) -> Fold:
     return whole
 
 
-class _ExposureCounter:
-    """Adds up the rows of all tables, and how their episodes ended."""
+class _Sojourns:
+    """All rows of a log, by episode and time, and how long each of them lasted."""
 
-    def __init__(self, plan: TimedPlan, options: LogReadOptions, fold: Fold):
-        self.plan, self._options, self.fold, self.rows = plan, options, fold, fold.rows
+    def __init__(self, plan: TimedPlan, fold: Fold):
         (collection,) = fold.observers
         held = collection.finish()
-        order = np.lexsort((held["place"], held["episode"]))
-        self.held = {name: one[order] for name, one in held.items()}
-        held = self.held
+        order = np.argsort(held["place"], kind="stable")
+        order = order[np.argsort(held["episode"][order], kind="stable")]
+        self.plan, self.beside = plan, fold.beside
+        self.held = held = {name: one[order] for name, one in held.items()}
         self.state, self.transition, self.clock = held["state"], held["transition"], held["cost"]
         self.goes_on = held["next_state"] != UNKNOWN
         """Whether the next row is of the same episode."""
-        self.waited: FloatArray = np.zeros(plan.structure.states)
-        self.episodes = self.censored = 0
-        jumped = self.transition[self.transition >= 0]
-        self.jumps = np.bincount(jumped, minlength=plan.structure.transitions)
-        self.lasted = self.clock.copy()
+        self.lasted = self.clock
         if plan.has_times:
             self.lasted = np.where(self.goes_on, np.diff(self.clock, append=0.0), 0.0)
 
-    def _wait(self, states: OffsetArray, times: FloatArray) -> None:
-        """Times of one table: millions of terms, which are added up without rounding and rounded once."""
-        order = np.argsort(states.astype(np.min_scalar_type(len(self.waited))), kind="stable")
-        ends = np.flatnonzero(np.diff(states[order], append=-1)) + 1
-        for part in np.split(order, ends[:-1]) if len(order) else ():
-            state = states[part[0]]
-            self.waited[state] = math.fsum([self.waited[state], *times[part].tolist()])
-
-    def finish(self) -> Assumed:
-        """Count all tables; how their episodes ended."""
-        has_times, repeats = self.plan.has_times, self.held["since_entry"] > 0
-        counted = self.goes_on | (not has_times)
-        self._wait(self.state[counted], self.lasted[counted])
-        last = np.flatnonzero(~self.goes_on)
-        self.episodes = len(last)
-        again: BoolArray = np.zeros(len(last), dtype=np.bool_)
-        if has_times and int(repeats.sum()) == int(repeats[last].sum()):
+    def exposure(self, read_as: str, files: tuple[str, ...], is_whole: bool) -> Exposure:
+        """Jumps and times; where it `is_whole`, every episode was followed to its end."""
+        plan, held, last = self.plan, self.held, np.flatnonzero(~self.goes_on)
+        repeats, again = held["since_entry"] > 0, np.zeros(len(last), dtype=np.bool_)
+        if plan.has_times and int(repeats.sum()) == int(repeats[last].sum()):
             again = repeats[last]  # else states are written again and again
-        self.censored = int(again.sum()) if has_times else len(last)
-        known = again | self.held["ended"][last] | self.plan.absorbing[self.state[last]]
-        return self._end(last[~known])
+        known = again | held["ended"][last] | plan.absorbing[self.state[last]]
+        open_ = last[~known]
+        cut, ends = self._end(open_, len(last))
+        jumped = self.transition[self.transition >= 0]
+        return Exposure(
+            np.bincount(jumped, minlength=plan.structure.transitions),
+            self._waited(),
+            len(self.state),
+            len(last),
+            int(again.sum()) + len(open_) * cut if plan.has_times else len(last),
+            read_as,
+            files,
+            KNOWN_ENDS if is_whole else ends,
+            self.pieces,
+            self._provenance(len(last)),
+        )
 
-    def _wrong(self, row: int, message: str, hint: str | None = None) -> InputError:
-        table, number = divmod(int(self.held["place"][row]), 1 << TABLE)
-        return _wrong(self.plan.tables[table], number, message, hint)
+    def _end(self, open_: OffsetArray, episodes: int) -> tuple[bool, Assumed]:
+        """How open episodes ended, and whether at a time that is stated, up to which their last rows last."""
+        options, clock, until = self.plan.options, self.clock, self.plan.roles.get(UNTIL)
+        if until is None and not options.until_now and options.watched_until is None:
+            return False, self._unstated(len(open_), episodes)
+        if not self.plan.has_times:
+            message = "durations have no points in time: `ends` states how episodes of such a log ended"
+            raise InputError(message)
+        if until is not None:
+            end = EXACT.clock(self.held["until"][open_])
+            ends = Assumed.derived(ENDS, f"the column {until} says until when each was watched")
+        elif options.watched_until is None:
+            end = np.full(len(open_), clock.max())
+            rule = "--until-now: episodes that are not over were watched until the log's last instant"
+            ends = Assumed.stated(ENDS, rule)
+        else:
+            moment = EXACT.clock(np.array([moment_of(options.watched_until, self.plan)]))
+            end = np.full(len(open_), moment)
+            rule = f"--watched-until {options.watched_until}: all episodes were watched until then"
+            ends = Assumed.stated(ENDS, rule)
+        early = end < clock[open_]
+        if early.any():
+            row = int(open_[np.argmax(early)])
+            table, number = divmod(int(self.held["place"][row]), 1 << TABLE)
+            message = f"an episode goes on at {clock[row]:g}, after it was watched"
+            raise _wrong(self.plan.tables[table], number, message)
+        self.lasted[open_] = end - clock[open_]
+        return True, ends
 
-    def _end(self, open_: OffsetArray) -> Assumed:
-        """Count the last sojourns of open episodes up to the ends that are stated."""
-        options, clock = self._options, self.clock
-        until = self.plan.columns[0].roles.get(UNTIL)
-        if until is not None or options.until_now or options.watched_until is not None:
-            if not self.plan.has_times:
-                raise InputError(
-                    "durations have no points in time: `ends` states how episodes of such a log ended"
-                )
-            if until is not None:
-                end = EXACT.clock(self.held["until"][open_])
-                ends = Assumed.derived(ENDS, f"the column {until} says until when each was watched")
-            elif options.watched_until is None:
-                end = np.full(len(open_), clock.max())
-                rule = "--until-now: episodes that are not over were watched until the log's last instant"
-                ends = Assumed.stated(ENDS, rule)
-            else:
-                end = np.full(
-                    len(open_), EXACT.clock(np.array([moment_of(options.watched_until, self.plan)]))
-                )
-                rule = f"--watched-until {options.watched_until}: all episodes were watched until then"
-                ends = Assumed.stated(ENDS, rule)
-            early = end < clock[open_]
-            if early.any():
-                row = int(open_[np.argmax(early)])
-                message = f"an episode goes on at {clock[row]:g}, after it was watched"
-                raise self._wrong(row, message)
-            self.lasted[open_] = end - clock[open_]
-            self._wait(self.state[open_], self.lasted[open_])
-            self.censored += len(open_)
-            return ends
-        if not len(open_):
+    def _unstated(self, open_: int, episodes: int) -> Assumed:
+        if not open_:
             return Assumed.derived(ENDS, "the log says how each episode ended")
-        if self.episodes == 1:
+        if episodes == 1:
             return Assumed.derived(ENDS, "the log is one episode: all that came before some moment")
-        if options.ends == COMPLETE:
+        if self.plan.options.ends == COMPLETE:
             rule = "--ends complete: watching an episode stopped with its last row, by a rule"
             return Assumed.stated(ENDS, rule)
         why = (
-            f"of {len(open_):,} of {self.episodes:,} episodes nobody knows how long their last state lasted; "
+            f"of {open_:,} of {episodes:,} episodes nobody knows how long their last state lasted; "
             "--watched-until says until when they were watched, --until-now that it was until the log's last "
             "instant, --ends complete that a rule ended them with their last rows"
         )
         return Assumed.unverified(ENDS, why)
 
-    def provenance(self) -> Provenance:
+    def _waited(self) -> FloatArray:
+        """The time in each state: millions of terms, added up without rounding and rounded once."""
+        waited: FloatArray = np.zeros(self.plan.structure.states)
+        order = np.argsort(self.state.astype(np.min_scalar_type(len(waited))), kind="stable")
+        ends = np.flatnonzero(np.diff(self.state[order], append=-1)) + 1
+        for part in np.split(order, ends[:-1]) if len(order) else ():
+            waited[self.state[part[0]]] = math.fsum(self.lasted[part].tolist())
+        return waited
+
+    def _provenance(self, episodes: int) -> Provenance:
         """Which rows were read; where they are in two files, these are the same."""
         plan, place = self.plan, self.held["place"]
         mark = with_number(state_marks(plan.structure)[self.state], self.lasted)
@@ -594,7 +586,7 @@ class _ExposureCounter:
             tally, here = RowTally(), place >> TABLE == source
             tally.add(mark[here], name[here])
             refuse_copy(held, table, tally.finish())
-        return replace(joined(held), episodes=self.episodes)
+        return replace(joined(held), episodes=episodes)
 
     def pieces(self) -> Pieces:
         """All stretches of time, in the order of episodes."""
@@ -606,7 +598,7 @@ class _ExposureCounter:
         passed = np.r_[0.0, np.cumsum(lasted)[:-1]]
         before = np.where(begins[entry], -1, state[np.maximum(entry - 1, 0)])
         episode = np.cumsum(begins) - 1
-        columns = columns_of(self.plan.columns, self.fold.beside, self.held, int(episode[-1]) + 1)
+        columns = columns_of(self.plan.columns, self.beside, self.held, int(episode[-1]) + 1)
         since = (passed - passed[entry], passed - passed[start])
         clock = self.clock if self.plan.has_times else None
         return Pieces(state, lasted, self.transition, episode, *since, before, clock, columns)

@@ -1,14 +1,12 @@
 """Tables of counts by which a model is tested on every row of a log, whatever their number.
 
-`FitTables` sees each event once and keeps how often each transition came at each value of a feature: the
-transition before, the number of steps since the episode began and since the state was entered (in powers of
-2), the episode, and the columns without a role. Tables of parts of a log add up. What they say about a model:
-`tightrope.monitoring.urns`.
+`FitTables` keeps how often each transition came at each value of a feature: the transition before, the number
+of steps since the episode began and since the state was entered (in powers of 2), the episode, and the
+columns without a role. Tables of parts of a log add up. What they say: `tightrope.monitoring.urns`.
 
 *Bounded memory.* A table has at most `MOST_KEYS` entries. Above that it keeps the values whose hash begins
 with `level` zeros, and counts all others as one value. The hash of a value does not depend on outcomes, but
-how many zeros it takes may: `CountTable.log_weight` is the price of that choice. The kept values, and their
-counts, do not depend on how the log was cut.
+how many zeros it takes may: `CountTable.log_weight` is the price of that choice.
 
 *Changes.* `VisitGrid` keeps how often each outcome of a distribution was seen at fixed numbers of visits to
 it, 16 in an octave, in the order in which rows are processed.

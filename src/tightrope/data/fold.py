@@ -1,20 +1,18 @@
 """One pass over the rows of a log: decoded and validated once, followed by episode, handed to observers.
 
 `Fold` takes chunks in the order of the log (`update`), joins what another fold made of the rows that follow
-(`merge`), and settles the ends of episodes (`finish`). Whatever is made of rows is an `Observer`: it takes
-batches of events (`EventBatch`), each a row whose outcome is settled. Counts, costs, tests, streams and
-collections differ in observers alone, and threads and clusters only in who calls `update` and `merge`.
+(`merge`), and settles the ends of episodes (`finish`). Whatever is made of rows is an `Observer` of events
+(`EventBatch`), each a row whose outcome is settled. Threads and clusters differ only in who calls these.
 
 *Episodes one after the other.* What is kept from chunk to chunk is the last row of the log.
 
-*Episodes between each other* (`by_name`). The rows of a chunk are grouped by episode, and each group follows
-the last row that its episode had before: these are kept, so memory grows with the number of episodes and not
-with that of rows. In another table a name may be that of the same episode, where it goes on with the next
-step or later.
+*Episodes between each other* (`by_name`). Each row follows the last row that its episode had before: these
+are kept, so memory grows with the number of episodes. In another table a name may be that of the same
+episode, where it goes on with the next step or later.
 
-*Parts.* A fold that begins in the middle of a log does not know what stands before its first episode. It
-holds these rows, decoded, until `merge` has the fold before them, which follows them as if it had read them
-itself; by name these are all rows. So the result is the same however the log is cut.
+*Parts.* A fold that begins in the middle of a log holds, decoded, the rows of which it does not know what
+they follow, until `merge` has the fold before them; by name these are all rows. So the result is the same
+however the log is cut.
 
 In logs without next states, a row's is the state of the row that continues it, and the row is settled then.
 """

@@ -1,10 +1,8 @@
 """Columns of a log without a role, and the names of its episodes: codes while rows are read, labels after.
 
 The code of a number is the number (`rising_integers`), that of any other value 64 bits of its digest; −1
-stands for an empty cell. So codes of parts of a log that were read apart agree, and tables of counts
-(`tightrope.data.fit_tables`) need nothing else. `ColumnCodes` remembers the texts of values that are no
-numbers, for logs whose rows are looked at one by one: there values are numbered by first appearance, so that
-the numbers themselves say nothing of what comes. A value beyond the first `MOST_LABELS` counts as missing.
+stands for an empty cell. So codes of parts of a log that were read apart agree. Labels are numbered by first
+appearance, so that the numbers themselves say nothing of what comes.
 """
 
 from __future__ import annotations

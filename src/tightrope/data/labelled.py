@@ -5,12 +5,9 @@
     0,middle,913
 
 Columns that are called as variables of the model say in which states a reading was made; `state` does where
-its states have names instead. `count` is a number of rows like this one, 1 where there is no such column.
-One column more is the reading. States that agree on the columns given share one sensor (that is the reading
-of the table: the sensor depends on nothing else), which may report all readings of the table, and one that it
-never showed (`UNSEEN`), each with an unknown probability. In states that no action leaves nothing is read.
-
-The readings count as draws from the sensor in a known state, in any number and order that did not look ahead.
+its states have names instead. One column more is the reading. States that agree on the columns given share
+one sensor, which may report all readings of the table, and one that it never showed (`UNSEEN`), each with an
+unknown probability. Readings are draws in a known state, in any number and order that did not look ahead.
 """
 
 from __future__ import annotations

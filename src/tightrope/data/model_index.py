@@ -5,10 +5,9 @@ that two choices of the state share does not say which was taken, and what happe
 decide it: such a row is a problem, not a guess. So is a number in a column of actions where another choice of
 the state has the action of that number: other programs number the actions of the whole model.
 
-The values of the model's variables become one integer key, its digits the values in their ranges (a
-mixed-radix number; `StateIndex`). Keys are looked up in a dense table where the ranges are small, by binary
-search otherwise. Where the product of the ranges exceeds 62 bits, the key so far is replaced by its rank
-among those that occur.
+The values of the model's variables become one integer key, its digits the values in their ranges
+(`StateIndex`). Where the product of the ranges exceeds 62 bits, the key so far is replaced by its rank among
+those that occur.
 """
 
 from __future__ import annotations

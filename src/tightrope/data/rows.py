@@ -8,12 +8,9 @@ A map says what a log's values mean in the model, under other names or in other 
     --map 'temperature: -32 /1.8 round'  `round` and `floor` make whole numbers of what is left
 
 A map of a variable holds for its next value, too; one of `state` for next states. Arithmetic is exact: the
-value 0.3 times 10 is 3. What is no whole number afterwards is refused like any fraction.
-
-*Names.* PRISM's variables hold numbers, and logs have names. A label that holds exactly where a variable has
-one value is a name of that value: with `label "idle" = phase=0;` a log may say idle in the column `phase`.
+value 0.3 times 10 is 3. A label that holds exactly where a variable has one value is a name of that value.
 Labels and actions of PRISM files are identifiers; a text that is none stands for the one that `identifier`
-makes of it, so that `end of run` is read as `end_of_run`, and the action 0 as `_0`.
+makes of it, so that `end of run` is read as `end_of_run`.
 """
 
 from __future__ import annotations

@@ -1,27 +1,21 @@
 """Trajectories and a generative model of an MDP, at tens of millions of steps a second.
 
-Batches of episodes, or of rounds of the generative model, grow geometrically with boundaries fixed in advance
-(`tightrope.data.counts`). An episode starts in the initial state and ends in a state without a row (stopped
-or absorbing) or after `cap` steps. Under a policy that depends on the step (`Runs`) the row to draw from is
-that of the choice taken there; without one (None) it is that of the state, and nothing of this is compiled.
-Counting walks several episodes at once: their memory accesses do not wait for each other. Threads have
-counters of their own (`Counters`); a kernel lists the transitions that it counts for the first time, so
-reading a small batch off a large model costs as much as the batch, not as the model.
+An episode starts in the initial state and ends in a state without a row (stopped or absorbing) or after `cap`
+steps. Batches grow geometrically with boundaries fixed in advance (`tightrope.data.counts`).
 
 *Random numbers* depend on what they are drawn for, not on who draws them when. Every episode has its own
 generator, seeded from (seed, stream, number of the episode), so the same seed gives the same episodes
-whatever the number of threads or the order in which they run. The generator is xoshiro256++ (Blackman and
-Vigna, "Scrambled linear pseudorandom number generators", 2021) with a state filled by SplitMix64. For a fixed
-seed and stream the 64-bit key of an episode is a bijection of its number, so no two episodes share a key.
+whatever the number of threads. The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear
+pseudorandom number generators", 2021) with a state filled by SplitMix64. For a fixed seed and stream the
+64-bit key of an episode is a bijection of its number, so no two episodes share a key.
 
 *Alias tables in integers*: one random number picks a state's choice and successor together. For every row (a
 state under a policy, or a single choice) the weights w_t = π(c)·P(t) are turned into whole numbers W_t with
 Σ W_t = 2^62. The row has 2^k buckets of capacity 2^(62−k), each shared by at most two transitions (Walker's
 alias method). A 62-bit random number then picks the bucket by its upper k bits and one of the two transitions
-by comparing the rest: no rounding happens at drawing time, and transition t comes out with probability
-exactly W_t / 2^62. What is rounded is W_t: it differs from w_t·2^62 by at most one unit plus the float64
-rounding of the product (a relative error of a few 2^−53). A weight of 0 gives W_t = 0 and is never drawn; a
-positive weight gives W_t ≥ 1.
+by comparing the rest: transition t comes out with probability exactly W_t / 2^62. W_t differs from w_t·2^62
+by at most one unit plus the float64 rounding of the product (a relative error of a few 2^−53). A weight of 0
+gives W_t = 0 and is never drawn; a positive weight gives W_t ≥ 1.
 """
 
 from __future__ import annotations
@@ -72,28 +66,20 @@ class Counters:
         """Spread the items first..last−1 over the threads; the steps taken and the counts of this run."""
         threads = max(1, min(self.threads, (last - first) // SMALL_BATCH))
         cuts = [first + (last - first) * i // threads for i in range(threads + 1)]
+        tasks = [(cuts[i], cuts[i + 1], self._count[i], self._touched[i]) for i in range(threads)]
         if threads == 1:
-            done = [work(first, last, self._count[0], self._touched[0])]
+            done = [work(*tasks[0])]
         else:
             with ThreadPoolExecutor(threads) as pool:
-                tasks = [
-                    pool.submit(work, cuts[i], cuts[i + 1], self._count[i], self._touched[i])
-                    for i in range(threads)
-                ]
-                done = [task.result() for task in tasks]
-        return sum(steps for steps, _ in done), self._harvest([touches for _, touches in done])
-
-    def _harvest(self, touches: list[int]) -> tuple[OffsetArray, OffsetArray]:
-        """The transitions seen, in order, and how often; leaves the counters at zero."""
-        total = self._count[0]
-        parts = [self._touched[i, :number] for i, number in enumerate(touches)]
+                done = list(pool.map(lambda task: work(*task), tasks))
+        total, parts = self._count[0], [self._touched[i, :number] for i, (_, number) in enumerate(done)]
         for row, part in zip(self._count[1:], parts[1:], strict=False):
             total[part] += row[part]
             row[part] = 0
         seen = np.unique(np.concatenate(parts)).astype(np.int64)
         count = total[seen]
         total[seen] = 0
-        return seen, count
+        return sum(steps for steps, _ in done), (seen, count)
 
 
 DEFAULT_CAP = 1000
@@ -154,19 +140,18 @@ class Simulator(Record):
     def __post_init__(self) -> None:
         check_type("mdp", self.mdp, MDP, "an ordinary MDP, such as model.instantiate(p=0.5)")
         check_type("cap", self.cap, int, "a number of steps")
-        if self.threads is not None:
-            check_type("threads", self.threads, int, "a number of threads")
-        if self.stop is not None:
-            check_type("stop", self.stop, np.ndarray, "an array of truth values, one per state")
         if self.cap < 1:
             raise InputError(f"the cap on an episode's length is {self.cap}, but it must be at least 1")
-        if self.threads is not None and self.threads < 1:
-            raise InputError(f"the number of threads is {self.threads}, but it must be at least 1")
-        if self.stop is not None and self.stop.shape != (self.mdp.states,):
-            raise InputError(f"stopping states given for {len(self.stop)} of {self.mdp.states} states")
-        object.__setattr__(self, "policy", as_policy(self.mdp, self.policy))
+        if self.threads is not None:
+            check_type("threads", self.threads, int, "a number of threads")
+            if self.threads < 1:
+                raise InputError(f"the number of threads is {self.threads}, but it must be at least 1")
         if self.stop is not None:
+            check_type("stop", self.stop, np.ndarray, "an array of truth values, one per state")
+            if self.stop.shape != (self.mdp.states,):
+                raise InputError(f"stopping states given for {len(self.stop)} of {self.mdp.states} states")
             object.__setattr__(self, "stop", frozen_array(self.stop, np.bool_))
+        object.__setattr__(self, "policy", as_policy(self.mdp, self.policy))
 
     def _facts_(self) -> Facts:
         policy = "uniform" if self.policy is None else repr(self.policy).partition("\n")[0]
@@ -405,6 +390,15 @@ class AliasTable:
     bucket: OffsetArray
 
 
+class _Weights(NamedTuple):
+    """Rows are ranges of choices; a transition weighs as much as its choice, times its probability."""
+
+    row_start: OffsetArray
+    transition_start: OffsetArray
+    choice: FloatArray
+    probability: FloatArray
+
+
 def build_alias_table(
     row_start: OffsetArray,
     transition_start: OffsetArray,
@@ -415,11 +409,10 @@ def build_alias_table(
     """One row for each range `row_start[r]..row_start[r+1]` of choices; none for rows in `skip`."""
     row = np.empty(len(row_start) - 1, dtype=np.int64)
     row_start, transition_start = read_only(row_start), read_only(transition_start)
-    choice_weight, probability = read_only(choice_weight), read_only(probability)
-    buckets, widest = _lay_out(row_start, transition_start, choice_weight, probability, skip, row)
+    weights = _Weights(row_start, transition_start, read_only(choice_weight), read_only(probability))
+    buckets, widest = _lay_out(weights, skip, row)
     bucket = np.empty((buckets, 2), dtype=np.int64)
-    scratch = np.empty((4, widest), dtype=np.int64)
-    _fill(row_start, transition_start, choice_weight, probability, row, bucket, scratch)
+    _fill(weights, row, bucket, np.empty((4, widest), dtype=np.int64))
     return AliasTable(row, bucket)
 
 
@@ -435,15 +428,9 @@ def pick(row: int, bucket: OffsetArray, number: int) -> int:
 
 
 @kernel
-def _lay_out(
-    row_start: OffsetArray,
-    transition_start: OffsetArray,
-    choice_weight: FloatArray,
-    probability: FloatArray,
-    skip: BoolArray,
-    row: OffsetArray,
-) -> tuple[int, int]:
+def _lay_out(weights: _Weights, skip: BoolArray, row: OffsetArray) -> tuple[int, int]:
     """Where each row's buckets go; the number of buckets and the largest number of a row."""
+    row_start, transition_start, choice_weight, probability = weights
     buckets = 0
     widest = 1
     for r in range(len(row)):
@@ -465,15 +452,8 @@ def _lay_out(
 
 
 @kernel
-def _fill(
-    row_start: OffsetArray,
-    transition_start: OffsetArray,
-    choice_weight: FloatArray,
-    probability: FloatArray,
-    row: OffsetArray,
-    bucket: OffsetArray,
-    scratch: OffsetArray,
-) -> None:
+def _fill(weights: _Weights, row: OffsetArray, bucket: OffsetArray, scratch: OffsetArray) -> None:
+    row_start, transition_start, choice_weight, probability = weights
     item, weight, small, large = scratch[0], scratch[1], scratch[2], scratch[3]
     unit = 2.0**RANDOM_BITS
     for r in range(len(row)):
@@ -559,16 +539,11 @@ class Runs(NamedTuple):
 
 
 @kernel
-def _find_row(
-    row: OffsetArray,
-    stopping: BoolArray,
-    start: OffsetArray,
-    step: OffsetArray,
-    choice: OffsetArray,
-    state: int,
-    done: int,
-) -> int:
-    """The row of the choice that a policy takes in a state after so many steps; STOP where episodes end."""
+def _find_row(row: OffsetArray, runs: Runs | None, state: int, done: int) -> int:
+    """The row that is drawn from in a state after so many steps; STOP where episodes end."""
+    if runs is None:
+        return int(row[state])
+    stopping, start, step, choice = runs
     if stopping[state]:
         return STOP
     j = start[state]
@@ -586,11 +561,7 @@ def count_episodes(
     Transitions whose count was 0 are listed in `touched`. Returns the number of steps and of these.
     """
     row, bucket, successor, initial, cap, key = walk
-    if runs is None:
-        begin = row[initial]
-    else:
-        stopping, start, step, choice = runs
-        begin = _find_row(row, stopping, start, step, choice, initial, 0)
+    begin = _find_row(row, runs, initial, 0)
     if begin < 0 or cap == 0:
         return 0, 0
     generator = np.empty((LANES, 4), dtype=np.uint64)
@@ -614,10 +585,7 @@ def count_episodes(
             count[t] += 1
             steps += 1
             left[lane] -= 1
-            if runs is None:
-                here[lane] = row[successor[t]]
-            else:
-                here[lane] = _find_row(row, stopping, start, step, choice, successor[t], cap - left[lane])
+            here[lane] = _find_row(row, runs, successor[t], cap - left[lane])
             if left[lane] == 0 or here[lane] < 0:
                 if waiting < last:
                     seed_generator(key, waiting, generator[lane])
@@ -649,8 +617,6 @@ def record_episodes(
     Returns the number of rows and the first episode not walked.
     """
     row, bucket, successor, initial, cap, key = walk
-    if runs is not None:
-        stopping, run_start, run_step, run_choice = runs
     generator = np.empty(4, dtype=np.uint64)
     rows = 0
     number = first
@@ -658,10 +624,7 @@ def record_episodes(
         seed_generator(key, number, generator)
         state = initial
         for done in range(cap):
-            if runs is None:
-                here = row[state]
-            else:
-                here = _find_row(row, stopping, run_start, run_step, run_choice, state, done)
+            here = _find_row(row, runs, state, done)
             if here < 0:
                 break
             t = pick(here, bucket, draw(generator))

@@ -1,21 +1,17 @@
 """Steps in Python: episodes as people write them down, running environments and recorded datasets.
 
 A step is (state, action, next state). A state, or an observation of an environment, is one of the model's own
-states, where the model was built in Python from such (`tightrope.model.structure`), or the values of the
-model's variables: a mapping by name, or a sequence in the order of their declaration. Anything else goes
-through `convert_obs` first, which must return one of these. A bare number is not taken for the model's
-internal number of a state: environments number their states in their own way, and a wrong reading would look
-as good as the right one. Whoever means the internal number says `states="index"`.
+states, where the model was built in Python from such, or the values of the model's variables: a mapping by
+name, or a sequence in the order of their declaration. A bare number is not taken for the model's internal
+number of a state, unless the user says `states="index"`: environments number states in their own way.
 
-An action is its name, or the number of the choice within its state (`tightrope.model.states`); an
-environment's action number k stands for the k-th of `actions`, by default the model's action names in their
-order (the unlabelled one left out).
+An action is its name, or the number of the choice within its state; an environment's action number k stands
+for the k-th of `actions`, by default the model's action names in their order.
 
-Episodes in an iterable (`count_episodes`) are taken to be whole and to stand in the order in which they
-happened. A Gymnasium environment (`pip install 'tightrope[gym]'`) is stepped under a policy fixed in advance,
-so its design is `TRAJECTORIES`; a recorded Minari dataset (`'tightrope[minari]'`) does not say how its
-actions were chosen and is `ADAPTIVE`. An episode that is truncated has not terminated: the transitions seen
-are counted, and none is added for its end.
+Episodes in an iterable are taken to be whole and to stand in the order in which they happened. A Gymnasium
+environment is stepped under a policy fixed in advance, so its design is `TRAJECTORIES`; a recorded Minari
+dataset does not say how its actions were chosen and is `ADAPTIVE`. Of a truncated episode the transitions
+seen are counted.
 """
 
 from __future__ import annotations

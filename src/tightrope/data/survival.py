@@ -4,9 +4,7 @@
 entered it (status 1, or true) or until when they were watched without entering it (status 0). Every subject
 begins in the model's initial state, at 0 or at the time that `columns="time=…"` names, and is watched until
 the last of its times. An event that was looked for over a shorter time is refused where it could have come
-after: time at risk that nobody watched would make its rate too small. States are meant by what the model's
-author calls them, by a label that holds in one state alone, or by their index. Other columns stay what they
-are, and `episode` names subjects.
+after: time at risk that nobody watched would make its rate too small.
 """
 
 from __future__ import annotations

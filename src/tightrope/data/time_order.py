@@ -1,20 +1,16 @@
 """The order of a log in time: the instants at which batches end, and rows that have to be sorted.
 
-*Batches follow the clock*, and no row has to be moved for that: it is enough to know the instants at which
-they end. Counting goes through the files as they are, and gives each row to the batch of its own time (else
-of its number in the log, or of how many episodes had begun by then). A batch ends with the instant in which
-its last row came, by rank: row number 1, 2, 3, … 8, 10, 12, … in time order. Rows of one instant are never
-parted: nobody knows their order, and within a batch it does not matter. Under a plan of episodes a batch ends
-when the episode after its last one begins. Both are stopping times: they depend on what happened up to then,
-never on what came later. The instants are found exactly, in a few passes over the times alone: a histogram
-says where the ranks lie, and only the times there are sorted.
+*Batches follow the clock*, and no row has to be moved for that: counting gives each row to the batch of its
+own time. A batch ends with the instant in which its last row came, by rank: row number 1, 2, 3, … 8, 10, 12,
+… in time order. Rows of one instant are never parted. Under a plan of episodes a batch ends when the episode
+after its last one begins. Both are stopping times: they depend on what happened up to then, never on what
+came later. The instants are found exactly, in a few passes over the times alone: a histogram says where the
+ranks lie, and only the times there are sorted.
 
-*Rows out of order* are read in full, sorted within their episodes, and then followed (`fold_sorted`). Rows
-belong to the episode they name and follow each other by step, else by time, else as they stand in the log.
-Names are the log's where no episode has a step twice, and those of each file otherwise. Memory grows with the
-number of rows (about 80 bytes each). Sorting by time, or by steps within episodes that stand together, gives
-the order in time, and so does a log of several episodes at once in which every one is in order. Where rows
-are simply shuffled nobody knows it, and the counts come without batches.
+*Rows out of order* are read in full, sorted within their episodes by step, else by time, and then followed
+(`fold_sorted`): about 80 bytes of memory each. Names of episodes are the log's where no episode has a step
+twice, and those of each file otherwise. Where rows are simply shuffled nobody knows their order in time, and
+the counts come without batches.
 """
 
 from __future__ import annotations

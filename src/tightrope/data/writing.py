@@ -5,8 +5,7 @@
 | counts | `batch, state, choice, action, next_state, count`: one row per batch and seen transition |
 | transitions | `episode, step, state, choice, action, next_state`: one row per step; `cost` where asked for |
 
-States are given by index, or by the model's variables (`x, y, …` and `x_next, y_next, …`). `choice` is the
-number of the choice within its state, `action` its name: a name alone may be ambiguous.
+States are given by index, or by the model's variables (`x, y, …` and `x_next, y_next, …`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Columns of a data file as numpy arrays, with a problem code for every value that is none.
 
-Whole numbers may come in any integer type, as floats without a fraction (what spreadsheets and data frames
-make of integer columns with gaps), as booleans where the model's variable is one, or as text. Every row gets
-the code of the first thing that is wrong with it, 0 where nothing is (`RowProblem`).
+Whole numbers may come in any integer type, as floats without a fraction, as booleans, or as text. Every row
+gets the code of the first thing that is wrong with it, 0 where nothing is (`RowProblem`).
 
 Dates are read where they can mean one thing only: as ISO writes them (2024-01-31 12:00), with dots in the
-German way (31.01.2024 12:00), or by a format that the user gives. 01/02/2024 can mean two days, and is
-refused with both. `look` says what values look like, for messages.
+German way (31.01.2024 12:00), or by a format that the user gives.
 """
 
 from __future__ import annotations

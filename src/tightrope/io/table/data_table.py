@@ -1,13 +1,11 @@
 """A table of data as a stream of chunks: never more than a few megabytes in memory at once.
 
-`DataTable` is what every kind of log is once it is open; a `LogFormat` opens it and reads its pieces.
-Text columns arrive as text and others in their own types; what a column means is decided by whoever asked for
-it (`tightrope.io.table.columns`). Everything about the file as such is checked here: its kind, header,
-completeness, and that every page can be decoded.
+`DataTable` is what every kind of log is once it is open; a `LogFormat` opens it and reads its pieces. What a
+column means is decided elsewhere; everything about the file as such is checked here.
 
 What a file says about itself (who wrote it, for which model, how the data were sampled) is one JSON object,
 kept in Parquet's key-value metadata under the key `tightrope`, and in CSV on a first line that starts with
-`# tightrope:`. Files of other origin have none. `write_table` writes files in chunks, all or nothing.
+`# tightrope:`. Files of other origin have none.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.counts import BatchCounter, Batches, Counts, batch_ends, next_end
-from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
+from tightrope.data.counts import BatchCounter, Batches, Counts, batch_ends, next_end, sparse
+from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind
 from tightrope.data.simulator import (
     DEFAULT_CAP,
     EPISODES,
@@ -62,10 +62,8 @@ from tightrope.provenance import Provenance, of_counts
 class GrowingCounts:
     """The data of one learner: `pending` are the counts of the batch that is still open.
 
-    `visits[c]` is how often choice c was taken, `looked[c]` how often it had been at the last look. An update
-    is due when a choice has doubled (`by_choice`) or a batch has ended (`by_batch`) since then. `planned` is
-    the number of episodes that was planned before the first one, where there was such a plan. `before` are
-    episodes and steps that came before these data and were forgotten; episodes are numbered over both.
+    `visits[c]` is how often choice c was taken, `looked[c]` how often it had been at the last look. `before`
+    are episodes and steps that came before these data and were forgotten; episodes are numbered over both.
     `listener` is told the transitions of whatever is added, in the order in which they happened.
     """
 
@@ -102,9 +100,7 @@ class GrowingCounts:
             )
         if counts.design.episodes is None:
             raise InputError("the data to begin with do not come in episodes")
-        batches = counts.batches
-        seen = np.flatnonzero(counts.transition)
-        self._closed = [(seen, counts.transition[seen])] if batches is None else list(batches)
+        self._closed = list(counts.in_batches)
         self._begun_with, self._earlier = counts.design, lambda: counts.provenance
         self.episodes, self.steps = counts.design.episodes, counts.steps
         self.visits = counts.visits.copy()
@@ -147,7 +143,7 @@ class GrowingCounts:
         self.steps += steps
         self._open_episodes += episodes
         if self.episodes == self.batch_end:
-            self._closed.append(_sparse(self.pending))
+            self._closed.append(sparse(self.pending))
             self.pending[:] = 0
             self._open_episodes = 0
             self._batch_ended = True
@@ -155,7 +151,7 @@ class GrowingCounts:
 
     def counts(self) -> Counts:
         """What has been seen so far: the closed batches, and the open one where it has an episode."""
-        parts = [*self._closed, _sparse(self.pending)] if self._open_episodes else self._closed
+        parts = [*self._closed, sparse(self.pending)] if self._open_episodes else self._closed
         design = SamplingDesign(
             SamplingKind.ADAPTIVE, self.episodes, self.steps, planned=self.planned, anytime=True
         )
@@ -214,11 +210,6 @@ class GrowingCounts:
         return data
 
 
-def _sparse(count: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
-    seen = np.flatnonzero(count)
-    return seen, count[seen]
-
-
 def simulate_until_doubled(
     simulator: Simulator, policy: Policy, seed: int, data: GrowingCounts, last: int
 ) -> None:
@@ -260,9 +251,7 @@ def walk_until_doubled(
     """
     row, bucket, successor, initial, cap, key = walk
     generator = np.empty(4, dtype=np.uint64)
-    steps = 0
-    due = False
-    number = first
+    steps, due, number = 0, False, first
     while number < last and not due:
         seed_generator(key, number, generator)
         state = initial
@@ -307,10 +296,8 @@ class SteeredSimulator:
         counter, batches = BatchCounter(), counts.batches
         number = np.repeat(np.arange(len(batches)), np.diff(batches.start))
         counter.add(number, product.transition[batches.transition], batches.count)
-        repeats = can_repeat_choice(self.mdp.structure, self._stopping, self.cap)
-        design = replace(counts.design, repeats=repeats)
-        name = self.model_hash if self.model_hash is not None else self.mdp.hash()
-        seen = Counts.from_batches(counter.finish(len(batches)), self.mdp.transition_start, design, name)
+        design, start = replace(counts.design, repeats=self._plain.repeats), self.mdp.transition_start
+        seen = Counts.from_batches(counter.finish(len(batches)), start, design, self._plain.hash)
         return replace(seen, log=simulated_log(self, episodes, seed, first))
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
@@ -326,13 +313,12 @@ class SteeredSimulator:
     @cached_property
     def _walker(self) -> tuple[Product, Simulator]:
         product, policy = product_with_memory(self.mdp, self.policy, Support.of(self.mdp))
-        beside = lift_model(self.mdp, product)
-        return product, Simulator(beside, policy.probability, self._stopping[product.state], self.cap)
+        beside, stopping = lift_model(self.mdp, product), self._plain.stopping
+        return product, Simulator(beside, policy.probability, stopping[product.state], self.cap)
 
     @cached_property
-    def _stopping(self) -> BoolArray:
-        absorbing = absorbing_states(self.mdp.structure)
-        return absorbing if self.stop is None else absorbing | self.stop
+    def _plain(self) -> Simulator:
+        return Simulator(self.mdp, None, self.stop, self.cap, self.model_hash)
 
 
 CLOSE = 1e-6
@@ -387,8 +373,7 @@ class MixedEpisodes:
                 if size:
                     total += walker.episodes(size, seed, first=first + begin).transition
                     begin += size
-            seen: OffsetArray = np.flatnonzero(total)
-            parts.append((seen, total[seen]))
+            parts.append(sparse(total))
         batches = Batches.from_parts(parts)
         steps = int(batches.count.sum())
         design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, self.repeats, planned=episodes)
@@ -418,9 +403,8 @@ def append_episodes(counts: Counts, simulator: Simulator | MixedEpisodes, episod
     for end in ends[ends > earlier].tolist():
         drawn = simulator.episodes(end - begin, seed, first=begin).transition
         if begin == earlier and is_open:
-            drawn = drawn + _dense(parts.pop(), len(drawn))
-        seen: OffsetArray = np.flatnonzero(drawn)
-        parts.append((seen, drawn[seen]))
+            drawn = drawn + Batches.from_parts([parts.pop()]).total(len(drawn))
+        parts.append(sparse(drawn))
         begin = end
     batches = Batches.from_parts(parts)
     steps = int(batches.count.sum())
@@ -428,12 +412,6 @@ def append_episodes(counts: Counts, simulator: Simulator | MixedEpisodes, episod
     repeats = design.repeats or simulator.repeats
     later = SamplingDesign(SamplingKind.ADAPTIVE, total, steps, repeats, censored=missing)
     return Counts.from_batches(batches, counts.transition_start, later, counts.model_hash)
-
-
-def _dense(part: tuple[OffsetArray, OffsetArray], size: int) -> OffsetArray:
-    result = np.zeros(size, dtype=np.int64)
-    result[part[0]] = part[1]
-    return result
 
 
 MOST_DRAWS = 1 << 31
@@ -470,10 +448,8 @@ class PlannedDraws(Record):
         """The draws of every choice: a signature's are spread evenly, the first choices get what is left."""
         of_choice = self.model.signatures.of_choice
         members = np.bincount(of_choice, minlength=len(self.draws))
-        order = np.argsort(of_choice, kind="stable")
-        rank = np.empty(len(of_choice), dtype=np.int64)
-        first = np.concatenate([[0], np.cumsum(members)])[:-1]
-        rank[order] = np.arange(len(of_choice)) - np.repeat(first, members)
+        order, rank = np.argsort(of_choice, kind="stable"), np.empty(len(of_choice), dtype=np.int64)
+        rank[order] = np.arange(len(of_choice)) - np.repeat(np.cumsum(members) - members, members)
         whole, rest = np.divmod(self.draws, np.maximum(members, 1))
         result: OffsetArray = whole[of_choice] + (rank < rest[of_choice])
         return result
@@ -483,20 +459,16 @@ class PlannedDraws(Record):
         """A row per signature that is drawn, most draws first."""
         model, signatures = self.model, self.model.signatures
         members = np.bincount(signatures.of_choice, minlength=len(self.draws))
-        rows = []
-        for number in np.argsort(-self.draws, kind="stable"):
-            if self.draws[number] == 0:
-                break
-            example = int(np.argmax(signatures.of_choice == number))
-            rows.append(
-                SignatureDraws(
-                    signature=_texts(model, int(number)),
-                    draws=int(self.draws[number]),
-                    choices=int(members[number]),
-                    example=model.structure.choice_name(example),
-                )
+        drawn = np.argsort(-self.draws, kind="stable")[: np.count_nonzero(self.draws)]
+        return [
+            SignatureDraws(
+                signature=_texts(model, number),
+                draws=int(self.draws[number]),
+                choices=int(members[number]),
+                example=model.structure.choice_name(int(np.argmax(signatures.of_choice == number))),
             )
-        return rows
+            for number in drawn.tolist()
+        ]
 
     def to_text(self) -> str:
         """The file's text."""

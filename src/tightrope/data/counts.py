@@ -154,8 +154,7 @@ class Counts(Record):
         index = np.asarray(transition, dtype=np.int64)
         number = np.asarray(count, dtype=np.int64)
         if batch is None:
-            total = np.zeros(int(transition_start[-1]), dtype=np.int64)
-            np.add.at(total, index, number)
+            total = _added(index, number, int(transition_start[-1]))
             return Counts(total, transition_start, design, model_hash)
         labels, group = np.unique(np.asarray(batch, dtype=np.int64), return_inverse=True)
         if batches is not None:
@@ -235,9 +234,7 @@ class Counts(Record):
         if self.batches is None:
             raise ValueError("these counts have no batches")
         end = int(self.batches.start[batch])
-        result = np.zeros(len(self.transition), dtype=np.int64)
-        np.add.at(result, self.batches.transition[:end], self.batches.count[:end])
-        return result
+        return _added(self.batches.transition[:end], self.batches.count[:end], len(self.transition))
 
     def __add__(self, later: Counts) -> Counts:
         """These data, then the later ones: batches follow each other, designs weaken to the weaker one.
@@ -261,18 +258,30 @@ class Counts(Record):
             total = self.transition + later.transition
             counts = Counts(total, self.transition_start, design, self.model_hash)
         else:
-            batches = self._in_batches() + later._in_batches()
+            batches = self.in_batches + later.in_batches
             counts = Counts.from_batches(batches, self.transition_start, design, self.model_hash)
         both = zip(self.observed, later.observed, strict=False)
         observed = tuple(mine + others for mine, others in both)
         counts = replace(counts, costs=costs, log=log, names={**later.names, **self.names}, observed=observed)
         return replace(counts, seen=lambda: self.provenance | later.provenance)
 
-    def _in_batches(self) -> Batches:
-        if self.batches is not None:
-            return self.batches
-        seen = np.flatnonzero(self.transition)
-        return Batches.from_parts([(seen, self.transition[seen])])
+    @property
+    def in_batches(self) -> Batches:
+        """The batches, or all counts as one."""
+        return Batches.from_parts([sparse(self.transition)]) if self.batches is None else self.batches
+
+
+def _added(place: npt.NDArray[Any], number: OffsetArray, size: int) -> OffsetArray:
+    """The sum of the numbers at each place."""
+    result = np.zeros(size, dtype=np.int64)
+    np.add.at(result, place, number)
+    return result
+
+
+def sparse(count: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+    """The transitions that were seen, and how often."""
+    seen: OffsetArray = np.flatnonzero(count)
+    return seen, count[seen]
 
 
 RATIO_NUMERATOR, RATIO_DENOMINATOR = 5, 4
@@ -331,10 +340,8 @@ class Batches(Record):
             raise ValueError("batch starts, transitions and counts disagree in length")
         if np.any(self.count <= 0):
             raise ValueError("a batch lists only transitions that it has seen")
-        rising = np.diff(self.transition) > 0
-        boundary = self.start[1:-1]
-        inner = boundary[(boundary > 0) & (boundary < len(self.transition))] - 1
-        rising[inner] = True
+        rising = np.diff(self.transition, prepend=-1) > 0
+        rising[self.start[:-1][self.start[:-1] < len(rising)]] = True
         if not np.all(rising):
             raise ValueError("transitions must rise strictly within a batch")
         freeze_fields(self)
@@ -345,8 +352,7 @@ class Batches(Record):
         start = np.zeros(len(parts) + 1, dtype=np.int64)
         np.cumsum([len(transition) for transition, _ in parts], out=start[1:])
         transitions = [np.asarray(transition, dtype=np.int64) for transition, _ in parts]
-        counts = [np.asarray(count, dtype=np.int64) for _, count in parts]
-        empty = [np.empty(0, dtype=np.int64)]
+        counts, empty = [np.asarray(n, dtype=np.int64) for _, n in parts], [np.empty(0, dtype=np.int64)]
         return Batches(start, np.concatenate(transitions + empty), np.concatenate(counts + empty))
 
     def __len__(self) -> int:
@@ -368,9 +374,7 @@ class Batches(Record):
 
     def total(self, transitions: int) -> OffsetArray:
         """The counts of all batches together, one per transition of the model."""
-        result = np.zeros(transitions, dtype=np.int64)
-        np.add.at(result, self.transition, self.count)
-        return result
+        return _added(self.transition, self.count, transitions)
 
 
 class BatchCounter(TableCounter):
@@ -447,8 +451,7 @@ def cover(structure: Structure, counts: Counts) -> Coverage:
     size = len(structure.action_names)
     choices = np.bincount(action, minlength=size)
     visited = np.bincount(action[is_visited], minlength=size)
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, action, visits)
+    total = _added(action, visits, size)
     order = [a for a in np.lexsort((np.arange(size), -total)).tolist() if choices[a]]
     several = np.diff(structure.transition_start) > 1
     rare = np.flatnonzero(is_visited)
@@ -477,12 +480,9 @@ def expected_counts(counts: Counts, expected: FloatArray, episodes: int) -> Coun
     done, parts = np.zeros(len(expected), dtype=np.int64), []
     for end in batch_ends(episodes).tolist() if counts.batches is not None else [episodes]:
         upto = np.rint(expected * end).astype(np.int64)
-        seen = np.flatnonzero(upto - done)
-        parts.append((seen, (upto - done)[seen]))
+        parts.append(sparse(upto - done))
         done = upto
     fixed = None if counts.design.planned is None else episodes
     design = replace(counts.design, episodes=episodes, steps=int(done.sum()), planned=fixed)
-    start, name = counts.transition_start, counts.model_hash
-    if counts.batches is None:
-        return Counts(done, start, design, name)
-    return Counts.from_batches(Batches.from_parts(parts), start, design, name)
+    batches = None if counts.batches is None else Batches.from_parts(parts)
+    return Counts(done, counts.transition_start, design, counts.model_hash, batches)

@@ -58,7 +58,7 @@ from tightrope.data.rows import NO_ACTION, EventBatch, RowDecoder
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem, mark
 from tightrope.io.table.data_table import Chunk
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray, read_only
 
 UNWATCHED = -(2**63)
 """A row that does not say until when its episode was watched."""
@@ -85,10 +85,9 @@ Item = TypeVar("Item")
 
 
 class Observer(Protocol):
-    """Takes the events of a log in batches; a value that can be pickled.
+    """Takes the events of a log in batches; `merge` adds what another one took of the rows that follow.
 
-    `merge` adds what another observer of the same kind took of the rows that follow. The result does not
-    depend on how the log was cut.
+    It can be pickled, and its result does not depend on how the log was cut.
     """
 
     def update(self, batch: EventBatch) -> None: ...
@@ -129,12 +128,8 @@ class CountsBatches(Protocol):
 
 @dataclass
 class Watched:
-    """Until when episodes were watched, by a column of the log.
-
-    `longest` is the longest time from the last row of an open episode to the end of watching it, in 1024ths
-    of the clock's step; `unknown` are open episodes without such an end. `has_rows_at_ends`: some row stands
-    at the very end of watching, so that each open episode needs one there.
-    """
+    """Until when episodes were watched: `longest` is the longest time from the last row of an open episode to
+    its end of watching, in 1024ths of the clock's step; `unknown` are open episodes without such an end."""
 
     longest: int = 0
     unknown: int = 0
@@ -142,9 +137,8 @@ class Watched:
 
     def end(self, last: EventBatch, plan: ReadPlan) -> None:
         """Open episodes whose last rows these are."""
-        known = last.until != UNWATCHED
-        self.unknown += int((~known).sum())
-        last = last[known]
+        self.unknown += int((last.until == UNWATCHED).sum())
+        last = last[last.until != UNWATCHED]
         early = np.flatnonzero(last.until < last.time)
         if len(early):
             table, number = plan.tables[int(last.table[early[0]])], int(last.number[early[0]])
@@ -173,9 +167,8 @@ class Fold:
     """Follows the rows of a log, or of a part of one.
 
     `is_first`: nothing stands before its first row. `first` rows of the log do; None: `merge` will know, and
-    batches are numbers of rows until then. With `excludes` an outcome
-    that the model does not know is no fault of the log: it is kept in `excluded`. Events have codes of the
-    columns that `beside` names.
+    batches are numbers of rows until then. With `excludes` an outcome that the model does not know is no
+    fault of the log: it is kept in `excluded`. Events have codes of the columns that `beside` names.
     """
 
     def __init__(
@@ -252,11 +245,8 @@ class Fold:
         events.table = np.full(len(events), table, dtype=np.int64)
         events.batch = self._batches(events, events.number[:1] + self._offset[1])
         if self.watched is not None:
-            flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-            until = self.decoder(table).ends_of_watching(chunk, flags)
-            events.until = np.where(flags == RowProblem.NONE, until, UNWATCHED)
-            at_end = events.placed & (flags == RowProblem.NONE) & (until == events.time)
-            self.watched.has_rows_at_ends |= bool(at_end.any())
+            events.until = self.decoder(table).ends_of_watching(chunk, UNWATCHED)
+            self.watched.has_rows_at_ends |= bool((events.placed & (events.until == events.time)).any())
         self.add(events, chunk)
         self._check_times()
 
@@ -296,8 +286,7 @@ class Fold:
         if self.plan.boundaries is not None:
             return np.searchsorted(self.plan.boundaries, rows.time)
         if self.plan.by_episodes:
-            position = self._begun(rows) - 1 if self.by_name else rows.episode
-            return batch_of(position)
+            return batch_of(self._begun(rows) - 1 if self.by_name else rows.episode)
         if not len(rows):
             return rows.number
         if self.waits_for_place:
@@ -307,14 +296,11 @@ class Fold:
     def _begun(self, rows: EventBatch) -> OffsetArray:
         """How many episodes had begun at each row, this one included; by names alone."""
         names, first = np.unique(rows.episode, return_index=True)
-        pairs = zip(names.tolist(), first.tolist(), strict=True)
-        fresh = [at for name, at in pairs if name not in self._names]
-        before = len(self._names)
+        is_fresh = np.array([name not in self._names for name in names.tolist()], dtype=np.bool_)
+        steps, before = np.zeros(len(rows), dtype=np.int64), len(self._names)
+        steps[first[is_fresh]] = 1
         self._names.update(names.tolist())
-        steps: OffsetArray = np.zeros(len(rows), dtype=np.int64)
-        steps[fresh] = 1
-        result: OffsetArray = before + np.cumsum(steps)
-        return result
+        return before + np.cumsum(steps)
 
     # --- rows that follow each other -------------------------------------------------------------
 
@@ -483,11 +469,11 @@ class Fold:
         transition, sound = events.transition, rows.problems == RowProblem.NONE
         earlier = np.full(size, UNKNOWN, dtype=np.int64)
         earlier[1:] = np.where(inside & sound[:-1], transition[:-1], UNKNOWN)
-        events.before, events.origin = earlier, marks.origin
-        events.since_start, events.since_entry = marks.since_start, marks.since_entry
         if before is not None:
             fine = continues & (before.problems[of] == RowProblem.NONE)
             earlier[heads[fine]] = before.transition[of[fine]]
+        events.before, events.origin = earlier, marks.origin
+        events.since_start, events.since_entry = marks.since_start, marks.since_entry
         for name in events.columns:
             if name.startswith(LAGGED):
                 code = events.columns[name[1:]]
@@ -507,8 +493,8 @@ class Fold:
     def _place(self, events: EventBatch) -> RowPlace:
         clock, rows = self.plan.tick.parts(events.time), events
         numbers = (rows.episode, rows.step, rows.time, clock, rows.state, rows.next_state, rows.place)
-        flags = (rows.ended, rows.closed, rows.sound)
-        return RowPlace(*(_read_only(column) for column in (*numbers, *flags)))
+        columns: list[npt.NDArray[Any]] = [*numbers, rows.ended, rows.closed, rows.sound]
+        return RowPlace(*(read_only(np.ascontiguousarray(column)) for column in columns))
 
     def _locate(self, events: EventBatch) -> None:
         """Find the transitions of rows whose next state is known."""
@@ -524,11 +510,11 @@ class Fold:
         self, events: EventBatch, before: EventBatch | None, of: OffsetArray, chunk: Chunk | None
     ) -> None:
         """Keep the last rows, and hand over the others."""
-        ends = np.r_[_heads(events.episode)[1:] - 1, len(events) - 1] if self.by_name else None
-        if ends is None:
-            last = events[-1:]
-        else:
-            last = events[ends]
+        ends = np.array([len(events) - 1])
+        if self.by_name:
+            ends = np.r_[_heads(events.episode)[1:] - 1, ends]
+        last = events[ends]
+        if self.by_name:
             if self.watched is not None:
                 heads = np.r_[0, ends[:-1] + 1]
                 last.until = np.maximum.reduceat(events.until, heads)
@@ -545,7 +531,7 @@ class Fold:
         if before is not None:
             self._settle(before, chunk)
         rest = np.ones(len(events), dtype=np.bool_)
-        rest[len(events) - 1 if ends is None else ends] = False
+        rest[ends] = False
         self._settle(events.some(rest), chunk)
 
     # --- rows out --------------------------------------------------------------------------------
@@ -584,9 +570,8 @@ class Fold:
 
     def faults(self, problems: ProblemCodes) -> ProblemCodes:
         """The problems without those that are none of the log."""
-        if not self.excludes:
-            return problems
-        return np.where(np.isin(problems, EXCLUDED), RowProblem.NONE, problems).astype(np.int8)
+        is_none = np.isin(problems, EXCLUDED) if self.excludes else False
+        return np.where(is_none, RowProblem.NONE, problems).astype(np.int8)
 
     def _lost(self, events: EventBatch) -> int:
         waiting = (events.transition < 0) & (events.local != NO_ACTION)
@@ -611,8 +596,7 @@ class Fold:
 
     def are_open(self, last: EventBatch) -> BoolArray:
         """Which rows do not say that their episode is over, and lead to states that can be left."""
-        result: BoolArray = ~last.closed & ~last.ended
-        return result
+        return ~last.closed & ~last.ended
 
     def _end(self, last: EventBatch, but: int | None = None) -> None:
         """These are the last rows of their episodes."""
@@ -704,17 +688,9 @@ class Fold:
         return any(len(np.unique(names)) < len(names) for names in every)
 
 
-def _read_only(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same numbers, as kernels take them."""
-    view = np.ascontiguousarray(column).view()
-    view.flags.writeable = False
-    return view
-
-
 def _heads(names: OffsetArray) -> OffsetArray:
     """The first rows of groups of rows with one name."""
-    result: OffsetArray = np.flatnonzero(np.r_[True, names[1:] != names[:-1]][: len(names)])
-    return result
+    return np.flatnonzero(np.r_[True, names[1:] != names[:-1]][: len(names)])
 
 
 Watch = Callable[[int, int], None]

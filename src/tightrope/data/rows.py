@@ -276,9 +276,11 @@ class RowDecoder:
         """The times of rows, as whole numbers that rise with them."""
         return self._moments(chunk, TIME, problems)
 
-    def ends_of_watching(self, chunk: Chunk, problems: ProblemCodes) -> OffsetArray:
+    def ends_of_watching(self, chunk: Chunk, unknown: int) -> OffsetArray:
         """Until when the episode of each row was watched, in the same numbers."""
-        return self._moments(chunk, WATCHED_UNTIL, problems)
+        flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+        until = self._moments(chunk, WATCHED_UNTIL, flags)
+        return np.where(flags == RowProblem.NONE, until, unknown)
 
     def _moments(self, chunk: Chunk, role: str, problems: ProblemCodes) -> OffsetArray:
         name = self.columns.roles[role]

@@ -28,6 +28,7 @@ DOCUMENTS = {
     "plan-improve-1": "cli.plan:ImprovementPlanAnswer",
     "check-1": "cli.check_answers:CheckAnswer",
     "check-domain-1": "cli.check_answers:DomainAnswer",
+    "check-partition-1": "cli.check_answers:PartitionAnswer",
     "compare-1": "io.answers:ComparisonAnswer",
     "comparison-1": "io.answers:ComparisonDocument",
     "data-1": "cli.data:DataAnswer",

@@ -21,6 +21,7 @@ from tightrope import __version__
 from tightrope.cli import check_answers, options, sources
 from tightrope.cli import output as screen
 from tightrope.cli.check_answers import Answered, DomainAnswer
+from tightrope.cli.check_partition import check_partition, splits_domain
 from tightrope.cli.options import declare, option, switch, takes
 from tightrope.cli.sources import LoadedModel, PropertyTexts, TimedModel
 from tightrope.errors import InputError
@@ -85,6 +86,12 @@ class CheckRequest(options.ModelOptions):
         "optimal one at --at, or the most robust one found.",
     )
     coupled_gap: options.CoupledGap = None
+    open_share: str | None = declare(
+        "--open",
+        "Split the domain of a parametric model into parts where a threshold holds or fails, until at most "
+        "this share stays open (5%, the default without --at).",
+        "SHARE",
+    )
     precision: float = declare("--precision", "Largest distance between the two bounds.", "EPS", default=1e-6)
     absolute: bool = switch("--absolute", "Treat --precision as absolute, not relative.")
     assume_support: options.AssumeSupport = None
@@ -95,7 +102,9 @@ class CheckRequest(options.ModelOptions):
     no_verify: options.NoVerify = False
     policy_out: Path | None = declare("--policy-out", "Write the policy found, as JSON.", "FILE")
     figure: Path | None = declare(
-        "--figure", "Draw the Pareto curve of multi(…) with two objectives (.pdf, .png, .svg).", "FILE"
+        "--figure",
+        "Draw the Pareto curve of multi(…) with two objectives, or the parts of a domain (.pdf, .png, .svg).",
+        "FILE",
     )
     device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
@@ -120,7 +129,7 @@ class CheckRequest(options.ModelOptions):
         )
 
 
-NOT_TIMED = "policy_out policy discount terminal_reward assume_support misfit coupled_gap figure"
+NOT_TIMED = "policy_out open_share policy discount terminal_reward assume_support misfit coupled_gap figure"
 """Options that cannot be used with chains in continuous time."""
 
 
@@ -184,7 +193,8 @@ def check(request: CheckRequest) -> None:
         for query in queries:
             for given in options.list_given(request, "certificate policy_out policy sets"):
                 query.require(Task(f"check {given}"))
-    if request.figure is not None and not partial:
+    splits = splits_domain(request, loaded, queries)
+    if request.figure is not None and not partial and not splits:
         _require_curve(queries)
     for query in queries:
         if query.is_plain and query.reading is not None and screen.common.json:
@@ -195,6 +205,9 @@ def check(request: CheckRequest) -> None:
         from tightrope.cli.check_partial import check_partial
 
         check_partial(request, loaded, queries, files.policy, files.certificate)
+        return
+    if splits:
+        check_partition(request, loaded, queries, files.figure)
         return
     if request.sets is not None:
         if request.absolute or request.all_states:
@@ -415,8 +428,10 @@ def _part_solver(
     if request.all_states or sum(len(file.wanted) for file in properties.files) != 1:
         return None
 
-    def ask(model: ParametricMDP) -> Problem:
+    def ask(model: ParametricMDP) -> Problem | None:
         loaded = LoadedModel(request.model, model, 0.0)
+        if request.at is None and model.parameters.names:
+            return None
         query = properties.queries(loaded, constants, request.discount, request.terminal_reward)[0]
         return Problem(model.instantiate(loaded.point(request.at)), query)
 

@@ -127,6 +127,29 @@ class DomainAnswer(Judged, kw_only=True):
     seconds: dict[str, float]
 
 
+class PartFacts(msgspec.Struct, frozen=True):
+    """A box of parameters; `answer` of the property there: true, false or not certified."""
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    answer: str
+
+
+class PartitionAnswer(Judged, kw_only=True):
+    """`check --open`: where in the domain a property holds. `holds`, `fails` and `open` are shares of it."""
+
+    model: str
+    question: str = msgspec.field(name="property")
+    parameters: tuple[str, ...]
+    holds: float
+    fails: float
+    open: float
+    parts: list[PartFacts]
+    status: str
+    peak_memory: int
+    seconds: dict[str, float]
+
+
 @dataclass(frozen=True, eq=False)
 class Answered:
     """A property, its result as it was computed, and what is said of it."""

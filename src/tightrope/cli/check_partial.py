@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tightrope.cli.check import CheckRequest
     from tightrope.io.output import OutputFile
 
-NOT_PARTIAL = "misfit assume_support coupled_gap ltl_translator figure all_states terminal_reward"
+NOT_PARTIAL = "misfit open_share assume_support coupled_gap ltl_translator figure all_states terminal_reward"
 """Options that cannot be used with partially observable models."""
 
 WORK = 100_000

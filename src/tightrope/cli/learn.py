@@ -121,8 +121,7 @@ class LearnRequest(options.SubjectOptions):
     @property
     def most_lost(self) -> float:
         """The share of the guarantee that a tree may lose."""
-        text = self.tree or ""
-        return options.parse_number(text.removesuffix("%"), "--tree") / (100 if text.endswith("%") else 1)
+        return options.parse_share(self.tree or "", "--tree")
 
     @property
     def compares(self) -> bool:

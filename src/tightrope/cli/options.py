@@ -288,6 +288,15 @@ def parse_number(text: str, flag: str) -> float:
         raise InputError(f"{flag} is {text!r}, not a number") from None
 
 
+def parse_share(text: str, flag: str) -> float:
+    """A share of a whole.
+
+    >>> parse_share("5%", "--open"), parse_share("0.05", "--open")
+    (0.05, 0.05)
+    """
+    return parse_number(text.removesuffix("%"), flag) / (100 if text.endswith("%") else 1)
+
+
 def parse_costs(text: str | None) -> dict[str, object]:
     """What `--cost-range` states: two numbers, or a bound on the standard deviation.
 

@@ -16,12 +16,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tightrope.ambiguity.sets import SetsKind
+from tightrope.coupled.partition import Partition, partition
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.learning.learn import plain_problem, reduction_of
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Progress
 from tightrope.learning.products import require_support_of_domain
 from tightrope.logic.model_checking import Answer, check_query
+from tightrope.logic.product_problem import follow, product_problem
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from tightrope.beliefs.solve import PartialSolution
     from tightrope.learning.learn import Learned
 
-    Solved: TypeAlias = Solution | Answer | Learned | PartialSolution | RobustController
+    Solved: TypeAlias = Solution | Answer | Learned | PartialSolution | RobustController | Partition
 
 NOT_KEYWORDS = ("problem", "property", "unknown", "return")
 
@@ -62,6 +64,7 @@ def solve(
     misfit: float = 0.0,
     ltl_translator: str | None = None,
     controller: bool = False,
+    open_share: float | None = None,
     progress: Progress | bool | None = None,
     **unknown: object,
 ) -> Solved:
@@ -91,10 +94,13 @@ def solve(
         replaces {}, or is written to its standard input. The default is built in.
     controller : bool
         Return the policy of a temporal formula, which has a memory.
+    open_share : float, optional
+        For a threshold and a model with parameters: return a `Partition` of the domain into boxes where the
+        threshold holds or fails; at most this share of the domain stays open.
 
     Returns
     -------
-    Solution, Answer, LearningResult or LearnedAnswer
+    Solution, Answer, LearningResult, LearnedAnswer or Partition
         A `Solution` for one objective of a plain or interval model, an `Answer` for other properties and
         chains in continuous time. Models with parameters give a `LearningResult` over their domain, or a
         `LearnedAnswer`; `problem.at(p=0.5)` is the problem at a point.
@@ -116,6 +122,9 @@ def solve(
     check_number("precision", precision, 0, 1)
     check_type("relative", relative, bool, "True or False")
     model, query = question.model, question.query
+    if open_share is not None:
+        _refuse("parts of a domain", policy=policy, start=start, sets=sets, ltl_translator=ltl_translator)
+        return solve_partition(question, open_share, seconds)
     if isinstance(model, POMDP):
         _refuse(
             "partially observable models",
@@ -220,6 +229,19 @@ def _solve_partial(
     return solved
 
 
+def solve_partition(problem: Problem, share: float, seconds: float = math.inf) -> Partition:
+    """Where in the domain a threshold holds: parts that leave at most this `share` of it open."""
+    check_number("open_share", share, 0, 1)
+    if problem.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
+        raise InputError(
+            f"{problem.text}: a domain is split for one probability or reward with a threshold",
+            hint="ask for one value at a point: --at, problem.at(…)",
+        )
+    if not problem.query.is_plain and isinstance(problem.model, ParametricMDP):
+        problem = product_problem(problem.model, problem.query)[0]
+    return partition(problem, share, seconds)
+
+
 def solve_over_domain(
     problem: Problem,
     options: LearnOptions,
@@ -237,8 +259,6 @@ def solve_over_domain(
     require_support_of_domain(reduced, options)
     given = None
     if policy is not None and reduced.lift is not None and not is_of(policy, reduced.model):
-        from tightrope.logic.product_problem import follow
-
         given = as_policy(reduced.base, policy)
         assert given is not None
         reduced, policy = follow(reduced, given)

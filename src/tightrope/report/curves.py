@@ -17,17 +17,22 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import NullFormatter
 
 from tightrope.atomic import atomic_path
+from tightrope.coupled.partition import Partition
 from tightrope.errors import InputError
 from tightrope.io.output import FIGURE_METADATA, OutputFile
 from tightrope.logic.model_checking import Answer
 from tightrope.logic.multi_objective import Achieved
 from tightrope.numerics.arrays import FloatArray
 from tightrope.report.style import (
+    ACTIONS,
+    FAINT,
     GREY,
     INK,
     PAPER,
@@ -39,6 +44,7 @@ from tightrope.report.style import (
     plain,
     save_figure,
 )
+from tightrope.solver.solution import FALSE, OPEN, TRUE
 
 POINTS = 240
 """Of a curve, evenly spread over the logarithm of the episodes."""
@@ -257,6 +263,25 @@ def write_pareto_curve(answer: Answer, target: OutputFile) -> Path:
     with PAPER.style():
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         draw_curve(achieved, figure.subplots())
+    return save_figure(figure, target.checked())
+
+
+def write_partition(found: Partition, text: str, target: OutputFile) -> Path:
+    """The parts of a domain of two parameters as a file that was claimed."""
+    with PAPER.style():
+        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        axes, keys = figure.subplots(), []
+        colours = {TRUE: ("holds", ACTIONS[2]), FALSE: ("fails", ACTIONS[1]), OPEN: ("open", FAINT)}
+        for truth, (label, colour) in colours.items():
+            corners = [(*part.lower, *part.upper) for part in found.parts if part.truth == truth]
+            boxes = [Rectangle((x, y), right - x, top - y) for x, y, right, top in corners]
+            axes.add_collection(PatchCollection(boxes, facecolor=colour, edgecolor=colour, linewidth=0.2))
+            keys.append(Patch(facecolor=colour, label=f"{label}: {100 * found.share(truth):.1f}%"))
+        axes.margins(0)
+        axes.autoscale_view()
+        axes.set_title(plain(text))
+        name_axes(axes, *found.names)
+        legend_below(axes, keys)
     return save_figure(figure, target.checked())
 
 

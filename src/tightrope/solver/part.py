@@ -30,15 +30,15 @@ PART_ITERATIONS = 2000
 class PartSolver:
     """Says of parts of a model whether they are enough, and keeps the solution of the one that was."""
 
-    ask: Callable[[ParametricMDP], Problem]
-    """The question about a part."""
+    ask: Callable[[ParametricMDP], Problem | None]
+    """The question about a part; None where it is about a whole domain."""
     options: SolveOptions
     workspace: Workspace
     solution: Solution | None = None
 
     def __call__(self, part: ModelPart) -> bool:
         problem = self.ask(part.model)
-        if not problem.query.is_plain or not is_enclosed(problem.objective, part):
+        if problem is None or not problem.query.is_plain or not is_enclosed(problem.objective, part):
             return False
         objective = problem.objective
         below, above = enclosing(objective, part.waiting)

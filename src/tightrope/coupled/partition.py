@@ -1,0 +1,319 @@
+"""`partition`: where in its domain a parametric model meets a threshold, box by box.
+
+The domain is a box of parameters. On a part of it the value of a chain is enclosed by a Taylor model over the
+part's own parameters (`tightrope.coupled.taylor`), the optimum of a model with choices by interval bounds.
+A part is decided where the enclosure lies on one side of the threshold. Otherwise it is halved: with the same
+model where the value itself varies most, with a model of its own where the model's error is too large.
+
+*Products and reciprocals of parameters* are affine on a box up to a rest, which affine arithmetic bounds:
+(a + g·y ± s)(b + h·y ± t) = ab + (ah + bg)·y ± (|g||h| + s(|b| + |h| + t) + t(|a| + |g| + s)).
+
+Every verdict holds at all points of its part: enclosures are verified, and a ball around the part, one part
+in 10⁹ larger than needed, covers the rounding of its corners.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightrope.coupled.chain import Chain, chain_of
+from tightrope.coupled.taylor import TaylorModel, expand, order_for
+from tightrope.coupled.value import functions_of, rewards_at
+from tightrope.errors import InputError
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.objective import Direction
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.rounding import error_factor
+from tightrope.problem import Problem
+from tightrope.solver.solution import FALSE, OPEN, TRUE
+from tightrope.solver.solve import solve
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+
+_OUTWARD = 1.0 + 1e-9
+_PRECISION = 1e-7
+_MOST_DIMENSIONS = 6
+
+
+@dataclass(frozen=True)
+class Part:
+    """A box of parameters: the threshold holds there ("true"), fails ("false"), or is open."""
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    truth: str
+
+    @property
+    def volume(self) -> float:
+        """The product of its widths."""
+        return math.prod(high - low for low, high in zip(self.lower, self.upper, strict=True))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Partition(Record):
+    """Where a property holds in the domain of a model: `names` of the parameters, and parts that cover it."""
+
+    names: tuple[str, ...]
+    parts: tuple[Part, ...]
+    enclosures: int
+    seconds: float
+
+    def share(self, truth: str) -> float:
+        """The share of the domain whose parts have this verdict."""
+        whole = math.fsum(part.volume for part in self.parts)
+        return math.fsum(part.volume for part in self.parts if part.truth == truth) / whole
+
+    def _title_(self) -> str:
+        return f"Partition of the domain of {', '.join(self.names)}: {len(self.parts):,} parts"
+
+    def _facts_(self) -> Facts:
+        shares = [("holds", TRUE), ("fails", FALSE), ("open", OPEN)]
+        return [(name, f"{100 * self.share(truth):.4g}% of the domain") for name, truth in shares]
+
+
+@dataclass(eq=False)
+class _Box:
+    """A box in free parameters with the enclosure that was last made around it."""
+
+    lower: FloatArray
+    upper: FloatArray
+    model: TaylorModel | None = None
+    """Its centre and half widths are those of the box that it was made for."""
+
+    def halves(self, axis: int, model: TaylorModel | None) -> tuple[_Box, _Box]:
+        middle = 0.5 * (self.lower[axis] + self.upper[axis])
+        below, above = self.upper.copy(), self.lower.copy()
+        below[axis] = above[axis] = middle
+        return _Box(self.lower, below, model), _Box(above, self.upper, model)
+
+
+def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) -> Partition:
+    """Split the domain until a threshold is decided on all but a `share` of it, or time runs out.
+
+    Parameters
+    ----------
+    problem
+        A parametric model, and one probability or reward with a threshold.
+    share
+        The part of the domain's volume that may stay open.
+    seconds
+        A limit of time; what is open then stays so.
+    """
+    begin = time.perf_counter()
+    search = _Search.of(problem)
+    root = _Box(search.coordinates.lower[: search.size], search.coordinates.upper[: search.size])
+    whole, done, order = float(np.prod(root.upper - root.lower)), [], itertools.count()
+    waiting, open_volume = [(-whole, next(order), root)], whole
+    while waiting and open_volume > share * whole and time.perf_counter() < begin + seconds:
+        volume, _, box = heapq.heappop(waiting)
+        truth, children = search.examine(box)
+        if truth != OPEN:
+            done.append(_part(box, truth))
+            open_volume += volume
+        for child in children:
+            heapq.heappush(waiting, (float(-np.prod(child.upper - child.lower)), next(order), child))
+    done += [_part(box, OPEN) for _, _, box in waiting]
+    free = search.coordinates.free
+    names = tuple(search.model.parameters.names[i] for i in free)
+    return Partition(names, tuple(done), search.enclosures, time.perf_counter() - begin)
+
+
+def _part(box: _Box, truth: str) -> Part:
+    return Part(tuple(box.lower.tolist()), tuple(box.upper.tolist()), truth)
+
+
+@dataclass(eq=False)
+class _Search:
+    """What every box needs: the question, the expressions in coordinates, the chain where there is one."""
+
+    problem: Problem
+    model: ParametricMDP
+    coordinates: Coordinates
+    functions: AffineFunctions
+    chain: Chain | str | None
+    enclosures: int = 0
+
+    @staticmethod
+    def of(problem: Problem) -> _Search:
+        """Refuse what is no question of parts of a box."""
+        model, query = problem.model, problem.query
+        if not isinstance(model, ParametricMDP) or not model.parameters.shown.names:
+            raise InputError("a domain is split for models with parameters", hint="leave the share out")
+        if not query.is_threshold:
+            raise InputError(
+                f"{query.text} asks for a value, and a domain is split by a threshold",
+                hint='write a threshold: P>=0.9 [ F "goal" ]',
+            )
+        if model.parameters.constraints or model.parameters.free:
+            raise InputError(
+                "a domain that is split is a box, and this one has constraints between parameters",
+                hint="give ranges only: --param p=0.1:0.9",
+            )
+        if len(model.structure.initial_states) > 1:
+            raise InputError("a domain is split for one initial state", hint="let one state be initial")
+        coordinates = Coordinates.of(model.expressions, model.parameters)
+        if len(coordinates.free) > _MOST_DIMENSIONS:
+            raise InputError(
+                f"{len(coordinates.free)} parameters: domains of at most {_MOST_DIMENSIONS} are split",
+                hint="fix some of them: --param p=0.5:0.5",
+            )
+        functions, chain = functions_of(coordinates, model, query.objective), None
+        if model.structure.is_chain:
+            chain = chain_of(model, query.objective, Policy.uniform(model))
+        return _Search(problem, model, coordinates, functions, chain)
+
+    @property
+    def size(self) -> int:
+        return len(self.coordinates.free)
+
+    def examine(self, box: _Box) -> tuple[str, tuple[_Box, ...]]:
+        """The verdict on a box, or its halves."""
+        if isinstance(self.chain, str):
+            return self.problem.answer(math.inf, math.inf), ()
+        model, is_new = box.model, box.model is None
+        if model is None:
+            model = self.enclose(box)
+        value, swing, error = self._range(box, model)
+        truth = self._truth(value, float(np.sum(swing)) + error)
+        if truth != OPEN:
+            return truth, ()
+        if is_new or error <= float(np.sum(swing)):
+            keeps = error <= float(np.sum(swing))
+            axis = int(np.argmax(swing if keeps else (box.upper - box.lower) / self._extent))
+            return OPEN, box.halves(axis, model if keeps else None)
+        return OPEN, (replace(box, model=None),)
+
+    def _truth(self, value: float, radius: float) -> str:
+        slack = error_factor(8) * (abs(value) + radius)
+        low, high = value - radius - slack, value + radius + slack
+        if self.problem.objective.complement and math.isfinite(radius):
+            low, high = 1.0 - high - error_factor(4), 1.0 - low + error_factor(4)
+        if math.isnan(low) or math.isnan(high):
+            return OPEN
+        return self.problem.answer(low, high)
+
+    @property
+    def _extent(self) -> FloatArray:
+        return self.coordinates.upper[: self.size] - self.coordinates.lower[: self.size]
+
+    def _range(self, box: _Box, model: TaylorModel) -> tuple[float, FloatArray, float]:
+        """The value at the middle of a box, how far each axis moves it, and the error of the model there."""
+        constant, slope, bend = model.at(0)
+        scale = np.diag(model.axes)
+        middle = (0.5 * (box.lower + box.upper) - model.centre) / scale
+        half = 0.5 * (box.upper - box.lower) / scale * _OUTWARD
+        value = constant + slope @ middle + middle @ bend @ middle
+        swing = half * np.abs(slope + 2 * bend @ middle) + half * (np.abs(bend) @ half)
+        reach = np.abs(middle) + half
+        size = abs(constant) + np.abs(slope) @ reach + reach @ np.abs(bend) @ reach
+        error = model.error[0] + error_factor(6 * self.size + 12) * size
+        return float(value), swing, float(error)
+
+    def enclose(self, box: _Box) -> TaylorModel:
+        """The value over a box: a Taylor model of the initial row where one is proved, else its bounds."""
+        self.enclosures += 1
+        centre, half = 0.5 * (box.lower + box.upper), 0.5 * (box.upper - box.lower) * _OUTWARD
+        axes, radius = np.diag(half), math.sqrt(self.size) * _OUTWARD
+        functions = self._functions_on(centre, half)
+        if isinstance(self.chain, Chain):
+            origin, eye = np.zeros(self.size), np.eye(self.size)
+            model = expand(self.chain, functions, origin, eye, radius, order_for(self.chain, eye))
+            if model is not None:
+                row = slice(self.chain.initial, self.chain.initial + 1)
+                parts = (model.constant[row], model.slope[row], model.curvature[row], model.error[row])
+                return TaylorModel(centre, axes, radius, *parts)
+        low, high = self._bounds(functions)
+        value, error = np.array([0.5 * (low + high)]), np.array([0.5 * (high - low) * _OUTWARD])
+        return TaylorModel(centre, axes, radius, value, np.zeros((1, self.size)), np.zeros((1, 0, 0)), error)
+
+    def _bounds(self, functions: AffineFunctions) -> tuple[float, float]:
+        """The optimum, before `complement`, where nature picks probabilities in the box at every choice."""
+        spread = np.abs(functions.linear).sum(axis=1) + functions.slack
+        spread += error_factor(self.size + 4) * (np.abs(functions.constant) + spread)
+        lower, upper = functions.constant - spread, functions.constant + spread
+        rows, model = self.model.expression, self.model
+        certain = model.expressions.is_constant[rows]
+        low = np.where(certain, functions.constant[rows], np.clip(lower[rows], 0.0, 1.0))
+        high = np.where(certain, functions.constant[rows], np.clip(upper[rows], 0.0, 1.0))
+        interval, objective = IntervalMDP(model.structure, low, high), self.problem.objective
+        least, most = (
+            solve(
+                interval,
+                replace(rewards_at(objective, values, model), nature=nature, complement=False),
+                precision=_PRECISION,
+                threads=1,
+            ).at_initial_states
+            for nature, values in ((Direction.MIN, lower), (Direction.MAX, upper))
+        )
+        return least.lower, most.upper
+
+    def _functions_on(self, centre: FloatArray, half: FloatArray) -> AffineFunctions:
+        """The expressions on a box as affine functions of y, |y| ≤ 1 in every axis."""
+        forms = affine_forms(self.coordinates, centre, half)
+        given, magnitude = self.functions, np.abs(self.functions.linear)
+        reach = magnitude @ (np.abs(forms.constant) + np.abs(forms.linear).sum(axis=1) + forms.slack)
+        rounding = error_factor(self.coordinates.size + self.size + 8) * (reach + np.abs(given.constant))
+        return AffineFunctions(
+            given.linear @ forms.linear,
+            given.constant + given.linear @ forms.constant,
+            magnitude @ forms.slack + 2.0 * given.slack + 2.0 * rounding,
+        )
+
+
+def affine_forms(coordinates: Coordinates, centre: FloatArray, half: FloatArray) -> AffineFunctions:
+    """Every coordinate on a box as an affine function of y, |y| ≤ 1 in every axis, within `slack`."""
+    size, first = len(half), len(coordinates.free) + len(coordinates.denominators)
+    forms = AffineFunctions(
+        np.zeros((coordinates.size, size)), np.zeros(coordinates.size), np.full(coordinates.size, np.nan)
+    )
+    forms.linear[:size] = np.diag(half)
+    forms.constant[:size] = centre
+    forms.slack[:size] = error_factor(4) * (np.abs(centre) + half)
+    _multiply(coordinates, first, forms)
+    if not coordinates.denominators:
+        return forms
+    below = coordinates.denominator_functions()
+    for k in range(len(coordinates.denominators)):
+        used = below.linear[k] != 0
+        value = float(below.constant[k] + below.linear[k, used] @ forms.constant[used])
+        slope = below.linear[k, used] @ forms.linear[used]
+        rest = float(below.slack[k] + np.abs(below.linear[k, used]) @ forms.slack[used])
+        rest += error_factor(coordinates.size + 8) * float(
+            abs(below.constant[k]) + np.abs(below.linear[k, used]) @ (np.abs(forms.constant[used]) + 1.0)
+        )
+        swing = float(np.abs(slope).sum()) + rest
+        least = abs(value) - swing
+        if least <= 0.0:
+            low, high = coordinates.lower[size + k], coordinates.upper[size + k]
+            found = (0.5 * (low + high), np.zeros(size), 0.5 * (high - low) * _OUTWARD)
+        else:
+            found = (1.0 / value, -slope / value**2, (rest + swing * swing / least) / value**2 * _OUTWARD)
+        _place(forms, size + k, *found)
+    _multiply(coordinates, first, forms)
+    return forms
+
+
+def _multiply(coordinates: Coordinates, first: int, forms: AffineFunctions) -> None:
+    """The products whose factors are there, in order."""
+    for number, (left, right) in enumerate(coordinates.products, start=first):
+        a, b = forms.constant[left], forms.constant[right]
+        s, t = forms.slack[left], forms.slack[right]
+        g, h = forms.linear[left], forms.linear[right]
+        if np.isnan(s + t):
+            continue
+        size_a, size_b = np.abs(g).sum(), np.abs(h).sum()
+        rest = size_a * size_b + s * (abs(b) + size_b + t) + t * (abs(a) + size_a)
+        _place(forms, number, a * b, a * h + b * g, rest * _OUTWARD)
+
+
+def _place(forms: AffineFunctions, number: int, value: float, slope: FloatArray, rest: float) -> None:
+    forms.constant[number], forms.linear[number] = value, slope
+    forms.slack[number] = rest + error_factor(12) * (abs(value) + float(np.abs(slope).sum()) + rest)

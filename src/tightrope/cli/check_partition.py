@@ -94,6 +94,6 @@ def described(answer: PartitionAnswer, result: Partition, verdict: Assessment) -
         for part in largest
     ]
     table = Table([*result.names, "holds"], rows, numeric=False)
-    facts = [("parts", f"{group(len(rows))}, the largest first")]
+    more = [("parts", f"{group(len(rows))}, the largest first"), *spent(answer.seconds)]
     first = verdict.headline(f"{answer.question} {claim} of the domain")
-    return first, Content(facts, spent(answer.seconds), table)
+    return first, Content((), more, table)

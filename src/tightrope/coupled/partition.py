@@ -157,6 +157,8 @@ class _Search:
                 "a domain that is split is a box, and this one has constraints between parameters",
                 hint="give ranges only: --param p=0.1:0.9",
             )
+        if model.parameters.lower == model.parameters.upper:
+            raise InputError("the domain is a single point", hint="ask for its value: --at")
         if len(model.structure.initial_states) > 1:
             raise InputError("a domain is split for one initial state", hint="let one state be initial")
         coordinates = Coordinates.of(model.expressions, model.parameters)
@@ -196,7 +198,7 @@ class _Search:
         low, high = value - radius - slack, value + radius + slack
         if self.problem.objective.complement and math.isfinite(radius):
             low, high = 1.0 - high - error_factor(4), 1.0 - low + error_factor(4)
-        if math.isnan(low) or math.isnan(high):
+        if math.isnan(low) or math.isnan(high) or (math.isinf(low) and math.isinf(high) and low != high):
             return OPEN
         return self.problem.answer(low, high)
 
@@ -218,7 +220,7 @@ class _Search:
         return float(value), swing, float(error)
 
     def enclose(self, box: _Box) -> TaylorModel:
-        """The value over a box: a Taylor model of the initial row where one is proved, else its bounds."""
+        """The value over a box: a chain's Taylor model where one is proved, bounds of an optimum."""
         self.enclosures += 1
         centre, half = 0.5 * (box.lower + box.upper), 0.5 * (box.upper - box.lower) * _OUTWARD
         axes, radius = np.diag(half), math.sqrt(self.size) * _OUTWARD
@@ -230,8 +232,10 @@ class _Search:
                 row = slice(self.chain.initial, self.chain.initial + 1)
                 parts = (model.constant[row], model.slope[row], model.curvature[row], model.error[row])
                 return TaylorModel(centre, axes, radius, *parts)
-        low, high = self._bounds(functions)
-        value, error = np.array([0.5 * (low + high)]), np.array([0.5 * (high - low) * _OUTWARD])
+            value, error = np.zeros(1), np.full(1, np.inf)  # a play need not stop: smaller boxes are tried
+        else:
+            low, high = self._bounds(functions)
+            value, error = np.array([0.5 * (low + high)]), np.array([0.5 * (high - low) * _OUTWARD])
         return TaylorModel(centre, axes, radius, value, np.zeros((1, self.size)), np.zeros((1, 0, 0)), error)
 
     def _bounds(self, functions: AffineFunctions) -> tuple[float, float]:

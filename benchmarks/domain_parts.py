@@ -21,6 +21,7 @@ import json
 import sys
 import tempfile
 import time
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -95,6 +96,7 @@ def by_tightrope(case: Case, share: float) -> tuple[Parts, float, int]:
     with tempfile.NamedTemporaryFile("w", suffix=".prism") as file:
         file.write(case.text())
         file.flush()
+        warnings.simplefilter("ignore")  # deadlocks are part of the protocol
         model = tr.load(file.name, const={k: int(v) for k, v in constants.items()}, params=case.domain)
     problem = model.problem(case.property)
     begin = time.process_time()

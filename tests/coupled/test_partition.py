@@ -166,7 +166,7 @@ def test_check_splits_a_domain(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert (code, answer["verdict"], answer["parameters"]) == (0, "proved", ["p", "q"])
     assert answer["holds"] + answer["fails"] + answer["open"] == pytest.approx(1)
     assert answer["open"] <= 0.1
-    assert {part["answer"] for part in answer["parts"]} == {"true", "false", "not certified"}
+    assert {part["truth"] for part in answer["parts"]} == {"true", "false", "not certified"}
     figure = tmp_path / "parts.svg"
     assert run([*asked, "--figure", str(figure)]) == 0
     out = capsys.readouterr().out

@@ -21,7 +21,6 @@ from tightrope import __version__
 from tightrope.cli import check_answers, options, sources
 from tightrope.cli import output as screen
 from tightrope.cli.check_answers import Answered, DomainAnswer
-from tightrope.cli.check_partition import check_partition, splits_domain
 from tightrope.cli.options import declare, option, switch, takes
 from tightrope.cli.sources import LoadedModel, PropertyTexts, TimedModel
 from tightrope.errors import InputError
@@ -132,6 +131,12 @@ class CheckRequest(options.ModelOptions):
 NOT_TIMED = "policy_out open_share policy discount terminal_reward assume_support misfit coupled_gap figure"
 """Options that cannot be used with chains in continuous time."""
 
+OPEN_SHARE = 0.05
+"""The share of a domain that may stay open unless --open says more."""
+
+NOT_SPLIT = "at policy sets discount terminal_reward assume_support misfit certificate policy_out all_states"
+"""Options that cannot be used with parts of a domain."""
+
 
 @takes(CheckRequest)
 @interpreting()
@@ -193,7 +198,7 @@ def check(request: CheckRequest) -> None:
         for query in queries:
             for given in options.list_given(request, "certificate policy_out policy sets"):
                 query.require(Task(f"check {given}"))
-    splits = splits_domain(request, loaded, queries)
+    splits = _splits_domain(request, loaded, queries)
     if request.figure is not None and not partial and not splits:
         _require_curve(queries)
     for query in queries:
@@ -207,7 +212,7 @@ def check(request: CheckRequest) -> None:
         check_partial(request, loaded, queries, files.policy, files.certificate)
         return
     if splits:
-        check_partition(request, loaded, queries, files.figure)
+        _check_partition(request, loaded, queries, files.figure)
         return
     if request.sets is not None:
         if request.absolute or request.all_states:
@@ -445,6 +450,40 @@ def _check_options(precision: float, assume_support: float | None, time_limit: f
         raise InputError(f"--assume-support is {assume_support}, not within (0, 1)")
     if time_limit is not None and not time_limit > 0:
         raise InputError(f"--time-limit is {time_limit}, not a positive number of seconds")
+
+
+def _splits_domain(request: CheckRequest, loaded: LoadedModel | TimedModel, queries: Sequence[Query]) -> bool:
+    """Whether the question is where in the domain a threshold holds: no point is given, and none is known."""
+    if request.open_share is not None or request.at or request.sets or loaded.benchmark is not None:
+        return request.open_share is not None
+    model = loaded.model
+    has_domain = isinstance(model, ParametricMDP) and bool(model.parameters.names)
+    return has_domain and all(query.is_threshold for query in queries)
+
+
+def _check_partition(
+    request: CheckRequest,
+    loaded: LoadedModel | TimedModel,
+    queries: Sequence[Query],
+    figure: OutputFile | None,
+) -> None:
+    """Split the domain, print the parts, draw them."""
+    from tightrope.learning.solve import solve_partition
+
+    options.refuse_options(request, NOT_SPLIT, "it cannot be used with parts of a domain")
+    if len(queries) != 1:
+        raise InputError(f"a domain is split for one property, not {len(queries)}")
+    share = OPEN_SHARE if request.open_share is None else options.parse_share(request.open_share, "--open")
+    with screen.phase_progress() as progress:
+        progress("solve")
+        seconds = math.inf if request.time_limit is None else request.time_limit
+        found = solve_partition(Problem(loaded.model, queries[0]), share, seconds)
+    verdict = check_answers.report_partition(loaded, queries[0], found, share)
+    if figure is not None:
+        from tightrope.report.curves import write_partition
+
+        write_partition(found, queries[0].text, figure)
+    screen.leave(verdict)
 
 
 def _require_curve(queries: Sequence[Query]) -> None:

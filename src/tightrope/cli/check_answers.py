@@ -37,11 +37,12 @@ from tightrope.numerics.text import (
     value_text,
 )
 from tightrope.prism.properties.query import Query
-from tightrope.solver.solution import OPEN, InitialValues, Solution, Status
+from tightrope.solver.solution import FALSE, OPEN, TRUE, InitialValues, Solution, Status
 from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import LoadedModel, TimedModel
+    from tightrope.coupled.partition import Partition
     from tightrope.logic.model_checking import Answer
     from tightrope.numerics.arrays import BoolArray
 
@@ -128,11 +129,11 @@ class DomainAnswer(Judged, kw_only=True):
 
 
 class PartFacts(msgspec.Struct, frozen=True):
-    """A box of parameters; `answer` of the property there: true, false or not certified."""
+    """A box of parameters, and whether the property holds there: true, false or not certified."""
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
-    answer: str
+    truth: str
 
 
 class PartitionAnswer(Judged, kw_only=True):
@@ -370,3 +371,38 @@ def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]]) -> N
         rows.append(("certificate", f"proves {answer.certificate}"))
     more = [*details, *(("note", note) for note in answer.notes), *spent(answer.seconds)]
     show(verdict.headline(claim, "over the domain"), Content(rows, more))
+
+
+def report_partition(
+    loaded: LoadedModel | TimedModel, query: Query, found: Partition, share: float
+) -> Assessment:
+    """Print the parts of a domain, of which at most a `share` should be open; the largest first."""
+    shares = {"holds": found.share(TRUE), "fails": found.share(FALSE), "open": found.share(OPEN)}
+    limit = None if shares["open"] <= share else f"more than {100 * share:.3g}% of the domain is open"
+    verdict, seconds = Assessment.of(limit=limit), {"build": loaded.seconds, "solve": found.seconds}
+    if common.json:
+        print_json(
+            PartitionAnswer(
+                **verdict.facts,
+                holds=shares["holds"],
+                fails=shares["fails"],
+                open=shares["open"],
+                model=loaded.source,
+                question=query.text,
+                parameters=found.names,
+                parts=[PartFacts(part.lower, part.upper, part.truth) for part in found.parts],
+                status="limit" if limit else "certified",
+                peak_memory=peak_memory(),
+                seconds=round_seconds(seconds),
+            )
+        )
+        return verdict
+    rows = [
+        [*(f"[{low:.5g}, {high:.5g}]" for low, high in zip(part.lower, part.upper, strict=True)), part.truth]
+        for part in sorted(found.parts, key=lambda part: (part.truth == OPEN, -part.volume))
+    ]
+    claim = ", ".join(f"{word} on {100 * size:.1f}%" for word, size in shares.items())
+    more = [("parts", f"{len(rows):,}, the largest first"), *spent(round_seconds(seconds))]
+    table = Table([*found.names, "holds"], rows, numeric=False)
+    show(verdict.headline(f"{query.text} {claim} of the domain"), Content((), more, table))
+    return verdict

@@ -44,7 +44,7 @@ _MOST_DIMENSIONS = 6
 
 
 @dataclass(frozen=True)
-class Part:
+class DomainPart:
     """A box of parameters: the threshold holds there ("true"), fails ("false"), or is open."""
 
     lower: tuple[float, ...]
@@ -62,7 +62,7 @@ class Partition(Record):
     """Where a property holds in the domain of a model: `names` of the parameters, and parts that cover it."""
 
     names: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[DomainPart, ...]
     enclosures: int
     seconds: float
 
@@ -108,7 +108,7 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
         A limit of time; what is open then stays so.
     """
     begin = time.perf_counter()
-    search = _Search.of(problem)
+    search = _Splitter.of(problem)
     root = _Box(search.coordinates.lower[: search.size], search.coordinates.upper[: search.size])
     whole, done, order = float(np.prod(root.upper - root.lower)), [], itertools.count()
     waiting, open_volume = [(-whole, next(order), root)], whole
@@ -126,12 +126,12 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
     return Partition(names, tuple(done), search.enclosures, time.perf_counter() - begin)
 
 
-def _part(box: _Box, truth: str) -> Part:
-    return Part(tuple(box.lower.tolist()), tuple(box.upper.tolist()), truth)
+def _part(box: _Box, truth: str) -> DomainPart:
+    return DomainPart(tuple(box.lower.tolist()), tuple(box.upper.tolist()), truth)
 
 
 @dataclass(eq=False)
-class _Search:
+class _Splitter:
     """What every box needs: the question, the expressions in coordinates, the chain where there is one."""
 
     problem: Problem
@@ -142,7 +142,7 @@ class _Search:
     enclosures: int = 0
 
     @staticmethod
-    def of(problem: Problem) -> _Search:
+    def of(problem: Problem) -> _Splitter:
         """Refuse what is no question of parts of a box."""
         model, query = problem.model, problem.query
         if not isinstance(model, ParametricMDP) or not model.parameters.shown.names:
@@ -170,7 +170,7 @@ class _Search:
         functions, chain = functions_of(coordinates, model, query.objective), None
         if model.structure.is_chain:
             chain = chain_of(model, query.objective, Policy.uniform(model))
-        return _Search(problem, model, coordinates, functions, chain)
+        return _Splitter(problem, model, coordinates, functions, chain)
 
     @property
     def size(self) -> int:

@@ -268,6 +268,8 @@ def write_pareto_curve(answer: Answer, target: OutputFile) -> Path:
 
 def write_partition(found: Partition, text: str, target: OutputFile) -> Path:
     """The parts of a domain of two parameters as a file that was claimed."""
+    if len(found.names) != 2:
+        raise InputError(f"a figure of parts needs two parameters, and the domain has {len(found.names)}")
     with PAPER.style():
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes, keys = figure.subplots(), []

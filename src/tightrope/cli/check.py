@@ -477,12 +477,12 @@ def _check_partition(
     with screen.phase_progress() as progress:
         progress("solve")
         seconds = math.inf if request.time_limit is None else request.time_limit
-        found = solve_partition(Problem(loaded.model, queries[0]), share, seconds)
-    verdict = check_answers.report_partition(loaded, queries[0], found, share)
+        partition = solve_partition(Problem(loaded.model, queries[0]), share, seconds)
+    verdict = check_answers.report_partition(loaded, queries[0], partition, share)
     if figure is not None:
         from tightrope.report.curves import write_partition
 
-        write_partition(found, queries[0].text, figure)
+        write_partition(partition, queries[0].text, figure)
     screen.leave(verdict)
 
 

@@ -24,7 +24,7 @@ from tightrope.cli.output import (
     spent,
 )
 from tightrope.io.coding import Real
-from tightrope.io.results import CoupledValueFacts, Interval, Judged, WitnessFacts
+from tightrope.io.results import CoupledValueFacts, DomainPart, Interval, Judged, WitnessFacts
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import (
@@ -128,14 +128,6 @@ class DomainAnswer(Judged, kw_only=True):
     seconds: dict[str, float]
 
 
-class PartFacts(msgspec.Struct, frozen=True):
-    """A box of parameters, and whether the property holds there: true, false or not certified."""
-
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
-    truth: str
-
-
 class PartitionAnswer(Judged, kw_only=True):
     """`check --open`: where in the domain a property holds. `holds`, `fails` and `open` are shares of it."""
 
@@ -145,7 +137,7 @@ class PartitionAnswer(Judged, kw_only=True):
     holds: float
     fails: float
     open: float
-    parts: list[PartFacts]
+    parts: tuple[DomainPart, ...]
     status: str
     peak_memory: int
     seconds: dict[str, float]
@@ -374,12 +366,12 @@ def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]]) -> N
 
 
 def report_partition(
-    loaded: LoadedModel | TimedModel, query: Query, found: Partition, share: float
+    loaded: LoadedModel | TimedModel, query: Query, partition: Partition, share: float
 ) -> Assessment:
     """Print the parts of a domain, of which at most a `share` should be open; the largest first."""
-    shares = {"holds": found.share(TRUE), "fails": found.share(FALSE), "open": found.share(OPEN)}
+    shares = {"holds": partition.share(TRUE), "fails": partition.share(FALSE), "open": partition.share(OPEN)}
     limit = None if shares["open"] <= share else f"more than {100 * share:.3g}% of the domain is open"
-    verdict, seconds = Assessment.of(limit=limit), {"build": loaded.seconds, "solve": found.seconds}
+    verdict, seconds = Assessment.of(limit=limit), {"build": loaded.seconds, "solve": partition.seconds}
     if common.json:
         print_json(
             PartitionAnswer(
@@ -389,8 +381,8 @@ def report_partition(
                 open=shares["open"],
                 model=loaded.source,
                 question=query.text,
-                parameters=found.names,
-                parts=[PartFacts(part.lower, part.upper, part.truth) for part in found.parts],
+                parameters=partition.names,
+                parts=partition.parts,
                 status="limit" if limit else "certified",
                 peak_memory=peak_memory(),
                 seconds=round_seconds(seconds),
@@ -399,10 +391,10 @@ def report_partition(
         return verdict
     rows = [
         [*(f"[{low:.5g}, {high:.5g}]" for low, high in zip(part.lower, part.upper, strict=True)), part.truth]
-        for part in sorted(found.parts, key=lambda part: (part.truth == OPEN, -part.volume))
+        for part in sorted(partition.parts, key=lambda part: (part.truth == OPEN, -part.volume))
     ]
     claim = ", ".join(f"{word} on {100 * size:.1f}%" for word, size in shares.items())
     more = [("parts", f"{len(rows):,}, the largest first"), *spent(round_seconds(seconds))]
-    table = Table([*found.names, "holds"], rows, numeric=False)
+    table = Table([*partition.names, "holds"], rows, numeric=False)
     show(verdict.headline(f"{query.text} {claim} of the domain"), Content((), more, table))
     return verdict

@@ -26,6 +26,7 @@ from tightrope.coupled.chain import Chain, chain_of
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.value import functions_of, rewards_at
 from tightrope.errors import InputError
+from tightrope.io.results import DomainPart
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -41,20 +42,6 @@ from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 _OUTWARD = 1.0 + 1e-9
 _PRECISION = 1e-7
 _MOST_DIMENSIONS = 6
-
-
-@dataclass(frozen=True)
-class DomainPart:
-    """A box of parameters: the threshold holds there ("true"), fails ("false"), or is open."""
-
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
-    truth: str
-
-    @property
-    def volume(self) -> float:
-        """The product of its widths."""
-        return math.prod(high - low for low, high in zip(self.lower, self.upper, strict=True))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,18 +68,26 @@ class Partition(Record):
 
 @dataclass(eq=False)
 class _Box:
-    """A box in free parameters with the enclosure that was last made around it."""
+    """A box in free parameters (two corners) with the enclosure that was last made around it."""
 
-    lower: FloatArray
-    upper: FloatArray
+    corners: FloatArray
     model: TaylorModel | None = None
     """Its centre and half widths are those of the box that it was made for."""
 
+    @property
+    def middle(self) -> FloatArray:
+        middle: FloatArray = 0.5 * (self.corners[0] + self.corners[1])
+        return middle
+
+    @property
+    def widths(self) -> FloatArray:
+        widths: FloatArray = self.corners[1] - self.corners[0]
+        return widths
+
     def halves(self, axis: int, model: TaylorModel | None) -> tuple[_Box, _Box]:
-        middle = 0.5 * (self.lower[axis] + self.upper[axis])
-        below, above = self.upper.copy(), self.lower.copy()
-        below[axis] = above[axis] = middle
-        return _Box(self.lower, below, model), _Box(above, self.upper, model)
+        below, above = self.corners.copy(), self.corners.copy()
+        below[1, axis] = above[0, axis] = self.middle[axis]
+        return _Box(below, model), _Box(above, model)
 
 
 def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) -> Partition:
@@ -109,8 +104,8 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
     """
     begin = time.perf_counter()
     search = _Splitter.of(problem)
-    root = _Box(search.coordinates.lower[: search.size], search.coordinates.upper[: search.size])
-    whole, done, order = float(np.prod(root.upper - root.lower)), [], itertools.count()
+    root = _Box(search.corners)
+    whole, done, order = float(np.prod(root.widths)), [], itertools.count()
     waiting, open_volume = [(-whole, next(order), root)], whole
     while waiting and open_volume > share * whole and time.perf_counter() < begin + seconds:
         volume, _, box = heapq.heappop(waiting)
@@ -119,7 +114,7 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
             done.append(_part(box, truth))
             open_volume += volume
         for child in children:
-            heapq.heappush(waiting, (float(-np.prod(child.upper - child.lower)), next(order), child))
+            heapq.heappush(waiting, (float(-np.prod(child.widths)), next(order), child))
     done += [_part(box, OPEN) for _, _, box in waiting]
     free = search.coordinates.free
     names = tuple(search.model.parameters.names[i] for i in free)
@@ -127,7 +122,8 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
 
 
 def _part(box: _Box, truth: str) -> DomainPart:
-    return DomainPart(tuple(box.lower.tolist()), tuple(box.upper.tolist()), truth)
+    lower, upper = (tuple(corner) for corner in box.corners.tolist())
+    return DomainPart(lower, upper, truth)
 
 
 @dataclass(eq=False)
@@ -176,6 +172,11 @@ class _Splitter:
     def size(self) -> int:
         return len(self.coordinates.free)
 
+    @property
+    def corners(self) -> FloatArray:
+        """Of the whole domain."""
+        return np.stack([self.coordinates.lower[: self.size], self.coordinates.upper[: self.size]])
+
     def examine(self, box: _Box) -> tuple[str, tuple[_Box, ...]]:
         """The verdict on a box, or its halves."""
         if isinstance(self.chain, str):
@@ -189,7 +190,7 @@ class _Splitter:
             return truth, ()
         if is_new or error <= float(np.sum(swing)):
             keeps = error <= float(np.sum(swing))
-            axis = int(np.argmax(swing if keeps else (box.upper - box.lower) / self._extent))
+            axis = int(np.argmax(swing if keeps else box.widths / (self.corners[1] - self.corners[0])))
             return OPEN, box.halves(axis, model if keeps else None)
         return OPEN, (replace(box, model=None),)
 
@@ -202,16 +203,12 @@ class _Splitter:
             return OPEN
         return self.problem.answer(low, high)
 
-    @property
-    def _extent(self) -> FloatArray:
-        return self.coordinates.upper[: self.size] - self.coordinates.lower[: self.size]
-
     def _range(self, box: _Box, model: TaylorModel) -> tuple[float, FloatArray, float]:
         """The value at the middle of a box, how far each axis moves it, and the error of the model there."""
         constant, slope, bend = model.at(0)
         scale = np.diag(model.axes)
-        middle = (0.5 * (box.lower + box.upper) - model.centre) / scale
-        half = 0.5 * (box.upper - box.lower) / scale * _OUTWARD
+        middle = (box.middle - model.centre) / scale
+        half = 0.5 * box.widths / scale * _OUTWARD
         value = constant + slope @ middle + middle @ bend @ middle
         swing = half * np.abs(slope + 2 * bend @ middle) + half * (np.abs(bend) @ half)
         reach = np.abs(middle) + half
@@ -222,7 +219,7 @@ class _Splitter:
     def enclose(self, box: _Box) -> TaylorModel:
         """The value over a box: a chain's Taylor model where one is proved, bounds of an optimum."""
         self.enclosures += 1
-        centre, half = 0.5 * (box.lower + box.upper), 0.5 * (box.upper - box.lower) * _OUTWARD
+        centre, half = box.middle, 0.5 * box.widths * _OUTWARD
         axes, radius = np.diag(half), math.sqrt(self.size) * _OUTWARD
         functions = self._functions_on(centre, half)
         if isinstance(self.chain, Chain):
@@ -297,10 +294,10 @@ def affine_forms(coordinates: Coordinates, centre: FloatArray, half: FloatArray)
         least = abs(value) - swing
         if least <= 0.0:
             low, high = coordinates.lower[size + k], coordinates.upper[size + k]
-            found = (0.5 * (low + high), np.zeros(size), 0.5 * (high - low) * _OUTWARD)
+            form = (0.5 * (low + high), np.zeros(size), 0.5 * (high - low) * _OUTWARD)
         else:
-            found = (1.0 / value, -slope / value**2, (rest + swing * swing / least) / value**2 * _OUTWARD)
-        _place(forms, size + k, *found)
+            form = (1.0 / value, -slope / value**2, (rest + swing * swing / least) / value**2 * _OUTWARD)
+        _place(forms, size + k, *form)
     _multiply(coordinates, first, forms)
     return forms
 

@@ -44,6 +44,19 @@ class Judged(msgspec.Struct, kw_only=True):
         )
 
 
+class DomainPart(msgspec.Struct, frozen=True):
+    """A box of parameters, and whether a property holds there: true, false or not certified."""
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    truth: str
+
+    @property
+    def volume(self) -> float:
+        """The product of its widths."""
+        return math.prod(high - low for low, high in zip(self.lower, self.upper, strict=True))
+
+
 class WidthFacts(msgspec.Struct, frozen=True):
     """How much the data leave open: over all unknown expressions, and of each parameter."""
 

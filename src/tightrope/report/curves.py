@@ -266,23 +266,23 @@ def write_pareto_curve(answer: Answer, target: OutputFile) -> Path:
     return save_figure(figure, target.checked())
 
 
-def write_partition(found: Partition, text: str, target: OutputFile) -> Path:
+def write_partition(partition: Partition, text: str, target: OutputFile) -> Path:
     """The parts of a domain of two parameters as a file that was claimed."""
-    if len(found.names) != 2:
-        raise InputError(f"a figure of parts needs two parameters, and the domain has {len(found.names)}")
+    if len(partition.names) != 2:
+        raise InputError(f"a figure of parts needs two parameters, and the domain has {len(partition.names)}")
     with PAPER.style():
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes, keys = figure.subplots(), []
         colours = {TRUE: ("holds", ACTIONS[2]), FALSE: ("fails", ACTIONS[1]), OPEN: ("open", FAINT)}
         for truth, (label, colour) in colours.items():
-            corners = [(*part.lower, *part.upper) for part in found.parts if part.truth == truth]
+            corners = [(*part.lower, *part.upper) for part in partition.parts if part.truth == truth]
             boxes = [Rectangle((x, y), right - x, top - y) for x, y, right, top in corners]
             axes.add_collection(PatchCollection(boxes, facecolor=colour, edgecolor=colour, linewidth=0.2))
-            keys.append(Patch(facecolor=colour, label=f"{label}: {100 * found.share(truth):.1f}%"))
+            keys.append(Patch(facecolor=colour, label=f"{label}: {100 * partition.share(truth):.1f}%"))
         axes.margins(0)
         axes.autoscale_view()
         axes.set_title(plain(text))
-        name_axes(axes, *found.names)
+        name_axes(axes, *partition.names)
         legend_below(axes, keys)
     return save_figure(figure, target.checked())
 

@@ -122,11 +122,9 @@ class Assembler:
             start, action = _race(count, start, action, waiting)
             count = np.where(waiting, 1, count)
             self.append(waiting=waiting)
-        elif self.are_rates:
-            start, action = self._gather(count, start, number, action)
-            count = np.ones(size, dtype=np.int64)
-        elif self.is_chain and len(order) > size:
-            start, number, action = self._mix(count, start, number, action)
+        elif self.are_rates or (self.is_chain and len(order) > size):
+            join = self._gather if self.are_rates else self._mix
+            start, action = join(count, start, number, action)
             count = np.ones(size, dtype=np.int64)
         successor = self._states.insert(successor_keys)
         width, written = self._merge(start, successor, number)
@@ -149,8 +147,8 @@ class Assembler:
 
     def _mix(
         self, count: OffsetArray, start: OffsetArray, number: IndexArray, action: IndexArray
-    ) -> tuple[OffsetArray, IndexArray, IndexArray]:
-        """One choice per state: the uniform mixture of those it has."""
+    ) -> tuple[OffsetArray, IndexArray]:
+        """One choice per state: the uniform mixture of those it has; `number` is changed in place."""
         first = np.cumsum(count) - count
         mixed_choice = np.repeat(count > 1, count)
         state = self.rows_done + np.repeat(np.arange(len(count)), count)
@@ -159,7 +157,7 @@ class Assembler:
         divided = np.flatnonzero(share > 1)
         number[divided] = self.probabilities.share(number[divided], share[divided])
         own_action = np.where(count > 1, 0, action[first]).astype(np.int32)
-        return np.append(start[first], start[-1]), number, own_action
+        return np.append(start[first], start[-1]), own_action
 
     def _gather(
         self, count: OffsetArray, start: OffsetArray, number: IndexArray, action: IndexArray

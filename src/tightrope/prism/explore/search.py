@@ -180,6 +180,25 @@ class Search:
         is_automaton = program.type is ModelType.MA
         return Search(space, commands, actions, states, assembler, condition, most, is_automaton)
 
+    def check_size(self, memory: float) -> None:
+        """Refuse models that perhaps never end, or do not fit into memory."""
+        states, transitions = len(self.states), self.assembler.transitions
+        if self.most is not None and states > self.most:
+            variable = next(each for each in self.space.variables if each.is_unbounded)
+            raise Complaint(
+                f"more than {self.most:,} states can be reached, and '{variable.name}' has no range: perhaps "
+                "they never end",
+                variable.position,
+                f"give it a range, such as  {variable.name} : [0..1000];",
+            )
+        if states * _STATE_BYTES + transitions * _TRANSITION_BYTES > memory:
+            raise Complaint(
+                f"{states:,} states with {transitions:,} transitions have been found, and there are more "
+                "than this machine's memory holds",
+                None,
+                "a smaller instance of the model may fit",
+            )
+
 
 @complaining
 def explore_until(
@@ -379,13 +398,7 @@ def factored_rows(
 
 def run_search(search: Search, progress: Progress | None, until: int | None = None) -> bool:
     """Look at states until none is new, or about `until` are known and some wait: whether that is so."""
-    space, states, assembler, stop, most = (
-        search.space,
-        search.states,
-        search.assembler,
-        search.stop,
-        search.most,
-    )
+    space, states, assembler, stop = search.space, search.states, search.assembler, search.stop
     relevance = Relevance(search.commands, space.ranges)
     deep = _Deep(search)
     limit = _ROWS
@@ -396,14 +409,7 @@ def run_search(search: Search, progress: Progress | None, until: int | None = No
             assembler.are_rates or search.is_automaton
         ):  # there several commands compete in nearly every state
             deep.explore(len(states) - assembler.rows_done)
-        if most is not None and len(states) > most:
-            variable = next(each for each in space.variables if each.is_unbounded)
-            raise Complaint(
-                f"more than {most:,} states can be reached, and '{variable.name}' has no range: perhaps "
-                "they never end",
-                variable.position,
-                f"give it a range, such as  {variable.name} : [0..1000];",
-            )
+        search.check_size(memory)
         begin = assembler.rows_done
         if begin == len(states):
             break
@@ -427,13 +433,6 @@ def run_search(search: Search, progress: Progress | None, until: int | None = No
         except TooWideError:
             limit = max(1, len(keys) // 2)
             continue
-        if len(states) * _STATE_BYTES + assembler.transitions * _TRANSITION_BYTES > memory:
-            raise Complaint(
-                f"{len(states):,} states with {assembler.transitions:,} transitions have been found, and "
-                "there are more than this machine's memory holds",
-                None,
-                "a smaller instance of the model may fit",
-            )
         outcomes = assembler.add(keys, parts, actions, stopped, rated if search.is_automaton else None)
         limit = max(1, min(_ROWS, _OUTCOMES * len(keys) // outcomes))
         if progress is not None and time.monotonic() - reported > _PROGRESS_SECONDS:

@@ -28,7 +28,7 @@ from tightrope.prism.parse.property_syntax import (
     spell,
     with_infinite_constants,
 )
-from tightrope.prism.parse.syntax import SourceText
+from tightrope.prism.parse.syntax import Complaint, SourceText
 from tightrope.prism.parse.tables import NotParsedError, TableParser, Tables
 
 T = TypeVar("T")
@@ -46,68 +46,59 @@ def parse_model(text: str, file: str) -> syntax.ModelFile:
     source = SourceText(text, file)
     items = cast(Sequence[object], _parse(source, "model"))
 
+    def every(kind: type[T]) -> tuple[T, ...]:
+        return tuple(item for item in items if isinstance(item, kind))
+
     def once(kind: type[T], repeated: str) -> T | None:
         """What stands in the file at most once, with its place."""
-        given = [item for item in items if isinstance(item, tuple) and isinstance(item[0], kind)]
+        given = [item for item in every(tuple) if isinstance(item[0], kind)]
         if len(given) > 1:
             raise source.error(repeated, given[1][1])
         return given[0][0] if given else None
 
-    type_ = once(syntax.ModelType, "the model type is given twice")
-    init = once(syntax.Expression, "there is a second init … endinit")
-    system = _main_system([item for item in items if isinstance(item, syntax.NamedSystem)], source)
-    modules = tuple(item for item in items if isinstance(item, syntax.Module | syntax.ModuleRenaming))
-    listed = [item for item in items if isinstance(item, tuple) and isinstance(item[0], tuple)]
-    if len(listed) > 1:
-        raise source.error("there is a second observables … endobservables", listed[1][1])
-    seen = [item for each in listed for item in each[0]]
-    seen += [item for item in items if isinstance(item, syntax.Observable)]
-    hides = type_ in (syntax.ModelType.POMDP, syntax.ModelType.POPTA)
-    has_time = type_ in (syntax.ModelType.PTA, syntax.ModelType.POPTA)
-    if seen and not hides:
-        raise source.error(
-            "observables belong to models of type pomdp", seen[0].position, "write pomdp in place of the type"
-        )
-    if hides and not seen and not listed:
-        raise source.error(
-            "a pomdp says what is observed",
-            None,
-            'write observables x, y endobservables, or observable "near" = x<3;',
-        )
-    if not modules:
-        raise source.error("the model has no module", None, "a model looks like  mdp module m … endmodule")
-    timed = [module for module in modules if isinstance(module, syntax.Module) and module.clocks]
-    if timed and not has_time:
-        raise source.error(
-            "clocks and invariants are those of timed automata", timed[0].position, "write pta for the type"
-        )
-    if type_ is not syntax.ModelType.MA:
-        plain = (module for module in modules if isinstance(module, syntax.Module))
-        for command in (each for module in plain for each in module.commands if each.has_rates):
-            raise source.error(
-                "commands <> with rates are those of Markov automata",
-                command.position,
-                "write ma for the type",
-            )
+    # PRISM takes a model without a type for an MDP.
+    type_ = once(syntax.ModelType, "the model type is given twice") or syntax.ModelType.MDP
+    listed: tuple[syntax.Observable, ...] | None
+    listed = once(tuple, "there is a second observables … endobservables")
     built = syntax.ModelFile(
-        # PRISM takes a model without a type for an MDP.
-        type=type_ or syntax.ModelType.MDP,
-        constants=tuple(item for item in items if isinstance(item, syntax.Constant)),
-        formulas=tuple(item for item in items if isinstance(item, syntax.Formula)),
-        labels=tuple(item for item in items if isinstance(item, syntax.LabelDefinition)),
-        globals=tuple(item for item in items if isinstance(item, syntax.VariableDeclaration)),
-        modules=modules,
-        rewards=tuple(item for item in items if isinstance(item, syntax.Rewards)),
-        init=init,
+        type=type_,
+        constants=every(syntax.Constant),
+        formulas=every(syntax.Formula),
+        labels=every(syntax.LabelDefinition),
+        globals=every(syntax.VariableDeclaration),
+        modules=tuple(item for item in items if isinstance(item, syntax.Module | syntax.ModuleRenaming)),
+        rewards=every(syntax.Rewards),
+        init=once(syntax.Expression, "there is a second init … endinit"),
         source=text,
         file=file,
-        system=system,
-        observables=tuple(seen),
+        system=_main_system(every(syntax.NamedSystem), source),
+        observables=(*(listed or ()), *every(syntax.Observable)),
     )
-    if not has_time:
-        return built
     with source.complaints():
-        return as_mdp(built)
+        _check_kind(built, listed is not None)
+        return as_mdp(built) if type_ in (syntax.ModelType.PTA, syntax.ModelType.POPTA) else built
+
+
+def _check_kind(model: syntax.ModelFile, lists_observables: bool) -> None:
+    """Complain about what models of other types have, and what this one lacks."""
+    kinds, seen = syntax.ModelType, model.observables
+    hides = model.type in (kinds.POMDP, kinds.POPTA)
+    if seen and not hides:
+        hint = "write pomdp in place of the type"
+        raise Complaint("observables belong to models of type pomdp", seen[0].position, hint)
+    if hides and not seen and not lists_observables:
+        hint = 'write observables x, y endobservables, or observable "near" = x<3;'
+        raise Complaint("a pomdp says what is observed", None, hint)
+    if not model.modules:
+        raise Complaint("the model has no module", None, "a model looks like  mdp module m … endmodule")
+    for module in (each for each in model.modules if isinstance(each, syntax.Module)):
+        if module.clocks and model.type not in (kinds.PTA, kinds.POPTA):
+            what = "clocks and invariants are those of timed automata"
+            raise Complaint(what, module.position, "write pta for the type")
+        for command in (each for each in module.commands if each.has_rates):
+            if model.type is not kinds.MA:
+                what = "commands <> with rates are those of Markov automata"
+                raise Complaint(what, command.position, "write ma for the type")
 
 
 def _main_system(given: Sequence[syntax.NamedSystem], source: SourceText) -> syntax.Composition | None:

@@ -208,14 +208,7 @@ def read_query(
     if clocks or options.is_timed:
         formula = with_time_bounds(formula, structure, file, bool(clocks))
     if clocks:
-        path = getattr(formula, "path", None)
-        bound = getattr(without_negation(path)[0], "bound", None) if isinstance(path, Expression) else None
-        timed = bound if getattr(bound, "reward", None) == TIME else None
-        formulas = [formula, *(label.expression for label in file.labels)]
-        whole = replace(
-            file, properties=tuple(replace(property_, formula=one) for one in formulas), chosen=None
-        )
-        refuse_time(whole, "a timed automaton", but=timed)
+        _refuse_time_of_clocks(formula, property_, file)
     if isinstance(formula, ValueOperator) and formula.is_reward and is_infinite(formula.threshold):
         formula = _compared_with_infinity(formula, file, structure, options)
     query = Query(
@@ -260,6 +253,16 @@ def read_query(
         threshold=threshold,
         reading=reading,
     )
+
+
+def _refuse_time_of_clocks(formula: Expression, property_: Property, file: PropertyFile) -> None:
+    """Of a timed automaton, refuse what speaks of time but for the bound of the path itself."""
+    path = getattr(formula, "path", None)
+    bound = getattr(without_negation(path)[0], "bound", None) if isinstance(path, Expression) else None
+    timed = bound if getattr(bound, "reward", None) == TIME else None
+    formulas = [formula, *(label.expression for label in file.labels)]
+    whole = replace(file, properties=tuple(replace(property_, formula=one) for one in formulas), chosen=None)
+    refuse_time(whole, "a timed automaton", but=timed)
 
 
 def _compared_with_infinity(

@@ -61,16 +61,9 @@ class PrismLanguage(Programs):
         load = _module("prism.load")
         return getattr(load, build)(load.read_program(path, options.constants), **options.words)
 
-    def is_continuous(self, path: Path) -> bool:
-        return _CONTINUOUS.search(_plain_text(path)) is not None
-
-    def is_automaton(self, path: Path) -> bool:
-        return _AUTOMATON.search(_plain_text(path)) is not None
-
-
-def _plain_text(path: Path) -> str:
-    """A PRISM file without comments and quoted names."""
-    return _ASIDE.sub(" ", read_program_text(path))
+    def type_of(self, path: Path) -> str:
+        text = _ASIDE.sub(" ", read_program_text(path))  # without comments and quoted names
+        return "ctmc" if _CONTINUOUS.search(text) else "ma" if _AUTOMATON.search(text) else ""
 
 
 class Jani(Programs):
@@ -80,11 +73,8 @@ class Jani(Programs):
     suffixes = (".jani",)
     holds = Capabilities(constants=True, parameters=True, exact=True, rates=True, compressed=True)
 
-    def is_continuous(self, path: Path) -> bool:
-        return bool(_module("io.jani.read").is_jani_of("ctmc", path))
-
-    def is_automaton(self, path: Path) -> bool:
-        return bool(_module("io.jani.read").is_jani_of("ma", path))
+    def type_of(self, path: Path) -> str:
+        return str(_module("io.jani.read").declared_type(path))
 
     def _built(self, build: str, path: Path, options: FileOptions) -> Any:
         make = getattr(_module("prism.load"), build)
@@ -110,11 +100,8 @@ class Drn(ModelFormat):
             path, box=options.box, domain=options.domain, progress=options.words.get("progress")
         )
 
-    def is_continuous(self, path: Path) -> bool:
-        return bool(_module("io.drn.read").is_ctmc(path))
-
-    def is_automaton(self, path: Path) -> bool:
-        return bool(_module("io.drn.read").is_automaton(path))
+    def type_of(self, path: Path) -> str:
+        return str(_module("io.drn.read").declared_type(path))
 
     def read_rates(self, path: Path, options: FileOptions) -> Any:
         return _module("prism.load").PrismRates(
@@ -154,8 +141,8 @@ class Explicit(ModelFormat):
     def read(self, path: Path, options: FileOptions) -> Any:
         return _module("io.explicit.read").read_explicit(path)
 
-    def is_continuous(self, path: Path) -> bool:
-        return bool(_module("io.explicit.read").is_explicit_ctmc(path))
+    def type_of(self, path: Path) -> str:
+        return str(_module("io.explicit.read").declared_type(path))
 
     def read_rates(self, path: Path, options: FileOptions) -> Any:
         return _module("prism.load").PrismRates(_module("io.explicit.read").read_explicit(path, True))

@@ -108,13 +108,17 @@ class ModelFormat(ABC):
         """The model, and whether only the states were built that a question needs."""
         return self.read(path, options), False
 
+    def type_of(self, path: Path) -> str:
+        """The type of the model in a file as far as that matters: "ctmc", "ma", or another one."""
+        return ""
+
     def is_continuous(self, path: Path) -> bool:
         """Whether the file holds a chain in continuous time."""
-        return False
+        return self.type_of(path) == "ctmc"
 
     def is_automaton(self, path: Path) -> bool:
         """Whether the file holds a Markov automaton."""
-        return False
+        return self.type_of(path) == "ma"
 
     def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
         """The chain in continuous time in a file."""

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError, check_type
 from tightrope.model import numbers as door
-from tightrope.model.builder import Probability, Row, build_from_rows, label_bitmaps
+from tightrope.model.builder import Probability, Row, build_from_rows, check_parameters, label_bitmaps
 from tightrope.model.free import Free
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import double
@@ -80,14 +80,16 @@ def from_arrays(
     >>> tr.from_arrays(unknown, parameters=parameters).parameters.names
     ('p',)
     """
-    if parameters is not None:
-        check_type("parameters", parameters, Parameters, "Parameters, such as tr.Parameters.box(p=(0, 1))")
+    check_parameters(parameters)
     check_type("initial", initial, int, "the number of a state")
-    if labels is not None:
-        check_type("labels", labels, Mapping, "a mapping from names to states")
-    for argument, given in (("actions", actions), ("states", states)):
+    for argument, given, kind in (
+        ("labels", labels, Mapping),
+        ("actions", actions, Sequence),
+        ("states", states, Sequence),
+    ):
         if given is not None:
-            check_type(argument, given, Sequence, "a list of names")
+            what = "a mapping from names to states" if kind is Mapping else "a list of names"
+            check_type(argument, given, kind, what)
     names, matrices = _matrices(P, actions)
     size = matrices[0].shape[0]
     exact = parameters is not None or any(matrix.dtype == object for matrix in matrices)
@@ -99,14 +101,7 @@ def from_arrays(
         raise InputError(f"`initial` is {initial}, but the states are 0..{size - 1}")
     if not exact:
         return _plain(matrices, names, R, initial, bitmaps, own)
-    matrices = [matrix.toarray() if hasattr(matrix, "toarray") else matrix for matrix in matrices]
-    rows: list[Row] = []
-    for state in range(size):
-        for action, matrix in zip(names, matrices, strict=True):
-            row = matrix[state]
-            entries = {int(t): row[t] for t in np.flatnonzero(_find_given(row))}
-            if entries:
-                rows.append((state, action, entries))
+    rows = _exact_rows(matrices, names)
     pairs = [(state, names.index(action)) for state, action, _ in rows]
     rewards = _rewards(R, pairs, size, len(names), None)
     return build_from_rows(
@@ -118,6 +113,18 @@ def from_arrays(
         choice_rewards={} if rewards is None else {REWARD: rewards.tolist()},
         state_names=own,
     )
+
+
+def _exact_rows(matrices: list[Any], names: list[str]) -> list[Row]:
+    """A row for every action that is available in a state, with the entries as they are."""
+    matrices = [matrix.toarray() if hasattr(matrix, "toarray") else matrix for matrix in matrices]
+    rows: list[Row] = []
+    for state in range(len(matrices[0])):
+        for action, matrix in zip(names, matrices, strict=True):
+            row = matrix[state]
+            if entries := {int(t): row[t] for t in np.flatnonzero(_find_given(row))}:
+                rows.append((state, action, entries))
+    return rows
 
 
 def _plain(
@@ -329,6 +336,22 @@ def from_gymnasium(
     labels = {TERMINAL: sorted(ended), GOAL: _goals(table)}
     if parameters is None:
         return _plain_table(table, names, first, ended, labels)
+    rows, rewards = _parametric_table(table, names, ended, probabilities)
+    known = [reward for reward in rewards if reward is not None]
+    return build_from_rows(
+        rows,
+        parameters,
+        states=states,
+        initial=first,
+        labels=labels,
+        choice_rewards={REWARD: known} if len(known) == len(rewards) else {},
+    )
+
+
+def _parametric_table(
+    table: list[list[list[Outcome]]], names: list[str], ended: set[int], probabilities: Probabilities | None
+) -> tuple[list[Row], list[float | None]]:
+    """The rows of a table, and what each earns; None where its successors differ."""
     rows: list[Row] = []
     rewards: list[float | None] = []
     for state, row in enumerate(table):
@@ -341,15 +364,7 @@ def from_gymnasium(
             rows.append((state, names[action], _add_up(state, action, outcomes, given)))
             earned = {outcome[2] for outcome in outcomes if outcome[0] > 0}
             rewards.append(earned.pop() if len(earned) == 1 else None)
-    known = [reward for reward in rewards if reward is not None]
-    return build_from_rows(
-        rows,
-        parameters,
-        states=states,
-        initial=first,
-        labels=labels,
-        choice_rewards={REWARD: known} if len(known) == len(rewards) else {},
-    )
+    return rows, rewards
 
 
 def _plain_table(

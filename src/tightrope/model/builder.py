@@ -206,22 +206,10 @@ def build_from_rows(
     3
     """
     state_names = own_states if state_names is None else state_names
-    if isinstance(initial, Mapping):
-        start = _Start.of(rows, initial, states, parameters)
-        return build_from_rows(
-            start.rows,
-            parameters,
-            states=start.state + 1,
-            initial=start.state,
-            labels=start.labels(labels or {}),
-            state_rewards={name: [*values, 0] for name, values in (state_rewards or {}).items()},
-            choice_rewards={name: [*values, 0] for name, values in (choice_rewards or {}).items()},
-            transition_rewards={name: [*values, {}] for name, values in (transition_rewards or {}).items()},
-            valuations=start.valuations(valuations or {}),
-            state_names=start.names(state_names),
-        )
     parts: Parts = {"labels": labels, "state_rewards": state_rewards, "valuations": valuations}
     parts |= {"choice_rewards": choice_rewards, "transition_rewards": transition_rewards}
+    if isinstance(initial, Mapping):
+        return build_from_rows(**_with_start(rows, parameters, initial, states, state_names, parts))
     made = _Assembly.of(rows, 3, parameters, initial, states, state_names, parts)
     structure, probabilities = made.structure, made.values
     parameters = parameters or Parameters()
@@ -243,55 +231,64 @@ def build_from_rows(
     return ParametricMDP(structure, used, expressions, parameters)
 
 
-@dataclass(frozen=True)
-class _Start:
-    """A state that draws the first state of a run, after all others, and the rows with its own."""
+def _with_start(
+    rows: Any,
+    parameters: Parameters | None,
+    initial: Mapping[int, Probability],
+    states: int | None,
+    state_names: Sequence[Hashable] | None,
+    parts: Parts,
+) -> dict[str, Any]:
+    """The arguments with a further state, after all others, that draws the first state of a run."""
+    listed: list[Row] = _list_rows(rows, 3, parameters)
+    start = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
+    wrong = [state for state in initial if not isinstance(state, int) or not 0 <= state < start]
+    if wrong or not initial:
+        shown = repr(wrong[0]) if wrong else "no state"
+        raise InputError(f"`initial` refers to {shown}, and the states are 0..{start - 1}")
+    label = START
+    while label in (parts["labels"] or {}):
+        label += "_"
+    nothing = {"state_rewards": 0, "choice_rewards": 0, "transition_rewards": {}}
+    rewards = {
+        argument: {name: [*values, none] for name, values in (parts[argument] or {}).items()}
+        for argument, none in nothing.items()
+    }
+    return {
+        "rows": [*listed, (start, START, dict(initial))],
+        "parameters": parameters,
+        "states": start + 1,
+        "initial": start,
+        "labels": {**(parts["labels"] or {}), label: [start]},
+        **rewards,
+        "valuations": _values_of_start(parts["valuations"] or {}),
+        "state_names": _names_with_start(range(start) if state_names is None else state_names),
+    }
 
-    rows: list[Row]
-    state: int
 
-    @staticmethod
-    def of(
-        rows: Any, initial: Mapping[int, Probability], states: int | None, parameters: Parameters | None
-    ) -> _Start:
-        listed: list[Row] = _list_rows(rows, 3, parameters)
-        total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
-        wrong = [state for state in initial if not isinstance(state, int) or not 0 <= state < total]
-        if wrong or not initial:
-            shown = repr(wrong[0]) if wrong else "no state"
-            raise InputError(f"`initial` refers to {shown}, and the states are 0..{total - 1}")
-        return _Start([*listed, (total, START, dict(initial))], total)
+def _values_of_start(given: Mapping[str, Sequence[int | bool]]) -> dict[str, list[int | bool]]:
+    """Values of the variables, and for the draw such that no other state has them."""
+    columns = {name: list(np.asarray(values).tolist()) for name, values in given.items()}
+    numbers = [name for name, values in columns.items() if not all(isinstance(v, bool) for v in values)]
+    if columns and not numbers:
+        raise InputError(
+            "the state that draws the initial state cannot be distinguished from the others: all variables "
+            "are true or false",
+            hint="let one state be initial, or give the states names of their own",
+        )
+    for name, values in columns.items():
+        values.append(max(values) + 1 if name in numbers[:1] else values[0])
+    return columns
 
-    def labels(self, given: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
-        """With one that says which state draws, by a name that is not taken."""
-        name = START
-        while name in given:
-            name += "_"
-        return {**given, name: [self.state]}
 
-    def valuations(self, given: Mapping[str, Sequence[int | bool]]) -> dict[str, list[int | bool]]:
-        """Those of the others, and for the draw values that no other state has."""
-        columns = {name: list(np.asarray(values).tolist()) for name, values in given.items()}
-        numbers = [name for name, values in columns.items() if not all(isinstance(v, bool) for v in values)]
-        if columns and not numbers:
-            raise InputError(
-                "the state that draws the initial state cannot be distinguished from the others: all "
-                "variables are true or false",
-                hint="let one state be initial, or give the states names of their own",
-            )
-        for name, values in columns.items():
-            values.append(max(values) + 1 if name in numbers[:1] else values[0])
-        return columns
-
-    def names(self, given: Sequence[Hashable] | None) -> list[Hashable]:
-        """What the states are called; the draw is −1 among numbers and "start" elsewhere."""
-        own = list(range(self.state)) if given is None else list(given)
-        if all(isinstance(name, int) and not isinstance(name, bool) for name in own):
-            return [*own, min(-1, min(int(str(name)) for name in own) - 1)]
-        name = START
-        while name in own:
-            name += "_"
-        return [*own, name]
+def _names_with_start(own: Sequence[Hashable]) -> list[Hashable]:
+    """What the states are called; the draw is −1 among numbers and "start" elsewhere."""
+    if all(isinstance(name, int) and not isinstance(name, bool) for name in own):
+        return [*own, min(-1, min(int(str(name)) for name in own) - 1)]
+    name = START
+    while name in own:
+        name += "_"
+    return [*own, name]
 
 
 def _write_out_free(

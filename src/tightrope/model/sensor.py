@@ -73,16 +73,7 @@ def _sensed(
     rows: list[Any] = []
     origin: list[int] = []
     """The choice of the model behind every row, −1 for a reading."""
-    parameters = model.parameters if isinstance(model, ParametricMDP) else None
-    chances: list[Any]
-    if isinstance(model, IntervalMDP):
-        chances = list(zip(model.lower.tolist(), model.upper.tolist(), strict=True))
-    elif model.parameters.names:
-        functions = [model.expressions.function(e) for e in range(len(model.expressions))]
-        chances = [functions[e] for e in model.expression.tolist()]
-    else:
-        numbers = model.expressions.exact_values(()).to_fractions()
-        chances = [numbers[e] for e in model.expression.tolist()]
+    chances = _chances(model)
 
     def act(at: int, state: int) -> None:
         for choice in range(int(own.choice_start[state]), int(own.choice_start[state + 1])):
@@ -117,22 +108,18 @@ def _sensed(
         if name != "init"
     }
     variables = {name: values[behind].tolist() for name, values in own.valuations.items()}
-    if variables:
-        column = "reading"
-        while column in variables:
-            column += "_"
-        variables[column] = [number[name] for name in look]
-    names = None
-    if not variables:
-        names = [f"{own.state_name(s)}:{name}" for s, name in zip(source, look, strict=True)]
+    column = "reading"
+    while column in variables:
+        column += "_"
+    named = zip(source, look, strict=True)
     built = build_from_rows(
         rows,
-        parameters,
+        model.parameters if isinstance(model, ParametricMDP) else None,
         states=len(source),
         initial=own.initial,
         labels=labels,
-        valuations=variables or None,
-        state_names=names,
+        valuations={**variables, column: [number[name] for name in look]} if variables else None,
+        state_names=None if variables else [f"{own.state_name(s)}:{name}" for s, name in named],
     )
     order = sorted(range(len(rows)), key=lambda i: rows[i][0])
     choice = np.array([origin[i] for i in order])
@@ -144,6 +131,18 @@ def _sensed(
         tuple(number),
         2,
     )
+
+
+def _chances(model: ParametricMDP | IntervalMDP) -> list[Any]:
+    """The probability of every transition, as rows take it."""
+    if isinstance(model, IntervalMDP):
+        return list(zip(model.lower.tolist(), model.upper.tolist(), strict=True))
+    table = model.expressions
+    values: Sequence[Probability] = (
+        table.exact_values(()).to_fractions() if not model.parameters.names else ()
+    )
+    values = values or [table.function(e) for e in range(len(table))]
+    return [values[e] for e in model.expression.tolist()]
 
 
 def _only_once(model: ParametricMDP | IntervalMDP) -> set[str]:

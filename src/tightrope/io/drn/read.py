@@ -226,21 +226,10 @@ def declared_type(path: Path) -> str:
     with reading(path) as file:
         head = [line.strip().lower() for _, line in zip(range(_HEADER_LINES), file, strict=False)]
     for line, following in pairwise([*head, ""]):
-        if line.startswith("@type:"):
-            return line.partition(":")[2].strip()
-        if line == "@type":
-            return following
+        if line.startswith("@type:") or line == "@type":
+            name = line.partition(":")[2].strip() or following
+            return "ma" if name in parse.AUTOMATON_TYPES else name
     return ""
-
-
-def is_automaton(path: Path) -> bool:
-    """Whether a DRN file says that it holds a Markov automaton."""
-    return declared_type(path) in parse.AUTOMATON_TYPES
-
-
-def is_ctmc(path: Path) -> bool:
-    """Whether a DRN file says that it holds a chain in continuous time."""
-    return declared_type(path) == "ctmc"
 
 
 def read_automaton_drn(path: str | Path) -> MarkovAutomaton:

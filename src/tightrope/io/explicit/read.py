@@ -572,8 +572,8 @@ def _rewards(base: Path, rows: FileRows) -> dict[str, RewardStructure]:
     return rewards
 
 
-def is_explicit_ctmc(path: str | Path) -> bool:
-    """Whether a `.tra` file says in its first comment that it holds a chain in continuous time."""
+def declared_type(path: str | Path) -> str:
+    """The type that a `.tra` file names in its first comment, in small letters; empty where it names none."""
     file = _with(explicit_base(path), ".tra")
     declared = _declared(file, read_content(file)[0])
-    return declared is not None and declared[1].lower() == "ctmc"
+    return "" if declared is None else declared[1].lower()

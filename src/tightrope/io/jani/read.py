@@ -638,10 +638,10 @@ def built(
         return build(_program(_parse(file), places, str(file), constants or {}), **words)
 
 
-def is_jani_of(kind: str, path: str | Path) -> bool:
-    """Whether a file of JSON says that it is of a type; what else is wrong with it, reading it says."""
+def declared_type(path: str | Path) -> str:
+    """The type of model that a file of JSON names; what else is wrong with it, reading it says."""
     with reading(Path(path)) as opened:
-        return re.search(rf'"type"\s*:\s*"{kind}"', opened.read()) is not None
+        return "".join(re.findall(r'"type"\s*:\s*"(ctmc|ma)"', opened.read())[:1])
 
 
 def read_program(path: str | Path, constants: Mapping[str, str] | None = None) -> Program:

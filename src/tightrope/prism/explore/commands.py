@@ -24,7 +24,7 @@ from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.compile import Compiler, KeyLayout, StateSpace
 from tightrope.prism.explore.frame import Boolean, Column, Integer, StateFrame, machine
 from tightrope.prism.explore.key_index import KeyIndex
-from tightrope.prism.explore.nodes import Number, integers
+from tightrope.prism.explore.nodes import integers
 from tightrope.prism.explore.probabilities import ZERO, Distribution, Growing, Probabilities
 from tightrope.prism.parse.syntax import (
     Assignment,
@@ -184,10 +184,11 @@ class CompiledAssignment:
         compiled = compiler.compile(assignment.value)
         if isinstance(compiled, Boolean):
             value = graph.choose(compiled, graph.constant(1), graph.constant(0))
-        elif isinstance(compiled, Number) and compiled.denominator.constant == 1:
-            value = compiled.numerator
         else:
-            raise Complaint(f"'{assignment.name}' needs an integer", assignment.position)
+            whole = compiler.number(assignment.value)
+            value = whole.numerator
+            if whole.denominator.constant != 1:
+                raise Complaint(f"'{assignment.name}' needs an integer", assignment.position)
         low, high = self._variable.low, self._variable.high
         self.bounds = low, high
         self.checked = None if low <= value.low and value.high <= high and not value.fails else value

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_o
 T = TypeVar("T")
 
 Terms = dict[Monomial, Number]
-"""A polynomial in the parameters: the coefficient of each monomial."""
+"""A polynomial in the parameters: the coefficient of each monomial; a number is that of the constant one."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Ratio:
     denominator: Terms
 
 
-Compiled = Boolean | Number | Terms | Ratio
+Compiled = Boolean | Terms | Ratio
 
 _LARGEST_DEGREE = 1000
 _LARGEST_SIZE = 12_000
@@ -97,15 +97,16 @@ class Compiler:
         value = self.compile(expression)
         if isinstance(value, Boolean):
             raise Complaint("a number is expected here, not a truth value", position_of(expression))
-        if not isinstance(value, Number):
+        if not _is_number(value):
             names = {i: name for name, i in self.scope.parameters.items()}
-            used = sorted({names[i] for monomial in _monomials(value) for i, _ in monomial})
+            sides = (value.numerator, value.denominator) if isinstance(value, Ratio) else (value,)
+            used = sorted({names[i] for side in sides for monomial in side for i, _ in monomial})
             raise Complaint(
                 f"this depends on the parameter {', '.join(used)}, but must be a number",
                 position_of(expression),
                 "parameters may occur in probabilities, as polynomials and quotients of these",
             )
-        return value
+        return value[()]
 
     def terms(self, expression: syntax.Expression) -> Terms:
         """A polynomial in the parameters, of degree 0 where none occurs."""
@@ -121,14 +122,14 @@ class Compiler:
     def _literal(self, literal: syntax.Literal) -> Compiled:
         if literal.type is syntax.Type.BOOL:
             return self.graph.truth(bool(literal.value))
-        return self.arithmetic.literal(Fraction(literal.value), literal.type is syntax.Type.INT)
+        return {(): self.arithmetic.literal(Fraction(literal.value), literal.type is syntax.Type.INT)}
 
     def _name(self, name: syntax.Name) -> Compiled:
         variable = self.scope.variables.get(name.name)
         if variable is not None:
             if name.name in self.scope.booleans:
                 return self.graph.boolean_variable(variable)
-            return self.arithmetic.integer(self.graph.variable(variable))
+            return {(): self.arithmetic.integer(self.graph.variable(variable))}
         parameter = self.scope.parameters.get(name.name)
         if parameter is None:
             raise Complaint(f"'{name.name}' is neither a variable nor a parameter", name.position)
@@ -170,8 +171,6 @@ class Compiler:
         return self.arithmetic.compare(relation, self.number(expression.left), right)
 
     def _sum(self, left: Compiled, right: Compiled) -> Compiled:
-        if isinstance(left, Number) and isinstance(right, Number):
-            return self.arithmetic.add(left, right)
         if isinstance(left, Ratio) or isinstance(right, Ratio):
             (a, b), (c, d) = self._parts(left), self._parts(right)
             if b == d:
@@ -185,8 +184,6 @@ class Compiler:
         return total
 
     def _product(self, left: Compiled, right: Compiled, place: syntax.Position | None) -> Compiled:
-        if isinstance(left, Number) and isinstance(right, Number):
-            return self.arithmetic.multiply(left, right)
         if isinstance(left, Ratio) or isinstance(right, Ratio):
             (a, b), (c, d) = self._parts(left), self._parts(right)
             return Ratio(self._terms(self._product(a, c, place)), self._terms(self._product(b, d, place)))
@@ -202,8 +199,6 @@ class Compiler:
         return total
 
     def _negate(self, value: Compiled) -> Compiled:
-        if isinstance(value, Number):
-            return self.arithmetic.negate(value)
         if isinstance(value, Ratio):
             return Ratio(self._terms(self._negate(value.numerator)), value.denominator)
         return {m: self.arithmetic.negate(c) for m, c in self._terms(value).items()}
@@ -211,22 +206,18 @@ class Compiler:
     def _quotient(self, expression: syntax.Binary) -> Compiled:
         left = self.compile(expression.left)
         right = self.compile(expression.right)
-        if isinstance(left, Ratio) or isinstance(right, Ratio | dict):
+        if isinstance(left, Ratio) or not (isinstance(right, Boolean) or _is_number(right)):
             place = expression.position
             (a, b), (c, d) = (self._parts(side, expression) for side in (left, right))
             return Ratio(self._terms(self._product(a, d, place)), self._terms(self._product(b, c, place)))
-        divisor = self.number(expression.right)
-        if isinstance(left, dict):
-            return {m: self.arithmetic.divide(c, divisor, expression.position) for m, c in left.items()}
-        return self.arithmetic.divide(self.number(expression.left), divisor, expression.position)
+        divisor, top = self.number(expression.right), self._terms(left, expression.left)
+        return {m: self.arithmetic.divide(c, divisor, expression.position) for m, c in top.items()}
 
     def _conditional(self, expression: syntax.Conditional) -> Compiled:
         condition = self.truth(expression.condition)
         then, otherwise = self.compile(expression.then), self.compile(expression.otherwise)
         if isinstance(then, Boolean):
             return self.graph.choose_truth(condition, then, self.truth(expression.otherwise))
-        if isinstance(then, Number) and isinstance(otherwise, Number):
-            return self.arithmetic.choose(condition, then, otherwise)
         if isinstance(then, Ratio) or isinstance(otherwise, Ratio):
             (a, b), (c, d) = self._parts(then), self._parts(otherwise)
             return Ratio(self._choose(condition, a, c), self._choose(condition, b, d))
@@ -241,21 +232,23 @@ class Compiler:
             for m in {**left, **right}
         }
 
-    def _checked(self, expression: syntax.Checked) -> Number:
+    def _checked(self, expression: syntax.Checked) -> Terms:
         """The number, plus 0 where the condition holds and a complaint where it does not."""
         condition, value, graph = self.truth(expression.condition), self.number(expression.value), self.graph
         holds = graph.choose(condition, graph.constant(1), graph.constant(0))
         holds = graph.checked(holds, "<", 1, expression.message, expression.position)
         surplus = graph.add(holds, graph.constant(-1))
-        return self.arithmetic.integer(graph.add(value.numerator, surplus))
+        return {(): self.arithmetic.integer(graph.add(value.numerator, surplus))}
 
     # --- functions -------------------------------------------------------------------------
 
     def _call(self, call: syntax.Call) -> Compiled:
         if call.function == "pow":
             return self._power(call)
+        return {(): self._function(call, [self.number(argument) for argument in call.arguments])}
+
+    def _function(self, call: syntax.Call, values: list[Number]) -> Number:
         arithmetic = self.arithmetic
-        values = [self.number(argument) for argument in call.arguments]
         match call.function:
             case "min":
                 return balance(values, arithmetic.minimum)
@@ -276,8 +269,8 @@ class Compiler:
     def _power(self, call: syntax.Call) -> Compiled:
         base = self.compile(call.arguments[0])
         exponent = self.number(call.arguments[1])
-        if not isinstance(base, dict | Ratio):
-            return self.arithmetic.power(self.number(call.arguments[0]), exponent, call)
+        if isinstance(base, Boolean) or _is_number(base):
+            return {(): self.arithmetic.power(self.number(call.arguments[0]), exponent, call)}
         if exponent.denominator.constant != 1:
             raise Complaint("a power of parameters needs a whole exponent", call.position)
         graph, times = self.graph, exponent.numerator
@@ -313,7 +306,7 @@ class Compiler:
                 "a polynomial in the parameters is expected here, not a quotient",
                 position_of(expression),
             )
-        return {(): value} if isinstance(value, Number) else value
+        return value
 
     def _parts(self, value: Compiled, expression: syntax.Expression | None = None) -> tuple[Terms, Terms]:
         if isinstance(value, Ratio):
@@ -321,8 +314,9 @@ class Compiler:
         return self._terms(value, expression), {(): self.arithmetic.literal(1, False)}
 
 
-def _monomials(value: Terms | Ratio) -> list[Monomial]:
-    return [*value.numerator, *value.denominator] if isinstance(value, Ratio) else list(value)
+def _is_number(value: Terms | Ratio) -> TypeGuard[Terms]:
+    """Whether no parameter occurs."""
+    return not isinstance(value, Ratio) and value.keys() == {()}
 
 
 def refuse_large(
@@ -404,14 +398,13 @@ def run(compiled: Compiled, frame: StateFrame) -> Values:
     """A compiled expression on a frame, with one entry per row."""
     if isinstance(compiled, Boolean):
         return frame.mask(compiled.value(frame))
-    if isinstance(compiled, Number):
-        if compiled.is_integer:
-            values: ExactIntegers = integers(compiled.numerator, frame)
-            return values
-        return compiled.array(frame)
     if isinstance(compiled, Ratio):
         raise Complaint("a polynomial is expected here, not a quotient of polynomials", None)
-    return polynomials(compiled, frame)
+    if not _is_number(compiled):
+        return polynomials(compiled, frame)
+    number = compiled[()]
+    values: Values = integers(number.numerator, frame) if number.is_integer else number.array(frame)
+    return values
 
 
 def polynomials(terms: Terms, frame: StateFrame) -> PolynomialArray:

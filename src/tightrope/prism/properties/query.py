@@ -27,7 +27,7 @@ from tightrope.prism.parse.syntax import (
     SourceText,
     suggestion,
 )
-from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind, Task, require_task, supports
+from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind, Task, require_task
 from tightrope.prism.properties.resolve import (
     DirectionReading,
     PropertyOptions,
@@ -128,10 +128,6 @@ class Query:
     def state_formulas(self, nested: Callable[[Expression], BoolArray] | None = None) -> StateFormulas:
         """Its labels and constants on the model; `nested` evaluates operators inside state formulas."""
         return formulas_of(self.syntax, self.structure, self.options, nested)
-
-    def supports(self, task: Task) -> bool:
-        """Whether a task takes it."""
-        return supports(self.kind, task)
 
     def require(self, task: Task) -> None:
         """Refuse it, in the words of the table, where a task does not take it."""

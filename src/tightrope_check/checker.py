@@ -191,7 +191,7 @@ def _compare_claim(claim: Claim, low: _End, high: _End, least: float) -> Check:
     if claim.lower < least:
         return Check("the claim", False, f"no value is below {least}")
     failed = [end for end, fails in (("lower", claim.lower > low), ("upper", claim.upper < high)) if fails]
-    words = f"the {' and the '.join(failed)} end is not proved" if failed else "what was proved, or less"
+    words = f"the {' and the '.join(failed)} end is not proved" if failed else "at most what was proved"
     return Check("the claim", not failed, words)
 
 

@@ -56,7 +56,7 @@ def boxes_of(problem: CertifiedProblem, n: Arithmetic) -> tuple[Boxes, list[Chec
         improper = np.array([not 0 <= value <= 1 for value in values], dtype=np.bool_)
         wrong = np.logical_or.reduceat(improper[problem.expression], graph.transition_start[:-1])
         checks = [Check.everywhere("probabilities of every choice sum to 1", _no_sum(boxes, exact), "choice")]
-    return boxes, [Check.everywhere("the sets are sets of distributions", wrong, "choice"), *checks]
+    return boxes, [Check.everywhere("the sets of distributions are valid", wrong, "choice"), *checks]
 
 
 def _around(

@@ -238,7 +238,7 @@ class CertifiedProblem:
         the confidence nominal."""
         listed = [] if self.data is None else self.data.assumptions(planned, named)
         if self.assumed_support is not None:
-            words = f"a transition that can happen has at least probability {exactly(self.assumed_support)}"
+            words = f"every possible transition has a probability of at least {exactly(self.assumed_support)}"
             listed.append(("support", "stated", words))
         if self.misfit is not None:
             from tightrope_check.misfit import assumption

@@ -338,7 +338,7 @@ def test_numbers_that_are_no_probabilities_by_less_than_a_double_are_refused() -
         hints, claimed = vectors([0.0, 0, 1], [1.0, 1, 1]), (Claim("value", "free", 0.0, 1.0),)
         for n in (FLOAT64, RATIONAL):
             failed = fails(Certificate(problem, claimed, (hints,)), n)
-            assert failed == ([] if sign == 1 else ["the sets are sets of distributions"])
+            assert failed == ([] if sign == 1 else ["the sets of distributions are valid"])
 
 
 def test_averages_drip_too() -> None:

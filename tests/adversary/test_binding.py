@@ -360,7 +360,9 @@ def test_a_property_with_one_direction_is_not_read_silently(name: str, tmp_path:
         f"read as {asked.replace('max=?', 'maxmax=?')}; the value that is guaranteed whatever nature" in told
     )
     assert ("the path is read as" in told) == (name == "interval/temporal")
-    with pytest.warns(tr.ReadingWarning, match="one direction on an interval MDP means nature for the agent"):
+    with pytest.warns(
+        tr.ReadingWarning, match="with one direction, nature helps the agent of an interval MDP"
+    ):
         assert tr.verify(path, model=tr.load(model), property=asked).valid
     verdict = verify(honest.certificate, *binding_of(honest, prop=asked))
     assert verdict.code == 1 and "another property: 'nature' differs" in verdict.err

@@ -272,7 +272,7 @@ def test_an_answer_has_ten_lines_and_is_whole_with_verbose() -> None:
     rows = [("row", f"{n}: " + "word " * 40) for n in range(9)]
     brief = output.render("FIRST", output.Content(rows), verbose=False).splitlines()
     assert len(brief) <= 10 and max(map(len, brief)) <= 80
-    assert brief[-1].strip() == "5 more (--verbose)" and brief[2].endswith(" …")
+    assert brief[-1].strip() == "more       5 rows (--verbose)" and brief[2].endswith(" …")
     whole = output.render("FIRST", output.Content(rows), verbose=True)
     assert whole.count("word") == 360
     command = ("next", "tightrope learn " + "x" * 90)

@@ -114,13 +114,13 @@ def test_one_direction_on_an_interval_mdp_means_nature_for_the_agent(more, tmp_p
         assert found["read_as"] == 'Pmaxmax=? [ F "one" ]'
         assert found["robust_form"] == 'Pmaxmin=? [ F "one" ]'
         assert " ".join(err.split()) == (
-            "warning: one direction on an interval MDP means nature for the agent, as in PRISM: read as "
+            "warning: with one direction, nature helps the agent of an interval MDP, as in PRISM: read as "
             'Pmaxmax=? [ F "one" ]; the value that is guaranteed whatever nature does is '
             'Pmaxmin=? [ F "one" ]'
         )
     assert run(["check", "c.prism", "--prop", 'Pmin=? [ F "one" ]']) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert 'read as Pminmin=? [ F "one" ]: nature for the agent; robust: Pminmax=? [ F "one" ]' in out
+    assert 'read as Pminmin=? [ F "one" ], nature helps the agent; robust: Pminmax=? [ F "one" ]' in out
     robust = answer(capsys, "c.prism", "--prop", found["robust_form"])
     assert robust["upper"] == pytest.approx(0.4) and "read_as" not in robust
 

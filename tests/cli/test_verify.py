@@ -186,7 +186,7 @@ def test_what_is_assumed_is_derived_and_said(capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)["lower"] == pytest.approx(0.25, abs=1e-12)
     code, found = report(capsys, proof)
     assert code == 0
-    assert found["assumes"] == ["a transition that can happen has at least probability 0.25"]
+    assert found["assumes"] == ["every possible transition has a probability of at least 0.25"]
     certificate = load(proof).certificate
     without = replace(certificate, problem=replace(certificate.problem, assumed_support=None))
     save_certificate(without, proof)

@@ -54,7 +54,7 @@ def test_defaults_of_the_benchmarks() -> None:
         assert decisions.interval is IntervalMethod.BETA_BINOMIAL
         assert (
             decisions.reasons[0]
-            == f"sets rectangular: {size} coordinates, independently at every choice, which is cheap"
+            == f"sets rectangular: {size} coordinates, few enough for sets over the region at every choice"
         )
         assert decisions.reasons[1].startswith("region likelihood: ")
         assert len(decisions.reasons) == 2
@@ -66,14 +66,14 @@ def test_slabs_are_the_default_over_coupled_sets_where_bets_can_be_sized() -> No
     found = decide(known.model, counts, coupled, None)
     assert found.region == region_kind("slab")
     assert found.reasons == (
-        "region slab: the amount of data was planned, and over coupled sets a value follows one direction, "
-        "which can be bet on",
+        "region slab: the amount of data was planned, and a value over coupled sets depends on one "
+        "direction, so bets are effective",
     )
     design = counts.design
     growing = replace(counts, design=replace(design, kind=SamplingKind.ADAPTIVE, anytime=True))
     assert decide(known.model, growing, coupled, None).reasons == (
-        "region slab: the data are looked at as they come, and over coupled sets a value follows one "
-        "direction, which can be bet on",
+        "region slab: the data are analysed as they arrive, and a value over coupled sets depends on "
+        "one direction, so bets are effective",
     )
     unplanned = replace(counts, design=replace(design, kind=SamplingKind.ADAPTIVE, planned=None))
     late = replace(counts, design=replace(design, late_plan=True))
@@ -146,8 +146,8 @@ def test_defaults_of_a_single_coin() -> None:
     decisions = decide(coin(), coin_counts(3, 7), LearnOptions())
     assert (decisions.region, decisions.interval) == (region_kind("polytope"), IntervalMethod.CLOPPER_PEARSON)
     assert decisions.reasons == (
-        "sets rectangular: 1 coordinate, independently at every choice, which is cheap",
-        "region polytope: the counts come without time-ordered batches",
+        "sets rectangular: 1 coordinate, few enough for sets over the region at every choice",
+        "region polytope: the counts have no batches in time order",
         "interval clopper-pearson: the numbers of visits do not depend on outcomes",
     )
 
@@ -255,6 +255,6 @@ def test_coupled_sets_are_not_tried_where_corners_attain_the_interval() -> None:
     result = learn(Problem(model, 'P=? [ F "ok" ]'), data, delta=0.1, outcomes="none")
     assert (
         not result.tried
-        and "coupled sets gain too little (forecast width 100%)" in result.decisions.reasons[-1]
+        and "sets not coupled: the gain is too small (forecast width 100%)" in result.decisions.reasons[-1]
     )
     assert result.interval.lower == pytest.approx(0.11361, abs=1e-4)

@@ -120,7 +120,7 @@ def test_a_behaviour_with_a_memory_is_a_baseline() -> None:
     result = tr.compare(problem, data, policies, "logged", delta=0.05)
     low = {one.name: one.interval.lower for one in result.differences}
     assert 0.0 < low["bold"] <= TRUTH[0] ** 3 - done and low["calm"] <= TRUTH[1] ** 3 - done
-    assert ("bold", "what was done") in result.order and ("bold", "calm") in result.order
+    assert ("bold", "the behaviour policy") in result.order and ("bold", "calm") in result.order
     assert "episodes" in {one.name for one in result.verdict.assumptions}
 
 
@@ -153,7 +153,7 @@ def test_what_a_certificate_holds_of_it(tmp_path: Path, question: int, region: s
     own = {"model": model, "property": problem.objective, "data": data, "policy": result.policy}
     verdict = tr.verify(tmp_path / "done.cert", **own)
     assert verdict.word == "proved" and verdict.not_tied == () and "baseline" not in verdict.bound
-    assert any("draws of one way to act, whatever it is" in one for one in verdict.assumes)
+    assert any("draws of one unknown behaviour policy" in one for one in verdict.assumes)
     less = tr.Simulator(truth, model_hash=model.hash(), cap=60).episodes(400, seed=4)
     wrong = {
         "other data": {"data": less},
@@ -198,7 +198,7 @@ def test_the_command(
     capsys.readouterr()
     assert run(["improve", "bench:betting(5)", *few]) == 0
     shown, beside = capsys.readouterr()
-    assert "new.cert proves a difference in [" in beside and "what the episodes returned" in beside
+    assert "new.cert proves a difference in [" in beside and "the observed returns" in beside
     own = ["--model", "bench:betting(5)", "--policy", "new.json", *few[:6]]
     assert run(["verify", "new.cert", *own]) == 0
     assert "for the policy against the observed policy" in capsys.readouterr().out

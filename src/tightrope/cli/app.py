@@ -92,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
     except RecursionError as error:
         if os.environ.get("TIGHTROPE_DEBUG") == "1":
             return _internal_error(error)
-        _say("error: something in the input is nested more deeply than can be read\nhint: write it flatter")
+        _say("error: the input is nested too deeply\nhint: use less nesting")
         return WRONG_INPUT
     except OSError as error:
         name = f"{shown(str(error.filename))}: " if error.filename else ""
@@ -169,7 +169,7 @@ def join_lists(group: Any, arguments: Sequence[str]) -> list[str]:
     if any(word.startswith("-") and word.lstrip("-") == "fair" for word in arguments):
         raise InputError(
             "fairness (-fair) is not supported: values are those over all policies, fair or not",
-            hint="say in the property what fair paths do: Pmin=? [ F a || G F b ]",
+            hint="state fairness in the property: Pmin=? [ F a || G F b ]",
         )
     command = group.commands[chosen]
     arguments, old = rewrite_moved(arguments, {spelling for each in command.params for spelling in each.opts})

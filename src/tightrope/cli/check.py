@@ -394,6 +394,8 @@ def _answer(
     begin = time.perf_counter()
     assumed = check_answers.support_assumed(request.assume_support)
     whose = "the robust policy" if isinstance(subject, IntervalMDP) else "the optimal policy"
+    if isinstance(subject, IntervalMDP) and query.directions is not None and len({*query.directions}) == 1:
+        whose = "the optimistic policy"
     whose = "the given policy" if policy is not None else whose
     whose = whose if subject.structure.has_choices else ""
     if part is not None:

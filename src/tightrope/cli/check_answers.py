@@ -175,7 +175,7 @@ def support_assumed(least: float | None) -> tuple[Assumed, ...]:
     """What `--assume-support` states."""
     if least is None:
         return ()
-    words = f"no transition that can happen has a probability below {least:g}"
+    words = f"every possible transition has a probability of at least {least:g}"
     return (Assumed.stated("support", words),)
 
 
@@ -306,7 +306,7 @@ def _shown(loaded: LoadedModel | TimedModel, answer: Answered, is_part: bool) ->
     if record.answer and (relation := _relation(record)):
         rows.append(("value", claim_text(answer.query.text, relation)))
     if record.read_as:
-        rows.append(("read as", f"{record.read_as}: nature for the agent; robust: {record.robust_form}"))
+        rows.append(("read as", f"{record.read_as}, nature helps the agent; robust: {record.robust_form}"))
     rows += assumed_facts(answer.verdict)
     rows += [("note", note) for note in record.notes or ()]
     rows += [("attained", ", ".join(map(number_text, row))) for row in record.points or ()]

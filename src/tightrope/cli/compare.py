@@ -155,7 +155,7 @@ def answer(request: ComparedOptions, run: Run) -> None:
     if claimed is not None:
         claimed.check()
         if result.controller is None:
-            screen.say("no policy is written: nothing better than what was done is proved")
+            screen.say("no policy is written, because no improvement on the log is proved")
         else:
             result.controller.save(claimed.path, subject.model.hash())
     if page is not None:
@@ -184,13 +184,13 @@ def answer(request: ComparedOptions, run: Run) -> None:
 def wall(result: Comparison, unit: str) -> str:
     """The summary sentence."""
     if result.improvement <= 0.0:
-        return f"Nothing better than {result.baseline_name} is proved: keep it."
+        return f"No policy is proved to be better than {result.baseline_name}: keep it."
     amount = bound_text(result.improvement, True) + (f" {unit}" if unit else "")
     gains = "is better by" if result.problem.maximises else "saves"
     first = ""
     if result.changes:
         one = result.changes[0]
-        first = f" First: {one.new} instead of {one.today} in {one.state}."
+        first = f" Largest change: {one.new} instead of {one.today} in {one.state}."
     return f"{result.best.name[0].upper()}{result.best.name[1:]} {gains} at least {amount}.{first}"
 
 
@@ -239,11 +239,11 @@ def _shown(request: ComparedOptions, result: Comparison) -> screen.Content:
         for one in result.changes[:MOST_CHANGES]
     ]
     if len(result.changes) > MOST_CHANGES:
-        rows.append(("change", f"{len(result.changes) - MOST_CHANGES:,} more states (--json lists them)"))
+        rows.append(("change", f"{screen.count(len(result.changes) - MOST_CHANGES, 'more state')} (--json)"))
     if request.output is not None and result.controller is not None:
         rows.append(("written", str(request.output)))
     table = screen.Table(
-        ("policy", f"less {result.baseline_name}", "values subtracted"),
+        ("policy", f"difference to {result.baseline_name}", "intervals subtracted"),
         [(one.name, str(one.interval), str(one.separate)) for one in result.differences],
     )
     more = [("summary", wall(result, request.unit)), *screen.shown_notes(result.notes)]

@@ -195,7 +195,7 @@ def _within(
         if left < 1:
             break
         visible.add(row)
-    more = ("", [f"{len(blocks) - len(visible)} more (--verbose)"])
+    more = ("more", [f"{count(len(blocks) - len(visible), 'row')} (--verbose)"])
     return [*(block for row, block in enumerate(blocks) if row in visible), more], table
 
 

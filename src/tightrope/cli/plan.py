@@ -267,7 +267,7 @@ def _details(outcome: Plan) -> list[tuple[str, str]]:
     facts: list[tuple[str, str]] = []
     if outcome.hangs_on:
         shares = [f"{one.text} ({one.share:.0%})" for one in outcome.hangs_on]
-        facts.append(("gap from", "; ".join(shares)))
+        facts.append(("gap due to", "; ".join(shares)))
     if outcome.draws is not None:
         facts += [("draw", _describe_draw(row)) for row in outcome.draws.table[:MOST_ROWS]]
     if (made := outcome.exploration) is not None:

@@ -219,9 +219,9 @@ def list_coupled_facts(result: LearningResult) -> Facts:
     whose = "robust" if result.value is None else "given"
     names = result.model.parameters.shown.names
     rectangular = Interval(value.rectangular_lower, value.rectangular_upper)
-    lost = "which lose nothing here" if value.rectangular_lost_nothing else "a choice at a time"
+    lost = "equally narrow" if value.rectangular_lost_nothing else "new parameters at every choice"
     facts = [
-        ("coupled", f"{value.status.value} ({whose} policy, {value.gap:.2g} of the width left open)"),
+        ("coupled", f"{value.status.value} ({whose} policy, {value.gap:.2g} of the width without witness)"),
         ("", f"rectangular sets, {lost}: {rectangular}"),
     ]
     for name, witness in (("lowest at", value.lowest), ("highest at", value.highest)):
@@ -230,7 +230,8 @@ def list_coupled_facts(result: LearningResult) -> Facts:
             facts.append((name, f"{at or 'unconstrained distributions'}: {number_text(witness.lower)}"))
     if result.synthesis is not None:
         limit = bounded(result.synthesis.limit, not result.objective.maximises)
-        facts.append(("limit", f"any guarantee {limit}, {result.synthesis.optimality_gap:.2g} away"))
+        gap = f"{result.synthesis.optimality_gap:.2g} from this one"
+        facts.append(("limit", f"guarantee of any policy {limit}, {gap}"))
     return facts
 
 
@@ -240,7 +241,7 @@ def list_certified_facts(result: LearningResult, certified: Mapping[str, Interva
     if result.value is not None:
         own["given policy"] = result.value.interval
     return [
-        ("certificate", f"proves {proved} for the {name}, rounded outward to numbers that can be checked")
+        ("certificate", f"proves {proved} for the {name}, slightly wider, with numbers that can be checked")
         for name, proved in certified.items()
         if _falls_short(proved.lower, own[name].lower) or _falls_short(-proved.upper, -own[name].upper)
     ]
@@ -302,7 +303,7 @@ def held_together(results: Sequence[LearningResult]) -> str:
         return f"{level} for all rows simultaneously"
     *others, _ = sorted(groups.values(), key=len)
     alone = ", ".join(name for names in others for name in names)
-    return f"{level}; simultaneously for all rows but {alone}: choose before looking"
+    return f"{level}; simultaneously for all rows but {alone}: choose the row before you see the results"
 
 
 def bar(interval: Interval, low: float, high: float, mark: float | None = None) -> str:
@@ -346,7 +347,7 @@ def _how(result: LearningResult) -> Facts:
     widths = result.widths
     known = f"mean {widths.mean:.3g}, largest {widths.largest:.3g}"
     facts.append(("widths", f"{count(len(widths.nonconstant), 'unknown expression')}: {known}"))
-    named = [f"{e.text} ({e.side})" for e in result.binding.events[:SHOWN_EVENTS]]
+    named = [f"{e.text} ({e.side} bound active)" for e in result.binding.events[:SHOWN_EVENTS]]
     if (more := result.binding.total - len(named)) > 0:
         named.append(f"{more:,} more")
     facts += [("limiting data", text) for text in named]

@@ -323,8 +323,13 @@ def _report_walk(
         ("transitions seen", f"{group(seen)} of {group(len(counts.transition))}"),
     ]
     if design.episodes is not None:
-        cap, ends = f"{group(setting.cap)} steps", setting.text or "in absorbing states only"
-        facts = [("episodes", group(design.episodes)), *facts, ("cap", cap), ("ends early", ends)]
+        cap, ends = f"{group(setting.cap)} steps", setting.text and f"when {setting.text} is decided"
+        facts = [
+            ("episodes", group(design.episodes)),
+            *facts,
+            ("cap", cap),
+            ("episodes end", ends or "in absorbing states"),
+        ]
     _report(request, answer, facts)
 
 
@@ -466,7 +471,7 @@ def sample_timed(request: SampleRequest, output: Path, episodes: int, duration: 
         transitions_seen=rows.jumps,
         file=str(output),
     )
-    watched = f"{group(episodes)}, each watched for {duration:g}"
+    watched = f"{group(episodes)}, each watched for {duration:,g}"
     _report(request, answer, [("episodes", watched), ("jumps", group(rows.jumps))])
 
 

@@ -44,7 +44,7 @@ class CoupledStatus(Enum):
     EXACT = "exact over the coupled set: both ends are attained by instantiations of the region"
     CERTIFIED = "certified: the interval is within the gap asked for of instantiations of the region"
     CELL_LIMIT = "the limit on cells was reached; the interval is certified but wider. Try a larger gap."
-    TIME_LIMIT = "the time limit was reached; the interval is certified but wider. Try raising it."
+    TIME_LIMIT = "the time limit was reached, so the certified interval is wider. Try a larger limit."
     PRECISION_LIMIT = "no cell could be refined further in float64; the interval is certified but wider."
     RECTANGULAR = "only the rectangular interval could be certified"
 

@@ -57,11 +57,11 @@ OPEN_END = "the last action of a log has no outcome in it"
 ORDER, ENDS = "order in time", "ends of episodes"
 """The names of what is assumed of the data themselves."""
 
-KNOWN_ORDER = Assumed.derived(ORDER, "the data were counted as they came")
-KNOWN_ENDS = Assumed.derived(ENDS, "every episode was followed to its end")
+KNOWN_ORDER = Assumed.derived(ORDER, "the data were counted in the order of time")
+KNOWN_ENDS = Assumed.derived(ENDS, "every episode was observed to its end")
 _UNSAID = {
-    "order": Assumed.unverified(ORDER, "the file does not say in which order its data came"),
-    "ends": Assumed.unverified(ENDS, "the file does not say how its episodes ended"),
+    "order": Assumed.unverified(ORDER, "the file does not record the order of its data"),
+    "ends": Assumed.unverified(ENDS, "the file does not record how its episodes ended"),
 }
 _DOUBT = (AssumptionStatus.YES, AssumptionStatus.STATED, AssumptionStatus.UNKNOWN, AssumptionStatus.NO)
 

@@ -76,7 +76,7 @@ def plan_more(
     if sought is not None and begin <= sought:
         return replace(plan, status=PlanStatus.REACHED)
     if sought is not None and sought <= 0:
-        note = f"the value at the estimate is {value:.4g}: data bring the guarantee near it, not beyond"
+        note = f"the value at the estimate is {value:.4g}: more data cannot raise the guarantee beyond it"
         return replace(plan, status=PlanStatus.UNLIKELY, notes=(note,))
     points = [(0.0, begin)]
     first: float | None = None

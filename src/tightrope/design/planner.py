@@ -144,7 +144,7 @@ class Planner:
         known = replace(known, unidentifiable=self._blind(directions))
         if width is not None and width <= 0.0:
             self.notes.append(
-                f"the value at the estimate is {value:.4g}: data bring the guarantee near it, not beyond"
+                f"the value at the estimate is {value:.4g}: more data cannot raise the guarantee beyond it"
             )
             return replace(known, status=self._excluded(), gap_asked=None)
         return self._forecast(known, directions)
@@ -462,7 +462,7 @@ class NothingToPlan(CannotCertify):
     def __init__(self, contradiction: str, verdict: Assessment):
         super().__init__(
             f"there is nothing to plan: {contradiction}\nhint: more data make no wrong model right; "
-            "'tightrope doctor' (tr.doctor) says what is wrong and how to amend it; `refuted=True` plans all "
+            "'tightrope doctor' (tr.doctor) names the cause and a revision; `refuted=True` plans all "
             "the same"
         )
         self.verdict = verdict

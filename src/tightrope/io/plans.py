@@ -116,7 +116,7 @@ def round_forecast(number: float) -> str:
 PLAN_FORMAT = "tightrope plan"
 PLAN_VERSION = 2
 PLAN_FILE = "plan.json"
-LABEL = "a forecast, not a guarantee: the guarantee is what `learn` says about the data once they are there"
+LABEL = "a forecast, not a guarantee: `learn` on the new data gives the guarantee"
 
 
 class StrategyFacts(msgspec.Struct, kw_only=True, frozen=True):

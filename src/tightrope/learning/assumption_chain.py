@@ -160,7 +160,7 @@ def what_to_do(result: LearningResult) -> str:
     refuted = refuted_rungs(result.model, result.counts, result.fit)
     suspect = result.fit.suspects[0] if result.fit is not None and result.fit.suspects else None
     if suspect is not None and suspect.kind == "drift":
-        return "watch says when the parameters changed, and --since excludes earlier rows"
+        return "'tightrope watch' dates the change, and --since excludes earlier rows"
     rung = next(name for name in (*ASSUMES, "") if name not in refuted)
     if rung == "untied" and result.problem.lift is not None:
         rung = ""

@@ -117,7 +117,7 @@ def refine(
     known = [one for one in gains if one is not None]
     gained = f"forecast width {1 / max(known):.0%}" if known else "no forecast"
     if not any(beyond):
-        why = f"sets rectangular: coupled sets gain too little ({gained})"
+        why = f"sets not coupled: the gain is too small ({gained})"
         return replace(decisions, reasons=(*decisions.reasons, why)), solved
     solver, cells = solved.solver, None if high else count_cells(chain.model, region)
     solver.deadline = min(solver.deadline, begin + COUPLED_SECONDS)
@@ -145,7 +145,7 @@ def refine(
         for name, (before, after) in zip(("robust", "given"), values, strict=True)
     ]
     if max(narrowed) < LEAST_GAIN:
-        reasons = (*decisions.reasons, f"sets rectangular: coupled sets gained nothing ({gained})")
+        reasons = (*decisions.reasons, f"sets not coupled: the interval was no narrower ({gained})")
         return replace(decisions, reasons=reasons), replace(solved, tried=tuple(tried))
     reasons = (*decisions.reasons, f"sets coupled: narrower, under the same assumptions ({gained})")
     made = replace(decisions, sets=SetsKind.COUPLED, reasons=reasons)

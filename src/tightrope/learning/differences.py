@@ -87,10 +87,10 @@ FEW_VISITS = (30, 300)
 """Choices with fewer visits are left as the baseline has them, in candidates that trust it there."""
 
 UNIFORM, DO_NOTHING, LOGGED = "uniform", "do-nothing", "logged"
-GIVEN, DONE = "the baseline", "what was done"
+GIVEN, DONE = "the baseline", "the behaviour policy"
 APART = (
-    "of a difference to what was done a certificate holds two parts, each at half of delta: what the policy "
-    "is worth over the region, and what the episodes returned"
+    "the certificate of a difference to the behaviour policy combines two intervals, each at half of delta: "
+    "the policy's value over the region, and the observed returns"
 )
 
 

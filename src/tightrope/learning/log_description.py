@@ -171,7 +171,7 @@ def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> Point
     ledger, level = intervals.ledger.record(), f"{1 - delta:g}"
     label = f"confidence {level} in name only (nominal): outcomes are missing from the data"
     if ledger.holds:
-        label = f"all at once with confidence {level}, at any time of looking (anytime-valid)"
+        label = f"simultaneous and time-uniform, confidence {level}"
     return PointEstimates(expressions, parameters, conflict, ledger, label)
 
 

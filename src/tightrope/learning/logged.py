@@ -41,8 +41,8 @@ from tightrope.verdict import Assumed
 
 ASSUMED = Assumed.stated(
     "episodes",
-    "episodes are independent draws of one way to act, whatever it is, and none was left out because of how "
-    "it came out; this is assumed and not tested",
+    "episodes are independent draws of one unknown behaviour policy, and none is missing because of its "
+    "outcome; this is assumed and not tested",
 )
 
 _SIZES = (0.5, 1.0, 2.0)

@@ -530,7 +530,7 @@ def _default_sets(model: ParametricMDP, options: LearnOptions) -> tuple[SetsKind
                 "out of reach"
             )
     if size <= MOST_VERTEX_DIMENSIONS:
-        kind, why = SetsKind.RECTANGULAR, "independently at every choice, which is cheap"
+        kind, why = SetsKind.RECTANGULAR, "few enough for sets over the region at every choice"
     else:
         kind, why = SetsKind.EXPRESSION, "a region with too many vertices for rectangular sets"
     return kind, f"sets {kind.value}: {size} coordinate{'' if size == 1 else 's'}, {why}"
@@ -541,9 +541,9 @@ def _default_region(
 ) -> tuple[RegionKind, str]:
     polytope = region_kind("polytope")
     if options.ellipsoid is EllipsoidVersion.PAPER:
-        return region_kind("ellipsoid"), "region ellipsoid: the published ellipsoid is asked for"
+        return region_kind("ellipsoid"), "region ellipsoid: the published ellipsoid was requested"
     if options.intersect:
-        return polytope, "region polytope: it is made of the tied intervals to meet"
+        return polytope, "region polytope: it is intersected with the tied intervals"
     unknown = len(model.expressions.nonconstant)
     if options.prior:
         if counts.batches is None or not counts.design.order.holds:
@@ -553,9 +553,9 @@ def _default_region(
             )
         return region_kind(SEEDED), "region likelihood: a prior seeds its predictions"
     if counts.batches is None:
-        return polytope, "region polytope: the counts come without time-ordered batches"
+        return polytope, "region polytope: the counts have no batches in time order"
     if not counts.design.order.holds:
-        why = "the order of the data in time is not known, and its intervals hold in every order"
+        why = "the order of the data in time is unknown, and intervals are valid in any order"
         return polytope, f"region polytope: {why}"
     parameters = len(Coordinates.of(model.expressions, model.parameters).free)
     if parameters > MOST_LIKELIHOOD_PARAMETERS:
@@ -565,7 +565,7 @@ def _default_region(
         )
     if unknown < MANY_EXPRESSIONS:
         few = "one unknown expression" if unknown == 1 else f"only {unknown} unknown expressions"
-        return polytope, f"region polytope: {few}, so the union bound costs little"
+        return polytope, f"region polytope: {few}, so the union bound is nearly as tight"
     if joint:
         second = "a slab" if no_bets is None else f"a likelihood (no slab, since {no_bets})"
         return region_kind("joint"), f"region joint: intervals of events and {second}, each at a share of δ"
@@ -576,11 +576,11 @@ def _default_region(
         if count_planned_episodes(counts) is None:
             no_bets = "no number of episodes was planned"
     if no_bets is None:
-        amount = "the data are looked at as they come" if watched else "the amount of data was planned"
+        amount = "the data are analysed as they arrive" if watched else "the amount of data was planned"
         return (
             region_kind("slab"),
-            f"region slab: {amount}, and over coupled sets a value follows one direction, "
-            "which can be bet on",
+            f"region slab: {amount}, and a value over coupled sets depends on one direction, "
+            "so bets are effective",
         )
     return (
         region_kind("likelihood"),
@@ -597,7 +597,7 @@ def _default_interval(counts: Counts, sets: SetsKind) -> tuple[IntervalMethod, s
         )
     return (
         IntervalMethod.BETA_BINOMIAL,
-        f"interval beta-binomial: holds for {counts.design.kind.value} data, "
+        f"interval beta-binomial: valid for the design {counts.design.kind.value}, "
         "where the numbers of visits depend on outcomes",
     )
 

@@ -61,8 +61,8 @@ SEEN_POLICY = (
 class Unobserved:
     """No outcome of the log bounds the value, and why.
 
-    >>> Unobserved("the data are counts, which hold no episodes").text
-    'not observed: the data are counts, which hold no episodes'
+    >>> Unobserved("the data are counts, which have no episodes").text
+    'not observed: the data are counts, which have no episodes'
     """
 
     reason: str

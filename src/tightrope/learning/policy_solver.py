@@ -111,7 +111,7 @@ class PolicySolver:
             assert isinstance(raised, IntervalMDP)
             sets = replace(sets, lower=raised.lower)
             self.notes.append(
-                f"assumed: every transition that can happen has at least probability {smallest:g}"
+                f"assumed: every possible transition has a probability of at least {smallest:g}"
             )
         self.sets, self.objective, self.options = sets, objective, options
         self.kernel = operator_of(sets)

@@ -793,7 +793,7 @@ def rests_on(
         untested = f"outcomes depend on state and action alone: {rows}"
         assumptions.append(Assumed.stated("untested rows", untested))
     if options.assume_support is not None:
-        least = f"no transition that can happen has a probability below {options.assume_support:g}"
+        least = f"every possible transition has a probability of at least {options.assume_support:g}"
         assumptions.append(Assumed.stated("support", least))
     if options.misfit:
         assumptions.append(Assumed.stated("misfit", misfit_text(options.misfit)))

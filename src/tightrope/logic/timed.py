@@ -415,11 +415,7 @@ def _refuse(operator: ValueOperator, is_interval: bool) -> None:
 # A chain has no choices, so P=?, Pmin=? and Pmax=? ask for one number. With intervals of rates it lies
 # between its bounds for nature against and for it.
 
-NATURE = (
-    "nature picks rates within their intervals independently at every moment: the bounds hold for all "
-    "fixed rates "
-    "within, and for rates that change with time"
-)
+NATURE = "the bounds hold for all constant rates within their intervals, and for rates that change with time"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -375,11 +375,10 @@ def _show(state: int, text: str, cells: _RateCells, unit: int) -> _Worst:
     for i in order.tolist():
         number = int(value[i]) * (2 if cells.times is not None else 1)
         name = cells.names[number] if number < len(cells.names) else f"number {number}"
-        parts.append(
-            f"{name} {events[i] / max(exposure[i], 1e-300):.3g} ({int(events[i]):,} in {exposure[i]:.4g})"
-        )
+        time = f"{exposure[i]:,.0f}" if exposure[i] >= 1000 else f"{exposure[i]:.4g}"
+        parts.append(f"{name}: {events[i] / max(exposure[i], 1e-300):.3g} ({int(events[i]):,} in {time})")
     effect = float(np.abs(events - pooled * exposure).sum() / max(2.0 * events.sum(), 1.0))
-    return _Worst(state, text, f"{', '.join(parts)}, against {pooled:.3g}", effect)
+    return _Worst(state, text, f"{'; '.join(parts)}; overall {pooled:.3g}", effect)
 
 
 def _is_binned(column: LogColumn) -> bool:

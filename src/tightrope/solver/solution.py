@@ -43,7 +43,7 @@ class Status(Enum):
     ITERATION_LIMIT = (
         "the iteration limit was reached; the bounds are verified but wider. Try a coarser precision."
     )
-    TIME_LIMIT = "the time limit was reached; the bounds are verified but wider. Try raising it."
+    TIME_LIMIT = "the time limit was reached, so the verified bounds are wider. Try a larger limit."
     PRECISION_LIMIT = (
         "float64 carries the bounds no closer; they are verified but wider. Try a coarser precision."
     )

@@ -39,7 +39,7 @@ _WORDS = {
     Assumption.FIXED_DESIGN: "the visits of every event were fixed in advance, independently of outcomes",
     Assumption.TRAJECTORIES: "the amount of data was fixed in advance; the policy may have been adaptive",
     Assumption.ADAPTIVE_ANYTIME: "any policy, any stopping rule, time-uniform",
-    Assumption.NONE: "none: the published proof has a gap, the statement is not guaranteed",
+    Assumption.NONE: "none: the published proof has a gap, so nothing is guaranteed",
 }
 
 
@@ -131,7 +131,7 @@ class ConfidenceBudget:
         head += [f"stated, {one.name}: {one.why}" for one in stated]
         if self.censored:
             head.append(f"outcomes are missing from the data: {'; '.join(self.censored)}")
-            head.append("what is missing may depend on how it came out: the confidence level is nominal")
+            head.append("missing outcomes may depend on their values: the confidence level is nominal")
         broken = [one for one in self.assumptions if not one.holds and one.name != COMPLETE]
         for one in broken:
             if one.name != SAMPLING:

@@ -251,9 +251,10 @@ class EventIntervals(Record):
             ends = (round(times * float(end[at]), 12) for end in domain)  # exact ones, rounded outward
             least, most = max(low, next(ends)), min(high, next(ends))
             low, high = (least, most) if least <= most else (low, high)
+        seen, trials = int(self.successes[event]), int(self.trials[event])
         return (
-            f"{self.events.name(event)}: seen {self.successes[event]:,} times in {self.trials[event]:,} "
-            f"visits, so in {interval_text(low, high, 6)}"
+            f"{self.events.name(event)}: seen {seen:,} time{'s' * (seen != 1)} in {trials:,} "
+            f"visit{'s' * (trials != 1)}, so in {interval_text(low, high, 5)}"
         )
 
 

@@ -121,7 +121,7 @@ def assumption(data: Data, named: Collection[str]) -> Assumption:
     fixed = ", and their number was fixed in advance" if data.seen[0] % 2 == 0 else ""
     whose = "the given policy" if "given policy" in named else "the chain"
     if "what was done" in named:
-        whose = "one way to act, whatever it is"
+        whose = "one unknown behaviour policy"
     words = f"{data.seen[1]} episodes from the initial state are independent draws of {whose}{fixed}"
     if data.returns is not None and data.seen_delta is not None:
         least, *most = map(exactly, data.seen_delta[1:].tolist())

@@ -96,7 +96,7 @@ class DirectionReading:
     @property
     def warning(self) -> str:
         return (
-            "one direction on an interval MDP means nature for the agent, as in PRISM: read as "
+            "with one direction, nature helps the agent of an interval MDP, as in PRISM: read as "
             f"{self.taken}; the value that is guaranteed whatever nature does is {self.robust}"
         )
 

@@ -340,7 +340,7 @@ def test_the_commands(
     answer = json.loads(call("improve", *log, *files, "--unit", "EUR", "--json"))
     shares = [one["share"] for one in answer["changes"]]
     assert sum(shares) == pytest.approx(1.0) and shares == sorted(shares, reverse=True)
-    assert "better by at least" in answer["sentence"] and " EUR. First: " in answer["sentence"]
+    assert "gains at least" in answer["sentence"] and " EUR. Largest change: " in answer["sentence"]
     page = Path("page.html").read_text()
     assert (
         answer["sentence"] in page

@@ -393,9 +393,9 @@ def _answer(
     """Solve, and say what came out; `part` was found while the model was built."""
     begin = time.perf_counter()
     assumed = check_answers.support_assumed(request.assume_support)
-    whose = "the robust policy" if isinstance(subject, IntervalMDP) else "the optimal policy"
-    if isinstance(subject, IntervalMDP) and query.directions is not None and len({*query.directions}) == 1:
-        whose = "the optimistic policy"
+    helps = query.directions is not None and len({*query.directions}) == 1
+    of_intervals = "the optimistic policy" if helps else "the robust policy"
+    whose = of_intervals if isinstance(subject, IntervalMDP) else "the optimal policy"
     whose = "the given policy" if policy is not None else whose
     whose = whose if subject.structure.has_choices else ""
     if part is not None:

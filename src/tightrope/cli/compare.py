@@ -186,12 +186,9 @@ def wall(result: Comparison, unit: str) -> str:
     if result.improvement <= 0.0:
         return f"No policy is proved to be better than {result.baseline_name}: keep it."
     amount = bound_text(result.improvement, True) + (f" {unit}" if unit else "")
-    gains = "is better by" if result.problem.maximises else "saves"
-    first = ""
-    if result.changes:
-        one = result.changes[0]
-        first = f" Largest change: {one.new} instead of {one.today} in {one.state}."
-    return f"{result.best.name[0].upper()}{result.best.name[1:]} {gains} at least {amount}.{first}"
+    gains = "gains" if result.problem.maximises else "saves"
+    changes = (f" Largest change: {one.new} instead of {one.today} in {one.state}." for one in result.changes)
+    return f"The change to {result.best.name} {gains} at least {amount}.{next(changes, '')}"
 
 
 def to_answer(result: Comparison, data: ReadingFacts, request: ComparedOptions) -> answers.ComparisonAnswer:

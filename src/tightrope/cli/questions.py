@@ -26,12 +26,8 @@ def questions() -> None:
         cells = [(task, text) for task, text in row.items() if task not in ("property", "example", "answer")]
         refused = ", ".join(task for task, text in cells if text == "–") or "nothing"
         columns = ", ".join(task for task, text in cells if text == "yes")
-        print_table(
-            name,
-            ("", ""),
-            [("example", example), ("supported by", columns), ("not by", refused)],
-            numeric=False,
-        )
+        facts = [("example", example), ("supported by", columns), ("not by", refused)]
+        print_table(name, ("", ""), facts, numeric=False)
     (work, size), (most, whole) = counted().values()
     typer.echo(
         f"{work} of {size} cells work ({work / size:.1%}), a column for every command; with all options "

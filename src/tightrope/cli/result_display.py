@@ -230,8 +230,7 @@ def list_coupled_facts(result: LearningResult) -> Facts:
             facts.append((name, f"{at or 'unconstrained distributions'}: {number_text(witness.lower)}"))
     if result.synthesis is not None:
         limit = bounded(result.synthesis.limit, not result.objective.maximises)
-        gap = f"{result.synthesis.optimality_gap:.2g} from this one"
-        facts.append(("limit", f"guarantee of any policy {limit}, {gap}"))
+        facts.append(("limit", f"any policy {limit}, {result.synthesis.optimality_gap:.2g} from this one"))
     return facts
 
 

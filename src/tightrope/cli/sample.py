@@ -323,13 +323,9 @@ def _report_walk(
         ("transitions seen", f"{group(seen)} of {group(len(counts.transition))}"),
     ]
     if design.episodes is not None:
-        cap, ends = f"{group(setting.cap)} steps", setting.text and f"when {setting.text} is decided"
-        facts = [
-            ("episodes", group(design.episodes)),
-            *facts,
-            ("cap", cap),
-            ("episodes end", ends or "in absorbing states"),
-        ]
+        ends = f"when {setting.text} is decided" if setting.text else "in absorbing states"
+        caps = [("cap", f"{group(setting.cap)} steps"), ("episodes end", ends)]
+        facts = [("episodes", group(design.episodes)), *facts, *caps]
     _report(request, answer, facts)
 
 

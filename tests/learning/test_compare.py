@@ -427,6 +427,18 @@ def test_improve_starts_from_the_users_candidates() -> None:
         tr.improve(problem, log, baseline="do-nothing", candidate=3, delta=0.05)
 
 
+@pytest.mark.parametrize("seed", [4, 12])
+def test_improve_proves_what_compare_proves_of_the_same_policy(seed: int) -> None:
+    """Bounds that told candidates apart were the answer, up to the share `coupled_gap` below `compare`."""
+    problem, log = drawn(seed)
+    found = tr.improve(problem, log, baseline="do-nothing", delta=0.05)
+    assert found.policy is not None
+    alone = tr.compare(problem, log, found.policy, "do-nothing", delta=0.05).improvement
+    assert found.improvement >= alone * (1 - 1e-9)
+    again = tr.improve(problem, log, baseline="do-nothing", candidate=found.policy, delta=0.05)
+    assert again.improvement >= alone * (1 - 1e-9)
+
+
 def test_the_search_under_a_bound_on_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the baseline alone, single choices at single steps lead as far as all candidates."""
     model = two_arms()

@@ -215,6 +215,7 @@ class Search:
             self._change()
         for cells in CELLS:
             self._refine(cells)
+        self._settle()
         return self._result()
 
     def over_what_was_done(self) -> Comparison:
@@ -296,15 +297,18 @@ class Search:
                 break
         self.points.stopped = True
 
-    def _refine(self, cells: int) -> None:
-        """Bound the most promising differences more closely, while they may become the best."""
-        table, gap = self.table, self.table.chain.options.coupled_gap
+    def _coarse(self) -> dict[str, float]:
+        """Policies whose differences closer bounds may raise, and what each gains at most."""
         open_ended = (CoupledStatus.CELL_LIMIT, CoupledStatus.CERTIFIED)
-        coarse = {
+        return {
             row.policy.digest: self.points.least(row.policy)
             for row in self._good()
             if row.policy is not None and row.value is not None and row.value.status in open_ended
         }
+
+    def _refine(self, cells: int) -> None:
+        """Bound the most promising differences more closely, while they may become the best."""
+        table, gap, coarse = self.table, self.table.chain.options.coupled_gap, self._coarse()
         while coarse and not self._is_over():
             digest, most = max(coarse.items(), key=lambda one: one[1])
             gained = table.gain(self.best)
@@ -315,8 +319,22 @@ class Search:
             assert row.policy is not None
             share = max(0.01, min(1.0, most / max(row.interval.width, 1e-300)))
             closer = table.difference(row.name, row.policy, wanted=self.ends, cells=cells, gap=gap * share)
-            if table.gain(closer) >= table.gain(row):
-                self.tried[digest] = closer, own
+            self._keep_closer(closer, own)
+
+    def _settle(self) -> None:
+        """Bound the user's candidates and the best as `compare` does: no answer is below its own."""
+        for given in [*self.given.values(), None]:
+            policy = self.best.policy if given is None else given
+            most = -np.inf if policy is None else self._coarse().get(policy.digest, -np.inf)
+            if policy is not None and most > self.table.gain(self.best) and not self._is_over():
+                row, own = self.tried[policy.digest]
+                self._keep_closer(self.table.difference(row.name, policy), own)
+
+    def _keep_closer(self, closer: Difference, own: tuple[KeptProperty, ...]) -> None:
+        """Replace a difference by one that gains at least as much."""
+        assert closer.policy is not None
+        if self.table.gain(closer) >= self.table.gain(self.tried[closer.policy.digest][0]):
+            self.tried[closer.policy.digest] = closer, own
 
     def _result(self) -> Comparison:
         """All differences that keep what is to be kept, the best first; the local search is one of them."""

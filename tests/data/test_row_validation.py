@@ -16,6 +16,7 @@ import pytest
 from tightrope.data.design import SamplingKind
 from tightrope.data.model_index import AnyModel
 from tightrope.data.reading import read_data
+from tightrope.data.rows import parse_maps
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import MDP
@@ -402,3 +403,9 @@ def test_nothing_dropped_means_an_empty_report(write: Write, model: AnyModel) ->
     reading = read_data(write(COUNTED + "0,go,1,5\n"), model, skip_invalid=True)
     assert reading.dropped == {}
     assert reading.rows == 1
+
+
+def test_what_maps_may_name_is_listed_once() -> None:
+    with pytest.raises(InputError, match="refers to 'Condition'") as caught:
+        parse_maps("Condition: good=ok", ("state",))
+    assert caught.value.hint == "known values: state, action, choice"

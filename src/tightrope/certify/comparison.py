@@ -251,7 +251,8 @@ def compare(certificate: Certificate, own: Own | OwnChain) -> tuple[dict[str, bo
     differences = _compare(certificate, own) if isinstance(own, Own) else own.differences(certificate)
     for name, trouble in differences:
         if trouble is not None:
-            return bound, f"this certificate is about {trouble}"
+            ranges = _ranges(certificate.problem, own, trouble) if isinstance(own, OwnChain) else ""
+            return bound, f"this certificate is about {trouble}{ranges}"
         bound[name] = True
     return bound, None
 
@@ -289,7 +290,7 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
         yield "baseline", _side_difference(certificate, own.baseline, 1)
 
 
-def _ranges(problem: CertifiedProblem, own: Own, trouble: str) -> str:
+def _ranges(problem: CertifiedProblem, own: Own | OwnChain, trouble: str) -> str:
     """Where the ranges of a parameter differ: which they are, and the option that states one."""
     theirs, parameters = problem.domain, getattr(own.model, "parameters", None)
     if "'domain." not in trouble or theirs is None or parameters is None:

@@ -664,7 +664,7 @@ def parse_maps(
     for role, value_map in entries:
         if role not in variables and role not in (STATE, ACTION, CHOICE, EPISODE, *more):
             own = (name for name in ROLES if name in (STATE, ACTION, CHOICE))
-            known = ", ".join([*variables, *own, *more])
+            known = ", ".join(dict.fromkeys([*variables, *own, *more]))
             raise InputError(
                 f"`maps` refers to '{role}', which has no values to map", hint=f"known values: {known}"
             )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -73,30 +73,28 @@ class Expressions(Record):
         freeze_fields(self)
 
     @classmethod
-    def from_rows(
+    def of_terms(
         cls,
-        parameter_names: tuple[str, ...],
-        monomials: tuple[Monomial, ...],
-        rows: Sequence[Sequence[tuple[int, int, int]]],
+        names: Sequence[str],
+        monomials: Sequence[Monomial],
+        size: int,
+        row: OffsetArray,
+        monomial: OffsetArray | IndexArray,
+        coefficient: RationalArray,
         denominators: PolynomialList = NO_DENOMINATORS,
     ) -> Expressions:
-        """From (monomial number, numerator, denominator) rows; drops monomials that no row uses."""
-        flat = [entry for row in rows for entry in row]
-        number = np.array([entry[0] for entry in flat], dtype=np.int64)
-        used = np.zeros(len(monomials), dtype=np.bool_)
-        used[number] = True
-        renumber = np.cumsum(used) - 1
-        fits = all(abs(n) < 2**62 and d < 2**62 for _, n, d in flat)
-        coefficient = RationalArray(
-            np.array([n for _, n, _ in flat], dtype=np.int64 if fits else object),
-            np.array([d for _, _, d in flat], dtype=np.int64 if fits else object),
-        )
+        """From terms in any order, of `size` rows; monomials that no term has are dropped."""
+        used = np.flatnonzero(np.bincount(monomial, minlength=1)).tolist() if len(monomial) else []
+        remaining = sorted(used, key=lambda m: monomial_order(monomials[m]))
+        place = np.zeros(len(monomials), dtype=np.int32)
+        place[remaining] = np.arange(len(remaining))
+        order = np.lexsort((place[monomial], row))
         return cls(
-            tuple(parameter_names),
-            tuple(m for m, keep in zip(monomials, used, strict=True) if keep),
-            offsets([len(row) for row in rows]),
-            renumber[number].astype(np.int32) if len(flat) else np.zeros(0, np.int32),
-            coefficient,
+            tuple(names),
+            tuple(monomials[m] for m in remaining),
+            offsets(np.bincount(row, minlength=size)),
+            place[monomial[order]],
+            coefficient.take(order),
             denominators,
         )
 
@@ -315,18 +313,9 @@ def without_unused(expressions: Expressions) -> Expressions:
     size = len(expressions.parameter_names)
     renumber = {size + old: size + new for new, old in enumerate(order_of_use.tolist())}
     monomials = [tuple((renumber.get(i, i), e) for i, e in monomial) for monomial in expressions.monomials]
-    order = sorted(range(len(monomials)), key=lambda m: monomial_order(monomials[m]))
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order))
-    monomial = place[expressions.monomial]
-    term = np.lexsort((monomial, expressions.row_of_term))
-    return replace(
-        expressions,
-        monomials=tuple(monomials[m] for m in order),
-        monomial=monomial[term],
-        coefficient=expressions.coefficient.take(term),
-        denominators=expressions.denominators.take(order_of_use),
-    )
+    terms = expressions.row_of_term.astype(np.int64), expressions.monomial, expressions.coefficient
+    left = expressions.denominators.take(order_of_use)
+    return Expressions.of_terms(expressions.parameter_names, monomials, len(expressions), *terms, left)
 
 
 _Row = tuple[tuple[int, int, int], ...]
@@ -368,15 +357,16 @@ class ExpressionTable:
         """The expressions in `used`, in order of first interning, and `used` renumbered."""
         present = np.zeros(len(self._rows), dtype=np.bool_)
         present[used] = True
-        used_rows = np.flatnonzero(present)
-        renumber = np.cumsum(present) - 1
-        order = sorted(range(len(self._monomials)), key=lambda m: monomial_order(self._monomials[m]))
-        position = {old: new for new, old in enumerate(order)}
-        rows = [sorted((position[m], n, d) for m, n, d in self._rows[index]) for index in used_rows.tolist()]
-        monomials = tuple(self._monomials[m] for m in order)
+        rows = [self._rows[index] for index in np.flatnonzero(present).tolist()]
+        terms = [(e, m, n, d) for e, row in enumerate(rows) for m, n, d in row]
+        fits = all(abs(n) < 2**62 and d < 2**62 for _, _, n, d in terms)
+        columns = np.array(terms, dtype=np.int64 if fits else object).reshape(-1, 4).T
+        row, monomial = (column.astype(np.int64) for column in columns[:2])
+        exact = RationalArray(np.ascontiguousarray(columns[2]), np.ascontiguousarray(columns[3]))
         denominators = PolynomialList.of(tuple(self._denominator_number))
-        frozen = Expressions.from_rows(self.parameter_names, monomials, rows, denominators)
-        return without_unused(frozen), renumber[used].astype(np.int32)
+        names, monomials = self.parameter_names, self._monomials
+        frozen = Expressions.of_terms(names, monomials, len(rows), row, monomial, exact, denominators)
+        return without_unused(frozen), (np.cumsum(present) - 1)[used].astype(np.int32)
 
     def _extend(self, function: RationalFunction) -> Mapping[Monomial, Fraction]:
         """The terms of a quotient as a polynomial in the parameters and the reciprocals."""

@@ -32,8 +32,8 @@ import numpy.typing as npt
 from tightrope.errors import InputError
 from tightrope.model.expressions import NO_DENOMINATORS, Expressions, Point
 from tightrope.model.parameters import LinearConstraint, Parameters, domain_vertices
-from tightrope.model.polynomial import Monomial, Polynomial, PolynomialArray, monomial_order
-from tightrope.numerics.arrays import FloatArray, OffsetArray, offsets
+from tightrope.model.polynomial import Polynomial, PolynomialArray, monomial_order
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import remember
 from tightrope.numerics.rounding import down, up
@@ -212,15 +212,11 @@ def denominators(expressions: Expressions) -> Expressions:
 
 def table_of(names: tuple[str, ...], polynomials: PolynomialArray) -> Expressions:
     """A table with just these rows, equal ones included."""
-    listed: list[Monomial] = sorted(polynomials.terms, key=monomial_order)
-    columns = [polynomials.terms[monomial] for monomial in listed]
-    rows = [np.flatnonzero(np.not_equal(column.numerator, 0)) for column in columns]
-    row = np.concatenate(rows)
-    order = np.argsort(row, kind="stable")
-    row_start = offsets(np.bincount(row, minlength=len(polynomials)))
-    coefficient = RationalArray.concatenate([c.take(r) for c, r in zip(columns, rows, strict=True)])
-    monomial = np.repeat(np.arange(len(listed), dtype=np.int32), [len(r) for r in rows])
-    return Expressions(names, tuple(listed), row_start, monomial[order], coefficient.take(order))
+    rows = [np.flatnonzero(np.not_equal(column.numerator, 0)) for column in polynomials.terms.values()]
+    monomial = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    parts = [column.take(row) for column, row in zip(polynomials.terms.values(), rows, strict=True)]
+    exact, monomials = RationalArray.concatenate(parts), list(polynomials.terms)
+    return Expressions.of_terms(names, monomials, len(polynomials), np.concatenate(rows), monomial, exact)
 
 
 _MOST_CELLS = 2000

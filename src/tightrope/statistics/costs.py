@@ -20,8 +20,8 @@ from tightrope.data.costs import CostSums
 from tightrope.errors import InputError
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
-from tightrope.model.polynomial import Polynomial, monomial_order
-from tightrope.model.ranges import ranges_over_box
+from tightrope.model.polynomial import Polynomial, PolynomialArray, monomial_order
+from tightrope.model.ranges import ranges_over_box, table_of
 from tightrope.model.structure import ParametricReward, Structure
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rounding import down, up
@@ -185,13 +185,7 @@ class CostEvents:
 
     def expressions(self, names: tuple[str, ...]) -> Expressions:
         """The events as a table."""
-        monomials = tuple(sorted({m for g in self.polynomials for m in g.terms}, key=monomial_order))
-        number = {monomial: i for i, monomial in enumerate(monomials)}
-        rows = [
-            [(number[m], c.numerator, c.denominator) for m, c in sorted(g.terms.items())]
-            for g in self.polynomials
-        ]
-        return Expressions.from_rows(names, monomials, rows)
+        return table_of(names, PolynomialArray.from_polynomials(self.polynomials))
 
     def groups(self, costs: CostSums) -> list[list[Group]]:
         """For every event the costs that speak of it, by polynomial."""

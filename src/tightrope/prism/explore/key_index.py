@@ -22,7 +22,6 @@ from tightrope.model.polynomial import (
     PolynomialArray,
     PolynomialList,
     RationalFunction,
-    monomial_order,
 )
 from tightrope.numerics.arrays import ExactIntegers, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
@@ -294,20 +293,13 @@ class PolynomialIndex:
             np.concatenate([part[i] for part in parts]) if parts else np.zeros(0, dtype=np.int64)
             for i in range(3)
         )
-        remaining = sorted(
-            np.flatnonzero(np.bincount(monomial)).tolist(), key=lambda m: monomial_order(self._monomials[m])
-        )
-        place = np.zeros(len(self._monomials), dtype=np.int64)
-        place[remaining] = np.arange(len(remaining))
-        order = np.lexsort((place[monomial], row))
-        row_start: OffsetArray = np.zeros(int(present.sum()) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(row, minlength=len(row_start) - 1), out=row_start[1:])
-        expressions = Expressions(
+        expressions = Expressions.of_terms(
             self.parameter_names,
-            tuple(self._monomials[m] for m in remaining),
-            row_start,
-            place[monomial[order]].astype(np.int32),
-            self._rationals(coefficient[order]),
+            self._monomials,
+            int(present.sum()),
+            row,
+            monomial,
+            self._rationals(coefficient),
             PolynomialList(self.polynomials(np.array(self._denominators, dtype=np.int64))),
         )
         return without_unused(expressions), renumber[used]

@@ -77,11 +77,7 @@ class StateFormulas:
         written_out = self.inlined(expression)
         if isinstance(written_out, syntax.Label):
             return self.label(written_out.name, written_out.position)
-        columns: dict[str, BoolArray] = {}
-        without_labels = self._labels_as_columns(written_out, columns)
-        scope = self._scope(without_labels, columns)
-        expressions.check_type(without_labels, scope, syntax.Type.BOOL, "a state formula")
-        folded = expressions.fold(without_labels, self.constants.values)
+        folded, columns = self._folded(written_out, syntax.Type.BOOL, "a state formula")
         if isinstance(folded, syntax.Literal):
             return np.full(self._structure.states, bool(folded.value), dtype=np.bool_)
         members: BoolArray = self._evaluate(folded, columns)
@@ -95,12 +91,7 @@ class StateFormulas:
 
     def numbers(self, expression: syntax.Expression) -> tuple[FloatArray, FloatArray]:
         """The doubles around the exact value in every state; both are the value where it is a double."""
-        columns: dict[str, BoolArray] = {}
-        written_out = self._labels_as_columns(self.inlined(expression), columns)
-        expressions.check_type(
-            written_out, self._scope(written_out, columns), syntax.Type.DOUBLE, "an expression"
-        )
-        folded = expressions.fold(written_out, self.constants.values)
+        folded, columns = self._folded(self.inlined(expression), syntax.Type.DOUBLE, "an expression")
         if isinstance(folded, syntax.Literal):
             exact = RationalArray.constant(Fraction(folded.value), self._structure.states)
         else:
@@ -174,6 +165,15 @@ class StateFormulas:
             expression,
             tuple(self._labels_as_columns(child, columns) for child in syntax.children(expression)),
         )
+
+    def _folded(
+        self, written_out: syntax.Expression, type_: syntax.Type, what: str
+    ) -> tuple[syntax.Expression, dict[str, BoolArray]]:
+        """What is left of an expression of this type, and the columns that its labels are."""
+        columns: dict[str, BoolArray] = {}
+        without_labels = self._labels_as_columns(written_out, columns)
+        expressions.check_type(without_labels, self._scope(without_labels, columns), type_, what)
+        return expressions.fold(without_labels, self.constants.values), columns
 
     def _scope(
         self, expression: syntax.Expression, columns: Mapping[str, BoolArray]

@@ -218,8 +218,7 @@ Values = NumberValues | ExactValues
 
 @dataclass(frozen=True, eq=False)
 class FileRows:
-    """The transitions of a file by states and choices; `code` is the value of each, `choice` the file's name
-    for a choice, `large_hint` what numbers above 1 may be."""
+    """The transitions of a file; `code` is each value, `large_hint` what values above 1 may be."""
 
     path: Path
     choice_start: OffsetArray

@@ -181,12 +181,7 @@ JOINT_BOUNDS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FactoredRows(Record):
-    """A game of `structure.states` states: those of a model, the same choices in the same order, and behind
-    them states in the middle of a step, with one choice each.
-
-    Layer k of these is layer_start[k]..layer_start[k+1], the first begins where the model's own states end; a
-    row leads to the model's own states and to layers before its own.
-    """
+    """A game: a model's states, then layers of states in the middle of a step with one choice each."""
 
     structure: Structure
     lower: FloatArray

@@ -158,12 +158,7 @@ def check_choice_totals(
 def settle_rows(
     start: OffsetArray, lower: FloatArray, upper: FloatArray, exact: Callable[[int], Bounds]
 ) -> tuple[FloatArray, FloatArray]:
-    """Rule 4: bounds of all choices, some of them rounded outward, and `exact` ones by transition.
-
-    Where doubles sum otherwise than the numbers they stand for, the bounds of that choice are rounded
-    outward; where the numbers leave one distribution, it is that one. A choice is refused if they still
-    disagree. With one or two successors rule 3 has said all there is to say.
-    """
+    """Rule 4: bounds of choices whose doubles sum otherwise than `exact` are rounded outward, or refused."""
     widths = np.diff(start)
     known: dict[tuple[object, ...], tuple[list[float], list[float]] | None] = {}
     for width in np.unique(widths[widths > 2]).tolist():

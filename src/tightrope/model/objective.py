@@ -127,10 +127,7 @@ class Objective(Record):
         return self if reward is None else replace(self, reward=reward)
 
     def after_draw(self, start: int) -> Objective:
-        """The same question from the states that `start` draws from: what it does is no step, and counts not.
-
-        Bounds on steps become larger by one, and `start` itself decides nothing.
-        """
+        """The same question from the states that `start` draws from: bounds on steps grow by one."""
         if self.kind is ObjectiveKind.DISCOUNTED:
             raise InputError(
                 "the draw of a first state is a step of the model, and discounting would count it",

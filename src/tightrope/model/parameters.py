@@ -66,9 +66,7 @@ class LinearConstraint:
 
 @dataclass(frozen=True)
 class FreeDistribution:
-    """A distribution that is unknown altogether: coordinates first, first + 1, … of the domain are the
-    probabilities of all outcomes but the last. Choices share it where it has a name (`tightrope.model.free`).
-    """
+    """An unknown distribution: coordinates first, … are all outcomes but the last; `name` ties choices."""
 
     first: int
     outcomes: int

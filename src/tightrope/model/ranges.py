@@ -599,9 +599,7 @@ def bernstein(polynomial: Polynomial, low: ExactPoint, high: ExactPoint) -> Exac
 
 
 def _bernstein_axis(rows: Exact, low: Fraction, high: Fraction) -> tuple[Exact, int]:
-    """From integer coefficients of powers along the first axis to integers in proportion to the Bernstein
-    coefficients Σᵢ C(k,i)/C(d,i)·aᵢ on [low, high], aᵢ those of the polynomial in (x - low)/(high - low), and
-    the factor between the two."""
+    """Integers in proportion to the Bernstein coefficients Σᵢ C(k,i)/C(d,i)·aᵢ along an axis; the factor."""
     d, below = len(rows) - 1, math.lcm(low.denominator, high.denominator)
     start, width = int(low * below), int((high - low) * below)
     rows = rows.copy()

@@ -668,9 +668,7 @@ class ParametricReward(RewardStructure):
 
 
 def frozen_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-    """A read-only array of this type; copies only where somebody could still write to it.
-
-    Whoever hands over an array that nobody else holds saves the copy with `release`."""
+    """A read-only array of this type; copied where somebody could write to it (`release` saves that)."""
     try:
         array = np.ascontiguousarray(values, dtype=dtype)
     except (TypeError, ValueError):

@@ -487,11 +487,7 @@ def _state(line: TextLine, text: str, states: int) -> int:
 
 
 def read_explicit(path: str | Path, continuous: bool = False) -> MDP | IntervalMDP | ParametricCTMC:
-    """The model in `path.tra` and the files beside it that share its base name.
-
-    The labels file names the initial states; without one it is state 0. `continuous`: a chain in continuous
-    time, without parameters.
-    """
+    """The model in `path.tra` and the files beside it; `continuous`: a chain in continuous time."""
     base = explicit_base(path)
     rows = read_transitions(_with(base, ".tra"), continuous)
     labels, valuations = _labels(_with(base, ".lab"), rows.states), _with(base, ".sta")

@@ -30,10 +30,7 @@ from tightrope.numerics.rounding import SUM_UNIT, add, distil
 
 
 class GraphEngine(Protocol):
-    """Graph fixpoints computed elsewhere, on a GPU: `attractor` and `qualitative` say which.
-
-    `usable` is the mask of transitions that count as possible, None for what the bounds say. Ranks need only
-    be such that whoever is drawn reaches a smaller one; arrays are changed in place."""
+    """Graph fixpoints on another device; arrays are changed in place, drawn states reach smaller ranks."""
 
     def attract(
         self,

@@ -70,11 +70,7 @@ def resolve_constants(
     parameters_allowed: bool = True,
     used: Collection[str] | None = None,
 ) -> Constants:
-    """Values for `declared` from their definitions and `given` texts.
-
-    `outer` are constants already known (those of the model, for a property file), `variables` the
-    state variables, which no constant may depend on. Only constants in `used` need a value, if it is given.
-    """
+    """Values from definitions and `given` texts; `outer` are known, `used` ones (None: all) need one."""
     values = dict(outer or {})
     types = {name: value.type for name, value in values.items()}
     types.update({constant.name: constant.type for constant in declared})

@@ -36,11 +36,7 @@ class StateVariable:
 
 @dataclass(frozen=True)
 class Synchronisation:
-    """Modules that move together under a visible action (None: unlabelled).
-
-    `parts` gives each by its number, with the action that its own commands have (None: the unlabelled). Where
-    the name that is shown is not the one that rewards go by, it stands in `shown`.
-    """
+    """Modules that move together by an action, each with its own; `shown` where rewards go by another."""
 
     action: str | None
     parts: tuple[tuple[int, str | None], ...]

@@ -89,11 +89,7 @@ _numbers = itertools.count()
 
 
 class ValueNode:
-    """`value(frame)` is an array with one entry a row, or a Python scalar that stands for all rows.
-
-    `origin` names the operation and its operands where these are int64 and cannot fail: what
-    `tightrope.prism.explore.frame` can translate.
-    """
+    """`value(frame)`: an array or a scalar for all rows; `origin` if it is int64 and cannot fail."""
 
     __slots__ = ("_run", "fails", "origin", "shared", "uid", "variables")
 

@@ -260,12 +260,7 @@ MOST = 128
 
 
 class KnownResults(NamedTuple):
-    """Probabilities met so far.
-
-    `probabilities` has for every combination of a command's factors the place, in the same array, of the
-    numbers of its updates' probabilities, or −1. `pairs` has a row (key, number) per combined pair of
-    numbers, at a place that follows from the key or after it; −1 marks free rows.
-    """
+    """Probabilities by a command's factors (−1: not met), and (key, number) of combined pairs, hashed."""
 
     probabilities: OffsetArray
     pairs: OffsetArray

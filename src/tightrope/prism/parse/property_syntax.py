@@ -28,9 +28,7 @@ class PathOperator(Enum):
 
 @dataclass(frozen=True)
 class StepBound:
-    """`lower <= steps <= upper`, inclusive; `upper` None means unbounded. With the name of a `reward` it is
-    what was earned that is bounded, not the number of steps, and `also` are bounds that hold at the same
-    time."""
+    """`lower <= steps <= upper`, None: unbounded; of a `reward` what was earned; `also` hold as well."""
 
     lower: Expression | None
     upper: Expression | None

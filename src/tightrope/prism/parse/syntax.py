@@ -196,11 +196,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class CommandUpdate:
-    """One alternative of a command: `probability : assignments`.
-
-    `upper` is set for interval probabilities `[probability, upper] : …`; `probability` is the
-    literal 1 where the source leaves it out.
-    """
+    """`probability : assignments` (1 where left out); `upper` is set for `[probability, upper] : …`."""
 
     probability: Expression
     upper: Expression | None

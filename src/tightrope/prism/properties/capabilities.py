@@ -117,9 +117,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Capability:
-    """A kind of query: `subject` is how a refusal begins, `answered_by` the module of `logic` that answers
-    it, `tasks` and `models` those that take it, besides the tasks that take every kind and models in
-    discrete time."""
+    """A kind of query: the words of its refusal, the module of `logic`, the tasks and models that take it."""
 
     kind: QueryKind
     subject: str

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from tightrope.errors import InputError, ReadingWarning, describe
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, MarkovAutomaton, ParametricCTMC
@@ -220,7 +220,7 @@ class Problem(Record):
         return self.query.answer(lower, upper)
 
 
-def require_discrete(model: Any) -> Model:
+def require_discrete(model: object) -> Model:
     """A model in discrete time, or an error that says what was given instead."""
     known = require_model(model)
     if isinstance(known, DISCRETE):
@@ -234,7 +234,7 @@ def require_discrete(model: Any) -> Model:
     raise InputError(f"`model` is {describe(model)}, and a model in discrete time is required")
 
 
-def require_model(model: Any) -> AnyModel:
+def require_model(model: object) -> AnyModel:
     """The model, or an error that says what was given instead."""
     if isinstance(model, MODELS):
         return model
@@ -245,7 +245,7 @@ def require_model(model: Any) -> AnyModel:
     raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
 
 
-def problem_of(problem: Any, property: Any = None) -> Problem:
+def problem_of(problem: object, property: object = None) -> Problem:
     """A problem itself, or the one that a model and a property make."""
     if isinstance(problem, Problem):
         if property is not None:
@@ -261,10 +261,10 @@ def problem_of(problem: Any, property: Any = None) -> Problem:
         raise InputError(
             f"`problem` is {shown}, neither a problem nor a model", hint=f"tr.Problem(model, {EXAMPLE})"
         )
-    return Problem(problem, property)
+    return Problem(problem, cast(str, property))  # which is refused where it is none
 
 
-def learnable(given: Any) -> Problem:
+def learnable(given: object) -> Problem:
     """The problem, if there is something to learn about it: parameters, and a value to optimise."""
     problem = problem_of(given)
     if isinstance(problem.model, POMDP):
@@ -286,7 +286,7 @@ def learnable(given: Any) -> Problem:
 
 def _query(
     model: AnyModel,
-    property: Any,
+    property: object,
     const: Mapping[str, Number | bool] | None,
     discount: float | None,
     terminal_reward: str | None,
@@ -339,7 +339,7 @@ def _check_size(objective: Objective, model: AnyModel) -> None:
             )
 
 
-def constant_texts(const: Any) -> dict[str, str]:
+def constant_texts(const: object) -> dict[str, str]:
     """Values of constants as the texts that the PRISM front end reads."""
     if const is None:
         return {}

@@ -18,6 +18,12 @@ IndexArray: TypeAlias = npt.NDArray[np.int32]
 ExactIntegers: TypeAlias = npt.NDArray[Any]
 """Integers that are int64 while they fit and Python's own (dtype object) beyond."""
 
+DeviceArray: TypeAlias = Any
+"""An array of the module in which a model is solved: NumPy's, or CuPy's, which carries no types."""
+
+ArrayModule: TypeAlias = Any
+"""NumPy or CuPy."""
+
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 

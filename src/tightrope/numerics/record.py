@@ -11,7 +11,7 @@ only for pure functions of frozen objects; results are shared and must not be mo
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from functools import wraps
 from types import MappingProxyType
@@ -56,15 +56,15 @@ def remember(function: Callable[P, T]) -> Callable[P, T]:
     return recalled
 
 
-class _Mapping(dict[Any, Any]):
+class _Mapping(dict[object, object]):
     """What a mapping that cannot be written to is in a pickle, which knows no such thing."""
 
 
-def _portable(value: Any) -> Any:
+def _portable(value: object) -> object:
     return _Mapping(value) if isinstance(value, MappingProxyType) else value
 
 
-def _freeze(value: Any) -> Any:
+def _freeze(value: object) -> object:
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     return MappingProxyType(dict(value)) if isinstance(value, _Mapping) else value
@@ -76,14 +76,13 @@ class Record:
     Wrong calls of the methods of public ones are refused in words, wherever a user got the record from.
     """
 
-    def __init_subclass__(cls, **words: Any) -> None:
+    def __init_subclass__(cls, **words: object) -> None:
         super().__init_subclass__(**words)
         if cls.__name__ in vars(tightrope)["__all__"]:
             word_methods(cls)
 
     def __getstate__(self) -> dict[str, Any]:
-        record: Any = self
-        return {entry.name: _portable(getattr(self, entry.name)) for entry in fields(record)}
+        return {entry.name: _portable(getattr(self, entry.name)) for entry in entries_of(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({name: _freeze(value) for name, value in state.items()})
@@ -95,15 +94,13 @@ class Record:
 
     def __hash__(self) -> int:
         """Of what is quickly read: equal records have equal hashes, and few others do."""
-        record: Any = self
-        return hash(tuple(_rough(getattr(self, entry.name)) for entry in fields(record) if entry.compare))
+        return hash(tuple(_rough(getattr(self, each.name)) for each in entries_of(self) if each.compare))
 
     def _title_(self) -> str:
         return type(self).__name__
 
     def _facts_(self) -> Facts:
-        record: Any = self
-        shown = [entry.name for entry in fields(record) if entry.repr]
+        shown = [entry.name for entry in entries_of(self) if entry.repr]
         return [(name, brief(getattr(self, name))) for name in shown if getattr(self, name) is not None]
 
     def _picture_(self) -> str:
@@ -117,9 +114,14 @@ class Record:
         return as_card(self._title_(), self._facts_(), self._picture_())
 
 
-def freeze_fields(record: Any) -> None:
+def entries_of(record: object) -> tuple[Field[object], ...]:
+    """The fields of a dataclass, whatever is known of its type."""
+    return fields(cast(Any, record))
+
+
+def freeze_fields(record: object) -> None:
     """Make the arrays of a frozen record read-only; who made them may still hold a writable view."""
-    for entry in fields(record):
+    for entry in entries_of(record):
         value = getattr(record, entry.name)
         if isinstance(value, np.ndarray) and value.flags.writeable:
             frozen = value.view()
@@ -154,7 +156,7 @@ def as_card(title: str, facts: Facts, picture: str = "") -> str:
     )
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """A value in a few words."""
     match value:
         case np.ndarray():
@@ -196,8 +198,8 @@ def same(one: Any, other: Any) -> bool:
     return _same_fields(one, other) if by_identity else bool(one == other)
 
 
-def _same_fields(one: Any, other: Any) -> bool:
-    compared = [entry.name for entry in fields(one) if entry.compare]
+def _same_fields(one: object, other: object) -> bool:
+    compared = [entry.name for entry in entries_of(one) if entry.compare]
     return one is other or all(same(getattr(one, name), getattr(other, name)) for name in compared)
 
 
@@ -208,11 +210,11 @@ def _same_arrays(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool
     return bool(np.array_equal(one, other, equal_nan=inexact))
 
 
-def _rough(value: Any) -> Any:
+def _rough(value: object) -> Hashable:
     if isinstance(value, str | int | bool | None | Enum):
         return value
     if isinstance(value, np.ndarray):
-        return value.shape
+        return tuple(value.shape)
     if isinstance(value, Mapping | list | tuple):
         return len(value)
     return type(value).__name__

@@ -10,12 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, offsets, ranges
+from tightrope.numerics.arrays import (
+    BoolArray,
+    DeviceArray,
+    FloatArray,
+    IndexArray,
+    OffsetArray,
+    offsets,
+    ranges,
+)
 from tightrope.solver.bellman.fixed_choices import factorise_fixed_choices
 from tightrope.solver.bellman.operator import Backups, BellmanOperator
 from tightrope.solver.cuda.kernel import CudaOperator, place
@@ -66,10 +74,10 @@ class CudaBackend:
     def support(self) -> Support:
         return self.there.support
 
-    def upload(self, of_host: Any) -> Any:
+    def upload(self, of_host: DeviceArray) -> DeviceArray:
         return self._device.upload(of_host)
 
-    def download(self, values: Any) -> Any:
+    def download(self, values: DeviceArray) -> DeviceArray:
         return self._device.download(values)
 
     def beside(self, kernel: BellmanOperator) -> Backend:
@@ -134,7 +142,7 @@ class CudaBackend:
         assert isinstance(portion, CudaPortion)
         return CudaBlock(self.there, system, portion.level < 0, self._arrays_of(system))
 
-    def judge(self, equations: Equations, lower: Any, upper: Any) -> Judgement:
+    def judge(self, equations: Equations, lower: DeviceArray, upper: DeviceArray) -> Judgement:
         xp, system, structure = self.xp, equations.system, equations.system.structure
         enabled = None if system.enabled.all() else self.upload(system.enabled.view(np.uint8))
         good, slack = xp.empty(structure.choices, np.uint8), xp.empty(structure.choices, np.uint8)
@@ -146,14 +154,21 @@ class CudaBackend:
         self.there.repeat("judge", arguments, equations_there)
         return Judgement(low_holds, high_holds, self.download(policy), good, slack)
 
-    def keep_transitions(self, values: Any, nature_maximises: bool, slack: Any) -> Any:
+    def keep_transitions(
+        self, values: DeviceArray, nature_maximises: bool, slack: DeviceArray
+    ) -> DeviceArray:
         optimal = self.xp.empty(self.kernel.structure.transitions, np.uint8)
         self.there.repeat("optimal", [values, np.bool_(nature_maximises), slack.view(np.uint8), optimal])
         return optimal
 
     def attract(
-        self, transitions: Any, within: Any, start: Any, open_choice: Any, joins: tuple[bool, bool]
-    ) -> tuple[Any, Any]:
+        self,
+        transitions: DeviceArray,
+        within: DeviceArray,
+        start: DeviceArray,
+        open_choice: DeviceArray,
+        joins: tuple[bool, bool],
+    ) -> tuple[DeviceArray, DeviceArray]:
         level = self.xp.where(start, np.int32(0), np.int32(-1)).astype(np.int32)
         witness = self.xp.full(len(level), -1, np.int64)
         flags = within.view(np.uint8), open_choice.view(np.uint8)
@@ -169,8 +184,8 @@ MARGIN_SWEEPS = 16
 class Vector:
     """Values of all states, where a sweep from them goes, and recorded sweeps to and fro by their number."""
 
-    now: Any
-    after: Any
+    now: DeviceArray
+    after: DeviceArray
     recorded: dict[int, Callable[[], None]] = field(default_factory=dict)
 
     @property
@@ -194,8 +209,8 @@ class CudaBlock:
         self.taken = xp.full(states, -1, np.int32)
         self.change = xp.zeros(1, np.uint64)
         self.lean = "false"
-        self._spread_of: Any = None
-        self._sent: dict[int, tuple[FloatArray, Any]] = {}
+        self._spread_of: DeviceArray = None
+        self._sent: dict[int, tuple[FloatArray, DeviceArray]] = {}
 
     # --- groups ------------------------------------------------------------------------------
 
@@ -208,7 +223,7 @@ class CudaBlock:
         return self.equations.groups is None and bool(self._on_host.all())
 
     @cached_property
-    def _members(self) -> tuple[Any, Any, Any]:
+    def _members(self) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
         """(lead of every group, states of the block, the group of each)."""
         if self.equations.groups is None:
             states = self.xp.flatnonzero(self.active)
@@ -225,26 +240,26 @@ class CudaBlock:
     def groups(self) -> int:
         return len(self._on_host) if self._is_everything else len(self._members[0])
 
-    def _of_groups(self, of_states: Any) -> Any:
+    def _of_groups(self, of_states: DeviceArray) -> DeviceArray:
         return of_states.copy() if self._is_everything else of_states[self._members[0]]
 
-    def _assign(self, of_states: Any, of_groups: Any) -> None:
+    def _assign(self, of_states: DeviceArray, of_groups: DeviceArray) -> None:
         if self._is_everything:
             of_states[...] = of_groups
         else:
             _, member, group = self._members
             of_states[member] = of_groups[group]
 
-    def take(self, values: Vector) -> Any:
+    def take(self, values: Vector) -> DeviceArray:
         return self._of_groups(values.now)
 
-    def put(self, values: Vector, of_groups: Any) -> None:
+    def put(self, values: Vector, of_groups: DeviceArray) -> None:
         self._assign(values.now, of_groups)
 
-    def gather(self, of_states: FloatArray) -> Any:
+    def gather(self, of_states: FloatArray) -> DeviceArray:
         return self._of_groups(self.device.upload(of_states))
 
-    def scatter(self, of_groups: Any, of_states: FloatArray) -> None:
+    def scatter(self, of_groups: DeviceArray, of_states: FloatArray) -> None:
         values = self._send(of_states)
         self._assign(values, of_groups)
         self.device.download(values, of_states)
@@ -253,17 +268,17 @@ class CudaBlock:
         values = self._send(of_states)
         return Vector(values, values.copy())
 
-    def _send(self, of_states: FloatArray) -> Any:
+    def _send(self, of_states: FloatArray) -> DeviceArray:
         """Once: outside the block a vector of the host does not change while the block is solved."""
         if id(of_states) not in self._sent:
             self._sent[id(of_states)] = of_states, self.device.upload(of_states)
         return self._sent[id(of_states)][1]
 
     @cached_property
-    def _spread(self) -> Any:
+    def _spread(self) -> DeviceArray:
         return self.xp.zeros(len(self._on_host))
 
-    def spread(self, of_groups: Any) -> Any:
+    def spread(self, of_groups: DeviceArray) -> DeviceArray:
         """Over all states, always in the same place; sweeps that repeat the same are not kept waiting."""
         if self._spread_of is not of_groups:
             self._assign(self._spread, of_groups)
@@ -287,12 +302,12 @@ class CudaBlock:
             distance = xp.where(apart, part, 0.0)
         return BoundaryValues(smallest if np.isfinite(smallest) else 0.0, float(distance.max()), is_part)
 
-    def guess_costs(self) -> Any:
+    def guess_costs(self) -> DeviceArray:
         return self.xp.zeros(self.groups)
 
     # --- sweeps ------------------------------------------------------------------------------
 
-    def improve(self, values: Vector, shift: Any, unit: float, backwards: bool) -> Improvement:
+    def improve(self, values: Vector, shift: DeviceArray, unit: float, backwards: bool) -> Improvement:
         before, spread = self.taken.copy(), self.spread(shift)
         while True:
             change = self.sweep(values, spread, unit, frozen=False, measure=True)
@@ -301,7 +316,7 @@ class CudaBlock:
         values.now[...] = values.after
         return Improvement(change, bool((before == self.taken).all()))
 
-    def evaluate(self, values: Vector, shift: Any, unit: float, most: int, goal: float) -> int:
+    def evaluate(self, values: Vector, shift: DeviceArray, unit: float, most: int, goal: float) -> int:
         """As many sweeps as may be, or one more: they go to and fro between two vectors."""
         spread, pairs = self.spread(shift), (most + 1) // 2
         if pairs not in values.recorded:
@@ -311,18 +326,20 @@ class CudaBlock:
         values.recorded[pairs]()
         return 2 * pairs
 
-    def _sweep_frozen_pairs(self, there_and_back: tuple[Vector, Vector], shift: Any, pairs: int) -> None:
+    def _sweep_frozen_pairs(
+        self, there_and_back: tuple[Vector, Vector], shift: DeviceArray, pairs: int
+    ) -> None:
         """Sweeps under the choices taken, every second one back to where the first began."""
         for _ in range(pairs):
             for turn in there_and_back:
                 self.sweep(turn, shift, 1.0, frozen=True, measure=False)
 
-    def answer(self, values: Vector, shift: Any, unit: float) -> float:
+    def answer(self, values: Vector, shift: DeviceArray, unit: float) -> float:
         change = self.sweep(values, self.spread(shift), unit, frozen=True, measure=True)
         values.now[...] = values.after
         return change
 
-    def adopt(self, policy: OffsetArray, values: Vector, shift: Any, unit: float) -> None:
+    def adopt(self, policy: OffsetArray, values: Vector, shift: DeviceArray, unit: float) -> None:
         structure = self.kernel.structure
         state = structure.choice_state[policy]
         chosen = np.full(structure.states, -1, np.int32)
@@ -330,7 +347,7 @@ class CudaBlock:
         self.taken[...] = self.device.upload(chosen)
         self.answer(values, shift, unit)
 
-    def sweep(self, values: Vector, shift: Any, unit: float, *, frozen: bool, measure: bool) -> float:
+    def sweep(self, values: Vector, shift: DeviceArray, unit: float, *, frozen: bool, measure: bool) -> float:
         """One sweep from `now` to `after`; its largest change where it is measured."""
         groups, x, y = self.equations.groups, values.now, values.after
         direct = measure and groups is None
@@ -346,7 +363,7 @@ class CudaBlock:
                 self.model.launch("largest_change", arguments)
         return self._measure() if measure else 0.0
 
-    def _join(self, values: Any, keep: Any, by_keep: bool) -> None:
+    def _join(self, values: DeviceArray, keep: DeviceArray, by_keep: bool) -> None:
         assert self.equations.groups is not None
         start, member = self.equations.groups
         best = np.bool_(self.system.agent_maximises)
@@ -359,7 +376,7 @@ class CudaBlock:
 
     # --- linear systems ------------------------------------------------------------------------
 
-    def factorise(self, values: Vector, shift: Any) -> float:
+    def factorise(self, values: Vector, shift: DeviceArray) -> float:
         download = self.device.download
         solution, fill = self.factoriser.solve(
             download(self.taken), download(values.now), download(self.spread(shift)), rewarded=True
@@ -377,8 +394,8 @@ class CudaBlock:
         return False
 
     def count_steps(
-        self, values: Vector, weights: Any, reference: Any, most: int, tolerance: float
-    ) -> tuple[Any, int, float]:
+        self, values: Vector, weights: DeviceArray, reference: DeviceArray, most: int, tolerance: float
+    ) -> tuple[DeviceArray, int, float]:
         spread = self.spread(reference)
         w, out = self.xp.zeros(len(self._on_host)), self.xp.zeros(len(self._on_host))
         self._assign(w, weights)
@@ -394,7 +411,7 @@ class CudaBlock:
             used, change = used + MARGIN_SWEEPS, self._measure()
         return self._of_groups(w), used, change
 
-    def factorise_steps(self, values: Vector, reference: Any) -> Any:
+    def factorise_steps(self, values: Vector, reference: DeviceArray) -> DeviceArray:
         download = self.device.download
         solution, _ = self.factoriser.solve(
             download(self.taken), download(values.now), download(self.spread(reference)), rewarded=False
@@ -403,7 +420,7 @@ class CudaBlock:
 
     # --- what proofs rest on ---------------------------------------------------------------------
 
-    def find_missing(self, values: Vector, upward: bool) -> Any:
+    def find_missing(self, values: Vector, upward: bool) -> DeviceArray:
         xp, backed = self.xp, self.xp.zeros(len(self._on_host))
         while True:
             self.model.each("safe_states", self.equations, [values.now, np.bool_(upward), backed])

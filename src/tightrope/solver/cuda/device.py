@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import CannotCertify, InputError
+from tightrope.numerics.arrays import ArrayModule, DeviceArray
 from tightrope.numerics.kernel_cache import private_directory
 
 BLOCK = 256
@@ -51,7 +52,7 @@ class CupyDevice:
                 f'`device="cuda"` needs CuPy, which could not be imported: {error}',
                 hint="pip install 'tightrope[gpu]', or leave `device` out",
             ) from error
-        self.xp: Any = cupy
+        self.xp: ArrayModule = cupy
         try:
             if cupy.cuda.runtime.getDeviceCount() < 1:
                 raise InputError('`device="cuda"`: the driver reports no CUDA device')
@@ -65,7 +66,7 @@ class CupyDevice:
         self.threads = int(properties["multiProcessorCount"]) * 24 * BLOCK
         self._modules: dict[tuple[tuple[str, ...], int], Mapping[str, Any]] = {}
 
-    def upload(self, values: Any) -> Any:
+    def upload(self, values: DeviceArray) -> DeviceArray:
         """A copy on the device; large arrays go through page-locked memory, several times as fast."""
         array = np.ascontiguousarray(values)
         if array.nbytes < 4 * CHUNK:
@@ -86,16 +87,16 @@ class CupyDevice:
         return out
 
     @cached_property
-    def _staging(self) -> list[tuple[Any, int]]:
+    def _staging(self) -> list[tuple[DeviceArray, int]]:
         """Two page-locked buffers and their addresses."""
         locked = [self.xp.cuda.alloc_pinned_memory(CHUNK) for _ in range(2)]
         return [(np.frombuffer(memory, np.uint8, CHUNK), int(memory.ptr)) for memory in locked]
 
-    def download(self, values: Any, out: Any = None) -> Any:
+    def download(self, values: DeviceArray, out: DeviceArray = None) -> DeviceArray:
         """As a NumPy array of the host, after all launches before; `out`, where one is given."""
         return self.xp.asnumpy(values, out=out)
 
-    def pointer(self, values: Any) -> int:
+    def pointer(self, values: DeviceArray) -> int:
         return int(values.data.ptr)
 
     def functions(self, options: Sequence[str], k: int) -> Mapping[str, Any]:
@@ -110,7 +111,7 @@ class CupyDevice:
             self._modules[key] = {name: module.get_function(name) for name in kernel_names(k)}
         return self._modules[key]
 
-    def launch(self, function: Any, arguments: Sequence[Any], threads: int | None = None) -> None:
+    def launch(self, function: Any, arguments: Sequence[object], threads: int | None = None) -> None:
         """Start a kernel. Arguments are device arrays, None, NumPy scalars or records."""
         blocks = (threads or self.threads) // BLOCK
         function((blocks,), (BLOCK,), tuple(0 if argument is None else argument for argument in arguments))
@@ -178,7 +179,7 @@ _C_TYPES: dict[type, Any] = {
 class EmulatedDevice:
     """Runs launches of 2 blocks of 3 threads, so that loops over rows are exercised."""
 
-    xp: Any = np
+    xp: ArrayModule = np
     widths: tuple[int, ...] = (2, 3)
     least_rows = 2
     blocks, block = 2, 3
@@ -187,16 +188,16 @@ class EmulatedDevice:
     def __init__(self) -> None:
         self._libraries: dict[tuple[str, ...], Mapping[str, Any]] = {}
 
-    def upload(self, values: Any) -> Any:
+    def upload(self, values: DeviceArray) -> DeviceArray:
         return np.array(values)
 
-    def download(self, values: Any, out: Any = None) -> Any:
+    def download(self, values: DeviceArray, out: DeviceArray = None) -> DeviceArray:
         if out is None:
             return np.array(values)
         out[...] = values
         return out
 
-    def pointer(self, values: Any) -> int:
+    def pointer(self, values: DeviceArray) -> int:
         return int(values.ctypes.data)
 
     def functions(self, options: Sequence[str], k: int) -> Mapping[str, Any]:
@@ -206,7 +207,7 @@ class EmulatedDevice:
             self._libraries[key] = _compile(options, tuple(names))
         return self._libraries[key]
 
-    def launch(self, function: Any, arguments: Sequence[Any], threads: int | None = None) -> None:
+    def launch(self, function: Any, arguments: Sequence[object], threads: int | None = None) -> None:
         held: list[Any] = []
         for argument in arguments:
             if argument is None:

@@ -6,11 +6,11 @@ the order. States drawn in round r enter those of earlier rounds, so the round i
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, DeviceArray, IndexArray, OffsetArray
 from tightrope.solver.cuda.model import DeviceModel
 
 ROUNDS = 8
@@ -48,13 +48,13 @@ class DeviceGraph:
 
     def draw(
         self,
-        transitions: Any,
-        within: Any,
-        open_choice: Any,
+        transitions: DeviceArray,
+        within: DeviceArray,
+        open_choice: DeviceArray,
         agent_joins: bool,
         nature_joins: bool,
-        level: Any,
-        witness: Any,
+        level: DeviceArray,
+        witness: DeviceArray,
     ) -> None:
         """The same on arrays of the device; `level` is 0 for those drawn at the start, −1 for the others."""
         fixed = [transitions, within, open_choice, np.bool_(agent_joins), np.bool_(nature_joins)]
@@ -125,7 +125,7 @@ class DeviceGraph:
         result: IndexArray = self._device.download(level)
         return result
 
-    def _rounds(self, launch: Any) -> None:
+    def _rounds(self, launch: Callable[[int, DeviceArray], None]) -> None:
         turn = 0
         while True:
             changed = self._device.xp.zeros(1, np.int32)
@@ -138,12 +138,12 @@ class DeviceGraph:
             if not int(self._device.download(changed)[0]):
                 return
 
-    def _level_of(self, done: BoolArray) -> Any:
+    def _level_of(self, done: BoolArray) -> DeviceArray:
         """0 for those that are done, −1 for the others."""
         return self._up(done).astype(np.int32) - np.int32(1)
 
-    def _up(self, values: Any) -> Any:
+    def _up(self, values: DeviceArray) -> DeviceArray:
         return self._device.upload(values)
 
-    def _flags(self, mask: BoolArray | None) -> Any:
+    def _flags(self, mask: BoolArray | None) -> DeviceArray:
         return None if mask is None else self._device.upload(np.ascontiguousarray(mask).view(np.uint8))

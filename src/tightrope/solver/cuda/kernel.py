@@ -7,7 +7,6 @@ Over rectangular sets a walk may end at another vertex; both values are safe.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -77,7 +76,7 @@ class CudaOperator:
         result: FloatArray = self.device.download(out)
         return result
 
-    def repeat(self, name: str, arguments: list[Any], system: DeviceSystem | None = None) -> None:
+    def repeat(self, name: str, arguments: list[object], system: DeviceSystem | None = None) -> None:
         """Launch until no walk asks for a vertex."""
         while True:
             self.model.each(name, system, arguments)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tightrope.ambiguity.rectangular_inner import UNKNOWN, Shape, neighbour
 from tightrope.errors import CannotCertify
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, IndexArray, offsets
+from tightrope.numerics.arrays import ArrayModule, BoolArray, DeviceArray, IndexArray, offsets
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.cuda.device import BLOCK, Device
@@ -38,7 +38,7 @@ class DeviceModel:
         structure = self.structure = kernel.structure
         if structure.choices >= 2**31:
             raise CannotCertify(f"the GPU kernels take less than 2^31 choices, not {structure.choices}")
-        columns: list[Any] = [kernel.lower]
+        columns: list[DeviceArray] = [kernel.lower]
         self.pool: Pool | None = None
         dimension = 0
         if isinstance(kernel, RectangularOperator):
@@ -91,13 +91,15 @@ class DeviceModel:
         }
         return rows.k, Record(self.device, SEGMENT, values), threads
 
-    def each(self, name: str, system: DeviceSystem | None, arguments: Sequence[Any], flags: str = "") -> None:
+    def each(
+        self, name: str, system: DeviceSystem | None, arguments: Sequence[object], flags: str = ""
+    ) -> None:
         """Launch `name<k, flags>` over every segment."""
         for index in range(len(self.segments)):
             self.one(index, name, system, arguments, flags)
 
     def one(
-        self, index: int, name: str, system: DeviceSystem | None, arguments: Sequence[Any], flags: str = ""
+        self, index: int, name: str, system: DeviceSystem | None, arguments: Sequence[object], flags: str = ""
     ) -> None:
         """Launch over one segment: the records of model, system (if any) and segment, then `arguments`."""
         k, segment, threads = self.segments[index]
@@ -107,7 +109,7 @@ class DeviceModel:
         family = self.device.functions(self.options, k)
         self.device.launch(family[f"{name}<{k}{flags}>"], [*records, *arguments], threads)
 
-    def launch(self, name: str, arguments: Sequence[Any]) -> None:
+    def launch(self, name: str, arguments: Sequence[object]) -> None:
         """Launch a kernel over vectors; it is compiled with those of any segment."""
         family = self.device.functions(self.options, self.segments[0][0])
         self.device.launch(family[name], arguments)
@@ -131,7 +133,7 @@ class SystemArrays:
         self.lean = is_normal and self.reward is None and self.discount is None
         self.mode = None if is_normal else device.upload(system.mode)
         self.leader = device.upload(system.leader)
-        self.groups: tuple[Any, Any] | None = None
+        self.groups: tuple[DeviceArray, DeviceArray] | None = None
         own = np.arange(len(system.leader), dtype=np.int32)
         if not np.array_equal(system.leader, own):
             order = np.argsort(system.leader, kind="stable").astype(np.int32)
@@ -178,7 +180,7 @@ class DeviceSystem:
         )
 
 
-def _shared(device: Device, each: Any) -> tuple[Any, float]:
+def _shared(device: Device, each: DeviceArray) -> tuple[DeviceArray, float]:
     """(array, 0) of numbers per choice, or (None, number) where all are the same."""
     if len(each) == 0:
         return None, 0.0
@@ -204,11 +206,11 @@ class Rows:
     choices: int
     count: int
     first: int
-    states: Any
-    successor: Any
-    ids: Any
-    table: Any
-    slot_start: Any
+    states: DeviceArray
+    successor: DeviceArray
+    ids: DeviceArray
+    table: DeviceArray
+    slot_start: DeviceArray
     longest: int
 
     def host_states(self, device: Device) -> IndexArray:
@@ -236,7 +238,7 @@ class Layout:
         )
 
 
-def lay_out(structure: Structure, columns: Sequence[Any], device: Device) -> Layout:
+def lay_out(structure: Structure, columns: Sequence[DeviceArray], device: Device) -> Layout:
     """`columns` are per transition: what a row of the table holds."""
     xp = device.xp
     wide = structure.states > 65_536
@@ -286,10 +288,10 @@ def _segment(
     device: Device,
     states: IndexArray,
     k: int,
-    successor: Any,
-    ids: Any,
-    table: Any,
-    columns: Sequence[Any],
+    successor: DeviceArray,
+    ids: DeviceArray,
+    table: DeviceArray,
+    columns: Sequence[DeviceArray],
 ) -> Rows:
     xp, count, first = device.xp, len(states), int(states[0])
     together = int(states[-1]) - first + 1 == count
@@ -322,7 +324,7 @@ def _segment(
     return Rows(k, choices, count, first, row, slots_successor, slots_id, slots_table, starts, longest)
 
 
-def distinct_rows(xp: Any, columns: Sequence[Any]) -> tuple[Any, Any]:
+def distinct_rows(xp: ArrayModule, columns: Sequence[DeviceArray]) -> tuple[DeviceArray, DeviceArray]:
     """(number of each row, table) if rows repeat enough for 16 bits, else (None, None)."""
     key = xp.zeros(len(columns[0]), np.uint64)
     for column, factor in zip(columns, _mixers(len(columns)), strict=True):
@@ -394,7 +396,7 @@ class Record:
         self._values = dict(values)
         self.words = self._pack()
 
-    def update(self, **values: Any) -> None:
+    def update(self, **values: DeviceArray) -> None:
         """Later launches see these fields instead."""
         self._values |= values
         self.words = self._pack()
@@ -429,8 +431,8 @@ class Pool:
         self.rows, self.reach = device.upload(shape.rows), device.upload(shape.reach)
         self.ball = device.upload(shape.ball) if len(shape.ball) else None
         self.request = device.xp.zeros(1 + 2 * ROOM, np.int32)
-        self.vertex: Any = None
-        self.link: Any = None
+        self.vertex: DeviceArray = None
+        self.link: DeviceArray = None
         if self.ball is None:
             self._explore()
             self._upload()

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import ArrayModule, BoolArray, DeviceArray, FloatArray, OffsetArray
 from tightrope.solver.bellman.operator import Backups, BellmanOperator
 from tightrope.solver.equations.system import Equations, System
 
-GroupVector = Any
+GroupVector = DeviceArray
 """An array of `xp` with one entry per group."""
 
-StateVector = Any
+StateVector = DeviceArray
 """Values of all states, wherever and however often they are kept."""
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class BlockBackend(Protocol):
     robust sweep: *the choices kept*, under which x = reward + W·x is a linear system."""
 
     @property
-    def xp(self) -> Any: ...
+    def xp(self) -> ArrayModule: ...
 
     @property
     def groups(self) -> int: ...
@@ -136,11 +136,11 @@ class Judgement:
     whether it is strictly better (`slack`), arrays of `xp`.
     """
 
-    low_holds: Any
-    high_holds: Any
+    low_holds: DeviceArray
+    high_holds: DeviceArray
     policy: OffsetArray
-    good: Any
-    slack: Any
+    good: DeviceArray
+    slack: DeviceArray
 
 
 class Backend(Protocol):
@@ -157,12 +157,12 @@ class Backend(Protocol):
     def support(self) -> Support: ...
 
     @property
-    def xp(self) -> Any: ...
+    def xp(self) -> ArrayModule: ...
 
-    def upload(self, of_host: Any) -> Any:
+    def upload(self, of_host: DeviceArray) -> DeviceArray:
         """As an array of `xp`; the same one where that is the host's."""
 
-    def download(self, values: Any) -> Any:
+    def download(self, values: DeviceArray) -> DeviceArray:
         """As an array of the host."""
 
     def beside(self, kernel: BellmanOperator) -> Backend:
@@ -192,14 +192,21 @@ class Backend(Protocol):
     ) -> BlockBackend:
         """The groups of a cyclic portion; `lower` has the values around it."""
 
-    def judge(self, equations: Equations, lower: Any, upper: Any) -> Judgement:
+    def judge(self, equations: Equations, lower: DeviceArray, upper: DeviceArray) -> Judgement:
         """The bounds are arrays of `xp` here."""
 
-    def keep_transitions(self, values: Any, nature_maximises: bool, slack: Any) -> Any:
+    def keep_transitions(
+        self, values: DeviceArray, nature_maximises: bool, slack: DeviceArray
+    ) -> DeviceArray:
         """Transitions of some optimal answer of nature, and all possible ones at choices with slack."""
 
     def attract(
-        self, transitions: Any, within: Any, start: Any, open_choice: Any, joins: tuple[bool, bool]
-    ) -> tuple[Any, Any]:
+        self,
+        transitions: DeviceArray,
+        within: DeviceArray,
+        start: DeviceArray,
+        open_choice: DeviceArray,
+        joins: tuple[bool, bool],
+    ) -> tuple[DeviceArray, DeviceArray]:
         """(rank, witness) per state: those in `within` that the agent and nature, as far as they join, draw
         to `start` through open choices and `transitions` (None: all possible ones). Rank −1: never."""

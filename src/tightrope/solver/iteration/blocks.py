@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import ArrayModule, FloatArray
 from tightrope.solver.equations.system import Equations, Meaning, System
 from tightrope.solver.iteration.backend import (
     Backend,
@@ -447,7 +447,7 @@ class Measure:
     system: System
     is_relative: bool
     progress: Progress
-    xp: Any
+    xp: ArrayModule
 
     def tolerance(self, residual: float, values: GroupVector) -> float:
         """The relative change that stands for a residual in the measure asked for."""

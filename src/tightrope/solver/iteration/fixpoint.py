@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from tightrope.model.graph.qualitative import Ranked
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, DeviceArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import is_interpreting, stop_interpreting
 from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.equations.system import (
@@ -374,12 +373,12 @@ class _Placed:
         self.is_endless = self.low == np.inf
 
     @property
-    def values(self) -> Any:
+    def values(self) -> DeviceArray:
         """The bound on the owners' side."""
         return self.low if self.equations.owners_maximise else self.high
 
     @property
-    def needs_rank(self) -> Any:
+    def needs_rank(self) -> DeviceArray:
         """States whose bound on the owners' side rests on progress."""
         if self.equations.owners_maximise:
             return ~self.fixed & (self.low > 0) & ~self.is_endless
@@ -395,7 +394,7 @@ class _Drawn:
     is_complete: bool
 
 
-def _keep_progress(placed: _Placed, known: Ranked | None, open_choice: Any) -> _Drawn | None:
+def _keep_progress(placed: _Placed, known: Ranked | None, open_choice: DeviceArray) -> _Drawn | None:
     """The ranking by which the graph has decided, if of just the states in need by open choices."""
     backend, equations = placed.backend, placed.equations
     nature_picks = equations.nature_owns and backend.kernel.lower is not backend.kernel.upper
@@ -410,7 +409,7 @@ def _keep_progress(placed: _Placed, known: Ranked | None, open_choice: Any) -> _
     return _Drawn(ranking, known.witness, True)
 
 
-def _draw(placed: _Placed, open_choice: Any, slack: Any, agent_joins: bool) -> _Drawn:
+def _draw(placed: _Placed, open_choice: DeviceArray, slack: DeviceArray, agent_joins: bool) -> _Drawn:
     """Rank the states whose bound rests on progress; `slack[c]`: the choice is better than required."""
     backend, equations = placed.backend, placed.equations
     within = placed.needs_rank

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,7 +21,15 @@ from tightrope.model.graph.components import Components, strongly_connected_comp
 from tightrope.model.graph.qualitative import Ranked, attract_into
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, ranges
+from tightrope.numerics.arrays import (
+    ArrayModule,
+    BoolArray,
+    DeviceArray,
+    FloatArray,
+    IndexArray,
+    OffsetArray,
+    ranges,
+)
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.team import Team
 from tightrope.solver.bellman.backups import Walk
@@ -32,7 +40,7 @@ from tightrope.solver.bellman.fixed_choices import (
     sweep_fixed_agent,
     sweep_fixed_choices,
 )
-from tightrope.solver.bellman.operator import Backups, BellmanOperator
+from tightrope.solver.bellman.operator import Backups, BackupWorkspace, BellmanOperator
 from tightrope.solver.equations.ordering import (
     MERGED_IN_PLAIN_ONES,
     MERGED_IN_SMALL_ONES,
@@ -114,7 +122,7 @@ class HostBackups:
 class HostBackend:
     """A kernel, with what solving leaves behind for the next step; every worker has its own scratch."""
 
-    xp: Any = np
+    xp: ArrayModule = np
 
     def __init__(self, kernel: BellmanOperator, team: Team | None = None) -> None:
         self.kernel, self._team = kernel, team or Team()
@@ -131,7 +139,7 @@ class HostBackend:
         return [ThreadScratch(*size, workspace) for workspace in (first, *others)]
 
     @cached_property
-    def _passing(self) -> list[Any]:
+    def _passing(self) -> list[BackupWorkspace]:
         """Workspaces for passes over states without cycles."""
         if "_scratch" in vars(self):
             return [scratch.workspace for scratch in self._scratch]
@@ -142,10 +150,10 @@ class HostBackend:
     def backups(self) -> Backups:
         return HostBackups(self.kernel, self._scratch, self._team)
 
-    def upload(self, of_host: Any) -> Any:
+    def upload(self, of_host: DeviceArray) -> DeviceArray:
         return of_host
 
-    def download(self, values: Any) -> Any:
+    def download(self, values: DeviceArray) -> DeviceArray:
         return values
 
     def beside(self, kernel: BellmanOperator) -> Backend:
@@ -282,7 +290,7 @@ class HostBackend:
         start: BoolArray,
         open_choice: BoolArray,
         joins: tuple[bool, bool],
-    ) -> tuple[Any, OffsetArray]:
+    ) -> tuple[DeviceArray, OffsetArray]:
         support, ranked = self.support, Ranked.begin(start.copy())
         if transitions is not None:
             support = Support(support.structure, support.lower, support.upper, usable=transitions)
@@ -424,7 +432,7 @@ class ThreadScratch:
 
     states: int
     choices: int
-    workspace: Any
+    workspace: BackupWorkspace
 
     @cached_property
     def place(self) -> IndexArray:
@@ -481,7 +489,7 @@ class HostBlock:
     relaxation: OverRelaxation = field(default_factory=OverRelaxation)
     factorised: list[tuple[OffsetArray, Factors]] = field(default_factory=list)
     """The choices kept when the block was last factorised, and their factors; empty or one."""
-    xp: Any = field(default=np, repr=False)
+    xp: ArrayModule = field(default=np, repr=False)
 
     @staticmethod
     def of(shared: HostSystem, block: Block, distance: IndexArray, scratch: ThreadScratch) -> HostBlock:

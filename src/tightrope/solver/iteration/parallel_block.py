@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import ArrayModule, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.team import Team
 from tightrope.solver.equations.system import Block, Rows
@@ -21,6 +21,9 @@ from tightrope.solver.iteration.backend import BoundaryValues, Improvement
 
 if TYPE_CHECKING:
     from tightrope.solver.iteration.host import HostBlock, HostSystem, ThreadScratch
+
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -35,7 +38,7 @@ class PartVector:
 class ParallelBlock:
     """A block whose groups are cut into parts; `whole` is the same block in one piece, with the same rows."""
 
-    xp: Any = np
+    xp: ArrayModule = np
 
     def __init__(self, whole: HostBlock, scratch: list[ThreadScratch], team: Team) -> None:
         self.whole, self.team = whole, team
@@ -95,13 +98,13 @@ class ParallelBlock:
     def adopt(self, policy: OffsetArray, values: PartVector, shift: FloatArray, unit: float) -> None:
         self._sweep(values, lambda part, copy, own: part.adopt(policy[own], copy, shift[own], unit))
 
-    def _sweep(self, values: PartVector, call: Callable[[HostBlock, FloatArray, slice], Any]) -> list[Any]:
+    def _sweep(self, values: PartVector, call: Callable[[HostBlock, FloatArray, slice], T]) -> list[T]:
         """What every part answers after it has read the board; afterwards it writes onto the other one."""
         read, write = values.boards[values.turn], values.boards[1 - values.turn]
         values.turn = 1 - values.turn
 
-        def task(i: int) -> Callable[[int], Any]:
-            def run(_: int) -> Any:
+        def task(i: int) -> Callable[[int], T]:
+            def run(_: int) -> T:
                 copy = values.copies[i]
                 _copy(self._seen[i], read, copy)
                 answer = call(self.parts[i], copy, slice(self._cuts[i], self._cuts[i + 1]))

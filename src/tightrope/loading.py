@@ -143,9 +143,7 @@ def read_model(
 
         instance = _instance(request)
         return ReadModel(build(instance, progress), instance)
-    path, form = _existing(request.source)
-    options = request.options(progress, warn)
-    form.check(path, options)
+    path, form, options = _open(request, progress, warn)
     if form.is_automaton(path):
         automaton = _read_automaton(request, path, form, options)
         return ReadModel(automaton.untimed, automaton=automaton)
@@ -163,10 +161,7 @@ def read_automaton(
     request: ModelRequest, progress: Progress | None = None, warn: Warn | None = None
 ) -> MarkovAutomaton:
     """Build the Markov automaton that is asked for."""
-    path, form = _existing(request.source)
-    options = request.options(progress, warn)
-    form.check(path, options)
-    return _read_automaton(replace(request, untimed=True), path, form, options)
+    return _read_automaton(replace(request, untimed=True), *_open(request, progress, warn))
 
 
 def _read_automaton(
@@ -193,10 +188,18 @@ def read_continuous(
     request: ModelRequest, progress: Progress | None = None, warn: Warn | None = None
 ) -> PrismRates:
     """Build the chain in continuous time that is asked for."""
+    path, form, options = _open(request, progress, warn)
+    return form.read_rates(path, options)
+
+
+def _open(
+    request: ModelRequest, progress: Progress | None, warn: Warn | None
+) -> tuple[Path, ModelFormat, FileOptions]:
+    """The file that is asked for, its format, and what is said beside it."""
     path, form = _existing(request.source)
     options = request.options(progress, warn)
     form.check(path, options)
-    return form.read_rates(path, options)
+    return path, form, options
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -160,6 +160,26 @@ def _climb(c: int, rows: FloatArray, pool: VertexPool, q: FloatArray, work: Floa
 
 
 @inlined
+def _distribution(
+    first: int, last: int, model: ModelArrays, shape: Shape, point: FloatArray, mass: FloatArray
+) -> bool:
+    """Probabilities at a point of the region into mass[0:k]; whether they lie within the intervals."""
+    total, within = 0.0, True
+    for i in range(last - first):
+        t = first + i
+        e = shape.expression[t]
+        p = shape.affine[e, 0]
+        for j in range(len(point)):
+            p += shape.affine[e, 2 + j] * point[j]
+        within = within and model.lower[t] - 1e-12 <= p <= model.upper[t] + 1e-12
+        mass[i] = p if p > 1e-15 else 0.0
+        total += mass[i]
+    for i in range(last - first):
+        mass[i] /= max(total, 1e-300)
+    return within
+
+
+@inlined
 def inner(
     c: int,
     first: int,
@@ -176,10 +196,9 @@ def inner(
     with full support; if some are infinite, one with most or least mass there. The intervals are used only
     where the region's optimum lies outside them.
     """
-    _, _, successor, lower, upper, _ = model
+    successor, mass = model.successor, scratch.mass
     shape, pool, q, work = region
     expression, affine, joint, ball = shape.expression, shape.affine, shape.joint, shape.ball
-    mass = scratch.mass
     size = len(q)
     k = last - first
     y, error, within = 0.0, 0.0, False
@@ -201,17 +220,7 @@ def inner(
                     best += q[i] * pool.vertex[v, i]
                     q[i] = pool.vertex[v, i]
         y = values[successor[first]] + base + (best if maximise else -best)
-        total, within = 0.0, True
-        for i in range(k):
-            e = expression[first + i]
-            p = affine[e, 0]
-            for j in range(size):
-                p += affine[e, 2 + j] * q[j]
-            within = within and lower[first + i] - 1e-12 <= p <= upper[first + i] + 1e-12
-            mass[i] = p if p > 1e-15 else 0.0
-            total += mass[i]
-        for i in range(k):
-            mass[i] /= max(total, 1e-300)
+        within = _distribution(first, last, model, shape, q, mass)
     if not joint[c]:
         o_maximize_masses(first, last, model, values, maximise, scratch)
         for i in range(k):

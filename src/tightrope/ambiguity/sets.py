@@ -269,7 +269,7 @@ def tied(intervals: EventIntervals) -> Sets:
     """P_I: every expression from the intervals of its events."""
     model = intervals.events.outcomes.model
     bounds = intervals.expression_bounds()
-    return _by_expression(SetsKind.TIED, Relaxation.EXACT, intervals.ledger, model, bounds, None, ())
+    return _by_expression(SetsKind.TIED, Relaxation.EXACT, intervals.ledger, model, bounds, ())
 
 
 def parameter(region: Region, model: ParametricMDP, intersect: Bounds | None = None) -> Sets:
@@ -280,27 +280,26 @@ def parameter(region: Region, model: ParametricMDP, intersect: Bounds | None = N
     if intersect is not None:
         lower, upper = np.maximum(lower, intersect[0]), np.minimum(upper, intersect[1])
         notes = (*notes, "met with the tied intervals")
-    bounds = _with_constants(model, lower, upper)
-    relaxation = _relaxation(region, model)
-    made = _by_expression(SetsKind.PARAMETER, relaxation, region.ledger, model, bounds, None, notes)
-    return replace(made, over=region)
+    return _over(SetsKind.PARAMETER, region, model, _with_constants(model, lower, upper), notes)
 
 
 def expression(region: Region, model: ParametricMDP, within: Bounds | None = None) -> Sets:
     """P_Λ: every expression over the region; `within` are bounds known to hold on it (P_I)."""
-    bounds = _project(region, model, within)
-    relaxation = _relaxation(region, model)
-    kind = SetsKind.EXPRESSION
-    made = _by_expression(kind, relaxation, region.ledger, model, bounds, None, region.notes)
-    return replace(made, over=region)
+    return _over(SetsKind.EXPRESSION, region, model, _project(region, model, within), region.notes)
 
 
 def rectangular(region: Region, model: ParametricMDP, within: Bounds | None = None) -> Sets:
     """P_R: all expressions of a choice over the region together; the bounds are those of `expression`."""
-    bounds = _project(region, model, within)
-    kind, relaxation = SetsKind.RECTANGULAR, _relaxation(region, model)
-    made = _by_expression(kind, relaxation, region.ledger, model, bounds, region, region.notes)
-    return replace(made, over=region)
+    return _over(SetsKind.RECTANGULAR, region, model, _project(region, model, within), region.notes)
+
+
+def _over(
+    kind: SetsKind, region: Region, model: ParametricMDP, bounds: Bounds, notes: tuple[str, ...]
+) -> Sets:
+    """Sets whose bounds were projected from a region."""
+    lifted = region.coordinates.is_lifted or model.expressions.degree > 1
+    relaxation = Relaxation.OUTER if lifted else region.relaxation
+    return _by_expression(kind, relaxation, region.ledger, model, bounds, notes, region)
 
 
 def widened(sets: Sets, misfit: FloatArray) -> Sets:
@@ -345,8 +344,8 @@ def _by_expression(
     ledger: ConfidenceBudget,
     model: ParametricMDP,
     bounds: Bounds,
-    region: Region | None,
     notes: tuple[str, ...],
+    over: Region | None = None,
 ) -> Sets:
     """Sets whose bounds depend on the expression alone: mended a signature at a time, then written out."""
     signatures = model.signatures
@@ -362,7 +361,8 @@ def _by_expression(
     lower, upper = (signatures.spread(model.transition_start, each) for each in (mended.lower, mended.upper))
     wrong = int(mended.contradictory.sum())
     notes = (*notes, *_contradictions(wrong, "signatures"))
-    return Sets(kind, relaxation, ledger, model, lower, upper, region, notes)
+    region = over if kind is SetsKind.RECTANGULAR else None
+    return Sets(kind, relaxation, ledger, model, lower, upper, region, notes, over)
 
 
 @remember
@@ -377,11 +377,6 @@ def _with_constants(model: ParametricMDP, lower: FloatArray, upper: FloatArray) 
     lower, upper = lower.copy(), upper.copy()
     lower[constant], upper[constant] = value_lower, value_upper
     return lower, upper
-
-
-def _relaxation(region: Region, model: ParametricMDP) -> Relaxation:
-    lifted = region.coordinates.is_lifted or model.expressions.degree > 1
-    return Relaxation.OUTER if lifted else region.relaxation
 
 
 def _check_region(region: Region, model: ParametricMDP) -> None:

@@ -20,7 +20,7 @@ from tightrope.beliefs.question import Question, Row
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray, offsets
 from tightrope_check.budget import spend
 
 Belief = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -252,8 +252,8 @@ class BeliefGraph:
                 sizes.append(len(towards))
                 reward.append(value)
         structure = Structure(
-            np.concatenate([[0], np.cumsum(counts)]),
-            np.concatenate([[0], np.cumsum(sizes)]),
+            offsets(counts),
+            offsets(sizes),
             np.concatenate(successor),
             initial_states=(BEFORE,),
             declared_mdp=True,

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, eye_array, kron
 from scipy.sparse.linalg import splu
 
 from tightrope.beliefs.question import Question
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray, offsets
 
 FAR = 1e12
 """What stands for infinity in tables."""
@@ -83,16 +83,16 @@ class Rows:
 
     @staticmethod
     def of(question: Question) -> Rows:
-        start = np.concatenate([[0], np.cumsum([len(own) for own in question.rows])])
+        start = offsets([len(own) for own in question.rows])
         flat = [row for own in question.rows for row in own]
-        offsets = np.concatenate([[0], np.cumsum([len(row.successor) for row in flat])])
+        ends = offsets([len(row.successor) for row in flat])
         index = np.array([s for row in flat for s in row.successor], np.int64)
         data = np.array([w / row.total for row in flat for w in row.weight])
         shape = (len(flat), len(question.rows))
         return Rows(
             question,
             start,
-            csr_array((data, index, offsets), shape=shape),
+            csr_array((data, index, ends), shape=shape),
             np.array([row.success / row.total for row in flat]),
             np.array([float(row.reward) for row in flat]),
             np.array(question.look, np.int32),
@@ -132,7 +132,7 @@ class Rows:
 
     def _in_nodes(self, nodes: int, steers: bool, matrix: csr_array) -> Rows:
         times = nodes if steers else 1
-        start = np.concatenate([[0], np.cumsum(np.tile(np.diff(self.start) * times, nodes))])
+        start = offsets(np.tile(np.diff(self.start) * times, nodes))
         look = np.concatenate([self.look + len(self.offered) * node for node in range(nodes)])
         success, reward = (np.tile(np.repeat(own, times), nodes) for own in (self.success, self.reward))
         offered = np.tile(self.offered * times, nodes)
@@ -187,7 +187,7 @@ def improve(rows: Rows, policy: IndexArray, work: Work, rounds: int = 30) -> tup
     sign = 1.0 if question.maximises else -1.0
     first = question.first
     value, visits = rows.evaluate(policy, SEARCH_LEAK)
-    begin = np.concatenate([[0], np.cumsum(rows.offered)])
+    begin = offsets(rows.offered)
     owner = np.repeat(rows.look, np.diff(rows.start))
     cell = begin[owner] + np.arange(len(owner)) - np.repeat(rows.start[:-1], np.diff(rows.start))
     for _ in range(rounds):
@@ -345,7 +345,7 @@ class Machines:
         """New nodes that refer to each other by negative numbers −1, −2, … and to old ones by theirs."""
         count, begin = len(action), len(self.action)
         links = [{seen: begin - 1 - n if n < 0 else n for seen, n in own.items()} for own in following]
-        offset = np.concatenate([[0], np.cumsum([len(self.members[o]) for o in look])]).astype(np.int64)
+        offset = offsets([len(self.members[o]) for o in look]).astype(np.int64)
         chosen = np.concatenate(
             [self.rows.start[self.members[o]] + k for o, k in zip(look, action, strict=True)]
         )
@@ -364,7 +364,7 @@ class Machines:
         old = np.flatnonzero(~new)
         lengths = np.array([len(v) for v in self.value])
         flat = np.concatenate(self.value)
-        where = np.concatenate([[0], np.cumsum(lengths)])
+        where = offsets(lengths)
         values = flat[where[target[old]] + self.place[part.indices[old]]]
         must = self.rows.question.must_reach
         np.add.at(constant, row[old], part.data[old] * np.where(np.isfinite(values), values, 1e9))

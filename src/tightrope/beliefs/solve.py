@@ -39,7 +39,7 @@ from tightrope.io.results import Interval
 from tightrope.model.objective import Objective
 from tightrope.model.pomdp import POMDP, Controller
 from tightrope.model.product import chain_of, lift_model, lift_objective
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray, offsets
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
 from tightrope.solver.solution import Solution, SolveOptions
@@ -639,11 +639,11 @@ class Flat:
         rows: Sequence[Sequence[tuple[float, OffsetArray, FloatArray]]], earns: bool, size: int | None = None
     ) -> Flat:
         flat = [row for own in rows for row in own]
-        start = np.concatenate([[0], np.cumsum([len(own) for own in rows])])
-        offsets = np.concatenate([[0], np.cumsum([len(row[1]) for row in flat])])
+        start = offsets([len(own) for own in rows])
+        ends = offsets([len(row[1]) for row in flat])
         index = np.concatenate([row[1] for row in flat])
         data = np.concatenate([row[2] for row in flat])
-        owner = np.repeat(np.arange(len(flat)), np.diff(offsets))
+        owner = np.repeat(np.arange(len(flat)), np.diff(ends))
         inner = index >= BEFORE
         count = len(rows) if size is None else size
         matrix = csr_array((data[inner], (owner[inner], index[inner] - BEFORE)), shape=(len(flat), count))

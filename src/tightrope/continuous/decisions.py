@@ -22,7 +22,7 @@ from tightrope.continuous.poisson import PoissonWeights, poisson_weights
 from tightrope.continuous.transient import Pair, TimeHorizon, bounds_of
 from tightrope.errors import InputError
 from tightrope.model.continuous import MarkovAutomaton
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, ranges
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, offsets, ranges
 from tightrope.numerics.jit import kernel, stop_interpreting
 from tightrope.numerics.rounding import down, error_factor, up
 
@@ -335,7 +335,7 @@ class TimeSlices:
         """The model under a policy."""
         structure = self.automaton.structure
         transitions, _ = ranges(structure.transition_start, choice)
-        start = np.concatenate([[0], np.cumsum(np.diff(structure.transition_start)[choice])])
+        start = offsets(np.diff(structure.transition_start)[choice])
         return self.model._replace(
             choice_start=np.arange(structure.states + 1),
             transition_start=start,

@@ -28,7 +28,7 @@ from tightrope.numerics.arrays import (
     ranges,
     stretches,
 )
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.jit import inlined, kernel
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import error_factor
 
@@ -404,6 +404,81 @@ class Polynomials(NamedTuple):
     size: FloatArray
 
 
+class RowSums(NamedTuple):
+    """Room for the slope, the curvature and the cubic terms of one row."""
+
+    slope: FloatArray
+    curvature: FloatArray
+    cubic: FloatArray
+
+
+@inlined
+def _right_side(
+    s: int, rows: ChainArrays, affine: Affine, source: Polynomials, sums: RowSums
+) -> tuple[float, float, float]:
+    """The right-hand side of a row into the sums: (constant, size of what is added up, what is fuzzy)."""
+    row_start, successor, expression, weight, reward, _ = rows
+    middle, gradient, steepness, fuzz, radius = affine
+    constant, slope, curvature, size = source
+    b, q, t3 = sums
+    n = slope.shape[1]
+    second = curvature.shape[1] == n
+    v, scale, blurred = reward[s], abs(reward[s]), 0.0
+    for i in range(n):
+        b[i] = 0.0
+        for j in range(n):
+            q[i, j] = 0.0
+            if second:
+                for k in range(n):
+                    t3[i, j, k] = 0.0
+    for entry in range(row_start[s], row_start[s + 1]):
+        e, t, w = expression[entry], successor[entry], weight[entry]
+        wm = w * middle[e]
+        v += wm * constant[t]
+        scale += w * (abs(middle[e]) + radius * steepness[e]) * size[t]
+        blurred += w * fuzz[e] * size[t]
+        steep = steepness[e] > 0.0
+        for i in range(n):
+            b[i] += wm * slope[t, i]
+            if second:
+                for j in range(n):
+                    q[i, j] += wm * curvature[t, i, j]
+            if steep:
+                wg = w * gradient[e, i]
+                b[i] += wg * constant[t]
+                for j in range(n):
+                    half = 0.5 * wg * slope[t, j]
+                    q[i, j] += half
+                    q[j, i] += half
+                    if second:
+                        for k in range(n):
+                            t3[i, j, k] += wg * curvature[t, j, k]
+    return v, scale, blurred
+
+
+@inlined
+def _rest(second: bool, radius: float, sums: RowSums) -> float:
+    """A bound on the terms of higher order on the ball: the cubic ones, or in first order the quadratic."""
+    _, q, t3 = sums
+    n = len(q)
+    square, crossed = 0.0, 0.0
+    if second:
+        for i in range(n):
+            for j in range(n):
+                for k in range(n):
+                    square += t3[i, j, k] * t3[i, j, k]
+                    crossed += t3[i, j, k] * t3[j, i, k]
+        # The two may cancel; their rounding is at most 2·n³ units of the first.
+        symmetric = max(square + 2.0 * crossed, 0.0) + (8 * n**3 + 64) * _UNIT * square
+        left = np.sqrt(symmetric / 3.0) * radius**3
+    else:
+        for i in range(n):
+            for j in range(n):
+                square += q[i, j] * q[i, j]
+        left = np.sqrt(square) * radius**2
+    return float(left)
+
+
 @kernel
 def apply_rows(
     solve: bool,
@@ -417,99 +492,42 @@ def apply_rows(
 ) -> None:
     """Rows in order. `solve`: write the right-hand side's polynomial to `target` (`source` itself, or other
     arrays for a step in time); else compare it with `source`. Fixed rows get their value."""
-    row_start, successor, expression, weight, reward, reward_error = rows
-    middle, gradient, steepness, fuzz, radius = affine
-    constant, slope, curvature, size = source
+    radius, row_start = affine.radius, rows.row_start
+    constant, slope, curvature, _ = source
     constant_out, slope_out, curvature_out, size_out = target
     n = slope.shape[1]
     second = curvature.shape[1] == n
-    b = np.zeros(n)
-    q = np.zeros((n, n))
-    t3 = np.zeros((n, n, n))
+    sums = RowSums(np.zeros(n), np.zeros((n, n)), np.zeros((n, n, n)))
+    b, q, _ = sums
     for s in range(len(fixed)):
         if fixed[s]:
-            constant_out[s] = value[s]
-            size_out[s] = abs(value[s])
-            defect[s] = 0.0
-            for i in range(n):
-                slope_out[s, i] = 0.0
-                if second:
-                    for j in range(n):
-                        curvature_out[s, i, j] = 0.0
+            constant_out[s], size_out[s], defect[s] = value[s], abs(value[s]), 0.0
+            slope_out[s] = 0.0
+            curvature_out[s] = 0.0
             continue
-        v = reward[s]
-        scale = abs(reward[s])
-        blurred = 0.0
+        v, scale, blurred = _right_side(s, rows, affine, source, sums)
+        flat, bent, gap = 0.0, 0.0, 0.0
         for i in range(n):
-            b[i] = 0.0
-            for j in range(n):
-                q[i, j] = 0.0
-                if second:
-                    for k in range(n):
-                        t3[i, j, k] = 0.0
-        first, last = row_start[s], row_start[s + 1]
-        for entry in range(first, last):
-            e = expression[entry]
-            t = successor[entry]
-            w = weight[entry]
-            wm = w * middle[e]
-            v += wm * constant[t]
-            scale += w * (abs(middle[e]) + radius * steepness[e]) * size[t]
-            blurred += w * fuzz[e] * size[t]
-            steep = steepness[e] > 0.0
-            for i in range(n):
-                b[i] += wm * slope[t, i]
-                if second:
-                    for j in range(n):
-                        q[i, j] += wm * curvature[t, i, j]
-                if steep:
-                    wg = w * gradient[e, i]
-                    b[i] += wg * constant[t]
-                    for j in range(n):
-                        half = 0.5 * wg * slope[t, j]
-                        q[i, j] += half
-                        q[j, i] += half
-                        if second:
-                            for k in range(n):
-                                t3[i, j, k] += wg * curvature[t, j, k]
-        if solve:
-            constant_out[s] = v
-            flat, bent = 0.0, 0.0
-            for i in range(n):
+            if solve:
                 slope_out[s, i] = b[i]
-                flat += b[i] * b[i]
-                if second:
-                    for j in range(n):
+            flat += b[i] ** 2 if solve else (b[i] - slope[s, i]) ** 2
+            if second:
+                for j in range(n):
+                    if solve:
                         even = 0.5 * (q[i, j] + q[j, i])
                         curvature_out[s, i, j] = even
                         bent += even * even
-            size_out[s] = (abs(v) + radius * (np.sqrt(flat) + radius * np.sqrt(bent))) * _SPARE
-            gap = 0.0
-        else:
-            flat, bent = 0.0, 0.0
-            for i in range(n):
-                flat += (b[i] - slope[s, i]) ** 2
-                if second:
-                    for j in range(n):
+                    else:
                         bent += (q[i, j] - curvature[s, i, j]) ** 2
-            gap = abs(v - constant[s]) + radius * (np.sqrt(flat) + radius * np.sqrt(bent))
-        square, crossed = 0.0, 0.0
-        if second:
-            for i in range(n):
-                for j in range(n):
-                    for k in range(n):
-                        square += t3[i, j, k] * t3[i, j, k]
-                        crossed += t3[i, j, k] * t3[j, i, k]
-            # The two may cancel; their rounding is at most 2·n³ units of the first.
-            symmetric = max(square + 2.0 * crossed, 0.0) + (8 * n**3 + 64) * _UNIT * square
-            left = np.sqrt(symmetric / 3.0) * radius**3
+        extent = radius * (np.sqrt(flat) + radius * np.sqrt(bent))
+        if solve:
+            constant_out[s], size_out[s] = v, (abs(v) + extent) * _SPARE
         else:
-            for i in range(n):
-                for j in range(n):
-                    square += q[i, j] * q[i, j]
-            left = np.sqrt(square) * radius**2
-        rounding = (2 * (last - first) + 2 * n + 24) * _UNIT * (scale + size_out[s])
-        defect[s] = (gap + left + rounding + blurred + reward_error[s]) * _SPARE + _TINY
+            gap = abs(v - constant[s]) + extent
+        entries = row_start[s + 1] - row_start[s]
+        rounding = (2 * entries + 2 * n + 24) * _UNIT * (scale + size_out[s])
+        error = gap + _rest(second, radius, sums) + rounding + blurred + rows.reward_error[s]
+        defect[s] = error * _SPARE + _TINY
 
 
 @kernel

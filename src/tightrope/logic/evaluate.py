@@ -27,7 +27,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.model.product import Letters
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, offsets
 from tightrope.numerics.rounding import error_factor
 from tightrope.prism.expand.expressions import check_arity
 from tightrope.prism.parse import property_syntax as formulas
@@ -460,7 +460,7 @@ def some_path(support: Support, formula: Formula, atoms: list[BoolArray]) -> Boo
     structure, possible = support.structure, np.flatnonzero(support.possible)
     state = structure.choice_state[structure.transition_choice[possible]]
     steps = Structure(
-        choice_start=np.concatenate([[0], np.cumsum(np.bincount(state, minlength=structure.states))]),
+        choice_start=offsets(np.bincount(state, minlength=structure.states)),
         transition_start=np.arange(len(possible) + 1),
         successor=structure.successor[possible],
         declared_mdp=True,

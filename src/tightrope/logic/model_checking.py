@@ -178,55 +178,67 @@ def _answer(
     else:
         kind = UncertainEvaluation if uncertain else Evaluation
         evaluation = kind(model, query, finer, assume_support)
-    lower = upper = holds = fails = achieved = value = None
-    gap = 0.0
     if isinstance(formula, Multi):
-        several = evaluation.several(formula)
-        achieved = several[0]
-        starts, verdicts = list(model.structure.initial_states), [one.verdict for one in several]
-        if achieved.bounds is not None:
-            lower, upper = (np.full(model.structure.states, end) for end in (-np.inf, np.inf))
-            for state, one in zip(starts, several, strict=True):
-                assert one.bounds is not None
-                lower[state], upper[state] = one.bounds
-            low, high = lower[starts], upper[starts]
-            size = np.where(np.isfinite(low), np.maximum(1.0, np.abs(low)), 1.0)
-            gap = float((width(low, high, False) / size).max())
-        elif is_curve(formula):
-            gap = 0.0 if verdicts == ["certified"] else np.inf
-        else:
-            holds, fails = (np.zeros(model.structure.states, np.bool_) for _ in range(2))
-            for state, verdict in zip(starts, verdicts, strict=True):
-                holds[state], fails[state] = verdict == "true", verdict == "false"
-    else:
-        value = evaluation.value(formula, everywhere)
+        return _answer_several(query, formula, evaluation, effort, begin)
+    value = evaluation.value(formula, everywhere)
+    lower = upper = holds = fails = None
+    gap = 0.0
     if isinstance(value, StateBounds):
         lower, upper = value.lower, value.upper
         at = list(model.structure.initial_states)
         gap = float(width(lower[at], upper[at], effort.relative, value.unit).max())
         if isinstance(formula, Filter) and formula.kind == "range":
             gap = _range_gap(formula, evaluation, effort.relative)
-    elif isinstance(value, StateTruth):
+    else:
         holds, fails = value.holds, value.fails
+    listed = _select_listed(formula, value, evaluation)
+    answer = _blank(query, evaluation, effort, begin)
+    return replace(answer, lower=lower, upper=upper, holds=holds, fails=fails, gap=gap, listed=listed)
+
+
+def _answer_several(
+    query: Query, multi: Multi, evaluation: Evaluation, effort: SolveOptions, begin: float
+) -> Answer:
+    """What is achieved of several objectives, from every initial state."""
+    several, states = evaluation.several(multi), evaluation.structure.states
+    starts, verdicts = list(evaluation.structure.initial_states), [one.verdict for one in several]
+    answer = replace(_blank(query, evaluation, effort, begin), achieved=several[0])
+    if several[0].bounds is not None:
+        lower, upper = (np.full(states, end) for end in (-np.inf, np.inf))
+        for state, one in zip(starts, several, strict=True):
+            assert one.bounds is not None
+            lower[state], upper[state] = one.bounds
+        low, high = lower[starts], upper[starts]
+        size = np.where(np.isfinite(low), np.maximum(1.0, np.abs(low)), 1.0)
+        return replace(answer, lower=lower, upper=upper, gap=float((width(low, high, False) / size).max()))
+    if is_curve(multi):
+        return replace(answer, gap=0.0 if verdicts == ["certified"] else np.inf)
+    holds, fails = (np.zeros(states, np.bool_) for _ in range(2))
+    for state, verdict in zip(starts, verdicts, strict=True):
+        holds[state], fails[state] = verdict == "true", verdict == "false"
+    return replace(answer, holds=holds, fails=fails)
+
+
+def _blank(query: Query, evaluation: Evaluation, effort: SolveOptions, begin: float) -> Answer:
+    """An answer without its value: what was noted on the way to it."""
     operators = evaluation.operators
     steered = operators.steered
     return Answer(
         text=query.text,
-        structure=model.structure,
-        lower=lower,
-        upper=upper,
-        holds=holds,
-        fails=fails,
-        listed=None if value is None else _select_listed(formula, value, evaluation),
+        structure=evaluation.structure,
+        lower=None,
+        upper=None,
+        holds=None,
+        fails=None,
+        listed=None,
         readings=tuple(operators.readings),
         missed=tuple(operators.missed),
-        gap=gap,
+        gap=0.0,
         precision=effort.precision,
         relative=effort.relative,
         iterations=operators.iterations,
         seconds=time.perf_counter() - begin,
         trusts_translator=operators.trusts_translator,
-        achieved=achieved,
         controller=None if steered is None else steered.controller,
         attained=None if steered is None else (steered.attained.lower, steered.attained.upper),
     )

@@ -155,30 +155,9 @@ def answer_multi(
             "every objective of multi(…) is always met", multi.position, "ask for its parts alone"
         )
     open_ = [number for number, wish in enumerate(wishes) if wish.threshold is None]
-    if len(open_) > 2 or (len(open_) == 2 and len(wishes) > 2):
-        raise Complaint(
-            f"multi(…) asks for {len(open_)} values at once: one beside thresholds, or two alone (a curve)",
-            multi.position,
-            "give thresholds to the others: P>=0.9 [ … ]",
-        )
-    if len(open_) == 2 and len(model.structure.initial_states) > 1:
-        raise Complaint("the curve of two objectives is about one initial state", multi.position)
     require_constant(model, "several objectives")
-    endless = _earned_for_ever(model, wishes, solve, start)
-    if endless and len(open_) == 2:
-        text = wishes[min(endless)].text
-        raise Complaint(
-            f"{text} can be infinite at almost no cost for the other objective: there is no curve",
-            multi.position,
-            "ask for one value beside a threshold",
-        )
-    if boundless - endless.keys():
-        text = wishes[min(boundless - endless.keys())].text
-        raise Complaint(
-            f"{text} is not infinite, or not so beside costs that are to be small",
-            multi.position,
-            "ask for it alone: R>=1.0/0.0 [ C ]",
-        )
+    endless = _earned_for_ever(model, wishes, solve, start) if len(open_) <= 2 else {}
+    _refuse(multi, wishes, open_, endless, boundless, model.structure)
     others = [wish for number, wish in enumerate(wishes) if number not in endless]
 
     def search(sought: Sequence[SingleObjective]) -> ParetoSearch:
@@ -210,6 +189,38 @@ def answer_multi(
     if open_:
         result = replace(result, verdict=None)
     return _with_endless(result, wishes, endless) if endless else result
+
+
+def _refuse(
+    multi: Multi,
+    wishes: Sequence[SingleObjective],
+    open_: Sequence[int],
+    endless: Mapping[int, Policy],
+    boundless: set[int],
+    structure: Structure,
+) -> None:
+    """Refuse questions with too many values, and values that are or are not infinite."""
+    if len(open_) > 2 or (len(open_) == 2 and len(wishes) > 2):
+        raise Complaint(
+            f"multi(…) asks for {len(open_)} values at once: one beside thresholds, or two alone (a curve)",
+            multi.position,
+            "give thresholds to the others: P>=0.9 [ … ]",
+        )
+    if len(open_) == 2 and len(structure.initial_states) > 1:
+        raise Complaint("the curve of two objectives is about one initial state", multi.position)
+    if endless and len(open_) == 2:
+        raise Complaint(
+            f"{wishes[min(endless)].text} can be infinite at almost no cost for the other objective: there "
+            "is no curve",
+            multi.position,
+            "ask for one value beside a threshold",
+        )
+    if finite := boundless - endless.keys():
+        raise Complaint(
+            f"{wishes[min(finite)].text} is not infinite, or not so beside costs that are to be small",
+            multi.position,
+            "ask for it alone: R>=1.0/0.0 [ C ]",
+        )
 
 
 def _is_boundless(part: object) -> bool:

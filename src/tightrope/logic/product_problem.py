@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -38,7 +37,7 @@ from tightrope.model.product import (
     product_with_memory,
 )
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import OffsetArray, offsets
 from tightrope.numerics.record import Record
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator, spell
@@ -47,11 +46,11 @@ from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, pick
 from tightrope.prism.properties.resolve import PropertyOptions, formulas_of, refuse_reward_options
 from tightrope.prism.properties.shape import check_is_path
-from tightrope.problem import Model, Problem, constant_texts
+from tightrope.problem import Lift, Model, Problem, constant_texts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ProductLift(Record):
+class ProductLift(Lift, Record):
     """See `tightrope.problem.Lift`; `temporal` is the temporal query, to be read again on another model.
 
     >>> import warnings
@@ -74,18 +73,6 @@ class ProductLift(Record):
     reach: Reachability | None = field(default=None, repr=False, compare=False)
     letters: Letters | None = field(default=None, repr=False, compare=False)
     temporal: Query | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def free_state(self) -> int | None:
-        return None
-
-    @property
-    def optima(self) -> Mapping[tuple[Fraction, ...], float]:
-        return {}
-
-    @property
-    def cut(self) -> bool:
-        return False
 
     @cached_property
     def model(self) -> ParametricMDP:
@@ -250,7 +237,7 @@ def _chain(policy: Policy) -> MDP:
     structure = policy.structure
     selected = (policy.probability > 0)[structure.transition_choice]
     owner = structure.choice_state[structure.transition_choice][selected]
-    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=structure.states))])
+    start = offsets(np.bincount(owner, minlength=structure.states))
     built = Structure(
         choice_start=np.arange(structure.states + 1),
         transition_start=start,

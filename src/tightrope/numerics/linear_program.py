@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray, offsets
 from tightrope.numerics.rounding import error_factor, largest_over_box, product_error, up
 
 
@@ -242,7 +242,7 @@ def _by_clarabel(
 
     size = len(vector)
     lengths = [len(factor) + 1 for factor in factors]
-    begin = np.concatenate([[0], np.cumsum(lengths)])
+    begin = offsets(lengths)
     matrix, right = np.zeros((begin[-1], size)), np.zeros(begin[-1])
     for first, factor, cost in zip(begin[:-1], factors, weight, strict=True):
         matrix[first + 1 : first + 1 + len(factor)] = -factor

@@ -171,22 +171,7 @@ def solve(
     workspace = workspace or Workspace(device, threads)
     given = as_policy(operator.structure, policy)
     fixed = None if given is None else given.for_solver
-    game = None
-    if not isinstance(operator, FactoredOperator):
-        with workspace.open(operator) as backend:
-            fixpoint = _Solve(backend, objective, options, progress).run(fixed)
-    elif objective.is_bounded:
-        fixpoint = _finite_horizon(operator, objective, progress, fixed)
-    else:
-        with workspace.open(operator.game) as backend:
-            whole = _solve_game(operator.rows, backend, objective, options, progress, fixed)
-        parts = ("lower", "upper", "policy", "ranking")
-        fixpoint = replace(whole, **{part: getattr(whole, part)[: operator.rows.states] for part in parts})
-        if objective.lower_steps == 0:
-            game = whole
-        else:
-            tail = Tail((fixpoint.lower, fixpoint.upper), _settled(objective, fixed), fixpoint.policy)
-            fixpoint = _finite_horizon(operator, objective, progress, fixed, tail)
+    fixpoint, game = _fixpoint_of(operator, objective, options, progress, fixed, workspace)
     lower, upper = fixpoint.lower, fixpoint.upper
     if objective.complement:
         lower, upper = _complement(fixpoint.upper, False), _complement(fixpoint.lower, True)
@@ -215,6 +200,30 @@ def solve(
     if isinstance(operator, FactoredOperator) or objective.is_bounded or not operator.encloses_graph:
         return refine(solution, given is None)
     return _against_answers(solution, policy, seconds, iterations, workspace)
+
+
+def _fixpoint_of(
+    operator: BellmanOperator | FactoredOperator,
+    objective: Objective,
+    options: SolveOptions,
+    progress: Progress,
+    policy: ForSolver,
+    workspace: Workspace,
+) -> tuple[Fixpoint, Fixpoint | None]:
+    """The fixpoint, and that of the whole game of independent factors where no steps are counted."""
+    if not isinstance(operator, FactoredOperator):
+        with workspace.open(operator) as backend:
+            return _Solve(backend, objective, options, progress).run(policy), None
+    if objective.is_bounded:
+        return _finite_horizon(operator, objective, progress, policy), None
+    with workspace.open(operator.game) as backend:
+        whole = _solve_game(operator.rows, backend, objective, options, progress, policy)
+    parts = ("lower", "upper", "policy", "ranking")
+    first = replace(whole, **{part: getattr(whole, part)[: operator.rows.states] for part in parts})
+    if objective.lower_steps == 0:
+        return first, whole
+    tail = Tail((first.lower, first.upper), _settled(objective, policy), first.policy)
+    return _finite_horizon(operator, objective, progress, policy, tail), None
 
 
 def _check_options(

@@ -129,6 +129,40 @@ def safe_groups(
     return is_clear
 
 
+@inlined
+def _safe_values(
+    c: int,
+    arrays: LoopArrays,
+    region: RegionArrays | None,
+    system: SystemArrays,
+    low: FloatArray,
+    high: FloatArray,
+    exactly: bool | None,
+) -> tuple[float, float]:
+    """Nature's answers at a choice to lower values, rounded down, and to upper ones, rounded up."""
+    model, scratch = arrays
+    first, last = model.transition_start[c], model.transition_start[c + 1]
+    maximise = system.nature_maximises
+    if region is not None:
+        a = inner_safely(c, first, last, model, low, (maximise, False), region, scratch)
+        b = inner_safely(c, first, last, model, high, (maximise, True), region, scratch)
+    elif last - first == 1:  # which has all of the mass
+        to = np.uint32(model.successor[np.uint64(first)])
+        a, b = low[to], high[to]
+    elif model.plain:
+        a = mean_safely(first, last, model.successor, model.lower, low, False)
+        b = mean_safely(first, last, model.successor, model.lower, high, True)
+    else:
+        a, b, is_same = o_maximize_both(first, last, model, low, high, maximise, scratch)
+        if exactly is not None:
+            unclear = np.isnan(a)
+            if unclear:
+                a = o_maximize_exactly(first, last, model, low, maximise, False, scratch)
+        if not is_same or np.isnan(b):
+            b = o_maximize_safely(first, last, model, high, maximise, True, exactly, scratch)
+    return a, b
+
+
 @kernel
 def backward_pass(
     arrays: LoopArrays,
@@ -141,9 +175,8 @@ def backward_pass(
     exactly: bool | None,
 ) -> int:
     """See `BellmanOperator.backward`; how many states were done until supports of one could not be told."""
-    model, scratch = arrays
-    choice_start, transition_start, successor, lower, _, plain = model
-    reward, discount, mode, _, agent_maximises, nature_maximises, floor, ceiling, slack = system
+    choice_start = arrays[0].choice_start
+    reward, discount, mode, _, agent_maximises, _, floor, ceiling, slack = system
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     done = 0
     for s in states:
@@ -154,24 +187,7 @@ def backward_pass(
         for c in range(choice_start[s], choice_start[s + 1]):
             if mode[c] == CLOSED:
                 continue
-            first, last = transition_start[c], transition_start[c + 1]
-            if region is not None:
-                a = inner_safely(c, first, last, model, low, (nature_maximises, False), region, scratch)
-                b = inner_safely(c, first, last, model, high, (nature_maximises, True), region, scratch)
-            elif last - first == 1:  # which has all of the mass
-                to = np.uint32(successor[np.uint64(first)])
-                a, b = low[to], high[to]
-            elif plain:
-                a = mean_safely(first, last, successor, lower, low, False)
-                b = mean_safely(first, last, successor, lower, high, True)
-            else:
-                a, b, is_same = o_maximize_both(first, last, model, low, high, nature_maximises, scratch)
-                if exactly is not None:
-                    unclear = np.isnan(a)
-                    if unclear:
-                        a = o_maximize_exactly(first, last, model, low, nature_maximises, False, scratch)
-                if not is_same or np.isnan(b):
-                    b = o_maximize_safely(first, last, model, high, nature_maximises, True, exactly, scratch)
+            a, b = _safe_values(c, arrays, region, system, low, high, exactly)
             is_clear &= not (np.isnan(a) or np.isnan(b))
             earned, factor = reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0
             a, b = safe_step(a, earned, factor, False), safe_step(b, earned, factor, True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tightrope.ambiguity.o_maximization import o_maximize_again
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray, stretches
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.jit import inlined, kernel
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays
 
 
@@ -143,6 +143,16 @@ def factorise_fixed_choices(block: Block, rows: Rows, place: IndexArray) -> Fact
         return None
 
 
+@inlined
+def _weigh_row(
+    start: np.uint64, end: np.uint64, column: IndexArray, weight: FloatArray, values: FloatArray
+) -> float:
+    x = 0.0
+    for i in range(start, end):
+        x += weight[i] * values[np.uint32(column[i])]
+    return x
+
+
 @kernel
 def sweep_fixed_agent(
     system: SystemArrays,
@@ -161,18 +171,16 @@ def sweep_fixed_agent(
     entries = column, weight, rows.low, rows.room
     groups = len(group_start) - 1
     is_lone = len(member) == groups  # every group one state: one array less to read
-    change = 0.0
-    done = 0
+    done, change = 0, 0.0
     for _ in range(most):
         change = 0.0
         for g in range(groups):
             s = np.uint32(member[g if is_lone else group_start[g]])
             start, end = np.uint64(row_start[g]), np.uint64(row_end[g])
-            x = 0.0
             if row_pivot[g] < 0:
-                for i in range(start, end):
-                    x += weight[i] * values[np.uint32(column[i])]
+                x = _weigh_row(start, end, column, weight, values)
             else:
+                x = 0.0
                 pivot = np.uint64(row_pivot[g])
                 pivot_value = values[np.uint32(column[pivot])]
                 wrong = 0.0  # one loop of a length that is easily foreseen, whatever the pivot
@@ -186,9 +194,7 @@ def sweep_fixed_agent(
                     row_end[g], row_pivot[g], self_weight[g] = o_maximize_again(
                         start, end, entries, values, nature_maximises, (leader, leader[s], scale)
                     )
-                    x = 0.0
-                    for i in range(start, np.uint64(row_end[g])):
-                        x += weight[i] * values[np.uint32(column[i])]
+                    x = _weigh_row(start, np.uint64(row_end[g]), column, weight, values)
             x += reward[g] + shift[g]
             if self_weight[g] > 0.0:
                 if self_weight[g] >= 1.0:

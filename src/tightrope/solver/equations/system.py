@@ -665,17 +665,13 @@ def _approach(
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     close, rank, witness = ranked
-    queue = np.empty(len(inside), np.int32)
-    size = 0
-    waiting = np.zeros(len(inside), np.bool_)
-    for s in range(len(inside)):
-        if inside[s] and not inner[s]:
+    waiting, capacity = inside & ~inner, len(inside)
+    queue = np.empty(capacity, np.int32)
+    head, size, added = 0, 0, 0
+    for s in range(capacity):
+        if waiting[s]:
             queue[size] = s
-            waiting[s] = True
             size += 1
-    added = 0
-    head = 0
-    capacity = len(inside)
     while size > 0:
         s = queue[head]
         head = (head + 1) % capacity

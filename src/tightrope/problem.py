@@ -62,16 +62,13 @@ class Lift(Protocol):
     @property
     def free_state(self) -> int | None:
         """Where what any policy can reach is read off, if not at the initial state."""
-        return None
 
     @property
     def optima(self) -> Mapping[tuple[Fraction, ...], float]:
         """What no controller exceeds at single points; `cut` where a clock ended the search."""
-        return {}
 
     @property
-    def cut(self) -> bool:
-        return False
+    def cut(self) -> bool: ...
 
     def to_product(self, counts: Any) -> Any: ...
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -46,11 +47,11 @@ from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, pick
 from tightrope.prism.properties.resolve import PropertyOptions, formulas_of, refuse_reward_options
 from tightrope.prism.properties.shape import check_is_path
-from tightrope.problem import Lift, Model, Problem, constant_texts
+from tightrope.problem import Model, Problem, constant_texts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ProductLift(Lift, Record):
+class ProductLift(Record):
     """See `tightrope.problem.Lift`; `temporal` is the temporal query, to be read again on another model.
 
     >>> import warnings
@@ -73,6 +74,18 @@ class ProductLift(Lift, Record):
     reach: Reachability | None = field(default=None, repr=False, compare=False)
     letters: Letters | None = field(default=None, repr=False, compare=False)
     temporal: Query | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def free_state(self) -> int | None:
+        return None
+
+    @property
+    def optima(self) -> Mapping[tuple[Fraction, ...], float]:
+        return {}
+
+    @property
+    def cut(self) -> bool:
+        return False
 
     @cached_property
     def model(self) -> ParametricMDP:

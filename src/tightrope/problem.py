@@ -125,7 +125,7 @@ class Problem(Record):
 
     @staticmethod
     def lifted(lift: Lift, query: Query) -> Problem:
-        """A question about a product."""
+        """A problem on a product."""
         problem = Problem(lift.model, query)
         object.__setattr__(problem, "lift", lift)
         return problem
@@ -141,16 +141,16 @@ class Problem(Record):
 
     @property
     def objective(self) -> Objective:
-        """What is computed, on the states of the model."""
+        """The objective on the states of the model."""
         return self.query.objective
 
     @property
     def base(self) -> AnyModel:
-        """The model that data and policies speak of."""
+        """The model that data and policies refer to."""
         return self.model if self.lift is None else self.lift.base
 
     def optima_in(self, region: Any) -> dict[tuple[Fraction, ...], float]:
-        """What no controller exceeds at points that were looked at and lie in the region for certain."""
+        """Bounds for all controllers, at examined points that certainly lie in the region."""
         if region is None or self.lift is None or not region.kind.has_facets:
             return {}
         return {point: bound for point, bound in self.lift.optima.items() if region.contains(point)}
@@ -168,15 +168,15 @@ class Problem(Record):
         return self.model.structure.initial if elsewhere is None else elsewhere
 
     def to_product(self, counts: Any) -> Any:
-        """Counts of the base as counts of the model."""
+        """Convert counts of the base to counts of the model."""
         return counts if self.lift is None else self.lift.to_product(counts)
 
     def to_base(self, counts: Any) -> Any:
-        """Counts of the model as counts of the base."""
+        """Convert counts of the model to counts of the base."""
         return counts if self.lift is None else self.lift.to_base(counts)
 
     def controller(self, policy: Policy) -> Policy:
-        """A deterministic policy of the model as one of the base, which has a memory where they differ."""
+        """Convert a deterministic policy of the model to one of the base, with a memory if they differ."""
         if self.lift is None:
             return policy
         return self.lift.controller(policy).made(lambda: policy.made_from)
@@ -188,7 +188,7 @@ class Problem(Record):
 
     @property
     def maximises(self) -> bool:
-        """Whether the agent wants the value to be large."""
+        """Whether the agent maximises the value."""
         directions = self.query.directions
         if self.query.plain_objective is None and directions is not None:
             return directions[0] is Direction.MAX

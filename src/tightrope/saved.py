@@ -178,11 +178,11 @@ class SavedResult(Result):
 
     @property
     def optimistic_policy(self) -> Policy:
-        """The policy that is best if nature is kind."""
+        """The policy that is best if nature helps."""
         return self._read("optimistic")
 
     def shield(self, *, slack: float, patience: int | None = None) -> Shield:
-        """A shield over the intervals of expressions that were written, which hold at the same confidence.
+        """A shield over the saved intervals of expressions, which have the same confidence.
 
         Its bound may be weaker than the result's, whose sets may be smaller.
         """

@@ -116,12 +116,12 @@ class Counts(Record):
     def from_batches(
         batches: Batches, transition_start: OffsetArray, design: SamplingDesign, model_hash: str
     ) -> Counts:
-        """Counts that are the sum of their batches."""
+        """Counts made of batches in time order; the total is their sum."""
         total = batches.total(int(transition_start[-1]))
         return Counts(total, transition_start, design, model_hash, batches)
 
     def times(self, number: int) -> Counts:
-        """The same data so many times over, for forecasts: their order, costs and rows are left out."""
+        """The same counts multiplied by `number`, for forecasts; without order, costs and rows."""
         check_type("number", number, int, "a whole number")
         design = self.design
         if design.episodes is not None:

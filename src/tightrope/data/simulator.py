@@ -181,7 +181,7 @@ class Simulator(Record):
         return replace(self._counts(parts, design), log=simulated_log(self, episodes, seed, first))
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
-        """The same episodes as `episodes`, step by step in blocks: never more in memory than one block."""
+        """The same episodes as `episodes`, step by step in blocks; only one block is in memory."""
         key = seed_key(seed, EPISODES)
         walk = self._walk(key)
         rows = max(RECORD_ROWS, self.cap)

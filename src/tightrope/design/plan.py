@@ -202,19 +202,19 @@ class Plan(Record):
         return self.exploration.policy
 
     def curve(self, episodes: float) -> Gap:
-        """The gap to expect after so many more episodes of designed exploration: (expected, low, high)."""
+        """The forecast gap after more `episodes` of designed exploration: (expected, low, high)."""
         if self.designed is None:
             raise InputError(f"there is no forecast: {self.status.value}")
         return self.designed.curve(episodes)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The forecast: gap against episodes, one line per way to collect them, with bands."""
+        """Draw the forecast: the gap over the number of episodes for each exploration policy, with bands."""
         from tightrope.report.plotting import plot_forecast
 
         return plot_forecast(plan_document(self), ax)
 
     def save(self, path: str | PathLike[str]) -> list[Path]:
-        """Write the directory that `tightrope plan -o` writes; the paths of its files."""
+        """Write the directory of `tightrope plan -o`. Return the paths of its files."""
         return write_plan(path_of(path), self)
 
     def to_json(self) -> dict[str, Any]:

@@ -46,11 +46,11 @@ class Interval(msgspec.Struct, frozen=True, metaclass=_TwoEnds):
 
     @property
     def width(self) -> float:
-        """How much is left open; 0 for a single value, ∞ included."""
+        """The distance of the endpoints; 0 for a single value, also an infinite one."""
         return self.upper - self.lower if self.upper != self.lower else 0.0
 
     def within(self, lower: float, upper: float) -> Interval:
-        """The part between these numbers; the interval itself where nothing of it is.
+        """The part between these two numbers, or the whole interval if that part is empty.
 
         >>> Interval(-1e-14, 0.5).within(0.0, 1.0)
         Interval(lower=0.0, upper=0.5)

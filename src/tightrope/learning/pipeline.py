@@ -287,7 +287,7 @@ class Pipeline:
 
     @property
     def objective(self) -> Objective:
-        """What is computed, on the states of the model."""
+        """The objective on the states of the model."""
         return self.problem.objective
 
     def has_seen(self, policy: Policy | None) -> bool:

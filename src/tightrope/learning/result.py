@@ -596,7 +596,7 @@ class LearningResult(Result):
         return replace(self, value=replace(value, policy=policy))
 
     def evaluate(self, policy: Policy) -> PolicyValue:
-        """The certified interval of a policy over the sets of this result, whatever it was chosen by."""
+        """The certified interval of any policy over the sets of this result."""
         from tightrope.learning import coupling
 
         solver = PolicySolver(self.sets, self.objective, self.options, float("inf"), lambda _: None)

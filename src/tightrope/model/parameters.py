@@ -52,7 +52,7 @@ class LinearConstraint:
                 raise InputError(f"a constraint holds {number!r}, not an exact number", hint=hint)
 
     def excess(self, point: Sequence[Fraction]) -> Fraction:
-        """How far the left side is above the bound (negative: room left)."""
+        """The left side minus the bound; negative if the constraint is satisfied."""
         return sum((a * x for a, x in zip(self.coefficients, point, strict=True)), Fraction(0)) - self.bound
 
     def holds(self, point: Sequence[Fraction]) -> bool:
@@ -127,7 +127,7 @@ class Parameters(Record):
 
     @classmethod
     def box(cls, ranges: Ranges | None = None, /, **bounds: tuple[Number, Number] | str) -> Parameters:
-        """Each parameter between two numbers, and `where="p+q<=1"`: linear constraints between them, as text.
+        """Parameters with an interval each, and linear constraints between them such as `where="p+q<=1"`.
 
         >>> Parameters.box(p=(0, 1), q=(0.1, "1/3")).text()
         '0<=p<=1, 1/10<=q<=1/3'
@@ -144,7 +144,7 @@ class Parameters(Record):
         return result if where is None else result.cut(str(where))
 
     def cut(self, where: str) -> Parameters:
-        """The part of the domain where linear constraints hold, such as `"p+q<=1, q<=2*p"`."""
+        """The part of the domain that satisfies linear constraints, such as `"p+q<=1, q<=2*p"`."""
         within = parse_domain(where, self.names, "`where`", self)
         sides = zip(self.names, self.lower, within.lower, self.upper, within.upper, strict=True)
         lower, upper = [], []
@@ -165,12 +165,12 @@ class Parameters(Record):
 
     @classmethod
     def unit_box(cls, names: Sequence[str]) -> Parameters:
-        """Every parameter in [0, 1]: what a parameter is taken to be where nothing is said."""
+        """Parameters in [0, 1], the default interval."""
         zero, one = Fraction(0), Fraction(1)
         return cls(tuple(names), (zero,) * len(names), (one,) * len(names))
 
     def with_free(self, distributions: Sequence[tuple[int, str | None]]) -> Parameters:
-        """With free distributions behind them, (outcomes, name) each."""
+        """These parameters, followed by unconstrained distributions, each (outcomes, name)."""
         if not distributions:
             return self
         names, lower, upper = list(self.names), list(self.lower), list(self.upper)

@@ -115,14 +115,14 @@ class Policy(Record):
 
     @staticmethod
     def uniform(model: HasStructure | Structure) -> Policy:
-        """Every choice of a state alike."""
+        """The policy that takes every choice of a state with the same probability."""
         structure = _structure(model)
         choices = np.diff(structure.choice_start)
         return Policy(structure, np.repeat(1 / choices, choices))
 
     @staticmethod
     def of_choices(model: HasStructure | Structure, choice: npt.NDArray[np.integer]) -> Policy:
-        """Takes `choice[s]`, the index of a choice among all of the model, in state s."""
+        """The policy that takes `choice[s]` in state s, an index among all choices of the model."""
         structure, chosen = _structure(model), np.asarray(choice)
         if chosen.shape != (structure.states,):
             raise InputError(f"the policy names {len(chosen)} choices for {structure.states} states")
@@ -140,14 +140,14 @@ class Policy(Record):
 
     @property
     def made_from(self) -> Provenance | None:
-        """The data that the policy was made from; None where nothing is known of them."""
+        """The data that the policy was made from; None if unknown."""
         if callable(self._made_from):
             vars(self).update(_made_from=self._made_from())
         made_from: Provenance | None = self._made_from
         return made_from
 
     def made(self, data: Callable[[], Provenance | None]) -> Policy:
-        """The same policy, of which it is known from which data it was made."""
+        """The same policy, with a record of the data that it was made from."""
         return self.having(_made_from=data)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -157,14 +157,14 @@ class Policy(Record):
     _grow: ClassVar[Any] = None
 
     def having(self, **words: Any) -> Policy:
-        """The same policy with a `rule`, or with `_grow`, which finds a tree that loses at most a share."""
+        """The same policy with a `rule`, or with `_grow`, which finds a small tree."""
         result = Policy.__new__(Policy)
         vars(result).update(vars(self), **words)
         return result
 
     def tree(self, *, loss: float = 0.01) -> Policy:
-        """A small decision tree (its `rule`) that loses at most the share `loss` of the guarantee of this
-        policy, which a learned result has found; it costs no further confidence."""
+        """A policy with a small decision tree (`rule`) that loses at most the share `loss` of the guarantee
+        of this learned policy. It needs no additional δ."""
         if self._grow is None:
             raise InputError("no values say what a tree of this policy loses", hint="result.policy.tree()")
         policy: Policy = self._grow(loss).policy
@@ -220,7 +220,7 @@ class Policy(Record):
         return np.flatnonzero(self.probability).astype(np.int64)
 
     def at(self, step: int) -> Policy:
-        """What is done at a step, as a policy that does it at every one."""
+        """The choices of one step, as a policy that makes them at every step."""
         _check_step(step)
         self.refuse_memory()
         return self if self.steps is None else Policy.of_choices(self.structure, self.steps.at(step))
@@ -228,7 +228,7 @@ class Policy(Record):
     # --- what it does in a state -----------------------------------------------------------
 
     def __getitem__(self, state: Any) -> str | dict[str, float]:
-        """The action in a state, or how likely each one is, where the policy is random there.
+        """The action in a state, or the probability of each action if the policy is random there.
 
         A state is what the model's author calls it, its variables' values ("x=3,y=4"; a mapping; a tuple),
         a label of a single state, or its index.
@@ -251,14 +251,14 @@ class Policy(Record):
         return next(iter(likely)) if len(likely) == 1 else likely
 
     def actions(self, state: Any, step: int | None = None, memory: int | None = None) -> dict[str, float]:
-        """What the policy does in a state: actions, how likely each. Choices of one action count together."""
+        """The probability of each action in a state. Choices with the same action are added."""
         number = find_state(self.structure, state)
         if self.memory is not None:
             return {self.structure.action_name(int(self.memory.choice[self._row(number, memory)])): 1.0}
         return self._actions(number, self._step(step))
 
     def action(self, state: Any, *, step: int | None = None, memory: int | None = None) -> str | int:
-        """The action that is taken in a state; refused where the policy is random there (`act` draws one)."""
+        """The action in a state. An error if the policy is random there (`act` draws an action)."""
         likely = self.actions(state, step, memory)
         if len(likely) > 1:
             raise InputError(
@@ -300,7 +300,7 @@ class Policy(Record):
         rng: np.random.Generator | int | None = None,
         states: str | None = None,
     ) -> str | int:
-        """The action to take in a state, drawn by `rng` (a generator or a seed) where the policy is random.
+        """The action to take in a state, drawn by `rng` (a generator or a seed) if the policy is random.
 
         Actions named by whole numbers are returned as numbers, as Gymnasium's toy environments take them. A
         state that is a bare number is the model's index of it only with `states="index"`. Policies that
@@ -321,13 +321,13 @@ class Policy(Record):
         return show_action(structure, self.draw(number, self._step(step), rng))
 
     def next_memory(self, state: Any, memory: int) -> int:
-        """What a finite-memory policy remembers after it has acted in a state."""
+        """The memory of a finite-memory policy after it has acted in a state."""
         row = self._row(find_state(self.structure, state), memory)
         assert self.memory is not None
         return int(self.memory.following[row])
 
     def draw(self, state: int, step: int = 0, rng: np.random.Generator | int | None = None) -> int:
-        """The index of the choice taken in the state of an index, drawn where the policy is random."""
+        """The index of the choice in a state, given by index; drawn if the policy is random."""
         if self.steps is not None:
             return self.steps.choice_at(state, step)
         first, last = int(self.structure.choice_start[state]), int(self.structure.choice_start[state + 1])
@@ -431,14 +431,14 @@ class Policy(Record):
         return self.rule or table_rule(self)
 
     def export(self, path: Path | str, *, to: str | None = None) -> None:
-        """Write its tree, where it has one, else a table, as code without dependencies. `to` is "python",
-        "c", "sql", "json", "markdown" or "dot"; without it the ending of the path says it."""
+        """Write the tree, or else a table, as code without dependencies. `to` is "python", "c", "sql",
+        "json", "markdown" or "dot"; the default follows from the ending of the path."""
         export_rule(self.as_rule(), path_of(path), to)
 
     def save(
         self, path: Path | str, model_hash: str | None = None, certified: Mapping[str, Any] | None = None
     ) -> None:
-        """Write it as a JSON file that `Policy(model, path)` and the command line read.
+        """Write the policy as a JSON file for `Policy(model, path)` and the command line.
 
         Where the name ends in .dot a finite-memory policy is written as a graph. `certified` is what the
         policy attains, as the file says it.
@@ -452,7 +452,7 @@ class Policy(Record):
     def write(
         self, stream: IO[str], model_hash: str | None = None, certified: Mapping[str, Any] | None = None
     ) -> None:
-        """Write the JSON text of its file to a stream."""
+        """Write the JSON text of the policy to a stream."""
         made_from = None if self.made_from is None else self.made_from.text()
         write_choices(self.structure, self.choices, stream, model_hash, certified, made_from)
 

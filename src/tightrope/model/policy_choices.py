@@ -100,7 +100,7 @@ class TimeVaryingChoices(Record):
             current[owner[begins]] = self.choice[begins - 1]
 
     def refuse_for(self, structure: Structure) -> None:
-        """Refuse a policy that is not one for this model."""
+        """Raise an error if the policy does not fit this model."""
         if self.states != structure.states:
             raise InputError(f"the policy names choices for {self.states} of {structure.states} states")
         check_choices(structure, np.repeat(np.arange(self.states), np.diff(self.start)), self.choice)
@@ -178,12 +178,12 @@ class FiniteMemoryChoices(Record):
         return int(self.memory.max()) + 1
 
     def find(self, state: int, memory: int) -> int:
-        """The row of a state and a memory; −1 where a play is never there."""
+        """The row of a state and a memory; −1 if it is unreachable."""
         rows = np.flatnonzero((self.state == state) & (self.memory == memory))
         return int(rows[0]) if len(rows) else -1
 
     def refuse_for(self, structure: Structure) -> None:
-        """Refuse a policy that is not one for this model."""
+        """Raise an error if the policy does not fit this model."""
         if self.state.max() >= structure.states:
             raise InputError("the finite-memory policy has a row for a state that the model does not have")
         check_choices(structure, self.state, self.choice)

@@ -210,7 +210,7 @@ class POMDP(Structured):
         return name if name and offered.count(offered[number]) == 1 else f"{name}#{number}"
 
     def find_action(self, observation: int, name: str) -> int:
-        """The place of an action among those that an observation offers."""
+        """The position of an action among the actions of an observation."""
         offered = [self.action_name(observation, k) for k in range(len(self.actions[observation]))]
         if name in offered:
             return offered.index(name)
@@ -220,7 +220,7 @@ class POMDP(Structured):
         )
 
     def find_observation(self, name: str) -> int:
-        """The number of an observation by its name."""
+        """The number of the observation with this name."""
         if name in self.names:
             return self.names.index(name)
         from difflib import get_close_matches
@@ -284,21 +284,21 @@ class Controller(Record):
         return [("model", self.pomdp._title_())]
 
     def act(self, node: int, observation: int | str) -> tuple[str, int]:
-        """The action taken in a node on seeing an observation, and the node from then on."""
+        """The action in a node after an observation, and the next node."""
         look = self.pomdp.find_observation(observation) if isinstance(observation, str) else int(observation)
         return self.pomdp.action_name(look, int(self.action[node, look])), int(self.following[node, look])
 
     def player(self) -> Player:
-        """What acts on one observation after the other, from the beginning of an episode on."""
+        """A player that takes one observation at a time, from the beginning of an episode."""
         return Player(self)
 
     @staticmethod
     def memoryless(pomdp: POMDP, action: Sequence[int]) -> Controller:
-        """One action per observation, by its place."""
+        """A memoryless controller: `action[o]` is the position of the action for observation o."""
         return Controller(pomdp, np.zeros((1, pomdp.observations), np.int32), np.array([action]))
 
     def save(self, path: str | PathLike[str], certified: Mapping[str, Any] | None = None) -> None:
-        """Write the rows that a play can meet, as JSON; `certified` is what is known of the value."""
+        """Write the reachable rows as JSON; `certified` has the facts known about the value."""
         rows = self.policy.memory
         assert rows is not None
         seen = self.pomdp.observation[rows.state]

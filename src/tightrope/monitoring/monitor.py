@@ -108,8 +108,8 @@ class Monitor(EProcess):
         return self.assess([self.order])
 
     def assess(self, assumptions: Iterable[Assumed]) -> Assessment:
-        """The verdict where the level of the test rests on these: an alarm refutes the model where they are
-        kept, and in any case where the model excludes what was seen."""
+        """The verdict under these assumptions: an alarm refutes the model if they are satisfied, and an
+        event that the model excludes always does."""
         known = tuple(assumptions)
         if self.alarm and (self.impossible is not None or all(one.holds for one in known)):
             when = f"the data contradict the model, by event {self.first_alarm:,}"
@@ -120,14 +120,14 @@ class Monitor(EProcess):
 
     @property
     def warning(self) -> bool:
-        """Whether a change of the parameters is suspected: earlier, but with a rate of false alarms only.
+        """Whether there is an early warning of a change, with a rate of false warnings instead of a level.
 
-        Under the model it comes within the first t looks with probability at most α·t.
+        If the model is right, it comes within the first t interim analyses with probability at most α·t.
         """
         return self.first_warning is not None
 
     def update(self, data: Any) -> Monitor:
-        """Take in data in their order in time: episodes, each a list of (state, action, next state), or
+        """Process data in the order of time: episodes, each a list of (state, action, next state), or
         anything else that `learn` takes: files, tables, what `read_data` returns.
 
         Counts that no longer know their rows are refused. Where the order of a log is in doubt, the verdict
@@ -176,7 +176,7 @@ class Monitor(EProcess):
             self.order = counts.design.order
 
     def observe(self, transition: OffsetArray) -> None:
-        """Take in transitions of the model, by index, in the order in which they happened."""
+        """Process transitions of the model, given by index, in the order of time."""
         if len(transition) and not 0 <= np.min(transition) <= np.max(transition) < self.model.transitions:
             raise InputError(f"transitions of this model are 0..{self.model.transitions - 1}")
         position = 0
@@ -193,7 +193,7 @@ class Monitor(EProcess):
                     self._glance()
 
     def look(self) -> bool:
-        """Judge the evidence now, between the looks that are made anyway; whether there is an alarm."""
+        """Make an additional interim analysis now; return whether there is an alarm."""
         if self.events and self.impossible is None:
             self._judge(*self._up_to_now()._weigh())
         return self.alarm
@@ -211,7 +211,7 @@ class Monitor(EProcess):
             self.first_warning = self.events
 
     def exclude(self, text: str) -> None:
-        """Take in an event that the model excludes; `text` says what and where."""
+        """Process an event that the model excludes; `text` describes it and its place in the log."""
         self.events += 1
         if self.impossible is None:
             self.impossible = Impossible(self.events, text)
@@ -221,7 +221,7 @@ class Monitor(EProcess):
         self.begin_at = max(self.begin_at, self.look_at)
 
     def explain(self, most: int = 5) -> list[Anomaly]:
-        """What the data contradict most, the strongest evidence first; not empty even where the model fits.
+        """The largest anomalies, the strongest evidence first; there are some even if the model fits.
 
         >>> import tightrope as tr
         >>> tr.Monitor(tr.load("bench:betting(5)")).explain()

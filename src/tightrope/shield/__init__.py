@@ -108,7 +108,7 @@ class Shield:
         return Shield(table, document.slack, document.patience).start()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the shield to a JSON file, which needs no model to be used."""
+        """Write the shield to a JSON file. Using the file needs no model."""
         save_document(self.describe(), self.table, path_of(path))
 
     def describe(self) -> ShieldAnswer:
@@ -129,14 +129,14 @@ class Shield:
         return replace(self).start()
 
     def start(self) -> Shield:
-        """Begin an episode: slack and patience are whole again."""
+        """Begin an episode with full slack and patience."""
         self.slack, self.patience = float(self.initial_slack), self.patience_of_episode
         self.step, self.is_committed, self._decided = 0, False, None
         self._here = self._from = self._by = self._memory = -1
         return self
 
     def allowed(self, state: object) -> dict[str | int, float]:
-        """The choices that may be taken in a state, each with its price."""
+        """The allowed choices of a state, each with its price."""
         here, slack = self._arrive(state), self.slack
         if not self.is_committed:
             prices = {name: price for name, (_, price) in self._offered.items() if price <= slack}
@@ -185,7 +185,7 @@ class Shield:
 
     @property
     def verdict(self) -> Assessment:
-        """What the bound rests on: that of the result."""
+        """The verdict of the result, with its assumptions."""
         return self.table.facts.judged
 
     @property

@@ -128,7 +128,7 @@ class DriftGuard:
         return {**arrays, "answered": np.array([self.restarts, int(self.is_answered)])}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from where `state` was taken."""
+        """Restore the guard from a `state`."""
         prefix = "monitor_"
         own = {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}
         self.monitor.restore(own)

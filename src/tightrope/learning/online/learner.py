@@ -191,7 +191,7 @@ class OnlineLearner:
         return self.assess(self.last_update or self.update())
 
     def assess(self, update: Update) -> Assessment:
-        """The verdict of an update that was just made; a gap that is not reached yet does not count."""
+        """The verdict of the last update, without regard to a requested gap."""
         assert self.ledger is not None
         refuted = None
         if self.guard is not None and self.guard.monitor.alarm:
@@ -205,21 +205,21 @@ class OnlineLearner:
 
     @property
     def is_reached(self) -> bool:
-        """Whether the last update's gap is as small as was asked for."""
+        """Whether the gap of the last update is as small as requested."""
         return self.reaches(self.last_update)
 
     def reaches(self, update: Update | None) -> bool:
-        """Whether an update's gap is as small as was asked for."""
+        """Whether the gap of an update is as small as requested."""
         interval = None if update is None else update.interval
         return self.target is not None and interval is not None and self.target.is_reached(interval)
 
     def policy(self) -> Policy:
-        """The policy to collect the next episode with, as of the last update."""
+        """The policy that collects the next episode, from the last update."""
         update = self.last_update or self.update()
         return update.sampling_policy
 
     def observe(self, episode: Sequence[Any] | OffsetArray) -> Update | None:
-        """Count an episode, a sequence of steps (state, action, next state); the update, where one was due.
+        """Count an episode, a sequence of steps (state, action, next state). Return an update if one was due.
 
         A state is one of the model's own states or its variables' values (its index where the learner was
         told so), an action its name or the number of the choice within its state. An array of transition
@@ -303,7 +303,7 @@ class OnlineLearner:
         }
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from where `state` was taken."""
+        """Restore the learner from a `state`."""
         stored = _part(state, "data_")
         self._collect_into(GrowingCounts.restored(self.model, stored, *self.looks, self._begun_with))
         if self.guard is not None:

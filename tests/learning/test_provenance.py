@@ -226,6 +226,19 @@ def test_policy_solved_on_a_learned_model_remembers_its_data(tmp_path: Path, end
     assert "made from these very rows" in again.outcomes.text and again.verdict.is_proved
 
 
+def test_improved_policy_remembers_the_data_of_its_candidates() -> None:
+    first, second = (
+        tr.read_data(episodes(seed, 3000), walk(), ends="complete", order="as-read") for seed in (1, 2)
+    )
+    candidate = tr.learn(problem(), first, delta=0.1, sets="tied", outcomes="none").policy
+    usual = tr.Policy(walk(), dict.fromkeys((1, 2, 3), "b"))
+    words = {"baseline": usual, "candidate": candidate, "delta": 0.1}
+    better = tr.improve(problem(), second, **words).policy
+    assert better is not None and better != usual and better.made_from is not None
+    for data in (first, second):
+        assert data.counts.provenance.overlap(better.made_from) in (Overlap.SAME, Overlap.PART)
+
+
 def test_slab_does_not_bet_on_a_policy_of_the_same_log() -> None:
     data = tr.read_data(episodes(1, 100), walk(), ends="complete", order="as-read")
     words = {"delta": 0.1, "region": "slab", "sets": "coupled", "outcomes": "none"}

@@ -64,6 +64,7 @@ from tightrope.numerics.record import Facts, Record, brief
 from tightrope.numerics.team import Aside
 from tightrope.numerics.text import bound_text, bounded, interval_text, quantity_of, sure_text
 from tightrope.problem import Problem, problem_of
+from tightrope.provenance import union
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.registry import region_kind
 from tightrope.solver.solution import Solution
@@ -188,7 +189,10 @@ class Comparison(Record):
         policy, counts = self.best.policy, self.counts
         if policy is None or policy == self.baseline:
             return policy
-        return policy.made(lambda: counts.provenance)
+        compared = [self.baseline, *(one.policy for one in self.differences)]
+        seen = [one.made_from for one in compared if one is not None]
+        chosen = self.problem.base.structure.made_from
+        return policy.made(lambda: union([counts.provenance, chosen, *seen]))
 
     @property
     def parameters(self) -> Parameters:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
+from tightrope.atomic import atomic_write
 from tightrope.benchmarks.instance import decimal_text
-from tightrope.cli.options import Const, Domain, Model, Param
-from tightrope.cli.output import group, print_facts
+from tightrope.cli.options import Const, Domain, Model, Param, option
+from tightrope.cli.output import claim, group, print_facts
 from tightrope.cli.sources import load_model, load_timed
+from tightrope.errors import InputError
+from tightrope.io.output import MODEL_GRAPH
 from tightrope.loading import is_continuous
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
+from tightrope.model.structure import Structured
 from tightrope.problem import Model as AnyModel
 
 
@@ -47,18 +53,41 @@ class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
     observations: int | msgspec.UnsetType = msgspec.UNSET
 
 
-def info(model: Model, const: Const = None, param: Param = None, domain: Domain = None) -> None:
+def info(
+    model: Model,
+    const: Const = None,
+    param: Param = None,
+    domain: Domain = None,
+    dot: Annotated[
+        Path | None, option("--dot", "Write states, choices and probabilities for Graphviz.", "FILE")
+    ] = None,
+    policy: Annotated[
+        Path | None, option("--policy", "Mark this policy's choices in the graph.", "FILE")
+    ] = None,
+    most: Annotated[int, option("--states", "The largest number of states in the graph.", "N", min=1)] = 40,
+) -> None:
     """Describe a model: size, parameters, labels and rewards.
 
-    Example: tightrope info model.prism --const n=50 --param p=0.1:0.9
+    A graph of a large model shows the states that are fewest steps from the initial one.
+
+    Example: tightrope info model.prism --const n=50 --param p=0.1:0.9 --dot model.dot
     """
+    if policy is not None and dot is None:
+        raise InputError("--policy marks choices in a graph", hint="add --dot FILE")
+    target = claim(dot, MODEL_GRAPH)
     if is_continuous(model):
         timed = load_timed(model, const, param, domain)
+        shown: Structured = timed.model
         facts = describe(model, timed.model, timed.seconds)
     else:
         loaded = load_model(model, const, param, domain, untimed=True, observed=True)
-        facts = describe(model, loaded.automaton or loaded.model, loaded.seconds)
+        shown = loaded.automaton or loaded.model
+        facts = describe(model, shown, loaded.seconds)
+    text = None if target is None else shown.to_dot(policy, most=most)
     print_facts(model, list(_rows(facts)), facts)
+    if target is not None and text is not None:
+        with atomic_write(target.checked()) as file:
+            file.write(text)
 
 
 def describe(

@@ -492,6 +492,7 @@ FIGURE = FileKind("figure", _is_figure)
 TABLES = FileKind("file of tables", _begins(f"# Results\n\n{GENERATED} ", f"% {GENERATED}`", f"{GENERATED}`"))
 PRISM = FileKind("model", lambda path: False)
 """A model in the PRISM language is there to be edited: what exists is its author's."""
+MODEL_GRAPH = FileKind("graph of a model", _begins("digraph model {"))
 RULE = FileKind("decision rule", lambda path: b"tightrope rule" in _head(path))
 READING = FileKind("saved reading", _begins("reading = "))
 

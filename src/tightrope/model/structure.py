@@ -15,7 +15,7 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from tightrope.model.numbers import NotHeldError, doubles
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, remember
 from tightrope.provenance import Provenance
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_NAMED = 8
 """So many names are listed."""
@@ -383,6 +386,26 @@ class Structured(Record):
     def problem(self, property: Any, **options: Any) -> Any:
         """What is asked of the model, a `tightrope.Problem`: `model.problem('Pmax=? [ F "goal" ]')`."""
         return import_module("tightrope").Problem(self, property, **options)
+
+    def plot(self, policy: Any = None, *, most: int = 12, ax: Axes | None = None) -> Axes:
+        """Draw states, choices and probabilities around the initial state.
+
+        Parameters
+        ----------
+        policy : Policy, optional
+            Mark the choices that it takes.
+        most : int
+            The largest number of states.
+        ax : matplotlib axes, optional
+            Draw there.
+        """
+        axes: Axes = import_module("tightrope.model.picture").draw(self, policy, most, ax)
+        return axes
+
+    def to_dot(self, policy: Any = None, *, most: int = 40) -> str:
+        """Return the same picture as a graph for Graphviz."""
+        text: str = import_module("tightrope.model.picture").to_dot(self, policy, most)
+        return text
 
     def save(self, path: str | PathLike[str]) -> list[Path]:
         """Write the model in the format that the name's ending says, .drn for example; the files it takes.

@@ -280,7 +280,7 @@ def test_linear_programs_agree_with_the_walk() -> None:
         system = ScaledHalfspaces(matrix, bound, np.ones(rows), np.zeros(size), np.ones(size))
         directions = rng.normal(size=(40, size)) * 10.0 ** rng.integers(-6, 6, size=(40, 1))
         walked, reached = bound_by_walks(system, directions)
-        programmed = bound_by_programs(system, directions)
+        programmed, _ = bound_by_programs(system, directions)
         assert reached.all()
         assert np.allclose(walked, programmed, rtol=1e-9, atol=0)
         points = rng.normal(size=(4000, size))

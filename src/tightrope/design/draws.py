@@ -103,8 +103,7 @@ def design_draws(
     else:
         first = np.mean([shares for shares, _ in known], axis=0) if known else even
         per_money = each / experiments.price[:, None, None]
-        problem = _Problem(per_money, criterion, past, spend)
-        money, distance, steps = problem.improve(0.9 * first + 0.1 * even)
+        money, distance, steps = _improve(per_money, criterion, past, spend, 0.9 * first + 0.1 * even)
     draws = money / experiments.price
     best: FloatArray = draws / draws.sum()
     share: FloatArray = (1.0 - EVENLY) * best + EVENLY * even
@@ -157,31 +156,24 @@ def _length(experiments: Experiments, money: FloatArray, direction: FloatArray) 
     return float(np.sqrt((along**2 / size[seen]).sum()))
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Φ of shares of the money: information per money of every experiment, what is known, what is spent."""
-
-    experiments: FloatArray
-    criterion: Criterion
-    past: FloatArray
-    spend: float
-
-    def improve(self, share: FloatArray) -> tuple[FloatArray, float, int]:
-        """Multiplicative steps, until the distance from the best is small."""
-        best, distance, steps = share, np.inf, 0
-        for number in range(STEPS):
-            total = self.past + self.spend * np.tensordot(share, self.experiments, 1)
-            gain = np.einsum("iab,ab->i", self.experiments, self.criterion.slope(total))
-            mean = float(share @ gain)
-            unit = max(self.criterion.unit(self.criterion.value(total)), 1e-300)
-            apart = self.spend * (float(gain.max()) - mean) / unit
-            if apart < distance:
-                best, distance, steps = share, apart, number
-            if distance <= CLOSE or mean <= 0.0:
-                break
-            share = share * np.sqrt(np.maximum(gain, 0.0))
-            share = share / share.sum()
-        return best, float(distance), steps
+def _improve(
+    each: FloatArray, criterion: Criterion, past: FloatArray, spend: float, share: FloatArray
+) -> tuple[FloatArray, float, int]:
+    """Multiplicative steps on shares of the money, until the distance from the best is small."""
+    best, distance, steps = share, np.inf, 0
+    for number in range(STEPS):
+        total = past + spend * np.tensordot(share, each, 1)
+        gain = np.einsum("iab,ab->i", each, criterion.slope(total))
+        mean = float(share @ gain)
+        unit = max(criterion.unit(criterion.value(total)), 1e-300)
+        apart = spend * (float(gain.max()) - mean) / unit
+        if apart < distance:
+            best, distance, steps = share, apart, number
+        if distance <= CLOSE or mean <= 0.0:
+            break
+        share = share * np.sqrt(np.maximum(gain, 0.0))
+        share = share / share.sum()
+    return best, float(distance), steps
 
 
 def _compact(factor: FloatArray) -> FloatArray:

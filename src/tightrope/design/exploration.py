@@ -50,6 +50,7 @@ from tightrope.numerics.record import Record
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem, problem_of
 from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 
 
@@ -241,14 +242,7 @@ class Safety:
 
     def certified(self, sets: Sets, policy: Policy | None) -> tuple[float, Policy]:
         """A verified upper bound for the policy, or for the best one where none is given, over the sets."""
-        solution = solve(
-            IntervalOperator.of(sets.interval_model()),
-            self.objective,
-            policy=policy,
-            precision=PRECISION,
-            iterations=ITERATIONS,
-            threads=1,
-        )
+        solution = _solved(IntervalOperator.of(sets.interval_model()), self.objective, policy)
         return min(float(solution.upper[sets.model.initial]), 1.0), policy or solution.policy.at(0)
 
     def certified_drawn(self, sets: Sets, policies: Sequence[tuple[float, Policy]], cap: int | None) -> float:
@@ -259,9 +253,7 @@ class Safety:
             if policy.depends_on_step:
                 assert cap is not None
                 objective = replace(objective, upper_steps=cap)
-            solution = solve(
-                kernel, objective, policy=policy, precision=PRECISION, iterations=ITERATIONS, threads=1
-            )
+            solution = _solved(kernel, objective, policy)
             total += share * min(float(solution.upper[sets.model.initial]), 1.0)
         weight = sum(share for share, _ in policies)
         return min(total / weight * (1.0 + ROUNDING), 1.0)
@@ -299,6 +291,10 @@ class Safety:
             else:
                 high = share
         return best
+
+
+def _solved(kernel: IntervalOperator, objective: Objective, policy: Policy | None) -> Solution:
+    return solve(kernel, objective, policy=policy, precision=PRECISION, iterations=ITERATIONS, threads=1)
 
 
 def bad_states(objective: Objective, states: int) -> BoolArray:

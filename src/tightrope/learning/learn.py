@@ -6,7 +6,7 @@ Soundness of the chain, also with an empty region: `tightrope.learning.pipeline`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
@@ -16,7 +16,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading
 from tightrope.errors import InputError, ReadingWarning, check_type, choose, describe
 from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
-from tightrope.learning.pipeline import Pipeline, PlainQuestions, Progress, Serves, counts_of
+from tightrope.learning.pipeline import Pipeline, PlainQuestions, Progress, Request, Serves, counts_of
 from tightrope.learning.result import LearningResult, ResultTable
 from tightrope.model.continuous import Continuous
 from tightrope.model.free import NUMBERS_UNUSED
@@ -123,7 +123,7 @@ def learn(
         data = counted_anew(data, numeric, question.model)
     reduction = reduction_of(question)
     reduced = reduction.apply(question)
-    chain = reduction.start(reduced, data, delta, part=part, options=chosen, policy=policy, progress=progress)
+    chain = reduction.start(reduced, Request(data, delta, chosen, part, policy, progress))
     result = reduction.lift(chain, chosen)
     if isinstance(result, LearningResult):
         result = replace(result, wrong_costs=_wrong_costs(result, bounds))
@@ -230,18 +230,7 @@ class Reduction(Protocol):
 
     def apply(self, problem: Problem) -> Problem: ...
 
-    def start(
-        self,
-        problem: Problem,
-        data: Any,
-        delta: float,
-        *,
-        options: LearnOptions,
-        part: Mapping[str, int],
-        policy: PolicyGiven | None,
-        progress: Progress | bool | None,
-    ) -> Any:
-        """`part` says which events of the data count (`since`, `window`, `chosen_at`)."""
+    def start(self, problem: Problem, request: Request) -> Any: ...
 
     def lift(self, chain: Any, options: LearnOptions, /) -> Learned: ...
 

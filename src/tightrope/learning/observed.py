@@ -21,10 +21,10 @@ from tightrope.beliefs.solve import evaluate
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.learning.options import LearnOptions
-from tightrope.learning.pipeline import Pipeline, PlainQuestions, Progress, counts_of
+from tightrope.learning.pipeline import Pipeline, PlainQuestions, Request
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import Policy, PolicyGiven
+from tightrope.model.policy import Policy
 from tightrope.model.pomdp import POMDP, Controller, controller_of
 from tightrope.model.product import Product, chain_of, lift_objective
 from tightrope.model.structure import Structure
@@ -115,22 +115,12 @@ class ObservedControllers(PlainQuestions):
             )
         return problem
 
-    def start(
-        self,
-        problem: Problem,
-        data: Any,
-        delta: float,
-        *,
-        options: LearnOptions,
-        part: Mapping[str, int],
-        policy: PolicyGiven | Controller | None = None,
-        progress: Progress | bool | None = None,
-    ) -> Pipeline:
-        pomdp = problem.model
+    def start(self, problem: Problem, request: Request) -> Pipeline:
+        pomdp, options = problem.model, request.options
         assert isinstance(pomdp, POMDP)
-        counts = counts_of(data, pomdp.model, part)
-        lifted = observed_problem(problem, counts, options, policy)
-        return Pipeline.start(lifted, counts, delta, options=options, progress=progress)
+        counts = request.counts(pomdp.model)
+        lifted = observed_problem(problem, counts, options, request.policy)
+        return Pipeline.start(lifted, counts, request.delta, options=options, progress=request.progress)
 
 
 def observed_problem(problem: Problem, counts: Counts, options: LearnOptions, policy: Any) -> Problem:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -248,21 +248,17 @@ class Pipeline:
         own = None if steered is not None else as_policy(problem.model, policy)
         given = None if counts is None else as_policy(problem.base, policy)
         lifted = None if counts is None else problem.to_product(counts)
-        split = DeltaSplit(delta)
-
-        def make(split: DeltaSplit) -> Pipeline:
-            return Pipeline(
-                problem,
-                lifted,
-                split,
-                options=options,
-                policy=own,
-                progress=progress,
-                settled=settled,
-                serves=serves,
-            )
-
-        chain = make(split)
+        make = partial(
+            Pipeline,
+            problem,
+            lifted,
+            options=options,
+            policy=own,
+            progress=progress,
+            settled=settled,
+            serves=serves,
+        )
+        chain = make(split := DeltaSplit(delta))
         if lifted is not None:
             costs = learn_costs(chain.model, problem.query.plain_objective, lifted, delta, options)
             chain = make(split := DeltaSplit(delta, costs))
@@ -718,26 +714,36 @@ def parametric(problem: Problem) -> ParametricMDP:
     return model
 
 
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is to be learned from: data, the events of them that count (`part`), δ, options, a policy."""
+
+    data: Any
+    delta: float
+    options: LearnOptions
+    part: Mapping[str, int]
+    policy: PolicyGiven | None = None
+    progress: Progress | bool | None = None
+
+    def counts(self, model: AnyModel) -> Counts:
+        return counts_of(self.data, model, self.part)
+
+
 class PlainQuestions:
     """One objective: the chain's own question."""
 
     def apply(self, problem: Problem) -> Problem:
         return learnable(problem)
 
-    def start(
-        self,
-        problem: Problem,
-        data: Any,
-        delta: float,
-        *,
-        options: LearnOptions,
-        part: Mapping[str, int],
-        policy: PolicyGiven | None = None,
-        progress: Progress | bool | None = None,
-    ) -> Pipeline:
-        counts = counts_of(data, problem.base, part)
+    def start(self, problem: Problem, request: Request) -> Pipeline:
         return Pipeline.start(
-            problem, counts, delta, options=options, policy=policy, progress=progress, serves=Serves.REFINED
+            problem,
+            request.counts(problem.base),
+            request.delta,
+            options=request.options,
+            policy=request.policy,
+            progress=request.progress,
+            serves=Serves.REFINED,
         )
 
     lift: Callable[[Any, LearnOptions], Any] = staticmethod(Pipeline.result)

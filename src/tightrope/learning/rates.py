@@ -26,12 +26,11 @@ from tightrope.io.coding import record_of
 from tightrope.io.results import Interval, WidthFacts, power_text
 from tightrope.learning.options import LearnOptions, OutcomesUse, selection_of
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
-from tightrope.learning.pipeline import Progress
+from tightrope.learning.pipeline import Request
 from tightrope.learning.result import CLOSE, rests_on
 from tightrope.logic.timed import RateBounds, bound_over_rates, time_bound, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.policy import PolicyGiven
 from tightrope.model.structure import Structure
 from tightrope.monitoring.episode_scores import PathGraph
 from tightrope.monitoring.examination import Examination
@@ -273,19 +272,10 @@ class UnknownRates:
         value_operator(problem.query)
         return problem
 
-    def start(
-        self,
-        problem: Problem,
-        data: Any,
-        delta: float,
-        *,
-        options: LearnOptions,
-        part: Mapping[str, int],
-        policy: PolicyGiven | None = None,
-        progress: Progress | bool | None = None,
-    ) -> RateChain:
+    def start(self, problem: Problem, request: Request) -> RateChain:
+        data, delta, options = request.data, request.delta, request.options
         check_number("delta", delta, 0, 1)
-        given = [*part, *(["policy"] if policy is not None else []), *options.words]
+        given = [*request.part, *(["policy"] if request.policy is not None else []), *options.words]
         for name in given:
             if name not in ("region", "precision", "seconds", "threads", "outcomes"):
                 raise InputError(

@@ -209,7 +209,7 @@ def _bound(system: ScaledHalfspaces, in_y: FloatArray) -> FloatArray:
     best, reached = bound_by_walks(system, in_y)
     stuck = np.flatnonzero(~reached)
     if len(stuck):
-        best[stuck] = np.minimum(best[stuck], bound_by_programs(system, in_y[stuck]))
+        best[stuck] = np.minimum(best[stuck], bound_by_programs(system, in_y[stuck])[0])
     return best
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.linear_program import Block, LinearStatus, dual_bounds, find_blocks, proves_empty
+from tightrope.numerics.linear_program import Block, LinearStatus, find_blocks, proves_empty
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down, error_factor, largest_over_box, up
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
-from tightrope.regions.walk import LazyProgram, deepest_point
+from tightrope.regions.walk import bound_by_programs, deepest_point
 from tightrope.statistics.coordinates import Coordinates
 
 DEFAULT_ROUNDS = 20
@@ -154,28 +154,11 @@ def _shrunk(
 ) -> tuple[FloatArray, FloatArray, OffsetArray]:
     """Rigorous bounds of every coordinate over the scaled system, never wider than the box it came with."""
     size = len(lower)
-    program = LazyProgram(scaled)
-    directions = np.vstack([np.eye(size), -np.eye(size)])
-    duals: list[FloatArray] = []
-    for direction in directions:
-        outcome = program.maximise(direction)
-        duals.append(outcome.multipliers if outcome.status is LinearStatus.OPTIMAL else np.zeros(0))
-    multipliers = np.zeros((2 * size, len(program.loaded)))
-    for row, values in enumerate(duals):
-        multipliers[row, : len(values)] = values
-    best = dual_bounds(
-        scaled.matrix[program.loaded],
-        scaled.bound[program.loaded],
-        np.full(size, -1.0),
-        np.full(size, 1.0),
-        directions,
-        multipliers,
-    )
+    best, rows = bound_by_programs(scaled, np.vstack([np.eye(size), -np.eye(size)]))
     reach_up, reach_down = best[:size], best[size:]
     rounding = error_factor(4) * (np.abs(scaled.centre) + scaled.half)
     new_upper = up(up(scaled.centre + up(scaled.half * reach_up)) + rounding)
     new_lower = down(down(scaled.centre - up(scaled.half * reach_down)) - rounding)
-    rows = program.loaded[np.flatnonzero((multipliers > 0.0).any(axis=0))]
     return np.maximum(lower, new_lower), np.minimum(upper, new_upper), rows
 
 

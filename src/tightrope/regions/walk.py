@@ -240,8 +240,8 @@ class LazyProgram:
         self.loaded = np.concatenate([self.loaded, rows])
 
 
-def bound_by_programs(system: ScaledHalfspaces, directions: FloatArray) -> FloatArray:
-    """Safe upper bounds of directions·y over the scaled system, by one lazy linear program each."""
+def bound_by_programs(system: ScaledHalfspaces, directions: FloatArray) -> tuple[FloatArray, OffsetArray]:
+    """Safe upper bounds of directions·y by a lazy linear program each, and the rows that they rest on."""
     size = system.matrix.shape[1]
     program = LazyProgram(system)
     duals: list[FloatArray] = []
@@ -254,7 +254,8 @@ def bound_by_programs(system: ScaledHalfspaces, directions: FloatArray) -> Float
     for row, values in enumerate(duals):
         multipliers[row, : len(values)] = values
     rows, ones = program.loaded, np.ones(size)
-    return dual_bounds(system.matrix[rows], system.bound[rows], -ones, ones, directions, multipliers)
+    best = dual_bounds(system.matrix[rows], system.bound[rows], -ones, ones, directions, multipliers)
+    return best, rows[(multipliers > 0.0).any(axis=0)]
 
 
 def deepest_point(

@@ -143,7 +143,11 @@ def irreducible(candidates: Sequence[int], is_empty: Callable[[list[int]], bool]
 
 
 def conflicting_events(
-    coordinates: Coordinates, base: Halfspaces, tightened: Tightened, rounds: int, tolerance: float
+    coordinates: Coordinates,
+    base: Halfspaces,
+    tightened: Tightened,
+    rounds: int = DEFAULT_ROUNDS,
+    tolerance: float = DEFAULT_TOLERANCE,
 ) -> tuple[int, ...]:
     """The events (or L1 balls) of an irreducible conflict in an empty system."""
     learned = base.origin >= Origin.EVENT_UPPER
@@ -239,7 +243,7 @@ class EventPolytope(RegionKind):
     def build(self, task: RegionTask) -> Polytope:
         options = task.options
         intervals = event_intervals(task.model, task.counts, task.delta, options.interval, options.budget)
-        return polytope_region(intervals, *options.effort)
+        return polytope_region(intervals)
 
 
 POLYTOPE = EventPolytope()

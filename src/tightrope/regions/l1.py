@@ -46,7 +46,7 @@ class DistributionBalls(RegionKind):
 
     def build(self, task: RegionTask) -> Polytope:
         """Every signature's distribution within its ball, δ shared by all signatures."""
-        outcomes, coordinates, effort = task.outcomes, task.outcomes.coordinates, task.options.effort
+        outcomes, coordinates = task.outcomes, task.outcomes.coordinates
         seen, balls = outcomes.pooled(task.counts), len(uncertain_signatures(outcomes))
         gamma = share(task.delta, max(balls, 1))
         matrix, bound, owner, members = ball_rows(self, outcomes, seen, gamma)
@@ -54,13 +54,13 @@ class DistributionBalls(RegionKind):
         assumed = assumed_of(self.assumption, task.counts.design, tied=True)
         need = self.assumption
         ledger = ConfidenceBudget(task.delta, balls, gamma, self.method, "signatures", need, assumed)
-        tightened = tighten(coordinates, base, *effort)
+        tightened = tighten(coordinates, base)
         is_exact = isinstance(self, L1Balls) and not coordinates.is_lifted
         relaxation = Relaxation.EXACT if is_exact else Relaxation.OUTER
         region = Polytope.of(self, coordinates, ledger, tightened, relaxation)
         if not tightened.empty:
             return region
-        conflict = conflicting_events(coordinates, base, tightened, *effort)
+        conflict = conflicting_events(coordinates, base, tightened)
         visits, name = outcomes.visits(seen), task.model.structure.choice_name
         examples = [outcomes.example_choice(int(outcomes.start[k])) for k in conflict]
         texts = tuple(

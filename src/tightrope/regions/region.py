@@ -21,7 +21,6 @@ from tightrope.errors import choose
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
-from tightrope.regions.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import Budget, IntervalMethod, check_delta
@@ -163,14 +162,7 @@ class RegionOptions:
     budget: Budget = Budget.TIED
     ellipsoid: EllipsoidVersion = EllipsoidVersion.SOUND
     excess: float = DEFAULT_EXCESS
-    rounds: int = DEFAULT_ROUNDS
-    tolerance: float = DEFAULT_TOLERANCE
     prior: tuple[Prior, ...] = ()
-
-    @property
-    def effort(self) -> tuple[int, float]:
-        """Rounds and tolerance of bound tightening."""
-        return self.rounds, self.tolerance
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "interval", choose("interval", IntervalMethod, self.interval))

@@ -360,23 +360,7 @@ def place_bets(
     few = plan.planned is not None and plan.planned < FEW * len(maximiser.start)
     tied = outcomes.expression, outcomes.multiplicity, outcomes.start
     table = BetTable(maximiser.search, *tied, 1.0 if few else SMOOTHED)
-    weight, done, without = np.zeros(len(maximiser.functions)), 0, 0
-    due: list[tuple[FloatArray, FloatArray, list[FloatArray]]] = []
-    t = maximiser.start
-    for batch, so_far in zip(plan.placed, plan.so_far, strict=True):
-        for past in batches[done:batch]:
-            weight = weight + outcomes.informative * outcomes.by_expression(past)
-        done = batch
-        if batch not in known.estimates:
-            known.estimates[batch] = table.estimate(t, weight)
-        t = known.estimates[batch]
-        share, nearby = None, None
-        if plan.planned is not None:
-            share = so_far / (plan.planned + plan.so_far[0])
-            nearby = None if few else partial(table.around, t, weight, outcomes.model.expression)
-        along = gradient(maximiser.lifted(t), share, nearby)
-        without += along is None
-        due.append((t, weight, [one @ maximiser.jacobian(t) for one in along or ()]))
+    due, without = _estimate_directions(outcomes, batches, plan, table, gradient, known.estimates)
     strategies = max((len(slopes) for _, _, slopes in due), default=0) or 1
     every = tuple(Scale(one.amount, one.weight / strategies) for _ in range(strategies) for one in every)
     bets: list[list[list[Bets]]] = [[[] for _ in every] for _ in range(2)]
@@ -400,6 +384,37 @@ def place_bets(
     return Slab(
         plan, every, (low, high), (price[0], price[1]), levels, strategies=strategies, without=without
     )
+
+
+def _estimate_directions(
+    outcomes: Outcomes,
+    batches: list[OffsetArray],
+    plan: Schedule,
+    table: BetTable,
+    gradient: Gradient,
+    estimates: dict[int, FloatArray],
+) -> tuple[list[tuple[FloatArray, FloatArray, list[FloatArray]]], int]:
+    """(estimate, weights, directions) whenever bets are due, and how often there are no directions."""
+    maximiser = outcomes.maximiser
+    few = plan.planned is not None and plan.planned < FEW * len(maximiser.start)
+    weight, done, without = np.zeros(len(maximiser.functions)), 0, 0
+    due: list[tuple[FloatArray, FloatArray, list[FloatArray]]] = []
+    t = maximiser.start
+    for batch, so_far in zip(plan.placed, plan.so_far, strict=True):
+        for past in batches[done:batch]:
+            weight = weight + outcomes.informative * outcomes.by_expression(past)
+        done = batch
+        if batch not in estimates:
+            estimates[batch] = table.estimate(t, weight)
+        t = estimates[batch]
+        share, nearby = None, None
+        if plan.planned is not None:
+            share = so_far / (plan.planned + plan.so_far[0])
+            nearby = None if few else partial(table.around, t, weight, outcomes.model.expression)
+        along = gradient(maximiser.lifted(t), share, nearby)
+        without += along is None
+        due.append((t, weight, [one @ maximiser.jacobian(t) for one in along or ()]))
+    return due, without
 
 
 PARTS = 1024

@@ -90,30 +90,9 @@ def prequential(
         pilot, assumption = None, Assumption.ADAPTIVE_ANYTIME
     first, usual = (pilot, 0) if pilot is not None else _first_mixed(sizes)
     first = 0 if priors else first
-    coordinates, functions, maximiser = outcomes.coordinates, outcomes.functions, outcomes.maximiser
-    seeded, strength = maximiser, np.zeros(0)
-    if priors:
-        both, strength = pseudo_counts(priors, coordinates, functions)
-        seeded = LikelihoodMaximiser(coordinates, both)
-    so_far = np.zeros(len(functions))
-    for seen in by_batch[:first]:
-        so_far += seen
-    guess = maximiser.start
-    plug_ins: list[FloatArray] = []
-    scores: list[float] = []
-    for number in range(first, len(by_batch)):
-        seen = by_batch[number]
-        if number not in known.plug_ins:
-            known.plug_ins[number] = seeded.estimate(np.concatenate([so_far * informative, strength]))
-        guess = known.plug_ins[number]
-        plug_ins.append(guess)
-        score = known.scores.get(number)
-        if score is None:
-            score = _score(maximiser, guess, seen * informative)
-            if number < len(by_batch) - 1:
-                known.scores[number] = score
-        scores.append(score)
-        so_far += seen
+    functions, maximiser = outcomes.functions, outcomes.maximiser
+    plug_ins, scores = _predict(outcomes, by_batch, first, known, priors)
+    guess = plug_ins[-1] if plug_ins else maximiser.start
     shares, price = None, 0.0
     batch_weight = np.ones(len(scores))
     if pilot is None:
@@ -138,10 +117,37 @@ def prequential(
         pilot=first + skipped,
         batches=len(by_batch),
         assumption=assumption,
-        plug_ins=np.array(plug_ins[skipped:]).reshape(-1, len(coordinates.free)),
+        plug_ins=np.array(plug_ins[skipped:]).reshape(-1, len(maximiser.start)),
         shares=shares,
         priors=priors,
     )
+
+
+def _predict(
+    outcomes: Outcomes,
+    by_batch: list[FloatArray],
+    first: int,
+    known: Predictions,
+    priors: tuple[Prior, ...],
+) -> tuple[list[FloatArray], list[float]]:
+    """(plug-ins, their scores) of every batch from the first on, each from those before it."""
+    informative, seeded, strength = outcomes.informative, outcomes.maximiser, np.zeros(0)
+    if priors:
+        both, strength = pseudo_counts(priors, outcomes.coordinates, outcomes.functions)
+        seeded = LikelihoodMaximiser(outcomes.coordinates, both)
+    so_far = np.sum(by_batch[:first], axis=0) if first else np.zeros(len(outcomes.functions))
+    scores: list[float] = []
+    for number in range(first, len(by_batch)):
+        if number not in known.plug_ins:
+            known.plug_ins[number] = seeded.estimate(np.concatenate([so_far * informative, strength]))
+        score = known.scores.get(number)
+        if score is None:
+            score = _score(outcomes.maximiser, known.plug_ins[number], by_batch[number] * informative)
+            if number < len(by_batch) - 1:
+                known.scores[number] = score
+        scores.append(score)
+        so_far = so_far + by_batch[number]
+    return [known.plug_ins[number] for number in range(first, len(by_batch))], scores
 
 
 def _planned_pilot(counts: Counts, sizes: FloatArray) -> tuple[int | None, Assumption]:

@@ -66,8 +66,8 @@ def plan_more(
     if estimate is not None and gap_now > 0 and interval.lower < estimate < interval.upper:
         value = estimate
     if target.aim is Aim.ABOVE:  # what such data come to promise
-        value = _guarantee(_span(for_ever, limit), target)
-    begin, sought = _distance(interval, target, value), _width(target, value)
+        value = guarantee_of(_span(for_ever, limit), target)
+    begin, sought = _distance(interval, target, value), width_of(target, value)
     steps = counts.steps / episodes
     about = delta, result.decisions, interval, gap_now, sought, value, episodes, counts.steps
     plan = Plan(problem, target, PlanStatus.EXPLORE, *about, result.verdict)
@@ -134,19 +134,19 @@ def _span(result: Any, limit: float | None) -> Interval:
     return Interval(float(result.truth == TRUE), float(result.truth != FALSE))
 
 
-def _guarantee(interval: Interval, target: Target) -> float:
+def guarantee_of(interval: Interval, target: Target) -> float:
     return interval.upper if target.falls else interval.lower
 
 
 def _distance(interval: Interval, target: Target, value: float) -> float:
     """What is to become small: the interval's width, or twice the way of its guarantee to the value."""
     if target.aim is Aim.ABOVE:
-        return max(2.0 * target.better(value, _guarantee(interval, target)), 0.0)
+        return max(2.0 * target.better(value, guarantee_of(interval, target)), 0.0)
     return interval.width
 
 
-def _width(target: Target, value: float) -> float | None:
-    """The aim as such a distance."""
+def width_of(target: Target, value: float) -> float | None:
+    """The aim as a width; None where a budget is given."""
     if target.aim is Aim.BUDGET:
         return None
     if target.aim is Aim.ABOVE:

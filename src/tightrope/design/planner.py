@@ -32,7 +32,7 @@ from tightrope.design.directions import (
     main_combinations,
     without_information,
 )
-from tightrope.design.draws import DrawDesign, Experiments, design_draws
+from tightrope.design.draws import Experiments, design_draws
 from tightrope.design.episodes import Way
 from tightrope.design.exploration import Designer, Explore
 from tightrope.design.forecast import (
@@ -48,7 +48,7 @@ from tightrope.design.forecast import (
     plausible_points,
 )
 from tightrope.design.information import Information
-from tightrope.design.more_of_same import plan_controller, plan_more
+from tightrope.design.more_of_same import guarantee_of, plan_controller, plan_more, width_of
 from tightrope.design.oracle import Atom, Oracle
 from tightrope.design.plan import DesignedExploration, Plan, PlanStatus, Strategy
 from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
@@ -136,7 +136,7 @@ class Planner:
             made, following = self._explore_everything()
             return replace(begun, exploration=made, next_episodes=following)
         value = self._value()
-        width = self._find_width(value)
+        width = width_of(self.target, value)
         hangs_on = main_combinations(self.stage.information, directions, self.stage.past)
         known = replace(begun, gap_asked=width, value=value, hangs_on=hangs_on)
         if width is not None and self._is_reached(gap_now, width, value):
@@ -182,29 +182,16 @@ class Planner:
 
     def _excluded(self) -> PlanStatus:
         """Whether the region excludes what is asked for, or the estimate alone."""
-        best = self.result.optimistic_value if self.result.value is None else self._good_end
+        interval, best = self.judged.interval, self.result.optimistic_value
+        if self.result.value is not None:
+            best = interval.lower if self.target.falls else interval.upper
         impossible = self.target.better(best, self.target.amount) < 0.0
         return PlanStatus.UNREACHABLE if impossible else PlanStatus.UNLIKELY
-
-    @property
-    def _good_end(self) -> float:
-        interval = self.judged.interval
-        return interval.lower if self.target.falls else interval.upper
-
-    def _find_width(self, value: float) -> float | None:
-        """The aim as a width; None where a budget is given."""
-        target = self.target
-        if target.aim is Aim.BUDGET:
-            return None
-        if target.aim is Aim.ABOVE:
-            return 2.0 * target.better(value, target.amount)
-        return target.amount * abs(value) if target.relative else target.amount
 
     def _is_reached(self, gap_now: float, width: float, value: float) -> bool:
         if self.target.aim is not Aim.ABOVE:
             return gap_now <= max(width, _ROUNDING * abs(value))
-        interval = self.judged.interval
-        guarantee = interval.upper if self.target.falls else interval.lower
+        guarantee = guarantee_of(self.judged.interval, self.target)
         return self.target.better(guarantee, self.target.amount) >= 0.0
 
     # --- what to expect --------------------------------------------------------------------
@@ -495,8 +482,9 @@ class DrawPlanner(Planner):
 
         forecasts = {EVEN: curve(experiments.information.mean(axis=0))}
         needed = {EVEN: self._forecast_needed(forecasts[EVEN], known.gap_asked)}
+        criterion = self.stage.criterion(self.judged.policy, self.result.optimistic.policy)
         for amount in self._amounts(needed[EVEN].expected, needed, _DRAW_ROUNDS, 0.7):
-            made = self._draws(experiments, amount)
+            made = design_draws(experiments, criterion, self.stage.past, amount)
             forecasts[DESIGNED] = curve(made.matrix)
             needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], known.gap_asked)
         at = self._grid(needed)
@@ -515,10 +503,6 @@ class DrawPlanner(Planner):
             "draws is spread evenly"
         )
         return replace(known, status=PlanStatus.PLANNED, draws=table, next_episodes=total)
-
-    def _draws(self, experiments: Experiments, amount: float) -> DrawDesign:
-        criterion = self.stage.criterion(self.judged.policy, self.result.optimistic.policy)
-        return design_draws(experiments, criterion, self.stage.past, amount)
 
     def _strategy(self, name: str, needed: Gap, forecast: Forecast, at: list[int]) -> Strategy:
         points = np.array([(float(n), *forecast(float(n))) for n in at])

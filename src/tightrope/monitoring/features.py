@@ -75,14 +75,10 @@ def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
         result.append(Feature(f"seen:{structure.state_name(state)}", "memory", own))
     columns = list(log.columns)
     result += [Feature(f"column:{name}", "column", 1.0 / len(columns)) for name in columns]
-    units = [*([EPISODE] if log.episodes > 1 else []), *(name for name in columns if _is_words(log, name))]
+    words = [name for name, one in log.columns.items() if one.values is None and len(one.labels) > FEW]
+    units = [*([EPISODE] if log.episodes > 1 else []), *words]
     result += [Feature(f"unit:{name}", "unit", 1.0 / (1 + len(columns))) for name in units]
     return (*result, Feature("tie", "tie"))
-
-
-def _is_words(log: EpisodeLog, column: str) -> bool:
-    """Whether a column may name units: words, and more than a few."""
-    return log.columns[column].values is None and len(log.columns[column].labels) > FEW
 
 
 def has_bins(column: LogColumn) -> bool:

@@ -476,7 +476,8 @@ def cut_along(region: Polytope, outcomes: Outcomes, directions: FloatArray) -> P
     most = 0 if region.enclosure is None else MOST_VERTICES
     result = Polytope.of(region.kind, region.coordinates, region.ledger, tightened, region.relaxation, most)
     more = len(points) - len(region.cut_points)
-    remark = f"{more} more tangent cuts along the values of {_policies(len(distinct))}"
+    policies = "one policy" if len(distinct) == 1 else f"{len(distinct)} policies"
+    remark = f"{more} more tangent cuts along the values of {policies}"
     return replace(
         result,
         remarks=(*region.remarks, remark),
@@ -513,7 +514,3 @@ def _distinct(directions: FloatArray, bend: FloatArray) -> FloatArray:
             distinct.append(direction / float(np.abs(direction).max()))
             seen.append(image)
     return np.array(distinct).reshape(-1, directions.shape[1])
-
-
-def _policies(number: int) -> str:
-    return "one policy" if number == 1 else f"{number} policies"

@@ -105,10 +105,6 @@ class ConfidenceBudget:
         """What is missing from the data; where something is, nothing holds."""
         return tuple(one.why for one in self.assumptions if one.name == COMPLETE and not one.holds)
 
-    def is_like(self, gamma: float, method: str) -> bool:
-        """Whether the method is this one, at the same level for each event."""
-        return self.gamma == gamma and self.method == method
-
     @property
     def holds_at_all_times(self) -> bool:
         """Whether what was said at any moment holds together with all that was said before."""

@@ -338,7 +338,8 @@ def _intervals(
     """Bounds of all events, computed where `known` does not have them."""
     lower, upper = np.zeros(len(events)), np.ones(len(events))
     unknown = trials > 0
-    if known is not None and known.events is events and known.ledger.is_like(gamma, method.value):
+    like = known is not None and (known.ledger.gamma, known.ledger.method) == (gamma, method.value)
+    if known is not None and like and known.events is events:
         lower, upper = known.lower.copy(), known.upper.copy()
         unknown = (successes != known.successes) | (trials != known.trials)
     if unknown.any():

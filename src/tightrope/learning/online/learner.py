@@ -332,7 +332,8 @@ class OnlineLearner:
             self.ledger = self._intervals.ledger
             of_intervals = digest_of(self._intervals)
             if before is not None and of_intervals == self._digest.partition(" ")[0]:
-                return self._as_before(replace(before, **frame, seconds=time.perf_counter() - begin))
+                update = replace(before, **frame, seconds=time.perf_counter() - begin)
+                return Computed(update, self._values, self._digest, self._near)
         prepared = chain.prepare(self.decisions, sets_only=True)
         self._intervals = prepared.intervals
         self.ledger = prepared.sets.ledger
@@ -416,10 +417,6 @@ class OnlineLearner:
     def _present_sets(self) -> Sets:
         """The sets of the region as it is now."""
         return self._chain().prepare(self.decisions, sets_only=True).sets
-
-    def _as_before(self, update: Update) -> Computed:
-        """Nothing has moved since the last update."""
-        return Computed(update, self._values, self._digest, self._near)
 
 
 def _part(state: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:

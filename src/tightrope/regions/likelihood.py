@@ -368,11 +368,11 @@ def support_points(
     away = np.linalg.lstsq(likelihood.curvature(centre), normals.T, rcond=None)[0]
     size = np.maximum(1e-24 * (normals**2).sum(axis=1), 1e-300)
     reach = np.maximum(2.0 * depth * np.einsum("ka,ak->k", normals, away), size)
-    barrier = _Barrier(likelihood, matrix, bound)
+    barrier = _LikelihoodBarrier(likelihood, matrix, bound)
     return barrier.maximise(centre, normals / np.sqrt(reach)[:, None])
 
 
-class _Barrier:
+class _LikelihoodBarrier:
     """log(ℓ(x) − T) + Σ log(b − A·x), at many points at a time."""
 
     def __init__(self, likelihood: LogLikelihood, matrix: FloatArray, bound: FloatArray):

@@ -16,7 +16,7 @@ import pytest
 
 from tightrope.cli import watch as watch_command
 from tightrope.cli.app import run
-from tightrope.data.event_stream import LogEvents
+from tightrope.data.episode_log import LogEvents
 from tightrope.data.read_options import LogReadOptions
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP

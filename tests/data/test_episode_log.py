@@ -15,7 +15,7 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import plan_reading, rows_of
 from tightrope.errors import InputError
-from tightrope.io.table.opening import open_tables
+from tightrope.io.table.files import open_tables
 
 PARAMETERS = tr.Parameters.box(p=(0, 1), q=(0, 1))
 P, Q = PARAMETERS.symbols()

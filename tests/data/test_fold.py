@@ -31,7 +31,7 @@ from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.reading import Reading, plan_reading, read_data
 from tightrope.errors import InputError
 from tightrope.io.table.data_table import Chunk, DataTable
-from tightrope.io.table.opening import open_tables
+from tightrope.io.table.files import open_tables
 from tightrope.io.table.text import Csv
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parametric_mdp import ParametricMDP

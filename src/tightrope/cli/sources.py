@@ -183,7 +183,7 @@ class LogRequest:
 
     def tables(self) -> tuple[DataTable, ...]:
         """Every table that is meant; what is no data file is refused before a model is built for it."""
-        from tightrope.io.table.opening import open_tables
+        from tightrope.io.table.files import open_tables
 
         self.options.check()
         return open_tables(self.places, self.options.format)

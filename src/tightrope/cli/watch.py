@@ -33,7 +33,7 @@ from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.cli.sources import LoadedModel
-    from tightrope.data.event_stream import LogEvents
+    from tightrope.data.episode_log import LogEvents
     from tightrope.model.pomdp import POMDP
     from tightrope.monitoring.following import Following
     from tightrope.monitoring.monitor import Monitor
@@ -432,7 +432,7 @@ class _Watching:
 
     def take(self, events: LogEvents) -> None:
         """Weigh a chunk; say so where a report is due or an alarm is new."""
-        from tightrope.data.event_stream import split_at_excluded
+        from tightrope.data.episode_log import split_at_excluded
         from tightrope.data.fold import Excluded
 
         is_new = False

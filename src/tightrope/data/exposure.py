@@ -71,7 +71,7 @@ from tightrope.errors import InputError, Location, check_number, describe
 from tightrope.io.log_words import STEPS
 from tightrope.io.table.columns import ProblemCodes, RowProblem, look, some_values
 from tightrope.io.table.data_table import Chunk, DataTable
-from tightrope.io.table.opening import open_tables
+from tightrope.io.table.files import open_tables
 from tightrope.model.continuous import CTMC
 from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray

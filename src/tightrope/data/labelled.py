@@ -28,8 +28,7 @@ from tightrope.data.rows import plain_text
 from tightrope.errors import InputError, Location, describe
 from tightrope.io.table.columns import ProblemCodes, RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
-from tightrope.io.table.files import format_of
-from tightrope.io.table.opening import format_of_object, open_tables
+from tightrope.io.table.files import format_of, format_of_object, open_tables
 from tightrope.model.free import free
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP

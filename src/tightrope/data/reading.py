@@ -20,7 +20,7 @@ from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from tightrope.data.columns import (
 )
 from tightrope.data.counts import LONG, Counts, LazyLog
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
-from tightrope.data.event_stream import KeptEvents, keep_recent
+from tightrope.data.episode_log import EpisodeLog, KeptEvents, keep_recent, read_rows
 from tightrope.data.fit_tables import observers_for
 from tightrope.data.log_counts import NO_OUTCOME, OUT_OF_ORDER, ReadProgress, count_log, stated_design
 from tightrope.data.model_index import AnyModel
@@ -50,16 +50,12 @@ from tightrope.data.time_order import clock_of
 from tightrope.errors import InputError, Location, describe
 from tightrope.io.log_words import ROWS
 from tightrope.io.table.data_table import DataTable, Metadata
-from tightrope.io.table.opening import format_of_object, open_tables
+from tightrope.io.table.files import format_of_object, open_tables
 from tightrope.model.structure import END, START, Structure
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.provenance import Provenance
 from tightrope.verdict import Assumed
-
-if TYPE_CHECKING:
-    from tightrope.data.episode_log import EpisodeLog
-
 
 SORTED_HERE = "the engine does not sort: this machine has read all rows to sort them"
 
@@ -326,8 +322,6 @@ def counts_with_rows(plan: ReadPlan, model: AnyModel) -> Counts:
 
 def rows_of(plan: ReadPlan, in_time: bool, strict: bool, most: int | None = None) -> EpisodeLog:
     """The rows of all segments of a log, one after the other; the first `most` of one that is in order."""
-    from tightrope.data.episode_log import read_rows
-
     return reduce(operator.add, (read_rows(one, in_time, strict, most) for one in _segments(plan)))
 
 

@@ -34,8 +34,7 @@ from tightrope.data.design import (
     absorbing_states,
     can_repeat_choice,
 )
-from tightrope.data.episode_log import EpisodeLog
-from tightrope.data.event_stream import KeptEvents, recent_counts
+from tightrope.data.episode_log import EpisodeLog, KeptEvents, recent_counts
 from tightrope.data.model_index import AnyModel, ModelIndex
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.simulator import DEFAULT_CAP

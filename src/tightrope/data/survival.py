@@ -21,7 +21,7 @@ from tightrope.data.read_options import LogReadOptions
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import ProblemCodes, describe_column, truth_values
 from tightrope.io.table.data_table import DataTable
-from tightrope.io.table.opening import open_tables
+from tightrope.io.table.files import open_tables
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 

@@ -16,7 +16,7 @@ the counts come without batches.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import TypedDict, TypeVar
@@ -111,8 +111,9 @@ def clock_of(plan: ReadPlan) -> Clock:
         return Clock(tick=Tick(), has_number_times=False, time_kind=None)
     decoder, looked = plan.decoder(0), 0
     times, names, kinds = [], [], set[TimeKind]()
-    wanted = [columns.roles[role] for role in (TIME, EPISODE) if role in columns.roles]
-    for chunk in plan.tables[0].chunks(tuple(wanted)):
+    for chunk in plan.tables[0].chunks(
+        [columns.roles[one] for one in (TIME, EPISODE) if one in columns.roles]
+    ):
         flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
         time = decoder.times(chunk, flags)
         episode = np.zeros(chunk.rows, dtype=np.int64)
@@ -135,18 +136,22 @@ def clock_of(plan: ReadPlan) -> Clock:
 
 def are_in_time(plan: ReadPlan) -> bool:
     """Whether every row is later than, or at the same instant as, the row before, over all tables."""
-    last: int | None = None
-    for table in range(len(plan.tables)):
-        decoder, name = plan.decoder(table), plan.columns[table].roles[TIME]
-        for chunk in plan.tables[table].chunks((name,)):
-            flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-            times = decoder.times(chunk, flags)[flags == RowProblem.NONE]
-            if not len(times):
-                continue
-            if (last is not None and times[0] < last) or bool(np.any(np.diff(times) < 0)):
-                return False
-            last = int(times[-1])
+    last = np.empty(0, dtype=np.int64)
+    for times in (times for table in range(len(plan.tables)) for times in _times_of(plan, table)):
+        rising = np.concatenate([last, times])
+        if np.any(np.diff(rising) < 0):
+            return False
+        last = rising[-1:]
     return True
+
+
+def _times_of(plan: ReadPlan, table: int, groups: range | None = None) -> Iterator[OffsetArray]:
+    """The times of a table that can be read, chunk by chunk."""
+    decoder, name = plan.decoder(table), plan.columns[table].roles[TIME]
+    for chunk in plan.tables[table].chunks((name,), None, groups):
+        flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+        times = decoder.times(chunk, flags)
+        yield times if not flags.any() else times[flags == RowProblem.NONE]
 
 
 class _Times:
@@ -175,7 +180,6 @@ class _Times:
     ) -> list[tuple[int, int, int, OffsetArray]]:
         """Look closer at spans of time, each with the rows before it and the ranks in it."""
         shifts = [max(0, int(high - low).bit_length() - 16) for low, high, _, _ in spans]
-
         counted = [np.zeros(BINS + 1, dtype=np.int64) for _ in spans]
         lock = Lock()
 
@@ -218,38 +222,29 @@ class _Times:
 
     def _each(self, work: Callable[[OffsetArray], Found]) -> Iterator[list[Found]]:
         """What comes out for the times of every part, piece by piece, so that few are in memory at once."""
-        return in_threads(
-            self.threads,
-            lambda number: [work(times) for times in self._pieces(number)],
-            range(len(self.parts)),
-        )
+        parts = range(len(self.parts))
+        return in_threads(self.threads, lambda part: [work(times) for times in self._pieces(part)], parts)
 
-    def _pieces(self, number: int) -> Iterator[OffsetArray]:
+    def _pieces(self, number: int) -> Iterable[OffsetArray]:
         """The times of a part, some chunks at a time."""
         if self._kept is None:
             return self._read(self.parts[number])
         if number not in self._kept:
             self._kept[number] = list(self._read(self.parts[number]))
-        return iter(self._kept[number])
+        return self._kept[number]
 
     def _read(self, part: Part) -> Iterator[OffsetArray]:
-        table, columns = self.plan.tables[part.table], self.plan.columns[part.table]
-        decoder, waiting, rows = self.plan.decoder(part.table), list[OffsetArray](), 0
-        for chunk in table.chunks((columns.roles[TIME],), None, part.groups):
-            flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-            times = decoder.times(chunk, flags)
-            waiting.append(times if not flags.any() else times[flags == RowProblem.NONE])
-            rows += chunk.rows
-            if rows >= PIECE:
+        waiting = [np.empty(0, dtype=np.int64)]
+        for times in _times_of(self.plan, part.table, part.groups):
+            waiting.append(times)
+            if sum(map(len, waiting)) >= PIECE:
                 yield np.concatenate(waiting)
-                waiting, rows = [], 0
-        yield np.concatenate([np.empty(0, dtype=np.int64), *waiting])
+                waiting = waiting[:1]
+        yield np.concatenate(waiting)
 
 
 def _extent(times: OffsetArray) -> tuple[int, int, int]:
-    if not len(times):
-        return 0, 0, 0
-    return len(times), int(times.min()), int(times.max())
+    return (len(times), int(times.min()), int(times.max())) if len(times) else (0, 0, 0)
 
 
 def fold_sorted(
@@ -258,28 +253,26 @@ def fold_sorted(
     excludes: bool = False,
     beside: Mapping[str, ColumnCodes] | None = None,
 ) -> tuple[Fold, str]:
-    """A fold over all rows of a log, sorted within their episodes and followed as one chunk; and how that was
-    done."""
+    """A fold over all rows of a log, sorted within their episodes and followed as one chunk; and how."""
     fold = Fold(plan, observers, by_name=True, is_sorted=True, excludes=excludes, beside=beside)
-    every = _all_rows(plan, fold)
-    fold.dropped += count_problems(every.problems[~every.placed])
-    rows, roles = every[every.placed], plan.roles
-    has_time = TIME in roles
-    episode = _episodes(rows, EPISODE in roles, STEP in roles)
-    place = rows.step if STEP in roles else rows.time if has_time else np.arange(len(rows))
-    number = _number_by_first_row(episode)
+    rows, has_time, has_steps = _all_rows(plan, fold), TIME in plan.roles, STEP in plan.roles
+    episode = _episodes(rows, EPISODE in plan.roles, has_steps)
+    place = rows.step if has_steps else rows.time if has_time else np.arange(len(rows))
+    first, which = np.unique(episode, return_index=True, return_inverse=True)[1:]
+    number = np.argsort(np.argsort(first))[which]
     order = np.lexsort((np.arange(len(rows)), place, number))
-    position: OffsetArray | None = order.astype(np.int64)
+    stands = np.argsort(episode, kind="stable")  # rows of an episode as they stand in the log
+    position: OffsetArray | None = order
     if has_time:
         how = "sorted by time"
-    elif _rises_within(episode, place):
+    elif np.all((np.diff(place[stands]) >= 0) | (np.diff(episode[stands]) != 0)):
         how = "rows of several episodes at once, each in order"
     elif np.all(np.diff(number) >= 0):
-        position, how = np.arange(len(order), dtype=np.int64), "sorted by step within each episode"
+        position, how = np.arange(len(order)), "sorted by step within each episode"
     else:
         how = "shuffled rows, sorted by step; their order in time is unknown, so there are no batches"
         position = None
-    fold.names = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int64)
+    fold.names = np.zeros(len(first), dtype=np.int64)
     fold.names[number] = rows.episode
     rows = replace(rows[order], episode=number[order])
     if has_time:
@@ -309,7 +302,7 @@ def times_fall(plan: ReadPlan) -> bool:
 
 
 def _all_rows(plan: ReadPlan, fold: Fold) -> EventBatch:
-    """Every row of the log; bad values are errors unless they are skipped."""
+    """Every row of the log that has a place; bad values are errors unless they are skipped."""
     parts: list[EventBatch] = []
     for number in range(len(plan.tables)):
         for chunk in fold.chunks(number):
@@ -318,37 +311,19 @@ def _all_rows(plan: ReadPlan, fold: Fold) -> EventBatch:
                 fold.admitted(replace(rows, problems=fold.faults(rows.problems)), chunk)
             fold.rows += chunk.rows
             rows.table = np.full(len(rows), number, dtype=np.int64)
-            parts.append(rows)
+            fold.dropped += count_problems(rows.problems[~rows.placed])
+            parts.append(rows[rows.placed])
     return EventBatch.joined(parts)
 
 
 def _episodes(rows: EventBatch, named: bool, by_step: bool) -> OffsetArray:
     """Which episode each row belongs to: by name, or by file and name where files share names and steps."""
-    table = rows.table
     if not named:
-        return np.zeros(len(table), dtype=np.int64)
-    if not by_step or table[-1] == 0:
-        return _number(rows.episode, table)
+        return np.zeros(len(rows), dtype=np.int64)
     everywhere = np.unique(rows.episode, return_inverse=True)[1]
     order = np.lexsort((rows.step, everywhere))
     same = (np.diff(everywhere[order]) == 0) & (np.diff(rows.step[order]) == 0)
-    if np.any(same & (np.diff(table[order]) != 0)):
-        return _number(rows.episode, table)
-    return everywhere.astype(np.int64)
-
-
-def _number(episode: OffsetArray, table: OffsetArray) -> OffsetArray:
-    pairs = np.stack([table, episode])
+    if by_step and not np.any(same & (np.diff(rows.table[order]) != 0)):
+        return everywhere.astype(np.int64)
+    pairs = np.stack([rows.table, rows.episode])
     return np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _number_by_first_row(episode: OffsetArray) -> OffsetArray:
-    """Episodes numbered by where their first row stands."""
-    _, first, which = np.unique(episode, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first)).astype(np.int64)[which]
-
-
-def _rises_within(episode: OffsetArray, place: OffsetArray) -> bool:
-    """Whether the rows of every episode are in order as they stand."""
-    order = np.argsort(episode, kind="stable")
-    return bool(np.all((np.diff(place[order]) >= 0) | (np.diff(episode[order]) != 0)))

@@ -35,7 +35,7 @@ from tightrope.data.rows import parse_maps, plain_text
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import distinct
 from tightrope.io.table.data_table import DataTable
-from tightrope.io.table.opening import open_tables
+from tightrope.io.table.files import open_tables
 from tightrope.learning.amendments import divide
 from tightrope.model.free import MOST_COORDINATES
 from tightrope.model.structure import ELSEWHERE, END, START, Structure

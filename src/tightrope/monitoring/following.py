@@ -24,7 +24,7 @@ from tightrope.data.columns import DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCA
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS as EPISODE_ENDS
 from tightrope.data.design import ORDER
-from tightrope.data.event_stream import LogEvents, Take, follow_events, follow_in_time
+from tightrope.data.episode_log import LogEvents, Take, follow_events, follow_in_time
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.reading import counts_with_rows, describe_design, plan_reading
@@ -32,8 +32,7 @@ from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
 from tightrope.io.table.data_table import LogFile
-from tightrope.io.table.files import find_files
-from tightrope.io.table.opening import open_table, open_tables
+from tightrope.io.table.files import find_files, open_table, open_tables
 from tightrope.io.table.text import JsonLines
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure

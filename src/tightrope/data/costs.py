@@ -144,7 +144,7 @@ def cost_values(column: Any, name: str, file: str) -> FloatArray:
         try:
             column = pc.cast(pc.utf8_trim_whitespace(column), pa.float64())
         except pa.ArrowInvalid:
-            column = pa.array([_number(text) for text in column.to_pylist()], pa.float64())
+            column = pa.array([as_number(text) for text in column.to_pylist()], pa.float64())
     numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if not (numeric or pa.types.is_decimal(column.type) or pa.types.is_null(column.type)):
         raise InputError(f"column '{name}' has the type {column.type}, which is not a cost", Location(file))
@@ -152,7 +152,8 @@ def cost_values(column: Any, name: str, file: str) -> FloatArray:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _number(text: str | None) -> float | None:
+def as_number(text: str | None) -> float | None:
+    """The number that a text is, None where it is none."""
     try:
         return None if text is None else float(text)
     except ValueError:

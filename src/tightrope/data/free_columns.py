@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, RowColumns, unused_names
+from tightrope.data.costs import as_number
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import Tick
 from tightrope.data.rows import digest, plain_text, rising_integers
@@ -99,7 +100,7 @@ class ColumnCodes:
         text = plain_text(value)
         if text.lower() in self.blank:
             return -1
-        number = _number(text)
+        number = as_number(text)
         if number is not None and abs(number) < 2.0**53 and not _ZEROS.match(text):
             return int(rising_integers(np.array([number]))[0])
         code = digest(text)
@@ -114,7 +115,7 @@ class ColumnCodes:
         numbers = Tick(1.0, is_float=True).clock(seen).copy()
         texts = [(i, self.labels[one]) for i, one in enumerate(seen.tolist()) if one in self.labels]
         values: FloatArray | None = None
-        shown = {i: _number(text) for i, text in texts}
+        shown = {i: as_number(text) for i, text in texts}
         if None not in shown.values():
             numbers[list(shown)] = list(shown.values())
             values = np.append(numbers, np.nan)[place]
@@ -131,7 +132,7 @@ def _as_numbers(column: Any, blank: frozenset[str]) -> FloatArray | None:
 
     kind = column.type
     if holds_text(column):
-        if any(_number(text) is None and text.lower() not in blank for text in some_values(column)):
+        if any(as_number(text) is None and text.lower() not in blank for text in some_values(column)):
             return None
         column = compute.utf8_trim_whitespace(column)
         is_blank = compute.is_in(compute.utf8_lower(column), array(sorted(blank), kind))
@@ -145,13 +146,6 @@ def _as_numbers(column: Any, blank: frozenset[str]) -> FloatArray | None:
     except ArrowInvalid:
         return None
     return None if np.any(np.abs(numbers) >= 2.0**53) else numbers
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def free_columns(plan: ReadPlan, for_tables: bool = False) -> dict[str, ColumnCodes]:

@@ -24,6 +24,7 @@ from tightrope.data.columns import (
     StateNames,
     unused_columns,
 )
+from tightrope.data.costs import as_number
 from tightrope.data.rows import RowDecoder, ValueMap
 from tightrope.errors import InputError
 from tightrope.io.table.columns import (
@@ -156,7 +157,7 @@ class WrongRow:
                 continue
             if self._is_missing(role, name):
                 return f"column '{name}' has no value"
-            if role == COST and not _is_finite(value):
+            if role == COST and not math.isfinite(math.nan if (cost := as_number(value)) is None else cost):
                 return f"column '{name}' holds {value!r}, which is not a cost"
             if self._holds_numbers(role, name) and (wrong := self._not_whole(role, name, value)):
                 return wrong
@@ -325,13 +326,6 @@ def _is_blank(value: Any) -> bool:
 def _mapped_role(role: str) -> str:
     """What maps call it: next values share the map of the present ones."""
     return "state" if role == "next_state" else role.removesuffix("'")
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(float(value))
-    except ValueError:
-        return False
 
 
 def _plain(value: Any) -> str:

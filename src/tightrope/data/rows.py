@@ -19,8 +19,9 @@ import contextlib
 import csv
 import hashlib
 import math
+import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from fractions import Fraction
@@ -45,7 +46,7 @@ from tightrope.data.columns import (
     RowColumns,
     StateNames,
 )
-from tightrope.data.costs import cost_values
+from tightrope.data.costs import as_number, cost_values
 from tightrope.data.model_index import UNKNOWN, ModelIndex, Taken, identifier
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import (
@@ -82,13 +83,11 @@ NO_ACTION = -3
 class EventBatch:
     """Rows of a log as events, one entry each. Columns that the log does not have are 0.
 
-    Decoding fills the first fields. `placed` says whether episode, step and time of a row can be read,
-    `columns` hold codes of what columns without a role say. `until` is when watching the episode ended.
-    Following (`tightrope.data.fold`) fills the others: `sound` rows could be read, `closed` ones lead to
-    states that nothing leaves. `transition` and `next_state` are −1 where the outcome is not in the log;
-    `before` is the transition of the row that this one continues (−1: none). `since_start` rows of its
-    episode came before it, `since_entry` since its state was entered. `origin` is the place of the first row
-    of its episode. `batch` numbers time-ordered batches.
+    Decoding fills the first fields: `placed` says whether episode, step and time can be read, `columns` hold
+    codes of columns without a role. Following (`tightrope.data.fold`) fills the others: `sound` rows could be
+    read, `closed` ones lead to states that nothing leaves; `transition` and `next_state` are −1 where the
+    outcome is not in the log; `before` is the transition of the row that this one continues (−1: none);
+    `since_start` rows of its episode came before it, which begins at place `origin`.
     """
 
     number: OffsetArray
@@ -141,9 +140,8 @@ class EventBatch:
     def repeats(self, before: EventBatch, from_next_row: bool) -> BoolArray:
         """Rows that say the same as those before, at the same places."""
         same: BoolArray = (self.cost == before.cost) | (np.isnan(self.cost) & np.isnan(before.cost))
-        for name in _FIELDS[1 : _FIELDS.index("cost")]:
-            if name != "placed" and not (from_next_row and name == "next_state"):
-                same &= getattr(self, name) == getattr(before, name)
+        for name in {*_FIELDS[1 : _FIELDS.index("cost")]} - {"placed", "next_state" if from_next_row else ""}:
+            same &= getattr(self, name) == getattr(before, name)
         return same
 
     @property
@@ -195,14 +193,19 @@ def value_names(structure: Structure, variable: str) -> dict[str, str]:
 
 def _by_name(column: Any, names: Mapping[str, str]) -> Any:
     """The column with names replaced by what they stand for; what is no name stays as it is."""
-    import pyarrow as pa
-
     values, codes = distinct(column)
     texts = []
     for value in values:
         text = str(value)
         forms = (text, text.strip(), identifier(text), identifier(text) + "_")
         texts.append(next((names[form] for form in forms if form in names), text))
+    return _texts_at(codes, texts)
+
+
+def _texts_at(codes: OffsetArray, texts: Sequence[str | None]) -> Any:
+    """A column of texts by their numbers; below 0 there is none."""
+    import pyarrow as pa
+
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
     return pa.DictionaryArray.from_arrays(indices, pa.array(texts, type=pa.string())).dictionary_decode()
 
@@ -395,8 +398,7 @@ def identities(column: Any, problems: ProblemCodes) -> OffsetArray:
 
 
 class TimeKind(Enum):
-    """What times are: whole numbers, numbers or dates. Those of one log are all of one kind, since only then
-    can they be compared."""
+    """What times are; those of one log are all of one kind, since only then can they be compared."""
 
     INTEGER, FLOAT, DATE = "whole numbers", "numbers", "dates"
 
@@ -466,16 +468,13 @@ def moments(
 def rising_integers(values: npt.NDArray[np.float64]) -> OffsetArray:
     """Whole numbers in the order of the floats."""
     bits = np.ascontiguousarray(values + 0.0).view(np.int64)
-    result: OffsetArray = np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-    return result
+    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
 
 
 def empty_texts(column: Any) -> BoolArray:
     """Whether a text is missing or blank."""
     values, codes = distinct(column)
-    blank = np.array([*(value is None or not str(value).strip() for value in values), True])
-    result: BoolArray = blank[codes]
-    return result
+    return np.array([*(value is None or not str(value).strip() for value in values), True])[codes]
 
 
 def _identity(value: Any) -> int:
@@ -510,6 +509,16 @@ _STEP = re.compile(r"\s*(?:(round|floor)|([*/+-])\s*([0-9.]+(?:[eE][+-]?[0-9]+)?
 HINT = "write `maps='action: 0=repair, 1=run'` or `maps='wear: *10'`"
 
 
+_ARITHMETIC: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "*": operator.mul,
+    "/": operator.truediv,
+    "+": operator.add,
+    "-": operator.sub,
+    "round": lambda number, _: Fraction(round(number)),
+    "floor": lambda number, _: Fraction(math.floor(number)),
+}
+
+
 @dataclass(frozen=True)
 class ValueMap:
     """Either `names` (value in the log to value in the model) or `steps` of arithmetic."""
@@ -519,22 +528,16 @@ class ValueMap:
 
     def apply(self, column: Any, problems: ProblemCodes) -> Any:
         """The column in the model's values, as text; values without a meaning are marked."""
-        import pyarrow as pa
-
         values, codes = distinct(column)
-        texts: list[str | None] = []
-        wrong = np.zeros(len(values) + 1, dtype=np.int8)
-        for i, value in enumerate(values):
-            text, problem = self._meaning(value)
-            texts.append(text)
-            wrong[i] = problem
+        meanings = [self._meaning(value) for value in values]
+        texts = [text for text, _ in meanings]
+        wrong = np.array([*(problem for _, problem in meanings), RowProblem.NONE], dtype=np.int8)
         for problem in (RowProblem.UNMAPPED_VALUE, RowProblem.NOT_A_NUMBER):
             mark(problems, wrong[codes] == problem, problem)
         if self.reads_blanks:
             codes = np.where(codes < 0, len(texts), codes)
             texts.append(self._meaning("")[0])
-        indices = pa.array(codes.astype(np.int32), mask=codes < 0)
-        return pa.DictionaryArray.from_arrays(indices, pa.array(texts, type=pa.string())).dictionary_decode()
+        return _texts_at(codes, texts)
 
     def _meaning(self, value: Any) -> tuple[str | None, RowProblem]:
         text = plain_text(value)
@@ -549,19 +552,7 @@ class ValueMap:
         except (ValueError, ZeroDivisionError):
             return text, RowProblem.NOT_A_NUMBER
         for sign, by in self.steps:
-            match sign:
-                case "*":
-                    number *= by
-                case "/":
-                    number /= by
-                case "+":
-                    number += by
-                case "-":
-                    number -= by
-                case "round":
-                    number = Fraction(round(number))
-                case _:
-                    number = Fraction(math.floor(number))
+            number = _ARITHMETIC[sign](number, by)
         return str(number.numerator if number.denominator == 1 else float(number)), RowProblem.NONE
 
     @property
@@ -574,7 +565,7 @@ class ValueMap:
         """What the log calls values that are numbers in the model, by these."""
         calls: dict[str, list[str]] = {}
         for name, value in (self.names or {}).items():
-            if name and not _is_number(name) and _is_number(value):
+            if name and as_number(name) is None and as_number(value) is not None:
                 calls.setdefault(value, []).append(name)
         return {value: " / ".join(names) for value, names in calls.items()}
 
@@ -625,14 +616,6 @@ def time_format_of(tables: Sequence[tuple[DataTable, str]]) -> str | None:
     return find_date_form(columns, name, first.path)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def plain_text(value: Any) -> str:
     """A value as a user writes it: 1.0 is 1, True is true, None is nothing."""
     if value is None:
@@ -652,16 +635,8 @@ def parse_maps(
     >>> parse_maps(["action: 0=repair,1=run", "wear: *10 -1"], ["wear"])["wear"].text
     '*10 -1'
     """
-    if texts is None:
-        return {}
-    if isinstance(texts, str):
-        texts = [texts]
-    if isinstance(texts, Mapping):
-        entries = [(str(role), _value_map(meaning, f"{role}: {meaning}")) for role, meaning in texts.items()]
-    else:
-        entries = [_parse(text) for text in texts]
     maps: dict[str, ValueMap] = {}
-    for role, value_map in entries:
+    for role, value_map in _entries(texts or ()):
         if role not in variables and role not in (STATE, ACTION, CHOICE, EPISODE, *more):
             own = (name for name in ROLES if name in (STATE, ACTION, CHOICE))
             known = ", ".join(dict.fromkeys([*variables, *own, *more]))
@@ -676,17 +651,18 @@ def parse_maps(
 
 def map_entries(texts: Sequence[str] | Mapping[str, Any]) -> dict[str, str]:
     """What a user's words say of values, as texts."""
+    return {role: value_map.text for role, value_map in _entries(texts)}
+
+
+def _entries(texts: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[str, ValueMap]]:
     if isinstance(texts, Mapping):
-        return {str(role): _value_map(meaning, f"{role}: {meaning}").text for role, meaning in texts.items()}
-    listed = [texts] if isinstance(texts, str) else texts
-    return {role: value_map.text for role, value_map in map(_parse, listed)}
-
-
-def _parse(text: str) -> tuple[str, ValueMap]:
-    role, colon, meaning = (part.strip() for part in text.partition(":"))
-    if not colon or not meaning:
-        raise InputError("a map is a name, a colon and values", Location("`maps`", 1, None, text), HINT)
-    return role, _value_map(meaning, text)
+        yield from ((str(role), _value_map(one, f"{role}: {one}")) for role, one in texts.items())
+        return
+    for text in [texts] if isinstance(texts, str) else texts:
+        role, colon, meaning = (part.strip() for part in text.partition(":"))
+        if not colon or not meaning:
+            raise InputError("a map is a name, a colon and values", Location("`maps`", 1, None, text), HINT)
+        yield role, _value_map(meaning, text)
 
 
 def _value_map(meaning: Any, text: str) -> ValueMap:

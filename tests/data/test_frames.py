@@ -17,7 +17,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError
-from tightrope.io.table import arrow, data_table, opening
+from tightrope.io.table import arrow, data_table, files
 
 SIDE = 3
 Rows = dict[str, list[Any]]
@@ -143,7 +143,7 @@ def test_parts_of_a_table_are_counted_apart(rows: Rows, from_file: tr.Reading, m
 def test_long_streams_of_batches_go_through_a_file(
     rows: Rows, from_file: tr.Reading, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(opening, "MOST_IN_MEMORY", 1000)
+    monkeypatch.setattr(files, "MOST_IN_MEMORY", 1000)
     assert tr.read_data(_batches(rows), MODEL).counts == from_file.counts
 
 

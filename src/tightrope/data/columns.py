@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -115,12 +115,16 @@ class ColumnFinder:
     def __init__(
         self, file: str, columns: Sequence[str], variables: Collection[str], given: Mapping[str, str]
     ):
-        self.file = file
-        self.columns = tuple(columns)
-        self.given = dict(given)
-        self._taken = {name for name in columns if name in variables and name not in given}
-        self._taken |= set(given.values())
-        self._check_given()
+        self.file, self.columns, self.given = file, tuple(columns), dict(given)
+        taken = {name for name in columns if name in variables and name not in given} | set(given.values())
+        self._free = [column for column in self.columns if column not in taken]
+        for role, column in self.given.items():
+            if column and column not in self.columns:
+                raise InputError(
+                    f"`columns` names the column '{column}' for the {describe_role(role)}, but there is none",
+                    Location(file),
+                    f"the file has the columns {', '.join(self.columns)}",
+                )
 
     def role(self, role: str) -> str | None:
         """The column of a role, or None where no column has it."""
@@ -142,7 +146,7 @@ class ColumnFinder:
             return self.given[name] or None
         if name in self.columns:
             return name
-        same = [column for column in self._free() if plain_name(name) in (plain_name(column), word(column))]
+        same = [column for column in self._free if plain_name(name) in (plain_name(column), word(column))]
         if same:
             return self._only(name, same)
         nested = [prefix + plain_name(name) for prefix in _STATE_PREFIXES]
@@ -160,10 +164,10 @@ class ColumnFinder:
         return self._first(key, name + NEXT, [*forms, *nested])
 
     def _first(self, role: str, canonical: str, habits: Iterable[str]) -> str | None:
-        if canonical in self.columns and canonical not in self._taken:
+        if canonical in self._free:
             return canonical
         wanted = [plain_name(canonical), *habits]
-        candidates = [column for column in self._free() if plain_name(column) in wanted]
+        candidates = [column for column in self._free if plain_name(column) in wanted]
         return self._only(role, candidates) if candidates else None
 
     def _only(self, role: str, candidates: list[str]) -> str:
@@ -175,18 +179,6 @@ class ColumnFinder:
                 f'say which: `columns="{role}={candidates[0]}"`',
             )
         return candidates[0]
-
-    def _free(self) -> Iterable[str]:
-        return (column for column in self.columns if column not in self._taken)
-
-    def _check_given(self) -> None:
-        for role, column in self.given.items():
-            if column and column not in self.columns:
-                raise InputError(
-                    f"`columns` names the column '{column}' for the {describe_role(role)}, but there is none",
-                    Location(self.file),
-                    f"the file has the columns {', '.join(self.columns)}",
-                )
 
 
 def describe_role(role: str) -> str:
@@ -216,10 +208,8 @@ def parse_columns(
     >>> parse_columns(["wear=wear_level, wear'=next_wear", "action=cmd, step="], ["wear"])
     {'wear': 'wear_level', "wear'": 'next_wear', 'action': 'cmd', 'step': ''}
     """
-    if texts is None:
-        return GivenColumns()
     roles = GivenColumns()
-    for name, column in _entries(texts):
+    for name, column in _entries(texts or ()):
         role = _role(name, variables, more)
         if role == TIME and (timed := _TIMED.fullmatch(column)):
             column, roles.time_format = timed["column"].strip(), timed["format"].strip()
@@ -236,23 +226,20 @@ def column_entries(texts: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     return dict(_entries(texts))
 
 
-def _entries(texts: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
+def _entries(texts: Sequence[str] | Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if isinstance(texts, Mapping):
-        return [(str(role), str(column)) for role, column in texts.items()]
-    listed = [texts] if isinstance(texts, str) else texts
-    pieces = ((next(csv.reader([text], skipinitialspace=True), []), text) for text in listed)
-    return [_entry(piece, text) for row, text in pieces for piece in row]
-
-
-def _entry(piece: str, text: str) -> tuple[str, str]:
-    role, equals, column = (part.strip() for part in piece.partition("="))
-    if not equals or not role:
-        raise InputError(
-            f"{piece.strip()!r} does not give a column its meaning",
-            Location("`columns`", 1, None, text),
-            'write it as `columns="wear=wear_level, wear\'=next_wear, action=cmd, episode=run_id"`',
-        )
-    return role, column
+        yield from ((str(role), str(column)) for role, column in texts.items())
+        return
+    for text in [texts] if isinstance(texts, str) else texts:
+        for piece in (piece for row in csv.reader([text], skipinitialspace=True) for piece in row):
+            role, equals, column = (part.strip() for part in piece.partition("="))
+            if not equals or not role:
+                raise InputError(
+                    f"{piece.strip()!r} does not give a column its meaning",
+                    Location("`columns`", 1, None, text),
+                    'write it as `columns="wear=wear_level, wear\'=next_wear, action=cmd, episode=run_id"`',
+                )
+            yield role, column
 
 
 def _role(name: str, variables: Collection[str], more: Collection[str]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,14 +115,12 @@ def _rows(table: DataTable, entries: Sequence[Entry], structure: Structure, give
         [_status(whole[entry.status], entry.status, table) for entry in entries], axis=1
     )
     until = when.max(axis=1)
-    _check_times(table, entries, structure, begin, when, happened)
+    _check_times(_Subjects(table, begin, when, happened), entries, structure)
     order = np.argsort(np.where(happened, when, np.inf), axis=1, kind="stable")
     states = np.array([entry.state for entry in entries], dtype=np.int64)[order]
     times, counted = np.take_along_axis(when, order, 1), np.take_along_axis(happened, order, 1)
-    last = np.where(
-        counted.any(axis=1), states[np.arange(subjects), np.maximum(counted.sum(axis=1) - 1, 0)], -1
-    )
-    last = np.where(last < 0, structure.initial, last)
+    seen = counted.sum(axis=1)
+    last = np.where(seen > 0, states[np.arange(subjects), np.maximum(seen - 1, 0)], structure.initial)
     reached = np.where(counted, times, -np.inf).max(axis=1, initial=-np.inf)
     ends = (until > np.maximum(begin, reached)) & ~absorbing_states(structure)[last]
     every = np.arange(subjects)
@@ -151,7 +149,7 @@ def _times(column: Any, name: str, table: DataTable) -> FloatArray:
         shown = describe_column(column.combine_chunks())
         raise InputError(f"column '{name}' holds no times: {shown}", Location(table.path)) from None
     if not np.isfinite(values).all():
-        raise _wrong(table, int(np.argmin(np.isfinite(values))), f"{name} has no time", "")
+        raise _wrong(table, int(np.argmin(np.isfinite(values))), f"{name} has no time")
     return values
 
 
@@ -165,20 +163,14 @@ def _status(column: Any, name: str, table: DataTable) -> BoolArray:
     return values
 
 
-def _check_times(
-    table: DataTable,
-    entries: Sequence[Entry],
-    structure: Structure,
-    begin: FloatArray,
-    when: FloatArray,
-    happened: BoolArray,
-) -> None:
+def _check_times(subjects: _Subjects, entries: Sequence[Entry], structure: Structure) -> None:
     """Events come after watching began, one at a time, and nothing after a state that nothing leaves."""
+    table, begin, when, happened = subjects
     early = happened & (when <= begin[:, None])
     if early.any():
         row, event = divmod(int(np.argmax(early)), len(entries))
         message = f"{entries[event].time} is {when[row, event]:g}, not after watching began"
-        raise _wrong(table, row, message, "")
+        raise _wrong(table, row, message)
     moments = np.sort(np.where(happened, when, np.arange(1, when.shape[1] + 1) * 1e300), axis=1)
     twice = (np.diff(moments, axis=1) == 0).any(axis=1)
     if twice.any():
@@ -189,18 +181,22 @@ def _check_times(
         after = (happened & (when > when[:, [one]])).any(axis=1) & happened[:, one]
         if nowhere[entry.state] and after.any():
             name = structure.state_name(entry.state)
-            raise _wrong(table, int(np.argmax(after)), f"an event follows {name}, which nothing leaves", "")
-    _check_watching(table, entries, structure, when, happened)
+            raise _wrong(table, int(np.argmax(after)), f"an event follows {name}, which nothing leaves")
+    _check_watching(subjects, entries, structure)
 
 
-def _check_watching(
-    table: DataTable,
-    entries: Sequence[Entry],
-    structure: Structure,
-    when: FloatArray,
-    happened: BoolArray,
-) -> None:
+class _Subjects(NamedTuple):
+    """Since when subjects of a table were watched; of each event, until when and whether it happened then."""
+
+    table: DataTable
+    begin: FloatArray
+    when: FloatArray
+    happened: BoolArray
+
+
+def _check_watching(subjects: _Subjects, entries: Sequence[Entry], structure: Structure) -> None:
     """What was not seen was looked for as long as it could have come."""
+    table, _, when, happened = subjects
     source = structure.choice_state[structure.transition_choice]
     leads = {(int(a), int(b)) for a, b in zip(source, structure.successor, strict=True)}
     until = when.max(axis=1)
@@ -219,5 +215,5 @@ def _check_watching(
             raise _wrong(table, row, message, hint)
 
 
-def _wrong(table: DataTable, row: int, message: str, hint: str) -> InputError:
+def _wrong(table: DataTable, row: int, message: str, hint: str = "") -> InputError:
     return InputError(f"row {row + 1}: {message}", table.location(row + 1), hint or None)

@@ -38,6 +38,12 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.expand.program import Definitions
 from tightrope.provenance import origin_in, origin_lines
 
+Archive = Any
+"""An archive as umbi, which has no types, decodes it."""
+
+Annotation = dict[str, list[Any]]
+"""Values by what they belong to: states, choices or branches."""
+
 _COMPRESSION = 6
 """Of gzip: 9, which is usual, takes ten times as long for files that are no smaller."""
 
@@ -219,14 +225,14 @@ class UmbInterval(NamedTuple):
     right: float
 
 
-def decode_archive(path: str | Path) -> Any:
+def decode_archive(path: str | Path) -> Archive:
     """The archive as umbi has it, except that `valuations` are columns: {kind: {variable: array}}."""
     from umbi.umb.umb_to_tar import UmbDecoder
 
     total = _size(Path(path))
 
     class Decoder(UmbDecoder):  # type: ignore[misc,unused-ignore]
-        def read_index_file(self, umb: Any) -> None:
+        def read_index_file(self, umb: Archive) -> None:
             super().read_index_file(umb)
             system = umb.index.transition_system
             for name in ("states", "choices", "branches", "choice_actions"):
@@ -239,7 +245,7 @@ def decode_archive(path: str | Path) -> Any:
             numbers = _decode_vector(data, sized_type)
             return super().read_vector(filename, sized_type, optional) if numbers is None else numbers
 
-        def read_valuation_description(self, umb: Any, applies_to: str, valuation_desc: Any) -> None:
+        def read_valuation_description(self, umb: Archive, applies_to: str, valuation_desc: Any) -> None:
             if len(valuation_desc.classes) == 1 and valuation_desc.num_strings is None:
                 data = self.read_file(f"valuations/{applies_to}/valuations.bin", optional=False)
                 columns = _decode_structs(data, valuation_desc.classes[0])
@@ -360,7 +366,7 @@ def _refusing(path: str | Path) -> Iterator[None]:
         refuse(path, f"this is not a UMB file that umbi reads: {type(error).__name__}{shown}")
 
 
-def _structure(archive: Any, path: str | Path) -> Structure:
+def _structure(archive: Archive, path: str | Path) -> Structure:
     system = archive.index.transition_system
     states, choices = system.num_states, system.num_choices
     targets = len(archive.branch_to_target or ())
@@ -401,7 +407,9 @@ def _structure(archive: Any, path: str | Path) -> Structure:
     )
 
 
-def _rewards(archive: Any, title: str, values: dict[str, list[Any]], starts: list[int]) -> RewardStructure:
+def _rewards(
+    archive: Archive, title: str, values: dict[str, list[Any]], starts: list[int]
+) -> RewardStructure:
     """Rewards of states and choices, those of branches as expectations of their choice, rounded once."""
     state, choice = (_doubles(values[at], title) if at in values else None for at in REWARD_PLACES[:2])
     if "branches" not in values:
@@ -424,7 +432,7 @@ def _rewards(archive: Any, title: str, values: dict[str, list[Any]], starts: lis
     return RewardStructure(state, np.array(expected, np.float64), is_mean)
 
 
-def _model(archive: Any, structure: Structure) -> MDP | IntervalMDP:
+def _model(archive: Archive, structure: Structure) -> MDP | IntervalMDP:
     values = archive.branch_to_probability
     if values is None:
         values = [1] * structure.transitions
@@ -444,8 +452,8 @@ def _doubles(values: list[Any], name: str) -> FloatArray:
 
 
 def _annotations(
-    archive: Any, group: str, places: tuple[str, ...], path: str | Path
-) -> Iterator[tuple[str, dict[str, list[Any]]]]:
+    archive: Archive, group: str, places: tuple[str, ...], path: str | Path
+) -> Iterator[tuple[str, Annotation]]:
     """The annotations of a group under the names that their authors gave them."""
     described = (archive.index.annotations or {}).get(group, {})
     for name, values in (archive.annotations or {}).get(group, {}).items():

@@ -82,32 +82,40 @@ def from_arrays(
     """
     check_parameters(parameters)
     check_type("initial", initial, int, "the number of a state")
-    for argument, given, kind in (
-        ("labels", labels, Mapping),
-        ("actions", actions, Sequence),
-        ("states", states, Sequence),
-    ):
+    check_type("labels", labels or {}, Mapping, "a mapping from names to states")
+    for argument, given in (("actions", actions), ("states", states)):
         if given is not None:
-            what = "a mapping from names to states" if kind is Mapping else "a list of names"
-            check_type(argument, given, kind, what)
+            check_type(argument, given, Sequence, "a list of names")
     names, matrices = _matrices(P, actions)
     size = matrices[0].shape[0]
-    exact = parameters is not None or any(matrix.dtype == object for matrix in matrices)
     bitmaps = label_bitmaps(labels or {}, size)
     own = list(range(size)) if states is None else list(states)
     if len(own) != size:
         raise InputError(f"`states` names {len(own)} states, but `P` has {size}")
     if not 0 <= initial < size:
         raise InputError(f"`initial` is {initial}, but the states are 0..{size - 1}")
-    if not exact:
+    if parameters is None and all(matrix.dtype != object for matrix in matrices):
         return _plain(matrices, names, R, initial, bitmaps, own)
+    return _exact_model(matrices, names, R, parameters, initial, bitmaps, own)
+
+
+def _exact_model(
+    matrices: list[Any],
+    names: list[str],
+    R: Any,
+    parameters: Parameters | None,
+    initial: int,
+    bitmaps: Mapping[str, BoolArray],
+    own: list[Any],
+) -> ParametricMDP | IntervalMDP:
+    """Numbers and polynomials exactly, a row for each available action."""
     rows = _exact_rows(matrices, names)
     pairs = [(state, names.index(action)) for state, action, _ in rows]
-    rewards = _rewards(R, pairs, size, len(names), None)
+    rewards = _rewards(R, pairs, len(own), len(names), None)
     return build_from_rows(
         rows,
         parameters,
-        states=size,
+        states=len(own),
         initial=initial,
         labels={name: np.flatnonzero(members).tolist() for name, members in bitmaps.items()},
         choice_rewards={} if rewards is None else {REWARD: rewards.tolist()},

@@ -211,20 +211,16 @@ def build_from_rows(
     if isinstance(initial, Mapping):
         return build_from_rows(**_with_start(rows, parameters, initial, states, state_names, parts))
     made = _Assembly.of(rows, 3, parameters, initial, states, state_names, parts)
-    structure, probabilities = made.structure, made.values
-    parameters = parameters or Parameters()
-    has_intervals = any(isinstance(p, tuple) for p in probabilities)
-    exact_ones = None
-    if not has_intervals:
+    return _discrete_model(made, parameters or Parameters(), parts)
+
+
+def _discrete_model(made: _Assembly, parameters: Parameters, parts: Parts) -> ParametricMDP | IntervalMDP:
+    structure, probabilities, exact_ones = made.structure, made.values, None
+    if not any(isinstance(p, tuple) for p in probabilities):
         exact_ones, parameters = _write_out_free(structure, probabilities, parameters)
-    structure = with_rewards(
-        structure,
-        parameters.names,
-        state_rewards or {},
-        made.in_order(choice_rewards),
-        made.in_order(transition_rewards),
-        exact_ones,
-    )
+    by_row = (made.in_order(parts[argument]) for argument in ("choice_rewards", "transition_rewards"))
+    rewards = parts["state_rewards"] or {}, *by_row
+    structure = with_rewards(structure, parameters.names, *rewards, exact_ones)
     if exact_ones is None:
         return _interval_model(structure, probabilities)
     expressions, used = tabulate(parameters.names, exact_ones)
@@ -753,15 +749,16 @@ def build_ctmc_from_rows(
     parts: Parts = {"labels": labels, "state_rewards": state_rewards, "valuations": valuations}
     parts["transition_rewards"] = transition_rewards
     made = _Assembly.of(rows, 2, parameters, initial, states, state_names, parts)
-    structure, rates, gained = made.structure, made.values, made.in_order(transition_rewards)
-    held = {
-        name: _amounts(structure, name, (state_rewards or {}).get(name))
-        for name in {**(state_rewards or {}), **gained}
-    }
+    return _chain_of(made, parameters or rate_box(()), parts)
+
+
+def _chain_of(made: _Assembly, parameters: Parameters, parts: Parts) -> ParametricCTMC | IntervalCTMC:
+    structure, rates, gained = made.structure, made.values, made.in_order(parts["transition_rewards"])
+    by_state = parts["state_rewards"] or {}
+    held = {name: _amounts(structure, name, by_state.get(name)) for name in {**by_state, **gained}}
     earned = {name: (own, _gained(structure, name, gained.get(name))) for name, own in held.items()}
     if any(isinstance(rate, tuple) for rate in rates):
         return _interval_chain(structure, rates, earned)
-    parameters = parameters or rate_box(())
     exact, names = [_polynomial(rate) for rate in rates], parameters.names
     expressions, expression = tabulate(names, exact)
     of_states = {

@@ -227,7 +227,7 @@ class Policy(Record):
 
     # --- what it does in a state -----------------------------------------------------------
 
-    def __getitem__(self, state: Any) -> str | dict[str, float]:
+    def __getitem__(self, state: object) -> str | dict[str, float]:
         """The action in a state, or the probability of each action if the policy is random there.
 
         A state is what the model's author calls it, its variables' values ("x=3,y=4"; a mapping; a tuple),
@@ -250,14 +250,14 @@ class Policy(Record):
         likely = self._actions(number, 0)
         return next(iter(likely)) if len(likely) == 1 else likely
 
-    def actions(self, state: Any, step: int | None = None, memory: int | None = None) -> dict[str, float]:
+    def actions(self, state: object, step: int | None = None, memory: int | None = None) -> dict[str, float]:
         """The probability of each action in a state. Choices with the same action are added."""
         number = find_state(self.structure, state)
         if self.memory is not None:
             return {self.structure.action_name(int(self.memory.choice[self._row(number, memory)])): 1.0}
         return self._actions(number, self._step(step))
 
-    def action(self, state: Any, *, step: int | None = None, memory: int | None = None) -> str | int:
+    def action(self, state: object, *, step: int | None = None, memory: int | None = None) -> str | int:
         """The action in a state. An error if the policy is random there (`act` draws an action)."""
         likely = self.actions(state, step, memory)
         if len(likely) > 1:
@@ -274,7 +274,7 @@ class Policy(Record):
             columns = table_columns(states)
             names = [name for name in self.structure.valuations if name != "state" or name in columns]
             if "state" in columns and not (names and set(names) <= set(columns)):
-                rows: list[Any] = columns["state"]
+                rows: Sequence[object] = columns["state"]
             elif names and set(names) <= set(columns):
                 cells = zip(*(columns[name] for name in names), strict=True)
                 rows = [dict(zip(names, row, strict=True)) for row in cells]
@@ -293,7 +293,7 @@ class Policy(Record):
 
     def act(
         self,
-        state: Any,
+        state: object,
         *,
         step: int | None = None,
         memory: int | None = None,
@@ -320,7 +320,7 @@ class Policy(Record):
             return show_action(structure, int(self.memory.choice[self._row(number, memory)]))
         return show_action(structure, self.draw(number, self._step(step), rng))
 
-    def next_memory(self, state: Any, memory: int) -> int:
+    def next_memory(self, state: object, memory: int) -> int:
         """The memory of a finite-memory policy after it has acted in a state."""
         row = self._row(find_state(self.structure, state), memory)
         assert self.memory is not None
@@ -523,7 +523,7 @@ def policy_of(
 def _check_step(step: object) -> None:
     if not is_whole(step):
         raise InputError(f"`step` is {step!r}, and steps count from 0")
-    if step < 0:  # type: ignore[operator]
+    if step < 0:
         raise InputError(f"steps count from 0, and {step} is before")
 
 
@@ -618,7 +618,7 @@ def _of_array(structure: Structure, given: Any) -> FloatArray:
 def _of_mapping(structure: Structure, given: Mapping[Any, Any]) -> FloatArray:
     weight = _find_forced(structure)
     seen = np.diff(structure.choice_start) == 1
-    named: dict[int, Any] = {}
+    named: dict[int, object] = {}
     for state, action in given.items():
         number = index_or_state(structure, state)
         if number in named:
@@ -642,7 +642,7 @@ def _find_forced(structure: Structure) -> FloatArray:
     return weight
 
 
-def _put(structure: Structure, weight: FloatArray, state: int, action: Any) -> None:
+def _put(structure: Structure, weight: FloatArray, state: int, action: object) -> None:
     first, last = structure.choice_start[state : state + 2].tolist()
     weight[first:last] = 0.0
     if not isinstance(action, Mapping):

@@ -97,9 +97,17 @@ def _sensed(
             source.append(state)
             look.append(f"{before[state]}{name}")
             act(len(source) - 1, state)
+    return _put_together(model, rows, np.array(origin), np.array(source), look)
+
+
+def _put_together(
+    model: ParametricMDP | IntervalMDP, rows: list[Any], origin: Any, behind: Any, look: list[str]
+) -> POMDP:
+    """The model of these rows: state `behind[s]` seen as `look[s]`; `origin` is −1 for readings."""
+    own = model.structure
+    drawn = own.initial if own.draws_start else -1
     number = {name: k for k, name in enumerate(dict.fromkeys(look))}
-    behind = np.array(source)
-    acts = np.arange(len(source)) >= own.states
+    acts = np.arange(len(behind)) >= own.states
     if drawn >= 0:
         acts[drawn] = True
     labels = {
@@ -111,18 +119,18 @@ def _sensed(
     column = "reading"
     while column in variables:
         column += "_"
-    named = zip(source, look, strict=True)
+    named = zip(behind.tolist(), look, strict=True)
     built = build_from_rows(
         rows,
         model.parameters if isinstance(model, ParametricMDP) else None,
-        states=len(source),
+        states=len(behind),
         initial=own.initial,
         labels=labels,
         valuations={**variables, column: [number[name] for name in look]} if variables else None,
         state_names=None if variables else [f"{own.state_name(s)}:{name}" for s, name in named],
     )
     order = sorted(range(len(rows)), key=lambda i: rows[i][0])
-    choice = np.array([origin[i] for i in order])
+    choice = origin[order]
     rewards = {name: _lifted(name, reward, behind, acts, choice) for name, reward in own.rewards.items()}
     structure = replace(built.structure, rewards=rewards, made_from=own.made_from, named_from=own.named_from)
     return POMDP(

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.model.structure import Structure, plain
+from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import remember
 
 MOST_LISTED = 200_000
@@ -27,7 +28,7 @@ AMBIGUOUS = -2
 _VALUE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(-?\d+|true|false)\s*")
 
 
-def find_state(structure: Structure, state: Any) -> int:
+def find_state(structure: Structure, state: object) -> int:
     """The number of a state; what is none is an `InputError`."""
     shown, own = plain(state), structure.state_names
     if own is not None and (number := own.find(shown)) >= 0:
@@ -35,7 +36,7 @@ def find_state(structure: Structure, state: Any) -> int:
     names = tuple(structure.valuations)
     if isinstance(shown, str):
         return _of_text(structure, shown)
-    values: Sequence[Any] | None = None
+    values: Sequence[object] | None = None
     if isinstance(shown, Mapping) and set(shown) == set(names):
         values = [plain(shown[name]) for name in names]
     elif (
@@ -55,7 +56,7 @@ def find_state(structure: Structure, state: Any) -> int:
     )
 
 
-def index_or_state(structure: Structure, state: Any) -> int:
+def index_or_state(structure: Structure, state: object) -> int:
     """The same, where a number may be an index unless it may be the value of the only variable."""
     if is_whole(state) and structure.state_names is None and structure.valuations:
         if len(structure.valuations) == 1:
@@ -105,7 +106,8 @@ def show_action(structure: Structure, choice: int) -> str | int:
     return int(name) if name.isdecimal() else name
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number, of Python's or numpy's."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -137,7 +139,7 @@ def _of_text(structure: Structure, text: str) -> int:
     raise InputError(f"({text}) is not a reachable state of the model")
 
 
-def _of_values(structure: Structure, values: tuple[Any, ...]) -> int:
+def _of_values(structure: Structure, values: tuple[object, ...]) -> int:
     if structure.states > MOST_LISTED:
         states = _scan(structure, dict(zip(structure.valuations, values, strict=True)))
         return int(states[0]) if len(states) == 1 else AMBIGUOUS if len(states) else -1
@@ -148,16 +150,16 @@ def _of_values(structure: Structure, values: tuple[Any, ...]) -> int:
 
 
 @remember
-def _list_states(structure: Structure) -> dict[tuple[Any, ...], int]:
+def _list_states(structure: Structure) -> dict[tuple[object, ...], int]:
     """The states by the values of their variables; `AMBIGUOUS` where several have the same."""
     columns = [column.tolist() for column in structure.valuations.values()]
-    table: dict[tuple[Any, ...], int] = {}
+    table: dict[tuple[object, ...], int] = {}
     for number, values in enumerate(zip(*columns, strict=True)):
         table[values] = AMBIGUOUS if values in table else number
     return table
 
 
-def _scan(structure: Structure, wanted: Mapping[str, Any]) -> Any:
+def _scan(structure: Structure, wanted: Mapping[str, object]) -> OffsetArray:
     same = [structure.valuations[name] == value for name, value in wanted.items()]
     return np.flatnonzero(np.all(same, axis=0))
 
@@ -169,7 +171,7 @@ def _list_known(structure: Structure) -> str:
     return f"; its states are {own.listing()}" if own is not None else f" of {structure.states} states"
 
 
-def _index_hint(shown: Any, names: tuple[str, ...]) -> str | None:
+def _index_hint(shown: object, names: tuple[str, ...]) -> str | None:
     if not is_whole(shown) or not names:
         return None
     example = ",".join(f"{name}=0" for name in names)

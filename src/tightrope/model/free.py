@@ -151,7 +151,8 @@ def split_commands(
     rows, result = FreeRows(parameters), list[Function | None](None for _ in number)
     analysed: dict[tuple[int, ...], tuple[FreeCommand, list[list[Fraction]]]] = {}
     starts = transition_start.tolist()
-    for choice in np.unique(_choice_of(transition_start)[touched[number]]).tolist():
+    owners = np.repeat(np.arange(len(transition_start) - 1), np.diff(transition_start))
+    for choice in np.unique(owners[touched[number]]).tolist():
         span = range(starts[choice], starts[choice + 1])
         key = tuple(number[span.start : span.stop].tolist())
         if key not in analysed:
@@ -172,10 +173,6 @@ def split_commands(
     plain = {e: table.add(functions[e]) for e in np.unique(number[~touched[number]]).tolist()}
     used = [plain[e] if f is None else table.add(f) for e, f in zip(number.tolist(), result, strict=True)]
     return *table.freeze(np.array(used, dtype=np.int32)), domain
-
-
-def _choice_of(transition_start: OffsetArray) -> OffsetArray:
-    return np.repeat(np.arange(len(transition_start) - 1), np.diff(transition_start))
 
 
 def _columns(

@@ -77,13 +77,17 @@ def write_explicit(
     if check is not None:
         check(targets)
     leftovers = _leftovers(base, set(targets))
-    _refuse_leftovers([file for file in leftovers if file not in stale])
+    for file in (each for each in leftovers if each not in stale):
+        raise InputError(
+            f"{file} is there from another model and would be read as a part of this one",
+            hint="remove it or choose another name",
+        )
     with ExitStack() as together:  # all take their places in the end, or none
         for target, content in targets.items():
-            file = together.enter_context(atomic_write(target))
+            stream = together.enter_context(atomic_write(target))
             while chunk := list(islice(content, _LINES_AT_ONCE)):
-                file.write("\n".join(chunk) + "\n")
-            file.flush()
+                stream.write("\n".join(chunk) + "\n")
+            stream.flush()
     for leftover in leftovers:
         leftover.unlink(missing_ok=True)
     return list(targets)
@@ -95,14 +99,6 @@ def _leftovers(base: Path, targets: set[Path]) -> list[Path]:
     beside = [file for files in rewards.values() for file in files.values()]
     everything = [*beside, base.with_name(base.name + ".sta")]
     return [file for file in everything if file.exists() and file not in targets]
-
-
-def _refuse_leftovers(files: Iterable[Path]) -> None:
-    for file in files:
-        raise InputError(
-            f"{file} is there from another model and would be read as a part of this one",
-            hint="remove it or choose another name",
-        )
 
 
 def _check_names(structure: Structure) -> None:

@@ -243,9 +243,9 @@ def _explore_intervals(
     intervals = IntervalProbabilities()
     search = Search.of(program, stop, intervals)
     run_search(search, progress)
-    space, states, assembler, actions = search.space, search.states, search.assembler, search.actions
-    rows = assembler.finish()
-    trees = find_factors(space, search.commands, states, rows, intervals, assembler.is_chain)
+    space, states, actions = search.space, search.states, search.actions
+    rows = search.assembler.finish()
+    trees = find_factors(space, search.commands, states, rows, intervals, search.assembler.is_chain)
     warn_of(rows, search, warn)
     if warn is not None and (intervals.is_outer or trees is not None):
         warn(

@@ -218,9 +218,12 @@ def _discrete_model(made: _Assembly, parameters: Parameters, parts: Parts) -> Pa
     structure, probabilities, exact_ones = made.structure, made.values, None
     if not any(isinstance(p, tuple) for p in probabilities):
         exact_ones, parameters = _write_out_free(structure, probabilities, parameters)
-    by_row = (made.in_order(parts[argument]) for argument in ("choice_rewards", "transition_rewards"))
-    rewards = parts["state_rewards"] or {}, *by_row
-    structure = with_rewards(structure, parameters.names, *rewards, exact_ones)
+    by_choice, by_successor = (
+        made.in_order(parts["choice_rewards"]),
+        made.in_order(parts["transition_rewards"]),
+    )
+    by_state = parts["state_rewards"] or {}
+    structure = with_rewards(structure, parameters.names, by_state, by_choice, by_successor, exact_ones)
     if exact_ones is None:
         return _interval_model(structure, probabilities)
     expressions, used = tabulate(parameters.names, exact_ones)

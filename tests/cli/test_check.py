@@ -120,7 +120,7 @@ def test_one_direction_on_an_interval_mdp_means_nature_for_the_agent(more, tmp_p
         )
     assert run(["check", "c.prism", "--prop", 'Pmin=? [ F "one" ]']) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert 'read as Pminmin=? [ F "one" ], nature helps the agent; robust: Pminmax=? [ F "one" ]' in out
+    assert 'read as Pminmin=? [ F "one" ]: nature helps the agent. Robust: Pminmax=? [ F "one" ]' in out
     robust = answer(capsys, "c.prism", "--prop", found["robust_form"])
     assert robust["upper"] == pytest.approx(0.4) and "read_as" not in robust
 

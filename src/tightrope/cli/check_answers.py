@@ -306,7 +306,7 @@ def _shown(loaded: LoadedModel | TimedModel, answer: Answered, is_part: bool) ->
     if record.answer and (relation := _relation(record)):
         rows.append(("value", claim_text(answer.query.text, relation)))
     if record.read_as:
-        rows.append(("read as", f"{record.read_as}, nature helps the agent; robust: {record.robust_form}"))
+        rows.append(("read as", f"{record.read_as}: nature helps the agent. Robust: {record.robust_form}"))
     rows += assumed_facts(answer.verdict)
     rows += [("note", note) for note in record.notes or ()]
     rows += [("attained", ", ".join(map(number_text, row))) for row in record.points or ()]

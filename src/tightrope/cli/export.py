@@ -126,7 +126,7 @@ def export(
     answer = ExportAnswer(files=[str(file) for file in written], **sizes, seconds=seconds)
     if timed:
         del sizes["choices"]
-    size = (", ".join(sizes), ", ".join(group(number) for number in sizes.values()))
+    size = ("size", ", ".join(f"{group(number)} {name}" for name, number in sizes.items()))
     print_facts(model, [size, *(("written", str(file)) for file in written)], answer)
 
 

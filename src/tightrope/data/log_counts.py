@@ -559,7 +559,7 @@ def _ends_of_table(plan: ReadPlan, counts: Counts) -> Assumed:
     if plan.absorbing[plan.structure.successor[counts.transition > 0]].all():
         return Assumed.derived(ENDS, "what is counted leads to states that nothing leaves")
     if plan.options.ends == COMPLETE:
-        return Assumed.stated(ENDS, "the counts hold every outcome (--ends complete)")
+        return Assumed.stated(ENDS, "the counts include every outcome (--ends complete)")
     why = "a table of counts does not show how episodes ended; add --ends complete if no outcome is missing"
     return Assumed.unverified(ENDS, why)
 

@@ -721,8 +721,8 @@ class Differences:
 def _done(structure: Structure, policy: Policy, state: int) -> str:
     """What a policy does in a state, in words."""
     first, last = structure.choice_start[state : state + 2].tolist()
-    likely = [(float(policy.probability[c]), structure.action_name(c)) for c in range(first, last)]
-    names = [(f"{share:.3g} {name}" if share < 1.0 else name) for share, name in likely if share > 0.0]
+    likely = [(100.0 * float(policy.probability[c]), structure.action_name(c)) for c in range(first, last)]
+    names = [(f"{name} ({share:.3g}%)" if share < 100.0 else name) for share, name in likely if share > 0.0]
     return ", ".join(names)
 
 

@@ -191,7 +191,7 @@ def refuse_log_options(reading: Any) -> None:
 def places_of(data: list[str] | None, observations: str | None) -> list[str]:
     """Where the data are."""
     if (data is None) == (observations is None):
-        raise InputError("data are given by --data, or by --observations: labelled readings of a sensor")
+        raise InputError("give either --data FILE, or --observations FILE with labelled readings of a sensor")
     return data or [str(observations)]
 
 

@@ -79,6 +79,16 @@ def test_a_draft_is_read_and_learned_from_and_covers_the_true_value(tmp_path: Pa
     assert any("columns unit" in line for line in drafted.assumptions)
 
 
+def test_the_model_of_a_draft_is_that_of_its_text(tmp_path: Path) -> None:
+    log = pa.table({"state": ["a", "a", "b"], "action": ["go"] * 3, "next_state": ["a", "b", "b"]})
+    drafted = draft(log)
+    (tmp_path / "model.prism").write_text(drafted.text)
+    model, loaded = drafted.model, tr.load(tmp_path / "model.prism")
+    assert isinstance(loaded, tr.ParametricMDP) and model.hash() == loaded.hash()
+    assert model.structure.named_from == loaded.structure.named_from is not None
+    assert drafted.model is model
+
+
 def test_several_first_states_and_ends_anywhere_are_rows_of_their_own(tmp_path: Path) -> None:
     log = agent_log(200, 3)
     drafted = draft(log, ends="complete", order="as-read")

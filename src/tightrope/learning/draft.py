@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.files import open_tables
 from tightrope.learning.amendments import divide
 from tightrope.model.free import MOST_COORDINATES
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ELSEWHERE, END, START, Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
@@ -90,6 +92,13 @@ class Draft(Record):
     question: str
     reading: Reading = field(repr=False)
     rest: Counts | None = field(default=None, repr=False)
+
+    @cached_property
+    def model(self) -> ParametricMDP:
+        """The model that the text describes; it knows the log that it was drafted from."""
+        model = load_prism_text(self.text)
+        assert isinstance(model, ParametricMDP)
+        return model
 
     def _title_(self) -> str:
         return f"Draft: {self.states} states, {self.choices} choices, {self.free} unconstrained distributions"
@@ -156,10 +165,9 @@ def draft_tables(
     drafted = drafting.draft()
     if drafting.chosen is None:
         return drafted
-    model = load_prism_text(drafted.text)
-    counts = read_tables(tables, model, replace(options, observers=())).counts
+    counts = read_tables(tables, drafted.model, replace(options, observers=())).counts
     assert counts.log is not None
-    return replace(drafted, rest=counts.log().subset(~drafting.chosen).counts(model, counts.design))
+    return replace(drafted, rest=counts.log().subset(~drafting.chosen).counts(drafted.model, counts.design))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import textwrap
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.pomdp import POMDP
 from tightrope.model.structure import Structure, Structured
+from tightrope.numerics.arrays import IndexArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +73,7 @@ def part_of(model: Structured, policy: PolicyGiven | None, most: int) -> ModelPa
     taken = np.zeros(structure.choices) if policy is None else Policy(model, policy).probability
     steps, waiting = {structure.initial: 0}, [structure.initial]
     for state in waiting:
-        for successor in _successors(structure, state):
+        for successor in _successors(structure, state).tolist():
             if successor not in steps and len(steps) < most:
                 steps[successor] = steps[state] + 1
                 waiting.append(successor)
@@ -90,9 +90,9 @@ def part_of(model: Structured, policy: PolicyGiven | None, most: int) -> ModelPa
     return ModelPart(structure, steps, tuple(choices))
 
 
-def _successors(structure: Structure, state: int) -> Sequence[int]:
+def _successors(structure: Structure, state: int) -> IndexArray:
     first, last = structure.choice_start[state], structure.choice_start[state + 1]
-    return structure.successor[structure.transition_start[first] : structure.transition_start[last]].tolist()
+    return structure.successor[structure.transition_start[first] : structure.transition_start[last]]
 
 
 def probability_text(model: Structured, place: int) -> str:
@@ -172,13 +172,13 @@ def draw(
             if not is_shown:
                 ax.annotate(HIDDEN, end, ha="center", va="center")
     for state, place in places.items():
-        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "black"}
+        box: dict[str, object] = {"boxstyle": "round", "facecolor": "white", "edgecolor": "black"}
         box["linewidth"] = 2.0 if state == part.structure.initial else 1.0
         ax.annotate(_short(part.name(state)), place, fontsize=9, ha="center", va="center", bbox=box, zorder=3)
-    columns, rows = zip(*places.values(), strict=True)
+    across, down = zip(*places.values(), strict=True)
     ax.set_aspect("equal")
-    ax.set_xlim(min(columns) - 0.8, max(columns) + 1.9)
-    ax.set_ylim(min(rows) - 0.8, max(rows) + 0.9)
+    ax.set_xlim(min(across) - 0.8, max(across) + 1.9)
+    ax.set_ylim(min(down) - 0.8, max(down) + 0.9)
     return ax
 
 

@@ -86,9 +86,9 @@ def breakdown(
     if not math.isfinite(guarantee):
         raise InputError("there is no guarantee that could break down: it is infinite")
     worst = _WorstValue(result)
-    said = "threshold"
+    label = "threshold"
     if threshold is None:
-        threshold, said = _half_margin(guarantee, worst(of_domain(sets))[0 if maximises else 1])
+        threshold, label = _half_margin(guarantee, worst(of_domain(sets))[0 if maximises else 1])
     check_number("threshold", threshold)
     wanted = float(threshold)
 
@@ -103,7 +103,7 @@ def breakdown(
         holds, fails = -1.0, None
     else:
         holds, fails = _bisect(meets)
-    text = _describe(holds, fails, f"{said} {bound_text(wanted, maximises)}", rows)
+    text = _describe(holds, fails, f"{label} {bound_text(wanted, maximises)}", rows)
     return Breakdown(holds, fails, wanted, rows, text)
 
 
@@ -115,10 +115,10 @@ def _bisect(meets: Callable[[float], bool | None]) -> tuple[float, float | None]
         return (fails, None) if last else (holds, fails)
     trial = LEAST
     while fails > CLOSENESS * holds and fails > LEAST:
-        found = meets(trial)
-        if found:
+        is_met = meets(trial)
+        if is_met:
             holds = trial
-        elif found is False:
+        elif is_met is False:
             fails = trial
         else:  # within the precision of the solves: a little aside of it on both sides
             beside = trial / 1.005, min(trial * 1.005, MOST)
@@ -170,15 +170,15 @@ def _touched(model: ParametricMDP, rows: str | None) -> BoolArray:
     return np.asarray(structure.action_of_choice == structure.action_names.index(rows))
 
 
-def _describe(holds: float, fails: float | None, said: str, rows: str | None) -> str:
+def _describe(holds: float, fails: float | None, label: str, rows: str | None) -> str:
     where = "" if rows is None else f" in choices with {rows}"
     if holds < 0:
-        return f"does not meet the threshold even without model error ({said})"
+        return f"does not meet the threshold even without model error ({label})"
     if fails is None:
-        return f"holds for any model error{where} over the model's transitions ({said})"
+        return f"holds for any model error{where} over the model's transitions ({label})"
     if holds == 0:
-        return f"holds for the learned sets, not for a model error of {fails:.3g} per step{where} ({said})"
-    return f"holds for any model error up to {_percent(holds)} per step{where} ({said})"
+        return f"holds for the learned sets, not for a model error of {fails:.3g} per step{where} ({label})"
+    return f"holds for any model error up to {_percent(holds)} per step{where} ({label})"
 
 
 def _percent(share: float) -> str:

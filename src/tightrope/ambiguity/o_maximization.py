@@ -436,9 +436,32 @@ def o_maximize_both(
         order[i] = i - start
     keep_sorted(first, last, successor, low, maximise, True, scratch)
     is_same = _is_sorted(first, last, successor, high, maximise, True, scratch)
-    pivot = _spread(first, last, model, scratch)
-    below = _weigh(first, last, model, low, False, pivot, scratch)
-    above = _weigh(first, last, model, high, True, pivot, scratch)
+    place, is_full = _spread(first, last, model, scratch)
+    upper, mass, end, empty = model.upper, scratch.mass, np.uint64(last), False
+    below, size_low, least_low, most_low = 0.0, 0.0, np.inf, -np.inf
+    above, size_high, least_high, most_high = 0.0, 0.0, np.inf, -np.inf
+    for t in range(start, end):  # as `_weigh` twice, which takes a twentieth longer
+        share = mass[t - start]
+        if share > 0.0:
+            to = np.uint32(successor[t])
+            x, y = low[to], high[to]
+            least_low, most_low = min(least_low, x), max(most_low, x)
+            least_high, most_high = min(least_high, y), max(most_high, y)
+            below += share * x
+            above += share * y
+            size_low += abs(share * x)
+            size_high += abs(share * y)
+        else:
+            empty |= upper[t] > 0.0
+    at = np.uint32(successor[place if place < end else start])
+    edge_low, edge_high = (abs(low[at]), abs(high[at])) if place < end else (0.0, 0.0)
+    size_low += edge_low + 2.0 * max(abs(least_low), abs(most_low)) if is_full else edge_low
+    size_high += edge_high + 2.0 * max(abs(least_high), abs(most_high)) if is_full else edge_high
+    unit = (last - first + 6) * SUM_UNIT
+    below = _to_side(below, unit * size_low + UNDERFLOW, least_low, most_low, False)
+    above = _to_side(above, unit * size_high + UNDERFLOW, least_high, most_high, True)
+    if is_full and empty:
+        below = above = np.nan
     return below, above, is_same
 
 

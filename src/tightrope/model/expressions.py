@@ -108,8 +108,6 @@ class Expressions(Record):
         shown = [(str(index), self.text(index)) for index in range(min(len(self), MOST_LINES - 2))]
         return shown + ([("…", f"{len(self) - len(shown):,} more")] if len(shown) < len(self) else [])
 
-    # --- single expressions ----------------------------------------------------------------
-
     def polynomial(self, index: int) -> Polynomial:
         """The row, with 1/denominators[k] as variable d + k."""
         start, end = int(self.row_start[index]), int(self.row_start[index + 1])
@@ -129,8 +127,6 @@ class Expressions(Record):
     @cached_property
     def _index(self) -> dict[Function, int]:
         return {self.function(e): e for e in range(len(self))}
-
-    # --- quotients -------------------------------------------------------------------------
 
     @cached_property
     def denominator_of(self) -> IndexArray:
@@ -165,8 +161,6 @@ class Expressions(Record):
         for part in (self.coefficient, *below):
             if (wrong := door.first_not_held(part)) is not None:
                 raise InputError(f"{what}: {door.why_not(part[wrong])}")
-
-    # --- shape -----------------------------------------------------------------------------
 
     @cached_property
     def row_of_term(self) -> IndexArray:
@@ -224,8 +218,6 @@ class Expressions(Record):
         for e in np.flatnonzero(self.is_rational).tolist() if self.denominators else ():
             result[e] = self._index.get(1 - self.function(e), -1)
         return result
-
-    # --- values ----------------------------------------------------------------------------
 
     @cached_property
     def float_coefficient(self) -> FloatArray:

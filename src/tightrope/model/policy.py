@@ -134,8 +134,6 @@ class Policy(Record):
         vars(policy).update(is_deterministic=True, choice=chosen.astype(np.int64))
         return policy
 
-    # --- the data that it was made from ----------------------------------------------------
-
     _made_from: ClassVar[Any] = None  # no field: it is no part of what the policy does
 
     @property
@@ -169,8 +167,6 @@ class Policy(Record):
             raise InputError("no values say what a tree of this policy loses", hint="result.policy.tree()")
         policy: Policy = self._grow(loss).policy
         return policy
-
-    # --- what kind of policy it is ---------------------------------------------------------
 
     @property
     def choices(self) -> Choices:
@@ -224,8 +220,6 @@ class Policy(Record):
         _check_step(step)
         self.refuse_memory()
         return self if self.steps is None else Policy.of_choices(self.structure, self.steps.at(step))
-
-    # --- what it does in a state -----------------------------------------------------------
 
     def __getitem__(self, state: object) -> str | dict[str, float]:
         """The action in a state, or the probability of each action if the policy is random there.
@@ -376,8 +370,6 @@ class Policy(Record):
                 name = structure.action_name(choice)
                 likely[name] = likely.get(name, 0.0) + float(self.probability[choice])
         return likely
-
-    # --- for other uses --------------------------------------------------------------------
 
     @property
     def digest(self) -> str:

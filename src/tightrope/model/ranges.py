@@ -501,9 +501,6 @@ def _first_violation(
     return next(((point, value) for point, value in values if value not in wanted), None)
 
 
-# --- affine over many vertices -------------------------------------------------------------
-
-
 def _settle_by_linear_programs(polynomial: Polynomial, parameters: Parameters, wanted: Between) -> _Outcome:
     """Both extremes by HiGHS; its multipliers, not its objective, give the (exact) bound."""
     from tightrope.numerics.linear_program import LinearProgram, LinearStatus
@@ -529,9 +526,6 @@ def _settle_by_linear_programs(polynomial: Polynomial, parameters: Parameters, w
             value = polynomial.evaluate(point)
             return (point, value) if parameters.contains(point) and value not in wanted else False
     return True
-
-
-# --- subdivision ---------------------------------------------------------------------------
 
 
 def _settle_by_subdivision(polynomial: Polynomial, parameters: Parameters, wanted: Between) -> _Outcome:

@@ -217,8 +217,6 @@ class Structure(Record):
             parts[kind] = frozen
         return replace(reward, state=parts["state"], choice=parts["choice"], is_mean=is_mean)
 
-    # --- sizes and views -------------------------------------------------------------------
-
     @property
     def states(self) -> int:
         return len(self.choice_start) - 1
@@ -304,8 +302,6 @@ class Structure(Record):
     def has_choices(self) -> bool:
         """Whether some state has two choices."""
         return self.choices > self.states
-
-    # --- names -----------------------------------------------------------------------------
 
     def state_name(self, state: int) -> str:
         """`(x=1,y=2)` where the model has variables, else what its author calls it, else the index."""

@@ -85,21 +85,23 @@ TINY = CASES[3]
 
 
 def with_tightrope(path: Path, constants: str, asked: str) -> Row:
-    from tightrope.cli.sources import load_model, read_properties
+    from tightrope.cli.options import SubjectOptions
+    from tightrope.cli.sources import Question
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.solver.solve import solve
 
     begin = time.process_time()
-    properties = read_properties([asked])
-    boundary = properties.boundary({})
-    loaded = load_model(str(path), constants.split(",") if constants else None, boundary=boundary)
+    question = Question.of(
+        SubjectOptions(model=str(path), const=[constants] if constants else None, prop=asked)
+    )
+    loaded = question.load(question.boundary)
     built = loaded.model
     assert isinstance(built, ParametricMDP)
     model = built.instantiate(())
-    question = properties.queries(loaded, {})[0]
+    query = question.queries(loaded)[0]
     build = time.process_time() - begin
     begin = time.process_time()
-    solution = solve(model, question.objective, precision=PRECISION, threads=1)
+    solution = solve(model, query.objective, precision=PRECISION, threads=1)
     check = time.process_time() - begin
     assert solution.is_certified, solution.status
     return {

@@ -39,7 +39,7 @@ DOCUMENTS = {
     "learn-2": "cli.learn_run:LearnAnswer",
     "learn-answer-1": "io.answers:AnswerDocument",
     "learn-empty-2": "cli.learn_run:EmptyAnswer",
-    "learn-units-1": "cli.learn_fleet:FleetDocument",
+    "learn-units-1": "cli.learn_run:FleetDocument",
     "learn-rates-1": "io.answers:RateAnswer",
     "online-answer-1": "cli.online:OnlineAnswer",
     "online-1": "learning.online.run:OnlineRecord",

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from named_models import load_model
 from tightrope.cli.app import run
-from tightrope.cli.sources import load_model, read_properties
+from tightrope.cli.options import ModelOptions
+from tightrope.cli.sources import Question
 from tightrope.errors import InputError
 from tightrope.io.drn.write import write_drn
 from tightrope.io.explicit.write import write_explicit
@@ -149,7 +151,7 @@ def test_other_models_must_be_given_where_and_what() -> None:
         walk.point(None)
     assert caught.value.hint == "say where to look with --at p=…"
     with pytest.raises(InputError, match="no property is given"):
-        read_properties(None).queries(walk, {})
+        Question.of(ModelOptions(model="walk.prism")).queries(walk)
     assert load_model("coin.pm").point(None) == ()
 
 

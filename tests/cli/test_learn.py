@@ -526,7 +526,7 @@ def test_several_properties_share_delta(tmp_path: Path, capsys: pytest.CaptureFi
 def test_units_have_three_answers_with_their_verdicts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`cli/learn_fleet.py`"""
+    """`cli/learn_run.py`"""
     model, log = tmp_path / "run.prism", tmp_path / "log.csv"
     model.write_text(
         "dtmc\nconst double p;\nmodule m\n s:[0..2] init 0;\n [run] s=0 -> p:(s'=1) + 1-p:(s'=2);\n"

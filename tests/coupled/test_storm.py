@@ -14,9 +14,9 @@ import stormpy
 import stormpy.pars
 from stormpy.pars import OptimizationDirection as Direction
 
+from named_models import load_model
 from places import TESTS
 from tightrope.ambiguity.sets import rectangular
-from tightrope.cli.sources import load_model
 from tightrope.coupled.result import CoupledStatus
 from tightrope.coupled.value import bound_coupled_value
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -245,9 +245,9 @@ def test_commands_follow_a_policy_by_steps(tmp_path: Path, capsys: pytest.Captur
 
 def test_simulated_values_are_the_certified_ones(tmp_path: Path) -> None:
     """Episodes that follow the policy reach the goal as often as the solver says."""
-    from tightrope.cli.sources import load_model
+    from named_models import load_model
 
-    loaded = load_model(path_of(tmp_path), {}, "p=0.1:0.9", None)
+    loaded = load_model(path_of(tmp_path), None, "p=0.1:0.9", None)
     mdp = loaded.model.instantiate(loaded.point("p=0.6"))
     goal = mdp.labels["goal"]
     asked = Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=goal, upper_steps=4)
@@ -279,9 +279,9 @@ def test_simulated_values_are_the_certified_ones(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_files(tmp_path: Path, entries: list[Any], said: str) -> None:
-    from tightrope.cli.sources import load_model
+    from named_models import load_model
 
-    structure = load_model(path_of(tmp_path), {}, "p=0.1:0.9", None).model.structure
+    structure = load_model(path_of(tmp_path), None, "p=0.1:0.9", None).model.structure
     head = {"format": "tightrope policy", "version": 2, "variables": ["s"], "policy": entries}
     (tmp_path / "p.json").write_text(json.dumps(head))
     with pytest.raises(InputError, match=said):

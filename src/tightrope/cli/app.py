@@ -192,8 +192,7 @@ JOINED = ("at", "param", "const")
 
 
 def _join_repetitions(name: str, command: Any, arguments: Sequence[str]) -> list[str]:
-    """The arguments, with the values of lists that stand there several times as one; any other option that
-    takes one value and stands there twice is refused: the last one would win."""
+    """Join the values of lists that are given several times; refuse other options that are given twice."""
     valued = {
         spelling: option
         for option in command.params

@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 
+import tightrope as tr
 from tightrope import __version__
 from tightrope.cli import check_answers, options, sources
 from tightrope.cli import output as screen
 from tightrope.cli.check_answers import Answered, DomainAnswer
 from tightrope.cli.options import declare, option, switch, takes
-from tightrope.cli.sources import LoadedModel, PropertyTexts, TimedModel
+from tightrope.cli.sources import LoadedModel, Question, TimedModel
 from tightrope.errors import InputError
 from tightrope.io.coding import to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, refuse_same
 from tightrope.io.results import CertifiedFacts, Interval
-from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
+from tightrope.loading import is_continuous, is_markov_automaton
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -37,16 +39,15 @@ from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind, Task
 from tightrope.prism.properties.query import Query
-from tightrope.prism.properties.shape import speaks_of_time
-from tightrope.problem import Problem, require_discrete
+from tightrope.problem import AnyModel, Problem, require_discrete
 from tightrope.solver.part import PartSolver
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import Workspace, attained, solve, solve_query
 from tightrope.verdict import Assessment
 
 if TYPE_CHECKING:
+    from tightrope.ambiguity.sets import SetsKind
     from tightrope.certify.certificate_file import CertificateFile
-    from tightrope.logic.model_checking import Answer
     from tightrope.model.continuous import CTMC, MarkovAutomaton
 
 
@@ -150,75 +151,29 @@ def check(request: CheckRequest) -> None:
 
     Example: tightrope check model.prism --domain '0.1<=p<=0.4' --policy policy.json --sets coupled
     """
-    _check_options(request.precision, request.assume_support, request.time_limit)
-    options.require_coupled(request.coupled_gap, request.sets is DomainSets.COUPLED)
-    if request.misfit is not None and request.sets is None:
-        raise InputError("--misfit requires bounds over a domain of parameters", hint="add --sets expression")
+    refuse_combinations(request)
     files = CheckFiles.claim(request)
     options.require_device(request.device)
-    constants = options.parse_constants(request.const)
-    if request.prop:
-        properties = sources.read_properties(request.prop)
-    else:
-        properties = sources.read_own_properties(request.model, constants)
-    timed, untimed, at = is_continuous(request.model), is_markov_automaton(request.model), request.at
-    if timed:
-        options.refuse_options(request, NOT_TIMED)
-    if untimed:
-        options.refuse_options(request, "discount", "it cannot be used with Markov automata")
-        if request.certificate is not None:
-            raise InputError(
-                "--certificate cannot be used with Markov automata: an optimal policy may depend on "
-                "time, and certificates cannot prove its optimality",
-                hint="leave --certificate out: the answer is proved without one",
-            )
-        if any(speaks_of_time(file) for file in properties.files):
-            options.refuse_options(request, f"{NOT_TIMED} sets")
-    everything = request.build_all or any((request.sets, *files.named))
-    boundary = None if everything or request.policy else properties.boundary(constants)
-    workspace, judge = Workspace(request.device.value, request.threads), None
-    const, param, domain = properties.model_constants(constants), request.param, request.domain
-    loaded: LoadedModel | TimedModel
-    spoken = request.sets is not None or any(speaks_of_time(file) for file in properties.files)
-    if timed and files.certificate is not None and not spoken:
-        embedded = ModelRequest(request.model, options.parse_constants(const), param, domain)
-        loaded, at, timed = sources.load_embedded(embedded, at, properties.files), None, False
-    elif timed:
-        loaded = sources.load_timed(request.model, const, param, domain, boundary, quiet=at is not None)
-    else:
-        judge = None if boundary is None else _part_solver(request, properties, constants, workspace)
-        loaded = sources.load_model(request.model, const, param, domain, boundary, untimed, True, judge)
+    question = Question.of(request)
+    if not request.prop:
+        question = replace(question, files=sources.read_own_properties(request.model, question.constants))
+    workspace = Workspace(request.device.value, request.threads)
+    loaded, at, judge = load(request, question, files, workspace)
     if request.observations is not None:
-        from tightrope.cli.sources import seen_through
-
-        loaded = replace(cast(Any, loaded), model=seen_through(cast(Any, loaded), request.observations)[1])
-    queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
-    partial = isinstance(loaded.model, POMDP)
-    if not timed and not partial:
-        for query in queries:
-            for given in options.list_given(request, "certificate policy_out policy sets"):
-                query.require(Task(f"check {given}"))
-    splits = _splits_domain(request, loaded, queries)
-    if request.figure is not None and not partial and not splits:
-        _require_curve(queries)
-    for query in queries:
-        if query.is_plain and query.reading is not None and screen.common.json:
-            screen.warn(query.reading.warning)
-    if len(queries) > 1 and (request.certificate or request.policy_out):
-        raise InputError(f"--certificate and --policy-out require one property, not {len(queries)}")
+        loaded = replace(
+            cast(Any, loaded), model=sources.seen_through(cast(Any, loaded), request.observations)[1]
+        )
+    queries = question.queries(loaded)
+    refuse_queries(request, loaded, queries)
     if isinstance(loaded.model, POMDP):
         from tightrope.cli.check_partial import check_partial
 
-        check_partial(request, loaded, queries, files.policy, files.certificate)
+        check_partial(request, cast(LoadedModel, loaded), queries, files)
         return
-    if splits:
-        _check_partition(request, loaded, queries, files.figure)
+    if splits_domain(request, loaded, queries):
+        check_partition(request, loaded, queries, files.figure)
         return
     if request.sets is not None:
-        if request.absolute or request.all_states:
-            raise InputError("--absolute and --all-states cannot be used with --sets: leave them out")
-        if len(queries) != 1:
-            raise InputError(f"--sets requires one property, not {len(queries)}")
         stop_interpreting()
         check_domain(request, loaded, queries[0], files)
         return
@@ -226,20 +181,96 @@ def check(request: CheckRequest) -> None:
     subject, point = _subject(loaded, at, queries[0].options.is_timed)
     if files.certificate is not None:
         _refuse_uncertified(loaded, queries[0], policy)
-    how = request.solve_options()
-    answers: list[Answered] = []
     part = None if judge is None else judge.solution
+    solver = PointSolver(request, loaded, subject, point, policy, workspace, part)
+    answers = []
     for query in queries:
-        with screen.phase_progress() as progress:
-            progress("solve")
-            answers.append(_answer(request, subject, query, policy, how, workspace, part))
+        with screen.phase("solve"):
+            answers.append(solver.answer(query))
     for note in [note for answer in answers if screen.common.json for note in answer.record.notes or ()]:
         screen.warn(note)
-    verdict = Assessment.worst([answer.verdict for answer in answers])
-    check_answers.report_answers(loaded, answers, verdict, part is not None)
-    sys.stdout.flush()  # the answer comes before files, which may fail
-    files.write(answers[0], loaded, point, policy, how, workspace, constants)
+    verdict = check_answers.report_answers(loaded, answers, part is not None)
+    files.write(
+        answers[0],
+        lambda: solver.certificate(answers[0], question.constants, not request.no_verify),
+        lambda: solver.exported(answers[0]),
+        loaded.model,
+    )
     screen.leave(verdict)
+
+
+def refuse_combinations(request: CheckRequest) -> None:
+    """Options that make no sense, alone or together."""
+    options.require_coupled(request.coupled_gap, request.sets is DomainSets.COUPLED)
+    support, limit = request.assume_support, request.time_limit
+    options.refuse_any(
+        (not 0 < request.precision < math.inf, f"--precision is {request.precision}, not a positive number"),
+        (support is not None and not 0 < support < 1, f"--assume-support is {support}, not within (0, 1)"),
+        (limit is not None and not limit > 0, f"--time-limit is {limit}, not a positive number of seconds"),
+        (
+            request.misfit is not None and request.sets is None,
+            "--misfit requires bounds over a domain of parameters",
+            "add --sets expression",
+        ),
+        (request.no_verify and request.certificate is None, "--no-verify requires --certificate: add a file"),
+    )
+
+
+def load(
+    request: CheckRequest, question: Question, files: CheckFiles, workspace: Workspace
+) -> tuple[LoadedModel | TimedModel, str | None, PartSolver | None]:
+    """Build the model; of a chain in continuous time its jumps, if a certificate does not speak of time."""
+    timed, untimed = is_continuous(request.model), is_markov_automaton(request.model)
+    if timed:
+        options.refuse_options(request, NOT_TIMED)
+    if untimed:
+        options.refuse_options(request, "discount", "it cannot be used with Markov automata")
+        options.refuse_any(
+            (
+                request.certificate is not None,
+                "--certificate cannot be used with Markov automata: an optimal policy may depend on "
+                "time, and certificates cannot prove its optimality",
+                "leave --certificate out: the answer is proved without one",
+            )
+        )
+        if question.is_timed:
+            options.refuse_options(request, f"{NOT_TIMED} sets")
+    whole = request.build_all or request.policy or request.sets or files.certificate or files.policy
+    boundary = None if whole else question.boundary
+    if timed and files.certificate is not None and request.sets is None and not question.is_timed:
+        return question.load_embedded(request.at), None, None
+    if timed:
+        return question.load_timed(boundary, quiet=request.at is not None), request.at, None
+    judge = None if boundary is None else _part_solver(request, question, workspace)
+    loaded = question.load(boundary=boundary, untimed=untimed, observed=True, judge=judge)
+    return loaded, request.at, judge
+
+
+def refuse_queries(request: CheckRequest, loaded: LoadedModel | TimedModel, queries: Sequence[Query]) -> None:
+    """Options that make no sense for what is asked."""
+
+    partial, several = isinstance(loaded.model, POMDP), len(queries) > 1
+    if not partial and not isinstance(loaded.model, ParametricCTMC):
+        for query in queries:
+            for given in options.list_given(request, "certificate policy_out policy sets"):
+                query.require(Task(f"check {given}"))
+    if request.figure is not None and not partial and not splits_domain(request, loaded, queries):
+        _require_curve(queries)
+    for query in queries:
+        if query.is_plain and query.reading is not None and screen.common.json:
+            screen.warn(query.reading.warning)
+    over = request.sets is not None and not partial
+    options.refuse_any(
+        (
+            several and (request.certificate or request.policy_out),
+            f"--certificate and --policy-out require one property, not {len(queries)}",
+        ),
+        (
+            over and (request.absolute or request.all_states),
+            "--absolute and --all-states cannot be used with --sets: leave them out",
+        ),
+        (over and several, f"--sets requires one property, not {len(queries)}"),
+    )
 
 
 @dataclass(frozen=True)
@@ -249,13 +280,10 @@ class CheckFiles:
     certificate: OutputFile | None
     policy: OutputFile | None
     figure: OutputFile | None
-    verify: bool = True
 
     @staticmethod
     def claim(request: CheckRequest) -> CheckFiles:
         """Refuse what must not or cannot be written."""
-        if request.no_verify and request.certificate is None:
-            raise InputError("--no-verify requires --certificate: add a file")
         refuse_same((request.certificate, request.policy_out, request.figure))
         figure = None
         if request.figure is not None:
@@ -263,48 +291,30 @@ class CheckFiles:
 
             figure = check_picture(request.figure, screen.common.overwrite)
         certificate = screen.claim(request.certificate, CERTIFICATE)
-        policy = screen.claim(request.policy_out, POLICY)
-        return CheckFiles(certificate, policy, figure, not request.no_verify)
-
-    @property
-    def named(self) -> tuple[OutputFile | None, ...]:
-        """Those that are about all states."""
-        return self.certificate, self.policy
+        return CheckFiles(certificate, screen.claim(request.policy_out, POLICY), figure)
 
     def write(
         self,
         answer: Answered,
-        loaded: LoadedModel | TimedModel,
-        point: Sequence[Fraction] | None,
-        policy: Policy | None,
-        how: SolveOptions,
-        workspace: Workspace,
-        constants: Mapping[str, str],
+        certificate: Callable[[], CertificateFile],
+        exported: Callable[[], tuple[Policy, CertifiedFacts]],
+        model: AnyModel,
     ) -> None:
         """What was named, of the one property that is asked for."""
-        result = answer.result
         if self.certificate is not None:
-            about = {
-                **about_model(loaded, answer.query, constants),
-                "at": [str(value) for value in point or ()],
-                "assume_support": how.assume_support,
-            }
-            _certify(self.certificate, answer, loaded, point, policy, how, about, self.verify)
+            certificate().save(self.certificate.checked())
         if self.figure is not None:
             from tightrope.report.curves import write_pareto_curve
 
-            assert not isinstance(result, Solution)
-            write_pareto_curve(result, self.figure)
+            assert not isinstance(answer.result, Solution)
+            write_pareto_curve(answer.result, self.figure)
+        self.write_policy(exported, model)
+
+    def write_policy(self, exported: Callable[[], tuple[Policy, CertifiedFacts]], model: AnyModel) -> None:
+        """The policy, where it is named."""
         if self.policy is not None:
-            controller, span, status = _attained(result, policy, workspace)
-            certified = CertifiedFacts(
-                question=answer.query.text,
-                lower=span[0],
-                upper=span[1],
-                over="the interval model" if isinstance(loaded.model, IntervalMDP) else "the model",
-                status=status,
-            )
-            controller.save(self.policy.checked(), loaded.model.hash(), to_plain(certified))
+            policy, certified = exported()
+            policy.save(self.policy.checked(), model.hash(), to_plain(certified))
 
 
 def about_model(
@@ -320,141 +330,133 @@ def about_model(
     }
 
 
-def _attained(
-    result: Solution | Answer, policy: Policy | None, workspace: Workspace
-) -> tuple[Policy, tuple[float, float], str]:
-    """The policy, the interval that it attains, computed anew, and how that ended."""
-    if isinstance(result, Solution):
-        chosen = policy or result.policy
-        value = attained(result, chosen, workspace)
-        return chosen, (value.lower, value.upper), value.status.name.lower().replace("_", "-")
-    if result.controller is None or result.attained is None:
-        raise InputError(
-            f"--policy-out cannot be used with {result.text}: its automaton is another program's",
-            hint="leave --ltl-translator out",
-        )
-    return result.controller, result.attained, result.status
+@dataclass(frozen=True, eq=False)
+class PointSolver:
+    """A model without parameters, or one at a point; `part` is what its build has solved already."""
 
+    request: CheckRequest
+    loaded: LoadedModel | TimedModel
+    subject: MDP | IntervalMDP | CTMC | MarkovAutomaton
+    point: Sequence[Fraction] | None
+    policy: Policy | None
+    workspace: Workspace
+    part: Solution | None
 
-def _certify(
-    target: OutputFile,
-    answer: Answered,
-    loaded: LoadedModel | TimedModel,
-    point: Sequence[Fraction] | None,
-    policy: Policy | None,
-    how: SolveOptions,
-    about: Mapping[str, object],
-    verify: bool,
-) -> None:
-    """Write the certificate, about the model as it was given."""
-    from tightrope.certify.certificate_file import answered_file, shown_value
-    from tightrope.certify.problem import asked_of, to_problem
-    from tightrope.certify.solved import composed_certificate, to_certificate
-    from tightrope.model.continuous import ParametricCTMC
+    @property
+    def how(self) -> SolveOptions:
+        """How values are computed."""
+        return self.request.solve_options()
 
-    result, query = answer.result, answer.query
-    if isinstance(loaded.model, ParametricCTMC):
-        from tightrope.certify.rates import rate_certificate, rate_problem
+    def answer(self, query: Query) -> Answered:
+        """Solve, and say what came out."""
+        begin, all_states, subject = time.perf_counter(), self.request.all_states, self.subject
+        assumed = check_answers.support_assumed(self.how.assume_support)
+        helps = query.directions is not None and len({*query.directions}) == 1
+        of_intervals = "the optimistic policy" if helps else "the robust policy"
+        whose = of_intervals if isinstance(subject, IntervalMDP) else "the optimal policy"
+        whose = "the given policy" if self.policy is not None else whose
+        whose = whose if subject.structure.has_choices else ""
+        if self.part is not None:
+            record = check_answers.describe_solution(query, self.part, False, False, assumed)
+            return Answered(query, self.part, self.part.seconds, record, whose)
+        if query.is_plain and isinstance(subject, MDP | IntervalMDP):
+            solution = self._solve(subject, query)
+            factors = isinstance(subject, IntervalMDP) and subject.factored is not None
+            record = check_answers.describe_solution(query, solution, all_states, factors, assumed)
+            return Answered(query, solution, time.perf_counter() - begin, record, whose)
+        from tightrope.logic.model_checking import check_query
 
-        proof = rate_certificate(rate_problem(loaded.model, answer.query, point), about, how.precision)
-        file = answered_file(proof, shown_value(result.bounds, result.truth, query), verify)
-        file.save(target.checked())
-        return
-    model = require_discrete(loaded.model)
-    theta = point if isinstance(model, ParametricMDP) else None
-    if isinstance(result, Solution):
-        support = how.assume_support if isinstance(model, IntervalMDP) else None
-        problem = to_problem(model, query.objective, theta=theta, assumed_support=support)
-        proof = to_certificate(problem, result, policy, about)
-    else:
-        temporal = asked_of(query, how.translator)
-        proof = composed_certificate(model, temporal, theta, how, how.assume_support, about, policy)
-        claim, bounds = proof.claims[0], result.bounds
-        if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
-            low, high = text_below(claim.lower), text_above(claim.upper)
-            screen.warn(f"the certificate proves [{low}, {high}], a slightly wider interval than the answer")
-    shown = shown_value(result.bounds, result.truth, query)
-    if not isinstance(result, Solution) and isinstance(model, IntervalMDP) and model.factored is not None:
-        assert query.directions is not None
-        shown = shown.beyond(query.directions[1])
-    file = answered_file(proof, shown, verify)
-    file.save(target.checked())
+        how = replace(self.how, controller=self.request.policy_out is not None)
+        answer = check_query(query, subject, how, how.assume_support, all_states, policy=self.policy)
+        shown = np.ones(subject.states, np.bool_) if all_states else answer.listed
+        record = check_answers.describe_answer(query, answer, shown, assumed)
+        return Answered(query, answer, answer.seconds, record, whose if query.kind is QueryKind.LTL else "")
 
-
-def _answer(
-    request: CheckRequest,
-    subject: MDP | IntervalMDP | CTMC | MarkovAutomaton,
-    query: Query,
-    policy: Policy | None,
-    how: SolveOptions,
-    workspace: Workspace,
-    part: Solution | None,
-) -> Answered:
-    """Solve, and say what came out; `part` was found while the model was built."""
-    begin = time.perf_counter()
-    assumed = check_answers.support_assumed(request.assume_support)
-    helps = query.directions is not None and len({*query.directions}) == 1
-    of_intervals = "the optimistic policy" if helps else "the robust policy"
-    whose = of_intervals if isinstance(subject, IntervalMDP) else "the optimal policy"
-    whose = "the given policy" if policy is not None else whose
-    whose = whose if subject.structure.has_choices else ""
-    if part is not None:
-        record = check_answers.describe_solution(query, part, False, False, assumed)
-        return Answered(query, part, part.seconds, record, whose)
-    if query.is_plain and isinstance(subject, MDP | IntervalMDP):
-        model: MDP | IntervalMDP = subject
-        if request.certificate is not None and isinstance(subject, IntervalMDP):
+    def _solve(self, model: MDP | IntervalMDP, query: Query) -> Solution:
+        how = self.how
+        if self.request.certificate is not None and isinstance(model, IntervalMDP):
             from tightrope.certify.problem import provable
 
-            model = provable(subject, query.objective, request.assume_support)
-        solution = solve_query(
+            model = provable(model, query.objective, how.assume_support)
+        return solve_query(
             Problem(model, query),
-            policy=policy,
+            policy=self.policy,
             precision=how.precision,
             relative=how.relative,
             assume_support=how.assume_support,
             seconds=how.seconds,
-            workspace=workspace,
+            workspace=self.workspace,
         )
-        factors = isinstance(subject, IntervalMDP) and subject.factored is not None
-        record = check_answers.describe_solution(query, solution, request.all_states, factors, assumed)
-        return Answered(query, solution, time.perf_counter() - begin, record, whose)
-    from tightrope.logic.model_checking import check_query
 
-    how = replace(how, controller=request.policy_out is not None)
-    answer = check_query(query, subject, how, how.assume_support, request.all_states, policy=policy)
-    shown = np.ones(subject.states, np.bool_) if request.all_states else answer.listed
-    record = check_answers.describe_answer(query, answer, shown, assumed)
-    return Answered(query, answer, answer.seconds, record, whose if query.kind is QueryKind.LTL else "")
+    def certificate(self, answer: Answered, constants: Mapping[str, str], verify: bool) -> CertificateFile:
+        """The certificate, about the model as it was given."""
+        from tightrope.certify.certificate_file import answered_file, shown_value
+        from tightrope.certify.problem import asked_of, to_problem
+        from tightrope.certify.solved import composed_certificate, to_certificate
+
+        result, query, how, model = answer.result, answer.query, self.how, self.loaded.model
+        shown = shown_value(result.bounds, result.truth, query)
+        about = {
+            **about_model(self.loaded, query, constants),
+            "at": [str(value) for value in self.point or ()],
+            "assume_support": how.assume_support,
+        }
+        if isinstance(model, ParametricCTMC):
+            from tightrope.certify.rates import rate_certificate, rate_problem
+
+            problem = rate_problem(model, query, self.point)
+            return answered_file(rate_certificate(problem, about, how.precision), shown, verify)
+        model, support = require_discrete(model), how.assume_support
+        theta = self.point if isinstance(model, ParametricMDP) else None
+        if isinstance(result, Solution):
+            assumed = support if isinstance(model, IntervalMDP) else None
+            statement = to_problem(model, query.objective, theta=theta, assumed_support=assumed)
+            return answered_file(to_certificate(statement, result, self.policy, about), shown, verify)
+        temporal = asked_of(query, how.translator)
+        proof = composed_certificate(model, temporal, theta, how, support, about, self.policy)
+        claim, bounds = proof.claims[0], result.bounds
+        if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
+            low, high = text_below(claim.lower), text_above(claim.upper)
+            screen.warn(f"the certificate proves [{low}, {high}], a slightly wider interval than the answer")
+        if isinstance(model, IntervalMDP) and model.factored is not None:
+            assert query.directions is not None
+            shown = shown.beyond(query.directions[1])
+        return answered_file(proof, shown, verify)
+
+    def exported(self, answer: Answered) -> tuple[Policy, CertifiedFacts]:
+        """The policy, and the interval that it attains, computed anew."""
+        result = answer.result
+        if isinstance(result, Solution):
+            policy = self.policy or result.policy
+            value = attained(result, policy, self.workspace)
+            span, status = (value.lower, value.upper), value.status.name.lower().replace("_", "-")
+        elif result.controller is None or result.attained is None:
+            raise InputError(
+                f"--policy-out cannot be used with {result.text}: its automaton is another program's",
+                hint="leave --ltl-translator out",
+            )
+        else:
+            policy, span, status = result.controller, result.attained, result.status
+        over = "the interval model" if isinstance(self.loaded.model, IntervalMDP) else "the model"
+        text = answer.query.text
+        return policy, CertifiedFacts(question=text, lower=span[0], upper=span[1], over=over, status=status)
 
 
-def _part_solver(
-    request: CheckRequest, properties: PropertyTexts, constants: Mapping[str, str], workspace: Workspace
-) -> PartSolver | None:
+def _part_solver(request: CheckRequest, question: Question, workspace: Workspace) -> PartSolver | None:
     """What may end the build of a large model early; None where all states are wanted, or several answers."""
-    if request.all_states or sum(len(file.wanted) for file in properties.files) != 1:
+    if request.all_states or sum(len(file.wanted) for file in question.files) != 1:
         return None
 
     def ask(model: ParametricMDP) -> Problem | None:
         loaded = LoadedModel(request.model, model, 0.0)
         if request.at is None and model.parameters.names:
             return None
-        query = properties.queries(loaded, constants, request.discount, request.terminal_reward)[0]
-        return Problem(model.instantiate(loaded.point(request.at)), query)
+        return Problem(model.instantiate(loaded.point(request.at)), question.queries(loaded)[0])
 
     return PartSolver(ask, request.solve_options(), workspace)
 
 
-def _check_options(precision: float, assume_support: float | None, time_limit: float | None) -> None:
-    if not 0 < precision < float("inf"):
-        raise InputError(f"--precision is {precision}, not a positive number")
-    if assume_support is not None and not 0 < assume_support < 1:
-        raise InputError(f"--assume-support is {assume_support}, not within (0, 1)")
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(f"--time-limit is {time_limit}, not a positive number of seconds")
-
-
-def _splits_domain(request: CheckRequest, loaded: LoadedModel | TimedModel, queries: Sequence[Query]) -> bool:
+def splits_domain(request: CheckRequest, loaded: LoadedModel | TimedModel, queries: Sequence[Query]) -> bool:
     """Whether the question is where in the domain a threshold holds: no point is given, and none is known."""
     if request.open_share is not None or request.at or request.sets or loaded.benchmark is not None:
         return request.open_share is not None
@@ -463,7 +465,7 @@ def _splits_domain(request: CheckRequest, loaded: LoadedModel | TimedModel, quer
     return has_domain and all(query.is_threshold for query in queries)
 
 
-def _check_partition(
+def check_partition(
     request: CheckRequest,
     loaded: LoadedModel | TimedModel,
     queries: Sequence[Query],
@@ -476,8 +478,7 @@ def _check_partition(
     if len(queries) != 1:
         raise InputError(f"a domain is split for one property, not {len(queries)}")
     share = OPEN_SHARE if request.open_share is None else options.parse_share(request.open_share, "--open")
-    with screen.phase_progress() as progress:
-        progress("solve")
+    with screen.phase("solve"):
         seconds = math.inf if request.time_limit is None else request.time_limit
         partition = solve_partition(Problem(loaded.model, queries[0]), share, seconds)
     verdict = check_answers.report_partition(loaded, queries[0], partition, share)
@@ -534,8 +535,7 @@ NOTHING = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap")
 
 @dataclass(frozen=True, eq=False)
 class OverDomain:
-    """What was found over a domain, whatever the model and the property: the interval where there is one,
-    more fields of the record, what makes the certificate, and the policy that may be written."""
+    """What was found over a domain: the interval, more fields of the record, certificate and policy."""
 
     query: Query
     verdict: Assessment
@@ -543,8 +543,7 @@ class OverDomain:
     facts: Mapping[str, Any]
     seconds: Mapping[str, float]
     certify: Callable[[Mapping[str, object]], CertificateFile]
-    about: str = ""
-    details: Sequence[tuple[str, str]] = ()
+    details: screen.Rows = ()
     controller: Callable[[], tuple[Policy, CertifiedFacts]] | None = None
 
 
@@ -552,14 +551,13 @@ def check_domain(
     request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
 ) -> None:
     """Bounds that hold at every instantiation in the domain: compute, print, write."""
-    from tightrope.model.continuous import ParametricCTMC
 
     find = _over_rates if isinstance(loaded.model, ParametricCTMC) else _over_parameters
     result, proof = find(request, loaded, query, files), None
     if files.certificate is not None:
-        with screen.phase_progress() as progress:
-            progress("the certificate")
-            proof = result.certify(about_model(loaded, result.query, options.parse_constants(request.const)))
+        with screen.phase("the certificate"):
+            constants = options.parse_constants(request.const)
+            proof = result.certify(about_model(loaded, result.query, constants))
         for note in proof.notes:
             screen.warn(note)
     status = "certified" if result.verdict.is_proved else "limit"
@@ -578,9 +576,8 @@ def check_domain(
     sys.stdout.flush()  # the answer comes before files, which may fail
     if proof is not None and files.certificate is not None:
         proof.save(files.certificate.checked())
-    if files.policy is not None and result.controller is not None:
-        policy, certified = result.controller()
-        policy.save(files.policy.checked(), loaded.model.hash(), to_plain(certified))
+    if result.controller is not None:
+        files.write_policy(result.controller, loaded.model)
     screen.leave(result.verdict)
 
 
@@ -592,8 +589,6 @@ def _over_parameters(
     from tightrope.certify.certify import learned_file
     from tightrope.certify.region import refuse_uncertified
     from tightrope.cli.result_display import list_coupled_facts
-    from tightrope.learning.options import LearnOptions
-    from tightrope.learning.result import describe_coupled_value
     from tightrope.learning.result_files import robust_policy
     from tightrope.learning.solve import solve_over_domain
 
@@ -611,29 +606,15 @@ def _over_parameters(
         refuse_uncertified(model)
     if is_other:
         options.refuse_options(request, "at", f"it cannot be used with {problem.text} over a domain")
-    chosen = LearnOptions.of("solve", {**options.learn_words(request), "sets": kind})
-    with screen.phase_progress() as progress:
-        progress("solve")
+    chosen = tr.LearnOptions.of("solve", {**options.learn_words(request), "sets": kind})
+    with screen.phase("solve") as progress:
         evaluated, whose = _domain_policy(loaded, problem, policy, request.at)
         result: Any = solve_over_domain(problem, chosen, evaluated, progress)
-    if is_other:
-        facts: dict[str, Any] = {"sets": f"the hull of {result.sets.kind.value}", "notes": []}
-        if result.answer is not None:
-            facts |= {"truth": result.truth, "notes": list(result.answer.readings)}
-        interval, seconds, about, details = result.interval, {"solve": result.seconds}, {}, []
-    else:
-        facts = {"sets": kind.value, "notes": list(result.notes)}
-        coupled = describe_coupled_value(result.robust.coupled, model.parameters.names)
-        if coupled is not None:
-            shown = {"status": coupled.status, "witness": coupled.witness, "gap": coupled.gap}
-            facts |= {**shown, "coupled": coupled}
-        if result.synthesis is not None:
-            facts |= {name: getattr(result.synthesis, name) for name in ("limit", "optimality_gap")}
-        interval, seconds, about = result.robust.interval, result.seconds, {"policy": whose}
-        details = list_coupled_facts(result)
+    interval = result.interval if is_other else result.robust.interval
+    about = {} if is_other else {"policy": whose}
 
     def certify(source: Mapping[str, object]) -> CertificateFile:
-        return learned_file(result, about={**source, **about}, verify=files.verify)
+        return learned_file(result, about={**source, **about}, verify=not request.no_verify)
 
     def controller() -> tuple[Policy, CertifiedFacts]:
         if is_other:
@@ -647,18 +628,40 @@ def _over_parameters(
         exported = robust_policy(result)
         return policy or problem.controller(exported.policy), exported.certified(result, problem.text)
 
-    made = (problem.query, result.verdict, interval, {**facts, "policy": whose}, seconds, certify)
-    return OverDomain(*made, problem.text, details, controller)
+    return OverDomain(
+        query=problem.query,
+        verdict=result.verdict,
+        interval=interval,
+        facts={**_facts_over_domain(result, kind), "policy": whose},
+        seconds={"solve": result.seconds} if is_other else result.seconds,
+        certify=certify,
+        details=[] if is_other else list_coupled_facts(result),
+        controller=controller,
+    )
+
+
+def _facts_over_domain(result: Any, kind: SetsKind) -> dict[str, Any]:
+    """The fields of the record that depend on what was asked."""
+    from tightrope.learning.result import describe_coupled_value
+
+    if not hasattr(result, "robust"):
+        facts: dict[str, Any] = {"sets": f"the hull of {result.sets.kind.value}", "notes": []}
+        if result.answer is not None:
+            facts |= {"truth": result.truth, "notes": list(result.answer.readings)}
+        return facts
+    facts = {"sets": kind.value, "notes": list(result.notes)}
+    coupled = describe_coupled_value(result.robust.coupled, result.model.parameters.names)
+    if coupled is not None:
+        shown = {"status": coupled.status, "witness": coupled.witness, "gap": coupled.gap}
+        facts |= {**shown, "coupled": coupled}
+    if result.synthesis is not None:
+        facts |= {name: getattr(result.synthesis, name) for name in ("limit", "optimality_gap")}
+    return facts
 
 
 def _domain_problem(model: ParametricMDP, query: Query) -> Problem:
     """What is asked over a domain: of a temporal formula, about a product."""
-    from tightrope.logic.product_problem import product_problem
-
-    problem = Problem(model, query)
-    if not query.is_plain:
-        problem, reading = product_problem(model, query)
-        screen.warn(reading)
+    problem = sources.temporal_product(model, query) or Problem(model, query)
     if problem.query.is_threshold:
         raise InputError(
             f"{problem.text} is true or false, and may be true at some instantiations only",
@@ -687,7 +690,7 @@ def _over_rates(
     from tightrope.certify.certificate_file import answered_file, shown_value
     from tightrope.certify.rates import rate_certificate, rate_problem
     from tightrope.logic.timed import bound_over_rates
-    from tightrope.model.continuous import ParametricCTMC, over_box
+    from tightrope.model.continuous import over_box
 
     assert isinstance(loaded.model, ParametricCTMC)
     model, parameters = loaded.model, loaded.model.parameters
@@ -705,14 +708,13 @@ def _over_rates(
     if files.certificate is not None:
         _refuse_uncertified(loaded, query, None)
     begin = time.perf_counter()
-    with screen.phase_progress() as progress:
-        progress("solve")
+    with screen.phase("solve"):
         chain = over_box(model, parameters.lower, parameters.upper)
         result = bound_over_rates(chain, query, request.solve_options())
 
     def certify(about: Mapping[str, object]) -> CertificateFile:
         proof = rate_certificate(rate_problem(model, query, None), about, request.precision)
-        return answered_file(proof, shown_value((result.lower, result.upper)), files.verify)
+        return answered_file(proof, shown_value((result.lower, result.upper)), not request.no_verify)
 
     whose = {"sets": "expression", "policy": "none: a chain has no choices", "notes": list(result.notes)}
     verdict, spent = Assessment.of(limit="; ".join(result.missed) or None), time.perf_counter() - begin

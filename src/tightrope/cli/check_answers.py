@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,17 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
-from tightrope.cli.output import (
-    Content,
-    Table,
-    assumed_facts,
-    common,
-    count,
-    doubts_of,
-    print_json,
-    show,
-    spent,
-)
+from tightrope.cli import output as screen
 from tightrope.io.coding import Real
 from tightrope.io.results import CoupledValueFacts, DomainPart, Interval, Judged, WitnessFacts
 from tightrope.model.mdp import JOINT_BOUNDS
@@ -182,11 +173,7 @@ def support_assumed(least: float | None) -> tuple[Assumed, ...]:
 def describe_solution(
     query: Query, solution: Solution, all_states: bool, has_factors: bool, assumed: tuple[Assumed, ...]
 ) -> PropertyAnswer:
-    """What is said of one P or R: the values of the initial states, of all states where they are wanted.
-
-    A threshold is answered by any bounds that decide it, a number only by close ones. `has_factors`: the
-    model knows independent factors of synchronised intervals.
-    """
+    """Describe the value of one P or R; a threshold is answered by any bounds that decide it."""
     value, truth, structure = solution.at_initial_states, solution.truth, solution.kernel.structure
     status = solution.status if all_states else solution.initial_status
     trouble = status.value
@@ -271,21 +258,18 @@ def _record(
 
 
 def report_answers(
-    loaded: LoadedModel | TimedModel,
-    answers: Sequence[Answered],
-    verdict: Assessment,
-    is_part: bool = False,
-) -> None:
-    """Print all answers, as one JSON object or as tables; the verdict of all of them first. `is_part`: the
-    build ended where the question was decided."""
-    if common.json:
+    loaded: LoadedModel | TimedModel, answers: Sequence[Answered], is_part: bool = False
+) -> Assessment:
+    """Print all answers, and return the verdict of all; `is_part`: the build ended when it was decided."""
+    verdict = Assessment.worst([answer.verdict for answer in answers])
+    if screen.common.json:
         records = [answer.record for answer in answers]
         seconds = {"build": loaded.seconds, "solve": sum(answer.seconds for answer in answers)}
         head = structs.asdict(records[0])
         if len(records) > 1:
             judged = {"verdict": verdict.word, "why": verdict.why, "assumptions": list(verdict.assumptions)}
             head = {**judged, "properties": records}
-        print_json(
+        screen.print_json(
             CheckAnswer(
                 model=loaded.source,
                 **head,
@@ -294,31 +278,37 @@ def report_answers(
                 peak_memory=peak_memory(),
             )
         )
-        return
-    for answer in answers:
+    for answer in [] if screen.common.json else answers:
         rest = _shown(loaded, answer, is_part)
-        show(answer.headline, replace(rest, rows=[*doubts_of(answer.verdict), *rest.rows]))
+        screen.show(answer.headline, replace(rest, rows=[*screen.doubts_of(answer.verdict), *rest.rows]))
+    sys.stdout.flush()  # the answer comes before files, which may fail
+    return verdict
 
 
-def _shown(loaded: LoadedModel | TimedModel, answer: Answered, is_part: bool) -> Content:
-    record = answer.record
-    rows = [] if record.answer else [("property", answer.query.text)]
-    if record.answer and (relation := _relation(record)):
-        rows.append(("value", claim_text(answer.query.text, relation)))
-    if record.read_as:
-        rows.append(("read as", f"{record.read_as}: nature helps the agent. Robust: {record.robust_form}"))
-    rows += assumed_facts(answer.verdict)
-    rows += [("note", note) for note in record.notes or ()]
-    rows += [("attained", ", ".join(map(number_text, row))) for row in record.points or ()]
-    if isinstance(record.initial, InitialFacts):
-        rows.append(("initial", f"{record.initial.states:,} initial states"))
-        rows += [("least", str(record.initial.least)), ("greatest", str(record.initial.greatest))]
-    more = [("bounds", span)] if (span := _relation(record, interval_text)) else []
-    if loaded.is_partial:
-        part = "enough for this question" if is_part else "none behind targets or forbidden ones"
-        more.append(("built", f"{count(loaded.model.states, 'state')}, {part} (--build-all)"))
-    more += spent({"build": loaded.seconds, "solve": answer.seconds})
-    return Content(rows, more, _states(record))
+def _shown(loaded: LoadedModel | TimedModel, answer: Answered, is_part: bool) -> screen.Content:
+    record, relation, initial = answer.record, _relation(answer.record), answer.record.initial
+    claim, span = claim_text(answer.query.text, relation), _relation(record, interval_text)
+    several = initial if isinstance(initial, InitialFacts) else None
+    states = screen.count(loaded.model.states, "state")
+    part = "enough for this question" if is_part else "none behind targets or forbidden ones"
+    robust = f"{record.read_as}: nature helps the agent. Robust: {record.robust_form}"
+    rows: screen.Rows = [
+        ("property", None if record.answer else answer.query.text),
+        ("value", claim if record.answer and relation else None),
+        ("read as", robust if record.read_as else None),
+        *screen.assumed_facts(answer.verdict),
+        ("note", record.notes or None),
+        ("attained", [", ".join(map(number_text, row)) for row in record.points or ()]),
+        ("initial", several and f"{several.states:,} initial states"),
+        ("least", several and str(several.least)),
+        ("greatest", several and str(several.greatest)),
+    ]
+    more: screen.Rows = [
+        ("bounds", span),
+        ("built", f"{states}, {part} (--build-all)" if loaded.is_partial else None),
+        *screen.spent({"build": loaded.seconds, "solve": answer.seconds}),
+    ]
+    return screen.Content(rows, more, _states(record))
 
 
 def round_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
@@ -326,10 +316,10 @@ def round_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
     return {phase: round(spent, 6) for phase, spent in seconds.items()}
 
 
-def _states(record: PropertyAnswer) -> Table | None:
+def _states(record: PropertyAnswer) -> screen.Table | None:
     """The states that are listed, where there are some."""
     if isinstance(record.verdicts, dict):
-        return Table(("state", "answer"), list(record.verdicts.items()))
+        return screen.Table(("state", "answer"), list(record.verdicts.items()))
     if not isinstance(record.states, list):
         return None
     acts = any(row.action for row in record.states)
@@ -337,7 +327,7 @@ def _states(record: PropertyAnswer) -> Table | None:
         (row.state, text_below(row.lower), text_above(row.upper), *([row.action] if acts else []))
         for row in record.states
     ]
-    return Table(("state", "lower", "upper", *(["action"] if acts else [])), rows)
+    return screen.Table(("state", "lower", "upper", *(["action"] if acts else [])), rows)
 
 
 def _relation(record: PropertyAnswer, shown: Callable[[float, float], str] = value_text) -> str:
@@ -349,20 +339,24 @@ def _relation(record: PropertyAnswer, shown: Callable[[float, float], str] = val
     return shown(record.lower, record.upper)
 
 
-def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]]) -> None:
+def report_domain(answer: DomainAnswer, details: screen.Rows) -> None:
     """Print the interval over a domain; `details` are facts that are printed of a coupled value."""
-    if common.json:
-        print_json(answer)
+    if screen.common.json:
+        screen.print_json(answer)
         return
     verdict, claim = answer.judged, f"{answer.question} is {answer.truth}"
     if answer.lower is not None and answer.upper is not None:
         whose = "" if answer.policy.startswith("none") else answer.policy
         claim = claim_text(answer.question, value_text(answer.lower, answer.upper), whose)
-    rows = [*doubts_of(verdict), ("property", answer.question), ("sets", answer.sets)]
-    if answer.certificate is not None:
-        rows.append(("certificate", f"proves {answer.certificate}"))
-    more = [*details, *(("note", note) for note in answer.notes), *spent(answer.seconds)]
-    show(verdict.headline(claim, "over the domain"), Content(rows, more))
+    proved = answer.certificate and f"proves {answer.certificate}"
+    rows = [
+        *screen.doubts_of(verdict),
+        ("property", answer.question),
+        ("sets", answer.sets),
+        ("certificate", proved),
+    ]
+    more = [*details, ("note", answer.notes), *screen.spent(answer.seconds)]
+    screen.show(verdict.headline(claim, "over the domain"), screen.Content(rows, more))
 
 
 def report_partition(
@@ -372,8 +366,8 @@ def report_partition(
     shares = {"holds": partition.share(TRUE), "fails": partition.share(FALSE), "open": partition.share(OPEN)}
     limit = None if shares["open"] <= share else f"more than {100 * share:.3g}% of the domain is open"
     verdict, seconds = Assessment.of(limit=limit), {"build": loaded.seconds, "solve": partition.seconds}
-    if common.json:
-        print_json(
+    if screen.common.json:
+        screen.print_json(
             PartitionAnswer(
                 **verdict.facts,
                 holds=shares["holds"],
@@ -394,7 +388,7 @@ def report_partition(
         for part in sorted(partition.parts, key=lambda part: (part.truth == OPEN, -part.volume))
     ]
     claim = ", ".join(f"{word} on {100 * size:.1f}%" for word, size in shares.items())
-    more = [("parts", f"{len(rows):,}, the largest first"), *spent(round_seconds(seconds))]
-    table = Table([*partition.names, "holds"], rows, numeric=False)
-    show(verdict.headline(f"{query.text} {claim} of the domain"), Content((), more, table))
+    more = [("parts", f"{len(rows):,}, the largest first"), *screen.spent(round_seconds(seconds))]
+    table = screen.Table([*partition.names, "holds"], rows, numeric=False)
+    screen.show(verdict.headline(f"{query.text} {claim} of the domain"), screen.Content((), more, table))
     return verdict

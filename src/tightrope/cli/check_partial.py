@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import UNSET
 
+import tightrope as tr
 from tightrope.beliefs.robust import RobustController
 from tightrope.beliefs.solve import LATE, PartialSolution, closeness, solve_partial, value_of
 from tightrope.cli.check_answers import Answered, PropertyAnswer, report_answers
-from tightrope.cli.options import refuse_options
-from tightrope.cli.output import leave, phase_progress
+from tightrope.cli.options import refuse_any, refuse_options
+from tightrope.cli.output import leave, phase
+from tightrope.cli.sources import LoadedModel, paced
 from tightrope.errors import InputError
 from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import IntervalMDP
@@ -28,8 +30,8 @@ from tightrope.solver.solution import OPEN
 from tightrope.verdict import Assessment, Word
 
 if TYPE_CHECKING:
-    from tightrope.cli.check import CheckRequest
-    from tightrope.io.output import OutputFile
+    from tightrope.certify.certificate_file import CertificateFile
+    from tightrope.cli.check import CheckFiles, CheckRequest
 
 NOT_PARTIAL = "misfit open_share assume_support coupled_gap ltl_translator figure all_states terminal_reward"
 """Options that cannot be used with partially observable models."""
@@ -39,56 +41,66 @@ WORK = 100_000
 
 
 def check_partial(
-    request: CheckRequest,
-    loaded: Any,
-    queries: Sequence[Query],
-    target: OutputFile | None,
-    certificate: OutputFile | None,
+    request: CheckRequest, loaded: LoadedModel, queries: Sequence[Query], files: CheckFiles
 ) -> None:
     """Solve, print, write the controller and what proves its value."""
-    from tightrope.learning.solve import solve as solve_any
+    pomdp: Any = loaded.model
+    solver = PartialSolver.of(request, pomdp, files.certificate is not None)
+    answers = [solver.answer(paced(query, pomdp)) for query in queries]
+    verdict = report_answers(loaded, answers)
+    result: Any = answers[0].result
+    if files.policy is not None:
+        low, high = result.attained if isinstance(result, PartialSolution) else result.interval
+        result.controller.save(
+            files.policy.checked(), {"property": queries[0].text, "lower": low, "upper": high}
+        )
+    if files.certificate is not None:
+        solver.certificate(queries[0], result).save(files.certificate.checked())
+    leave(verdict)
 
-    pomdp: POMDP = loaded.model
-    refuse_options(request, NOT_PARTIAL, "it cannot be used with partially observable models")
-    point: Sequence[Any] = ()
-    robust = isinstance(pomdp.model, IntervalMDP)
-    if isinstance(pomdp.model, ParametricMDP):
-        names = pomdp.model.parameters.names
-        robust = request.sets is not None and bool(names)
-        if request.sets is not None and (not robust or request.at or request.sets.value != "coupled"):
-            raise InputError(
+
+@dataclass(frozen=True, eq=False)
+class PartialSolver:
+    """A partially observable model, at a point or (`robust`) over a domain; `given` is evaluated."""
+
+    request: CheckRequest
+    pomdp: POMDP
+    robust: bool
+    point: Sequence[Any]
+    given: Controller | None
+
+    @staticmethod
+    def of(request: CheckRequest, pomdp: POMDP, certified: bool) -> PartialSolver:
+        """Refuse options that make no sense for it."""
+        refuse_options(request, NOT_PARTIAL, "it cannot be used with partially observable models")
+        model, names, sets, at = pomdp.model, pomdp.parameter_names, request.sets, request.at
+        parametric = isinstance(model, ParametricMDP)
+        robust = bool(sets and names) if parametric else isinstance(model, IntervalMDP)
+        refuse_any(
+            (
+                parametric and sets and (not robust or at or sets.value != "coupled"),
                 "--sets for a partially observable model is --sets coupled, without --at, and requires "
                 "parameters",
-                hint="leave --sets or --at out",
-            )
-        point = _point(request.at, pomdp) if (names or request.at) and not robust else ()
-    elif request.at is not None or request.sets is not None:
-        raise InputError("--at and --sets require a parametric model; this model has no parameters")
-    if robust and certificate is not None and isinstance(pomdp.model, ParametricMDP):
-        from tightrope.certify.region import refuse_uncertified
+                "leave --sets or --at out",
+            ),
+            (
+                not parametric and (at is not None or sets is not None),
+                "--at and --sets require a parametric model; this model has no parameters",
+            ),
+        )
+        point = _point(at, pomdp) if parametric and (names or at) and not robust else ()
+        if robust and certified and parametric:
+            from tightrope.certify.region import refuse_uncertified
 
-        refuse_uncertified(pomdp.model)
-    given = None if request.policy is None else controller_of(pomdp, request.policy)
-    close = closeness(request.precision)
-    answers = []
-    for query in queries:
-        if pomdp.pace > 1:
-            query = query.with_objective(pomdp.paced(query.objective), pomdp.structure)
+            refuse_uncertified(cast(ParametricMDP, model))
+        given = None if request.policy is None else controller_of(pomdp, request.policy)
+        return PartialSolver(request, pomdp, robust, point, given)
+
+    def answer(self, query: Query) -> Answered:
+        """Solve, and say what came out."""
         begin = time.perf_counter()
-        with phase_progress() as progress:
-            progress("solve")
-            if robust:
-                seconds = math.inf if request.time_limit is None else request.time_limit
-                problem, own = Problem(pomdp, query), cast(Any, given)
-                solved: Any = solve_any(problem, policy=own, precision=request.precision, seconds=seconds)
-            elif given is None:
-                limits = {"work": WORK} if request.time_limit is None else {"seconds": request.time_limit}
-                relative = not request.absolute
-                solved = solve_partial(
-                    pomdp, query.objective, point=point, precision=close, relative=relative, **limits
-                )
-            else:
-                solved = value_of(pomdp, query.objective, given, request.precision, point)
+        with phase("solve"):
+            solved = self._solve(query)
         lower, upper = (
             solved.bounds if isinstance(solved, PartialSolution | RobustController) else solved.interval
         )
@@ -103,20 +115,49 @@ def check_partial(
             upper=upper,
             status="certified" if answered else "limit",
             answer=truth or UNSET,
-            notes=_notes(solved, given is not None, close),
+            notes=_notes(solved, self.given is not None, closeness(self.request.precision)),
         )
-        answers.append(Answered(query, solved, time.perf_counter() - begin, record))
-    verdict = Assessment.worst([answer.verdict for answer in answers])
-    report_answers(loaded, answers, verdict)
-    sys.stdout.flush()
-    if target is not None:
-        result: Any = answers[0].result
-        target.check()
-        low, high = result.attained if isinstance(result, PartialSolution) else result.interval
-        result.controller.save(target.path, {"property": queries[0].text, "lower": low, "upper": high})
-    if certificate is not None:
-        _certify(certificate, pomdp, queries[0], answers[0].result, given, point, request.precision)
-    leave(verdict)
+        return Answered(query, solved, time.perf_counter() - begin, record)
+
+    def _solve(self, query: Query) -> Any:
+
+        request, pomdp, limit = self.request, self.pomdp, self.request.time_limit
+        precision, relative = request.precision, not request.absolute
+        if self.robust:
+            seconds, given = math.inf if limit is None else limit, cast(Any, self.given)
+            return tr.solve(Problem(pomdp, query), policy=given, precision=precision, seconds=seconds)
+        if self.given is not None:
+            return value_of(pomdp, query.objective, self.given, precision, self.point)
+        limits: dict[str, Any] = {"work": WORK} if limit is None else {"seconds": limit}
+        close, point = closeness(precision), self.point
+        return solve_partial(
+            pomdp, query.objective, point=point, precision=close, relative=relative, **limits
+        )
+
+    def certificate(self, query: Query, solved: Any) -> CertificateFile:
+        """What proves the answer: over a domain and of one controller about its chain, else both ends."""
+        from tightrope.certify.certificate_file import answered_file, shown_value
+        from tightrope.certify.certify import learned_file
+        from tightrope.certify.observed import (
+            certificate_of_chain,
+            certificate_of_controller,
+            certified_words,
+        )
+
+        about, chosen = certified_words(self.pomdp, query.text), self.given
+        if chosen is None and isinstance(solved, RobustController):
+            chosen = solved.controller
+        result = solved.result if isinstance(solved, RobustController) else solved
+        if isinstance(result, LearningResult):
+            return learned_file(result, about=about)
+        if chosen is not None:
+            where = (query.objective, chosen, self.point, self.request.precision, about)
+            interval = (solved.interval.lower, solved.interval.upper)
+            return answered_file(certificate_of_chain(self.pomdp, *where), shown_value(interval))
+        if solved.graph is None:
+            raise InputError(f"{query.text} is decided in the initial state: there is nothing to certify")
+        proof = certificate_of_controller(solved.graph, solved.controller, about)
+        return answered_file(proof, shown_value(solved.bounds))
 
 
 def _ended(solved: Any) -> str | None:
@@ -151,36 +192,6 @@ def _notes(solved: Any, is_given: bool, close: float) -> list[str]:
         f"looked for: bounds within {close:g} of each other",
         f"gap {solved.upper - solved.lower:.3g}, {size}",
     ]
-
-
-def _certify(
-    target: OutputFile,
-    pomdp: POMDP,
-    query: Query,
-    solved: Any,
-    given: Controller | None,
-    point: Sequence[Any],
-    precision: float,
-) -> None:
-    """Write what proves the answer: over a domain and of one controller about its chain, else both ends."""
-    from tightrope.certify.certificate_file import answered_file, shown_value
-    from tightrope.certify.certify import learned_file
-    from tightrope.certify.observed import certificate_of_chain, certificate_of_controller, certified_words
-
-    about = certified_words(pomdp, query.text)
-    chosen = solved.controller if given is None and isinstance(solved, RobustController) else given
-    result = solved.result if isinstance(solved, RobustController) else solved
-    if isinstance(result, LearningResult):
-        file = learned_file(result, about=about)
-    elif chosen is not None:
-        proof = certificate_of_chain(pomdp, query.objective, chosen, point, precision, about)
-        file = answered_file(proof, shown_value((solved.interval.lower, solved.interval.upper)))
-    elif solved.graph is None:
-        raise InputError(f"{query.text} is decided in the initial state: there is nothing to certify")
-    else:
-        proof = certificate_of_controller(solved.graph, solved.controller, about)
-        file = answered_file(proof, shown_value(solved.bounds))
-    file.save(target.checked())
 
 
 def _point(at: str | None, pomdp: POMDP) -> Sequence[Any]:

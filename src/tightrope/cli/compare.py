@@ -10,19 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+import tightrope as tr
+from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli import output as screen
-from tightrope.cli.options import SOLVING, SubjectOptions, declare, option, takes
+from tightrope.cli.options import SOLVING, declare, option, takes
 from tightrope.io import answers
 from tightrope.io.coding import record_of
-from tightrope.io.log_words import LOG_WORDS, LogWords
+from tightrope.io.log_words import LOG_WORDS
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, refuse_same
 from tightrope.io.results import ReadingFacts
-from tightrope.numerics.text import bound_text, bounded, interval_text
+from tightrope.numerics.text import bound_text, bounded
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import Subject
     from tightrope.data.reading import Reading
+    from tightrope.io.output import OutputDirectory
     from tightrope.learning.differences import Comparison
     from tightrope.model.policy import Policy, PolicyGiven
 
@@ -41,12 +44,9 @@ PolicyFile = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparedOptions(SubjectOptions):
+class ComparedOptions(options.StudyOptions):
     """What both commands take."""
 
-    data: options.Data
-    delta: options.Delta = 0.001
-    region: options.Region = None
     baseline: Baseline = "uniform"
     assume_support: options.AssumeSupport = None
     coupled_gap: options.CoupledGap = None
@@ -57,7 +57,6 @@ class ComparedOptions(SubjectOptions):
     report: Path | None = declare("--report", "Write both policies side by side, as one HTML page.", "FILE")
     unit: str = declare("--unit", "The unit of values, for the summary sentence.", "EUR", default="")
     certificate: options.CertificateFile = None
-    reading: LogWords
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,12 +78,11 @@ def compare(request: CompareRequest) -> None:
 
     Example: tightrope compare 'bench:betting(25)' --data log.parquet --policy new.json --baseline old.json
     """
-    from tightrope.learning.compare import compare as compare_policies
 
     def run(
         subject: Subject, reading: Reading, baseline: PolicyGiven, progress: screen.PhaseProgress
     ) -> Comparison:
-        return compare_policies(
+        return tr.compare(
             subject.problem,
             reading.counts,
             policies_of(subject, request.policy),
@@ -99,16 +97,15 @@ def compare(request: CompareRequest) -> None:
 
 def policies_of(subject: Subject, files: list[str]) -> dict[str, Policy]:
     """The policies in files, by their names; by their paths where two have one name."""
-    from tightrope.model.policy import Policy
 
     names = [Path(file).name for file in files]
     shown = [name if names.count(name) == 1 else file for file, name in zip(files, names, strict=True)]
-    return {name: Policy(subject.model, file) for name, file in zip(shown, files, strict=True)}
+    return {name: tr.Policy(subject.model, file) for name, file in zip(shown, files, strict=True)}
 
 
 def answer(request: ComparedOptions, run: Run) -> None:
     """Read, compute, print, write: the same for both commands."""
-    from tightrope.cli.sources import LogRequest, Study, answer_from, read_facts
+    from tightrope.cli.sources import Study, answer_from, read_facts
     from tightrope.learning.compare import refuse_chains
     from tightrope.learning.differences import APART, DO_NOTHING, LOGGED, UNIFORM
     from tightrope.loading import is_continuous
@@ -120,16 +117,13 @@ def answer(request: ComparedOptions, run: Run) -> None:
     directory = None if request.output is None or single is not None else claim(request.output, "improve")
     claimed, page = screen.claim(single, POLICY), screen.claim(request.report, REPORT)
     proof = screen.claim(request.certificate, CERTIFICATE)
-    log = LogRequest.of(request.reading, request.data)
     if is_continuous(request.model):
         raise refuse_chains()
-    study = Study(request, log, temporal=True, any_kind=True)
+    study = Study(request, temporal=True, any_kind=True)
     subject = study.subject
     baseline: PolicyGiven = request.baseline
     if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
-        from tightrope.model.policy import Policy
-
-        baseline = Policy(subject.model, request.baseline)
+        baseline = tr.Policy(subject.model, request.baseline)
     reading = study.reading
     with screen.phase_progress() as progress:
         result = run(subject, reading, baseline, progress)
@@ -143,42 +137,41 @@ def answer(request: ComparedOptions, run: Run) -> None:
         answer=facts,
     )
     if directory is not None:
-        from tightrope.atomic import atomic_write
-        from tightrope.io.coding import to_text
-
-        with directory.filling(answers.COMPARISON_FILE) as folder:
-            for name, policy in (("today", result.baseline), ("new", result.controller)):
-                if policy is not None:
-                    policy.save(folder / answers.POLICY_FILES[name], subject.model.hash())
-            with atomic_write(folder / answers.COMPARISON_FILE) as file:
-                file.write(to_text(document) + "\n")
-    if claimed is not None:
-        claimed.check()
-        if result.controller is None:
-            screen.say("no policy is written, because no improvement on the log is proved")
-        else:
-            result.controller.save(claimed.path, subject.model.hash())
+        _fill(directory, result, document)
+    if claimed is not None and result.controller is None:
+        screen.say("no policy is written, because no improvement on the log is proved")
+    elif claimed is not None and result.controller is not None:
+        result.controller.save(claimed.checked(), subject.model.hash())
     if page is not None:
-        from tightrope.atomic import atomic_write
-        from tightrope.report.page import comparison_page
-        from tightrope.report.policy_map import map_policies
-
-        both = {"today": result.baseline, "new": result.controller}
-        plain = all(one is not None and not one.has_memory for one in both.values())
-        page.check()
-        with atomic_write(page.path) as file:
-            drawn = map_policies(both) if plain else None
-            file.write(comparison_page(facts, document.headline, document.about, drawn))
+        page.write(_page(result, document))
     if proof is not None:
-        from tightrope.certify.certify import certify
-
-        proved = certify(result, proof.path, overwrite=screen.common.overwrite)["difference"]
-        screen.say(
-            f"certificate: {proof.path} proves a difference in {interval_text(proved.lower, proved.upper)}"
-        )
+        proved = tr.certify(result, proof.path, overwrite=screen.common.overwrite)["difference"]
+        screen.say(f"certificate: {proof.path} proves a difference in {proved}")
         if result.baseline is None:
             screen.say(f"it may prove less than is shown above: {APART}")
     screen.leave(result.verdict)
+
+
+def _fill(directory: OutputDirectory, result: Comparison, document: answers.ComparisonDocument) -> None:
+    """Write both policies and the document."""
+    from tightrope.io.coding import to_text
+
+    with directory.filling(answers.COMPARISON_FILE) as folder:
+        for name, policy in (("today", result.baseline), ("new", result.controller)):
+            if policy is not None:
+                policy.save(folder / answers.POLICY_FILES[name], document.model_hash)
+        with atomic_write(folder / answers.COMPARISON_FILE) as file:
+            file.write(to_text(document) + "\n")
+
+
+def _page(result: Comparison, document: answers.ComparisonDocument) -> str:
+    from tightrope.report.page import comparison_page
+    from tightrope.report.policy_map import map_policies
+
+    both = {"today": result.baseline, "new": result.controller}
+    plain = all(one is not None and not one.has_memory for one in both.values())
+    drawn = map_policies(both) if plain else None
+    return comparison_page(document.answer, document.headline, document.about, drawn)
 
 
 def wall(result: Comparison, unit: str) -> str:
@@ -224,35 +217,33 @@ def _share(share: float | None) -> str:
 
 def _shown(request: ComparedOptions, result: Comparison) -> screen.Content:
     """What is printed: the differences, what else is bounded, and where the policies differ."""
-    rows = [
+    hidden, done = len(result.changes) - MOST_CHANGES, request.output is not None
+    limit = None if result.limit is None else bounded(result.limit, is_lower=False)
+    rows: screen.Rows = [
         ("property", result.problem.text),
         ("difference", f"{result.interval} for {result.best.name} against {result.baseline_name}"),
         *(("satisfied" if one.holds else "violated", f"{one.text}: {one.interval}") for one in result.kept),
+        ("limit", limit and f"improvement of any policy {limit}"),
+        *(
+            ("change", f"{one.state}: {one.new} instead of {one.today}{_share(one.share)}")
+            for one in result.changes[:MOST_CHANGES]
+        ),
+        ("change", f"{screen.count(hidden, 'more state')} (--json)" if hidden > 0 else None),
+        ("written", request.output if done and result.controller is not None else None),
+        *screen.assumed_facts(result.verdict),
     ]
-    if result.limit is not None:
-        rows.append(("limit", f"improvement of any policy {bounded(result.limit, is_lower=False)}"))
-    rows += [
-        ("change", f"{one.state}: {one.new} instead of {one.today}{_share(one.share)}")
-        for one in result.changes[:MOST_CHANGES]
-    ]
-    if len(result.changes) > MOST_CHANGES:
-        rows.append(("change", f"{screen.count(len(result.changes) - MOST_CHANGES, 'more state')} (--json)"))
-    if request.output is not None and result.controller is not None:
-        rows.append(("written", str(request.output)))
     table = screen.Table(
         ("policy", f"difference to {result.baseline_name}", "intervals subtracted"),
         [(one.name, str(one.interval), str(one.separate)) for one in result.differences],
     )
-    more = [("summary", wall(result, request.unit)), *screen.shown_notes(result.notes)]
-    more += [("order", f"{one[0]} is better than {one[1]}") for one in result.order]
-    more += [("time", f"{result.seconds:.2g} s")]
+    more: screen.Rows = [
+        ("summary", wall(result, request.unit)),
+        *screen.shown_notes(result.notes),
+        *(("order", f"{one[0]} is better than {one[1]}") for one in result.order),
+        ("time", f"{result.seconds:.2g} s"),
+    ]
     several = len(getattr(request, "policy", ())) > 1
-    return screen.Content(
-        [*rows, *screen.assumed_facts(result.verdict)],
-        more,
-        table if several else None,
-        [] if several else [table],
-    )
+    return screen.Content(rows, more, table if several else None, [] if several else [table])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,12 +271,11 @@ def improve(request: ImproveRequest) -> None:
 
     Example: tightrope improve 'bench:betting(25)' --data log.parquet --baseline old.json -o new.json
     """
-    from tightrope.learning.compare import improve as improve_policy
 
     def run(
         subject: Subject, reading: Reading, baseline: PolicyGiven, progress: screen.PhaseProgress
     ) -> Comparison:
-        return improve_policy(
+        return tr.improve(
             subject.problem,
             reading.counts,
             baseline=baseline,

@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec import structs
 
-from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import declare, option, takes
-from tightrope.cli.sources import LogRequest, example_property, load_model, log_options, read_facts
+from tightrope.cli.sources import LogRequest, Question, example_property, log_options, read_facts
 from tightrope.data.counts import Counts, Coverage
 from tightrope.data.reading_hints import UnknownValue
-from tightrope.io.coding import from_plain
+from tightrope.io.coding import from_plain, record_of
 from tightrope.io.log_words import LogWords, reading_text
 from tightrope.io.output import FIGURE, READING
 from tightrope.io.results import DesignFacts, ReadingFacts
@@ -53,7 +51,7 @@ class DataAnswer(ReadingFacts, kw_only=True, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataRequest:
+class DataRequest(options.ModelOptions):
     """The options of the command."""
 
     logs: Annotated[
@@ -65,9 +63,6 @@ class DataRequest:
         ),
     ]
     model: Annotated[str, option("--model -m", options.MODEL_HELP, "MODEL")]
-    const: options.Const = None
-    param: options.Param = None
-    domain: options.Domain = None
     delta: float = declare("--delta", "All intervals hold simultaneously at level 1 − D.", "D", default=0.05)
     plot: Path | None = declare("--plot", "Also draw the log (.png, .svg, .pdf).", "FILE")
     output: Path | None = declare(
@@ -96,7 +91,7 @@ def data(request: DataRequest) -> None:
     saved = screen.claim(request.output, READING)
     log = LogRequest.of(request.reading, request.logs)
     tables = log.tables()
-    model = load_model(request.model, request.const, request.param, request.domain).model
+    model = Question.of(request, []).load().model
     begin = time.perf_counter()
     with screen.reading_progress() as progress:
         watched = replace(log.options, progress=progress)
@@ -110,9 +105,7 @@ def data(request: DataRequest) -> None:
     else:
         screen.show(verdict.headline(claim, proved="READ"), _shown(request, description, model))
     if saved is not None:
-        saved.check()
-        with atomic_write(saved.path) as file:
-            file.write(reading_text(log.options.saved(description.columns, description.states)))
+        saved.write(reading_text(log.options.saved(description.columns, description.states)))
     if figure is not None:
         from tightrope.report.log_figure import write_log_figure
 
@@ -123,18 +116,16 @@ def data(request: DataRequest) -> None:
 
 def _answer(description: LogDescription, plot: Path | None, seconds: float) -> DataAnswer:
     reading, design = description.reading, description.reading.counts.design
-    return DataAnswer(
-        **structs.asdict(read_facts(reading)),
+    return record_of(
+        DataAnswer,
+        description,
+        read_facts(reading),
+        design,
         verdict=description.verdict.word.value,
-        order=design.order,
-        ends=design.ends,
-        episodes=design.episodes,
         steps=reading.counts.steps,
-        bytes=description.bytes,
         files=list(reading.files),
         columns=dict(description.columns),
         design=from_plain(design.to_json(), DesignFacts),
-        refused=description.refused,
         unknown={kind: tuple(entries) for kind, entries in description.unknown.items()},
         coverage=description.coverage,
         estimates=description.estimates,
@@ -170,34 +161,35 @@ FINE, PLAIN = ("█", "━", "●", "·"), ("#", "=", "o", ".")
 def _shown(request: DataRequest, description: LogDescription, model: Model) -> screen.Content:
     """What is printed: what cannot be counted first, then how much there is, then the import settings."""
     reading, coverage = description.reading, description.coverage
-    counts, design = reading.counts, reading.counts.design
-    rows = []
-    for kind, entries in description.unknown.items():
-        values = ", ".join(f"{entry.value} ({screen.count(entry.rows, 'row')})" for entry in entries[:NAMED])
-        rows.append(("hint", f"the model has no such {kind}: {values}; --map converts names and units"))
-    if description.refused is not None:
-        rows.insert(0, ("reason", f"'tightrope learn' refuses the log: {as_flags(description.refused)}"))
-        rows.append(("hint", "fix the log or its import settings (--columns, --map), or add --skip-invalid"))
-    rows += screen.doubts_of(description.verdict)
-    rows += [
-        ("excluded", f"{screen.count(rows, 'row')}: {reason}") for reason, rows in reading.dropped.items()
+    design = reading.counts.design
+    counts, refused, estimates = reading.counts, description.refused, description.estimates
+    unknown = [
+        f"the model has no such {kind}: "
+        + ", ".join(f"{entry.value} ({screen.count(entry.rows, 'row')})" for entry in entries[:NAMED])
+        + "; --map converts names and units"
+        for kind, entries in description.unknown.items()
     ]
+    fix = "fix the log or its import settings (--columns, --map), or add --skip-invalid"
     size = f"{screen.count(counts.steps, 'transition')} counted"
     size += "" if design.episodes is None else f" in {screen.count(design.episodes, 'episode')}"
-    rows.append(("data", f"{size}{_costs(counts)}"))
-    rows += [("parameters", _intervals(description.estimates))] if description.estimates else []
     visited = f"{coverage.visited:,} of {coverage.choices:,} choices visited"
     several = f"{coverage.open_visited:,} of the {coverage.open_choices:,} with several outcomes"
-    rows.append(("coverage", f"{visited}, {several}"))
-    if coverage.never_visited:
-        more = coverage.open_choices - coverage.open_visited - NAMED
-        named = "; ".join(coverage.never_visited[:NAMED])
-        rows.append(("unvisited", named + (f"; {more:,} more" if more > 0 else "")))
-    rows += [("note", as_flags(line)) for line in reading.notes]
-    rows += [] if request.output is None else [("written", str(request.output))]
-    rows += [("next", _next(request, model))] if description.refused is None else []
-    tables = [_coverage(coverage)]
-    tables += [] if description.estimates is None else list(_estimates(description.estimates))
+    hidden = coverage.open_choices - coverage.open_visited - NAMED
+    unvisited = [*coverage.never_visited[:NAMED], *([f"{hidden:,} more"] if hidden > 0 else [])]
+    rows: screen.Rows = [
+        ("reason", refused and f"'tightrope learn' refuses the log: {as_flags(refused)}"),
+        ("hint", [*unknown, *([fix] if refused is not None else [])]),
+        *screen.doubts_of(description.verdict),
+        ("excluded", [f"{screen.count(n, 'row')}: {reason}" for reason, n in reading.dropped.items()]),
+        ("data", f"{size}{_costs(counts)}"),
+        ("parameters", estimates and _intervals(estimates)),
+        ("coverage", f"{visited}, {several}"),
+        ("unvisited", "; ".join(unvisited) if coverage.never_visited else None),
+        ("note", map(as_flags, reading.notes)),
+        ("written", request.output),
+        ("next", _next(request, model) if refused is None else None),
+    ]
+    tables = [_coverage(coverage), *([] if estimates is None else _estimates(estimates))]
     return screen.Content(rows, list(_settings(description)), tables=tables)
 
 
@@ -215,24 +207,21 @@ def _intervals(estimates: PointEstimates) -> str:
     return ", ".join([*shown, *([f"{more} more (--verbose)"] if more else [])]) or "none"
 
 
-def _settings(description: LogDescription) -> Iterator[tuple[str, str]]:
+def _settings(description: LogDescription) -> Iterator[screen.Row]:
     """The import settings and the rest."""
     reading, coverage = description.reading, description.coverage
     design = reading.counts.design
-    for line in reading.read_as:
-        yield "import", line
+    yield "import", reading.read_as
     if len(reading.files) > 1:
         yield "files", f"{len(reading.files)}, from {reading.files[0]} to {reading.files[-1]}"
-    if description.bytes is not None:
-        yield "bytes", screen.group(description.bytes)
+    yield "bytes", description.bytes
     yield "design", design.kind.value
     for assumed in (design.order, design.ends):
         yield assumed.name, f"{assumed.kept.value}: {assumed.why}"
     yield "states", f"{coverage.states_visited:,} of {coverage.states:,} visited"
     for rare in coverage.fewest_visits[:NAMED]:
         yield "fewest visits", f"{rare.visits:,}: {rare.choice}"
-    if description.estimates is not None:
-        yield "intervals", description.estimates.label
+    yield "intervals", description.estimates and description.estimates.label
 
 
 def _coverage(coverage: Coverage) -> screen.Table:
@@ -241,10 +230,7 @@ def _coverage(coverage: Coverage) -> screen.Table:
     rows: list[tuple[str, ...]] = []
     for action in coverage.actions:
         size = 0 if most == 0 else max(int(action.visits > 0), round(SCALE * action.visits / most))
-        shares = (
-            f"{action.visited:,} of {action.choices:,}",
-            screen.group(action.visits),
-        )
+        shares = (f"{action.visited:,} of {action.choices:,}", screen.group(action.visits))
         rows.append((action.action or "unlabelled", *shares, (full * size).ljust(SCALE, empty)))
     return screen.Table(("action", "choices visited", "visits", ""), rows, "Visits by action")
 

@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
+import tightrope as tr
 from tightrope.cli import output as screen
 from tightrope.cli.options import option
-from tightrope.cli.output import group, phase_progress, print_json
+from tightrope.cli.output import group, phase, phase_progress, print_json
 
 MODEL = "bench:rover(10,10)"
 DELTA = 0.001
@@ -38,16 +39,12 @@ def demo(
     from tightrope.certify.certify import learned_file
     from tightrope.cli.result_display import show_comparison
     from tightrope.data.design import find_decided_states
-    from tightrope.data.simulator import Simulator
     from tightrope.data.writing import write_counts
     from tightrope.io.output import claim
     from tightrope.io.results import CertificateFacts, Interval
-    from tightrope.learning.learn import ALL_KINDS, learn_all
-    from tightrope.learning.options import LearnOptions
+    from tightrope.learning.learn import ALL_KINDS
     from tightrope.learning.result_files import RESULT, Setting, document, fill_results, regions_beside
-    from tightrope.problem import Problem
     from tightrope.report.write import write_report
-    from tightrope.saved import load_result
     from tightrope.solver.solve import solve
 
     # Coupled sets gain little on this model, and would take longer than all others together.
@@ -57,17 +54,18 @@ def demo(
     data, results_at = output / "data.parquet", output / "results"
     if not screen.common.json:
         typer.echo(STORY + "\n")
-    with phase_progress() as progress:
-        progress("building the model")
+    with phase("building the model") as progress:
         instance = parse_bench(MODEL)
         model = load(instance)
         request = question(instance, model.structure)
         progress("simulating drives")
         truth = model.instantiate(instance.truth)
         stop = find_decided_states(request.objective, model.states)
-        counts = Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
+        counts = tr.Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
         about: dict[str, object] = {"source": MODEL, "seed": seed, "policy": "uniform"}
-        results = learn_all(Problem(model, request), counts, delta=DELTA, kinds=kinds, progress=progress)
+        results = tr.learn_all(
+            tr.Problem(model, request), counts, delta=DELTA, kinds=kinds, progress=progress
+        )
         best = solve(truth, request.objective)
         initial = model.initial
         optimum = Interval(float(best.lower[initial]), float(best.upper[initial]))
@@ -83,7 +81,7 @@ def demo(
             true_value=optimum,
         )
         ordered = list(results.values())
-        content = document(ordered, counts, LearnOptions(), setting)
+        content = document(ordered, counts, tr.LearnOptions(), setting)
         content.regions += regions_beside(content.regions, model, counts, DELTA)
         progress("the certificate")
         certificate = output / "rover.cert"
@@ -130,7 +128,7 @@ def demo(
             (folder / results_at.name).mkdir()
             fill_results(folder / results_at.name, ordered, content, progress=progress)
         progress("write: the report")
-        write_report(results_at, report, certificate=certificate, what_if=load_result(results_at)._what_if)
+        write_report(results_at, report, certificate=certificate, what_if=tr.load_result(results_at)._what_if)
     if not screen.common.json:
         typer.echo(
             f"report     {report}\n"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+import tightrope as tr
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.flags import as_flags
@@ -18,7 +18,7 @@ from tightrope.cli.options import declare, takes
 from tightrope.cli.output import phase_progress
 from tightrope.errors import InputError
 from tightrope.io.coding import Real, record_of
-from tightrope.io.log_words import LOG_WORDS, LogWords
+from tightrope.io.log_words import LOG_WORDS
 from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, Judged, ObservedFacts, power_text
 from tightrope.numerics.text import number_text
 from tightrope.statistics.estimates import check_delta
@@ -97,13 +97,10 @@ class DoctorAnswer(Judged, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoctorRequest(options.SubjectOptions):
+class DoctorRequest(options.StudyOptions):
     """The options of the command."""
 
-    data: options.Data
-    delta: options.Delta = 0.001
     alpha: float = declare("--alpha", "The probability of a false alarm of all tests.", "A", default=0.001)
-    region: options.Region = None
     sets: SetsKind | None = declare("--sets", "What nature may pick from.")
     amend: str | None = declare(
         "--amend",
@@ -125,7 +122,6 @@ class DoctorRequest(options.SubjectOptions):
     )
     time_limit: options.TimeLimit = None
     threads: options.Threads = None
-    reading: LogWords
 
 
 @takes(DoctorRequest, {"data": LOG_WORDS, "check": options.SOLVING})
@@ -147,25 +143,24 @@ def doctor(request: DoctorRequest) -> None:
     from tightrope.data.exposure import exposure_of
     from tightrope.data.writing import write_log
     from tightrope.io.output import DATA, PRISM
-    from tightrope.learning.doctor import doctor as examine_log
-    from tightrope.model.continuous import ParametricCTMC
 
     begin = time.perf_counter()
     check_delta(request.delta)
-    if request.amend is None:
-        for name, given in (("-o", request.output), ("--log-out", request.log_out)):
-            if given is not None:
-                raise InputError(f"{name} writes a revised model", hint="say which: --amend memory=prev")
+    revised = "writes a revised model", "say which: --amend memory=prev"
+    options.refuse_any(
+        (request.output and request.amend is None, f"-o {revised[0]}", revised[1]),
+        (request.log_out and request.amend is None, f"--log-out {revised[0]}", revised[1]),
+    )
     model_file, log_file = screen.claim(request.output, PRISM), screen.claim(request.log_out, DATA)
-    log = LogRequest.of(request.reading, request.data)
+    log = LogRequest.of(request.reading, request.data or ())
     tables = log.tables()
     subject, model = _subject(request)
-    timed = isinstance(model, ParametricCTMC)
+    timed = isinstance(model, tr.ParametricCTMC)
     if timed and (model_file or log_file):
         raise InputError("a revised model in continuous time cannot be written as a PRISM file")
     reading: Any = exposure_of(tables, model.structure, log.options) if timed else log.read(model, tables)
     with phase_progress() as progress:
-        result = examine_log(
+        result = tr.doctor(
             subject,
             reading,
             delta=request.delta,
@@ -183,9 +178,7 @@ def doctor(request: DoctorRequest) -> None:
     if result.amended is not None and result.amended.counts is not None:
         made: Any = result.amended.amended
         if model_file is not None:
-            model_file.check()
-            with atomic_write(model_file.path) as file:
-                file.write(made.prism())
+            model_file.write(made.prism())
         if log_file is not None:
             write_log(log_file.checked(), made.log, made.model.structure, result.amended.counts.design)
     screen.leave(result.verdict)
@@ -193,20 +186,15 @@ def doctor(request: DoctorRequest) -> None:
 
 def _subject(request: DoctorRequest) -> tuple[Any, Any]:
     """The problem, or the model alone where nothing is asked, and the model."""
-    from tightrope.cli.sources import load_model, load_timed, read_properties
+    from tightrope.cli.sources import Question
     from tightrope.loading import is_continuous
-    from tightrope.problem import Problem
 
-    constants = options.parse_constants(request.const)
-    properties = read_properties([] if request.prop is None else [request.prop])
-    load: Any = load_timed if is_continuous(request.model) else load_model
-    loaded = load(request.model, properties.model_constants(constants), request.param, request.domain)
+    question = Question.of(request)
+    loaded: Any = question.load_timed() if is_continuous(request.model) else question.load()
     if request.prop is None and loaded.benchmark is None:
         return loaded.model, loaded.model
-    queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
-    if len(queries) != 1:
-        raise InputError(f"`doctor` answers one property, not {len(queries)}")
-    return Problem(loaded.model, queries[0]), loaded.model
+    query = question.query(loaded, "`doctor` answers one property")
+    return tr.Problem(loaded.model, query), loaded.model
 
 
 def _answer(result: Diagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
@@ -239,42 +227,40 @@ def _amended(answer: AmendedAnswer) -> AmendedFacts:
 
 def _shown(result: Diagnosis, answer: DoctorAnswer, timed: bool) -> screen.Content:
     """The findings, those that change the answer most first."""
-    from tightrope.learning.result import LearningResult
 
     power, alarm = power_text(result.examination.log_e_value), f"alarm at {1 / answer.alpha:,.0f}"
     evidence = f"e-value {power} after {screen.count(answer.rows, 'row')} ({alarm})"
-    rows = [] if screen.doubts_of(result.verdict) else [("evidence", evidence)]
+    known, findings, value = result.result, result.findings, None
     if answer.value is not None:
-        known = result.result
-        is_empty = known.fallback if isinstance(known, LearningResult) else known and known.value is None
+        is_empty = known.fallback if isinstance(known, tr.LearningResult) else known and known.value is None
         is_refuted = result.verdict.word is Word.CONTRADICTED and not is_empty
-        under = f"none; under the contradicted model {answer.value}"
-        rows.append(("value", under if is_refuted else _value(answer.value, answer.estimate)))
-    rows += [row for one in result.findings[:MOST_FINDINGS] for row in _told(result, one)]
-    rows += [] if result.findings else [("findings", "none")]
-    if len(result.findings) > MOST_FINDINGS:
-        rows.append(("finding", f"{len(result.findings) - MOST_FINDINGS} more (--verbose)"))
-    if result.amended is not None:
-        rows += _amended_rows(result, result.amended)
-    elif any(one.amendment is not None for one in result.findings):
-        files = () if timed else ("-o", "revised.prism", "--log-out", "revised.csv")
-        rows.append(("next", screen.typed("--amend", "auto", "--select-on", "0.5", *files)))
-    more = [row for one in result.findings[MOST_FINDINGS:] for row in _told(result, one)]
-    if answer.breakdown is not None:
-        rows.append(("breakdown", answer.breakdown.text))
-    if answer.outcomes is not None:
-        more.append(("returns", answer.outcomes.text))
-    return screen.Content(rows, more)
+        value = _value(answer.value, answer.estimate)
+        value = f"none; under the contradicted model {answer.value}" if is_refuted else value
+    fixable = result.amended is None and any(one.amendment is not None for one in findings)
+    files = () if timed else ("-o", "revised.prism", "--log-out", "revised.csv")
+    hidden = len(findings) - MOST_FINDINGS
+    rows: screen.Rows = [
+        ("evidence", None if screen.doubts_of(result.verdict) else evidence),
+        ("value", value),
+        *(row for one in findings[:MOST_FINDINGS] for row in _told(result, one)),
+        ("findings", None if findings else "none"),
+        ("finding", f"{hidden} more (--verbose)" if hidden > 0 else None),
+        *([] if result.amended is None else _amended_rows(result, result.amended)),
+        ("next", screen.typed("--amend", "auto", "--select-on", "0.5", *files) if fixable else None),
+        ("breakdown", answer.breakdown and answer.breakdown.text),
+    ]
+    more = [row for one in findings[MOST_FINDINGS:] for row in _told(result, one)]
+    return screen.Content(rows, [*more, ("returns", answer.outcomes and answer.outcomes.text)])
 
 
-def _amended_rows(result: Diagnosis, amended: AmendedAnswer) -> list[Any]:
-    rows = [("revised", amended.amended.amendment.words(result.model))]
-    if amended.value is not None:
-        rows.append(("its value", f"{amended.verdict.word.value}: {amended.value}"))
-    if amended.groups is not None:
-        rows += _group_facts(amended.groups)
-    rows.append(("evidence against it", power_text(amended.examination.log_e_value)))
-    return [*rows, ("selection", amended.selection.why)]
+def _amended_rows(result: Diagnosis, amended: AmendedAnswer) -> screen.Rows:
+    return [
+        ("revised", amended.amended.amendment.words(result.model)),
+        ("its value", amended.value and f"{amended.verdict.word.value}: {amended.value}"),
+        *([] if amended.groups is None else _group_facts(amended.groups)),
+        ("evidence against it", power_text(amended.examination.log_e_value)),
+        ("selection", amended.selection.why),
+    ]
 
 
 def _group_facts(groups: Groups) -> list[tuple[str, str]]:

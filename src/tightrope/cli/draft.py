@@ -9,14 +9,14 @@ from typing import Annotated
 import msgspec
 import typer
 
-from tightrope.atomic import atomic_write
 from tightrope.cli.options import declare, option, takes
-from tightrope.cli.output import Content, claim, command, common, count, print_json, show
+from tightrope.cli.output import Content, Rows, claim, command, common, count, print_json, show
 from tightrope.cli.sources import LogRequest, log_options
 from tightrope.errors import InputError
+from tightrope.io.coding import record_of
 from tightrope.io.log_words import LogWords
 from tightrope.io.output import DATA, PRISM, claim_file
-from tightrope.learning.draft import Tie
+from tightrope.learning.draft import Draft, Tie
 
 
 class DraftAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,45 +80,41 @@ def draft(request: DraftRequest) -> None:
     log = LogRequest.of(request.reading, request.logs)
     names = [name.strip() for name in (request.variables or "").split(",") if name.strip()]
     result = draft_tables(log.tables(), log.options, names, request.select_on, request.seed)
-    model.check()
-    with atomic_write(model.path) as file:
-        file.write(result.text)
+    model.write(result.text)
     if rest is not None and result.rest is not None:
         from tightrope.data.writing import write_log
         from tightrope.prism.load import load_prism_text
 
         assert result.rest.log is not None
-        rest.check()
         structure = load_prism_text(result.text).structure
-        write_log(rest.path, result.rest.log(), structure, result.rest.design)
-    counts = result.reading.counts
+        write_log(rest.checked(), result.rest.log(), structure, result.rest.design)
     if common.json:
+        reading, design = result.reading, result.reading.counts.design
         print_json(
-            DraftAnswer(
-                states=result.states,
-                choices=result.choices,
-                free=result.free,
-                ties=result.ties,
-                assumptions=result.assumptions,
-                rows=result.reading.rows,
-                episodes=counts.design.episodes,
-                file=str(request.output),
-                rest=None if request.rest is None else str(request.rest),
-            )
+            record_of(DraftAnswer, result, reading, design, file=str(request.output), rest=_rest(request))
         )
         return
     rows, choices = count(result.reading.rows, "row"), count(result.choices, "choice")
+    first = f"DRAFTED: {count(result.states, 'state')} and {choices} from {rows} of {', '.join(request.logs)}"
+    show(first, _shown(request, result))
+
+
+def _rest(request: DraftRequest) -> str | None:
+    return None if request.rest is None else str(request.rest)
+
+
+def _shown(request: DraftRequest, result: Draft) -> Content:
+    """What was drafted, and the command that comes next."""
     next_words = ["learn", str(request.output), "--prop", result.question]
     for name in request.logs if request.rest is None else [str(request.rest)]:
         next_words += ["--data", name]
     next_words += log_options(request.reading) if request.rest is None else []
-    facts = [
-        ("model", str(request.output)),
-        *([("rest", str(request.rest))] if request.rest is not None else []),
+    rows: Rows = [
+        ("model", request.output),
+        ("rest", request.rest),
         ("unknown", f"{count(result.free, 'distribution')} with several outcomes"),
         ("next", command(*next_words)),
-        *(("tie", f"{'; '.join(tie.rows)} ({tie.shape})") for tie in result.ties),
-        *(("assumes", line) for line in result.assumptions),
+        ("tie", [f"{'; '.join(tie.rows)} ({tie.shape})" for tie in result.ties]),
+        ("assumes", result.assumptions),
     ]
-    first = f"DRAFTED: {count(result.states, 'state')} and {choices} from {rows} of {', '.join(request.logs)}"
-    show(first, Content(facts))
+    return Content(rows)

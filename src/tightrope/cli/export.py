@@ -9,8 +9,7 @@ from __future__ import annotations
 import json as json_text
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,10 +17,10 @@ import msgspec
 import typer
 from msgspec import UNSET, UnsetType
 
-from tightrope.atomic import atomic_write
-from tightrope.cli.options import MODEL_HELP, At, Const, Domain, Param, option, parse_constants
-from tightrope.cli.output import common, group, print_facts, warn
-from tightrope.cli.sources import LoadedModel, TimedModel, load_model, load_timed
+import tightrope as tr
+from tightrope.cli.options import MODEL_HELP, At, ModelOptions, declare, parse_constants, takes
+from tightrope.cli.output import Rows, claim, common, group, print_facts, warn
+from tightrope.cli.sources import AnyLoaded, Question
 from tightrope.errors import InputError
 from tightrope.io.formats import Jani, PrismLanguage
 from tightrope.io.output import JANI as JANI_FILE
@@ -30,15 +29,11 @@ from tightrope.io.output import claim_file
 from tightrope.io.registry import format_of, writing_format
 from tightrope.learning.result_files import LEARNED, RESULT
 from tightrope.loading import BENCHMARK, is_continuous
-from tightrope.model.continuous import CTMC, ParametricCTMC
-from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import Policy
 from tightrope.prism.expand.program import Program
 from tightrope.problem import Model as AnyModel
 from tightrope.rules.code import format_of as rule_format
 from tightrope.rules.code import write_rule
 from tightrope.rules.rule import DecisionRule
-from tightrope.saved import load_result
 
 
 class ExportAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,33 +46,26 @@ class ExportAnswer(msgspec.Struct, frozen=True, kw_only=True):
     seconds: dict[str, float]
 
 
-Output = Annotated[
-    Path | None,
-    option(
+@dataclass(frozen=True, kw_only=True)
+class ExportRequest(ModelOptions):
+    """The options of the command; `model` is empty where none is named."""
+
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)] = ""
+    output: Path | None = declare(
         "-o --output",
         "A .drn, .umb or .jani file, or the name (with or without .tra) of PRISM's explicit files; with "
         "--policy a .py, .c, .sql, .json, .md or .dot file, or standard output.",
         "FILE",
-    ),
-]
-PolicyPlace = Annotated[
-    str | None,
-    option("--policy", "Write a policy as code: that of 'learn -o', or a file with the MODEL.", "DIR|FILE"),
-]
-To = Annotated[str | None, option("--to", "The language of the code.", "python|c|sql|json|markdown|dot")]
-MaybeModel = Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
+    )
+    policy: str | None = declare(
+        "--policy", "Write a policy as code: that of 'learn -o', or a file with the MODEL.", "DIR|FILE"
+    )
+    to: str | None = declare("--to", "The language of the code.", "python|c|sql|json|markdown|dot")
+    at: At = None
 
 
-def export(
-    model: MaybeModel = None,
-    output: Output = None,
-    policy: PolicyPlace = None,
-    to: To = None,
-    at: At = None,
-    const: Const = None,
-    param: Param = None,
-    domain: Domain = None,
-) -> None:
+@takes(ExportRequest)
+def export(request: ExportRequest) -> None:
     """Write a model in another format: Storm's DRN, PRISM's explicit files, UMB, or JANI.
 
     With --policy a policy is written as code without dependencies: a decision tree if 'learn --tree' found
@@ -92,34 +80,31 @@ def export(
 
     Example: tightrope export --policy results --to c -o policy.c
     """
-    if policy is not None:
-        export_policy(PolicyRequest(policy, model, const, param, domain), output, to)
+    output = request.output
+    if request.policy is not None:
+        export_policy(request, request.policy)
         return
-    if model is None or output is None:
-        missing = "MODEL" if model is None else "--output"
-        raise InputError(
-            f"{missing} is missing", hint="tightrope export MODEL -o FILE, or --policy DIR --to c"
-        )
-    if to is not None:
+    if not request.model or output is None:
+        missing = "--output" if request.model else "MODEL"
+        hint = "tightrope export MODEL -o FILE, or --policy DIR --to c"
+        raise InputError(f"{missing} is missing", hint=hint)
+    if request.to is not None:
         raise InputError("--to is about policies, and --policy is missing", hint="--policy DIR")
     form = writing_format(output)
     if form.name == "JANI":
-        export_jani(JaniRequest(model, const, at, param or domain), output)
+        export_jani(request, output)
         return
-    timed = is_continuous(model)
+    timed = is_continuous(request.model)
     if timed and not form.holds.rates:
         raise InputError(
             f"a chain in continuous time is not written as {form.name}",
             hint="write -o model.drn, .tra or .jani",
         )
     claimed = form.claim(output, common.overwrite)
-    loaded: LoadedModel | TimedModel
-    if timed:
-        loaded = load_timed(model, const, param, domain, quiet=True)
-    else:
-        loaded = load_model(_find_learned(model), const, param, domain)
+    question = Question.of(replace(request, model=_find_learned(request.model)))
+    loaded: AnyLoaded = question.load_timed(quiet=True) if timed else question.load()
     begin = time.perf_counter()
-    written = claimed.write(_at_point(loaded, at, not form.holds.parameters))
+    written = claimed.write(_at_point(loaded, request.at, not form.holds.parameters))
     structure = loaded.model.structure
     sizes = {name: getattr(structure, name) for name in ("states", "choices", "transitions")}
     seconds = {"build": loaded.seconds, "write": time.perf_counter() - begin}
@@ -127,57 +112,41 @@ def export(
     if timed:
         del sizes["choices"]
     size = ("size", ", ".join(f"{group(number)} {name}" for name, number in sizes.items()))
-    print_facts(model, [size, *(("written", str(file)) for file in written)], answer)
+    print_facts(request.model, [size, ("written", written)], answer)
 
 
-@dataclass(frozen=True)
-class PolicyRequest:
-    """The policy to write: a directory of results, or a file with the model that it is of."""
-
-    place: str
-    model: str | None
-    const: Sequence[str] | None
-    param: str | None
-    domain: str | None
-
-    def rule(self) -> DecisionRule:
-        """The tree in a directory, else its policy or that of the file as a table."""
-        folder = Path(self.place)
-        if self.model is not None:
-            loaded = load_model(self.model, self.const, self.param, self.domain)
-            return Policy(loaded.model, self.place).as_rule()
-        if not folder.is_dir():
-            raise InputError(
-                f"{self.place} is no directory of 'learn -o'", hint="name the MODEL of a policy file as well"
-            )
-        saved, controller = load_result(folder), folder / "robust-controller.json"
-        if not isinstance(tree := saved.outcome.tree, UnsetType):
-            return tree
-        policy = Policy(saved.model, controller) if controller.is_file() else saved.policy
-        return policy.as_rule()
-
-
-def export_policy(request: PolicyRequest, output: Path | None, to: str | None) -> None:
+def export_policy(request: ExportRequest, place: str) -> None:
     """Write a policy as code, to a file or to standard output."""
-    begin = time.perf_counter()
-    if output is None and to is None:
+    begin, output = time.perf_counter(), request.output
+    if output is None and request.to is None:
         raise InputError("the language of the code is missing", hint="add --to python, or -o policy.py")
-    language = rule_format(output or Path("-"), to)
-    claimed = None if output is None else claim_file(output, RULE_FILE, common.overwrite)
-    rule = request.rule()
+    language = rule_format(output or Path("-"), request.to)
+    claimed = claim(output, RULE_FILE)
+    rule = _rule(request, place)
     text = write_rule(rule, language)
     if claimed is None:
         sys.stdout.write(text)
         return
-    with atomic_write(claimed.checked()) as file:
-        file.write(text)
-    seconds = {"write": time.perf_counter() - begin}
+    claimed.write(text)
+    answer = ExportAnswer(files=[str(output)], seconds={"write": time.perf_counter() - begin})
     size = f"a tree with {rule.nodes} tests" if rule.tree is not None else f"{len(rule.table or ()):,} rows"
-    print_facts(
-        request.place,
-        [("policy", size), ("written", str(output))],
-        ExportAnswer(files=[str(output)], seconds=seconds),
-    )
+    print_facts(place, [("policy", size), ("written", output)], answer)
+
+
+def _rule(request: ExportRequest, place: str) -> DecisionRule:
+    """The tree in a directory, else its policy or that of the file as a table."""
+    folder = Path(place)
+    if request.model:
+        return tr.Policy(Question.of(request).load().model, place).as_rule()
+    if not folder.is_dir():
+        raise InputError(
+            f"{place} is no directory of 'learn -o'", hint="name the MODEL of a policy file as well"
+        )
+    saved, controller = tr.load_result(folder), folder / "robust-controller.json"
+    if not isinstance(tree := saved.outcome.tree, UnsetType):
+        return tree
+    policy = tr.Policy(saved.model, controller) if controller.is_file() else saved.policy
+    return policy.as_rule()
 
 
 def _find_learned(model: str) -> str:
@@ -215,36 +184,25 @@ def _is_only_coupled(result: Path) -> bool:
 
 
 def _at_point(
-    loaded: LoadedModel | TimedModel, at: str | None, numbers_only: bool
-) -> AnyModel | ParametricCTMC | CTMC:
-    """The model itself, or the one at a point where that is asked for or the format needs it; a chain in
-    continuous time without parameters is one at its only point."""
+    loaded: AnyLoaded, at: str | None, numbers_only: bool
+) -> AnyModel | tr.ParametricCTMC | tr.CTMC:
+    """Instantiate the model if a point is given, or if the format needs one."""
     model = loaded.model
-    if isinstance(model, ParametricCTMC):
+    if isinstance(model, tr.ParametricCTMC):
         has_point = not model.parameters.names or numbers_only
     else:
-        has_point = isinstance(model, ParametricMDP) and bool(model.parameters.names) and numbers_only
+        has_point = isinstance(model, tr.ParametricMDP) and bool(model.parameters.names) and numbers_only
     if at is None and not has_point:
         return model
     point = loaded.point(at)
-    return model.instantiate(point) if isinstance(model, ParametricMDP | ParametricCTMC) else model
+    return model.instantiate(point) if isinstance(model, tr.ParametricMDP | tr.ParametricCTMC) else model
 
 
-@dataclass(frozen=True)
-class JaniRequest:
-    """The model to write, with the options that say which; `ranges` are --param or --domain."""
-
-    source: str
-    const: Sequence[str] | None
-    at: str | None
-    ranges: str | None
-
-
-def export_jani(request: JaniRequest, output: Path) -> None:
+def export_jani(request: ExportRequest, output: Path) -> None:
     """Write the program; `--at` gives parameters values, as constants."""
     from tightrope.io.jani.write import write_jani
 
-    if request.ranges is not None:
+    if request.param or request.domain:
         raise InputError(
             "--param and --domain cannot be used with JANI, which has no place for a domain",
             hint="give them when the file is read",
@@ -257,29 +215,28 @@ def export_jani(request: JaniRequest, output: Path) -> None:
     if program.parameters and domain is not None:
         warn(f"JANI has no place for the domain of the parameters; give it when reading: --domain '{domain}'")
     seconds = {"build": built, "write": time.perf_counter() - begin - built}
-    parameters = ("parameters", ", ".join(program.parameters) or "none")
-    modules = ("modules", str(len(program.modules)))
-    answer = ExportAnswer(files=[str(output)], seconds=seconds)
-    print_facts(request.source, [modules, parameters, ("written", str(output))], answer)
+    rows: Rows = [
+        ("modules", len(program.modules)),
+        ("parameters", ", ".join(program.parameters) or "none"),
+        ("written", output),
+    ]
+    print_facts(request.model, rows, ExportAnswer(files=[str(output)], seconds=seconds))
 
 
-def _program(request: JaniRequest) -> tuple[Program, str | None]:
+def _program(request: ExportRequest) -> tuple[Program, str | None]:
     """The program, and the domain of its parameters where the model brings one."""
     from tightrope.prism.load import read_program
 
-    constants = parse_constants(request.const)
-    if request.at is not None:
-        fixed = parse_constants([request.at])
-        constants = {**constants, **fixed}
-    if request.source.startswith(BENCHMARK):
+    constants = {**parse_constants(request.const), **parse_constants(request.at and [request.at])}
+    if request.model.startswith(BENCHMARK):
         from tightrope.benchmarks.suite import parse_bench
 
         if request.const:
             raise InputError("--const cannot be used with a benchmark, which has arguments")
-        instance = parse_bench(request.source)
+        instance = parse_bench(request.model)
         constants.update({name: str(value) for name, value in instance.constants.items()})
         return read_program(instance.path, constants), instance.domain
-    path = Path(request.source)
+    path = Path(request.model)
     form = format_of(path)
     if isinstance(form, PrismLanguage):
         return read_program(path, constants), None
@@ -289,14 +246,14 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
         return read_jani_program(path, constants), None
     from tightrope.io.jani.write import as_program
 
-    if is_continuous(request.source):
-        timed = load_timed(request.source, quiet=True)
+    if is_continuous(request.model):
+        timed = Question.of(replace(request, const=None)).load_timed(quiet=True)
         if request.const:
             raise InputError("--const requires a PRISM or JANI model")
-        return as_program(timed.model, request.source, constants), timed.model.parameters.text() or None
-    loaded = load_model(request.source, None, None, None)
+        return as_program(timed.model, request.model, constants), timed.model.parameters.text() or None
+    loaded = Question.of(replace(request, const=None)).load()
     model = loaded.model
-    if request.at is not None and isinstance(model, ParametricMDP):
+    if request.at is not None and isinstance(model, tr.ParametricMDP):
         model = model.instantiate(loaded.point(request.at))
-    domain = model.parameters.text() if isinstance(model, ParametricMDP) else None
-    return as_program(model, request.source), domain
+    domain = model.parameters.text() if isinstance(model, tr.ParametricMDP) else None
+    return as_program(model, request.model), domain

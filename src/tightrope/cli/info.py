@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
-from tightrope.atomic import atomic_write
 from tightrope.benchmarks.instance import decimal_text
-from tightrope.cli.options import Const, Domain, Model, Param, option
-from tightrope.cli.output import claim, group, print_facts
-from tightrope.cli.sources import load_model, load_timed
+from tightrope.cli.options import ModelOptions, declare, takes
+from tightrope.cli.output import Rows, claim, group, print_facts
+from tightrope.cli.sources import Question
 from tightrope.errors import InputError
 from tightrope.io.output import MODEL_GRAPH
 from tightrope.loading import is_continuous
@@ -21,7 +19,6 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
-from tightrope.model.structure import Structured
 from tightrope.problem import Model as AnyModel
 
 
@@ -53,41 +50,38 @@ class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
     observations: int | msgspec.UnsetType = msgspec.UNSET
 
 
-def info(
-    model: Model,
-    const: Const = None,
-    param: Param = None,
-    domain: Domain = None,
-    dot: Annotated[
-        Path | None, option("--dot", "Write states, choices and probabilities for Graphviz.", "FILE")
-    ] = None,
-    policy: Annotated[
-        Path | None, option("--policy", "Mark this policy's choices in the graph.", "FILE")
-    ] = None,
-    most: Annotated[int, option("--states", "The largest number of states in the graph.", "N", min=1)] = 40,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class InfoRequest(ModelOptions):
+    """The options of the command."""
+
+    dot: Path | None = declare("--dot", "Write states, choices and probabilities for Graphviz.", "FILE")
+    policy: Path | None = declare("--policy", "Mark this policy's choices in the graph.", "FILE")
+    most: int = declare("--states", "The largest number of states in the graph.", "N", default=40, min=1)
+
+
+@takes(InfoRequest)
+def info(request: InfoRequest) -> None:
     """Describe a model: size, parameters, labels and rewards.
 
     A graph of a large model shows the states that are fewest steps from the initial one.
 
     Example: tightrope info model.prism --const n=50 --param p=0.1:0.9 --dot model.dot
     """
-    if policy is not None and dot is None:
+    if request.policy is not None and request.dot is None:
         raise InputError("--policy marks choices in a graph", hint="add --dot FILE")
-    target = claim(dot, MODEL_GRAPH)
-    if is_continuous(model):
-        timed = load_timed(model, const, param, domain)
-        shown: Structured = timed.model
-        facts = describe(model, timed.model, timed.seconds)
+    target, question = claim(request.dot, MODEL_GRAPH), Question.of(request)
+    if is_continuous(request.model):
+        timed = question.load_timed()
+        model: AnyModel | ParametricCTMC | POMDP | MarkovAutomaton = timed.model
+        seconds = timed.seconds
     else:
-        loaded = load_model(model, const, param, domain, untimed=True, observed=True)
-        shown = loaded.automaton or loaded.model
-        facts = describe(model, shown, loaded.seconds)
-    text = None if target is None else shown.to_dot(policy, most=most)
-    print_facts(model, list(_rows(facts)), facts)
+        loaded = question.load(untimed=True, observed=True)
+        model, seconds = loaded.automaton or loaded.model, loaded.seconds
+    facts = describe(request.model, model, seconds)
+    text = None if target is None else model.to_dot(request.policy, most=request.most)
+    print_facts(request.model, _rows(facts), facts)
     if target is not None and text is not None:
-        with atomic_write(target.checked()) as file:
-            file.write(text)
+        target.write(text)
 
 
 def describe(
@@ -142,29 +136,25 @@ def _domain_text(parameters: Parameters) -> str:
     return ", ".join([*box, *(constraint.text(parameters.names) for constraint in parameters.constraints)])
 
 
-def _rows(facts: InfoAnswer) -> Iterator[tuple[str, str]]:
+def _rows(facts: InfoAnswer) -> Rows:
     """The facts as a person reads them."""
-    yield "type", facts.type
-    yield "states", group(facts.states)
-    yield "choices", group(facts.choices)
-    yield "transitions", group(facts.transitions)
-    if facts.observations is not msgspec.UNSET:
-        yield "observations", group(facts.observations)
-    if facts.parameters:
-        yield "parameters", ", ".join(facts.parameters)
-        yield "domain", facts.domain
-    if facts.free_distributions:
-        yield "free distributions", group(facts.free_distributions)
-    if facts.expressions:
-        detail = f", degree {facts.degree}" if facts.nonconstant_expressions else ""
-        nonconstant = f"{group(facts.nonconstant_expressions)} not constant{detail}"
-        what = "rates" if "CTMC" in facts.type else "expressions"
-        yield what, f"{group(facts.expressions)} ({nonconstant})"
-    if facts.unproved_expressions:
-        yield "not proved", f"{group(facts.unproved_expressions)} expressions to stay within [0, 1]"
-    labels = ", ".join(f"{name} ({group(count)})" for name, count in facts.label_states.items())
-    yield "labels", labels or "none"
-    yield "rewards", ", ".join(name or "unnamed" for name in facts.rewards) or "none"
-    if facts.deadlocks:
-        yield "deadlocks", f"{group(facts.deadlocks)} (each given a self-loop)"
-    yield "seconds", f"{facts.seconds:.3g}"
+    detail = f", degree {facts.degree}" if facts.nonconstant_expressions else ""
+    expressions = f"{group(facts.expressions)} ({group(facts.nonconstant_expressions)} not constant{detail})"
+    unproved = f"{group(facts.unproved_expressions)} expressions to stay within [0, 1]"
+    labels = (f"{name} ({group(count)})" for name, count in facts.label_states.items())
+    return [
+        ("type", facts.type),
+        ("states", facts.states),
+        ("choices", facts.choices),
+        ("transitions", facts.transitions),
+        ("observations", facts.observations or None),
+        ("parameters", ", ".join(facts.parameters)),
+        ("domain", facts.domain if facts.parameters else None),
+        ("free distributions", facts.free_distributions or None),
+        ("rates" if "CTMC" in facts.type else "expressions", expressions if facts.expressions else None),
+        ("not proved", unproved if facts.unproved_expressions else None),
+        ("labels", ", ".join(labels) or "none"),
+        ("rewards", ", ".join(name or "unnamed" for name in facts.rewards) or "none"),
+        ("deadlocks", f"{group(facts.deadlocks)} (each given a self-loop)" if facts.deadlocks else None),
+        ("seconds", f"{facts.seconds:.3g}"),
+    ]

@@ -11,16 +11,16 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import tightrope as tr
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
 from tightrope.errors import InputError
-from tightrope.io.log_words import LOG_WORDS, LogWords
+from tightrope.io.log_words import LOG_WORDS
 from tightrope.learning.options import Effort, LearnOptions
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 
 if TYPE_CHECKING:
-    from tightrope.cli.sources import LogRequest
     from tightrope.learning.options import LearnOptions
 
 
@@ -40,13 +40,11 @@ class SetsOption(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnRequest(options.SubjectOptions):
+class LearnRequest(options.StudyOptions):
     """The options of the command."""
 
-    data: options.DataUnlessLabelled = None
+    data: options.Data = None
     observations: options.Observations = None
-    delta: options.Delta = 0.001
-    region: options.Region = None
     sets: SetsOption | None = declare(
         "--sets",
         "The sets nature picks from, independently at every choice or once per run (coupled); 'all' "
@@ -109,14 +107,6 @@ class LearnRequest(options.SubjectOptions):
     export: str | None = declare(
         "--export", "Also write the learned interval model into the output directory.", "drn,explicit,umb"
     )
-    reading: LogWords
-
-    @property
-    def log(self) -> LogRequest:
-        """The log and how it is read."""
-        from tightrope.cli.sources import LogRequest
-
-        return LogRequest.of(self.reading, options.places_of(self.data, self.observations))
 
     @property
     def most_lost(self) -> float:
@@ -140,17 +130,16 @@ class LearnRequest(options.SubjectOptions):
 
     def learn_options(self) -> LearnOptions:
         """What is said about how to learn."""
-        from tightrope.learning.options import LearnOptions
         from tightrope.statistics.priors import read_priors
 
-        words = {**options.learn_words(self), "outcomes": LearnOptions.outcomes}
+        words = {**options.learn_words(self), "outcomes": tr.LearnOptions.outcomes}
         words |= parse_outcomes(self.outcomes or ())
         name = "sets" if self.sets is None else self.sets.value
         effort = name if name in {level.value for level in Effort} else None
         words["sets"] = None if effort or self.sets is None or self.compares else name
-        words["effort"] = effort or LearnOptions.effort
+        words["effort"] = effort or tr.LearnOptions.effort
         words["prior"] = () if self.prior is None else read_priors(self.prior)
-        return LearnOptions.of("learn", {**words, "fallback": not self.no_fallback})
+        return tr.LearnOptions.of("learn", {**words, "fallback": not self.no_fallback})
 
     @property
     def breakdown_words(self) -> tuple[str | None, float | None]:

@@ -9,25 +9,26 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import typer
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, Struct, UnsetType, structs
 
-from tightrope.atomic import atomic_write
+import tightrope as tr
+from tightrope.atomic import atomic_write, explain_errors
 from tightrope.certify.region import refuse_uncertified
 from tightrope.cli import options as cli_options
 from tightrope.cli import output as screen
 from tightrope.cli import sources
-from tightrope.cli.learn_fleet import learn_units
 from tightrope.cli.result_display import show_comparison, show_result
 from tightrope.cli.sources import AnyLoaded, Study, Subject
-from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
+from tightrope.fleet import Fleet
 from tightrope.io import answers
 from tightrope.io import output as io_output
 from tightrope.io import results as io_results
@@ -35,24 +36,16 @@ from tightrope.io.coding import record_of, to_plain, to_text
 from tightrope.io.output import OutputDirectory, OutputFile
 from tightrope.io.results import Interval
 from tightrope.learning import result_files
-from tightrope.learning.answers import LearnedAnswer
-from tightrope.learning.learn import learn as learn_about
-from tightrope.learning.learn import learn_all
-from tightrope.learning.options import LearnOptions, decide
-from tightrope.learning.pipeline import EmptyRegion
-from tightrope.learning.result import CLOSE, LearningResult
+from tightrope.learning.options import decide
+from tightrope.learning.result import CLOSE
 from tightrope.loading import is_continuous
-from tightrope.model.continuous import ParametricCTMC
-from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import Policy
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import interval_text, number_text, text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
 from tightrope.prism.properties.shape import kind_of
-from tightrope.problem import Problem
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.verdict import Word
+from tightrope.verdict import Assessment, Word
 
 if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
@@ -95,13 +88,20 @@ MOST_RATES = 4
 """Rates that are printed; --verbose prints all in a table."""
 
 
+class Finished(NamedTuple):
+    """What is left after an answer was printed."""
+
+    write: Callable[[], None]
+    leave: Callable[[], None]
+
+
 def run(request: LearnRequest) -> None:
-    """Learn about every property that is asked, one after the other: all answers hold together, each at an
-    equal share of δ. The exit code is that of the worst."""
-    files = () if request.prop is None else sources.read_properties([request.prop]).files
-    several = [(file, each) for file in files for each in file.wanted]
+    """Learn about every property, each at an equal share of δ; write files when all are answered."""
+    several = [(file, each) for file in sources.Question.of(request).files for each in file.wanted]
     if len(several) < 2:
-        run_one(request)
+        finished = run_one(request)
+        finished.write()
+        finished.leave()
         return
     check_delta(request.delta)
     if request.certificate is not None:
@@ -110,35 +110,31 @@ def run(request: LearnRequest) -> None:
         raise InputError(f"answers to {len(several)} properties need a directory", hint="name one: -o DIR")
     share = f"{request.delta:g}/{len(several)}"
     screen.say(f"{len(several)} properties: all answers hold simultaneously, each at δ = {share}")
-    worst = 0
-    with (
-        io_output.appearing_together(request.output),
-        screen.gathering_json(),
-    ):
+    worst, writes = 0, []
+    with new_folder(request.output), screen.gathering_json():
         for number, (file, each) in enumerate(several, start=1):
             place = file.properties.index(each) + 1
             text = file.file if Path(file.file).suffix in sources.PROPERTY_SUFFIXES else file.source
             name = each.name if each.name and each.name.isidentifier() else f"{number:02}"
+            output = None if request.output is None else request.output / name
+            delta = request.delta / len(several)
             try:
-                run_one(
-                    replace(
-                        request,
-                        prop=f"{text}#{place}",
-                        delta=request.delta / len(several),
-                        output=None if request.output is None else request.output / name,
-                    )
-                )
+                finished = run_one(replace(request, prop=f"{text}#{place}", delta=delta, output=output))
+                writes.append(finished.write)
+                finished.leave()
             except CannotCertify as error:
                 screen.say(f"error: {each.text}: {error}")
                 worst = error.exit_code
             except typer.Exit as left:
                 worst = max(worst, left.exit_code)
+        for write in writes:
+            write()
     if worst:
         raise typer.Exit(worst)
 
 
-def run_one(request: LearnRequest) -> None:
-    """Learn about one property, print the answer, write what is wanted."""
+def run_one(request: LearnRequest) -> Finished:
+    """Learn about one property, and print the answer."""
     timed = is_continuous(request.model)
     other = None if timed else other_kind(request.prop)
     refuse_combinations(request, timed, other)
@@ -146,20 +142,16 @@ def run_one(request: LearnRequest) -> None:
     check_delta(request.delta)
     plain = not timed and other is None
     if request.unit is not None and plain:
-        return learn_units(request)
+        verdict = learn_units(request)
+        return Finished(lambda: None, lambda: screen.leave(verdict))
     words, exports = request.learn_options(), result_files.parse_exports(request.export)
     files = LearnFiles.claim(request, timed, result_files.KIND if plain else "answer")
     if request.observations is not None:
         cli_options.refuse_log_options(request.reading)
-    if plain:
-        untied, labelled = request.ignores_numbers, request.observations
-        study = Study(request, request.log, labelled=labelled, temporal=True, untied=untied, observed=True)
-    else:
-        study = Study(request, request.log, answers=True)
-    if plain:
-        learn_policies(request, study, words, files, exports)
-    else:
-        learn_answer(request, study, words, files)
+    if not plain:
+        return learn_answer(request, Study(request, answers=True), words, files)
+    study = Study(request, temporal=True, untied=request.ignores_numbers, observed=True)
+    return learn_policies(request, study, words, files, exports)
 
 
 def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | None) -> None:
@@ -176,18 +168,14 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
     cli_options.require_coupled(request.coupled_gap, request.is_coupled)
     certificate = request.certificate is not None
     sets = None if request.sets is None else request.sets.value
-    for is_wrong, words, hint in (
+    cli_options.refuse_any(
         (
             timed and sets not in (None, "expression"),
             f"--sets {sets} is not supported for continuous time",
             "leave --sets out: it is expression",
         ),
-        (request.no_verify and not certificate, "--no-verify requires --certificate: add a file", None),
-        (
-            request.compares and certificate,
-            "--certificate is for one kind of sets, not for --sets all",
-            None,
-        ),
+        (request.no_verify and not certificate, "--no-verify requires --certificate: add a file"),
+        (request.compares and certificate, "--certificate is for one kind of sets, not for --sets all"),
         (
             certificate and request.ellipsoid is EllipsoidVersion.PAPER,
             "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
@@ -208,27 +196,22 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
             f"--policy {OPTIMAL_AT_TRUTH} requires one P or R over a simple path or a reward",
             "name a file with a policy",
         ),
-    ):
-        if is_wrong:
-            raise InputError(words, hint=hint)
+    )
 
 
 def learn_policies(
     request: LearnRequest,
     study: Study,
-    words: LearnOptions,
+    words: tr.LearnOptions,
     files: LearnFiles,
     exports: Collection[result_files.Export],
-) -> None:
+) -> Finished:
     """Learn about one objective: policies, with their intervals."""
     subject = study.subject
     not_covered = _refuse_before(request, subject, words) if request.certificate is not None else []
-    if subject.product is not None and exports:
-        raise InputError(
-            "--export writes the learned model, and that of a temporal formula is a product with its "
-            "automaton",
-            hint="leave --export out",
-        )
+    if subject.product is not None:
+        why = "it writes the learned model, and that of a temporal formula is a product with its automaton"
+        cli_options.refuse_options(request, "export", why)
     if subject.pomdp is not None:
         why = "it is not supported for partially observable models"
         cli_options.refuse_options(request, "export breakdown", why)
@@ -256,8 +239,8 @@ def learn_policies(
         return show_result(results[0], true_value, written, proved)
 
     sources.answer_from(reading, results[-1], record, show)
-    content = None
-    if request.output is not None:
+
+    def fill(folder: Path, digest: str | None, progress: screen.PhaseProgress) -> None:
         setting = result_files.Setting(
             model=request.model,
             property=subject.query.text,
@@ -270,38 +253,38 @@ def learn_policies(
             true_value=true_value,
         )
         content = result_files.document(results, reading.counts, words, setting)
-
-    def fill(folder: Path, digest: str | None) -> None:
-        assert content is not None
         if digest is not None:
             content.certificate = io_results.CertificateFacts(digest, str(request.certificate))
         result_files.fill_results(folder, results, content, exports=exports, progress=progress)
 
-    with screen.phase_progress() as progress:
-        files.write(result_files.RESULT, proof, fill, progress)
-    leave_with(results)
+    write = partial(files.write, result_files.RESULT, proof, fill)
+    return Finished(write, lambda: leave_with(results))
 
 
 def _learn(
     request: LearnRequest,
     study: Study,
-    words: LearnOptions,
-    given: Policy | str | None,
+    words: tr.LearnOptions,
+    given: tr.Policy | str | None,
     progress: screen.PhaseProgress,
-) -> list[LearningResult]:
+) -> list[tr.LearningResult]:
     """The result, or those of all kinds of sets, and the breakdown point of the last where it is wanted."""
-    subject, problem = study.subject, study.subject.problem
+    subject = study.subject
     if subject.pomdp is not None:
         progress("a controller that sees observations only")
-        problem = Problem(subject.pomdp, subject.query)
-    ask: Any = learn_all if request.compares else learn_about
+    ask: Any = tr.learn_all if request.compares else tr.learn
     try:
         learned = ask(
-            problem, study.reading, delta=request.delta, policy=given, progress=progress, **words.words
+            subject.observed_problem,
+            study.reading,
+            delta=request.delta,
+            policy=given,
+            progress=progress,
+            **words.words,
         )
-    except EmptyRegion as error:
+    except tr.EmptyRegion as error:
         screen.answer_refuted(error, error.verdict, _empty(error, subject.loaded))
-    results: list[LearningResult] = list(learned.values()) if request.compares else [learned]
+    results: list[tr.LearningResult] = list(learned.values()) if request.compares else [learned]
     if request.breakdown is not None:
         progress("breakdown")
         rows, threshold = request.breakdown_words
@@ -310,11 +293,8 @@ def _learn(
     return results
 
 
-def leave_with(results: Sequence[LearningResult]) -> None:
-    """The answer is the last result, that of the sets asked for; with `--sets all`, of the tightest ones.
-
-    The others are there for comparison: one that a limit stopped has bounds that are wider, and says so.
-    """
+def leave_with(results: Sequence[tr.LearningResult]) -> None:
+    """Leave with the last result, that of the sets asked for; warn of others that a limit stopped."""
     *others, answer = results
     for result in others:
         if result.verdict.word is Word.LIMIT:
@@ -324,25 +304,25 @@ def leave_with(results: Sequence[LearningResult]) -> None:
 
 def _read_given_policy(
     request: LearnRequest, subject: Subject, progress: screen.PhaseProgress
-) -> tuple[Policy | str | None, Interval | None]:
+) -> tuple[tr.Policy | str | None, Interval | None]:
     """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
     from tightrope.solver.solve import solve
 
     if request.policy is None or subject.pomdp is not None:
         return request.policy, None
     if request.policy != OPTIMAL_AT_TRUTH:
-        return Policy(subject.model, request.policy), None
+        return tr.Policy(subject.model, request.policy), None
     progress("solve: at the true point")
     problem = subject.problem
     model = problem.model
-    assert isinstance(model, ParametricMDP)
+    assert isinstance(model, tr.ParametricMDP)
     solution = solve(model.instantiate(subject.loaded.point(request.at)), problem.objective)
     value = Interval(float(solution.lower[model.initial]), float(solution.upper[model.initial]))
     product = subject.product
     return solution.policy if product is None else product.controller(solution.policy), value
 
 
-def _refuse_before(request: LearnRequest, subject: Subject, options: LearnOptions) -> list[str]:
+def _refuse_before(request: LearnRequest, subject: Subject, options: tr.LearnOptions) -> list[str]:
     """Refuse what no certificate holds; what this one will not be about, in words, before it is computed."""
     refuse_uncertified(subject.model, options.region)
     words = []
@@ -362,16 +342,16 @@ def _refuse_before(request: LearnRequest, subject: Subject, options: LearnOption
     return words
 
 
-def _refuse_uncertified(given: Policy | str | None, study: Study, words: LearnOptions) -> None:
+def _refuse_uncertified(given: tr.Policy | str | None, study: Study, words: tr.LearnOptions) -> None:
     """Refuse policies, data and regions that no certificate holds, before anything is learned."""
     from tightrope.certify.solved import refuse_steps
 
-    if isinstance(given, Policy) and given.has_memory:
+    if isinstance(given, tr.Policy) and given.has_memory:
         raise InputError(
             "--certificate covers policies without memory, and --policy has a memory",
             hint="leave --certificate or --policy out",
         )
-    if isinstance(given, Policy):
+    if isinstance(given, tr.Policy):
         refuse_steps(given, study.subject.query.objective)
     model, counts = study.subject.model, study.reading.counts
     if missing := "; ".join(counts.design.censored):
@@ -386,7 +366,7 @@ def _refuse_uncertified(given: Policy | str | None, study: Study, words: LearnOp
 def _proof(
     request: LearnRequest,
     result: Any,
-    counts: Counts | None,
+    counts: tr.Counts | None,
     subject: Subject,
     progress: screen.PhaseProgress,
 ) -> CertificateFile | None:
@@ -415,7 +395,7 @@ def _proved_facts(request: LearnRequest, proof: CertificateFile, notes: Sequence
 
 
 def _answer(
-    results: list[LearningResult], loaded: AnyLoaded, several: bool, written: str | None, reading: Reading
+    results: list[tr.LearningResult], loaded: AnyLoaded, several: bool, written: str | None, reading: Reading
 ) -> LearnAnswer:
     """The keys of the one result; with --sets all those of the last, and all under "all"."""
     outcomes = [result.outcome for result in results]
@@ -430,7 +410,7 @@ def _answer(
     )
 
 
-def _empty(error: EmptyRegion, loaded: AnyLoaded) -> EmptyAnswer:
+def _empty(error: tr.EmptyRegion, loaded: AnyLoaded) -> EmptyAnswer:
     return record_of(
         EmptyAnswer,
         error,
@@ -449,8 +429,7 @@ ANSWERED = "the answer above stands; only the files are missing"
 
 @dataclass(frozen=True)
 class LearnFiles:
-    """The places that were named: a directory, or one file with the policy or the learned chain; `alone`: the
-    certificate, where it does not lie in the directory."""
+    """A directory, or one file with the policy or the chain; `alone`: a certificate outside of it."""
 
     directory: OutputDirectory | None
     single: OutputFile | None
@@ -477,14 +456,12 @@ class LearnFiles:
         self,
         first: str,
         proof: CertificateFile | None,
-        fill: Callable[[Path, str | None], None],
-        progress: screen.PhaseProgress = lambda what: None,
+        fill: Callable[[Path, str | None, screen.PhaseProgress], None],
     ) -> None:
-        """The certificate, and what `fill` writes into the directory, told the certificate's digest. All
-        files take their places in the end, the document `first`; a failure says that the answer stands."""
+        """Write the certificate, and what `fill` writes when told its digest; `first` comes last."""
         filling = nullcontext() if self.directory is None else self.directory.filling(first)
         try:
-            with filling as folder:
+            with screen.phase_progress() as progress, filling as folder:
                 digest = None
                 if proof is not None and self.certificate is not None:
                     progress("write: the certificate")
@@ -492,66 +469,84 @@ class LearnFiles:
                     target = folder / self.certificate.name if inside and folder else self.certificate
                     digest = proof.save(target if self.alone is None else self.alone.checked())
                 if folder is not None:
-                    fill(folder, digest)
+                    fill(folder, digest, progress)
         except InputError as error:
             raise InputError(error.message, error.location, error.hint or ANSWERED) from error
+
+
+@contextmanager
+def new_folder(folder: Path | None) -> Iterator[None]:
+    """The folder is there inside of the block; after an error a new one without files is gone."""
+    is_new = folder is not None and not folder.exists()
+    if folder is not None:
+        with explain_errors(folder):
+            folder.mkdir(exist_ok=True)
+    try:
+        yield
+    finally:
+        if folder is not None and is_new and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def other_kind(prop: str | None) -> QueryKind | None:
     """The kind of one property that is no single objective, on the model or on a product; else None."""
     if prop is None:
         return None
-    files = sources.read_properties([prop]).files
-    kinds = [kind_of(one.formula, file) for file in files for one in file.wanted]
+    kinds = [kind_of(one.formula, file) for file in sources.read_properties([prop]) for one in file.wanted]
     return kinds[0] if len(kinds) == 1 and kinds[0] not in (QueryKind.PLAIN, QueryKind.LTL) else None
 
 
-def learn_answer(request: LearnRequest, study: Study, words: LearnOptions, files: LearnFiles) -> None:
-    """Learn about a property that is no single objective, or about a chain in continuous time: print the
-    interval, and write a directory, or one file: the policy or the learned chain."""
+def learn_answer(request: LearnRequest, study: Study, words: tr.LearnOptions, files: LearnFiles) -> Finished:
+    """Learn about a property that is no single objective, or about a chain in continuous time."""
     subject, given_words = study.subject, dict(words.words)
-    problem, timed = subject.problem, isinstance(subject.loaded.model, ParametricCTMC)
+    problem, timed = subject.problem, isinstance(subject.loaded.model, tr.ParametricCTMC)
     if timed:
         given_words.pop("sets", None)
     data: Any = study.exposure if timed else study.reading
-    given = None if request.policy is None else Policy(subject.model, request.policy)
-    with screen.phase_progress() as progress:
-        progress("solve")
-        result = learn_about(problem, data, delta=request.delta, policy=given, **cast(Any, given_words))
-        assert not isinstance(result, LearningResult)
+    given = None if request.policy is None else tr.Policy(subject.model, request.policy)
+    with screen.phase("solve") as progress:
+        result = tr.learn(problem, data, delta=request.delta, policy=given, **cast(Any, given_words))
+        assert not isinstance(result, tr.LearningResult)
         proof = _proof(request, result, None if timed else data.counts, subject, progress)
     record: Any = result.document(request.model)
-    if not isinstance(result, LearnedAnswer):
+    if not isinstance(result, tr.LearnedAnswer):
         record.seconds = {"build": round(subject.loaded.seconds, 6), **record.seconds}
     elif files.directory is not None:
         record.data = study.about
     if proof is not None:
         record.certificate = _proved_facts(request, proof, ())
-    show = _show_answer if isinstance(result, LearnedAnswer) else _show_rates
+    show = _show_answer if isinstance(result, tr.LearnedAnswer) else _show_rates
     sources.answer_from(data, result, record, lambda: show(result, record))
 
-    def fill(folder: Path, digest: str | None) -> None:
-        assert isinstance(result, LearnedAnswer)
-        name = None if digest is None or files.alone is not None else str(request.certificate)
-        fill_answer(folder, result, record, [] if name is None else [Path(name).name])
+    def fill(folder: Path, digest: str | None, progress: screen.PhaseProgress) -> None:
+        assert isinstance(result, tr.LearnedAnswer)
+        beside = digest is not None and files.alone is None and request.certificate is not None
+        fill_answer(folder, result, record, [Path(str(request.certificate)).name] if beside else [])
 
-    files.write(answers.ANSWER_FILE, proof, fill)
-    if files.single is not None and isinstance(result, LearnedAnswer):
-        if result.policy is None:
-            raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
-        result.policy.save(files.single.checked(), problem.model.hash(), to_plain(_certified_facts(result)))
-    elif files.single is not None and not isinstance(result, LearnedAnswer) and result.chain is not None:
+    def write() -> None:
+        files.write(answers.ANSWER_FILE, proof, fill)
+        if files.single is not None:
+            _write_single(result, problem, files.single)
+
+    return Finished(write, lambda: screen.leave(result.verdict))
+
+
+def _write_single(result: Any, problem: tr.Problem, target: OutputFile) -> None:
+    """The policy of an answer, or the learned chain."""
+    if isinstance(result, tr.LearnedAnswer) and result.policy is None:
+        raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
+    if isinstance(result, tr.LearnedAnswer) and result.policy is not None:
+        result.policy.save(target.checked(), problem.model.hash(), to_plain(_certified_facts(result)))
+    elif result.chain is not None:
         from tightrope.io.drn.write import write_drn
 
-        write_drn(result.chain, files.single.checked())
-    screen.leave(result.verdict)
+        write_drn(result.chain, target.checked())
 
 
 def fill_answer(
-    folder: Path, learned: LearnedAnswer, record: answers.AnswerDocument, beside: Sequence[str] = ()
+    folder: Path, learned: tr.LearnedAnswer, record: answers.AnswerDocument, beside: Sequence[str] = ()
 ) -> None:
-    """The directory of an answer: its document, the policy, those that a mixture draws from; `beside` are
-    files that are there already."""
+    """Write the document of an answer, its policy, and those that a mixture draws from."""
     several = None if learned.answer is None else learned.answer.achieved
     policies = {} if learned.policy is None else {"policy.json": learned.policy}
     for number, policy in enumerate(() if several is None else several.controllers, start=1):
@@ -563,7 +558,7 @@ def fill_answer(
         file.write(to_text(record) + "\n")
 
 
-def _certified_facts(learned: LearnedAnswer) -> io_results.CertifiedFacts:
+def _certified_facts(learned: tr.LearnedAnswer) -> io_results.CertifiedFacts:
     interval = learned.interval or Interval(-math.inf, math.inf)
     return io_results.CertifiedFacts(
         question=learned.text,
@@ -577,43 +572,43 @@ def _certified_facts(learned: LearnedAnswer) -> io_results.CertifiedFacts:
 
 
 def _show_answer(learned: Any, record: answers.AnswerDocument) -> screen.Content:
-    rows = [
+    rows: screen.Rows = [
         ("property", learned.text),
         *learned.facts(),
-        *_proved_lines(record.certificate),
+        ("certificate", _proved_text(record.certificate)),
         *screen.assumed_facts(learned.verdict),
     ]
-    more = [
+    more: screen.Rows = [
         ("sets", f"the hull of {record.sets} sets"),
-        *(("default", reason) for reason in learned.decisions.reasons),
-        *(("budget", line) for line in record.ledger.lines),
-        *(("note", note) for note in record.notes),
+        ("default", learned.decisions.reasons),
+        ("budget", record.ledger.lines),
+        ("note", record.notes),
         *screen.spent({"solve": learned.seconds}),
     ]
     return screen.Content(rows, more)
 
 
-def _proved_lines(certificate: answers.ProvedFacts | UnsetType) -> list[tuple[str, str]]:
+def _proved_text(certificate: answers.ProvedFacts | UnsetType) -> str | None:
     if certificate is UNSET:
-        return []
+        return None
     proved = "; ".join(f"{interval} of the {name}" for name, interval in certificate.policies.items())
-    return [("certificate", f"{certificate.file} proves {proved}")]
+    return f"{certificate.file} proves {proved}"
 
 
 def _show_rates(learned: Any, answer: answers.RateAnswer) -> screen.Content:
-    facts = [
+    tension = None if answer.outcomes is None else answer.outcomes.tension
+    rates = [f"{one.rate} {interval_text(one.lower, one.upper)}" for one in answer.rates[:MOST_RATES]]
+    facts: screen.Rows = [
         ("property", answer.question),
-        *([("reason", answer.why)] if answer.value is None else []),
-        *_proved_lines(answer.certificate),
-        *(("rate", f"{one.rate} {interval_text(one.lower, one.upper)}") for one in answer.rates[:MOST_RATES]),
+        ("reason", answer.why if answer.value is None else None),
+        ("certificate", _proved_text(answer.certificate)),
+        ("rate", rates),
+        ("warning", tension if isinstance(tension, str) else None),
     ]
-    if answer.outcomes is not None:
-        tension = answer.outcomes.tension
-        facts += [("warning", tension)] if isinstance(tension, str) else []
-    more = [
-        *([] if answer.outcomes is None else [("returns", answer.outcomes.text)]),
-        *(("budget", line) for line in answer.ledger.lines),
-        *(("note", note) for note in answer.notes),
+    more: screen.Rows = [
+        ("returns", answer.outcomes and answer.outcomes.text),
+        ("budget", answer.ledger.lines),
+        ("note", answer.notes),
         *screen.spent(answer.seconds),
     ]
     columns = ("rate", "lower", "upper", "events", "exposure", "events/exposure")
@@ -629,3 +624,92 @@ def _show_rates(learned: Any, answer: answers.RateAnswer) -> screen.Content:
         for one in answer.rates
     ]
     return screen.Content(facts, more, tables=[screen.Table(columns, rows)])
+
+
+NOT_WITH_UNITS = "observations certificate output export breakdown coupled_gap misfit at"
+SHARE = 0.9
+"""Of all units, where the user says nothing."""
+
+WORST = 3
+"""Units that are printed."""
+
+
+class UnitFacts(Struct, kw_only=True):
+    """One unit: each end fails with the probability `miss` of the answer at most."""
+
+    unit: str
+    episodes: int
+    bounds: Interval
+
+
+class FleetFacts(io_results.Judged, kw_only=True):
+    """One of the three answers; no bounds where the data allow none."""
+
+    text: str
+    bounds: Interval | None
+
+
+class FleetDocument(io_results.Judged, kw_only=True):
+    """`learn --unit`."""
+
+    unit: str
+    delta: float
+    share: float
+    most: FleetFacts
+    next_unit: FleetFacts
+    average: FleetFacts
+    units: list[UnitFacts]
+    chosen_on: list[str]
+
+
+def learn_units(request: LearnRequest) -> Assessment:
+    """Learn about the units of a log, and print the three answers."""
+    assert request.unit is not None
+    cli_options.refuse_options(request, NOT_WITH_UNITS, "it cannot be used with --unit")
+    if request.compares:
+        cli_options.refuse("--sets all", "it cannot be used with --unit")
+    column, colon, text = request.unit.rpartition(":")
+    name, share = (column, cli_options.parse_number(text, "the share of --unit")) if colon else (text, SHARE)
+    study = Study(request, temporal=True)
+    subject, reading = study.subject, study.reading
+    policy = None if request.policy is None else tr.Policy(subject.model, request.policy)
+    words = request.learn_options().words
+    with screen.phase(f"units by '{name}'"):
+        fleet = tr.learn_fleet(
+            subject.problem, reading, name, delta=request.delta, share=share, policy=policy, **words
+        )
+    screen.answer(
+        fleet.verdict,
+        f"{fleet.most.verdict.word.name}: {fleet.most.text}",
+        _describe_fleet(fleet),
+        lambda: _show_fleet(fleet, sources.reading_facts(reading)[0]),
+    )
+    return fleet.verdict
+
+
+def _describe_fleet(fleet: Fleet) -> FleetDocument:
+    units = [UnitFacts(unit=one.name, episodes=one.episodes, bounds=one.interval) for one in fleet.units]
+    return record_of(FleetDocument, fleet, unit=fleet.column, units=units)
+
+
+def _show_fleet(fleet: Fleet, data: screen.Rows) -> screen.Content:
+    episodes = sum(one.episodes for one in fleet.units)
+    chosen = f"; the policy was chosen on {len(fleet.chosen_on):,} others" if fleet.chosen_on else ""
+    ordered = sorted(fleet.units, key=lambda one: (one.interval.lower + one.interval.upper, one.name))
+    worst = ordered if fleet.maximises else ordered[::-1]
+    shown = (f"{one.name} {interval_text(one.interval.lower, one.interval.upper)}" for one in worst[:WORST])
+    rows: screen.Rows = [
+        *((one.kind, f"{one.verdict.word.name}: {one.text}") for one in (fleet.next_unit, fleet.average)),
+        ("units", f"{len(fleet.units):,} by '{fleet.column}', {episodes:,} episodes{chosen}"),
+        ("worst", ", ".join(shown)),
+        *screen.assumed_facts(fleet.verdict),
+        *data,
+    ]
+    table = screen.Table(
+        ("unit", "episodes", "bounds"),
+        [
+            (one.name, f"{one.episodes:,}", interval_text(one.interval.lower, one.interval.upper))
+            for one in worst
+        ],
+    )
+    return screen.Content(rows, tables=[table])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+import tightrope as tr
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli import output as screen
@@ -25,27 +26,19 @@ from tightrope.cli.result_display import fit_facts, hints_of, parameter_facts, p
 from tightrope.cli.sources import Subject, load_subject
 from tightrope.data.columns import StateForm
 from tightrope.data.design import deciding_steps, find_decided_states
-from tightrope.data.reading import read_data
-from tightrope.data.simulator import DEFAULT_CAP, Simulator
+from tightrope.data.simulator import DEFAULT_CAP
 from tightrope.design.exploration import Explore, Explored
-from tightrope.design.exploration import online as learn_online
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.answers import ANSWER_FILE
-from tightrope.io.coding import Real, from_plain
+from tightrope.io.coding import Real, from_plain, record_of
 from tightrope.io.output import claim, file_digest
-from tightrope.io.plans import Target
 from tightrope.io.results import Judged
-from tightrope.learning.answers import LearnedAnswer
-from tightrope.learning.learn import learn
 from tightrope.learning.online import run
-from tightrope.learning.online.answers import EvenLearner, reaches
+from tightrope.learning.online.answers import EvenLearner
 from tightrope.learning.online.drift_guard import drift_answer
-from tightrope.learning.online.exploration import Exploration, default_exploration
-from tightrope.learning.online.learner import OnlineLearner
+from tightrope.learning.online.exploration import Exploration, GapTarget, default_exploration
 from tightrope.learning.online.run import Source, Truth
-from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import (
     bound_text,
@@ -84,9 +77,7 @@ class OnlineRequest(options.SubjectOptions):
         "The policy that collects the episodes. Default: designed with --until-gap, else optimistic.",
     )
     until_gap: str | None = declare(
-        "--until-gap",
-        "Stop when the robust policy's interval has this width (5%: of the value).",
-        "E|E%",
+        "--until-gap", "Stop when the robust policy's interval has this width (5%: of the value).", "E|E%"
     )
     max_episodes: int | None = declare(
         "--max-episodes", f"With --until-gap: give up after so many ({MOST_EPISODES:,}).", "N", min=1
@@ -152,9 +143,8 @@ class OnlineRequest(options.SubjectOptions):
     def learn_options(self) -> LearnOptions:
         """What is said about how to learn."""
         from tightrope.learning.online.learner import ITERATIONS
-        from tightrope.learning.options import LearnOptions
 
-        return LearnOptions(**options.learn_words(self), iterations=ITERATIONS)
+        return tr.LearnOptions(**options.learn_words(self), iterations=ITERATIONS)
 
 
 @takes(OnlineRequest, {"check": options.SOLVING, "sample": "convert_obs actions states"})
@@ -175,21 +165,10 @@ def online(request: OnlineRequest) -> None:
     Example: tightrope online model.prism --env plant:make --episodes 5000 --on-drift restart
     """
     options.require_device(request.device)
-    if (request.episodes is None) == (request.until_gap is None):
-        raise InputError(
-            "give either --episodes N or --until-gap E",
-            hint="with --until-gap, --max-episodes N says when to give up",
-        )
-    if request.max_episodes is not None and request.until_gap is None:
-        raise InputError("--max-episodes requires --until-gap; --episodes N is the number of episodes")
-    if request.allow_loss and request.baseline is None:
-        raise InputError("--allow-loss requires --baseline")
-    if request.env is None and (request.convert_obs or request.actions or request.states):
-        raise InputError("--convert-obs, --actions and --states require --env")
+    refuse_combinations(request)
     subject = load_subject(request, temporal=True, any_kind=True)
     if subject.product is None and not subject.query.is_plain:
-        bench = subject.loaded.benchmark
-        collect_evenly(request, subject, request.cap or (DEFAULT_CAP if bench is None else bench.episode_cap))
+        collect_evenly(request, subject)
         return
     if subject.product is not None and request.env is not None:
         raise InputError(
@@ -200,18 +179,7 @@ def online(request: OnlineRequest) -> None:
     if request.output is not None:
         run.claim_run(request.output)
     source, truth, cap = _source(request, subject)
-    learner = learn_online(
-        subject.problem,
-        delta=request.delta,
-        explore=replace(request.exploration, cap=cap),
-        until_gap=request.until_gap,
-        planned_episodes=request.episodes if request.until_gap is None else None,
-        data=None if request.data is None else read_data(request.data, subject.model).counts,
-        on_drift=drift_answer(request.drift_answer, request.alpha),
-        baseline=request.baseline,
-        allow_loss=request.allow_loss,
-        **request.learn_options().words,
-    )
+    learner = _learner(request, subject, cap)
     question = _question(request, subject, learner, cap)
     records: list[dict[str, Any]] = []
     with nullcontext() if request.output is None else run.Journal(request.output, question) as journal:
@@ -224,24 +192,62 @@ def online(request: OnlineRequest) -> None:
                     screen.print_json({**record, "peak_memory": peak_memory()})
         result = learner.result() if request.output is not None or not screen.common.json else None
         if result is not None and not screen.common.json:
-            retained = None if request.output is None else str(request.output)
-            verdict, explored = _verdict(records, result), _describe_exploration(request.exploration, learner)
+            explored = _describe_exploration(request.exploration, learner)
+            verdict, shown = _verdict(records, result), show_run(subject, records, result, explored, request)
             first = headline(verdict, subject.query.text, records[-1], request.delta)
-            shown = show_run(subject, records, result, explored, retained)
             screen.answer(verdict, first, {}, lambda: shown)
         if request.output is not None and result is not None:
             _write(request, subject, learner, result, records)
-    if learner.target is not None and not records[-1]["reached"]:
-        last = records[-1]
-        raise CannotCertify(
-            f"the gap {learner.target.text} was not reached: it is {float(last['gap']):.6g} after "
-            f"{last['episode']:,} episodes\n"
-            "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
-        )
+    last = records[-1]
+    if learner.target is not None and not last["reached"]:
+        raise _not_reached(learner.target, f": it is {float(last['gap']):.6g}", last["episode"])
     screen.leave(_verdict(records, result))
 
 
-def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Assessment:
+def refuse_combinations(request: OnlineRequest) -> None:
+    """Options that do not go with each other."""
+    options.refuse_any(
+        (
+            (request.episodes is None) == (request.until_gap is None),
+            "give either --episodes N or --until-gap E",
+            "with --until-gap, --max-episodes N says when to give up",
+        ),
+        (
+            request.max_episodes is not None and request.until_gap is None,
+            "--max-episodes requires --until-gap; --episodes N is the number of episodes",
+        ),
+        (request.allow_loss and request.baseline is None, "--allow-loss requires --baseline"),
+        (
+            request.env is None and (request.convert_obs or request.actions or request.states),
+            "--convert-obs, --actions and --states require --env",
+        ),
+    )
+
+
+def _learner(request: OnlineRequest, subject: Subject, cap: int) -> tr.OnlineLearner:
+    learner: tr.OnlineLearner = tr.online(
+        subject.problem,
+        delta=request.delta,
+        explore=replace(request.exploration, cap=cap),
+        until_gap=request.until_gap,
+        planned_episodes=request.episodes if request.until_gap is None else None,
+        data=None if request.data is None else tr.read_data(request.data, subject.model).counts,
+        on_drift=drift_answer(request.drift_answer, request.alpha),
+        baseline=request.baseline,
+        allow_loss=request.allow_loss,
+        **request.learn_options().words,
+    )
+    return learner
+
+
+def _not_reached(target: GapTarget, gap: str, episodes: int) -> CannotCertify:
+    return CannotCertify(
+        f"the gap {target.text} was not reached{gap} after {episodes:,} episodes\n"
+        "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
+    )
+
+
+def _verdict(records: list[dict[str, Any]], result: tr.LearningResult | None) -> Assessment:
     """That of the last update; and of the test of the model, where it was made."""
     last = records[-1]
     answer = from_plain(last, Judged).judged
@@ -251,12 +257,9 @@ def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> As
 def _source(request: OnlineRequest, subject: Subject) -> tuple[Source, Truth | None, int]:
     """Where episodes come from, the true model where it is known, and the cap on an episode's length."""
     model, objective = subject.problem.model, subject.query.objective
-    assert isinstance(model, ParametricMDP)
-    benchmark = subject.loaded.benchmark
-    cap = request.cap or (benchmark.episode_cap if benchmark is not None else DEFAULT_CAP)
-    steps = deciding_steps(objective)
-    if steps is not None:
-        cap = max(1, min(cap, steps))
+    assert isinstance(model, tr.ParametricMDP)
+    cap, steps = _cap(request, subject), deciding_steps(objective)
+    cap = cap if steps is None else max(1, min(cap, steps))
     stop = find_decided_states(objective, model.states)
     if request.env is not None:
         from tightrope.data.steps import SteppedEnvironment, load_named, make_environment
@@ -272,12 +275,18 @@ def _source(request: OnlineRequest, subject: Subject) -> tuple[Source, Truth | N
         truth = Truth(model.instantiate(subject.loaded.point(request.at)), objective) if known else None
         return run.EnvironmentEpisodes(environment, request.seed), truth, cap
     mdp = model.instantiate(subject.loaded.point(request.at))
-    simulated = run.SimulatedEpisodes(Simulator(mdp, None, stop, cap, model.hash()), request.seed)
+    simulated = run.SimulatedEpisodes(tr.Simulator(mdp, None, stop, cap, model.hash()), request.seed)
     return simulated, Truth(mdp, objective), cap
 
 
+def _cap(request: OnlineRequest, subject: Subject) -> int:
+    """The length of an episode at most."""
+    benchmark = subject.loaded.benchmark
+    return request.cap or (DEFAULT_CAP if benchmark is None else benchmark.episode_cap)
+
+
 def _question(
-    request: OnlineRequest, subject: Subject, learner: OnlineLearner, cap: int
+    request: OnlineRequest, subject: Subject, learner: tr.OnlineLearner, cap: int
 ) -> dict[str, object]:
     """Everything that the records depend on, under the names that users know; not how many there are."""
     decisions = learner.decisions
@@ -317,8 +326,8 @@ def _question(
 def _write(
     request: OnlineRequest,
     subject: Subject,
-    learner: OnlineLearner,
-    result: LearningResult,
+    learner: tr.OnlineLearner,
+    result: tr.LearningResult,
     records: list[dict[str, Any]],
 ) -> None:
     """The result as `tightrope learn -o` writes it, and the figure."""
@@ -351,7 +360,7 @@ def _write(
         write_curve(folder, records, about)
 
 
-def _describe_exploration(request: Explore, learner: OnlineLearner) -> str:
+def _describe_exploration(request: Explore, learner: tr.OnlineLearner) -> str:
     """Who collected, and what is said of it."""
     result = learner.last_design if isinstance(learner.last_design, Explored) else None
     words = [f"{request.kind.value} policy"]
@@ -381,34 +390,34 @@ def headline(verdict: Assessment, question: str, record: Mapping[str, Any], delt
 def show_run(
     subject: Subject,
     records: Sequence[Mapping[str, Any]],
-    result: LearningResult,
+    result: tr.LearningResult,
     explored: str,
-    written: str | None,
+    request: OnlineRequest,
 ) -> screen.Content:
     """What the records add up to; some of them, with --verbose."""
     floor, last = _is_floor(records[-1]), records[-1]
     known = any(record["performance"] is not None for record in records)
     best = None if last.get("best_guarantee") is None else _bound(last["best_guarantee"], floor)
     is_better = best is not None and best != _bound(last["guarantee"], floor)
-    rows = [
+    rows: screen.Rows = [
         *hints_of(result),
         ("property", subject.query.text),
         ("value", value_of(result)),
-        *([("best so far", f"{best} (all updates hold simultaneously)")] if is_better else []),
+        ("best so far", f"{best} (all updates hold simultaneously)" if is_better else None),
         *policy_facts(result),
         ("data", _collected(records)),
         ("explored", explored),
-        *([("gap", _gap(last))] if "reached" in last else []),
-        *([("baseline", _above(records))] if "above_baseline" in last else []),
-        *([("validation", _count_kept(records))] if known else []),
-        *([("drift", _drift(records))] if "drift" in last else []),
+        ("gap", _gap(last) if "reached" in last else None),
+        ("baseline", _above(records) if "above_baseline" in last else None),
+        ("validation", _count_kept(records) if known else None),
+        ("drift", _drift(records) if "drift" in last else None),
         *fit_facts(result),
-        *([("written", written)] if written else []),
+        ("written", request.output),
     ]
-    more = [
+    more: screen.Rows = [
         *parameter_facts(result),
-        *(("default", reason) for reason in result.decisions.reasons),
-        *(("budget", line) for line in result.ledger.lines),
+        ("default", result.decisions.reasons),
+        ("budget", result.ledger.lines),
         *screen.spent({}),
     ]
     return screen.Content(rows, more, tables=[_table(records, known, best is not None)])
@@ -503,52 +512,25 @@ class OnlineAnswer(msgspec.Struct, kw_only=True, frozen=True):
     peak_memory: int
 
 
-def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
+def collect_evenly(request: OnlineRequest, subject: Subject) -> None:
     """Simulate, answer, repeat."""
     text = subject.query.text
-    options.refuse_options(
-        request, REFUSED, f"it cannot be used with {text}, for which episodes are collected evenly"
-    )
+    why = f"it cannot be used with {text}, for which episodes are collected evenly"
+    options.refuse_options(request, REFUSED, why)
     if request.explore not in (None, Exploration.UNIFORM):
         raise InputError(
             f"--explore {request.explore.value} cannot be used with {text}",
             hint="leave --explore out: episodes are collected evenly for it",
         )
     directory = None if request.output is None else claim(request.output, "answer")
-    target = None if request.until_gap is None else Target.of(request.until_gap, None, None, None)
-    truth = subject.model.instantiate(subject.loaded.point(request.at))
-    simulator = Simulator(truth, None, None, cap, subject.model.hash())
-    learner = EvenLearner(subject.problem, request.delta, {**request.learn_options().words})
-    records, counts, done, reached = [], None, 0, False
-    while done < request.most_episodes and not reached:
-        begin = time.perf_counter()
-        more = min(max(done, 1), request.most_episodes - done)
-        part = simulator.episodes(more, request.seed, done)
-        counts, done = part if counts is None else counts + part, done + more
-        learned = learn(subject.problem, counts, delta=request.delta, **learner.words)
-        assert isinstance(learned, LearnedAnswer)
-        result = learned
-        interval = result.interval
-        reached = target is not None and reaches(target, interval)
-        verdict = result.verdict
-        records.append(
-            OnlineAnswer(
-                episode=done,
-                steps=counts.steps,
-                question=text,
-                verdict=verdict.word,
-                why=verdict.why,
-                lower=None if interval is None else interval.lower,
-                upper=None if interval is None else interval.upper,
-                truth=getattr(result, "truth", None),
-                guarantee=result.guarantee,
-                reached=reached,
-                seconds=round(time.perf_counter() - begin, 6),
-                peak_memory=peak_memory(),
-            )
-        )
+    target = None if request.until_gap is None else GapTarget.of(request.until_gap)
+    answers = []
+    for answer in _answers(request, subject, target):
+        answers.append(answer)
         if screen.common.json:
-            screen.print_json(records[-1])
+            screen.print_json(answer[1])
+    result, records = answers[-1][0], [record for _, record in answers]
+    done = records[-1].episode
     if not screen.common.json:
         rows = [(str(one.episode), f"{one.steps:,}", _known(one)) for one in records]
         size = f"{screen.count(done, 'episode')}, {screen.count(records[-1].steps, 'step')}"
@@ -560,12 +542,43 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
     if directory is not None:
         with directory.filling(ANSWER_FILE) as folder:
             fill_answer(folder, result, result.document(request.model))
-    if target is not None and not reached:
-        raise CannotCertify(
-            f"the gap {target.text} was not reached after {done:,} episodes\n"
-            "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
-        )
+    if target is not None and not records[-1].reached:
+        raise _not_reached(target, "", done)
     screen.leave(result.verdict)
+
+
+def _answers(
+    request: OnlineRequest, subject: Subject, target: GapTarget | None
+) -> Iterator[tuple[tr.LearnedAnswer, OnlineAnswer]]:
+    """What is known after 1, 2, 4, … episodes."""
+    truth = subject.model.instantiate(subject.loaded.point(request.at))
+    simulator = tr.Simulator(truth, None, None, _cap(request, subject), subject.model.hash())
+    words = EvenLearner(subject.problem, request.delta, {**request.learn_options().words}).words
+    counts, done, reached = None, 0, False
+    while done < request.most_episodes and not reached:
+        begin = time.perf_counter()
+        more = min(max(done, 1), request.most_episodes - done)
+        part = simulator.episodes(more, request.seed, done)
+        counts, done = part if counts is None else counts + part, done + more
+        result = tr.learn(subject.problem, counts, delta=request.delta, **words)
+        assert isinstance(result, tr.LearnedAnswer)
+        interval = result.interval
+        reached = target is not None and interval is not None and target.is_reached(interval)
+        yield (
+            result,
+            record_of(
+                OnlineAnswer,
+                result,
+                counts,
+                episode=done,
+                question=result.text,
+                lower=None if interval is None else interval.lower,
+                upper=None if interval is None else interval.upper,
+                reached=reached,
+                seconds=round(time.perf_counter() - begin, 6),
+                peak_memory=peak_memory(),
+            ),
+        )
 
 
 def _known(one: OnlineAnswer) -> str:

@@ -32,6 +32,7 @@ from typer.models import ArgumentInfo
 
 from tightrope.cli.flags import OPTIONS
 from tightrope.errors import InputError, Location
+from tightrope.io.log_words import LogWords
 
 
 class DeviceName(Enum):
@@ -100,8 +101,7 @@ Region = Annotated[
     ),
 ]
 Avoid = Annotated[
-    str | None,
-    option("--avoid", "States to avoid in designed episodes, such as '\"crash\"'.", "FORMULA"),
+    str | None, option("--avoid", "States to avoid in designed episodes, such as '\"crash\"'.", "FORMULA")
 ]
 AtMost = Annotated[
     float | None,
@@ -111,8 +111,7 @@ AtMost = Annotated[
 ]
 Delta = Annotated[float, option("--delta", "The guarantee may fail with this probability.", "D")]
 Param = Annotated[
-    str | None,
-    option("--param", "The interval of each parameter; [0,1] by default.", "p=0.1:0.9,q=0:1"),
+    str | None, option("--param", "The interval of each parameter; [0,1] by default.", "p=0.1:0.9,q=0:1")
 ]
 Domain = Annotated[
     str | None,
@@ -131,11 +130,7 @@ Discount = Annotated[
 ]
 TerminalReward = Annotated[
     str | None,
-    option(
-        "--terminal-reward",
-        "Add this reward structure's state reward when a target is reached.",
-        "NAME",
-    ),
+    option("--terminal-reward", "Add this reward structure's state reward when a target is reached.", "NAME"),
 ]
 LtlTranslator = Annotated[
     str | None,
@@ -179,8 +174,7 @@ _DATA = option(
     "directories, object stores, - for standard input, or minari:NAME; read in the order given.",
     "FILE|DIR|'*.csv'|s3://…|-",
 )
-Data = Annotated[list[str], _DATA]
-DataUnlessLabelled = Annotated[list[str] | None, _DATA]
+Data = Annotated[list[str] | None, _DATA]
 
 
 def refuse_log_options(reading: Any) -> None:
@@ -206,11 +200,7 @@ Observations = Annotated[
     ),
 ]
 Device = Annotated[
-    DeviceName,
-    option(
-        "--device",
-        "Compute on the CPU or on a GPU (cuda; needs tightrope[gpu]).",
-    ),
+    DeviceName, option("--device", "Compute on the CPU or on a GPU (cuda; needs tightrope[gpu]).")
 ]
 Threads = Annotated[
     int | None,
@@ -442,8 +432,7 @@ def list_given(request: Any, names: str | None = None) -> list[str]:
 
 
 def learn_words(request: Any) -> dict[str, Any]:
-    """What the fields of a request say about how to learn, as `learn` and its relatives take it: those that
-    have the name of an argument there and are given, each as the value that it takes."""
+    """The arguments of `learn` that the fields of a request give, by their names."""
     from tightrope.learning.options import LearnKwargs
 
     named = {each.name: getattr(request, each.name) for each in fields(request)}
@@ -460,6 +449,13 @@ def refuse_options(request: object, names: str, why: str = "it cannot be used wi
     """Refuse options of a record, by the names of its fields, that make no sense for the model given."""
     for option in list_given(request, names):
         refuse(option, why)
+
+
+def refuse_any(*cases: tuple[object, str] | tuple[object, str, str | None]) -> None:
+    """Refuse the first case that is there, in its words, with its hint."""
+    for is_wrong, problem, *hint in cases:
+        if is_wrong:
+            raise InputError(problem, hint=hint[0] if hint else None)
 
 
 def refuse(option: str, why: str = "it cannot be used with continuous time") -> NoReturn:
@@ -484,3 +480,13 @@ class SubjectOptions(ModelOptions):
     prop: Prop = None
     discount: Discount = None
     terminal_reward: TerminalReward = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions(SubjectOptions):
+    """The same, and which data answer it."""
+
+    data: Data
+    delta: Delta = 0.001
+    region: Region = None
+    reading: LogWords

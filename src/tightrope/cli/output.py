@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from tightrope.io.output import FileKind, OutputFile
     from tightrope.verdict import Assessment
 
-Rows = Sequence[tuple[str, str]]
+Row = tuple[str, object]
+"""A label with its value: nothing is shown of None and of an empty one, a row for each text of several."""
+
+Rows = Sequence[Row]
 
 WIDTH, LABEL = 80, 10
 MOST_LINES, MOST_ROWS, LEAST_TABLE = 10, 12, 3
@@ -123,13 +126,27 @@ def shown_notes(notes: Iterable[str]) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns with units in their heads. The first column names the row; the others hold numbers, which are
-    aligned on the right, or text."""
+    """Columns with units in their heads: names first, then numbers, aligned on the right, or text."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     title: str = ""
     numeric: bool = True
+
+
+def text_rows(rows: Rows) -> Iterator[tuple[str, str]]:
+    """The rows as they are shown.
+
+    >>> list(text_rows([("states", 1200), ("limit", None), ("note", ["one", "two"])]))
+    [('states', '1,200'), ('note', 'one'), ('note', 'two')]
+    """
+    for label, value in rows:
+        if isinstance(value, int):
+            yield label, group(value)
+        elif isinstance(value, Iterable) and not isinstance(value, str):
+            yield from ((label, str(text)) for text in value)
+        elif value is not None and value != "":
+            yield label, str(value)
 
 
 @dataclass(frozen=True)
@@ -145,6 +162,10 @@ class Content:
     table: Table | None = None
     tables: Sequence[Table] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("rows", "more"):
+            object.__setattr__(self, name, list(text_rows(getattr(self, name))))
+
 
 def render(first: str, content: Content, verbose: bool, colour: bool = False) -> str:
     """The text of an answer.
@@ -155,7 +176,7 @@ def render(first: str, content: Content, verbose: bool, colour: bool = False) ->
       property   P=? [ F a ]
       next       x
     """
-    rows = [*content.rows, *(content.more if verbose else ())]
+    rows = list(text_rows([*content.rows, *(content.more if verbose else ())]))
     width = max([LABEL, *(len(label) for label, _ in rows)])
     blocks = [(label, _block(label, value, width, verbose)) for label, value in rows]
     table = [] if content.table is None else table_lines(content.table, verbose)
@@ -178,8 +199,7 @@ def render(first: str, content: Content, verbose: bool, colour: bool = False) ->
 def _within(
     blocks: list[tuple[str, list[str]]], table: list[str], room: int
 ) -> tuple[list[tuple[str, list[str]]], list[str]]:
-    """The rows and the lines of a table that fit into so many lines: doubts, hints and the next command
-    first, then the table, then the other rows in their order."""
+    """Choose rows and lines of a table: doubts, hints and the next command, the table, other rows."""
     must = sum(len(lines) for label, lines in blocks if label in KEPT)
     if len(table) > max(room - must, LEAST_TABLE):
         most = max(room - must, LEAST_TABLE) - 1
@@ -291,8 +311,7 @@ def answer(
     record: Struct | Mapping[str, object],
     content: Callable[[], Content] = Content,
 ) -> None:
-    """The answer, before any file is written, which may fail: as JSON, or its first line, why it is not
-    proved, and the rest."""
+    """Print the answer before any file is written, which may fail."""
     if common.json:
         print_json(record)
     else:
@@ -324,8 +343,9 @@ def doubts_of(verdict: Assessment) -> list[tuple[str, str]]:
         advice = [part for part in parts if "--" in as_flags(part) or "'tightrope " in part]
         reasons.append("; ".join(part for part in parts if part not in advice) or why)
         hints += [as_flags(part) for part in advice if len(advice) < len(parts)]
-    rows = [("reason", as_flags(reason)) for reason in dict.fromkeys(reasons)]
-    return [*rows, *(("hint", hint) for hint in dict.fromkeys(hints))]
+    return list(
+        text_rows([("reason", dict.fromkeys(map(as_flags, reasons))), ("hint", dict.fromkeys(hints))])
+    )
 
 
 _MODEL_RIGHT = (
@@ -333,17 +353,16 @@ _MODEL_RIGHT = (
 )
 
 
-def assumed_facts(verdict: Assessment) -> list[tuple[str, str]]:
+def assumed_facts(verdict: Assessment) -> Rows:
     """What the user states of the data, apart from the model itself, which is tested."""
     stated = [one for one in verdict.assumptions if one.kept.value == "stated"]
     whys = [one.why.removeprefix("the method needs that ") for one in stated if one.name != "model"]
     texts = [why.partition("; ")[0] for why in whys]
-    return [("assumes", "; ".join(texts))] if texts else []
+    return [("assumes", "; ".join(texts))]
 
 
 def leave(verdict: Assessment) -> None:
-    """The exit code follows the verdict: 0 for `proved`, and for `nominal` where that is accepted. The answer
-    has said why; beside JSON stderr says it."""
+    """Exit 0 if proved, or nominal and that is accepted; beside JSON, stderr says why not."""
     if verdict.is_proved or (common.accept_nominal and verdict.word.value == "nominal"):
         return
     if common.json:
@@ -363,7 +382,7 @@ def warn(text: str) -> None:
     say(f"warning: {text}")
 
 
-def spent(seconds: Mapping[str, float]) -> list[tuple[str, str]]:
+def spent(seconds: Mapping[str, float]) -> Rows:
     """Time by phases, and the largest amount of memory.
 
     >>> spent({"build": 0.2, "solve": 2.0})[0]
@@ -373,8 +392,7 @@ def spent(seconds: Mapping[str, float]) -> list[tuple[str, str]]:
 
     phases = ", ".join(f"{phase} {spent:.2g}" for phase, spent in seconds.items())
     time = f"{sum(seconds.values()):.2g} s ({phases})" if seconds else ""
-    memory = ("memory", f"{peak_memory() / 2**20:,.0f} MiB at most")
-    return [("time", time), memory] if time else [memory]
+    return [("time", time), ("memory", f"{peak_memory() / 2**20:,.0f} MiB at most")]
 
 
 def count(number: int, what: str) -> str:
@@ -437,6 +455,14 @@ def phase_progress() -> Iterator[PhaseProgress]:
                 patience.cancel()
             patience.join()
         display.stop()
+
+
+@contextmanager
+def phase(what: str) -> Iterator[PhaseProgress]:
+    """The same, with what begins."""
+    with phase_progress() as show:
+        show(what)
+        yield show
 
 
 @contextmanager

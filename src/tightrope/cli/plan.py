@@ -9,29 +9,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 
+import tightrope as tr
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.options import declare, switch, takes
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real, record_of
-from tightrope.io.log_words import LOG_WORDS, LogWords
+from tightrope.io.log_words import LOG_WORDS
 from tightrope.io.plans import LABEL, Aim, Target, round_forecast
 from tightrope.numerics.text import number_text, text_above
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.verdict import Word
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
+    from tightrope.cli.sources import Study
     from tightrope.design.plan import Plan, Strategy
     from tightrope.io.results import SignatureDraws
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanRequest(options.SubjectOptions):
+class PlanRequest(options.StudyOptions):
     """The options of the command."""
 
-    data: options.DataUnlessLabelled = None
+    data: options.Data = None
     observations: options.Observations = None
     gap: str | None = declare(
         "--gap",
@@ -48,8 +51,6 @@ class PlanRequest(options.SubjectOptions):
         "Target: a proved improvement over this policy, with data collected as before.",
         "FILE|uniform|do-nothing",
     )
-    delta: options.Delta = 0.001
-    region: options.Region = None
     sets: SetsKind | None = declare("--sets", "What nature may pick from.")
     interval: IntervalMethod | None = declare("--interval", "The intervals of events.")
     policy: str | None = declare(
@@ -75,7 +76,6 @@ class PlanRequest(options.SubjectOptions):
     output: Path | None = declare(
         "-o --output", "Write the plan, the exploration policies and the figure.", "DIR"
     )
-    reading: LogWords
 
     @property
     def words(self) -> dict[str, Any]:
@@ -99,57 +99,25 @@ def plan(request: PlanRequest) -> None:
 
     Example: tightrope plan 'bench:rover(10,10)' --data pilot.parquet --gap 0.015 -o plan
     """
-    from tightrope.cli.sources import LogRequest, Study, answer_from
+    from tightrope.cli.sources import Study, answer_from
     from tightrope.design.plan import claim_plan, plan_document, write_plan
-    from tightrope.design.planner import NothingToPlan
-    from tightrope.design.planner import plan as plan_collection
-    from tightrope.model.policy import Policy
-    from tightrope.model.pomdp import controller_of
-    from tightrope.problem import Problem
 
     options.require_device(request.device)
     begin = time.perf_counter()
     check_delta(request.delta)
-    words = request.words
-    options.require_coupled(words.get("coupled_gap"), words.get("sets") is SetsKind.COUPLED)
+    options.require_coupled(request.coupled_gap, request.sets is SetsKind.COUPLED)
     if request.improve is not None:
         return _plan_improvement(request)
     if request.observations is not None:
         options.refuse_log_options(request.reading)
-    Target.of(request.gap, words.get("optimality"), words.get("above"), words.get("budget"))
+    Target.of(request.gap, request.optimality, request.above, request.budget)
     claimed = None if request.output is None else claim_plan(request.output)
-    log = LogRequest.of(request.reading, options.places_of(request.data, request.observations))
-    study = Study(request, log, any_kind=True, observed=True, labelled=request.observations)
-    subject = study.subject
-    given: Any = request.policy
-    if given is not None:
-        pomdp = subject.pomdp
-        given = Policy(subject.model, given) if pomdp is None else controller_of(pomdp, given)
-    cap = request.within_cap
-    if cap is None and subject.loaded.benchmark is not None:
-        cap = subject.loaded.benchmark.episode_cap
-    reading = study.reading
-    try:
-        with screen.phase_progress() as progress:
-            outcome = plan_collection(
-                subject.problem if subject.pomdp is None else Problem(subject.pomdp, subject.query),
-                reading.counts,
-                delta=request.delta,
-                gap=request.gap,
-                policy=given,
-                progress=progress,
-                within_cap=cap,
-                **words,
-            )
-    except NothingToPlan as error:
-        refuted = {**error.verdict.facts, "strategies": []}
-        screen.answer_refuted(error, error.verdict, refuted)
+    study = Study(request, any_kind=True, observed=True)
+    reading, outcome = study.reading, _collection(request, study)
     document = plan_document(outcome, request.model)
     document.data = study.about
     document.seconds = round(time.perf_counter() - begin, 6)
-    if request.output is not None:
-        document.output = str(request.output)
-
+    document.output = UNSET if request.output is None else str(request.output)
     seconds = ("time", f"{document.seconds:.2g} s")
     answer_from(reading, outcome, document, lambda: show_plan(outcome, request.output, seconds))
     if request.output is not None:
@@ -157,6 +125,31 @@ def plan(request: PlanRequest) -> None:
     if not outcome.status.is_answered:
         raise CannotCertify(_why_not(outcome))
     screen.leave(outcome.verdict)
+
+
+def _collection(request: PlanRequest, study: Study) -> Plan:
+    from tightrope.design.planner import NothingToPlan
+    from tightrope.model.pomdp import controller_of
+
+    subject = study.subject
+    given, pomdp, bench = request.policy, subject.pomdp, subject.loaded.benchmark
+    policy: Any = None
+    if given is not None:
+        policy = tr.Policy(subject.model, given) if pomdp is None else controller_of(pomdp, given)
+    try:
+        with screen.phase_progress() as progress:
+            return tr.plan(
+                subject.observed_problem,
+                study.reading.counts,
+                delta=request.delta,
+                gap=request.gap,
+                policy=policy,
+                progress=progress,
+                within_cap=request.within_cap or (None if bench is None else bench.episode_cap),
+                **request.words,
+            )
+    except NothingToPlan as error:
+        screen.answer_refuted(error, error.verdict, {**error.verdict.facts, "strategies": []})
 
 
 class ImprovementPlanAnswer(msgspec.Struct, kw_only=True, frozen=True):
@@ -176,22 +169,20 @@ class ImprovementPlanAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def _plan_improvement(request: PlanRequest) -> None:
-    from tightrope.cli.sources import LogRequest, Study, answer_from
+    from tightrope.cli.sources import Study, answer_from
     from tightrope.design.improvement import plan_improvement
     from tightrope.learning.differences import DO_NOTHING, LOGGED, UNIFORM
-    from tightrope.model.policy import Policy
 
     others = "gap optimality above budget policy within_cap cost avoid at_most generative refuted output "
     others += "observations"
     for name in others.split():
         if getattr(request, name):
             raise InputError(f"`{name}` cannot be used with `improve`, which plans to go on as so far")
-    log = LogRequest.of(request.reading, options.places_of(request.data, request.observations))
-    study = Study(request, log)
+    study = Study(request)
     subject, reading = study.subject, study.reading
     baseline: Any = request.improve
     if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
-        baseline = Policy(subject.model, baseline)
+        baseline = tr.Policy(subject.model, baseline)
     chosen = ("region", "assume_support", "coupled_gap", "threads")
     words = {name: value for name, value in request.words.items() if name in chosen}
     outcome = plan_improvement(subject.problem, reading.counts, baseline, delta=request.delta, **words)

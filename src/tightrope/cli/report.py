@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
-from tightrope.cli.options import option
+import tightrope as tr
+from tightrope.cli.options import declare, takes
 from tightrope.cli.output import common, print_json
 from tightrope.errors import shown
 
@@ -20,33 +22,34 @@ class ReportAnswer(msgspec.Struct, frozen=True):
     files: list[str]
 
 
-def report(
+@dataclass(frozen=True, kw_only=True)
+class ReportRequest:
+    """The options of the command."""
+
     result: Annotated[
         Path,
         typer.Argument(
             metavar="RESULT",
             help="A directory written by learn -o, plan -o or improve -o, or its result.json, plan.json …",
         ),
-    ],
-    output: Annotated[
-        Path | None, option("-o --output", "The page; report.html beside the result by default.", "FILE")
-    ] = None,
-    beside: Annotated[
-        list[Path] | None,
-        option(
-            "--with", "Another result on the same model, to compare regions and values; repeatable.", "RESULT"
-        ),
-    ] = None,
-    certificate: Annotated[
-        Path | None, option("--certificate", "The certificate that the page checks in the browser.", "FILE")
-    ] = None,
-    figures: Annotated[
-        Path | None, option("--figures", "Also write every figure as PDF, for papers.", "DIR")
-    ] = None,
-    picture: Annotated[
-        Path | None, option("--picture", "Also write one picture of the result (.png, .pdf or .svg).", "FILE")
-    ] = None,
-) -> None:
+    ]
+    output: Path | None = declare(
+        "-o --output", "The page; report.html beside the result by default.", "FILE"
+    )
+    beside: list[Path] | None = declare(
+        "--with", "Another result on the same model, to compare regions and values; repeatable.", "RESULT"
+    )
+    certificate: Path | None = declare(
+        "--certificate", "The certificate that the page checks in the browser.", "FILE"
+    )
+    figures: Path | None = declare("--figures", "Also write every figure as PDF, for papers.", "DIR")
+    picture: Path | None = declare(
+        "--picture", "Also write one picture of the result (.png, .pdf or .svg).", "FILE"
+    )
+
+
+@takes(ReportRequest)
+def report(request: ReportRequest) -> None:
     """Write a result as one HTML page that opens offline, and as figures for papers.
 
     The page holds the answer with its guarantee and assumptions, the value intervals of all sets, the
@@ -59,36 +62,33 @@ def report(
     from tightrope.io.answers import answer_file, comparison_file
     from tightrope.io.output import refuse_same
     from tightrope.io.plans import plan_file
-    from tightrope.report.write import drawn_from, refuse_beside_plans, write_report
-    from tightrope.saved import load_result
+    from tightrope.report import write
 
-    others, overwrite = beside or [], common.overwrite
-    refuse_same((output, picture))
+    result, figures, picture = request.result, request.figures, request.picture
+    beside, overwrite = request.beside or [], common.overwrite
+    refuse_same((request.output, picture))
     if (planned := plan_file(result) or answer_file(result) or comparison_file(result)) is not None:
-        refuse_beside_plans(planned, [figures, picture])
-    if figures is not None or picture is not None:
-        from tightrope.report.write import check_figures, check_picture, write_figures, write_picture
-
+        write.refuse_beside_plans(planned, [figures, picture])
+    if figures is not None:
+        write.check_figures(figures, overwrite)
+    if picture is not None:
+        write.check_picture(picture, overwrite)
+    with write.drawn_from(result):
+        page = write.write_report(
+            result,
+            request.output,
+            beside=beside,
+            certificate=request.certificate,
+            overwrite=overwrite,
+            what_if=lambda: tr.load_result(result)._what_if(),
+        )
+        files = [page]
         if figures is not None:
-            check_figures(figures, overwrite)
+            files += write.write_figures(result, figures, beside=beside, overwrite=overwrite)
         if picture is not None:
-            check_picture(picture, overwrite)
-    with drawn_from(result):
-        written = [
-            write_report(
-                result,
-                output,
-                beside=others,
-                certificate=certificate,
-                overwrite=overwrite,
-                what_if=lambda: load_result(result)._what_if(),
-            )
-        ]
-        if figures is not None:
-            written += write_figures(result, figures, beside=others, overwrite=overwrite)
-        if picture is not None:
-            written.append(write_picture(result, picture, beside=others, overwrite=overwrite))
+            files.append(write.write_picture(result, picture, beside=beside, overwrite=overwrite))
+    names = [str(file) for file in files]
     if common.json:
-        print_json(ReportAnswer(report=str(written[0]), files=[str(file) for file in written]))
+        print_json(ReportAnswer(report=names[0], files=names))
     else:
-        typer.echo("\n".join(shown(str(file)) for file in written))
+        typer.echo("\n".join(map(shown, names)))

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tightrope.cli.output import Content, Table, assumed_facts, count, shown_notes, spent
+import tightrope as tr
+from tightrope.cli.output import Content, Rows, Table, assumed_facts, count, shown_notes, spent
 from tightrope.io.results import Interval, ModelFit, power_text
 from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
-from tightrope.learning.result import LearningResult
-from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.text import (
@@ -43,43 +42,45 @@ STEPS = 200
 MOST_TRANSITIONS = 2_000_000
 """Above it no visits are computed, and the initial state is what is most important."""
 
-Facts = list[tuple[str, str]]
-
 
 def show_result(
-    result: LearningResult,
+    result: tr.LearningResult,
     true_value: Interval | None,
     files: str | None,
     certified: Mapping[str, Interval],
 ) -> Content:
     """One result; where a certificate proves less, what it proves."""
-    facts = [*hints_of(result), ("property", result.problem.text), ("value", value_of(result))]
-    if result.value is not None and (rule := result.value.policy.rule) is not None:
-        facts.append(("tree", f"{count(rule.nodes, 'test')}, value in {result.value.interval}"))
-        facts += [("", f"{'  ' * depth}{line}") for depth, line in rule.words()]
-    elif result.value is not None:
-        facts.append(("given", f"the given policy has a value in {result.value.interval}"))
-    facts += outcome_facts(result) if result.seen is not None else []
-    facts += [] if result.breakdown is None else [("breakdown", result.breakdown.text)]
-    if true_value is not None:
-        facts.append(("true", f"the best value at the true parameters is {number_text(true_value.lower)}"))
-    if result.robust_optimum is not None:
-        most = bounded(result.robust_optimum, not result.objective.maximises)
-        facts.append(("limit", f"guarantee of any controller {most} over the region"))
-    if result.robust_point is not None:
-        at = ",".join(f"{name}={value}" for name, value in result.robust_point.items())
-        facts.append(("", f"found at {at} (check --at … --certificate FILE proves it)"))
-    facts += list_certified_facts(result, certified)
-    facts += policy_facts(result) if result.value is None or result.value.policy.rule is None else []
-    facts += parameter_facts(result, SHOWN_PARAMETERS)
-    facts += assumed_facts(result.verdict)
-    facts += fit_facts(result)
-    facts += [] if files is None else [("written", files)]
+    value, point = result.value, result.robust_point
+    rule = None if value is None else value.policy.rule
+    tree = rule and f"{count(rule.nodes, 'test')}, value in {value and value.interval}"
+    given = value is not None and rule is None
+    at = point and ",".join(f"{name}={value}" for name, value in point.items())
+    most, best = result.robust_optimum, true_value and number_text(true_value.lower)
+    optimum = None if most is None else bounded(most, not result.objective.maximises)
+    facts: Rows = [
+        *hints_of(result),
+        ("property", result.problem.text),
+        ("value", value_of(result)),
+        ("tree", tree),
+        ("", rule and [f"{'  ' * depth}{line}" for depth, line in rule.words()]),
+        ("given", f"the given policy has a value in {value.interval}" if value and given else None),
+        *(outcome_facts(result) if result.seen is not None else []),
+        ("breakdown", result.breakdown and result.breakdown.text),
+        ("true", best and f"the best value at the true parameters is {best}"),
+        ("limit", optimum and f"guarantee of any controller {optimum} over the region"),
+        ("", at and f"found at {at} (check --at … --certificate FILE proves it)"),
+        *list_certified_facts(result, certified),
+        *(policy_facts(result) if rule is None else []),
+        *parameter_facts(result, SHOWN_PARAMETERS),
+        *assumed_facts(result.verdict),
+        *fit_facts(result),
+        ("written", files),
+    ]
     more = [*([] if result.seen is not None else outcome_facts(result)), *list_coupled_facts(result)]
     return Content(facts, [*more, *_how(result)])
 
 
-def value_of(result: LearningResult) -> str:
+def value_of(result: tr.LearningResult) -> str:
     """The interval of the robust policy, how it was found, and what no policy exceeds."""
     best = bounded(result.optimistic_value, not result.objective.maximises)
     kinds = [] if result.decisions.region is None else [f"{result.decisions.region.value} region"]
@@ -91,11 +92,11 @@ def value_of(result: LearningResult) -> str:
     return f"{result.robust.interval} ({how}); any {_one(result)} {best}"
 
 
-def _one(result: LearningResult) -> str:
+def _one(result: tr.LearningResult) -> str:
     return "policy" if result.robust_optimum is None else "controller"
 
 
-def hints_of(result: LearningResult) -> Facts:
+def hints_of(result: tr.LearningResult) -> Rows:
     """What to do about a result that is not proved, beyond what its assumptions say themselves."""
     hints, ledger = [], result.ledger
     if result.contradiction is not None:
@@ -116,7 +117,7 @@ def hints_of(result: LearningResult) -> Facts:
     return [("hint", hint) for hint in hints]
 
 
-def parameter_facts(result: LearningResult, most: int | None = None) -> Facts:
+def parameter_facts(result: tr.LearningResult, most: int | None = None) -> Rows:
     """What the data leave of each parameter."""
     low, high = result.widths.parameter_lower, result.widths.parameter_upper
     names = result.model.parameters.shown.names
@@ -127,7 +128,7 @@ def parameter_facts(result: LearningResult, most: int | None = None) -> Facts:
     return [("parameters", ", ".join([*ends[:most], *more]))]
 
 
-def policy_facts(result: LearningResult) -> Facts:
+def policy_facts(result: tr.LearningResult) -> Rows:
     """What to do in the states that the robust policy visits most, a line an action."""
     policy, structure = result.policy, result.policy.structure
     if not structure.has_choices:
@@ -156,7 +157,7 @@ def _listed(places: Sequence[str]) -> str:
     return " or ".join([*places[:SHOWN_STATES], *([count(more, "more state")] if more > 0 else [])])
 
 
-def expected_visits(result: LearningResult, policy: Policy) -> FloatArray:
+def expected_visits(result: tr.LearningResult, policy: tr.Policy) -> FloatArray:
     """How often each state is visited in some steps under the policy, at the middle of the sets."""
     from scipy.sparse import csr_array
 
@@ -183,8 +184,7 @@ def expected_visits(result: LearningResult, policy: Policy) -> FloatArray:
 def situations(
     structure: Structure, states: Sequence[int], names: Mapping[str, Mapping[str, str]]
 ) -> dict[int, str]:
-    """The states by their variables, without those that have the same value in all of them; values by what
-    the log calls them."""
+    """Name states by the variables that differ between them, with values as the log calls them."""
     varying = {n: c for n, c in structure.valuations.items() if len(set(c[list(states)].tolist())) > 1}
     if not varying:
         return {state: structure.state_name(state).strip("()") for state in states}
@@ -196,7 +196,7 @@ def situations(
     return {s: ",".join(one(name, column[s].item()) for name, column in varying.items()) for s in states}
 
 
-def outcome_facts(result: LearningResult) -> Facts:
+def outcome_facts(result: tr.LearningResult) -> Rows:
     """What episodes returned beside what the model says of the same value, or why that does not show."""
     if result.outcomes is None:
         return []
@@ -211,7 +211,7 @@ def outcome_facts(result: LearningResult) -> Facts:
     return facts
 
 
-def list_coupled_facts(result: LearningResult) -> Facts:
+def list_coupled_facts(result: tr.LearningResult) -> Rows:
     """What the coupled set took away, how the search ended, and the instantiations next to both ends."""
     value = (result.robust if result.value is None else result.value).coupled
     if value is None or (result.seen is not None and result.seen.alone):
@@ -234,7 +234,7 @@ def list_coupled_facts(result: LearningResult) -> Facts:
     return facts
 
 
-def list_certified_facts(result: LearningResult, certified: Mapping[str, Interval]) -> Facts:
+def list_certified_facts(result: tr.LearningResult, certified: Mapping[str, Interval]) -> Rows:
     """The certificate's own values, where they are wider than those of the result."""
     own = {"robust policy": result.robust.interval}
     if result.value is not None:
@@ -251,10 +251,7 @@ def _falls_short(proved: float, shown: float) -> bool:
 
 
 def show_comparison(
-    question: str,
-    results: Sequence[LearningResult],
-    true_value: Interval | None,
-    files: str | None,
+    question: str, results: Sequence[tr.LearningResult], true_value: Interval | None, files: str | None
 ) -> Content:
     """All kinds of sets in one table of at most 80 columns."""
     shown = [result.value.interval if result.value else result.robust.interval for result in results]
@@ -274,25 +271,32 @@ def show_comparison(
     whose = "given policy" if results[0].value else "robust policy"
     scale = f"{number_text(low)} to {number_text(high)}"
     table = Table((whose, "lower", "upper", "width", scale), rows)
-    last = results[-1]
-    facts = [*hints_of(last), ("confidence", held_together(results))]
-    if true_value is not None:
-        facts.append(("true │", f"the best value at the true parameters is {number_text(true_value.lower)}"))
-    if any(result.fallback for result in results):
-        verdict = next(result.contradiction for result in results if result.contradiction is not None)
-        facts.append(("* empty", f"{verdict} Tied sets were used instead."))
-    more = [("property", question)]
-    more += [
-        (f"! {result.decisions.sets.value}", result.status)
-        for result in results
-        if result.verdict.word is Word.LIMIT
+    last, empty = (
+        results[-1],
+        [result.contradiction for result in results if result.contradiction is not None],
+    )
+    best = true_value and number_text(true_value.lower)
+    facts: Rows = [
+        *hints_of(last),
+        ("confidence", held_together(results)),
+        ("true │", best and f"the best value at the true parameters is {best}"),
+        ("* empty", f"{empty[0]} Tied sets were used instead." if empty else None),
+        ("written", files),
     ]
-    facts += [] if files is None else [("written", files)]
-    more += [*outcome_facts(last), *policy_facts(last), *parameter_facts(last), *fit_facts(last)]
-    return Content(facts, [*more, *_how(last)], table)
+    limited = [result for result in results if result.verdict.word is Word.LIMIT]
+    more: Rows = [
+        ("property", question),
+        *((f"! {result.decisions.sets.value}", result.status) for result in limited),
+        *outcome_facts(last),
+        *policy_facts(last),
+        *parameter_facts(last),
+        *fit_facts(last),
+        *_how(last),
+    ]
+    return Content(facts, more, table)
 
 
-def held_together(results: Sequence[LearningResult]) -> str:
+def held_together(results: Sequence[tr.LearningResult]) -> str:
     """Which rows hold simultaneously: those over one confidence statement, whichever is chosen later."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for result in results:
@@ -334,29 +338,30 @@ def _scale(intervals: Sequence[Interval], true_value: Interval | None) -> tuple[
     return (min(ends), max(ends)) if ends else (0.0, 1.0)
 
 
-def _how(result: LearningResult) -> Facts:
+def _how(result: tr.LearningResult) -> Rows:
     """How the numbers came about: reasons for defaults, the confidence budget, limiting data, remarks."""
-    facts = parameter_facts(result) if len(result.model.parameters.shown.names) > SHOWN_PARAMETERS else []
-    facts += [("default", reason) for reason in result.decisions.reasons]
-    facts += [
-        ("tried", f"{sets} sets, {whose}: {interval} in {seconds:.2g} s")
+    several = len(result.model.parameters.shown.names) > SHOWN_PARAMETERS
+    tried = (
+        f"{sets} sets, {whose}: {interval} in {seconds:.2g} s"
         for sets, whose, interval, seconds, _ in result.tried
-    ]
-    facts += [("budget", line) for line in result.ledger.lines]
-    widths = result.widths
+    )
+    widths, hidden = result.widths, result.binding.total - SHOWN_EVENTS
     known = f"mean {widths.mean:.3g}, largest {widths.largest:.3g}"
-    facts.append(("widths", f"{count(len(widths.nonconstant), 'unknown expression')}: {known}"))
     named = [f"{e.text} ({e.side} bound active)" for e in result.binding.events[:SHOWN_EVENTS]]
-    if (more := result.binding.total - len(named)) > 0:
-        named.append(f"{more:,} more")
-    facts += [("limiting data", text) for text in named]
-    facts += shown_notes(result.notes)
-    return [*facts, *spent(result.seconds)]
+    return [
+        *(parameter_facts(result) if several else []),
+        ("default", result.decisions.reasons),
+        ("tried", tried),
+        ("budget", result.ledger.lines),
+        ("widths", f"{count(len(widths.nonconstant), 'unknown expression')}: {known}"),
+        ("limiting data", [*named, *([f"{hidden:,} more"] if hidden > 0 else [])]),
+        *shown_notes(result.notes),
+        *spent(result.seconds),
+    ]
 
 
-def fit_facts(result: LearningResult) -> Facts:
-    """Whether the data fit the model; what fits worst, where there is reason to look. Where that is why a
-    result is not proved, the reason says it."""
+def fit_facts(result: tr.LearningResult) -> Rows:
+    """Whether the data fit the model, unless the reason says it, and what fits worst."""
     fit = result.fit
     if fit is None:
         return []

@@ -8,24 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from tightrope.certify.certify import certify
+import tightrope as tr
 from tightrope.cli import options
 from tightrope.cli import output as screen
-from tightrope.cli.options import SOLVING, SubjectOptions, declare, takes
-from tightrope.cli.sources import LogRequest, load_model, load_subject, read_properties
+from tightrope.cli.options import SOLVING, declare, takes
+from tightrope.cli.sources import Question, Study, temporal_product
 from tightrope.errors import InputError
 from tightrope.io.answers import ShieldAnswer
-from tightrope.io.log_words import LOG_WORDS, LogWords
+from tightrope.io.log_words import LOG_WORDS
 from tightrope.io.output import SHIELD, refuse_same
-from tightrope.learning.learn import learn
-from tightrope.learning.result import LearningResult
-from tightrope.logic.product_problem import product_problem
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.text import bounded, claim_text, number_text, sure_text
-from tightrope.prism.properties.capabilities import QueryKind
-from tightrope.problem import Problem
-from tightrope.saved import load_result
-from tightrope.shield import Shield
 from tightrope.shield.verification import rest_on
 from tightrope.solver.solve import solve
 from tightrope_check.archive import load
@@ -36,15 +28,13 @@ MOST_REMOVED = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShieldRequest(SubjectOptions):
+class ShieldRequest(options.StudyOptions):
     """The options of the command."""
 
     model: Annotated[
         str, typer.Argument(metavar="MODEL|RESULT", help="A model, or the directory of a result of 'learn'.")
     ]
-    data: options.DataUnlessLabelled = None
-    delta: options.Delta = 0.001
-    region: options.Region = None
+    data: options.Data = None
     slack: float = declare(
         "--slack", "How much of the guaranteed bound the agent may give up in an episode.", "E", default=0.0
     )
@@ -62,7 +52,6 @@ class ShieldRequest(SubjectOptions):
     threads: options.Threads = None
     certificate: options.CertificateFile = None
     output: Path | None = declare("-o --output", "Write the shield, as JSON.", "FILE")
-    reading: LogWords
 
 
 @takes(ShieldRequest, {"data": LOG_WORDS, "check": SOLVING})
@@ -81,8 +70,7 @@ def shield(request: ShieldRequest) -> None:
     """
     refuse_same([request.output, request.certificate])
     target = screen.claim(request.output, SHIELD)
-    with screen.phase_progress() as progress:
-        progress("shield")
+    with screen.phase("shield"):
         result = _shield_of(request)
     answer = result.describe()
     screen.answer(result.verdict, _headline(answer), answer, lambda: _shown(request, answer))
@@ -91,57 +79,49 @@ def shield(request: ShieldRequest) -> None:
     screen.leave(result.verdict)
 
 
-def _shield_of(request: ShieldRequest) -> Shield:
+def _shield_of(request: ShieldRequest) -> tr.Shield:
     """The shield of a result, of data, or of a model alone; its certificate is written where one is named."""
     if Path(request.model).is_dir() or Path(request.model).name == RESULT:
         given = options.list_given(request, "prop data region at const param domain certificate")
         if given:
             raise InputError(f"{given[0]} cannot be used with a result", hint="name the model and its data")
-        return load_result(request.model).shield(slack=request.slack, patience=request.patience)
+        return tr.load_result(request.model).shield(slack=request.slack, patience=request.patience)
     return _learned(request) if request.data else _solved(request)
 
 
-def _learned(request: ShieldRequest) -> Shield:
+def _learned(request: ShieldRequest) -> tr.Shield:
     assert request.data is not None
     options.refuse_options(request, "at", "it cannot be used with --data")
-    log = LogRequest.of(request.reading, request.data)
-    tables = log.tables()
-    subject = load_subject(request, temporal=True)
+    study = Study(request, temporal=True)
     words = options.learn_words(request)
-    result = learn(subject.problem, log.read(subject.model, tables), delta=request.delta, **words)
-    assert isinstance(result, LearningResult)
+    result = tr.learn(study.subject.problem, study.reading, delta=request.delta, **words)
+    assert isinstance(result, tr.LearningResult)
     made = result.shield(slack=request.slack, patience=request.patience)
     return made if request.certificate is None else _certified(request, made, result)
 
 
-def _solved(request: ShieldRequest) -> Shield:
+def _solved(request: ShieldRequest) -> tr.Shield:
     options.refuse_log_options(request.reading)
     options.refuse_options(request, "region", "it requires --data")
-    constants = options.parse_constants(request.const)
-    properties = read_properties([] if request.prop is None else [request.prop])
-    const = properties.model_constants(constants)
-    loaded = load_model(request.model, const, request.param, request.domain)
-    queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
-    if len(queries) != 1:
-        raise InputError(f"a shield is about one property, not {len(queries)}")
-    problem = Problem(loaded.model, queries[0])
-    if queries[0].kind is QueryKind.LTL and isinstance(loaded.model, ParametricMDP):
-        problem, reading = product_problem(loaded.model, queries[0])
-        screen.warn(reading)
-    elif not queries[0].is_plain:
-        raise queries[0].refusal()
-    point = loaded.point(request.at) if isinstance(loaded.model, ParametricMDP) else None
+    question = Question.of(request)
+    loaded = question.load()
+    query = question.query(loaded, "a shield is about one property")
+    problem = temporal_product(loaded.model, query)
+    if problem is None and not query.is_plain:
+        raise query.refusal()
+    problem = problem or tr.Problem(loaded.model, query)
+    point = loaded.point(request.at) if isinstance(loaded.model, tr.ParametricMDP) else None
     solution = solve(problem if point is None else problem.at(point), **options.learn_words(request))
-    made = Shield.of(solution, problem, slack=request.slack, patience=request.patience)
+    made = tr.Shield.of(solution, problem, slack=request.slack, patience=request.patience)
     return made if request.certificate is None else _certified(request, made, problem, at=point)
 
 
 def _certified(
-    request: ShieldRequest, made: Shield, subject: LearningResult | Problem, **words: Any
-) -> Shield:
+    request: ShieldRequest, made: tr.Shield, subject: tr.LearningResult | tr.Problem, **words: Any
+) -> tr.Shield:
     """The same shield with the values and prices that a certificate proves, which is written."""
     assert request.certificate is not None
-    certify(subject, request.certificate, overwrite=screen.common.overwrite, **words)
+    tr.certify(subject, request.certificate, overwrite=screen.common.overwrite, **words)
     return rest_on(made, load(request.certificate))
 
 
@@ -157,13 +137,13 @@ def _shown(request: ShieldRequest, answer: ShieldAnswer) -> screen.Content:
     patience = "" if answer.patience is None else f", patience {screen.count(answer.patience, 'step')}"
     removed = [f"{one.action or 'unnamed'} ({screen.count(one.states, 'state')})" for one in answer.removed]
     more = f", {len(removed) - MOST_REMOVED} more (--json)" if len(removed) > MOST_REMOVED else ""
-    rows = [
+    rows: screen.Rows = [
         ("property", answer.question),
         ("slack", f"{number_text(answer.slack)} per episode{patience}"),
         ("allows", f"several actions in {answer.free_states:,} of {screen.count(answer.states, 'state')}"),
         ("forbids", ", ".join(removed[:MOST_REMOVED]) + more or "no action"),
         *screen.assumed_facts(answer.judged),
+        ("written", request.output),
+        ("certificate", request.certificate),
     ]
-    files = ((request.output, "written"), (request.certificate, "certificate"))
-    rows += [(name, str(path)) for path, name in files if path is not None]
     return screen.Content(rows)

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from msgspec import UNSET, Struct
 
+import tightrope as tr
 from tightrope.cli.flags import as_flags
-from tightrope.cli.options import SubjectOptions, parse_constants
+from tightrope.cli.options import ModelOptions, StudyOptions, SubjectOptions, parse_constants, places_of
 from tightrope.cli.output import Content, answer, build_progress, count, reading_progress, warn
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_plain, to_plain
@@ -41,7 +42,7 @@ from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, read_query
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.prism.properties.shape import speaks_of_time
-from tightrope.problem import Model, Problem
+from tightrope.problem import AnyModel, Model, Problem
 
 if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
@@ -64,8 +65,7 @@ M = TypeVar("M")
 
 @dataclass(frozen=True)
 class Loaded(Generic[M]):
-    """A model by the name it was given, the seconds it took to build, and the benchmark instance it is, if
-    any."""
+    """A model with its name, the seconds its build took, and the benchmark instance it is, if any."""
 
     source: str
     model: M
@@ -98,73 +98,10 @@ TimedModel = Loaded[ParametricCTMC]
 AnyLoaded = LoadedModel | TimedModel
 
 
-def load_model(
-    source: str,
-    const: Sequence[str] | None = None,
-    param: str | None = None,
-    domain: str | None = None,
-    boundary: Boundary | None = None,
-    untimed: bool = False,
-    observed: bool = False,
-    judge: Judge | None = None,
-) -> LoadedModel:
-    """Build the model that `source` names, under the options `--const`, `--param` and `--domain`.
-
-    A PRISM program is not explored beyond the `boundary` of a question, if one is given, nor when its `judge`
-    has seen enough. `untimed`: what is asked does not speak of time. `observed`: partially observable models
-    are wanted as well."""
-    request = ModelRequest(source, parse_constants(const), param, domain, boundary, untimed, judge)
-    begin = time.perf_counter()
-    shown = source if source.startswith(BENCHMARK) else Path(source).name
-    with build_progress(shown) as progress:
-        read = read_model(request, progress, warn)
-    if isinstance(read.model, POMDP) and not observed:
-        raise InputError(
-            f"{shown} is partially observable, and this command is not supported for such models",
-            hint="'check' bounds what controllers can reach, 'learn' learns about one",
-        )
-    if read.model.structure.transitions >= MANY_TRANSITIONS:
-        give_back_memory()
-    seconds = time.perf_counter() - begin
-    return LoadedModel(source, read.model, seconds, read.benchmark, read.is_partial, read.automaton)
-
-
 def give_back_memory() -> None:
-    """Return freed memory to the operating system, where the allocator can be told to (glibc). It keeps much
-    of what building took, just when solving needs as much again."""
+    """Return freed memory to the operating system before solving needs it (glibc)."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def load_timed(
-    source: str,
-    const: Sequence[str] | None = None,
-    param: str | None = None,
-    domain: str | None = None,
-    boundary: Boundary | None = None,
-    quiet: bool = False,
-) -> TimedModel:
-    """Build the chain that `source` names; `quiet`: the range of parameters does not matter."""
-    request = ModelRequest(source, parse_constants(const), param, domain, boundary)
-    begin = time.perf_counter()
-    with build_progress(Path(source).name) as progress:
-        read = read_continuous(request, progress, None if quiet else warn)
-    return TimedModel(source, read.model, time.perf_counter() - begin, is_partial=read.is_partial)
-
-
-def load_embedded(request: ModelRequest, at: str | None, files: Sequence[PropertyFile]) -> LoadedModel:
-    """The jumps of a chain at a point, which certificates are about; what speaks of time is refused."""
-    from tightrope.continuous.discrete import embed
-    from tightrope.prism.properties.shape import EMBEDDED, refuse_time
-
-    for file in files:
-        refuse_time(file, EMBEDDED)
-    begin = time.perf_counter()
-    with build_progress(Path(request.source).name) as progress:
-        read = read_continuous(request, progress, None if at is not None else warn)
-    timed = TimedModel(request.source, read.model, 0.0)
-    chain = embed(read.model.instantiate(timed.point(at)))
-    return LoadedModel(request.source, chain, time.perf_counter() - begin)
 
 
 @dataclass(frozen=True)
@@ -235,9 +172,8 @@ def read_facts(reading: Reading) -> ReadingFacts:
 
 def reading_facts(reading: Reading | Exposure) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """How much was read and what is noteworthy about it; the import settings, for --verbose."""
-    from tightrope.data.exposure import Exposure
 
-    if isinstance(reading, Exposure):
+    if isinstance(reading, tr.Exposure):
         jumps, cut = count(int(reading.jumps.sum()), "jump"), count(reading.censored, "sojourn")
         time = number_text(float(reading.waited.sum()))
         size = f"{jumps} in {count(reading.episodes, 'episode')}, time {time}, {cut} cut off"
@@ -288,29 +224,92 @@ PROPERTY_SUFFIXES = (".props", ".prop", ".pctl", ".prctl")
 
 
 @dataclass(frozen=True)
-class PropertyTexts:
-    """Parsed properties, before there is a model to ask."""
+class Question:
+    """The model and the properties that the options of a command name, before anything is built."""
 
+    request: ModelOptions
     files: tuple[PropertyFile, ...]
 
-    def model_constants(self, constants: Mapping[str, str]) -> list[str]:
-        """The `--const` values that are not a property file's, as the option's texts."""
-        declared = {constant.name for file in self.files for constant in file.constants}
-        return [f"{name}={text}" for name, text in constants.items() if name not in declared]
+    @staticmethod
+    def of(request: ModelOptions, properties: Sequence[str] | None = None) -> Question:
+        """What `--prop` names, or other properties in its place."""
+        texts = getattr(request, "prop", None) if properties is None else properties
+        return Question(request, read_properties([texts] if isinstance(texts, str) else texts))
 
-    def boundary(self, constants: Mapping[str, str]) -> BoundaryOf:
+    @cached_property
+    def constants(self) -> dict[str, str]:
+        """The values of `--const`."""
+        return parse_constants(self.request.const)
+
+    @property
+    def boundary(self) -> BoundaryOf:
         """Where a build for these properties may stop."""
-        return BoundaryOf(self.files, constants)
+        return BoundaryOf(self.files, self.constants)
 
-    def queries(
+    @property
+    def is_timed(self) -> bool:
+        """Whether a property speaks of time."""
+        return any(speaks_of_time(file) for file in self.files)
+
+    def _asking(
+        self, boundary: Boundary | None, untimed: bool = False, judge: Judge | None = None
+    ) -> ModelRequest:
+        """Name the model, with the constants that are not a property file's."""
+        declared = {constant.name for file in self.files for constant in file.constants}
+        constants = {name: text for name, text in self.constants.items() if name not in declared}
+        request = self.request
+        place = request.model, constants, request.param, request.domain
+        return ModelRequest(*place, boundary, untimed, judge)
+
+    @property
+    def _shown(self) -> str:
+        source = self.request.model
+        return source if source.startswith(BENCHMARK) else Path(source).name
+
+    def load(
         self,
-        loaded: AnyLoaded,
-        constants: Mapping[str, str],
-        discount: float | None = None,
-        terminal_reward: str | None = None,
-    ) -> list[Query]:
+        boundary: Boundary | None = None,
+        untimed: bool = False,
+        observed: bool = False,
+        judge: Judge | None = None,
+    ) -> LoadedModel:
+        """Build the model, not beyond the `boundary` of a question, nor when its `judge` has seen enough;
+        `untimed`: for questions that do not speak of time; `observed`: a partially observable one, too."""
+        begin = time.perf_counter()
+        with build_progress(self._shown) as progress:
+            read = read_model(self._asking(boundary, untimed, judge), progress, warn)
+        if isinstance(read.model, POMDP) and not observed:
+            raise InputError(
+                f"{self._shown} is partially observable, and this command is not supported for such models",
+                hint="'check' bounds what controllers can reach, 'learn' learns about one",
+            )
+        if read.model.structure.transitions >= MANY_TRANSITIONS:
+            give_back_memory()
+        known = time.perf_counter() - begin, read.benchmark, read.is_partial, read.automaton
+        return LoadedModel(self.request.model, read.model, *known)
+
+    def load_timed(self, boundary: Boundary | None = None, quiet: bool = False) -> TimedModel:
+        """Build the chain in continuous time; `quiet`: the range of parameters does not matter."""
+        begin = time.perf_counter()
+        with build_progress(self._shown) as progress:
+            read = read_continuous(self._asking(boundary), progress, None if quiet else warn)
+        seconds = time.perf_counter() - begin
+        return TimedModel(self.request.model, read.model, seconds, is_partial=read.is_partial)
+
+    def load_embedded(self, at: str | None) -> LoadedModel:
+        """The jumps of a chain at a point, which certificates are about; what speaks of time is refused."""
+        from tightrope.continuous.discrete import embed
+        from tightrope.prism.properties.shape import EMBEDDED, refuse_time
+
+        for file in self.files:
+            refuse_time(file, EMBEDDED)
+        timed = self.load_timed(quiet=at is not None)
+        return LoadedModel(timed.source, embed(timed.model.instantiate(timed.point(at))), timed.seconds)
+
+    def queries(self, loaded: AnyLoaded) -> list[Query]:
         """What every property asks of the model; a benchmark's own where none was given."""
         files, model = self.files, loaded.model
+        discount, terminal_reward = (getattr(self.request, n, None) for n in ("discount", "terminal_reward"))
         if not files:
             if loaded.benchmark is None:
                 hint = "say what to compute with --prop 'Pmax=? [ F \"goal\" ]'"
@@ -319,7 +318,7 @@ class PropertyTexts:
             if terminal_reward is None:
                 terminal_reward = loaded.benchmark.terminal_reward
         options = PropertyOptions(
-            constants=constants,
+            constants=self.constants,
             is_interval=isinstance(model.model if isinstance(model, POMDP) else model, IntervalMDP),
             is_timed=isinstance(model, ParametricCTMC)
             or (loaded.automaton is not None and any(speaks_of_time(file) for file in files)),
@@ -332,11 +331,18 @@ class PropertyTexts:
             raise InputError("there is no property to check", Location(files[0].file))
         return queries
 
+    def query(self, loaded: AnyLoaded, refusal: str, hint: str | None = None) -> Query:
+        """The only one; more of them are refused in these words."""
+        queries = self.queries(loaded)
+        if len(queries) != 1:
+            raise InputError(f"{refusal}, not {len(queries)}", hint=hint)
+        return queries[0]
 
-def read_own_properties(source: str, constants: Mapping[str, str]) -> PropertyTexts:
+
+def read_own_properties(source: str, constants: Mapping[str, str]) -> tuple[PropertyFile, ...]:
     """The properties that a JANI file brings along, each with how it was read; none for other models."""
     if not is_jani(source):
-        return PropertyTexts(())
+        return ()
     from tightrope.io.jani.read import read_properties as read_jani_properties
 
     files = []
@@ -346,7 +352,7 @@ def read_own_properties(source: str, constants: Mapping[str, str]) -> PropertyTe
             continue
         warn(f"the property '{result.name}' of {source} is read as  {result.text}")
         files.append(parse_properties(result.text, f"property '{result.name}'"))
-    return PropertyTexts(tuple(files))
+    return tuple(files)
 
 
 def is_jani(source: str) -> bool:
@@ -354,7 +360,7 @@ def is_jani(source: str) -> bool:
     return plain_suffix(Path(source)) == ".jani" and Path(source).is_file()
 
 
-def read_properties(texts: Sequence[str] | None) -> PropertyTexts:
+def read_properties(texts: Sequence[str] | None) -> tuple[PropertyFile, ...]:
     """Parse every `--prop`: a property file by its name, anything else as a property."""
     files = []
     for given in texts or ():
@@ -365,7 +371,7 @@ def read_properties(texts: Sequence[str] | None) -> PropertyTexts:
         else:
             file = parse_properties(text, "--prop")
         files.append(file if names is None else _choose(file, names))
-    return PropertyTexts(tuple(files))
+    return tuple(files)
 
 
 def _split_names(text: str) -> tuple[str, list[str] | None]:
@@ -413,6 +419,11 @@ class Subject:
         """Both together."""
         return self.product or Problem(self.loaded.model, self.query)
 
+    @property
+    def observed_problem(self) -> Problem:
+        """The same of the partially observable model, where there is one."""
+        return self.problem if self.pomdp is None else Problem(self.pomdp, self.query)
+
     def point_text(self, at: str | None) -> dict[str, str] | None:
         """The true parameters, where they are known."""
         from tightrope.benchmarks.instance import decimal_text
@@ -424,11 +435,12 @@ class Subject:
 
 
 class Study:
-    """A question, and the log that is to answer it. Statements about the log are checked before the model is
-    built; the log is read when it is first needed."""
+    """A question and a log: statements are checked first, the log is read when it is first needed."""
 
-    def __init__(self, request: SubjectOptions, log: LogRequest, *, labelled: str | None = None, **how: bool):
-        self.log, self.tables = log, log.tables()
+    def __init__(self, request: StudyOptions, **how: bool):
+        labelled: str | None = getattr(request, "observations", None)
+        self.log = LogRequest.of(request.reading, places_of(request.data, labelled))
+        self.tables = self.log.tables()
         self.subject = load_subject(request, labelled=labelled, **how)
 
     @cached_property
@@ -476,36 +488,23 @@ def load_subject(
     `answers`: properties that are true or false, too, and chains in continuous time. `untied`: of a model
     without parameters the probabilities are taken as unknown. `observed`: partially observable models are
     wanted as well. `labelled`: the file of a sensor's readings, which is joined with the model."""
-    from tightrope.logic.product_problem import product_problem
-
-    constants = parse_constants(request.const)
-    properties = read_properties([] if request.prop is None else [request.prop])
-    const = properties.model_constants(constants)
-    pomdp, readings = None, None
+    question, pomdp, readings = Question.of(request), None, None
     loaded: AnyLoaded
     if answers and is_continuous(request.model):
-        loaded = load_timed(request.model, const, request.param, request.domain)
+        loaded = question.load_timed()
     else:
-        loaded = load_model(request.model, const, request.param, request.domain, observed=observed)
-        loaded, pomdp, readings = seen_through(loaded, labelled)
+        loaded, pomdp, readings = seen_through(question.load(observed=observed), labelled)
         loaded = _without_numbers(loaded) if untied else loaded
-    queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
-    if len(queries) != 1:
-        raise InputError(
-            f"one property is required here, not {len(queries)}",
-            hint="name one: --prop goals.props#NAME, or its number; 'learn' takes all",
-        )
-    query, product = queries[0], None
+    hint = "name one: --prop goals.props#NAME, or its number; 'learn' takes all"
+    query = question.query(loaded, "one property is required here", hint)
     if pomdp is not None and not query.is_plain:
         raise InputError(
             f"{query.text}: partially observable models take one P or R over a simple path or a reward",
             hint='ask for its parts, such as Pmax=? [ F "goal" ]',
         )
-    if pomdp is not None and pomdp.pace > 1:
-        query = query.with_objective(pomdp.paced(query.objective), pomdp.structure)
-    if temporal and query.kind is QueryKind.LTL and isinstance(loaded.model, ParametricMDP):
-        product, reading = product_problem(loaded.model, query)
-        warn(reading)
+    query = paced(query, pomdp)
+    product = temporal_product(loaded.model, query) if temporal else None
+    if product is not None:
         query = product.query
     elif not query.is_plain and not (any_kind or answers):
         raise query.refusal()
@@ -516,6 +515,24 @@ def load_subject(
         )
     require_parameters(loaded)
     return Subject(request.model, loaded, query, product, pomdp, readings)
+
+
+def paced(query: Query, pomdp: POMDP | None) -> Query:
+    """The query in the steps of a partially observable model."""
+    if pomdp is None or pomdp.pace == 1 or not query.is_plain:
+        return query
+    return query.with_objective(pomdp.paced(query.objective), pomdp.structure)
+
+
+def temporal_product(model: AnyModel, query: Query) -> Problem | None:
+    """What a temporal formula asks, as a question about a product; None for others."""
+    if query.kind is not QueryKind.LTL or not isinstance(model, ParametricMDP):
+        return None
+    from tightrope.logic.product_problem import product_problem
+
+    problem, reading = product_problem(model, query)
+    warn(reading)
+    return problem
 
 
 def _without_numbers(loaded: LoadedModel) -> LoadedModel:
@@ -532,8 +549,7 @@ def _without_numbers(loaded: LoadedModel) -> LoadedModel:
 def seen_through(
     loaded: LoadedModel, labelled: str | None
 ) -> tuple[LoadedModel, POMDP | None, Reading | None]:
-    """The model behind observations, these where a controller sees them only, and what `labelled`, the file
-    of a sensor that is joined with the model, says of its readings."""
+    """The model behind observations, the observed one, and the readings of a sensor that is joined."""
     pomdp: POMDP | None = loaded.model if isinstance(loaded.model, POMDP) else None
     readings = None
     if labelled is not None:

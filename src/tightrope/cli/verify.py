@@ -17,6 +17,7 @@ import typer
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+import tightrope as tr
 from tightrope.certify.verification import AboutOther, Verified, verify_file, worth
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
@@ -245,7 +246,6 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
     from tightrope.cli.sources import LogRequest
     from tightrope.data.exposure import exposure_of
     from tightrope.loading import is_continuous
-    from tightrope.model.pomdp import POMDP
 
     problem, in_time = certificate.problem, is_continuous(model_name)
     if problem.time is not None:
@@ -258,43 +258,38 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
             )
     log = None if request.data is None else LogRequest.of(request.reading, request.data)
     tables = () if log is None else log.tables()
-    loaded, query, readings = _load(request, model_name, in_time, problem.time is not None)
+    loaded, query, readings = _load(request, in_time, problem.time is not None)
     model, data = loaded.model, cast(Any, readings)
-    observed = isinstance(model, POMDP)
+    observed = isinstance(model, tr.POMDP)
     at = None
     if problem.law == "point" or (observed and problem.law != "domain") or request.at is not None:
-        whole = dataclasses.replace(loaded, model=model.model) if isinstance(model, POMDP) else loaded
+        whole = dataclasses.replace(loaded, model=model.model) if isinstance(model, tr.POMDP) else loaded
         at = None if in_time and problem.time is None else whole.point(request.at)
     if at == () and request.at is None:
         at = None
     if log is not None and problem.time is not None:
         data = exposure_of(tables, model.structure, log.options)
     elif log is not None:
-        data = log.read(cast(Any, model.model if isinstance(model, POMDP) else model), tables).counts
+        data = log.read(cast(Any, model.model if isinstance(model, tr.POMDP) else model), tables).counts
     given = ((request.policy, request.baseline), request.misfit or 0.0, request.ltl_translator)
     return own_of(certificate, model, query, at, data, *given)
 
 
 def _load(
-    wanted: VerifyRequest, model_name: str, in_time: bool, timed: bool
+    wanted: VerifyRequest, in_time: bool, timed: bool
 ) -> tuple[Loaded[Any], Query | None, Counts | None]:
-    """The model, what is asked where a property is given or a benchmark has one, and what a sensor read that
-    is joined with the model. Of a chain `in_time` its jumps, unless the certificate is of time (`timed`)."""
-    from tightrope.cli.sources import load_embedded, load_model, load_timed, read_properties, seen_through
-    from tightrope.loading import ModelRequest
+    """The model (of a chain `in_time` its jumps, unless `timed`), what is asked, and a sensor's counts."""
+    from tightrope.cli.sources import Question, paced, seen_through
 
-    constants = options.parse_constants(wanted.const)
-    properties = read_properties([] if wanted.prop is None else [wanted.prop])
-    given, counts = properties.model_constants(constants), None
+    question, counts = Question.of(cast(options.ModelOptions, wanted)), None
     loaded: Loaded[Any]
     if timed:
-        loaded = load_timed(model_name, given, wanted.param, wanted.domain, quiet=wanted.at is not None)
+        loaded = question.load_timed(quiet=wanted.at is not None)
     elif in_time:
         options.refuse_options(wanted, "discount terminal_reward")
-        request = ModelRequest(model_name, options.parse_constants(given), wanted.param, wanted.domain)
-        loaded = load_embedded(request, wanted.at, properties.files)
+        loaded = question.load_embedded(wanted.at)
     else:
-        loaded = load_model(model_name, given, wanted.param, wanted.domain, observed=True)
+        loaded = question.load(observed=True)
     if wanted.observations is not None:
         if wanted.data is not None:
             raise InputError("--observations replaces --data: give one of them")
@@ -303,10 +298,5 @@ def _load(
         counts = None if readings is None else readings.counts
     if wanted.prop is None and loaded.benchmark is None:
         return loaded, None, counts
-    queries = properties.queries(loaded, constants, wanted.discount, wanted.terminal_reward)
-    if len(queries) != 1:
-        raise InputError(f"a certificate is about one property, not {len(queries)}")
-    query = queries[0]
-    if hasattr(loaded.model, "paced") and query.is_plain:
-        query = query.with_objective(loaded.model.paced(query.objective), loaded.model.structure)
-    return loaded, query, counts
+    query = question.query(loaded, "a certificate is about one property")
+    return loaded, paced(query, loaded.model if isinstance(loaded.model, tr.POMDP) else None), counts

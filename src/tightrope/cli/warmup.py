@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shlex
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,13 +25,8 @@ from tightrope.cli.output import common, print_json, say
 from tightrope.errors import CannotCertify
 from tightrope.numerics.machine import cores
 
-ACYCLIC, CYCLIC, JOINT, CAPPED = (
-    "bench:rover(4,4)",
-    "bench:aircraft(4,4)",
-    "bench:parallel(2)",
-    "bench:glider(3,3)",
-)
-RATES = "--param", "r=0.2:0.9"
+ACYCLIC, CYCLIC = "bench:rover(4,4)", "bench:aircraft(4,4)"
+JOINT, CAPPED = "bench:parallel(2)", "bench:glider(3,3)"
 FILES = {
     "walk.prism": """mdp
 module walk
@@ -94,83 +90,52 @@ label "goal" = s=2;
 }
 """Models with cycles under intervals, deep and narrow, with data in columns, seen in part, with rates."""
 
-Examples = tuple[tuple[str, ...], ...]
-EXAMPLES: dict[str, Examples] = {
-    "learning": (
-        ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
-        ("learn", ACYCLIC, "--data", "data.parquet", "-o", "out"),
-    ),
-    "deep models": (("check", "deep.prism", "--prop", 'Pmin=? [ F "goal" ]'),),
-    "cyclic models": (
-        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ F "goal" ]', "--certificate", "c"),
-        ("check", "walk.prism", "--prop", 'Pminmax=? [ F "goal" ]'),
-        ("check", "walk.prism", "--prop", 'R{"cost"}minmax=? [ F "goal" ]'),
-        ("check", "walk.prism", "--prop", 'R{"cost"}maxmin=? [ C<=5 ]'),
-        ("verify", "c"),
-    ),
-    "plans": (
-        ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
-        ("plan", ACYCLIC, "--data", "data.parquet", "--gap", "5%"),
-        ("sample", ACYCLIC, "--generative", "2", "-o", "draws.parquet"),
-        ("sample", CAPPED, "--episodes", "50", "-o", "capped.parquet"),
-        ("plan", CAPPED, "--data", "capped.parquet", "--budget", "100"),
-    ),
-    "rectangular sets and certificates": (
-        ("sample", JOINT, "--episodes", "200", "-o", "data.parquet"),
-        ("learn", JOINT, "--data", "data.parquet", "--certificate", "c", "--sets", "rectangular"),
-        ("verify", "c"),
-    ),
-    "other sets": (
-        ("sample", CYCLIC, "--episodes", "200", "--raw", "-o", "data.csv"),
-        ("watch", CYCLIC, "--data", "data.csv"),
-        (
-            "learn",
-            CYCLIC,
-            "--data",
-            "data.csv",
-            "--region",
-            "polytope",
-            "--sets",
-            "all",
-            "--time-limit",
-            "60",
-        ),
-    ),
-    "formulas": (
-        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ G F "goal" ]'),
-        ("check", "walk.prism", "--prop", 'Pminmax=? [ G F "goal" ]'),
-        ("check", "walk.prism", "--prop", 'Pmaxmin=? [ F P>0.1 [ X "goal" ] ]'),
-    ),
-    "tables of counts": (
-        (
-            "learn",
-            "courier.prism",
-            "--prop",
-            'Pmax=? [ F "across" ]',
-            "--data",
-            "counts.csv",
-            "--ends",
-            "complete",
-            "-o",
-            "out",
-        ),
-    ),
-    "partial observation": (
-        ("check", "dark.prism", "--prop", 'R{"steps"}min=? [ F "goal" ]', "--certificate", "c"),
-        ("check", "dark.prism", "--prop", 'Pmax=? [ F<=4 "goal" ]', "--certificate", "d"),
-        ("check", "dark.prism", "--prop", 'Pmin=? [ F "goal" ]'),
-        ("verify", "c"),
-    ),
-    "continuous time": (
-        ("check", "rates.prism", "--prop", 'P=? [ F<=2 "goal" ]', *RATES, "--at", "r=0.5"),
-        ("check", "rates.prism", "--prop", 'P=? [ F[1,2] "goal" ]', *RATES, "--sets", "expression"),
-    ),
-    "online": (
-        ("online", ACYCLIC, "--episodes", "20", "--sets", "expression"),
-        ("online", CYCLIC, "--episodes", "20", "--sets", "tied", "--region", "polytope"),
-    ),
+_TEXTS = {
+    "learning": f"""
+        sample {ACYCLIC} --episodes 200 -o data.parquet
+        learn {ACYCLIC} --data data.parquet -o out""",
+    "deep models": """check deep.prism --prop 'Pmin=? [ F "goal" ]'""",
+    "cyclic models": """
+        check walk.prism --prop 'Pmaxmin=? [ F "goal" ]' --certificate c
+        check walk.prism --prop 'Pminmax=? [ F "goal" ]'
+        check walk.prism --prop 'R{"cost"}minmax=? [ F "goal" ]'
+        check walk.prism --prop 'R{"cost"}maxmin=? [ C<=5 ]'
+        verify c""",
+    "plans": f"""
+        sample {ACYCLIC} --episodes 200 -o data.parquet
+        plan {ACYCLIC} --data data.parquet --gap 5%
+        sample {ACYCLIC} --generative 2 -o draws.parquet
+        sample {CAPPED} --episodes 50 -o capped.parquet
+        plan {CAPPED} --data capped.parquet --budget 100""",
+    "rectangular sets and certificates": f"""
+        sample {JOINT} --episodes 200 -o data.parquet
+        learn {JOINT} --data data.parquet --certificate c --sets rectangular
+        verify c""",
+    "other sets": f"""
+        sample {CYCLIC} --episodes 200 --raw -o data.csv
+        watch {CYCLIC} --data data.csv
+        learn {CYCLIC} --data data.csv --region polytope --sets all --time-limit 60""",
+    "formulas": """
+        check walk.prism --prop 'Pmaxmin=? [ G F "goal" ]'
+        check walk.prism --prop 'Pminmax=? [ G F "goal" ]'
+        check walk.prism --prop 'Pmaxmin=? [ F P>0.1 [ X "goal" ] ]'""",
+    "tables of counts": """
+        learn courier.prism --prop 'Pmax=? [ F "across" ]' --data counts.csv --ends complete -o out""",
+    "partial observation": """
+        check dark.prism --prop 'R{"steps"}min=? [ F "goal" ]' --certificate c
+        check dark.prism --prop 'Pmax=? [ F<=4 "goal" ]' --certificate d
+        check dark.prism --prop 'Pmin=? [ F "goal" ]'
+        verify c""",
+    "continuous time": """
+        check rates.prism --prop 'P=? [ F<=2 "goal" ]' --param r=0.2:0.9 --at r=0.5
+        check rates.prism --prop 'P=? [ F[1,2] "goal" ]' --param r=0.2:0.9 --sets expression""",
+    "online": f"""
+        online {ACYCLIC} --episodes 20 --sets expression
+        online {CYCLIC} --episodes 20 --sets tied --region polytope""",
 }
 """Neighbours have few kernels in common, and what takes long comes first."""
+
+EXAMPLES = {name: [shlex.split(line) for line in text.strip().splitlines()] for name, text in _TEXTS.items()}
 
 
 def warm_up(jobs: int | None = None) -> Iterator[tuple[str, int, int, int]]:
@@ -200,9 +165,8 @@ def run_example(name: str) -> int:
                 with contextlib.redirect_stdout(words), contextlib.redirect_stderr(words):
                     code = run(command)
                 if code not in (0, 1):
-                    raise CannotCertify(
-                        f"the example 'tightrope {' '.join(command)}' failed: {words.getvalue()}"
-                    )
+                    text = f"the example 'tightrope {' '.join(command)}' failed: {words.getvalue()}"
+                    raise CannotCertify(text)
         finally:
             os.chdir(before)
     return sum(entry.is_start and is_kept(entry.data["dispatcher"]) for _, entry in compiled.buffer)

@@ -6,23 +6,17 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
+import tightrope as tr
 from tightrope.atomic import check_target
 from tightrope.cli import options
-from tightrope.cli.options import (
-    ModelOptions,
-    declare,
-    option,
-    parse_constants,
-    switch,
-    takes,
-)
+from tightrope.cli.options import ModelOptions, declare, option, refuse_any, switch, takes
 from tightrope.cli.output import Content, command, common, count, leave, print_json, show
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import Real, record_of
@@ -133,9 +127,7 @@ class WatchRequest(ModelOptions):
     )
     stop: bool = switch("--stop", "Stop at the first alarm.")
     checkpoint: Path | None = declare(
-        "--checkpoint",
-        "Save the state of the test here after every report, and resume from it.",
-        "FILE",
+        "--checkpoint", "Save the state of the test here after every report, and resume from it.", "FILE"
     )
     result: Path | None = declare(
         "--result", "Also compare returns with the guaranteed bound of this result.", "DIR"
@@ -173,41 +165,32 @@ def watch(request: WatchRequest) -> None:
 
     Example: tightrope watch model.prism --data runs/ --follow --every 10000 --checkpoint watch.npz
     """
-    from tightrope.cli.sources import LogRequest, load_model, seen_through
-    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.cli.sources import LogRequest, Question, seen_through
     from tightrope.monitoring.examination import SHARES
     from tightrope.monitoring.following import Following, load_monitor
-    from tightrope.monitoring.monitor import Monitor
     from tightrope.monitoring.promise import PromiseWatch
 
-    if request.result is None and (request.policy is not None or request.terminal_reward is not None):
-        raise InputError(
-            "--policy and --terminal-reward need a result to watch",
-            hint="add --result DIR, a result of 'tightrope learn … -o DIR'",
-        )
+    refuse_combinations(request)
     log_request = LogRequest.of(request.reading, request.data)
     places, options = log_request.places, log_request.options
     options.check()
     if options.recent is not None or options.place.kind != LOCAL:
         word = "engine" if options.recent is None else "since` and `window"
         raise InputError(f"`{word}`: watch processes all events in order on this machine")
-    loaded = load_model(request.model, request.const, request.param, request.domain, observed=True)
-    loaded, pomdp, _ = seen_through(loaded, request.observations)
+    loaded, pomdp, _ = seen_through(Question.of(request, []).load(observed=True), request.observations)
     model = loaded.model
-    if not isinstance(model, ParametricMDP):
+    if not isinstance(model, tr.ParametricMDP):
         raise InputError(
             "watch needs a model with parameters",
             hint="declare an unknown probability as an undefined constant: const double p;",
         )
-    promised = None if request.result is None else read_promise(request, request.result, loaded, pomdp)
-    guard = None if request.shield is None else read_shield(request, loaded)
-    promised = promised if guard is None else guard[0]
-    if not 0.0 < request.alpha < 1.0:
-        raise InputError(f"`alpha` is {request.alpha:g}, but it is a probability between 0 and 1")
-    monitor = Monitor(model, alpha=SHARES["events"] * request.alpha * (1.0 if promised is None else 0.5))
-    returns: PromiseWatch | None = None if guard is None else guard[1]
-    if promised is not None and returns is None:
+    promised, returns = None, None
+    if request.shield is not None:
+        promised, returns = read_shield(request, loaded)
+    elif request.result is not None:
+        promised = read_promise(request, request.result, loaded, pomdp)
         returns = PromiseWatch(model.structure, promised.promise, 0.5 * request.alpha)
+    monitor = tr.Monitor(model, alpha=SHARES["events"] * request.alpha * (1.0 if promised is None else 0.5))
     log = Following(places, model.structure, options, request.strict, promised is not None)
     if "-" in places and (len(places) > 1 or request.checkpoint is not None):
         raise InputError("standard input cannot be combined with files or read again")
@@ -224,6 +207,27 @@ def watch(request: WatchRequest) -> None:
     if watching.alarm:
         raise typer.Exit(ALARM)
     leave(watching.verdict)
+
+
+def refuse_combinations(request: WatchRequest) -> None:
+    """Options that make no sense, alone or together."""
+    needs_result = request.policy is not None or request.terminal_reward is not None
+    others = [name for name in ("result", "checkpoint", "observations") if getattr(request, name) is not None]
+    refuse_any(
+        (
+            request.result is None and needs_result,
+            "--policy and --terminal-reward need a result to watch",
+            "add --result DIR, a result of 'tightrope learn … -o DIR'",
+        ),
+        (
+            request.shield is not None and others,
+            f"--shield and --{'/'.join(others[:1])} cannot be used together",
+        ),
+        (
+            not 0.0 < request.alpha < 1.0,
+            f"`alpha` is {request.alpha:g}, but it is a probability between 0 and 1",
+        ),
+    )
 
 
 def describe_dropped(log: Following) -> str:
@@ -570,27 +574,24 @@ def read_promise(
 ) -> Promised:
     """The promise that a result makes about its robust policy, or about the policy that it was given."""
     from tightrope.io.answers import answer_file, read_answer
-    from tightrope.model.parametric_mdp import ParametricMDP
-    from tightrope.model.policy import Policy
     from tightrope.model.pomdp import controller_of
     from tightrope.monitoring.promise import Promise
     from tightrope.prism.parse.parser import parse_properties
     from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
     from tightrope.prism.properties.shape import kind_of
-    from tightrope.saved import load_result
 
     model = loaded.model
-    assert isinstance(model, ParametricMDP)
+    assert isinstance(model, tr.ParametricMDP)
     if (answered := answer_file(directory)) is not None:
         require_task(QueryKind.COMPOSED, read_answer(answered).question, Task.WATCH)
-    result = load_result(directory, model=model)
+    result = tr.load_result(directory, model=model)
     document = result.document
     span, name = result.interval, "the robust policy" if pomdp is None else "the controller"
     parsed = parse_properties(document.question, "the result's property")
     require_task(kind_of(parsed.properties[0].formula, parsed), document.question, Task.WATCH)
 
-    def read(file: Path | str) -> Policy:
-        return Policy(model, file) if pomdp is None else controller_of(pomdp, file).policy
+    def read(file: Path | str) -> tr.Policy:
+        return tr.Policy(model, file) if pomdp is None else controller_of(pomdp, file).policy
 
     own = result.file.parent / CONTROLLER
     if request.policy is not None:
@@ -629,30 +630,25 @@ def read_promise(
 
 def read_shield(request: WatchRequest, loaded: LoadedModel) -> tuple[Promised, PromiseWatch]:
     """What a shield promises of every agent, and the watch of it."""
-    from tightrope.cli.sources import read_properties
-    from tightrope.problem import Problem
-    from tightrope.shield import Shield
+    from tightrope.cli.sources import Question
     from tightrope.shield.watching import ShieldWatch
 
     assert request.shield is not None
-    for given in ("result", "checkpoint", "observations"):
-        if getattr(request, given) is not None:
-            raise InputError(f"--shield and --{given} cannot be used together")
-    shield = Shield.load(request.shield)
+    shield = tr.Shield.load(request.shield)
     text = shield.table.facts.question
     own = loaded.benchmark is not None and loaded.benchmark.property_text == text
-    constants = parse_constants(request.const)
-    query = read_properties(None if own else [text]).queries(loaded, constants, None, None)[0]
+    question = Question.of(request, [] if own else [text])
+    query = replace(question, request=replace(request, terminal_reward=None)).queries(loaded)[0]
     if not query.is_plain:
         raise query.refusal()
-    watch = ShieldWatch(Problem(loaded.model, query), shield, 0.5 * request.alpha)
+    watch = ShieldWatch(tr.Problem(loaded.model, query), shield, 0.5 * request.alpha)
     words = "episodes that leave the shield or are cut off count as if all had gone well from there on"
     return Promised(watch.promise, words, not shield.verdict.is_proved), watch
 
 
 def _question(request: WatchRequest, loaded: LoadedModel, result: SavedResult) -> Query:
     """The result's property on the model."""
-    from tightrope.cli.sources import read_properties
+    from tightrope.cli.sources import Question
 
     document = result.document
     own = loaded.benchmark is not None and loaded.benchmark.property_text == document.question
@@ -664,7 +660,4 @@ def _question(request: WatchRequest, loaded: LoadedModel, result: SavedResult) -
         )
     if "--discount" in document.command:
         raise InputError("episodes do not show discounted rewards in full", Location(str(result.file)))
-    questions = read_properties(None if own else [document.question]).queries(
-        loaded, parse_constants(request.const), None, request.terminal_reward
-    )
-    return questions[0]
+    return Question.of(request, [] if own else [document.question]).queries(loaded)[0]

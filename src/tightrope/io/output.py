@@ -27,7 +27,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -166,26 +165,18 @@ class OutputDirectory:
         inside = self.path.is_dir()
         name = f".tightrope-{token}.part"
         part = self.path / name if inside else self.path.with_name(f".{self.path.name[:100]}.{token}.part")
-        with explain_errors(self.path), ExitStack() as room:
-            room.enter_context(_room(part))
+        with explain_errors(self.path), _room(part):
             yield part
             files = {name: file_digest(part / name) for name in entries(part)}
             for name in files:
                 sync(part / name)
             new = Manifest(self.kind, {**files, **dict.fromkeys(live)})
 
-            def settle() -> None:
-                if inside:
-                    self._replace(part, new, first_gone)
-                else:
-                    new.save(part)
-                    self._appear(part)
-
-            if (waiting := _WAITING.get()) is None:
-                settle()
+            if inside:
+                self._replace(part, new, first_gone)
             else:
-                waiting.append(settle)
-                _ROOMS.get().push(room.pop_all())
+                new.save(part)
+                self._appear(part)
 
     def _appear(self, part: Path) -> None:
         try:
@@ -222,35 +213,6 @@ class OutputDirectory:
     def _refuse_changed(self) -> InputError:
         hint = "another run may have written to it; name another directory"
         return InputError(f"{self.path} has changed since this run began, and was not overwritten", hint=hint)
-
-
-_WAITING: ContextVar[list[Callable[[], None]] | None] = ContextVar("waiting", default=None)
-_ROOMS: ContextVar[ExitStack] = ContextVar("rooms")
-
-
-@contextmanager
-def appearing_together(folder: Path | None) -> Iterator[None]:
-    """Directories that are filled inside of the block take their places when it ends without an error: after
-    an error in a later one nothing is there of the earlier ones, nor a new `folder` of them."""
-    is_new = folder is not None and not folder.exists()
-    if folder is not None:
-        with explain_errors(folder):
-            folder.mkdir(exist_ok=True)
-    waiting: list[Callable[[], None]] = []
-    try:
-        with ExitStack() as rooms:
-            before = _WAITING.set(waiting), _ROOMS.set(rooms)
-            try:
-                yield
-            finally:
-                _WAITING.reset(before[0])
-                _ROOMS.reset(before[1])
-            for settle in waiting:
-                settle()
-    except BaseException:
-        if folder is not None and is_new and not any(folder.iterdir()):
-            folder.rmdir()
-        raise
 
 
 def claim(path: str | Path, kind: str) -> OutputDirectory:
@@ -538,6 +500,11 @@ class OutputFile:
         """Its path, refused as above: right before it is written."""
         self.check()
         return self.path
+
+    def write(self, text: str) -> None:
+        """Write the text there."""
+        with atomic_write(self.checked()) as file:
+            file.write(text)
 
 
 def claim_file(path: str | Path, kind: FileKind, overwrite: bool = False) -> OutputFile:

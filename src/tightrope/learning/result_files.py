@@ -42,27 +42,10 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.atomic import atomic_write
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, TightropeError, check_type, choose
+from tightrope.io import results as records
 from tightrope.io.coding import from_plain, record_of, to_plain, to_text
 from tightrope.io.output import claim
 from tightrope.io.registry import save_model
-from tightrope.io.results import (
-    RESULT_FILE,
-    CertifiedFacts,
-    DataFacts,
-    DesignFacts,
-    EventTable,
-    ExpressionBounds,
-    ExpressionTexts,
-    Interval,
-    ModelFacts,
-    OptionFacts,
-    ParameterRange,
-    Projection,
-    RegionShape,
-    ResultDocument,
-    StoredOutcome,
-    TruthFacts,
-)
 from tightrope.io.umb import umb_is_available
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse, decide
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -117,18 +100,20 @@ def shadows(region: Region, box: tuple[FloatArray, FloatArray]) -> list[Shadow]:
 
 def region_shape(
     region: Region, names: Sequence[str], box: tuple[FloatArray, FloatArray] | None
-) -> RegionShape:
+) -> records.RegionShape:
     """A region in the form of a document: the box of its parameters where it has one, and its shadows."""
     ends = {} if box is None else {name: (float(box[0][i]), float(box[1][i])) for i, name in enumerate(names)}
     shown = [] if box is None else shadows(region, box)
-    return RegionShape(
+    return records.RegionShape(
         kind=region.kind.value,
         relaxation=region.relaxation.value,
         empty=region.emptiness.is_empty,
         notes=list(region.notes),
         box=ends,
         projections=[
-            Projection(names[s.pair[0]], names[s.pair[1]], [(float(x), float(y)) for x, y in s.polygon])
+            records.Projection(
+                names[s.pair[0]], names[s.pair[1]], [(float(x), float(y)) for x, y in s.polygon]
+            )
             for s in shown
         ],
     )
@@ -158,7 +143,7 @@ class Setting:
     command: Sequence[str] = ()
     policy: str | None = None
     truth: Mapping[str, str] | None = None
-    true_value: Interval | None = None
+    true_value: records.Interval | None = None
 
 
 def document(
@@ -168,14 +153,14 @@ def document(
     setting: Setting,
     *,
     shapes: bool = True,
-) -> ResultDocument:
+) -> records.ResultDocument:
     """All results of a run over one model and one data set; regions only where `shapes` is set."""
     model = results[0].model
     subject = results[0].problem.base
     assert isinstance(subject, ParametricMDP)
     listed = _thin(model.expressions.nonconstant.astype(np.int64))
     intervals = next((r.intervals for r in results if r.intervals is not None), None)
-    return ResultDocument(
+    return records.ResultDocument(
         versions=versions(),
         command=list(setting.command),
         model=_model(subject, setting),
@@ -185,8 +170,8 @@ def document(
         data=_data(counts, options, setting),
         options=_options(options, results[0].problem.query.options),
         policy=setting.policy,
-        truth=None if setting.truth is None else TruthFacts(dict(setting.truth), setting.true_value),
-        expressions=ExpressionTexts(
+        truth=None if setting.truth is None else records.TruthFacts(dict(setting.truth), setting.true_value),
+        expressions=records.ExpressionTexts(
             total=len(model.expressions.nonconstant),
             index=listed.tolist(),
             text=[model.expressions.text(int(e)) for e in listed],
@@ -212,10 +197,10 @@ def _version(package: str) -> str:
     return importlib.metadata.version(package)
 
 
-def _model(model: ParametricMDP, setting: Setting) -> ModelFacts:
+def _model(model: ParametricMDP, setting: Setting) -> records.ModelFacts:
     shown = model.parameters.shown
     return record_of(
-        ModelFacts,
+        records.ModelFacts,
         model,
         source=setting.model,
         constants=dict(setting.constants),
@@ -224,15 +209,17 @@ def _model(model: ParametricMDP, setting: Setting) -> ModelFacts:
         degree=model.expressions.degree,
         domain=shown.text(),
         parameters=[
-            ParameterRange(name, float(low), float(high))
+            records.ParameterRange(name, float(low), float(high))
             for name, low, high in zip(shown.names, shown.lower, shown.upper, strict=True)
         ],
     )
 
 
-def _data(counts: Counts | None, options: LearnOptions, setting: Setting) -> DataFacts:
+def _data(counts: Counts | None, options: LearnOptions, setting: Setting) -> records.DataFacts:
     if counts is None:
-        return DataFacts(steps=0, design=DesignFacts("no data: over the domain", steps=0, repeats=False))
+        return records.DataFacts(
+            steps=0, design=records.DesignFacts("no data: over the domain", steps=0, repeats=False)
+        )
     facts = {
         **({"names": dict(counts.names)} if counts.names else {}),
         **setting.data,
@@ -244,12 +231,12 @@ def _data(counts: Counts | None, options: LearnOptions, setting: Setting) -> Dat
     }
     seen = union([counts.provenance, *(prior.made_from for prior in options.prior)])
     facts |= {} if seen is None else {"provenance": seen.text()}
-    return from_plain(to_plain(facts), DataFacts)
+    return from_plain(to_plain(facts), records.DataFacts)
 
 
-def _options(options: LearnOptions, reading: PropertyOptions) -> OptionFacts:
+def _options(options: LearnOptions, reading: PropertyOptions) -> records.OptionFacts:
     return record_of(
-        OptionFacts,
+        records.OptionFacts,
         options,
         region=options.region.value if options.region else None,
         time_limit=options.seconds,
@@ -262,10 +249,10 @@ def _options(options: LearnOptions, reading: PropertyOptions) -> OptionFacts:
     )
 
 
-def _events(intervals: EventIntervals) -> EventTable:
+def _events(intervals: EventIntervals) -> records.EventTable:
     listed = _thin(np.arange(len(intervals.events), dtype=np.int64))
     names = intervals.events.outcomes.model.parameters.names
-    return EventTable(
+    return records.EventTable(
         total=len(intervals.events),
         index=listed.tolist(),
         text=[intervals.events.function(int(e)).text(names) for e in listed],
@@ -276,9 +263,9 @@ def _events(intervals: EventIntervals) -> EventTable:
     )
 
 
-def _regions(results: Iterable[LearningResult]) -> list[RegionShape]:
+def _regions(results: Iterable[LearningResult]) -> list[records.RegionShape]:
     """Each region once: the box of the parameters, and shadows on pairs of them."""
-    shapes: dict[str, RegionShape] = {}
+    shapes: dict[str, records.RegionShape] = {}
     for result in results:
         region = result.region
         if region is None or region.kind.value in shapes:
@@ -291,11 +278,11 @@ def _regions(results: Iterable[LearningResult]) -> list[RegionShape]:
     return list(shapes.values())
 
 
-def _store(result: LearningResult, listed: OffsetArray) -> StoredOutcome:
+def _store(result: LearningResult, listed: OffsetArray) -> records.StoredOutcome:
     """The outcome with the bounds of the listed expressions in the sets: over all their transitions."""
     lower, upper = expression_hull(result)
-    bounds = ExpressionBounds(lower[listed].tolist(), upper[listed].tolist())
-    return StoredOutcome(**structs.asdict(result.outcome), bounds=bounds)
+    bounds = records.ExpressionBounds(lower[listed].tolist(), upper[listed].tolist())
+    return records.StoredOutcome(**structs.asdict(result.outcome), bounds=bounds)
 
 
 def expression_hull(result: LearningResult) -> tuple[FloatArray, FloatArray]:
@@ -320,13 +307,13 @@ class Exported:
 
     name: str
     policy: Policy
-    interval: Interval
+    interval: records.Interval
     status: Status
 
-    def certified(self, result: LearningResult, text: str) -> CertifiedFacts:
+    def certified(self, result: LearningResult, text: str) -> records.CertifiedFacts:
         """The entry of the policy's file."""
         ledger = result.ledger
-        return CertifiedFacts(
+        return records.CertifiedFacts(
             question=text,
             lower=self.interval.lower,
             upper=self.interval.upper,
@@ -358,9 +345,9 @@ def robust_policy(result: LearningResult) -> Exported:
     again = attained(against, policy, _workspace(result))
     initial = result.model.initial
     if result.objective.maximises:
-        interval = Interval(again.lower, float(beside.upper[initial]))
+        interval = records.Interval(again.lower, float(beside.upper[initial]))
     else:
-        interval = Interval(float(beside.lower[initial]), again.upper)
+        interval = records.Interval(float(beside.lower[initial]), again.upper)
     return Exported("robust", policy, interval, _worst(again.status, beside.status))
 
 
@@ -371,7 +358,7 @@ def _optimistic(result: LearningResult) -> Exported:
     kind = attained(solution, policy, workspace)
     against = _against(solution, policy, workspace)
     ends = (against.lower, kind.upper) if result.objective.maximises else (kind.lower, against.upper)
-    return Exported("optimistic", policy, Interval(*ends), _worst(kind.status, against.status))
+    return Exported("optimistic", policy, records.Interval(*ends), _worst(kind.status, against.status))
 
 
 def _workspace(result: LearningResult) -> Workspace:
@@ -392,7 +379,7 @@ def _worst(*statuses: Status) -> Status:
     return next((status for status in statuses if status is not Status.CERTIFIED), Status.CERTIFIED)
 
 
-RESULT = RESULT_FILE
+RESULT = records.RESULT_FILE
 LEARNED = "learned"
 
 KIND = "learn"
@@ -423,7 +410,7 @@ def parse_exports(names_given: str | Collection[str] | None) -> tuple[Export, ..
 def write_results(
     path: Path,
     results: Sequence[LearningResult],
-    content: ResultDocument,
+    content: records.ResultDocument,
     *,
     exports: Collection[Export] = (),
     progress: Callable[[str], None] | None = None,
@@ -443,7 +430,7 @@ def save_result(
 
 def result_document(
     result: LearningResult, source: str | None = None, *, shapes: bool = True
-) -> ResultDocument:
+) -> records.ResultDocument:
     """The document of a single result that was learned in Python."""
     named = source or f"a model of {result.model.states:,} states"
     setting = Setting(model=named, property=result.problem.text, delta=result.ledger.delta)
@@ -453,7 +440,7 @@ def result_document(
 def fill_results(
     folder: Path,
     results: Sequence[LearningResult],
-    content: ResultDocument,
+    content: records.ResultDocument,
     *,
     exports: Collection[Export] = (),
     progress: Callable[[str], None] | None = None,
@@ -513,13 +500,13 @@ def _write_models(result: LearningResult, folder: Path, text: str, exports: Coll
 
 
 def regions_beside(
-    known: Iterable[RegionShape],
+    known: Iterable[records.RegionShape],
     model: ParametricMDP,
     counts: Counts,
     delta: float,
     options: LearnOptions | None = None,
     kinds: Iterable[RegionKind] | None = None,
-) -> list[RegionShape]:
+) -> list[records.RegionShape]:
     """Entries of `kinds` that are not among the `known` ones, to be appended to a document's regions."""
     present = {entry.kind for entry in known}
     chosen_options = options or LearnOptions()

@@ -15,9 +15,8 @@ from tightrope.data.columns import StateForm, state_form
 from tightrope.data.counts import Counts
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError
-from tightrope.io.plans import Target
-from tightrope.io.results import Interval
 from tightrope.learning.learn import learn
+from tightrope.learning.online.exploration import GapTarget
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import OffsetArray
@@ -45,7 +44,7 @@ class EvenLearner:
             raise InputError("the model has no parameters: there is nothing to learn about it")
         self.problem, self.delta, self.model = problem, delta, model
         self.words = {"interval": IntervalMethod.BETA_BINOMIAL, "region": region_kind("polytope"), **words}
-        self.target = None if until_gap is None else Target.of(until_gap, None, None, None)
+        self.target = None if until_gap is None else GapTarget.of(until_gap)
         self.data = GrowingCounts(self.model, by_choice=False)
         if data is not None:
             self.data.begin_with(data)
@@ -86,15 +85,8 @@ class EvenLearner:
     @property
     def is_reached(self) -> bool:
         """Whether the last answer's interval is as narrow as was asked for."""
-        return self.target is not None and reaches(self.target, getattr(self.last_result, "interval", None))
-
-
-def reaches(target: Target, interval: Interval | None) -> bool:
-    """Whether an interval is as narrow as was asked for."""
-    if interval is None:
-        return False
-    middle = 0.5 * abs(interval.lower + interval.upper)
-    return bool(interval.upper - interval.lower <= target.amount * (middle if target.relative else 1))
+        interval = getattr(self.last_result, "interval", None)
+        return self.target is not None and interval is not None and self.target.is_reached(interval)
 
 
 def refuse_other_words(text: str, given: dict[str, Any]) -> None:

@@ -1,7 +1,6 @@
 """`tightrope learn`: read, learn, print, write.
 
-Output files are claimed before the computation and written after the answer was printed. A certificate in the
-output directory is listed in its manifest.
+Output files are claimed before the computation and written after the answer was printed.
 """
 
 from __future__ import annotations

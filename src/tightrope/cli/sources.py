@@ -273,8 +273,7 @@ class Question:
         observed: bool = False,
         judge: Judge | None = None,
     ) -> LoadedModel:
-        """Build the model, not beyond the `boundary` of a question, nor when its `judge` has seen enough;
-        `untimed`: for questions that do not speak of time; `observed`: a partially observable one, too."""
+        """Build the model, as far as the `boundary` of a question and its `judge` ask."""
         begin = time.perf_counter()
         with build_progress(self._shown) as progress:
             read = read_model(self._asking(boundary, untimed, judge), progress, warn)

@@ -55,7 +55,6 @@ from tightrope.learning.rate_doctor import Division, RateAnswers, SplitRates, Te
 from tightrope.learning.rates import RateResult
 from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import ParametricCTMC
-from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.monitoring.examination import Examination, Finding, examine, is_planned
@@ -623,7 +622,7 @@ class _Answers:
             return None
         if isinstance(problem.objective.reward, ParametricReward):
             return None
-        fitted = best_fit(problem.model, counts)
+        fitted = Outcomes.of(problem.model).fitted(counts)
         solution = solve(problem.with_model(fitted), precision=1e-4, seconds=10.0)
         initial = problem.model.structure.initial
         middle = 0.5 * (float(solution.lower[initial]) + float(solution.upper[initial]))
@@ -640,23 +639,3 @@ def _possible(model: ParametricMDP, log: EpisodeLog) -> list[str]:
 
     features = [one.name for one in list_features(model, log) if one.kind in ("memory", "column")]
     return [*features, *(f"groups={name}" for name in log.columns), "untie", "free"]
-
-
-def best_fit(model: ParametricMDP, counts: Counts) -> MDP:
-    """The model at the parameters that fit counts best; free distributions at their frequencies."""
-    outcomes = Outcomes.of(model)
-    weight, chance = outcomes.by_expression(outcomes.pooled(counts)), np.full(len(model.expressions), np.nan)
-    constant = model.expressions.is_constant
-    chance[constant] = model.expressions.values_many(np.zeros((1, len(model.parameters))))[0, constant]
-    for one in model.parameters.free:
-        rows = [model.expressions.index_of(each) for each in one.probabilities]
-        seen = np.array([0.0 if row is None else weight[row] for row in rows]) + 1e-3
-        for row, share in zip(rows, seen / seen.sum(), strict=True):
-            if row is not None:
-                chance[row] = share
-    if np.isnan(chance).any():
-        fitted = outcomes.functions.at(outcomes.maximiser.lifted(outcomes.estimate(counts)))
-        chance = np.where(np.isnan(chance), fitted, chance)
-    probability = np.clip(chance, 0.0, 1.0)[model.expression]
-    total = np.add.reduceat(probability, model.transition_start[:-1])
-    return MDP(model.structure, probability / total[model.structure.transition_choice])

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from tightrope.report.policy_map import PolicyMap
     from tightrope.report.what_if import WhatIf
     from tightrope.shield import Shield
+    from tightrope.shield.gym import ModelEnv
 
 TriedSets = tuple[str, str, Interval, float, str]
 """(kind of sets that was tried, whose value, its interval, seconds, why)."""
@@ -583,6 +584,22 @@ class LearningResult(Result):
         known = self.verdict.facts | {"confidence": 1 - self.ledger.delta}
         known |= {} if data is None else {"made_from": data.text()}
         return Shield.of(solution, self.problem, slack=slack, patience=patience, **known)
+
+    def to_gymnasium(self) -> ModelEnv:
+        """Make a Gymnasium environment of the model at the parameters that fit the data best.
+
+        Returns
+        -------
+        tr.gym.ModelEnv
+            A shield of this result wraps it: `tr.gym.ShieldWrapper(env, result.shield(slack=0.02))`.
+        """
+        from tightrope.shield.gym import ModelEnv
+
+        if self.counts is None:
+            raise InputError("the result has no data to fit a model to", hint="tr.gym.ModelEnv(model, at=…)")
+        product = self.problem.model
+        is_product = len(self.counts.transition) == product.transitions
+        return ModelEnv(Outcomes.of(product if is_product else self.problem.base).fitted(self.counts))
 
     def with_tree(self, *, loss: float = 0.01) -> LearningResult:
         """This result with a small decision tree as the given policy, whose certified interval is `value`. It

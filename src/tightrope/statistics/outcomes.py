@@ -14,6 +14,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
+from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, offsets
 from tightrope.numerics.record import Record, remember
@@ -127,6 +128,25 @@ class Outcomes(Record):
         result = np.zeros(len(self), dtype=np.int64)
         np.add.at(result, outcome, count)
         return result
+
+    def fitted(self, counts: Counts) -> MDP:
+        """The model at the parameters that fit counts best; free distributions at their frequencies."""
+        model = self.model
+        weight, chance = self.by_expression(self.pooled(counts)), np.full(len(model.expressions), np.nan)
+        constant = model.expressions.is_constant
+        chance[constant] = model.expressions.values_many(np.zeros((1, len(model.parameters))))[0, constant]
+        for one in model.parameters.free:
+            rows = [model.expressions.index_of(each) for each in one.probabilities]
+            seen = np.array([0.0 if row is None else weight[row] for row in rows]) + 1e-3
+            for row, share in zip(rows, seen / seen.sum(), strict=True):
+                if row is not None:
+                    chance[row] = share
+        if np.isnan(chance).any():
+            fitted = self.functions.at(self.maximiser.lifted(self.estimate(counts)))
+            chance = np.where(np.isnan(chance), fitted, chance)
+        probability = np.clip(chance, 0.0, 1.0)[model.expression]
+        total = np.add.reduceat(probability, model.transition_start[:-1])
+        return MDP(model.structure, probability / total[model.structure.transition_choice])
 
 
 def check_counts(model: ParametricMDP, counts: Counts) -> None:

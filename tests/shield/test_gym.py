@@ -109,3 +109,16 @@ def test_an_environment_of_ones_own_goes_through_state_of() -> None:
 def test_what_has_no_shield_is_refused_in_words(call: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_a_result_gives_an_environment_of_the_best_fit() -> None:
+    parameters = tr.Parameters.box(p=(0, 1))
+    (p,) = parameters.symbols()
+    rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    data = [[(0, "toss", 1)]] * 30 + [[(0, "toss", 2)]] * 10
+    env = tr.learn(model.problem('Pmax=? [ F "heads" ]'), data).to_gymnasium()
+    assert env.probability.tolist() == pytest.approx([0.75, 0.25, 1, 1])
+    check_env(env, skip_render_check=True)
+    with pytest.raises(InputError, match="no data to fit"):
+        tr.solve(model.problem('Pmax=? [ F "heads" ]')).to_gymnasium()

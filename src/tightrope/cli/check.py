@@ -485,7 +485,7 @@ def check_partition(
     if figure is not None:
         from tightrope.report.curves import write_partition
 
-        write_partition(partition, queries[0].text, figure)
+        write_partition(partition.names, partition.parts, queries[0].text, figure)
     screen.leave(verdict)
 
 

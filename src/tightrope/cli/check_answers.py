@@ -33,9 +33,9 @@ from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import LoadedModel, TimedModel
-    from tightrope.coupled.partition import Partition
     from tightrope.logic.model_checking import Answer
     from tightrope.numerics.arrays import BoolArray
+    from tightrope.trees.partition import Partition
 
 
 class StateValue(msgspec.Struct, frozen=True):

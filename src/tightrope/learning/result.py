@@ -597,9 +597,9 @@ class LearningResult(Result):
 
         if self.counts is None:
             raise InputError("the result has no data to fit a model to", hint="tr.gym.ModelEnv(model, at=…)")
-        product = self.problem.model
-        is_product = len(self.counts.transition) == product.transitions
-        return ModelEnv(Outcomes.of(product if is_product else self.problem.base).fitted(self.counts))
+        base = self.problem.base
+        assert isinstance(base, ParametricMDP)
+        return ModelEnv(Outcomes.of(base).fitted(self.counts))
 
     def with_tree(self, *, loss: float = 0.01) -> LearningResult:
         """This result with a small decision tree as the given policy, whose certified interval is `value`. It

@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.coupled.partition import Partition, partition
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.learning.learn import plain_problem, reduction_of
 from tightrope.learning.options import LearnOptions
@@ -35,6 +34,7 @@ from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import AnyModel, Problem, problem_of
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import solve_query
+from tightrope.trees.partition import Partition, partition
 
 if TYPE_CHECKING:
     from tightrope.beliefs.robust import RobustController

@@ -24,9 +24,9 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import NullFormatter
 
 from tightrope.atomic import atomic_path
-from tightrope.coupled.partition import Partition
 from tightrope.errors import InputError
 from tightrope.io.output import FIGURE_METADATA, OutputFile
+from tightrope.io.results import DomainPart
 from tightrope.logic.model_checking import Answer
 from tightrope.logic.multi_objective import Achieved
 from tightrope.numerics.arrays import FloatArray
@@ -266,23 +266,26 @@ def write_pareto_curve(answer: Answer, target: OutputFile) -> Path:
     return save_figure(figure, target.checked())
 
 
-def write_partition(partition: Partition, text: str, target: OutputFile) -> Path:
+def write_partition(names: Sequence[str], parts: Sequence[DomainPart], text: str, target: OutputFile) -> Path:
     """The parts of a domain of two parameters as a file that was claimed."""
-    if len(partition.names) != 2:
-        raise InputError(f"a figure of parts needs two parameters, and the domain has {len(partition.names)}")
+    if len(names) != 2:
+        raise InputError(f"a figure of parts needs two parameters, and the domain has {len(names)}")
+    whole = sum(part.volume for part in parts)
     with PAPER.style():
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes, keys = figure.subplots(), []
         colours = {TRUE: ("holds", ACTIONS[2]), FALSE: ("fails", ACTIONS[1]), OPEN: ("open", FAINT)}
         for truth, (label, colour) in colours.items():
-            corners = [(*part.lower, *part.upper) for part in partition.parts if part.truth == truth]
+            shown = [part for part in parts if part.truth == truth]
+            corners = [(*part.lower, *part.upper) for part in shown]
             boxes = [Rectangle((x, y), right - x, top - y) for x, y, right, top in corners]
             axes.add_collection(PatchCollection(boxes, facecolor=colour, edgecolor=colour, linewidth=0.2))
-            keys.append(Patch(facecolor=colour, label=f"{label}: {100 * partition.share(truth):.1f}%"))
+            share = 100 * sum(part.volume for part in shown) / whole
+            keys.append(Patch(facecolor=colour, label=f"{label}: {share:.1f}%"))
         axes.margins(0)
         axes.autoscale_view()
         axes.set_title(plain(text))
-        name_axes(axes, *partition.names)
+        name_axes(axes, *names)
         legend_below(axes, keys)
     return save_figure(figure, target.checked())
 

@@ -12,8 +12,8 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.coupled.partition import Partition
 from tightrope.solver.solution import FALSE, OPEN, TRUE
+from tightrope.trees.partition import Partition
 
 GAME = """dtmc
 const double p;

@@ -105,8 +105,8 @@ def by_tightrope(case: Case, share: float) -> tuple[Parts, float, int]:
     order = [found.names.index(name) for name in case.domain]
     parts: Parts = []
     for part in found.parts:
-        (x, y), (right, top) = ([side[i] for i in order] for side in (part.lower, part.upper))
-        parts.append(((x, y, right, top), {"true": True, "false": False}.get(part.truth)))
+        x, y = (part.box[i] for i in order)
+        parts.append(((x.lower, y.lower, x.upper, y.upper), {"true": True, "false": False}.get(part.truth)))
     return parts, seconds, model.structure.states
 
 

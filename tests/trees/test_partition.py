@@ -83,7 +83,7 @@ def wrong_points(found: Partition, is_true: Callable[[float, float], bool], poin
         parts = [
             part
             for part in found.parts
-            if all(low <= x <= high for low, x, high in zip(part.lower, at, part.upper, strict=True))
+            if all(side.lower <= x <= side.upper for side, x in zip(part.box, at, strict=True))
         ]
         truth = {True: TRUE, False: FALSE}[is_true(*(at[found.names.index(name)] for name in "pq"))]
         wrong += not parts or any(part.truth not in (truth, OPEN) for part in parts)
@@ -123,7 +123,7 @@ def test_domains_to_zero_and_one_are_split(tmp_path: Path) -> None:
     whole = 3 / 7 * math.log(10 / 3)  # the area above q = 0.7·p / (0.3 + 0.7·p)
     assert whole - 0.1 <= found.share(TRUE) <= whole
     for part in found.parts:
-        inside = [0.5 * (low + high) for low, high in zip(part.lower, part.upper, strict=True)]
+        inside = [0.5 * (side.lower + side.upper) for side in part.box]
         if part.truth != OPEN:
             assert (part.truth == TRUE) == (wins(*inside) >= 0.7)
 

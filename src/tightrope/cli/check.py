@@ -472,7 +472,7 @@ def check_partition(
     figure: OutputFile | None,
 ) -> None:
     """Split the domain, print the parts, draw them."""
-    from tightrope.learning.solve import solve_partition
+    from tightrope.trees.partition import partition
 
     options.refuse_options(request, NOT_SPLIT, "it cannot be used with parts of a domain")
     if len(queries) != 1:
@@ -480,12 +480,12 @@ def check_partition(
     share = OPEN_SHARE if request.open_share is None else options.parse_share(request.open_share, "--open")
     with screen.phase("solve"):
         seconds = math.inf if request.time_limit is None else request.time_limit
-        partition = solve_partition(Problem(loaded.model, queries[0]), share, seconds)
-    verdict = check_answers.report_partition(loaded, queries[0], partition, share)
+        parts = partition(Problem(loaded.model, queries[0]), share, seconds)
+    verdict = check_answers.report_partition(loaded, queries[0], parts, share)
     if figure is not None:
         from tightrope.report.curves import write_partition
 
-        write_partition(partition.names, partition.parts, queries[0].text, figure)
+        write_partition(parts.names, parts.parts, queries[0].text, figure)
     screen.leave(verdict)
 
 

@@ -384,7 +384,7 @@ def report_partition(
         )
         return verdict
     rows = [
-        [*(f"[{low:.5g}, {high:.5g}]" for low, high in zip(part.lower, part.upper, strict=True)), part.truth]
+        [*(f"[{side.lower:.5g}, {side.upper:.5g}]" for side in part.box), part.truth]
         for part in sorted(partition.parts, key=lambda part: (part.truth == OPEN, -part.volume))
     ]
     claim = ", ".join(f"{word} on {100 * size:.1f}%" for word, size in shares.items())

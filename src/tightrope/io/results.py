@@ -45,16 +45,15 @@ class Judged(msgspec.Struct, kw_only=True):
 
 
 class DomainPart(msgspec.Struct, frozen=True):
-    """A box of parameters, and whether a property holds there: true, false or not certified."""
+    """A box, one interval per parameter, and whether a property holds there: true, false or not certified."""
 
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
+    box: tuple[Interval, ...]
     truth: str
 
     @property
     def volume(self) -> float:
         """The product of its widths."""
-        return math.prod(high - low for low, high in zip(self.lower, self.upper, strict=True))
+        return math.prod(side.upper - side.lower for side in self.box)
 
 
 class WidthFacts(msgspec.Struct, frozen=True):

@@ -593,13 +593,12 @@ class LearningResult(Result):
         tr.gym.ModelEnv
             A shield of this result wraps it: `tr.gym.ShieldWrapper(env, result.shield(slack=0.02))`.
         """
-        from tightrope.shield.gym import ModelEnv
-
         if self.counts is None:
             raise InputError("the result has no data to fit a model to", hint="tr.gym.ModelEnv(model, at=…)")
         base = self.problem.base
         assert isinstance(base, ParametricMDP)
-        return ModelEnv(Outcomes.of(base).fitted(self.counts))
+        environment: ModelEnv = import_module("tightrope").gym.ModelEnv(Outcomes.of(base).fitted(self.counts))
+        return environment
 
     def with_tree(self, *, loss: float = 0.01) -> LearningResult:
         """This result with a small decision tree as the given policy, whose certified interval is `value`. It

@@ -22,7 +22,7 @@ from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Progress
 from tightrope.learning.products import require_support_of_domain
 from tightrope.logic.model_checking import Answer, check_query
-from tightrope.logic.product_problem import follow, product_problem
+from tightrope.logic.product_problem import follow
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
@@ -124,7 +124,8 @@ def solve(
     model, query = question.model, question.query
     if open_share is not None:
         _refuse("parts of a domain", policy=policy, start=start, sets=sets, ltl_translator=ltl_translator)
-        return solve_partition(question, open_share, seconds)
+        check_number("open_share", open_share, 0, 1)
+        return partition(question, open_share, seconds)
     if isinstance(model, POMDP):
         _refuse(
             "partially observable models",
@@ -227,19 +228,6 @@ def _solve_partial(
     if question.query.is_threshold:
         return replace(solved, truth=question.answer(*solved.bounds))
     return solved
-
-
-def solve_partition(problem: Problem, share: float, seconds: float = math.inf) -> Partition:
-    """Where in the domain a threshold holds: parts that leave at most this `share` of it open."""
-    check_number("open_share", share, 0, 1)
-    if problem.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
-        raise InputError(
-            f"{problem.text}: a domain is split for one probability or reward with a threshold",
-            hint="ask for one value at a point: --at, problem.at(…)",
-        )
-    if not problem.query.is_plain and isinstance(problem.model, ParametricMDP):
-        problem = product_problem(problem.model, problem.query)[0]
-    return partition(problem, share, seconds)
 
 
 def solve_over_domain(

@@ -277,8 +277,10 @@ def write_partition(names: Sequence[str], parts: Sequence[DomainPart], text: str
         colours = {TRUE: ("holds", ACTIONS[2]), FALSE: ("fails", ACTIONS[1]), OPEN: ("open", FAINT)}
         for truth, (label, colour) in colours.items():
             shown = [part for part in parts if part.truth == truth]
-            corners = [(*part.lower, *part.upper) for part in shown]
-            boxes = [Rectangle((x, y), right - x, top - y) for x, y, right, top in corners]
+            boxes = [
+                Rectangle((x.lower, y.lower), x.upper - x.lower, y.upper - y.lower)
+                for x, y in (part.box for part in shown)
+            ]
             axes.add_collection(PatchCollection(boxes, facecolor=colour, edgecolor=colour, linewidth=0.2))
             share = 100 * sum(part.volume for part in shown) / whole
             keys.append(Patch(facecolor=colour, label=f"{label}: {share:.1f}%"))

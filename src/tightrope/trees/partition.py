@@ -26,7 +26,8 @@ from tightrope.coupled.chain import Chain, chain_of
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.value import functions_of, rewards_at
 from tightrope.errors import InputError
-from tightrope.io.results import DomainPart
+from tightrope.io.results import DomainPart, Interval
+from tightrope.logic.product_problem import product_problem
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -34,6 +35,7 @@ from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import error_factor
+from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem
 from tightrope.solver.solution import FALSE, OPEN, TRUE
 from tightrope.solver.solve import solve
@@ -103,6 +105,13 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
         A limit of time; what is open then stays so.
     """
     begin = time.perf_counter()
+    if problem.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
+        raise InputError(
+            f"{problem.text}: a domain is split for one probability or reward with a threshold",
+            hint="ask for one value at a point: --at, problem.at(…)",
+        )
+    if not problem.query.is_plain and isinstance(problem.model, ParametricMDP):
+        problem = product_problem(problem.model, problem.query)[0]
     search = _Splitter.of(problem)
     root = _Box(search.corners)
     whole, done, order = float(np.prod(root.widths)), [], itertools.count()
@@ -122,8 +131,7 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
 
 
 def _part(box: _Box, truth: str) -> DomainPart:
-    lower, upper = (tuple(corner) for corner in box.corners.tolist())
-    return DomainPart(lower, upper, truth)
+    return DomainPart(tuple(Interval(low, high) for low, high in box.corners.T.tolist()), truth)
 
 
 @dataclass(eq=False)

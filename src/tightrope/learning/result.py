@@ -586,12 +586,9 @@ class LearningResult(Result):
         return Shield.of(solution, self.problem, slack=slack, patience=patience, **known)
 
     def to_gymnasium(self) -> ModelEnv:
-        """Make a Gymnasium environment of the model at the parameters that fit the data best.
+        """Return a Gymnasium environment: the model at the parameters that fit the data best.
 
-        Returns
-        -------
-        tr.gym.ModelEnv
-            A shield of this result wraps it: `tr.gym.ShieldWrapper(env, result.shield(slack=0.02))`.
+        `tr.gym.ShieldWrapper(env, result.shield(slack=0.02))` puts a shield around it.
         """
         if self.counts is None:
             raise InputError("the result has no data to fit a model to", hint="tr.gym.ModelEnv(model, at=…)")

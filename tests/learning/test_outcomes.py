@@ -17,7 +17,7 @@ import pytest
 import tightrope as tr
 from benchmark_script import run_benchmark
 from effort import repeats
-from tightrope.cli.result_display import outcome_facts
+from tightrope.cli.result_display import outcome_facts, value_of
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet, observe
@@ -198,6 +198,7 @@ def test_a_refuted_model_adds_nothing_to_what_episodes_returned(tmp_path: Path) 
     assert seen.model is not None and seen.contradiction is None
     assert seen.interval.lower < seen.model.upper < seen.interval.upper  # so an intersection would be shorter
     assert result.interval == seen.interval and result.guarantee == seen.interval.lower
+    assert value_of(result).startswith(f"none; under the contradicted model {seen.model} (")
     assert result.optimistic_value == seen.interval.upper
     record = result.to_json()
     ends = {"lower": seen.interval.lower, "upper": seen.interval.upper}

@@ -88,7 +88,7 @@ def value_of(result: tr.LearningResult) -> str:
         kinds = ["the region is empty"]
     how = ", ".join([*kinds, f"{result.kind.value} sets"])
     if result.verdict.word is Word.CONTRADICTED and not result.fallback:
-        return f"none; under the contradicted model {result.robust.interval} ({how})"
+        return f"none; under the contradicted model {result.by_model} ({how})"
     return f"{result.robust.interval} ({how}); any {_one(result)} {best}"
 
 

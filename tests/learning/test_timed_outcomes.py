@@ -104,3 +104,5 @@ def test_refuted_rates_add_nothing_to_what_episodes_show() -> None:
     assert seen.model is not None and seen.contradiction is None
     assert seen.interval.lower < seen.model.lower < seen.model.upper < seen.interval.upper
     assert result.interval == seen.interval and seen.alone
+    diagnosis = tr.doctor(tr.Problem(CHAIN, 'P=? [ F<=2 "end" ]'), rows, delta=0.05)
+    assert diagnosis.value == seen.model, "the model's interval, without what episodes showed"

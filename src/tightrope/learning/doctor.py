@@ -176,7 +176,7 @@ class Diagnosis(Record):
         """The answer of the model as it is alone, without what episodes returned."""
         if self.result is None:
             return None
-        seen = self.result.seen if isinstance(self.result, LearningResult) else None
+        seen = self.outcomes if isinstance(self.outcomes, ObservedOutcomes) else None
         return self.result.interval if seen is None or seen.model is None else seen.model
 
     @property

@@ -16,7 +16,7 @@ import tightrope as tr
 from benchmark_script import run_benchmark
 from learning.test_amendments import agent, by_previous, by_seen, question, simulate, unedited
 from tightrope.cli.app import run
-from tightrope.learning.doctor import best_fit
+from tightrope.statistics.outcomes import Outcomes
 from tightrope_check.archive import load
 
 OPTIONS: dict[str, Any] = {"delta": 0.1, "sets": "tied", "seconds": 900.0}
@@ -192,7 +192,9 @@ def test_clusters_stay_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_best_fit_is_where_counts_are() -> None:
     data = tr.read_data(simulate(by_seen, 300), agent())
     visits, counts = data.counts.visits, data.counts.transition
-    assert best_fit(agent(), data.counts).probability[0] == pytest.approx(counts[0] / visits[0], abs=0.01)
+    assert Outcomes.of(agent()).fitted(data.counts).probability[0] == pytest.approx(
+        counts[0] / visits[0], abs=0.01
+    )
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def test_assumed_supports_are_named_and_nothing_else_is_assumed(sets):
     certificate = certificate_of(result, counts)
     verdict = check(certificate)
     assert verdict.valid and verdict.values["robust policy"][0] == pytest.approx(0.05)
-    assert any("at least probability 0.05" in line for line in verdict.assumes)
+    assert any("a probability of at least 0.05" in line for line in verdict.assumes)
     for other in (None, 0.04):
         assert failures(moved(certificate, "problem.assumed_support", other))
     plain = learn(Problem(model, 'Pmax=? [ F "goal" ]'), counts, delta=0.05, sets=sets)

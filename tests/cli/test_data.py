@@ -78,7 +78,7 @@ def test_the_json_of_a_clean_log(capsys: pytest.CaptureFixture[str]) -> None:
     (parameter,) = found["estimates"]["parameters"]
     assert parameter["parameter"] == "p"
     assert 0.1 - 1e-9 <= parameter["lower"] < parameter["estimate"] < parameter["upper"] <= 0.9 + 1e-9
-    assert "anytime-valid" in found["estimates"]["label"] and found["estimates"]["ledger"]["holds"]
+    assert "time-uniform" in found["estimates"]["label"] and found["estimates"]["ledger"]["holds"]
 
 
 def test_the_reading_is_that_of_learn(capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,7 +151,7 @@ def test_the_text_shows_bars_in_eighty_columns(
     assert "states by the model's variables" in shown
     assert "█" * 16 in shown and "█" * 3 + "·" * 13 in shown
     assert "●" in shown and "[" in shown
-    assert "anytime-valid" in shown
+    assert "time-uniform" in shown
 
 
 def test_terminals_without_unicode_get_plain_bars(monkeypatch: pytest.MonkeyPatch) -> None:

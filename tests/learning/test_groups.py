@@ -126,11 +126,11 @@ def test_questions_that_count_steps_and_what_is_refused(tmp_path: Path) -> None:
     for one, truth in zip(found.groups.groups, (0.2, 0.7), strict=True):
         assert one.value.lower <= truth <= one.value.upper
     assert found.verdict.word.value == "nominal"  # nothing is known of the order, nor of how it was chosen
-    with pytest.raises(tr.InputError, match="certificates do not cover these"):
+    with pytest.raises(tr.InputError, match="certificates do not cover answers for groups"):
         tr.certify(found, tmp_path / "groups.cert")
     for amend, message in [
         ("groups=pump", "no column 'pump'"),
-        ("groups", "is no amendment"),
+        ("groups", "is not a revision"),
     ]:
         with pytest.raises(tr.InputError, match=message):
             tr.doctor(problem, data, amend=amend, **words)

@@ -105,7 +105,7 @@ def test_expressions_never_seen_can_make_a_cost_infinite() -> None:
     assert bounded.value is not None
     assert math.isfinite(bounded.value.interval.upper)
     assert bounded.value.interval.upper > 10
-    assert any("at least probability 0.2" in note for note in bounded.notes)
+    assert any("a probability of at least 0.2" in note for note in bounded.notes)
 
 
 @pytest.mark.thinned(2)

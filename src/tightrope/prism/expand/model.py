@@ -243,16 +243,8 @@ def check_variables(model: syntax.ModelFile, modules: Iterable[syntax.Module]) -
 
 def find_used_names(model: syntax.ModelFile, modules: tuple[syntax.Module, ...]) -> frozenset[str]:
     """Every name that stands in an expression of the file, renamed modules copied out."""
-    used = set[str]()
-
-    def collect(node: object) -> object:
-        if not isinstance(node, syntax.Expression):
-            return None
-        used.update(name.name for name in names(node))
-        return node
-
-    syntax.rewritten((replace(model, modules=()), modules), collect)
-    return frozenset(used)
+    parts = syntax.parts_of((replace(model, modules=()), modules))
+    return frozenset(part.name for part in parts if isinstance(part, syntax.Name))
 
 
 def check_labels(labels: Iterable[syntax.LabelDefinition]) -> None:

@@ -136,7 +136,7 @@ def test_questions_that_count_steps_and_what_is_refused(tmp_path: Path) -> None:
             tr.doctor(problem, data, amend=amend, **words)
     with pytest.raises(tr.InputError, match="no other region"):
         tr.doctor(problem, data, amend="groups=machine", region="likelihood", delta=0.1)
-    with pytest.raises(tr.InputError, match="plain question"):
+    with pytest.raises(tr.InputError, match="question without memory"):
         tr.doctor(question(), tr.read_data(simulate(lambda *_: [0.3, 0.5], 20), agent()), amend="rates=prev")
 
 

@@ -93,7 +93,11 @@ def test_a_column_and_units(tmp_path: Path) -> None:
     assert shift.finding is max(found.findings, key=lambda one: one.finding.weighed).finding
     for asked, status, word in (("split=shift", "stated", "proved"), ("auto", "unknown", "nominal")):
         answer = tr.doctor(
-            question(), tmp_path / "log.csv", amend=asked, select_on=0.5, order="as-read", **OPTIONS
+            question(),
+            tr.read_data(tmp_path / "log.csv", agent(), order="as-read"),
+            amend=asked,
+            select_on=0.5,
+            **OPTIONS,
         ).amended
         assert answer is not None and answer.amended.amendment.text == "split=shift"
         (values,) = [one for one in answer.verdict.assumptions if one.name == "values"]

@@ -445,3 +445,31 @@ def test_jani(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target.write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"automata\[0\].edges\[3\]: an edge with a rate moves alone"):
         tr.load(target)
+
+
+CATCH_UP = """ma // a pool of a fifth of all miners goes on with its own chain, or gives it up
+const int D = 3; const double again;
+module m
+  len : [0..D] init 0; diff : [-8..D] init 0; s : [0..2] init 0;
+  [go] s=0 & !(len=D & diff>0) -> 1-again : (s'=1) + again : (s'=2);
+  [back] s=2 -> (s'=0);
+  [reset] s=0 & diff<0 -> (s'=1) & (len'=0) & (diff'=0);
+  <> s=1 -> 0.2/12 : (s'=0)&(len'=min(D,len+1))&(diff'=min(D,diff+1))
+    + 0.8/12 : (s'=0)&(diff'=len=0?0:max(-8,diff-1));
+  <> s=0 & len=D & diff>0 -> 1 : true;
+endmodule
+label "win" = len=D & diff>0;
+"""
+
+
+def test_choices_in_circles_that_take_no_time_change_no_value(tmp_path: Path) -> None:
+    """A choice that is made again with 1/2 is worth as much: bounds were apart after 43 s."""
+    target = tmp_path / "catch-up.ma"
+    target.write_text(CATCH_UP)
+    once, again = (tr.load(target, const={"again": share}) for share in (0, 0.5))
+    for asked in ('Pmax=? [ F<=700 "win" ]', 'Pmin=? [ F<=700 "win" ]', 'Pmax=? [ F<=0.5 "win" ]'):
+        answers = [tr.solve(automaton, asked) for automaton in (once, again)]
+        assert all(answer.verdict.is_proved for answer in answers)
+        (low, high), (other_low, other_high) = (answer.bounds for answer in answers)
+        assert max(high - low, other_high - other_low) <= 1e-6 * max(high, 1e-3), asked
+        assert low <= other_high and other_low <= high, asked

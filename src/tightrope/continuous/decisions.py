@@ -22,6 +22,9 @@ from tightrope.continuous.poisson import PoissonWeights, poisson_weights
 from tightrope.continuous.transient import Pair, TimeHorizon, bounds_of
 from tightrope.errors import InputError
 from tightrope.model.continuous import MarkovAutomaton
+from tightrope.model.graph.components import maximal_end_components, strongly_connected_components
+from tightrope.model.graph.qualitative import positive
+from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, offsets, ranges
 from tightrope.numerics.jit import kernel, stop_interpreting
 from tightrope.numerics.rounding import down, error_factor, up
@@ -80,15 +83,19 @@ def run_events(
     ends: FloatArray,
     shares: Shares,
     maximise: bool,
-    top: float,
+    side: tuple[bool, FloatArray],
     most_sweeps: int,
     table: FloatArray,
 ) -> tuple[FloatArray, int]:
-    """Σ_k total[k]·x_k, x_k = end[k]·ends + T x_{k−1}, and sweeps; `table` takes x_0, x_1, …"""
+    """Σ_k total[k]·x_k, x_k = end[k]·ends + T x_{k−1}, and sweeps; `table` takes x_0, x_1, …
+
+    `side`: whether circles are swept from below, and how far above the states behind them they begin.
+    """
     choice_start, transition_start, successor, probability, waiting, move, immediate, still, worth, bonus = (
         model
     )
     end_share, worth_share, share = shares
+    is_lower, above = side
     states = len(ends)
     now, after, total = np.zeros(states), np.zeros(states), np.zeros(states)
     sweeps = 0
@@ -101,8 +108,13 @@ def run_events(
             for t in range(transition_start[first], transition_start[first + 1]):
                 value += probability[t] * now[successor[t]]
             after[s] = end_share[k] * ends[s] + move[s] * value + (1.0 - move[s]) * now[s]
+        least, most = np.inf, 0.0
+        for s in still:
+            least, most = min(least, after[s]), max(most, after[s])
+        for s in waiting:
+            least, most = min(least, after[s]), max(most, after[s])
         for s in immediate:
-            after[s] = top * worth_share[k]
+            after[s] = least if is_lower else most + above[s]
         for _ in range(most_sweeps):
             sweeps += 1
             change = 0.0
@@ -117,7 +129,7 @@ def run_events(
                 best += bonus[s]
                 change = max(change, abs(best - after[s]))
                 after[s] = best
-            if change <= 1e-17 * worth_share[k]:
+            if change <= 1e-17 * most:
                 break
         if share[k] != 0.0:
             for s in range(states):
@@ -126,6 +138,21 @@ def run_events(
             table[k] = after
         now, after = after, now
     return total, sweeps
+
+
+@kernel
+def levels_of(model: EventSteps) -> int:
+    """How many immediate states a value passes in one sweep, at most."""
+    level = np.zeros(len(model.worth), np.int64)
+    for s in model.immediate:
+        behind = 0
+        for t in range(
+            model.transition_start[model.choice_start[s]],
+            model.transition_start[model.choice_start[s + 1]],
+        ):
+            behind = max(behind, level[model.successor[t]])
+        level[s] = behind + 1
+    return int(level.max())
 
 
 @dataclass(frozen=True)
@@ -138,22 +165,15 @@ class EventHorizon(TimeHorizon):
 
 def refuse_zeno(automaton: MarkovAutomaton, within: BoolArray | None = None) -> None:
     """Refuse an automaton in which somebody can make choices for ever while no time passes."""
-    structure = automaton.structure
-    inside = ~automaton.is_markovian
-    if within is not None:
-        inside &= within
-    starts = structure.transition_start[:-1]
-    while inside.any():
-        stays = np.logical_and.reduceat(inside[structure.successor], starts)
-        remaining = inside & np.logical_or.reduceat(stays, structure.choice_start[:-1])
-        if (remaining == inside).all():
-            state = structure.state_name(int(np.flatnonzero(inside)[0]))
-            raise InputError(
-                f"in state {state} choices can be made forever while no time passes (a Zeno run), so "
-                "questions about time have no meaning",
-                hint="let absorbing states wait: <> done -> 1 : true;",
-            )
-        inside = remaining
+    inside = ~automaton.is_markovian if within is None else within & ~automaton.is_markovian
+    circles = maximal_end_components(Support.of(automaton.untimed), within=inside)
+    if circles.count:
+        state = automaton.structure.state_name(int(np.argmax(circles.component >= 0)))
+        raise InputError(
+            f"in state {state} choices can be made forever while no time passes (a Zeno run), so "
+            "questions about time have no meaning",
+            hint="let absorbing states wait: <> done -> 1 : true;",
+        )
 
 
 def expect_optimally(
@@ -171,17 +191,21 @@ def expect_optimally(
     stop_interpreting()
     waits = automaton.is_markovian
     earning = np.where(active, np.where(waits, values, 0.0), worth) > 0
-    moving = active & _may_earn(automaton, active, earning, horizon.maximise)
+    graph, best = Support.of(automaton.untimed), horizon.maximise
+    moving = active & positive(graph, earning, agent_reaches=best, nature_reaches=True, within=active).states
     worth, active = np.where(active & ~moving, 0.0, worth), moving
     if not active.any():
         return (worth, worth), 0
     refuse_zeno(automaton, active)
     events, slack = (horizon.events, horizon.slack) if isinstance(horizon, EventHorizon) else (1, np.inf)
-    model, rate, depth = _uniformise(automaton, active, worth, events)
+    model, rate, circles = _uniformise(automaton, active, worth, events)
+    levels = int(levels_of(model)) if len(model.immediate) else 0
+    visits = _visits(automaton, model.immediate) if circles else np.full(len(worth), float(levels))
     ends = np.where(active & waits, values, 0.0)
     peak = float(max(worth[~active].max(initial=0.0), ends.max(initial=0.0)))
-    steps = TimeSlices(automaton, model, active & waits, rate, depth, horizon, peak, {})
-    if depth is None or slack == np.inf:
+    most = _MOST_SWEEPS if circles else 1
+    steps = TimeSlices(automaton, model, active & waits, rate, levels, most, visits, horizon, peak, {})
+    if visits is None or slack == np.inf:
         return steps.advance((ends, ends), horizon.time)
     pair, number, left, size = (ends, ends), 0, horizon.time, horizon.time
     while left > 0:
@@ -201,13 +225,19 @@ def expect_optimally(
 
 @dataclass(frozen=True, eq=False)
 class TimeSlices:
-    """How bounds move back over slices of time; `waiting` states move, and no number is above `peak`."""
+    """How bounds move back over slices of time; `waiting` states move, and no number is above `peak`.
+
+    `levels` that values pass in each of at most so many `sweeps` of immediate states; `visits`: the most that
+    a policy expects before time passes.
+    """
 
     automaton: MarkovAutomaton
     model: EventSteps
     waiting: BoolArray
     rate: Fraction
-    depth: int | None
+    levels: int
+    sweeps: int
+    visits: FloatArray | None
     horizon: TimeHorizon
     peak: float
     shares: dict[Fraction, tuple[FloatArray, PoissonWeights]]
@@ -217,8 +247,8 @@ class TimeSlices:
         """By who counts events and who is told their number."""
         exact, weights = self._shares(time)
         maximise = self.horizon.maximise
-        low = self._bound(self.model, pair, time, Shares.counting(exact) if maximise else None, True)
-        high = self._bound(self.model, pair, time, None if maximise else Shares.counting(exact), False)
+        low, _ = self._bound(self.model, pair, time, Shares.counting(exact) if maximise else None, True)
+        high, _ = self._bound(self.model, pair, time, None if maximise else Shares.counting(exact), False)
         return self._still(low, high), 2 * weights.last
 
     def follow(self, pair: Pair, time: Fraction) -> tuple[Pair, float, int]:
@@ -227,18 +257,20 @@ class TimeSlices:
         states, maximise = len(self.waiting), self.horizon.maximise
         if len(exact) * states > _MOST_NUMBERS and len(exact) > 100:
             return pair, np.inf, 0
-        typical = self._bound(self.model, pair, time / 2, None, maximise)
+        typical, _ = self._bound(self.model, pair, time / 2, None, maximise)
         choice = self._best(typical)
         policy, table = self._only(choice), np.zeros((len(exact) + 2, states))
         shares = Shares.informed(np.append(exact, (0.0, 0.0)))
-        low = self._bound(policy, pair, time, shares, True, None if maximise else table)
-        high = self._bound(policy, pair, time, shares, False, table if maximise else None)
-        bonus = self._advantages(table, choice, time)
+        low, fewer = self._bound(policy, pair, time, shares, True, None if maximise else table)
+        high, more = self._bound(policy, pair, time, shares, False, table if maximise else None)
+        bonus = self._advantages(table, self._relative(len(table), max(fewer, more)), choice, time)
         gained = self._gained(bonus, time) if bonus.any() else bonus
         low, high = (low, up(high + gained)) if maximise else (np.maximum(down(low - gained), 0.0), high)
         return self._still(low, high), float(gained[self.waiting].max(initial=0.0)), 3 * weights.last
 
-    def _advantages(self, table: FloatArray, choice: OffsetArray, time: Fraction) -> FloatArray:
+    def _advantages(
+        self, table: FloatArray, relative: float, choice: OffsetArray, time: Fraction
+    ) -> FloatArray:
         """A bound on any choice's gain over the policy's; `table`: with 0, 1, … events left."""
         structure, result = self.automaton.structure, np.zeros(len(self.waiting))
         several = np.zeros(structure.states, np.bool_)
@@ -250,8 +282,7 @@ class TimeSlices:
         state = structure.choice_state[others]
         worth, own = (self._backup[others] @ table.T).T, table[:, state]
         more = worth - own if self.horizon.maximise else own - worth
-        relative, step = self._relative(len(table), len(table)), float(self.rate * time) / _POINTS
-        beyond = self._shares(time)[1].right
+        step, beyond = float(self.rate * time) / _POINTS, self._shares(time)[1].right
         bend = np.abs(np.diff(more, 2, axis=0)).max(axis=0) + 8 * relative * (worth + own).max(axis=0)
         largest = np.full(len(others), -np.inf)
         for point in range(_POINTS + 1):
@@ -280,33 +311,34 @@ class TimeSlices:
         shares: Shares | None,
         is_lower: bool,
         table: FloatArray | None = None,
-    ) -> FloatArray:
-        """One end of what `pair` is worth a slice before; without shares the number of events is known."""
+    ) -> tuple[FloatArray, int]:
+        """One end of what `pair` is worth a slice before, and sweeps; without shares events are known."""
         exact, weights = self._shares(time)
-        shares, top = shares or Shares.informed(exact), 0.0 if is_lower else self.peak
+        shares, side = shares or Shares.informed(exact), (is_lower, np.zeros(len(self.waiting)))
         ends = np.where(self.waiting, pair[not is_lower], 0.0)
         table = np.zeros((0, len(ends))) if table is None else table
-        most = _MOST_SWEEPS if self.depth is None else 1
-        result, sweeps = run_events(model, ends, shares, self.horizon.maximise, top, most, table)
+        result, sweeps = run_events(model, ends, shares, self.horizon.maximise, side, self.sweeps, table)
         relative = self._relative(len(shares.end), sweeps)
         outside = (weights.left + weights.right) * self.peak
-        return bounds_of(result, relative, 0.0, outside, weights)[not is_lower]
+        return bounds_of(result, relative, 0.0, outside, weights)[not is_lower], sweeps
 
     def _gained(self, bonus: FloatArray, time: Fraction) -> FloatArray:
         """The most that a bonus at every visit comes to in a slice."""
-        assert self.depth is not None
+        assert self.visits is not None
         exact, weights = self._shares(time)
         zero, number = np.zeros(len(bonus)), len(exact)
         paid = self.model._replace(bonus=bonus, worth=zero)
-        result, _ = run_events(paid, zero, Shares.informed(exact), True, 0.0, 1, np.zeros((0, len(bonus))))
-        visits = weights.excess + number * (weights.left + weights.right)
-        outside = float(bonus.max()) * self.depth * visits
-        return bounds_of(result, self._relative(number, number), 0.0, outside, weights)[1]
+        shares, side = Shares.informed(exact), (False, float(bonus.max()) * self.visits)
+        table = np.zeros((0, len(bonus)))
+        result, sweeps = run_events(paid, zero, shares, True, side, self.sweeps, table)
+        events = weights.excess + number * (weights.left + weights.right)
+        outside = float(bonus.max()) * float(self.visits.max()) * events
+        return bounds_of(result, self._relative(number, sweeps), 0.0, outside, weights)[1]
 
     def _relative(self, number: int, sweeps: int) -> float:
         """The relative error of so many events."""
         length = int(np.diff(self.model.transition_start).max()) + _EXTRA
-        rounds = number + sweeps * (len(self.model.immediate) if self.depth is None else self.depth)
+        rounds = number + sweeps * self.levels
         return error_factor(rounds * length + number + 8)
 
     def _still(self, low: FloatArray, high: FloatArray) -> Pair:
@@ -344,14 +376,30 @@ class TimeSlices:
         )
 
 
+def _visits(automaton: MarkovAutomaton, immediate: OffsetArray) -> FloatArray | None:
+    """A bound w ≥ 1 + max_c Σ p_c·w on visits of immediate states before time passes; None: too many."""
+    structure, visits = automaton.structure, np.zeros(automaton.states)
+    for _ in range(_MOST_SWEEPS):
+        after = automaton.probability * visits[structure.successor]
+        behind = np.add.reduceat(after, structure.transition_start[:-1])
+        more = 1 + np.maximum.reduceat(behind, structure.choice_start[:-1])[immediate]
+        change = float((more - visits[immediate]).max())
+        visits[immediate] = more
+        if change <= 0.005:  # w − max Σ p·w ≥ 1 − 0.005 before the factor
+            return visits * 1.01
+    return None
+
+
 def _uniformise(
     automaton: MarkovAutomaton, active: BoolArray, worth: FloatArray, events: int
-) -> tuple[EventSteps, Fraction, int | None]:
-    """The model, its rate, and how deep immediate states lie behind each other; None where in circles."""
+) -> tuple[EventSteps, Fraction, bool]:
+    """The model, its rate, and whether immediate states lie in circles."""
     structure, waits = automaton.structure, automaton.is_markovian
     fastest = float(automaton.exit_rate[active & waits].max(initial=0.0)) or 1.0
     rate = fastest * _ABOVE * events
-    immediate, depth = _ordered(automaton, active & ~waits)
+    chosen = active & ~waits
+    components = strongly_connected_components(Support.of(automaton.untimed), expand=chosen)
+    order = components.order.astype(np.int64)  # what lies behind a state comes before it
     model = EventSteps(
         structure.choice_start.astype(np.int64),
         structure.transition_start.astype(np.int64),
@@ -359,39 +407,9 @@ def _uniformise(
         automaton.probability.copy(),
         np.flatnonzero(active & waits),
         automaton.exit_rate / rate,
-        immediate,
+        order[chosen[order]],
         np.flatnonzero(~active),
         worth.copy(),
         np.zeros(structure.states),
     )
-    return model, Fraction(rate), depth
-
-
-def _ordered(automaton: MarkovAutomaton, immediate: BoolArray) -> tuple[OffsetArray, int | None]:
-    """Immediate states, those behind others first, and how many levels they have."""
-    structure = automaton.structure
-    owner = structure.choice_state[structure.transition_choice]
-    left = immediate.copy()
-    levels: list[OffsetArray] = []
-    while left.any():
-        blocked = np.zeros(structure.states, np.bool_)
-        blocked[owner[left[structure.successor]]] = True
-        ready = left & ~blocked
-        if not ready.any():
-            return np.concatenate([*levels, np.flatnonzero(left)]), None
-        levels.append(np.flatnonzero(ready))
-        left &= ~ready
-    return np.concatenate([np.zeros(0, np.int64), *levels]).astype(np.int64), len(levels)
-
-
-def _may_earn(automaton: MarkovAutomaton, active: BoolArray, worthy: BoolArray, maximise: bool) -> BoolArray:
-    """States that are worth more than 0 for who maximises, or minimises: the others are worth 0."""
-    structure, happens = automaton.structure, automaton.probability > 0
-    starts, over = structure.transition_start[:-1], np.logical_or if maximise else np.logical_and
-    result = worthy.copy()
-    while True:
-        risks = np.logical_or.reduceat(happens & result[structure.successor], starts)
-        more = result | (active & over.reduceat(risks, structure.choice_start[:-1]))
-        if (more == result).all():
-            return result
-        result = more
+    return model, Fraction(rate), not components.is_acyclic

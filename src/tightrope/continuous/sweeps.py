@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
 
@@ -97,22 +97,3 @@ def run_robust_steps(
             total[s] += share * value
         now, after = after, now
     return now
-
-
-@kernel
-def follow_back(start: OffsetArray, source: IndexArray, opened: BoolArray, result: BoolArray) -> None:
-    """Add to `found` all opened states from which it can be reached; start, source: transitions by target."""
-    queue = np.flatnonzero(result)
-    waiting = np.empty(len(result), np.int64)
-    size = len(queue)
-    for i in range(size):
-        waiting[i] = queue[i]
-    while size > 0:
-        size -= 1
-        state = waiting[size]
-        for i in range(start[state], start[state + 1]):
-            before = source[i]
-            if opened[before] and not result[before]:
-                result[before] = True
-                waiting[size] = before
-                size += 1

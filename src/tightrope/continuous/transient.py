@@ -21,9 +21,11 @@ from time import monotonic
 import numpy as np
 
 from tightrope.continuous.poisson import PoissonWeights, poisson_weights
-from tightrope.continuous.sweeps import RobustSteps, Steps, follow_back, run_robust_steps, run_steps
+from tightrope.continuous.sweeps import RobustSteps, Steps, run_robust_steps, run_steps
 from tightrope.errors import CannotCertify
 from tightrope.model.continuous import CTMC, IntervalCTMC
+from tightrope.model.graph.components import backward_reachable
+from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, offsets, ranges
 from tightrope.numerics.jit import stop_interpreting
 from tightrope.numerics.rationals import RationalArray
@@ -178,12 +180,8 @@ def _can_earn(chain: CTMC | IntervalCTMC, active: BoolArray, worthy: BoolArray) 
     """States with a path through active states to a state that is worth something; others are worth 0."""
     possible = np.not_equal(chain.exact.numerator, 0) if isinstance(chain, CTMC) else chain.upper > 0
     happens = possible.astype(np.bool_)[chain.expression]
-    source, target = chain.structure.transition_choice[happens], chain.successor[happens]
-    order = np.argsort(target, kind="stable")
-    start = np.searchsorted(target[order], np.arange(chain.states + 1))
-    result = worthy.copy()
-    follow_back(start, source[order], active, result)
-    return result
+    numbers = happens.astype(np.float64)
+    return backward_reachable(Support(chain.structure, numbers, numbers, happens), worthy, through=active)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import typer
 import tightrope
 from tightrope.cli import app, commands, output
 from tightrope.cli.commands import COMMANDS, Command
+from tightrope.cli.everywhere import take_common
 from tightrope.errors import CannotCertify, InputError, Location
 
 Register = Callable[[Callable[..., None]], None]
@@ -223,7 +224,7 @@ def test_main_leaves_with_the_exit_code() -> None:
 def _option(flag: str) -> SimpleNamespace:
     """An option that takes one value, as the command line knows it."""
     return SimpleNamespace(
-        param_type_name="option", is_flag=False, opts=[flag], name=flag[2:], multiple=False
+        param_type_name="option", is_flag=False, opts=[flag], secondary_opts=[], name=flag[2:], multiple=False
     )
 
 
@@ -240,10 +241,16 @@ def test_an_option_given_twice_is_refused(
     assert app.run(["check", "nowhere.prism", "--prop", "P=? [ F done ]", *options]) == 2
     assert f"error: {message}" in capsys.readouterr().err
     lists = ["--param", "p=0.1:0.3", "--param", "q=0.1:0.5", "--at", "p=0.1", "--json", "--at=q=0.2"]
-    command = SimpleNamespace(params=[_option("--param"), _option("--at"), _option("--precision")])
-    assert app._join_repetitions("check", command, lists) == [
-        *("--param", "p=0.1:0.3,q=0.1:0.5", "--at", "p=0.1,q=0.2", "--json")
+    flags = ("--param", "--at", "--precision", "--outcomes", "--breakdown", "--tree")
+    command = SimpleNamespace(params=[_option(flag) for flag in flags])
+    assert take_common(command, "check", lists) == ["--param", "p=0.1:0.3,q=0.1:0.5", "--at", "p=0.1,q=0.2"]
+    old = ["--return-range", "0,5", "--breakdown", "--threshold=0.9", "--tree"]
+    assert take_common(command, "learn", old) == [
+        *("--outcomes", "range=0,5", "--breakdown", "all:0.9", "--tree", "1%")
     ]
+    noted = ["note: --return-range is now written --outcomes", "note: --threshold is now written --breakdown"]
+    for line, wanted in zip(capsys.readouterr().err.splitlines(), noted, strict=True):
+        assert line.startswith(wanted)
     assert app.run(["check", "nowhere.prism", "-fair"]) == 2
     assert "fairness (-fair) is not supported" in capsys.readouterr().err
     twice = ["--param", "p=0.5:0.6", "--param", "q=0:0"]

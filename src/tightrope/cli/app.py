@@ -33,8 +33,8 @@ from typer.main import get_command
 
 from tightrope import __version__
 from tightrope.cli.commands import COMMANDS
-from tightrope.cli.flags import MOVED, as_flags, rewrite_moved
-from tightrope.errors import InputError, TightropeError, shown
+from tightrope.cli.flags import as_flags
+from tightrope.errors import TightropeError, shown
 
 CANNOT_ANSWER = 1
 WRONG_INPUT = 2
@@ -74,8 +74,7 @@ def run(arguments: Sequence[str]) -> int:
                 return _complete()
             group = build_command(arguments)
             with _spelt_out(group, arguments) as words:
-                joined = join_lists(group, words)
-                result = group.main(args=joined, prog_name="tightrope", standalone_mode=False)
+                result = group.main(args=list(words), prog_name="tightrope", standalone_mode=False)
     except typer.TyperException as error:
         return _usage_error(error)
     except TightropeError as error:
@@ -161,23 +160,6 @@ def _named(arguments: Sequence[str]) -> str | None:
     return next((argument for argument in arguments if not argument.startswith("-")), None)
 
 
-def join_lists(group: Any, arguments: Sequence[str]) -> list[str]:
-    """The arguments, with repeated lists as one (`_join_repetitions`); fairness is refused by its name."""
-    chosen = _named(arguments)
-    if chosen is None or chosen not in group.commands:
-        return list(arguments)
-    if any(word.startswith("-") and word.lstrip("-") == "fair" for word in arguments):
-        raise InputError(
-            "fairness (-fair) is not supported: values are those over all policies, fair or not",
-            hint="state fairness in the property: Pmin=? [ F a || G F b ]",
-        )
-    command = group.commands[chosen]
-    arguments, old = rewrite_moved(arguments, {spelling for each in command.params for spelling in each.opts})
-    for option in old:
-        _say(f"note: {option} is now written {MOVED[option][0]} {MOVED[option][1].format('…')}")
-    return _join_repetitions(chosen, command, arguments)
-
-
 @cache
 def load_group(chosen: str | None) -> Any:
     """The app as what parses arguments."""
@@ -185,51 +167,6 @@ def load_group(chosen: str | None) -> Any:
     for command in (group, *group.commands.values()):
         command.get_params = _with_conversions(command.get_params)
     return group
-
-
-JOINED = ("at", "param", "const")
-"""Options that are lists: `--param p=0:1 --param q=0:1` is `--param p=0:1,q=0:1`."""
-
-
-def _join_repetitions(name: str, command: Any, arguments: Sequence[str]) -> list[str]:
-    """Join the values of lists that are given several times; refuse other options that are given twice."""
-    valued = {
-        spelling: option
-        for option in command.params
-        if option.param_type_name == "option" and not getattr(option, "is_flag", False)
-        for spelling in option.opts
-    }
-    place: dict[str, int] = {}
-    joined: list[str] = []
-    tokens = iter(arguments)
-    for token in tokens:
-        if token == "--":
-            return [*joined, token, *tokens]
-        spelling, has_value = token, False
-        if token.startswith("--"):
-            spelling, equals, value = token.partition("=")
-            has_value = bool(equals)
-        elif token.startswith("-") and token[:2] in valued:
-            spelling, has_value = token[:2], len(token) > 2
-        option = valued.get(spelling)
-        if option is None:
-            joined.append(token)
-            continue
-        if not has_value:
-            value = next(tokens, "")
-        if option.name in place and option.name in JOINED:
-            joined[place[option.name]] += f",{value}"
-            continue
-        if option.name in place and not option.multiple:
-            raise InputError(
-                f"{max(option.opts, key=len)} is given twice and takes one value",
-                hint=f"'tightrope {name} --help' lists what it accepts",
-            )
-        joined.append(token)
-        if not has_value and value:
-            joined.append(value)
-        place[option.name] = len(joined) - 1
-    return joined
 
 
 def _with_conversions(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:

@@ -1,4 +1,7 @@
-"""Options of every command (`COMMON`), a file of settings, and `-o -` for standard output.
+"""From arguments as they are typed to those that a command takes: one pass for all commands.
+
+Options of every command (`COMMON`), old options (`MOVED`), lists that are given several times (`JOINED`), a
+file of settings, and `-o -` for standard output.
 
 `tightrope.toml` in the working directory sets options:
 
@@ -17,10 +20,13 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tightrope.cli import output
+from tightrope.cli.flags import BARE, MOVED
 from tightrope.errors import InputError, Location, suggest
 
 SETTINGS = Path("tightrope.toml")
@@ -48,33 +54,106 @@ COMMON = {
 }
 """Switches of every command, and what they do."""
 
+JOINED = ("at", "param", "const")
+"""Options that are lists: `--param p=0:1 --param q=0:1` is `--param p=0:1,q=0:1`."""
+
+CONFIG = SimpleNamespace(name="config", is_flag=False)
+"""What `--config` is, which no command declares."""
+
 HELP = (
     f"Every command takes {', '.join(f'{flag} ({what})' for flag, what in COMMON.items())}, --config FILE "
     "and --no-config (settings; tightrope.toml where there is one)."
 )
 
 
+@dataclass(frozen=True)
+class Word:
+    """An argument, or an option of the command (`name` is its field) with its `value`, as it is typed."""
+
+    typed: tuple[str, ...]
+    option: Any = None
+    value: str = ""
+
+    @property
+    def is_place(self) -> bool:
+        """Whether it is no option."""
+        return self.option is None and (self.typed[0] == "-" or not self.typed[0].startswith("-"))
+
+    @property
+    def name(self) -> str:
+        """The field of the option; empty where it is none."""
+        return "" if self.option is None else str(self.option.name)
+
+
+def words_of(command: Any, arguments: Sequence[str]) -> list[Word]:
+    """The arguments, each option with its value; old options as they are written now, with a note."""
+    options = {spelling: each for each in command.params for spelling in (*each.opts, *each.secondary_opts)}
+    options["--config"] = CONFIG
+    words: list[Word] = []
+    parts: dict[str, dict[str, str]] = {}
+    tokens = list(arguments)
+    while tokens and tokens[0] != "--":
+        token = tokens.pop(0)
+        long = token.startswith("--")
+        spelling, glued, value = token.partition("=") if long else (token[:2], token[2:], token[2:])
+        moved, form = MOVED.get(spelling, ("", ""))
+        option = options.get(spelling)
+        if option is None and moved in options and (glued or tokens):
+            output.say(f"note: {spelling} is now written {moved} {form.format('…')}")
+            value = value if glued else tokens.pop(0)
+            if moved in BARE:
+                parts.setdefault(moved, {})["name" if form == "{}" else "after"] = value
+            else:
+                words.append(Word((moved, form.format(value)), options[moved], form.format(value)))
+        elif token in BARE and option is not None and (not tokens or tokens[0].startswith("-")):
+            parts.setdefault(token, {})
+        elif option is None or getattr(option, "is_flag", False):
+            words.append(Word((token,), option))
+        else:
+            value = value if glued else tokens.pop(0) if tokens else ""
+            words.append(Word((token,) if glued or not value else (token, value), option, value))
+    for name, part in parts.items():
+        value = part.get("name", BARE[name]) + (f":{part['after']}" if "after" in part else "")
+        words.append(Word((name, value), options[name], value))
+    return [*words, *([Word(tuple(tokens))] if tokens else [])]
+
+
 def take_common(command: Any, name: str, arguments: Sequence[str]) -> list[str]:
     """The arguments without those that every command takes, and with what a file of settings adds."""
-    rest: list[str] = []
-    tokens = iter(arguments)
+    if any(word.startswith("-") and word.lstrip("-") == "fair" for word in arguments):
+        raise InputError(
+            "fairness (-fair) is not supported: values are those over all policies, fair or not",
+            hint="state fairness in the property: Pmin=? [ F a || G F b ]",
+        )
     file: Path | None = SETTINGS if SETTINGS.is_file() else None
-    flags: set[str] = set()
-    declared = {spelling for each in command.params for spelling in each.opts}
-    for token in tokens:
-        if token == "--":
-            rest += [token, *tokens]
-        elif token in COMMON:
-            flags.add(token[2:].replace("-", "_"))
-            rest += [token] if token in declared else []
-        elif token == "--no-config":
+    output.set_common(arguments, {word[2:].replace("-", "_") for word in arguments if word in COMMON})
+    kept: list[Word] = []
+    for word in words_of(command, arguments):
+        if word.typed == ("--no-config",):
             file = None
-        elif token == "--config" or token.startswith("--config="):
-            file = Path(token.partition("=")[2] or next(tokens, ""))
-        else:
-            rest.append(token)
-    output.set_common(arguments, flags)
-    return rest if file is None else _add_settings(command, name, rest, file)
+        elif word.option is CONFIG:
+            file = Path(word.value)
+        elif word.option is not None or word.typed[0] not in COMMON:
+            kept.append(word)
+    words = kept if file is None else _with_settings(command, name, kept, file)
+    return [token for word in _joined(name, words) for token in word.typed]
+
+
+def _joined(name: str, words: Sequence[Word]) -> list[Word]:
+    """Join the values of lists that are given several times; refuse other options that are given twice."""
+    joined: dict[object, Word] = {}
+    for place, word in enumerate(words):
+        is_single = word.value != "" and not getattr(word.option, "multiple", False)
+        key: object = word.name if is_single else place
+        if (before := joined.get(key)) is not None:
+            flag = max(word.option.opts, key=len)
+            if word.name not in JOINED:
+                hint = f"'tightrope {name} --help' lists what it accepts"
+                raise InputError(f"{flag} is given twice and takes one value", hint=hint)
+            value = f"{before.value},{word.value}"
+            word = Word((flag, value), word.option, value)
+        joined[key] = word
+    return list(joined.values())
 
 
 def read_settings(file: Path) -> dict[str, Any]:
@@ -97,51 +176,31 @@ def read_settings(file: Path) -> dict[str, Any]:
     return settings
 
 
-def _add_settings(command: Any, name: str, arguments: list[str], file: Path) -> list[str]:
-    settings = read_settings(file)
-    if "--help" in arguments or "-h" in arguments:
-        return arguments
+def _with_settings(command: Any, name: str, words: list[Word], file: Path) -> list[Word]:
+    settings, typed = read_settings(file), [word.typed[0] for word in words]
+    if "--help" in typed or "-h" in typed:
+        return words
     options = {each.name: each for each in command.params if each.param_type_name == "option"}
-    positional = [each.name for each in command.params if each.param_type_name == "argument"]
-    places, given = _places(arguments, options)
-    added: list[str] = []
-    used: list[str] = []
-    after = arguments.index(name) + 1
-    if positional[:1] == ["model"] and "model" in settings:
-        if len(places) > 1 and arguments[places[1]] != str(settings["model"]):
-            output.say(f"settings of {file}: not used, they are about {settings['model']}")
-            return arguments
+    takes_model = next((each.name for each in command.params if each.param_type_name == "argument"), "")
+    places = [word for word in words if word.is_place]
+    used, added = list[str](), list[Word]()
+    if takes_model == "model" and "model" in settings:
+        model = str(settings["model"])
+        if len(places) > 1 and places[1].typed[0] != model:
+            output.say(f"settings of {file}: not used, they are about {model}")
+            return words
         if len(places) == 1:
-            arguments = [*arguments[:after], str(settings["model"]), *arguments[after:]]
-            used.append("model")
+            used, added = ["model"], [Word((model,))]
+    given = {word.name for word in words}
     for key, field in KEYS.items():
         if key in settings and field in options and field not in given:
-            added += [max(options[field].opts, key=len), str(settings[key])]
+            option, value = options[field], str(settings[key])
+            added.append(Word((max(option.opts, key=len), value), option, value))
             used.append(key)
     if used:
         output.say(f"settings of {file}: {', '.join(used)}")
-    after += "model" in used
-    return [*arguments[:after], *added, *arguments[after:]]
-
-
-def _places(arguments: Sequence[str], options: dict[str, Any]) -> tuple[list[int], set[str]]:
-    """Where arguments stand that are no options, the command itself first, and the options that are given."""
-    spelt = {spelling: each for each in options.values() for spelling in (*each.opts, *each.secondary_opts)}
-    places: list[int] = []
-    given: set[str] = set()
-    skip = False
-    for place, token in enumerate(arguments):
-        if skip:
-            skip = False
-        elif token.startswith("-") and token != "-":
-            spelling = token.partition("=")[0] if token.startswith("--") else token[:2]
-            if (option := spelt.get(spelling)) is not None:
-                given.add(option.name)
-                alone = token == spelling
-                skip = alone and not getattr(option, "is_flag", False)
-        else:
-            places.append(place)
-    return places, given
+    after = typed.index(name) + 1
+    return [*words[:after], *added, *words[after:]]
 
 
 @contextmanager

@@ -7,7 +7,6 @@ in backticks stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
 
 NAMES = """
     above actions allow_loss alpha assume_support at at_most avoid breakdown budget chosen_at columns const
@@ -51,39 +50,6 @@ MOVED = {
 
 BARE = {"--breakdown": "all", "--tree": "1%"}
 """Options whose value may be left out, and the value that is then meant."""
-
-
-def rewrite_moved(arguments: Sequence[str], accepted: Collection[str]) -> tuple[list[str], list[str]]:
-    """(The arguments as they are written now, the old options among them); `accepted` are the options of the
-    command.
-
-    >>> typed = ["--return-range", "0,5", "--breakdown", "--threshold=0.9", "--tree"]
-    >>> rewrite_moved(typed, ["--outcomes", "--breakdown", "--tree"])
-    (['--outcomes', 'range=0,5', '--breakdown', 'all:0.9', '--tree', '1%'], ['--return-range', '--threshold'])
-    """
-    new: list[str] = []
-    old: list[str] = []
-    part: dict[str, dict[str, str]] = {}
-    tokens = list(arguments)
-    while tokens and tokens[0] != "--":
-        token = tokens.pop(0)
-        spelling, equals, value = token.partition("=")
-        name, form = MOVED.get(spelling, ("", ""))
-        if token in BARE and token in accepted and (not tokens or tokens[0].startswith("-")):
-            part.setdefault(token, {})
-        elif name in accepted and spelling not in accepted and (equals or tokens):
-            value = value if equals else tokens.pop(0)
-            old.append(spelling)
-            if name in BARE:
-                part.setdefault(name, {})["name" if form == "{}" else "after"] = value
-            else:
-                new += [name, form.format(value)]
-        else:
-            new.append(token)
-    for name, parts in part.items():
-        after = f":{parts['after']}" if "after" in parts else ""
-        new += [name, parts.get("name", BARE[name]) + after]
-    return [*new, *tokens], old
 
 
 _ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(?:=(?P<value>[^`]*))?`")

@@ -59,7 +59,7 @@ def two_coins_toss(came_up: int) -> list[tuple[dict[str, int], str, dict[str, in
 
 
 def test_unknown_ways_to_explore_are_refused() -> None:
-    with pytest.raises(InputError, match="known values: designed, optimistic, robust, uniform"):
+    with pytest.raises(InputError, match="not one of designed, optimistic, robust, uniform"):
         tr.online(Problem(two_coins(), GOAL), explore="greedy")
 
 

@@ -19,7 +19,7 @@ from tightrope.cli.output import phase_progress
 from tightrope.errors import InputError
 from tightrope.io.coding import Real, record_of
 from tightrope.io.log_words import LOG_WORDS
-from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, Judged, ObservedFacts, power_text
+from tightrope.io.results import Breakdown, FindingFacts, Interval, Judged, ObservedFacts, power_text
 from tightrope.numerics.text import number_text
 from tightrope.statistics.estimates import check_delta
 from tightrope.verdict import Word
@@ -88,7 +88,7 @@ class DoctorAnswer(Judged, kw_only=True):
     value: Interval | None
     estimate: float | None
     findings: list[FindingFacts]
-    breakdown: BreakdownFacts | None
+    breakdown: Breakdown | None
     outcomes: ObservedFacts | None
     amended: AmendedFacts | None
     output: str | None

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +34,11 @@ from tightrope.io.output import claim, file_digest
 from tightrope.io.results import Judged
 from tightrope.learning.online import run
 from tightrope.learning.online.answers import EvenLearner
-from tightrope.learning.online.drift_guard import drift_answer
+from tightrope.learning.online.drift_guard import Answer, OnDrift
 from tightrope.learning.online.exploration import Exploration, GapTarget, default_exploration
 from tightrope.learning.online.run import Source, Truth
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results
+from tightrope.monitoring.monitor import DEFAULT_ALPHA
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import (
     bound_text,
@@ -57,14 +57,6 @@ if TYPE_CHECKING:
 
 MOST_EPISODES = 1_000_000
 """After which a run gives up that waits for a gap."""
-
-
-class DriftAnswer(Enum):
-    """What follows when the data contradict the model."""
-
-    WARN = "warn"
-    STOP = "stop"
-    RESTART = "restart"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +107,7 @@ class OnlineRequest(options.SubjectOptions):
     states: StateForm | None = declare(
         "--states", "With --env: 'index' states that observations are the model's state indices."
     )
-    on_drift: DriftAnswer | None = declare(
+    on_drift: Answer | None = declare(
         "--on-drift", "Monitor the model fit; the action if the data contradict the model."
     )
     alpha: float | None = declare(
@@ -130,15 +122,17 @@ class OnlineRequest(options.SubjectOptions):
         return self.episodes or self.max_episodes or MOST_EPISODES
 
     @property
-    def drift_answer(self) -> str | None:
-        """What follows when the data contradict the model, in the word of `tightrope.online`."""
-        return None if self.on_drift is None else self.on_drift.value
-
-    @property
     def exploration(self) -> Explore:
         """Who collects the episodes, and under which bounds."""
         kind = self.explore or default_exploration(self.until_gap)
         return Explore(kind, cost=self.cost, avoid=self.avoid, at_most=self.at_most)
+
+    @property
+    def drift(self) -> OnDrift | None:
+        """What follows when the data contradict the model."""
+        if self.on_drift is None:
+            return None
+        return OnDrift(self.on_drift, DEFAULT_ALPHA if self.alpha is None else self.alpha)
 
     def learn_options(self) -> LearnOptions:
         """What is said about how to learn."""
@@ -218,6 +212,11 @@ def refuse_combinations(request: OnlineRequest) -> None:
         ),
         (request.allow_loss and request.baseline is None, "--allow-loss requires --baseline"),
         (
+            request.alpha is not None and request.on_drift is None,
+            "--alpha is the rate of false alarms, and no reaction to an alarm is set",
+            "add --on-drift, or leave --alpha out",
+        ),
+        (
             request.env is None and (request.convert_obs or request.actions or request.states),
             "--convert-obs, --actions and --states require --env",
         ),
@@ -232,7 +231,7 @@ def _learner(request: OnlineRequest, subject: Subject, cap: int) -> tr.OnlineLea
         until_gap=request.until_gap,
         planned_episodes=request.episodes if request.until_gap is None else None,
         data=None if request.data is None else tr.read_data(request.data, subject.model).counts,
-        on_drift=drift_answer(request.drift_answer, request.alpha),
+        on_drift=request.drift,
         baseline=request.baseline,
         allow_loss=request.allow_loss,
         **request.learn_options().words,
@@ -318,7 +317,7 @@ def _question(
         "states": request.states.value if request.states else None,
         "baseline": None if learner.floor is None else learner.floor.policy.digest,
         "allowed loss": request.allow_loss,
-        "answer to drift": request.drift_answer,
+        "answer to drift": None if request.on_drift is None else request.on_drift.value,
         "alpha": None if learner.guard is None else learner.guard.monitor.alpha,
     }
 

@@ -33,11 +33,11 @@ from tightrope.design.oracle import (
     entering,
     price_oracle,
 )
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import CannotCertify, InputError, choose
 from tightrope.learning.learn import plain_problem
 from tightrope.learning.online.answers import EvenLearner, refuse_other_words
 from tightrope.learning.online.drift_guard import OnDrift
-from tightrope.learning.online.exploration import Exploration, default_exploration, exploration
+from tightrope.learning.online.exploration import Exploration, default_exploration
 from tightrope.learning.online.learner import ITERATIONS as ITERATIONS_ONLINE
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
@@ -74,7 +74,7 @@ class Explore(Record):
     at_most: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "way", exploration(self.way))
+        object.__setattr__(self, "way", choose("explore", Exploration, self.way))
         if (self.avoid is None) != (self.at_most is None):
             raise InputError(
                 "`avoid` requires `at_most`, and `at_most` requires `avoid`: a condition and its largest "

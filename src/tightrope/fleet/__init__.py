@@ -26,10 +26,10 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError
 from tightrope.fleet.tolerance import MISS, chance_of_next, order_of_most, order_of_next, units_for
 from tightrope.io.results import Interval
-from tightrope.learning.groups import PooledPipeline, interval_options, units_of
+from tightrope.learning.groups import interval_options, units_of
 from tightrope.learning.options import LearnKwargs, LearnOptions
 from tightrope.learning.outcomes import Observation, chosen_before, plan_observation
-from tightrope.learning.pipeline import DeltaSplit, Pipeline, Serves, counts_of
+from tightrope.learning.pipeline import DeltaSplit, Pipeline, Serves, Settled, counts_of
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.monitoring.episode_scores import Episodes, Scores
@@ -350,10 +350,14 @@ class _UnitBounds:
         policy, made = self.policy or Policy.uniform(self.model), []
         for part, given in zip(self.parts, pooled, strict=True):
             counted = part.counts(self.model, self.counts.design)
-            chain = PooledPipeline(
-                self.problem, counted, DeltaSplit(miss), options=self.options, policy=policy
+            chain = Pipeline(
+                self.problem,
+                counted,
+                DeltaSplit(miss),
+                options=self.options,
+                policy=policy,
+                settled=Settled(given=given),
             )
-            chain.given = given
             made.append(chain.evaluate(self.options).interval)
         return made
 

@@ -344,10 +344,20 @@ class ExpressionBounds(msgspec.Struct, frozen=True):
     upper: list[float]
 
 
-class BreakdownFacts(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, eq=False, repr=False)
+class Breakdown(Record):
     """Up to which misfit per step a guarantee `holds` that meets the `threshold`, and at which it `fails`.
 
-    `rows` is the parameter or action that was doubted alone; `text` says it in words.
+    Both are verified. `holds` is 0 for the learned sets alone, and −1 where the guarantee is not met to begin
+    with; `fails` is null where no misfit below 1 loses it. `rows` is the parameter or action that was doubted
+    alone; `text` says it in words.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).generative(1000, seed=1)
+    >>> found = tr.learn(bench.problem, data, delta=0.01).find_breakdown_point()
+    >>> 0 < found.holds < found.fails <= 1.03 * found.holds
+    True
     """
 
     holds: Real
@@ -355,6 +365,12 @@ class BreakdownFacts(msgspec.Struct, frozen=True):
     threshold: Real
     rows: str | None
     text: str
+
+    def _title_(self) -> str:
+        return f"Breakdown: {self.text}"
+
+    def _facts_(self) -> Facts:
+        return []
 
 
 class Outcome(Judged, kw_only=True):
@@ -392,7 +408,7 @@ class Outcome(Judged, kw_only=True):
     notes: list[str]
     status: str
     tried: list[tuple[str, str, Interval, float, str]] | UnsetType = UNSET
-    breakdown: BreakdownFacts | UnsetType = UNSET
+    breakdown: Breakdown | UnsetType = UNSET
     tree: DecisionRule | UnsetType = UNSET
     seconds: dict[str, float]
 

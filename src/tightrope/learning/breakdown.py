@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -20,13 +19,12 @@ import numpy as np
 
 from tightrope.ambiguity.sets import of_domain, widened
 from tightrope.errors import InputError, check_number
-from tightrope.io.results import BreakdownFacts
+from tightrope.io.results import Breakdown
 from tightrope.learning.options import silent
 from tightrope.learning.policy_solver import GIVEN, PolicySolver
 from tightrope.model.objective import Direction
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray
-from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text
 
 if TYPE_CHECKING:
@@ -42,38 +40,6 @@ CLOSENESS = 1.02
 MOST = 1 - 2.0**-53
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Breakdown(Record):
-    """Up to which misfit a guarantee `holds` (0: for the learned sets alone), and at which it `fails`, both
-    verified; None where no misfit below 1 loses it, or where it is not met to begin with (`holds` −1 then).
-
-    `rows` names the assumption that was doubted alone, None where all were; `text` says it in words.
-
-    >>> import tightrope as tr
-    >>> bench = tr.benchmark("betting(5)")
-    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).generative(1000, seed=1)
-    >>> found = tr.learn(bench.problem, data, delta=0.01).find_breakdown_point()
-    >>> 0 < found.holds < found.fails <= 1.03 * found.holds
-    True
-    """
-
-    holds: float
-    fails: float | None
-    threshold: float
-    rows: str | None
-    text: str
-
-    def record(self) -> BreakdownFacts:
-        """The key `breakdown` of documents."""
-        return BreakdownFacts(self.holds, self.fails, self.threshold, self.rows, self.text)
-
-    def _title_(self) -> str:
-        return f"Breakdown: {self.text}"
-
-    def _facts_(self) -> Facts:
-        return []
-
-
 def breakdown(
     result: LearningResult, *, threshold: float | None = None, rows: str | None = None
 ) -> Breakdown:
@@ -85,7 +51,16 @@ def breakdown(
     guarantee = by_model.lower if maximises else by_model.upper
     if not math.isfinite(guarantee):
         raise InputError("there is no guarantee that could break down: it is infinite")
-    worst = _WorstValue(result)
+    low = Direction.MAX if result.objective.complement else Direction.MIN
+    nature = low if maximises else low.opposite
+
+    def worst(sets: Sets) -> tuple[float, float]:
+        """Verified bounds on the worst value of the robust policy over sets."""
+        solver = PolicySolver(sets, result.objective, result.options, math.inf, silent, solves=1)
+        solution = solver.find(GIVEN, result.policy, nature=nature)
+        at = result.model.initial
+        return float(solution.lower[at]), float(solution.upper[at])
+
     label = "threshold"
     if threshold is None:
         threshold, label = _half_margin(guarantee, worst(of_domain(sets))[0 if maximises else 1])
@@ -126,23 +101,6 @@ def _bisect(meets: Callable[[float], bool | None]) -> tuple[float, float | None]
             return holds, beside[1] if meets(beside[1]) is False else fails
         trial = math.sqrt(max(holds, LEAST) * fails)
     return holds, fails
-
-
-class _WorstValue:
-    """Verified bounds on the worst value of the robust policy over sets."""
-
-    def __init__(self, result: LearningResult) -> None:
-        objective = result.objective
-        self.result = result
-        low = Direction.MAX if objective.complement else Direction.MIN
-        self.nature = low if result.problem.maximises else low.opposite
-
-    def __call__(self, sets: Sets) -> tuple[float, float]:
-        result = self.result
-        solver = PolicySolver(sets, result.objective, result.options, math.inf, silent, solves=1)
-        solution = solver.find(GIVEN, result.policy, nature=self.nature)
-        at = result.model.initial
-        return float(solution.lower[at]), float(solution.upper[at])
 
 
 def _half_margin(guarantee: float, worst: float) -> tuple[float, str]:

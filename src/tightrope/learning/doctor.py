@@ -24,7 +24,7 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError, describe
-from tightrope.io.results import Interval, power_text
+from tightrope.io.results import Breakdown, Interval, power_text
 from tightrope.learning.amendments import (
     AUTO,
     LEAST,
@@ -43,7 +43,7 @@ from tightrope.learning.amendments import (
     rank,
     unit_column,
 )
-from tightrope.learning.breakdown import Breakdown, breakdown
+from tightrope.learning.breakdown import breakdown
 from tightrope.learning.groups import MANY, Groups, learn_groups
 from tightrope.learning.learn import learn, refuse_others
 from tightrope.learning.options import LearnKwargs, LearnOptions, silent, spell_out

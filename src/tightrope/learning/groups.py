@@ -19,7 +19,7 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
 from tightrope.io.results import Interval, ModelFit, power_text
 from tightrope.learning.amendments import unit_column
-from tightrope.learning.options import Decisions, LearnOptions
+from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import DeltaSplit, Pipeline, Settled
 from tightrope.learning.result import MODEL_RIGHT, LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -118,15 +118,6 @@ class Groups(Record):
         return [(one.name, interval_text(one.value.lower, one.value.upper, 6)) for one in self.groups]
 
 
-class PooledPipeline(Pipeline):
-    """The chain of learning with intervals that are given."""
-
-    given: EventIntervals
-
-    def intervals(self, decisions: Decisions, seconds: dict[str, float] | None = None) -> EventIntervals:
-        return self.given
-
-
 def _answer(
     problem: Problem,
     counts: Counts,
@@ -135,9 +126,8 @@ def _answer(
     given: EventIntervals,
     fit: ModelFit | None = None,
 ) -> LearningResult:
-    chain = PooledPipeline(problem, counts, DeltaSplit(delta), options=options, settled=Settled(fit=fit))
-    chain.given = given
-    return chain.result(options)
+    settled = Settled(given=given, fit=fit)
+    return Pipeline(problem, counts, DeltaSplit(delta), options=options, settled=settled).result(options)
 
 
 def learn_groups(

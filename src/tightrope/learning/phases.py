@@ -19,8 +19,8 @@ from scipy.special import gammaincc, gammaln, logsumexp
 from tightrope.data.exposure import Exposure, Pieces
 from tightrope.errors import InputError
 from tightrope.learning.amendments import Amendment
-from tightrope.learning.rates import RateResult, estimate, fixed_rewards, interval_chain
-from tightrope.logic.timed import bound_over_rates
+from tightrope.learning.rates import RateResult, estimate, fixed_rewards, result_of
+from tightrope.logic.timed import RateBounds, bound_over_rates
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.model.structure import Structure
 from tightrope.monitoring.examination import Examination, Finding
@@ -303,14 +303,12 @@ def learn_phases(
     events, region, ledger = estimate(model, made.rest, gamma)
     note = f"{own} statements about phases and what follows them, at {gamma:.3g} each"
     ledger = replace(ledger, delta=delta, notes=(*ledger.notes, note))
-    plain = None if region.is_empty else interval_chain(model, events, region)
-    chain = value = None
-    if plain is not None:
+
+    def bound(plain: IntervalCTMC) -> tuple[IntervalCTMC, RateBounds]:
         chain = _expanded(model, plain, made, exits, gamma)
-        value = bound_over_rates(chain, question.query.on(chain.structure), SolveOptions(1e-6))
-    return RateResult(
-        question.text, model, made.exposure, events, region, chain, value, ledger, {}, tested, None
-    )
+        return chain, bound_over_rates(chain, question.query.on(chain.structure), SolveOptions(1e-6))
+
+    return result_of(question, model, made.exposure, (events, region, ledger), tested, bound)
 
 
 def _expanded(

@@ -141,6 +141,8 @@ class Settled:
     near: Nearby | None = None
     bets: PolicyBets | None = None
     fit: ModelFit | None = None
+    given: EventIntervals | None = None
+    """Intervals that were made elsewhere, at all of δ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -524,6 +526,8 @@ class Pipeline:
 
     def intervals(self, decisions: Decisions, seconds: dict[str, float] | None = None) -> EventIntervals:
         """The intervals of the events, by the method that was decided on, at their share of δ."""
+        if self.settled.given is not None:
+            return self.settled.given
         delta = self.split.of_probabilities
         if decisions.splits:
             from tightrope.regions.joint import split

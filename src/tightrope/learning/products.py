@@ -19,6 +19,7 @@ from tightrope.logic.product_problem import steer
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.ranges import ranges_over_box
+from tightrope.numerics.arrays import BoolArray
 from tightrope.problem import Problem
 
 
@@ -39,15 +40,22 @@ def refuse_for_product(decisions: Decisions, policy: Policy | None = None) -> No
 
 def require_support(problem: Problem, sets: Sets, contradicted: bool, options: LearnOptions) -> None:
     """Show that no transition of the true model vanishes, or say that it is not shown."""
-    assert problem.lift is not None
-    if not problem.lift.needs_support or options.assume_support is not None:
-        return
-    model, positive = sets.model, sets.lower > 0
-    if not contradicted:
-        low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
-        positive |= (low > options.misfit)[model.expression]
-    if not positive.all():
-        raise CannotCertify(support_is_open(problem.text, model, int(np.argmin(positive))))
+    if _needs_support(problem, options):
+        model, positive = sets.model, sets.lower > 0
+        if not contradicted:
+            positive |= _positive_in_domain(model, options)
+        if not positive.all():
+            raise CannotCertify(support_is_open(problem.text, model, int(np.argmin(positive))))
+
+
+def _needs_support(problem: Problem, options: LearnOptions) -> bool:
+    return problem.lift is not None and problem.lift.needs_support and options.assume_support is None
+
+
+def _positive_in_domain(model: ParametricMDP, options: LearnOptions) -> BoolArray:
+    """The transitions that the domain says are possible."""
+    low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
+    return (low > options.misfit)[model.expression]
 
 
 def support_is_open(text: str, model: ParametricMDP, transition: int) -> str:
@@ -62,13 +70,12 @@ def support_is_open(text: str, model: ParametricMDP, transition: int) -> str:
 
 def require_support_of_domain(problem: Problem, options: LearnOptions) -> None:
     """The same where there are no data, or not yet: the domain alone can show it."""
-    if problem.lift is None or not problem.lift.needs_support or options.assume_support is not None:
+    model = problem.base
+    if not _needs_support(problem, options) or not isinstance(model, ParametricMDP):
         return
-    model = problem.lift.base
-    low, _ = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
-    vanishing = ~(low > options.misfit)[model.expression]
-    if vanishing.any():
-        expression = int(model.expression[np.argmax(vanishing)])
+    positive = _positive_in_domain(model, options)
+    if not positive.all():
+        expression = int(model.expression[np.argmin(positive)])
         raise InputError(
             f"{problem.text} depends on which transitions are possible, and the domain does not show that "
             f"the probability {model.expressions.text(expression)} is positive",

@@ -41,7 +41,7 @@ from tightrope.learning.phases import (
     take,
     with_phases,
 )
-from tightrope.learning.rates import RateResult, estimate, fixed_rewards, interval_chain
+from tightrope.learning.rates import RateResult, estimate, fixed_rewards, result_of
 from tightrope.logic.timed import RateBounds, bound_over_rates
 from tightrope.model.continuous import LARGEST_RATE, IntervalCTMC, ParametricCTMC
 from tightrope.model.expressions import ExpressionTable
@@ -377,21 +377,19 @@ def _learn(
     """Bounds on the value where rates depend on the feature."""
     if question is None:
         return None
-    base, model = question.model, made.model
+    base = question.model
     assert isinstance(base, ParametricCTMC)
-    events, region, ledger = estimate(model, made.exposure, delta)
-    chain = None if region.is_empty else interval_chain(model, events, region)
-    value = None
-    if chain is not None:
+
+    def bound(chain: IntervalCTMC) -> tuple[IntervalCTMC, RateBounds]:
         low, high = chain.lower[chain.expression], chain.upper[chain.expression]
         parts = [made.value == one for one in np.unique(made.value)] if made.is_apart else [slice(None)]
         ends = [_bound(question, base, made.behind[one], low[one], high[one]) for one in parts]
         lower, upper = min(one.lower for one in ends), max(one.upper for one in ends)
         missed = tuple(dict.fromkeys(text for one in ends for text in one.missed))
-        value = RateBounds(lower, upper, sum(one.iterations for one in ends), missed)
-    return RateResult(
-        question.text, model, made.exposure, events, region, chain, value, ledger, {}, tested, None
-    )
+        return chain, RateBounds(lower, upper, sum(one.iterations for one in ends), missed)
+
+    estimated = estimate(made.model, made.exposure, delta)
+    return result_of(question, made.model, made.exposure, estimated, tested, bound)
 
 
 def _bound(

@@ -233,8 +233,12 @@ class RateChain:
         learned = time.perf_counter()
         fit = examine_rates(model, self.exposure, alpha=ALPHA)
         tested = time.perf_counter()
-        chain = None if region.is_empty else interval_chain(model, events, region)
-        value = None if chain is None else bound_over_rates(chain, query, SolveOptions(options.precision))
+
+        def bound(chain: IntervalCTMC) -> tuple[IntervalCTMC, RateBounds]:
+            return chain, bound_over_rates(chain, query, SolveOptions(options.precision))
+
+        made = result_of(self.problem, model, self.exposure, (events, region, ledger), fit, bound)
+        value = made.value
         seen: ObservedOutcomes | Unobserved | None = reach if isinstance(reach, Unobserved) else None
         if not isinstance(reach, Unobserved):
             seen = observe_times(reach, self.exposure, model.structure, self.delta * SHARE)
@@ -249,8 +253,24 @@ class RateChain:
             "fit": tested - learned,
             "solve": time.perf_counter() - tested,
         }
-        about = (query.text, model, self.exposure, events, region, chain, value, ledger)
-        return RateResult(*about, seconds, fit, seen, self.problem)
+        return replace(made, value=value, seconds=seconds, outcomes=seen, problem=self.problem)
+
+
+def result_of(
+    question: Problem,
+    model: ParametricCTMC,
+    exposure: Exposure,
+    estimated: tuple[RateEvents, RateRegion, ConfidenceBudget],
+    fit: Examination,
+    bound: Callable[[IntervalCTMC], tuple[IntervalCTMC, RateBounds]],
+) -> RateResult:
+    """The result over the chain of the intervals, or the one that `bound` makes of it."""
+    events, region, ledger = estimated
+    chain = None if region.is_empty else interval_chain(model, events, region)
+    value = None
+    if chain is not None:
+        chain, value = bound(chain)
+    return RateResult(question.text, model, exposure, events, region, chain, value, ledger, {}, fit)
 
 
 def _refutation(fit: Examination | None) -> str | None:

@@ -31,6 +31,7 @@ from tightrope.io.results import (
     REMEDY,
     Binding,
     BindingEvent,
+    Breakdown,
     CandidateFacts,
     CoupledFacts,
     CoupledValueFacts,
@@ -330,7 +331,7 @@ class LearningResult(Result):
     notes: tuple[str, ...] = field(default=())
     synthesis: CoupledSynthesis | None = None
     refuted_costs: str | None = None
-    breakdown: Any = None
+    breakdown: Breakdown | None = None
     outcomes: ObservedOutcomes | Unobserved | None = None
     tried: tuple[TriedSets, ...] = ()
     wrong_costs: str | None = None
@@ -388,7 +389,6 @@ class LearningResult(Result):
             reasons=list(self.decisions.reasons),
             status=self._ended(),
             tried=list(self.tried) or UNSET,
-            breakdown=UNSET if self.breakdown is None else self.breakdown.record(),
             tree=(None if self.value is None else self.value.policy.rule) or UNSET,
             seconds={phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
         )
@@ -557,7 +557,7 @@ class LearningResult(Result):
         value = () if self.value is None else self.value.solutions
         return (*self.robust.solutions, self.optimistic, *value)
 
-    def find_breakdown_point(self, *, threshold: float | None = None, rows: str | None = None) -> Any:
+    def find_breakdown_point(self, *, threshold: float | None = None, rows: str | None = None) -> Breakdown:
         """How far, in total variation at every choice, the process may be from what was learned before the
         robust policy's guarantee misses `threshold`, or loses half of its margin where none is given. `rows`:
         the name of a parameter or an action, to doubt that alone (docs/doctor.md)."""

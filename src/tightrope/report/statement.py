@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import UNSET
 
 from tightrope.errors import TightropeError
-from tightrope.io.results import BreakdownFacts, Interval, Outcome, ResultDocument
+from tightrope.io.results import Breakdown, Interval, Outcome, ResultDocument
 from tightrope.numerics.text import bounded, claim_text, sure_text
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.parser import parse_properties
@@ -423,7 +423,7 @@ def _cautions(run: ResultDocument) -> tuple[str, ...]:
         remarks.append(f"{main.contradiction} Tied sets were used instead.")
     if main.seen is not None and isinstance(main.seen.tension, str):
         remarks.append(f"{main.seen.tension[:1].upper()}{main.seen.tension[1:]}.")
-    if isinstance(main.breakdown, BreakdownFacts):
+    if isinstance(main.breakdown, Breakdown):
         remarks.append(f"Breakdown point: the guarantee {main.breakdown.text}.")
     if main.misfit is not None:
         remarks.append(f"{main.misfit[:1].upper()}{main.misfit[1:]}")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.errors import InputError, choose
+from tightrope.errors import choose
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.monitor import DEFAULT_ALPHA, Monitor
 from tightrope.numerics.arrays import OffsetArray
@@ -57,18 +57,6 @@ class OnDrift:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "answer", choose("on_drift", Answer, self.answer))
-
-
-def drift_answer(answer: str | None, alpha: float | None) -> OnDrift | None:
-    """What the options of the command say together."""
-    if answer is None:
-        if alpha is not None:
-            raise InputError(
-                "`alpha` is the rate of false alarms, and no reaction to an alarm is set",
-                hint="add `on_drift`, or leave `alpha` out",
-            )
-        return None
-    return OnDrift(Answer(answer), DEFAULT_ALPHA if alpha is None else alpha)
 
 
 class DriftGuard:

@@ -74,16 +74,6 @@ class Explorer(Protocol):
     def designer(self, problem: Problem, delta: float, coupled: bool) -> StageDesigner | None: ...
 
 
-def exploration(given: Exploration | str) -> Exploration:
-    """The way to explore that a word means."""
-    if isinstance(given, Exploration):
-        return given
-    known = {one.value: one for one in Exploration}
-    if not isinstance(given, str) or given not in known:
-        raise InputError(f"`explore` is {given!r}", hint=f"known values: {', '.join(known)}")
-    return known[given]
-
-
 @dataclass(frozen=True)
 class GapTarget:
     """A gap to come down to: `size` itself, or that share of the value.

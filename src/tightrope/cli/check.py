@@ -6,7 +6,6 @@ With `--sets S` it is a policy's certified interval over all instantiations in a
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -573,7 +572,6 @@ def check_domain(
         seconds=check_answers.round_seconds({"build": loaded.seconds, **result.seconds}),
     )
     check_answers.report_domain(answer, result.details)
-    sys.stdout.flush()  # the answer comes before files, which may fail
     if proof is not None and files.certificate is not None:
         proof.save(files.certificate.checked())
     if result.controller is not None:

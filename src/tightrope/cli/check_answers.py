@@ -341,22 +341,15 @@ def _relation(record: PropertyAnswer, shown: Callable[[float, float], str] = val
 
 def report_domain(answer: DomainAnswer, details: screen.Rows) -> None:
     """Print the interval over a domain; `details` are facts that are printed of a coupled value."""
-    if screen.common.json:
-        screen.print_json(answer)
-        return
     verdict, claim = answer.judged, f"{answer.question} is {answer.truth}"
     if answer.lower is not None and answer.upper is not None:
         whose = "" if answer.policy.startswith("none") else answer.policy
         claim = claim_text(answer.question, value_text(answer.lower, answer.upper), whose)
     proved = answer.certificate and f"proves {answer.certificate}"
-    rows = [
-        *screen.doubts_of(verdict),
-        ("property", answer.question),
-        ("sets", answer.sets),
-        ("certificate", proved),
-    ]
+    rows = [("property", answer.question), ("sets", answer.sets), ("certificate", proved)]
     more = [*details, ("note", answer.notes), *screen.spent(answer.seconds)]
-    screen.show(verdict.headline(claim, "over the domain"), screen.Content(rows, more))
+    headline = verdict.headline(claim, "over the domain")
+    screen.answer(verdict, headline, answer, lambda: screen.Content(rows, more))
 
 
 def report_partition(
@@ -366,29 +359,26 @@ def report_partition(
     shares = {"holds": partition.share(TRUE), "fails": partition.share(FALSE), "open": partition.share(OPEN)}
     limit = None if shares["open"] <= share else f"more than {100 * share:.3g}% of the domain is open"
     verdict, seconds = Assessment.of(limit=limit), {"build": loaded.seconds, "solve": partition.seconds}
-    if screen.common.json:
-        screen.print_json(
-            PartitionAnswer(
-                **verdict.facts,
-                holds=shares["holds"],
-                fails=shares["fails"],
-                open=shares["open"],
-                model=loaded.source,
-                question=query.text,
-                parameters=partition.names,
-                parts=partition.parts,
-                status="limit" if limit else "certified",
-                peak_memory=peak_memory(),
-                seconds=round_seconds(seconds),
-            )
-        )
-        return verdict
+    answer = PartitionAnswer(
+        **verdict.facts,
+        holds=shares["holds"],
+        fails=shares["fails"],
+        open=shares["open"],
+        model=loaded.source,
+        question=query.text,
+        parameters=partition.names,
+        parts=partition.parts,
+        status="limit" if limit else "certified",
+        peak_memory=peak_memory(),
+        seconds=round_seconds(seconds),
+    )
     rows = [
         [*(f"[{side.lower:.5g}, {side.upper:.5g}]" for side in part.box), part.truth]
         for part in sorted(partition.parts, key=lambda part: (part.truth == OPEN, -part.volume))
     ]
     claim = ", ".join(f"{word} on {100 * size:.1f}%" for word, size in shares.items())
-    more = [("parts", f"{len(rows):,}, the largest first"), *screen.spent(round_seconds(seconds))]
+    more = [("parts", f"{len(rows):,}, the largest first"), *screen.spent(answer.seconds)]
     table = screen.Table([*partition.names, "holds"], rows, numeric=False)
-    screen.show(verdict.headline(f"{query.text} {claim} of the domain"), screen.Content((), more, table))
+    headline = verdict.headline(f"{query.text} {claim} of the domain")
+    screen.answer(verdict, headline, answer, lambda: screen.Content((), more, table))
     return verdict

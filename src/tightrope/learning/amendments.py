@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -544,9 +544,43 @@ def _rebuild(
 ) -> ParametricMDP:
     """The product, in which choices of one group have parameters of their own, or a free distribution."""
     signature = model.signatures.of_choice[product.choice]
-    old, names = model.parameters, _Names(model.parameters.names)
+    triples = list(zip(group.tolist(), signature.tolist(), free.tolist(), strict=True))
+    pairs = dict.fromkeys(triples)
+    rows, place, names = _own_parameters(model, _used_by(model, product, group, pairs), labels)
+    free_rows: dict[tuple[int, int], tuple[Polynomial, ...]] = {}
+    for one, row, is_free in pairs:
+        if is_free:
+            width = int(np.diff(model.signatures.start)[row])
+            stem = _choice_word(model.structure, int(model.signatures.example[row]))
+            free_rows[one, row] = rows.distribution(width, names.free(stem, labels[one])).probabilities
+    parameters = rows.parameters
+    table = ExpressionTable(parameters.names)
+    known: dict[tuple[int, int], int] = {}
+    expression = np.empty(len(product.transition), np.int32)
+    starts = structure.transition_start.tolist()
+    base = model.expression[product.transition].tolist()
+    for choice, (one, row, is_free) in enumerate(triples):
+        for number, at in enumerate(range(starts[choice], starts[choice + 1])):
+            if is_free:
+                expression[at] = table.add(free_rows[one, row][number])
+                continue
+            key = one, base[at]
+            if key not in known:
+                known[key] = table.add(_renamed(model.expressions.function(base[at]), one, place))
+            expression[at] = known[key]
+    expressions, expression = table.freeze(expression)
+    rewards = {
+        name: _renamed_reward(reward, model.rewards[name], product, group, place, parameters.names)
+        for name, reward in structure.rewards.items()
+    }
+    return ParametricMDP(replace(structure, rewards=rewards), expression, expressions, parameters)
+
+
+def _used_by(
+    model: ParametricMDP, product: Product, group: OffsetArray, pairs: Iterable[tuple[int, int, bool]]
+) -> dict[int, set[int]]:
+    """The parameters of each group, with all that constraints tie to them."""
     used: dict[int, set[int]] = {}
-    pairs = dict.fromkeys(zip(group.tolist(), signature.tolist(), free.tolist(), strict=True))
     for one, row, is_free in pairs:
         if not is_free:
             used.setdefault(one, set()).update(_used(model, row))
@@ -556,7 +590,15 @@ def _rebuild(
             for one, row in dict.fromkeys(zip(group.tolist(), of_choice.tolist(), strict=True)):
                 used.setdefault(one, set()).update(reward.expressions.function(row).variables)
     for held in used.values():
-        _close(held, old)
+        _close(held, model.parameters)
+    return used
+
+
+def _own_parameters(
+    model: ParametricMDP, used: Mapping[int, set[int]], labels: Sequence[str]
+) -> tuple[FreeRows, dict[tuple[int, int], int], _Names]:
+    """Parameters and free distributions of all groups, and the place of each (group, parameter)."""
+    old, names = model.parameters, _Names(model.parameters.names)
     place: dict[tuple[int, int], int] = {}
     named, size = old.shown, len(old.shown)
     constraints: list[tuple[dict[int, Fraction], LinearConstraint]] = []
@@ -586,35 +628,7 @@ def _rebuild(
                 name = names.free(each.name or f"row{number}", "" if one < 0 else labels[one])
                 first = rows.distribution(each.outcomes, name).first
                 place |= {(one, i): first + i - each.first for i in each.coordinates}
-    free_rows: dict[tuple[int, int], tuple[Polynomial, ...]] = {}
-    for one, row, is_free in pairs:
-        if is_free:
-            width = int(np.diff(model.signatures.start)[row])
-            stem = _choice_word(model.structure, int(model.signatures.example[row]))
-            free_rows[one, row] = rows.distribution(width, names.free(stem, labels[one])).probabilities
-    parameters = rows.parameters
-    table = ExpressionTable(parameters.names)
-    known: dict[tuple[int, int], int] = {}
-    expression = np.empty(len(product.transition), np.int32)
-    starts = structure.transition_start.tolist()
-    base = model.expression[product.transition].tolist()
-    for choice, (one, row, is_free) in enumerate(
-        zip(group.tolist(), signature.tolist(), free.tolist(), strict=True)
-    ):
-        for number, at in enumerate(range(starts[choice], starts[choice + 1])):
-            if is_free:
-                expression[at] = table.add(free_rows[one, row][number])
-                continue
-            key = one, base[at]
-            if key not in known:
-                known[key] = table.add(_renamed(model.expressions.function(base[at]), one, place))
-            expression[at] = known[key]
-    expressions, expression = table.freeze(expression)
-    rewards = {
-        name: _renamed_reward(reward, model.rewards[name], product, group, place, parameters.names)
-        for name, reward in structure.rewards.items()
-    }
-    return ParametricMDP(replace(structure, rewards=rewards), expression, expressions, parameters)
+    return rows, place, names
 
 
 def _close(held: set[int], parameters: Parameters) -> None:
@@ -758,34 +772,39 @@ def _with_draw(made: Amended, problem: Problem, begins: OffsetArray) -> Amended:
     asked = problem.query
     if asked.file is None:
         raise InputError(f"`{made.amendment.text}` needs the property as a text: tr.Problem(model, text)")
-    state = made.model.structure.choice_state[structure.transition_choice[log.transition]]
+    state = structure.choice_state[structure.transition_choice[log.transition]]
     first = begins[np.isin(state[begins], heads)]
+    draws = structure.transitions + np.searchsorted(heads, state[first])
+    lengthened = _with_draws(log, first, draws, made.amendment.feature, changed.hash())
+    product = replace(made.product, state=np.r_[made.product.state, initial].astype(np.int32))
+    question, values = Problem(changed, asked.on(extended)), (*made.values, "not drawn yet")
+    return replace(made, problem=question, log=lengthened, product=product, values=values)
+
+
+def _with_draws(
+    log: EpisodeLog, first: OffsetArray, draws: OffsetArray, column: str, model_hash: str
+) -> EpisodeLog:
+    """The log with a row before each of the `first` ones, in which the value of a column is drawn."""
     place = np.searchsorted(first, np.arange(len(log)), side="right") + np.arange(len(log))
     order = np.sort(np.r_[np.arange(len(log)), first], kind="stable")
     is_draw = np.ones(len(order), np.bool_)
     is_draw[place] = False
     transition = log.transition[order]
-    transition[is_draw] = structure.transitions + np.searchsorted(heads, state[first])
+    transition[is_draw] = draws
     previous = np.where(log.previous >= 0, place[log.previous], -1)[order]
     at = np.flatnonzero(is_draw)
     previous[at], previous[at + 1] = -1, at
-    columns = {name: column.select(order) for name, column in log.columns.items()}
-    drawn_by = made.amendment.feature
-    own = columns[drawn_by]  # which says how the draw came out, and is not known before
-    lengthened = replace(
+    columns = {name: held.select(order) for name, held in log.columns.items()}
+    own = columns[column]  # which says how the draw came out, and is not known before
+    return replace(
         log,
         transition=transition.astype(np.int32),
         previous=previous.astype(np.int32),
         episode=log.episode[order],
         time=None if log.time is None else log.time[order],
-        columns={**columns, drawn_by: replace(own, code=np.where(is_draw, -1, own.code).astype(np.int32))},
+        columns={**columns, column: replace(own, code=np.where(is_draw, -1, own.code).astype(np.int32))},
         excluded=(),
-        model_hash=changed.hash(),
-    )
-    product = replace(made.product, state=np.r_[made.product.state, initial].astype(np.int32))
-    question = Problem(changed, asked.on(extended))
-    return replace(
-        made, problem=question, log=lengthened, product=product, values=(*made.values, "not drawn yet")
+        model_hash=model_hash,
     )
 
 
@@ -836,13 +855,7 @@ def memory_of(feature: str, model: ParametricMDP, chosen: BoolArray) -> Memory:
             lambda m: ", ".join(structure.state_name(at) for at in sorted(m)) or "nothing",
         )
     if kind in ("seen", "count") and rest:
-        named, most = rest, 1
-        if kind == "count":
-            named, _, limit = rest.rpartition(":")
-            most = _limit(limit, feature)
-        members = states_named(structure, named)
-        words = (lambda m: "seen" if m else "unseen") if kind == "seen" else (lambda m: f"n{m}")
-        return Memory(0, lambda m, t: min(m + bool(members[state[t]]), most), words)
+        return _counting(structure, feature, state)
     if kind in ("since-entry", "since-start"):
         most = _limit(rest, feature) if rest else STEPS
 
@@ -858,6 +871,18 @@ def memory_of(feature: str, model: ParametricMDP, chosen: BoolArray) -> Memory:
             lambda m: f"{m} steps",
         )
     raise InputError(f"'{feature}' is not a memory", hint=f"one of {MEMORIES}")
+
+
+def _counting(structure: Structure, feature: str, state: Sequence[int]) -> Memory:
+    """How often states of a name were left, up to a number; of `seen` whether they were."""
+    kind, _, named = feature.partition(":")
+    most = 1
+    if kind == "count":
+        named, _, limit = named.rpartition(":")
+        most = _limit(limit, feature)
+    members = states_named(structure, named)
+    words = (lambda m: "seen" if m else "unseen") if kind == "seen" else (lambda m: f"n{m}")
+    return Memory(0, lambda m, t: min(m + bool(members[state[t]]), most), words)
 
 
 def _limit(text: str, feature: str) -> int:

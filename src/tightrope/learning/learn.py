@@ -199,17 +199,7 @@ def learn_all(
       tied    proved   ≥ 0.59181  0.59181 to 0.93428  0.343
     """
     chosen = LearnOptions.of("learn_all", options)
-    if chosen.sets is not None:
-        raise InputError("`sets` is the kind of one result; `learn_all` takes several `kinds`")
-    if kinds is not None:
-        check_type("kinds", kinds, Iterable, "a list of kinds of sets")
-        kinds = list(kinds)
-        if not kinds:
-            raise InputError("`kinds` is empty", hint="leave it out for all kinds of sets")
-    wanted = (
-        comparable_kinds(chosen) if kinds is None else [choose("kinds", SetsKind, kind) for kind in kinds]
-    )
-    question = problem_of(problem)
+    wanted, question = _wanted_kinds(chosen, kinds), problem_of(problem)
     refuse_others(question.query)
     reduced = plain_problem(question)
     chain = Pipeline.start(
@@ -223,6 +213,18 @@ def learn_all(
     )
     results = chain.results([chosen.with_sets(kind) for kind in wanted])
     return ResultTable(zip(wanted, results, strict=True))
+
+
+def _wanted_kinds(options: LearnOptions, kinds: Sequence[SetsKind | str] | None) -> Sequence[SetsKind]:
+    if options.sets is not None:
+        raise InputError("`sets` is the kind of one result; `learn_all` takes several `kinds`")
+    if kinds is None:
+        return comparable_kinds(options)
+    check_type("kinds", kinds, Iterable, "a list of kinds of sets")
+    wanted = [choose("kinds", SetsKind, kind) for kind in kinds]
+    if not wanted:
+        raise InputError("`kinds` is empty", hint="leave it out for all kinds of sets")
+    return wanted
 
 
 class Reduction(Protocol):

@@ -402,16 +402,7 @@ def decide(
     check_priors(options.prior, model.parameters)
     sets = options.sets
     if model.structure.elsewhere is not None:
-        stated = options.region or options.assume_support or options.cost_model or options.prior
-        if stated or sets not in (None, SetsKind.TIED):
-            raise InputError(
-                "outcomes that were never seen are bounded row by row, without regions, other sets, "
-                "differences of policies, costs or `assume_support`",
-                hint='leave these out, or write the model without the outcomes to "elsewhere_missed" '
-                'and "elsewhere_reached"',
-            )
-        why = "bounds of single probabilities, and of all that was never seen at a row together"
-        return Decisions(None, SetsKind.TIED, IntervalMethod.BETA_BINOMIAL, (f"sets tied: {why}",))
+        return _decide_with_unseen(options)
     if model.is_table and sets is not SetsKind.UNTIED:
         if sets is not None or options.region is not None or options.cost_model is not None:
             raise InputError(
@@ -457,6 +448,20 @@ def decide(
         reasons.append(f"beside the sets, {share}, a likelihood and bets along values of policies")
     refines = open_ended and sets is SetsKind.RECTANGULAR
     return Decisions(region, sets, interval, tuple(reasons), refines, along)
+
+
+def _decide_with_unseen(options: LearnOptions) -> Decisions:
+    """For models with outcomes that were never seen."""
+    stated = options.region or options.assume_support or options.cost_model or options.prior
+    if stated or options.sets not in (None, SetsKind.TIED):
+        raise InputError(
+            "outcomes that were never seen are bounded row by row, without regions, other sets, "
+            "differences of policies, costs or `assume_support`",
+            hint='leave these out, or write the model without the outcomes to "elsewhere_missed" '
+            'and "elsewhere_reached"',
+        )
+    why = "bounds of single probabilities, and of all that was never seen at a row together"
+    return Decisions(None, SetsKind.TIED, IntervalMethod.BETA_BINOMIAL, (f"sets tied: {why}",))
 
 
 def _goes_along(

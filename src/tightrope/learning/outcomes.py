@@ -401,15 +401,7 @@ def _plan_episodes(
         else:
             collected = Policy.uniform(base) if is_uniform else as_policy(base, stated)
             assert collected is not None
-            named = counts.design.followed
-            if named is not None and not _is_named(collected, named, base):
-                raise InputError(
-                    "the data record another policy than `behaviour` states",
-                    hint="leave `behaviour` out",
-                )
-            if collected.depends_on_step or collected.has_memory:
-                raise InputError("`behaviour` is a policy with a memory, which is not supported")
-            _refuse_behaviour(collected.probability, counts, base)
+            _refuse_behaviour(collected, counts, base)
             chance = collected.probability if lift is None else collected.probability[_product(lift).choice]
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.where(chance > 0.0, own.probability / chance, np.nan)
@@ -442,10 +434,19 @@ def chosen_before(policy: Policy, counts: Counts) -> Assumed:
     return chosen_without(Artefact.POLICY, [policy.made_from], lambda: counts.provenance)
 
 
-def _refuse_behaviour(chance: FloatArray, counts: Counts, base: Structure) -> None:
-    """Refuse a behaviour with an e-value (Krichevsky–Trofimov over the stated one) that refutes it."""
+def _refuse_behaviour(collected: Policy, counts: Counts, base: Structure) -> None:
+    """Refuse another policy than the data record, one with a memory, and one that an e-value refutes
+    (Krichevsky–Trofimov over the stated one)."""
     from scipy.special import gammaln
 
+    named = counts.design.followed
+    if named is not None and not _is_named(collected, named, base):
+        raise InputError(
+            "the data record another policy than `behaviour` states", hint="leave `behaviour` out"
+        )
+    if collected.depends_on_step or collected.has_memory:
+        raise InputError("`behaviour` is a policy with a memory, which is not supported")
+    chance = collected.probability
     visits = np.add.reduceat(counts.transition, base.transition_start[:-1]).astype(np.float64)
     total, size = np.bincount(base.choice_state, visits), 0.5 * np.bincount(base.choice_state)
     free = np.sum(gammaln(visits + 0.5) - gammaln(0.5)) + np.sum(gammaln(size) - gammaln(total + size))

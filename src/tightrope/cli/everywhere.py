@@ -127,15 +127,15 @@ def take_common(command: Any, name: str, arguments: Sequence[str]) -> list[str]:
         )
     file: Path | None = SETTINGS if SETTINGS.is_file() else None
     output.set_common(arguments, {word[2:].replace("-", "_") for word in arguments if word in COMMON})
-    kept: list[Word] = []
+    rest: list[Word] = []
     for word in words_of(command, arguments):
         if word.typed == ("--no-config",):
             file = None
         elif word.option is CONFIG:
             file = Path(word.value)
         elif word.option is not None or word.typed[0] not in COMMON:
-            kept.append(word)
-    words = kept if file is None else _with_settings(command, name, kept, file)
+            rest.append(word)
+    words = rest if file is None else _with_settings(command, name, rest, file)
     return [token for word in _joined(name, words) for token in word.typed]
 
 

@@ -350,13 +350,9 @@ class _UnitBounds:
         policy, made = self.policy or Policy.uniform(self.model), []
         for part, given in zip(self.parts, pooled, strict=True):
             counted = part.counts(self.model, self.counts.design)
+            split, settled = DeltaSplit(miss), Settled(given=given)
             chain = Pipeline(
-                self.problem,
-                counted,
-                DeltaSplit(miss),
-                options=self.options,
-                policy=policy,
-                settled=Settled(given=given),
+                self.problem, counted, split, options=self.options, policy=policy, settled=settled
             )
             made.append(chain.evaluate(self.options).interval)
         return made

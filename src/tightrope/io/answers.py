@@ -1,7 +1,4 @@
-"""The record behind `learn` of questions that are no single objective: averages, quantiles, formulas, …
-
-The records behind `compare` and `improve`, and the file that `-o DIR` writes.
-"""
+"""The records behind `learn` of questions that are no single objective, `compare`, `improve` and `shield`."""
 
 from __future__ import annotations
 

@@ -348,9 +348,8 @@ class ExpressionBounds(msgspec.Struct, frozen=True):
 class Breakdown(Record):
     """Up to which misfit per step a guarantee `holds` that meets the `threshold`, and at which it `fails`.
 
-    Both are verified. `holds` is 0 for the learned sets alone, and −1 where the guarantee is not met to begin
-    with; `fails` is null where no misfit below 1 loses it. `rows` is the parameter or action that was doubted
-    alone; `text` says it in words.
+    Both are verified: `holds` 0 is for the learned sets alone, −1 not even there; `fails` is null where no
+    misfit below 1 loses it. `rows` is the parameter or action that was doubted alone.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -666,6 +665,10 @@ class ObservedEvent(msgspec.Struct, frozen=True):
     interval: Interval
 
 
+BESIDE = ("file", "others", "about_certificate")
+"""What is no part of a document, and is known of the run."""
+
+
 class ResultDocument(msgspec.Struct, kw_only=True, dict=True):
     """A learning run: all that is written of it, read back, drawn and reported.
 
@@ -707,35 +710,20 @@ class ResultDocument(msgspec.Struct, kw_only=True, dict=True):
     @property
     def others(self) -> tuple[tuple[str, StoredOutcome], ...]:
         """Results of other runs with their labels, for comparison."""
-        others: tuple[tuple[str, StoredOutcome], ...] = self.__dict__.get("others", ())
-        return others
+        return tuple(self.__dict__.get("others", ()))
 
     @property
     def about_certificate(self) -> dict[str, str]:
         """What is known of the certificate, in words."""
-        known: dict[str, str] | None = self.__dict__.get("about_certificate")
-        if known is not None:
-            return known
+        if "about_certificate" in self.__dict__:
+            return dict(self.__dict__["about_certificate"])
         return {} if isinstance(self.certificate, UnsetType) else in_words(to_plain(self.certificate))
 
-    def having(
-        self,
-        *,
-        file: Path | None = None,
-        others: tuple[tuple[str, StoredOutcome], ...] | None = None,
-        about_certificate: dict[str, str] | None = None,
-        regions: list[RegionShape] | None = None,
-        results: list[StoredOutcome] | None = None,
-    ) -> ResultDocument:
-        """The same run with something beside it, or with other regions or results."""
-        changed = {
-            key: value for key, value in (("regions", regions), ("results", results)) if value is not None
-        }
-        again = msgspec.structs.replace(self, **changed)
-        beside = {"file": file, "others": others, "about_certificate": about_certificate}
-        for key, value in beside.items():
-            if value is not None or key in self.__dict__:
-                again.__dict__[key] = self.__dict__.get(key) if value is None else value
+    def having(self, **changes: object) -> ResultDocument:
+        """The same run with something `BESIDE` it, or with other regions or results."""
+        beside = {name: changes.pop(name, self.__dict__.get(name)) for name in BESIDE}
+        again = msgspec.structs.replace(self, **changes)
+        again.__dict__.update({name: value for name, value in beside.items() if value is not None})
         return again
 
     @property
@@ -806,8 +794,7 @@ def in_words(content: Mapping[str, object]) -> dict[str, str]:
 
 def result_file(path: str | Path) -> Path:
     """The document of a result directory, or the file itself; refused where there is none."""
-    path = Path(path)
-    file = path / RESULT_FILE if path.is_dir() else path
+    file = Path(path) / RESULT_FILE if Path(path).is_dir() else Path(path)
     if not file.is_file():
         raise InputError(
             f"there is no result {file}",

@@ -67,7 +67,7 @@ HELP = (
 
 
 @dataclass(frozen=True)
-class Word:
+class Typed:
     """An argument, or an option of the command (`name` is its field) with its `value`, as it is typed."""
 
     typed: tuple[str, ...]
@@ -85,11 +85,11 @@ class Word:
         return "" if self.option is None else str(self.option.name)
 
 
-def words_of(command: Any, arguments: Sequence[str]) -> list[Word]:
+def words_of(command: Any, arguments: Sequence[str]) -> list[Typed]:
     """The arguments, each option with its value; old options as they are written now, with a note."""
     options = {spelling: each for each in command.params for spelling in (*each.opts, *each.secondary_opts)}
     options["--config"] = CONFIG
-    words: list[Word] = []
+    words: list[Typed] = []
     parts: dict[str, dict[str, str]] = {}
     tokens = list(arguments)
     while tokens and tokens[0] != "--":
@@ -104,18 +104,18 @@ def words_of(command: Any, arguments: Sequence[str]) -> list[Word]:
             if moved in BARE:
                 parts.setdefault(moved, {})["name" if form == "{}" else "after"] = value
             else:
-                words.append(Word((moved, form.format(value)), options[moved], form.format(value)))
+                words.append(Typed((moved, form.format(value)), options[moved], form.format(value)))
         elif token in BARE and option is not None and (not tokens or tokens[0].startswith("-")):
             parts.setdefault(token, {})
         elif option is None or getattr(option, "is_flag", False):
-            words.append(Word((token,), option))
+            words.append(Typed((token,), option))
         else:
             value = value if glued else tokens.pop(0) if tokens else ""
-            words.append(Word((token,) if glued or not value else (token, value), option, value))
+            words.append(Typed((token,) if glued or not value else (token, value), option, value))
     for name, part in parts.items():
         value = part.get("name", BARE[name]) + (f":{part['after']}" if "after" in part else "")
-        words.append(Word((name, value), options[name], value))
-    return [*words, *([Word(tuple(tokens))] if tokens else [])]
+        words.append(Typed((name, value), options[name], value))
+    return [*words, *([Typed(tuple(tokens))] if tokens else [])]
 
 
 def take_common(command: Any, name: str, arguments: Sequence[str]) -> list[str]:
@@ -127,7 +127,7 @@ def take_common(command: Any, name: str, arguments: Sequence[str]) -> list[str]:
         )
     file: Path | None = SETTINGS if SETTINGS.is_file() else None
     output.set_common(arguments, {word[2:].replace("-", "_") for word in arguments if word in COMMON})
-    rest: list[Word] = []
+    rest: list[Typed] = []
     for word in words_of(command, arguments):
         if word.typed == ("--no-config",):
             file = None
@@ -139,9 +139,9 @@ def take_common(command: Any, name: str, arguments: Sequence[str]) -> list[str]:
     return [token for word in _joined(name, words) for token in word.typed]
 
 
-def _joined(name: str, words: Sequence[Word]) -> list[Word]:
+def _joined(name: str, words: Sequence[Typed]) -> list[Typed]:
     """Join the values of lists that are given several times; refuse other options that are given twice."""
-    joined: dict[object, Word] = {}
+    joined: dict[object, Typed] = {}
     for place, word in enumerate(words):
         is_single = word.value != "" and not getattr(word.option, "multiple", False)
         key: object = word.name if is_single else place
@@ -151,7 +151,7 @@ def _joined(name: str, words: Sequence[Word]) -> list[Word]:
                 hint = f"'tightrope {name} --help' lists what it accepts"
                 raise InputError(f"{flag} is given twice and takes one value", hint=hint)
             value = f"{before.value},{word.value}"
-            word = Word((flag, value), word.option, value)
+            word = Typed((flag, value), word.option, value)
         joined[key] = word
     return list(joined.values())
 
@@ -176,26 +176,26 @@ def read_settings(file: Path) -> dict[str, Any]:
     return settings
 
 
-def _with_settings(command: Any, name: str, words: list[Word], file: Path) -> list[Word]:
+def _with_settings(command: Any, name: str, words: list[Typed], file: Path) -> list[Typed]:
     settings, typed = read_settings(file), [word.typed[0] for word in words]
     if "--help" in typed or "-h" in typed:
         return words
     options = {each.name: each for each in command.params if each.param_type_name == "option"}
     takes_model = next((each.name for each in command.params if each.param_type_name == "argument"), "")
     places = [word for word in words if word.is_place]
-    used, added = list[str](), list[Word]()
+    used, added = list[str](), list[Typed]()
     if takes_model == "model" and "model" in settings:
         model = str(settings["model"])
         if len(places) > 1 and places[1].typed[0] != model:
             output.say(f"settings of {file}: not used, they are about {model}")
             return words
         if len(places) == 1:
-            used, added = ["model"], [Word((model,))]
+            used, added = ["model"], [Typed((model,))]
     given = {word.name for word in words}
     for key, field in KEYS.items():
         if key in settings and field in options and field not in given:
             option, value = options[field], str(settings[key])
-            added.append(Word((max(option.opts, key=len), value), option, value))
+            added.append(Typed((max(option.opts, key=len), value), option, value))
             used.append(key)
     if used:
         output.say(f"settings of {file}: {', '.join(used)}")

@@ -29,10 +29,10 @@ from tightrope.model.free import FreeRows
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function, Polynomial, RationalFunction
-from tightrope.model.product import Product, every_transition, lift_model, lift_reward
+from tightrope.model.product import Product, every_transition, lift_model, lift_objective
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure, Structured
 from tightrope.monitoring.examination import Finding
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, offsets, ranges
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem
 from tightrope.verdict import Assumed
@@ -340,20 +340,12 @@ def _choice_word(structure: Structure, choice: int) -> str:
 
 def _question(problem: Problem, model: ParametricMDP, product: Product) -> Problem:
     """The same question about the amended model."""
-    query, state = problem.query, product.state
+    query = problem.query
     if query.file is not None:
         return Problem(model, query.on(model.structure))
-    asked = problem.objective
-    reward = None if asked.reward is None else lift_reward(asked.reward, product)
-    if isinstance(reward, ParametricReward):
-        reward = model.structure.rewards[reward.name]
-    lifted = replace(
-        asked,
-        target=None if asked.target is None else asked.target[state],
-        allowed=None if asked.allowed is None else asked.allowed[state],
-        terminal=None if asked.terminal is None else asked.terminal[state],
-        reward=reward,
-    )
+    lifted = lift_objective(problem.objective, product)
+    if isinstance(lifted.reward, ParametricReward):
+        lifted = replace(lifted, reward=model.structure.rewards[lifted.reward.name])
     return Problem(model, lifted)
 
 
@@ -388,24 +380,16 @@ class _Paired:
     @staticmethod
     def of(structure: Structure, memory: Memory, starts: Sequence[tuple[int, Hashable]]) -> _Paired:
         number: dict[tuple[int, Hashable], int] = {pair: place for place, pair in enumerate(starts)}
-        queue, step = list(starts), memory.step
-        choice_start, transition_start = structure.choice_start.tolist(), structure.transition_start.tolist()
+        queue, step, successor = list(starts), memory.step, list[int]()
         following = structure.successor.tolist()
-        choices, transitions, successor, sizes, lengths = (list[int]() for _ in range(5))
+        first = structure.transition_start[structure.choice_start].tolist()
         for state, remembered in queue:
-            own = range(choice_start[state], choice_start[state + 1])
-            sizes.append(len(own))
-            for choice in own:
-                choices.append(choice)
-                first, last = transition_start[choice], transition_start[choice + 1]
-                lengths.append(last - first)
-                for transition in range(first, last):
-                    pair = following[transition], step(remembered, transition)
-                    place = number.setdefault(pair, len(queue))
-                    if place == len(queue):
-                        queue.append(pair)
-                    transitions.append(transition)
-                    successor.append(place)
+            for transition in range(first[state], first[state + 1]):
+                pair = following[transition], step(remembered, transition)
+                place = number.setdefault(pair, len(queue))
+                if place == len(queue):
+                    queue.append(pair)
+                successor.append(place)
             if len(queue) > MOST_PAIRS:
                 raise InputError(
                     f"with this memory the model has more than {MOST_PAIRS:,} states",
@@ -413,21 +397,18 @@ class _Paired:
                 )
         codes: dict[Any, int] = {}
         memories = [codes.setdefault(remembered, len(codes)) for _, remembered in queue]
+        states = np.array([state for state, _ in queue], np.int64)
+        choice = ranges(structure.choice_start, states)[0]
+        transition = ranges(structure.transition_start, choice)[0]
         built = Structure(
-            choice_start=np.r_[0, np.cumsum(sizes)],
-            transition_start=np.r_[0, np.cumsum(lengths)],
+            choice_start=offsets(np.diff(structure.choice_start)[states]),
+            transition_start=offsets(np.diff(structure.transition_start)[choice]),
             successor=np.array(successor, np.int32),
-            action=structure.action_of_choice[choices],
+            action=structure.action_of_choice[choice],
             action_names=structure.action_names,
             declared_mdp=structure.declared_mdp,
         )
-        product = Product(
-            built,
-            np.array([state for state, _ in queue], np.int32),
-            np.array(memories, np.int32),
-            np.array(choices, np.int64),
-            np.array(transitions, np.int64),
-        )
+        product = Product(built, states.astype(np.int32), np.array(memories, np.int32), choice, transition)
         return _Paired(structure, memory, product, list(codes), number)
 
     def follow(self, log: EpisodeLog, firsts: IndexArray | None) -> tuple[BoolArray, OffsetArray]:

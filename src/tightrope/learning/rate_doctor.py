@@ -50,7 +50,7 @@ from tightrope.model.ranges import ranges_over_box
 from tightrope.model.structure import Structure
 from tightrope.monitoring.examination import Examination, Finding
 from tightrope.monitoring.rate_fit import examine_rates
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, offsets, ranges, stretches
 from tightrope.problem import Problem
 from tightrope.solver.solution import SolveOptions
 from tightrope.verdict import Assumed, AssumptionStatus
@@ -222,14 +222,11 @@ def split_rates(
     number = np.full((size, values), -1, np.int64)
     number[copies, value] = np.arange(len(copies))
     first = np.array([number[state][number[state] >= 0].min() for state in range(size)])
-    sizes = np.diff(structure.transition_start)[copies]
-    start = np.r_[0, np.cumsum(sizes)]
-    behind = np.arange(start[-1]) + np.repeat(structure.transition_start[copies] - start[:-1], sizes)
-    source = np.repeat(np.arange(len(copies)), sizes)
+    behind, source = ranges(structure.transition_start, copies)
     to = structure.successor[behind]
     built = Structure(
         choice_start=np.arange(len(copies) + 1),
-        transition_start=start,
+        transition_start=offsets(np.diff(structure.transition_start)[copies]),
         successor=np.where(to == copies[source], source, first[to]).astype(np.int32),
         initial_states=(int(first[structure.initial]),),
         valuations={"s": copies.astype(np.int32), "value": value.astype(np.int32)},
@@ -303,10 +300,9 @@ def _cut(pieces: Pieces, since: FloatArray, edges: FloatArray) -> tuple[Pieces, 
     low = np.searchsorted(edges, since, side="right")
     high = np.maximum(np.searchsorted(edges, until, side="left"), low)
     rows = np.repeat(np.arange(len(since)), high - low + 1)
-    part = np.arange(len(rows)) - np.repeat(np.cumsum(high - low + 1) - (high - low + 1), high - low + 1)
-    code = low[rows] + part
+    code = stretches(low, high - low + 1)
     ends = np.r_[edges, math.inf]
-    begin = np.where(part == 0, since[rows], np.r_[-math.inf, edges][code])
+    begin = np.where(code == low[rows], since[rows], np.r_[-math.inf, edges][code])
     end = np.minimum(until[rows], ends[code])
     passed, is_last = begin - since[rows], code == high[rows]
     whole = take(pieces, rows)

@@ -384,8 +384,8 @@ class _Paired:
         following = structure.successor.tolist()
         first = structure.transition_start[structure.choice_start].tolist()
         for state, remembered in queue:
-            for transition in range(first[state], first[state + 1]):
-                pair = following[transition], step(remembered, transition)
+            for at in range(first[state], first[state + 1]):
+                pair = following[at], step(remembered, at)
                 place = number.setdefault(pair, len(queue))
                 if place == len(queue):
                     queue.append(pair)

@@ -1,22 +1,17 @@
-"""Data that are collected episode by episode, under policies that may change.
+"""Data collected episode by episode, under policies that may change.
 
-`GrowingCounts` has an adaptive design: the collector may have seen all earlier data. An update is due at the
-end of the episode in which the visits of some choice have doubled since the last one (*doubling*: Auer,
-Jaksch and Ortner 2008), or where a batch ends, or by both rules. Both use visits and numbers of episodes
-only, and learning from these data is time-uniform.
+`GrowingCounts` has an adaptive design: the collector may have seen all earlier data. An update is due after
+the episode in which the visits of some choice have doubled (Auer, Jaksch and Ortner 2008), where a batch
+ends, or by both rules. Both use visits and numbers of episodes only; learning is time-uniform.
 
-Episode n of a simulation has a generator of its own (`tightrope.data.simulator`), so a resumed run sees the
-same episodes. A mixture of policies (`MixedEpisodes`) draws one policy per episode: numbers of episodes per
-policy are multinomial, which is the same distribution because order within a batch does not matter.
-
-`PlannedDraws` is the file of `sample --draws FILE`, with the number of planned draws by signature, spread
-evenly over its choices:
+Each simulated episode has its own generator, so a resumed run sees the same episodes. A mixture of policies
+(`MixedEpisodes`) draws one policy per episode. `PlannedDraws` is the file of `sample --draws FILE`: planned
+draws by signature, spread evenly over its choices.
 
     {"format": "tightrope draws", "version": 1, "model": "9f2c…", "planned_from": "41ab…", "draws": [
-      {"signature": ["p", "1 - p"], "draws": 18000, "choices": 3945, "example": "choice 'bet' of state (…)"},
-      …]}
+      {"signature": ["p", "1 - p"], "draws": 18000, "choices": 3945, "example": "choice 'bet' of state (…)"}]}
 
-`planned_from` is the digest of the data behind the plan; together with these data the draws are adaptive.
+Together with the data of digest `planned_from`, these draws are adaptive.
 """
 
 from __future__ import annotations
@@ -60,11 +55,10 @@ from tightrope.provenance import Provenance, of_counts
 
 
 class GrowingCounts:
-    """The data of one learner: `pending` are the counts of the batch that is still open.
+    """The data of one learner: `pending` are the counts of the open batch.
 
-    `visits[c]` is how often choice c was taken, `looked[c]` how often it had been at the last look. `before`
-    are episodes and steps that came before these data and were forgotten; episodes are numbered over both.
-    `listener` is told the transitions of whatever is added, in the order in which they happened.
+    `visits[c]` counts choice c, `looked[c]` did so at the last update. `before` are forgotten episodes and
+    steps. `listener` receives all transitions that are added, in their order.
     """
 
     def __init__(

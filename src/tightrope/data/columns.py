@@ -1,16 +1,14 @@
-"""Which column of a log says what: naming habits, the user's own word in `--columns`, and what is decided.
+"""Which column of a log has which role: naming habits, and the user's own choice in `--columns`.
 
-A role has one canonical name, and habits, which are looked for where that is not there; case, blanks, dots
-and dashes do not matter. Two columns with equal claim to a role are refused, never guessed, and what was
-found is always said ("read as"). A column that bears the name of a variable of the model is that variable.
+Each role has a canonical name and habitual ones; case, blanks, dots and dashes do not matter. Two columns
+with equal claim to a role are refused, and the choice is printed ("read as"). A column with the name of a
+model variable is that variable.
 
-A state is given by the model's variables (`x`, `y`, … and `x_next`, `y_next`, …), by what the author of a
-model in Python calls it (`state`, `next_state`), or by the model's own number of it: the last only where
-the user says so (`--states index`) or where the file was written for this very model. Where a log has no
-columns for the next state, it is the state of the episode's next row.
-
-`action` is a name or the number of the choice within its state, which is refused where it might be that of
-another action; `choice` is that number beyond doubt. A table with a column `count` is a table of counts.
+A state is given by the model's variables (`x`, `x_next`), by its name in a Python model (`state`,
+`next_state`), or by its index, the latter only with `--states index` or in files written for this model.
+Without columns for the next state, it is the state of the episode's next row. `action` is a name or the
+number of the choice within its state, refused if ambiguous; `choice` is always that number. A table with a
+column `count` is a table of counts.
 """
 
 from __future__ import annotations
@@ -202,8 +200,7 @@ class GivenColumns(dict[str, str]):
 def parse_columns(
     texts: Sequence[str] | Mapping[str, str] | None, variables: Collection[str], more: Collection[str] = ()
 ) -> GivenColumns:
-    """`wear=wear_level, wear'=next_wear, action=cmd` as roles with their columns; an empty column means none.
-    `time=Zeit:%d.%m.%Y %H:%M` also says how times are written.
+    """Parse `wear=wear_level, action=cmd` as roles with their columns; an empty column means none.
 
     >>> parse_columns(["wear=wear_level, wear'=next_wear", "action=cmd, step="], ["wear"])
     {'wear': 'wear_level', "wear'": 'next_wear', 'action': 'cmd', 'step': ''}

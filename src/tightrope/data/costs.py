@@ -1,19 +1,16 @@
-"""Observed costs of a log: how many there are of every transition, their sum and that of their squares.
+"""Observed costs of a log: their number, sum and sum of squares for every transition.
 
-That is all that intervals of costs see (`tightrope.statistics.costs`); a test of their spread sees the first
-ones, which are kept. The sums are exact: a double is a whole number times a power of two, and such numbers
-are added as integers. So sums do not depend on how a log is cut, and nothing about rounding has to be proved.
+Intervals of costs use nothing else (`tightrope.statistics.costs`); a test of their spread uses the first
+costs. Sums are exact, so they do not depend on how a log is cut, and need no rounding analysis.
 
-Costs of simulated steps have the model's reward at the true point as their mean, and noise around it:
+Simulated costs have the model's reward as their mean, and a random stream of their own:
 
 | written | a cost is |
 |---|---|
 | `exact` | the mean itself |
-| `two-point:0,5` | 5 or 0, with the probabilities that give the mean: bounded, and as spread as can be |
+| `two-point:0,5` | 5 or 0, with the probabilities that give the mean |
 | `uniform:W` | uniform between mean − W and mean + W |
 | `normal:S` | normal with the standard deviation S |
-
-They have a random stream of their own, so that the steps of a seed are the same without them.
 """
 
 from __future__ import annotations

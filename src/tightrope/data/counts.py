@@ -1,13 +1,11 @@
-"""How often each transition was seen, optionally in time-ordered batches.
+"""How often each transition was observed, optionally in time-ordered batches.
 
-`Counts` is all that statistics see of the data: numbers by transition, the design they were sampled under
-(`tightrope.data.design`), and the hash of the model. The likelihood region predicts each batch from all
-earlier ones, so batches have boundaries that are fixed in advance and never depend on outcomes. `batch_ends`
-grows them geometrically: the first hold a single episode, later ones a fifth of all data so far.
+Statistics use nothing else of the data: counts, sampling design (`tightrope.data.design`), hash of the model.
+The likelihood region predicts each batch from all earlier ones, so boundaries of batches are fixed in advance
+and never depend on outcomes. `batch_ends` grows them geometrically.
 
-`cover` says which choices the data have visited. A choice that was never taken says nothing about its
-probabilities: guarantees about policies that take it rest on choices with the same expressions, or on the
-domain alone.
+`cover` says which choices were visited. Guarantees about policies that take others rest on choices with the
+same expressions, or on the domain alone.
 """
 
 from __future__ import annotations
@@ -65,11 +63,10 @@ class LazyLog:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Counts(Record):
-    """Counts per transition; `transition_start` is the model's and says which choice owns which.
+    """Counts per transition; `transition_start` gives the transitions of each choice.
 
-    `log` gives the rows that were counted, read again where they are in files (`data.episode_log`); None
-    where they are gone. It does not travel with copies that are sent elsewhere. `names` are what the log
-    calls values of variables, where the model has numbers for them: {"wear": {"0": "new"}}.
+    `log` returns the counted rows (`data.episode_log`), or None if they are gone; it is not pickled. `names`
+    are the log's own values of variables: {"wear": {"0": "new"}}.
 
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})])
@@ -116,7 +113,24 @@ class Counts(Record):
     def from_batches(
         batches: Batches, transition_start: OffsetArray, design: SamplingDesign, model_hash: str
     ) -> Counts:
-        """Counts made of batches in time order; the total is their sum."""
+        """Make counts from batches in time order.
+
+        Parameters
+        ----------
+        batches : Batches
+            Counts of each batch.
+        transition_start : array of int
+            The first transition of every choice.
+        design : SamplingDesign
+            How the data were collected.
+        model_hash : str
+            `hash()` of the model.
+
+        Returns
+        -------
+        Counts
+            The batches and their sum.
+        """
         total = batches.total(int(transition_start[-1]))
         return Counts(total, transition_start, design, model_hash, batches)
 
@@ -146,10 +160,18 @@ class Counts(Record):
         batch: npt.ArrayLike | None = None,
         batches: int | None = None,
     ) -> Counts:
-        """Counts from rows (transition index, count[, batch number]); rows of one transition add up.
+        """Return counts from rows. Rows of one transition are added.
 
-        Batch numbers order the batches in time. They need not be consecutive, unless the number of
-        `batches` is given: then they count from 0 and a number without rows is an empty batch.
+        Parameters
+        ----------
+        transition, count : array_like of int
+            A transition's index in the model, and its count.
+        transition_start, design, model_hash
+            As for `from_batches`.
+        batch : array_like of int, optional
+            The batch of each row, in the order of time.
+        batches : int, optional
+            The number of batches. A number without rows is then an empty batch.
         """
         index = np.asarray(transition, dtype=np.int64)
         number = np.asarray(count, dtype=np.int64)
@@ -208,7 +230,13 @@ class Counts(Record):
         return facts + [("missing", reason) for reason in design.censored]
 
     def to_arrow(self, model: HasStructure) -> Any:
-        """A pyarrow table with a row per transition that was seen: state, action, next state, count."""
+        """Return a table with a row per observed transition: state, action, next state, count.
+
+        Parameters
+        ----------
+        model : model
+            The model of the counts.
+        """
         structure = getattr(model, "structure", None)
         if structure is None:
             raise InputError(f"`model` is {describe(model)}, not a model")
@@ -226,7 +254,13 @@ class Counts(Record):
         return with_states(structure, state, columns)
 
     def to_dataframe(self, model: HasStructure) -> Any:
-        """The same as a pandas data frame."""
+        """Return `to_arrow` as a data frame.
+
+        Parameters
+        ----------
+        model : model
+            The model of the counts.
+        """
         return to_pandas(self.to_arrow(model))
 
     def through(self, batch: int) -> OffsetArray:

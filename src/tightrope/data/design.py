@@ -1,26 +1,20 @@
 """How the data were collected: what a statistical guarantee may assume about the counts.
 
-Given the history, the outcome of a visit is a draw from the visited choice's distribution, but how
-often a choice is visited may depend on earlier outcomes. Intervals for a fixed number of visits
-(Clopper–Pearson, Hoeffding) are valid
+Given the history, an outcome is a draw from the visited choice's distribution, but the number of visits may
+depend on earlier outcomes. Intervals for a fixed number of visits (Clopper–Pearson, Hoeffding) are valid
 
 * under `GENERATIVE_FIXED`: every choice was sampled a number of times fixed in advance;
-* under `TRAJECTORIES` only for events met at most once in a trajectory: then the visits to the event are
-  independent of its outcomes;
-* never under `ADAPTIVE`, where the policy or the moment of stopping may depend on outcomes: the weakest
-  assumption, and that of a file that does not say how it came about.
+* under `TRAJECTORIES` only for events met at most once in a trajectory, since visits are then independent of
+  outcomes;
+* never under `ADAPTIVE`, the weakest assumption and the default of files: policy or stopping may depend on
+  outcomes.
 
-Time-uniform methods (the beta-binomial sequence, the likelihood region) are valid under all three. Two
-assumptions travel with every design (`tightrope.verdict`):
+Time-uniform methods are valid under all three. Two assumptions belong to every design (`tightrope.verdict`):
 
-* *ends of episodes*: where an episode stops in the data it was over, or was cut by a rule that does not look
-  at what came next. Where the row that failed is lost, or the last sojourn, no method holds.
-* *order in time*: what is counted earlier did not depend on what is counted later. Methods whose statement
-  follows from the counts alone (intervals, balls, the ellipsoid) do not need it; those that predict a batch
-  from the batches before it (likelihood, slab, watching) do.
-
-A simulated episode ends as soon as the objective is decided, in an absorbing state, or at a cap on its
-length: that depends on the state alone, so what was seen before remains a run of the true model.
+* *ends of episodes*: an episode ended, or was cut by a rule that uses no later outcomes. If failed rows or
+  the last sojourns are lost, no method is valid.
+* *order in time*: earlier counts do not depend on later ones. Only methods that predict batches from earlier
+  ones (likelihood, slab, watching) need it.
 """
 
 from __future__ import annotations
@@ -73,33 +67,23 @@ def worse(one: Assumed, other: Assumed) -> Assumed:
 
 @dataclass(frozen=True)
 class SamplingDesign:
-    """The kind of sampling with what is known about its episodes.
+    """The kind of sampling, and what is known about its episodes.
 
-    `episodes` is None where the data do not come in episodes (a generative model, a table of counts).
-    `repeats` says whether an episode can meet the same choice more than once; a tied event, which pools
-    several choices, can be met more than once even where no choice is. `planned` is the number of episodes
-    that were planned before the first one, where that is known; `late_plan` says that the plan was made when
-    some of the data had been seen, and may not be built on. `bet_on` are digests of the policies that a slab
-    was to bet on (`tightrope.model.policy`), where that was settled before the data came. `anytime`
-    says that the data are looked at while they come (`tightrope.learning.online`): then the plan is one
-    amount of data among others, and nothing is left to its first part alone. `planned_from` is the digest of
-    the data by which it was decided what to sample, or of the policy that came out: on their own these data
-    are what `kind` says, together with others (those they were planned from among them) they are adaptive.
-
-    `censored` says in words what is missing from the data: rows that were dropped, steps that were never
-    logged, outcomes that nobody recorded. Whether something is missing may depend on how it came out, so no
-    method's statement holds for what is left: the confidence is nominal.
-
-    `open_end` says that the outcome of the very last visit is missing. What is there then is all that came
-    before some moment, and time-uniform methods hold at all moments at once, even at one that the missing
-    outcome chose. It is censored like any other where visits are said to be fixed in advance, and where
-    more data follow.
-
-    `by_episodes` says that batches end after numbers of episodes: where it is False they end after numbers of
-    rows, and a plan of episodes says nothing about them. `order` and `ends` are what is assumed of the data
-    themselves, and how that is known. `followed` names the policy that all episodes followed, where the data
-    say it: "uniform", or a policy's digest. `chosen` says of the model and of priors whether they were chosen
-    without these data (`tightrope.provenance`); it is found out where they meet, and not written.
+    * `episodes`: their number; None for generative models and tables of counts.
+    * `repeats`: an episode can visit a choice repeatedly. Tied events can repeat even if choices cannot.
+    * `planned`: the number of episodes fixed in advance; `late_plan`: it was fixed after some data, so
+      unusable.
+    * `bet_on`: digests of the policies that a slab was to bet on, fixed before the data.
+    * `anytime`: interim analyses are made, so the plan is one amount of data among others.
+    * `planned_from`: the digest of the data that the sampling was planned from; adaptive together with these.
+    * `censored`: which data are missing, in words. Their absence may depend on outcomes, so results are
+      nominal.
+    * `open_end`: the outcome of the last visit is missing. Time-uniform methods stay valid; for fixed visits,
+      or if more data follow, it counts as censored.
+    * `by_episodes`: batches end after numbers of episodes; otherwise of rows, and no plan of episodes
+      applies.
+    * `order`, `ends`: the assumptions, and their source. `followed`: the policy of all episodes, if known.
+    * `chosen`: whether model and priors were chosen without these data (`tightrope.provenance`); not written.
 
     >>> SamplingDesign(SamplingKind.TRAJECTORIES, episodes=10, steps=50).kind.value
     'trajectories'

@@ -1,8 +1,7 @@
-"""Where the parts of a log are read: by threads of this machine, or by the workers of Dask or Spark.
+"""Where the parts of a log are read: by threads, or by the workers of Dask or Spark.
 
-An engine runs one function over the parts of a log and hands back what it gives, in the order of the parts.
-So results do not depend on the engine, on the number of its workers, or on one that dies: its parts are read
-again elsewhere. Workers open files by the same addresses, so files lie where all of them can read.
+An engine runs one function over the parts and returns results in the order of the parts, so these do not
+depend on the engine or its workers. Workers open files by the same addresses.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""The rows of a log, one by one: as a whole, or as a stream of events, for tests by more than counts.
+"""The rows of a log, as a whole or as a stream of events, for tests that need more than counts.
 
-Rows are ordered by time where the log has one clock for all episodes, else as they stand: what comes before a
-row is what may have been known there. A first part of them is as good, so an `EpisodeLog` has at most `MOST`
-rows, and says so. Episodes are followed by their names (`tightrope.data.fold`). An outcome that the model
-excludes is an event of a stream: it is evidence about the model, not a fault of the log.
+Rows are ordered by time if all episodes have one clock, otherwise as they stand. An `EpisodeLog` has at most
+`MOST` rows and says so. An outcome that the model excludes is an event: evidence about the model.
 
-Events are numbered from 1, as in `watch`. If earlier events are left out (`Recent`), confidence holds only
-if that was decided without the events that are used: the first event was fixed in advance, or follows from
-earlier events, such as the one after an alarm. A change point estimated from later events chose itself, and
-the start of a window of the last events depends on where the log ends. The user states how many events had
-been seen at the decision (`chosen_at`; 0 for a plan), and the result is nominal unless all of these precede
-the first event that is used.
+Events are numbered from 1, as in `watch`. If earlier events are excluded (`Recent`), the confidence holds
+only if that was decided without the events used: the first one was fixed in advance, or follows from earlier
+ones, such as an alarm. An estimated change point and the start of a window do not qualify. The user states
+after how many events the decision was made (`chosen_at`; 0 for a plan); the result is nominal unless all of
+these precede the first event used.
 """
 
 from __future__ import annotations
@@ -47,10 +44,10 @@ from tightrope.provenance import Provenance, RowTally, transition_marks
 class EpisodeLog(Record):
     """Rows in the order in which they are processed.
 
-    `previous` is the row before in the same episode that a row continues without a gap, else −1. Episodes
-    are numbered by their first rows; `over` says of each whether the log marks it as over (and not as
-    truncated), or it ended in a state that nothing leaves. `excluded` are outcomes that the model does not
-    know, each with the number of rows before it. `rows_left_out` are those beyond the first `MOST`.
+    `previous` is the row of the same episode that a row continues without a gap, else −1. Episodes are
+    numbered by their first rows; `over` says whether the episode ended, by the log or in an absorbing state.
+    `excluded` are impossible outcomes, with the number of rows before each. `rows_left_out` are those beyond
+    `MOST`.
 
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})])
@@ -395,11 +392,9 @@ def follow_in_time(
 
 
 def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) -> tuple[int, Counter[str]]:
-    """Hand over the events of one table as they are read; how many rows it has, and what is left out of it.
+    """Pass on the events of one table as they are read; return its number of rows, and what is excluded.
 
-    With `strict` an outcome that the model excludes is an error, as it is for counting. Rows of an episode
-    that are out of order are one, too: what came later may depend on what came before, so that no other
-    order will do.
+    With `strict`, impossible outcomes are errors, and so are rows of an episode that are out of order.
     """
     stream = Collector("number", "transition", "since_start", "time")
     fold = Fold(plan, (stream,), by_name=True, excludes=not strict)

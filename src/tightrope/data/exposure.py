@@ -2,18 +2,16 @@
 
 Rows hold the state, by the model's variables or by `state` (a name or an index), and one of two columns:
 
-* `time`: the state holds from this moment on. The next row says what came next; the same state again
-  means that nothing happened, which is how a log ends in the middle of a sojourn;
-* `duration`: the length of the sojourn. The last sojourn of an episode is censored: it counts as time only.
+* `time`: the state holds from this moment on. A repeated state ends a log within a sojourn;
+* `duration`: the length of the sojourn. The last one of an episode is censored: it counts as time only.
 
-A third form has one row per subject (`tightrope.data.survival`). Times are numbers in the unit of the model's
-rates, or dates, in seconds unless a map says otherwise (`time: /3600` for hours).
+A third form has one row per subject (`tightrope.data.survival`). Times are numbers in the model's unit, or
+dates, in seconds unless a map says otherwise (`time: /3600` for hours).
 
-*Ends of episodes.* Without the last sojourn of each episode every rate is overestimated. The end is known if
-the last state is repeated, if it is absorbing, if `terminated`, `truncated` or `done` marks the last row, or
-if a column says until when the episode was observed. Users can state a common end (`watched_until`,
-`until_now`) or a stopping rule (`ends="complete"`). A single episode needs none of these: its data are all
-that happened before some moment.
+*Ends of episodes.* Without the last sojourns every rate is overestimated. The end is known if the last state
+is repeated or absorbing, if `terminated`, `truncated` or `done` marks the last row, or from a column with the
+end of observation. Users can state a common end (`watched_until`, `until_now`) or a stopping rule
+(`ends="complete"`). A single episode needs none of these.
 """
 
 from __future__ import annotations
@@ -91,11 +89,10 @@ EXACT = Tick(1.0, is_float=True)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pieces(Record):
-    """Stretches of time in one state, one per row: how long, and the transition at the end (−1: none).
+    """Times spent in one state, one per row, and the transition at the end (−1: none).
 
-    `since_entry` and `since_start` are the times that had passed in the state and in the episode when it
-    began, `clock` the log's time then (None where there is none), `before` the state that was left for this
-    one (−1: none).
+    `since_entry`, `since_start` are the times passed in the state and in the episode before, `clock` the
+    log's time (None if absent), `before` the previous state (−1: none).
     """
 
     state: OffsetArray
@@ -614,14 +611,7 @@ LARGEST_CAP = 10**6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TimedRows(Record):
-    """Rows of a log, by episode and time.
-
-    >>> import tightrope as tr
-    >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})]).instantiate()
-    >>> rows = tr.simulate_times(chain, 3, seed=1, time=10)
-    >>> rows.table().column_names, float(rows.time.max())
-    (['episode', 'time', 'state'], 10.0)
-    """
+    """Rows of a log, by episode and time, as `simulate_times` returns them."""
 
     episode: OffsetArray
     time: FloatArray
@@ -667,10 +657,12 @@ def simulate_times(chain: CTMC, episodes: int, seed: int, time: float, cap: int 
 
     Examples
     --------
+
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})]).instantiate()
-    >>> tr.simulate_times(chain, 3, seed=1, time=10)
-    TimedRows: 42 rows, 36 jumps
+    >>> rows = tr.simulate_times(chain, 3, seed=1, time=10)
+    >>> rows, rows.table().column_names, float(rows.time.max())
+    (TimedRows: 42 rows, 36 jumps, ['episode', 'time', 'state'], 10.0)
     """
     if not isinstance(chain, CTMC):
         raise InputError(

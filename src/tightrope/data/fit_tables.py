@@ -1,15 +1,14 @@
-"""Tables of counts by which a model is tested on every row of a log, whatever their number.
+"""Tables of counts by which a model is tested on every row of a log.
 
-`FitTables` keeps how often each transition came at each value of a feature: the transition before, the number
-of steps since the episode began and since the state was entered (in powers of 2), the episode, and the
-columns without a role. Tables of parts of a log add up. What they say: `tightrope.monitoring.urns`.
+`FitTables` counts each transition by the value of a feature: the previous transition, the steps since the
+episode began and since the state was entered (in powers of 2), the episode, and columns without a role.
+Tables of parts add up. Tests: `tightrope.monitoring.urns`.
 
-*Bounded memory.* A table has at most `MOST_KEYS` entries. Above that it keeps the values whose hash begins
-with `level` zeros, and counts all others as one value. The hash of a value does not depend on outcomes, but
-how many zeros it takes may: `CountTable.log_weight` is the price of that choice.
+*Bounded memory.* Above `MOST_KEYS` entries a table keeps the values whose hash begins with `level` zeros and
+merges all others. Hashes do not depend on outcomes, but their number of zeros may: `CountTable.log_weight` is
+the price of that choice.
 
-*Changes.* `VisitGrid` keeps how often each outcome of a distribution was seen at fixed numbers of visits to
-it, 16 in an octave, in the order in which rows are processed.
+*Changes.* `VisitGrid` counts outcomes at fixed numbers of visits, 16 per octave, in processing order.
 """
 
 from __future__ import annotations

@@ -1,20 +1,14 @@
-"""One pass over the rows of a log: decoded and validated once, followed by episode, handed to observers.
+"""One pass over the rows of a log: decoded and validated once, followed by episode, passed to observers.
 
-`Fold` takes chunks in the order of the log (`update`), joins what another fold made of the rows that follow
-(`merge`), and settles the ends of episodes (`finish`). Whatever is made of rows is an `Observer` of events
-(`EventBatch`), each a row whose outcome is settled. Threads and clusters differ only in who calls these.
+`Fold` takes chunks in the order of the log (`update`), joins another fold of the rows that follow (`merge`),
+and settles the ends of episodes (`finish`). An `Observer` processes events (`EventBatch`), rows with settled
+outcomes. Threads and clusters differ only in who calls these.
 
-*Episodes one after the other.* What is kept from chunk to chunk is the last row of the log.
-
-*Episodes between each other* (`by_name`). Each row follows the last row that its episode had before: these
-are kept, so memory grows with the number of episodes. In another table a name may be that of the same
-episode, where it goes on with the next step or later.
-
-*Parts.* A fold that begins in the middle of a log holds, decoded, the rows of which it does not know what
-they follow, until `merge` has the fold before them; by name these are all rows. So the result is the same
-however the log is cut.
-
-In logs without next states, a row's is the state of the row that continues it, and the row is settled then.
+Without next states, a row is settled by the row that continues it. *Sequential episodes* need the last row of
+the previous chunk only. *Interleaved episodes* (`by_name`) need the last row of each episode, so memory grows
+with their number; in another table a name continues its episode if the step is the next or a later one.
+*Parts* that begin within a log keep the decoded rows whose predecessor is unknown until `merge`; by name
+these are all rows. So results do not depend on how the log is cut.
 """
 
 from __future__ import annotations
@@ -164,11 +158,10 @@ class _Piece:
 
 
 class Fold:
-    """Follows the rows of a log, or of a part of one.
+    """Follow the rows of a log, or of a part.
 
-    `is_first`: nothing stands before its first row. `first` rows of the log do; None: `merge` will know, and
-    batches are numbers of rows until then. With `excludes` an outcome that the model does not know is no
-    fault of the log: it is kept in `excluded`. Events have codes of the columns that `beside` names.
+    `is_first`: no row precedes. `first` rows do; None until `merge`, and batches are numbers of rows till
+    then. With `excludes`, impossible outcomes are collected in `excluded`. `beside` names columns to encode.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
-"""Columns of a log without a role, and the names of its episodes: codes while rows are read, labels after.
+"""Columns of a log without a role, and names of episodes: codes while rows are read, labels after.
 
-The code of a number is the number (`rising_integers`), that of any other value 64 bits of its digest; −1
-stands for an empty cell. So codes of parts of a log that were read apart agree. Labels are numbered by first
-appearance, so that the numbers themselves say nothing of what comes.
+The code of a number is the number (`rising_integers`), of other values 64 bits of their digest, of an empty
+cell −1, so parts agree. Labels are numbered by first appearance.
 """
 
 from __future__ import annotations

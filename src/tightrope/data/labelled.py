@@ -46,10 +46,10 @@ ENDED = "ended"
 
 
 def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMDP, Reading]:
-    """The plant with a sensor of which the table is all that is known, and the counts of its readings.
+    """Return the plant with a sensor known from a table only, and the counts of its readings.
 
-    `table` is the path of a CSV file, a data frame, or a list of rows {column: value}; `column` names that of
-    the readings.
+    `table` is the path of a CSV file, a data frame, or a list of rows {column: value}; `column` has the
+    readings.
 
     >>> import tightrope as tr
     >>> rows = [(0, "l", {1: 1}), (0, "r", {2: 1}), (1, "", {1: 1}), (2, "", {2: 1})]

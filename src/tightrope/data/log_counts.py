@@ -1,19 +1,18 @@
-"""Counts of a log, with what is missing from it, how its episodes ended, and its order in time.
+"""Counts of a log, with missing data, ends of episodes, and order in time.
 
-*Missing data* (`describe_missing`). If the presence of an outcome depends on the outcome, the observed ones
-are no draws from the model, and no confidence statement holds. The result is therefore nominal if
+*Missing data* (`describe_missing`). If the presence of an outcome depends on the outcome, no confidence
+statement holds. The result is therefore nominal if
 
 * rows were dropped because they could not be read or explained;
 * steps are missing within an episode or at its start, or a regular clock has a gap;
 * the log lacks the outcome of an action that has several in the model.
 
-A truncated episode and the end of the log lose nothing, except the very last action where visits were fixed
-in advance or more data follow (`SamplingDesign.open_end`).
+Truncated episodes lose nothing, nor does the end of the log, except for the very last action if visits were
+fixed in advance or more data follow (`SamplingDesign.open_end`).
 
-*Ends* (`ends_of`) are known from a flag or an absorbing state. The end of the last episode does not matter,
-nor does one instant at which all running episodes are cut: both are stopping times. Otherwise the user must
-state that episodes are complete. *Order* (`order_of`) is known from times, or within a single episode;
-otherwise it is stated or unknown.
+*Ends* (`ends_of`) are known from a flag or an absorbing state. The last episode, or one instant that cuts all
+running episodes, needs none. Otherwise the user states that episodes are complete. *Order* (`order_of`) is
+known from times, or within a single episode; otherwise it is stated or unknown.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""From states, actions and next states of many rows to the model's own states and transitions.
+"""From states, actions and next states of many rows to the model's states and transitions.
 
-An action is given by its name, or by the number of the choice within its state, counted from 0. A name
-that two choices of the state share does not say which was taken, and what happened next must not
-decide it: such a row is a problem, not a guess. So is a number in a column of actions where another choice of
-the state has the action of that number: other programs number the actions of the whole model.
+An action is given by its name, or by the number of the choice within its state, from 0. A name that two
+choices share is a problem, since the outcome must not decide it. So is a number if another choice's action
+has that number as its name.
 
-The values of the model's variables become one integer key, its digits the values in their ranges
-(`StateIndex`). Where the product of the ranges exceeds 62 bits, the key so far is replaced by its rank among
-those that occur.
+The values of the model's variables become one integer key (`StateIndex`). If the ranges exceed 62 bits, the
+key so far is replaced by its rank among those that occur.
 """
 
 from __future__ import annotations

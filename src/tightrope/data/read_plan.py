@@ -113,11 +113,10 @@ class MakeObserver(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ReadPlan:
-    """The tables of one log, what their columns mean, and what the user says of them.
+    """The tables of one log, the roles of their columns, and the user's statements.
 
-    `engine` reads its parts, where this process does not. `by_episodes`: batches end after numbers of
-    episodes. `tick` is the usual step of the log's clock, `time_kind` what times are. `boundaries` are the
-    times at which batches end, where times say it. `observers` make what takes events beside counting.
+    `by_episodes`: batches end after numbers of episodes. `tick` is the clock's usual step, `time_kind` the
+    kind of times; batches end at the times `boundaries`. `observers` see events, too.
     """
 
     structure: Structure

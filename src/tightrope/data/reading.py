@@ -1,13 +1,11 @@
-"""Counts from logs, streamed: whatever their size, memory holds a few chunks of them.
+"""Counts from logs, streamed: memory holds a few chunks.
 
-Files that `tightrope sample` has written say how they were sampled and for which model; what they say is
-checked against what they hold. Any other log counts as `ADAPTIVE` (see `tightrope.data.design`), unless the
-caller knows better.
+Files of `tightrope sample` state their design and model, and are checked. Other logs count as `ADAPTIVE`
+(`tightrope.data.design`) unless the caller states more.
 
-*Added rows.* A model may have an initial state labelled "start", whose one choice leads to the states where
-episodes begin, and an absorbing state labelled "end". If the log names neither, every episode gets a first
-row and every completed one a last row, at their places in time. An action called `start` is no step: no bound
-of a property counts it (`Structure.draws_start`).
+*Added rows.* A model may have an initial state labelled "start" with one choice to the states where episodes
+begin, and an absorbing state labelled "end". If the log names neither, every episode gets a first row and
+every completed one a last row. An action called `start` is no step (`Structure.draws_start`).
 """
 
 from __future__ import annotations
@@ -62,17 +60,13 @@ SORTED_HERE = "the engine does not sort: this machine has read all rows to sort 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading(Record):
-    """Counts, the number of rows they come from, and how many rows were dropped for which reason.
+    """Counts, the number of rows behind them, and the number of dropped rows by reason.
 
-    `read_as` says how the columns were read, `notes` what else a user should know, both in lines; `files`
-    are the names of what was read, in order. `metadata` are those of the first file that has some. `kept`
-    says which events were counted, where some were left out.
+    `read_as` are the roles of columns and `notes` further remarks, as lines; `files` are the names in order,
+    `metadata` those of the first file that has some. `kept`: the events counted, if some were excluded.
 
     >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0, 1))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
+    >>> model = tr.build_from_rows([(0, "toss", {1: "1/2", 2: "1/2"}), (1, "", {1: 1}), (2, "", {2: 1})])
     >>> reading = tr.read_data([[(0, "toss", 1)], [(0, "toss", 2)]], model)
     >>> reading.rows, reading.counts.transition.tolist()
     (2, [1, 1, 0, 0])
@@ -93,11 +87,23 @@ class Reading(Record):
             object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
 
     def to_arrow(self, model: AnyModel) -> Any:
-        """What was counted as a pyarrow table: state, action, next state, count."""
+        """Return the counts as a table: state, action, next state, count.
+
+        Parameters
+        ----------
+        model : model
+            The model of the counts.
+        """
         return self.counts.to_arrow(model)
 
     def to_dataframe(self, model: AnyModel) -> Any:
-        """The same as a pandas data frame."""
+        """Return `to_arrow` as a data frame.
+
+        Parameters
+        ----------
+        model : model
+            The model of the counts.
+        """
         return self.counts.to_dataframe(model)
 
     def _title_(self) -> str:

@@ -1,10 +1,8 @@
-"""Hints about a log that the model cannot explain: import settings that fit, and values it does not know.
+"""Hints about a log that the model cannot explain: other import settings, and unknown values.
 
-Nothing is counted under settings that nobody chose. Others (`likely_reading`) are tried on the first rows,
-and reported if the settings taken fail for a good part of them and the others for none.
-
-`unknown_values` goes through the log once more and counts values that are no state, action or transition of
-the model. The most frequent ones usually show the cause: another name, a unit, states beyond the model.
+Other settings (`likely_reading`) are tried on the first rows, and reported if the settings taken fail for
+many of them and the others for none. `unknown_values` reads the log again and counts values that are no
+state, action or transition; the most frequent ones usually show the cause, such as another name or unit.
 """
 
 from __future__ import annotations

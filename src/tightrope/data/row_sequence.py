@@ -1,17 +1,16 @@
-"""How the rows of a log follow each other: which continue an episode, where steps are missing or out of
-order.
+"""How the rows of a log follow each other: which continue an episode, and which steps are missing or
+disordered.
 
-One compiled pass over rows that are grouped by episode, in the order of the log. A row continues the episode
-of the row before where both bear its name; without names an episode ends where a flag says so, or where steps
-begin again. Within an episode
+One compiled pass over rows that are grouped by episode, in the order of the log. Without names, an episode
+ends at a flag, or where steps begin again. Within an episode
 
-* steps rise by one; a jump is a *gap*: rows are missing there, and no transition leads across;
+* steps rise by one; a jump is a *gap*, which no transition crosses;
 * so is a *hole*: a longer silence than the clock's usual step, in a log whose times tick (`find_tick`);
-* a step that does not rise, a time that falls, or an episode that begins late mean rows *out of order*;
-* two rows of one episode at one instant are wrong: one of them is a copy, or they are of two episodes;
+* a step that does not rise, a time that falls, or a late start means rows *out of order*;
+* two rows at one instant are wrong: a copy, or two episodes;
 * each row begins where the one before ended, and nothing follows an end.
 
-An episode that is not marked as over and stops in a state that can be left has an *open* end.
+An episode not marked as over that stops in a state with successors has an *open* end.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""Rows of a log, decoded: states, actions and the place in their episodes as whole numbers; maps of values.
+"""Rows of a log, decoded: states, actions and positions as whole numbers; maps of values.
 
-A map says what a log's values mean in the model, under other names or in other units:
+A map translates a log's values to the model's, from other names or units:
 
-    --map 'action: 0=repair, 1=run'      each value by its name; a value that is not listed is refused
-    --map 'alarm: X=true, =false'        nothing before the sign: what an empty cell means
-    --map 'wear: *10'                    in other units: factors and shifts, in order
-    --map 'temperature: -32 /1.8 round'  `round` and `floor` make whole numbers of what is left
+    --map 'action: 0=repair, 1=run'      each value by its name; an unlisted value is refused
+    --map 'alarm: X=true, =false'        nothing before the sign: an empty cell
+    --map 'wear: *10'                    other units: factors and shifts, in order
+    --map 'temperature: -32 /1.8 round'  `round` and `floor` make whole numbers
 
-A map of a variable holds for its next value, too; one of `state` for next states. Arithmetic is exact: the
-value 0.3 times 10 is 3. A label that holds exactly where a variable has one value is a name of that value.
-Labels and actions of PRISM files are identifiers; a text that is none stands for the one that `identifier`
-makes of it, so that `end of run` is read as `end_of_run`.
+A map of a variable holds for its next value, too; one of `state` for next states. Arithmetic is exact. A
+label that holds exactly if a variable has one value is a name of that value. Labels and actions of PRISM
+files are identifiers; other texts are converted (`identifier`): `end of run` is read as `end_of_run`.
 """
 
 from __future__ import annotations
@@ -81,13 +80,13 @@ NO_ACTION = -3
 
 @dataclass
 class EventBatch:
-    """Rows of a log as events, one entry each. Columns that the log does not have are 0.
+    """Rows of a log as events, one entry each. Missing columns are 0.
 
-    Decoding fills the first fields: `placed` says whether episode, step and time can be read, `columns` hold
-    codes of columns without a role. Following (`tightrope.data.fold`) fills the others: `sound` rows could be
-    read, `closed` ones lead to states that nothing leaves; `transition` and `next_state` are −1 where the
-    outcome is not in the log; `before` is the transition of the row that this one continues (−1: none);
-    `since_start` rows of its episode came before it, which begins at place `origin`.
+    Decoding sets `placed` (episode, step and time can be read) and codes of `columns` without a role.
+    Following (`tightrope.data.fold`) sets the rest: `sound` rows could be read, `closed` ones lead to
+    absorbing states; `transition` and `next_state` are −1 without an outcome, `before` is the transition of
+    the continued row (−1: none); `since_start` rows of the episode precede, which begins at position
+    `origin`.
     """
 
     number: OffsetArray

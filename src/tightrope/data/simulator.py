@@ -3,19 +3,15 @@
 An episode starts in the initial state and ends in a state without a row (stopped or absorbing) or after `cap`
 steps. Batches grow geometrically with boundaries fixed in advance (`tightrope.data.counts`).
 
-*Random numbers* depend on what they are drawn for, not on who draws them when. Every episode has its own
-generator, seeded from (seed, stream, number of the episode), so the same seed gives the same episodes
-whatever the number of threads. The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear
-pseudorandom number generators", 2021) with a state filled by SplitMix64. For a fixed seed and stream the
-64-bit key of an episode is a bijection of its number, so no two episodes share a key.
+*Random numbers.* Every episode has its own generator, seeded from (seed, stream, number of the episode), so
+episodes do not depend on the number of threads. It is xoshiro256++ (Blackman and Vigna 2021) with a state
+filled by SplitMix64; keys are a bijection of episode numbers, so no two episodes share one.
 
-*Alias tables in integers*: one random number picks a state's choice and successor together. For every row (a
-state under a policy, or a single choice) the weights w_t = π(c)·P(t) are turned into whole numbers W_t with
-Σ W_t = 2^62. The row has 2^k buckets of capacity 2^(62−k), each shared by at most two transitions (Walker's
-alias method). A 62-bit random number then picks the bucket by its upper k bits and one of the two transitions
-by comparing the rest: transition t comes out with probability exactly W_t / 2^62. W_t differs from w_t·2^62
-by at most one unit plus the float64 rounding of the product (a relative error of a few 2^−53). A weight of 0
-gives W_t = 0 and is never drawn; a positive weight gives W_t ≥ 1.
+*Alias tables in integers*: one random number picks choice and successor. The weights w_t = π(c)·P(t) of a row
+become whole numbers W_t with Σ W_t = 2^62. The row has 2^k buckets of capacity 2^(62−k), each shared by at
+most two transitions (Walker). A 62-bit random number picks the bucket by its upper k bits and the transition
+by comparing the rest, so t has probability exactly W_t / 2^62. W_t differs from w_t·2^62 by at most one unit
+and float64 rounding; W_t = 0 exactly if w_t = 0.
 """
 
 from __future__ import annotations
@@ -159,10 +155,19 @@ class Simulator(Record):
         return [("model", self.mdp._title_()), ("policy", policy), ("stopping", ending)]
 
     def episodes(self, episodes: int, seed: int, first: int = 0) -> Counts:
-        """Counts of `episodes` trajectories, in geometric batches of episodes.
+        """Simulate episodes and count their transitions.
 
-        `first` is the number of the first episode: a run that goes on (perhaps under another policy)
-        with the same seed draws new numbers when it counts on.
+        Parameters
+        ----------
+        episodes, seed : int
+            The number of episodes, and the seed of the random numbers.
+        first : int
+            The number of the first episode. To continue a run with the same seed, count on.
+
+        Returns
+        -------
+        Counts
+            In geometric batches of episodes.
         """
         key = seed_key(seed, EPISODES)
         work = partial(count_episodes, *self._walk(key))
@@ -181,7 +186,13 @@ class Simulator(Record):
         return replace(self._counts(parts, design), log=simulated_log(self, episodes, seed, first))
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
-        """The same episodes as `episodes`, step by step in blocks; only one block is in memory."""
+        """Return the episodes of `episodes` step by step, with one block in memory.
+
+        Parameters
+        ----------
+        episodes, seed, first : int
+            As for `episodes`.
+        """
         key = seed_key(seed, EPISODES)
         walk = self._walk(key)
         rows = max(RECORD_ROWS, self.cap)
@@ -192,10 +203,17 @@ class Simulator(Record):
             yield Trajectories(block[0, :used], block[1, :used], block[2, :used])
 
     def generative(self, samples: int | OffsetArray, seed: int) -> Counts:
-        """Counts of independent draws from every choice, in geometric batches of rounds.
+        """Draw independent successors of every choice.
 
-        `samples` is the number of draws of every choice, or one number per choice. Then a batch has the
-        same part of the draws of all choices, rounded.
+        Parameters
+        ----------
+        samples, seed : int
+            Draws of every choice, or one number per choice; the seed of the random numbers.
+
+        Returns
+        -------
+        Counts
+            In geometric batches. Each has the same part of every choice's draws.
         """
         mdp, table = self.mdp, self._choice_table
         wanted = np.asarray(samples)

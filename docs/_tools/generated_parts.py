@@ -59,6 +59,64 @@ MOVED = {
 """Pages of earlier versions, and the addresses that their readers are sent to."""
 
 
+INTERNAL = frozenset(
+    [
+        "Counts.through",
+        "Counts.times",
+        "EProcess.count",
+        "EProcess.fitted_point",
+        "EProcess.terms",
+        "EProcess.worst",
+        "FiniteMemoryChoices.refuse_for",
+        "FiniteMemoryChoices.restrict_to_reached",
+        "Interval.to_json",
+        "Interval.within",
+        "LearnOptions.of",
+        "LearnOptions.with_sets",
+        "LearnedAnswer.document",
+        "LearnedAnswer.facts",
+        "LinearConstraint.excess",
+        "MarkovAutomaton.of_rates",
+        "Monitor.assess",
+        "Monitor.exclude",
+        "Objective.after_draw",
+        "Objective.after_elsewhere",
+        "Objective.on",
+        "OnlineLearner.answer_alarm",
+        "OnlineLearner.assess",
+        "OnlineLearner.reaches",
+        "OnlineLearner.restore",
+        "OnlineLearner.state",
+        "POMDP.paced",
+        "Parameters.blocks",
+        "Parameters.example",
+        "Parameters.index",
+        "Parameters.inside",
+        "Parameters.name_point",
+        "Parameters.part",
+        "Parameters.refuse_empty",
+        "Parameters.with_free",
+        "ParametricMDP.within_probabilities",
+        "ParametricMDP.without_numbers",
+        "Policy.draw",
+        "Policy.having",
+        "Policy.made",
+        "Policy.refuse_memory",
+        "Policy.write",
+        "Problem.lifted",
+        "Problem.optima_in",
+        "Problem.to_base",
+        "Problem.to_product",
+        "Problem.with_model",
+        "RateResult.document",
+        "Result.headline_of",
+        "TimeVaryingChoices.backwards",
+        "TimeVaryingChoices.refuse_for",
+    ]
+)
+"""Methods for the package's own use, which the pages of classes leave out."""
+
+
 def write_redirects(app: Sphinx, failure: Exception | None) -> None:
     """Sphinx's event `build-finished`: a small page in the place of each that moved."""
     for old, new in MOVED.items() if failure is None else ():
@@ -133,6 +191,14 @@ def fill_in(_app: object, name: str, content: list[str]) -> None:
             text = text.replace(f"<!-- {mark} -->", write())
     text = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", _redirected, text)
     content[0] = text
+
+
+def is_left_out(
+    _app: object, _what: str, _name: str, member: object, _skip: bool, _options: object
+) -> bool | None:
+    """Sphinx's event `autodoc-skip-member`: methods for the package's own use have no entry."""
+    function = getattr(member, "__func__", member)
+    return getattr(function, "__qualname__", "") in INTERNAL or None
 
 
 def read_docstring(

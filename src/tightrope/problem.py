@@ -44,10 +44,8 @@ EXAMPLE = "'Pmax=? [ F \"goal\" ]'"
 
 
 class Lift(Protocol):
-    """How a question about a product with what is remembered (`model`) goes back to the model that data and
-    policies speak of (`base`). Counts and episodes of the base go `to_product`, and counts back `to_base`.
-
-    `needs_support`: the value is right if no transition of the true model vanishes.
+    """How a question about a product (`model`) returns to the model of data and policies (`base`). Counts and
+    episodes of the base go `to_product`, counts back `to_base`. `needs_support`: no transition may vanish.
     """
 
     @property
@@ -88,10 +86,9 @@ class Problem(Record):
     * `property`: a text such as 'Pmax=? [ F "goal" ]', any of docs/properties.md, or an `Objective`.
     * `const`: values of constants that the text leaves open.
     * `discount` makes `R… [ C ]` the discounted reward; `terminal_reward` names the reward structure whose
-      state rewards are what target states are worth.
+      state rewards are the values of target states.
 
-    `lift` is there where the model is a product, made for a question that needs a memory; `base` is then the
-    model that data speak of, elsewhere `model` itself.
+    If the question needs a memory, `model` is a product, `lift` made it, and `base` is the model of the data.
 
     >>> import tightrope as tr
     >>> problem = tr.Problem(tr.load("bench:betting(5)"), 'Rmax=? [ F "done" ]')
@@ -176,7 +173,7 @@ class Problem(Record):
         return counts if self.lift is None else self.lift.to_base(counts)
 
     def controller(self, policy: Policy) -> Policy:
-        """Convert a deterministic policy of the model to one of the base, with a memory if they differ."""
+        """Return `policy`, a deterministic one of the model, as one of the base, perhaps with a memory."""
         if self.lift is None:
             return policy
         return self.lift.controller(policy).made(lambda: policy.made_from)
@@ -195,12 +192,19 @@ class Problem(Record):
         return self.objective.maximises
 
     def at(self, point: Any = None, /, **values: Number) -> Problem:
-        """The same question about the ordinary MDP at a point: `at(p=0.55)`, or `at({"p": 0.55})`.
+        """Return the same question about the ordinary MDP at a point.
 
         >>> import tightrope as tr
         >>> problem = tr.benchmark("betting(5)").problem
         >>> type(problem.at(p=0.55, q=0).model).__name__
         'MDP'
+
+        Parameters
+        ----------
+        point : mapping or sequence, optional
+            All values, by name or in order.
+        **values : number
+            The same by keywords, as in `at(p=0.55)`.
         """
         if not isinstance(self.model, ParametricMDP | ParametricCTMC):
             raise InputError("this model has no parameters, so it has no points")
@@ -214,7 +218,7 @@ class Problem(Record):
         return Problem(model, replace(self.query, text=f"reaching what satisfies {self.text}"))
 
     def answer(self, lower: float, upper: float) -> TruthValue:
-        """Whether bounds of the value meet the property's threshold: 'true', 'false' or 'not certified'."""
+        """Return 'true', 'false' or 'not certified': the threshold under the bounds `lower`, `upper`."""
         if not self.query.is_threshold:
             raise InputError(f"{self.text} asks for a value: it is neither true nor false")
         return self.query.answer(lower, upper)

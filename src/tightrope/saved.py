@@ -79,9 +79,8 @@ class SavedResult(Result):
 
     >>> import tempfile
     >>> import tightrope as tr
-    >>> rows = [(0, "toss", {0: (p := tr.Parameters.box(p=(0, 1)).symbols()[0]), 1: 1 - p}), (1, "", {1: 1})]
-    >>> model = tr.build_from_rows(rows, tr.Parameters.box(p=(0, 1)), labels={"end": [1]})
-    >>> result = tr.learn(model.problem('Pmax=? [ F<=3 "end" ]'), [[(0, "toss", 1)]] * 9, delta=0.1)
+    >>> model = tr.build_from_rows([(0, "", {0: tr.free, 1: tr.free}), (1, "", {1: 1})], labels={"end": [1]})
+    >>> result = tr.learn(model.problem('Pmax=? [ F<=3 "end" ]'), [[(0, "", 1)]] * 9, delta=0.1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     saved = tr.load_result(result.save(f"{folder}/run"), model=model)
     >>> saved.guarantee == result.guarantee, saved.interval == result.interval
@@ -182,10 +181,7 @@ class SavedResult(Result):
         return self._read("optimistic")
 
     def shield(self, *, slack: float, patience: int | None = None) -> Shield:
-        """A shield over the saved intervals of expressions, which have the same confidence.
-
-        Its bound may be weaker than the result's, whose sets may be smaller.
-        """
+        """Return a shield over the saved intervals; `slack`, `patience` as in `LearningResult.shield`."""
         problem = self._problem
         if problem.query.kind is QueryKind.LTL:
             problem = product_problem(self.model, problem.query)[0]
@@ -209,7 +205,7 @@ class SavedResult(Result):
         return Shield.of(solution, problem, slack=slack, patience=patience, **known)
 
     def to_dataframe(self) -> Any:
-        """The robust policy as a pandas data frame; values per state are not restored."""
+        """Return the robust policy; values per state are not restored."""
         return self.policy.to_dataframe()
 
     def _read(self, name: str) -> Policy:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Callable
 
 import pytest
 from command_reference import command_reference
+from generated_parts import INTERNAL
 from prose import measure, measure_text, pages
 
 import tightrope
@@ -96,6 +98,37 @@ def test_public_functions_have_sections() -> None:
             if not all(section in text for section in wanted):
                 without.add(name)
     assert without == set()
+
+
+def public_methods() -> dict[str, Callable[..., object]]:
+    """The methods that public classes define, or inherit within the package, by class and name."""
+    members = [getattr(tightrope, name) for name in tightrope.__all__]
+    owners = {owner for member in members if isinstance(member, type) for owner in member.__mro__}
+    functions = [
+        inspect.unwrap(getattr(member, "__func__", member))
+        for owner in owners
+        if owner.__module__.startswith("tightrope")
+        for name, member in vars(owner).items()
+        if not name.startswith("_") and inspect.isfunction(getattr(member, "__func__", member))
+    ]
+    return {function.__qualname__: function for function in functions}
+
+
+def is_described(function: Callable[..., object]) -> bool:
+    """Each parameter has an entry or is named in the text; a result has a section or a "Return"."""
+    text, signature = inspect.getdoc(function) or "", inspect.signature(function)
+    code, entries = re.findall(r"`[^`]*`", text), re.findall(r"^[\w*, ]+(?= :|$)", text, re.MULTILINE)
+    described = set(re.findall(r"\w+", " ".join([*code, *entries])))
+    returns = signature.return_annotation in ("None", None) or re.search(r"\b[Rr]eturn", text)
+    return bool(text and returns) and set(signature.parameters) - {"self", "cls"} <= described
+
+
+def test_public_methods_say_what_they_take_and_return() -> None:
+    """Those that the reference shows: what only the package calls is listed, and exists."""
+    methods = public_methods()
+    assert len(methods) > 150
+    assert set(methods) >= INTERNAL
+    assert {name for name in set(methods) - INTERNAL if not is_described(methods[name])} == set()
 
 
 def test_no_public_name_has_a_private_word() -> None:

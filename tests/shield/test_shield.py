@@ -154,7 +154,7 @@ def test_prices_are_paid_and_what_is_too_expensive_is_refused() -> None:
     assert shield.allowed(0) == {"safe": 0.0, "fast": pytest.approx(0.09)}
     before = shield.promise
     shield.take(0, "fast")
-    assert shield.promise <= before and shield.slack == pytest.approx(0.06)
+    assert before <= shield.promise == pytest.approx(before) and shield.slack == pytest.approx(0.06)
     shield.take(1, "")
     assert list(shield.allowed(0)) == ["safe"]
     with pytest.raises(InputError, match=r"does not allow 'fast' in state 0: its price is 0\.1"):

@@ -660,9 +660,8 @@ def simulate_times(chain: CTMC, episodes: int, seed: int, time: float, cap: int 
 
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})]).instantiate()
-    >>> rows = tr.simulate_times(chain, 3, seed=1, time=10)
-    >>> rows, rows.table().column_names, float(rows.time.max())
-    (TimedRows: 42 rows, 36 jumps, ['episode', 'time', 'state'], 10.0)
+    >>> (rows := tr.simulate_times(chain, 3, seed=1, time=10)), rows.table().column_names, rows.time.max()
+    (TimedRows: 42 rows, 36 jumps, ['episode', 'time', 'state'], np.float64(10.0))
     """
     if not isinstance(chain, CTMC):
         raise InputError(

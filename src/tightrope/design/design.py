@@ -47,9 +47,9 @@ class Design:
     * `atoms` and `shares` of episodes: draw an atom per episode. `policy` is the same as one randomised
       policy; under a cap only nearly so.
     * `matrix` is the information, `steps` the length, `cost` the price of an episode, all expected.
-    * `optimality`: at most this share of Φ is lost against the best exploration of the same cost at the
-      estimate; certified by the upper bound of the last of `solves` oracle calls. `efficiency`: the rate at
-      which the information that matters comes in, relative to the most that is possible.
+    * `optimality`: at most this share of Φ is lost against the best exploration of equal cost at the
+      estimate; certified by the last of `solves` oracle calls. `efficiency`: the rate of relevant information
+      over the most possible.
     """
 
     atoms: tuple[Atom, ...]
@@ -82,11 +82,10 @@ def design(
     oracle: Oracle,
     start: Sequence[Atom] = (),
 ) -> Design:
-    """The mixture that makes Φ(past + amount·M) small.
+    """Return the mixture that makes Φ(past + amount·M) small.
 
-    `past` is what is known already (with the smoothing's curvature, so that it is regular); `amount` is the
-    number of episodes to plan for, or the cost where atoms have one. `start` are atoms to begin with, those
-    of an earlier design say.
+    `past` is prior information (with smoothing, so regular); `amount` the planned episodes, or their cost.
+    `start` are atoms to begin with.
     """
     search = _DesignSearch(information, criterion, past, amount)
     for atom in start:

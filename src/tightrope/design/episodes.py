@@ -1,11 +1,9 @@
 """Episodes at given probabilities, and how often a policy takes each choice in one.
 
-An episode starts in the initial state and ends in a stopping state or after `cap` steps. Three methods:
-
-* PASS: without cycles before stopping states, one pass in topological order is exact. A cap that could cut
-  the longest path needs sweeps, where these are affordable; otherwise `uncut` says so.
-* SWEEPS: with a cap, one sweep per step.
-* EQUATIONS: with cycles and without a cap, by sparse LU. Episodes must end under every policy.
+An episode starts in the initial state and ends in a stopping state or after `cap` steps. PASS: without cycles
+before stopping states, one topological pass is exact; a cap that could cut the longest path needs sweeps, if
+affordable (else `uncut`). SWEEPS: with a cap, one per step. EQUATIONS: with cycles and no cap, by sparse LU;
+episodes must end under every policy.
 """
 
 from __future__ import annotations

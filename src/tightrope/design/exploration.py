@@ -1,10 +1,9 @@
 """Designed exploration of an online run, with a certified probability of bad episodes.
 
 The design is repeated whenever episodes have grown by half; it depends on data and the last policies alone.
-An episode *ends badly* if it meets a state to avoid. The randomised policy is evaluated over the expression
-sets of the region, nature against it: a verified bound at no additional δ. While it exceeds the limit, a
-smaller bound at the estimate is tried, then mixtures with the safest policy, then that policy; else
-exploration is refused.
+An episode *ends badly* if it meets a state to avoid. The policy is evaluated over the region's expression
+sets, nature against it: a verified bound at no additional δ. While it exceeds the limit, a smaller bound at
+the estimate is tried, then mixtures with the safest policy, then that policy; else exploration is refused.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ from tightrope.solver.solve import solve
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explore(Record):
-    """A way to explore, with what a design must know.
+    """A way to explore.
 
-    * `cap`: the steps after which an episode is ended; needed where one need not end.
-    * `cost`: what an episode, a step or an action costs ("episode=1,step=0.01"); episodes by default.
-    * `avoid`, `at_most`: episodes meet the states of this formula, such as '"crash"', with at most this
-      probability, certified over all that the data leave possible.
+    * `cap`: the longest episode in steps; needed if one need not end.
+    * `cost`: prices of episodes, steps or actions ("episode=1,step=0.01"); episodes by default.
+    * `avoid`, `at_most`: episodes meet states of this formula, such as '"crash"', with at most this
+      probability, certified over the region.
 
     >>> Explore("designed", cost="episode=1,step=0.01").price.step
     0.01

@@ -1,9 +1,8 @@
 """Oracles of designs: the policy that collects the most of a reward per choice in an episode.
 
-An oracle maps rewards to an `Answer`: the policy with its occupancy, what it collects, and an upper bound on
-what any policy collects, raised by possible rounding. Others collect most per unit of cost (Dinkelbach 1967)
-or bound the probability of bad states, at the estimate. No guarantee about the unknown model rests on them.
-Derivation: docs/planning.md.
+An oracle maps rewards to an `Answer`: the policy with its occupancy, its reward, and a rounded-up bound for
+every policy. Others maximise per unit of cost (Dinkelbach 1967) or bound the probability of bad states, at
+the estimate. No guarantee uses them. Derivation: docs/planning.md.
 """
 
 from __future__ import annotations

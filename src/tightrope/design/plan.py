@@ -1,12 +1,10 @@
-"""`Plan`: the record of a plan, and its directory.
+"""`Plan`: the record of a plan, and its directory, which appears completely or not at all.
 
-    plan.json                   forecasts and the design (`tightrope.io.results`)
-    exploration-policy.json     the one randomised policy to explore with
-    policies/01.json …          the policies that it mixes; their shares are in plan.json
-    draws.json                  numbers of draws per choice, where draws are planned
-    forecast.pdf .svg .png      gap against episodes
-
-The directory appears completely or not at all.
+plan.json                   forecasts and the design (`tightrope.io.results`)
+exploration-policy.json     the one randomised policy to explore with
+policies/01.json …          the policies that it mixes; their shares are in plan.json
+draws.json                  numbers of draws per choice, if draws are planned
+forecast.pdf .svg .png      gap against episodes
 """
 
 from __future__ import annotations
@@ -64,11 +62,10 @@ class PlanStatus(Enum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Strategy(Record):
-    """One way to collect data, and what to expect of it.
+    """One way to collect data, and its forecast.
 
-    `episodes` more are expected to do, `low` to `high` are likely; infinite where more than can be forecast
-    would be needed. An episode takes `steps` and costs `cost` on average. The rows of `points` are (more
-    episodes, gap, low, high).
+    `episodes` more are expected to suffice, `low` to `high` are likely; infinite beyond the forecast. An
+    episode takes `steps` and costs `cost` on average. Rows of `points`: (more episodes, gap, low, high).
 
     >>> import numpy as np
     >>> import tightrope as tr
@@ -118,10 +115,9 @@ class Strategy(Record):
 class DesignedExploration(Record):
     """A design: one randomised `policy`, and the `policies` that it mixes with their `shares` of episodes.
 
-    `optimality` is the certified share that is lost, at most, against the best exploration at the estimate;
-    `loss` what the one policy loses against policies drawn per episode (0 where episodes have no cap).
-    `certified` bounds the probability of what is to be avoided, with the confidence of the region;
-    `certified_drawn` the same where one of the policies is drawn per episode.
+    `optimality`: the certified share lost, at most, against the best exploration at the estimate; `loss`
+    against policies drawn per episode. `certified` bounds the probability of states to avoid, with the
+    confidence of the region; `certified_drawn` if a policy is drawn per episode.
     """
 
     policy: Policy
@@ -140,14 +136,12 @@ class DesignedExploration(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Record):
-    """How many more episodes an aim takes, and how to collect them: a forecast, not a guarantee.
+    """Forecast of the episodes that an aim takes, and how to collect them. Not a guarantee.
 
-    `interval` and `gap_now` are what the data so far say, and the `verdict` is about these, not about
-    forecasts; `value` is that at the estimate. `gap_asked` is
-    the aim as a width. `next_episodes` of `exploration` come first, then it is time to plan again.
-    `hangs_on` are the combinations of parameters that the gap is made of, `unidentifiable` those that no
-    policy's episodes tell anything about. Where single choices are drawn, `draws` says how many of which, and
-    everything that is said of episodes is about draws.
+    `interval`, `gap_now` and `verdict` describe the data so far, `value` the estimate, `gap_asked` the aim as
+    a width. Collect `next_episodes` of `exploration`, then plan again. `hangs_on` are the combinations of
+    parameters behind the gap, `unidentifiable` those that no policy shows. If `draws` are planned, forecasts
+    count draws.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -202,28 +196,28 @@ class Plan(Record):
         return self.exploration.policy
 
     def curve(self, episodes: float) -> Gap:
-        """The forecast gap after more `episodes` of designed exploration: (expected, low, high)."""
+        """Return the forecast gap (expected, low, high) after so many more `episodes`."""
         if self.designed is None:
             raise InputError(f"there is no forecast: {self.status.value}")
         return self.designed.curve(episodes)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the forecast: the gap over the number of episodes for each exploration policy, with bands."""
+        """Return a picture of the forecast on `ax`: the gap over the number of episodes, with bands."""
         from tightrope.report.plotting import plot_forecast
 
         return plot_forecast(plan_document(self), ax)
 
     def save(self, path: str | PathLike[str]) -> list[Path]:
-        """Write the directory of `tightrope plan -o`. Return the paths of its files."""
+        """Write the directory of `tightrope plan -o` at `path`. Return its files."""
         return write_plan(path_of(path), self)
 
     def to_json(self) -> dict[str, Any]:
-        """The document as JSON has it."""
+        """Return the document that `tightrope plan --json` prints."""
         plain: dict[str, Any] = to_plain(plan_document(self))
         return plain
 
     def headline(self) -> str:
-        """The verdict in a line: the gap that the plan starts from, as far as it may be claimed."""
+        """Return the verdict and the present gap in one line."""
         whose = "given" if any(one.name == plans.GIVEN for one in self.strategies) else "robust"
         claim = f"gap {bounded(self.gap_now, is_lower=False)} for the {whose} policy now"
         return self.verdict.headline(claim, sure_text(self.delta))

@@ -106,11 +106,11 @@ class Amendment:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosed(Record):
-    """A finding with what it does to the answer, and what removes it.
+    """A finding, its effect on the answer, and the revision that removes it.
 
-    `value` is the answer with the assumption dropped, `estimate` the same at the best fit, `effect` by how
-    much that differs from the best fit of the model as it is. `log_e_after` is all evidence against the
-    amended model, and `mends` says that it is no alarm. Where there is no amendment `why` says so.
+    `value` is the answer without the assumption, `estimate` its best fit, `effect` the difference from the
+    best fit of the model as it is. `log_e_after` is all evidence against the revised model, and `mends`: it
+    raises no alarm. `why`: the reason if there is no revision.
     """
 
     finding: Finding

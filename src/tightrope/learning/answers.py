@@ -59,26 +59,21 @@ SETS = (SetsKind.TIED, SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANG
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedAnswer(Record):
-    """What is known of the answer in the true model, with the confidence of `ledger`.
+    """The answer to any other question in the true model, with the confidence of `ledger`.
 
     * A number lies in `interval`; a property that is true or false has a `truth`, or "not certified".
-    * `guarantee`: the end of the interval that one policy attains in every model, if the question has an
-      agent; for a long-run average that of `policy`, beside `optimistic`: no policy does better.
-    * `policy`: the `given` one, or the robust one of a long-run average.
-    * `answer` has the same for every state, and the policies of `multi(…)`; None for long-run averages.
-    * `contradiction`: a message if the region was empty, else None; tied sets were then used instead.
-    * `limit`: a message if the requested precision was missed, else None.
-    * `outcomes`: why episodes alone do not show an average.
+    * `guarantee`: the end of the interval that one policy attains in every model; for a long-run average that
+      of `policy`, beside `optimistic`, the bound for all policies.
+    * `policy`: the given one, or the robust one of a long-run average.
+    * `answer`: the same for every state, and the policies of `multi(…)`; None for long-run averages.
+    * `contradiction`, `limit`: messages if the region was empty (tied sets are then used), and if the
+      requested precision was missed. `outcomes`: why episodes alone do not show an average.
 
     >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=("0.1", "0.9"))
-    >>> (p,) = parameters.symbols()
+    >>> (p,) = (parameters := tr.Parameters.box(p=("0.1", "0.9"))).symbols()
     >>> rows = [(0, "", {0: 1 - p, 1: p}), (1, "", {0: 1})]
     >>> model = tr.build_from_rows(rows, parameters, labels={"up": [0]})
     >>> data = [[(0, "", 1)]] * 50 + [[(0, "", 0)]] * 50
-    >>> result = tr.learn(model.problem('filter(count, P>=0.2 [ X "up" ])'), data)
-    >>> result.interval.lower, result.interval.upper
-    (2.0, 2.0)
     >>> result = tr.learn(model.problem('Smax=? [ "up" ]'), data)
     >>> result.interval.lower < 2 / 3 < result.interval.upper
     True
@@ -142,7 +137,7 @@ class LearnedAnswer(Record):
         return self.interval is not None and self.guarantee == self.interval.lower
 
     def headline(self) -> str:
-        """The verdict in a line: the word, then the claim as far as it may be made."""
+        """Return the verdict and the claim in one line."""
         claim = f"{self.text} {self.claim}" if self.interval is None else claim_text(self.text, self.claim)
         return self.verdict.headline(claim, sure_text(self.ledger.delta))
 

@@ -125,9 +125,8 @@ class Difference(Record):
 class Comparison(Record):
     """Certified differences of policies to one baseline, all on one event.
 
-    `order` are proved pairs (better, worse); `limit` bounds the improvement of any policy, where computed;
-    `kept` are the properties that the best one satisfies. `changes` are the states where the best one differs
-    from the baseline, the most important first.
+    `order` are proved pairs (better, worse); `limit` bounds the improvement of any policy; `kept` are the
+    properties that the best one satisfies; `changes` are its states that differ, most important first.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -160,7 +159,7 @@ class Comparison(Record):
         return {**vars(self), "table": None}
 
     def as_result(self) -> LearningResult:
-        """What is known of the best policy and of the baseline, each on its own, as a result of `learn`."""
+        """Return the values of the best policy and of the baseline, each for itself."""
         if self.contradiction is not None or (self.baseline is not None and self.best.value is None):
             raise CannotCertify("the data contradict the model, or the region does not support differences")
         if self.policy is None or self.policy == self.baseline:
@@ -249,7 +248,7 @@ class Comparison(Record):
         return CLOSE if value is None or value.status.is_reached else value.status.value
 
     def headline(self) -> str:
-        """The verdict in a line."""
+        """Return the verdict in one line."""
         claim = f"keep {self.baseline_name}, no improvement found"
         if self.improvement > 0.0:
             relation = bounded(self.improvement, is_lower=True)

@@ -1,13 +1,12 @@
 """`doctor`: test a model against a log, measure what each finding does to the answer, and propose fixes.
 
-1. The log is tested row by row with one budget (`tightrope.monitoring.examination`). 2. Each finding gets the
-smallest revision that removes it (`learning.amendments`); the revised model is tested,    and the question
-answered again on it. 3. Findings are ranked by the change of the answer, those with an unrefuted revised
-model first.
+The log is tested row by row with one budget (`tightrope.monitoring.examination`). Each finding gets the
+smallest revision that removes it (`learning.amendments`); the revised model is tested, and answers the
+question. Findings are ranked by the change of the answer, those with an unrefuted revised model first.
 
-A revised answer is nominal unless selection is paid for: `select_on=0.5` divides clusters at random, one part
-chooses and the other learns; `select_by="e-values"` uses all data at δ/K, K the number of possible revisions,
-which are then made everywhere and join no rare values, since either would be another choice.
+A revised answer is nominal unless selection is paid for: `select_on=0.5` divides clusters at random into data
+for choosing and for learning; `select_by="e-values"` uses all data at δ/K for K possible revisions, which are
+then made everywhere and join no rare values.
 """
 
 from __future__ import annotations
@@ -75,10 +74,9 @@ SECONDS = 60.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AmendedAnswer(Record):
-    """The answer on an amended model, what it was learned from, and what choosing it has cost.
+    """The answer on a revised model, its data, and the cost of choosing it.
 
-    `counts` are those of the amended model that it was learned from, None of a chain in continuous time;
-    `examination` tests it on the same data.
+    `counts` are the data of the revised model (None in continuous time); `examination` tests it on these.
     """
 
     amended: Amended | SplitRates | PhasedRates
@@ -131,12 +129,12 @@ class AmendedAnswer(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Record):
-    """The result of `doctor`: the verdict, findings by their effect on the answer, and what holds anyway.
+    """The result of `doctor`: the verdict, and findings by their effect on the answer.
 
     * `result`: the answer, with observed returns beside it; None without a question.
     * `value`: the interval of the unrevised model alone, `estimate` its value at the best fit.
-    * `amended`: the answer on the revised model that `amend` asked for.
-    * `breakdown`: the largest model error under which the guarantee holds; `outcomes`: from episodes alone.
+    * `amended`: the answer on the revised model; `breakdown`: the breakdown point; `outcomes`: episodes
+      alone.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -197,7 +195,7 @@ class Diagnosis(Record):
         return e_value_of(self.examination.log_e_value)
 
     def headline(self) -> str:
-        """The verdict in a line."""
+        """Return the verdict in one line."""
         if self.result is not None and self.verdict.word is not Word.CONTRADICTED:
             return self.result.headline()
         return self.verdict.headline("no evidence against the model", proved="NO ALARM")

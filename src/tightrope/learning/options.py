@@ -331,14 +331,10 @@ class Decisions:
     """The choices made, each default with its reason in one line.
 
     >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0, 1))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> problem = model.problem('Pmax=? [ F "heads" ]')
-    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
-    >>> result.decisions.sets.value, result.decisions.region.value
-    ('rectangular', 'polytope')
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(500, seed=1)
+    >>> tr.learn(bench.problem, data, delta=0.01, sets="tied").decisions.sets.value
+    'tied'
     """
 
     region: RegionKind | None

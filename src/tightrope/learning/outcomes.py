@@ -80,18 +80,16 @@ class Unobserved:
 class ObservedOutcomes(Record):
     """The value from the episodes of a log alone: in `interval` with probability at least 1 − `delta`.
 
-    * `episodes` begin in the initial state, `elsewhere` others; `decided` of them show all that is asked.
-    * `successes` and `failures`: of those decided, for an unweighted probability.
+    * `episodes` begin in the initial state, `elsewhere` others; `decided` show everything asked.
+    * `successes`, `failures`: of decided episodes, for an unweighted probability.
     * `method`: clopper-pearson or beta-binomial of these numbers; betting on the returns.
-    * `ends` is the range of returns; with betting, `returns` are lower bounds of (above the lower end, below
-      the upper end), with weights and before the complement.
+    * `ends`: the range of returns; with betting, `returns` are lower bounds above and below it.
     * `planned`: the number of episodes fixed in advance, None for any stopping. `complement`: 1 − the count.
-    * `policy` says whose value it is, and how the log was collected.
-    * `from_steps`: assembled from steps of the log; `is_weighted`: collected by another policy. No
-      certificate covers either.
-    * `model`: the interval of the same value over the model's sets; `contradiction`: a message if the two
-      exclude each other. `alone`: the model is refuted, so the answer is this interval. `total`: δ of both
-      together.
+    * `policy`: whose value it is, and how the log was collected.
+    * `from_steps`, `is_weighted`: assembled from steps, or collected by another policy; no certificate covers
+      these.
+    * `model`: the interval over the model's sets; `contradiction`: a message if the two exclude each other.
+      `alone`: the model is refuted, so this interval is the answer. `total`: δ of both together.
     """
 
     interval: Interval
@@ -218,11 +216,11 @@ def observe(
     behaviour: PolicyGiven | None = None,
     return_range: tuple[float, float] | None = None,
 ) -> ObservedOutcomes | Unobserved:
-    """The value of a problem in the episodes of a log alone, at level 1 − delta.
+    """Bound the value of a problem by the episodes of a log alone, at level 1 − delta.
 
-    `policy` is whose value is asked for, where states have choices; `behaviour` states by which policy the
-    log was collected ("uniform", or a policy), where the data do not say it themselves; they may not say
-    another one. `return_range` states what all returns lie between: refused where the model refutes it.
+    `policy` is the one in question; `behaviour` states which policy collected the log ("uniform", or a
+    policy), which must agree with the data. `return_range` states the range of all returns, if the model
+    allows it.
     """
     plan = plan_observation(problem, counts, policy, behaviour, return_range)
     return plan if isinstance(plan, Unobserved) else plan.look(delta)

@@ -42,17 +42,14 @@ OPTIMISTIC, GIVEN = "the optimistic policy", "the given policy"
 class PolicyValue(Record):
     """A policy and its certified interval.
 
-    `solutions` are the solves behind the two ends, lower end first. Where `coupled` is given the interval is
-    its, and the solutions are those over the rectangular sets, which it starts from; `beyond`: coupled sets
-    were tried beyond what was asked, so that no limit of theirs is missed.
+    `solutions` are the solves behind the two ends, lower end first. If `coupled` is given, the interval is
+    its, and the solutions are those over the rectangular sets; `beyond`: coupled sets were tried without a
+    request, so their limits do not count.
 
     >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0, 1))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> problem = model.problem('Pmax=? [ F "heads" ]')
-    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(500, seed=1)
+    >>> result = tr.learn(bench.problem, data, delta=0.01, sets="tied")
     >>> result.robust.is_close, result.robust.interval == result.interval
     (True, True)
     """

@@ -62,11 +62,10 @@ BINS = (3, 6, 12)
 
 @dataclass(frozen=True, eq=False)
 class SplitRates:
-    """A chain in which some rates depend on a feature, as one with a state per value, and its exposure.
+    """A chain in which some rates depend on a feature, as a chain with a state per value, and its exposure.
 
-    `behind` is the transition of the model behind each of its own, `value` the number of the feature's value
-    there. `is_apart`: an episode has one value, so that the values are chains on their own. Its graph is only
-    of use to count: where a transition leads is one of the copies of a state.
+    `behind` is the model's transition behind each, `value` the number of the feature's value. `is_apart`: an
+    episode has one value, so values are separate chains. Its graph only serves counting.
     """
 
     amendment: Amendment

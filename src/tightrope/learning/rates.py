@@ -124,7 +124,7 @@ class RateResult(Record):
         return Assessment.of(assumed, limit="; ".join(self.value.missed) or None)
 
     def headline(self) -> str:
-        """The verdict in a line: the word, then the interval as far as it may be claimed."""
+        """Return the verdict and the interval in one line."""
         claim = "" if self.value is None else value_text(self.value.lower, self.value.upper)
         return self.verdict.headline(claim_text(self.question, claim), sure_text(self.ledger.delta))
 

@@ -207,18 +207,18 @@ class Result(Record):
         return self.outcome.status
 
     def headline(self, digits: int = 5) -> str:
-        """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
+        """Return the verdict and the guarantee, with so many `digits`, in one line."""
         check_type("digits", digits, int, "a whole number")
         check_number("digits", digits, 0)
         return self.headline_of(self.guarantee, self._subject, digits)
 
     def headline_of(self, guarantee: float, whose: str, digits: int = 5) -> str:
-        """The same line about another policy."""
+        """Return the same line about another `guarantee` and policy (`whose`), with so many `digits`."""
         claim = claim_text(self._question, bounded(guarantee, self._maximises, digits), whose)
         return self.verdict.headline(claim, sure_text(self.outcome.ledger.delta))
 
     def to_json(self) -> dict[str, Any]:
-        """The keys of `tightrope learn --json`."""
+        """Return the keys of `tightrope learn --json`."""
         plain: dict[str, Any] = to_plain(self.outcome)
         return {key: value for key, value in plain.items() if key not in ("bounds", "files")}
 
@@ -227,47 +227,42 @@ class Result(Record):
         return report.plotting.small_figure(self)
 
     def plot(self, ax: Axes | None = None, *, reference: float | None = None) -> Axes:
-        """The certified interval, whose one end is the guarantee, beside the optimistic value.
-
-        `reference` is a value to compare with, such as what is required; it is drawn as a line.
-        """
+        """Return a picture of the interval and the optimistic value on `ax`, with a line at `reference`."""
         return report.plotting.plot_intervals(self._document(), ax, reference)
 
     def plot_regions(self, x: str | None = None, y: str | None = None, ax: Axes | None = None) -> Figure:
-        """The region's shadows on pairs of parameters: on all pairs, or on `x` and `y`; its box where it has
-        no pair. With `ax`, a single picture is drawn there. The figure's `axes` can be changed."""
+        """Return a figure of the region's projections on pairs of parameters, or on `x`, `y` (on `ax`)."""
         return report.plotting.plot_regions(self._document(shapes=True), x, y, ax)
 
     def plot_policy(
         self, x: str | None = None, y: str | None = None, *, which: str = "robust", ax: Axes | None = None
     ) -> Axes:
-        """A policy ("robust" or "optimistic") as a heat map over two state variables."""
+        """Return a heat map of a policy (`which`: robust or optimistic) over variables `x`, `y` on `ax`."""
         return report.plotting.plot_policy(self._policy_map(), x, y, which, ax)
 
     def plot_widths(self, ax: Axes | None = None) -> Axes:
-        """How wide each unknown probability was before the data, and is now."""
+        """Return a picture on `ax`: the interval of each unknown probability before the data and now."""
         return report.plotting.plot_widths(self._document(), ax)
 
     def plot_events(self, ax: Axes | None = None) -> Axes:
-        """The observed events with their intervals, those that hold the region in place first."""
+        """Return a picture of the event intervals on `ax`, those that limit the region first."""
         return report.plotting.plot_events(self._document(), ax)
 
     def plot_fit(self, ax: Axes | None = None) -> Axes:
-        """Does the model fit? Evidence against it over time, and the level of an alarm."""
+        """Return a picture of the model-fit test on `ax`: evidence over time, and the alarm level."""
         return report.plotting.plot_fit(self._document(), ax)
 
     def plot_observed(self, ax: Axes | None = None) -> Axes:
-        """Observed frequencies beside those of the best fit, for the choices that fit worst."""
+        """Return a picture on `ax`: observed and fitted frequencies of the choices with the worst fit."""
         return report.plotting.plot_observed(self._document(), ax)
 
     def plot_timings(self, ax: Axes | None = None) -> Axes:
-        """Seconds per phase."""
+        """Return a picture of the seconds per phase on `ax`."""
         return report.plotting.plot_timings(self._document(), ax)
 
     def report(self, path: str | PathLike[str] = "report.html", *, overwrite: bool = False) -> Path:
-        """Write the report, one HTML page that opens offline; its path.
-
-        A file that is no report of ours is refused, unless `overwrite` is set.
+        """Write the report to `path`, an HTML page for offline use, and return its path. `overwrite` replaces
+        other files.
         """
         from tightrope.report.write import write_page
 
@@ -283,34 +278,28 @@ class Result(Record):
 class LearningResult(Result):
     """The result of `learn`.
 
-    * `value`: the given policy's certified interval; None where no policy was given.
+    * `value`: the given policy's certified interval; None without one. `given`: that policy in the model.
     * `robust`: the policy with the best guarantee, and its interval.
-    * `optimistic`: the policy that is best if nature is kind; its value bounds what any policy can reach.
-    * `contradiction`: a message if the region was empty, else None; tied sets were then used instead.
+    * `optimistic`: the policy that is best if nature helps; its value bounds every policy's.
+    * `contradiction`: a message if the region was empty; tied sets were then used.
     * `fit`: the model-fit test, at a separate level; None without data.
     * `binding`: the active events of the region.
     * `seconds` by phase, each as if this result had been computed alone.
-    * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
-    * `refuted_costs`: a message if costs contradict what was stated of them, else None.
-    * `wrong_costs`: a message if costs of the log are not those of the reward asked for, else None.
-    * `breakdown`: the breakdown point, where asked for (`find_breakdown_point`).
-    * `outcomes`: the value from observed returns, or why there is none; None where not computed. The interval
-      of the policy they concern is the intersection, or that of the returns if the model is refuted.
-    * `tried`: the kinds of sets that were tried, where they were left open, and what each brought.
-    * `given`: the given policy as one of the model, where its value is computed on a product.
+    * `synthesis`: with coupled sets, how the robust policy was found, and its distance from the best.
+    * `refuted_costs`, `wrong_costs`: messages if costs contradict a statement, or are not those of the
+      reward.
+    * `breakdown`: the breakdown point, if computed (`find_breakdown_point`).
+    * `outcomes`: the value from observed returns, or why there is none. The interval of the policy concerned
+      is the intersection, or that of the returns if the model is refuted.
+    * `tried`: the kinds of sets that were tried, and the gain of each.
     * `problem`, `counts` and `options` are the input; `counts` is None without data.
 
     >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0, 1))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> problem = model.problem('Pmax=? [ F "heads" ]')
-    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
-    >>> 0.6 < result.guarantee <= 0.8 <= result.interval.upper < 0.95
-    True
-    >>> result.verdict.word.value, list(result.parameters)
-    ('proved', ['p'])
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(500, seed=1)
+    >>> result = tr.learn(bench.problem, data, delta=0.01, sets="tied")
+    >>> result.verdict.word.value, result.guarantee == result.interval.lower, list(result.parameters)
+    ('proved', True, ['p', 'q'])
     """
 
     problem: Problem
@@ -566,16 +555,31 @@ class LearningResult(Result):
         return breakdown(self, threshold=threshold, rows=rows)
 
     def assumption_chain(self, unit: str | None = None) -> Any:
-        """The result under weaker and weaker assumptions (expressions, ties, one distribution a choice, per
-        `unit`, a column of the log), what each step costs, and which of them the data refute."""
+        """Solve again under weaker and weaker assumptions: expressions, ties, one distribution per choice.
+
+        Parameters
+        ----------
+        unit : str, optional
+            A column of the log: also one distribution per choice and unit.
+
+        Returns
+        -------
+        AssumptionChain
+            What each assumption gains, and which the data refute.
+        """
         from tightrope.learning.assumption_chain import assumption_chain
 
         return assumption_chain(self, unit)
 
     def shield(self, *, slack: float, patience: int | None = None) -> Shield:
-        """A shield that lets any agent act and gives up at most `slack` of the guaranteed bound.
+        """Return a shield that lets any agent act.
 
-        `patience` is the number of steps in an episode that may bring the agent no nearer to its target.
+        Parameters
+        ----------
+        slack : float
+            The most that the agent may lose of the guaranteed bound.
+        patience : int, optional
+            Steps per episode that may bring the agent no nearer to its target.
         """
         from tightrope.shield import Shield
 
@@ -586,10 +590,7 @@ class LearningResult(Result):
         return Shield.of(solution, self.problem, slack=slack, patience=patience, **known)
 
     def to_gymnasium(self) -> ModelEnv:
-        """Return a Gymnasium environment: the model at the parameters that fit the data best.
-
-        `tr.gym.ShieldWrapper(env, result.shield(slack=0.02))` puts a shield around it.
-        """
+        """Return an environment for `tr.gym.ShieldWrapper`: the model that fits the data best."""
         if self.counts is None:
             raise InputError("the result has no data to fit a model to", hint="tr.gym.ModelEnv(model, at=…)")
         base = self.problem.base
@@ -598,9 +599,23 @@ class LearningResult(Result):
         return environment
 
     def with_tree(self, *, loss: float = 0.01) -> LearningResult:
-        """This result with a small decision tree as the given policy, whose certified interval is `value`. It
-        loses at most the share `loss` of the robust guarantee, over the same sets, which hold for all
-        policies at once. `value.policy.rule` is the tree. Raises `CannotCertify` if none is found."""
+        """Return this result with a small decision tree as the given policy.
+
+        Parameters
+        ----------
+        loss : float
+            The largest share of the robust guarantee that the tree may lose.
+
+        Returns
+        -------
+        LearningResult
+            `value` is the tree's certified interval over the same sets, `value.policy.rule` the tree.
+
+        Raises
+        ------
+        CannotCertify
+            If no tree is found.
+        """
         from tightrope.trees import grow
 
         if self.value is not None:
@@ -609,7 +624,7 @@ class LearningResult(Result):
         return replace(self, value=replace(value, policy=policy))
 
     def evaluate(self, policy: Policy) -> PolicyValue:
-        """The certified interval of any policy over the sets of this result."""
+        """Return the certified interval of `policy` over the sets of this result."""
         from tightrope.learning import coupling
 
         solver = PolicySolver(self.sets, self.objective, self.options, float("inf"), lambda _: None)
@@ -621,12 +636,16 @@ class LearningResult(Result):
     def save(
         self, path: str | PathLike[str], *, source: str | None = None, exports: Collection[str] = ()
     ) -> Path:
-        """Write the directory that `tightrope learn -o` writes, and `tr.load_result` reads; its path.
+        """Write the directory of `tightrope learn -o` and return its path.
 
-        * `source`: where the model came from ("model.prism", "bench:rover(10,10)"), to load it again.
-        * `exports`: formats of the learned interval model: "drn", "explicit", "umb".
-
-        Only files that an earlier result left there unchanged are replaced.
+        Parameters
+        ----------
+        path : str or path
+            The directory. Only files that tightrope wrote there, unchanged since, are replaced.
+        source : str, optional
+            Where the model came from ("model.prism", "bench:rover(10,10)").
+        exports : collection of str
+            Formats of the learned interval model: "drn", "explicit", "umb".
         """
         from tightrope.learning.result_files import save_result
 
@@ -661,17 +680,16 @@ class LearningResult(Result):
         return drawn if drawn is None or self.counts is None else drawn.calling(self.counts.names)
 
     def to_arrow(self) -> Any:
-        """A pyarrow table, a row per state: what is certified under the robust policy, and what it does.
+        """Return a table with a row per state: its value under the robust policy and the action there.
 
         | column | holds |
         |---|---|
         | the variables, or `state` | the state (`tightrope.model.states`) |
         | `lower`, `upper` | the certified interval of the value from this state on, under the robust policy |
-        | `optimistic` | what no policy can exceed (undercut, where the agent minimises) from this state on |
-        | `action`, `choice` | what the robust policy does: the action, and the choice's number in the state |
+        | `optimistic` | the bound for all policies from this state on |
+        | `action`, `choice` | the robust policy's action, and the choice's number in the state |
 
-        The intervals of all states hold together, with the confidence of the ledger. Where coupled sets make
-        that of the initial state tighter, its row says so; the others are those over the rectangular sets.
+        The intervals of all states hold simultaneously. Coupled sets tighten the initial state's only.
         `action` is the first decision of a policy that depends on the step, and null where it is random.
         """
         structure, policy = self.model.structure, self.policy.at(0)
@@ -693,7 +711,7 @@ class LearningResult(Result):
         return with_states(structure, np.arange(structure.states), columns)
 
     def to_dataframe(self) -> Any:
-        """The same as a pandas data frame."""
+        """Return `to_arrow` as a data frame."""
         return to_pandas(self.to_arrow())
 
 
@@ -870,11 +888,7 @@ def _facets(region: Polytope) -> OffsetArray:
 
 
 def _bounding(region: Polytope, intervals: EventIntervals | None) -> tuple[Halfspaces, OffsetArray]:
-    """A system and those of its rows that bound the coordinates.
-
-    The region's own system has given up rows that its tightened box implies, so the rows of the events are
-    written down again where their intervals are known; the box is widened so that rows are what binds.
-    """
+    """Return a system and those of its rows that bound the coordinates, over a slightly wider box."""
     system = region.system if intervals is None else _event_rows(region, intervals)
     scaled = ScaledHalfspaces.of(system, half=1.5 * np.maximum(0.5 * (system.upper - system.lower), 1e-200))
     program = LazyProgram(scaled)

@@ -2,24 +2,20 @@
 
     result.json               everything a report needs (`tightrope.io.results`)
     robust-policy.json        the policy with the best guarantee
-    optimistic-policy.json    the policy that is best if nature is kind
+    optimistic-policy.json    the policy that is best if nature helps
     given-policy.json         the given policy, or the tree as one
-    robust-controller.json    instead of these for temporal properties: policies with memory; small ones
-    robust-controller.dot …   also as graphs
+    robust-controller.json    instead for temporal properties: policies with memory; small ones also as .dot
     learned.drn               with `exports`: the learned interval model, for Storm and tightrope
-    learned.tra .lab .sta …   the same as PRISM's explicit files
-    learned.umb               the same as UMB (package umbi)
-    learned.props             the property with both directions: on learned.drn or learned.tra it repeats
-                              the guarantee
+    learned.tra .lab .sta …   the same as PRISM's explicit files; learned.umb: as UMB (package umbi)
+    learned.props             the property with both directions, which repeats the guarantee on these models
 
 Several kinds of sets have a directory each. The interval model of rectangular sets is their hull; coupled
-sets have none. The directory appears completely or not at all, and replaces only unchanged files of an
-earlier run of the same kind (`tightrope.io.output`). Each policy has its interval under every nature in the
-sets, computed anew.
+sets have none. The directory appears completely or not at all, and replaces only unchanged files of earlier
+runs of the same kind (`tightrope.io.output`). Each policy's interval under every nature is computed anew.
 
 Projections of a region on two parameters are outer polygons: it lies in every half-plane u_i·θ ≤ h(u_i), and
-neighbouring lines meet in the corners (float64). Other kinds of regions are built from the same counts at the
-same δ, each valid on its own; kinds whose assumption the data or the model violate are left out.
+neighbouring lines meet in the corners (float64). Other regions for comparison use the same counts and δ, each
+valid on its own; kinds whose assumption is violated are omitted.
 """
 
 from __future__ import annotations

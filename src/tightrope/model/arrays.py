@@ -1,11 +1,9 @@
 """Models from transition arrays of MDP toolboxes (`from_arrays`) and from Gymnasium (`from_gymnasium`).
 
-`P[a, s, t]` is the probability that action a leads from state s to state t; a row of zeros means that the
-action is not available. Numbers give an `MDP` of these float64s. Polynomials in `parameters` give an exact
-`ParametricMDP` (`tightrope.model.numbers`), whose rows must sum to exactly 1.
-
-In Gymnasium `env.P[state][action]` lists outcomes (probability, next state, reward, terminated). Outcomes
-with the same next state are added; terminated states are absorbing. States and actions keep their numbers.
+`P[a, s, t]` is the probability that action a leads from s to t; a row of zeros: the action is not available.
+Numbers give an `MDP` of these float64s, polynomials in `parameters` an exact `ParametricMDP`
+(`tightrope.model.numbers`), whose rows must sum to exactly 1. In Gymnasium `env.P[state][action]` lists
+(probability, next state, reward, terminated); equal next states are added, terminated states absorbing.
 """
 
 from __future__ import annotations
@@ -67,17 +65,15 @@ def from_arrays(
 
     Examples
     --------
+
     >>> import numpy as np
     >>> import tightrope as tr
     >>> P = np.array([[[0.1, 0.9], [0, 1]], [[1, 0], [0, 1]]])
     >>> model = tr.from_arrays(P, np.array([1.0, 0.0]), labels={"goal": [1]}, actions=["go", "stay"])
     >>> tr.solve(model, 'Rmin=? [ F "goal" ]').is_certified
     True
-    >>> parameters = tr.Parameters.box(p=(0.1, 0.9))
-    >>> (p,) = parameters.symbols()
-    >>> unknown = P.astype(object)
-    >>> unknown[0, 0] = [1 - p, p]
-    >>> tr.from_arrays(unknown, parameters=parameters).parameters.names
+    >>> (p,) = (parameters := tr.Parameters.box(p=(0.1, 0.9))).symbols()
+    >>> tr.from_arrays(np.array([[[1 - p, p], [0, 1]]]), parameters=parameters).parameters.names
     ('p',)
     """
     check_parameters(parameters)

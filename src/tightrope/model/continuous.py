@@ -5,8 +5,8 @@ rate(t)/E(s). There is one choice per state; self-loops count as events. State r
 time, transition rewards per event: with rate r and reward c, c·r per unit of time in expectation (`earned`).
 
 A *Markov automaton* has Markovian states, which wait and jump, and states with immediate choices. Untimed
-questions have the same value in the MDP of jumps (`untimed`), where a Markovian state earns its reward for
-1/exit on average and the structure "time" earns that duration. Its numbers are the nearest float64.
+questions are answered on the MDP of jumps (`untimed`), where a Markovian state earns its reward for 1/exit on
+average and the structure "time" that duration. Its numbers are the nearest float64.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class ParametricCTMC(Structured):
         return [*domain, ("rates", distinct), *self.structure._facts_()]
 
     def instantiate(self, point: Point | None = None, /, **values: Number) -> CTMC:
-        """The chain at a point of the domain: `instantiate(lam=0.5)`, `instantiate({"lam": 0.5})`."""
+        """Return the chain at a `point` of the domain (by name or in order), or at the keywords `values`."""
         exact = self.parameters.inside(point, values)
         earned = {name: reward.at(exact).per_choice(self.structure) for name, reward in self.earned.items()}
         return CTMC(
@@ -109,7 +109,7 @@ class ParametricCTMC(Structured):
 
     @remember
     def hash(self) -> str:
-        """Identity of the model: structure, exact rates and domain."""
+        """Return the identity of structure, exact rates and domain."""
         texts = [self.expressions.text(row) for row in range(len(self.expressions))]
         exact = f"{texts}{self.parameters.text()}".encode() + self.expression.tobytes()
         earned = (
@@ -178,6 +178,7 @@ class CTMC(Structured):
 
     @remember
     def hash(self) -> str:
+        """Return the identity of the model."""
         earned = (name.encode() + self.earned[name].tobytes() for name in sorted(self.structure.rewards))
         return self.structure.identity(b"ctmc", self.rate.tobytes(), *earned)
 
@@ -335,5 +336,6 @@ class MarkovAutomaton(Structured):
 
     @remember
     def hash(self) -> str:
+        """Return the identity of the model."""
         arrays = self.probability, self.exit_rate
         return self.structure.identity(b"markov automaton", *(array.tobytes() for array in arrays))

@@ -2,11 +2,9 @@
 
 Exact rational coefficients over a shared list of monomials, in CSR layout with a float64 image: expression e
 is Σ_j coefficient[j]·x^monomial[j] for j in row_start[e]..row_start[e+1]. Builders grow an `ExpressionTable`,
-in which two functions have the same index exactly when they are equal.
-
-A quotient f/g is the polynomial f·r in an additional variable: d + k, d the number of parameters, stands for
-1/denominators[k]. In lowest terms equal functions have equal rows, so evaluation, ties and coordinates need
-no special case. Sums and products (p·r + q·r is 1 for r = 1/(p + q)) are computed as functions and reduced.
+in which two functions have the same index exactly when they are equal. A quotient f/g is the polynomial f·r
+in an additional variable: d + k, d the number of parameters, stands for 1/denominators[k]. In lowest terms
+equal functions have equal rows, so evaluation, ties and coordinates need no special case.
 
 *Signatures* are the distinct tuples of expressions of choices. Properties of a choice that depend only on
 these are computed once per signature.
@@ -54,12 +52,9 @@ class Expressions(Record):
     """The table Λ. Rows are distinct functions; the constant monomial `()` comes first if used.
 
     >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0, 1))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> [model.expressions.text(row) for row in range(len(model.expressions))]
-    ['1', 'p', '-p + 1']
+    >>> model = tr.load("bench:betting(5)")
+    >>> [model.expressions.text(row) for row in range(4)]
+    ['1', 'p', '-p + 1', 'p + 1/500']
     """
 
     parameter_names: tuple[str, ...]

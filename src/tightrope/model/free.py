@@ -142,9 +142,8 @@ def split_commands(
 ) -> tuple[Expressions, IndexArray, Parameters]:
     """Every choice its own free distribution in place of its command's.
 
-    `number[t]` is the function of transition t. A row that is affine in the outcomes x of one command is a
-    column of numbers for each outcome, what it is where this outcome is certain; equal columns cannot be told
-    apart and are one outcome.
+    `number[t]` is the function of transition t. A row that is affine in a command's outcomes has a column of
+    numbers for each; equal columns are one outcome.
     """
     owner = {v: c for c in commands for v in range(c.first, c.first + c.outcomes - 1)}
     touched = np.array([any(v in owner for v in f.variables) for f in functions], dtype=np.bool_)
@@ -210,14 +209,12 @@ NUMBERS_UNUSED = "the numbers in the model are not used: of choices with several
 def without_numbers(
     structure: Structure, start: Sequence[Fraction] = ()
 ) -> tuple[IndexArray, Expressions, Parameters]:
-    """Expressions that make every choice with more than one outcome a free row.
+    """Return expressions that make every choice with several outcomes an unconstrained distribution.
 
-    `start` are the probabilities of the draw of the first state, where there is one: no log shows it, so they
-    stay. Where coordinates are many the rows Σ x ≤ 1 of their simplices are not written out: such a model is
-    a table. Its box holds points where 1 − Σ x is negative, but all that is computed is about distributions:
-    `instantiate` refuses such points, and the only sets are intervals of single transitions (`decide`,
-    `decide_over_domain`), which lie within [0, 1] and from which nature picks numbers that sum to 1. Over the
-    domain, these sets are the simplices themselves.
+    `start` are the probabilities of a drawn first state, which stay. With many coordinates the rows Σ x ≤ 1
+    are not written: such a model is a table, whose box has points with negative 1 − Σ x. `instantiate`
+    refuses these, and the only sets are intervals of single transitions within [0, 1] that sum to 1
+    (`decide`); over the domain these are the simplices themselves.
     """
     width = np.diff(structure.transition_start)
     drawn = int(structure.choice_start[structure.initial]) if start else -1
@@ -284,8 +281,7 @@ def _table(
 def unlinked_rows(model: Any) -> int:
     """The number of unknown distributions, if each is unconstrained with separate parameters; else 0.
 
-    That is, each block of parameters has the expressions of one row, and at each vertex of the block's domain
-    one of them has all the mass. Bounds of single probabilities then say all that a region of intervals says.
+    Each block of parameters then has one row's expressions, and one of them all mass at each vertex.
     """
     expressions, parameters, signatures = model.expressions, model.parameters, model.signatures
     if expressions.degree > 1 or expressions.denominators:

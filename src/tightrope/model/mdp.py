@@ -9,11 +9,9 @@ interval sets P and Q, joint outcomes have probabilities p_i·q_j. Three sets, e
 
 Take q^(i) = q for the first inclusion. For the second multiply l_i ≤ p_i ≤ u_i and m_j ≤ q_j^(i) ≤ n_j, with
 Σ_ij p_i·q_j^(i) = Σ_i p_i = 1. More factors follow by induction. Factored rows use the nested set: a game on
-additional states, where nature picks one factor, moves, and picks the next. These states take no step and
-earn nothing; step bounds use whole trees (`tightrope.solver.bellman.factored`).
-
-Any order of factors is sound. The first sees no outcome, so the factor with most freedom comes first. With
-one factor that is not a point the nested set equals the products.
+additional states, where nature picks one factor, moves, and picks the next. These take no step and earn
+nothing; step bounds use whole trees (`tightrope.solver.bellman.factored`). Any order of factors is sound. The
+first sees no outcome, so the factor with most freedom comes first. With one free factor both sets are equal.
 """
 
 from __future__ import annotations
@@ -62,6 +60,7 @@ class MDP(Structured):
             )
 
     def hash(self) -> str:
+        """Return the identity of the model."""
         return self.structure.identity(b"mdp", self.probability.tobytes())
 
 
@@ -133,7 +132,7 @@ class IntervalMDP(Structured):
         return self if self.factored is None else replace(self, factored=None)
 
     def hash(self) -> str:
-        """Of the bounds: what is known more narrowly makes no other model, and its policies are the same."""
+        """Return the identity of the bounds; tighter factors make no other model."""
         return self.structure.identity(b"interval mdp", self.lower.tobytes(), self.upper.tobytes())
 
 

@@ -3,16 +3,13 @@
 Readers and builders keep numbers exact. A model holds the nearest double, of a rational interval bound the
 next one outward. A value is refused if its double would change the model:
 
-1. Nothing finite becomes infinite.
-2. Nothing but 0 becomes smaller in size than 2⁻¹⁰²². So positive stays positive, and no number moves by more
-   than 2⁻⁵³ of its size, as certificates assume. Denormal doubles (UMB, arrays) are refused.
-3. No interval bound but 1 becomes 1.
-4. Sums of bounds of a choice stay on their side of 1 (`settle_rows`), as nature's options depend on it.
-5. State and choice rewards that cancel sum to 0 only if they do so exactly (`check_totals`).
+1. Nothing finite becomes infinite. 2. Nothing but 0 becomes smaller in size than 2⁻¹⁰²², so positive stays
+positive and no number moves by more than 2⁻⁵³ of its size, as certificates assume. Denormal doubles are
+refused. 3. No interval bound but 1 becomes 1. 4. Sums of bounds of a choice stay on their side of 1
+(`settle_rows`), as nature's options depend on it. 5. State and choice rewards that cancel sum to 0 only if
+they do so exactly (`check_totals`).
 
-`docs/python.md` has the rule for numbers in Python. A decimal of at most 15 digits has its own float. About
-one random float in ten thousand is near a fraction with a denominator up to a million by chance.
-`check_room` refuses arrays that do not fit into memory.
+`docs/python.md` has the rule for Python floats. `check_room` refuses arrays that do not fit into memory.
 """
 
 from __future__ import annotations

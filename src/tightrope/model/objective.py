@@ -19,7 +19,7 @@ from tightrope.numerics.record import Facts, Record
 
 
 class Direction(Enum):
-    """Whether somebody wants a value to be large or small.
+    """Whether a player maximises or minimises.
 
     >>> Direction.MAX.opposite.value
     'min'
@@ -59,14 +59,12 @@ _NEEDS_REWARD = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Objective(Record):
-    """Fields that a kind does not use stay at their defaults.
+    """A question about one value. Fields that a kind does not use stay at their defaults.
 
-    * `allowed` None means every state; only UNTIL looks at it.
+    * `allowed`: the states before the target of UNTIL; None means every state.
     * `lower_steps ≤ steps ≤ upper_steps` bounds UNTIL; CUMULATIVE sums `upper_steps` steps.
-    * `terminal` is the value of a target state of REACH_REWARD, and of the last state of CUMULATIVE (0 where
-      None).
-    * `complement`: the reported value is 1 − the value of this problem, whose directions are the
-      ones given here. `Pmax [ G a ]` is 1 − `Pmin [ F !a ]`.
+    * `terminal`: the value of a target state of REACH_REWARD, and of the last state of CUMULATIVE.
+    * `complement`: the reported value is 1 − the value here, as for `Pmax [ G a ]` and `Pmin [ F !a ]`.
 
     >>> import tightrope as tr
     >>> objective = tr.load("bench:betting(5)").problem('Rmax=? [ F "done" ]').objective

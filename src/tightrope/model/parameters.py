@@ -4,10 +4,9 @@
     0.1<=p<=0.9, p+q<=1, p+q+r=1    a domain        (--domain)
     p=0.55,q=0.0004                 a point         (--at)
 
-A chain of comparisons has one linear form in the middle. Comparing a single parameter with numbers narrows
-the box. Vertices come from the double description method on rationals (Motzkin et al. 1953): two vertices
-span an edge if no third one lies on all constraints that both lie on. Beyond `MOST_CORNERS` corners callers
-use linear programs.
+A chain of comparisons has one linear form in the middle. Vertices come from the double description method
+(Motzkin et al. 1953): two vertices span an edge if no third one lies on all their common constraints. Beyond
+`MOST_CORNERS` corners callers use linear programs.
 """
 
 from __future__ import annotations
@@ -56,10 +55,12 @@ class LinearConstraint:
         return sum((a * x for a, x in zip(self.coefficients, point, strict=True)), Fraction(0)) - self.bound
 
     def holds(self, point: Sequence[Fraction]) -> bool:
+        """Return whether `point` satisfies the constraint."""
         excess = self.excess(point)
         return excess == 0 if self.is_equality else excess <= 0
 
     def text(self, names: Sequence[str]) -> str:
+        """Return the constraint as text, with parameters called `names`."""
         left = Polynomial((((i, 1),), a) for i, a in enumerate(self.coefficients))
         return f"{left.text(names)} {'=' if self.is_equality else '<='} {self.bound}"
 
@@ -87,8 +88,7 @@ class FreeDistribution:
 class Parameters(Record):
     """Names in order, a closed box, and constraints that cut it.
 
-    The coordinates of `free` distributions stand behind the parameters that have names of their own; people
-    are shown the latter (`shown`) and the number of the former.
+    Coordinates of `free` distributions follow the named parameters (`shown`).
 
     >>> parameters = Parameters.box(p=(0.1, 0.9), q=(0, "1/3"))
     >>> parameters.text(), parameters.contains({"p": 0.5, "q": 0})
@@ -127,12 +127,19 @@ class Parameters(Record):
 
     @classmethod
     def box(cls, ranges: Ranges | None = None, /, **bounds: tuple[Number, Number] | str) -> Parameters:
-        """Parameters with an interval each, and linear constraints between them such as `where="p+q<=1"`.
+        """Return parameters with an interval each.
 
         >>> Parameters.box(p=(0, 1), q=(0.1, "1/3")).text()
         '0<=p<=1, 1/10<=q<=1/3'
         >>> Parameters.box(p=(0, 1), q=(0, 1), where="p+q<=1").contains({"p": 0.6, "q": 0.5})
         False
+
+        Parameters
+        ----------
+        ranges : mapping, optional
+            The ends of each parameter's interval, by name.
+        **bounds : (low, high) or str
+            The same by keywords; `where="p+q<=1"` adds linear constraints.
         """
         if ranges is not None:
             check_type("ranges", ranges, Mapping, "a mapping from names to ranges; write box(p=(0, 1))")
@@ -144,7 +151,7 @@ class Parameters(Record):
         return result if where is None else result.cut(str(where))
 
     def cut(self, where: str) -> Parameters:
-        """The part of the domain that satisfies linear constraints, such as `"p+q<=1, q<=2*p"`."""
+        """Return the part of the domain that satisfies `where`, such as "p+q<=1, q<=2*p"."""
         within = parse_domain(where, self.names, "`where`", self)
         sides = zip(self.names, self.lower, within.lower, self.upper, within.upper, strict=True)
         lower, upper = [], []
@@ -160,12 +167,12 @@ class Parameters(Record):
         return result
 
     def symbols(self) -> tuple[Polynomial, ...]:
-        """The parameters as polynomials to calculate with: `p, q = parameters.symbols()`."""
+        """Return polynomials to calculate with: `p, q = parameters.symbols()`."""
         return tuple(Polynomial.variable(i) for i in range(len(self.names)))
 
     @classmethod
     def unit_box(cls, names: Sequence[str]) -> Parameters:
-        """Parameters in [0, 1], the default interval."""
+        """Return parameters called `names` in [0, 1], the default interval."""
         zero, one = Fraction(0), Fraction(1)
         return cls(tuple(names), (zero,) * len(names), (one,) * len(names))
 
@@ -238,14 +245,14 @@ class Parameters(Record):
         return self.names.index(name)
 
     def contains(self, point: Point) -> bool:
-        """Whether a point (by name, or in the order of the names) lies in the domain."""
+        """Return whether `point` (by name, or in the order of the names) lies in the domain."""
         theta = self.point(point)
         return all(
             low <= x <= high for low, x, high in zip(self.lower, theta, self.upper, strict=True)
         ) and all(constraint.holds(theta) for constraint in self.constraints)
 
     def point(self, values: Point) -> tuple[Fraction, ...]:
-        """A point, exact, in the order of the names: by name, or by position.
+        """Return `values` (by name, or in the order of the names) as exact numbers in that order.
 
         >>> Parameters.box(p=(0, 1), q=(0, 1)).point({"q": "1/3", "p": 0.55})
         (Fraction(11, 20), Fraction(1, 3))
@@ -333,7 +340,7 @@ class Parameters(Record):
         return Parameters(tuple(self.names[i] for i in block), lower, upper, constraints)
 
     def text(self) -> str:
-        """The domain in the syntax that `parse_domain` reads."""
+        """Return the domain in the syntax that `parse_domain` reads."""
         parts = [
             f"{low}<={name}<={high}"
             for name, low, high in zip(self.names, self.lower, self.upper, strict=True)

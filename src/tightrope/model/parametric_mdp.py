@@ -47,16 +47,13 @@ class OutOfRangeError(InputError):
 class ParametricMDP(Structured):
     """`expression[t]` is the row of `expressions` that labels transition t.
 
-    `unproved` lists expressions whose range could not be settled within the budget of
-    `range_proof`: no point with a value outside [0, 1] was found for them, but no proof either.
+    `unproved` lists expressions whose range was not settled within the budget of `range_proof`: neither a
+    proof nor a point outside [0, 1] was found.
 
     >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0, 1))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> model.parameters.names, model.instantiate(p=0.25).probability.tolist()
-    (('p',), [0.25, 0.75, 1.0, 1.0])
+    >>> model = tr.load("bench:betting(5)")
+    >>> model.parameters.names, model.instantiate(p=0.5, q=0).states
+    (('p', 'q'), 225)
     """
 
     structure: Structure
@@ -234,10 +231,19 @@ class ParametricMDP(Structured):
         return of_signature[own.of_choice]
 
     def instantiate(self, point: Point | None = None, /, **values: Number) -> MDP:
-        """The ordinary MDP at a point of the domain: `instantiate(p=0.5)`, `instantiate({"p": 0.5})`.
+        """Return the MDP at a point of the domain. Transitions keep their indices.
 
-        A sequence gives the parameters in their order. Transitions keep their indices; probabilities are the
-        float64 nearest to the exact values, and some may be 0.
+        Parameters
+        ----------
+        point : mapping or sequence, optional
+            All values, by name or in the parameters' order.
+        **values : number
+            The same by keywords, as in `instantiate(p=0.5)`.
+
+        Returns
+        -------
+        MDP
+            Probabilities are the nearest float64, and may be 0.
         """
         exact = self.parameters.inside(point, values)
         try:
@@ -254,7 +260,7 @@ class ParametricMDP(Structured):
 
     @remember
     def hash(self) -> str:
-        """Identity of the model: structure, exact expressions and domain."""
+        """Return the identity of structure, exact expressions and domain."""
         table = self.expressions
         names, exact = table.parameter_names, (table.coefficient.numerator, table.coefficient.denominator)
         below = repr([g.text(names) for g in table.denominators]) if table.denominators else ""

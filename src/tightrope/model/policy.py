@@ -2,12 +2,12 @@
 
 A policy is made from a mapping from states, or a function of the state, to an action's name, the number of a
 choice within its state, or probabilities of these; a policy file (`tightrope.model.policy_file`); an integer
-per state; a probability per choice; another policy; `TimeVaryingChoices` or `FiniteMemoryChoices`
-(`tightrope.model.policy_choices`). States with a single choice may be left out. `tightrope.model.states`
-defines names. Functions get the author's states, else the variables by name, else the index.
+per state; a probability per choice; another policy; `TimeVaryingChoices` or `FiniteMemoryChoices`. States
+with a single choice may be omitted. Functions get the author's states, else the variables by name, else the
+index.
 
-The table of a policy has a row per state and possible choice, with the columns of the state, `from_step`
-(time-varying) or `memory` and `next_memory` (finite-memory), `action`, `choice` and `probability`.
+Tables have a row per state and possible choice, with the columns of the state, `from_step` (time-varying) or
+`memory` and `next_memory` (finite-memory), `action`, `choice` and `probability`.
 """
 
 from __future__ import annotations
@@ -115,14 +115,14 @@ class Policy(Record):
 
     @staticmethod
     def uniform(model: HasStructure | Structure) -> Policy:
-        """The policy that takes every choice of a state with the same probability."""
+        """Return the policy that takes every choice of a state of `model` with the same probability."""
         structure = _structure(model)
         choices = np.diff(structure.choice_start)
         return Policy(structure, np.repeat(1 / choices, choices))
 
     @staticmethod
     def of_choices(model: HasStructure | Structure, choice: npt.NDArray[np.integer]) -> Policy:
-        """The policy that takes `choice[s]` in state s, an index among all choices of the model."""
+        """Return the policy of `model` that takes `choice[s]` in state s, an index among all choices."""
         structure, chosen = _structure(model), np.asarray(choice)
         if chosen.shape != (structure.states,):
             raise InputError(f"the policy names {len(chosen)} choices for {structure.states} states")
@@ -161,8 +161,9 @@ class Policy(Record):
         return result
 
     def tree(self, *, loss: float = 0.01) -> Policy:
-        """A policy with a small decision tree (`rule`) that loses at most the share `loss` of the guarantee
-        of this learned policy. It needs no additional δ."""
+        """Return a policy with a small decision tree (`rule`) that loses at most the share `loss` of the
+        guarantee. It needs no additional δ.
+        """
         if self._grow is None:
             raise InputError("no values say what a tree of this policy loses", hint="result.policy.tree()")
         policy: Policy = self._grow(loss).policy
@@ -216,7 +217,7 @@ class Policy(Record):
         return np.flatnonzero(self.probability).astype(np.int64)
 
     def at(self, step: int) -> Policy:
-        """The choices of one step, as a policy that makes them at every step."""
+        """Return the choices at `step`, as a policy that makes them at every step."""
         _check_step(step)
         self.refuse_memory()
         return self if self.steps is None else Policy.of_choices(self.structure, self.steps.at(step))
@@ -245,14 +246,14 @@ class Policy(Record):
         return next(iter(likely)) if len(likely) == 1 else likely
 
     def actions(self, state: object, step: int | None = None, memory: int | None = None) -> dict[str, float]:
-        """The probability of each action in a state. Choices with the same action are added."""
+        """Return the probability of each action in `state`; `step`, `memory` as for `act`."""
         number = find_state(self.structure, state)
         if self.memory is not None:
             return {self.structure.action_name(int(self.memory.choice[self._row(number, memory)])): 1.0}
         return self._actions(number, self._step(step))
 
     def action(self, state: object, *, step: int | None = None, memory: int | None = None) -> str | int:
-        """The action in a state. An error if the policy is random there (`act` draws an action)."""
+        """Return the action in `state`, an error if it is random; `step`, `memory` as for `act`."""
         likely = self.actions(state, step, memory)
         if len(likely) > 1:
             raise InputError(
@@ -262,8 +263,9 @@ class Policy(Record):
         return self.act(state, step=step, memory=memory)
 
     def predict(self, states: Any, *, step: int | None = None) -> list[str | int]:
-        """The actions in many states: a list of states, or a table with a column for each state variable (or
-        one called `state`), as `log["action"] = policy.predict(log)` has it."""
+        """Return the actions in `states`: a list, or a table with a column for each state variable (or one
+        called `state`), as in `log["action"] = policy.predict(log)`; `step` as for `act`.
+        """
         if is_table(states):
             columns = table_columns(states)
             names = [name for name in self.structure.valuations if name != "state" or name in columns]
@@ -294,12 +296,25 @@ class Policy(Record):
         rng: np.random.Generator | int | None = None,
         states: str | None = None,
     ) -> str | int:
-        """The action to take in a state, drawn by `rng` (a generator or a seed) if the policy is random.
+        """Return the action to take in a state, drawn if the policy is random.
 
-        Actions named by whole numbers are returned as numbers, as Gymnasium's toy environments take them. A
-        state that is a bare number is the model's index of it only with `states="index"`. Policies that
-        depend on the step need `step`, counted from 0 in every episode. Finite-memory policies need
-        `memory`, 0 when an episode begins and then what `next_memory` says.
+        Parameters
+        ----------
+        state : object
+            Its name, the values of its variables, or its index.
+        step : int, optional
+            Steps since the episode began, for policies that depend on the step.
+        memory : int, optional
+            The memory of finite-memory policies: 0 first, then what `next_memory` returns.
+        rng : numpy.random.Generator or int, optional
+            A generator or a seed.
+        states : "index", optional
+            A state that is a number is its index, and no name.
+
+        Returns
+        -------
+        str or int
+            Actions named by whole numbers are numbers, as in Gymnasium's toy environments.
         """
         structure = self.structure
         if states not in (None, "index"):
@@ -315,7 +330,7 @@ class Policy(Record):
         return show_action(structure, self.draw(number, self._step(step), rng))
 
     def next_memory(self, state: object, memory: int) -> int:
-        """The memory of a finite-memory policy after it has acted in a state."""
+        """Return the memory after a finite-memory policy has acted in `state` with `memory`."""
         row = self._row(find_state(self.structure, state), memory)
         assert self.memory is not None
         return int(self.memory.following[row])
@@ -389,7 +404,7 @@ class Policy(Record):
         return self.choice if self.is_deterministic else self.probability
 
     def to_arrow(self) -> Any:
-        """A pyarrow table: a row per state and choice that may be taken there (and step from which on)."""
+        """Return a table with a row per state and possible choice (and step from which on)."""
         structure = self.structure
         columns: dict[str, Any] = {}
         if self.steps is not None:
@@ -408,32 +423,32 @@ class Policy(Record):
         return with_states(structure, state, columns)
 
     def to_dataframe(self) -> Any:
-        """The same as a pandas data frame."""
+        """Return `to_arrow` as a data frame."""
         return to_pandas(self.to_arrow())
 
     def to_dot(self) -> str:
-        """A graph of the policy's tree, or of a finite-memory policy: an edge says in which state and with
-        which action the memory changes."""
+        """Return the policy's tree, or the changes of a finite memory, as a graph for Graphviz."""
         if self.memory is not None and (rows := len(self.memory.state)) > MOST_DRAWN:
             raise InputError(f"the policy has {rows:,} rows, and graphs have at most {MOST_DRAWN:,}")
         return write_rule(self.as_rule(), "dot")
 
     def as_rule(self) -> DecisionRule:
-        """Its tree, where it has one; else a table."""
+        """Return the policy's tree, or a table if it has none."""
         return self.rule or table_rule(self)
 
     def export(self, path: Path | str, *, to: str | None = None) -> None:
-        """Write the tree, or else a table, as code without dependencies. `to` is "python", "c", "sql",
-        "json", "markdown" or "dot"; the default follows from the ending of the path."""
+        """Write the tree, or else a table, to `path` as code without dependencies. `to` is "python", "c",
+        "sql", "json", "markdown" or "dot"; by default, as the path ends.
+        """
         export_rule(self.as_rule(), path_of(path), to)
 
     def save(
         self, path: Path | str, model_hash: str | None = None, certified: Mapping[str, Any] | None = None
     ) -> None:
-        """Write the policy as a JSON file for `Policy(model, path)` and the command line.
+        """Write the policy to `path` as JSON for `Policy(model, path)` and the command line.
 
-        Where the name ends in .dot a finite-memory policy is written as a graph. `certified` is what the
-        policy attains, as the file says it.
+        With the ending .dot a finite-memory policy is written as a graph. `model_hash` and `certified`, the
+        policy's value, are recorded.
         """
         with atomic_write(target := path_of(path)) as file:
             if target.suffix == ".dot" and self.memory is not None:

@@ -1,10 +1,9 @@
 """Choices of time-varying and finite-memory policies.
 
-Time-varying: runs of steps. State s takes `choice[j]` from step `step[j]` until its next run begins, the last
-one for ever, for j in start[s]..start[s+1]−1. The first run of every state begins at step 0.
-
-Finite memory: rows. In state `state[i]` with memory `memory[i]` the choice is `choice[i]`, and the memory
-becomes `following[i]`. A play begins with memory 0. Rows are those that a play can reach.
+Time-varying: state s takes `choice[j]` from step `step[j]` until its next run begins, the last one for ever,
+for j in start[s]..start[s+1]−1. The first run begins at step 0. Finite memory: in state `state[i]` with
+memory `memory[i]` the choice is `choice[i]`, and the memory becomes `following[i]`. A play begins with memory
+0. Rows are those that a play can reach.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class TimeVaryingChoices(Record):
 
     @staticmethod
     def constant(choice: OffsetArray) -> TimeVaryingChoices:
-        """The same at every step."""
+        """Return choices that are `choice` at every step, one per state."""
         return TimeVaryingChoices(np.arange(len(choice) + 1), np.zeros(len(choice), np.int64), choice)
 
     @property
@@ -76,12 +75,12 @@ class TimeVaryingChoices(Record):
         return self.choice[self.start[:-1]]
 
     def at(self, step: int) -> OffsetArray:
-        """The choice of every state at a step."""
+        """Return the choice of every state at `step`."""
         begun = np.add.reduceat((self.step <= step).astype(np.int64), self.start[:-1])
         return self.choice[self.start[:-1] + begun - 1]
 
     def choice_at(self, state: int, step: int) -> int:
-        """The choice of one state at a step."""
+        """Return the choice of `state` (an index) at `step`."""
         first, last = self.start[state : state + 2].tolist()
         return int(self.choice[first + int(np.searchsorted(self.step[first:last], step, side="right")) - 1])
 
@@ -178,7 +177,7 @@ class FiniteMemoryChoices(Record):
         return int(self.memory.max()) + 1
 
     def find(self, state: int, memory: int) -> int:
-        """The row of a state and a memory; −1 if it is unreachable."""
+        """Return the row of `state` (an index) and `memory`; −1 if it is unreachable."""
         rows = np.flatnonzero((self.state == state) & (self.memory == memory))
         return int(rows[0]) if len(rows) else -1
 

@@ -3,10 +3,9 @@
     {"format": "tightrope policy", "version": 2, "variables": ["x", "y"],
      "policy": [[[1, 1], "sendL", 2], [[2, 1], [[0, "up", 0], [7, "sendL", 2]]]]}
 
-An entry has a state (values of `variables`, else the author's state or its index), an action, and the number
-of the choice within its state, from 0; or a list of first steps with actions; or probabilities. A
-finite-memory policy ("tightrope controller") has rows of state, memory (first 0), action, choice, next
-memory.
+An entry has a state (values of `variables`, the author's state or its index), an action, and the number of
+the choice within its state; or a list of first steps with actions; or probabilities. A finite-memory policy
+("tightrope controller") has rows of state, memory, action, choice, next memory.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Exact polynomials over the rationals and their quotients, single or in arrays.
 
 A `PolynomialArray` has one rational vector per monomial. A quotient f/g is in lowest terms, so equality is a
-comparison: g has coprime whole coefficients, positive at its lowest monomial. Common divisors come from
-FLINT.
+comparison: g has coprime whole coefficients, positive at its lowest monomial. FLINT finds common divisors.
 
-For arrays with g of degree 1, a test modulo a prime proves that nothing cancels. Such a g has no divisor but
-itself. If it divides f, then f·L = g·h with whole coefficients, L the common denominator of f (Gauss), hence
-modulo every prime that does not divide L. So if f is not 0 at a zero of g modulo the prime, they have no
-common divisor. Undecided cases go to FLINT.
+For arrays with g of degree 1, a test modulo a prime proves that nothing cancels: if g divides f, then f·L =
+g·h with whole coefficients, L the common denominator of f (Gauss), hence modulo every prime that does not
+divide L. So if f is not 0 at a zero of g modulo the prime, they have no common divisor. Other cases go to
+FLINT.
 """
 
 from __future__ import annotations

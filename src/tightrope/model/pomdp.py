@@ -48,17 +48,14 @@ Hidden = ParametricMDP | IntervalMDP | MDP
 
 @dataclass(frozen=True, eq=False, repr=False)
 class POMDP(Structured):
-    """A model of which a controller sees `observation[state]`, whose name is in `names`. `pace` is how many
-    steps of the model are one of what is asked: 2 where every other step reads a sensor.
+    """A model with the observation `observation[state]`, whose name is in `names`. `pace` steps of the model
+    are one step of properties: 2 if every other step reads a sensor.
 
     >>> import tightrope as tr
-    >>> rows = [(0, "go", {1: "1/2", 2: "1/2"}), (1, "left", {3: 1}), (1, "right", {4: 1}),
-    ...         (2, "left", {4: 1}), (2, "right", {3: 1}), (3, "", {3: 1}), (4, "", {4: 1})]
-    >>> hidden = tr.build_from_rows(rows, labels={"won": [3]})
-    >>> model = tr.POMDP(hidden, [0, 1, 1, 2, 3], ("start", "door", "won", "lost"))
-    >>> solved = tr.solve(model, 'Pmax=? [ F "won" ]')
-    >>> round(solved.lower, 6), round(solved.upper, 6)
-    (0.5, 0.5)
+    >>> rows = [(0, "l", {0: 1}), (0, "r", {1: 1}), (1, "l", {0: 1}), (1, "r", {1: 1})]
+    >>> model = tr.POMDP(tr.build_from_rows(rows, labels={"b": [1]}), [0, 0], ("dark",))
+    >>> tr.solve(model, 'Pmax=? [ F "b" ]').lower
+    1.0
     """
 
     model: Hidden
@@ -92,8 +89,8 @@ class POMDP(Structured):
     def from_function(
         initial: Any, successors: Any, parameters: Any = None, *, observe: Any, **words: Any
     ) -> POMDP:
-        """As `build_from_function`; `observe(state)` is what is seen there, or a sensor: {reading:
-        probability}.
+        """Return a POMDP. `initial`, `successors`, `parameters`, `words`: see `build_from_function`.
+        `observe(state)` is the observation of a state, or a sensor: {reading: probability}.
 
         >>> import tightrope as tr
         >>> def successors(place):
@@ -112,7 +109,9 @@ class POMDP(Structured):
 
     @staticmethod
     def from_rows(rows: Any, parameters: Any = None, *, observe: Mapping[int, Any], **words: Any) -> POMDP:
-        """As `build_from_rows`; `observe[state]` is what is seen there, or a sensor."""
+        """Return a POMDP. `rows`, `parameters`, `words`: see `build_from_rows`. `observe[state]` is the
+        observation of a state, or a sensor.
+        """
         model = import_module("tightrope.model.builder").build_from_rows(rows, parameters, **words)
         check_type("observe", observe, Mapping, "a mapping from states to what is seen there")
         missing = next((state for state in range(model.states) if state not in observe), None)
@@ -138,7 +137,7 @@ class POMDP(Structured):
         return [fact for fact in self.model._facts_() if fact[0] != "hash"]
 
     def hash(self) -> str:
-        """Identity of the model behind the observations."""
+        """Return the identity of the model behind the observations."""
         return self.model.hash()
 
     @cached_property
@@ -204,13 +203,13 @@ class POMDP(Structured):
         return replace(objective, lower_steps=longer(objective.lower_steps), upper_steps=upper)
 
     def action_name(self, observation: int, number: int) -> str:
-        """`'left'`, or the number of the choice where the action has no name."""
+        """Return the name of action `number` of `observation`, or its number if it has no name."""
         offered = self.actions[observation]
         name = self.structure.action_names[offered[number]]
         return name if name and offered.count(offered[number]) == 1 else f"{name}#{number}"
 
     def find_action(self, observation: int, name: str) -> int:
-        """The position of an action among the actions of an observation."""
+        """Return the position of the action called `name` among those of `observation`."""
         offered = [self.action_name(observation, k) for k in range(len(self.actions[observation]))]
         if name in offered:
             return offered.index(name)
@@ -220,7 +219,7 @@ class POMDP(Structured):
         )
 
     def find_observation(self, name: str) -> int:
-        """The number of the observation with this name."""
+        """Return the number of the observation called `name`."""
         if name in self.names:
             return self.names.index(name)
         from difflib import get_close_matches
@@ -238,8 +237,8 @@ def _listed(structure: Structure, actions: IndexArray) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Controller(Record):
-    """A finite machine that acts on observations: `following[node, o]` and `action[node, o]`, by the place
-    of the action among those that o offers. A play begins in node 0; `action` is that of the node behind.
+    """A finite machine on observations: `following[node, o]` and `action[node, o]`, a position among the
+    actions of o. It begins in node 0; `action` is that of the next node.
 
     >>> import tightrope as tr
     >>> rows = [(0, "l", {0: 1}), (0, "r", {1: 1}), (1, "l", {0: 1}), (1, "r", {1: 1})]
@@ -284,21 +283,21 @@ class Controller(Record):
         return [("model", self.pomdp._title_())]
 
     def act(self, node: int, observation: int | str) -> tuple[str, int]:
-        """The action in a node after an observation, and the next node."""
+        """Return the action in `node` after `observation` (a number or name), and the next node."""
         look = self.pomdp.find_observation(observation) if isinstance(observation, str) else int(observation)
         return self.pomdp.action_name(look, int(self.action[node, look])), int(self.following[node, look])
 
     def player(self) -> Player:
-        """A player that takes one observation at a time, from the beginning of an episode."""
+        """Return a player that takes one observation at a time, for one episode."""
         return Player(self)
 
     @staticmethod
     def memoryless(pomdp: POMDP, action: Sequence[int]) -> Controller:
-        """A memoryless controller: `action[o]` is the position of the action for observation o."""
+        """Return a controller of `pomdp` without memory; `action[o]` is a position among o's actions."""
         return Controller(pomdp, np.zeros((1, pomdp.observations), np.int32), np.array([action]))
 
     def save(self, path: str | PathLike[str], certified: Mapping[str, Any] | None = None) -> None:
-        """Write the reachable rows as JSON; `certified` has the facts known about the value."""
+        """Write the reachable rows to `path` as JSON; `certified` has the facts known about the value."""
         rows = self.policy.memory
         assert rows is not None
         seen = self.pomdp.observation[rows.state]
@@ -358,8 +357,8 @@ class Controller(Record):
 class Player:
     """A controller at work: `player(observation)` is the action to take, `player.reset()` begins an episode.
 
-    Where a sensor is part of the model it takes readings, one a step; what the sensor was never seen to
-    report is `unseen`. A loop over a Gymnasium environment is `env.step(player(observation))`.
+    With a sensor it takes readings, one a step; an unknown one is `unseen`. A loop over a Gymnasium
+    environment is `env.step(player(observation))`.
 
     >>> import tightrope as tr
     >>> rows = [(0, "l", {0: 1}), (0, "r", {1: 1}), (1, "l", {0: 1}), (1, "r", {1: 1})]

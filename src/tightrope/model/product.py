@@ -4,13 +4,12 @@
 often and each of `repeated` infinitely often; marks belong to a state and the letter it reads. One accepting
 pair suffices (generalised Rabin condition).
 
-A product state (s, q) is the model in s with the automaton in q before it reads the letter of s. All choices
-of s lead to the same memory, so marks belong to product states. Only reachable states are built, through
-possible transitions. For factored rows (`tightrope.model.mdp`) all states in the middle and at the end of a
-step have this memory.
+A product state (s, q) is s with the automaton in q before it reads the letter of s. All choices of s lead to
+the same memory, so marks belong to product states. Only reachable states are built. For factored rows
+(`tightrope.model.mdp`) all states within and at the end of a step have this memory.
 
-Choices of the product keep the model's expressions, so ties and facts about transitions hold for all copies.
-`first_copy` names the copy that takes a transition's counts, so pooling counts every observation once.
+Choices keep the model's expressions, so ties and facts about transitions hold for all copies. `first_copy`
+names the copy that takes a transition's counts, so pooling counts every observation once.
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 
 *Bounds.* Affine functions have their extremes term by term, multilinear ones at corners. Otherwise Bernstein
 coefficients enclose the range; a product of affine probabilities stays in [0, 1], as each coefficient
-averages products of the factors' values at corners. A sum of n products of float64, each within (1+u)^k, is
-off by at most γ(n+k+2)·Σ|terms|, γ(m) = m·u/(1−m·u), u = 2⁻⁵³ (Higham, ch. 3); bounds are widened by that.
-
-For f/g with coefficients a_i, b_i of the same degrees, all b_i of one sign: f/g is a mean of the a_i/b_i with
-weights b_i·B_i/g ≥ 0, so min a_i/b_i ≤ f/g ≤ max a_i/b_i. If f and g are multilinear the bounds are attained.
+averages products of values at corners. A sum of n products of float64, each within (1+u)^k, is off by at most
+γ(n+k+2)·Σ|terms|, γ(m) = m·u/(1−m·u), u = 2⁻⁵³ (Higham, ch. 3); bounds are widened by that. For f/g with
+coefficients a_i, b_i of equal degrees, all b_i of one sign, f/g is a mean of the a_i/b_i with weights
+b_i·B_i/g ≥ 0, so min a_i/b_i ≤ f/g ≤ max a_i/b_i. If f and g are multilinear the bounds are attained.
 
 *Proofs* are exact, one expression at a time, on the parts of the domain that it touches (groups of parameters
 that constraints link). Affine: at vertices, or by a linear program. Multilinear on a box: at corners.

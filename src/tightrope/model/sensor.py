@@ -2,11 +2,9 @@
 
 A sensor gives every state the probabilities of its readings: numbers, intervals (low, high), functions of the
 parameters, or `free`. At state s a step without a choice draws the reading and leads to the copy of s for it,
-which has the actions of s. So a step of the model becomes two, and step bounds count pairs (`POMDP.pace`);
-rewards are earned once, at the actions. There is no reading before a drawn first state
-(`Structure.draws_start`).
-
-Readings are independent given the states. That is an assumption about the sensor, which results name.
+which has the actions of s. So a step becomes two, and step bounds count pairs (`POMDP.pace`); rewards are
+earned at the actions. A drawn first state has no reading before (`Structure.draws_start`). Readings are
+assumed independent given the states, and results say so.
 """
 
 from __future__ import annotations
@@ -28,8 +26,7 @@ Seen = str | Mapping[str, Probability]
 
 
 def observed(model: ParametricMDP | IntervalMDP | POMDP, seen: Sequence[Seen]) -> POMDP:
-    """The model with an observation per state, or with a sensor where a state has several, each with its
-    probability. Of a POMDP what was seen before is still seen.
+    """Return the model with an observation or a sensor per state. Observations of a POMDP remain.
 
     >>> import tightrope as tr
     >>> rows = [(0, "l", {1: 1}), (0, "r", {2: 1}), (1, "", {1: 1}), (2, "", {2: 1})]

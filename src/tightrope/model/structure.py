@@ -380,34 +380,32 @@ class Structured(Record):
         return self.structure._facts_()
 
     def problem(self, property: Any, **options: Any) -> Any:
-        """What is asked of the model, a `tightrope.Problem`: `model.problem('Pmax=? [ F "goal" ]')`."""
+        """Return `tightrope.Problem(model, property, **options)`, a question about this model."""
         return import_module("tightrope").Problem(self, property, **options)
 
     def plot(self, policy: Any = None, *, most: int = 12, ax: Axes | None = None) -> Axes:
-        """Draw states, choices and probabilities around the initial state.
+        """Return a picture of states, choices and probabilities around the initial state.
 
         Parameters
         ----------
         policy : Policy, optional
             Mark the choices that it takes.
-        most : int
-            The largest number of states.
-        ax : matplotlib axes, optional
-            Draw there.
+        most, ax : int, matplotlib.axes.Axes
+            The largest number of states, and where to draw.
         """
         axes: Axes = import_module("tightrope.model.picture").draw(self, policy, most, ax)
         return axes
 
     def to_dot(self, policy: Any = None, *, most: int = 40) -> str:
-        """Return the same picture as a graph for Graphviz."""
+        """Return the picture of `policy` with at most `most` states as a graph for Graphviz."""
         text: str = import_module("tightrope.model.picture").to_dot(self, policy, most)
         return text
 
     def save(self, path: str | PathLike[str]) -> list[Path]:
-        """Write the model in the format that the name's ending says, .drn for example; the files it takes.
+        """Write the model to `path`, in the format of its ending, such as .drn. Return the files.
 
-        Files appear whole or not at all. `tightrope.io.registry` knows the formats, those of other packages
-        included; a name without an ending stands for PRISM's explicit files.
+        Files appear completely or not at all. `tightrope.io.registry` lists the formats; a name without an
+        ending stands for PRISM's explicit files.
         """
         written: list[Path] = import_module("tightrope.io.registry").save_model(self, path)
         return written

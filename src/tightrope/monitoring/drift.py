@@ -362,13 +362,11 @@ def log_weight(number: FloatArray, shift: float = MANY) -> FloatArray:
 
 
 class DriftEvidence:
-    """The candidates of one stream, in slots of arrays; `order` says which slots are used, oldest first.
+    """The candidates of one stream, in slots of arrays; `order` lists the used slots, oldest first.
 
-    Of the candidate in a slot: `before` is the model's log-prediction of the `past` (events per expression,
-    `length` together), own[slot, k] that of its k-th prediction since, which began `lean`ing on so many
-    events of the past and was `estimated_at` so many events since. When it began, `closed` periods of the
-    model's own predictions were over. Prediction 0 moves all parameters, the others, where single ones are
-    tried `alone`, one each.
+    `before` is the model's log-prediction of the `past` (events per expression, `length` together), own[slot,
+    k] that of prediction k since, which began from `lean` past events and was `estimated_at` so many events
+    since; `closed` periods were then over. Prediction 0 moves all parameters, the others one each (`alone`).
     """
 
     def __init__(self, fit: BestFit, outcomes: Outcomes, alone: bool = True, shift: float = MANY):

@@ -33,11 +33,11 @@ FIRST_CHANGE = 64
 
 
 class EProcess:
-    """What every test of a model keeps: the events so far, the model's own prediction, and the best fit.
+    """The common state of all tests of a model: the events, the model's own prediction, and the best fit.
 
-    `seen` counts events by expression. `log_chance` are the log-probabilities of the expressions at `point`,
-    by which what comes next is predicted; `best` is where the best fit was last found. `total` is the
-    logarithm of the model's predictions so far, `total_size` what its rounding is in proportion to.
+    `seen` counts events by expression. `log_chance` are log-probabilities of the expressions at `point`, the
+    next prediction; `best` is the last best fit. `total` is the logarithm of predictions, `total_size` its
+    error scale.
     """
 
     def __init__(

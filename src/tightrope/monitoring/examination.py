@@ -1,14 +1,13 @@
-"""`examine`: is what the log does row by row what the model says, and if not, what does it depend on.
+"""`examine`: test whether the rows of a log agree with the model, and find what they depend on.
 
-The evidence is Σ w_f·E_f over features of the log (`monitoring.features`), e-values of their own
-(`monitoring.urns`), with that of tests by counts (`e_process`) and event by event (`monitor`); weights follow
-from the model and the columns. Under the model it ever reaches 1/α with probability at most α; terms may be
-left out. `learn`, `doctor` and `watch` use this one sum; the dear test event by event is made where it may
-decide.
+The evidence is Σ w_f·E_f over features of the log (`monitoring.features`), each with an e-value
+(`monitoring.urns`), with that of tests by counts (`e_process`) and by events (`monitor`); weights follow from
+the model and the columns. Under the model it ever reaches 1/α with probability at most α; terms may be left
+out. `learn`, `doctor` and `watch` use this one sum; the costly test by events is made if it may decide.
 
 Choices that share a distribution are one context for the feature `tie`. In a chain a part of each weight is
-for the whole path. Of long logs the first rows are tested in order, all by counts (`data.fit_tables`). False
-alarms of changes (`weigh_changes`) add up to those of the sum, so the larger of the two is the evidence.
+for the whole path. Long logs are tested in order on their first rows, by counts on all (`data.fit_tables`).
+False alarms of changes (`weigh_changes`) add to those of the sum; the larger of the two is the evidence.
 """
 
 from __future__ import annotations
@@ -117,10 +116,8 @@ class Finding:
     """One departure of a log from a model.
 
     `kind` is memory, column, unit, drift, tie, expression, excluded, rate or cost; `feature` a short name
-    that stays (`tightrope.monitoring.features`), empty where the counts alone show it. `log_e_value` is the
-    natural logarithm of its own evidence before it is weighed against the others, `log_weight` that of its
-    share. `contexts` are the choices that show it most; `effect` is how far frequencies are from what is
-    expected, on average over rows (total variation).
+    (`tightrope.monitoring.features`), empty for counts. `log_e_value` is its own evidence, `log_weight` its
+    share. `contexts` are the choices with most evidence; `effect` is the mean total variation from the model.
     """
 
     kind: str
@@ -152,12 +149,10 @@ class Finding:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Examination(Record):
-    """What an examination found: the evidence of all tests together, and findings by their own, largest
-    first. `log_e_stated` is the evidence without columns of which nobody says that they were written before
-    the outcomes of their rows.
+    """The evidence of all tests together, and findings by their own evidence, largest first.
 
-    `first_alarm` are the rows after which the evidence had reached 1/α, as far as it was looked at; `rows`
-    are those that were tested, in the order of visits or by counts.
+    `log_e_stated` is the evidence without columns that may be written after outcomes. `first_alarm` are the
+    rows after which the evidence reached 1/α, `rows` those tested, in order or by counts.
     """
 
     findings: tuple[Finding, ...]
@@ -217,12 +212,10 @@ def examine(
     ordered: bool = True,
     tables: FitTables | None = None,
 ) -> Examination:
-    """Test what the rows of a log could depend on; with `counts`, the model's ties and expressions as well.
+    """Test what the rows of a log depend on; with `counts`, the model's ties and expressions as well.
 
-    `planned`: the number of episodes was settled before the first one. `first`: so many rows are tested in
-    the order of visits, and where there are more all of them by counts. `ordered`: rows stand in the order in
-    which they happened; that of a file alone shows no change. With `tables` of all rows `log` may be the
-    first of these alone.
+    `planned`: the number of episodes was fixed in advance. `first`: so many rows are tested in order, all by
+    counts. `ordered`: rows stand in the order in which they happened. With `tables`, `log` may be a part.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")

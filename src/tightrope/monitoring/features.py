@@ -1,11 +1,10 @@
-"""What a row of a log could depend on although the model says that it does not: its features.
+"""What the outcome of a row could depend on although the model excludes it: features.
 
-A feature has one value per row, known before the row's outcome, from 0 on, or −1 where there is none. Names
-are short and stay: `prev`, `prev2`, `action`, `revisit`, `seen:STATE`, `since-entry`, `since-start`,
-`column:NAME`, `unit:NAME`, `drift`, `tie`. No log shows that a column was written before the outcome: unless
-that is stated (`LogColumn.is_known`), one that changes within episodes counts from the row before, its
-evidence is kept apart and refutes nothing alone. A column that (almost) tells the outcome is left out, which
-only lowers evidence.
+A feature has one value per row, known before the outcome, from 0 on, or −1 for none. Names are stable:
+`prev`, `prev2`, `action`, `revisit`, `seen:STATE`, `since-entry`, `since-start`, `column:NAME`, `unit:NAME`,
+`drift`, `tie`. Unless `LogColumn.is_known` states that a column was written before outcomes, one that changes
+within episodes counts from the row before, and its evidence refutes nothing alone. A column that (almost)
+equals the outcome is excluded, which only lowers evidence.
 """
 
 from __future__ import annotations

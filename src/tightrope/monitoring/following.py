@@ -1,9 +1,8 @@
-"""Logs as events, also while they grow: files, directories that files are added to, and standard input.
+"""Logs as events while they grow: files, directories that files are added to, and standard input.
 
-Of a log that is followed whatever is new is read: complete lines of text files, whole files of other formats
-(put there by renaming), JSON lines of standard input. Checkpoints hold how many rows of each file were read
-and what the monitor learned. They are replaced in one step, so that a killed process goes on to the same
-evidence.
+New data are read: complete lines of text files, whole files of other formats (put there by renaming), JSON
+lines of standard input. Checkpoints hold how many rows of each file were read and the monitor's state. They
+are replaced in one step, so an interrupted process continues with the same evidence.
 """
 
 from __future__ import annotations
@@ -55,11 +54,10 @@ _GOING_ON = Assumed.derived(EPISODE_ENDS, "what is open goes on: rows are taken 
 
 @dataclass
 class Following:
-    """What has been read of a log.
+    """The part of a log that has been read.
 
-    `read` are the rows of each file by name, up to the chunk that is being handed over; `read_as` says how
-    the columns were read, `dropped` which rows were left out for what reason. `by_episodes`: the log must say
-    where episodes begin. `order` and `ends` are what is known of a finished log, by the same rules as for
+    `read` are the rows of each file up to the current chunk, `read_as` the roles of columns, `dropped` the
+    rows dropped by reason. `by_episodes`: the log must show where episodes begin. `order`, `ends`: as for
     learning.
     """
 

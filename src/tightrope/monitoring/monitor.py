@@ -1,9 +1,9 @@
-"""`Monitor`: does the model fit, with a probability of a false alarm that holds at any time of looking.
+"""`Monitor`: test whether the model fits, with a false-alarm probability that is time-uniform.
 
-The e-process of `monitoring.e_process` raises an alarm when it reaches 1/α; the average number of events to a
-false alarm is beyond 1/α, too. Counts, a number per part and some forty candidates for a change are kept.
-Looks come after numbers of events fixed in advance, so portions do not matter: each weighs all evidence,
-renews estimates and begins a candidate. Glances in between weigh candidates that promise a change.
+The e-process of `monitoring.e_process` raises an alarm at 1/α; the expected number of events to a false alarm
+exceeds 1/α, too. The state has counts and some forty candidates for a change. Analyses come after numbers of
+events fixed in advance: each weighs all evidence, renews estimates and begins a candidate. Glances in between
+weigh candidates that may show a change.
 """
 
 from __future__ import annotations
@@ -53,10 +53,7 @@ class Impossible:
 
 
 class Monitor(EProcess):
-    """Watches whether data fit a model.
-
-    * `model`: a parametric model, or a problem about one.
-    * `alpha`: the probability that a false alarm is ever raised.
+    """Watch whether data fit a model; a false alarm ever occurs with probability at most `alpha`.
 
     >>> import tightrope as tr
     >>> monitor = tr.Monitor(tr.load("bench:betting(5)"), alpha=0.01)
@@ -127,11 +124,23 @@ class Monitor(EProcess):
         return self.first_warning is not None
 
     def update(self, data: Any) -> Monitor:
-        """Process data in the order of time: episodes, each a list of (state, action, next state), or
-        anything else that `learn` takes: files, tables, what `read_data` returns.
+        """Process data in the order of time.
 
-        Counts that no longer know their rows are refused. Where the order of a log is in doubt, the verdict
-        says so.
+        Parameters
+        ----------
+        data : list of episodes, files, tables, Reading or Counts
+            What `learn` takes; an episode is a list of (state, action, next state). If the order of a log is
+            in doubt, the verdict says so.
+
+        Returns
+        -------
+        Monitor
+            The same monitor.
+
+        Raises
+        ------
+        InputError
+            If counts no longer contain the order of their rows.
         """
         counts = data if isinstance(data, Counts) else getattr(data, "counts", None)
         if isinstance(data, str | Path) or is_table(data) or _are_places(data):
@@ -176,7 +185,7 @@ class Monitor(EProcess):
             self.order = counts.design.order
 
     def observe(self, transition: OffsetArray) -> None:
-        """Process transitions of the model, given by index, in the order of time."""
+        """Process transitions in the order of time; `transition` has their indices in the model."""
         if len(transition) and not 0 <= np.min(transition) <= np.max(transition) < self.model.transitions:
             raise InputError(f"transitions of this model are 0..{self.model.transitions - 1}")
         position = 0
@@ -193,7 +202,7 @@ class Monitor(EProcess):
                     self._glance()
 
     def look(self) -> bool:
-        """Make an additional interim analysis now; return whether there is an alarm."""
+        """Make an additional interim analysis now. Return whether there is an alarm."""
         if self.events and self.impossible is None:
             self._judge(*self._up_to_now()._weigh())
         return self.alarm
@@ -221,7 +230,7 @@ class Monitor(EProcess):
         self.begin_at = max(self.begin_at, self.look_at)
 
     def explain(self, most: int = 5) -> list[Anomaly]:
-        """The largest anomalies, the strongest evidence first; there are some even if the model fits.
+        """Return at most `most` anomalies, strongest evidence first, even if the model fits.
 
         >>> import tightrope as tr
         >>> tr.Monitor(tr.load("bench:betting(5)")).explain()
@@ -246,7 +255,7 @@ class Monitor(EProcess):
         return copied
 
     def parameters(self) -> dict[str, float]:
-        """The parameters that fit the data best."""
+        """Return the parameters that fit the data best."""
         values = self.fit.coordinates.parameters_at(self.fitted_point()[None, :])[0]
         return dict(zip(self.model.parameters.names, map(float, values), strict=True))
 
@@ -291,7 +300,7 @@ class Monitor(EProcess):
         return log_sum(np.concatenate([*terms, [drift + math.log(SHARES["drift"])]])), detected
 
     def state(self) -> dict[str, Any]:
-        """Everything that the monitor has learned, as arrays and numbers; `restore` puts it back."""
+        """Return what the monitor has learned, as arrays and numbers for `restore`."""
         result = self.impossible
         message = [] if result is None else [str(result.event), result.text]
         parts = {
@@ -312,7 +321,7 @@ class Monitor(EProcess):
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` said of a monitor of the same model; a ValueError where it cannot have."""
+        """Continue from the `state` of a monitor of the same model; any other raises a ValueError."""
         self._require_fit(state)
         for name in _KEPT:
             value = np.array(state[name])
@@ -391,7 +400,7 @@ def _count(transition: OffsetArray, transitions: int) -> tuple[OffsetArray, Offs
 
 
 def next_look(events: int) -> int:
-    """The number of events after which evidence is looked at again.
+    """Return the number of events at the next analysis.
 
     >>> [next_look(n) for n in (0, 3, 40, 1000, 10**6, 10**8)]
     [4, 7, 50, 1064, 1003906, 100065536]
@@ -406,7 +415,7 @@ GLANCES = 4
 
 
 def next_glance(events: int, look_at: int) -> int:
-    """The number of events after which evidence is looked at, or glanced at, again.
+    """Return the number of events at the next analysis or glance.
 
     >>> [next_glance(n, next_look(n)) for n in (40, 1000, 10**6)], next_glance(1_000_976, 1_003_906)
     ([50, 1064, 1000976], 1001953)

@@ -1,13 +1,12 @@
-"""A promise about a policy, watched on the episodes of a log: `PromiseWatch`.
+"""Watch whether the returns of a policy agree with a guaranteed bound: `PromiseWatch`.
 
-An episode that follows the policy until the objective is decided returns what it does; one that leaves or is
-cut counts the best that may follow, which is sound whatever makes it leave. (Dropping such episodes would not
-be.) Policies with a memory are followed in the product. Probabilities of the model are not used; assumed is
-that the policy took every choice that it may take.
+An episode that follows the policy until the objective is decided has its return; one that leaves or is cut
+counts the best possible continuation, which is sound whatever its reason. (Excluding such episodes is not.)
+Policies with a memory are followed in the product. The model's probabilities are not used.
 
-With returns in [0, 1] and a promised mean of at least m, K_n = Π (1 + λ_i·(m − X_i)), 0 ≤ λ_i ≤ c/(1 − m)
-known before X_i, is a supermartingale from 1 (Waudby-Smith and Ramdas 2024): it ever reaches 1/α with
-probability at most α. Returns without a limit on the side that is not needed are cut off far away.
+With returns in [0, 1] and a guaranteed mean of at least m, K_n = Π (1 + λ_i·(m − X_i)), 0 ≤ λ_i ≤ c/(1 − m)
+fixed before X_i, is a supermartingale from 1 (Waudby-Smith and Ramdas 2024): it ever reaches 1/α with
+probability at most α. Returns without a limit on the unneeded side are cut off.
 """
 
 from __future__ import annotations
@@ -37,10 +36,8 @@ BOLDNESS = 0.75
 
 
 class ReturnsWatch:
-    """Watches whether returns agree with a promised bound on their mean.
-
-    `least` says that the mean is promised to be at least `promised`, else at most; returns lie between `low`
-    and `high`.
+    """Watch whether returns agree with a guaranteed bound on their mean, at least (`least`) or at most
+    `promised`.
 
     >>> watch = ReturnsWatch(0.9, low=0.0, high=1.0, alpha=0.01)
     >>> for _ in range(8):

@@ -1,9 +1,9 @@
-"""Are the rates of a chain in continuous time constant: what the log says against that, feature by feature.
+"""Tests of constant rates in continuous time, feature by feature.
 
 For a feature known at every moment a mixture of rates by its values, over the largest likelihood of one rate,
-is at most a non-negative martingale from 1, whenever one looks; transitions are bet on together without
-paying for each, and states with all their transitions likewise. Mixtures are shrunk to a common mean, or
-tilted in time. All features share one budget. Proof: docs/proofs/statistics.md.
+is at most a non-negative martingale from 1 at any stopping time; bets on transitions and states are joint.
+Mixtures are shrunk to a common mean, or tilted in time. All features share one budget. Proof:
+docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

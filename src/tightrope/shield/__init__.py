@@ -1,15 +1,14 @@
 """Shields: any agent may act, and a verified bound still holds for the whole run.
 
-A value vector v that was verified for the fallback policy prices every choice c of a state s:
-price(c) = max(0, v(s) − q(c)), where q(c) is the worst expectation of v after c over nature's sets, rounded
-down. The agent starts with some slack, may take any choice whose price is at most the slack that is left, and
-pays it. Then v(state) − slack is a submartingale for every agent and every nature, so the bound at the start
-decreases by at most the initial slack. For minimising agents the signs turn; rewards that were earned count
-beside v.
+A value vector v, verified for the fallback policy, prices every choice c of a state s: price(c) = max(0, v(s)
+− q(c)), q(c) the worst expectation of v after c over nature's sets, rounded down. The agent starts with some
+slack, and pays for choices whose price is at most the rest. Then v(state) − slack is a submartingale for
+every agent and nature, so the bound decreases by at most the initial slack. For minimising agents the signs
+turn; earned rewards count beside v.
 
-An agent that must reach something could wait for ever at price 0. The patience is the number of steps in an
-episode that do not lower the ranking of the solution. Once it is used up, the fallback policy acts until the
-end, and attains v from there. Proof: docs/explanation/shields.md.
+An agent that must reach something could wait for ever at price 0. The patience is the number of steps per
+episode that do not lower the ranking of the solution; then the fallback policy acts until the end, and
+attains v from there. Proof: docs/explanation/shields.md.
 """
 
 from __future__ import annotations
@@ -40,19 +39,18 @@ LEAST_PATIENCE = 100
 class Shield:
     """Restrict any agent so that a verified bound still holds over the whole run.
 
-    One object guards one running episode: `start` begins it, `allowed` lists the choices with their prices,
-    `take` pays for one. Copies are cheap and independent (`copy.copy`).
+    One object guards one episode: `start` begins it, `allowed` lists choices with prices, `take` pays for
+    one. Copies are cheap and independent (`copy.copy`).
 
     >>> import tightrope as tr
-    >>> from tightrope.shield import Shield
     >>> rows = [(0, "safe", {1: 0.9, 2: 0.1}), (0, "fast", {1: 0.8, 2: 0.2})]
     >>> rows += [(1, "", {1: 1}), (2, "", {2: 1})]
     >>> model = tr.build_from_rows(rows, labels={"crash": [2]})
-    >>> shield = Shield.of(tr.solve(model, 'Pmin=? [ F "crash" ]'), slack=0.15)
-    >>> shield.start().allowed(0)
+    >>> shield = tr.Shield.of(tr.solve(model, 'Pmin=? [ F "crash" ]'), slack=0.15)
+    >>> {action: round(price, 6) for action, price in shield.start().allowed(0).items()}
     {'safe': 0.0, 'fast': 0.1}
     >>> shield.take(0, "fast")
-    >>> round(shield.slack, 6), shield.promise
+    >>> round(shield.slack, 6), round(shield.promise, 6)
     (0.05, 0.25)
     """
 
@@ -80,8 +78,9 @@ class Shield:
         patience: int | None = None,
         **known: Any,
     ) -> Shield:
-        """The shield of a solution, with nature's sets as they were solved; `known` are facts of a learned
-        one: verdict, confidence and data."""
+        """Return a shield of `solution` (of `problem`) with nature's sets as solved; `slack`, `patience` as
+        in `LearningResult.shield`. `known` are facts of a learned solution: verdict, confidence and data.
+        """
         if problem is not None and problem.is_of_controller:
             raise InputError(
                 "a shield needs to see the state, and this answer is about a controller that sees "
@@ -103,16 +102,16 @@ class Shield:
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Shield:
-        """The shield in a file that `save` or `tightrope shield` wrote."""
+        """Return the shield in the file `path`, which `save` or `tightrope shield` wrote."""
         document, table = load_document(path_of(path))
         return Shield(table, document.slack, document.patience).start()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the shield to a JSON file. Using the file needs no model."""
+        """Write the shield to `path` as JSON. Using the file needs no model."""
         save_document(self.describe(), self.table, path_of(path))
 
     def describe(self) -> ShieldAnswer:
-        """The guaranteed bound at the beginning of an episode, and how often the shield interferes."""
+        """Return the bound at the beginning of an episode, and how often the shield interferes."""
         table, slack = self.table, self.initial_slack
         return ShieldAnswer(
             **structs.asdict(table.facts),
@@ -125,18 +124,18 @@ class Shield:
         )
 
     def fresh(self) -> Shield:
-        """The same shield at the beginning of another episode."""
+        """Return the same shield at the beginning of another episode."""
         return replace(self).start()
 
     def start(self) -> Shield:
-        """Begin an episode with full slack and patience."""
+        """Begin an episode with full slack and patience. Return this shield."""
         self.slack, self.patience = float(self.initial_slack), self.patience_of_episode
         self.step, self.is_committed, self._decided = 0, False, None
         self._here = self._from = self._by = self._memory = -1
         return self
 
     def allowed(self, state: object) -> dict[str | int, float]:
-        """The allowed choices of a state, each with its price."""
+        """Return the allowed choices of `state` (as for `Policy.act`), each with its price."""
         here, slack = self._arrive(state), self.slack
         if not self.is_committed:
             prices = {name: price for name, (_, price) in self._offered.items() if price <= slack}
@@ -145,12 +144,12 @@ class Shield:
         return {self._fallback(here)[0]: 0.0}
 
     def take(self, state: object, action: Any) -> None:
-        """Record that the agent takes an action in a state, and pay its price.
+        """Record that the agent takes `action` in `state`, and pay its price.
 
         Raises
         ------
         InputError
-            If the shield does not allow the action; nothing changes then.
+            If the shield does not allow the action. Nothing changes then.
         """
         here, table = self._arrive(state), self.table
         known = self._offered.get(action) if isinstance(action, str | int) else None
@@ -180,7 +179,7 @@ class Shield:
         self.step += 1
 
     def fallback(self, state: object) -> str | int:
-        """The action of the fallback policy, which is always allowed."""
+        """Return the fallback policy's action in `state`, which is always allowed."""
         return self._fallback(self._arrive(state))[0]
 
     @property
@@ -196,7 +195,10 @@ class Shield:
             return self._bound(self._decided, 0.0)
         slack = 0.0 if self.is_committed else self.slack
         if self._here < 0 <= self._from:  # between a choice and its outcome: what held before it
-            return self._bound(float(table.value[table.row(self.step - 1), self._from]), slack)
+            row = table.row(self.step - 1)
+            if not self.is_committed:
+                slack = math.nextafter(slack + table.price.item(row, self._by), math.inf)
+            return self._bound(float(table.value[row, self._from]), slack)
         here = list(table.structure.initial_states) if self._here < 0 else [self._here]
         values = table.value[table.row(self.step), here]
         return self._bound(float(values.min() if table.facts.maximises else values.max()), slack)

@@ -1,13 +1,11 @@
 """Gymnasium: models as environments, and shields around environments (`pip install 'tightrope[gym]'`).
 
 The action number k stands for the k-th action name of the model, the unlabelled one left out; in a state with
-a single choice every number takes it. An action that a state does not have leaves the state as it is.
+a single choice every number takes it. An action that a state does not have leaves the state unchanged.
 
 >>> import tightrope as tr
->>> model = tr.build_from_rows([(0, "go", {1: 1}), (0, "wait", {0: 1}), (1, "", {1: 1})])
->>> env = tr.gym.ModelEnv(model)
->>> env.reset(seed=1)[0], env.step(0)[:3]
-(0, (1, 0.0, True))
+>>> tr.gym.ModelEnv(tr.benchmark("betting(5)").model, at={"p": 0.5, "q": 0}).reset(seed=1)[0]
+0
 """
 
 from __future__ import annotations
@@ -46,9 +44,10 @@ class ModelEnv(Env[int, int]):
     """A model as an environment: observations are state indices, episodes end in absorbing states.
 
     >>> import tightrope as tr
-    >>> env = tr.gym.ModelEnv(tr.benchmark("betting(5)").model, at={"p": 0.5, "q": 0})
-    >>> env.reset(seed=1)[0], env.action_masks().tolist()
-    (0, [True, True, True, True, True, False, False])
+    >>> model = tr.build_from_rows([(0, "go", {1: 1}), (0, "wait", {0: 1}), (1, "", {1: 1})])
+    >>> env = tr.gym.ModelEnv(model)
+    >>> env.reset(seed=1)[0], env.action_masks().tolist(), env.step(0)[:3]
+    (0, [True, True], (1, 0.0, True))
     """
 
     def __init__(self, model: MDP | ParametricMDP, at: Point | None = None, *, reward: str | None = None):
@@ -104,9 +103,8 @@ class ModelEnv(Env[int, int]):
 class ShieldWrapper(Wrapper[object, SupportsInt, Any, Any]):
     """An environment in which every agent keeps the guaranteed bound of a shield.
 
-    `state_of` turns an observation into a state of the shield's model. A forbidden action is replaced by the
-    fallback, or raises (`forbidden="raise"`). `info["shield"]` has the prices of the next actions, the slack,
-    the bound that holds now, and the action that was taken.
+    `state_of` turns an observation into a state. A forbidden action is replaced by the fallback, or raises
+    (`forbidden="raise"`). `info["shield"]` has the next prices, the slack, the present bound, and the action.
     """
 
     def __init__(

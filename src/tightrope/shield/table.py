@@ -34,9 +34,9 @@ MOST_PRICES = 50_000_000
 class ShieldTable:
     """Verified values, prices and the fallback policy, shared by all episodes.
 
-    Rows of `value`, `price` and `fallback` are steps; the last row is for all later steps. States and choices
-    are those of `structure`, which is the model or its product with an automaton: then `state` and `choice`
-    are those of the model behind it, and `controller` is the fallback policy with its memory.
+    Rows of `value`, `price` and `fallback` are steps, the last for all later ones. `structure` is the model
+    or its product with an automaton: then `state`, `choice` are the model's, `controller` the fallback with
+    memory.
     """
 
     facts: ShieldFacts

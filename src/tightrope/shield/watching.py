@@ -1,7 +1,7 @@
-"""Shields against logs: every step's price, the slack, and a time-uniform test of the promised success rate.
+"""Shields against logs: every step's price, the slack, and a time-uniform test of the guaranteed success
+rate.
 
-Episodes count as long as the agent keeps to the shield. One that takes a forbidden action, or is cut off,
-counts as if all had gone well from there on (`tightrope.monitoring.promise`).
+Episodes that take a forbidden action or are cut off count as successes from there.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tightrope.shield import Shield
 
 
 class ShieldWatch(PromiseWatch):
-    """Watches whether the agents of a log keep to a shield, and whether its promise holds for them.
+    """Check whether the agents of a log use a shield, and whether its bound holds for them.
 
-    `steps` were followed, `priced` of them cost something, `spent` is the slack that all episodes used,
-    `least` the smallest slack that was left, and `forbidden` counts steps that the shield does not allow.
+    `steps` were followed, `priced` had a price, `spent` is the total slack used, `least` the smallest slack
+    left, `forbidden` counts steps that the shield does not allow.
     """
 
     def __init__(self, problem: Problem, shield: Shield, alpha: float):

@@ -294,10 +294,9 @@ class Solution(Record):
         ]
 
     def to_arrow(self) -> Any:
-        """A pyarrow table with a row per state: bounds of its value, and what is done there.
+        """Return a table with a row per state: bounds of its value, and the choice there.
 
-        `action` and `choice` (its number within the state) are the first decision of a policy that depends on
-        the step, and null where the policy is random.
+        `action` and `choice` are the first decision of a policy that depends on the step, null if random.
         """
         structure = self.kernel.structure
         states, certain = np.arange(structure.states), self.choice >= 0
@@ -311,15 +310,16 @@ class Solution(Record):
         return with_states(structure, states, columns)
 
     def to_dataframe(self) -> Any:
-        """The same as a pandas data frame."""
+        """Return `to_arrow` as a data frame."""
         return to_pandas(self.to_arrow())
 
     def witness(self) -> FloatArray:
-        """Nature's kernel: for every choice the distribution that answers best, as probabilities per
-        transition.
+        """Return nature's best answer: the distribution of every choice.
 
-        A nature that minimises answers to `fixpoint_upper`, which its answer then certifies, one that
-        maximises to `fixpoint_lower`.
+        Returns
+        -------
+        array of float
+            Per transition. It certifies `fixpoint_upper` if nature minimises, else `fixpoint_lower`.
         """
         minimises = self.objective.nature is Direction.MIN
         values = self.fixpoint_upper if minimises else self.fixpoint_lower

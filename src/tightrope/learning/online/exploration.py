@@ -1,14 +1,13 @@
 """The collecting policy of an online run, and its stopping rule.
 
 `designed` collects with the mixture of policies that shrinks the gap most (`tightrope.design`), `optimistic`
-with the best one if nature is kind, `robust` with the best guarantee, `uniform` with every choice alike.
-Time-uniform regions hold under any of them, and at a time of stopping that the data choose; those for fixed
-designs do not.
+with the best policy if nature helps, `robust` with the best guarantee, `uniform` with all choices alike.
+Time-uniform regions hold under each, and at any stopping time; those for fixed designs do not.
 
-*A baseline.* A policy collects only if over the region of some update it loses at most the allowed loss, at
-one parameter vector (`tightrope.coupled.difference`): with the confidence of the run no collecting policy is
-worse. Tried in order: the exploring policy, mixtures with the largest certified gain, that one, an earlier
-one, the baseline.
+*A baseline.* A policy collects only if it loses at most the allowed loss over an update's region, at one
+parameter vector (`tightrope.coupled.difference`), so all collecting policies are safe with the run's
+confidence. Tried in order: the exploring policy, mixtures with the largest certified gain, that one, an
+earlier one, the baseline.
 """
 
 from __future__ import annotations
@@ -76,15 +75,10 @@ class Explorer(Protocol):
 
 @dataclass(frozen=True)
 class GapTarget:
-    """A gap to come down to: `size` itself, or that share of the value.
+    """A gap to reach: `size` itself, or that share of the end of the interval nearer to 0.
 
-    The value of which it is a share is that end of the interval which is nearer to 0, so that the gap is at
-    most that share of every value in the interval; where 0 lies in it no gap but 0 is small enough.
-
-    >>> GapTarget.of("5%").is_reached(Interval(0.95, 0.99))
-    True
-    >>> GapTarget.of(0.03).is_reached(Interval(0.95, 0.99))
-    False
+    >>> [GapTarget.of(gap).is_reached(Interval(0.95, 0.99)) for gap in ("5%", 0.03)]
+    [True, False]
     """
 
     size: float

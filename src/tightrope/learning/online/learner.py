@@ -214,16 +214,23 @@ class OnlineLearner:
         return self.target is not None and interval is not None and self.target.is_reached(interval)
 
     def policy(self) -> Policy:
-        """The policy that collects the next episode, from the last update."""
+        """Return the policy that collects the next episode."""
         update = self.last_update or self.update()
         return update.sampling_policy
 
     def observe(self, episode: Sequence[Any] | OffsetArray) -> Update | None:
-        """Count an episode, a sequence of steps (state, action, next state). Return an update if one was due.
+        """Count an episode. Episodes begin in the initial state.
 
-        A state is one of the model's own states or its variables' values (its index where the learner was
-        told so), an action its name or the number of the choice within its state. An array of transition
-        indices will do as well. Episodes begin in the initial state.
+        Parameters
+        ----------
+        episode : sequence of (state, action, next state), or array of int
+            Steps, or the indices of transitions. A state is one of the model's states or the values of its
+            variables; an action is its name or its number in the state.
+
+        Returns
+        -------
+        Update or None
+            The update, if one was due.
         """
         if self.is_stopped:
             raise CannotCertify(STOPPED)
@@ -256,7 +263,7 @@ class OnlineLearner:
         return answer
 
     def update(self) -> Update:
-        """Compute region, sets and policies anew from all episodes so far, whether or not that is due."""
+        """Return an update of region, sets and policies now, even if none is due."""
         computed = self._compute()
         self.data.look()
         self.last_update, self._values = self._explore(computed.update), computed.values
@@ -267,14 +274,14 @@ class OnlineLearner:
         return self.last_update
 
     def preview(self) -> Update:
-        """What an update now would say, without making it: the sampling policy stays."""
+        """Return what an update would show now. The sampling policy stays."""
         update, before = self._compute().update, self.last_update
         if self.floor is None or before is None:
             return update
         return replace(update, sampling_policy=before.sampling_policy, above=before.above)
 
     def result(self) -> LearningResult:
-        """Everything `learn` says about the data so far: the robust policy, its interval, the ledger."""
+        """Return what `learn` says about the data so far."""
         is_base = self.problem.lift is None
         chain = pipeline.Pipeline.start(
             self.problem,
@@ -425,26 +432,22 @@ def _part(state: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.N
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Update(Record):
-    """One update, after `episode` episodes of `steps` steps altogether.
+    """What a learner knows after an update, after `episode` episodes of `steps` steps altogether.
 
     * `guarantee`: the robust policy attains at least this (at most, if the agent minimises), with the
       confidence of the budget; for time-uniform methods that of all updates together.
-    * `optimistic`: what no policy can exceed, with the same confidence.
+    * `optimistic`: the bound for all policies, with the same confidence.
     * `sampling_policy` collects the next episodes (`tightrope.learning.online.exploration`); `robust_policy`
-      has the guarantee, `optimistic_policy` is best if nature is kind.
-    * `interval`: the robust policy's certified interval, where a gap was asked for.
+      has the guarantee, `optimistic_policy` is best if nature helps.
+    * `interval`: the robust policy's certified interval, if a gap was requested.
     * `status`: precision reached, or why not; the bounds hold in any case.
     * `fallback`: the region was empty and tied sets were used instead.
-    * `above`: the certified difference of the sampling policy's value to the baseline's, where there is one.
+    * `above`: the certified difference of the sampling policy's value to the baseline's, if there is one.
 
     >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0, 1))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> update = tr.online(model.problem('Pmax=? [ F "heads" ]'), sets="tied").update()
-    >>> update.episode, update.guarantee, update.optimistic
-    (0, 0.0, 1.0)
+    >>> update = tr.online(tr.benchmark("betting(5)").problem, sets="tied").update()
+    >>> update.episode, update.guarantee <= update.optimistic
+    (0, True)
     """
 
     number: int

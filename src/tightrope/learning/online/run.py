@@ -61,10 +61,9 @@ class DriftFacts(msgspec.Struct, kw_only=True, frozen=True):
 class OnlineRecord(Judged, kw_only=True):
     """A line of `online --json` and of `records.jsonl`: one update.
 
-    `verdict` is about the guarantee, and in the last line about the gap where one was asked for. `gap` is
-    the width of the robust policy's interval, and `reached` whether it is as small as was asked; both only
-    where a gap was asked for. `above_baseline` bounds how much more than the baseline the policy is worth
-    that collects from here on, where a baseline was given.
+    `verdict` is about the guarantee, in the last line about the gap if one was requested: `gap` is the width
+    of the robust policy's interval, `reached` whether it is small enough. `above_baseline` bounds how much
+    better than a given baseline the policy is that collects next.
     """
 
     update: int
@@ -202,10 +201,7 @@ class OnlineRun:
     def _keep_record(
         self, update: Update, begin: float, so_far: list[float], final: bool = False
     ) -> Iterator[dict[str, Any]]:
-        """The record of an update, which is on the disk when it comes out; the checkpoint too. `so_far` are
-        the guarantees of the updates before it.
-
-        Where it cannot be written it comes out all the same, and the error follows."""
+        """Yield an update's record, written with the checkpoint; `so_far` are earlier guarantees."""
         known = None if self.truth is None else self.truth.performance(update.robust_policy)
         holds = None if known is None else update.is_kept(known, self.learner.objective.maximises)
         elapsed = time.perf_counter() - begin

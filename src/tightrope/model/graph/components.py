@@ -1,17 +1,16 @@
 """Strongly connected components, maximal end components and branching time (CTL) on a model's graph.
 
 *Strongly connected components* (Tarjan, without recursion) come in reverse topological order: every edge
-leads to the same or a smaller number. Within a component states come in the order in which the search leaves
+leads to the same or a smaller number. States of a component come in the order in which the search leaves
 them, which suits Gauss–Seidel sweeps. Linear time; 24 bytes per state beside the result.
 
 *Maximal end components* are state sets with choices in which a play can stay and reach everything. With
 `nature_stays` a choice stays in X if some distribution does, and possible transitions connect. Without it all
-possible transitions must stay, and only certain ones connect: the agent alone reaches every state from every
-other with probability 1. Both agree if the support is constant.
+possible transitions stay, and only certain ones connect: the agent alone reaches every state from every other
+with probability 1. Both agree if the support is constant.
 
-*Branching time* is exact, over all paths of possible transitions (`docs/properties.md`). `E [ a U b ]` is a
-backward search from b through a, `E [ G a ]` one from the cycles of the graph of a, `E [ a W b ]` their
-union. A is the negation of E of the negated path formula.
+*Branching time* is exact over all paths of possible transitions. `E [ a U b ]` is a backward search from b
+through a, `E [ G a ]` one from the cycles of the graph of a, `E [ a W b ]` their union; A is dual.
 """
 
 from __future__ import annotations

@@ -6,14 +6,13 @@ The agent (choices) and nature (distributions) each take part in the attempt (op
     attract(X, Y)  least X ∪ { s ∈ Y : opt_c opt_p  p(X) > 0 }      over the choices that are still `open`
     settle(Y)      greatest { s ∈ Y : opt_c opt_p  p(Y) = 1 }       closing the choices that cannot keep to Y
 
-`attract` numbers states as it draws them: each reaches a smaller number with positive probability against
-every opposition, the ranking of certificates. `attract_in_passes` runs first if nature has no options.
-
-`positive` is one attraction. `almost_sure` is νY.μX: the greatest Y from all of which the target is reached
-within Y with positive probability. Both players have finitely many pure options (nature: vertices), so almost
-surely means value 1. `avoiding` lists the rest by layers: in layer k every answer of those who want to reach
-enters a smaller layer with positive probability or stays in layers ≤ k surely. By induction on k, the target
-is missed with positive probability.
+`attract` numbers states: each reaches a smaller number with positive probability against every opposition,
+the ranking of certificates. `attract_in_passes` runs first if nature has no options. `positive` is one
+attraction. `almost_sure` is νY.μX: the greatest Y from all of which the target is reached within Y with
+positive probability. Both players have finitely many pure options (nature: vertices), so almost surely means
+value 1. `avoiding` lists the rest by layers: in layer k every answer of those who attempt enters a smaller
+layer with positive probability or stays in layers ≤ k surely. By induction, the target is missed with
+positive probability.
 """
 
 from __future__ import annotations

@@ -547,25 +547,18 @@ class LearningResult(Result):
         return (*self.robust.solutions, self.optimistic, *value)
 
     def find_breakdown_point(self, *, threshold: float | None = None, rows: str | None = None) -> Breakdown:
-        """How far, in total variation at every choice, the process may be from what was learned before the
-        robust policy's guarantee misses `threshold`, or loses half of its margin where none is given. `rows`:
-        the name of a parameter or an action, to doubt that alone (docs/doctor.md)."""
+        """Return the largest model error (total variation at every choice) under which the guarantee still
+        meets `threshold`, by default half of its margin. `rows`, a parameter or an action, is then doubted
+        alone.
+        """
         from tightrope.learning.breakdown import breakdown
 
         return breakdown(self, threshold=threshold, rows=rows)
 
     def assumption_chain(self, unit: str | None = None) -> Any:
-        """Solve again under weaker and weaker assumptions: expressions, ties, one distribution per choice.
-
-        Parameters
-        ----------
-        unit : str, optional
-            A column of the log: also one distribution per choice and unit.
-
-        Returns
-        -------
-        AssumptionChain
-            What each assumption gains, and which the data refute.
+        """Return the results under weaker and weaker assumptions (expressions, ties, one distribution per
+        choice, per `unit`, a column of the log), the cost of each step, and the assumptions that the data
+        refute.
         """
         from tightrope.learning.assumption_chain import assumption_chain
 
@@ -599,22 +592,9 @@ class LearningResult(Result):
         return environment
 
     def with_tree(self, *, loss: float = 0.01) -> LearningResult:
-        """Return this result with a small decision tree as the given policy.
-
-        Parameters
-        ----------
-        loss : float
-            The largest share of the robust guarantee that the tree may lose.
-
-        Returns
-        -------
-        LearningResult
-            `value` is the tree's certified interval over the same sets, `value.policy.rule` the tree.
-
-        Raises
-        ------
-        CannotCertify
-            If no tree is found.
+        """Return this result with a small decision tree as the given policy, which loses at most the share
+        `loss` of the robust guarantee over the same sets. `value` has its interval, `value.policy.rule` the
+        tree. Raises `CannotCertify` if none is found.
         """
         from tightrope.trees import grow
 

@@ -226,6 +226,15 @@ def test_policy_solved_on_a_learned_model_remembers_its_data(tmp_path: Path, end
     assert "made from these very rows" in again.outcomes.text and again.verdict.is_proved
 
 
+def test_interval_model_of_a_result_remembers_its_data() -> None:
+    data = tr.read_data(episodes(1, 100), walk(), ends="complete", order="as-read")
+    result = tr.learn(problem(), data, delta=0.1)
+    for sets in (result.sets, pickle.loads(pickle.dumps(result)).sets):
+        policy = tr.solve(sets.interval_model(), 'Pmaxmin=? [ F "up" ]').policy
+        again = tr.learn(problem(), data, delta=0.1, policy=policy, behaviour="uniform")
+        assert "made from these very rows" in again.outcomes.text and again.verdict.is_proved
+
+
 def test_improved_policy_remembers_the_data_of_its_candidates() -> None:
     first, second = (
         tr.read_data(episodes(seed, 3000), walk(), ends="complete", order="as-read") for seed in (1, 2)

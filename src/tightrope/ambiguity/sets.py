@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -241,7 +243,21 @@ class Sets(Record):
 
     def interval_model(self) -> IntervalMDP:
         """The interval model of the bounds: the sets themselves, or their hull where they are rectangular."""
-        return IntervalMDP(self.model.structure, self.lower, self.upper)
+        structure, policy = self.model.structure, self._policy
+        if policy is not None:
+            structure = replace(structure, made_from=policy.made_from)
+        return IntervalMDP(structure, self.lower, self.upper)
+
+    _policy: ClassVar[Policy | None] = None  # found over the sets of a result: it knows their data
+
+    def found(self, policy: Policy) -> Sets:
+        """The same sets, which say by a policy that was found over them from which data they were made."""
+        result = replace(self)
+        vars(result)["_policy"] = policy
+        return result
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), "_policy": self._policy}
 
 
 def untied(

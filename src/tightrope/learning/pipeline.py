@@ -440,7 +440,7 @@ class Pipeline:
             counts=counts,
             options=options,
             decisions=decisions,
-            sets=prepared.sets,
+            sets=prepared.sets.found(robust.policy),
             region=prepared.region,
             intervals=prepared.intervals,
             value=value,

@@ -484,8 +484,7 @@ def write_policies(result: LearningResult, folder: Path, text: str) -> None:
 
 
 def _write_models(result: LearningResult, folder: Path, text: str, exports: Collection[Export]) -> None:
-    model, seen = result.sets.interval_model(), result.robust.policy.made_from
-    model = replace(model, structure=replace(model.structure, made_from=seen))
+    model = result.sets.interval_model()
     with atomic_write(folder / f"{LEARNED}.props") as file:
         agent, nature = result.objective.agent, result.objective.nature
         if result.objective.complement:

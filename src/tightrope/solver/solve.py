@@ -36,7 +36,7 @@ from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Model, Problem, problem_of, require_discrete
 from tightrope.solver.bellman.factored import FactoredOperator
-from tightrope.solver.bellman.interval import IntervalOperator, Mixture, check_choices, check_weights, mix
+from tightrope.solver.bellman.interval import IntervalOperator, Mixture, mix
 from tightrope.solver.bellman.operator import Backups, BellmanOperator
 from tightrope.solver.elimination import refine
 from tightrope.solver.equations.system import Equations, equations_of, horizon_system
@@ -327,7 +327,7 @@ def _finite_horizon(
         policy.refuse_for(structure)
         rule = Rule(steps=policy)
     elif policy is not None and np.issubdtype(policy.dtype, np.floating):
-        weights = check_weights(structure, policy.astype(np.float64))
+        weights = _weights(structure, policy)
         rule, enabled = Rule(weights), weights > 0
     system = horizon_system(objective, structure, enabled)
     if tail is not None and rule.weights is not None:
@@ -343,8 +343,17 @@ def _enabled(structure: Structure, policy: ForSolver) -> BoolArray:
     if policy is None or isinstance(policy, TimeVaryingChoices) or np.issubdtype(policy.dtype, np.floating):
         return np.ones(structure.choices, np.bool_)
     enabled = np.zeros(structure.choices, np.bool_)
-    enabled[check_choices(structure, policy.astype(np.int64))] = True
+    enabled[Policy.of_choices(structure, policy.astype(np.int64)).choice] = True
     return enabled
+
+
+def _weights(structure: Structure, policy: OffsetArray | FloatArray) -> FloatArray:
+    """The policy's probabilities per choice, validated, with sums of 1."""
+    weight = Policy(structure, policy.astype(np.float64)).weight
+    assert weight is not None
+    total = np.add.reduceat(weight, structure.choice_start[:-1])
+    scaled: FloatArray = weight / np.repeat(total, np.diff(structure.choice_start))
+    return scaled
 
 
 def _certain_choices(structure: Structure, used: BoolArray) -> OffsetArray:
@@ -376,7 +385,7 @@ class _Solve:
         if isinstance(policy, TimeVaryingChoices):
             return self._by_step(policy)
         if policy is not None and np.issubdtype(policy.dtype, np.floating):
-            return self._solve_randomised(check_weights(structure, policy.astype(np.float64)))
+            return self._solve_randomised(_weights(structure, policy))
         enabled = _enabled(structure, policy)
         objective, support = self.objective, self.backend.support
         equations = self._in_steps(equations_of(objective, structure, support, enabled))

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.ambiguity.o_maximization import OrderArray, Scratch, empty_order, natural_order
-from tightrope.errors import InputError
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure, frozen_array, release
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, offsets, stretches
@@ -135,41 +134,6 @@ class Mixture:
 
     kernel: IntervalOperator
     origin: OffsetArray
-
-
-def check_weights(structure: Structure, policy: FloatArray) -> FloatArray:
-    """The policy's probabilities per choice, validated."""
-    if policy.shape != (structure.choices,):
-        raise InputError(
-            f"a randomised policy has one probability per choice: {structure.choices}, not {len(policy)}"
-        )
-    if not np.all((policy >= 0) & (policy <= 1)):
-        raise InputError("the probabilities of a randomised policy must lie within [0, 1]")
-    total = np.add.reduceat(policy, structure.choice_start[:-1])
-    off = np.flatnonzero(np.abs(total - 1) > 1e-9)
-    if len(off):
-        state = int(off[0])
-        raise InputError(
-            f"the policy's probabilities at state {structure.state_name(state)} "
-            f"sum to {total[state]:.12g}, not 1"
-        )
-    scaled: FloatArray = policy / np.repeat(total, np.diff(structure.choice_start))
-    return scaled
-
-
-def check_choices(structure: Structure, policy: OffsetArray) -> OffsetArray:
-    """A deterministic policy's choice indices, validated."""
-    if policy.shape != (structure.states,):
-        raise InputError(f"a policy has one choice per state: {structure.states}, not {len(policy)}")
-    wrong = np.flatnonzero((policy < structure.choice_start[:-1]) | (policy >= structure.choice_start[1:]))
-    if len(wrong):
-        state = int(wrong[0])
-        first, end = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
-        raise InputError(
-            f"the policy's choice {int(policy[state])} is none of state {structure.state_name(state)}, "
-            f"whose choices are {first}..{end - 1}"
-        )
-    return policy.astype(np.int64)
 
 
 def mix(kernel: IntervalOperator, weights: FloatArray) -> Mixture:

@@ -119,12 +119,12 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 441,
+    "files": 444,
     "files under 60 lines": 45,
     "modules with exactly one importer": 62,
     "most modules in one folder": 29,
-    "lines": 128_717,
-    "tokens": 993_514,
+    "lines": 129_921,
+    "tokens": 1_003_150,
     "lines of numerics + top level": 3_916,
     "lines of model": 10_664,
     "lines of prism": 11_294,
@@ -142,7 +142,7 @@ REACHED = {
     "lines of monitoring": 5_144,
     "lines of report": 3_991,
     "lines of shield": 1_030,
-    "lines of fleet": 547,
+    "lines of fleet": 1_760,
     "lines of rules + trees": 1_768,
     "lines of benchmarks": 495,
     "files in circles at run time": 0,

@@ -1,7 +1,4 @@
-"""`tightrope compare MODEL --data F --policy A --baseline B`: certified differences between policies.
-
-`tightrope improve` finds the policy with the largest one.
-"""
+"""`tightrope compare`: certified differences between policies, and between two logs; `tightrope improve`."""
 
 from __future__ import annotations
 
@@ -15,6 +12,8 @@ from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.options import SOLVING, declare, option, takes
+from tightrope.cli.sources import LogRequest, Question, Study, Subject, answer_from, read_facts
+from tightrope.errors import InputError
 from tightrope.io import answers
 from tightrope.io.coding import record_of
 from tightrope.io.log_words import LOG_WORDS
@@ -23,7 +22,6 @@ from tightrope.io.results import ReadingFacts
 from tightrope.numerics.text import bound_text, bounded
 
 if TYPE_CHECKING:
-    from tightrope.cli.sources import Subject
     from tightrope.data.reading import Reading
     from tightrope.io.output import OutputDirectory
     from tightrope.learning.differences import Comparison
@@ -31,6 +29,8 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Callable[[Subject, Reading, PolicyGiven, screen.PhaseProgress], Comparison]
 
+
+NOT_OF_LOGS = "data policy output certificate report region coupled_gap assume_support"
 
 MOST_CHANGES = 3
 """States that are printed where policies differ; all of them are in the JSON and on the page."""
@@ -55,7 +55,9 @@ class ComparedOptions(options.StudyOptions):
     threads: options.Threads = None
     output: PolicyFile = None
     report: Path | None = declare("--report", "Write both policies side by side, as one HTML page.", "FILE")
-    unit: str = declare("--unit", "The unit of values, for the summary sentence.", "EUR", default="")
+    unit: str = declare(
+        "--unit", "The unit of values (EUR); with --before the column of units (tasks).", "NAME", default=""
+    )
     certificate: options.CertificateFile = None
 
 
@@ -63,21 +65,40 @@ class ComparedOptions(options.StudyOptions):
 class CompareRequest(ComparedOptions):
     """The options of the command."""
 
-    policy: Annotated[
-        list[str], option("--policy", "A policy to compare; the option may be repeated.", "FILE")
-    ]
+    model: options.Model = ""
+    data: options.Data = None
+    policy: list[str] | None = declare("--policy", "A policy to compare; the option may be repeated.", "FILE")
+    before: list[str] | None = declare("--before", "Compare two logs: the runs before a change.", "LOG")
+    after: list[str] | None = declare("--after", "With --before: the runs after it.", "LOG")
+    cost: str | None = declare(
+        "--cost", "With --before: a column of costs, and the largest cost of a run.", "COLUMN:MOST"
+    )
+    margin: float | None = declare(
+        "--margin", "With --before: exit code 0 only if success fell by at most this.", "SHARE"
+    )
 
 
 @takes(CompareRequest, {"data": LOG_WORDS, "check": SOLVING})
 def compare(request: CompareRequest) -> None:
-    """Bound the differences between policies and a baseline.
+    """Bound the differences between policies and a baseline, or between two logs.
 
     Each difference is bounded over one region of parameters for both policies. With probability at least
     1 - delta all differences lie in their intervals. Two policies share the same unknown parameters, so their
     difference is known far better than either value.
 
+    With --before and --after the runs of two logs are compared: success ('P=? [ F "success" ]', or --prop),
+    cost, and what each step contributes. No model is needed. The bounds hold at every look simultaneously, so
+    the command may be repeated after every run.
+
     Example: tightrope compare 'bench:betting(25)' --data log.parquet --policy new.json --baseline old.json
+
+    Example: tightrope compare --before old/ --after new/ --unit task --margin 0.05 --delta 0.05
     """
+    if request.before or request.after:
+        return compare_logs(request)
+    policies = request.policy or []
+    if not (request.model and policies):
+        raise InputError("compare takes MODEL, --data and --policy, or two logs: --before and --after")
 
     def run(
         subject: Subject, reading: Reading, baseline: PolicyGiven, progress: screen.PhaseProgress
@@ -85,7 +106,7 @@ def compare(request: CompareRequest) -> None:
         return tr.compare(
             subject.problem,
             reading.counts,
-            policies_of(subject, request.policy),
+            policies_of(subject, policies),
             baseline,
             delta=request.delta,
             progress=progress,
@@ -93,6 +114,37 @@ def compare(request: CompareRequest) -> None:
         )
 
     answer(request, run)
+
+
+def compare_logs(request: CompareRequest) -> None:
+    """Compare the runs of two logs."""
+    from tightrope.fleet.versions import SUCCESS, compare_versions
+
+    options.refuse_options(request, NOT_OF_LOGS, "it cannot be used with --before")
+    if not (request.before and request.after):
+        raise InputError("--before and --after belong together")
+    column, colon, most = (request.cost or "").rpartition(":")
+    if request.cost and not colon:
+        raise InputError("--cost names no largest cost", hint="e.g. --cost tokens:5000")
+    question: tr.Problem | str = request.prop or SUCCESS
+    if request.model:
+        named = Question.of(request, [str(question)])
+        loaded = named.load()
+        question = tr.Problem(loaded.model, named.query(loaded, "one property is required here"))
+    result = compare_versions(
+        request.before,
+        request.after,
+        question,
+        unit=request.unit or None,
+        cost=(column, options.parse_number(most, "the largest cost")) if request.cost else None,
+        margin=request.margin,
+        delta=request.delta,
+        options=LogRequest.of(request.reading, ()).options,
+    )
+    rows = [*result.rows(), *screen.assumed_facts(result.verdict)]
+    shown = screen.Content(rows, tables=[screen.Table(*result.table())])
+    screen.answer(result.verdict, result.headline(), result.record(), lambda: shown)
+    screen.leave(result.verdict)
 
 
 def policies_of(subject: Subject, files: list[str]) -> dict[str, Policy]:
@@ -105,7 +157,6 @@ def policies_of(subject: Subject, files: list[str]) -> dict[str, Policy]:
 
 def answer(request: ComparedOptions, run: Run) -> None:
     """Read, compute, print, write: the same for both commands."""
-    from tightrope.cli.sources import Study, answer_from, read_facts
     from tightrope.learning.compare import refuse_chains
     from tightrope.learning.differences import APART, DO_NOTHING, LOGGED, UNIFORM
     from tightrope.loading import is_continuous
@@ -242,7 +293,7 @@ def _shown(request: ComparedOptions, result: Comparison) -> screen.Content:
         *(("order", f"{one[0]} is better than {one[1]}") for one in result.order),
         ("time", f"{result.seconds:.2g} s"),
     ]
-    several = len(getattr(request, "policy", ())) > 1
+    several = len(getattr(request, "policy", None) or ()) > 1
     return screen.Content(rows, more, table if several else None, [] if several else [table])
 
 

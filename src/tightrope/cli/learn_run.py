@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import typer
-from msgspec import UNSET, Struct, UnsetType, structs
+from msgspec import UNSET, UnsetType, structs
 
 import tightrope as tr
 from tightrope.atomic import atomic_write, explain_errors
@@ -27,7 +27,6 @@ from tightrope.cli import sources
 from tightrope.cli.result_display import show_comparison, show_result
 from tightrope.cli.sources import AnyLoaded, Study, Subject
 from tightrope.errors import CannotCertify, InputError
-from tightrope.fleet import Fleet
 from tightrope.io import answers
 from tightrope.io import output as io_output
 from tightrope.io import results as io_results
@@ -629,37 +628,6 @@ NOT_WITH_UNITS = "observations certificate output export breakdown coupled_gap m
 SHARE = 0.9
 """Of all units, where the user says nothing."""
 
-WORST = 3
-"""Units that are printed."""
-
-
-class UnitFacts(Struct, kw_only=True):
-    """One unit: each end fails with the probability `miss` of the answer at most."""
-
-    unit: str
-    episodes: int
-    bounds: Interval
-
-
-class FleetFacts(io_results.Judged, kw_only=True):
-    """One of the three answers; no bounds where the data allow none."""
-
-    text: str
-    bounds: Interval | None
-
-
-class FleetDocument(io_results.Judged, kw_only=True):
-    """`learn --unit`."""
-
-    unit: str
-    delta: float
-    share: float
-    most: FleetFacts
-    next_unit: FleetFacts
-    average: FleetFacts
-    units: list[UnitFacts]
-    chosen_on: list[str]
-
 
 def learn_units(request: LearnRequest) -> Assessment:
     """Learn about the units of a log, and print the three answers."""
@@ -680,35 +648,10 @@ def learn_units(request: LearnRequest) -> Assessment:
     screen.answer(
         fleet.verdict,
         f"{fleet.most.verdict.word.name}: {fleet.most.text}",
-        _describe_fleet(fleet),
-        lambda: _show_fleet(fleet, sources.reading_facts(reading)[0]),
+        fleet.record(),
+        lambda: screen.Content(
+            [*fleet.rows(), *screen.assumed_facts(fleet.verdict), *sources.reading_facts(reading)[0]],
+            tables=[screen.Table(*fleet.table())],
+        ),
     )
     return fleet.verdict
-
-
-def _describe_fleet(fleet: Fleet) -> FleetDocument:
-    units = [UnitFacts(unit=one.name, episodes=one.episodes, bounds=one.interval) for one in fleet.units]
-    return record_of(FleetDocument, fleet, unit=fleet.column, units=units)
-
-
-def _show_fleet(fleet: Fleet, data: screen.Rows) -> screen.Content:
-    episodes = sum(one.episodes for one in fleet.units)
-    chosen = f"; the policy was chosen on {len(fleet.chosen_on):,} others" if fleet.chosen_on else ""
-    ordered = sorted(fleet.units, key=lambda one: (one.interval.lower + one.interval.upper, one.name))
-    worst = ordered if fleet.maximises else ordered[::-1]
-    shown = (f"{one.name} {interval_text(one.interval.lower, one.interval.upper)}" for one in worst[:WORST])
-    rows: screen.Rows = [
-        *((one.kind, f"{one.verdict.word.name}: {one.text}") for one in (fleet.next_unit, fleet.average)),
-        ("units", f"{len(fleet.units):,} by '{fleet.column}', {episodes:,} episodes{chosen}"),
-        ("worst", ", ".join(shown)),
-        *screen.assumed_facts(fleet.verdict),
-        *data,
-    ]
-    table = screen.Table(
-        ("unit", "episodes", "bounds"),
-        [
-            (one.name, f"{one.episodes:,}", interval_text(one.interval.lower, one.interval.upper))
-            for one in worst
-        ],
-    )
-    return screen.Content(rows, tables=[table])

@@ -518,12 +518,12 @@ def _read_as(plan: ReadPlan) -> tuple[str, ...]:
     lines: dict[str, list[str]] = {}
     for table, columns in zip(plan.tables, plan.columns, strict=True):
         lines.setdefault(columns.read_as, []).append(table.path)
-    maps = [f"{role}: {value_map.text}" for role, value_map in plan.maps.items()]
+    maps = [f"values mapped: {role}: {value_map.text}" for role, value_map in plan.maps.items()]
     if len(lines) == 1:
         shown = list(lines)
     else:
         shown = [f"{paths[0]}{' …' if len(paths) > 1 else ''}: {line}" for line, paths in lines.items()]
-    return (*shown, *(f"values mapped: {text}" for text in maps))
+    return (*shown, *dict.fromkeys(line for table in plan.tables for line in table.format.made), *maps)
 
 
 def _check_maps(table: DataTable, columns: RowColumns, maps: Mapping[str, ValueMap]) -> None:

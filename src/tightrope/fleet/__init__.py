@@ -17,14 +17,17 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Unpack
+from itertools import islice
+from typing import Unpack
 
 import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError
+from tightrope.fleet.documents import FleetDocument, UnitFacts
 from tightrope.fleet.tolerance import MISS, chance_of_next, order_of_most, order_of_next, units_for
+from tightrope.io.coding import record_of
 from tightrope.io.results import Interval
 from tightrope.learning.groups import interval_options, units_of
 from tightrope.learning.options import LearnKwargs, LearnOptions
@@ -45,6 +48,9 @@ from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.pooling import pooled_events, pooled_intervals
 from tightrope.statistics.returns import Tally, mean_interval
 from tightrope.verdict import Assessment, Assumed, AssumptionStatus
+
+WORST = 3
+"""Units that are printed."""
 
 AVERAGE_MISS = 0.01
 """m where an average is bounded by bounds of units: each miss may cost the whole range of values."""
@@ -107,6 +113,36 @@ class Fleet(Record):
         """The worst of the three."""
         return Assessment.worst([self.most.verdict, self.next_unit.verdict, self.average.verdict])
 
+    def record(self) -> FleetDocument:
+        """What is written of it."""
+        units = [UnitFacts(unit=one.name, episodes=one.episodes, bounds=one.interval) for one in self.units]
+        return record_of(FleetDocument, self, unit=self.column, units=units)
+
+    @property
+    def worst(self) -> list[UnitBound]:
+        """The units, the worst first."""
+        ordered = sorted(self.units, key=lambda one: (one.interval.lower + one.interval.upper, one.name))
+        return ordered if self.maximises else ordered[::-1]
+
+    def rows(self) -> list[tuple[str, object]]:
+        """What is printed below the first line."""
+        episodes = sum(one.episodes for one in self.units)
+        chosen = f"; the policy was chosen on {len(self.chosen_on):,} others" if self.chosen_on else ""
+        shown = (f"{one.name} {interval_text(one.interval.lower, one.interval.upper)}" for one in self.worst)
+        return [
+            *((one.kind, f"{one.verdict.word.name}: {one.text}") for one in (self.next_unit, self.average)),
+            ("units", f"{len(self.units):,} by '{self.column}', {episodes:,} episodes{chosen}"),
+            ("worst", ", ".join(islice(shown, WORST))),
+        ]
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The columns and rows of all units."""
+        texts: list[tuple[str, ...]] = [
+            (one.name, f"{one.episodes:,}", interval_text(one.interval.lower, one.interval.upper))
+            for one in self.worst
+        ]
+        return ("unit", "episodes", "bounds"), texts
+
     def _title_(self) -> str:
         return f"Fleet of {len(self.units):,} units by '{self.column}': {self.verdict.word.value}"
 
@@ -116,7 +152,7 @@ class Fleet(Record):
 
 def learn_fleet(
     problem: Problem,
-    data: Any,
+    data: object,
     unit: str,
     *,
     delta: float = 0.001,
@@ -179,8 +215,6 @@ def learn_fleet(
     model = question.model
     if not isinstance(model, ParametricMDP) or question.lift is not None or not question.query.is_plain:
         raise InputError("`unit` requires a model in discrete time and a question without memory")
-    if model.structure.elsewhere is not None:
-        raise InputError("`unit` does not support outcomes that were never seen (elsewhere)")
     counts = counts_of(data, question.base)
     if counts.log is None:
         raise InputError("`unit` requires a log with episodes, and the data are counts")
@@ -207,6 +241,11 @@ def learn_fleet(
     order = sorted(np.flatnonzero(bounding).tolist(), key=lambda number: names[number])
     parts = [log.subset(number_of == number) for number in order]
     bounds = _UnitBounds(question, counts, parts, given, chosen, column)
+    if model.structure.elsewhere is not None and bounds.observation is None:
+        raise InputError(
+            "`unit` supports outcomes that were never seen (elsewhere) only if the log shows the returns",
+            hint="draft a model without choices, or give the policy that collected the log",
+        )
     units = tuple(
         UnitBound(names[number], part.episodes, len(part), interval)
         for number, part, interval in zip(order, parts, bounds.intervals(MISS), strict=True)

@@ -28,6 +28,8 @@ _MOST_DISTINCT = 1 << 14
 
 _STEPS = 60
 
+Stakes = tuple[tuple[float, float], ...]  # (fraction, weight) of the bets that are mixed
+
 
 @dataclass(frozen=True, eq=False)
 class Tally:
@@ -62,12 +64,12 @@ def frequency_interval(
     return float(lower[0]), float(upper[1]), CLOPPER_PEARSON if planned else BETA_BINOMIAL
 
 
-def lower_mean(tally: Tally, gamma: float, planned: int | None) -> float:
-    """A lower bound on the mean at level 1 − gamma; 0 where nothing is excluded."""
+def lower_mean(tally: Tally, gamma: float, planned: int | None, stakes: Stakes = ()) -> float:
+    """A lower bound on the mean at level 1 − gamma; 0 where nothing is excluded. `stakes`: other bets."""
     top = float(tally.value.max(initial=0.0))
     if top <= 0.0:
         return 0.0
-    scaled, stakes = tally.value / top, bets(gamma, planned)
+    scaled, stakes = tally.value / top, stakes or bets(gamma, planned)
     below, above = -60.0, 0.0  # in powers of two: what is excluded, what need not be
     if log_capital(scaled, tally.count, 2.0**below, stakes) < math.log(1.0 / gamma):
         return 0.0
@@ -93,8 +95,8 @@ def mean_interval(
     return max(lower, a), min(float(up(b - lower_mean(high, 0.5 * gamma, planned))), b)
 
 
-def bets(gamma: float, planned: int | None) -> tuple[tuple[float, float], ...]:
-    """(fraction, weight) of the bets that are mixed."""
+def bets(gamma: float, planned: int | None) -> Stakes:
+    """Equal weights on fractions near the best one for `planned` values, or on all."""
     used = FRACTIONS
     if planned is not None:
         best = math.sqrt(2.0 * math.log(1.0 / gamma) / max(planned, 1))
@@ -102,9 +104,7 @@ def bets(gamma: float, planned: int | None) -> tuple[tuple[float, float], ...]:
     return tuple((f, 1.0 / len(used)) for f in used)
 
 
-def log_capital(
-    value: FloatArray, count: OffsetArray, m: float, stakes: tuple[tuple[float, float], ...]
-) -> float:
+def log_capital(value: FloatArray, count: OffsetArray, m: float, stakes: Stakes) -> float:
     """A lower bound on log Σ w_j·K_{f_j}(m)."""
     logs = []
     for fraction, weight in stakes:

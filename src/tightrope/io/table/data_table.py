@@ -75,7 +75,7 @@ class LogFormat:
 
     Files are found by the ending of their name, other places by a `scheme` before it (`minari:NAME`). Files
     of `is_text` may be compressed, and their rows are lines. `marks` are the first bytes of others.
-    `groups_are_parts`: groups of rows are read where they lie, each for itself.
+    `groups_are_parts`: groups of rows are read where they lie, each for itself. `made` tells how they came.
     """
 
     name: ClassVar[str]
@@ -84,9 +84,10 @@ class LogFormat:
     is_text: ClassVar[bool] = False
     marks: ClassVar[tuple[bytes, ...]] = ()
     groups_are_parts: ClassVar[bool] = False
+    made: tuple[str, ...] = ()
 
     def accepts(self, data: Any) -> bool:
-        """Whether `hold` takes this object."""
+        """Whether `hold` takes this object, or JSON lines that begin with these bytes are of this format."""
         return False
 
     def hold(self, data: Any, name: str) -> DataTable:

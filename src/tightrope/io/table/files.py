@@ -7,10 +7,7 @@ order in time. One log under two names, compressed or with other line ends, is r
 twice.
 
 The name's ending says what a file is (`.csv.gz`); standard input, which has none, is looked at. Another
-package adds a format by an entry point, a `LogFormat` with a name, endings and `batches(path)`:
-
-    [project.entry-points."tightrope.logs"]
-    mine = "my_package.my_format:MyLogs"
+package adds a `LogFormat` by an entry point of the group `tightrope.logs`, as `tightrope.fleet.traces` does.
 """
 
 from __future__ import annotations
@@ -41,9 +38,7 @@ from tightrope.io.table.text import Csv, JsonLines, text_lines
 
 STDIN = "-"
 
-GROUP = "tightrope.logs"
-_FILES = (Csv(), JsonLines(), Parquet(), Arrow())
-BUILT_IN: tuple[LogFormat, ...] = (*_FILES, SparkFrames(), InMemory(), Minari())
+BUILT_IN = (Csv(), JsonLines(), Parquet(), Arrow(), SparkFrames(), InMemory(), Minari())
 COMPRESSION = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 Kind = tuple[LogFormat, str | None]
@@ -55,7 +50,7 @@ _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 @cache
 def log_formats() -> tuple[LogFormat, ...]:
     """All formats: ours first, then those of other packages by their names."""
-    return with_plugins(BUILT_IN, GROUP, LogFormat, "format of logs")
+    return with_plugins(BUILT_IN, "tightrope.logs", LogFormat, "format of logs")
 
 
 def format_of(name: str) -> Kind | None:
@@ -328,7 +323,11 @@ def format_of_object(data: Any) -> LogFormat | None:
 
 
 def open_table(file: LogFile) -> DataTable:
-    """Look at a file's header and metadata."""
+    """Look at a file's header and metadata; of JSON lines also at the keys, which may be those of traces."""
+    if file.format == JsonLines():
+        with explain_errors(file.name), file.open() as raw:
+            head = file.expand(raw).read(1 << 16)
+        file = replace(file, format=next((f for f in log_formats() if f.accepts(head)), file.format))
     opened = file.format.open(file)
     if opened is None:
         with explain_errors(file.name):

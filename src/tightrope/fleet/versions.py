@@ -1,0 +1,517 @@
+"""Two logs and the same question: what changed from one version of a process to the next, looked at any time.
+
+Run k of the version before is paired with run k of the version after. For an outcome X in [0, C] the
+differences D_k = X_k(after) − X_k(before) lie in [−C, C] and have the mean difference d, given all earlier
+pairs. So Π (1 + λ(D_k − m)) is a supermartingale for every m ≥ d and λ < 1/(C + m), as is a mixture over λ;
+by Ville's inequality it exceeds 2/δ for some number of pairs with probability at most δ/2. The values of m
+where it does not, and those of −D, are an interval that contains d at all numbers of pairs simultaneously
+(Waudby-Smith and Ramdas 2024). The mixture (`STAKES`) is made for differences of about 10 points.
+
+**Steps.** For any function h of states a run telescopes: h(last) − h(first) = Σ_s G_s, with G_s the sum of
+h(s') − h(s) over its visits to s. The mean of G_s(after) − G_s(before) is the contribution of s, and the
+contributions add up to the change of success. If h is the chance of success before, it is the performance
+difference lemma: visits after times the loss per visit. h is estimated from the first `PILOT` runs before,
+which the contributions do not use. Each G_s is clipped to [−1, 1]. All contributions hold simultaneously.
+
+**Units.** Runs of one task are not independent. With a column of units a pair is a unit that both logs have,
+and X its mean: the difference for the average unit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightrope.data.episode_log import EpisodeLog
+from tightrope.data.read_options import LogReadOptions
+from tightrope.data.reading import Reading, read_tables
+from tightrope.errors import InputError
+from tightrope.fleet.documents import ChangeFacts, VersionsAnswer
+from tightrope.io.coding import record_of
+from tightrope.io.results import Interval
+from tightrope.io.table.data_table import DataTable
+from tightrope.io.table.files import open_tables
+from tightrope.learning.draft import draft_tables
+from tightrope.learning.groups import units_of
+from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import END, START, Structure
+from tightrope.monitoring.episode_scores import Episodes, PathRules
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.text import bound_text, interval_text, number_text, sure_text
+from tightrope.problem import Problem
+from tightrope.statistics.confidence_budget import assumed_of
+from tightrope.statistics.estimates import IntervalMethod, check_delta
+from tightrope.statistics.returns import Stakes, Tally, lower_mean
+from tightrope.verdict import Assessment, Assumed, Word
+
+STAKES: Stakes = (
+    *((0.0016, 0.01), (0.0063, 0.01), (0.025, 0.03), (0.05, 0.05)),
+    *((0.1, 0.15), (0.2, 0.5), (0.4, 0.2), (0.8, 0.05)),
+)
+"""(fraction, weight) of the bets: half of the wealth bets as is best for 0.7 against 0.6."""
+
+PILOT = 40
+"""Runs before that estimate the chance of success from every state."""
+
+MOST_STATES = 2_000
+"""States of a chain whose steps have contributions."""
+
+SUCCESS = 'P=? [ F "success" ]'
+"""What is asked of two logs if nothing else is."""
+
+RUNS = Assumed.stated(
+    "runs", "runs are independent draws of their version, and their order does not depend on how they ended"
+)
+UNITS = Assumed.stated(
+    "units",
+    "units are independent draws from one population, and how many runs they have depends on no outcome",
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VersionChange(Record):
+    """One quantity in both versions: frequencies or means, and bounds on the difference after − before."""
+
+    name: str
+    before: float
+    after: float
+    interval: Interval
+
+    @property
+    def text(self) -> str:
+        """What is certain of the difference, in words."""
+        low, high = self.interval.lower, self.interval.upper
+        values = f"({number_text(self.before)} before, {number_text(self.after)} after)"
+        if low > 0.0:
+            return f"{self.name} rose by at least {bound_text(low, True)} {values}"
+        if high < 0.0:
+            return f"{self.name} fell by at least {bound_text(-high, True)} {values}"
+        return f"{self.name} changed by {interval_text(low, high)} {values}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VersionComparison(Record):
+    """What changed between two versions, at any time that the logs are looked at.
+
+    `success`, `cost` and all `steps` together hold with confidence 1 − `delta` each. `runs` are those of both
+    logs, `pairs` those that were compared; after `proved_after` a difference was known. `margin` is
+    what success may fall by; None if that was not asked.
+    """
+
+    question: str
+    success: VersionChange
+    cost: VersionChange | None
+    steps: tuple[VersionChange, ...]
+    runs: tuple[int, int]
+    pairs: int
+    proved_after: int | None
+    unit: str | None
+    delta: float
+    margin: float | None
+    why_no_steps: str
+    verdict: Assessment
+
+    def headline(self) -> str:
+        """The first line of the answer."""
+        claim = self.success.text
+        if self.margin is not None:
+            bound = bound_text(self.margin, False)
+            if self.verdict.word is Word.CONTRADICTED:
+                return f"{self.verdict.word.name}: {claim}, more than {bound}"
+            if self.success.interval.lower >= -self.margin:
+                claim = f"success fell by at most {bound} {claim[claim.index('(') :]}"
+        return self.verdict.headline(claim, sure_text(self.delta))
+
+    @property
+    def lost(self) -> list[VersionChange]:
+        """The steps, those that lose most first."""
+        return sorted(self.steps, key=lambda one: (one.after - one.before, one.name))
+
+    def record(self) -> VersionsAnswer:
+        """What is written of it."""
+        changes = [one and record_of(ChangeFacts, one) for one in (self.success, self.cost)]
+        return record_of(
+            VersionsAnswer,
+            self,
+            headline=self.headline(),
+            success=changes[0],
+            cost=changes[1],
+            steps=[record_of(ChangeFacts, one) for one in self.lost],
+        )
+
+    def rows(self) -> list[tuple[str, object]]:
+        """What is printed."""
+        pairs = f"{self.pairs:,} pairs" if self.unit is None else f"{self.pairs:,} units by '{self.unit}'"
+        proved = "" if self.proved_after is None else f"; a difference was proved after {self.proved_after:,}"
+        sure = sure_text(self.delta)
+        shown = [one for one in self.lost if not one.interval.lower <= 0.0 <= one.interval.upper]
+        rows: list[tuple[str, object]] = [
+            ("question", self.question),
+            ("change", f"success {self.success.interval}, at every look simultaneously"),
+            ("runs", f"{self.runs[0]:,} before, {self.runs[1]:,} after, compared in {pairs}{proved}"),
+            ("cost", self.cost and f"{self.cost.text}, {sure}"),
+            *(("step", f"{one.name}: {one.interval}") for one in shown[:4]),
+        ]
+        if not shown:
+            why = f"no change of a single step is proved, {sure}" if self.steps else self.why_no_steps
+            rows.append(("step", why))
+        return rows
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The columns and rows of all steps."""
+        texts: list[tuple[str, ...]] = [
+            (one.name, number_text(one.after - one.before, 3), str(one.interval)) for one in self.lost
+        ]
+        return ("step", "contribution", "bounds"), texts
+
+    def _title_(self) -> str:
+        return f"VersionComparison: {self.headline()}"
+
+    def _facts_(self) -> Facts:
+        return [(label, str(value)) for label, value in self.rows() if value is not None]
+
+
+def compare_versions(
+    before: object,
+    after: object,
+    question: Problem | str = SUCCESS,
+    *,
+    unit: str | None = None,
+    cost: tuple[str, float] | None = None,
+    margin: float | None = None,
+    delta: float = 0.05,
+    options: LogReadOptions | None = None,
+) -> VersionComparison:
+    """Bound what changed between two logs of one process: success, cost, and each step's contribution.
+
+    Parameters
+    ----------
+    before, after
+        Logs, as for `read_data`. The bounds hold at every look, so `after` may still grow.
+    question : Problem or str
+        A property of the states that the logs have; or a model that both logs fit, and a property of it.
+    unit : str, optional
+        The column of units (tasks). Then the means of units are compared, not single runs.
+    cost : (str, float), optional
+        A column of costs per row, and the largest cost of a run that counts: higher ones count as that.
+    margin : float, optional
+        What success may fall by: the verdict is `proved` if it falls by at most that.
+    delta : float
+        The probability with which each of the answers may fail.
+
+    Returns
+    -------
+    VersionComparison
+        With `success`, `cost` and `steps`, each a difference after − before.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> def log(good):
+    ...     rows = [(i, "start", "success" if i % 10 < good else "failure", True) for i in range(300)]
+    ...     return pd.DataFrame(rows, columns=["episode", "state", "next_state", "terminated"])
+    >>> compare_versions(log(9), log(6)).headline()
+    'PROVED: success fell by at least 0.22008 (0.9 before, 0.6 after), confidence 0.95'
+    """
+    check_delta(delta)
+    if margin is not None and not 0.0 <= margin < 1.0:
+        raise InputError(f"`margin` is {margin}, not a fall of success from 0 to 1")
+    options = (LogReadOptions() if options is None else options).resolved()
+    tables = open_tables(before), open_tables(after)
+    problem = _drafted([*tables[0], *tables[1]], options, question) if isinstance(question, str) else question
+    model = problem.model
+    if not isinstance(model, ParametricMDP) or problem.lift is not None or not problem.query.is_plain:
+        raise InputError("two logs are compared in discrete time, by a question without memory")
+    versions = [_Version.of(problem, read_tables(own, model, options), unit, cost) for own in tables]
+    return _compare(problem, (versions[0], versions[1]), cost and cost[1], margin, delta)
+
+
+def _compare(
+    problem: Problem,
+    versions: tuple[_Version, _Version],
+    most: float | None,
+    margin: float | None,
+    delta: float,
+) -> VersionComparison:
+    """All differences of two versions; `most`: the largest cost of a run."""
+    first, second = versions
+    if first.digest == second.digest:
+        raise InputError("the two logs have the same rows", hint="name the runs of each version once")
+    shared = _shared(first, second)
+    scores = [one.paired(one.score, shared) for one in versions]
+    success = _difference("success", scores, 1.0, delta)
+    spent = None
+    if most is not None:
+        costs = [one.paired((one.cost, one.cost), shared) for one in versions]
+        spent = _difference("cost", costs, most, delta)
+    steps, why = _contributions(first, second, shared, problem, delta)
+    assumed = [RUNS if shared is None else UNITS, *(word for one in versions for word in one.assumed)]
+    size = min(map(len, versions)) if shared is None else len(shared)
+    (low_before, high_before), (low_after, high_after) = [(low[:size], high[:size]) for low, high in scores]
+    return VersionComparison(
+        problem.text,
+        success,
+        spent,
+        steps,
+        (len(first), len(second)),
+        size,
+        first_proof(low_after - high_before, high_after - low_before, delta),
+        first.column,
+        delta,
+        margin,
+        why,
+        _verdict(list(dict.fromkeys(assumed)), success, size, margin, delta),
+    )
+
+
+def _drafted(tables: Sequence[DataTable], options: LogReadOptions, question: str) -> Problem:
+    """The question about the states that the logs have."""
+    drafted = draft_tables(tables, replace(options, observers=()), (), None, 0)
+    labels = drafted.model.structure.labels
+    if question == SUCCESS and "success" not in labels:
+        names = ", ".join(f'"{name}"' for name in labels if not name.startswith("elsewhere"))
+        raise InputError(
+            "no state of the logs is called 'success'",
+            hint=f"name what is asked with --prop 'P=? [ F \"…\" ]'; the logs have the labels {names}",
+        )
+    is_chain = not drafted.model.structure.has_choices
+    result: Problem = drafted.model.problem(question if is_chain else question.replace("P=?", "Pmax=?"))
+    return result
+
+
+@dataclass(frozen=True)
+class _Version:
+    """The runs of one log in order: what each returned (low, high) and cost, its unit and its steps."""
+
+    rules: PathRules
+    episodes: Episodes
+    score: tuple[FloatArray, FloatArray]
+    cost: FloatArray
+    column: str | None
+    unit: OffsetArray
+    units: tuple[str, ...]
+    assumed: tuple[Assumed, ...]
+    digest: str
+
+    @staticmethod
+    def of(problem: Problem, reading: Reading, unit: str | None, cost: tuple[str, float] | None) -> _Version:
+        counts, structure = reading.counts, problem.model.structure
+        if counts.log is None:
+            raise InputError("two versions are compared by their runs, and the data are counts")
+        log = counts.log()
+        if log.rows_left_out:
+            raise InputError(f"the runs of a log are held in memory, at most {len(log):,} rows")
+        if problem.objective.is_reward:
+            raise InputError(
+                "the question is about a reward", hint="ask P=? [ … ], and name a column of costs"
+            )
+        rules = PathRules.of(structure, problem.objective, np.ones(structure.choices, dtype=np.bool_))
+        episodes = Episodes.of(structure, log.transition, log.previous, log.episode, log.episodes)
+        scores = rules.score(episodes, np.ones(structure.choices))
+        low, high = scores.low, scores.high
+        if problem.objective.complement:
+            low, high = 1.0 - high, 1.0 - low
+        number, begin = np.unique(log.episode, return_index=True)
+        number = number[log.state(structure)[begin] == structure.initial]
+        if len(number) != len(low):
+            raise InputError("the log has runs without rows", hint="leave them out of the log")
+        names: list[str] = []
+        own: OffsetArray = np.zeros(log.episodes, dtype=np.int64)
+        if unit is not None:
+            names, own = units_of(log, unit)
+        spent = np.zeros(log.episodes) if cost is None else _costs(log, structure, reading.rows, *cost)
+        assumed = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, counts.design, tied=False)
+        digest = str(counts.provenance)
+        units = unit, own[number], tuple(names)
+        return _Version(rules, episodes, (low, high), spent[number], *units, assumed, digest)
+
+    def __len__(self) -> int:
+        return len(self.unit)
+
+    def paired(
+        self, ends: tuple[FloatArray, FloatArray], shared: Sequence[str] | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """What each run, or the mean run of each shared unit, has at least and at most."""
+        if shared is None:
+            return ends
+        place = {name: number for number, name in enumerate(self.units)}
+        chosen = [place[name] for name in shared]
+        size = np.bincount(self.unit[self.unit >= 0], minlength=len(self.units))[chosen]
+        inside = self.unit >= 0
+        sums = [np.bincount(self.unit[inside], end[inside], len(self.units))[chosen] for end in ends]
+        return sums[0] / size, sums[1] / size
+
+
+def _shared(first: _Version, second: _Version) -> list[str] | None:
+    """The units that both logs have, in order of name; None without units."""
+    if first.column is None:
+        return None
+    there = [{one.units[number] for number in one.unit.tolist() if number >= 0} for one in (first, second)]
+    shared = sorted(there[0] & there[1])
+    if not shared:
+        raise InputError(
+            f"no value of '{first.column}' is in both logs", hint="leave `unit` out to compare single runs"
+        )
+    return shared
+
+
+def _costs(log: EpisodeLog, structure: Structure, rows: int, column: str, most: float) -> FloatArray:
+    """The cost of every episode, up to `most`; rows that say only where it begins and ends cost nothing."""
+    if column not in log.columns or (values := log.columns[column].values) is None:
+        there = ", ".join(name for name, one in log.columns.items() if one.values is not None) or "none"
+        raise InputError(f"there is no column '{column}' of numbers", hint=f"columns of numbers: {there}")
+    if not 0.0 < most < math.inf:
+        raise InputError(f"the largest cost of a run is {most}, not above 0")
+    real: BoolArray = np.ones(len(log), dtype=np.bool_)
+    if len(log) != rows:
+        labels, none = structure.labels, np.zeros(structure.states, dtype=np.bool_)
+        real = ~labels.get(END, none)[structure.successor[log.transition]]
+        real &= ~labels.get(START, none)[log.state(structure)] | (real.sum() == rows)
+    paid = np.where(real, np.nan_to_num(values, nan=0.0), 0.0)
+    if np.any(paid < 0.0):
+        raise InputError(f"the column '{column}' has negative costs")
+    return np.minimum(np.bincount(log.episode, paid, log.episodes), most)
+
+
+def _difference(
+    name: str, ends: Sequence[tuple[FloatArray, FloatArray]], reach: float, delta: float
+) -> VersionChange:
+    """The difference of what both versions return between their ends, within 0 and `reach`; pair by pair."""
+    means = [float(0.5 * (low + high).mean()) if len(low) else math.nan for low, high in ends]
+    (low_before, high_before), (low_after, high_after) = ends
+    size = min(len(low_before), len(low_after))
+    low, high = low_after[:size] - high_before[:size], high_after[:size] - low_before[:size]
+    return VersionChange(name, means[0], means[1], difference_interval(low, high, reach, delta))
+
+
+def difference_interval(low: FloatArray, high: FloatArray, reach: float, delta: float) -> Interval:
+    """Bounds on the mean of differences within ±reach, of which each lies between its `low` and its `high`.
+
+    >>> difference_interval(np.ones(20), np.ones(20), 1.0, 0.1).lower > 0.3
+    True
+    """
+    slack = 1e-12 * reach
+    least = Tally.of(np.maximum(low + reach - slack, 0.0))
+    most = Tally.of(np.maximum(reach - high - slack, 0.0))
+    if not least.number:
+        return Interval(-reach, reach)
+    lower = lower_mean(least, 0.5 * delta, None, STAKES) - reach
+    upper = reach - lower_mean(most, 0.5 * delta, None, STAKES)
+    return Interval(max(lower - slack, -reach), min(upper + slack, reach))
+
+
+def first_proof(low: FloatArray, high: FloatArray, delta: float) -> int | None:
+    """After how many pairs a difference within [−1, 1] is first known not to be 0; None: it is not.
+
+    >>> first_proof(np.full(50, 0.5), np.full(50, 0.5), 0.05)
+    20
+    """
+    wealth = []
+    for side in (low, -high):
+        logs = [np.cumsum(np.log1p(share * side)) + math.log(weight) for share, weight in STAKES]
+        wealth.append(np.logaddexp.reduce(logs, axis=0))
+    proved = np.flatnonzero(np.maximum(*wealth) >= math.log(2.0 / delta) + 1e-9)
+    return int(proved[0]) + 1 if len(proved) else None
+
+
+def _verdict(
+    assumed: Sequence[Assumed], success: VersionChange, pairs: int, margin: float | None, delta: float
+) -> Assessment:
+    """What the answer is worth; with a margin, whether it is decided."""
+    known = Assessment.of(assumed)
+    if margin is None or not known.is_proved or success.interval.lower >= -margin:
+        return known
+    if success.interval.upper < -margin:
+        fall = bound_text(-success.interval.upper, True)
+        why = f"success fell by at least {fall}, more than the margin {bound_text(margin, False)}"
+        return Assessment(Word.CONTRADICTED, tuple(assumed), why)
+    gap = success.after - success.before + margin
+    spread = success.before * (1.0 - success.before) + success.after * (1.0 - success.after)
+    more = (
+        math.ceil(2.0 * (math.log(2.0 / delta) + 1.0) * max(spread, 0.05) / gap**2) - pairs if gap else pairs
+    )
+    rough = f"about {max(more, 1):,} more pairs would decide it (rule of thumb)"
+    why = f"{pairs:,} pairs do not decide whether success fell by more than {bound_text(margin, False)}"
+    return Assessment(Word.LIMIT, tuple(assumed), f"{why}; {rough}")
+
+
+def _contributions(
+    first: _Version, second: _Version, shared: Sequence[str] | None, problem: Problem, delta: float
+) -> tuple[tuple[VersionChange, ...], str]:
+    """The contribution of each step, all at once; or why there are none."""
+    structure = problem.model.structure
+    size = PILOT if shared is None else max(len(shared) // 5, 1)
+    pilot = np.arange(len(first)) < size
+    if shared is not None:
+        place = [first.units.index(name) for name in shared[:size]]
+        pilot, shared = np.isin(first.unit, place), shared[size:]
+    if structure.states > MOST_STATES or not pilot.any() or pilot.all() or shared == []:
+        return (), f"contributions of steps take more than {PILOT} runs and at most {MOST_STATES:,} states"
+    potential, seen = _potential(first, pilot, structure, problem.objective)
+    gains = [_gains(one, potential, seen, structure) for one in (first, second)]
+    names = [*(_state_name(structure, state) for state in np.flatnonzero(seen).tolist()), "other steps"]
+    changes = []
+    for number, name in enumerate(names):
+        ends = []
+        for one, gain in zip((first, second), gains, strict=True):
+            own = gain.get(number, np.zeros(len(one)))
+            if problem.objective.complement:
+                own = -own
+            low, high = one.paired((own, own), shared)
+            ends.append((low[size:], high[size:]) if one is first and shared is None else (low, high))
+        changes.append(_difference(name, ends, 2.0, delta / len(names)))
+    return tuple(changes), ""
+
+
+def _potential(
+    version: _Version, pilot: BoolArray, structure: Structure, objective: Objective
+) -> tuple[FloatArray, BoolArray]:
+    """(h, the states that the pilot's runs leave): the frequency of success from each state."""
+    used = version.rules.followed(version.episodes)[0]
+    run = np.cumsum(version.episodes.step == 0) - 1
+    rows = version.episodes.transition[used & pilot[run]]
+    source = structure.choice_state[structure.transition_choice[rows]].astype(np.int64)
+    states = structure.states
+    counts = np.zeros((states, states))
+    np.add.at(counts, (source, structure.successor[rows]), 1.0)
+    visits = counts.sum(axis=1)
+    assert objective.target is not None
+    target = objective.target
+    seen: BoolArray = (visits > 0) & ~target
+    result: FloatArray = np.full(states, float(np.mean(version.score[0][pilot])))
+    closed = np.array([structure.is_closed(np.arange(states) == state) for state in range(states)])
+    result[closed] = 0.0
+    result[target] = 1.0
+    inside = np.flatnonzero(seen)
+    chance = counts[inside] / visits[inside, None]
+    inner = np.eye(len(inside)) * (1.0 + 1e-9) - chance[:, inside]
+    outside = chance @ np.where(seen, 0.0, result)
+    result[inside] = np.clip(np.linalg.solve(inner, outside), 0.0, 1.0)
+    return result, seen
+
+
+def _gains(
+    version: _Version, potential: FloatArray, seen: BoolArray, structure: Structure
+) -> dict[int, FloatArray]:
+    """What each step gains in every run, clipped to [−1, 1]; the last number stands for steps not seen."""
+    used = version.rules.followed(version.episodes)[0]
+    run = (np.cumsum(version.episodes.step == 0) - 1)[used]
+    rows = version.episodes.transition[used]
+    source = structure.choice_state[structure.transition_choice[rows]].astype(np.int64)
+    gain = potential[structure.successor[rows]] - potential[source]
+    number = np.where(seen[source], np.cumsum(seen)[source] - 1, int(seen.sum()))
+    return {
+        one: np.clip(np.bincount(run[number == one], gain[number == one], len(version)), -1.0, 1.0)
+        for one in np.unique(number).tolist()
+    }
+
+
+def _state_name(structure: Structure, state: int) -> str:
+    """What the log calls a state."""
+    labels = (name for name, members in structure.labels.items() if members[state] and members.sum() == 1)
+    return next((name for name in labels if name != "init"), structure.state_name(state))

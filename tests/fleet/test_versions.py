@@ -1,0 +1,159 @@
+"""Two logs compared: values, false claims, contributions of steps, units, and the command."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tightrope.cli.app import run
+from tightrope.errors import InputError
+from tightrope.fleet.versions import STAKES, compare_versions, difference_interval, first_proof
+from tightrope.verdict import Word
+
+COLUMNS = ["episode", "state", "action", "next_state", "terminated", "task", "tokens"]
+
+
+def runs(seed: int, number: int, edit: float, last: float = 0.95) -> pd.DataFrame:
+    """Runs of three steps: search, edit (works with probability `edit`), and the end."""
+    rng = np.random.default_rng(seed)
+    rows: list[tuple[Any, ...]] = []
+    for one in range(number):
+        where = "found" if rng.random() < 0.9 else "lost"
+        rows.append((one, "begin", "search", where, False, f"t{one % 10}", int(rng.integers(5, 50))))
+        good = rng.random() < (edit if where == "found" else 0.3)
+        done = "edited" if good else "broken"
+        rows.append((one, where, "edit", done, False, f"t{one % 10}", int(rng.integers(10, 90))))
+        end = "success" if rng.random() < (last if good else 0.1) else "failure"
+        rows.append((one, done, "stop", end, True, f"t{one % 10}", 0))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def test_the_bets_are_a_mixture_that_never_loses_all() -> None:
+    assert math.isclose(sum(weight for _, weight in STAKES), 1.0)
+    assert all(0.0 < share < 1.0 for share, _ in STAKES)
+
+
+def test_a_fall_is_proved_and_blamed_on_the_step_that_changed() -> None:
+    result = compare_versions(runs(1, 400, 0.9), runs(2, 400, 0.65), cost=("tokens", 200.0))
+    truth = {0.9: 0.9 * (0.9 * 0.95 + 0.1 * 0.1) + 0.1 * (0.3 * 0.95 + 0.7 * 0.1)}
+    truth[0.65] = 0.9 * (0.65 * 0.95 + 0.35 * 0.1) + 0.1 * (0.3 * 0.95 + 0.7 * 0.1)
+    assert result.verdict.word is Word.PROVED
+    assert truth[0.65] - truth[0.9] in result.success.interval
+    assert result.success.interval.upper < 0.0
+    assert result.lost[0].name == "found" and result.lost[0].interval.upper < 0.0
+    assert all(one.interval.upper >= 0.0 for one in result.lost[1:])
+    assert result.cost is not None and 0.0 in result.cost.interval
+    assert result.cost.before == pytest.approx(np.mean(runs(1, 400, 0.9).groupby("episode").tokens.sum()))
+    assert result.proved_after is not None and result.proved_after < 400
+    assert result.runs == (400, 400) and result.pairs == 400
+
+
+def test_contributions_add_up_to_the_change_beyond_the_pilot() -> None:
+    """G telescopes: the sum over all steps is what runs won, less the same beginning."""
+    result = compare_versions(runs(1, 300, 0.9), runs(2, 300, 0.65))
+    added = sum(one.after - one.before for one in result.steps)
+    assert added == pytest.approx(result.success.after - result.success.before, abs=0.05)
+
+
+def test_equal_versions_are_rarely_called_different_at_any_look() -> None:
+    """Of 500 simulations with 400 looks each at most a share of delta ever claims a difference."""
+    claims = 0
+    for seed in range(500):
+        rng = np.random.default_rng([7, seed])
+        difference = (rng.random(400) < 0.7).astype(float) - (rng.random(400) < 0.7)
+        claims += first_proof(difference, difference, 0.1) is not None
+    assert claims <= 0.1 * 500
+
+
+def test_intervals_hold_at_many_looks() -> None:
+    missed = 0
+    for seed in range(40):
+        rng = np.random.default_rng([9, seed])
+        difference = (rng.random(300) < 0.7).astype(float) - (rng.random(300) < 0.8)
+        looks = (difference_interval(difference[:n], difference[:n], 1.0, 0.1) for n in (20, 60, 150, 300))
+        missed += any(-0.1 not in one for one in looks)
+    assert missed <= 0.1 * 40
+
+
+def test_the_first_proof_is_where_the_interval_leaves_zero() -> None:
+    for seed in range(10):
+        rng = np.random.default_rng([8, seed])
+        difference = (rng.random(400) < 0.5).astype(float) - (rng.random(400) < 0.75)
+        first = first_proof(difference, difference, 0.05)
+        assert first is not None
+        before, there = (
+            difference_interval(difference[:n], difference[:n], 1.0, 0.05) for n in (first - 1, first)
+        )
+        assert 0.0 in before and 0.0 not in there
+
+
+def test_undecided_runs_count_against_both_ends() -> None:
+    low, high = np.zeros(100), np.concatenate([np.zeros(50), np.ones(50)])
+    open_ended = difference_interval(low, high, 1.0, 0.1)
+    assert open_ended.lower == difference_interval(low, low, 1.0, 0.1).lower
+    assert open_ended.upper == difference_interval(high, high, 1.0, 0.1).upper
+
+
+def test_units_are_compared_by_their_means() -> None:
+    before, after = runs(1, 400, 0.95), runs(2, 200, 0.1)
+    by_task = compare_versions(before, after, unit="task", delta=0.2)
+    assert by_task.pairs == 10
+    single = compare_versions(before, after, delta=0.2)
+    assert single.pairs == 200 and single.success.interval.width < by_task.success.interval.width
+    with pytest.raises(InputError, match="no value of 'task' is in both logs"):
+        compare_versions(before, after.assign(task=["x" + one for one in after.task]), unit="task")
+
+
+def test_a_margin_is_kept_broken_or_open() -> None:
+    same = compare_versions(runs(1, 600, 0.9), runs(2, 600, 0.9), margin=0.2)
+    assert same.verdict.is_proved and "fell by at most 0.2" in same.headline()
+    worse = compare_versions(runs(1, 400, 0.9), runs(2, 400, 0.5), margin=0.05)
+    assert worse.verdict.word is Word.CONTRADICTED and "more than 0.05" in worse.headline()
+    few = compare_versions(runs(1, 30, 0.9), runs(2, 30, 0.9), margin=0.05)
+    assert few.verdict.word is Word.LIMIT and "more pairs" in few.verdict.why
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    log = runs(1, 50, 0.9)
+    with pytest.raises(InputError, match="the same rows"):
+        compare_versions(log, log)
+    with pytest.raises(InputError, match="no column 'money'"):
+        compare_versions(log, runs(2, 50, 0.9), cost=("money", 2.0))
+    with pytest.raises(InputError, match="no state of the logs is called 'success'"):
+        compare_versions(log.replace("success", "won"), runs(2, 50, 0.9).replace("success", "won"))
+    with pytest.raises(InputError, match="`margin`"):
+        compare_versions(log, runs(2, 50, 0.9), margin=2.0)
+    with pytest.raises(InputError, match="no reward structure"):
+        compare_versions(log, runs(2, 50, 0.9), question="R=? [ C ]")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder, seed, edit in ((old, 1, 0.9), (new, 2, 0.6)):
+        folder.mkdir()
+        runs(seed, 300, edit).to_csv(folder / "runs.csv", index=False)
+    words = ["compare", "--before", str(old), "--after", str(new), "--delta", "0.05"]
+    assert run([*words, "--cost", "tokens:200"]) == 0
+    output = capsys.readouterr().out
+    assert output.startswith("PROVED: success fell by at least 0.") and "step       found: [-0." in output
+    assert run([*words, "--margin", "0.05", "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"] == "contradicted" and answer["steps"][0]["name"] == "found"
+    assert run(["draft", str(old), "-o", str(tmp_path / "agent.prism")]) == 0
+    assert run(["compare", str(tmp_path / "agent.prism"), *words[1:]]) == 0
+    capsys.readouterr()
+    for wrong, problem in (
+        (["compare", "--before", str(old)], "--before and --after belong together"),
+        ([*words, "--cost", "tokens"], "--cost names no largest cost"),
+        ([*words, "--policy", "new.json"], "--policy: it cannot be used with --before"),
+        (["compare", "bench:betting(4)", "--data", str(old)], "compare takes MODEL"),
+        (["compare"], "compare takes MODEL"),
+    ):
+        assert run(wrong) == 2
+        assert problem in capsys.readouterr().err

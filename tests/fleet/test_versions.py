@@ -157,3 +157,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ):
         assert run(wrong) == 2
         assert problem in capsys.readouterr().err
+
+
+def test_the_answer_as_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, seed, edit in (("old.csv", 1, 0.9), ("new.csv", 2, 0.6)):
+        runs(seed, 200, edit).to_csv(tmp_path / name, index=False)
+    words = ["compare", "--before", str(tmp_path / "old.csv"), "--after", str(tmp_path / "new.csv")]
+    assert run([*words, "--delta", "0.05", "--markdown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("### PROVED: success fell by at least 0.")
+    assert "| step | contribution | bounds |" in lines and "| | |" in lines
+    assert all(line.startswith("|") for line in lines[1:] if line)

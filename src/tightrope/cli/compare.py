@@ -14,6 +14,7 @@ from tightrope.cli import output as screen
 from tightrope.cli.options import SOLVING, declare, option, takes
 from tightrope.cli.sources import LogRequest, Question, Study, Subject, answer_from, read_facts
 from tightrope.errors import InputError
+from tightrope.fleet.versions import SUCCESS, compare_versions
 from tightrope.io import answers
 from tightrope.io.coding import record_of
 from tightrope.io.log_words import LOG_WORDS
@@ -87,8 +88,8 @@ def compare(request: CompareRequest) -> None:
     difference is known far better than either value.
 
     With --before and --after the runs of two logs are compared: success ('P=? [ F "success" ]', or --prop),
-    cost, and what each step contributes. No model is needed. The bounds hold at every look simultaneously, so
-    the command may be repeated after every run.
+    cost, and what each step contributes. No model is needed. The bounds are time-uniform: the command may be
+    repeated after every run.
 
     Example: tightrope compare 'bench:betting(25)' --data log.parquet --policy new.json --baseline old.json
 
@@ -118,8 +119,6 @@ def compare(request: CompareRequest) -> None:
 
 def compare_logs(request: CompareRequest) -> None:
     """Compare the runs of two logs."""
-    from tightrope.fleet.versions import SUCCESS, compare_versions
-
     options.refuse_options(request, NOT_OF_LOGS, "it cannot be used with --before")
     if not (request.before and request.after):
         raise InputError("--before and --after belong together")

@@ -48,6 +48,7 @@ STREAMED = {"export": ".drn", "sample": ".csv", "draft": ".prism", "report": ".h
 COMMON = {
     "--json": "one JSON object on stdout, nothing else",
     "--quiet": "the answer alone",
+    "--markdown": "the answer as Markdown",
     "--verbose": "technical notes as well",
     "--accept-nominal": "exit code 0 for nominal results, too",
     "--overwrite": "replace files that tightrope did not write, too; directories stay protected",

@@ -91,6 +91,8 @@ class Common:
     """All rows, tables and notes."""
     accept_nominal: bool = False
     overwrite: bool = False
+    markdown: bool = False
+    """Answers for the page of a job in continuous integration."""
     typed: Sequence[str] = ()
 
 
@@ -278,7 +280,34 @@ def show(first: str, content: Content) -> None:
     if common.quiet:
         content = Content([row for row in content.rows if row[0] == "reason"])
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    typer.echo(render(first, content, common.verbose, colour))
+    text = markdown(first, content) if common.markdown else render(first, content, common.verbose, colour)
+    typer.echo(text)
+
+
+def markdown(first: str, content: Content) -> str:
+    """An answer as Markdown, for the summary of a job in continuous integration.
+
+    >>> print(markdown("PROVED: probability >= 0.7", Content([("property", "P=? [ F a|b ]")])))
+    ### PROVED: probability >= 0.7
+    <BLANKLINE>
+    | | |
+    |---|---|
+    | property | P=? [ F a\\|b ] |
+    """
+    tables: list[Sequence[Sequence[str]]] = [[("", ""), *text_rows([*content.rows, *content.more])]]
+    tables += [
+        [table.columns, *table.rows] for table in (content.table, *content.tables) if table is not None
+    ]
+    lines = [f"### {first}"]
+    for head, *rows in tables:
+        lines += ["", _markdown_row(head), "|---" * len(head) + "|", *map(_markdown_row, rows)]
+    return "\n".join(lines)
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    """A row of a table, with marks of Markdown as they are."""
+    texts = (re.sub(r"([|<*_`])", r"\\\1", " ".join(cell.split())) for cell in cells)
+    return "".join(f"| {text} " if text else "| " for text in texts) + "|"
 
 
 def print_facts(title: str, facts: Rows, record: Struct | Mapping[str, object] | None = None) -> None:

@@ -152,7 +152,7 @@ class VersionComparison(Record):
         shown = [one for one in self.lost if not one.interval.lower <= 0.0 <= one.interval.upper]
         rows: list[tuple[str, object]] = [
             ("question", self.question),
-            ("change", f"success {self.success.interval}, at every look simultaneously"),
+            ("change", f"success {self.success.interval}, time-uniform"),
             ("runs", f"{self.runs[0]:,} before, {self.runs[1]:,} after, compared in {pairs}{proved}"),
             ("cost", self.cost and f"{self.cost.text}, {sure}"),
             *(("step", f"{one.name}: {one.interval}") for one in shown[:4]),
@@ -165,7 +165,8 @@ class VersionComparison(Record):
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The columns and rows of all steps."""
         texts: list[tuple[str, ...]] = [
-            (one.name, number_text(one.after - one.before, 3), str(one.interval)) for one in self.lost
+            (one.name, number_text(round(one.after - one.before, 9), 3), str(one.interval))
+            for one in self.lost
         ]
         return ("step", "contribution", "bounds"), texts
 
@@ -187,12 +188,12 @@ def compare_versions(
     delta: float = 0.05,
     options: LogReadOptions | None = None,
 ) -> VersionComparison:
-    """Bound what changed between two logs of one process: success, cost, and each step's contribution.
+    """Bound what changed between two logs of one process: success, cost and each step's contribution.
 
     Parameters
     ----------
     before, after
-        Logs, as for `read_data`. The bounds hold at every look, so `after` may still grow.
+        Logs, as for `read_data`. The bounds are time-uniform, so `after` may still grow.
     question : Problem or str
         A property of the states that the logs have; or a model that both logs fit, and a property of it.
     unit : str, optional

@@ -59,6 +59,13 @@ let eqb b1 b2 =
 
 module Nat =
  struct
+  (** val add : int -> int -> int **)
+
+  let rec add n m =
+    (fun fO fS n -> if n=0 then fO () else fS (n-1))
+      (fun _ -> m)
+      (fun p -> Stdlib.Int.succ (add p m))
+      n
  end
 
 module Pos =
@@ -225,6 +232,18 @@ let rec map f = function
 | [] -> []
 | a :: t -> (f a) :: (map f t)
 
+(** val flat_map : ('a1 -> 'a2 list) -> 'a1 list -> 'a2 list **)
+
+let rec flat_map f = function
+| [] -> []
+| x0 :: t -> app (f x0) (flat_map f t)
+
+(** val fold_right : ('a2 -> 'a1 -> 'a1) -> 'a1 -> 'a2 list -> 'a1 **)
+
+let rec fold_right f a0 = function
+| [] -> a0
+| b :: t -> f b (fold_right f a0 t)
+
 (** val existsb : ('a1 -> bool) -> 'a1 list -> bool **)
 
 let rec existsb f = function
@@ -236,6 +255,12 @@ let rec existsb f = function
 let rec forallb f = function
 | [] -> true
 | a :: l0 -> (&&) (f a) (forallb f l0)
+
+(** val filter : ('a1 -> bool) -> 'a1 list -> 'a1 list **)
+
+let rec filter f = function
+| [] -> []
+| x0 :: l0 -> if f x0 then x0 :: (filter f l0) else filter f l0
 
 (** val seq : int -> int -> int list **)
 
@@ -571,13 +596,13 @@ let geb a b =
     rule -> (choice -> bool) -> (choice -> bool) -> (choice -> bool) ->
     choice list -> bool **)
 
-let forever r down stay moves0 cs =
+let forever r down0 stay moves0 cs =
   match r with
   | Mix _ ->
-    (||) (rule_some r (fun _ -> down) cs)
+    (||) (rule_some r (fun _ -> down0) cs)
       ((&&) (rule_all r (fun _ -> stay) cs)
         (rule_some r (fun _ -> moves0) cs))
-  | _ -> rule_all r (fun _ c -> (||) (down c) ((&&) (stay c) (moves0 c))) cs
+  | _ -> rule_all r (fun _ c -> (||) (down0 c) ((&&) (stay c) (moves0 c))) cs
 
 (** val over :
     (int -> Exact.F.t option) -> (int -> Exact.F.t) -> (int -> bool) -> int
@@ -1421,15 +1446,22 @@ type reference =
 | Most of int * int * int
 | Made of int
 
+type bound = { of_expr : int; blo : Exact.F.t; bhi : Exact.F.t;
+               why_lo : (Exact.F.t * reference) list;
+               why_hi : (Exact.F.t * reference) list }
+
+type wager = { of_side : int; portions : int list; guard : Exact.F.t;
+               sure : (int -> int -> int -> bool); near : (int -> Exact.F.t);
+               touch : (int -> Exact.F.t); chord : (int -> bool);
+               tilt : (int -> Exact.F.t); most : Exact.F.t;
+               trim : (Exact.F.t -> Exact.F.t) }
+
 type made =
 | Prod of reference * reference
 | Comb of (Exact.F.t * reference) list * Exact.F.t
 | Square of poly
 | Cut of (int -> Exact.F.t) * Exact.F.t
-
-type bound = { of_expr : int; blo : Exact.F.t; bhi : Exact.F.t;
-               why_lo : (Exact.F.t * reference) list;
-               why_hi : (Exact.F.t * reference) list }
+| Bet of int * (int -> bound) * wager
 
 type cert = { ask : question; compl : bool; lower : Exact.F.t option;
               upper : Exact.F.t option; low : hints; high : hints;
@@ -1584,11 +1616,25 @@ let follows m n evs c env l p =
   | Some r -> nonneg r
   | None -> false
 
+(** val bound_ok :
+    model -> int -> (int -> event) -> cert -> poly list -> bound -> bool **)
+
+let bound_ok m n evs c env b =
+  let f = m.polys b.of_expr in
+  (&&)
+    (follows m n evs c env b.why_lo
+      (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
+        (constant b.blo) f))
+    (follows m n evs c env b.why_hi
+      (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) f
+        (constant b.bhi)))
+
 (** val make :
     model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
-    poly option) -> cert -> poly list -> made -> poly option **)
+    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
+    -> poly list -> made -> poly option **)
 
-let make m n evs cut c env = function
+let make m n evs cut stakes c env = function
 | Prod (a, b) ->
   (match fact m n evs c env a with
    | Some p ->
@@ -1604,30 +1650,22 @@ let make m n evs cut c env = function
   else None
 | Square p -> Some (times p p)
 | Cut (t, r) -> cut t r
+| Bet (m1, box, w) ->
+  if below m1 (fun e -> bound_ok m n evs c env (box e))
+  then stakes m1 box w
+  else None
 
 (** val makes :
     model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
-    poly option) -> cert -> poly list -> made list -> poly list option **)
+    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
+    -> poly list -> made list -> poly list option **)
 
-let rec makes m n evs cut c env = function
+let rec makes m n evs cut stakes c env = function
 | [] -> Some env
 | m0 :: l' ->
-  (match make m n evs cut c env m0 with
-   | Some p -> makes m n evs cut c (app env (p :: [])) l'
+  (match make m n evs cut stakes c env m0 with
+   | Some p -> makes m n evs cut stakes c (app env (p :: [])) l'
    | None -> None)
-
-(** val bound_ok :
-    model -> int -> (int -> event) -> cert -> poly list -> bound -> bool **)
-
-let bound_ok m n evs c env b =
-  let f = m.polys b.of_expr in
-  (&&)
-    (follows m n evs c env b.why_lo
-      (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
-        (constant b.blo) f))
-    (follows m n evs c env b.why_hi
-      (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) f
-        (constant b.bhi)))
 
 (** val sides : cert -> int -> int -> int -> Exact.F.t * Exact.F.t **)
 
@@ -1695,10 +1733,11 @@ let means_ok m n evs c env upward h why =
 
 (** val sets_ok :
     model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
-    poly option) -> cert -> bool **)
+    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
+    -> bool **)
 
-let sets_ok m n evs cut c =
-  match makes m n evs cut c [] c.facts with
+let sets_ok m n evs cut stakes c =
+  match makes m n evs cut stakes c [] c.facts with
   | Some env ->
     (&&)
       ((&&)
@@ -1724,14 +1763,15 @@ let nobody q0 =
 
 (** val proved :
     model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
-    poly option) -> cert -> bool **)
+    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
+    -> bool **)
 
-let proved m n evs cut c =
+let proved m n evs cut stakes c =
   if c.compl
   then let l = less c.upper in
        let u = less c.lower in
        (&&)
-         ((&&) ((&&) (nobody c.ask) (sets_ok m n evs cut c))
+         ((&&) ((&&) (nobody c.ask) (sets_ok m n evs cut stakes c))
            (shows_low (boxed m (pays c false) (sides c)) c.ask c.low l))
          (match u with
           | Some u0 ->
@@ -1740,7 +1780,7 @@ let proved m n evs cut c =
   else let l = c.lower in
        let u = c.upper in
        (&&)
-         ((&&) ((&&) (nobody c.ask) (sets_ok m n evs cut c))
+         ((&&) ((&&) (nobody c.ask) (sets_ok m n evs cut stakes c))
            (shows_low (boxed m (pays c false) (sides c)) c.ask c.low l))
          (match u with
           | Some u0 ->
@@ -1752,10 +1792,15 @@ let proved m n evs cut c =
 let no_cut _ _ =
   None
 
+(** val no_stakes : int -> (int -> bound) -> wager -> poly option **)
+
+let no_stakes _ _ _ =
+  None
+
 (** val accept_domain : model -> cert -> bool **)
 
 let accept_domain m c =
-  proved m 0 (fun _ -> { about = []; trials = [] }) no_cut c
+  proved m 0 (fun _ -> { about = []; trials = [] }) no_cut no_stakes c
 
 (** val unit_log : Exact.I.t **)
 
@@ -1788,14 +1833,14 @@ let rec squared more n u =
     (Exact.I.t -> Exact.I.t) -> (Exact.I.t -> Exact.I.t) -> Exact.F.t ->
     Exact.I.t -> bool **)
 
-let log_by up down q0 y =
+let log_by up0 down0 q0 y =
   if Exact.I.leq Exact.I.zero y
   then (&&)
          (Exact.I.leq
            (Exact.I.mul ((fun p -> p) (Exact.twice Exact.I.one)) y) fixed)
          (Exact.leq
            (Exact.F.of_bigint
-             (up
+             (up0
                (Exact.I.add (Exact.I.add fixed y)
                  (Exact.I.add
                    (Exact.shift
@@ -1803,7 +1848,7 @@ let log_by up down q0 y =
                        (Exact.I.mul y y)) bits) ((fun p -> p) Exact.I.one)))))
            (Exact.F.mul q0 (Exact.F.of_bigint fixed)))
   else Exact.leq (Exact.F.of_bigint fixed)
-         (Exact.F.mul q0 (Exact.F.of_bigint (down (Exact.I.sub fixed y))))
+         (Exact.F.mul q0 (Exact.F.of_bigint (down0 (Exact.I.sub fixed y))))
 
 (** val log_ok : Exact.F.t -> Exact.I.t -> bool **)
 
@@ -2095,21 +2140,579 @@ let tangent m c known t r =
     else None
   | None -> None
 
+type scheme = { kinds : int; kind_of_choice : ((int * int) -> int);
+                members : (int -> int list); classes : int;
+                of_class : (int -> int); parties : int; alpha : Exact.F.t;
+                weights : Exact.F.t list;
+                stake : (int -> int -> int -> (int -> int -> int) -> int ->
+                        Exact.I.t) }
+
+(** val stake_unit : Exact.F.t **)
+
+let stake_unit =
+  Exact.inv
+    (Exact.F.of_bigint
+      (Exact.pow ((fun p -> p) (Exact.twice Exact.I.one)) ((fun p -> p)
+        (Exact.twice (Exact.twice_one (Exact.twice (Exact.twice
+        (Exact.twice_one Exact.I.one))))))))
+
+(** val amount : Exact.I.t -> Exact.F.t **)
+
+let amount z0 =
+  Exact.F.mul (Exact.F.of_bigint z0) stake_unit
+
+(** val same_z : Exact.I.t -> Exact.I.t -> bool **)
+
+let same_z y z0 =
+  (&&) (Exact.I.leq y z0) (Exact.I.leq z0 y)
+
+(** val zeros : Exact.I.t -> bool **)
+
+let zeros z0 =
+  same_z z0 Exact.I.zero
+
+type placement = int list * (int -> Exact.I.t)
+
+type entry = { certain : bool; often : int; stands : Exact.F.t }
+
+(** val fits : scheme -> int list -> ledge list -> bool **)
+
+let rec fits g l es =
+  match l with
+  | [] -> (match es with
+           | [] -> true
+           | _ :: _ -> false)
+  | k :: l' ->
+    (match es with
+     | [] -> false
+     | e :: es' ->
+       (&&)
+         ((&&) ((fun (n : int) m -> n < m) k g.classes)
+           ((=) (g.of_class k) e.expr)) (fits g l' es'))
+
+(** val kinds_ok : model -> scheme -> bool **)
+
+let kinds_ok m g =
+  below m.shape.states (fun s ->
+    foralli (fun i c ->
+      (&&) ((fun (n : int) m -> n < m) (g.kind_of_choice (s, i)) g.kinds)
+        (fits g (g.members (g.kind_of_choice (s, i))) c.outcomes)) 0
+      (m.table s))
+
+(** val classes_ok : int -> scheme -> bool **)
+
+let classes_ok e g =
+  (&&)
+    (below g.classes (fun k -> (fun (n : int) m -> n < m) (g.of_class k) e))
+    (below g.kinds (fun q0 ->
+      forallb (fun k -> (fun (n : int) m -> n < m) k g.classes) (g.members q0)))
+
+(** val zsum : (int -> Exact.I.t) -> int list -> Exact.I.t **)
+
+let rec zsum z0 = function
+| [] -> Exact.I.zero
+| k :: l' -> Exact.I.add (z0 k) (zsum z0 l')
+
+(** val fair : scheme -> (int -> Exact.I.t) -> bool **)
+
+let fair g z0 =
+  below g.kinds (fun q0 -> Exact.I.leq (zsum z0 (g.members q0)) Exact.I.zero)
+
+(** val weights_ok : Exact.F.t -> Exact.F.t list -> bool **)
+
+let rec weights_ok left = function
+| [] -> Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) left
+| w :: l' ->
+  (&&) (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) w)
+    (weights_ok (Exact.F.sub left w) l')
+
+(** val calls :
+    scheme -> int -> (int -> int -> int) -> int -> int -> (int * (int ->
+    Exact.I.t)) list **)
+
+let calls g b mk side j =
+  map (fun b0 -> (b0, (g.stake side j b0 (earlier b0 mk)))) (seq 0 b)
+
+(** val places :
+    scheme -> (int * (int -> Exact.I.t)) list -> placement list **)
+
+let rec places g = function
+| [] -> []
+| p :: l' ->
+  let (b, z0) = p in
+  (match places g l' with
+   | [] -> ((b :: []), z0) :: []
+   | p0 :: ps ->
+     let (bs, y) = p0 in
+     if below g.classes (fun k -> same_z (z0 k) (y k))
+     then ((b :: bs), y) :: ps
+     else ((b :: []), z0) :: ((bs, y) :: ps))
+
+(** val sumn : (int -> int) -> int list -> int **)
+
+let rec sumn f = function
+| [] -> 0
+| b :: l' -> add (f b) (sumn f l')
+
+(** val bettors :
+    scheme -> int -> (int -> int -> int) -> int -> placement list list option **)
+
+let bettors g b mk side =
+  let all = map (calls g b mk side) (seq 0 (length g.weights)) in
+  if forallb (forallb (fun c -> fair g (snd c))) all
+  then Some (map (places g) all)
+  else None
+
+(** val all_sides :
+    scheme -> int -> (int -> int -> int) -> int -> placement list list list
+    option **)
+
+let rec all_sides g b mk n =
+  (fun fO fS n -> if n=0 then fO () else fS (n-1))
+    (fun _ -> Some [])
+    (fun n' ->
+    match all_sides g b mk n' with
+    | Some l ->
+      (match bettors g b mk n' with
+       | Some p -> Some (app l (p :: []))
+       | None -> None)
+    | None -> None)
+    n
+
+(** val of_expressions : int -> scheme -> int list list **)
+
+let of_expressions e g =
+  map (fun e0 -> filter (fun k -> (=) (g.of_class k) e0) (seq 0 g.classes))
+    (seq 0 e)
+
+(** val known_low : scheme -> int -> (int -> bound) -> int -> Exact.F.t **)
+
+let known_low g m box k =
+  let e = g.of_class k in
+  if (&&) ((fun (n : int) m -> n < m) e m) ((=) (box e).of_expr e)
+  then (box e).blo
+  else Exact.make (Exact.I.zero, Exact.I.one)
+
+(** val stands_ok :
+    scheme -> int -> (int -> bound) -> (int -> Exact.I.t) -> int -> bool **)
+
+let stands_ok g m box z0 k =
+  (||) (Exact.I.leq Exact.I.zero (z0 k))
+    (Exact.leq
+      (Exact.F.mul (Exact.make (((fun p -> p) (Exact.twice Exact.I.one)),
+        Exact.I.one)) (Exact.F.neg (amount (z0 k)))) (known_low g m box k))
+
+(** val surely_in :
+    scheme -> int -> (int -> bound) -> wager -> int -> int -> (int ->
+    Exact.I.t) -> bool **)
+
+let surely_in g m box w j p z0 =
+  (&&)
+    (below g.kinds (fun q0 ->
+      (||) (forallb (fun k -> not (w.sure j p k)) (g.members q0))
+        (forallb (stands_ok g m box z0) (g.members q0))))
+    (below g.classes (fun k ->
+      (||) (not (w.sure j p k)) (stands_ok g m box z0 k)))
+
+(** val entries_of :
+    (int -> int -> int) -> wager -> int -> int -> int -> int -> placement
+    list -> entry list **)
+
+let rec entries_of mk w k j p n = function
+| [] -> []
+| p0 :: l' ->
+  let (bs, z0) = p0 in
+  let rest = entries_of mk w k j (Stdlib.Int.succ p) n l' in
+  if zeros (z0 k)
+  then rest
+  else let t = mul n (sumn (fun b -> mk b k) bs) in
+       if (=) t 0
+       then rest
+       else { certain = (w.sure j p k); often = t; stands =
+              (amount (z0 k)) } :: rest
+
+(** val entries :
+    (int -> int -> int) -> wager -> int -> int -> int list -> placement list
+    list -> entry list **)
+
+let rec entries mk w k j ns l =
+  match ns with
+  | [] -> []
+  | n :: ns' ->
+    (match l with
+     | [] -> []
+     | ps :: l' ->
+       app (if (=) n 0 then [] else entries_of mk w k j 0 n ps)
+         (entries mk w k (Stdlib.Int.succ j) ns' l'))
+
+(** val surely0 :
+    scheme -> int -> (int -> bound) -> wager -> int -> int list -> placement
+    list list -> bool **)
+
+let rec surely0 g m box w j ns l =
+  match ns with
+  | [] -> true
+  | n :: ns' ->
+    (match l with
+     | [] -> true
+     | ps :: l' ->
+       (&&)
+         ((||) ((=) n 0)
+           (foralli (fun p x0 -> surely_in g m box w j p (snd x0)) 0 ps))
+         (surely0 g m box w (Stdlib.Int.succ j) ns' l'))
+
+(** val down : wager -> Exact.F.t -> Exact.F.t **)
+
+let down w x0 =
+  let y = w.trim x0 in if Exact.leq y x0 then y else x0
+
+(** val up : wager -> Exact.F.t -> Exact.F.t **)
+
+let up w x0 =
+  Exact.F.neg (down w (Exact.F.neg x0))
+
+(** val qsum_of : (entry -> Exact.F.t) -> entry list -> Exact.F.t **)
+
+let rec qsum_of f = function
+| [] -> Exact.make (Exact.I.zero, Exact.I.one)
+| x0 :: l' -> Exact.F.add (Exact.F.mul (qnat x0.often) (f x0)) (qsum_of f l')
+
+(** val logs_of :
+    cert -> (entry -> Exact.F.t) -> entry list -> Exact.I.t option **)
+
+let rec logs_of c f = function
+| [] -> Some Exact.I.zero
+| x0 :: l' ->
+  (match logs c x0.often (f x0) with
+   | Some y ->
+     (match logs_of c f l' with
+      | Some z0 -> Some (Exact.I.add y z0)
+      | None -> None)
+   | None -> None)
+
+(** val is_gain : entry -> bool **)
+
+let is_gain x0 =
+  qltb (Exact.make (Exact.I.zero, Exact.I.one)) x0.stands
+
+(** val inverse : Exact.F.t -> Exact.F.t -> Exact.F.t **)
+
+let inverse q0 d =
+  Exact.F.mul q0 (Exact.inv d)
+
+(** val off_log : cert -> Exact.F.t -> Exact.F.t -> Exact.F.t option **)
+
+let off_log c kappa x0 =
+  if Exact.equal kappa (Exact.make (Exact.I.zero, Exact.I.one))
+  then Some (Exact.make (Exact.I.zero, Exact.I.one))
+  else let y = c.lg (Exact.inv x0) in
+       if log_ok (Exact.inv x0) y
+       then Some (Exact.F.mul kappa (Exact.F.of_bigint y))
+       else None
+
+(** val units : Exact.F.t **)
+
+let units =
+  Exact.F.of_bigint unit_log
+
+(** val line :
+    cert -> int -> (int -> bound) -> wager -> int -> entry list -> Exact.F.t
+    -> Exact.F.t option **)
+
+let line c m box w e xs kappa =
+  let b = box e in
+  let l = b.blo in
+  let u = b.bhi in
+  let q0 = w.near e in
+  let s = w.tilt e in
+  if not
+       ((&&)
+         ((&&)
+           ((&&)
+             ((&&) ((&&) ((fun (n : int) m -> n < m) e m) ((=) b.of_expr e))
+               (qltb (Exact.make (Exact.I.zero, Exact.I.one)) q0))
+             (Exact.leq l q0)) (Exact.leq q0 u))
+         (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) kappa))
+  then None
+  else let flat =
+         filter (fun x0 -> (&&) (not x0.certain) (not (is_gain x0))) xs
+       in
+       let gains0 = filter (fun x0 -> (&&) x0.certain (is_gain x0)) xs in
+       let losses = filter (fun x0 -> (&&) x0.certain (not (is_gain x0))) xs
+       in
+       let gain_slope = fun x0 ->
+         inverse x0.stands (Exact.F.mul q0 (Exact.F.add q0 x0.stands))
+       in
+       let dlo = qsum_of (fun x0 -> down w (gain_slope x0)) gains0 in
+       let dhi = qsum_of (fun x0 -> up w (gain_slope x0)) gains0 in
+       let width = Exact.F.sub u l in
+       let err = fun lo0 hi0 ->
+         let a = Exact.F.sub hi0 s in
+         let b0 = Exact.F.sub s lo0 in
+         Exact.F.mul (if Exact.leq a b0 then b0 else a) width
+       in
+       (match logs_of c (fun x0 ->
+                Exact.F.add (Exact.make (((fun p -> p) Exact.I.one),
+                  Exact.I.one))
+                  (inverse x0.stands
+                    (if Exact.leq l
+                          (Exact.F.mul (Exact.make (((fun p -> p)
+                            (Exact.twice Exact.I.one)), Exact.I.one))
+                            (Exact.F.neg x0.stands))
+                     then Exact.F.mul (Exact.make (((fun p -> p) (Exact.twice
+                            Exact.I.one)), Exact.I.one))
+                            (Exact.F.neg x0.stands)
+                     else l))) flat with
+        | Some base ->
+          (match logs_of c (fun x0 ->
+                   Exact.F.add (Exact.make (((fun p -> p) Exact.I.one),
+                     Exact.I.one)) (inverse x0.stands q0)) gains0 with
+           | Some top ->
+             let base0 =
+               Exact.F.add (Exact.F.of_bigint base) (Exact.F.of_bigint top)
+             in
+             (match losses with
+              | [] ->
+                (match off_log c kappa q0 with
+                 | Some y ->
+                   let k = inverse kappa q0 in
+                   Some
+                   (Exact.F.sub (Exact.F.add base0 y)
+                     (Exact.F.mul units
+                       (Exact.F.add (Exact.F.mul s q0)
+                         (err (Exact.F.sub (Exact.F.neg dhi) k)
+                           (Exact.F.sub (Exact.F.neg dlo) k)))))
+                 | None -> None)
+              | _ :: _ ->
+                let p = w.touch e in
+                if not
+                     ((&&)
+                       ((&&)
+                         ((&&)
+                           (qltb (Exact.make (Exact.I.zero, Exact.I.one)) l)
+                           (Exact.leq l p)) (Exact.leq p u))
+                       (forallb (fun x0 -> qltb (Exact.F.neg x0.stands) l)
+                         losses))
+                then None
+                else let loss_slope = fun x0 ->
+                       let b0 = Exact.F.neg x0.stands in
+                       inverse b0 (Exact.F.mul p (Exact.F.sub p b0))
+                     in
+                     let k = inverse kappa p in
+                     let slo =
+                       Exact.F.sub
+                         (qsum_of (fun x0 -> down w (loss_slope x0)) losses) k
+                     in
+                     let shi =
+                       Exact.F.sub
+                         (qsum_of (fun x0 -> up w (loss_slope x0)) losses) k
+                     in
+                     let miss =
+                       if w.chord e
+                       then if (&&) (Exact.equal p u)
+                                 (Exact.leq shi (Exact.F.add s dlo))
+                            then Some (Exact.make (Exact.I.zero, Exact.I.one))
+                            else None
+                       else let bend = fun x0 ->
+                              let b0 = Exact.F.neg x0.stands in
+                              inverse
+                                (Exact.F.mul b0
+                                  (Exact.F.sub
+                                    (Exact.F.mul (Exact.make (((fun p -> p)
+                                      (Exact.twice Exact.I.one)),
+                                      Exact.I.one)) p) b0))
+                                (Exact.F.mul (Exact.F.sub p b0)
+                                  (Exact.F.sub p b0))
+                            in
+                            if Exact.leq
+                                 (qsum_of (fun x0 -> up w (bend x0)) losses)
+                                 kappa
+                            then Some
+                                   (err (Exact.F.sub slo dhi)
+                                     (Exact.F.sub shi dlo))
+                            else None
+                     in
+                     let at_ = fun x0 ->
+                       match logs_of c (fun t ->
+                               Exact.F.add (Exact.make (((fun p -> p)
+                                 Exact.I.one), Exact.I.one))
+                                 (inverse t.stands x0)) losses with
+                       | Some y ->
+                         (match off_log c kappa x0 with
+                          | Some z0 ->
+                            let d = Exact.F.sub q0 x0 in
+                            Some
+                            (Exact.F.add
+                              (Exact.F.add (Exact.F.of_bigint y) z0)
+                              (Exact.F.mul units
+                                (Exact.F.sub
+                                  (if Exact.leq (Exact.make (Exact.I.zero,
+                                        Exact.I.one)) d
+                                   then Exact.F.mul dlo d
+                                   else Exact.F.mul dhi d) (Exact.F.mul s x0))))
+                          | None -> None)
+                       | None -> None
+                     in
+                     (match miss with
+                      | Some miss0 ->
+                        (match at_ l with
+                         | Some y ->
+                           (match at_ p with
+                            | Some z0 ->
+                              Some
+                                (Exact.F.sub
+                                  (Exact.F.add base0
+                                    (if Exact.leq y z0 then y else z0))
+                                  (Exact.F.mul units miss0))
+                            | None -> None)
+                         | None -> None)
+                      | None -> None))
+           | None -> None)
+        | None -> None)
+
+(** val weight_of_log : int -> (int * Exact.I.t) list -> Exact.I.t **)
+
+let rec weight_of_log e = function
+| [] -> Exact.I.zero
+| p :: l' ->
+  let (e', k) = p in
+  if (=) e e' then Exact.I.add k (weight_of_log e l') else weight_of_log e l'
+
+(** val lines :
+    model -> (int -> int -> int) -> cert -> int -> (int -> bound) -> wager ->
+    (int * Exact.I.t) list -> int -> int list list -> placement list list ->
+    (Exact.F.t * poly) option **)
+
+let rec lines m mk c m0 box w ws e ks ps =
+  match ks with
+  | [] -> Some ((Exact.make (Exact.I.zero, Exact.I.one)), [])
+  | l :: ks' ->
+    (match lines m mk c m0 box w ws (Stdlib.Int.succ e) ks' ps with
+     | Some p0 ->
+       let (h, p) = p0 in
+       let xs = flat_map (fun k -> entries mk w k 0 w.portions ps) l in
+       let kappa =
+         if Exact.equal w.guard (Exact.make (Exact.I.zero, Exact.I.one))
+         then Exact.make (Exact.I.zero, Exact.I.one)
+         else Exact.F.mul w.guard (Exact.F.of_bigint (weight_of_log e ws))
+       in
+       if (&&) (match xs with
+                | [] -> true
+                | _ :: _ -> false)
+            (Exact.equal kappa (Exact.make (Exact.I.zero, Exact.I.one)))
+       then Some (h, p)
+       else (match line c m0 box w e xs kappa with
+             | Some y ->
+               Some ((Exact.F.add y h), (plus (w.tilt e) (m.polys e) p))
+             | None -> None)
+     | None -> None)
+
+(** val costs :
+    cert -> int -> int list -> Exact.F.t list -> Exact.I.t option **)
+
+let rec costs c all ns l =
+  match ns with
+  | [] -> Some Exact.I.zero
+  | n :: ns' ->
+    (match l with
+     | [] -> Some Exact.I.zero
+     | v :: l' ->
+       (match logs c n
+                (Exact.F.mul v (Exact.F.mul (qnat all) (Exact.inv (qnat n)))) with
+        | Some y ->
+          (match costs c all ns' l' with
+           | Some z0 -> Some (Exact.I.add y z0)
+           | None -> None)
+        | None -> None))
+
+(** val wagered :
+    model -> int -> scheme -> (int -> int -> int) -> cert -> int -> (int ->
+    bound) -> wager -> (int * Exact.I.t) list -> Exact.I.t -> placement list
+    list -> int list list -> poly option **)
+
+let wagered m e g mk c m0 box w ws thr ps ks =
+  let all = fold_right Nat.add 0 w.portions in
+  if not
+       ((&&)
+         ((&&)
+           ((&&)
+             ((&&) ((fun (n : int) m -> n < m) 0 all)
+               ((<=) (length w.portions) (length g.weights)))
+             (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) w.guard))
+           (forallb (fun x0 -> (fun (n : int) m -> n < m) (fst x0) e) ws))
+         (surely0 g m0 box w 0 w.portions ps))
+  then None
+  else (match logs c all g.alpha with
+        | Some x0 ->
+          (match costs c all w.portions g.weights with
+           | Some y ->
+             (match lines m mk c m0 box w ws 0 ks ps with
+              | Some p0 ->
+                let (h, p) = p0 in
+                if Exact.leq
+                     (Exact.F.neg
+                       (Exact.F.add
+                         (Exact.F.add (Exact.F.of_bigint (Exact.I.add x0 y))
+                           (Exact.F.mul w.guard (Exact.F.of_bigint thr))) h))
+                     (Exact.F.mul units w.most)
+                then Some
+                       (plus (Exact.make ((Exact.I.neg Exact.I.one),
+                         Exact.I.one)) p (constant w.most))
+                else None
+              | None -> None)
+           | None -> None)
+        | None -> None)
+
+(** val bets_say :
+    model -> int -> scheme -> (int -> int -> int) -> cert ->
+    (Exact.I.t * (int * Exact.I.t) list) -> placement list list list -> int
+    list list -> int -> (int -> bound) -> wager -> poly option **)
+
+let bets_say m e g mk c known all ks m0 box w =
+  match nth_error all w.of_side with
+  | Some ps -> wagered m e g mk c m0 box w (snd known) (fst known) ps ks
+  | None -> None
+
+(** val prepared :
+    model -> int -> scheme -> int -> (int -> int -> int) -> Exact.F.t ->
+    (placement list list list * int list list) option **)
+
+let prepared m e g b mk d3 =
+  if (=) g.parties 0
+  then Some ([], [])
+  else if (&&)
+            ((&&)
+              ((&&) ((&&) (kinds_ok m g) (classes_ok e g))
+                (weights_ok (Exact.make (((fun p -> p) Exact.I.one),
+                  Exact.I.one)) g.weights))
+              (qltb (Exact.make (Exact.I.zero, Exact.I.one)) g.alpha))
+            (Exact.leq (Exact.F.mul (qnat g.parties) g.alpha) d3)
+       then option_map (fun all -> (all, (of_expressions e g)))
+              (all_sides g b mk g.parties)
+       else None
+
 (** val accept :
     model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.F.t
     -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
-    Exact.F.t list) -> int -> (int -> int -> int) -> Exact.F.t -> cert -> bool **)
+    Exact.F.t list) -> int -> (int -> int -> int) -> Exact.F.t -> scheme ->
+    (int -> int -> int) -> Exact.F.t -> cert -> bool **)
 
-let accept m n evs cnt d1 e prior predict b mt d2 c =
+let accept m n evs cnt d1 e prior predict b mt d2 g mk d3 c =
   (&&)
     ((&&)
       ((&&)
         ((&&) (qltb (Exact.make (Exact.I.zero, Exact.I.one)) c.level)
           (Exact.leq (Exact.F.mul (qnat n) c.level) d1))
-        (below n (fun g -> event_ok m (evs g))))
+        (below n (fun g0 -> event_ok m (evs g0))))
       (below n (event_proved evs c cnt)))
     (match likely m e prior predict c b mt d2 with
-     | Some known -> proved m n evs (tangent m c known) c
+     | Some known ->
+       (match prepared m e g b mk d3 with
+        | Some p ->
+          let (all, ks) = p in
+          proved m n evs (tangent m c known)
+            (bets_say m e g mk c known all ks) c
+        | None -> false)
      | None -> false)
 
 (** val ratios :
@@ -2144,7 +2747,7 @@ let rec ratios p k m u us =
     Exact.F.t -> Exact.F.t -> Exact.I.t -> Exact.I.t -> Exact.F.t list -> int
     -> int -> bool **)
 
-let tail_holds alpha p a b us k m =
+let tail_holds alpha0 p a b us k m =
   (||) (Exact.leq p (Exact.make (Exact.I.zero, Exact.I.one)))
     ((&&)
       ((&&)
@@ -2160,7 +2763,7 @@ let tail_holds alpha p a b us k m =
              (Exact.F.of_bigint
                (Exact.I.mul (factorial (add k m))
                  (Exact.I.mul (power a k) (power (Exact.I.sub b a) m)))))
-           (Exact.F.mul alpha
+           (Exact.F.mul alpha0
              (Exact.F.of_bigint
                (Exact.I.mul (Exact.I.mul (factorial k) (factorial m))
                  (power b (add k m)))))
@@ -2202,5 +2805,5 @@ let accept_fixed m n evs cnt d1 e prior predict b mt d2 c us =
         (below n (fun g -> event_ok m (evs g))))
       (below n (event_fixed evs c us cnt)))
     (match likely m e prior predict c b mt d2 with
-     | Some known -> proved m n evs (tangent m c known) c
+     | Some known -> proved m n evs (tangent m c known) no_stakes c
      | None -> false)

@@ -26,6 +26,7 @@ val eqb : bool -> bool -> bool
 
 module Nat :
  sig
+  val add : int -> int -> int
  end
 
 module Pos :
@@ -57,9 +58,15 @@ val nth_error : 'a1 list -> int -> 'a1 option
 
 val map : ('a1 -> 'a2) -> 'a1 list -> 'a2 list
 
+val flat_map : ('a1 -> 'a2 list) -> 'a1 list -> 'a2 list
+
+val fold_right : ('a2 -> 'a1 -> 'a1) -> 'a1 -> 'a2 list -> 'a1
+
 val existsb : ('a1 -> bool) -> 'a1 list -> bool
 
 val forallb : ('a1 -> bool) -> 'a1 list -> bool
+
+val filter : ('a1 -> bool) -> 'a1 list -> 'a1 list
 
 val seq : int -> int -> int list
 
@@ -381,15 +388,22 @@ type reference =
 | Most of int * int * int
 | Made of int
 
+type bound = { of_expr : int; blo : Exact.F.t; bhi : Exact.F.t;
+               why_lo : (Exact.F.t * reference) list;
+               why_hi : (Exact.F.t * reference) list }
+
+type wager = { of_side : int; portions : int list; guard : Exact.F.t;
+               sure : (int -> int -> int -> bool); near : (int -> Exact.F.t);
+               touch : (int -> Exact.F.t); chord : (int -> bool);
+               tilt : (int -> Exact.F.t); most : Exact.F.t;
+               trim : (Exact.F.t -> Exact.F.t) }
+
 type made =
 | Prod of reference * reference
 | Comb of (Exact.F.t * reference) list * Exact.F.t
 | Square of poly
 | Cut of (int -> Exact.F.t) * Exact.F.t
-
-type bound = { of_expr : int; blo : Exact.F.t; bhi : Exact.F.t;
-               why_lo : (Exact.F.t * reference) list;
-               why_hi : (Exact.F.t * reference) list }
+| Bet of int * (int -> bound) * wager
 
 type cert = { ask : question; compl : bool; lower : Exact.F.t option;
               upper : Exact.F.t option; low : hints; high : hints;
@@ -433,16 +447,18 @@ val follows :
   model -> int -> (int -> event) -> cert -> poly list ->
   (Exact.F.t * reference) list -> poly -> bool
 
+val bound_ok :
+  model -> int -> (int -> event) -> cert -> poly list -> bound -> bool
+
 val make :
   model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
-  option) -> cert -> poly list -> made -> poly option
+  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> poly
+  list -> made -> poly option
 
 val makes :
   model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
-  option) -> cert -> poly list -> made list -> poly list option
-
-val bound_ok :
-  model -> int -> (int -> event) -> cert -> poly list -> bound -> bool
+  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> poly
+  list -> made list -> poly list option
 
 val sides : cert -> int -> int -> int -> Exact.F.t * Exact.F.t
 
@@ -460,15 +476,17 @@ val means_ok :
 
 val sets_ok :
   model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
-  option) -> cert -> bool
+  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> bool
 
 val nobody : question -> bool
 
 val proved :
   model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
-  option) -> cert -> bool
+  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> bool
 
 val no_cut : (int -> Exact.F.t) -> Exact.F.t -> poly option
+
+val no_stakes : int -> (int -> bound) -> wager -> poly option
 
 val accept_domain : model -> cert -> bool
 
@@ -541,10 +559,123 @@ val tangent :
   model -> cert -> (Exact.I.t * (int * Exact.I.t) list) -> (int -> Exact.F.t)
   -> Exact.F.t -> poly option
 
+type scheme = { kinds : int; kind_of_choice : ((int * int) -> int);
+                members : (int -> int list); classes : int;
+                of_class : (int -> int); parties : int; alpha : Exact.F.t;
+                weights : Exact.F.t list;
+                stake : (int -> int -> int -> (int -> int -> int) -> int ->
+                        Exact.I.t) }
+
+val stake_unit : Exact.F.t
+
+val amount : Exact.I.t -> Exact.F.t
+
+val same_z : Exact.I.t -> Exact.I.t -> bool
+
+val zeros : Exact.I.t -> bool
+
+type placement = int list * (int -> Exact.I.t)
+
+type entry = { certain : bool; often : int; stands : Exact.F.t }
+
+val fits : scheme -> int list -> ledge list -> bool
+
+val kinds_ok : model -> scheme -> bool
+
+val classes_ok : int -> scheme -> bool
+
+val zsum : (int -> Exact.I.t) -> int list -> Exact.I.t
+
+val fair : scheme -> (int -> Exact.I.t) -> bool
+
+val weights_ok : Exact.F.t -> Exact.F.t list -> bool
+
+val calls :
+  scheme -> int -> (int -> int -> int) -> int -> int -> (int * (int ->
+  Exact.I.t)) list
+
+val places : scheme -> (int * (int -> Exact.I.t)) list -> placement list
+
+val sumn : (int -> int) -> int list -> int
+
+val bettors :
+  scheme -> int -> (int -> int -> int) -> int -> placement list list option
+
+val all_sides :
+  scheme -> int -> (int -> int -> int) -> int -> placement list list list
+  option
+
+val of_expressions : int -> scheme -> int list list
+
+val known_low : scheme -> int -> (int -> bound) -> int -> Exact.F.t
+
+val stands_ok :
+  scheme -> int -> (int -> bound) -> (int -> Exact.I.t) -> int -> bool
+
+val surely_in :
+  scheme -> int -> (int -> bound) -> wager -> int -> int -> (int ->
+  Exact.I.t) -> bool
+
+val entries_of :
+  (int -> int -> int) -> wager -> int -> int -> int -> int -> placement list
+  -> entry list
+
+val entries :
+  (int -> int -> int) -> wager -> int -> int -> int list -> placement list
+  list -> entry list
+
+val surely0 :
+  scheme -> int -> (int -> bound) -> wager -> int -> int list -> placement
+  list list -> bool
+
+val down : wager -> Exact.F.t -> Exact.F.t
+
+val up : wager -> Exact.F.t -> Exact.F.t
+
+val qsum_of : (entry -> Exact.F.t) -> entry list -> Exact.F.t
+
+val logs_of : cert -> (entry -> Exact.F.t) -> entry list -> Exact.I.t option
+
+val is_gain : entry -> bool
+
+val inverse : Exact.F.t -> Exact.F.t -> Exact.F.t
+
+val off_log : cert -> Exact.F.t -> Exact.F.t -> Exact.F.t option
+
+val units : Exact.F.t
+
+val line :
+  cert -> int -> (int -> bound) -> wager -> int -> entry list -> Exact.F.t ->
+  Exact.F.t option
+
+val weight_of_log : int -> (int * Exact.I.t) list -> Exact.I.t
+
+val lines :
+  model -> (int -> int -> int) -> cert -> int -> (int -> bound) -> wager ->
+  (int * Exact.I.t) list -> int -> int list list -> placement list list ->
+  (Exact.F.t * poly) option
+
+val costs : cert -> int -> int list -> Exact.F.t list -> Exact.I.t option
+
+val wagered :
+  model -> int -> scheme -> (int -> int -> int) -> cert -> int -> (int ->
+  bound) -> wager -> (int * Exact.I.t) list -> Exact.I.t -> placement list
+  list -> int list list -> poly option
+
+val bets_say :
+  model -> int -> scheme -> (int -> int -> int) -> cert ->
+  (Exact.I.t * (int * Exact.I.t) list) -> placement list list list -> int
+  list list -> int -> (int -> bound) -> wager -> poly option
+
+val prepared :
+  model -> int -> scheme -> int -> (int -> int -> int) -> Exact.F.t ->
+  (placement list list list * int list list) option
+
 val accept :
   model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.F.t
   -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
-  Exact.F.t list) -> int -> (int -> int -> int) -> Exact.F.t -> cert -> bool
+  Exact.F.t list) -> int -> (int -> int -> int) -> Exact.F.t -> scheme ->
+  (int -> int -> int) -> Exact.F.t -> cert -> bool
 
 val ratios :
   Exact.F.t -> int -> int -> Exact.F.t -> Exact.F.t list -> Exact.F.t option

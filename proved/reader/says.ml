@@ -230,6 +230,10 @@ let plan file =
   else if truth file (own "anytime") || missing file (own "episodes") || missing file planned then Open
   else Episodes (whole file (own "episodes"), whole file planned, batches file)
 
+(* Nobody bets. *)
+let no_bets = { Checker.kinds = 0; kind_of_choice = (fun _ -> 0); members = (fun _ -> []); classes = 0; of_class = Fun.id; parties = 0;
+  alpha = Q.one; weights = []; stake = (fun _ _ _ _ _ -> Z.zero) }
+
 (* Every condition on how data came: what is said of their ends (0) and their order (3), and that nothing was left out; visits or the
    amount that a method has fixed beforehand. Where one does not hold, or nobody says so, the confidence is nominal. *)
 let check_collected file =

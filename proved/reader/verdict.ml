@@ -50,7 +50,7 @@ let theorem (file : Says.file) (hints : Problem.t) claims =
       let cert = { cert with Checker.ask = question i; compl = complement; lower; upper } in
       if not data then Checker.accept_domain model cert
       else if fixed then Checker.accept_fixed model count event counts d1 expressions pilots predict batches met d2 cert tails
-      else Checker.accept model count event counts d1 expressions pilots predict batches met d2 cert);
+      else Checker.accept model count event counts d1 expressions pilots predict batches met d2 Says.no_bets (fun _ _ -> 0) Q.zero cert);
     if not data then "domain_sound" else if fixed then "fixed_sound" else "learned_sound"
   end
 

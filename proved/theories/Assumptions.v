@@ -1,5 +1,5 @@
 (* What the theorems rest on. *)
-From Proved Require Import Sound Learned Statistics Fixed Paths Shield Slab.
+From Proved Require Import Sound Learned Statistics Fixed Paths Shield.
 Print Assumptions value_sound.
 Print Assumptions domain_sound.
 Print Assumptions learned_sound.
@@ -8,6 +8,3 @@ Print Assumptions value_is_expected.
 Print Assumptions true_value_is_expected.
 Print Assumptions shield_sound.
 Print Assumptions shield_true.
-Print Assumptions slab_valid.
-Print Assumptions slab_rows.
-Print Assumptions chord_below.

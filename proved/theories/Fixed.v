@@ -16,7 +16,7 @@ Definition accept_fixed (M : model) (N : nat) (evs : nat -> event) (cnt : nat ->
     (B : nat) (mt : nat -> nat -> nat) (d2 : Q) (c : cert) (us : nat -> list Q * list Q) : bool :=
   Qltb 0 (level c) && Qle_bool (Qmult (Qmult 2 (qnat N)) (level c)) d1 && below N (fun g => event_ok M (evs g)) &&
   below N (event_fixed evs c us cnt) &&
-  match likely M E prior predict c B mt d2 with Some known => proved M N evs (tangent M c known) c | None => false end.
+  match likely M E prior predict c B mt d2 with Some known => proved M N evs (tangent M c known) no_stakes c | None => false end.
 
 (* ---------- Semantics ---------- *)
 
@@ -230,7 +230,7 @@ Theorem fixed_sound (M : model) (N : nat) (evs : nat -> event) (theta : nat -> R
   instance M theta -> 0 <= Q2R d1 -> 0 <= Q2R d2 -> (forall a h, (number h <= number (a :: h))%nat) ->
   (forall g r, In r plan -> proper M theta (evs g) false r) ->
   (forall h, wrong h = true ->
-     accept_fixed M N evs (counts_of h) d1 E prior predict (S (number h)) (met M number h) d2 (maker h) (us h) = true /\
+     accept_fixed M N evs (counts_of h) d1 E prior predict (S (number h)) (met (label M) number h) d2 (maker h) (us h) = true /\
      ~ true_stated M theta (ask (maker h)) (compl (maker h)) (lower (maker h)) (upper (maker h))) ->
   carried_out M theta plan (fun h => if wrong h then 1 else 0) [] <= Q2R d1 + Q2R d2.
 (* END *)
@@ -239,8 +239,8 @@ Proof.
   assert (Parts : forall h, wrong h = true -> 0 < Q2R (level (maker h)) /\ 2 * INR N * Q2R (level (maker h)) <= Q2R d1 /\
     (forall g, (g < N)%nat -> event_ok M (evs g) = true) /\
     (forall g, (g < N)%nat -> event_fixed evs (maker h) (us h) (counts_of h) g = true) /\
-    exists known, likely M E prior predict (maker h) (Datatypes.S (number h)) (met M number h) d2 = Some known /\
-      proved M N evs (tangent M (maker h) known) (maker h) = true).
+    exists known, likely M E prior predict (maker h) (Datatypes.S (number h)) (met (label M) number h) d2 = Some known /\
+      proved M N evs (tangent M (maker h) known) no_stakes (maker h) = true).
   { intros h Hh. destruct (HW h Hh) as [A _]. unfold accept_fixed in A. apply andb_prop in A. destruct A as [A A5].
     apply andb_prop in A. destruct A as [A A4]. apply andb_prop in A. destruct A as [A A3].
     apply andb_prop in A. destruct A as [A1 A2]. apply Qltb_R in A1. rewrite Q2R_0 in A1.
@@ -274,10 +274,11 @@ Proof.
         - specialize (IHl H). pose proof (Fpos g' h). lra. }
       apply A. apply in_seq. lia. }
     destruct (Rle_lt_dec 1 (rsum (fun g => F g h) (seq 0 N) + W h)) as [|Less]; [assumption|exfalso]. apply NT.
-    apply (proved_true M theta T N evs (tangent M (maker h) known) (maker h) PR).
+    apply (proved_true M theta T N evs (tangent M (maker h) known) no_stakes (maker h) PR).
     { pose proof (Spos h (seq 0 N)) as SP. unfold W in Less. destruct (Rlt_dec 0 (Q2R d2)) as [DP|DP].
       - apply (poor_is_right M theta E prior predict number (Q2R d2) T Mono DP (maker h) h d2 known Lk eq_refl). lra.
       - apply (nothing_is_right M theta E prior predict number (maker h) h d2 known Lk). lra. }
+    { intros m box w p _. discriminate. }
     intros g Hg.
     assert (Lv : Q2R (level (maker h)) <= lv).
     { unfold lv. destruct (Nat.eq_dec N 0); [lia|]. assert (0 < INR N) by (apply lt_0_INR; lia).

@@ -84,14 +84,6 @@ Definition tangent (c : cert) (known : Z * list (nat * Z)) (t : nat -> Q) (r : Q
   end.
 End Checker.
 
-(* Of what was seen: intervals of events at d1 (beta-binomial), and rows of the likelihood at d2. *)
-Definition accept (M : model) (N : nat) (evs : nat -> event) (cnt : nat -> nat -> nat -> nat) (d1 : Q)
-    (E : nat) (prior : list (nat * Q)) (predict : nat -> (nat -> nat -> nat) -> list Q)
-    (B : nat) (mt : nat -> nat -> nat) (d2 : Q) (c : cert) : bool :=
-  Qltb 0 (level c) && Qle_bool (Qmult (qnat N) (level c)) d1 && below N (fun g => event_ok M (evs g)) &&
-  below N (event_proved evs c cnt) &&
-  match likely M E prior predict c B mt d2 with Some known => proved M N evs (tangent M c known) c | None => false end.
-
 (* ---------- Sums ---------- *)
 
 Lemma rsum_shift f n : forall a, rsum f (seq (S a) n) = rsum (fun o => f (S o)) (seq a n).
@@ -162,7 +154,7 @@ Hypothesis (T : instance M theta) (Mono : forall a h, (number h <= number (a :: 
 Notation at_ p := (poly_at theta p).
 Notation f e := (poly_at theta (polys M e)).
 
-Definition plug (h : seen) : list Q := predict (number h) (earlier (number h) (met M number h)).
+Definition plug (h : seen) : list Q := predict (number h) (earlier (number h) (met (label M) number h)).
 Definition says (a : list Q) (c : nat * nat) (o : nat) : R := law M (point a) c o.
 Definition bets (h : seen) : bool := model_ok M E && plug_ok M E (plug h).
 Definition factor_of (h : seen) (c : nat * nat) (o : nat) : R := if bets h then says (plug h) c o / law M theta c o else 1.
@@ -291,7 +283,7 @@ Fixpoint deeds (h : seen) : list (nat * nat) :=
   match h with [] => [] | (c, o) :: h' => match label M c o with Some e => (number h', e) :: deeds h' | None => deeds h' end end.
 Fixpoint tallied (l : list (nat * nat)) (b e : nat) : nat :=
   match l with [] => 0 | (b', e') :: l' => ((if Nat.eqb b' b && Nat.eqb e e' then 1 else 0) + tallied l' b e)%nat end.
-Lemma met_deeds h b e : met M number h b e = tallied (deeds h) b e.
+Lemma met_deeds h b e : met (label M) number h b e = tallied (deeds h) b e.
 Proof.
   induction h as [|[c o] h IH]; simpl; [reflexivity|]. destruct (label M c o) as [e'|]; simpl.
   - destruct (Nat.eqb (number h) b && Nat.eqb e e'); now rewrite IH.
@@ -318,12 +310,12 @@ Qed.
 (* Predictions do not change afterwards. *)
 Lemma later pre : forall h, (number h <= number (pre ++ h))%nat.
 Proof. induction pre as [|a pre IH]; intros h; simpl; [lia|]. specialize (IH h). specialize (Mono a (pre ++ h)). lia. Qed.
-Lemma met_later pre h b e : (b < number h)%nat -> met M number (pre ++ h) b e = met M number h b e.
+Lemma met_later pre h b e : (b < number h)%nat -> met (label M) number (pre ++ h) b e = met (label M) number h b e.
 Proof.
   intros H. induction pre as [|[c o] pre IH]; simpl; [reflexivity|]. pose proof (later pre h).
   destruct (Nat.eqb (number (pre ++ h)) b) eqn:K; [apply Nat.eqb_eq in K; lia|exact IH].
 Qed.
-Lemma plug_later pre h : plug h = predict (number h) (earlier (number h) (met M number (pre ++ h))).
+Lemma plug_later pre h : plug h = predict (number h) (earlier (number h) (met (label M) number (pre ++ h))).
 Proof.
   unfold plug. f_equal. apply functional_extensionality. intros b. apply functional_extensionality. intros e. unfold earlier.
   destruct (b <? number h)%nat eqn:K; [|reflexivity]. apply Nat.ltb_lt in K. now rewrite met_later.
@@ -332,7 +324,7 @@ Qed.
 Section Rich.
 Variables (c : cert) (h0 : seen) (delta : Q) (known : Z * list (nat * Z)).
 Notation B := (S (number h0)).
-Notation mt := (met M number h0).
+Notation mt := (met (label M) number h0).
 Notation sh := (shares c).
 Notation all := (together prior sh).
 Hypothesis (L : likely M E prior predict c B mt delta = Some known) (A : alive h0 = true).
@@ -611,49 +603,62 @@ Proof.
   lra.
 Qed.
 
-(* Whoever has less than 1/d is right about all rows. *)
-Theorem poor_is_right c h delta known : likely M E prior predict c (S (number h)) (met M number h) delta = Some known ->
-  d = Q2R delta -> riches h * d < 1 -> forall t r p, tangent M c known t r = Some p -> 0 <= at_ p.
+(* What the likelihood says, and that what was seen had a chance. *)
+Definition evident (known : Z * list (nat * Z)) : Prop :=
+  IZR (fst known) <= U * rsum (fun x => IZR (snd x) * ln (f (fst x))) (snd known) /\
+  forall e k, In (e, k) (snd known) -> (0 < k)%Z /\ 0 < f e.
+Lemma tangent_right c known : evident known -> forall t r p, tangent M c known t r = Some p -> 0 <= at_ p.
 Proof.
-  intros Lk Ed Poor t r p Hp. unfold tangent in Hp. destruct (room c (snd known) t (fst known)) as [y|] eqn:Ry; [|discriminate].
+  intros [EL WS] t r p Hp. unfold tangent in Hp. destruct (room c (snd known) t (fst known)) as [y|] eqn:Ry; [|discriminate].
   destruct (Qle_bool _ _) eqn:Q; [|discriminate]. injection Hp as <-. apply Qle_bool_R in Q. rewrite Q2R_mult, !inject_R in Q.
-  rewrite tilted_at, constant_at, Q2R_opp. pose proof unit_pos as UP.
-  destruct (Nat.eqb (together prior (shares c)) 0) eqn:Z.
-  - unfold likely in Lk. rewrite Z in Lk. injection Lk as <-. simpl in Ry. injection Ry as <-. simpl. simpl in Q.
-    assert (Q2R r * U <= 0) by exact Q. nra.
-  - assert (HS : (0 < together prior (shares c))%nat) by (apply Nat.eqb_neq in Z; lia).
-    assert (Al : alive h = true).
-    { destruct (alive h) eqn:Al; [reflexivity|exfalso]. unfold riches in Poor. rewrite Al in Poor.
-      unfold likely in Lk. rewrite Z in Lk. destruct (prior_ok 1 prior) eqn:PO; [|discriminate]. rewrite Rinv_l in Poor; lra. }
-    pose proof (threshold_low c h delta known Lk Al HS Poor Ed) as TL.
-    destruct (L_parts c h delta known Lk HS) as (x & y' & z & PO & MO & Lx & Ly & Lz & Ek).
-    assert (WS : forall e k, In (e, k) (snd known) -> (0 < k)%Z /\ 0 < f e).
-    { intros e k Hi. rewrite Ek in Hi. cbn [snd] in Hi. apply (heavy_in h) in Hi. destruct Hi as [[]|(Hn & -> & Kp)]. split; [exact Kp|].
-      apply IZR_lt in Kp. rewrite (weigh_R c h _ e (S (number h)) 0 eq_refl) in Kp.
-      assert (Met : exists b, (0 < met M number h b e)%nat).
-      { assert (G : forall l, 0 < rsum (fun b => INR (times_of b prior (shares c)) * INR (met M number h b e)) l ->
-          exists b, (0 < met M number h b e)%nat); [|now apply (G _ Kp)].
-        induction l as [|b l IHl]; simpl; intros Pl; [lra|]. destruct (met M number h b e) eqn:Mb; [|exists b; lia].
-        apply IHl. simpl in Pl. lra. }
-      destruct Met as [b Mb]. clear -Mb Al. induction h as [|[c0 o] h IH]; simpl in Mb; [lia|]. cbn [alive] in Al. apply andb_prop in Al.
-      destruct Al as [Al1 Al2]. destruct (label M c0 o) as [e'|] eqn:Le; [|rewrite andb_false_r in Mb; auto].
-      destruct (Nat.eqb (number h) b && Nat.eqb e e')%bool eqn:K; [|auto]. apply andb_prop in K. destruct K as [_ K].
-      apply Nat.eqb_eq in K. subst e'. destruct (Rlt_dec 0 (law M theta c0 o)) as [LP|]; [|discriminate]. unfold law in LP. now rewrite Le in LP. }
-    pose proof (room_low c t (snd known) (fst known) y WS Ry) as RL.
-    assert (HW : rsum (fun x => IZR (snd x) * ln (f (fst x))) (snd known) = rsum (fun e => unknown e (heft c h e * ln (f e))) (seq 0 E)).
-    { rewrite Ek. cbn [snd]. rewrite (heavy_sum c h (fun e => ln (f e)) _ eq_refl). simpl. lra. }
-    rewrite HW in RL. assert (K : Q2R r * U <= U * rsum (fun x0 => Q2R (t (fst x0)) * f (fst x0)) (snd known)) by lra. nra.
+  rewrite tilted_at, constant_at, Q2R_opp. pose proof unit_pos as UP. pose proof (room_low c t (snd known) (fst known) y WS Ry) as RL.
+  assert (K : Q2R r * U <= U * rsum (fun x0 => Q2R (t (fst x0)) * f (fst x0)) (snd known)) by lra. nra.
 Qed.
+Lemma nothing_evident : evident (0%Z, []).
+Proof. split; [simpl; lra|intros e k []]. Qed.
+Lemma dead_rich h : prior_ok 1 prior = true -> riches h * d < 1 -> alive h = true.
+Proof. intros PO Poor. destruct (alive h) eqn:Al; [reflexivity|exfalso]. unfold riches in Poor. rewrite Al, PO, Rinv_l in Poor; lra. Qed.
+Lemma met_alive lab h b e : alive h = true -> (0 < met lab number h b e)%nat -> exists c o, lab c o = Some e /\ 0 < law M theta c o.
+Proof.
+  intros Al Mb. induction h as [|[c0 o] h IH]; simpl in Mb; [lia|]. cbn [alive] in Al. apply andb_prop in Al.
+  destruct Al as [Al1 Al2]. destruct (lab c0 o) as [e'|] eqn:Le; [|rewrite andb_false_r in Mb; auto].
+  destruct (Nat.eqb (number h) b && Nat.eqb e e')%bool eqn:K; [|auto]. apply andb_prop in K. destruct K as [_ K].
+  apply Nat.eqb_eq in K. subst e'. exists c0, o. split; [exact Le|]. now destruct (Rlt_dec 0 (law M theta c0 o)).
+Qed.
+(* Whoever has less than 1/d is right about it. *)
+Theorem poor_evident c h delta known : likely M E prior predict c (S (number h)) (met (label M) number h) delta = Some known ->
+  d = Q2R delta -> riches h * d < 1 -> evident known.
+Proof.
+  intros Lk Ed Poor. destruct (Nat.eqb (together prior (shares c)) 0) eqn:Z.
+  - unfold likely in Lk. rewrite Z in Lk. injection Lk as <-. apply nothing_evident.
+  - assert (HS : (0 < together prior (shares c))%nat) by (apply Nat.eqb_neq in Z; lia).
+    destruct (L_parts c h delta known Lk HS) as (x & y' & z & PO & MO & Lx & Ly & Lz & Ek).
+    pose proof (dead_rich h PO Poor) as Al. pose proof (threshold_low c h delta known Lk Al HS Poor Ed) as TL. split.
+    + assert (HW : rsum (fun x => IZR (snd x) * ln (f (fst x))) (snd known) = rsum (fun e => unknown e (heft c h e * ln (f e))) (seq 0 E)).
+      { rewrite Ek. cbn [snd]. rewrite (heavy_sum c h (fun e => ln (f e)) _ eq_refl). simpl. lra. }
+      rewrite HW. exact TL.
+    + intros e k Hi. rewrite Ek in Hi. cbn [snd] in Hi. apply (heavy_in h) in Hi. destruct Hi as [[]|(Hn & -> & Kp)]. split; [exact Kp|].
+      apply IZR_lt in Kp. rewrite (weigh_R c h _ e (S (number h)) 0 eq_refl) in Kp.
+      assert (Met : exists b, (0 < met (label M) number h b e)%nat).
+      { assert (G : forall l, 0 < rsum (fun b => INR (times_of b prior (shares c)) * INR (met (label M) number h b e)) l ->
+          exists b, (0 < met (label M) number h b e)%nat); [|now apply (G _ Kp)].
+        induction l as [|b l IHl]; simpl; intros Pl; [lra|]. destruct (met (label M) number h b e) eqn:Mb; [|exists b; lia].
+        apply IHl. simpl in Pl. lra. }
+      destruct Met as [b Mb]. destruct (met_alive _ h b e Al Mb) as (c0 & o & Le & LP). unfold law in LP. now rewrite Le in LP.
+Qed.
+Theorem poor_is_right c h delta known : likely M E prior predict c (S (number h)) (met (label M) number h) delta = Some known ->
+  d = Q2R delta -> riches h * d < 1 -> forall t r p, tangent M c known t r = Some p -> 0 <= at_ p.
+Proof. intros Lk Ed Poor. apply tangent_right. now apply (poor_evident c h delta). Qed.
 End Truth.
 (* Without confidence there are no rows but empty ones. *)
-Lemma nothing_is_right M theta E prior predict number c h delta known :
-  likely M E prior predict c (S (number h)) (met M number h) delta = Some known -> Q2R delta <= 0 ->
-  forall t r p, tangent M c known t r = Some p -> 0 <= poly_at theta p.
+Lemma without_evident M theta E prior predict number c h delta known :
+  likely M E prior predict c (S (number h)) (met (label M) number h) delta = Some known -> Q2R delta <= 0 -> evident M theta known.
 Proof.
-  intros Lk Hd t r p Hp. unfold likely in Lk. destruct (Nat.eqb (together prior (shares c)) 0) eqn:Z.
-  - injection Lk as <-. unfold tangent in Hp. simpl in Hp. destruct (Qle_bool _ _) eqn:Q; [|discriminate]. injection Hp as <-.
-    apply Qle_bool_R in Q. rewrite Q2R_mult, !inject_R in Q. rewrite constant_at, Q2R_opp. pose proof unit_pos as UP.
-    assert (Q2R r * U <= 0) by exact Q. nra.
-  - destruct (prior_ok 1 prior && model_ok M E); [|discriminate]. destruct (logs c _ delta) as [x|] eqn:Lx; [|discriminate].
-    apply logs_sound in Lx; [lra|]. apply Nat.eqb_neq in Z. lia.
+  intros Lk Hd. unfold likely in Lk. destruct (Nat.eqb (together prior (shares c)) 0) eqn:Z; [injection Lk as <-; apply nothing_evident|].
+  destruct (prior_ok 1 prior && model_ok M E); [|discriminate]. destruct (logs c _ delta) as [x|] eqn:Lx; [|discriminate].
+  apply logs_sound in Lx; [lra|]. apply Nat.eqb_neq in Z. lia.
 Qed.
+Lemma nothing_is_right M theta E prior predict number c h delta known :
+  likely M E prior predict c (S (number h)) (met (label M) number h) delta = Some known -> Q2R delta <= 0 ->
+  forall t r p, tangent M c known t r = Some p -> 0 <= poly_at theta p.
+Proof. intros Lk Hd. apply tangent_right. now apply (without_evident M theta E prior predict number c h delta). Qed.

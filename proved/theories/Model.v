@@ -66,10 +66,10 @@ Fixpoint counts_of (h : seen) (s i j : nat) : nat :=
   | [] => 0
   | (c, o) :: h' => if same c (s, i) && Nat.eqb o j then S (counts_of h' s i j) else counts_of h' s i j
   end.
-(* [number]: of the batch to which the next trial will belong; how often an expression was met in batch b. *)
-Fixpoint met (M : model) (number : seen -> nat) (h : seen) (b e : nat) : nat :=
+(* [number]: of the batch to which the next trial will belong; how often outcomes with a label were met in batch b. *)
+Fixpoint met (label : nat * nat -> nat -> option nat) (number : seen -> nat) (h : seen) (b e : nat) : nat :=
   match h with
   | [] => 0
-  | (c, o) :: h' => let here := Nat.eqb (number h') b && match label M c o with Some f => Nat.eqb e f | None => false end in
-                    if here then S (met M number h' b e) else met M number h' b e
+  | (c, o) :: h' => let here := Nat.eqb (number h') b && match label c o with Some f => Nat.eqb e f | None => false end in
+                    if here then S (met label number h' b e) else met label number h' b e
   end.

@@ -518,8 +518,8 @@ Qed.
 (* The same at the truth of a model with parameters, wherever the facts hold that its sets are proved by. Over a domain there are none of
    data; of learned ones it is this that fails with probability at most delta in the proofs of [learned_sound] and [fixed_sound]. *)
 (* BELIEVED *)
-Theorem shield_true M (theta : nat -> R) N evs (cut : (nat -> Q) -> Q -> option poly) c (max : bool) S b : instance M theta -> sets_ok M N evs cut c = true ->
-  (forall t r p, cut t r = Some p -> 0 <= poly_at theta p) ->
+Theorem shield_true M (theta : nat -> R) N evs (cut : (nat -> Q) -> Q -> option poly) stakes c (max : bool) S b : instance M theta -> sets_ok M N evs cut stakes c = true ->
+  (forall t r p, cut t r = Some p -> 0 <= poly_at theta p) -> bets_hold M theta stakes ->
   (forall g, (g < N)%nat -> Q2R (elow c g) <= poly_at theta (about (evs g)) <= Q2R (ehigh c g)) ->
   let hs := if max then low c else high c in
   shields max (boxed M (pays c (negb max)) (sides c)) (ask c) hs S b = true -> (needs_patience max (shape M) = true -> patient S) ->
@@ -529,11 +529,11 @@ Theorem shield_true M (theta : nat -> R) N evs (cut : (nat -> Q) -> Q -> option 
     if max then low_means (shape M) f m (Some (Qminus b (slack S))) else high_means (shape M) f m (Qplus b (slack S)).
 (* END *)
 Proof.
-  intros T H2 CT EV hs H Pa a La Gu f m.
-  destruct (means_true M theta T N evs cut c CT EV (pays c (negb max)) (pays c (negb max)) (sides c) H2) as [SL SH].
-  pose proof (pays_true M theta T N evs cut c CT EV H2) as PT.
+  intros T H2 CT BT EV hs H Pa a La Gu f m.
+  destruct (means_true M theta T N evs cut stakes c CT BT EV (pays c (negb max)) (pays c (negb max)) (sides c) H2) as [SL SH].
+  pose proof (pays_true M theta T N evs cut stakes c CT BT EV H2) as PT.
   assert (LN : legal_nature (game_of (boxed M (pays c (negb max)) (sides c))) (truth M theta))
-    by (apply (nature_boxed M theta T), (sides_true M theta T N evs cut c CT EV H2)).
+    by (apply (nature_boxed M theta T), (sides_true M theta T N evs cut stakes c CT BT EV H2)).
   pose proof H as PL. unfold shields in PL. apply andb_prop in PL. destruct PL as [PL _]. split_andb PL.
   pose proof (agent_boxed M _ (pays c (negb max)) _ (sides c) _ _ La) as La'.
   pose proof (shield_against max _ (ask c) hs S b (truth M theta) H Pa LN ltac:(unfold hs; destruct max; assumption) a La' Gu) as R.

@@ -74,22 +74,27 @@ Hypothesis (Shares : forall j, 0 <= share j) (Whole : rsum share who = 1).
 Hypothesis Fair : forall j h c, In j who -> In c cs -> rsum (bets j h c) (os c) <= 0.
 Definition together (h : log) : R := rsum (fun j => share j * wealth (bets j) h) who.
 
+Lemma together_pos h : 0 <= together h.
+Proof.
+  unfold together. clear -Shares. induction who as [|j l IH]; simpl; [lra|]. pose proof (Shares j). pose proof (wealth_pos (bets j) h). nra.
+Qed.
+Lemma together_fair h c : In c cs -> rsum (fun o => law c o * together ((c, o) :: h)) (os c) <= together h.
+Proof.
+  intros Hc. unfold together.
+  apply Rle_trans with (rsum (fun j => rsum (fun o => share j * (law c o * wealth (bets j) ((c, o) :: h))) (os c)) who).
+  - right. generalize (os c) as l. induction l as [|o l IH].
+    + simpl. rewrite (rsum_ext (fun _ : J => 0) (fun _ => 0 * 0)) by (intros; lra). rewrite (rsum_scal 0 (fun _ => 0)). lra.
+    + cbn [rsum]. rewrite IH, rsum_add. f_equal. rewrite <- rsum_scal. apply rsum_ext. intros; lra.
+  - apply rsum_le. intros j Hj. rewrite rsum_scal. apply Rmult_le_compat_l; [apply Shares|].
+    apply wealth_fair; [intros h' c' Hc'; now apply Fair|exact Hc].
+Qed.
+Lemma together_0 : together [] = 1.
+Proof. unfold together. transitivity (rsum share who); [apply rsum_ext; intros; simpl; lra|exact Whole]. Qed.
 (* At any time, whatever the design: the truth has been refuted with probability at most alpha. *)
 Theorem slab_valid n alpha (refuted : log -> bool) : 0 <= alpha -> (forall h, refuted h = true -> 1 <= alpha * together h) ->
   prob C O cs os design law n (sometime C O refuted) <= alpha.
 Proof.
-  intros Ha HE. apply (ville C O cs os design law X together alpha refuted Ha).
-  - intros h. unfold together. clear -Shares. induction who as [|j l IH]; simpl; [lra|].
-    pose proof (Shares j). pose proof (wealth_pos (bets j) h). nra.
-  - intros h c Hc. unfold together.
-    apply Rle_trans with (rsum (fun j => rsum (fun o => share j * (law c o * wealth (bets j) ((c, o) :: h))) (os c)) who).
-    + right. generalize (os c) as l. induction l as [|o l IH].
-      * simpl. rewrite (rsum_ext (fun _ : J => 0) (fun _ => 0 * 0)) by (intros; lra). rewrite (rsum_scal 0 (fun _ => 0)). lra.
-      * cbn [rsum]. rewrite IH, rsum_add. f_equal. rewrite <- rsum_scal. apply rsum_ext. intros; lra.
-    + apply rsum_le. intros j Hj. rewrite rsum_scal. apply Rmult_le_compat_l; [apply Shares|].
-      apply wealth_fair; [intros h' c' Hc'; now apply Fair|exact Hc].
-  - exact HE.
-  - unfold together. transitivity (rsum share who); [apply rsum_ext; intros; simpl; lra|exact Whole].
+  intros Ha HE. apply (ville C O cs os design law X together alpha refuted Ha together_pos together_fair HE n together_0).
 Qed.
 
 (* ---------- Rows ---------- *)
@@ -101,11 +106,13 @@ Fixpoint possible (h : log) : Prop :=
   match h with [] => True | (c, o) :: h' => In o (os c) /\ 0 < law c o /\ possible h' end.
 Fixpoint total (h : log) : R := match h with [] => 0 | (c, o) :: h' => line h' c o + total h' end.
 Definition term (h : log) (c : C) (o : O) : R := if takes_part (bets j) h c then ln (1 + bets j h c o / law c o) else 0.
-Lemma total_below h : (forall h c o, In o (os c) -> 0 < law c o -> line h c o <= term h c o) -> possible h ->
-  0 < wealth (bets j) h /\ total h <= ln (wealth (bets j) h).
+Definition below_terms (h0 : log) : Prop :=
+  forall pre h c o, h0 = pre ++ (c, o) :: h -> In o (os c) -> 0 < law c o -> line h c o <= term h c o.
+Lemma total_below h : below_terms h -> possible h -> 0 < wealth (bets j) h /\ total h <= ln (wealth (bets j) h).
 Proof.
   intros HL. induction h as [|[c o] h IH]; simpl; [intros _; rewrite ln_1; lra|]. intros (Ho & Hl & Hp).
-  destruct (IH Hp) as [W L]. specialize (HL h c o Ho Hl). unfold term in HL.
+  destruct (IH ltac:(intros pre h' c' o' ->; apply (HL ((c, o) :: pre)); reflexivity) Hp) as [W L].
+  specialize (HL [] h c o eq_refl Ho Hl). unfold term in HL.
   assert (F : 0 < factor (bets j) h c o /\ line h c o <= ln (factor (bets j) h c o)).
   { destruct (takes_part (bets j) h c) eqn:T.
     - destruct (factor_is (bets j) h c o Ho Hl T) as [-> P]. split; [exact P|exact HL].
@@ -134,7 +141,7 @@ Proof.
   - pose proof (ln_below _ P). unfold Rdiv in *. nra.
 Qed.
 (* While the truth is not refuted by one bettor alone: with lines that are affine in the law, a half-space. *)
-Theorem slab_row h alpha : (forall h c o, In o (os c) -> 0 < law c o -> line h c o <= term h c o) -> possible h ->
+Theorem slab_row h alpha : below_terms h -> possible h ->
   0 < alpha -> alpha * wealth (bets j) h < 1 -> total h < - ln alpha.
 Proof.
   intros HL HP Ha HW. destruct (total_below h HL HP) as [W L].
@@ -145,7 +152,7 @@ Qed.
 End Rows.
 (* While it is not by all together: Jensen's inequality, with any parts of the bettors. *)
 Theorem slab_rows (line : J -> log -> C -> O -> R) (part : J -> R) h alpha :
-  (forall j h c o, In j who -> In o (os c) -> 0 < law c o -> line j h c o <= term j h c o) -> possible h ->
+  (forall j, In j who -> below_terms j (line j) h) -> possible h ->
   (forall j, In j who -> 0 <= part j) -> (forall j, In j who -> 0 < part j -> 0 < share j) -> rsum part who = 1 ->
   0 < alpha -> alpha * together h < 1 ->
   rsum (fun j => part j * (total (line j) h + ln (share j / part j))) who < - ln alpha.

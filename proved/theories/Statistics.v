@@ -1,6 +1,6 @@
 (* The theorem about learned claims: for every adaptive design, at all times, whoever makes the certificates. *)
 From Coq Require Import List Bool Arith ZArith QArith Qreals Reals Lra Lia.
-From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Learned Likelihood.
+From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Learned Likelihood Bets.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -230,33 +230,36 @@ End Event.
 (* ---------- The theorem ---------- *)
 
 (* Among all logs, those [wrong] on which a certificate was accepted whose claim is not true of the true model are met, at
-   any time up to n, with probability at most d1 + d2: whatever design chose what to try next, whoever made the certificates,
-   and whenever one stops. Fixed beforehand: events, pilots with their weights, the rule that predicts, where batches begin. *)
+   any time up to n, with probability at most d1 + d2 + d3: whatever design chose what to try next, whoever made the certificates,
+   and whenever one stops. Fixed beforehand: events, pilots with their weights, the rule that predicts, the rule that bets, where batches begin. *)
 (* BELIEVED *)
 Theorem learned_sound (M : model) (N : nat) (evs : nat -> event) (theta : nat -> R) (d1 d2 : Q) (E : nat) (prior : list (nat * Q))
-    (predict : nat -> (nat -> nat -> nat) -> list Q) (number : seen -> nat)
+    (predict : nat -> (nat -> nat -> nat) -> list Q) (sc : scheme) (d3 : Q) (number : seen -> nat)
     (cs : list (nat * nat)) (design : seen -> nat * nat -> R) (maker : seen -> cert) (wrong : seen -> bool) (n : nat) :
-  instance M theta -> 0 <= Q2R d1 -> 0 <= Q2R d2 -> (forall a h, (number h <= number (a :: h))%nat) ->
+  instance M theta -> 0 <= Q2R d1 -> 0 <= Q2R d2 -> 0 <= Q2R d3 -> (forall a h, (number h <= number (a :: h))%nat) ->
   experiment (nat * nat) nat cs (results M) design (law M theta) ->
   (forall h, wrong h = true ->
-     accept M N evs (counts_of h) d1 E prior predict (S (number h)) (met M number h) d2 (maker h) = true /\
+     accept M N evs (counts_of h) d1 E prior predict (S (number h)) (met (label M) number h) d2
+       sc (met (class_of sc) number h) d3 (maker h) = true /\
      ~ true_stated M theta (ask (maker h)) (compl (maker h)) (lower (maker h)) (upper (maker h))) ->
-  prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat wrong) <= Q2R d1 + Q2R d2.
+  prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat wrong) <= Q2R d1 + Q2R d2 + Q2R d3.
 (* END *)
 Proof.
-  intros T D D2 Mono X HW.
+  intros T D D2 D3 Mono X HW.
   assert (Parts : forall h, wrong h = true -> 0 < Q2R (level (maker h)) /\ INR N * Q2R (level (maker h)) <= Q2R d1 /\
     (forall g, (g < N)%nat -> event_ok M (evs g) = true) /\
     (forall g, (g < N)%nat -> event_proved evs (maker h) (counts_of h) g = true) /\
-    exists known, likely M E prior predict (maker h) (S (number h)) (met M number h) d2 = Some known /\
-      proved M N evs (tangent M (maker h) known) (maker h) = true).
+    exists known all ks, likely M E prior predict (maker h) (S (number h)) (met (label M) number h) d2 = Some known /\
+      prepared M E sc (S (number h)) (met (class_of sc) number h) d3 = Some (all, ks) /\
+      proved M N evs (tangent M (maker h) known) (bets_say M E sc (met (class_of sc) number h) (maker h) known all ks) (maker h) = true).
   { intros h Hh. destruct (HW h Hh) as [A _]. unfold accept in A. apply andb_prop in A. destruct A as [A A5].
     apply andb_prop in A. destruct A as [A A4]. apply andb_prop in A. destruct A as [A A3].
     apply andb_prop in A. destruct A as [A1 A2]. apply Qltb_R in A1. rewrite Q2R_0 in A1.
     apply Qle_bool_R in A2. rewrite Q2R_mult, qnat_R in A2. repeat split; auto.
     - intros g Hg. apply (below_spec _ _ A3 g Hg).
     - intros g Hg. apply (below_spec _ _ A4 g Hg).
-    - destruct (likely _ _ _ _ _ _ _ _) as [known|]; [|discriminate]. eauto. }
+    - destruct (likely _ _ _ _ _ _ _ _) as [known|]; [|discriminate]. destruct (prepared _ _ _ _ _ _) as [ [all ks]|] eqn:PR; [|discriminate].
+      exists known, all, ks. auto. }
   set (inside := fun h g => Q2R (elow (maker h) g) <= poly_at theta (about (evs g)) <= Q2R (ehigh (maker h) g)).
   assert (All : forall h K, {forall g, (g < K)%nat -> inside h g} + {exists g, (g < K)%nat /\ ~ inside h g}).
   { intros h. induction K as [|K IH]; [left; intros; lia|]. destruct IH as [IH|Out]; [|right; destruct Out as (g & Hg & Ng); exists g; split; [lia|exact Ng] ].
@@ -315,26 +318,64 @@ Proof.
         replace (1 - (1 - poly_at theta (about (evs g)))) with (poly_at theta (about (evs g))) in K by lra.
         rewrite Rmult_comm. replace (mixture k m) with (mixture m k); [exact K|].
         unfold mixture. rewrite (Nat.add_comm m k). unfold Rdiv. rewrite (Rmult_comm (IZR (odds m))). reflexivity. }
-  assert (P2 : prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat rest) <= Q2R d2).
-  { (* all events hold: some row does not, and whoever bet on the predictions is rich *)
-    assert (Rich : forall h, rest h = true -> forall d, 0 < d -> d = Q2R d2 ->
-      1 <= d * riches M theta E prior predict number d h).
-    { intros h H d Hd Ed. unfold rest in H. apply andb_prop in H. destruct H as [Hw HA]. destruct (All h N) as [In|]; [|discriminate].
-      destruct (Parts h Hw) as (_ & _ & _ & _ & known & Lk & PV). destruct (HW h Hw) as [_ NT].
-      destruct (Rle_lt_dec 1 (d * riches M theta E prior predict number d h)) as [|Poor]; [assumption|exfalso]. apply NT.
-      apply (proved_true M theta T N evs (tangent M (maker h) known) (maker h) PV); [|exact In].
-      apply (poor_is_right M theta E prior predict number d T Mono Hd (maker h) h d2 known Lk Ed). lra. }
-    destruct (Rlt_dec 0 (Q2R d2)) as [DP|DP].
+  (* all events hold: some row does not. Either whoever bet on the predictions is rich, or a side that bet on what would pay *)
+  set (poor := fun h => if Rlt_dec 0 (Q2R d2) then if Rlt_dec (riches M theta E prior predict number (Q2R d2) h * Q2R d2) 1 then true else false else true).
+  set (rest2 := fun h => rest h && negb (poor h)). set (rest3 := fun h => rest h && poor h).
+  assert (P2 : prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat rest2) <= Q2R d2).
+  { destruct (Rlt_dec 0 (Q2R d2)) as [DP|DP].
     - apply (ville _ _ _ _ _ _ X (riches M theta E prior predict number (Q2R d2)) (Q2R d2)); [exact D2| | | |].
       + intros h. now apply riches_pos.
       + intros h c Hc. now apply (riches_fair M theta E prior predict number (Q2R d2) T c), (law_one _ _ _ _ _ _ X c Hc).
-      + intros h Hh. now apply Rich.
+      + intros h Hh. unfold rest2, poor in Hh. apply andb_prop in Hh. destruct Hh as [_ Hh]. destruct (Rlt_dec 0 (Q2R d2)); [|contradiction].
+        destruct (Rlt_dec _ 1); [discriminate|lra].
       + apply riches_0.
-    - eapply Rle_trans; [apply Never|exact D2]. intros h H. unfold rest in H. apply andb_prop in H. destruct H as [Hw HA].
-      destruct (All h N) as [In|]; [|discriminate]. destruct (Parts h Hw) as (_ & _ & _ & _ & known & Lk & PV). destruct (HW h Hw) as [_ NT].
-      apply NT. apply (proved_true M theta T N evs (tangent M (maker h) known) (maker h) PV); [|exact In].
-      apply (nothing_is_right M theta E prior predict number (maker h) h d2 known Lk). lra. }
-  eapply Rle_trans; [|apply Rplus_le_compat; [exact P1|exact P2] ]. unfold prob. rewrite <- (expect_add _ _ _ _ _ _).
+    - eapply Rle_trans; [apply Never|exact D2]. intros h H. unfold rest2, poor in H. apply andb_prop in H. destruct H as [_ H].
+      destruct (Rlt_dec 0 (Q2R d2)); [contradiction|discriminate]. }
+  assert (P3 : prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat rest3) <= Q2R d3).
+  { assert (Some_side : forall h K, {forall i, (i < K)%nat -> Q2R (alpha sc) * owned M theta sc number i h < 1} +
+        {exists i, (i < K)%nat /\ 1 <= Q2R (alpha sc) * owned M theta sc number i h}).
+    { intros h. induction K as [|K IH]; [left; intros; lia|]. destruct IH as [IH|Out]; [|right; destruct Out as (i & Hi & Ri); exists i; split; [lia|exact Ri] ].
+      destruct (Rlt_dec (Q2R (alpha sc) * owned M theta sc number K h) 1) as [L|L].
+      - left. intros i Hi. destruct (Nat.eq_dec i K) as [->|]; [exact L|apply IH; lia].
+      - right. exists K. split; [lia|lra]. }
+    assert (Rich : forall h, rest3 h = true -> (0 < parties sc)%nat /\ 0 < Q2R (alpha sc) /\ INR (parties sc) * Q2R (alpha sc) <= Q2R d3 /\
+      exists i, (i < parties sc)%nat /\ 1 <= Q2R (alpha sc) * owned M theta sc number i h).
+    { intros h H. unfold rest3 in H. apply andb_prop in H. destruct H as [H Hp]. unfold rest in H. apply andb_prop in H. destruct H as [Hw HA].
+      destruct (All h N) as [In|]; [|discriminate]. destruct (Parts h Hw) as (_ & _ & _ & _ & known & all & ks & Lk & PR & PV). destruct (HW h Hw) as [_ NT].
+      assert (EV : evident M theta known).
+      { unfold poor in Hp. destruct (Rlt_dec 0 (Q2R d2)) as [DP|DP].
+        - destruct (Rlt_dec _ 1) as [Pr|]; [|discriminate].
+          apply (poor_evident M theta E prior predict number (Q2R d2) T Mono DP (maker h) h d2 known Lk eq_refl Pr).
+        - apply (without_evident M theta E prior predict number (maker h) h d2 known Lk). lra. }
+      destruct (Some_side h (parties sc)) as [Po|(i & Hi & Ri)].
+      - exfalso. apply NT. apply (proved_true M theta T N evs (tangent M (maker h) known) _ (maker h) PV); [now apply tangent_right| |exact In].
+        now apply (bets_are_right M theta E sc number h (maker h) d3 known all ks T Mono PR EV).
+      - split; [lia|]. unfold prepared in PR. destruct (Nat.eqb (parties sc) 0) eqn:Z; [apply Nat.eqb_eq in Z; lia|].
+        destruct (_ && _)%bool eqn:C in PR; [|discriminate]. apply andb_prop in C. destruct C as [C C5]. apply andb_prop in C. destruct C as [_ C4].
+        apply Qltb_R in C4. rewrite Q2R_0 in C4. apply Qle_bool_R in C5. rewrite Q2R_mult, qnat_R in C5. eauto. }
+    destruct (Rlt_dec 0 (Q2R (alpha sc))) as [AP|AP].
+    2: { eapply Rle_trans; [apply Never|exact D3]. intros h H. destruct (Rich h H) as (_ & A & _). contradiction. }
+    destruct (Rle_dec (INR (parties sc) * Q2R (alpha sc)) (Q2R d3)) as [Sum|Sum].
+    2: { eapply Rle_trans; [apply Never|exact D3]. intros h H. destruct (Rich h H) as (_ & _ & B & _). contradiction. }
+    eapply Rle_trans; [|exact Sum].
+    set (F := fun i h => if Rle_dec 1 (Q2R (alpha sc) * owned M theta sc number i h) then true else false).
+    apply (union _ _ _ _ _ _ X n rest3 F (Q2R (alpha sc)) (parties sc)); [lra| |].
+    - intros i Hi. unfold F. apply (ville _ _ _ _ _ _ X (owned M theta sc number i) (Q2R (alpha sc))); [lra| | | |].
+      + intros h. now apply owned_pos.
+      + intros h c Hc. now apply (owned_fair M theta sc number cs design X).
+      + intros h Hh. simpl in Hh. destruct (Rle_dec 1 _); [assumption|discriminate].
+      + apply owned_0.
+    - intros h Hh. destruct (Rich h Hh) as (_ & _ & _ & i & Hi & Ri). exists i. split; [exact Hi|]. unfold F. destruct (Rle_dec 1 _); [reflexivity|contradiction]. }
+  assert (P23 : prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat rest) <= Q2R d2 + Q2R d3).
+  { eapply Rle_trans; [|apply Rplus_le_compat; [exact P2|exact P3] ]. unfold prob. rewrite <- (expect_add _ _ _ _ _ _).
+    apply (expect_mono _ _ _ _ _ _ X). intros h. unfold indicator.
+    assert (G : sometime _ _ rest h = true -> sometime _ _ rest2 h = true \/ sometime _ _ rest3 h = true).
+    { induction h as [|a h IH]; simpl; intros H; apply orb_prop in H; destruct H as [H|H]; try discriminate.
+      - unfold rest2 at 1, rest3 at 1. rewrite H. destruct (poor []); [now right|now left].
+      - unfold rest2 at 1, rest3 at 1. rewrite H. destruct (poor (a :: h)); [now right|now left].
+      - destruct (IH H) as [K|K]; rewrite K, orb_true_r; auto. }
+    destruct (sometime _ _ rest h), (sometime _ _ rest2 h), (sometime _ _ rest3 h); try lra; destruct G; discriminate || auto. }
+  rewrite Rplus_assoc. eapply Rle_trans; [|apply Rplus_le_compat; [exact P1|exact P23] ]. unfold prob. rewrite <- (expect_add _ _ _ _ _ _).
   apply (expect_mono _ _ _ _ _ _ X). intros h. unfold indicator.
   assert (G : sometime _ _ wrong h = true -> sometime _ _ missed_event h = true \/ sometime _ _ rest h = true).
   { induction h as [|a h IH]; simpl; intros H; apply orb_prop in H; destruct H as [H|H]; try discriminate.

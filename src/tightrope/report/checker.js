@@ -3,61 +3,61 @@
 globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurable:true,get:b}),_T_));function
 b(){var
 b=this||self;b.globalThis=b;delete
-a.prototype._T_}}(Object));(function(s){"use strict";var
-dP="TOTAL",od="a cut at a point where something seen has no probability",iN="transition_start",nF="Invalid_argument",fW="Map.bal",mD="@[",gd=192,i7="choice_start",eC="the header is no JSON text of ours",nE="%ni",oc="values",bZ=4096,na="coupled",nb="plain",ck=0xff,f2="censored",m$="outcomes of episodes",ob=1073741824,aW="0",bC="upper",oa="difference",b1=128,mC="Sys_blocked_io",m_="fd ",iu="target",n$="costs",aj=248,n_=">",iM="batch_count",n9=1027,mB=-16,dK="claims",mA="problem.objective.",iL="Z.Overflow",gc="terminal",i=246,ig="successor",fV="earlier",mz="%u",f6="generative-fixed",i6="method",my="text",iK=2049,m9=20000,nD=1000000000.,ie=127,c$=1024,mx="@{",dN="episodes",it=-2147483648,i5="e",mw=" : flags Open_rdonly and Open_wronly are not compatible",nC="is out of range",id=240,cE="-",is="int16",nB="a region beside intervals of transitions",ir=": Not a directory",mv=" : file already exists",cm=0xffffff,i4="int32",m8="Out_of_memory",gb="randomised",m7="problem.data",i3="inf",iq="index out of bounds",bt="likelihood",mu="problem.graph.choice_start",f1="_bigarr02",nA="automaton",ga="nature",n8="hoeffding",m5=-1.,m6="theta",c_=2147483647,nz=", characters ",eD="discount",bY=0xffff,m4="problem.graph.transition_start",mt=12520,ip=400,i2="batch_start",bk="UNTIL",n7="infinity",ms="robust policy",ic="bool",aM=1000,fU="problem.expression",l="",iJ=224,fT="agent",mr="^",im="MIN",io="coefficient",iI="a member has a word of no code",i1="header.json",fS="stated",eB="upper_steps",dJ=0x3f,m3="region",m2=150,mq="Match_failure",cD="NEXT",mp=16777215,n6="costs that were seen",ib="initial",f0=252,bj=".",c9="+",n5=": the lower bound is not inductive",m1=0xf0,f$="kind",mo=2147483648,ny="the region does not fit the coordinates",nx="claims.%d.%s",ia="data",dO="AVERAGE",n4=110,h$="learned",eA="earned",m0=116,mn="%li",ez="anytime",mZ="impossible case",nw="probability",fZ="complement",i0=-32,mY="trajectories",bE=1023,mX=-1080,iH="nan",n3="expression",mW="value",mm=0xe0,mV=-1023,n2=117,iZ="clopper-pearson",nv=0xdfff,bD="/",n1="Assert_failure",mU="format",il=1000000.,iG="ENOTDIR",nu=1073741823,fR="problem.data.",A=250,fY='"',n0=0.001,h_=1255,nt="polynomial",nZ="Fatal error: exception %s\n",mT=0x800,eF=255,nY="ANY",ml="jsError",bW=0x8000,iF="int8",f_="planned",b0=256,eE="TEMPORAL",ns="End_of_file",mk="float64",iE="Failure",f9="DISCOUNTED",mj="\n",iY="ENOENT",h9="learned.ml",mS="([^/]+)",f5="claims.",iX=200,mi=194,mR=-257,ik=0xf,mg=-48,mh="weissman",iD="choices of earlier steps do not fit",nr=0xdc00,mQ=125,nX="ENOTEMPTY",iW="bound",az="camlinternalFormat.ml",mP="Division_by_zero",iC="fixed",nW="problem.probability",ey="problem",nq="Sys_error",fQ="lower_steps",mO=": ",iV="arrays",mN="there is nothing to cut",mf="EEXIST",eK="%d",np="Printexc.handle_uncaught_exception",bB="lower",nV="buffer.ml",f4="int_of_string",mM="no such tangent",ij="delta",iB="name",me=120,iA=103,nT="graph",nU="problem.theta",fX=102,eJ="transitions",fP="MAX",h8=512,h7="shared_by",no=257,md=0x7ff0,mc="adaptive",iU=1000000,f8="CUMULATIVE",eI="design",nS="int64",h6=144,mb="0x",h5="nothing",ma="\n",l$="about",bX=254,ex="reward",a4=100,ew="free",mL=" : flags Open_text and Open_binary are not compatible",nn="%Li",eH=0.5,nR="it ends early",nm="bound_side",dM=160,mK="region.ml",f3="is of another type",l9=0.1,l_="problem.polynomial",dL="REACH_REWARD",iT="Unix.Unix_error",l8="problem.data.method",h4="mkdir",nQ="Stack_overflow",fO=": No such file or directory",eG="policy",nP="problem.data.delta",nO="/static/",mJ=-97,iS="allowed",nN="Not_found",nl=227,nj=1e-08,nk="intervals without one of their ends",nM="problem.domain",h3="batch_transition",ni="problem.assumed_support",fN="is_equality",iz=", ",l6="problem.domain.",l7="digest",iR="rmdir",nL=32752,nK=1026,iy="domain",f7="repeats",nJ="false",ix="slab",iQ="events",nh="problem.data.prior",l4="Pervasives.do_at_exit",l5="utf8",ng="a member has another length",cl=" ",iP="Fatal error: exception ",bu=0x80,nf="Undefined_recursive_module",nI="problem.data.batch_start",ne=1074,mI="bound_expression",iw="choice",mH="point",nH="prior",iv="weight",mG="objective",ii="a code has too many words",nG="_",iO="compare: functional value",mF="products with equalities of the domain",nd="%i",l3="beta-binomial",mE="true",nc="certificate",ih="assumed_support";function
-Dq(c,d){var
+a.prototype._T_}}(Object));(function(u){"use strict";var
+dX="TOTAL",oE="a cut at a point where something seen has no probability",i0="transition_start",n6="Invalid_argument",ga="Map.bal",m4="@[",gt=192,ji="choice_start",eM="the header is no JSON text of ours",n5="%ni",oD="values",b2=4096,nB="coupled",nC="plain",cp=0xff,gg="censored",nA="outcomes of episodes",oC=1073741824,a0="0",bG="upper",oB="difference",b4=128,m3="Sys_blocked_io",nz="fd ",iH="target",oA="costs",al=248,oz=">",iZ="batch_count",oy=1027,m2=-16,dS="claims",m1="problem.objective.",iY="Z.Overflow",gs="terminal",j=246,iu="successor",f$="earlier",m0="%u",gk="generative-fixed",jh="method",mZ="text",iX=2049,ny=20000,n4=1000000000.,it=127,de=1024,mY="@{",dV="episodes",iG=-2147483648,jg="e",mX=" : flags Open_rdonly and Open_wronly are not compatible",n3="is out of range",is=240,cL="-",iF="int16",n2="a region beside intervals of transitions",iE=": Not a directory",mW=" : file already exists",cr=0xffffff,jf="int32",nx="Out_of_memory",gr="randomised",nw="problem.data",je="inf",iD="index out of bounds",bw="likelihood",mV="problem.graph.choice_start",gf="_bigarr02",n1="automaton",gq="nature",ox="hoeffding",nu=-1.,nv="theta",dd=2147483647,n0=", characters ",eN="discount",b1=0xffff,nt="problem.graph.transition_start",mU=12520,iC=400,jd="batch_start",bq="UNTIL",ow="infinity",mT="robust policy",ir="bool",aP=1000,f_="problem.expression",n="",iW=224,f9="agent",mS="^",iA="MIN",iB="coefficient",iV="a member has a word of no code",jc="header.json",f8="stated",eL="upper_steps",dR=0x3f,ns="region",nr=150,mR="Match_failure",cK="NEXT",mQ=16777215,ov="costs that were seen",iq="initial",ge=252,bp=".",dc="+",ou=": the lower bound is not inductive",nq=0xf0,gp="kind",mP=2147483648,nZ="the region does not fit the coordinates",nY="claims.%d.%s",ip="data",dW="AVERAGE",ot=110,io="learned",eK="earned",np=116,mO="%li",eJ="anytime",no="impossible case",nX="probability",gd="complement",jb=-32,nn="trajectories",bI=1023,nm=-1080,iU="nan",os="expression",nl="value",mN=0xe0,nk=-1023,or=117,ja="clopper-pearson",nW=0xdfff,bH="/",oq="Assert_failure",nj="format",iz=1000000.,iT="ENOTDIR",nV=1073741823,f7="problem.data.",B=250,gc='"',op=0.001,im=1255,nU="polynomial",oo="Fatal error: exception %s\n",ni=0x800,eP=255,on="ANY",mM="jsError",bZ=0x8000,iS="int8",go="planned",b3=256,eO="TEMPORAL",nT="End_of_file",mL="float64",iR="Failure",gn="DISCOUNTED",mK="\n",i$="ENOENT",il="learned.ml",nh="([^/]+)",gj="claims.",i_=200,mJ=194,ng=-257,iy=0xf,mH=-48,mI="weissman",iQ="choices of earlier steps do not fit",nS=0xdc00,nf=125,om="ENOTEMPTY",i9="bound",aD="camlinternalFormat.ml",ne="Division_by_zero",iP="fixed",ol="problem.probability",eI="problem",nR="Sys_error",f6="lower_steps",nd=": ",i8="arrays",nc="there is nothing to cut",mG="EEXIST",eU="%d",nQ="Printexc.handle_uncaught_exception",bF="lower",ok="buffer.ml",gi="int_of_string",nb="no such tangent",ix="delta",iO="name",mF=120,iN=103,oi="graph",oj="problem.theta",gb=102,eT="transitions",f5="MAX",ik=512,ij="shared_by",nP=257,mE=0x7ff0,mD="adaptive",i7=1000000,gm="CUMULATIVE",eS="design",oh="int64",ii=144,mC="0x",ih="nothing",mB="\n",mA="about",b0=254,eH="reward",a7=100,eG="free",na=" : flags Open_text and Open_binary are not compatible",nO="%Li",eR=0.5,og="it ends early",nN="bound_side",dU=160,m$="region.ml",gh="is of another type",my=0.1,mz="problem.polynomial",dT="REACH_REWARD",i6="Unix.Unix_error",mx="problem.data.method",ig="mkdir",of="Stack_overflow",f4=": No such file or directory",eQ="policy",oe="problem.data.delta",od="/static/",m_=-97,i5="allowed",oc="Not_found",nM=227,nK=1e-08,nL="intervals without one of their ends",ob="problem.domain",ie="batch_transition",nJ="problem.assumed_support",f3="is_equality",iM=", ",mv="problem.domain.",mw="digest",i4="rmdir",oa=32752,n$=1026,iL="domain",gl="repeats",n_="false",iK="slab",i3="events",nI="problem.data.prior",mt="Pervasives.do_at_exit",mu="utf8",nH="a member has another length",cq=" ",i2="Fatal error: exception ",bx=0x80,nG="Undefined_recursive_module",n9="problem.data.batch_start",nF=1074,m9="bound_expression",iJ="choice",m8="point",n8="prior",iI="weight",m7="objective",iw="a code has too many words",n7="_",i1="compare: functional value",m6="products with equalities of the domain",nE="%i",ms="beta-binomial",m5="true",nD="certificate",iv="assumed_support";function
+D1(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-Dr(d,b,e,c,f){if(c<=b)for(var
+D2(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-Ds(b,d,c,e){for(var
+D3(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-Eo(b,a){throw[0,b,a]}function
-dU(b,a){if(b==0)return l;if(a.repeat)return a.repeat(b);var
-d=l,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-gq(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=bZ&&a==c.length)return d.apply(null,c);var
-e=l;for(;0<a;b+=c$,a-=c$)e+=d.apply(null,c.slice(b,b+Math.min(a,c$)));return e}function
-db(a){if(a.t==2)a.c+=dU(a.l-a.c.length,"\0");else
-a.c=gq(a.c,0,a.c.length);a.t=0}function
-oN(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>ie)return false;return true}else
+EZ(b,a){throw[0,b,a]}function
+d2(b,a){if(b==0)return n;if(a.repeat)return a.repeat(b);var
+d=n,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+gG(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=b2&&a==c.length)return d.apply(null,c);var
+e=n;for(;0<a;b+=de,a-=de)e+=d.apply(null,c.slice(b,b+Math.min(a,de)));return e}function
+dg(a){if(a.t==2)a.c+=d2(a.l-a.c.length,"\0");else
+a.c=gG(a.c,0,a.c.length);a.t=0}function
+pc(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>it)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-jo(e){for(var
-j=l,c=l,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bu){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<bu;d++);if(d-b>h8){c.substr(0,1);j+=c;c=l;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==b1){g=h+(f<<6);if(f<mm){a=g-0x3080;if(a<bu)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==b1){g=h+(g<<6);if(f<m1){a=g-0xe2080;if(a<mT||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==b1&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>bY)c+=String.fromCharCode(0xd7c0+(a>>10),nr+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>c$){c.substr(0,1);j+=c;c=l}}return j+c}function
-b2(c,a,b){this.t=c;this.c=a;this.l=b}b2.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:db(this);case
-0:if(oN(this.c)){this.t=9;return this.c}this.t=8;case
-8:return this.c}};b2.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return jo(a)};b2.prototype.slice=function(){var
+jB(e){for(var
+j=n,c=n,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bx){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<bx;d++);if(d-b>ik){c.substr(0,1);j+=c;c=n;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==b4){g=h+(f<<6);if(f<mN){a=g-0x3080;if(a<bx)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==b4){g=h+(g<<6);if(f<nq){a=g-0xe2080;if(a<ni||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==b4&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>b1)c+=String.fromCharCode(0xd7c0+(a>>10),nS+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>de){c.substr(0,1);j+=c;c=n}}return j+c}function
+b5(c,a,b){this.t=c;this.c=a;this.l=b}b5.prototype.toString=function(){switch(this.t){case
+9:return this.c;default:dg(this);case
+0:if(pc(this.c)){this.t=9;return this.c}this.t=8;case
+8:return this.c}};b5.prototype.toUtf16=function(){var
+a=this.toString();if(this.t==9)return a;return jB(a)};b5.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
-b2(this.t,a,this.l)};function
-oo(a){return new
-b2(0,a,a.length)}function
-a(a){return oo(a)}function
-jl(c,b){Eo(c,a(b))}var
-ak=[0];function
-ar(a){jl(ak.Invalid_argument,a)}function
-da(){ar(iq)}function
-x(b,a){if(a<0||a>=b.length-1)da();return b[a+1]}function
-eL(b,a,c){if(a<0||a>=b.length-1)da();b[a+1]=c;return 0}function
-i8(e,f,d){var
+b5(this.t,a,this.l)};function
+oP(a){return new
+b5(0,a,a.length)}function
+a(a){return oP(a)}function
+jy(c,b){EZ(c,a(b))}var
+am=[0];function
+av(a){jy(am.Invalid_argument,a)}function
+df(){av(iD)}function
+x(b,a){if(a<0||a>=b.length-1)df();return b[a+1]}function
+eV(b,a,c){if(a<0||a>=b.length-1)df();b[a+1]=c;return 0}function
+jj(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-oi(a){switch(a){case
+oJ(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-og(c,e){var
-b=s,a;switch(c){case
+oH(c,e){var
+b=u,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
 2:a=b.Int8Array;break;case
@@ -70,78 +70,78 @@ b=s,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)ar("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)av("Bigarray.create: unsupported kind");var
 d=new
-a(e*oi(c));return d}function
-ge(b){var
+a(e*oJ(c));return d}function
+gu(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)ar("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-ow=Math.pow(2,-24);function
-oG(a){throw a}function
-cJ(){oG(ak.Division_by_zero)}function
-t(b,c,a){this.lo=b&cm;this.mi=c&cm;this.hi=a&bY}t.prototype.caml_custom="_j";t.prototype.copy=function(){return new
-t(this.lo,this.mi,this.hi)};t.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};t.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};t.prototype.neg=function(){var
+a=0;a<d;a++){if(b[a]<0)av("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+oX=Math.pow(2,-24);function
+o7(a){throw a}function
+cQ(){o7(am.Division_by_zero)}function
+v(b,c,a){this.lo=b&cr;this.mi=c&cr;this.hi=a&b1}v.prototype.caml_custom="_j";v.prototype.copy=function(){return new
+v(this.lo,this.mi,this.hi)};v.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};v.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};v.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-t(a,b,c)};t.prototype.add=function(a){var
+v(a,b,c)};v.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-t(b,c,d)};t.prototype.sub=function(a){var
+v(b,c,d)};v.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-t(b,c,d)};t.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*ow|0)+this.mi*a.lo+this.lo*a.mi,d=(c*ow|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-t(b,c,d)};t.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};t.prototype.isNeg=function(){return this.hi<<16<0};t.prototype.and=function(a){return new
-t(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};t.prototype.or=function(a){return new
-t(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};t.prototype.xor=function(a){return new
-t(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};t.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-t(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-t(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-t(0,0,this.lo<<a-48)};t.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-t(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-t(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-t(this.hi>>a-48,0,0)};t.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+v(b,c,d)};v.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*oX|0)+this.mi*a.lo+this.lo*a.mi,d=(c*oX|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+v(b,c,d)};v.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};v.prototype.isNeg=function(){return this.hi<<16<0};v.prototype.and=function(a){return new
+v(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};v.prototype.or=function(a){return new
+v(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};v.prototype.xor=function(a){return new
+v(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};v.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+v(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+v(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+v(0,0,this.lo<<a-48)};v.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+v(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+v(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+v(this.hi>>a-48,0,0)};v.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-t(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+v(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-t(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&bY);return new
-t(this.hi<<16>>a-32,b,b)};t.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&cm;this.lo=this.lo<<1&cm};t.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&cm;this.mi=(this.mi>>>1|this.hi<<23)&cm;this.hi=this.hi>>>1};t.prototype.udivmod=function(e){var
+v(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&b1);return new
+v(this.hi<<16>>a-32,b,b)};v.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&cr;this.lo=this.lo<<1&cr};v.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&cr;this.mi=(this.mi>>>1|this.hi<<23)&cr;this.hi=this.hi>>>1};v.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-t(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};t.prototype.div=function(a){var
-b=this;if(a.isZero())cJ();var
-d=b.hi^a.hi;if(b.hi&bW)b=b.neg();if(a.hi&bW)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&bW)c=c.neg();return c};t.prototype.mod=function(b){var
-a=this;if(b.isZero())cJ();var
-d=a.hi;if(a.hi&bW)a=a.neg();if(b.hi&bW)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&bW)c=c.neg();return c};t.prototype.toInt=function(){return this.lo|this.mi<<24};t.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};t.prototype.toArray=function(){return[this.hi>>8,this.hi&ck,this.mi>>16,this.mi>>8&ck,this.mi&ck,this.lo>>16,this.lo>>8&ck,this.lo&ck]};t.prototype.lo32=function(){return this.lo|(this.mi&ck)<<24};t.prototype.hi32=function(){return this.mi>>>8&bY|this.hi<<16};function
-ov(b,a){return new
-t(b&cm,b>>>24&ck|(a&bY)<<8,a>>>16&bY)}function
-jf(a){return a.hi32()}function
-jg(a){return a.lo32()}var
-Dw=f1;function
-cF(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}cF.prototype.caml_custom=Dw;cF.prototype.offset=function(b){var
+v(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};v.prototype.div=function(a){var
+b=this;if(a.isZero())cQ();var
+d=b.hi^a.hi;if(b.hi&bZ)b=b.neg();if(a.hi&bZ)a=a.neg();var
+c=b.udivmod(a).quotient;if(d&bZ)c=c.neg();return c};v.prototype.mod=function(b){var
+a=this;if(b.isZero())cQ();var
+d=a.hi;if(a.hi&bZ)a=a.neg();if(b.hi&bZ)b=b.neg();var
+c=a.udivmod(b).modulus;if(d&bZ)c=c.neg();return c};v.prototype.toInt=function(){return this.lo|this.mi<<24};v.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};v.prototype.toArray=function(){return[this.hi>>8,this.hi&cp,this.mi>>16,this.mi>>8&cp,this.mi&cp,this.lo>>16,this.lo>>8&cp,this.lo&cp]};v.prototype.lo32=function(){return this.lo|(this.mi&cp)<<24};v.prototype.hi32=function(){return this.mi>>>8&b1|this.hi<<16};function
+oW(b,a){return new
+v(b&cr,b>>>24&cp|(a&b1)<<8,a>>>16&b1)}function
+js(a){return a.hi32()}function
+jt(a){return a.lo32()}var
+D7=gf;function
+cM(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}cM.prototype.caml_custom=D7;cM.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))ar("bigarray.js: invalid offset");if(this.dims.length!=b.length)ar("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])da();c=c*this.dims[a]+b[a]}else
+Array))av("bigarray.js: invalid offset");if(this.dims.length!=b.length)av("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])df();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])da();c=c*this.dims[a]+(b[a]-1)}return c};cF.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])df();c=c*this.dims[a]+(b[a]-1)}return c};cM.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return ov(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return oW(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[bX,e,c];default:return this.data[a]}};cF.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=jg(b);this.data[a*2+1]=jf(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[b0,e,c];default:return this.data[a]}};cM.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=jt(b);this.data[a*2+1]=js(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};cF.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};cM.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=jg(b),e=jf(b);if(c==e)this.data.fill(c);else
+c=jt(b),e=js(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};cF.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};cM.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -161,88 +161,88 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-dQ(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dQ.prototype=new
-cF();dQ.prototype.offset=function(a){if(typeof
+dY(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dY.prototype=new
+cM();dY.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-ar("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])da();return a};dQ.prototype.get=function(a){return this.data[a]};dQ.prototype.set=function(a,b){this.data[a]=b;return 0};dQ.prototype.fill=function(a){this.data.fill(a);return 0};function
-i9(c,d,a,b){var
-e=oi(c);if(ge(a)*e!=b.length)ar("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-dQ(c,d,a,b);return new
-cF(c,d,a,b)}function
-Ea(a){return a.slice(1)}function
-Dv(b,e,d){var
-a=Ea(d),c=og(b,ge(a));return i9(b,e,a,c)}function
-Dx(a,b){return a.get(a.offset(b))}function
-Dy(a,b,c){a.set(a.offset(b),c);return 0}function
-gf(b){if(s.Uint8Array)var
-c=new(s.Uint8Array)(b.l);else
+av("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])df();return a};dY.prototype.get=function(a){return this.data[a]};dY.prototype.set=function(a,b){this.data[a]=b;return 0};dY.prototype.fill=function(a){this.data.fill(a);return 0};function
+jk(c,d,a,b){var
+e=oJ(c);if(gu(a)*e!=b.length)av("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+dY(c,d,a,b);return new
+cM(c,d,a,b)}function
+EL(a){return a.slice(1)}function
+D6(b,e,d){var
+a=EL(d),c=oH(b,gu(a));return jk(b,e,a,c)}function
+D8(a,b){return a.get(a.offset(b))}function
+D9(a,b,c){a.set(a.offset(b),c);return 0}function
+gv(b){if(u.Uint8Array)var
+c=new(u.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-cG(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?gq(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?gq(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)gf(b);var
+cN(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?gG(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?gG(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)gv(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-a5(a){return a}function
-bF(a,b,c,d,e){cG(a5(a),b,c,d,e);return 0}function
-dR(){ar(iq)}function
-bb(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+a8(a){return a}function
+bJ(a,b,c,d,e){cN(a8(a),b,c,d,e);return 0}function
+dZ(){av(iD)}function
+bg(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-om(b,a){if(a>>>0>=b.l)dR();return bb(b,a)}function
-DA(b,a){if(a>>>0>=b.l-1)dR();var
-c=bb(b,a),d=bb(b,a+1);return d<<8|c}function
-on(b,a){if(a>>>0>=b.l-3)dR();var
-c=bb(b,a),d=bb(b,a+1),e=bb(b,a+2),f=bb(b,a+3);return f<<24|e<<16|d<<8|c}function
-dc(a){return new
-t(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-DB(d,c){if(c>>>0>=d.l-7)dR();var
+oN(b,a){if(a>>>0>=b.l)dZ();return bg(b,a)}function
+D$(b,a){if(a>>>0>=b.l-1)dZ();var
+c=bg(b,a),d=bg(b,a+1);return d<<8|c}function
+oO(b,a){if(a>>>0>=b.l-3)dZ();var
+c=bg(b,a),d=bg(b,a+1),e=bg(b,a+2),f=bg(b,a+3);return f<<24|e<<16|d<<8|c}function
+dh(a){return new
+v(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+Ea(d,c){if(c>>>0>=d.l-7)dZ();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bb(d,c+a);return dc(b)}function
-ae(a,c,b){b&=ck;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}gf(a)}a.c[c]=b;return 0}function
-cH(b,a,c){if(a>>>0>=b.l)dR();return ae(b,a,c)}function
-dd(a){return a.toArray()}function
-DE(c,b,e){if(b>>>0>=c.l-7)dR();var
-d=dd(e);for(var
-a=0;a<8;a++)ae(c,b+7-a,d[a]);return 0}function
-cn(c,a){if(c.fun)return cn(c.fun,a);if(typeof
+a=0;a<8;a++)b[7-a]=bg(d,c+a);return dh(b)}function
+af(a,c,b){b&=cp;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}gv(a)}a.c[c]=b;return 0}function
+cO(b,a,c){if(a>>>0>=b.l)dZ();return af(b,a,c)}function
+di(a){return a.toArray()}function
+Ed(c,b,e){if(b>>>0>=c.l-7)dZ();var
+d=di(e);for(var
+a=0;a<8;a++)af(c,b+7-a,d[a]);return 0}function
+cs(c,a){if(c.fun)return cs(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return cn(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return cs(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return cn(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)da();return a}function
-op(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bl(a){a.t&6&&db(a);return a.c}var
-Ez=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-oM(a){if(Ez)return Math.floor(Math.log2(a));var
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return cs(c,d)}}function
+c(a,b){if(b>>>0>=a.length-1)df();return a}function
+oQ(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+br(a){a.t&6&&dg(a);return a.c}var
+E_=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+pb(a){if(E_)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-jd(c){var
-a=new(s.Float32Array)(1);a[0]=c;var
-b=new(s.Int32Array)(a.buffer);return b[0]|0}function
-bv(b,c,a){return new
-t(b,c,a)}function
-eO(a){if(!isFinite(a)){if(isNaN(a))return bv(1,0,md);return a>0?bv(0,0,md):bv(0,0,0xfff0)}var
-f=a==0&&1/a==-Infinity?bW:a>=0?0:bW;if(f)a=-a;var
-b=oM(a)+bE;if(b<=0){b=0;a/=Math.pow(2,-nK)}else{a/=Math.pow(2,b-n9);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+jq(c){var
+a=new(u.Float32Array)(1);a[0]=c;var
+b=new(u.Int32Array)(a.buffer);return b[0]|0}function
+by(b,c,a){return new
+v(b,c,a)}function
+eY(a){if(!isFinite(a)){if(isNaN(a))return by(1,0,mE);return a>0?by(0,0,mE):by(0,0,0xfff0)}var
+f=a==0&&1/a==-Infinity?bZ:a>=0?0:bZ;if(f)a=-a;var
+b=pb(a)+bI;if(b<=0){b=0;a/=Math.pow(2,-n$)}else{a/=Math.pow(2,b-oy);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&ik|f|b<<4;return bv(g,e,c)}function
-ok(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==f1)for(var
-a=0;a<b.dims.length;a++)if(b.dims[a]<bY)c.write(16,b.dims[a]);else{c.write(16,bY);c.write(32,0);c.write(32,b.dims[a])}else
+g=a|0;c=c&iy|f|b<<4;return by(g,e,c)}function
+oL(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==gf)for(var
+a=0;a<b.dims.length;a++)if(b.dims[a]<b1)c.write(16,b.dims[a]);else{c.write(16,b1);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
 2:case
@@ -259,41 +259,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=dd(b.get(a));for(var
+e=di(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=dd(eO(b.get(a)));for(var
+e=di(eY(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=jd(b.get(a));c.write(32,e)}break;case
+e=jq(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,jd(d[1]));c.write(32,jd(d[2]))}break;case
+d=b.get(a);c.write(32,jq(d[1]));c.write(32,jq(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=dd(eO(f[1]));for(var
+f=b.get(a),e=di(eY(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=dd(eO(f[2]));for(var
+e=di(eY(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-je(c){var
-a=new(s.Int32Array)(1);a[0]=c;var
-b=new(s.Float32Array)(a.buffer);return b[0]}function
-bG(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&ik)==0?b&bW?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&ik);if(c>0){a+=16;a*=Math.pow(2,c-n9)}else
-a*=Math.pow(2,-nK);if(b&bW)a=-a;return a}function
-bc(b){if(!ak.Failure)ak.Failure=[aj,a(iE),-3];jl(ak.Failure,b)}function
-oh(b,v,r){var
-i=b.read32s();if(i<0||i>16)bc("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&ck,o=p>>8&1,h=[];if(r==f1)for(var
+jr(c){var
+a=new(u.Int32Array)(1);a[0]=c;var
+b=new(u.Float32Array)(a.buffer);return b[0]}function
+bK(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&iy)==0?b&bZ?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&iy);if(c>0){a+=16;a*=Math.pow(2,c-oy)}else
+a*=Math.pow(2,-n$);if(b&bZ)a=-a;return a}function
+bh(b){if(!am.Failure)am.Failure=[al,a(iR),-3];jy(am.Failure,b)}function
+oI(b,v,r){var
+i=b.read32s();if(i<0||i>16)bh("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&cp,o=p>>8&1,h=[];if(r==gf)for(var
 a=0;a<i;a++){var
-n=b.read16u();if(n==bY){var
-t=b.read32u(),u=b.read32u();if(t!=0)bc("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+n=b.read16u();if(n==b1){var
+t=b.read32u(),u=b.read32u();if(t!=0)bh("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=ge(h),f=og(j,d),g=i9(j,o,h,f);switch(j){case
+d=gu(h),f=oH(j,d),g=jk(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -307,129 +307,129 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)bc("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)bh("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=dc(e);g.set(a,q)}break;case
+q=dh(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=bG(dc(e));g.set(a,k)}break;case
+k=bK(dh(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=je(b.read32s());g.set(a,k)}break;case
+k=jr(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=je(b.read32s()),l=je(b.read32s());g.set(a,[bX,m,l])}break;case
+m=jr(b.read32s()),l=jr(b.read32s());g.set(a,[b0,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=bG(dc(e));for(var
+m=bK(dh(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=bG(dc(e));g.set(a,[bX,m,l])}break}v[0]=(4+i)*4;return i9(j,o,h,f)}function
-of(a,b,c){return a.compare(b,c)}function
-aS(a,b){return Math.imul(a,b)}function
-aR(b,a){a=aS(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aS(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-DS(a,b){a=aR(a,jg(b));a=aR(a,jf(b));return a}function
-jb(a,b){return DS(a,eO(b))}function
-oj(c){var
-b=ge(c.dims),d=0;switch(c.kind){case
+l=bK(dh(e));g.set(a,[b0,m,l])}break}v[0]=(4+i)*4;return jk(j,o,h,f)}function
+oG(a,b,c){return a.compare(b,c)}function
+aQ(a,b){return Math.imul(a,b)}function
+aW(b,a){a=aQ(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aQ(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+Er(a,b){a=aW(a,jt(b));a=aW(a,js(b));return a}function
+jo(a,b){return Er(a,eY(b))}function
+oK(c){var
+b=gu(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
-12:if(b>b0)b=b0;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=aR(d,e)}e=0;switch(b&3){case
+12:if(b>b3)b=b3;var
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=aW(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=aR(d,e)}break;case
+1:e|=c.data[a+0];d=aW(d,e)}break;case
 4:case
-5:if(b>b1)b=b1;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=aR(d,e)}if((b&1)!=0)d=aR(d,c.data[a]);break;case
+5:if(b>b4)b=b4;var
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=aW(d,e)}if((b&1)!=0)d=aW(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=aR(d,c.data[a]);break;case
+a=0;a<b;a++)d=aW(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=aR(d,c.data[a]);break;case
+a=0;a<b;a++)d=aW(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=aR(d,c.data[a]);break;case
+a=0;a<b;a++)d=aW(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=jb(d,c.data[a]);break;case
+a=0;a<b;a++)d=jo(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=jb(d,c.data[a]);break}return d}function
-DX(a,b){b[0]=4;return a.read32s()}function
-Ei(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=jo(d,c.data[a]);break}return d}function
+Ew(a,b){b[0]=4;return a.read32s()}function
+ET(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:bc("input_value: native integer value too large");default:bc("input_value: ill-formed native integer")}}function
-D_(c,d){var
+2:bh("input_value: native integer value too large");default:bh("input_value: ill-formed native integer")}}function
+EJ(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return dc(b)}function
-D5(e,d,b){var
-c=dd(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return dh(b)}function
+EE(e,d,b){var
+c=di(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-D0(a,b,c){return a.compare(b)}function
-D2(a){return a.lo32()^a.hi32()}var
-eN={"_j":{deserialize:D_,serialize:D5,fixed_length:8,compare:D0,hash:D2},"_i":{deserialize:DX,fixed_length:4},"_n":{deserialize:Ei,fixed_length:4},"_bigarray":{deserialize:function(a,b){return oh(a,b,"_bigarray")},serialize:ok,compare:of,hash:oj},"_bigarr02":{deserialize:function(a,b){return oh(a,b,f1)},serialize:ok,compare:of,hash:oj}};function
-i_(a){return eN[a.caml_custom]&&eN[a.caml_custom].compare}function
-oq(f,c,d,e){var
-b=i_(c);if(b){var
+Ez(a,b,c){return a.compare(b)}function
+EB(a){return a.lo32()^a.hi32()}var
+eX={"_j":{deserialize:EJ,serialize:EE,fixed_length:8,compare:Ez,hash:EB},"_i":{deserialize:Ew,fixed_length:4},"_n":{deserialize:ET,fixed_length:4},"_bigarray":{deserialize:function(a,b){return oI(a,b,"_bigarray")},serialize:oL,compare:oG,hash:oK},"_bigarr02":{deserialize:function(a,b){return oI(a,b,gf)},serialize:oL,compare:oG,hash:oK}};function
+jl(a){return eX[a.caml_custom]&&eX[a.caml_custom].compare}function
+oR(f,c,d,e){var
+b=jl(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-eP(a){return a
+eZ(a){return a
 instanceof
-b2}function
-gk(a){return eP(a)}function
-or(a){if(typeof
-a==="number")return aM;else
-if(eP(a))return f0;else
-if(gk(a))return 1252;else
+b5}function
+gA(a){return eZ(a)}function
+oS(a){if(typeof
+a==="number")return aP;else
+if(eZ(a))return ge;else
+if(gA(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=eF){var
-b=a[0]|0;return b==bX?0:b}else
+Array&&a[0]===a[0]>>>0&&a[0]<=eP){var
+b=a[0]|0;return b==b0?0:b}else
 if(a
 instanceof
-String)return mt;else
+String)return mU;else
 if(typeof
-a=="string")return mt;else
+a=="string")return mU;else
 if(a
 instanceof
-Number)return aM;else
-if(a&&a.caml_custom)return h_;else
+Number)return aP;else
+if(a&&a.caml_custom)return im;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-cI(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-ol(a,b){a.t&6&&db(a);b.t&6&&db(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-gp(a,b){return ol(a,b)}function
-dS(a,b,d){var
+cP(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+oM(a,b){a.t&6&&dg(a);b.t&6&&dg(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+gF(a,b){return oM(a,b)}function
+d0(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=or(a);if(f==A){a=a[1];continue}var
-g=or(b);if(g==A){b=b[1];continue}if(f!==g){if(f==aM){if(g==h_)return oq(a,b,-1,d);return-1}if(g==aM){if(f==h_)return oq(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:ar(iO);break;case
+f=oS(a);if(f==B){a=a[1];continue}var
+g=oS(b);if(g==B){b=b[1];continue}if(f!==g){if(f==aP){if(g==im)return oR(a,b,-1,d);return-1}if(g==aP){if(f==im)return oR(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:av(i1);break;case
 248:var
-c=cI(a[2],b[2]);if(c!=0)return c|0;break;case
-249:ar(iO);break;case
-250:ar("equal: got Forward_tag, should not happen");break;case
-251:ar("equal: abstract value");break;case
+c=cP(a[2],b[2]);if(c!=0)return c|0;break;case
+249:av(i1);break;case
+250:av("equal: got Forward_tag, should not happen");break;case
+251:av("equal: abstract value");break;case
 252:if(a!==b){var
-c=ol(a,b);if(c!=0)return c|0}break;case
-253:ar("equal: got Double_tag, should not happen");break;case
-254:ar("equal: got Double_array_tag, should not happen");break;case
-255:ar("equal: got Custom_tag, should not happen");break;case
-1247:ar(iO);break;case
+c=oM(a,b);if(c!=0)return c|0}break;case
+253:av("equal: got Double_tag, should not happen");break;case
+254:av("equal: got Double_array_tag, should not happen");break;case
+255:av("equal: got Custom_tag, should not happen");break;case
+1247:av(i1);break;case
 1255:var
-i=i_(a);if(i!=i_(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)ar("compare: abstract value");var
+i=jl(a);if(i!=jl(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)av("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -437,286 +437,286 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=bl(a),b=bl(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=br(a),b=br(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-ap(a,b){return dS(a,b,true)}function
-DF(){return[0]}function
-aq(a){if(a<0)ar("Bytes.create");return new
-b2(a?2:9,l,a)}function
-dT(b,a){if(a==0)cJ();return b/a|0}function
-aY(a,b){return+(dS(a,b,false)==0)}function
-DH(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=l;a.t=2}else{a.c=dU(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)gf(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-DI(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-DJ(a){var
-b;a=bl(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,l);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+at(a,b){return d0(a,b,true)}function
+Ee(){return[0]}function
+au(a){if(a<0)av("Bytes.create");return new
+b5(a?2:9,n,a)}function
+d1(b,a){if(a==0)cQ();return b/a|0}function
+aV(a,b){return+(d0(a,b,false)==0)}function
+Eg(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=n;a.t=2}else{a.c=d2(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)gv(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+Eh(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+Ei(a){var
+b;a=br(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,n);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,l),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bc("float_of_string")}function
-jk(d){d=bl(d);var
-e=d.length;if(e>31)ar("format_int: format too long");var
-a={justify:c9,signstyle:cE,filler:cl,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+d=c[3].replace(/0+$/,n),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bh("float_of_string")}function
+jx(d){d=br(d);var
+e=d.length;if(e>31)av("format_int: format too long");var
+a={justify:dc,signstyle:cL,filler:cq,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=cE;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=aW;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-i$(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=cE))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=l;if(b.justify==c9&&b.filler==cl)for(var
-d=e;d<b.width;d++)c+=cl;if(b.signedconv)if(b.sign<0)c+=cE;else
-if(b.signstyle!=cE)c+=b.signstyle;if(b.alternate&&b.base==8)c+=aW;if(b.alternate&&b.base==16)c+=mb;if(b.justify==c9&&b.filler==aW)for(var
-d=e;d<b.width;d++)c+=aW;c+=f;if(b.justify==cE)for(var
-d=e;d<b.width;d++)c+=cl;return a(c)}function
-ja(i,c){function
+b=d.charAt(c);switch(b){case"-":a.justify=cL;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=a0;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+jm(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=cL))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=n;if(b.justify==dc&&b.filler==cq)for(var
+d=e;d<b.width;d++)c+=cq;if(b.signedconv)if(b.sign<0)c+=cL;else
+if(b.signstyle!=cL)c+=b.signstyle;if(b.alternate&&b.base==8)c+=a0;if(b.alternate&&b.base==16)c+=mC;if(b.justify==dc&&b.filler==a0)for(var
+d=e;d<b.width;d++)c+=a0;c+=f;if(b.justify==cL)for(var
+d=e;d<b.width;d++)c+=cq;return a(c)}function
+jn(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(c9)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(aW);if(b>0)a=a+bj+new
-Array(b+1).join(aW);return a}else
+c=parseInt(a.toString().split(dc)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(a0);if(b>0)a=a+bp+new
+Array(b+1).join(a0);return a}else
 return a.toFixed(b)}}var
-a,e=jk(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=iH;e.filler=cl}else
-if(!isFinite(c)){a=i3;e.filler=cl}else
+a,e=jx(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=iU;e.filler=cq}else
+if(!isFinite(c)){a=je;e.filler=cq}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==i5)a=a.slice(0,b-1)+aW+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(i5),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==aW)b--;if(a.charAt(b)==bj)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==i5)a=a.slice(0,b-1)+aW+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==jg)a=a.slice(0,b-1)+a0+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(jg),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==a0)b--;if(a.charAt(b)==bp)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==jg)a=a.slice(0,b-1)+a0+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==aW)b--;if(a.charAt(b)==bj)b--;a=a.slice(0,b+1)}}break}return i$(e,a)}function
-gg(e,c){if(bl(e)==eK)return a(l+c);var
-b=jk(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==a0)b--;if(a.charAt(b)==bp)b--;a=a.slice(0,b+1)}}break}return jm(e,a)}function
+gw(e,c){if(br(e)==eU)return a(n+c);var
+b=jx(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
-d=c.toString(b.base);if(b.prec>=0){b.filler=cl;var
-f=b.prec-d.length;if(f>0)d=dU(f,aW)+d}return i$(b,d)}var
-Ek=0;function
-co(){return Ek++}function
-DL(a){if(a==0||!isFinite(a))return[0,a,0];var
+d=c.toString(b.base);if(b.prec>=0){b.filler=cq;var
+f=b.prec-d.length;if(f>0)d=d2(f,a0)+d}return jm(b,d)}var
+EV=0;function
+ct(){return EV++}function
+Ek(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-bE,oM(a)+1);a*=Math.pow(2,-b);while(a<eH){a*=2;b--}while(a>=1){a*=eH;b++}if(c)a=-a;return[0,a,b]}function
-oy(a){return a.toUtf16()}function
-eQ(){return typeof
-s.process!=="undefined"&&typeof
-s.process.versions!=="undefined"&&typeof
-s.process.versions.node!=="undefined"}function
-EA(){function
-a(a){if(a.charAt(0)===bD)return[l,a.substring(1)];return}function
+b=Math.max(-bI,pb(a)+1);a*=Math.pow(2,-b);while(a<eR){a*=2;b--}while(a>=1){a*=eR;b++}if(c)a=-a;return[0,a,b]}function
+oZ(a){return a.toUtf16()}function
+e0(){return typeof
+u.process!=="undefined"&&typeof
+u.process.versions!=="undefined"&&typeof
+u.process.versions.node!=="undefined"}function
+E$(){function
+a(a){if(a.charAt(0)===bH)return[n,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||l,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||l,f=a[2]||l;return[d,c.substring(d.length+f.length)]}return}return eQ()&&s.process&&s.process.platform?s.process.platform==="win32"?b:a:a}var
-jq=EA();function
-oK(a){return a.slice(-1)!==bD?a+bD:a}if(eQ()&&s.process&&s.process.cwd)var
-eM=s.process.cwd().replace(/\\/g,bD);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||n,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||n,f=a[2]||n;return[d,c.substring(d.length+f.length)]}return}return e0()&&u.process&&u.process.platform?u.process.platform==="win32"?b:a:a}var
+jD=E$();function
+o$(a){return a.slice(-1)!==bH?a+bH:a}if(e0()&&u.process&&u.process.cwd)var
+eW=u.process.cwd().replace(/\\/g,bH);else
 var
-eM="/static";eM=oK(eM);function
-Eb(a){a=oy(a);if(!jq(a))a=eM+a;var
-e=jq(a),d=e[1].split(bD),b=[];for(var
+eW="/static";eW=o$(eW);function
+EM(a){a=oZ(a);if(!jD(a))a=eW+a;var
+e=jD(a),d=e[1].split(bH),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-Ew(e){for(var
-f=l,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bu){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<bu;d++);if(d-c>h8){b.substr(0,1);f+=b;b=l;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<mT){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bu|a&dJ)}else
-if(a<0xd800||a>=nv)b+=String.fromCharCode(mm|a>>12,bu|a>>6&dJ,bu|a&dJ);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<nr||h>nv)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(m1|a>>18,bu|a>>12&dJ,bu|a>>6&dJ,bu|a&dJ)}if(b.length>c$){b.substr(0,1);f+=b;b=l}}return f+b}function
-DD(a){var
-b=9;if(!oN(a))b=8,a=Ew(a);return new
-b2(b,a,a.length)}function
-bH(a){return DD(a)}var
-ER=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",mf,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",iY,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",iG,nX,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-dh(d,f,e,a){var
-b=ER.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,bH(f||l),bH(e||l)];return c}var
-oD={};function
-df(a){return oD[a]}function
-dg(b,a){throw[0,b].concat(a)}function
-DC(a){return new
-b2(4,a,a.length)}function
-W(a){jl(ak.Sys_error,a)}function
-Em(a){W(a+fO)}function
-bd(a){return a.l}function
-oe(){}function
-aD(a){this.data=a}aD.prototype=new
-oe();aD.prototype.truncate=function(a){var
-b=this.data;this.data=aq(a|0);cG(b,0,this.data,0,a)};aD.prototype.length=function(){return bd(this.data)};aD.prototype.write=function(b,d,g,a){var
+E7(e){for(var
+f=n,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bx){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<bx;d++);if(d-c>ik){b.substr(0,1);f+=b;b=n;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<ni){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bx|a&dR)}else
+if(a<0xd800||a>=nW)b+=String.fromCharCode(mN|a>>12,bx|a>>6&dR,bx|a&dR);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<nS||h>nW)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(nq|a>>18,bx|a>>12&dR,bx|a>>6&dR,bx|a&dR)}if(b.length>de){b.substr(0,1);f+=b;b=n}}return f+b}function
+Ec(a){var
+b=9;if(!pc(a))b=8,a=E7(a);return new
+b5(b,a,a.length)}function
+bL(a){return Ec(a)}var
+Fq=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",mG,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",i$,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",iT,om,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+dm(d,f,e,a){var
+b=Fq.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,bL(f||n),bL(e||n)];return c}var
+o4={};function
+dk(a){return o4[a]}function
+dl(b,a){throw[0,b].concat(a)}function
+Eb(a){return new
+b5(4,a,a.length)}function
+X(a){jy(am.Sys_error,a)}function
+EX(a){X(a+f4)}function
+bi(a){return a.l}function
+oF(){}function
+aH(a){this.data=a}aH.prototype=new
+oF();aH.prototype.truncate=function(a){var
+b=this.data;this.data=au(a|0);cN(b,0,this.data,0,a)};aH.prototype.length=function(){return bi(this.data)};aH.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aq(b+a),f=this.data;this.data=e;cG(f,0,this.data,0,c)}bF(d,g,this.data,b,a);return 0};aD.prototype.read=function(c,a,d,b){var
-e=this.length();cG(this.data,c,a,d,b);return 0};aD.prototype.read_one=function(a){return om(this.data,a)};aD.prototype.close=function(){};aD.prototype.constructor=aD;function
-aX(b,a){this.content={};this.root=b;this.lookupFun=a}aX.prototype.nm=function(a){return this.root+a};aX.prototype.create_dir_if_needed=function(d){var
-c=d.split(bD),b=l;for(var
-a=0;a<c.length-1;a++){b+=c[a]+bD;if(this.content[b])continue;this.content[b]=Symbol("directory")}};aX.prototype.slash=function(a){return/\/$/.test(a)?a:a+bD};aX.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=au(b+a),f=this.data;this.data=e;cN(f,0,this.data,0,c)}bJ(d,g,this.data,b,a);return 0};aH.prototype.read=function(c,a,d,b){var
+e=this.length();cN(this.data,c,a,d,b);return 0};aH.prototype.read_one=function(a){return oN(this.data,a)};aH.prototype.close=function(){};aH.prototype.constructor=aH;function
+a1(b,a){this.content={};this.root=b;this.lookupFun=a}a1.prototype.nm=function(a){return this.root+a};a1.prototype.create_dir_if_needed=function(d){var
+c=d.split(bH),b=n;for(var
+a=0;a<c.length-1;a++){b+=c[a]+bH;if(this.content[b])continue;this.content[b]=Symbol("directory")}};a1.prototype.slash=function(a){return/\/$/.test(a)?a:a+bH};a1.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-aD(a5(c[1]))}}};aX.prototype.exists=function(a){if(a==l)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};aX.prototype.mkdir=function(c,e,d){var
-b=d&&df(iT);if(this.exists(c))if(b)dg(b,dh(mf,h4,this.nm(c)));else
-W(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||l;if(!this.exists(a))if(b)dg(b,dh(iY,h4,this.nm(a)));else
-W(a+fO);if(!this.is_dir(a))if(b)dg(b,dh(iG,h4,this.nm(a)));else
-W(a+ir);this.create_dir_if_needed(this.slash(c))};aX.prototype.rmdir=function(a,f){var
-b=f&&df(iT),c=a==l?l:this.slash(a),e=new
-RegExp(mr+c+mS);if(!this.exists(a))if(b)dg(b,dh(iY,iR,this.nm(a)));else
-W(a+fO);if(!this.is_dir(a))if(b)dg(b,dh(iG,iR,this.nm(a)));else
-W(a+ir);for(var
+aH(a8(c[1]))}}};a1.prototype.exists=function(a){if(a==n)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};a1.prototype.mkdir=function(c,e,d){var
+b=d&&dk(i6);if(this.exists(c))if(b)dl(b,dm(mG,ig,this.nm(c)));else
+X(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||n;if(!this.exists(a))if(b)dl(b,dm(i$,ig,this.nm(a)));else
+X(a+f4);if(!this.is_dir(a))if(b)dl(b,dm(iT,ig,this.nm(a)));else
+X(a+iE);this.create_dir_if_needed(this.slash(c))};a1.prototype.rmdir=function(a,f){var
+b=f&&dk(i6),c=a==n?n:this.slash(a),e=new
+RegExp(mS+c+nh);if(!this.exists(a))if(b)dl(b,dm(i$,i4,this.nm(a)));else
+X(a+f4);if(!this.is_dir(a))if(b)dl(b,dm(iT,i4,this.nm(a)));else
+X(a+iE);for(var
 d
 in
-this.content)if(d.match(e))if(b)dg(b,dh(nX,iR,this.nm(a)));else
-W(this.nm(a)+": Directory not empty");delete
-this.content[c]};aX.prototype.readdir=function(a){var
-f=a==l?l:this.slash(a);if(!this.exists(a))W(a+fO);if(!this.is_dir(a))W(a+ir);var
+this.content)if(d.match(e))if(b)dl(b,dm(om,i4,this.nm(a)));else
+X(this.nm(a)+": Directory not empty");delete
+this.content[c]};a1.prototype.readdir=function(a){var
+f=a==n?n:this.slash(a);if(!this.exists(a))X(a+f4);if(!this.is_dir(a))X(a+iE);var
 g=new
-RegExp(mr+f+mS),d={},c=[];for(var
+RegExp(mS+f+nh),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};aX.prototype.is_dir=function(a){if(a==l)return true;var
-b=this.slash(a);return this.content[b]?1:0};aX.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};a1.prototype.is_dir=function(a){if(a==n)return true;var
+b=this.slash(a);return this.content[b]?1:0};a1.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};aX.prototype.open=function(a,b){if(b.rdonly&&b.wronly)W(this.nm(a)+mw);if(b.text&&b.binary)W(this.nm(a)+mL);this.lookup(a);if(this.content[a]){if(this.is_dir(a))W(this.nm(a)+" : is a directory");if(b.create&&b.excl)W(this.nm(a)+mv);var
+this.content[a];return b};a1.prototype.open=function(a,b){if(b.rdonly&&b.wronly)X(this.nm(a)+mX);if(b.text&&b.binary)X(this.nm(a)+na);this.lookup(a);if(this.content[a]){if(this.is_dir(a))X(this.nm(a)+" : is a directory");if(b.create&&b.excl)X(this.nm(a)+mW);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-aD(aq(0));return this.content[a]}else
-Em(this.nm(a))};aX.prototype.register=function(c,a){var
-b;if(this.content[c])W(this.nm(c)+mv);if(eP(a))b=new
-aD(a);if(gk(a))b=new
-aD(a5(a));else
+aH(au(0));return this.content[a]}else
+EX(this.nm(a))};a1.prototype.register=function(c,a){var
+b;if(this.content[c])X(this.nm(c)+mW);if(eZ(a))b=new
+aH(a);if(gA(a))b=new
+aH(a8(a));else
 if(a
 instanceof
 Array)b=new
-aD(DC(a));else
+aH(Eb(a));else
 if(typeof
 a==="string")b=new
-aD(oo(a));else
+aH(oP(a));else
 if(a.toString){var
-d=a5(bH(a.toString()));b=new
-aD(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-W(this.nm(c)+" : registering file with invalid content type")};aX.prototype.constructor=aX;function
-p(a){return bd(a)}function
-a6(b,a){return bb(b,a)}function
-Du(d){var
-c=p(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=a6(d,a);return b}function
-Dt(a){if(a.t!=4)gf(a);return a.c}function
-b3(a){this.fs=require("fs");this.fd=a}b3.prototype=new
-oe();b3.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){W(a.toString())}};b3.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){W(a.toString())}};b3.prototype.write=function(f,b,c,e){var
-a=Du(b);if(!(a
+d=a8(bL(a.toString()));b=new
+aH(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+X(this.nm(c)+" : registering file with invalid content type")};a1.prototype.constructor=a1;function
+r(a){return bi(a)}function
+a9(b,a){return bg(b,a)}function
+D5(d){var
+c=r(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=a9(d,a);return b}function
+D4(a){if(a.t!=4)gv(a);return a.c}function
+b6(a){this.fs=require("fs");this.fd=a}b6.prototype=new
+oF();b6.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){X(a.toString())}};b6.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){X(a.toString())}};b6.prototype.write=function(f,b,c,e){var
+a=D5(b);if(!(a
 instanceof
-s.Uint8Array))a=new(s.Uint8Array)(a);var
-d=s.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){W(a.toString())}return 0};b3.prototype.read=function(g,d,c,f){var
-a=Dt(d);if(!(a
+u.Uint8Array))a=new(u.Uint8Array)(a);var
+d=u.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){X(a.toString())}return 0};b6.prototype.read=function(g,d,c,f){var
+a=D4(d);if(!(a
 instanceof
-s.Uint8Array))a=new(s.Uint8Array)(a);var
-e=s.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){W(a.toString())}for(var
-b=0;b<f;b++)cH(d,c+b,e[c+b]);return 0};b3.prototype.read_one=function(c){var
-b=new(s.Uint8Array)(1),a=s.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){W(a.toString())}return a[0]};b3.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){W(a.toString())}};b3.prototype.constructor=b3;function
-aE(a){this.fs=require("fs");this.root=a}aE.prototype.nm=function(a){return this.root+a};aE.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aE.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aE.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aE.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aE.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){W(a.toString())}};aE.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aE.prototype.open=function(f,c,g){var
+u.Uint8Array))a=new(u.Uint8Array)(a);var
+e=u.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){X(a.toString())}for(var
+b=0;b<f;b++)cO(d,c+b,e[c+b]);return 0};b6.prototype.read_one=function(c){var
+b=new(u.Uint8Array)(1),a=u.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){X(a.toString())}return a[0]};b6.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){X(a.toString())}};b6.prototype.constructor=b6;function
+aI(a){this.fs=require("fs");this.root=a}aI.prototype.nm=function(a){return this.root+a};aI.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aI.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aI.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aI.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){X(a.toString())}};aI.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-b3(d)}catch(a){this.raise_nodejs_error(a,g)}};aE.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aE.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aE.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aE.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aE.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),l5);return bH(a)}catch(a){this.raise_nodejs_error(a,c)}};aE.prototype.raise_nodejs_error=function(a,d){var
-b=df(iT);if(d&&b){var
-c=dh(a.code,a.syscall,a.path,a.errno);dg(b,c)}else
-W(a.toString())};aE.prototype.stats_from_js=function(a){var
+b6(d)}catch(a){this.raise_nodejs_error(a,g)}};aI.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aI.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),mu);return bL(a)}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.raise_nodejs_error=function(a,d){var
+b=dk(i6);if(d&&b){var
+c=dm(a.code,a.syscall,a.path,a.errno);dl(b,c)}else
+X(a.toString())};aI.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aE.prototype.constructor=aE;function
-ou(b){var
-a=jq(b);if(!a)return;return a[0]+bD}var
-gn=ou(eM)||bc("unable to compute caml_root"),dV=[];if(eQ())dV.push({path:gn,device:new
-aE(gn)});else
-dV.push({path:gn,device:new
-aX(gn)});dV.push({path:nO,device:new
-aX(nO)});function
-oW(b){var
-g=Eb(b),b=g.join(bD),f=oK(b),c;for(var
-e=0;e<dV.length;e++){var
-a=dV[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&eQ()){var
-d=ou(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aI.prototype.constructor=aI;function
+oV(b){var
+a=jD(b);if(!a)return;return a[0]+bH}var
+gD=oV(eW)||bh("unable to compute caml_root"),d3=[];if(e0())d3.push({path:gD,device:new
+aI(gD)});else
+d3.push({path:gD,device:new
+a1(gD)});d3.push({path:od,device:new
+a1(od)});function
+pl(b){var
+g=EM(b),b=g.join(bH),f=o$(b),c;for(var
+e=0;e<d3.length;e++){var
+a=d3[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&e0()){var
+d=oV(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-aE(d)};dV.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;W("no device found for "+f)}function
-DG(c,b){var
-a=oW(c);if(!a.device.register)bc("cannot register file");a.device.register(a.rest,b);return 0}function
-oL(c,b){var
-c=a(c),b=a(b);return DG(c,b)}function
-DM(){var
-b=s.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)oL(b[a].name,b[a].content);s.jsoo_create_file=oL;s.caml_fs_tmp=[];return 0}function
-ot(){return[0]}function
-DN(a,b){return+(dS(a,b,false)>=0)}function
-jc(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=aR(d,c)}c=0;switch(e&3){case
+aI(d)};d3.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;X("no device found for "+f)}function
+Ef(c,b){var
+a=pl(c);if(!a.device.register)bh("cannot register file");a.device.register(a.rest,b);return 0}function
+pa(c,b){var
+c=a(c),b=a(b);return Ef(c,b)}function
+El(){var
+b=u.caml_fs_tmp;if(b)for(var
+a=0;a<b.length;a++)pa(b[a].name,b[a].content);u.jsoo_create_file=pa;u.caml_fs_tmp=[];return 0}function
+oU(){return[0]}function
+Em(a,b){return+(d0(a,b,false)>=0)}function
+jp(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=aW(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=aR(d,c)}d^=e;return d}function
-DT(a,b){return jc(a,bl(b))}function
-DQ(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=aR(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=aW(d,c)}d^=e;return d}function
+Es(a,b){return jp(a,br(b))}function
+Ep(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=aW(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=aR(d,c)}d^=e;return d}function
-oA(a){switch(a.t&6){default:db(a);case
+1:c|=b[a];d=aW(d,c)}d^=e;return d}function
+o1(a){switch(a.t&6){default:dg(a);case
 0:return a.c;case
 4:return a.c}}function
-DP(b,c){var
-a=oA(c);return typeof
-a==="string"?jc(b,a):DQ(b,a)}function
-DR(a){a^=a>>>16;a=aS(a,0x85ebca6b|0);a^=a>>>13;a=aS(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-DO(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>b0)d=b0;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(eN[a.caml_custom]&&eN[a.caml_custom].hash){var
-k=eN[a.caml_custom].hash(a);b=aR(b,k);c--}}else
+Eo(b,c){var
+a=o1(c);return typeof
+a==="string"?jp(b,a):Ep(b,a)}function
+Eq(a){a^=a>>>16;a=aQ(a,0x85ebca6b|0);a^=a>>>13;a=aQ(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+En(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>b3)d=b3;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(eX[a.caml_custom]&&eX[a.caml_custom].hash){var
+k=eX[a.caml_custom].hash(a);b=aW(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=aR(b,a[2]);c--;break;case
+248:b=aW(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=aR(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(eP(a)){b=DP(b,a);c--}else
-if(gk(a)){b=DT(b,a);c--}else
+o=a.length-1<<10|a[0];b=aW(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(eZ(a)){b=Eo(b,a);c--}else
+if(gA(a)){b=Es(b,a);c--}else
 if(typeof
-a==="string"){b=jc(b,a);c--}else
-if(a===(a|0)){b=aR(b,a+a+1);c--}else
-if(a===+a){b=jb(b,a);c--}}b=DR(b);return b&0x3FFFFFFF}function
-DU(a,c,k){if(!isFinite(a)){if(isNaN(a))return bH(iH);return bH(a>0?n7:"-infinity")}var
+a==="string"){b=jp(b,a);c--}else
+if(a===(a|0)){b=aW(b,a+a+1);c--}else
+if(a===+a){b=jo(b,a);c--}}b=Eq(b);return b&0x3FFFFFFF}function
+Et(a,c,k){if(!isFinite(a)){if(isNaN(a))return bL(iU);return bL(a>0?ow:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?l:c9,e=l;if(i)e=cE;else
+j=d<0?n:dc,e=n;if(i)e=cL;else
 switch(k){case
-43:e=c9;break;case
-32:e=cl;break;default:break}if(c>=0&&c<13){var
+43:e=dc;break;case
+32:e=cq;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bj);if(h<0)b+=bj+dU(c,aW);else{var
-f=h+1+c;if(b.length<f)b+=dU(f-b.length,aW);else
-b=b.substr(0,f)}}return bH(e+mb+b+"p"+j+d.toString(10))}function
-DW(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-DZ(b){var
-a=dd(b);return dc([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-D4(a){return+a.isZero()}function
-gh(a){return new
-t(a&cm,a>>24&cm,a>>31&bY)}function
-ox(a){return a.toInt()}function
-D3(a){return+a.isNeg()}function
-D7(a){return a.neg()}function
-D1(g,c){var
-a=jk(g);if(a.signedconv&&D3(c)){a.sign=-1;c=D7(c)}var
-b=l,h=gh(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(ox(e.modulus))+b}while(!D4(c));if(a.prec>=0){a.filler=cl;var
-d=a.prec-b.length;if(d>0)b=dU(d,aW)+b}return i$(a,b)}function
-D6(a,b){return a.mul(b)}function
-D8(a,b){return a.or(b)}function
-gi(a){return a.toFloat()}function
-El(c){var
-a=0,e=p(c),b=10,d=1;if(e>0)switch(a6(c,a)){case
+h=b.indexOf(bp);if(h<0)b+=bp+d2(c,a0);else{var
+f=h+1+c;if(b.length<f)b+=d2(f-b.length,a0);else
+b=b.substr(0,f)}}return bL(e+mC+b+"p"+j+d.toString(10))}function
+Ev(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+Ey(b){var
+a=di(b);return dh([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+ED(a){return+a.isZero()}function
+gx(a){return new
+v(a&cr,a>>24&cr,a>>31&b1)}function
+oY(a){return a.toInt()}function
+EC(a){return+a.isNeg()}function
+EG(a){return a.neg()}function
+EA(g,c){var
+a=jx(g);if(a.signedconv&&EC(c)){a.sign=-1;c=EG(c)}var
+b=n,h=gx(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(oY(e.modulus))+b}while(!ED(c));if(a.prec>=0){a.filler=cq;var
+d=a.prec-b.length;if(d>0)b=d2(d,a0)+b}return jm(a,b)}function
+EF(a,b){return a.mul(b)}function
+EH(a,b){return a.or(b)}function
+gy(a){return a.toFloat()}function
+EW(c){var
+a=0,e=r(c),b=10,d=1;if(e>0)switch(a9(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&a6(c,a)==48)switch(a6(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&a9(c,a)==48)switch(a9(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -725,23 +725,23 @@ a=0,e=p(c),b=10,d=1;if(e>0)switch(a6(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-oF(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-gj(f){var
-h=El(f),c=h[0],i=h[1],d=h[2],g=p(f),j=-1>>>0,e=c<g?a6(f,c):0,b=oF(e);if(b<0||b>=d)bc(f4);var
-a=b;for(c++;c<g;c++){e=a6(f,c);if(e==95)continue;b=oF(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bc(f4)}if(c!=g)bc(f4);a=i*a;if(d==10&&(a|0)!=a)bc(f4);return a|0}function
-gl(b,a){a|=0;if(a>bE){a-=bE;b*=Math.pow(2,bE);if(a>bE){a-=bE;b*=Math.pow(2,bE)}}if(a<-bE){a+=bE;b*=Math.pow(2,-bE)}b*=Math.pow(2,a);return b}function
-gm(a,b){return+(dS(a,b,false)<=0)}function
-jh(a,b){return+(dS(a,b,false)<0)}function
-oz(c){var
+o6(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+gz(f){var
+h=EW(f),c=h[0],i=h[1],d=h[2],g=r(f),j=-1>>>0,e=c<g?a9(f,c):0,b=o6(e);if(b<0||b>=d)bh(gi);var
+a=b;for(c++;c<g;c++){e=a9(f,c);if(e==95)continue;b=o6(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bh(gi)}if(c!=g)bh(gi);a=i*a;if(d==10&&(a|0)!=a)bh(gi);return a|0}function
+gB(b,a){a|=0;if(a>bI){a-=bI;b*=Math.pow(2,bI);if(a>bI){a-=bI;b*=Math.pow(2,bI)}}if(a<-bI){a+=bI;b*=Math.pow(2,-bI)}b*=Math.pow(2,a);return b}function
+gC(a,b){return+(d0(a,b,false)<=0)}function
+ju(a,b){return+(d0(a,b,false)<0)}function
+o0(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-I(a,d){if(a<0)da();var
+J(a,d){if(a<0)df();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-Er(b){return a(gq(b,0,b.length))}var
-Ec=function(){function
+E2(b){return a(gG(b,0,b.length))}var
+EN=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -749,41 +749,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=bu<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=bx<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=oA(i);if(typeof
+e=[],h=o1(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Er(k(e,f))}}();function
-Ed(c,b,a){return Ec(a5(c),b,a)}function
-Ee(){return 0}var
-b4=new
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return E2(k(e,f))}}();function
+EO(c,b,a){return EN(a8(c),b,a)}function
+EP(){return 0}var
+b7=new
 Array();function
-de(c){var
-a=b4[c];if(!a.opened)W("Cannot flush a closed channel");if(!a.buffer||a.buffer==l)return 0;if(a.fd&&ak.fds[a.fd]&&ak.fds[a.fd].output){var
-b=ak.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=l;return 0}function
-oI(e,f){var
-b=b4[e],d=a(f),c=p(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-Ex(a){var
-a=jo(a),b=s;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+dj(c){var
+a=b7[c];if(!a.opened)X("Cannot flush a closed channel");if(!a.buffer||a.buffer==n)return 0;if(a.fd&&am.fds[a.fd]&&am.fds[a.fd].output){var
+b=am.fds[a.fd].output;switch(b.length){case
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=n;return 0}function
+o9(e,f){var
+b=b7[e],d=a(f),c=r(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+E8(a){var
+a=jB(a),b=u;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-Ey(a){var
-a=jo(a),b=s;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+E9(a){var
+a=jB(a),b=u;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-gr(c,e,d,a){if(ak.fds===undefined)ak.fds=new
+gH(c,e,d,a){if(am.fds===undefined)am.fds=new
 Array();a=a?a:{};var
-b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;ak.fds[c]=b;if(!ak.fd_last_idx||c>ak.fd_last_idx)ak.fd_last_idx=c;return c}function
-ES(c,b,g){var
+b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;am.fds[c]=b;if(!am.fd_last_idx||c>am.fd_last_idx)am.fd_last_idx=c;return c}function
+Fr(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -793,518 +793,518 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)W(bl(c)+mw);if(a.text&&a.binary)W(bl(c)+mL);var
-d=oW(c),e=d.device.open(d.rest,a),f=ak.fd_last_idx?ak.fd_last_idx:0;return gr(f+1,oI,e,a)}gr(0,oI,new
-aD(aq(0)));gr(1,Ey,new
-aD(aq(0)));gr(2,Ex,new
-aD(aq(0)));function
-Ef(a){var
-c=ak.fds[a];if(c.flags.wronly)W(m_+a+" is writeonly");var
-d=null;if(a==0&&eQ()){var
-e=require("fs");d=function(){return bH(e.readFileSync(0,l5))}}var
-b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};b4[b.fd]=b;return b.fd}function
-oB(c){var
-b=ak.fds[c];if(b.flags.rdonly)W(m_+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:l};b4[a.fd]=a;return a.fd}function
-Eg(){var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)X(br(c)+mX);if(a.text&&a.binary)X(br(c)+na);var
+d=pl(c),e=d.device.open(d.rest,a),f=am.fd_last_idx?am.fd_last_idx:0;return gH(f+1,o9,e,a)}gH(0,o9,new
+aH(au(0)));gH(1,E9,new
+aH(au(0)));gH(2,E8,new
+aH(au(0)));function
+EQ(a){var
+c=am.fds[a];if(c.flags.wronly)X(nz+a+" is writeonly");var
+d=null;if(a==0&&e0()){var
+e=require("fs");d=function(){return bL(e.readFileSync(0,mu))}}var
+b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};b7[b.fd]=b;return b.fd}function
+o2(c){var
+b=am.fds[c];if(b.flags.rdonly)X(nz+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:n};b7[a.fd]=a;return a.fd}function
+ER(){var
 b=0;for(var
-a=0;a<b4.length;a++)if(b4[a]&&b4[a].opened&&b4[a].out)b=[0,b4[a].fd,b];return b}function
-aA(a){return a}function
-Eh(g,d,h,f){var
-b=b4[g];if(!b.opened)W("Cannot output to a closed channel");var
-a;if(h==0&&bd(d)==f)a=d;else{a=aq(f);cG(d,h,a,0,f)}var
-i=aA(a),c=bl(i),e=c.lastIndexOf(mj);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);de(g);b.buffer+=c.substr(e+1)}return 0}function
-ji(b,a,d,c){return Eh(b,a5(a),d,c)}function
-oC(c,b){var
-d=a(String.fromCharCode(b));ji(c,d,0,1);return 0}function
-jj(b,a){if(a==0)cJ();return b%a}function
-DY(a,b){return a.add(b)}function
-D9(a,b){return a.sub(b)}function
-oE(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-ne):Math.pow(2,-ne);var
-b=eO(a),d=gh(1);if(a<c==a>0)b=DY(b,d);else
-b=D9(b,d);return bG(b)}function
-cp(a,b){return+(dS(a,b,false)!=0)}function
-Ej(a,b){a[0]=A;a[1]=b;return 0}function
+a=0;a<b7.length;a++)if(b7[a]&&b7[a].opened&&b7[a].out)b=[0,b7[a].fd,b];return b}function
+aE(a){return a}function
+ES(g,d,h,f){var
+b=b7[g];if(!b.opened)X("Cannot output to a closed channel");var
+a;if(h==0&&bi(d)==f)a=d;else{a=au(f);cN(d,h,a,0,f)}var
+i=aE(a),c=br(i),e=c.lastIndexOf(mK);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);dj(g);b.buffer+=c.substr(e+1)}return 0}function
+jv(b,a,d,c){return ES(b,a8(a),d,c)}function
+o3(c,b){var
+d=a(String.fromCharCode(b));jv(c,d,0,1);return 0}function
+jw(b,a){if(a==0)cQ();return b%a}function
+Ex(a,b){return a.add(b)}function
+EI(a,b){return a.sub(b)}function
+o5(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-nF):Math.pow(2,-nF);var
+b=eY(a),d=gx(1);if(a<c==a>0)b=Ex(b,d);else
+b=EI(b,d);return bK(b)}function
+cu(a,b){return+(d0(a,b,false)!=0)}function
+EU(a,b){a[0]=B;a[1]=b;return 0}function
 y(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(eP(a))return f0;else
-if(gk(a))return f0;else
+if(eZ(a))return ge;else
+if(gA(a))return ge;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return eF;else
-return aM}function
-bw(b,c,a){if(a&&s.toplevelReloc)b=s.toplevelReloc(a);ak[b+1]=c;if(a)ak[a]=c}function
-jm(a,b){oD[bl(a)]=b;return 0}function
-go(a){if(a==0)a=1/a;return a<0?1:0}function
-Dz(a,b){if(a===b)return 1;a.t&6&&db(a);b.t&6&&db(b);return a.c==b.c?1:0}function
-B(a,b){return Dz(a,b)}function
-Eq(){ar(iq)}function
-K(b,a){if(a>>>0>=p(b))Eq();return a6(b,a)}function
-u(a,b){return 1-B(a,b)}function
-Es(){return 0x7FFFFFFF/4|0}function
-En(){oG(ak.Not_found)}function
-oJ(c){var
-a=s,b=oy(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return bH(a.process.env[b]);if(s.jsoo_static_env&&s.jsoo_static_env[b])return bH(s.jsoo_static_env[b]);En()}function
-Et(){if(s.crypto)if(typeof
-s.crypto.getRandomValues==="function"){var
-a=new(s.Uint32Array)(1);s.crypto.getRandomValues(a);return[0,a[0]]}else
-if(s.crypto.randomBytes==="function"){var
-b=s.crypto.randomBytes(4),a=new(s.Uint32Array)(b);return[0,a[0]]}var
+if(a&&a.caml_custom)return eP;else
+return aP}function
+bz(b,c,a){if(a&&u.toplevelReloc)b=u.toplevelReloc(a);am[b+1]=c;if(a)am[a]=c}function
+jz(a,b){o4[br(a)]=b;return 0}function
+gE(a){if(a==0)a=1/a;return a<0?1:0}function
+D_(a,b){if(a===b)return 1;a.t&6&&dg(a);b.t&6&&dg(b);return a.c==b.c?1:0}function
+C(a,b){return D_(a,b)}function
+E1(){av(iD)}function
+M(b,a){if(a>>>0>=r(b))E1();return a9(b,a)}function
+w(a,b){return 1-C(a,b)}function
+E3(){return 0x7FFFFFFF/4|0}function
+EY(){o7(am.Not_found)}function
+o_(c){var
+a=u,b=oZ(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return bL(a.process.env[b]);if(u.jsoo_static_env&&u.jsoo_static_env[b])return bL(u.jsoo_static_env[b]);EY()}function
+E4(){if(u.crypto)if(typeof
+u.crypto.getRandomValues==="function"){var
+a=new(u.Uint32Array)(1);u.crypto.getRandomValues(a);return[0,a[0]]}else
+if(u.crypto.randomBytes==="function"){var
+b=u.crypto.randomBytes(4),a=new(u.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-DV=new
-Date().getTime()*n0;function
-Eu(){var
+Eu=new
+Date().getTime()*op;function
+E5(){var
 a=new
-Date().getTime();return a*n0-DV}function
-jn(a){var
+Date().getTime();return a*op-Eu}function
+jA(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-aF(b,a){return{joo_tramp:b,joo_args:a}}function
-Ev(a){return Math.trunc(a)}function
-oH(a){return a}function
-bm(a){if(a
+aJ(b,a){return{joo_tramp:b,joo_args:a}}function
+E6(a){return Math.trunc(a)}function
+o8(a){return a}function
+bs(a){if(a
 instanceof
-Array)return a;if(s.RangeError&&a
+Array)return a;if(u.RangeError&&a
 instanceof
-s.RangeError&&a.message&&a.message.match(/maximum call stack/i))return oH(ak.Stack_overflow);if(s.InternalError&&a
+u.RangeError&&a.message&&a.message.match(/maximum call stack/i))return o8(am.Stack_overflow);if(u.InternalError&&a
 instanceof
-s.InternalError&&a.message&&a.message.match(/too much recursion/i))return oH(ak.Stack_overflow);if(a
+u.InternalError&&a.message&&a.message.match(/too much recursion/i))return o8(am.Stack_overflow);if(a
 instanceof
-s.Error&&df(ml))return[0,df(ml),a];return[0,ak.Failure,bH(String(a))]}function
-as(b){var
-a=Number(b);return a>=-mo&&a<=c_?a:b}function
-Z(a){return BigInt(a)}var
-a8=BigInt(0);function
-oO(b){var
-a=Z(b);return as(a<a8?-a:a)}function
-oP(a,b){return as(Z(a)+Z(b))}var
-bI=BigInt(1);function
-oQ(f,b){if(b===0)cJ();var
-e=Z(f),a=Z(b),c=e/a,d=e%a;return as(d!==a8&&d<a8===a<a8?c+bI:c)}function
-di(a,b){return a<b?-1:a>b?1:0}function
-gs(b,a){if(a===0)cJ();return as(Z(b)/Z(a))}function
-EL(b,a){if(a===0)cJ();return as(Z(b)%Z(a))}function
-EB(a,b){return[0,gs(a,b),EL(a,b)]}function
-oR(a,b){return gs(a,b)}function
-dj(a,b){return a===b?1:0}function
-oS(a,b,c){return as(Z(a)>>BigInt(b)&(bI<<BigInt(c))-bI)}function
-jp(f,b){if(b===0)cJ();var
-e=Z(f),a=Z(b),c=e/a,d=e%a;return as(d!==a8&&d<a8!==a<a8?c-bI:c)}function
-EC(c,b){if(bl(c)!==eK)ar("Z.format");return a(String(b))}function
-ED(f,g){var
-b=Z(f),a=Z(g),h=BigInt("9007199254740992"),c,e,d;if(b<a8)b=-b;if(a<a8)a=-a;if(b<a){c=b;b=a;a=c}while(a!==a8){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return as(BigInt(e))}if((b&b-bI)===a8)return as(a&-a);if((a&a-bI)===a8){c=b&-b;return as(c<a?c:a)}c=b%a;b=a;a=c}return as(b)}function
-EE(a){return 0}function
-EF(a,b){return as(Z(a)|Z(b))}function
-EG(a,b){return as(Z(a)*Z(b))}function
-EH(b,c){var
-a=b*c;return a>=-mo&&a<=c_?0:1}function
-EI(a){return as(-Z(a))}function
-bx(b){var
-a=Z(b);return a===a8?0:(a<a8?-a:a).toString(2).length}function
-oT(a){if(!isFinite(a))bc(iL);return as(BigInt(Math.trunc(a)))}function
-EJ(a,e,c,d){var
-b=bl(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))ar("Z.of_substring_base: invalid digit");return as(BigInt(b))}function
-jr(b,a){var
-c=bI;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-eR(b,a){if(a<0)ar("Z.pow");return as(jr(Z(b),a))}function
-EK(a){return as(Z(a)-bI)}function
-EM(g,d){var
-f=Z(g),b=a8,a=bI,e=BigInt(2);while(jr(a,d)<=f)a=a*e;while(a-b>bI){var
-c=(b+a)/e;if(jr(c,d)<=f)b=c;else
-a=c}return as(b)}function
-oU(a,b){return as(Z(a)<<BigInt(b))}function
-EN(a,b){return as(Z(a)>>BigInt(b))}function
-a7(a){return a<0?-1:a>0?1:0}function
-oV(a,b){return as(Z(a)-Z(b))}function
-EO(a){return as(Z(a)+bI)}function
-EP(a){if(typeof
-a!=="number")bc(iL);return a}function
-gt(b){var
-a=BigInt.asUintN(64,Z(b));return ov(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-EQ(f){s.tightropeCheck=function(d){var
+u.Error&&dk(mM))return[0,dk(mM),a];return[0,am.Failure,bL(String(a))]}function
+aw(b){var
+a=Number(b);return a>=-mP&&a<=dd?a:b}function
+$(a){return BigInt(a)}var
+a$=BigInt(0);function
+pd(b){var
+a=$(b);return aw(a<a$?-a:a)}function
+pe(a,b){return aw($(a)+$(b))}var
+bM=BigInt(1);function
+pf(f,b){if(b===0)cQ();var
+e=$(f),a=$(b),c=e/a,d=e%a;return aw(d!==a$&&d<a$===a<a$?c+bM:c)}function
+dn(a,b){return a<b?-1:a>b?1:0}function
+gI(b,a){if(a===0)cQ();return aw($(b)/$(a))}function
+Fk(b,a){if(a===0)cQ();return aw($(b)%$(a))}function
+Fa(a,b){return[0,gI(a,b),Fk(a,b)]}function
+pg(a,b){return gI(a,b)}function
+dp(a,b){return a===b?1:0}function
+ph(a,b,c){return aw($(a)>>BigInt(b)&(bM<<BigInt(c))-bM)}function
+jC(f,b){if(b===0)cQ();var
+e=$(f),a=$(b),c=e/a,d=e%a;return aw(d!==a$&&d<a$!==a<a$?c-bM:c)}function
+Fb(c,b){if(br(c)!==eU)av("Z.format");return a(String(b))}function
+Fc(f,g){var
+b=$(f),a=$(g),h=BigInt("9007199254740992"),c,e,d;if(b<a$)b=-b;if(a<a$)a=-a;if(b<a){c=b;b=a;a=c}while(a!==a$){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aw(BigInt(e))}if((b&b-bM)===a$)return aw(a&-a);if((a&a-bM)===a$){c=b&-b;return aw(c<a?c:a)}c=b%a;b=a;a=c}return aw(b)}function
+Fd(a){return 0}function
+Fe(a,b){return aw($(a)|$(b))}function
+Ff(a,b){return aw($(a)*$(b))}function
+Fg(b,c){var
+a=b*c;return a>=-mP&&a<=dd?0:1}function
+Fh(a){return aw(-$(a))}function
+bA(b){var
+a=$(b);return a===a$?0:(a<a$?-a:a).toString(2).length}function
+pi(a){if(!isFinite(a))bh(iY);return aw(BigInt(Math.trunc(a)))}function
+Fi(a,e,c,d){var
+b=br(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))av("Z.of_substring_base: invalid digit");return aw(BigInt(b))}function
+jE(b,a){var
+c=bM;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+e1(b,a){if(a<0)av("Z.pow");return aw(jE($(b),a))}function
+Fj(a){return aw($(a)-bM)}function
+Fl(g,d){var
+f=$(g),b=a$,a=bM,e=BigInt(2);while(jE(a,d)<=f)a=a*e;while(a-b>bM){var
+c=(b+a)/e;if(jE(c,d)<=f)b=c;else
+a=c}return aw(b)}function
+pj(a,b){return aw($(a)<<BigInt(b))}function
+Fm(a,b){return aw($(a)>>BigInt(b))}function
+a_(a){return a<0?-1:a>0?1:0}function
+pk(a,b){return aw($(a)-$(b))}function
+Fn(a){return aw($(a)+bM)}function
+Fo(a){if(typeof
+a!=="number")bh(iY);return a}function
+gJ(b){var
+a=BigInt.asUintN(64,$(b));return oW(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+Fp(f){u.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=bZ)e.push(String.fromCharCode.apply(null,d.subarray(b,b+bZ)));var
-c=f(a(e.join(l)));return{code:c[1],words:bl(c[2])}};return 0}function
-D$(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-DK(b){var
-a=l;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&D$(b[1]))var
+b=0;b<d.length;b+=b2)e.push(String.fromCharCode.apply(null,d.subarray(b,b+b2)));var
+c=f(a(e.join(n)));return{code:c[1],words:br(c[2])}};return 0}function
+EK(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+Ej(b){var
+a=n;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&EK(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=iz;var
+d=f;d<e.length;d++){if(d>f)a+=iM;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-b2)a+=fY+c.toString()+fY;else
+b5)a+=gc+c.toString()+gc;else
 if(typeof
-c=="string")a+=fY+c.toString()+fY;else
-a+=nG}a+=")"}else
-if(b[0]==aj)a+=b[1];return a}function
-os(a){if(a
+c=="string")a+=gc+c.toString()+gc;else
+a+=n7}a+=")"}else
+if(b[0]==al)a+=b[1];return a}function
+oT(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==aj)){var
-c=df(np);if(c)c(a,false);else{var
-d=DK(a),b=df(l4);if(b)b(0);s.console.error(iP+d+mj)}}else
+Array&&(a[0]==0||a[0]==al)){var
+c=dk(nQ);if(c)c(a,false);else{var
+d=Ej(a),b=dk(mt);if(b)b(0);u.console.error(i2+d+mK)}}else
 throw a}function
-Ep(){var
-a=s;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){os(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener("error",function(a){if(a.error)os(a.error)})}Ep();function
-b(a,b){return a.length==1?a(b):cn(a,[b])}function
-d(a,b,c){return a.length==2?a(b,c):cn(a,[b,c])}function
-H(a,b,c,d){return a.length==3?a(b,c,d):cn(a,[b,c,d])}function
-h2(a,b,c,d,e){return a.length==4?a(b,c,d,e):cn(a,[b,c,d,e])}function
-h1(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):cn(a,[b,c,d,e,f])}function
-Dp(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cn(a,[b,c,d,e,f,g,h])}DM();var
-eT=[aj,a(m8),-1],ju=[aj,a(nq),-2],eS=[aj,a(iE),-3],js=[aj,a(nF),-4],jv=[aj,a(mP),-6],C=[aj,a(nN),-7],jt=[aj,a(mq),-8],gv=[aj,a(nQ),-9],S=[aj,a(n1),-11],jw=[aj,a(nf),-12],Dn=[4,0,0,0,[12,45,[4,0,0,0,0]]],gU=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(nz),[4,0,0,0,[12,45,[4,0,0,0,[11,a(mO),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Do=[0,a(iw),[0,a(iv),[0,a(fV),0]]],hL=[0,a(iZ),[0,a(n8),[0,a(l3),0]]],hK=[0,a(ix),[0,a("slab of few data"),[0,a("value slab"),[0,a("value slab of few data"),0]]]],lo=[0,a("slab of the best"),[0,a("value slab of the best"),0]],l1=[0,1,0,0];bw(11,jw,nf);bw(10,S,n1);bw(9,[aj,a(mC),-10],mC);bw(8,gv,nQ);bw(7,jt,mq);bw(6,C,nN);bw(5,jv,mP);bw(4,[aj,a(ns),-5],ns);bw(3,js,nF);bw(2,eS,iE);bw(1,ju,nq);bw(0,eT,m8);var
-o_=a("output_substring"),o7=a("%.12g"),o6=a(bj),o4=a(mE),o5=a(nJ),oX=bv(0,0,nL),oY=bv(0,0,65520),oZ=bv(1,0,nL),o1=bv(mp,mp,32751),o2=bv(0,0,15536),pa=a("option is None"),pc=a("\\\\"),pd=a("\\'"),pe=a("\\b"),pf=a("\\t"),pg=a("\\n"),ph=a("\\r"),pb=a("Char.chr"),pn=a("List.fold_left2"),po=a("List.combine"),pm=a("List.init"),pk=a("nth"),pl=a("List.nth"),pj=a("tl"),pi=a("hd"),pr=a("String.blit / Bytes.blit_string"),pq=a("Bytes.blit"),pp=a("String.sub / Bytes.sub"),pw=a("String.contains_from / Bytes.contains_from"),pt=a(l),ps=a("String.concat"),pA=a("Array.blit"),pz=a("Array.fill"),py=a("Array.sub"),px=a("Array.init"),pF=a("Map.remove_min_elt"),pG=[0,0,0,0],pH=[0,a("map.ml"),ip,10],pI=[0,0,0],pB=a(fW),pC=a(fW),pD=a(fW),pE=a(fW),pJ=a("Stdlib.Queue.Empty"),pL=a("CamlinternalLazy.Undefined"),pR=a("Buffer.add_substring/add_subbytes"),pQ=a("Buffer.add: cannot grow buffer"),pP=[0,a(nV),93,2],pO=[0,a(nV),94,2],p0=a("%c"),p1=a("%s"),p2=a(nd),p3=a(mn),p4=a(nE),p5=a(nn),p6=a("%f"),p7=a("%B"),p8=a("%{"),p9=a("%}"),p_=a("%("),p$=a("%)"),qa=a("%a"),qb=a("%t"),qc=a("%?"),qd=a("%r"),qe=a("%_r"),qf=[0,a(az),850,23],qq=[0,a(az),814,21],qi=[0,a(az),815,21],qr=[0,a(az),818,21],qj=[0,a(az),819,21],qs=[0,a(az),822,19],qk=[0,a(az),823,19],qt=[0,a(az),826,22],ql=[0,a(az),827,22],qu=[0,a(az),831,30],qm=[0,a(az),832,30],qo=[0,a(az),836,26],qg=[0,a(az),837,26],qp=[0,a(az),846,28],qh=[0,a(az),847,28],qn=[0,a(az),851,23],rx=a(mz),rv=[0,a(az),1558,4],rw=a("Printf: bad conversion %["),ry=[0,a(az),1626,39],rz=[0,a(az),1649,31],rA=[0,a(az),1650,31],rB=a("Printf: bad conversion %_"),rC=a(mx),rD=a(mD),rE=a(mx),rF=a(mD),rt=a(iH),rr=a("neg_infinity"),rs=a(n7),rq=a(bj),rl=[0,iA],q$=a("%+nd"),ra=a("% nd"),rc=a("%+ni"),rd=a("% ni"),re=a("%nx"),rf=a("%#nx"),rg=a("%nX"),rh=a("%#nX"),ri=a("%no"),rj=a("%#no"),q_=a("%nd"),rb=a(nE),rk=a("%nu"),qY=a("%+ld"),qZ=a("% ld"),q1=a("%+li"),q2=a("% li"),q3=a("%lx"),q4=a("%#lx"),q5=a("%lX"),q6=a("%#lX"),q7=a("%lo"),q8=a("%#lo"),qX=a("%ld"),q0=a(mn),q9=a("%lu"),qL=a("%+Ld"),qM=a("% Ld"),qO=a("%+Li"),qP=a("% Li"),qQ=a("%Lx"),qR=a("%#Lx"),qS=a("%LX"),qT=a("%#LX"),qU=a("%Lo"),qV=a("%#Lo"),qK=a("%Ld"),qN=a(nn),qW=a("%Lu"),qy=a("%+d"),qz=a("% d"),qB=a("%+i"),qC=a("% i"),qD=a("%x"),qE=a("%#x"),qF=a("%X"),qG=a("%#X"),qH=a("%o"),qI=a("%#o"),qx=a(eK),qA=a(nd),qJ=a(mz),pS=a("@]"),pT=a("@}"),pU=a("@?"),pV=a("@\n"),pW=a("@."),pX=a("@@"),pY=a("@%"),pZ=a("@"),qv=a("CamlinternalFormat.Type_mismatch"),rJ=a(l),rK=[0,[11,a(iz),[2,0,[2,0,0]]],a(", %s%s")],r_=[0,[11,a(iP),[2,0,[12,10,0]]],a(nZ)],r$=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],r9=a("Fatal error: out of memory in uncaught exception handler"),r7=[0,[11,a(iP),[2,0,[12,10,0]]],a(nZ)],r2=[0,[2,0,[12,10,0]],a("%s\n")],rU=a("Raised at"),rV=a("Re-raised at"),rW=a("Raised by primitive operation at"),rX=a("Called from"),rY=a(" (inlined)"),r0=a(l),rZ=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(nz),Dn]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],r1=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],rP=a("Out of memory"),rQ=a("Stack overflow"),rR=a("Pattern matching failed"),rS=a("Assertion failed"),rT=a("Undefined recursive module"),rL=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],rM=a(l),rN=a(l),rO=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],rI=[0,[4,0,0,0,0],a(eK)],rG=[0,[3,0,0],a("%S")],rH=a(nG),r4=[0,a(l),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],sc=a("Fun.Finally_raised: "),sa=a("Stdlib.Fun.Finally_raised"),sd=a("x"),sh=a("Hashtbl: unsupported hash table format"),Dl=a("OCAMLRUNPARAM"),Dj=a("CAMLRUNPARAM"),se=a(l),sC=[3,0,3],sD=a(bj),sx=a(n_),sy=a("<\/"),sz=a(l),st=a(n_),su=a("<"),sv=a(l),sr=a(ma),sq=[0,a(l)],sm=a(l),sn=a(l),so=a(l),sp=a(l),sk=[0,a(l),0,a(l)],sj=a(l),si=a("Stdlib.Format.String_tag"),sN=bv(1,0,0),sK=a(iL),sL=a("ml_z_overflow"),sM=a(eK),sU=a(mZ),sT=a(mZ),sO=a(aW),sP=a("+inf"),sQ=a("-inf"),sR=a("undef"),sS=a(bD),sW=[0,0,0],s1=a("this is not a certificate, or it is damaged: "),s0=a("Refusal.Refused"),s$=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],s7=bv(8,0,0),s8=a("\x80"),s9=[0,[4,6,[0,2,8],0,0],a("%08x")],s_=a(l),tr=a(iI),ts=a(iI),tt=a("a member repeats what is not there"),tp=a("a member has a block of no kind"),tq=a("a member has a block of another length"),tu=a(ii),tw=a("a code repeats nothing"),tv=a(ii),to=a("a member is longer than it says"),tn=a(iI),tm=a("a member ends early"),tx=a(ng),ta=a(ii),tb=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],td=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,nl,258],tf=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],th=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,no,385,513,769,1025,1537,iK,3073,4097,6145,8193,12289,16385,24577],tj=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],tI=a("a member has another length or sum"),tB=a(nR),tC=a("a member is encrypted or stored in another way"),tD=a(nR),tE=a("a member's name is no ASCII text"),tF=a("it would take more than 40 times its own size in memory"),tG=a("too many members, or two of one name"),tH=a(ng),tJ=a("PK\x01\x02"),tA=a("PK\x03\x04"),tK=a("PK\x05\x06"),tL=a("there are bytes that belong to no member, or its directory is another one"),tM=a(l7),tN=a("the digest is longer"),tP=a(l),tO=a(l7),tU=[5,0],tS=[0,1],tT=a(mE),tR=a("null"),tW=[0,0],tX=a(nJ),tV=[4,0],tQ=a("Json.Wrong"),t7=a(l),tY=a(ic),tZ=a(mk),t0=a(is),t1=a(i4),t2=a(nS),t3=a(iF),t4=a(my),t5=a(oa),t6=a(nb),uj=a('"\\/bfnrt'),uk=a(eC),ul=a("a name is there twice"),vc=a("no term of a polynomial"),va=a("no term"),u$=a("no power of a parameter"),vb=a(l),vd=a("a polynomial has a monomial twice"),u9=a(l),u_=a("no rational"),u8=a("no number"),u4=a(f3),u5=a("has too many lines, terms or factors"),u7=a(l),u6=a("is no list of lines"),u3=a("has another number of dimensions"),u2=a("is missing"),u1=a(f3),u0=a(nC),uZ=a(f3),uX=a(nC),uY=a(f3),uV=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],uW=a("has another length"),uU=bv(1,0,0),uT=a(i3),uS=a("is no number in range"),uR=a("is no whole number in range"),uQ=a("is not true or false"),uP=a("is none of its words"),uO=a("the field "),uN=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],uM=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],ux=a("there is no header"),uy=a(i1),uz=a(i1),uA=a("the header is longer than 1 MiB"),uB=a(eC),uC=a(eC),uE=[0,a(iV),[0,a(nc),[0,a(mU),0]]],uF=a("a certificate of another format: format 6 is read"),uG=[1,6],uH=a(mU),uI=a(iV),uJ=a("no arrays"),uK=a("it lists other members"),uL=a("it would take too much memory"),uD=a("the header has other fields"),uo=a("-+.0123456789"),up=a(cE),uq=a(aW),ur=a(bj),us=a("eE"),ut=a("+-"),uu=a(eC),uv=a("-+.eE0123456789"),un=a(eC),t8=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],t9=a(nb),t_=a(oa),t$=a(ic),ua=a(mk),ub=a(is),uc=a(i4),ud=a(nS),ue=a(iF),uf=a(my),uh=[0,a(iF),[0,a(is),[0,a(i4),0]]],ug=a(ic),w9=a(l3),w_=a(iZ),w$=a(bt),xc=a(bt),xd=a(bt),xa=a(l8),xb=a("the method "),wS=a(": the confidence is nominal"),wR=a(fR),wT=a(fS),wU=a(fS),wV=a(eI),wW=a(ez),wX=a(mY),wY=a(f7),wZ=a(eJ),w0=[0,a(iZ),[0,a(n8),[0,a(mh),0]]],w1=a("rows were left out by their outcomes"),w2=a(f2),w3=a("nobody says that ends or order in time of the data are known"),w4=a("visits were not fixed in advance, or the data looked at while they came"),w8=a(f6),w5=a("the amount was not fixed in advance: the data were looked at"),w6=a(f6),w7=a(bt),wI=a(fR),wJ=a(eI),wK=a(mc),wL=a(f_),wQ=a(dN),wM=a(f6),wN=a(ez),wO=a(dN),wP=a(dN),wH=a(fU),wE=a(nI),wF=a("problem.data.batch_transition"),wG=a("problem.data.batch_count"),wD=a(nI),wB=a(nh),wC=a(nh),wy=[0,a(bt),0],wz=a(h5),wA=a("problem.data.shared_by"),wx=a(l8),ww=a(nP),wv=a(m7),wu=a(fU),wt=a(l_),wn=a(l6),wo=a(bB),wp=a(bC),wq=a(io),wr=a(iW),ws=a(fN),wm=a(nM),wj=[0,[11,a(f5),[4,0,0,0,[12,46,[2,0,0]]]],a(nx)],wk=a(bC),wl=a(bB),v6=[0,[11,a(f5),[4,0,0,0,[12,46,[2,0,0]]]],a(nx)],v7=a(eG),v8=a(ew),v9=a(gb),wi=a(iv),v_=a(iw),v$=a(fV),wa=a(fV),wb=a(ga),wc=a(fP),wd=a(im),wg=[0,0],wh=[0,1],we=a(fP),wf=a(fT),v5=a(fZ),v4=a(eA),vJ=a(f$),vK=a(eD),v3=a(eD),vL=a(cD),vM=[0,1],v1=a(eB),v2=a(eB),vN=a(fQ),vO=a(gc),vP=a(gc),vQ=a(iS),vR=a(iu),vS=a(dO),vT=a(f8),vU=a(f9),vV=a(cD),vW=a(dL),vX=a(dP),vY=a(bk),vZ=a("problem.graph.initial"),v0=a(mu),vG=a(eA),vH=a(ex),vI=a(eA),vE=a(ex),vF=a(ex),vD=a(mA),vu=a(m4),vv=a(nW),vw=a(nW),vx=a(nU),vy=a(nU),vz=a(l_),vA=a(fU),vB=a("problem.lower"),vC=a("problem.upper"),vr=a(ni),vs=a(ni),vo=a("problem.graph.successor"),vp=a(m4),vq=a(mu),vk=a(bj),vj=a(bj),vm=a(dK),vn=a(ey),vg=a(bj),vh=a(bj),vi=a("what it says of "),vl=[0,a(ey),[0,a(dK),0]],ve=a(i3),vf=[0,[0,a("problem.graph"),[0,a(ib),[0,a(i7),[0,a(iN),[0,a(ig),0]]]]],[0,oz([a("problem.objective"),a(f$),a(fT),a(ga),a(fZ),a(fQ),a(eB),a(eD),a(ex),a(eA),a(iu),a(iS),a(gc)]),[0,[0,a(ey),[0,a(nw),[0,a(bB),[0,a(bC),[0,a(n3),[0,a(nt),[0,a(m6),[0,a(ih),0]]]]]]]],[0,[0,a(nM),[0,a(bB),[0,a(bC),[0,a(io),[0,a(iW),[0,a(fN),0]]]]]],[0,oz([a(m7),a(ij),a(i6),a(h7),a(eI),a(f7),a(f2),a(ez),a(dN),a(f_),a(fS),a(nH),a(i2),a(h3),a(iM)]),[0,[0,a(dK),[0,a(iB),[0,a(eG),[0,a(bB),[0,a(bC),Do]]]]],0]]]]]],Bm=a("'"),Bn=a("nobody asked for the member '"),A1=[0,a(ey),[0,a(dK),[0,a(oc),[0,a(h$),[0,a(l$),0]]]]],A2=a(l),A3=a(l$),A4=[0,a(nT),[0,a(mG),[0,a(iy),[0,a(ia),[0,a(ih),[0,a(nA),0]]]]]],A5=a("problem."),A6=a(ey),A7=a("problem.time"),A8=a("chains in continuous time"),A9=a(nT),A_=a(mG),A$=a("an automaton is for temporal questions"),Ba=a(eE),Bb=a(nA),Bc=a(eE),Bd=a("temporal formulas"),Be=a(ih),Bf=a("an assumption about supports that does not fit the model"),Bg=a("hints about sets do not fit the model"),Bh=a(h$),Bo=a(h$),Bi=a(dK),Bj=a(oc),Bk=a("every claim needs its hints, and there must be one"),Bl=a("two claims have one name"),AZ=a("'about' has texts that are too long"),AY=a("'about' has other things than texts"),AX=a("'about' is no object of texts"),AQ=a("shares of pilots that are none, or too many"),Ay=[0,a(m3),[0,a(na),[0,a(ix),0]]],Az=a("learned."),AA=a(bB),AB=[0,1.],AC=[0,0.],AD=a(bC),AE=[0,1.],AF=[0,0.],AG=[4,0],AH=a(na),AI=a("coupled proofs"),AJ=[4,0],AK=a(ix),AL=a("slabs"),AM=a("learned.cost_lower"),AN=a(n6),AO=a("pilot_share"),AP=[0,bZ],AR=a(nk),AW=a(nk),AS=a("intervals do not fit the method"),AT=a(bt),AU=a("shares of pilots where there are none"),AV=a(m3),Ag=[0,c_],Ah=[0,0],Af=a("learned.region."),Ai=a("row"),Aj=a(mH),Ak=a(mH),Al=a("box_basis"),Am=a("bound_basis"),An=a("choice_basis"),Ao=a(mI),Ap=a(mI),Aq=a(nm),Ar=[0,1],As=a(nm),At=a("bound_near"),Au=a("box_lower"),Av=a("box_upper"),Aw=a(ny),Ax=a("bounds near a value"),z8=a("a bound is infinite, the value is not"),z1=a(iD),zX=a("the weights are no distribution"),zW=a("a choice that its state does not have"),zm=[0,a(iB),[0,a(eG),[0,a(bB),[0,a(bC),0]]]],zn=[0,[11,a(f5),[4,0,0,0,[12,46,0]]],a("claims.%d.")],zo=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],zp=[0,-1],zq=a("lower_ranking"),zr=[0,[3,a("pair")],0],zs=a(eG),zt=a("differences of policies"),zu=a("upper_basis"),zv=a("lower_basis"),zw=a("upper_bias"),zx=a("lower_bias"),zy=a("witness"),zz=a("upper_ranking"),zA=a(bC),zB=a(bB),zC=a(fV),zD=[0,0],zE=a(iD),zF=a(iv),zG=[0,1.],zH=[0,0.],zI=a(iw),zJ=a(bC),zK=[0,1],zL=a(bB),zM=[0,1],zN=[0,a(ew),[0,a(iC),[0,a(gb),0]]],zO=a(eG),zP=[0,a(mW),[0,a(ms),[0,a("given policy"),0]]],zQ=a(iB),zR=a("a lower bound above the upper one"),zS=a("the policy does not fit"),zT=a(iC),zU=a("the weights do not fit"),zV=a(gb),zY=a("what is claimed is no value of the quantity"),zZ=a("a witness beside a policy that is given"),Ae=a(ew),z0=a(iD),Ad=a(iC),z2=a("vectors do not fit"),z3=a(dO),z4=[0,a(dL),[0,a(dP),0]],z5=a("a bias does not fit"),z6=a("the average of a randomised policy"),z7=a(gb),z9=a(ms),z_=a("a policy of another kind than its name says"),z$=a(mW),Aa=a(ew),Ab=a("bases without a region"),Ac=a("averages over a region"),zc=a("an expression's number is out of range"),yS=a(nw),yT=[0,1.],yU=[0,0.],yV=a(bB),yW=[0,1.],yX=[0,0.],yY=a(bC),yZ=[0,1.],y0=[0,0.],y1=a(n3),y2=a(nt),y3=a(m6),y4=a(iy),y5=a(ia),y6=a("problem.denominator"),y7=a("quotients of parameters"),y8=a("problem.misfit"),y9=a("misfits of the model"),y_=a("problem.unseen"),y$=a("outcomes that were never seen"),za=a("problem.passing"),zb=a("states in the middle of a step"),zj=a(iy),zk=a(ia),zd=a("not what labels the transitions of one model"),ze=a("nature's direction does not fit the model"),zf=a(nY),zg=a("rewards with parameters are for models over a domain"),zh=a("averages are of rewards that are known"),zi=a(dO),yq=a("priors are of parameters, and of a likelihood"),yr=a(bt),ys=a("priors are of parameters, in their order"),ya=a(c9),x$=a(bt),x_=a(fR),x7=[0,a(ij),[0,a(i6),[0,a(h7),[0,a(eI),[0,a(f7),[0,a(f2),[0,a(ez),[0,a(dN),[0,a(f_),[0,a(n$),0]]]]]]]]]],x8=a(fR),x9=[0,[0,a("seen"),a(m$)],[0,[0,a("seen_delta"),a(m$)],0]],yb=a("unseen mass"),yc=a("gamma-poisson"),yd=a("ellipsoid"),ye=a(bt),yf=a(mh),yg=a(i6),yh=a(ij),yi=[0,a(iQ),[0,a("outcomes"),[0,a(eJ),0]]],yj=a(h7),yk=a("the method shares its confidence in one way only"),yQ=a(iQ),yl=a(eJ),ym=a(nB),yn=a(nH),yo=[0,nD],yp=[0,0.],yt=a(f_),yu=a(dN),yv=a(ez),yw=a(n$),yx=a(n6),yy=a(i2),yz=a(i2),yA=a(h3),yB=a(h3),yC=a(iM),yD=[0,1],yE=a(iM),yF=a("the batches do not fit"),yG=[0,0],yP=a("there are too many counts"),yO=a("the transitions of a batch do not rise"),yH=a(fS),yI=[0,5],yJ=a("what is stated of the data does not rise"),yK=a(f2),yL=a(f7),yM=[0,a(f6),[0,a(mY),[0,a(mc),0]]],yN=a(eI),xY=a(l6),xZ=a(bB),x0=a(bC),x1=a(io),x2=a(iW),x3=a(fN),x4=a(fN),x5=a("the domain's constraints do not fit"),xX=a("the expressions are too large to be evaluated at the point"),xQ=a("the fields of the objective are not those of "),xu=[0,a(f$),[0,a(fT),[0,a(ga),[0,a(fZ),[0,a(fQ),[0,a(eB),[0,a(eD),0]]]]]]],xv=a(mA),xw=[0,a(bk),[0,a(cD),[0,a(dL),[0,a(f8),[0,a(dP),[0,a(f9),[0,a(dO),[0,a(eE),0]]]]]]]],xx=a(f$),xy=a(gc),xz=a(iS),xA=a(iu),xB=a(eA),xC=a(ex),xD=a(eD),xE=a(eB),xF=[0,iU],xG=a(fQ),xH=[0,iU],xI=a(fZ),xJ=[0,a(fP),[0,a(im),[0,a(nY),0]]],xK=a(ga),xL=[0,a(fP),[0,a(im),0]],xM=a(fT),xN=[0,a(bk),[0,a(cD),[0,a(eE),0]]],xW=a(dL),xV=a(bk),xO=[0,a(bk),[0,a(cD),[0,a(dL),0]]],xU=a(bk),xT=a(f8),xS=[0,a(bk),[0,a(f8),0]],xP=a(f9),xR=a("more steps than are checked"),xj=[0,a(ib),0],xk=a("problem.graph."),xl=a(i7),xm=a(i7),xn=a(iN),xo=a(iN),xp=a(ig),xq=a(ig),xr=a("the choices of states do not fit"),xs=a("the transitions of choices do not fit"),xt=a(ib),xg=[0,a(bk),[0,a(cD),[0,a(eE),0]]],xh=[0,0.,1.],xi=[0,a(dL),[0,a(dP),0]],xe=a(cD),xf=[0,1],x6=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Bp=a(h5),Bq=a(eJ),Br=a(iQ),BE=a("a basis of rows that are not there"),BB=a("no such product"),BC=a("a tangent in the middle is for squares"),BA=[0,a(mK),nl,21],By=a("no such row of the domain"),Bz=a("the other side of an inequality"),Bx=a("a polynomial that is not affine in the coordinates"),Bv=a("expressions of so high a degree"),Bw=a("so many coordinates"),Bu=[0,a(mK),108,10],Bs=[3,0,0],Bt=a("Region.Found"),BH=a("a prior of a parameter that there is not"),BF=[0,0,0],BX=a("a reward has too many terms to be bounded"),BW=a("a bound of no expression"),BO=a("no such row"),BQ=a("no such event"),BR=a(mM),BS=a("rows of balls"),BT=a("rows of expressions that are not there"),BP=a("rows of no origin"),BM=a(mM),BN=a("rows of origin 3 where there are none"),BL=[0,a("sets.ml"),109,90],BU=a(ny),BV=a("rows that rest on proved bounds come last"),BK=a("a range over a box without width"),BI=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),BJ=a("the domain contradicts the model: it has no instantiation"),B7=a(": a choice has no distribution, or the policy is none"),B3=a(": a lower bound above an upper one"),B4=a(": the agent's witness is missing"),B5=a(ew),B6=a(": a ranking is missing"),Cc=[0,a(f9),[0,a(dO),0]],B8=a(": no value is below 0"),B9=[0,a(bk),[0,a(dP),0]],Cb=a(n5),B_=[0,a(bk),[0,a(cD),0]],B$=a(n5),Ca=a(": the upper bound is not inductive"),BY=a(bk),BZ=a(bk),B1=a(dO),B2=a(dP),B0=a(bk),CI=a("an event of more than 2,000,000 trials"),CN=a("probabilities of a choice do not sum to 1"),CJ=a("more than 30,000,000 trials of events"),CK=a(eJ),CL=a("the intervals do not fit the events"),CM=a(nB),CH=[0,a(h9),mi,77],CB=a(od),CC=a(od),CD=a("a logarithm that is not proved"),CA=a(mN),Cz=a("rewards among probabilities"),Cv=a(bt),Cw=a("shares of pilots where a plan decides on one"),Cx=[0,1,0],Cy=a("so many pilots"),CE=a(mN),CF=[0,0,0],Cs=[0,a(h9),142,49],Cf=a(mF),Ch=a("bases of choices without a region"),Cg=a("bases of choices that are not there"),Ce=a(mF),Cd=[0,a(h9),22,fX],Db=a(ma),Dc=a(mO),De=a("REFUSED"),Df=a("NOT COVERED"),Dd=a("NO CERTIFICATE"),Dh=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Dg=[0,1,a("REFUSED: it takes more memory than there is\n")],C9=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(iz),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],C5=[0,[11,a(f5),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],C4=a(dK),C6=a(nP),C7=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],C$=a(l),C8=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],C_=a(l),CU=a(": the claim is not proved"),C2=a("value_sound"),CV=a(fU),C1=a(h5),CW=a(bt),CX=a(bt),C0=a("domain_sound"),CY=a("fixed_sound"),CZ=a("learned_sound"),CP=a("the file's contents do not match its digest"),CQ=a(i1),CR=[0,a(iV),0],CS=[0,a(nc),0];function
-al(a){if(typeof
+E0(){var
+a=u;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){oT(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener("error",function(a){if(a.error)oT(a.error)})}E0();function
+b(a,b){return a.length==1?a(b):cs(a,[b])}function
+e(a,b,c){return a.length==2?a(b,c):cs(a,[b,c])}function
+A(a,b,c,d){return a.length==3?a(b,c,d):cs(a,[b,c,d])}function
+f2(a,b,c,d,e){return a.length==4?a(b,c,d,e):cs(a,[b,c,d,e])}function
+id(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):cs(a,[b,c,d,e,f])}function
+D0(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cs(a,[b,c,d,e,f,g,h])}El();var
+e3=[al,a(nx),-1],jH=[al,a(nR),-2],e2=[al,a(iR),-3],jF=[al,a(n6),-4],jI=[al,a(ne),-6],E=[al,a(oc),-7],jG=[al,a(mR),-8],gL=[al,a(of),-9],U=[al,a(oq),-11],jJ=[al,a(nG),-12],DY=[4,0,0,0,[12,45,[4,0,0,0,0]]],g_=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(n0),[4,0,0,0,[12,45,[4,0,0,0,[11,a(nd),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],DZ=[0,a(iJ),[0,a(iI),[0,a(f$),0]]],hZ=[0,a(ja),[0,a(ox),[0,a(ms),0]]],hY=[0,a(iK),[0,a("slab of few data"),[0,a("value slab"),[0,a("value slab of few data"),0]]]],lP=[0,a("slab of the best"),[0,a("value slab of the best"),0]],mq=[0,1,0,0];bz(11,jJ,nG);bz(10,U,oq);bz(9,[al,a(m3),-10],m3);bz(8,gL,of);bz(7,jG,mR);bz(6,E,oc);bz(5,jI,ne);bz(4,[al,a(nT),-5],nT);bz(3,jF,n6);bz(2,e2,iR);bz(1,jH,nR);bz(0,e3,nx);var
+pz=a("output_substring"),pw=a("%.12g"),pv=a(bp),pt=a(m5),pu=a(n_),pm=by(0,0,oa),pn=by(0,0,65520),po=by(1,0,oa),pq=by(mQ,mQ,32751),pr=by(0,0,15536),pB=a("option is None"),pD=a("\\\\"),pE=a("\\'"),pF=a("\\b"),pG=a("\\t"),pH=a("\\n"),pI=a("\\r"),pC=a("Char.chr"),pO=a("List.fold_left2"),pP=a("List.combine"),pN=a("List.init"),pL=a("nth"),pM=a("List.nth"),pK=a("tl"),pJ=a("hd"),pS=a("String.blit / Bytes.blit_string"),pR=a("Bytes.blit"),pQ=a("String.sub / Bytes.sub"),pX=a("String.contains_from / Bytes.contains_from"),pU=a(n),pT=a("String.concat"),p1=a("Array.blit"),p0=a("Array.fill"),pZ=a("Array.sub"),pY=a("Array.init"),p6=a("Map.remove_min_elt"),p7=[0,0,0,0],p8=[0,a("map.ml"),iC,10],p9=[0,0,0],p2=a(ga),p3=a(ga),p4=a(ga),p5=a(ga),p_=a("Stdlib.Queue.Empty"),qa=a("CamlinternalLazy.Undefined"),qg=a("Buffer.add_substring/add_subbytes"),qf=a("Buffer.add: cannot grow buffer"),qe=[0,a(ok),93,2],qd=[0,a(ok),94,2],qp=a("%c"),qq=a("%s"),qr=a(nE),qs=a(mO),qt=a(n5),qu=a(nO),qv=a("%f"),qw=a("%B"),qx=a("%{"),qy=a("%}"),qz=a("%("),qA=a("%)"),qB=a("%a"),qC=a("%t"),qD=a("%?"),qE=a("%r"),qF=a("%_r"),qG=[0,a(aD),850,23],qR=[0,a(aD),814,21],qJ=[0,a(aD),815,21],qS=[0,a(aD),818,21],qK=[0,a(aD),819,21],qT=[0,a(aD),822,19],qL=[0,a(aD),823,19],qU=[0,a(aD),826,22],qM=[0,a(aD),827,22],qV=[0,a(aD),831,30],qN=[0,a(aD),832,30],qP=[0,a(aD),836,26],qH=[0,a(aD),837,26],qQ=[0,a(aD),846,28],qI=[0,a(aD),847,28],qO=[0,a(aD),851,23],rY=a(m0),rW=[0,a(aD),1558,4],rX=a("Printf: bad conversion %["),rZ=[0,a(aD),1626,39],r0=[0,a(aD),1649,31],r1=[0,a(aD),1650,31],r2=a("Printf: bad conversion %_"),r3=a(mY),r4=a(m4),r5=a(mY),r6=a(m4),rU=a(iU),rS=a("neg_infinity"),rT=a(ow),rR=a(bp),rM=[0,iN],rA=a("%+nd"),rB=a("% nd"),rD=a("%+ni"),rE=a("% ni"),rF=a("%nx"),rG=a("%#nx"),rH=a("%nX"),rI=a("%#nX"),rJ=a("%no"),rK=a("%#no"),rz=a("%nd"),rC=a(n5),rL=a("%nu"),rn=a("%+ld"),ro=a("% ld"),rq=a("%+li"),rr=a("% li"),rs=a("%lx"),rt=a("%#lx"),ru=a("%lX"),rv=a("%#lX"),rw=a("%lo"),rx=a("%#lo"),rm=a("%ld"),rp=a(mO),ry=a("%lu"),ra=a("%+Ld"),rb=a("% Ld"),rd=a("%+Li"),re=a("% Li"),rf=a("%Lx"),rg=a("%#Lx"),rh=a("%LX"),ri=a("%#LX"),rj=a("%Lo"),rk=a("%#Lo"),q$=a("%Ld"),rc=a(nO),rl=a("%Lu"),qZ=a("%+d"),q0=a("% d"),q2=a("%+i"),q3=a("% i"),q4=a("%x"),q5=a("%#x"),q6=a("%X"),q7=a("%#X"),q8=a("%o"),q9=a("%#o"),qY=a(eU),q1=a(nE),q_=a(m0),qh=a("@]"),qi=a("@}"),qj=a("@?"),qk=a("@\n"),ql=a("@."),qm=a("@@"),qn=a("@%"),qo=a("@"),qW=a("CamlinternalFormat.Type_mismatch"),r_=a(n),r$=[0,[11,a(iM),[2,0,[2,0,0]]],a(", %s%s")],sz=[0,[11,a(i2),[2,0,[12,10,0]]],a(oo)],sA=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],sy=a("Fatal error: out of memory in uncaught exception handler"),sw=[0,[11,a(i2),[2,0,[12,10,0]]],a(oo)],sr=[0,[2,0,[12,10,0]],a("%s\n")],sj=a("Raised at"),sk=a("Re-raised at"),sl=a("Raised by primitive operation at"),sm=a("Called from"),sn=a(" (inlined)"),sp=a(n),so=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(n0),DY]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],sq=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],se=a("Out of memory"),sf=a("Stack overflow"),sg=a("Pattern matching failed"),sh=a("Assertion failed"),si=a("Undefined recursive module"),sa=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],sb=a(n),sc=a(n),sd=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],r9=[0,[4,0,0,0,0],a(eU)],r7=[0,[3,0,0],a("%S")],r8=a(n7),st=[0,a(n),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],sD=a("Fun.Finally_raised: "),sB=a("Stdlib.Fun.Finally_raised"),sE=a("x"),sI=a("Hashtbl: unsupported hash table format"),DW=a("OCAMLRUNPARAM"),DU=a("CAMLRUNPARAM"),sF=a(n),s3=[3,0,3],s4=a(bp),sY=a(oz),sZ=a("<\/"),s0=a(n),sU=a(oz),sV=a("<"),sW=a(n),sS=a(mB),sR=[0,a(n)],sN=a(n),sO=a(n),sP=a(n),sQ=a(n),sL=[0,a(n),0,a(n)],sK=a(n),sJ=a("Stdlib.Format.String_tag"),tc=by(1,0,0),s$=a(iY),ta=a("ml_z_overflow"),tb=a(eU),tj=a(no),ti=a(no),td=a(a0),te=a("+inf"),tf=a("-inf"),tg=a("undef"),th=a(bH),tr=[0,0],ts=[0,[0,0,0]],tl=[0,0,0],tu=a("this is not a certificate, or it is damaged: "),tt=a("Refusal.Refused"),tE=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],tA=by(8,0,0),tB=a("\x80"),tC=[0,[4,6,[0,2,8],0,0],a("%08x")],tD=a(n),tW=a(iV),tX=a(iV),tY=a("a member repeats what is not there"),tU=a("a member has a block of no kind"),tV=a("a member has a block of another length"),tZ=a(iw),t1=a("a code repeats nothing"),t0=a(iw),tT=a("a member is longer than it says"),tS=a(iV),tR=a("a member ends early"),t2=a(nH),tF=a(iw),tG=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],tI=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,nM,258],tK=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],tM=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,nP,385,513,769,1025,1537,iX,3073,4097,6145,8193,12289,16385,24577],tO=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],ub=a("a member has another length or sum"),t6=a(og),t7=a("a member is encrypted or stored in another way"),t8=a(og),t9=a("a member's name is no ASCII text"),t_=a("it would take more than 40 times its own size in memory"),t$=a("too many members, or two of one name"),ua=a(nH),uc=a("PK\x01\x02"),t5=a("PK\x03\x04"),ud=a("PK\x05\x06"),ue=a("there are bytes that belong to no member, or its directory is another one"),uf=a(mw),ug=a("the digest is longer"),ui=a(n),uh=a(mw),un=[5,0],ul=[0,1],um=a(m5),uk=a("null"),up=[0,0],uq=a(n_),uo=[4,0],uj=a("Json.Wrong"),uA=a(n),ur=a(ir),us=a(mL),ut=a(iF),uu=a(jf),uv=a(oh),uw=a(iS),ux=a(mZ),uy=a(oB),uz=a(nC),uO=a('"\\/bfnrt'),uP=a(eM),uQ=a("a name is there twice"),vH=a("no term of a polynomial"),vF=a("no term"),vE=a("no power of a parameter"),vG=a(n),vI=a("a polynomial has a monomial twice"),vC=a(n),vD=a("no rational"),vB=a("no number"),vx=a(gh),vy=a("has too many lines, terms or factors"),vA=a(n),vz=a("is no list of lines"),vw=a("has another number of dimensions"),vv=a("is missing"),vu=a(gh),vt=a(n3),vs=a(gh),vq=a(n3),vr=a(gh),vo=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],vp=a("has another length"),vn=by(1,0,0),vm=a(je),vl=a("is no number in range"),vk=a("is no whole number in range"),vj=a("is not true or false"),vi=a("is none of its words"),vh=a("the field "),vg=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],vf=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],u2=a("there is no header"),u3=a(jc),u4=a(jc),u5=a("the header is longer than 1 MiB"),u6=a(eM),u7=a(eM),u9=[0,a(i8),[0,a(nD),[0,a(nj),0]]],u_=a("a certificate of another format: format 6 is read"),u$=[1,6],va=a(nj),vb=a(i8),vc=a("no arrays"),vd=a("it lists other members"),ve=a("it would take too much memory"),u8=a("the header has other fields"),uT=a("-+.0123456789"),uU=a(cL),uV=a(a0),uW=a(bp),uX=a("eE"),uY=a("+-"),uZ=a(eM),u0=a("-+.eE0123456789"),uS=a(eM),uB=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],uC=a(nC),uD=a(oB),uE=a(ir),uF=a(mL),uG=a(iF),uH=a(jf),uI=a(oh),uJ=a(iS),uK=a(mZ),uM=[0,a(iS),[0,a(iF),[0,a(jf),0]]],uL=a(ir),xI=a(ms),xJ=a(ja),xK=a(bw),xN=a(bw),xO=a(bw),xL=a(mx),xM=a("the method "),xr=a(": the confidence is nominal"),xq=a(f7),xs=a(f8),xt=a(f8),xu=a(eS),xv=a(eJ),xw=a(nn),xx=a(gl),xy=a(eT),xz=[0,a(ja),[0,a(ox),[0,a(mI),0]]],xA=a("rows were left out by their outcomes"),xB=a(gg),xC=a("nobody says that ends or order in time of the data are known"),xD=a("visits were not fixed in advance, or the data looked at while they came"),xH=a(gk),xE=a("the amount was not fixed in advance: the data were looked at"),xF=a(gk),xG=a(bw),xb=a(f7),xc=a(eS),xd=a(mD),xe=a(go),xj=a(dV),xf=a(gk),xg=a(eJ),xh=a(dV),xi=a(dV),xa=a(f_),w9=a(n9),w_=a("problem.data.batch_transition"),w$=a("problem.data.batch_count"),w8=a(n9),w6=a(nI),w7=a(nI),w3=[0,a(bw),0],w4=a(ih),w5=a("problem.data.shared_by"),w2=a(mx),w1=a(oe),w0=a(nw),wZ=a(f_),wY=a(mz),wS=a(mv),wT=a(bF),wU=a(bG),wV=a(iB),wW=a(i9),wX=a(f3),wR=a(ob),wO=[0,[11,a(gj),[4,0,0,0,[12,46,[2,0,0]]]],a(nY)],wP=a(bG),wQ=a(bF),wz=[0,[11,a(gj),[4,0,0,0,[12,46,[2,0,0]]]],a(nY)],wA=a(eQ),wB=a(eG),wC=a(gr),wN=a(iI),wD=a(iJ),wE=a(f$),wF=a(f$),wG=a(gq),wH=a(f5),wI=a(iA),wL=[0,0],wM=[0,1],wJ=a(f5),wK=a(f9),wy=a(gd),wx=a(eK),wc=a(gp),wd=a(eN),ww=a(eN),we=a(cK),wf=[0,1],wu=a(eL),wv=a(eL),wg=a(f6),wh=a(gs),wi=a(gs),wj=a(i5),wk=a(iH),wl=a(dW),wm=a(gm),wn=a(gn),wo=a(cK),wp=a(dT),wq=a(dX),wr=a(bq),ws=a("problem.graph.initial"),wt=a(mV),v$=a(eK),wa=a(eH),wb=a(eK),v9=a(eH),v_=a(eH),v8=a(m1),vZ=a(nt),v0=a(ol),v1=a(ol),v2=a(oj),v3=a(oj),v4=a(mz),v5=a(f_),v6=a("problem.lower"),v7=a("problem.upper"),vW=a(nJ),vX=a(nJ),vT=a("problem.graph.successor"),vU=a(nt),vV=a(mV),vP=a(bp),vO=a(bp),vR=a(dS),vS=a(eI),vL=a(bp),vM=a(bp),vN=a("what it says of "),vQ=[0,a(eI),[0,a(dS),0]],vJ=a(je),vK=[0,[0,a("problem.graph"),[0,a(iq),[0,a(ji),[0,a(i0),[0,a(iu),0]]]]],[0,o0([a("problem.objective"),a(gp),a(f9),a(gq),a(gd),a(f6),a(eL),a(eN),a(eH),a(eK),a(iH),a(i5),a(gs)]),[0,[0,a(eI),[0,a(nX),[0,a(bF),[0,a(bG),[0,a(os),[0,a(nU),[0,a(nv),[0,a(iv),0]]]]]]]],[0,[0,a(ob),[0,a(bF),[0,a(bG),[0,a(iB),[0,a(i9),[0,a(f3),0]]]]]],[0,o0([a(nw),a(ix),a(jh),a(ij),a(eS),a(gl),a(gg),a(eJ),a(dV),a(go),a(f8),a(n8),a(jd),a(ie),a(iZ)]),[0,[0,a(dS),[0,a(iO),[0,a(eQ),[0,a(bF),[0,a(bG),DZ]]]]],0]]]]]],BX=a("'"),BY=a("nobody asked for the member '"),BA=[0,a(eI),[0,a(dS),[0,a(oD),[0,a(io),[0,a(mA),0]]]]],BB=a(n),BC=a(mA),BD=[0,a(oi),[0,a(m7),[0,a(iL),[0,a(ip),[0,a(iv),[0,a(n1),0]]]]]],BE=a("problem."),BF=a(eI),BG=a("problem.time"),BH=a("chains in continuous time"),BI=a(oi),BJ=a(m7),BK=a("an automaton is for temporal questions"),BL=a(eO),BM=a(n1),BN=a(eO),BO=a("temporal formulas"),BP=a(iv),BQ=a("an assumption about supports that does not fit the model"),BR=a("hints about sets do not fit the model"),BS=a(io),BZ=a(io),BT=a(dS),BU=a(oD),BV=a("every claim needs its hints, and there must be one"),BW=a("two claims have one name"),By=a("'about' has texts that are too long"),Bx=a("'about' has other things than texts"),Bw=a("'about' is no object of texts"),Bp=a("shares of pilots that are none, or too many"),A9=[0,a(ns),[0,a(nB),[0,a(iK),0]]],A_=a("learned."),A$=a(bF),Ba=[0,1.],Bb=[0,0.],Bc=a(bG),Bd=[0,1.],Be=[0,0.],Bf=[4,0],Bg=a(nB),Bh=a("coupled proofs"),Bi=[4,0],Bj=a(iK),Bk=a("slabs"),Bl=a("learned.cost_lower"),Bm=a(ov),Bn=a("pilot_share"),Bo=[0,b2],Bq=a(nL),Bv=a(nL),Br=a("intervals do not fit the method"),Bs=a(bw),Bt=a("shares of pilots where there are none"),Bu=a(ns),AR=[0,dd],AS=[0,0],AQ=a("learned.region."),AT=a("row"),AU=a(m8),AV=a(m8),AW=a("box_basis"),AX=a("bound_basis"),AY=a("choice_basis"),AZ=a(m9),A0=a(m9),A1=a(nN),A2=[0,1],A3=a(nN),A4=a("bound_near"),A5=a("box_lower"),A6=a("box_upper"),A7=a(nZ),A8=a("bounds near a value"),AH=a("a bound is infinite, the value is not"),AA=a(iQ),Aw=a("the weights are no distribution"),Av=a("a choice that its state does not have"),zX=[0,a(iO),[0,a(eQ),[0,a(bF),[0,a(bG),0]]]],zY=[0,[11,a(gj),[4,0,0,0,[12,46,0]]],a("claims.%d.")],zZ=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],z0=[0,-1],z1=a("lower_ranking"),z2=[0,[3,a("pair")],0],z3=a(eQ),z4=a("differences of policies"),z5=a("upper_basis"),z6=a("lower_basis"),z7=a("upper_bias"),z8=a("lower_bias"),z9=a("witness"),z_=a("upper_ranking"),z$=a(bG),Aa=a(bF),Ab=a(f$),Ac=[0,0],Ad=a(iQ),Ae=a(iI),Af=[0,1.],Ag=[0,0.],Ah=a(iJ),Ai=a(bG),Aj=[0,1],Ak=a(bF),Al=[0,1],Am=[0,a(eG),[0,a(iP),[0,a(gr),0]]],An=a(eQ),Ao=[0,a(nl),[0,a(mT),[0,a("given policy"),0]]],Ap=a(iO),Aq=a("a lower bound above the upper one"),Ar=a("the policy does not fit"),As=a(iP),At=a("the weights do not fit"),Au=a(gr),Ax=a("what is claimed is no value of the quantity"),Ay=a("a witness beside a policy that is given"),AP=a(eG),Az=a(iQ),AO=a(iP),AB=a("vectors do not fit"),AC=a(dW),AD=[0,a(dT),[0,a(dX),0]],AE=a("a bias does not fit"),AF=a("the average of a randomised policy"),AG=a(gr),AI=a(mT),AJ=a("a policy of another kind than its name says"),AK=a(nl),AL=a(eG),AM=a("bases without a region"),AN=a("averages over a region"),zN=a("an expression's number is out of range"),zr=a(nX),zs=[0,1.],zt=[0,0.],zu=a(bF),zv=[0,1.],zw=[0,0.],zx=a(bG),zy=[0,1.],zz=[0,0.],zA=a(os),zB=a(nU),zC=a(nv),zD=a(iL),zE=a(ip),zF=a("problem.denominator"),zG=a("quotients of parameters"),zH=a("problem.misfit"),zI=a("misfits of the model"),zJ=a("problem.unseen"),zK=a("outcomes that were never seen"),zL=a("problem.passing"),zM=a("states in the middle of a step"),zU=a(iL),zV=a(ip),zO=a("not what labels the transitions of one model"),zP=a("nature's direction does not fit the model"),zQ=a(on),zR=a("rewards with parameters are for models over a domain"),zS=a("averages are of rewards that are known"),zT=a(dW),y1=a("priors are of parameters, and of a likelihood"),y2=a(bw),y3=a("priors are of parameters, in their order"),yL=a(dc),yK=a(bw),yJ=a(f7),yG=[0,a(ix),[0,a(jh),[0,a(ij),[0,a(eS),[0,a(gl),[0,a(gg),[0,a(eJ),[0,a(dV),[0,a(go),[0,a(oA),0]]]]]]]]]],yH=a(f7),yI=[0,[0,a("seen"),a(nA)],[0,[0,a("seen_delta"),a(nA)],0]],yM=a("unseen mass"),yN=a("gamma-poisson"),yO=a("ellipsoid"),yP=a(bw),yQ=a(mI),yR=a(jh),yS=a(ix),yT=[0,a(i3),[0,a("outcomes"),[0,a(eT),0]]],yU=a(ij),yV=a("the method shares its confidence in one way only"),zp=a(i3),yW=a(eT),yX=a(n2),yY=a(n8),yZ=[0,n4],y0=[0,0.],y4=a(go),y5=a(dV),y6=a(eJ),y7=a(oA),y8=a(ov),y9=a(jd),y_=a(jd),y$=a(ie),za=a(ie),zb=a(iZ),zc=[0,1],zd=a(iZ),ze=a("the batches do not fit"),zf=[0,0],zo=a("there are too many counts"),zn=a("the transitions of a batch do not rise"),zg=a(f8),zh=[0,5],zi=a("what is stated of the data does not rise"),zj=a(gg),zk=a(gl),zl=[0,a(gk),[0,a(nn),[0,a(mD),0]]],zm=a(eS),yx=a(mv),yy=a(bF),yz=a(bG),yA=a(iB),yB=a(i9),yC=a(f3),yD=a(f3),yE=a("the domain's constraints do not fit"),yw=a("the expressions are too large to be evaluated at the point"),yp=a("the fields of the objective are not those of "),x5=[0,a(gp),[0,a(f9),[0,a(gq),[0,a(gd),[0,a(f6),[0,a(eL),[0,a(eN),0]]]]]]],x6=a(m1),x7=[0,a(bq),[0,a(cK),[0,a(dT),[0,a(gm),[0,a(dX),[0,a(gn),[0,a(dW),[0,a(eO),0]]]]]]]],x8=a(gp),x9=a(gs),x_=a(i5),x$=a(iH),ya=a(eK),yb=a(eH),yc=a(eN),yd=a(eL),ye=[0,i7],yf=a(f6),yg=[0,i7],yh=a(gd),yi=[0,a(f5),[0,a(iA),[0,a(on),0]]],yj=a(gq),yk=[0,a(f5),[0,a(iA),0]],yl=a(f9),ym=[0,a(bq),[0,a(cK),[0,a(eO),0]]],yv=a(dT),yu=a(bq),yn=[0,a(bq),[0,a(cK),[0,a(dT),0]]],yt=a(bq),ys=a(gm),yr=[0,a(bq),[0,a(gm),0]],yo=a(gn),yq=a("more steps than are checked"),xU=[0,a(iq),0],xV=a("problem.graph."),xW=a(ji),xX=a(ji),xY=a(i0),xZ=a(i0),x0=a(iu),x1=a(iu),x2=a("the choices of states do not fit"),x3=a("the transitions of choices do not fit"),x4=a(iq),xR=[0,a(bq),[0,a(cK),[0,a(eO),0]]],xS=[0,0.,1.],xT=[0,a(dT),[0,a(dX),0]],xP=a(cK),xQ=[0,1],yF=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],B0=a(ih),B1=a(eT),B2=a(i3),Cd=a("a basis of rows that are not there"),Ca=a("no such product"),Cb=a("a tangent in the middle is for squares"),B$=[0,a(m$),nM,21],B9=a("no such row of the domain"),B_=a("the other side of an inequality"),B8=a("a polynomial that is not affine in the coordinates"),B6=a("expressions of so high a degree"),B7=a("so many coordinates"),B5=[0,a(m$),108,10],B3=[3,0,0],B4=a("Region.Found"),Cg=a("a prior of a parameter that there is not"),Ce=[0,0,0],Cw=a("a reward has too many terms to be bounded"),Cv=a("a bound of no expression"),Cn=a("no such row"),Cp=a("no such event"),Cq=a(nb),Cr=a("rows of balls"),Cs=a("rows of expressions that are not there"),Co=a("rows of no origin"),Cl=a(nb),Cm=a("rows of origin 3 where there are none"),Ck=[0,a("sets.ml"),109,90],Ct=a(nZ),Cu=a("rows that rest on proved bounds come last"),Cj=a("a range over a box without width"),Ch=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Ci=a("the domain contradicts the model: it has no instantiation"),CG=a(": a choice has no distribution, or the policy is none"),CC=a(": a lower bound above an upper one"),CD=a(": the agent's witness is missing"),CE=a(eG),CF=a(": a ranking is missing"),CN=[0,a(gn),[0,a(dW),0]],CH=a(": no value is below 0"),CI=[0,a(bq),[0,a(dX),0]],CM=a(ou),CJ=[0,a(bq),[0,a(cK),0]],CK=a(ou),CL=a(": the upper bound is not inductive"),Cx=a(bq),Cy=a(bq),CA=a(dW),CB=a(dX),Cz=a(bq),Dh=a("an event of more than 2,000,000 trials"),Dm=a("probabilities of a choice do not sum to 1"),Di=a("more than 30,000,000 trials of events"),Dj=a(eT),Dk=a("the intervals do not fit the events"),Dl=a(n2),Dg=[0,a(il),mJ,77],Da=a(oE),Db=a(oE),Dc=a("a logarithm that is not proved"),C$=a(nc),C_=a("rewards among probabilities"),C6=a(bw),C7=a("shares of pilots where a plan decides on one"),C8=[0,1,0],C9=a("so many pilots"),Dd=a(nc),De=[0,0,0],C3=[0,a(il),142,49],CQ=a(m6),CS=a("bases of choices without a region"),CR=a("bases of choices that are not there"),CP=a(m6),CO=[0,a(il),22,gb],DM=a(mB),DN=a(nd),DP=a("REFUSED"),DQ=a("NOT COVERED"),DO=a("NO CERTIFICATE"),DS=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],DR=[0,1,a("REFUSED: it takes more memory than there is\n")],DI=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(iM),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],DE=[0,[11,a(gj),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],DD=a(dS),DF=a(oe),DG=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],DK=a(n),DH=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],DJ=a(n),Dt=a(": the claim is not proved"),DB=a("value_sound"),Du=a(f_),DA=a(ih),Dv=a(bw),Dw=a(bw),Dz=a("domain_sound"),Dx=a("fixed_sound"),Dy=a("learned_sound"),Do=a("the file's contents do not match its digest"),Dp=a(jc),Dq=[0,a(i8),0],Dr=[0,a(nD),0];function
+an(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,al(a[1])];case
-1:return[1,al(a[1])];case
-2:return[2,al(a[1])];case
-3:return[3,al(a[1])];case
-4:return[4,al(a[1])];case
-5:return[5,al(a[1])];case
-6:return[6,al(a[1])];case
-7:return[7,al(a[1])];case
+0:return[0,an(a[1])];case
+1:return[1,an(a[1])];case
+2:return[2,an(a[1])];case
+3:return[3,an(a[1])];case
+4:return[4,an(a[1])];case
+5:return[5,an(a[1])];case
+6:return[6,an(a[1])];case
+7:return[7,an(a[1])];case
 8:var
-c=a[1];return[8,c,al(a[2])];case
+c=a[1];return[8,c,an(a[2])];case
 9:var
-b=a[1];return[9,b,b,al(a[3])];case
-10:return[10,al(a[1])];case
-11:return[11,al(a[1])];case
-12:return[12,al(a[1])];case
-13:return[13,al(a[1])];default:return[14,al(a[1])]}}function
-aT(a,b){if(typeof
+b=a[1];return[9,b,b,an(a[3])];case
+10:return[10,an(a[1])];case
+11:return[11,an(a[1])];case
+12:return[12,an(a[1])];case
+13:return[13,an(a[1])];default:return[14,an(a[1])]}}function
+aX(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,aT(a[1],b)];case
-1:return[1,aT(a[1],b)];case
-2:return[2,aT(a[1],b)];case
-3:return[3,aT(a[1],b)];case
-4:return[4,aT(a[1],b)];case
-5:return[5,aT(a[1],b)];case
-6:return[6,aT(a[1],b)];case
-7:return[7,aT(a[1],b)];case
+0:return[0,aX(a[1],b)];case
+1:return[1,aX(a[1],b)];case
+2:return[2,aX(a[1],b)];case
+3:return[3,aX(a[1],b)];case
+4:return[4,aX(a[1],b)];case
+5:return[5,aX(a[1],b)];case
+6:return[6,aX(a[1],b)];case
+7:return[7,aX(a[1],b)];case
 8:var
-c=a[1];return[8,c,aT(a[2],b)];case
+c=a[1];return[8,c,aX(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,aT(a[3],b)];case
-10:return[10,aT(a[1],b)];case
-11:return[11,aT(a[1],b)];case
-12:return[12,aT(a[1],b)];case
-13:return[13,aT(a[1],b)];default:return[14,aT(a[1],b)]}}function
-af(a,b){if(typeof
+d=a[2],e=a[1];return[9,e,d,aX(a[3],b)];case
+10:return[10,aX(a[1],b)];case
+11:return[11,aX(a[1],b)];case
+12:return[12,aX(a[1],b)];case
+13:return[13,aX(a[1],b)];default:return[14,aX(a[1],b)]}}function
+ag(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,af(a[1],b)];case
-1:return[1,af(a[1],b)];case
+0:return[0,ag(a[1],b)];case
+1:return[1,ag(a[1],b)];case
 2:var
-c=a[1];return[2,c,af(a[2],b)];case
+c=a[1];return[2,c,ag(a[2],b)];case
 3:var
-d=a[1];return[3,d,af(a[2],b)];case
+d=a[1];return[3,d,ag(a[2],b)];case
 4:var
-e=a[3],f=a[2],g=a[1];return[4,g,f,e,af(a[4],b)];case
+e=a[3],f=a[2],g=a[1];return[4,g,f,e,ag(a[4],b)];case
 5:var
-h=a[3],i=a[2],j=a[1];return[5,j,i,h,af(a[4],b)];case
+h=a[3],i=a[2],j=a[1];return[5,j,i,h,ag(a[4],b)];case
 6:var
-k=a[3],l=a[2],m=a[1];return[6,m,l,k,af(a[4],b)];case
+k=a[3],l=a[2],m=a[1];return[6,m,l,k,ag(a[4],b)];case
 7:var
-n=a[3],o=a[2],p=a[1];return[7,p,o,n,af(a[4],b)];case
+n=a[3],o=a[2],p=a[1];return[7,p,o,n,ag(a[4],b)];case
 8:var
-q=a[3],r=a[2],s=a[1];return[8,s,r,q,af(a[4],b)];case
+q=a[3],r=a[2],s=a[1];return[8,s,r,q,ag(a[4],b)];case
 9:var
-t=a[1];return[9,t,af(a[2],b)];case
-10:return[10,af(a[1],b)];case
+t=a[1];return[9,t,ag(a[2],b)];case
+10:return[10,ag(a[1],b)];case
 11:var
-u=a[1];return[11,u,af(a[2],b)];case
+u=a[1];return[11,u,ag(a[2],b)];case
 12:var
-v=a[1];return[12,v,af(a[2],b)];case
+v=a[1];return[12,v,ag(a[2],b)];case
 13:var
-w=a[2],x=a[1];return[13,x,w,af(a[3],b)];case
+w=a[2],x=a[1];return[13,x,w,ag(a[3],b)];case
 14:var
-y=a[2],z=a[1];return[14,z,y,af(a[3],b)];case
-15:return[15,af(a[1],b)];case
-16:return[16,af(a[1],b)];case
+y=a[2],z=a[1];return[14,z,y,ag(a[3],b)];case
+15:return[15,ag(a[1],b)];case
+16:return[16,ag(a[1],b)];case
 17:var
-A=a[1];return[17,A,af(a[2],b)];case
+A=a[1];return[17,A,ag(a[2],b)];case
 18:var
-B=a[1];return[18,B,af(a[2],b)];case
-19:return[19,af(a[1],b)];case
+B=a[1];return[18,B,ag(a[2],b)];case
+19:return[19,ag(a[1],b)];case
 20:var
-C=a[2],D=a[1];return[20,D,C,af(a[3],b)];case
+C=a[2],D=a[1];return[20,D,C,ag(a[3],b)];case
 21:var
-E=a[1];return[21,E,af(a[2],b)];case
-22:return[22,af(a[1],b)];case
+E=a[1];return[21,E,ag(a[2],b)];case
+22:return[22,ag(a[1],b)];case
 23:var
-F=a[1];return[23,F,af(a[2],b)];default:var
-G=a[2],H=a[1];return[24,H,G,af(a[3],b)]}}function
-gu(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-dk(a){throw[0,eS,a]}function
-ai(a){throw[0,js,a]}function
-cK(b,a){return gm(b,a)?b:a}function
-a9(b,a){return DN(b,a)?b:a}function
-cL(a){return 0<=a?a:-a|0}var
-a_=bG(oX),dl=bG(oY),cM=bG(o1),jx=bG(o2),gw=c_,o0=bG(oZ);function
-m(d,c){var
-a=p(d),e=p(c),b=aq(a+e|0);bF(d,0,b,0,a);bF(c,0,b,a,e);return aA(b)}function
-o3(a){return a?o4:o5}function
-jy(a){try{var
-b=[0,gj(a)];return b}catch(a){a=bm(a);if(a[1]===eS)return 0;throw a}}function
-aN(a,b){if(a){var
-c=a[1];return[0,c,aN(a[2],b)]}return b}Ef(0);var
-o8=oB(1),bJ=oB(2);function
-o9(b){function
+F=a[1];return[23,F,ag(a[2],b)];default:var
+G=a[2],H=a[1];return[24,H,G,ag(a[3],b)]}}function
+gK(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+dq(a){throw[0,e2,a]}function
+ak(a){throw[0,jF,a]}function
+cR(b,a){return gC(b,a)?b:a}function
+ba(b,a){return Em(b,a)?b:a}function
+cS(a){return 0<=a?a:-a|0}var
+bb=bK(pm),dr=bK(pn),cT=bK(pq),jK=bK(pr),gM=dd,pp=bK(po);function
+o(d,c){var
+a=r(d),e=r(c),b=au(a+e|0);bJ(d,0,b,0,a);bJ(c,0,b,a,e);return aE(b)}function
+ps(a){return a?pt:pu}function
+jL(a){try{var
+b=[0,gz(a)];return b}catch(a){a=bs(a);if(a[1]===e2)return 0;throw a}}function
+aR(a,b){if(a){var
+c=a[1];return[0,c,aR(a[2],b)]}return b}EQ(0);var
+px=o2(1),bN=o2(2);function
+py(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{de(d)}catch(a){a=bm(a);if(a[1]!==ju)throw a;var
+c=a[2],d=a[1];try{dj(d)}catch(a){a=bs(a);if(a[1]!==jH)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Eg(0))}function
-dW(b,a){return ji(b,a,0,p(a))}function
-jz(a){dW(bJ,a);oC(bJ,10);return de(bJ)}var
-gx=[0,o9];function
-o$(d){for(;;){var
-a=gx[1],e=[0,1],c=1-gu(gx,a,function(a,c){return function(e){if(gu(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-gy(a){return b(gx[1],0)}jm(a(l4),gy);function
-gz(c,d,h){var
+a=c;continue}return 0}}return a(ER(0))}function
+d4(b,a){return jv(b,a,0,r(a))}function
+jM(a){d4(bN,a);o3(bN,10);return dj(bN)}var
+gN=[0,py];function
+pA(d){for(;;){var
+a=gN[1],e=[0,1],c=1-gK(gN,a,function(a,c){return function(e){if(gK(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+gO(a){return b(gN[1],0)}jz(a(mt),gO);function
+gP(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return gz(c,e,a)};return[0,b(c,f),g]}return 0}function
-jA(h,g,f){var
-a=g,e=f;for(;;){var
-c=b(e,0);if(c){var
-i=c[2],a=d(h,a,c[1]),e=i;continue}return a}}function
-bn(a,b){return a?a[1]:b}function
-jB(a){return a?a[1]:ai(pa)}function
-cq(c,a){return a?[0,b(c,a[1])]:0}function
-jC(d,c,a){return a?b(c,a[1]):d}function
-b5(c,a){return a?b(c,a[1]):0}function
-jD(a){if(0<=a&&!(eF<a))return a;return ai(pb)}var
-gA=Es(0),dX=(4*gA|0)-1|0;function
+e=a[2],f=a[1],g=function(a){return gP(c,e,a)};return[0,b(c,f),g]}return 0}function
+jN(h,g,f){var
+a=g,d=f;for(;;){var
+c=b(d,0);if(c){var
+i=c[2],a=e(h,a,c[1]),d=i;continue}return a}}function
+bt(a,b){return a?a[1]:b}function
+jO(a){return a?a[1]:ak(pB)}function
+cv(c,a){return a?[0,b(c,a[1])]:0}function
+jP(d,c,a){return a?b(c,a[1]):d}function
+b8(c,a){return a?b(c,a[1]):0}function
+jQ(a){if(0<=a&&!(eP<a))return a;return ak(pC)}var
+gQ=E3(0),d5=(4*gQ|0)-1|0;function
 z(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-cN(a){return a?a[1]:dk(pi)}function
-ag(d,c){if(0<=c){var
+cU(a){return a?a[1]:dq(pJ)}function
+ah(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return dk(pk)}}return ai(pl)}function
-bK(d,c){var
+a=e,b=b-1|0;continue}return dq(pL)}}return ak(pM)}function
+bO(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-at(a){return bK(a,0)}function
-jE(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,jE(a+1|0,d,c)]}function
-Q(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return at(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return jE(0,c,e)}return ai(pm)}function
-cO(a){if(a){var
-b=a[1];return aN(b,cO(a[2]))}return 0}function
-j(c,a){if(a){var
-d=a[2],e=b(c,a[1]);return[0,e,j(c,d)]}return 0}function
-jF(c,b,a){if(a){var
-e=a[2],f=d(b,c,a[1]);return[0,f,jF(c+1|0,b,e)]}return 0}function
-b6(b,a){return jF(0,b,a)}function
-L(d,c){var
+ax(a){return bO(a,0)}function
+jR(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,jR(a+1|0,d,c)]}function
+S(c,e){if(0<=c){if(50<c){var
+d=0,a=0;for(;;){if(c<=a)return ax(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return jR(0,c,e)}return ak(pN)}function
+cV(a){if(a){var
+b=a[1];return aR(b,cV(a[2]))}return 0}function
+k(c,a){if(a){var
+d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
+jS(c,b,a){if(a){var
+d=a[2],f=e(b,c,a[1]);return[0,f,jS(c+1|0,b,d)]}return 0}function
+b9(b,a){return jS(0,b,a)}function
+N(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-b7(f,e){var
-b=0,a=e;for(;;){if(a){var
-c=a[2];d(f,b,a[1]);var
+b_(f,d){var
+b=0,a=d;for(;;){if(a){var
+c=a[2];e(f,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-J(f,e,c){var
-b=e,a=c;for(;;){if(a){var
-g=a[2],b=d(f,b,a[1]),a=g;continue}return b}}function
-jG(g,f,e,d){var
+L(f,d,c){var
+b=d,a=c;for(;;){if(a){var
+g=a[2],b=e(f,b,a[1]),a=g;continue}return b}}function
+jT(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
-h=a[2],i=b[2],c=H(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ai(pn)}}function
-cP(e,d){var
+h=a[2],i=b[2],c=A(g,c,b[1],a[1]),b=i,a=h;continue}}else
+if(!a)return c;return ak(pO)}}function
+cW(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
-jH(e,d){var
+jU(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-aO(d,c){var
+aS(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===ap(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===at(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-eU(d,c){var
+e4(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===ap(b[1],d))return f;var
-a=e;continue}throw C}}function
-eV(e,d){var
+b=a[1],e=a[2],f=b[2];if(0===at(b[1],d))return f;var
+a=e;continue}throw E}}function
+e5(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-bL(f){var
+bP(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return at(c)}}}function
-gB(g,f){var
+a=d;continue}return ax(c)}}}function
+gR(g,f){var
 c=0,b=0,a=f;for(;;){if(a){var
-e=a[1],h=a[2],i=d(g,c,e)?[0,e,b]:b,c=c+1|0,b=i,a=h;continue}return at(b)}}function
-cQ(f){var
+d=a[1],h=a[2],i=e(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ax(b)}}function
+cX(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return at(c)}}}function
-cR(e,d){var
+a=d;continue}return ax(c)}}}function
+cY(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=bK(b(e,a[1]),c),a=f;continue}return at(c)}}function
-gC(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],gC(b[2],a[2])]}}else
-if(!a)return 0;return ai(po)}function
-by(a,b){function
+f=a[2],c=bO(b(e,a[1]),c),a=f;continue}return ax(c)}}function
+gS(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],gS(b[2],a[2])]}}else
+if(!a)return 0;return ak(pP)}function
+bB(a,b){function
 r(j,f){if(2===j){if(f){var
 l=f[2];if(l){var
-m=l[1],n=f[1],y=l[2],z=0<d(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
+m=l[1],n=f[1],y=l[2],z=0<e(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
 if(3===j&&f){var
 o=f[2];if(o){var
 p=o[2];if(p){var
-b=p[1],c=o[1],e=f[1],C=p[2],D=0<d(a,e,c)?0<d(a,c,b)?[0,e,[0,c,[0,b,0]]]:0<d(a,e,b)?[0,e,[0,b,[0,c,0]]]:[0,b,[0,e,[0,c,0]]]:0<d(a,e,b)?[0,c,[0,e,[0,b,0]]]:0<d(a,c,b)?[0,c,[0,b,[0,e,0]]]:[0,b,[0,c,[0,e,0]]];return[0,D,C]}}}var
+b=p[1],c=o[1],d=f[1],C=p[2],D=0<e(a,d,c)?0<e(a,c,b)?[0,d,[0,c,[0,b,0]]]:0<e(a,d,b)?[0,d,[0,b,[0,c,0]]]:[0,b,[0,d,[0,c,0]]]:0<e(a,d,b)?[0,c,[0,d,[0,b,0]]]:0<e(a,c,b)?[0,c,[0,b,[0,d,0]]]:[0,b,[0,c,[0,d,0]]];return[0,D,C]}}}var
 s=j>>1,t=k(s,f),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h){var
-q=h[1],r=i[1],w=h[2],x=i[2];if(0<d(a,r,q)){var
+q=h[1],r=i[1],w=h[2],x=i[2];if(0<e(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=bK(i,g)}else
+v=bO(i,g)}else
 var
-v=bK(h,g);return[0,v,B]}}function
+v=bO(h,g);return[0,v,B]}}function
 k(j,f){if(2===j){if(f){var
 k=f[2];if(k){var
-l=k[1],m=f[1],y=k[2],z=0<d(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
+l=k[1],m=f[1],y=k[2],z=0<e(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
 if(3===j&&f){var
 n=f[2];if(n){var
 o=n[2];if(o){var
-b=o[1],c=n[1],e=f[1],C=o[2],D=0<d(a,e,c)?0<d(a,e,b)?0<d(a,c,b)?[0,b,[0,c,[0,e,0]]]:[0,c,[0,b,[0,e,0]]]:[0,c,[0,e,[0,b,0]]]:0<d(a,c,b)?0<d(a,e,b)?[0,b,[0,e,[0,c,0]]]:[0,e,[0,b,[0,c,0]]]:[0,e,[0,c,[0,b,0]]];return[0,D,C]}}}var
+b=o[1],c=n[1],d=f[1],C=o[2],D=0<e(a,d,c)?0<e(a,d,b)?0<e(a,c,b)?[0,b,[0,c,[0,d,0]]]:[0,c,[0,b,[0,d,0]]]:[0,c,[0,d,[0,b,0]]]:0<e(a,c,b)?0<e(a,d,b)?[0,b,[0,d,[0,c,0]]]:[0,d,[0,b,[0,c,0]]]:[0,d,[0,c,[0,b,0]]];return[0,D,C]}}}var
 s=j>>1,t=r(s,f),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h){var
-p=h[1],q=i[1],w=h[2],x=i[2];if(0<d(a,q,p)){var
+p=h[1],q=i[1],w=h[2],x=i[2];if(0<e(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=bK(i,g)}else
+v=bO(i,g)}else
 var
-v=bK(h,g);return[0,v,B]}}var
+v=bO(h,g);return[0,v,B]}}var
 c=z(b);return 2<=c?k(c,b)[1]:b}function
-dm(b,a){function
+ds(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
-o=n[1],k=g[1],J=n[2],y=d(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
+o=n[1],k=g[1],J=n[2],y=e(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
 if(3===j&&g){var
 p=g[2];if(p){var
 q=p[2];if(q){var
-c=q[1],a=p[1],e=g[1],N=q[2],D=d(b,e,a);if(0===D)var
-E=d(b,a,c),O=0===E?[0,a,0]:0<E?[0,a,[0,c,0]]:[0,c,[0,a,0]],r=O;else
+c=q[1],a=p[1],d=g[1],N=q[2],D=e(b,d,a);if(0===D)var
+E=e(b,a,c),O=0===E?[0,a,0]:0<E?[0,a,[0,c,0]]:[0,c,[0,a,0]],r=O;else
 if(0<D){var
-F=d(b,a,c);if(0===F)var
-s=[0,e,[0,a,0]];else
+F=e(b,a,c);if(0===F)var
+s=[0,d,[0,a,0]];else
 if(0<F)var
-s=[0,e,[0,a,[0,c,0]]];else
+s=[0,d,[0,a,[0,c,0]]];else
 var
-G=d(b,e,c),P=0===G?[0,e,[0,a,0]]:0<G?[0,e,[0,c,[0,a,0]]]:[0,c,[0,e,[0,a,0]]],s=P;var
+G=e(b,d,c),P=0===G?[0,d,[0,a,0]]:0<G?[0,d,[0,c,[0,a,0]]]:[0,c,[0,d,[0,a,0]]],s=P;var
 r=s}else{var
-H=d(b,e,c);if(0===H)var
-t=[0,a,[0,e,0]];else
+H=e(b,d,c);if(0===H)var
+t=[0,a,[0,d,0]];else
 if(0<H)var
-t=[0,a,[0,e,[0,c,0]]];else
+t=[0,a,[0,d,[0,c,0]]];else
 var
-I=d(b,a,c),Q=0===I?[0,a,[0,e,0]]:0<I?[0,a,[0,c,[0,e,0]]]:[0,c,[0,a,[0,e,0]]],t=Q;var
+I=e(b,a,c),Q=0===I?[0,a,[0,d,0]]:0<I?[0,a,[0,c,[0,d,0]]]:[0,c,[0,a,[0,d,0]]],t=Q;var
 r=t}return[0,r,N]}}}var
 z=j>>1,A=m(z,g),L=A[1],B=m(j-z|0,A[2]),i=L,h=B[1],f=0,M=B[2];for(;;){if(i){if(h){var
-u=h[2],v=h[1],w=i[2],l=i[1],x=d(b,l,v);if(0===x){var
+u=h[2],v=h[1],w=i[2],l=i[1],x=e(b,l,v);if(0===x){var
 i=w,h=u,f=[0,l,f];continue}if(0<=x){var
 h=u,f=[0,v,f];continue}var
 i=w,f=[0,l,f];continue}var
-C=bK(i,f)}else
+C=bO(i,f)}else
 var
-C=bK(h,f);return[0,C,M]}}function
+C=bO(h,f);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
-n=m[1],k=g[1],J=m[2],y=d(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
+n=m[1],k=g[1],J=m[2],y=e(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
 if(3===j&&g){var
 o=g[2];if(o){var
 p=o[2];if(p){var
-c=p[1],a=o[1],e=g[1],N=p[2],D=d(b,e,a);if(0===D)var
-E=d(b,a,c),O=0===E?[0,a,0]:0<=E?[0,c,[0,a,0]]:[0,a,[0,c,0]],q=O;else
+c=p[1],a=o[1],d=g[1],N=p[2],D=e(b,d,a);if(0===D)var
+E=e(b,a,c),O=0===E?[0,a,0]:0<=E?[0,c,[0,a,0]]:[0,a,[0,c,0]],q=O;else
 if(0<=D){var
-F=d(b,e,c);if(0===F)var
-r=[0,a,[0,e,0]];else
+F=e(b,d,c);if(0===F)var
+r=[0,a,[0,d,0]];else
 if(0<=F)var
-G=d(b,a,c),P=0===G?[0,a,[0,e,0]]:0<=G?[0,c,[0,a,[0,e,0]]]:[0,a,[0,c,[0,e,0]]],r=P;else
+G=e(b,a,c),P=0===G?[0,a,[0,d,0]]:0<=G?[0,c,[0,a,[0,d,0]]]:[0,a,[0,c,[0,d,0]]],r=P;else
 var
-r=[0,a,[0,e,[0,c,0]]];var
+r=[0,a,[0,d,[0,c,0]]];var
 q=r}else{var
-H=d(b,a,c);if(0===H)var
-s=[0,e,[0,a,0]];else
+H=e(b,a,c);if(0===H)var
+s=[0,d,[0,a,0]];else
 if(0<=H)var
-I=d(b,e,c),Q=0===I?[0,e,[0,a,0]]:0<=I?[0,c,[0,e,[0,a,0]]]:[0,e,[0,c,[0,a,0]]],s=Q;else
+I=e(b,d,c),Q=0===I?[0,d,[0,a,0]]:0<=I?[0,c,[0,d,[0,a,0]]]:[0,d,[0,c,[0,a,0]]],s=Q;else
 var
-s=[0,e,[0,a,[0,c,0]]];var
+s=[0,d,[0,a,[0,c,0]]];var
 q=s}return[0,q,N]}}}var
 z=j>>1,A=x(z,g),L=A[1],B=x(j-z|0,A[2]),i=L,h=B[1],f=0,M=B[2];for(;;){if(i){if(h){var
-t=h[2],u=h[1],v=i[2],l=i[1],w=d(b,l,u);if(0===w){var
+t=h[2],u=h[1],v=i[2],l=i[1],w=e(b,l,u);if(0===w){var
 i=v,h=t,f=[0,l,f];continue}if(0<w){var
 i=v,f=[0,l,f];continue}var
 h=t,f=[0,u,f];continue}var
-C=bK(i,f)}else
+C=bO(i,f)}else
 var
-C=bK(h,f);return[0,C,M]}}var
+C=bO(h,f);return[0,C,M]}}var
 c=z(a);return 2<=c?m(c,a)[1]:a}function
-dY(a){function
+d6(a){function
 c(e,d){if(0===e){var
-f=0;return at(jA(function(b,a){return[0,a,b]},f,d))}var
+f=0;return ax(jN(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}function
-dZ(b,a){return b<=a?b:a}function
-jI(b,a){return a<=b?b:a}function
-cr(a,c){var
-b=aq(a);DH(b,0,a,c);return b}function
-jJ(a){var
-b=bd(a),c=aq(b);cG(a,0,c,0,b);return c}function
-jK(c,b,a){if(0<=b&&0<=a&&!((bd(c)-a|0)<b)){var
-d=aq(a);cG(c,b,d,0,a);return d}return ai(pp)}function
-jL(c,b,a){return aA(jK(c,b,a))}function
-jM(e,c,d,b,a){if(0<=a&&0<=c&&!((bd(e)-a|0)<c)&&0<=b&&!((bd(d)-a|0)<b))return cG(e,c,d,b,a);return ai(pq)}function
-b8(e,c,d,b,a){if(0<=a&&0<=c&&!((p(e)-a|0)<c)&&0<=b&&!((bd(d)-a|0)<b))return bF(e,c,d,b,a);return ai(pr)}function
-gD(b,a){return aA(cr(b,a))}function
-bM(c,b,a){return aA(jK(a5(c),b,a))}function
-gE(k,g){if(g){var
-h=p(k),c=0,b=g,q=0;for(;;){if(b){var
+d7(b,a){return b<=a?b:a}function
+jV(b,a){return a<=b?b:a}function
+cw(a,c){var
+b=au(a);Eg(b,0,a,c);return b}function
+jW(a){var
+b=bi(a),c=au(b);cN(a,0,c,0,b);return c}function
+jX(c,b,a){if(0<=b&&0<=a&&!((bi(c)-a|0)<b)){var
+d=au(a);cN(c,b,d,0,a);return d}return ak(pQ)}function
+jY(c,b,a){return aE(jX(c,b,a))}function
+jZ(e,c,d,b,a){if(0<=a&&0<=c&&!((bi(e)-a|0)<c)&&0<=b&&!((bi(d)-a|0)<b))return cN(e,c,d,b,a);return ak(pR)}function
+b$(e,c,d,b,a){if(0<=a&&0<=c&&!((r(e)-a|0)<c)&&0<=b&&!((bi(d)-a|0)<b))return bJ(e,c,d,b,a);return ak(pS)}function
+gT(b,a){return aE(cw(b,a))}function
+bQ(c,b,a){return aE(jX(a8(c),b,a))}function
+gU(k,g){if(g){var
+h=r(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(p(i)+h|0)+c|0,m=b[2],n=c<=j?j:ai(ps),c=n,b=m;continue}var
-l=p(i)+c|0}else
+j=(r(i)+h|0)+c|0,m=b[2],n=c<=j?j:ak(pT),c=n,b=m;continue}var
+l=r(i)+c|0}else
 var
 l=c;var
-f=aq(l),e=q,d=g;for(;;){if(d){var
+f=au(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];bF(a,0,f,e,p(a));bF(k,0,f,e+p(a)|0,h);var
-e=(e+p(a)|0)+h|0,d=o;continue}bF(a,0,f,e,p(a))}return aA(f)}}}return pt}function
-jN(e,c){var
-d=p(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,a6(c,a));var
+o=d[2];bJ(a,0,f,e,r(a));bJ(k,0,f,e+r(a)|0,h);var
+e=(e+r(a)|0)+h|0,d=o;continue}bJ(a,0,f,e,r(a))}return aE(f)}}}return pU}function
+j0(e,c){var
+d=r(c)-1|0,f=0;if(!(d<0)){var
+a=f;for(;;){b(e,a9(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-gF(f,e){var
-c=a5(e),a=0,d=bd(c);for(;;){if(a===d)return 1;if(b(f,bb(c,a))){var
+gV(f,e){var
+c=a8(e),a=0,d=bi(c);for(;;){if(a===d)return 1;if(b(f,bg(c,a))){var
 a=a+1|0;continue}return 0}}function
-jO(j){var
-k=0,y=p(j);for(;;){if(y<=k)return j;var
-n=a6(j,k)+i0|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+j1(j){var
+k=0,y=r(j);for(;;){if(y<=k)return j;var
+n=a9(j,k)+jb|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=a5(j),a=[0,0],r=bd(e)-1|0,u=0;if(!(r<0)){var
+e=a8(j),a=[0,0],q=bi(e)-1|0,u=0;if(!(q<0)){var
 i=u;for(;;){var
-f=bb(e,i),g=0;if(32<=f){var
-l=f-34|0,q=0;if(58<l>>>0){if(93<=l)q=1}else
-if(56<l-1>>>0){g=1;q=1}if(!q){var
+f=bg(e,i),g=0;if(32<=f){var
+l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
+if(56<l-1>>>0){g=1;p=1}if(!p){var
 m=1;g=2}}else
 if(11<=f){if(13===f)g=1}else
 if(8<=f)g=1;switch(g){case
@@ -1312,132 +1312,132 @@ if(8<=f)g=1;switch(g){case
 m=4;break;case
 1:var
 m=2;break}a[1]=a[1]+m|0;var
-x=i+1|0;if(r!==i){var
-i=x;continue}break}}if(a[1]===bd(e))var
-t=jJ(e);else{var
-b=aq(a[1]);a[1]=0;var
-s=bd(e)-1|0,v=0;if(!(s<0)){var
+x=i+1|0;if(q!==i){var
+i=x;continue}break}}if(a[1]===bi(e))var
+t=jW(e);else{var
+b=au(a[1]);a[1]=0;var
+s=bi(e)-1|0,v=0;if(!(s<0)){var
 h=v;for(;;){var
-c=bb(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(ie<=c)d=1;else
+c=bg(e,h),d=0;if(35<=c)if(92===c)d=2;else
+if(it<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
-8:ae(b,a[1],92);a[1]++;ae(b,a[1],98);break;case
-9:ae(b,a[1],92);a[1]++;ae(b,a[1],m0);break;case
-10:ae(b,a[1],92);a[1]++;ae(b,a[1],n4);break;case
-13:ae(b,a[1],92);a[1]++;ae(b,a[1],114);break;default:d=1}switch(d){case
-1:ae(b,a[1],92);a[1]++;ae(b,a[1],48+(c/a4|0)|0);a[1]++;ae(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;ae(b,a[1],48+(c%10|0)|0);break;case
-2:ae(b,a[1],92);a[1]++;ae(b,a[1],c);break;case
-3:ae(b,a[1],c);break}a[1]++;var
+8:af(b,a[1],92);a[1]++;af(b,a[1],98);break;case
+9:af(b,a[1],92);a[1]++;af(b,a[1],np);break;case
+10:af(b,a[1],92);a[1]++;af(b,a[1],ot);break;case
+13:af(b,a[1],92);a[1]++;af(b,a[1],114);break;default:d=1}switch(d){case
+1:af(b,a[1],92);a[1]++;af(b,a[1],48+(c/a7|0)|0);a[1]++;af(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;af(b,a[1],48+(c%10|0)|0);break;case
+2:af(b,a[1],92);a[1]++;af(b,a[1],c);break;case
+3:af(b,a[1],c);break}a[1]++;var
 w=h+1|0;if(s!==h){var
 h=w;continue}break}}var
-t=b}return aA(t)}var
+t=b}return aE(t)}var
 k=k+1|0;continue}}function
-pu(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw C;if(a6(e,a)===b)return a;var
+pV(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw E;if(a9(e,a)===b)return a;var
 a=a+1|0;continue}}function
-pv(b,a,d){var
-c=p(b);if(0<=a&&!(c<a))try{pu(b,c,a,d);var
-e=1;return e}catch(a){a=bm(a);if(a===C)return 0;throw a}return ai(pw)}function
-gG(b,a){return pv(b,0,a)}function
-aZ(f,b){var
-c=[0,0],d=[0,p(b)],e=p(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(a6(b,a)===f){var
-h=c[1];c[1]=[0,bM(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+pW(b,a,d){var
+c=r(b);if(0<=a&&!(c<a))try{pV(b,c,a,d);var
+e=1;return e}catch(a){a=bs(a);if(a===E)return 0;throw a}return ak(pX)}function
+gW(b,a){return pW(b,0,a)}function
+a2(f,b){var
+c=[0,0],d=[0,r(b)],e=r(b)-1|0;if(!(e<0)){var
+a=e;for(;;){if(a9(b,a)===f){var
+h=c[1];c[1]=[0,bQ(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,bM(b,0,d[1]),g]}function
-jP(b,a){return DB(a5(b),a)}function
-M(c,d){if(0===c)return[0];if(0<=c){var
-e=I(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
+g=c[1];return[0,bQ(b,0,d[1]),g]}function
+j2(b,a){return Ea(a8(b),a)}function
+O(c,d){if(0===c)return[0];if(0<=c){var
+e=J(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ai(px)}function
-jQ(b,f,e){var
-c=I(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
-a=g;for(;;){c[1+a]=I(f,e);var
+a=h;continue}break}}return e}return ak(pY)}function
+j3(b,f,e){var
+c=J(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
+a=g;for(;;){c[1+a]=J(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
-b9(a){var
-b=a.length-1;return 0===b?[0]:i8(a,0,b)}function
-bN(b,a){var
-c=b.length-1;return 0===c?b9(a):0===a.length-1?i8(b,0,c):Dq(b,a)}function
-cs(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return i8(c,b,a);return ai(py)}function
-jR(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Ds(c,b,a,d);return ai(pz)}function
-jS(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Dr(e,c,d,b,a);return ai(pA)}function
-cS(e,c){var
+ca(a){var
+b=a.length-1;return 0===b?[0]:jj(a,0,b)}function
+bR(b,a){var
+c=b.length-1;return 0===c?ca(a):0===a.length-1?jj(b,0,c):D1(b,a)}function
+cx(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return jj(c,b,a);return ak(pZ)}function
+j4(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return D3(c,b,a,d);return ak(p0)}function
+j5(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return D2(e,c,d,b,a);return ak(p1)}function
+cZ(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-D(e,c){var
+F(e,c){var
 d=c.length-1;if(0===d)return[0];var
-f=I(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
+f=J(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-T(e,b){var
+V(d,b){var
 c=b.length-1-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){d(e,a,b[1+a]);var
+a=f;for(;;){e(d,a,b[1+a]);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-aG(e,b){var
+aK(d,b){var
 c=b.length-1;if(0===c)return[0];var
-f=I(c,d(e,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
-a=h;for(;;){f[1+a]=d(e,a,b[1+a]);var
+f=J(c,e(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
+a=h;for(;;){f[1+a]=e(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-dn(c){var
+dt(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
-aa(a){if(a){var
+ac(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
-f=I(d,h),e=1,b=g;for(;;){if(b){var
+f=J(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-b_(g,f,c){var
-b=[0,f],e=c.length-1-1|0,h=0;if(!(e<0)){var
-a=h;for(;;){b[1]=d(g,b[1],c[1+a]);var
-i=a+1|0;if(e!==a){var
+cb(g,f,c){var
+b=[0,f],d=c.length-1-1|0,h=0;if(!(d<0)){var
+a=h;for(;;){b[1]=e(g,b[1],c[1+a]);var
+i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-eW(d,c){var
+e6(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-gH(d,c){var
+gX(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-gI(a){return a-a==0.?1:0}function
-jT(a){return oE(a,dl)}function
-gJ(b,a){if(!(b<a)){var
-c=0;if(go(a)||!go(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-gK(b,a){if(!(b<a)){var
-c=0;if(go(a)||!go(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-jU(g){function
+gY(a){return a-a==0.?1:0}function
+j6(a){return o5(a,dr)}function
+gZ(b,a){if(!(b<a)){var
+c=0;if(gE(a)||!gE(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+g0(b,a){if(!(b<a)){var
+c=0;if(gE(a)||!gE(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+j7(g){function
 h(a){return a?a[5]:0}function
-e(b,f,e,a){var
+d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
 p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
-c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return e(k,n,m,e(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=e(c[4],g,f,a);return e(e(k,n,m,t),s,r,u)}return ai(pB)}return ai(pC)}if((i+2|0)<j){if(a){var
-l=a[4],o=a[3],p=a[2],d=a[1],v=h(d);if(v<=h(l))return e(e(b,g,f,d),p,o,l);if(d){var
-w=d[3],x=d[2],y=d[1],z=e(d[4],p,o,l);return e(e(b,g,f,y),x,w,z)}return ai(pD)}return ai(pE)}var
+c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ak(p2)}return ak(p3)}if((i+2|0)<j){if(a){var
+l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ak(p4)}return ak(p5)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
-A=0;function
+B=0;function
 P(a){return a?0:1}function
-m(e,c,b){if(b){var
-f=b[4],i=b[3],j=b[2],h=b[1],o=b[5],k=d(g[1],e,j);if(0===k)return i===c?b:[0,h,e,c,f,o];if(0<=k){var
-l=m(e,c,f);return f===l?b:a(h,j,i,l)}var
-n=m(e,c,h);return h===n?b:a(n,j,i,f)}return[0,0,e,c,0,1]}function
-Q(e,c){var
+m(d,c,b){if(b){var
+f=b[4],i=b[3],j=b[2],h=b[1],o=b[5],k=e(g[1],d,j);if(0===k)return i===c?b:[0,h,d,c,f,o];if(0<=k){var
+l=m(d,c,f);return f===l?b:a(h,j,i,l)}var
+n=m(d,c,h);return h===n?b:a(n,j,i,f)}return[0,0,d,c,0,1]}function
+Q(d,c){var
 a=c;for(;;){if(a){var
-f=a[4],h=a[3],i=a[1],b=d(g[1],e,a[2]);if(0===b)return h;var
-j=0<=b?f:i,a=j;continue}throw C}}function
+f=a[4],h=a[3],i=a[1],b=e(g[1],d,a[2]);if(0===b)return h;var
+j=0<=b?f:i,a=j;continue}throw E}}function
 R(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1445,8 +1445,8 @@ e=h,d=n,a=o;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,e,d]}}var
-c=m;continue}throw C}}function
-T(g,l){var
+c=m;continue}throw E}}function
+S(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=o;for(;;){if(a){var
@@ -1454,14 +1454,14 @@ f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,[0,e,d]]}}var
 c=m;continue}return 0}}function
-U(g,l){var
+T(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=m;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,e,d]}}var
-c=o;continue}throw C}}function
+c=o;continue}throw E}}function
 V(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1470,117 +1470,117 @@ f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,[0,e,d]]}}var
 c=o;continue}return 0}}function
-W(e,c){var
+W(d,c){var
 a=c;for(;;){if(a){var
-f=a[4],h=a[3],i=a[1],b=d(g[1],e,a[2]);if(0===b)return[0,h];var
+f=a[4],h=a[3],i=a[1],b=e(g[1],d,a[2]);if(0===b)return[0,h];var
 j=0<=b?f:i,a=j;continue}return 0}}function
-X(f,e){var
-a=e;for(;;){if(a){var
-h=a[4],i=a[1],b=d(g[1],f,a[2]),c=0===b?1:0;if(c)return c;var
+X(f,d){var
+a=d;for(;;){if(a){var
+h=a[4],i=a[1],b=e(g[1],f,a[2]),c=0===b?1:0;if(c)return c;var
 j=0<=b?h:i,a=j;continue}return 0}}function
 n(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return[0,a[2],a[3]]}throw C}}function
-B(c){var
+a=b;continue}return[0,a[2],a[3]]}throw E}}function
+C(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,[0,a[2],a[3]]]}return 0}}function
 Y(b){var
 a=b;for(;;){if(a){if(a[4]){var
-a=a[4];continue}return[0,a[2],a[3]]}throw C}}function
+a=a[4];continue}return[0,a[2],a[3]]}throw E}}function
 Z(b){var
 a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ai(pF)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ak(p6)}function
 D(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(f,b){if(b){var
-c=b[4],i=b[3],h=b[2],e=b[1],j=d(g[1],f,h);if(0===j)return D(e,c);if(0<=j){var
-k=r(f,c);return c===k?b:a(e,h,i,k)}var
-l=r(f,e);return e===l?b:a(l,h,i,c)}return 0}function
-s(e,i,c){if(c){var
-f=c[4],j=c[3],k=c[2],h=c[1],r=c[5],l=d(g[1],e,k);if(0===l){var
+c=b[4],i=b[3],h=b[2],d=b[1],j=e(g[1],f,h);if(0===j)return D(d,c);if(0<=j){var
+k=r(f,c);return c===k?b:a(d,h,i,k)}var
+l=r(f,d);return d===l?b:a(l,h,i,c)}return 0}function
+s(d,i,c){if(c){var
+f=c[4],j=c[3],k=c[2],h=c[1],r=c[5],l=e(g[1],d,k);if(0===l){var
 m=b(i,[0,j]);if(m){var
-n=m[1];return j===n?c:[0,h,e,n,f,r]}return D(h,f)}if(0<=l){var
-o=s(e,i,f);return f===o?c:a(h,k,j,o)}var
-p=s(e,i,h);return h===p?c:a(p,k,j,f)}var
-q=b(i,0);return q?[0,0,e,q[1],0,1]:0}function
-E(b,c){var
+n=m[1];return j===n?c:[0,h,d,n,f,r]}return D(h,f)}if(0<=l){var
+o=s(d,i,f);return f===o?c:a(h,k,j,o)}var
+p=s(d,i,h);return h===p?c:a(p,k,j,f)}var
+q=b(i,0);return q?[0,0,d,q[1],0,1]:0}function
+F(b,c){var
 a=c;for(;;){if(a){var
-e=a[4],f=a[3],g=a[2];E(b,a[1]);d(b,g,f);var
-a=e;continue}return 0}}function
+d=a[4],f=a[3],g=a[2];F(b,a[1]);e(b,g,f);var
+a=d;continue}return 0}}function
 t(c,a){if(a){var
 d=a[5],e=a[4],f=a[3],g=a[2],h=t(c,a[1]),i=b(c,f);return[0,h,g,i,t(c,e),d]}return 0}function
 u(b,a){if(a){var
-c=a[2],e=a[5],f=a[4],g=a[3],h=u(b,a[1]),i=d(b,c,g);return[0,h,c,i,u(b,f),e]}return 0}function
-F(c,e,d){var
+c=a[2],d=a[5],f=a[4],g=a[3],h=u(b,a[1]),i=e(b,c,g);return[0,h,c,i,u(b,f),d]}return 0}function
+G(c,e,d){var
 a=e,b=d;for(;;){if(a){var
-f=a[4],g=a[3],h=a[2],i=H(c,h,g,F(c,a[1],b)),a=f,b=i;continue}return b}}function
-G(b,g){var
+f=a[4],g=a[3],h=a[2],i=A(c,h,g,G(c,a[1],b)),a=f,b=i;continue}return b}}function
+H(b,g){var
 a=g;for(;;){if(a){var
-h=a[4],i=a[1],c=d(b,a[2],a[3]);if(c){var
-e=G(b,i);if(e){var
+h=a[4],i=a[1],c=e(b,a[2],a[3]);if(c){var
+d=H(b,i);if(d){var
 a=h;continue}var
-f=e}else
+f=d}else
 var
 f=c;return f}return 1}}function
 I(b,g){var
 a=g;for(;;){if(a){var
-h=a[4],i=a[1],c=d(b,a[2],a[3]);if(c)var
-e=c;else{var
+h=a[4],i=a[1],c=e(b,a[2],a[3]);if(c)var
+d=c;else{var
 f=I(b,i);if(!f){var
 a=h;continue}var
-e=f}return e}return 0}}function
+d=f}return d}return 0}}function
 J(d,c,b){if(b){var
 e=b[4],f=b[3],g=b[2];return a(J(d,c,b[1]),g,f,e)}return p(d,c)}function
 K(d,c,b){if(b){var
 e=b[3],f=b[2],g=b[1];return a(g,f,e,K(d,c,b[4]))}return p(d,c)}function
-c(d,g,f,b){if(d){if(b){var
-h=b[5],i=d[5],j=b[4],k=b[3],l=b[2],m=b[1],n=d[4],o=d[3],p=d[2],q=d[1];return(h+2|0)<i?a(q,p,o,c(n,g,f,b)):(i+2|0)<h?a(c(d,g,f,m),l,k,j):e(d,g,f,b)}return K(g,f,d)}return J(g,f,b)}function
+c(e,g,f,b){if(e){if(b){var
+h=b[5],i=e[5],j=b[4],k=b[3],l=b[2],m=b[1],n=e[4],o=e[3],p=e[2],q=e[1];return(h+2|0)<i?a(q,p,o,c(n,g,f,b)):(i+2|0)<h?a(c(e,g,f,m),l,k,j):d(e,g,f,b)}return K(g,f,e)}return J(g,f,b)}function
 j(b,a){if(b){if(a){var
 d=n(a),e=d[2],f=d[1];return c(b,f,e,q(a))}return b}return a}function
 o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
-e=a[4],f=a[3],h=a[2],j=a[1],m=d(g[1],b,h);if(0===m)return[0,j,[0,f],e];if(0<=m){var
-k=i(b,e),n=k[3],o=k[2];return[0,c(j,h,f,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,e)]}return pG}function
+d=a[4],f=a[3],h=a[2],j=a[1],m=e(g[1],b,h);if(0===m)return[0,j,[0,f],d];if(0<=m){var
+k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,f,k[1]),o,n]}var
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return p7}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
-e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=H(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
+e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=A(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=H(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,S,pH]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=A(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,U,p8]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
-g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,H(d,f,k,m[1]),p):c(n,f,k,p)}var
-h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,H(d,e,q[1],j),s):c(r,e,j,s)}var
+g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,A(d,f,k,m[1]),p):c(n,f,k,p)}var
+h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,A(d,e,q[1],j),s):c(r,e,j,s)}var
 t=b}else
 var
 t=a;return t}function
 v(b,a){if(a){var
-g=a[4],h=a[3],i=a[2],k=a[1],e=v(b,k),l=d(b,i,h),f=v(b,g);if(l){if(k===e&&g===f)return a;return c(e,i,h,f)}return j(e,f)}return 0}function
+g=a[4],h=a[3],i=a[2],k=a[1],d=v(b,k),l=e(b,i,h),f=v(b,g);if(l){if(k===d&&g===f)return a;return c(d,i,h,f)}return j(d,f)}return 0}function
 w(b,a){if(a){var
-e=a[2],i=a[4],k=a[3],f=w(b,a[1]),g=d(b,e,k),h=w(b,i);return g?c(f,e,g[1],h):j(f,h)}return 0}function
+d=a[2],i=a[4],k=a[3],f=w(b,a[1]),g=e(b,d,k),h=w(b,i);return g?c(f,d,g[1],h):j(f,h)}return 0}function
 x(b,a){if(a){var
-e=a[3],f=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=d(b,f,e),k=x(b,n),l=k[2],m=k[1];if(o){var
-p=j(h,l);return[0,c(i,f,e,m),p]}var
-q=c(h,f,e,l);return[0,j(i,m),q]}return pI}function
+d=a[3],f=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=e(b,f,d),k=x(b,n),l=k[2],m=k[1];if(o){var
+p=j(h,l);return[0,c(i,f,d,m),p]}var
+q=c(h,f,d,l);return[0,j(i,m),q]}return p9}function
 f(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
 _(j,i,h){var
 r=f(h,0),b=f(i,0),a=r;for(;;){if(b){if(a){var
-k=a[4],l=a[3],m=a[2],n=b[4],o=b[3],p=b[2],c=d(g[1],b[1],a[1]);if(0===c){var
-e=d(j,p,m);if(0===e){var
-q=f(l,k),b=f(o,n),a=q;continue}return e}return c}return 1}return a?-1:0}}function
+k=a[4],l=a[3],m=a[2],n=b[4],o=b[3],p=b[2],c=e(g[1],b[1],a[1]);if(0===c){var
+d=e(j,p,m);if(0===d){var
+q=f(l,k),b=f(o,n),a=q;continue}return d}return c}return 1}return a?-1:0}}function
 $(k,j,i){var
 s=f(i,0),b=f(j,0),a=s;for(;;){if(b){if(a){var
-l=a[4],m=a[3],n=a[2],o=b[4],p=b[3],q=b[2],c=0===d(g[1],b[1],a[1])?1:0;if(c){var
-e=d(k,q,n);if(e){var
+l=a[4],m=a[3],n=a[2],o=b[4],p=b[3],q=b[2],c=0===e(g[1],b[1],a[1])?1:0;if(c){var
+d=e(k,q,n);if(d){var
 r=f(m,l),b=f(p,o),a=r;continue}var
-h=e}else
+h=d}else
 var
 h=c;return h}return 0}return a?0:1}}function
 y(a){if(a){var
@@ -1589,8 +1589,8 @@ L(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],L(b,a[4])],a=g;continue}return b}}function
 aa(a){return L(0,a)}function
-M(b,a){return jA(function(b,a){return m(a[1],a[2],b)},a,b)}function
-ab(a){return M(a,A)}function
+M(b,a){return jN(function(b,a){return m(a[1],a[2],b)},a,b)}function
+ab(a){return M(a,B)}function
 z(a,e){if(a){var
 b=a[2],c=a[1],d=f(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
 ac(a){var
@@ -1601,170 +1601,170 @@ e=[0,a[2],a[3],a[1],b],a=a[4],b=e;continue}return b}}function
 O(a,e){if(a){var
 b=a[2],c=a[1],d=N(a[3],a[4]);return[0,[0,c,b],function(a){return O(d,a)}]}return 0}function
 ad(a){var
-b=N(a,0);return function(a){return O(b,a)}}return[0,A,P,X,m,s,p,r,k,l,_,$,E,F,G,I,v,w,x,y,aa,n,B,Y,Z,n,B,i,Q,W,R,T,U,V,t,u,ac,ad,function(k,j){var
+b=N(a,0);return function(a){return O(b,a)}}return[0,B,P,X,m,s,p,r,k,l,_,$,F,G,H,I,v,w,x,y,aa,n,C,Y,Z,n,C,i,Q,W,R,S,T,V,t,u,ac,ad,function(k,j){var
 a=j,b=0;for(;;){if(a){var
-c=a[4],f=a[3],e=a[2],l=a[1],h=d(g[1],e,k);if(0!==h){if(0<=h){var
-a=l,b=[0,e,f,c,b];continue}var
+c=a[4],f=a[3],d=a[2],l=a[1],h=e(g[1],d,k);if(0!==h){if(0<=h){var
+a=l,b=[0,d,f,c,b];continue}var
 a=c;continue}var
-i=[0,e,f,c,b]}else
+i=[0,d,f,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},M,ab]}function
-d0(a){return[0,0,0]}function
-d1(a){a[1]=0;a[2]=0;return 0}function
-dp(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-dq(a){var
+d8(a){return[0,0,0]}function
+d9(a){a[1]=0;a[2]=0;return 0}function
+du(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+dv(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-dr(b){var
+dw(b){var
 a=b[1];return a?[0,a[1]]:0}var
-pK=[aj,pJ,co(0)];function
-gL(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-jV(d,a){var
+p$=[al,p_,ct(0)];function
+g1(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+j8(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-pM=[aj,pL,co(0)];function
-pN(a){throw pM}function
-F(a){var
-d=a[1];a[1]=pN;try{var
-c=b(d,0);Ej(a,c);return c}catch(b){b=bm(b);a[1]=function(a){throw b};throw b}}function
-eX(a){var
-b=1<=a?a:1,c=dX<b?dX:b,d=aq(c);return[0,d,0,c,d]}function
-gM(a){return jL(a[1],0,a[2])}function
-gN(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(dX<b[1])if((d+c|0)<=dX)b[1]=dX;else
-dk(pQ);var
-e=aq(b[1]);jM(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,S,pO]}throw[0,S,pP]}}function
-gO(a,d,c,b){var
+qb=[al,qa,ct(0)];function
+qc(a){throw qb}function
+H(a){var
+d=a[1];a[1]=qc;try{var
+c=b(d,0);EU(a,c);return c}catch(b){b=bs(b);a[1]=function(a){throw b};throw b}}function
+e7(a){var
+b=1<=a?a:1,c=d5<b?d5:b,d=au(c);return[0,d,0,c,d]}function
+g2(a){return jY(a[1],0,a[2])}function
+g3(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(d5<b[1])if((d+c|0)<=d5)b[1]=d5;else
+dq(qf);var
+e=au(b[1]);jZ(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,U,qd]}throw[0,U,qe]}}function
+g4(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((p(d)-b|0)<c?1:0);if(f)ai(pR);var
-g=a[2]+b|0;if(a[3]<g)gN(a,b);bF(d,c,a[1],a[2],b);a[2]=g;return 0}function
-ds(a,c){var
-b=p(c),d=a[2]+b|0;if(a[3]<d)gN(a,b);bF(c,0,a[1],a[2],b);a[2]=d;return 0}function
-gP(a){return 5===a[2]?12:-6}function
-jW(a){return[0,0,aq(a)]}function
-jX(a,g){var
-b=bd(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aq(jI(b*2|0,c));jM(a[2],0,e,0,b);a[2]=e;var
+h=b<0?1:0,f=h||((r(d)-b|0)<c?1:0);if(f)ak(qg);var
+g=a[2]+b|0;if(a[3]<g)g3(a,b);bJ(d,c,a[1],a[2],b);a[2]=g;return 0}function
+dx(a,c){var
+b=r(c),d=a[2]+b|0;if(a[3]<d)g3(a,b);bJ(c,0,a[1],a[2],b);a[2]=d;return 0}function
+g5(a){return 5===a[2]?12:-6}function
+j9(a){return[0,0,au(a)]}function
+j_(a,g){var
+b=bi(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
+e=au(jV(b*2|0,c));jZ(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-dt(a,b){jX(a,1);cH(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-aH(a,c){var
-b=p(c);jX(a,b);b8(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-jY(a){return jL(a[2],0,a[1])}function
-jZ(a){if(typeof
+dy(a,b){j_(a,1);cO(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+aL(a,c){var
+b=r(c);j_(a,b);b$(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+j$(a){return jY(a[2],0,a[1])}function
+ka(a){if(typeof
 a==="number")switch(a){case
-0:return pS;case
-1:return pT;case
-2:return pU;case
-3:return pV;case
-4:return pW;case
-5:return pX;default:return pY}else
+0:return qh;case
+1:return qi;case
+2:return qj;case
+3:return qk;case
+4:return ql;case
+5:return qm;default:return qn}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return m(pZ,gD(1,a[1]))}}function
-gQ(b,c){var
+1:return a[1];default:return o(qo,gT(1,a[1]))}}function
+g6(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];aH(b,p0);var
+d=a[1];aL(b,qp);var
 a=d;continue;case
 1:var
-e=a[1];aH(b,p1);var
+e=a[1];aL(b,qq);var
 a=e;continue;case
 2:var
-f=a[1];aH(b,p2);var
+f=a[1];aL(b,qr);var
 a=f;continue;case
 3:var
-g=a[1];aH(b,p3);var
+g=a[1];aL(b,qs);var
 a=g;continue;case
 4:var
-h=a[1];aH(b,p4);var
+h=a[1];aL(b,qt);var
 a=h;continue;case
 5:var
-i=a[1];aH(b,p5);var
+i=a[1];aL(b,qu);var
 a=i;continue;case
 6:var
-j=a[1];aH(b,p6);var
+j=a[1];aL(b,qv);var
 a=j;continue;case
 7:var
-k=a[1];aH(b,p7);var
+k=a[1];aL(b,qw);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];aH(b,p8);gQ(b,m);aH(b,p9);var
+l=a[2],m=a[1];aL(b,qx);g6(b,m);aL(b,qy);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];aH(b,p_);gQ(b,o);aH(b,p$);var
+n=a[3],o=a[1];aL(b,qz);g6(b,o);aL(b,qA);var
 a=n;continue;case
 10:var
-p=a[1];aH(b,qa);var
+p=a[1];aL(b,qB);var
 a=p;continue;case
 11:var
-q=a[1];aH(b,qb);var
+q=a[1];aL(b,qC);var
 a=q;continue;case
 12:var
-r=a[1];aH(b,qc);var
+r=a[1];aL(b,qD);var
 a=r;continue;case
 13:var
-s=a[1];aH(b,qd);var
+s=a[1];aL(b,qE);var
 a=s;continue;default:var
-t=a[1];aH(b,qe);var
+t=a[1];aL(b,qF);var
 a=t;continue}}function
-aw(a){if(typeof
+aA(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aw(a[1])];case
-1:return[1,aw(a[1])];case
-2:return[2,aw(a[1])];case
-3:return[3,aw(a[1])];case
-4:return[4,aw(a[1])];case
-5:return[5,aw(a[1])];case
-6:return[6,aw(a[1])];case
-7:return[7,aw(a[1])];case
+0:return[0,aA(a[1])];case
+1:return[1,aA(a[1])];case
+2:return[2,aA(a[1])];case
+3:return[3,aA(a[1])];case
+4:return[4,aA(a[1])];case
+5:return[5,aA(a[1])];case
+6:return[6,aA(a[1])];case
+7:return[7,aA(a[1])];case
 8:var
-b=a[1];return[8,b,aw(a[2])];case
+b=a[1];return[8,b,aA(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aw(a[3])];case
-10:return[10,aw(a[1])];case
-11:return[11,aw(a[1])];case
-12:return[12,aw(a[1])];case
-13:return[13,aw(a[1])];default:return[14,aw(a[1])]}}function
-aI(a){if(typeof
+c=a[2],d=a[1];return[9,c,d,aA(a[3])];case
+10:return[10,aA(a[1])];case
+11:return[11,aA(a[1])];case
+12:return[12,aA(a[1])];case
+13:return[13,aA(a[1])];default:return[14,aA(a[1])]}}function
+aM(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=aI(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=aM(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=aI(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=aM(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=aI(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=aM(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=aI(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=aM(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=aI(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=aM(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=aI(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=aM(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=aI(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=aM(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=aI(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=aM(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=aI(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=aM(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=aI(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=aI(ax(aw(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],ay=function(a){b(as,0);b(ao,0);return 0},az=function(a){b(ap,0);b(at,0);return 0},aA=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},aA,az,ay];case
+am=a[2],an=a[1],l=aM(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=aM(aB(aA(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=aI(a[1]),aB=n[4],aC=n[3],aD=n[2],aE=n[1],aF=function(a){b(aD,0);return 0};return[0,function(a){b(aE,0);return 0},aF,aC,aB];case
+n=aM(a[1]),az=n[4],aC=n[3],aD=n[2],aE=n[1],aF=function(a){b(aD,0);return 0};return[0,function(a){b(aE,0);return 0},aF,aC,az];case
 11:var
-o=aI(a[1]),aG=o[4],aH=o[3],aJ=o[2],aK=o[1],aL=function(a){b(aJ,0);return 0};return[0,function(a){b(aK,0);return 0},aL,aH,aG];case
+o=aM(a[1]),aG=o[4],aH=o[3],aI=o[2],aJ=o[1],aK=function(a){b(aI,0);return 0};return[0,function(a){b(aJ,0);return 0},aK,aH,aG];case
 12:var
-p=aI(a[1]),aM=p[4],aN=p[3],aO=p[2],aP=p[1],aQ=function(a){b(aO,0);return 0};return[0,function(a){b(aP,0);return 0},aQ,aN,aM];case
+p=aM(a[1]),aL=p[4],aN=p[3],aO=p[2],aP=p[1],aQ=function(a){b(aO,0);return 0};return[0,function(a){b(aP,0);return 0},aQ,aN,aL];case
 13:var
-q=aI(a[1]),aR=q[4],aS=q[3],aT=q[2],aU=q[1],aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0},aX=function(a){b(aT,0);return 0};return[0,function(a){b(aU,0);return 0},aX,aW,aV];default:var
-r=aI(a[1]),aY=r[4],aZ=r[3],a0=r[2],a1=r[1],a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0},a4=function(a){b(a0,0);return 0};return[0,function(a){b(a1,0);return 0},a4,a3,a2]}}function
-ax(d,c){var
+q=aM(a[1]),aR=q[4],aS=q[3],aT=q[2],aU=q[1],aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0},aX=function(a){b(aT,0);return 0};return[0,function(a){b(aU,0);return 0},aX,aW,aV];default:var
+r=aM(a[1]),aY=r[4],aZ=r[3],a0=r[2],a1=r[1],a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0},a4=function(a){b(a0,0);return 0};return[0,function(a){b(a1,0);return 0},a4,a3,a2]}}function
+aB(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -1775,12 +1775,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,S,qf]}else
+9:a=6;break;default:throw[0,U,qG]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,ax(t,c[1])];case
+0:return[0,aB(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -1791,7 +1791,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,ax(u,c[1])];case
+1:return[1,aB(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -1803,7 +1803,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,ax(v,c[1])];case
+2:return[2,aB(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1815,7 +1815,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,ax(w,c[1])];case
+3:return[3,aB(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1827,7 +1827,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,ax(x,c[1])];case
+4:return[4,aB(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1839,7 +1839,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,ax(y,c[1])];case
+5:return[5,aB(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1851,7 +1851,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,ax(z,c[1])];case
+6:return[6,aB(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1863,7 +1863,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,ax(A,c[1])];case
+7:return[7,aB(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1876,40 +1876,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=ax(B,c[2]);return[8,ax(C,D),E];case
+D=c[1],E=aB(B,c[2]);return[8,aB(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,S,qo];break;case
+14:a=4;break;default:m=1}if(m)throw[0,U,qP];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=aI(ax(aw(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,ax(F,I)];case
+I=c[3],J=c[2],K=c[1],s=aM(aB(aA(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aB(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,S,qp];break;case
+14:a=4;break;default:n=1}if(n)throw[0,U,qQ];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,ax(M,c[1])];throw[0,S,qq];case
+c!=="number"&&10===c[0])return[10,aB(M,c[1])];throw[0,U,qR];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,ax(N,c[1])];default:o=1}if(o)throw[0,S,qr];break;case
+11:return[11,aB(N,c[1])];default:o=1}if(o)throw[0,U,qS];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,ax(O,c[1])];default:p=1}if(p)throw[0,S,qs];break;case
+12:return[12,aB(O,c[1])];default:p=1}if(p)throw[0,U,qT];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -1917,7 +1917,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,ax(P,c[1])];default:q=1}if(q)throw[0,S,qt];break;default:var
+13:return[13,aB(P,c[1])];default:q=1}if(q)throw[0,U,qU];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -1925,209 +1925,209 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,ax(Q,c[1])];default:r=1}if(r)throw[0,S,qu]}switch(a){case
-0:throw[0,S,qi];case
-1:throw[0,S,qj];case
-2:throw[0,S,qk];case
-3:throw[0,S,ql];case
-4:throw[0,S,qm];case
-5:throw[0,S,qg];case
-6:throw[0,S,qh];default:throw[0,S,qn]}}var
-aB=[aj,qv,co(0)];function
-eY(b,a){if(typeof
+14:return[14,aB(Q,c[1])];default:r=1}if(r)throw[0,U,qV]}switch(a){case
+0:throw[0,U,qJ];case
+1:throw[0,U,qK];case
+2:throw[0,U,qL];case
+3:throw[0,U,qM];case
+4:throw[0,U,qN];case
+5:throw[0,U,qH];case
+6:throw[0,U,qI];default:throw[0,U,qO]}}var
+aF=[al,qW,ct(0)];function
+e8(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aB}}function
-d2(e,b,d){var
-a=eY(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aF}}function
+d_(e,b,d){var
+a=e8(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aB}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-a0(c,d,a){if(typeof
-c==="number")return[0,0,X(d,a)];else
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aF}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+a3(c,d,a){if(typeof
+c==="number")return[0,0,Y(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=a0(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=a3(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=a0(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=a3(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=a0(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=a3(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=a0(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=a3(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=a0(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=a3(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=a0(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=a3(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=a0(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=a3(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=a0(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=a3(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(cp([0,c[1]],[0,o]))throw aB;var
-p=a0(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(cu([0,c[1]],[0,o]))throw aF;var
+p=a3(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,al(f)];if(cp([0,al(B)],C))throw aB;var
-D=[0,al(e)];if(cp([0,al(A)],D))throw aB;var
-q=aI(ax(aw(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=a0(al(z),d,y),F=r[2];return[0,[9,f,e,aw(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,an(f)];if(cu([0,an(B)],C))throw aF;var
+D=[0,an(e)];if(cu([0,an(A)],D))throw aF;var
+q=aM(aB(aA(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=a3(an(z),d,y),F=r[2];return[0,[9,f,e,aA(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=a0(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=a3(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=a0(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=a3(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=a0(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=a3(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=a0(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aB}function
-X(b,a){if(typeof
+v=a3(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aF}function
+Y(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-s=X(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
+s=Y(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 1:if(typeof
 a!=="number"&&0===a[0]){var
-t=X(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
+t=Y(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-ab=b[2],u=eY(b[1],a),e=u[2],ac=u[1];if(typeof
+ab=b[2],u=e8(b[1],a),e=u[2],ac=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=X(ab,e[1]);return[0,[2,ac,v[1]],v[2]]}throw aB;case
+v=Y(ab,e[1]);return[0,[2,ac,v[1]],v[2]]}throw aF;case
 3:var
-ad=b[2],w=eY(b[1],a),f=w[2],ae=w[1];if(typeof
+ad=b[2],w=e8(b[1],a),f=w[2],ae=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=X(ad,f[1]);return[0,[3,ae,x[1]],x[2]]}throw aB;case
+x=Y(ad,f[1]);return[0,[3,ae,x[1]],x[2]]}throw aF;case
 4:var
-af=b[4],ag=b[1],g=d2(b[2],b[3],a),h=g[3],ah=g[1];if(typeof
+af=b[4],ag=b[1],g=d_(b[2],b[3],a),h=g[3],ah=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ai=g[2],y=X(af,h[1]);return[0,[4,ag,ah,ai,y[1]],y[2]]}throw aB;case
+ai=g[2],y=Y(af,h[1]);return[0,[4,ag,ah,ai,y[1]],y[2]]}throw aF;case
 5:var
-aj=b[4],ak=b[1],i=d2(b[2],b[3],a),j=i[3],am=i[1];if(typeof
+aj=b[4],ak=b[1],i=d_(b[2],b[3],a),j=i[3],al=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-an=i[2],z=X(aj,j[1]);return[0,[5,ak,am,an,z[1]],z[2]]}throw aB;case
+am=i[2],z=Y(aj,j[1]);return[0,[5,ak,al,am,z[1]],z[2]]}throw aF;case
 6:var
-ao=b[4],ap=b[1],k=d2(b[2],b[3],a),l=k[3],aq=k[1];if(typeof
+ao=b[4],ap=b[1],k=d_(b[2],b[3],a),l=k[3],aq=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-ar=k[2],A=X(ao,l[1]);return[0,[6,ap,aq,ar,A[1]],A[2]]}throw aB;case
+ar=k[2],A=Y(ao,l[1]);return[0,[6,ap,aq,ar,A[1]],A[2]]}throw aF;case
 7:var
-as=b[4],at=b[1],m=d2(b[2],b[3],a),n=m[3],au=m[1];if(typeof
+as=b[4],at=b[1],m=d_(b[2],b[3],a),n=m[3],au=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-av=m[2],B=X(as,n[1]);return[0,[7,at,au,av,B[1]],B[2]]}throw aB;case
+av=m[2],B=Y(as,n[1]);return[0,[7,at,au,av,B[1]],B[2]]}throw aF;case
 8:var
-aw=b[4],ax=b[1],o=d2(b[2],b[3],a),p=o[3],ay=o[1];if(typeof
+aw=b[4],ax=b[1],o=d_(b[2],b[3],a),p=o[3],ay=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-az=o[2],C=X(aw,p[1]);return[0,[8,ax,ay,az,C[1]],C[2]]}throw aB;case
+az=o[2],C=Y(aw,p[1]);return[0,[8,ax,ay,az,C[1]],C[2]]}throw aF;case
 9:var
-aA=b[2],D=eY(b[1],a),q=D[2],aC=D[1];if(typeof
+aA=b[2],D=e8(b[1],a),q=D[2],aB=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=X(aA,q[1]);return[0,[9,aC,E[1]],E[2]]}throw aB;case
+E=Y(aA,q[1]);return[0,[9,aB,E[1]],E[2]]}throw aF;case
 10:var
-F=X(b[1],a);return[0,[10,F[1]],F[2]];case
+F=Y(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
-aD=b[1],G=X(b[2],a);return[0,[11,aD,G[1]],G[2]];case
+aC=b[1],G=Y(b[2],a);return[0,[11,aC,G[1]],G[2]];case
 12:var
-aE=b[1],H=X(b[2],a);return[0,[12,aE,H[1]],H[2]];case
+aD=b[1],H=Y(b[2],a);return[0,[12,aD,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aF=a[2],aG=b[3],aH=b[1];if(cp([0,b[2]],[0,I]))throw aB;var
-J=X(aG,aF);return[0,[13,aH,I,J[1]],J[2]]}break;case
+I=a[1],aE=a[2],aG=b[3],aH=b[1];if(cu([0,b[2]],[0,I]))throw aF;var
+J=Y(aG,aE);return[0,[13,aH,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aI=a[3],aJ=b[3],aK=b[2],aL=b[1],aM=[0,al(K)];if(cp([0,al(aK)],aM))throw aB;var
-L=X(aJ,al(aI));return[0,[14,aL,K,L[1]],L[2]]}break;case
+K=a[1],aI=a[3],aJ=b[3],aK=b[2],aL=b[1],aM=[0,an(K)];if(cu([0,an(aK)],aM))throw aF;var
+L=Y(aJ,an(aI));return[0,[14,aL,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
-M=X(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
+M=Y(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
 16:if(typeof
 a!=="number"&&11===a[0]){var
-N=X(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
+N=Y(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 17:var
-aN=b[1],O=X(b[2],a);return[0,[17,aN,O[1]],O[2]];case
+aN=b[1],O=Y(b[2],a);return[0,[17,aN,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aR=T[2],U=X(T[1],a),aS=U[1],V=X(P,U[2]);return[0,[18,[0,[0,aS,aR]],V[1]],V[2]]}var
-W=r[1],aT=W[2],Y=X(W[1],a),aU=Y[1],Z=X(P,Y[2]);return[0,[18,[1,[0,aU,aT]],Z[1]],Z[2]];case
+T=r[1],aR=T[2],U=Y(T[1],a),aS=U[1],V=Y(P,U[2]);return[0,[18,[0,[0,aS,aR]],V[1]],V[2]]}var
+W=r[1],aT=W[2],X=Y(W[1],a),aU=X[1],Z=Y(P,X[2]);return[0,[18,[1,[0,aU,aT]],Z[1]],Z[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
-Q=X(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
+Q=Y(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
 20:if(typeof
 a!=="number"&&1===a[0]){var
-aO=b[2],aP=b[1],R=X(b[3],a[1]);return[0,[20,aP,aO,R[1]],R[2]]}break;case
+aO=b[2],aP=b[1],R=Y(b[3],a[1]);return[0,[20,aP,aO,R[1]],R[2]]}break;case
 21:if(typeof
 a!=="number"&&2===a[0]){var
-aQ=b[1],S=X(b[2],a[1]);return[0,[21,aQ,S[1]],S[2]]}break;case
+aQ=b[1],S=Y(b[2],a[1]);return[0,[21,aQ,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
-0:return a$(c,d,a);case
-1:return a$(c,d,a);case
+0:return bc(c,d,a);case
+1:return bc(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-_=X(d,a[1]);return[0,[23,2,_[1]],_[2]]}throw aB;default:return a$(c,d,a)}else
+_=Y(d,a[1]);return[0,[23,2,_[1]],_[2]]}throw aF;default:return bc(c,d,a)}else
 switch(c[0]){case
-0:return a$(c,d,a);case
-1:return a$(c,d,a);case
-2:return a$(c,d,a);case
-3:return a$(c,d,a);case
-4:return a$(c,d,a);case
-5:return a$(c,d,a);case
-6:return a$(c,d,a);case
-7:return a$(c,d,a);case
-8:return a$([8,c[1],c[2]],d,a);case
+0:return bc(c,d,a);case
+1:return bc(c,d,a);case
+2:return bc(c,d,a);case
+3:return bc(c,d,a);case
+4:return bc(c,d,a);case
+5:return bc(c,d,a);case
+6:return bc(c,d,a);case
+7:return bc(c,d,a);case
+8:return bc([8,c[1],c[2]],d,a);case
 9:var
-aV=c[1],$=a0(c[2],d,a),aa=$[2];return[0,[23,[9,aV,$[1]],aa[1]],aa[2]];case
-10:return a$(c,d,a);default:return a$(c,d,a)}}throw aB}function
-a$(d,c,b){var
-a=X(c,b);return[0,[23,d,a[1]],a[2]]}function
-ba(k,g,a){var
-b=p(a),h=0<=g?k:0,d=cL(g);if(d<=b)return a;var
-l=2===h?48:32,c=cr(d,l);switch(h){case
-0:b8(a,0,c,0,b);break;case
-1:b8(a,0,c,d-b|0,b);break;default:var
+aV=c[1],$=a3(c[2],d,a),aa=$[2];return[0,[23,[9,aV,$[1]],aa[1]],aa[2]];case
+10:return bc(c,d,a);default:return bc(c,d,a)}}throw aF}function
+bc(d,c,b){var
+a=Y(c,b);return[0,[23,d,a[1]],a[2]]}function
+bd(k,g,a){var
+b=r(a),h=0<=g?k:0,d=cS(g);if(d<=b)return a;var
+l=2===h?48:32,c=cw(d,l);switch(h){case
+0:b$(a,0,c,0,b);break;case
+1:b$(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==K(a,0)&&45!==K(a,0)&&32!==K(a,0)){e=1;i=1}if(!i){cH(c,0,K(a,0));b8(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==M(a,0)&&45!==M(a,0)&&32!==M(a,0)){e=1;i=1}if(!i){cO(c,0,M(a,0));b$(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
-f=0;if(1<b&&48===K(a,0)){var
-j=0;if(me!==K(a,1)&&88!==K(a,1)){f=1;j=1}if(!j){cH(c,1,K(a,1));b8(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)b8(a,0,c,d-b|0,b)}}return aA(c)}function
-du(k,b){var
-c=cL(k),a=p(b),d=K(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+mJ>>>0))e=1}else
+f=0;if(1<b&&48===M(a,0)){var
+j=0;if(mF!==M(a,1)&&88!==M(a,1)){f=1;j=1}if(!j){cO(c,1,M(a,1));b$(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)b$(a,0,c,d-b|0,b)}}return aE(c)}function
+dz(k,b){var
+c=cS(k),a=r(b),d=M(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+m_>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(me===K(b,1)||88===K(b,1))j=1;if(j){var
-h=cr(c+2|0,48);cH(h,1,K(b,1));b8(b,2,h,(c-a|0)+4|0,a-2|0);return aA(h)}}e=1;f=1;break;case
+j=0;if(mF===M(b,1)||88===M(b,1))j=1;if(j){var
+h=cw(c+2|0,48);cO(h,1,M(b,1));b$(b,2,h,(c-a|0)+4|0,a-2|0);return aE(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=cr(c+1|0,48);cH(g,0,d);b8(b,1,g,(c-a|0)+2|0,a-1|0);return aA(g)}}if(e&&a<c){var
-i=cr(c,48);b8(b,0,i,c-a|0,a);return aA(i)}return b}function
-qw(d){var
-a=jO(d),b=p(a),c=cr(b+2|0,34);bF(a,0,c,1,b);return aA(c)}function
-j0(d,f){var
-g=cL(f),e=rl[1];switch(d[2]){case
+g=cw(c+1|0,48);cO(g,0,d);b$(b,1,g,(c-a|0)+2|0,a-1|0);return aE(g)}}if(e&&a<c){var
+i=cw(c,48);b$(b,0,i,c-a|0,a);return aE(i)}return b}function
+qX(d){var
+a=j1(d),b=r(a),c=cw(b+2|0,34);bJ(a,0,c,1,b);return aE(c)}function
+kb(d,f){var
+g=cS(f),e=rM[1];switch(d[2]){case
 0:var
-b=fX;break;case
+b=gb;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=iA;break;case
+b=iN;break;case
 4:var
 b=71;break;case
 5:var
@@ -2137,451 +2137,451 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=jW(16);dt(c,37);switch(d[1]){case
+c=j9(16);dy(c,37);switch(d[1]){case
 0:break;case
-1:dt(c,43);break;default:dt(c,32)}if(8<=d[2])dt(c,35);dt(c,46);aH(c,a(l+g));dt(c,b);return jY(c)}function
-eZ(m,a){if(13<=m){var
-g=[0,0],h=p(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<a6(a,c)+mg>>>0))g[1]++;var
-r=c+1|0;if(h!==c){var
-c=r;continue}break}}var
-i=g[1],j=aq(p(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){cH(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=p(a)-1|0,o=0;if(!(l<0)){var
+1:dy(c,43);break;default:dy(c,32)}if(8<=d[2])dy(c,35);dy(c,46);aL(c,a(n+g));dy(c,b);return j$(c)}function
+e9(m,a){if(13<=m){var
+g=[0,0],h=r(a)-1|0,n=0;if(!(h<0)){var
+c=n;for(;;){if(!(9<a9(a,c)+mH>>>0))g[1]++;var
+q=c+1|0;if(h!==c){var
+c=q;continue}break}}var
+i=g[1],j=au(r(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){cO(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=r(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=a6(a,b);if(9<f+mg>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
-q=b+1|0;if(l!==b){var
-b=q;continue}break}}return aA(j)}return a}function
-rm(b,c){switch(b){case
+f=a9(a,b);if(9<f+mH>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+p=b+1|0;if(l!==b){var
+b=p;continue}break}}return aE(j)}return a}function
+rN(b,c){switch(b){case
 1:var
-a=qy;break;case
-2:var
-a=qz;break;case
-4:var
-a=qB;break;case
-5:var
-a=qC;break;case
-6:var
-a=qD;break;case
-7:var
-a=qE;break;case
-8:var
-a=qF;break;case
-9:var
-a=qG;break;case
-10:var
-a=qH;break;case
-11:var
-a=qI;break;case
-0:case
-13:var
-a=qx;break;case
-3:case
-14:var
-a=qA;break;default:var
-a=qJ}return eZ(b,gg(a,c))}function
-rn(b,c){switch(b){case
-1:var
-a=qY;break;case
-2:var
 a=qZ;break;case
+2:var
+a=q0;break;case
 4:var
-a=q1;break;case
-5:var
 a=q2;break;case
-6:var
+5:var
 a=q3;break;case
-7:var
+6:var
 a=q4;break;case
-8:var
+7:var
 a=q5;break;case
-9:var
+8:var
 a=q6;break;case
-10:var
+9:var
 a=q7;break;case
-11:var
+10:var
 a=q8;break;case
+11:var
+a=q9;break;case
 0:case
 13:var
-a=qX;break;case
+a=qY;break;case
 3:case
 14:var
-a=q0;break;default:var
-a=q9}return eZ(b,gg(a,c))}function
-ro(b,c){switch(b){case
+a=q1;break;default:var
+a=q_}return e9(b,gw(a,c))}function
+rO(b,c){switch(b){case
 1:var
-a=q$;break;case
+a=rn;break;case
 2:var
+a=ro;break;case
+4:var
+a=rq;break;case
+5:var
+a=rr;break;case
+6:var
+a=rs;break;case
+7:var
+a=rt;break;case
+8:var
+a=ru;break;case
+9:var
+a=rv;break;case
+10:var
+a=rw;break;case
+11:var
+a=rx;break;case
+0:case
+13:var
+a=rm;break;case
+3:case
+14:var
+a=rp;break;default:var
+a=ry}return e9(b,gw(a,c))}function
+rP(b,c){switch(b){case
+1:var
+a=rA;break;case
+2:var
+a=rB;break;case
+4:var
+a=rD;break;case
+5:var
+a=rE;break;case
+6:var
+a=rF;break;case
+7:var
+a=rG;break;case
+8:var
+a=rH;break;case
+9:var
+a=rI;break;case
+10:var
+a=rJ;break;case
+11:var
+a=rK;break;case
+0:case
+13:var
+a=rz;break;case
+3:case
+14:var
+a=rC;break;default:var
+a=rL}return e9(b,gw(a,c))}function
+rQ(b,c){switch(b){case
+1:var
 a=ra;break;case
-4:var
-a=rc;break;case
-5:var
-a=rd;break;case
-6:var
-a=re;break;case
-7:var
-a=rf;break;case
-8:var
-a=rg;break;case
-9:var
-a=rh;break;case
-10:var
-a=ri;break;case
-11:var
-a=rj;break;case
-0:case
-13:var
-a=q_;break;case
-3:case
-14:var
-a=rb;break;default:var
-a=rk}return eZ(b,gg(a,c))}function
-rp(b,c){switch(b){case
-1:var
-a=qL;break;case
 2:var
-a=qM;break;case
+a=rb;break;case
 4:var
-a=qO;break;case
+a=rd;break;case
 5:var
-a=qP;break;case
+a=re;break;case
 6:var
-a=qQ;break;case
+a=rf;break;case
 7:var
-a=qR;break;case
+a=rg;break;case
 8:var
-a=qS;break;case
+a=rh;break;case
 9:var
-a=qT;break;case
+a=ri;break;case
 10:var
-a=qU;break;case
+a=rj;break;case
 11:var
-a=qV;break;case
+a=rk;break;case
 0:case
 13:var
-a=qK;break;case
+a=q$;break;case
 3:case
 14:var
-a=qN;break;default:var
-a=qW}return eZ(b,D1(a,c))}function
-b$(c,i,b){function
+a=rc;break;default:var
+a=rl}return e9(b,EA(a,c))}function
+cc(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return DU(b,i,a)}function
+a=32}return Et(b,i,a)}function
 s(c){var
-a=op(b);return 3===a?b<0.?rr:rs:4<=a?rt:c}switch(c[2]){case
+a=oQ(b);return 3===a?b<0.?rS:rT:4<=a?rU:c}switch(c[2]){case
 5:var
-e=ja(j0(c,i),b),d=0,w=p(e);for(;;){if(d===w)var
-r=0;else{var
-k=K(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
+e=jn(kb(c,i),b),d=0,w=r(e);for(;;){if(d===w)var
+q=0;else{var
+k=M(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
-r=1}var
-x=r?e:m(e,rq);return s(x)}case
+q=1}var
+x=q?e:o(e,rR);return s(x)}case
 6:return j(0);case
 7:var
-h=a5(j(0)),f=bd(h);if(0===f)var
-q=h;else{var
-n=aq(f),o=f-1|0,t=0;if(!(o<0)){var
+h=a8(j(0)),f=bi(h);if(0===f)var
+p=h;else{var
+m=au(f),n=f-1|0,t=0;if(!(n<0)){var
 a=t;for(;;){var
-g=bb(h,a),u=25<g+mJ>>>0?g:g+i0|0;ae(n,a,u);var
-v=a+1|0;if(o!==a){var
+g=bg(h,a),u=25<g+m_>>>0?g:g+jb|0;af(m,a,u);var
+v=a+1|0;if(n!==a){var
 a=v;continue}break}}var
-q=n}return aA(q);case
-8:return s(j(0));default:return ja(j0(c,i),b)}}function
-ev(f,z,y,x){var
-c=z,a=y,e=x;for(;;)if(typeof
-e==="number")return b(c,a);else
-switch(e[0]){case
+p=m}return aE(p);case
+8:return s(j(0));default:return jn(kb(c,i),b)}}function
+eF(f,z,y,x){var
+c=z,a=y,d=x;for(;;)if(typeof
+d==="number")return b(c,a);else
+switch(d[0]){case
 0:var
-A=e[1];return function(b){return N(c,[5,a,b],A)};case
+A=d[1];return function(b){return P(c,[5,a,b],A)};case
 1:var
-B=e[1];return function(b){var
+B=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=pc;else
-if(ie<=b)e=1;else
+d=pD;else
+if(it<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=pd;else
+d=pE;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=pe;break;case
+d=pF;break;case
 9:var
-d=pf;break;case
+d=pG;break;case
 10:var
-d=pg;break;case
+d=pH;break;case
 13:var
-d=ph;break;default:e=1}switch(e){case
+d=pI;break;default:e=1}switch(e){case
 1:var
-f=aq(4);ae(f,0,92);ae(f,1,48+(b/a4|0)|0);ae(f,2,48+((b/10|0)%10|0)|0);ae(f,3,48+(b%10|0)|0);var
-d=aA(f);break;case
+f=au(4);af(f,0,92);af(f,1,48+(b/a7|0)|0);af(f,2,48+((b/10|0)%10|0)|0);af(f,3,48+(b%10|0)|0);var
+d=aE(f);break;case
 2:var
-g=aq(1);ae(g,0,b);var
-d=aA(g);break}var
-h=p(d),i=cr(h+2|0,39);bF(d,0,i,1,h);return N(c,[4,a,aA(i)],B)};case
+g=au(1);af(g,0,b);var
+d=aE(g);break}var
+h=r(d),i=cw(h+2|0,39);bJ(d,0,i,1,h);return P(c,[4,a,aE(i)],B)};case
 2:var
-C=e[2],D=e[1];return gR(c,a,C,D,function(a){return a});case
-3:return gR(c,a,e[2],e[1],qw);case
-4:return e0(c,a,e[4],e[2],e[3],rm,e[1]);case
-5:return e0(c,a,e[4],e[2],e[3],rn,e[1]);case
-6:return e0(c,a,e[4],e[2],e[3],ro,e[1]);case
-7:return e0(c,a,e[4],e[2],e[3],rp,e[1]);case
+C=d[2],D=d[1];return g7(c,a,C,D,function(a){return a});case
+3:return g7(c,a,d[2],d[1],qX);case
+4:return e_(c,a,d[4],d[2],d[3],rN,d[1]);case
+5:return e_(c,a,d[4],d[2],d[3],rO,d[1]);case
+6:return e_(c,a,d[4],d[2],d[3],rP,d[1]);case
+7:return e_(c,a,d[4],d[2],d[3],rQ,d[1]);case
 8:var
-i=e[4],j=e[3],k=e[2],h=e[1];if(typeof
+i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return N(c,[4,a,b$(h,d,b)],i)}:function(b){return N(c,[4,a,b$(h,gP(h),b)],i)};var
-Y=j[1];return function(b){return N(c,[4,a,b$(h,Y,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return P(c,[4,a,cc(h,d,b)],i)}:function(b){return P(c,[4,a,cc(h,g5(h),b)],i)};var
+X=j[1];return function(b){return P(c,[4,a,cc(h,X,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return N(c,[4,a,ba(o,n,b$(h,d,b))],i)}:function(b){return N(c,[4,a,ba(o,n,b$(h,gP(h),b))],i)};var
-Z=j[1];return function(b){return N(c,[4,a,ba(o,n,b$(h,Z,b))],i)}}var
-q=k[1];if(typeof
-j==="number")return j?function(e,d,b){return N(c,[4,a,ba(q,e,b$(h,d,b))],i)}:function(d,b){return N(c,[4,a,ba(q,d,b$(h,gP(h),b))],i)};var
-_=j[1];return function(d,b){return N(c,[4,a,ba(q,d,b$(h,_,b))],i)}}case
-9:return gR(c,a,e[2],e[1],o3);case
+j==="number")return j?function(d,b){return P(c,[4,a,bd(o,n,cc(h,d,b))],i)}:function(b){return P(c,[4,a,bd(o,n,cc(h,g5(h),b))],i)};var
+Z=j[1];return function(b){return P(c,[4,a,bd(o,n,cc(h,Z,b))],i)}}var
+p=k[1];if(typeof
+j==="number")return j?function(e,d,b){return P(c,[4,a,bd(p,e,cc(h,d,b))],i)}:function(d,b){return P(c,[4,a,bd(p,d,cc(h,g5(h),b))],i)};var
+_=j[1];return function(d,b){return P(c,[4,a,bd(p,d,cc(h,_,b))],i)}}case
+9:return g7(c,a,d[2],d[1],ps);case
 10:var
-a=[7,a],e=e[1];continue;case
+a=[7,a],d=d[1];continue;case
 11:var
-a=[2,a,e[1]],e=e[2];continue;case
+a=[2,a,d[1]],d=d[2];continue;case
 12:var
-a=[3,a,e[1]],e=e[2];continue;case
+a=[3,a,d[1]],d=d[2];continue;case
 13:var
-E=e[3],F=e[2],r=jW(16);gQ(r,F);var
-w=jY(r);return function(b){return N(c,[4,a,w],E)};case
+E=d[3],F=d[2],q=j9(16);g6(q,F);var
+w=j$(q);return function(b){return P(c,[4,a,w],E)};case
 14:var
-G=e[3],H=e[2];return function(d){var
-e=d[1],b=X(e,al(aw(H)));if(typeof
-b[2]==="number")return N(c,a,af(b[1],G));throw aB};case
+G=d[3],H=d[2];return function(d){var
+e=d[1],b=Y(e,an(aA(H)));if(typeof
+b[2]==="number")return P(c,a,ag(b[1],G));throw aF};case
 15:var
-I=e[1];return function(e,b){return N(c,[6,a,function(a){return d(e,a,b)}],I)};case
+I=d[1];return function(d,b){return P(c,[6,a,function(a){return e(d,a,b)}],I)};case
 16:var
-J=e[1];return function(b){return N(c,[6,a,b],J)};case
+J=d[1];return function(b){return P(c,[6,a,b],J)};case
 17:var
-a=[0,a,e[1]],e=e[2];continue;case
+a=[0,a,d[1]],d=d[2];continue;case
 18:var
-m=e[1];if(0===m[0]){var
-K=e[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return N(c,[1,b,[0,a]],d)}}(a,c,K),a=M,e=L;continue}var
-O=e[2],P=m[1][1],Q=0,c=function(b,c,d){return function(a){return N(c,[1,b,[1,a]],d)}}(a,c,O),a=Q,e=P;continue;case
-19:throw[0,S,rv];case
+m=d[1];if(0===m[0]){var
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return P(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],Q=0,c=function(b,c,d){return function(a){return P(c,[1,b,[1,a]],d)}}(a,c,N),a=Q,d=O;continue;case
+19:throw[0,U,rW];case
 20:var
-R=e[3],T=[8,a,rw];return function(a){return N(c,T,R)};case
+R=d[3],S=[8,a,rX];return function(a){return P(c,S,R)};case
 21:var
-U=e[2];return function(b){return N(c,[4,a,gg(rx,b)],U)};case
+T=d[2];return function(b){return P(c,[4,a,gw(rY,b)],T)};case
 22:var
-W=e[1];return function(b){return N(c,[5,a,b],W)};case
+V=d[1];return function(b){return P(c,[5,a,b],V)};case
 23:var
-g=e[2],l=e[1];if(typeof
+g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);case
-1:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);case
-2:throw[0,S,ry];default:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g])}else
+0:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
+1:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
+2:throw[0,U,rZ];default:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g])}else
 switch(l[0]){case
-0:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);case
-1:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);case
-2:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);case
-3:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);case
-4:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);case
-5:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);case
-6:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);case
-7:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);case
-8:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);case
+0:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
+1:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
+2:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
+3:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
+4:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
+5:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
+6:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
+7:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
+8:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
 9:var
-v=l[2];return f<50?h0(f+1|0,c,a,v,g):aF(h0,[0,c,a,v,g]);case
-10:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g]);default:return f<50?V(f+1|0,c,a,g):aF(V,[0,c,a,g])}default:var
-s=e[3],t=e[1],u=b(e[2],0);return f<50?hZ(f+1|0,c,a,s,t,u):aF(hZ,[0,c,a,s,t,u])}}function
-h0(e,d,c,a,b){if(typeof
-a==="number")return e<50?V(e+1|0,d,c,b):aF(V,[0,d,c,b]);else
+v=l[2];return f<50?ic(f+1|0,c,a,v,g):aJ(ic,[0,c,a,v,g]);case
+10:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);default:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g])}default:var
+s=d[3],t=d[1],u=b(d[2],0);return f<50?ib(f+1|0,c,a,s,t,u):aJ(ib,[0,c,a,s,t,u])}}function
+ic(e,d,c,a,b){if(typeof
+a==="number")return e<50?W(e+1|0,d,c,b):aJ(W,[0,d,c,b]);else
 switch(a[0]){case
 0:var
-f=a[1];return function(a){return be(d,c,f,b)};case
+f=a[1];return function(a){return bj(d,c,f,b)};case
 1:var
-g=a[1];return function(a){return be(d,c,g,b)};case
+g=a[1];return function(a){return bj(d,c,g,b)};case
 2:var
-h=a[1];return function(a){return be(d,c,h,b)};case
+h=a[1];return function(a){return bj(d,c,h,b)};case
 3:var
-i=a[1];return function(a){return be(d,c,i,b)};case
+i=a[1];return function(a){return bj(d,c,i,b)};case
 4:var
-j=a[1];return function(a){return be(d,c,j,b)};case
+j=a[1];return function(a){return bj(d,c,j,b)};case
 5:var
-k=a[1];return function(a){return be(d,c,k,b)};case
+k=a[1];return function(a){return bj(d,c,k,b)};case
 6:var
-l=a[1];return function(a){return be(d,c,l,b)};case
+l=a[1];return function(a){return bj(d,c,l,b)};case
 7:var
-m=a[1];return function(a){return be(d,c,m,b)};case
+m=a[1];return function(a){return bj(d,c,m,b)};case
 8:var
-n=a[2];return function(a){return be(d,c,n,b)};case
+n=a[2];return function(a){return bj(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=ax(aw(a[1]),p);return function(a){return be(d,c,aT(q,o),b)};case
+o=a[3],p=a[2],q=aB(aA(a[1]),p);return function(a){return bj(d,c,aX(q,o),b)};case
 10:var
-r=a[1];return function(e,a){return be(d,c,r,b)};case
+r=a[1];return function(e,a){return bj(d,c,r,b)};case
 11:var
-s=a[1];return function(a){return be(d,c,s,b)};case
+s=a[1];return function(a){return bj(d,c,s,b)};case
 12:var
-t=a[1];return function(a){return be(d,c,t,b)};case
-13:throw[0,S,rz];default:throw[0,S,rA]}}function
-V(d,b,e,a){var
-c=[8,e,rB];return d<50?ev(d+1|0,b,c,a):aF(ev,[0,b,c,a])}function
-hZ(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return ru(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?ev(h+1|0,c,g,a):aF(ev,[0,c,g,a])}function
-N(a,b,c){return jn(ev(0,a,b,c))}function
-be(a,b,c,d){return jn(h0(0,a,b,c,d))}function
-ru(a,b,c,d,e){return jn(hZ(0,a,b,c,d,e))}function
-gR(f,e,d,a,c){if(typeof
-a==="number")return function(a){return N(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return N(f,[4,e,ba(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return N(f,[4,e,ba(i,g,b(c,a))],d)}}}function
-e0(g,f,e,h,c,b,a){if(typeof
+t=a[1];return function(a){return bj(d,c,t,b)};case
+13:throw[0,U,r0];default:throw[0,U,r1]}}function
+W(d,b,e,a){var
+c=[8,e,r2];return d<50?eF(d+1|0,b,c,a):aJ(eF,[0,b,c,a])}function
+ib(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return rV(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?eF(h+1|0,c,g,a):aJ(eF,[0,c,g,a])}function
+P(a,b,c){return jA(eF(0,a,b,c))}function
+bj(a,b,c,d){return jA(ic(0,a,b,c,d))}function
+rV(a,b,c,d,e){return jA(ib(0,a,b,c,d,e))}function
+g7(f,e,d,a,c){if(typeof
+a==="number")return function(a){return P(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return P(f,[4,e,bd(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return P(f,[4,e,bd(i,g,b(c,a))],d)}}}function
+e_(g,f,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return N(g,[4,f,du(h,d(b,a,c))],e)}:function(c){return N(g,[4,f,d(b,a,c)],e)};var
-l=c[1];return function(c){return N(g,[4,f,du(l,d(b,a,c))],e)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return P(g,[4,f,dz(h,e(b,a,c))],d)}:function(c){return P(g,[4,f,e(b,a,c)],d)};var
+l=c[1];return function(c){return P(g,[4,f,dz(l,e(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return N(g,[4,f,ba(j,i,du(h,d(b,a,c)))],e)}:function(c){return N(g,[4,f,ba(j,i,d(b,a,c))],e)};var
-m=c[1];return function(c){return N(g,[4,f,ba(j,i,du(m,d(b,a,c)))],e)}}var
+c==="number")return c?function(h,c){return P(g,[4,f,bd(j,i,dz(h,e(b,a,c)))],d)}:function(c){return P(g,[4,f,bd(j,i,e(b,a,c))],d)};var
+m=c[1];return function(c){return P(g,[4,f,bd(j,i,dz(m,e(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return N(g,[4,f,ba(k,i,du(h,d(b,a,c)))],e)}:function(h,c){return N(g,[4,f,ba(k,h,d(b,a,c))],e)};var
-n=c[1];return function(h,c){return N(g,[4,f,ba(k,h,du(n,d(b,a,c)))],e)}}}function
-ca(c,f){var
+c==="number")return c?function(i,h,c){return P(g,[4,f,bd(k,i,dz(h,e(b,a,c)))],d)}:function(h,c){return P(g,[4,f,bd(k,h,e(b,a,c))],d)};var
+n=c[1];return function(h,c){return P(g,[4,f,bd(k,h,dz(n,e(b,a,c)))],d)}}}function
+cd(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=jZ(a[2]);ca(c,g);return dW(c,h);case
+g=a[1],h=ka(a[2]);cd(c,g);return d4(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];ca(c,e);dW(c,rC);var
+i=d[1];cd(c,e);d4(c,r3);var
 a=i;continue}var
-j=d[1];ca(c,e);dW(c,rD);var
+j=d[1];cd(c,e);d4(c,r4);var
 a=j;continue;case
 6:var
-m=a[2];ca(c,a[1]);return b(m,c);case
-7:ca(c,a[1]);return de(c);case
+m=a[2];cd(c,a[1]);return b(m,c);case
+7:cd(c,a[1]);return dj(c);case
 8:var
-n=a[2];ca(c,a[1]);return ai(n);case
+n=a[2];cd(c,a[1]);return ak(n);case
 2:case
 4:var
-k=a[2];ca(c,a[1]);return dW(c,k);default:var
-l=a[2];ca(c,a[1]);return oC(c,l)}}function
-ct(c,g){var
+k=a[2];cd(c,a[1]);return d4(c,k);default:var
+l=a[2];cd(c,a[1]);return o3(c,l)}}function
+cy(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=jZ(a[2]);ct(c,h);return ds(c,i);case
+h=a[1],i=ka(a[2]);cy(c,h);return dx(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];ct(c,f);ds(c,rE);var
+j=e[1];cy(c,f);dx(c,r5);var
 a=j;continue}var
-k=e[1];ct(c,f);ds(c,rF);var
+k=e[1];cy(c,f);dx(c,r6);var
 a=k;continue;case
 6:var
-n=a[2];ct(c,a[1]);return ds(c,b(n,0));case
+n=a[2];cy(c,a[1]);return dx(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];ct(c,a[1]);return ai(o);case
+o=a[2];cy(c,a[1]);return ak(o);case
 2:case
 4:var
-l=a[2];ct(c,a[1]);return ds(c,l);default:var
-m=a[2];ct(c,a[1]);var
-d=c[2];if(c[3]<=d)gN(c,1);ae(c[1],d,m);c[2]=d+1|0;return 0}}function
-j1(d,c){var
-a=c[1],b=0;return N(function(a){ca(d,a);return 0},b,a)}function
-gS(a){return j1(bJ,a)}function
-am(b){var
-a=b[1];return N(function(b){var
-a=eX(64);ct(a,b);return gM(a)},0,a)}var
-gT=[0,0];function
-gV(i,h){var
+l=a[2];cy(c,a[1]);return dx(c,l);default:var
+m=a[2];cy(c,a[1]);var
+d=c[2];if(c[3]<=d)g3(c,1);af(c[1],d,m);c[2]=d+1|0;return 0}}function
+kc(d,c){var
+a=c[1],b=0;return P(function(a){cd(d,a);return 0},b,a)}function
+g8(a){return kc(bN,a)}function
+ao(b){var
+a=b[1];return P(function(b){var
+a=e7(64);cy(a,b);return g2(a)},0,a)}var
+g9=[0,0];function
+g$(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(y(a)===f0)return b(am(rG),a);if(y(a)===253){var
-d=ja(o7,a),c=0,g=p(d);for(;;){if(g<=c)return m(d,o6);var
-e=K(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
+a==="number"?1:0)){if(y(a)===ge)return b(ao(r7),a);if(y(a)===253){var
+d=jn(pw,a),c=0,g=r(d);for(;;){if(g<=c)return o(d,pv);var
+e=M(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return rH}return b(am(rI),a)}function
-j2(b,a){if(b.length-1<=a)return rJ;var
-c=j2(b,a+1|0),e=gV(b,a);return d(am(rK),e,c)}function
-e1(a){function
+c=c+1|0;continue}return d}}return r8}return b(ao(r9),a)}function
+kd(b,a){if(b.length-1<=a)return r_;var
+c=kd(b,a+1|0),d=g$(b,a);return e(ao(r$),d,c)}function
+e$(a){function
 q(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=q(gT[1]);if(i)return i[1];if(a===eT)return rP;if(a===gv)return rQ;if(a[1]===jt){var
-e=a[2],j=e[3],r=e[2],s=e[1];return h1(am(gU),s,r,j,j+5|0,rR)}if(a[1]===S){var
-f=a[2],k=f[3],t=f[2],u=f[1];return h1(am(gU),u,t,k,k+6|0,rS)}if(a[1]===jw){var
-g=a[2],l=g[3],v=g[2],w=g[1];return h1(am(gU),w,v,l,l+6|0,rT)}if(0===y(a)){var
+i=q(g9[1]);if(i)return i[1];if(a===e3)return se;if(a===gL)return sf;if(a[1]===jG){var
+d=a[2],j=d[3],r=d[2],s=d[1];return id(ao(g_),s,r,j,j+5|0,sg)}if(a[1]===U){var
+f=a[2],k=f[3],t=f[2],u=f[1];return id(ao(g_),u,t,k,k+6|0,sh)}if(a[1]===jJ){var
+g=a[2],l=g[3],v=g[2],w=g[1];return id(ao(g_),w,v,l,l+6|0,si)}if(0===y(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-n=j2(a,2),o=gV(a,1),c=d(am(rL),o,n);else
+m=kd(a,2),n=g$(a,1),c=e(ao(sa),n,m);else
 switch(h){case
 0:var
-c=rM;break;case
+c=sb;break;case
 1:var
-c=rN;break;default:var
-p=gV(a,1),c=b(am(rO),p)}return m(x,c)}return a[1]}function
-gW(u,t){var
-f=DF(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=sc;break;default:var
+p=g$(a,1),c=b(ao(sd),p)}return o(x,c)}return a[1]}function
+ha(u,t){var
+f=Ee(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?rU:rV:0===a?rW:rX}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?rY:r0,m=a[2],n=a[7],o=g(a[1]),e=[0,Dp(am(rZ),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?sj:sk:0===a?sl:sm}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?sn:sp,m=a[2],n=a[7],o=g(a[1]),e=[0,D0(ao(so),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(am(r1),p)];if(e){var
-r=e[1];b(j1(u,r2),r)}var
+p=g(0),e=[0,b(ao(sq),p)];if(e){var
+r=e[1];b(kc(u,sr),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-r3(c){for(;;){var
-a=gT[1],b=1-gu(gT,a,[0,c,a]);if(b)continue;return b}}var
-r5=r4.slice();function
-r6(f,e){var
-g=e1(f);b(gS(r7),g);gW(bJ,e);var
-a=Ee(0);if(a<0){var
-d=cL(a);jz(c(r5,d)[1+d])}return de(bJ)}var
-r8=[0];jm(a(np),function(e,i){try{try{var
-c=i?r8:ot(0);try{gy(0)}catch(a){}try{var
-a=r6(e,c),d=a}catch(a){a=bm(a);var
-g=e1(e);b(gS(r_),g);gW(bJ,c);var
-h=e1(a);b(gS(r$),h);gW(bJ,ot(0));var
-d=de(bJ)}var
-f=d}catch(a){a=bm(a);if(a!==eT)throw a;var
-f=jz(r9)}return f}catch(a){return 0}});var
-sb=[aj,sa,co(0)];r3(function(a){return a[1]===sb?[0,m(sc,e1(a[2]))]:0});function
-gX(a){var
+ss(c){for(;;){var
+a=g9[1],b=1-gK(g9,a,[0,c,a]);if(b)continue;return b}}var
+su=st.slice();function
+sv(f,e){var
+g=e$(f);b(g8(sw),g);ha(bN,e);var
+a=EP(0);if(a<0){var
+d=cS(a);jM(c(su,d)[1+d])}return dj(bN)}var
+sx=[0];jz(a(nQ),function(e,i){try{try{var
+c=i?sx:oU(0);try{gO(0)}catch(a){}try{var
+a=sv(e,c),d=a}catch(a){a=bs(a);var
+g=e$(e);b(g8(sz),g);ha(bN,c);var
+h=e$(a);b(g8(sA),h);ha(bN,oU(0));var
+d=dj(bN)}var
+f=d}catch(a){a=bs(a);if(a!==e3)throw a;var
+f=jM(sy)}return f}catch(a){return 0}});var
+sC=[al,sB,ct(0)];ss(function(a){return a[1]===sC?[0,o(sD,e$(a[2]))]:0});function
+hb(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-dv(a){a[4]=-a[4]|0;return 0}try{var
-Dm=oJ(Dl),j4=Dm}catch(a){a=bm(a);if(a!==C)throw a;try{var
-Dk=oJ(Dj),j3=Dk}catch(a){a=bm(a);if(a!==C)throw a;var
-j3=se}var
-j4=j3}var
-sf=gG(j4,82),e2=[i,function(A){var
-q=Et(0),d=[0,I(55,0),0],j=0===q.length-1?[0,0]:q,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+dA(a){a[4]=-a[4]|0;return 0}try{var
+DX=o_(DW),kf=DX}catch(a){a=bs(a);if(a!==E)throw a;try{var
+DV=o_(DU),ke=DV}catch(a){a=bs(a);if(a!==E)throw a;var
+ke=sF}var
+kf=ke}var
+sG=gW(kf,82),fa=[j,function(A){var
+p=E4(0),d=[0,J(55,0),0],j=0===p.length-1?[0,0]:p,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,sd],n=54+jI(55,k)|0,v=0;if(!(n<0)){var
+h=[0,sE],l=54+jV(55,k)|0,v=0;if(!(l<0)){var
 e=v;for(;;){var
-f=e%55|0,o=jj(e,k),w=c(j,o)[1+o],i=m(h[1],a(l+w));h[1]=Ed(i,0,p(i));var
-g=h[1],r=K(g,3)<<24,s=K(g,2)<<16,t=K(g,1)<<8,u=((K(g,0)+t|0)+s|0)+r|0,x=(c(d[1],f)[1+f]^u)&nu;c(d[1],f)[1+f]=x;var
-y=e+1|0;if(n!==e){var
+f=e%55|0,m=jw(e,k),w=c(j,m)[1+m],i=o(h[1],a(n+w));h[1]=EO(i,0,r(i));var
+g=h[1],q=M(g,3)<<24,s=M(g,2)<<16,t=M(g,1)<<8,u=((M(g,0)+t|0)+s|0)+q|0,x=(c(d[1],f)[1+f]^u)&nV;c(d[1],f)[1+f]=x;var
+y=e+1|0;if(l!==e){var
 e=y;continue}break}}d[2]=0;return d}}];function
-E(j,m){var
-n=j?j[1]:sf,b=16;for(;;){if(!(m<=b)&&!(gA<(b*2|0))){var
+G(i,m){var
+n=i?i[1]:sG,b=16;for(;;){if(!(m<=b)&&!(gQ<(b*2|0))){var
 b=b*2|0;continue}if(n){var
-k=y(e2),a=A===k?e2[1]:i===k?F(e2):e2;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&nu,h=a[2];c(a[1],h)[1+h]=g;var
+k=y(fa),a=B===k?fa[1]:j===k?H(fa):fa;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&nV,h=a[2];c(a[1],h)[1+h]=g;var
 l=g}else
 var
-l=0;return[0,0,I(b,0),l,b]}}function
-sg(b){if(b){var
+l=0;return[0,0,J(b,0),l,b]}}function
+sH(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-j5(B,g){var
-j=g[2],t=(j.length-1)*2|0,u=t<gA?1:0;if(u){var
-k=I(t,0),l=1-gX(g);g[2]=k;var
-m=k.length-1,h=I(m,0),p=j.length-1-1|0,C=b(B,g),x=0;if(!(p<0)){var
+kg(B,g){var
+j=g[2],t=(j.length-1)*2|0,u=t<gQ?1:0;if(u){var
+k=J(t,0),l=1-hb(g);g[2]=k;var
+m=k.length-1,h=J(m,0),p=j.length-1-1|0,C=b(B,g),x=0;if(!(p<0)){var
 f=x;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
 n=a[1],v=a[2],w=a[3],i=l?a:[0,n,v,0],d=b(C,n),o=c(h,d)[1+d];if(o)o[3]=i;else
@@ -2597,123 +2597,123 @@ e=z;continue}break}}var
 r=0}else
 var
 r=l;return r}return u}function
-gY(i,a){function
+hc(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
-c=a[3];d(i,a[1],a[2]);var
+c=a[3];e(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-e=gX(a);if(1-e)dv(a);try{var
+d=hb(a);if(1-d)dA(a);try{var
 f=a[2],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(f,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-e,l=h?dv(a):h;return l}catch(b){b=bm(b);if(e)throw b;dv(a);throw b}}function
-gZ(i,a,h){function
+h=1-d,l=h?dA(a):h;return l}catch(b){b=bs(b);if(d)throw b;dA(a);throw b}}function
+hd(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
-e=a[3],f=H(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=gX(a);if(1-d)dv(a);try{var
+e=a[3],f=A(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
+d=hb(a);if(1-d)dA(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)dv(a);var
-l=e[1];return l}catch(b){b=bm(b);if(d)throw b;dv(a);throw b}}function
-g0(a){var
+b=n;continue}break}}if(1-d)dA(a);var
+l=e[1];return l}catch(b){b=bs(b);if(d)throw b;dA(a);throw b}}function
+he(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-e3(a){var
-b=g0(a);function
-c(a){return a[1]}return function(a){return gz(c,b,a)}}function
-cb(a,b){return 4<=a.length-1?DO(10,a4,a[3],b)&(a[2].length-1-1|0):ai(sh)}function
-a1(a,d,f){var
-b=cb(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?j5(cb,a):e}function
-j6(b,g){var
-d=cb(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===ap(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+fb(a){var
+b=he(a);function
+c(a){return a[1]}return function(a){return gP(c,b,a)}}function
+ce(a,b){return 4<=a.length-1?En(10,a7,a[3],b)&(a[2].length-1-1|0):ak(sI)}function
+a4(a,d,f){var
+b=ce(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?kg(ce,a):e}function
+kh(b,g){var
+d=ce(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+f=a[3];if(0===at(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
-ay(g,b){var
-h=cb(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===ap(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===ap(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===ap(b,f[1]))return m;var
+aC(g,b){var
+h=ce(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===at(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===at(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===at(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===ap(b,a[1]))return i;var
-a=j;continue}throw C}}throw C}throw C}throw C}function
-_(g,b){var
-h=cb(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===ap(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===ap(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===ap(b,f[1]))return[0,m];var
+i=a[2],j=a[3];if(0===at(b,a[1]))return i;var
+a=j;continue}throw E}}throw E}throw E}throw E}function
+aa(g,b){var
+h=ce(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===at(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===at(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===at(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===ap(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===at(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
-ah(a,d,g){var
-e=cb(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==ap(b[1],d)){var
+ai(a,d,g){var
+e=ce(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+k=b[3];if(0!==at(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return j5(cb,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return kg(ce,a);var
 j=i}else
 var
 j=f;return j}}function
-aJ(d,b){var
-f=cb(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===ap(a[1],b)?1:0;if(e)return e;var
+aN(d,b){var
+f=ce(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+g=a[3],e=0===at(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}var
-j9=[aj,si,co(0)],j7=0,j8=-1;function
-e4(a,b){a[13]=a[13]+b[3]|0;return jV(b,a[28])}var
-j_=1000000010;function
-g1(b,a){return H(b[17],a,0,p(a))}function
-g2(a){return b(a[19],0)}function
-j$(a,c,b){a[9]=a[9]-c|0;g1(a,b);a[11]=0;return 0}function
-e5(c,a){var
-b=u(a,sj);return b?j$(c,p(a),a):b}function
-cT(a,c,d){var
-e=c[3],f=c[2];e5(a,c[1]);g2(a);a[11]=1;a[10]=dZ(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return e5(a,e)}function
-ka(b,a){return cT(b,sk,a)}function
-dw(a,c){var
-d=c[2],e=c[3];e5(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return e5(a,e)}function
-sl(a,j,c){if(typeof
+kk=[al,sJ,ct(0)],ki=0,kj=-1;function
+fc(a,b){a[13]=a[13]+b[3]|0;return j8(b,a[28])}var
+kl=1000000010;function
+hf(b,a){return A(b[17],a,0,r(a))}function
+hg(a){return b(a[19],0)}function
+km(a,c,b){a[9]=a[9]-c|0;hf(a,b);a[11]=0;return 0}function
+fd(c,a){var
+b=w(a,sK);return b?km(c,r(a),a):b}function
+c0(a,c,d){var
+e=c[3],f=c[2];fd(a,c[1]);hg(a);a[11]=1;a[10]=d7(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return fd(a,e)}function
+kn(b,a){return c0(b,sL,a)}function
+dB(a,c){var
+d=c[2],e=c[3];fd(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return fd(a,e)}function
+sM(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-t=dr(a[3]);if(t){var
+t=dw(a[3]);if(t){var
 u=t[1][1],v=function(b,a){if(a){var
-c=a[1],d=a[2];return jh(b,c)?[0,b,a]:[0,c,v(b,d)]}return[0,b,0]};u[1]=v(a[6]-a[9]|0,u[1]);return 0}return 0;case
-1:dq(a[2]);return 0;case
-2:dq(a[3]);return 0;case
+c=a[1],d=a[2];return ju(b,c)?[0,b,a]:[0,c,v(b,d)]}return[0,b,0]};u[1]=v(a[6]-a[9]|0,u[1]);return 0}return 0;case
+1:dv(a[2]);return 0;case
+2:dv(a[3]);return 0;case
 3:var
-w=dr(a[2]);return w?ka(a,w[1][2]):g2(a);case
+w=dw(a[2]);return w?kn(a,w[1][2]):hg(a);case
 4:var
 x=a[10]!==(a[6]-a[9]|0)?1:0;if(x){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{gL(f);var
+i=[0,n]}else{g1(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 s=i[1],M=s[1];a[12]=a[12]-s[3]|0;a[9]=a[9]+M|0;return 0}return 0}return x;default:var
-y=dq(a[5]);return y?g1(a,b(a[25],y[1])):0}else
+y=dv(a[5]);return y?hf(a,b(a[25],y[1])):0}else
 switch(c[0]){case
-0:return j$(a,j,c[1]);case
+0:return km(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],z=d[1],N=d[2],A=dr(a[2]);if(A){var
+d=c[2],g=c[1],z=d[1],N=d[2],A=dw(a[2]);if(A){var
 B=A[1],e=B[2];switch(B[1]){case
-0:return dw(a,g);case
-1:return cT(a,d,e);case
-2:return cT(a,d,e);case
-3:return a[9]<(j+p(z)|0)?cT(a,d,e):dw(a,g);case
-4:return a[11]?dw(a,g):a[9]<(j+p(z)|0)?cT(a,d,e):((a[6]-e|0)+N|0)<a[10]?cT(a,d,e):dw(a,g);default:return dw(a,g)}}return 0;case
+0:return dB(a,g);case
+1:return c0(a,d,e);case
+2:return c0(a,d,e);case
+3:return a[9]<(j+r(z)|0)?c0(a,d,e):dB(a,g);case
+4:return a[11]?dB(a,g):a[9]<(j+r(z)|0)?c0(a,d,e):((a[6]-e|0)+N|0)<a[10]?c0(a,d,e):dB(a,g);default:return dB(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],C=dr(a[3]);if(C){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],C=dw(a[3]);if(C){var
 D=C[1][1],E=D[1];if(E){var
 k=D[1],Q=E[1];for(;;){if(k){var
 F=k[1],R=k[2];if(!(l<=F)){var
@@ -2724,132 +2724,132 @@ G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?dw(a,[0,sn,H+P|0,sm]):cT(a,[0,sp,m+O|0,so],a[6])}return 0;case
+H=m-l|0;return 0<=H?dB(a,[0,sO,H+P|0,sN]):c0(a,[0,sQ,m+O|0,sP],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=dr(a[2]);if(o){var
-q=o[1],r=q[2],L=q[1];if(a[9]<r&&!(3<L-1>>>0))ka(a,r)}else
-g2(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return dp([0,U,T],a[2]);case
-4:return dp(c[1],a[3]);default:var
-J=c[1];g1(a,b(a[24],J));return dp(J,a[5])}}function
-kb(a){for(;;){var
+o=dw(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))kn(a,q)}else
+hg(a)}var
+T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return du([0,U,T],a[2]);case
+4:return du(c[1],a[3]);default:var
+J=c[1];hf(a,b(a[24],J));return du(J,a[5])}}function
+ko(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-gL(b);var
-n=0<=e?e:j_;sl(a,n,k);a[12]=j+a[12]|0;continue}throw pK}return h}return 0}}function
-g3(a){d1(a);return dp([0,-1,[0,j8,sq,0]],a)}function
-kc(a,c){var
-d=dr(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return g3(a[1]);var
+g1(b);var
+n=0<=e?e:kl;sM(a,n,k);a[12]=j+a[12]|0;continue}throw p$}return h}return 0}}function
+hh(a){d9(a);return du([0,-1,[0,kj,sR,0]],a)}function
+kp(a,c){var
+d=dw(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return hh(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,dq(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,dv(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,dq(a[1]),0):c;return i}return 0}return 0}function
-kd(a,j){var
+i=c?(b[1]=a[13]+f|0,dv(a[1]),0):c;return i}return 0}return 0}function
+kq(a,j){var
 h=a[4];function
-i(f){if(a[23])e4(a,[0,j7,5,0]);var
+i(f){if(a[23])fc(a,[0,ki,5,0]);var
 c=a[22];if(c){var
-d=dq(a[4]);if(d)return b(a[27],d[1]);var
+d=dv(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}L(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){e4(a,[0,j7,1,0]);kc(a,1);kc(a,0)}a[14]=a[14]-1|0}continue}a[13]=j_;kb(a);a[12]=1;a[13]=1;gL(a[28]);g3(a[1]);d1(a[2]);d1(a[3]);d1(a[4]);d1(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}N(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){fc(a,[0,ki,1,0]);kp(a,1);kp(a,0)}a[14]=a[14]-1|0}continue}a[13]=kl;ko(a);a[12]=1;a[13]=1;g1(a[28]);hh(a[1]);d9(a[2]);d9(a[3]);d9(a[4]);d9(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];e4(a,d);dp([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];fc(a,d);du([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=p(e);e4(a,[0,c,[0,e],c]);kb(a)}return b(a[18],0)}}var
-ke=gD(80,32);function
-kf(b,d){var
+e=a[16],c=r(e);fc(a,[0,c,[0,e],c]);ko(a)}return b(a[18],0)}}var
+kr=gT(80,32);function
+ks(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){H(b[17],ke,0,80);var
-a=a-80|0;continue}return H(b[17],ke,0,a)}return c}}function
-ss(a){return a[1]===j9?m(su,m(a[2],st)):sv}function
-sw(a){return a[1]===j9?m(sy,m(a[2],sx)):sz}function
-sA(a){return 0}function
-sB(a){return 0}function
-kg(i,h){function
+c=0<a?1:0;if(c){if(80<a){A(b[17],kr,0,80);var
+a=a-80|0;continue}return A(b[17],kr,0,a)}return c}}function
+sT(a){return a[1]===kk?o(sV,o(a[2],sU)):sW}function
+sX(a){return a[1]===kk?o(sZ,o(a[2],sY)):s0}function
+s1(a){return 0}function
+s2(a){return 0}function
+kt(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,j8,sC,0];function
-l(a){return 0}jV(d,c);var
-b=d0(0);g3(b);dp([0,1,d],b);var
-e=d0(0),f=d0(0),g=d0(0),a=[0,b,d0(0),g,f,e,78,10,68,78,0,1,1,1,1,gw,sD,i,h,l,k,j,0,0,ss,sw,sA,sB,c];a[19]=function(b){return H(a[17],sr,0,1)};a[20]=function(b){return kf(a,b)};a[21]=function(b){return kf(a,b)};return a}function
-kh(c){function
-a(a){return de(c)}return kg(function(d,a,b){if(0<=a&&0<=b&&!((p(d)-b|0)<a))return ji(c,d,a,b);return ai(o_)},a)}function
-sE(a){function
-b(a){return 0}return kg(function(b,c,d){return gO(a,b,c,d)},b)}var
-sF=h8,sG=function(a){return eX(sF)}(0),sH=kh(o8),sI=kh(bJ);sE(sG);o$(function(a){kd(sH,0);return kd(sI,0)});function
-sJ(b,a){var
-c=y(a)===aj?a:a[1];return jm(b,c)}EE(0);sJ(sL,[aj,sK,co(0)]);function
-an(a){if(typeof
-a==="number"&&a!==it)return-a|0;return EI(a)}function
-aP(b,a){if(typeof
+c=[0,0,0,0],d=[0,kj,s3,0];function
+l(a){return 0}j8(d,c);var
+b=d8(0);hh(b);du([0,1,d],b);var
+e=d8(0),f=d8(0),g=d8(0),a=[0,b,d8(0),g,f,e,78,10,68,78,0,1,1,1,1,gM,s4,i,h,l,k,j,0,0,sT,sX,s1,s2,c];a[19]=function(b){return A(a[17],sS,0,1)};a[20]=function(b){return ks(a,b)};a[21]=function(b){return ks(a,b)};return a}function
+ku(c){function
+a(a){return dj(c)}return kt(function(d,a,b){if(0<=a&&0<=b&&!((r(d)-b|0)<a))return jv(c,d,a,b);return ak(pz)},a)}function
+s5(a){function
+b(a){return 0}return kt(function(b,c,d){return g4(a,b,c,d)},b)}var
+s6=ik,s7=function(a){return e7(s6)}(0),s8=ku(px),s9=ku(bN);s5(s7);pA(function(a){kq(s8,0);return kq(s9,0)});function
+s_(b,a){var
+c=y(a)===al?a:a[1];return jz(b,c)}Fd(0);s_(ta,[al,s$,ct(0)]);function
+ap(a){if(typeof
+a==="number"&&a!==iG)return-a|0;return Fh(a)}function
+ay(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:oP(b,a)}return oP(b,a)}function
-cu(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:pe(b,a)}return pe(b,a)}function
+cz(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:oV(a,b)}return oV(a,b)}function
-O(b,a){if(typeof
+c=a-b|0;return 0<=((a^b)&(c^a))?c:pk(a,b)}return pk(a,b)}function
+Q(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!EH(b,a))return aS(b,a);return EG(b,a)}function
-e6(b,a){return typeof
-a==="number"?-1===a?an(b):typeof
-b==="number"?dT(b,a):gs(b,a):gs(b,a)}function
-ki(b,a){return typeof
-a==="number"?-1===a?an(b):typeof
-b==="number"?dT(b,a):oR(b,a):oR(b,a)}function
-kj(a){if(typeof
-a==="number"&&a!==c_)return a+1|0;return EO(a)}function
-kk(a){return typeof
-a==="number"?0<=a?a:a!==it?-a|0:oO(a):oO(a)}function
-ab(b,a){if(typeof
+a==="number"&&!Fg(b,a))return aQ(b,a);return Ff(b,a)}function
+fe(b,a){return typeof
+a==="number"?-1===a?ap(b):typeof
+b==="number"?d1(b,a):gI(b,a):gI(b,a)}function
+kv(b,a){return typeof
+a==="number"?-1===a?ap(b):typeof
+b==="number"?d1(b,a):pg(b,a):pg(b,a)}function
+kw(a){if(typeof
+a==="number"&&a!==dd)return a+1|0;return Fn(a)}function
+kx(a){return typeof
+a==="number"?0<=a?a:a!==iG?-a|0:pd(a):pd(a)}function
+ad(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:oU(b,a)}return oU(b,a)}function
-dx(b,a){if(typeof
+c=b<<a;return c>>a===b?c:pj(b,a)}return pj(b,a)}function
+dC(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return EN(b,a)}function
-d3(a){return typeof
-a==="number"?a:EP(a)}var
-h=0,e=1,kl=-1;function
-d4(b,a){return di(b,a)<=0?1:0}function
-e7(b,a){return di(b,a)<0?1:0}function
-g4(a){return EC(sM,a)}function
-e8(a){return EJ(0,a,0,p(a))}function
-g5(a){if(typeof
+c=a<32?a:31;return b>>c}return Fm(b,a)}function
+d$(a){return typeof
+a==="number"?a:Fo(a)}var
+h=0,d=1,ky=-1;function
+cf(b,a){return dn(b,a)<=0?1:0}function
+ff(b,a){return dn(b,a)<0?1:0}function
+hi(a){return Fb(tb,a)}function
+fg(a){return Fi(0,a,0,r(a))}function
+hj(a){if(typeof
 a==="number")return a;var
-d=bx(a);if(63<d){var
-b=d-55|0,e=dx(a,b),g=dj(a,ab(e,b)),c=gt(e),f=g?c:D8(c,sN);return gl(gi(f),b)}return gi(gt(a))}function
-cU(a,b){if(a!==0&&b!==1){var
-c=ED(a,b);if(c===1)return[0,a,b];var
-d=ki(b,c);return[0,ki(a,c),d]}return[0,a,e]}function
-cc(b,a){var
-c=a7(a);if(0===c)return[0,a7(b),h];if(0<c)return cU(b,a);var
-d=an(a);return cU(an(b),d)}function
-ac(a){return[0,a,e]}function
-cv(a){return ac(a)}function
-d5(b,a){return cc(b,a)}var
-r=ac(h),n=ac(e),a2=ac(kl),e9=[0,e,h],g6=[0,kl,h],dy=[0,h,h];function
-au(a){if(a==a_)return e9;if(a==dl)return g6;if(4===op(a))return dy;var
-c=DL(a),b=c[2]-53|0,d=oT(gl(c[1],53));return 0<=b?ac(ab(d,b)):cU(d,ab(e,-b|0))}function
-bf(a){if(a[2]===0){var
-b=a7(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=bA(a);if(63<d){var
+b=d-55|0,e=dC(a,b),g=dp(a,ad(e,b)),c=gJ(e),f=g?c:EH(c,tc);return gB(gy(f),b)}return gy(gJ(a))}function
+c1(a,b){if(a!==0&&b!==1){var
+c=Fc(a,b);if(c===1)return[0,a,b];var
+e=kv(b,c);return[0,kv(a,c),e]}return[0,a,d]}function
+cg(b,a){var
+c=a_(a);if(0===c)return[0,a_(b),h];if(0<c)return c1(b,a);var
+d=ap(a);return c1(ap(b),d)}function
+K(a){return[0,a,d]}function
+cA(a){return K(a)}function
+ea(b,a){return cg(b,a)}var
+t=K(h),l=K(d),a5=K(ky),fh=[0,d,h],hk=[0,ky,h],dD=[0,h,h];function
+az(a){if(a==bb)return fh;if(a==dr)return hk;if(4===oQ(a))return dD;var
+c=Ek(a),b=c[2]-53|0,e=pi(gB(c[1],53));return 0<=b?K(ad(e,b)):c1(e,ad(d,-b|0))}function
+bk(a){if(a[2]===0){var
+b=a_(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-q(a){return a7(a[1])}function
-d6(a,b){var
-c=dj(a[1],b[1]);if(c)var
-d=dj(a[2],b[2]),e=d?3!==bf(a)?1:0:d;else
+s(a){return a_(a[1])}function
+eb(a,b){var
+c=dp(a[1],b[1]);if(c)var
+d=dp(a[2],b[2]),e=d?3!==bk(a)?1:0:d;else
 var
 e=c;return e}function
-g7(d,c){var
-e=bf(d),b=bf(c),a=0;switch(e){case
+hl(d,c){var
+e=bk(d),b=bk(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -2869,13 +2869,13 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(aY(d[2],c[2]))return di(d[1],c[1]);var
-k=O(c[1],d[2]);return di(O(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(aV(d[2],c[2]))return dn(d[1],c[1]);var
+k=Q(c[1],d[2]);return dn(Q(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-cw(b,a){return 0<g7(b,a)?a:b}function
-dz(b,a){return 0<=g7(b,a)?b:a}function
-bg(b,a){var
-c=bf(b),g=bf(a);if(3!==c){var
+cB(b,a){return 0<hl(b,a)?a:b}function
+dE(b,a){return 0<=hl(b,a)?b:a}function
+bl(b,a){var
+c=bk(b),g=bk(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -2886,11 +2886,11 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(aY(b[2],a[2]))return d4(b[1],a[1]);var
-j=O(a[1],b[2]);return d4(O(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(aV(b[2],a[2]))return cf(b[1],a[1]);var
+j=Q(a[1],b[2]);return cf(Q(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
-bo(b,a){var
-c=bf(b),d=bf(a);if(3!==c){var
+bu(b,a){var
+c=bk(b),d=bk(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -2901,50 +2901,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(aY(b[2],a[2]))return e7(b[1],a[1]);var
-i=O(a[1],b[2]);return e7(O(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(aV(b[2],a[2]))return ff(b[1],a[1]);var
+i=Q(a[1],b[2]);return ff(Q(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-dA(b,a){return bg(a,b)}function
-cx(b,a){return bo(a,b)}function
-bz(l){switch(bf(l)){case
+dF(b,a){return bl(a,b)}function
+cC(b,a){return bu(a,b)}function
+bC(l){switch(bk(l)){case
 0:return 0.;case
-1:return a_;case
-2:return dl;case
-3:return o0;default:var
-c=l[1],g=l[2],o=bx(c),p=bx(g);if(!(53<o)&&!(53<p)){var
-z=gi(gt(g));return gi(gt(c))/z}var
-q=0<=a7(c)?1:-1,d=o-p|0;if(0<=d)var
-b=ab(g,d),i=c;else
+1:return bb;case
+2:return dr;case
+3:return pp;default:var
+c=l[1],g=l[2],o=bA(c),p=bA(g);if(!(53<o)&&!(53<p)){var
+z=gy(gJ(g));return gy(gJ(c))/z}var
+q=0<=a_(c)?1:-1,d=o-p|0;if(0<=d)var
+b=ad(g,d),i=c;else
 var
-b=g,i=ab(c,-d|0);if(0<=di(kk(i),b))var
+b=g,i=ad(c,-d|0);if(0<=dn(kx(i),b))var
 e=d,r=i;else
 var
-e=d-1|0,r=ab(i,1);var
-m=EB(ab(r,54),b),f=m[2],a=m[1];if(0<=a7(f))var
+e=d-1|0,r=ad(i,1);var
+m=Fa(ad(r,54),b),f=m[2],a=m[1];if(0<=a_(f))var
 j=[0,a,f];else
-if(0<=a7(b)){var
-u=0,v=aP(f,b);if(typeof
-a==="number"&&a!==it){var
+if(0<=a_(b)){var
+u=0,v=ay(f,b);if(typeof
+a==="number"&&a!==iG){var
 n=a-1|0;u=1}if(!u)var
-n=EK(a);var
+n=Fj(a);var
 j=[0,n,v]}else
 var
-w=cu(f,b),j=[0,kj(a),w];if(mX<e){var
-s=mV<e?h:ab(q,55+(mV-e|0)|0),k=aP(s,j[1]);if(0===a7(j[2]))var
+w=cz(f,b),j=[0,kw(a),w];if(nm<e){var
+s=nk<e?h:ad(q,55+(nk-e|0)|0),k=ay(s,j[1]);if(0===a_(j[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:EF(1,k),t=y;var
-x=g5(t);return gl(x-g5(s),e-54|0)}return gl(q,mX)}}function
-U(a){var
-b=a[2];return[0,an(a[1]),b]}function
-cV(a){var
-b=a[2];return[0,kk(a[1]),b]}function
-km(c,a,b){if(a[2]===b[2]){var
-e=a[2];return cU(d(c,a[1],b[1]),e)}var
-f=O(a[2],b[2]),g=O(b[1],a[2]);return cU(d(c,O(a[1],b[2]),g),f)}function
-w(d,c){if(d[2]!==0&&c[2]!==0)return km(aP,d,c);var
-g=bf(d),b=bf(c),a=0;switch(g){case
+k==="number"?1|k:Fe(1,k),t=y;var
+x=hj(t);return gB(x-hj(s),e-54|0)}return gB(q,nm)}}function
+D(a){var
+b=a[2];return[0,ap(a[1]),b]}function
+c2(a){var
+b=a[2];return[0,kx(a[1]),b]}function
+kz(c,a,b){if(a[2]===b[2]){var
+d=a[2];return c1(e(c,a[1],b[1]),d)}var
+f=Q(a[2],b[2]),g=Q(b[1],a[2]);return c1(e(c,Q(a[1],b[2]),g),f)}function
+q(d,c){if(d[2]!==0&&c[2]!==0)return kz(ay,d,c);var
+g=bk(d),b=bk(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -2955,7 +2955,7 @@ g=bf(d),b=bf(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return dk(sT);case
+4:return dq(ti);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -2963,14 +2963,14 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return dy;default:e=3}var
+3:return dD;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return g6}return f?e9:dy}function
-v(d,c){if(d[2]!==0&&c[2]!==0)return km(cu,d,c);var
-g=bf(d),b=bf(c),a=0;switch(g){case
-0:return U(c);case
+2:f=1;break;default:return hk}return f?fh:dD}function
+p(d,c){if(d[2]!==0&&c[2]!==0)return kz(cz,d,c);var
+g=bk(d),b=bk(c),a=0;switch(g){case
+0:return D(c);case
 1:switch(b){case
 1:a=3;break;case
 0:case
@@ -2980,7 +2980,7 @@ g=bf(d),b=bf(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return dk(sU);case
+4:return dq(tj);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -2988,524 +2988,533 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return dy;default:e=3}var
+3:return dD;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return g6}return f?e9:dy}function
+2:f=1;break;default:return hk}return f?fh:dD}function
 g(b,a){if(b[2]!==0&&a[2]!==0){var
-d=O(b[2],a[2]);return cU(O(b[1],a[1]),d)}var
-c=a7(a[1]);return[0,aS(a7(b[1]),c),h]}function
-dB(a){var
-b=a7(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=Q(b[2],a[2]);return c1(Q(b[1],a[1]),d)}var
+c=a_(a[1]);return[0,aQ(a_(b[1]),c),h]}function
+dG(a){var
+b=a_(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
-c=an(a[1]);return[0,an(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?dy:e9}function
-cd(b,a){if(0<=a7(a[1]))return g(b,[0,a[2],a[1]]);var
-c=an(a[1]);return g(b,[0,an(a[2]),c])}function
-g8(b,a){return eR(b,d3(a))}function
-kn(b,a){return dx(b,d3(a))}function
-aU(a){return ab(a,1)}function
-g9(a){return kj(ab(a,1))}function
+c=ap(a[1]);return[0,ap(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?dD:fh}function
+ch(b,a){if(0<=a_(a[1]))return g(b,[0,a[2],a[1]]);var
+c=ap(a[1]);return g(b,[0,ap(a[2]),c])}function
+fi(b,a){return e1(b,d$(a))}function
+kA(b,a){return dC(b,d$(a))}function
+aq(a){return ad(a,1)}function
+ec(a){return kw(ad(a,1))}function
 f(b){var
-c=b[2],a=b[1];return dj(c,1)?dj(a,0)?r:dj(a,1)?n:ac(a):cc(a,c)}function
-d7(a){if(0===a7(a[2]))throw jv;return a}function
-g_(a){return 0===q(d7(a))?a:dB(a)}function
-o(b,a){var
-c=d7(a);return bg(d7(b),c)}function
-bp(b,a){var
-c=d7(a);return d6(d7(b),c)}function
-cW(c,a){var
+c=b[2],a=b[1];return dp(c,1)?dp(a,0)?t:dp(a,1)?l:K(a):cg(a,c)}function
+ed(a){if(0===a_(a[2]))throw jI;return a}function
+cD(a){return 0===s(ed(a))?a:dG(a)}function
+i(b,a){var
+c=ed(a);return bl(ed(b),c)}function
+aY(b,a){var
+c=ed(a);return eb(ed(b),c)}function
+cE(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
-dC(a){var
-b=a?dC(a[2])+1|0:a;return b}function
-ko(a,b){if(a){var
-c=ko(a[2],b);return[0,a[1],c]}return b}function
-e_(b,a){return b?a:a?0:1}function
-g$(e,d,c){var
+ci(a){var
+b=a?ci(a[2])+1|0:a;return b}function
+ee(a,b){if(a){var
+c=ee(a[2],b);return[0,a[1],c]}return b}function
+fj(b,a){return b?a:a?0:1}function
+kB(b,a){return 0===b?a:kB(b-1|0,a)+1|0}function
+hm(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-cy(d,c){var
+cj(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-kp(c,a){if(a)var
-e=kp(c,a[2]),d=[0,b(c,a[1]),e];else
+dH(c,a){if(a)var
+e=dH(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-cX(e,d){var
+kC(c,a){if(a){var
+d=kC(c,a[2]);return ee(b(c,a[1]),d)}return a}function
+kD(c,b,a){if(a){var
+d=kD(c,b,a[2]);return e(c,a[1],d)}return b}function
+be(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-kq(b,a){return 0===a?0:[0,b,kq(b+1|0,a-1|0)]}function
-e$(a,d,c){switch(a[4]){case
-0:if(b(a[5],c)&&a[8]<=d)return[0,f([0,e,e])];return b(a[6],c)?0:[0,f([0,h,e])];case
+ef(c,f){var
+a=f;for(;;){if(a){var
+d=a[2],e=a[1];if(b(c,e))return[0,e,ef(c,d)];var
+a=d;continue}return a}}function
+dI(b,a){return 0===a?0:[0,b,dI(b+1|0,a-1|0)]}function
+fk(a,e,c){switch(a[4]){case
+0:if(b(a[5],c)&&a[8]<=e)return[0,f([0,d,d])];return b(a[6],c)?0:[0,f([0,h,d])];case
 1:var
-g=b(a[5],c),i=g?1<=d?1:0:g,k=i?[0,f([0,e,e])]:i;return k;case
+g=b(a[5],c),i=g?1<=e?1:0:g,k=i?[0,f([0,d,d])]:i;return k;case
 2:var
 j=b(a[5],c),l=j?[0,b(a[7],c)]:j;return l;default:return 0}}function
-bO(a){var
+bS(a){var
 b=a[9];return b?b[1]:a[8]}function
-ha(f,e,c,b){var
-a=e[3];if(a){var
-g=dZ(c,bO(f));return d(a[1],g,b)}return a}function
-fa(a){return cW(function(a){return v(f([0,e,e]),a)},a)}function
-aK(f,e){var
+hn(f,d,c,b){var
+a=d[3];if(a){var
+g=d7(c,bS(f));return e(a[1],g,b)}return a}function
+fl(a){return cE(function(a){return p(f([0,d,d]),a)},a)}function
+aj(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-ce(g,f,e){var
-b=f,a=e;for(;;){if(a){var
-c=d(g,b,a[1]);if(c){var
+bD(g,f,d){var
+b=f,a=d;for(;;){if(a){var
+c=e(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-dD(c,a){if(a){var
-d=dD(c,a[2]);return w(b(c,a[1]),d)}return f([0,h,e])}function
-hb(i,p,n,m){var
-c=p,b=n,a=m;for(;;){if(a){var
-j=a[2];if(c){var
-k=c[2],l=c[1];if(o(l,f([0,h,e]))){var
-c=k,b=b+1|0,a=j;continue}var
-q=hb(i,k,b+1|0,j);return w(g(l,d(i,b,a[1])),q)}return f([0,h,e])}return f([0,h,e])}}function
-bq(b,a){return 1-o(a,b)}function
-dE(i,d,a){var
-c=v(b(i,a[1]),d),j=o(f([0,h,e]),c)?a[2]:a[3];return g(j,c)}function
-d8(i,d,a){var
-c=v(b(i,a[1]),d),j=o(f([0,h,e]),c)?a[3]:a[2];return g(j,c)}function
-cf(i,h,f,a,b){if(0===a[0])var
-c=a[1],j=b[2],e=w(c,dD(d(h,f,c),j));else
+dJ(c,a){if(a){var
+e=dJ(c,a[2]);return q(b(c,a[1]),e)}return f([0,h,d])}function
+ho(j,p,o,n){var
+c=p,b=o,a=n;for(;;){if(a){var
+k=a[2];if(c){var
+l=c[2],m=c[1];if(i(m,f([0,h,d]))){var
+c=l,b=b+1|0,a=k;continue}var
+r=ho(j,l,b+1|0,k);return q(g(m,e(j,b,a[1])),r)}return f([0,h,d])}return f([0,h,d])}}function
+aT(b,a){return 1-i(a,b)}function
+dK(j,e,a){var
+c=p(b(j,a[1]),e),k=i(f([0,h,d]),c)?a[2]:a[3];return g(k,c)}function
+eg(j,e,a){var
+c=p(b(j,a[1]),e),k=i(f([0,h,d]),c)?a[3]:a[2];return g(k,c)}function
+ck(i,h,f,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=q(c,dJ(e(h,f,c),j));else
 var
-e=a[1];var
-k=g(i,e);return w(b[1],k)}function
-d9(j,i){var
+d=a[1];var
+k=g(i,d);return q(b[1],k)}function
+eh(j,i){var
 a=i;for(;;){if(a){var
 g=a[1],k=b(j,g[1]);if(k)var
-l=g[2],c=bq(f([0,h,e]),l);else
+l=g[2],c=aT(f([0,h,d]),l);else
 var
 c=k;if(!c){var
 a=a[2];continue}var
-d=c}else
+e=c}else
 var
-d=a;if(d)return d;var
-m=f([0,e,e]);return bq(dD(function(a){return b(j,a[1])?f([0,h,e]):a[3]},i),m)}}function
-hc(d,a){return cX(function(a){var
-c=b(d,a[1]);if(c)return c;var
-g=f([0,h,e]);return o(a[3],g)},a)}function
-fb(c,i,g){if(typeof
-c==="number")return ce(i,0,g);else{if(0===c[0]){var
-k=c[1],j=cy(g,k);return j?d(i,k,j[1]):j}var
+e=a;if(e)return e;var
+m=f([0,d,d]);return aT(dJ(function(a){return b(j,a[1])?f([0,h,d]):a[3]},i),m)}}function
+hp(e,a){return be(function(a){var
+c=b(e,a[1]);if(c)return c;var
+g=f([0,h,d]);return i(a[3],g)},a)}function
+fm(c,i,g){if(typeof
+c==="number")return bD(i,0,g);else{if(0===c[0]){var
+k=c[1],j=cj(g,k);return j?e(i,k,j[1]):j}var
 b=0,a=g,o=c[1];for(;;){if(a){var
-m=a[1],p=g$(b,o,f([0,h,e])),l=bq(f([0,h,e]),p),n=l?d(i,b,m):l;if(n)return 1;var
+m=a[1],p=hm(b,o,f([0,h,d])),l=aT(f([0,h,d]),p),n=l?e(i,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-cY(a,c,b){if(typeof
-a==="number")return ce(c,0,b);else{if(0===a[0]){var
-i=a[1],g=cy(b,i);return g?d(c,i,g[1]):g}var
-j=a[1],k=0;return ce(function(a,g){var
-i=f([0,h,e]),b=o(g$(a,j,f([0,h,e])),i);return b?b:d(c,a,g)},k,b)}}function
-cg(f,a,e,c,b){if(typeof
+c3(a,c,b){if(typeof
+a==="number")return bD(c,0,b);else{if(0===a[0]){var
+j=a[1],g=cj(b,j);return g?e(c,j,g[1]):g}var
+k=a[1],l=0;return bD(function(a,g){var
+j=f([0,h,d]),b=i(hm(a,k,f([0,h,d])),j);return b?b:e(c,a,g)},l,b)}}function
+cl(f,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return ce(function(b,a){return d(f,e,d(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=cy(b,h);return g?d(f,e,d(c,h,g[1])):g}return d(f,e,hb(c,a[1],0,b))}}function
-d_(b,a){return o(a,b)}function
-kr(a,f,e,d,c){if(typeof
+i=0;return bD(function(b,a){return e(f,d,e(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=cj(b,h);return g?e(f,d,e(c,h,g[1])):g}return e(f,d,ho(c,a[1],0,b))}}function
+ei(b,a){return i(a,b)}function
+kE(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=fb(a,function(a){return f},c);if(g)var
+g=fm(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=cY(a,function(a){return e},c);if(i)return fb(a,function(a){return d},c);var
-h=i}return h}return cY(a,function(i,a){var
+i=c3(a,function(a){return e},c);if(i)return fm(a,function(a){return d},c);var
+h=i}return h}return c3(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-hd(d,c,a){return b(d,a)?0:b(c,a)}function
-ks(h,g,c,f,a){var
-d=hd(h,g,a);if(d)var
+hq(d,c,a){return b(d,a)?0:b(c,a)}function
+kF(h,g,c,f,a){var
+d=hq(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-he(h,g,c,f,a){var
-d=hd(h,g,a);if(d)var
-i=b(c,f),e=gm(b(c,a),i);else
+hr(h,g,c,f,a){var
+d=hq(h,g,a);if(d)var
+i=b(c,f),e=gC(b(c,a),i);else
 var
 e=d;return e}function
-kt(c,a){var
-d=a[2];return hc(function(a){return 1-b(c,a)},d)}function
-ku(m,l,g,c,k,i,j,p,o,a){if(d(g[3],c,a))return 0;var
-q=d(g[2],c,a);function
-r(k,j){var
-b=j[2],c=[0,f([0,h,e]),b],m=d(p,a,k);return cf(g[4],l,i,m,c)}var
-s=b(i,a),n=cg(m,d(k,c,a),s,r,q);if(n){var
-t=d(g[2],c,a),u=function(c,b){var
-e=[0,d(o,a,c)];return cf(g[4],l,j,e,b)},v=b(j,a),x=w(b(i,a),v);return cg(m,d(k,c,a),x,u,t)}return n}function
-fc(c,b,a){if(a)var
-f=fc(c,b+1|0,a[2]),e=[0,d(c,b,a[1]),f];else
+kG(c,a){var
+d=a[2];return hp(function(a){return 1-b(c,a)},d)}function
+kH(m,l,g,c,k,i,j,p,o,a){if(e(g[3],c,a))return 0;var
+r=e(g[2],c,a);function
+s(k,j){var
+b=j[2],c=[0,f([0,h,d]),b],m=e(p,a,k);return ck(g[4],l,i,m,c)}var
+t=b(i,a),n=cl(m,e(k,c,a),t,s,r);if(n){var
+u=e(g[2],c,a),v=function(c,b){var
+d=[0,e(o,a,c)];return ck(g[4],l,j,d,b)},w=b(j,a),x=q(b(i,a),w);return cl(m,e(k,c,a),x,v,u)}return n}function
+fn(c,b,a){if(a)var
+f=fn(c,b+1|0,a[2]),d=[0,e(c,b,a[1]),f];else
 var
-e=a;return e}function
-hf(a,b){if(a){var
-c=a[2],d=a[1];if(b){var
-g=b[1],j=hf(c,b[2]);return[0,[0,d[1],g,g],j]}var
-k=hf(c,0),l=f([0,h,e]),m=f([0,h,e]),i=[0,[0,d[1],m,l],k]}else
+d=a;return d}function
+hs(a,b){if(a){var
+c=a[2],e=a[1];if(b){var
+g=b[1],j=hs(c,b[2]);return[0,[0,e[1],g,g],j]}var
+k=hs(c,0),l=f([0,h,d]),m=f([0,h,d]),i=[0,[0,e[1],m,l],k]}else
 var
 i=a;return i}function
-hg(a,e){function
+ht(a,d){function
 b(b){function
-c(c){return e$(a,b,c)?1:d(e,b,c)}return aK(a[1],c)}return aK(bO(a)+1|0,b)}function
-kv(g,l,e,k,f,j,i,c,a){var
-h=d(e[3],c,a);if(h){var
-m=h[1];return d(g,b(f,a),m)}var
-n=d(e[2],c,a);function
+c(c){return fk(a,b,c)?1:e(d,b,c)}return aj(a[1],c)}return aj(bS(a)+1|0,b)}function
+kI(g,l,d,k,f,j,i,c,a){var
+h=e(d[3],c,a);if(h){var
+m=h[1];return e(g,b(f,a),m)}var
+n=e(d[2],c,a);function
 o(c,b){var
-f=d(i,a,c);return cf(e[4],l,j,f,b)}var
-p=b(f,a);return cg(g,d(k,c,a),p,o,n)}function
-kw(j,i,e,h,c,g){var
+f=e(i,a,c);return ck(d[4],l,j,f,b)}var
+p=b(f,a);return cl(g,e(k,c,a),p,o,n)}function
+kJ(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return kv(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=aK(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return kI(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=aj(e[1],n);if(f){var
 d=a;continue}return f}}function
-kx(a){return a[9]?0:0===bO(a)?5<=a[4]?0:1:0}function
-ky(a,d){var
-c=kx(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return aK(a[1],e)}function
-kz(m,c,l,i){var
-t=ky(m,i);if(t){var
-a=bO(m),g=b(i[1],a);if(m[9])var
-j=function(i){var
-j=d(c[3],a,i);if(j){var
-k=j[1];return o(b(g,i),k)}var
-l=f([0,h,e]);return o(b(g,i),l)};else
-switch(m[4]){case
+kK(a){return a[9]?0:0===bS(a)?5<=a[4]?0:1:0}function
+kL(a,d){var
+c=kK(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return aj(a[1],e)}function
+kM(n,c,m,j){var
+t=kL(n,j);if(t){var
+a=bS(n),g=b(j[1],a);if(n[9])var
+k=function(j){var
+k=e(c[3],a,j);if(k){var
+l=k[1];return i(b(g,j),l)}var
+m=f([0,h,d]);return i(b(g,j),m)};else
+switch(n[4]){case
 2:var
-w=b(i[5],a),s=i[3],p=i[2],j=function(i){var
-m=d(c[3],a,i);if(m){var
-u=m[1];return o(b(g,i),u)}var
-j=d(c[2],a,i),k=d(l,a,i),n=cY(k,function(c,a){var
-b=a[1];return o(f([0,h,e]),b)},j);if(n){if(b(p,i)){var
+w=b(j[5],a),s=j[3],p=j[2],k=function(j){var
+n=e(c[3],a,j);if(n){var
+u=n[1];return i(b(g,j),u)}var
+k=e(c[2],a,j),l=e(m,a,j),o=c3(l,function(c,a){var
+b=a[1];return i(f([0,h,d]),b)},k);if(o){if(b(p,j)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return hc(function(a){return he(q,p,s,i,a)},b)};return kr(k,function(a){var
-b=a[2];return d9(function(a){return ks(q,p,s,i,a)},b)},t,r,j)}var
+b=a[2];return hp(function(a){return hr(q,p,s,j,a)},b)};return kE(l,function(a){var
+b=a[2];return eh(function(a){return kF(q,p,s,j,a)},b)},t,r,k)}var
 v=function(b,a){var
-e=d(w,i,b);return cf(c[4],dE,g,e,a)};return cg(o,k,b(g,i),v,j)}return n};break;case
+d=e(w,j,b);return ck(c[4],dK,g,d,a)};return cl(i,l,b(g,j),v,k)}return o};break;case
 5:var
-u=b(i[5],a),j=function(e){var
-f=d(c[3],a,e);if(f){var
-h=f[1];return o(b(g,e),h)}var
-i=d(c[2],a,e);function
-j(b,a){var
-f=d(u,e,b);return cf(c[4],dE,g,f,a)}var
-k=b(g,e);return cg(o,d(l,a,e),k,j,i)};break;case
+u=b(j[5],a),k=function(d){var
+f=e(c[3],a,d);if(f){var
+h=f[1];return i(b(g,d),h)}var
+j=e(c[2],a,d);function
+k(b,a){var
+f=e(u,d,b);return ck(c[4],dK,g,f,a)}var
+l=b(g,d);return cl(i,e(m,a,d),l,k,j)};break;case
 6:var
-v=i[9],x=b(i[5],a),y=i[8],j=function(b){return ku(o,dE,c,a,l,g,y,x,v,b)};break;case
+v=j[9],x=b(j[5],a),y=j[8],k=function(b){return kH(i,dK,c,a,m,g,y,x,v,b)};break;case
 0:case
 4:var
-C=b(i[5],a),r=i[4],n=i[3],k=i[2],j=function(i){var
-s=d(c[3],a,i);if(s){var
-t=s[1],u=o(f([0,h,e]),t);return u?o(b(g,i),t):u}var
-j=d(c[2],a,i),m=d(l,a,i),v=cY(m,function(c,a){var
-b=a[1];return o(f([0,h,e]),b)},j);if(v){if(b(k,i)){var
+C=b(j[5],a),r=j[4],o=j[3],l=j[2],k=function(j){var
+s=e(c[3],a,j);if(s){var
+t=s[1],u=i(f([0,h,d]),t);return u?i(b(g,j),t):u}var
+k=e(c[2],a,j),n=e(m,a,j),v=c3(n,function(c,a){var
+b=a[1];return i(f([0,h,d]),b)},k);if(v){if(b(l,j)){var
 p=b(c[3],a),y=function(a){var
-d=a[1],c=bq(f([0,h,e]),d);if(c)return c;var
-g=a[2];return d9(function(d){var
-a=he(p,k,r,i,d);if(a)var
-e=b(n,i),c=b(n,d)<e?1:0;else
+e=a[1],c=aT(f([0,h,d]),e);if(c)return c;var
+g=a[2];return eh(function(d){var
+a=hr(p,l,r,j,d);if(a)var
+e=b(o,j),c=b(o,d)<e?1:0;else
 var
 c=a;return c},g)},z=function(a){var
-b=a[2];return hc(function(a){return he(p,k,r,i,a)},b)};return kr(m,function(a){var
-b=a[2];return d9(function(a){return ks(p,k,r,i,a)},b)},z,y,j)}var
-A=f([0,h,e]),w=o(b(g,i),A);if(w)var
+b=a[2];return hp(function(a){return hr(p,l,r,j,a)},b)};return kE(n,function(a){var
+b=a[2];return eh(function(a){return kF(p,l,r,j,a)},b)},z,y,k)}var
+A=f([0,h,d]),w=i(b(g,j),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-e=d(C,i,b);return cf(c[4],dE,g,e,a)},x=cg(o,m,b(g,i),B,j);if(x)return fb(m,function(d){var
+d=e(C,j,b);return ck(c[4],dK,g,d,a)},x=cl(i,n,b(g,j),B,k);if(x)return fm(n,function(e){var
 p=b(c[3],a);return function(c){var
-d=c[1],a=bq(f([0,h,e]),d);if(a)return a;var
-j=c[2];return d9(function(c){if(b(p,c))var
+e=c[1],a=aT(f([0,h,d]),e);if(a)return a;var
+k=c[2];return eh(function(c){if(b(p,c))var
 a=1;else{var
-d=b(k,c);if(d)var
-a=d;else
+e=b(l,c);if(e)var
+a=e;else
 var
-l=f([0,h,e]),a=o(b(g,c),l)}if(a)var
-j=a;else
+m=f([0,h,d]),a=i(b(g,c),m)}if(a)var
+k=a;else
 var
-m=b(n,i),j=b(n,c)<m?1:0;return j},j)}},j);var
+n=b(o,j),k=b(o,c)<n?1:0;return k},k)}},k);var
 q=x}}else
 var
 q=v;return q};break;default:var
-j=function(a){return 0}}var
-q=aK(c[1],j)}else
+k=function(a){return 0}}var
+q=aj(c[1],k)}else
 var
-q=t;return q?kw(o,dE,c,l,i,bO(m)):q}function
-kA(l,c,k,i){var
-r=ky(l,i);if(r){var
-a=bO(l),g=b(i[1],a);if(l[9])var
-j=function(i){var
-j=d(c[3],a,i);if(j){var
-k=b(g,i);return o(j[1],k)}var
-l=b(g,i);return o(f([0,h,e]),l)};else
-switch(l[4]){case
+q=t;return q?kJ(i,dK,c,m,j,bS(n)):q}function
+kN(m,c,l,j){var
+r=kL(m,j);if(r){var
+a=bS(m),g=b(j[1],a);if(m[9])var
+k=function(j){var
+k=e(c[3],a,j);if(k){var
+l=b(g,j);return i(k[1],l)}var
+m=b(g,j);return i(f([0,h,d]),m)};else
+switch(m[4]){case
 2:var
-s=b(i[5],a),n=i[3],p=i[2],j=function(e){if(b(p,e))return 1;var
-j=d(c[3],a,e);if(j){var
-m=b(g,e);return o(j[1],m)}var
-f=d(c[2],a,e),h=d(k,a,e),l=cY(h,function(a){return function(a){return kt(p,a)}},f);if(l)var
+s=b(j[5],a),o=j[3],p=j[2],k=function(d){if(b(p,d))return 1;var
+k=e(c[3],a,d);if(k){var
+n=b(g,d);return i(k[1],n)}var
+f=e(c[2],a,d),h=e(l,a,d),m=c3(h,function(a){return function(a){return kG(p,a)}},f);if(m)var
 q=function(b,a){var
-f=d(s,e,b);return cf(c[4],d8,g,f,a)},i=cg(d_,h,b(g,e),q,f);else
+f=e(s,d,b);return ck(c[4],eg,g,f,a)},j=cl(ei,h,b(g,d),q,f);else
 var
-i=l;return i?fb(h,function(h,d){var
-f=d[2],g=b(c[3],a);return d9(function(a){if(b(g,a))return 1;var
-c=b(n,e);return b(n,a)<c?1:0},f)},f):i};break;case
+j=m;return j?fm(h,function(h,e){var
+f=e[2],g=b(c[3],a);return eh(function(a){if(b(g,a))return 1;var
+c=b(o,d);return b(o,a)<c?1:0},f)},f):j};break;case
 5:var
-t=b(i[5],a),j=function(e){var
-f=d(c[3],a,e);if(f){var
-h=b(g,e);return o(f[1],h)}var
-i=d(c[2],a,e);function
-j(b,a){var
-f=d(t,e,b);return cf(c[4],d8,g,f,a)}var
-l=b(g,e);return cg(d_,d(k,a,e),l,j,i)};break;case
+t=b(j[5],a),k=function(d){var
+f=e(c[3],a,d);if(f){var
+h=b(g,d);return i(f[1],h)}var
+j=e(c[2],a,d);function
+k(b,a){var
+f=e(t,d,b);return ck(c[4],eg,g,f,a)}var
+m=b(g,d);return cl(ei,e(l,a,d),m,k,j)};break;case
 6:var
-v=i[9],w=b(i[5],a),x=i[8],j=function(b){return ku(d_,d8,c,a,k,g,x,w,v,b)};break;case
+v=j[9],w=b(j[5],a),x=j[8],k=function(b){return kH(ei,eg,c,a,l,g,x,w,v,b)};break;case
 0:case
 4:var
-u=b(i[5],a),q=i[2],j=function(i){if(b(q,i))return 1;var
-j=d(c[3],a,i);if(j){var
-r=b(g,i);return o(j[1],r)}var
-l=d(c[2],a,i),m=d(k,a,i),s=b(g,i),n=o(f([0,h,e]),s),p=n?cY(m,function(a){return function(a){return kt(q,a)}},l):n;if(p){var
+u=b(j[5],a),q=j[2],k=function(j){if(b(q,j))return 1;var
+k=e(c[3],a,j);if(k){var
+r=b(g,j);return i(k[1],r)}var
+m=e(c[2],a,j),n=e(l,a,j),s=b(g,j),o=i(f([0,h,d]),s),p=o?c3(n,function(a){return function(a){return kG(q,a)}},m):o;if(p){var
 t=function(b,a){var
-e=d(u,i,b);return cf(c[4],d8,g,e,a)};return cg(d_,m,b(g,i),t,l)}return p};break;default:var
-j=function(a){return 0}}var
-m=aK(c[1],j)}else
+d=e(u,j,b);return ck(c[4],eg,g,d,a)};return cl(ei,n,b(g,j),t,m)}return p};break;default:var
+k=function(a){return 0}}var
+n=aj(c[1],k)}else
 var
-m=r;return m?kw(d_,d8,c,k,i,bO(l)):m}function
-kB(a,b){return a[3]?0:e_(a[1],b)}function
-kC(c,b){var
-a=c[2];return a?e_(a[1],b):a}function
-fd(e,c,g,f,b,a){if(kB(c,g)){var
-h=dZ(b,bO(e));return[0,d(f[6],h,a)]}return ha(e,c,b,a)}function
-fe(a,k,j,i){if(kC(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return e$(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return fc(function(e,b){var
-f=H(l,dZ(d,bO(a)),c,e),g=hf(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+n=r;return n?kJ(ei,eg,c,l,j,bS(m)):n}function
+kO(a,b){return a[3]?0:fj(a[1],b)}function
+kP(c,b){var
+a=c[2];return a?fj(a[1],b):a}function
+fo(d,c,g,f,b,a){if(kO(c,g)){var
+h=d7(b,bS(d));return[0,e(f[6],h,a)]}return hn(d,c,b,a)}function
+fp(a,k,j,i){if(kP(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return fk(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return fn(function(e,b){var
+f=A(l,d7(d,bS(a)),c,e),g=hs(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return e$(a,b,c)}function
+d(b,c){return fk(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-hh(a,i,g,c){var
-j=kB(i,g)?hg(a,function(f,e){var
-g=dC(b(a[3],e));return d(c[6],f,e)<g?1:0}):1;if(j){if(kC(i,g)){var
-q=c[7];return hg(a,function(n,d){var
-c=b(a[3],d),g=0;return ce(function(p,r){var
-s=H(q,n,d,p),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],i=b[1],j=o(f([0,h,e]),c),k=j?o(i[2],c):j,l=k?o(c,i[3]):k;if(l){var
+hu(a,j,g,c){var
+k=kO(j,g)?ht(a,function(f,d){var
+g=ci(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(k){if(kP(j,g)){var
+q=c[7];return ht(a,function(o,e){var
+c=b(a[3],e),g=0;return bD(function(p,r){var
+s=A(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
+c=a[1],j=b[1],k=i(f([0,h,d]),c),l=k?i(j[2],c):k,m=l?i(c,j[3]):l;if(m){var
 b=b[2],a=a[2];continue}var
-m=l}else
+n=m}else
 var
-m=a;var
-g=m}else
+n=a;var
+g=n}else
 var
 g=a?0:1;if(g){var
-t=f([0,e,e]),u=H(q,n,d,p);return bp(dD(function(a){return a},u),t)}return g}},g,c)})}var
-k=1}else
+t=f([0,d,d]),u=A(q,o,e,p);return aY(dJ(function(a){return a},u),t)}return g}},g,c)})}var
+l=1}else
 var
-k=j;return k}function
-hi(a,y){var
-k=a[2]<a[1]?1:0,j=0;if(k)switch(a[4]){case
+l=k;return l}function
+hv(a,y){var
+l=a[2]<a[1]?1:0,k=0;if(l)switch(a[4]){case
 0:var
-l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
-z=f([0,e,e]),c=bp(a[10],z);else
+m=a[9],n=m?a[8]<=m[1]?1:0:1;if(n)var
+z=f([0,d,d]),c=aY(a[10],z);else
 var
-c=m;break;case
+c=n;break;case
 1:var
-d=a[9],n=d?d[1]===1?1:0:d,p=n?0===a[8]?1:0:n;if(p)var
-A=f([0,e,e]),c=bp(a[10],A);else
+e=a[9],o=e?e[1]===1?1:0:e,p=o?0===a[8]?1:0:o;if(p)var
+A=f([0,d,d]),c=aY(a[10],A);else
 var
 c=p;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=f([0,e,e]),c=bp(a[10],C);else
+C=f([0,d,d]),c=aY(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],g=bq(f([0,h,e]),D);else
+D=a[10],g=aT(f([0,h,d]),D);else
 var
 g=x;if(g)var
-E=f([0,e,e]),c=bq(a[10],E);else
+E=f([0,d,d]),c=aT(a[10],E);else
 var
 c=g;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=f([0,e,e]),c=bp(a[10],B);else{var
-s=r;j=1}}else{var
-s=k;j=1}if(j)var
+B=f([0,d,d]),c=aY(a[10],B);else{var
+s=r;k=1}}else{var
+s=l;k=1}if(k)var
 c=s;if(c)var
 F=function(c){var
-d=b(a[3],c);return cX(function(c){var
-g=c[2],d=cX(function(b){var
-d=b[1]<a[1]?1:0;if(d)var
-g=b[2],c=o(f([0,h,e]),g);else
+e=b(a[3],c);return be(function(c){var
+g=c[2],e=be(function(b){var
+e=b[1]<a[1]?1:0;if(e)var
+g=b[2],c=i(f([0,h,d]),g);else
 var
-c=d;return c?o(b[2],b[3]):c},g);if(d)var
-i=f([0,e,e]),j=c[2],b=o(dD(function(a){return a[2]},j),i);else
+c=e;return c?i(b[2],b[3]):c},g);if(e)var
+j=f([0,d,d]),k=c[2],b=i(dJ(function(a){return a[2]},k),j);else
 var
-b=d;if(b){var
-k=c[2],l=dD(function(a){return a[3]},k);return o(f([0,e,e]),l)}return b},d)},i=aK(a[1],F);else
+b=e;if(b){var
+l=c[2],m=dJ(function(a){return a[3]},l);return i(f([0,d,d]),m)}return b},e)},j=aj(a[1],F);else
 var
-i=c;return i?hg(a,function(l,d){var
-i=b(a[3],d),g=ha(a,y,l,d);if(typeof
+j=c;return j?ht(a,function(m,e){var
+j=b(a[3],e),g=hn(a,y,m,e);if(typeof
 g==="number")var
-c=0<dC(i)?1:0;else
+c=0<ci(j)?1:0;else
 if(0===g[0])var
-m=dC(i),c=g[1]<m?1:0;else{var
-j=g[1],n=f([0,h,e]),k=cX(function(a){return o(n,a)},j);if(k)var
-p=f([0,e,e]),q=0,c=bp(hb(function(b,a){return f([0,e,e])},j,q,i),p);else
+n=ci(j),c=g[1]<n?1:0;else{var
+k=g[1],o=f([0,h,d]),l=be(function(a){return i(o,a)},k);if(l)var
+p=f([0,d,d]),q=0,c=aY(ho(function(b,a){return f([0,d,d])},k,q,j),p);else
 var
-c=k}if(c){var
-r=b(a[3],d),s=function(b){return function(b){switch(a[4]){case
+c=l}if(c){var
+r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=f([0,h,e]);return bp(b[1],c);case
+c=f([0,h,d]);return aY(b[1],c);case
 2:case
 4:var
-d=b[1];return o(f([0,h,e]),d);default:return 1}}};return cY(ha(a,y,l,d),s,r)}return c}):i}function
-kD(a){function
+e=b[1];return i(f([0,h,d]),e);default:return 1}}};return c3(hn(a,y,m,e),s,r)}return c}):j}function
+kQ(a){function
 c(c){var
-g=b(a[3],c),d=cX(function(a){var
-b=a[1];return o(f([0,h,e]),b)},g);if(d){if(2===a[4]){var
-i=b(a[7],c);return o(f([0,h,e]),i)}return 1}return d}return aK(a[1],c)}function
-ff(a,i,c,b){var
-m=hi(a,i);if(m){if(b)var
-r=f([0,h,e]),n=o(b[1],r),j=n?kD(a):n;else
+g=b(a[3],c),e=be(function(a){var
+b=a[1];return i(f([0,h,d]),b)},g);if(e){if(2===a[4]){var
+j=b(a[7],c);return i(f([0,h,d]),j)}return 1}return e}return aj(a[1],c)}function
+fq(a,j,c,b){var
+n=hv(a,j);if(n){if(b)var
+r=f([0,h,d]),o=i(b[1],r),k=o?kQ(a):o;else
 var
-j=b;if(j)var
-g=j;else{var
-p=hh(a,i,1,c);if(p)var
-s=1,t=function(b,d){return fd(a,i,s,c,b,d)},k=kz(a,fe(a,i,1,c),t,c);else
+k=b;if(k)var
+g=k;else{var
+p=hu(a,j,1,c);if(p)var
+s=1,t=function(b,d){return fo(a,j,s,c,b,d)},l=kM(a,fp(a,j,1,c),t,c);else
 var
-k=p;if(k){var
-q=kx(a);if(q)var
-u=a[2],v=c[2],w=0,l=hd(function(b){return e$(a,w,b)},v,u);else
+l=p;if(l){var
+q=kK(a);if(q)var
+u=a[2],v=c[2],w=0,m=hq(function(b){return fk(a,w,b)},v,u);else
 var
-l=q;if(l)var
-g=l;else{if(b){var
-x=d(c[1],0,a[2]);return o(b[1],x)}var
+m=q;if(m)var
+g=m;else{if(b){var
+x=e(c[1],0,a[2]);return i(b[1],x)}var
 g=b}}else
 var
-g=k}}else
+g=l}}else
 var
-g=m;return g}function
-fg(a,g,c,j){var
-k=hi(a,g);if(k){var
-l=2<=a[4]?0:1,m=l?o(f([0,e,e]),j):l;if(m)var
-h=m;else{var
-n=hh(a,g,0,c);if(n)var
-q=0,r=function(b,d){return fd(a,g,q,c,b,d)},i=kA(a,fe(a,g,0,c),r,c);else
+g=n;return g}function
+fr(a,g,c,k){var
+l=hv(a,g);if(l){var
+m=2<=a[4]?0:1,n=m?i(f([0,d,d]),k):m;if(n)var
+h=n;else{var
+o=hu(a,g,0,c);if(o)var
+q=0,r=function(b,d){return fo(a,g,q,c,b,d)},j=kN(a,fp(a,g,0,c),r,c);else
 var
-i=n;var
-p=i?1-b(c[2],a[2]):i;if(p)return o(d(c[1],0,a[2]),j);var
+j=o;var
+p=j?1-b(c[2],a[2]):j;if(p)return i(e(c[1],0,a[2]),k);var
 h=p}}else
 var
-h=k;return h}function
-kE(a){var
-b=a[9],c=a[8],d=a[7],g=a[6];function
-i(g,d,c){var
-b=H(a[5],g,d,c);return 0===b[0]?[0,b[1]]:[0,f([0,h,e])]}return[0,a[1],a[2],a[3],a[4],i,g,d,c,b]}function
-kF(j,i){var
+h=l;return h}function
+kR(a){var
+b=a[9],c=a[8],e=a[7],g=a[6];function
+i(g,e,c){var
+b=A(a[5],g,e,c);return 0===b[0]?[0,b[1]]:[0,f([0,h,d])]}return[0,a[1],a[2],a[3],a[4],i,g,e,c,b]}function
+kS(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-kG(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],kG(a,c,g)]}return[0,[0,a,c],0]}function
-kH(a,b){if(a){var
-c=a[1],d=kH(a[2],b);return kG(c[1],c[2],d)}return b}function
-kI(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(kF(b,d)){case
-0:return[0,[0,w(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],kI(c,b,g)]}}return[0,[0,c,b],0]}function
-av(a,c){if(c){var
+kT(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],kT(a,c,g)]}return[0,[0,a,c],0]}function
+kU(a,b){if(a){var
+c=a[1],d=kU(a[2],b);return kT(c[1],c[2],d)}return b}function
+kV(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(kS(b,d)){case
+0:return[0,[0,q(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],kV(c,b,g)]}}return[0,[0,c,b],0]}function
+ar(a,c){if(c){var
 h=c[1],d=h[2],e=h[1],f=c[2],i=function(c){if(c){var
-j=c[1],h=j[2],k=j[1],l=c[2];switch(kF(d,h)){case
+j=c[1],h=j[2],k=j[1],l=c[2];switch(kS(d,h)){case
 0:var
-m=b(av(a,f),l);return[0,[0,w(g(a,e),k),h],m];case
+m=b(ar(a,f),l);return[0,[0,q(g(a,e),k),h],m];case
 1:var
-n=b(av(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
-o=b(av(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
-kJ(d,c,a,b){if(a){var
-e=a[1],f=kJ(d,c,a[2],b),h=kH(c,e[2]);return kI(g(d,e[1]),h,f)}return b}function
-hj(a,b){if(a){var
-c=a[1],d=hj(a[2],b);return kJ(c[1],c[2],b,d)}return a}function
-br(a){return[0,[0,a,0],0]}function
-kK(i){var
+n=b(ar(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
+o=b(ar(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
+kW(d,c,a,b){if(a){var
+e=a[1],f=kW(d,c,a[2],b),h=kU(c,e[2]);return kV(g(d,e[1]),h,f)}return b}function
+hw(a,b){if(a){var
+c=a[1],d=hw(a[2],b);return kW(c[1],c[2],b,d)}return a}function
+bm(a){return[0,[0,a,0],0]}function
+kX(i){var
 a=i;for(;;){if(a){var
-b=a[1],c=b[1],d=a[2];if(bp(c,f([0,h,e]))){var
-a=d;continue}var
-j=kK(d),g=[0,[0,c,b[2]],j]}else
+b=a[1],c=b[1],e=a[2];if(aY(c,f([0,h,d]))){var
+a=e;continue}var
+j=kX(e),g=[0,[0,c,b[2]],j]}else
 var
 g=a;return g}}function
-fh(c){var
+fs(c){var
 a=c;for(;;){if(a){var
-d=f([0,h,e]),b=bp(a[1][1],d);if(b){var
+e=f([0,h,d]),b=aY(a[1][1],e);if(b){var
 a=a[2];continue}return b}return 1}}function
-d$(c,e,d){var
+ej(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return fc(function(c,b){var
-f=b[2],g=0,h=fc(function(f,e){var
-b=H(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,H(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-kL(d,a,g){var
-h=a[2],c=cy(b(d[2],a[1]),h);if(c){var
+f=b(c[2],a),g=0;return fn(function(c,b){var
+f=b[2],g=0,h=fn(function(f,e){var
+b=A(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,A(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
+kY(d,a,g){var
+h=a[2],c=cj(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=cy(c[1][2],g);return cW(function(a){return a[2]},i)}var
+i=cj(c[1][2],g);return cE(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-kM(d,c,a){if(0===a)return e;var
-f=kM(d,c+1|0,a-1|0);return O(b(d,c),f)}function
-fi(e,c,b,a){if(0===e)return kM(c,b,a);var
-f=e-1|0,d=a/2|0,g=fi(f,c,b+d|0,a9(0,a-d|0));return O(fi(f,c,b,d),g)}function
-kN(a){var
-b=0;return fi(14,function(a){return(2*a|0)+1|0},b,a)}function
-fj(a){var
-b=0;return fi(14,function(a){return a+1|0},b,a)}function
-cZ(b,a){return g8(b,a)}function
-bP(a){return ac(a)}function
-kO(q,c,i,d,b,a){var
-l=o(c,f([0,h,e]));if(l)var
-m=l;else{var
-n=bq(c,f([0,e,e])),p=n?e7(h,d):n;if(p)var
-r=g(c,ac(d)),j=bp(ac(i),r);else
+kZ(e,c,a){if(0===a)return d;var
+f=kZ(e,c+1|0,a-1|0);return Q(b(e,c),f)}function
+ft(e,c,b,a){if(0===e)return kZ(c,b,a);var
+f=e-1|0,d=a/2|0,g=ft(f,c,b+d|0,ba(0,a-d|0));return Q(ft(f,c,b,d),g)}function
+k0(a){var
+b=0;return ft(14,function(a){return(2*a|0)+1|0},b,a)}function
+fu(a){var
+b=0;return ft(14,function(a){return a+1|0},b,a)}function
+c4(b,a){return fi(b,a)}function
+bf(a){return K(a)}function
+k1(r,c,j,e,b,a){var
+m=i(c,f([0,h,d]));if(m)var
+n=m;else{var
+o=aT(c,f([0,d,d])),q=o?ff(h,e):o;if(q)var
+s=g(c,K(e)),k=aY(K(j),s);else
 var
-j=p;if(j)var
-s=v(f([0,e,e]),c),t=g(bP(b),s),k=o(g(bP(a),c),t);else
+k=q;if(k)var
+t=p(f([0,d,d]),c),u=g(bf(b),t),l=i(g(bf(a),c),u);else
 var
-k=j;if(k){var
-u=cZ(d,b+a|0),w=kN(a),x=g(q,ac(O(O(kN(b),w),u))),y=fj(b+a|0),z=O(cZ(aU(e),b+a|0),y),A=cZ(cu(d,i),a);return o(ac(O(O(cZ(i,b),A),z)),x)}var
-m=k}return m}function
-hk(g,d,l,k){var
+l=k;if(l){var
+v=c4(e,b+a|0),w=k0(a),x=g(r,K(Q(Q(k0(b),w),v))),y=fu(b+a|0),z=Q(c4(aq(d),b+a|0),y),A=c4(cz(e,j),a);return i(K(Q(Q(c4(j,b),A),z)),x)}var
+n=l}return n}function
+hx(g,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-h=c[2],i=a[2];if(e_(d,c[1])){var
-m=hk(g,d,h,i),n=b(g[3],a[1][2]);return b(av(f([0,e,e]),n),m)}var
+h=c[2],i=a[2];if(fj(e,c[1])){var
+m=hx(g,e,h,i),n=b(g[3],a[1][2]);return b(ar(f([0,d,d]),n),m)}var
 c=h,a=i;continue}var
 j=c}else
 var
 j=a;return j}}function
-hl(a){return[0,a[1],a[2]]}function
-kP(d,j){var
+hy(a){return[0,a[1],a[2]]}function
+k2(e,j){var
 g=j[2];if(g){var
-r=g[2],c=hl(g[1]),a=r;for(;;){if(a){var
-n=a[1],i=hl(n),l=c[1]<i[1]?1:0;if(l)var
+r=g[2],c=hy(g[1]),a=r;for(;;){if(a){var
+n=a[1],i=hy(n),l=c[1]<i[1]?1:0;if(l)var
 h=l;else
 var
 m=c[1]===i[1]?1:0,h=m?c[2]<i[2]?1:0:m;if(h){var
-q=a[2],c=hl(n),a=q;continue}var
+q=a[2],c=hy(n),a=q;continue}var
 o=h}else
 var
 o=1;var
 k=o;break}}else
 var
 k=g;if(k){var
-p=j[1],s=j[2];return cX(function(a){var
-h=a[1]<d[1][1]?1:0;if(h){var
-n=a[2],c=cy(b(d[2],a[1]),n);if(c){var
-g=c[1],o=dC(g[2]),i=dC(a[3])===o?1:0;if(i){var
-q=hk(d,1,a[3],g[2]),j=fh(b(av(f([0,an(e),e]),p),q));if(!j){var
-r=hk(d,0,a[3],g[2]),s=br(f([0,e,e])),t=b(av(f([0,an(e),e]),s),r);return fh(b(av(f([0,e,e]),p),t))}var
+p=j[1],s=j[2];return be(function(a){var
+h=a[1]<e[1][1]?1:0;if(h){var
+n=a[2],c=cj(b(e[2],a[1]),n);if(c){var
+g=c[1],o=ci(g[2]),i=ci(a[3])===o?1:0;if(i){var
+q=hx(e,1,a[3],g[2]),j=fs(b(ar(f([0,ap(d),d]),p),q));if(!j){var
+r=hx(e,0,a[3],g[2]),s=bm(f([0,d,d])),t=b(ar(f([0,ap(d),d]),s),r);return fs(b(ar(f([0,d,d]),p),t))}var
 k=j}else
 var
 k=i;var
@@ -3515,284 +3524,427 @@ l=c;var
 m=l}else
 var
 m=h;return m},s)}return k}function
-kQ(e,d,h,g){var
+k3(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(e_(e,a[1])){var
-i=kQ(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(fj(e,a[1])){var
+i=k3(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
-ch(e,c,a){if(a){var
-b=a[1],f=ch(e,c,a[2]),g=b[3];return kQ(e,d(c,b[1],b[2]),0,g)+f|0}return a}function
-hm(c,j,i,h,o,a){switch(a[0]){case
-0:return cy(c[4],a[1]);case
+cm(d,c,a){if(a){var
+b=a[1],f=cm(d,c,a[2]),g=b[3];return k3(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
+hz(c,j,i,h,o,a){switch(a[0]){case
+0:return cj(c[4],a[1]);case
 1:var
-d=a[1],k=d<j?1:0;if(k)var
-p=b(i,d)[1],q=br(b(h[7],d)),l=[0,b(av(f([0,an(e),e]),q),p)];else
+e=a[1],k=e<j?1:0;if(k)var
+p=b(i,e)[1],q=bm(b(h[7],e)),l=[0,b(ar(f([0,ap(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
 g=a[1],m=g<j?1:0;if(m)var
-r=br(b(h[8],g)),s=b(i,g)[1],n=[0,b(av(f([0,an(e),e]),s),r)];else
+r=bm(b(h[8],g)),s=b(i,g)[1],n=[0,b(ar(f([0,ap(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=kL(c,[0,a[1],a[2]],a[3]);return cW(function(a){var
-d=b(c[3],a),g=br(b(c[5],a));return b(av(f([0,an(e),e]),g),d)},t);case
+t=kY(c,[0,a[1],a[2]],a[3]);return cE(function(a){var
+e=b(c[3],a),g=bm(b(c[5],a));return b(ar(f([0,ap(d),d]),g),e)},t);case
 4:var
-u=kL(c,[0,a[1],a[2]],a[3]);return cW(function(a){var
-d=br(f([0,e,e])),g=b(c[3],a);return b(av(f([0,an(e),e]),g),d)},u);default:return cy(o,a[1])}}function
-kR(s,r,q,p,n,m,l){var
-a=m,c=l;for(;;){if(a){var
-g=a[1],i=g[1],d=hm(s,r,q,p,n,g[2]);if(d){var
-j=o(f([0,h,e]),i);if(j){var
-t=d[1],u=b(av(U(i),t),c),a=a[2],c=u;continue}var
-k=j}else
+u=kY(c,[0,a[1],a[2]],a[3]);return cE(function(a){var
+e=bm(f([0,d,d])),g=b(c[3],a);return b(ar(f([0,ap(d),d]),g),e)},u);default:return cj(o,a[1])}}function
+k4(s,r,q,p,o,n,m){var
+a=n,c=m;for(;;){if(a){var
+g=a[1],j=g[1],e=hz(s,r,q,p,o,g[2]);if(e){var
+k=i(f([0,h,d]),j);if(k){var
+t=e[1],u=b(ar(D(j),t),c),a=a[2],c=u;continue}var
+l=k}else
 var
-k=d;return k}return[0,c]}}function
-hn(r,q,p,n,m,l,k){var
-b=kR(r,q,p,n,m,l,k);if(b){var
+l=e;return l}return[0,c]}}function
+hA(r,q,p,o,n,m,l){var
+b=k4(r,q,p,o,n,m,l);if(b){var
 a=b[1];for(;;){if(a){var
-c=a[1],d=c[1],g=a[2];if(c[2]){var
-i=bp(d,f([0,h,e]));if(i){var
-a=g;continue}return i}var
-j=o(f([0,h,e]),d);if(j){var
-a=g;continue}return j}return 1}}return b}function
-fk(a,f,e,d){var
-g=H(a[16],f,e,d),c=b(a[15],g);return[0,c[2],c[3]]}function
-kS(a){if(a){var
-b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,f([0,h,e])]}function
-ea(a,i,h,g,f){var
-c=kS(f[1]);if(c)return c[1];var
-j=d(a[17],h,g),e=b(a[15],j);return i?e[3]:e[2]}function
-kT(d,c,a){if(a){var
-e=a[1],f=kT(d,c,a[2]),g=b(d[3],e[2]);return b(av(b(c,e[1]),g),f)}return a}function
-kU(a,s,r,q,p,o,g,n){var
-h=bO(a[1]);return aK(h+1|0,function(c){function
-d(d){var
-i=b(a[2],d),j=0;return ce(function(i,t){var
-j=H(g[5],c,d,i);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=dZ(c+1|0,h),l=kT(a,b(g[1],v),u);if(o)var
-w=br(k),m=b(av(f([0,an(e),e]),l),w);else
+c=a[1],e=c[1],g=a[2];if(c[2]){var
+j=aY(e,f([0,h,d]));if(j){var
+a=g;continue}return j}var
+k=i(f([0,h,d]),e);if(k){var
+a=g;continue}return k}return 1}}return b}function
+k5(c,i,h,g,e,a){var
+j=b(c[3],a[1]),l=bm(a[2]),m=b(ar(f([0,ap(d),d]),l),j),k=hA(c,i,h,g,e,a[4],m);if(k){var
+n=bm(a[3]),o=b(ar(f([0,ap(d),d]),j),n);return hA(c,i,h,g,e,a[5],o)}return k}function
+fv(a,f,e,d){var
+g=A(a[16],f,e,d),c=b(a[15],g);return[0,c[2],c[3]]}function
+k6(a){if(a){var
+b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,f([0,h,d])]}function
+ek(a,i,h,g,f){var
+c=k6(f[1]);if(c)return c[1];var
+j=e(a[17],h,g),d=b(a[15],j);return i?d[3]:d[2]}function
+k7(d,c,a){if(a){var
+e=a[1],f=k7(d,c,a[2]),g=b(d[3],e[2]);return b(ar(b(c,e[1]),g),f)}return a}function
+k8(a,s,r,q,p,o,g,n){var
+h=bS(a[1]);return aj(h+1|0,function(c){function
+e(e){var
+i=b(a[2],e),j=0;return bD(function(i,t){var
+j=A(g[5],c,e,i);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=d7(c+1|0,h),l=k7(a,b(g[1],v),u);if(o)var
+w=bm(k),m=b(ar(f([0,ap(d),d]),l),w);else
 var
-x=br(k),m=b(av(f([0,an(e),e]),x),l);return hn(a,s,r,q,p,H(n,c,d,i),m)},j,i)}return aK(a[1][1],d)})}function
-kV(c,k,j,D,a){var
-l=0,m=a[13];for(;;){if(m){var
-g=m[1];switch(g[0]){case
+x=bm(k),m=b(ar(f([0,ap(d),d]),x),l);return hA(a,s,r,q,p,A(n,c,e,i),m)},j,i)}return aj(a[1][1],e)})}function
+k9(g,m,l,I,H,a){var
+k=0,n=a[13];for(;;){if(n){var
+c=n[1];switch(c[0]){case
 0:var
-q=hm(c,k,j,a,l,g[1]);if(q)var
-r=hm(c,k,j,a,l,g[2]),A=r?[0,hj(q[1],r[1])]:r,t=A;else
+p=hz(g,m,l,a,k,c[1]);if(p)var
+q=hz(g,m,l,a,k,c[2]),E=q?[0,hw(p[1],q[1])]:q,t=E;else
 var
-t=q;var
-i=t;break;case
+t=p;var
+j=t;break;case
 1:var
-u=g[2],v=o(f([0,h,e]),u);if(v)var
-B=kR(c,k,j,a,l,g[1],0),i=cW(function(g){return function(a){var
-c=br(g),d=kK(a);return b(av(f([0,an(e),e]),d),c)}}(u),B);else
+u=c[2],v=i(f([0,h,d]),u);if(v)var
+F=k4(g,m,l,a,k,c[1],0),j=cE(function(g){return function(a){var
+c=bm(g),e=kX(a);return b(ar(f([0,ap(d),d]),e),c)}}(u),F);else
 var
-i=v;break;case
+j=v;break;case
 2:var
-w=g[1],i=[0,hj(w,w)];break;default:var
-i=d(D,g[1],g[2])}if(i){var
-C=m[2],l=ko(l,[0,i[1],0]),m=C;continue}var
-n=i}else
+w=c[1],j=[0,hw(w,w)];break;case
+3:var
+j=e(I,c[1],c[2]);break;default:var
+x=c[2],y=c[1],z=aj(y,function(d,e){return function(c){return k5(g,m,l,a,e,b(d,c))}}(x,k)),j=z?A(H,y,x,c[3]):z}if(j){var
+G=n[2],k=ee(k,[0,j[1],0]),n=G;continue}var
+o=j}else
 var
-n=[0,l];if(n){var
-p=n[1],E=function(o){var
-d=b(a[15],o),g=b(c[3],d[1]),i=br(d[2]),l=b(av(f([0,an(e),e]),i),g),h=hn(c,k,j,a,p,d[4],l);if(h){var
-m=br(d[3]),n=b(av(f([0,an(e),e]),g),m);return hn(c,k,j,a,p,d[5],n)}return h},x=aK(a[14],E);if(x)var
-F=function(h){var
-g=b(c[2],h),i=0;return ce(function(l,i){if(kS(i[1]))var
-g=1;else{var
-j=d(a[17],h,l),k=j<a[14]?1:0;if(k)var
-m=i[1],n=b(a[15],j)[1],o=b(c[3],n),g=fh(b(av(f([0,an(e),e]),o),m));else
+o=[0,k];if(o){var
+r=o[1],J=function(c){return k5(g,m,l,a,r,b(a[15],c))},B=aj(a[14],J);if(B)var
+K=function(h){var
+c=b(g[2],h),i=0;return bD(function(l,i){if(k6(i[1]))var
+c=1;else{var
+j=e(a[17],h,l),k=j<a[14]?1:0;if(k)var
+m=i[1],n=b(a[15],j)[1],o=b(g[3],n),c=fs(b(ar(f([0,ap(d),d]),o),m));else
 var
-g=k}if(g){var
-p=i[2],q=0;return ce(function(g,f){var
-c=H(a[16],h,l,g),d=c<a[14]?1:0;if(d)var
+c=k}if(c){var
+p=i[2],q=0;return bD(function(g,f){var
+c=A(a[16],h,l,g),d=c<a[14]?1:0;if(d)var
 i=f[2],e=b(a[15],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return g},i,g)},s=aK(c[1][1],F);else
+e=d;return e},q,p)}return c},i,c)},s=aj(g[1][1],K);else
 var
-s=x;var
-y=s?kU(c,k,j,a,p,0,a[5],a[18]):s;if(y)return kU(c,k,j,a,p,1,a[6],a[19]);var
-z=y}else
+s=B;var
+C=s?k8(g,m,l,a,r,0,a[5],a[18]):s;if(C)return k8(g,m,l,a,r,1,a[6],a[19]);var
+D=C}else
 var
-z=n;return z}}function
-kW(a){return a[2]?0:1}function
-ho(b,g,f,e,a){if(a[2]){var
-p=fa(a[4]),h=fa(a[3]),i=kW(a[1]),j=i?kV(b,g,f,e,a):i;if(j)var
-q=a[5],r=a[1],s=function(b,c,d){return fk(a,b,c,d)},t=0,c=ff(d$(b,function(b,c,d){return ea(a,t,b,c,d)},s),r,q,p);else
+D=o;return D}}function
+k_(a){return a[2]?0:1}function
+hB(b,h,g,f,e,a){if(a[2]){var
+q=fl(a[4]),i=fl(a[3]),j=k_(a[1]),k=j?k9(b,h,g,f,e,a):j;if(k)var
+r=a[5],s=a[1],t=function(b,c,d){return fv(a,b,c,d)},u=0,c=fq(ej(b,function(b,c,d){return ek(a,u,b,c,d)},t),s,r,q);else
 var
-c=j;if(c){if(h){var
-u=h[1],v=a[6],w=a[1],x=function(b,c,d){return fk(a,b,c,d)},y=1;return fg(d$(b,function(b,c,d){return ea(a,y,b,c,d)},x),w,v,u)}var
-k=1}else
+c=k;if(c){if(i){var
+v=i[1],w=a[6],x=a[1],y=function(b,c,d){return fv(a,b,c,d)},z=1;return fr(ej(b,function(b,c,d){return ek(a,z,b,c,d)},y),x,w,v)}var
+l=1}else
 var
-k=c;return k}var
-l=a[4],z=a[3],m=kW(a[1]),n=m?kV(b,g,f,e,a):m;if(n)var
-A=a[5],B=a[1],C=function(b,c,d){return fk(a,b,c,d)},D=0,d=ff(d$(b,function(b,c,d){return ea(a,D,b,c,d)},C),B,A,z);else
+l=c;return l}var
+m=a[4],A=a[3],n=k_(a[1]),o=n?k9(b,h,g,f,e,a):n;if(o)var
+B=a[5],C=a[1],D=function(b,c,d){return fv(a,b,c,d)},E=0,d=fq(ej(b,function(b,c,d){return ek(a,E,b,c,d)},D),C,B,A);else
 var
-d=n;if(d){if(l){var
-E=l[1],F=a[6],G=a[1],H=function(b,c,d){return fk(a,b,c,d)},I=1;return fg(d$(b,function(b,c,d){return ea(a,I,b,c,d)},H),G,F,E)}var
-o=1}else
+d=o;if(d){if(m){var
+F=m[1],G=a[6],H=a[1],I=function(b,c,d){return fv(a,b,c,d)},J=1;return fr(ej(b,function(b,c,d){return ek(a,J,b,c,d)},I),H,G,F)}var
+p=1}else
 var
-o=d;return o}function
-sV(b,a){return 0}var
-sX=aU(aU(aU(aU(g9(g9(e)))))),hp=g8(aU(e),sX),hq=aU(aU(aU(aU(aU(aU(g9(e))))))),eb=g8(aU(e),hq);function
-kX(e,d,c){var
+p=d;return p}function
+tk(b,a){return 0}function
+k$(c,b,a){return 0}var
+tm=aq(aq(aq(aq(ec(ec(d)))))),fw=fi(aq(d),tm),hC=aq(aq(aq(aq(aq(aq(ec(d))))))),el=fi(aq(d),hC);function
+la(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=aP(kn(O(a,a),hq),e);continue}}var
-sY=80,sZ=80;function
-kY(c,a){if(d4(h,a)){var
-b=d4(O(aU(e),a),eb);if(b){var
-d=g(c,ac(eb)),f=O(a,a),i=aP(kn(O(aU(e),f),hq),e);return o(ac(kX(e,sZ,aP(aP(eb,a),i))),d)}return b}var
-j=g(c,ac(kX(h,sY,cu(eb,a))));return o(ac(eb),j)}function
-kZ(b,a){return 0===a?f([0,e,e]):g(b,kZ(b,a-1|0))}function
-k0(b,a){if(a){var
-c=a[1],d=k0(b,a[2]),i=c[2],j=f([0,h,e]);return g(kZ(g$(c[1],b,j),i),d)}return f([0,e,e])}function
-ec(b,a){if(a){var
-c=a[1],d=ec(b,a[2]),i=k0(b,c[2]);return w(g(c[1],i),d)}return f([0,h,e])}function
-k1(b){var
+b=b-1|0,a=ay(kA(Q(a,a),hC),e);continue}}var
+tn=80,to=80;function
+hD(c,a){if(cf(h,a)){var
+b=cf(Q(aq(d),a),el);if(b){var
+e=g(c,K(el)),f=Q(a,a),j=ay(kA(Q(aq(d),f),hC),d);return i(K(la(d,to,ay(ay(el,a),j))),e)}return b}var
+k=g(c,K(la(h,tn,cz(el,a))));return i(K(el),k)}function
+lb(b,a){return 0===a?f([0,d,d]):g(b,lb(b,a-1|0))}function
+lc(b,a){if(a){var
+c=a[1],e=lc(b,a[2]),i=c[2],j=f([0,h,d]);return g(lb(hm(c[1],b,j),i),e)}return f([0,d,d])}function
+em(b,a){if(a){var
+c=a[1],e=em(b,a[2]),i=lc(b,c[2]);return q(g(c[1],i),e)}return f([0,h,d])}function
+ld(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-k2(h,g,f){var
+le(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
-c=e,a=aP(a,d[1]);continue}return d}}function
-hr(f,e,a,c){var
-b=a<f?1:0;return b?d(e,a,c):b}function
-k3(c,a){if(a){var
-d=k3(c,a[2]),g=b(c[3],a[1][2]);return b(av(f([0,e,e]),g),d)}return a}function
-ed(c,b,a){if(b){if(a){var
-f=ed(c,b[2],a[2]),d=gm(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+c=e,a=ay(a,d[1]);continue}return d}}function
+fx(f,d,a,c){var
+b=a<f?1:0;return b?e(d,a,c):b}function
+lf(c,a){if(a){var
+e=lf(c,a[2]),g=b(c[3],a[1][2]);return b(ar(f([0,d,d]),g),e)}return a}function
+en(c,b,a){if(b){if(a){var
+f=en(c,b[2],a[2]),d=gC(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-k4(b,a){if(b){if(a){var
-d=k4(b[2],a[2]);return a[1]+d|0}var
+lg(b,a){if(b){if(a){var
+d=lg(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-hs(f,c,a){if(0===c)return[0,h];var
-d=b(f[12],a),e=kY(a,d),g=e?[0,O(c,d)]:e;return g}function
-k5(f,e,b,a){if(b){if(a){var
-i=a[1],k=g_(bP(i)),l=g(bP(e),k),c=hs(f,i,g(b[1][2],l));if(c)var
-d=k5(f,e,b[2],a[2]),m=d?[0,aP(c[1],d[1])]:d,j=m;else
+dL(f,c,a){if(0===c)return[0,h];var
+d=b(f[12],a),e=hD(a,d),g=e?[0,Q(c,d)]:e;return g}function
+lh(f,e,b,a){if(b){if(a){var
+i=a[1],k=cD(bf(i)),l=g(bf(e),k),c=dL(f,i,g(b[1][2],l));if(c)var
+d=lh(f,e,b[2],a[2]),m=d?[0,ay(c[1],d[1])]:d,j=m;else
 var
 j=c;return j}return[0,h]}return[0,h]}function
-k6(e,c,a,b){if(a){var
-f=k6(e,c+1|0,a[2],b),g=d(e,c,b);return aP(O(a[1],g),f)}return h}function
-ht(c,l,i,K,a,B,p,J){var
-q=k4(i,a[11]);if(0===q)return[0,[0,h,0]];var
-m=f([0,e,e]),j=i;for(;;){if(j){var
-x=j[1][2],y=o(f([0,h,e]),x);if(y){var
-H=j[2],m=v(m,x),j=H;continue}var
-r=y}else
+li(d,c,a,b){if(a){var
+f=li(d,c+1|0,a[2],b),g=e(d,c,b);return ay(Q(a[1],g),f)}return h}function
+hE(c,m,j,K,a,B,q,J){var
+r=lg(j,a[11]);if(0===r)return[0,[0,h,0]];var
+n=f([0,d,d]),k=j;for(;;){if(k){var
+x=k[1][2],y=i(f([0,h,d]),x);if(y){var
+H=k[2],n=p(n,x),k=H;continue}var
+s=y}else
 var
-r=o(f([0,h,e]),m);if(r)var
+s=i(f([0,h,d]),n);if(s)var
 G=function(a){var
-d=b(c[2],a),g=0;return ce(function(j,a){var
-g=k3(c,a[2]),h=br(f([0,e,e])),d=fh(b(av(f([0,an(e),e]),h),g));if(d){var
-i=a[2];return cX(function(a){return a[2]<l?1:0},i)}return d},g,d)},s=aK(c[1][1],G);else
+e=b(c[2],a),g=0;return bD(function(j,a){var
+g=lf(c,a[2]),h=bm(f([0,d,d])),e=fs(b(ar(f([0,ap(d),d]),h),g));if(e){var
+i=a[2];return be(function(a){return a[2]<m?1:0},i)}return e},g,e)},t=aj(c[1][1],G);else
 var
-s=r;if(s){var
-t=hs(a,q,J);if(t){var
-u=k5(a,q,i,a[11]);if(u){var
-w=k2(function(g){var
-k=ed(g,i,a[11]);if(0===k)return[0,h];var
-m=d(K,g,function(a,b){return hr(g,p,a,b)}),j=aK(l,function(a){var
-d=ec(m,b(c[3],a));return o(f([0,h,e]),d)});if(j){var
-n=k2(function(e){if(k1(b(c[3],e)))return[0,h];var
-f=ec(m,b(c[3],e));return hs(a,d(p,g,e),f)},l,h);return cW(function(a){return O(k,a)},n)}return j},B,h);if(w){var
-L=0,M=kq(0,B),n=l,g=L,N=kp(function(b){return ed(b,i,a[11])},M);for(;;){if(0!==n){var
-k=n-1|0;if(k1(b(c[3],k)))var
+t=s;if(t){var
+u=dL(a,r,J);if(u){var
+v=lh(a,r,j,a[11]);if(v){var
+w=le(function(g){var
+l=en(g,j,a[11]);if(0===l)return[0,h];var
+n=e(K,g,function(a,b){return fx(g,q,a,b)}),k=aj(m,function(a){var
+e=em(n,b(c[3],a));return i(f([0,h,d]),e)});if(k){var
+o=le(function(d){if(ld(b(c[3],d)))return[0,h];var
+f=em(n,b(c[3],d));return dL(a,e(q,g,d),f)},m,h);return cE(function(a){return Q(l,a)},o)}return k},B,h);if(w){var
+L=0,M=dI(0,B),o=m,g=L,N=dH(function(b){return en(b,j,a[11])},M);for(;;){if(0!==o){var
+l=o-1|0;if(ld(b(c[3],l)))var
 z=g;else
 var
-A=k6(p,0,N,k),I=d4(A,h)?g:[0,[0,k,A],g],z=I;var
-n=k,g=z;continue}var
-P=aP(u[1],w[1]),C=[0,[0,aP(t[1],P),g]];break}}else
+A=li(q,0,N,l),I=cf(A,h)?g:[0,[0,l,A],g],z=I;var
+o=l,g=z;continue}var
+O=ay(v[1],w[1]),C=[0,[0,ay(u[1],O),g]];break}}else
 var
 C=w;var
 D=C}else
 var
-D=u;var
+D=v;var
 E=D}else
 var
-E=t;var
+E=u;var
 F=E}else
 var
-F=s;return F}}function
-k7(m,l,k,j){var
+F=t;return F}}function
+lj(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=g_(ac(e)),f=g(b(k,d[1]),n),h=b(m[12],f),i=kY(f,h);if(i){var
-o=aP(c,O(e,aP(h,hp))),a=a[2],c=o;continue}return i}return[0,c]}}function
-k8(p,n,d,j,i){var
-e=k7(n,d[2],j,d[1]);if(e){var
-q=ac(e[1]),k=o(g(i,ac(hp)),q);if(k){var
-r=br(U(i)),a=d[2],c=r;for(;;){if(a){var
-h=a[1][1],l=b(p[3],h),m=b(av(b(j,h),l),c),a=a[2],c=m;continue}var
+d=a[1],e=d[2],n=cD(K(e)),f=g(b(k,d[1]),n),h=b(m[12],f),i=hD(f,h);if(i){var
+o=ay(c,Q(e,ay(h,fw))),a=a[2],c=o;continue}return i}return[0,c]}}function
+lk(p,o,d,k,j){var
+e=lj(o,d[2],k,d[1]);if(e){var
+q=K(e[1]),l=i(g(j,K(fw)),q);if(l){var
+r=bm(D(j)),a=d[2],c=r;for(;;){if(a){var
+h=a[1][1],m=b(p[3],h),n=b(ar(b(k,h),m),c),a=a[2],c=n;continue}var
 f=[0,c];break}}else
 var
-f=k}else
+f=l}else
 var
-f=e;return f}function
-k9(b,i,c,a,d){if(0===c)return[0,a];var
-x=c-1|0;if(d){var
-j=d[1],q=v(f([0,e,e]),b),r=g(g(j,bP(i+1|0)),q),k=o(g(g(a,bP(c)),b),r);if(k){var
-s=k9(b,i+1|0,x,j,d[2]);return cW(function(b){return w(a,b)},s)}return k}var
-l=g(bP(c),b),t=v(f([0,e,e]),b),m=v(g(bP(i+1|0),t),l),n=bq(f([0,h,e]),m);if(n)var
-u=g_(m),p=[0,w(a,g(g(a,l),u))];else
+f=e;return f}var
+tp=aq(ec(aq(aq(ec(d))))),tq=cD(K(fi(aq(d),tp)));function
+ll(a){return g(K(a),tq)}function
+lm(b,a){var
+c=cf(b,a);return c?cf(a,b):c}function
+ln(c,a){if(a){var
+d=ln(c,a[2]);return ay(b(c,a[1]),d)}return h}function
+lo(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=lo(g,a[2]);if(e){var
+i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
+d=b(f,a);return lm(b(c,a),d)};return aj(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+l=[0,[0,[0,d,0],c],0]}else
 var
-p=n;return p}function
-k_(r,d,i,c,q,b,a){var
-m=o(d,f([0,h,e]));if(m)var
-j=m;else{var
-n=bq(d,f([0,e,e])),p=n?e7(h,c):n;if(p)var
-s=g(d,ac(c)),k=bp(ac(i),s);else
+l=a;return l}function
+lp(c,a){if(a){var
+d=lp(c,a[2]);return b(c,a[1])+d|0}return a}function
+lq(a,j,i,g){if(0===g)return tr;var
+l=g-1|0,d=lq(a,j,i,l);if(d)var
+m=dI(0,ci(a[8])),e=dH(function(d){var
+b=dI(0,j);return dH(function(b){function
+c(a,c){return fx(b,i,a,c)}return[0,b,f2(a[9],l,d,b,c)]},b)},m),n=function(d){var
+e=d[2];function
+c(c){return cf(ln(e,b(a[3],c)),h)}return aj(a[1],c)},f=be(function(a){return be(n,a)},e),c=f?[0,dH(function(b){return lo(a,b)},e)]:f,o=c?[0,ee(d[1],[0,c[1],0])]:c,k=o;else
 var
-k=p;if(k){var
-l=k9(d,b,a,f([0,e,e]),q);if(l){var
-t=cZ(c,b+a|0),u=fj(a),v=g(r,ac(O(O(fj(b),u),t))),w=cZ(cu(c,i),a),x=O(cZ(i,b),w),y=ac(O(fj(b+a|0),x));return o(g(l[1],y),v)}var
-j=l}else
+k=d;return k}function
+lr(o,n,j,e,c){var
+k=cf(h,b(e,c));if(k)return k;var
+a=b(o[5],c),m=0;if(a<n&&b(j,a)[1]===a){var
+l=b(j,a)[2];m=1}if(!m)var
+l=f([0,h,d]);var
+p=D(ll(b(e,c)));return i(g(f([0,aq(d),d]),p),l)}function
+ls(k,j,a,i,g,f,c){if(c){var
+l=c[1],m=l[2],d=ls(k,j,a,i,g+1|0,f,c[2]);if(lm(b(m,a),h))return d;var
+p=l[1],n=aQ(f,lp(function(b){return e(k,b,a)},p));if(0===n)return d;var
+q=ll(b(m,a)),o=[0,[0,A(j[4],i,g,a),n,q],d]}else
 var
-j=k}return j}var
-fl=[aj,s0,co(0)];function
-$(a){throw[0,fl,2,m(s1,a)]}function
-ci(a){throw[0,fl,1,a]}function
-Y(a){throw[0,fl,3,a]}function
-k(c,b){var
-a=1-c;return a?$(b):a}function
-G(c,b){var
-a=1-c;return a?ci(b):a}function
-fm(a){var
-b=80<p(a)?bM(a,0,80):a;return jO(b)}var
-k$=aa(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return at(b);if(jH(function(b){return function(a){return 0===jj(b,a)?1:0}}(a),b)){var
+o=c;return o}function
+lt(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=lt(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:ls(f,e,d,c,0,g,a[1]);return ee(j,i)}var
+h=a}else
+var
+h=b;return h}function
+hF(d,a){var
+c=b(d[10],a);return i(c,a)?c:a}function
+hG(b,a){return D(hF(b,D(a)))}function
+dM(c,a){if(a){var
+e=a[1],i=dM(c,a[2]),j=b(c,e);return q(g(bf(e[2]),j),i)}return f([0,h,d])}function
+fy(f,e,a){if(a){var
+g=a[1],j=b(e,g),c=dL(f,g[2],j);if(c)var
+d=fy(f,e,a[2]),k=d?[0,ay(c[1],d[1])]:d,i=k;else
+var
+i=c;return i}return[0,h]}function
+hH(a){var
+b=a[3];return aT(f([0,h,d]),b)}function
+cF(b,a){return g(b,cD(a))}function
+lu(j,c,a){if(aY(c,f([0,h,d])))return[0,f([0,h,d])];var
+k=cD(a),e=b(j[12],k),i=hD(cD(a),e),l=i?[0,g(c,K(e))]:i;return l}var
+fz=K(fw);function
+lv(b,e){var
+a=e;for(;;){if(a){var
+c=a[1],d=a[2];if(aV(b,c[1])){var
+f=lv(b,d);return ay(c[2],f)}var
+a=d;continue}return h}}function
+lw(ah,ag,n,af,ae,a,ad,c,G,ac){if(G){var
+H=lw(ah,ag,n,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
+ai=H[1],aj=ai[2],ak=ai[1],aA=G[1],v=kC(function(b){return lt(ag,a,b,0,a[2],ac)},aA),aB=f([0,h,d]);if(aY(a[3],aB))var
+l=f([0,h,d]);else
+var
+aF=K(lv(c,ad)),l=g(a[3],aF);var
+aC=v?0:1;if(aC&&aY(l,f([0,h,d])))return[0,[0,ak,aj]];var
+x=b(ae,c),k=x[2],t=x[3],e=b(a[5],c),r=b(a[8],c),w=0;if(c<af&&x[1]===c&&aT(f([0,h,d]),e)&&i(k,e)&&i(e,t)&&i(f([0,h,d]),l)){var
+ao=ef(function(a){var
+b=1-a[1],c=b?1-hH(a):b;return c},v),y=ef(function(a){var
+b=a[1];return b?hH(a):b},v),m=ef(function(a){var
+b=a[1],c=b?1-hH(a):b;return c},v),L=function(a){var
+b=g(e,q(e,a[3]));return cF(a[3],b)},u=dM(function(b){return hF(a,L(b))},y),z=dM(function(b){return hG(a,L(b))},y),ap=p(t,k),M=function(d,c){var
+a=p(c,r),b=p(r,d),e=i(a,b)?b:a;return g(e,ap)},A=fy(n,function(a){var
+c=D(a[3]);if(i(k,g(f([0,aq(d),d]),c)))var
+e=D(a[3]),b=g(f([0,aq(d),d]),e);else
+var
+b=k;var
+h=cF(a[3],b);return q(f([0,d,d]),h)},ao),I=0;if(A){var
+B=fy(n,function(a){var
+b=cF(a[3],e);return q(f([0,d,d]),b)},y),J=0;if(B){var
+as=K(B[1]),N=q(K(A[1]),as);if(m){var
+j=b(a[6],c),an=0;if(aT(f([0,h,d]),k)&&i(k,j)&&i(j,t)&&be(function(a){return aT(D(a[3]),k)},m)){var
+O=function(b){var
+a=D(b[3]);return cF(a,g(j,p(j,a)))},P=cF(l,j),at=p(dM(function(b){return hF(a,O(b))},m),P),Q=p(dM(function(b){return hG(a,O(b))},m),P);if(b(a[7],c))var
+R=aY(j,t),S=R?i(Q,q(r,u)):R,s=S?[0,f([0,h,d])]:S;else{var
+Z=i(dM(function(c){var
+b=D(c[3]),e=p(j,b),h=g(p(j,b),e);return hG(a,cF(g(b,p(g(f([0,aq(d),d]),j),b)),h))},m),l);if(Z)var
+aw=p(Q,u),s=[0,M(p(at,z),aw)];else
+var
+s=Z}var
+T=function(a){var
+b=fy(n,function(b){var
+c=cF(b[3],a);return q(f([0,d,d]),c)},m);if(b){var
+c=lu(n,l,a);if(c)var
+j=p(e,a),s=g(r,a),t=i(f([0,h,d]),j)?g(u,j):g(z,j),v=g(fz,p(t,s)),w=c[1],k=[0,q(q(K(b[1]),w),v)];else
+var
+k=c;var
+o=k}else
+var
+o=b;return o};if(s){var
+C=T(k);if(C){var
+U=C[1],E=T(j);if(E)var
+V=E[1],au=g(fz,s[1]),av=i(U,V)?U:V,W=[0,p(q(N,av),au)];else
+var
+W=E;var
+X=W}else
+var
+X=C;var
+Y=X}else
+var
+Y=s;var
+o=Y;w=1;I=1;J=1;an=1}if(!an){var
+o=0;w=1;I=1;J=1}}else{var
+F=lu(n,l,e);if(F)var
+_=cF(l,e),ax=p(D(u),_),ay=M(p(D(z),_),ax),az=g(fz,q(g(r,e),ay)),$=[0,p(q(N,F[1]),az)];else
+var
+$=F;var
+aa=$}}else
+var
+aa=B;if(!J)var
+ab=aa}else
+var
+ab=A;if(!I){var
+o=ab;w=1}}if(!w)var
+o=0;if(o)var
+aD=b(ah[3],c),aE=b(ar(b(a[8],c),aD),aj),al=[0,[0,q(o[1],ak),aE]];else
+var
+al=o;var
+am=al}else
+var
+am=H;return am}return[0,[0,f([0,h,d]),0]]}function
+lx(f,e,b,a){if(b){if(a){var
+i=b[1],k=cD(bf(i)),l=g(bf(e),k),c=dL(f,i,g(a[1],l));if(c)var
+d=lx(f,e,b[2],a[2]),m=d?[0,ay(c[1],d[1])]:d,j=m;else
+var
+j=c;return j}return[0,h]}return[0,h]}function
+ly(b,j,c,a,e){if(0===c)return[0,a];var
+x=c-1|0;if(e){var
+k=e[1],s=p(f([0,d,d]),b),t=g(g(k,bf(j+1|0)),s),l=i(g(g(a,bf(c)),b),t);if(l){var
+u=ly(b,j+1|0,x,k,e[2]);return cE(function(b){return q(a,b)},u)}return l}var
+m=g(bf(c),b),v=p(f([0,d,d]),b),n=p(g(bf(j+1|0),v),m),o=aT(f([0,h,d]),n);if(o)var
+w=cD(n),r=[0,q(a,g(g(a,m),w))];else
+var
+r=o;return r}function
+lz(r,e,j,c,q,b,a){var
+n=i(e,f([0,h,d]));if(n)var
+k=n;else{var
+o=aT(e,f([0,d,d])),p=o?ff(h,c):o;if(p)var
+s=g(e,K(c)),l=aY(K(j),s);else
+var
+l=p;if(l){var
+m=ly(e,b,a,f([0,d,d]),q);if(m){var
+t=c4(c,b+a|0),u=fu(a),v=g(r,K(Q(Q(fu(b),u),t))),w=c4(cz(c,j),a),x=Q(c4(j,b),w),y=K(Q(fu(b+a|0),x));return i(g(m[1],y),v)}var
+k=m}else
+var
+k=l}return k}var
+fA=[al,tt,ct(0)];function
+ab(a){throw[0,fA,2,o(tu,a)]}function
+cn(a){throw[0,fA,1,a]}function
+Z(a){throw[0,fA,3,a]}function
+m(c,b){var
+a=1-c;return a?ab(b):a}function
+I(c,b){var
+a=1-c;return a?cn(b):a}function
+fB(a){var
+b=80<r(a)?bQ(a,0,80):a;return j1(b)}var
+lA=ac(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return ax(b);if(jU(function(b){return function(a){return 0===jw(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-la(a,c){var
-b=EM(ab(c,32*a|0),a),d=d3(oS(b,0,16));return d3(oS(b,16,16))<<16|d}var
-s2=3,s3=D(function(a){return la(s2,a)},k$),s4=cs(k$,0,8),s5=2,s6=D(function(a){return la(s5,a)},s4);function
-bQ(b,a){return b>>>a|0|b<<(32-a|0)}function
-lb(a,e,w,v){var
+lB(a,c){var
+b=Fl(ad(c,32*a|0),a),d=d$(ph(b,0,16));return d$(ph(b,16,16))<<16|d}var
+tv=3,tw=F(function(a){return lB(tv,a)},lA),tx=cx(lA,0,8),ty=2,tz=F(function(a){return lB(ty,a)},tx);function
+bT(b,a){return b>>>a|0|b<<(32-a|0)}function
+lC(a,e,w,v){var
 h=0;for(;;){var
-U=DW(on(a5(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=Ev(oO(a8(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=bQ(o,18),O=bQ(o,7)^N^(o>>>3|0),P=bQ(p,19),t=b-7|0,Q=(bQ(p,17)^P^(p>>>10|0))&-1,u=b+mB|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=bT(o,18),O=bT(o,7)^N^(o>>>3|0),P=bT(p,19),t=b-7|0,Q=(bT(p,17)^P^(p>>>10|0))&-1,u=b+m2|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return b7(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=bQ(f,25),z=bQ(f,11),A=(bQ(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(s3,g)[1+g]|0)+B|0,C=bQ(d,22),D=bQ(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((bQ(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-ee(f){var
-b=a9(1,b_(a9,0,f)),e=I(b+2|0,0),d=I(b+2|0,0);cS(function(a){var
+x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return b_(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
+y=bT(f,25),z=bT(f,11),A=(bT(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(tw,g)[1+g]|0)+B|0,C=bT(d,22),D=bT(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((bT(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+eo(f){var
+b=ba(1,cb(ba,0,f)),e=J(b+2|0,0),d=J(b+2|0,0);cZ(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))$(ta);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ab(tF);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
-l=I(1<<b,0);T(function(s,a){var
+l=J(1<<b,0);V(function(s,a){var
 m=0<a?1:0;if(m){var
 i=a-1|0,t=c(d,a)[1+a],h=0,q=0;if(i<0)var
 j=h;else{var
@@ -3808,109 +3960,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-tc=tb.slice(),te=td.slice(),tg=tf.slice(),ti=th.slice(),tk=tj.slice();function
-tl(ab,D,aa,u){var
-v=D+aa|0,k=[0,D],f=[0,0],b=[0,0];function
-E(a){for(;;){if(b[1]<a){if(v<=k[1])$(tm);f[1]=f[1]|a6(ab,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+tH=tG.slice(),tJ=tI.slice(),tL=tK.slice(),tN=tM.slice(),tP=tO.slice();function
+tQ(aa,D,$,u){var
+v=D+$|0,k=[0,D],f=[0,0],b=[0,0];function
+E(a){for(;;){if(b[1]<a){if(v<=k[1])ab(tR);f[1]=f[1]|a9(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 w(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
 a(a){if(0===a)return 0;E(a);var
 b=f[1]&((1<<a)-1|0);w(a);return b}function
 x(a){for(;;){if(b[1]<a[1]&&k[1]<v){E(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)$(tn);w(d);return g>>>4|0}}var
-l=cr(u,1),d=[0,0];function
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ab(tS);w(d);return g>>>4|0}}var
+l=cw(u,1),d=[0,0];function
 z(b){var
-a=u<(d[1]+b|0)?1:0;return a?$(to):a}var
-q=[i,function(b){var
-a=ee(I(30,5));return[0,ee(M(288,function(a){return h6<=a?b0<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ac=a(1),G=a(2),au=0;if(2<G>>>0)$(tp);else{var
-_=0;switch(G){case
+a=u<(d[1]+b|0)?1:0;return a?ab(tT):a}var
+q=[j,function(b){var
+a=eo(J(30,5));return[0,eo(O(288,function(a){return ii<=a?b3<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ac=a(1),F=a(2),au=0;if(2<F>>>0)ab(tU);else{var
+_=0;switch(F){case
 0:w(b[1]&7);var
-r=a(16);if(65535!==(r^a(16)))$(tq);z(r);var
+r=a(16);if(65535!==(r^a(16)))ab(tV);z(r);var
 ad=1;if(!(r<1)){var
-B=ad;for(;;){var
-af=jD(a(8));cH(l,d[1],af);d[1]++;var
-ag=B+1|0;if(r!==B){var
-B=ag;continue}break}}_=1;break;case
+A=ad;for(;;){var
+ae=jQ(a(8));cO(l,d[1],ae);d[1]++;var
+ag=A+1|0;if(r!==A){var
+A=ag;continue}break}}_=1;break;case
 1:var
-H=y(q),J=A===H?q[1]:i===H?F(q):q,L=J[2],K=J[1];break;default:var
-h=a(5)+no|0,o=a(5)+1|0,al=286<h?1:0,ak=a(4)+4|0,am=al||(30<o?1:0);if(am)$(tu);var
-S=I(19,0),T=ak-1|0,an=0;if(!(T<0)){var
+G=y(q),I=B===G?q[1]:j===G?H(q):q,L=I[2],K=I[1];break;default:var
+h=a(5)+nP|0,o=a(5)+1|0,al=286<h?1:0,ak=a(4)+4|0,am=al||(30<o?1:0);if(am)ab(tZ);var
+S=J(19,0),T=ak-1|0,an=0;if(!(T<0)){var
 p=an;for(;;){var
-ar=a(3),X=c(tc,p)[1+p];c(S,X)[1+X]=ar;var
+ar=a(3),X=c(tH,p)[1+p];c(S,X)[1+X]=ar;var
 as=p+1|0;if(T!==p){var
 p=as;continue}break}}var
-s=I(h+o|0,0),e=0,ao=ee(S);for(;;){if(e<(h+o|0)){var
-U=x(ao),V=U+mB|0;if(2<V>>>0)var
-j=1,t=U;else
+s=J(h+o|0,0),e=0,ao=eo(S);for(;;){if(e<(h+o|0)){var
+U=x(ao),V=U+m2|0;if(2<V>>>0)var
+i=1,t=U;else
 switch(V){case
-0:if(0===e)$(tw);var
-W=e-1|0,ap=3+a(2)|0,j=ap,t=c(s,W)[1+W];break;case
+0:if(0===e)ab(t1);var
+W=e-1|0,ap=3+a(2)|0,i=ap,t=c(s,W)[1+W];break;case
 1:var
-j=3+a(3)|0,t=0;break;default:var
-j=11+a(7)|0,t=0}if((h+o|0)<(e+j|0))$(tv);jR(s,e,j,t);var
-e=e+j|0;continue}var
-aq=ee(cs(s,h,o)),L=aq,K=ee(cs(s,0,h));break}}if(!_)for(;;){var
-g=x(K);if(!(b0<=g)){z(1);ae(l,d[1],g);d[1]++;continue}if(b0<g){if(285<g)$(tr);var
-N=g+mR|0,O=g+mR|0,ah=a(c(tg,N)[1+N]),C=c(te,O)[1+O]+ah|0,m=x(L);if(29<m)$(ts);var
-ai=a(c(tk,m)[1+m]),P=c(ti,m)[1+m]+ai|0;if(d[1]<P)$(tt);z(C);var
+i=3+a(3)|0,t=0;break;default:var
+i=11+a(7)|0,t=0}if((h+o|0)<(e+i|0))ab(t0);j4(s,e,i,t);var
+e=e+i|0;continue}var
+aq=eo(cx(s,h,o)),L=aq,K=eo(cx(s,0,h));break}}if(!_)for(;;){var
+g=x(K);if(!(b3<=g)){z(1);af(l,d[1],g);d[1]++;continue}if(b3<g){if(285<g)ab(tW);var
+M=g+ng|0,N=g+ng|0,ah=a(c(tL,M)[1+M]),C=c(tJ,N)[1+N]+ah|0,m=x(L);if(29<m)ab(tX);var
+ai=a(c(tP,m)[1+m]),P=c(tN,m)[1+m]+ai|0;if(d[1]<P)ab(tY);z(C);var
 Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
-n=Q;for(;;){ae(l,n,bb(l,n-P|0));var
+n=Q;for(;;){af(l,n,bg(l,n-P|0));var
 aj=n+1|0;if(R!==n){var
 n=aj;continue}break}}d[1]=d[1]+C|0;continue}au=1;break}}if(0===ac)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-at=k[1]!==v?1:0,Z=at||(d[1]!==u?1:0);if(Z)$(tx);return aA(l)}}var
-ty=M(b0,function(d){var
+at=k[1]!==v?1:0,Z=at||(d[1]!==u?1:0);if(Z)ab(t2);return aE(l)}}var
+t3=O(b3,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),tz=268435456;function
-lc(a){return a9(tz,40*cK(a,53687091)|0)}function
-fn(b,a){var
-c=K(b,a+1|0)<<8;return K(b,a)|c}function
-hu(b,a){var
-c=fn(b,a+2|0)<<16;return fn(b,a)|c}function
-aC(g,d){var
-b=aq(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){ae(b,a,jD((g>>>(8*a|0)|0)&eF));var
+b=e,a=c;continue}return c}}),t4=268435456;function
+lD(a){return ba(t4,40*cR(a,53687091)|0)}function
+fC(b,a){var
+c=M(b,a+1|0)<<8;return M(b,a)|c}function
+hI(b,a){var
+c=fC(b,a+2|0)<<16;return fC(b,a)|c}function
+aG(g,d){var
+b=au(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){af(b,a,jQ((g>>>(8*a|0)|0)&eP));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return aA(b)}var
-cz=[aj,tQ,co(0)];function
-ld(f){var
-b=p(f),a=[0,0];function
-g(c){return a[1]<b?K(f,a[1]):0}function
-h(d){if(b<=a[1])throw cz;var
-c=K(f,a[1]);a[1]++;return c}function
+a=f;continue}break}}return aE(b)}var
+cG=[al,uj,ct(0)];function
+lE(f){var
+b=r(f),a=[0,0];function
+g(c){return a[1]<b?M(f,a[1]):0}function
+h(d){if(b<=a[1])throw cG;var
+c=M(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw cz;return a}function
+a=h(0)!==b?1:0;if(a)throw cG;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return bM(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw cz}}function
-l(m){if(a4<m)throw cz;c(0);var
-b=g(0),e=0;if(iA<=b)if(n4===b){var
-o=0,n=tR;e=1}else
-if(m0===b){var
-o=tS,n=tT;e=1}else
-if(123===b){a[1]++;c(0);if(mQ===g(0)){a[1]++;var
-d=tU}else{var
+b=h(0);if(34===b)return bQ(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw cG}}function
+l(m){if(a7<m)throw cG;c(0);var
+b=g(0),e=0;if(iN<=b)if(ot===b){var
+o=0,n=uk;e=1}else
+if(np===b){var
+o=ul,n=um;e=1}else
+if(123===b){a[1]++;c(0);if(nf===g(0)){a[1]++;var
+d=un}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(mQ!==A)throw cz;var
-d=[5,at(z)];break}}}else
+y=z;continue}if(nf!==A)throw cG;var
+d=[5,ax(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=tV}else{var
+d=uo}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw cz;var
-d=[4,at(w)];break}}}else
-if(fX<=b){var
-o=tW,n=tX;e=1}else
+v=w;continue}if(93!==x)throw cG;var
+d=[4,ax(w)];break}}}else
+if(gb<=b){var
+o=up,n=uq;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -3921,42 +4073,42 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=bM(f,s,a[1]-s|0),u=jy(t),D=u?[1,u[1]]:[2,DJ(t)],d=D;break}break;case
-0:break;default:jN(k,n);var
+t=bQ(f,s,a[1]-s|0),u=jL(t),D=u?[1,u[1]]:[2,Ei(t)],d=D;break}break;case
+0:break;default:j0(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw cz;return d}function
-fo(b,a){var
-c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw C}function
-fp(e){var
-a=aZ(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return ac(e8(c));if(!b[2]){var
-d=b[1];if(0<a7(e8(d))){var
-f=e8(d);return cc(e8(c),f)}}}throw C}function
-hv(a){function
+d=l(0);if(a[1]!==b)throw cG;return d}function
+fD(b,a){var
+c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw E}function
+fE(e){var
+a=a2(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return K(fg(c));if(!b[2]){var
+d=b[1];if(0<a_(fg(d))){var
+f=fg(d);return cg(fg(c),f)}}}throw E}function
+hJ(a){function
 b(c){var
-a=aZ(94,c);if(a){var
+a=a2(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=gj(b[1]);return[0,gj(a[1]),d]}}throw C}function
+d=gz(b[1]);return[0,gz(a[1]),d]}}throw E}function
 c(c){var
-a=aZ(42,c);if(a){var
-d=j(b,a[2]);return[0,fp(a[1]),d]}throw C}return B(a,t7)?0:j(c,aZ(32,a))}function
-ui(h){var
-i=p(h);function
+a=a2(42,c);if(a){var
+d=k(b,a[2]);return[0,fE(a[1]),d]}throw E}return C(a,uA)?0:k(c,a2(32,a))}function
+uN(h){var
+i=r(h);function
 g(a){var
-b=a<i?1:0,c=b?K(h,a):b;return c}function
-d(a){return b1===(g(a)&gd)?1:0}var
+b=a<i?1:0,c=b?M(h,a):b;return c}function
+d(a){return b4===(g(a)&gt)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
-b=g(a),e=g(a+1|0);if(!(b1<=b)){var
-a=a+1|0;continue}if(mi<=b&&!(iJ<=b)){var
+b=g(a),e=g(a+1|0);if(!(b4<=b)){var
+a=a+1|0;continue}if(mJ<=b&&!(iW<=b)){var
 x=d(a+1|0);if(x){var
-a=a+2|0;continue}return x}if(iJ<=b&&!(id<=b)){var
+a=a+2|0;continue}return x}if(iW<=b&&!(is<=b)){var
 t=d(a+1|0);if(t){var
 u=d(a+2|0);if(u){var
-A=iJ!==b?1:0,v=A||(dM<=e?1:0);if(v){var
-B=237!==b?1:0,w=B||(e<dM?1:0);if(w){var
+A=iW!==b?1:0,v=A||(dU<=e?1:0);if(v){var
+B=237!==b?1:0,w=B||(e<dU?1:0);if(w){var
 a=a+3|0;continue}var
 f=w}else
 var
@@ -3965,19 +4117,19 @@ var
 f=u}else
 var
 f=t;return f}var
-l=id<=b?1:0;if(l){var
+l=is<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
-q=d(a+3|0);if(q){var
-y=id!==b?1:0,r=y||(h6<=e?1:0);if(r){var
-z=244!==b?1:0,s=z||(e<h6?1:0);if(s){var
+p=d(a+3|0);if(p){var
+y=is!==b?1:0,q=y||(ii<=e?1:0);if(q){var
+z=244!==b?1:0,s=z||(e<ii?1:0);if(s){var
 a=a+4|0;continue}var
 c=s}else
 var
-c=r}else
-var
 c=q}else
+var
+c=p}else
 var
 c=o}else
 var
@@ -3987,84 +4139,84 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-fq(b){if(typeof
+fF(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
-c=b[1],d=p(c),a=0,r=function(a){var
+c=b[1],d=r(c),a=0,q=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=fX?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=gb?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
-g=d<=a?1:0,q=0;if(g)var
-e=g;else{if(92!==K(c,a)){var
+g=d<=a?1:0,p=0;if(g)var
+e=g;else{if(92!==M(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(n2===K(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(or===M(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-l=gF(r,bM(c,a+2|0,4));if(l){var
+j=gV(q,bQ(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
-m=l}else
+l=j}else
 var
-m=i;var
-o=m;q=1}else{var
-n=gG(uj,K(c,a+1|0));if(n){var
+l=i;var
+o=l;p=1}else{var
+n=gW(uO,M(c,a+1|0));if(n){var
 a=a+2|0;continue}var
 e=n}else
 var
-e=h}if(!q)var
-o=e;return k(o,uk)}case
-4:return L(fq,b[1]);case
+e=h}if(!p)var
+o=e;return m(o,uP)}case
+4:return N(fF,b[1]);case
 5:var
-f=b[1],s=z(f);k(z(dm(gp,j(function(a){return a[1]},f)))===s?1:0,ul);return L(function(a){fq([3,a[1]]);return fq(a[2])},f)}return 0}function
-um(d){var
-g=p(d);function
-l(a){var
+f=b[1],s=z(f);m(z(ds(gF,k(function(a){return a[1]},f)))===s?1:0,uQ);return N(function(a){fF([3,a[1]]);return fF(a[2])},f)}return 0}function
+uR(d){var
+g=r(d);function
+k(a){var
 b=a<g?1:0;if(b)var
-c=48<=K(d,a)?1:0,e=c?K(d,a)<=57?1:0:c;else
+c=48<=M(d,a)?1:0,e=c?M(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?gG(c,K(d,a)):b}function
-i(b){k(l(b),un);var
-a=b;for(;;){if(l(a)){var
+b=a<g?1:0;return b?gW(c,M(d,a)):b}function
+i(b){m(k(b),uS);var
+a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
-n=a<g?1:0;if(n){if(34===K(d,a)){var
+n=a<g?1:0;if(n){if(34===M(d,a)){var
 b=a+1|0;for(;;){if(g<=b)var
 o=b;else{var
-m=K(d,b);if(34!==m){if(92===m){var
+l=M(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 o=b+1|0}var
-a=o;continue a}}if(c(a,uo)){var
-j=c(a,up)?a+1|0:a,h=c(j,uq)?j+1|0:i(j),e=c(h,ur)?i(h+1|0):h;if(c(e,us))var
-s=c(e+1|0,ut)?e+2|0:e+1|0,f=i(s);else
+a=o;continue a}}if(c(a,uT)){var
+j=c(a,uU)?a+1|0:a,h=c(j,uV)?j+1|0:i(j),e=c(h,uW)?i(h+1|0):h;if(c(e,uX))var
+s=c(e+1|0,uY)?e+2|0:e+1|0,f=i(s);else
 var
 f=e;var
-q=1-c(f,uv);if(q)var
-t=h<f?1:0,r=t||((f-a|0)<=19?1:0);else
+p=1-c(f,u0);if(p)var
+t=h<f?1:0,q=t||((f-a|0)<=19?1:0);else
 var
-r=q;k(r,uu);var
+q=p;m(q,uZ);var
 a=f;continue}var
 a=a+1|0;continue}return n}}function
-uw(p,h){k(aJ(h,uy),ux);var
-l=ay(h,uz),a=l[2];k(l[1]<=1048576?1:0,uA);var
-m=y(a),e=A===m?a[1]:i===m?F(a):a;k(ui(e),uB);um(e);try{var
-v=ld(e),c=v}catch(a){a=bm(a);if(a!==cz&&a[1]!==eS)throw a;var
-c=$(uC)}if(typeof
+u1(p,h){m(aN(h,u3),u2);var
+i=aC(h,u4),a=i[2];m(i[1]<=1048576?1:0,u5);var
+l=y(a),e=B===l?a[1]:j===l?H(a):a;m(uN(e),u6);uR(e);try{var
+u=lE(e),c=u}catch(a){a=bs(a);if(a!==cG&&a[1]!==e2)throw a;var
+c=ab(u7)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(aY(by(gp,j(function(a){return a[1]},f)),uE)){fq(c);k(aY(eU(uH,f),uG),uF);var
-g=eU(uI,f),o=0;if(typeof
+f=c[1];if(aV(bB(gF,k(function(a){return a[1]},f)),u9)){fF(c);m(aV(e4(va,f),u$),u_);var
+g=e4(vb,f),o=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];o=1}if(!o)var
-d=$(uJ);var
-q=h[1]-1|0,n=z(d)===q?1:0,r=n?cP(function(a){return aJ(h,a[1])},d):n;k(r,uK);var
-s=0.,t=J(function(U,G){var
-H=G[1],I=ay(h,H)[1],t=G[2];function
+d=ab(vc);var
+q=h[1]-1|0,n=z(d)===q?1:0,r=n?cW(function(a){return aN(h,a[1])},d):n;m(r,vd);var
+s=0.,t=L(function(U,G){var
+H=G[1],I=aC(h,H)[1],t=G[2];function
 c(c){var
-a=fm(H);return $(b(am(t8),a))}var
-K=0;if(typeof
+a=fB(H);return ab(b(ao(uB),a))}var
+J=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
 o=n[1],e=0;if(typeof
@@ -4073,178 +4225,178 @@ p=n[2];if(p){var
 q=p[1],i=0;if(typeof
 q!=="number"&&3===q[0]){var
 r=p[2];if(r){var
-s=r[1],v=0;if(typeof
-s!=="number"&&4===s[0])if(r[2]){e=1;i=1;v=1}else{var
-S=s[1],T=j(function(a){if(typeof
+s=r[1],u=0;if(typeof
+s!=="number"&&4===s[0])if(r[2]){e=1;i=1;u=1}else{var
+S=s[1],T=k(function(a){if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}return c(0)},S),g=T,l=q[1],a=o[1];K=1;e=1;i=1;v=1}if(!v){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
-e=1}}}if(!K)var
-k=c(0),g=k[3],l=k[2],a=k[1];var
-L=0===g?1:0,M=L||(3<z(g)?1:0);if(M)c(0);var
-N=1,m=J(function(b,a){if(0<a&&dT(c_,a)<b)return c(0);return aS(b,a)},N,g),x=B(l,t9),y=1-x,O=y?u(l,t_):y;if(O)c(0);var
-w=0;if(u(a,t$)){var
-f=0;if(u(a,ua))if(u(a,ub))if(u(a,uc)){if(u(a,ud))if(u(a,ue)){var
-A=u(a,uf);if(A){var
+b=a[1];if(0<=b)return b}return c(0)},S),g=T,l=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
+e=1}}}if(!J)var
+j=c(0),g=j[3],l=j[2],a=j[1];var
+K=0===g?1:0,M=K||(3<z(g)?1:0);if(M)c(0);var
+N=1,m=L(function(b,a){if(0<a&&d1(dd,a)<b)return c(0);return aQ(b,a)},N,g),x=C(l,uC),y=1-x,O=y?w(l,uD):y;if(O)c(0);var
+v=0;if(w(a,uE)){var
+f=0;if(w(a,uF))if(w(a,uG))if(w(a,uH)){if(w(a,uI))if(w(a,uJ)){var
+A=w(a,uK);if(A){var
 d=c(0);f=1}else{var
-d=A;f=1}}else{w=1;f=1}}else{var
+d=A;f=1}}else{v=1;f=1}}else{var
 d=4;f=1}else{var
 d=2;f=1}if(!f)var
 d=8}else
-w=1;if(w)var
+v=1;if(v)var
 d=1;var
-C=0<d?1:0;if(C)var
-P=dT(I,d)<m?1:0,D=P||(aS(m,d)!==I?1:0);else
+B=0<d?1:0;if(B)var
+P=d1(I,d)<m?1:0,D=P||(aQ(m,d)!==I?1:0);else
 var
-D=C;if(D)c(0);var
+D=B;if(D)c(0);var
 E=1-x;if(E)var
-Q=1!==z(g)?1:0,F=Q||1-aO(a,uh);else
+Q=1!==z(g)?1:0,F=Q||1-aS(a,uM);else
 var
 F=E;if(F)c(0);var
-R=B(a,ug)?1.:8.;return U+m*R},s,d);return k(t<=lc(p)?1:0,uL)}}return $(uD)}function
-a3(c,b,a){var
-d=c[2];return $(H(am(uM),d,b,a))}function
-bR(c,a,f,e){if(typeof
+R=C(a,uL)?1.:8.;return U+m*R},s,d);return m(t<=lD(p)?1:0,ve)}}return ab(u8)}function
+a6(c,b,a){var
+d=c[2];return ab(A(ao(vf),d,b,a))}function
+bU(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(cP(function(e){var
+d=c[1];if(cW(function(e){var
 a=d;for(;;){if(a){var
-c=a[2],b=0===ap(a[1][1],e)?1:0;if(b)return b;var
-a=c;continue}return 0}},e)){L(function(d){var
-b=d[1],c=1-aO(b,e);return c?Y(m(uO,fm(m(a,b)))):c},d);return[0,d,a,f]}}return $(b(am(uN),a))}function
-ao(b,a){return eU(a,b[1])}function
-ef(c,b,a){return 0===ao(b,a)?0:[0,d(c,b,a)]}function
-cA(c,b,e){var
-a=ao(c,b);if(typeof
+c=a[2],b=0===at(a[1][1],e)?1:0;if(b)return b;var
+a=c;continue}return 0}},e)){N(function(d){var
+b=d[1],c=1-aS(b,e);return c?Z(o(vh,fB(o(a,b)))):c},d);return[0,d,a,f]}}return ab(b(ao(vg),a))}function
+as(b,a){return e4(a,b[1])}function
+ep(c,b,a){return 0===as(b,a)?0:[0,e(c,b,a)]}function
+cH(c,b,e){var
+a=as(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aO(d,e))return d}return a3(c,b,uP)}function
-fr(c,b){var
-a=ao(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return a3(c,b,uQ)}function
-eg(e,d,c){var
-f=e?e[1]:gw,a=ao(d,c);if(typeof
+d=a[1];if(aS(d,e))return d}return a6(c,b,vi)}function
+fG(c,b){var
+a=as(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return a6(c,b,vj)}function
+eq(e,d,c){var
+f=e?e[1]:gM,a=as(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return a3(d,c,uR)}function
-hw(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-cM,j=f?f[1]:cM,a=ao(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return a6(d,c,vk)}function
+hK(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-cT,j=f?f[1]:cT,a=as(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!u(a[1],uT)&&h)return a_;break}return a3(e,d,uS)}function
-hx(b,a){return hw(0,[0,bG(uU)],[0,1.-jx/2.],b,a)}function
-eh(a,c){var
-b=m(a[2],c),d=_(a[3],b);j6(a[3],b);return d}function
-fs(e,c,b,a){var
-f=c[2],g=d(am(uV),f,b);k(1===z(a[1])?1:0,g);if(e&&e[1]!==a[2])return a3(c,b,uW);return 0}function
-hy(e,d){var
+3:if(!w(a[1],vm)&&h)return bb;break}return a6(e,d,vl)}function
+hL(b,a){return hK(0,[0,bK(vn)],[0,1.-jK/2.],b,a)}function
+er(a,c){var
+b=o(a[2],c),d=aa(a[3],b);kh(a[3],b);return d}function
+fH(d,c,b,a){var
+f=c[2],g=e(ao(vo),f,b);m(1===z(a[1])?1:0,g);if(d&&d[1]!==a[2])return a6(c,b,vp);return 0}function
+hM(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-hz(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:gw,g=c[3];if(0===g[0]){var
-h=g[1];hy(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?a3(e,d,uX):c});return h}return a3(e,d,uY)}function
-hA(f,e,d,c,a){var
-i=f?f[1]:-cM,j=e?e[1]:cM,g=a[3];if(1===g[0]){var
-h=g[1];hy(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?a3(d,c,u0):f});return h}return a3(d,c,uZ)}function
-aV(f,e,d,b,a){var
-c=eh(b,a);return cq(function(c){fs(f,b,a,c);var
-g=hz(e,d,b,a,c);return[0,c[2],g]},c)}function
-bh(f,e,d,b,a){var
-c=eh(b,a);return cq(function(c){fs(f,b,a,c);var
-g=hA(e,d,b,a,c);return[0,c[2],g]},c)}function
-hB(g,d,c){var
-a=eh(d,c);return cq(function(a){fs(g,d,c,a);var
+hN(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:gM,g=c[3];if(0===g[0]){var
+h=g[1];hM(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?a6(e,d,vq):c});return h}return a6(e,d,vr)}function
+hO(f,e,d,c,a){var
+i=f?f[1]:-cT,j=e?e[1]:cT,g=a[3];if(1===g[0]){var
+h=g[1];hM(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?a6(d,c,vt):f});return h}return a6(d,c,vs)}function
+aZ(f,e,d,b,a){var
+c=er(b,a);return cv(function(c){fH(f,b,a,c);var
+g=hN(e,d,b,a,c);return[0,c[2],g]},c)}function
+bn(f,e,d,b,a){var
+c=er(b,a);return cv(function(c){fH(f,b,a,c);var
+g=hO(e,d,b,a,c);return[0,c[2],g]},c)}function
+hP(g,d,c){var
+a=er(d,c);return cv(function(a){fH(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];hy(a,function(a){b(f,a);return 0});return[0,a[2],f]}return a3(d,c,u1)},a)}function
-bs(c,b,a){return a?a[1]:a3(c,b,u2)}function
-ft(h,c,a){var
-d=eh(c,a);return cq(function(f){var
+f=e[1];hM(a,function(a){b(f,a);return 0});return[0,a[2],f]}return a6(d,c,vu)},a)}function
+bv(c,b,a){return a?a[1]:a6(c,b,vv)}function
+fI(h,c,a){var
+d=er(c,a);return cv(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=H(h,c,a,f),j=function(c,a){return b(i,aS(c,g)+a|0)};return[0,d[1],g,j]}}return a3(c,a,u3)},d)}function
-hC(b,a){var
-c=eh(b,a);return cq(function(c){var
+g=e[1],i=A(h,c,a,f),j=function(c,a){return b(i,aQ(c,g)+a|0)};return[0,d[1],g,j]}}return a6(c,a,vw)},d)}function
+hQ(b,a){var
+c=er(b,a);return cv(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];fs(0,b,a,c);var
-d=[0,0],h=[0,0];jN(function(b){var
-a=b+i0|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];fH(0,b,a,c);var
+d=[0,0],h=[0,0];j0(function(b){var
+a=b+jb|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=iU<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)a3(b,a,u5);var
-e=aZ(10,g),k=c[2]+1|0,l=z(e)!==k?1:0,m=l||u(ag(e,c[2]),u7);if(m)a3(b,a,u6);return gB(function(a,b){return a<c[2]?1:0},e)}return a3(b,a,u4)},c)}function
-hD(f,a){var
-b=p(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?gF(function(a){var
+i=i7<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)a6(b,a,vy);var
+e=a2(10,g),k=c[2]+1|0,l=z(e)!==k?1:0,m=l||w(ah(e,c[2]),vA);if(m)a6(b,a,vz);return gR(function(a,b){return a<c[2]?1:0},e)}return a6(b,a,vx)},c)}function
+hR(f,a){var
+b=r(a),c=1<=b?1:0;if(c)var
+d=b<=f?1:0,e=d?gV(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return k(e,u8)}function
-hE(a){var
-d=0;if(u(a,u9)&&45===K(a,0)){var
-b=bM(a,1,p(a)-1|0);d=1}if(!d)var
+e=c;return m(e,vB)}function
+hS(a){var
+d=0;if(w(a,vC)&&45===M(a,0)){var
+b=bQ(a,1,r(a)-1|0);d=1}if(!d)var
 b=a;var
-c=aZ(47,b);k(z(c)<=2?1:0,u_);var
-e=4000;L(function(a){return hD(e,a)},c);return fp(a)}function
-hF(f,e){var
+c=a2(47,b);m(z(c)<=2?1:0,vD);var
+e=4000;N(function(a){return hR(e,a)},c);return fE(a)}function
+hT(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=gj(d),a=ag(a[1],g),b=c;continue;case
+g=gz(d),a=ah(a[1],g),b=c;continue;case
 5:var
-a=eU(d,a[1]),b=c;continue}throw C}return a}}function
-c0(b,a){var
-c=aZ(46,a);return hF(b[1],c)}function
-c1(b,a){return 0===c0(b,a)?1:0}function
-bS(c,b){var
-a=c0(c,b);if(typeof
-a!=="number"&&3===a[0])return a[1];throw C}function
-ei(d,c){var
-a=c0(d,c);if(typeof
+a=e4(d,a[1]),b=c;continue}throw E}return a}}function
+c5(b,a){var
+c=a2(46,a);return hT(b[1],c)}function
+c6(b,a){return 0===c5(b,a)?1:0}function
+bV(c,b){var
+a=c5(c,b);if(typeof
+a!=="number"&&3===a[0])return a[1];throw E}function
+es(d,c){var
+a=c5(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}throw C}function
-ej(c,b){var
-a=c0(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw C}function
-ek(c,b){var
-a=c0(c,b);if(typeof
+b=a[1];if(0<=b)return b}throw E}function
+et(c,b){var
+a=c5(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];throw E}function
+eu(c,b){var
+a=c5(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!u(a[1],ve))return a_;break}throw C}function
-bT(a){if(Math.abs(a)<=cM)return au(a);throw C}function
-le(a){return a==a_?0:[0,bT(a)]}function
-bA(b,a){return aJ(b[2],a)}function
-fu(b,a){return ay(b[2],a)}function
-aQ(d,c){var
-a=fu(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw C}function
-c2(d,c){var
-a=fu(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw C}function
-lf(d,c){var
-a=fu(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw C}function
-fv(d,c){var
-a=fu(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=aZ(10,b[1]);return gB(function(a,b){return a<e?1:0},f)}throw C}function
-el(a){var
-b=aQ(a,vo),c=aQ(a,vp);return[0,aQ(a,vq),c,b]}function
-bi(c,a){var
+3:if(!w(a[1],vJ))return bb;break}throw E}function
+bW(a){if(Math.abs(a)<=cT)return az(a);throw E}function
+lF(a){return a==bb?0:[0,bW(a)]}function
+bE(b,a){return aN(b[2],a)}function
+fJ(b,a){return aC(b[2],a)}function
+aU(d,c){var
+a=fJ(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw E}function
+c7(d,c){var
+a=fJ(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw E}function
+lG(d,c){var
+a=fJ(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw E}function
+fK(d,c){var
+a=fJ(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=a2(10,b[1]);return gR(function(a,b){return a<e?1:0},f)}throw E}function
+ev(a){var
+b=aU(a,vT),c=aU(a,vU);return[0,aU(a,vV),c,b]}function
+bo(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-c3(a,d){var
+c8(a,d){var
 c=a[1];function
-e(a){return b(d,c+a|0)}return Q(a[2]-c|0,e)}function
-lg(a){return c1(a,vr)?0.:ek(a,vs)}var
-vt=au(jx);function
-fw(a){return J(w,r,a)}function
-bU(b,a){return m(vD,a)}function
-lh(a){if(bA(a,bU(a,vE))){var
-c=c2(a,bU(a,vF));return function(a){return bT(b(c[2],a))}}return function(a){return r}}function
-li(a){function
-c(b){return bU(a,b)}function
-f(b,d){return bA(a,c(b))?lf(a,c(b))[2]:function(a){return d}}var
-d=bS(a,c(vJ)),i=c1(a,c(vK))?n:bT(ek(a,c(v3))),j=B(d,vL)?vM:c1(a,c(v1))?0:[0,ei(a,c(v2))],k=ei(a,c(vN));if(bA(a,c(vO)))var
-l=c2(a,c(vP)),g=function(a){return bT(b(l[2],a))};else
+e(a){return b(d,c+a|0)}return S(a[2]-c|0,e)}function
+lH(a){return c6(a,vW)?0.:eu(a,vX)}var
+vY=az(jK);function
+fL(a){return L(q,t,a)}function
+bX(b,a){return o(v8,a)}function
+lI(a){if(bE(a,bX(a,v9))){var
+c=c7(a,bX(a,v_));return function(a){return bW(b(c[2],a))}}return function(a){return t}}function
+lJ(a){function
+c(b){return bX(a,b)}function
+f(b,d){return bE(a,c(b))?lG(a,c(b))[2]:function(a){return d}}var
+d=bV(a,c(wc)),i=c6(a,c(wd))?l:bW(eu(a,c(ww))),j=C(d,we)?wf:c6(a,c(wu))?0:[0,es(a,c(wv))],k=es(a,c(wg));if(bE(a,c(wh)))var
+m=c7(a,c(wi)),g=function(a){return bW(b(m[2],a))};else
 var
-g=function(a){return r};var
-m=f(vQ,1),o=f(vR,0);if(u(d,vS))if(u(d,vT))if(u(d,vU))if(u(d,vV))if(u(d,vW))if(u(d,vX))var
-h=u(d,vY),e=h?Y(d):h;else
+g=function(a){return t};var
+n=f(wj,1),o=f(wk,0);if(w(d,wl))if(w(d,wm))if(w(d,wn))if(w(d,wo))if(w(d,wp))if(w(d,wq))var
+h=w(d,wr),e=h?Z(d):h;else
 var
 e=4;else
 var
@@ -4258,35 +4410,41 @@ e=3;else
 var
 e=6;function
 p(a){return 0}var
-q=ei(a,vZ);return[0,aQ(a,v0)[1]-1|0,q,p,e,o,m,g,k,j,i]}function
-lj(c,b){function
-a(a){return ek(c,d(am(wj),b,a))}var
-e=a(wk);return[0,a(wl),e]}function
-lk(a){return 1-c1(a,wm)}function
-hG(a){var
-b=fv(a,wt);return aa(j(function(a){var
-b=hv(a);return by(function(b,a){return ap(b[2],a[2])},b)},b))}function
-ll(a){return 1-c1(a,wv)}function
-fx(a){return aZ(43,bS(a,wx))}function
-lm(a){return aY(fx(a),wy)?wz:bS(a,wA)}function
-hH(c){if(bA(c,wB)){var
-a=c2(c,wC),d=function(c){var
-d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return Q(a[1]/3|0,d)}return 0}function
-fy(a){return a9(1,aQ(a,wD)[1]-1|0)}function
-hI(d,i){var
-e=aQ(d,wE),j=aQ(d,wF),k=aQ(d,wG),f=e[1]-2|0,l=0;if(!(f<0)){var
+q=es(a,ws);return[0,aU(a,wt)[1]-1|0,q,p,e,o,n,g,k,j,i]}function
+lK(c,b){function
+a(a){return eu(c,e(ao(wO),b,a))}var
+d=a(wP);return[0,a(wQ),d]}function
+lL(a){return 1-c6(a,wR)}function
+hU(a){var
+b=fK(a,wY);return ac(k(function(a){var
+b=hJ(a);return bB(function(b,a){return at(b[2],a[2])},b)},b))}function
+lM(a){return 1-c6(a,w0)}function
+fM(a){return a2(43,bV(a,w2))}function
+lN(a){return aV(fM(a),w3)?w4:bV(a,w5)}function
+hV(c){if(bE(c,w6)){var
+a=c7(c,w7),d=function(c){var
+d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return S(a[1]/3|0,d)}return 0}function
+fN(a){return ba(1,aU(a,w8)[1]-1|0)}function
+hW(d,i){var
+e=aU(d,w9),j=aU(d,w_),k=aU(d,w$),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
-n=b(k[2],c);H(i,a,b(j[2],c),n);var
+n=b(k[2],c);A(i,a,b(j[2],c),n);var
 o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-ln(b){var
+xk(e,d,c,b,a){return h}var
+xl=0,xm=0;function
+xn(a){return a}var
+xo=0;function
+xp(a){return 0}var
+_=[0,0,function(a){return 0},xp,xo,xn,xm,l,xl,xk];function
+lO(b){var
 a=b[3];if(typeof
-a!=="number"&&2===a[0])return a[3];throw C}function
-hJ(c,a){var
+a!=="number"&&2===a[0])return a[3];throw E}function
+hX(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -4298,34 +4456,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-em(a){return B(a[1],xe)?xf:a[6]}function
-fz(b,a){return j(hE,bs(b,a,hC(b,a)))}var
-Di=ob;function
-yR(e,a2,g,aP,r){var
-s=aP[3],aj=bh([0,s],yU,yT,e,yS),O=bh([0,s],yX,yW,e,yV),A=bh([0,s],y0,yZ,e,yY),t=aV([0,s],0,0,e,y1),C=hC(e,y2),D=hC(e,y3),F=0!==ao(e,y4)?1:0,v=0!==ao(e,y5)?1:0;if(aJ(g,y6))Y(y7);if(aJ(g,y8))Y(y9);if(aJ(g,y_))Y(y$);if(aJ(g,za))Y(zb);function
-ak(m,e){var
-c=aa(j(function(b){function
+ew(a){return C(a[1],xP)?xQ:a[6]}function
+fO(b,a){return k(hS,bv(b,a,hQ(b,a)))}var
+DT=oC;function
+zq(d,a1,g,aM,q){var
+r=aM[3],aj=bn([0,r],zt,zs,d,zr),O=bn([0,r],zw,zv,d,zu),A=bn([0,r],zz,zy,d,zx),t=aZ([0,r],0,0,d,zA),B=hQ(d,zB),D=hQ(d,zC),E=0!==as(d,zD)?1:0,u=0!==as(d,zE)?1:0;if(aN(g,zF))Z(zG);if(aN(g,zH))Z(zI);if(aN(g,zJ))Z(zK);if(aN(g,zL))Z(zM);function
+ak(l,e){var
+c=ac(k(function(b){function
 c(c){var
-a=aZ(94,c);if(a){var
-b=a[2];if(b&&!b[2]){hD(5,a[1]);return hD(4,b[1])}}return $(u$)}function
+a=a2(94,c);if(a){var
+b=a[2];if(b&&!b[2]){hR(5,a[1]);return hR(4,b[1])}}return ab(vE)}function
 d(b){var
-a=aZ(42,b);return a?(hE(a[1]),L(c,a[2])):$(va)}if(u(b,vb))L(d,aZ(32,b));var
-e=hv(b),a=j(function(a){return[0,a[2],a[1]]},e);L(function(g){var
+a=a2(42,b);return a?(hS(a[1]),N(c,a[2])):ab(vF)}if(w(b,vG))N(d,a2(32,b));var
+e=hJ(b),a=k(function(a){return[0,a[2],a[1]]},e);N(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=jh(a[1][1],b[1][1]);if(f){var
+f=ju(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
-h=cP(function(a){var
-b=a[1]<m?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-l=0,i=J(function(b,a){return b+a[2]|0},l,c)<=bZ?1:0,e=i?0!==q(g[2])?1:0:i;else
+h=cW(function(a){var
+b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
+k=0,i=L(function(b,a){return b+a[2]|0},k,c)<=b2?1:0,e=i?0!==s(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return k(e,vc)}},a);var
-f=z(a);k(z(dm(ap,j(function(a){return a[1]},a)))===f?1:0,vd);return a},e));function
+e=d;return m(e,vH)}},a);var
+f=z(a);m(z(ds(at,k(function(a){return a[1]},a)))===f?1:0,vI);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -4333,114 +4491,114 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(t),f=d?a(r[9]):d;k(f,zc);return c}var
-G=0;if(aj){if(!O&&!A&&!t&&!C&&!D&&!F&&!v){var
-f=[0,aj[1]];G=1}}else
-if(O){if(A&&!t&&!C&&!D&&!F&&!v){var
-f=[1,O[1],A[1]];G=1}}else
-if(!A&&t&&C){var
-al=C[1],S=0,aX=t[1];if(D)if(F||v)S=1;else{var
-am=aa(j(hE,D[1])),a0=ak(am.length-1,al),T=E(0,a4),at=function(a){return ah(T,a[1],0)};cS(function(a){return L(at,a)},a0);var
-au=0.;k(gZ(function(b,d,a){return J(function(g,a){var
-b=a[1],d=c(am,b)[1+b],e=bx(d[2]),f=bx(d[1])+e|0;return g+a[2]*f},a,b)},T,au)<=10000000.?1:0,xX);var
+d=a(t),f=d?a(q[9]):d;m(f,zN);return c}var
+F=0;if(aj){if(!O&&!A&&!t&&!B&&!D&&!E&&!u){var
+f=[0,aj[1]];F=1}}else
+if(O){if(A&&!t&&!B&&!D&&!E&&!u){var
+f=[1,O[1],A[1]];F=1}}else
+if(!A&&t&&B){var
+al=B[1],R=0,aX=t[1];if(D)if(E||u)R=1;else{var
+am=ac(k(hS,D[1])),aY=ak(am.length-1,al),T=G(0,a7),ar=function(a){return ai(T,a[1],0)};cZ(function(a){return N(ar,a)},aY);var
+au=0.;m(hd(function(b,d,a){return L(function(g,a){var
+b=a[1],d=c(am,b)[1+b],e=bA(d[2]),f=bA(d[1])+e|0;return g+a[2]*f},a,b)},T,au)<=10000000.?1:0,yw);var
 an=0}else
-if(F){var
-h=bR(ao(e,zj),xY,g,0),U=fz(h,xZ),V=fz(h,x0),W=aa(fz(h,x1)),H=fz(h,x2),av=bs(h,x4,hB([0,z(H)],h,x3)),w=z(U),X=z(V)===w?1:0,aw=X?W.length-1===aS(w,z(H))?1:0:X;k(aw,x5);var
-Z=[0,U,V,b6(function(a,c){var
-d=b(av[2],a);return[0,dn(cs(W,aS(a,w),w)),c,d]},H)],a1=ak(z(Z[1]),al);if(v){var
-a=bR(ao(e,zk),x8,g,x7);L(function(a){var
-b=aJ(g,m(x_,a[1]));return b?Y(a[2]):b},x9);var
-_=cA(a,yg,aN(hL,aN([0,yf,[0,ye,[0,yd,[0,yc,[0,yb,hK]]]]],aN(x6,cR(function(a){var
-b=aN([0,x$,hK],lo);return j(function(b){return m(a,m(ya,b))},b)},hL))))),I=aZ(43,_),ax=hx(a,yh),K=cA(a,yj,yi),ab=aO(cN(I),hL),ay=ab||B(K,yQ);k(ay,yk);var
-ac=1<z(I)?1:0,az=ac?B(K,yl):ac;if(az)Y(ym);var
-aA=ft(function(a,b,c){return hA(yp,yo,a,b,c)},a,yn);b5(function(b){var
-c=b[3],h=3===b[2]?1:0,m=h?B(_,yr):h;k(m,yq);var
+if(E){var
+h=bU(as(d,zU),yx,g,0),U=fO(h,yy),V=fO(h,yz),W=ac(fO(h,yA)),H=fO(h,yB),av=bv(h,yD,hP([0,z(H)],h,yC)),v=z(U),X=z(V)===v?1:0,aw=X?W.length-1===aQ(v,z(H))?1:0:X;m(aw,yE);var
+Y=[0,U,V,b9(function(a,c){var
+d=b(av[2],a);return[0,dt(cx(W,aQ(a,v),v)),c,d]},H)],a0=ak(z(Y[1]),al);if(u){var
+a=bU(as(d,zV),yH,g,yG);N(function(a){var
+b=aN(g,o(yJ,a[1]));return b?Z(a[2]):b},yI);var
+_=cH(a,yR,aR(hZ,aR([0,yQ,[0,yP,[0,yO,[0,yN,[0,yM,hY]]]]],aR(yF,cY(function(a){var
+b=aR([0,yK,hY],lP);return k(function(b){return o(a,o(yL,b))},b)},hZ))))),I=a2(43,_),ax=hL(a,yS),J=cH(a,yU,yT),$=aS(cU(I),hZ),ay=$||C(J,zp);m(ay,yV);var
+aa=1<z(I)?1:0,az=aa?C(J,yW):aa;if(az)Z(yX);var
+aA=fI(function(a,b,c){return hO(y0,yZ,a,b,c)},a,yY);b8(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?C(_,y2):h;m(l,y1);var
 i=b[1]-1|0,n=0;if(!(i<0)){var
 a=n;for(;;){var
-e=d(c,a,0),g=e==Ev(e)?1:0,j=g?gI(e):g;if(j){var
-l=0===a?1:0;if(l)var
-f=l;else
+d=e(c,a,0),g=d==E6(d)?1:0,j=g?gY(d):g;if(j){var
+k=0===a?1:0;if(k)var
+f=k;else
 var
-p=d(c,a,0),f=d(c,a-1|0,0)<p?1:0}else
+p=e(c,a,0),f=e(c,a-1|0,0)<p?1:0}else
 var
-f=j;k(f,ys);var
+f=j;m(f,y3);var
 o=a+1|0;if(i!==a){var
-a=o;continue}break}}return 0},aA);ef(function(a){var
-b=0;return function(c){return eg(b,a,c)}},a,yt);ef(function(a){var
-b=0;return function(c){return eg(b,a,c)}},a,yu);fr(a,yv);if(0!==ao(a,yw))Y(yx);var
-i=bs(a,yz,aV(0,0,0,a,yy)),l=bs(a,yB,aV(0,0,[0,s-1|0],a,yA)),x=bs(a,yE,aV([0,l[1]],yD,[0,Di],a,yC)),aB=l[1];k(b(hJ(yG,i),aB),yF);var
+a=o;continue}break}}return 0},aA);ep(function(a){var
+b=0;return function(c){return eq(b,a,c)}},a,y4);ep(function(a){var
+b=0;return function(c){return eq(b,a,c)}},a,y5);fG(a,y6);if(0!==as(a,y7))Z(y8);var
+i=bv(a,y_,aZ(0,0,0,a,y9)),j=bv(a,za,aZ(0,0,[0,r-1|0],a,y$)),x=bv(a,zd,aZ([0,j[1]],zc,[0,DT],a,zb)),aB=j[1];m(b(hX(zf,i),aB),ze);var
 ad=x[1]-1|0,aC=0,aD=0;if(!(ad<0)){var
-p=aD,N=aC;for(;;){k(b(x[2],p)<=(ob-N|0)?1:0,yP);var
-aL=N+b(x[2],p)|0,aM=p+1|0;if(ad!==p){var
-p=aM,N=aL;continue}break}}var
+p=aD,M=aC;for(;;){m(b(x[2],p)<=(oC-M|0)?1:0,zo);var
+aK=M+b(x[2],p)|0,aL=p+1|0;if(ad!==p){var
+p=aL,M=aK;continue}break}}var
 ae=i[1]-2|0,aE=0;if(!(ae<0)){var
-n=aE;for(;;){var
-ag=b(i[2],n)+1|0,ai=b(i[2],n+1|0)-1|0;if(!(ai<ag)){var
-o=ag;for(;;){var
-aI=b(l[2],o);k(b(l[2],o-1|0)<aI?1:0,yO);var
-aK=o+1|0;if(ai!==o){var
-o=aK;continue}break}}var
-aH=n+1|0;if(ae!==n){var
-n=aH;continue}break}}var
-M=aV(0,0,yI,a,yH);if(M)var
-af=M[1],y=Q(af[1],af[2]);else
+l=aE;for(;;){var
+ag=b(i[2],l)+1|0,ah=b(i[2],l+1|0)-1|0;if(!(ah<ag)){var
+n=ag;for(;;){var
+aI=b(j[2],n);m(b(j[2],n-1|0)<aI?1:0,zn);var
+aJ=n+1|0;if(ah!==n){var
+n=aJ;continue}break}}var
+aH=l+1|0;if(ae!==l){var
+l=aH;continue}break}}var
+K=aZ(0,0,zh,a,zg);if(K)var
+af=K[1],y=S(af[1],af[2]);else
 var
-y=M;k(aY(dm(cI,y),y),yJ);var
-aF=fr(a,yK),aG=fr(a,yL),aq=[0,[0,ax,I,ab,K,cA(a,yN,yM),aG,aF,y,i,l,x]]}else
+y=K;m(aV(ds(cP,y),y),zi);var
+aF=fG(a,zj),aG=fG(a,zk),ao=[0,[0,ax,I,$,J,cH(a,zm,zl),aG,aF,y,i,j,x]]}else
 var
-aq=v;var
-an=[2,aX,a1,Z,aq]}else
-S=1;if(!S){var
-f=an;G=1}}if(!G)var
-f=$(zd);var
-ar=0;if(typeof
+ao=u;var
+an=[2,aX,a0,Y,ao]}else
+R=1;if(!R){var
+f=an;F=1}}if(!F)var
+f=ab(zO);var
+ap=0;if(typeof
 f!=="number"&&1===f[0]){var
-P=1;ar=1}if(!ar)var
+P=1;ap=1}if(!ap)var
 P=0;var
-as=0;if(typeof
+aq=0;if(typeof
 f!=="number"&&2===f[0]){var
-R=1;as=1}if(!as)var
-R=0;k(P===u(r[3],zf)?1:0,ze);var
-aQ=0===r[9]?1:0,aR=aQ||R;k(aR,zg);var
-aT=0===r[9]?1:0,aU=aT||u(r[1],zi);k(aU,zh);var
-aW=P||R;return[0,f,aW]}function
-zl(t,f,c,s,r,W,V){var
-g=bR(W,b(am(zn),r),t,zm),i=bR(V,b(am(zo),r),t,0),e=f[1],u=f[2],X=[0,a_],Z=0,$=[0,e];function
-v(a){return bh($,Z,X,i,a)}var
-aa=0,ab=0,ac=[0,e];function
-w(a){return aV(ac,ab,aa,i,a)}var
-ad=0,ae=0,af=[0,e];function
-x(a){return bh(af,ae,ad,i,a)}var
-ag=0,ai=[0,u];function
-y(a){return aV(ai,zp,ag,i,a)}var
-z=w(zq);if(aO(ao(g,zs),zr))Y(zt);var
-aj=y(zu),ak=y(zv),al=x(zw),an=x(zx),ap=aV([0,e],0,0,i,zy),aq=w(zz),ar=aq||z,as=v(zA),at=v(zB),A=ft(function(a){var
-b=0;return function(c,d){return hz(zD,b,a,c,d)}},g,zC);if(A){var
-l=A[1],m=l[3];k(3===l[2]?1:0,zE);var
+Q=1;aq=1}if(!aq)var
+Q=0;m(P===w(q[3],zQ)?1:0,zP);var
+aO=0===q[9]?1:0,aP=aO||Q;m(aP,zR);var
+aT=0===q[9]?1:0,aU=aT||w(q[1],zT);m(aU,zS);var
+aW=P||Q;return[0,f,aW]}function
+zW(t,f,c,s,r,W,V){var
+g=bU(W,b(ao(zY),r),t,zX),i=bU(V,b(ao(zZ),r),t,0),d=f[1],u=f[2],X=[0,bb],Y=0,_=[0,d];function
+v(a){return bn(_,Y,X,i,a)}var
+$=0,ab=0,ac=[0,d];function
+w(a){return aZ(ac,ab,$,i,a)}var
+ad=0,ae=0,af=[0,d];function
+x(a){return bn(af,ae,ad,i,a)}var
+ag=0,ah=[0,u];function
+y(a){return aZ(ah,z0,ag,i,a)}var
+z=w(z1);if(aS(as(g,z3),z2))Z(z4);var
+aj=y(z5),ak=y(z6),al=x(z7),am=x(z8),an=aZ([0,d],0,0,i,z9),ap=w(z_),aq=ap||z,ar=v(z$),at=v(Aa),A=fI(function(a){var
+b=0;return function(c,d){return hN(Ac,b,a,c,d)}},g,Ab);if(A){var
+k=A[1],l=k[3];m(3===k[2]?1:0,Ad);var
 au=function(a){var
-b=d(m,a,2),c=d(m,a,1);return[0,d(m,a,0),c,b]},C=M(l[1],au)}else
+b=e(l,a,2),c=e(l,a,1);return[0,e(l,a,0),c,b]},B=O(k[1],au)}else
 var
-C=[0];var
-av=bh([0,u],zH,zG,g,zF),aw=aV([0,e],0,0,g,zI),ax=hw(zK,0,0,g,zJ),ay=hw(zM,0,0,g,zL),az=cA(g,zO,zN),a=[0,cA(g,zQ,zP),az,ay,ax,aw,av,C,at,as,z,ar,ap,an,al,ak,aj];k(a[3]<=a[4]?1:0,zR);var
-aA=B(a[2],zT);k((0!==a[5]?1:0)===aA?1:0,zS);var
-aB=B(a[2],zV);k((0!==a[6]?1:0)===aB?1:0,zU);var
+B=[0];var
+av=bn([0,u],Ag,Af,g,Ae),aw=aZ([0,d],0,0,g,Ah),ax=hK(Aj,0,0,g,Ai),ay=hK(Al,0,0,g,Ak),az=cH(g,An,Am),a=[0,cH(g,Ap,Ao),az,ay,ax,aw,av,B,at,ar,z,aq,an,am,al,ak,aj];m(a[3]<=a[4]?1:0,Aq);var
+aA=C(a[2],As);m((0!==a[5]?1:0)===aA?1:0,Ar);var
+aB=C(a[2],Au);m((0!==a[6]?1:0)===aB?1:0,At);var
 aC=[0,a[5],[0,a[12],0]];function
 aD(h){var
-c=e-1|0,i=0;if(!(c<0)){var
+c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-d=b(h[2],a),g=b(f[5][2],a)<=d?1:0,j=g?d<b(f[5][2],a+1|0)?1:0:g;k(j,zW);var
-l=a+1|0;if(c!==a){var
-a=l;continue}break}}return 0}L(function(a){return b5(aD,a)},aC);var
-aE=a[6];b5(function(n){var
-d=e-1|0,o=0;if(!(d<0)){var
+e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;m(j,Av);var
+k=a+1|0;if(c!==a){var
+a=k;continue}break}}return 0}N(function(a){return b8(aD,a)},aC);var
+aE=a[6];b8(function(n){var
+e=d-1|0,o=0;if(!(e<0)){var
 a=o;for(;;){var
 h=b(f[5][2],a),i=b(f[5][2],a+1|0)-1|0,g=0.;if(i<h)var
 j=g;else{var
-c=h,l=g;for(;;){var
-m=l+b(n[2],c),q=c+1|0;if(i!==c){var
-c=q,l=m;continue}var
-j=m;break}}k(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,zX);var
-p=a+1|0;if(d!==a){var
+c=h,k=g;for(;;){var
+l=k+b(n[2],c),q=c+1|0;if(i!==c){var
+c=q,k=l;continue}var
+j=l;break}}m(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,Aw);var
+p=a+1|0;if(e!==a){var
 a=p;continue}break}}return 0},aE);function
 S(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
@@ -4450,43 +4608,43 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 T=0;function
-p(a){return jC(T,S,a)}if(aO(c[1],xg))var
-n=xh;else{var
-U=aO(c[1],xi)?a_:cM,R=0;if(0===c[9]&&!p(c[8])&&!p(c[12])){var
+p(a){return jP(T,S,a)}if(aS(c[1],xR))var
+n=xS;else{var
+U=aS(c[1],xT)?bb:cT,R=0;if(0===c[9]&&!p(c[8])&&!p(c[12])){var
 q=0.;R=1}if(!R)var
-q=dl;var
+q=dr;var
 n=[0,q,U]}var
-D=n[1]<=a[3]?1:0,aF=D?a[4]<=n[2]?1:0:D;k(aF,zY);var
-aG=0===a[12]?1:0,aH=aG||B(a[2],Ae);k(aH,zZ);var
-j=em(c),o=[0,bn(j,c[5])],F=E(0,16),aI=aY(a[7],[0]),aJ=aI||B(a[2],Ad);k(aJ,z0);var
-aK=o[1],aL=a[7];cS(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<bn(_(F,a),aK)?1:0;if(i){var
+D=n[1]<=a[3]?1:0,aF=D?a[4]<=n[2]?1:0:D;m(aF,Ax);var
+aG=0===a[12]?1:0,aH=aG||C(a[2],AP);m(aH,Ay);var
+j=ew(c),o=[0,bt(j,c[5])],E=G(0,16),aI=aV(a[7],[0]),aJ=aI||C(a[2],AO);m(aJ,Az);var
+aK=o[1],aL=a[7];cZ(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<bt(aa(E,a),aK)?1:0;if(i){var
 j=c<=o[1]?1:0;if(j){var
-l=a<e?1:0;if(l)var
-m=b(f[5][2],a)<=h?1:0,d=m?h<b(f[5][2],a+1|0)?1:0:m;else
+k=a<d?1:0;if(k)var
+l=b(f[5][2],a)<=h?1:0,e=l?h<b(f[5][2],a+1|0)?1:0:l;else
 var
-d=l}else
+e=k}else
 var
-d=j}else
+e=j}else
 var
-d=i;k(d,z1);o[1]=c;return ah(F,a,c)},aL);var
-G=(0!==a[8]?1:0)===(0===j?1:0)?1:0,aM=G?(0!==a[9]?1:0)===(0===j?1:0)?1:0:G;k(aM,z2);var
-h=B(c[1],z3),aN=aO(c[1],z4),H=(0!==a[13]?1:0)===h?1:0,aP=H?(0!==a[14]?1:0)===h?1:0:H;k(aP,z5);var
-aQ=h?B(a[2],z7):h;k(1-aQ,z6);function
-aR(d){var
-c=e-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){k(b(d[2],a)<a_?1:0,z8);var
+e=i;m(e,AA);o[1]=c;return ai(E,a,c)},aL);var
+F=(0!==a[8]?1:0)===(0===j?1:0)?1:0,aM=F?(0!==a[9]?1:0)===(0===j?1:0)?1:0:F;m(aM,AB);var
+h=C(c[1],AC),aN=aS(c[1],AD),H=(0!==a[13]?1:0)===h?1:0,aO=H?(0!==a[14]?1:0)===h?1:0:H;m(aO,AE);var
+aP=h?C(a[2],AG):h;m(1-aP,AF);function
+aQ(e){var
+c=d-1|0,f=0;if(!(c<0)){var
+a=f;for(;;){m(b(e[2],a)<bb?1:0,AH);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-I(a){return b5(aR,a)}if(1-aN)I(a[8]);if(h)I(a[9]);var
-J=B(a[1],z9);if(J)var
-aS=0!==j?1:0,K=aS||(0<c[5]?1:0);else
+I(a){return b8(aQ,a)}if(1-aN)I(a[8]);if(h)I(a[9]);var
+J=C(a[1],AI);if(J)var
+aR=0!==j?1:0,K=aR||(0<c[5]?1:0);else
 var
 K=J;var
-aT=B(a[1],z$),aU=B(a[2],Aa)===aT?1:0,aW=aU||K;k(aW,z_);if(s)var
-N=s;else
+aT=C(a[1],AK),aU=C(a[2],AL)===aT?1:0,aW=aU||K;m(aW,AJ);if(s)var
+L=s;else
 var
-Q=0===a[15]?1:0,N=Q?0===a[16]?1:0:Q;k(N,Ab);function
+Q=0===a[15]?1:0,L=Q?0===a[16]?1:0:Q;m(L,AM);function
 aX(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -4494,1563 +4652,1644 @@ a=i,g=d;for(;;){var
 h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
-aZ=0;function
-O(a){return jC(aZ,aX,a)}if(h)var
-a0=O(a[15]),P=a0||O(a[16]);else
+aY=0;function
+M(a){return jP(aY,aX,a)}if(h)var
+a0=M(a[15]),P=a0||M(a[16]);else
 var
-P=h;if(P)Y(Ac);return a}function
-A0(aD){var
-aE=aD[1],C=aD[2],aT=C[4],aU=C[3],aW=D(sg,C[2]),e=[0,C[1],aW,aU,aT],o=bR(aE,A2,e,A1),S=ao(o,A3),aM=0;if(typeof
-S!=="number"&&5===S[0]){var
-aB=S[1];if(!(64<z(aB))){var
+P=h;if(P)Z(AN);return a}function
+Bz(aD){var
+aE=aD[1],B=aD[2],aT=B[4],aU=B[3],aV=F(sH,B[2]),e=[0,B[1],aV,aU,aT],n=bU(aE,BB,e,BA),R=as(n,BC),aL=0;if(typeof
+R!=="number"&&5===R[0]){var
+aB=R[1];if(!(64<z(aB))){var
 aC=function(c){var
-a=0,b=0;for(;;){if(p(c)<=a)return b;if(92===K(c,a)){var
-d=b+1|0,e=n2===K(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=b1===(K(c,a)&gd)?b:b+1|0,a=a+1|0,b=f;continue}};L(function(b){var
+a=0,b=0;for(;;){if(r(c)<=a)return b;if(92===M(c,a)){var
+d=b+1|0,e=or===M(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=b4===(M(c,a)&gt)?b:b+1|0,a=a+1|0,b=f;continue}};N(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=aC(b[1])<=64?1:0,d=c?aC(a[1])<=bZ?1:0:c;return k(d,AZ)}return $(AY)},aB);aM=1}}if(!aM)$(AX);var
-t=bR(ao(o,A6),A5,e,A4);if(aJ(e,A7))Y(A8);var
-i=bR(ao(t,A9),xk,e,xj),v=bs(i,xm,aV(0,0,0,i,xl)),F=bs(i,xo,aV(0,0,0,i,xn)),H=bs(i,xq,aV(0,0,[0,a9(0,v[1]-2|0)],i,xp)),w=v[1]-1|0,Z=F[1]-1|0,_=1<=w?1:0;if(_)var
-aa=w<c_?1:0,ab=aa?b(hJ(0,v),Z):aa;else
+c=aC(b[1])<=64?1:0,d=c?aC(a[1])<=b2?1:0:c;return m(d,By)}return ab(Bx)},aB);aL=1}}if(!aL)ab(Bw);var
+t=bU(as(n,BF),BE,e,BD);if(aN(e,BG))Z(BH);var
+i=bU(as(t,BI),xV,e,xU),u=bv(i,xX,aZ(0,0,0,i,xW)),E=bv(i,xZ,aZ(0,0,0,i,xY)),G=bv(i,x1,aZ(0,0,[0,ba(0,u[1]-2|0)],i,x0)),v=u[1]-1|0,Y=E[1]-1|0,_=1<=v?1:0;if(_)var
+$=v<dd?1:0,aa=$?b(hX(0,u),Y):$;else
 var
-ab=_;k(ab,xr);var
-aX=H[1];k(b(hJ(0,F),aX),xs);var
-aY=eg([0,w-1|0],i,xt),l=[0,w,Z,H[1],aY,v,F,H],d=bR(ao(t,A_),xv,e,xu),h=cA(d,xx,xw),I=l[1],ac=l[2],aZ=bh([0,I],0,0,d,xy),a0=hB([0,I],d,xz),a1=hB([0,I],d,xA),a2=aV([0,ac],0,0,d,xB),a3=bh([0,ac],0,0,d,xC),a4=ef(hx,d,xD),a5=ef(function(a,b){return eg(xF,a,b)},d,xE),a6=eg(xH,d,xG),a7=fr(d,xI),a8=cA(d,xK,xJ),a=[0,h,cA(d,xM,xL),a8,a7,a6,a5,a4,a3,a2,a1,a0,aZ];function
-N(a){return aO(h,a)}var
-ad=N(xN),a$=1-a[4],a_=0,ba=a$||ad,bc=0===a[12]?1:0,bb=[0,ba,a_],bd=bc||B(h,xW),bf=0===a[11]?1:0,be=[0,bd,bb],bg=bf||B(h,xV),bj=0===a[8]?1:0,bi=[0,bg,be],bk=bj||(0===a[9]?1:0),ae=0===a[8]?1:0,bl=[0,bk,bi],bm=ae?0===a[9]?1:0:ae,bo=N(xO),af=a[6],bp=[0,(0!==a[10]?1:0)===bo?1:0,[0,bm===ad?1:0,bl]],bq=af?a[5]<=af[1]?1:0:1,bt=0===a[5]?1:0,br=[0,bq,bp],bu=bt||B(h,xU),bw=0!==a[6]?1:0,bv=[0,bu,br],bx=bw||u(h,xT),bz=1-(0!==a[6]?1:0),by=[0,bx,bv],bA=bz||N(xS),bB=B(h,xP),bC=[0,(0!==a[7]?1:0)===bB?1:0,[0,bA,by]];L(function(a){return k(a,m(xQ,h))},bC);var
-bD=bn(a[6],0),bE=a[5]+bD|0;k(bE*a9(l[3],m9)<=nD?1:0,xR);var
-bV=B(a[1],Ba);k((0!==ao(t,Bb)?1:0)===bV?1:0,A$);if(B(a[1],Bc))Y(Bd);var
-aF=yR(t,aE,e,l,a),q=aF[1],aH=ef(hx,t,Be),bW=0===aH?1:0,bX=bW||aF[2];k(bX,Bf);var
-aP=0;if(typeof
-q!=="number"&&2===q[0]){var
-T=1;aP=1}if(!aP)var
-T=0;k((0!==ao(o,Bh)?1:0)===T?1:0,Bg);var
-aQ=0;if(typeof
-q!=="number"&&2===q[0]){var
-r=q[4],n=bR(ao(o,Bo),Az,e,Ay),av=bh(0,AC,AB,n,AA),y=bh(0,AF,AE,n,AD);if(cp(ao(n,AH),AG))Y(AI);if(cp(ao(n,AK),AJ))Y(AL);if(aJ(e,AM))Y(AN);var
-R=aV(0,0,AP,n,AO);b5(function(a){var
-d=Q(a[1],a[2]),e=0,b=J(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=bZ?1:0:c;return k(f,AQ)},R);var
-bP=r?r[1][3]:r,X=0;if(av)if(y){var
-aw=y[1],ax=av[1];k(ax[1]===aw[1]?1:0,AR);var
+aa=_;m(aa,x2);var
+aW=G[1];m(b(hX(0,E),aW),x3);var
+aX=eq([0,v-1|0],i,x4),j=[0,v,Y,G[1],aX,u,E,G],d=bU(as(t,BJ),x6,e,x5),h=cH(d,x8,x7),H=j[1],ac=j[2],aY=bn([0,H],0,0,d,x9),a0=hP([0,H],d,x_),a1=hP([0,H],d,x$),a2=aZ([0,ac],0,0,d,ya),a3=bn([0,ac],0,0,d,yb),a4=ep(hL,d,yc),a5=ep(function(a,b){return eq(ye,a,b)},d,yd),a6=eq(yg,d,yf),a7=fG(d,yh),a8=cH(d,yj,yi),a=[0,h,cH(d,yl,yk),a8,a7,a6,a5,a4,a3,a2,a1,a0,aY];function
+J(a){return aS(h,a)}var
+ad=J(ym),a_=1-a[4],a9=0,a$=a_||ad,bc=0===a[12]?1:0,bb=[0,a$,a9],bd=bc||C(h,yv),bf=0===a[11]?1:0,be=[0,bd,bb],bg=bf||C(h,yu),bi=0===a[8]?1:0,bh=[0,bg,be],bj=bi||(0===a[9]?1:0),ae=0===a[8]?1:0,bk=[0,bj,bh],bl=ae?0===a[9]?1:0:ae,bm=J(yn),af=a[6],bo=[0,(0!==a[10]?1:0)===bm?1:0,[0,bl===ad?1:0,bk]],bp=af?a[5]<=af[1]?1:0:1,br=0===a[5]?1:0,bq=[0,bp,bo],bs=br||C(h,yt),bw=0!==a[6]?1:0,bu=[0,bs,bq],bx=bw||w(h,ys),bz=1-(0!==a[6]?1:0),by=[0,bx,bu],bA=bz||J(yr),bB=C(h,yo),bC=[0,(0!==a[7]?1:0)===bB?1:0,[0,bA,by]];N(function(a){return m(a,o(yp,h))},bC);var
+bD=bt(a[6],0),bE=a[5]+bD|0;m(bE*ba(j[3],ny)<=n4?1:0,yq);var
+bV=C(a[1],BL);m((0!==as(t,BM)?1:0)===bV?1:0,BK);if(C(a[1],BN))Z(BO);var
+aF=zq(t,aE,e,j,a),p=aF[1],aG=ep(hL,t,BP),bW=0===aG?1:0,bX=bW||aF[2];m(bX,BQ);var
+aM=0;if(typeof
+p!=="number"&&2===p[0]){var
+T=1;aM=1}if(!aM)var
+T=0;m((0!==as(n,BS)?1:0)===T?1:0,BR);var
+aO=0;if(typeof
+p!=="number"&&2===p[0]){var
+q=p[4],l=bU(as(n,BZ),A_,e,A9),av=bn(0,Bb,Ba,l,A$),y=bn(0,Be,Bd,l,Bc);if(cu(as(l,Bg),Bf))Z(Bh);if(cu(as(l,Bj),Bi))Z(Bk);if(aN(e,Bl))Z(Bm);var
+Q=aZ(0,0,Bo,l,Bn);b8(function(a){var
+d=S(a[1],a[2]),e=0,b=L(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=b2?1:0:c;return m(f,Bp)},Q);var
+bP=q?q[1][3]:q,X=0;if(av)if(y){var
+aw=y[1],ax=av[1];m(ax[1]===aw[1]?1:0,Bq);var
 A=[0,[0,ax,aw]]}else
 X=1;else
 if(y)X=1;else
 var
 A=y;if(X)var
-A=$(AW);G((0!==A?1:0)===bP?1:0,AS);if(r)var
-bQ=r[1],bS=aN([0,AT,hK],lo),ay=jH(function(a){return aO(a,bQ[2])},bS);else
+A=ab(Bv);I((0!==A?1:0)===bP?1:0,Br);if(q)var
+bQ=q[1],bR=aR([0,Bs,hY],lP),ay=jU(function(a){return aS(a,bQ[2])},bR);else
 var
-ay=r;var
-bT=0===R?1:0,bU=bT||ay;G(bU,AU);var
-az=ao(n,AV);if(typeof
+ay=q;var
+bS=0===Q?1:0,bT=bS||ay;I(bT,Bt);var
+az=as(l,Bu);if(typeof
 az==="number")var
 aA=0;else{var
-f=bR(az,Af,e,0),x=function(c){var
-a=bs(f,c,ft(function(a,b,c){return hz(Ah,Ag,a,b,c)},f,c)),d=a[2],e=a[3];function
-g(a){return M(d,b(e,a))}return[0,d,M(a[1],g)]},ag=x(Ai),O=bs(f,Ak,ft(function(a){var
-b=0,c=0;return function(d,e){return hA(c,b,a,d,e)}},f,Aj)),g=O[2],bF=O[3],ah=x(Al),ai=ah[2],aj=x(Am),ak=aj[2],al=x(An),P=ak.length-1,bG=bs(f,Ap,aV([0,P],0,0,f,Ao)),bH=bs(f,As,aV([0,P],0,Ar,f,Aq)),bI=bh([0,P],0,0,f,At),am=bh([0,g],0,0,f,Au),an=bh([0,g],0,0,f,Av),ap=3===ag[1]?1:0;if(ap){var
-aq=0<g?1:0;if(aq){var
-ar=ah[1]===g?1:0;if(ar){var
-as=aj[1]===g?1:0;if(as)var
-at=al[1]===g?1:0,s=at?0===jj(ai.length-1,2*g|0)?1:0:at;else
-var
-s=as}else
+f=bU(az,AQ,e,0),x=function(c){var
+a=bv(f,c,fI(function(a,b,c){return hN(AS,AR,a,b,c)},f,c)),d=a[2],e=a[3];function
+g(a){return O(d,b(e,a))}return[0,d,O(a[1],g)]},ag=x(AT),K=bv(f,AV,fI(function(a){var
+b=0,c=0;return function(d,e){return hO(c,b,a,d,e)}},f,AU)),g=K[2],bF=K[3],ah=x(AW),ai=ah[2],aj=x(AX),ak=aj[2],al=x(AY),P=ak.length-1,bG=bv(f,A0,aZ([0,P],0,0,f,AZ)),bH=bv(f,A3,aZ([0,P],0,A2,f,A1)),bI=bn([0,P],0,0,f,A4),am=bn([0,g],0,0,f,A5),an=bn([0,g],0,0,f,A6),ao=3===ag[1]?1:0;if(ao){var
+ap=0<g?1:0;if(ap){var
+aq=ah[1]===g?1:0;if(aq){var
+ar=aj[1]===g?1:0;if(ar)var
+at=al[1]===g?1:0,s=at?0===jw(ai.length-1,2*g|0)?1:0:at;else
 var
 s=ar}else
 var
 s=aq}else
 var
-s=ap;k(s,Aw);if(0!==bI)Y(Ax);var
-bJ=function(a){return M(g,b(bF,a))},aR=0,bK=M(O[1],bJ);if(am&&an){var
-bL=M(g,an[1][2]),au=[0,[0,M(g,am[1][2]),bL]];aR=1}if(!aR)var
+s=ap}else
+var
+s=ao;m(s,A7);if(0!==bI)Z(A8);var
+bJ=function(a){return O(g,b(bF,a))},aP=0,bK=O(K[1],bJ);if(am&&an){var
+bL=O(g,an[1][2]),au=[0,[0,O(g,am[1][2]),bL]];aP=1}if(!aP)var
 au=0;var
-bM=al[2],bN=aG(function(a,c){var
-d=b(bH[2],a);return[0,b(bG[2],a),d,c]},ak),bO=ag[2],aA=[0,[0,D(function(a){var
+bM=al[2],bN=aK(function(a,c){var
+d=b(bH[2],a);return[0,b(bG[2],a),d,c]},ak),bO=ag[2],aA=[0,[0,F(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},bO),g,ai,bN,bM,au,bK]]}var
-aI=[0,[0,A,aA,R]];aQ=1}if(!aQ)var
-aI=0;var
-U=ao(o,Bi),V=ao(o,Bj),aS=0;if(typeof
+aH=[0,[0,A,aA,Q]];aO=1}if(!aO)var
+aH=0;var
+U=as(n,BT),V=as(n,BU),aQ=0;if(typeof
 U!=="number"&&4===U[0]&&typeof
 V!=="number"&&4===V[0]){var
-aL=V[1],E=U[1],b3=0;if(0!==E){var
-b0=z(aL);if(z(E)===b0&&!(4<z(E))){var
-b2=gC(E,aL),W=b6(function(c,b){return zl(e,l,a,T,c,b[1],b[2])},b2);aS=1;b3=1}}}if(!aS)var
-W=$(Bk);var
-aK=j(function(a){return a[1]},W),bY=z(aK);k(z(dm(gp,aK))===bY?1:0,Bl);gY(function(a,b){return $(m(Bn,m(fm(a),Bm)))},e);return[0,l,a,q,aH,aI,W]}var
-ad=jU([0,ap]),cj=ad[1];function
-en(c,b,a){return 0===q(b)?a:H(ad[4],c,b,a)}function
-P(a){return en(0,a,cj)}var
-lp=P(n);function
-eo(a){return d(ad[6],[0,[0,a,1],0],n)}function
-hM(a){return J(function(b,a){return en(a[1],a[2],b)},cj,a)}function
-lq(a){return b(ad[20],a)}function
-fA(b,a){return bn(d(ad[29],b,a),r)}function
-dF(a){return fA(0,a)}function
-dG(a){function
-b(a,b){return 0===a?1:0}return d(ad[14],b,a)}function
-ep(a){var
-b=0;return J(function(b,a){return b+a[2]|0},b,a)}function
-bV(a,b){var
-e=a?a[1]:n;return function(a){function
+aJ=V[1],D=U[1],b1=0;if(0!==D){var
+bZ=z(aJ);if(z(D)===bZ&&!(4<z(D))){var
+b0=gS(D,aJ),W=b9(function(c,b){return zW(e,j,a,T,c,b[1],b[2])},b0);aQ=1;b1=1}}}if(!aQ)var
+W=ab(BV);var
+aI=k(function(a){return a[1]},W),bY=z(aI);m(z(ds(gF,aI))===bY?1:0,BW);hc(function(a,b){return ab(o(BY,o(fB(a),BX)))},e);return[0,j,a,p,aG,aH,W]}var
+ae=j7([0,at]),co=ae[1];function
+ex(c,b,a){return 0===s(b)?a:A(ae[4],c,b,a)}function
+R(a){return ex(0,a,co)}var
+lQ=R(l);function
+ey(a){return e(ae[6],[0,[0,a,1],0],l)}function
+h0(a){return L(function(b,a){return ex(a[1],a[2],b)},co,a)}function
+lR(a){return b(ae[20],a)}function
+fP(b,a){return bt(e(ae[29],b,a),t)}function
+dN(a){return fP(0,a)}function
+dO(a){function
+b(a,b){return 0===a?1:0}return e(ae[14],b,a)}function
+ez(a){var
+b=0;return L(function(b,a){return b+a[2]|0},b,a)}function
+bY(a,b){var
+d=a?a[1]:l;return function(a){function
 c(b,f,a){var
-h=g(e,f),c=w(fA(b,a),h);return 0===q(c)?d(ad[7],b,a):H(ad[4],b,c,a)}return H(ad[13],c,a,b)}}function
-dH(a,b){if(0===q(a))return cj;function
-c(b){return g(a,b)}return d(ad[34],c,b)}function
-R(c,a){return b(bV([0,a2],c),a)}function
-fB(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return aY(c,d)?[0,[0,c,j+g|0],fB(h,e)]:jh(c,d)?[0,[0,c,j],fB(h,a)]:[0,[0,d,g],fB(b,e)]}var
+h=g(d,f),c=q(fP(b,a),h);return 0===s(c)?e(ae[7],b,a):A(ae[4],b,c,a)}return A(ae[13],c,a,b)}}function
+dP(a,b){if(0===s(a))return co;function
+c(b){return g(a,b)}return e(ae[34],c,b)}function
+T(c,a){return b(bY([0,a5],c),a)}function
+fQ(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return aV(c,d)?[0,[0,c,j+g|0],fQ(h,e)]:ju(c,d)?[0,[0,c,j],fQ(h,a)]:[0,[0,d,g],fQ(b,e)]}var
 k=b}else
 var
 k=a;return k}function
-dI(c,a){function
-e(f,e,c){function
+dQ(c,a){function
+d(f,d,c){function
 h(h,c,a){var
-i=g(e,c),j=fB(f,h),k=d(ad[6],j,i);return b(bV(0,a),k)}return H(ad[13],h,a,c)}return H(ad[13],e,c,cj)}function
-lr(e,a,d){var
-f=by(cI,Q(d-a|0,function(c){return b(e[2],a+c|0)}));function
+i=g(d,c),j=fQ(f,h),k=e(ae[6],j,i);return b(bY(0,a),k)}return A(ae[13],h,a,c)}return A(ae[13],d,c,co)}function
+lS(e,a,d){var
+f=bB(cP,S(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(aY(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(aV(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-hN(a){var
-b=lq(a);return j(function(a){return[0,a[2],a[1]]},b)}function
-eq(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bN(a,I(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+h1(a){var
+b=lR(a);return k(function(a){return[0,a[2],a[1]]},b)}function
+eA(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bR(a,J(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
-c4(b,a,e){var
-c=_(b[4],a);if(c)return c[1];var
-d=eq(b,e,[0,a]);a1(b[4],a,d);return d}function
-c5(d,b,a){var
-h=a9(b,a),e=[0,cK(b,a),h],f=_(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=eq(d,dI(c(d[2],b)[1+b],i),[1,b,a]);a1(d[5],e,g);return g}function
-aL(e,a,d,c){var
-f=a?a[1]:a;return eq(e,d,[3,b(bL(function(a){return 0<q(a[1])?1:0}),c),f])}function
-hO(a){var
-d=z(a[1]),e=a[3],f=cO(b6(function(c,a){var
-b=a[3],d=b?[0,[0,aa(aN(a[1],[0,a[2],0])),[0,[0,n,c],0]],0]:b;return d},e));function
+c9(b,a,e){var
+c=aa(b[4],a);if(c)return c[1];var
+d=eA(b,e,[0,a]);a4(b[4],a,d);return d}function
+c_(d,b,a){var
+h=ba(b,a),e=[0,cR(b,a),h],f=aa(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=eA(d,dQ(c(d[2],b)[1+b],i),[1,b,a]);a4(d[5],e,g);return g}function
+aO(e,a,d,c){var
+f=a?a[1]:a;return eA(e,d,[3,b(bP(function(a){return 0<s(a[1])?1:0}),c),f])}function
+h2(a){var
+d=z(a[1]),e=a[3],f=cV(b9(function(c,a){var
+b=a[3],d=b?[0,[0,ac(aR(a[1],[0,a[2],0])),[0,[0,l,c],0]],0]:b;return d},e));function
 h(f,e,d){var
-h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===q(b))return[0,a,h];var
-l=U(b),j=e[2],k=J(function(m,h){var
+h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===s(b))return[0,a,h];var
+l=D(b),j=e[2],k=L(function(m,h){var
 i=h[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(aY(d[2],i)){var
+e=a[2],d=a[1];if(aV(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=at(b),k=at(c),n=g(l,h[1]),j=J(function(b,a){return w(b,a[1])},n,k);return 0===q(j)?f:[0,[0,j,i],f]}},h,j);return[0,aG(function(a,d){return v(d,g(b,c(i,a)[1+a]))},a),k]}var
-k=0,l=J(function(e,o){var
-i=J(function(b,a){return h(b,a[2],a[1])},o,e),f=i[1],b=[0,-1],k=d-1|0,p=0;if(!(k<0)){var
-a=p;for(;;){if(0!==q(c(f,a)[1+a]))b[1]=a;var
-u=a+1|0;if(k!==a){var
+f=ax(b),k=ax(c),n=g(l,h[1]),j=L(function(b,a){return q(b,a[1])},n,k);return 0===s(j)?f:[0,[0,j,i],f]}},h,j);return[0,aK(function(a,d){return p(d,g(b,c(i,a)[1+a]))},a),k]}var
+j=0,m=L(function(e,o){var
+i=L(function(b,a){return h(b,a[2],a[1])},o,e),f=i[1],b=[0,-1],j=d-1|0,p=0;if(!(j<0)){var
+a=p;for(;;){if(0!==s(c(f,a)[1+a]))b[1]=a;var
+u=a+1|0;if(j!==a){var
 a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=z(e))){var
-l=b[1],m=dB(c(f,l)[1+l]),r=i[2],s=j(function(a){var
-b=a[2];return[0,g(m,a[1]),b]},r),n=[0,D(function(a){return g(m,a)},f),s],t=[0,[0,b[1],n],0];return aN(j(function(a){var
-c=h(a[2],n,b[1]);return[0,a[1],c]},e),t)}return e},k,f),i=E(0,4);L(function(g){var
-h=g[2],j=h[1],k=g[1],l=P(c(j,d)[1+d]),m=d-1|0,o=0;if(m<0)var
+l=b[1],m=dG(c(f,l)[1+l]),q=i[2],r=k(function(a){var
+b=a[2];return[0,g(m,a[1]),b]},q),n=[0,F(function(a){return g(m,a)},f),r],t=[0,[0,b[1],n],0];return aR(k(function(a){var
+c=h(a[2],n,b[1]);return[0,a[1],c]},e),t)}return e},j,f),i=G(0,4);N(function(g){var
+h=g[2],j=h[1],k=g[1],l=R(c(j,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=eo(a),f=b(bV([0,U(c(j,a)[1+a])],e),p);else
+p=ey(a),f=b(bY([0,D(c(j,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
-n=f;break}}return ah(i,k,[0,n,h[2]])},l);return i}var
-ls=[aj,Bt,co(0)];function
-fC(f,a){var
-e=E(0,2),c=function(a){var
+n=f;break}}return ai(i,k,[0,n,h[2]])},m);return i}var
+lT=[al,B4,ct(0)];function
+fR(f,a){var
+d=G(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=eV(function(a){return aJ(f,a[1])},b);if(a)throw[0,ls,b,c,a[1][1]];return a};d(ad[12],n,c);return c}catch(a){a=bm(a);if(a[1]===ls){var
-g=a[4],h=a[2],i=ay(f,g),k=b(cQ(function(f){return function(c){var
+a=e5(function(a){return aN(f,a[1])},b);if(a)throw[0,lT,b,c,a[1][1]];return a};e(ae[12],n,c);return c}catch(a){a=bs(a);if(a[1]===lT){var
+g=a[4],h=a[2],i=aC(f,g),k=b(cX(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=d(ad[6],k,a[3]),l=i[2];L(function(f){return function(a){var
-c=a[2],d=bn(_(e,c),cj);return ah(e,c,b(bV([0,a[1]],d),f))}}(j),l);var
-m=dI(j,i[1]),c=b(bV(0,d(ad[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,gZ(function(c,b,a){return[0,[0,b,c],a]},e,g)]}function
-lt(f){var
-a=at(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,at(h),g]}throw[0,S,Bu]}function
-lu(a,n){var
-c=hO(a),h=z(a[1]),o=Q(h,function(a){return a}),i=b(bL(function(a){return 1-aJ(c,a)}),o),e=E(0,64);L(function(a){var
-b=fC(c,a)[1];function
-f(d,f){if(ip<ep(d))Y(Bv);var
-a=d;for(;;){var
-b=2<=ep(a)?1:0,c=b?1-aJ(e,a):b;if(c){a1(e,a,0);var
-a=lt(a)[1];continue}return c}}return d(ad[12],f,b)},n);var
-p=dY(e3(e)),k=by(function(b,a){var
-c=[0,ep(a),a];return ap([0,ep(b),b],c)},p),f=aa(aN(j(function(a){return[0,[0,a,1],0]},i),k));if(ip<f.length-1)Y(Bw);var
-g=E(0,64);T(function(b,a){return ah(g,a,b)},f);function
-l(a){return ay(g,a)}var
-q=aa(j(function(b){var
-a=lt(b),c=l(a[2]);return[0,l(a[1]),c]},k)),m=E(0,64);return[0,[0,0,I(64,cj),I(64,Bs),E(0,64),m],a,h,i,c,f,g,q]}function
-cB(a){return a[6].length-1}function
-hP(a){var
-e=z(a[1]),b=gC(a[1],a[2]),c=cO(b6(function(f,a){var
-b=a[1],c=d6(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,Q(e,function(a){return f===a?n:r}),b,h],g];else
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=e(ae[6],k,a[3]),l=i[2];N(function(f){return function(a){var
+c=a[2],e=bt(aa(d,c),co);return ai(d,c,b(bY([0,a[1]],e),f))}}(j),l);var
+m=dQ(j,i[1]),c=b(bY(0,e(ae[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,hd(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+lU(f){var
+a=ax(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ax(h),g]}throw[0,U,B5]}function
+lV(a,n){var
+c=h2(a),h=z(a[1]),o=S(h,function(a){return a}),i=b(bP(function(a){return 1-aN(c,a)}),o),d=G(0,64);N(function(a){var
+b=fR(c,a)[1];function
+f(e,f){if(iC<ez(e))Z(B6);var
+a=e;for(;;){var
+b=2<=ez(a)?1:0,c=b?1-aN(d,a):b;if(c){a4(d,a,0);var
+a=lU(a)[1];continue}return c}}return e(ae[12],f,b)},n);var
+p=d6(fb(d)),j=bB(function(b,a){var
+c=[0,ez(a),a];return at([0,ez(b),b],c)},p),f=ac(aR(k(function(a){return[0,[0,a,1],0]},i),j));if(iC<f.length-1)Z(B7);var
+g=G(0,64);V(function(b,a){return ai(g,a,b)},f);function
+l(a){return aC(g,a)}var
+q=ac(k(function(b){var
+a=lU(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=G(0,64);return[0,[0,0,J(64,co),J(64,B3),G(0,64),m],a,h,i,c,f,g,q]}function
+cI(a){return a[6].length-1}function
+h3(a){var
+e=z(a[1]),b=gS(a[1],a[2]),c=cV(b9(function(f,a){var
+b=a[1],c=eb(b,a[2]);if(c)var
+g=0,h=1,d=[0,[0,S(e,function(a){return f===a?l:t}),b,h],g];else
 var
-d=c;return d},b)),d=aN(a[3],c);return[0,a[1],a[2],d]}function
-c6(a,g){var
-b=fC(a[5],g),e=b[1],f=I(cB(a),r);function
+d=c;return d},b)),d=aR(a[3],c);return[0,a[1],a[2],d]}function
+c$(a,g){var
+b=fR(a[5],g),d=b[1],f=J(cI(a),t);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
-e=_(a[7],b);if(e){var
-g=e[1];c(f,g)[1+g]=h;return 0}return ci(Bx)}return d}d(ad[12],h,e);var
-i=b[2];return[0,f,dF(e),i]}function
-er(e,d,b){var
-a=[0,P(b)];T(function(b,d){var
-f=a[1];a[1]=en(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-c7(a,g,c){var
-b=c6(a,c),d=b[3],e=b[2],f=b[1],h=[i,function(l){var
-b=c4(a[1],g,c);if(0===d)return b;var
-h=[0,[0,n,b],0],i=er(a,f,e),k=[0,j(function(a){var
-b=a[2];return[0,dH(a2,a[1]),b]},d)];return aL(a[1],k,i,h)}];return[0,D(U,f),e,h]}function
-lv(a){var
-b=[0,cj,0];return J(function(a,c){var
-b=a[2];return[0,en([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-lw(b,a){var
-c=eo(a),d=ag(b[2][1],a),e=ag(b[2][2],a),f=c7(b,[0,a],R(c,P(d)));return[0,c7(b,[1,a],R(P(e),c)),f]}function
-es(a,d,c){if(d<a[3]){var
-f=lw(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;G(b<z(a[2][3])?1:0,By);var
-e=ag(a[2][3],b),h=lv(e[1]),g=R(P(e[2]),h),i=0===c?1:0,j=i||e[3];G(j,Bz);return 0===c?c7(a,[2,b],g):c7(a,[3,b],dH(a2,g))}function
-cC(a,b){function
-c(a){return a===b?n:r}return er(a,M(cB(a),c),r)}function
-lx(c,b,a){var
-d=P(a);return R(cC(c,b),d)}function
-ly(c,b,a){var
-d=cC(c,b);return R(P(a),d)}function
-fD(b,f,j,a,e){return[i,function(l){var
-g=j?lx(b,f,e):ly(b,f,e),h=y(a),d=A===h?a[1]:i===h?F(a):a,k=c(b[1][2],d)[1+d];return H(ad[11],d6,k,g)?d:aL(b[1],0,g,[0,[0,n,d],0])}]}function
-lz(e,f,a,d,l,B){var
-s=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],w=c(f[2],d)[1+d];function
+e=aa(a[7],b);if(e){var
+g=e[1];c(f,g)[1+g]=h;return 0}return cn(B8)}return d}e(ae[12],h,d);var
+i=b[2];return[0,f,dN(d),i]}function
+eB(e,d,b){var
+a=[0,R(b)];V(function(b,d){var
+f=a[1];a[1]=ex(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+da(a,g,c){var
+b=c$(a,c),d=b[3],e=b[2],f=b[1],h=[j,function(m){var
+b=c9(a[1],g,c);if(0===d)return b;var
+h=[0,[0,l,b],0],i=eB(a,f,e),j=[0,k(function(a){var
+b=a[2];return[0,dP(a5,a[1]),b]},d)];return aO(a[1],j,i,h)}];return[0,F(D,f),e,h]}function
+lW(a){var
+b=[0,co,0];return L(function(a,c){var
+b=a[2];return[0,ex([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+lX(b,a){var
+c=ey(a),d=ah(b[2][1],a),e=ah(b[2][2],a),f=da(b,[0,a],T(c,R(d)));return[0,da(b,[1,a],T(R(e),c)),f]}function
+eC(a,d,c){if(d<a[3]){var
+f=lX(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;I(b<z(a[2][3])?1:0,B9);var
+e=ah(a[2][3],b),h=lW(e[1]),g=T(R(e[2]),h),i=0===c?1:0,j=i||e[3];I(j,B_);return 0===c?da(a,[2,b],g):da(a,[3,b],dP(a5,g))}function
+cJ(a,b){function
+c(a){return a===b?l:t}return eB(a,O(cI(a),c),t)}function
+lY(c,b,a){var
+d=R(a);return T(cJ(c,b),d)}function
+lZ(c,b,a){var
+d=cJ(c,b);return T(R(a),d)}function
+fS(b,f,i,a,e){return[j,function(m){var
+g=i?lY(b,f,e):lZ(b,f,e),h=y(a),d=B===h?a[1]:j===h?H(a):a,k=c(b[1][2],d)[1+d];return A(ae[11],eb,k,g)?d:aO(b[1],0,g,[0,[0,l,d],0])}]}function
+l0(e,f,a,d,m,A){var
+t=c(f[1],a)[1+a],u=c(f[2],a)[1+a],v=c(f[1],d)[1+d],w=c(f[2],d)[1+d];function
 h(a){var
-b=y(a);return A===b?a[1]:i===b?F(a):a}var
-j=c(f[3],a)[1+a],m=c(f[4],a)[1+a],o=c(f[3],d)[1+d],p=c(f[4],d)[1+d],x=v(t,s),z=v(w,u);if(0<q(x)&&0<q(z)){var
-C=dB(g(x,z)),D=[0,[0,s,u,m,p],[0,[0,t,u,j,p],[0,[0,s,w,m,o],[0,[0,t,w,j,o],0]]]],E=b(cQ(function(a){var
-c=b(B,g(a[1],a[2]));if(0<q(c)){var
-d=h(a[4]),f=h(a[3]),i=c5(e[1],f,d);return[0,[0,g(C,c),i]]}return 0}),D);return aL(e[1],0,l,E)}var
-G=cC(e,d),H=dI(cC(e,a),G);if(0<q(cv(q(fA(b(ad[25],H)[1],l)))))var
-I=h(o),J=h(j),r=c5(e[1],J,I);else
+b=y(a);return B===b?a[1]:j===b?H(a):a}var
+i=c(f[3],a)[1+a],n=c(f[4],a)[1+a],o=c(f[3],d)[1+d],q=c(f[4],d)[1+d],x=p(u,t),z=p(w,v);if(0<s(x)&&0<s(z)){var
+C=dG(g(x,z)),E=[0,[0,t,v,n,q],[0,[0,u,v,i,q],[0,[0,t,w,n,o],[0,[0,u,w,i,o],0]]]],F=b(cX(function(a){var
+c=b(A,g(a[1],a[2]));if(0<s(c)){var
+d=h(a[4]),f=h(a[3]),i=c_(e[1],f,d);return[0,[0,g(C,c),i]]}return 0}),E);return aO(e[1],0,m,F)}var
+G=cJ(e,d),I=dQ(cJ(e,a),G);if(0<s(cA(s(fP(b(ae[25],I)[1],m)))))var
+J=h(o),K=h(i),r=c_(e[1],K,J);else
 var
-N=h(p),O=h(j),r=c5(e[1],O,N);var
-k=[0,[0,[0,n,r],0]],K=R(l,c(e[1][2],r)[1+r]),M=a===d?[0,[0,a,j,m],0]:[0,[0,a,j,m],[0,[0,d,o,p],0]];L(function(b){var
-d=b[1],a=fA(c(e[6],d)[1+d],K);if(0<q(a)){var
+O=h(q),P=h(i),r=c_(e[1],P,O);var
+k=[0,[0,[0,l,r],0]],L=T(m,c(e[1][2],r)[1+r]),M=a===d?[0,[0,a,i,n],0]:[0,[0,a,i,n],[0,[0,d,o,q],0]];N(function(b){var
+d=b[1],a=fP(c(e[6],d)[1+d],L);if(0<s(a)){var
 i=k[1];k[1]=[0,[0,a,h(b[2])],i];return 0}var
-f=q(a)<0?1:0;if(f){var
-j=k[1],l=h(b[3]);k[1]=[0,[0,U(a),l],j];var
+f=s(a)<0?1:0;if(f){var
+j=k[1],l=h(b[3]);k[1]=[0,[0,D(a),l],j];var
 g=0}else
 var
-g=f;return g},M);return aL(e[1],0,l,k[1])}function
-lA(e,b){var
-m=b[1].length-1,h=cB(e),x=z(e[4]);function
-d(b,a){return bN(b,I(h-m|0,a))}var
-f=[i,function(a){throw[0,S,BA]}],k=d(b[4],f),l=d(b[3],f),n=d(b[2],r),a=[0,d(b[1],r),n,l,k],o=e[8];T(function(y,o){var
-f=o[2],d=o[1],b=x+y|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],h=cR(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return j(function(a){return g(b,a)},e)},A),B=J(cw,cN(h),h),k=J(dz,cN(h),h),p=d===f?1:0;if(p)var
-s=q(c(a[1],d)[1+d])<=0?1:0,n=s?0<=q(c(a[2],d)[1+d])?1:0:s;else
+g=f;return g},M);return aO(e[1],0,m,k[1])}function
+l1(e,b){var
+m=b[1].length-1,h=cI(e),x=z(e[4]);function
+d(b,a){return bR(b,J(h-m|0,a))}var
+f=[j,function(a){throw[0,U,B$]}],i=d(b[4],f),l=d(b[3],f),n=d(b[2],t),a=[0,d(b[1],t),n,l,i],o=e[8];V(function(y,o){var
+f=o[2],d=o[1],b=x+y|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],h=cY(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},A),B=L(cB,cU(h),h),i=L(dE,cU(h),h),q=d===f?1:0;if(q)var
+r=s(c(a[1],d)[1+d])<=0?1:0,n=r?0<=s(c(a[2],d)[1+d])?1:0:r;else
 var
-n=p;var
-l=n?r:B,C=b9(a[4]),D=b9(a[3]),E=b9(a[2]),t=[0,b9(a[1]),E,D,C],F=m<=b?1:0,G=F||cx(l,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=l;var
-H=[i,function(i){if(n){var
-a=[2,cC(e,d)],c=cC(e,d),g=dI(cC(e,d),c);return eq(e[1],g,a)}function
-h(a){return v(a,l)}return lz(e,t,d,f,lx(e,b,l),h)}];c(a[3],b)[1+b]=H}var
-I=m<=b?1:0,u=I||bo(k,c(a[2],b)[1+b]);if(u){c(a[2],b)[1+b]=k;var
-K=[i,function(c){function
-a(a){return v(k,a)}return lz(e,t,d,f,ly(e,b,k),a)}];c(a[4],b)[1+b]=K;var
+n=q;var
+l=n?t:B,C=ca(a[4]),D=ca(a[3]),E=ca(a[2]),u=[0,ca(a[1]),E,D,C],F=m<=b?1:0,G=F||cC(l,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=l;var
+H=[j,function(i){if(n){var
+a=[2,cJ(e,d)],c=cJ(e,d),g=dQ(cJ(e,d),c);return eA(e[1],g,a)}function
+h(a){return p(a,l)}return l0(e,u,d,f,lY(e,b,l),h)}];c(a[3],b)[1+b]=H}var
+I=m<=b?1:0,v=I||bu(i,c(a[2],b)[1+b]);if(v){c(a[2],b)[1+b]=i;var
+J=[j,function(c){function
+a(a){return p(i,a)}return l0(e,u,d,f,lZ(e,b,i),a)}];c(a[4],b)[1+b]=J;var
 w=0}else
 var
-w=u;return w},o);return a}function
-lB(a){var
-d=a[4],e=j(function(b){return lw(a,b)},d);function
-b(a){return aa(j(a,e))}function
+w=v;return w},o);return a}function
+l2(a){var
+d=a[4],e=k(function(b){return lX(a,b)},d);function
+b(a){return ac(k(a,e))}function
 c(b){var
-c=a[4];return aa(j(function(a){return ag(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return lA(a,[0,c(a[2][1]),h,g,f])}function
-hQ(a){var
-b=a[1],d=aG(function(b,d){return bg(d,c(a[2],b)[1+b])},b);return gH(function(a){return a},d)}function
-fE(a,b,f){var
-d=cB(a);function
-e(b,a){return M(d,function(c){return c===b?a:r})}var
-g=M(2*d|0,function(d){var
+c=a[4];return ac(k(function(a){return ah(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return l1(a,[0,c(a[2][1]),h,g,f])}function
+h4(a){var
+b=a[1],d=aK(function(b,d){return bl(d,c(a[2],b)[1+b])},b);return gX(function(a){return a},d)}function
+fT(a,b,f){var
+d=cI(a);function
+e(b,a){return O(d,function(c){return c===b?a:t})}var
+g=O(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
-f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,n),g,f]}var
-h=c(b[3],a)[1+a],i=U(c(b[1],a)[1+a]);return[0,e(a,a2),i,h]}),h=E(0,64);return[0,a,b,bN(g,f),h]}function
-BD(a){var
-c=bx(a[1]),b=(bx(a[2])-c|0)+96|0;if(0<q(a)){var
-d=bx(a[2]);if(b0<(bx(a[1])+d|0)){if(0<=b){var
-f=ab(e,b),g=a[2];return cc(jp(ab(a[1],b),g),f)}return ac(jp(a[1],a[2]))}}return a}function
-fF(p,a,i,b){var
-x=p?p[1]:function(a){return a};G(gH(function(b){return b<a[3].length-1?1:0},b),BE);var
-m=_(a[4],b);if(m)var
-s=m[1];else{var
-f=[0,0],t=b.length-1;T(function(u,i){var
-b=[0,b9(c(a[3],i)[1+i][1])],h=[0,M(t,function(a){return a===u?n:r})];function
-e(e,a,b){return aG(function(a,d){return 0===q(c(b,a)[1+a])?d:v(d,g(e,c(b,a)[1+a]))},a)}var
-w=at(f[1]);L(function(a){var
-f=a[1],d=c(b[1],f)[1+f],g=0!==q(d)?1:0,i=g?(b[1]=e(d,b[1],a[2]),h[1]=e(d,h[1],a[3]),0):g;return i},w);var
-d=[0,-1],x=b[1];T(function(e,c){var
-a=d[1]<0?1:0,b=a?0!==q(c)?1:0:a,f=b?(d[1]=e,0):b;return f},x);var
-k=0<=d[1]?1:0;if(k){var
-l=d[1],m=dB(c(b[1],l)[1+l]),y=b[1],o=D(function(a){return g(m,a)},y),z=h[1],p=D(function(a){return g(m,a)},z),A=f[1],B=j(function(a){var
-g=a[3],b=a[2],h=a[1],i=d[1],f=c(b,i)[1+i];if(0===q(f))return[0,h,b,g];var
-j=e(f,g,p);return[0,h,e(f,b,o),j]},A);f[1]=[0,[0,d[1],o,p],B];var
-s=0}else
+f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,l),g,f]}var
+h=c(b[3],a)[1+a],i=D(c(b[1],a)[1+a]);return[0,e(a,a5),i,h]}),h=G(0,64);return[0,a,b,bR(g,f),h]}function
+Cc(a){var
+c=bA(a[1]),b=(bA(a[2])-c|0)+96|0;if(0<s(a)){var
+e=bA(a[2]);if(b3<(bA(a[1])+e|0)){if(0<=b){var
+f=ad(d,b),g=a[2];return cg(jC(ad(a[1],b),g),f)}return K(jC(a[1],a[2]))}}return a}function
+fU(r,a,i,b){var
+x=r?r[1]:function(a){return a};I(gX(function(b){return b<a[3].length-1?1:0},b),Cd);var
+n=aa(a[4],b);if(n)var
+u=n[1];else{var
+f=[0,0],v=b.length-1;V(function(u,i){var
+b=[0,ca(c(a[3],i)[1+i][1])],h=[0,O(v,function(a){return a===u?l:t})];function
+e(e,a,b){return aK(function(a,d){return 0===s(c(b,a)[1+a])?d:p(d,g(e,c(b,a)[1+a]))},a)}var
+w=ax(f[1]);N(function(a){var
+f=a[1],d=c(b[1],f)[1+f],g=0!==s(d)?1:0,i=g?(b[1]=e(d,b[1],a[2]),h[1]=e(d,h[1],a[3]),0):g;return i},w);var
+d=[0,-1],x=b[1];V(function(e,c){var
+a=d[1]<0?1:0,b=a?0!==s(c)?1:0:a,f=b?(d[1]=e,0):b;return f},x);var
+j=0<=d[1]?1:0;if(j){var
+m=d[1],n=dG(c(b[1],m)[1+m]),y=b[1],o=F(function(a){return g(n,a)},y),z=h[1],q=F(function(a){return g(n,a)},z),A=f[1],B=k(function(a){var
+g=a[3],b=a[2],h=a[1],i=d[1],f=c(b,i)[1+i];if(0===s(f))return[0,h,b,g];var
+j=e(f,g,q);return[0,h,e(f,b,o),j]},A);f[1]=[0,[0,d[1],o,q],B];var
+r=0}else
 var
-s=k;return s},b);var
-u=f[1],o=j(function(a){return[0,a[1],a[3]]},u);a1(a[4],b,o);var
-s=o}var
-k=I(b.length-1,r);L(function(b){var
-a=b[1],d=0!==q(c(i,a)[1+a])?1:0;if(d){var
-e=b[2];return T(function(b,d){var
-e=0!==q(d)?1:0;if(e){var
-h=g(c(i,a)[1+a],d);k[1+b]=w(c(k,b)[1+b],h);var
+r=j;return r},b);var
+w=f[1],o=k(function(a){return[0,a[1],a[3]]},w);a4(a[4],b,o);var
+u=o}var
+j=J(b.length-1,t);N(function(b){var
+a=b[1],d=0!==s(c(i,a)[1+a])?1:0;if(d){var
+e=b[2];return V(function(b,d){var
+e=0!==s(d)?1:0;if(e){var
+h=g(c(i,a)[1+a],d);j[1+b]=q(c(j,b)[1+b],h);var
 f=0}else
 var
-f=e;return f},e)}return d},s);var
-h=D(x,k),l=b9(i),d=[0,r],e=[0,0];T(function(b,i){var
-j=0<q(c(h,b)[1+b])?1:0;if(j){var
-f=c(a[3],i)[1+i],m=f[2],n=g(c(h,b)[1+b],m);d[1]=w(d[1],n);var
-o=f[1];T(function(a,d){var
-e=0!==q(d)?1:0;if(e){var
-i=g(c(h,b)[1+b],d);l[1+a]=v(c(l,a)[1+a],i);var
+f=e;return f},e)}return d},u);var
+h=F(x,j),m=ca(i),d=[0,t],e=[0,0];V(function(b,i){var
+j=0<s(c(h,b)[1+b])?1:0;if(j){var
+f=c(a[3],i)[1+i],l=f[2],n=g(c(h,b)[1+b],l);d[1]=q(d[1],n);var
+o=f[1];V(function(a,d){var
+e=0!==s(d)?1:0;if(e){var
+i=g(c(h,b)[1+b],d);m[1+a]=p(c(m,a)[1+a],i);var
 f=0}else
 var
 f=e;return f},o);e[1]=[0,[0,h[1+b],f[3]],e[1]];var
 k=0}else
 var
-k=j;return k},b);T(function(b,f){if(0<q(f)){var
-j=g(f,c(a[2][2],b)[1+b]);d[1]=w(d[1],j);var
+k=j;return k},b);V(function(b,f){if(0<s(f)){var
+j=g(f,c(a[2][2],b)[1+b]);d[1]=q(d[1],j);var
 k=e[1];e[1]=[0,[0,f,c(a[2][4],b)[1+b]],k];return 0}var
-h=q(f)<0?1:0;if(h){var
-l=g(f,c(a[2][1],b)[1+b]);d[1]=w(d[1],l);var
-m=e[1],n=c(a[2][3],b)[1+b];e[1]=[0,[0,U(f),n],m];var
+h=s(f)<0?1:0;if(h){var
+l=g(f,c(a[2][1],b)[1+b]);d[1]=q(d[1],l);var
+m=e[1],n=c(a[2][3],b)[1+b];e[1]=[0,[0,D(f),n],m];var
 i=0}else
 var
-i=h;return i},l);return[0,d[1],e[1]]}function
-lC(a,d,c,b){return[i,function(h){var
-e=j(function(b){var
-a=b[2],c=y(a),d=A===c?a[1]:i===c?F(a):a;return[0,b[1],d]},b),f=D(U,d),g=er(a[1],f,c);return aL(a[1][1],0,g,e)}]}function
-fG(c){var
-b=bz(c);for(;;){if(bo(au(b),c)){var
-b=oE(b,a_);continue}var
-a=b;for(;;){if(-cM<a&&dA(au(jT(a)),c)){var
-a=jT(a);continue}return au(a)}}}function
-lD(b){function
+i=h;return i},m);return[0,d[1],e[1]]}function
+l3(a,d,c,b){return[j,function(h){var
+e=k(function(b){var
+a=b[2],c=y(a),d=B===c?a[1]:j===c?H(a):a;return[0,b[1],d]},b),f=F(D,d),g=eB(a[1],f,c);return aO(a[1][1],0,g,e)}]}function
+fV(c){var
+b=bC(c);for(;;){if(bu(az(b),c)){var
+b=o5(b,bb);continue}var
+a=b;for(;;){if(-cT<a&&dF(az(j6(a)),c)){var
+a=j6(a);continue}return az(a)}}}function
+l4(b){function
 c(a){if(b<=a)return 0;var
-d=cK(b,a9(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-hR(c){var
-a=at(c);if(a){var
-d=a[1];return z(b(bL(function(a){return a<=l9*d?1:0}),c))}return a}function
-lE(a){return at(J(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},BF,a)[2])}var
-BG=5000,fH=[i,function(a){return Q(BG,function(a){return[0,10*a|0,d5(1,aS(a+1|0,a+2|0))]})}];function
-lF(a){return hR(lE(a))/10|0}function
-et(b,d){var
-a=[0,0.];T(function(e,b){var
+d=cR(b,ba(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+h5(c){var
+a=ax(c);if(a){var
+d=a[1];return z(b(bP(function(a){return a<=my*d?1:0}),c))}return a}function
+l5(a){return ax(L(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Ce,a)[2])}var
+Cf=5000,fW=[j,function(a){return S(Cf,function(a){return[0,10*a|0,ea(1,aQ(a+1|0,a+2|0))]})}];function
+l6(a){return h5(l5(a))/10|0}function
+eD(b,d){var
+a=[0,0.];V(function(e,b){var
 c=b!=0.?1:0,f=c?(a[1]=a[1]+b*x(d,e),0):c;return f},b);return a[1]}function
-lG(c,b){var
-a=bN(b,I(c[1].length-1,0.)),d=b.length-1,e=c[1];T(function(c,b){return eL(a,d+c|0,x(a,b[1])*x(a,b[2]))},e);return a}function
-hS(h,n,q){var
-ao=Q(q.length-1,function(a){return a}),ap=b(bL(function(a){return 0.<x(q,a)?1:0}),ao);function
-r(b){return aa(j(function(a){return c(b,a)[1+a]},ap))}var
+l7(c,b){var
+a=bR(b,J(c[1].length-1,0.)),d=b.length-1,e=c[1];V(function(c,b){return eV(a,d+c|0,x(a,b[1])*x(a,b[2]))},e);return a}function
+h6(h,n,q){var
+ao=S(q.length-1,function(a){return a}),ap=b(bP(function(a){return 0.<x(q,a)?1:0}),ao);function
+r(b){return ac(k(function(a){return c(b,a)[1+a]},ap))}var
 L=r(h[2]),aq=r(h[3]),s=r(q);function
-N(a){var
-b=h[4];return aG(function(c,b){var
-d=et(b,a);return x(h[5],c)-d},b)}function
-O(a){return aG(function(c,b){var
-d=x(aq,c);return et(b,a)+d},L)}function
+M(a){var
+b=h[4];return aK(function(c,b){var
+d=eD(b,a);return x(h[5],c)-d},b)}function
+N(a){return aK(function(c,b){var
+d=x(aq,c);return eD(b,a)+d},L)}function
 P(b){var
-d=N(b),e=O(lG(h,b)),a=[0,0],g=h[5];T(function(b,e){var
-d=e<=1e-13*(1.+Math.abs(c(g,b)[1+b]))?1:0,f=d?(a[1]=1,0):d;return f},d);if(!a[1]&&!eW(function(a){return a<=0.?1:0},e)){var
-f=0.,i=eH*b_(function(b,a){return b+Math.log(a)},f,d);return et(s,D(function(a){return Math.log(a)},e))+i}return dl}var
-l=n.length-1,X=P(n);if(gI(X)){var
-t=60,i=n,R=X;a:for(;;){if(0===t)return i;var
-u=lG(h,i),A=i.length-1,B=M(u.length-1,function(b){return function(a){return a<b?M(b,function(b){return a===b?1.:0.}):[0]}}(A)),_=h[1];T(function(g,d,h){return function(i,e){var
-a=e[2],b=e[1],f=g+i|0,j=M(g,function(e){var
+d=M(b),e=N(l7(h,b)),a=[0,0],g=h[5];V(function(b,e){var
+d=e<=1e-13*(1.+Math.abs(c(g,b)[1+b]))?1:0,f=d?(a[1]=1,0):d;return f},d);if(!a[1]&&!e6(function(a){return a<=0.?1:0},e)){var
+f=0.,i=eR*cb(function(b,a){return b+Math.log(a)},f,d);return eD(s,F(function(a){return Math.log(a)},e))+i}return dr}var
+l=n.length-1,X=P(n);if(gY(X)){var
+t=60,i=n,Q=X;a:for(;;){if(0===t)return i;var
+u=l7(h,i),A=i.length-1,B=O(u.length-1,function(b){return function(a){return a<b?O(b,function(b){return a===b?1.:0.}):[0]}}(A)),_=h[1];V(function(g,d,h){return function(i,e){var
+a=e[2],b=e[1],f=g+i|0,j=O(g,function(e){var
 f=x(h,b),g=x(c(d,a)[1+a],e)*f,i=x(h,a);return x(c(d,b)[1+b],e)*i+g});c(d,f)[1+f]=j;return 0}}(A,B,u),_);var
-ar=D(function(m){return function(a){var
-b=I(l,0.);T(function(e,d){var
+ar=F(function(m){return function(a){var
+b=J(l,0.);V(function(e,d){var
 f=d!=0.?1:0;if(f){var
 g=l-1|0,i=0;if(!(g<0)){var
 a=i;for(;;){var
-j=d*x(c(m,e)[1+e],a);eL(b,a,x(b,a)+j);var
+j=d*x(c(m,e)[1+e],a);eV(b,a,x(b,a)+j);var
 k=a+1|0;if(g!==a){var
 a=k;continue}break}}var
 h=0}else
 var
-h=f;return h},a);return b}}(B),L),as=O(u),o=I(l,0.),at=N(i),v=jQ(l,l,0.),S=function(f,h){return function(g,i,d){return T(function(a,b){var
-e=b!=0.?1:0;return e?(eL(f,a,x(f,a)+g*b),T(function(e,d){var
+h=f;return h},a);return b}}(B),L),as=N(u),o=J(l,0.),at=M(i),v=j3(l,l,0.),R=function(f,h){return function(g,i,d){return V(function(a,b){var
+e=b!=0.?1:0;return e?(eV(f,a,x(f,a)+g*b),V(function(e,d){var
 f=d!=0.?1:0;if(f)var
-j=x(c(h,a)[1+a],e)+i*b*d,g=eL(h[1+a],e,j);else
+j=x(c(h,a)[1+a],e)+i*b*d,g=eV(h[1+a],e,j);else
 var
-g=f;return g},d)):e},d)}}(o,v);T(function(b,d){return function(a,c){return d(x(s,a)/x(b,a),x(s,a)/(x(b,a)*x(b,a)),c)}}(as,S),ar);var
-au=h[4];T(function(b,d){return function(a,c){return d(-0.5/x(b,a),eH/(x(b,a)*x(b,a)),c)}}(at,S),au);var
-e=o.length-1,f=M(e,function(d,e){return function(a){var
-b=[bX,x(d,a)];return bN(c(e,a)[1+a],b)}}(o,v)),C=I(e,-1),$=Q(e,function(a){return a}),E=e-1|0,ab=D(function(a){var
-b=0.;return b_(function(b,a){return gK(b,Math.abs(a))},b,a)},v),ac=0;if(!(E<0)){var
-a=ac,m=$;for(;;){var
-G=by(function(d,e){return function(b,a){var
-f=Math.abs(x(c(d,b)[1+b],e));return DI(Math.abs(x(c(d,a)[1+a],e)),f)}}(f,a),m),Y=0;if(G){var
-g=G[1],ad=1e-14*x(ab,a);if(ad<Math.abs(x(c(f,g)[1+g],a))){var
-ae=b(bL(function(b){return function(a){return a!==b?1:0}}(g)),m);c(C,a)[1+a]=g;var
+g=f;return g},d)):e},d)}}(o,v);V(function(b,d){return function(a,c){return d(x(s,a)/x(b,a),x(s,a)/(x(b,a)*x(b,a)),c)}}(as,R),ar);var
+au=h[4];V(function(b,d){return function(a,c){return d(-0.5/x(b,a),eR/(x(b,a)*x(b,a)),c)}}(at,R),au);var
+e=o.length-1,f=O(e,function(d,e){return function(a){var
+b=[b0,x(d,a)];return bR(c(e,a)[1+a],b)}}(o,v)),C=J(e,-1),$=S(e,function(a){return a}),D=e-1|0,aa=F(function(a){var
+b=0.;return cb(function(b,a){return g0(b,Math.abs(a))},b,a)},v),ab=0;if(!(D<0)){var
+a=ab,m=$;for(;;){var
+G=bB(function(d,e){return function(b,a){var
+f=Math.abs(x(c(d,b)[1+b],e));return Eh(Math.abs(x(c(d,a)[1+a],e)),f)}}(f,a),m),Y=0;if(G){var
+g=G[1],ad=1e-14*x(aa,a);if(ad<Math.abs(x(c(f,g)[1+g],a))){var
+ae=b(bP(function(b){return function(a){return a!==b?1:0}}(g)),m);c(C,a)[1+a]=g;var
 H=e-1|0,af=0;if(!(H<0)){var
 d=af;for(;;){var
 K=d!==g?1:0,ah=K?x(c(f,d)[1+d],a)!=0.?1:0:K;if(ah){var
 ai=x(c(f,g)[1+g],a),aj=x(c(f,d)[1+d],a)/ai;if(!(e<a)){var
-k=a;for(;;){var
-al=aj*x(c(f,g)[1+g],k),am=x(c(f,d)[1+d],k)-al;eL(f[1+d],k,am);var
-an=k+1|0;if(e!==k){var
-k=an;continue}break}}}var
+j=a;for(;;){var
+al=aj*x(c(f,g)[1+g],j),am=x(c(f,d)[1+d],j)-al;eV(f[1+d],j,am);var
+an=j+1|0;if(e!==j){var
+j=an;continue}break}}}var
 ak=d+1|0;if(H!==d){var
 d=ak;continue}break}}var
-J=ae;Y=1}}if(!Y)var
-J=m;var
-ag=a+1|0;if(E!==a){var
-a=ag,m=J;continue}break}}var
-F=M(e,function(h,f,b){return function(a){if(0<=c(b,a)[1+a]){var
-d=c(b,a)[1+a],g=x(c(f,d)[1+d],a),e=b[1+a];return x(c(f,e)[1+e],h)/g}return 0.}}(e,f,C)),w=et(o,F),p=1.;for(;;){if(p<=1e-12)var
+I=ae;Y=1}}if(!Y)var
+I=m;var
+ag=a+1|0;if(D!==a){var
+a=ag,m=I;continue}break}}var
+E=O(e,function(h,f,b){return function(a){if(0<=c(b,a)[1+a]){var
+d=c(b,a)[1+a],g=x(c(f,d)[1+d],a),e=b[1+a];return x(c(f,e)[1+e],h)/g}return 0.}}(e,f,C)),w=eD(o,E),p=1.;for(;;){if(p<=1e-12)var
 z=0;else{var
-U=aG(function(c,d){return function(b,a){return a+d*x(c,b)}}(F,p),i),y=P(U);if(!(R+l9*p*w<=y)){var
-Z=0;if(!(w<=nj)||!(dl<y))Z=1;if(Z){p*=eH;continue}}var
-z=[0,[0,U,y]]}if(z){var
-V=z[1],W=V[1];if(nj<w){var
-t=t-1|0,i=W,R=V[2];continue a}return W}return i}}}return n}var
-hT=dM;function
-lH(g,f){var
-a=e6(ab(g,hT),f),d=a,c=1,b=a,h=dx(O(a,a),hT);for(;;){if(0===a7(d))return b;var
-e=dx(O(d,h),hT),d=e,i=aP(b,e6(e,c+2|0)),c=c+2|0,b=i;continue}}var
-lI=M(iK,function(a){return[i,function(c){var
-b=ab(lH(cL(a-1024|0),a+c$|0),1);return c$<=a?b:an(b)}]});function
-fI(g,b){var
+T=aK(function(c,d){return function(b,a){return a+d*x(c,b)}}(E,p),i),y=P(T);if(!(Q+my*p*w<=y)){var
+Z=0;if(!(w<=nK)||!(dr<y))Z=1;if(Z){p*=eR;continue}}var
+z=[0,[0,T,y]]}if(z){var
+U=z[1],W=U[1];if(nK<w){var
+t=t-1|0,i=W,Q=U[2];continue a}return W}return i}}}return n}var
+h7=dU;function
+l8(g,f){var
+a=fe(ad(g,h7),f),d=a,c=1,b=a,h=dC(Q(a,a),h7);for(;;){if(0===a_(d))return b;var
+e=dC(Q(d,h),h7),d=e,i=ay(b,fe(e,c+2|0)),c=c+2|0,b=i;continue}}var
+l9=O(iX,function(a){return[j,function(c){var
+b=ad(l8(cS(a-1024|0),a+de|0),1);return de<=a?b:ap(b)}]});function
+fX(g,b){var
 h=1;if(b<1)var
-c=e;else{var
-a=h,d=e;for(;;){var
-f=e6(O(d,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
-a=i,d=f;continue}var
-c=f;break}}return ac(c)}function
-hU(b,a){var
-c=eR(b[2],a);return cc(eR(b[1],a),c)}function
-lJ(e,a,h){function
-D(a,b){return ep(a)<=1?1:0}if(d(ad[14],D,a)){var
+c=d;else{var
+a=h,e=d;for(;;){var
+f=fe(Q(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+a=i,e=f;continue}var
+c=f;break}}return K(c)}function
+h8(b,a){var
+c=e1(b[2],a);return cg(e1(b[1],a),c)}function
+l_(d,a,h){function
+E(a,b){return ez(a)<=1?1:0}if(e(ae[14],E,a)){var
 o=function(l){var
-c=[0,r,0];function
+c=[0,t,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<q(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cV(a),m],f],o=k?c[2]:c[1];return[0,w(i,g(a,o)),n]}}return[0,w(i,a),f]}return H(ad[13],d,a,c)},p=function(b,a){return[i,function(c){return aL(e,0,b,j(function(b){var
-a=b[2],c=y(a),d=A===c?a[1]:i===c?F(a):a;return[0,b[1],d]},a))}]},s=o(0),t=s[1],u=o(1),x=u[1],G=u[2],I=p(R(P(x),a),G),K=s[2];return[0,[0,t,x,p(R(a,P(t)),K),I]]}var
-k=E(0,4);function
-N(a,b){return L(function(a){var
-b=a[1],c=bn(_(k,b),0);return ah(k,b,a9(a[2],c))},a)}d(ad[12],N,a);var
-z=by(ap,dY(g0(k))),O=1;if(bZ<J(function(a,b){return bZ<a?a:aS(a,b[2]+1|0)},O,z))return 0;var
-S=[0,[0,0,a],0],T=J(function(i,a){var
-d=a[2],e=a[1],f=b(h,e),o=f[2],p=f[1],m=M(d+1|0,function(c){return M(d+1|0,function(b){var
-h=cK(c,b),j=0;if(h<0)var
-i=r;else{var
-a=j,e=r;for(;;){if((b-a|0)<=(d-c|0))var
-k=hU(p,b-a|0),l=g(hU(o,a),k),m=fI(d-c|0,b-a|0),f=w(e,g(g(fI(c,a),m),l));else
+c=b(h,j[1]),k=(0<s(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,c2(a),m],f],o=k?c[2]:c[1];return[0,q(i,g(a,o)),n]}}return[0,q(i,a),f]}return A(ae[13],d,a,c)},r=function(b,a){return[j,function(c){return aO(d,0,b,k(function(b){var
+a=b[2],c=y(a),d=B===c?a[1]:j===c?H(a):a;return[0,b[1],d]},a))}]},u=o(0),v=u[1],w=o(1),x=w[1],F=w[2],I=r(T(R(x),a),F),J=u[2];return[0,[0,v,x,r(T(a,R(v)),J),I]]}var
+i=G(0,4);function
+K(a,b){return N(function(a){var
+b=a[1],c=bt(aa(i,b),0);return ai(i,b,ba(a[2],c))},a)}e(ae[12],K,a);var
+z=bB(at,d6(he(i))),M=1;if(b2<L(function(a,b){return b2<a?a:aQ(a,b[2]+1|0)},M,z))return 0;var
+P=[0,[0,0,a],0],Q=L(function(i,a){var
+d=a[2],e=a[1],f=b(h,e),o=f[2],p=f[1],m=O(d+1|0,function(c){return O(d+1|0,function(b){var
+h=cR(c,b),j=0;if(h<0)var
+i=t;else{var
+a=j,e=t;for(;;){if((b-a|0)<=(d-c|0))var
+k=h8(p,b-a|0),l=g(h8(o,a),k),m=fX(d-c|0,b-a|0),f=q(e,g(g(fX(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(h!==a){var
 a=n,e=f;continue}var
-i=f;break}}return cd(i,fI(d,b))})});return cR(function(a){var
-h=a[2],i=a[1];return Q(d+1|0,function(f){function
+i=f;break}}return ch(i,fX(d,b))})});return cY(function(a){var
+h=a[2],i=a[1];return S(d+1|0,function(f){function
 a(h,o,n){var
 a=h,p=0;for(;;){if(a){var
-d=a[1],k=a[2],l=d[2];if(0!==ap(d[1],e)){var
+d=a[1],k=a[2],l=d[2];if(0!==at(d[1],e)){var
 a=k;continue}var
 i=[0,l]}else
 var
 i=0;var
-j=bn(i,p),q=b(bL(function(a){return a[1]!==e?1:0}),h),r=en(q,g(o,c(c(m,f)[1+f],j)[1+j]),cj);return b(bV(0,n),r)}}return[0,[0,[0,e,d,f],i],H(ad[13],a,h,cj)]})},i)},S,z),f=j(function(a){var
-b=dF(a[2]);return[0,a[1],b]},T),B=cN(f)[2],l=J(function(b,a){return cw(b,a[2])},B,f),m=J(function(b,a){return dz(b,a[2])},B,f);function
-n(a,b){return 1===b?a:c5(e,n(a,b-1|0),a)}function
+j=bt(i,p),q=b(bP(function(a){return a[1]!==e?1:0}),h),r=ex(q,g(o,c(c(m,f)[1+f],j)[1+j]),co);return b(bY(0,n),r)}}return[0,[0,[0,e,d,f],i],A(ae[13],a,h,co)]})},i)},P,z),f=k(function(a){var
+b=dN(a[2]);return[0,a[1],b]},Q),C=cU(f)[2],l=L(function(b,a){return cB(b,a[2])},C,f),m=L(function(b,a){return dE(b,a[2])},C,f);function
+n(a,b){return 1===b?a:c_(d,n(a,b-1|0),a)}function
 U(f){var
-a=f[3],c=f[2],d=b(h,f[1]),j=v(d[2],d[1]);if(q(j)<=0)Y(BK);function
+a=f[3],c=f[2],e=b(h,f[1]),i=p(e[2],e[1]);if(s(i)<=0)Z(Cj);function
 k(f){var
-b=d[3],c=y(b),e=A===c?b[1]:i===c?F(b):b;return n(e,a)}function
+b=e[3],c=y(b),d=B===c?b[1]:j===c?H(b):b;return n(d,a)}function
 l(h){var
-b=d[4],e=y(b),f=c-a|0,g=A===e?b[1]:i===e?F(b):b;return n(g,f)}if(0===a)var
+b=e[4],d=y(b),f=c-a|0,g=B===d?b[1]:j===d?H(b):b;return n(g,f)}if(0===a)var
 g=l(0);else
 if(a===c)var
 g=k(0);else
 var
-o=l(0),g=c5(e,k(0),o);var
-m=hU(j,c);return[0,cd(fI(c,a),m),g]}function
-C(a,h){return[i,function(c){return aL(e,0,a,b(cQ(function(c){var
-d=b(h,c[2]);if(0<q(d)){var
-f=j(U,at(c[1])),i=J(function(b,a){return g(b,a[1])},d,f),a=j(function(a){return a[2]},f),k=a?a[2]:dk(pj),l=cN(a);return[0,[0,i,J(function(a,b){return c5(e,a,b)},l,k)]]}return 0}),f))}]}function
-V(a){return v(m,a)}var
-W=C(R(P(m),a),V);function
-X(a){return v(a,l)}return[0,[0,l,m,C(R(a,P(l)),X),W]]}function
-lK(c,a){if(b0<bx(a[2])){var
-b=ab(a[1],gd),d=c?oQ(b,a[2]):jp(b,a[2]);return cc(d,ab(e,gd))}return a}function
-fJ(f){var
-a=aa(f[2]),d=D(function(a){return a[2]},a),b=D(function(a){return a[3]},a),e=[0,1];T(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||d6(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
-g=e[1];return[0,D(function(a){return a[1]},a),d,b,g]}function
-fK(q,k){function
+o=l(0),g=c_(d,k(0),o);var
+m=h8(i,c);return[0,ch(fX(c,a),m),g]}function
+D(a,h){return[j,function(c){return aO(d,0,a,b(cX(function(c){var
+e=b(h,c[2]);if(0<s(e)){var
+f=k(U,ax(c[1])),i=L(function(b,a){return g(b,a[1])},e,f),a=k(function(a){return a[2]},f),j=a?a[2]:dq(pK),l=cU(a);return[0,[0,i,L(function(a,b){return c_(d,a,b)},l,j)]]}return 0}),f))}]}function
+V(a){return p(m,a)}var
+W=D(T(R(m),a),V);function
+X(a){return p(a,l)}return[0,[0,l,m,D(T(a,R(l)),X),W]]}function
+l$(c,a){if(b3<bA(a[2])){var
+b=ad(a[1],gt),e=c?pf(b,a[2]):jC(b,a[2]);return cg(e,ad(d,gt))}return a}function
+fY(f){var
+a=ac(f[2]),d=F(function(a){return a[2]},a),b=F(function(a){return a[3]},a),e=[0,1];V(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||eb(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+g=e[1];return[0,F(function(a){return a[1]},a),d,b,g]}function
+fZ(q,k){function
 l(a){return a}var
-a=M(k[1].length-1,l);function
-i(g,t,l,f,s,e,r){var
-o=g+t|0,p=f+s|0,u=c(l,f)[1+f],i=g,n=c(a,g)[1+g],h=f,m=u,b=r;for(;;){if(0<d(q,n,m)){c(e,b)[1+b]=m;var
+a=O(k[1].length-1,l);function
+i(g,t,l,f,s,d,r){var
+o=g+t|0,p=f+s|0,u=c(l,f)[1+f],i=g,n=c(a,g)[1+g],h=f,m=u,b=r;for(;;){if(0<e(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return jS(a,i,e,b+1|0,o-i|0)}c(e,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return j5(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return jS(l,h,e,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return j5(l,h,d,b+1|0,p-h|0)}}function
 j(p,f,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
-e=r;a:for(;;){var
-i=p+e|0,j=c(a,i)[1+i],b=[0,(g+e|0)-1|0];for(;;){if(g<=b[1]){var
-k=b[1];if(0<d(q,c(f,k)[1+k],j)){var
+d=r;a:for(;;){var
+i=p+d|0,j=c(a,i)[1+i],b=[0,(g+d|0)-1|0];for(;;){if(g<=b[1]){var
+k=b[1];if(0<e(q,c(f,k)[1+k],j)){var
 l=b[1],s=c(f,l)[1+l],m=b[1]+1|0;c(f,m)[1+m]=s;b[1]+=-1;continue}}var
 n=b[1]+1|0;c(f,n)[1+n]=j;var
-t=e+1|0;if(h!==e){var
-e=t;continue a}break}break}}return 0}function
-e(c,g,f,d){if(d<=5)return j(c,g,f,d);var
-b=d/2|0,h=d-b|0;e(c+b|0,g,f+b|0,h);e(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
+t=d+1|0;if(h!==d){var
+d=t;continue a}break}break}}return 0}function
+d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
+b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
 f=a.length-1;if(f<=5)j(0,a,0,f);else{var
-g=f/2|0,b=f-g|0,h=I(b,c(a,0)[1]);e(g,h,0,b);e(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-fL(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=g7(c(e,g)[1+g],j);return i?-h|0:h}function
-hV(b,a){var
-d=[0,b_(v,n,b[2])],e=b9(b[2]);cS(function(a){var
-g=c(b[2],a)[1+a],h=v(c(b[3],a)[1+a],g),f=dz(r,cw(d[1],h));d[1]=v(d[1],f);var
-i=w(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-eu(i,a,d){var
-b=[0,r],e=a[1];T(function(a,e){var
-f=0!==q(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=w(b[1],k);var
+g=f/2|0,b=f-g|0,h=J(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
+f0(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=hl(c(e,g)[1+g],j);return i?-h|0:h}function
+h9(b,a){var
+d=[0,cb(p,l,b[2])],e=ca(b[2]);cZ(function(a){var
+g=c(b[2],a)[1+a],h=p(c(b[3],a)[1+a],g),f=dE(t,cB(d[1],h));d[1]=p(d[1],f);var
+i=q(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+eE(i,a,d){var
+b=[0,t],e=a[1];V(function(a,e){var
+f=0!==s(c(d,a)[1+a])?1:0;if(f){var
+j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=q(b[1],k);var
 h=0}else
 var
 h=f;return h},e);return b[1]}function
-c8(c,b,a){return a[4]?a[2]:hV(a,fK(function(d,e){return fL(c,b,a,d,e)},a))}function
-lL(f,j,a){if(a[4])return r;var
-b=fK(function(b,c){return fL(f,j,a,b,c)},a),d=[0,b_(v,n,a[2])],g=b.length-1-1|0,e=[0,0];cS(function(b){var
+db(c,b,a){return a[4]?a[2]:h9(a,fZ(function(d,e){return f0(c,b,a,d,e)},a))}function
+ma(f,j,a){if(a[4])return t;var
+b=fZ(function(b,c){return f0(f,j,a,b,c)},a),d=[0,cb(p,l,a[2])],g=b.length-1-1|0,e=[0,0];cZ(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=v(c(a[3],b)[1+b],i);if(bg(d[1],g)){e[1]=[0,b];return 0}d[1]=v(d[1],g);var
+i=c(a[2],b)[1+b],g=p(c(a[3],b)[1+b],i);if(bl(d[1],g)){e[1]=[0,b];return 0}d[1]=p(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=bn(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-lM(b,a){var
-d=[0,r],h=b[2];T(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=w(d[1],c),0):b;return f},h);var
-e=0<q(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<q(c(b[2],a)[1+a])?1:0;if(!f)return bo(d[1],n);var
+k=c(b,g)[1+g],h=bt(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+mb(b,a){var
+d=[0,t],h=b[2];V(function(e,c){var
+b=e!==a?1:0,f=b?(d[1]=q(d[1],c),0):b;return f},h);var
+e=0<s(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<s(c(b[2],a)[1+a])?1:0;if(!f)return bu(d[1],l);var
 g=f}else
 var
 g=e;return g}function
-hW(g,f,a,b){return hV(a,fK(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:fL(g,f,a,d,c)},a))}function
-lN(C){var
-K=C[6],f=C[5],D=C[4],t=C[3],G=C[2],L=C[1],k=L[2],p=L[1][1],V=em(k),u=V?V[1]:k[5];function
-W(a){var
-b=k[7];return b?g(au(b[1]),a):a}var
-X=D[2],m=X?X[1]:f,Y=0===D[3]?1:0,ak=Y?D[1]!==f?1:0:Y;function
-J(c){var
-a=k[10];return a?b(a[1][2],c):a}function
-Z(c){var
-a=k[11],d=a?1-b(a[1][2],c):a;return d}var
-x=f?t[9]:t[8];function
-s(a){var
-c=x?b(x[1][2],a)==a_?1:0:x;return c}var
-N=[i,function(m){if(x){var
-d=x[1],f=p-1|0,k=0;if(f<0)var
-h=n;else{var
-a=k,c=n;for(;;){var
-j=b(d[2],a)<a_?dz(c,cV(au(b(d[2],a)))):c,l=a+1|0;if(f!==a){var
-a=l,c=j;continue}var
+h_(g,f,a,b){return h9(a,fZ(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:f0(g,f,a,d,c)},a))}function
+mc(E){var
+M=E[6],f=E[5],F=E[4],v=E[3],I=E[2],N=E[1],i=N[2],r=N[1][1],W=ew(i),w=W?W[1]:i[5];function
+X(a){var
+b=i[7];return b?g(az(b[1]),a):a}var
+Y=F[2],n=Y?Y[1]:f,Z=0===F[3]?1:0,ak=Z?F[1]!==f?1:0:Z;function
+L(c){var
+a=i[10];return a?b(a[1][2],c):a}function
+_(c){var
+a=i[11],d=a?1-b(a[1][2],c):a;return d}var
+x=f?v[9]:v[8];function
+u(a){var
+c=x?b(x[1][2],a)==bb?1:0:x;return c}var
+P=[j,function(n){if(x){var
+e=x[1],f=r-1|0,k=0;if(f<0)var
+h=l;else{var
+a=k,c=l;for(;;){var
+j=b(e[2],a)<bb?dE(c,c2(az(b(e[2],a)))):c,m=a+1|0;if(f!==a){var
+a=m,c=j;continue}var
 h=j;break}}var
 i=h}else
 var
-i=n;return g(i,ac(ab(e,iX)))}],h=[i,function(a){if(x){var
-d=x[1];return M(p,function(e){var
-a=b(d[2],e);if(a<a_)return au(a);var
-c=y(N);return A===c?N[1]:i===c?F(N):N})}return M(p,function(a){return J(a)?n:r})}];function
-O(c,b){var
-a=D[3];return a?d(a[1],c,b):a}function
-$(a){return j(fJ,b(G[3],a))}function
-aa(b,j,i,a){if(K){if(eW(s,a[1]))return 0;var
-d=H(K[1],b,j,i);if(d){var
-e=d[1],c=e[1],g=eu(b,a,c8(b,f,a)),k=f?g:U(g),l=f?c:U(c);if(bo(l,k))return[0,[0,c,e[2]]]}var
+i=l;return g(i,K(ad(d,i_)))}],h=[j,function(a){if(x){var
+d=x[1];return O(r,function(e){var
+a=b(d[2],e);if(a<bb)return az(a);var
+c=y(P);return B===c?P[1]:j===c?H(P):P})}return O(r,function(a){return L(a)?l:t})}];function
+Q(c,b){var
+a=F[3];return a?e(a[1],c,b):a}function
+$(a){return k(fY,b(I[3],a))}function
+ab(b,j,i,a){if(M){if(e6(u,a[1]))return 0;var
+d=A(M[1],b,j,i);if(d){var
+e=d[1],c=e[1],g=eE(b,a,db(b,f,a)),k=f?g:D(g),l=f?c:D(c);if(bu(l,k))return[0,[0,c,e[2]]]}var
 h=0}else
 var
-h=K;return h}function
-ad(a,c){var
-d=b(G[3],c);return b6(function(f,d){var
-b=fJ(d),e=aa(a,c,f,b),g=e?e[1][1]:eu(a,b,c8(a,m,b)),h=W(g);return w(d[1],h)},d)}var
-z=[0,u],P=[i,function(c){var
-a=y(h),b=A===a?h[1]:i===a?F(h):h;return[0,b]}],R=[0,[0]],ae=[0,[0]];function
-S(b){for(;;){var
-d=y(P),a=A===d?P[1]:i===d?F(P):P;if(b===z[1])return a[1];if(b===(z[1]+1|0)&&cp(R[1],[0]))return R[1];if(b<z[1]){var
-e=I(p,0),l=a[1],m=z[1]-1|0,o=M(p,function(p,j,i){return function(a){var
-l=0;if(B(k[1],BY)&&J(a)&&0!==em(k)&&k[5]<=j){var
-e=n;l=1}if(!l){var
-m=0;if(B(k[1],BZ)&&Z(a))var
-e=r;else
-m=1;if(m){var
-b=ad(p,a),d=O(j,a);if(typeof
-d==="number"){b7(function(g,d){var
-e=ag(b,c(i,a)[1+a]),f=D[1]?cx(d,e):bo(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
-h=ag(b,c(i,a)[1+a])}else
+h=M;return h}function
+ac(a,c){var
+d=b(I[3],c);return b9(function(f,d){var
+b=fY(d),e=ab(a,c,f,b),g=e?e[1][1]:eE(a,b,db(a,n,b)),h=X(g);return q(d[1],h)},d)}var
+z=[0,w],R=[j,function(c){var
+a=y(h),b=B===a?h[1]:j===a?H(h):h;return[0,b]}],T=[0,[0]],ae=[0,[0]];function
+U(b){for(;;){var
+d=y(R),a=B===d?R[1]:j===d?H(R):R;if(b===z[1])return a[1];if(b===(z[1]+1|0)&&cu(T[1],[0]))return T[1];if(b<z[1]){var
+e=J(r,0),m=a[1],n=z[1]-1|0,o=O(r,function(p,k,j){return function(a){var
+m=0;if(C(i[1],Cx)&&L(a)&&0!==ew(i)&&i[5]<=k){var
+e=l;m=1}if(!m){var
+n=0;if(C(i[1],Cy)&&_(a))var
+e=t;else
+n=1;if(n){var
+b=ac(p,a),d=Q(k,a);if(typeof
+d==="number"){b_(function(g,d){var
+e=ah(b,c(j,a)[1+a]),f=F[1]?cC(d,e):bu(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
+h=ah(b,c(j,a)[1+a])}else
 if(0===d[0])var
-h=ag(b,d[1]);else
+h=ah(b,d[1]);else
 var
-o=d[1],h=jG(function(c,b,a){return w(c,g(b,a))},r,o,b);var
-e=h}}return lK(f,e)}}(l,m,e));R[1]=a[1];a[1]=o;ae[1]=e;z[1]=z[1]-1|0;continue}z[1]=u;var
-j=y(h),q=A===j?h[1]:i===j?F(h):h;a[1]=q;R[1]=[0];continue}}function
-al(b,a){return c(S(b),a)[1+a]}function
-T(a){if(a<u){S(a);return S(a+1|0)}var
-b=y(h);return A===b?h[1]:i===b?F(h):h}function
+o=d[1],h=jT(function(c,b,a){return q(c,g(b,a))},t,o,b);var
+e=h}}return l$(f,e)}}(m,n,e));T[1]=a[1];a[1]=o;ae[1]=e;z[1]=z[1]-1|0;continue}z[1]=w;var
+k=y(h),p=B===k?h[1]:j===k?H(h):h;a[1]=p;T[1]=[0];continue}}function
+al(b,a){return c(U(b),a)[1+a]}function
+V(a){if(a<w){U(a);return U(a+1|0)}var
+b=y(h);return B===b?h[1]:j===b?H(h):h}function
 o(c){var
-a=f?t[11]:t[10];return a?b(a[1][2],c):a}function
-af(a){return dT(o(a),p+1|0)}function
-ah(a){var
-b=J(a);if(b)var
+a=f?v[11]:v[10];return a?b(a[1][2],c):a}function
+af(a){return d1(o(a),r+1|0)}function
+ag(a){var
+b=L(a);if(b)var
 c=b;else{var
-d=B(k[1],B0);if(d)return Z(a);var
+d=C(i[1],Cz);if(d)return _(a);var
 c=d}return c}var
-l=[i,function(d){var
-a=f?t[14]:t[13];if(a){var
-c=a[1];return M(p,function(a){return au(b(c[2],a))})}return I(p,r)}],a=E(0,a4),ai=[0,-1];function
+m=[j,function(d){var
+a=f?v[14]:v[13];if(a){var
+c=a[1];return O(r,function(a){return az(b(c[2],a))})}return J(r,t)}],a=G(0,a7),ai=[0,-1];function
 aj(e,c,d){function
-i(a){return fJ(ag(b(G[3],c),d))}function
-j(b){var
-a=i(0);return[0,[0,lL(T(e),f,a)],0]}var
-l=ah(c);if(l)var
-u=k[5]<=e?1:0,m=u||1-J(c);else
+j(a){return fY(ah(b(I[3],c),d))}function
+k(b){var
+a=j(0);return[0,[0,ma(V(e),f,a)],0]}var
+l=ag(c);if(l)var
+u=i[5]<=e?1:0,m=u||1-L(c);else
 var
 m=l;var
-g=O(e,c),v=typeof
-g==="number"?1:0===g[0]?g[1]===d?1:0:0<q(ag(g[1],d))?1:0;if(typeof
-L[3]==="number")return[0,[0,r],0];if(K){if(!m&&v){if(ai[1]!==e){var
-s=0,t=a[2].length-1;if(4<=a.length-1&&!(t===cL(a[4]))){a[1]=0;a[2]=I(cL(a[4]),0)}else
-s=1;if(s&&0<a[1]){a[1]=0;jR(a[2],0,a[2].length-1,0)}ai[1]=e}var
-n=_(a,[0,c,d]);if(n)return n[1];var
-w=i(0),o=aa(T(e),c,d,w);if(o)var
+g=Q(e,c),v=typeof
+g==="number"?1:0===g[0]?g[1]===d?1:0:0<s(ah(g[1],d))?1:0;if(typeof
+N[3]==="number")return[0,[0,t],0];if(M){if(!m&&v){if(ai[1]!==e){var
+q=0,r=a[2].length-1;if(4<=a.length-1&&!(r===cS(a[4]))){a[1]=0;a[2]=J(cS(a[4]),0)}else
+q=1;if(q&&0<a[1]){a[1]=0;j4(a[2],0,a[2].length-1,0)}ai[1]=e}var
+n=aa(a,[0,c,d]);if(n)return n[1];var
+w=j(0),o=ab(V(e),c,d,w);if(o)var
 p=o[1],h=[0,[1,p[1]],[0,p[2]]];else
 var
-h=j(0);a1(a,[0,c,d],h);return h}return[0,[0,r],0]}return j(0)}function
+h=k(0);a4(a,[0,c,d],h);return h}return[0,[0,t],0]}return k(0)}function
 am(c,b,a){return aj(c,b,a)[2]}function
 an(d,c){var
-e=fJ(ag(b(G[3],d),c)),a=y(l),g=A===a?l[1]:i===a?F(l):l;return lL(g,f,e)}function
+e=fY(ah(b(I[3],d),c)),a=y(m),g=B===a?m[1]:j===a?H(m):m;return ma(g,f,e)}function
 ao(a){var
-b=y(l),d=A===b?l[1]:i===b?F(l):l;return c(d,a)[1+a]}function
-ap(S,a,p){var
-C=ag($(a),p),as=0;if(C[4]||!aY(D[2],[0,1-f]))as=1;else
-if(S<u)var
-E=c8(T(S),m,C);else{var
-U=y(h),e=A===U?h[1]:i===U?F(h):h,d=ag($(a),p);if(B(k[1],B1)){var
-V=y(l),H=A===V?l[1]:i===V?F(l):l,ax=ag(b(G[3],a),p)[1],X=function(b,a){return f?bg(b,a):dA(b,a)},I=c8(e,m,d),ay=c(e,a)[1+a],at=0;if(X(eu(e,d,I),ay)){var
-az=c(H,a)[1+a],aA=w(c(e,a)[1+a],az);if(X(w(ax,eu(H,d,I)),aA)){var
-Y=I;at=1}}if(!at)var
-Y=c8(H,m,d);var
+b=y(m),d=B===b?m[1]:j===b?H(m):m;return c(d,a)[1+a]}function
+ap(R,a,r){var
+A=ah($(a),r),as=0;if(A[4]||!aV(F[2],[0,1-f]))as=1;else
+if(R<w)var
+D=db(V(R),n,A);else{var
+T=y(h),e=B===T?h[1]:j===T?H(h):h,d=ah($(a),r);if(C(i[1],CA)){var
+U=y(m),E=B===U?m[1]:j===U?H(m):m,ax=ah(b(I[3],a),r)[1],W=function(b,a){return f?bl(b,a):dF(b,a)},G=db(e,n,d),ay=c(e,a)[1+a],at=0;if(W(eE(e,d,G),ay)){var
+az=c(E,a)[1+a],aA=q(c(e,a)[1+a],az);if(W(q(ax,eE(E,d,G)),aA)){var
+Y=G;at=1}}if(!at)var
+Y=db(E,n,d);var
 Z=Y}else{if(f)var
-aB=d[4],aC=d[3],aD=aG(function(a,b){return s(c(d[1],a)[1+a])?r:b},aC),j=[0,d[1],d[2],aD,aB];else
+aB=d[4],aC=d[3],aD=aK(function(a,b){return u(c(d[1],a)[1+a])?t:b},aC),k=[0,d[1],d[2],aD,aB];else
 var
-j=d;var
-R=0;if(f){var
-au=0;if(!s(a)&&!bo(b_(w,r,j[3]),n)){R=1;au=1}if(!au)var
-K=c8(e,m,d)}else
-R=1;if(R)if(s(a)){var
-x=B(k[1],B2)?af:o,aE=function(b){var
-c=s(b);if(c)var
+k=d;var
+P=0;if(f){var
+au=0;if(!u(a)&&!bu(cb(q,t,k[3]),l)){P=1;au=1}if(!au)var
+J=db(e,n,d)}else
+P=1;if(P)if(u(a)){var
+x=C(i[1],CB)?af:o,aE=function(b){var
+c=u(b);if(c)var
 e=x(a),d=x(b)<e?1:0;else
 var
 d=c;return d},_=function(b){var
-c=s(b);if(c)var
+c=u(b);if(c)var
 e=x(a),d=x(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=Q(a[1].length-1,d);return eV(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?lM(a,d):e},e)},ab=aa(aE,d);if(ab)var
-ac=hW(e,m,d,ab[1]);else
+e=S(a[1].length-1,d);return e5(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?mb(a,d):e},e)},ab=aa(aE,d);if(ab)var
+ad=h_(e,n,d,ab[1]);else
 var
-aF=d[4],aH=d[3],aI=aG(function(a,b){return _(c(d[1],a)[1+a])?b:r},aH),L=[0,d[1],d[2],aI,aF],ae=aa(function(b){var
+aF=d[4],aG=d[3],aH=aK(function(a,b){return _(c(d[1],a)[1+a])?b:t},aG),K=[0,d[1],d[2],aH,aF],ae=aa(function(b){var
 c=_(b);if(c)var
 e=o(a),d=o(b)<e?1:0;else
 var
-d=c;return d},L),aJ=ae?hW(e,m,L,ae[1]):c8(e,m,L),ac=aJ;var
-K=ac}else{var
+d=c;return d},K),aI=ae?h_(e,n,K,ae[1]):db(e,n,K),ad=aI;var
+J=ad}else{var
 z=function(b){if(f){var
-g=J(b);if(g)var
+g=L(b);if(g)var
 h=g;else
 var
 l=o(a),h=o(b)<l?1:0;return h}var
-i=ah(b);if(i)var
+i=ag(b);if(i)var
 d=i;else{var
-j=1-s(b),k=j?q(c(e,b)[1+b])<=0?1:0:j;if(k)var
+j=1-u(b),k=j?s(c(e,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=o(a),d=o(b)<m?1:0}return d},t=hV(j,fK(function(b,a){var
-d=fL(e,m,j,b,a);if(0===d){var
-f=z(c(j[1],b)[1+b]);return cI(z(c(j[1],a)[1+a]),f)}return d},j)),aK=d[1],aL=aG(function(a,d){var
-b=z(d),e=b?0<q(c(t,a)[1+a])?1:0:b;return e},aK);if(eW(function(a){return a},aL))var
-ai=t;else{var
-aj=function(a){return W(eu(e,j,a))},M=O(u,a),av=0;if(typeof
+m=o(a),d=o(b)<m?1:0}return d},v=h9(k,fZ(function(b,a){var
+d=f0(e,n,k,b,a);if(0===d){var
+f=z(c(k[1],b)[1+b]);return cP(z(c(k[1],a)[1+a]),f)}return d},k)),aJ=d[1],aL=aK(function(a,d){var
+b=z(d),e=b?0<s(c(v,a)[1+a])?1:0:b;return e},aJ);if(e6(function(a){return a},aL))var
+ai=v;else{var
+aj=function(a){return X(eE(e,k,a))},M=Q(w,a),av=0;if(typeof
 M!=="number"&&1===M[0]){var
-N=ag(M[1],p);av=1}if(!av)var
-N=n;var
-aM=function(a){return a},aN=Q(j[1].length-1,aM),ak=eV(function(a){var
-b=z(c(j[1],a)[1+a]);return b?lM(j,a):b},aN);if(ak&&0<q(N)){var
-al=hW(e,m,j,ak[1]),aO=aj(al),am=cV(v(aj(t),aO)),an=ad(e,a),P=O(u,a),aw=0;if(typeof
-P!=="number"&&1===P[0]){var
-aQ=P[1],ao=jG(function(c,b,a){return w(c,g(b,a))},r,aQ,an);aw=1}if(!aw)var
-ao=ag(an,p);var
-ap=cd(cV(v(ao,c(e,a)[1+a])),N),aP=bg(am,ap)?n:cd(ap,am),aq=cw(aP,d5(1,2)),ar=aG(function(a,b){var
-d=g(aq,c(al,a)[1+a]);return w(g(v(n,aq),b),d)},t)}else
+N=ah(M[1],r);av=1}if(!av)var
+N=l;var
+aM=function(a){return a},aN=S(k[1].length-1,aM),ak=e5(function(a){var
+b=z(c(k[1],a)[1+a]);return b?mb(k,a):b},aN);if(ak&&0<s(N)){var
+al=h_(e,n,k,ak[1]),aO=aj(al),am=c2(p(aj(v),aO)),an=ac(e,a),O=Q(w,a),aw=0;if(typeof
+O!=="number"&&1===O[0]){var
+aQ=O[1],ao=jT(function(c,b,a){return q(c,g(b,a))},t,aQ,an);aw=1}if(!aw)var
+ao=ah(an,r);var
+ap=ch(c2(p(ao,c(e,a)[1+a])),N),aP=bl(am,ap)?l:ch(ap,am),aq=cB(aP,ea(1,2)),ar=aK(function(a,b){var
+d=g(aq,c(al,a)[1+a]);return q(g(p(l,aq),b),d)},v)}else
 var
-ar=t;var
+ar=v;var
 ai=ar}var
-K=ai}var
-Z=K}var
-E=Z}if(as)var
-E=C[2];return dn(E)}function
-aq(e,a){if(ak){if(e<u){S(e);return c(ae[1],a)[1+a]}var
-d=t[12];if(d)var
-g=b(L[1][5][2],a),f=b(d[1][2],a)-g|0;else
+J=ai}var
+Z=J}var
+D=Z}if(as)var
+D=A[2];return dt(D)}function
+aq(e,a){if(ak){if(e<w){U(e);return c(ae[1],a)[1+a]}var
+d=v[12];if(d)var
+g=b(N[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,am,[0,al,s,o,af,function(c,b,a){return aj(c,b,a)[1]},aq,ap,ao,an]]}function
-lO(g,a,f,n,h,c,R){var
-l=0===em(g[2])?1:0,e=a[1],S=m(e,B3),p=a[8],r=a[9],M=0;if(p&&r){var
-s=p[1],v=s[1]-1|0,N=r[1],t=0,O=0;if(v<0)var
-w=t;else{var
+f=d;return f}return 0}return[0,am,[0,al,u,o,af,function(c,b,a){return aj(c,b,a)[1]},aq,ap,ao,an]]}function
+md(g,a,f,m,h,c,R){var
+l=0===ew(g[2])?1:0,d=a[1],S=o(d,CC),p=a[8],q=a[9],L=0;if(p&&q){var
+r=p[1],u=r[1]-1|0,M=q[1],t=0,O=0;if(u<0)var
+v=t;else{var
 j=O,x=t;for(;;){var
-P=b(N[2],j),y=P<b(s[2],j)?1:x,Q=j+1|0;if(v!==j){var
+P=b(M[2],j),y=P<b(r[2],j)?1:x,Q=j+1|0;if(u!==j){var
 j=Q,x=y;continue}var
-w=y;break}}var
-z=w;M=1}if(!M)var
-z=0;G(1-z,S);var
-T=m(e,B4),A=u(a[2],B5);if(A)var
+v=y;break}}var
+z=v;L=1}if(!L)var
+z=0;I(1-z,S);var
+T=o(d,CD),A=w(a[2],CE);if(A)var
 B=A;else
 var
-al=0!==a[12]?1:0,B=al||1-l;G(B,T);var
-U=m(e,B6),C=0!==a[10]?1:0;if(C)var
+al=0!==a[12]?1:0,B=al||1-l;I(B,T);var
+U=o(d,CF),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aO(g[2][1],Cc);G(D,U);var
-V=f===n?[0,f,0]:[0,f,[0,n,0]];L(function(a){var
-b=m(e,B7);return G(hi(a,h),b)},V);var
-W=m(e,B8),X=0.<=a[3]?1:0,Y=X||1-kD(f);G(Y,W);function
+ak=1-l,D=ak||aS(g[2][1],CN);I(D,U);var
+V=f===m?[0,f,0]:[0,f,[0,m,0]];N(function(a){var
+b=o(d,CG);return I(hv(a,h),b)},V);var
+W=o(d,CH),X=0.<=a[3]?1:0,Y=X||1-kQ(f);I(Y,W);function
 E(b,e,a){var
-c=b?f:n,d=hh(c,h,b,a);if(d){var
-g=function(d,e){return fd(c,h,b,a,d,e)};return h2(e,c,fe(c,h,b,a),g,a)}return d}var
-Z=l?aO(g[2][1],B9):l;if(Z){var
-k=g[2][5],_=fe(f,h,1,c),$=1,aa=function(a,b){return fd(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+c=b?f:m,d=hu(c,h,b,a);if(d){var
+g=function(d,e){return fo(c,h,b,a,d,e)};return f2(e,c,fp(c,h,b,a),g,a)}return d}var
+Z=l?aS(g[2][1],CI):l;if(Z){var
+k=g[2][5],_=fp(f,h,1,c),$=1,aa=function(a,b){return fo(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-K=1-b(c[2],i),af=K?q(d(c[1],k,i))<=0?1:0:K;if(af){var
-ag=m(e,Cb),ah=b(c[5],k),ai=b(c[1],k);G(kv(bg,dE,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+K=1-b(c[2],i),af=K?s(e(c[1],k,i))<=0?1:0:K;if(af){var
+ag=o(d,CM),ah=b(c[5],k),ai=b(c[1],k);I(kI(bl,dK,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
-o=1.-a[3],H=1.-a[4];else
+n=1.-a[3],G=1.-a[4];else
 var
-o=a[4],H=a[3];var
-I=aO(g[2][1],B_);if(H<=0.){var
-ac=m(e,B$);G(E(1,kz,c),ac)}var
-ad=o==a_?1:0,J=ad||(I?1.<=o?1:0:I);if(J){var
-ae=m(e,Ca);return G(E(0,kA,R),ae)}return J}function
-lP(a,u,t){if(!bg(a,r)&&!dA(a,n)){var
-i=0,h=0,f=n,d=u,b=t,c=n;for(;;){var
-j=g(cv(b),a),x=v(n,a),l=g(cv(d+1|0),x),m=v(l,j),o=0<q(m)?1:0;if(o)var
-y=g(c,m),z=ac(ab(e,60)),p=bg(g(g(f,j),z),y);else
+n=a[4],G=a[3];var
+H=aS(g[2][1],CJ);if(G<=0.){var
+ac=o(d,CK);I(E(1,kM,c),ac)}var
+ad=n==bb?1:0,J=ad||(H?1.<=n?1:0:H);if(J){var
+ae=o(d,CL);return I(E(0,kN,R),ae)}return J}function
+me(a,w,v){if(!bl(a,t)&&!dF(a,l)){var
+i=0,h=0,f=l,e=w,b=v,c=l;for(;;){var
+j=g(cA(b),a),x=p(l,a),m=g(cA(e+1|0),x),n=p(m,j),o=0<s(n)?1:0;if(o)var
+y=g(c,n),z=K(ad(d,60)),r=bl(g(g(f,j),z),y);else
 var
-p=o;if(0!==b&&!p&&i!==m9){var
-s=cd(g(f,j),l),A=ab(e,iX),B=s[2],k=cc(oQ(ab(s[1],iX),B),A),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=w(c,k);continue}return at(h)}}return 0}function
-Ci(b,a){return r}function
-Cj(a){return r}function
-Ck(c,b,a){return 0}function
-Cl(b,a){return 0}function
-Cm(c,b,a){return[0,r]}function
-Cn(a){return 0}function
-Co(a){return 0}function
-Cp(a){return 0}var
-fM=[0,function(b,a){return r},Cp,Co,Cn,Cm,Cl,Ck,Cj,Ci];function
-lQ(c,b,a){return 0}function
-lR(c,b,a){return 0}function
-Cq(b,a){return 0}function
-lS(c,b,a){return 0}function
-Cr(a){throw[0,S,Cs]}var
-lT=0,lU=0;function
-Ct(a){return h}var
-Cu=0;function
-lV(a){return[0,a[1],a[2]]}function
-lW(a){return n}function
-lX(a){return r}var
-lY=0,lZ=0,l0=0,hX=jU([0,function(b,a){var
-c=di(b[1],a[1]);return 0===c?di(b[2],a[2]):c}]),hY=[0,hX[1]];function
-l2(a){var
-s=d(hX[29],a,hY[1]);if(s)return s[1];if(0<q(a))var
-l=a[1],m=a[2],t=bx(l),b=bx(m)-t|0,u=ab(m,a9(0,-(b+dM|0)|0)),g=e6(ab(l,(b+dM|0)+a9(0,-(b+dM|0)|0)|0),u),j=d3(dx(g,m2)),n=ab(j,m2),e=c(lI,2048)[iK],o=y(e),v=A===o?e[1]:i===o?F(e):e,w=O(b,v),f=c(lI,j)[1+j],p=y(f),x=A===p?f[1]:i===p?F(f):f,z=aP(g,n),B=cu(aP(ab(lH(cu(g,n),z),1),x),w),r=Math.abs(Math.log(bz(a))),C=gJ(il,r),D=ab(oT(Math.ceil(4.+2.*gJ(il,r)*C)),32),k=cu(dx(B,48),D);else
+r=o;if(0!==b&&!r&&i!==ny){var
+u=ch(g(f,j),m),A=ad(d,i_),B=u[2],k=cg(pf(ad(u[1],i_),B),A),i=i+1|0,h=[0,k,h],f=k,e=e+1|0,b=b-1|0,c=q(c,k);continue}return ax(h)}}return 0}function
+CT(b,a){return t}function
+CU(a){return t}function
+CV(c,b,a){return 0}function
+CW(b,a){return 0}function
+CX(c,b,a){return[0,t]}function
+CY(a){return 0}function
+CZ(a){return 0}function
+C0(a){return 0}var
+f1=[0,function(b,a){return t},C0,CZ,CY,CX,CW,CV,CU,CT];function
+mf(c,b,a){return 0}function
+mg(c,b,a){return 0}function
+C1(b,a){return 0}function
+mh(c,b,a){return 0}function
+C2(a){throw[0,U,C3]}var
+mi=0,mj=0;function
+C4(a){return h}var
+C5=0;function
+mk(a){return[0,a[1],a[2]]}function
+ml(a){return l}function
+mm(a){return t}var
+mn=0,mo=0,mp=0,h$=j7([0,function(b,a){var
+c=dn(b[1],a[1]);return 0===c?dn(b[2],a[2]):c}]),ia=[0,h$[1]];function
+mr(a){var
+r=e(h$[29],a,ia[1]);if(r)return r[1];if(0<s(a))var
+l=a[1],m=a[2],t=bA(l),b=bA(m)-t|0,u=ad(m,ba(0,-(b+dU|0)|0)),g=fe(ad(l,(b+dU|0)+ba(0,-(b+dU|0)|0)|0),u),i=d$(dC(g,nr)),n=ad(i,nr),d=c(l9,2048)[iX],o=y(d),v=B===o?d[1]:j===o?H(d):d,w=Q(b,v),f=c(l9,i)[1+i],p=y(f),x=B===p?f[1]:j===p?H(f):f,z=ay(g,n),C=cz(ay(ad(l8(cz(g,n),z),1),x),w),q=Math.abs(Math.log(bC(a))),D=gZ(iz,q),E=ad(pi(Math.ceil(4.+2.*gZ(iz,q)*D)),32),k=cz(dC(C,48),E);else
 var
-k=h;hY[1]=H(hX[4],a,k,hY[1]);return k}function
-CG(f,aE,dk,dj,bc,aD,di,dh,Z){var
-bd=bc[2],$=bc[1],ac=f[3];if(typeof
-ac!=="number"&&2===ac[0]){var
-ae=ac[4],b8=ac[3],af=ac[1],k=D(hM,ac[2]),l=jB(f[5]),m=f[1],dl=z(b8[3]),h=hP(b8),be=E(0,aM),aF=E(0,aM),dp=hO(h),b9=E(0,aM),b$=m[1]-1|0,dq=0;if(!(b$<0)){var
-ap=dq;for(;;){var
-cE=bi(m[5],ap),bp=cE[1],cF=cE[2]-1|0;if(!(cF<bp)){var
-aq=bp;for(;;){var
-cG=bi(m[6],aq),cH=cG[2],ar=cG[1],bq=by(cI,Q(cH-ar|0,function(c){return function(a){return b(af[2],c+a|0)}}(ar)));if(1-aJ(b9,bq)){a1(b9,bq,0);var
-dD=P(a2),dE=fC(dp,J(function(d,a){var
-e=c(k,a)[1+a];return b(bV(0,d),e)},dD,bq))[1];G(b(ad[2],dE),CN)}var
-cJ=cH-1|0;if(!(cJ<ar)){var
+k=h;ia[1]=A(h$[4],a,k,ia[1]);return k}function
+Df(f,aE,dk,dj,bc,aD,di,dh,Y){var
+bd=bc[2],_=bc[1],$=f[3];if(typeof
+$!=="number"&&2===$[0]){var
+ab=$[4],b5=$[3],af=$[1],i=F(h0,$[2]),m=jO(f[5]),n=f[1],dl=z(b5[3]),h=h3(b5),be=G(0,aP),aF=G(0,aP),dm=h2(h),b6=G(0,aP),b7=n[1]-1|0,dn=0;if(!(b7<0)){var
+ap=dn;for(;;){var
+cz=bo(n[5],ap),bm=cz[1],cD=cz[2]-1|0;if(!(cD<bm)){var
+aq=bm;for(;;){var
+cE=bo(n[6],aq),cF=cE[2],ar=cE[1],bn=bB(cP,S(cF-ar|0,function(c){return function(a){return b(af[2],c+a|0)}}(ar)));if(1-aN(b6,bn)){a4(b6,bn,0);var
+dA=R(a5),dB=fR(dm,L(function(d,a){var
+e=c(i,a)[1+a];return b(bY(0,d),e)},dA,bn))[1];I(b(ae[2],dB),Dm)}var
+cG=cF-1|0;if(!(cG<ar)){var
 as=ar;for(;;){var
-br=b(af[2],as);if(1-aJ(be,br)){a1(be,br,0);a1(aF,br,[0,ap,aq-bp|0,as-ar|0])}var
-dK=as+1|0;if(cJ!==as){var
-as=dK;continue}break}}var
-dJ=aq+1|0;if(cF!==aq){var
-aq=dJ;continue}break}}var
-dC=ap+1|0;if(b$!==ap){var
-ap=dC;continue}break}}var
-al=by(cI,dY(e3(be))),dr=0;if(33554432<b_(function(c,a){var
-d=ch(0,aD,a[2]),b=ch(1,aD,a[2])+d|0;if(2097152<b)Y(CI);return c+b|0},dr,$))Y(CJ);var
-N=ae?B(ae[1][4],CK):ae,ds=N?m[3]:$.length-1,ca=l[1];if(ca){var
-cb=ca[1],ce=cb[1];G(ce[1]===ds?1:0,CL);var
-am=[0,ce[2],cb[2][2]]}else
+bp=b(af[2],as);if(1-aN(be,bp)){a4(be,bp,0);a4(aF,bp,[0,ap,aq-bm|0,as-ar|0])}var
+dD=as+1|0;if(cG!==as){var
+as=dD;continue}break}}var
+dC=aq+1|0;if(cD!==aq){var
+aq=dC;continue}break}}var
+dz=ap+1|0;if(b7!==ap){var
+ap=dz;continue}break}}var
+al=bB(cP,d6(fb(be))),dp=0;if(33554432<cb(function(c,a){var
+d=cm(0,aD,a[2]),b=cm(1,aD,a[2])+d|0;if(2097152<b)Z(Dh);return c+b|0},dp,_))Z(Di);var
+M=ab?C(ab[1][4],Dj):ab,dq=M?n[3]:_.length-1,b$=m[1];if(b$){var
+ca=b$[1],cc=ca[1];I(cc[1]===dq?1:0,Dk);var
+am=[0,cc[2],ca[2][2]]}else
 var
 dy=function(a){return 1.},am=[0,function(a){return 0.},dy];var
-dt=N?0!==l[2]?1:0:N;G(1-dt,CM);var
-an=0===ae?BJ:BI,a$=Z[5],ba=Z[3],ak=Z[2],bX=Z[1],cK=0;if(ae){var
-W=ae[1];if(aO(Cv,W[2])){var
+dr=M?0!==m[2]?1:0:M;I(1-dr,Dl);var
+an=0===ab?Ci:Ch,a9=Y[5],a_=Y[3],ak=Y[2],bW=Y[1],cH=0;if(ab){var
+W=ab[1];if(aS(C6,W[2])){var
 db=function(a){function
 c(c){return b(W[9][2],a)+c|0}var
-d=b(W[9][2],a),e=Q(b(W[9][2],a+1|0)-d|0,c),f=0;return J(function(c,a){return c+b(W[11][2],a)|0},f,e)},aB=Q(W[9][1]-1|0,db),bb=1===z(ak)?1:0,dc=bb?0!==l[3]?1:0:bb;G(1-dc,Cw);if(bb)var
-X=Cx;else{var
-b2=l[3];if(b2)var
-b3=b2[1],b4=Q(b3[1],b3[2]);else
+d=b(W[9][2],a),e=S(b(W[9][2],a+1|0)-d|0,c),f=0;return L(function(c,a){return c+b(W[11][2],a)|0},f,e)},aA=S(W[9][1]-1|0,db),a$=1===z(ak)?1:0,dc=a$?0!==m[3]?1:0:a$;I(1-dc,C7);if(a$)var
+X=C8;else{var
+b2=m[3];if(b2)var
+b3=b2[1],b4=S(b3[1],b3[2]);else
 var
 dg=function(b){var
-a=b===lF(aB)?1:0,c=a?1:a;return c},b4=Q(lF(aB)+1|0,dg);var
+a=b===l6(aA)?1:0,c=a?1:a;return c},b4=S(l6(aA)+1|0,dg);var
 X=b4}var
-dd=z(ak);if(dd<z(X))Y(Cy);var
-bY=[0,l1,l0,lZ,lY,fM,fM,lX,lW,lV,n,X,l2,lU,lT,Cr,lS,Cq,lR,lQ],de=function(a){return 0<=q(a)?1:0},bZ=function(a){return cP(de,a)},df=Q(bX,function(a){return a}),b0=b(bL(function(a){return 1-aJ(aF,a)}),df);b7(function(a,g){var
-e=0!==b0?1:0;if(e)var
-f=0<ed(a,ak,X)?1:0,c=f?1-bZ(j(function(c){var
-e=b(aE[3],c);return ec(d(ba,a,function(b,c){return hr(a,a$,b,c)}),e)},b0)):f;else
+dd=z(ak);if(dd<z(X))Z(C9);var
+bX=[0,mq,mp,mo,mn,f1,f1,mm,ml,mk,l,X,mr,mj,mi,C2,mh,C1,mg,mf],de=function(a){return 0<=s(a)?1:0},bZ=function(a){return cW(de,a)},df=S(bW,function(a){return a}),b0=b(bP(function(a){return 1-aN(aF,a)}),df);b_(function(a,g){var
+d=0!==b0?1:0;if(d)var
+f=0<en(a,ak,X)?1:0,c=f?1-bZ(k(function(c){var
+d=b(aE[3],c);return em(e(a_,a,function(b,c){return fx(a,a9,b,c)}),d)},b0)):f;else
 var
-c=e;return c?Y(Cz):c},aB);var
-b1=ht(aE,bX,ak,ba,bY,Z[4],a$,Z[6]),aC=b1?b1[1]:ci(CE);b7(function(a,f){var
-b=0<ed(a,ak,X)?1:0;if(b){var
-c=aE[4],e=d(ba,a,function(b,c){return hr(a,a$,b,c)});return G(bZ(j(function(a){return ec(e,a)},c)),CA)}return b},aB);var
+c=d;return c?Z(C_):c},aA);var
+b1=hE(aE,bW,ak,a_,bX,Y[4],a9,Y[6]),aB=b1?b1[1]:cn(Dd);b_(function(a,f){var
+b=0<en(a,ak,X)?1:0;if(b){var
+c=aE[4],d=e(a_,a,function(b,c){return fx(a,a9,b,c)});return I(bZ(k(function(a){return em(d,a)},c)),C$)}return b},aA);var
 bf=[0,X,[0,function(h){var
-c=E(0,a4),e=aC[2];L(function(d){var
-e=d[1],f=b(h,e);G(0.<f?1:0,CB);var
-a=g5(d[2])/f,g=gI(a),i=g?0.<a?1:0:g;G(i,CC);return ah(c,e,au(a))},e);function
-a(a){return ay(c,a)}var
-d=k7(bY,aC[2],a,aC[1]);if(d){var
-f=aC[2],g=j(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,cc(d[1],hp)],g]}return ci(CD)}]];cK=1}}if(!cK)var
-bf=CF;var
-du=bf[1],aH=au(bn(f[4],0.)),bh=f[2][9];if(bh)var
-cf=bh[1],ao=dm(cI,Q(cf[1],cf[2]));else
+c=G(0,a7),e=aB[2];N(function(d){var
+e=d[1],f=b(h,e);I(0.<f?1:0,Da);var
+a=hj(d[2])/f,g=gY(a),i=g?0.<a?1:0:g;I(i,Db);return ai(c,e,az(a))},e);function
+a(a){return aC(c,a)}var
+d=lj(bX,aB[2],a,aB[1]);if(d){var
+f=aB[2],g=k(function(c){var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,cg(d[1],fw)],g]}return cn(Dc)}]];cH=1}}if(!cH)var
+bf=De;var
+du=bf[1],aG=az(bt(f[4],0.)),bg=f[2][9];if(bg)var
+cd=bg[1],ao=ds(cP,S(cd[1],cd[2]));else
 var
-ao=bh;var
-cg=bf[2],bj=bc[3],a=lu(h,j(function(a){return c(k,a)[1+a]},al)),e=a[1],O=cB(a),aV=function(a){var
-c=l[1];if(c){var
-d=c[1],e=au(b(d[2][2],a));return[0,au(b(d[1][2],a)),e]}throw[0,S,BL]},bB=lB(a);G(hQ(bB),an);var
-aW=E(0,aM),bC=E(0,a4),bD=E(0,a4),bE=function(d){var
-e=_(bD,d),f=l[2];if(e)return e[1];if(cg&&f){var
-g=f[1];G(d<g[7].length-1?1:0,BM);var
-m=c(g[7],d)[1+d],n=function(b){var
-f=_(bC,b);if(f)var
+ao=bg;var
+ce=bf[2],bh=bc[3],a=lV(h,k(function(a){return c(i,a)[1+a]},al)),d=a[1],P=cI(a),aW=function(a){var
+c=m[1];if(c){var
+d=c[1],e=az(b(d[2][2],a));return[0,az(b(d[1][2],a)),e]}throw[0,U,Ck]},bz=l2(a);I(h4(bz),an);var
+aX=G(0,aP),bA=G(0,a7),bD=G(0,a7),bE=function(d){var
+e=aa(bD,d),f=m[2];if(e)return e[1];if(ce&&f){var
+g=f[1];I(d<g[7].length-1?1:0,Cl);var
+l=c(g[7],d)[1+d],n=function(b){var
+f=aa(bA,b);if(f)var
 d=f[1];else{var
-g=c6(a,c(k,b)[1+b]),j=bz(g[2]),h=[0,D(bz,g[1]),j];a1(bC,b,h);var
+g=c$(a,c(i,b)[1+b]),k=bC(g[2]),h=[0,F(bC,g[1]),k];a4(bA,b,h);var
 d=h}var
-e=[0,0.],i=d[1];T(function(c,a){var
-b=a!=0.?1:0,d=b?(e[1]=e[1]+a*x(m,c),0):b;return d},i);return e[1]+d[2]},h=b(cg[1],n),i=h[1],o=h[2],p=P(U(i[2])),j=[0,i,c7(a,[8,d],J(function(e,a){var
-d=a[1],f=c(k,d)[1+d];return b(bV([0,a[2]],e),f)},p,o))];a1(bD,d,j);return j}return ci(BN)},aX=function(m,M){var
-f=M[3],b=M[2],N=M[1];if(2===N){var
-Q=b<a[8].length-1?1:0,ah=Q?f<=4?1:0:Q;G(ah,BB);var
-S=c(a[8],b)[1+b],h=S[2],d=S[1],ai=f<4?1:0,aj=ai||(d===h?1:0);G(aj,BC);var
-ak=z(a[4])+b|0,H=c(m[1],d)[1+d],J=c(m[2],d)[1+d],T=c(m[1],h)[1+h],V=c(m[2],h)[1+h],u=w(H,J),al=1;if(u[2]===0)var
-x=u;else
+e=[0,0.],j=d[1];V(function(c,a){var
+b=a!=0.?1:0,d=b?(e[1]=e[1]+a*x(l,c),0):b;return d},j);return e[1]+d[2]},h=b(ce[1],n),j=h[1],o=h[2],p=R(D(j[2])),k=[0,j,da(a,[8,d],L(function(e,a){var
+d=a[1],f=c(i,d)[1+d];return b(bY([0,a[2]],e),f)},p,o))];a4(bD,d,k);return k}return cn(Cm)},aY=function(n,N){var
+f=N[3],b=N[2],O=N[1];if(2===O){var
+Q=b<a[8].length-1?1:0,ah=Q?f<=4?1:0:Q;I(ah,Ca);var
+S=c(a[8],b)[1+b],h=S[2],e=S[1],ai=f<4?1:0,aj=ai||(e===h?1:0);I(aj,Cb);var
+ak=z(a[4])+b|0,G=c(n[1],e)[1+e],K=c(n[2],e)[1+e],U=c(n[1],h)[1+h],V=c(n[2],h)[1+h],w=q(G,K),al=1;if(w[2]===0)var
+x=w;else
 var
-ag=ab(u[2],al),x=cU(u[1],ag);if(3<f>>>0)var
-l=a2,t=x,s=x;else
+ag=ad(w[2],al),x=c1(w[1],ag);if(3<f>>>0)var
+m=a5,v=x,u=x;else
 switch(f){case
 0:var
-l=a2,t=T,s=H;break;case
+m=a5,v=U,u=G;break;case
 1:var
-l=a2,t=V,s=J;break;case
+m=a5,v=V,u=K;break;case
 2:var
-l=n,t=T,s=J;break;default:var
-l=n,t=V,s=H}var
-K=I(cB(a),r),L=function(a,b){K[1+a]=w(c(K,a)[1+a],b);return 0};L(ak,l);L(d,U(g(l,t)));L(h,U(g(l,s)));var
-W=c(m[3],d)[1+d],X=c(m[4],d)[1+d],Z=c(m[3],h)[1+h],$=c(m[4],h)[1+h];if(3<f>>>0)var
-aa=[i,function(f){var
-c=P(x),b=R(cC(a,d),c),e=dI(b,b);return eq(a[1],e,[2,b])}];else{switch(f){case
+m=l,v=U,u=K;break;default:var
+m=l,v=V,u=G}var
+L=J(cI(a),t),M=function(a,b){L[1+a]=q(c(L,a)[1+a],b);return 0};M(ak,m);M(e,D(g(m,v)));M(h,D(g(m,u)));var
+W=c(n[3],e)[1+e],X=c(n[4],e)[1+e],Y=c(n[3],h)[1+h],_=c(n[4],h)[1+h];if(3<f>>>0)var
+$=[j,function(f){var
+c=R(x),b=T(cJ(a,e),c),d=dQ(b,b);return eA(a[1],d,[2,b])}];else{switch(f){case
 0:var
-q=Z,p=W;break;case
+s=Y,r=W;break;case
 1:var
-q=$,p=X;break;case
+s=_,r=X;break;case
 2:var
-q=Z,p=X;break;default:var
-q=$,p=W}var
-aa=[i,function(f){var
-b=y(q),d=A===b?q[1]:i===b?F(q):q,c=y(p),e=A===c?p[1]:i===c?F(p):p;return c5(a[1],e,d)}]}return[0,K,U(g(l,g(s,t))),aa]}G(f<=1?1:0,BO);if(!(5<N>>>0))switch(N){case
-0:return es(a,b,f);case
-1:if(bj){var
-ac=bj[1][1];G(b<ac.length-1?1:0,BQ);var
-ad=c(ac,b)[1+b],ae=aV(b);return 0===f?c7(a,[5,b],R(P(ae[2]),ad)):c7(a,[4,b],R(ad,P(ae[1])))}break;case
-3:G(0===f?1:0,BR);return bE(b)[2];case
-4:return Y(BS);case
+s=Y,r=X;break;default:var
+s=_,r=W}var
+$=[j,function(f){var
+b=y(s),d=B===b?s[1]:j===b?H(s):s,c=y(r),e=B===c?r[1]:j===c?H(r):r;return c_(a[1],e,d)}]}return[0,L,D(g(m,g(u,v))),$]}I(f<=1?1:0,Cn);if(!(5<O>>>0))switch(O){case
+0:return eC(a,b,f);case
+1:if(bh){var
+ab=bh[1][1];I(b<ab.length-1?1:0,Cp);var
+ac=c(ab,b)[1+b],ae=aW(b);return 0===f?da(a,[5,b],T(R(ae[2]),ac)):da(a,[4,b],T(ac,R(ae[1])))}break;case
+3:I(0===f?1:0,Cq);return bE(b)[2];case
+4:return Z(Cr);case
 5:var
-af=_(aW,b);if(af){var
-o=af[1],O=c6(a,c(k,b)[1+b]),B=O[3],C=O[2],E=O[1],am=j(function(a){var
-b=a[2];return[0,dH(a2,a[1]),b]},B);if(0===f){var
-an=[i,function(k){if(0===B){var
-b=o[4],d=y(b);return A===d?b[1]:i===d?F(b):b}var
-c=o[4],f=y(c),g=0,h=A===f?c[1]:i===f?F(c):c,j=v(o[2],C);return aL(e,[0,B],er(a,D(U,E),j),[0,[0,n,h],g])}];return[0,E,v(o[2],C),an]}var
-ao=[i,function(j){if(0===B){var
-b=o[3],d=y(b);return A===d?b[1]:i===d?F(b):b}var
-c=o[3],f=y(c),g=0,h=A===f?c[1]:i===f?F(c):c;return aL(e,[0,am],er(a,E,v(C,o[1])),[0,[0,n,h],g])}],ap=v(C,o[1]);return[0,D(U,E),ap,ao]}return ci(BT)}return ci(BP)},bF=l[2];if(bF){var
-ai=bF[1];G(ai[2]===O?1:0,BU);var
-cZ=dn(ai[1]),aZ=aa(b(bL(function(a){return 5!==a[1]?1:0}),cZ));G(aY(cs(ai[1],0,aZ.length-1),aZ),BV);var
-c0=dT(ai[3].length-1,2*O|0),a3=c0,bG=ai[1],a0=aZ}else
+af=aa(aX,b);if(af){var
+o=af[1],P=c$(a,c(i,b)[1+b]),A=P[3],C=P[2],E=P[1],am=k(function(a){var
+b=a[2];return[0,dP(a5,a[1]),b]},A);if(0===f){var
+an=[j,function(k){if(0===A){var
+b=o[4],e=y(b);return B===e?b[1]:j===e?H(b):b}var
+c=o[4],f=y(c),g=0,h=B===f?c[1]:j===f?H(c):c,i=p(o[2],C);return aO(d,[0,A],eB(a,F(D,E),i),[0,[0,l,h],g])}];return[0,E,p(o[2],C),an]}var
+ao=[j,function(i){if(0===A){var
+b=o[3],e=y(b);return B===e?b[1]:j===e?H(b):b}var
+c=o[3],f=y(c),g=0,h=B===f?c[1]:j===f?H(c):c;return aO(d,[0,am],eB(a,E,p(C,o[1])),[0,[0,l,h],g])}],ap=p(C,o[1]);return[0,F(D,E),ap,ao]}return cn(Cs)}return cn(Co)},bF=m[2];if(bF){var
+ag=bF[1];I(ag[2]===P?1:0,Ct);var
+cS=dt(ag[1]),aZ=ac(b(bP(function(a){return 5!==a[1]?1:0}),cS));I(aV(cx(ag[1],0,aZ.length-1),aZ),Cu);var
+cT=d1(ag[3].length-1,2*P|0),a1=cT,bG=ag[1],a0=aZ}else
 var
-a3=0,bG=[0],a0=[0];var
-t=[0,bB],av=E(0,aM),c1=l[2];b5(function(d){var
-f=a3-1|0,u=0;if(!(f<0)){var
-b=u;for(;;){var
-I=t[1],J=D(function(b){return function(a){return aX(b,a)}}(I),a0),g=fE(a,t[1],J),h=function(e){return function(b){var
-a=aS(2*O|0,e)+b|0;return c(d[3],a)[1+a]}}(b),l=function(b,a){return M(O,function(c){return c===b?a:r})},m=t[1],o=M(O,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=fF(0,h,i(b,n),j),g=f[1],d=fG(g);if(bo(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,fD(a,b,0,lC(h,i(b,n),g,k),d)]}var
-l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(g,h,l,m)),p=M(O,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=fF(0,h,i(b,a2),j),g=f[1],d=U(fG(g));if(cx(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,fD(a,b,1,lC(h,i(b,a2),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(g,h,l,m)),K=D(function(a){return a[2]},o),L=D(function(a){return a[2]},p),N=D(function(a){return a[1]},o),q=[0,D(function(a){return a[1]},p),N,L,K];G(hQ(q),an);var
-s=lA(a,q);G(hQ(s),an);t[1]=s;var
+a1=0,bG=[0],a0=[0];var
+v=[0,bz],at=G(0,aP),cU=m[2];b8(function(e){var
+f=a1-1|0,w=0;if(!(f<0)){var
+b=w;for(;;){var
+J=v[1],K=F(function(b){return function(a){return aY(b,a)}}(J),a0),g=fT(a,v[1],K),h=function(d){return function(b){var
+a=aQ(2*P|0,d)+b|0;return c(e[3],a)[1+a]}}(b),m=function(b,a){return O(P,function(c){return c===b?a:t})},n=v[1],o=O(P,function(h,n,i,e){return function(b){var
+j=n(2*b|0),f=fU(0,h,i(b,l),j),g=f[1],d=fV(g);if(bu(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,fS(a,b,0,l3(h,i(b,l),g,k),d)]}var
+m=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],m]}}(g,h,m,n)),r=O(P,function(h,m,i,e){return function(b){var
+j=m((2*b|0)+1|0),f=fU(0,h,i(b,a5),j),g=f[1],d=D(fV(g));if(cC(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,fS(a,b,1,l3(h,i(b,a5),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(g,h,m,n)),L=F(function(a){return a[2]},o),M=F(function(a){return a[2]},r),N=F(function(a){return a[1]},o),s=[0,F(function(a){return a[1]},r),N,M,L];I(h4(s),an);var
+u=l1(a,s);I(h4(u),an);v[1]=u;var
 Q=b+1|0;if(f!==b){var
 b=Q;continue}break}}var
-z=d[6];b5(function(d){var
-b=t[1],g=d[2],h=d[1],i=b[1],e=aG(function(b,a){return cw(a,au(x(h,b)))},i),j=b[2],f=aG(function(b,a){return dz(a,au(x(g,b)))},j),k=b[4],l=aG(function(b,d){return fD(a,b,0,d,c(f,b)[1+b])},k),m=b[3];t[1]=[0,e,f,aG(function(b,d){return fD(a,b,1,d,c(e,b)[1+b])},m),l];return 0},z);var
-B=t[1],C=D(function(a){return aX(B,a)},a0),E=fE(a,t[1],C),H=d[4];return cS(function(g){var
-b=g[2],d=g[1];G(d<k.length-1?1:0,BW);var
-h=c6(a,c(k,d)[1+d]),l=h[2],m=h[1],s=1===b?m:D(U,m),n=fF(0,E,s,g[3]),o=n[1],t=n[2],p=c(k,d)[1+d],f=1===b?w(l,o):v(l,o),u=1===b?R(P(f),p):R(p,P(f)),x=h[3],z=j(function(a){var
-c=a[1],d=a[2],e=1===b?dH(a2,c):c;return[0,e,d]},x),B=[i,function(a){return aL(e,[0,z],u,j(function(b){var
-a=b[2],c=y(a),d=A===c?a[1]:i===c?F(a):a;return[0,b[1],d]},t))}],q=_(av,[0,d,b]);if(q){var
-r=q[1][1],C=1===b?bg(r,f):dA(r,f);if(C)return 0}return ah(av,[0,d,b],[0,f,B])},H)},c1);var
-C=t[1],c2=function(a){var
-b=[i,function(c){var
-b=eo(a);return c4(e,[1,a],R(P(ag(h[2],a)),b))}],c=[i,function(c){var
-b=P(ag(h[1],a));return c4(e,[0,a],R(eo(a),b))}],d=ag(h[2],a);return[0,ag(h[1],a),d,c,b]},c3=function(d){var
-b=ay(a[7],[0,[0,d,1],0]),e=c(C[4],b)[1+b],f=c(C[3],b)[1+b],g=c(C[2],b)[1+b];return[0,c(C[1],b)[1+b],g,f,e]},a5=E(0,aM);b5(function(m){var
-a=m[2];return gY(function(p,o){var
-a=o[1],b=p[1],q=aV(a),r=q[2],s=q[1],f=dB(cv(p[2])),t=c(m[1],a)[1+a],u=aV(a),L=u[2],M=u[1],w=[i,function(b){return c4(e,[5,a],R(P(L),t))}],x=[i,function(b){return c4(e,[4,a],R(t,P(M)))}];if(o[2])var
-N=v(n,s),D=x,C=w,B=N,z=v(n,r);else
+z=e[6];b8(function(d){var
+b=v[1],g=d[2],h=d[1],i=b[1],e=aK(function(b,a){return cB(a,az(x(h,b)))},i),j=b[2],f=aK(function(b,a){return dE(a,az(x(g,b)))},j),k=b[4],l=aK(function(b,d){return fS(a,b,0,d,c(f,b)[1+b])},k),m=b[3];v[1]=[0,e,f,aK(function(b,d){return fS(a,b,1,d,c(e,b)[1+b])},m),l];return 0},z);var
+A=v[1],C=F(function(a){return aY(A,a)},a0),E=fT(a,v[1],C),G=e[4];return cZ(function(g){var
+b=g[2],e=g[1];I(e<i.length-1?1:0,Cv);var
+h=c$(a,c(i,e)[1+e]),l=h[2],m=h[1],u=1===b?m:F(D,m),n=fU(0,E,u,g[3]),o=n[1],v=n[2],r=c(i,e)[1+e],f=1===b?q(l,o):p(l,o),w=1===b?T(R(f),r):T(r,R(f)),x=h[3],z=k(function(a){var
+c=a[1],d=a[2],e=1===b?dP(a5,c):c;return[0,e,d]},x),A=[j,function(a){return aO(d,[0,z],w,k(function(b){var
+a=b[2],c=y(a),d=B===c?a[1]:j===c?H(a):a;return[0,b[1],d]},v))}],s=aa(at,[0,e,b]);if(s){var
+t=s[1][1],C=1===b?bl(t,f):dF(t,f);if(C)return 0}return ai(at,[0,e,b],[0,f,A])},G)},cU);var
+E=v[1],c0=function(a){var
+b=[j,function(c){var
+b=ey(a);return c9(d,[1,a],T(R(ah(h[2],a)),b))}],c=[j,function(c){var
+b=R(ah(h[1],a));return c9(d,[0,a],T(ey(a),b))}],e=ah(h[2],a);return[0,ah(h[1],a),e,c,b]},c3=function(d){var
+b=aC(a[7],[0,[0,d,1],0]),e=c(E[4],b)[1+b],f=c(E[3],b)[1+b],g=c(E[2],b)[1+b];return[0,c(E[1],b)[1+b],g,f,e]},a2=G(0,aP);b8(function(n){var
+a=n[2];return hc(function(q,o){var
+a=o[1],b=q[1],r=aW(a),s=r[2],t=r[1],f=dG(cA(q[2])),u=c(n[1],a)[1+a],v=aW(a),L=v[2],M=v[1],w=[j,function(b){return c9(d,[5,a],T(R(L),u))}],x=[j,function(b){return c9(d,[4,a],T(u,R(M)))}];if(o[2])var
+N=p(l,t),D=x,C=w,A=N,z=p(l,s);else
 var
-D=w,C=x,B=r,z=s;var
-h=g(z,f),j=g(B,f),E=c(k,b)[1+b];function
-G(c,a){return[i,function(h){var
-b=y(a),d=0,g=A===b?a[1]:i===b?F(a):a;return aL(e,0,c,[0,[0,f,g],d])}]}var
-O=G(R(P(j),E),D),l=[0,h,j,G(R(E,P(h)),C),O],H=_(a5,b);if(H)var
-d=H[1],I=dA(d[1],h)?d:l,J=bg(d[2],j)?d:l,K=[0,I[1],J[2],I[3],J[4]];else
+D=w,C=x,A=s,z=t;var
+h=g(z,f),k=g(A,f),E=c(i,b)[1+b];function
+F(c,a){return[j,function(h){var
+b=y(a),e=0,g=B===b?a[1]:j===b?H(a):a;return aO(d,0,c,[0,[0,f,g],e])}]}var
+O=F(T(R(k),E),D),m=[0,h,k,F(T(E,R(h)),C),O],G=aa(a2,b);if(G)var
+e=G[1],I=dF(e[1],h)?e:m,J=bl(e[2],k)?e:m,K=[0,I[1],J[2],I[3],J[4]];else
 var
-K=l;return ah(a5,b,K)},a)},bj);var
-bH=function(b,a){return c4(e,[6,a],R(b,P(aH)))},bI=function(g,f){var
-d=c(k,f)[1+f],v=dG(d);if(v)var
-h=dF(d),X=[i,function(a){return aL(e,0,R(P(h),d),0)}],w=[0,h,h,[i,function(a){return aL(e,0,R(d,P(h)),0)}],X];else
+K=m;return ai(a2,b,K)},a)},bh);var
+bH=function(b,a){return c9(d,[6,a],T(b,R(aG)))},bI=function(g,f){var
+e=c(i,f)[1+f],v=dO(e);if(v)var
+h=dN(e),X=[j,function(a){return aO(d,0,T(R(h),e),0)}],w=[0,h,h,[j,function(a){return aO(d,0,T(e,R(h)),0)}],X];else
 var
-ai=[i,function(a){return c4(e,[7,f],R(lp,d))}],w=[0,r,n,[i,function(a){return aL(e,0,d,[0,[0,n,bH(d,f)],0])}],ai];if(0===a3)var
+ai=[j,function(a){return c9(d,[7,f],T(lQ,e))}],w=[0,t,l,[j,function(a){return aO(d,0,e,[0,[0,l,bH(e,f)],0])}],ai];if(0===a1)var
 x=0;else
 var
-S=fC(a[5],d),u=S[2],ah=lJ(e,S[1],c3),x=cq(function(a){if(0===u)return a;var
-b=[i,function(l){var
-b=a[4],c=y(b),f=0,g=A===c?b[1]:i===c?F(b):b,h=[0,[0,n,g],f],k=R(P(a[2]),d);return aL(e,[0,j(function(a){var
-b=a[2];return[0,dH(a2,a[1]),b]},u)],k,h)}],c=[i,function(h){var
-b=a[3],c=y(b),f=0,g=A===c?b[1]:i===c?F(b):b;return aL(e,[0,u],R(d,P(a[1])),[0,[0,n,g],f])}];return[0,a[1],a[2],c,b]},ah);var
-q=lJ(e,d,c2),Y=1-g,Z=Y||(0!==q?1:0);G(Z,BX);var
-l=g?jB(q):w,$=0,aa=g?0:_(a5,f),ab=[0,q,[0,x,[0,aa,$]]],z=b(cQ(function(a){return a}),ab),ac=[0,l[1],l[3]],B=J(function(b,a){var
-c=b[1];return cx(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ac,z),ae=[0,l[2],l[4]],C=J(function(b,a){var
-c=b[1];return bo(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},ae,z),D=_(av,[0,f,0]),T=0;if(D){var
-E=D[1],I=E[1];if(cx(I,B[1])){var
-m=[0,I,E[2]];T=1}}if(!T)var
-m=B;var
-K=_(av,[0,f,1]),V=0;if(K){var
-L=K[1],M=L[1];if(bo(M,C[1])){var
-o=[0,M,L[2]];V=1}}if(!V)var
-o=C;G(bg(m[1],o[1]),an);var
-p=U(fG(U(m[1]))),s=fG(o[1]);function
-N(d,a){return[i,function(h){var
-f=y(a),b=A===f?a[1]:i===f?F(a):a,g=c(e[2],b)[1+b];return H(ad[11],d6,g,d)?b:aL(e,0,d,[0,[0,n,b],0])}]}var
-t=cw(aH,s),W=0;if(!v&&!g&&cx(t,p)){var
-Q=[i,function(b){var
-a=[0,[0,n,bH(d,f)],0];return aL(e,0,R(d,P(t)),a)}],O=t;W=1}if(!W)var
-af=m[2],Q=N(R(d,P(p)),af),O=p;var
-ag=o[2];return[0,O,s,Q,N(R(P(s),d),ag)]};L(function(a){return ah(aW,a,bI(0,a))},al);var
-bJ=E(0,a4);L(function(a){return ah(bJ,a,bI(1,a))},ao);var
-c8=l[2],aw=cq(function(b){return fE(a,C,D(function(a){return aX(C,a)},bG))},c8),c9=function(b){var
-d=b<a[3]?1:0,c=d||ag(h[3],b-a[3]|0)[3],e=c?[0,es(a,b,1),0]:c;return[0,es(a,b,0),e]},c_=z(h[3]),bK=cO(Q(a[3]+c_|0,c9)),bM=l[2],a6=bM?bM[1][7]:[0],V=bn(aw,fE(a,C,[0])),o=cB(V[1]),cL=V[2][1],cM=M(o,function(a){var
-b=cv(a9(1,a6.length-1));return cd(b_(function(c,b){return w(c,au(x(b,a)))},r,a6),b)}),bs=function(b){var
-a=[0,b[2]],d=b[1];T(function(d,b){var
-e=0!==q(b)?1:0;if(e){var
-h=g(b,c(cM,d)[1+d]);a[1]=v(a[1],h);var
+S=fR(a[5],e),u=S[2],ah=l_(d,S[1],c3),x=cv(function(a){if(0===u)return a;var
+b=[j,function(m){var
+b=a[4],c=y(b),f=0,g=B===c?b[1]:j===c?H(b):b,h=[0,[0,l,g],f],i=T(R(a[2]),e);return aO(d,[0,k(function(a){var
+b=a[2];return[0,dP(a5,a[1]),b]},u)],i,h)}],c=[j,function(h){var
+b=a[3],c=y(b),f=0,g=B===c?b[1]:j===c?H(b):b;return aO(d,[0,u],T(e,R(a[1])),[0,[0,l,g],f])}];return[0,a[1],a[2],c,b]},ah);var
+q=l_(d,e,c0),Y=1-g,Z=Y||(0!==q?1:0);I(Z,Cw);var
+m=g?jO(q):w,_=0,$=g?0:aa(a2,f),ab=[0,q,[0,x,[0,$,_]]],z=b(cX(function(a){return a}),ab),ac=[0,m[1],m[3]],C=L(function(b,a){var
+c=b[1];return cC(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ac,z),ad=[0,m[2],m[4]],E=L(function(b,a){var
+c=b[1];return bu(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},ad,z),F=aa(at,[0,f,0]),U=0;if(F){var
+G=F[1],J=G[1];if(cC(J,C[1])){var
+n=[0,J,G[2]];U=1}}if(!U)var
+n=C;var
+K=aa(at,[0,f,1]),V=0;if(K){var
+M=K[1],N=M[1];if(bu(N,E[1])){var
+o=[0,N,M[2]];V=1}}if(!V)var
+o=E;I(bl(n[1],o[1]),an);var
+p=D(fV(D(n[1]))),r=fV(o[1]);function
+O(e,a){return[j,function(h){var
+f=y(a),b=B===f?a[1]:j===f?H(a):a,g=c(d[2],b)[1+b];return A(ae[11],eb,g,e)?b:aO(d,0,e,[0,[0,l,b],0])}]}var
+s=cB(aG,r),W=0;if(!v&&!g&&cC(s,p)){var
+Q=[j,function(b){var
+a=[0,[0,l,bH(e,f)],0];return aO(d,0,T(e,R(s)),a)}],P=s;W=1}if(!W)var
+af=n[2],Q=O(T(e,R(p)),af),P=p;var
+ag=o[2];return[0,P,r,Q,O(T(R(r),e),ag)]};N(function(a){return ai(aX,a,bI(0,a))},al);var
+bJ=G(0,a7);N(function(a){return ai(bJ,a,bI(1,a))},ao);var
+c4=m[2],au=cv(function(b){return fT(a,E,F(function(a){return aY(E,a)},bG))},c4),c5=function(b){var
+d=b<a[3]?1:0,c=d||ah(h[3],b-a[3]|0)[3],e=c?[0,eC(a,b,1),0]:c;return[0,eC(a,b,0),e]},c6=z(h[3]),bK=cV(S(a[3]+c6|0,c5)),bL=m[2],a3=bL?bL[1][7]:[0],Q=bt(au,fT(a,E,[0])),o=cI(Q[1]),cK=Q[2][1],cL=O(o,function(a){var
+b=cA(ba(1,a3.length-1));return ch(cb(function(c,b){return q(c,az(x(b,a)))},t,a3),b)}),bq=function(b){var
+a=[0,b[2]],d=b[1];V(function(d,b){var
+e=0!==s(b)?1:0;if(e){var
+h=g(b,c(cL,d)[1+d]);a[1]=p(a[1],h);var
 f=0}else
 var
-f=e;return f},d);return 0<=q(a[1])?1:0},bt=cp(a6,[0]);if(bt)var
-bu=gH(bs,V[3]),aK=bu?cP(bs,bK):bu;else
+f=e;return f},d);return 0<=s(a[1])?1:0},br=cu(a3,[0]);if(br)var
+bs=gX(bq,Q[3]),aI=bs?cW(bq,bK):bs;else
 var
-aK=bt;if(aK)var
-a7=aK;else{var
-aP=function(a){var
-b=[0,r],d=a[1];T(function(d,a){var
-e=0!==q(a)?1:0;if(e){var
-h=g(a,c(cL,d)[1+d]);b[1]=w(b[1],h);var
+aI=br;if(aI)var
+a6=aI;else{var
+aJ=function(a){var
+b=[0,t],d=a[1];V(function(d,a){var
+e=0!==s(a)?1:0;if(e){var
+h=g(a,c(cK,d)[1+d]);b[1]=q(b[1],h);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,v(a[2],b[1])];return bN(a[1],e)},cN=Q(o,function(b){var
-a=2*b|0;return aP(c(V[3],a)[1+a])}),cT=dn(D(aP,cs(V[3],2*o|0,V[3].length-1-(2*o|0)|0))),p=aa(aN(cN,aN(cT,j(aP,bK)))),aQ=M(p.length-1,function(a){return o+a|0}),aR=M(o,function(a){return a}),bv=function(a){var
-b=0;return J(function(a,b){var
-c=b[2];if(a&&gm(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
-bw=[0,0];T(function(e){return function(a,f){var
-b=q(c(f,o)[1+o])<0?1:0;if(b){var
-g=e[1];e[1]=[0,[0,a,c(aQ,a)[1+a]],g];var
+e=[0,p(a[2],b[1])];return bR(a[1],e)},cM=S(o,function(b){var
+a=2*b|0;return aJ(c(Q[3],a)[1+a])}),cN=dt(F(aJ,cx(Q[3],2*o|0,Q[3].length-1-(2*o|0)|0))),r=ac(aR(cM,aR(cN,k(aJ,bK)))),aL=O(r.length-1,function(a){return o+a|0}),aM=O(o,function(a){return a}),bv=function(a){var
+b=0;return L(function(a,b){var
+c=b[2];if(a&&gC(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+bw=[0,0];V(function(e){return function(a,f){var
+b=s(c(f,o)[1+o])<0?1:0;if(b){var
+g=e[1];e[1]=[0,[0,a,c(aL,a)[1+a]],g];var
 d=0}else
 var
-d=b;return d}}(bw),p);var
+d=b;return d}}(bw),r);var
 bx=bv(bw[1]);if(bx){var
-s=bx[1][1],cW=Q(o,function(a){return a}),aT=bv(b(cQ(function(d){return function(a){var
-b=q(c(c(p,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(aR,a)[1+a]]]:b;return e}}(s)),cW));if(aT){var
-u=aT[1][1],bA=dB(c(c(p,s)[1+s],u)[1+u]),cX=p[1+s],aU=D(function(b){return function(a){return g(b,a)}}(bA),cX);c(aU,u)[1+u]=bA;T(function(m,a,j){return function(b,e){var
-d=c(e,a)[1+a],f=b!==m?1:0,h=f?0!==q(d)?1:0:f;if(h){var
-k=aG(function(a,b){return v(b,g(d,c(j,a)[1+a]))},e);c(p,b)[1+b]=k;var
-l=U(g(d,c(j,a)[1+a]));c(p[1+b],a)[1+a]=l;var
+u=bx[1][1],cO=S(o,function(a){return a}),aT=bv(b(cX(function(d){return function(a){var
+b=s(c(c(r,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(aM,a)[1+a]]]:b;return e}}(u)),cO));if(aT){var
+w=aT[1][1],by=dG(c(c(r,u)[1+u],w)[1+w]),cQ=r[1+u],aU=F(function(b){return function(a){return g(b,a)}}(by),cQ);c(aU,w)[1+w]=by;V(function(m,a,j){return function(b,e){var
+d=c(e,a)[1+a],f=b!==m?1:0,h=f?0!==s(d)?1:0:f;if(h){var
+k=aK(function(a,b){return p(b,g(d,c(j,a)[1+a]))},e);c(r,b)[1+b]=k;var
+l=D(g(d,c(j,a)[1+a]));c(r[1+b],a)[1+a]=l;var
 i=0}else
 var
-i=h;return i}}(s,u,aU),p);p[1+s]=aU;var
-cY=c(aR,u)[1+u];aR[1+u]=c(aQ,s)[1+s];aQ[1+s]=cY;continue}var
-a7=aT}else
+i=h;return i}}(u,w,aU),r);r[1+u]=aU;var
+cR=c(aM,w)[1+w];aM[1+w]=c(aL,u)[1+u];aL[1+u]=cR;continue}var
+a6=aT}else
 var
-a7=1;break}}G(a7,an);var
-bO=l[2],bP=bO?bO[1][5]:[0],cj=function(a){return ay(aF,a)},K=a[1],a8=[0,0],bQ=[0,0],bR=E(0,a4),bS=E(0,a4),bT=E(0,10),ax=function(a){a8[1]=[0,a,a8[1]];bQ[1]++;return[5,bQ[1]-1|0]},c$=z(h[1]),az=function(c,b){if(c<dl){var
-e=h[3],f=gB(function(a,b){return a<c?1:0},e),g=b?1:b,i=0;return[0,((2*c$|0)+J(function(b,a){var
+a6=1;break}}I(a6,an);var
+bM=m[2],bN=bM?bM[1][5]:[0],cf=function(a){return aC(aF,a)},K=a[1],a8=[0,0],bO=[0,0],bQ=G(0,a7),bS=G(0,a7),bT=G(0,10),av=function(a){a8[1]=[0,a,a8[1]];bO[1]++;return[5,bO[1]-1|0]},c7=z(h[1]),aw=function(c,b){if(c<dl){var
+e=h[3],f=gR(function(a,b){return a<c?1:0},e),g=b?1:b,i=0;return[0,((2*c7|0)+L(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,f)|0)+g|0]}var
-j=ag(h[3],c),k=b?0:1,d=0,a=j[1];for(;;){if(a){if(0===q(a[1])){var
-d=d+1|0,a=a[2];continue}return[0,(2*d|0)+k|0]}throw[0,S,Cd]}},bU=function(a){switch(a[0]){case
+j=ah(h[3],c),k=b?0:1,d=0,a=j[1];for(;;){if(a){if(0===s(a[1])){var
+d=d+1|0,a=a[2];continue}return[0,(2*d|0)+k|0]}throw[0,U,CO]}},bU=function(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
-2:return az(a[1],0);case
-3:return az(a[1],1);case
+2:return aw(a[1],0);case
+3:return aw(a[1],1);case
 4:return[1,a[1]];case
 5:return[2,a[1]];case
 6:var
-b=cj(a[1]);return[3,b[1],b[2],b[3]];case
+b=cf(a[1]);return[3,b[1],b[2],b[3]];case
 7:var
-c=cj(a[1]);return[4,c[1],c[2],c[3]];default:var
-d=a[1],e=_(bT,d);if(e)return e[1];var
-g=bE(d)[1],f=ax([3,g[1],g[2]]);ah(bT,d,f);return f}},bW=function(a){var
+c=cf(a[1]);return[4,c[1],c[2],c[3]];default:var
+d=a[1],e=aa(bT,d);if(e)return e[1];var
+g=bE(d)[1],f=av([3,g[1],g[2]]);ai(bT,d,f);return f}},bV=function(a){var
 d=c(K[3],a)[1+a];if(3===d[0]){var
-e=d[1],f=c(K[2],a)[1+a],i=J(function(e,a){var
-d=a[2],f=c(K[2],d)[1+d];return b(bV([0,U(a[1])],e),f)},f,e),j=d[2],k=dF(J(function(c,a){var
-b=ag(h[3],a[2]),d=P(b[2]),e=R(lv(b[1]),d);return R(c,dI(a[1],e))},i,j));return J(function(b,a){var
-c=bW(a[2]);return w(b,g(a[1],c))},k,e)}return r},aj=function(a){var
-f=_(bR,a);if(f)return f[1];var
+e=d[1],f=c(K[2],a)[1+a],i=L(function(e,a){var
+d=a[2],f=c(K[2],d)[1+d];return b(bY([0,D(a[1])],e),f)},f,e),j=d[2],k=dN(L(function(c,a){var
+b=ah(h[3],a[2]),d=R(b[2]),e=T(lW(b[1]),d);return T(c,dQ(a[1],e))},i,j));return L(function(b,a){var
+c=bV(a[2]);return q(b,g(a[1],c))},k,e)}return t},aj=function(a){var
+f=aa(bQ,a);if(f)return f[1];var
 d=c(K[3],a)[1+a];switch(d[0]){case
 0:var
 e=bU(d[1]);break;case
 1:var
-g=aj(d[1]),e=ax([0,g,aj(d[2])]);break;case
+g=aj(d[1]),e=av([0,g,aj(d[2])]);break;case
 2:var
-e=ax([2,hN(d[1])]);break;default:var
-h=aA(a),i=d[1],j=c(K[2],a)[1+a];J(function(e,a){var
-d=a[2],f=c(K[2],d)[1+d];return b(bV([0,U(a[1])],e),f)},j,i);var
-e=ax([1,h,bW(a)])}ah(bR,a,e);return e},aA=function(a){var
-f=_(bS,a);if(f)return f[1];var
+e=av([2,h1(d[1])]);break;default:var
+h=ay(a),i=d[1],j=c(K[2],a)[1+a];L(function(e,a){var
+d=a[2],f=c(K[2],d)[1+d];return b(bY([0,D(a[1])],e),f)},j,i);var
+e=av([1,h,bV(a)])}ai(bQ,a,e);return e},ay=function(a){var
+f=aa(bS,a);if(f)return f[1];var
 b=c(K[3],a)[1+a];switch(b[0]){case
 0:var
-d=[0,[0,n,bU(b[1])],0];break;case
+d=[0,[0,l,bU(b[1])],0];break;case
 3:var
-h=b[2],i=j(function(a){var
-b=a[1];if(1-dG(b))Y(Ce);var
-c=dF(b),d=0<q(c)?1:0,e=az(a[2],d);return[0,cV(c),e]},h),k=b[1],l=aN(cR(function(a){var
-b=a[1],c=aA(a[2]);return j(function(a){var
-c=a[2];return[0,g(b,a[1]),c]},c)},k),i),e=E(0,8);L(function(a){var
-b=a[2],c=bn(_(e,b),r);return ah(e,b,w(a[1],c))},l);var
-m=0,d=gZ(function(c,b,a){return[0,[0,b,c],a]},e,m);break;default:var
-d=[0,[0,n,aj(a)],0]}ah(bS,a,d);return d},da=function(a){var
-b=a[1],c=0<q(b)?1:0,d=az(a[2],c);return[0,cV(b),d]},bk=E(0,aM),ck=function(g,d){var
-a=ay(g,d),b=a[4],e=y(b),h=A===e?b[1]:i===e?F(b):b,j=aA(h),c=a[3],f=y(c),k=A===f?c[1]:i===f?F(c):c,l=aA(k);return[0,d,a[1],a[2],l,j]};L(function(a){return ah(bk,a,ck(aW,a))},al);var
-cl=aa(j(function(a){return ck(bJ,a)},ao)),cm=E(0,aM);if(N)T(function(b,a){return ah(cm,a,b)},bd);var
-cn=E(0,aM);b7(function(b,a){return ah(cn,a,b)},al);var
-co=aa(j(function(a){return ay(bk,a)},al)),aI=N?m[3]:co.length-1,bl=function(a){if(aI<=a){var
-h=a-aI|0;return c(cl,h)[1+h]}if(N){var
-d=ay(bk,b(af[2],a)),i=_(cm,a);if(i){var
-j=i[1],k=au(b(am[1],a)),l=au(b(am[2],a)),f=cx(k,d[2])?[0,d[1],k,d[3],[0,[0,n,[1,j]],0],d[5]]:d,e=bo(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,n,[2,j]],0]]:f;if(0<q(aH)&&dA(aH,e[3])){var
-m=e[5],g=ay(aF,b(af[2],a));return[0,e[1],e[3],e[3],[0,[0,n,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(co,a)[1+a]},cr=function(e,d,c){var
-f=b(m[5][2],e)+d|0,a=b(m[6][2],f)+c|0;return N?a:ay(cn,b(af[2],a))},ct=E(0,a4);b7(function(b,a){return ah(ct,a,aI+b|0)},ao);var
-cu=function(d,c){var
+h=b[2],i=k(function(a){var
+b=a[1];if(1-dO(b))Z(CP);var
+c=dN(b),d=0<s(c)?1:0,e=aw(a[2],d);return[0,c2(c),e]},h),j=b[1],m=aR(cY(function(a){var
+b=a[1],c=ay(a[2]);return k(function(a){var
+c=a[2];return[0,g(b,a[1]),c]},c)},j),i),e=G(0,8);N(function(a){var
+b=a[2],c=bt(aa(e,b),t);return ai(e,b,q(a[1],c))},m);var
+n=0,d=hd(function(c,b,a){return[0,[0,b,c],a]},e,n);break;default:var
+d=[0,[0,l,aj(a)],0]}ai(bS,a,d);return d},c8=function(a){var
+b=a[1],c=0<s(b)?1:0,d=aw(a[2],c);return[0,c2(b),d]},bi=G(0,aP),ci=function(g,d){var
+a=aC(g,d),b=a[4],e=y(b),h=B===e?b[1]:j===e?H(b):b,i=ay(h),c=a[3],f=y(c),k=B===f?c[1]:j===f?H(c):c,l=ay(k);return[0,d,a[1],a[2],l,i]};N(function(a){return ai(bi,a,ci(aX,a))},al);var
+cj=ac(k(function(a){return ci(bJ,a)},ao)),ck=G(0,aP);if(M)V(function(b,a){return ai(ck,a,b)},bd);var
+cl=G(0,aP);b_(function(b,a){return ai(cl,a,b)},al);var
+co=ac(k(function(a){return aC(bi,a)},al)),aH=M?n[3]:co.length-1,bj=function(a){if(aH<=a){var
+h=a-aH|0;return c(cj,h)[1+h]}if(M){var
+d=aC(bi,b(af[2],a)),i=aa(ck,a);if(i){var
+j=i[1],k=az(b(am[1],a)),m=az(b(am[2],a)),f=cC(k,d[2])?[0,d[1],k,d[3],[0,[0,l,[1,j]],0],d[5]]:d,e=bu(m,f[3])?[0,f[1],f[2],m,f[4],[0,[0,l,[2,j]],0]]:f;if(0<s(aG)&&dF(aG,e[3])){var
+n=e[5],g=aC(aF,b(af[2],a));return[0,e[1],e[3],e[3],[0,[0,l,[3,g[1],g[2],g[3]]],0],n]}return e}return d}return c(co,a)[1+a]},cp=function(e,d,c){var
+f=b(n[5][2],e)+d|0,a=b(n[6][2],f)+c|0;return M?a:aC(cl,b(af[2],a))},cq=G(0,a7);b_(function(b,a){return ai(cq,a,aH+b|0)},ao);var
+cr=function(d,c){var
 a=f[2][9];if(a){var
-e=b(m[5][2],d)+c|0;return ay(ct,b(a[1][2],e))}return a},cy=function(a){function
+e=b(n[5][2],d)+c|0;return aC(cq,b(a[1][2],e))}return a},cs=function(a){function
 b(d,c,b){var
-a=bl(cr(d,c,b));return[0,a[2],a[3]]}var
-c=[0,l1,l0,lZ,lY,fM,fM,lX,lW,lV,n,Cu,Ct,lU,lT,bl,lS,cu,lR,lQ];return d$(aE,function(b,d,e){return ea(c,a,b,d,e)},b)},bm=cy(0),cz=0===ao?bm:cy(1);if(aY($,[0]))var
-cA=n;else
+a=bj(cp(d,c,b));return[0,a[2],a[3]]}var
+c=[0,mq,mp,mo,mn,f1,f1,mm,ml,mk,l,C5,C4,mj,mi,bj,mh,cr,mg,mf];return ej(aE,function(b,d,e){return ek(c,a,b,d,e)},b)},bk=cs(0),ct=0===ao?bk:cs(1);if(aV(_,[0]))var
+cw=l;else
 var
-dw=$.length-1,dx=dh?2:1,cA=cd(di,cv(aS(dx,dw)));var
-cD=function(a){return a==a_?0:[0,au(a)]},dv=f[6];return b6(function(x,d){var
-t=b(dj,x);function
+dw=_.length-1,dx=dh?2:1,cw=ch(di,cA(aQ(dx,dw)));var
+cy=function(a){return a==bb?0:[0,az(a)]},dv=f[6];return b9(function(x,d){var
+u=b(dj,x);function
 h(h){var
-K=h?d[16]:d[15],Q=0;if(K){var
-l=K[1],B=l[1]-1|0,z=0,X=0;if(B<0)var
-C=z;else{var
-o=X,D=z;for(;;){var
-J=0<=b(l[2],o)?1:D,Z=o+1|0;if(B!==o){var
-o=Z,D=J;continue}var
-C=J;break}}if(C){var
-s=f[1],v=E(0,a4),S=aw?aw[1]:ci(Ch),x=l[1]-1|0,V=0;if(!(x<0)){var
-n=V;for(;;){G(b(l[2],n)<bP.length-1?1:0,Cg);var
-W=n+1|0;if(x!==n){var
-n=W;continue}break}}var
-u=[0,function(P,O,N){var
-x=b(s[5][2],O)+N|0,n=b(l[2],x);if(0<=n){var
-o=I(cB(a),r),p=[0,0],z=bi(s[6],x),B=z[1],C=z[2]-1|0;if(C<B)var
-D=r;else{var
-d=B,t=r;for(;;){var
-H=b(s[7][2],d),J=c(P,H)[1+H],e=h?J:U(J);if(0!==q(e)){var
-f=b(af[2],d),K=_(v,f);if(K)var
-m=K[1];else{var
-M=c6(a,c(k,f)[1+f]);a1(v,f,M);var
+L=h?d[16]:d[15],R=0;if(L){var
+l=L[1],C=l[1]-1|0,z=0,X=0;if(C<0)var
+E=z;else{var
+o=X,F=z;for(;;){var
+K=0<=b(l[2],o)?1:F,Y=o+1|0;if(C!==o){var
+o=Y,F=K;continue}var
+E=K;break}}if(E){var
+r=f[1],w=G(0,a7),T=au?au[1]:cn(CS),x=l[1]-1|0,U=0;if(!(x<0)){var
+m=U;for(;;){I(b(l[2],m)<bN.length-1?1:0,CR);var
+W=m+1|0;if(x!==m){var
+m=W;continue}break}}var
+v=[0,function(Q,P,O){var
+x=b(r[5][2],P)+O|0,n=b(l[2],x);if(0<=n){var
+o=J(cI(a),t),p=[0,0],z=bo(r[6],x),A=z[1],C=z[2]-1|0;if(C<A)var
+E=t;else{var
+d=A,u=t;for(;;){var
+I=b(r[7][2],d),K=c(Q,I)[1+I],e=h?K:D(K);if(0!==s(e)){var
+f=b(af[2],d),L=aa(w,f);if(L)var
+m=L[1];else{var
+M=c$(a,c(i,f)[1+f]);a4(w,f,M);var
 m=M}var
-X=w(t,g(e,m[2])),Z=m[1];T(function(h){return function(a,b){var
-d=0!==q(b)?1:0;if(d){var
-f=g(h,b);o[1+a]=w(c(o,a)[1+a],f);var
+X=q(u,g(e,m[2])),Y=m[1];V(function(h){return function(a,b){var
+d=0!==s(b)?1:0;if(d){var
+f=g(h,b);o[1+a]=q(c(o,a)[1+a],f);var
 e=0}else
 var
-e=d;return e}}(e),Z);var
-$=m[3];L(function(e){return function(a){var
-b=a[1];if(1-dG(b))Y(Cf);var
-c=p[1],d=a[2];p[1]=[0,[0,U(g(e,dF(b))),d],c];return 0}}(e),$);var
-u=X}else
+e=d;return e}}(e),Y);var
+_=m[3];N(function(e){return function(a){var
+b=a[1];if(1-dO(b))Z(CQ);var
+c=p[1],d=a[2];p[1]=[0,[0,D(g(e,dN(b))),d],c];return 0}}(e),_);var
+v=X}else
 var
-u=t;var
-aa=d+1|0;if(C!==d){var
-d=aa,t=u;continue}var
-D=u;break}}var
-E=fF([0,BD],S,o,c(bP,n)[1+n]),G=lK(1,w(D,E[1])),Q=j(da,p[1]),R=E[2],V=aN(j(function(b){var
-a=b[2],c=y(a),d=A===c?a[1]:i===c?F(a):a,e=aj(d);return[0,b[1],e]},R),Q),W=h?G:U(G);return[0,[0,W,V]]}return 0}];Q=1}}if(!Q)var
-u=0;var
-$=h?cz:bm,M=lN([0,f,$,d,t,h,u]),aa=M[1];function
-N(c,b,a){return bn(H(aa,c,b,a),0)}if(0!==u){var
-R=0;if(0===em(f[2])&&0===f[2][5]){var
-O=m[1]-1|0,ab=0;if(!(O<0)){var
+v=u;var
+$=d+1|0;if(C!==d){var
+d=$,u=v;continue}var
+E=v;break}}var
+F=fU([0,Cc],T,o,c(bN,n)[1+n]),G=l$(1,q(E,F[1])),R=k(c8,p[1]),S=F[2],U=aR(k(function(b){var
+a=b[2],c=y(a),d=B===c?a[1]:j===c?H(a):a,e=aj(d);return[0,b[1],e]},S),R),W=h?G:D(G);return[0,[0,W,U]]}return 0}];R=1}}if(!R)var
+v=0;var
+_=h?ct:bk,M=mc([0,f,_,d,u,h,v]),$=M[1];function
+O(c,b,a){return bt(A($,c,b,a),0)}if(0!==v){var
+S=0;if(0===ew(f[2])&&0===f[2][5]){var
+P=n[1]-1|0,ab=0;if(!(P<0)){var
 e=ab;for(;;){var
-ad=b(m[5][2],e),P=(b(m[5][2],e+1|0)-ad|0)-1|0,ac=0;if(!(P<0)){var
-p=ac;for(;;){N(0,e,p);var
-ag=p+1|0;if(P!==p){var
+ad=b(n[5][2],e),Q=(b(n[5][2],e+1|0)-ad|0)-1|0,ac=0;if(!(Q<0)){var
+p=ac;for(;;){O(0,e,p);var
+ag=p+1|0;if(Q!==p){var
 p=ag;continue}break}}var
-ae=e+1|0;if(O!==e){var
+ae=e+1|0;if(P!==e){var
 e=ae;continue}break}}}else
-R=1;if(R)b5(function(a){var
-b=a[3];return cS(function(c){var
-a=c[3],b=y(a),d=A===b?a[1]:i===b?F(a):a;aj(d);return 0},b)},aw)}return[0,N,M[2]]}var
-l=h(0),o=l[2],p=h(1),s=p[2];lO(f,d,bm,cz,t,o,s);var
-z=p[1],B=l[1],C=aI+(cl.length-1)|0,u=at(a8[1]);function
-D(a){return[0,a[1],a[2]]}function
-J(a){var
-d=c(bd,a)[1+a];return au(b(am[2],d))}function
+S=1;if(S)b8(function(a){var
+b=a[3];return cZ(function(c){var
+a=c[3],b=y(a),d=B===b?a[1]:j===b?H(a):a;aj(d);return 0},b)},au)}return[0,O,M[2]]}var
+m=h(0),o=m[2],r=h(1),v=r[2];md(f,d,bk,ct,u,o,v);var
+z=r[1],C=m[1],E=aH+(cj.length-1)|0,w=ax(a8[1]);function
+F(a){return[0,a[1],a[2]]}function
 K(a){var
-d=c(bd,a)[1+a];return au(b(am[1],d))}var
-M=cD(d[4]),e=[0,t,dk,cD(d[3]),M,o,s,K,J,D,cA,du,l2,u,C,bl,cr,cu,B,z];return[0,e,function(a){var
-d=ch(1,aD,c($,a)[1+a][2]),f=ch(0,aD,$[1+a][2]),g=lP(v(n,b(e[8],a)),f,d);return[0,lP(b(e[7],a),d,f),g]}]},dv)}throw[0,S,CH]}function
-CO(c){var
-g=p(c),e=E(0,50),S=eX(bZ),au=lc(g),av=0;function
+d=c(bd,a)[1+a];return az(b(am[2],d))}function
+L(a){var
+d=c(bd,a)[1+a];return az(b(am[1],d))}var
+M=cy(d[4]),e=[0,u,dk,cy(d[3]),M,o,v,L,K,F,cw,du,mr,w,E,bj,cp,cr,C,z];return[0,e,function(a){var
+d=cm(1,aD,c(_,a)[1+a][2]),f=cm(0,aD,_[1+a][2]),g=me(p(l,b(e[8],a)),f,d);return[0,me(b(e[7],a),d,f),g]}]},dv)}throw[0,U,Dg]}function
+Dn(c){var
+g=r(c),d=G(0,50),S=e7(b2),at=lD(g),av=0;function
 x(b,a){var
-d=(b+p(a)|0)<=g?1:0,e=d?B(bM(c,b,p(a)),a):d;return e}var
-a=av,T=au;for(;;){if(x(a,tA)){k((a+30|0)<=g?1:0,tB);var
-o=fn(c,a+8|0),U=hu(c,a+14|0),h=hu(c,a+18|0),l=hu(c,a+22|0),z=fn(c,a+26|0),aw=aC(33,2),ax=m(aC(0,2),aw),az=m(aC(o,2),ax),aB=m(aC(0,2),az),V=m(aC(20,2),aB),aD=aC(z,2),aE=m(aC(l,4),aD),aF=m(aC(h,4),aE),W=m(aC(U,4),aF),X=x(a+4|0,m(V,m(W,aC(0,2))));if(X)var
-aG=0===o?1:0,Y=aG||(8===o?1:0);else
+d=(b+r(a)|0)<=g?1:0,e=d?C(bQ(c,b,r(a)),a):d;return e}var
+a=av,T=at;for(;;){if(x(a,t5)){m((a+30|0)<=g?1:0,t6);var
+n=fC(c,a+8|0),U=hI(c,a+14|0),h=hI(c,a+18|0),i=hI(c,a+22|0),z=fC(c,a+26|0),aw=aG(33,2),ax=o(aG(0,2),aw),ay=o(aG(n,2),ax),az=o(aG(0,2),ay),V=o(aG(20,2),az),aA=aG(z,2),aB=o(aG(i,4),aA),aD=o(aG(h,4),aB),W=o(aG(U,4),aD),X=x(a+4|0,o(V,o(W,aG(0,2))));if(X)var
+aF=0===n?1:0,Y=aF||(8===n?1:0);else
 var
-Y=X;k(Y,tC);var
-r=(a+30|0)+z|0,Z=0<=h?1:0;if(Z){var
-$=0<=l?1:0;if($)var
-aa=r<=g?1:0,D=aa?h<=(g-r|0)?1:0:aa;else
+Y=X;m(Y,t7);var
+q=(a+30|0)+z|0,Z=0<=h?1:0;if(Z){var
+_=0<=i?1:0;if(_)var
+$=q<=g?1:0,A=$?h<=(g-q|0)?1:0:$;else
 var
-D=$}else
+A=_}else
 var
-D=Z;k(D,tD);var
-s=bM(c,a+30|0,z);k(gF(function(a){return a<b1?1:0},s),tE);var
-ab=T-l|0;k(0<=ab?1:0,tF);var
-ac=1-aJ(e,s),aH=ac?e[1]<aM?1:0:ac;k(aH,tG);var
-aI=8===o?1:0,aK=aI||(h===l?1:0);k(aK,tH);a1(e,s,[0,l,[i,function(n,o,i,q,j){return function(r){var
-d=8===n?tl(c,j,i,q):bM(c,j,i),f=p(d)-1|0,e=-1,l=0;if(f<0)var
+A=Z;m(A,t8);var
+s=bQ(c,a+30|0,z);m(gV(function(a){return a<b4?1:0},s),t9);var
+ab=T-i|0;m(0<=ab?1:0,t_);var
+ac=1-aN(d,s),aH=ac?d[1]<aP?1:0:ac;m(aH,t$);var
+aI=8===n?1:0,aJ=aI||(h===i?1:0);m(aJ,ua);a4(d,s,[0,i,[j,function(n,o,i,p,j){return function(q){var
+d=8===n?tQ(c,j,i,p):bQ(c,j,i),f=r(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
-a=l,b=e;for(;;){var
-h=ty[1+((b^a6(d,a))&eF)]^(b>>>8|0),m=a+1|0;if(f!==a){var
-a=m,b=h;continue}var
-g=h;break}}k((g^-1)===o?1:0,tI);return d}}(o,U,h,l,r)]]);var
-aL=[0,aC(a,4),[0,s,0]],aN=[0,aC(25165824,4),aL],aO=[0,V,[0,W,[0,aC(0,8),aN]]],aP=[0,tJ,[0,aC(788,2),aO]];L(function(a){return ds(S,a)},aP);var
-a=r+h|0,T=ab;continue}var
-ad=aC(e[1],2),G=gM(S),aQ=aC(0,2),aR=m(aC(a,4),aQ),aT=m(ad,m(ad,m(aC(p(G),4),aR))),ae=(g-a|0)===(p(G)+22|0)?1:0,aU=m(tK,m(aC(0,4),aT)),aV=ae?x(a,m(G,aU)):ae;k(aV,tL);var
-af=_(e,tM);if(af){var
-ag=af[1],t=ag[2];k(ag[1]<=64?1:0,tN);var
-ai=y(t),aW=A===ai?t[1]:i===ai?F(t):t,aj=aW}else
+a=k,b=e;for(;;){var
+h=t3[1+((b^a9(d,a))&eP)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+a=l,b=h;continue}var
+g=h;break}}m((g^-1)===o?1:0,ub);return d}}(n,U,h,i,q)]]);var
+aK=[0,aG(a,4),[0,s,0]],aL=[0,aG(25165824,4),aK],aM=[0,V,[0,W,[0,aG(0,8),aL]]],aO=[0,uc,[0,aG(788,2),aM]];N(function(a){return dx(S,a)},aO);var
+a=q+h|0,T=ab;continue}var
+ad=aG(d[1],2),D=g2(S),aR=aG(0,2),aS=o(aG(a,4),aR),aT=o(ad,o(ad,o(aG(r(D),4),aS))),ae=(g-a|0)===(r(D)+22|0)?1:0,aU=o(ud,o(aG(0,4),aT)),aW=ae?x(a,o(D,aU)):ae;m(aW,ue);var
+af=aa(d,uf);if(af){var
+ag=af[1],t=ag[2];m(ag[1]<=64?1:0,ug);var
+ah=y(t),aX=B===ah?t[1]:j===ah?H(t):t,aj=aX}else
 var
-aj=tP;j6(e,tO);uw(p(c),e);var
-aX=g0(e),aZ=function(b){var
-a=b[2][2],c=y(a),d=A===c?a[1]:i===c?F(a):a;return[0,b[1],d]},a0=function(a){return gz(aZ,aX,a)},n=E(0,16),M=a0;for(;;){var
-v=b(M,0);if(v){var
-N=v[1],an=v[2];ah(n,N[1],N[2]);var
-M=an;continue}var
-as=by(gp,dY(e3(n))),at=cR(function(a){var
-b=ay(n,a);return[0,d(am(s$),a,p(b)),[0,b,0]]},as),w=b9(s6),O=I(64,0),f=eX(b1),q=[0,0],P=function(c){var
-b=p(c);q[1]=q[1]+b|0;var
+aj=ui;kh(d,uh);u1(r(c),d);var
+aY=he(d),aZ=function(b){var
+a=b[2][2],c=y(a),d=B===c?a[1]:j===c?H(a):a;return[0,b[1],d]},a0=function(a){return gP(aZ,aY,a)},l=G(0,16),I=a0;for(;;){var
+u=b(I,0);if(u){var
+K=u[1],am=u[2];ai(l,K[1],K[2]);var
+I=am;continue}var
+ar=bB(gF,d6(fb(l))),as=cY(function(a){var
+b=aC(l,a);return[0,e(ao(tE),a,r(b)),[0,b,0]]},ar),v=ca(tz),O=J(64,0),f=e7(b4),p=[0,0],P=function(c){var
+b=r(c);p[1]=p[1]+b|0;var
 g=0;if(0<f[2]){var
-d=cK(b,64-f[2]|0);gO(f,c,0,d);var
-a=64===f[2]?(lb(w,O,gM(f),0),f[2]=0,d):d}else
+d=cR(b,64-f[2]|0);g4(f,c,0,d);var
+a=64===f[2]?(lC(v,O,g2(f),0),f[2]=0,d):d}else
 var
-a=g;for(;;){if(64<=(b-a|0)){lb(w,O,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){lC(v,O,c,a);var
 a=a+64|0;continue}var
-e=a<b?1:0;return e?gO(f,c,a,b-a|0):e}};L(P,at);var
-Q=aq(8),ap=(119-(q[1]%64|0)|0)%64|0;DE(Q,0,DZ(D6(s7,gh(q[1]))));var
-ao=aA(jJ(Q));P(m(s8,m(gD(ap,0),ao)));var
-ar=dn(w),R=gE(s_,j(am(s9),ar));k(B(R,aj),CP);var
-ak=ld(ay(n,CQ)),al=E(0,50),H=hF(ak,CR);if(typeof
-H!=="number"&&5===H[0]){var
-a2=H[1];L(function(z){var
-A=z[1],b=ay(n,A),o=z[2];if(typeof
+e=a<b?1:0;return e?g4(f,c,a,b-a|0):e}};N(P,as);var
+Q=au(8),ap=(119-(p[1]%64|0)|0)%64|0;Ed(Q,0,Ey(EF(tA,gx(p[1]))));var
+an=aE(jW(Q));P(o(tB,o(gT(ap,0),an)));var
+aq=dt(v),R=gU(tD,k(ao(tC),aq));m(C(R,aj),Do);var
+ak=lE(aC(l,Dp)),al=G(0,50),F=hT(ak,Dq);if(typeof
+F!=="number"&&5===F[0]){var
+a1=F[1];N(function(z){var
+A=z[1],b=aC(l,A),o=z[2];if(typeof
 o!=="number"&&4===o[0]){var
 e=o[1];if(e){var
-f=e[1],L=0;if(typeof
-f==="number"||!(3===f[0]))L=1;else{var
+f=e[1],J=0;if(typeof
+f==="number"||!(3===f[0]))J=1;else{var
 g=e[2];if(g){var
 h=g[1],p=0;if(typeof
 h!=="number"&&3===h[0]){var
 i=g[2];if(i){var
-k=i[1],B=0;if(typeof
-k!=="number"&&4===k[0]){if(!i[2]){var
-I=k[1],v=j(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw C},I),l=J(aS,1,v),a=f[1],D=0;if(u(a,tY))if(u(a,tZ)){var
-E=0;if(u(a,t0))if(u(a,t1))if(u(a,t2))if(u(a,t3)){if(u(a,t4))throw C;var
-m=[3,b];E=1}else
+j=i[1],B=0;if(typeof
+j!=="number"&&4===j[0]){if(!i[2]){var
+I=j[1],u=k(function(a){if(typeof
+a!=="number"&&1===a[0])return a[1];throw E},I),m=L(aQ,1,u),a=f[1],C=0;if(w(a,ur))if(w(a,us)){var
+D=0;if(w(a,ut))if(w(a,uu))if(w(a,uv))if(w(a,uw)){if(w(a,ux))throw E;var
+n=[3,b];D=1}else
 var
-d=function(a){return om(a5(b),a)<<24>>24};else
+d=function(a){return oN(a8(b),a)<<24>>24};else
 var
 d=function(d){var
-a=jP(b,8*d|0),c=ox(a);if(aY(gh(c),a))return c;throw C};else
+a=j2(b,8*d|0),c=oY(a);if(aV(gx(c),a))return c;throw E};else
 var
-d=function(a){return on(a5(b),4*a|0)};else
+d=function(a){return oO(a8(b),4*a|0)};else
 var
-d=function(a){return DA(a5(b),2*a|0)<<16>>16};if(!E){var
-x=h[1];if(u(x,t5)){if(u(x,t6))throw C;var
+d=function(a){return D$(a8(b),2*a|0)<<16>>16};if(!D){var
+x=h[1];if(w(x,uy)){if(w(x,uz))throw E;var
 y=d}else{var
-q=Dv(8,0,[0,l]),r=l-1|0,F=0,G=0;if(!(r<0)){var
+q=D6(8,0,[0,m]),r=m-1|0,F=0,G=0;if(!(r<0)){var
 c=G,s=F;for(;;){var
-t=fo(s,d(c));Dy(q,c,t);var
+t=fD(s,d(c));D9(q,c,t);var
 H=c+1|0;if(r!==c){var
 c=H,s=t;continue}break}}var
-y=function(a){return Dx(q,a)}}var
-w=[0,y];D=1}}else
+y=function(a){return D8(q,a)}}var
+v=[0,y];C=1}}else
 var
-m=[1,function(a){return bG(jP(b,8*a|0))}];else
+n=[1,function(a){return bK(j2(b,8*a|0))}];else
 var
-m=[2,function(c){var
-a=K(b,c);if(1===a)return 1;if(a)throw C;return a}];if(!D)var
-w=m;return a1(al,A,[0,v,l,w])}p=1;B=1}if(!B)p=1}else
-p=1}}}}}throw C},a2);return[0,hF(ak,CS),al,R]}throw C}}}function
-CT(a,V,dO){var
-aH=ej(a,bU(a,v5));function
-ao(x){var
-k=el(a);function
-f(a){return d(am(v6),x,a)}var
-l=bS(a,f(v7)),m=u(l,v8);if(m)if(u(l,v9)){var
-p=aQ(a,f(v_)),h=E(0,16),g=bA(a,f(v$))?aQ(a,f(wa)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
-e=q;for(;;){var
-s=b(g[2],(3*e|0)+2|0),t=[0,b(g[2],3*e|0),s];a1(h,b(g[2],(3*e|0)+1|0),t);var
-v=e+1|0;if(n!==e){var
-e=v;continue}break}}var
+n=[2,function(c){var
+a=M(b,c);if(1===a)return 1;if(a)throw E;return a}];if(!C)var
+v=n;return a4(al,A,[0,u,m,v])}p=1;B=1}if(!B)p=1}else
+p=1}}}}}throw E},a1);return[0,hT(ak,Dr),al,R]}throw E}}}function
+Ds(a,W,d2){var
+aX=et(a,bX(a,wy));function
+aA(x){var
+j=ev(a);function
+f(a){return e(ao(wz),x,a)}var
+l=bV(a,f(wA)),m=w(l,wB);if(m)if(w(l,wC)){var
+p=aU(a,f(wD)),h=G(0,16),g=bE(a,f(wE))?aU(a,f(wF)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+d=q;for(;;){var
+s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];a4(h,b(g[2],(3*d|0)+1|0),t);var
+u=d+1|0;if(n!==d){var
+d=u;continue}break}}var
 i=[0,function(i,d){function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===ap(a[1],d))return[0,f,e(b)];var
+b=a[3],f=a[2];if(0===at(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cb(h,d),g=e(c(h[2],a)[1+a]),f=eV(function(a){return i<=a[1]?1:0},g),j=f?f[1][2]:b(p[2],d);return[0,j-b(k[1][2],d)|0]}]}else
+a=ce(h,d),g=e(c(h[2],a)[1+a]),f=e5(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-w=c2(a,f(wi)),i=[0,function(e,c){function
-d(a){return bT(b(w[2],a))}var
-a=c3(bi(k[1],c),d);return[1,j(function(b){return cd(b,fw(a))},a)]}];else
+v=c7(a,f(wN)),i=[0,function(e,c){function
+d(a){return bW(b(v[2],a))}var
+a=c8(bo(j[1],c),d);return[1,k(function(b){return ch(b,fL(a))},a)]}];else
 var
 i=m;var
-o=bS(a,bU(a,wb)),r=u(o,wc)?u(o,wd)?0:wg:wh;return[0,B(bS(a,bU(a,wf)),we),r,i]}function
-ck(c){var
-b=lj(a,c),d=le(b[2]);return[0,le(b[1]),d]}function
-cl(a){return b7(function(d,c){var
-e=m(c,CU);return G(b(a,d),e)},dO)}if(lk(a)){var
-aL=el(a),c8=aQ(a,wu),aP=hG(a);if(bA(a,bU(a,vG))){if(bA(a,bU(a,vH)))throw C;var
-cF=aQ(a,bU(a,vI)),bv=function(d){var
-a=b(cF[2],d);return c(aP,a)[1+a]}}else
+o=bV(a,bX(a,wG)),r=w(o,wH)?w(o,wI)?0:wL:wM;return[0,C(bV(a,bX(a,wK)),wJ),r,i]}function
+cu(c){var
+b=lK(a,c),d=lF(b[2]);return[0,lF(b[1]),d]}function
+cw(a){return b_(function(d,c){var
+e=o(c,Dt);return I(b(a,d),e)},d2)}if(lL(a)){var
+aZ=ev(a),dh=aU(a,wZ),a0=hU(a);if(bE(a,bX(a,v$))){if(bE(a,bX(a,wa)))throw E;var
+cS=aU(a,bX(a,wb)),bH=function(d){var
+a=b(cS[2],d);return c(a0,a)[1+a]}}else
 var
-cG=lh(a),bv=function(a){return[0,[0,b(cG,a),0],0]};var
-c9=function(a){function
+cT=lI(a),bH=function(a){return[0,[0,b(cT,a),0],0]};var
+di=function(a){function
 c(a){var
-c=b(c8[2],a);return[0,b(aL[3][2],a),c]}var
-d=c3(bi(aL[2],a),c);return[0,bv(a),d]},c_=function(b){var
-d=c(aP,b)[1+b];return cP(function(a){return 0===a[2]?1:0},d)?r:bT(lg(a))},bs=function(a){return m(wn,a)},ai=function(b){return aa(j(fp,fv(a,bs(b))))},bt=ai(wo),cZ=ai(wp),c0=ai(wq),bu=ai(wr),aI=bt.length-1,c4=lf(a,bs(ws)),c5=cO(Q(bu.length-1,function(a){function
+c=b(dh[2],a);return[0,b(aZ[3][2],a),c]}var
+d=c8(bo(aZ[2],a),c);return[0,bH(a),d]},dj=function(b){var
+d=c(a0,b)[1+b];return cW(function(a){return 0===a[2]?1:0},d)?t:bW(lH(a))},bA=function(a){return o(wS,a)},an=function(b){return ac(k(fE,fK(a,bA(b))))},bF=an(wT),dc=an(wU),dd=an(wV),bG=an(wW),aY=bF.length-1,de=lG(a,bA(wX)),df=cV(S(bG.length-1,function(a){function
 d(b){var
-d=Q(aI,function(d){var
-e=aS(a,aI)+d|0;return[0,U(g(b,c(c0,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(bu,a)[1+a]),0],d]}if(b(c4[2],a)){var
-e=[0,d(a2),0];return[0,d(n),e]}return[0,d(n),0]})),c7=aN(cO(Q(aI,function(a){var
-b=[0,[0,[0,c(cZ,a)[1+a],0],[0,[0,a2,[0,[0,a,1],0]],0]],0];return[0,[0,[0,U(c(bt,a)[1+a]),0],[0,[0,n,[0,[0,a,1],0]],0]],b]})),c5),c$=function(a){return c(aP,a)[1+a]},da=function(a){return c3(bi(aL[1],a),c9)},l=[0,li(a),da,c$,c7,c_],t=ll(a),N=aQ(a,CV),cm=hG(a),W=el(a),bd=t?lm(a):C1,a$=D(function(a){return hM(j(function(a){return[0,a[2],a[1]]},a))},cm),bV=E(0,a4),bW=function(a){var
-b=_(bV,a);return b?b[1]:(a1(bV,a,a),a)},bY=function(h){var
-d=W[1][1]-2|0,i=0;if(!(d<0)){var
+d=S(aY,function(d){var
+e=aQ(a,aY)+d|0;return[0,D(g(b,c(dd,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(bG,a)[1+a]),0],d]}if(b(de[2],a)){var
+e=[0,d(a5),0];return[0,d(l),e]}return[0,d(l),0]})),dg=aR(cV(S(aY,function(a){var
+b=[0,[0,[0,c(dc,a)[1+a],0],[0,[0,a5,[0,[0,a,1],0]],0]],0];return[0,[0,[0,D(c(bF,a)[1+a]),0],[0,[0,l,[0,[0,a,1],0]],0]],b]})),df),dk=function(a){return c(a0,a)[1+a]},dl=function(a){return c8(bo(aZ[1],a),di)},n=[0,lJ(a),dl,dk,dg,dj],v=lM(a),P=aU(a,Du),cy=hU(a),X=ev(a),bq=v?lN(a):DA,bi=F(function(a){return h0(k(function(a){return[0,a[2],a[1]]},a))},cy),b4=G(0,a7),b5=function(a){var
+b=aa(b4,a);return b?b[1]:(a4(b4,a,a),a)},b6=function(h){var
+d=X[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bi(W[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bo(X[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bi(W[2],b);h2(h,a,b-c|0,g[1],g[2]);var
+g=bo(X[2],b);f2(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(B(bd,Bp))var
-aq=[0,[0],[0],0];else
-if(B(bd,Bq)){var
-ba=[0,0];bY(function(j,i,d,e){var
+a=j;continue}break}}return 0};if(C(bq,B0))var
+aB=[0,[0],[0],0];else
+if(C(bq,B1)){var
+bj=[0,0];b6(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(N[2],a),h=c(a$,g)[1+g];if(1-dG(h)){var
-k=bW(Q(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=ba[1];ba[1]=[0,[0,[0,hN(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(P[2],a),h=c(bi,g)[1+g];if(1-dO(h)){var
+k=b5(S(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bj[1];bj[1]=[0,[0,[0,h1(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-bZ=aa(at(ba[1])),ds=0,dt=D(function(a){return a[2]},bZ),aq=[0,D(function(a){return a[1]},bZ),dt,ds]}else{var
-du=B(bd,Br),bO=E(0,aM),bQ=W[2][1]-2|0,dk=0;if(!(bQ<0)){var
-ae=dk;for(;;){var
-dp=b(W[2][2],ae+1|0),dq=lr(N,b(W[2][2],ae),dp);L(function(a){return ah(bO,a,0)},dq);var
-dr=ae+1|0;if(bQ!==ae){var
-ae=dr;continue}break}}var
-ak=E(0,aM),bR=E(0,aM),a8=[0,0],a_=[0,0],dl=by(ap,dY(e3(bO)));L(function(e){var
-f=e[2],a=e[1],g=1-dG(c(a$,a)[1+a]);if(g){var
-h=c(a$,a)[1+a],b=dH(cv(f),h),d=function(a){var
-b=lq(a);return j(function(c){var
-b=c[2];switch(bf(b)){case
+b7=ac(ax(bj[1])),dD=0,dF=F(function(a){return a[2]},b7),aB=[0,F(function(a){return a[1]},b7),dF,dD]}else{var
+dG=C(bq,B2),b1=G(0,aP),b2=X[2][1]-2|0,dy=0;if(!(b2<0)){var
+ak=dy;for(;;){var
+dA=b(X[2][2],ak+1|0),dB=lS(P,b(X[2][2],ak),dA);N(function(a){return ai(b1,a,0)},dB);var
+dC=ak+1|0;if(b2!==ak){var
+ak=dC;continue}break}}var
+au=G(0,aP),b3=G(0,aP),bg=[0,0],bh=[0,0],dz=bB(at,d6(fb(b1)));N(function(e){var
+f=e[2],a=e[1],g=1-dO(c(bi,a)[1+a]);if(g){var
+h=c(bi,a)[1+a],b=dP(cA(f),h),d=function(a){var
+b=lR(a);return k(function(c){var
+b=c[2];switch(bk(b)){case
 0:var
-a=sO;break;case
+a=td;break;case
 1:var
-a=sP;break;case
+a=te;break;case
 2:var
-a=sQ;break;case
+a=tf;break;case
 3:var
-a=sR;break;default:if(dj(b[2],1))var
-a=g4(b[1]);else
+a=tg;break;default:if(dp(b[2],1))var
+a=hi(b[1]);else
 var
-d=m(sS,g4(b[2])),a=m(g4(b[1]),d)}return[0,c[1],a]},b)};if(1-aJ(ak,d(b))){if(du){var
-i=[0,a_[1],1];ah(ak,d(R(lp,b)),i)}var
-k=[0,a_[1],0];ah(ak,d(b),k);a8[1]=[0,b,a8[1]];a_[1]++}return ah(bR,[0,a,f],ay(ak,d(b)))}return g},dl);var
-ac=[0,aa(at(a8[1])),bR],bb=I(ac[1].length-1,0);bY(function(j,i,a,e){var
-f=lr(N,a,e),g=b(cQ(function(a){var
-b=a[1],c=_(ac[2],[0,b,a[2]]);return cq(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=o(th,hi(b[2])),a=o(hi(b[1]),d)}return[0,c[1],a]},b)};if(1-aN(au,d(b))){if(dG){var
+i=[0,bh[1],1];ai(au,d(T(lQ,b)),i)}var
+j=[0,bh[1],0];ai(au,d(b),j);bg[1]=[0,b,bg[1]];bh[1]++}return ai(b3,[0,a,f],aC(au,d(b)))}return g},dz);var
+ag=[0,ac(ax(bg[1])),b3],bn=J(ag[1].length-1,0);b6(function(j,i,a,e){var
+f=lS(P,a,e),g=b(cX(function(a){var
+b=a[1],c=aa(ag[2],[0,b,a[2]]);return cv(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(aY(f,e[1])){var
-i=c[2],a=[0,[0,f,cK(b[2],e[2])],i];continue}}var
+e=c[1],f=b[1];if(aV(f,e[1])){var
+i=c[2],a=[0,[0,f,cR(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(by(ap,g));return L(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=bW(Q(e-a|0,function(c){return(b(N[2],a+c|0)===h?1:0)!==k?1:0}));bb[1+d]=[0,[0,j,i,l],c(bb,d)[1+d]];return 0},h)});var
-dv=[0,ac],dw=function(a){return a},dx=M(ac[1].length-1,dw),dy=ac[1],aq=[0,aG(function(a,b){var
-d=at(c(bb,a)[1+a]);return[0,hN(b),d]},dy),dx,dv]}var
-cn=aq[1];if(t){var
-S=function(a){return m(wR,a)},aj=function(b,a){return G(b,m(a,wS))},bB=bA(a,S(wT));if(bB)var
-bC=aQ(a,S(wU)),bD=Q(bC[1],bC[2]);else
+h=d(bB(at,g));return N(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=b5(S(e-a|0,function(c){return(b(P[2],a+c|0)===h?1:0)!==k?1:0}));bn[1+d]=[0,[0,j,i,l],c(bn,d)[1+d]];return 0},h)});var
+dJ=[0,ag],dK=function(a){return a},dM=O(ag[1].length-1,dK),dN=ag[1],aB=[0,aK(function(a,b){var
+d=ax(c(bn,a)[1+a]);return[0,h1(b),d]},dN),dM,dJ]}var
+cz=aB[1];if(v){var
+U=function(a){return o(xq,a)},as=function(b,a){return I(b,o(a,xr))},bK=bE(a,U(xs));if(bK)var
+bL=aU(a,U(xt)),bM=S(bL[1],bL[2]);else
 var
-bD=bB;var
-aX=bS(a,S(wV)),aZ=ej(a,S(wW)),bE=fx(a),bF=B(aX,wX);if(bF)var
-bG=1-ej(a,S(wY)),bH=bG?B(lm(a),wZ):bG;else
+bM=bK;var
+a8=bV(a,U(xu)),a9=et(a,U(xv)),bN=fM(a),bO=C(a8,xw);if(bO)var
+bQ=1-et(a,U(xx)),bS=bQ?C(lN(a),xy):bQ;else
 var
-bH=bF;var
-dh=aO(cN(bE),w0);aj(1-ej(a,S(w2)),w1);aj(cP(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},bD),w3);var
-bI=1-dh;if(bI)var
-a0=bI;else{var
-bM=1-aZ;if(bM)var
-di=B(aX,w8),a0=di||bH;else
+bS=bO;var
+dw=aS(cU(bN),xz);as(1-et(a,U(xB)),xA);as(cW(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},bM),xC);var
+bT=1-dw;if(bT)var
+a_=bT;else{var
+bZ=1-a9;if(bZ)var
+dx=C(a8,xH),a_=dx||bS;else
 var
-a0=bM}aj(a0,w4);if(aZ){var
-bJ=B(aX,w6);if(bJ)var
-bK=aO(w7,bE),a3=bK?0===hH(a)?1:0:bK;else
+a_=bZ}as(a_,xD);if(a9){var
+bU=C(a8,xF);if(bU)var
+bY=aS(xG,bN),a$=bY?0===hV(a)?1:0:bY;else
 var
-a3=bJ}else
+a$=bU}else
 var
-a3=aZ;aj(1-a3,w5);var
-ab=fx(a),bm=0;if(ab){var
-a5=ab[1],af=0;if(u(a5,w9))if(u(a5,w_)){if(u(a5,w$)||ab[2])af=1}else{var
-a6=ab[2],cr=0;if(a6&&(u(a6[1],xc)||a6[2])){af=1;cr=1}if(!cr){var
-be=1;bm=1;af=1}}else{var
-a7=ab[2];if(a7&&(u(a7[1],xd)||a7[2]))af=1}if(!af){var
-be=0;bm=1}}if(!bm)var
-be=Y(m(xb,bS(a,xa)));var
-ar=be}else
+a$=a9;as(1-a$,xE);var
+af=fM(a),bw=0;if(af){var
+bb=af[1],am=0;if(w(bb,xI))if(w(bb,xJ)){if(w(bb,xK)||af[2])am=1}else{var
+bc=af[2],cG=0;if(bc&&(w(bc[1],xN)||bc[2])){am=1;cG=1}if(!cG){var
+br=1;bw=1;am=1}}else{var
+bd=af[2];if(bd&&(w(bd[1],xO)||bd[2]))am=1}if(!am){var
+br=0;bw=1}}if(!bw)var
+br=Z(o(xM,bV(a,xL)));var
+aD=br}else
 var
-ar=t;var
-p=cn.length-1,X=function(a){return c(cn,a)[1+a]},as=t?fx(a):t,bn=0;if(as){var
-ct=0;if(!u(as[1],CW)&&!as[2]){var
-av=n;bn=1;ct=1}if(!ct){var
-bh=as[2];if(bh&&!u(bh[1],CX)&&!bh[2]){var
-cg=hP(ln(V)),dN=hO(cg)[1],cj=z(cg[1])-dN|0,dV=p<(2*cj|0)?d5(1,10):p<(4*cj|0)?d5(1,2):d5(9,10),av=dz(r,cw(n,dV));bn=1}}}if(!bn)var
-av=r;var
-co=t?bT(ek(a,ww)):r,bj=1+J(a9,0,Q(N[1],N[2]))|0,aw=g(av,co);if(t){var
-aR=el(a),aT=I(aR[3][1],0);hI(a,function(d,a,b){aT[1+a]=fo(c(aT,a)[1+a],b);return 0});var
-Z=function(f,e,d){var
-g=b(aR[1][2],f)+e|0,a=b(aR[2][2],g)+d|0;return c(aT,a)[1+a]}}else
+aD=v;var
+r=cz.length-1,Y=function(a){return c(cz,a)[1+a]},aE=v?fM(a):v,bx=0;if(aE){var
+cH=0;if(!w(aE[1],Dv)&&!aE[2]){var
+aF=l;bx=1;cH=1}if(!cH){var
+bs=aE[2];if(bs&&!w(bs[1],Dw)&&!bs[2]){var
+cs=h3(lO(W)),d1=h2(cs)[1],ct=z(cs[1])-d1|0,d_=r<(2*ct|0)?ea(1,10):r<(4*ct|0)?ea(1,2):ea(9,10),aF=dE(t,cB(l,d_));bx=1}}}if(!bx)var
+aF=t;var
+cD=v?bW(eu(a,w1)):t,$=1+L(ba,0,S(P[1],P[2]))|0,aG=g(aF,cD);if(v){var
+a1=ev(a),a2=J(a1[3][1],0);hW(a,function(d,a,b){a2[1+a]=fD(c(a2,a)[1+a],b);return 0});var
+ab=function(f,e,d){var
+g=b(a1[1][2],f)+e|0,a=b(a1[2][2],g)+d|0;return c(a2,a)[1+a]}}else
 var
-Z=function(c,b,a){return 0};var
-bk=v(co,aw),cp=0<q(av)?1:0;if(cp){var
-db=aQ(a,wH),dc=hG(a).length-1,aV=jQ(fy(a),dc,0);hI(a,function(d,f,e){var
-a=b(db[2],f),g=fo(c(c(aV,d)[1+d],a)[1+a],e);c(aV[1+d],a)[1+a]=g;return 0});var
-dd=function(b,a){return c(c(aV,b)[1+b],a)[1+a]},dP=fy(a),$=function(a){return m(wI,a)},aW=I(fy(a),0),bw=bS(a,$(wJ)),de=B(bw,wK)?wL:wQ,bx=$(de);hI(a,function(a,d,b){aW[1+a]=fo(c(aW,a)[1+a],b);return 0});if(0===hH(a))if(B(bw,wM))var
-K=[0,dn(aW)];else{var
-cu=0;if(ej(a,$(wN))||c1(a,$(wO))||c1(a,bx))cu=1;else
+ab=function(c,b,a){return 0};var
+bt=p(cD,aG),cF=0<s(aF)?1:0;if(cF){var
+dm=aU(a,xa),dn=hU(a).length-1,a3=j3(fN(a),dn,0);hW(a,function(d,f,e){var
+a=b(dm[2],f),g=fD(c(c(a3,d)[1+d],a)[1+a],e);c(a3[1+d],a)[1+a]=g;return 0});var
+dq=function(b,a){return c(c(a3,b)[1+b],a)[1+a]},d3=fN(a),ad=function(a){return o(xb,a)},a6=J(fN(a),0),bI=bV(a,ad(xc)),dr=C(bI,xd)?xe:xj,bJ=ad(dr);hW(a,function(a,d,b){a6[1+a]=fD(c(a6,a)[1+a],b);return 0});if(0===hV(a))if(C(bI,xf))var
+M=[0,dt(a6)];else{var
+cI=0;if(et(a,ad(xg))||c6(a,ad(xh))||c6(a,bJ))cI=1;else
 var
-df=fy(a),dg=ei(a,bx),K=[1,ei(a,$(wP)),dg,df];if(cu)var
-K=0}else
+du=fN(a),dv=es(a,bJ),M=[1,es(a,ad(xi)),dv,du];if(cI)var
+M=0}else
 var
-K=0;var
-bp=0;if(typeof
-K==="number")bp=1;else
-if(0===K[0])var
-bl=[0,[0,hR(lE(K[1])),n],0];else{var
-b1=K[3];if(z(lD(K[1]))===b1)var
-bl=[0,[0,cK(b1,hR(lD(K[2]))),n],0];else
-bp=1}if(bp)var
-b0=y(fH),bl=A===b0?fH[1]:i===b0?F(fH):fH;var
-aA=dd,az=dP,ax=bl}else
+M=0;var
+by=0;if(typeof
+M==="number")by=1;else
+if(0===M[0])var
+bv=[0,[0,h5(l5(M[1])),l],0];else{var
+b$=M[3];if(z(l4(M[1]))===b$)var
+bv=[0,[0,cR(b$,h5(l4(M[2]))),l],0];else
+by=1}if(by)var
+b8=y(fW),bv=B===b8?fW[1]:j===b8?H(fW):fW;var
+aI=dq,al=d3,aH=bv}else
 var
-dT=0,dU=0,aA=function(b,a){return 0},az=dT,ax=dU;if(cp)var
-dQ=hH(a),dR=ln(V),bc=D(function(a){return hM(j(function(a){return[0,a[2],a[1]]},a))},cm),cf=dm(cI,Q(N[1],N[2])),dM=j(function(a){return c(bc,a)[1+a]},cf),k=lu(hP(dR),dM),b2=z(k[4]),dA=z(k[2][3]),dB=function(a){var
-b=c6(k,c(bc,a)[1+a]),d=bz(b[2]);return[0,D(bz,b[1]),d]},dC=function(a){var
-c=a<k[3]?1:0,b=c||ag(k[2][3],a-k[3]|0)[3],d=b?[0,es(k,a,1),0]:b;return[0,es(k,a,0),d]},dD=cO(Q(k[3]+dA|0,dC)),b3=b(cQ(function(a){var
-b=cs(a[1],0,b2),c=eW(function(a){return 0!==q(a)?1:0},b);if(c)var
-e=bz(a[2]),d=[0,[0,D(bz,b),e]];else
+d8=0,d9=0,aI=function(b,a){return 0},al=d8,aH=d9;if(cF)var
+d4=hV(a),d5=lO(W),bp=F(function(a){return h0(k(function(a){return[0,a[2],a[1]]},a))},cy),cr=ds(cP,S(P[1],P[2])),d0=k(function(a){return c(bp,a)[1+a]},cr),m=lV(h3(d5),d0),ca=z(m[4]),dQ=z(m[2][3]),dR=function(a){var
+b=c$(m,c(bp,a)[1+a]),d=bC(b[2]);return[0,F(bC,b[1]),d]},dS=function(a){var
+c=a<m[3]?1:0,b=c||ah(m[2][3],a-m[3]|0)[3],d=b?[0,eC(m,a,1),0]:b;return[0,eC(m,a,0),d]},dT=cV(S(m[3]+dQ|0,dS)),cc=b(cX(function(a){var
+b=cx(a[1],0,ca),c=e6(function(a){return 0!==s(a)?1:0},b);if(c)var
+e=bC(a[2]),d=[0,[0,F(bC,b),e]];else
 var
-d=c;return d}),dD),b4=cR(function(a){var
-b=a[1];if(k[3]<=b)ci(BH);var
-c=c6(k,eo(b|0)),d=D(bz,c[1]),e=bz(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,D(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},dQ),b5=b(bL(function(a){return 1-dG(c(bc,a)[1+a])}),cf),dE=j(function(a){return a[1]},b4),dF=aN(j(dB,b5),dE),b8=aa(j(function(a){return a[2]},b4)),b9=function(a){return aa(j(a,dF))},dI=aa(j(function(a){return a[2]},b3)),dJ=aa(j(function(a){return a[1]},b3)),dK=b9(function(a){return a[2]}),dL=b9(function(a){return a[1]}),P=[0,k[8],dL,dK,dJ,dI],b$=aa(b5),ca=lB(k),al=M(b2,function(a){var
-b=c(ca[2],a)[1+a];return bz(w(c(ca[1],a)[1+a],b))/2.}),an=[i,function(m){var
-l=I(b$.length-1+(b8.length-1)|0,0.),e=P[4],b=D(function(a){var
-b=1e-300;return b_(function(b,a){return gK(b,Math.abs(a))},b,a)},e),a=[0,m5],f=P[4];T(function(c,d){var
-e=x(b,c),f=x(P[5],c),g=(et(d,al)-f)/e;a[1]=gK(a[1],g);return 0},f);if(a[1]<0.)var
-d=al;else
+d=c;return d}),dT),cd=cY(function(a){var
+b=a[1];if(m[3]<=b)cn(Cg);var
+c=c$(m,ey(b|0)),d=F(bC,c[1]),e=bC(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,F(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},d4),cf=b(bP(function(a){return 1-dO(c(bp,a)[1+a])}),cr),dU=k(function(a){return a[1]},cd),dV=aR(k(dR,cf),dU),ck=ac(k(function(a){return a[2]},cd)),cl=function(a){return ac(k(a,dV))},dW=ac(k(function(a){return a[2]},cc)),dX=ac(k(function(a){return a[1]},cc)),dY=cl(function(a){return a[2]}),dZ=cl(function(a){return a[1]}),R=[0,m[8],dZ,dY,dX,dW],co=ac(cf),cp=l2(m),av=O(ca,function(a){var
+b=c(cp[2],a)[1+a];return bC(q(c(cp[1],a)[1+a],b))/2.}),aw=[j,function(m){var
+l=J(co.length-1+(ck.length-1)|0,0.),e=R[4],b=F(function(a){var
+b=1e-300;return cb(function(b,a){return g0(b,Math.abs(a))},b,a)},e),a=[0,nu],f=R[4];V(function(c,d){var
+e=x(b,c),f=x(R[5],c),g=(eD(d,av)-f)/e;a[1]=g0(a[1],g);return 0},f);if(a[1]<0.)var
+d=av;else
 var
-c=al.length-1,g=P[5],h=P[4],i=aG(function(c,a){return bN(a,[bX,-x(b,c)])},h),j=[bX,2.*a[1]+3.],k=[0,[0],[0,bN(I(c,0.),[bX,m5])],j,i,g],d=cs(hS(k,bN(al,[bX,1.01*a[1]+1.]),[bX,il*(b.length-1)]),0,c);return hS(P,d,l)}],ce=E(0,50),aB=function(j,h){var
-a=D(function(i){var
-c=j-1|0,b=0,k=0;if(c<0)var
-e=b;else{var
+c=av.length-1,g=R[5],h=R[4],i=aK(function(c,a){return bR(a,[b0,-x(b,c)])},h),j=[b0,2.*a[1]+3.],k=[0,[0],[0,bR(J(c,0.),[b0,nu])],j,i,g],d=cx(h6(k,bR(av,[b0,1.01*a[1]+1.]),[b0,iz*(b.length-1)]),0,c);return h6(R,d,l)}],cq=G(0,50),aJ=function(i,h){var
+a=F(function(j){var
+c=i-1|0,b=0,k=0;if(c<0)var
+d=b;else{var
 a=k,f=b;for(;;){var
-g=f+d(h,a,i)|0,l=a+1|0;if(c!==a){var
+g=f+e(h,a,j)|0,l=a+1|0;if(c!==a){var
 a=l,f=g;continue}var
-e=g;break}}return e},b$),c=_(ce,a);if(c)return c[1];var
-l=bN(a,b8),e=y(an),m=A===e?an[1]:i===e?F(an):an,n=hS(P,m,l),b=E(0,10),o=k[4];b7(function(c,a){return ah(b,a,au(x(n,c)))},o);function
+d=g;break}}return d},co),c=aa(cq,a);if(c)return c[1];var
+k=bR(a,ck),d=y(aw),l=B===d?aw[1]:j===d?H(aw):aw,n=h6(R,l,k),b=G(0,10),o=m[4];b_(function(c,a){return ai(b,a,az(x(n,c)))},o);function
 p(a){var
-c=_(k[5],a);if(c){var
+c=aa(m[5],a);if(c){var
 d=c[1][1],e=function(a,c,h){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=g(c,ay(b,d[1]));f=1}}if(!f)var
-e=c;return w(h,e)};return H(ad[13],e,d,r)}return ay(b,a)}var
-f=Q(k[3],p);ah(ce,a,f);return f};else
+e=g(c,aC(b,d[1]));f=1}}if(!f)var
+e=c;return q(h,e)};return A(ae[13],e,d,t)}return aC(b,a)}var
+f=S(m[3],p);ai(cq,a,f);return f};else
 var
-aB=function(b,a){return 0};var
-dS=aa(CG(V,l,aH,ao,aq,Z,bk,ar,[0,bj,ax,aB,az,aA,aw]));cl(function(i){var
-A=ck(i),B=c(dS,i)[1+i],d=B[1],K=d[19],L=d[18],M=d[17],N=d[16],O=d[15],P=d[14],Q=d[13],R=d[12],S=d[11],T=d[10],U=d[9],V=d[8],W=d[7],Y=d[6],_=d[5],$=A[2],aa=A[1],a=[0,ao(i),aH,aa,$,_,Y,W,V,U,T,S,R,Q,P,O,N,M,L,K];if(t){if(ar){var
-C=B[2],G=a[10],w=bq(f([0,h,e]),G);if(w)var
-H=a[10],I=bP(p),m=o(g(g(f([0,aU(e),e]),I),H),bk);else
+aJ=function(b,a){return 0};var
+d7=ac(Df(W,n,aX,aA,aB,ab,bt,aD,[0,$,aH,aJ,al,aI,aG]));cw(function(l){var
+V=cu(l),W=c(d7,l)[1+l],e=W[1],ax=e[19],az=e[18],aB=e[17],aC=e[16],aE=e[15],aF=e[14],aK=e[13],aL=e[12],aM=e[11],aN=e[10],aO=e[9],aP=e[8],aQ=e[7],aR=e[6],aS=e[5],aU=V[2],aV=V[1],a=[0,aA(l),aX,aV,aU,aS,aR,aQ,aP,aO,aN,aM,aL,aK,aF,aE,aC,aB,az,ax];if(v){if(aD){var
+X=W[2],at=a[10],R=aT(f([0,h,d]),at);if(R)var
+au=a[10],av=bf(r),B=i(g(g(f([0,aq(d),d]),av),au),bt);else
 var
-m=w;var
-x=m?aK(p,function(a){return kP(l,X(a))}):m,y=x?aK(p,function(c){var
-d=X(c)[2],g=ch(1,Z,d),h=ch(0,Z,d),i=b(a[7],c),n=b(a[8],c),j=v(f([0,e,e]),n),k=b(a[9],i),l=b(a[9],j),o=b(C,c)[1],m=k_(a[10],i,k[1],k[2],o,g,h);if(m){var
-p=b(C,c)[2];return k_(a[10],j,l[1],l[2],p,h,g)}return m}):x;if(y){var
-n=ht(l,bj,ax,aB,a,az,aA,aw);if(n){var
-J=n[1];return ho(l,p,X,function(b,c){return k8(l,a,J,b,c)},a)}var
-z=n}else
+B=R;var
+S=B?aj(r,function(a){return k2(n,Y(a))}):B,T=S?aj(r,function(c){var
+e=Y(c)[2],g=cm(1,ab,e),h=cm(0,ab,e),i=b(a[7],c),n=b(a[8],c),j=p(f([0,d,d]),n),k=b(a[9],i),l=b(a[9],j),o=b(X,c)[1],m=lz(a[10],i,k[1],k[2],o,g,h);if(m){var
+q=b(X,c)[2];return lz(a[10],j,l[1],l[2],q,h,g)}return m}):S;if(T){var
+C=hE(n,$,aH,aJ,a,al,aI,aG);if(C){var
+aw=C[1];return hB(n,r,Y,function(b,c){return lk(n,a,aw,b,c)},k$,a)}var
+U=C}else
 var
-z=y;return z}var
-D=a[10],q=bq(f([0,h,e]),D);if(q)var
-E=a[10],j=o(g(bP(p),E),bk);else
+U=T;return U}var
+Z=function(b,a){return 0},ak=a[10],L=aT(f([0,h,d]),ak);if(L)var
+am=a[10],x=i(g(bf(r),am),bt);else
 var
-j=q;var
-r=j?aK(p,function(a){return kP(l,X(a))}):j,s=r?aK(p,function(c){var
-d=X(c)[2],g=ch(1,Z,d),h=ch(0,Z,d),i=b(a[7],c),n=b(a[8],c),j=v(f([0,e,e]),n),k=b(a[9],i),l=b(a[9],j),m=kO(a[10],i,k[1],k[2],g,h);return m?kO(a[10],j,l[1],l[2],h,g):m}):r;if(s){var
-k=ht(l,bj,ax,aB,a,az,aA,aw);if(k){var
-F=k[1];return ho(l,p,X,function(b,c){return k8(l,a,F,b,c)},a)}var
-u=k}else
+x=L;var
+M=x?aj(r,function(a){return k2(n,Y(a))}):x,N=M?aj(r,function(c){var
+e=Y(c)[2],g=cm(1,ab,e),h=cm(0,ab,e),i=b(a[7],c),n=b(a[8],c),j=p(f([0,d,d]),n),k=b(a[9],i),l=b(a[9],j),m=k1(a[10],i,k[1],k[2],g,h);return m?k1(a[10],j,l[1],l[2],h,g):m}):M;if(N){var
+y=hE(n,$,aH,aJ,a,al,aI,aG);if(y){var
+z=y[1];if(0===_[6])var
+j=ts;else{var
+aa=function(e){var
+a=b(n[2],e),c=0;return bD(function(i,l){var
+m=_[1],j=b(_[2],[0,e,i])<m?1:0;if(j){var
+n=l[2],o=b(_[2],[0,e,i]),c=b(_[3],o),a=n;for(;;){if(c){if(a){var
+f=c[1],g=f<_[4]?1:0;if(g)var
+k=a[1][2],d=b(_[5],f)===k?1:0;else
 var
-u=s;return u}return ho(l,0,function(a){return sW},sV,a)});return t?ar?CY:CZ:C0}var
-aE=el(a),aC=aQ(a,vu);function
-aD(a){return g(cv((a[2]-a[1]|0)+2|0),vt)}if(bA(a,vv))var
-cy=c2(a,vw),aF=function(c){var
-a=bi(aC,c);return c3(a,function(d){var
-c=bT(b(cy[2],d)),e=cw(n,g(c,w(n,aD(a))));return[0,g(c,v(n,aD(a))),e]})};else
-if(bA(a,vx))var
-br=aa(j(fp,fv(a,vy))),cz=fv(a,vz),cA=aa(j(function(a){var
-b=hv(a);return fw(j(function(a){var
-b=a[2],d=a[1];return J(function(e,b){var
-d=b[2],a=b[1],f=eR(c(br,a)[1+a][2],d);return g(e,cc(eR(br[1+a][1],d),f))},d,b)},b))},cz)),cB=aQ(a,vA),aF=function(a){function
+d=g;if(d){var
+c=c[2],a=a[2];continue}var
+h=d}else
+var
+h=a;return h}return a?0:1}}return j},c,a)},E=aj(n[1][1],aa);if(E){var
+ac=function(a){return b(_[5],a)<$?1:0},F=aj(_[4],ac);if(F)var
+ad=function(a){var
+c=b(_[3],a);return be(function(a){return a<_[4]?1:0},c)},I=aj(_[1],ad);else
+var
+I=F;var
+o=I}else
+var
+o=E;if(o){var
+af=_[8],m=f([0,d,d]),k=af;for(;;){if(k){var
+G=k[1],H=i(f([0,h,d]),G);if(H){var
+ae=k[2],m=p(m,G),k=ae;continue}var
+J=H}else
+var
+J=i(f([0,h,d]),m);var
+s=J;break}}else
+var
+s=o;if(s)var
+ag=_[7],u=aT(f([0,h,d]),ag);else
+var
+u=s;if(u)var
+ah=_[7],w=i(g(bf(_[6]),ah),t);else
+var
+w=u;if(w)var
+ai=lq(_,al,Z,_[6]),j=cE(function(c){var
+a=dI(0,$);return[0,c,dH(function(a){var
+c=dI(0,_[4]);return ef(function(c){return b(_[5],c)===a?1:0},c)},a)]},ai);else
+var
+j=w}if(j){var
+O=j[1],an=O[2],ao=O[1],as=function(t,u,c){var
+s=cj(ao,c[1]);if(s){var
+G=s[1],H=z[2],T=z[1],m=kD(kB,0,c[2]);if(0<m){var
+L=ci(_[8]);if(ci(c[2])<=L){var
+M=c[3];if(i(f([0,h,d]),M)&&be(function(a){return a[1]<$?1:0},H)){var
+k=0,j=c[2],e=G;for(;;){if(j&&e){var
+v=0===j[1]?1:0;if(v)var
+l=v;else
+var
+I=e[1],J=0,l=bD(function(g){return function(e,i){var
+f=i[2];function
+d(a){var
+h=b(_[3],a),d=be(function(a){return 1-A(c[4],g,e,a)},h);if(d)return d;var
+i=b(_[3],a);return be(function(a){return lr(_,t,u,f,a)},i)}var
+a=aj(_[1],d);if(a){var
+h=function(a){var
+b=1-A(c[4],g,e,a);return b?b:lr(_,t,u,f,a)};return aj(_[4],h)}return a}}(k),J,I);if(l){var
+k=k+1|0,j=j[2],e=e[2];continue}var
+w=l}else
+var
+w=1;if(w){var
+o=dL(a,m,_[7]);if(o){var
+p=lx(a,m,c[2],_[8]);if(p){var
+r=lw(n,Z,a,t,u,c,H,0,an,G);if(r){var
+x=r[1],N=g(fz,c[9]),O=x[1],P=K(T),Q=g(c[3],P),y=i(D(q(q(K(ay(o[1],p[1])),Q),O)),N);if(y)var
+R=bm(c[9]),S=x[2],B=[0,b(ar(f([0,ap(d),d]),S),R)];else
+var
+B=y;var
+C=B}else
+var
+C=r;var
+E=C}else
+var
+E=p;var
+F=E}else
+var
+F=o;return F}break}}}}return 0}return s};return hB(n,r,Y,function(b,c){return lk(n,a,z,b,c)},as,a)}var
+P=j}else
+var
+P=y;var
+Q=P}else
+var
+Q=N;return Q}return hB(n,0,function(a){return tl},tk,k$,a)});return v?aD?Dx:Dy:Dz}var
+aO=ev(a),aL=aU(a,vZ);function
+aM(a){return g(cA((a[2]-a[1]|0)+2|0),vY)}if(bE(a,v0))var
+cJ=c7(a,v1),aW=function(c){var
+a=bo(aL,c);return c8(a,function(d){var
+c=bW(b(cJ[2],d)),e=cB(l,g(c,q(l,aM(a))));return[0,g(c,p(l,aM(a))),e]})};else
+if(bE(a,v2))var
+bz=ac(k(fE,fK(a,v3))),cK=fK(a,v4),cL=ac(k(function(a){var
+b=hJ(a);return fL(k(function(a){var
+b=a[2],d=a[1];return L(function(e,b){var
+d=b[2],a=b[1],f=e1(c(bz,a)[1+a][2],d);return g(e,cg(e1(bz[1+a][1],d),f))},d,b)},b))},cK)),cM=aU(a,v5),aW=function(a){function
 d(e){var
-a=b(cB[2],e),d=c(cA,a)[1+a];return[0,d,d]}return c3(bi(aC,a),d)};else
+a=b(cM[2],e),d=c(cL,a)[1+a];return[0,d,d]}return c8(bo(aL,a),d)};else
 var
-cC=c2(a,vB),cD=c2(a,vC),cE=lg(a),aF=function(l){var
-e=bi(aC,l),a=c3(e,function(a){var
-c=b(cC[2],a),d=b(cD[2],a),e=bT(d),f=c==0.?gJ(cE,d):c;return[0,bT(f),e]}),c=fw(j(function(a){return a[1]},a)),d=fw(j(function(a){return a[2]},a));function
+cN=c7(a,v6),cO=c7(a,v7),cQ=lH(a),aW=function(m){var
+e=bo(aL,m),a=c8(e,function(a){var
+c=b(cN[2],a),d=b(cO[2],a),e=bW(d),f=c==0.?gZ(cQ,d):c;return[0,bW(f),e]}),c=fL(k(function(a){return a[1]},a)),d=fL(k(function(a){return a[2]},a));function
 f(a){var
-b=aD(e);return bg(cV(v(a,n)),b)}var
-i=0;if(cx(c,n)&&f(c)){var
+b=aM(e);return bl(c2(p(a,l)),b)}var
+i=0;if(cC(c,l)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-k=0;if(bo(d,n)&&f(d)){var
-h=function(a){return a[2]},g=d;k=1}if(!k)return a}return j(function(b){var
-a=cd(h(b),g);return[0,a,a]},a)};var
-cH=lh(a);if(bA(a,bU(a,v4)))throw C;function
-cJ(a){var
-c=bi(aE[2],a)[1],d=aF(a),e=b6(function(d,a){var
-e=a[2],f=a[1];return[0,b(aE[3][2],c+d|0),f,e]},d);return[0,b(cH,a),e]}var
-s=li(a),cL=s[10],cM=s[9],cS=s[8],cT=s[7],cU=s[6],cW=s[5],cX=s[4];function
-cY(a){return c3(bi(aE[1],a),cJ)}var
-O=[0,s[1],s[2],cY,cX,cW,cU,cT,cS,cM,cL];cl(function(a){var
-o=ck(a),p=ao(a),k=ag(V[6],a);function
-l(a){return lN([0,V,O,k,p,a,0])[2]}var
-m=l(0),n=l(1);lO(V,k,O,O,p,m,n);var
-c=o[2],q=o[1],b=ao(a),i=kE(n),j=kE(m);if(aH){var
-r=fa(c),d=fa(q),e=ff(O,b,j,r);if(e){if(d)return fg(O,b,i,d[1]);var
+j=0;if(bu(d,l)&&f(d)){var
+h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
+a=ch(h(b),g);return[0,a,a]},a)};var
+cZ=lI(a);if(bE(a,bX(a,wx)))throw E;function
+c0(a){var
+c=bo(aO[2],a)[1],d=aW(a),e=b9(function(d,a){var
+e=a[2],f=a[1];return[0,b(aO[3][2],c+d|0),f,e]},d);return[0,b(cZ,a),e]}var
+u=lJ(a),c1=u[10],c3=u[9],c4=u[8],c5=u[7],c9=u[6],c_=u[5],da=u[4];function
+db(a){return c8(bo(aO[1],a),c0)}var
+Q=[0,u[1],u[2],db,da,c_,c9,c5,c4,c3,c1];cw(function(a){var
+o=cu(a),p=aA(a),k=ah(W[6],a);function
+l(a){return mc([0,W,Q,k,p,a,0])[2]}var
+m=l(0),n=l(1);md(W,k,Q,Q,p,m,n);var
+c=o[2],q=o[1],b=aA(a),i=kR(n),j=kR(m);if(aX){var
+r=fl(c),d=fl(q),e=fq(Q,b,j,r);if(e){if(d)return fr(Q,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=ff(O,b,j,q);if(g){if(c)return fg(O,b,i,c[1]);var
+g=fq(Q,b,j,q);if(g){if(c)return fr(Q,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return C2}function
-C3(n){var
-c=CO(n),o=A0(c);function
+h=g;return h});return DB}function
+DC(l){var
+c=Dn(l),m=Bz(c);function
 f(a){var
-d=aZ(46,a),e=b(bL(function(a){return 0===jy(a)?1:0}),d),f=cR(function(a){var
-b=a[1],c=a[2];return j(function(a){return m(b,m(vg,a))},c)},vf),c=1-aO(gE(vh,e),f);return c?Y(m(vi,fm(a))):c}function
+d=a2(46,a),e=b(bP(function(a){return 0===jL(a)?1:0}),d),f=cY(function(a){var
+b=a[1],c=a[2];return k(function(a){return o(b,o(vL,a))},c)},vK),c=1-aS(gU(vM,e),f);return c?Z(o(vN,fB(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-e=b[1];return b7(function(e,b){return d(m(c,m(vj,a(l+e))),b)},e);case
+e=b[1];return b_(function(e,b){return d(o(c,o(vO,a(n+e))),b)},e);case
 5:var
-g=b[1];return L(function(a){var
-b=a[2];return d(m(c,m(vk,a[1])),b)},g);default:return f(c)}}L(function(a){return d(a,c0(c,a))},vl);var
-k=c[2];gY(function(a,c){var
-b=cN(aZ(46,a));if(u(b,vm)&&u(b,vn))return 0;return f(a)},k);var
-e=c0(c,C4);if(typeof
+g=b[1];return N(function(a){var
+b=a[2];return d(o(c,o(vP,a[1])),b)},g);default:return f(c)}}N(function(a){return d(a,c5(c,a))},vQ);var
+j=c[2];hc(function(a,c){var
+b=cU(a2(46,a));if(w(b,vR)&&w(b,vS))return 0;return f(a)},j);var
+e=c5(c,DD);if(typeof
 e!=="number"&&4===e[0]){var
-p=e[1],g=b6(function(a,d){return bS(c,b(am(C5),a))},p),q=CT(c,o,g),i=0;if(lk(c)&&ll(c)){var
-r=ek(c,C6),h=b(am(C7),r);i=1}if(!i)var
-h=C$;var
-s=Eu(0),t=c[3],v=H(am(C8),q,t,s);return m(gE(C_,b6(function(d,b){var
-a=lj(c,d),e=a[2],f=a[1];return h2(am(C9),b,f,e,h)},g)),v)}throw C}function
-Da(a){try{var
-j=[0,0,C3(b(a,0))];return j}catch(a){a=bm(a);if(a[1]===fl){var
-c=a[2],d=c-1|0,g=0,i=m(Dc,m(a[3],Db));if(!(2<d>>>0)){var
+p=e[1],g=b9(function(a,d){return bV(c,b(ao(DE),a))},p),q=Ds(c,m,g),i=0;if(lL(c)&&lM(c)){var
+r=eu(c,DF),h=b(ao(DG),r);i=1}if(!i)var
+h=DK;var
+s=E5(0),t=c[3],u=A(ao(DH),q,t,s);return o(gU(DJ,b9(function(d,b){var
+a=lK(c,d),e=a[2],f=a[1];return f2(ao(DI),b,f,e,h)},g)),u)}throw E}function
+DL(a){try{var
+j=[0,0,DC(b(a,0))];return j}catch(a){a=bs(a);if(a[1]===fA){var
+c=a[2],d=c-1|0,g=0,i=o(DN,o(a[3],DM));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=De;break;case
+f=DP;break;case
 1:h=1;break;default:var
-f=Df}if(!h){var
+f=DQ}if(!h){var
 e=f;g=1}}if(!g)var
-e=Dd;return[0,c,m(e,i)]}if(a!==gv&&a!==eT)return Dh;return Dg}}EQ(function(a){return Da(function(b){return a})});gy(0);return}(globalThis));
+e=DO;return[0,c,o(e,i)]}if(a!==gL&&a!==e3)return DS;return DR}}Fp(function(a){return DL(function(b){return a})});gO(0);return}(globalThis));

@@ -128,12 +128,13 @@ def test_shadows_enclose_the_vertices() -> None:
     assert region is not None and region.vertices is not None
     assert widths.parameter_lower is not None and widths.parameter_upper is not None
     theta = region.coordinates.parameters_at(region.vertices)
-    found = shadows(region, (widths.parameter_lower, widths.parameter_upper))
+    names = list(result.model.parameters.names)
+    found = shadows(region, names, (widths.parameter_lower, widths.parameter_upper))
     assert len(found) == 15
     for shadow in found:
-        corners = shadow.polygon
+        corners = np.array(shadow.polygon)
         edge = np.roll(corners, -1, axis=0) - corners
-        for point in theta[:, list(shadow.pair)]:
+        for point in theta[:, [names.index(shadow.x), names.index(shadow.y)]]:
             offset = point - corners
             assert np.all(edge[:, 0] * offset[:, 1] - edge[:, 1] * offset[:, 0] >= -1e-9)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tightrope as tr
 from tightrope.atomic import atomic_write
@@ -23,12 +24,9 @@ from tightrope.io.results import ReadingFacts
 from tightrope.numerics.text import bound_text, bounded
 
 if TYPE_CHECKING:
-    from tightrope.data.reading import Reading
     from tightrope.io.output import OutputDirectory
     from tightrope.learning.differences import Comparison
     from tightrope.model.policy import Policy, PolicyGiven
-
-    Run: TypeAlias = Callable[[Subject, Reading, PolicyGiven, screen.PhaseProgress], Comparison]
 
 
 NOT_OF_LOGS = "data policy output certificate report region coupled_gap assume_support"
@@ -100,21 +98,7 @@ def compare(request: CompareRequest) -> None:
     policies = request.policy or []
     if not (request.model and policies):
         raise InputError("compare takes MODEL, --data and --policy, or two logs: --before and --after")
-
-    def run(
-        subject: Subject, reading: Reading, baseline: PolicyGiven, progress: screen.PhaseProgress
-    ) -> Comparison:
-        return tr.compare(
-            subject.problem,
-            reading.counts,
-            policies_of(subject, policies),
-            baseline,
-            delta=request.delta,
-            progress=progress,
-            **options.learn_words(request),
-        )
-
-    answer(request, run)
+    answer(request, lambda subject: partial(tr.compare, policy=policies_of(subject, policies)))
 
 
 def compare_logs(request: CompareRequest) -> None:
@@ -154,7 +138,7 @@ def policies_of(subject: Subject, files: list[str]) -> dict[str, Policy]:
     return {name: tr.Policy(subject.model, file) for name, file in zip(shown, files, strict=True)}
 
 
-def answer(request: ComparedOptions, run: Run) -> None:
+def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., Comparison]]) -> None:
     """Read, compute, print, write: the same for both commands."""
     from tightrope.learning.compare import refuse_chains
     from tightrope.learning.differences import APART, DO_NOTHING, LOGGED, UNIFORM
@@ -174,9 +158,10 @@ def answer(request: ComparedOptions, run: Run) -> None:
     baseline: PolicyGiven = request.baseline
     if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
         baseline = tr.Policy(subject.model, request.baseline)
-    reading = study.reading
+    reading, call, words = study.reading, ask(subject), options.learn_words(request)
     with screen.phase_progress() as progress:
-        result = run(subject, reading, baseline, progress)
+        given = {"baseline": baseline, "delta": request.delta, "progress": progress}
+        result = call(subject.problem, reading.counts, **given, **words)
     facts = to_answer(result, read_facts(reading), request)
     answer_from(reading, result, facts, lambda: _shown(request, result))
     document = answers.ComparisonDocument(
@@ -322,18 +307,8 @@ def improve(request: ImproveRequest) -> None:
     Example: tightrope improve 'bench:betting(25)' --data log.parquet --baseline old.json -o new.json
     """
 
-    def run(
-        subject: Subject, reading: Reading, baseline: PolicyGiven, progress: screen.PhaseProgress
-    ) -> Comparison:
-        return tr.improve(
-            subject.problem,
-            reading.counts,
-            baseline=baseline,
-            keep=request.keep or (),
-            candidate=policies_of(subject, request.candidate) if request.candidate else None,
-            delta=request.delta,
-            progress=progress,
-            **options.learn_words(request),
-        )
+    def ask(subject: Subject) -> Callable[..., Comparison]:
+        given = policies_of(subject, request.candidate) if request.candidate else None
+        return partial(tr.improve, keep=request.keep or (), candidate=given)
 
-    answer(request, run)
+    answer(request, ask)

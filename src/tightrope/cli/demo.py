@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -13,6 +13,11 @@ import tightrope as tr
 from tightrope.cli import output as screen
 from tightrope.cli.options import option
 from tightrope.cli.output import group, phase, phase_progress, print_json
+from tightrope.io.output import claim
+
+if TYPE_CHECKING:
+    from tightrope.certify.certificate_file import CertificateFile
+    from tightrope.io.results import ResultDocument
 
 MODEL = "bench:rover(10,10)"
 DELTA = 0.001
@@ -34,71 +39,27 @@ def demo(
 
     Example: tightrope demo -o demo-output
     """
-    from tightrope.ambiguity.sets import SetsKind
-    from tightrope.benchmarks.suite import load, parse_bench, question
-    from tightrope.certify.certify import learned_file
-    from tightrope.cli.result_display import show_comparison
-    from tightrope.data.design import find_decided_states
     from tightrope.data.writing import write_counts
-    from tightrope.io.output import claim
-    from tightrope.io.results import CertificateFacts, Interval
-    from tightrope.learning.learn import ALL_KINDS
-    from tightrope.learning.result_files import RESULT, Setting, document, fill_results, regions_beside
+    from tightrope.learning.result_files import RESULT, fill_results
     from tightrope.report.write import write_report
-    from tightrope.solver.solve import solve
 
-    # Coupled sets gain little on this model, and would take longer than all others together.
-    kinds = tuple(kind for kind in ALL_KINDS if kind is not SetsKind.COUPLED)
-    begin = time.perf_counter()
-    claimed = claim(output, "demo")
-    data, results_at = output / "data.parquet", output / "results"
+    begin, claimed = time.perf_counter(), claim(output, "demo")
+    data, results_at, report = output / "data.parquet", output / "results", output / "report.html"
+    certificate, results_file = output / "rover.cert", output / "results" / RESULT
     if not screen.common.json:
         typer.echo(STORY + "\n")
     with phase("building the model") as progress:
-        instance = parse_bench(MODEL)
-        model = load(instance)
-        request = question(instance, model.structure)
-        progress("simulating drives")
-        truth = model.instantiate(instance.truth)
-        stop = find_decided_states(request.objective, model.states)
-        counts = tr.Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
-        about: dict[str, object] = {"source": MODEL, "seed": seed, "policy": "uniform"}
-        results = tr.learn_all(
-            tr.Problem(model, request), counts, delta=DELTA, kinds=kinds, progress=progress
-        )
-        best = solve(truth, request.objective)
-        initial = model.initial
-        optimum = Interval(float(best.lower[initial]), float(best.upper[initial]))
-        tightest = list(results.values())[-1]
-        earned = solve(truth, request.objective, policy=tightest.robust.policy)
-        setting = Setting(
-            model=MODEL,
-            property=request.text,
-            delta=DELTA,
-            data={"file": str(data), "sampled": about},
-            command=["tightrope", *sys.argv[1:]],
-            truth=dict(pair.split("=", 1) for pair in instance.truth_text.split(",")),
-            true_value=optimum,
-        )
-        ordered = list(results.values())
-        content = document(ordered, counts, tr.LearnOptions(), setting)
-        content.regions += regions_beside(content.regions, model, counts, DELTA)
-        progress("the certificate")
-        certificate = output / "rover.cert"
-        about_it = {"model": MODEL, "model_hash": model.hash(), "property": request.text}
-        proof = learned_file(tightest, counts, about_it)
-        content.certificate = CertificateFacts(proof.digest, str(certificate))
-    report = output / "report.html"
-    results_file = results_at / RESULT
+        done = drive(output, episodes, seed, progress)
+    tightest = done.results[-1]
     if screen.common.json:
         facts = {
             "model": MODEL,
             "episodes": episodes,
-            "steps": counts.steps,
+            "steps": done.counts.steps,
             "guarantee": tightest.guarantee,
-            "true_value_of_the_policy": float(earned.lower[initial]),
-            "optimum": optimum.to_json(),
-            "all": [result.to_json() for result in ordered],
+            "true_value_of_the_policy": done.earned,
+            "optimum": done.optimum.to_json(),
+            "all": [result.to_json() for result in done.results],
             "output": str(output),
             "report": str(report),
             "certificate": str(certificate),
@@ -107,35 +68,97 @@ def demo(
         }
         print_json(facts)
     else:
-        typer.echo(
-            f"model      {MODEL}: {group(model.states)} states, {group(model.transitions)} transitions, "
-            f"{len(model.parameters.names)} unknown weights\n"
-            f"data       {group(episodes)} random drives, {group(counts.steps)} steps (seed {seed})\n"
-            f"question   {request.text}\n"
-        )
-        content_shown = show_comparison(request.text, ordered, optimum, str(results_at))
-        screen.show(tightest.headline(), content_shown)
-        typer.echo(
-            "At the true parameters, which the learner did not see, this policy crosses with probability\n"
-            f"{float(earned.lower[initial]):.4f}; the best policy has {optimum.lower:.4f}.\n"
-        )
+        show(done, results_at, seed)
     sys.stdout.flush()  # the answer comes before files, which may fail
     with phase_progress() as progress:
         with claimed.filling(f"results/{RESULT}") as folder:
             progress("write: the results")
-            write_counts(folder / data.name, counts, model.structure, extra=about)
-            proof.save(folder / certificate.name)
+            write_counts(folder / data.name, done.counts, tightest.model.structure, extra=sampled(seed))
+            done.proof.save(folder / certificate.name)
             (folder / results_at.name).mkdir()
-            fill_results(folder / results_at.name, ordered, content, progress=progress)
+            fill_results(folder / results_at.name, done.results, done.content, progress=progress)
         progress("write: the report")
         write_report(results_at, report, certificate=certificate, what_if=tr.load_result(results_at)._what_if)
     if not screen.common.json:
-        typer.echo(
-            f"report     {report}\n"
-            f"results    {results_file}\n"
-            f"policy     {results_at / tightest.decisions.sets.value / 'robust-policy.json'}\n"
-            f"data       {data}\n"
-            f"check      tightrope verify {certificate} --model '{MODEL}' --data {data}\n"
-            f"again      tightrope learn '{MODEL}' --data {data} --sets all\n"
-            f"seconds    {time.perf_counter() - begin:.1f}"
-        )
+        policy = results_at / tightest.decisions.sets.value / "robust-policy.json"
+        typer.echo(f"report     {report}\nresults    {results_file}\npolicy     {policy}\ndata       {data}")
+        typer.echo(f"check      tightrope verify {certificate} --model '{MODEL}' --data {data}")
+        typer.echo(f"again      tightrope learn '{MODEL}' --data {data} --sets all")
+        typer.echo(f"seconds    {time.perf_counter() - begin:.1f}")
+
+
+class Done(NamedTuple):
+    """The log, what was learned from it, and what that is worth at the true parameters."""
+
+    counts: tr.Counts
+    results: list[tr.LearningResult]
+    content: ResultDocument
+    proof: CertificateFile
+    optimum: tr.Interval
+    earned: float
+
+
+def sampled(seed: int) -> dict[str, object]:
+    """Where the log comes from."""
+    return {"source": MODEL, "seed": seed, "policy": "uniform"}
+
+
+def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress) -> Done:
+    """Simulate, learn with every kind of sets but coupled, certify the last."""
+    from tightrope.ambiguity.sets import SetsKind
+    from tightrope.benchmarks.suite import load, parse_bench, question
+    from tightrope.certify.certify import learned_file
+    from tightrope.data.design import find_decided_states
+    from tightrope.io.results import CertificateFacts
+    from tightrope.learning.learn import ALL_KINDS
+    from tightrope.learning.result_files import Setting, document, regions_beside
+    from tightrope.solver.solve import solve
+
+    # Coupled sets gain little on this model, and would take longer than all others together.
+    kinds = tuple(kind for kind in ALL_KINDS if kind is not SetsKind.COUPLED)
+    instance = parse_bench(MODEL)
+    model = load(instance)
+    asked, truth = question(instance, model.structure), model.instantiate(instance.truth)
+    progress("simulating drives")
+    stop = find_decided_states(asked.objective, model.states)
+    counts = tr.Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
+    problem = tr.Problem(model, asked)
+    results = list(tr.learn_all(problem, counts, delta=DELTA, kinds=kinds, progress=progress).values())
+    best, initial = solve(truth, asked.objective), model.initial
+    optimum = tr.Interval(float(best.lower[initial]), float(best.upper[initial]))
+    earned = solve(truth, asked.objective, policy=results[-1].robust.policy)
+    setting = Setting(
+        model=MODEL,
+        property=asked.text,
+        delta=DELTA,
+        data={"file": str(output / "data.parquet"), "sampled": sampled(seed)},
+        command=["tightrope", *sys.argv[1:]],
+        truth=dict(pair.split("=", 1) for pair in instance.truth_text.split(",")),
+        true_value=optimum,
+    )
+    content = document(results, counts, tr.LearnOptions(), setting)
+    content.regions += regions_beside(content.regions, model, counts, DELTA)
+    progress("the certificate")
+    about = {"model": MODEL, "model_hash": model.hash(), "property": asked.text}
+    proof = learned_file(results[-1], counts, about)
+    content.certificate = CertificateFacts(proof.digest, str(output / "rover.cert"))
+    return Done(counts, results, content, proof, optimum, float(earned.lower[initial]))
+
+
+def show(done: Done, results_at: Path, seed: int) -> None:
+    """Print what was learned, and what it is worth in truth."""
+    from tightrope.cli.result_display import show_comparison
+
+    tightest, episodes = done.results[-1], done.counts.design.episodes or 0
+    model, text = tightest.model, tightest.problem.text
+    typer.echo(
+        f"model      {MODEL}: {group(model.states)} states, {group(model.transitions)} transitions, "
+        f"{len(model.parameters.names)} unknown weights\n"
+        f"data       {group(episodes)} random drives, {group(done.counts.steps)} steps (seed {seed})\n"
+        f"question   {text}\n"
+    )
+    screen.show(tightest.headline(), show_comparison(text, done.results, done.optimum, str(results_at)))
+    typer.echo(
+        "At the true parameters, which the learner did not see, this policy crosses with probability\n"
+        f"{done.earned:.4f}; the best policy has {done.optimum.lower:.4f}.\n"
+    )

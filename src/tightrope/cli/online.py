@@ -171,7 +171,7 @@ def online(request: OnlineRequest) -> None:
             hint="in Python, tr.online takes episodes, and problem.controller(learner.policy()) acts in them",
         )
     if request.output is not None:
-        run.claim_run(request.output)
+        claim(request.output, run.KIND)
     source, truth, cap = _source(request, subject)
     learner = _learner(request, subject, cap)
     question = _question(request, subject, learner, cap)
@@ -354,7 +354,7 @@ def _write(
         "value": "value",
         "sets": result.kind.value,
     }
-    with run.claim_run(request.output).filling(RESULT, run.LIVE) as folder:
+    with claim(request.output, run.KIND).filling(RESULT, run.LIVE) as folder:
         fill_results(folder, [result], content)
         write_curve(folder, records, about)
 

@@ -35,7 +35,7 @@ from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import down, up
 from tightrope.regions.bounds import expression_bounds, parameter_box
-from tightrope.regions.joint import join_ledgers, split
+from tightrope.regions.joint import join_ledgers
 from tightrope.regions.likelihood import cut_along, wants_value_cuts
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.slab import narrow_along
@@ -339,7 +339,7 @@ def _beside(
 ) -> tuple[Evidence, Slab | None, PolicyBets | None, ConfidenceBudget]:
     """A likelihood and bets beside intervals that have a ledger of their own."""
     counts, outcomes = chain.data, chain.outcomes
-    delta = split(chain.split.of_probabilities, outcomes, chain.options.budget, along=True)[1]
+    delta = chain.split.of_events(outcomes, chain.options.budget, along=True)[1]
     bets = bets_of(chain.model, chain.objective, chain.policy, counts.design, unasked=True)
     guard, slab, notes = delta, None, tuple[str, ...]()
     if bets is not None:

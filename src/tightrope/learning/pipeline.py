@@ -79,7 +79,7 @@ from tightrope.regions.registry import build_region
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
 from tightrope.solver.solution import Solution
 from tightrope.statistics.confidence_budget import ConfidenceBudget
-from tightrope.statistics.estimates import EventIntervals, check_delta, event_intervals
+from tightrope.statistics.estimates import Budget, EventIntervals, check_delta, event_intervals
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assessment, AssumptionStatus
 
@@ -177,6 +177,14 @@ class DeltaSplit:
     def of_probabilities(self) -> float:
         """The part that is left for probabilities."""
         return self.delta - self.of_outcomes - (0.0 if self.costs is None else self.costs.delta)
+
+    def of_events(
+        self, outcomes: Outcomes, budget: Budget, along: bool, bets: bool = False
+    ) -> tuple[float, float]:
+        """That part again: for intervals of events, and for a likelihood and bets beside them."""
+        from tightrope.regions.joint import split
+
+        return split(self.of_probabilities, outcomes, budget, along, bets)
 
 
 class Serves(Enum):
@@ -530,10 +538,8 @@ class Pipeline:
             return self.settled.given
         delta = self.split.of_probabilities
         if decisions.splits:
-            from tightrope.regions.joint import split
-
             about = self.options.budget, decisions.halves, decisions.bets and self.bets is not None
-            delta = split(delta, self.outcomes, *about)[0]
+            delta = self.split.of_events(self.outcomes, *about)[0]
         return self._time(
             "statistics",
             (decisions.interval, delta),

@@ -404,10 +404,10 @@ def timed_reach(query: Query) -> TimedReach | Unobserved:
     """The question, where episodes can answer it."""
     operator = query.operator
     is_plain = query.kind is QueryKind.PLAIN and operator.condition is None
-    if not is_plain or isinstance(operator.path, RewardFormula):
-        return Unobserved("only whether a state is reached, or when, shows in single episodes")
-    path, negated = without_negation(operator.path)
-    if not isinstance(path, PathFormula):
+    path, negated = operator.path, False
+    if is_plain and not isinstance(path, RewardFormula):
+        path, negated = without_negation(path)
+    if not is_plain or not isinstance(path, PathFormula):
         return Unobserved("only whether a state is reached, or when, shows in single episodes")
     with query.source.complaints():
         formulas = query.state_formulas()

@@ -627,10 +627,10 @@ class LearningResult(Result):
         exports : collection of str
             Formats of the learned interval model: "drn", "explicit", "umb".
         """
-        from tightrope.learning.result_files import save_result
+        from tightrope.learning.result_files import parse_exports, result_document, write_results
 
         place = path_of(path)
-        save_result(self, place, source=source, exports=exports)
+        write_results(place, [self], result_document(self, source), exports=parse_exports(exports))
         return place
 
     def _what_if(self) -> WhatIf:

@@ -64,15 +64,9 @@ MOST_PAIRS = 28
 """Of so many pairs of parameters at most, the first ones."""
 
 
-@dataclass(frozen=True, eq=False)
-class Shadow:
-    """The polygon [n, 2] around the region's values of two parameters (indices)."""
-
-    pair: tuple[int, int]
-    polygon: FloatArray
-
-
-def shadows(region: Region, box: tuple[FloatArray, FloatArray]) -> list[Shadow]:
+def shadows(
+    region: Region, names: Sequence[str], box: tuple[FloatArray, FloatArray]
+) -> list[records.Projection]:
     """A polygon for each pair of parameters that both have a width; none for an empty region."""
     if region.emptiness.is_empty:
         return []
@@ -89,8 +83,9 @@ def shadows(region: Region, box: tuple[FloatArray, FloatArray]) -> list[Shadow]:
         directions = (circle / half[at]) @ functions.linear[at]
         _, reach = region.support(directions)
         reach = reach + (circle / half[at]) @ (functions.constant[at] - centre[at])
-        corners = _corners(circle, reach)
-        result.append(Shadow(pair, centre[at] + half[at] * corners))
+        polygon = centre[at] + half[at] * _corners(circle, reach)
+        corners = [(float(x), float(y)) for x, y in polygon]
+        result.append(records.Projection(names[pair[0]], names[pair[1]], corners))
     return result
 
 
@@ -99,19 +94,13 @@ def region_shape(
 ) -> records.RegionShape:
     """A region in the form of a document: the box of its parameters where it has one, and its shadows."""
     ends = {} if box is None else {name: (float(box[0][i]), float(box[1][i])) for i, name in enumerate(names)}
-    shown = [] if box is None else shadows(region, box)
     return records.RegionShape(
         kind=region.kind.value,
         relaxation=region.relaxation.value,
         empty=region.emptiness.is_empty,
         notes=list(region.notes),
         box=ends,
-        projections=[
-            records.Projection(
-                names[s.pair[0]], names[s.pair[1]], [(float(x), float(y)) for x, y in s.polygon]
-            )
-            for s in shown
-        ],
+        projections=[] if box is None else shadows(region, names, box),
     )
 
 
@@ -415,13 +404,6 @@ def write_results(
     with claim(path, KIND).filling(RESULT) as folder:
         names = fill_results(folder, results, content, exports=exports, progress=progress)
     return [path / name for name in names]
-
-
-def save_result(
-    result: LearningResult, path: Path, *, source: str | None = None, exports: Collection[str] = ()
-) -> list[Path]:
-    """Write one result as `tightrope learn -o` does; `source` says where its model came from."""
-    return write_results(path, [result], result_document(result, source), exports=parse_exports(exports))
 
 
 def result_document(

@@ -29,7 +29,7 @@ from tightrope.data.simulator import Simulator
 from tightrope.data.steps import SteppedEnvironment
 from tightrope.errors import InputError
 from tightrope.io.coding import Real, from_plain, from_text, to_plain
-from tightrope.io.output import MANIFEST, Manifest, OutputDirectory, claim
+from tightrope.io.output import MANIFEST, Manifest, claim
 from tightrope.io.results import RECORDS, Interval, Judged
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
 from tightrope.learning.online.drift_guard import STOPPED, Answer, next_portion
@@ -278,7 +278,7 @@ class Journal:
         ours = [*(self.directory / name for name in (*LIVE, MANIFEST)), self.directory]
         self._made = [path for path in ours if not path.exists()]
         try:
-            claimed = claim_run(self.directory)
+            claimed = claim(self.directory, KIND)
             self.directory.mkdir(exist_ok=True)
             if claimed.known is None:
                 Manifest(KIND, dict.fromkeys(LIVE)).save(self.directory)
@@ -381,11 +381,6 @@ class Journal:
                     f"{self.directory} holds another run: its {name} is {_show(had)}, not {_show(wanted)}",
                     hint="name a new directory, or run the same command to go on",
                 )
-
-
-def claim_run(directory: Path) -> OutputDirectory:
-    """Refuse a place that cannot hold a run, before anything is computed."""
-    return claim(directory, KIND)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

@@ -149,7 +149,7 @@ def test_other_models_must_be_given_where_and_what() -> None:
     walk = load_model("walk.prism", ["n=3,q=0.5"])
     with pytest.raises(InputError, match="the model has parameters: p") as caught:
         walk.point(None)
-    assert caught.value.hint == "say where to look with --at p=…"
+    assert caught.value.hint == "give a point with --at p=…"
     with pytest.raises(InputError, match="no property is given"):
         Question.of(ModelOptions(model="walk.prism")).queries(walk)
     assert load_model("coin.pm").point(None) == ()

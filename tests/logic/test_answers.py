@@ -360,7 +360,7 @@ def test_check_answers_them_all(program: str, capsys: pytest.CaptureFixture[str]
     assert found[0]["answer"] == "true" and "lower" not in found[0]
     assert found[1]["lower"] <= 2 <= found[1]["upper"] and found[1]["upper"] - found[1]["lower"] < 1e-5
     assert found[2]["lower"] <= 2 / 3 <= found[2]["upper"]
-    assert found[2]["notes"] == ['the path is read as  (G (F (s = 0))) | (F (G "goal"))']
+    assert found[2]["notes"] == ['the path is read as (G (F (s = 0))) | (F (G "goal"))']
     assert found[3]["verdicts"] == {"(s=1)": "true"}
 
 
@@ -373,7 +373,7 @@ def test_check_prints_states_and_says_what_it_read(program: str, capsys: pytest.
     assert "false" in printed and "(s=2)" in printed
     assert run(["check", program, "--prop", 'P=? [ G F "goal" ]']) == 0
     out, err = capsys.readouterr()
-    assert 'note       the path is read as  G (F "goal")\n' in out and err == ""
+    assert 'note       the path is read as G (F "goal")\n' in out and err == ""
 
 
 @pytest.mark.parametrize("option", ["--certificate", "--policy-out"])

@@ -209,7 +209,7 @@ def test_where_nature_can_cut_transitions_only_safe_and_co_safe_formulas_are_ans
 
 def test_the_reading_of_a_path_is_reported() -> None:
     model = tr.build_from_rows([(0, "", {0: 1})], labels={"a": [0], "b": []})
-    with pytest.warns(tr.ReadingWarning, match=r'the path is read as  G \(F \("a" & \(F \(G "b"\)\)\)\)'):
+    with pytest.warns(tr.ReadingWarning, match=r'the path is read as G \(F \("a" & \(F \(G "b"\)\)\)\)'):
         found = tr.solve(model, 'P=? [ G F "a" & (F G "b") ]')
     assert found.bounds == (0.0, 0.0)
     assert quietly(model, 'P=? [ (G F "a") & !(F G "b") ]').bounds == (1.0, 1.0)

@@ -255,7 +255,7 @@ def asked_of(query: Query, translator: str | None = None) -> Asked:
         lower_steps=0,
     )
     made = to_automaton(automaton, pairs, atoms.atoms, structure.states, believed)
-    reading = f"the path is read as  {spell(path, query.syntax)}"
+    reading = f"the path is read as {spell(path, query.syntax)}"
     return Asked(objective, made, reading, query.reading, query.limit, query)
 
 

@@ -15,7 +15,7 @@ from tightrope.beliefs.robust import RobustController
 from tightrope.beliefs.solve import LATE, PartialSolution, closeness, solve_partial, value_of
 from tightrope.cli.check_answers import Answered, PropertyAnswer, report_answers
 from tightrope.cli.options import refuse_any, refuse_options
-from tightrope.cli.output import leave, phase
+from tightrope.cli.output import count, leave, phase
 from tightrope.cli.sources import LoadedModel, paced
 from tightrope.errors import InputError
 from tightrope.learning.result import LearningResult
@@ -186,10 +186,11 @@ def _notes(solved: Any, is_given: bool, close: float) -> list[str]:
         ]
     if is_given:
         return ["the bounds are about the given controller"]
-    size = f"{solved.beliefs:,} beliefs expanded; the controller has {solved.controller.nodes:,} nodes"
+    beliefs, nodes = count(solved.beliefs, "belief"), count(solved.controller.nodes, "node")
+    size = f"{beliefs} expanded; the controller has {nodes}"
     return [
-        "the bounds are about every controller that sees observations only",
-        f"looked for: bounds within {close:g} of each other",
+        "the bounds hold for the best controller that sees observations only",
+        f"target: bounds within {close:g} of each other",
         f"gap {solved.upper - solved.lower:.3g}, {size}",
     ]
 
@@ -200,6 +201,6 @@ def _point(at: str | None, pomdp: POMDP) -> Sequence[Any]:
     if at is None:
         raise InputError(
             f"the model has parameters: {parameters.listed}",
-            hint=f"say where to look with --at {parameters.example(',')}",
+            hint=f"give a point with --at {parameters.example(',')}",
         )
     return tuple(parse_point(at, parameters.names, "--at"))

@@ -258,7 +258,7 @@ def _shown(request: ComparedOptions, result: Comparison) -> screen.Content:
         ("property", result.problem.text),
         ("difference", f"{result.interval} for {result.best.name} against {result.baseline_name}"),
         *(("satisfied" if one.holds else "violated", f"{one.text}: {one.interval}") for one in result.kept),
-        ("limit", limit and f"improvement of any policy {limit}"),
+        ("limit", limit and f"certified improvement of any policy {limit}"),
         *(
             ("change", f"{one.state}: {one.new} instead of {one.today}{_share(one.share)}")
             for one in result.changes[:MOST_CHANGES]

@@ -68,7 +68,7 @@ def show_result(
         ("breakdown", result.breakdown and result.breakdown.text),
         ("true", best and f"the best value at the true parameters is {best}"),
         ("limit", optimum and f"guarantee of any controller {optimum} over the region"),
-        ("", at and f"found at {at} (check --at … --certificate FILE proves it)"),
+        ("", at and f"found at {at}; check --at … --certificate FILE proves it"),
         *list_certified_facts(result, certified),
         *(policy_facts(result) if rule is None else []),
         *parameter_facts(result, SHOWN_PARAMETERS),
@@ -89,7 +89,8 @@ def value_of(result: tr.LearningResult) -> str:
     how = ", ".join([*kinds, f"{result.kind.value} sets"])
     if result.verdict.word is Word.CONTRADICTED and not result.fallback:
         return f"none; under the contradicted model {result.by_model} ({how})"
-    return f"{result.robust.interval} ({how}); any {_one(result)} {best}"
+    is_chain = result.model.states == result.model.choices
+    return f"{result.robust.interval} ({how})" + ("" if is_chain else f"; any {_one(result)} {best}")
 
 
 def _one(result: tr.LearningResult) -> str:
@@ -202,11 +203,11 @@ def outcome_facts(result: tr.LearningResult) -> Rows:
         return []
     facts = [("returns", result.outcomes.text)]
     if result.seen is not None and result.seen.model is not None:
-        words = f"by the model {result.seen.model}: the answer is what both allow"
+        words = f"by the model {result.seen.model}: the value is the intersection"
         if result.seen.contradiction is not None:
-            words = f"by the model {result.seen.model}: exclude each other"
+            words = f"by the model {result.seen.model}: the two exclude each other"
         elif result.seen.alone:
-            words = "the answer is the observed returns alone: the data refute the model"
+            words = "the value is that of the observed returns alone: the data refute the model"
         facts.append(("", words))
     return facts
 

@@ -87,7 +87,7 @@ class Loaded(Generic[M]):
         if isinstance(model, ParametricMDP | ParametricCTMC) and names:
             raise InputError(
                 f"the model has parameters: {model.parameters.listed}",
-                hint=f"say where to look with --at {model.parameters.example(',')}",
+                hint=f"give a point with --at {model.parameters.example(',')}",
             )
         return ()
 
@@ -349,7 +349,7 @@ def read_own_properties(source: str, constants: Mapping[str, str]) -> tuple[Prop
         if result.text is None:
             warn(f"the property '{result.name}' of {source} is left out: {result.reason}")
             continue
-        warn(f"the property '{result.name}' of {source} is read as  {result.text}")
+        warn(f"the property '{result.name}' of {source} is read as {result.text}")
         files.append(parse_properties(result.text, f"property '{result.name}'"))
     return tuple(files)
 

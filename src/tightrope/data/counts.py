@@ -234,7 +234,7 @@ class Counts(Record):
 
         Parameters
         ----------
-        model : model
+        model : ParametricMDP or MDP
             The model of the counts.
         """
         structure = getattr(model, "structure", None)
@@ -258,7 +258,7 @@ class Counts(Record):
 
         Parameters
         ----------
-        model : model
+        model : ParametricMDP or MDP
             The model of the counts.
         """
         return to_pandas(self.to_arrow(model))

@@ -91,7 +91,7 @@ class Reading(Record):
 
         Parameters
         ----------
-        model : model
+        model : ParametricMDP or MDP
             The model of the counts.
         """
         return self.counts.to_arrow(model)
@@ -101,7 +101,7 @@ class Reading(Record):
 
         Parameters
         ----------
-        model : model
+        model : ParametricMDP or MDP
             The model of the counts.
         """
         return self.counts.to_dataframe(model)

@@ -181,7 +181,7 @@ class Operators:
         path = task.operator.path
         assert isinstance(path, Expression)
         check_is_path(path)
-        self.tell(f"the path is read as  {spell(path, self.file)}")
+        self.tell(f"the path is read as {spell(path, self.file)}")
         translator = Translator(self._formulas)
         result = bound_path(
             self.model,
@@ -205,7 +205,7 @@ class Operators:
         assert path is not None
         reward = reward_structure_of(task.operator, self.structure)
         meaning = "" if is_path(path) else ": 0 where that holds at once, else infinite; F … waits for it"
-        self.tell(f"the path is read as  {spell(path, self.file)}{meaning}")
+        self.tell(f"the path is read as {spell(path, self.file)}{meaning}")
         translator = Translator(self._formulas, counts_steps=True)
         formula, _ = translator.both_ways(path)
         if not is_co_safe(formula):
@@ -239,7 +239,7 @@ class Operators:
         assert operator.condition is not None and isinstance(operator.path, Expression)
         check_is_path(operator.path)
         path, given = spell(operator.path, self.file), spell(operator.condition, self.file)
-        self.tell(f"the path is read as  {path}  and the condition as  {given}")
+        self.tell(f"the path is read as {path}  and the condition as  {given}")
         translator = Translator(self._formulas)
         both = translator.both_ways(operator.path), translator.both_ways(operator.condition)
         if isinstance(self._joint, MDP) and not self.structure.has_choices:

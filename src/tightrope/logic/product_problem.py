@@ -210,7 +210,7 @@ def product_problem(model: ParametricMDP, query: Query, policy: Policy | None = 
         reach = _among_all(reach, whole, model.states)
     reaching = query.with_objective(sought.objective(reach), reach.product.structure)
     lift = ProductLift(model, reach.product, not is_co_safe(sought.formula), reach, letters, query)
-    return Problem.lifted(lift, reaching), f"the path is read as  {spell(operator.path, query.syntax)}"
+    return Problem.lifted(lift, reaching), f"the path is read as {spell(operator.path, query.syntax)}"
 
 
 def steer(problem: Problem, steering: Policy, counts: Counts) -> tuple[Problem, Policy, Counts]:

@@ -128,7 +128,7 @@ class Monitor(EProcess):
 
         Parameters
         ----------
-        data : list of episodes, files, tables, Reading or Counts
+        data : object
             What `learn` takes; an episode is a list of (state, action, next state). If the order of a log is
             in doubt, the verdict says so.
 

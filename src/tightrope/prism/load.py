@@ -220,10 +220,10 @@ def _warn_of_ranges(parameters: Parameters, warn: Warn) -> None:
     ranges = zip(parameters.names, parameters.lower, parameters.upper, strict=True)
     open_names = [name for name, low, high in ranges if low == 0 and high == LARGEST_RATE]
     if open_names:
-        more = "" if len(open_names) == 1 else ", and so on"
+        more = "" if len(open_names) == 1 else " of one"
         warn(
-            f"no range is given for {', '.join(open_names)}: taken to lie in [0, {LARGEST_RATE}] (--param "
-            f"{open_names[0]}=LOW:HIGH says otherwise{more})"
+            f"{', '.join(open_names)} may have any value in [0, {LARGEST_RATE}]; --param "
+            f"{open_names[0]}=LOW:HIGH narrows the range{more}"
         )
 
 

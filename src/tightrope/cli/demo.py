@@ -88,7 +88,7 @@ def demo(
 
 
 class Done(NamedTuple):
-    """The log, what was learned from it, and what that is worth at the true parameters."""
+    """The log, the results learned from it, and the policy's value at the true parameters."""
 
     counts: tr.Counts
     results: list[tr.LearningResult]
@@ -146,7 +146,7 @@ def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress
 
 
 def show(done: Done, results_at: Path, seed: int) -> None:
-    """Print what was learned, and what it is worth in truth."""
+    """Print the results, and the policy's value at the true parameters."""
     from tightrope.cli.result_display import show_comparison
 
     tightest, episodes = done.results[-1], done.counts.design.episodes or 0

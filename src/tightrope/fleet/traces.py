@@ -36,7 +36,7 @@ MOST_MEMBER = 1 << 26
 MOST_MEMBERS = 100_000
 MOST_DEPTH = 64
 CODE = re.compile(r"[^\n\r]{1,40}")
-"""A result that is a word of its own; longer texts are what a tool returned."""
+"""A result that is one word; longer texts are outputs of tools."""
 
 OK, ERROR, TIMEOUT = "ok", "error", "timeout"
 FAILED = {ERROR, TIMEOUT}
@@ -94,7 +94,7 @@ def end_of(score: object, where: Location) -> str | None:
         number = -1.0
     if not 0.0 <= number <= 1.0:
         raise InputError(
-            f"the score {text[:40]!r} is none",
+            f"{text[:40]!r} is not a score",
             where,
             "a score is from 0 (failure) to 1 (success), true or false, C or I, pass or fail",
         )
@@ -174,7 +174,7 @@ def parse(text: str | bytes, where: Location) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         at = f", column {error.colno}" if error.lineno == 1 else f", line {error.lineno}"
-        hint = "a line cut off at the end is the sign of a truncated file"
+        hint = "the file may be truncated"
         raise InputError(f"not JSON: {error.msg}{at}", where, hint) from error
     except (RecursionError, ValueError) as error:
         words = "it nests too deeply" if isinstance(error, RecursionError) else str(error).split(";")[0]

@@ -185,8 +185,8 @@ def test_plain_json_lines_are_still_rows(tmp_path: Path) -> None:
     [
         ([{"run": 1, "tool": "a"}, "x"], ":2: the line is not a JSON object"),
         ([{"run": 1, "tool": "a"}, {"tool": "b"}], ":2: the line names no `run`"),
-        ([{"run": 1, "tool": "a", "score": "great"}], ":1: the score 'great' is none"),
-        ([{"run": 1, "tool": "a", "score": 7}], ":1: the score '7' is none"),
+        ([{"run": 1, "tool": "a", "score": "great"}], ":1: 'great' is not a score"),
+        ([{"run": 1, "tool": "a", "score": 7}], ":1: '7' is not a score"),
         ([{"run": 1, "tool": "a", "cost": -1}], ":1: `cost` is '-1'"),
         ([{"run": 1, "tool": "a", "step": 2}, {"run": 1, "tool": "a", "step": 1}], ":2: step 1 of run 1"),
         ([{"run": 1, "tool": "a", "score": 1}, {"run": 1, "score": 0}], ":2: run 1 has two scores"),

@@ -28,10 +28,10 @@ from tightrope.io.table.columns import dense, holds_text
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
-_LIMB = 18
+_LIMB = 27
 _MASK = (1 << _LIMB) - 1
-_ROWS = 1 << 22
-"""Products of limbs stay below 2³⁸, so the sums of so many rows fit an int64."""
+MOST_ADDED = 1 << 25
+"""Limbs are below 2²⁷, so the sums of so many are doubles without rounding."""
 
 FIRST = 4096
 """So many of the first costs are kept one by one."""
@@ -85,9 +85,8 @@ class CostTally:
 
     def add(self, transition: OffsetArray, cost: FloatArray) -> CostTally:
         """The costs of a chunk."""
-        for first in range(0, len(transition), _ROWS):
-            part = slice(first, first + _ROWS)
-            self._add(transition[part], np.asarray(cost[part], dtype=np.float64))
+        if len(cost):
+            self._add(transition, np.asarray(cost, dtype=np.float64))
         if (room := FIRST - len(self.first)) > 0:
             self.first += zip(transition[:room].tolist(), cost[:room].tolist(), strict=True)
         if len(cost):
@@ -107,28 +106,40 @@ class CostTally:
         return CostSums(sums, self.least, self.most, tuple(self.first))
 
     def _add(self, transition: OffsetArray, cost: FloatArray) -> None:
-        if len(cost) == 0:
-            return
         mantissa, exponent = np.frexp(cost)
-        whole = np.ldexp(mantissa, 53).astype(np.int64)
-        order = np.lexsort((exponent, transition))
-        owner, power, whole = transition[order], exponent[order], whole[order]
-        first = np.flatnonzero(np.r_[True, (np.diff(owner) != 0) | (np.diff(power) != 0)])
-        low, middle, high = whole & _MASK, (whole >> _LIMB) & _MASK, whole >> (2 * _LIMB)
-        linear = [np.add.reduceat(limb, first).tolist() for limb in (low, middle, high)]
-        products = (low * low, low * middle, low * high, middle * middle, middle * high, high * high)
-        ll, lm, lh, mm, mh, hh = (np.add.reduceat(one, first).tolist() for one in products)
-        count = np.diff(np.r_[first, len(whole)]).tolist()
-        for i, (own, exp) in enumerate(zip(owner[first].tolist(), power[first].tolist(), strict=True)):
-            total = linear[0][i] + (linear[1][i] << _LIMB) + (linear[2][i] << 2 * _LIMB)
-            square = ll[i] + ((2 * lm[i]) << _LIMB) + ((2 * lh[i] + mm[i]) << 2 * _LIMB)
-            square += ((2 * mh[i]) << 3 * _LIMB) + (hh[i] << 4 * _LIMB)
-            unit = Fraction(2) ** (int(exp) - 53)
-            self._join(own, count[i], total * unit, square * unit * unit)
+        high = np.ldexp(np.rint(np.ldexp(mantissa, 26)), -26)  # so that products of halves are exact
+        low = mantissa - high
+        total = exact_sums(transition, cost)
+        products = (high * high, 2.0 * high * low, low * low)
+        squares = [exact_sums(transition, one, 2 * exponent) for one in products]
+        for own, number in zip(*(one.tolist() for one in np.unique(transition, return_counts=True)), strict=True):
+            self._join(own, number, total[own], sum((one[own] for one in squares), Fraction(0)))
 
     def _join(self, transition: int, count: int, total: Fraction, square: Fraction) -> None:
         known = self.of.get(transition, (0, Fraction(0), Fraction(0)))
         self.of[transition] = (known[0] + count, known[1] + total, known[2] + square)
+
+
+def exact_sums(owner: OffsetArray, value: FloatArray, exponent: Any = 0) -> dict[int, Fraction]:
+    """The sum of value · 2^exponent over the rows of each owner, without rounding."""
+    sums: dict[int, Fraction] = {}
+    for first in range(0, len(owner), MOST_ADDED):
+        part = slice(first, first + MOST_ADDED)
+        mantissa, power = np.frexp(value[part])
+        power = (power + (exponent if np.ndim(exponent) == 0 else exponent[part])).astype(np.int64)
+        whole, least = np.ldexp(mantissa, 53).astype(np.int64), int(power.min())
+        span = int(power.max()) - least + 1
+        keys, place = np.arange(0), owner[part] * span + (power - least)
+        if int(place.max()) > 4 * len(place):
+            keys, place = np.unique(place, return_inverse=True)
+        counted = np.flatnonzero(np.bincount(place))
+        limbs = (np.bincount(place, one)[counted].tolist() for one in (whole & _MASK, whole >> _LIMB))
+        at = (keys[counted] if len(keys) else counted).tolist()
+        for key, low, high in zip(at, *limbs, strict=True):
+            own, power_of = divmod(key, span)
+            unit = Fraction(2) ** (power_of + least - 53)
+            sums[own] = sums.get(own, Fraction(0)) + ((int(high) << _LIMB) + int(low)) * unit
+    return sums
 
 
 def cost_values(column: Any, name: str, file: str) -> FloatArray:

@@ -412,10 +412,10 @@ def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) 
                 "sort them by episode and step",
             )
         settled = first = chunk.first_row + chunk.rows
-        if fold.last is not None and fold.from_next:  # outcomes that may still come
-            settled = int(fold.last.number[fold.are_open(fold.last)].min(initial=first))
+        if fold.from_next and (last := fold.last_rows) is not None:  # outcomes that may still come
+            settled = int(last.number[fold.are_open(last)].min(initial=first))
         take(_released(stream, fold, settled, chunk.first_row, chunk.rows))
-    if fold.last is not None:
+    if fold.last_rows is not None:
         take(_released(stream, fold, first, first, 0))
     if (missing := int(fold.notes[MISSING] + fold.notes[HOLES])) and plan.options.gaps is None:
         fold.dropped[RowProblem.MISSING_STEP.words] += missing

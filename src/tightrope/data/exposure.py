@@ -16,7 +16,6 @@ end of observation. Users can state a common end (`watched_until`, `until_now`) 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -43,7 +42,7 @@ from tightrope.data.columns import (
     parse_columns,
     plain_name,
 )
-from tightrope.data.costs import cost_values
+from tightrope.data.costs import cost_values, exact_sums
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.fold import Collector, Fold, fold_part
 from tightrope.data.free_columns import LogColumn, columns_of, free_columns
@@ -567,10 +566,8 @@ class _Sojourns:
     def _waited(self) -> FloatArray:
         """The time in each state: millions of terms, added up without rounding and rounded once."""
         waited: FloatArray = np.zeros(self.plan.structure.states)
-        order = np.argsort(self.state.astype(np.min_scalar_type(len(waited))), kind="stable")
-        ends = np.flatnonzero(np.diff(self.state[order], append=-1)) + 1
-        for part in np.split(order, ends[:-1]) if len(order) else ():
-            waited[self.state[part[0]]] = math.fsum(self.lasted[part].tolist())
+        for state, total in exact_sums(self.state, self.lasted).items():
+            waited[state] = float(total)
         return waited
 
     def _provenance(self, episodes: int) -> Provenance:

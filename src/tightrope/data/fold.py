@@ -157,6 +157,39 @@ class _Piece:
     is_broken_behind: bool
 
 
+class LastRows:
+    """The last rows of episodes by name, in levels of which each is at least twice as long as the next: so a
+    row is copied a few times only, however many episodes there are."""
+
+    def __init__(self) -> None:
+        self.levels: list[tuple[EventBatch, BoolArray]] = []
+        """Rows by their names, and which of them were not taken out."""
+
+    def put(self, rows: EventBatch) -> None:
+        """Add rows by their names, which are those of no others."""
+        while self.levels and len(self.levels[-1][0]) < 2 * len(rows):
+            others, there = self.levels.pop()
+            rows = EventBatch.joined([others[there], rows])
+            rows = rows[np.argsort(rows.episode, kind="stable")]
+        self.levels.append((rows, np.ones(len(rows), dtype=np.bool_)))
+
+    def find(self, names: OffsetArray, takes_out: bool = False) -> tuple[OffsetArray, EventBatch | None]:
+        """The rows with some of these names, and the places of their names."""
+        found, places = list[EventBatch](), list[OffsetArray]()
+        for rows, there in self.levels:
+            place = np.minimum(np.searchsorted(rows.episode, names), len(rows) - 1)
+            of = np.flatnonzero((rows.episode[place] == names) & there[place])
+            found, places = [*found, rows[place[of]]], [*places, of]
+            there[place[of]] &= not takes_out
+        if not any(map(len, found)):
+            return np.empty(0, dtype=np.int64), None
+        return np.concatenate(places), EventBatch.joined(found)
+
+    def every(self) -> EventBatch | None:
+        """All of them."""
+        return EventBatch.joined([rows[there] for rows, there in self.levels]) if self.levels else None
+
+
 class Fold:
     """Follow the rows of a log, or of a part.
 
@@ -188,7 +221,9 @@ class Fold:
         self.dropped: Counter[str] = Counter()
         self.notes = no_notes()
         self.last: EventBatch | None = None
-        """The last row of each episode that may go on, by name; or the last row alone."""
+        """The last row of all, where episodes come one after the other."""
+        self.open = LastRows()
+        """The last row of each episode that may go on, where they are followed by name."""
         self.held: list[_Piece] = []
         """Rows that wait for the fold before them."""
         self.starts: dict[int, list[OffsetArray]] = {}
@@ -384,35 +419,28 @@ class Fold:
         if not self.plan.options.drop_duplicates:
             return events, after
         copy = np.r_[False, events[1:].repeats(events[:-1], self.from_next)]
-        if self.last is not None:
-            heads = _heads(events.episode) if self.by_name else np.zeros(1, dtype=np.int64)
-            place = np.searchsorted(self.last.episode, events.episode[heads]) if self.by_name else heads
-            there = place < len(self.last)
-            heads, place = heads[there], place[there]
-            same = (self.last.table[place] == events.table[heads]) | self.plan.is_timed
-            heads, last = heads[same], self.last[place[same]]
+        heads, last = np.zeros(1, dtype=np.int64), self.last
+        if self.by_name:
+            heads = _heads(events.episode)
+            place, last = self.open.find(events.episode[heads])
+            heads = heads[place]
+        if last is not None:
+            same = (last.table == events.table[heads]) | self.plan.is_timed
+            heads, last = heads[same], last[same]
             last.problems = np.where(last.sound, RowProblem.NONE, last.problems).astype(np.int8)
             copy[heads] = events[heads].repeats(last, self.from_next)
         self.copies += int(copy.sum())
         return events[~copy], after[~copy]
 
     def _waiting(self, events: EventBatch, heads: OffsetArray) -> tuple[OffsetArray, EventBatch | None]:
-        """What the first row of each episode here continues, and these rows, which are taken out of `last`.
+        """What the first row of each episode here continues, and these rows, which are taken out of `open`.
         Names of episodes that are over are those of others now."""
         after = np.full(len(heads), NOTHING, dtype=np.int64)
-        if self.last is None:
+        there, before = self.open.find(events.episode[heads], takes_out=True)
+        if before is None:
             return after, None
-        place = np.searchsorted(self.last.episode, events.episode[heads])
-        there = np.flatnonzero(place < len(self.last))
-        there = there[self.last.episode[place[there]] == events.episode[heads[there]]]
-        if not len(there):
-            return after, None
-        place, before = place[there], self.last[place[there]]
         goes_on = self._goes_on(before, events[heads[there]])
         after[there[goes_on]] = np.arange(int(goes_on.sum()))
-        rest = np.ones(len(self.last), dtype=np.bool_)
-        rest[place] = False
-        self.last = self.last[rest]
         self._end(before[~goes_on])
         return after, before[goes_on]
 
@@ -514,10 +542,9 @@ class Fold:
                 if before is not None:
                     runs = np.searchsorted(last.episode, before.episode)
                     last.until[runs] = np.maximum(last.until[runs], before.until)
-            if self.last is not None and len(self.last):
-                last = EventBatch.joined([self.last, last])
-                last = last[np.argsort(last.episode, kind="stable")]
-        self.last = last
+            self.open.put(last)
+        else:
+            self.last = last
         if not self.from_next:
             self._settle(events, chunk)
             return
@@ -587,6 +614,11 @@ class Fold:
         led = self._led.get(int(events.place[row]), led)
         return wrong.error(RowProblem(events.problems[row]), *states, led)
 
+    @property
+    def last_rows(self) -> EventBatch | None:
+        """The last rows of episodes that may go on."""
+        return self.open.every() if self.by_name else self.last
+
     def are_open(self, last: EventBatch) -> BoolArray:
         """Which rows do not say that their episode is over, and lead to states that can be left."""
         return ~last.closed & ~last.ended
@@ -654,7 +686,7 @@ class Fold:
             held, self.held, self.has_begun = self.held, [], True
             for piece in held:
                 self._follow(piece)
-        last = self.last
+        last = self.last_rows
         if last is None or not len(last):
             return
         row = int(np.argmax(last.time if self.has_time else last.place))

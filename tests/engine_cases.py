@@ -15,7 +15,7 @@ import tightrope as tr
 from data.test_reading import LOGS
 from log_cases import FOLDER, machine
 from tightrope.data.exposure import Exposure
-from tightrope.data.reading import SORTED_HERE, Reading
+from tightrope.data.reading import Reading
 
 
 def same_reading(far: Reading, here: Reading) -> None:
@@ -23,9 +23,7 @@ def same_reading(far: Reading, here: Reading) -> None:
     assert far.counts.batches == here.counts.batches
     assert far.counts.provenance == here.counts.provenance
     assert pickle.dumps(far.counts.observed) == pickle.dumps(here.counts.observed)
-    is_sorted = any(note.startswith("rows are out of order") for note in here.notes)
-    notes = (*here.notes, SORTED_HERE) if is_sorted else here.notes
-    assert (far.rows, far.dropped, far.notes) == (here.rows, here.dropped, notes)
+    assert (far.rows, far.dropped, far.notes) == (here.rows, here.dropped, here.notes)
 
 
 def same_exposure(far: Exposure, here: Exposure) -> None:

@@ -226,6 +226,30 @@ def test_text_files_in_parts_are_read_once(
     assert far.counts.provenance == here.counts.provenance and here.counts.batches is not None
 
 
+@pytest.mark.parametrize("order", ["shuffled", "time", "plan of episodes", "steps"])
+def test_engines_sort_and_find_instants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
+    """Rows out of order, and the times at which batches end, are read by the engine as well."""
+    columns = interleaved(simulated(4, 120), 5)
+    left_out = {"time": {"step"}, "steps": {"time"}}.get(order, set())
+    table = pa.table({name: values for name, values in columns.items() if name not in left_out})
+    if order != "plan of episodes":
+        table = table.take(np.random.default_rng(6).permutation(len(table)))
+    pq.write_table(table, tmp_path / "log.parquet", row_group_size=70)
+    monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 1)
+    words: dict[str, Any] = {"ends": "complete"}
+    words |= {"planned_episodes": 120} if order == "plan of episodes" else {}
+    here = read_data(tmp_path, MODEL, **words)
+    for limit in ("MOST_KEPT", "MOST_SORTED"):
+        monkeypatch.setattr(f"tightrope.data.time_order.{limit}", 0)
+    there = read_data(tmp_path, MODEL, **words)
+    monkeypatch.setattr("tightrope.data.reading.engine_at", lambda *_: nullcontext(Elsewhere()))
+    far = read_data(tmp_path, MODEL, engine="dask", **words)
+    for other in (there, far):
+        assert other.counts == here.counts and other.counts.batches == here.counts.batches
+        assert other.counts.provenance == here.counts.provenance and other.notes == here.notes
+    assert (order == "plan of episodes") == (not any("out of order" in note for note in here.notes))
+
+
 def interleaved(columns: dict[str, list[Any]], seed: int) -> dict[str, list[Any]]:
     """The rows of all episodes between each other, each episode in its order, with times and costs."""
     random = np.random.default_rng(seed)

@@ -112,7 +112,8 @@ class CostTally:
         total = exact_sums(transition, cost)
         products = (high * high, 2.0 * high * low, low * low)
         squares = [exact_sums(transition, one, 2 * exponent) for one in products]
-        for own, number in zip(*(one.tolist() for one in np.unique(transition, return_counts=True)), strict=True):
+        owners, numbers = (one.tolist() for one in np.unique(transition, return_counts=True))
+        for own, number in zip(owners, numbers, strict=True):
             self._join(own, number, total[own], sum((one[own] for one in squares), Fraction(0)))
 
     def _join(self, transition: int, count: int, total: Fraction, square: Fraction) -> None:

@@ -48,7 +48,7 @@ from tightrope.data.fold import Collector, Fold, fold_part
 from tightrope.data.free_columns import LogColumn, columns_of, free_columns
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
-from tightrope.data.read_plan import Engine, Part, ReadPlan, engine_at, refuse_copy
+from tightrope.data.read_plan import Part, ReadPlan, engine_at, refuse_copy
 from tightrope.data.row_sequence import DISORDERED_AT, OUT_OF_ORDER, Tick
 from tightrope.data.row_validation import Message, WrongRow
 from tightrope.data.rows import (
@@ -210,7 +210,8 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
         plan = _with_clock(plan, options, TIME in maps)
     plan.check_free_columns()
     with engine_at(options.place, tables) as engine:
-        sojourns = _Sojourns(plan, _fold(plan, engine))
+        plan = replace(plan, engine=engine)
+        sojourns = _Sojourns(plan, _fold(plan))
     text = _read_as(columns[0]) + (f"; not read: {', '.join(unread)}" if unread else "")
     for role, value_map in maps.items():
         text += f"; values mapped: {role}: {value_map.text}"
@@ -457,14 +458,12 @@ def fold_timed(plan: ReadPlan, part: Part) -> Fold:
     return fold_part(_fold_of(plan, is_first=False), part)
 
 
-def _fold(plan: TimedPlan, engine: Engine | None) -> Fold:
+def _fold(plan: TimedPlan) -> Fold:
     """All rows of a log in continuous time."""
     whole, parts = _fold_of(plan, is_first=True), plan.parts()
-    here = (fold_part(whole, part) for part in parts)
+    folds = (fold_part(whole, part) for part in parts) if plan.engine is None else plan.run(fold_timed)
     try:
-        for part, fold in zip(
-            parts, here if engine is None else engine.run(fold_timed, plan, parts), strict=True
-        ):
+        for part, fold in zip(parts, folds, strict=True):
             if fold is not whole:
                 whole.merge(fold)
             if part.groups is None and not fold.rows:

@@ -17,7 +17,6 @@ known from times, or within a single episode; otherwise it is stated or unknown.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -32,10 +31,10 @@ from tightrope.data.columns import BATCH, COST, COUNT, EPISODE, STEP, TIME, WATC
 from tightrope.data.costs import CostTally
 from tightrope.data.counts import BatchCounter, Counts, batch_ends
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, has_levels, worse
-from tightrope.data.fold import Fold, NotInTime, Watch, Watched, fold_part
+from tightrope.data.fold import Fold, NotInTime, Watched, fold_part
 from tightrope.data.free_columns import free_columns
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE
-from tightrope.data.read_plan import Part, ReadPlan, in_threads
+from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.reading_hints import likely_reading
 from tightrope.data.row_sequence import (
     EPISODES,
@@ -132,9 +131,9 @@ def count_fold(plan: ReadPlan, by_name: bool = False, first: int | None = 0, is_
     return fold
 
 
-def count_part(plan: ReadPlan, part: Part, watch: Watch | None = None, by_name: bool = False) -> Fold:
+def count_part(plan: ReadPlan, part: Part, by_name: bool = False) -> Fold:
     """Count one part."""
-    return fold_part(count_fold(plan, by_name, part.first, is_first=False), part, watch)
+    return fold_part(count_fold(plan, by_name, part.first, is_first=False), part)
 
 
 def describe_missing(
@@ -249,21 +248,14 @@ def _count_in_turn(plan: ReadPlan, stated: SamplingDesign | None, watch: ReadPro
 def fold_log(plan: ReadPlan, watch: ReadProgress, by_name: bool = False) -> Fold:
     """All rows of a log, counted; parts at the same time, where their places are known beforehand."""
     parts, whole = plan.parts(), count_fold(plan, by_name)
-    if plan.engine is not None:
-        folds = plan.engine.run(partial(count_part, by_name=by_name), plan, parts)
-        for part, fold in zip(parts, folds, strict=True):
-            watch.add(fold.rows, plan.tables[part.table].bytes_of(fold.rows))
-            whole.merge(fold)
-        whole.finish()
-        return whole
-    plan.prepare()
-    workers = min(plan.options.threads or os.cpu_count() or 1, len(parts))
     numbered = plan.boundaries is not None or all(part.first is not None for part in parts)
-    if workers < 2 or not numbered or plan.by_episodes or by_name:
+    is_apart = numbered and not (plan.by_episodes or by_name) and plan.workers > 1
+    if plan.engine is None and not is_apart:
         for part in parts:
             fold_part(whole, part, watch.add)
     else:
-        for fold in in_threads(workers, lambda part: count_part(plan, part, watch.add), parts):
+        for part, fold in zip(parts, plan.run(partial(count_part, by_name=by_name)), strict=True):
+            watch.add(fold.rows, plan.tables[part.table].bytes_of(fold.rows))
             whole.merge(fold)
     whole.finish()
     return whole

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem, distinct, holds_text, mark, whole_numbers
 from tightrope.model.structure import UNLABELLED, Structure, frozen_array
-from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.arrays import IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 
 
@@ -170,7 +170,7 @@ class ModelIndex:
             structure.transition_start,
             structure.successor,
             structure.action_of_choice,
-            _Columns(*(frozen_array(each, np.int64) for each in given)),
+            _Columns(*(read_only(np.ascontiguousarray(each, dtype=np.int64)) for each in given)),
             transition,
             problems,
         )
@@ -339,7 +339,7 @@ class StateIndex:
         key = np.zeros(len(next(iter(columns.values()))), dtype=np.int64)
         for name, low, radix, ranks in self._digits:
             key = key if ranks is None else _rank(ranks, key)
-            _append_digit(key, frozen_array(columns[name], np.int64), low, radix)
+            _append_digit(key, read_only(np.ascontiguousarray(columns[name], dtype=np.int64)), low, radix)
         if self._dense is not None:
             _look_up(key, self._dense)
             return key

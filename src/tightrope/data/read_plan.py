@@ -5,12 +5,13 @@ A log is a sequence of tables (files); a `Part` is a table or some of its row gr
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -182,9 +183,18 @@ class ReadPlan:
                     f"it has: {', '.join(free) or 'none'}",
                 )
 
-    def prepare(self) -> None:
-        """Build what threads share, before there are several."""
-        assert self.index is not None and self.absorbing is not None
+    def run(self, work: Work[State]) -> Iterator[State]:
+        """What some work gives for each part, in the order of parts: in threads, or where the engine is."""
+        parts = self.parts()
+        if self.engine is not None:
+            return self.engine.run(work, self, parts)
+        assert self.index is not None and self.absorbing is not None  # what threads share is made before
+        return in_threads(self.workers, partial(work, self), parts)
+
+    @property
+    def workers(self) -> int:
+        """How many threads have something to do."""
+        return min(self.options.threads or os.cpu_count() or 1, len(self.parts()))
 
     def decoder(self, table: int) -> RowDecoder:
         path = self.tables[table].path

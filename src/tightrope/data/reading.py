@@ -55,8 +55,6 @@ from tightrope.numerics.record import Facts, Record
 from tightrope.provenance import Provenance
 from tightrope.verdict import Assumed
 
-SORTED_HERE = "the engine does not sort: this machine has read all rows to sort them"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading(Record):
@@ -405,8 +403,6 @@ def _whole(plan: ReadPlan) -> Reading:
     notes += _about_plan(total.design, options)
     columns = plan.columns[0]
     notes += [*options.overridden, *unused_columns(plan.tables[0], columns.names, list(columns.roles))]
-    if plan.engine is not None and any(note.startswith(OUT_OF_ORDER) for note in notes):
-        notes.append(SORTED_HERE)
     called = {role: dict(known) for role, one in plan.maps.items() if (known := one.calls)}
     about = tuple(dict.fromkeys(notes))
     counts = replace(total, names=called)

@@ -15,11 +15,10 @@ the counts come without batches.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
-from typing import TypedDict, TypeVar
+from functools import partial
+from typing import NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from tightrope.data.columns import EPISODE, STEP, TIME
 from tightrope.data.counts import batch_ends, batch_of
 from tightrope.data.fold import Fold, Observer
 from tightrope.data.free_columns import ColumnCodes
-from tightrope.data.read_plan import Part, ReadPlan, in_threads
+from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import LAST_TIME, OUT_OF_ORDER, Tick, find_tick
 from tightrope.data.row_validation import count_problems
 from tightrope.data.rows import EventBatch, TimeKind, identities
@@ -41,7 +40,7 @@ MOST_SORTED = 1 << 22
 """Times that are sorted at once, where the ranks that are sought lie."""
 
 MOST_KEPT = 1 << 21
-"""Times that are kept in memory; those of longer logs are read again for every pass."""
+"""Times that are sorted in memory; those of longer logs are read for every pass."""
 
 PIECE = 1 << 17
 """Rows whose times are in memory at once, in each thread."""
@@ -55,25 +54,123 @@ Found = TypeVar("Found")
 def end_instants(plan: ReadPlan, begins: OffsetArray | None = None) -> OffsetArray:
     """The last instants of all batches but the last: of rows, or of episodes that begin at these times."""
     if begins is not None:
-        result: OffsetArray = np.sort(begins)[batch_ends(len(begins))[:-1]] - 1
-        return result
-    times = _Times(plan)
-    return times.of_ranks(batch_ends(sum(number for number, _, _ in times.extents)))[:-1]
+        return np.sort(begins)[batch_ends(len(begins))[:-1]] - 1
+    if sum(table.most_rows for table in plan.tables) <= MOST_KEPT:
+        times = np.sort(_joined(_each(plan, np.asarray)), kind="stable")
+        return times[batch_ends(len(times))[:-1] - 1]
+    extents = [extent for part in _each(plan, _extent) for extent in part if extent[0]]
+    ranks = batch_ends(sum(number for number, _, _ in extents))
+    result = np.empty(len(ranks), dtype=np.int64)
+    low, high = min(first for _, first, _ in extents), max(last for _, _, last in extents)
+    spans = [_Span(low, high, 0, np.arange(len(ranks)))]
+    while spans:
+        spans = _look_closer(plan, spans, ranks, result)
+    return result[:-1]
+
+
+class _Span(NamedTuple):
+    """A stretch of time, with the rows before it and which of the ranks that are sought lie in it."""
+
+    low: int
+    high: int
+    before: int
+    sought: OffsetArray
+
+    @property
+    def shift(self) -> int:
+        """Bits of times that do not matter for their bins."""
+        return max(0, (self.high - self.low).bit_length() - 16)
+
+
+def _look_closer(plan: ReadPlan, spans: list[_Span], ranks: OffsetArray, result: OffsetArray) -> list[_Span]:
+    """The spans in which ranks lie after all times were counted in bins; found ones go into `result`."""
+    counted = [np.zeros(BINS + 1, dtype=np.int64) for _ in spans]
+    for part in _each(plan, partial(_in_bins, [(span.low, span.high, span.shift) for span in spans])):
+        for bins in part:
+            for total, more in zip(counted, bins, strict=True):
+                total[: len(more)] += more
+    closer, waiting = list[_Span](), 0
+    for span, bins in zip(spans, counted, strict=True):
+        upto = span.before + np.cumsum(bins)
+        place = np.searchsorted(upto, ranks[span.sought])
+        for one in np.unique(place).tolist():
+            here, first = span.sought[place == one], span.low + (one << span.shift)
+            if span.shift == 0:
+                result[here] = first
+                continue
+            closer.append(_Span(first, first + (1 << span.shift) - 1, int(upto[one] - bins[one]), here))
+            waiting += int(bins[one])
+    if not closer or waiting > MOST_SORTED:
+        return closer
+    limits = np.array([(span.low, span.high) for span in closer]).T
+    near = np.sort(_joined(_each(plan, partial(_within, limits))))
+    for low, _, before, sought in closer:
+        result[sought] = near[np.searchsorted(near, low) + ranks[sought] - before - 1]
+    return []
+
+
+def _in_bins(spans: Sequence[tuple[int, int, int]], times: OffsetArray) -> list[OffsetArray]:
+    """How many times lie in each bin of each span."""
+    result = []
+    for low, high, shift in spans:
+        inside = times if len(spans) == 1 else times[(times >= low) & (times <= high)]
+        result.append(np.bincount((inside - low) >> shift))
+    return result
+
+
+def _within(limits: OffsetArray, times: OffsetArray) -> OffsetArray:
+    """The times that lie in one of some spans, which rise."""
+    span = np.searchsorted(limits[0], times, side="right") - 1
+    return times[(span >= 0) & (times <= limits[1][np.maximum(span, 0)])]
+
+
+def _extent(times: OffsetArray) -> tuple[int, int, int]:
+    return (len(times), int(times.min()), int(times.max())) if len(times) else (0, 0, 0)
+
+
+def _each(plan: ReadPlan, work: Callable[[OffsetArray], Found]) -> Iterator[list[Found]]:
+    """What comes out for the times of every part, piece by piece, so that few are in memory at once."""
+    return plan.run(partial(_over_times, work))
+
+
+def _over_times(work: Callable[[OffsetArray], Found], plan: ReadPlan, part: Part) -> list[Found]:
+    results, waiting = list[Found](), [np.empty(0, dtype=np.int64)]
+    for times in _times_of(plan, part.table, part.groups):
+        waiting.append(times)
+        if sum(map(len, waiting)) >= PIECE:
+            results.append(work(np.concatenate(waiting)))
+            waiting = waiting[:1]
+    return [*results, work(np.concatenate(waiting))]
+
+
+def _joined(parts: Iterable[list[OffsetArray]]) -> OffsetArray:
+    return np.concatenate([times for part in parts for times in part])
 
 
 def begin_times(plan: ReadPlan) -> OffsetArray:
     """When each episode begins: the earliest time of each name."""
-    first: dict[int, int] = {}
-    for number, table in enumerate(plan.tables):
-        decoder = plan.decoder(number)
-        for chunk in table.chunks(plan.columns[number].names):
-            rows = decoder.decode(chunk)
-            placed = np.flatnonzero(rows.placed)
-            order = np.lexsort((rows.time[placed], rows.episode[placed]))
-            names, at = np.unique(rows.episode[placed][order], return_index=True)
-            for name, time in zip(names.tolist(), rows.time[placed][order][at].tolist(), strict=True):
-                first[name] = min(first.get(name, time), time)
-    return np.array(list(first.values()), dtype=np.int64)
+    parts = [_of_all(part) for part in plan.run(_begins)]
+    return _of_all(parts)[1]
+
+
+def _begins(plan: ReadPlan, part: Part) -> list[tuple[OffsetArray, OffsetArray]]:
+    decoder, table = plan.decoder(part.table), plan.tables[part.table]
+    found = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
+    for chunk in table.chunks(plan.columns[part.table].names, None, part.groups):
+        rows = decoder.decode(chunk)
+        found.append(_earliest(rows.episode[rows.placed], rows.time[rows.placed]))
+    return found
+
+
+def _of_all(parts: Sequence[tuple[OffsetArray, OffsetArray]]) -> tuple[OffsetArray, OffsetArray]:
+    return _earliest(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def _earliest(names: OffsetArray, times: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+    """The earliest time of each name."""
+    order = np.lexsort((times, names))
+    each, first = np.unique(names[order], return_index=True)
+    return each, times[order][first]
 
 
 def moment_of(value: str | float, plan: ReadPlan) -> int:
@@ -154,99 +251,6 @@ def _times_of(plan: ReadPlan, table: int, groups: range | None = None) -> Iterat
         yield times if not flags.any() else times[flags == RowProblem.NONE]
 
 
-class _Times:
-    """The times of a log, read again and again, or kept."""
-
-    def __init__(self, plan: ReadPlan):
-        self.plan, self.parts = plan, plan.parts()
-        self.threads = min(plan.options.threads or os.cpu_count() or 1, len(self.parts))
-        plan.prepare()
-        keeps = sum(table.most_rows for table in plan.tables) <= MOST_KEPT
-        self._kept: dict[int, list[OffsetArray]] | None = {} if keeps else None
-        self.extents = [extent for part in self._each(_extent) for extent in part if extent[0]]
-
-    def of_ranks(self, ranks: OffsetArray) -> OffsetArray:
-        """The times with these ranks, from 1; ranks rise."""
-        low = min(first for _, first, _ in self.extents)
-        high = max(last for _, _, last in self.extents)
-        result = np.empty(len(ranks), dtype=np.int64)
-        open_ = [(low, high, 0, np.arange(len(ranks)))]
-        while open_:
-            open_ = self._refine(open_, ranks, result)
-        return result
-
-    def _refine(
-        self, spans: list[tuple[int, int, int, OffsetArray]], ranks: OffsetArray, result: OffsetArray
-    ) -> list[tuple[int, int, int, OffsetArray]]:
-        """Look closer at spans of time, each with the rows before it and the ranks in it."""
-        shifts = [max(0, int(high - low).bit_length() - 16) for low, high, _, _ in spans]
-        counted = [np.zeros(BINS + 1, dtype=np.int64) for _ in spans]
-        lock = Lock()
-
-        def histogram(times: OffsetArray) -> None:
-            for (low, high, _, _), shift, total in zip(spans, shifts, counted, strict=True):
-                inside = times if len(spans) == 1 else times[(times >= low) & (times <= high)]
-                bins = np.bincount((inside - low) >> shift)
-                with lock:
-                    total[: len(bins)] += bins
-
-        for _ in self._each(histogram):
-            pass
-        closer: list[tuple[int, int, int, OffsetArray]] = []
-        waiting = 0
-        for (low, _, before, sought), shift, bins in zip(spans, shifts, counted, strict=True):
-            upto = before + np.cumsum(bins)
-            place = np.searchsorted(upto, ranks[sought])
-            for one in np.unique(place).tolist():
-                here = sought[place == one]
-                first = low + (int(one) << shift)
-                if shift == 0:
-                    result[here] = first
-                else:
-                    closer.append((first, first + (1 << shift) - 1, int(upto[one] - bins[one]), here))
-                    waiting += int(bins[one])
-        if not closer or waiting > MOST_SORTED:
-            return closer
-        lows = np.array([low for low, *_ in closer])
-        highs = np.array([high for _, high, *_ in closer])
-
-        def pick(times: OffsetArray) -> OffsetArray:
-            span = np.searchsorted(lows, times, side="right") - 1
-            return times[(span >= 0) & (times <= highs[np.maximum(span, 0)])]
-
-        near = np.sort(np.concatenate([times for part in self._each(pick) for times in part]))
-        for low, high, before, sought in closer:
-            span = near[np.searchsorted(near, low) : np.searchsorted(near, high, side="right")]
-            result[sought] = span[ranks[sought] - before - 1]
-        return []
-
-    def _each(self, work: Callable[[OffsetArray], Found]) -> Iterator[list[Found]]:
-        """What comes out for the times of every part, piece by piece, so that few are in memory at once."""
-        parts = range(len(self.parts))
-        return in_threads(self.threads, lambda part: [work(times) for times in self._pieces(part)], parts)
-
-    def _pieces(self, number: int) -> Iterable[OffsetArray]:
-        """The times of a part, some chunks at a time."""
-        if self._kept is None:
-            return self._read(self.parts[number])
-        if number not in self._kept:
-            self._kept[number] = list(self._read(self.parts[number]))
-        return self._kept[number]
-
-    def _read(self, part: Part) -> Iterator[OffsetArray]:
-        waiting = [np.empty(0, dtype=np.int64)]
-        for times in _times_of(self.plan, part.table, part.groups):
-            waiting.append(times)
-            if sum(map(len, waiting)) >= PIECE:
-                yield np.concatenate(waiting)
-                waiting = waiting[:1]
-        yield np.concatenate(waiting)
-
-
-def _extent(times: OffsetArray) -> tuple[int, int, int]:
-    return (len(times), int(times.min()), int(times.max())) if len(times) else (0, 0, 0)
-
-
 def fold_sorted(
     plan: ReadPlan,
     observers: Sequence[Observer],
@@ -255,7 +259,11 @@ def fold_sorted(
 ) -> tuple[Fold, str]:
     """A fold over all rows of a log, sorted within their episodes and followed as one chunk; and how."""
     fold = Fold(plan, observers, by_name=True, is_sorted=True, excludes=excludes, beside=beside)
-    rows, has_time, has_steps = _all_rows(plan, fold), TIME in plan.roles, STEP in plan.roles
+    parts, has_time, has_steps = list[EventBatch](), TIME in plan.roles, STEP in plan.roles
+    for part, some in plan.run(partial(_decoded, excludes=excludes, beside=fold.beside)):
+        fold.merge(part)
+        parts += [] if some is None else [some]
+    rows = EventBatch.joined(parts)
     episode = _episodes(rows, EPISODE in plan.roles, has_steps)
     place = rows.step if has_steps else rows.time if has_time else np.arange(len(rows))
     first, which = np.unique(episode, return_index=True, return_inverse=True)[1:]
@@ -292,7 +300,7 @@ def times_fall(plan: ReadPlan) -> bool:
     if TIME not in plan.roles or STEP in plan.roles:
         return False
     options = replace(plan.options, skip_invalid=True, drop_duplicates=False)
-    fold = Fold(replace(plan, options=options))
+    fold = Fold(replace(plan, options=options), by_name=True)
     for number in range(len(plan.tables)):
         for chunk in fold.chunks(number):
             fold.update(chunk, number)
@@ -301,19 +309,21 @@ def times_fall(plan: ReadPlan) -> bool:
     return False
 
 
-def _all_rows(plan: ReadPlan, fold: Fold) -> EventBatch:
-    """Every row of the log that has a place; bad values are errors unless they are skipped."""
-    parts: list[EventBatch] = []
-    for number in range(len(plan.tables)):
-        for chunk in fold.chunks(number):
-            rows = fold.decoder(number).decode(chunk)
-            if not plan.skip:
-                fold.admitted(replace(rows, problems=fold.faults(rows.problems)), chunk)
-            fold.rows += chunk.rows
-            rows.table = np.full(len(rows), number, dtype=np.int64)
-            fold.dropped += count_problems(rows.problems[~rows.placed])
-            parts.append(rows[rows.placed])
-    return EventBatch.joined(parts)
+def _decoded(
+    plan: ReadPlan, part: Part, excludes: bool, beside: Mapping[str, ColumnCodes] | None
+) -> tuple[Fold, EventBatch | None]:
+    """The rows of a part that have a place; bad values are errors unless they are skipped."""
+    fold, number = Fold(plan, is_first=False, excludes=excludes, beside=beside), part.table
+    rows: list[EventBatch] = []
+    for chunk in fold.chunks(number, part.groups):
+        some = fold.decoder(number).decode(chunk)
+        if not plan.skip:
+            fold.admitted(replace(some, problems=fold.faults(some.problems)), chunk)
+        fold.rows += chunk.rows
+        some.table = np.full(len(some), number, dtype=np.int64)
+        fold.dropped += count_problems(some.problems[~some.placed])
+        rows.append(some[some.placed])
+    return fold, EventBatch.joined(rows) if rows else None
 
 
 def _episodes(rows: EventBatch, named: bool, by_step: bool) -> OffsetArray:

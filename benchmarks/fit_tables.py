@@ -1,14 +1,14 @@
 """Tests of fit on every row of a log, by tables of counts: false alarms, power and changes.
 
     python benchmarks/fit_tables.py                 2,000 logs of right models, 10^4 to 10^6 rows; minutes
-    python benchmarks/fit_tables.py --only changes  one part: right, wrong, changes or coins
+    python benchmarks/fit_tables.py --only changes  one part: right, wrong, few, changes or coins
     python benchmarks/fit_tables.py --smoke         a little of all, seconds
 
 Logs are fleets: units take steps side by side in three states with two actions, and the action depends on
 what came out before. `right`: no departure, at most α = 0.001 alarms. `wrong`: outcomes depend on the state
-before, on the unit or on a column, 20 logs of 10^6 rows each. `changes`: one probability changes halfway, by
-7 standard errors, in 200 logs; 2,000 without a change. `coins`: 10^6 rows, the second coin depends on the
-first.
+before, on the unit or on a column, 20 logs of 10^6 rows each. `few`: the same departures in 8 logs of 2,700
+rows each, those of `doctor_cases.py`, at α = 0.01. `changes`: one probability changes halfway, by 7 standard
+errors, in 200 logs; 2,000 without a change. `coins`: 10^6 rows, the second coin depends on the first.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tightrope as tr
+from doctor_cases import column, second_order, unit
 from tightrope.data.episode_log import EpisodeLog, LogColumn
 from tightrope.data.fit_tables import VISITS, FitTables, VisitGrid
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -128,6 +129,16 @@ def wrong(logs: int, rows: int) -> dict[str, float]:
     return result
 
 
+def few(logs: int, rows: int) -> dict[str, float]:
+    """Alarms on short logs, of which every row is tested in the order of visits."""
+    result: dict[str, float] = {"logs": logs, "rows": rows}
+    for name, case in (("prev", second_order(4, 0.5)), ("unit", unit(4.0)), ("column", column(0.12))):
+        for number in range(logs):
+            log = case.draw(rows, np.random.default_rng([5, number]))
+            result[name] = result.get(name, 0) + examine(case.model, log, alpha=0.01).alarm
+    return result
+
+
 def changes(logs: int, without: int) -> dict[str, float]:
     """Changes of one of two distributions, of 7 standard errors, halfway; sizes from 2,000 to 2·10^6."""
     level, rng = math.log(1.0 / (ALPHA * SHARES["drift"])), np.random.default_rng(3)
@@ -174,7 +185,7 @@ def coins(episodes: int) -> dict[str, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Tests of fit on every row of a log.")
     parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--only", action="append", choices=("right", "wrong", "changes", "coins"))
+    parser.add_argument("--only", action="append", choices=("right", "wrong", "few", "changes", "coins"))
     parser.add_argument("--logs", type=int, default=2_000)
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/fit_tables.jsonl"))
     given = parser.parse_args()
@@ -182,6 +193,7 @@ def main() -> int:
     parts = {
         "right": lambda: right(3 if smoke else given.logs, 30_000 if smoke else 1_000_000),
         "wrong": lambda: wrong(1 if smoke else 20, 200_000 if smoke else 1_000_000),
+        "few": lambda: few(2 if smoke else 8, 2_700),
         "changes": lambda: changes(20 if smoke else 200, 100 if smoke else 2_000),
         "coins": lambda: coins(30_000 if smoke else 333_334),
     }

@@ -31,4 +31,5 @@ def test_every_row_is_tested_by_tables(tmp_path: Path) -> None:
     rows = {row["part"]: row for row in map(json.loads, output.read_text(encoding="utf-8").splitlines())}
     assert rows["right"]["alarms"] == rows["changes"]["false"] == 0
     assert rows["wrong"]["prev_named"] == rows["wrong"]["column_named"] == 1
+    assert rows["few"]["prev"] == 2 and rows["few"]["unit"] + rows["few"]["column"] >= 2
     assert rows["changes"]["found"] >= 16 and rows["coins"]["log_e"] > 3_000.0

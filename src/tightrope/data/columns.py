@@ -427,9 +427,8 @@ def _is_written_for(table: DataTable, structure: Structure) -> bool:
     if metadata["structure"] == structure_hash(structure):
         return True
     source = metadata.get("source")
-    raise InputError(
+    raise table.error(
         "the file was sampled from a different model" + (f" ({source})" if source else ""),
-        Location(table.path),
         "use the same model and constants, or sample with states given by variables",
     )
 
@@ -448,7 +447,7 @@ def _state_columns(
     present = [finder.variable(name) for name in variables]
     complete = bool(variables) and None not in present
     if states is StateNames.VARIABLES and not variables:
-        raise InputError("the model has no variables: states cannot be read by them", Location(table.path))
+        raise table.error("the model has no variables: states cannot be read by them")
     if complete and states is not StateNames.OWN and not (STATE in finder.given and STATE not in variables):
         own = {name: column for name, column in zip(variables, present, strict=True) if column is not None}
         return StateNames.VARIABLES, own | _next_variables(table, structure, finder)
@@ -457,10 +456,7 @@ def _state_columns(
         why = f"or, for states by variables, {named}" if named else "the model's named states stand there"
         return StateNames.OWN, _whole_states(table, finder, why)
     if states is StateNames.OWN:
-        raise InputError(
-            "the model has no named states: only models written in Python have them",
-            Location(table.path),
-        )
+        raise table.error("the model has no named states: only models written in Python have them")
     if whole is not None and not any(name is not None for name in present):
         raise _only_a_number(table, structure, whole)
     missing = [name for name, column in zip(variables, present, strict=True) if column is None]
@@ -475,10 +471,9 @@ def _only_a_number(table: DataTable, structure: Structure, column: str) -> Input
     """A column of whole states, for a model that knows states by its variables or not at all."""
     variables = tuple(structure.valuations)
     named = f"the model names its states by its variables {', '.join(variables)}"
-    return InputError(
+    return table.error(
         f"the column '{column}' does not say how it names states: "
         + (named if variables else "the model has neither variables nor states of its author's naming"),
-        Location(table.path),
         'where it is the number that the model gives a state, say `states="index"`'
         + (
             f"; where it holds the variable {variables[0]}, say `columns='{variables[0]}={column}'`"
@@ -493,10 +488,9 @@ def _has_unknown_rewards(table: DataTable, structure: Structure, given: Mapping[
     if any(isinstance(reward, ParametricReward) for reward in structure.rewards.values()):
         return True
     if given.get(COST):
-        raise InputError(
+        raise table.error(
             f"`columns` names the column '{given[COST]}' for the cost, but no reward of the model depends "
             "on a parameter",
-            Location(table.path),
             "leave it out",
         )
     return False
@@ -530,9 +524,8 @@ def _check_next_row(
     if is_stated or any(role in roles for role in (EPISODE, STEP, TIME, TERMINATED, TRUNCATED, DONE)):
         return
     role = NEXT_STATE if by is not StateNames.VARIABLES else f"{next(iter(structure.valuations))}'"
-    raise InputError(
+    raise table.error(
         "no column holds the next state, and none says which rows follow each other (episode, step, done)",
-        Location(table.path),
         f'name it with `columns="{role}=…"`; or say `columns="{role}="` where each row continues the one '
         f"before; the file has the columns {', '.join(table.names)}",
     )
@@ -541,9 +534,8 @@ def _check_next_row(
 def _missing(table: DataTable, names: list[str], why: str) -> InputError:
     absent = [name for name in names if name not in table.names] or names
     hint = f'the file has the columns {", ".join(table.names)}; `columns="{absent[0]}=…"` says what they mean'
-    return InputError(
+    return table.error(
         f"missing column{'s' if len(absent) > 1 else ''} {', '.join(absent)} ({why})",
-        Location(table.path),
         "; ".join([hint, *unused_columns(table, (), ())]),
     )
 

@@ -24,14 +24,14 @@ import numpy.typing as npt
 from tightrope.data.columns import TIME
 from tightrope.data.counts import MOST, BatchCounter, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states
-from tightrope.data.fold import Collector, Excluded, Fold
+from tightrope.data.fold import Collector, Excluded, Fold, fold_part
 from tightrope.data.free_columns import LogColumn, by_appearance, columns_of, free_columns
 from tightrope.data.read_options import Recent
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import EPISODES, HOLES, MISSING, OUT_OF_ORDER, START_HIGH, START_LOW, Tick
 from tightrope.data.rows import TimeKind
 from tightrope.data.time_order import fold_sorted
-from tightrope.errors import InputError, Location
+from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem
 from tightrope.model.policy import HasStructure
 from tightrope.model.structure import Structure
@@ -406,9 +406,8 @@ def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) 
             if not fold.notes[OUT_OF_ORDER]:
                 raise
         if fold.notes[OUT_OF_ORDER]:
-            raise InputError(
+            raise plan.tables[table].error(
                 "the rows are not in order of time, and `watch` needs that order",
-                Location(plan.tables[table].path),
                 "sort them by episode and step",
             )
         settled = first = chunk.first_row + chunk.rows
@@ -530,30 +529,26 @@ def keep_recent(
 
     `whole` are the counts of all rows but the `dropped` ones; `is_sorted`: as they are in the log.
     """
-    place = Location(plan.tables[0].path)
+    table = plan.tables[0]
     if any(columns.is_counted for columns in plan.columns):
-        raise InputError(
+        raise table.error(
             "a table of counts does not record the order of events, so old events cannot be excluded",
-            place,
             "give the log itself, one row per step",
         )
     if dropped:
-        raise InputError(
+        raise table.error(
             "rows were dropped, so events cannot be numbered in order",
-            place,
             "correct the log, and leave `skip_invalid` out",
         )
     if not is_sorted:
-        raise InputError(
+        raise table.error(
             "the rows are not in order of time, and events are numbered in order of time",
-            place,
             "sort them by time, or by episode and step",
         )
     rows = Collector("place", "time", "transition")
     fold = Fold(plan, (rows,), by_name=True)
-    for table in range(len(plan.tables)):
-        for chunk in fold.chunks(table):
-            fold.update(chunk, table)
+    for part in plan.parts():
+        fold_part(fold, part)
     fold.finish()
     held = rows.finish()
     order = np.argsort(held["place"], kind="stable")
@@ -562,9 +557,8 @@ def keep_recent(
     transition = held["transition"][order]
     transition = transition[transition >= 0]
     if len(transition) != whole.steps:
-        raise InputError(
+        raise table.error(
             f"the log was read twice, with {whole.steps:,} and then with {len(transition):,} events",
-            place,
             "give files, or tables that can be read more than once, whose rows are in the order of time",
         )
     return recent_counts(transition, recent, whole)

@@ -64,7 +64,7 @@ from tightrope.data.rows import (
 )
 from tightrope.data.survival import as_timed_tables, entries_of
 from tightrope.data.time_order import moment_of
-from tightrope.errors import InputError, Location, check_number, describe
+from tightrope.errors import InputError, check_number, describe
 from tightrope.io.log_words import STEPS
 from tightrope.io.table.columns import ProblemCodes, RowProblem, look, some_values
 from tightrope.io.table.data_table import Chunk, DataTable
@@ -251,9 +251,8 @@ def _with_clock(plan: TimedPlan, options: LogReadOptions, has_unit: bool) -> Tim
     if chunk is None or decoder.time_kind_of(chunk) is not TimeKind.DATE:
         return replace(plan, time_kind=TimeKind.FLOAT)
     if not has_unit:
-        raise InputError(
+        raise table.error(
             f"column '{name}' holds dates, and nothing says in which unit of time the model's rates are",
-            Location(table.path),
             "they count in seconds: `maps='time: /3600'` makes hours of them, `maps='time: *1'` keeps them",
         )
     first = decoder.times(chunk, np.zeros(chunk.rows, dtype=np.int8))[0]
@@ -261,7 +260,7 @@ def _with_clock(plan: TimedPlan, options: LogReadOptions, has_unit: bool) -> Tim
 
 
 def _columns(table: DataTable, structure: Structure, options: LogReadOptions) -> RowColumns:
-    where, variables = Location(table.path), tuple(structure.valuations)
+    variables = tuple(structure.valuations)
     given = parse_columns(options.columns, variables, (DURATION,))
     clocks = {role: given.get(role, role) for role in (TIME, DURATION)}
     clocks = {role: name for role, name in clocks.items() if name and (role in given or name in table.names)}
@@ -269,10 +268,8 @@ def _columns(table: DataTable, structure: Structure, options: LogReadOptions) ->
         clocks = {role: name for role, name in clocks.items() if role in given}
     if len(clocks) != 1:
         present = "both 'time' and 'duration'" if clocks else f"neither ({', '.join(table.names)})"
-        raise InputError(
-            f"a log in continuous time has a column 'time' or a column 'duration', and this one has "
-            f"{present}",
-            where,
+        raise table.error(
+            f"a log in continuous time has a column 'time' or a column 'duration', this one has {present}",
             "keep one of them: the moment at which a state is entered, or how long it lasts; "
             '`columns="time=…"` says which column that is',
         )
@@ -287,7 +284,7 @@ def _columns(table: DataTable, structure: Structure, options: LogReadOptions) ->
     _refuse_transitions(table, names, {clock, *names, *roles.values()}, EPISODE in roles)
     until = str(options.watched_until) if options.watched_until in table.names else None
     if until is not None and kind == DURATION:
-        raise InputError(f"`watched_until` names the column '{until}', which requires a column 'time'", where)
+        raise table.error(f"`watched_until` names the column '{until}', which requires a column 'time'")
     state_roles = dict(zip(variables if by is StateNames.VARIABLES else (STATE,), names, strict=True))
     clocks = {TIME if kind == TIME else COST: clock} | ({} if until is None else {UNTIL: until})
     return RowColumns(by, state_roles, roles | clocks)
@@ -311,9 +308,8 @@ def _state_columns(
         return (StateNames.OWN if by_name else StateNames.INDEX), (whole,)
     missing = [name for name, column in zip(variables, present, strict=True) if column is None]
     needed = ", ".join(variables) if variables else STATE
-    raise InputError(
+    raise table.error(
         f"the log has no column of states: {', '.join(missing) or STATE} is missing",
-        Location(table.path),
         f"it needs the columns {needed}"
         + (", or the index of the state in 'state'" if variables else "")
         + f'; `columns="{(missing or [STATE])[0]}=…"` says which column that is',
@@ -352,7 +348,7 @@ def _refuse_transitions(
             meaning = "seems to number episodes, which in a log in continuous time 'episode' does"
             instead = f'say `columns="episode={name}"`, or leave it out if all rows are one episode'
         if meaning:
-            raise InputError(f"the column '{name}' {meaning}", Location(table.path), instead)
+            raise table.error(f"the column '{name}' {meaning}", instead)
 
 
 class _WrongTimedRow(WrongRow):
@@ -443,7 +439,7 @@ class _TimedDecoder(RowDecoder):
         if wrong.any():
             row = int(np.argmax(wrong))
             message = f"{name} is {values[row]}, not a number that a clock shows"
-            raise _wrong(self.table, chunk.first_row + row, message)
+            raise self.table.error(message, row=chunk.first_row + row)
         return values
 
 
@@ -467,14 +463,14 @@ def _fold(plan: TimedPlan) -> Fold:
             if fold is not whole:
                 whole.merge(fold)
             if part.groups is None and not fold.rows:
-                raise InputError("the log has no rows", Location(plan.tables[part.table].path))
+                raise plan.tables[part.table].error("the log has no rows")
         whole.finish()
     except InputError:
         if not whole.notes[OUT_OF_ORDER]:
             raise
     if whole.notes[OUT_OF_ORDER]:
         table, number = divmod(int(whole.notes[DISORDERED_AT]), 1 << TABLE)
-        raise _wrong(plan.tables[table], number, "time runs backwards", "sort the log by episode and time")
+        raise plan.tables[table].error("time runs backwards", "sort the log by episode and time", number)
     return whole
 
 
@@ -543,7 +539,7 @@ class _Sojourns:
             row = int(open_[np.argmax(early)])
             table, number = divmod(int(self.held["place"][row]), 1 << TABLE)
             message = f"an episode goes on at {clock[row]:g}, after it was watched"
-            raise _wrong(self.plan.tables[table], number, message)
+            raise self.plan.tables[table].error(message, row=number)
         self.lasted[open_] = end - clock[open_]
         return True, ends
 
@@ -595,10 +591,6 @@ class _Sojourns:
         since = (passed - passed[entry], passed - passed[start])
         clock = self.clock if self.plan.has_times else None
         return Pieces(state, lasted, self.transition, episode, *since, before, clock, columns)
-
-
-def _wrong(table: DataTable, row: int, message: str, hint: str | None = None) -> InputError:
-    return InputError(f"row {row}: {message}", table.location(row), hint)
 
 
 LARGEST_CAP = 10**6

@@ -79,17 +79,15 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
     for row, (key, reading, number) in enumerate(zip(entries, texts, numbers, strict=True)):
         if key not in known:
             shown = ", ".join(f"{name}={value}" for name, value in zip(named, key, strict=True))
-            raise _error(opened, row, f"no state of the model has {shown}")
+            raise opened.error(f"no state of the model has {shown}", None, 1 + row)
         if not reading:
             hint = "an image without a report is not a reading"
-            raise _error(opened, row, "the reading is missing", hint)
+            raise opened.error("the reading is missing", hint, 1 + row)
         own = seen.setdefault(key, {})
         own[reading] = own.get(reading, 0) + number
     readings = sorted({reading for own in seen.values() for reading in own})
     if reserved := {UNSEEN, ENDED} & set(readings):
-        raise InputError(
-            f"{reserved.pop()!r} is not a reading: it has a meaning of its own", Location(opened.path)
-        )
+        raise opened.error(f"{reserved.pop()!r} is not a reading: it has a meaning of its own")
     kinds = [None if over else key for key, over in zip(keys, _ended(behind.structure), strict=True)]
     possible = [*readings, UNSEEN]
     rows: list[Any] = [
@@ -162,14 +160,8 @@ def _opened(table: Any) -> tuple[DataTable, Any]:
     opened = opened if isinstance(data, str) else replace(opened, path=name)
     parts = [pa.table(chunk.columns) for chunk in opened.chunks(opened.names)]
     if not parts:
-        raise InputError("the table has no rows", Location(opened.path))
+        raise opened.error("the table has no rows")
     return opened, pa.concat_tables(parts, promote_options="permissive").combine_chunks()
-
-
-def _error(table: DataTable, row: int, message: str, hint: str | None = None) -> InputError:
-    """An error about a row, from 0."""
-    place = table.location(row + 1)
-    return InputError(message, Location(table.path, row + 1) if place.line is None else place, hint)
 
 
 def _columns(table: DataTable, model: ParametricMDP, column: str | None) -> tuple[list[str], str, str | None]:
@@ -217,7 +209,7 @@ def _values(table: DataTable, held: Any, name: str, model: ParametricMDP) -> lis
         message = f"{name} is {plain_text(values[row])!r}, no whole number"
         if flags[row] == RowProblem.MISSING_VALUE:
             message = f"{name} is missing: a row without its state says nothing of the sensor"
-        raise _error(table, row, message)
+        raise table.error(message, None, 1 + row)
     return whole
 
 
@@ -229,7 +221,7 @@ def _numbers(table: DataTable, held: Any, name: str) -> list[int]:
     if flags.any():
         row = int(np.argmax(flags != 0))
         shown = plain_text(held[name][row].as_py()) or "missing"
-        raise _error(table, row, f"the count is {shown}, no whole number of at least 0")
+        raise table.error(f"the count is {shown}, no whole number of at least 0", None, 1 + row)
     listed: list[int] = numbers.tolist()
     return listed
 

@@ -53,7 +53,7 @@ from tightrope.data.row_sequence import (
 )
 from tightrope.data.rows import EventBatch
 from tightrope.data.time_order import begin_times, end_instants, fold_sorted, moment_of, times_fall
-from tightrope.errors import InputError, Location
+from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
 from tightrope.numerics.arrays import OffsetArray
@@ -224,9 +224,8 @@ def _count_in_turn(plan: ReadPlan, stated: SamplingDesign | None, watch: ReadPro
             plan = replace(plan, boundaries=end_instants(plan))
             fold = fold_log(plan, watch)
         if fold.is_out_of_order and stated is not None:
-            raise InputError(
+            raise plan.tables[0].error(
                 "the rows are not in the order in which the file was written",
-                Location(plan.tables[0].path),
                 "it was edited after it was written",
             )
         if not fold.is_out_of_order or not (EPISODE in roles or TIME in roles):
@@ -262,15 +261,14 @@ def fold_log(plan: ReadPlan, watch: ReadProgress, by_name: bool = False) -> Fold
 
 
 def _count_sorted(plan: ReadPlan, stated: SamplingDesign | None) -> LogCounts:
-    where = Location(plan.tables[0].path)
+    table = plan.tables[0]
     if plan.options.order == AS_READ:
         message = "`order` states that rows are in order of time, but the rows of an episode are not"
-        raise InputError(message, where, "leave `order` out, or sort the log")
+        raise table.error(message, "leave `order` out, or sort the log")
     if WATCHED_UNTIL in plan.roles:
-        raise InputError(
+        raise table.error(
             "the rows of an episode are not in order of time, and `watched_until` names the column "
             f"'{plan.roles[WATCHED_UNTIL]}'",
-            where,
             "sort the log by time",
         )
     counting = count_fold(plan, by_name=True)
@@ -328,7 +326,7 @@ def stated_design(table: DataTable) -> SamplingDesign | None:
     try:
         return SamplingDesign.from_json(fields)
     except InputError as error:
-        raise InputError(error.message, Location(table.path), error.hint) from None
+        raise table.error(error.message, error.hint) from None
 
 
 def _as_stated(
@@ -338,9 +336,8 @@ def _as_stated(
     if stated is None:
         return design
     if not has_dropped and design.steps != stated.steps:
-        raise InputError(
+        raise plan.tables[0].error(
             f"the file was written with {stated.steps} steps, but holds {design.steps}",
-            Location(plan.tables[0].path),
             "it was cut off or edited after it was written",
         )
     if has_dropped:
@@ -449,16 +446,16 @@ def _watched(plan: ReadPlan, watched: Watched) -> Assumed:
 
 def _cut(plan: ReadPlan, notes: OffsetArray) -> Assumed:
     """Episodes that are not over are said to have gone on until one instant."""
-    where, options = Location(plan.tables[0].path), plan.options
+    table, options = plan.tables[0], plan.options
     if TIME not in plan.roles:
         word = "`until_now`" if options.until_now else "`watched_until`"
-        raise InputError(f"{word} needs times, and the log has none", where, 'name them: `columns="time=…"`')
+        raise table.error(f"{word} needs times, and the log has none", 'name them: `columns="time=…"`')
     end = last = int(notes[LAST_TIME])
     how = "--until-now: episodes that are not over went on until the log's last instant"
     if options.watched_until is not None:
         end = moment_of(options.watched_until, plan)
         if end < last:
-            raise InputError(f"`watched_until` is {options.watched_until}, but the log has later rows", where)
+            raise table.error(f"`watched_until` is {options.watched_until}, but the log has later rows")
         how = f"--watched-until {options.watched_until}: episodes that are not over were watched until then"
     earliest, latest = (int(part) for part in plan.tick.parts(np.array([notes[OPEN_EARLIEST], end])))
     return _seen_until(plan, how, latest - earliest, has_rows_at_ends=end == last)
@@ -512,7 +509,7 @@ def _count_table(plan: ReadPlan, stated: SamplingDesign | None, watch: ReadProgr
         read = chunk.bytes_read
     transition, count, batch = np.concatenate(parts, axis=1)
     if (total := float(count.astype(np.float64).sum())) > LARGEST_TOTAL:
-        raise InputError(f"the counts add up to {total:.3g}, which is more than 2^62", Location(table.path))
+        raise table.error(f"the counts add up to {total:.3g}, which is more than 2^62")
     counts = Counts.from_table(
         transition,
         count,
@@ -561,8 +558,7 @@ def _read_stated_batches(table: DataTable, batch: OffsetArray) -> int | None:
     if stated is None:
         return None
     if not isinstance(stated, int) or not int(batch.max(initial=-1)) < stated <= MOST_BATCHES:
-        raise InputError(
-            f"the file's metadata refer to {stated} batches, its rows of number {batch.max(initial=-1)}",
-            Location(table.path),
+        raise table.error(
+            f"the file's metadata refer to {stated} batches, its rows of number {batch.max(initial=-1)}"
         )
     return stated

@@ -25,7 +25,7 @@ from tightrope.data.read_options import LogReadOptions
 from tightrope.data.row_sequence import NO_TICK, LogShape, Tick
 from tightrope.data.row_validation import WrongRow
 from tightrope.data.rows import EventBatch, RowDecoder, TimeKind, ValueMap
-from tightrope.errors import InputError, Location
+from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes
 from tightrope.io.table.data_table import DataTable
 from tightrope.model.structure import Structure
@@ -62,9 +62,8 @@ def refuse_copy(held: dict[Provenance, DataTable], table: DataTable, rows: Prove
     """Refuse the rows of a table before, written in another way; chance hardly makes two logs the same."""
     first = held.setdefault(rows, table)
     if first is not table and rows.is_telling:
-        raise InputError(
+        raise table.error(
             f"it holds the same rows as {first.path}: they would count twice",
-            Location(table.path),
             "leave one of the two out; if they are two logs that happen to be equal, give episodes other "
             "names in one of them",
         )
@@ -177,10 +176,8 @@ class ReadPlan:
         free = dict.fromkeys(name for table, own in pairs for name in unused_names(table, own.names))
         for name in (*self.options.names("known"), *self.options.names("ignored")):
             if name not in free:
-                raise InputError(
-                    f"the log has no column '{name}' without a role",
-                    Location(self.tables[0].path),
-                    f"it has: {', '.join(free) or 'none'}",
+                raise self.tables[0].error(
+                    f"the log has no column '{name}' without a role", f"it has: {', '.join(free) or 'none'}"
                 )
 
     def run(self, work: Work[State]) -> Iterator[State]:

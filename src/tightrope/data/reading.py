@@ -391,10 +391,8 @@ def _whole(plan: ReadPlan) -> Reading:
     if rows and rows == sum(dropped.values()):
         reasons = ", ".join(f"{times:,} {reason}" for reason, times in dropped.items())
         hint = "read it without `skip_invalid=True`: the error then says what is wrong with the first row"
-        raise InputError(
-            f"not one of the {rows:,} rows can be counted ({reasons})",
-            Location(plan.tables[0].path),
-            likely_reading(plan, 0) or hint,
+        raise plan.tables[0].error(
+            f"not one of the {rows:,} rows can be counted ({reasons})", likely_reading(plan, 0) or hint
         )
     if rows == 0 and metadata is None:
         what = "the file has a header but no rows" if len(names) == 1 else "none of the files has a row"
@@ -459,9 +457,8 @@ def _refuse_design(table: DataTable, options: LogReadOptions, is_alone: bool) ->
         return
     held = replace(recorded, planned_from=None) if is_alone else recorded
     if (weaker := held.merged(SamplingDesign(stated)).kind) is not stated:
-        raise InputError(
+        raise table.error(
             f"`design` says {stated.value}, and the file records that its data are {weaker.value}",
-            Location(table.path),
             "leave `design` out: the file says how it was sampled",
         )
 
@@ -526,9 +523,8 @@ def _check_maps(table: DataTable, columns: RowColumns, maps: Mapping[str, ValueM
     used = dict(columns.each)
     unused = [role for role in maps if role not in used]
     if unused:
-        raise InputError(
+        raise table.error(
             f"`maps` gives values of '{unused[0]}', but the log is not read by it",
-            Location(table.path),
             f"it is read by {', '.join(used)}",
         )
 
@@ -537,15 +533,11 @@ def _with_watched(table: DataTable, columns: RowColumns, options: LogReadOptions
     """The columns of a log of steps, one of which says until when each episode was watched."""
     name = str(options.watched_until)
     if name not in table.names:
-        raise InputError(
-            f"`watched_until` names the column '{name}', which this file does not have",
-            Location(table.path),
-        )
+        raise table.error(f"`watched_until` names the column '{name}', which this file does not have")
     lacking = [role for role in (EPISODE, TIME) if role not in columns.roles]
     if lacking and not columns.is_counted:
-        raise InputError(
+        raise table.error(
             f"`watched_until` names the column '{name}', and the log has none of the {lacking[0]}",
-            Location(table.path),
             f'name it: `columns="{lacking[0]}=…"`',
         )
     if name in columns.names:
@@ -564,10 +556,9 @@ def _refuse_words_about_rows(
     unread = [role for role, column in given.items() if column and role not in used]
     words += [f"the column of the {describe_role(role)} (`columns`)" for role in unread]
     if words:
-        raise InputError(
+        raise table.error(
             f"this is a table of counts, with one row per counted transition: {' and '.join(words)} "
             f"{'requires' if len(words) == 1 else 'require'} the rows of a log, one per step",
-            Location(table.path),
             'leave that out, or give the log that was counted; of a table of counts `ends="complete"` states '
             "that it counts all that was seen",
         )

@@ -60,7 +60,7 @@ class WrongRow:
     def error(self, problem: RowProblem, state: int, next_state: int, led: int) -> InputError:
         """The error about the row, by the states that were read; the row before led to state `led`."""
         message, hint = self._message(problem, state, next_state, led)
-        return InputError(f"row {self.number}: {message}", self.table.location(self.number), hint)
+        return self.table.error(message, hint, self.number)
 
     def _message(self, problem: RowProblem, state: int, next_state: int, led: int) -> Message:
         here = self._state_name(state)

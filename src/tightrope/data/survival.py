@@ -18,7 +18,7 @@ import numpy as np
 from tightrope.data.columns import EPISODE, TIME, StateNames, column_entries
 from tightrope.data.design import absorbing_states
 from tightrope.data.read_options import LogReadOptions
-from tightrope.errors import InputError, Location
+from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, describe_column, truth_values
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.files import open_tables
@@ -99,16 +99,15 @@ def _rows(table: DataTable, entries: Sequence[Entry], structure: Structure, give
     wanted = [column for entry in entries for column in (entry.time, entry.status)]
     wanted += [column for column in given.values() if column]
     missing = [column for column in wanted if column not in table.names]
-    where = Location(table.path)
     if missing:
-        raise InputError(f"the table has no column '{missing[0]}'", where, f"it has {', '.join(table.names)}")
+        raise table.error(f"the table has no column '{missing[0]}'", f"it has {', '.join(table.names)}")
     chunks = list(table.chunks(table.names))
     whole = (
         {name: pa.chunked_array([c.columns[name] for c in chunks]) for name in table.names} if chunks else {}
     )
     subjects = sum(chunk.rows for chunk in chunks)
     if not subjects:
-        raise InputError("the table has no rows", where)
+        raise table.error("the table has no rows")
     begin = np.zeros(subjects) if TIME not in given else _times(whole[given[TIME]], given[TIME], table)
     when = np.stack([_times(whole[entry.time], entry.time, table) for entry in entries], axis=1)
     happened: BoolArray = np.stack(
@@ -147,9 +146,9 @@ def _times(column: Any, name: str, table: DataTable) -> FloatArray:
         values: FloatArray = np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         shown = describe_column(column.combine_chunks())
-        raise InputError(f"column '{name}' holds no times: {shown}", Location(table.path)) from None
+        raise table.error(f"column '{name}' holds no times: {shown}") from None
     if not np.isfinite(values).all():
-        raise _wrong(table, int(np.argmin(np.isfinite(values))), f"{name} has no time")
+        raise table.error(f"{name} has no time", None, 1 + int(np.argmin(np.isfinite(values))))
     return values
 
 
@@ -159,7 +158,7 @@ def _status(column: Any, name: str, table: DataTable) -> BoolArray:
     if flags.any() or column.null_count:
         wrong = (flags != 0) | np.asarray(column.is_null())
         hint = "1 where the event happened then, 0 where it was not seen until then"
-        raise _wrong(table, int(np.argmax(wrong)), f"{name} is neither 0 nor 1", hint)
+        raise table.error(f"{name} is neither 0 nor 1", hint, 1 + int(np.argmax(wrong)))
     return values
 
 
@@ -170,18 +169,22 @@ def _check_times(subjects: _Subjects, entries: Sequence[Entry], structure: Struc
     if early.any():
         row, event = divmod(int(np.argmax(early)), len(entries))
         message = f"{entries[event].time} is {when[row, event]:g}, not after watching began"
-        raise _wrong(table, row, message)
+        raise table.error(message, None, 1 + row)
     moments = np.sort(np.where(happened, when, np.arange(1, when.shape[1] + 1) * 1e300), axis=1)
     twice = (np.diff(moments, axis=1) == 0).any(axis=1)
     if twice.any():
         message = "two events happen at one instant, and nobody knows which came first"
-        raise _wrong(table, int(np.argmax(twice)), message, "set them apart, in the order in which they came")
+        raise table.error(
+            message, "set them apart, in the order in which they came", 1 + int(np.argmax(twice))
+        )
     nowhere = absorbing_states(structure)
     for one, entry in enumerate(entries):
         after = (happened & (when > when[:, [one]])).any(axis=1) & happened[:, one]
         if nowhere[entry.state] and after.any():
             name = structure.state_name(entry.state)
-            raise _wrong(table, int(np.argmax(after)), f"an event follows {name}, which nothing leaves")
+            raise table.error(
+                f"an event follows {name}, which nothing leaves", None, 1 + int(np.argmax(after))
+            )
     _check_watching(subjects, entries, structure)
 
 
@@ -212,8 +215,4 @@ def _check_watching(subjects: _Subjects, entries: Sequence[Entry], structure: St
                 f"{until[row]:g}: what came between nobody knows"
             )
             hint = f"where it was watched, {entries[event].time} is the end of watching"
-            raise _wrong(table, row, message, hint)
-
-
-def _wrong(table: DataTable, row: int, message: str, hint: str = "") -> InputError:
-    return InputError(f"row {row + 1}: {message}", table.location(row + 1), hint or None)
+            raise table.error(message, hint, 1 + row)

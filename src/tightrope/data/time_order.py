@@ -33,7 +33,7 @@ from tightrope.data.rows import EventBatch, TimeKind, identities
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 BINS = 1 << 16
 MOST_SORTED = 1 << 22
@@ -86,8 +86,8 @@ def _look_closer(plan: ReadPlan, spans: list[_Span], ranks: OffsetArray, result:
     """The spans in which ranks lie after all times were counted in bins; found ones go into `result`."""
     counted = [np.zeros(BINS + 1, dtype=np.int64) for _ in spans]
     for part in _each(plan, partial(_in_bins, [(span.low, span.high, span.shift) for span in spans])):
-        for bins in part:
-            for total, more in zip(counted, bins, strict=True):
+        for each in part:
+            for total, more in zip(counted, each, strict=True):
                 total[: len(more)] += more
     closer, waiting = list[_Span](), 0
     for span, bins in zip(spans, counted, strict=True):
@@ -121,7 +121,8 @@ def _in_bins(spans: Sequence[tuple[int, int, int]], times: OffsetArray) -> list[
 def _within(limits: OffsetArray, times: OffsetArray) -> OffsetArray:
     """The times that lie in one of some spans, which rise."""
     span = np.searchsorted(limits[0], times, side="right") - 1
-    return times[(span >= 0) & (times <= limits[1][np.maximum(span, 0)])]
+    inside: BoolArray = (span >= 0) & (times <= limits[1][np.maximum(span, 0)])
+    return times[inside]
 
 
 def _extent(times: OffsetArray) -> tuple[int, int, int]:

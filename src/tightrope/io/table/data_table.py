@@ -247,6 +247,12 @@ class DataTable:
         """Where row number `row` of the data is."""
         return self.format.location(self, row)
 
+    def error(self, message: str, hint: str | None = None, row: int | None = None) -> InputError:
+        """An error about the table, or about one of its rows."""
+        if row is None:
+            return InputError(message, Location(self.path), hint)
+        return InputError(f"row {row}: {message}", self.location(row), hint)
+
     @property
     def most_rows(self) -> int:
         """About how many rows the table has at most."""

@@ -365,7 +365,7 @@ def _of_batches(batches: Iterable[Any], schema: Any, name: str = "the record bat
 def _checked(table: DataTable) -> DataTable:
     repeated = sorted({name for name in table.columns if table.columns.count(name) > 1})
     if repeated:
-        raise InputError(f"the header names column '{repeated[0]}' more than once", Location(table.path))
+        raise table.error(f"the header names column '{repeated[0]}' more than once")
     return table
 
 

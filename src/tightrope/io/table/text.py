@@ -186,7 +186,7 @@ def _bad_line(table: DataTable, error: Exception) -> InputError:
                 return InputError(problem, here, "write the values of a key in one way in all lines")
     if "straddl" in first_line(error):
         return too_long(table.path)
-    return InputError(f"the file cannot be read: {first_line(error)}", Location(table.path))
+    return table.error(f"the file cannot be read: {first_line(error)}")
 
 
 def text_lines(file: LogFile, errors: str = "strict") -> io.TextIOWrapper:

@@ -116,9 +116,9 @@ def test_readings_are_counted_at_their_sensor(taxi, tmp_path):
     assert counts.transition[span].tolist() == [50, 3900, 50, 0] and counts.steps == 8000
     frame = pd.read_csv(table).astype({"count": "float64"})  # as a join or a pivot leaves counts
     assert with_sensor(tr.load(taxi), frame)[1].counts.steps == 8000
-    with pytest.raises(tr.InputError, match=r"observations:1: the count is 4\.5"):
+    with pytest.raises(tr.InputError, match=r"observations: row 1: the count is 4\.5"):
         with_sensor(tr.load(taxi), frame.assign(count=4.5))
-    with pytest.raises(tr.InputError, match="observations:1: the count is missing"):
+    with pytest.raises(tr.InputError, match="observations: row 1: the count is missing"):
         with_sensor(tr.load(taxi), frame.assign(count=float("nan")))
     rows = [{"place": 1, "camera": "left"}] * 3
     assert with_sensor(tr.load(taxi), rows)[1].counts.steps == 3
@@ -127,9 +127,9 @@ def test_readings_are_counted_at_their_sensor(taxi, tmp_path):
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ("place,camera,count\n,left,3\n", "labels.csv:2: place is missing"),
-        ("place,camera,count\n1,,3\n", "labels.csv:2: the reading is missing"),
-        ("place,camera,count\n7,left,3\n", "labels.csv:2: no state of the model has place=7"),
+        ("place,camera,count\n,left,3\n", "labels.csv:2: row 1: place is missing"),
+        ("place,camera,count\n1,,3\n", "labels.csv:2: row 1: the reading is missing"),
+        ("place,camera,count\n7,left,3\n", "labels.csv:2: row 1: no state of the model has place=7"),
         ("place,camera,count\n1,left,-3\n", "no whole number of at least 0"),
         ("place,camera,count\n1,left,2.5\n", "no whole number of at least 0"),
         ("place,camera,count\n1.5,left,2\n", "place is '1.5'"),

@@ -68,7 +68,7 @@ def test_a_saved_reading_says_it_too_and_labels_name_states(tmp_path: Path) -> N
         ("7,3,1,2,1,f", "nothing leaves"),
         ("7,3,2,4,1,f", "ills is neither 0 nor 1"),
         ("7,,1,4,1,f", "illt has no time"),
-        ("7,soon,1,4,1,f", "holds no times"),
+        ("7,soon,1,4,1,f", "is 'soon', not a time"),
     ],
 )
 def test_what_cannot_have_happened_is_refused(tmp_path: Path, row: str, message: str) -> None:

@@ -216,17 +216,12 @@ def can_repeat_choice(structure: Structure, stop: BoolArray, cap: int) -> bool:
     """
     if cap <= 1:
         return False
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
     source = structure.choice_state[structure.transition_choice]
-    inside = ~stop[source] & ~stop[structure.successor]
-    source, target = source[inside], structure.successor[inside]
-    if np.any(source == target):
+    edges = _edges(structure, ~stop[source] & ~stop[structure.successor])
+    if edges is None:
         return True
-    edges = csr_array(
-        (np.ones(len(source), dtype=np.bool_), (source, target)), shape=(structure.states, structure.states)
-    )
     components, _ = connected_components(edges, directed=True, connection="strong")
     return bool(components < structure.states)
 
@@ -237,21 +232,28 @@ def has_levels(structure: Structure) -> bool:
     Then two states that a step leads between are that far apart on every way. States that nothing leaves end
     an episode, and their steps do not count.
     """
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order
 
-    source = structure.choice_state[structure.transition_choice]
-    inside = ~absorbing_states(structure)[source]
-    source, target = source[inside], structure.successor[inside]
-    if np.any(source == target):
+    leaves = ~absorbing_states(structure)
+    edges = _edges(structure, leaves[structure.choice_state[structure.transition_choice]])
+    if edges is None:
         return False
-    edges = csr_array(
-        (np.ones(len(source), dtype=np.bool_), (source, target)), shape=(structure.states, structure.states)
-    )
     order, before = breadth_first_order(edges, structure.initial, directed=True)
     level: OffsetArray = np.full(structure.states, -1, dtype=np.int64)
     level[structure.initial] = 0
     for state in order[1:].tolist():
         level[state] = level[before[state]] + 1
+    source, target = edges.nonzero()
     seen = level[source] >= 0
     return bool(np.all(level[target[seen]] == level[source[seen]] + 1))
+
+
+def _edges(structure: Structure, kept: BoolArray) -> Any:
+    """Which state leads to which by some transitions; None where one leads to itself."""
+    from scipy.sparse import csr_array
+
+    source = structure.choice_state[structure.transition_choice][kept]
+    target, shape = structure.successor[kept], (structure.states, structure.states)
+    if np.any(source == target):
+        return None
+    return csr_array((np.ones(len(source), dtype=np.bool_), (source, target)), shape=shape)

@@ -444,7 +444,7 @@ class _TimedDecoder(RowDecoder):
 
 
 def _fold_of(plan: ReadPlan, is_first: bool) -> Fold:
-    fields = ["place", "episode", "state", "cost", "transition", "next_state", "ended", "since_entry"]
+    fields = ["place", "episode", "state", "cost", "transition", "next_state", "ended"]
     rows = Collector(*fields, *(["until"] if UNTIL in plan.roles else []))
     return Fold(plan, (rows,), by_name=True, is_first=is_first, beside=free_columns(plan))
 
@@ -494,7 +494,8 @@ class _Sojourns:
     def exposure(self, read_as: str, files: tuple[str, ...], is_whole: bool) -> Exposure:
         """Jumps and times; where it `is_whole`, every episode was followed to its end."""
         plan, held, last = self.plan, self.held, np.flatnonzero(~self.goes_on)
-        repeats, again = held["since_entry"] > 0, np.zeros(len(last), dtype=np.bool_)
+        repeats, again = np.zeros(len(self.state), dtype=np.bool_), np.zeros(len(last), dtype=np.bool_)
+        np.logical_and(self.goes_on[:-1], self.state[1:] == self.state[:-1], out=repeats[1:])
         if plan.has_times and int(repeats.sum()) == int(repeats[last].sum()):
             again = repeats[last]  # else states are written again and again
         known = again | held["ended"][last] | plan.absorbing[self.state[last]]

@@ -136,8 +136,7 @@ class Watched:
         early = np.flatnonzero(last.until < last.time)
         if len(early):
             table, number = plan.tables[int(last.table[early[0]])], int(last.number[early[0]])
-            message = f"row {number}: the episode goes on after it was watched"
-            raise InputError(message, table.location(number))
+            raise table.error("the episode goes on after it was watched", row=number)
         apart = plan.tick.parts(last.until) - plan.tick.parts(last.time)
         self.longest = max(self.longest, int(apart.max(initial=0)))
 

@@ -73,7 +73,7 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
     keys = _keys(behind, named)
     seen: dict[tuple[Any, ...], dict[str, int]] = {}
     known = set(keys)
-    numbers = [1] * held.num_rows if count_at is None else _numbers(opened, held, count_at)
+    numbers = [1] * held.num_rows if count_at is None else _values(opened, held, count_at, behind)
     texts = [plain_text(value) for value in held[reading_at].to_pylist()]
     entries = zip(*(_values(opened, held, name, behind) for name in named), strict=True)
     for row, (key, reading, number) in enumerate(zip(entries, texts, numbers, strict=True)):
@@ -195,35 +195,26 @@ def _keys(model: ParametricMDP, named: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _values(table: DataTable, held: Any, name: str, model: ParametricMDP) -> list[Any]:
-    """What a column of states says, row by row."""
-    values = held[name].to_pylist()
+    """What a column of states, or that of counts, says row by row."""
+    values: list[Any] = [plain_text(value) for value in held[name].to_pylist()]
     flags: ProblemCodes = np.zeros(len(values), dtype=np.int8)
-    whole: list[Any]
-    if name in model.structure.valuations:
-        whole = whole_numbers(held[name].combine_chunks(), name, table.path, flags).tolist()
+    is_variable = name in model.structure.valuations
+    if not is_variable and name != COUNT:
+        flags[[not text for text in values]] = RowProblem.MISSING_VALUE
+        whole = values
     else:
-        whole = [plain_text(value) for value in values]
-        flags[[not text for text in whole]] = RowProblem.MISSING_VALUE
+        numbers = whole_numbers(held[name].combine_chunks(), name, table.path, flags)
+        mark(flags, (numbers < 0) & (not is_variable), RowProblem.NEGATIVE_COUNT)
+        whole = numbers.tolist()
     if flags.any():
         row = int(np.argmax(flags != 0))
-        message = f"{name} is {plain_text(values[row])!r}, no whole number"
-        if flags[row] == RowProblem.MISSING_VALUE:
+        message = f"{name} is {values[row]!r}, no whole number"
+        if name == COUNT and not is_variable:
+            message = f"the count is {values[row] or 'missing'}, no whole number of at least 0"
+        elif flags[row] == RowProblem.MISSING_VALUE:
             message = f"{name} is missing: a row without its state says nothing of the sensor"
         raise table.error(message, None, 1 + row)
     return whole
-
-
-def _numbers(table: DataTable, held: Any, name: str) -> list[int]:
-    """How often each row was seen."""
-    flags: ProblemCodes = np.zeros(held.num_rows, dtype=np.int8)
-    numbers = whole_numbers(held[name].combine_chunks(), name, table.path, flags)
-    mark(flags, numbers < 0, RowProblem.NEGATIVE_COUNT)
-    if flags.any():
-        row = int(np.argmax(flags != 0))
-        shown = plain_text(held[name][row].as_py()) or "missing"
-        raise table.error(f"the count is {shown}, no whole number of at least 0", None, 1 + row)
-    listed: list[int] = numbers.tolist()
-    return listed
 
 
 def _ended(own: Structure) -> list[bool]:

@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tightrope.data.columns import EPISODE, TIME, StateNames, column_entries
+from tightrope.data.costs import cost_values
 from tightrope.data.design import absorbing_states
 from tightrope.data.read_options import LogReadOptions
+from tightrope.data.rows import plain_text
 from tightrope.errors import InputError
-from tightrope.io.table.columns import ProblemCodes, describe_column, truth_values
+from tightrope.io.table.columns import ProblemCodes, truth_values
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.files import open_tables
 from tightrope.model.structure import Structure
@@ -138,17 +140,12 @@ def _rows(table: DataTable, entries: Sequence[Entry], structure: Structure, give
 
 
 def _times(column: Any, name: str, table: DataTable) -> FloatArray:
-    import pyarrow as pa
-
-    if pa.types.is_string(column.type):
-        column = pa.chunked_array([pa.array([text or None for text in column.to_pylist()], pa.string())])
-    try:
-        values: FloatArray = np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        shown = describe_column(column.combine_chunks())
-        raise table.error(f"column '{name}' holds no times: {shown}") from None
-    if not np.isfinite(values).all():
-        raise table.error(f"{name} has no time", None, 1 + int(np.argmin(np.isfinite(values))))
+    values = cost_values(column.combine_chunks(), name, table.path)
+    if np.isnan(values).any():
+        row = int(np.argmax(np.isnan(values)))
+        shown = plain_text(column[row].as_py())
+        message = f"{name} is {shown!r}, not a time" if shown else f"{name} has no time"
+        raise table.error(message, None, 1 + row)
     return values
 
 

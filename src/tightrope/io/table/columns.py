@@ -325,19 +325,17 @@ def find_date_form(columns: Iterable[Any], name: str, file: str) -> str | None:
 
 
 def _no_time(column: Any, name: str, file: str, first_row: int) -> InputError:
-    odd = _odd_text(column)
     shown = f"column '{name}' holds a text that is not a time: {describe_column(column)}"
-    if odd is not None:
+    if (odd := _odd_text(column)) is not None:
+        place, text, usual = odd
         shown = (
-            f"column '{name}', row {first_row + odd[0]:,}: {odd[1]!r} is not written as the other times are, "
-            f"such as {odd[2]!r}"
+            f"column '{name}', row {first_row + place:,}: {text!r} is not written as the other times are, "
         )
-    return InputError(
-        shown,
-        Location(file),
-        "write times as numbers, as 2026-01-31 12:00:00 or as 31.01.2026 12:00, or say how they are written: "
-        f'`columns="time={name}:%d.%m.%Y %H:%M"`',
+        shown += f"such as {usual!r}"
+    forms = (
+        "write times as numbers, as 2026-01-31 12:00:00 or as 31.01.2026 12:00, or say how they are written:"
     )
+    return InputError(shown, Location(file), f'{forms} `columns="time={name}:%d.%m.%Y %H:%M"`')
 
 
 def _odd_text(column: Any) -> tuple[int, str, str] | None:

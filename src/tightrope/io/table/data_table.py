@@ -243,15 +243,11 @@ class DataTable:
         """All columns: those that are stored, then those that folders give."""
         return (*self.columns, *(name for name, _ in self.keys if name not in self.columns))
 
-    def location(self, row: int) -> Location:
-        """Where row number `row` of the data is."""
-        return self.format.location(self, row)
-
     def error(self, message: str, hint: str | None = None, row: int | None = None) -> InputError:
         """An error about the table, or about one of its rows."""
         if row is None:
             return InputError(message, Location(self.path), hint)
-        return InputError(f"row {row}: {message}", self.location(row), hint)
+        return InputError(f"row {row}: {message}", self.format.location(self, row), hint)
 
     @property
     def most_rows(self) -> int:

@@ -122,7 +122,7 @@ class Csv(_Lines):
             row = refused[0]
             raise InputError(
                 f"a row has {row.actual_columns} fields, but the header has {row.expected_columns}",
-                table.location(row.number - table.header_lines) if row.number else Location(table.path),
+                self.location(table, row.number - table.header_lines) if row.number else Location(table.path),
                 "a row cut off at the end is the sign of a truncated file"
                 if row.actual_columns < row.expected_columns
                 else "a value that holds a separator stands in double quotes",

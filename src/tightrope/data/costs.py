@@ -26,7 +26,7 @@ import numpy as np
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import dense, holds_text
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 
 _LIMB = 27
 _MASK = (1 << _LIMB) - 1
@@ -111,7 +111,7 @@ class CostTally:
         low = mantissa - high
         total = exact_sums(transition, cost)
         products = (high * high, 2.0 * high * low, low * low)
-        squares = [exact_sums(transition, one, 2 * exponent) for one in products]
+        squares = [exact_sums(transition, one, (2 * exponent).astype(np.int32)) for one in products]
         owners, numbers = (one.tolist() for one in np.unique(transition, return_counts=True))
         for own, number in zip(owners, numbers, strict=True):
             self._join(own, number, total[own], sum((one[own] for one in squares), Fraction(0)))
@@ -121,13 +121,15 @@ class CostTally:
         self.of[transition] = (known[0] + count, known[1] + total, known[2] + square)
 
 
-def exact_sums(owner: OffsetArray, value: FloatArray, exponent: Any = 0) -> dict[int, Fraction]:
+def exact_sums(
+    owner: OffsetArray, value: FloatArray, exponent: IndexArray | None = None
+) -> dict[int, Fraction]:
     """The sum of value · 2^exponent over the rows of each owner, without rounding."""
     sums: dict[int, Fraction] = {}
     for first in range(0, len(owner), MOST_ADDED):
         part = slice(first, first + MOST_ADDED)
         mantissa, power = np.frexp(value[part])
-        power = (power + (exponent if np.ndim(exponent) == 0 else exponent[part])).astype(np.int64)
+        power = power.astype(np.int64) + (0 if exponent is None else exponent[part])
         whole, least = np.ldexp(mantissa, 53).astype(np.int64), int(power.min())
         span = int(power.max()) - least + 1
         keys, place = np.arange(0), owner[part] * span + (power - least)

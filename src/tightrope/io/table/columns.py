@@ -328,14 +328,10 @@ def _no_time(column: Any, name: str, file: str, first_row: int) -> InputError:
     shown = f"column '{name}' holds a text that is not a time: {describe_column(column)}"
     if (odd := _odd_text(column)) is not None:
         place, text, usual = odd
-        shown = (
-            f"column '{name}', row {first_row + place:,}: {text!r} is not written as the other times are, "
-        )
-        shown += f"such as {usual!r}"
-    forms = (
-        "write times as numbers, as 2026-01-31 12:00:00 or as 31.01.2026 12:00, or say how they are written:"
-    )
-    return InputError(shown, Location(file), f'{forms} `columns="time={name}:%d.%m.%Y %H:%M"`')
+        shown = f"column '{name}', row {first_row + place:,}: {text!r} is not written as the other times "
+        shown += f"are, such as {usual!r}"
+    forms = "write times as numbers, as 2026-01-31 12:00:00 or as 31.01.2026 12:00, or say how they are"
+    return InputError(shown, Location(file), f'{forms} written: `columns="time={name}:%d.%m.%Y %H:%M"`')
 
 
 def _odd_text(column: Any) -> tuple[int, str, str] | None:

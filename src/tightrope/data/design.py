@@ -248,12 +248,12 @@ def has_levels(structure: Structure) -> bool:
     return bool(np.all(level[target[seen]] == level[source[seen]] + 1))
 
 
-def _edges(structure: Structure, kept: BoolArray) -> Any:
+def _edges(structure: Structure, mask: BoolArray) -> Any:
     """Which state leads to which by some transitions; None where one leads to itself."""
     from scipy.sparse import csr_array
 
-    source = structure.choice_state[structure.transition_choice][kept]
-    target, shape = structure.successor[kept], (structure.states, structure.states)
+    source = structure.choice_state[structure.transition_choice][mask]
+    target, shape = structure.successor[mask], (structure.states, structure.states)
     if np.any(source == target):
         return None
     return csr_array((np.ones(len(source), dtype=np.bool_), (source, target)), shape=shape)

@@ -174,19 +174,23 @@ class LastRows:
 
     def find(self, names: OffsetArray, takes_out: bool = False) -> tuple[OffsetArray, EventBatch | None]:
         """The rows with some of these names, and the places of their names."""
-        found, places = list[EventBatch](), list[OffsetArray]()
+        last, places = list[EventBatch](), list[OffsetArray]()
         for rows, there in self.levels:
             place = np.minimum(np.searchsorted(rows.episode, names), len(rows) - 1)
             of = np.flatnonzero((rows.episode[place] == names) & there[place])
-            found, places = [*found, rows[place[of]]], [*places, of]
+            last, places = [*last, rows[place[of]]], [*places, of]
             there[place[of]] &= not takes_out
-        if not any(map(len, found)):
+        if not any(map(len, last)):
             return np.empty(0, dtype=np.int64), None
-        return np.concatenate(places), EventBatch.joined(found)
+        order = np.argsort(np.concatenate(places))
+        return np.concatenate(places)[order], EventBatch.joined(last)[order]
 
     def every(self) -> EventBatch | None:
-        """All of them."""
-        return EventBatch.joined([rows[there] for rows, there in self.levels]) if self.levels else None
+        """All of them, by their names."""
+        if not self.levels:
+            return None
+        rows = EventBatch.joined([rows[there] for rows, there in self.levels])
+        return rows[np.argsort(rows.episode)]
 
 
 class Fold:

@@ -156,11 +156,11 @@ def begin_times(plan: ReadPlan) -> OffsetArray:
 
 def _begins(plan: ReadPlan, part: Part) -> list[tuple[OffsetArray, OffsetArray]]:
     decoder, table = plan.decoder(part.table), plan.tables[part.table]
-    found = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
+    parts = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
     for chunk in table.chunks(plan.columns[part.table].names, None, part.groups):
         rows = decoder.decode(chunk)
-        found.append(_earliest(rows.episode[rows.placed], rows.time[rows.placed]))
-    return found
+        parts.append(_earliest(rows.episode[rows.placed], rows.time[rows.placed]))
+    return parts
 
 
 def _of_all(parts: Sequence[tuple[OffsetArray, OffsetArray]]) -> tuple[OffsetArray, OffsetArray]:

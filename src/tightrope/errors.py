@@ -23,7 +23,7 @@ from tightrope_check.errors import TightropeError as TightropeError
 from tightrope_check.errors import shown as shown
 
 E = TypeVar("E", bound=Enum)
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T")
 
 
@@ -94,7 +94,7 @@ def in_words(function: F) -> F:
     """The function, with calls that its signature does not allow refused in words once they have failed."""
 
     @functools.wraps(function)
-    def call(*given: Any, **words: Any) -> Any:
+    def call(*given: object, **words: object) -> object:
         try:
             return function(*given, **words)
         except TypeError as error:
@@ -122,7 +122,7 @@ def word_methods(owner: T) -> T:
 
 
 def _wrong_call(
-    function: Callable[..., Any], given: Sequence[object], words: Mapping[str, object]
+    function: Callable[..., object], given: Sequence[object], words: Mapping[str, object]
 ) -> InputError:
     import inspect
 

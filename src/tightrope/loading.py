@@ -148,7 +148,7 @@ def read_model(
         automaton = _read_automaton(request, path, form, options)
         return ReadModel(automaton.untimed, automaton=automaton)
     model, is_partial = form.build(path, options)
-    return ReadModel(model, is_partial=is_partial)
+    return ReadModel(cast("Model", model), is_partial=is_partial)
 
 
 def is_markov_automaton(source: str) -> bool:
@@ -174,8 +174,7 @@ def _read_automaton(
             raise InputError(
                 f"`{argument}` cannot be used: the Markov automata of {path.name} have no parameters"
             )
-    automaton: MarkovAutomaton = form.read_automaton(path, options)
-    return automaton
+    return form.read_automaton(path, options)
 
 
 def is_continuous(source: str) -> bool:

@@ -113,12 +113,9 @@ class Problem(Record):
         query = _query(self.model, property, const, discount, terminal_reward)
         object.__setattr__(self, "query", query)
         object.__setattr__(self, "lift", None)
-        if (
-            query.reading is not None
-            and query.plain_objective is not None
-            and not isinstance(property, Query)
-        ):
-            warnings.warn(query.reading.warning, ReadingWarning, stacklevel=2)
+        reading = None if query.plain_objective is None or isinstance(property, Query) else query.reading
+        if reading is not None:
+            warnings.warn(reading.warning, ReadingWarning, stacklevel=2)
 
     @staticmethod
     def lifted(lift: Lift, query: Query) -> Problem:
@@ -312,11 +309,10 @@ def _query(
         raise InputError(
             f"`property` is {describe(property)}, not a property's text", hint=f"write it as {EXAMPLE}"
         )
+    behind = model.model if isinstance(model, POMDP) else model
     options = PropertyOptions(
         constants=constant_texts(const),
-        is_interval=isinstance(
-            model.model if isinstance(model, POMDP) else model, IntervalMDP | IntervalCTMC
-        ),
+        is_interval=isinstance(behind, IntervalMDP | IntervalCTMC),
         is_timed=isinstance(model, Continuous),
         discount=discount,
         terminal_reward=terminal_reward,

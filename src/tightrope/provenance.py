@@ -366,9 +366,8 @@ def _by_chance(pieces: tuple[tuple[int, int], ...]) -> float:
 def _tail(number: int, equal: int, chance: float) -> float:
     """The probability of so many equal pieces, or more, of a number of them."""
     several = range(equal, number + 1)
-    return min(
-        1.0, math.fsum(math.comb(number, k) * chance**k * (1 - chance) ** (number - k) for k in several)
-    )
+    terms = (math.comb(number, k) * chance**k * (1 - chance) ** (number - k) for k in several)
+    return min(1.0, math.fsum(terms))
 
 
 # --- what it costs ---------------------------------------------------------------------------

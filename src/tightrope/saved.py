@@ -113,7 +113,7 @@ class SavedResult(Result):
         """What the data leave of each parameter; its whole domain where the sets have no region."""
         known = self.outcome.widths.parameters
         whole = {each.name: (each.lower, each.upper) for each in self.document.model.parameters}
-        return {name: results.Interval(*known.get(name, ends)) for name, ends in whole.items()}
+        return {name: results.Interval.of(*known.get(name, ends)) for name, ends in whole.items()}
 
     @property
     def ledger(self) -> results.LedgerFacts:

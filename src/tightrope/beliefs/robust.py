@@ -212,7 +212,7 @@ def over_intervals(pomdp: POMDP, objective: Objective, precision: float, seconds
     high = max(one.bounds[1] for one in ends)
     best = solve(plain, kind, precision=1e-6).bounds[1 if objective.maximises else 0]
     helped = ends[1].bounds[0 if objective.maximises else 1]
-    return _robust(objective, rivals, Interval(low, high), helped, best, ends[0])
+    return _robust(objective, rivals, Interval.of(low, high), helped, best, ends[0])
 
 
 def _finite(values: FloatArray) -> FloatArray:

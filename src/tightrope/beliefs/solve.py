@@ -106,7 +106,7 @@ class PartialSolution(Record):
 
     @property
     def interval(self) -> Interval:
-        return Interval(self.lower, self.upper)
+        return Interval.of(self.lower, self.upper)
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -191,7 +191,7 @@ def shown_value(
             low = max(low, math.nextafter(threshold, -math.inf))
         else:
             high = min(high, math.nextafter(threshold, math.inf))
-    return Shown(dict.fromkeys(("value", "given policy"), Interval(low, high)))
+    return Shown(dict.fromkeys(("value", "given policy"), Interval.of(low, high)))
 
 
 def answered_file(certificate: Certificate, shown: Shown | None, verify: bool = True) -> CertificateFile:
@@ -223,7 +223,7 @@ def require_agreement(certificate: Certificate, shown: Shown) -> None:
             f"about {', '.join(shown.intervals)}"
         )
     for claim in certificate.claims:
-        answer, proved = shown.intervals.get(claim.name, ANYTHING), Interval(claim.lower, claim.upper)
+        answer, proved = shown.intervals.get(claim.name, ANYTHING), Interval.of(claim.lower, claim.upper)
         if proved.lower <= answer.upper and answer.lower <= proved.upper:
             continue
         both = f"the certificate proves a {claim.name} in {proved}, and the answer is {answer}"

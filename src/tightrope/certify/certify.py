@@ -231,7 +231,7 @@ def shown_result(result: LearningResult | LearnedAnswer | RateResult) -> Shown:
     robust, lift = result.robust.interval, result.problem.lift
     if isinstance(lift, ProductLift) and lift.temporal is not None:
         best = result.optimistic_value
-        robust = Interval(-math.inf, best) if result.problem.maximises else Interval(best, math.inf)
+        robust = Interval.of(-math.inf, best) if result.problem.maximises else Interval.of(best, math.inf)
     given = {} if result.value is None else {"given policy": result.value.interval}
     other = goes_by_intervals(result.model, result.decisions.sets, result.decisions.region)
     apart = refuted or (other and result.counts is not None)
@@ -251,7 +251,7 @@ def certificate_of_difference(comparison: Comparison) -> Certificate:
 def _save(file: CertificateFile, claimed: OutputFile) -> dict[str, Interval]:
     """Write the file; the interval of every claim."""
     file.save(claimed.checked())
-    return {name: Interval(low, high) for name, (low, high) in file.values.items()}
+    return {name: Interval.of(low, high) for name, (low, high) in file.values.items()}
 
 
 def _point(model: Model, at: Point | None) -> tuple[Fraction, ...] | None:

@@ -566,7 +566,7 @@ def check_domain(
         **result.verdict.facts,
         lower=None if result.interval is None else result.interval.lower,
         upper=None if result.interval is None else result.interval.upper,
-        certificate=None if proof is None else Interval(*next(iter(proof.values.values()))),
+        certificate=None if proof is None else Interval.of(*next(iter(proof.values.values()))),
         **{"status": status, **NOTHING, **result.facts},
         peak_memory=peak_memory(),
         seconds=check_answers.round_seconds({"build": loaded.seconds, **result.seconds}),
@@ -716,4 +716,5 @@ def _over_rates(
 
     whose = {"sets": "expression", "policy": "none: a chain has no choices", "notes": list(result.notes)}
     verdict, spent = Assessment.of(limit="; ".join(result.missed) or None), time.perf_counter() - begin
-    return OverDomain(query, verdict, Interval(result.lower, result.upper), whose, {"solve": spent}, certify)
+    ends = Interval.of(result.lower, result.upper)
+    return OverDomain(query, verdict, ends, whose, {"solve": spent}, certify)

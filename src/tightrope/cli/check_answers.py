@@ -249,7 +249,7 @@ def _record(
         name=query.name or UNSET,
         lower=UNSET if value is None else value.lower,
         upper=UNSET if value is None else value.upper,
-        initial=InitialFacts(value.states, Interval(*value.least), Interval(*value.greatest))
+        initial=InitialFacts(value.states, Interval.of(*value.least), Interval.of(*value.greatest))
         if value is not None and several
         else UNSET,
         status=status,

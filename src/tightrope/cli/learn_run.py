@@ -233,7 +233,7 @@ def learn_policies(
     def show() -> screen.Content:
         if request.compares:
             return show_comparison(subject.query.text, results, true_value, written)
-        proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
+        proved = {} if proof is None else {name: Interval.of(*ends) for name, ends in proof.values.items()}
         return show_result(results[0], true_value, written, proved)
 
     sources.answer_from(reading, results[-1], record, show)
@@ -315,7 +315,7 @@ def _read_given_policy(
     model = problem.model
     assert isinstance(model, tr.ParametricMDP)
     solution = solve(model.instantiate(subject.loaded.point(request.at)), problem.objective)
-    value = Interval(float(solution.lower[model.initial]), float(solution.upper[model.initial]))
+    value = Interval.of(float(solution.lower[model.initial]), float(solution.upper[model.initial]))
     product = subject.product
     return solution.policy if product is None else product.controller(solution.policy), value
 
@@ -386,7 +386,7 @@ def _proof(
 
 
 def _proved_facts(request: LearnRequest, proof: CertificateFile, notes: Sequence[str]) -> answers.ProvedFacts:
-    policies = {name: Interval(*ends) for name, ends in proof.values.items()}
+    policies = {name: Interval.of(*ends) for name, ends in proof.values.items()}
     return answers.ProvedFacts(
         proof.digest, str(request.certificate), policies, [*notes, *proof.notes] or UNSET
     )

@@ -219,7 +219,7 @@ def list_coupled_facts(result: tr.LearningResult) -> Rows:
         return []
     whose = "robust" if result.value is None else "given"
     names = result.model.parameters.shown.names
-    rectangular = Interval(value.rectangular_lower, value.rectangular_upper)
+    rectangular = Interval.of(value.rectangular_lower, value.rectangular_upper)
     lost = "equally narrow" if value.rectangular_lost_nothing else "new parameters at every choice"
     facts = [
         ("coupled", f"{value.status.value} ({whose} policy, {value.gap:.2g} of the width without witness)"),

@@ -182,7 +182,7 @@ def verify(request: VerifyRequest) -> None:
 def _answer(verified: Verified, seconds: float) -> VerifyAnswer:
     """The bounds of the claim that answers the question are the head; without one, those of the first."""
     certificate, verdict, proved = verified.certificate, verified.verdict, verified.proved
-    values = {name: Interval(low, high) for name, (low, high) in verdict.values.items()}
+    values = {name: Interval.of(low, high) for name, (low, high) in verdict.values.items()}
     first, data = values[verdict.claim or next(iter(values))], certificate.problem.data
     result = worth(verdict)
     return record_of(

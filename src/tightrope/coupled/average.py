@@ -126,7 +126,7 @@ class CycleBounds:
         if not np.all(np.isfinite(ends)):
             return Interval(-np.inf, np.inf)
         slack = 16 * _UNIT * (abs(c) + max(map(abs, ends)))
-        return Interval(down(c + min(ends) - slack), up(c + max(ends) + slack))
+        return Interval.of(down(c + min(ends) - slack), up(c + max(ends) + slack))
 
     @property
     def left(self) -> float:
@@ -157,8 +157,8 @@ class AverageBounds:
     def bounds(self, cycle: Cycle, limits: CoupledLimits) -> CycleBounds:
         """What is known of one policy."""
         parts = [self.enclose(chain, cycle.policy, limits) for chain in (cycle.chain, cycle.lengths)]
-        scaled, length = (Interval(one.lower, one.upper) for one in parts)
-        return CycleBounds(cycle, scaled, Interval(max(length.lower, 1.0), length.upper))
+        scaled, length = (Interval.of(one.lower, one.upper) for one in parts)
+        return CycleBounds(cycle, scaled, Interval.of(max(length.lower, 1.0), length.upper))
 
     def difference(
         self, one: CycleBounds, two: CycleBounds, limits: CoupledLimits
@@ -169,7 +169,7 @@ class AverageBounds:
         if not np.isfinite(slack):
             return Interval(-np.inf, np.inf), None
         value = self.enclose(difference_of(one.cycle.chain, two.cycle.chain), one.cycle.policy, limits)
-        return Interval(down(middle + value.lower - slack), up(middle + value.upper + slack)), value
+        return Interval.of(down(middle + value.lower - slack), up(middle + value.upper + slack)), value
 
     def at(self, cycle: Cycle, x: FloatArray) -> float:
         """The average at a point, in float64: it certifies nothing."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.coupled.ball import golden_section
 from tightrope.data.counts import Counts
 from tightrope.design.directions import Criterion, Directions, EveryDirection, find_directions
 from tightrope.design.episodes import Episodes, stationary
@@ -37,7 +38,6 @@ EFFICIENCY = 0.03
 MOST_SOLVES = 60
 _STEPS = 60
 _SMALL_SHARE = 1e-4
-_GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,14 +193,7 @@ class _DesignSearch:
         def at(share: float) -> FloatArray:
             return np.append(self.weights * (1.0 - share), share)
 
-        low, high = 0.0, 1.0
-        for _ in range(40):
-            left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-            if self._value(at(left)) <= self._value(at(right)):
-                high = right
-            else:
-                low = left
-        return at(0.5 * (low + high))
+        return at(golden_section(lambda share: self._value(at(share)), 0.0, 1.0, 40)[0])
 
     def _total(self, weights: FloatArray) -> FloatArray:
         return self.past + self.amount * np.tensordot(weights, self.matrices, 1)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.taylor import ValueGradient
@@ -179,8 +180,6 @@ def _by_choice(
     values: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """(v_c, η(c)) of every choice that the chain takes; the policy's probability is part of v_c."""
-    from scipy.sparse import csr_array
-
     chain = value.chain
     entry = chain.weight * values[chain.successor]
     matrix = csr_array((entry, (place, chain.expression)), shape=(count, len(slope)))

@@ -11,9 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import splu
 
 from tightrope.data.design import absorbing_states
 from tightrope.design.information import Information
@@ -149,10 +151,8 @@ class Episodes:
             self.stop,
         )
 
-    def matrix(self, weight: FloatArray) -> tuple[Any, OffsetArray]:
+    def matrix(self, weight: FloatArray) -> tuple[csr_array, OffsetArray]:
         """(transition matrix among inner states under a policy's probabilities per choice, inner states)."""
-        from scipy.sparse import csr_array
-
         structure = self.structure
         number = np.full(structure.states, -1, np.int64)
         number[self.inner] = np.arange(len(self.inner))
@@ -179,9 +179,6 @@ class Episodes:
             _sweep_steps(self.arrays, read_only(weight), mass, following, result, 1)
 
     def _solve_forward(self, policy: Policy) -> FloatArray:
-        from scipy.sparse import eye_array
-        from scipy.sparse.linalg import splu
-
         matrix, inner = self.matrix(policy.probability)
         system = (eye_array(len(inner)) - matrix).tocsc()
         begin = (inner == self.structure.initial).astype(np.float64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class ImprovementPlan(Record):
 
 def plan_improvement(
     problem: Problem,
-    data: Any,
+    data: object,
     baseline: PolicyGiven | str = UNIFORM,
     *,
     delta: float = 0.001,

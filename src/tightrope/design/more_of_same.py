@@ -24,7 +24,9 @@ from tightrope.learning.learn import learn
 from tightrope.learning.observed import choose_controller, estimated_value
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import counts_of
-from tightrope.model.pomdp import POMDP
+from tightrope.model.policy import PolicyGiven
+from tightrope.model.pomdp import POMDP, Controller
+from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem
 from tightrope.regions.registry import region_kind
@@ -42,7 +44,7 @@ def plan_more(
     delta: float,
     target: Target,
     options: LearnOptions,
-    policy: Any = None,
+    policy: PolicyGiven | Controller | None = None,
     estimate: float | None = None,
 ) -> Plan:
     """A plan of episodes like those so far; `estimate` is the value to which answers narrow."""
@@ -105,7 +107,12 @@ def plan_more(
 
 
 def plan_controller(
-    problem: Problem, data: Any, delta: float, target: Target, options: LearnOptions, policy: Any = None
+    problem: Problem,
+    data: object,
+    delta: float,
+    target: Target,
+    options: LearnOptions,
+    policy: PolicyGiven | Controller | None = None,
 ) -> Plan:
     """A plan of more data about one controller of a partially observable model."""
     pomdp = problem.model
@@ -130,7 +137,7 @@ def _span(result: Any, limit: float | None) -> Interval:
     if limit is not None:
         return Interval(min(result.guarantee, limit), max(result.guarantee, limit))
     if result.interval is not None:
-        return Interval(result.interval.lower, result.interval.upper)
+        return Interval.of(result.interval.lower, result.interval.upper)
     return Interval(float(result.truth == TRUE), float(result.truth != FALSE))
 
 
@@ -154,7 +161,7 @@ def width_of(target: Target, value: float) -> float | None:
     return target.amount * abs(value) if target.relative else target.amount
 
 
-def _until(at: Any, gaps: Any, sought: float, so_far: float) -> float:
+def _until(at: FloatArray, gaps: FloatArray, sought: float, so_far: float) -> float:
     """The first number of episodes with so small a gap, interpolated in logarithms; infinite without one."""
     below = np.flatnonzero(gaps <= sought)
     if not len(below):

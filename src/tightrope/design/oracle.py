@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from scipy.sparse import eye_array
+from scipy.sparse.linalg import splu
 
 from tightrope.design.episodes import EpisodeArrays, Episodes, Way, take
 from tightrope.errors import CannotCertify, InputError, Location
@@ -139,9 +141,6 @@ class _Equations:
 
     def _improve(self, reward: FloatArray) -> tuple[OffsetArray, FloatArray, float]:
         """(choices, their values, by how much a backup could improve any of these at most)."""
-        from scipy.sparse import eye_array
-        from scipy.sparse.linalg import splu
-
         episodes, structure = self.episodes, self.episodes.structure
         choice = structure.choice_start[:-1].copy()
         value = np.zeros(structure.states)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import UNSET
@@ -211,9 +211,9 @@ class Plan(Record):
         """Write the directory of `tightrope plan -o` at `path`. Return its files."""
         return write_plan(path_of(path), self)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the document that `tightrope plan --json` prints."""
-        plain: dict[str, Any] = to_plain(plan_document(self))
+        plain: dict[str, object] = to_plain(plan_document(self))
         return plain
 
     def headline(self) -> str:
@@ -264,7 +264,7 @@ def plan_document(plan: Plan, source: str | None = None) -> plans.PlanDocument:
         asked=plan.target.amount,
         relative=plan.target.relative,
         label=plans.LABEL,
-        interval=Interval(plan.interval.lower, plan.interval.upper),
+        interval=Interval.of(plan.interval.lower, plan.interval.upper),
         strategies=[_strategy(one) for one in plan.strategies],
         design=None
         if made is None

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -547,7 +547,7 @@ OWN = ("optimality", "above", "budget", "within_cap", "cost", "avoid", "at_most"
 @spell_out(PLAN_DEFAULTS)
 def plan(
     problem: Problem,
-    data: Any,
+    data: object,
     *,
     delta: float = 0.001,
     gap: float | str | None = None,

@@ -363,7 +363,7 @@ class _UnitBounds:
             return self._of_events(miss)
         if self.problem.objective.is_reward:
             pairs = [_means(one.low, one.high, self.ends, miss) for one in self.scores]
-            return [Interval(*pair) for pair in pairs]
+            return [Interval.of(*pair) for pair in pairs]
         unit = np.repeat(np.arange(len(self.parts)), [len(one.low) for one in self.scores])
         event, sizes = np.zeros(len(unit), dtype=np.int64), (1, len(self.parts))
         sure = np.concatenate([one.low == 1.0 for one in self.scores])
@@ -378,7 +378,7 @@ class _UnitBounds:
             upper = pooled_intervals(event, unit, possible, sizes, miss)[3][0]
         if self.problem.objective.complement:
             lower, upper = complement(lower, upper)
-        return [Interval(float(low), float(high)) for low, high in zip(lower, upper, strict=True)]
+        return [Interval.of(float(low), float(high)) for low, high in zip(lower, upper, strict=True)]
 
     def _of_events(self, miss: float) -> list[Interval]:
         """By intervals of events: predicted from the units before, as the rows stand unit by unit."""
@@ -426,8 +426,8 @@ class _Promises:
     def _kth(self, k: int) -> Interval:
         """The k-th worst bound, and nothing on the other side."""
         if self.maximises:
-            return Interval(sorted(one.interval.lower for one in self.units)[k - 1], math.inf)
-        return Interval(-math.inf, sorted(one.interval.upper for one in self.units)[-k])
+            return Interval.of(sorted(one.interval.lower for one in self.units)[k - 1], math.inf)
+        return Interval.of(-math.inf, sorted(one.interval.upper for one in self.units)[-k])
 
     def _bound_text(self, bounds: Interval) -> str:
         if self.maximises:
@@ -478,6 +478,6 @@ class _Promises:
         else:
             text = "the range of values is not known, so no average is bounded"
             return FleetAnswer("average unit", None, text, self._verdict(refuted, limit=text))
-        interval = Interval(lower, upper)
+        interval = Interval.of(lower, upper)
         text = f"in {interval_text(lower, upper)}, {sure_text(self.delta)}"
         return FleetAnswer("average unit", interval, text, verdict)

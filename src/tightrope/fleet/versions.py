@@ -400,10 +400,10 @@ def difference_interval(low: FloatArray, high: FloatArray, reach: float, delta: 
     least = Tally.of(np.maximum(low + reach - slack, 0.0))
     most = Tally.of(np.maximum(reach - high - slack, 0.0))
     if not least.number:
-        return Interval(-reach, reach)
+        return Interval.of(-reach, reach)
     lower = lower_mean(least, 0.5 * delta, None, STAKES) - reach
     upper = reach - lower_mean(most, 0.5 * delta, None, STAKES)
-    return Interval(max(lower - slack, -reach), min(upper + slack, reach))
+    return Interval.of(max(lower - slack, -reach), min(upper + slack, reach))
 
 
 def first_proof(low: FloatArray, high: FloatArray, delta: float) -> int | None:

@@ -88,7 +88,7 @@ def record_of(kind: type[S], /, *sources: object, **given: object) -> S:
     return kind(**given)
 
 
-def _as_field(value: Any, types: tuple[object, ...]) -> object:
+def _as_field(value: object, types: tuple[object, ...]) -> object:
     if type(value) is tuple and tuple not in map(get_origin, types):
         inner = next((get_args(one) for one in types if get_origin(one) is list), ())
         return [_as_field(entry, inner) for entry in value]
@@ -168,7 +168,7 @@ class DocumentFile(Generic[T]):
         return read_document(file, *self._about)
 
 
-def json_schema(kind: type) -> dict[str, Any]:
+def json_schema(kind: type) -> dict[str, object]:
     """The JSON schema (draft 2020-12) of a document."""
     schema = msgspec.json.schema(kind, schema_hook=_schema_of)
     for record in schema.get("$defs", {}).values():
@@ -192,6 +192,6 @@ def _decode(kind: type, value: object) -> object:
     raise ValueError(f"Expected a number, got {type(value).__name__}")
 
 
-def _schema_of(kind: type) -> dict[str, Any]:
+def _schema_of(kind: type) -> dict[str, object]:
     assert kind is Real, kind
     return {"anyOf": [{"type": "number"}, {"enum": list(NOT_FINITE)}]}

@@ -5,18 +5,25 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.errors import InputError
 from tightrope.io import output
-from tightrope.io.registry import EXPLICIT, Capabilities, FileOptions, ModelFormat, ModelOutput
+from tightrope.io.registry import EXPLICIT, Capabilities, FileModel, FileOptions, ModelFormat, ModelOutput
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Ranges, box_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
+from tightrope.model.structure import Structured
 from tightrope.numerics.text import read_program_text
+
+if TYPE_CHECKING:
+    from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
+    from tightrope.prism.load import PrismModel, PrismRates
 
 _ASIDE = re.compile(r'//[^\n]*|"[^"\n]*"')
 _CONTINUOUS = re.compile(r"\b(ctmc|stochastic)\b")
@@ -28,21 +35,28 @@ def _module(name: str) -> Any:
     return import_module(f"tightrope.{name}")
 
 
+def _rates(chain: ParametricCTMC) -> PrismRates:
+    rates: PrismRates = _module("prism.load").PrismRates(chain)
+    return rates
+
+
 class Programs(ModelFormat):
     """Programs, which `_built` reads and builds."""
 
-    def read(self, path: Path, options: FileOptions) -> Any:
+    def read(self, path: Path, options: FileOptions) -> FileModel:
         return self.build(path, options)[0]
 
-    def build(self, path: Path, options: FileOptions) -> tuple[Any, bool]:
-        read = self._built("build_model", path, options)
+    def build(self, path: Path, options: FileOptions) -> tuple[FileModel, bool]:
+        read: PrismModel = self._built("build_model", path, options)
         return read.model, read.is_partial
 
-    def read_automaton(self, path: Path, options: FileOptions) -> Any:
-        return self._built("build_automaton", path, options)
+    def read_automaton(self, path: Path, options: FileOptions) -> MarkovAutomaton:
+        automaton: MarkovAutomaton = self._built("build_automaton", path, options)
+        return automaton
 
-    def read_rates(self, path: Path, options: FileOptions) -> Any:
-        return self._built("build_rates", path, options)
+    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
+        rates: PrismRates = self._built("build_rates", path, options)
+        return rates
 
     @abstractmethod
     def _built(self, build: str, path: Path, options: FileOptions) -> Any: ...
@@ -80,7 +94,7 @@ class Jani(Programs):
         make = getattr(_module("prism.load"), build)
         return _module("io.jani.read").built(make, path, options.constants, **options.words)
 
-    def write(self, model: Any, path: Path) -> list[Path]:
+    def write(self, model: Structured, path: Path) -> list[Path]:
         jani = _module("io.jani.write")
         jani.write_jani(jani.as_program(model, "the model"), path)
         return [path]
@@ -95,25 +109,31 @@ class Drn(ModelFormat):
         parameters=True, intervals=True, exact=True, rates=True, compressed=True, observations=True
     )
 
-    def read(self, path: Path, options: FileOptions) -> Any:
-        return _module("io.drn.read").read_drn(
-            path, box=options.box, domain=options.domain, progress=options.words.get("progress")
+    def read(self, path: Path, options: FileOptions) -> FileModel:
+        progress = options.words.get("progress")
+        model: FileModel = _module("io.drn.read").read_drn(
+            path, box=options.box, domain=options.domain, progress=progress
         )
+        return model
 
     def type_of(self, path: Path) -> str:
         return str(_module("io.drn.read").declared_type(path))
 
-    def read_rates(self, path: Path, options: FileOptions) -> Any:
-        return _module("prism.load").PrismRates(
-            _module("io.drn.read").read_rates_drn(path, options.box, options.domain)
-        )
+    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
+        return _rates(_module("io.drn.read").read_rates_drn(path, options.box, options.domain))
 
-    def read_automaton(self, path: Path, options: FileOptions) -> Any:
-        return _module("io.drn.read").read_automaton_drn(path)
+    def read_automaton(self, path: Path, options: FileOptions) -> MarkovAutomaton:
+        automaton: MarkovAutomaton = _module("io.drn.read").read_automaton_drn(path)
+        return automaton
 
-    def write(self, model: Any, path: Path) -> list[Path]:
+    def write(self, model: Structured, path: Path) -> list[Path]:
         _module("io.drn.write").write_drn(model, path)
         return [path]
+
+
+def umb_is_available() -> bool:
+    """Whether the package umbi is installed."""
+    return find_spec("umbi") is not None
 
 
 class Umb(ModelFormat):
@@ -123,10 +143,11 @@ class Umb(ModelFormat):
     suffixes = (".umb",)
     holds = Capabilities(intervals=True)
 
-    def read(self, path: Path, options: FileOptions) -> Any:
-        return _module("io.umb").read_umb(path)
+    def read(self, path: Path, options: FileOptions) -> FileModel:
+        model: FileModel = _module("io.umb").read_umb(path)
+        return model
 
-    def write(self, model: Any, path: Path) -> list[Path]:
+    def write(self, model: Structured, path: Path) -> list[Path]:
         _module("io.umb").write_umb(model, path)
         return [path]
 
@@ -138,16 +159,17 @@ class Explicit(ModelFormat):
     suffixes = EXPLICIT
     holds = Capabilities(intervals=True, rates=True)
 
-    def read(self, path: Path, options: FileOptions) -> Any:
-        return _module("io.explicit.read").read_explicit(path)
+    def read(self, path: Path, options: FileOptions) -> FileModel:
+        model: FileModel = _module("io.explicit.read").read_explicit(path)
+        return model
 
     def type_of(self, path: Path) -> str:
         return str(_module("io.explicit.read").declared_type(path))
 
-    def read_rates(self, path: Path, options: FileOptions) -> Any:
-        return _module("prism.load").PrismRates(_module("io.explicit.read").read_explicit(path, True))
+    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
+        return _rates(_module("io.explicit.read").read_explicit(path, True))
 
-    def write(self, model: Any, path: Path) -> list[Path]:
+    def write(self, model: Structured, path: Path) -> list[Path]:
         written: list[Path] = _module("io.explicit.write").write_explicit(model, path)
         return written
 
@@ -162,7 +184,7 @@ StormModel = ParametricMDP | IntervalMDP | MDP | POMDP
 """Models that stormpy, Storm's Python package (an optional extra), has as well; exchanged as DRN files."""
 
 
-def to_stormpy(model: StormModel) -> Any:
+def to_stormpy(model: StormModel) -> object:
     """Convert a model to stormpy: over rational functions, intervals, or doubles.
 
     Parameters
@@ -185,7 +207,7 @@ def to_stormpy(model: StormModel) -> Any:
         raise InputError(f"`model` is a {type(model).__name__}, not a model of tightrope")
     behind = model.model if isinstance(model, POMDP) else model
     if isinstance(behind, IntervalMDP):
-        number: Any = stormpy.RationalInterval
+        number = stormpy.RationalInterval
     elif isinstance(behind, ParametricMDP):
         number = stormpy.RationalFunction if behind.parameters.names else stormpy.Rational
     else:
@@ -195,10 +217,13 @@ def to_stormpy(model: StormModel) -> Any:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "model.drn"
         _module("io.drn.write").write_drn(model, file)
-        return stormpy.build_model_from_drn[number](str(file), options=options)
+        storm: object = stormpy.build_model_from_drn[number](str(file), options=options)
+        return storm
 
 
-def from_stormpy(storm: Any, *, params: Ranges | str | None = None, domain: str | None = None) -> StormModel:
+def from_stormpy(
+    storm: object, *, params: Ranges | str | None = None, domain: str | None = None
+) -> StormModel:
     """A model of Storm's as ours; it knows no domain, so `params` and `domain` are those of `load`."""
     stormpy = _stormpy()
     options = stormpy.io.DirectEncodingExporterOptions()
@@ -213,7 +238,7 @@ def from_stormpy(storm: Any, *, params: Ranges | str | None = None, domain: str 
             raise InputError(error.message, hint=error.hint) from None
 
 
-def _stormpy() -> Any:
+def _stormpy() -> ModuleType:
     try:
         import stormpy
         import stormpy.io
@@ -221,4 +246,4 @@ def _stormpy() -> Any:
         raise InputError(
             "models of Storm need the package stormpy", hint="pip install 'tightrope[storm]'"
         ) from None
-    return stormpy
+    return cast(ModuleType, stormpy)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,13 +15,10 @@ from tightrope.numerics.text import interval_text
 
 
 class _TwoEnds(msgspec.StructMeta):
-    """Users give the ends in order; inside the package crossed ends show a contradiction."""
+    """Users give the ends in order (`Interval`); crossed ends of results show a contradiction (`of`)."""
 
     @in_words
-    def __call__(cls, lower: Any, upper: Any) -> Any:
-        caller = sys._getframe(2).f_globals.get("__name__", "")  # frame 1 is that of `in_words`
-        if caller.startswith("tightrope"):
-            return super().__call__(lower, upper)
+    def __call__(cls, lower: Any, upper: Any) -> Interval:
         for name, end in (("lower", lower), ("upper", upper)):
             if isinstance(end, bool) or not isinstance(end, numbers.Real) or math.isnan(end):
                 raise InputError(f"`{name}` is {end!r}, not a number")
@@ -31,7 +27,12 @@ class _TwoEnds(msgspec.StructMeta):
                 f"the lower end of the interval, {lower}, is above the upper one, {upper}",
                 hint="give the smaller number first",
             )
-        return super().__call__(lower, upper)
+        return Interval.of(lower, upper)
+
+    def of(cls, lower: float, upper: float) -> Interval:
+        """The interval of two ends as they were computed."""
+        made: Interval = super().__call__(lower, upper)
+        return made
 
 
 class Interval(msgspec.Struct, frozen=True, metaclass=_TwoEnds):
@@ -56,7 +57,7 @@ class Interval(msgspec.Struct, frozen=True, metaclass=_TwoEnds):
         Interval(lower=0.0, upper=0.5)
         """
         low, high = max(self.lower, lower), min(self.upper, upper)
-        return Interval(low, high) if low <= high else self
+        return Interval.of(low, high) if low <= high else self
 
     def __str__(self) -> str:
         return interval_text(self.lower, self.upper)
@@ -69,13 +70,8 @@ class Interval(msgspec.Struct, frozen=True, metaclass=_TwoEnds):
         check_type("value", value, numbers.Real, "a number")
         return self.lower <= value <= self.upper
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.lower, self.upper)
+    def __reduce__(self) -> tuple[object, ...]:
+        return Interval.of, (self.lower, self.upper)
 
     def to_json(self) -> dict[str, float]:
         return {"lower": self.lower, "upper": self.upper}
-
-
-def _again(lower: float, upper: float) -> Interval:
-    """The interval that was pickled."""
-    return Interval(lower, upper)

@@ -19,7 +19,7 @@ from functools import cache
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar, cast
 
 from tightrope.atomic import path_of
 from tightrope.errors import InputError
@@ -27,7 +27,15 @@ from tightrope.io.output import FileKind, OutputFile, claim_file
 from tightrope.numerics.text import plain_suffix
 
 if TYPE_CHECKING:
+    from tightrope.model.continuous import MarkovAutomaton
+    from tightrope.model.mdp import MDP, IntervalMDP
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.model.pomdp import POMDP
+    from tightrope.model.structure import Structured
     from tightrope.prism.load import BuildWords, PrismRates
+
+FileModel: TypeAlias = "ParametricMDP | IntervalMDP | MDP | POMDP"
+"""A model in discrete time, as files hold it."""
 
 GROUP = "tightrope.formats"
 _NO_WORDS: BuildWords = {}
@@ -76,7 +84,7 @@ class FileOptions:
 class ModelOutput(Protocol):
     """Files that may be written, as far as is known."""
 
-    def write(self, model: Any) -> list[Path]:
+    def write(self, model: Structured) -> list[Path]:
         """Write a model; the files that were written."""
 
 
@@ -87,7 +95,7 @@ class SingleFile:
     form: ModelFormat
     file: OutputFile
 
-    def write(self, model: Any) -> list[Path]:
+    def write(self, model: Structured) -> list[Path]:
         return self.form.write(model, self.file.checked())
 
 
@@ -101,10 +109,10 @@ class ModelFormat(ABC):
     """How files that tightrope wrote are known."""
 
     @abstractmethod
-    def read(self, path: Path, options: FileOptions) -> Any:
+    def read(self, path: Path, options: FileOptions) -> FileModel:
         """The model in a file: an `MDP`, `IntervalMDP` or `ParametricMDP`."""
 
-    def build(self, path: Path, options: FileOptions) -> tuple[Any, bool]:
+    def build(self, path: Path, options: FileOptions) -> tuple[FileModel, bool]:
         """The model, and whether only the states were built that a question needs."""
         return self.read(path, options), False
 
@@ -124,11 +132,11 @@ class ModelFormat(ABC):
         """The chain in continuous time in a file."""
         raise InputError(f"{path.name}: {self.name} files hold no chains in continuous time")
 
-    def read_automaton(self, path: Path, options: FileOptions) -> Any:
+    def read_automaton(self, path: Path, options: FileOptions) -> MarkovAutomaton:
         """The Markov automaton in a file."""
         raise InputError(f"{path.name}: {self.name} files hold no Markov automata")
 
-    def write(self, model: Any, path: Path) -> list[Path]:
+    def write(self, model: Structured, path: Path) -> list[Path]:
         """Write a model; the files that were written."""
         raise InputError(f"{self.name} files are not written", hint=f"write {_listed(writable())}")
 
@@ -175,14 +183,14 @@ class HasEndings(Protocol):
 Form = TypeVar("Form", bound=HasEndings)
 
 
-def with_plugins(own: Sequence[Form], group: str, kind: type[Any], what: str) -> tuple[Form, ...]:
+def with_plugins(own: Sequence[Form], group: str, kind: type[object], what: str) -> tuple[Form, ...]:
     """Formats, and behind them those of other packages' entry points by their names."""
     from importlib.metadata import entry_points
 
     known = [*own]
     suffixes = {suffix for form in known for suffix in form.suffixes}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
-        form = entry.load()()
+        form = cast(Form, entry.load()())
         if not isinstance(form, kind) or suffixes & set(form.suffixes):
             raise InputError(
                 f"the entry point '{entry.name}' of '{group}' is no {what} with endings of its own"
@@ -226,7 +234,7 @@ def _listed(known: Iterator[ModelFormat]) -> str:
     return f"{', '.join(names)}, model.tra"
 
 
-def save_model(model: Any, path: str | PathLike[str]) -> list[Path]:
+def save_model(model: Structured, path: str | PathLike[str]) -> list[Path]:
     """Write a model in the format that the ending of the name says; the files that were written."""
     place = path_of(path)
     form = writing_format(place)

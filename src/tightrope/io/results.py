@@ -436,7 +436,9 @@ class StoredOutcome(Outcome, kw_only=True):
     @property
     def spans(self) -> list[Interval]:
         """The bounds of the listed expressions, one by one."""
-        return [Interval(low, high) for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)]
+        return [
+            Interval.of(low, high) for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)
+        ]
 
 
 RESULT_FORMAT = "tightrope result"
@@ -739,7 +741,7 @@ class ResultDocument(msgspec.Struct, kw_only=True, dict=True):
     @cached_property
     def parameters(self) -> dict[str, Interval]:
         """The range of every parameter in the domain."""
-        return {each.name: Interval(each.lower, each.upper) for each in self.model.parameters}
+        return {each.name: Interval.of(each.lower, each.upper) for each in self.model.parameters}
 
     @property
     def true_point(self) -> dict[str, float]:
@@ -759,7 +761,9 @@ class ResultDocument(msgspec.Struct, kw_only=True, dict=True):
             return ()
         columns = (table.index, table.text, table.successes, table.trials, table.lower, table.upper)
         rows = zip(*columns, strict=True)
-        return tuple(ObservedEvent(i, text, k, n, Interval(low, high)) for i, text, k, n, low, high in rows)
+        return tuple(
+            ObservedEvent(i, text, k, n, Interval.of(low, high)) for i, text, k, n, low, high in rows
+        )
 
     def beside(self, other: ResultDocument) -> ResultDocument:
         """This run with another one's regions and outcomes added: same model, same property."""

@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.io.text import first_true, nearest_double, refuse, unknown_state
@@ -32,7 +31,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial, parts
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.prism.expand.program import Definitions
 from tightrope.provenance import origin_in
 
@@ -273,7 +272,7 @@ class FileRows:
         self,
         labels: Mapping[str, BoolArray],
         rewards: Mapping[str, RewardStructure],
-        valuations: Mapping[str, npt.NDArray[Any]],
+        valuations: Mapping[str, AnyArray],
     ) -> Model | ParametricCTMC:
         """The model; an error about it as a whole names the file, and the line where that is known."""
         starts = np.flatnonzero(labels.get("init", False))

@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
 from tightrope.atomic import atomic_write_bytes
+from tightrope.numerics.arrays import AnyArray
 
 MOST_ARRAYS = 10_000
 MOST_HEAD = 1 << 24
@@ -33,18 +35,18 @@ DAMAGE = (
 be."""
 
 
-def save_arrays(path: Path, head: dict[str, Any], arrays: dict[str, Any]) -> None:
+def save_arrays(path: Path, head: Mapping[str, object], arrays: Mapping[str, npt.ArrayLike]) -> None:
     """Write arrays beside a JSON object that says what they are; the file appears in one step."""
-    held: dict[str, Any] = {HEAD: np.frombuffer(json.dumps(head).encode(), dtype=np.uint8), **arrays}
+    text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
     with atomic_write_bytes(path) as file:
-        np.savez(file, **held)
+        np.savez(file, allow_pickle=True, **{HEAD: text, **arrays})
 
 
-def load_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def load_arrays(path: Path) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """The JSON object and the arrays of a file; a ValueError, or another of `DAMAGE`, where it is none."""
     if not path.is_file():
         raise ValueError("it is not a file")
-    size, arrays = path.stat().st_size, dict[str, npt.NDArray[Any]]()
+    size, arrays = path.stat().st_size, dict[str, AnyArray]()
     with zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
         if len(entries) > MOST_ARRAYS or sum(entry.file_size for entry in entries) > size:
@@ -66,7 +68,7 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]
     return head, arrays
 
 
-def _array(member: Any, size: int) -> npt.NDArray[Any]:
+def _array(member: IO[bytes], size: int) -> AnyArray:
     """One array, if its description fits its bytes."""
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     shape, by_columns, dtype = read[npy.read_magic(member)](member)
@@ -79,5 +81,5 @@ def _array(member: Any, size: int) -> npt.NDArray[Any]:
     if count * dtype.itemsize != len(content) or (dtype.itemsize == 0 and count > size):
         raise ValueError("an array is not as large as it says")
     values = np.frombuffer(content, dtype=dtype) if dtype.itemsize else np.zeros(count, dtype=dtype)
-    result: npt.NDArray[Any] = values.reshape(shape[::-1]).T if by_columns else values.reshape(shape)
+    result: AnyArray = values.reshape(shape[::-1]).T if by_columns else values.reshape(shape)
     return result.copy()

@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 import tarfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
-from importlib.util import find_spec
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy.typing as npt
 from tightrope import __version__
 from tightrope.atomic import atomic_path
 from tightrope.errors import InputError
+from tightrope.io.formats import umb_is_available
 from tightrope.io.output import NAME
 from tightrope.io.rows import labels_of
 from tightrope.io.text import located, refuse, with_numbers
@@ -34,23 +34,30 @@ from tightrope.model.continuous import Continuous
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import UNLABELLED, RewardStructure, Structure
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import AnyArray, FloatArray
 from tightrope.prism.expand.program import Definitions
 from tightrope.provenance import origin_in, origin_lines
+
+with suppress(ImportError):  # an optional package
+    import umbi.umb
+    import umbi.version
+    from umbi.binary import BOOL1, SizedType, StructType
+    from umbi.datatypes import IntervalType, NumericPrimitiveType, PrimitiveType
+    from umbi.umb import index as describe
+    from umbi.umb.explicit_umb import ExplicitUmb
+    from umbi.umb.umb_to_tar import UmbDecoder, UmbEncoder
 
 Archive = Any
 """An archive as umbi, which has no types, decodes it."""
 
-Annotation = dict[str, list[Any]]
+Values = list[Any]
+"""Numbers of a vector: bools, integers, doubles, `UmbInterval` or rationals."""
+
+Annotation = dict[str, Values]
 """Values by what they belong to: states, choices or branches."""
 
 _COMPRESSION = 6
 """Of gzip: 9, which is usual, takes ten times as long for files that are no smaller."""
-
-
-def umb_is_available() -> bool:
-    """Whether the package umbi is installed."""
-    return find_spec("umbi") is not None
 
 
 def write_umb(model: MDP | IntervalMDP | ParametricMDP | Continuous, path: str | Path) -> None:
@@ -83,18 +90,15 @@ class _UmbWriter:
     """Collects the files of the archive; the index describes them."""
 
     def __init__(self, model: MDP | IntervalMDP):
-        import umbi.umb
-        import umbi.version
-        from umbi.umb.index import FileData, ModelData, TransitionSystem, UmbIndex, umbi_file_data
 
         structure = model.structure
         comment = "\n".join(origin_lines(structure))
-        self.index = UmbIndex(
+        self.index = describe.UmbIndex(
             format_version=umbi.version.__format_version__,
             format_revision=umbi.version.__format_revision__,
-            file_data=FileData(NAME, __version__, umbi_file_data().creation_date),
-            model_data=ModelData(comment=comment) if comment else None,
-            transition_system=TransitionSystem(
+            file_data=describe.FileData(NAME, __version__, describe.umbi_file_data().creation_date),
+            model_data=describe.ModelData(comment=comment) if comment else None,
+            transition_system=describe.TransitionSystem(
                 time="discrete",
                 num_players=0 if structure.is_chain else 1,
                 num_states=structure.states,
@@ -113,9 +117,6 @@ class _UmbWriter:
         self._add_valuations(structure)
 
     def write(self, path: Path) -> None:
-        from umbi.umb.explicit_umb import ExplicitUmb
-        from umbi.umb.umb_to_tar import UmbEncoder
-
         encoder = UmbEncoder()
         encoder.add_index_file(ExplicitUmb(index=self.index))
         for name, content in self.files.items():
@@ -146,44 +147,36 @@ class _UmbWriter:
         self.files["actions/choices/string-mapping.bin"] = _pack(ends, "<u8")
 
     def _add_annotations(self, structure: Structure) -> None:
-        from umbi.binary.sized_type import BOOL1
-        from umbi.umb.index import AnnotationDescription
-
-        groups: dict[str, dict[str, Any]] = {}
+        groups: dict[str, dict[str, describe.AnnotationDescription]] = {}
         labels = {name: members for name, members in structure.labels.items() if name != "init"}
         for name, (label, members) in zip(_words(labels), labels.items(), strict=True):
-            described = AnnotationDescription(alias=label, applies_to=["states"], type=BOOL1)
+            described = describe.AnnotationDescription(alias=label, applies_to=["states"], type=BOOL1)
             groups.setdefault("aps", {})[name] = described
             self.files[f"annotations/aps/{name}/states/values.bin"] = _bits(members)
         for name, (title, reward) in zip(_words(structure.rewards), structure.rewards.items(), strict=True):
             parts = {"states": reward.state, "choices": reward.choice}
             given = {kind: values for kind, values in parts.items() if values is not None}
             given = given or {"states": np.zeros(structure.states)}
-            described = AnnotationDescription(alias=title, applies_to=list(given), type=_number_type(False))
+            described = describe.AnnotationDescription(
+                alias=title, applies_to=list(given), type=_number_type(False)
+            )
             groups.setdefault("rewards", {})[name] = described
             for kind, values in given.items():
                 self.files[f"annotations/rewards/{name}/{kind}/values.bin"] = _pack(values, "<f8")
         self.index.annotations = groups or None
 
     def _add_valuations(self, structure: Structure) -> None:
-        from umbi.binary import SizedType, StructType
-        from umbi.datatypes import NumericPrimitiveType
-        from umbi.umb.index import ValuationDescription
-
         if not structure.valuations:
             return
         described = StructType()
         for name in structure.valuations:
             described.add_attribute(name=name, sized_type=SizedType(NumericPrimitiveType.INT, 32))
-        self.index.valuations = {"states": ValuationDescription(unique=True, classes=[described])}
+        self.index.valuations = {"states": describe.ValuationDescription(unique=True, classes=[described])}
         columns = np.stack([np.asarray(c) for c in structure.valuations.values()], axis=1)
         self.files["valuations/states/valuations.bin"] = _pack(columns, "<i4")
 
 
-def _number_type(interval: bool) -> Any:
-    from umbi.binary import SizedType
-    from umbi.datatypes import IntervalType, NumericPrimitiveType
-
+def _number_type(interval: bool) -> SizedType:
     double = NumericPrimitiveType.DOUBLE
     return SizedType.for_type(IntervalType(double) if interval else double)
 
@@ -227,8 +220,6 @@ class UmbInterval(NamedTuple):
 
 def decode_archive(path: str | Path) -> Archive:
     """The archive as umbi has it, except that `valuations` are columns: {kind: {variable: array}}."""
-    from umbi.umb.umb_to_tar import UmbDecoder
-
     total = _size(Path(path))
 
     class Decoder(UmbDecoder):  # type: ignore[misc,unused-ignore]
@@ -239,13 +230,13 @@ def decode_archive(path: str | Path) -> Archive:
                 if (number := getattr(system, f"num_{name}", 0) or 0) > total:
                     raise InputError(f"its index says {number:,} {name}, in an archive of {total:,} bytes")
 
-        def read_vector(self, filename: str, sized_type: Any, optional: bool = False) -> list[Any] | None:
+        def read_vector(self, filename: str, sized_type: SizedType, optional: bool = False) -> Values | None:
             if (data := self.read_file(filename, optional)) is None:
                 return None
             numbers = _decode_vector(data, sized_type)
             return super().read_vector(filename, sized_type, optional) if numbers is None else numbers
 
-        def read_valuation_description(self, umb: Archive, applies_to: str, valuation_desc: Any) -> None:
+        def read_valuation_description(self, umb: Archive, applies_to: str, valuation_desc: Archive) -> None:
             if len(valuation_desc.classes) == 1 and valuation_desc.num_strings is None:
                 data = self.read_file(f"valuations/{applies_to}/valuations.bin", optional=False)
                 columns = _decode_structs(data, valuation_desc.classes[0])
@@ -270,11 +261,8 @@ def _size(path: Path) -> int:
     return total
 
 
-def _decode_vector(data: bytes, sized_type: Any) -> list[Any] | None:
+def _decode_vector(data: bytes, sized_type: SizedType) -> Values | None:
     """The numbers, or None where the type is left to umbi."""
-    from umbi.binary import BOOL1
-    from umbi.datatypes import IntervalType, NumericPrimitiveType
-
     kind, bits = sized_type.type, sized_type.size_bits
     if sized_type == BOOL1:
         members = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little").astype(np.bool_)
@@ -285,9 +273,7 @@ def _decode_vector(data: bytes, sized_type: Any) -> list[Any] | None:
     return None if dtype is None else np.frombuffer(data, dtype).tolist()
 
 
-def _dtype(kind: Any, bits: int) -> str | None:
-    from umbi.datatypes import NumericPrimitiveType
-
+def _dtype(kind: object, bits: int) -> str | None:
     if bits not in _WHOLE:
         return None
     if kind == NumericPrimitiveType.DOUBLE and bits == 64:
@@ -296,12 +282,10 @@ def _dtype(kind: Any, bits: int) -> str | None:
     return f"<{letters[kind]}{bits // 8}" if kind in letters else None
 
 
-def _decode_structs(data: bytes, struct: Any) -> dict[str, npt.NDArray[Any]] | None:
+def _decode_structs(data: bytes, struct: StructType) -> dict[str, AnyArray] | None:
     """A column per attribute, or None where one of them is left to umbi."""
-    from umbi.datatypes import NumericPrimitiveType, PrimitiveType
-
     rows = np.frombuffer(data, np.uint8).reshape(-1, struct.size_bytes)
-    columns: dict[str, npt.NDArray[Any]] = {}
+    columns: dict[str, AnyArray] = {}
     begin = 0
     for field in struct:
         size = field.size_bits
@@ -407,9 +391,7 @@ def _structure(archive: Archive, path: str | Path) -> Structure:
     )
 
 
-def _rewards(
-    archive: Archive, title: str, values: dict[str, list[Any]], starts: list[int]
-) -> RewardStructure:
+def _rewards(archive: Archive, title: str, values: Annotation, starts: list[int]) -> RewardStructure:
     """Rewards of states and choices, those of branches as expectations of their choice, rounded once."""
     state, choice = (_doubles(values[at], title) if at in values else None for at in REWARD_PLACES[:2])
     if "branches" not in values:
@@ -442,7 +424,7 @@ def _model(archive: Archive, structure: Structure) -> MDP | IntervalMDP:
     return MDP(structure, _doubles(values, "probability"))
 
 
-def _doubles(values: list[Any], name: str) -> FloatArray:
+def _doubles(values: Values, name: str) -> FloatArray:
     """Numbers of a model, by the rule of its door."""
     if all(isinstance(value, float) for value in values):
         doubles = np.array(values, np.float64)

@@ -227,7 +227,7 @@ class OtherQuestions(PlainQuestions):
             options.precision, iterations=options.iterations, seconds=options.seconds, threads=options.threads
         )
         answer = check_query(query, hull, effort, uncertain=True, policy=policy)
-        interval = None if answer.bounds is None else Interval(*answer.bounds)
+        interval = None if answer.bounds is None else Interval.of(*answer.bounds)
         return {
             "interval": interval,
             "truth": answer.truth,
@@ -306,7 +306,7 @@ class LongRunAverages(OtherQuestions):
         agent = directions[0]
         best = bound_average(hull, reward, (agent, agent), precision, solved)
         at, maximises = model.initial, agent is Direction.MAX
-        interval = Interval(float(ends[0].bounds.lower[at]), float(ends[1].bounds.upper[at]))
+        interval = Interval.of(float(ends[0].bounds.lower[at]), float(ends[1].bounds.upper[at]))
         interval = interval.within(float(reward.min()), float(reward.max()))
         is_close = all(_is_close(one, at, precision, reward) for one in (*ends, best))
         return {

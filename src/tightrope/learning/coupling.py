@@ -236,7 +236,7 @@ def _narrowed(solver: PolicySolver, rectangular: PolicyValue, value: CoupledValu
         solver.notes.append(f"coupled set: {value.status.value}; {value.reason}")
     lower = max(value.lower, rectangular.interval.lower)
     upper = min(value.upper, rectangular.interval.upper)
-    return replace(rectangular, interval=Interval(lower, upper), coupled=value)
+    return replace(rectangular, interval=Interval.of(lower, upper), coupled=value)
 
 
 def _limits(solver: PolicySolver, cells: int | None) -> CoupledLimits:
@@ -330,8 +330,8 @@ class GradientBound:
         )
         if ends is None:
             return "no error bound could be verified: for some parameters a play may go on forever"
-        low, high = ends
-        return Interval(down(1.0 - high), up(1.0 - low)) if objective.complement else Interval(low, high)
+        low, high = (down(1.0 - ends[1]), up(1.0 - ends[0])) if objective.complement else ends
+        return Interval.of(low, high)
 
 
 def _beside(
@@ -386,7 +386,7 @@ def narrow(chain: Pipeline, solved: SolvedPolicies) -> SolvedPolicies:
         tried.append((prepared.sets.kind.value, name, value.interval, 0.0, "independently at every choice"))
         share = "the region's" if prepared.region and prepared.region.kind.has_intervals else "at half of δ"
         tried.append(("along the value", name, seen, seconds, f"a likelihood and bets, {share}"))
-        return replace(value, interval=Interval(low, high))
+        return replace(value, interval=Interval.of(low, high))
 
     robust, value = solved.robust, solved.value
     if robust is not None:

@@ -494,7 +494,7 @@ class Differences:
             gap=gap or self.chain.options.coupled_gap,
             limits=CoupledLimits(seconds=left, cells=cells, wanted=wanted),
         )
-        return Difference(name, policy, Interval(value.lower, value.upper), apart, value)
+        return Difference(name, policy, Interval.of(value.lower, value.upper), apart, value)
 
     def order(self, rows: Sequence[Difference]) -> tuple[tuple[str, str], ...]:
         """Pairs (better, worse) that are proved, the baseline among them."""
@@ -578,12 +578,12 @@ class Differences:
                     interval = self.difference(one.text, policy, objective=one.objective).interval
             else:
                 side = self.side(policy, one.objective)
-                interval = Interval(side.lower, side.upper)
+                interval = Interval.of(side.lower, side.upper)
                 if isinstance(self.prepared.sets.region, Polytope) and one.is_open(interval):
                     value = bound_coupled_value(
                         self.prepared.sets, one.objective, policy, limits=CoupledLimits(cells=200)
                     )
-                    interval = Interval(value.lower, value.upper)
+                    interval = Interval.of(value.lower, value.upper)
             result.append(KeptProperty(one.text, interval, one.holds(interval)))
         return tuple(result)
 
@@ -727,7 +727,7 @@ def _done(structure: Structure, policy: Policy, state: int) -> str:
 
 def separate(low: float, high: float, least: float, most: float) -> Interval:
     """The difference of two intervals, on the safe side."""
-    return Interval(math.nextafter(low - most, -math.inf), math.nextafter(high - least, math.inf))
+    return Interval.of(math.nextafter(low - most, -math.inf), math.nextafter(high - least, math.inf))
 
 
 MOST_CELLS = 8
@@ -834,7 +834,7 @@ class AverageDifferences(Differences):
         apart = separate(*one.average, *two.average)
         left = max(self.deadline - time.perf_counter(), 0.0)
         joint, value = self._bounds.difference(one, two, CoupledLimits(left, cells, wanted))
-        both = Interval(max(joint.lower, apart.lower), min(joint.upper, apart.upper))
+        both = Interval.of(max(joint.lower, apart.lower), min(joint.upper, apart.upper))
         return Difference(name, policy, both, apart, value)
 
     def candidates(self) -> list[tuple[str, Policy]]:

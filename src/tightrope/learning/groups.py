@@ -79,7 +79,7 @@ class Groups(Record):
     def every(self) -> Interval:
         """Within this lies the value of every group."""
         values = [one.value for one in self.groups]
-        return Interval(min(one.lower for one in values), max(one.upper for one in values))
+        return Interval.of(min(one.lower for one in values), max(one.upper for one in values))
 
     @property
     def average(self) -> Interval:
@@ -87,7 +87,7 @@ class Groups(Record):
         values = [one.value for one in self.groups]
         size = len(values)
         ends = math.fsum(one.lower for one in values) / size, math.fsum(one.upper for one in values) / size
-        return Interval(math.nextafter(ends[0], -math.inf), math.nextafter(ends[1], math.inf))
+        return Interval.of(math.nextafter(ends[0], -math.inf), math.nextafter(ends[1], math.inf))
 
     @property
     def new_unit(self) -> float:

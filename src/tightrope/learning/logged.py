@@ -124,12 +124,12 @@ class LoggedBaseline:
             lower, upper = 1.0 - upper, 1.0 - lower
         low, high = float(down(side.lower - upper)), float(up(side.upper - lower))
         if region is None:
-            return (Interval(low, high),) * 2
+            return (Interval.of(low, high),) * 2
         ends = self.bound(region, side)
         if self.objective.maximises:
-            one, two = (Interval(max(end, low), high) for end in ends)
+            one, two = (Interval.of(max(end, low), high) for end in ends)
         else:
-            one, two = (Interval(low, min(-end, high)) for end in ends)
+            one, two = (Interval.of(low, min(-end, high)) for end in ends)
         return one, two
 
     # --- before a block: what is bet ---------------------------------------------------------

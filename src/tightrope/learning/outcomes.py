@@ -197,7 +197,7 @@ def meet(model: Interval, seen: ObservedOutcomes, refuted: bool = False) -> tupl
     """The interval that both parts leave, and what was seen; a `refuted` model counts for nothing."""
     low, high = max(model.lower, seen.interval.lower), min(model.upper, seen.interval.upper)
     if low <= high:
-        both = seen.interval if refuted else Interval(low, high)
+        both = seen.interval if refuted else Interval.of(low, high)
         return both, replace(seen, model=model, alone=refuted)
     words = (
         f"the episodes contradict the model: by the model the value of {seen.policy} is in {model}, by what "
@@ -325,7 +325,7 @@ class Observation:
         if self.objective.complement:
             lower, upper = map(float, complement(lower, upper))
         return ObservedOutcomes(
-            Interval(lower, upper),
+            Interval.of(lower, upper),
             delta,
             number,
             decided,

@@ -174,7 +174,7 @@ class PolicySolver:
 
     def _between(self, policy: Policy, low: Solution, high: Solution) -> PolicyValue:
         initial = self.kernel.structure.initial
-        interval = Interval(float(low.lower[initial]), float(high.upper[initial]))
+        interval = Interval.of(float(low.lower[initial]), float(high.upper[initial]))
         return PolicyValue(policy, interval.within(*self.objective.range), (low, high))
 
     def _reward(self, nature: Direction) -> RewardStructure | None:

@@ -161,7 +161,7 @@ class RateResult(Record):
     def interval(self) -> Interval:
         """The bounds on the value; where the region is empty what episodes show, or all numbers."""
         if self.value is not None:
-            return Interval(self.value.lower, self.value.upper)
+            return Interval.of(self.value.lower, self.value.upper)
         seen = self.outcomes
         return seen.interval if isinstance(seen, ObservedOutcomes) else Interval(-math.inf, math.inf)
 
@@ -244,7 +244,7 @@ class RateChain:
             seen = observe_times(reach, self.exposure, model.structure, self.delta * SHARE)
         if isinstance(seen, ObservedOutcomes) and value is not None:
             seen = replace(seen, total=self.delta)
-            known, refuted = Interval(value.lower, value.upper), _refutation(fit) is not None
+            known, refuted = Interval.of(value.lower, value.upper), _refutation(fit) is not None
             both, seen = meet(known, seen, refuted)
             value = replace(value, lower=both.lower, upper=both.upper)
         seconds = {
@@ -441,7 +441,7 @@ def observe_times(
     if reach.complement:
         lower, upper = map(float, complement(lower, upper))
     return ObservedOutcomes(
-        Interval(lower, upper),
+        Interval.of(lower, upper),
         delta,
         number,
         successes + failures,

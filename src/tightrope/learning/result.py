@@ -498,7 +498,7 @@ class LearningResult(Result):
         low, high = self.widths.parameter_lower, self.widths.parameter_upper
         if low is None or high is None:
             low, high = np.array([float(x) for x in domain.lower]), np.array([float(x) for x in domain.upper])
-        return {name: Interval(float(low[i]), float(high[i])) for i, name in enumerate(names)}
+        return {name: Interval.of(float(low[i]), float(high[i])) for i, name in enumerate(names)}
 
     @property
     def ledger(self) -> ConfidenceBudget:
@@ -750,7 +750,7 @@ def describe_coupled_value(value: CoupledValue | None, names: Sequence[str]) -> 
     return record_of(
         CoupledValueFacts,
         value,
-        rectangular=Interval(value.rectangular_lower, value.rectangular_upper),
+        rectangular=Interval.of(value.rectangular_lower, value.rectangular_upper),
         status=value.status.name.lower().replace("_", "-"),
         reason=value.reason or None,
         witness={"lowest": _witness(value.lowest, names), "highest": _witness(value.highest, names)},

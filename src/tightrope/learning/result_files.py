@@ -40,9 +40,9 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError, TightropeError, check_type, choose
 from tightrope.io import results as records
 from tightrope.io.coding import from_plain, record_of, to_plain, to_text
+from tightrope.io.formats import umb_is_available
 from tightrope.io.output import claim
 from tightrope.io.registry import save_model
-from tightrope.io.umb import umb_is_available
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse, decide
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy
@@ -330,9 +330,9 @@ def robust_policy(result: LearningResult) -> Exported:
     again = attained(against, policy, _workspace(result))
     initial = result.model.initial
     if result.objective.maximises:
-        interval = records.Interval(again.lower, float(beside.upper[initial]))
+        interval = records.Interval.of(again.lower, float(beside.upper[initial]))
     else:
-        interval = records.Interval(float(beside.lower[initial]), again.upper)
+        interval = records.Interval.of(float(beside.lower[initial]), again.upper)
     return Exported("robust", policy, interval, _worst(again.status, beside.status))
 
 
@@ -343,7 +343,7 @@ def _optimistic(result: LearningResult) -> Exported:
     kind = attained(solution, policy, workspace)
     against = _against(solution, policy, workspace)
     ends = (against.lower, kind.upper) if result.objective.maximises else (kind.lower, against.upper)
-    return Exported("optimistic", policy, records.Interval(*ends), _worst(kind.status, against.status))
+    return Exported("optimistic", policy, records.Interval.of(*ends), _worst(kind.status, against.status))
 
 
 def _workspace(result: LearningResult) -> Workspace:

@@ -9,10 +9,10 @@ Numbers give an `MDP` of these float64s, polynomials in `parameters` an exact `P
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,21 +27,24 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function, Polynomial
 from tightrope.model.structure import NamedStates, RewardStructure, Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, offsets
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, offsets
 
 _CANCELLED = 2.0**-12
+
+Matrix: TypeAlias = Any
+"""An array of any shape, or one of SciPy's, which carry no types."""
 
 REWARD = "reward"
 """The name of the reward structure."""
 
 
 def from_arrays(
-    P: Any,
-    R: Any = None,
+    P: object,
+    R: Matrix = None,
     *,
     parameters: Parameters | None = None,
     initial: int = 0,
-    labels: Mapping[str, Any] | None = None,
+    labels: Mapping[str, npt.ArrayLike] | None = None,
     actions: Sequence[str] | None = None,
     states: Sequence[Hashable] | None = None,
 ) -> MDP | ParametricMDP | IntervalMDP:
@@ -85,7 +88,7 @@ def from_arrays(
     names, matrices = _matrices(P, actions)
     size = matrices[0].shape[0]
     bitmaps = label_bitmaps(labels or {}, size)
-    own = list(range(size)) if states is None else list(states)
+    own: list[Hashable] = [*range(size)] if states is None else list(states)
     if len(own) != size:
         raise InputError(f"`states` names {len(own)} states, but `P` has {size}")
     if not 0 <= initial < size:
@@ -96,13 +99,13 @@ def from_arrays(
 
 
 def _exact_model(
-    matrices: list[Any],
+    matrices: list[Matrix],
     names: list[str],
-    R: Any,
+    R: Matrix,
     parameters: Parameters | None,
     initial: int,
     bitmaps: Mapping[str, BoolArray],
-    own: list[Any],
+    own: list[Hashable],
 ) -> ParametricMDP | IntervalMDP:
     """Numbers and polynomials exactly, a row for each available action."""
     rows = _exact_rows(matrices, names)
@@ -119,7 +122,7 @@ def _exact_model(
     )
 
 
-def _exact_rows(matrices: list[Any], names: list[str]) -> list[Row]:
+def _exact_rows(matrices: list[Matrix], names: list[str]) -> list[Row]:
     """A row for every action that is available in a state, with the entries as they are."""
     matrices = [matrix.toarray() if hasattr(matrix, "toarray") else matrix for matrix in matrices]
     rows: list[Row] = []
@@ -132,12 +135,12 @@ def _exact_rows(matrices: list[Any], names: list[str]) -> list[Row]:
 
 
 def _plain(
-    matrices: list[Any],
+    matrices: list[Matrix],
     names: list[str],
-    R: Any,
+    R: Matrix,
     initial: int,
     labels: Mapping[str, BoolArray],
-    own: list[Any],
+    own: list[Hashable],
 ) -> MDP:
     """Float64s as they are, without a loop over states."""
     size = matrices[0].shape[0]
@@ -168,7 +171,7 @@ def _plain(
     return MDP(structure, probability)
 
 
-def _matrices(P: Any, actions: Sequence[str] | None) -> tuple[list[str], list[Any]]:
+def _matrices(P: object, actions: Sequence[str] | None) -> tuple[list[str], list[Matrix]]:
     """One square matrix per action, sparse ones as rows, and the actions' names."""
     if isinstance(P, Mapping):
         if actions is not None:
@@ -194,7 +197,7 @@ def _matrices(P: Any, actions: Sequence[str] | None) -> tuple[list[str], list[An
     return names, matrices
 
 
-def _matrix(matrix: Any) -> Any:
+def _matrix(matrix: object) -> Matrix:
     if hasattr(matrix, "tocsr"):
         return matrix.tocsr().astype(np.float64)
     try:
@@ -204,7 +207,7 @@ def _matrix(matrix: Any) -> Any:
     return array if array.dtype == object else _floats(array, "P")
 
 
-def _entries(matrix: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray]:
+def _entries(matrix: Matrix) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray]:
     """(row, column, value) of what is not zero."""
     if hasattr(matrix, "tocoo"):
         sparse = matrix.copy()
@@ -217,11 +220,13 @@ def _entries(matrix: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64],
     return row, column, matrix[row, column]
 
 
-def _find_given(row: Any) -> BoolArray:
+def _find_given(row: Iterable[object]) -> BoolArray:
     return np.array([not (isinstance(x, int | float | np.number) and x == 0) for x in row], np.bool_)
 
 
-def _rewards(R: Any, pairs: Any, states: int, actions: int, matrices: list[Any] | None) -> FloatArray | None:
+def _rewards(
+    R: Any, pairs: Any, states: int, actions: int, matrices: list[Matrix] | None
+) -> FloatArray | None:
     """One reward per choice (state, action)."""
     if R is None:
         return None
@@ -270,7 +275,7 @@ def _take_mean(
     return mean
 
 
-def _floats(array: npt.NDArray[Any], argument: str) -> FloatArray:
+def _floats(array: AnyArray, argument: str) -> FloatArray:
     try:
         numbers = array.astype(np.float64)
     except (TypeError, ValueError):
@@ -291,7 +296,7 @@ TERMINAL, GOAL = "terminal", "goal"
 
 
 def from_gymnasium(
-    env: Any,
+    env: object,
     *,
     parameters: Parameters | None = None,
     probabilities: Probabilities | None = None,
@@ -432,7 +437,7 @@ def _add_up(
     return {**sums, **free}
 
 
-def _table(env: Any) -> list[list[list[Outcome]]]:
+def _table(env: object) -> list[list[list[Outcome]]]:
     table = getattr(getattr(env, "unwrapped", env), "P", None)
     if table is None:
         raise InputError(
@@ -453,7 +458,7 @@ def _table(env: Any) -> list[list[list[Outcome]]]:
         ) from None
 
 
-def _initial(env: Any, states: int) -> int:
+def _initial(env: object, states: int) -> int:
     weights = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None)
     if weights is None:
         return 0

@@ -11,18 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tightrope.errors import InputError, TightropeError, check_type, describe
 from tightrope.model.free import Free
 from tightrope.model.function_text import PolynomialSyntaxError, parse_function
-from tightrope.model.numbers import exact
-from tightrope.model.polynomial import Polynomial, as_function
+from tightrope.model.numbers import Number, exact
+from tightrope.model.polynomial import Function, Polynomial, as_function
 
-State = TypeVar("State", bound=Hashable)
-Rows = list[tuple[int, str, dict[int, Any]]]
+Entry = Function | tuple[Number, Number] | Free
+"""What a transition may have: a function of the parameters, bounds, or nothing known."""
+
+Rows = list[tuple[int, str, dict[int, Entry]]]
+
+Given: TypeAlias = Any
+"""What an author writes; the functions here say what is wrong with it."""
+
 
 FORM = "{action: {next state: probability}}"
 RATES = "{next state: rate}"
@@ -38,7 +44,9 @@ def is_table(given: object) -> bool:
     return hasattr(given, "__arrow_c_stream__")
 
 
-def successors_of(given: Any, argument: str = "successors", *, timed: bool = False) -> Callable[[Any], Any]:
+def successors_of(
+    given: Given, argument: str = "successors", *, timed: bool = False
+) -> Callable[[object], Given]:
     """A function of the state, whatever the author has written."""
     if is_table(given):
         given = _of_table(given, argument, timed)
@@ -46,7 +54,7 @@ def successors_of(given: Any, argument: str = "successors", *, timed: bool = Fal
     if isinstance(given, Mapping):
         mapping = given
 
-        def find(state: Any) -> Any:
+        def find(state: object) -> Given:
             if state not in mapping:
                 close = get_close_matches(str(state), [str(known) for known in mapping], 1)
                 meant = f"did you mean {close[0]!r}? " if close else ""
@@ -60,11 +68,10 @@ def successors_of(given: Any, argument: str = "successors", *, timed: bool = Fal
             f"`{argument}` is {describe(given)}, neither a function of the state nor a mapping or table",
             hint=f"write a function that returns {form}, or a mapping from states to these",
         )
-    function: Callable[[Any], Any] = given
-    return lambda state: ask(argument, function, state)
+    return lambda state: ask(argument, given, state)
 
 
-def ask(argument: str, function: Any, *about: Any) -> Any:
+def ask(argument: str, function: object, *about: object) -> Given:
     """What a function of the author's says about a state, or a state and what follows."""
     if not callable(function):
         raise InputError(f"`{argument}` is {describe(function)}, not a function")
@@ -76,7 +83,7 @@ def ask(argument: str, function: Any, *about: Any) -> Any:
         raise InputError(f"`{argument}` fails at {place}: {reason}") from error
 
 
-def _of_table(table: Any, argument: str, timed: bool) -> dict[Any, Any]:
+def _of_table(table: object, argument: str, timed: bool) -> dict[Hashable, Given]:
     """{state: {action: {next state: value}}}, or {state: {next state: rate}}."""
     columns = table_columns(table)
     needed = ("state", "next_state", "rate") if timed else ("state", "action", "next_state", "probability")
@@ -85,7 +92,7 @@ def _of_table(table: Any, argument: str, timed: bool) -> dict[Any, Any]:
             f"`{argument}`: the table has no column {missing[0]}",
             hint=f"the columns are {', '.join(map(str, columns))}, and {', '.join(needed)} are needed",
         )
-    result: dict[Any, Any] = {}
+    result: dict[Hashable, Given] = {}
     for row, cells in enumerate(zip(*(columns[name] for name in needed), strict=True)):
         for name, cell in zip(needed, cells, strict=True):
             if cell is None or (isinstance(cell, float) and cell != cell):
@@ -101,7 +108,7 @@ def _of_table(table: Any, argument: str, timed: bool) -> dict[Any, Any]:
     return result
 
 
-def table_columns(table: Any) -> dict[str, list[Any]]:
+def table_columns(table: Given) -> dict[str, list[Given]]:
     """The columns of a table as lists of Python's own values."""
     if hasattr(table, "to_pydict"):  # pyarrow
         return dict(table.to_pydict())
@@ -115,19 +122,19 @@ def table_columns(table: Any) -> dict[str, list[Any]]:
 
 
 def explore(
-    initial: Sequence[Any],
-    successors: Callable[[Any], Any],
+    initial: Sequence[Hashable],
+    successors: Callable[[object], Given],
     names: Sequence[str],
     argument: str = "successors",
     *,
     timed: bool = False,
-) -> tuple[list[Any], Rows]:
+) -> tuple[list[Hashable], Rows]:
     """All states that can be reached, in the order in which they are met, and their rows."""
-    number: dict[Any, int] = {}
-    states: list[Any] = []
+    number: dict[Hashable, int] = {}
+    states: list[Hashable] = []
     rows: Rows = []
 
-    def index(state: Any, whose: str) -> int:
+    def index(state: Hashable, whose: str) -> int:
         try:
             if state not in number:
                 number[state] = len(states)
@@ -154,7 +161,7 @@ def explore(
             of_action = here if timed else f"{here}, action {action!r}"
             if not timed:
                 _check_mapping(distribution, of_action, "{next state: probability}")
-            row: dict[int, Any] = {}
+            row: dict[int, Entry] = {}
             for successor, value in distribution.items():
                 read = read_value(value, names, lambda s=successor, of=of_action: f"{of}, to {s!r}")  # type: ignore[misc]
                 if not is_zero(read):
@@ -183,7 +190,7 @@ def name_action(action: object, where: str) -> str:
     raise InputError(f"{where} has the action {action!r}, and actions are named by texts")
 
 
-def read_value(value: Any, names: Sequence[str], where: Callable[[], str]) -> Any:
+def read_value(value: Given, names: Sequence[str], where: Callable[[], str]) -> Entry:
     """A probability or rate: a function of the parameters, `free`, or a pair; text is read by their names."""
     try:
         if isinstance(value, Free):
@@ -211,7 +218,7 @@ def read_value(value: Any, names: Sequence[str], where: Callable[[], str]) -> An
     return function
 
 
-def is_zero(value: Any) -> bool:
+def is_zero(value: Entry) -> bool:
     """Whether a transition cannot happen, so that the model does not have it."""
     if isinstance(value, Free):
         return False
@@ -220,7 +227,7 @@ def is_zero(value: Any) -> bool:
     return as_function(value) == Polynomial({})
 
 
-def label_states(states: Sequence[Any], labels: Any) -> dict[str, list[int]]:
+def label_states(states: Sequence[Hashable], labels: object) -> dict[str, list[int]]:
     """The numbers of the states of every label."""
     listed: dict[str, list[int]] = {}
     for name, given in named("labels", labels).items():
@@ -246,7 +253,7 @@ def label_states(states: Sequence[Any], labels: Any) -> dict[str, list[int]]:
     return listed
 
 
-def refuse_truths(argument: str, listed: Iterable[Any]) -> None:
+def refuse_truths(argument: str, listed: Iterable[object]) -> None:
     """A mask is no list of states: True would be the state 1."""
     if any(isinstance(one, bool | np.bool_) for one in listed):
         raise InputError(
@@ -255,7 +262,7 @@ def refuse_truths(argument: str, listed: Iterable[Any]) -> None:
         )
 
 
-def _holds(argument: str, function: Any, state: Any) -> bool:
+def _holds(argument: str, function: object, state: object) -> bool:
     """What a label's function says of a state: texts and arrays are no truth values."""
     truth = ask(argument, function, state)
     if truth is not None and not isinstance(truth, bool | np.bool_ | int | np.integer):
@@ -263,7 +270,9 @@ def _holds(argument: str, function: Any, state: Any) -> bool:
     return bool(truth)
 
 
-def rewards_of(argument: str, rewards: Any, places: Iterable[tuple[Any, ...]]) -> dict[str, list[Any]]:
+def rewards_of(
+    argument: str, rewards: object, places: Iterable[tuple[Hashable, ...]]
+) -> dict[str, list[Given]]:
     """What every reward structure earns at these places; what a mapping does not name earns 0."""
     listed = list(places)
     result = {}
@@ -286,7 +295,7 @@ def rewards_of(argument: str, rewards: Any, places: Iterable[tuple[Any, ...]]) -
     return result
 
 
-def named(argument: str, given: Any) -> dict[str, Any]:
+def named(argument: str, given: Given) -> dict[str, Given]:
     """A mapping from names."""
     if given is None:
         return {}
@@ -296,14 +305,14 @@ def named(argument: str, given: Any) -> dict[str, Any]:
     return dict(given)
 
 
-def valuations_of(states: Sequence[Any], variables: Any) -> dict[str, list[int | bool]]:
+def valuations_of(states: Sequence[Hashable], variables: object) -> dict[str, list[int | bool]]:
     """The values of the state variables: what `variables` says, or the fields of a NamedTuple."""
     if variables is None:
         names = getattr(states[0], "_fields", None)
         if names is None:
             return {}
 
-        def variables(state: Any) -> Any:
+        def variables(state: object) -> dict[str, Given]:
             return {name: getattr(state, name, None) for name in names}
 
     columns: dict[str, list[int | bool]] = {}

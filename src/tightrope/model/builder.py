@@ -21,19 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, check_type, describe
+from tightrope.model import authored
 from tightrope.model import numbers as door
-from tightrope.model.authored import (
-    explore,
-    is_table,
-    is_zero,
-    label_states,
-    name_action,
-    read_value,
-    refuse_truths,
-    rewards_of,
-    successors_of,
-    valuations_of,
-)
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC, rate_box
 from tightrope.model.expressions import tabulate
 from tightrope.model.free import Free, FreeRows
@@ -62,20 +51,23 @@ Row = tuple[int, str, Mapping[int, Probability]]
 
 T = TypeVar("T")
 Parts = dict[str, Any]
-"""Labels, rewards and valuations by argument, as they were given."""
+"""Arguments as they were given: labels, rewards, valuations."""
+
+Listed = tuple[Any, ...]
+"""A row as it was given, with the values of its transitions read."""
 
 
 def build_from_function(
     initial: State | Mapping[State, Probability],
     successors: Callable[[State], Mapping[str, Mapping[State, Probability]]]
     | Mapping[State, Mapping[str, Mapping[State, Probability]]]
-    | Any,
+    | authored.Given,
     parameters: Parameters | None = None,
     *,
     labels: Mapping[str, Callable[[State], bool] | Collection[State]] | None = None,
     state_rewards: Mapping[str, Callable[[State], Amount] | Mapping[State, Amount]] | None = None,
-    choice_rewards: Mapping[str, Callable[[State, str], Amount] | Mapping[Any, Amount]] | None = None,
-    transition_rewards: Mapping[str, Callable[[State, str, State], Amount] | Mapping[Any, Amount]]
+    choice_rewards: Mapping[str, Callable[[State, str], Amount] | Mapping[Hashable, Amount]] | None = None,
+    transition_rewards: Mapping[str, Callable[[State, str, State], Amount] | Mapping[Hashable, Amount]]
     | None = None,
     variables: Callable[[State], Mapping[str, int | bool]] | None = None,
 ) -> ParametricMDP | IntervalMDP:
@@ -114,7 +106,7 @@ def build_from_function(
     check_parameters(parameters)
     first = list(initial) if isinstance(initial, Mapping) else [initial]
     names = () if parameters is None else parameters.names
-    states, rows = explore(first, successors_of(successors), names)
+    states, rows = authored.explore(first, authored.successors_of(successors), names)
     choices = [(states[state], action) for state, action, _ in rows]
     moves = [(*place, states[s]) for place, (_, _, row) in zip(choices, rows, strict=True) for s in row]
     return build_from_rows(
@@ -127,10 +119,10 @@ def build_from_function(
     )
 
 
-def amounts(argument: str, rewards: Any, places: Sequence[tuple[Any, ...]]) -> dict[str, list[Amount]]:
+def amounts(argument: str, rewards: object, places: Sequence[Listed]) -> dict[str, list[Amount]]:
     """What an author's rewards are at these places, as numbers or polynomials."""
     result: dict[str, list[Amount]] = {}
-    for name, values in rewards_of(argument, rewards, places).items():
+    for name, values in authored.rewards_of(argument, rewards, places).items():
         result[name] = []
         for place, value in zip(places, values, strict=True):
             try:
@@ -144,7 +136,7 @@ def amounts(argument: str, rewards: Any, places: Sequence[tuple[Any, ...]]) -> d
 
 
 def by_row(
-    rewards: Mapping[str, Sequence[Amount]], rows: Sequence[tuple[Any, ...]]
+    rewards: Mapping[str, Sequence[Amount]], rows: Sequence[Listed]
 ) -> dict[str, list[dict[int, Amount]]]:
     """Rewards of transitions, one after the other, as {successor: reward} for each row."""
     result = {}
@@ -154,13 +146,15 @@ def by_row(
     return result
 
 
-def describe_states(states: Sequence[Any], labels: Any, state_rewards: Any, variables: Any) -> dict[str, Any]:
+def describe_states(
+    states: Sequence[Hashable], labels: object, state_rewards: object, variables: object
+) -> Parts:
     """What an author says about all states, as arguments of `build_from_rows`."""
     return {
         "states": len(states),
-        "labels": label_states(states, labels),
+        "labels": authored.label_states(states, labels),
         "state_rewards": amounts("state_rewards", state_rewards, [(state,) for state in states]),
-        "valuations": valuations_of(states, variables),
+        "valuations": authored.valuations_of(states, variables),
         "state_names": states,
     }
 
@@ -231,13 +225,13 @@ def _discrete_model(made: _Assembly, parameters: Parameters, parts: Parts) -> Pa
 
 
 def _with_start(
-    rows: Any,
+    rows: object,
     parameters: Parameters | None,
     initial: Mapping[int, Probability],
     states: int | None,
     state_names: Sequence[Hashable] | None,
     parts: Parts,
-) -> dict[str, Any]:
+) -> Parts:
     """The arguments with a further state, after all others, that draws the first state of a run."""
     listed: list[Row] = _list_rows(rows, 3, parameters)
     start = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
@@ -316,7 +310,7 @@ def _checked_rows(
     states: object,
     state_names: object,
     named: Parts,
-) -> list[Any]:
+) -> list[Listed]:
     """The rows, once everything that is given has the right type, and there are as many rewards as rows."""
     check_parameters(parameters)
     check_type("initial", initial, int, "the number of a state")
@@ -330,7 +324,7 @@ def _checked_rows(
         for name, values in (given or {}).items():
             check_type(f"{argument}[{name!r}]", values, Sequence | np.ndarray, "a list")
             if argument == "labels":
-                refuse_truths(f"labels[{name!r}]", values)
+                authored.refuse_truths(f"labels[{name!r}]", values)
             if argument in ("labels", "valuations"):
                 for value in np.asarray(values).ravel().tolist():
                     if not isinstance(value, int | np.integer):
@@ -360,10 +354,10 @@ FORMS = {
 """Rows of so many parts: of what, how they are written, and who takes mappings and tables instead."""
 
 
-def _list_rows(rows: Any, width: int, parameters: Parameters | None) -> list[Any]:
+def _list_rows(rows: authored.Given, width: int, parameters: Parameters | None) -> list[Listed]:
     """The rows, each a state and what else it has, with a mapping from successors to functions at the end."""
     what, form, builder = FORMS[width]
-    if isinstance(rows, Mapping) or is_table(rows):
+    if isinstance(rows, Mapping) or authored.is_table(rows):
         raise InputError(
             f"`rows` is {describe(rows)}, not a list of rows",
             hint=f"`{builder}(initial, …)` takes mappings and tables",
@@ -383,8 +377,8 @@ def _list_rows(rows: Any, width: int, parameters: Parameters | None) -> list[Any
                 raise InputError(
                     f"{here} leads to {successor!r}, which is not a number of a state", hint=f"write {form}"
                 )
-            values[successor] = read_value(value, names, lambda s=successor, h=here: f"{h}, to {s}")  # type: ignore[misc]
-        listed.append((state, *(name_action(name, here) for name in action), values))
+            values[successor] = authored.read_value(value, names, lambda s=successor, h=here: f"{h}, to {s}")  # type: ignore[misc]
+        listed.append((state, *(authored.name_action(name, here) for name in action), values))
     return listed
 
 
@@ -416,7 +410,7 @@ class _Assembly:
         if listed and not 0 <= min(row[0] for row in listed) <= max(row[0] for row in listed) < total:
             raise InputError(f"a row refers to a state outside 0..{total - 1}")
         choices = [
-            (row[0], i, row[1:-1], {s: v for s, v in row[-1].items() if not is_zero(v)})
+            (row[0], i, row[1:-1], {s: v for s, v in row[-1].items() if not authored.is_zero(v)})
             for i, row in enumerate(listed)
         ]
         labels = dict(parts["labels"] or {})
@@ -500,7 +494,7 @@ def settled_model(structure: Structure, bounds: Sequence[door.Bounds]) -> Interv
     return IntervalMDP(structure, lower, upper)
 
 
-def amount_of(value: Any) -> Amount:
+def amount_of(value: Amount) -> Amount:
     """A reward: a polynomial, or a number."""
     return value if isinstance(value, Polynomial) else number_of(value)
 
@@ -626,7 +620,7 @@ def _floats(values: Sequence[Amount] | None) -> FloatArray | None:
     return np.asarray(plain, dtype=np.float64)
 
 
-def number_of(value: Any) -> float:
+def number_of(value: Number) -> float:
     """The double of a reward; floats are what they are, and any other number becomes the nearest one."""
     if not isinstance(value, float):
         return door.double(exact(value))
@@ -662,7 +656,7 @@ RateRow = tuple[int, Mapping[int, Rate]]
 
 def build_ctmc_from_function(
     initial: State,
-    rates: Callable[[State], Mapping[State, Rate]] | Mapping[State, Mapping[State, Rate]] | Any,
+    rates: Callable[[State], Mapping[State, Rate]] | Mapping[State, Mapping[State, Rate]] | authored.Given,
     parameters: Parameters | None = None,
     *,
     labels: Mapping[str, Callable[[State], bool] | Collection[State]] | None = None,
@@ -701,9 +695,9 @@ def build_ctmc_from_function(
     """
     check_parameters(parameters)
     names = () if parameters is None else parameters.names
-    given = successors_of(rates, "rates", timed=True)
-    states, explored = explore([initial], given, names, "rates", timed=True)
-    rows = [(at, row) for at, _, row in explored]
+    given = authored.successors_of(rates, "rates", timed=True)
+    states, explored = authored.explore([initial], given, names, "rates", timed=True)
+    rows = [(at, cast("dict[int, Rate]", row)) for at, _, row in explored]
     moves = [(states[at], states[s]) for at, row in rows for s in row]
     return build_ctmc_from_rows(
         rows,
@@ -807,7 +801,7 @@ def _round(values: Sequence[Fraction], upwards: bool) -> FloatArray:
     return exact.to_float_up() if upwards else exact.to_float_down()
 
 
-def _polynomial(rate: Any) -> Polynomial:
+def _polynomial(rate: authored.Given) -> Polynomial:
     if isinstance(rate, RationalFunction):
         raise InputError("a rate is a number or a polynomial in the parameters, not a quotient")
     return as_polynomial(rate)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -435,8 +435,8 @@ def _spread(
     transition_start: OffsetArray,
     of_choice: IndexArray,
     start: OffsetArray,
-    of_member: npt.NDArray[Any],
-    out: npt.NDArray[Any],
+    of_member: npt.NDArray[np.generic],
+    out: npt.NDArray[np.generic],
 ) -> None:
     for c in range(len(of_choice)):
         first, source = transition_start[c], start[of_choice[c]]

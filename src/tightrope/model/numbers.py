@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -306,7 +305,7 @@ def number_text(value: Number | bool, argument: str) -> str:
     return str(exact_argument(value, argument))
 
 
-def _of_float(value: float | np.floating[Any]) -> Fraction:
+def _of_float(value: float | np.floating) -> Fraction:
     if not math.isfinite(value):
         raise InputError(f"{float(value)} is not a finite number")
     text = repr(value.item()) if isinstance(value, np.float64) else _digits(value)
@@ -319,14 +318,14 @@ def _of_float(value: float | np.floating[Any]) -> Fraction:
     return decimal
 
 
-def _digits(value: float | np.floating[Any]) -> str:
+def _digits(value: float | np.floating) -> str:
     """The shortest decimal that is read back as this number."""
     if isinstance(value, float):
         return repr(value)
     return np.format_float_scientific(value, unique=True)
 
 
-def _simplest_near(value: float | np.floating[Any]) -> Fraction:
+def _simplest_near(value: float | np.floating) -> Fraction:
     """The fraction with the smallest denominator within half a unit in the last place of the float."""
     centre = Fraction(float(value))
     half = Fraction(float(np.spacing(np.abs(value)))) / 2

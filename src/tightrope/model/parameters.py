@@ -12,14 +12,14 @@ A chain of comparisons has one linear form in the middle. Vertices come from the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from numbers import Rational
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tightrope.errors import InputError, Location, check_type
 from tightrope.model.function_text import FunctionReader
@@ -44,7 +44,7 @@ class LinearConstraint:
     is_equality: bool = False
 
     def __post_init__(self) -> None:
-        numbers: tuple[Any, ...] = (*self.coefficients, self.bound)
+        numbers: tuple[object, ...] = (*self.coefficients, self.bound)
         for number in numbers:
             if not isinstance(number, Rational):
                 hint = 'tr.Parameters.box(…, where="p + q <= 1") takes text'
@@ -144,7 +144,7 @@ class Parameters(Record):
         if ranges is not None:
             check_type("ranges", ranges, Mapping, "a mapping from names to ranges; write box(p=(0, 1))")
         where = bounds.pop("where") if isinstance(bounds.get("where"), str) else None
-        pairs: dict[str, Any] = {**(ranges or {}), **bounds}
+        pairs: dict[str, object] = {**(ranges or {}), **bounds}
         ends = {str(name): check_range(str(name), pair) for name, pair in pairs.items()}
         lower, upper = (tuple(end[side] for end in ends.values()) for side in (0, 1))
         result = cls(tuple(ends), lower, upper)
@@ -273,9 +273,9 @@ class Parameters(Record):
             raise InputError(f"no value for parameter '{missing[0]}'", hint=self._list_bounds())
         return tuple(exact_argument(values[name], f"parameter '{name}'") for name in self.names)
 
-    def _by_position(self, values: Any) -> tuple[Fraction, ...]:
+    def _by_position(self, values: object) -> tuple[Fraction, ...]:
         example = "{" + ", ".join(f'"{name}": …' for name in self.names) + "}"
-        if isinstance(values, str) or not hasattr(values, "__len__"):
+        if isinstance(values, str) or not isinstance(values, Collection):
             raise InputError(
                 f"a point is given by values of the parameters, not by {values!r}", hint=f"write {example}"
             )
@@ -380,9 +380,9 @@ def _short(value: Fraction) -> str:
     return decimal if Fraction(decimal) == value else str(value)
 
 
-def check_range(name: str, pair: Any) -> tuple[Fraction, Fraction]:
+def check_range(name: str, pair: object) -> tuple[Fraction, Fraction]:
     """The two ends of a parameter's range, exact."""
-    if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+    if isinstance(pair, str) or not isinstance(pair, Collection) or len(pair) != 2:
         raise InputError(
             f"the range of parameter '{name}' is {pair!r}, not a pair of numbers",
             hint=f"write {name}=(0.1, 0.9)",
@@ -462,7 +462,7 @@ Ranges = Mapping[str, tuple[Number, Number]]
 """A range for each parameter that has another one than [0, 1]."""
 
 
-def box_text(params: Any) -> str | None:
+def box_text(params: object) -> str | None:
     """Ranges as the text `p=1/10:9/10`."""
     if params is None or isinstance(params, str):
         return params

@@ -28,6 +28,7 @@ from tightrope.model.authored import ask, is_table, table_columns
 from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices, check_choices
 from tightrope.model.policy_file import Choices, read_policy_file, write_choices
 from tightrope.model.states import (
+    Table,
     action_column,
     find_choice,
     find_state,
@@ -39,7 +40,7 @@ from tightrope.model.states import (
     with_states,
 )
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.provenance import Provenance
 from tightrope.rules.code import export_rule, write_rule
@@ -148,13 +149,13 @@ class Policy(Record):
         """The same policy, with a record of the data that it was made from."""
         return self.having(_made_from=data)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "_made_from": self.made_from, "rule": self.rule}
 
     rule: ClassVar[DecisionRule | None] = None  # the tree that is followed wherever the policy comes
     _grow: ClassVar[Any] = None
 
-    def having(self, **words: Any) -> Policy:
+    def having(self, **words: object) -> Policy:
         """The same policy with a `rule`, or with `_grow`, which finds a small tree."""
         result = Policy.__new__(Policy)
         vars(result).update(vars(self), **words)
@@ -262,7 +263,7 @@ class Policy(Record):
             )
         return self.act(state, step=step, memory=memory)
 
-    def predict(self, states: Any, *, step: int | None = None) -> list[str | int]:
+    def predict(self, states: object, *, step: int | None = None) -> list[str | int]:
         """Return the actions in `states`: a list, or a table with a column for each state variable (or one
         called `state`), as in `log["action"] = policy.predict(log)`; `step` as for `act`.
         """
@@ -403,10 +404,10 @@ class Policy(Record):
             return self.steps
         return self.choice if self.is_deterministic else self.probability
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> Table:
         """Return a table with a row per state and possible choice (and step from which on)."""
         structure = self.structure
-        columns: dict[str, Any] = {}
+        columns: dict[str, AnyArray] = {}
         if self.steps is not None:
             choice, share = self.steps.choice, np.ones(len(self.steps.choice))
             columns["from_step"] = self.steps.step
@@ -422,7 +423,7 @@ class Policy(Record):
         columns["probability"] = share
         return with_states(structure, state, columns)
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> Table:
         """Return `to_arrow` as a data frame."""
         return to_pandas(self.to_arrow())
 
@@ -443,7 +444,7 @@ class Policy(Record):
         export_rule(self.as_rule(), path_of(path), to)
 
     def save(
-        self, path: Path | str, model_hash: str | None = None, certified: Mapping[str, Any] | None = None
+        self, path: Path | str, model_hash: str | None = None, certified: Mapping[str, object] | None = None
     ) -> None:
         """Write the policy to `path` as JSON for `Policy(model, path)` and the command line.
 
@@ -457,7 +458,7 @@ class Policy(Record):
                 self.write(file, model_hash, certified)
 
     def write(
-        self, stream: IO[str], model_hash: str | None = None, certified: Mapping[str, Any] | None = None
+        self, stream: IO[str], model_hash: str | None = None, certified: Mapping[str, object] | None = None
     ) -> None:
         """Write the JSON text of the policy to a stream."""
         made_from = None if self.made_from is None else self.made_from.text()
@@ -499,11 +500,11 @@ PolicyGiven: TypeAlias = (
     Policy
     | TimeVaryingChoices
     | FiniteMemoryChoices
-    | Mapping[Any, Any]
-    | Callable[[Any], Any]
+    | Mapping[Any, object]
+    | Callable[[Any], object]
     | str
     | Path
-    | npt.NDArray[Any]
+    | AnyArray
     | Sequence[int]
     | Sequence[float]
 )
@@ -534,7 +535,7 @@ def _check_step(step: object) -> None:
         raise InputError(f"steps count from 0, and {step} is before")
 
 
-def _structure(model: Any) -> Structure:
+def _structure(model: HasStructure | Structure) -> Structure:
     if not isinstance(model, Structure) and not hasattr(model, "structure"):
         raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
     return model if isinstance(model, Structure) else model.structure
@@ -569,7 +570,7 @@ def _shares(likely: dict[str, float]) -> str:
     return ", ".join(f"{name or '[]'} {share:.3g}" for name, share in likely.items())
 
 
-def _read_given(structure: Structure, given: Any) -> Choices:
+def _read_given(structure: Structure, given: PolicyGiven) -> Choices:
     """What a policy is made of besides another one; what makes none is an `InputError`."""
     if isinstance(given, TimeVaryingChoices | FiniteMemoryChoices):
         return given
@@ -598,7 +599,7 @@ def _refuse_other_model(theirs: Structure, structure: Structure) -> None:
         raise InputError("the policy is of another model, whose actions have other names")
 
 
-def _of_array(structure: Structure, given: Any) -> FloatArray:
+def _of_array(structure: Structure, given: object) -> FloatArray:
     array = np.asarray(given)
     if array.ndim == 1 and np.issubdtype(array.dtype, np.floating):
         return array.astype(np.float64)
@@ -622,7 +623,7 @@ def _of_array(structure: Structure, given: Any) -> FloatArray:
     return _weights(structure, structure.choice_start[:-1] + array)
 
 
-def _of_mapping(structure: Structure, given: Mapping[Any, Any]) -> FloatArray:
+def _of_mapping(structure: Structure, given: Mapping[Any, object]) -> FloatArray:
     weight = _find_forced(structure)
     seen = np.diff(structure.choice_start) == 1
     named: dict[int, object] = {}

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices
@@ -37,9 +36,6 @@ FINITE_MEMORY_VERSION = 1
 
 INDEX = "index"
 
-Texts = Any
-"""A pyarrow array of texts."""
-
 Choices: TypeAlias = FloatArray | TimeVaryingChoices | FiniteMemoryChoices
 """A probability per choice of the model, or a choice per state and step, or per state and memory."""
 
@@ -49,13 +45,13 @@ def write_choices(
     choices: Choices,
     stream: IO[str],
     model_hash: str | None = None,
-    certified: Mapping[str, Any] | None = None,
+    certified: Mapping[str, object] | None = None,
     made_from: str | None = None,
 ) -> None:
     """Write them as JSON, one line per state that has a choice to make, or per state and memory."""
     own = list_own_states(structure)
     finite_memory = isinstance(choices, FiniteMemoryChoices)
-    head: dict[str, Any] = {"format": POLICY_FORMAT, "version": POLICY_VERSION, "model": model_hash}
+    head: dict[str, object] = {"format": POLICY_FORMAT, "version": POLICY_VERSION, "model": model_hash}
     if finite_memory:
         head = {"format": FINITE_MEMORY_FORMAT, "version": FINITE_MEMORY_VERSION}
         head |= {} if model_hash is None else {"model": model_hash}
@@ -87,8 +83,6 @@ def list_own_states(structure: Structure) -> Sequence[object] | None:
 
 
 def _lines(structure: Structure, choices: Choices, own: Sequence[object] | None) -> Iterator[str]:
-    import pyarrow as pa
-
     if isinstance(choices, FiniteMemoryChoices):
         yield from _by_memory(structure, choices, state_texts(structure, own, choices.state))
         return
@@ -99,38 +93,19 @@ def _lines(structure: Structure, choices: Choices, own: Sequence[object] | None)
         return
     support_size = np.add.reduceat((choices > 0).astype(np.int64), structure.choice_start[:-1])
     if np.all(support_size == 1):
-        choice = np.flatnonzero(choices)[states]
-        local = _texts(choice - structure.choice_start[states])
-        names = np.array(_action_texts(structure), dtype=object)[structure.action_of_choice[choice]]
-        yield from _join("[", texts, ",", pa.array(names, pa.string()), ",", local, "]").to_pylist()
+        choice, names = np.flatnonzero(choices)[states], _action_texts(structure)
+        rows = (texts, structure.action_of_choice[choice].tolist(), choice - structure.choice_start[states])
+        yield from (f"[{text},{names[action]},{local}]" for text, action, local in zip(*rows, strict=True))
         return
     yield from _randomised(structure, choices, states.tolist(), texts, own)
 
 
-def state_texts(structure: Structure, own: Sequence[object] | None, states: OffsetArray) -> Texts:
-    """The states as they stand in the file; a million of them in a moment."""
-    import pyarrow as pa
-
+def state_texts(structure: Structure, own: Sequence[object] | None, states: OffsetArray) -> list[str]:
+    """The states as they stand in the file."""
     if structure.valuations:
-        parts: list[Texts | str] = ["["]
-        for column in structure.valuations.values():
-            parts += [_texts(column[states]), ","]
-        return _join(*parts[:-1], "]")
-    if own is None:
-        return _texts(states)
-    return pa.array([json.dumps(own[state]) for state in states.tolist()], pa.string())
-
-
-def _texts(column: npt.NDArray[np.generic]) -> Texts:
-    import pyarrow as pa
-
-    return pa.array(column).cast(pa.string())
-
-
-def _join(*parts: Texts | str) -> Texts:
-    import pyarrow.compute as pc
-
-    return pc.binary_join_element_wise(*parts, "")
+        columns = [column[states].tolist() for column in structure.valuations.values()]
+        return [json.dumps(values, separators=(",", ":")) for values in zip(*columns, strict=True)]
+    return [str(state) if own is None else json.dumps(own[state]) for state in states.tolist()]
 
 
 def _action_texts(structure: Structure) -> list[str]:
@@ -138,13 +113,13 @@ def _action_texts(structure: Structure) -> list[str]:
 
 
 def _by_step(
-    structure: Structure, choices: TimeVaryingChoices, states: list[int], texts: Texts
+    structure: Structure, choices: TimeVaryingChoices, states: list[int], texts: list[str]
 ) -> Iterator[str]:
     names = _action_texts(structure)
     start, step, choice = choices.start.tolist(), choices.step.tolist(), choices.choice.tolist()
     first = structure.choice_start.tolist()
     action = structure.action_of_choice.tolist()
-    for state, text in zip(states, texts.to_pylist(), strict=True):
+    for state, text in zip(states, texts, strict=True):
         runs = range(start[state], start[state + 1])
         entries = [(step[j], names[action[choice[j]]], choice[j] - first[state]) for j in runs]
         if len(entries) == 1:
@@ -153,11 +128,11 @@ def _by_step(
             yield f"[{text},[{','.join(f'[{t},{a},{c}]' for t, a, c in entries)}]]"
 
 
-def _by_memory(structure: Structure, choices: FiniteMemoryChoices, texts: Texts) -> Iterator[str]:
+def _by_memory(structure: Structure, choices: FiniteMemoryChoices, texts: list[str]) -> Iterator[str]:
     names = _action_texts(structure)
     first, action = structure.choice_start, structure.action_of_choice
     columns = [column.tolist() for column in choices.columns]
-    for text, state, memory, choice, following in zip(texts.to_pylist(), *columns, strict=True):
+    for text, state, memory, choice, following in zip(texts, *columns, strict=True):
         yield f"[{text},{memory},{names[action[choice]]},{choice - int(first[state])},{following}]"
 
 
@@ -165,12 +140,12 @@ def _randomised(
     structure: Structure,
     probability: FloatArray,
     states: list[int],
-    texts: Texts,
+    texts: list[str],
     own: Sequence[object] | None,
 ) -> Iterator[str]:
     start = structure.choice_start.tolist()
     names, action = structure.action_names, structure.action_of_choice
-    for state, text in zip(states, texts.to_pylist(), strict=True):
+    for state, text in zip(states, texts, strict=True):
         first, last = start[state], start[state + 1]
         likely = [c for c in range(first, last) if probability[c] > 0]
         if len(likely) == 1:

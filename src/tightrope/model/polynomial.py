@@ -100,7 +100,7 @@ class Polynomial:
             object.__setattr__(self, "_hash", hash(frozenset(self.terms.items())))
         return cast(int, self._hash)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Polynomial, (tuple(self.terms.items()),)
 
     def __add__(self, other: Polynomial | Number) -> Polynomial:
@@ -139,9 +139,9 @@ class Polynomial:
     def __truediv__(self, divisor: Number) -> Polynomial: ...
 
     @overload
-    def __truediv__(self, divisor: Polynomial) -> Any: ...
+    def __truediv__(self, divisor: Polynomial) -> Function: ...
 
-    def __truediv__(self, divisor: Polynomial | Number) -> Any:
+    def __truediv__(self, divisor: Polynomial | Number) -> Function:
         if isinstance(divisor, RationalFunction):
             return NotImplemented
         if isinstance(divisor, Polynomial):
@@ -151,7 +151,7 @@ class Polynomial:
             raise InputError("a polynomial is divided by 0")
         return Polynomial({m: c / value for m, c in self.terms.items()})
 
-    def __rtruediv__(self, dividend: Number) -> Any:
+    def __rtruediv__(self, dividend: Number) -> Function:
         return as_polynomial(dividend) / self
 
     def __pow__(self, exponent: int) -> Polynomial:
@@ -348,7 +348,7 @@ class PolynomialList(Sequence[Polynomial]):
     def __len__(self) -> int:
         return len(self.array)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int) -> Polynomial:  # type: ignore[override]  # no slices
         return self._listed[index]
 
     def __eq__(self, other: object) -> bool:

@@ -13,11 +13,11 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class POMDP(Structured):
 
     @staticmethod
     def from_function(
-        initial: Any, successors: Any, parameters: Any = None, *, observe: Any, **words: Any
+        initial: object, successors: object, parameters: object = None, *, observe: object, **words: object
     ) -> POMDP:
         """Return a POMDP. `initial`, `successors`, `parameters`, `words`: see `build_from_function`.
         `observe(state)` is the observation of a state, or a sensor: {reading: probability}.
@@ -108,7 +108,9 @@ class POMDP(Structured):
         return made
 
     @staticmethod
-    def from_rows(rows: Any, parameters: Any = None, *, observe: Mapping[int, Any], **words: Any) -> POMDP:
+    def from_rows(
+        rows: object, parameters: object = None, *, observe: Mapping[int, object], **words: object
+    ) -> POMDP:
         """Return a POMDP. `rows`, `parameters`, `words`: see `build_from_rows`. `observe[state]` is the
         observation of a state, or a sensor.
         """
@@ -222,8 +224,6 @@ class POMDP(Structured):
         """Return the number of the observation called `name`."""
         if name in self.names:
             return self.names.index(name)
-        from difflib import get_close_matches
-
         near = get_close_matches(name, self.names, 1)
         raise InputError(
             f"there is no observation {name!r}",
@@ -296,7 +296,7 @@ class Controller(Record):
         """Return a controller of `pomdp` without memory; `action[o]` is a position among o's actions."""
         return Controller(pomdp, np.zeros((1, pomdp.observations), np.int32), np.array([action]))
 
-    def save(self, path: str | PathLike[str], certified: Mapping[str, Any] | None = None) -> None:
+    def save(self, path: str | PathLike[str], certified: Mapping[str, object] | None = None) -> None:
         """Write the reachable rows to `path` as JSON; `certified` has the facts known about the value."""
         rows = self.policy.memory
         assert rows is not None
@@ -307,7 +307,7 @@ class Controller(Record):
         for node, look in met:
             action, after = self.act(node, look)
             listed.append([number[node], self.pomdp.names[look], action, number[after]])
-        head: dict[str, Any] = {"format": OBSERVER_FORMAT, "version": VERSION, "model": self.pomdp.hash()}
+        head: dict[str, object] = {"format": OBSERVER_FORMAT, "version": VERSION, "model": self.pomdp.hash()}
         if certified is not None:
             head["certified"] = dict(certified)
         with atomic_write(path_of(path)) as file:
@@ -385,7 +385,7 @@ class Player:
         return action
 
 
-def controller_of(pomdp: POMDP, given: Any) -> Controller:
+def controller_of(pomdp: POMDP, given: object) -> Controller:
     """The controller that was given, in any form; refused where it is one for other observations."""
     if isinstance(given, Controller):
         _check_same(pomdp, given.pomdp)
@@ -395,7 +395,7 @@ def controller_of(pomdp: POMDP, given: Any) -> Controller:
     if isinstance(given, Mapping):
         for name in given:
             pomdp.find_observation(name)
-        answers: dict[str, Any] = dict(given)
+        answers: dict[str, object] = dict(given)
     elif callable(given):
         many = [look for look, offered in enumerate(pomdp.actions) if len(offered) > 1]
         answers = {pomdp.names[look]: given(pomdp.names[look]) for look in many}

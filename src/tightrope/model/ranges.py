@@ -23,16 +23,14 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import comb, prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.model.expressions import NO_DENOMINATORS, Expressions, Point
 from tightrope.model.parameters import LinearConstraint, Parameters, domain_vertices
 from tightrope.model.polynomial import Polynomial, PolynomialArray, monomial_order
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import remember
 from tightrope.numerics.rounding import down, up
@@ -224,7 +222,7 @@ _LP_TOLERANCE = Fraction(1, 10**9)
 
 ExactPoint = tuple[Fraction, ...]
 
-Exact = npt.NDArray[Any]
+Exact = AnyArray
 """Arrays of rationals."""
 
 _Outcome = bool | tuple[ExactPoint, Fraction]

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.builder import Probability, build_from_rows
+from tightrope.model.builder import Probability, Row, build_from_rows
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP, SENSING
 from tightrope.model.structure import ParametricReward, RewardStructure
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 Seen = str | Mapping[str, Probability]
 
@@ -53,7 +53,7 @@ def observed(model: ParametricMDP | IntervalMDP | POMDP, seen: Sequence[Seen]) -
         return POMDP(behind, np.array(look, np.int32), tuple(number))
     if isinstance(model, POMDP) and model.pace > 1:
         raise InputError("the model has a sensor already")
-    rows = [{one: 1} if isinstance(one, str) else dict(one) for one in seen]
+    rows: list[dict[str, Probability]] = [{one: 1} if isinstance(one, str) else dict(one) for one in seen]
     empty = next((state for state, row in enumerate(rows) if not row), None)
     if empty is not None:
         raise InputError(f"state {behind.structure.state_name(empty)} has no reading at all")
@@ -61,13 +61,13 @@ def observed(model: ParametricMDP | IntervalMDP | POMDP, seen: Sequence[Seen]) -
 
 
 def _sensed(
-    model: ParametricMDP | IntervalMDP, readings: list[dict[str, Any]], before: Sequence[str]
+    model: ParametricMDP | IntervalMDP, readings: list[dict[str, Probability]], before: Sequence[str]
 ) -> POMDP:
     own = model.structure
     drawn = own.initial if own.draws_start else -1
     source: list[int] = list(range(own.states))
     look = [SENSING] * own.states
-    rows: list[Any] = []
+    rows: list[Row] = []
     origin: list[int] = []
     """The choice of the model behind every row, −1 for a reading."""
     chances = _chances(model)
@@ -98,7 +98,11 @@ def _sensed(
 
 
 def _put_together(
-    model: ParametricMDP | IntervalMDP, rows: list[Any], origin: Any, behind: Any, look: list[str]
+    model: ParametricMDP | IntervalMDP,
+    rows: list[Row],
+    origin: OffsetArray,
+    behind: OffsetArray,
+    look: list[str],
 ) -> POMDP:
     """The model of these rows: state `behind[s]` seen as `look[s]`; `origin` is −1 for readings."""
     own = model.structure
@@ -138,7 +142,7 @@ def _put_together(
     )
 
 
-def _chances(model: ParametricMDP | IntervalMDP) -> list[Any]:
+def _chances(model: ParametricMDP | IntervalMDP) -> list[Probability]:
     """The probability of every transition, as rows take it."""
     if isinstance(model, IntervalMDP):
         return list(zip(model.lower.tolist(), model.upper.tolist(), strict=True))
@@ -158,7 +162,9 @@ def _only_once(model: ParametricMDP | IntervalMDP) -> set[str]:
     return {name for name, has in own.labels.items() if name.rstrip("_") == "start" and has[own.initial]}
 
 
-def _lifted(name: str, reward: RewardStructure, behind: Any, acts: Any, choice: Any) -> RewardStructure:
+def _lifted(
+    name: str, reward: RewardStructure, behind: OffsetArray, acts: BoolArray, choice: OffsetArray
+) -> RewardStructure:
     """The same rewards, where actions are origin."""
     if isinstance(reward, ParametricReward):
         raise InputError(f"the rewards {name!r} have parameters, which is not supported with a sensor")

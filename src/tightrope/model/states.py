@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +70,7 @@ def index_or_state(structure: Structure, state: object) -> int:
     return find_state(structure, state)
 
 
-def show_state(structure: Structure, state: int) -> Any:
+def show_state(structure: Structure, state: int) -> object:
     """A state as its author calls it: an own state, else its variables' values by name, else its index."""
     if structure.state_names is not None:
         return structure.state_names[state]
@@ -79,7 +79,7 @@ def show_state(structure: Structure, state: int) -> Any:
     return state
 
 
-def find_choice(structure: Structure, state: int, action: Any, where: str = "") -> int:
+def find_choice(structure: Structure, state: int, action: object, where: str = "") -> int:
     """The index of the choice that a name or a number means in a state; `where` begins the error."""
     first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
     names = [structure.action_name(choice) for choice in range(first, last)]
@@ -178,11 +178,11 @@ def _index_hint(shown: object, names: tuple[str, ...]) -> str | None:
     return f'give the values of its variables, such as "{example}", or say `states="index"`'
 
 
-Table = Any
-"""A `pyarrow.Table`."""
+Table: TypeAlias = Any
+"""A `pyarrow.Table`, or one of its columns; the package has no types."""
 
 
-def state_columns(structure: Structure, states: npt.NDArray[np.integer]) -> dict[str, Any]:
+def state_columns(structure: Structure, states: npt.NDArray[np.integer]) -> dict[str, Table]:
     """What the states are called, a column per variable."""
     import pyarrow as pa
 
@@ -198,7 +198,7 @@ def state_columns(structure: Structure, states: npt.NDArray[np.integer]) -> dict
         return {"state": pa.array([repr(state) for state in listed])}
 
 
-def action_column(structure: Structure, choices: npt.NDArray[np.integer]) -> Any:
+def action_column(structure: Structure, choices: npt.NDArray[np.integer]) -> Table:
     """The names of the choices' actions, stored once each."""
     import pyarrow as pa
 
@@ -206,7 +206,7 @@ def action_column(structure: Structure, choices: npt.NDArray[np.integer]) -> Any
     return pa.DictionaryArray.from_arrays(indices, pa.array(structure.action_names, pa.string()))
 
 
-def with_nulls(column: Any, valid: npt.NDArray[np.bool_]) -> Any:
+def with_nulls(column: object, valid: npt.NDArray[np.bool_]) -> Table:
     """The column, null where it is not valid."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -215,7 +215,9 @@ def with_nulls(column: Any, valid: npt.NDArray[np.bool_]) -> Any:
     return pc.if_else(pa.array(valid), array, pa.scalar(None, array.type))
 
 
-def with_states(structure: Structure, states: npt.NDArray[np.integer], columns: Mapping[str, Any]) -> Table:
+def with_states(
+    structure: Structure, states: npt.NDArray[np.integer], columns: Mapping[str, object]
+) -> Table:
     """A table of the states' columns and then these."""
     import pyarrow as pa
 
@@ -227,7 +229,7 @@ def with_states(structure: Structure, states: npt.NDArray[np.integer], columns: 
     return pa.table(named)
 
 
-def to_pandas(table: Table) -> Any:
+def to_pandas(table: Table) -> Table:
     """A pandas data frame; pandas is optional."""
     try:
         import pandas  # noqa: F401

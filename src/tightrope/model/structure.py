@@ -8,6 +8,7 @@ need a point or range.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from tightrope.errors import InputError, describe
 from tightrope.model.expressions import Expressions, Point
 from tightrope.model.numbers import NotHeldError, doubles
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, remember
 from tightrope.provenance import Provenance
 
@@ -104,11 +105,11 @@ class Structure(Record):
     action_names: tuple[str, ...] = (UNLABELLED,)
     labels: Mapping[str, BoolArray] = field(default_factory=dict)
     rewards: Mapping[str, RewardStructure] = field(default_factory=dict)
-    valuations: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    valuations: Mapping[str, AnyArray] = field(default_factory=dict)
     state_names: NamedStates | None = None
     declared_mdp: bool = False
     """Its author calls it an MDP, even if no state has two choices."""
-    definitions: Any = None
+    definitions: object = None
     """The constants and formulas of the file it was built from, which properties may use by name."""
     made_from: Provenance | None = field(default=None, compare=False, repr=False)
     """The data that the model was drafted or revised from; None where its file names none."""
@@ -181,7 +182,7 @@ class Structure(Record):
         """The same as `state_names`, by its older name."""
         return self.state_names
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Pickled as the arguments of the constructor: mappings that cannot be written to have no pickles."""
         named = (dict(self.labels), dict(self.rewards), dict(self.valuations))
         arrays = (self.choice_start, self.transition_start, self.successor)
@@ -336,8 +337,6 @@ class Structure(Record):
 
     def identity(self, kind: bytes, *parts: bytes) -> str:
         """The hash of a model of that kind: of transitions, actions, labels, rewards and what else it has."""
-        import hashlib
-
         digest = hashlib.sha256(kind)
         for array in (self.choice_start, self.transition_start, self.successor, self.action_of_choice):
             digest.update(array.tobytes())
@@ -363,12 +362,12 @@ class Structured(Record):
     initial_states: tuple[int, ...]
     labels: Mapping[str, BoolArray]
     rewards: Mapping[str, RewardStructure]
-    valuations: Mapping[str, npt.NDArray[Any]]
+    valuations: Mapping[str, AnyArray]
     states: int
     choices: int
     transitions: int
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name not in _FORWARDED:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return getattr(self.structure, name)
@@ -383,7 +382,7 @@ class Structured(Record):
         """Return `tightrope.Problem(model, property, **options)`, a question about this model."""
         return import_module("tightrope").Problem(self, property, **options)
 
-    def plot(self, policy: Any = None, *, most: int = 12, ax: Axes | None = None) -> Axes:
+    def plot(self, policy: object = None, *, most: int = 12, ax: Axes | None = None) -> Axes:
         """Return a picture of states, choices and probabilities around the initial state.
 
         Parameters
@@ -396,7 +395,7 @@ class Structured(Record):
         axes: Axes = import_module("tightrope.model.picture").draw(self, policy, most, ax)
         return axes
 
-    def to_dot(self, policy: Any = None, *, most: int = 40) -> str:
+    def to_dot(self, policy: object = None, *, most: int = 40) -> str:
         """Return the picture of `policy` with at most `most` states as a graph for Graphviz."""
         text: str = import_module("tightrope.model.picture").to_dot(self, policy, most)
         return text
@@ -420,7 +419,7 @@ def freeze(record: object, dtype: npt.DTypeLike, *names: str) -> None:
         object.__setattr__(record, name, frozen_array(getattr(record, name), dtype))
 
 
-def release(*arrays: npt.NDArray[Any] | None) -> None:
+def release(*arrays: AnyArray | None) -> None:
     """Make arrays read-only that nobody will write to again: `frozen_array` then takes them as they are."""
     for array in arrays:
         held = array
@@ -434,7 +433,7 @@ def _check_offsets(name: str, offsets: OffsetArray, total: int) -> None:
         raise InputError(f"{name} must rise from 0 to {total}")
 
 
-def _show(value: Any) -> str:
+def _show(value: np.bool_ | np.integer) -> str:
     return str(bool(value)).lower() if isinstance(value, np.bool_) else str(int(value))
 
 
@@ -465,7 +464,7 @@ class NamedStates(Sequence[Hashable]):
     def __len__(self) -> int:
         return len(self._states)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int) -> Hashable:  # type: ignore[override]  # no slices
         return self._states[index]
 
     def __iter__(self) -> Iterator[Hashable]:
@@ -477,7 +476,7 @@ class NamedStates(Sequence[Hashable]):
     def __hash__(self) -> int:
         return hash((len(self), self._states[0] if len(self) else None))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return NamedStates, (self._states,)
 
     @cached_property
@@ -531,7 +530,7 @@ class NamedStates(Sequence[Hashable]):
         return shown + (", …" if len(self) > SHOWN else "")
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """numpy's scalars and arrays, and lists, as the plain values that a model is written in."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
@@ -671,7 +670,7 @@ class ParametricReward(RewardStructure):
     def __hash__(self) -> int:
         return hash((self.name, len(self.expression)))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return ParametricReward, (
             self.name,
             self.expressions,
@@ -684,7 +683,7 @@ class ParametricReward(RewardStructure):
         return self.expressions._facts_()
 
 
-def frozen_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+def frozen_array(values: AnyArray, dtype: npt.DTypeLike | None = None) -> AnyArray:
     """A read-only array of this type; copied where somebody could write to it (`release` saves that)."""
     try:
         array = np.ascontiguousarray(values, dtype=dtype)
@@ -696,9 +695,9 @@ def frozen_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -
     return array
 
 
-def _is_writeable(array: npt.NDArray[Any]) -> bool:
+def _is_writeable(array: AnyArray) -> bool:
     """Whether the memory can be written to, by this array or by one that it is a view of."""
-    held: Any = array
+    held: object = array
     while isinstance(held, np.ndarray):
         if held.flags.writeable:
             return True

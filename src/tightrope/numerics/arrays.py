@@ -15,7 +15,10 @@ from tightrope_check.arrays import OffsetArray as OffsetArray
 IndexArray: TypeAlias = npt.NDArray[np.int32]
 """Indices of states, expressions, actions: one per transition or choice."""
 
-ExactIntegers: TypeAlias = npt.NDArray[Any]
+AnyArray: TypeAlias = npt.NDArray[Any]
+"""An array of any type, such as the values of a variable: whole numbers or truth values."""
+
+ExactIntegers: TypeAlias = AnyArray
 """Integers that are int64 while they fit and Python's own (dtype object) beyond."""
 
 DeviceArray: TypeAlias = Any

@@ -16,9 +16,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., object])
+
+Untyped: TypeAlias = Any
+"""What numba hands out, which carries no types."""
 
 ALLOWANCE = 500_000
 """Entries of arrays that kernels may be called with in Python, all calls together: about 0.2 seconds."""
@@ -77,14 +82,14 @@ def when_numba_is_there(action: Callable[[], None]) -> None:
 class Kernel:
     """A function that is compiled when it is first called. numba takes it for what it becomes."""
 
-    def __init__(self, function: Callable[..., Any], is_inlined: bool):
+    def __init__(self, function: Callable[..., object], is_inlined: bool):
         functools.update_wrapper(self, function)
         self.function = function
         self.is_inlined = is_inlined
-        self._compiled: Any = None
-        self._callee: Any = None
+        self._compiled: Untyped = None
+        self._callee: Untyped = None
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: object) -> object:
         if self._compiled is None:
             if _is_inside or _allowance > 0:
                 return self._interpret(arguments)
@@ -93,7 +98,7 @@ class Kernel:
         return self._compiled(*arguments)
 
     @property
-    def _numba_type_(self) -> Any:
+    def _numba_type_(self) -> object:
         """What a kernel that calls this one sees: machine code that Python cannot call.
 
         To unpack a dozen arrays from Python's objects takes as long to compile as many a kernel.
@@ -103,7 +108,7 @@ class Kernel:
             return self._callee._numba_type_
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Untyped]:
         """What numba is told of it; nothing calls kernels as functions of C."""
         return {
             "nogil": True,
@@ -112,7 +117,7 @@ class Kernel:
             "_nrt": not self.is_inlined,  # said of both: one that is compiled for a caller inherits it
         }
 
-    def _compile(self, is_called_by_kernels: bool = False) -> Any:
+    def _compile(self, is_called_by_kernels: bool = False) -> Untyped:
         import numba
 
         from tightrope.numerics.kernel_cache import keep_compiled
@@ -120,17 +125,15 @@ class Kernel:
         while _waiting:
             _waiting.pop()()
         options = {**self.options, "no_cpython_wrapper": is_called_by_kernels}
-        compiled: Any = numba.njit(**options)(self.function)
+        compiled: Untyped = numba.njit(**options)(self.function)
         keep_compiled(compiled, self, is_called_by_kernels)
         return compiled
 
-    def _interpret(self, arguments: tuple[Any, ...]) -> Any:
+    def _interpret(self, arguments: tuple[object, ...]) -> object:
         """Run the function itself; kernels that it calls do the same."""
         global _allowance, _is_inside
         if _is_inside:
             return self.function(*arguments)
-        import numpy as np
-
         _allowance -= 10 + _count_entries(arguments)
         if _allowance <= 0:
             return self(*arguments)
@@ -142,10 +145,8 @@ class Kernel:
             _is_inside = False
 
 
-def _count_entries(arguments: tuple[Any, ...]) -> int:
+def _count_entries(arguments: tuple[object, ...]) -> int:
     """Entries of the arrays among the arguments and in their records."""
-    import numpy as np
-
     return sum(
         each.size if isinstance(each, np.ndarray) else _count_entries(each)
         for each in arguments
@@ -167,18 +168,17 @@ def _tell_at_a_prompt() -> None:
 def _listen(tell: Callable[[], None]) -> None:
     from numba.core import event
 
-    events: Any = event  # which carry no types
+    events: Untyped = event
 
     class FirstCompile(event.Listener):
-        def __init__(self) -> None:
-            self.has_told = False
+        has_told = False
 
-        def on_start(self, event: Any) -> None:
+        def on_start(self, event: object) -> None:
             if not self.has_told:
                 self.has_told = True
                 tell()
 
-        def on_end(self, event: Any) -> None:
+        def on_end(self, event: object) -> None:
             """Nothing to say."""
 
     events.register("numba:compile", FirstCompile())

@@ -22,7 +22,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -32,6 +32,9 @@ from numba.core.extending import _Intrinsic
 from numba.core.serialize import dumps
 
 from tightrope.numerics.machine import is_private, lock
+
+if TYPE_CHECKING:
+    from tightrope.numerics.jit import Kernel, Untyped
 
 CLOSED = 0o700
 
@@ -85,7 +88,7 @@ def _base() -> Path | None:
 
 
 @cache
-def kernel_digest(kernel: Any) -> str:
+def kernel_digest(kernel: Kernel) -> str:
     """Names all that a `jit.Kernel` is compiled from, by content, but for the types that it is called with.
 
     numba reads a function's code, and takes the values of the names in it for constants. Of two kernels that
@@ -98,7 +101,7 @@ def kernel_digest(kernel: Any) -> str:
     return hashlib.sha256(repr([_describe(each, kernel) for each in parts]).encode()).hexdigest()
 
 
-def _describe_code(code: CodeType, kernel: Any) -> object:
+def _describe_code(code: CodeType, kernel: Kernel) -> object:
     """Instructions, constants without the docstring, and what stands behind every name."""
     constants = code.co_consts[code.co_consts[:1] == (kernel.function.__doc__,) :]
     known = kernel.function.__globals__
@@ -107,7 +110,7 @@ def _describe_code(code: CodeType, kernel: Any) -> object:
     return code.co_code, code.co_argcount, code.co_flags, names, constants, named
 
 
-def _describe(value: Any, kernel: Any) -> object:
+def _describe(value: object, kernel: Kernel) -> object:
     """Words and numbers that are the same in every process where the value is the same."""
     if isinstance(value, type(kernel)):
         return "itself" if value is kernel else kernel_digest(value)
@@ -163,11 +166,11 @@ def private_directory() -> Path | None:
 class _KernelLocator(_CacheLocator):
     """The place for one kernel, whatever numba's settings say by now."""
 
-    def __init__(self, function: Any, file: str):
+    def __init__(self, function: object, file: str):
         self._folder = kernel_directory(Path(file))
 
     @classmethod
-    def from_function(cls, function: Any, file: str) -> _KernelLocator:
+    def from_function(cls, function: object, file: str) -> _KernelLocator:
         return cls(function, file)
 
     def get_cache_path(self) -> str:
@@ -190,7 +193,7 @@ class _KernelImplementation(CompileResultCacheImpl):
 class _KernelFiles:
     """The files of one kernel, with the face of numba's pair of index and data."""
 
-    def __init__(self, kernel: Any, is_called_by_kernels: bool = False):
+    def __init__(self, kernel: Kernel, is_called_by_kernels: bool = False):
         source = Path(kernel.function.__code__.co_filename)
         shipped = SHIPPED / _folder_name(source)
         self._folder = kernel_directory(source)
@@ -199,13 +202,13 @@ class _KernelFiles:
         self._digest = kernel_digest(kernel) + is_called_by_kernels * " without a face for Python"
         self._marks: dict[str, int] = {}
 
-    def load(self, key: Any) -> Any:
+    def load(self, key: tuple[Untyped, ...]) -> object:
         sig, target, code = key
         baseline = _find_baseline(target) if self._shipped else None
         shipped = self._read(self._shipped, (sig, baseline, code)) if baseline else None
         return shipped or self._read(self._folder, key) or self._wait(key)
 
-    def save(self, key: Any, data: Any) -> None:
+    def save(self, key: tuple[Untyped, ...], data: object) -> None:
         """Under another name first: readers see a whole file or none."""
         if self._folder is None:
             return _nowhere()
@@ -224,7 +227,7 @@ class _KernelFiles:
                 os.unlink(self._folder / f"{self._name(key)}.lock")
             os.close(mark)
 
-    def _wait(self, key: Any) -> Any:
+    def _wait(self, key: tuple[Untyped, ...]) -> object:
         """What another process is compiling now; None where this one shall, and others wait for it."""
         name = self._name(key)
         if self._folder is None or name in self._marks:
@@ -243,7 +246,7 @@ class _KernelFiles:
                 return data
         return None
 
-    def _read(self, folder: Path | None, key: Any) -> Any:
+    def _read(self, folder: Path | None, key: tuple[Untyped, ...]) -> object:
         try:
             *stored, data = pickle.loads((folder / self._name(key)).read_bytes()) if folder else (None,)
         except (OSError, EOFError, ValueError, LookupError, AttributeError, ImportError, pickle.PickleError):
@@ -254,7 +257,7 @@ class _KernelFiles:
             _note_use(folder / self._name(key))
         return data
 
-    def _name(self, key: Any) -> str:
+    def _name(self, key: tuple[Untyped, ...]) -> str:
         what = numba.__version__, sys.version_info[:2], key, _fields(key[0]), self._digest
         return f"{self._kernel}-{hashlib.sha256(repr(what).encode()).hexdigest()[:16]}.nbc"
 
@@ -299,9 +302,9 @@ def drop_unused(folders: Path) -> None:
 class _KernelCache(FunctionCache):
     _impl_class = _KernelImplementation
 
-    def __init__(self, kernel: Any, is_called_by_kernels: bool):
+    def __init__(self, kernel: Kernel, is_called_by_kernels: bool):
         super().__init__(kernel.function)  # type: ignore[no-untyped-call]
-        self._cache_file: Any = _KernelFiles(kernel, is_called_by_kernels)
+        self._cache_file: Untyped = _KernelFiles(kernel, is_called_by_kernels)
 
 
 @cache
@@ -317,7 +320,7 @@ def _find_baseline(target: tuple[str, str, str]) -> tuple[str, str, str] | None:
     return target[0], name, ""
 
 
-def keep_compiled(dispatcher: Any, kernel: Any, is_called_by_kernels: bool) -> None:
+def keep_compiled(dispatcher: Untyped, kernel: Kernel, is_called_by_kernels: bool) -> None:
     """Have what a dispatcher compiles kept in the folder for its file, and loaded from there or the wheel.
 
     numba's own setting for the place is one for the whole process: while one thread changes it, another would
@@ -327,7 +330,7 @@ def keep_compiled(dispatcher: Any, kernel: Any, is_called_by_kernels: bool) -> N
         dispatcher._cache = _KernelCache(kernel, is_called_by_kernels)
 
 
-def is_kept(dispatcher: Any) -> bool:
+def is_kept(dispatcher: Untyped) -> bool:
     """Whether it is one of ours: numba compiles small helpers (`np.empty`, `max`) in every process anew."""
     return isinstance(dispatcher._cache, _KernelCache)
 

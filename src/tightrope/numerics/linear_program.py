@@ -23,12 +23,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray, offsets
+from tightrope.numerics.jit import Untyped
 from tightrope.numerics.rounding import error_factor, largest_over_box, product_error, up
 
 
@@ -55,7 +55,7 @@ class LinearProgram:
     def __init__(self, lower: FloatArray, upper: FloatArray):
         import highspy
 
-        self._highspy: Any = highspy  # its stubs know less than the package
+        self._highspy: Untyped = highspy  # its stubs know less than the package
         self._size = len(lower)
         self._rows = 0
         self._solver = self._highspy.Highs()

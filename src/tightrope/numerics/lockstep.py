@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numba import types
@@ -22,7 +21,7 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from tightrope.numerics.arrays import OffsetArray
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.jit import Untyped, kernel
 
 APART = 16
 """Numbers of 8 bytes between the places of two workers: no two share a cache line."""
@@ -33,8 +32,8 @@ SPINS = 300_000
 PATIENCE = 50
 """Waits in a row after which a worker sleeps a little each time."""
 
-CODE: Any = cgutils
-NUMPY: Any = arrayobj
+CODE: Untyped = cgutils
+NUMPY: Untyped = arrayobj
 """Parts of numba that carry no types."""
 
 ENDED, WAITING = 0, 1
@@ -77,16 +76,18 @@ def wait_for_all(progress: OffsetArray, finished: int) -> bool:
     return True
 
 
-def _type_load(typing_context: Any, array: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _type_load(typing_context: object, array: types.Type, index: object) -> tuple[object, Untyped]:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, arguments: Untyped) -> object:
         pointer = _address(context, builder, signature, arguments)
         return builder.load_atomic(pointer, "acquire", 8)
 
     return types.int64(array, types.intp), generate
 
 
-def _type_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _type_store(
+    typing_context: object, array: types.Type, index: object, value: object
+) -> tuple[object, Untyped]:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, arguments: Untyped) -> object:
         pointer = _address(context, builder, signature, arguments)
         builder.store_atomic(arguments[2], pointer, "release", 8)
         return context.get_dummy_value()
@@ -94,11 +95,11 @@ def _type_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     return types.none(array, types.intp, types.int64), generate
 
 
-def _address(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _address(context: Untyped, builder: Untyped, signature: Untyped, arguments: Untyped) -> object:
     """Of the entry of a contiguous array of int64."""
     array = NUMPY.make_array(signature.args[0])(context, builder, arguments[0])
     return CODE.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
 
 
-_load_acquire: Any = intrinsic(_type_load)
-_store_release: Any = intrinsic(_type_store)
+_load_acquire: Untyped = intrinsic(_type_load)
+_store_release: Untyped = intrinsic(_type_store)

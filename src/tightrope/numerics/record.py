@@ -18,9 +18,11 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 import tightrope
 from tightrope.errors import word_methods
+from tightrope.numerics.jit import Untyped
 
 MOST_LINES = 10
 WIDTH = 100
@@ -81,10 +83,10 @@ class Record:
         if cls.__name__ in vars(tightrope)["__all__"]:
             word_methods(cls)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {entry.name: _portable(getattr(self, entry.name)) for entry in entries_of(self)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__dict__.update({name: _freeze(value) for name, value in state.items()})
 
     def __eq__(self, other: object) -> bool:
@@ -160,9 +162,10 @@ def brief(value: object) -> str:
     """A value in a few words."""
     match value:
         case np.ndarray():
-            entries = ", ".join(f"{entry:.4g}" for entry in value[:4]) if _is_short(value) else "…"
+            is_short = value.ndim == 1 and value.dtype.kind in "iuf"
+            entries = ", ".join(f"{entry:.4g}" for entry in value[:4]) if is_short else "…"
             shape = "×".join(map(str, value.shape))
-            return f"{shape} {value.dtype}: {entries}{', …' if _is_short(value) and len(value) > 4 else ''}"
+            return f"{shape} {value.dtype}: {entries}{', …' if is_short and len(value) > 4 else ''}"
         case Enum():
             return str(value.value)
         case float():
@@ -177,7 +180,7 @@ def brief(value: object) -> str:
     return repr(value).partition("\n")[0]
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: Untyped, other: Untyped) -> bool:
     """Whether two values of fields say the same."""
     if one is other:
         return True
@@ -193,8 +196,7 @@ def same(one: Any, other: Any) -> bool:
         return other != other
     if type(one) is not type(other):
         return False
-    comparison: Any = type(one).__eq__
-    by_identity = is_dataclass(one) and comparison is object.__eq__
+    by_identity = is_dataclass(one) and type(one).__eq__ is object.__eq__
     return _same_fields(one, other) if by_identity else bool(one == other)
 
 
@@ -203,7 +205,7 @@ def _same_fields(one: object, other: object) -> bool:
     return one is other or all(same(getattr(one, name), getattr(other, name)) for name in compared)
 
 
-def _same_arrays(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+def _same_arrays(one: npt.NDArray[np.generic], other: npt.NDArray[np.generic]) -> bool:
     if one.shape != other.shape:
         return False
     inexact = np.issubdtype(one.dtype, np.inexact) and np.issubdtype(other.dtype, np.inexact)
@@ -218,10 +220,6 @@ def _rough(value: object) -> Hashable:
     if isinstance(value, Mapping | list | tuple):
         return len(value)
     return type(value).__name__
-
-
-def _is_short(array: np.ndarray[Any, Any]) -> bool:
-    return array.ndim == 1 and array.dtype.kind in "iuf"
 
 
 def _cut(line: str) -> str:

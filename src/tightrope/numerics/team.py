@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from tightrope.errors import InputError
 from tightrope.numerics.machine import cores
@@ -59,7 +59,7 @@ class Team:
         if self.workers == 1 or len(tasks) < 2:
             return [task(0) for task in tasks]
         self._start()
-        results: list[Any] = [None] * len(tasks)
+        results: list[T | None] = [None] * len(tasks)
         errors: list[BaseException | None] = [None] * len(tasks)
         done: SimpleQueue[None] = SimpleQueue()
 
@@ -81,7 +81,7 @@ class Team:
         for error in errors:
             if error is not None:
                 raise error
-        return results
+        return cast(list[T], results)
 
     def _start(self) -> None:
         while len(self._threads) < self.workers - 1:

@@ -39,7 +39,7 @@ def ranges_before_data(run: ResultDocument, shown: Sequence[int]) -> list[Interv
     low, high = ranges_over_box(frozen, [span.lower for span in box], [span.upper for span in box])
     place = dict(zip(known, renumbered.tolist(), strict=True))
     return [
-        Interval(max(float(low[place[i]]), 0.0), min(float(high[place[i]]), 1.0))
+        Interval.of(max(float(low[place[i]]), 0.0), min(float(high[place[i]]), 1.0))
         if i in place
         else Interval(0.0, 1.0)
         for i in shown

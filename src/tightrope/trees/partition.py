@@ -131,7 +131,7 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
 
 
 def _part(box: _Box, truth: str) -> DomainPart:
-    return DomainPart(tuple(Interval(low, high) for low, high in box.corners.T.tolist()), truth)
+    return DomainPart(tuple(Interval.of(low, high) for low, high in box.corners.T.tolist()), truth)
 
 
 @dataclass(eq=False)

@@ -26,17 +26,17 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Literal, NoReturn, TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.io.rows import Amount, Values
 from tightrope.io.text import TextLine, fail_at_nth, refuse, shorten, truth_or_number, whole_number
 from tightrope.model.function_text import PolynomialSyntaxError
 from tightrope.model.structure import UNLABELLED
+from tightrope.numerics.arrays import AnyArray
 from tightrope.provenance import origin_lines
 
 VALUE_TYPES = ("double", "rational", "double-interval", "rational-interval", "parametric")
@@ -213,7 +213,7 @@ def parse_notes(here: TextLine) -> Notes:
     return notes
 
 
-def valuation_text(names: Sequence[str], values: Sequence[Any]) -> str:
+def valuation_text(names: Sequence[str], values: Sequence[object]) -> str:
     """The comment for one state; booleans are Python's."""
     items = (
         f"{name}={str(value).lower() if isinstance(value, bool) else value}"
@@ -270,7 +270,7 @@ class ValuationColumns:
         self.broken |= number is None
         return name, int(number or 0), isinstance(number, bool)
 
-    def columns(self, states: int) -> dict[str, npt.NDArray[Any]]:
+    def columns(self, states: int) -> dict[str, AnyArray]:
         """{variable: values}; empty where a state lacks its comment, as comments may be dropped."""
         named = [name for name in self.names if name is not None]
         if self.broken or len(self.rows) != states or len(set(named)) < len(named):

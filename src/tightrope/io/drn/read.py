@@ -20,17 +20,8 @@ from typing import NoReturn
 import numpy as np
 
 from tightrope.errors import InputError, Location
+from tightrope.io import rows
 from tightrope.io.drn import parse
-from tightrope.io.rows import (
-    Amount,
-    ExactValues,
-    ExitRates,
-    FileRows,
-    Model,
-    NumberValues,
-    RateValues,
-    Values,
-)
 from tightrope.io.text import fail_at_nth, located, nearest_double, refuse, shorten
 from tightrope.model import numbers as door
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC, rate_box
@@ -54,7 +45,7 @@ class _BodyAssembly:
         self.choice_entry: IndexArray = np.frombuffer(body.choice_entry, dtype=np.int32)
         self._check_counts()
         action_of_entry = np.array([action for _, action in body.choice_entries], dtype=np.int32)
-        self.rows = FileRows(
+        self.rows = rows.FileRows(
             body.path,
             _offsets(body.choice_start, len(body.choice_entry)),
             _offsets(body.transition_start, len(body.successor)),
@@ -70,7 +61,7 @@ class _BodyAssembly:
             header.comments,
         )
 
-    def model(self) -> Model | ParametricCTMC:
+    def model(self) -> rows.Model | ParametricCTMC:
         self.rows.check()
         with located(self.body.path):
             labels, rewards = self._labels(), self._rewards()
@@ -125,11 +116,11 @@ class _BodyAssembly:
         return structures
 
     def _parametric(
-        self, name: str, of_states: Sequence[Amount], of_choices: Sequence[Amount]
+        self, name: str, of_states: Sequence[rows.Amount], of_choices: Sequence[rows.Amount]
     ) -> ParametricReward:
         """Polynomials of choices, those of their states included."""
         values = self.body.values
-        assert isinstance(values, ExactValues)
+        assert isinstance(values, rows.ExactValues)
         owner = np.repeat(self.state_entry, np.diff(self.rows.choice_start)).astype(np.int64)
         pairs, which = np.unique(owner * len(of_choices) + self.choice_entry, return_inverse=True)
         places = (divmod(pair, len(of_choices)) for pair in pairs.tolist())
@@ -152,12 +143,12 @@ def _offsets(starts: array[int], total: int) -> OffsetArray:
     return np.append(np.frombuffer(starts, dtype=np.int64), total) if starts else np.zeros(1, np.int64)
 
 
-def _doubles(amounts: Sequence[Amount]) -> FloatArray:
+def _doubles(amounts: Sequence[rows.Amount]) -> FloatArray:
     plain = [door.double(a.constant_term) if isinstance(a, Polynomial) else a for a in amounts]
     return np.array(plain, dtype=np.float64)
 
 
-def _polynomial(amount: Amount) -> Polynomial:
+def _polynomial(amount: rows.Amount) -> Polynomial:
     return amount if isinstance(amount, Polynomial) else Polynomial.constant(Fraction(amount))
 
 
@@ -167,7 +158,7 @@ def read_drn(
     box: str | None = None,
     domain: str | None = None,
     progress: parse.Progress | None = None,
-) -> Model | POMDP:
+) -> rows.Model | POMDP:
     """Read a model; `box` and `domain` replace the noted domain of the parameters."""
     place = Path(path)
     body, model = _read(place, lambda header: _values(place, header, box, domain), progress=progress)
@@ -175,7 +166,7 @@ def read_drn(
     return _observed(body, model) if body.header.is_observed else model
 
 
-def _observed(body: parse.Body, model: Model) -> POMDP:
+def _observed(body: parse.Body, model: rows.Model) -> POMDP:
     """The model with its observations."""
     missing = [state for state, entry in enumerate(body.state_entry) if entry not in body.observations]
     if missing:
@@ -193,10 +184,10 @@ def _observed(body: parse.Body, model: Model) -> POMDP:
 
 def _read(
     path: Path,
-    values_of: Callable[[parse.Header], Values],
+    values_of: Callable[[parse.Header], rows.Values],
     continuous: bool = False,
     progress: parse.Progress | None = None,
-) -> tuple[parse.Body, Model | ParametricCTMC]:
+) -> tuple[parse.Body, rows.Model | ParametricCTMC]:
     """What stands in a file, and its model; errors point at the line where something is wrong."""
     with reading(path) as file:
         lines = enumerate(file, 1)
@@ -206,7 +197,7 @@ def _read(
     return body, _BodyAssembly(body).model()
 
 
-def _values(path: Path, header: parse.Header, box: str | None, domain: str | None) -> Values:
+def _values(path: Path, header: parse.Header, box: str | None, domain: str | None) -> rows.Values:
     names = header.parameters
     parameters = narrow_domain(Parameters.unit_box(names), box, domain)
     if box is None and domain is None and header.notes is not None and header.notes.domain:
@@ -215,7 +206,7 @@ def _values(path: Path, header: parse.Header, box: str | None, domain: str | Non
         except InputError as error:
             refuse(path, f"the noted domain is damaged: {error.message}")
     exact = header.value_type in ("parametric", "rational")
-    return ExactValues(parameters) if exact else NumberValues(header.value_type)
+    return rows.ExactValues(parameters) if exact else rows.NumberValues(header.value_type)
 
 
 _HEADER_LINES = 40
@@ -236,11 +227,11 @@ def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
     """The automaton in a DRN file."""
     path = Path(path)
 
-    def values_of(header: parse.Header) -> NumberValues:
+    def values_of(header: parse.Header) -> rows.NumberValues:
         if header.value_type not in (None, "double", "rational"):
             kind = header.value_type
             refuse(path, f"a Markov automaton of value type {kind} is not read: only plain ones are")
-        return NumberValues()
+        return rows.NumberValues()
 
     body, mdp = _read(path, values_of, continuous=True)
     if not isinstance(mdp, MDP):
@@ -266,10 +257,10 @@ _CLOSE = Fraction(5, 10**6)
 def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None = None) -> ParametricCTMC:
     """Read a chain; parameters lie in [0, 1000] unless `box`, `domain` or a note states a range."""
 
-    def values_of(header: parse.Header) -> RateValues:
+    def values_of(header: parse.Header) -> rows.RateValues:
         noted = header.notes.domain or None if header.notes is not None else None
         constraints = noted if box is None and domain is None else domain
-        return RateValues(narrow_domain(rate_box(header.parameters), box, constraints))
+        return rows.RateValues(narrow_domain(rate_box(header.parameters), box, constraints))
 
     body, chain = _read(Path(path), values_of, continuous=True)
     assert isinstance(chain, ParametricCTMC)
@@ -279,8 +270,8 @@ def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None 
 
 def _check_exits(chain: ParametricCTMC, body: parse.Body) -> None:
     """Refuse files whose exit rates are not the sums of their rates."""
-    values, exits = body.values, ExitRates(chain)
-    assert isinstance(values, RateValues)
+    values, exits = body.values, rows.ExitRates(chain)
+    assert isinstance(values, rows.RateValues)
     seen: set[tuple[int, Polynomial]] = set()
     for state, entry in enumerate(body.state_entry):
         if entry not in body.exit_texts or (entry, total := exits[state]) in seen:

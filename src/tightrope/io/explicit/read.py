@@ -29,10 +29,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.io.rows import FileRows, NumberValues, RateValues, Values
@@ -52,7 +51,7 @@ from tightrope.model.continuous import ParametricCTMC, rate_box
 from tightrope.model.function_text import exact_number
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import RewardStructure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text import reading
 
 
@@ -405,7 +404,7 @@ def read_transition_rewards(path: Path, rows: FileRows) -> _FileReward:
 _DECLARATION = re.compile(r'\s*([0-9]{1,9})="([^"]*)"')
 
 
-def read_valuations(path: Path, states: int) -> dict[str, npt.NDArray[Any]]:
+def read_valuations(path: Path, states: int) -> dict[str, AnyArray]:
     """A column per variable, of booleans where the file says true and false."""
     _, lines = read_content(path)
     head = next(lines, TextLine(path, 1, ""))

@@ -61,7 +61,7 @@ class JaniNode:
     def fail(self, message: str, hint: str | None = None) -> NoReturn:
         raise Complaint(message, self.position, hint)
 
-    def members(self, known: Collection[str]) -> dict[str, Any]:
+    def members(self, known: Collection[str]) -> dict[str, object]:
         """The value as an object with no other keys than these: what is not understood is not passed over."""
         if not isinstance(self.value, dict):
             self.fail("an object {…} is expected here")
@@ -463,7 +463,7 @@ def whole(number: int, position: syntax.Position | None = None) -> Literal:
     return Literal(number, Type.INT, position)
 
 
-def anywhere(value: Any, holds: Callable[[Any], bool]) -> bool:
+def anywhere(value: object, holds: Callable[[object], bool]) -> bool:
     """Whether something holds of a part of a JSON value."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return holds(value) is True or any(anywhere(part, holds) for part in parts)

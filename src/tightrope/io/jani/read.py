@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
 from tightrope.errors import InputError, Location
 from tightrope.io.jani.nodes import (
@@ -439,7 +439,7 @@ def counts_steps(root: JaniNode) -> bool:
     return any(anywhere(node.value, _has_steps) for node in root.each("properties"))
 
 
-def _has_steps(value: Any) -> bool:
+def _has_steps(value: object) -> bool:
     if not isinstance(value, dict) or value.get("exp") != 1:
         return False
     return value.get("op") in ("Emin", "Emax") or "accumulate" in value
@@ -683,7 +683,7 @@ def _at_path(message: str, where: str, file: Path, hint: str | None) -> InputErr
     return InputError(f"{where}: {message}" if where else message, Location(str(file)), hint)
 
 
-def _parse(file: Path) -> Any:
+def _parse(file: Path) -> object:
     """The content, with decimals as the exact numbers that are written."""
     with reading(file) as opened:
         text = opened.read()
@@ -719,7 +719,7 @@ def _no_number(text: str) -> None:
     raise ValueError(f"{text} is not a number")
 
 
-def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) -> Program:
+def _program(content: object, places: Places, file: str, given: Mapping[str, str]) -> Program:
     root = JaniNode(content, "", places)
     root.members(_KNOWN)
     kind = root.at("type").text()
@@ -735,7 +735,7 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
     synchronisations, earned = synchronise(root.at("system"), automata)
     in_state = _in_state(automata, transients)
     init, variables, modules = _initial(root, declared.variables, automata, scope)
-    position, metadata = root.position, content.get("metadata")
+    position, metadata = root.position, content.get("metadata") if isinstance(content, dict) else None
     about = metadata.get("description", "") if isinstance(metadata, dict) else ""
     model = syntax.ModelFile(
         type=_TYPES[kind],
@@ -809,7 +809,7 @@ def _initial(
     variables: list[syntax.VariableDeclaration],
     automata: list[JaniAutomaton],
     scope: JaniScope,
-) -> tuple[syntax.Expression | None, list[syntax.VariableDeclaration], tuple[Any, ...]]:
+) -> tuple[syntax.Expression | None, list[syntax.VariableDeclaration], tuple[syntax.Module, ...]]:
     """A condition on the initial states where values alone do not say it, and variables to go with it."""
     restricted = [each for automaton in automata for each in automaton.initial]
     if root.has("restrict-initial"):

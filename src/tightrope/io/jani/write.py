@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +32,9 @@ from tightrope.prism.expand.program import Program, StateVariable
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.parser import parse_model
 from tightrope.provenance import CLOCK, named_lines, origin_lines
+
+Json = dict[str, object]
+"""An object of the file."""
 
 _LOCATION = "here"
 _OPERATORS = {"&": "∧", "|": "∨", "=>": "⇒", "<=>": "=", "!=": "≠", "<=": "≤", ">=": "≥"}
@@ -66,22 +68,21 @@ class _ProgramWriter:
         self._labels = {label.name: _free(label.name, names) for label in program.labels}
         self._rewards = [_free(each.name or "reward", names) for each in program.rewards]
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> Json:
         program = self._program
         actions = dict.fromkeys(
             [name for one in program.synchronisations for _, name in one.parts if name]
             + [one.action for one in program.synchronisations if one.action]
         )
         clocks = named_lines(CLOCK, program.clocks)
-        content: dict[str, Any] = {
+        features = ["derived-operators"] + ["state-exit-rewards"] * (not self._has_rates)
+        content: Json = {
             "jani-version": 1,
             "name": Path(program.file).stem or "model",
             "metadata": {"description": "\n".join([JANI_MARK, *origin_lines(program.source), *clocks])},
             "type": program.type.value,
-            "features": ["derived-operators"],
+            "features": features,
         }
-        if not self._has_rates:
-            content["features"].append("state-exit-rewards")
         if actions:
             content["actions"] = [{"name": name} for name in actions]
         if program.parameters:
@@ -97,14 +98,14 @@ class _ProgramWriter:
         content["automata"] = self._automata()
         content["system"] = self._system()
         if anywhere(content, lambda value: isinstance(value, dict) and value.get("op") == "aa"):
-            content["features"].append("arrays")
+            features.append("arrays")
         return content
 
-    def _automata(self) -> list[dict[str, Any]]:
+    def _automata(self) -> list[Json]:
         """The modules, in which the commands of an action that earns something stand for themselves."""
-        result = []
+        result: list[Json] = []
         for number, module in enumerate(self._program.modules):
-            location: dict[str, Any] = {"name": _LOCATION}
+            location: Json = {"name": _LOCATION}
             if number == 0 and (values := self._in_state()):
                 location["transient-values"] = values
             result.append(
@@ -117,7 +118,7 @@ class _ProgramWriter:
             )
         return result
 
-    def _in_state(self) -> list[dict[str, Any]]:
+    def _in_state(self) -> list[Json]:
         values = [
             {"ref": self._labels[label.name], "value": json_expression(label.expression)}
             for label in self._program.labels
@@ -128,36 +129,22 @@ class _ProgramWriter:
                 values.append({"ref": name, "value": _total(items)})
         return values
 
-    def _edges(self, module: int, command: syntax.GuardedCommand) -> list[dict[str, Any]]:
+    def _edges(self, module: int, command: syntax.GuardedCommand) -> list[Json]:
         """One edge; in continuous time one for each update, as their rates compete."""
-        if not self._has_rates:
-            return [self._edge(module, command)]
-        edges = []
+        action = {} if command.action is None else {"action": command.action}
+        edge = {"location": _LOCATION, **action, "guard": {"exp": json_expression(command.guard)}}
+        earned, edges = self._list_earnings(module, command), list[Json]()
+        destinations: list[Json] = []
         for update in command.updates:
-            edge = self._edge(module, replace(command, updates=(update,)))
-            (destination,) = edge["destinations"]
-            edges.append({**edge, "rate": destination.pop("probability")})
-        return edges
+            weight: Json = {"exp": json_expression(update.probability)}
+            assigned = [{"ref": a.name, "value": json_expression(a.value)} for a in update.assignments]
+            changes = {"assignments": [*assigned, *earned]} if assigned or earned else {}
+            if self._has_rates:
+                edges.append({**edge, "destinations": [{"location": _LOCATION, **changes}], "rate": weight})
+            destinations.append({"location": _LOCATION, "probability": weight, **changes})
+        return edges or [{**edge, "destinations": destinations}]
 
-    def _edge(self, module: int, command: syntax.GuardedCommand) -> dict[str, Any]:
-        earned = self._list_earnings(module, command)
-        edge: dict[str, Any] = {"location": _LOCATION}
-        if command.action is not None:
-            edge["action"] = command.action
-        edge["guard"] = {"exp": json_expression(command.guard)}
-        edge["destinations"] = []
-        for update in command.updates:
-            destination: dict[str, Any] = {
-                "location": _LOCATION,
-                "probability": {"exp": json_expression(update.probability)},
-            }
-            assignments = [{"ref": a.name, "value": json_expression(a.value)} for a in update.assignments]
-            if assignments or earned:
-                destination["assignments"] = [*assignments, *earned]
-            edge["destinations"].append(destination)
-        return edge
-
-    def _list_earnings(self, module: int, command: syntax.GuardedCommand) -> list[dict[str, Any]]:
+    def _list_earnings(self, module: int, command: syntax.GuardedCommand) -> list[Json]:
         """What the synchronisations earn that a command takes part in, said by the first of their modules."""
         taking_part = [one for one in self._program.synchronisations if (module, command.action) in one.parts]
         actions = [one.action for one in taking_part if one.parts[0][0] == module]
@@ -179,7 +166,7 @@ class _ProgramWriter:
             earnings.append({"ref": name, "value": _total(sums[0])})
         return earnings
 
-    def _system(self) -> dict[str, Any]:
+    def _system(self) -> Json:
         size = len(self._program.modules)
         syncs = []
         for one in self._program.synchronisations:
@@ -188,7 +175,7 @@ class _ProgramWriter:
             taking_part: list[str | None] = [None] * size
             for number, action in one.parts:
                 taking_part[number] = action
-            sync: dict[str, Any] = {"synchronise": taking_part}
+            sync: Json = {"synchronise": taking_part}
             if one.action is not None:
                 sync["result"] = one.action
             syncs.append(sync)
@@ -196,7 +183,7 @@ class _ProgramWriter:
         return {"elements": elements, "syncs": syncs}
 
 
-def json_expression(expression: syntax.Expression) -> Any:
+def json_expression(expression: syntax.Expression) -> object:
     """An expression as JANI has it; what is checked is the only element of an array."""
     match expression:
         case syntax.Literal(value):
@@ -235,7 +222,7 @@ def json_expression(expression: syntax.Expression) -> Any:
     raise AssertionError(expression)
 
 
-def _number(value: int | Fraction | bool) -> Any:
+def _number(value: int | Fraction | bool) -> object:
     if isinstance(value, bool | int):
         return value
     short = float(value)
@@ -244,7 +231,7 @@ def _number(value: int | Fraction | bool) -> Any:
     return {"op": "/", "left": value.numerator, "right": value.denominator}
 
 
-def _total(items: Sequence[syntax.RewardItem]) -> Any:
+def _total(items: Sequence[syntax.RewardItem]) -> object:
     """Σ of the rewards whose guard holds."""
     total: syntax.Expression | None = None
     for item in items:
@@ -259,17 +246,17 @@ def _total(items: Sequence[syntax.RewardItem]) -> Any:
     return json_expression(total)
 
 
-def _variable(variable: StateVariable, start: int) -> dict[str, Any]:
+def _variable(variable: StateVariable, start: int) -> Json:
     if variable.type is syntax.Type.BOOL:
         return {"name": variable.name, "type": "bool", "initial-value": bool(start)}
-    kind: Any = "int"
+    kind: str | Json = "int"
     if not variable.is_unbounded:
         bounds: Mapping[str, int] = {"lower-bound": variable.low, "upper-bound": variable.high}
         kind = {"kind": "bounded", "base": "int", **bounds}
     return {"name": variable.name, "type": kind, "initial-value": start}
 
 
-def _transient(name: str, kind: str, value: Any, title: str) -> dict[str, Any]:
+def _transient(name: str, kind: str, value: object, title: str) -> Json:
     made = {"name": name, "type": kind, "transient": True, "initial-value": value}
     return made if title == name else {**made, "comment": f"{CALLED}{title}"}
 

@@ -514,8 +514,8 @@ class Update(Record):
             status=bytes(state["status"]).decode(),
             fallback=bool(fallback),
             seconds=seconds,
-            interval=Interval(*state["interval"].tolist()) if len(state["interval"]) else None,
-            above=Interval(*state["above"].tolist()) if len(state["above"]) else None,
+            interval=Interval.of(*state["interval"].tolist()) if len(state["interval"]) else None,
+            above=Interval.of(*state["above"].tolist()) if len(state["above"]) else None,
         )
 
     def is_kept(self, performance: Interval, maximises: bool) -> bool:

@@ -144,7 +144,7 @@ class Truth:
         if self._last is None or self._last[0] != policy:
             solution = solve(self.mdp, self.objective, policy=policy, precision=PRECISION)
             initial = self.mdp.initial
-            value = Interval(float(solution.lower[initial]), float(solution.upper[initial]))
+            value = Interval.of(float(solution.lower[initial]), float(solution.upper[initial]))
             self._last = policy, value
         return self._last[1]
 

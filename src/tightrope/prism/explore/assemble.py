@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, offsets
+from tightrope.numerics.arrays import AnyArray, BoolArray, IndexArray, OffsetArray, offsets
 from tightrope.numerics.jit import kernel
 from tightrope.prism.explore.commands import Alternatives, row_order
 from tightrope.prism.explore.key_index import KeyIndex
@@ -140,7 +138,7 @@ class Assembler:
         self.rows_done += size
         return len(number)
 
-    def append(self, **columns: npt.NDArray[Any]) -> None:
+    def append(self, **columns: AnyArray) -> None:
         """Append to columns of `ModelRows`; those of starts are given as widths."""
         for name, column in columns.items():
             self._pieces[name].append(column)
@@ -205,7 +203,7 @@ class Assembler:
 
     def finish(self) -> ModelRows:
         starts = ("choice_start", "transition_start")
-        whole: dict[str, Any] = {
+        whole: dict[str, AnyArray] = {
             n: offsets(p.values) if n in starts else p.values.copy() for n, p in self._pieces.items()
         }
         return ModelRows(**whole)

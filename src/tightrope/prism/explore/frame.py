@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, OffsetArray
 from tightrope.numerics.jit import inlined
 from tightrope.prism.parse.syntax import Complaint, Position
 
-Column = npt.NDArray[Any]
+Column: TypeAlias = AnyArray
 """The values of one variable: int64, or bool for a boolean variable."""
+
+Value = int | bool | Column
+"""Of a node: an array with an entry per row, or one number or truth value for all of them."""
 
 
 class StateFrame:
@@ -45,7 +47,7 @@ class StateFrame:
         self._describe = describe
         self._parent = parent
         self._rows = rows
-        self.cache: dict[int, Any] = {}
+        self.cache: dict[int, Value] = {}
 
     def column(self, variable: int) -> Column:
         """The values of a variable in these rows."""
@@ -64,13 +66,13 @@ class StateFrame:
             (None,) * len(self._columns), len(rows), lambda row: self._describe(int(rows[row])), self, rows
         )
 
-    def mask(self, value: Any) -> BoolArray:
+    def mask(self, value: Value) -> BoolArray:
         """A truth value as an array with one entry per row."""
         if isinstance(value, np.ndarray):
             return value
         return np.full(self.size, bool(value))
 
-    def fail(self, message: str, position: Position | None, mask: Any) -> NoReturn:
+    def fail(self, message: str, position: Position | None, mask: Value) -> NoReturn:
         """Complain about the first row in which `mask` holds."""
         row = int(np.flatnonzero(self.mask(mask))[0])
         raise Complaint(f"{message} in state {self._describe(row)}", position)
@@ -80,7 +82,7 @@ class StateFrame:
         return self._describe(row)
 
 
-Run = Callable[[StateFrame], Any]
+Run = Callable[[StateFrame], Value]
 
 VARIABLE = "variable"
 """The origin of the value of a variable."""
@@ -101,7 +103,7 @@ class ValueNode:
         self.shared = False
         self.uid = next(_numbers)
 
-    def value(self, frame: StateFrame) -> Any:
+    def value(self, frame: StateFrame) -> Value:
         if not self.shared:
             return self._run(frame)
         cache = frame.cache
@@ -144,12 +146,12 @@ def is_wide(low: int, high: int) -> bool:
     return low < -(2**63) or high >= 2**63
 
 
-def exact(value: Any) -> Any:
+def exact(value: Value) -> int | Column:
     """The same integers as Python's own, which never overflow."""
     return value.astype(object) if isinstance(value, np.ndarray) else int(value)
 
 
-def machine(value: Any) -> Any:
+def machine(value: Value) -> int | Column:
     """Integers known to fit, back in int64."""
     return value.astype(np.int64) if isinstance(value, np.ndarray) else int(value)
 

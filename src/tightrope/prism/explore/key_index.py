@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,7 @@ class KeyTable(NamedTuple):
     """The arrays of an index, for kernels that look keys up one by one; valid until the index grows."""
 
     slots: IndexArray
-    shift: Any
+    shift: np.uint64
     stored: OffsetArray
 
 
@@ -168,7 +168,7 @@ class KeyIndex:
 
     def _set_slots(self, bits: int) -> None:
         self._bits = bits
-        self._shift: Any = np.uint64(64 - bits)
+        self._shift = np.uint64(64 - bits)
         self._slots: npt.NDArray[np.int32] = np.full(1 << bits, -1, dtype=np.int32)
 
 

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -20,8 +20,11 @@ from tightrope.prism.expand.expressions import COMPARISONS, apply
 from tightrope.prism.explore.frame import (
     VARIABLE,
     Boolean,
+    Column,
     Integer,
+    Run,
     StateFrame,
+    Value,
     ValueNode,
     exact,
     is_wide,
@@ -30,6 +33,8 @@ from tightrope.prism.explore.frame import (
 from tightrope.prism.parse.syntax import Call, Complaint, Position
 
 N = TypeVar("N", bound=ValueNode)
+Operator = Callable[[Any, Any], Any]
+"""Of numbers or arrays."""
 
 
 class NodeGraph:
@@ -37,7 +42,7 @@ class NodeGraph:
 
     def __init__(self, ranges: Sequence[tuple[int, int]]):
         self._ranges = tuple(ranges)
-        self._known: dict[Hashable, Any] = {}
+        self._known: dict[Hashable, ValueNode] = {}
         self.true = Boolean(lambda frame: True, frozenset(), False, True)
         self.false = Boolean(lambda frame: False, frozenset(), False, False)
 
@@ -135,10 +140,10 @@ class NodeGraph:
             return a
         low, high = min(a.low, b.low), max(a.high, b.high)
 
-        def run(frame: StateFrame) -> Any:
+        def run(frame: StateFrame) -> Value:
             return np.where(condition.value(frame), a.value(frame), b.value(frame))
 
-        def run_lazily(frame: StateFrame) -> Any:
+        def run_lazily(frame: StateFrame) -> Value:
             mask = frame.mask(condition.value(frame))
             result = np.empty(frame.size, dtype=object if a.wide or b.wide else np.int64)
             for rows, branch in ((np.flatnonzero(mask), a), (np.flatnonzero(~mask), b)):
@@ -163,7 +168,7 @@ class NodeGraph:
             low, high = low + (low == bound), high - (high == bound)
             low, high = min(low, high), max(low, high)
 
-        def run(frame: StateFrame) -> Any:
+        def run(frame: StateFrame) -> Value:
             value = a.value(frame)
             bad = compare(value, bound)
             if frame.size and np.any(bad):
@@ -172,9 +177,7 @@ class NodeGraph:
 
         return self._integer("checked", (a,), run, low, high, fails=True, extra=(wrong, bound, position))
 
-    def opaque(
-        self, children: Sequence[ValueNode], run: Callable[[StateFrame], Any], low: int, high: int
-    ) -> Integer:
+    def opaque(self, children: Sequence[ValueNode], run: Run, low: int, high: int) -> Integer:
         """A node with its own computation, never interned."""
         variables = frozenset[int]().union(*(child.variables for child in children))
         return Integer(run, variables, True, low, high)
@@ -234,7 +237,7 @@ class NodeGraph:
             return a if b.constant == neutral else b
         combine = operator.and_ if neutral else operator.or_
 
-        def run_lazily(frame: StateFrame) -> Any:
+        def run_lazily(frame: StateFrame) -> Value:
             result = frame.mask(a.value(frame)).copy()
             rows = np.flatnonzero(result == neutral)
             if len(rows):
@@ -247,9 +250,7 @@ class NodeGraph:
 
     # --- interning -------------------------------------------------------------------------
 
-    def _binary(
-        self, name: str, a: Integer, b: Integer, function: Callable[[Any, Any], Any], low: int, high: int
-    ) -> Integer:
+    def _binary(self, name: str, a: Integer, b: Integer, function: Operator, low: int, high: int) -> Integer:
         if not (a.wide or b.wide) and not is_wide(low, high):
             return self._integer(
                 name, (a, b), lambda frame: function(a.value(frame), b.value(frame)), low, high
@@ -267,7 +268,7 @@ class NodeGraph:
         self,
         name: str,
         children: Sequence[ValueNode],
-        run: Callable[[StateFrame], Any],
+        run: Run,
         low: int,
         high: int,
         fails: bool = False,
@@ -282,20 +283,18 @@ class NodeGraph:
             key, lambda: _of_origin(Integer(run, variables, fails, low, high), name, children)
         )
 
-    def _boolean(self, name: str, children: Sequence[ValueNode], run: Callable[[StateFrame], Any]) -> Boolean:
+    def _boolean(self, name: str, children: Sequence[ValueNode], run: Run) -> Boolean:
         variables = frozenset[int]().union(*(child.variables for child in children))
         fails = any(child.fails for child in children)
         key = (name, *(child.uid for child in children))
         return self._intern(key, lambda: _of_origin(Boolean(run, variables, fails), name, children))
 
     def _intern(self, key: Hashable, make: Callable[[], N]) -> N:
-        known: N | None = self._known.get(key)
-        if known is None:
-            known = make()
-            self._known[key] = known
-        elif known.variables:
-            known.shared = True
-        return known
+        if (known := self._known.get(key)) is None:
+            made = self._known[key] = make()
+            return made
+        known.shared |= bool(known.variables)
+        return cast(N, known)
 
 
 def _of_origin(node: N, name: str, children: Sequence[ValueNode]) -> N:
@@ -358,7 +357,7 @@ class Number:
         return RationalArray.ratio(numerator, integers(self.denominator, frame))
 
 
-def integers(node: Integer, frame: StateFrame) -> Any:
+def integers(node: Integer, frame: StateFrame) -> Column:
     """The values of a node with one entry per row."""
     value = node.value(frame)
     if isinstance(value, np.ndarray):
@@ -481,7 +480,7 @@ class NodeArithmetic:
         is_integer = call.function == "pow" and first.is_integer and second.is_integer
         nodes = (first.numerator, first.denominator, second.numerator, second.denominator)
 
-        def pair(frame: StateFrame) -> tuple[Any, Any]:
+        def pair(frame: StateFrame) -> Value:
             table = np.empty((frame.size, 2), dtype=object)
             operands = zip(_scalars(first, frame), _scalars(second, frame), strict=True)
             for row, values in enumerate(operands):
@@ -490,15 +489,15 @@ class NodeArithmetic:
                 except Complaint as complaint:
                     frame.fail(complaint.message, complaint.position, np.arange(frame.size) == row)
                 table[row] = result.numerator, result.denominator
-            return table[:, 0], table[:, 1]
+            return table.T
 
         both = self.graph.opaque(nodes, pair, 0, 0)
         both.shared = True
         limit = 2**_MOST_BITS
-        numerator = self.graph.opaque(nodes, lambda frame: both.value(frame)[0], -limit, limit)
+        numerator = self.graph.opaque(nodes, lambda frame: integers(both, frame)[0], -limit, limit)
         if is_integer:
             return self.integer(numerator)
-        denominator = self.graph.opaque(nodes, lambda frame: both.value(frame)[1], 1, limit)
+        denominator = self.graph.opaque(nodes, lambda frame: integers(both, frame)[1], 1, limit)
         return Number(numerator, denominator, False)
 
     # --- denominators ----------------------------------------------------------------------

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.model import numbers as door
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.assemble import ModelRows
 from tightrope.prism.explore.compile import Compiler, StateSpace, Terms, balance, polynomials
@@ -26,17 +25,7 @@ from tightrope.prism.explore.frame import StateFrame
 from tightrope.prism.explore.key_index import PolynomialIndex
 from tightrope.prism.explore.nodes import Number, integers
 from tightrope.prism.explore.probabilities import check_held
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Complaint,
-    Conditional,
-    Expression,
-    Literal,
-    RewardItem,
-    Rewards,
-    Type,
-    names,
-)
+from tightrope.prism.parse import syntax
 
 _STATE = -1
 """In place of an action: what the state alone earns."""
@@ -46,10 +35,15 @@ class ParametricObserver:
     """One reward structure, filled frame by frame."""
 
     def __init__(
-        self, program: Program, rewards: Rewards, compiler: Compiler, rows: ModelRows, actions: Sequence[str]
+        self,
+        program: Program,
+        rewards: syntax.Rewards,
+        compiler: Compiler,
+        rows: ModelRows,
+        actions: Sequence[str],
     ):
         if len(rows.mixed_state):
-            raise Complaint(
+            raise syntax.Complaint(
                 "rewards with parameters need one enabled command in every state of a Markov chain",
                 rewards.position,
                 "write one command for them, with the probabilities of its updates",
@@ -86,22 +80,22 @@ class ParametricObserver:
 
 
 def split_items(
-    items: Sequence[RewardItem], actions: Sequence[str]
-) -> tuple[list[RewardItem], dict[int, list[RewardItem]]]:
+    items: Sequence[syntax.RewardItem], actions: Sequence[str]
+) -> tuple[list[syntax.RewardItem], dict[int, list[syntax.RewardItem]]]:
     """The items of states, and those of each action that has some, by its number."""
-    on_actions: dict[int, list[RewardItem]] = {}
+    on_actions: dict[int, list[syntax.RewardItem]] = {}
     for item in items:
         if item.is_choice and (name := item.action or UNLABELLED) in actions:
             on_actions.setdefault(actions.index(name), []).append(item)
     return [item for item in items if not item.is_choice], on_actions
 
 
-def polynomial_of_items(items: Sequence[RewardItem], compiler: Compiler) -> Terms:
+def polynomial_of_items(items: Sequence[syntax.RewardItem], compiler: Compiler) -> Terms:
     """Σ reward over the items whose guard holds, as a polynomial."""
-    zero = Literal(0, Type.INT)
-    total: Expression = zero
+    zero = syntax.Literal(0, syntax.Type.INT)
+    total: syntax.Expression = zero
     for item in items:
-        total = Binary("+", total, Conditional(item.guard, item.reward, zero), item.position)
+        total = syntax.Binary("+", total, syntax.Conditional(item.guard, item.reward, zero), item.position)
     return compiler.terms(total)
 
 
@@ -115,7 +109,7 @@ class Observations:
 
     labels: Mapping[str, BoolArray]
     rewards: Mapping[str, RewardStructure]
-    valuations: Mapping[str, npt.NDArray[Any]]
+    valuations: Mapping[str, AnyArray]
 
 
 def observe(
@@ -135,11 +129,11 @@ def observe(
     members = {name: np.empty(states, dtype=np.bool_) for name, _ in labels}
     rewards: list[_Reward | ParametricObserver] = [
         ParametricObserver(program, each, compiler, rows, actions)
-        if any(name.name in program.parameters for item in each.items for name in names(item.reward))
+        if any(name.name in program.parameters for item in each.items for name in syntax.names(item.reward))
         else _Reward(each.name or "", each.items, compiler, rows, actions)
         for each in program.rewards
     ]
-    columns: list[npt.NDArray[Any]] = [
+    columns: list[AnyArray] = [
         np.empty(states, dtype=np.bool_ if is_boolean else _smallest(*bounds) if narrow else np.int32)
         for is_boolean, bounds in zip(space.is_boolean, space.ranges, strict=True)
     ]
@@ -174,7 +168,7 @@ class _Reward:
     def __init__(
         self,
         name: str,
-        items: Sequence[RewardItem],
+        items: Sequence[syntax.RewardItem],
         compiler: Compiler,
         rows: ModelRows,
         actions: Sequence[str],
@@ -271,7 +265,7 @@ class _Reward:
         return RewardStructure(self._state, self._choice, self._is_mean)
 
 
-def _total(items: Sequence[RewardItem], compiler: Compiler) -> Number:
+def _total(items: Sequence[syntax.RewardItem], compiler: Compiler) -> Number:
     """Σ reward over the items whose guard holds."""
     arithmetic = compiler.arithmetic
     zero = arithmetic.literal(0, True)

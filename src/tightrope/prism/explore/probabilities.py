@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial, reduce
 from operator import add
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,7 @@ from tightrope.model.polynomial import (
     quotient,
     reduce_quotients,
 )
-from tightrope.numerics.arrays import BoolArray, ExactIntegers, IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, ExactIntegers, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.compile import Compiler, Ratio, Terms, polynomials
 from tightrope.prism.explore.frame import StateFrame
@@ -306,17 +305,17 @@ class Growing:
     """An array that grows by doubling; `values` is a view that is valid until the next `append`."""
 
     def __init__(self, dtype: npt.DTypeLike, width: int | None = None):
-        self._array: npt.NDArray[Any] = np.empty((16,) if width is None else (16, width), dtype=dtype)
+        self._array: AnyArray = np.empty((16,) if width is None else (16, width), dtype=dtype)
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
     @property
-    def values(self) -> npt.NDArray[Any]:
+    def values(self) -> AnyArray:
         return self._array[: self._length]
 
-    def append(self, values: npt.NDArray[Any]) -> None:
+    def append(self, values: AnyArray) -> None:
         length = self._length + len(values)
         if length > len(self._array):
             larger = np.empty((max(length, 2 * len(self._array)), *self._array.shape[1:]), self._array.dtype)

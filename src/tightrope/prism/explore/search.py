@@ -253,7 +253,6 @@ def _explore_intervals(
             "other properties the products of their bounds"
         )
     seen = observe(program, space, states.keys, rows, actions, narrow=stop is not None)
-    rows, actions = with_shown_names(program, rows, actions)
     structure = structure_of(program, seen, rows, actions)
     lower, upper = intervals.lower(), intervals.upper()
     factored = None if trees is None else factored_rows(structure, trees, lower, upper)
@@ -270,8 +269,7 @@ def _plain_model(
     is_part: bool,
 ) -> ParametricMDP:
     seen = observe(program, search.space, search.states.keys, rows, search.actions, narrow=is_part)
-    rows, actions = with_shown_names(program, rows, search.actions)
-    structure = structure_of(program, seen, rows, actions)
+    structure = structure_of(program, seen, rows, search.actions)
     if program.free:
         expressions, expression, domain = _split_free(program, plain, rows, domain)
         structure = replace(structure, rewards=_over(structure, domain.names))
@@ -361,6 +359,7 @@ def with_shown_names(
 def structure_of(
     program: Program, seen: Observations, rows: ModelRows, actions: tuple[str, ...]
 ) -> Structure:
+    rows, actions = with_shown_names(program, rows, actions)
     release(rows.choice_start, rows.transition_start, rows.successor, rows.action)
     release(*seen.labels.values(), *seen.valuations.values())
     numbers = [reward for reward in seen.rewards.values() if not isinstance(reward, ParametricReward)]
@@ -529,7 +528,6 @@ def explore_rates(
             observer.observe(frame, part)
     seen = replace(seen, rewards={each.name: each.of_states() for each in observers})
     earned = {each.name: each.of_time() for each in observers}
-    rows, actions = with_shown_names(program, rows, actions)
     structure = structure_of(program, seen, rows, actions)
     expressions, expression = rates.table.freeze(rows.probability)
     check_table(program, structure, expressions, expression)
@@ -545,10 +543,8 @@ def explore_automaton(
     search = Search.of(program, None, numbers)
     run_search(search, progress)
     rows = resolved(search.assembler.finish(), numbers)
-    deadlocks = rows
     seen = observe(program, search.space, search.states.keys, rows, search.actions)
-    rows, actions = with_shown_names(program, rows, search.actions)
-    structure = structure_of(program, seen, rows, actions)
+    structure = structure_of(program, seen, rows, search.actions)
     expressions, expression = numbers.table.freeze(rows.probability)
     check_table(program, structure, expressions, expression)
     exact = expressions.exact_values(())
@@ -556,7 +552,7 @@ def explore_automaton(
         place = int(np.argmax(np.less(exact.numerator, 0)[expression]))
         choice = structure.choice_name(int(structure.transition_choice[place]))
         raise Complaint(f"{choice}: the number {exact[int(expression[place])]} is negative", None)
-    warn_of(deadlocks, search, warn)
+    warn_of(rows, search, warn)
     return MarkovAutomaton.of_rates(structure, exact.take(expression.astype(np.int64)), rows.waiting)
 
 

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import cast
 
-from lark import Lark
+from lark import Lark, Transformer
 from lark import Token as LarkToken
 from lark.grammar import Rule, Terminal
 from lark.lexer import PatternStr, UnlessCallback
@@ -27,7 +27,7 @@ def load_lark(start: str, builder: object = None) -> Lark:
     """Lark's parser; it calls the methods of a builder with the parts of a rule."""
     names = ["grammar.lark", "properties.lark"] if start == "properties" else ["grammar.lark"]
     grammar = "\n".join(Path(__file__).with_name(name).read_text("utf-8") for name in names)
-    actions: Any = None if builder is None else _Actions(builder)
+    actions = None if builder is None else cast("Transformer[LarkToken, object]", _Actions(builder))
     return Lark(grammar, start=start, parser="lalr", lexer="basic", transformer=actions)
 
 
@@ -37,7 +37,7 @@ class _Actions:
     def __init__(self, builder: object):
         self._builder = builder
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[[list[object]], object]:
         method = getattr(self._builder, name)
         return lambda parts: method(*map(_own_token, parts))
 

@@ -13,21 +13,10 @@ from functools import cache
 from itertools import pairwise
 from typing import TypeVar, cast
 
+from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.builders import ExpressionBuilder, ModelBuilder, PropertyBuilder
 from tightrope.prism.parse.digital_clocks import as_mdp
-from tightrope.prism.parse.property_syntax import (
-    Branching,
-    Filter,
-    Multi,
-    PathFormula,
-    Property,
-    PropertyFile,
-    Quantile,
-    ValueOperator,
-    spell,
-    with_infinite_constants,
-)
 from tightrope.prism.parse.syntax import Complaint, SourceText
 from tightrope.prism.parse.tables import NotParsedError, TableParser, Tables
 
@@ -152,25 +141,31 @@ def _compositions(main: syntax.Composition) -> Iterator[syntax.Composition]:
             parts.append(part.inner)
 
 
-def parse_properties(text: str, file: str) -> PropertyFile:
+def parse_properties(text: str, file: str) -> formulas.PropertyFile:
     """Constants, labels and properties of a property file, or of an option's text."""
     items = cast(Sequence[object], _parse(SourceText(text, file), "properties"))
-    read = PropertyFile(
+    read = formulas.PropertyFile(
         constants=tuple(item for item in items if isinstance(item, syntax.Constant)),
         labels=tuple(item for item in items if isinstance(item, syntax.LabelDefinition)),
-        properties=tuple(item for item in items if isinstance(item, Property)),
+        properties=tuple(item for item in items if isinstance(item, formulas.Property)),
         source=text,
         file=file,
     )
     for each in read.properties:
         _check_depth(each.formula, SourceText(text, file))
     for before, behind in pairwise(read.properties):
-        if not (before.ends or isinstance(behind.formula, ValueOperator | Filter | Branching | Quantile)):
+        if not (
+            before.ends
+            or isinstance(
+                behind.formula,
+                formulas.ValueOperator | formulas.Filter | formulas.Branching | formulas.Quantile,
+            )
+        ):
             raise SourceText(text, file).error(
                 "a property begins behind another one", behind.position, "is a ';' missing before it?"
             )
     written = replace(read, properties=tuple(_with_text(property_, read) for property_ in read.properties))
-    return with_infinite_constants(written)
+    return formulas.with_infinite_constants(written)
 
 
 _DEEPEST = 150
@@ -188,10 +183,17 @@ def _check_depth(formula: syntax.Expression, source: SourceText) -> None:
             continue
         if not is_dataclass(node) or isinstance(node, syntax.Position):
             continue
-        is_operator = isinstance(node, ValueOperator | Branching | Filter | Quantile | Multi)
+        is_operator = isinstance(
+            node,
+            formulas.ValueOperator
+            | formulas.Branching
+            | formulas.Filter
+            | formulas.Quantile
+            | formulas.Multi,
+        )
         operators += is_operator
         most = _DEEPEST if operators <= _DEEPEST_OPERATORS else _DEEPEST_OPERATORS
-        if (is_operator or isinstance(node, PathFormula)) and max(depth, operators) > most:
+        if (is_operator or isinstance(node, formulas.PathFormula)) and max(depth, operators) > most:
             place = getattr(node, "position", None)
             raise source.error(f"this formula is nested more than {most} deep", place, "ask it in parts")
         stack.extend((getattr(node, field.name), depth + 1, operators) for field in fields(node))
@@ -202,9 +204,13 @@ def parse_expression(text: str, file: str) -> syntax.Expression:
     return cast(syntax.Expression, _parse(SourceText(text, file), "lone_expression"))
 
 
-def _with_text(property_: Property, file: PropertyFile) -> Property:
+def _with_text(property_: formulas.Property, file: formulas.PropertyFile) -> formulas.Property:
     formula = property_.formula
-    text = file.text_of(formula) if isinstance(formula, ValueOperator) else spell(formula, file)
+    text = (
+        file.text_of(formula)
+        if isinstance(formula, formulas.ValueOperator)
+        else formulas.spell(formula, file)
+    )
     return replace(property_, text=text)
 
 
@@ -213,7 +219,9 @@ def _parse(source: SourceText, start: str) -> object:
         try:
             return _parser(start).parse(source.text)
         except NotParsedError:
-            return _parse_by_lark(source, start)
+            from tightrope.prism.parse.refusals import parse_by_lark
+
+            return parse_by_lark(source, start, _builder(start))
 
 
 @cache
@@ -224,16 +232,3 @@ def _builder(start: str) -> ExpressionBuilder:
 @cache
 def _parser(start: str) -> TableParser:
     return TableParser(Tables.read(start), _builder(start))
-
-
-def _parse_by_lark(source: SourceText, start: str) -> object:
-    """The same by lark, which says what is wrong."""
-    from lark.exceptions import UnexpectedInput
-
-    from tightrope.prism.parse.grammar import load_lark, spelling
-    from tightrope.prism.parse.refusals import syntax_error
-
-    try:
-        return load_lark(start, _builder(start)).parse(source.text)
-    except UnexpectedInput as error:
-        raise syntax_error(error, source, spelling(start)) from None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any
 
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import Constant, Expression, LabelDefinition, Position
@@ -184,7 +183,7 @@ def with_infinite_constants(file: PropertyFile) -> PropertyFile:
     if not infinite:
         return file
 
-    def change(node: Any) -> Any:
+    def change(node: object) -> Expression | None:
         return infinite.get(node.name) if isinstance(node, syntax.Name) else None
 
     others = tuple(one for one in file.constants if one.name not in infinite)

@@ -12,6 +12,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from tightrope.errors import InputError
 from tightrope.prism.parse.builders import PROPERTY_FORM, PROPERTY_WORDS, RESERVED
+from tightrope.prism.parse.grammar import load_lark, spelling
 from tightrope.prism.parse.syntax import Position, SourceText
 
 _DISCRETE = "only dtmc, mdp, pomdp, ctmc, ma, pta and popta are"
@@ -66,6 +67,14 @@ _STARTS = frozenset([*_LITERALS, *_OPERATORS, "MINUS", "NOT", "LPAR"])
 _COMPUTING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "POW", "EQ", "NE", "LT", "LE", "GT", "GE")
 _CONTINUES = frozenset([*_COMPUTING, "AND", "OR", "IMPLIES", "IFF", "U", "W", "R_OPERATOR"])
 _MOST_EXPECTATIONS = 7
+
+
+def parse_by_lark(source: SourceText, start: str, builder: object) -> object:
+    """What the builder makes of a text that the tables do not take; lark says what is wrong with it."""
+    try:
+        return load_lark(start, builder).parse(source.text)
+    except UnexpectedInput as error:
+        raise syntax_error(error, source, spelling(start)) from None
 
 
 def syntax_error(error: UnexpectedInput, source: SourceText, spelling: dict[str, str]) -> InputError:

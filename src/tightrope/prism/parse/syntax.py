@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from tightrope.errors import InputError, Location
+
+Tree = TypeVar("Tree")
 
 
 @dataclass(frozen=True)
@@ -401,13 +403,13 @@ def with_children(expression: Expression, new: tuple[Expression, ...]) -> Expres
     return Call(expression.function, new, expression.position)
 
 
-def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
+def rewritten(node: Tree, change: Callable[[Any], object]) -> Tree:
     """A tree with what `change` makes of a node in place of it, where that is not None."""
     if (new := change(node)) is not None:
-        return new
+        return cast(Tree, new)
     if isinstance(node, tuple):
         parts = tuple(rewritten(part, change) for part in node)
-        return parts if any(a is not b for a, b in zip(parts, node, strict=True)) else node
+        return cast(Tree, parts) if any(a is not b for a, b in zip(parts, node, strict=True)) else node
     if not is_dataclass(node) or isinstance(node, type | Position):
         return node
     held = {name: getattr(node, name) for name in node.__dataclass_fields__}
@@ -415,7 +417,7 @@ def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
     return replace(node, **changed) if changed else node
 
 
-def parts_of(node: Any) -> Iterator[Any]:
+def parts_of(node: object) -> Iterator[object]:
     """The node and everything inside of it, but for positions."""
     stack = [node]
     while stack:

@@ -115,11 +115,11 @@ class TableParser:
         ]
         self._ends: dict[tuple[int, int, str], int] = {}
 
-    def parse(self, text: str) -> Any:
+    def parse(self, text: str) -> object:
         """What the builder makes of the text."""
         states, rules, ends = self._states, self._rules, self._ends
         stack: list[int] = [0]
-        values: list[Any] = [None]
+        values: list[object] = [None]
         for name, token in self._tokens(text):
             while True:
                 top = stack[-1]
@@ -136,7 +136,7 @@ class TableParser:
                     end = ends.get(key)
                     stack[-1] = self._end_of(*key) if end is None else end
                     continue
-                children: list[Any] = []
+                children: list[object] = []
                 if size:
                     children = values[-size:]
                     del stack[-size:], values[-size:]
@@ -159,7 +159,7 @@ class TableParser:
     def _tokens(self, text: str) -> Iterator[tuple[str, Token | None]]:
         """Names of tokens in the order of the text, with the token itself where a rule keeps it."""
         position, line, line_start, size = 0, 1, 0, len(text)
-        matchers: list[Callable[[str, int], Any]] = [pattern.match for pattern in self._patterns]
+        matchers = [pattern.match for pattern in self._patterns]
         words, keeps, ignored, with_newlines = self._words, self._valued, self._ignored, self._with_newlines
         while position < size:
             for match in matchers:
@@ -168,7 +168,7 @@ class TableParser:
                     break
             else:
                 raise NotParsedError
-            name, end = match_.lastgroup, match_.end()
+            name, end = str(match_.lastgroup), match_.end()
             if name not in ignored:
                 spelling = match_.group()
                 if name in words:
@@ -186,15 +186,15 @@ class TableParser:
         yield END, None
 
 
-def _action(rule: GrammarRule, builder: object) -> Callable[[list[Any]], Any]:
+def _action(rule: GrammarRule, builder: object) -> Callable[[list[Any]], object]:
     """What is made of the values of a rule's symbols."""
     is_inner, method = rule.method.startswith("_"), getattr(builder, rule.method, None)
     is_transparent, parts, absent = rule.is_transparent, rule.parts, rule.absent
     assert method is not None or is_inner or is_transparent, rule
     keeps_all = not absent and parts == [[place, False, 0] for place in range(rule.size)]
 
-    def build(values: list[Any]) -> Any:
-        chosen: list[Any] = values if keeps_all else []
+    def build(values: list[Any]) -> object:
+        chosen = values if keeps_all else []
         for place, is_list, missing in () if keeps_all else parts:
             if missing:
                 chosen += [None] * missing

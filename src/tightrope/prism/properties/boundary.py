@@ -21,6 +21,7 @@ from tightrope.errors import InputError
 from tightrope.model.structure import Structure
 from tightrope.prism.expand.expressions import check_type, fold
 from tightrope.prism.expand.program import Definitions, Program
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.property_syntax import (
     PathFormula,
     PathOperator,
@@ -30,22 +31,11 @@ from tightrope.prism.parse.property_syntax import (
     RewardOperator,
     ValueOperator,
 )
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Complaint,
-    Expression,
-    Label,
-    ModelType,
-    Type,
-    Unary,
-    children,
-    with_children,
-)
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.shape import kind_of, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 
-Boundary = Callable[[Program], Expression | None]
+Boundary = Callable[[Program], syntax.Expression | None]
 """For a program, where exploration may stop; None where all states count."""
 
 
@@ -56,17 +46,17 @@ class BoundaryOf:
     files: Sequence[PropertyFile]
     constants: Mapping[str, str]
 
-    def __call__(self, program: Program) -> Expression | None:
-        if program.is_interval and program.type is not ModelType.DTMC:
+    def __call__(self, program: Program) -> syntax.Expression | None:
+        if program.is_interval and program.type is not syntax.ModelType.DTMC:
             return None  # a property reads differently where no choice is left
         try:
             result = [_boundary(p, file, program, self.constants) for file in self.files for p in file.wanted]
-        except (Complaint, InputError, _NotLocalError):
+        except (syntax.Complaint, InputError, _NotLocalError):
             return None
         known = [expression for expression in result if expression is not None]
         if not known or len(known) < len(result):
             return None
-        return reduce(lambda a, b: Binary("&", a, b, None), known)
+        return reduce(lambda a, b: syntax.Binary("&", a, b, None), known)
 
 
 class _NotLocalError(Exception):
@@ -75,7 +65,7 @@ class _NotLocalError(Exception):
 
 def _boundary(
     property_: Property, file: PropertyFile, program: Program, constants: Mapping[str, str]
-) -> Expression | None:
+) -> syntax.Expression | None:
     operator = property_.formula
     if kind_of(operator, file) is not QueryKind.PLAIN:
         return None
@@ -93,12 +83,14 @@ def _boundary(
     if path.operator is PathOperator.EVENTUALLY:
         return right
     if path.operator is PathOperator.GLOBALLY:
-        return Unary("!", right, None)
+        return syntax.Unary("!", right, None)
     assert path.left is not None
     left = writer.write(path.left)
     if path.operator is PathOperator.RELEASE:
-        return Binary("|", left, Unary("!", right, None), None)
-    return Binary("|", right, Unary("!", left, None), None)  # until, and weak until: the same states
+        return syntax.Binary("|", left, syntax.Unary("!", right, None), None)
+    return syntax.Binary(
+        "|", right, syntax.Unary("!", left, None), None
+    )  # until, and weak until: the same states
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +101,15 @@ class _BoundaryWriter:
     program: Program
     formulas: StateFormulas
 
-    def write(self, expression: Expression) -> Expression:
+    def write(self, expression: syntax.Expression) -> syntax.Expression:
         written = self._without_labels(self.formulas.inlined(expression), ())
         constants = self.formulas.constants
         variables = {variable.name: variable.type for variable in self.program.variables}
-        check_type(written, {**constants.types, **variables}, Type.BOOL, "a state formula")
+        check_type(written, {**constants.types, **variables}, syntax.Type.BOOL, "a state formula")
         return fold(written, constants.values)
 
-    def _without_labels(self, expression: Expression, opened: tuple[str, ...]) -> Expression:
-        if isinstance(expression, Label):
+    def _without_labels(self, expression: syntax.Expression, opened: tuple[str, ...]) -> syntax.Expression:
+        if isinstance(expression, syntax.Label):
             name = expression.name
             for label in self.file.labels:
                 if label.name == name and name not in opened:
@@ -126,8 +118,8 @@ class _BoundaryWriter:
                 if label.name == name:
                     return label.expression
             raise _NotLocalError
-        parts = tuple(self._without_labels(child, opened) for child in children(expression))
-        return with_children(expression, parts)
+        parts = tuple(self._without_labels(child, opened) for child in syntax.children(expression))
+        return syntax.with_children(expression, parts)
 
 
 def _no_states(program: Program) -> Structure:
@@ -138,7 +130,7 @@ def _no_states(program: Program) -> Structure:
         np.array([0]),
         labels={label.name: np.zeros(1, np.bool_) for label in program.labels},
         valuations={
-            variable.name: np.zeros(1, np.bool_ if variable.type is Type.BOOL else np.int32)
+            variable.name: np.zeros(1, np.bool_ if variable.type is syntax.Type.BOOL else np.int32)
             for variable in program.variables
         },
     )

@@ -27,24 +27,8 @@ from tightrope.prism.parse.syntax import (
     SourceText,
     suggestion,
 )
+from tightrope.prism.properties import resolve, shape
 from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind, Task, require_task
-from tightrope.prism.properties.resolve import (
-    DirectionReading,
-    PropertyOptions,
-    formulas_of,
-    read_directions,
-    read_objective,
-    threshold_of,
-)
-from tightrope.prism.properties.shape import (
-    TIME,
-    first_temporal,
-    kind_of,
-    refuse_time,
-    with_references,
-    with_time_bounds,
-    without_negation,
-)
 from tightrope.prism.properties.state_formulas import StateFormulas
 
 TruthValue = OneOf["true", "false", "not certified"]
@@ -69,11 +53,11 @@ class Query:
     directions: tuple[Direction, Direction] | None = None
     comparison: str | None = None
     threshold: Fraction | None = None
-    reading: DirectionReading | None = None
+    reading: resolve.DirectionReading | None = None
     name: str | None = None
     formula: Expression | None = field(default=None, repr=False)
     file: PropertyFile | None = field(default=None, repr=False)
-    options: PropertyOptions = field(default_factory=PropertyOptions, repr=False)
+    options: resolve.PropertyOptions = field(default_factory=resolve.PropertyOptions, repr=False)
     position: Position | None = field(default=None, repr=False)
 
     @staticmethod
@@ -127,7 +111,7 @@ class Query:
 
     def state_formulas(self, nested: Callable[[Expression], BoolArray] | None = None) -> StateFormulas:
         """Its labels and constants on the model; `nested` evaluates operators inside state formulas."""
-        return formulas_of(self.syntax, self.structure, self.options, nested)
+        return resolve.formulas_of(self.syntax, self.structure, self.options, nested)
 
     def require(self, task: Task) -> None:
         """Refuse it, in the words of the table, where a task does not take it."""
@@ -163,7 +147,7 @@ class Query:
         """Why it is not one objective."""
         if self.kind is QueryKind.NESTED:
             try:  # the objective's own words say which operator stands inside
-                read_objective(self.operator, self.syntax, self.structure, self.options)
+                resolve.read_objective(self.operator, self.syntax, self.structure, self.options)
             except InputError as error:
                 return error
         if not isinstance(self.formula, ValueOperator):
@@ -176,7 +160,7 @@ class Query:
         if isinstance(path, RewardFormula) and self.kind is not QueryKind.CVAR:
             position = path.position
         elif self.kind in (QueryKind.LTL, QueryKind.REWARD_BOUNDED) and not isinstance(path, RewardFormula):
-            position = first_temporal(path) or position
+            position = shape.first_temporal(path) or position
         return self.error(
             f"{CAPABILITIES[self.kind].subject} not supported here",
             position,
@@ -186,7 +170,7 @@ class Query:
 
 
 def parse_query(
-    text: str, structure: Structure, options: PropertyOptions | None = None, file: str = "`property`"
+    text: str, structure: Structure, options: resolve.PropertyOptions | None = None, file: str = "`property`"
 ) -> Query:
     """The query of a text with one property, such as an option's."""
     parsed = parse_properties(text, file)
@@ -194,22 +178,25 @@ def parse_query(
 
 
 def read_query(
-    property_: Property, file: PropertyFile, structure: Structure, options: PropertyOptions | None = None
+    property_: Property,
+    file: PropertyFile,
+    structure: Structure,
+    options: resolve.PropertyOptions | None = None,
 ) -> Query:
     """What one property of a file asks of a model with this structure."""
-    options = options or PropertyOptions()
+    options = options or resolve.PropertyOptions()
     known = {*structure.labels, *BUILT_IN_LABELS, *(label.name for label in file.labels)}
-    formula = with_references(property_, file, known)
+    formula = shape.with_references(property_, file, known)
     clocks = getattr(options.definitions or structure.definitions, "clocks", None)
     if clocks or options.is_timed:
-        formula = with_time_bounds(formula, structure, file, bool(clocks))
+        formula = shape.with_time_bounds(formula, structure, file, bool(clocks))
     if clocks:
         _refuse_time_of_clocks(formula, property_, file)
     if isinstance(formula, ValueOperator) and formula.is_reward and is_infinite(formula.threshold):
         formula = _compared_with_infinity(formula, file, structure, options)
     query = Query(
         property_.text,
-        kind_of(formula, file),
+        shape.kind_of(formula, file),
         structure,
         name=property_.name,
         formula=formula,
@@ -233,11 +220,11 @@ def read_query(
     if not isinstance(formula, ValueOperator):
         return query
     with query.source.complaints():
-        agent, nature, reading = read_directions(formula, file, structure, options)
-        threshold = threshold_of(formula, query.state_formulas())
+        agent, nature, reading = resolve.read_directions(formula, file, structure, options)
+        threshold = resolve.threshold_of(formula, query.state_formulas())
     objective = None
     if query.is_plain and not options.is_timed:
-        objective = read_objective(formula, file, structure, options)
+        objective = resolve.read_objective(formula, file, structure, options)
         if structure.draws_start:
             objective = objective.after_draw(structure.initial)
         objective = objective.after_elsewhere(structure, file.source)
@@ -254,19 +241,19 @@ def read_query(
 def _refuse_time_of_clocks(formula: Expression, property_: Property, file: PropertyFile) -> None:
     """Of a timed automaton, refuse what speaks of time but for the bound of the path itself."""
     path = getattr(formula, "path", None)
-    bound = getattr(without_negation(path)[0], "bound", None) if isinstance(path, Expression) else None
-    timed = bound if getattr(bound, "reward", None) == TIME else None
+    bound = getattr(shape.without_negation(path)[0], "bound", None) if isinstance(path, Expression) else None
+    timed = bound if getattr(bound, "reward", None) == shape.TIME else None
     formulas = [formula, *(label.expression for label in file.labels)]
     whole = replace(file, properties=tuple(replace(property_, formula=one) for one in formulas), chosen=None)
-    refuse_time(whole, "a timed automaton", but=timed)
+    shape.refuse_time(whole, "a timed automaton", but=timed)
 
 
 def _compared_with_infinity(
-    operator: ValueOperator, file: PropertyFile, structure: Structure, options: PropertyOptions
+    operator: ValueOperator, file: PropertyFile, structure: Structure, options: resolve.PropertyOptions
 ) -> Expression:
     """`R<1.0/0.0 [ … ]`: the comparison of a value, which may be infinite, and no threshold of ours."""
     with SourceText(file.source, file.file).complaints():
-        agent, nature, _ = read_directions(operator, file, structure, options)
+        agent, nature, _ = resolve.read_directions(operator, file, structure, options)
     value = replace(operator, comparison=None, threshold=None, agent=agent.value)
     if options.is_interval:
         value = replace(value, nature=nature.value)

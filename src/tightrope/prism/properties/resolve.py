@@ -25,6 +25,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
@@ -128,7 +129,7 @@ def formulas_of(
     nested: Callable[[Expression], BoolArray] | None = None,
 ) -> StateFormulas:
     """The state formulas of a file on a structure."""
-    definitions = options.definitions or structure.definitions or Definitions()
+    definitions = options.definitions or cast("Definitions | None", structure.definitions) or Definitions()
     return StateFormulas(file, structure, definitions, options.constants, nested)
 
 

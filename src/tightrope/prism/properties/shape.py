@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -173,7 +172,7 @@ def refuse_time(file: formulas.PropertyFile, subject: str, but: formulas.StepBou
                 )
 
 
-def _time_in(node: Any) -> str | None:
+def _time_in(node: object) -> str | None:
     if isinstance(node, formulas.PathFormula):
         if node.bound is not None:
             return "a bound on time, steps or rewards"
@@ -237,7 +236,7 @@ def _earns_time(structure: Structure) -> bool:
 
 def with_references(
     property_: formulas.Property, file: formulas.PropertyFile, labels: Collection[str]
-) -> Any:
+) -> syntax.Expression:
     """The formula with properties that it names in quotes written out; `labels` win."""
     others = {
         other.name: other
@@ -245,8 +244,8 @@ def with_references(
         if other.name is not None and other.name not in labels and other.name != property_.name
     }
 
-    def written_out(formula: Any, inside: tuple[str, ...]) -> Any:
-        def change(node: Any) -> Any:
+    def written_out(formula: syntax.Expression, inside: tuple[str, ...]) -> syntax.Expression:
+        def change(node: object) -> syntax.Expression | None:
             if not isinstance(node, syntax.Label) or node.name not in others:
                 return None
             if node.name in inside:

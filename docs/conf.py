@@ -12,7 +12,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_tools"))
 
-from generated_parts import fill_in, is_left_out, read_docstring, write_api_pages, write_redirects
+from generated_parts import (
+    fill_in,
+    is_left_out,
+    keep_colons,
+    read_docstring,
+    write_api_pages,
+    write_redirects,
+)
 from prism_lexer import PrismLexer
 from sphinx.application import Sphinx
 
@@ -63,6 +70,7 @@ def setup(app: Sphinx) -> None:
     app.add_lexer("prism", PrismLexer)
     app.connect("builder-inited", write_api_pages)
     app.connect("source-read", fill_in)
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("autodoc-skip-member", is_left_out)
     app.connect("build-finished", write_redirects)

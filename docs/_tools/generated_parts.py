@@ -201,6 +201,14 @@ def is_left_out(
     return getattr(function, "__qualname__", "") in INTERNAL or None
 
 
+def keep_colons(
+    _app: object, what: str, _name: str, _object: object, _options: object, lines: list[str]
+) -> None:
+    """Sphinx's event `autodoc-process-docstring`, before napoleon, to which `a: b` is a type and its text."""
+    if what in ("property", "attribute"):
+        lines.insert(0, "")
+
+
 def read_docstring(
     _app: object, _what: str, _name: str, _object: object, _options: object, lines: list[str]
 ) -> None:

@@ -45,6 +45,12 @@ def test_every_page_is_within_the_rule() -> None:
         assert prose.is_within_the_rule, "\n".join(prose.findings())
 
 
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_pages_for_engineers_are_within_the_rule(name: str) -> None:
+    prose = measure(pages()[0].parent / name)
+    assert prose.is_within_the_rule, "\n".join(prose.findings())
+
+
 def test_the_pages_do_not_grow() -> None:
     assert sum(measure(page).words for page in pages()) <= MOST_WORDS
     readme = pages()[0].read_text(encoding="utf-8")

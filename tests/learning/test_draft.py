@@ -89,6 +89,48 @@ def test_the_model_of_a_draft_is_that_of_its_text(tmp_path: Path) -> None:
     assert drafted.model is model
 
 
+def test_costs_become_rewards_whose_means_are_parameters(tmp_path: Path) -> None:
+    log = machine_log(200, 3)
+    varies = [
+        4.0 if state == "idle" else float(row % 3) for row, state in enumerate(log["state"].to_pylist())
+    ]
+    log = log.append_column("cost", pa.array(varies))
+    drafted = draft(log, order="as-read", ends="complete")
+    lines = drafted.text.split("\n")
+    earned = lines[lines.index('rewards "cost"') + 1 : lines.index("endrewards")]
+    assert [line.partition(" // ")[0] for line in earned] == [
+        f"  [] state={state} : mean_cost_{place};" for place, state in enumerate(range(2))
+    ]
+    assert sorted("4 at every visit" in line for line in earned) == [False, True]
+    assert any("standard deviation 0.8" in line for line in earned)
+    assert any("no cost is certain" in line for line in drafted.assumptions)
+    model = drafted.model
+    assert {"mean_cost_0", "mean_cost_1"} <= set(model.parameters.names)
+    reading = tr.read_data(log, load(drafted.text, tmp_path), order="as-read", ends="complete")
+    assert reading.counts.costs is not None and reading.counts.costs.number == len(log)
+    reached = tr.learn(tr.Problem(model, drafted.question), reading, delta=0.1, outcomes="none")
+    assert reached.verdict.word == "proved"
+    with pytest.raises(InputError, match="have no bound"):
+        tr.Problem(model, 'R{"cost"}=? [ F "done" ]')
+
+
+def test_costs_are_learned_once_unseen_outcomes_are_deleted(tmp_path: Path) -> None:
+    random, rows = np.random.default_rng(4), list[tuple[Any, ...]]()
+    for run_number in range(100):
+        rows += [(run_number, "idle", "idle", cost) for cost in random.integers(1, 3, random.geometric(0.25))]
+        rows[-1] = (run_number, "idle", "done", rows[-1][3])
+    log = pa.table(dict(zip(("run", "state", "next_state", "reward"), zip(*rows, strict=True), strict=True)))
+    text = re.sub(r" \+ free : \(state'=[23]\)", "", draft(log, order="as-read").text)
+    text = re.sub(r"  \[\] state=[23] .*\n|label .elsewhere.*\n", "", text).replace("[0..3]", "[0..1]")
+    text = re.sub(r"-> free : (\S+);", r"-> \1;", text)
+    (tmp_path / "drafted.prism").write_text(text)
+    model = tr.load(tmp_path / "drafted.prism", params={"mean_cost_0": (0, 4)})
+    problem = tr.Problem(model, 'R{"cost"}=? [ F "done" ]')
+    result = tr.learn(problem, tr.read_data(log, model, order="as-read"), delta=0.1, cost_range=(0, 4))
+    assert result.interval.lower < 6.0 < result.interval.upper < 12.0  # four steps of 1.5
+    assert result.verdict.word == "nominal" and "drafted from these data" in str(result.verdict)
+
+
 def test_several_first_states_and_ends_anywhere_are_rows_of_their_own(tmp_path: Path) -> None:
     log = agent_log(200, 3)
     drafted = draft(log, ends="complete", order="as-read")

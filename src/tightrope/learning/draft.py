@@ -27,6 +27,7 @@ from tightrope.data.columns import (
     parse_columns,
     word,
 )
+from tightrope.data.costs import Sums
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.model_index import identifier
@@ -38,9 +39,11 @@ from tightrope.io.table.columns import distinct
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.files import open_tables
 from tightrope.learning.amendments import divide
+from tightrope.model.expressions import tabulate
 from tightrope.model.free import MOST_COORDINATES
+from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import ELSEWHERE, END, START, Structure
+from tightrope.model.structure import ELSEWHERE, END, START, ParametricReward, Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.prism.load import load_prism_text
@@ -321,7 +324,7 @@ def _complete(
     texts: Mapping[str, Mapping[int, str]],
     actions: Sequence[str],
 ) -> Structure:
-    """Every action in every state may lead to every state."""
+    """Every action in every state may lead to every state, at an unknown cost."""
     size, choices = len(states), max(len(actions), 1) * len(states)
     if size * choices > MOST_CELLS:
         raise _too_many(table, tuple(variables))
@@ -335,6 +338,7 @@ def _complete(
     for action in actions:
         _refuse_same(table, action, _word(action), words)
         words[_word(action)] = action
+    unknown, _ = tabulate(["cost"], Parameters.box(cost=(0, 1)).symbols())
     return Structure(
         np.arange(size + 1) * (choices // size),
         np.arange(choices + 1) * size,
@@ -342,6 +346,7 @@ def _complete(
         action=np.tile(np.arange(choices // size), size),
         action_names=tuple(words) or ("",),
         labels=labels,
+        rewards={"cost": ParametricReward("cost", unknown, np.zeros(choices, np.int32))},
         valuations=columns,
         declared_mdp=bool(actions),
     )
@@ -589,6 +594,12 @@ class _Drafting:
         unused = () if self.log is None else tuple(self.log.columns)
         if unused:
             lines.append(f"the columns {', '.join(unused)} do not matter")
+        if self.reading.counts.costs is not None:
+            lines.append(
+                "the mean cost of a step depends on state and action alone, no cost is certain: the means "
+                "are parameters, for 'learn --cost-range LOW,HIGH --param mean_cost_0=LOW:HIGH,…', once the "
+                "outcomes to elsewhere are deleted"
+            )
         few = [row for row in self.rows if row.visits < FEW]
         if few:
             lines.append(f"{len(few)} of {len(self.rows)} rows have fewer than {FEW} visits, marked FEW")
@@ -663,6 +674,8 @@ class _Drafting:
             yield f"  [] {_guard(added[name])} -> true; // {notes[name]}"
         yield "endmodule"
         yield ""
+        if (costs := reading.counts.costs) is not None:
+            yield from self._cost_lines(costs.of)
         for variable, names in self.seen.names.items():
             for value, text in names.items():
                 yield f'label "{_word(text)}" = {variable}={value};'
@@ -688,6 +701,21 @@ class _Drafting:
         yield f"  // {few}{self._row_text(row)}: {row.visits:,} visits: {shown}{other}"
         name, order = active.get(place, ("", row.successors))
         yield f"  {self._command(row, order, name)}"
+
+    def _cost_lines(self, costs: Mapping[int, Sums]) -> Iterator[str]:
+        """The mean cost of every row as a parameter, with the observed ones as comments."""
+        yield from (f"const double mean_cost_{place};" for place in range(len(self.rows)))
+        yield 'rewards "cost"'
+        for place, row in enumerate(self.rows):
+            seen = (costs[row.choice * self.structure.states + after] for after in row.successors)
+            number, total, square = (sum(part) for part in zip(*seen, strict=True))
+            mean, variance = total / number, square / number - (total / number) ** 2
+            shown = f"mean {float(mean):.4g}, standard deviation {float(variance) ** 0.5:.2g}"
+            shown = shown if variance else f"{float(mean):.6g} at every visit"
+            guard = _guard(self.seen.values(row.state))
+            yield f"  [{row.action}] {guard} : mean_cost_{place}; // {self._row_text(row)}: {shown}"
+        yield "endrewards"
+        yield ""
 
     def _command(self, row: _Row, order: Sequence[int], name: str) -> str:
         there: list[int | str] = [*order]

@@ -121,7 +121,7 @@ def test_a_margin_is_kept_broken_or_open() -> None:
 
 def test_what_cannot_be_compared_is_refused() -> None:
     log = runs(1, 50, 0.9)
-    with pytest.raises(InputError, match="the same rows"):
+    with pytest.raises(InputError, match="the same runs"):
         compare_versions(log, log)
     with pytest.raises(InputError, match="no column 'money'"):
         compare_versions(log, runs(2, 50, 0.9), cost=("money", 2.0))

@@ -123,6 +123,8 @@ class VersionComparison(Record):
             bound = bound_text(self.margin, False)
             if self.verdict.word is Word.CONTRADICTED:
                 return f"{self.verdict.word.name}: {claim}, more than {bound}"
+            if self.verdict.word is Word.LIMIT:
+                return f"{self.verdict.word.name}: {claim}, {sure_text(self.delta)}"
             if self.success.interval.lower >= -self.margin:
                 claim = f"success fell by at most {bound} {claim[claim.index('(') :]}"
         return self.verdict.headline(claim, sure_text(self.delta))
@@ -224,6 +226,9 @@ def compare_versions(
         raise InputError(f"`margin` is {margin}, not a fall of success from 0 to 1")
     options = (LogReadOptions() if options is None else options).resolved()
     tables = open_tables(before), open_tables(after)
+    files = [{table.file.path for table in own if table.file is not None} for own in tables]
+    if before is after or files[0] & files[1]:
+        raise InputError("both logs have the same runs", hint="name the runs of each version once")
     problem = _drafted([*tables[0], *tables[1]], options, question) if isinstance(question, str) else question
     model = problem.model
     if not isinstance(model, ParametricMDP) or problem.lift is not None or not problem.query.is_plain:
@@ -241,8 +246,6 @@ def _compare(
 ) -> VersionComparison:
     """All differences of two versions; `most`: the largest cost of a run."""
     first, second = versions
-    if first.digest == second.digest:
-        raise InputError("the two logs have the same rows", hint="name the runs of each version once")
     shared = _shared(first, second)
     scores = [one.paired(one.score, shared) for one in versions]
     success = _difference("success", scores, 1.0, delta)
@@ -297,7 +300,6 @@ class _Version:
     unit: OffsetArray
     units: tuple[str, ...]
     assumed: tuple[Assumed, ...]
-    digest: str
 
     @staticmethod
     def of(problem: Problem, reading: Reading, unit: str | None, cost: tuple[str, float] | None) -> _Version:
@@ -327,9 +329,8 @@ class _Version:
             names, own = units_of(log, unit)
         spent = np.zeros(log.episodes) if cost is None else _costs(log, structure, reading.rows, *cost)
         assumed = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, counts.design, tied=False)
-        digest = str(counts.provenance)
         units = unit, own[number], tuple(names)
-        return _Version(rules, episodes, (low, high), spent[number], *units, assumed, digest)
+        return _Version(rules, episodes, (low, high), spent[number], *units, assumed)
 
     def __len__(self) -> int:
         return len(self.unit)

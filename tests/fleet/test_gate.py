@@ -41,7 +41,6 @@ def gate(folder: Path, command: str, arguments: str) -> tuple[int, str, str]:
         check=False,
     )
     texts = [file.read_text() if file.exists() else "" for file in files.values()]
-    print(done.stderr.decode())
     return done.returncode, texts[0], texts[1]
 
 
@@ -63,7 +62,7 @@ def test_the_gate_passes_and_fails_with_a_summary(tmp_path: Path) -> None:
     transcripts(tmp_path / "old runs", 0, 9)
     transcripts(tmp_path / "same", 3, 9)
     transcripts(tmp_path / "worse", 3, 4)
-    words = "--before 'old runs' --after {} --margin 0.2 --delta 0.05 --unit ''"
+    words = "--before 'old runs' --after {} --margin 0.2 --delta 0.05"
     code, summary, outputs = gate(tmp_path, "compare", words.format("same"))
     assert (code, outputs) == (0, "verdict=PROVED\n")
     assert summary.startswith("### PROVED: success fell by at most 0.2")

@@ -125,7 +125,7 @@ def test_a_policy_is_chosen_on_one_half_of_the_units_and_bounded_on_the_other() 
 
 def test_input_without_units_is_refused() -> None:
     counts = chain_log([0.9] * 5, 30, 3)
-    with pytest.raises(tr.InputError, match="no column 'pump'"):
+    with pytest.raises(tr.InputError, match="the column 'pump' is not in the log"):
         learn_fleet(CHAIN.problem('P=? [ F "success" ]'), counts, "pump")
     with pytest.raises(tr.InputError, match=r"`share` is 1\.0"):
         learn(counts, share=1.0)

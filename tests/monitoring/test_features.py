@@ -71,7 +71,7 @@ def test_of_a_column_that_changes_a_row_has_the_value_of_the_row_before(log: Pat
 
 
 def test_columns_that_are_not_there_are_refused(log: Path) -> None:
-    with pytest.raises(InputError, match="no column 'wind' without a role"):
+    with pytest.raises(InputError, match="the column 'wind' is not in the log, or has another role"):
         tr.read_data(log, coin().model, known="wind")
-    with pytest.raises(InputError, match="no column 'state' without a role"):
+    with pytest.raises(InputError, match="the column 'state' is not in the log, or has another role"):
         tr.read_data(log, coin().model, ignored="state")

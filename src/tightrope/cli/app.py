@@ -230,7 +230,10 @@ def _stand_in() -> None:
 def _usage_error(error: typer.TyperException) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "tightrope"
-    _say(f"error: {error.format_message()}\nhint: '{path} --help' lists what it accepts")
+    text = re.sub(
+        r"Input should be (a )?(?:valid )?(.*?)(, unable.*)?$", r"it must be \1\2", error.format_message()
+    )
+    _say(f"error: {text.replace('a integer', 'an integer')}\nhint: '{path} --help' lists what it accepts")
     return WRONG_INPUT
 
 

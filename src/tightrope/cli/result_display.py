@@ -307,7 +307,7 @@ def held_together(results: Sequence[tr.LearningResult]) -> str:
         return f"{level} for all rows simultaneously"
     *others, _ = sorted(groups.values(), key=len)
     alone = ", ".join(name for names in others for name in names)
-    return f"{level}; simultaneously for all rows but {alone}: choose the row before you see the results"
+    return f"{level} for all rows simultaneously, except {alone}: choose such a row before you see results"
 
 
 def bar(interval: Interval, low: float, high: float, mark: float | None = None) -> str:

@@ -177,7 +177,8 @@ class ReadPlan:
         for name in (*self.options.names("known"), *self.options.names("ignored")):
             if name not in free:
                 raise self.tables[0].error(
-                    f"the log has no column '{name}' without a role", f"it has: {', '.join(free) or 'none'}"
+                    f"the column '{name}' is not in the log, or has another role",
+                    f"columns without a role: {', '.join(free) or 'none'}",
                 )
 
     def run(self, work: Work[State]) -> Iterator[State]:

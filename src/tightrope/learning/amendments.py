@@ -687,8 +687,8 @@ def unit_column(
     """A column and its value in each episode; with `why`, refuse one that changes within episodes."""
     if name not in log.columns:
         raise InputError(
-            f"the log has no column '{name}' without a role",
-            hint=f"it has: {', '.join(log.columns) or 'none'}",
+            f"the column '{name}' is not in the log, or has another role",
+            hint=f"columns without a role: {', '.join(log.columns) or 'none'}",
         )
     column, unit = log.columns[name], log.by_unit(name)
     if why is not None and np.any((column.code >= 0) & (column.code != unit[log.episode])):

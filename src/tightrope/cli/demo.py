@@ -124,8 +124,7 @@ def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress
     counts = tr.Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
     problem = tr.Problem(model, asked)
     results = list(tr.learn_all(problem, counts, delta=DELTA, kinds=kinds, progress=progress).values())
-    best, initial = solve(truth, asked.objective), model.initial
-    optimum = tr.Interval(float(best.lower[initial]), float(best.upper[initial]))
+    optimum = tr.Interval.of(*solve(truth, asked.objective).bounds)
     earned = solve(truth, asked.objective, policy=results[-1].robust.policy)
     setting = Setting(
         model=MODEL,
@@ -142,7 +141,7 @@ def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress
     about = {"model": MODEL, "model_hash": model.hash(), "property": asked.text}
     proof = learned_file(results[-1], counts, about)
     content.certificate = CertificateFacts(proof.digest, str(output / "rover.cert"))
-    return Done(counts, results, content, proof, optimum, float(earned.lower[initial]))
+    return Done(counts, results, content, proof, optimum, earned.bounds[0])
 
 
 def show(done: Done, results_at: Path, seed: int) -> None:

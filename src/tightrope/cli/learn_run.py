@@ -315,8 +315,7 @@ def _read_given_policy(
     model = problem.model
     assert isinstance(model, tr.ParametricMDP)
     solution = solve(model.instantiate(subject.loaded.point(request.at)), problem.objective)
-    value = Interval.of(float(solution.lower[model.initial]), float(solution.upper[model.initial]))
-    product = subject.product
+    value, product = Interval.of(*solution.bounds), subject.product
     return solution.policy if product is None else product.controller(solution.policy), value
 
 

@@ -508,8 +508,8 @@ def _used(model: ParametricMDP, signature: int) -> set[int]:
 
 def _is_constant(model: ParametricMDP) -> BoolArray:
     """The choices without parameters."""
-    constant = np.array([not _used(model, one) for one in range(len(model.signatures))])
-    return constant[model.signatures.of_choice]
+    constant: BoolArray = model.expressions.is_constant[model.expression]
+    return np.logical_and.reduceat(constant, model.transition_start[:-1])
 
 
 # --- models --------------------------------------------------------------------------------

@@ -57,9 +57,7 @@ def breakdown(
     def worst(sets: Sets) -> tuple[float, float]:
         """Verified bounds on the worst value of the robust policy over sets."""
         solver = PolicySolver(sets, result.objective, result.options, math.inf, silent, solves=1)
-        solution = solver.find(GIVEN, result.policy, nature=nature)
-        at = result.model.initial
-        return float(solution.lower[at]), float(solution.upper[at])
+        return solver.find(GIVEN, result.policy, nature=nature).bounds
 
     label = "threshold"
     if threshold is None:

@@ -622,8 +622,7 @@ class _Answers:
             return None
         fitted = Outcomes.of(problem.model).fitted(counts)
         solution = solve(problem.with_model(fitted), precision=1e-4, seconds=10.0)
-        initial = problem.model.structure.initial
-        middle = 0.5 * (float(solution.lower[initial]) + float(solution.upper[initial]))
+        middle = 0.5 * sum(solution.bounds)
         return middle if math.isfinite(middle) else None
 
 

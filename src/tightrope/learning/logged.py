@@ -24,12 +24,13 @@ from tightrope.coupled.value import functions_of
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
+from tightrope.learning.outcomes import episodes_of
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward
-from tightrope.monitoring.episode_scores import Episodes, PathGraph, PathRules
+from tightrope.monitoring.episode_scores import PathGraph, PathRules
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rounding import down, up
 from tightrope.problem import Problem
@@ -89,12 +90,7 @@ class LoggedBaseline:
         if isinstance(objective.reward, ParametricReward):
             raise InputError("the rewards depend on parameters, so episodes do not show them")
         self.model, self.objective, self.gamma = model, objective, gamma
-        structure, rows = model.structure, counts.log()
-        lift: Any = problem.lift
-        base = structure if lift is None else lift.base.structure
-        self.log = Episodes.of(base, rows.transition, rows.previous, rows.episode, rows.episodes)
-        if lift is not None:
-            self.log = self.log.within(base, structure, lift.product.transition)
+        structure, self.log = model.structure, episodes_of(problem, counts)
         every = np.ones(structure.choices, np.bool_)
         try:
             self.rules = PathRules.of(structure, objective, every)

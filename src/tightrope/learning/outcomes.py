@@ -414,13 +414,18 @@ def _plan_episodes(
     known_rules = _rules(problem, own, return_range)
     if isinstance(known_rules, Unobserved):
         return known_rules
-    rows = counts.log()
-    log = Episodes.of(base, rows.transition, rows.previous, rows.episode, rows.episodes)
-    if lift is not None:
-        log = log.within(base, structure, _product(lift).transition)
+    log = episodes_of(problem, counts)
     if not len(log):
         return Unobserved("no episode of the log begins in the initial state")
     return Observation(problem, counts, log, known_rules, ratio, own, whose, known)
+
+
+def episodes_of(problem: Problem, counts: Counts) -> Episodes:
+    """The episodes of a log, as those of the model in question."""
+    structure, lift = problem.model.structure, problem.lift
+    base, rows = structure if lift is None else lift.base.structure, counts.log()
+    log = Episodes.of(base, rows.transition, rows.previous, rows.episode, rows.episodes)
+    return log if lift is None else log.within(base, structure, _product(lift).transition)
 
 
 def chosen_before(policy: Policy, counts: Counts) -> Assumed:

@@ -356,8 +356,7 @@ def _against(solution: Solution, policy: Policy, workspace: Workspace) -> Attain
     opposed = solve(
         solution.kernel, objective, policy=policy, precision=solution.precision, workspace=workspace
     )
-    initial = solution.kernel.structure.initial
-    return Attained(float(opposed.lower[initial]), float(opposed.upper[initial]), opposed.status)
+    return Attained(*opposed.bounds, opposed.status)
 
 
 def _worst(*statuses: Status) -> Status:

@@ -143,9 +143,7 @@ class Truth:
             return None
         if self._last is None or self._last[0] != policy:
             solution = solve(self.mdp, self.objective, policy=policy, precision=PRECISION)
-            initial = self.mdp.initial
-            value = Interval.of(float(solution.lower[initial]), float(solution.upper[initial]))
-            self._last = policy, value
+            self._last = policy, Interval.of(*solution.bounds)
         return self._last[1]
 
 

@@ -422,6 +422,7 @@ def _plan_episodes(
 
 def episodes_of(problem: Problem, counts: Counts) -> Episodes:
     """The episodes of a log, as those of the model in question."""
+    assert counts.log is not None
     structure, lift = problem.model.structure, problem.lift
     base, rows = structure if lift is None else lift.base.structure, counts.log()
     log = Episodes.of(base, rows.transition, rows.previous, rows.episode, rows.episodes)

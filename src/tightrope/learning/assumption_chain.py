@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln, logsumexp, xlogy
 
-from tightrope.ambiguity.sets import SetsKind
+from tightrope.ambiguity.sets import SetsKind, tied, untied, widened
 from tightrope.errors import InputError
 from tightrope.io.results import Interval, ModelFit, power_text
-from tightrope.learning.pipeline import DeltaSplit, Pipeline
+from tightrope.learning.options import decide, silent
+from tightrope.learning.policy_solver import PolicySolver
+from tightrope.learning.products import require_support
 from tightrope.monitoring.model_fit import ALPHA
 from tightrope.numerics.record import Facts, Record
+from tightrope.statistics.estimates import event_intervals
 
 if TYPE_CHECKING:
     from tightrope.data.counts import Counts
@@ -216,7 +219,14 @@ def _per_unit(result: LearningResult, counts: Counts, unit: str) -> Interval:
 
 def _robust(result: LearningResult, counts: Counts, delta: float, kind: SetsKind) -> Interval:
     """The interval of the policy that is most robust over sets of another kind."""
-    options = result.options.without_outcomes.with_sets(kind)
-    chain = Pipeline(result.problem, counts, DeltaSplit(delta), options=options)
-    prepared = chain.prepare(chain.decide(options), sets_only=True)
-    return chain.solver(prepared, options, math.inf, 2).robust().interval
+    options, model = result.options.with_sets(kind), result.model
+    method = decide(model, counts, options).interval
+    if kind is SetsKind.UNTIED:
+        sets = untied(model, counts, delta, method)
+    else:
+        sets = tied(event_intervals(model, counts, delta, method, options.budget))
+    if options.misfit:
+        sets = widened(sets, np.full(model.choices, options.misfit))
+    if result.problem.lift is not None:
+        require_support(result.problem, sets, False, options)
+    return PolicySolver(sets, result.objective, options, math.inf, silent, 2).robust().interval

@@ -6,9 +6,9 @@ open Fields
 open Problem
 
 (* Facts of a book as the checker takes them: combinations are written out, products are made. *)
-let reasons (space : Region.space) (domain : domain) written occurrence tangent =
+let reasons (space : Region.space) (domain : domain) written occurrence tangent wagered =
   let book = space.book and made = ref [] and count = ref 0 and known = Hashtbl.create 100 and sums = Hashtbl.create 100
-  and cuts = Hashtbl.create 10 in
+  and cuts = Hashtbl.create 10 and bets = Hashtbl.create 10 and boxes = Hashtbl.create 4 in
   let add m = made := m :: !made; incr count; Checker.Made (!count - 1) in
   let parameters = List.length domain.lower in
   (* Constraint r among the polynomials of the domain, or the other side of an equality. Those beyond the [written] ones say that a
@@ -22,7 +22,7 @@ let reasons (space : Region.space) (domain : domain) written occurrence tangent 
       let rec first i = function c :: rest -> if Q.sign c <> 0 then i else first (i + 1) rest | [] -> assert false in
       Checker.Dom (2 * first 0 coefficients + if other then 0 else 1)
     end in
-  let given : Region.given -> Checker.reference = function
+  let rec given : Region.given -> Checker.reference = function
     | Above i -> Dom (2 * i) | Below i -> Dom (2 * i + 1)
     | Row r -> row r false | Minus_row r -> row r true
     | Event_low k -> Low k | Event_high k -> High k
@@ -30,14 +30,28 @@ let reasons (space : Region.space) (domain : domain) written occurrence tangent 
     | Chance_up e -> let s, i, j = occurrence e in Most (s, i, j)
     | Tangent k -> (match Hashtbl.find_opt cuts k with
       | Some r -> r
-      | None -> let t, least = tangent k in let r = add (Checker.Cut (t, least)) in Hashtbl.replace cuts k r; r) in
-  let merge l = (* one multiplier for each reference *)
+      | None -> let t, least = tangent k in let r = add (Checker.Cut (t, least)) in Hashtbl.replace cuts k r; r)
+    | Wagered k -> (match Hashtbl.find_opt bets k with
+      | Some r -> r
+      | None ->
+        let stage, size, (ends : (int, Sets.ends) Hashtbl.t), wager = wagered k in
+        let box = match Hashtbl.find_opt boxes stage with
+          | Some box -> box
+          | None ->
+            let other = ref None in
+            let bounds = Array.init size (fun e -> Option.map (fun (b : Sets.ends) ->
+              let b = { Checker.of_expr = e; blo = b.low; bhi = b.high; why_lo = flat (Lazy.force b.low_fact); why_hi = flat (Lazy.force b.high_fact) } in
+              other := Some b; b) (Hashtbl.find_opt ends e)) in
+            let box = Array.map (function Some b -> b | None -> Option.get !other) bounds in
+            Hashtbl.replace boxes stage box; box in
+        let r = add (Checker.Bet (size, Array.get box, wager)) in Hashtbl.replace bets k r; r)
+  and merge l = (* one multiplier for each reference *)
     let table = Hashtbl.create 8 in
     List.iter (fun (y, r) ->
       Hashtbl.replace table r (Q.add y (Option.value ~default:Q.zero (Hashtbl.find_opt table r)))) l;
-    Hashtbl.fold (fun r y l -> (y, r) :: l) table [] in
+    Hashtbl.fold (fun r y l -> (y, r) :: l) table []
   (* A fact as multiples of references; a number ≥ 0 is left over. *)
-  let rec flat i = match Hashtbl.find_opt sums i with
+  and flat i = match Hashtbl.find_opt sums i with
     | Some l -> l
     | None ->
       let l = match book.why.(i) with
@@ -151,7 +165,7 @@ let logarithm = let known = ref Rationals.empty in
 (* Shares of pilots; and what tangents of the likelihood rest on: a point gives slopes t, and the least that Σ t·f can be. *)
 let evidence (hints : Problem.learned) (data : Problem.data option) model used (expressions, pilots, predict, batches, met, delta) =
   match data with
-  | Some data when List.mem "likelihood" data.methods ->
+  | Some data when List.exists (fun m -> m = "likelihood" || m = "value slab") data.methods ->
     let sizes = List.init (data.batch_start.size - 1) (fun b ->
       List.fold_left (fun total i -> total + data.batch_count.get i) 0
         (List.init (data.batch_start.get (b + 1) - data.batch_start.get b) (fun i -> data.batch_start.get b + i))) in
@@ -173,7 +187,7 @@ let evidence (hints : Problem.learned) (data : Problem.data option) model used (
     List.iteri (fun b _ ->
       if Checker.times_of b pilots shares > 0 then
         demand (within (List.map (Checker.poly_val (predict b (Checker.earlier b met))) model.Checker.domain)) "there is nothing to cut") sizes;
-    shares, Some (fun chance ->
+    shares, known, Some (fun chance ->
       let slopes = Hashtbl.create 100 in
       List.iter (fun (e, k) ->
         let p = chance e in
@@ -185,11 +199,11 @@ let evidence (hints : Problem.learned) (data : Problem.data option) model used (
       match Checker.room stub (snd known) t (fst known) with
       | Some y -> (t, Q.make y Checker.unit_log), List.map (fun (e, _) -> e, t e) (snd known)
       | None -> unproved "a logarithm that is not proved")
-  | _ -> [], None
+  | _ -> [], (Z.zero, []), None
 
 (* Of every claim the certificate, and the hints of Clopper and Pearson's ends. [evs]: the events, and the numbers of their
    intervals. *)
-let certificates (file : Problem.t) model complement question (evs, interval_of, of_model) counts delta fixed seen =
+let certificates (file : Problem.t) model complement question (evs, interval_of, of_model) counts delta fixed seen bets =
   let expression, polynomials, domain, data = match file.law with
     | Domain (e, p, d, data) -> e, Array.map Poly.of_terms p, d, data | _ -> assert false in
   let hints = Option.get file.learned in
@@ -229,11 +243,27 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
     | None -> (fun _ -> 0.0), fun _ -> 1.0 in
   demand (not (untied && hints.region <> None)) "a region beside intervals of transitions";
   let words = if data = None then Sets.no_domain else Sets.contradiction in
-  let shares, known = evidence hints data model (Hashtbl.mem place) seen in
+  let shares, evident, known = evidence hints data model (Hashtbl.mem place) seen in
   let support = Q.of_float (Option.value ~default:0.0 file.assumed_support) in
   let earned = match file.objective.earned with Some v -> List.sort_uniq compare (List.init v.size v.get) | None -> [] in
-  let sets = Sets.project domain polynomials used earned hints of_model known support words in
-  let flat, single, equality, made = reasons sets.space domain written (Hashtbl.find place) (fun k -> fst (sets.tangent k)) in
+  let space = Region.space domain (List.map (fun e -> polynomials.(e)) used) in
+  let wagers = Hashtbl.create 10 and stages = Hashtbl.create 4 in
+  let slab_row stage part = match Hashtbl.find_opt wagers (stage, part) with
+    | Some made -> let _, _, _, row = Lazy.force made in (row : Region.row)
+    | None -> unproved "no such row of a slab" in
+  let size, _, _, batches, _, _ = seen in
+  List.iteri (fun i (stage : Problem.stage) ->
+    let sets = Sets.project space polynomials used [] { hints with region = Some stage.within } of_model known support words (i + 1) slab_row in
+    Hashtbl.replace stages (i + 1) sets;
+    let rows = lazy (Wagers.prepare model size batches bets { nothing with lg = logarithm } evident) in
+    Array.iteri (fun part point -> Hashtbl.replace wagers (i, part) (lazy (
+      let wager, p = Wagers.make space (Lazy.force rows) polynomials sets.expressions point stage.shares.(part) stage.off.(part) in
+      i, sets.expressions, wager, Region.row_of space (Wagered (i * Problem.most_rows + part)) p))) stage.near_points) hints.slab;
+  let sets = Sets.project space polynomials used earned hints of_model known support words 0 slab_row in
+  Hashtbl.replace stages 0 sets;
+  let flat, single, equality, made = reasons space domain written (Hashtbl.find place)
+    (fun k -> fst ((Hashtbl.find stages (k / Sets.of_stage)).Sets.tangent (k mod Sets.of_stage)))
+    (fun k -> let stage, ends, wager, _ = Lazy.force (Hashtbl.find wagers (k / Problem.most_rows, k mod Problem.most_rows)) in stage, size, ends, wager) in
   let of_expression = Hashtbl.create 1000 in
   let bound_of table e =
     let b : Sets.ends = Hashtbl.find table e in

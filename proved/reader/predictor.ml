@@ -123,16 +123,21 @@ let interior s middle =
     Array.sub (maximise helper (Array.append middle [| 1.01 *. !slack +. 1.0 |]) [| 1e6 *. float_of_int (Array.length scale) |]) 0 n
   end
 
-(* What predicts batch b, from what was met in batches before it. *)
-let of_space (space : Region.space) polynomials used prior =
+(* The faces of the domain, in free parameters, and their bounds. *)
+let faces (space : Region.space) =
   let free = List.length space.free and constraints = List.length space.domain.constraints in
-  let form e = let linear, constant, _ = Region.affine space polynomials.(e) in Array.map Q.to_float linear, Q.to_float constant in
   let rows = List.concat (List.init (space.parameters + constraints) (fun i ->
     let both = i < space.parameters || (let _, _, equal = List.nth space.domain.constraints (i - space.parameters) in equal) in
     Region.domain_row space i 0 :: (if both then [ Region.domain_row space i 1 ] else []))) in
   let rows = List.filter_map (fun (r : Region.row) ->
     let own = Array.sub r.linear 0 free in
     if Array.exists (fun a -> Q.sign a <> 0) own then Some (Array.map Q.to_float own, Q.to_float r.bound) else None) rows in
+  Array.of_list (List.map fst rows), Array.of_list (List.map snd rows)
+
+(* What predicts batch b, from what was met in batches before it. *)
+let of_space (space : Region.space) polynomials used prior =
+  let free = List.length space.free in
+  let form e = let linear, constant, _ = Region.affine space polynomials.(e) in Array.map Q.to_float linear, Q.to_float constant in
   (* a prior counts a parameter p and 1 − p as seen so often *)
   let seeds = List.concat_map (fun (i, happened, did_not) ->
     if i >= float_of_int space.parameters then Refusal.unproved "a prior of a parameter that there is not";
@@ -144,7 +149,7 @@ let of_space (space : Region.space) polynomials used prior =
   let strength = Array.of_list (List.map snd seeds) in
   let pick f = Array.of_list (List.map f forms) in
   let s = { products = space.products; linear = pick fst; constant = pick snd;
-    faces = Array.of_list (List.map fst rows); bounds = Array.of_list (List.map snd rows) } in
+    faces = fst (faces space); bounds = snd (faces space) } in
   let unknown = Array.of_list unknown in
   let ends = Region.start_box space in
   let middle = Array.init free (fun k -> Q.to_float (Q.add ends.low.(k) ends.high.(k)) /. 2.0) in
@@ -172,11 +177,11 @@ let of_model domain (expression : int Arrays.vector) polynomials prior =
   let used = List.sort_uniq compare (List.init expression.size expression.get) in
   of_space (Region.space (Region.with_fixed domain) (List.map (fun e -> polynomials.(e)) used)) polynomials used prior
 
-(* What the likelihood has of delta beside intervals of so many events. *)
-let share domain events =
-  let domain = Region.with_fixed domain in
-  let free = List.length domain.Problem.lower - Hashtbl.length (Region.solve domain) in
-  if events < 2 * free then Q.of_ints 1 10 else if events < 4 * free then Q.of_ints 1 2 else Q.of_ints 9 10
+(* Free parameters of a domain; what the likelihood, or a slab with it, has of delta beside intervals of so many events. *)
+let free domain = let domain = Region.with_fixed domain in List.length domain.Problem.lower - Hashtbl.length (Region.solve domain)
+let share free events bets =
+  if events >= 4 * free || (bets && free <= 7) then Q.of_ints 9 10
+  else if events < 2 * free && not bets then Q.of_ints 1 10 else Q.of_ints 1 2
 
 (* ---------- Logarithms: a whole number of 2^-112 that is not above ---------- *)
 

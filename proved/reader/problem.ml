@@ -27,7 +27,10 @@ type law =
 type region = { row : (int * int * int) array; size : int; box_basis : int array array; bounds : (int * int * int array) array;
                 choice_basis : int array array; box : (float array * float array) option; point : float array array }
 
-type learned = { ends : (float vector * float vector) option; region : region option; pilot_share : int vector option }
+(* Rows of a slab: points, shares of bets, and how much of the likelihood's evidence is taken off. *)
+type stage = { within : region; near_points : float array array; shares : int array array; off : float array }
+
+type learned = { ends : (float vector * float vector) option; region : region option; pilot_share : int vector option; slab : stage list }
 
 type claim = { name : string; policy : string; lower : float; upper : float; choice : int vector option;
                weight : float vector option; earlier : (int * int * int) array;
@@ -269,8 +272,8 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
   if average && (has_basis c.low_basis || has_basis c.high_basis) then not_covered "averages over a region";
   c
 
-let read_region json arrays =
-  let own = node json "learned.region." arrays [] in
+let read_region path json arrays =
+  let own = node json path arrays [] in
   let table name = match given own name (matrix (integer_entries ~least:0 ~most:0x7fffffff) own name) with
     | rows, columns, get -> columns, Array.init rows (fun i -> Array.init columns (get i)) in
   let three, row = table "row" in
@@ -291,11 +294,25 @@ let read_region json arrays =
       | Some a, Some b -> Some (Array.init size a.get, Array.init size b.get)
       | _ -> None); point = Array.init points (fun i -> Array.init size (point i)) }
 
+let most_rows = 64 and most_times = 1048576.0
+let read_stage arrays number json =
+  let path = Printf.sprintf "learned.slab.%d." number in
+  let own = node json path arrays [ "region" ] in
+  let within = read_region (path ^ "region.") (field own "region") arrays in
+  let rows, width, point = given own "point" (matrix real_entries own "point") in
+  let count, scales, share = given own "share" (matrix (integer_entries ~least:0 ~most:1048576) own "share") in
+  let side = integers own "side" ~length:rows ~most:1 and guard = reals own "guard" ~length:rows ~least:0.0 ~most:most_times in
+  require (count = rows && width = within.size && rows <= most_rows) "the points or shares of a slab do not fit";
+  if side = None && rows > 1 then not_covered "rows of a slab without sides";
+  Option.iter (fun (v : int vector) -> for i = 0 to v.size - 1 do demand (v.get i = 0) "a side of a slab that is not bet on" done) side;
+  { within; near_points = Array.init rows (fun i -> Array.init width (point i)); shares = Array.init rows (fun i -> Array.init scales (share i));
+    off = (match guard with Some v -> Array.init rows v.get | None -> Array.make rows 0.0) }
+
 let read_learned json arrays data =
   let own = node json "learned." arrays [ "region"; "coupled"; "slab" ] in
   let lower = reals own "lower" ~least:0.0 ~most:1.0 and upper = reals own "upper" ~least:0.0 ~most:1.0 in
   if field own "coupled" <> Json.List [] then not_covered "coupled proofs";
-  if field own "slab" <> Json.List [] then not_covered "slabs";
+  let slab = match field own "slab" with Json.List l -> List.mapi (read_stage arrays) l | _ -> malformed "the stages of a slab are no list" in
   if Hashtbl.mem arrays "learned.cost_lower" then not_covered "costs that were seen";
   let pilot_share = integers own "pilot_share" ~most:4096 in
   Option.iter (fun (v : int vector) ->
@@ -309,7 +326,8 @@ let read_learned json arrays data =
   demand ((ends <> None) = intervals) "intervals do not fit the method";
   let ordered = match data with Some d -> List.exists (fun m -> List.mem m d.methods) ("likelihood" :: slabs @ of_the_best) | None -> false in
   demand (pilot_share = None || ordered) "shares of pilots where there are none";
-  { ends; pilot_share; region = (match field own "region" with Json.Null -> None | json -> Some (read_region json arrays)) }
+  demand (slab = [] || match data with Some d -> List.exists (fun m -> List.mem m (slabs @ of_the_best)) d.methods | None -> false) "the region does not fit the statement";
+  { ends; pilot_share; slab; region = (match field own "region" with Json.Null -> None | json -> Some (read_region "learned.region." json arrays)) }
 
 let about = function
   | Json.Object texts when List.length texts <= 64 ->

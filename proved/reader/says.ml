@@ -194,7 +194,7 @@ let has_data file = not (missing file "problem.data")
 let delta file = exact (real file "problem.data.delta")
 (* Intervals of events, a likelihood region, or both. *)
 let methods file = String.split_on_char '+' (text file "problem.data.method")
-let shared_by file = if methods file = [ "likelihood" ] then "nothing" else text file "problem.data.shared_by"
+let shared_by file = if List.mem (methods file) [ [ "likelihood" ]; [ "value slab" ] ] then "nothing" else text file "problem.data.shared_by"
 (* A parameter's number, and how often it counts as seen to happen and not to happen: stated beforehand. *)
 let prior file = if not (there file "problem.data.prior") then []
   else let v = floats file "problem.data.prior" in List.init (v.size / 3) (fun i -> v.get (3 * i), v.get (3 * i + 1), v.get (3 * i + 2))
@@ -212,11 +212,19 @@ let counts file =
   let seen = Array.make g.successor.size 0 in
   each_seen file (fun _ t n -> seen.(t) <- plus seen.(t) n);
   fun s i j -> seen.(g.transition_start.get (g.choice_start.get s + i) + j)
-let met file =
-  let expression = ints file "problem.expression" in
-  let seen = Array.make_matrix (batches file) (Array.length (polynomials file)) 0 in
-  each_seen file (fun b t n -> let e = expression.get t in seen.(b).(e) <- plus seen.(b).(e) n);
+let met file size label =
+  let seen = Array.make_matrix (batches file) size 0 in
+  each_seen file (fun b t n -> let e = label t in seen.(b).(e) <- plus seen.(b).(e) n);
   fun b e -> seen.(b).(e)
+let met_expressions file = met file (Array.length (polynomials file)) (ints file "problem.expression").get
+let met_classes file (scheme : Checker.scheme) =
+  let g = graph file in
+  let label = Array.make g.successor.size 0 in
+  for s = 0 to g.choice_start.size - 2 do
+    List.iteri (fun i c -> List.iteri (fun j k -> label.(g.transition_start.get c + j) <- k)
+      (scheme.members (scheme.kind_of_choice (s, i)))) (from_to (span g.choice_start s) Fun.id)
+  done;
+  met file scheme.classes (Array.get label)
 
 (* What was fixed beforehand: the sizes of batches; or the episodes, those that were planned, and the batches; or nothing. *)
 type plan = Sizes of int list | Episodes of int * int * int | Open
@@ -234,6 +242,8 @@ let plan file =
 let no_bets = { Checker.kinds = 0; kind_of_choice = (fun _ -> 0); members = (fun _ -> []); classes = 0; of_class = Fun.id; parties = 0;
   alpha = Q.one; weights = []; stake = (fun _ _ _ _ _ -> Z.zero) }
 
+let bets file = List.mem "value slab" (methods file)
+
 (* Every condition on how data came: what is said of their ends (0) and their order (3), and that nothing was left out; visits or the
    amount that a method has fixed beforehand. Where one does not hold, or nobody says so, the confidence is nominal. *)
 let check_collected file =
@@ -245,12 +255,12 @@ let check_collected file =
   kept (not (truth file (own "censored"))) "rows were left out by their outcomes";
   kept (List.for_all (fun n -> n = 0 || n = 3) stated) "nobody says that ends or order in time of the data are known";
   kept (not fixed || (not watched && (design = "generative-fixed" || once))) "visits were not fixed in advance, or the data looked at while they came";
-  kept (not (watched && design = "generative-fixed" && List.mem "likelihood" list && prior file = [])) "the amount was not fixed in advance: the data were looked at"
+  kept (not (watched && design = "generative-fixed" && (List.mem "likelihood" list || bets file) && prior file = [])) "the amount was not fixed in advance: the data were looked at"
 
 (* Which theorem speaks of them. *)
 let is_fixed file =
   check_collected file;
   match methods file with
-  | [ "likelihood" ] | [ "beta-binomial" ] | [ "beta-binomial"; "likelihood" ] -> false
+  | [ "likelihood" ] | [ "value slab" ] | [ "beta-binomial" ] | [ "beta-binomial"; "likelihood" | "value slab" ] -> false
   | [ "clopper-pearson" ] | [ "clopper-pearson"; "likelihood" ] -> true (* a trajectory is a run that tries no choice twice *)
   | _ -> not_covered ("the method " ^ text file "problem.data.method")

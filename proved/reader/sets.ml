@@ -99,10 +99,13 @@ type tangent = ((int -> Q.t) * Q.t) * row
 type t = { space : space; expressions : (int, ends) Hashtbl.t; rewards : (int, ends) Hashtbl.t; polytope : polytope option; choice_basis : int array array;
            tangent : int -> tangent }
 
+(* Tangents of the stages of slabs have numbers of their own. *)
+let of_stage = 1 lsl 20
+
 (* [used]: the expressions of transitions, [earned]: those of rewards. [events]: polynomials and place, for events or outcomes that share
    δ; None where transitions do, or without data. *)
-let project (domain : Problem.domain) polynomials used earned (hints : Problem.learned) (events : Events.t option) known support words =
-  let space = space domain (List.map (fun e -> polynomials.(e)) used) in
+let project space polynomials used earned (hints : Problem.learned) (events : Events.t option) known support words stage slab =
+  let domain : Problem.domain = space.domain in
   let book = space.book in
   let n = size space in
   let interval k = match hints.ends with
@@ -129,11 +132,12 @@ let project (domain : Problem.domain) polynomials used earned (hints : Problem.l
       demand (index < Array.length r.point) "no such tangent";
       let (_, least as rule), slopes = known (chance r.point.(index)) in
       let p = List.fold_left (fun p (e, t) -> Poly.plus ~times:t p polynomials.(e)) (Poly.constant (Q.neg least)) slopes in
-      let found = rule, row_of space (Tangent index) p in
+      let found = rule, row_of space (Tangent (stage * of_stage + index)) p in
       Hashtbl.add tangents index found; found
     | _ -> unproved "rows of origin 3 where there are none" in
   let row box (origin, index, part) =
     if origin = 2 then envelope space box index part
+    else if origin = 8 then slab index part
     else begin
       demand (part <= 1) "no such row";
       match origin, events with

@@ -34,23 +34,28 @@ let theorem (file : Says.file) (hints : Problem.t) claims =
     let polynomials = Says.polynomials file and graph = Says.graph file in
     let events, _, _ as derived = Events.of_model graph expression polynomials (if data then Says.shared_by file else "nothing") in
     let fixed = data && Says.is_fixed file and count = Array.length events and event g = events.(g) in
-    let share = match if data then Says.methods file else [] with (* of delta, the likelihood's *)
-      | [ "likelihood" ] -> Q.one
-      | [ _; "likelihood" ] -> Q.max Q.zero (Q.min Q.one (Predictor.share (Problem.domain hints) count))
+    let bets = data && Says.bets file and free = Predictor.free (Problem.domain hints) in
+    let share = match if data then Says.methods file else [] with (* of delta, the likelihood's with the bets' *)
+      | [ "likelihood" ] | [ "value slab" ] -> Q.one
+      | [ _; _ ] -> Q.max Q.zero (Q.min Q.one (Predictor.share free count bets))
       | _ -> Q.zero in
     let delta = if data then Says.delta file else Q.zero and expressions = 1 + List.fold_left max 0 (List.init expression.size expression.get) in
-    let d2 = Q.mul share delta and counts = if data then Says.counts file else fun _ _ _ -> 0 in
-    let d1 = Q.sub delta d2 and likelihood = Q.sign share > 0 in
-    let pilots, batches, met = if likelihood then Predictor.pilots (Says.plan file), Says.batches file, Says.met file else [], 0, fun _ _ -> 0 in
+    let rest = Q.mul share delta and counts = if data then Says.counts file else fun _ _ _ -> 0 in
+    let d1 = Q.sub delta rest and likelihood = Q.sign share > 0 in
+    let d2 = if bets then Q.mul rest (Bettor.base_share (Q.sign d1 > 0) free rest) else rest in
+    let d3 = Q.sub rest d2 in
+    let pilots, batches, met = if likelihood then Predictor.pilots (Says.plan file), Says.batches file, Says.met_expressions file else [], 0, fun _ _ -> 0 in
     let predict = if likelihood then Predictor.of_model (Problem.domain hints) expression polynomials (Says.prior file) else fun _ _ -> [] in
+    let scheme = if bets then Bettor.of_model hints expression polynomials (Says.plan file) d3 else Says.no_bets in
+    let classes = if bets then Says.met_classes file scheme else fun _ _ -> 0 in
     let made = Array.of_list (Learned.certificates hints model complement question derived counts d1 fixed
-      (expressions, pilots, predict, batches, met, d2)) in
+      (expressions, pilots, predict, batches, met, d2) (scheme, classes, d3)) in
     each (fun i ->
       let lower, upper = upper_lower i and cert, tails = made.(i) in
       let cert = { cert with Checker.ask = question i; compl = complement; lower; upper } in
       if not data then Checker.accept_domain model cert
       else if fixed then Checker.accept_fixed model count event counts d1 expressions pilots predict batches met d2 cert tails
-      else Checker.accept model count event counts d1 expressions pilots predict batches met d2 Says.no_bets (fun _ _ -> 0) Q.zero cert);
+      else Checker.accept model count event counts d1 expressions pilots predict batches met d2 scheme classes d3 cert);
     if not data then "domain_sound" else if fixed then "fixed_sound" else "learned_sound"
   end
 

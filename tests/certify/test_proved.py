@@ -157,9 +157,20 @@ MORE = [
         )
         for name, region, sets in (("max", "polytope", "rectangular"), ("min", "likelihood", "expression"))
     ),
+    *(
+        Honest(
+            f"{name}/bets/{sets}", "learn", f"{name}.prism", text, (*domain, *question),
+            ("--delta", "0.05", "--region", "joint", "--sets", sets), (*drawn[:-4], *ROUNDS),
+        )
+        for name, text, domain, drawn, sets, question in (
+            ("walk", WALK, WALK_DOMAIN, DRAWN_WALK, "expression", REACH),
+            ("walk", WALK, WALK_DOMAIN, DRAWN_WALK, "rectangular", ("--prop", 'R{"cost"}min=? [ F "done" ]')),
+            ("spread", SPREAD, SPREAD_DOMAIN, DRAWN_SPREAD, "rectangular", REACH),
+        )
+    ),
 ]  # fmt: skip
-"""Intervals and a likelihood together (beta-binomial; Clopper and Pearson), a prior, Clopper and Pearson of
-trajectories that meet no choice twice, rewards with parameters, long-run averages."""
+"""Slabs beside intervals; intervals and a likelihood together (beta-binomial; Clopper and Pearson), a prior,
+Clopper and Pearson of trajectories that meet no choice twice, rewards with parameters, long-run averages."""
 
 ALL = {**KNOWN, **{one.name: one for one in MORE}}
 LEARNED = [
@@ -177,6 +188,8 @@ LEARNED = [
     "walk/likelihood/most-cost",
     "spread/likelihood/rectangular",
     "walk/likelihood/rectangular",
+    "walk/slab/expression",
+    "spread/slab/rectangular",
 ]
 HONEST = [*(one.name for one in (*VALUES, *TIMED)), *LEARNED]
 COVERED = [name for name in HONEST if is_covered(name)]

@@ -3,61 +3,61 @@
 globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurable:true,get:b}),_T_));function
 b(){var
 b=this||self;b.globalThis=b;delete
-a.prototype._T_}}(Object));(function(u){"use strict";var
-dX="TOTAL",oE="a cut at a point where something seen has no probability",i0="transition_start",n6="Invalid_argument",ga="Map.bal",m4="@[",gt=192,ji="choice_start",eM="the header is no JSON text of ours",n5="%ni",oD="values",b2=4096,nB="coupled",nC="plain",cp=0xff,gg="censored",nA="outcomes of episodes",oC=1073741824,a0="0",bG="upper",oB="difference",b4=128,m3="Sys_blocked_io",nz="fd ",iH="target",oA="costs",al=248,oz=">",iZ="batch_count",oy=1027,m2=-16,dS="claims",m1="problem.objective.",iY="Z.Overflow",gs="terminal",j=246,iu="successor",f$="earlier",m0="%u",gk="generative-fixed",jh="method",mZ="text",iX=2049,ny=20000,n4=1000000000.,it=127,de=1024,mY="@{",dV="episodes",iG=-2147483648,jg="e",mX=" : flags Open_rdonly and Open_wronly are not compatible",n3="is out of range",is=240,cL="-",iF="int16",n2="a region beside intervals of transitions",iE=": Not a directory",mW=" : file already exists",cr=0xffffff,jf="int32",nx="Out_of_memory",gr="randomised",nw="problem.data",je="inf",iD="index out of bounds",bw="likelihood",mV="problem.graph.choice_start",gf="_bigarr02",n1="automaton",gq="nature",ox="hoeffding",nu=-1.,nv="theta",dd=2147483647,n0=", characters ",eN="discount",b1=0xffff,nt="problem.graph.transition_start",mU=12520,iC=400,jd="batch_start",bq="UNTIL",ow="infinity",mT="robust policy",ir="bool",aP=1000,f_="problem.expression",n="",iW=224,f9="agent",mS="^",iA="MIN",iB="coefficient",iV="a member has a word of no code",jc="header.json",f8="stated",eL="upper_steps",dR=0x3f,ns="region",nr=150,mR="Match_failure",cK="NEXT",mQ=16777215,ov="costs that were seen",iq="initial",ge=252,bp=".",dc="+",ou=": the lower bound is not inductive",nq=0xf0,gp="kind",mP=2147483648,nZ="the region does not fit the coordinates",nY="claims.%d.%s",ip="data",dW="AVERAGE",ot=110,io="learned",eK="earned",np=116,mO="%li",eJ="anytime",no="impossible case",nX="probability",gd="complement",jb=-32,nn="trajectories",bI=1023,nm=-1080,iU="nan",os="expression",nl="value",mN=0xe0,nk=-1023,or=117,ja="clopper-pearson",nW=0xdfff,bH="/",oq="Assert_failure",nj="format",iz=1000000.,iT="ENOTDIR",nV=1073741823,f7="problem.data.",B=250,gc='"',op=0.001,im=1255,nU="polynomial",oo="Fatal error: exception %s\n",ni=0x800,eP=255,on="ANY",mM="jsError",bZ=0x8000,iS="int8",go="planned",b3=256,eO="TEMPORAL",nT="End_of_file",mL="float64",iR="Failure",gn="DISCOUNTED",mK="\n",i$="ENOENT",il="learned.ml",nh="([^/]+)",gj="claims.",i_=200,mJ=194,ng=-257,iy=0xf,mH=-48,mI="weissman",iQ="choices of earlier steps do not fit",nS=0xdc00,nf=125,om="ENOTEMPTY",i9="bound",aD="camlinternalFormat.ml",ne="Division_by_zero",iP="fixed",ol="problem.probability",eI="problem",nR="Sys_error",f6="lower_steps",nd=": ",i8="arrays",nc="there is nothing to cut",mG="EEXIST",eU="%d",nQ="Printexc.handle_uncaught_exception",bF="lower",ok="buffer.ml",gi="int_of_string",nb="no such tangent",ix="delta",iO="name",mF=120,iN=103,oi="graph",oj="problem.theta",gb=102,eT="transitions",f5="MAX",ik=512,ij="shared_by",nP=257,mE=0x7ff0,mD="adaptive",i7=1000000,gm="CUMULATIVE",eS="design",oh="int64",ii=144,mC="0x",ih="nothing",mB="\n",mA="about",b0=254,eH="reward",a7=100,eG="free",na=" : flags Open_text and Open_binary are not compatible",nO="%Li",eR=0.5,og="it ends early",nN="bound_side",dU=160,m$="region.ml",gh="is of another type",my=0.1,mz="problem.polynomial",dT="REACH_REWARD",i6="Unix.Unix_error",mx="problem.data.method",ig="mkdir",of="Stack_overflow",f4=": No such file or directory",eQ="policy",oe="problem.data.delta",od="/static/",m_=-97,i5="allowed",oc="Not_found",nM=227,nK=1e-08,nL="intervals without one of their ends",ob="problem.domain",ie="batch_transition",nJ="problem.assumed_support",f3="is_equality",iM=", ",mv="problem.domain.",mw="digest",i4="rmdir",oa=32752,n$=1026,iL="domain",gl="repeats",n_="false",iK="slab",i3="events",nI="problem.data.prior",mt="Pervasives.do_at_exit",mu="utf8",nH="a member has another length",cq=" ",i2="Fatal error: exception ",bx=0x80,nG="Undefined_recursive_module",n9="problem.data.batch_start",nF=1074,m9="bound_expression",iJ="choice",m8="point",n8="prior",iI="weight",m7="objective",iw="a code has too many words",n7="_",i1="compare: functional value",m6="products with equalities of the domain",nE="%i",ms="beta-binomial",m5="true",nD="certificate",iv="assumed_support";function
-D1(c,d){var
+a.prototype._T_}}(Object));(function(C){"use strict";var
+c_="TOTAL",pm="a cut at a point where something seen has no probability",jO="transition_start",oN="Invalid_argument",gE="Map.bal",nM="@[",g3=192,j7="choice_start",fd="the header is no JSON text of ours",oM="%ni",pl="values",bW=4096,og="coupled",oh="plain",cN=0xff,gO="censored",oL=1e-12,of="outcomes of episodes",pk=1073741824,a5="0",bV="upper",pj="difference",ck=128,nL="Sys_blocked_io",oe="fd ",jv="target",pi="costs",an=248,ph=">",jN="batch_count",pg=1027,nK=-16,eg="claims",nJ="problem.objective.",jM="Z.Overflow",g2="terminal",k=246,jh="successor",gD="earlier",nI="%u",gT="generative-fixed",j6="method",nH="text",jL=2049,ju=20000,oK=1000000000.,jg=127,dw=1024,nG="@{",ei="episodes",jt=-2147483648,j5="e",nF=" : flags Open_rdonly and Open_wronly are not compatible",oJ="is out of range",jf=240,c8="-",js="int16",oI="a region beside intervals of transitions",jr=": Not a directory",nE=" : file already exists",cP=0xffffff,j4="int32",od="Out_of_memory",g1="randomised",oc="problem.data",j3="inf",jq="index out of bounds",bU="likelihood",nD="problem.graph.choice_start",gN="_bigarr02",oH="automaton",g0="nature",pf="hoeffding",jp=-1.,ob="theta",dv=2147483647,oG=", characters ",fe="discount",ci=0xffff,oa="problem.graph.transition_start",nC=12520,gM=400,j2="batch_start",bb="UNTIL",pe="infinity",nB="robust policy",je="bool",aX=1000,gC="problem.expression",r="",jK=224,pd=1e+150,gB="agent",nA="^",jn="MIN",jo="coefficient",jJ="a member has a word of no code",j1="header.json",gA="stated",fc="upper_steps",ef=0x3f,gL="region",n$=150,nz="Match_failure",c7="NEXT",ny=16777215,pc="costs that were seen",jd="initial",gK=252,bA=".",du="+",pb=": the lower bound is not inductive",n_=0xf0,gZ="kind",nx=2147483648,oF="the region does not fit the coordinates",oE="claims.%d.%s",jc="data",ek="AVERAGE",pa=110,jb="learned",fb="earned",n9=116,nw="%li",fa="anytime",n8="impossible case",oD="probability",gJ="complement",j0=-32,n7="trajectories",dt=1e-300,bY=1023,n6=-1080,jI="nan",o$="expression",n5="value",nv=0xe0,n4=-1023,o_=117,jZ="clopper-pearson",oC=0xdfff,bX="/",o9="Assert_failure",n3="format",jm=1000000.,jH="ENOTDIR",oB=1073741823,gz="problem.data.",G=250,n2=1e-13,gI='"',o8=0.001,ja=1255,oA="polynomial",o7="Fatal error: exception %s\n",n1=0x800,fg=255,o6="ANY",nu="jsError",cg=0x8000,jG="int8",gY="planned",cj=256,ej=1048576,ff="TEMPORAL",oz="End_of_file",nt="float64",jF="Failure",gX="DISCOUNTED",ns="\n",jY="ENOENT",i$="learned.ml",n0="([^/]+)",gS="claims.",gW=200,nZ=-257,jl=0xf,nq=-48,nr="weissman",jE="choices of earlier steps do not fit",oy=0xdc00,nY=125,o5="ENOTEMPTY",jX="bound",aJ="camlinternalFormat.ml",nX="Division_by_zero",jD="fixed",o4="problem.probability",e$="problem",ox="Sys_error",gy="lower_steps",nW=": ",ow="given policy",jW="arrays",nV="there is nothing to cut",np="EEXIST",fk="%d",ov="Printexc.handle_uncaught_exception",bT="lower",o3="buffer.ml",gR="int_of_string",nU="no such tangent",jk="delta",jC="name",i_=120,gH=1e-09,jB=103,o1="graph",o2="problem.theta",dx="value slab",gG=102,fj="transitions",e_="MAX",i9=512,i8="shared_by",ou=257,no=0x7ff0,nn="adaptive",jV=1000000,gV="CUMULATIVE",fi="design",o0="int64",i7=144,nm="0x",i6="nothing",nl="\n",nk="about",ch=254,e9="reward",aO=100,e8="free",nT=" : flags Open_text and Open_binary are not compatible",ot="%Li",bH=0.5,oZ="it ends early",os="bound_side",eh=160,nS="region.ml",gQ="is of another type",ni=0.1,nj="problem.polynomial",c9="REACH_REWARD",jU="Unix.Unix_error",nh="problem.data.method",i5="mkdir",oY="Stack_overflow",gx=": No such file or directory",fh="policy",oX="problem.data.delta",oW="/static/",nR=-97,jT="allowed",oV="Not_found",or=227,op=1e-08,oq="intervals without one of their ends",oU="problem.domain",i4="batch_transition",oo="problem.assumed_support",gw="is_equality",jA=", ",nf="problem.domain.",ng="digest",jS="rmdir",oT=32752,oS=1026,jz="domain",gU="repeats",oR="false",jy="slab",jR="events",on="problem.data.prior",nd="Pervasives.do_at_exit",ne="utf8",om="a member has another length",cO=" ",jQ="Fatal error: exception ",bG=0x80,ol="Undefined_recursive_module",oQ="problem.data.batch_start",ok=1074,nQ="bound_expression",jx="choice",gF="point",oP="prior",jw="weight",nP="objective",jj="a code has too many words",gP="Set.bal",oO="_",jP="compare: functional value",nO="products with equalities of the domain",oj="%i",nc="beta-binomial",nN="true",oi="certificate",nb="share",ji="assumed_support";function
+Fy(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-D2(d,b,e,c,f){if(c<=b)for(var
+Fz(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-D3(b,d,c,e){for(var
+FA(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-EZ(b,a){throw[0,b,a]}function
-d2(b,a){if(b==0)return n;if(a.repeat)return a.repeat(b);var
-d=n,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-gG(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=b2&&a==c.length)return d.apply(null,c);var
-e=n;for(;0<a;b+=de,a-=de)e+=d.apply(null,c.slice(b,b+Math.min(a,de)));return e}function
-dg(a){if(a.t==2)a.c+=d2(a.l-a.c.length,"\0");else
-a.c=gG(a.c,0,a.c.length);a.t=0}function
-pc(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>it)return false;return true}else
+Gw(b,a){throw[0,b,a]}function
+eo(b,a){if(b==0)return r;if(a.repeat)return a.repeat(b);var
+d=r,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+hd(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=bW&&a==c.length)return d.apply(null,c);var
+e=r;for(;0<a;b+=dw,a-=dw)e+=d.apply(null,c.slice(b,b+Math.min(a,dw)));return e}function
+dz(a){if(a.t==2)a.c+=eo(a.l-a.c.length,"\0");else
+a.c=hd(a.c,0,a.c.length);a.t=0}function
+pW(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>jg)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-jB(e){for(var
-j=n,c=n,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bx){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<bx;d++);if(d-b>ik){c.substr(0,1);j+=c;c=n;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==b4){g=h+(f<<6);if(f<mN){a=g-0x3080;if(a<bx)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==b4){g=h+(g<<6);if(f<nq){a=g-0xe2080;if(a<ni||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==b4&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>b1)c+=String.fromCharCode(0xd7c0+(a>>10),nS+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>de){c.substr(0,1);j+=c;c=n}}return j+c}function
-b5(c,a,b){this.t=c;this.c=a;this.l=b}b5.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:dg(this);case
-0:if(pc(this.c)){this.t=9;return this.c}this.t=8;case
-8:return this.c}};b5.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return jB(a)};b5.prototype.slice=function(){var
+ko(e){for(var
+j=r,c=r,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bG){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<bG;d++);if(d-b>i9){c.substr(0,1);j+=c;c=r;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==ck){g=h+(f<<6);if(f<nv){a=g-0x3080;if(a<bG)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==ck){g=h+(g<<6);if(f<n_){a=g-0xe2080;if(a<n1||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==ck&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>ci)c+=String.fromCharCode(0xd7c0+(a>>10),oy+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>dw){c.substr(0,1);j+=c;c=r}}return j+c}function
+cl(c,a,b){this.t=c;this.c=a;this.l=b}cl.prototype.toString=function(){switch(this.t){case
+9:return this.c;default:dz(this);case
+0:if(pW(this.c)){this.t=9;return this.c}this.t=8;case
+8:return this.c}};cl.prototype.toUtf16=function(){var
+a=this.toString();if(this.t==9)return a;return ko(a)};cl.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
-b5(this.t,a,this.l)};function
-oP(a){return new
-b5(0,a,a.length)}function
-a(a){return oP(a)}function
-jy(c,b){EZ(c,a(b))}var
-am=[0];function
-av(a){jy(am.Invalid_argument,a)}function
-df(){av(iD)}function
-x(b,a){if(a<0||a>=b.length-1)df();return b[a+1]}function
-eV(b,a,c){if(a<0||a>=b.length-1)df();b[a+1]=c;return 0}function
-jj(e,f,d){var
+cl(this.t,a,this.l)};function
+px(a){return new
+cl(0,a,a.length)}function
+a(a){return px(a)}function
+kl(c,b){Gw(c,a(b))}var
+ap=[0];function
+aA(a){kl(ap.Invalid_argument,a)}function
+dy(){aA(jq)}function
+h(b,a){if(a<0||a>=b.length-1)dy();return b[a+1]}function
+aF(b,a,c){if(a<0||a>=b.length-1)dy();b[a+1]=c;return 0}function
+j8(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-oJ(a){switch(a){case
+pr(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-oH(c,e){var
-b=u,a;switch(c){case
+pp(c,e){var
+b=C,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
 2:a=b.Int8Array;break;case
@@ -70,78 +70,78 @@ b=u,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)av("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)aA("Bigarray.create: unsupported kind");var
 d=new
-a(e*oJ(c));return d}function
-gu(b){var
+a(e*pr(c));return d}function
+g4(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)av("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-oX=Math.pow(2,-24);function
-o7(a){throw a}function
-cQ(){o7(am.Division_by_zero)}function
-v(b,c,a){this.lo=b&cr;this.mi=c&cr;this.hi=a&b1}v.prototype.caml_custom="_j";v.prototype.copy=function(){return new
-v(this.lo,this.mi,this.hi)};v.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};v.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};v.prototype.neg=function(){var
+a=0;a<d;a++){if(b[a]<0)aA("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+pF=Math.pow(2,-24);function
+pP(a){throw a}function
+dc(){pP(ap.Division_by_zero)}function
+H(b,c,a){this.lo=b&cP;this.mi=c&cP;this.hi=a&ci}H.prototype.caml_custom="_j";H.prototype.copy=function(){return new
+H(this.lo,this.mi,this.hi)};H.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};H.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};H.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-v(a,b,c)};v.prototype.add=function(a){var
+H(a,b,c)};H.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-v(b,c,d)};v.prototype.sub=function(a){var
+H(b,c,d)};H.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-v(b,c,d)};v.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*oX|0)+this.mi*a.lo+this.lo*a.mi,d=(c*oX|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-v(b,c,d)};v.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};v.prototype.isNeg=function(){return this.hi<<16<0};v.prototype.and=function(a){return new
-v(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};v.prototype.or=function(a){return new
-v(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};v.prototype.xor=function(a){return new
-v(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};v.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-v(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-v(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-v(0,0,this.lo<<a-48)};v.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-v(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-v(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-v(this.hi>>a-48,0,0)};v.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+H(b,c,d)};H.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*pF|0)+this.mi*a.lo+this.lo*a.mi,d=(c*pF|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+H(b,c,d)};H.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};H.prototype.isNeg=function(){return this.hi<<16<0};H.prototype.and=function(a){return new
+H(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};H.prototype.or=function(a){return new
+H(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};H.prototype.xor=function(a){return new
+H(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};H.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+H(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+H(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+H(0,0,this.lo<<a-48)};H.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+H(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+H(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+H(this.hi>>a-48,0,0)};H.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-v(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+H(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-v(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&b1);return new
-v(this.hi<<16>>a-32,b,b)};v.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&cr;this.lo=this.lo<<1&cr};v.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&cr;this.mi=(this.mi>>>1|this.hi<<23)&cr;this.hi=this.hi>>>1};v.prototype.udivmod=function(e){var
+H(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&ci);return new
+H(this.hi<<16>>a-32,b,b)};H.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&cP;this.lo=this.lo<<1&cP};H.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&cP;this.mi=(this.mi>>>1|this.hi<<23)&cP;this.hi=this.hi>>>1};H.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-v(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};v.prototype.div=function(a){var
-b=this;if(a.isZero())cQ();var
-d=b.hi^a.hi;if(b.hi&bZ)b=b.neg();if(a.hi&bZ)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&bZ)c=c.neg();return c};v.prototype.mod=function(b){var
-a=this;if(b.isZero())cQ();var
-d=a.hi;if(a.hi&bZ)a=a.neg();if(b.hi&bZ)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&bZ)c=c.neg();return c};v.prototype.toInt=function(){return this.lo|this.mi<<24};v.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};v.prototype.toArray=function(){return[this.hi>>8,this.hi&cp,this.mi>>16,this.mi>>8&cp,this.mi&cp,this.lo>>16,this.lo>>8&cp,this.lo&cp]};v.prototype.lo32=function(){return this.lo|(this.mi&cp)<<24};v.prototype.hi32=function(){return this.mi>>>8&b1|this.hi<<16};function
-oW(b,a){return new
-v(b&cr,b>>>24&cp|(a&b1)<<8,a>>>16&b1)}function
-js(a){return a.hi32()}function
-jt(a){return a.lo32()}var
-D7=gf;function
-cM(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}cM.prototype.caml_custom=D7;cM.prototype.offset=function(b){var
+H(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};H.prototype.div=function(a){var
+b=this;if(a.isZero())dc();var
+d=b.hi^a.hi;if(b.hi&cg)b=b.neg();if(a.hi&cg)a=a.neg();var
+c=b.udivmod(a).quotient;if(d&cg)c=c.neg();return c};H.prototype.mod=function(b){var
+a=this;if(b.isZero())dc();var
+d=a.hi;if(a.hi&cg)a=a.neg();if(b.hi&cg)b=b.neg();var
+c=a.udivmod(b).modulus;if(d&cg)c=c.neg();return c};H.prototype.toInt=function(){return this.lo|this.mi<<24};H.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};H.prototype.toArray=function(){return[this.hi>>8,this.hi&cN,this.mi>>16,this.mi>>8&cN,this.mi&cN,this.lo>>16,this.lo>>8&cN,this.lo&cN]};H.prototype.lo32=function(){return this.lo|(this.mi&cN)<<24};H.prototype.hi32=function(){return this.mi>>>8&ci|this.hi<<16};function
+pE(b,a){return new
+H(b&cP,b>>>24&cN|(a&ci)<<8,a>>>16&ci)}function
+kg(a){return a.hi32()}function
+kh(a){return a.lo32()}var
+FE=gN;function
+c$(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}c$.prototype.caml_custom=FE;c$.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))av("bigarray.js: invalid offset");if(this.dims.length!=b.length)av("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])df();c=c*this.dims[a]+b[a]}else
+Array))aA("bigarray.js: invalid offset");if(this.dims.length!=b.length)aA("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])dy();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])df();c=c*this.dims[a]+(b[a]-1)}return c};cM.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])dy();c=c*this.dims[a]+(b[a]-1)}return c};c$.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return oW(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return pE(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[b0,e,c];default:return this.data[a]}};cM.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=jt(b);this.data[a*2+1]=js(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[ch,e,c];default:return this.data[a]}};c$.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=kh(b);this.data[a*2+1]=kg(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};cM.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};c$.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=jt(b),e=js(b);if(c==e)this.data.fill(c);else
+c=kh(b),e=kg(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};cM.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};c$.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -161,88 +161,88 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-dY(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dY.prototype=new
-cM();dY.prototype.offset=function(a){if(typeof
+el(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}el.prototype=new
+c$();el.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-av("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])df();return a};dY.prototype.get=function(a){return this.data[a]};dY.prototype.set=function(a,b){this.data[a]=b;return 0};dY.prototype.fill=function(a){this.data.fill(a);return 0};function
-jk(c,d,a,b){var
-e=oJ(c);if(gu(a)*e!=b.length)av("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-dY(c,d,a,b);return new
-cM(c,d,a,b)}function
-EL(a){return a.slice(1)}function
-D6(b,e,d){var
-a=EL(d),c=oH(b,gu(a));return jk(b,e,a,c)}function
-D8(a,b){return a.get(a.offset(b))}function
-D9(a,b,c){a.set(a.offset(b),c);return 0}function
-gv(b){if(u.Uint8Array)var
-c=new(u.Uint8Array)(b.l);else
+aA("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])dy();return a};el.prototype.get=function(a){return this.data[a]};el.prototype.set=function(a,b){this.data[a]=b;return 0};el.prototype.fill=function(a){this.data.fill(a);return 0};function
+j9(c,d,a,b){var
+e=pr(c);if(g4(a)*e!=b.length)aA("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+el(c,d,a,b);return new
+c$(c,d,a,b)}function
+Gh(a){return a.slice(1)}function
+FD(b,e,d){var
+a=Gh(d),c=pp(b,g4(a));return j9(b,e,a,c)}function
+FF(a,b){return a.get(a.offset(b))}function
+FG(a,b,c){a.set(a.offset(b),c);return 0}function
+g5(b){if(C.Uint8Array)var
+c=new(C.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-cN(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?gG(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?gG(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)gv(b);var
+da(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hd(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?hd(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)g5(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-a8(a){return a}function
-bJ(a,b,c,d,e){cN(a8(a),b,c,d,e);return 0}function
-dZ(){av(iD)}function
-bg(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+bc(a){return a}function
+bZ(a,b,c,d,e){da(bc(a),b,c,d,e);return 0}function
+em(){aA(jq)}function
+br(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-oN(b,a){if(a>>>0>=b.l)dZ();return bg(b,a)}function
-D$(b,a){if(a>>>0>=b.l-1)dZ();var
-c=bg(b,a),d=bg(b,a+1);return d<<8|c}function
-oO(b,a){if(a>>>0>=b.l-3)dZ();var
-c=bg(b,a),d=bg(b,a+1),e=bg(b,a+2),f=bg(b,a+3);return f<<24|e<<16|d<<8|c}function
-dh(a){return new
-v(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-Ea(d,c){if(c>>>0>=d.l-7)dZ();var
+pv(b,a){if(a>>>0>=b.l)em();return br(b,a)}function
+FI(b,a){if(a>>>0>=b.l-1)em();var
+c=br(b,a),d=br(b,a+1);return d<<8|c}function
+pw(b,a){if(a>>>0>=b.l-3)em();var
+c=br(b,a),d=br(b,a+1),e=br(b,a+2),f=br(b,a+3);return f<<24|e<<16|d<<8|c}function
+dA(a){return new
+H(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+FJ(d,c){if(c>>>0>=d.l-7)em();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bg(d,c+a);return dh(b)}function
-af(a,c,b){b&=cp;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}gv(a)}a.c[c]=b;return 0}function
-cO(b,a,c){if(a>>>0>=b.l)dZ();return af(b,a,c)}function
-di(a){return a.toArray()}function
-Ed(c,b,e){if(b>>>0>=c.l-7)dZ();var
-d=di(e);for(var
-a=0;a<8;a++)af(c,b+7-a,d[a]);return 0}function
-cs(c,a){if(c.fun)return cs(c.fun,a);if(typeof
+a=0;a<8;a++)b[7-a]=br(d,c+a);return dA(b)}function
+aj(a,c,b){b&=cN;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}g5(a)}a.c[c]=b;return 0}function
+db(b,a,c){if(a>>>0>=b.l)em();return aj(b,a,c)}function
+dB(a){return a.toArray()}function
+FM(c,b,e){if(b>>>0>=c.l-7)em();var
+d=dB(e);for(var
+a=0;a<8;a++)aj(c,b+7-a,d[a]);return 0}function
+cQ(c,a){if(c.fun)return cQ(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return cs(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return cQ(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return cs(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)df();return a}function
-oQ(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-br(a){a.t&6&&dg(a);return a.c}var
-E_=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-pb(a){if(E_)return Math.floor(Math.log2(a));var
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return cQ(c,d)}}function
+c(a,b){if(b>>>0>=a.length-1)dy();return a}function
+py(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+bB(a){a.t&6&&dz(a);return a.c}var
+GI=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+pV(a){if(GI)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-jq(c){var
-a=new(u.Float32Array)(1);a[0]=c;var
-b=new(u.Int32Array)(a.buffer);return b[0]|0}function
-by(b,c,a){return new
-v(b,c,a)}function
-eY(a){if(!isFinite(a)){if(isNaN(a))return by(1,0,mE);return a>0?by(0,0,mE):by(0,0,0xfff0)}var
-f=a==0&&1/a==-Infinity?bZ:a>=0?0:bZ;if(f)a=-a;var
-b=pb(a)+bI;if(b<=0){b=0;a/=Math.pow(2,-n$)}else{a/=Math.pow(2,b-oy);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+ke(c){var
+a=new(C.Float32Array)(1);a[0]=c;var
+b=new(C.Int32Array)(a.buffer);return b[0]|0}function
+bI(b,c,a){return new
+H(b,c,a)}function
+fn(a){if(!isFinite(a)){if(isNaN(a))return bI(1,0,no);return a>0?bI(0,0,no):bI(0,0,0xfff0)}var
+f=a==0&&1/a==-Infinity?cg:a>=0?0:cg;if(f)a=-a;var
+b=pV(a)+bY;if(b<=0){b=0;a/=Math.pow(2,-oS)}else{a/=Math.pow(2,b-pg);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&iy|f|b<<4;return by(g,e,c)}function
-oL(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==gf)for(var
-a=0;a<b.dims.length;a++)if(b.dims[a]<b1)c.write(16,b.dims[a]);else{c.write(16,b1);c.write(32,0);c.write(32,b.dims[a])}else
+g=a|0;c=c&jl|f|b<<4;return bI(g,e,c)}function
+pt(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==gN)for(var
+a=0;a<b.dims.length;a++)if(b.dims[a]<ci)c.write(16,b.dims[a]);else{c.write(16,ci);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
 2:case
@@ -259,41 +259,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=di(b.get(a));for(var
+e=dB(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=di(eY(b.get(a)));for(var
+e=dB(fn(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=jq(b.get(a));c.write(32,e)}break;case
+e=ke(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,jq(d[1]));c.write(32,jq(d[2]))}break;case
+d=b.get(a);c.write(32,ke(d[1]));c.write(32,ke(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=di(eY(f[1]));for(var
+f=b.get(a),e=dB(fn(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=di(eY(f[2]));for(var
+e=dB(fn(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-jr(c){var
-a=new(u.Int32Array)(1);a[0]=c;var
-b=new(u.Float32Array)(a.buffer);return b[0]}function
-bK(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&iy)==0?b&bZ?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&iy);if(c>0){a+=16;a*=Math.pow(2,c-oy)}else
-a*=Math.pow(2,-n$);if(b&bZ)a=-a;return a}function
-bh(b){if(!am.Failure)am.Failure=[al,a(iR),-3];jy(am.Failure,b)}function
-oI(b,v,r){var
-i=b.read32s();if(i<0||i>16)bh("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&cp,o=p>>8&1,h=[];if(r==gf)for(var
+kf(c){var
+a=new(C.Int32Array)(1);a[0]=c;var
+b=new(C.Float32Array)(a.buffer);return b[0]}function
+b0(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&jl)==0?b&cg?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&jl);if(c>0){a+=16;a*=Math.pow(2,c-pg)}else
+a*=Math.pow(2,-oS);if(b&cg)a=-a;return a}function
+bs(b){if(!ap.Failure)ap.Failure=[an,a(jF),-3];kl(ap.Failure,b)}function
+pq(b,v,r){var
+i=b.read32s();if(i<0||i>16)bs("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&cN,o=p>>8&1,h=[];if(r==gN)for(var
 a=0;a<i;a++){var
-n=b.read16u();if(n==b1){var
-t=b.read32u(),u=b.read32u();if(t!=0)bh("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+n=b.read16u();if(n==ci){var
+t=b.read32u(),u=b.read32u();if(t!=0)bs("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=gu(h),f=oH(j,d),g=jk(j,o,h,f);switch(j){case
+d=g4(h),f=pp(j,d),g=j9(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -307,129 +307,129 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)bh("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)bs("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=dh(e);g.set(a,q)}break;case
+q=dA(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=bK(dh(e));g.set(a,k)}break;case
+k=b0(dA(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=jr(b.read32s());g.set(a,k)}break;case
+k=kf(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=jr(b.read32s()),l=jr(b.read32s());g.set(a,[b0,m,l])}break;case
+m=kf(b.read32s()),l=kf(b.read32s());g.set(a,[ch,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=bK(dh(e));for(var
+m=b0(dA(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=bK(dh(e));g.set(a,[b0,m,l])}break}v[0]=(4+i)*4;return jk(j,o,h,f)}function
-oG(a,b,c){return a.compare(b,c)}function
-aQ(a,b){return Math.imul(a,b)}function
-aW(b,a){a=aQ(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aQ(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-Er(a,b){a=aW(a,jt(b));a=aW(a,js(b));return a}function
-jo(a,b){return Er(a,eY(b))}function
-oK(c){var
-b=gu(c.dims),d=0;switch(c.kind){case
+l=b0(dA(e));g.set(a,[ch,m,l])}break}v[0]=(4+i)*4;return j9(j,o,h,f)}function
+po(a,b,c){return a.compare(b,c)}function
+aG(a,b){return Math.imul(a,b)}function
+a1(b,a){a=aG(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aG(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+FZ(a,b){a=a1(a,kh(b));a=a1(a,kg(b));return a}function
+kc(a,b){return FZ(a,fn(b))}function
+ps(c){var
+b=g4(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
-12:if(b>b3)b=b3;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=aW(d,e)}e=0;switch(b&3){case
+12:if(b>cj)b=cj;var
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=a1(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=aW(d,e)}break;case
+1:e|=c.data[a+0];d=a1(d,e)}break;case
 4:case
-5:if(b>b4)b=b4;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=aW(d,e)}if((b&1)!=0)d=aW(d,c.data[a]);break;case
+5:if(b>ck)b=ck;var
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=a1(d,e)}if((b&1)!=0)d=a1(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=aW(d,c.data[a]);break;case
+a=0;a<b;a++)d=a1(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=aW(d,c.data[a]);break;case
+a=0;a<b;a++)d=a1(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=aW(d,c.data[a]);break;case
+a=0;a<b;a++)d=a1(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=jo(d,c.data[a]);break;case
+a=0;a<b;a++)d=kc(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=jo(d,c.data[a]);break}return d}function
-Ew(a,b){b[0]=4;return a.read32s()}function
-ET(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=kc(d,c.data[a]);break}return d}function
+F4(a,b){b[0]=4;return a.read32s()}function
+Gq(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:bh("input_value: native integer value too large");default:bh("input_value: ill-formed native integer")}}function
-EJ(c,d){var
+2:bs("input_value: native integer value too large");default:bs("input_value: ill-formed native integer")}}function
+Gf(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return dh(b)}function
-EE(e,d,b){var
-c=di(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return dA(b)}function
+Ga(e,d,b){var
+c=dB(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-Ez(a,b,c){return a.compare(b)}function
-EB(a){return a.lo32()^a.hi32()}var
-eX={"_j":{deserialize:EJ,serialize:EE,fixed_length:8,compare:Ez,hash:EB},"_i":{deserialize:Ew,fixed_length:4},"_n":{deserialize:ET,fixed_length:4},"_bigarray":{deserialize:function(a,b){return oI(a,b,"_bigarray")},serialize:oL,compare:oG,hash:oK},"_bigarr02":{deserialize:function(a,b){return oI(a,b,gf)},serialize:oL,compare:oG,hash:oK}};function
-jl(a){return eX[a.caml_custom]&&eX[a.caml_custom].compare}function
-oR(f,c,d,e){var
-b=jl(c);if(b){var
+F7(a,b,c){return a.compare(b)}function
+F9(a){return a.lo32()^a.hi32()}var
+fm={"_j":{deserialize:Gf,serialize:Ga,fixed_length:8,compare:F7,hash:F9},"_i":{deserialize:F4,fixed_length:4},"_n":{deserialize:Gq,fixed_length:4},"_bigarray":{deserialize:function(a,b){return pq(a,b,"_bigarray")},serialize:pt,compare:po,hash:ps},"_bigarr02":{deserialize:function(a,b){return pq(a,b,gN)},serialize:pt,compare:po,hash:ps}};function
+j_(a){return fm[a.caml_custom]&&fm[a.caml_custom].compare}function
+pz(f,c,d,e){var
+b=j_(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-eZ(a){return a
+fo(a){return a
 instanceof
-b5}function
-gA(a){return eZ(a)}function
-oS(a){if(typeof
-a==="number")return aP;else
-if(eZ(a))return ge;else
-if(gA(a))return 1252;else
+cl}function
+g_(a){return fo(a)}function
+pA(a){if(typeof
+a==="number")return aX;else
+if(fo(a))return gK;else
+if(g_(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=eP){var
-b=a[0]|0;return b==b0?0:b}else
+Array&&a[0]===a[0]>>>0&&a[0]<=fg){var
+b=a[0]|0;return b==ch?0:b}else
 if(a
 instanceof
-String)return mU;else
+String)return nC;else
 if(typeof
-a=="string")return mU;else
+a=="string")return nC;else
 if(a
 instanceof
-Number)return aP;else
-if(a&&a.caml_custom)return im;else
+Number)return aX;else
+if(a&&a.caml_custom)return ja;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-cP(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-oM(a,b){a.t&6&&dg(a);b.t&6&&dg(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-gF(a,b){return oM(a,b)}function
-d0(a,b,d){var
+bJ(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+pu(a,b){a.t&6&&dz(a);b.t&6&&dz(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+hc(a,b){return pu(a,b)}function
+en(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=oS(a);if(f==B){a=a[1];continue}var
-g=oS(b);if(g==B){b=b[1];continue}if(f!==g){if(f==aP){if(g==im)return oR(a,b,-1,d);return-1}if(g==aP){if(f==im)return oR(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:av(i1);break;case
+f=pA(a);if(f==G){a=a[1];continue}var
+g=pA(b);if(g==G){b=b[1];continue}if(f!==g){if(f==aX){if(g==ja)return pz(a,b,-1,d);return-1}if(g==aX){if(f==ja)return pz(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aA(jP);break;case
 248:var
-c=cP(a[2],b[2]);if(c!=0)return c|0;break;case
-249:av(i1);break;case
-250:av("equal: got Forward_tag, should not happen");break;case
-251:av("equal: abstract value");break;case
+c=bJ(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aA(jP);break;case
+250:aA("equal: got Forward_tag, should not happen");break;case
+251:aA("equal: abstract value");break;case
 252:if(a!==b){var
-c=oM(a,b);if(c!=0)return c|0}break;case
-253:av("equal: got Double_tag, should not happen");break;case
-254:av("equal: got Double_array_tag, should not happen");break;case
-255:av("equal: got Custom_tag, should not happen");break;case
-1247:av(i1);break;case
+c=pu(a,b);if(c!=0)return c|0}break;case
+253:aA("equal: got Double_tag, should not happen");break;case
+254:aA("equal: got Double_array_tag, should not happen");break;case
+255:aA("equal: got Custom_tag, should not happen");break;case
+1247:aA(jP);break;case
 1255:var
-i=jl(a);if(i!=jl(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)av("compare: abstract value");var
+i=j_(a);if(i!=j_(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aA("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -437,286 +437,286 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=br(a),b=br(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=bB(a),b=bB(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-at(a,b){return d0(a,b,true)}function
-Ee(){return[0]}function
-au(a){if(a<0)av("Bytes.create");return new
-b5(a?2:9,n,a)}function
-d1(b,a){if(a==0)cQ();return b/a|0}function
-aV(a,b){return+(d0(a,b,false)==0)}function
-Eg(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=n;a.t=2}else{a.c=d2(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)gv(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-Eh(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-Ei(a){var
-b;a=br(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,n);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+ak(a,b){return en(a,b,true)}function
+FN(){return[0]}function
+az(a){if(a<0)aA("Bytes.create");return new
+cl(a?2:9,r,a)}function
+cn(b,a){if(a==0)dc();return b/a|0}function
+a7(a,b){return+(en(a,b,false)==0)}function
+FP(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=r;a.t=2}else{a.c=eo(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)g5(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+FQ(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+FR(a){var
+b;a=bB(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,r);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,n),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bh("float_of_string")}function
-jx(d){d=br(d);var
-e=d.length;if(e>31)av("format_int: format too long");var
-a={justify:dc,signstyle:cL,filler:cq,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+d=c[3].replace(/0+$/,r),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bs("float_of_string")}function
+kk(d){d=bB(d);var
+e=d.length;if(e>31)aA("format_int: format too long");var
+a={justify:du,signstyle:c8,filler:cO,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=cL;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=a0;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-jm(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=cL))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=n;if(b.justify==dc&&b.filler==cq)for(var
-d=e;d<b.width;d++)c+=cq;if(b.signedconv)if(b.sign<0)c+=cL;else
-if(b.signstyle!=cL)c+=b.signstyle;if(b.alternate&&b.base==8)c+=a0;if(b.alternate&&b.base==16)c+=mC;if(b.justify==dc&&b.filler==a0)for(var
-d=e;d<b.width;d++)c+=a0;c+=f;if(b.justify==cL)for(var
-d=e;d<b.width;d++)c+=cq;return a(c)}function
-jn(i,c){function
+b=d.charAt(c);switch(b){case"-":a.justify=c8;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=a5;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+j$(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=c8))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=r;if(b.justify==du&&b.filler==cO)for(var
+d=e;d<b.width;d++)c+=cO;if(b.signedconv)if(b.sign<0)c+=c8;else
+if(b.signstyle!=c8)c+=b.signstyle;if(b.alternate&&b.base==8)c+=a5;if(b.alternate&&b.base==16)c+=nm;if(b.justify==du&&b.filler==a5)for(var
+d=e;d<b.width;d++)c+=a5;c+=f;if(b.justify==c8)for(var
+d=e;d<b.width;d++)c+=cO;return a(c)}function
+ka(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(dc)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(a0);if(b>0)a=a+bp+new
-Array(b+1).join(a0);return a}else
+c=parseInt(a.toString().split(du)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(a5);if(b>0)a=a+bA+new
+Array(b+1).join(a5);return a}else
 return a.toFixed(b)}}var
-a,e=jx(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=iU;e.filler=cq}else
-if(!isFinite(c)){a=je;e.filler=cq}else
+a,e=kk(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=jI;e.filler=cO}else
+if(!isFinite(c)){a=j3;e.filler=cO}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==jg)a=a.slice(0,b-1)+a0+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(jg),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==a0)b--;if(a.charAt(b)==bp)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==jg)a=a.slice(0,b-1)+a0+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==j5)a=a.slice(0,b-1)+a5+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(j5),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==a5)b--;if(a.charAt(b)==bA)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==j5)a=a.slice(0,b-1)+a5+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==a0)b--;if(a.charAt(b)==bp)b--;a=a.slice(0,b+1)}}break}return jm(e,a)}function
-gw(e,c){if(br(e)==eU)return a(n+c);var
-b=jx(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==a5)b--;if(a.charAt(b)==bA)b--;a=a.slice(0,b+1)}}break}return j$(e,a)}function
+g6(e,c){if(bB(e)==fk)return a(r+c);var
+b=kk(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
-d=c.toString(b.base);if(b.prec>=0){b.filler=cq;var
-f=b.prec-d.length;if(f>0)d=d2(f,a0)+d}return jm(b,d)}var
-EV=0;function
-ct(){return EV++}function
-Ek(a){if(a==0||!isFinite(a))return[0,a,0];var
+d=c.toString(b.base);if(b.prec>=0){b.filler=cO;var
+f=b.prec-d.length;if(f>0)d=eo(f,a5)+d}return j$(b,d)}var
+Gs=0;function
+co(){return Gs++}function
+kb(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-bI,pb(a)+1);a*=Math.pow(2,-b);while(a<eR){a*=2;b--}while(a>=1){a*=eR;b++}if(c)a=-a;return[0,a,b]}function
-oZ(a){return a.toUtf16()}function
-e0(){return typeof
-u.process!=="undefined"&&typeof
-u.process.versions!=="undefined"&&typeof
-u.process.versions.node!=="undefined"}function
-E$(){function
-a(a){if(a.charAt(0)===bH)return[n,a.substring(1)];return}function
+b=Math.max(-bY,pV(a)+1);a*=Math.pow(2,-b);while(a<bH){a*=2;b--}while(a>=1){a*=bH;b++}if(c)a=-a;return[0,a,b]}function
+pH(a){return a.toUtf16()}function
+fq(){return typeof
+C.process!=="undefined"&&typeof
+C.process.versions!=="undefined"&&typeof
+C.process.versions.node!=="undefined"}function
+GJ(){function
+a(a){if(a.charAt(0)===bX)return[r,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||n,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||n,f=a[2]||n;return[d,c.substring(d.length+f.length)]}return}return e0()&&u.process&&u.process.platform?u.process.platform==="win32"?b:a:a}var
-jD=E$();function
-o$(a){return a.slice(-1)!==bH?a+bH:a}if(e0()&&u.process&&u.process.cwd)var
-eW=u.process.cwd().replace(/\\/g,bH);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||r,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||r,f=a[2]||r;return[d,c.substring(d.length+f.length)]}return}return fq()&&C.process&&C.process.platform?C.process.platform==="win32"?b:a:a}var
+kr=GJ();function
+pT(a){return a.slice(-1)!==bX?a+bX:a}if(fq()&&C.process&&C.process.cwd)var
+fl=C.process.cwd().replace(/\\/g,bX);else
 var
-eW="/static";eW=o$(eW);function
-EM(a){a=oZ(a);if(!jD(a))a=eW+a;var
-e=jD(a),d=e[1].split(bH),b=[];for(var
+fl="/static";fl=pT(fl);function
+Gj(a){a=pH(a);if(!kr(a))a=fl+a;var
+e=kr(a),d=e[1].split(bX),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-E7(e){for(var
-f=n,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bx){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<bx;d++);if(d-c>ik){b.substr(0,1);f+=b;b=n;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<ni){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bx|a&dR)}else
-if(a<0xd800||a>=nW)b+=String.fromCharCode(mN|a>>12,bx|a>>6&dR,bx|a&dR);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<nS||h>nW)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(nq|a>>18,bx|a>>12&dR,bx|a>>6&dR,bx|a&dR)}if(b.length>de){b.substr(0,1);f+=b;b=n}}return f+b}function
-Ec(a){var
-b=9;if(!pc(a))b=8,a=E7(a);return new
-b5(b,a,a.length)}function
-bL(a){return Ec(a)}var
-Fq=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",mG,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",i$,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",iT,om,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-dm(d,f,e,a){var
-b=Fq.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,bL(f||n),bL(e||n)];return c}var
-o4={};function
-dk(a){return o4[a]}function
-dl(b,a){throw[0,b].concat(a)}function
-Eb(a){return new
-b5(4,a,a.length)}function
-X(a){jy(am.Sys_error,a)}function
-EX(a){X(a+f4)}function
-bi(a){return a.l}function
-oF(){}function
-aH(a){this.data=a}aH.prototype=new
-oF();aH.prototype.truncate=function(a){var
-b=this.data;this.data=au(a|0);cN(b,0,this.data,0,a)};aH.prototype.length=function(){return bi(this.data)};aH.prototype.write=function(b,d,g,a){var
+GF(e){for(var
+f=r,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bG){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<bG;d++);if(d-c>i9){b.substr(0,1);f+=b;b=r;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<n1){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bG|a&ef)}else
+if(a<0xd800||a>=oC)b+=String.fromCharCode(nv|a>>12,bG|a>>6&ef,bG|a&ef);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<oy||h>oC)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(n_|a>>18,bG|a>>12&ef,bG|a>>6&ef,bG|a&ef)}if(b.length>dw){b.substr(0,1);f+=b;b=r}}return f+b}function
+FL(a){var
+b=9;if(!pW(a))b=8,a=GF(a);return new
+cl(b,a,a.length)}function
+b1(a){return FL(a)}var
+G0=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",np,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",jY,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",jH,o5,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+dF(d,f,e,a){var
+b=G0.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,b1(f||r),b1(e||r)];return c}var
+pM={};function
+dD(a){return pM[a]}function
+dE(b,a){throw[0,b].concat(a)}function
+FK(a){return new
+cl(4,a,a.length)}function
+ab(a){kl(ap.Sys_error,a)}function
+Gu(a){ab(a+gx)}function
+bt(a){return a.l}function
+pn(){}function
+aP(a){this.data=a}aP.prototype=new
+pn();aP.prototype.truncate=function(a){var
+b=this.data;this.data=az(a|0);da(b,0,this.data,0,a)};aP.prototype.length=function(){return bt(this.data)};aP.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=au(b+a),f=this.data;this.data=e;cN(f,0,this.data,0,c)}bJ(d,g,this.data,b,a);return 0};aH.prototype.read=function(c,a,d,b){var
-e=this.length();cN(this.data,c,a,d,b);return 0};aH.prototype.read_one=function(a){return oN(this.data,a)};aH.prototype.close=function(){};aH.prototype.constructor=aH;function
-a1(b,a){this.content={};this.root=b;this.lookupFun=a}a1.prototype.nm=function(a){return this.root+a};a1.prototype.create_dir_if_needed=function(d){var
-c=d.split(bH),b=n;for(var
-a=0;a<c.length-1;a++){b+=c[a]+bH;if(this.content[b])continue;this.content[b]=Symbol("directory")}};a1.prototype.slash=function(a){return/\/$/.test(a)?a:a+bH};a1.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=az(b+a),f=this.data;this.data=e;da(f,0,this.data,0,c)}bZ(d,g,this.data,b,a);return 0};aP.prototype.read=function(c,a,d,b){var
+e=this.length();da(this.data,c,a,d,b);return 0};aP.prototype.read_one=function(a){return pv(this.data,a)};aP.prototype.close=function(){};aP.prototype.constructor=aP;function
+a6(b,a){this.content={};this.root=b;this.lookupFun=a}a6.prototype.nm=function(a){return this.root+a};a6.prototype.create_dir_if_needed=function(d){var
+c=d.split(bX),b=r;for(var
+a=0;a<c.length-1;a++){b+=c[a]+bX;if(this.content[b])continue;this.content[b]=Symbol("directory")}};a6.prototype.slash=function(a){return/\/$/.test(a)?a:a+bX};a6.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-aH(a8(c[1]))}}};a1.prototype.exists=function(a){if(a==n)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};a1.prototype.mkdir=function(c,e,d){var
-b=d&&dk(i6);if(this.exists(c))if(b)dl(b,dm(mG,ig,this.nm(c)));else
-X(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||n;if(!this.exists(a))if(b)dl(b,dm(i$,ig,this.nm(a)));else
-X(a+f4);if(!this.is_dir(a))if(b)dl(b,dm(iT,ig,this.nm(a)));else
-X(a+iE);this.create_dir_if_needed(this.slash(c))};a1.prototype.rmdir=function(a,f){var
-b=f&&dk(i6),c=a==n?n:this.slash(a),e=new
-RegExp(mS+c+nh);if(!this.exists(a))if(b)dl(b,dm(i$,i4,this.nm(a)));else
-X(a+f4);if(!this.is_dir(a))if(b)dl(b,dm(iT,i4,this.nm(a)));else
-X(a+iE);for(var
+aP(bc(c[1]))}}};a6.prototype.exists=function(a){if(a==r)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};a6.prototype.mkdir=function(c,e,d){var
+b=d&&dD(jU);if(this.exists(c))if(b)dE(b,dF(np,i5,this.nm(c)));else
+ab(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||r;if(!this.exists(a))if(b)dE(b,dF(jY,i5,this.nm(a)));else
+ab(a+gx);if(!this.is_dir(a))if(b)dE(b,dF(jH,i5,this.nm(a)));else
+ab(a+jr);this.create_dir_if_needed(this.slash(c))};a6.prototype.rmdir=function(a,f){var
+b=f&&dD(jU),c=a==r?r:this.slash(a),e=new
+RegExp(nA+c+n0);if(!this.exists(a))if(b)dE(b,dF(jY,jS,this.nm(a)));else
+ab(a+gx);if(!this.is_dir(a))if(b)dE(b,dF(jH,jS,this.nm(a)));else
+ab(a+jr);for(var
 d
 in
-this.content)if(d.match(e))if(b)dl(b,dm(om,i4,this.nm(a)));else
-X(this.nm(a)+": Directory not empty");delete
-this.content[c]};a1.prototype.readdir=function(a){var
-f=a==n?n:this.slash(a);if(!this.exists(a))X(a+f4);if(!this.is_dir(a))X(a+iE);var
+this.content)if(d.match(e))if(b)dE(b,dF(o5,jS,this.nm(a)));else
+ab(this.nm(a)+": Directory not empty");delete
+this.content[c]};a6.prototype.readdir=function(a){var
+f=a==r?r:this.slash(a);if(!this.exists(a))ab(a+gx);if(!this.is_dir(a))ab(a+jr);var
 g=new
-RegExp(mS+f+nh),d={},c=[];for(var
+RegExp(nA+f+n0),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};a1.prototype.is_dir=function(a){if(a==n)return true;var
-b=this.slash(a);return this.content[b]?1:0};a1.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};a6.prototype.is_dir=function(a){if(a==r)return true;var
+b=this.slash(a);return this.content[b]?1:0};a6.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};a1.prototype.open=function(a,b){if(b.rdonly&&b.wronly)X(this.nm(a)+mX);if(b.text&&b.binary)X(this.nm(a)+na);this.lookup(a);if(this.content[a]){if(this.is_dir(a))X(this.nm(a)+" : is a directory");if(b.create&&b.excl)X(this.nm(a)+mW);var
+this.content[a];return b};a6.prototype.open=function(a,b){if(b.rdonly&&b.wronly)ab(this.nm(a)+nF);if(b.text&&b.binary)ab(this.nm(a)+nT);this.lookup(a);if(this.content[a]){if(this.is_dir(a))ab(this.nm(a)+" : is a directory");if(b.create&&b.excl)ab(this.nm(a)+nE);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-aH(au(0));return this.content[a]}else
-EX(this.nm(a))};a1.prototype.register=function(c,a){var
-b;if(this.content[c])X(this.nm(c)+mW);if(eZ(a))b=new
-aH(a);if(gA(a))b=new
-aH(a8(a));else
+aP(az(0));return this.content[a]}else
+Gu(this.nm(a))};a6.prototype.register=function(c,a){var
+b;if(this.content[c])ab(this.nm(c)+nE);if(fo(a))b=new
+aP(a);if(g_(a))b=new
+aP(bc(a));else
 if(a
 instanceof
 Array)b=new
-aH(Eb(a));else
+aP(FK(a));else
 if(typeof
 a==="string")b=new
-aH(oP(a));else
+aP(px(a));else
 if(a.toString){var
-d=a8(bL(a.toString()));b=new
-aH(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-X(this.nm(c)+" : registering file with invalid content type")};a1.prototype.constructor=a1;function
-r(a){return bi(a)}function
-a9(b,a){return bg(b,a)}function
-D5(d){var
-c=r(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=a9(d,a);return b}function
-D4(a){if(a.t!=4)gv(a);return a.c}function
-b6(a){this.fs=require("fs");this.fd=a}b6.prototype=new
-oF();b6.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){X(a.toString())}};b6.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){X(a.toString())}};b6.prototype.write=function(f,b,c,e){var
-a=D5(b);if(!(a
+d=bc(b1(a.toString()));b=new
+aP(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+ab(this.nm(c)+" : registering file with invalid content type")};a6.prototype.constructor=a6;function
+w(a){return bt(a)}function
+bd(b,a){return br(b,a)}function
+FC(d){var
+c=w(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=bd(d,a);return b}function
+FB(a){if(a.t!=4)g5(a);return a.c}function
+cm(a){this.fs=require("fs");this.fd=a}cm.prototype=new
+pn();cm.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ab(a.toString())}};cm.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ab(a.toString())}};cm.prototype.write=function(f,b,c,e){var
+a=FC(b);if(!(a
 instanceof
-u.Uint8Array))a=new(u.Uint8Array)(a);var
-d=u.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){X(a.toString())}return 0};b6.prototype.read=function(g,d,c,f){var
-a=D4(d);if(!(a
+C.Uint8Array))a=new(C.Uint8Array)(a);var
+d=C.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){ab(a.toString())}return 0};cm.prototype.read=function(g,d,c,f){var
+a=FB(d);if(!(a
 instanceof
-u.Uint8Array))a=new(u.Uint8Array)(a);var
-e=u.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){X(a.toString())}for(var
-b=0;b<f;b++)cO(d,c+b,e[c+b]);return 0};b6.prototype.read_one=function(c){var
-b=new(u.Uint8Array)(1),a=u.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){X(a.toString())}return a[0]};b6.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){X(a.toString())}};b6.prototype.constructor=b6;function
-aI(a){this.fs=require("fs");this.root=a}aI.prototype.nm=function(a){return this.root+a};aI.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aI.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aI.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aI.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){X(a.toString())}};aI.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.open=function(f,c,g){var
+C.Uint8Array))a=new(C.Uint8Array)(a);var
+e=C.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){ab(a.toString())}for(var
+b=0;b<f;b++)db(d,c+b,e[c+b]);return 0};cm.prototype.read_one=function(c){var
+b=new(C.Uint8Array)(1),a=C.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){ab(a.toString())}return a[0]};cm.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){ab(a.toString())}};cm.prototype.constructor=cm;function
+aQ(a){this.fs=require("fs");this.root=a}aQ.prototype.nm=function(a){return this.root+a};aQ.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aQ.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aQ.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aQ.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){ab(a.toString())}};aQ.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-b6(d)}catch(a){this.raise_nodejs_error(a,g)}};aI.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aI.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),mu);return bL(a)}catch(a){this.raise_nodejs_error(a,c)}};aI.prototype.raise_nodejs_error=function(a,d){var
-b=dk(i6);if(d&&b){var
-c=dm(a.code,a.syscall,a.path,a.errno);dl(b,c)}else
-X(a.toString())};aI.prototype.stats_from_js=function(a){var
+cm(d)}catch(a){this.raise_nodejs_error(a,g)}};aQ.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aQ.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),ne);return b1(a)}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.raise_nodejs_error=function(a,d){var
+b=dD(jU);if(d&&b){var
+c=dF(a.code,a.syscall,a.path,a.errno);dE(b,c)}else
+ab(a.toString())};aQ.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aI.prototype.constructor=aI;function
-oV(b){var
-a=jD(b);if(!a)return;return a[0]+bH}var
-gD=oV(eW)||bh("unable to compute caml_root"),d3=[];if(e0())d3.push({path:gD,device:new
-aI(gD)});else
-d3.push({path:gD,device:new
-a1(gD)});d3.push({path:od,device:new
-a1(od)});function
-pl(b){var
-g=EM(b),b=g.join(bH),f=o$(b),c;for(var
-e=0;e<d3.length;e++){var
-a=d3[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&e0()){var
-d=oV(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aQ.prototype.constructor=aQ;function
+pD(b){var
+a=kr(b);if(!a)return;return a[0]+bX}var
+ha=pD(fl)||bs("unable to compute caml_root"),ep=[];if(fq())ep.push({path:ha,device:new
+aQ(ha)});else
+ep.push({path:ha,device:new
+a6(ha)});ep.push({path:oW,device:new
+a6(oW)});function
+p3(b){var
+g=Gj(b),b=g.join(bX),f=pT(b),c;for(var
+e=0;e<ep.length;e++){var
+a=ep[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&fq()){var
+d=pD(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-aI(d)};d3.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;X("no device found for "+f)}function
-Ef(c,b){var
-a=pl(c);if(!a.device.register)bh("cannot register file");a.device.register(a.rest,b);return 0}function
-pa(c,b){var
-c=a(c),b=a(b);return Ef(c,b)}function
-El(){var
-b=u.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)pa(b[a].name,b[a].content);u.jsoo_create_file=pa;u.caml_fs_tmp=[];return 0}function
-oU(){return[0]}function
-Em(a,b){return+(d0(a,b,false)>=0)}function
-jp(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=aW(d,c)}c=0;switch(e&3){case
+aQ(d)};ep.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ab("no device found for "+f)}function
+FO(c,b){var
+a=p3(c);if(!a.device.register)bs("cannot register file");a.device.register(a.rest,b);return 0}function
+pU(c,b){var
+c=a(c),b=a(b);return FO(c,b)}function
+FT(){var
+b=C.caml_fs_tmp;if(b)for(var
+a=0;a<b.length;a++)pU(b[a].name,b[a].content);C.jsoo_create_file=pU;C.caml_fs_tmp=[];return 0}function
+pC(){return[0]}function
+FU(a,b){return+(en(a,b,false)>=0)}function
+kd(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=a1(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=aW(d,c)}d^=e;return d}function
-Es(a,b){return jp(a,br(b))}function
-Ep(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=aW(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=a1(d,c)}d^=e;return d}function
+F0(a,b){return kd(a,bB(b))}function
+FX(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=a1(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=aW(d,c)}d^=e;return d}function
-o1(a){switch(a.t&6){default:dg(a);case
+1:c|=b[a];d=a1(d,c)}d^=e;return d}function
+pJ(a){switch(a.t&6){default:dz(a);case
 0:return a.c;case
 4:return a.c}}function
-Eo(b,c){var
-a=o1(c);return typeof
-a==="string"?jp(b,a):Ep(b,a)}function
-Eq(a){a^=a>>>16;a=aQ(a,0x85ebca6b|0);a^=a>>>13;a=aQ(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-En(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>b3)d=b3;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(eX[a.caml_custom]&&eX[a.caml_custom].hash){var
-k=eX[a.caml_custom].hash(a);b=aW(b,k);c--}}else
+FW(b,c){var
+a=pJ(c);return typeof
+a==="string"?kd(b,a):FX(b,a)}function
+FY(a){a^=a>>>16;a=aG(a,0x85ebca6b|0);a^=a>>>13;a=aG(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+FV(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cj)d=cj;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(fm[a.caml_custom]&&fm[a.caml_custom].hash){var
+k=fm[a.caml_custom].hash(a);b=a1(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=aW(b,a[2]);c--;break;case
+248:b=a1(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=aW(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(eZ(a)){b=Eo(b,a);c--}else
-if(gA(a)){b=Es(b,a);c--}else
+o=a.length-1<<10|a[0];b=a1(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(fo(a)){b=FW(b,a);c--}else
+if(g_(a)){b=F0(b,a);c--}else
 if(typeof
-a==="string"){b=jp(b,a);c--}else
-if(a===(a|0)){b=aW(b,a+a+1);c--}else
-if(a===+a){b=jo(b,a);c--}}b=Eq(b);return b&0x3FFFFFFF}function
-Et(a,c,k){if(!isFinite(a)){if(isNaN(a))return bL(iU);return bL(a>0?ow:"-infinity")}var
+a==="string"){b=kd(b,a);c--}else
+if(a===(a|0)){b=a1(b,a+a+1);c--}else
+if(a===+a){b=kc(b,a);c--}}b=FY(b);return b&0x3FFFFFFF}function
+F1(a,c,k){if(!isFinite(a)){if(isNaN(a))return b1(jI);return b1(a>0?pe:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?n:dc,e=n;if(i)e=cL;else
+j=d<0?r:du,e=r;if(i)e=c8;else
 switch(k){case
-43:e=dc;break;case
-32:e=cq;break;default:break}if(c>=0&&c<13){var
+43:e=du;break;case
+32:e=cO;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bp);if(h<0)b+=bp+d2(c,a0);else{var
-f=h+1+c;if(b.length<f)b+=d2(f-b.length,a0);else
-b=b.substr(0,f)}}return bL(e+mC+b+"p"+j+d.toString(10))}function
-Ev(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-Ey(b){var
-a=di(b);return dh([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-ED(a){return+a.isZero()}function
-gx(a){return new
-v(a&cr,a>>24&cr,a>>31&b1)}function
-oY(a){return a.toInt()}function
-EC(a){return+a.isNeg()}function
-EG(a){return a.neg()}function
-EA(g,c){var
-a=jx(g);if(a.signedconv&&EC(c)){a.sign=-1;c=EG(c)}var
-b=n,h=gx(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(oY(e.modulus))+b}while(!ED(c));if(a.prec>=0){a.filler=cq;var
-d=a.prec-b.length;if(d>0)b=d2(d,a0)+b}return jm(a,b)}function
-EF(a,b){return a.mul(b)}function
-EH(a,b){return a.or(b)}function
-gy(a){return a.toFloat()}function
-EW(c){var
-a=0,e=r(c),b=10,d=1;if(e>0)switch(a9(c,a)){case
+h=b.indexOf(bA);if(h<0)b+=bA+eo(c,a5);else{var
+f=h+1+c;if(b.length<f)b+=eo(f-b.length,a5);else
+b=b.substr(0,f)}}return b1(e+nm+b+"p"+j+d.toString(10))}function
+F3(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+F6(b){var
+a=dB(b);return dA([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+F$(a){return+a.isZero()}function
+g7(a){return new
+H(a&cP,a>>24&cP,a>>31&ci)}function
+pG(a){return a.toInt()}function
+F_(a){return+a.isNeg()}function
+Gc(a){return a.neg()}function
+F8(g,c){var
+a=kk(g);if(a.signedconv&&F_(c)){a.sign=-1;c=Gc(c)}var
+b=r,h=g7(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(pG(e.modulus))+b}while(!F$(c));if(a.prec>=0){a.filler=cO;var
+d=a.prec-b.length;if(d>0)b=eo(d,a5)+b}return j$(a,b)}function
+Gb(a,b){return a.mul(b)}function
+Gd(a,b){return a.or(b)}function
+g8(a){return a.toFloat()}function
+Gt(c){var
+a=0,e=w(c),b=10,d=1;if(e>0)switch(bd(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&a9(c,a)==48)switch(a9(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&bd(c,a)==48)switch(bd(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -725,23 +725,24 @@ a=0,e=r(c),b=10,d=1;if(e>0)switch(a9(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-o6(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-gz(f){var
-h=EW(f),c=h[0],i=h[1],d=h[2],g=r(f),j=-1>>>0,e=c<g?a9(f,c):0,b=o6(e);if(b<0||b>=d)bh(gi);var
-a=b;for(c++;c<g;c++){e=a9(f,c);if(e==95)continue;b=o6(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bh(gi)}if(c!=g)bh(gi);a=i*a;if(d==10&&(a|0)!=a)bh(gi);return a|0}function
-gB(b,a){a|=0;if(a>bI){a-=bI;b*=Math.pow(2,bI);if(a>bI){a-=bI;b*=Math.pow(2,bI)}}if(a<-bI){a+=bI;b*=Math.pow(2,-bI)}b*=Math.pow(2,a);return b}function
-gC(a,b){return+(d0(a,b,false)<=0)}function
-ju(a,b){return+(d0(a,b,false)<0)}function
-o0(c){var
+pO(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+g9(f){var
+h=Gt(f),c=h[0],i=h[1],d=h[2],g=w(f),j=-1>>>0,e=c<g?bd(f,c):0,b=pO(e);if(b<0||b>=d)bs(gR);var
+a=b;for(c++;c<g;c++){e=bd(f,c);if(e==95)continue;b=pO(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bs(gR)}if(c!=g)bs(gR);a=i*a;if(d==10&&(a|0)!=a)bs(gR);return a|0}function
+cp(b,a){a|=0;if(a>bY){a-=bY;b*=Math.pow(2,bY);if(a>bY){a-=bY;b*=Math.pow(2,bY)}}if(a<-bY){a+=bY;b*=Math.pow(2,-bY)}b*=Math.pow(2,a);return b}function
+g$(a,b){return+(en(a,b,false)<=0)}function
+ki(a,b){return+(en(a,b,false)<0)}function
+pI(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-J(a,d){if(a<0)df();var
+Gi(a){return Math.log1p(a)}function
+m(a,d){if(a<0)dy();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-E2(b){return a(gG(b,0,b.length))}var
-EN=function(){function
+GA(b){return a(hd(b,0,b.length))}var
+Gk=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -749,41 +750,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=bx<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=bG<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=o1(i);if(typeof
+e=[],h=pJ(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return E2(k(e,f))}}();function
-EO(c,b,a){return EN(a8(c),b,a)}function
-EP(){return 0}var
-b7=new
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return GA(k(e,f))}}();function
+Gl(c,b,a){return Gk(bc(c),b,a)}function
+Gm(){return 0}var
+cq=new
 Array();function
-dj(c){var
-a=b7[c];if(!a.opened)X("Cannot flush a closed channel");if(!a.buffer||a.buffer==n)return 0;if(a.fd&&am.fds[a.fd]&&am.fds[a.fd].output){var
-b=am.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=n;return 0}function
-o9(e,f){var
-b=b7[e],d=a(f),c=r(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-E8(a){var
-a=jB(a),b=u;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+dC(c){var
+a=cq[c];if(!a.opened)ab("Cannot flush a closed channel");if(!a.buffer||a.buffer==r)return 0;if(a.fd&&ap.fds[a.fd]&&ap.fds[a.fd].output){var
+b=ap.fds[a.fd].output;switch(b.length){case
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=r;return 0}function
+pR(e,f){var
+b=cq[e],d=a(f),c=w(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+GG(a){var
+a=ko(a),b=C;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-E9(a){var
-a=jB(a),b=u;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+GH(a){var
+a=ko(a),b=C;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-gH(c,e,d,a){if(am.fds===undefined)am.fds=new
+he(c,e,d,a){if(ap.fds===undefined)ap.fds=new
 Array();a=a?a:{};var
-b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;am.fds[c]=b;if(!am.fd_last_idx||c>am.fd_last_idx)am.fd_last_idx=c;return c}function
-Fr(c,b,g){var
+b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;ap.fds[c]=b;if(!ap.fd_last_idx||c>ap.fd_last_idx)ap.fd_last_idx=c;return c}function
+G1(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -793,379 +794,381 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)X(br(c)+mX);if(a.text&&a.binary)X(br(c)+na);var
-d=pl(c),e=d.device.open(d.rest,a),f=am.fd_last_idx?am.fd_last_idx:0;return gH(f+1,o9,e,a)}gH(0,o9,new
-aH(au(0)));gH(1,E9,new
-aH(au(0)));gH(2,E8,new
-aH(au(0)));function
-EQ(a){var
-c=am.fds[a];if(c.flags.wronly)X(nz+a+" is writeonly");var
-d=null;if(a==0&&e0()){var
-e=require("fs");d=function(){return bL(e.readFileSync(0,mu))}}var
-b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};b7[b.fd]=b;return b.fd}function
-o2(c){var
-b=am.fds[c];if(b.flags.rdonly)X(nz+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:n};b7[a.fd]=a;return a.fd}function
-ER(){var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ab(bB(c)+nF);if(a.text&&a.binary)ab(bB(c)+nT);var
+d=p3(c),e=d.device.open(d.rest,a),f=ap.fd_last_idx?ap.fd_last_idx:0;return he(f+1,pR,e,a)}he(0,pR,new
+aP(az(0)));he(1,GH,new
+aP(az(0)));he(2,GG,new
+aP(az(0)));function
+Gn(a){var
+c=ap.fds[a];if(c.flags.wronly)ab(oe+a+" is writeonly");var
+d=null;if(a==0&&fq()){var
+e=require("fs");d=function(){return b1(e.readFileSync(0,ne))}}var
+b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cq[b.fd]=b;return b.fd}function
+pK(c){var
+b=ap.fds[c];if(b.flags.rdonly)ab(oe+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:r};cq[a.fd]=a;return a.fd}function
+Go(){var
 b=0;for(var
-a=0;a<b7.length;a++)if(b7[a]&&b7[a].opened&&b7[a].out)b=[0,b7[a].fd,b];return b}function
-aE(a){return a}function
-ES(g,d,h,f){var
-b=b7[g];if(!b.opened)X("Cannot output to a closed channel");var
-a;if(h==0&&bi(d)==f)a=d;else{a=au(f);cN(d,h,a,0,f)}var
-i=aE(a),c=br(i),e=c.lastIndexOf(mK);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);dj(g);b.buffer+=c.substr(e+1)}return 0}function
-jv(b,a,d,c){return ES(b,a8(a),d,c)}function
-o3(c,b){var
-d=a(String.fromCharCode(b));jv(c,d,0,1);return 0}function
-jw(b,a){if(a==0)cQ();return b%a}function
-Ex(a,b){return a.add(b)}function
-EI(a,b){return a.sub(b)}function
-o5(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-nF):Math.pow(2,-nF);var
-b=eY(a),d=gx(1);if(a<c==a>0)b=Ex(b,d);else
-b=EI(b,d);return bK(b)}function
-cu(a,b){return+(d0(a,b,false)!=0)}function
-EU(a,b){a[0]=B;a[1]=b;return 0}function
-y(a){if(a
+a=0;a<cq.length;a++)if(cq[a]&&cq[a].opened&&cq[a].out)b=[0,cq[a].fd,b];return b}function
+aK(a){return a}function
+Gp(g,d,h,f){var
+b=cq[g];if(!b.opened)ab("Cannot output to a closed channel");var
+a;if(h==0&&bt(d)==f)a=d;else{a=az(f);da(d,h,a,0,f)}var
+i=aK(a),c=bB(i),e=c.lastIndexOf(ns);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);dC(g);b.buffer+=c.substr(e+1)}return 0}function
+kj(b,a,d,c){return Gp(b,bc(a),d,c)}function
+pL(c,b){var
+d=a(String.fromCharCode(b));kj(c,d,0,1);return 0}function
+fp(b,a){if(a==0)dc();return b%a}function
+F5(a,b){return a.add(b)}function
+Ge(a,b){return a.sub(b)}function
+pN(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-ok):Math.pow(2,-ok);var
+b=fn(a),d=g7(1);if(a<c==a>0)b=F5(b,d);else
+b=Ge(b,d);return b0(b)}function
+cr(a,b){return+(en(a,b,false)!=0)}function
+Gr(a,b){a[0]=G;a[1]=b;return 0}function
+D(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(eZ(a))return ge;else
-if(gA(a))return ge;else
+if(fo(a))return gK;else
+if(g_(a))return gK;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return eP;else
-return aP}function
-bz(b,c,a){if(a&&u.toplevelReloc)b=u.toplevelReloc(a);am[b+1]=c;if(a)am[a]=c}function
-jz(a,b){o4[br(a)]=b;return 0}function
-gE(a){if(a==0)a=1/a;return a<0?1:0}function
-D_(a,b){if(a===b)return 1;a.t&6&&dg(a);b.t&6&&dg(b);return a.c==b.c?1:0}function
-C(a,b){return D_(a,b)}function
-E1(){av(iD)}function
-M(b,a){if(a>>>0>=r(b))E1();return a9(b,a)}function
-w(a,b){return 1-C(a,b)}function
-E3(){return 0x7FFFFFFF/4|0}function
-EY(){o7(am.Not_found)}function
-o_(c){var
-a=u,b=oZ(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return bL(a.process.env[b]);if(u.jsoo_static_env&&u.jsoo_static_env[b])return bL(u.jsoo_static_env[b]);EY()}function
-E4(){if(u.crypto)if(typeof
-u.crypto.getRandomValues==="function"){var
-a=new(u.Uint32Array)(1);u.crypto.getRandomValues(a);return[0,a[0]]}else
-if(u.crypto.randomBytes==="function"){var
-b=u.crypto.randomBytes(4),a=new(u.Uint32Array)(b);return[0,a[0]]}var
+if(a&&a.caml_custom)return fg;else
+return aX}function
+bK(b,c,a){if(a&&C.toplevelReloc)b=C.toplevelReloc(a);ap[b+1]=c;if(a)ap[a]=c}function
+km(a,b){pM[bB(a)]=b;return 0}function
+Gx(a){return Math.round(a)}function
+hb(a){if(a==0)a=1/a;return a<0?1:0}function
+FH(a,b){if(a===b)return 1;a.t&6&&dz(a);b.t&6&&dz(b);return a.c==b.c?1:0}function
+E(a,b){return FH(a,b)}function
+Gz(){aA(jq)}function
+T(b,a){if(a>>>0>=w(b))Gz();return bd(b,a)}function
+F(a,b){return 1-E(a,b)}function
+GB(){return 0x7FFFFFFF/4|0}function
+Gv(){pP(ap.Not_found)}function
+pS(c){var
+a=C,b=pH(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return b1(a.process.env[b]);if(C.jsoo_static_env&&C.jsoo_static_env[b])return b1(C.jsoo_static_env[b]);Gv()}function
+GC(){if(C.crypto)if(typeof
+C.crypto.getRandomValues==="function"){var
+a=new(C.Uint32Array)(1);C.crypto.getRandomValues(a);return[0,a[0]]}else
+if(C.crypto.randomBytes==="function"){var
+b=C.crypto.randomBytes(4),a=new(C.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-Eu=new
-Date().getTime()*op;function
-E5(){var
+F2=new
+Date().getTime()*o8;function
+GD(){var
 a=new
-Date().getTime();return a*op-Eu}function
-jA(a){var
+Date().getTime();return a*o8-F2}function
+kn(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-aJ(b,a){return{joo_tramp:b,joo_args:a}}function
-E6(a){return Math.trunc(a)}function
-o8(a){return a}function
-bs(a){if(a
+aR(b,a){return{joo_tramp:b,joo_args:a}}function
+GE(a){return Math.trunc(a)}function
+pQ(a){return a}function
+bC(a){if(a
 instanceof
-Array)return a;if(u.RangeError&&a
+Array)return a;if(C.RangeError&&a
 instanceof
-u.RangeError&&a.message&&a.message.match(/maximum call stack/i))return o8(am.Stack_overflow);if(u.InternalError&&a
+C.RangeError&&a.message&&a.message.match(/maximum call stack/i))return pQ(ap.Stack_overflow);if(C.InternalError&&a
 instanceof
-u.InternalError&&a.message&&a.message.match(/too much recursion/i))return o8(am.Stack_overflow);if(a
+C.InternalError&&a.message&&a.message.match(/too much recursion/i))return pQ(ap.Stack_overflow);if(a
 instanceof
-u.Error&&dk(mM))return[0,dk(mM),a];return[0,am.Failure,bL(String(a))]}function
-aw(b){var
-a=Number(b);return a>=-mP&&a<=dd?a:b}function
-$(a){return BigInt(a)}var
-a$=BigInt(0);function
-pd(b){var
-a=$(b);return aw(a<a$?-a:a)}function
-pe(a,b){return aw($(a)+$(b))}var
-bM=BigInt(1);function
-pf(f,b){if(b===0)cQ();var
-e=$(f),a=$(b),c=e/a,d=e%a;return aw(d!==a$&&d<a$===a<a$?c+bM:c)}function
-dn(a,b){return a<b?-1:a>b?1:0}function
-gI(b,a){if(a===0)cQ();return aw($(b)/$(a))}function
-Fk(b,a){if(a===0)cQ();return aw($(b)%$(a))}function
-Fa(a,b){return[0,gI(a,b),Fk(a,b)]}function
-pg(a,b){return gI(a,b)}function
-dp(a,b){return a===b?1:0}function
-ph(a,b,c){return aw($(a)>>BigInt(b)&(bM<<BigInt(c))-bM)}function
-jC(f,b){if(b===0)cQ();var
-e=$(f),a=$(b),c=e/a,d=e%a;return aw(d!==a$&&d<a$!==a<a$?c-bM:c)}function
-Fb(c,b){if(br(c)!==eU)av("Z.format");return a(String(b))}function
-Fc(f,g){var
-b=$(f),a=$(g),h=BigInt("9007199254740992"),c,e,d;if(b<a$)b=-b;if(a<a$)a=-a;if(b<a){c=b;b=a;a=c}while(a!==a$){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aw(BigInt(e))}if((b&b-bM)===a$)return aw(a&-a);if((a&a-bM)===a$){c=b&-b;return aw(c<a?c:a)}c=b%a;b=a;a=c}return aw(b)}function
-Fd(a){return 0}function
-Fe(a,b){return aw($(a)|$(b))}function
-Ff(a,b){return aw($(a)*$(b))}function
-Fg(b,c){var
-a=b*c;return a>=-mP&&a<=dd?0:1}function
-Fh(a){return aw(-$(a))}function
-bA(b){var
-a=$(b);return a===a$?0:(a<a$?-a:a).toString(2).length}function
-pi(a){if(!isFinite(a))bh(iY);return aw(BigInt(Math.trunc(a)))}function
-Fi(a,e,c,d){var
-b=br(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))av("Z.of_substring_base: invalid digit");return aw(BigInt(b))}function
-jE(b,a){var
-c=bM;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-e1(b,a){if(a<0)av("Z.pow");return aw(jE($(b),a))}function
-Fj(a){return aw($(a)-bM)}function
-Fl(g,d){var
-f=$(g),b=a$,a=bM,e=BigInt(2);while(jE(a,d)<=f)a=a*e;while(a-b>bM){var
-c=(b+a)/e;if(jE(c,d)<=f)b=c;else
-a=c}return aw(b)}function
-pj(a,b){return aw($(a)<<BigInt(b))}function
-Fm(a,b){return aw($(a)>>BigInt(b))}function
-a_(a){return a<0?-1:a>0?1:0}function
-pk(a,b){return aw($(a)-$(b))}function
-Fn(a){return aw($(a)+bM)}function
-Fo(a){if(typeof
-a!=="number")bh(iY);return a}function
-gJ(b){var
-a=BigInt.asUintN(64,$(b));return oW(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-Fp(f){u.tightropeCheck=function(d){var
+C.Error&&dD(nu))return[0,dD(nu),a];return[0,ap.Failure,b1(String(a))]}function
+aB(b){var
+a=Number(b);return a>=-nx&&a<=dv?a:b}function
+af(a){return BigInt(a)}var
+be=BigInt(0);function
+pX(b){var
+a=af(b);return aB(a<be?-a:a)}function
+pY(a,b){return aB(af(a)+af(b))}var
+b2=BigInt(1);function
+kp(f,b){if(b===0)dc();var
+e=af(f),a=af(b),c=e/a,d=e%a;return aB(d!==be&&d<be===a<be?c+b2:c)}function
+dG(a,b){return a<b?-1:a>b?1:0}function
+hf(b,a){if(a===0)dc();return aB(af(b)/af(a))}function
+GU(b,a){if(a===0)dc();return aB(af(b)%af(a))}function
+GK(a,b){return[0,hf(a,b),GU(a,b)]}function
+pZ(a,b){return hf(a,b)}function
+dH(a,b){return a===b?1:0}function
+p0(a,b,c){return aB(af(a)>>BigInt(b)&(b2<<BigInt(c))-b2)}function
+hg(f,b){if(b===0)dc();var
+e=af(f),a=af(b),c=e/a,d=e%a;return aB(d!==be&&d<be!==a<be?c-b2:c)}function
+GL(c,b){if(bB(c)!==fk)aA("Z.format");return a(String(b))}function
+GM(f,g){var
+b=af(f),a=af(g),h=BigInt("9007199254740992"),c,e,d;if(b<be)b=-b;if(a<be)a=-a;if(b<a){c=b;b=a;a=c}while(a!==be){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aB(BigInt(e))}if((b&b-b2)===be)return aB(a&-a);if((a&a-b2)===be){c=b&-b;return aB(c<a?c:a)}c=b%a;b=a;a=c}return aB(b)}function
+GN(a){return 0}function
+GO(a,b){return aB(af(a)|af(b))}function
+GP(a,b){return aB(af(a)*af(b))}function
+GQ(b,c){var
+a=b*c;return a>=-nx&&a<=dv?0:1}function
+GR(a){return aB(-af(a))}function
+bL(b){var
+a=af(b);return a===be?0:(a<be?-a:a).toString(2).length}function
+kq(a){if(!isFinite(a))bs(jM);return aB(BigInt(Math.trunc(a)))}function
+GS(a,e,c,d){var
+b=bB(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aA("Z.of_substring_base: invalid digit");return aB(BigInt(b))}function
+ks(b,a){var
+c=b2;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+fr(b,a){if(a<0)aA("Z.pow");return aB(ks(af(b),a))}function
+GT(a){return aB(af(a)-b2)}function
+GV(g,d){var
+f=af(g),b=be,a=b2,e=BigInt(2);while(ks(a,d)<=f)a=a*e;while(a-b>b2){var
+c=(b+a)/e;if(ks(c,d)<=f)b=c;else
+a=c}return aB(b)}function
+p1(a,b){return aB(af(a)<<BigInt(b))}function
+GW(a,b){return aB(af(a)>>BigInt(b))}function
+a8(a){return a<0?-1:a>0?1:0}function
+p2(a,b){return aB(af(a)-af(b))}function
+GX(a){return aB(af(a)+b2)}function
+GY(a){if(typeof
+a!=="number")bs(jM);return a}function
+hh(b){var
+a=BigInt.asUintN(64,af(b));return pE(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+GZ(f){C.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=b2)e.push(String.fromCharCode.apply(null,d.subarray(b,b+b2)));var
-c=f(a(e.join(n)));return{code:c[1],words:br(c[2])}};return 0}function
-EK(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-Ej(b){var
-a=n;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&EK(b[1]))var
+b=0;b<d.length;b+=bW)e.push(String.fromCharCode.apply(null,d.subarray(b,b+bW)));var
+c=f(a(e.join(r)));return{code:c[1],words:bB(c[2])}};return 0}function
+Gg(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+FS(b){var
+a=r;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Gg(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=iM;var
+d=f;d<e.length;d++){if(d>f)a+=jA;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-b5)a+=gc+c.toString()+gc;else
+cl)a+=gI+c.toString()+gI;else
 if(typeof
-c=="string")a+=gc+c.toString()+gc;else
-a+=n7}a+=")"}else
-if(b[0]==al)a+=b[1];return a}function
-oT(a){if(a
+c=="string")a+=gI+c.toString()+gI;else
+a+=oO}a+=")"}else
+if(b[0]==an)a+=b[1];return a}function
+pB(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==al)){var
-c=dk(nQ);if(c)c(a,false);else{var
-d=Ej(a),b=dk(mt);if(b)b(0);u.console.error(i2+d+mK)}}else
+Array&&(a[0]==0||a[0]==an)){var
+c=dD(ov);if(c)c(a,false);else{var
+d=FS(a),b=dD(nd);if(b)b(0);C.console.error(jQ+d+ns)}}else
 throw a}function
-E0(){var
-a=u;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){oT(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener("error",function(a){if(a.error)oT(a.error)})}E0();function
-b(a,b){return a.length==1?a(b):cs(a,[b])}function
-e(a,b,c){return a.length==2?a(b,c):cs(a,[b,c])}function
-A(a,b,c,d){return a.length==3?a(b,c,d):cs(a,[b,c,d])}function
-f2(a,b,c,d,e){return a.length==4?a(b,c,d,e):cs(a,[b,c,d,e])}function
-id(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):cs(a,[b,c,d,e,f])}function
-D0(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cs(a,[b,c,d,e,f,g,h])}El();var
-e3=[al,a(nx),-1],jH=[al,a(nR),-2],e2=[al,a(iR),-3],jF=[al,a(n6),-4],jI=[al,a(ne),-6],E=[al,a(oc),-7],jG=[al,a(mR),-8],gL=[al,a(of),-9],U=[al,a(oq),-11],jJ=[al,a(nG),-12],DY=[4,0,0,0,[12,45,[4,0,0,0,0]]],g_=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(n0),[4,0,0,0,[12,45,[4,0,0,0,[11,a(nd),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],DZ=[0,a(iJ),[0,a(iI),[0,a(f$),0]]],hZ=[0,a(ja),[0,a(ox),[0,a(ms),0]]],hY=[0,a(iK),[0,a("slab of few data"),[0,a("value slab"),[0,a("value slab of few data"),0]]]],lP=[0,a("slab of the best"),[0,a("value slab of the best"),0]],mq=[0,1,0,0];bz(11,jJ,nG);bz(10,U,oq);bz(9,[al,a(m3),-10],m3);bz(8,gL,of);bz(7,jG,mR);bz(6,E,oc);bz(5,jI,ne);bz(4,[al,a(nT),-5],nT);bz(3,jF,n6);bz(2,e2,iR);bz(1,jH,nR);bz(0,e3,nx);var
-pz=a("output_substring"),pw=a("%.12g"),pv=a(bp),pt=a(m5),pu=a(n_),pm=by(0,0,oa),pn=by(0,0,65520),po=by(1,0,oa),pq=by(mQ,mQ,32751),pr=by(0,0,15536),pB=a("option is None"),pD=a("\\\\"),pE=a("\\'"),pF=a("\\b"),pG=a("\\t"),pH=a("\\n"),pI=a("\\r"),pC=a("Char.chr"),pO=a("List.fold_left2"),pP=a("List.combine"),pN=a("List.init"),pL=a("nth"),pM=a("List.nth"),pK=a("tl"),pJ=a("hd"),pS=a("String.blit / Bytes.blit_string"),pR=a("Bytes.blit"),pQ=a("String.sub / Bytes.sub"),pX=a("String.contains_from / Bytes.contains_from"),pU=a(n),pT=a("String.concat"),p1=a("Array.blit"),p0=a("Array.fill"),pZ=a("Array.sub"),pY=a("Array.init"),p6=a("Map.remove_min_elt"),p7=[0,0,0,0],p8=[0,a("map.ml"),iC,10],p9=[0,0,0],p2=a(ga),p3=a(ga),p4=a(ga),p5=a(ga),p_=a("Stdlib.Queue.Empty"),qa=a("CamlinternalLazy.Undefined"),qg=a("Buffer.add_substring/add_subbytes"),qf=a("Buffer.add: cannot grow buffer"),qe=[0,a(ok),93,2],qd=[0,a(ok),94,2],qp=a("%c"),qq=a("%s"),qr=a(nE),qs=a(mO),qt=a(n5),qu=a(nO),qv=a("%f"),qw=a("%B"),qx=a("%{"),qy=a("%}"),qz=a("%("),qA=a("%)"),qB=a("%a"),qC=a("%t"),qD=a("%?"),qE=a("%r"),qF=a("%_r"),qG=[0,a(aD),850,23],qR=[0,a(aD),814,21],qJ=[0,a(aD),815,21],qS=[0,a(aD),818,21],qK=[0,a(aD),819,21],qT=[0,a(aD),822,19],qL=[0,a(aD),823,19],qU=[0,a(aD),826,22],qM=[0,a(aD),827,22],qV=[0,a(aD),831,30],qN=[0,a(aD),832,30],qP=[0,a(aD),836,26],qH=[0,a(aD),837,26],qQ=[0,a(aD),846,28],qI=[0,a(aD),847,28],qO=[0,a(aD),851,23],rY=a(m0),rW=[0,a(aD),1558,4],rX=a("Printf: bad conversion %["),rZ=[0,a(aD),1626,39],r0=[0,a(aD),1649,31],r1=[0,a(aD),1650,31],r2=a("Printf: bad conversion %_"),r3=a(mY),r4=a(m4),r5=a(mY),r6=a(m4),rU=a(iU),rS=a("neg_infinity"),rT=a(ow),rR=a(bp),rM=[0,iN],rA=a("%+nd"),rB=a("% nd"),rD=a("%+ni"),rE=a("% ni"),rF=a("%nx"),rG=a("%#nx"),rH=a("%nX"),rI=a("%#nX"),rJ=a("%no"),rK=a("%#no"),rz=a("%nd"),rC=a(n5),rL=a("%nu"),rn=a("%+ld"),ro=a("% ld"),rq=a("%+li"),rr=a("% li"),rs=a("%lx"),rt=a("%#lx"),ru=a("%lX"),rv=a("%#lX"),rw=a("%lo"),rx=a("%#lo"),rm=a("%ld"),rp=a(mO),ry=a("%lu"),ra=a("%+Ld"),rb=a("% Ld"),rd=a("%+Li"),re=a("% Li"),rf=a("%Lx"),rg=a("%#Lx"),rh=a("%LX"),ri=a("%#LX"),rj=a("%Lo"),rk=a("%#Lo"),q$=a("%Ld"),rc=a(nO),rl=a("%Lu"),qZ=a("%+d"),q0=a("% d"),q2=a("%+i"),q3=a("% i"),q4=a("%x"),q5=a("%#x"),q6=a("%X"),q7=a("%#X"),q8=a("%o"),q9=a("%#o"),qY=a(eU),q1=a(nE),q_=a(m0),qh=a("@]"),qi=a("@}"),qj=a("@?"),qk=a("@\n"),ql=a("@."),qm=a("@@"),qn=a("@%"),qo=a("@"),qW=a("CamlinternalFormat.Type_mismatch"),r_=a(n),r$=[0,[11,a(iM),[2,0,[2,0,0]]],a(", %s%s")],sz=[0,[11,a(i2),[2,0,[12,10,0]]],a(oo)],sA=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],sy=a("Fatal error: out of memory in uncaught exception handler"),sw=[0,[11,a(i2),[2,0,[12,10,0]]],a(oo)],sr=[0,[2,0,[12,10,0]],a("%s\n")],sj=a("Raised at"),sk=a("Re-raised at"),sl=a("Raised by primitive operation at"),sm=a("Called from"),sn=a(" (inlined)"),sp=a(n),so=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(n0),DY]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],sq=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],se=a("Out of memory"),sf=a("Stack overflow"),sg=a("Pattern matching failed"),sh=a("Assertion failed"),si=a("Undefined recursive module"),sa=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],sb=a(n),sc=a(n),sd=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],r9=[0,[4,0,0,0,0],a(eU)],r7=[0,[3,0,0],a("%S")],r8=a(n7),st=[0,a(n),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],sD=a("Fun.Finally_raised: "),sB=a("Stdlib.Fun.Finally_raised"),sE=a("x"),sI=a("Hashtbl: unsupported hash table format"),DW=a("OCAMLRUNPARAM"),DU=a("CAMLRUNPARAM"),sF=a(n),s3=[3,0,3],s4=a(bp),sY=a(oz),sZ=a("<\/"),s0=a(n),sU=a(oz),sV=a("<"),sW=a(n),sS=a(mB),sR=[0,a(n)],sN=a(n),sO=a(n),sP=a(n),sQ=a(n),sL=[0,a(n),0,a(n)],sK=a(n),sJ=a("Stdlib.Format.String_tag"),tc=by(1,0,0),s$=a(iY),ta=a("ml_z_overflow"),tb=a(eU),tj=a(no),ti=a(no),td=a(a0),te=a("+inf"),tf=a("-inf"),tg=a("undef"),th=a(bH),tr=[0,0],ts=[0,[0,0,0]],tl=[0,0,0],tu=a("this is not a certificate, or it is damaged: "),tt=a("Refusal.Refused"),tE=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],tA=by(8,0,0),tB=a("\x80"),tC=[0,[4,6,[0,2,8],0,0],a("%08x")],tD=a(n),tW=a(iV),tX=a(iV),tY=a("a member repeats what is not there"),tU=a("a member has a block of no kind"),tV=a("a member has a block of another length"),tZ=a(iw),t1=a("a code repeats nothing"),t0=a(iw),tT=a("a member is longer than it says"),tS=a(iV),tR=a("a member ends early"),t2=a(nH),tF=a(iw),tG=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],tI=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,nM,258],tK=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],tM=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,nP,385,513,769,1025,1537,iX,3073,4097,6145,8193,12289,16385,24577],tO=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],ub=a("a member has another length or sum"),t6=a(og),t7=a("a member is encrypted or stored in another way"),t8=a(og),t9=a("a member's name is no ASCII text"),t_=a("it would take more than 40 times its own size in memory"),t$=a("too many members, or two of one name"),ua=a(nH),uc=a("PK\x01\x02"),t5=a("PK\x03\x04"),ud=a("PK\x05\x06"),ue=a("there are bytes that belong to no member, or its directory is another one"),uf=a(mw),ug=a("the digest is longer"),ui=a(n),uh=a(mw),un=[5,0],ul=[0,1],um=a(m5),uk=a("null"),up=[0,0],uq=a(n_),uo=[4,0],uj=a("Json.Wrong"),uA=a(n),ur=a(ir),us=a(mL),ut=a(iF),uu=a(jf),uv=a(oh),uw=a(iS),ux=a(mZ),uy=a(oB),uz=a(nC),uO=a('"\\/bfnrt'),uP=a(eM),uQ=a("a name is there twice"),vH=a("no term of a polynomial"),vF=a("no term"),vE=a("no power of a parameter"),vG=a(n),vI=a("a polynomial has a monomial twice"),vC=a(n),vD=a("no rational"),vB=a("no number"),vx=a(gh),vy=a("has too many lines, terms or factors"),vA=a(n),vz=a("is no list of lines"),vw=a("has another number of dimensions"),vv=a("is missing"),vu=a(gh),vt=a(n3),vs=a(gh),vq=a(n3),vr=a(gh),vo=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],vp=a("has another length"),vn=by(1,0,0),vm=a(je),vl=a("is no number in range"),vk=a("is no whole number in range"),vj=a("is not true or false"),vi=a("is none of its words"),vh=a("the field "),vg=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],vf=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],u2=a("there is no header"),u3=a(jc),u4=a(jc),u5=a("the header is longer than 1 MiB"),u6=a(eM),u7=a(eM),u9=[0,a(i8),[0,a(nD),[0,a(nj),0]]],u_=a("a certificate of another format: format 6 is read"),u$=[1,6],va=a(nj),vb=a(i8),vc=a("no arrays"),vd=a("it lists other members"),ve=a("it would take too much memory"),u8=a("the header has other fields"),uT=a("-+.0123456789"),uU=a(cL),uV=a(a0),uW=a(bp),uX=a("eE"),uY=a("+-"),uZ=a(eM),u0=a("-+.eE0123456789"),uS=a(eM),uB=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],uC=a(nC),uD=a(oB),uE=a(ir),uF=a(mL),uG=a(iF),uH=a(jf),uI=a(oh),uJ=a(iS),uK=a(mZ),uM=[0,a(iS),[0,a(iF),[0,a(jf),0]]],uL=a(ir),xI=a(ms),xJ=a(ja),xK=a(bw),xN=a(bw),xO=a(bw),xL=a(mx),xM=a("the method "),xr=a(": the confidence is nominal"),xq=a(f7),xs=a(f8),xt=a(f8),xu=a(eS),xv=a(eJ),xw=a(nn),xx=a(gl),xy=a(eT),xz=[0,a(ja),[0,a(ox),[0,a(mI),0]]],xA=a("rows were left out by their outcomes"),xB=a(gg),xC=a("nobody says that ends or order in time of the data are known"),xD=a("visits were not fixed in advance, or the data looked at while they came"),xH=a(gk),xE=a("the amount was not fixed in advance: the data were looked at"),xF=a(gk),xG=a(bw),xb=a(f7),xc=a(eS),xd=a(mD),xe=a(go),xj=a(dV),xf=a(gk),xg=a(eJ),xh=a(dV),xi=a(dV),xa=a(f_),w9=a(n9),w_=a("problem.data.batch_transition"),w$=a("problem.data.batch_count"),w8=a(n9),w6=a(nI),w7=a(nI),w3=[0,a(bw),0],w4=a(ih),w5=a("problem.data.shared_by"),w2=a(mx),w1=a(oe),w0=a(nw),wZ=a(f_),wY=a(mz),wS=a(mv),wT=a(bF),wU=a(bG),wV=a(iB),wW=a(i9),wX=a(f3),wR=a(ob),wO=[0,[11,a(gj),[4,0,0,0,[12,46,[2,0,0]]]],a(nY)],wP=a(bG),wQ=a(bF),wz=[0,[11,a(gj),[4,0,0,0,[12,46,[2,0,0]]]],a(nY)],wA=a(eQ),wB=a(eG),wC=a(gr),wN=a(iI),wD=a(iJ),wE=a(f$),wF=a(f$),wG=a(gq),wH=a(f5),wI=a(iA),wL=[0,0],wM=[0,1],wJ=a(f5),wK=a(f9),wy=a(gd),wx=a(eK),wc=a(gp),wd=a(eN),ww=a(eN),we=a(cK),wf=[0,1],wu=a(eL),wv=a(eL),wg=a(f6),wh=a(gs),wi=a(gs),wj=a(i5),wk=a(iH),wl=a(dW),wm=a(gm),wn=a(gn),wo=a(cK),wp=a(dT),wq=a(dX),wr=a(bq),ws=a("problem.graph.initial"),wt=a(mV),v$=a(eK),wa=a(eH),wb=a(eK),v9=a(eH),v_=a(eH),v8=a(m1),vZ=a(nt),v0=a(ol),v1=a(ol),v2=a(oj),v3=a(oj),v4=a(mz),v5=a(f_),v6=a("problem.lower"),v7=a("problem.upper"),vW=a(nJ),vX=a(nJ),vT=a("problem.graph.successor"),vU=a(nt),vV=a(mV),vP=a(bp),vO=a(bp),vR=a(dS),vS=a(eI),vL=a(bp),vM=a(bp),vN=a("what it says of "),vQ=[0,a(eI),[0,a(dS),0]],vJ=a(je),vK=[0,[0,a("problem.graph"),[0,a(iq),[0,a(ji),[0,a(i0),[0,a(iu),0]]]]],[0,o0([a("problem.objective"),a(gp),a(f9),a(gq),a(gd),a(f6),a(eL),a(eN),a(eH),a(eK),a(iH),a(i5),a(gs)]),[0,[0,a(eI),[0,a(nX),[0,a(bF),[0,a(bG),[0,a(os),[0,a(nU),[0,a(nv),[0,a(iv),0]]]]]]]],[0,[0,a(ob),[0,a(bF),[0,a(bG),[0,a(iB),[0,a(i9),[0,a(f3),0]]]]]],[0,o0([a(nw),a(ix),a(jh),a(ij),a(eS),a(gl),a(gg),a(eJ),a(dV),a(go),a(f8),a(n8),a(jd),a(ie),a(iZ)]),[0,[0,a(dS),[0,a(iO),[0,a(eQ),[0,a(bF),[0,a(bG),DZ]]]]],0]]]]]],BX=a("'"),BY=a("nobody asked for the member '"),BA=[0,a(eI),[0,a(dS),[0,a(oD),[0,a(io),[0,a(mA),0]]]]],BB=a(n),BC=a(mA),BD=[0,a(oi),[0,a(m7),[0,a(iL),[0,a(ip),[0,a(iv),[0,a(n1),0]]]]]],BE=a("problem."),BF=a(eI),BG=a("problem.time"),BH=a("chains in continuous time"),BI=a(oi),BJ=a(m7),BK=a("an automaton is for temporal questions"),BL=a(eO),BM=a(n1),BN=a(eO),BO=a("temporal formulas"),BP=a(iv),BQ=a("an assumption about supports that does not fit the model"),BR=a("hints about sets do not fit the model"),BS=a(io),BZ=a(io),BT=a(dS),BU=a(oD),BV=a("every claim needs its hints, and there must be one"),BW=a("two claims have one name"),By=a("'about' has texts that are too long"),Bx=a("'about' has other things than texts"),Bw=a("'about' is no object of texts"),Bp=a("shares of pilots that are none, or too many"),A9=[0,a(ns),[0,a(nB),[0,a(iK),0]]],A_=a("learned."),A$=a(bF),Ba=[0,1.],Bb=[0,0.],Bc=a(bG),Bd=[0,1.],Be=[0,0.],Bf=[4,0],Bg=a(nB),Bh=a("coupled proofs"),Bi=[4,0],Bj=a(iK),Bk=a("slabs"),Bl=a("learned.cost_lower"),Bm=a(ov),Bn=a("pilot_share"),Bo=[0,b2],Bq=a(nL),Bv=a(nL),Br=a("intervals do not fit the method"),Bs=a(bw),Bt=a("shares of pilots where there are none"),Bu=a(ns),AR=[0,dd],AS=[0,0],AQ=a("learned.region."),AT=a("row"),AU=a(m8),AV=a(m8),AW=a("box_basis"),AX=a("bound_basis"),AY=a("choice_basis"),AZ=a(m9),A0=a(m9),A1=a(nN),A2=[0,1],A3=a(nN),A4=a("bound_near"),A5=a("box_lower"),A6=a("box_upper"),A7=a(nZ),A8=a("bounds near a value"),AH=a("a bound is infinite, the value is not"),AA=a(iQ),Aw=a("the weights are no distribution"),Av=a("a choice that its state does not have"),zX=[0,a(iO),[0,a(eQ),[0,a(bF),[0,a(bG),0]]]],zY=[0,[11,a(gj),[4,0,0,0,[12,46,0]]],a("claims.%d.")],zZ=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],z0=[0,-1],z1=a("lower_ranking"),z2=[0,[3,a("pair")],0],z3=a(eQ),z4=a("differences of policies"),z5=a("upper_basis"),z6=a("lower_basis"),z7=a("upper_bias"),z8=a("lower_bias"),z9=a("witness"),z_=a("upper_ranking"),z$=a(bG),Aa=a(bF),Ab=a(f$),Ac=[0,0],Ad=a(iQ),Ae=a(iI),Af=[0,1.],Ag=[0,0.],Ah=a(iJ),Ai=a(bG),Aj=[0,1],Ak=a(bF),Al=[0,1],Am=[0,a(eG),[0,a(iP),[0,a(gr),0]]],An=a(eQ),Ao=[0,a(nl),[0,a(mT),[0,a("given policy"),0]]],Ap=a(iO),Aq=a("a lower bound above the upper one"),Ar=a("the policy does not fit"),As=a(iP),At=a("the weights do not fit"),Au=a(gr),Ax=a("what is claimed is no value of the quantity"),Ay=a("a witness beside a policy that is given"),AP=a(eG),Az=a(iQ),AO=a(iP),AB=a("vectors do not fit"),AC=a(dW),AD=[0,a(dT),[0,a(dX),0]],AE=a("a bias does not fit"),AF=a("the average of a randomised policy"),AG=a(gr),AI=a(mT),AJ=a("a policy of another kind than its name says"),AK=a(nl),AL=a(eG),AM=a("bases without a region"),AN=a("averages over a region"),zN=a("an expression's number is out of range"),zr=a(nX),zs=[0,1.],zt=[0,0.],zu=a(bF),zv=[0,1.],zw=[0,0.],zx=a(bG),zy=[0,1.],zz=[0,0.],zA=a(os),zB=a(nU),zC=a(nv),zD=a(iL),zE=a(ip),zF=a("problem.denominator"),zG=a("quotients of parameters"),zH=a("problem.misfit"),zI=a("misfits of the model"),zJ=a("problem.unseen"),zK=a("outcomes that were never seen"),zL=a("problem.passing"),zM=a("states in the middle of a step"),zU=a(iL),zV=a(ip),zO=a("not what labels the transitions of one model"),zP=a("nature's direction does not fit the model"),zQ=a(on),zR=a("rewards with parameters are for models over a domain"),zS=a("averages are of rewards that are known"),zT=a(dW),y1=a("priors are of parameters, and of a likelihood"),y2=a(bw),y3=a("priors are of parameters, in their order"),yL=a(dc),yK=a(bw),yJ=a(f7),yG=[0,a(ix),[0,a(jh),[0,a(ij),[0,a(eS),[0,a(gl),[0,a(gg),[0,a(eJ),[0,a(dV),[0,a(go),[0,a(oA),0]]]]]]]]]],yH=a(f7),yI=[0,[0,a("seen"),a(nA)],[0,[0,a("seen_delta"),a(nA)],0]],yM=a("unseen mass"),yN=a("gamma-poisson"),yO=a("ellipsoid"),yP=a(bw),yQ=a(mI),yR=a(jh),yS=a(ix),yT=[0,a(i3),[0,a("outcomes"),[0,a(eT),0]]],yU=a(ij),yV=a("the method shares its confidence in one way only"),zp=a(i3),yW=a(eT),yX=a(n2),yY=a(n8),yZ=[0,n4],y0=[0,0.],y4=a(go),y5=a(dV),y6=a(eJ),y7=a(oA),y8=a(ov),y9=a(jd),y_=a(jd),y$=a(ie),za=a(ie),zb=a(iZ),zc=[0,1],zd=a(iZ),ze=a("the batches do not fit"),zf=[0,0],zo=a("there are too many counts"),zn=a("the transitions of a batch do not rise"),zg=a(f8),zh=[0,5],zi=a("what is stated of the data does not rise"),zj=a(gg),zk=a(gl),zl=[0,a(gk),[0,a(nn),[0,a(mD),0]]],zm=a(eS),yx=a(mv),yy=a(bF),yz=a(bG),yA=a(iB),yB=a(i9),yC=a(f3),yD=a(f3),yE=a("the domain's constraints do not fit"),yw=a("the expressions are too large to be evaluated at the point"),yp=a("the fields of the objective are not those of "),x5=[0,a(gp),[0,a(f9),[0,a(gq),[0,a(gd),[0,a(f6),[0,a(eL),[0,a(eN),0]]]]]]],x6=a(m1),x7=[0,a(bq),[0,a(cK),[0,a(dT),[0,a(gm),[0,a(dX),[0,a(gn),[0,a(dW),[0,a(eO),0]]]]]]]],x8=a(gp),x9=a(gs),x_=a(i5),x$=a(iH),ya=a(eK),yb=a(eH),yc=a(eN),yd=a(eL),ye=[0,i7],yf=a(f6),yg=[0,i7],yh=a(gd),yi=[0,a(f5),[0,a(iA),[0,a(on),0]]],yj=a(gq),yk=[0,a(f5),[0,a(iA),0]],yl=a(f9),ym=[0,a(bq),[0,a(cK),[0,a(eO),0]]],yv=a(dT),yu=a(bq),yn=[0,a(bq),[0,a(cK),[0,a(dT),0]]],yt=a(bq),ys=a(gm),yr=[0,a(bq),[0,a(gm),0]],yo=a(gn),yq=a("more steps than are checked"),xU=[0,a(iq),0],xV=a("problem.graph."),xW=a(ji),xX=a(ji),xY=a(i0),xZ=a(i0),x0=a(iu),x1=a(iu),x2=a("the choices of states do not fit"),x3=a("the transitions of choices do not fit"),x4=a(iq),xR=[0,a(bq),[0,a(cK),[0,a(eO),0]]],xS=[0,0.,1.],xT=[0,a(dT),[0,a(dX),0]],xP=a(cK),xQ=[0,1],yF=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],B0=a(ih),B1=a(eT),B2=a(i3),Cd=a("a basis of rows that are not there"),Ca=a("no such product"),Cb=a("a tangent in the middle is for squares"),B$=[0,a(m$),nM,21],B9=a("no such row of the domain"),B_=a("the other side of an inequality"),B8=a("a polynomial that is not affine in the coordinates"),B6=a("expressions of so high a degree"),B7=a("so many coordinates"),B5=[0,a(m$),108,10],B3=[3,0,0],B4=a("Region.Found"),Cg=a("a prior of a parameter that there is not"),Ce=[0,0,0],Cw=a("a reward has too many terms to be bounded"),Cv=a("a bound of no expression"),Cn=a("no such row"),Cp=a("no such event"),Cq=a(nb),Cr=a("rows of balls"),Cs=a("rows of expressions that are not there"),Co=a("rows of no origin"),Cl=a(nb),Cm=a("rows of origin 3 where there are none"),Ck=[0,a("sets.ml"),109,90],Ct=a(nZ),Cu=a("rows that rest on proved bounds come last"),Cj=a("a range over a box without width"),Ch=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Ci=a("the domain contradicts the model: it has no instantiation"),CG=a(": a choice has no distribution, or the policy is none"),CC=a(": a lower bound above an upper one"),CD=a(": the agent's witness is missing"),CE=a(eG),CF=a(": a ranking is missing"),CN=[0,a(gn),[0,a(dW),0]],CH=a(": no value is below 0"),CI=[0,a(bq),[0,a(dX),0]],CM=a(ou),CJ=[0,a(bq),[0,a(cK),0]],CK=a(ou),CL=a(": the upper bound is not inductive"),Cx=a(bq),Cy=a(bq),CA=a(dW),CB=a(dX),Cz=a(bq),Dh=a("an event of more than 2,000,000 trials"),Dm=a("probabilities of a choice do not sum to 1"),Di=a("more than 30,000,000 trials of events"),Dj=a(eT),Dk=a("the intervals do not fit the events"),Dl=a(n2),Dg=[0,a(il),mJ,77],Da=a(oE),Db=a(oE),Dc=a("a logarithm that is not proved"),C$=a(nc),C_=a("rewards among probabilities"),C6=a(bw),C7=a("shares of pilots where a plan decides on one"),C8=[0,1,0],C9=a("so many pilots"),Dd=a(nc),De=[0,0,0],C3=[0,a(il),142,49],CQ=a(m6),CS=a("bases of choices without a region"),CR=a("bases of choices that are not there"),CP=a(m6),CO=[0,a(il),22,gb],DM=a(mB),DN=a(nd),DP=a("REFUSED"),DQ=a("NOT COVERED"),DO=a("NO CERTIFICATE"),DS=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],DR=[0,1,a("REFUSED: it takes more memory than there is\n")],DI=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(iM),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],DE=[0,[11,a(gj),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],DD=a(dS),DF=a(oe),DG=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],DK=a(n),DH=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],DJ=a(n),Dt=a(": the claim is not proved"),DB=a("value_sound"),Du=a(f_),DA=a(ih),Dv=a(bw),Dw=a(bw),Dz=a("domain_sound"),Dx=a("fixed_sound"),Dy=a("learned_sound"),Do=a("the file's contents do not match its digest"),Dp=a(jc),Dq=[0,a(i8),0],Dr=[0,a(nD),0];function
-an(a){if(typeof
+Gy(){var
+a=C;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){pB(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener("error",function(a){if(a.error)pB(a.error)})}Gy();function
+b(a,b){return a.length==1?a(b):cQ(a,[b])}function
+e(a,b,c){return a.length==2?a(b,c):cQ(a,[b,c])}function
+O(a,b,c,d){return a.length==3?a(b,c,d):cQ(a,[b,c,d])}function
+gv(a,b,c,d,e){return a.length==4?a(b,c,d,e):cQ(a,[b,c,d,e])}function
+i3(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):cQ(a,[b,c,d,e,f])}function
+Fx(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cQ(a,[b,c,d,e,f,g,h])}FT();var
+ft=[an,a(od),-1],kv=[an,a(ox),-2],fs=[an,a(jF),-3],kt=[an,a(oN),-4],kw=[an,a(nX),-6],J=[an,a(oV),-7],ku=[an,a(nz),-8],hj=[an,a(oY),-9],Z=[an,a(o9),-11],kx=[an,a(ol),-12],Fv=[4,0,0,0,[12,45,[4,0,0,0,0]]],hE=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(oG),[4,0,0,0,[12,45,[4,0,0,0,[11,a(nW),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Fw=[0,a(jx),[0,a(jw),[0,a(gD),0]]],ix=[0,a(jZ),[0,a(pf),[0,a(nc),0]]],gf=[0,a(jy),[0,a("slab of few data"),[0,a(dx),[0,a("value slab of few data"),0]]]],iw=[0,a("slab of the best"),[0,a("value slab of the best"),0]],iX=[0,1,0,0];bK(11,kx,ol);bK(10,Z,o9);bK(9,[an,a(nL),-10],nL);bK(8,hj,oY);bK(7,ku,nz);bK(6,J,oV);bK(5,kw,nX);bK(4,[an,a(oz),-5],oz);bK(3,kt,oN);bK(2,fs,jF);bK(1,kv,ox);bK(0,ft,od);var
+qf=a("output_substring"),qc=a("%.12g"),qb=a(bA),p$=a(nN),qa=a(oR),p4=bI(0,0,oT),p5=bI(0,0,65520),p6=bI(1,0,oT),p8=bI(ny,ny,32751),p9=bI(0,0,15536),qh=a("option is None"),qj=a("\\\\"),qk=a("\\'"),ql=a("\\b"),qm=a("\\t"),qn=a("\\n"),qo=a("\\r"),qi=a("Char.chr"),qu=a("List.fold_left2"),qv=a("List.combine"),qt=a("List.init"),qr=a("nth"),qs=a("List.nth"),qq=a("tl"),qp=a("hd"),qy=a("String.blit / Bytes.blit_string"),qx=a("Bytes.blit"),qw=a("String.sub / Bytes.sub"),qD=a("String.contains_from / Bytes.contains_from"),qA=a(r),qz=a("String.concat"),qH=a("Array.blit"),qG=a("Array.fill"),qF=a("Array.sub"),qE=a("Array.init"),qM=a("Set.remove_min_elt"),qN=[0,0,0,0],qO=[0,0,0],qP=[0,a("set.ml"),570,18],qI=a(gP),qJ=a(gP),qK=a(gP),qL=a(gP),qV=a("Map.remove_min_elt"),qW=[0,0,0,0],qX=[0,a("map.ml"),gM,10],qY=[0,0,0],qR=a(gE),qS=a(gE),qT=a(gE),qU=a(gE),qZ=a("Stdlib.Stack.Empty"),q1=a("Stdlib.Queue.Empty"),q3=a("CamlinternalLazy.Undefined"),q9=a("Buffer.add_substring/add_subbytes"),q8=a("Buffer.add: cannot grow buffer"),q7=[0,a(o3),93,2],q6=[0,a(o3),94,2],rg=a("%c"),rh=a("%s"),ri=a(oj),rj=a(nw),rk=a(oM),rl=a(ot),rm=a("%f"),rn=a("%B"),ro=a("%{"),rp=a("%}"),rq=a("%("),rr=a("%)"),rs=a("%a"),rt=a("%t"),ru=a("%?"),rv=a("%r"),rw=a("%_r"),rx=[0,a(aJ),850,23],rI=[0,a(aJ),814,21],rA=[0,a(aJ),815,21],rJ=[0,a(aJ),818,21],rB=[0,a(aJ),819,21],rK=[0,a(aJ),822,19],rC=[0,a(aJ),823,19],rL=[0,a(aJ),826,22],rD=[0,a(aJ),827,22],rM=[0,a(aJ),831,30],rE=[0,a(aJ),832,30],rG=[0,a(aJ),836,26],ry=[0,a(aJ),837,26],rH=[0,a(aJ),846,28],rz=[0,a(aJ),847,28],rF=[0,a(aJ),851,23],sP=a(nI),sN=[0,a(aJ),1558,4],sO=a("Printf: bad conversion %["),sQ=[0,a(aJ),1626,39],sR=[0,a(aJ),1649,31],sS=[0,a(aJ),1650,31],sT=a("Printf: bad conversion %_"),sU=a(nG),sV=a(nM),sW=a(nG),sX=a(nM),sL=a(jI),sJ=a("neg_infinity"),sK=a(pe),sI=a(bA),sD=[0,jB],sr=a("%+nd"),ss=a("% nd"),su=a("%+ni"),sv=a("% ni"),sw=a("%nx"),sx=a("%#nx"),sy=a("%nX"),sz=a("%#nX"),sA=a("%no"),sB=a("%#no"),sq=a("%nd"),st=a(oM),sC=a("%nu"),se=a("%+ld"),sf=a("% ld"),sh=a("%+li"),si=a("% li"),sj=a("%lx"),sk=a("%#lx"),sl=a("%lX"),sm=a("%#lX"),sn=a("%lo"),so=a("%#lo"),sd=a("%ld"),sg=a(nw),sp=a("%lu"),r3=a("%+Ld"),r4=a("% Ld"),r6=a("%+Li"),r7=a("% Li"),r8=a("%Lx"),r9=a("%#Lx"),r_=a("%LX"),r$=a("%#LX"),sa=a("%Lo"),sb=a("%#Lo"),r2=a("%Ld"),r5=a(ot),sc=a("%Lu"),rQ=a("%+d"),rR=a("% d"),rT=a("%+i"),rU=a("% i"),rV=a("%x"),rW=a("%#x"),rX=a("%X"),rY=a("%#X"),rZ=a("%o"),r0=a("%#o"),rP=a(fk),rS=a(oj),r1=a(nI),q_=a("@]"),q$=a("@}"),ra=a("@?"),rb=a("@\n"),rc=a("@."),rd=a("@@"),re=a("@%"),rf=a("@"),rN=a("CamlinternalFormat.Type_mismatch"),s1=a(r),s2=[0,[11,a(jA),[2,0,[2,0,0]]],a(", %s%s")],tq=[0,[11,a(jQ),[2,0,[12,10,0]]],a(o7)],tr=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],tp=a("Fatal error: out of memory in uncaught exception handler"),tn=[0,[11,a(jQ),[2,0,[12,10,0]]],a(o7)],ti=[0,[2,0,[12,10,0]],a("%s\n")],ta=a("Raised at"),tb=a("Re-raised at"),tc=a("Raised by primitive operation at"),td=a("Called from"),te=a(" (inlined)"),tg=a(r),tf=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(oG),Fv]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],th=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],s7=a("Out of memory"),s8=a("Stack overflow"),s9=a("Pattern matching failed"),s_=a("Assertion failed"),s$=a("Undefined recursive module"),s3=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],s4=a(r),s5=a(r),s6=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],s0=[0,[4,0,0,0,0],a(fk)],sY=[0,[3,0,0],a("%S")],sZ=a(oO),tk=[0,a(r),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],tu=a("Fun.Finally_raised: "),ts=a("Stdlib.Fun.Finally_raised"),tv=a("x"),tz=a("Hashtbl: unsupported hash table format"),Ft=a("OCAMLRUNPARAM"),Fr=a("CAMLRUNPARAM"),tw=a(r),tU=[3,0,3],tV=a(bA),tP=a(ph),tQ=a("<\/"),tR=a(r),tL=a(ph),tM=a("<"),tN=a(r),tJ=a(nl),tI=[0,a(r)],tE=a(r),tF=a(r),tG=a(r),tH=a(r),tC=[0,a(r),0,a(r)],tB=a(r),tA=a("Stdlib.Format.String_tag"),t5=bI(1,0,0),t2=a(jM),t3=a("ml_z_overflow"),t4=a(fk),ua=a(n8),t$=a(n8),t6=a(a5),t7=a("+inf"),t8=a("-inf"),t9=a("undef"),t_=a(bX),ui=[0,0],uj=[0,[0,0,0]],uc=[0,0,0],ul=a("this is not a certificate, or it is damaged: "),uk=a("Refusal.Refused"),uv=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],ur=bI(8,0,0),us=a("\x80"),ut=[0,[4,6,[0,2,8],0,0],a("%08x")],uu=a(r),uN=a(jJ),uO=a(jJ),uP=a("a member repeats what is not there"),uL=a("a member has a block of no kind"),uM=a("a member has a block of another length"),uQ=a(jj),uS=a("a code repeats nothing"),uR=a(jj),uK=a("a member is longer than it says"),uJ=a(jJ),uI=a("a member ends early"),uT=a(om),uw=a(jj),ux=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],uz=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,or,258],uB=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],uD=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,ou,385,513,769,1025,1537,jL,3073,4097,6145,8193,12289,16385,24577],uF=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],u4=a("a member has another length or sum"),uX=a(oZ),uY=a("a member is encrypted or stored in another way"),uZ=a(oZ),u0=a("a member's name is no ASCII text"),u1=a("it would take more than 40 times its own size in memory"),u2=a("too many members, or two of one name"),u3=a(om),u5=a("PK\x01\x02"),uW=a("PK\x03\x04"),u6=a("PK\x05\x06"),u7=a("there are bytes that belong to no member, or its directory is another one"),u8=a(ng),u9=a("the digest is longer"),u$=a(r),u_=a(ng),ve=[5,0],vc=[0,1],vd=a(nN),vb=a("null"),vg=[0,0],vh=a(oR),vf=[4,0],va=a("Json.Wrong"),vr=a(r),vi=a(je),vj=a(nt),vk=a(js),vl=a(j4),vm=a(o0),vn=a(jG),vo=a(nH),vp=a(pj),vq=a(oh),vF=a('"\\/bfnrt'),vG=a(fd),vH=a("a name is there twice"),wy=a("no term of a polynomial"),ww=a("no term"),wv=a("no power of a parameter"),wx=a(r),wz=a("a polynomial has a monomial twice"),wt=a(r),wu=a("no rational"),ws=a("no number"),wo=a(gQ),wp=a("has too many lines, terms or factors"),wr=a(r),wq=a("is no list of lines"),wn=a("has another number of dimensions"),wm=a("is missing"),wl=a(gQ),wk=a(oJ),wj=a(gQ),wh=a(oJ),wi=a(gQ),wf=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],wg=a("has another length"),we=bI(1,0,0),wd=a(j3),wc=a("is no number in range"),wb=a("is no whole number in range"),wa=a("is not true or false"),v$=a("is none of its words"),v_=a("the field "),v9=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],v8=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],vT=a("there is no header"),vU=a(j1),vV=a(j1),vW=a("the header is longer than 1 MiB"),vX=a(fd),vY=a(fd),v0=[0,a(jW),[0,a(oi),[0,a(n3),0]]],v1=a("a certificate of another format: format 6 is read"),v2=[1,6],v3=a(n3),v4=a(jW),v5=a("no arrays"),v6=a("it lists other members"),v7=a("it would take too much memory"),vZ=a("the header has other fields"),vK=a("-+.0123456789"),vL=a(c8),vM=a(a5),vN=a(bA),vO=a("eE"),vP=a("+-"),vQ=a(fd),vR=a("-+.eE0123456789"),vJ=a(fd),vs=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],vt=a(oh),vu=a(pj),vv=a(je),vw=a(nt),vx=a(js),vy=a(j4),vz=a(o0),vA=a(jG),vB=a(nH),vD=[0,a(jG),[0,a(js),[0,a(j4),0]]],vC=a(je),yB=a(nc),yC=a(jZ),yD=a(bU),yE=a(dx),yH=a(bU),yI=a(bU),yJ=a(dx),yF=a(nh),yG=a("the method "),yk=a(": the confidence is nominal"),yj=a(gz),yl=a(gA),ym=a(gA),yn=a(fi),yo=a(fa),yp=a(n7),yq=a(gU),yr=a(fj),ys=[0,a(jZ),[0,a(pf),[0,a(nr),0]]],yt=a("rows were left out by their outcomes"),yu=a(gO),yv=a("nobody says that ends or order in time of the data are known"),yw=a("visits were not fixed in advance, or the data looked at while they came"),yA=a(gT),yx=a("the amount was not fixed in advance: the data were looked at"),yy=a(gT),yz=a(bU),yi=a(dx),x4=a(gz),x5=a(fi),x6=a(nn),x7=a(gY),ya=a(ei),x8=a(gT),x9=a(fa),x_=a(ei),x$=a(ei),x3=a(gC),x0=a(oQ),x1=a("problem.data.batch_transition"),x2=a("problem.data.batch_count"),xZ=a(oQ),xX=a(on),xY=a(on),xU=[0,[0,a(bU),0],[0,[0,a(dx),0],0]],xV=a(i6),xW=a("problem.data.shared_by"),xT=a(nh),xS=a(oX),xR=a(oc),xQ=a(gC),xP=a(nj),xJ=a(nf),xK=a(bT),xL=a(bV),xM=a(jo),xN=a(jX),xO=a(gw),xI=a(oU),xF=[0,[11,a(gS),[4,0,0,0,[12,46,[2,0,0]]]],a(oE)],xG=a(bV),xH=a(bT),xq=[0,[11,a(gS),[4,0,0,0,[12,46,[2,0,0]]]],a(oE)],xr=a(fh),xs=a(e8),xt=a(g1),xE=a(jw),xu=a(jx),xv=a(gD),xw=a(gD),xx=a(g0),xy=a(e_),xz=a(jn),xC=[0,0],xD=[0,1],xA=a(e_),xB=a(gB),xp=a(gJ),xo=a(fb),w5=a(gZ),w6=a(fe),xn=a(fe),w7=a(c7),w8=[0,1],xl=a(fc),xm=a(fc),w9=a(gy),w_=a(g2),w$=a(g2),xa=a(jT),xb=a(jv),xc=a(ek),xd=a(gV),xe=a(gX),xf=a(c7),xg=a(c9),xh=a(c_),xi=a(bb),xj=a("problem.graph.initial"),xk=a(nD),w2=a(fb),w3=a(e9),w4=a(fb),w0=a(e9),w1=a(e9),wZ=a(nJ),wQ=a(oa),wR=a(o4),wS=a(o4),wT=a(o2),wU=a(o2),wV=a(nj),wW=a(gC),wX=a("problem.lower"),wY=a("problem.upper"),wN=a(oo),wO=a(oo),wK=a("problem.graph.successor"),wL=a(oa),wM=a(nD),wG=a(bA),wF=a(bA),wI=a(eg),wJ=a(e$),wC=a(bA),wD=a(bA),wE=a("what it says of "),wH=[0,a(e$),[0,a(eg),0]],wA=a(j3),wB=[0,[0,a("problem.graph"),[0,a(jd),[0,a(j7),[0,a(jO),[0,a(jh),0]]]]],[0,pI([a("problem.objective"),a(gZ),a(gB),a(g0),a(gJ),a(gy),a(fc),a(fe),a(e9),a(fb),a(jv),a(jT),a(g2)]),[0,[0,a(e$),[0,a(oD),[0,a(bT),[0,a(bV),[0,a(o$),[0,a(oA),[0,a(ob),[0,a(ji),0]]]]]]]],[0,[0,a(oU),[0,a(bT),[0,a(bV),[0,a(jo),[0,a(jX),[0,a(gw),0]]]]]],[0,pI([a(oc),a(jk),a(j6),a(i8),a(fi),a(gU),a(gO),a(fa),a(ei),a(gY),a(gA),a(oP),a(j2),a(i4),a(jN)]),[0,[0,a(eg),[0,a(jC),[0,a(fh),[0,a(bT),[0,a(bV),Fw]]]]],0]]]]]],C_=a("'"),C$=a("nobody asked for the member '"),CN=[0,a(e$),[0,a(eg),[0,a(pl),[0,a(jb),[0,a(nk),0]]]]],CO=a(r),CP=a(nk),CQ=[0,a(o1),[0,a(nP),[0,a(jz),[0,a(jc),[0,a(ji),[0,a(oH),0]]]]]],CR=a("problem."),CS=a(e$),CT=a("problem.time"),CU=a("chains in continuous time"),CV=a(o1),CW=a(nP),CX=a("an automaton is for temporal questions"),CY=a(ff),CZ=a(oH),C0=a(ff),C1=a("temporal formulas"),C2=a(ji),C3=a("an assumption about supports that does not fit the model"),C4=a("hints about sets do not fit the model"),C5=a(jb),Da=a(jb),C6=a(eg),C7=a(pl),C8=a("every claim needs its hints, and there must be one"),C9=a("two claims have one name"),CL=a("'about' has texts that are too long"),CK=a("'about' has other things than texts"),CJ=a("'about' is no object of texts"),CA=a("shares of pilots that are none, or too many"),Cj=[0,a(gL),[0,a(og),[0,a(jy),0]]],Ck=a("learned."),Cl=a(bT),Cm=[0,1.],Cn=[0,0.],Co=a(bV),Cp=[0,1.],Cq=[0,0.],Cr=[4,0],Cs=a(og),Ct=a("coupled proofs"),Cu=a(jy),Cv=a("the stages of a slab are no list"),Cw=a("learned.cost_lower"),Cx=a(pc),Cy=a("pilot_share"),Cz=[0,bW],CB=a(oq),CI=a(oq),CC=a("intervals do not fit the method"),CD=a(bU),CE=a("shares of pilots where there are none"),CF=a("the region does not fit the statement"),CG=a(gL),CH=a("learned.region."),Ci=a("a side of a slab that is not bet on"),B4=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],B5=[0,a(gL),0],B6=a(gL),B7=a("region."),B8=a(gF),B9=a(gF),B_=a(nb),B$=[0,ej],Ca=[0,0],Cb=a(nb),Cc=a("side"),Cd=[0,1],Ce=a("guard"),Cf=[0,0.],Cg=a("the points or shares of a slab do not fit"),Ch=a("rows of a slab without sides"),BL=[0,dv],BM=[0,0],BN=a("row"),BO=a(gF),BP=a(gF),BQ=a("box_basis"),BR=a("bound_basis"),BS=a("choice_basis"),BT=a(nQ),BU=a(nQ),BV=a(os),BW=[0,1],BX=a(os),BY=a("bound_near"),BZ=a("box_lower"),B0=a("box_upper"),B1=a(oF),B2=a("bounds near a value"),BC=a("a bound is infinite, the value is not"),Bv=a(jE),Br=a("the weights are no distribution"),Bq=a("a choice that its state does not have"),AS=[0,a(jC),[0,a(fh),[0,a(bT),[0,a(bV),0]]]],AT=[0,[11,a(gS),[4,0,0,0,[12,46,0]]],a("claims.%d.")],AU=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],AV=[0,-1],AW=a("lower_ranking"),AX=[0,[3,a("pair")],0],AY=a(fh),AZ=a("differences of policies"),A0=a("upper_basis"),A1=a("lower_basis"),A2=a("upper_bias"),A3=a("lower_bias"),A4=a("witness"),A5=a("upper_ranking"),A6=a(bV),A7=a(bT),A8=a(gD),A9=[0,0],A_=a(jE),A$=a(jw),Ba=[0,1.],Bb=[0,0.],Bc=a(jx),Bd=a(bV),Be=[0,1],Bf=a(bT),Bg=[0,1],Bh=[0,a(e8),[0,a(jD),[0,a(g1),0]]],Bi=a(fh),Bj=[0,a(n5),[0,a(nB),[0,a(ow),0]]],Bk=a(jC),Bl=a("a lower bound above the upper one"),Bm=a("the policy does not fit"),Bn=a(jD),Bo=a("the weights do not fit"),Bp=a(g1),Bs=a("what is claimed is no value of the quantity"),Bt=a("a witness beside a policy that is given"),BK=a(e8),Bu=a(jE),BJ=a(jD),Bw=a("vectors do not fit"),Bx=a(ek),By=[0,a(c9),[0,a(c_),0]],Bz=a("a bias does not fit"),BA=a("the average of a randomised policy"),BB=a(g1),BD=a(nB),BE=a("a policy of another kind than its name says"),BF=a(n5),BG=a(e8),BH=a("bases without a region"),BI=a("averages over a region"),AI=a("an expression's number is out of range"),Am=a(oD),An=[0,1.],Ao=[0,0.],Ap=a(bT),Aq=[0,1.],Ar=[0,0.],As=a(bV),At=[0,1.],Au=[0,0.],Av=a(o$),Aw=a(oA),Ax=a(ob),Ay=a(jz),Az=a(jc),AA=a("problem.denominator"),AB=a("quotients of parameters"),AC=a("problem.misfit"),AD=a("misfits of the model"),AE=a("problem.unseen"),AF=a("outcomes that were never seen"),AG=a("problem.passing"),AH=a("states in the middle of a step"),AP=a(jz),AQ=a(jc),AJ=a("not what labels the transitions of one model"),AK=a("nature's direction does not fit the model"),AL=a(o6),AM=a("rewards with parameters are for models over a domain"),AN=a("averages are of rewards that are known"),AO=a(ek),zW=a("priors are of parameters, and of a likelihood"),zX=a(bU),zY=a("priors are of parameters, in their order"),zG=a(du),zF=a(bU),zE=a(gz),zB=[0,a(jk),[0,a(j6),[0,a(i8),[0,a(fi),[0,a(gU),[0,a(gO),[0,a(fa),[0,a(ei),[0,a(gY),[0,a(pi),0]]]]]]]]]],zC=a(gz),zD=[0,[0,a("seen"),a(of)],[0,[0,a("seen_delta"),a(of)],0]],zH=a("unseen mass"),zI=a("gamma-poisson"),zJ=a("ellipsoid"),zK=a(bU),zL=a(nr),zM=a(j6),zN=a(jk),zO=[0,a(jR),[0,a("outcomes"),[0,a(fj),0]]],zP=a(i8),zQ=a("the method shares its confidence in one way only"),Ak=a(jR),zR=a(fj),zS=a(oI),zT=a(oP),zU=[0,oK],zV=[0,0.],zZ=a(gY),z0=a(ei),z1=a(fa),z2=a(pi),z3=a(pc),z4=a(j2),z5=a(j2),z6=a(i4),z7=a(i4),z8=a(jN),z9=[0,1],z_=a(jN),z$=a("the batches do not fit"),Aa=[0,0],Aj=a("there are too many counts"),Ai=a("the transitions of a batch do not rise"),Ab=a(gA),Ac=[0,5],Ad=a("what is stated of the data does not rise"),Ae=a(gO),Af=a(gU),Ag=[0,a(gT),[0,a(n7),[0,a(nn),0]]],Ah=a(fi),zs=a(nf),zt=a(bT),zu=a(bV),zv=a(jo),zw=a(jX),zx=a(gw),zy=a(gw),zz=a("the domain's constraints do not fit"),zr=a("the expressions are too large to be evaluated at the point"),zk=a("the fields of the objective are not those of "),y0=[0,a(gZ),[0,a(gB),[0,a(g0),[0,a(gJ),[0,a(gy),[0,a(fc),[0,a(fe),0]]]]]]],y1=a(nJ),y2=[0,a(bb),[0,a(c7),[0,a(c9),[0,a(gV),[0,a(c_),[0,a(gX),[0,a(ek),[0,a(ff),0]]]]]]]],y3=a(gZ),y4=a(g2),y5=a(jT),y6=a(jv),y7=a(fb),y8=a(e9),y9=a(fe),y_=a(fc),y$=[0,jV],za=a(gy),zb=[0,jV],zc=a(gJ),zd=[0,a(e_),[0,a(jn),[0,a(o6),0]]],ze=a(g0),zf=[0,a(e_),[0,a(jn),0]],zg=a(gB),zh=[0,a(bb),[0,a(c7),[0,a(ff),0]]],zq=a(c9),zp=a(bb),zi=[0,a(bb),[0,a(c7),[0,a(c9),0]]],zo=a(bb),zn=a(gV),zm=[0,a(bb),[0,a(gV),0]],zj=a(gX),zl=a("more steps than are checked"),yP=[0,a(jd),0],yQ=a("problem.graph."),yR=a(j7),yS=a(j7),yT=a(jO),yU=a(jO),yV=a(jh),yW=a(jh),yX=a("the choices of states do not fit"),yY=a("the transitions of choices do not fit"),yZ=a(jd),yM=[0,a(bb),[0,a(c7),[0,a(ff),0]]],yN=[0,0.,1.],yO=[0,a(c9),[0,a(c_),0]],yK=a(c7),yL=[0,1],zA=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Db=a(i6),Dc=a(fj),Dd=a(jR),Dq=a("a basis of rows that are not there"),Dn=a("no such product"),Do=a("a tangent in the middle is for squares"),Dm=[0,a(nS),or,21],Dk=a("no such row of the domain"),Dl=a("the other side of an inequality"),Dj=a("a polynomial that is not affine in the coordinates"),Dh=a("expressions of so high a degree"),Di=a("so many coordinates"),Dg=[0,a(nS),108,10],De=[3,0,0],Df=a("Region.Found"),Dt=a("a prior of a parameter that there is not"),Dr=[0,0,0],DI=a(ow),DJ=a("slabs of a given policy"),DH=a("slabs without a plan"),DE=a("slabs of so many states with cycles"),DD=[0,a(bb),[0,a(c9),[0,a(c_),0]]],Dx=a(" with steps, discounts or averages"),Dy=a("slabs of "),Dz=a(bb),DA=a(c9),DB=a(c_),DC=a(e_),DZ=a("a reward has too many terms to be bounded"),DY=a("a bound of no expression"),DQ=a("no such row"),DS=a("no such event"),DT=a(nU),DU=a("rows of balls"),DV=a("rows of expressions that are not there"),DR=a("rows of no origin"),DO=a(nU),DP=a("rows of origin 3 where there are none"),DN=[0,a("sets.ml"),112,90],DW=a(oF),DX=a("rows that rest on proved bounds come last"),DM=a("a range over a box without width"),DK=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),DL=a("the domain contradicts the model: it has no instantiation"),D6=a("no expressions"),D3=a("shares of a slab that do not fit its bets"),D4=a("a row of a slab without shares"),D5=a("shares of a slab that are too fine"),D7=a("a row of a slab"),D2=a("a line of a slab that has no slope"),D0=a("bets that are not fair"),Ef=a(": a choice has no distribution, or the policy is none"),Eb=a(": a lower bound above an upper one"),Ec=a(": the agent's witness is missing"),Ed=a(e8),Ee=a(": a ranking is missing"),Em=[0,a(gX),[0,a(ek),0]],Eg=a(": no value is below 0"),Eh=[0,a(bb),[0,a(c_),0]],El=a(pb),Ei=[0,a(bb),[0,a(c7),0]],Ej=a(pb),Ek=a(": the upper bound is not inductive"),D8=a(bb),D9=a(bb),D$=a(ek),Ea=a(c_),D_=a(bb),EU=a("no such row of a slab"),EP=a("an event of more than 2,000,000 trials"),EV=a("probabilities of a choice do not sum to 1"),EQ=a("more than 30,000,000 trials of events"),ER=a(fj),ES=a("the intervals do not fit the events"),ET=a(oI),EO=[0,a(i$),208,77],EJ=a(pm),EK=a(pm),EL=a("a logarithm that is not proved"),EI=a(nV),EH=a("rewards among probabilities"),EC=a(bU),ED=a(dx),EE=a("shares of pilots where a plan decides on one"),EF=[0,1,0],EG=a("so many pilots"),EM=a(nV),EA=[0,a(i$),156,49],Ep=a(nO),Er=a("bases of choices without a region"),Eq=a("bases of choices that are not there"),Eo=a(nO),En=[0,a(i$),22,gG],Fj=a(nl),Fk=a(nW),Fm=a("REFUSED"),Fn=a("NOT COVERED"),Fl=a("NO CERTIFICATE"),Fp=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Fo=[0,1,a("REFUSED: it takes more memory than there is\n")],Ff=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(jA),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Fb=[0,[11,a(gS),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Fa=a(eg),Fc=a(oX),Fd=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Fh=a(r),Fe=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Fg=a(r),E2=a(": the claim is not proved"),E_=a("value_sound"),E3=a(gC),E9=a(i6),E7=a(bU),E8=a(dx),E6=a("domain_sound"),E4=a("fixed_sound"),E5=a("learned_sound"),EX=a("the file's contents do not match its digest"),EY=a(j1),EZ=[0,a(jW),0],E0=[0,a(oi),0];function
+aq(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,an(a[1])];case
-1:return[1,an(a[1])];case
-2:return[2,an(a[1])];case
-3:return[3,an(a[1])];case
-4:return[4,an(a[1])];case
-5:return[5,an(a[1])];case
-6:return[6,an(a[1])];case
-7:return[7,an(a[1])];case
+0:return[0,aq(a[1])];case
+1:return[1,aq(a[1])];case
+2:return[2,aq(a[1])];case
+3:return[3,aq(a[1])];case
+4:return[4,aq(a[1])];case
+5:return[5,aq(a[1])];case
+6:return[6,aq(a[1])];case
+7:return[7,aq(a[1])];case
 8:var
-c=a[1];return[8,c,an(a[2])];case
+c=a[1];return[8,c,aq(a[2])];case
 9:var
-b=a[1];return[9,b,b,an(a[3])];case
-10:return[10,an(a[1])];case
-11:return[11,an(a[1])];case
-12:return[12,an(a[1])];case
-13:return[13,an(a[1])];default:return[14,an(a[1])]}}function
-aX(a,b){if(typeof
+b=a[1];return[9,b,b,aq(a[3])];case
+10:return[10,aq(a[1])];case
+11:return[11,aq(a[1])];case
+12:return[12,aq(a[1])];case
+13:return[13,aq(a[1])];default:return[14,aq(a[1])]}}function
+a2(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,aX(a[1],b)];case
-1:return[1,aX(a[1],b)];case
-2:return[2,aX(a[1],b)];case
-3:return[3,aX(a[1],b)];case
-4:return[4,aX(a[1],b)];case
-5:return[5,aX(a[1],b)];case
-6:return[6,aX(a[1],b)];case
-7:return[7,aX(a[1],b)];case
+0:return[0,a2(a[1],b)];case
+1:return[1,a2(a[1],b)];case
+2:return[2,a2(a[1],b)];case
+3:return[3,a2(a[1],b)];case
+4:return[4,a2(a[1],b)];case
+5:return[5,a2(a[1],b)];case
+6:return[6,a2(a[1],b)];case
+7:return[7,a2(a[1],b)];case
 8:var
-c=a[1];return[8,c,aX(a[2],b)];case
+c=a[1];return[8,c,a2(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,aX(a[3],b)];case
-10:return[10,aX(a[1],b)];case
-11:return[11,aX(a[1],b)];case
-12:return[12,aX(a[1],b)];case
-13:return[13,aX(a[1],b)];default:return[14,aX(a[1],b)]}}function
-ag(a,b){if(typeof
+d=a[2],e=a[1];return[9,e,d,a2(a[3],b)];case
+10:return[10,a2(a[1],b)];case
+11:return[11,a2(a[1],b)];case
+12:return[12,a2(a[1],b)];case
+13:return[13,a2(a[1],b)];default:return[14,a2(a[1],b)]}}function
+al(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,ag(a[1],b)];case
-1:return[1,ag(a[1],b)];case
+0:return[0,al(a[1],b)];case
+1:return[1,al(a[1],b)];case
 2:var
-c=a[1];return[2,c,ag(a[2],b)];case
+c=a[1];return[2,c,al(a[2],b)];case
 3:var
-d=a[1];return[3,d,ag(a[2],b)];case
+d=a[1];return[3,d,al(a[2],b)];case
 4:var
-e=a[3],f=a[2],g=a[1];return[4,g,f,e,ag(a[4],b)];case
+e=a[3],f=a[2],g=a[1];return[4,g,f,e,al(a[4],b)];case
 5:var
-h=a[3],i=a[2],j=a[1];return[5,j,i,h,ag(a[4],b)];case
+h=a[3],i=a[2],j=a[1];return[5,j,i,h,al(a[4],b)];case
 6:var
-k=a[3],l=a[2],m=a[1];return[6,m,l,k,ag(a[4],b)];case
+k=a[3],l=a[2],m=a[1];return[6,m,l,k,al(a[4],b)];case
 7:var
-n=a[3],o=a[2],p=a[1];return[7,p,o,n,ag(a[4],b)];case
+n=a[3],o=a[2],p=a[1];return[7,p,o,n,al(a[4],b)];case
 8:var
-q=a[3],r=a[2],s=a[1];return[8,s,r,q,ag(a[4],b)];case
+q=a[3],r=a[2],s=a[1];return[8,s,r,q,al(a[4],b)];case
 9:var
-t=a[1];return[9,t,ag(a[2],b)];case
-10:return[10,ag(a[1],b)];case
+t=a[1];return[9,t,al(a[2],b)];case
+10:return[10,al(a[1],b)];case
 11:var
-u=a[1];return[11,u,ag(a[2],b)];case
+u=a[1];return[11,u,al(a[2],b)];case
 12:var
-v=a[1];return[12,v,ag(a[2],b)];case
+v=a[1];return[12,v,al(a[2],b)];case
 13:var
-w=a[2],x=a[1];return[13,x,w,ag(a[3],b)];case
+w=a[2],x=a[1];return[13,x,w,al(a[3],b)];case
 14:var
-y=a[2],z=a[1];return[14,z,y,ag(a[3],b)];case
-15:return[15,ag(a[1],b)];case
-16:return[16,ag(a[1],b)];case
+y=a[2],z=a[1];return[14,z,y,al(a[3],b)];case
+15:return[15,al(a[1],b)];case
+16:return[16,al(a[1],b)];case
 17:var
-A=a[1];return[17,A,ag(a[2],b)];case
+A=a[1];return[17,A,al(a[2],b)];case
 18:var
-B=a[1];return[18,B,ag(a[2],b)];case
-19:return[19,ag(a[1],b)];case
+B=a[1];return[18,B,al(a[2],b)];case
+19:return[19,al(a[1],b)];case
 20:var
-C=a[2],D=a[1];return[20,D,C,ag(a[3],b)];case
+C=a[2],D=a[1];return[20,D,C,al(a[3],b)];case
 21:var
-E=a[1];return[21,E,ag(a[2],b)];case
-22:return[22,ag(a[1],b)];case
+E=a[1];return[21,E,al(a[2],b)];case
+22:return[22,al(a[1],b)];case
 23:var
-F=a[1];return[23,F,ag(a[2],b)];default:var
-G=a[2],H=a[1];return[24,H,G,ag(a[3],b)]}}function
-gK(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-dq(a){throw[0,e2,a]}function
-ak(a){throw[0,jF,a]}function
-cR(b,a){return gC(b,a)?b:a}function
-ba(b,a){return Em(b,a)?b:a}function
-cS(a){return 0<=a?a:-a|0}var
-bb=bK(pm),dr=bK(pn),cT=bK(pq),jK=bK(pr),gM=dd,pp=bK(po);function
+F=a[1];return[23,F,al(a[2],b)];default:var
+G=a[2],H=a[1];return[24,H,G,al(a[3],b)]}}function
+hi(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+dI(a){throw[0,fs,a]}function
+$(a){throw[0,kt,a]}function
+cs(b,a){return g$(b,a)?b:a}function
+aL(b,a){return FU(b,a)?b:a}function
+dd(a){return 0<=a?a:-a|0}var
+a3=b0(p4),de=b0(p5),df=b0(p8),ky=b0(p9),hk=dv,p7=b0(p6);function
 o(d,c){var
-a=r(d),e=r(c),b=au(a+e|0);bJ(d,0,b,0,a);bJ(c,0,b,a,e);return aE(b)}function
-ps(a){return a?pt:pu}function
-jL(a){try{var
-b=[0,gz(a)];return b}catch(a){a=bs(a);if(a[1]===e2)return 0;throw a}}function
-aR(a,b){if(a){var
-c=a[1];return[0,c,aR(a[2],b)]}return b}EQ(0);var
-px=o2(1),bN=o2(2);function
-py(b){function
+a=w(d),e=w(c),b=az(a+e|0);bZ(d,0,b,0,a);bZ(c,0,b,a,e);return aK(b)}function
+p_(a){return a?p$:qa}function
+kz(a){try{var
+b=[0,g9(a)];return b}catch(a){a=bC(a);if(a[1]===fs)return 0;throw a}}function
+aS(a,b){if(a){var
+c=a[1];return[0,c,aS(a[2],b)]}return b}Gn(0);var
+qd=pK(1),b3=pK(2);function
+qe(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{dj(d)}catch(a){a=bs(a);if(a[1]!==jH)throw a;var
+c=a[2],d=a[1];try{dC(d)}catch(a){a=bC(a);if(a[1]!==kv)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(ER(0))}function
-d4(b,a){return jv(b,a,0,r(a))}function
-jM(a){d4(bN,a);o3(bN,10);return dj(bN)}var
-gN=[0,py];function
-pA(d){for(;;){var
-a=gN[1],e=[0,1],c=1-gK(gN,a,function(a,c){return function(e){if(gK(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-gO(a){return b(gN[1],0)}jz(a(mt),gO);function
-gP(c,d,h){var
+a=c;continue}return 0}}return a(Go(0))}function
+eq(b,a){return kj(b,a,0,w(a))}function
+kA(a){eq(b3,a);pL(b3,10);return dC(b3)}var
+hl=[0,qe];function
+qg(d){for(;;){var
+a=hl[1],e=[0,1],c=1-hi(hl,a,function(a,c){return function(e){if(hi(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+hm(a){return b(hl[1],0)}km(a(nd),hm);function
+hn(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return gP(c,e,a)};return[0,b(c,f),g]}return 0}function
-jN(h,g,f){var
+e=a[2],f=a[1],g=function(a){return hn(c,e,a)};return[0,b(c,f),g]}return 0}function
+ho(h,g,f){var
 a=g,d=f;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=e(h,a,c[1]),d=i;continue}return a}}function
-bt(a,b){return a?a[1]:b}function
-jO(a){return a?a[1]:ak(pB)}function
-cv(c,a){return a?[0,b(c,a[1])]:0}function
-jP(d,c,a){return a?b(c,a[1]):d}function
-b8(c,a){return a?b(c,a[1]):0}function
-jQ(a){if(0<=a&&!(eP<a))return a;return ak(pC)}var
-gQ=E3(0),d5=(4*gQ|0)-1|0;function
+bf(a,b){return a?a[1]:b}function
+fu(a){return a?a[1]:$(qh)}function
+bM(c,a){return a?[0,b(c,a[1])]:0}function
+kB(d,c,a){return a?b(c,a[1]):d}function
+b4(c,a){return a?b(c,a[1]):0}function
+kC(a){if(0<=a&&!(fg<a))return a;return $(qi)}var
+hp=GB(0),er=(4*hp|0)-1|0;function
 z(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-cU(a){return a?a[1]:dq(pJ)}function
+b5(a){return a?a[1]:dI(qp)}function
+kD(a){return a?a[2]:dI(qq)}function
 ah(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return dq(pL)}}return ak(pM)}function
-bO(d,c){var
+a=e,b=b-1|0;continue}return dI(qr)}}return $(qs)}function
+b6(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-ax(a){return bO(a,0)}function
-jR(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,jR(a+1|0,d,c)]}function
-S(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return ax(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return jR(0,c,e)}return ak(pN)}function
-cV(a){if(a){var
-b=a[1];return aR(b,cV(a[2]))}return 0}function
-k(c,a){if(a){var
-d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
-jS(c,b,a){if(a){var
-d=a[2],f=e(b,c,a[1]);return[0,f,jS(c+1|0,b,d)]}return 0}function
-b9(b,a){return jS(0,b,a)}function
-N(d,c){var
+ag(a){return b6(a,0)}function
+kE(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,kE(a+1|0,d,c)]}function
+I(c,e){if(0<=c){if(50<c){var
+d=0,a=0;for(;;){if(c<=a)return ag(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return kE(0,c,e)}return $(qt)}function
+ct(a){if(a){var
+b=a[1];return aS(b,ct(a[2]))}return 0}function
+j(c,a){if(a){var
+d=a[2],e=b(c,a[1]);return[0,e,j(c,d)]}return 0}function
+kF(c,b,a){if(a){var
+d=a[2],f=e(b,c,a[1]);return[0,f,kF(c+1|0,b,d)]}return 0}function
+b7(b,a){return kF(0,b,a)}function
+x(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-b_(f,d){var
+bu(f,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];e(f,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
 L(f,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=e(f,b,a[1]),a=g;continue}return b}}function
-jT(g,f,e,d){var
+kG(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
-h=a[2],i=b[2],c=A(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ak(pO)}}function
-cW(e,d){var
+h=a[2],i=b[2],c=O(g,c,b[1],a[1]),b=i,a=h;continue}}else
+if(!a)return c;return $(qu)}}function
+cR(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
-jU(e,d){var
+cS(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-aS(d,c){var
+ax(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===at(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===ak(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-e4(d,c){var
+fv(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===at(b[1],d))return f;var
-a=e;continue}throw E}}function
-e5(e,d){var
+b=a[1],e=a[2],f=b[2];if(0===ak(b[1],d))return f;var
+a=e;continue}throw J}}function
+es(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-bP(f){var
+bv(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return ax(c)}}}function
-gR(g,f){var
+a=d;continue}return ag(c)}}}function
+fw(g,f){var
 c=0,b=0,a=f;for(;;){if(a){var
-d=a[1],h=a[2],i=e(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ax(b)}}function
-cX(f){var
+d=a[1],h=a[2],i=e(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ag(b)}}function
+bN(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return ax(c)}}}function
-cY(e,d){var
+a=d;continue}return ag(c)}}}function
+bO(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=bO(b(e,a[1]),c),a=f;continue}return ax(c)}}function
-gS(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],gS(b[2],a[2])]}}else
-if(!a)return 0;return ak(pP)}function
-bB(a,b){function
+f=a[2],c=b6(b(e,a[1]),c),a=f;continue}return ag(c)}}function
+hq(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],hq(b[2],a[2])]}}else
+if(!a)return 0;return $(qv)}function
+bg(a,b){function
 r(j,f){if(2===j){if(f){var
 l=f[2];if(l){var
 m=l[1],n=f[1],y=l[2],z=0<e(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1177,9 +1180,9 @@ s=j>>1,t=k(s,f),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 q=h[1],r=i[1],w=h[2],x=i[2];if(0<e(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=bO(i,g)}else
+v=b6(i,g)}else
 var
-v=bO(h,g);return[0,v,B]}}function
+v=b6(h,g);return[0,v,B]}}function
 k(j,f){if(2===j){if(f){var
 k=f[2];if(k){var
 l=k[1],m=f[1],y=k[2],z=0<e(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
@@ -1191,11 +1194,11 @@ s=j>>1,t=r(s,f),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 p=h[1],q=i[1],w=h[2],x=i[2];if(0<e(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=bO(i,g)}else
+v=b6(i,g)}else
 var
-v=bO(h,g);return[0,v,B]}}var
+v=b6(h,g);return[0,v,B]}}var
 c=z(b);return 2<=c?k(c,b)[1]:b}function
-ds(b,a){function
+b8(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
 o=n[1],k=g[1],J=n[2],y=e(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
@@ -1224,9 +1227,9 @@ u=h[2],v=h[1],w=i[2],l=i[1],x=e(b,l,v);if(0===x){var
 i=w,h=u,f=[0,l,f];continue}if(0<=x){var
 h=u,f=[0,v,f];continue}var
 i=w,f=[0,l,f];continue}var
-C=bO(i,f)}else
+C=b6(i,f)}else
 var
-C=bO(h,f);return[0,C,M]}}function
+C=b6(h,f);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
 n=m[1],k=g[1],J=m[2],y=e(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
@@ -1255,54 +1258,54 @@ t=h[2],u=h[1],v=i[2],l=i[1],w=e(b,l,u);if(0===w){var
 i=v,h=t,f=[0,l,f];continue}if(0<w){var
 i=v,f=[0,l,f];continue}var
 h=t,f=[0,u,f];continue}var
-C=bO(i,f)}else
+C=b6(i,f)}else
 var
-C=bO(h,f);return[0,C,M]}}var
+C=b6(h,f);return[0,C,M]}}var
 c=z(a);return 2<=c?m(c,a)[1]:a}function
-d6(a){function
+et(a){function
 c(e,d){if(0===e){var
-f=0;return ax(jN(function(b,a){return[0,a,b]},f,d))}var
+f=0;return ag(ho(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}function
-d7(b,a){return b<=a?b:a}function
-jV(b,a){return a<=b?b:a}function
-cw(a,c){var
-b=au(a);Eg(b,0,a,c);return b}function
-jW(a){var
-b=bi(a),c=au(b);cN(a,0,c,0,b);return c}function
-jX(c,b,a){if(0<=b&&0<=a&&!((bi(c)-a|0)<b)){var
-d=au(a);cN(c,b,d,0,a);return d}return ak(pQ)}function
-jY(c,b,a){return aE(jX(c,b,a))}function
-jZ(e,c,d,b,a){if(0<=a&&0<=c&&!((bi(e)-a|0)<c)&&0<=b&&!((bi(d)-a|0)<b))return cN(e,c,d,b,a);return ak(pR)}function
-b$(e,c,d,b,a){if(0<=a&&0<=c&&!((r(e)-a|0)<c)&&0<=b&&!((bi(d)-a|0)<b))return bJ(e,c,d,b,a);return ak(pS)}function
-gT(b,a){return aE(cw(b,a))}function
-bQ(c,b,a){return aE(jX(a8(c),b,a))}function
-gU(k,g){if(g){var
-h=r(k),c=0,b=g,p=0;for(;;){if(b){var
+eu(b,a){return b<=a?b:a}function
+kH(b,a){return a<=b?b:a}function
+cT(a,c){var
+b=az(a);FP(b,0,a,c);return b}function
+kI(a){var
+b=bt(a),c=az(b);da(a,0,c,0,b);return c}function
+kJ(c,b,a){if(0<=b&&0<=a&&!((bt(c)-a|0)<b)){var
+d=az(a);da(c,b,d,0,a);return d}return $(qw)}function
+kK(c,b,a){return aK(kJ(c,b,a))}function
+kL(e,c,d,b,a){if(0<=a&&0<=c&&!((bt(e)-a|0)<c)&&0<=b&&!((bt(d)-a|0)<b))return da(e,c,d,b,a);return $(qx)}function
+cu(e,c,d,b,a){if(0<=a&&0<=c&&!((w(e)-a|0)<c)&&0<=b&&!((bt(d)-a|0)<b))return bZ(e,c,d,b,a);return $(qy)}function
+hr(b,a){return aK(cT(b,a))}function
+b9(c,b,a){return aK(kJ(bc(c),b,a))}function
+hs(k,g){if(g){var
+h=w(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(r(i)+h|0)+c|0,m=b[2],n=c<=j?j:ak(pT),c=n,b=m;continue}var
-l=r(i)+c|0}else
+j=(w(i)+h|0)+c|0,m=b[2],n=c<=j?j:$(qz),c=n,b=m;continue}var
+l=w(i)+c|0}else
 var
 l=c;var
-f=au(l),e=p,d=g;for(;;){if(d){var
+f=az(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];bJ(a,0,f,e,r(a));bJ(k,0,f,e+r(a)|0,h);var
-e=(e+r(a)|0)+h|0,d=o;continue}bJ(a,0,f,e,r(a))}return aE(f)}}}return pU}function
-j0(e,c){var
-d=r(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,a9(c,a));var
+o=d[2];bZ(a,0,f,e,w(a));bZ(k,0,f,e+w(a)|0,h);var
+e=(e+w(a)|0)+h|0,d=o;continue}bZ(a,0,f,e,w(a))}return aK(f)}}}return qA}function
+kM(e,c){var
+d=w(c)-1|0,f=0;if(!(d<0)){var
+a=f;for(;;){b(e,bd(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-gV(f,e){var
-c=a8(e),a=0,d=bi(c);for(;;){if(a===d)return 1;if(b(f,bg(c,a))){var
+ht(f,e){var
+c=bc(e),a=0,d=bt(c);for(;;){if(a===d)return 1;if(b(f,br(c,a))){var
 a=a+1|0;continue}return 0}}function
-j1(j){var
-k=0,y=r(j);for(;;){if(y<=k)return j;var
-n=a9(j,k)+jb|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+kN(j){var
+k=0,y=w(j);for(;;){if(y<=k)return j;var
+n=bd(j,k)+j0|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=a8(j),a=[0,0],q=bi(e)-1|0,u=0;if(!(q<0)){var
-i=u;for(;;){var
-f=bg(e,i),g=0;if(32<=f){var
+e=bc(j),a=[0,0],q=bt(e)-1|0,t=0;if(!(q<0)){var
+i=t;for(;;){var
+f=br(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
 if(56<l-1>>>0){g=1;p=1}if(!p){var
 m=1;g=2}}else
@@ -1313,110 +1316,327 @@ m=4;break;case
 1:var
 m=2;break}a[1]=a[1]+m|0;var
 x=i+1|0;if(q!==i){var
-i=x;continue}break}}if(a[1]===bi(e))var
-t=jW(e);else{var
-b=au(a[1]);a[1]=0;var
-s=bi(e)-1|0,v=0;if(!(s<0)){var
-h=v;for(;;){var
-c=bg(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(it<=c)d=1;else
+i=x;continue}break}}if(a[1]===bt(e))var
+s=kI(e);else{var
+b=az(a[1]);a[1]=0;var
+r=bt(e)-1|0,u=0;if(!(r<0)){var
+h=u;for(;;){var
+c=br(e,h),d=0;if(35<=c)if(92===c)d=2;else
+if(jg<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
-8:af(b,a[1],92);a[1]++;af(b,a[1],98);break;case
-9:af(b,a[1],92);a[1]++;af(b,a[1],np);break;case
-10:af(b,a[1],92);a[1]++;af(b,a[1],ot);break;case
-13:af(b,a[1],92);a[1]++;af(b,a[1],114);break;default:d=1}switch(d){case
-1:af(b,a[1],92);a[1]++;af(b,a[1],48+(c/a7|0)|0);a[1]++;af(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;af(b,a[1],48+(c%10|0)|0);break;case
-2:af(b,a[1],92);a[1]++;af(b,a[1],c);break;case
-3:af(b,a[1],c);break}a[1]++;var
-w=h+1|0;if(s!==h){var
-h=w;continue}break}}var
-t=b}return aE(t)}var
+8:aj(b,a[1],92);a[1]++;aj(b,a[1],98);break;case
+9:aj(b,a[1],92);a[1]++;aj(b,a[1],n9);break;case
+10:aj(b,a[1],92);a[1]++;aj(b,a[1],pa);break;case
+13:aj(b,a[1],92);a[1]++;aj(b,a[1],114);break;default:d=1}switch(d){case
+1:aj(b,a[1],92);a[1]++;aj(b,a[1],48+(c/aO|0)|0);a[1]++;aj(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aj(b,a[1],48+(c%10|0)|0);break;case
+2:aj(b,a[1],92);a[1]++;aj(b,a[1],c);break;case
+3:aj(b,a[1],c);break}a[1]++;var
+v=h+1|0;if(r!==h){var
+h=v;continue}break}}var
+s=b}return aK(s)}var
 k=k+1|0;continue}}function
-pV(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw E;if(a9(e,a)===b)return a;var
+qB(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw J;if(bd(e,a)===b)return a;var
 a=a+1|0;continue}}function
-pW(b,a,d){var
-c=r(b);if(0<=a&&!(c<a))try{pV(b,c,a,d);var
-e=1;return e}catch(a){a=bs(a);if(a===E)return 0;throw a}return ak(pX)}function
-gW(b,a){return pW(b,0,a)}function
-a2(f,b){var
-c=[0,0],d=[0,r(b)],e=r(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(a9(b,a)===f){var
-h=c[1];c[1]=[0,bQ(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+qC(b,a,d){var
+c=w(b);if(0<=a&&!(c<a))try{qB(b,c,a,d);var
+e=1;return e}catch(a){a=bC(a);if(a===J)return 0;throw a}return $(qD)}function
+hu(b,a){return qC(b,0,a)}function
+a9(f,b){var
+c=[0,0],d=[0,w(b)],e=w(b)-1|0;if(!(e<0)){var
+a=e;for(;;){if(bd(b,a)===f){var
+h=c[1];c[1]=[0,b9(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,bQ(b,0,d[1]),g]}function
-j2(b,a){return Ea(a8(b),a)}function
-O(c,d){if(0===c)return[0];if(0<=c){var
-e=J(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
+g=c[1];return[0,b9(b,0,d[1]),g]}function
+kO(b,a){return FJ(bc(b),a)}function
+p(c,d){if(0===c)return[0];if(0<=c){var
+e=m(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ak(pY)}function
-j3(b,f,e){var
-c=J(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
-a=g;for(;;){c[1+a]=J(f,e);var
+a=h;continue}break}}return e}return $(qE)}function
+fx(b,f,e){var
+c=m(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
+a=g;for(;;){c[1+a]=m(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
-ca(a){var
-b=a.length-1;return 0===b?[0]:jj(a,0,b)}function
-bR(b,a){var
-c=b.length-1;return 0===c?ca(a):0===a.length-1?jj(b,0,c):D1(b,a)}function
-cx(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return jj(c,b,a);return ak(pZ)}function
-j4(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return D3(c,b,a,d);return ak(p0)}function
-j5(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return D2(e,c,d,b,a);return ak(p1)}function
-cZ(e,c){var
+bh(a){var
+b=a.length-1;return 0===b?[0]:j8(a,0,b)}function
+bD(b,a){var
+c=b.length-1;return 0===c?bh(a):0===a.length-1?j8(b,0,c):Fy(b,a)}function
+cv(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return j8(c,b,a);return $(qF)}function
+kP(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return FA(c,b,a,d);return $(qG)}function
+kQ(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Fz(e,c,d,b,a);return $(qH)}function
+bP(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-F(e,c){var
+t(e,c){var
 d=c.length-1;if(0===d)return[0];var
-f=J(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
+f=m(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-V(d,b){var
+B(d,b){var
 c=b.length-1-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){e(d,a,b[1+a]);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-aK(d,b){var
+_(d,b){var
 c=b.length-1;if(0===c)return[0];var
-f=J(c,e(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
+f=m(c,e(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=e(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-dt(c){var
+cw(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
-ac(a){if(a){var
+R(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
-f=J(d,h),e=1,b=g;for(;;){if(b){var
+f=m(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-cb(g,f,c){var
+bi(g,f,c){var
 b=[0,f],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=e(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-e6(d,c){var
+ev(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-gX(d,c){var
+ew(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-gY(a){return a-a==0.?1:0}function
-j6(a){return o5(a,dr)}function
-gZ(b,a){if(!(b<a)){var
-c=0;if(gE(a)||!gE(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-g0(b,a){if(!(b<a)){var
-c=0;if(gE(a)||!gE(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-j7(g){function
+dJ(a){return a-a==0.?1:0}function
+kR(a){return pN(a,de)}function
+dK(b,a){if(!(b<a)){var
+c=0;if(hb(a)||!hb(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+ay(b,a){if(!(b<a)){var
+c=0;if(hb(a)||!hb(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+qQ(d){function
+p(a){return a?a[4]:0}function
+f(b,e,a){var
+c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
+g(b,e,a){var
+g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
+c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return f(i,k,f(c,e,a));if(c){var
+n=c[2],o=c[1],q=f(c[3],e,a);return f(f(i,k,o),n,q)}return $(qI)}return $(qJ)}if((g+2|0)<h){if(a){var
+j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return f(f(b,e,d),l,j);if(d){var
+s=d[2],t=d[1],u=f(d[3],l,j);return f(f(b,e,t),s,u)}return $(qK)}return $(qL)}var
+v=h<=g?g+1|0:h+1|0;return[0,b,e,a,v]}function
+a(c,b){if(b){var
+f=b[3],h=b[2],i=b[1],j=e(d[1],c,h);if(0===j)return b;if(0<=j){var
+k=a(c,f);return f===k?b:g(i,h,k)}var
+l=a(c,i);return i===l?b:g(l,h,f)}return[0,0,c,0,1]}function
+h(a){return[0,0,a,0,1]}function
+D(b,a){if(a){var
+c=a[3],d=a[2];return g(D(b,a[1]),d,c)}return h(b)}function
+E(b,a){if(a){var
+c=a[2],d=a[1];return g(d,c,E(b,a[3]))}return h(b)}function
+c(b,d,a){if(b){if(a){var
+e=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(e+2|0)<h?g(n,m,c(l,d,a)):(h+2|0)<e?g(c(b,d,k),j,i):f(b,d,a)}return E(d,b)}return D(d,a)}function
+j(c){var
+a=c;for(;;){if(a){var
+b=a[1];if(b){var
+a=b;continue}return a[2]}throw J}}function
+F(c){var
+a=c;for(;;){if(a){var
+b=a[1];if(b){var
+a=b;continue}return[0,a[2]]}return 0}}function
+G(b){var
+a=b;for(;;){if(a){if(a[3]){var
+a=a[3];continue}return a[2]}throw J}}function
+S(b){var
+a=b;for(;;){if(a){if(a[3]){var
+a=a[3];continue}return[0,a[2]]}return 0}}function
+q(a){if(a){var
+b=a[1];if(b){var
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return $(qM)}function
+m(b,a){if(b){if(a){var
+d=q(a);return c(b,j(a),d)}return b}return a}function
+i(b,a){if(a){var
+f=a[3],g=a[2],h=a[1],l=e(d[1],b,g);if(0===l)return[0,h,1,f];if(0<=l){var
+j=i(b,f),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,f)]}return qN}var
+s=0;function
+T(a){return a?0:1}function
+U(g,f){var
+a=f;for(;;){if(a){var
+h=a[3],i=a[1],b=e(d[1],g,a[2]),c=0===b?1:0;if(c)return c;var
+j=0<=b?h:i,a=j;continue}return 0}}function
+t(f,b){if(b){var
+a=b[3],h=b[2],c=b[1],i=e(d[1],f,h);if(0===i){if(c){if(a){var
+m=q(a);return g(c,j(a),m)}return c}return a}if(0<=i){var
+k=t(f,a);return a===k?b:g(c,h,k)}var
+l=t(f,c);return c===l?b:g(l,h,a)}return 0}function
+k(d,b){if(d){if(b){var
+g=b[4],e=b[2],h=d[4],f=d[2],m=b[3],n=b[1],o=d[3],p=d[1];if(g<=h){if(1===g)return a(e,d);var
+j=i(f,b),q=j[1],r=k(o,j[3]);return c(k(p,q),f,r)}if(1===h)return a(f,b);var
+l=i(e,d),s=l[1],t=k(l[3],m);return c(k(s,n),e,t)}return d}return b}function
+n(a,d){if(a){if(d){var
+e=a[3],f=a[2],g=a[1],b=i(f,d),h=b[1];if(b[2]){var
+j=n(e,b[3]);return c(n(g,h),f,j)}var
+k=n(e,b[3]);return m(n(g,h),k)}return 0}return 0}function
+u(f,a){if(a){var
+j=a[3],g=a[2],k=a[1],l=e(d[1],f,g);if(0===l)return 0;if(0<=l){var
+h=u(f,j);if(h){var
+m=h[2];return[0,c(k,g,h[1]),m]}return 0}var
+i=u(f,k);if(i){var
+n=i[2],o=i[1];return[0,o,function(a){return c(b(n,0),g,j)}]}return 0}return[0,0,function(a){return 0}]}function
+H(g,f){var
+a=g,c=f;for(;;){if(a&&c){var
+h=a[3],i=a[2],j=a[1];if(a===c)return 0;var
+d=u(i,c);if(d){var
+k=d[2],e=H(j,d[1]);if(e){var
+a=h,c=b(k,0);continue}return e}return 0}return 1}}function
+o(a,d){if(a){if(d){var
+e=a[3],f=a[2],g=a[1],b=i(f,d),h=b[1];if(b[2]){var
+j=o(e,b[3]);return m(o(g,h),j)}var
+k=o(e,b[3]);return c(o(g,h),f,k)}return a}return 0}function
+l(d,c){var
+a=d,b=c;for(;;){if(a){var
+e=[0,a[2],a[3],b],a=a[1],b=e;continue}return b}}function
+I(m,k){var
+n=l(k,0),b=l(m,0),a=n;for(;;){if(b){if(a){var
+f=a[3],g=a[2],h=b[3],i=b[2],c=e(d[1],b[1],a[1]);if(0===c){var
+j=l(g,f),b=l(i,h),a=j;continue}return c}return 1}return a?-1:0}}function
+V(b,a){return 0===I(b,a)?1:0}function
+r(o,n){var
+a=o,b=n;for(;;){if(a){if(b){var
+h=b[3],i=b[1],c=a[3],f=a[2],g=a[1],j=e(d[1],f,b[2]);if(0===j){var
+k=r(g,i);if(k){var
+a=c,b=h;continue}return k}if(0<=j){var
+l=r([0,0,f,c,0],h);if(l){var
+a=g;continue}return l}var
+m=r([0,g,f,0,0],i);if(m){var
+a=c;continue}return m}return 0}return 1}}function
+K(c,d){var
+a=d;for(;;){if(a){var
+e=a[3],f=a[2];K(c,a[1]);b(c,f);var
+a=e;continue}return 0}}function
+L(c,f,d){var
+a=f,b=d;for(;;){if(a){var
+g=a[3],h=a[2],i=e(c,h,L(c,a[1],b)),a=g,b=i;continue}return b}}function
+M(c,g){var
+a=g;for(;;){if(a){var
+h=a[3],i=a[1],d=b(c,a[2]);if(d){var
+e=M(c,i);if(e){var
+a=h;continue}var
+f=e}else
+var
+f=d;return f}return 1}}function
+N(c,g){var
+a=g;for(;;){if(a){var
+h=a[3],i=a[1],d=b(c,a[2]);if(d)var
+e=d;else{var
+f=N(c,i);if(!f){var
+a=h;continue}var
+e=f}return e}return 0}}function
+v(d,a){if(a){var
+g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;return c(e,h,f)}return m(e,f)}return 0}function
+w(d,a){if(a){var
+e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
+o=m(g,j);return[0,c(h,e,k),o]}var
+p=c(g,e,j);return[0,m(h,k),p]}return qO}function
+x(a){if(a){var
+b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
+O(d,c){var
+b=d,a=c;for(;;){if(a){var
+e=a[2],f=a[1],b=[0,e,O(b,a[3])],a=f;continue}return b}}function
+W(a){return O(0,a)}function
+X(g,f){var
+a=f;for(;;){if(a){var
+b=a[2],h=a[3],i=a[1],c=e(d[1],g,b);if(0===c)return b;var
+j=0<=c?h:i,a=j;continue}throw J}}function
+Y(f,j){var
+c=j;for(;;){if(c){var
+g=c[2],k=c[3],l=c[1];if(b(f,g)){var
+d=g,a=l;for(;;){if(a){var
+e=a[2],h=a[3],i=a[1];if(b(f,e)){var
+d=e,a=i;continue}var
+a=h;continue}return d}}var
+c=k;continue}throw J}}function
+_(f,j){var
+c=j;for(;;){if(c){var
+g=c[2],k=c[3],l=c[1];if(b(f,g)){var
+d=g,a=l;for(;;){if(a){var
+e=a[2],h=a[3],i=a[1];if(b(f,e)){var
+d=e,a=i;continue}var
+a=h;continue}return[0,d]}}var
+c=k;continue}return 0}}function
+aa(f,j){var
+c=j;for(;;){if(c){var
+g=c[2],k=c[3],l=c[1];if(b(f,g)){var
+d=g,a=k;for(;;){if(a){var
+e=a[2],h=a[3],i=a[1];if(b(f,e)){var
+d=e,a=h;continue}var
+a=i;continue}return d}}var
+c=l;continue}throw J}}function
+ab(f,j){var
+c=j;for(;;){if(c){var
+g=c[2],k=c[3],l=c[1];if(b(f,g)){var
+d=g,a=k;for(;;){if(a){var
+e=a[2],h=a[3],i=a[1];if(b(f,e)){var
+d=e,a=h;continue}var
+a=i;continue}return[0,d]}}var
+c=l;continue}return 0}}function
+ac(g,f){var
+a=f;for(;;){if(a){var
+b=a[2],h=a[3],i=a[1],c=e(d[1],g,b);if(0===c)return[0,b];var
+j=0<=c?h:i,a=j;continue}return 0}}function
+y(g,f,b){var
+h=0;if(0!==g){var
+m=G(g);if(0<=e(d[1],m,f))h=1}if(!h){var
+i=0;if(0!==b){var
+l=j(b);if(0<=e(d[1],f,l))i=1}if(!i)return c(g,f,b)}return k(g,a(f,b))}function
+A(c,a){if(a){var
+d=a[3],e=a[2],f=a[1],g=A(c,f),h=b(c,e),i=A(c,d);if(f===g&&e===h&&d===i)return a;return y(g,h,i)}return 0}function
+B(e,c){if(c){var
+f=c[3],g=c[2],h=c[1],d=B(e,h),i=b(e,g),a=B(e,f);if(i){var
+k=i[1];if(h===d&&g===k&&f===a)return c;return y(d,k,a)}if(d){if(a){var
+l=q(a);return y(d,j(a),l)}return d}return a}return 0}function
+ad(c){if(c){var
+i=c[2],b=c[1];if(i){var
+j=i[2],e=i[1];if(j){var
+k=j[2],l=j[1];if(k){var
+m=k[2],n=k[1];if(m){if(m[2]){var
+o=b8(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+0:return[0,0,a];case
+1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
+2:if(a){var
+d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
+e=a[2];if(e){var
+h=e[2];if(h)return[0,[0,[0,0,a[1],0,1],e[1],[0,0,h[1],0,1],2],h[2]]}}}var
+i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,f(l,m,k[1]),n]}throw[0,Z,qP]};return g(z(o),o)[1]}var
+p=m[1];return a(p,a(n,a(l,a(e,h(b)))))}return a(n,a(l,a(e,h(b))))}return a(l,a(e,h(b)))}return a(e,h(b))}return h(b)}return s}function
+P(c,b){return ho(function(c,b){return a(b,c)},b,c)}function
+ae(a){return P(a,s)}function
+C(a,d){if(a){var
+b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return C(c,a)}]}return 0}function
+af(a){var
+b=l(a,0);return function(a){return C(b,a)}}function
+Q(d,c){var
+a=d,b=c;for(;;){if(a){var
+e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
+R(a,d){if(a){var
+b=a[1],c=Q(a[2],a[3]);return[0,b,function(a){return R(c,a)}]}return 0}function
+ag(a){var
+b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,K,A,L,M,N,v,B,w,x,W,j,F,G,S,j,F,i,X,ac,Y,_,aa,ab,ad,function(j,i){var
+a=i,b=0;for(;;){if(a){var
+c=a[3],f=a[2],k=a[1],g=e(d[1],f,j);if(0!==g){if(0<=g){var
+a=k,b=[0,f,c,b];continue}var
+a=c;continue}var
+h=[0,f,c,b]}else
+var
+h=b;return function(a){return C(h,a)}}},af,ag,P,ae]}function
+kS(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1424,11 +1644,11 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ak(p2)}return ak(p3)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return $(qR)}return $(qS)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ak(p4)}return ak(p5)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return $(qT)}return $(qU)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
-B=0;function
+A=0;function
 P(a){return a?0:1}function
 m(d,c,b){if(b){var
 f=b[4],i=b[3],j=b[2],h=b[1],o=b[5],k=e(g[1],d,j);if(0===k)return i===c?b:[0,h,d,c,f,o];if(0<=k){var
@@ -1437,7 +1657,7 @@ n=m(d,c,h);return h===n?b:a(n,j,i,f)}return[0,0,d,c,0,1]}function
 Q(d,c){var
 a=c;for(;;){if(a){var
 f=a[4],h=a[3],i=a[1],b=e(g[1],d,a[2]);if(0===b)return h;var
-j=0<=b?f:i,a=j;continue}throw E}}function
+j=0<=b?f:i,a=j;continue}throw J}}function
 R(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1445,7 +1665,7 @@ e=h,d=n,a=o;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,e,d]}}var
-c=m;continue}throw E}}function
+c=m;continue}throw J}}function
 S(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1461,8 +1681,8 @@ e=h,d=n,a=m;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,e,d]}}var
-c=o;continue}throw E}}function
-V(g,l){var
+c=o;continue}throw J}}function
+U(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=m;for(;;){if(a){var
@@ -1470,92 +1690,92 @@ f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,[0,e,d]]}}var
 c=o;continue}return 0}}function
-W(d,c){var
+V(d,c){var
 a=c;for(;;){if(a){var
 f=a[4],h=a[3],i=a[1],b=e(g[1],d,a[2]);if(0===b)return[0,h];var
 j=0<=b?f:i,a=j;continue}return 0}}function
-X(f,d){var
+W(f,d){var
 a=d;for(;;){if(a){var
 h=a[4],i=a[1],b=e(g[1],f,a[2]),c=0===b?1:0;if(c)return c;var
 j=0<=b?h:i,a=j;continue}return 0}}function
 n(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return[0,a[2],a[3]]}throw E}}function
-C(c){var
+a=b;continue}return[0,a[2],a[3]]}throw J}}function
+B(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,[0,a[2],a[3]]]}return 0}}function
-Y(b){var
+X(b){var
 a=b;for(;;){if(a){if(a[4]){var
-a=a[4];continue}return[0,a[2],a[3]]}throw E}}function
-Z(b){var
+a=a[4];continue}return[0,a[2],a[3]]}throw J}}function
+Y(b){var
 a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ak(p6)}function
-D(c,b){if(c){if(b){var
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return $(qV)}function
+C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(f,b){if(b){var
-c=b[4],i=b[3],h=b[2],d=b[1],j=e(g[1],f,h);if(0===j)return D(d,c);if(0<=j){var
+c=b[4],i=b[3],h=b[2],d=b[1],j=e(g[1],f,h);if(0===j)return C(d,c);if(0<=j){var
 k=r(f,c);return c===k?b:a(d,h,i,k)}var
 l=r(f,d);return d===l?b:a(l,h,i,c)}return 0}function
 s(d,i,c){if(c){var
 f=c[4],j=c[3],k=c[2],h=c[1],r=c[5],l=e(g[1],d,k);if(0===l){var
 m=b(i,[0,j]);if(m){var
-n=m[1];return j===n?c:[0,h,d,n,f,r]}return D(h,f)}if(0<=l){var
+n=m[1];return j===n?c:[0,h,d,n,f,r]}return C(h,f)}if(0<=l){var
 o=s(d,i,f);return f===o?c:a(h,k,j,o)}var
 p=s(d,i,h);return h===p?c:a(p,k,j,f)}var
 q=b(i,0);return q?[0,0,d,q[1],0,1]:0}function
-F(b,c){var
+D(b,c){var
 a=c;for(;;){if(a){var
-d=a[4],f=a[3],g=a[2];F(b,a[1]);e(b,g,f);var
+d=a[4],f=a[3],g=a[2];D(b,a[1]);e(b,g,f);var
 a=d;continue}return 0}}function
 t(c,a){if(a){var
 d=a[5],e=a[4],f=a[3],g=a[2],h=t(c,a[1]),i=b(c,f);return[0,h,g,i,t(c,e),d]}return 0}function
 u(b,a){if(a){var
 c=a[2],d=a[5],f=a[4],g=a[3],h=u(b,a[1]),i=e(b,c,g);return[0,h,c,i,u(b,f),d]}return 0}function
-G(c,e,d){var
+E(c,e,d){var
 a=e,b=d;for(;;){if(a){var
-f=a[4],g=a[3],h=a[2],i=A(c,h,g,G(c,a[1],b)),a=f,b=i;continue}return b}}function
-H(b,g){var
+f=a[4],g=a[3],h=a[2],i=O(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
+F(b,g){var
 a=g;for(;;){if(a){var
 h=a[4],i=a[1],c=e(b,a[2],a[3]);if(c){var
-d=H(b,i);if(d){var
+d=F(b,i);if(d){var
 a=h;continue}var
 f=d}else
 var
 f=c;return f}return 1}}function
-I(b,g){var
+G(b,g){var
 a=g;for(;;){if(a){var
 h=a[4],i=a[1],c=e(b,a[2],a[3]);if(c)var
 d=c;else{var
-f=I(b,i);if(!f){var
+f=G(b,i);if(!f){var
 a=h;continue}var
 d=f}return d}return 0}}function
-J(d,c,b){if(b){var
-e=b[4],f=b[3],g=b[2];return a(J(d,c,b[1]),g,f,e)}return p(d,c)}function
-K(d,c,b){if(b){var
-e=b[3],f=b[2],g=b[1];return a(g,f,e,K(d,c,b[4]))}return p(d,c)}function
+H(d,c,b){if(b){var
+e=b[4],f=b[3],g=b[2];return a(H(d,c,b[1]),g,f,e)}return p(d,c)}function
+I(d,c,b){if(b){var
+e=b[3],f=b[2],g=b[1];return a(g,f,e,I(d,c,b[4]))}return p(d,c)}function
 c(e,g,f,b){if(e){if(b){var
-h=b[5],i=e[5],j=b[4],k=b[3],l=b[2],m=b[1],n=e[4],o=e[3],p=e[2],q=e[1];return(h+2|0)<i?a(q,p,o,c(n,g,f,b)):(i+2|0)<h?a(c(e,g,f,m),l,k,j):d(e,g,f,b)}return K(g,f,e)}return J(g,f,b)}function
+h=b[5],i=e[5],j=b[4],k=b[3],l=b[2],m=b[1],n=e[4],o=e[3],p=e[2],q=e[1];return(h+2|0)<i?a(q,p,o,c(n,g,f,b)):(i+2|0)<h?a(c(e,g,f,m),l,k,j):d(e,g,f,b)}return I(g,f,e)}return H(g,f,b)}function
 j(b,a){if(b){if(a){var
 d=n(a),e=d[2],f=d[1];return c(b,f,e,q(a))}return b}return a}function
 o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],f=a[3],h=a[2],j=a[1],m=e(g[1],b,h);if(0===m)return[0,j,[0,f],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,f,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return p7}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return qW}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
-e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=A(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
+e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=O(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=A(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,U,p8]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=O(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,Z,qX]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
-g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,A(d,f,k,m[1]),p):c(n,f,k,p)}var
-h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,A(d,e,q[1],j),s):c(r,e,j,s)}var
+g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,O(d,f,k,m[1]),p):c(n,f,k,p)}var
+h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,O(d,e,q[1],j),s):c(r,e,j,s)}var
 t=b}else
 var
 t=a;return t}function
@@ -1566,7 +1786,7 @@ d=a[2],i=a[4],k=a[3],f=w(b,a[1]),g=e(b,d,k),h=w(b,i);return g?c(f,d,g[1],h):j(f,
 x(b,a){if(a){var
 d=a[3],f=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=e(b,f,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,f,d,m),p]}var
-q=c(h,f,d,l);return[0,j(i,m),q]}return p9}function
+q=c(h,f,d,l);return[0,j(i,m),q]}return qY}function
 f(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1575,7 +1795,7 @@ r=f(h,0),b=f(i,0),a=r;for(;;){if(b){if(a){var
 k=a[4],l=a[3],m=a[2],n=b[4],o=b[3],p=b[2],c=e(g[1],b[1],a[1]);if(0===c){var
 d=e(j,p,m);if(0===d){var
 q=f(l,k),b=f(o,n),a=q;continue}return d}return c}return 1}return a?-1:0}}function
-$(k,j,i){var
+aa(k,j,i){var
 s=f(i,0),b=f(j,0),a=s;for(;;){if(b){if(a){var
 l=a[4],m=a[3],n=a[2],o=b[4],p=b[3],q=b[2],c=0===e(g[1],b[1],a[1])?1:0;if(c){var
 d=e(k,q,n);if(d){var
@@ -1585,186 +1805,187 @@ var
 h=c;return h}return 0}return a?0:1}}function
 y(a){if(a){var
 b=a[1],c=y(a[4]);return(y(b)+1|0)+c|0}return 0}function
-L(d,c){var
+K(d,c){var
 b=d,a=c;for(;;){if(a){var
-e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],L(b,a[4])],a=g;continue}return b}}function
-aa(a){return L(0,a)}function
-M(b,a){return jN(function(b,a){return m(a[1],a[2],b)},a,b)}function
-ab(a){return M(a,B)}function
+e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],K(b,a[4])],a=g;continue}return b}}function
+ab(a){return K(0,a)}function
+L(b,a){return ho(function(b,a){return m(a[1],a[2],b)},a,b)}function
+ac(a){return L(a,A)}function
 z(a,e){if(a){var
 b=a[2],c=a[1],d=f(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
-ac(a){var
+ad(a){var
 b=f(a,0);return function(a){return z(b,a)}}function
-N(d,c){var
+M(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[1],b],a=a[4],b=e;continue}return b}}function
-O(a,e){if(a){var
-b=a[2],c=a[1],d=N(a[3],a[4]);return[0,[0,c,b],function(a){return O(d,a)}]}return 0}function
-ad(a){var
-b=N(a,0);return function(a){return O(b,a)}}return[0,B,P,X,m,s,p,r,k,l,_,$,F,G,H,I,v,w,x,y,aa,n,C,Y,Z,n,C,i,Q,W,R,S,T,V,t,u,ac,ad,function(k,j){var
+N(a,e){if(a){var
+b=a[2],c=a[1],d=M(a[3],a[4]);return[0,[0,c,b],function(a){return N(d,a)}]}return 0}function
+ae(a){var
+b=M(a,0);return function(a){return N(b,a)}}return[0,A,P,W,m,s,p,r,k,l,_,aa,D,E,F,G,v,w,x,y,ab,n,B,X,Y,n,B,i,Q,V,R,S,T,U,t,u,ad,ae,function(k,j){var
 a=j,b=0;for(;;){if(a){var
 c=a[4],f=a[3],d=a[2],l=a[1],h=e(g[1],d,k);if(0!==h){if(0<=h){var
 a=l,b=[0,d,f,c,b];continue}var
 a=c;continue}var
 i=[0,d,f,c,b]}else
 var
-i=b;return function(a){return z(i,a)}}},M,ab]}function
-d8(a){return[0,0,0]}function
-d9(a){a[1]=0;a[2]=0;return 0}function
-du(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-dv(a){var
+i=b;return function(a){return z(i,a)}}},L,ac]}var
+q0=[an,qZ,co(0)];function
+dL(a){return[0,0,0]}function
+dM(a){a[1]=0;a[2]=0;return 0}function
+cx(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+dN(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-dw(b){var
+dO(b){var
 a=b[1];return a?[0,a[1]]:0}var
-p$=[al,p_,ct(0)];function
-g1(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-j8(d,a){var
+q2=[an,q1,co(0)];function
+hv(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+kT(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-qb=[al,qa,ct(0)];function
-qc(a){throw qb}function
-H(a){var
-d=a[1];a[1]=qc;try{var
-c=b(d,0);EU(a,c);return c}catch(b){b=bs(b);a[1]=function(a){throw b};throw b}}function
-e7(a){var
-b=1<=a?a:1,c=d5<b?d5:b,d=au(c);return[0,d,0,c,d]}function
-g2(a){return jY(a[1],0,a[2])}function
-g3(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(d5<b[1])if((d+c|0)<=d5)b[1]=d5;else
-dq(qf);var
-e=au(b[1]);jZ(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,U,qd]}throw[0,U,qe]}}function
-g4(a,d,c,b){var
+q4=[an,q3,co(0)];function
+q5(a){throw q4}function
+K(a){var
+d=a[1];a[1]=q5;try{var
+c=b(d,0);Gr(a,c);return c}catch(b){b=bC(b);a[1]=function(a){throw b};throw b}}function
+fy(a){var
+b=1<=a?a:1,c=er<b?er:b,d=az(c);return[0,d,0,c,d]}function
+hw(a){return kK(a[1],0,a[2])}function
+hx(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(er<b[1])if((d+c|0)<=er)b[1]=er;else
+dI(q8);var
+e=az(b[1]);kL(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,Z,q6]}throw[0,Z,q7]}}function
+hy(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((r(d)-b|0)<c?1:0);if(f)ak(qg);var
-g=a[2]+b|0;if(a[3]<g)g3(a,b);bJ(d,c,a[1],a[2],b);a[2]=g;return 0}function
-dx(a,c){var
-b=r(c),d=a[2]+b|0;if(a[3]<d)g3(a,b);bJ(c,0,a[1],a[2],b);a[2]=d;return 0}function
-g5(a){return 5===a[2]?12:-6}function
-j9(a){return[0,0,au(a)]}function
-j_(a,g){var
-b=bi(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=au(jV(b*2|0,c));jZ(a[2],0,e,0,b);a[2]=e;var
+h=b<0?1:0,f=h||((w(d)-b|0)<c?1:0);if(f)$(q9);var
+g=a[2]+b|0;if(a[3]<g)hx(a,b);bZ(d,c,a[1],a[2],b);a[2]=g;return 0}function
+dP(a,c){var
+b=w(c),d=a[2]+b|0;if(a[3]<d)hx(a,b);bZ(c,0,a[1],a[2],b);a[2]=d;return 0}function
+hz(a){return 5===a[2]?12:-6}function
+kU(a){return[0,0,az(a)]}function
+kV(a,g){var
+b=bt(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
+e=az(kH(b*2|0,c));kL(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-dy(a,b){j_(a,1);cO(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-aL(a,c){var
-b=r(c);j_(a,b);b$(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-j$(a){return jY(a[2],0,a[1])}function
-ka(a){if(typeof
+dQ(a,b){kV(a,1);db(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+aT(a,c){var
+b=w(c);kV(a,b);cu(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+kW(a){return kK(a[2],0,a[1])}function
+kX(a){if(typeof
 a==="number")switch(a){case
-0:return qh;case
-1:return qi;case
-2:return qj;case
-3:return qk;case
-4:return ql;case
-5:return qm;default:return qn}else
+0:return q_;case
+1:return q$;case
+2:return ra;case
+3:return rb;case
+4:return rc;case
+5:return rd;default:return re}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return o(qo,gT(1,a[1]))}}function
-g6(b,c){var
+1:return a[1];default:return o(rf,hr(1,a[1]))}}function
+hA(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];aL(b,qp);var
+d=a[1];aT(b,rg);var
 a=d;continue;case
 1:var
-e=a[1];aL(b,qq);var
+e=a[1];aT(b,rh);var
 a=e;continue;case
 2:var
-f=a[1];aL(b,qr);var
+f=a[1];aT(b,ri);var
 a=f;continue;case
 3:var
-g=a[1];aL(b,qs);var
+g=a[1];aT(b,rj);var
 a=g;continue;case
 4:var
-h=a[1];aL(b,qt);var
+h=a[1];aT(b,rk);var
 a=h;continue;case
 5:var
-i=a[1];aL(b,qu);var
+i=a[1];aT(b,rl);var
 a=i;continue;case
 6:var
-j=a[1];aL(b,qv);var
+j=a[1];aT(b,rm);var
 a=j;continue;case
 7:var
-k=a[1];aL(b,qw);var
+k=a[1];aT(b,rn);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];aL(b,qx);g6(b,m);aL(b,qy);var
+l=a[2],m=a[1];aT(b,ro);hA(b,m);aT(b,rp);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];aL(b,qz);g6(b,o);aL(b,qA);var
+n=a[3],o=a[1];aT(b,rq);hA(b,o);aT(b,rr);var
 a=n;continue;case
 10:var
-p=a[1];aL(b,qB);var
+p=a[1];aT(b,rs);var
 a=p;continue;case
 11:var
-q=a[1];aL(b,qC);var
+q=a[1];aT(b,rt);var
 a=q;continue;case
 12:var
-r=a[1];aL(b,qD);var
+r=a[1];aT(b,ru);var
 a=r;continue;case
 13:var
-s=a[1];aL(b,qE);var
+s=a[1];aT(b,rv);var
 a=s;continue;default:var
-t=a[1];aL(b,qF);var
+t=a[1];aT(b,rw);var
 a=t;continue}}function
-aA(a){if(typeof
+aE(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aA(a[1])];case
-1:return[1,aA(a[1])];case
-2:return[2,aA(a[1])];case
-3:return[3,aA(a[1])];case
-4:return[4,aA(a[1])];case
-5:return[5,aA(a[1])];case
-6:return[6,aA(a[1])];case
-7:return[7,aA(a[1])];case
+0:return[0,aE(a[1])];case
+1:return[1,aE(a[1])];case
+2:return[2,aE(a[1])];case
+3:return[3,aE(a[1])];case
+4:return[4,aE(a[1])];case
+5:return[5,aE(a[1])];case
+6:return[6,aE(a[1])];case
+7:return[7,aE(a[1])];case
 8:var
-b=a[1];return[8,b,aA(a[2])];case
+b=a[1];return[8,b,aE(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aA(a[3])];case
-10:return[10,aA(a[1])];case
-11:return[11,aA(a[1])];case
-12:return[12,aA(a[1])];case
-13:return[13,aA(a[1])];default:return[14,aA(a[1])]}}function
-aM(a){if(typeof
+c=a[2],d=a[1];return[9,c,d,aE(a[3])];case
+10:return[10,aE(a[1])];case
+11:return[11,aE(a[1])];case
+12:return[12,aE(a[1])];case
+13:return[13,aE(a[1])];default:return[14,aE(a[1])]}}function
+aU(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=aM(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=aU(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=aM(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=aU(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=aM(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=aU(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=aM(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=aU(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=aM(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=aU(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=aM(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=aU(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=aM(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=aU(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=aM(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=aU(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=aM(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=aU(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=aM(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=aM(aB(aA(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=aU(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=aU(aH(aE(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=aM(a[1]),az=n[4],aC=n[3],aD=n[2],aE=n[1],aF=function(a){b(aD,0);return 0};return[0,function(a){b(aE,0);return 0},aF,aC,az];case
+n=aU(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
-o=aM(a[1]),aG=o[4],aH=o[3],aI=o[2],aJ=o[1],aK=function(a){b(aI,0);return 0};return[0,function(a){b(aJ,0);return 0},aK,aH,aG];case
+o=aU(a[1]),aF=o[4],aG=o[3],aI=o[2],aJ=o[1],aK=function(a){b(aI,0);return 0};return[0,function(a){b(aJ,0);return 0},aK,aG,aF];case
 12:var
-p=aM(a[1]),aL=p[4],aN=p[3],aO=p[2],aP=p[1],aQ=function(a){b(aO,0);return 0};return[0,function(a){b(aP,0);return 0},aQ,aN,aL];case
+p=aU(a[1]),aL=p[4],aM=p[3],aN=p[2],aO=p[1],aP=function(a){b(aN,0);return 0};return[0,function(a){b(aO,0);return 0},aP,aM,aL];case
 13:var
-q=aM(a[1]),aR=q[4],aS=q[3],aT=q[2],aU=q[1],aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0},aX=function(a){b(aT,0);return 0};return[0,function(a){b(aU,0);return 0},aX,aW,aV];default:var
-r=aM(a[1]),aY=r[4],aZ=r[3],a0=r[2],a1=r[1],a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0},a4=function(a){b(a0,0);return 0};return[0,function(a){b(a1,0);return 0},a4,a3,a2]}}function
-aB(d,c){var
+q=aU(a[1]),aQ=q[4],aR=q[3],aS=q[2],aT=q[1],aV=function(a){b(aQ,0);return 0},aW=function(a){b(aR,0);return 0},aX=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aX,aW,aV];default:var
+r=aU(a[1]),aY=r[4],aZ=r[3],a0=r[2],a1=r[1],a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0},a4=function(a){b(a0,0);return 0};return[0,function(a){b(a1,0);return 0},a4,a3,a2]}}function
+aH(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -1775,12 +1996,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,U,qG]}else
+9:a=6;break;default:throw[0,Z,rx]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aB(t,c[1])];case
+0:return[0,aH(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -1791,7 +2012,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aB(u,c[1])];case
+1:return[1,aH(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -1803,7 +2024,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aB(v,c[1])];case
+2:return[2,aH(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1815,7 +2036,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aB(w,c[1])];case
+3:return[3,aH(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1827,7 +2048,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aB(x,c[1])];case
+4:return[4,aH(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1839,7 +2060,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aB(y,c[1])];case
+5:return[5,aH(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1851,7 +2072,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aB(z,c[1])];case
+6:return[6,aH(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1863,7 +2084,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aB(A,c[1])];case
+7:return[7,aH(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -1876,40 +2097,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aB(B,c[2]);return[8,aB(C,D),E];case
+D=c[1],E=aH(B,c[2]);return[8,aH(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,U,qP];break;case
+14:a=4;break;default:m=1}if(m)throw[0,Z,rG];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=aM(aB(aA(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aB(F,I)];case
+I=c[3],J=c[2],K=c[1],s=aU(aH(aE(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aH(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,U,qQ];break;case
+14:a=4;break;default:n=1}if(n)throw[0,Z,rH];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aB(M,c[1])];throw[0,U,qR];case
+c!=="number"&&10===c[0])return[10,aH(M,c[1])];throw[0,Z,rI];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aB(N,c[1])];default:o=1}if(o)throw[0,U,qS];break;case
+11:return[11,aH(N,c[1])];default:o=1}if(o)throw[0,Z,rJ];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aB(O,c[1])];default:p=1}if(p)throw[0,U,qT];break;case
+12:return[12,aH(O,c[1])];default:p=1}if(p)throw[0,Z,rK];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -1917,7 +2138,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aB(P,c[1])];default:q=1}if(q)throw[0,U,qU];break;default:var
+13:return[13,aH(P,c[1])];default:q=1}if(q)throw[0,Z,rL];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -1925,209 +2146,209 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aB(Q,c[1])];default:r=1}if(r)throw[0,U,qV]}switch(a){case
-0:throw[0,U,qJ];case
-1:throw[0,U,qK];case
-2:throw[0,U,qL];case
-3:throw[0,U,qM];case
-4:throw[0,U,qN];case
-5:throw[0,U,qH];case
-6:throw[0,U,qI];default:throw[0,U,qO]}}var
-aF=[al,qW,ct(0)];function
-e8(b,a){if(typeof
+14:return[14,aH(Q,c[1])];default:r=1}if(r)throw[0,Z,rM]}switch(a){case
+0:throw[0,Z,rA];case
+1:throw[0,Z,rB];case
+2:throw[0,Z,rC];case
+3:throw[0,Z,rD];case
+4:throw[0,Z,rE];case
+5:throw[0,Z,ry];case
+6:throw[0,Z,rz];default:throw[0,Z,rF]}}var
+aM=[an,rN,co(0)];function
+fz(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aF}}function
-d_(e,b,d){var
-a=e8(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aM}}function
+ex(e,b,d){var
+a=fz(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aF}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-a3(c,d,a){if(typeof
-c==="number")return[0,0,Y(d,a)];else
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aM}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+a_(c,d,a){if(typeof
+c==="number")return[0,0,ac(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=a3(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=a_(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=a3(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=a_(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=a3(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=a_(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=a3(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=a_(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=a3(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=a_(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=a3(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=a_(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=a3(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=a_(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=a3(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=a_(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(cu([0,c[1]],[0,o]))throw aF;var
-p=a3(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(cr([0,c[1]],[0,o]))throw aM;var
+p=a_(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,an(f)];if(cu([0,an(B)],C))throw aF;var
-D=[0,an(e)];if(cu([0,an(A)],D))throw aF;var
-q=aM(aB(aA(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=a3(an(z),d,y),F=r[2];return[0,[9,f,e,aA(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aq(f)];if(cr([0,aq(B)],C))throw aM;var
+D=[0,aq(e)];if(cr([0,aq(A)],D))throw aM;var
+q=aU(aH(aE(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=a_(aq(z),d,y),F=r[2];return[0,[9,f,e,aE(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=a3(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=a_(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=a3(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=a_(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=a3(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=a_(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=a3(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aF}function
-Y(b,a){if(typeof
+v=a_(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aM}function
+ac(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-s=Y(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
+s=ac(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 1:if(typeof
 a!=="number"&&0===a[0]){var
-t=Y(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
+t=ac(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-ab=b[2],u=e8(b[1],a),e=u[2],ac=u[1];if(typeof
+aa=b[2],u=fz(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=Y(ab,e[1]);return[0,[2,ac,v[1]],v[2]]}throw aF;case
+v=ac(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aM;case
 3:var
-ad=b[2],w=e8(b[1],a),f=w[2],ae=w[1];if(typeof
+ad=b[2],w=fz(b[1],a),f=w[2],ae=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=Y(ad,f[1]);return[0,[3,ae,x[1]],x[2]]}throw aF;case
+x=ac(ad,f[1]);return[0,[3,ae,x[1]],x[2]]}throw aM;case
 4:var
-af=b[4],ag=b[1],g=d_(b[2],b[3],a),h=g[3],ah=g[1];if(typeof
+af=b[4],ag=b[1],g=ex(b[2],b[3],a),h=g[3],ah=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ai=g[2],y=Y(af,h[1]);return[0,[4,ag,ah,ai,y[1]],y[2]]}throw aF;case
+ai=g[2],y=ac(af,h[1]);return[0,[4,ag,ah,ai,y[1]],y[2]]}throw aM;case
 5:var
-aj=b[4],ak=b[1],i=d_(b[2],b[3],a),j=i[3],al=i[1];if(typeof
+aj=b[4],ak=b[1],i=ex(b[2],b[3],a),j=i[3],al=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-am=i[2],z=Y(aj,j[1]);return[0,[5,ak,al,am,z[1]],z[2]]}throw aF;case
+am=i[2],z=ac(aj,j[1]);return[0,[5,ak,al,am,z[1]],z[2]]}throw aM;case
 6:var
-ao=b[4],ap=b[1],k=d_(b[2],b[3],a),l=k[3],aq=k[1];if(typeof
+an=b[4],ao=b[1],k=ex(b[2],b[3],a),l=k[3],ap=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-ar=k[2],A=Y(ao,l[1]);return[0,[6,ap,aq,ar,A[1]],A[2]]}throw aF;case
+ar=k[2],A=ac(an,l[1]);return[0,[6,ao,ap,ar,A[1]],A[2]]}throw aM;case
 7:var
-as=b[4],at=b[1],m=d_(b[2],b[3],a),n=m[3],au=m[1];if(typeof
+as=b[4],at=b[1],m=ex(b[2],b[3],a),n=m[3],au=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-av=m[2],B=Y(as,n[1]);return[0,[7,at,au,av,B[1]],B[2]]}throw aF;case
+av=m[2],B=ac(as,n[1]);return[0,[7,at,au,av,B[1]],B[2]]}throw aM;case
 8:var
-aw=b[4],ax=b[1],o=d_(b[2],b[3],a),p=o[3],ay=o[1];if(typeof
+aw=b[4],ax=b[1],o=ex(b[2],b[3],a),p=o[3],ay=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-az=o[2],C=Y(aw,p[1]);return[0,[8,ax,ay,az,C[1]],C[2]]}throw aF;case
+az=o[2],C=ac(aw,p[1]);return[0,[8,ax,ay,az,C[1]],C[2]]}throw aM;case
 9:var
-aA=b[2],D=e8(b[1],a),q=D[2],aB=D[1];if(typeof
+aA=b[2],D=fz(b[1],a),q=D[2],aB=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=Y(aA,q[1]);return[0,[9,aB,E[1]],E[2]]}throw aF;case
+E=ac(aA,q[1]);return[0,[9,aB,E[1]],E[2]]}throw aM;case
 10:var
-F=Y(b[1],a);return[0,[10,F[1]],F[2]];case
+F=ac(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
-aC=b[1],G=Y(b[2],a);return[0,[11,aC,G[1]],G[2]];case
+aC=b[1],G=ac(b[2],a);return[0,[11,aC,G[1]],G[2]];case
 12:var
-aD=b[1],H=Y(b[2],a);return[0,[12,aD,H[1]],H[2]];case
+aD=b[1],H=ac(b[2],a);return[0,[12,aD,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aE=a[2],aG=b[3],aH=b[1];if(cu([0,b[2]],[0,I]))throw aF;var
-J=Y(aG,aE);return[0,[13,aH,I,J[1]],J[2]]}break;case
+I=a[1],aE=a[2],aF=b[3],aG=b[1];if(cr([0,b[2]],[0,I]))throw aM;var
+J=ac(aF,aE);return[0,[13,aG,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aI=a[3],aJ=b[3],aK=b[2],aL=b[1],aM=[0,an(K)];if(cu([0,an(aK)],aM))throw aF;var
-L=Y(aJ,an(aI));return[0,[14,aL,K,L[1]],L[2]]}break;case
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aq(K)];if(cr([0,aq(aJ)],aL))throw aM;var
+L=ac(aI,aq(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
-M=Y(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
+M=ac(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
 16:if(typeof
 a!=="number"&&11===a[0]){var
-N=Y(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
+N=ac(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 17:var
-aN=b[1],O=Y(b[2],a);return[0,[17,aN,O[1]],O[2]];case
+aN=b[1],O=ac(b[2],a);return[0,[17,aN,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aR=T[2],U=Y(T[1],a),aS=U[1],V=Y(P,U[2]);return[0,[18,[0,[0,aS,aR]],V[1]],V[2]]}var
-W=r[1],aT=W[2],X=Y(W[1],a),aU=X[1],Z=Y(P,X[2]);return[0,[18,[1,[0,aU,aT]],Z[1]],Z[2]];case
+T=r[1],aR=T[2],U=ac(T[1],a),aS=U[1],V=ac(P,U[2]);return[0,[18,[0,[0,aS,aR]],V[1]],V[2]]}var
+W=r[1],aT=W[2],X=ac(W[1],a),aU=X[1],Y=ac(P,X[2]);return[0,[18,[1,[0,aU,aT]],Y[1]],Y[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
-Q=Y(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
+Q=ac(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
 20:if(typeof
 a!=="number"&&1===a[0]){var
-aO=b[2],aP=b[1],R=Y(b[3],a[1]);return[0,[20,aP,aO,R[1]],R[2]]}break;case
+aO=b[2],aP=b[1],R=ac(b[3],a[1]);return[0,[20,aP,aO,R[1]],R[2]]}break;case
 21:if(typeof
 a!=="number"&&2===a[0]){var
-aQ=b[1],S=Y(b[2],a[1]);return[0,[21,aQ,S[1]],S[2]]}break;case
+aQ=b[1],S=ac(b[2],a[1]);return[0,[21,aQ,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
-0:return bc(c,d,a);case
-1:return bc(c,d,a);case
+0:return bj(c,d,a);case
+1:return bj(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-_=Y(d,a[1]);return[0,[23,2,_[1]],_[2]]}throw aF;default:return bc(c,d,a)}else
+Z=ac(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aM;default:return bj(c,d,a)}else
 switch(c[0]){case
-0:return bc(c,d,a);case
-1:return bc(c,d,a);case
-2:return bc(c,d,a);case
-3:return bc(c,d,a);case
-4:return bc(c,d,a);case
-5:return bc(c,d,a);case
-6:return bc(c,d,a);case
-7:return bc(c,d,a);case
-8:return bc([8,c[1],c[2]],d,a);case
+0:return bj(c,d,a);case
+1:return bj(c,d,a);case
+2:return bj(c,d,a);case
+3:return bj(c,d,a);case
+4:return bj(c,d,a);case
+5:return bj(c,d,a);case
+6:return bj(c,d,a);case
+7:return bj(c,d,a);case
+8:return bj([8,c[1],c[2]],d,a);case
 9:var
-aV=c[1],$=a3(c[2],d,a),aa=$[2];return[0,[23,[9,aV,$[1]],aa[1]],aa[2]];case
-10:return bc(c,d,a);default:return bc(c,d,a)}}throw aF}function
-bc(d,c,b){var
-a=Y(c,b);return[0,[23,d,a[1]],a[2]]}function
-bd(k,g,a){var
-b=r(a),h=0<=g?k:0,d=cS(g);if(d<=b)return a;var
-l=2===h?48:32,c=cw(d,l);switch(h){case
-0:b$(a,0,c,0,b);break;case
-1:b$(a,0,c,d-b|0,b);break;default:var
+aV=c[1],_=a_(c[2],d,a),$=_[2];return[0,[23,[9,aV,_[1]],$[1]],$[2]];case
+10:return bj(c,d,a);default:return bj(c,d,a)}}throw aM}function
+bj(d,c,b){var
+a=ac(c,b);return[0,[23,d,a[1]],a[2]]}function
+bk(k,g,a){var
+b=w(a),h=0<=g?k:0,d=dd(g);if(d<=b)return a;var
+l=2===h?48:32,c=cT(d,l);switch(h){case
+0:cu(a,0,c,0,b);break;case
+1:cu(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==M(a,0)&&45!==M(a,0)&&32!==M(a,0)){e=1;i=1}if(!i){cO(c,0,M(a,0));b$(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==T(a,0)&&45!==T(a,0)&&32!==T(a,0)){e=1;i=1}if(!i){db(c,0,T(a,0));cu(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
-f=0;if(1<b&&48===M(a,0)){var
-j=0;if(mF!==M(a,1)&&88!==M(a,1)){f=1;j=1}if(!j){cO(c,1,M(a,1));b$(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)b$(a,0,c,d-b|0,b)}}return aE(c)}function
-dz(k,b){var
-c=cS(k),a=r(b),d=M(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+m_>>>0))e=1}else
+f=0;if(1<b&&48===T(a,0)){var
+j=0;if(i_!==T(a,1)&&88!==T(a,1)){f=1;j=1}if(!j){db(c,1,T(a,1));cu(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cu(a,0,c,d-b|0,b)}}return aK(c)}function
+dR(k,b){var
+c=dd(k),a=w(b),d=T(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+nR>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(mF===M(b,1)||88===M(b,1))j=1;if(j){var
-h=cw(c+2|0,48);cO(h,1,M(b,1));b$(b,2,h,(c-a|0)+4|0,a-2|0);return aE(h)}}e=1;f=1;break;case
+j=0;if(i_===T(b,1)||88===T(b,1))j=1;if(j){var
+h=cT(c+2|0,48);db(h,1,T(b,1));cu(b,2,h,(c-a|0)+4|0,a-2|0);return aK(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=cw(c+1|0,48);cO(g,0,d);b$(b,1,g,(c-a|0)+2|0,a-1|0);return aE(g)}}if(e&&a<c){var
-i=cw(c,48);b$(b,0,i,c-a|0,a);return aE(i)}return b}function
-qX(d){var
-a=j1(d),b=r(a),c=cw(b+2|0,34);bJ(a,0,c,1,b);return aE(c)}function
-kb(d,f){var
-g=cS(f),e=rM[1];switch(d[2]){case
+g=cT(c+1|0,48);db(g,0,d);cu(b,1,g,(c-a|0)+2|0,a-1|0);return aK(g)}}if(e&&a<c){var
+i=cT(c,48);cu(b,0,i,c-a|0,a);return aK(i)}return b}function
+rO(d){var
+a=kN(d),b=w(a),c=cT(b+2|0,34);bZ(a,0,c,1,b);return aK(c)}function
+kY(d,f){var
+g=dd(f),e=sD[1];switch(d[2]){case
 0:var
-b=gb;break;case
+b=gG;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=iN;break;case
+b=jB;break;case
 4:var
 b=71;break;case
 5:var
@@ -2137,210 +2358,210 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=j9(16);dy(c,37);switch(d[1]){case
+c=kU(16);dQ(c,37);switch(d[1]){case
 0:break;case
-1:dy(c,43);break;default:dy(c,32)}if(8<=d[2])dy(c,35);dy(c,46);aL(c,a(n+g));dy(c,b);return j$(c)}function
-e9(m,a){if(13<=m){var
-g=[0,0],h=r(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<a9(a,c)+mH>>>0))g[1]++;var
+1:dQ(c,43);break;default:dQ(c,32)}if(8<=d[2])dQ(c,35);dQ(c,46);aT(c,a(r+g));dQ(c,b);return kW(c)}function
+fA(m,a){if(13<=m){var
+g=[0,0],h=w(a)-1|0,n=0;if(!(h<0)){var
+c=n;for(;;){if(!(9<bd(a,c)+nq>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=au(r(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){cO(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=r(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=az(w(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){db(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=w(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=a9(a,b);if(9<f+mH>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bd(a,b);if(9<f+nq>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
-b=p;continue}break}}return aE(j)}return a}function
-rN(b,c){switch(b){case
+b=p;continue}break}}return aK(j)}return a}function
+sE(b,c){switch(b){case
 1:var
-a=qZ;break;case
+a=rQ;break;case
 2:var
-a=q0;break;case
+a=rR;break;case
 4:var
-a=q2;break;case
+a=rT;break;case
 5:var
-a=q3;break;case
+a=rU;break;case
 6:var
-a=q4;break;case
+a=rV;break;case
 7:var
-a=q5;break;case
+a=rW;break;case
 8:var
-a=q6;break;case
+a=rX;break;case
 9:var
-a=q7;break;case
+a=rY;break;case
 10:var
-a=q8;break;case
+a=rZ;break;case
 11:var
-a=q9;break;case
+a=r0;break;case
 0:case
 13:var
-a=qY;break;case
+a=rP;break;case
 3:case
 14:var
-a=q1;break;default:var
-a=q_}return e9(b,gw(a,c))}function
-rO(b,c){switch(b){case
+a=rS;break;default:var
+a=r1}return fA(b,g6(a,c))}function
+sF(b,c){switch(b){case
 1:var
-a=rn;break;case
+a=se;break;case
 2:var
-a=ro;break;case
+a=sf;break;case
 4:var
-a=rq;break;case
+a=sh;break;case
 5:var
-a=rr;break;case
+a=si;break;case
 6:var
-a=rs;break;case
+a=sj;break;case
 7:var
-a=rt;break;case
+a=sk;break;case
 8:var
-a=ru;break;case
+a=sl;break;case
 9:var
-a=rv;break;case
+a=sm;break;case
 10:var
-a=rw;break;case
+a=sn;break;case
 11:var
-a=rx;break;case
+a=so;break;case
 0:case
 13:var
-a=rm;break;case
+a=sd;break;case
 3:case
 14:var
-a=rp;break;default:var
-a=ry}return e9(b,gw(a,c))}function
-rP(b,c){switch(b){case
+a=sg;break;default:var
+a=sp}return fA(b,g6(a,c))}function
+sG(b,c){switch(b){case
 1:var
-a=rA;break;case
+a=sr;break;case
 2:var
-a=rB;break;case
+a=ss;break;case
 4:var
-a=rD;break;case
+a=su;break;case
 5:var
-a=rE;break;case
+a=sv;break;case
 6:var
-a=rF;break;case
+a=sw;break;case
 7:var
-a=rG;break;case
+a=sx;break;case
 8:var
-a=rH;break;case
+a=sy;break;case
 9:var
-a=rI;break;case
+a=sz;break;case
 10:var
-a=rJ;break;case
+a=sA;break;case
 11:var
-a=rK;break;case
+a=sB;break;case
 0:case
 13:var
-a=rz;break;case
+a=sq;break;case
 3:case
 14:var
-a=rC;break;default:var
-a=rL}return e9(b,gw(a,c))}function
-rQ(b,c){switch(b){case
+a=st;break;default:var
+a=sC}return fA(b,g6(a,c))}function
+sH(b,c){switch(b){case
 1:var
-a=ra;break;case
+a=r3;break;case
 2:var
-a=rb;break;case
+a=r4;break;case
 4:var
-a=rd;break;case
+a=r6;break;case
 5:var
-a=re;break;case
+a=r7;break;case
 6:var
-a=rf;break;case
+a=r8;break;case
 7:var
-a=rg;break;case
+a=r9;break;case
 8:var
-a=rh;break;case
+a=r_;break;case
 9:var
-a=ri;break;case
+a=r$;break;case
 10:var
-a=rj;break;case
+a=sa;break;case
 11:var
-a=rk;break;case
+a=sb;break;case
 0:case
 13:var
-a=q$;break;case
+a=r2;break;case
 3:case
 14:var
-a=rc;break;default:var
-a=rl}return e9(b,EA(a,c))}function
-cc(c,i,b){function
+a=r5;break;default:var
+a=sc}return fA(b,F8(a,c))}function
+cy(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return Et(b,i,a)}function
-s(c){var
-a=oQ(b);return 3===a?b<0.?rS:rT:4<=a?rU:c}switch(c[2]){case
+a=32}return F1(b,i,a)}function
+r(c){var
+a=py(b);return 3===a?b<0.?sJ:sK:4<=a?sL:c}switch(c[2]){case
 5:var
-e=jn(kb(c,i),b),d=0,w=r(e);for(;;){if(d===w)var
+e=ka(kY(c,i),b),d=0,v=w(e);for(;;){if(d===v)var
 q=0;else{var
-k=M(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
+k=T(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 q=1}var
-x=q?e:o(e,rR);return s(x)}case
+x=q?e:o(e,sI);return r(x)}case
 6:return j(0);case
 7:var
-h=a8(j(0)),f=bi(h);if(0===f)var
+h=bc(j(0)),f=bt(h);if(0===f)var
 p=h;else{var
-m=au(f),n=f-1|0,t=0;if(!(n<0)){var
-a=t;for(;;){var
-g=bg(h,a),u=25<g+m_>>>0?g:g+jb|0;af(m,a,u);var
-v=a+1|0;if(n!==a){var
-a=v;continue}break}}var
-p=m}return aE(p);case
-8:return s(j(0));default:return jn(kb(c,i),b)}}function
-eF(f,z,y,x){var
+m=az(f),n=f-1|0,s=0;if(!(n<0)){var
+a=s;for(;;){var
+g=br(h,a),t=25<g+nR>>>0?g:g+j0|0;aj(m,a,t);var
+u=a+1|0;if(n!==a){var
+a=u;continue}break}}var
+p=m}return aK(p);case
+8:return r(j(0));default:return ka(kY(c,i),b)}}function
+e7(f,z,y,x){var
 c=z,a=y,d=x;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
 0:var
-A=d[1];return function(b){return P(c,[5,a,b],A)};case
+A=d[1];return function(b){return W(c,[5,a,b],A)};case
 1:var
 B=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=pD;else
-if(it<=b)e=1;else
+d=qj;else
+if(jg<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=pE;else
+d=qk;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=pF;break;case
+d=ql;break;case
 9:var
-d=pG;break;case
+d=qm;break;case
 10:var
-d=pH;break;case
+d=qn;break;case
 13:var
-d=pI;break;default:e=1}switch(e){case
+d=qo;break;default:e=1}switch(e){case
 1:var
-f=au(4);af(f,0,92);af(f,1,48+(b/a7|0)|0);af(f,2,48+((b/10|0)%10|0)|0);af(f,3,48+(b%10|0)|0);var
-d=aE(f);break;case
+f=az(4);aj(f,0,92);aj(f,1,48+(b/aO|0)|0);aj(f,2,48+((b/10|0)%10|0)|0);aj(f,3,48+(b%10|0)|0);var
+d=aK(f);break;case
 2:var
-g=au(1);af(g,0,b);var
-d=aE(g);break}var
-h=r(d),i=cw(h+2|0,39);bJ(d,0,i,1,h);return P(c,[4,a,aE(i)],B)};case
+g=az(1);aj(g,0,b);var
+d=aK(g);break}var
+h=w(d),i=cT(h+2|0,39);bZ(d,0,i,1,h);return W(c,[4,a,aK(i)],B)};case
 2:var
-C=d[2],D=d[1];return g7(c,a,C,D,function(a){return a});case
-3:return g7(c,a,d[2],d[1],qX);case
-4:return e_(c,a,d[4],d[2],d[3],rN,d[1]);case
-5:return e_(c,a,d[4],d[2],d[3],rO,d[1]);case
-6:return e_(c,a,d[4],d[2],d[3],rP,d[1]);case
-7:return e_(c,a,d[4],d[2],d[3],rQ,d[1]);case
+C=d[2],D=d[1];return hB(c,a,C,D,function(a){return a});case
+3:return hB(c,a,d[2],d[1],rO);case
+4:return fB(c,a,d[4],d[2],d[3],sE,d[1]);case
+5:return fB(c,a,d[4],d[2],d[3],sF,d[1]);case
+6:return fB(c,a,d[4],d[2],d[3],sG,d[1]);case
+7:return fB(c,a,d[4],d[2],d[3],sH,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return P(c,[4,a,cc(h,d,b)],i)}:function(b){return P(c,[4,a,cc(h,g5(h),b)],i)};var
-X=j[1];return function(b){return P(c,[4,a,cc(h,X,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return W(c,[4,a,cy(h,d,b)],i)}:function(b){return W(c,[4,a,cy(h,hz(h),b)],i)};var
+U=j[1];return function(b){return W(c,[4,a,cy(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return P(c,[4,a,bd(o,n,cc(h,d,b))],i)}:function(b){return P(c,[4,a,bd(o,n,cc(h,g5(h),b))],i)};var
-Z=j[1];return function(b){return P(c,[4,a,bd(o,n,cc(h,Z,b))],i)}}var
+j==="number")return j?function(d,b){return W(c,[4,a,bk(o,n,cy(h,d,b))],i)}:function(b){return W(c,[4,a,bk(o,n,cy(h,hz(h),b))],i)};var
+V=j[1];return function(b){return W(c,[4,a,bk(o,n,cy(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return P(c,[4,a,bd(p,e,cc(h,d,b))],i)}:function(d,b){return P(c,[4,a,bd(p,d,cc(h,g5(h),b))],i)};var
-_=j[1];return function(d,b){return P(c,[4,a,bd(p,d,cc(h,_,b))],i)}}case
-9:return g7(c,a,d[2],d[1],ps);case
+j==="number")return j?function(e,d,b){return W(c,[4,a,bk(p,e,cy(h,d,b))],i)}:function(d,b){return W(c,[4,a,bk(p,d,cy(h,hz(h),b))],i)};var
+X=j[1];return function(d,b){return W(c,[4,a,bk(p,d,cy(h,X,b))],i)}}case
+9:return hB(c,a,d[2],d[1],p_);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2348,372 +2569,372 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-E=d[3],F=d[2],q=j9(16);g6(q,F);var
-w=j$(q);return function(b){return P(c,[4,a,w],E)};case
+E=d[3],F=d[2],q=kU(16);hA(q,F);var
+v=kW(q);return function(b){return W(c,[4,a,v],E)};case
 14:var
 G=d[3],H=d[2];return function(d){var
-e=d[1],b=Y(e,an(aA(H)));if(typeof
-b[2]==="number")return P(c,a,ag(b[1],G));throw aF};case
+e=d[1],b=ac(e,aq(aE(H)));if(typeof
+b[2]==="number")return W(c,a,al(b[1],G));throw aM};case
 15:var
-I=d[1];return function(d,b){return P(c,[6,a,function(a){return e(d,a,b)}],I)};case
+I=d[1];return function(d,b){return W(c,[6,a,function(a){return e(d,a,b)}],I)};case
 16:var
-J=d[1];return function(b){return P(c,[6,a,b],J)};case
+J=d[1];return function(b){return W(c,[6,a,b],J)};case
 17:var
 a=[0,a,d[1]],d=d[2];continue;case
 18:var
 m=d[1];if(0===m[0]){var
-K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return P(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
-N=d[2],O=m[1][1],Q=0,c=function(b,c,d){return function(a){return P(c,[1,b,[1,a]],d)}}(a,c,N),a=Q,d=O;continue;case
-19:throw[0,U,rW];case
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return W(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return W(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
+19:throw[0,Z,sN];case
 20:var
-R=d[3],S=[8,a,rX];return function(a){return P(c,S,R)};case
+Q=d[3],R=[8,a,sO];return function(a){return W(c,R,Q)};case
 21:var
-T=d[2];return function(b){return P(c,[4,a,gw(rY,b)],T)};case
+S=d[2];return function(b){return W(c,[4,a,g6(sP,b)],S)};case
 22:var
-V=d[1];return function(b){return P(c,[5,a,b],V)};case
+T=d[1];return function(b){return W(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
-1:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
-2:throw[0,U,rZ];default:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g])}else
+0:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
+1:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
+2:throw[0,Z,sQ];default:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g])}else
 switch(l[0]){case
-0:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
-1:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
-2:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
-3:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
-4:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
-5:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
-6:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
-7:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
-8:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);case
+0:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
+1:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
+2:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
+3:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
+4:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
+5:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
+6:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
+7:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
+8:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
 9:var
-v=l[2];return f<50?ic(f+1|0,c,a,v,g):aJ(ic,[0,c,a,v,g]);case
-10:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g]);default:return f<50?W(f+1|0,c,a,g):aJ(W,[0,c,a,g])}default:var
-s=d[3],t=d[1],u=b(d[2],0);return f<50?ib(f+1|0,c,a,s,t,u):aJ(ib,[0,c,a,s,t,u])}}function
-ic(e,d,c,a,b){if(typeof
-a==="number")return e<50?W(e+1|0,d,c,b):aJ(W,[0,d,c,b]);else
+u=l[2];return f<50?i2(f+1|0,c,a,u,g):aR(i2,[0,c,a,u,g]);case
+10:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);default:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return f<50?i1(f+1|0,c,a,r,s,t):aR(i1,[0,c,a,r,s,t])}}function
+i2(e,d,c,a,b){if(typeof
+a==="number")return e<50?aa(e+1|0,d,c,b):aR(aa,[0,d,c,b]);else
 switch(a[0]){case
 0:var
-f=a[1];return function(a){return bj(d,c,f,b)};case
+f=a[1];return function(a){return bw(d,c,f,b)};case
 1:var
-g=a[1];return function(a){return bj(d,c,g,b)};case
+g=a[1];return function(a){return bw(d,c,g,b)};case
 2:var
-h=a[1];return function(a){return bj(d,c,h,b)};case
+h=a[1];return function(a){return bw(d,c,h,b)};case
 3:var
-i=a[1];return function(a){return bj(d,c,i,b)};case
+i=a[1];return function(a){return bw(d,c,i,b)};case
 4:var
-j=a[1];return function(a){return bj(d,c,j,b)};case
+j=a[1];return function(a){return bw(d,c,j,b)};case
 5:var
-k=a[1];return function(a){return bj(d,c,k,b)};case
+k=a[1];return function(a){return bw(d,c,k,b)};case
 6:var
-l=a[1];return function(a){return bj(d,c,l,b)};case
+l=a[1];return function(a){return bw(d,c,l,b)};case
 7:var
-m=a[1];return function(a){return bj(d,c,m,b)};case
+m=a[1];return function(a){return bw(d,c,m,b)};case
 8:var
-n=a[2];return function(a){return bj(d,c,n,b)};case
+n=a[2];return function(a){return bw(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aB(aA(a[1]),p);return function(a){return bj(d,c,aX(q,o),b)};case
+o=a[3],p=a[2],q=aH(aE(a[1]),p);return function(a){return bw(d,c,a2(q,o),b)};case
 10:var
-r=a[1];return function(e,a){return bj(d,c,r,b)};case
+r=a[1];return function(e,a){return bw(d,c,r,b)};case
 11:var
-s=a[1];return function(a){return bj(d,c,s,b)};case
+s=a[1];return function(a){return bw(d,c,s,b)};case
 12:var
-t=a[1];return function(a){return bj(d,c,t,b)};case
-13:throw[0,U,r0];default:throw[0,U,r1]}}function
-W(d,b,e,a){var
-c=[8,e,r2];return d<50?eF(d+1|0,b,c,a):aJ(eF,[0,b,c,a])}function
-ib(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return rV(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?eF(h+1|0,c,g,a):aJ(eF,[0,c,g,a])}function
-P(a,b,c){return jA(eF(0,a,b,c))}function
-bj(a,b,c,d){return jA(ic(0,a,b,c,d))}function
-rV(a,b,c,d,e){return jA(ib(0,a,b,c,d,e))}function
-g7(f,e,d,a,c){if(typeof
-a==="number")return function(a){return P(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return P(f,[4,e,bd(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return P(f,[4,e,bd(i,g,b(c,a))],d)}}}function
-e_(g,f,d,h,c,b,a){if(typeof
+t=a[1];return function(a){return bw(d,c,t,b)};case
+13:throw[0,Z,sR];default:throw[0,Z,sS]}}function
+aa(d,b,e,a){var
+c=[8,e,sT];return d<50?e7(d+1|0,b,c,a):aR(e7,[0,b,c,a])}function
+i1(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return sM(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?e7(h+1|0,c,g,a):aR(e7,[0,c,g,a])}function
+W(a,b,c){return kn(e7(0,a,b,c))}function
+bw(a,b,c,d){return kn(i2(0,a,b,c,d))}function
+sM(a,b,c,d,e){return kn(i1(0,a,b,c,d,e))}function
+hB(f,e,d,a,c){if(typeof
+a==="number")return function(a){return W(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return W(f,[4,e,bk(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return W(f,[4,e,bk(i,g,b(c,a))],d)}}}function
+fB(g,f,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return P(g,[4,f,dz(h,e(b,a,c))],d)}:function(c){return P(g,[4,f,e(b,a,c)],d)};var
-l=c[1];return function(c){return P(g,[4,f,dz(l,e(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return W(g,[4,f,dR(h,e(b,a,c))],d)}:function(c){return W(g,[4,f,e(b,a,c)],d)};var
+l=c[1];return function(c){return W(g,[4,f,dR(l,e(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return P(g,[4,f,bd(j,i,dz(h,e(b,a,c)))],d)}:function(c){return P(g,[4,f,bd(j,i,e(b,a,c))],d)};var
-m=c[1];return function(c){return P(g,[4,f,bd(j,i,dz(m,e(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return W(g,[4,f,bk(j,i,dR(h,e(b,a,c)))],d)}:function(c){return W(g,[4,f,bk(j,i,e(b,a,c))],d)};var
+m=c[1];return function(c){return W(g,[4,f,bk(j,i,dR(m,e(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return P(g,[4,f,bd(k,i,dz(h,e(b,a,c)))],d)}:function(h,c){return P(g,[4,f,bd(k,h,e(b,a,c))],d)};var
-n=c[1];return function(h,c){return P(g,[4,f,bd(k,h,dz(n,e(b,a,c)))],d)}}}function
-cd(c,f){var
+c==="number")return c?function(i,h,c){return W(g,[4,f,bk(k,i,dR(h,e(b,a,c)))],d)}:function(h,c){return W(g,[4,f,bk(k,h,e(b,a,c))],d)};var
+n=c[1];return function(h,c){return W(g,[4,f,bk(k,h,dR(n,e(b,a,c)))],d)}}}function
+cz(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=ka(a[2]);cd(c,g);return d4(c,h);case
+g=a[1],h=kX(a[2]);cz(c,g);return eq(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cd(c,e);d4(c,r3);var
+i=d[1];cz(c,e);eq(c,sU);var
 a=i;continue}var
-j=d[1];cd(c,e);d4(c,r4);var
+j=d[1];cz(c,e);eq(c,sV);var
 a=j;continue;case
 6:var
-m=a[2];cd(c,a[1]);return b(m,c);case
-7:cd(c,a[1]);return dj(c);case
+m=a[2];cz(c,a[1]);return b(m,c);case
+7:cz(c,a[1]);return dC(c);case
 8:var
-n=a[2];cd(c,a[1]);return ak(n);case
+n=a[2];cz(c,a[1]);return $(n);case
 2:case
 4:var
-k=a[2];cd(c,a[1]);return d4(c,k);default:var
-l=a[2];cd(c,a[1]);return o3(c,l)}}function
-cy(c,g){var
+k=a[2];cz(c,a[1]);return eq(c,k);default:var
+l=a[2];cz(c,a[1]);return pL(c,l)}}function
+cU(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=ka(a[2]);cy(c,h);return dx(c,i);case
+h=a[1],i=kX(a[2]);cU(c,h);return dP(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];cy(c,f);dx(c,r5);var
+j=e[1];cU(c,f);dP(c,sW);var
 a=j;continue}var
-k=e[1];cy(c,f);dx(c,r6);var
+k=e[1];cU(c,f);dP(c,sX);var
 a=k;continue;case
 6:var
-n=a[2];cy(c,a[1]);return dx(c,b(n,0));case
+n=a[2];cU(c,a[1]);return dP(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];cy(c,a[1]);return ak(o);case
+o=a[2];cU(c,a[1]);return $(o);case
 2:case
 4:var
-l=a[2];cy(c,a[1]);return dx(c,l);default:var
-m=a[2];cy(c,a[1]);var
-d=c[2];if(c[3]<=d)g3(c,1);af(c[1],d,m);c[2]=d+1|0;return 0}}function
-kc(d,c){var
-a=c[1],b=0;return P(function(a){cd(d,a);return 0},b,a)}function
-g8(a){return kc(bN,a)}function
+l=a[2];cU(c,a[1]);return dP(c,l);default:var
+m=a[2];cU(c,a[1]);var
+d=c[2];if(c[3]<=d)hx(c,1);aj(c[1],d,m);c[2]=d+1|0;return 0}}function
+kZ(d,c){var
+a=c[1],b=0;return W(function(a){cz(d,a);return 0},b,a)}function
+hC(a){return kZ(b3,a)}function
 ao(b){var
-a=b[1];return P(function(b){var
-a=e7(64);cy(a,b);return g2(a)},0,a)}var
-g9=[0,0];function
-g$(i,h){var
+a=b[1];return W(function(b){var
+a=fy(64);cU(a,b);return hw(a)},0,a)}var
+hD=[0,0];function
+hF(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(y(a)===ge)return b(ao(r7),a);if(y(a)===253){var
-d=jn(pw,a),c=0,g=r(d);for(;;){if(g<=c)return o(d,pv);var
-e=M(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
+a==="number"?1:0)){if(D(a)===gK)return b(ao(sY),a);if(D(a)===253){var
+d=ka(qc,a),c=0,g=w(d);for(;;){if(g<=c)return o(d,qb);var
+e=T(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return r8}return b(ao(r9),a)}function
-kd(b,a){if(b.length-1<=a)return r_;var
-c=kd(b,a+1|0),d=g$(b,a);return e(ao(r$),d,c)}function
-e$(a){function
+c=c+1|0;continue}return d}}return sZ}return b(ao(s0),a)}function
+k0(b,a){if(b.length-1<=a)return s1;var
+c=k0(b,a+1|0),d=hF(b,a);return e(ao(s2),d,c)}function
+fC(a){function
 q(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=q(g9[1]);if(i)return i[1];if(a===e3)return se;if(a===gL)return sf;if(a[1]===jG){var
-d=a[2],j=d[3],r=d[2],s=d[1];return id(ao(g_),s,r,j,j+5|0,sg)}if(a[1]===U){var
-f=a[2],k=f[3],t=f[2],u=f[1];return id(ao(g_),u,t,k,k+6|0,sh)}if(a[1]===jJ){var
-g=a[2],l=g[3],v=g[2],w=g[1];return id(ao(g_),w,v,l,l+6|0,si)}if(0===y(a)){var
+i=q(hD[1]);if(i)return i[1];if(a===ft)return s7;if(a===hj)return s8;if(a[1]===ku){var
+d=a[2],j=d[3],r=d[2],s=d[1];return i3(ao(hE),s,r,j,j+5|0,s9)}if(a[1]===Z){var
+f=a[2],k=f[3],t=f[2],u=f[1];return i3(ao(hE),u,t,k,k+6|0,s_)}if(a[1]===kx){var
+g=a[2],l=g[3],v=g[2],w=g[1];return i3(ao(hE),w,v,l,l+6|0,s$)}if(0===D(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=kd(a,2),n=g$(a,1),c=e(ao(sa),n,m);else
+m=k0(a,2),n=hF(a,1),c=e(ao(s3),n,m);else
 switch(h){case
 0:var
-c=sb;break;case
+c=s4;break;case
 1:var
-c=sc;break;default:var
-p=g$(a,1),c=b(ao(sd),p)}return o(x,c)}return a[1]}function
-ha(u,t){var
-f=Ee(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=s5;break;default:var
+p=hF(a,1),c=b(ao(s6),p)}return o(x,c)}return a[1]}function
+hG(u,t){var
+f=FN(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?sj:sk:0===a?sl:sm}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?sn:sp,m=a[2],n=a[7],o=g(a[1]),e=[0,D0(ao(so),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?ta:tb:0===a?tc:td}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?te:tg,m=a[2],n=a[7],o=g(a[1]),e=[0,Fx(ao(tf),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(ao(sq),p)];if(e){var
-r=e[1];b(kc(u,sr),r)}var
+p=g(0),e=[0,b(ao(th),p)];if(e){var
+r=e[1];b(kZ(u,ti),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-ss(c){for(;;){var
-a=g9[1],b=1-gK(g9,a,[0,c,a]);if(b)continue;return b}}var
-su=st.slice();function
-sv(f,e){var
-g=e$(f);b(g8(sw),g);ha(bN,e);var
-a=EP(0);if(a<0){var
-d=cS(a);jM(c(su,d)[1+d])}return dj(bN)}var
-sx=[0];jz(a(nQ),function(e,i){try{try{var
-c=i?sx:oU(0);try{gO(0)}catch(a){}try{var
-a=sv(e,c),d=a}catch(a){a=bs(a);var
-g=e$(e);b(g8(sz),g);ha(bN,c);var
-h=e$(a);b(g8(sA),h);ha(bN,oU(0));var
-d=dj(bN)}var
-f=d}catch(a){a=bs(a);if(a!==e3)throw a;var
-f=jM(sy)}return f}catch(a){return 0}});var
-sC=[al,sB,ct(0)];ss(function(a){return a[1]===sC?[0,o(sD,e$(a[2]))]:0});function
-hb(a){var
+tj(c){for(;;){var
+a=hD[1],b=1-hi(hD,a,[0,c,a]);if(b)continue;return b}}var
+tl=tk.slice();function
+tm(f,e){var
+g=fC(f);b(hC(tn),g);hG(b3,e);var
+a=Gm(0);if(a<0){var
+d=dd(a);kA(c(tl,d)[1+d])}return dC(b3)}var
+to=[0];km(a(ov),function(e,i){try{try{var
+c=i?to:pC(0);try{hm(0)}catch(a){}try{var
+a=tm(e,c),d=a}catch(a){a=bC(a);var
+g=fC(e);b(hC(tq),g);hG(b3,c);var
+h=fC(a);b(hC(tr),h);hG(b3,pC(0));var
+d=dC(b3)}var
+f=d}catch(a){a=bC(a);if(a!==ft)throw a;var
+f=kA(tp)}return f}catch(a){return 0}});var
+tt=[an,ts,co(0)];tj(function(a){return a[1]===tt?[0,o(tu,fC(a[2]))]:0});function
+hH(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-dA(a){a[4]=-a[4]|0;return 0}try{var
-DX=o_(DW),kf=DX}catch(a){a=bs(a);if(a!==E)throw a;try{var
-DV=o_(DU),ke=DV}catch(a){a=bs(a);if(a!==E)throw a;var
-ke=sF}var
-kf=ke}var
-sG=gW(kf,82),fa=[j,function(A){var
-p=E4(0),d=[0,J(55,0),0],j=0===p.length-1?[0,0]:p,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
-z=b+1|0;if(54!==b){var
-b=z;continue}var
-h=[0,sE],l=54+jV(55,k)|0,v=0;if(!(l<0)){var
+dS(a){a[4]=-a[4]|0;return 0}try{var
+Fu=pS(Ft),k2=Fu}catch(a){a=bC(a);if(a!==J)throw a;try{var
+Fs=pS(Fr),k1=Fs}catch(a){a=bC(a);if(a!==J)throw a;var
+k1=tw}var
+k2=k1}var
+tx=hu(k2,82),fD=[k,function(B){var
+p=GC(0),d=[0,m(55,0),0],j=0===p.length-1?[0,0]:p,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+A=b+1|0;if(54!==b){var
+b=A;continue}var
+h=[0,tv],l=54+kH(55,k)|0,v=0;if(!(l<0)){var
 e=v;for(;;){var
-f=e%55|0,m=jw(e,k),w=c(j,m)[1+m],i=o(h[1],a(n+w));h[1]=EO(i,0,r(i));var
-g=h[1],q=M(g,3)<<24,s=M(g,2)<<16,t=M(g,1)<<8,u=((M(g,0)+t|0)+s|0)+q|0,x=(c(d[1],f)[1+f]^u)&nV;c(d[1],f)[1+f]=x;var
-y=e+1|0;if(l!==e){var
-e=y;continue}break}}d[2]=0;return d}}];function
-G(i,m){var
-n=i?i[1]:sG,b=16;for(;;){if(!(m<=b)&&!(gQ<(b*2|0))){var
-b=b*2|0;continue}if(n){var
-k=y(fa),a=B===k?fa[1]:j===k?H(fa):fa;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&nV,h=a[2];c(a[1],h)[1+h]=g;var
+f=e%55|0,n=fp(e,k),x=c(j,n)[1+n],i=o(h[1],a(r+x));h[1]=Gl(i,0,w(i));var
+g=h[1],q=T(g,3)<<24,s=T(g,2)<<16,t=T(g,1)<<8,u=((T(g,0)+t|0)+s|0)+q|0,y=(c(d[1],f)[1+f]^u)&oB;c(d[1],f)[1+f]=y;var
+z=e+1|0;if(l!==e){var
+e=z;continue}break}}d[2]=0;return d}}];function
+A(i,n){var
+o=i?i[1]:tx,b=16;for(;;){if(!(n<=b)&&!(hp<(b*2|0))){var
+b=b*2|0;continue}if(o){var
+j=D(fD),a=G===j?fD[1]:k===j?K(fD):fD;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&oB,h=a[2];c(a[1],h)[1+h]=g;var
 l=g}else
 var
-l=0;return[0,0,J(b,0),l,b]}}function
-sH(b){if(b){var
+l=0;return[0,0,m(b,0),l,b]}}function
+ty(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-kg(B,g){var
-j=g[2],t=(j.length-1)*2|0,u=t<gQ?1:0;if(u){var
-k=J(t,0),l=1-hb(g);g[2]=k;var
-m=k.length-1,h=J(m,0),p=j.length-1-1|0,C=b(B,g),x=0;if(!(p<0)){var
-f=x;a:for(;;){var
+k3(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<hp?1:0;if(v){var
+k=m(u,0),l=1-hH(g);g[2]=k;var
+n=k.length-1,h=m(n,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
+f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
-n=a[1],v=a[2],w=a[3],i=l?a:[0,n,v,0],d=b(C,n),o=c(h,d)[1+d];if(o)o[3]=i;else
+o=a[1],w=a[2],x=a[3],i=l?a:[0,o,w,0],d=b(D,o),p=c(h,d)[1+d];if(p)p[3]=i;else
 c(k,d)[1+d]=i;c(h,d)[1+d]=i;var
-a=w;continue}var
-A=f+1|0;if(p!==f){var
-f=A;continue a}break}break}}if(l){var
-q=m-1|0,y=0;if(!(q<0)){var
-e=y;for(;;){var
-s=c(h,e)[1+e];if(s)s[3]=0;var
-z=e+1|0;if(q!==e){var
-e=z;continue}break}}var
-r=0}else
+a=x;continue}var
+B=f+1|0;if(q!==f){var
+f=B;continue a}break}break}}if(l){var
+r=n-1|0,z=0;if(!(r<0)){var
+e=z;for(;;){var
+t=c(h,e)[1+e];if(t)t[3]=0;var
+A=e+1|0;if(r!==e){var
+e=A;continue}break}}var
+s=0}else
 var
-r=l;return r}return u}function
-hc(i,a){function
+s=l;return s}return v}function
+hI(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];e(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=hb(a);if(1-d)dA(a);try{var
+d=hH(a);if(1-d)dS(a);try{var
 f=a[2],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(f,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?dA(a):h;return l}catch(b){b=bs(b);if(d)throw b;dA(a);throw b}}function
-hd(i,a,h){function
+h=1-d,l=h?dS(a):h;return l}catch(b){b=bC(b);if(d)throw b;dS(a);throw b}}function
+dT(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
-e=a[3],f=A(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=hb(a);if(1-d)dA(a);try{var
+e=a[3],f=O(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
+d=hH(a);if(1-d)dS(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)dA(a);var
-l=e[1];return l}catch(b){b=bs(b);if(d)throw b;dA(a);throw b}}function
-he(a){var
+b=n;continue}break}}if(1-d)dS(a);var
+l=e[1];return l}catch(b){b=bC(b);if(d)throw b;dS(a);throw b}}function
+hJ(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-fb(a){var
-b=he(a);function
-c(a){return a[1]}return function(a){return gP(c,b,a)}}function
-ce(a,b){return 4<=a.length-1?En(10,a7,a[3],b)&(a[2].length-1-1|0):ak(sI)}function
-a4(a,d,f){var
-b=ce(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?kg(ce,a):e}function
-kh(b,g){var
-d=ce(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===at(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+fE(a){var
+b=hJ(a);function
+c(a){return a[1]}return function(a){return hn(c,b,a)}}function
+cA(a,b){return 4<=a.length-1?FV(10,aO,a[3],b)&(a[2].length-1-1|0):$(tz)}function
+aI(a,d,f){var
+b=cA(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?k3(cA,a):e}function
+dU(b,g){var
+d=cA(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+f=a[3];if(0===ak(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
 aC(g,b){var
-h=ce(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===at(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===at(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===at(b,f[1]))return m;var
+h=cA(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===ak(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===ak(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===ak(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===at(b,a[1]))return i;var
-a=j;continue}throw E}}throw E}throw E}throw E}function
-aa(g,b){var
-h=ce(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===at(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===at(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===at(b,f[1]))return[0,m];var
+i=a[2],j=a[3];if(0===ak(b,a[1]))return i;var
+a=j;continue}throw J}}throw J}throw J}throw J}function
+Q(g,b){var
+h=cA(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===ak(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===ak(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===ak(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===at(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===ak(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
-ai(a,d,g){var
-e=ce(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==at(b[1],d)){var
+S(a,d,g){var
+e=cA(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+k=b[3];if(0!==ak(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return kg(ce,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return k3(cA,a);var
 j=i}else
 var
 j=f;return j}}function
-aN(d,b){var
-f=ce(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===at(a[1],b)?1:0;if(e)return e;var
+aV(d,b){var
+f=cA(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+g=a[3],e=0===ak(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}var
-kk=[al,sJ,ct(0)],ki=0,kj=-1;function
-fc(a,b){a[13]=a[13]+b[3]|0;return j8(b,a[28])}var
-kl=1000000010;function
-hf(b,a){return A(b[17],a,0,r(a))}function
-hg(a){return b(a[19],0)}function
-km(a,c,b){a[9]=a[9]-c|0;hf(a,b);a[11]=0;return 0}function
-fd(c,a){var
-b=w(a,sK);return b?km(c,r(a),a):b}function
-c0(a,c,d){var
-e=c[3],f=c[2];fd(a,c[1]);hg(a);a[11]=1;a[10]=d7(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return fd(a,e)}function
-kn(b,a){return c0(b,sL,a)}function
-dB(a,c){var
-d=c[2],e=c[3];fd(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return fd(a,e)}function
-sM(a,j,c){if(typeof
+k6=[an,tA,co(0)],k4=0,k5=-1;function
+fF(a,b){a[13]=a[13]+b[3]|0;return kT(b,a[28])}var
+k7=1000000010;function
+hK(b,a){return O(b[17],a,0,w(a))}function
+hL(a){return b(a[19],0)}function
+k8(a,c,b){a[9]=a[9]-c|0;hK(a,b);a[11]=0;return 0}function
+fG(c,a){var
+b=F(a,tB);return b?k8(c,w(a),a):b}function
+dg(a,c,d){var
+e=c[3],f=c[2];fG(a,c[1]);hL(a);a[11]=1;a[10]=eu(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return fG(a,e)}function
+k9(b,a){return dg(b,tC,a)}function
+dV(a,c){var
+d=c[2],e=c[3];fG(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return fG(a,e)}function
+tD(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-t=dw(a[3]);if(t){var
-u=t[1][1],v=function(b,a){if(a){var
-c=a[1],d=a[2];return ju(b,c)?[0,b,a]:[0,c,v(b,d)]}return[0,b,0]};u[1]=v(a[6]-a[9]|0,u[1]);return 0}return 0;case
-1:dv(a[2]);return 0;case
-2:dv(a[3]);return 0;case
+s=dO(a[3]);if(s){var
+t=s[1][1],u=function(b,a){if(a){var
+c=a[1],d=a[2];return ki(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:dN(a[2]);return 0;case
+2:dN(a[3]);return 0;case
 3:var
-w=dw(a[2]);return w?kn(a,w[1][2]):hg(a);case
+v=dO(a[2]);return v?k9(a,v[1][2]):hL(a);case
 4:var
 x=a[10]!==(a[6]-a[9]|0)?1:0;if(x){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{g1(f);var
+i=[0,n]}else{hv(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
-s=i[1],M=s[1];a[12]=a[12]-s[3]|0;a[9]=a[9]+M|0;return 0}return 0}return x;default:var
-y=dv(a[5]);return y?hf(a,b(a[25],y[1])):0}else
+r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return x;default:var
+y=dN(a[5]);return y?hK(a,b(a[25],y[1])):0}else
 switch(c[0]){case
-0:return km(a,j,c[1]);case
+0:return k8(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],z=d[1],N=d[2],A=dw(a[2]);if(A){var
+d=c[2],g=c[1],z=d[1],N=d[2],A=dO(a[2]);if(A){var
 B=A[1],e=B[2];switch(B[1]){case
-0:return dB(a,g);case
-1:return c0(a,d,e);case
-2:return c0(a,d,e);case
-3:return a[9]<(j+r(z)|0)?c0(a,d,e):dB(a,g);case
-4:return a[11]?dB(a,g):a[9]<(j+r(z)|0)?c0(a,d,e):((a[6]-e|0)+N|0)<a[10]?c0(a,d,e):dB(a,g);default:return dB(a,g)}}return 0;case
+0:return dV(a,g);case
+1:return dg(a,d,e);case
+2:return dg(a,d,e);case
+3:return a[9]<(j+w(z)|0)?dg(a,d,e):dV(a,g);case
+4:return a[11]?dV(a,g):a[9]<(j+w(z)|0)?dg(a,d,e):((a[6]-e|0)+N|0)<a[10]?dg(a,d,e):dV(a,g);default:return dV(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],C=dw(a[3]);if(C){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],C=dO(a[3]);if(C){var
 D=C[1][1],E=D[1];if(E){var
 k=D[1],Q=E[1];for(;;){if(k){var
 F=k[1],R=k[2];if(!(l<=F)){var
@@ -2724,132 +2945,132 @@ G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?dB(a,[0,sO,H+P|0,sN]):c0(a,[0,sQ,m+O|0,sP],a[6])}return 0;case
+H=m-l|0;return 0<=H?dV(a,[0,tF,H+P|0,tE]):dg(a,[0,tH,m+O|0,tG],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=dw(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))kn(a,q)}else
-hg(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return du([0,U,T],a[2]);case
-4:return du(c[1],a[3]);default:var
-J=c[1];hf(a,b(a[24],J));return du(J,a[5])}}function
-ko(a){for(;;){var
+o=dO(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))k9(a,q)}else
+hL(a)}var
+T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cx([0,U,T],a[2]);case
+4:return cx(c[1],a[3]);default:var
+J=c[1];hK(a,b(a[24],J));return cx(J,a[5])}}function
+k_(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-g1(b);var
-n=0<=e?e:kl;sM(a,n,k);a[12]=j+a[12]|0;continue}throw p$}return h}return 0}}function
-hh(a){d9(a);return du([0,-1,[0,kj,sR,0]],a)}function
-kp(a,c){var
-d=dw(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return hh(a[1]);var
+hv(b);var
+n=0<=e?e:k7;tD(a,n,k);a[12]=j+a[12]|0;continue}throw q2}return h}return 0}}function
+hM(a){dM(a);return cx([0,-1,[0,k5,tI,0]],a)}function
+k$(a,c){var
+d=dO(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return hM(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,dv(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,dN(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,dv(a[1]),0):c;return i}return 0}return 0}function
-kq(a,j){var
+i=c?(b[1]=a[13]+f|0,dN(a[1]),0):c;return i}return 0}return 0}function
+la(a,j){var
 h=a[4];function
-i(f){if(a[23])fc(a,[0,ki,5,0]);var
+i(f){if(a[23])fF(a,[0,k4,5,0]);var
 c=a[22];if(c){var
-d=dv(a[4]);if(d)return b(a[27],d[1]);var
+d=dN(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}N(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){fc(a,[0,ki,1,0]);kp(a,1);kp(a,0)}a[14]=a[14]-1|0}continue}a[13]=kl;ko(a);a[12]=1;a[13]=1;g1(a[28]);hh(a[1]);d9(a[2]);d9(a[3]);d9(a[4]);d9(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){fF(a,[0,k4,1,0]);k$(a,1);k$(a,0)}a[14]=a[14]-1|0}continue}a[13]=k7;k_(a);a[12]=1;a[13]=1;hv(a[28]);hM(a[1]);dM(a[2]);dM(a[3]);dM(a[4]);dM(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];fc(a,d);du([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];fF(a,d);cx([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=r(e);fc(a,[0,c,[0,e],c]);ko(a)}return b(a[18],0)}}var
-kr=gT(80,32);function
-ks(b,d){var
+e=a[16],c=w(e);fF(a,[0,c,[0,e],c]);k_(a)}return b(a[18],0)}}var
+lb=hr(80,32);function
+lc(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){A(b[17],kr,0,80);var
-a=a-80|0;continue}return A(b[17],kr,0,a)}return c}}function
-sT(a){return a[1]===kk?o(sV,o(a[2],sU)):sW}function
-sX(a){return a[1]===kk?o(sZ,o(a[2],sY)):s0}function
-s1(a){return 0}function
-s2(a){return 0}function
-kt(i,h){function
+c=0<a?1:0;if(c){if(80<a){O(b[17],lb,0,80);var
+a=a-80|0;continue}return O(b[17],lb,0,a)}return c}}function
+tK(a){return a[1]===k6?o(tM,o(a[2],tL)):tN}function
+tO(a){return a[1]===k6?o(tQ,o(a[2],tP)):tR}function
+tS(a){return 0}function
+tT(a){return 0}function
+ld(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,kj,s3,0];function
-l(a){return 0}j8(d,c);var
-b=d8(0);hh(b);du([0,1,d],b);var
-e=d8(0),f=d8(0),g=d8(0),a=[0,b,d8(0),g,f,e,78,10,68,78,0,1,1,1,1,gM,s4,i,h,l,k,j,0,0,sT,sX,s1,s2,c];a[19]=function(b){return A(a[17],sS,0,1)};a[20]=function(b){return ks(a,b)};a[21]=function(b){return ks(a,b)};return a}function
-ku(c){function
-a(a){return dj(c)}return kt(function(d,a,b){if(0<=a&&0<=b&&!((r(d)-b|0)<a))return jv(c,d,a,b);return ak(pz)},a)}function
-s5(a){function
-b(a){return 0}return kt(function(b,c,d){return g4(a,b,c,d)},b)}var
-s6=ik,s7=function(a){return e7(s6)}(0),s8=ku(px),s9=ku(bN);s5(s7);pA(function(a){kq(s8,0);return kq(s9,0)});function
-s_(b,a){var
-c=y(a)===al?a:a[1];return jz(b,c)}Fd(0);s_(ta,[al,s$,ct(0)]);function
-ap(a){if(typeof
-a==="number"&&a!==iG)return-a|0;return Fh(a)}function
-ay(b,a){if(typeof
+c=[0,0,0,0],d=[0,k5,tU,0];function
+l(a){return 0}kT(d,c);var
+b=dL(0);hM(b);cx([0,1,d],b);var
+e=dL(0),f=dL(0),g=dL(0),a=[0,b,dL(0),g,f,e,78,10,68,78,0,1,1,1,1,hk,tV,i,h,l,k,j,0,0,tK,tO,tS,tT,c];a[19]=function(b){return O(a[17],tJ,0,1)};a[20]=function(b){return lc(a,b)};a[21]=function(b){return lc(a,b)};return a}function
+le(c){function
+a(a){return dC(c)}return ld(function(d,a,b){if(0<=a&&0<=b&&!((w(d)-b|0)<a))return kj(c,d,a,b);return $(qf)},a)}function
+tW(a){function
+b(a){return 0}return ld(function(b,c,d){return hy(a,b,c,d)},b)}var
+tX=i9,tY=function(a){return fy(tX)}(0),tZ=le(qd),t0=le(b3);tW(tY);qg(function(a){la(tZ,0);return la(t0,0)});function
+t1(b,a){var
+c=D(a)===an?a:a[1];return km(b,c)}GN(0);t1(t3,[an,t2,co(0)]);function
+ar(a){if(typeof
+a==="number"&&a!==jt)return-a|0;return GR(a)}function
+as(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:pe(b,a)}return pe(b,a)}function
-cz(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:pY(b,a)}return pY(b,a)}function
+cB(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:pk(a,b)}return pk(a,b)}function
-Q(b,a){if(typeof
+c=a-b|0;return 0<=((a^b)&(c^a))?c:p2(a,b)}return p2(a,b)}function
+U(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!Fg(b,a))return aQ(b,a);return Ff(b,a)}function
-fe(b,a){return typeof
-a==="number"?-1===a?ap(b):typeof
-b==="number"?d1(b,a):gI(b,a):gI(b,a)}function
-kv(b,a){return typeof
-a==="number"?-1===a?ap(b):typeof
-b==="number"?d1(b,a):pg(b,a):pg(b,a)}function
-kw(a){if(typeof
-a==="number"&&a!==dd)return a+1|0;return Fn(a)}function
-kx(a){return typeof
-a==="number"?0<=a?a:a!==iG?-a|0:pd(a):pd(a)}function
+a==="number"&&!GQ(b,a))return aG(b,a);return GP(b,a)}function
+fH(b,a){return typeof
+a==="number"?-1===a?ar(b):typeof
+b==="number"?cn(b,a):hf(b,a):hf(b,a)}function
+lf(b,a){return typeof
+a==="number"?-1===a?ar(b):typeof
+b==="number"?cn(b,a):pZ(b,a):pZ(b,a)}function
+lg(a){if(typeof
+a==="number"&&a!==dv)return a+1|0;return GX(a)}function
+lh(a){return typeof
+a==="number"?0<=a?a:a!==jt?-a|0:pX(a):pX(a)}function
 ad(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:pj(b,a)}return pj(b,a)}function
-dC(b,a){if(typeof
+c=b<<a;return c>>a===b?c:p1(b,a)}return p1(b,a)}function
+dW(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return Fm(b,a)}function
-d$(a){return typeof
-a==="number"?a:Fo(a)}var
-h=0,d=1,ky=-1;function
-cf(b,a){return dn(b,a)<=0?1:0}function
-ff(b,a){return dn(b,a)<0?1:0}function
-hi(a){return Fb(tb,a)}function
-fg(a){return Fi(0,a,0,r(a))}function
-hj(a){if(typeof
+c=a<32?a:31;return b>>c}return GW(b,a)}function
+ey(a){return typeof
+a==="number"?a:GY(a)}var
+i=0,d=1,li=-1;function
+cC(b,a){return dG(b,a)<=0?1:0}function
+fI(b,a){return dG(b,a)<0?1:0}function
+hN(a){return GL(t4,a)}function
+fJ(a){return GS(0,a,0,w(a))}function
+hO(a){if(typeof
 a==="number")return a;var
-d=bA(a);if(63<d){var
-b=d-55|0,e=dC(a,b),g=dp(a,ad(e,b)),c=gJ(e),f=g?c:EH(c,tc);return gB(gy(f),b)}return gy(gJ(a))}function
-c1(a,b){if(a!==0&&b!==1){var
-c=Fc(a,b);if(c===1)return[0,a,b];var
-e=kv(b,c);return[0,kv(a,c),e]}return[0,a,d]}function
-cg(b,a){var
-c=a_(a);if(0===c)return[0,a_(b),h];if(0<c)return c1(b,a);var
-d=ap(a);return c1(ap(b),d)}function
-K(a){return[0,a,d]}function
-cA(a){return K(a)}function
-ea(b,a){return cg(b,a)}var
-t=K(h),l=K(d),a5=K(ky),fh=[0,d,h],hk=[0,ky,h],dD=[0,h,h];function
-az(a){if(a==bb)return fh;if(a==dr)return hk;if(4===oQ(a))return dD;var
-c=Ek(a),b=c[2]-53|0,e=pi(gB(c[1],53));return 0<=b?K(ad(e,b)):c1(e,ad(d,-b|0))}function
-bk(a){if(a[2]===0){var
-b=a_(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=bL(a);if(63<d){var
+b=d-55|0,e=dW(a,b),g=dH(a,ad(e,b)),c=hh(e),f=g?c:Gd(c,t5);return cp(g8(f),b)}return g8(hh(a))}function
+dh(a,b){if(a!==0&&b!==1){var
+c=GM(a,b);if(c===1)return[0,a,b];var
+e=lf(b,c);return[0,lf(a,c),e]}return[0,a,d]}function
+b_(b,a){var
+c=a8(a);if(0===c)return[0,a8(b),i];if(0<c)return dh(b,a);var
+d=ar(a);return dh(ar(b),d)}function
+P(a){return[0,a,d]}function
+cD(a){return P(a)}function
+cV(b,a){return b_(b,a)}var
+y=P(i),n=P(d),a$=P(li),fK=[0,d,i],hP=[0,li,i],dX=[0,i,i];function
+at(a){if(a==a3)return fK;if(a==de)return hP;if(4===py(a))return dX;var
+c=kb(a),b=c[2]-53|0,e=kq(cp(c[1],53));return 0<=b?P(ad(e,b)):dh(e,ad(d,-b|0))}function
+bx(a){if(a[2]===0){var
+b=a8(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-s(a){return a_(a[1])}function
-eb(a,b){var
-c=dp(a[1],b[1]);if(c)var
-d=dp(a[2],b[2]),e=d?3!==bk(a)?1:0:d;else
+v(a){return a8(a[1])}function
+ez(a,b){var
+c=dH(a[1],b[1]);if(c)var
+d=dH(a[2],b[2]),e=d?3!==bx(a)?1:0:d;else
 var
 e=c;return e}function
-hl(d,c){var
-e=bk(d),b=bk(c),a=0;switch(e){case
+hQ(d,c){var
+e=bx(d),b=bx(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -2869,13 +3090,13 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(aV(d[2],c[2]))return dn(d[1],c[1]);var
-k=Q(c[1],d[2]);return dn(Q(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(a7(d[2],c[2]))return dG(d[1],c[1]);var
+k=U(c[1],d[2]);return dG(U(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-cB(b,a){return 0<hl(b,a)?a:b}function
-dE(b,a){return 0<=hl(b,a)?b:a}function
-bl(b,a){var
-c=bk(b),g=bk(a);if(3!==c){var
+cW(b,a){return 0<hQ(b,a)?a:b}function
+dY(b,a){return 0<=hQ(b,a)?b:a}function
+by(b,a){var
+c=bx(b),g=bx(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -2886,11 +3107,11 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(aV(b[2],a[2]))return cf(b[1],a[1]);var
-j=Q(a[1],b[2]);return cf(Q(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(a7(b[2],a[2]))return cC(b[1],a[1]);var
+j=U(a[1],b[2]);return cC(U(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
-bu(b,a){var
-c=bk(b),d=bk(a);if(3!==c){var
+bE(b,a){var
+c=bx(b),d=bx(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -2901,50 +3122,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(aV(b[2],a[2]))return ff(b[1],a[1]);var
-i=Q(a[1],b[2]);return ff(Q(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(a7(b[2],a[2]))return fI(b[1],a[1]);var
+i=U(a[1],b[2]);return fI(U(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-dF(b,a){return bl(a,b)}function
-cC(b,a){return bu(a,b)}function
-bC(l){switch(bk(l)){case
+dZ(b,a){return by(a,b)}function
+cX(b,a){return bE(a,b)}function
+aD(l){switch(bx(l)){case
 0:return 0.;case
-1:return bb;case
-2:return dr;case
-3:return pp;default:var
-c=l[1],g=l[2],o=bA(c),p=bA(g);if(!(53<o)&&!(53<p)){var
-z=gy(gJ(g));return gy(gJ(c))/z}var
-q=0<=a_(c)?1:-1,d=o-p|0;if(0<=d)var
-b=ad(g,d),i=c;else
+1:return a3;case
+2:return de;case
+3:return p7;default:var
+c=l[1],g=l[2],o=bL(c),p=bL(g);if(!(53<o)&&!(53<p)){var
+z=g8(hh(g));return g8(hh(c))/z}var
+q=0<=a8(c)?1:-1,d=o-p|0;if(0<=d)var
+b=ad(g,d),h=c;else
 var
-b=g,i=ad(c,-d|0);if(0<=dn(kx(i),b))var
-e=d,r=i;else
+b=g,h=ad(c,-d|0);if(0<=dG(lh(h),b))var
+e=d,r=h;else
 var
-e=d-1|0,r=ad(i,1);var
-m=Fa(ad(r,54),b),f=m[2],a=m[1];if(0<=a_(f))var
+e=d-1|0,r=ad(h,1);var
+m=GK(ad(r,54),b),f=m[2],a=m[1];if(0<=a8(f))var
 j=[0,a,f];else
-if(0<=a_(b)){var
-u=0,v=ay(f,b);if(typeof
-a==="number"&&a!==iG){var
+if(0<=a8(b)){var
+u=0,v=as(f,b);if(typeof
+a==="number"&&a!==jt){var
 n=a-1|0;u=1}if(!u)var
-n=Fj(a);var
+n=GT(a);var
 j=[0,n,v]}else
 var
-w=cz(f,b),j=[0,kw(a),w];if(nm<e){var
-s=nk<e?h:ad(q,55+(nk-e|0)|0),k=ay(s,j[1]);if(0===a_(j[2]))var
+w=cB(f,b),j=[0,lg(a),w];if(n6<e){var
+s=n4<e?i:ad(q,55+(n4-e|0)|0),k=as(s,j[1]);if(0===a8(j[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:Fe(1,k),t=y;var
-x=hj(t);return gB(x-hj(s),e-54|0)}return gB(q,nm)}}function
-D(a){var
-b=a[2];return[0,ap(a[1]),b]}function
-c2(a){var
-b=a[2];return[0,kx(a[1]),b]}function
-kz(c,a,b){if(a[2]===b[2]){var
-d=a[2];return c1(e(c,a[1],b[1]),d)}var
-f=Q(a[2],b[2]),g=Q(b[1],a[2]);return c1(e(c,Q(a[1],b[2]),g),f)}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return kz(ay,d,c);var
-g=bk(d),b=bk(c),a=0;switch(g){case
+k==="number"?1|k:GO(1,k),t=y;var
+x=hO(t);return cp(x-hO(s),e-54|0)}return cp(q,n6)}}function
+M(a){var
+b=a[2];return[0,ar(a[1]),b]}function
+di(a){var
+b=a[2];return[0,lh(a[1]),b]}function
+lj(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dh(e(c,a[1],b[1]),d)}var
+f=U(a[2],b[2]),g=U(b[1],a[2]);return dh(e(c,U(a[1],b[2]),g),f)}function
+u(d,c){if(d[2]!==0&&c[2]!==0)return lj(as,d,c);var
+g=bx(d),b=bx(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -2955,7 +3176,7 @@ g=bk(d),b=bk(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return dq(ti);case
+4:return dI(t$);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -2963,14 +3184,14 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return dD;default:e=3}var
+3:return dX;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return hk}return f?fh:dD}function
-p(d,c){if(d[2]!==0&&c[2]!==0)return kz(cz,d,c);var
-g=bk(d),b=bk(c),a=0;switch(g){case
-0:return D(c);case
+2:f=1;break;default:return hP}return f?fK:dX}function
+s(d,c){if(d[2]!==0&&c[2]!==0)return lj(cB,d,c);var
+g=bx(d),b=bx(c),a=0;switch(g){case
+0:return M(c);case
 1:switch(b){case
 1:a=3;break;case
 0:case
@@ -2980,7 +3201,7 @@ g=bk(d),b=bk(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return dq(tj);case
+4:return dI(ua);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -2988,533 +3209,533 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return dD;default:e=3}var
+3:return dX;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return hk}return f?fh:dD}function
-g(b,a){if(b[2]!==0&&a[2]!==0){var
-d=Q(b[2],a[2]);return c1(Q(b[1],a[1]),d)}var
-c=a_(a[1]);return[0,aQ(a_(b[1]),c),h]}function
-dG(a){var
-b=a_(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+2:f=1;break;default:return hP}return f?fK:dX}function
+f(b,a){if(b[2]!==0&&a[2]!==0){var
+d=U(b[2],a[2]);return dh(U(b[1],a[1]),d)}var
+c=a8(a[1]);return[0,aG(a8(b[1]),c),i]}function
+d0(a){var
+b=a8(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
-c=ap(a[1]);return[0,ap(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?dD:fh}function
-ch(b,a){if(0<=a_(a[1]))return g(b,[0,a[2],a[1]]);var
-c=ap(a[1]);return g(b,[0,ap(a[2]),c])}function
-fi(b,a){return e1(b,d$(a))}function
-kA(b,a){return dC(b,d$(a))}function
-aq(a){return ad(a,1)}function
-ec(a){return kw(ad(a,1))}function
-f(b){var
-c=b[2],a=b[1];return dp(c,1)?dp(a,0)?t:dp(a,1)?l:K(a):cg(a,c)}function
-ed(a){if(0===a_(a[2]))throw jI;return a}function
-cD(a){return 0===s(ed(a))?a:dG(a)}function
-i(b,a){var
-c=ed(a);return bl(ed(b),c)}function
-aY(b,a){var
-c=ed(a);return eb(ed(b),c)}function
-cE(c,a){var
+c=ar(a[1]);return[0,ar(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?dX:fK}function
+b$(b,a){if(0<=a8(a[1]))return f(b,[0,a[2],a[1]]);var
+c=ar(a[1]);return f(b,[0,ar(a[2]),c])}function
+fL(b,a){return fr(b,ey(a))}function
+lk(b,a){return dW(b,ey(a))}function
+au(a){return ad(a,1)}function
+eA(a){return lg(ad(a,1))}function
+g(b){var
+c=b[2],a=b[1];return dH(c,1)?dH(a,0)?y:dH(a,1)?n:P(a):b_(a,c)}function
+eB(a){if(0===a8(a[2]))throw kw;return a}function
+cY(a){return 0===v(eB(a))?a:d0(a)}function
+l(b,a){var
+c=eB(a);return by(eB(b),c)}function
+a4(b,a){var
+c=eB(a);return ez(eB(b),c)}function
+cZ(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
-ci(a){var
-b=a?ci(a[2])+1|0:a;return b}function
-ee(a,b){if(a){var
-c=ee(a[2],b);return[0,a[1],c]}return b}function
-fj(b,a){return b?a:a?0:1}function
-kB(b,a){return 0===b?a:kB(b-1|0,a)+1|0}function
-hm(e,d,c){var
+cE(a){var
+b=a?cE(a[2])+1|0:a;return b}function
+eC(a,b){if(a){var
+c=eC(a[2],b);return[0,a[1],c]}return b}function
+fM(b,a){return b?a:a?0:1}function
+ll(b,a){return 0===b?a:ll(b-1|0,a)+1|0}function
+hR(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-cj(d,c){var
+cF(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-dH(c,a){if(a)var
-e=dH(c,a[2]),d=[0,b(c,a[1]),e];else
+d1(c,a){if(a)var
+e=d1(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-kC(c,a){if(a){var
-d=kC(c,a[2]);return ee(b(c,a[1]),d)}return a}function
-kD(c,b,a){if(a){var
-d=kD(c,b,a[2]);return e(c,a[1],d)}return b}function
-be(e,d){var
+lm(c,a){if(a){var
+d=lm(c,a[2]);return eC(b(c,a[1]),d)}return a}function
+ln(c,b,a){if(a){var
+d=ln(c,b,a[2]);return e(c,a[1],d)}return b}function
+bl(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-ef(c,f){var
+eD(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,ef(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,eD(c,d)];var
 a=d;continue}return a}}function
-dI(b,a){return 0===a?0:[0,b,dI(b+1|0,a-1|0)]}function
-fk(a,e,c){switch(a[4]){case
-0:if(b(a[5],c)&&a[8]<=e)return[0,f([0,d,d])];return b(a[6],c)?0:[0,f([0,h,d])];case
+d2(b,a){return 0===a?0:[0,b,d2(b+1|0,a-1|0)]}function
+fN(a,e,c){switch(a[4]){case
+0:if(b(a[5],c)&&a[8]<=e)return[0,g([0,d,d])];return b(a[6],c)?0:[0,g([0,i,d])];case
 1:var
-g=b(a[5],c),i=g?1<=e?1:0:g,k=i?[0,f([0,d,d])]:i;return k;case
+f=b(a[5],c),h=f?1<=e?1:0:f,k=h?[0,g([0,d,d])]:h;return k;case
 2:var
 j=b(a[5],c),l=j?[0,b(a[7],c)]:j;return l;default:return 0}}function
-bS(a){var
+ca(a){var
 b=a[9];return b?b[1]:a[8]}function
-hn(f,d,c,b){var
+hS(f,d,c,b){var
 a=d[3];if(a){var
-g=d7(c,bS(f));return e(a[1],g,b)}return a}function
-fl(a){return cE(function(a){return p(f([0,d,d]),a)},a)}function
-aj(f,e){var
+g=eu(c,ca(f));return e(a[1],g,b)}return a}function
+fO(a){return cZ(function(a){return s(g([0,d,d]),a)},a)}function
+am(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-bD(g,f,d){var
+bQ(g,f,d){var
 b=f,a=d;for(;;){if(a){var
 c=e(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-dJ(c,a){if(a){var
-e=dJ(c,a[2]);return q(b(c,a[1]),e)}return f([0,h,d])}function
-ho(j,p,o,n){var
+d3(c,a){if(a){var
+e=d3(c,a[2]);return u(b(c,a[1]),e)}return g([0,i,d])}function
+hT(h,p,o,n){var
 c=p,b=o,a=n;for(;;){if(a){var
-k=a[2];if(c){var
-l=c[2],m=c[1];if(i(m,f([0,h,d]))){var
-c=l,b=b+1|0,a=k;continue}var
-r=ho(j,l,b+1|0,k);return q(g(m,e(j,b,a[1])),r)}return f([0,h,d])}return f([0,h,d])}}function
-aT(b,a){return 1-i(a,b)}function
-dK(j,e,a){var
-c=p(b(j,a[1]),e),k=i(f([0,h,d]),c)?a[2]:a[3];return g(k,c)}function
-eg(j,e,a){var
-c=p(b(j,a[1]),e),k=i(f([0,h,d]),c)?a[3]:a[2];return g(k,c)}function
-ck(i,h,f,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=q(c,dJ(e(h,f,c),j));else
+j=a[2];if(c){var
+k=c[2],m=c[1];if(l(m,g([0,i,d]))){var
+c=k,b=b+1|0,a=j;continue}var
+q=hT(h,k,b+1|0,j);return u(f(m,e(h,b,a[1])),q)}return g([0,i,d])}return g([0,i,d])}}function
+aY(b,a){return 1-l(a,b)}function
+d4(h,e,a){var
+c=s(b(h,a[1]),e),j=l(g([0,i,d]),c)?a[2]:a[3];return f(j,c)}function
+eE(h,e,a){var
+c=s(b(h,a[1]),e),j=l(g([0,i,d]),c)?a[3]:a[2];return f(j,c)}function
+cG(i,h,g,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=u(c,d3(e(h,g,c),j));else
 var
 d=a[1];var
-k=g(i,d);return q(b[1],k)}function
-eh(j,i){var
-a=i;for(;;){if(a){var
-g=a[1],k=b(j,g[1]);if(k)var
-l=g[2],c=aT(f([0,h,d]),l);else
+k=f(i,d);return u(b[1],k)}function
+eF(j,h){var
+a=h;for(;;){if(a){var
+f=a[1],k=b(j,f[1]);if(k)var
+l=f[2],c=aY(g([0,i,d]),l);else
 var
 c=k;if(!c){var
 a=a[2];continue}var
 e=c}else
 var
 e=a;if(e)return e;var
-m=f([0,d,d]);return aT(dJ(function(a){return b(j,a[1])?f([0,h,d]):a[3]},i),m)}}function
-hp(e,a){return be(function(a){var
+m=g([0,d,d]);return aY(d3(function(a){return b(j,a[1])?g([0,i,d]):a[3]},h),m)}}function
+hU(e,a){return bl(function(a){var
 c=b(e,a[1]);if(c)return c;var
-g=f([0,h,d]);return i(a[3],g)},a)}function
-fm(c,i,g){if(typeof
-c==="number")return bD(i,0,g);else{if(0===c[0]){var
-k=c[1],j=cj(g,k);return j?e(i,k,j[1]):j}var
-b=0,a=g,o=c[1];for(;;){if(a){var
-m=a[1],p=hm(b,o,f([0,h,d])),l=aT(f([0,h,d]),p),n=l?e(i,b,m):l;if(n)return 1;var
+f=g([0,i,d]);return l(a[3],f)},a)}function
+fP(c,h,f){if(typeof
+c==="number")return bQ(h,0,f);else{if(0===c[0]){var
+k=c[1],j=cF(f,k);return j?e(h,k,j[1]):j}var
+b=0,a=f,o=c[1];for(;;){if(a){var
+m=a[1],p=hR(b,o,g([0,i,d])),l=aY(g([0,i,d]),p),n=l?e(h,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-c3(a,c,b){if(typeof
-a==="number")return bD(c,0,b);else{if(0===a[0]){var
-j=a[1],g=cj(b,j);return g?e(c,j,g[1]):g}var
-k=a[1],l=0;return bD(function(a,g){var
-j=f([0,h,d]),b=i(hm(a,k,f([0,h,d])),j);return b?b:e(c,a,g)},l,b)}}function
-cl(f,a,d,c,b){if(typeof
+dj(a,c,b){if(typeof
+a==="number")return bQ(c,0,b);else{if(0===a[0]){var
+h=a[1],f=cF(b,h);return f?e(c,h,f[1]):f}var
+j=a[1],k=0;return bQ(function(a,f){var
+h=g([0,i,d]),b=l(hR(a,j,g([0,i,d])),h);return b?b:e(c,a,f)},k,b)}}function
+cH(f,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return bD(function(b,a){return e(f,d,e(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=cj(b,h);return g?e(f,d,e(c,h,g[1])):g}return e(f,d,ho(c,a[1],0,b))}}function
-ei(b,a){return i(a,b)}function
-kE(a,f,e,d,c){if(typeof
+i=0;return bQ(function(b,a){return e(f,d,e(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=cF(b,h);return g?e(f,d,e(c,h,g[1])):g}return e(f,d,hT(c,a[1],0,b))}}function
+eG(b,a){return l(a,b)}function
+lo(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=fm(a,function(a){return f},c);if(g)var
+g=fP(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=c3(a,function(a){return e},c);if(i)return fm(a,function(a){return d},c);var
-h=i}return h}return c3(a,function(i,a){var
+i=dj(a,function(a){return e},c);if(i)return fP(a,function(a){return d},c);var
+h=i}return h}return dj(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-hq(d,c,a){return b(d,a)?0:b(c,a)}function
-kF(h,g,c,f,a){var
-d=hq(h,g,a);if(d)var
+hV(d,c,a){return b(d,a)?0:b(c,a)}function
+lp(h,g,c,f,a){var
+d=hV(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-hr(h,g,c,f,a){var
-d=hq(h,g,a);if(d)var
-i=b(c,f),e=gC(b(c,a),i);else
+hW(h,g,c,f,a){var
+d=hV(h,g,a);if(d)var
+i=b(c,f),e=g$(b(c,a),i);else
 var
 e=d;return e}function
-kG(c,a){var
-d=a[2];return hp(function(a){return 1-b(c,a)},d)}function
-kH(m,l,g,c,k,i,j,p,o,a){if(e(g[3],c,a))return 0;var
-r=e(g[2],c,a);function
-s(k,j){var
-b=j[2],c=[0,f([0,h,d]),b],m=e(p,a,k);return ck(g[4],l,i,m,c)}var
-t=b(i,a),n=cl(m,e(k,c,a),t,s,r);if(n){var
-u=e(g[2],c,a),v=function(c,b){var
-d=[0,e(o,a,c)];return ck(g[4],l,j,d,b)},w=b(j,a),x=q(b(i,a),w);return cl(m,e(k,c,a),x,v,u)}return n}function
-fn(c,b,a){if(a)var
-f=fn(c,b+1|0,a[2]),d=[0,e(c,b,a[1]),f];else
+lq(c,a){var
+d=a[2];return hU(function(a){return 1-b(c,a)},d)}function
+lr(m,l,f,c,k,h,j,p,o,a){if(e(f[3],c,a))return 0;var
+q=e(f[2],c,a);function
+r(k,j){var
+b=j[2],c=[0,g([0,i,d]),b],m=e(p,a,k);return cG(f[4],l,h,m,c)}var
+s=b(h,a),n=cH(m,e(k,c,a),s,r,q);if(n){var
+t=e(f[2],c,a),v=function(c,b){var
+d=[0,e(o,a,c)];return cG(f[4],l,j,d,b)},w=b(j,a),x=u(b(h,a),w);return cH(m,e(k,c,a),x,v,t)}return n}function
+fQ(c,b,a){if(a)var
+f=fQ(c,b+1|0,a[2]),d=[0,e(c,b,a[1]),f];else
 var
 d=a;return d}function
-hs(a,b){if(a){var
+hX(a,b){if(a){var
 c=a[2],e=a[1];if(b){var
-g=b[1],j=hs(c,b[2]);return[0,[0,e[1],g,g],j]}var
-k=hs(c,0),l=f([0,h,d]),m=f([0,h,d]),i=[0,[0,e[1],m,l],k]}else
+f=b[1],j=hX(c,b[2]);return[0,[0,e[1],f,f],j]}var
+k=hX(c,0),l=g([0,i,d]),m=g([0,i,d]),h=[0,[0,e[1],m,l],k]}else
 var
-i=a;return i}function
-ht(a,d){function
+h=a;return h}function
+hY(a,d){function
 b(b){function
-c(c){return fk(a,b,c)?1:e(d,b,c)}return aj(a[1],c)}return aj(bS(a)+1|0,b)}function
-kI(g,l,d,k,f,j,i,c,a){var
+c(c){return fN(a,b,c)?1:e(d,b,c)}return am(a[1],c)}return am(ca(a)+1|0,b)}function
+ls(g,l,d,k,f,j,i,c,a){var
 h=e(d[3],c,a);if(h){var
 m=h[1];return e(g,b(f,a),m)}var
 n=e(d[2],c,a);function
 o(c,b){var
-f=e(i,a,c);return ck(d[4],l,j,f,b)}var
-p=b(f,a);return cl(g,e(k,c,a),p,o,n)}function
-kJ(j,i,e,h,c,g){var
+f=e(i,a,c);return cG(d[4],l,j,f,b)}var
+p=b(f,a);return cH(g,e(k,c,a),p,o,n)}function
+lt(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return kI(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=aj(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return ls(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=am(e[1],n);if(f){var
 d=a;continue}return f}}function
-kK(a){return a[9]?0:0===bS(a)?5<=a[4]?0:1:0}function
-kL(a,d){var
-c=kK(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return aj(a[1],e)}function
-kM(n,c,m,j){var
-t=kL(n,j);if(t){var
-a=bS(n),g=b(j[1],a);if(n[9])var
-k=function(j){var
-k=e(c[3],a,j);if(k){var
-l=k[1];return i(b(g,j),l)}var
-m=f([0,h,d]);return i(b(g,j),m)};else
+lu(a){return a[9]?0:0===ca(a)?5<=a[4]?0:1:0}function
+lv(a,d){var
+c=lu(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return am(a[1],e)}function
+lw(n,c,m,h){var
+t=lv(n,h);if(t){var
+a=ca(n),f=b(h[1],a);if(n[9])var
+j=function(h){var
+j=e(c[3],a,h);if(j){var
+k=j[1];return l(b(f,h),k)}var
+m=g([0,i,d]);return l(b(f,h),m)};else
 switch(n[4]){case
 2:var
-w=b(j[5],a),s=j[3],p=j[2],k=function(j){var
-n=e(c[3],a,j);if(n){var
-u=n[1];return i(b(g,j),u)}var
-k=e(c[2],a,j),l=e(m,a,j),o=c3(l,function(c,a){var
-b=a[1];return i(f([0,h,d]),b)},k);if(o){if(b(p,j)){var
+w=b(h[5],a),s=h[3],p=h[2],j=function(h){var
+n=e(c[3],a,h);if(n){var
+u=n[1];return l(b(f,h),u)}var
+j=e(c[2],a,h),k=e(m,a,h),o=dj(k,function(c,a){var
+b=a[1];return l(g([0,i,d]),b)},j);if(o){if(b(p,h)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return hp(function(a){return hr(q,p,s,j,a)},b)};return kE(l,function(a){var
-b=a[2];return eh(function(a){return kF(q,p,s,j,a)},b)},t,r,k)}var
+b=a[2];return hU(function(a){return hW(q,p,s,h,a)},b)};return lo(k,function(a){var
+b=a[2];return eF(function(a){return lp(q,p,s,h,a)},b)},t,r,j)}var
 v=function(b,a){var
-d=e(w,j,b);return ck(c[4],dK,g,d,a)};return cl(i,l,b(g,j),v,k)}return o};break;case
+d=e(w,h,b);return cG(c[4],d4,f,d,a)};return cH(l,k,b(f,h),v,j)}return o};break;case
 5:var
-u=b(j[5],a),k=function(d){var
-f=e(c[3],a,d);if(f){var
-h=f[1];return i(b(g,d),h)}var
-j=e(c[2],a,d);function
-k(b,a){var
-f=e(u,d,b);return ck(c[4],dK,g,f,a)}var
-l=b(g,d);return cl(i,e(m,a,d),l,k,j)};break;case
+u=b(h[5],a),j=function(d){var
+g=e(c[3],a,d);if(g){var
+h=g[1];return l(b(f,d),h)}var
+i=e(c[2],a,d);function
+j(b,a){var
+g=e(u,d,b);return cG(c[4],d4,f,g,a)}var
+k=b(f,d);return cH(l,e(m,a,d),k,j,i)};break;case
 6:var
-v=j[9],x=b(j[5],a),y=j[8],k=function(b){return kH(i,dK,c,a,m,g,y,x,v,b)};break;case
+v=h[9],x=b(h[5],a),y=h[8],j=function(b){return lr(l,d4,c,a,m,f,y,x,v,b)};break;case
 0:case
 4:var
-C=b(j[5],a),r=j[4],o=j[3],l=j[2],k=function(j){var
-s=e(c[3],a,j);if(s){var
-t=s[1],u=i(f([0,h,d]),t);return u?i(b(g,j),t):u}var
-k=e(c[2],a,j),n=e(m,a,j),v=c3(n,function(c,a){var
-b=a[1];return i(f([0,h,d]),b)},k);if(v){if(b(l,j)){var
+C=b(h[5],a),r=h[4],o=h[3],k=h[2],j=function(h){var
+s=e(c[3],a,h);if(s){var
+t=s[1],u=l(g([0,i,d]),t);return u?l(b(f,h),t):u}var
+j=e(c[2],a,h),n=e(m,a,h),v=dj(n,function(c,a){var
+b=a[1];return l(g([0,i,d]),b)},j);if(v){if(b(k,h)){var
 p=b(c[3],a),y=function(a){var
-e=a[1],c=aT(f([0,h,d]),e);if(c)return c;var
-g=a[2];return eh(function(d){var
-a=hr(p,l,r,j,d);if(a)var
-e=b(o,j),c=b(o,d)<e?1:0;else
+e=a[1],c=aY(g([0,i,d]),e);if(c)return c;var
+f=a[2];return eF(function(d){var
+a=hW(p,k,r,h,d);if(a)var
+e=b(o,h),c=b(o,d)<e?1:0;else
 var
-c=a;return c},g)},z=function(a){var
-b=a[2];return hp(function(a){return hr(p,l,r,j,a)},b)};return kE(n,function(a){var
-b=a[2];return eh(function(a){return kF(p,l,r,j,a)},b)},z,y,k)}var
-A=f([0,h,d]),w=i(b(g,j),A);if(w)var
+c=a;return c},f)},z=function(a){var
+b=a[2];return hU(function(a){return hW(p,k,r,h,a)},b)};return lo(n,function(a){var
+b=a[2];return eF(function(a){return lp(p,k,r,h,a)},b)},z,y,j)}var
+A=g([0,i,d]),w=l(b(f,h),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-d=e(C,j,b);return ck(c[4],dK,g,d,a)},x=cl(i,n,b(g,j),B,k);if(x)return fm(n,function(e){var
+d=e(C,h,b);return cG(c[4],d4,f,d,a)},x=cH(l,n,b(f,h),B,j);if(x)return fP(n,function(e){var
 p=b(c[3],a);return function(c){var
-e=c[1],a=aT(f([0,h,d]),e);if(a)return a;var
-k=c[2];return eh(function(c){if(b(p,c))var
+e=c[1],a=aY(g([0,i,d]),e);if(a)return a;var
+j=c[2];return eF(function(c){if(b(p,c))var
 a=1;else{var
-e=b(l,c);if(e)var
+e=b(k,c);if(e)var
 a=e;else
 var
-m=f([0,h,d]),a=i(b(g,c),m)}if(a)var
-k=a;else
+m=g([0,i,d]),a=l(b(f,c),m)}if(a)var
+j=a;else
 var
-n=b(o,j),k=b(o,c)<n?1:0;return k},k)}},k);var
+n=b(o,h),j=b(o,c)<n?1:0;return j},j)}},j);var
 q=x}}else
 var
 q=v;return q};break;default:var
-k=function(a){return 0}}var
-q=aj(c[1],k)}else
+j=function(a){return 0}}var
+q=am(c[1],j)}else
 var
-q=t;return q?kJ(i,dK,c,m,j,bS(n)):q}function
-kN(m,c,l,j){var
-r=kL(m,j);if(r){var
-a=bS(m),g=b(j[1],a);if(m[9])var
-k=function(j){var
-k=e(c[3],a,j);if(k){var
-l=b(g,j);return i(k[1],l)}var
-m=b(g,j);return i(f([0,h,d]),m)};else
+q=t;return q?lt(l,d4,c,m,h,ca(n)):q}function
+lx(m,c,k,h){var
+r=lv(m,h);if(r){var
+a=ca(m),f=b(h[1],a);if(m[9])var
+j=function(h){var
+j=e(c[3],a,h);if(j){var
+k=b(f,h);return l(j[1],k)}var
+m=b(f,h);return l(g([0,i,d]),m)};else
 switch(m[4]){case
 2:var
-s=b(j[5],a),o=j[3],p=j[2],k=function(d){if(b(p,d))return 1;var
-k=e(c[3],a,d);if(k){var
-n=b(g,d);return i(k[1],n)}var
-f=e(c[2],a,d),h=e(l,a,d),m=c3(h,function(a){return function(a){return kG(p,a)}},f);if(m)var
+s=b(h[5],a),o=h[3],p=h[2],j=function(d){if(b(p,d))return 1;var
+j=e(c[3],a,d);if(j){var
+n=b(f,d);return l(j[1],n)}var
+g=e(c[2],a,d),h=e(k,a,d),m=dj(h,function(a){return function(a){return lq(p,a)}},g);if(m)var
 q=function(b,a){var
-f=e(s,d,b);return ck(c[4],eg,g,f,a)},j=cl(ei,h,b(g,d),q,f);else
+g=e(s,d,b);return cG(c[4],eE,f,g,a)},i=cH(eG,h,b(f,d),q,g);else
 var
-j=m;return j?fm(h,function(h,e){var
-f=e[2],g=b(c[3],a);return eh(function(a){if(b(g,a))return 1;var
-c=b(o,d);return b(o,a)<c?1:0},f)},f):j};break;case
+i=m;return i?fP(h,function(h,e){var
+f=e[2],g=b(c[3],a);return eF(function(a){if(b(g,a))return 1;var
+c=b(o,d);return b(o,a)<c?1:0},f)},g):i};break;case
 5:var
-t=b(j[5],a),k=function(d){var
-f=e(c[3],a,d);if(f){var
-h=b(g,d);return i(f[1],h)}var
-j=e(c[2],a,d);function
-k(b,a){var
-f=e(t,d,b);return ck(c[4],eg,g,f,a)}var
-m=b(g,d);return cl(ei,e(l,a,d),m,k,j)};break;case
+t=b(h[5],a),j=function(d){var
+g=e(c[3],a,d);if(g){var
+h=b(f,d);return l(g[1],h)}var
+i=e(c[2],a,d);function
+j(b,a){var
+g=e(t,d,b);return cG(c[4],eE,f,g,a)}var
+m=b(f,d);return cH(eG,e(k,a,d),m,j,i)};break;case
 6:var
-v=j[9],w=b(j[5],a),x=j[8],k=function(b){return kH(ei,eg,c,a,l,g,x,w,v,b)};break;case
+v=h[9],w=b(h[5],a),x=h[8],j=function(b){return lr(eG,eE,c,a,k,f,x,w,v,b)};break;case
 0:case
 4:var
-u=b(j[5],a),q=j[2],k=function(j){if(b(q,j))return 1;var
-k=e(c[3],a,j);if(k){var
-r=b(g,j);return i(k[1],r)}var
-m=e(c[2],a,j),n=e(l,a,j),s=b(g,j),o=i(f([0,h,d]),s),p=o?c3(n,function(a){return function(a){return kG(q,a)}},m):o;if(p){var
+u=b(h[5],a),q=h[2],j=function(h){if(b(q,h))return 1;var
+j=e(c[3],a,h);if(j){var
+r=b(f,h);return l(j[1],r)}var
+m=e(c[2],a,h),n=e(k,a,h),s=b(f,h),o=l(g([0,i,d]),s),p=o?dj(n,function(a){return function(a){return lq(q,a)}},m):o;if(p){var
 t=function(b,a){var
-d=e(u,j,b);return ck(c[4],eg,g,d,a)};return cl(ei,n,b(g,j),t,m)}return p};break;default:var
-k=function(a){return 0}}var
-n=aj(c[1],k)}else
+d=e(u,h,b);return cG(c[4],eE,f,d,a)};return cH(eG,n,b(f,h),t,m)}return p};break;default:var
+j=function(a){return 0}}var
+n=am(c[1],j)}else
 var
-n=r;return n?kJ(ei,eg,c,l,j,bS(m)):n}function
-kO(a,b){return a[3]?0:fj(a[1],b)}function
-kP(c,b){var
-a=c[2];return a?fj(a[1],b):a}function
-fo(d,c,g,f,b,a){if(kO(c,g)){var
-h=d7(b,bS(d));return[0,e(f[6],h,a)]}return hn(d,c,b,a)}function
-fp(a,k,j,i){if(kP(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return fk(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return fn(function(e,b){var
-f=A(l,d7(d,bS(a)),c,e),g=hs(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+n=r;return n?lt(eG,eE,c,k,h,ca(m)):n}function
+ly(a,b){return a[3]?0:fM(a[1],b)}function
+lz(c,b){var
+a=c[2];return a?fM(a[1],b):a}function
+fR(d,c,g,f,b,a){if(ly(c,g)){var
+h=eu(b,ca(d));return[0,e(f[6],h,a)]}return hS(d,c,b,a)}function
+fS(a,k,j,i){if(lz(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return fN(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return fQ(function(e,b){var
+f=O(l,eu(d,ca(a)),c,e),g=hX(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return fk(a,b,c)}function
+d(b,c){return fN(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-hu(a,j,g,c){var
-k=kO(j,g)?ht(a,function(f,d){var
-g=ci(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(k){if(kP(j,g)){var
-q=c[7];return ht(a,function(o,e){var
-c=b(a[3],e),g=0;return bD(function(p,r){var
-s=A(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],j=b[1],k=i(f([0,h,d]),c),l=k?i(j[2],c):k,m=l?i(c,j[3]):l;if(m){var
+hZ(a,h,f,c){var
+j=ly(h,f)?hY(a,function(f,d){var
+g=cE(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(j){if(lz(h,f)){var
+q=c[7];return hY(a,function(o,e){var
+c=b(a[3],e),f=0;return bQ(function(p,r){var
+s=O(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
+c=a[1],h=b[1],j=l(g([0,i,d]),c),k=j?l(h[2],c):j,m=k?l(c,h[3]):k;if(m){var
 b=b[2],a=a[2];continue}var
 n=m}else
 var
 n=a;var
-g=n}else
+f=n}else
 var
-g=a?0:1;if(g){var
-t=f([0,d,d]),u=A(q,o,e,p);return aY(dJ(function(a){return a},u),t)}return g}},g,c)})}var
-l=1}else
+f=a?0:1;if(f){var
+t=g([0,d,d]),u=O(q,o,e,p);return a4(d3(function(a){return a},u),t)}return f}},f,c)})}var
+k=1}else
 var
-l=k;return l}function
-hv(a,y){var
-l=a[2]<a[1]?1:0,k=0;if(l)switch(a[4]){case
+k=j;return k}function
+h0(a,y){var
+k=a[2]<a[1]?1:0,j=0;if(k)switch(a[4]){case
 0:var
 m=a[9],n=m?a[8]<=m[1]?1:0:1;if(n)var
-z=f([0,d,d]),c=aY(a[10],z);else
+z=g([0,d,d]),c=a4(a[10],z);else
 var
 c=n;break;case
 1:var
 e=a[9],o=e?e[1]===1?1:0:e,p=o?0===a[8]?1:0:o;if(p)var
-A=f([0,d,d]),c=aY(a[10],A);else
+A=g([0,d,d]),c=a4(a[10],A);else
 var
 c=p;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=f([0,d,d]),c=aY(a[10],C);else
+C=g([0,d,d]),c=a4(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],g=aT(f([0,h,d]),D);else
+D=a[10],f=aY(g([0,i,d]),D);else
 var
-g=x;if(g)var
-E=f([0,d,d]),c=aT(a[10],E);else
+f=x;if(f)var
+E=g([0,d,d]),c=aY(a[10],E);else
 var
-c=g;break;default:var
+c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=f([0,d,d]),c=aY(a[10],B);else{var
-s=r;k=1}}else{var
-s=l;k=1}if(k)var
+B=g([0,d,d]),c=a4(a[10],B);else{var
+s=r;j=1}}else{var
+s=k;j=1}if(j)var
 c=s;if(c)var
 F=function(c){var
-e=b(a[3],c);return be(function(c){var
-g=c[2],e=be(function(b){var
+e=b(a[3],c);return bl(function(c){var
+f=c[2],e=bl(function(b){var
 e=b[1]<a[1]?1:0;if(e)var
-g=b[2],c=i(f([0,h,d]),g);else
+f=b[2],c=l(g([0,i,d]),f);else
 var
-c=e;return c?i(b[2],b[3]):c},g);if(e)var
-j=f([0,d,d]),k=c[2],b=i(dJ(function(a){return a[2]},k),j);else
+c=e;return c?l(b[2],b[3]):c},f);if(e)var
+h=g([0,d,d]),j=c[2],b=l(d3(function(a){return a[2]},j),h);else
 var
 b=e;if(b){var
-l=c[2],m=dJ(function(a){return a[3]},l);return i(f([0,d,d]),m)}return b},e)},j=aj(a[1],F);else
+k=c[2],m=d3(function(a){return a[3]},k);return l(g([0,d,d]),m)}return b},e)},h=am(a[1],F);else
 var
-j=c;return j?ht(a,function(m,e){var
-j=b(a[3],e),g=hn(a,y,m,e);if(typeof
-g==="number")var
-c=0<ci(j)?1:0;else
-if(0===g[0])var
-n=ci(j),c=g[1]<n?1:0;else{var
-k=g[1],o=f([0,h,d]),l=be(function(a){return i(o,a)},k);if(l)var
-p=f([0,d,d]),q=0,c=aY(ho(function(b,a){return f([0,d,d])},k,q,j),p);else
+h=c;return h?hY(a,function(m,e){var
+h=b(a[3],e),f=hS(a,y,m,e);if(typeof
+f==="number")var
+c=0<cE(h)?1:0;else
+if(0===f[0])var
+n=cE(h),c=f[1]<n?1:0;else{var
+j=f[1],o=g([0,i,d]),k=bl(function(a){return l(o,a)},j);if(k)var
+p=g([0,d,d]),q=0,c=a4(hT(function(b,a){return g([0,d,d])},j,q,h),p);else
 var
-c=l}if(c){var
+c=k}if(c){var
 r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=f([0,h,d]);return aY(b[1],c);case
+c=g([0,i,d]);return a4(b[1],c);case
 2:case
 4:var
-e=b[1];return i(f([0,h,d]),e);default:return 1}}};return c3(hn(a,y,m,e),s,r)}return c}):j}function
-kQ(a){function
+e=b[1];return l(g([0,i,d]),e);default:return 1}}};return dj(hS(a,y,m,e),s,r)}return c}):h}function
+lA(a){function
 c(c){var
-g=b(a[3],c),e=be(function(a){var
-b=a[1];return i(f([0,h,d]),b)},g);if(e){if(2===a[4]){var
-j=b(a[7],c);return i(f([0,h,d]),j)}return 1}return e}return aj(a[1],c)}function
-fq(a,j,c,b){var
-n=hv(a,j);if(n){if(b)var
-r=f([0,h,d]),o=i(b[1],r),k=o?kQ(a):o;else
+f=b(a[3],c),e=bl(function(a){var
+b=a[1];return l(g([0,i,d]),b)},f);if(e){if(2===a[4]){var
+h=b(a[7],c);return l(g([0,i,d]),h)}return 1}return e}return am(a[1],c)}function
+fT(a,h,c,b){var
+n=h0(a,h);if(n){if(b)var
+r=g([0,i,d]),o=l(b[1],r),j=o?lA(a):o;else
 var
-k=b;if(k)var
-g=k;else{var
-p=hu(a,j,1,c);if(p)var
-s=1,t=function(b,d){return fo(a,j,s,c,b,d)},l=kM(a,fp(a,j,1,c),t,c);else
+j=b;if(j)var
+f=j;else{var
+p=hZ(a,h,1,c);if(p)var
+s=1,t=function(b,d){return fR(a,h,s,c,b,d)},k=lw(a,fS(a,h,1,c),t,c);else
 var
-l=p;if(l){var
-q=kK(a);if(q)var
-u=a[2],v=c[2],w=0,m=hq(function(b){return fk(a,w,b)},v,u);else
+k=p;if(k){var
+q=lu(a);if(q)var
+u=a[2],v=c[2],w=0,m=hV(function(b){return fN(a,w,b)},v,u);else
 var
 m=q;if(m)var
-g=m;else{if(b){var
-x=e(c[1],0,a[2]);return i(b[1],x)}var
-g=b}}else
+f=m;else{if(b){var
+x=e(c[1],0,a[2]);return l(b[1],x)}var
+f=b}}else
 var
-g=l}}else
+f=k}}else
 var
-g=n;return g}function
-fr(a,g,c,k){var
-l=hv(a,g);if(l){var
-m=2<=a[4]?0:1,n=m?i(f([0,d,d]),k):m;if(n)var
+f=n;return f}function
+fU(a,f,c,j){var
+k=h0(a,f);if(k){var
+m=2<=a[4]?0:1,n=m?l(g([0,d,d]),j):m;if(n)var
 h=n;else{var
-o=hu(a,g,0,c);if(o)var
-q=0,r=function(b,d){return fo(a,g,q,c,b,d)},j=kN(a,fp(a,g,0,c),r,c);else
+o=hZ(a,f,0,c);if(o)var
+q=0,r=function(b,d){return fR(a,f,q,c,b,d)},i=lx(a,fS(a,f,0,c),r,c);else
 var
-j=o;var
-p=j?1-b(c[2],a[2]):j;if(p)return i(e(c[1],0,a[2]),k);var
+i=o;var
+p=i?1-b(c[2],a[2]):i;if(p)return l(e(c[1],0,a[2]),j);var
 h=p}}else
 var
-h=l;return h}function
-kR(a){var
-b=a[9],c=a[8],e=a[7],g=a[6];function
-i(g,e,c){var
-b=A(a[5],g,e,c);return 0===b[0]?[0,b[1]]:[0,f([0,h,d])]}return[0,a[1],a[2],a[3],a[4],i,g,e,c,b]}function
-kS(j,i){var
+h=k;return h}function
+lB(a){var
+b=a[9],c=a[8],e=a[7],f=a[6];function
+h(f,e,c){var
+b=O(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,i,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
+lC(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-kT(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],kT(a,c,g)]}return[0,[0,a,c],0]}function
-kU(a,b){if(a){var
-c=a[1],d=kU(a[2],b);return kT(c[1],c[2],d)}return b}function
-kV(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(kS(b,d)){case
-0:return[0,[0,q(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],kV(c,b,g)]}}return[0,[0,c,b],0]}function
-ar(a,c){if(c){var
-h=c[1],d=h[2],e=h[1],f=c[2],i=function(c){if(c){var
-j=c[1],h=j[2],k=j[1],l=c[2];switch(kS(d,h)){case
+lD(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],lD(a,c,g)]}return[0,[0,a,c],0]}function
+lE(a,b){if(a){var
+c=a[1],d=lE(a[2],b);return lD(c[1],c[2],d)}return b}function
+lF(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(lC(b,d)){case
+0:return[0,[0,u(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],lF(c,b,g)]}}return[0,[0,c,b],0]}function
+av(a,c){if(c){var
+h=c[1],d=h[2],e=h[1],g=c[2],i=function(c){if(c){var
+j=c[1],h=j[2],k=j[1],l=c[2];switch(lC(d,h)){case
 0:var
-m=b(ar(a,f),l);return[0,[0,q(g(a,e),k),h],m];case
+m=b(av(a,g),l);return[0,[0,u(f(a,e),k),h],m];case
 1:var
-n=b(ar(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
-o=b(ar(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
-kW(d,c,a,b){if(a){var
-e=a[1],f=kW(d,c,a[2],b),h=kU(c,e[2]);return kV(g(d,e[1]),h,f)}return b}function
-hw(a,b){if(a){var
-c=a[1],d=hw(a[2],b);return kW(c[1],c[2],b,d)}return a}function
-bm(a){return[0,[0,a,0],0]}function
-kX(i){var
-a=i;for(;;){if(a){var
-b=a[1],c=b[1],e=a[2];if(aY(c,f([0,h,d]))){var
+n=b(av(a,g),c);return[0,[0,f(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
+o=b(av(a,g),0);return[0,[0,f(a,e),d],o]};return i}return function(a){return a}}function
+lG(d,c,a,b){if(a){var
+e=a[1],g=lG(d,c,a[2],b),h=lE(c,e[2]);return lF(f(d,e[1]),h,g)}return b}function
+h1(a,b){if(a){var
+c=a[1],d=h1(a[2],b);return lG(c[1],c[2],b,d)}return a}function
+bz(a){return[0,[0,a,0],0]}function
+lH(h){var
+a=h;for(;;){if(a){var
+b=a[1],c=b[1],e=a[2];if(a4(c,g([0,i,d]))){var
 a=e;continue}var
-j=kX(e),g=[0,[0,c,b[2]],j]}else
+j=lH(e),f=[0,[0,c,b[2]],j]}else
 var
-g=a;return g}}function
-fs(c){var
+f=a;return f}}function
+fV(c){var
 a=c;for(;;){if(a){var
-e=f([0,h,d]),b=aY(a[1][1],e);if(b){var
+e=g([0,i,d]),b=a4(a[1][1],e);if(b){var
 a=a[2];continue}return b}return 1}}function
-ej(c,e,d){var
+eH(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return fn(function(c,b){var
-f=b[2],g=0,h=fn(function(f,e){var
-b=A(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,A(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-kY(d,a,g){var
-h=a[2],c=cj(b(d[2],a[1]),h);if(c){var
+f=b(c[2],a),g=0;return fQ(function(c,b){var
+f=b[2],g=0,h=fQ(function(f,e){var
+b=O(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,O(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
+lI(d,a,g){var
+h=a[2],c=cF(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=cj(c[1][2],g);return cE(function(a){return a[2]},i)}var
+i=cF(c[1][2],g);return cZ(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-kZ(e,c,a){if(0===a)return d;var
-f=kZ(e,c+1|0,a-1|0);return Q(b(e,c),f)}function
-ft(e,c,b,a){if(0===e)return kZ(c,b,a);var
-f=e-1|0,d=a/2|0,g=ft(f,c,b+d|0,ba(0,a-d|0));return Q(ft(f,c,b,d),g)}function
-k0(a){var
-b=0;return ft(14,function(a){return(2*a|0)+1|0},b,a)}function
-fu(a){var
-b=0;return ft(14,function(a){return a+1|0},b,a)}function
-c4(b,a){return fi(b,a)}function
-bf(a){return K(a)}function
-k1(r,c,j,e,b,a){var
-m=i(c,f([0,h,d]));if(m)var
+lJ(e,c,a){if(0===a)return d;var
+f=lJ(e,c+1|0,a-1|0);return U(b(e,c),f)}function
+fW(e,c,b,a){if(0===e)return lJ(c,b,a);var
+f=e-1|0,d=a/2|0,g=fW(f,c,b+d|0,aL(0,a-d|0));return U(fW(f,c,b,d),g)}function
+lK(a){var
+b=0;return fW(14,function(a){return(2*a|0)+1|0},b,a)}function
+fX(a){var
+b=0;return fW(14,function(a){return a+1|0},b,a)}function
+dk(b,a){return fL(b,a)}function
+bm(a){return P(a)}function
+lL(q,c,h,e,b,a){var
+m=l(c,g([0,i,d]));if(m)var
 n=m;else{var
-o=aT(c,f([0,d,d])),q=o?ff(h,e):o;if(q)var
-s=g(c,K(e)),k=aY(K(j),s);else
+o=aY(c,g([0,d,d])),p=o?fI(i,e):o;if(p)var
+r=f(c,P(e)),j=a4(P(h),r);else
 var
-k=q;if(k)var
-t=p(f([0,d,d]),c),u=g(bf(b),t),l=i(g(bf(a),c),u);else
+j=p;if(j)var
+t=s(g([0,d,d]),c),u=f(bm(b),t),k=l(f(bm(a),c),u);else
 var
-l=k;if(l){var
-v=c4(e,b+a|0),w=k0(a),x=g(r,K(Q(Q(k0(b),w),v))),y=fu(b+a|0),z=Q(c4(aq(d),b+a|0),y),A=c4(cz(e,j),a);return i(K(Q(Q(c4(j,b),A),z)),x)}var
-n=l}return n}function
-hx(g,e,l,k){var
+k=j;if(k){var
+v=dk(e,b+a|0),w=lK(a),x=f(q,P(U(U(lK(b),w),v))),y=fX(b+a|0),z=U(dk(au(d),b+a|0),y),A=dk(cB(e,h),a);return l(P(U(U(dk(h,b),A),z)),x)}var
+n=k}return n}function
+h2(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-h=c[2],i=a[2];if(fj(e,c[1])){var
-m=hx(g,e,h,i),n=b(g[3],a[1][2]);return b(ar(f([0,d,d]),n),m)}var
+h=c[2],i=a[2];if(fM(e,c[1])){var
+m=h2(f,e,h,i),n=b(f[3],a[1][2]);return b(av(g([0,d,d]),n),m)}var
 c=h,a=i;continue}var
 j=c}else
 var
 j=a;return j}}function
-hy(a){return[0,a[1],a[2]]}function
-k2(e,j){var
-g=j[2];if(g){var
-r=g[2],c=hy(g[1]),a=r;for(;;){if(a){var
-n=a[1],i=hy(n),l=c[1]<i[1]?1:0;if(l)var
+h3(a){return[0,a[1],a[2]]}function
+lM(e,j){var
+f=j[2];if(f){var
+r=f[2],c=h3(f[1]),a=r;for(;;){if(a){var
+n=a[1],i=h3(n),l=c[1]<i[1]?1:0;if(l)var
 h=l;else
 var
 m=c[1]===i[1]?1:0,h=m?c[2]<i[2]?1:0:m;if(h){var
-q=a[2],c=hy(n),a=q;continue}var
+q=a[2],c=h3(n),a=q;continue}var
 o=h}else
 var
 o=1;var
 k=o;break}}else
 var
-k=g;if(k){var
-p=j[1],s=j[2];return be(function(a){var
+k=f;if(k){var
+p=j[1],s=j[2];return bl(function(a){var
 h=a[1]<e[1][1]?1:0;if(h){var
-n=a[2],c=cj(b(e[2],a[1]),n);if(c){var
-g=c[1],o=ci(g[2]),i=ci(a[3])===o?1:0;if(i){var
-q=hx(e,1,a[3],g[2]),j=fs(b(ar(f([0,ap(d),d]),p),q));if(!j){var
-r=hx(e,0,a[3],g[2]),s=bm(f([0,d,d])),t=b(ar(f([0,ap(d),d]),s),r);return fs(b(ar(f([0,d,d]),p),t))}var
+n=a[2],c=cF(b(e[2],a[1]),n);if(c){var
+f=c[1],o=cE(f[2]),i=cE(a[3])===o?1:0;if(i){var
+q=h2(e,1,a[3],f[2]),j=fV(b(av(g([0,ar(d),d]),p),q));if(!j){var
+r=h2(e,0,a[3],f[2]),s=bz(g([0,d,d])),t=b(av(g([0,ar(d),d]),s),r);return fV(b(av(g([0,d,d]),p),t))}var
 k=j}else
 var
 k=i;var
@@ -3524,204 +3745,204 @@ l=c;var
 m=l}else
 var
 m=h;return m},s)}return k}function
-k3(e,d,h,g){var
+lN(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(fj(e,a[1])){var
-i=k3(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(fM(e,a[1])){var
+i=lN(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
-cm(d,c,a){if(a){var
-b=a[1],f=cm(d,c,a[2]),g=b[3];return k3(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
-hz(c,j,i,h,o,a){switch(a[0]){case
-0:return cj(c[4],a[1]);case
+cI(d,c,a){if(a){var
+b=a[1],f=cI(d,c,a[2]),g=b[3];return lN(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
+h4(c,j,i,h,o,a){switch(a[0]){case
+0:return cF(c[4],a[1]);case
 1:var
 e=a[1],k=e<j?1:0;if(k)var
-p=b(i,e)[1],q=bm(b(h[7],e)),l=[0,b(ar(f([0,ap(d),d]),q),p)];else
+p=b(i,e)[1],q=bz(b(h[7],e)),l=[0,b(av(g([0,ar(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
-g=a[1],m=g<j?1:0;if(m)var
-r=bm(b(h[8],g)),s=b(i,g)[1],n=[0,b(ar(f([0,ap(d),d]),s),r)];else
+f=a[1],m=f<j?1:0;if(m)var
+r=bz(b(h[8],f)),s=b(i,f)[1],n=[0,b(av(g([0,ar(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=kY(c,[0,a[1],a[2]],a[3]);return cE(function(a){var
-e=b(c[3],a),g=bm(b(c[5],a));return b(ar(f([0,ap(d),d]),g),e)},t);case
+t=lI(c,[0,a[1],a[2]],a[3]);return cZ(function(a){var
+e=b(c[3],a),f=bz(b(c[5],a));return b(av(g([0,ar(d),d]),f),e)},t);case
 4:var
-u=kY(c,[0,a[1],a[2]],a[3]);return cE(function(a){var
-e=bm(f([0,d,d])),g=b(c[3],a);return b(ar(f([0,ap(d),d]),g),e)},u);default:return cj(o,a[1])}}function
-k4(s,r,q,p,o,n,m){var
+u=lI(c,[0,a[1],a[2]],a[3]);return cZ(function(a){var
+e=bz(g([0,d,d])),f=b(c[3],a);return b(av(g([0,ar(d),d]),f),e)},u);default:return cF(o,a[1])}}function
+lO(s,r,q,p,o,n,m){var
 a=n,c=m;for(;;){if(a){var
-g=a[1],j=g[1],e=hz(s,r,q,p,o,g[2]);if(e){var
-k=i(f([0,h,d]),j);if(k){var
-t=e[1],u=b(ar(D(j),t),c),a=a[2],c=u;continue}var
-l=k}else
+f=a[1],h=f[1],e=h4(s,r,q,p,o,f[2]);if(e){var
+j=l(g([0,i,d]),h);if(j){var
+t=e[1],u=b(av(M(h),t),c),a=a[2],c=u;continue}var
+k=j}else
 var
-l=e;return l}return[0,c]}}function
-hA(r,q,p,o,n,m,l){var
-b=k4(r,q,p,o,n,m,l);if(b){var
+k=e;return k}return[0,c]}}function
+h5(r,q,p,o,n,m,k){var
+b=lO(r,q,p,o,n,m,k);if(b){var
 a=b[1];for(;;){if(a){var
-c=a[1],e=c[1],g=a[2];if(c[2]){var
-j=aY(e,f([0,h,d]));if(j){var
-a=g;continue}return j}var
-k=i(f([0,h,d]),e);if(k){var
-a=g;continue}return k}return 1}}return b}function
-k5(c,i,h,g,e,a){var
-j=b(c[3],a[1]),l=bm(a[2]),m=b(ar(f([0,ap(d),d]),l),j),k=hA(c,i,h,g,e,a[4],m);if(k){var
-n=bm(a[3]),o=b(ar(f([0,ap(d),d]),j),n);return hA(c,i,h,g,e,a[5],o)}return k}function
-fv(a,f,e,d){var
-g=A(a[16],f,e,d),c=b(a[15],g);return[0,c[2],c[3]]}function
-k6(a){if(a){var
-b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,f([0,h,d])]}function
-ek(a,i,h,g,f){var
-c=k6(f[1]);if(c)return c[1];var
+c=a[1],e=c[1],f=a[2];if(c[2]){var
+h=a4(e,g([0,i,d]));if(h){var
+a=f;continue}return h}var
+j=l(g([0,i,d]),e);if(j){var
+a=f;continue}return j}return 1}}return b}function
+lP(c,i,h,f,e,a){var
+j=b(c[3],a[1]),l=bz(a[2]),m=b(av(g([0,ar(d),d]),l),j),k=h5(c,i,h,f,e,a[4],m);if(k){var
+n=bz(a[3]),o=b(av(g([0,ar(d),d]),j),n);return h5(c,i,h,f,e,a[5],o)}return k}function
+fY(a,f,e,d){var
+g=O(a[16],f,e,d),c=b(a[15],g);return[0,c[2],c[3]]}function
+lQ(a){if(a){var
+b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,i,d])]}function
+eI(a,i,h,g,f){var
+c=lQ(f[1]);if(c)return c[1];var
 j=e(a[17],h,g),d=b(a[15],j);return i?d[3]:d[2]}function
-k7(d,c,a){if(a){var
-e=a[1],f=k7(d,c,a[2]),g=b(d[3],e[2]);return b(ar(b(c,e[1]),g),f)}return a}function
-k8(a,s,r,q,p,o,g,n){var
-h=bS(a[1]);return aj(h+1|0,function(c){function
+lR(d,c,a){if(a){var
+e=a[1],f=lR(d,c,a[2]),g=b(d[3],e[2]);return b(av(b(c,e[1]),g),f)}return a}function
+lS(a,s,r,q,p,o,f,n){var
+h=ca(a[1]);return am(h+1|0,function(c){function
 e(e){var
-i=b(a[2],e),j=0;return bD(function(i,t){var
-j=A(g[5],c,e,i);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=d7(c+1|0,h),l=k7(a,b(g[1],v),u);if(o)var
-w=bm(k),m=b(ar(f([0,ap(d),d]),l),w);else
+i=b(a[2],e),j=0;return bQ(function(i,t){var
+j=O(f[5],c,e,i);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=eu(c+1|0,h),l=lR(a,b(f[1],v),u);if(o)var
+w=bz(k),m=b(av(g([0,ar(d),d]),l),w);else
 var
-x=bm(k),m=b(ar(f([0,ap(d),d]),x),l);return hA(a,s,r,q,p,A(n,c,e,i),m)},j,i)}return aj(a[1][1],e)})}function
-k9(g,m,l,I,H,a){var
-k=0,n=a[13];for(;;){if(n){var
+x=bz(k),m=b(av(g([0,ar(d),d]),x),l);return h5(a,s,r,q,p,O(n,c,e,i),m)},j,i)}return am(a[1][1],e)})}function
+lT(f,m,k,H,G,a){var
+j=0,n=a[13];for(;;){if(n){var
 c=n[1];switch(c[0]){case
 0:var
-p=hz(g,m,l,a,k,c[1]);if(p)var
-q=hz(g,m,l,a,k,c[2]),E=q?[0,hw(p[1],q[1])]:q,t=E;else
+p=h4(f,m,k,a,j,c[1]);if(p)var
+q=h4(f,m,k,a,j,c[2]),D=q?[0,h1(p[1],q[1])]:q,t=D;else
 var
 t=p;var
-j=t;break;case
+h=t;break;case
 1:var
-u=c[2],v=i(f([0,h,d]),u);if(v)var
-F=k4(g,m,l,a,k,c[1],0),j=cE(function(g){return function(a){var
-c=bm(g),e=kX(a);return b(ar(f([0,ap(d),d]),e),c)}}(u),F);else
+u=c[2],v=l(g([0,i,d]),u);if(v)var
+E=lO(f,m,k,a,j,c[1],0),h=cZ(function(f){return function(a){var
+c=bz(f),e=lH(a);return b(av(g([0,ar(d),d]),e),c)}}(u),E);else
 var
-j=v;break;case
+h=v;break;case
 2:var
-w=c[1],j=[0,hw(w,w)];break;case
+w=c[1],h=[0,h1(w,w)];break;case
 3:var
-j=e(I,c[1],c[2]);break;default:var
-x=c[2],y=c[1],z=aj(y,function(d,e){return function(c){return k5(g,m,l,a,e,b(d,c))}}(x,k)),j=z?A(H,y,x,c[3]):z}if(j){var
-G=n[2],k=ee(k,[0,j[1],0]),n=G;continue}var
-o=j}else
+h=e(H,c[1],c[2]);break;default:var
+x=c[2],y=c[1],z=am(y,function(d,e){return function(c){return lP(f,m,k,a,e,b(d,c))}}(x,j)),h=z?O(G,y,x,c[3]):z}if(h){var
+F=n[2],j=eC(j,[0,h[1],0]),n=F;continue}var
+o=h}else
 var
-o=[0,k];if(o){var
-r=o[1],J=function(c){return k5(g,m,l,a,r,b(a[15],c))},B=aj(a[14],J);if(B)var
-K=function(h){var
-c=b(g[2],h),i=0;return bD(function(l,i){if(k6(i[1]))var
+o=[0,j];if(o){var
+r=o[1],I=function(c){return lP(f,m,k,a,r,b(a[15],c))},A=am(a[14],I);if(A)var
+J=function(h){var
+c=b(f[2],h),i=0;return bQ(function(l,i){if(lQ(i[1]))var
 c=1;else{var
 j=e(a[17],h,l),k=j<a[14]?1:0;if(k)var
-m=i[1],n=b(a[15],j)[1],o=b(g[3],n),c=fs(b(ar(f([0,ap(d),d]),o),m));else
+m=i[1],n=b(a[15],j)[1],o=b(f[3],n),c=fV(b(av(g([0,ar(d),d]),o),m));else
 var
 c=k}if(c){var
-p=i[2],q=0;return bD(function(g,f){var
-c=A(a[16],h,l,g),d=c<a[14]?1:0;if(d)var
+p=i[2],q=0;return bQ(function(g,f){var
+c=O(a[16],h,l,g),d=c<a[14]?1:0;if(d)var
 i=f[2],e=b(a[15],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return c},i,c)},s=aj(g[1][1],K);else
+e=d;return e},q,p)}return c},i,c)},s=am(f[1][1],J);else
 var
-s=B;var
-C=s?k8(g,m,l,a,r,0,a[5],a[18]):s;if(C)return k8(g,m,l,a,r,1,a[6],a[19]);var
-D=C}else
+s=A;var
+B=s?lS(f,m,k,a,r,0,a[5],a[18]):s;if(B)return lS(f,m,k,a,r,1,a[6],a[19]);var
+C=B}else
 var
-D=o;return D}}function
-k_(a){return a[2]?0:1}function
-hB(b,h,g,f,e,a){if(a[2]){var
-q=fl(a[4]),i=fl(a[3]),j=k_(a[1]),k=j?k9(b,h,g,f,e,a):j;if(k)var
-r=a[5],s=a[1],t=function(b,c,d){return fv(a,b,c,d)},u=0,c=fq(ej(b,function(b,c,d){return ek(a,u,b,c,d)},t),s,r,q);else
+C=o;return C}}function
+lU(a){return a[2]?0:1}function
+h6(b,h,g,f,e,a){if(a[2]){var
+q=fO(a[4]),i=fO(a[3]),j=lU(a[1]),k=j?lT(b,h,g,f,e,a):j;if(k)var
+r=a[5],s=a[1],t=function(b,c,d){return fY(a,b,c,d)},u=0,c=fT(eH(b,function(b,c,d){return eI(a,u,b,c,d)},t),s,r,q);else
 var
 c=k;if(c){if(i){var
-v=i[1],w=a[6],x=a[1],y=function(b,c,d){return fv(a,b,c,d)},z=1;return fr(ej(b,function(b,c,d){return ek(a,z,b,c,d)},y),x,w,v)}var
+v=i[1],w=a[6],x=a[1],y=function(b,c,d){return fY(a,b,c,d)},z=1;return fU(eH(b,function(b,c,d){return eI(a,z,b,c,d)},y),x,w,v)}var
 l=1}else
 var
 l=c;return l}var
-m=a[4],A=a[3],n=k_(a[1]),o=n?k9(b,h,g,f,e,a):n;if(o)var
-B=a[5],C=a[1],D=function(b,c,d){return fv(a,b,c,d)},E=0,d=fq(ej(b,function(b,c,d){return ek(a,E,b,c,d)},D),C,B,A);else
+m=a[4],A=a[3],n=lU(a[1]),o=n?lT(b,h,g,f,e,a):n;if(o)var
+B=a[5],C=a[1],D=function(b,c,d){return fY(a,b,c,d)},E=0,d=fT(eH(b,function(b,c,d){return eI(a,E,b,c,d)},D),C,B,A);else
 var
 d=o;if(d){if(m){var
-F=m[1],G=a[6],H=a[1],I=function(b,c,d){return fv(a,b,c,d)},J=1;return fr(ej(b,function(b,c,d){return ek(a,J,b,c,d)},I),H,G,F)}var
+F=m[1],G=a[6],H=a[1],I=function(b,c,d){return fY(a,b,c,d)},J=1;return fU(eH(b,function(b,c,d){return eI(a,J,b,c,d)},I),H,G,F)}var
 p=1}else
 var
 p=d;return p}function
-tk(b,a){return 0}function
-k$(c,b,a){return 0}var
-tm=aq(aq(aq(aq(ec(ec(d)))))),fw=fi(aq(d),tm),hC=aq(aq(aq(aq(aq(aq(ec(d))))))),el=fi(aq(d),hC);function
-la(e,d,c){var
+ub(b,a){return 0}function
+lV(c,b,a){return 0}var
+ud=au(au(au(au(eA(eA(d)))))),eJ=fL(au(d),ud),h7=au(au(au(au(au(au(eA(d))))))),eK=fL(au(d),h7);function
+lW(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=ay(kA(Q(a,a),hC),e);continue}}var
-tn=80,to=80;function
-hD(c,a){if(cf(h,a)){var
-b=cf(Q(aq(d),a),el);if(b){var
-e=g(c,K(el)),f=Q(a,a),j=ay(kA(Q(aq(d),f),hC),d);return i(K(la(d,to,ay(ay(el,a),j))),e)}return b}var
-k=g(c,K(la(h,tn,cz(el,a))));return i(K(el),k)}function
-lb(b,a){return 0===a?f([0,d,d]):g(b,lb(b,a-1|0))}function
-lc(b,a){if(a){var
-c=a[1],e=lc(b,a[2]),i=c[2],j=f([0,h,d]);return g(lb(hm(c[1],b,j),i),e)}return f([0,d,d])}function
-em(b,a){if(a){var
-c=a[1],e=em(b,a[2]),i=lc(b,c[2]);return q(g(c[1],i),e)}return f([0,h,d])}function
-ld(b){var
+b=b-1|0,a=as(lk(U(a,a),h7),e);continue}}var
+ue=80,uf=80;function
+h8(c,a){if(cC(i,a)){var
+b=cC(U(au(d),a),eK);if(b){var
+e=f(c,P(eK)),g=U(a,a),h=as(lk(U(au(d),g),h7),d);return l(P(lW(d,uf,as(as(eK,a),h))),e)}return b}var
+j=f(c,P(lW(i,ue,cB(eK,a))));return l(P(eK),j)}function
+lX(b,a){return 0===a?g([0,d,d]):f(b,lX(b,a-1|0))}function
+lY(b,a){if(a){var
+c=a[1],e=lY(b,a[2]),h=c[2],j=g([0,i,d]);return f(lX(hR(c[1],b,j),h),e)}return g([0,d,d])}function
+eL(b,a){if(a){var
+c=a[1],e=eL(b,a[2]),h=lY(b,c[2]);return u(f(c[1],h),e)}return g([0,i,d])}function
+lZ(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-le(h,g,f){var
+l0(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
-c=e,a=ay(a,d[1]);continue}return d}}function
-fx(f,d,a,c){var
+c=e,a=as(a,d[1]);continue}return d}}function
+fZ(f,d,a,c){var
 b=a<f?1:0;return b?e(d,a,c):b}function
-lf(c,a){if(a){var
-e=lf(c,a[2]),g=b(c[3],a[1][2]);return b(ar(f([0,d,d]),g),e)}return a}function
-en(c,b,a){if(b){if(a){var
-f=en(c,b[2],a[2]),d=gC(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+l1(c,a){if(a){var
+e=l1(c,a[2]),f=b(c[3],a[1][2]);return b(av(g([0,d,d]),f),e)}return a}function
+eM(c,b,a){if(b){if(a){var
+f=eM(c,b[2],a[2]),d=g$(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-lg(b,a){if(b){if(a){var
-d=lg(b[2],a[2]);return a[1]+d|0}var
+l2(b,a){if(b){if(a){var
+d=l2(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dL(f,c,a){if(0===c)return[0,h];var
-d=b(f[12],a),e=hD(a,d),g=e?[0,Q(c,d)]:e;return g}function
-lh(f,e,b,a){if(b){if(a){var
-i=a[1],k=cD(bf(i)),l=g(bf(e),k),c=dL(f,i,g(b[1][2],l));if(c)var
-d=lh(f,e,b[2],a[2]),m=d?[0,ay(c[1],d[1])]:d,j=m;else
+dl(f,c,a){if(0===c)return[0,i];var
+d=b(f[12],a),e=h8(a,d),g=e?[0,U(c,d)]:e;return g}function
+l3(g,e,b,a){if(b){if(a){var
+h=a[1],k=cY(bm(h)),l=f(bm(e),k),c=dl(g,h,f(b[1][2],l));if(c)var
+d=l3(g,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,j=m;else
 var
-j=c;return j}return[0,h]}return[0,h]}function
-li(d,c,a,b){if(a){var
-f=li(d,c+1|0,a[2],b),g=e(d,c,b);return ay(Q(a[1],g),f)}return h}function
-hE(c,m,j,K,a,B,q,J){var
-r=lg(j,a[11]);if(0===r)return[0,[0,h,0]];var
-n=f([0,d,d]),k=j;for(;;){if(k){var
-x=k[1][2],y=i(f([0,h,d]),x);if(y){var
-H=k[2],n=p(n,x),k=H;continue}var
-s=y}else
+j=c;return j}return[0,i]}return[0,i]}function
+l4(d,c,a,b){if(a){var
+f=l4(d,c+1|0,a[2],b),g=e(d,c,b);return as(U(a[1],g),f)}return i}function
+h9(c,m,h,K,a,B,p,J){var
+q=l2(h,a[11]);if(0===q)return[0,[0,i,0]];var
+n=g([0,d,d]),j=h;for(;;){if(j){var
+x=j[1][2],y=l(g([0,i,d]),x);if(y){var
+H=j[2],n=s(n,x),j=H;continue}var
+r=y}else
 var
-s=i(f([0,h,d]),n);if(s)var
+r=l(g([0,i,d]),n);if(r)var
 G=function(a){var
-e=b(c[2],a),g=0;return bD(function(j,a){var
-g=lf(c,a[2]),h=bm(f([0,d,d])),e=fs(b(ar(f([0,ap(d),d]),h),g));if(e){var
-i=a[2];return be(function(a){return a[2]<m?1:0},i)}return e},g,e)},t=aj(c[1][1],G);else
+e=b(c[2],a),f=0;return bQ(function(j,a){var
+f=l1(c,a[2]),h=bz(g([0,d,d])),e=fV(b(av(g([0,ar(d),d]),h),f));if(e){var
+i=a[2];return bl(function(a){return a[2]<m?1:0},i)}return e},f,e)},t=am(c[1][1],G);else
 var
-t=s;if(t){var
-u=dL(a,r,J);if(u){var
-v=lh(a,r,j,a[11]);if(v){var
-w=le(function(g){var
-l=en(g,j,a[11]);if(0===l)return[0,h];var
-n=e(K,g,function(a,b){return fx(g,q,a,b)}),k=aj(m,function(a){var
-e=em(n,b(c[3],a));return i(f([0,h,d]),e)});if(k){var
-o=le(function(d){if(ld(b(c[3],d)))return[0,h];var
-f=em(n,b(c[3],d));return dL(a,e(q,g,d),f)},m,h);return cE(function(a){return Q(l,a)},o)}return k},B,h);if(w){var
-L=0,M=dI(0,B),o=m,g=L,N=dH(function(b){return en(b,j,a[11])},M);for(;;){if(0!==o){var
-l=o-1|0;if(ld(b(c[3],l)))var
-z=g;else
+t=r;if(t){var
+u=dl(a,q,J);if(u){var
+v=l3(a,q,h,a[11]);if(v){var
+w=l0(function(f){var
+k=eM(f,h,a[11]);if(0===k)return[0,i];var
+n=e(K,f,function(a,b){return fZ(f,p,a,b)}),j=am(m,function(a){var
+e=eL(n,b(c[3],a));return l(g([0,i,d]),e)});if(j){var
+o=l0(function(d){if(lZ(b(c[3],d)))return[0,i];var
+g=eL(n,b(c[3],d));return dl(a,e(p,f,d),g)},m,i);return cZ(function(a){return U(k,a)},o)}return j},B,i);if(w){var
+L=0,M=d2(0,B),o=m,f=L,N=d1(function(b){return eM(b,h,a[11])},M);for(;;){if(0!==o){var
+k=o-1|0;if(lZ(b(c[3],k)))var
+z=f;else
 var
-A=li(q,0,N,l),I=cf(A,h)?g:[0,[0,l,A],g],z=I;var
-o=l,g=z;continue}var
-O=ay(v[1],w[1]),C=[0,[0,ay(u[1],O),g]];break}}else
+A=l4(p,0,N,k),I=cC(A,i)?f:[0,[0,k,A],f],z=I;var
+o=k,f=z;continue}var
+O=as(v[1],w[1]),C=[0,[0,as(u[1],O),f]];break}}else
 var
 C=w;var
 D=C}else
@@ -3733,218 +3954,258 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-lj(m,l,k,j){var
+l5(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=cD(K(e)),f=g(b(k,d[1]),n),h=b(m[12],f),i=hD(f,h);if(i){var
-o=ay(c,Q(e,ay(h,fw))),a=a[2],c=o;continue}return i}return[0,c]}}function
-lk(p,o,d,k,j){var
-e=lj(o,d[2],k,d[1]);if(e){var
-q=K(e[1]),l=i(g(j,K(fw)),q);if(l){var
-r=bm(D(j)),a=d[2],c=r;for(;;){if(a){var
-h=a[1][1],m=b(p[3],h),n=b(ar(b(k,h),m),c),a=a[2],c=n;continue}var
-f=[0,c];break}}else
+d=a[1],e=d[2],n=cY(P(e)),g=f(b(k,d[1]),n),h=b(m[12],g),i=h8(g,h);if(i){var
+o=as(c,U(e,as(h,eJ))),a=a[2],c=o;continue}return i}return[0,c]}}function
+l6(p,o,d,j,i){var
+e=l5(o,d[2],j,d[1]);if(e){var
+q=P(e[1]),k=l(f(i,P(eJ)),q);if(k){var
+r=bz(M(i)),a=d[2],c=r;for(;;){if(a){var
+h=a[1][1],m=b(p[3],h),n=b(av(b(j,h),m),c),a=a[2],c=n;continue}var
+g=[0,c];break}}else
 var
-f=l}else
+g=k}else
 var
-f=e;return f}var
-tp=aq(ec(aq(aq(ec(d))))),tq=cD(K(fi(aq(d),tp)));function
-ll(a){return g(K(a),tq)}function
-lm(b,a){var
-c=cf(b,a);return c?cf(a,b):c}function
-ln(c,a){if(a){var
-d=ln(c,a[2]);return ay(b(c,a[1]),d)}return h}function
-lo(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=lo(g,a[2]);if(e){var
+g=e;return g}var
+ug=au(eA(au(au(eA(d))))),uh=cY(P(fL(au(d),ug)));function
+l7(a){return f(P(a),uh)}function
+l8(b,a){var
+c=cC(b,a);return c?cC(a,b):c}function
+l9(c,a){if(a){var
+d=l9(c,a[2]);return as(b(c,a[1]),d)}return i}function
+l_(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=l_(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return lm(b(c,a),d)};return aj(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return l8(b(c,a),d)};return am(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-lp(c,a){if(a){var
-d=lp(c,a[2]);return b(c,a[1])+d|0}return a}function
-lq(a,j,i,g){if(0===g)return tr;var
-l=g-1|0,d=lq(a,j,i,l);if(d)var
-m=dI(0,ci(a[8])),e=dH(function(d){var
-b=dI(0,j);return dH(function(b){function
-c(a,c){return fx(b,i,a,c)}return[0,b,f2(a[9],l,d,b,c)]},b)},m),n=function(d){var
+l$(c,a){if(a){var
+d=l$(c,a[2]);return b(c,a[1])+d|0}return a}function
+ma(a,j,h,g){if(0===g)return ui;var
+l=g-1|0,d=ma(a,j,h,l);if(d)var
+m=d2(0,cE(a[8])),e=d1(function(d){var
+b=d2(0,j);return d1(function(b){function
+c(a,c){return fZ(b,h,a,c)}return[0,b,gv(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return cf(ln(e,b(a[3],c)),h)}return aj(a[1],c)},f=be(function(a){return be(n,a)},e),c=f?[0,dH(function(b){return lo(a,b)},e)]:f,o=c?[0,ee(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return cC(l9(e,b(a[3],c)),i)}return am(a[1],c)},f=bl(function(a){return bl(n,a)},e),c=f?[0,d1(function(b){return l_(a,b)},e)]:f,o=c?[0,eC(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-lr(o,n,j,e,c){var
-k=cf(h,b(e,c));if(k)return k;var
-a=b(o[5],c),m=0;if(a<n&&b(j,a)[1]===a){var
-l=b(j,a)[2];m=1}if(!m)var
-l=f([0,h,d]);var
-p=D(ll(b(e,c)));return i(g(f([0,aq(d),d]),p),l)}function
-ls(k,j,a,i,g,f,c){if(c){var
-l=c[1],m=l[2],d=ls(k,j,a,i,g+1|0,f,c[2]);if(lm(b(m,a),h))return d;var
-p=l[1],n=aQ(f,lp(function(b){return e(k,b,a)},p));if(0===n)return d;var
-q=ll(b(m,a)),o=[0,[0,A(j[4],i,g,a),n,q],d]}else
+h_(o,n,h,e,c){var
+j=cC(i,b(e,c));if(j)return j;var
+a=b(o[5],c),m=0;if(a<n&&b(h,a)[1]===a){var
+k=b(h,a)[2];m=1}if(!m)var
+k=g([0,i,d]);var
+p=M(l7(b(e,c)));return l(f(g([0,au(d),d]),p),k)}function
+mb(k,j,a,h,g,f,c){if(c){var
+l=c[1],m=l[2],d=mb(k,j,a,h,g+1|0,f,c[2]);if(l8(b(m,a),i))return d;var
+p=l[1],n=aG(f,l$(function(b){return e(k,b,a)},p));if(0===n)return d;var
+q=l7(b(m,a)),o=[0,[0,O(j[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-lt(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=lt(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:ls(f,e,d,c,0,g,a[1]);return ee(j,i)}var
+h$(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=h$(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:mb(f,e,d,c,0,g,a[1]);return eC(j,i)}var
 h=a}else
 var
 h=b;return h}function
-hF(d,a){var
-c=b(d[10],a);return i(c,a)?c:a}function
-hG(b,a){return D(hF(b,D(a)))}function
-dM(c,a){if(a){var
-e=a[1],i=dM(c,a[2]),j=b(c,e);return q(g(bf(e[2]),j),i)}return f([0,h,d])}function
-fy(f,e,a){if(a){var
-g=a[1],j=b(e,g),c=dL(f,g[2],j);if(c)var
-d=fy(f,e,a[2]),k=d?[0,ay(c[1],d[1])]:d,i=k;else
+ia(d,a){var
+c=b(d[10],a);return l(c,a)?c:a}function
+ib(b,a){return M(ia(b,M(a)))}function
+d5(c,a){if(a){var
+e=a[1],h=d5(c,a[2]),j=b(c,e);return u(f(bm(e[2]),j),h)}return g([0,i,d])}function
+f0(f,e,a){if(a){var
+g=a[1],j=b(e,g),c=dl(f,g[2],j);if(c)var
+d=f0(f,e,a[2]),k=d?[0,as(c[1],d[1])]:d,h=k;else
 var
-i=c;return i}return[0,h]}function
-hH(a){var
-b=a[3];return aT(f([0,h,d]),b)}function
-cF(b,a){return g(b,cD(a))}function
-lu(j,c,a){if(aY(c,f([0,h,d])))return[0,f([0,h,d])];var
-k=cD(a),e=b(j[12],k),i=hD(cD(a),e),l=i?[0,g(c,K(e))]:i;return l}var
-fz=K(fw);function
-lv(b,e){var
+h=c;return h}return[0,i]}function
+ic(a){var
+b=a[3];return aY(g([0,i,d]),b)}function
+c0(b,a){return f(b,cY(a))}function
+mc(j,c,a){if(a4(c,g([0,i,d])))return[0,g([0,i,d])];var
+k=cY(a),e=b(j[12],k),h=h8(cY(a),e),l=h?[0,f(c,P(e))]:h;return l}var
+f1=P(eJ);function
+md(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(aV(b,c[1])){var
-f=lv(b,d);return ay(c[2],f)}var
-a=d;continue}return h}}function
-lw(ah,ag,n,af,ae,a,ad,c,G,ac){if(G){var
-H=lw(ah,ag,n,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
-ai=H[1],aj=ai[2],ak=ai[1],aA=G[1],v=kC(function(b){return lt(ag,a,b,0,a[2],ac)},aA),aB=f([0,h,d]);if(aY(a[3],aB))var
-l=f([0,h,d]);else
+c=a[1],d=a[2];if(a7(b,c[1])){var
+f=md(b,d);return as(c[2],f)}var
+a=d;continue}return i}}function
+id(ah,ag,n,af,ae,a,ad,c,F,ac){if(F){var
+G=id(ah,ag,n,af,ae,a,ad,c+1|0,F[2],ac);if(G){var
+ai=G[1],aj=ai[2],ak=ai[1],aA=F[1],v=lm(function(b){return h$(ag,a,b,0,a[2],ac)},aA),aB=g([0,i,d]);if(a4(a[3],aB))var
+k=g([0,i,d]);else
 var
-aF=K(lv(c,ad)),l=g(a[3],aF);var
-aC=v?0:1;if(aC&&aY(l,f([0,h,d])))return[0,[0,ak,aj]];var
-x=b(ae,c),k=x[2],t=x[3],e=b(a[5],c),r=b(a[8],c),w=0;if(c<af&&x[1]===c&&aT(f([0,h,d]),e)&&i(k,e)&&i(e,t)&&i(f([0,h,d]),l)){var
-ao=ef(function(a){var
-b=1-a[1],c=b?1-hH(a):b;return c},v),y=ef(function(a){var
-b=a[1];return b?hH(a):b},v),m=ef(function(a){var
-b=a[1],c=b?1-hH(a):b;return c},v),L=function(a){var
-b=g(e,q(e,a[3]));return cF(a[3],b)},u=dM(function(b){return hF(a,L(b))},y),z=dM(function(b){return hG(a,L(b))},y),ap=p(t,k),M=function(d,c){var
-a=p(c,r),b=p(r,d),e=i(a,b)?b:a;return g(e,ap)},A=fy(n,function(a){var
-c=D(a[3]);if(i(k,g(f([0,aq(d),d]),c)))var
-e=D(a[3]),b=g(f([0,aq(d),d]),e);else
+aF=P(md(c,ad)),k=f(a[3],aF);var
+aC=v?0:1;if(aC&&a4(k,g([0,i,d])))return[0,[0,ak,aj]];var
+x=b(ae,c),j=x[2],r=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<af&&x[1]===c&&aY(g([0,i,d]),e)&&l(j,e)&&l(e,r)&&l(g([0,i,d]),k)){var
+ao=eD(function(a){var
+b=1-a[1],c=b?1-ic(a):b;return c},v),y=eD(function(a){var
+b=a[1];return b?ic(a):b},v),m=eD(function(a){var
+b=a[1],c=b?1-ic(a):b;return c},v),J=function(a){var
+b=f(e,u(e,a[3]));return c0(a[3],b)},t=d5(function(b){return ia(a,J(b))},y),z=d5(function(b){return ib(a,J(b))},y),ap=s(r,j),K=function(d,c){var
+a=s(c,p),b=s(p,d),e=l(a,b)?b:a;return f(e,ap)},A=f0(n,function(a){var
+c=M(a[3]);if(l(j,f(g([0,au(d),d]),c)))var
+e=M(a[3]),b=f(g([0,au(d),d]),e);else
 var
-b=k;var
-h=cF(a[3],b);return q(f([0,d,d]),h)},ao),I=0;if(A){var
-B=fy(n,function(a){var
-b=cF(a[3],e);return q(f([0,d,d]),b)},y),J=0;if(B){var
-as=K(B[1]),N=q(K(A[1]),as);if(m){var
-j=b(a[6],c),an=0;if(aT(f([0,h,d]),k)&&i(k,j)&&i(j,t)&&be(function(a){return aT(D(a[3]),k)},m)){var
-O=function(b){var
-a=D(b[3]);return cF(a,g(j,p(j,a)))},P=cF(l,j),at=p(dM(function(b){return hF(a,O(b))},m),P),Q=p(dM(function(b){return hG(a,O(b))},m),P);if(b(a[7],c))var
-R=aY(j,t),S=R?i(Q,q(r,u)):R,s=S?[0,f([0,h,d])]:S;else{var
-Z=i(dM(function(c){var
-b=D(c[3]),e=p(j,b),h=g(p(j,b),e);return hG(a,cF(g(b,p(g(f([0,aq(d),d]),j),b)),h))},m),l);if(Z)var
-aw=p(Q,u),s=[0,M(p(at,z),aw)];else
+b=j;var
+h=c0(a[3],b);return u(g([0,d,d]),h)},ao),H=0;if(A){var
+B=f0(n,function(a){var
+b=c0(a[3],e);return u(g([0,d,d]),b)},y),I=0;if(B){var
+aq=P(B[1]),L=u(P(A[1]),aq);if(m){var
+h=b(a[6],c),an=0;if(aY(g([0,i,d]),j)&&l(j,h)&&l(h,r)&&bl(function(a){return aY(M(a[3]),j)},m)){var
+N=function(b){var
+a=M(b[3]);return c0(a,f(h,s(h,a)))},O=c0(k,h),ar=s(d5(function(b){return ia(a,N(b))},m),O),Q=s(d5(function(b){return ib(a,N(b))},m),O);if(b(a[7],c))var
+R=a4(h,r),S=R?l(Q,u(p,t)):R,q=S?[0,g([0,i,d])]:S;else{var
+Z=l(d5(function(c){var
+b=M(c[3]),e=s(h,b),i=f(s(h,b),e);return ib(a,c0(f(b,s(f(g([0,au(d),d]),h),b)),i))},m),k);if(Z)var
+aw=s(Q,t),q=[0,K(s(ar,z),aw)];else
 var
-s=Z}var
+q=Z}var
 T=function(a){var
-b=fy(n,function(b){var
-c=cF(b[3],a);return q(f([0,d,d]),c)},m);if(b){var
-c=lu(n,l,a);if(c)var
-j=p(e,a),s=g(r,a),t=i(f([0,h,d]),j)?g(u,j):g(z,j),v=g(fz,p(t,s)),w=c[1],k=[0,q(q(K(b[1]),w),v)];else
+b=f0(n,function(b){var
+c=c0(b[3],a);return u(g([0,d,d]),c)},m);if(b){var
+c=mc(n,k,a);if(c)var
+h=s(e,a),q=f(p,a),r=l(g([0,i,d]),h)?f(t,h):f(z,h),v=f(f1,s(r,q)),w=c[1],j=[0,u(u(P(b[1]),w),v)];else
 var
-k=c;var
-o=k}else
+j=c;var
+o=j}else
 var
-o=b;return o};if(s){var
-C=T(k);if(C){var
-U=C[1],E=T(j);if(E)var
-V=E[1],au=g(fz,s[1]),av=i(U,V)?U:V,W=[0,p(q(N,av),au)];else
+o=b;return o};if(q){var
+C=T(j);if(C){var
+U=C[1],D=T(h);if(D)var
+V=D[1],as=f(f1,q[1]),at=l(U,V)?U:V,W=[0,s(u(L,at),as)];else
 var
-W=E;var
+W=D;var
 X=W}else
 var
 X=C;var
 Y=X}else
 var
-Y=s;var
-o=Y;w=1;I=1;J=1;an=1}if(!an){var
-o=0;w=1;I=1;J=1}}else{var
-F=lu(n,l,e);if(F)var
-_=cF(l,e),ax=p(D(u),_),ay=M(p(D(z),_),ax),az=g(fz,q(g(r,e),ay)),$=[0,p(q(N,F[1]),az)];else
+Y=q;var
+o=Y;w=1;H=1;I=1;an=1}if(!an){var
+o=0;w=1;H=1;I=1}}else{var
+E=mc(n,k,e);if(E)var
+_=c0(k,e),ax=s(M(t),_),ay=K(s(M(z),_),ax),az=f(f1,u(f(p,e),ay)),$=[0,s(u(L,E[1]),az)];else
 var
-$=F;var
+$=E;var
 aa=$}}else
 var
-aa=B;if(!J)var
+aa=B;if(!I)var
 ab=aa}else
 var
-ab=A;if(!I){var
+ab=A;if(!H){var
 o=ab;w=1}}if(!w)var
 o=0;if(o)var
-aD=b(ah[3],c),aE=b(ar(b(a[8],c),aD),aj),al=[0,[0,q(o[1],ak),aE]];else
+aD=b(ah[3],c),aE=b(av(b(a[8],c),aD),aj),al=[0,[0,u(o[1],ak),aE]];else
 var
 al=o;var
 am=al}else
 var
-am=H;return am}return[0,[0,f([0,h,d]),0]]}function
-lx(f,e,b,a){if(b){if(a){var
-i=b[1],k=cD(bf(i)),l=g(bf(e),k),c=dL(f,i,g(a[1],l));if(c)var
-d=lx(f,e,b[2],a[2]),m=d?[0,ay(c[1],d[1])]:d,j=m;else
+am=G;return am}return[0,[0,g([0,i,d]),0]]}function
+ie(g,e,b,a){if(b){if(a){var
+h=b[1],k=cY(bm(h)),l=f(bm(e),k),c=dl(g,h,f(a[1],l));if(c)var
+d=ie(g,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,j=m;else
 var
-j=c;return j}return[0,h]}return[0,h]}function
-ly(b,j,c,a,e){if(0===c)return[0,a];var
+j=c;return j}return[0,i]}return[0,i]}function
+me(t,r,a,C,B,A){if(0===a[6])return uj;function
+w(f){var
+c=b(t[2],f),d=0;return bQ(function(j,m){var
+n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
+o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
+g=d[1],h=g<a[4]?1:0;if(h)var
+l=c[1][2],e=b(a[5],g)===l?1:0;else
+var
+e=h;if(e){var
+d=d[2],c=c[2];continue}var
+i=e}else
+var
+i=c;return i}return c?0:1}}return k},d,c)}var
+n=am(t[1][1],w);if(n){var
+x=function(c){return b(a[5],c)<r?1:0},o=am(a[4],x);if(o)var
+y=function(c){var
+d=b(a[3],c);return bl(function(b){return b<a[4]?1:0},d)},u=am(a[1],y);else
+var
+u=o;var
+h=u}else
+var
+h=n;if(h){var
+D=a[8],e=g([0,d,d]),c=D;for(;;){if(c){var
+p=c[1],q=l(g([0,i,d]),p);if(q){var
+z=c[2],e=s(e,p),c=z;continue}var
+v=q}else
+var
+v=l(g([0,i,d]),e);var
+j=v;break}}else
+var
+j=h;if(j)var
+E=a[7],k=aY(g([0,i,d]),E);else
+var
+k=j;if(k)var
+F=a[7],m=l(f(bm(a[6]),F),A);else
+var
+m=k;if(m){var
+G=ma(a,C,B,a[6]);return cZ(function(d){var
+c=d2(0,r);return[0,d,d1(function(c){var
+d=d2(0,a[4]);return eD(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return m}function
+mf(b,h,c,a,e){if(0===c)return[0,a];var
 x=c-1|0;if(e){var
-k=e[1],s=p(f([0,d,d]),b),t=g(g(k,bf(j+1|0)),s),l=i(g(g(a,bf(c)),b),t);if(l){var
-u=ly(b,j+1|0,x,k,e[2]);return cE(function(b){return q(a,b)},u)}return l}var
-m=g(bf(c),b),v=p(f([0,d,d]),b),n=p(g(bf(j+1|0),v),m),o=aT(f([0,h,d]),n);if(o)var
-w=cD(n),r=[0,q(a,g(g(a,m),w))];else
+j=e[1],q=s(g([0,d,d]),b),r=f(f(j,bm(h+1|0)),q),k=l(f(f(a,bm(c)),b),r);if(k){var
+t=mf(b,h+1|0,x,j,e[2]);return cZ(function(b){return u(a,b)},t)}return k}var
+m=f(bm(c),b),v=s(g([0,d,d]),b),n=s(f(bm(h+1|0),v),m),o=aY(g([0,i,d]),n);if(o)var
+w=cY(n),p=[0,u(a,f(f(a,m),w))];else
 var
-r=o;return r}function
-lz(r,e,j,c,q,b,a){var
-n=i(e,f([0,h,d]));if(n)var
-k=n;else{var
-o=aT(e,f([0,d,d])),p=o?ff(h,c):o;if(p)var
-s=g(e,K(c)),l=aY(K(j),s);else
+p=o;return p}function
+mg(r,e,h,c,q,b,a){var
+n=l(e,g([0,i,d]));if(n)var
+j=n;else{var
+o=aY(e,g([0,d,d])),p=o?fI(i,c):o;if(p)var
+s=f(e,P(c)),k=a4(P(h),s);else
 var
-l=p;if(l){var
-m=ly(e,b,a,f([0,d,d]),q);if(m){var
-t=c4(c,b+a|0),u=fu(a),v=g(r,K(Q(Q(fu(b),u),t))),w=c4(cz(c,j),a),x=Q(c4(j,b),w),y=K(Q(fu(b+a|0),x));return i(g(m[1],y),v)}var
-k=m}else
+k=p;if(k){var
+m=mf(e,b,a,g([0,d,d]),q);if(m){var
+t=dk(c,b+a|0),u=fX(a),v=f(r,P(U(U(fX(b),u),t))),w=dk(cB(c,h),a),x=U(dk(h,b),w),y=P(U(fX(b+a|0),x));return l(f(m[1],y),v)}var
+j=m}else
 var
-k=l}return k}var
-fA=[al,tt,ct(0)];function
-ab(a){throw[0,fA,2,o(tu,a)]}function
-cn(a){throw[0,fA,1,a]}function
-Z(a){throw[0,fA,3,a]}function
-m(c,b){var
-a=1-c;return a?ab(b):a}function
-I(c,b){var
-a=1-c;return a?cn(b):a}function
-fB(a){var
-b=80<r(a)?bQ(a,0,80):a;return j1(b)}var
-lA=ac(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return ax(b);if(jU(function(b){return function(a){return 0===jw(b,a)?1:0}}(a),b)){var
+j=k}return j}var
+f2=[an,uk,co(0)];function
+ae(a){throw[0,f2,2,o(ul,a)]}function
+bn(a){throw[0,f2,1,a]}function
+X(a){throw[0,f2,3,a]}function
+q(c,b){var
+a=1-c;return a?ae(b):a}function
+N(c,b){var
+a=1-c;return a?bn(b):a}function
+f3(a){var
+b=80<w(a)?b9(a,0,80):a;return kN(b)}var
+mh=R(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return ag(b);if(cS(function(b){return function(a){return 0===fp(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-lB(a,c){var
-b=Fl(ad(c,32*a|0),a),d=d$(ph(b,0,16));return d$(ph(b,16,16))<<16|d}var
-tv=3,tw=F(function(a){return lB(tv,a)},lA),tx=cx(lA,0,8),ty=2,tz=F(function(a){return lB(ty,a)},tx);function
-bT(b,a){return b>>>a|0|b<<(32-a|0)}function
-lC(a,e,w,v){var
+mi(a,c){var
+b=GV(ad(c,32*a|0),a),d=ey(p0(b,0,16));return ey(p0(b,16,16))<<16|d}var
+um=3,un=t(function(a){return mi(um,a)},mh),uo=cv(mh,0,8),up=2,uq=t(function(a){return mi(up,a)},uo);function
+cb(b,a){return b>>>a|0|b<<(32-a|0)}function
+mj(a,e,w,v){var
 h=0;for(;;){var
-U=Ev(oO(a8(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=F3(pw(bc(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=bT(o,18),O=bT(o,7)^N^(o>>>3|0),P=bT(p,19),t=b-7|0,Q=(bT(p,17)^P^(p>>>10|0))&-1,u=b+m2|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cb(o,18),O=cb(o,7)^N^(o>>>3|0),P=cb(p,19),t=b-7|0,Q=(cb(p,17)^P^(p>>>10|0))&-1,u=b+nK|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return b_(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=bT(f,25),z=bT(f,11),A=(bT(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(tw,g)[1+g]|0)+B|0,C=bT(d,22),D=bT(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((bT(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-eo(f){var
-b=ba(1,cb(ba,0,f)),e=J(b+2|0,0),d=J(b+2|0,0);cZ(function(a){var
+x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bu(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
+y=cb(f,25),z=cb(f,11),A=(cb(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(un,g)[1+g]|0)+B|0,C=cb(d,22),D=cb(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cb(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+eN(f){var
+b=aL(1,bi(aL,0,f)),e=m(b+2|0,0),d=m(b+2|0,0);bP(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ab(tF);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ae(uw);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
-l=J(1<<b,0);V(function(s,a){var
+l=m(1<<b,0);B(function(s,a){var
 m=0<a?1:0;if(m){var
 i=a-1|0,t=c(d,a)[1+a],h=0,q=0;if(i<0)var
 j=h;else{var
@@ -3960,109 +4221,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-tH=tG.slice(),tJ=tI.slice(),tL=tK.slice(),tN=tM.slice(),tP=tO.slice();function
-tQ(aa,D,$,u){var
-v=D+$|0,k=[0,D],f=[0,0],b=[0,0];function
-E(a){for(;;){if(b[1]<a){if(v<=k[1])ab(tR);f[1]=f[1]|a9(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
-w(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
-a(a){if(0===a)return 0;E(a);var
-b=f[1]&((1<<a)-1|0);w(a);return b}function
-x(a){for(;;){if(b[1]<a[1]&&k[1]<v){E(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ab(tS);w(d);return g>>>4|0}}var
-l=cw(u,1),d=[0,0];function
-z(b){var
-a=u<(d[1]+b|0)?1:0;return a?ab(tT):a}var
-q=[j,function(b){var
-a=eo(J(30,5));return[0,eo(O(288,function(a){return ii<=a?b3<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ac=a(1),F=a(2),au=0;if(2<F>>>0)ab(tU);else{var
-_=0;switch(F){case
-0:w(b[1]&7);var
-r=a(16);if(65535!==(r^a(16)))ab(tV);z(r);var
-ad=1;if(!(r<1)){var
-A=ad;for(;;){var
-ae=jQ(a(8));cO(l,d[1],ae);d[1]++;var
-ag=A+1|0;if(r!==A){var
-A=ag;continue}break}}_=1;break;case
+uy=ux.slice(),uA=uz.slice(),uC=uB.slice(),uE=uD.slice(),uG=uF.slice();function
+uH(aa,E,$,w){var
+x=E+$|0,j=[0,E],f=[0,0],b=[0,0];function
+F(a){for(;;){if(b[1]<a){if(x<=j[1])ae(uI);f[1]=f[1]|bd(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
+a(a){if(0===a)return 0;F(a);var
+b=f[1]&((1<<a)-1|0);y(a);return b}function
+z(a){for(;;){if(b[1]<a[1]&&j[1]<x){F(b[1]+8|0);continue}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ae(uJ);y(d);return g>>>4|0}}var
+l=cT(w,1),d=[0,0];function
+A(b){var
+a=w<(d[1]+b|0)?1:0;return a?ae(uK):a}var
+s=[k,function(b){var
+a=eN(m(30,5));return[0,eN(p(288,function(a){return i7<=a?cj<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),H=a(2),au=0;if(2<H>>>0)ae(uL);else{var
+_=0;switch(H){case
+0:y(b[1]&7);var
+t=a(16);if(65535!==(t^a(16)))ae(uM);A(t);var
+ac=1;if(!(t<1)){var
+B=ac;for(;;){var
+ad=kC(a(8));db(l,d[1],ad);d[1]++;var
+af=B+1|0;if(t!==B){var
+B=af;continue}break}}_=1;break;case
 1:var
-G=y(q),I=B===G?q[1]:j===G?H(q):q,L=I[2],K=I[1];break;default:var
-h=a(5)+nP|0,o=a(5)+1|0,al=286<h?1:0,ak=a(4)+4|0,am=al||(30<o?1:0);if(am)ab(tZ);var
-S=J(19,0),T=ak-1|0,an=0;if(!(T<0)){var
-p=an;for(;;){var
-ar=a(3),X=c(tH,p)[1+p];c(S,X)[1+X]=ar;var
-as=p+1|0;if(T!==p){var
-p=as;continue}break}}var
-s=J(h+o|0,0),e=0,ao=eo(S);for(;;){if(e<(h+o|0)){var
-U=x(ao),V=U+m2|0;if(2<V>>>0)var
-i=1,t=U;else
+I=D(s),J=G===I?s[1]:k===I?K(s):s,M=J[2],L=J[1];break;default:var
+h=a(5)+ou|0,q=a(5)+1|0,al=286<h?1:0,ak=a(4)+4|0,am=al||(30<q?1:0);if(am)ae(uQ);var
+S=m(19,0),T=ak-1|0,an=0;if(!(T<0)){var
+r=an;for(;;){var
+ar=a(3),X=c(uy,r)[1+r];c(S,X)[1+X]=ar;var
+as=r+1|0;if(T!==r){var
+r=as;continue}break}}var
+u=m(h+q|0,0),e=0,ao=eN(S);for(;;){if(e<(h+q|0)){var
+U=z(ao),V=U+nK|0;if(2<V>>>0)var
+i=1,v=U;else
 switch(V){case
-0:if(0===e)ab(t1);var
-W=e-1|0,ap=3+a(2)|0,i=ap,t=c(s,W)[1+W];break;case
+0:if(0===e)ae(uS);var
+W=e-1|0,ap=3+a(2)|0,i=ap,v=c(u,W)[1+W];break;case
 1:var
-i=3+a(3)|0,t=0;break;default:var
-i=11+a(7)|0,t=0}if((h+o|0)<(e+i|0))ab(t0);j4(s,e,i,t);var
+i=3+a(3)|0,v=0;break;default:var
+i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ae(uR);kP(u,e,i,v);var
 e=e+i|0;continue}var
-aq=eo(cx(s,h,o)),L=aq,K=eo(cx(s,0,h));break}}if(!_)for(;;){var
-g=x(K);if(!(b3<=g)){z(1);af(l,d[1],g);d[1]++;continue}if(b3<g){if(285<g)ab(tW);var
-M=g+ng|0,N=g+ng|0,ah=a(c(tL,M)[1+M]),C=c(tJ,N)[1+N]+ah|0,m=x(L);if(29<m)ab(tX);var
-ai=a(c(tP,m)[1+m]),P=c(tN,m)[1+m]+ai|0;if(d[1]<P)ab(tY);z(C);var
+aq=eN(cv(u,h,q)),M=aq,L=eN(cv(u,0,h));break}}if(!_)for(;;){var
+g=z(L);if(!(cj<=g)){A(1);aj(l,d[1],g);d[1]++;continue}if(cj<g){if(285<g)ae(uN);var
+N=g+nZ|0,O=g+nZ|0,ag=a(c(uC,N)[1+N]),C=c(uA,O)[1+O]+ag|0,n=z(M);if(29<n)ae(uO);var
+ah=a(c(uG,n)[1+n]),P=c(uE,n)[1+n]+ah|0;if(d[1]<P)ae(uP);A(C);var
 Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
-n=Q;for(;;){af(l,n,bg(l,n-P|0));var
-aj=n+1|0;if(R!==n){var
-n=aj;continue}break}}d[1]=d[1]+C|0;continue}au=1;break}}if(0===ac)continue;var
+o=Q;for(;;){aj(l,o,br(l,o-P|0));var
+ai=o+1|0;if(R!==o){var
+o=ai;continue}break}}d[1]=d[1]+C|0;continue}au=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-at=k[1]!==v?1:0,Z=at||(d[1]!==u?1:0);if(Z)ab(t2);return aE(l)}}var
-t3=O(b3,function(d){var
+at=j[1]!==x?1:0,Z=at||(d[1]!==w?1:0);if(Z)ae(uT);return aK(l)}}var
+uU=p(cj,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),t4=268435456;function
-lD(a){return ba(t4,40*cR(a,53687091)|0)}function
-fC(b,a){var
-c=M(b,a+1|0)<<8;return M(b,a)|c}function
-hI(b,a){var
-c=fC(b,a+2|0)<<16;return fC(b,a)|c}function
-aG(g,d){var
-b=au(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){af(b,a,jQ((g>>>(8*a|0)|0)&eP));var
+b=e,a=c;continue}return c}}),uV=268435456;function
+mk(a){return aL(uV,40*cs(a,53687091)|0)}function
+f4(b,a){var
+c=T(b,a+1|0)<<8;return T(b,a)|c}function
+ig(b,a){var
+c=f4(b,a+2|0)<<16;return f4(b,a)|c}function
+aN(g,d){var
+b=az(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){aj(b,a,kC((g>>>(8*a|0)|0)&fg));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return aE(b)}var
-cG=[al,uj,ct(0)];function
-lE(f){var
-b=r(f),a=[0,0];function
-g(c){return a[1]<b?M(f,a[1]):0}function
-h(d){if(b<=a[1])throw cG;var
-c=M(f,a[1]);a[1]++;return c}function
+a=f;continue}break}}return aK(b)}var
+c1=[an,va,co(0)];function
+ml(f){var
+b=w(f),a=[0,0];function
+g(c){return a[1]<b?T(f,a[1]):0}function
+h(d){if(b<=a[1])throw c1;var
+c=T(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw cG;return a}function
+a=h(0)!==b?1:0;if(a)throw c1;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return bQ(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw cG}}function
-l(m){if(a7<m)throw cG;c(0);var
-b=g(0),e=0;if(iN<=b)if(ot===b){var
-o=0,n=uk;e=1}else
-if(np===b){var
-o=ul,n=um;e=1}else
-if(123===b){a[1]++;c(0);if(nf===g(0)){a[1]++;var
-d=un}else{var
+b=h(0);if(34===b)return b9(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw c1}}function
+l(m){if(aO<m)throw c1;c(0);var
+b=g(0),e=0;if(jB<=b)if(pa===b){var
+o=0,n=vb;e=1}else
+if(n9===b){var
+o=vc,n=vd;e=1}else
+if(123===b){a[1]++;c(0);if(nY===g(0)){a[1]++;var
+d=ve}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(nf!==A)throw cG;var
-d=[5,ax(z)];break}}}else
+y=z;continue}if(nY!==A)throw c1;var
+d=[5,ag(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=uo}else{var
+d=vf}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw cG;var
-d=[4,ax(w)];break}}}else
-if(gb<=b){var
-o=up,n=uq;e=1}else
+v=w;continue}if(93!==x)throw c1;var
+d=[4,ag(w)];break}}}else
+if(gG<=b){var
+o=vg,n=vh;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4073,59 +4334,59 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=bQ(f,s,a[1]-s|0),u=jL(t),D=u?[1,u[1]]:[2,Ei(t)],d=D;break}break;case
-0:break;default:j0(k,n);var
+t=b9(f,s,a[1]-s|0),u=kz(t),D=u?[1,u[1]]:[2,FR(t)],d=D;break}break;case
+0:break;default:kM(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw cG;return d}function
-fD(b,a){var
-c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw E}function
-fE(e){var
-a=a2(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return K(fg(c));if(!b[2]){var
-d=b[1];if(0<a_(fg(d))){var
-f=fg(d);return cg(fg(c),f)}}}throw E}function
-hJ(a){function
+d=l(0);if(a[1]!==b)throw c1;return d}function
+f5(b,a){var
+c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw J}function
+f6(e){var
+a=a9(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return P(fJ(c));if(!b[2]){var
+d=b[1];if(0<a8(fJ(d))){var
+f=fJ(d);return b_(fJ(c),f)}}}throw J}function
+ih(a){function
 b(c){var
-a=a2(94,c);if(a){var
+a=a9(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=gz(b[1]);return[0,gz(a[1]),d]}}throw E}function
+d=g9(b[1]);return[0,g9(a[1]),d]}}throw J}function
 c(c){var
-a=a2(42,c);if(a){var
-d=k(b,a[2]);return[0,fE(a[1]),d]}throw E}return C(a,uA)?0:k(c,a2(32,a))}function
-uN(h){var
-i=r(h);function
+a=a9(42,c);if(a){var
+d=j(b,a[2]);return[0,f6(a[1]),d]}throw J}return E(a,vr)?0:j(c,a9(32,a))}function
+vE(h){var
+i=w(h);function
 g(a){var
-b=a<i?1:0,c=b?M(h,a):b;return c}function
-d(a){return b4===(g(a)&gt)?1:0}var
+b=a<i?1:0,c=b?T(h,a):b;return c}function
+d(a){return ck===(g(a)&g3)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
-b=g(a),e=g(a+1|0);if(!(b4<=b)){var
-a=a+1|0;continue}if(mJ<=b&&!(iW<=b)){var
+b=g(a),e=g(a+1|0);if(!(ck<=b)){var
+a=a+1|0;continue}if(194<=b&&!(jK<=b)){var
 x=d(a+1|0);if(x){var
-a=a+2|0;continue}return x}if(iW<=b&&!(is<=b)){var
-t=d(a+1|0);if(t){var
-u=d(a+2|0);if(u){var
-A=iW!==b?1:0,v=A||(dU<=e?1:0);if(v){var
-B=237!==b?1:0,w=B||(e<dU?1:0);if(w){var
+a=a+2|0;continue}return x}if(jK<=b&&!(jf<=b)){var
+s=d(a+1|0);if(s){var
+t=d(a+2|0);if(t){var
+A=jK!==b?1:0,u=A||(eh<=e?1:0);if(u){var
+B=237!==b?1:0,v=B||(e<eh?1:0);if(v){var
 a=a+3|0;continue}var
-f=w}else
-var
 f=v}else
 var
 f=u}else
 var
-f=t;return f}var
-l=is<=b?1:0;if(l){var
+f=t}else
+var
+f=s;return f}var
+l=jf<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-y=is!==b?1:0,q=y||(ii<=e?1:0);if(q){var
-z=244!==b?1:0,s=z||(e<ii?1:0);if(s){var
+y=jf!==b?1:0,q=y||(i7<=e?1:0);if(q){var
+z=244!==b?1:0,r=z||(e<i7?1:0);if(r){var
 a=a+4|0;continue}var
-c=s}else
+c=r}else
 var
 c=q}else
 var
@@ -4139,83 +4400,83 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-fF(b){if(typeof
+f7(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
-c=b[1],d=r(c),a=0,q=function(a){var
+c=b[1],d=w(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=gb?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=gG?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
-g=d<=a?1:0,p=0;if(g)var
-e=g;else{if(92!==M(c,a)){var
+g=d<=a?1:0,o=0;if(g)var
+e=g;else{if(92!==T(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(or===M(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(o_===T(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=gV(q,bQ(c,a+2|0,4));if(j){var
+k=ht(p,b9(c,a+2|0,4));if(k){var
 a=a+6|0;continue}var
-l=j}else
+l=k}else
 var
 l=i;var
-o=l;p=1}else{var
-n=gW(uO,M(c,a+1|0));if(n){var
+n=l;o=1}else{var
+m=hu(vF,T(c,a+1|0));if(m){var
 a=a+2|0;continue}var
-e=n}else
+e=m}else
 var
-e=h}if(!p)var
-o=e;return m(o,uP)}case
-4:return N(fF,b[1]);case
+e=h}if(!o)var
+n=e;return q(n,vG)}case
+4:return x(f7,b[1]);case
 5:var
-f=b[1],s=z(f);m(z(ds(gF,k(function(a){return a[1]},f)))===s?1:0,uQ);return N(function(a){fF([3,a[1]]);return fF(a[2])},f)}return 0}function
-uR(d){var
-g=r(d);function
+f=b[1],r=z(f);q(z(b8(hc,j(function(a){return a[1]},f)))===r?1:0,vH);return x(function(a){f7([3,a[1]]);return f7(a[2])},f)}return 0}function
+vI(d){var
+g=w(d);function
 k(a){var
 b=a<g?1:0;if(b)var
-c=48<=M(d,a)?1:0,e=c?M(d,a)<=57?1:0:c;else
+c=48<=T(d,a)?1:0,e=c?T(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?gW(c,M(d,a)):b}function
-i(b){m(k(b),uS);var
+b=a<g?1:0;return b?hu(c,T(d,a)):b}function
+i(b){q(k(b),vJ);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
-n=a<g?1:0;if(n){if(34===M(d,a)){var
+m=a<g?1:0;if(m){if(34===T(d,a)){var
 b=a+1|0;for(;;){if(g<=b)var
-o=b;else{var
-l=M(d,b);if(34!==l){if(92===l){var
+n=b;else{var
+l=T(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
-o=b+1|0}var
-a=o;continue a}}if(c(a,uT)){var
-j=c(a,uU)?a+1|0:a,h=c(j,uV)?j+1|0:i(j),e=c(h,uW)?i(h+1|0):h;if(c(e,uX))var
-s=c(e+1|0,uY)?e+2|0:e+1|0,f=i(s);else
+n=b+1|0}var
+a=n;continue a}}if(c(a,vK)){var
+j=c(a,vL)?a+1|0:a,h=c(j,vM)?j+1|0:i(j),e=c(h,vN)?i(h+1|0):h;if(c(e,vO))var
+r=c(e+1|0,vP)?e+2|0:e+1|0,f=i(r);else
 var
 f=e;var
-p=1-c(f,u0);if(p)var
-t=h<f?1:0,q=t||((f-a|0)<=19?1:0);else
+o=1-c(f,vR);if(o)var
+s=h<f?1:0,p=s||((f-a|0)<=19?1:0);else
 var
-q=p;m(q,uZ);var
+p=o;q(p,vQ);var
 a=f;continue}var
-a=a+1|0;continue}return n}}function
-u1(p,h){m(aN(h,u3),u2);var
-i=aC(h,u4),a=i[2];m(i[1]<=1048576?1:0,u5);var
-l=y(a),e=B===l?a[1]:j===l?H(a):a;m(uN(e),u6);uR(e);try{var
-u=lE(e),c=u}catch(a){a=bs(a);if(a!==cG&&a[1]!==e2)throw a;var
-c=ab(u7)}if(typeof
+a=a+1|0;continue}return m}}function
+vS(o,h){q(aV(h,vU),vT);var
+i=aC(h,vV),a=i[2];q(i[1]<=ej?1:0,vW);var
+l=D(a),e=G===l?a[1]:k===l?K(a):a;q(vE(e),vX);vI(e);try{var
+u=ml(e),c=u}catch(a){a=bC(a);if(a!==c1&&a[1]!==fs)throw a;var
+c=ae(vY)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(aV(bB(gF,k(function(a){return a[1]},f)),u9)){fF(c);m(aV(e4(va,f),u$),u_);var
-g=e4(vb,f),o=0;if(typeof
+f=c[1];if(a7(bg(hc,j(function(a){return a[1]},f)),v0)){f7(c);q(a7(fv(v3,f),v2),v1);var
+g=fv(v4,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
-d=g[1];o=1}if(!o)var
-d=ab(vc);var
-q=h[1]-1|0,n=z(d)===q?1:0,r=n?cW(function(a){return aN(h,a[1])},d):n;m(r,vd);var
+d=g[1];n=1}if(!n)var
+d=ae(v5);var
+p=h[1]-1|0,m=z(d)===p?1:0,r=m?cR(function(a){return aV(h,a[1])},d):m;q(r,v6);var
 s=0.,t=L(function(U,G){var
 H=G[1],I=aC(h,H)[1],t=G[2];function
 c(c){var
-a=fB(H);return ab(b(ao(uB),a))}var
+a=f3(H);return ae(b(ao(vs),a))}var
 J=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4227,176 +4488,176 @@ q!=="number"&&3===q[0]){var
 r=p[2];if(r){var
 s=r[1],u=0;if(typeof
 s!=="number"&&4===s[0])if(r[2]){e=1;i=1;u=1}else{var
-S=s[1],T=k(function(a){if(typeof
+S=s[1],T=j(function(a){if(typeof
 a!=="number"&&1===a[0]){var
 b=a[1];if(0<=b)return b}return c(0)},S),g=T,l=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
 e=1}}}if(!J)var
-j=c(0),g=j[3],l=j[2],a=j[1];var
+k=c(0),g=k[3],l=k[2],a=k[1];var
 K=0===g?1:0,M=K||(3<z(g)?1:0);if(M)c(0);var
-N=1,m=L(function(b,a){if(0<a&&d1(dd,a)<b)return c(0);return aQ(b,a)},N,g),x=C(l,uC),y=1-x,O=y?w(l,uD):y;if(O)c(0);var
-v=0;if(w(a,uE)){var
-f=0;if(w(a,uF))if(w(a,uG))if(w(a,uH)){if(w(a,uI))if(w(a,uJ)){var
-A=w(a,uK);if(A){var
+N=1,m=L(function(b,a){if(0<a&&cn(dv,a)<b)return c(0);return aG(b,a)},N,g),w=E(l,vt),x=1-w,O=x?F(l,vu):x;if(O)c(0);var
+v=0;if(F(a,vv)){var
+f=0;if(F(a,vw))if(F(a,vx))if(F(a,vy)){if(F(a,vz))if(F(a,vA)){var
+y=F(a,vB);if(y){var
 d=c(0);f=1}else{var
-d=A;f=1}}else{v=1;f=1}}else{var
+d=y;f=1}}else{v=1;f=1}}else{var
 d=4;f=1}else{var
 d=2;f=1}if(!f)var
 d=8}else
 v=1;if(v)var
 d=1;var
-B=0<d?1:0;if(B)var
-P=d1(I,d)<m?1:0,D=P||(aQ(m,d)!==I?1:0);else
+A=0<d?1:0;if(A)var
+P=cn(I,d)<m?1:0,B=P||(aG(m,d)!==I?1:0);else
 var
-D=B;if(D)c(0);var
-E=1-x;if(E)var
-Q=1!==z(g)?1:0,F=Q||1-aS(a,uM);else
+B=A;if(B)c(0);var
+C=1-w;if(C)var
+Q=1!==z(g)?1:0,D=Q||1-ax(a,vD);else
 var
-F=E;if(F)c(0);var
-R=C(a,uL)?1.:8.;return U+m*R},s,d);return m(t<=lD(p)?1:0,ve)}}return ab(u8)}function
-a6(c,b,a){var
-d=c[2];return ab(A(ao(vf),d,b,a))}function
-bU(c,a,f,e){if(typeof
+D=C;if(D)c(0);var
+R=E(a,vC)?1.:8.;return U+m*R},s,d);return q(t<=mk(o)?1:0,v7)}}return ae(vZ)}function
+ba(c,b,a){var
+d=c[2];return ae(O(ao(v8),d,b,a))}function
+bR(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(cW(function(e){var
+d=c[1];if(cR(function(e){var
 a=d;for(;;){if(a){var
-c=a[2],b=0===at(a[1][1],e)?1:0;if(b)return b;var
-a=c;continue}return 0}},e)){N(function(d){var
-b=d[1],c=1-aS(b,e);return c?Z(o(vh,fB(o(a,b)))):c},d);return[0,d,a,f]}}return ab(b(ao(vg),a))}function
-as(b,a){return e4(a,b[1])}function
-ep(c,b,a){return 0===as(b,a)?0:[0,e(c,b,a)]}function
-cH(c,b,e){var
-a=as(c,b);if(typeof
+c=a[2],b=0===ak(a[1][1],e)?1:0;if(b)return b;var
+a=c;continue}return 0}},e)){x(function(d){var
+b=d[1],c=1-ax(b,e);return c?X(o(v_,f3(o(a,b)))):c},d);return[0,d,a,f]}}return ae(b(ao(v9),a))}function
+aw(b,a){return fv(a,b[1])}function
+eO(c,b,a){return 0===aw(b,a)?0:[0,e(c,b,a)]}function
+c2(c,b,e){var
+a=aw(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aS(d,e))return d}return a6(c,b,vi)}function
-fG(c,b){var
-a=as(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return a6(c,b,vj)}function
-eq(e,d,c){var
-f=e?e[1]:gM,a=as(d,c);if(typeof
+d=a[1];if(ax(d,e))return d}return ba(c,b,v$)}function
+f8(c,b){var
+a=aw(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return ba(c,b,wa)}function
+eP(e,d,c){var
+f=e?e[1]:hk,a=aw(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return a6(d,c,vk)}function
-hK(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-cT,j=f?f[1]:cT,a=as(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return ba(d,c,wb)}function
+ii(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-df,j=f?f[1]:df,a=aw(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!w(a[1],vm)&&h)return bb;break}return a6(e,d,vl)}function
-hL(b,a){return hK(0,[0,bK(vn)],[0,1.-jK/2.],b,a)}function
-er(a,c){var
-b=o(a[2],c),d=aa(a[3],b);kh(a[3],b);return d}function
-fH(d,c,b,a){var
-f=c[2],g=e(ao(vo),f,b);m(1===z(a[1])?1:0,g);if(d&&d[1]!==a[2])return a6(c,b,vp);return 0}function
-hM(e,d){var
+3:if(!F(a[1],wd)&&h)return a3;break}return ba(e,d,wc)}function
+ij(b,a){return ii(0,[0,b0(we)],[0,1.-ky/2.],b,a)}function
+eQ(a,c){var
+b=o(a[2],c),d=Q(a[3],b);dU(a[3],b);return d}function
+f9(d,c,b,a){var
+f=c[2],g=e(ao(wf),f,b);q(1===z(a[1])?1:0,g);if(d&&d[1]!==a[2])return ba(c,b,wg);return 0}function
+ik(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-hN(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:gM,g=c[3];if(0===g[0]){var
-h=g[1];hM(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?a6(e,d,vq):c});return h}return a6(e,d,vr)}function
-hO(f,e,d,c,a){var
-i=f?f[1]:-cT,j=e?e[1]:cT,g=a[3];if(1===g[0]){var
-h=g[1];hM(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?a6(d,c,vt):f});return h}return a6(d,c,vs)}function
+f_(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:hk,g=c[3];if(0===g[0]){var
+h=g[1];ik(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?ba(e,d,wh):c});return h}return ba(e,d,wi)}function
+f$(f,e,d,c,a){var
+i=f?f[1]:-df,j=e?e[1]:df,g=a[3];if(1===g[0]){var
+h=g[1];ik(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?ba(d,c,wk):f});return h}return ba(d,c,wj)}function
 aZ(f,e,d,b,a){var
-c=er(b,a);return cv(function(c){fH(f,b,a,c);var
-g=hN(e,d,b,a,c);return[0,c[2],g]},c)}function
-bn(f,e,d,b,a){var
-c=er(b,a);return cv(function(c){fH(f,b,a,c);var
-g=hO(e,d,b,a,c);return[0,c[2],g]},c)}function
-hP(g,d,c){var
-a=er(d,c);return cv(function(a){fH(g,d,c,a);var
+c=eQ(b,a);return bM(function(c){f9(f,b,a,c);var
+g=f_(e,d,b,a,c);return[0,c[2],g]},c)}function
+bo(f,e,d,b,a){var
+c=eQ(b,a);return bM(function(c){f9(f,b,a,c);var
+g=f$(e,d,b,a,c);return[0,c[2],g]},c)}function
+il(g,d,c){var
+a=eQ(d,c);return bM(function(a){f9(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];hM(a,function(a){b(f,a);return 0});return[0,a[2],f]}return a6(d,c,vu)},a)}function
-bv(c,b,a){return a?a[1]:a6(c,b,vv)}function
-fI(h,c,a){var
-d=er(c,a);return cv(function(f){var
+f=e[1];ik(a,function(a){b(f,a);return 0});return[0,a[2],f]}return ba(d,c,wl)},a)}function
+bp(c,b,a){return a?a[1]:ba(c,b,wm)}function
+d6(h,c,a){var
+d=eQ(c,a);return bM(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=A(h,c,a,f),j=function(c,a){return b(i,aQ(c,g)+a|0)};return[0,d[1],g,j]}}return a6(c,a,vw)},d)}function
-hQ(b,a){var
-c=er(b,a);return cv(function(c){var
+g=e[1],i=O(h,c,a,f),j=function(c,a){return b(i,aG(c,g)+a|0)};return[0,d[1],g,j]}}return ba(c,a,wn)},d)}function
+im(b,a){var
+c=eQ(b,a);return bM(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];fH(0,b,a,c);var
-d=[0,0],h=[0,0];j0(function(b){var
-a=b+jb|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];f9(0,b,a,c);var
+d=[0,0],h=[0,0];kM(function(b){var
+a=b+j0|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=i7<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)a6(b,a,vy);var
-e=a2(10,g),k=c[2]+1|0,l=z(e)!==k?1:0,m=l||w(ah(e,c[2]),vA);if(m)a6(b,a,vz);return gR(function(a,b){return a<c[2]?1:0},e)}return a6(b,a,vx)},c)}function
-hR(f,a){var
-b=r(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?gV(function(a){var
+i=jV<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)ba(b,a,wp);var
+e=a9(10,g),k=c[2]+1|0,l=z(e)!==k?1:0,m=l||F(ah(e,c[2]),wr);if(m)ba(b,a,wq);return fw(function(a,b){return a<c[2]?1:0},e)}return ba(b,a,wo)},c)}function
+io(f,a){var
+b=w(a),c=1<=b?1:0;if(c)var
+d=b<=f?1:0,e=d?ht(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return m(e,vB)}function
-hS(a){var
-d=0;if(w(a,vC)&&45===M(a,0)){var
-b=bQ(a,1,r(a)-1|0);d=1}if(!d)var
+e=c;return q(e,ws)}function
+ip(a){var
+d=0;if(F(a,wt)&&45===T(a,0)){var
+b=b9(a,1,w(a)-1|0);d=1}if(!d)var
 b=a;var
-c=a2(47,b);m(z(c)<=2?1:0,vD);var
-e=4000;N(function(a){return hR(e,a)},c);return fE(a)}function
-hT(f,e){var
+c=a9(47,b);q(z(c)<=2?1:0,wu);var
+e=4000;x(function(a){return io(e,a)},c);return f6(a)}function
+iq(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=gz(d),a=ah(a[1],g),b=c;continue;case
+g=g9(d),a=ah(a[1],g),b=c;continue;case
 5:var
-a=e4(d,a[1]),b=c;continue}throw E}return a}}function
-c5(b,a){var
-c=a2(46,a);return hT(b[1],c)}function
-c6(b,a){return 0===c5(b,a)?1:0}function
-bV(c,b){var
-a=c5(c,b);if(typeof
-a!=="number"&&3===a[0])return a[1];throw E}function
-es(d,c){var
-a=c5(d,c);if(typeof
+a=fv(d,a[1]),b=c;continue}throw J}return a}}function
+dm(b,a){var
+c=a9(46,a);return iq(b[1],c)}function
+dn(b,a){return 0===dm(b,a)?1:0}function
+cc(c,b){var
+a=dm(c,b);if(typeof
+a!=="number"&&3===a[0])return a[1];throw J}function
+eR(d,c){var
+a=dm(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}throw E}function
-et(c,b){var
-a=c5(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw E}function
-eu(c,b){var
-a=c5(c,b);if(typeof
+b=a[1];if(0<=b)return b}throw J}function
+eS(c,b){var
+a=dm(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];throw J}function
+eT(c,b){var
+a=dm(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!w(a[1],vJ))return bb;break}throw E}function
-bW(a){if(Math.abs(a)<=cT)return az(a);throw E}function
-lF(a){return a==bb?0:[0,bW(a)]}function
-bE(b,a){return aN(b[2],a)}function
-fJ(b,a){return aC(b[2],a)}function
-aU(d,c){var
-a=fJ(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw E}function
-c7(d,c){var
-a=fJ(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw E}function
-lG(d,c){var
-a=fJ(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw E}function
-fK(d,c){var
-a=fJ(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=a2(10,b[1]);return gR(function(a,b){return a<e?1:0},f)}throw E}function
-ev(a){var
-b=aU(a,vT),c=aU(a,vU);return[0,aU(a,vV),c,b]}function
-bo(c,a){var
+3:if(!F(a[1],wA))return a3;break}throw J}function
+cd(a){if(Math.abs(a)<=df)return at(a);throw J}function
+mm(a){return a==a3?0:[0,cd(a)]}function
+bS(b,a){return aV(b[2],a)}function
+ga(b,a){return aC(b[2],a)}function
+a0(d,c){var
+a=ga(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw J}function
+dp(d,c){var
+a=ga(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw J}function
+mn(d,c){var
+a=ga(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw J}function
+gb(d,c){var
+a=ga(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=a9(10,b[1]);return fw(function(a,b){return a<e?1:0},f)}throw J}function
+d7(a){var
+b=a0(a,wK),c=a0(a,wL);return[0,a0(a,wM),c,b]}function
+bq(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-c8(a,d){var
+c3(a,d){var
 c=a[1];function
-e(a){return b(d,c+a|0)}return S(a[2]-c|0,e)}function
-lH(a){return c6(a,vW)?0.:eu(a,vX)}var
-vY=az(jK);function
-fL(a){return L(q,t,a)}function
-bX(b,a){return o(v8,a)}function
-lI(a){if(bE(a,bX(a,v9))){var
-c=c7(a,bX(a,v_));return function(a){return bW(b(c[2],a))}}return function(a){return t}}function
-lJ(a){function
-c(b){return bX(a,b)}function
-f(b,d){return bE(a,c(b))?lG(a,c(b))[2]:function(a){return d}}var
-d=bV(a,c(wc)),i=c6(a,c(wd))?l:bW(eu(a,c(ww))),j=C(d,we)?wf:c6(a,c(wu))?0:[0,es(a,c(wv))],k=es(a,c(wg));if(bE(a,c(wh)))var
-m=c7(a,c(wi)),g=function(a){return bW(b(m[2],a))};else
+e(a){return b(d,c+a|0)}return I(a[2]-c|0,e)}function
+mo(a){return dn(a,wN)?0.:eT(a,wO)}var
+wP=at(ky);function
+gc(a){return L(u,y,a)}function
+ce(b,a){return o(wZ,a)}function
+mp(a){if(bS(a,ce(a,w0))){var
+c=dp(a,ce(a,w1));return function(a){return cd(b(c[2],a))}}return function(a){return y}}function
+mq(a){function
+c(b){return ce(a,b)}function
+f(b,d){return bS(a,c(b))?mn(a,c(b))[2]:function(a){return d}}var
+d=cc(a,c(w5)),i=dn(a,c(w6))?n:cd(eT(a,c(xn))),j=E(d,w7)?w8:dn(a,c(xl))?0:[0,eR(a,c(xm))],k=eR(a,c(w9));if(bS(a,c(w_)))var
+l=dp(a,c(w$)),g=function(a){return cd(b(l[2],a))};else
 var
-g=function(a){return t};var
-n=f(wj,1),o=f(wk,0);if(w(d,wl))if(w(d,wm))if(w(d,wn))if(w(d,wo))if(w(d,wp))if(w(d,wq))var
-h=w(d,wr),e=h?Z(d):h;else
+g=function(a){return y};var
+m=f(xa,1),o=f(xb,0);if(F(d,xc))if(F(d,xd))if(F(d,xe))if(F(d,xf))if(F(d,xg))if(F(d,xh))var
+h=F(d,xi),e=h?X(d):h;else
 var
 e=4;else
 var
@@ -4410,41 +4671,49 @@ e=3;else
 var
 e=6;function
 p(a){return 0}var
-q=es(a,ws);return[0,aU(a,wt)[1]-1|0,q,p,e,o,n,g,k,j,i]}function
-lK(c,b){function
-a(a){return eu(c,e(ao(wO),b,a))}var
-d=a(wP);return[0,a(wQ),d]}function
-lL(a){return 1-c6(a,wR)}function
-hU(a){var
-b=fK(a,wY);return ac(k(function(a){var
-b=hJ(a);return bB(function(b,a){return at(b[2],a[2])},b)},b))}function
-lM(a){return 1-c6(a,w0)}function
-fM(a){return a2(43,bV(a,w2))}function
-lN(a){return aV(fM(a),w3)?w4:bV(a,w5)}function
-hV(c){if(bE(c,w6)){var
-a=c7(c,w7),d=function(c){var
-d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return S(a[1]/3|0,d)}return 0}function
-fN(a){return ba(1,aU(a,w8)[1]-1|0)}function
-hW(d,i){var
-e=aU(d,w9),j=aU(d,w_),k=aU(d,w$),f=e[1]-2|0,l=0;if(!(f<0)){var
+q=eR(a,xj);return[0,a0(a,xk)[1]-1|0,q,p,e,o,m,g,k,j,i]}function
+mr(c,b){function
+a(a){return eT(c,e(ao(xF),b,a))}var
+d=a(xG);return[0,a(xH),d]}function
+ms(a){return 1-dn(a,xI)}function
+ir(a){var
+b=gb(a,xP);return R(j(function(a){var
+b=ih(a);return bg(function(b,a){return ak(b[2],a[2])},b)},b))}function
+mt(a){return 1-dn(a,xR)}function
+eU(a){return a9(43,cc(a,xT))}function
+mu(a){return ax(eU(a),xU)?xV:cc(a,xW)}function
+is(c){if(bS(c,xX)){var
+a=dp(c,xY),d=function(c){var
+d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return I(a[1]/3|0,d)}return 0}function
+gd(a){return aL(1,a0(a,xZ)[1]-1|0)}function
+it(d,i){var
+e=a0(d,x0),j=a0(d,x1),k=a0(d,x2),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
-n=b(k[2],c);A(i,a,b(j[2],c),n);var
+n=b(k[2],c);O(i,a,b(j[2],c),n);var
 o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-xk(e,d,c,b,a){return h}var
-xl=0,xm=0;function
-xn(a){return a}var
-xo=0;function
-xp(a){return 0}var
-_=[0,0,function(a){return 0},xp,xo,xn,xm,l,xl,xk];function
-lO(b){var
+mv(a,e,f){var
+d=fx(gd(a),e,0);it(a,function(e,h,g){var
+a=b(f,h),i=f5(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+mw(a){function
+b(a){return o(x4,a)}var
+d=m(gd(a),0),e=cc(a,b(x5)),g=E(e,x6)?x7:ya,f=b(g);it(a,function(a,e,b){d[1+a]=f5(c(d,a)[1+a],b);return 0});if(0===is(a)){if(E(e,x8))return[0,cw(d)];if(!eS(a,b(x9))&&!dn(a,b(x_))&&!dn(a,f)){var
+h=gd(a),i=eR(a,f);return[1,eR(a,b(x$)),i,h]}return 0}return 0}function
+yb(e,d,c,b,a){return i}var
+yc=0,yd=0;function
+ye(a){return a}var
+yf=0;function
+yg(a){return 0}var
+yh=[0,0,function(a){return 0},yg,yf,ye,yd,n,yc,yb];function
+mx(a){return ax(yi,eU(a))}function
+iu(b){var
 a=b[3];if(typeof
-a!=="number"&&2===a[0])return a[3];throw E}function
-hX(c,a){var
+a!=="number"&&2===a[0])return a[3];throw J}function
+iv(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -4456,34 +4725,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-ew(a){return C(a[1],xP)?xQ:a[6]}function
-fO(b,a){return k(hS,bv(b,a,hQ(b,a)))}var
-DT=oC;function
-zq(d,a1,g,aM,q){var
-r=aM[3],aj=bn([0,r],zt,zs,d,zr),O=bn([0,r],zw,zv,d,zu),A=bn([0,r],zz,zy,d,zx),t=aZ([0,r],0,0,d,zA),B=hQ(d,zB),D=hQ(d,zC),E=0!==as(d,zD)?1:0,u=0!==as(d,zE)?1:0;if(aN(g,zF))Z(zG);if(aN(g,zH))Z(zI);if(aN(g,zJ))Z(zK);if(aN(g,zL))Z(zM);function
-ak(l,e){var
-c=ac(k(function(b){function
+d8(a){return E(a[1],yK)?yL:a[6]}function
+ge(b,a){return j(ip,bp(b,a,im(b,a)))}var
+Fq=pk;function
+Al(d,a1,g,aP,p){var
+r=aP[3],aj=bo([0,r],Ao,An,d,Am),P=bo([0,r],Ar,Aq,d,Ap),B=bo([0,r],Au,At,d,As),s=aZ([0,r],0,0,d,Av),C=im(d,Aw),D=im(d,Ax),G=0!==aw(d,Ay)?1:0,t=0!==aw(d,Az)?1:0;if(aV(g,AA))X(AB);if(aV(g,AC))X(AD);if(aV(g,AE))X(AF);if(aV(g,AG))X(AH);function
+al(l,e){var
+c=R(j(function(b){function
 c(c){var
-a=a2(94,c);if(a){var
-b=a[2];if(b&&!b[2]){hR(5,a[1]);return hR(4,b[1])}}return ab(vE)}function
+a=a9(94,c);if(a){var
+b=a[2];if(b&&!b[2]){io(5,a[1]);return io(4,b[1])}}return ae(wv)}function
 d(b){var
-a=a2(42,b);return a?(hS(a[1]),N(c,a[2])):ab(vF)}if(w(b,vG))N(d,a2(32,b));var
-e=hJ(b),a=k(function(a){return[0,a[2],a[1]]},e);N(function(g){var
+a=a9(42,b);return a?(ip(a[1]),x(c,a[2])):ae(ww)}if(F(b,wx))x(d,a9(32,b));var
+e=ih(b),a=j(function(a){return[0,a[2],a[1]]},e);x(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=ju(a[1][1],b[1][1]);if(f){var
+f=ki(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
-h=cW(function(a){var
+h=cR(function(a){var
 b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=L(function(b,a){return b+a[2]|0},k,c)<=b2?1:0,e=i?0!==s(g[2])?1:0:i;else
+k=0,i=L(function(b,a){return b+a[2]|0},k,c)<=bW?1:0,e=i?0!==v(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return m(e,vH)}},a);var
-f=z(a);m(z(ds(at,k(function(a){return a[1]},a)))===f?1:0,vI);return a},e));function
+e=d;return q(e,wy)}},a);var
+f=z(a);q(z(b8(ak,j(function(a){return a[1]},a)))===f?1:0,wz);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -4491,135 +4760,135 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(t),f=d?a(q[9]):d;m(f,zN);return c}var
-F=0;if(aj){if(!O&&!A&&!t&&!B&&!D&&!E&&!u){var
-f=[0,aj[1]];F=1}}else
-if(O){if(A&&!t&&!B&&!D&&!E&&!u){var
-f=[1,O[1],A[1]];F=1}}else
-if(!A&&t&&B){var
-al=B[1],R=0,aX=t[1];if(D)if(E||u)R=1;else{var
-am=ac(k(hS,D[1])),aY=ak(am.length-1,al),T=G(0,a7),ar=function(a){return ai(T,a[1],0)};cZ(function(a){return N(ar,a)},aY);var
-au=0.;m(hd(function(b,d,a){return L(function(g,a){var
-b=a[1],d=c(am,b)[1+b],e=bA(d[2]),f=bA(d[1])+e|0;return g+a[2]*f},a,b)},T,au)<=10000000.?1:0,yw);var
-an=0}else
-if(E){var
-h=bU(as(d,zU),yx,g,0),U=fO(h,yy),V=fO(h,yz),W=ac(fO(h,yA)),H=fO(h,yB),av=bv(h,yD,hP([0,z(H)],h,yC)),v=z(U),X=z(V)===v?1:0,aw=X?W.length-1===aQ(v,z(H))?1:0:X;m(aw,yE);var
-Y=[0,U,V,b9(function(a,c){var
-d=b(av[2],a);return[0,dt(cx(W,aQ(a,v),v)),c,d]},H)],a0=ak(z(Y[1]),al);if(u){var
-a=bU(as(d,zV),yH,g,yG);N(function(a){var
-b=aN(g,o(yJ,a[1]));return b?Z(a[2]):b},yI);var
-_=cH(a,yR,aR(hZ,aR([0,yQ,[0,yP,[0,yO,[0,yN,[0,yM,hY]]]]],aR(yF,cY(function(a){var
-b=aR([0,yK,hY],lP);return k(function(b){return o(a,o(yL,b))},b)},hZ))))),I=a2(43,_),ax=hL(a,yS),J=cH(a,yU,yT),$=aS(cU(I),hZ),ay=$||C(J,zp);m(ay,yV);var
-aa=1<z(I)?1:0,az=aa?C(J,yW):aa;if(az)Z(yX);var
-aA=fI(function(a,b,c){return hO(y0,yZ,a,b,c)},a,yY);b8(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?C(_,y2):h;m(l,y1);var
-i=b[1]-1|0,n=0;if(!(i<0)){var
-a=n;for(;;){var
-d=e(c,a,0),g=d==E6(d)?1:0,j=g?gY(d):g;if(j){var
+d=a(s),f=d?a(p[9]):d;q(f,AI);return c}var
+H=0;if(aj){if(!P&&!B&&!s&&!C&&!D&&!G&&!t){var
+f=[0,aj[1]];H=1}}else
+if(P){if(B&&!s&&!C&&!D&&!G&&!t){var
+f=[1,P[1],B[1]];H=1}}else
+if(!B&&s&&C){var
+am=C[1],U=0,aX=s[1];if(D)if(G||t)U=1;else{var
+an=R(j(ip,D[1])),aY=al(an.length-1,am),V=A(0,aO),as=function(a){return S(V,a[1],0)};bP(function(a){return x(as,a)},aY);var
+at=0.;q(dT(function(b,d,a){return L(function(g,a){var
+b=a[1],d=c(an,b)[1+b],e=bL(d[2]),f=bL(d[1])+e|0;return g+a[2]*f},a,b)},V,at)<=10000000.?1:0,zr);var
+ao=0}else
+if(G){var
+h=bR(aw(d,AP),zs,g,0),W=ge(h,zt),Y=ge(h,zu),Z=R(ge(h,zv)),J=ge(h,zw),au=bp(h,zy,il([0,z(J)],h,zx)),u=z(W),_=z(Y)===u?1:0,av=_?Z.length-1===aG(u,z(J))?1:0:_;q(av,zz);var
+$=[0,W,Y,b7(function(a,c){var
+d=b(au[2],a);return[0,cw(cv(Z,aG(a,u),u)),c,d]},J)],a0=al(z($[1]),am);if(t){var
+a=bR(aw(d,AQ),zC,g,zB);x(function(a){var
+b=aV(g,o(zE,a[1]));return b?X(a[2]):b},zD);var
+aa=c2(a,zM,aS(ix,aS([0,zL,[0,zK,[0,zJ,[0,zI,[0,zH,gf]]]]],aS(zA,bO(function(a){var
+b=aS([0,zF,gf],iw);return j(function(b){return o(a,o(zG,b))},b)},ix))))),K=a9(43,aa),ay=ij(a,zN),M=c2(a,zP,zO),ab=ax(b5(K),ix),az=ab||E(M,Ak);q(az,zQ);var
+ac=1<z(K)?1:0,aA=ac?E(M,zR):ac;if(aA)X(zS);var
+aB=d6(function(a,b,c){return f$(zV,zU,a,b,c)},a,zT);b4(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?E(aa,zX):h;q(l,zW);var
+i=b[1]-1|0,m=0;if(!(i<0)){var
+a=m;for(;;){var
+d=e(c,a,0),g=d==GE(d)?1:0,j=g?dJ(d):g;if(j){var
 k=0===a?1:0;if(k)var
 f=k;else
 var
-p=e(c,a,0),f=e(c,a-1|0,0)<p?1:0}else
+o=e(c,a,0),f=e(c,a-1|0,0)<o?1:0}else
 var
-f=j;m(f,y3);var
-o=a+1|0;if(i!==a){var
-a=o;continue}break}}return 0},aA);ep(function(a){var
-b=0;return function(c){return eq(b,a,c)}},a,y4);ep(function(a){var
-b=0;return function(c){return eq(b,a,c)}},a,y5);fG(a,y6);if(0!==as(a,y7))Z(y8);var
-i=bv(a,y_,aZ(0,0,0,a,y9)),j=bv(a,za,aZ(0,0,[0,r-1|0],a,y$)),x=bv(a,zd,aZ([0,j[1]],zc,[0,DT],a,zb)),aB=j[1];m(b(hX(zf,i),aB),ze);var
-ad=x[1]-1|0,aC=0,aD=0;if(!(ad<0)){var
-p=aD,M=aC;for(;;){m(b(x[2],p)<=(oC-M|0)?1:0,zo);var
-aK=M+b(x[2],p)|0,aL=p+1|0;if(ad!==p){var
-p=aL,M=aK;continue}break}}var
-ae=i[1]-2|0,aE=0;if(!(ae<0)){var
-l=aE;for(;;){var
-ag=b(i[2],l)+1|0,ah=b(i[2],l+1|0)-1|0;if(!(ah<ag)){var
-n=ag;for(;;){var
-aI=b(j[2],n);m(b(j[2],n-1|0)<aI?1:0,zn);var
-aJ=n+1|0;if(ah!==n){var
-n=aJ;continue}break}}var
-aH=l+1|0;if(ae!==l){var
-l=aH;continue}break}}var
-K=aZ(0,0,zh,a,zg);if(K)var
-af=K[1],y=S(af[1],af[2]);else
+f=j;q(f,zY);var
+n=a+1|0;if(i!==a){var
+a=n;continue}break}}return 0},aB);eO(function(a){var
+b=0;return function(c){return eP(b,a,c)}},a,zZ);eO(function(a){var
+b=0;return function(c){return eP(b,a,c)}},a,z0);f8(a,z1);if(0!==aw(a,z2))X(z3);var
+i=bp(a,z5,aZ(0,0,0,a,z4)),k=bp(a,z7,aZ(0,0,[0,r-1|0],a,z6)),w=bp(a,z_,aZ([0,k[1]],z9,[0,Fq],a,z8)),aC=k[1];q(b(iv(Aa,i),aC),z$);var
+ad=w[1]-1|0,aD=0,aE=0;if(!(ad<0)){var
+n=aE,O=aD;for(;;){q(b(w[2],n)<=(pk-O|0)?1:0,Aj);var
+aM=O+b(w[2],n)|0,aN=n+1|0;if(ad!==n){var
+n=aN,O=aM;continue}break}}var
+af=i[1]-2|0,aF=0;if(!(af<0)){var
+l=aF;for(;;){var
+ah=b(i[2],l)+1|0,ai=b(i[2],l+1|0)-1|0;if(!(ai<ah)){var
+m=ah;for(;;){var
+aK=b(k[2],m);q(b(k[2],m-1|0)<aK?1:0,Ai);var
+aL=m+1|0;if(ai!==m){var
+m=aL;continue}break}}var
+aJ=l+1|0;if(af!==l){var
+l=aJ;continue}break}}var
+N=aZ(0,0,Ac,a,Ab);if(N)var
+ag=N[1],y=I(ag[1],ag[2]);else
 var
-y=K;m(aV(ds(cP,y),y),zi);var
-aF=fG(a,zj),aG=fG(a,zk),ao=[0,[0,ax,I,$,J,cH(a,zm,zl),aG,aF,y,i,j,x]]}else
+y=N;q(a7(b8(bJ,y),y),Ad);var
+aH=f8(a,Ae),aI=f8(a,Af),ap=[0,[0,ay,K,ab,M,c2(a,Ah,Ag),aI,aH,y,i,k,w]]}else
 var
-ao=u;var
-an=[2,aX,a0,Y,ao]}else
-R=1;if(!R){var
-f=an;F=1}}if(!F)var
-f=ab(zO);var
-ap=0;if(typeof
-f!=="number"&&1===f[0]){var
-P=1;ap=1}if(!ap)var
-P=0;var
+ap=t;var
+ao=[2,aX,a0,$,ap]}else
+U=1;if(!U){var
+f=ao;H=1}}if(!H)var
+f=ae(AJ);var
 aq=0;if(typeof
-f!=="number"&&2===f[0]){var
+f!=="number"&&1===f[0]){var
 Q=1;aq=1}if(!aq)var
-Q=0;m(P===w(q[3],zQ)?1:0,zP);var
-aO=0===q[9]?1:0,aP=aO||Q;m(aP,zR);var
-aT=0===q[9]?1:0,aU=aT||w(q[1],zT);m(aU,zS);var
-aW=P||Q;return[0,f,aW]}function
-zW(t,f,c,s,r,W,V){var
-g=bU(W,b(ao(zY),r),t,zX),i=bU(V,b(ao(zZ),r),t,0),d=f[1],u=f[2],X=[0,bb],Y=0,_=[0,d];function
-v(a){return bn(_,Y,X,i,a)}var
-$=0,ab=0,ac=[0,d];function
-w(a){return aZ(ac,ab,$,i,a)}var
-ad=0,ae=0,af=[0,d];function
-x(a){return bn(af,ae,ad,i,a)}var
-ag=0,ah=[0,u];function
-y(a){return aZ(ah,z0,ag,i,a)}var
-z=w(z1);if(aS(as(g,z3),z2))Z(z4);var
-aj=y(z5),ak=y(z6),al=x(z7),am=x(z8),an=aZ([0,d],0,0,i,z9),ap=w(z_),aq=ap||z,ar=v(z$),at=v(Aa),A=fI(function(a){var
-b=0;return function(c,d){return hN(Ac,b,a,c,d)}},g,Ab);if(A){var
-k=A[1],l=k[3];m(3===k[2]?1:0,Ad);var
-au=function(a){var
-b=e(l,a,2),c=e(l,a,1);return[0,e(l,a,0),c,b]},B=O(k[1],au)}else
+Q=0;var
+ar=0;if(typeof
+f!=="number"&&2===f[0]){var
+T=1;ar=1}if(!ar)var
+T=0;q(Q===F(p[3],AL)?1:0,AK);var
+aQ=0===p[9]?1:0,aR=aQ||T;q(aR,AM);var
+aT=0===p[9]?1:0,aU=aT||F(p[1],AO);q(aU,AN);var
+aW=Q||T;return[0,f,aW]}function
+AR(u,f,c,t,s,Z,Y){var
+g=bR(Z,b(ao(AT),s),u,AS),i=bR(Y,b(ao(AU),s),u,0),d=f[1],v=f[2],_=[0,a3],$=0,aa=[0,d];function
+w(a){return bo(aa,$,_,i,a)}var
+ab=0,ac=0,ad=[0,d];function
+y(a){return aZ(ad,ac,ab,i,a)}var
+ae=0,af=0,ag=[0,d];function
+z(a){return bo(ag,af,ae,i,a)}var
+ah=0,ai=[0,v];function
+B(a){return aZ(ai,AV,ah,i,a)}var
+C=y(AW);if(ax(aw(g,AY),AX))X(AZ);var
+aj=B(A0),ak=B(A1),al=z(A2),am=z(A3),an=aZ([0,d],0,0,i,A4),ap=y(A5),aq=ap||C,ar=w(A6),as=w(A7),D=d6(function(a){var
+b=0;return function(c,d){return f_(A9,b,a,c,d)}},g,A8);if(D){var
+k=D[1],l=k[3];q(3===k[2]?1:0,A_);var
+at=function(a){var
+b=e(l,a,2),c=e(l,a,1);return[0,e(l,a,0),c,b]},F=p(k[1],at)}else
 var
-B=[0];var
-av=bn([0,u],Ag,Af,g,Ae),aw=aZ([0,d],0,0,g,Ah),ax=hK(Aj,0,0,g,Ai),ay=hK(Al,0,0,g,Ak),az=cH(g,An,Am),a=[0,cH(g,Ap,Ao),az,ay,ax,aw,av,B,at,ar,z,aq,an,am,al,ak,aj];m(a[3]<=a[4]?1:0,Aq);var
-aA=C(a[2],As);m((0!==a[5]?1:0)===aA?1:0,Ar);var
-aB=C(a[2],Au);m((0!==a[6]?1:0)===aB?1:0,At);var
-aC=[0,a[5],[0,a[12],0]];function
-aD(h){var
+F=[0];var
+au=bo([0,v],Bb,Ba,g,A$),av=aZ([0,d],0,0,g,Bc),ay=ii(Be,0,0,g,Bd),az=ii(Bg,0,0,g,Bf),aA=c2(g,Bi,Bh),a=[0,c2(g,Bk,Bj),aA,az,ay,av,au,F,as,ar,C,aq,an,am,al,ak,aj];q(a[3]<=a[4]?1:0,Bl);var
+aB=E(a[2],Bn);q((0!==a[5]?1:0)===aB?1:0,Bm);var
+aC=E(a[2],Bp);q((0!==a[6]?1:0)===aC?1:0,Bo);var
+aD=[0,a[5],[0,a[12],0]];function
+aE(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;m(j,Av);var
+e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;q(j,Bq);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}N(function(a){return b8(aD,a)},aC);var
-aE=a[6];b8(function(n){var
-e=d-1|0,o=0;if(!(e<0)){var
-a=o;for(;;){var
+a=k;continue}break}}return 0}x(function(a){return b4(aE,a)},aD);var
+aF=a[6];b4(function(m){var
+e=d-1|0,n=0;if(!(e<0)){var
+a=n;for(;;){var
 h=b(f[5][2],a),i=b(f[5][2],a+1|0)-1|0,g=0.;if(i<h)var
 j=g;else{var
 c=h,k=g;for(;;){var
-l=k+b(n[2],c),q=c+1|0;if(i!==c){var
-c=q,k=l;continue}var
-j=l;break}}m(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,Aw);var
-p=a+1|0;if(e!==a){var
-a=p;continue}break}}return 0},aE);function
-S(c){var
+l=k+b(m[2],c),p=c+1|0;if(i!==c){var
+c=p,k=l;continue}var
+j=l;break}}q(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,Br);var
+o=a+1|0;if(e!==a){var
+a=o;continue}break}}return 0},aF);function
+U(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
 h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
-T=0;function
-p(a){return jP(T,S,a)}if(aS(c[1],xR))var
-n=xS;else{var
-U=aS(c[1],xT)?bb:cT,R=0;if(0===c[9]&&!p(c[8])&&!p(c[12])){var
-q=0.;R=1}if(!R)var
-q=dr;var
-n=[0,q,U]}var
-D=n[1]<=a[3]?1:0,aF=D?a[4]<=n[2]?1:0:D;m(aF,Ax);var
-aG=0===a[12]?1:0,aH=aG||C(a[2],AP);m(aH,Ay);var
-j=ew(c),o=[0,bt(j,c[5])],E=G(0,16),aI=aV(a[7],[0]),aJ=aI||C(a[2],AO);m(aJ,Az);var
-aK=o[1],aL=a[7];cZ(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<bt(aa(E,a),aK)?1:0;if(i){var
-j=c<=o[1]?1:0;if(j){var
+V=0;function
+o(a){return kB(V,U,a)}if(ax(c[1],yM))var
+m=yN;else{var
+W=ax(c[1],yO)?a3:df,T=0;if(0===c[9]&&!o(c[8])&&!o(c[12])){var
+r=0.;T=1}if(!T)var
+r=de;var
+m=[0,r,W]}var
+G=m[1]<=a[3]?1:0,aG=G?a[4]<=m[2]?1:0:G;q(aG,Bs);var
+aH=0===a[12]?1:0,aI=aH||E(a[2],BK);q(aI,Bt);var
+j=d8(c),n=[0,bf(j,c[5])],H=A(0,16),aJ=a7(a[7],[0]),aK=aJ||E(a[2],BJ);q(aK,Bu);var
+aL=n[1],aM=a[7];bP(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<bf(Q(H,a),aL)?1:0;if(i){var
+j=c<=n[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
 l=b(f[5][2],a)<=h?1:0,e=l?h<b(f[5][2],a+1|0)?1:0:l;else
 var
@@ -4627,537 +4896,1177 @@ e=k}else
 var
 e=j}else
 var
-e=i;m(e,AA);o[1]=c;return ai(E,a,c)},aL);var
-F=(0!==a[8]?1:0)===(0===j?1:0)?1:0,aM=F?(0!==a[9]?1:0)===(0===j?1:0)?1:0:F;m(aM,AB);var
-h=C(c[1],AC),aN=aS(c[1],AD),H=(0!==a[13]?1:0)===h?1:0,aO=H?(0!==a[14]?1:0)===h?1:0:H;m(aO,AE);var
-aP=h?C(a[2],AG):h;m(1-aP,AF);function
-aQ(e){var
+e=i;q(e,Bv);n[1]=c;return S(H,a,c)},aM);var
+I=(0!==a[8]?1:0)===(0===j?1:0)?1:0,aN=I?(0!==a[9]?1:0)===(0===j?1:0)?1:0:I;q(aN,Bw);var
+h=E(c[1],Bx),aO=ax(c[1],By),J=(0!==a[13]?1:0)===h?1:0,aP=J?(0!==a[14]?1:0)===h?1:0:J;q(aP,Bz);var
+aQ=h?E(a[2],BB):h;q(1-aQ,BA);function
+aR(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){m(b(e[2],a)<bb?1:0,AH);var
+a=f;for(;;){q(b(e[2],a)<a3?1:0,BC);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-I(a){return b8(aQ,a)}if(1-aN)I(a[8]);if(h)I(a[9]);var
-J=C(a[1],AI);if(J)var
-aR=0!==j?1:0,K=aR||(0<c[5]?1:0);else
+K(a){return b4(aR,a)}if(1-aO)K(a[8]);if(h)K(a[9]);var
+L=E(a[1],BD);if(L)var
+aS=0!==j?1:0,M=aS||(0<c[5]?1:0);else
 var
-K=J;var
-aT=C(a[1],AK),aU=C(a[2],AL)===aT?1:0,aW=aU||K;m(aW,AJ);if(s)var
-L=s;else
+M=L;var
+aT=E(a[1],BF),aU=E(a[2],BG)===aT?1:0,aV=aU||M;q(aV,BE);if(t)var
+N=t;else
 var
-Q=0===a[15]?1:0,L=Q?0===a[16]?1:0:Q;m(L,AM);function
-aX(c){var
+R=0===a[15]?1:0,N=R?0===a[16]?1:0:R;q(N,BH);function
+aW(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
 h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
-aY=0;function
-M(a){return jP(aY,aX,a)}if(h)var
-a0=M(a[15]),P=a0||M(a[16]);else
+aX=0;function
+O(a){return kB(aX,aW,a)}if(h)var
+aY=O(a[15]),P=aY||O(a[16]);else
 var
-P=h;if(P)Z(AN);return a}function
-Bz(aD){var
-aE=aD[1],B=aD[2],aT=B[4],aU=B[3],aV=F(sH,B[2]),e=[0,B[1],aV,aU,aT],n=bU(aE,BB,e,BA),R=as(n,BC),aL=0;if(typeof
-R!=="number"&&5===R[0]){var
-aB=R[1];if(!(64<z(aB))){var
-aC=function(c){var
-a=0,b=0;for(;;){if(r(c)<=a)return b;if(92===M(c,a)){var
-d=b+1|0,e=or===M(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=b4===(M(c,a)&gt)?b:b+1|0,a=a+1|0,b=f;continue}};N(function(b){var
+P=h;if(P)X(BI);return a}function
+my(C,B,A){var
+a=bR(B,C,A,0);function
+f(d){var
+c=bp(a,d,d6(function(a,b,c){return f_(BM,BL,a,b,c)},a,d)),e=c[2],f=c[3];function
+g(a){return p(e,b(f,a))}return[0,e,p(c[1],g)]}var
+i=f(BN),g=bp(a,BP,d6(function(a){var
+b=0,c=0;return function(d,e){return f$(c,b,a,d,e)}},a,BO)),d=g[2],D=g[3],j=f(BQ),k=j[2],l=f(BR),m=l[2],n=f(BS),h=m.length-1,E=bp(a,BU,aZ([0,h],0,0,a,BT)),F=bp(a,BX,aZ([0,h],0,BW,a,BV)),G=bo([0,h],0,0,a,BY),o=bo([0,d],0,0,a,BZ),r=bo([0,d],0,0,a,B0),s=3===i[1]?1:0;if(s){var
+u=0<d?1:0;if(u){var
+v=j[1]===d?1:0;if(v){var
+w=l[1]===d?1:0;if(w)var
+x=n[1]===d?1:0,e=x?0===fp(k.length-1,2*d|0)?1:0:x;else
+var
+e=w}else
+var
+e=v}else
+var
+e=u}else
+var
+e=s;q(e,B1);if(0!==G)X(B2);function
+H(a){return p(d,b(D,a))}var
+z=0,I=p(g[1],H);if(o&&r){var
+J=p(d,r[1][2]),y=[0,[0,p(d,o[1][2]),J]];z=1}if(!z)var
+y=0;var
+K=n[2],L=_(function(a,c){var
+d=b(F[2],a);return[0,b(E[2],a),d,c]},m),M=i[2];return[0,t(function(a){var
+b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,k,L,K,y,I]}var
+B3=1048576.;function
+CM(al){var
+am=al[1],y=al[2],aA=y[4],aB=y[3],aC=t(ty,y[2]),c=[0,y[1],aC,aB,aA],k=bR(am,CO,c,CN),O=aw(k,CP),at=0;if(typeof
+O!=="number"&&5===O[0]){var
+aj=O[1];if(!(64<z(aj))){var
+ak=function(c){var
+a=0,b=0;for(;;){if(w(c)<=a)return b;if(92===T(c,a)){var
+d=b+1|0,e=o_===T(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=ck===(T(c,a)&g3)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=aC(b[1])<=64?1:0,d=c?aC(a[1])<=b2?1:0:c;return m(d,By)}return ab(Bx)},aB);aL=1}}if(!aL)ab(Bw);var
-t=bU(as(n,BF),BE,e,BD);if(aN(e,BG))Z(BH);var
-i=bU(as(t,BI),xV,e,xU),u=bv(i,xX,aZ(0,0,0,i,xW)),E=bv(i,xZ,aZ(0,0,0,i,xY)),G=bv(i,x1,aZ(0,0,[0,ba(0,u[1]-2|0)],i,x0)),v=u[1]-1|0,Y=E[1]-1|0,_=1<=v?1:0;if(_)var
-$=v<dd?1:0,aa=$?b(hX(0,u),Y):$;else
+c=ak(b[1])<=64?1:0,d=c?ak(a[1])<=bW?1:0:c;return q(d,CL)}return ae(CK)},aj);at=1}}if(!at)ae(CJ);var
+n=bR(aw(k,CS),CR,c,CQ);if(aV(c,CT))X(CU);var
+g=bR(aw(n,CV),yQ,c,yP),r=bp(g,yS,aZ(0,0,0,g,yR)),B=bp(g,yU,aZ(0,0,0,g,yT)),C=bp(g,yW,aZ(0,0,[0,aL(0,r[1]-2|0)],g,yV)),s=r[1]-1|0,V=B[1]-1|0,W=1<=s?1:0;if(W)var
+Y=s<dv?1:0,Z=Y?b(iv(0,r),V):Y;else
 var
-aa=_;m(aa,x2);var
-aW=G[1];m(b(hX(0,E),aW),x3);var
-aX=eq([0,v-1|0],i,x4),j=[0,v,Y,G[1],aX,u,E,G],d=bU(as(t,BJ),x6,e,x5),h=cH(d,x8,x7),H=j[1],ac=j[2],aY=bn([0,H],0,0,d,x9),a0=hP([0,H],d,x_),a1=hP([0,H],d,x$),a2=aZ([0,ac],0,0,d,ya),a3=bn([0,ac],0,0,d,yb),a4=ep(hL,d,yc),a5=ep(function(a,b){return eq(ye,a,b)},d,yd),a6=eq(yg,d,yf),a7=fG(d,yh),a8=cH(d,yj,yi),a=[0,h,cH(d,yl,yk),a8,a7,a6,a5,a4,a3,a2,a1,a0,aY];function
-J(a){return aS(h,a)}var
-ad=J(ym),a_=1-a[4],a9=0,a$=a_||ad,bc=0===a[12]?1:0,bb=[0,a$,a9],bd=bc||C(h,yv),bf=0===a[11]?1:0,be=[0,bd,bb],bg=bf||C(h,yu),bi=0===a[8]?1:0,bh=[0,bg,be],bj=bi||(0===a[9]?1:0),ae=0===a[8]?1:0,bk=[0,bj,bh],bl=ae?0===a[9]?1:0:ae,bm=J(yn),af=a[6],bo=[0,(0!==a[10]?1:0)===bm?1:0,[0,bl===ad?1:0,bk]],bp=af?a[5]<=af[1]?1:0:1,br=0===a[5]?1:0,bq=[0,bp,bo],bs=br||C(h,yt),bw=0!==a[6]?1:0,bu=[0,bs,bq],bx=bw||w(h,ys),bz=1-(0!==a[6]?1:0),by=[0,bx,bu],bA=bz||J(yr),bB=C(h,yo),bC=[0,(0!==a[7]?1:0)===bB?1:0,[0,bA,by]];N(function(a){return m(a,o(yp,h))},bC);var
-bD=bt(a[6],0),bE=a[5]+bD|0;m(bE*ba(j[3],ny)<=n4?1:0,yq);var
-bV=C(a[1],BL);m((0!==as(t,BM)?1:0)===bV?1:0,BK);if(C(a[1],BN))Z(BO);var
-aF=zq(t,aE,e,j,a),p=aF[1],aG=ep(hL,t,BP),bW=0===aG?1:0,bX=bW||aF[2];m(bX,BQ);var
-aM=0;if(typeof
-p!=="number"&&2===p[0]){var
-T=1;aM=1}if(!aM)var
-T=0;m((0!==as(n,BS)?1:0)===T?1:0,BR);var
-aO=0;if(typeof
-p!=="number"&&2===p[0]){var
-q=p[4],l=bU(as(n,BZ),A_,e,A9),av=bn(0,Bb,Ba,l,A$),y=bn(0,Be,Bd,l,Bc);if(cu(as(l,Bg),Bf))Z(Bh);if(cu(as(l,Bj),Bi))Z(Bk);if(aN(e,Bl))Z(Bm);var
-Q=aZ(0,0,Bo,l,Bn);b8(function(a){var
-d=S(a[1],a[2]),e=0,b=L(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=b2?1:0:c;return m(f,Bp)},Q);var
-bP=q?q[1][3]:q,X=0;if(av)if(y){var
-aw=y[1],ax=av[1];m(ax[1]===aw[1]?1:0,Bq);var
-A=[0,[0,ax,aw]]}else
-X=1;else
-if(y)X=1;else
+Z=W;q(Z,yX);var
+aD=C[1];q(b(iv(0,B),aD),yY);var
+aE=eP([0,s-1|0],g,yZ),h=[0,s,V,C[1],aE,r,B,C],d=bR(aw(n,CW),y1,c,y0),f=c2(d,y3,y2),D=h[1],_=h[2],aF=bo([0,D],0,0,d,y4),aG=il([0,D],d,y5),aH=il([0,D],d,y6),aI=aZ([0,_],0,0,d,y7),aJ=bo([0,_],0,0,d,y8),aK=eO(ij,d,y9),aM=eO(function(a,b){return eP(y$,a,b)},d,y_),aN=eP(zb,d,za),aO=f8(d,zc),aP=c2(d,ze,zd),a=[0,f,c2(d,zg,zf),aP,aO,aN,aM,aK,aJ,aI,aH,aG,aF];function
+G(a){return ax(f,a)}var
+$=G(zh),aR=1-a[4],aQ=0,aT=aR||$,aW=0===a[12]?1:0,aU=[0,aT,aQ],aX=aW||E(f,zq),a0=0===a[11]?1:0,aY=[0,aX,aU],a1=a0||E(f,zp),a3=0===a[8]?1:0,a2=[0,a1,aY],a4=a3||(0===a[9]?1:0),aa=0===a[8]?1:0,a5=[0,a4,a2],a6=aa?0===a[9]?1:0:aa,a7=G(zi),ab=a[6],a8=[0,(0!==a[10]?1:0)===a7?1:0,[0,a6===$?1:0,a5]],a9=ab?a[5]<=ab[1]?1:0:1,a$=0===a[5]?1:0,a_=[0,a9,a8],ba=a$||E(f,zo),bc=0!==a[6]?1:0,bb=[0,ba,a_],bd=bc||F(f,zn),bg=1-(0!==a[6]?1:0),be=[0,bd,bb],bh=bg||G(zm),bi=E(f,zj),bj=[0,(0!==a[7]?1:0)===bi?1:0,[0,bh,be]];x(function(a){return q(a,o(zk,f))},bj);var
+bk=bf(a[6],0),bl=a[5]+bk|0;q(bl*aL(h[3],ju)<=oK?1:0,zl);var
+bw=E(a[1],CY);q((0!==aw(n,CZ)?1:0)===bw?1:0,CX);if(E(a[1],C0))X(C1);var
+an=Al(n,am,c,h,a),l=an[1],ap=eO(ij,n,C2),bx=0===ap?1:0,by=bx||an[2];q(by,C3);var
+au=0;if(typeof
+l!=="number"&&2===l[0]){var
+P=1;au=1}if(!au)var
+P=0;q((0!==aw(k,C5)?1:0)===P?1:0,C4);var
+av=0;if(typeof
+l!=="number"&&2===l[0]){var
+e=l[4],i=bR(aw(k,Da),Ck,c,Cj),ac=bo(0,Cn,Cm,i,Cl),u=bo(0,Cq,Cp,i,Co);if(cr(aw(i,Cs),Cr))X(Ct);var
+H=aw(i,Cu),ay=0;if(typeof
+H!=="number"&&4===H[0]){var
+bv=H[1],J=b7(function(A,B){var
+g=b(ao(B4),A),d=bR(B,g,c,B5),t=aw(d,B6),h=my(o(g,B7),t,c),e=bp(d,B9,d6(function(a){var
+b=0,c=0;return function(d,e){return f$(c,b,a,d,e)}},d,B8)),i=e[2],a=e[1],u=e[3],f=bp(d,Cb,d6(function(a,b,c){return f_(Ca,B$,a,b,c)},d,B_)),v=f[3],w=f[2],j=aZ([0,a],0,Cd,d,Cc),k=bo([0,a],Cf,[0,B3],d,Ce),l=f[1]===a?1:0;if(l)var
+n=i===h[2]?1:0,r=n?a<=64?1:0:n;else
 var
-A=y;if(X)var
-A=ab(Bv);I((0!==A?1:0)===bP?1:0,Br);if(q)var
-bQ=q[1],bR=aR([0,Bs,hY],lP),ay=jU(function(a){return aS(a,bQ[2])},bR);else
+r=l;q(r,Cg);var
+s=0===j?1:0,x=s?1<a?1:0:s;if(x)X(Ch);b4(function(c){var
+d=c[1]-1|0,e=0;if(!(d<0)){var
+a=e;for(;;){N(0===b(c[2],a)?1:0,Ci);var
+f=a+1|0;if(d!==a){var
+a=f;continue}break}}return 0},j);var
+y=k?p(a,k[1][2]):m(a,0.),z=p(a,function(a){return p(w,b(v,a))});return[0,h,p(a,function(a){return p(i,b(u,a))}),z,y]},bv);ay=1}if(!ay)var
+J=ae(Cv);if(aV(c,Cw))X(Cx);var
+K=aZ(0,0,Cz,i,Cy);b4(function(a){var
+d=I(a[1],a[2]),e=0,b=L(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=bW?1:0:c;return q(f,CA)},K);var
+bm=e?e[1][3]:e,U=0;if(ac)if(u){var
+ad=u[1],af=ac[1];q(af[1]===ad[1]?1:0,CB);var
+v=[0,[0,af,ad]]}else
+U=1;else
+if(u)U=1;else
 var
-ay=q;var
-bS=0===Q?1:0,bT=bS||ay;I(bT,Bt);var
-az=as(l,Bu);if(typeof
-az==="number")var
-aA=0;else{var
-f=bU(az,AQ,e,0),x=function(c){var
-a=bv(f,c,fI(function(a,b,c){return hN(AS,AR,a,b,c)},f,c)),d=a[2],e=a[3];function
-g(a){return O(d,b(e,a))}return[0,d,O(a[1],g)]},ag=x(AT),K=bv(f,AV,fI(function(a){var
-b=0,c=0;return function(d,e){return hO(c,b,a,d,e)}},f,AU)),g=K[2],bF=K[3],ah=x(AW),ai=ah[2],aj=x(AX),ak=aj[2],al=x(AY),P=ak.length-1,bG=bv(f,A0,aZ([0,P],0,0,f,AZ)),bH=bv(f,A3,aZ([0,P],0,A2,f,A1)),bI=bn([0,P],0,0,f,A4),am=bn([0,g],0,0,f,A5),an=bn([0,g],0,0,f,A6),ao=3===ag[1]?1:0;if(ao){var
-ap=0<g?1:0;if(ap){var
-aq=ah[1]===g?1:0;if(aq){var
-ar=aj[1]===g?1:0;if(ar)var
-at=al[1]===g?1:0,s=at?0===jw(ai.length-1,2*g|0)?1:0:at;else
+v=u;if(U)var
+v=ae(CI);N((0!==v?1:0)===bm?1:0,CC);if(e)var
+bn=e[1],bq=aS([0,CD,gf],iw),ag=cS(function(a){return ax(a,bn[2])},bq);else
 var
-s=ar}else
+ag=e;var
+br=0===K?1:0,bs=br||ag;N(bs,CE);var
+ah=0===J?1:0;if(ah)var
+M=ah;else
+if(e)var
+bu=e[1][2],M=cS(function(a){return ax(a,aS(gf,iw))},bu);else
 var
-s=aq}else
-var
-s=ap}else
-var
-s=ao;m(s,A7);if(0!==bI)Z(A8);var
-bJ=function(a){return O(g,b(bF,a))},aP=0,bK=O(K[1],bJ);if(am&&an){var
-bL=O(g,an[1][2]),au=[0,[0,O(g,am[1][2]),bL]];aP=1}if(!aP)var
-au=0;var
-bM=al[2],bN=aK(function(a,c){var
-d=b(bH[2],a);return[0,b(bG[2],a),d,c]},ak),bO=ag[2],aA=[0,[0,F(function(a){var
-b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},bO),g,ai,bN,bM,au,bK]]}var
-aH=[0,[0,A,aA,Q]];aO=1}if(!aO)var
-aH=0;var
-U=as(n,BT),V=as(n,BU),aQ=0;if(typeof
-U!=="number"&&4===U[0]&&typeof
-V!=="number"&&4===V[0]){var
-aJ=V[1],D=U[1],b1=0;if(0!==D){var
-bZ=z(aJ);if(z(D)===bZ&&!(4<z(D))){var
-b0=gS(D,aJ),W=b9(function(c,b){return zW(e,j,a,T,c,b[1],b[2])},b0);aQ=1;b1=1}}}if(!aQ)var
-W=ab(BV);var
-aI=k(function(a){return a[1]},W),bY=z(aI);m(z(ds(gF,aI))===bY?1:0,BW);hc(function(a,b){return ab(o(BY,o(fB(a),BX)))},e);return[0,j,a,p,aG,aH,W]}var
-ae=j7([0,at]),co=ae[1];function
-ex(c,b,a){return 0===s(b)?a:A(ae[4],c,b,a)}function
-R(a){return ex(0,a,co)}var
-lQ=R(l);function
-ey(a){return e(ae[6],[0,[0,a,1],0],l)}function
-h0(a){return L(function(b,a){return ex(a[1],a[2],b)},co,a)}function
-lR(a){return b(ae[20],a)}function
-fP(b,a){return bt(e(ae[29],b,a),t)}function
-dN(a){return fP(0,a)}function
-dO(a){function
-b(a,b){return 0===a?1:0}return e(ae[14],b,a)}function
-ez(a){var
+M=e;N(M,CF);var
+ai=aw(i,CG),bt=typeof
+ai==="number"?0:[0,my(CH,ai,c)],aq=[0,[0,v,bt,K,J]];av=1}if(!av)var
+aq=0;var
+Q=aw(k,C6),R=aw(k,C7),az=0;if(typeof
+Q!=="number"&&4===Q[0]&&typeof
+R!=="number"&&4===R[0]){var
+as=R[1],A=Q[1],bC=0;if(0!==A){var
+bA=z(as);if(z(A)===bA&&!(4<z(A))){var
+bB=hq(A,as),S=b7(function(d,b){return AR(c,h,a,P,d,b[1],b[2])},bB);az=1;bC=1}}}if(!az)var
+S=ae(C8);var
+ar=j(function(a){return a[1]},S),bz=z(ar);q(z(b8(hc,ar))===bz?1:0,C9);hI(function(a,b){return ae(o(C$,o(f3(a),C_)))},c);return[0,h,a,l,ap,aq,S]}var
+ai=kS([0,ak]),cJ=ai[1];function
+eV(c,b,a){return 0===v(b)?a:O(ai[4],c,b,a)}function
+V(a){return eV(0,a,cJ)}var
+mz=V(n);function
+eW(a){return e(ai[6],[0,[0,a,1],0],n)}function
+eX(a){return L(function(b,a){return eV(a[1],a[2],b)},cJ,a)}function
+mA(a){return b(ai[20],a)}function
+gg(b,a){return bf(e(ai[29],b,a),y)}function
+d9(a){return gg(0,a)}function
+d_(a){function
+b(a,b){return 0===a?1:0}return e(ai[14],b,a)}function
+eY(a){var
 b=0;return L(function(b,a){return b+a[2]|0},b,a)}function
-bY(a,b){var
-d=a?a[1]:l;return function(a){function
-c(b,f,a){var
-h=g(d,f),c=q(fP(b,a),h);return 0===s(c)?e(ae[7],b,a):A(ae[4],b,c,a)}return A(ae[13],c,a,b)}}function
-dP(a,b){if(0===s(a))return co;function
-c(b){return g(a,b)}return e(ae[34],c,b)}function
-T(c,a){return b(bY([0,a5],c),a)}function
-fQ(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return aV(c,d)?[0,[0,c,j+g|0],fQ(h,e)]:ju(c,d)?[0,[0,c,j],fQ(h,a)]:[0,[0,d,g],fQ(b,e)]}var
+cf(a,b){var
+d=a?a[1]:n;return function(a){function
+c(b,g,a){var
+h=f(d,g),c=u(gg(b,a),h);return 0===v(c)?e(ai[7],b,a):O(ai[4],b,c,a)}return O(ai[13],c,a,b)}}function
+d$(a,b){if(0===v(a))return cJ;function
+c(b){return f(a,b)}return e(ai[34],c,b)}function
+Y(c,a){return b(cf([0,a$],c),a)}function
+gh(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return a7(c,d)?[0,[0,c,j+g|0],gh(h,e)]:ki(c,d)?[0,[0,c,j],gh(h,a)]:[0,[0,d,g],gh(b,e)]}var
 k=b}else
 var
 k=a;return k}function
-dQ(c,a){function
-d(f,d,c){function
+ea(c,a){function
+d(g,d,c){function
 h(h,c,a){var
-i=g(d,c),j=fQ(f,h),k=e(ae[6],j,i);return b(bY(0,a),k)}return A(ae[13],h,a,c)}return A(ae[13],d,c,co)}function
-lS(e,a,d){var
-f=bB(cP,S(d-a|0,function(c){return b(e[2],a+c|0)}));function
+i=f(d,c),j=gh(g,h),k=e(ai[6],j,i);return b(cf(0,a),k)}return O(ai[13],h,a,c)}return O(ai[13],d,c,cJ)}function
+iy(e,a,d){var
+f=bg(bJ,I(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(aV(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(a7(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-h1(a){var
-b=lR(a);return k(function(a){return[0,a[2],a[1]]},b)}function
-eA(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bR(a,J(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+iz(a){var
+b=mA(a);return j(function(a){return[0,a[2],a[1]]},b)}function
+eZ(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bD(a,m(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
-c9(b,a,e){var
-c=aa(b[4],a);if(c)return c[1];var
-d=eA(b,e,[0,a]);a4(b[4],a,d);return d}function
-c_(d,b,a){var
-h=ba(b,a),e=[0,cR(b,a),h],f=aa(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=eA(d,dQ(c(d[2],b)[1+b],i),[1,b,a]);a4(d[5],e,g);return g}function
-aO(e,a,d,c){var
-f=a?a[1]:a;return eA(e,d,[3,b(bP(function(a){return 0<s(a[1])?1:0}),c),f])}function
-h2(a){var
-d=z(a[1]),e=a[3],f=cV(b9(function(c,a){var
-b=a[3],d=b?[0,[0,ac(aR(a[1],[0,a[2],0])),[0,[0,l,c],0]],0]:b;return d},e));function
-h(f,e,d){var
-h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===s(b))return[0,a,h];var
-l=D(b),j=e[2],k=L(function(m,h){var
+dq(b,a,e){var
+c=Q(b[4],a);if(c)return c[1];var
+d=eZ(b,e,[0,a]);aI(b[4],a,d);return d}function
+dr(d,b,a){var
+h=aL(b,a),e=[0,cs(b,a),h],f=Q(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=eZ(d,ea(c(d[2],b)[1+b],i),[1,b,a]);aI(d[5],e,g);return g}function
+aW(e,a,d,c){var
+f=a?a[1]:a;return eZ(e,d,[3,b(bv(function(a){return 0<v(a[1])?1:0}),c),f])}function
+iA(a){var
+d=z(a[1]),e=a[3],i=ct(b7(function(c,a){var
+b=a[3],d=b?[0,[0,R(aS(a[1],[0,a[2],0])),[0,[0,n,c],0]],0]:b;return d},e));function
+h(g,e,d){var
+h=g[2],a=g[1],i=e[1],b=c(a,d)[1+d];if(0===v(b))return[0,a,h];var
+l=M(b),j=e[2],k=L(function(m,h){var
 i=h[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(aV(d[2],i)){var
+e=a[2],d=a[1];if(a7(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=ax(b),k=ax(c),n=g(l,h[1]),j=L(function(b,a){return q(b,a[1])},n,k);return 0===s(j)?f:[0,[0,j,i],f]}},h,j);return[0,aK(function(a,d){return p(d,g(b,c(i,a)[1+a]))},a),k]}var
-j=0,m=L(function(e,o){var
-i=L(function(b,a){return h(b,a[2],a[1])},o,e),f=i[1],b=[0,-1],j=d-1|0,p=0;if(!(j<0)){var
-a=p;for(;;){if(0!==s(c(f,a)[1+a]))b[1]=a;var
-u=a+1|0;if(j!==a){var
+g=ag(b),k=ag(c),n=f(l,h[1]),j=L(function(b,a){return u(b,a[1])},n,k);return 0===v(j)?g:[0,[0,j,i],g]}},h,j);return[0,_(function(a,d){return s(d,f(b,c(i,a)[1+a]))},a),k]}var
+k=0,l=L(function(e,o){var
+i=L(function(b,a){return h(b,a[2],a[1])},o,e),g=i[1],b=[0,-1],k=d-1|0,p=0;if(!(k<0)){var
+a=p;for(;;){if(0!==v(c(g,a)[1+a]))b[1]=a;var
+u=a+1|0;if(k!==a){var
 a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=z(e))){var
-l=b[1],m=dG(c(f,l)[1+l]),q=i[2],r=k(function(a){var
-b=a[2];return[0,g(m,a[1]),b]},q),n=[0,F(function(a){return g(m,a)},f),r],t=[0,[0,b[1],n],0];return aR(k(function(a){var
-c=h(a[2],n,b[1]);return[0,a[1],c]},e),t)}return e},j,f),i=G(0,4);N(function(g){var
-h=g[2],j=h[1],k=g[1],l=R(c(j,d)[1+d]),m=d-1|0,o=0;if(m<0)var
+l=b[1],m=d0(c(g,l)[1+l]),q=i[2],r=j(function(a){var
+b=a[2];return[0,f(m,a[1]),b]},q),n=[0,t(function(a){return f(m,a)},g),r],s=[0,[0,b[1],n],0];return aS(j(function(a){var
+c=h(a[2],n,b[1]);return[0,a[1],c]},e),s)}return e},k,i),g=A(0,4);x(function(h){var
+i=h[2],j=i[1],k=h[1],l=V(c(j,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=ey(a),f=b(bY([0,D(c(j,a)[1+a])],e),p);else
+p=eW(a),f=b(cf([0,M(c(j,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
-n=f;break}}return ai(i,k,[0,n,h[2]])},m);return i}var
-lT=[al,B4,ct(0)];function
-fR(f,a){var
-d=G(0,2),c=function(a){var
+n=f;break}}return S(g,k,[0,n,i[2]])},l);return g}var
+mB=[an,Df,co(0)];function
+gi(f,a){var
+d=A(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=e5(function(a){return aN(f,a[1])},b);if(a)throw[0,lT,b,c,a[1][1]];return a};e(ae[12],n,c);return c}catch(a){a=bs(a);if(a[1]===lT){var
-g=a[4],h=a[2],i=aC(f,g),k=b(cX(function(f){return function(c){var
+a=es(function(a){return aV(f,a[1])},b);if(a)throw[0,mB,b,c,a[1][1]];return a};e(ai[12],n,c);return c}catch(a){a=bC(a);if(a[1]===mB){var
+g=a[4],h=a[2],i=aC(f,g),k=b(bN(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=e(ae[6],k,a[3]),l=i[2];N(function(f){return function(a){var
-c=a[2],e=bt(aa(d,c),co);return ai(d,c,b(bY([0,a[1]],e),f))}}(j),l);var
-m=dQ(j,i[1]),c=b(bY(0,e(ae[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,hd(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-lU(f){var
-a=ax(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ax(h),g]}throw[0,U,B5]}function
-lV(a,n){var
-c=h2(a),h=z(a[1]),o=S(h,function(a){return a}),i=b(bP(function(a){return 1-aN(c,a)}),o),d=G(0,64);N(function(a){var
-b=fR(c,a)[1];function
-f(e,f){if(iC<ez(e))Z(B6);var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=e(ai[6],k,a[3]),l=i[2];x(function(f){return function(a){var
+c=a[2],e=bf(Q(d,c),cJ);return S(d,c,b(cf([0,a[1]],e),f))}}(j),l);var
+m=ea(j,i[1]),c=b(cf(0,e(ai[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,dT(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+mC(f){var
+a=ag(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ag(h),g]}throw[0,Z,Dg]}function
+iB(a,o){var
+c=iA(a),h=z(a[1]),p=I(h,function(a){return a}),i=b(bv(function(a){return 1-aV(c,a)}),p),d=A(0,64);x(function(a){var
+b=gi(c,a)[1];function
+f(e,f){if(gM<eY(e))X(Dh);var
 a=e;for(;;){var
-b=2<=ez(a)?1:0,c=b?1-aN(d,a):b;if(c){a4(d,a,0);var
-a=lU(a)[1];continue}return c}}return e(ae[12],f,b)},n);var
-p=d6(fb(d)),j=bB(function(b,a){var
-c=[0,ez(a),a];return at([0,ez(b),b],c)},p),f=ac(aR(k(function(a){return[0,[0,a,1],0]},i),j));if(iC<f.length-1)Z(B7);var
-g=G(0,64);V(function(b,a){return ai(g,a,b)},f);function
+b=2<=eY(a)?1:0,c=b?1-aV(d,a):b;if(c){aI(d,a,0);var
+a=mC(a)[1];continue}return c}}return e(ai[12],f,b)},o);var
+q=et(fE(d)),k=bg(function(b,a){var
+c=[0,eY(a),a];return ak([0,eY(b),b],c)},q),f=R(aS(j(function(a){return[0,[0,a,1],0]},i),k));if(gM<f.length-1)X(Di);var
+g=A(0,64);B(function(b,a){return S(g,a,b)},f);function
 l(a){return aC(g,a)}var
-q=ac(k(function(b){var
-a=lU(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=G(0,64);return[0,[0,0,J(64,co),J(64,B3),G(0,64),m],a,h,i,c,f,g,q]}function
-cI(a){return a[6].length-1}function
-h3(a){var
-e=z(a[1]),b=gS(a[1],a[2]),c=cV(b9(function(f,a){var
-b=a[1],c=eb(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,S(e,function(a){return f===a?l:t}),b,h],g];else
+r=R(j(function(b){var
+a=mC(b),c=l(a[2]);return[0,l(a[1]),c]},k)),n=A(0,64);return[0,[0,0,m(64,cJ),m(64,De),A(0,64),n],a,h,i,c,f,g,r]}function
+cK(a){return a[6].length-1}function
+gj(a){var
+e=z(a[1]),b=hq(a[1],a[2]),c=ct(b7(function(f,a){var
+b=a[1],c=ez(b,a[2]);if(c)var
+g=0,h=1,d=[0,[0,I(e,function(a){return f===a?n:y}),b,h],g];else
 var
-d=c;return d},b)),d=aR(a[3],c);return[0,a[1],a[2],d]}function
-c$(a,g){var
-b=fR(a[5],g),d=b[1],f=J(cI(a),t);function
+d=c;return d},b)),d=aS(a[3],c);return[0,a[1],a[2],d]}function
+cL(a,g){var
+b=gi(a[5],g),d=b[1],f=m(cK(a),y);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
-e=aa(a[7],b);if(e){var
-g=e[1];c(f,g)[1+g]=h;return 0}return cn(B8)}return d}e(ae[12],h,d);var
-i=b[2];return[0,f,dN(d),i]}function
-eB(e,d,b){var
-a=[0,R(b)];V(function(b,d){var
-f=a[1];a[1]=ex(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-da(a,g,c){var
-b=c$(a,c),d=b[3],e=b[2],f=b[1],h=[j,function(m){var
-b=c9(a[1],g,c);if(0===d)return b;var
-h=[0,[0,l,b],0],i=eB(a,f,e),j=[0,k(function(a){var
-b=a[2];return[0,dP(a5,a[1]),b]},d)];return aO(a[1],j,i,h)}];return[0,F(D,f),e,h]}function
-lW(a){var
-b=[0,co,0];return L(function(a,c){var
-b=a[2];return[0,ex([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-lX(b,a){var
-c=ey(a),d=ah(b[2][1],a),e=ah(b[2][2],a),f=da(b,[0,a],T(c,R(d)));return[0,da(b,[1,a],T(R(e),c)),f]}function
-eC(a,d,c){if(d<a[3]){var
-f=lX(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;I(b<z(a[2][3])?1:0,B9);var
-e=ah(a[2][3],b),h=lW(e[1]),g=T(R(e[2]),h),i=0===c?1:0,j=i||e[3];I(j,B_);return 0===c?da(a,[2,b],g):da(a,[3,b],dP(a5,g))}function
-cJ(a,b){function
-c(a){return a===b?l:t}return eB(a,O(cI(a),c),t)}function
-lY(c,b,a){var
-d=R(a);return T(cJ(c,b),d)}function
-lZ(c,b,a){var
-d=cJ(c,b);return T(R(a),d)}function
-fS(b,f,i,a,e){return[j,function(m){var
-g=i?lY(b,f,e):lZ(b,f,e),h=y(a),d=B===h?a[1]:j===h?H(a):a,k=c(b[1][2],d)[1+d];return A(ae[11],eb,k,g)?d:aO(b[1],0,g,[0,[0,l,d],0])}]}function
-l0(e,f,a,d,m,A){var
-t=c(f[1],a)[1+a],u=c(f[2],a)[1+a],v=c(f[1],d)[1+d],w=c(f[2],d)[1+d];function
+e=Q(a[7],b);if(e){var
+g=e[1];c(f,g)[1+g]=h;return 0}return bn(Dj)}return d}e(ai[12],h,d);var
+i=b[2];return[0,f,d9(d),i]}function
+e0(e,d,b){var
+a=[0,V(b)];B(function(b,d){var
+f=a[1];a[1]=eV(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+c4(a,g,c){var
+b=cL(a,c),d=b[3],e=b[2],f=b[1],h=[k,function(l){var
+b=dq(a[1],g,c);if(0===d)return b;var
+h=[0,[0,n,b],0],i=e0(a,f,e),k=[0,j(function(a){var
+b=a[2];return[0,d$(a$,a[1]),b]},d)];return aW(a[1],k,i,h)}];return[0,t(M,f),e,h]}function
+mD(a){var
+b=[0,cJ,0];return L(function(a,c){var
+b=a[2];return[0,eV([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+mE(b,a){var
+c=eW(a),d=ah(b[2][1],a),e=ah(b[2][2],a),f=c4(b,[0,a],Y(c,V(d)));return[0,c4(b,[1,a],Y(V(e),c)),f]}function
+e1(a,d,c){if(d<a[3]){var
+f=mE(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;N(b<z(a[2][3])?1:0,Dk);var
+e=ah(a[2][3],b),h=mD(e[1]),g=Y(V(e[2]),h),i=0===c?1:0,j=i||e[3];N(j,Dl);return 0===c?c4(a,[2,b],g):c4(a,[3,b],d$(a$,g))}function
+c5(a,b){function
+c(a){return a===b?n:y}return e0(a,p(cK(a),c),y)}function
+mF(c,b,a){var
+d=V(a);return Y(c5(c,b),d)}function
+mG(c,b,a){var
+d=c5(c,b);return Y(V(a),d)}function
+gk(b,f,i,a,e){return[k,function(l){var
+g=i?mF(b,f,e):mG(b,f,e),h=D(a),d=G===h?a[1]:k===h?K(a):a,j=c(b[1][2],d)[1+d];return O(ai[11],ez,j,g)?d:aW(b[1],0,g,[0,[0,n,d],0])}]}function
+mH(e,g,a,d,l,A){var
+r=c(g[1],a)[1+a],t=c(g[2],a)[1+a],u=c(g[1],d)[1+d],w=c(g[2],d)[1+d];function
 h(a){var
-b=y(a);return B===b?a[1]:j===b?H(a):a}var
-i=c(f[3],a)[1+a],n=c(f[4],a)[1+a],o=c(f[3],d)[1+d],q=c(f[4],d)[1+d],x=p(u,t),z=p(w,v);if(0<s(x)&&0<s(z)){var
-C=dG(g(x,z)),E=[0,[0,t,v,n,q],[0,[0,u,v,i,q],[0,[0,t,w,n,o],[0,[0,u,w,i,o],0]]]],F=b(cX(function(a){var
-c=b(A,g(a[1],a[2]));if(0<s(c)){var
-d=h(a[4]),f=h(a[3]),i=c_(e[1],f,d);return[0,[0,g(C,c),i]]}return 0}),E);return aO(e[1],0,m,F)}var
-G=cJ(e,d),I=dQ(cJ(e,a),G);if(0<s(cA(s(fP(b(ae[25],I)[1],m)))))var
-J=h(o),K=h(i),r=c_(e[1],K,J);else
+b=D(a);return G===b?a[1]:k===b?K(a):a}var
+i=c(g[3],a)[1+a],m=c(g[4],a)[1+a],o=c(g[3],d)[1+d],p=c(g[4],d)[1+d],y=s(t,r),z=s(w,u);if(0<v(y)&&0<v(z)){var
+B=d0(f(y,z)),C=[0,[0,r,u,m,p],[0,[0,t,u,i,p],[0,[0,r,w,m,o],[0,[0,t,w,i,o],0]]]],E=b(bN(function(a){var
+c=b(A,f(a[1],a[2]));if(0<v(c)){var
+d=h(a[4]),g=h(a[3]),i=dr(e[1],g,d);return[0,[0,f(B,c),i]]}return 0}),C);return aW(e[1],0,l,E)}var
+F=c5(e,d),H=ea(c5(e,a),F);if(0<v(cD(v(gg(b(ai[25],H)[1],l)))))var
+I=h(o),J=h(i),q=dr(e[1],J,I);else
 var
-O=h(q),P=h(i),r=c_(e[1],P,O);var
-k=[0,[0,[0,l,r],0]],L=T(m,c(e[1][2],r)[1+r]),M=a===d?[0,[0,a,i,n],0]:[0,[0,a,i,n],[0,[0,d,o,q],0]];N(function(b){var
-d=b[1],a=fP(c(e[6],d)[1+d],L);if(0<s(a)){var
-i=k[1];k[1]=[0,[0,a,h(b[2])],i];return 0}var
-f=s(a)<0?1:0;if(f){var
-j=k[1],l=h(b[3]);k[1]=[0,[0,D(a),l],j];var
+O=h(p),P=h(i),q=dr(e[1],P,O);var
+j=[0,[0,[0,n,q],0]],L=Y(l,c(e[1][2],q)[1+q]),N=a===d?[0,[0,a,i,m],0]:[0,[0,a,i,m],[0,[0,d,o,p],0]];x(function(b){var
+d=b[1],a=gg(c(e[6],d)[1+d],L);if(0<v(a)){var
+i=j[1];j[1]=[0,[0,a,h(b[2])],i];return 0}var
+f=v(a)<0?1:0;if(f){var
+k=j[1],l=h(b[3]);j[1]=[0,[0,M(a),l],k];var
 g=0}else
 var
-g=f;return g},M);return aO(e[1],0,m,k[1])}function
-l1(e,b){var
-m=b[1].length-1,h=cI(e),x=z(e[4]);function
-d(b,a){return bR(b,J(h-m|0,a))}var
-f=[j,function(a){throw[0,U,B$]}],i=d(b[4],f),l=d(b[3],f),n=d(b[2],t),a=[0,d(b[1],t),n,l,i],o=e[8];V(function(y,o){var
-f=o[2],d=o[1],b=x+y|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],h=cY(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},A),B=L(cB,cU(h),h),i=L(dE,cU(h),h),q=d===f?1:0;if(q)var
-r=s(c(a[1],d)[1+d])<=0?1:0,n=r?0<=s(c(a[2],d)[1+d])?1:0:r;else
+g=f;return g},N);return aW(e[1],0,l,j[1])}function
+mI(e,b){var
+n=b[1].length-1,h=cK(e),w=z(e[4]);function
+d(b,a){return bD(b,m(h-n|0,a))}var
+g=[k,function(a){throw[0,Z,Dm]}],i=d(b[4],g),l=d(b[3],g),o=d(b[2],y),a=[0,d(b[1],y),o,l,i],p=e[8];B(function(x,o){var
+g=o[2],d=o[1],b=w+x|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],h=bO(function(b){var
+d=[0,c(a[2],g)[1+g],0],e=[0,c(a[1],g)[1+g],d];return j(function(a){return f(b,a)},e)},A),B=L(cW,b5(h),h),i=L(dY,b5(h),h),p=d===g?1:0;if(p)var
+q=v(c(a[1],d)[1+d])<=0?1:0,m=q?0<=v(c(a[2],d)[1+d])?1:0:q;else
 var
-n=q;var
-l=n?t:B,C=ca(a[4]),D=ca(a[3]),E=ca(a[2]),u=[0,ca(a[1]),E,D,C],F=m<=b?1:0,G=F||cC(l,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=l;var
-H=[j,function(i){if(n){var
-a=[2,cJ(e,d)],c=cJ(e,d),g=dQ(cJ(e,d),c);return eA(e[1],g,a)}function
-h(a){return p(a,l)}return l0(e,u,d,f,lY(e,b,l),h)}];c(a[3],b)[1+b]=H}var
-I=m<=b?1:0,v=I||bu(i,c(a[2],b)[1+b]);if(v){c(a[2],b)[1+b]=i;var
-J=[j,function(c){function
-a(a){return p(i,a)}return l0(e,u,d,f,lZ(e,b,i),a)}];c(a[4],b)[1+b]=J;var
-w=0}else
+m=p;var
+l=m?y:B,C=bh(a[4]),D=bh(a[3]),E=bh(a[2]),r=[0,bh(a[1]),E,D,C],F=n<=b?1:0,G=F||cX(l,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=l;var
+H=[k,function(i){if(m){var
+a=[2,c5(e,d)],c=c5(e,d),f=ea(c5(e,d),c);return eZ(e[1],f,a)}function
+h(a){return s(a,l)}return mH(e,r,d,g,mF(e,b,l),h)}];c(a[3],b)[1+b]=H}var
+I=n<=b?1:0,t=I||bE(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
+J=[k,function(c){function
+a(a){return s(i,a)}return mH(e,r,d,g,mG(e,b,i),a)}];c(a[4],b)[1+b]=J;var
+u=0}else
 var
-w=v;return w},o);return a}function
-l2(a){var
-d=a[4],e=k(function(b){return lX(a,b)},d);function
-b(a){return ac(k(a,e))}function
+u=t;return u},p);return a}function
+iC(a){var
+d=a[4],e=j(function(b){return mE(a,b)},d);function
+b(a){return R(j(a,e))}function
 c(b){var
-c=a[4];return ac(k(function(a){return ah(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return l1(a,[0,c(a[2][1]),h,g,f])}function
-h4(a){var
-b=a[1],d=aK(function(b,d){return bl(d,c(a[2],b)[1+b])},b);return gX(function(a){return a},d)}function
-fT(a,b,f){var
-d=cI(a);function
-e(b,a){return O(d,function(c){return c===b?a:t})}var
-g=O(2*d|0,function(d){var
+c=a[4];return R(j(function(a){return ah(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return mI(a,[0,c(a[2][1]),h,g,f])}function
+iD(a){var
+b=a[1],d=_(function(b,d){return by(d,c(a[2],b)[1+b])},b);return ew(function(a){return a},d)}function
+gl(a,b,f){var
+d=cK(a);function
+e(b,a){return p(d,function(c){return c===b?a:y})}var
+g=p(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
-f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,l),g,f]}var
-h=c(b[3],a)[1+a],i=D(c(b[1],a)[1+a]);return[0,e(a,a5),i,h]}),h=G(0,64);return[0,a,b,bR(g,f),h]}function
-Cc(a){var
-c=bA(a[1]),b=(bA(a[2])-c|0)+96|0;if(0<s(a)){var
-e=bA(a[2]);if(b3<(bA(a[1])+e|0)){if(0<=b){var
-f=ad(d,b),g=a[2];return cg(jC(ad(a[1],b),g),f)}return K(jC(a[1],a[2]))}}return a}function
-fU(r,a,i,b){var
-x=r?r[1]:function(a){return a};I(gX(function(b){return b<a[3].length-1?1:0},b),Cd);var
-n=aa(a[4],b);if(n)var
-u=n[1];else{var
-f=[0,0],v=b.length-1;V(function(u,i){var
-b=[0,ca(c(a[3],i)[1+i][1])],h=[0,O(v,function(a){return a===u?l:t})];function
-e(e,a,b){return aK(function(a,d){return 0===s(c(b,a)[1+a])?d:p(d,g(e,c(b,a)[1+a]))},a)}var
-w=ax(f[1]);N(function(a){var
-f=a[1],d=c(b[1],f)[1+f],g=0!==s(d)?1:0,i=g?(b[1]=e(d,b[1],a[2]),h[1]=e(d,h[1],a[3]),0):g;return i},w);var
-d=[0,-1],x=b[1];V(function(e,c){var
-a=d[1]<0?1:0,b=a?0!==s(c)?1:0:a,f=b?(d[1]=e,0):b;return f},x);var
-j=0<=d[1]?1:0;if(j){var
-m=d[1],n=dG(c(b[1],m)[1+m]),y=b[1],o=F(function(a){return g(n,a)},y),z=h[1],q=F(function(a){return g(n,a)},z),A=f[1],B=k(function(a){var
-g=a[3],b=a[2],h=a[1],i=d[1],f=c(b,i)[1+i];if(0===s(f))return[0,h,b,g];var
-j=e(f,g,q);return[0,h,e(f,b,o),j]},A);f[1]=[0,[0,d[1],o,q],B];var
+f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,n),g,f]}var
+h=c(b[3],a)[1+a],i=M(c(b[1],a)[1+a]);return[0,e(a,a$),i,h]}),h=A(0,64);return[0,a,b,bD(g,f),h]}function
+Dp(a){var
+c=bL(a[1]),b=(bL(a[2])-c|0)+96|0;if(0<v(a)){var
+e=bL(a[2]);if(cj<(bL(a[1])+e|0)){if(0<=b){var
+f=ad(d,b),g=a[2];return b_(hg(ad(a[1],b),g),f)}return P(hg(a[1],a[2]))}}return a}function
+gm(r,a,i,b){var
+C=r?r[1]:function(a){return a};N(ew(function(b){return b<a[3].length-1?1:0},b),Dq);var
+o=Q(a[4],b);if(o)var
+w=o[1];else{var
+g=[0,0],z=b.length-1;B(function(u,i){var
+b=[0,bh(c(a[3],i)[1+i][1])],h=[0,p(z,function(a){return a===u?n:y})];function
+e(e,a,b){return _(function(a,d){return 0===v(c(b,a)[1+a])?d:s(d,f(e,c(b,a)[1+a]))},a)}var
+w=ag(g[1]);x(function(a){var
+f=a[1],d=c(b[1],f)[1+f],g=0!==v(d)?1:0,i=g?(b[1]=e(d,b[1],a[2]),h[1]=e(d,h[1],a[3]),0):g;return i},w);var
+d=[0,-1],A=b[1];B(function(e,c){var
+a=d[1]<0?1:0,b=a?0!==v(c)?1:0:a,f=b?(d[1]=e,0):b;return f},A);var
+k=0<=d[1]?1:0;if(k){var
+l=d[1],m=d0(c(b[1],l)[1+l]),C=b[1],o=t(function(a){return f(m,a)},C),D=h[1],q=t(function(a){return f(m,a)},D),E=g[1],F=j(function(a){var
+g=a[3],b=a[2],h=a[1],i=d[1],f=c(b,i)[1+i];if(0===v(f))return[0,h,b,g];var
+j=e(f,g,q);return[0,h,e(f,b,o),j]},E);g[1]=[0,[0,d[1],o,q],F];var
 r=0}else
 var
-r=j;return r},b);var
-w=f[1],o=k(function(a){return[0,a[1],a[3]]},w);a4(a[4],b,o);var
-u=o}var
-j=J(b.length-1,t);N(function(b){var
-a=b[1],d=0!==s(c(i,a)[1+a])?1:0;if(d){var
-e=b[2];return V(function(b,d){var
-e=0!==s(d)?1:0;if(e){var
-h=g(c(i,a)[1+a],d);j[1+b]=q(c(j,b)[1+b],h);var
-f=0}else
+r=k;return r},b);var
+A=g[1],q=j(function(a){return[0,a[1],a[3]]},A);aI(a[4],b,q);var
+w=q}var
+k=m(b.length-1,y);x(function(b){var
+a=b[1],d=0!==v(c(i,a)[1+a])?1:0;if(d){var
+e=b[2];return B(function(b,d){var
+e=0!==v(d)?1:0;if(e){var
+h=f(c(i,a)[1+a],d);k[1+b]=u(c(k,b)[1+b],h);var
+g=0}else
 var
-f=e;return f},e)}return d},u);var
-h=F(x,j),m=ca(i),d=[0,t],e=[0,0];V(function(b,i){var
-j=0<s(c(h,b)[1+b])?1:0;if(j){var
-f=c(a[3],i)[1+i],l=f[2],n=g(c(h,b)[1+b],l);d[1]=q(d[1],n);var
-o=f[1];V(function(a,d){var
-e=0!==s(d)?1:0;if(e){var
-i=g(c(h,b)[1+b],d);m[1+a]=p(c(m,a)[1+a],i);var
-f=0}else
+g=e;return g},e)}return d},w);var
+h=t(C,k),l=bh(i),d=[0,y],e=[0,0];B(function(b,i){var
+j=0<v(c(h,b)[1+b])?1:0;if(j){var
+g=c(a[3],i)[1+i],m=g[2],n=f(c(h,b)[1+b],m);d[1]=u(d[1],n);var
+o=g[1];B(function(a,d){var
+e=0!==v(d)?1:0;if(e){var
+i=f(c(h,b)[1+b],d);l[1+a]=s(c(l,a)[1+a],i);var
+g=0}else
 var
-f=e;return f},o);e[1]=[0,[0,h[1+b],f[3]],e[1]];var
+g=e;return g},o);e[1]=[0,[0,h[1+b],g[3]],e[1]];var
 k=0}else
 var
-k=j;return k},b);V(function(b,f){if(0<s(f)){var
-j=g(f,c(a[2][2],b)[1+b]);d[1]=q(d[1],j);var
-k=e[1];e[1]=[0,[0,f,c(a[2][4],b)[1+b]],k];return 0}var
-h=s(f)<0?1:0;if(h){var
-l=g(f,c(a[2][1],b)[1+b]);d[1]=q(d[1],l);var
-m=e[1],n=c(a[2][3],b)[1+b];e[1]=[0,[0,D(f),n],m];var
+k=j;return k},b);B(function(b,g){if(0<v(g)){var
+j=f(g,c(a[2][2],b)[1+b]);d[1]=u(d[1],j);var
+k=e[1];e[1]=[0,[0,g,c(a[2][4],b)[1+b]],k];return 0}var
+h=v(g)<0?1:0;if(h){var
+l=f(g,c(a[2][1],b)[1+b]);d[1]=u(d[1],l);var
+m=e[1],n=c(a[2][3],b)[1+b];e[1]=[0,[0,M(g),n],m];var
 i=0}else
 var
-i=h;return i},m);return[0,d[1],e[1]]}function
-l3(a,d,c,b){return[j,function(h){var
-e=k(function(b){var
-a=b[2],c=y(a),d=B===c?a[1]:j===c?H(a):a;return[0,b[1],d]},b),f=F(D,d),g=eB(a[1],f,c);return aO(a[1][1],0,g,e)}]}function
-fV(c){var
-b=bC(c);for(;;){if(bu(az(b),c)){var
-b=o5(b,bb);continue}var
-a=b;for(;;){if(-cT<a&&dF(az(j6(a)),c)){var
-a=j6(a);continue}return az(a)}}}function
-l4(b){function
+i=h;return i},l);return[0,d[1],e[1]]}function
+mJ(a,d,c,b){return[k,function(h){var
+e=j(function(b){var
+a=b[2],c=D(a),d=G===c?a[1]:k===c?K(a):a;return[0,b[1],d]},b),f=t(M,d),g=e0(a[1],f,c);return aW(a[1][1],0,g,e)}]}function
+gn(c){var
+b=aD(c);for(;;){if(bE(at(b),c)){var
+b=pN(b,a3);continue}var
+a=b;for(;;){if(-df<a&&dZ(at(kR(a)),c)){var
+a=kR(a);continue}return at(a)}}}function
+e2(b){function
 c(a){if(b<=a)return 0;var
-d=cR(b,ba(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-h5(c){var
-a=ax(c);if(a){var
-d=a[1];return z(b(bP(function(a){return a<=my*d?1:0}),c))}return a}function
-l5(a){return ax(L(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Ce,a)[2])}var
-Cf=5000,fW=[j,function(a){return S(Cf,function(a){return[0,10*a|0,ea(1,aQ(a+1|0,a+2|0))]})}];function
-l6(a){return h5(l5(a))/10|0}function
-eD(b,d){var
-a=[0,0.];V(function(e,b){var
-c=b!=0.?1:0,f=c?(a[1]=a[1]+b*x(d,e),0):c;return f},b);return a[1]}function
-l7(c,b){var
-a=bR(b,J(c[1].length-1,0.)),d=b.length-1,e=c[1];V(function(c,b){return eV(a,d+c|0,x(a,b[1])*x(a,b[2]))},e);return a}function
-h6(h,n,q){var
-ao=S(q.length-1,function(a){return a}),ap=b(bP(function(a){return 0.<x(q,a)?1:0}),ao);function
-r(b){return ac(k(function(a){return c(b,a)[1+a]},ap))}var
-L=r(h[2]),aq=r(h[3]),s=r(q);function
-M(a){var
-b=h[4];return aK(function(c,b){var
-d=eD(b,a);return x(h[5],c)-d},b)}function
-N(a){return aK(function(c,b){var
-d=x(aq,c);return eD(b,a)+d},L)}function
-P(b){var
-d=M(b),e=N(l7(h,b)),a=[0,0],g=h[5];V(function(b,e){var
-d=e<=1e-13*(1.+Math.abs(c(g,b)[1+b]))?1:0,f=d?(a[1]=1,0):d;return f},d);if(!a[1]&&!e6(function(a){return a<=0.?1:0},e)){var
-f=0.,i=eR*cb(function(b,a){return b+Math.log(a)},f,d);return eD(s,F(function(a){return Math.log(a)},e))+i}return dr}var
-l=n.length-1,X=P(n);if(gY(X)){var
-t=60,i=n,Q=X;a:for(;;){if(0===t)return i;var
-u=l7(h,i),A=i.length-1,B=O(u.length-1,function(b){return function(a){return a<b?O(b,function(b){return a===b?1.:0.}):[0]}}(A)),_=h[1];V(function(g,d,h){return function(i,e){var
-a=e[2],b=e[1],f=g+i|0,j=O(g,function(e){var
-f=x(h,b),g=x(c(d,a)[1+a],e)*f,i=x(h,a);return x(c(d,b)[1+b],e)*i+g});c(d,f)[1+f]=j;return 0}}(A,B,u),_);var
-ar=F(function(m){return function(a){var
-b=J(l,0.);V(function(e,d){var
-f=d!=0.?1:0;if(f){var
-g=l-1|0,i=0;if(!(g<0)){var
-a=i;for(;;){var
-j=d*x(c(m,e)[1+e],a);eV(b,a,x(b,a)+j);var
-k=a+1|0;if(g!==a){var
-a=k;continue}break}}var
-h=0}else
+d=cs(b,aL(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+iE(c){var
+a=ag(c);if(a){var
+d=a[1];return z(b(bv(function(a){return a<=ni*d?1:0}),c))}return a}function
+mK(a){return ag(L(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Dr,a)[2])}var
+Ds=5000,go=[k,function(a){return I(Ds,function(a){return[0,10*a|0,cV(1,aG(a+1|0,a+2|0))]})}];function
+mL(a){return iE(mK(a))/10|0}function
+e3(b,d){var
+a=[0,0.];B(function(e,b){var
+c=b!=0.?1:0,f=c?(a[1]=a[1]+b*h(d,e),0):c;return f},b);return a[1]}function
+gp(c,b){var
+a=bD(b,m(c[1].length-1,0.)),d=b.length-1,e=c[1];B(function(c,b){return aF(a,d+c|0,h(a,b[1])*h(a,b[2]))},e);return a}function
+mM(f,e,d){var
+a=e.length-1,b=p(d.length-1,function(b){return b<a?p(a,function(a){return b===a?1.:0.}):[0]}),g=f[1];B(function(j,g){var
+e=g[2],f=g[1],i=a+j|0,k=p(a,function(a){var
+g=h(d,f),i=h(c(b,e)[1+e],a)*g,j=h(d,e);return h(c(b,f)[1+f],a)*j+i});c(b,i)[1+i]=k;return 0},g);return b}function
+mN(n,l){var
+f=l.length-1,d=p(f,function(a){var
+b=[ch,h(l,a)];return bD(c(n,a)[1+a],b)}),j=m(f,-1),w=I(f,function(a){return a}),o=f-1|0,x=t(function(a){var
+b=0.;return bi(function(b,a){return ay(b,Math.abs(a))},b,a)},n),y=0;if(!(o<0)){var
+a=y,k=w;for(;;){var
+q=bg(function(e){return function(b,a){var
+f=Math.abs(h(c(d,b)[1+b],e));return FQ(Math.abs(h(c(d,a)[1+a],e)),f)}}(a),k),v=0;if(q){var
+g=q[1],z=1e-14*h(x,a);if(z<Math.abs(h(c(d,g)[1+g],a))){var
+A=b(bv(function(b){return function(a){return a!==b?1:0}}(g)),k);c(j,a)[1+a]=g;var
+r=f-1|0,B=0;if(!(r<0)){var
+e=B;for(;;){var
+u=e!==g?1:0,D=u?h(c(d,e)[1+e],a)!=0.?1:0:u;if(D){var
+E=h(c(d,g)[1+g],a),F=h(c(d,e)[1+e],a)/E;if(!(f<a)){var
+i=a;for(;;){var
+H=F*h(c(d,g)[1+g],i),J=h(c(d,e)[1+e],i)-H;aF(d[1+e],i,J);var
+K=i+1|0;if(f!==i){var
+i=K;continue}break}}}var
+G=e+1|0;if(r!==e){var
+e=G;continue}break}}var
+s=A;v=1}}if(!v)var
+s=k;var
+C=a+1|0;if(o!==a){var
+a=C,k=s;continue}break}}return p(f,function(a){if(0<=c(j,a)[1+a]){var
+b=c(j,a)[1+a],g=h(c(d,b)[1+b],a),e=j[1+a];return h(c(d,e)[1+e],f)/g}return 0.})}function
+eb(a,f,i){var
+J=I(i.length-1,function(a){return a}),K=b(bv(function(a){return 0.<h(i,a)?1:0}),J);function
+k(b){return R(j(function(a){return c(b,a)[1+a]},K))}var
+s=k(a[2]),L=k(a[3]),l=k(i);function
+u(b){var
+c=a[4];return _(function(d,c){var
+e=e3(c,b);return h(a[5],d)-e},c)}function
+v(a){return _(function(c,b){var
+d=h(L,c);return e3(b,a)+d},s)}function
+w(d){var
+e=u(d),f=v(gp(a,d)),b=[0,0],g=a[5];B(function(a,e){var
+d=e<=n2*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!ev(function(a){return a<=0.?1:0},f)){var
+h=0.,i=bH*bi(function(b,a){return b+Math.log(a)},h,e);return e3(l,t(function(a){return Math.log(a)},f))+i}return de}var
+e=f.length-1,G=w(f);if(dJ(G)){var
+n=60,d=f,x=G;a:for(;;){if(0===n)return d;var
+y=gp(a,d),M=mM(a,d,y),N=t(function(n){return function(a){var
+b=m(e,0.);B(function(f,d){var
+g=d!=0.?1:0;if(g){var
+i=e-1|0,k=0;if(!(i<0)){var
+a=k;for(;;){var
+l=d*h(c(n,f)[1+f],a);aF(b,a,h(b,a)+l);var
+m=a+1|0;if(i!==a){var
+a=m;continue}break}}var
+j=0}else
 var
-h=f;return h},a);return b}}(B),L),as=N(u),o=J(l,0.),at=M(i),v=j3(l,l,0.),R=function(f,h){return function(g,i,d){return V(function(a,b){var
-e=b!=0.?1:0;return e?(eV(f,a,x(f,a)+g*b),V(function(e,d){var
+j=g;return j},a);return b}}(M),s),O=v(y),o=m(e,0.),P=u(d),z=fx(e,e,0.),A=function(f,i){return function(g,j,d){return B(function(a,b){var
+e=b!=0.?1:0;return e?(aF(f,a,h(f,a)+g*b),B(function(e,d){var
 f=d!=0.?1:0;if(f)var
-j=x(c(h,a)[1+a],e)+i*b*d,g=eV(h[1+a],e,j);else
+k=h(c(i,a)[1+a],e)+j*b*d,g=aF(i[1+a],e,k);else
 var
-g=f;return g},d)):e},d)}}(o,v);V(function(b,d){return function(a,c){return d(x(s,a)/x(b,a),x(s,a)/(x(b,a)*x(b,a)),c)}}(as,R),ar);var
-au=h[4];V(function(b,d){return function(a,c){return d(-0.5/x(b,a),eR/(x(b,a)*x(b,a)),c)}}(at,R),au);var
-e=o.length-1,f=O(e,function(d,e){return function(a){var
-b=[b0,x(d,a)];return bR(c(e,a)[1+a],b)}}(o,v)),C=J(e,-1),$=S(e,function(a){return a}),D=e-1|0,aa=F(function(a){var
-b=0.;return cb(function(b,a){return g0(b,Math.abs(a))},b,a)},v),ab=0;if(!(D<0)){var
-a=ab,m=$;for(;;){var
-G=bB(function(d,e){return function(b,a){var
-f=Math.abs(x(c(d,b)[1+b],e));return Eh(Math.abs(x(c(d,a)[1+a],e)),f)}}(f,a),m),Y=0;if(G){var
-g=G[1],ad=1e-14*x(aa,a);if(ad<Math.abs(x(c(f,g)[1+g],a))){var
-ae=b(bP(function(b){return function(a){return a!==b?1:0}}(g)),m);c(C,a)[1+a]=g;var
-H=e-1|0,af=0;if(!(H<0)){var
-d=af;for(;;){var
-K=d!==g?1:0,ah=K?x(c(f,d)[1+d],a)!=0.?1:0:K;if(ah){var
-ai=x(c(f,g)[1+g],a),aj=x(c(f,d)[1+d],a)/ai;if(!(e<a)){var
-j=a;for(;;){var
-al=aj*x(c(f,g)[1+g],j),am=x(c(f,d)[1+d],j)-al;eV(f[1+d],j,am);var
-an=j+1|0;if(e!==j){var
-j=an;continue}break}}}var
-ak=d+1|0;if(H!==d){var
-d=ak;continue}break}}var
-I=ae;Y=1}}if(!Y)var
-I=m;var
-ag=a+1|0;if(D!==a){var
-a=ag,m=I;continue}break}}var
-E=O(e,function(h,f,b){return function(a){if(0<=c(b,a)[1+a]){var
-d=c(b,a)[1+a],g=x(c(f,d)[1+d],a),e=b[1+a];return x(c(f,e)[1+e],h)/g}return 0.}}(e,f,C)),w=eD(o,E),p=1.;for(;;){if(p<=1e-12)var
-z=0;else{var
-T=aK(function(c,d){return function(b,a){return a+d*x(c,b)}}(E,p),i),y=P(T);if(!(Q+my*p*w<=y)){var
-Z=0;if(!(w<=nK)||!(dr<y))Z=1;if(Z){p*=eR;continue}}var
-z=[0,[0,T,y]]}if(z){var
-U=z[1],W=U[1];if(nK<w){var
-t=t-1|0,i=W,Q=U[2];continue a}return W}return i}}}return n}var
-h7=dU;function
-l8(g,f){var
-a=fe(ad(g,h7),f),d=a,c=1,b=a,h=dC(Q(a,a),h7);for(;;){if(0===a_(d))return b;var
-e=dC(Q(d,h),h7),d=e,i=ay(b,fe(e,c+2|0)),c=c+2|0,b=i;continue}}var
-l9=O(iX,function(a){return[j,function(c){var
-b=ad(l8(cS(a-1024|0),a+de|0),1);return de<=a?b:ap(b)}]});function
-fX(g,b){var
+g=f;return g},d)):e},d)}}(o,z);B(function(b,d){return function(a,c){return d(h(l,a)/h(b,a),h(l,a)/(h(b,a)*h(b,a)),c)}}(O,A),N);var
+Q=a[4];B(function(b,d){return function(a,c){return d(-0.5/h(b,a),bH/(h(b,a)*h(b,a)),c)}}(P,A),Q);var
+C=mN(z,o),p=e3(o,C),g=1.;for(;;){if(g<=oL)var
+r=0;else{var
+D=_(function(c,d){return function(b,a){return a+d*h(c,b)}}(C,g),d),q=w(D);if(!(x+ni*g*p<=q)){var
+H=0;if(!(p<=op)||!(de<q))H=1;if(H){g*=bH;continue}}var
+r=[0,[0,D,q]]}if(r){var
+E=r[1],F=E[1];if(op<p){var
+n=n-1|0,d=F,x=E[2];continue a}return F}return d}}}return f}function
+mO(a,c){var
+f=a[4],d=t(function(a){var
+b=dt;return bi(function(b,a){return ay(b,Math.abs(a))},b,a)},f),b=[0,jp],g=a[4];B(function(e,f){var
+g=h(d,e),i=h(a[5],e),j=(e3(f,c)-i)/g;b[1]=ay(b[1],j);return 0},g);if(b[1]<0.)return c;var
+e=c.length-1,i=a[5],j=a[4],k=_(function(b,a){return bD(a,[ch,-h(d,b)])},j),l=[ch,2.*b[1]+3.],n=[0,[0],[0,bD(m(e,0.),[ch,jp])],l,k,i];return cv(eb(n,bD(c,[ch,1.01*b[1]+1.]),[ch,jm*(d.length-1)]),0,e)}function
+iF(a){var
+e=z(a[4]),d=z(a[2][3]);function
+f(b){var
+d=b<a[3]?1:0,c=d||ah(a[2][3],b-a[3]|0)[3],e=c?[0,e1(a,b,1),0]:c;return[0,e1(a,b,0),e]}var
+g=ct(I(a[3]+d|0,f)),c=b(bN(function(a){var
+b=cv(a[1],0,e),c=ev(function(a){return 0!==v(a)?1:0},b);if(c)var
+f=aD(a[2]),d=[0,[0,t(aD,b),f]];else
+var
+d=c;return d}),g),h=R(j(function(a){return a[2]},c));return[0,R(j(function(a){return a[1]},c)),h]}var
+iG=eh;function
+mP(g,f){var
+a=fH(ad(g,iG),f),d=a,c=1,b=a,h=dW(U(a,a),iG);for(;;){if(0===a8(d))return b;var
+e=dW(U(d,h),iG),d=e,i=as(b,fH(e,c+2|0)),c=c+2|0,b=i;continue}}var
+mQ=p(jL,function(a){return[k,function(c){var
+b=ad(mP(dd(a-1024|0),a+dw|0),1);return dw<=a?b:ar(b)}]}),Du=5,mR=32,Dv=3,Dw=pd;function
+c6(c,a){var
+d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
+e4(a){var
+b=a[1];function
+c(a){return b+a|0}return I((a[2]-b|0)+1|0,c)}function
+cM(b,a){return e4(c6(b[6],a))}function
+iH(g,f,e){var
+b=m(g,0),a=[0,0];x(function(d){var
+e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
+d=b5(a[1]);a[1]=kD(a[1]);var
+h=c(f,d)[1+d];x(function(d){var
+e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
+ec(c,a){var
+d=I(a,function(a){return a});return b(bv(c),d)}function
+mS(a,i,g){var
+d=a[1][1],e=m(d,0);x(function(d){var
+g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
+f=b(a[1][7][2],d),j=c(e,f)[1+f];e[1+f]=[0,c(a[2],d)[1+d],j];var
+i=0}else
+var
+i=h;return i},i);var
+j=a[11]?g:ec(function(b){return c(a[9],b)[1+b]},d),f=iH(d,e,j),k=p(d,function(b){if(a[10]&&!c(f,b)[1+b]&&!c(a[7],b)[1+b])return Dw;return h(a[8],b)});return[0,p(d,function(b){var
+d=c(a[7],b)[1+b],e=d||1-c(f,b)[1+b];return e}),k]}var
+ed=qQ([0,ak]);function
+mT(b){var
+a=0.;function
+c(c,a){return c+a[2]*h(b,a[1])}return function(b){return L(c,a,b)}}function
+mU(y,w,M,K,ae,ad){var
+N=y[1],s=y[1],d=m(s[1],-1),k=[0,0];B(function(a,b){var
+e=b?1-c(K,a)[1+a]:b;if(e){var
+g=k[1];c(d,a)[1+a]=g;k[1]++;var
+f=0}else
+var
+f=e;return f},ad);function
+aa(a){if(0<=c(d,a)[1+a]){var
+e=cM(s,c(w,a)[1+a]);return b(bN(function(e){var
+f=b(s[7][2],e),g=c(d,f)[1+f];if(0<=g){var
+i=h(M,e);return[0,[0,c(d,a)[1+a],g,i]]}return 0}),e)}return 0}var
+ab=ct(I(s[1],aa));if(ju<k[1])X(DE);var
+g=k[1],i=p(g,function(b){var
+a=A(0,4);S(a,b,1.);return a}),f=p(g,function(a){return A(0,4)}),t=m(g,0);function
+l(b,a){return bf(Q(b,a),0.)}x(function(d){var
+a=d[2],b=d[1],e=d[3],g=l(c(i,b)[1+b],a)-e;S(i[1+b],a,g);return S(c(f,a)[1+a],b,0)},ab);function
+z(a){var
+b=c(f,a)[1+a][1];return aG(c(i,a)[1+a][1],b)}var
+O=I(g,function(a){return[0,z(a),a]}),n=m(g,1.),o=m(g,0),j=1,r=0,q=b(ed[37],O);for(;;){if(b(ed[2],q)){var
+P=j?[0,[0,n,R(ag(r)),o,t]]:j,ac=k[1];return bM(function(e){var
+i=_(function(a,b){return c(K,a)[1+a]?b:0.},ae),k=m(ac,0.);B(function(a,d){var
+e=0<=d?1:0;if(e)var
+g=cM(N,c(w,a)[1+a]),j=0.,l=L(function(c,a){var
+d=h(i,b(N[7][2],a));return c+h(M,a)*d},j,g),f=aF(k,d,h(y[6],w[1+a])+l);else
+var
+f=e;return f},d);var
+a=bh(k),l=e[2];bP(function(b){var
+d=c(e[4],b)[1+b];return x(function(c){var
+d=c[1];return aF(a,d,h(a,d)-c[2]*h(a,b))},d)},l);var
+j=a.length-1-1|0;if(!(j<0)){var
+f=j;for(;;){var
+g=c(e[2],f)[1+f],n=h(e[1],g),o=c(e[3],g)[1+g],p=b(mT(a),o);aF(a,g,(h(a,g)-p)/n);var
+q=f-1|0;if(0!==f){var
+f=q;continue}break}}B(function(d,b){var
+c=0<=b?1:0,e=c?aF(i,d,h(a,b)):c;return e},d);return[0,d,e,i]},P)}var
+u=b(ed[24],q),a=u[2],C=e(ed[6],u,q),D=z(a);if((2*u[1]|0)<D)var
+G=j,F=r,E=e(ed[4],[0,D,a],C);else{var
+v=c(i,a)[1+a];aF(n,a,l(v,a));dU(v,a);if(h(n,a)==0.)var
+J=0,H=ed[1];else
+var
+J=j,H=C;var
+T=[0,a,r],U=0,V=bg(ak,dT(function(c,b,a){return[0,[0,c,b],a]},v,U));c(o,a)[1+a]=V;var
+W=o[1+a];x(function(d){return function(b){var
+a=b[1];return dU(c(f,a)[1+a],d)}}(a),W);dU(c(f,a)[1+a],a);var
+Y=0,Z=f[1+a],$=bg(bJ,dT(function(b,c,a){return[0,b,a]},Z,Y));x(function(a){return function(b){var
+d=c(i,b)[1+b],g=h(n,a),e=l(d,a)/g;dU(d,a);t[1+a]=[0,[0,b,e],c(t,a)[1+a]];var
+j=c(o,a)[1+a];return x(function(g){var
+a=g[1],h=e*g[2];S(d,a,l(d,a)-h);return S(c(f,a)[1+a],b,0)},j)}}(a),$);var
+G=J,F=T,E=H}var
+j=G,r=F,q=E;continue}}function
+mV(a,d){var
+b=a[1],e=b[1],f=ec(function(b){var
+e=c(d,b)[1+b];return 0.<h(a[6],e)?1:0},e);function
+g(a){return cM(b,c(d,a)[1+a])}return mS(a,ct(I(b[1],g)),f)}function
+mW(f,r,q,o,j){var
+d=f[1],g=c6(d[5],j),c=g[1];function
+k(e){var
+g=c6(d[6],c+e|0),j=g[1],k=g[2],i=0.;if(k<j)var
+l=i;else{var
+a=j,m=i;for(;;){var
+p=h(o,b(d[7][2],a)),n=m+h(q,a)*p,s=a+1|0;if(k!==a){var
+a=s,m=n;continue}var
+l=n;break}}return r*(h(f[6],c+e|0)+l)}var
+i=p((g[2]-c|0)+1|0,k),e=bi(ay,de,i),a=0,l=e-gH*(1.+Math.abs(e));for(;;){if(h(i,a)<l){var
+a=a+1|0;continue}return[0,e,c+a|0]}}function
+mX(d,B,r){var
+i=d[1],k=d[1][1],l=i[4]?1.:jp,C=d[4];if(C){var
+P=d[3],D=_(function(a,b){return c(d[2],a)[1+a]?b:0.},P),E=p(k[1],k[5][2]),Q=C[1];bP(function(a){var
+b=mW(i,l,r,D,a);aF(D,a,l*b[1]);var
+d=b[2];c(E,a)[1+a]=d;return 0},Q);return[0,E]}if(B)var
+j=bh(B[1]);else{var
+n=d[1],a=n[1],u=p(a[1],a[5][2]),g=m(a[1],-1),o=m(a[1],0),v=a[1]-1|0;if(!(v<0)){var
+f=v;for(;;){if(1-c(d[2],f)[1+f]){var
+N=e4(c6(a[5],f));x(function(f){return function(d){var
+e=cM(a,d);return x(function(e){var
+d=b(a[7][2],e);o[1+d]=[0,f,c(o,d)[1+d]];return 0},e)}}(f),N)}var
+O=f-1|0;if(0!==f){var
+f=O;continue}break}}var
+H=a[1],w=ec(function(a){return n[11]?c(d[2],a)[1+a]:c(n[9],a)[1+a]},H),y=[0,0];x(function(a){c(g,a)[1+a]=0;return 0},w);var
+q=w;for(;;){if(0!==q){y[1]++;var
+q=bO(function(a){var
+d=c(o,a)[1+a];return b(bv(function(a){var
+b=c(g,a)[1+a]<0?1:0;if(b){var
+e=y[1];c(g,a)[1+a]=e;var
+d=1}else
+var
+d=b;return d}),d)},q);continue}var
+z=a[1]-1|0,J=0;if(!(z<0)){var
+e=J;for(;;){if(1-c(d[2],e)[1+e]){var
+K=e4(c6(a[5],e)),A=es(function(h){return function(d){var
+e=cM(a,d);return cS(function(i){var
+d=b(a[7][2],i),e=c(g,d)[1+d],f=0<=e?1:0,j=f?e<c(g,h)[1+h]?1:0:f;return j},e)}}(e),K);if(A){var
+L=A[1];c(u,e)[1+e]=L}}var
+M=e+1|0;if(z!==e){var
+e=M;continue}break}}var
+j=u;break}}var
+s=gW;for(;;){var
+F=mV(i,j),t=mU(i,j,r,F[1],F[2],m(k[1],1));if(t){var
+R=t[1][3],S=function(a){return a},T=I(k[1],S),G=b(bN(function(g){return function(a){if(c(d[2],a)[1+a])return 0;var
+b=mW(i,l,r,g,a),e=b[1],f=l*h(g,a)+gH*(1.+Math.abs(e))<e?1:0,j=f?[0,[0,a,b[2]]]:f;return j}}(R)),T);x(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},G);if(0!==G&&1<s){var
+s=s-1|0;continue}return[0,j]}return t}}function
+mY(s,l,N,M){var
+k=s[1],d=s[1][1];function
+u(a){return cM(d,c(l,a)[1+a])}var
+v=mV(k,l),w=v[2],y=v[1],O=[0,d[4],0];function
+P(a){if(c(y,a)[1+a])return 0;var
+b=u(a);return j(d[7][2],b)}var
+Q=p(d[1],P),z=iH(d[1],Q,O);function
+R(a){return a}var
+S=I(d[1],R);if(cS(function(a){var
+b=c(z,a)[1+a],d=b?pd<=h(w,a)?1:0:b;return d},S))return 0;var
+n=mU(k,l,N,y,w,z);if(n){var
+o=n[1],e=o[2],q=o[1],A=m(e[1].length-1,0.),C=d[4],T=o[3];if(0<=c(q,C)[1+C]){var
+D=d[4];aF(A,c(q,D)[1+D],1.)}var
+a=bh(A),H=e[2];bP(function(b){aF(a,b,h(a,b)/h(e[1],b));var
+d=c(e[3],b)[1+b];return x(function(c){var
+d=c[1];return aF(a,d,h(a,d)-c[2]*h(a,b))},d)},H);var
+r=a.length-1-1|0;if(!(r<0)){var
+f=r;for(;;){var
+i=c(e[2],f)[1+f],J=c(e[4],i)[1+i],K=b(mT(a),J);aF(a,i,h(a,i)-K);var
+L=f-1|0;if(0!==f){var
+f=L;continue}break}}var
+g=m(M,0.);B(function(i,f){var
+e=0<=f?1:0;if(e){var
+j=u(i);return x(function(e){var
+i=c(k[3],e)[1+e],j=h(T,b(d[7][2],e));return aF(g,i,h(g,i)+h(a,f)*j)},j)}return e},q);var
+E=ew(dJ,g);if(E)var
+U=k[5]?t(function(a){return-a},g):g,F=[0,U];else
+var
+F=E;var
+G=F}else
+var
+G=n;return G}function
+iI(c,a){if(a!=0.&&dJ(a)){var
+d=kb(a),e=cp(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bH<f)){var
+i=0;if(f==bH&&b%2.!=0.)i=1;if(!i){var
+g=b;h=1}}if(!h)var
+g=b+1.;return cp(g,d[2]-c|0)}return a}function
+bF(c,b){var
+a=[0,0.];B(function(d,c){a[1]=a[1]+c*h(b,d);return 0},c);return a[1]}function
+e5(b,a){return t(function(b){return bF(b,a)},b)}function
+mZ(d){var
+a=d.length-1,b=p(a,function(a){return 1./Math.sqrt(ay(h(c(d,a)[1+a],a),dt))}),f=_(function(c,a){return _(function(d,a){return a*h(b,c)*h(b,d)},a)},d),e=p(a,function(b){return mN(f,p(a,function(a){return a===b?1.:0.}))});return p(a,function(d){return p(a,function(a){var
+f=h(b,a),g=h(b,d),i=h(c(e,d)[1+d],a);return bH*(h(c(e,a)[1+a],d)+i)*g*f})})}var
+DF=6;function
+DG(bp,L,bo,b$,b_,aa,P,bn){var
+a=bp[1],d=bp[2],aW=0<d[5]?1:0;if(aW)var
+an=aW;else{var
+a7=0!==d8(d)?1:0;if(a7)var
+an=a7;else
+var
+bZ=1-ax(d[1],DD),an=bZ||(0!==d[9]?1:0)}if(an)X(o(Dy,o(d[1],Dx)));var
+aX=m(a[3],0),aY=a[1]-1|0,bE=0;if(!(aY<0)){var
+F=bE;for(;;){var
+a2=b(a[5][2],F),a4=b(a[5][2],F+1|0)-1|0;if(!(a4<a2)){var
+N=a2;for(;;){var
+a5=b(a[6][2],N),a6=b(a[6][2],N+1|0)-1|0;if(!(a6<a5)){var
+O=a5;for(;;){c(aX,O)[1+O]=F;var
+bY=O+1|0;if(a6!==O){var
+O=bY;continue}break}}var
+bX=N+1|0;if(a4!==N){var
+N=bX;continue}break}}var
+bV=F+1|0;if(aY!==F){var
+F=bV;continue}break}}function
+aZ(b,c){return b?p(a[1],b[1][2]):m(a[1],c)}var
+ao=aZ(d[10],0),bG=aZ(d[11],1),ap=E(d[1],Dz),W=E(d[1],DA);function
+bI(a){if(ap){var
+b=c(ao,a)[1+a],d=b||1-c(bG,a)[1+a];return d}var
+e=W?c(ao,a)[1+a]:W;return e}var
+aq=p(a[1],bI);function
+bK(a){if(ap)return c(ao,a)[1+a]?1.:0.;var
+e=d[12];if(e&&W&&c(aq,a)[1+a])return b(e[1][2],a);return 0.}var
+a0=p(a[1],bK),bL=E(d[1],DB);function
+bQ(a){var
+b=c(aq,a)[1+a];if(b)var
+e=1-ap,d=e||(0.<h(a0,a)?1:0);else
+var
+d=b;return d}var
+bR=p(a[1],bQ),a1=d[8],bS=a1?p(a[2],a1[1][2]):m(a[2],0.),bT=d[4],bU=E(d[2],DC),Y=[0,a,aX,p(a[3],b$[2]),bU,bT,bS,aq,a0,bR,W,bL],v=Y[1],b6=v[1],b7=ec(function(a){var
+b=e4(c6(v[5],a));return cS(function(a){return 0.<h(Y[6],a)?1:0},b)},b6);function
+b9(a){return a}var
+be=mS(Y,I(v[3],b9),b7),bj=be[1];function
+bk(a){var
+b=e4(c6(v[5],a));return bO(function(a){var
+b=cM(v,a);return j(v[7][2],b)},b)}var
+bl=t(function(a){return 1-a},bj),bm=v[1],H=m(bm,0),r=dL(0),a$=bm-1|0,a9=0,a_=1,b0=0;if(a$<0)var
+ar=a_,ba=a9;else{var
+f=b0,au=a_,at=a9;for(;;){var
+bb=c(bl,f)[1+f],b2=bb?0===c(H,f)[1+f]?1:0:bb;if(b2){cx([0,f,bk(f)],r);c(H,f)[1+f]=1;var
+J=au,Z=at;for(;;){if(0!==r[1]){var
+af=r[1];if(af){var
+aH=af[1];r[1]=af[2];r[2]=r[2]-1|0;var
+az=aH[2],$=aH[1];if(az){var
+l=az[1];cx([0,$,az[2]],r);var
+b4=c(bl,l)[1+l]?1===c(H,l)[1+l]?(dM(r),0):0===c(H,l)[1+l]?(c(H,l)[1+l]=1,cx([0,l,bk(l)],r),J):J:J,bd=b4,bc=Z}else{c(H,$)[1+$]=2;var
+bd=J,bc=[0,$,Z]}var
+J=bd,Z=bc;continue}throw q0}var
+aw=J,av=Z;break}}else
+var
+aw=au,av=at;var
+b3=f+1|0;if(a$!==f){var
+f=b3,au=aw,at=av;continue}var
+ar=aw,ba=av;break}}var
+b1=ar?[0,R(ag(ba))]:ar,g=[0,Y,bj,be[2],b1],bA=0;if(typeof
+P!=="number"&&1===P[0]){var
+aJ=P[3],V=P[2],aK=P[1];if(z(e2(aK))===aJ){var
+ai=R(e2(aK)),aj=R(e2(V)),bB=0,al=aL(bi(function(a,b){return b<=0.03*V?a+1|0:a},bB,aj),Du),aM=aj.length-1;if(0===aM)var
+aN=1.;else
+var
+aV=cs(al,aM)-1|0,aN=ay(V-c(aj,aV)[1+aV]|0,1.);var
+aP=aJ-1|0,aO=0;if(aP<al)var
+aQ=aO;else{var
+M=al,C=aO;for(;;){var
+aS=M-1|0,aT=c(ai,aS)[1+aS],aE=0;if(C){var
+aU=C[1]-1|0;if(aT<1.5*c(ai,aU)[1+aU])var
+am=C;else
+aE=1}else
+aE=1;if(aE)var
+am=0.<aT?[0,M,C]:C;var
+bC=M+1|0;if(aP!==M){var
+M=bC,C=am;continue}var
+aQ=am;break}}var
+aR=R(ag(aQ)),aA=[0,[0,aR,t(function(b){var
+a=b-1|0;return c(ai,a)[1+a]},aR),aN,V]];bA=1}}if(!bA)var
+aA=0;var
+w=aA?aA[1]:X(DH),S=bo.length-1,n=z(L[4]),bq=cK(L),aB=b8(bJ,cw(g[1][3])),s=m(S,[0,m(bq,0.),0.]);x(function(a){var
+b=cL(L,c(bo,a)[1+a]),d=aD(b[2]),e=[0,t(aD,b[1]),d];c(s,a)[1+a]=e;return 0},aB);var
+ca=t(function(a){var
+b=a[1];return ev(function(a){return a!=0.?1:0},b)},s),br=iF(L),bs=br[2],q=br[1],cb=t(function(a){return a[2]},s),cc=t(function(a){return a[1]},s),y=[0,L[8],cc,cb,q,bs],bt=iC(L),cd=p(n,function(a){var
+b=c(bt[2],a)[1+a];return aD(u(c(bt[1],a)[1+a],b))/2.}),ab=[k,function(a){return eb(y,mO(y,cd),m(S,0.))}],ac=w[3]<(i_*n|0)?1:0,ce=ac?1.:cp(1.,-6);function
+T(a){return _(function(c,b){var
+d=bF(b,a);return h(bs,c)-d},q)}function
+ad(a){var
+b=gp(y,a);return[0,b,mM(y,a,b)]}function
+ae(g,b){return p(n,function(i){var
+a=[0,0.];B(function(d,b){var
+e=b!=0.?1:0;if(e){var
+j=b*h(c(g,d)[1+d],i);a[1]=a[1]+j;var
+f=0}else
+var
+f=e;return f},b);return a[1]})}function
+aC(d,a){var
+b=c(s,a)[1+a],e=b[2];return bF(b[1],d)+e}function
+bu(d,b,i,g){var
+e=ad(d),j=e[2],k=e[1],a=fx(n,n,0.);function
+f(e,d){return B(function(b,f){return B(function(d,g){var
+i=h(c(a,b)[1+b],d)+e*f*g;return aF(a[1+b],d,i)},d)},d)}x(function(a){var
+d=0.<h(b,a)?1:0;if(d){var
+e=ay(aC(k,a),dt),g=ae(j,c(s,a)[1+a][1]);return f(i*h(b,a)/(e*e),g)}return d},aB);var
+l=T(d);B(function(c,b){var
+a=ay(h(l,c),1e-150);return f(g*bH/(a*a),b)},q);return a}function
+bw(a){var
+b=g[1][3];return t(function(b){return dK(1.,ay(0.,aC(a,b)))},b)}function
+bx(d){var
+b=m(bq,0.);x(function(a){var
+e=h(d,a)!=0.?1:0;if(e){var
+f=c(s,a)[1+a][1];return B(function(e,c){var
+f=c!=0.?1:0,g=f?aF(b,e,h(b,e)+h(d,a)*c):f;return g},f)}return e},aB);return b}var
+cf=g[1][4]===g[1][5]?1:0,by=A(0,50);function
+bz(E){if(E){var
+az=E[2],L=E[1],aA=Q(by,E);if(aA)return aA[1];var
+aB=z(az),X=bz(az),F=X[3],a=X[2],Y=eb(y,eb(y,X[1],L),L),ba=28,aD=t(function(a){return iI(ba,a)},Y),bb=T(Y),bc=T(aD),bd=_(function(b,a){return bH*h(bb,b)<a?1:0},bc),f=ew(function(a){return a},bd)?aD:Y,aE=h(w[2],aB)/(w[3]+h(w[2],0)),aG=ad(f),be=aG[2],Z=bw(aG[1]),$=1.<=aE?1:0,bj=ac||F,al=0,bk=1-bj;if(0===a)al=1;else{var
+aV=0;if(!F&&(!$||!(1<z(a)))){al=1;aV=1}if(!aV)var
+P=a,O=F,N=a}if(al){var
+bl=a?[0,a[1]]:a,aH=mX(g,bl,Z);if(aH){var
+H=aH[1],aW=0;if(bk&&!$){var
+aM=bu(f,L,1.,1.),af=p(n,function(a){return 1./Math.sqrt(h(c(aM,a)[1+a],a))}),aN=mZ(_(function(b,a){return _(function(c,a){return a*h(af,b)*h(af,c)},a)},aM)),V=aN.length-1,v=fx(V,V,0.),am=V-1|0,aX=0;if(!(am<0)){var
+d=aX;for(;;){var
+aY=0;if(!(d<0)){var
+e=aY;for(;;){var
+an=h(c(aN,d)[1+d],e),ao=e-1|0,a0=0;if(ao<0)var
+W=an;else{var
+C=a0,ap=an;for(;;){var
+a4=h(c(v,e)[1+e],C),aq=ap-h(c(v,d)[1+d],C)*a4,a5=C+1|0;if(ao!==C){var
+C=a5,ap=aq;continue}var
+W=aq;break}}var
+a1=d===e?Math.sqrt(W):W/h(c(v,e)[1+e],e);aF(c(v,d)[1+d],e,a1);var
+a2=e+1|0;if(d!==e){var
+e=a2;continue}break}}var
+aZ=d+1|0;if(am!==d){var
+d=aZ;continue}break}}var
+aO=_(function(b,a){return t(function(a){return a*h(af,b)},a)},v),bo=T(f),J=m(aL(n,1),1),ar=n-1|0,a6=1;if(!(ar<1)){var
+l=a6;for(;;){var
+au=l-1|0,av=16<=c(J,au)[1+au]?1:0,a9=av?37:av,aw=l-1|0,a_=(2*c(J,aw)[1+aw]|0)^a9;c(J,l)[1+l]=a_;var
+a$=l+1|0;if(ar!==l){var
+l=a$;continue}break}}var
+at=function(a){return 0===a?0:(a&1)+at(a>>>1|0)|0},a7=p(mR,function(b){return p(n,function(a){return 1.-2.*(at(b&c(J,a)[1+a])%2|0)})}),bp=t(function(c){var
+b=e5(aO,c),a=[0,0.];B(function(d,c){var
+e=ay(h(bo,d),dt),f=bF(c,b)/e;a[1]=ay(a[1],f);return 0},q);var
+d=dK(1.,0.9/ay(a[1],dt));return _(function(b,a){return iI(28,h(f,b)+d*a)},b)},a7),bq=cs(mR,cn(ej,aL(g[1][1][3],1))),br=ad(f)[2],aP=A(0,16),r=[0,[0]],u=[0,[0]],ag=function(d,y){var
+a=g[1][1];function
+q(b){if(c(g[2],b)[1+b])return 0;var
+e=cM(a,c(d,b)[1+b]);return j(a[7][2],e)}var
+s=p(a[1],q),v=iH(a[1],s,[0,a[4],0]),w=a[1],x=ec(function(a){return c(v,a)[1+a]},w),f=j(function(a){return c(d,a)[1+a]},x),i=Q(aP,f);if(i)var
+e=i[1];else{var
+C=mY(g,d,Z,S),o=bM(function(b){var
+d=ae(br,bx(b)),a=p(n,function(e){var
+a=[0,0.];B(function(b,d){var
+f=d*h(c(aO,b)[1+b],e);a[1]=a[1]+f;return 0},d);return a[1]}),e=ay(Math.sqrt(bF(a,a)),dt);return t(function(a){return a/e},a)},C);aI(aP,f,o);var
+e=o}if(e){var
+k=e[1],b=[0,0],z=r[1];B(function(e,d){var
+a=0===b[1]?1:0,c=a?0.999<bF(k,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},z);var
+l=0===b[1]?1:0,A=l?y:l;if(A){r[1]=bD(r[1],[0,[0,d,k]]);u[1]=bD(u[1],[0,0]);b[1]=[0,r[1].length-1-1|0]}var
+m=b[1]}else
+var
+m=e;return m},bs=I(bq,function(a){return a}),bt=[0,H,b(bN(function(a){return mX(g,[0,H],bw(gp(y,c(bp,a)[1+a])))}),bs)];x(function(e){var
+b=ag(e,1);if(b){var
+a=b[1],f=c(u[1],a)[1+a]+1|0;c(u[1],a)[1+a]=f;var
+d=0}else
+var
+d=b;return d},bt);var
+aQ=ag(H,0),bA=function(a){return a},bB=I(r[1].length-1,bA),ah=bg(function(b,a){var
+d=-c(u[1],a)[1+a]|0,e=[0,cr(aQ,[0,a]),d,a],f=-c(u[1],b)[1+b]|0;return ak([0,cr(aQ,[0,b]),f,b],e)},bB),aR=function(b,a){return fw(function(a,c){return a<b?1:0},a)},aS=function(a){return c(r[1],a)[1+a][1]};if(0===ah)var
+ai=0===a?[0,H,0]:a;else
+if(0===a)var
+ai=j(aS,aR(Dv,ah));else{var
+aj=aR(z(a),ah),o=R(j(function(a){return ag(a,0)},a)),aT=[0,b(bv(function(d){var
+a=0,e=[0,d],c=o.length-1;for(;;){if(a===c)var
+b=0;else{if(0!==ak(o[1+a],e)){var
+a=a+1|0;continue}var
+b=1}return 1-b}}),aj)];B(function(a,b){var
+e=cw(cv(o,0,a));if(b&&ax(b[1],aj)&&!ax(b,e))return 0;var
+d=aT[1];if(d){var
+f=[0,d[1]];c(o,a)[1+a]=f;aT[1]=d[2];return 0}var
+g=[0,b5(aj)];c(o,a)[1+a]=g;return 0},o);var
+bC=cw(o),ai=j(function(a){return aS(bf(a,0))},bC)}var
+M=ai;aW=1}if(!aW)var
+M=[0,H,0];if($)var
+P=M,O=F,N=a;else
+var
+P=M,O=0.25<=aE?1:0,N=M}else
+var
+P=0,O=F,N=a}var
+aJ=j(function(a){return mY(g,a,Z,S)},P),bm=ax(0,aJ)?0:j(function(G){var
+r=ae(be,bx(fu(G))),H=bu(f,L,w[3]/h(w[2],aB),ce),e=cf?t(function(a){return-a},r):r,g=mZ(H),I=T(f),u=t(function(a){return ay(a,dt)},I),l=Math.sqrt(2.*bn),n=t(function(a){return e5(g,a)},q),b=_(function(a,b){return bF(b,c(n,a)[1+a])},q),A=q.length-1,d=m(q.length-1,0.),C=ec(function(a){var
+c=0.<h(b,a)?1:0,d=c?h(u,a)<l*Math.sqrt(h(b,a))?1:0:c;return d},A),j=[0,bh(e)],a=gM;for(;;){if(0<a){var
+D=a-1|0,E=bh(d);x(function(a){var
+m=h(d,a),p=j[1],e=_(function(d,b){return b-m*h(c(q,a)[1+a],d)},p),r=h(b,a),f=bF(e,c(n,a)[1+a])/r,s=h(b,a),t=ay(bF(e,e5(g,e))/s-f*f,0.),i=h(u,a)/(l*Math.sqrt(h(b,a))),k=ay(0.,-f-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),o=k!=m?1:0,v=o?(aF(d,a,k),j[1]=_(function(d,b){return b+k*h(c(q,a)[1+a],d)},e),0):o;return v},C);var
+o=[0,1];B(function(e,f){return function(c,a){var
+b=n2*(1.+Math.abs(a))<Math.abs(a-h(e,c))?1:0,d=b?(f[1]=0,0):b;return d}}(E,o),d);var
+F=o[1]?0:D,a=F;continue}var
+p=j[1],v=e5(g,p),k=bF(p,v);if(1e-06*bF(e,e5(g,e))<k&&k<a3){var
+J=t(function(a){return iI(12,a*Math.sqrt(2.*bn/k))},v),y=ad(f),z=m(aa,0),K=y[2],M=y[1];bP(function(a){var
+f=t(function(b){var
+a=b[2];return bF(ae(K,c(s,a)[1+a][1]),J)},a),b=[0,0.],m=0,n=bi(function(b,a){return b+a[3]|0},m,a);B(function(c,g){var
+d=h(f,c)<0.?1:0;if(d){var
+i=ay(aC(M,g[2]),0.),a=-4.*h(f,c)/i,j=a!=a?a3:a;b[1]=ay(b[1],j);var
+e=0}else
+var
+e=d;return e},a);var
+g=b[1]*cp(1.,-30)<=1.?1:0,j=g?n<=bW?1:0:g;if(j){var
+k=kb(ay(b[1],1.)),l=k[2],o=k[1]==bH?l-1|0:l,p=cp(1.,-o|0),d=t(function(a){return kq(Math.floor(cp(p*a,50)))},f),e=[0,i];B(function(a,b){var
+f=c(d,a)[1+a],g=U(b[3],f);e[1]=as(e[1],g);return 0},a);if(0<a8(e[1])){var
+q=c(a,0)[1][3],r=kp(e[1],q);d[1]=cB(c(d,0)[1],r)}return B(function(a,e){var
+f=c(d,a)[1+a],b=e[1];c(z,b)[1+b]=f;return 0},a)}return j},b_);return z}return m(aa,0)}},aJ),aK=[0,f,N,O,bm];aI(by,E,aK);return aK}var
+aU=D(ab),bE=0,bG=0,bI=0,bJ=G===aU?ab[1]:k===aU?K(ab):ab;return[0,bJ,bI,bG,bE]}var
+cg=m(aa,0);return[0,ac,function(p,q,g,o,n){var
+i=w[1],j=0,a=bz(bi(function(j,i){if(o<i)return j;var
+g=m(S,0.),k=i-1|0,q=0;if(!(k<0)){var
+d=q;for(;;){var
+l=aa-1|0,r=0;if(!(l<0)){var
+a=r;for(;;){var
+f=b(p,a);if(c(ca,f)[1+f]){var
+t=e(n,d,a);aF(g,f,h(g,f)+t)}var
+u=a+1|0;if(l!==a){var
+a=u;continue}break}}var
+s=d+1|0;if(k!==d){var
+d=s;continue}break}}return[0,g,j]},j,i)),d=a[4],k=aL(1,z(a[2]));if(0===d)var
+f=cg;else
+var
+l=ac?0:aG(g,k)/6|0,f=ah(d,l);return function(a){return c(f,a)[1+a]}}]}function
+gq(g,b){var
 h=1;if(b<1)var
 c=d;else{var
 a=h,e=d;for(;;){var
-f=fe(Q(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+f=fH(U(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,e=f;continue}var
-c=f;break}}return K(c)}function
-h8(b,a){var
-c=e1(b[2],a);return cg(e1(b[1],a),c)}function
-l_(d,a,h){function
-E(a,b){return ez(a)<=1?1:0}if(e(ae[14],E,a)){var
+c=f;break}}return P(c)}function
+iJ(b,a){var
+c=fr(b[2],a);return b_(fr(b[1],a),c)}function
+m0(d,a,h){function
+F(a,b){return eY(a)<=1?1:0}if(e(ai[14],F,a)){var
 o=function(l){var
-c=[0,t,0];function
+c=[0,y,0];function
 d(d,a,e){var
-f=e[2],i=e[1];if(d){var
+g=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<s(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,c2(a),m],f],o=k?c[2]:c[1];return[0,q(i,g(a,o)),n]}}return[0,q(i,a),f]}return A(ae[13],d,a,c)},r=function(b,a){return[j,function(c){return aO(d,0,b,k(function(b){var
-a=b[2],c=y(a),d=B===c?a[1]:j===c?H(a):a;return[0,b[1],d]},a))}]},u=o(0),v=u[1],w=o(1),x=w[1],F=w[2],I=r(T(R(x),a),F),J=u[2];return[0,[0,v,x,r(T(a,R(v)),J),I]]}var
-i=G(0,4);function
-K(a,b){return N(function(a){var
-b=a[1],c=bt(aa(i,b),0);return ai(i,b,ba(a[2],c))},a)}e(ae[12],K,a);var
-z=bB(at,d6(he(i))),M=1;if(b2<L(function(a,b){return b2<a?a:aQ(a,b[2]+1|0)},M,z))return 0;var
-P=[0,[0,0,a],0],Q=L(function(i,a){var
-d=a[2],e=a[1],f=b(h,e),o=f[2],p=f[1],m=O(d+1|0,function(c){return O(d+1|0,function(b){var
-h=cR(c,b),j=0;if(h<0)var
-i=t;else{var
-a=j,e=t;for(;;){if((b-a|0)<=(d-c|0))var
-k=h8(p,b-a|0),l=g(h8(o,a),k),m=fX(d-c|0,b-a|0),f=q(e,g(g(fX(c,a),m),l));else
+c=b(h,j[1]),k=(0<v(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,di(a),m],g],o=k?c[2]:c[1];return[0,u(i,f(a,o)),n]}}return[0,u(i,a),g]}return O(ai[13],d,a,c)},q=function(b,a){return[k,function(c){return aW(d,0,b,j(function(b){var
+a=b[2],c=D(a),d=G===c?a[1]:k===c?K(a):a;return[0,b[1],d]},a))}]},r=o(0),t=r[1],w=o(1),z=w[1],H=w[2],J=q(Y(V(z),a),H),M=r[2];return[0,[0,t,z,q(Y(a,V(t)),M),J]]}var
+i=A(0,4);function
+N(a,b){return x(function(a){var
+b=a[1],c=bf(Q(i,b),0);return S(i,b,aL(a[2],c))},a)}e(ai[12],N,a);var
+B=bg(ak,et(hJ(i))),P=1;if(bW<L(function(a,b){return bW<a?a:aG(a,b[2]+1|0)},P,B))return 0;var
+R=[0,[0,0,a],0],T=L(function(i,a){var
+d=a[2],e=a[1],g=b(h,e),o=g[2],q=g[1],m=p(d+1|0,function(c){return p(d+1|0,function(b){var
+h=cs(c,b),j=0;if(h<0)var
+i=y;else{var
+a=j,e=y;for(;;){if((b-a|0)<=(d-c|0))var
+k=iJ(q,b-a|0),l=f(iJ(o,a),k),m=gq(d-c|0,b-a|0),g=u(e,f(f(gq(c,a),m),l));else
 var
-f=e;var
+g=e;var
 n=a+1|0;if(h!==a){var
-a=n,e=f;continue}var
-i=f;break}}return ch(i,fX(d,b))})});return cY(function(a){var
-h=a[2],i=a[1];return S(d+1|0,function(f){function
+a=n,e=g;continue}var
+i=g;break}}return b$(i,gq(d,b))})});return bO(function(a){var
+h=a[2],i=a[1];return I(d+1|0,function(g){function
 a(h,o,n){var
 a=h,p=0;for(;;){if(a){var
-d=a[1],k=a[2],l=d[2];if(0!==at(d[1],e)){var
+d=a[1],k=a[2],l=d[2];if(0!==ak(d[1],e)){var
 a=k;continue}var
 i=[0,l]}else
 var
 i=0;var
-j=bt(i,p),q=b(bP(function(a){return a[1]!==e?1:0}),h),r=ex(q,g(o,c(c(m,f)[1+f],j)[1+j]),co);return b(bY(0,n),r)}}return[0,[0,[0,e,d,f],i],A(ae[13],a,h,co)]})},i)},P,z),f=k(function(a){var
-b=dN(a[2]);return[0,a[1],b]},Q),C=cU(f)[2],l=L(function(b,a){return cB(b,a[2])},C,f),m=L(function(b,a){return dE(b,a[2])},C,f);function
-n(a,b){return 1===b?a:c_(d,n(a,b-1|0),a)}function
+j=bf(i,p),q=b(bv(function(a){return a[1]!==e?1:0}),h),r=eV(q,f(o,c(c(m,g)[1+g],j)[1+j]),cJ);return b(cf(0,n),r)}}return[0,[0,[0,e,d,g],i],O(ai[13],a,h,cJ)]})},i)},R,B),g=j(function(a){var
+b=d9(a[2]);return[0,a[1],b]},T),C=b5(g)[2],l=L(function(b,a){return cW(b,a[2])},C,g),m=L(function(b,a){return dY(b,a[2])},C,g);function
+n(a,b){return 1===b?a:dr(d,n(a,b-1|0),a)}function
 U(f){var
-a=f[3],c=f[2],e=b(h,f[1]),i=p(e[2],e[1]);if(s(i)<=0)Z(Cj);function
-k(f){var
-b=e[3],c=y(b),d=B===c?b[1]:j===c?H(b):b;return n(d,a)}function
+a=f[3],c=f[2],e=b(h,f[1]),i=s(e[2],e[1]);if(v(i)<=0)X(DM);function
+j(f){var
+b=e[3],c=D(b),d=G===c?b[1]:k===c?K(b):b;return n(d,a)}function
 l(h){var
-b=e[4],d=y(b),f=c-a|0,g=B===d?b[1]:j===d?H(b):b;return n(g,f)}if(0===a)var
+b=e[4],d=D(b),f=c-a|0,g=G===d?b[1]:k===d?K(b):b;return n(g,f)}if(0===a)var
 g=l(0);else
 if(a===c)var
-g=k(0);else
+g=j(0);else
 var
-o=l(0),g=c_(d,k(0),o);var
-m=h8(i,c);return[0,ch(fX(c,a),m),g]}function
-D(a,h){return[j,function(c){return aO(d,0,a,b(cX(function(c){var
-e=b(h,c[2]);if(0<s(e)){var
-f=k(U,ax(c[1])),i=L(function(b,a){return g(b,a[1])},e,f),a=k(function(a){return a[2]},f),j=a?a[2]:dq(pK),l=cU(a);return[0,[0,i,L(function(a,b){return c_(d,a,b)},l,j)]]}return 0}),f))}]}function
-V(a){return p(m,a)}var
-W=D(T(R(m),a),V);function
-X(a){return p(a,l)}return[0,[0,l,m,D(T(a,R(l)),X),W]]}function
-l$(c,a){if(b3<bA(a[2])){var
-b=ad(a[1],gt),e=c?pf(b,a[2]):jC(b,a[2]);return cg(e,ad(d,gt))}return a}function
-fY(f){var
-a=ac(f[2]),d=F(function(a){return a[2]},a),b=F(function(a){return a[3]},a),e=[0,1];V(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||eb(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
-g=e[1];return[0,F(function(a){return a[1]},a),d,b,g]}function
-fZ(q,k){function
+o=l(0),g=dr(d,j(0),o);var
+m=iJ(i,c);return[0,b$(gq(c,a),m),g]}function
+E(a,h){return[k,function(c){return aW(d,0,a,b(bN(function(a){var
+c=b(h,a[2]);if(0<v(c)){var
+e=j(U,ag(a[1])),i=L(function(b,a){return f(b,a[1])},c,e),g=j(function(a){return a[2]},e),k=kD(g),l=b5(g);return[0,[0,i,L(function(a,b){return dr(d,a,b)},l,k)]]}return 0}),g))}]}function
+W(a){return s(m,a)}var
+Z=E(Y(V(m),a),W);function
+_(a){return s(a,l)}return[0,[0,l,m,E(Y(a,V(l)),_),Z]]}function
+m1(a,r,a6,a5,w,ae,az,ay,J,a4,a3){var
+E=a[2],d=a[1],F=cK(a);function
+af(a){var
+c=w[1];if(c){var
+d=c[1],e=at(b(d[2][2],a));return[0,at(b(d[1][2],a)),e]}throw[0,Z,DN]}var
+aA=iC(a);N(iD(aA),J);var
+ag=A(0,aX),aB=A(0,aO),aE=A(0,aO);function
+aF(d){var
+e=Q(aE,d),f=w[2];if(e)return e[1];if(az&&f){var
+g=f[1];N(d<g[7].length-1?1:0,DO);var
+l=c(g[7],d)[1+d],m=function(b){var
+f=Q(aB,b);if(f)var
+d=f[1];else{var
+g=cL(a,c(r,b)[1+b]),k=aD(g[2]),i=[0,t(aD,g[1]),k];aI(aB,b,i);var
+d=i}var
+e=[0,0.],j=d[1];B(function(c,a){var
+b=a!=0.?1:0,d=b?(e[1]=e[1]+a*h(l,c),0):b;return d},j);return e[1]+d[2]},i=b(az[1],m),j=i[1],n=i[2],o=V(M(j[2])),k=[0,j,c4(a,[8,(a4*ej|0)+d|0],L(function(e,a){var
+d=a[1],f=c(r,d)[1+d];return b(cf([0,a[2]],e),f)},o,n))];aI(aE,d,k);return k}return bn(DP)}function
+aj(o,P){var
+g=P[3],b=P[2],C=P[1];if(2===C){var
+S=b<a[8].length-1?1:0,al=S?g<=4?1:0:S;N(al,Dn);var
+T=c(a[8],b)[1+b],i=T[2],h=T[1],am=g<4?1:0,an=am||(h===i?1:0);N(an,Do);var
+ao=z(a[4])+b|0,I=c(o[1],h)[1+h],J=c(o[2],h)[1+h],U=c(o[1],i)[1+i],W=c(o[2],i)[1+i],A=u(I,J),ap=1;if(A[2]===0)var
+B=A;else
+var
+ak=ad(A[2],ap),B=dh(A[1],ak);if(3<g>>>0)var
+l=a$,x=B,w=B;else
+switch(g){case
+0:var
+l=a$,x=U,w=I;break;case
+1:var
+l=a$,x=W,w=J;break;case
+2:var
+l=n,x=U,w=J;break;default:var
+l=n,x=W,w=I}var
+L=m(cK(a),y),O=function(a,b){L[1+a]=u(c(L,a)[1+a],b);return 0};O(ao,l);O(h,M(f(l,x)));O(i,M(f(l,w)));var
+Z=c(o[3],h)[1+h],_=c(o[4],h)[1+h],$=c(o[3],i)[1+i],aa=c(o[4],i)[1+i];if(3<g>>>0)var
+ab=[k,function(e){var
+c=V(B),b=Y(c5(a,h),c),d=ea(b,b);return eZ(a[1],d,[2,b])}];else{switch(g){case
+0:var
+v=$,q=Z;break;case
+1:var
+v=aa,q=_;break;case
+2:var
+v=$,q=_;break;default:var
+v=aa,q=Z}var
+ab=[k,function(f){var
+b=D(v),d=G===b?v[1]:k===b?K(v):v,c=D(q),e=G===c?q[1]:k===c?K(q):q;return dr(a[1],e,d)}]}return[0,L,M(f(l,f(w,x))),ab]}if(8===C)return e(a3,b,g);N(g<=1?1:0,DQ);if(!(5<C>>>0))switch(C){case
+0:return e1(a,b,g);case
+1:if(ae){var
+ac=ae[1][1];N(b<ac.length-1?1:0,DS);var
+ah=c(ac,b)[1+b],ai=af(b);return 0===g?c4(a,[5,b],Y(V(ai[2]),ah)):c4(a,[4,b],Y(ah,V(ai[1])))}break;case
+3:N(0===g?1:0,DT);return aF(b)[2];case
+4:return X(DU);case
+5:var
+aj=Q(ag,b);if(aj){var
+p=aj[1],R=cL(a,c(r,b)[1+b]),E=R[3],F=R[2],H=R[1],aq=j(function(a){var
+b=a[2];return[0,d$(a$,a[1]),b]},E);if(0===g){var
+ar=[k,function(j){if(0===E){var
+b=p[4],e=D(b);return G===e?b[1]:k===e?K(b):b}var
+c=p[4],f=D(c),g=0,h=G===f?c[1]:k===f?K(c):c,i=s(p[2],F);return aW(d,[0,E],e0(a,t(M,H),i),[0,[0,n,h],g])}];return[0,H,s(p[2],F),ar]}var
+as=[k,function(i){if(0===E){var
+b=p[3],e=D(b);return G===e?b[1]:k===e?K(b):b}var
+c=p[3],f=D(c),g=0,h=G===f?c[1]:k===f?K(c):c;return aW(d,[0,aq],e0(a,H,s(F,p[1])),[0,[0,n,h],g])}],at=s(F,p[1]);return[0,t(M,H),at,as]}return bn(DV)}return bn(DR)}var
+aH=w[2];if(aH){var
+P=aH[1];N(P[2]===F?1:0,DW);var
+a8=cw(P[1]),ak=R(b(bv(function(a){return 5!==a[1]?1:0}),a8));N(a7(cv(P[1],0,ak.length-1),ak),DX);var
+a9=cn(P[3].length-1,2*F|0),am=a9,aJ=P[1],al=ak}else
+var
+am=0,aJ=[0],al=[0];var
+o=[0,aA],T=A(0,aX),a_=w[2];b4(function(e){var
+f=am-1|0,z=0;if(!(f<0)){var
+b=z;for(;;){var
+I=o[1],L=t(function(b){return function(a){return aj(b,a)}}(I),al),g=gl(a,o[1],L),i=function(d){return function(b){var
+a=aG(2*F|0,d)+b|0;return c(e[3],a)[1+a]}}(b),l=function(b,a){return p(F,function(c){return c===b?a:y})},m=o[1],q=p(F,function(h,m,i,e){return function(b){var
+j=m(2*b|0),f=gm(0,h,i(b,n),j),g=f[1],d=gn(g);if(bE(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,gk(a,b,0,mJ(h,i(b,n),g,k),d)]}var
+l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(g,i,l,m)),v=p(F,function(h,m,i,e){return function(b){var
+j=m((2*b|0)+1|0),f=gm(0,h,i(b,a$),j),g=f[1],d=M(gn(g));if(cX(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,gk(a,b,1,mJ(h,i(b,a$),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(g,i,l,m)),O=t(function(a){return a[2]},q),P=t(function(a){return a[2]},v),R=t(function(a){return a[1]},q),w=[0,t(function(a){return a[1]},v),R,P,O];N(iD(w),J);var
+x=mI(a,w);N(iD(x),J);o[1]=x;var
+U=b+1|0;if(f!==b){var
+b=U;continue}break}}var
+A=e[6];b4(function(d){var
+b=o[1],g=d[2],i=d[1],j=b[1],e=_(function(b,a){return cW(a,at(h(i,b)))},j),k=b[2],f=_(function(b,a){return dY(a,at(h(g,b)))},k),l=b[4],m=_(function(b,d){return gk(a,b,0,d,c(f,b)[1+b])},l),n=b[3];o[1]=[0,e,f,_(function(b,d){return gk(a,b,1,d,c(e,b)[1+b])},n),m];return 0},A);var
+B=o[1],C=t(function(a){return aj(B,a)},al),E=gl(a,o[1],C),H=e[4];return bP(function(g){var
+b=g[2],e=g[1];N(e<r.length-1?1:0,DY);var
+h=cL(a,c(r,e)[1+e]),i=h[2],l=h[1],v=1===b?l:t(M,l),m=gm(0,E,v,g[3]),n=m[1],w=m[2],o=c(r,e)[1+e],f=1===b?u(i,n):s(i,n),x=1===b?Y(V(f),o):Y(o,V(f)),y=h[3],z=j(function(a){var
+c=a[1],d=a[2],e=1===b?d$(a$,c):c;return[0,e,d]},y),A=[k,function(a){return aW(d,[0,z],x,j(function(b){var
+a=b[2],c=D(a),d=G===c?a[1]:k===c?K(a):a;return[0,b[1],d]},w))}],p=Q(T,[0,e,b]);if(p){var
+q=p[1][1],B=1===b?by(q,f):dZ(q,f);if(B)return 0}return S(T,[0,e,b],[0,f,A])},H)},a_);var
+C=o[1];function
+ba(a){var
+b=[k,function(c){var
+b=eW(a);return dq(d,[1,a],Y(V(ah(E[2],a)),b))}],c=[k,function(c){var
+b=V(ah(E[1],a));return dq(d,[0,a],Y(eW(a),b))}],e=ah(E[2],a);return[0,ah(E[1],a),e,c,b]}function
+bb(d){var
+b=aC(a[7],[0,[0,d,1],0]),e=c(C[4],b)[1+b],f=c(C[3],b)[1+b],g=c(C[2],b)[1+b];return[0,c(C[1],b)[1+b],g,f,e]}var
+an=A(0,aX);b4(function(l){var
+a=l[2];return hI(function(o,m){var
+a=m[1],b=o[1],p=af(a),q=p[2],t=p[1],g=d0(cD(o[2])),u=c(l[1],a)[1+a],v=af(a),L=v[2],M=v[1],w=[k,function(b){return dq(d,[5,a],Y(V(L),u))}],x=[k,function(b){return dq(d,[4,a],Y(u,V(M)))}];if(m[2])var
+N=s(n,t),B=x,A=w,z=N,y=s(n,q);else
+var
+B=w,A=x,z=q,y=t;var
+h=f(y,g),i=f(z,g),C=c(r,b)[1+b];function
+E(c,a){return[k,function(h){var
+b=D(a),e=0,f=G===b?a[1]:k===b?K(a):a;return aW(d,0,c,[0,[0,g,f],e])}]}var
+O=E(Y(V(i),C),B),j=[0,h,i,E(Y(C,V(h)),A),O],F=Q(an,b);if(F)var
+e=F[1],H=dZ(e[1],h)?e:j,I=by(e[2],i)?e:j,J=[0,H[1],I[2],H[3],I[4]];else
+var
+J=j;return S(an,b,J)},a)},ae);function
+aK(b,a){return dq(d,[6,a],Y(b,V(ay)))}function
+aM(g,f){var
+e=c(r,f)[1+f],u=d_(e);if(u)var
+h=d9(e),_=[k,function(a){return aW(d,0,Y(V(h),e),0)}],v=[0,h,h,[k,function(a){return aW(d,0,Y(e,V(h)),0)}],_];else
+var
+ak=[k,function(a){return dq(d,[7,f],Y(mz,e))}],v=[0,y,n,[k,function(a){return aW(d,0,e,[0,[0,n,aK(e,f)],0])}],ak];if(0===am)var
+w=0;else
+var
+U=gi(a[5],e),t=U[2],aj=m0(d,U[1],bb),w=bM(function(a){if(0===t)return a;var
+b=[k,function(l){var
+b=a[4],c=D(b),f=0,g=G===c?b[1]:k===c?K(b):b,h=[0,[0,n,g],f],i=Y(V(a[2]),e);return aW(d,[0,j(function(a){var
+b=a[2];return[0,d$(a$,a[1]),b]},t)],i,h)}],c=[k,function(h){var
+b=a[3],c=D(b),f=0,g=G===c?b[1]:k===c?K(b):b;return aW(d,[0,t],Y(e,V(a[1])),[0,[0,n,g],f])}];return[0,a[1],a[2],c,b]},aj);var
+p=m0(d,e,ba),$=1-g,aa=$||(0!==p?1:0);N(aa,DZ);var
+i=g?fu(p):v,ab=0,ac=g?0:Q(an,f),ad=[0,p,[0,w,[0,ac,ab]]],x=b(bN(function(a){return a}),ad),ae=[0,i[1],i[3]],z=L(function(b,a){var
+c=b[1];return cX(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=L(function(b,a){var
+c=b[1];return bE(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=Q(T,[0,f,0]),W=0;if(B){var
+C=B[1],E=C[1];if(cX(E,z[1])){var
+l=[0,E,C[2]];W=1}}if(!W)var
+l=z;var
+F=Q(T,[0,f,1]),X=0;if(F){var
+H=F[1],I=H[1];if(bE(I,A[1])){var
+m=[0,I,H[2]];X=1}}if(!X)var
+m=A;N(by(l[1],m[1]),J);var
+o=M(gn(M(l[1]))),q=gn(m[1]);function
+P(e,a){return[k,function(h){var
+f=D(a),b=G===f?a[1]:k===f?K(a):a,g=c(d[2],b)[1+b];return O(ai[11],ez,g,e)?b:aW(d,0,e,[0,[0,n,b],0])}]}var
+s=cW(ay,q),Z=0;if(!u&&!g&&cX(s,o)){var
+S=[k,function(b){var
+a=[0,[0,n,aK(e,f)],0];return aW(d,0,Y(e,V(s)),a)}],R=s;Z=1}if(!Z)var
+ag=l[2],S=P(Y(e,V(o)),ag),R=o;var
+ah=m[2];return[0,R,q,S,P(Y(V(q),e),ah)]}x(function(a){return S(ag,a,aM(0,a))},a6);var
+aN=A(0,aO);x(function(a){return S(aN,a,aM(1,a))},a5);var
+bc=w[2],aP=bM(function(b){return gl(a,C,t(function(a){return aj(C,a)},aJ))},bc);function
+bd(b){var
+d=b<a[3]?1:0,c=d||ah(E[3],b-a[3]|0)[3],e=c?[0,e1(a,b,1),0]:c;return[0,e1(a,b,0),e]}var
+be=z(E[3]),aQ=ct(I(a[3]+be|0,bd)),aR=w[2],ao=aR?aR[1][7]:[0],H=bf(aP,gl(a,C,[0])),g=cK(H[1]),aU=H[2][1],aV=p(g,function(a){var
+b=cD(aL(1,ao.length-1));return b$(bi(function(c,b){return u(c,at(h(b,a)))},y,ao),b)});function
+aq(b){var
+a=[0,b[2]],d=b[1];B(function(d,b){var
+e=0!==v(b)?1:0;if(e){var
+h=f(b,c(aV,d)[1+d]);a[1]=s(a[1],h);var
+g=0}else
+var
+g=e;return g},d);return 0<=v(a[1])?1:0}var
+ar=cr(ao,[0]);if(ar)var
+as=ew(aq,H[3]),U=as?cR(aq,aQ):as;else
+var
+U=ar;if(U)var
+ap=U;else{var
+W=function(a){var
+b=[0,y],d=a[1];B(function(d,a){var
+e=0!==v(a)?1:0;if(e){var
+h=f(a,c(aU,d)[1+d]);b[1]=u(b[1],h);var
+g=0}else
+var
+g=e;return g},d);var
+e=[0,s(a[2],b[1])];return bD(a[1],e)},aY=I(g,function(b){var
+a=2*b|0;return W(c(H[3],a)[1+a])}),aZ=cw(t(W,cv(H[3],2*g|0,H[3].length-1-(2*g|0)|0))),i=R(aS(aY,aS(aZ,j(W,aQ)))),$=p(i.length-1,function(a){return g+a|0}),aa=p(g,function(a){return a}),au=function(a){var
+b=0;return L(function(a,b){var
+c=b[2];if(a&&g$(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+av=[0,0];B(function(e){return function(a,f){var
+b=v(c(f,g)[1+g])<0?1:0;if(b){var
+h=e[1];e[1]=[0,[0,a,c($,a)[1+a]],h];var
+d=0}else
+var
+d=b;return d}}(av),i);var
+aw=au(av[1]);if(aw){var
+l=aw[1][1],a0=I(g,function(a){return a}),ab=au(b(bN(function(d){return function(a){var
+b=v(c(c(i,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(aa,a)[1+a]]]:b;return e}}(l)),a0));if(ab){var
+q=ab[1][1],ax=d0(c(c(i,l)[1+l],q)[1+q]),a1=i[1+l],ac=t(function(b){return function(a){return f(b,a)}}(ax),a1);c(ac,q)[1+q]=ax;B(function(n,a,k){return function(b,e){var
+d=c(e,a)[1+a],g=b!==n?1:0,h=g?0!==v(d)?1:0:g;if(h){var
+l=_(function(a,b){return s(b,f(d,c(k,a)[1+a]))},e);c(i,b)[1+b]=l;var
+m=M(f(d,c(k,a)[1+a]));c(i[1+b],a)[1+a]=m;var
+j=0}else
+var
+j=h;return j}}(l,q,ac),i);i[1+l]=ac;var
+a2=c(aa,q)[1+q];aa[1+q]=c($,l)[1+l];$[1+l]=a2;continue}var
+ap=ab}else
+var
+ap=1;break}}N(ap,J);var
+aT=w[2],bg=aT?aT[1][5]:[0];return[0,a,ag,aN,aP,bg,aF]}var
+m2=aO;function
+m3(a){var
+b=ad(d,m2),c=a[2];return b_(hg(ad(a[1],m2),c),b)}function
+D1(d,c){var
+b=d,a=c;for(;;){if(0===a)return b;var
+e=fp(b,a),b=a,a=e;continue}}function
+gr(a){return dJ(a)?at(a):bn(D2)}function
+m4(c,a){if(cj<bL(a[2])){var
+b=ad(a[1],g3),e=c?kp(b,a[2]):hg(b,a[2]);return b_(e,ad(d,g3))}return a}function
+gs(f){var
+a=R(f[2]),d=t(function(a){return a[2]},a),b=t(function(a){return a[3]},a),e=[0,1];B(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||ez(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+g=e[1];return[0,t(function(a){return a[1]},a),d,b,g]}function
+gt(q,k){function
 l(a){return a}var
-a=O(k[1].length-1,l);function
+a=p(k[1].length-1,l);function
 i(g,t,l,f,s,d,r){var
 o=g+t|0,p=f+s|0,u=c(l,f)[1+f],i=g,n=c(a,g)[1+g],h=f,m=u,b=r;for(;;){if(0<e(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return j5(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return kQ(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return j5(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return kQ(l,h,d,b+1|0,p-h|0)}}function
 j(p,f,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -5170,1126 +6079,1020 @@ d=t;continue a}break}break}}return 0}function
 d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
 f=a.length-1;if(f<=5)j(0,a,0,f);else{var
-g=f/2|0,b=f-g|0,h=J(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-f0(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=hl(c(e,g)[1+g],j);return i?-h|0:h}function
-h9(b,a){var
-d=[0,cb(p,l,b[2])],e=ca(b[2]);cZ(function(a){var
-g=c(b[2],a)[1+a],h=p(c(b[3],a)[1+a],g),f=dE(t,cB(d[1],h));d[1]=p(d[1],f);var
-i=q(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-eE(i,a,d){var
-b=[0,t],e=a[1];V(function(a,e){var
-f=0!==s(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=q(b[1],k);var
+g=f/2|0,b=f-g|0,h=m(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
+gu(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=hQ(c(e,g)[1+g],j);return i?-h|0:h}function
+iK(b,a){var
+d=[0,bi(s,n,b[2])],e=bh(b[2]);bP(function(a){var
+g=c(b[2],a)[1+a],h=s(c(b[3],a)[1+a],g),f=dY(y,cW(d[1],h));d[1]=s(d[1],f);var
+i=u(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+e6(i,a,d){var
+b=[0,y],e=a[1];B(function(a,e){var
+g=0!==v(c(d,a)[1+a])?1:0;if(g){var
+j=c(i,e)[1+e],k=f(c(d,a)[1+a],j);b[1]=u(b[1],k);var
 h=0}else
 var
-h=f;return h},e);return b[1]}function
-db(c,b,a){return a[4]?a[2]:h9(a,fZ(function(d,e){return f0(c,b,a,d,e)},a))}function
-ma(f,j,a){if(a[4])return t;var
-b=fZ(function(b,c){return f0(f,j,a,b,c)},a),d=[0,cb(p,l,a[2])],g=b.length-1-1|0,e=[0,0];cZ(function(b){var
+h=g;return h},e);return b[1]}function
+ds(c,b,a){return a[4]?a[2]:iK(a,gt(function(d,e){return gu(c,b,a,d,e)},a))}function
+m5(f,j,a){if(a[4])return y;var
+b=gt(function(b,c){return gu(f,j,a,b,c)},a),d=[0,bi(s,n,a[2])],g=b.length-1-1|0,e=[0,0];bP(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=p(c(a[3],b)[1+b],i);if(bl(d[1],g)){e[1]=[0,b];return 0}d[1]=p(d[1],g);var
+i=c(a[2],b)[1+b],g=s(c(a[3],b)[1+b],i);if(by(d[1],g)){e[1]=[0,b];return 0}d[1]=s(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=bt(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-mb(b,a){var
-d=[0,t],h=b[2];V(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=q(d[1],c),0):b;return f},h);var
-e=0<s(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<s(c(b[2],a)[1+a])?1:0;if(!f)return bu(d[1],l);var
+k=c(b,g)[1+g],h=bf(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+m6(b,a){var
+d=[0,y],h=b[2];B(function(e,c){var
+b=e!==a?1:0,f=b?(d[1]=u(d[1],c),0):b;return f},h);var
+e=0<v(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<v(c(b[2],a)[1+a])?1:0;if(!f)return bE(d[1],n);var
 g=f}else
 var
 g=e;return g}function
-h_(g,f,a,b){return h9(a,fZ(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:f0(g,f,a,d,c)},a))}function
-mc(E){var
-M=E[6],f=E[5],F=E[4],v=E[3],I=E[2],N=E[1],i=N[2],r=N[1][1],W=ew(i),w=W?W[1]:i[5];function
-X(a){var
-b=i[7];return b?g(az(b[1]),a):a}var
-Y=F[2],n=Y?Y[1]:f,Z=0===F[3]?1:0,ak=Z?F[1]!==f?1:0:Z;function
-L(c){var
+iL(g,f,a,b){return iK(a,gt(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:gu(g,f,a,d,c)},a))}function
+m7(C){var
+L=C[6],g=C[5],F=C[4],w=C[3],H=C[2],N=C[1],i=N[2],r=N[1][1],X=d8(i),x=X?X[1]:i[5];function
+Y(a){var
+b=i[7];return b?f(at(b[1]),a):a}var
+Z=F[2],o=Z?Z[1]:g,$=0===F[3]?1:0,al=$?F[1]!==g?1:0:$;function
+J(c){var
 a=i[10];return a?b(a[1][2],c):a}function
-_(c){var
+aa(c){var
 a=i[11],d=a?1-b(a[1][2],c):a;return d}var
-x=f?v[9]:v[8];function
-u(a){var
-c=x?b(x[1][2],a)==bb?1:0:x;return c}var
-P=[j,function(n){if(x){var
-e=x[1],f=r-1|0,k=0;if(f<0)var
-h=l;else{var
-a=k,c=l;for(;;){var
-j=b(e[2],a)<bb?dE(c,c2(az(b(e[2],a)))):c,m=a+1|0;if(f!==a){var
-a=m,c=j;continue}var
+z=g?w[9]:w[8];function
+t(a){var
+c=z?b(z[1][2],a)==a3?1:0:z;return c}var
+R=[k,function(m){if(z){var
+e=z[1],g=r-1|0,k=0;if(g<0)var
+h=n;else{var
+a=k,c=n;for(;;){var
+j=b(e[2],a)<a3?dY(c,di(at(b(e[2],a)))):c,l=a+1|0;if(g!==a){var
+a=l,c=j;continue}var
 h=j;break}}var
 i=h}else
 var
-i=l;return g(i,K(ad(d,i_)))}],h=[j,function(a){if(x){var
-d=x[1];return O(r,function(e){var
-a=b(d[2],e);if(a<bb)return az(a);var
-c=y(P);return B===c?P[1]:j===c?H(P):P})}return O(r,function(a){return L(a)?l:t})}];function
-Q(c,b){var
+i=n;return f(i,P(ad(d,gW)))}],h=[k,function(a){if(z){var
+d=z[1];return p(r,function(e){var
+a=b(d[2],e);if(a<a3)return at(a);var
+c=D(R);return G===c?R[1]:k===c?K(R):R})}return p(r,function(a){return J(a)?n:y})}];function
+S(c,b){var
 a=F[3];return a?e(a[1],c,b):a}function
-$(a){return k(fY,b(I[3],a))}function
-ab(b,j,i,a){if(M){if(e6(u,a[1]))return 0;var
-d=A(M[1],b,j,i);if(d){var
-e=d[1],c=e[1],g=eE(b,a,db(b,f,a)),k=f?g:D(g),l=f?c:D(c);if(bu(l,k))return[0,[0,c,e[2]]]}var
+ab(a){return j(gs,b(H[3],a))}function
+ac(b,j,i,a){if(L){if(ev(t,a[1]))return 0;var
+d=O(L[1],b,j,i);if(d){var
+e=d[1],c=e[1],f=e6(b,a,ds(b,g,a)),k=g?f:M(f),l=g?c:M(c);if(bE(l,k))return[0,[0,c,e[2]]]}var
 h=0}else
 var
-h=M;return h}function
-ac(a,c){var
-d=b(I[3],c);return b9(function(f,d){var
-b=fY(d),e=ab(a,c,f,b),g=e?e[1][1]:eE(a,b,db(a,n,b)),h=X(g);return q(d[1],h)},d)}var
-z=[0,w],R=[j,function(c){var
-a=y(h),b=B===a?h[1]:j===a?H(h):h;return[0,b]}],T=[0,[0]],ae=[0,[0]];function
-U(b){for(;;){var
-d=y(R),a=B===d?R[1]:j===d?H(R):R;if(b===z[1])return a[1];if(b===(z[1]+1|0)&&cu(T[1],[0]))return T[1];if(b<z[1]){var
-e=J(r,0),m=a[1],n=z[1]-1|0,o=O(r,function(p,k,j){return function(a){var
-m=0;if(C(i[1],Cx)&&L(a)&&0!==ew(i)&&i[5]<=k){var
-e=l;m=1}if(!m){var
-n=0;if(C(i[1],Cy)&&_(a))var
-e=t;else
-n=1;if(n){var
-b=ac(p,a),d=Q(k,a);if(typeof
-d==="number"){b_(function(g,d){var
-e=ah(b,c(j,a)[1+a]),f=F[1]?cC(d,e):bu(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
+h=L;return h}function
+ae(a,c){var
+d=b(H[3],c);return b7(function(f,d){var
+b=gs(d),e=ac(a,c,f,b),g=e?e[1][1]:e6(a,b,ds(a,o,b)),h=Y(g);return u(d[1],h)},d)}var
+B=[0,x],T=[k,function(c){var
+a=D(h),b=G===a?h[1]:k===a?K(h):h;return[0,b]}],U=[0,[0]],af=[0,[0]];function
+V(b){for(;;){var
+d=D(T),a=G===d?T[1]:k===d?K(T):T;if(b===B[1])return a[1];if(b===(B[1]+1|0)&&cr(U[1],[0]))return U[1];if(b<B[1]){var
+e=m(r,0),l=a[1],o=B[1]-1|0,q=p(r,function(p,k,j){return function(a){var
+l=0;if(E(i[1],D8)&&J(a)&&0!==d8(i)&&i[5]<=k){var
+e=n;l=1}if(!l){var
+m=0;if(E(i[1],D9)&&aa(a))var
+e=y;else
+m=1;if(m){var
+b=ae(p,a),d=S(k,a);if(typeof
+d==="number"){bu(function(g,d){var
+e=ah(b,c(j,a)[1+a]),f=F[1]?cX(d,e):bE(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
 h=ah(b,c(j,a)[1+a])}else
 if(0===d[0])var
 h=ah(b,d[1]);else
 var
-o=d[1],h=jT(function(c,b,a){return q(c,g(b,a))},t,o,b);var
-e=h}}return l$(f,e)}}(m,n,e));T[1]=a[1];a[1]=o;ae[1]=e;z[1]=z[1]-1|0;continue}z[1]=w;var
-k=y(h),p=B===k?h[1]:j===k?H(h):h;a[1]=p;T[1]=[0];continue}}function
-al(b,a){return c(U(b),a)[1+a]}function
-V(a){if(a<w){U(a);return U(a+1|0)}var
-b=y(h);return B===b?h[1]:j===b?H(h):h}function
-o(c){var
-a=f?v[11]:v[10];return a?b(a[1][2],c):a}function
-af(a){return d1(o(a),r+1|0)}function
-ag(a){var
-b=L(a);if(b)var
+o=d[1],h=kG(function(c,b,a){return u(c,f(b,a))},y,o,b);var
+e=h}}return m4(g,e)}}(l,o,e));U[1]=a[1];a[1]=q;af[1]=e;B[1]=B[1]-1|0;continue}B[1]=x;var
+j=D(h),s=G===j?h[1]:k===j?K(h):h;a[1]=s;U[1]=[0];continue}}function
+am(b,a){return c(V(b),a)[1+a]}function
+W(a){if(a<x){V(a);return V(a+1|0)}var
+b=D(h);return G===b?h[1]:k===b?K(h):h}function
+q(c){var
+a=g?w[11]:w[10];return a?b(a[1][2],c):a}function
+ag(a){return cn(q(a),r+1|0)}function
+ai(a){var
+b=J(a);if(b)var
 c=b;else{var
-d=C(i[1],Cz);if(d)return _(a);var
+d=E(i[1],D_);if(d)return aa(a);var
 c=d}return c}var
-m=[j,function(d){var
-a=f?v[14]:v[13];if(a){var
-c=a[1];return O(r,function(a){return az(b(c[2],a))})}return J(r,t)}],a=G(0,a7),ai=[0,-1];function
-aj(e,c,d){function
-j(a){return fY(ah(b(I[3],c),d))}function
+l=[k,function(d){var
+a=g?w[14]:w[13];if(a){var
+c=a[1];return p(r,function(a){return at(b(c[2],a))})}return m(r,y)}],a=A(0,aO),aj=[0,-1];function
+ak(e,c,d){function
+j(a){return gs(ah(b(H[3],c),d))}function
 k(b){var
-a=j(0);return[0,[0,ma(V(e),f,a)],0]}var
-l=ag(c);if(l)var
-u=i[5]<=e?1:0,m=u||1-L(c);else
+a=j(0);return[0,[0,m5(W(e),g,a)],0]}var
+l=ai(c);if(l)var
+t=i[5]<=e?1:0,n=t||1-J(c);else
 var
-m=l;var
-g=Q(e,c),v=typeof
-g==="number"?1:0===g[0]?g[1]===d?1:0:0<s(ah(g[1],d))?1:0;if(typeof
-N[3]==="number")return[0,[0,t],0];if(M){if(!m&&v){if(ai[1]!==e){var
-q=0,r=a[2].length-1;if(4<=a.length-1&&!(r===cS(a[4]))){a[1]=0;a[2]=J(cS(a[4]),0)}else
-q=1;if(q&&0<a[1]){a[1]=0;j4(a[2],0,a[2].length-1,0)}ai[1]=e}var
-n=aa(a,[0,c,d]);if(n)return n[1];var
-w=j(0),o=ab(V(e),c,d,w);if(o)var
-p=o[1],h=[0,[1,p[1]],[0,p[2]]];else
+n=l;var
+f=S(e,c),u=typeof
+f==="number"?1:0===f[0]?f[1]===d?1:0:0<v(ah(f[1],d))?1:0;if(typeof
+N[3]==="number")return[0,[0,y],0];if(L){if(!n&&u){if(aj[1]!==e){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dd(a[4]))){a[1]=0;a[2]=m(dd(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;kP(a[2],0,a[2].length-1,0)}aj[1]=e}var
+o=Q(a,[0,c,d]);if(o)return o[1];var
+w=j(0),p=ac(W(e),c,d,w);if(p)var
+q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
 var
-h=k(0);a4(a,[0,c,d],h);return h}return[0,[0,t],0]}return k(0)}function
-am(c,b,a){return aj(c,b,a)[2]}function
-an(d,c){var
-e=fY(ah(b(I[3],d),c)),a=y(m),g=B===a?m[1]:j===a?H(m):m;return ma(g,f,e)}function
-ao(a){var
-b=y(m),d=B===b?m[1]:j===b?H(m):m;return c(d,a)[1+a]}function
-ap(R,a,r){var
-A=ah($(a),r),as=0;if(A[4]||!aV(F[2],[0,1-f]))as=1;else
-if(R<w)var
-D=db(V(R),n,A);else{var
-T=y(h),e=B===T?h[1]:j===T?H(h):h,d=ah($(a),r);if(C(i[1],CA)){var
-U=y(m),E=B===U?m[1]:j===U?H(m):m,ax=ah(b(I[3],a),r)[1],W=function(b,a){return f?bl(b,a):dF(b,a)},G=db(e,n,d),ay=c(e,a)[1+a],at=0;if(W(eE(e,d,G),ay)){var
-az=c(E,a)[1+a],aA=q(c(e,a)[1+a],az);if(W(q(ax,eE(E,d,G)),aA)){var
-Y=G;at=1}}if(!at)var
-Y=db(E,n,d);var
-Z=Y}else{if(f)var
-aB=d[4],aC=d[3],aD=aK(function(a,b){return u(c(d[1],a)[1+a])?t:b},aC),k=[0,d[1],d[2],aD,aB];else
+h=k(0);aI(a,[0,c,d],h);return h}return[0,[0,y],0]}return k(0)}function
+an(c,b,a){return ak(c,b,a)[2]}function
+ao(d,c){var
+e=gs(ah(b(H[3],d),c)),a=D(l),f=G===a?l[1]:k===a?K(l):l;return m5(f,g,e)}function
+ap(a){var
+b=D(l),d=G===b?l[1]:k===b?K(l):l;return c(d,a)[1+a]}function
+aq(R,a,m){var
+z=ah(ab(a),m),at=0;if(z[4]||!a7(F[2],[0,1-g]))at=1;else
+if(R<x)var
+A=ds(W(R),o,z);else{var
+T=D(h),e=G===T?h[1]:k===T?K(h):h,d=ah(ab(a),m);if(E(i[1],D$)){var
+U=D(l),B=G===U?l[1]:k===U?K(l):l,ay=ah(b(H[3],a),m)[1],V=function(b,a){return g?by(b,a):dZ(b,a)},C=ds(e,o,d),az=c(e,a)[1+a],au=0;if(V(e6(e,d,C),az)){var
+aA=c(B,a)[1+a],aB=u(c(e,a)[1+a],aA);if(V(u(ay,e6(B,d,C)),aB)){var
+X=C;au=1}}if(!au)var
+X=ds(B,o,d);var
+Z=X}else{if(g)var
+aC=d[4],aD=d[3],aE=_(function(a,b){return t(c(d[1],a)[1+a])?y:b},aD),j=[0,d[1],d[2],aE,aC];else
 var
-k=d;var
-P=0;if(f){var
-au=0;if(!u(a)&&!bu(cb(q,t,k[3]),l)){P=1;au=1}if(!au)var
-J=db(e,n,d)}else
-P=1;if(P)if(u(a)){var
-x=C(i[1],CB)?af:o,aE=function(b){var
-c=u(b);if(c)var
-e=x(a),d=x(b)<e?1:0;else
+j=d;var
+Q=0;if(g){var
+av=0;if(!t(a)&&!bE(bi(u,y,j[3]),n)){Q=1;av=1}if(!av)var
+L=ds(e,o,d)}else
+Q=1;if(Q)if(t(a)){var
+r=E(i[1],Ea)?ag:q,aF=function(b){var
+c=t(b);if(c)var
+e=r(a),d=r(b)<e?1:0;else
 var
-d=c;return d},_=function(b){var
-c=u(b);if(c)var
-e=x(a),d=x(b)<=e?1:0;else
+d=c;return d},$=function(b){var
+c=t(b);if(c)var
+e=r(a),d=r(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=S(a[1].length-1,d);return e5(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?mb(a,d):e},e)},ab=aa(aE,d);if(ab)var
-ad=h_(e,n,d,ab[1]);else
+e=I(a[1].length-1,d);return es(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?m6(a,d):e},e)},ac=aa(aF,d);if(ac)var
+ad=iL(e,o,d,ac[1]);else
 var
-aF=d[4],aG=d[3],aH=aK(function(a,b){return _(c(d[1],a)[1+a])?b:t},aG),K=[0,d[1],d[2],aH,aF],ae=aa(function(b){var
-c=_(b);if(c)var
-e=o(a),d=o(b)<e?1:0;else
+aG=d[4],aH=d[3],aI=_(function(a,b){return $(c(d[1],a)[1+a])?b:y},aH),M=[0,d[1],d[2],aI,aG],af=aa(function(b){var
+c=$(b);if(c)var
+e=q(a),d=q(b)<e?1:0;else
 var
-d=c;return d},K),aI=ae?h_(e,n,K,ae[1]):db(e,n,K),ad=aI;var
-J=ad}else{var
-z=function(b){if(f){var
-g=L(b);if(g)var
-h=g;else
+d=c;return d},M),aJ=af?iL(e,o,M,af[1]):ds(e,o,M),ad=aJ;var
+L=ad}else{var
+w=function(b){if(g){var
+f=J(b);if(f)var
+h=f;else
 var
-l=o(a),h=o(b)<l?1:0;return h}var
-i=ag(b);if(i)var
+l=q(a),h=q(b)<l?1:0;return h}var
+i=ai(b);if(i)var
 d=i;else{var
-j=1-u(b),k=j?s(c(e,b)[1+b])<=0?1:0:j;if(k)var
+j=1-t(b),k=j?v(c(e,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=o(a),d=o(b)<m?1:0}return d},v=h9(k,fZ(function(b,a){var
-d=f0(e,n,k,b,a);if(0===d){var
-f=z(c(k[1],b)[1+b]);return cP(z(c(k[1],a)[1+a]),f)}return d},k)),aJ=d[1],aL=aK(function(a,d){var
-b=z(d),e=b?0<s(c(v,a)[1+a])?1:0:b;return e},aJ);if(e6(function(a){return a},aL))var
-ai=v;else{var
-aj=function(a){return X(eE(e,k,a))},M=Q(w,a),av=0;if(typeof
-M!=="number"&&1===M[0]){var
-N=ah(M[1],r);av=1}if(!av)var
-N=l;var
-aM=function(a){return a},aN=S(k[1].length-1,aM),ak=e5(function(a){var
-b=z(c(k[1],a)[1+a]);return b?mb(k,a):b},aN);if(ak&&0<s(N)){var
-al=h_(e,n,k,ak[1]),aO=aj(al),am=c2(p(aj(v),aO)),an=ac(e,a),O=Q(w,a),aw=0;if(typeof
-O!=="number"&&1===O[0]){var
-aQ=O[1],ao=jT(function(c,b,a){return q(c,g(b,a))},t,aQ,an);aw=1}if(!aw)var
-ao=ah(an,r);var
-ap=ch(c2(p(ao,c(e,a)[1+a])),N),aP=bl(am,ap)?l:ch(ap,am),aq=cB(aP,ea(1,2)),ar=aK(function(a,b){var
-d=g(aq,c(al,a)[1+a]);return q(g(p(l,aq),b),d)},v)}else
+m=q(a),d=q(b)<m?1:0}return d},p=iK(j,gt(function(b,a){var
+d=gu(e,o,j,b,a);if(0===d){var
+f=w(c(j[1],b)[1+b]);return bJ(w(c(j[1],a)[1+a]),f)}return d},j)),aK=d[1],aL=_(function(a,d){var
+b=w(d),e=b?0<v(c(p,a)[1+a])?1:0:b;return e},aK);if(ev(function(a){return a},aL))var
+aj=p;else{var
+ak=function(a){return Y(e6(e,j,a))},N=S(x,a),aw=0;if(typeof
+N!=="number"&&1===N[0]){var
+O=ah(N[1],m);aw=1}if(!aw)var
+O=n;var
+aM=function(a){return a},aN=I(j[1].length-1,aM),al=es(function(a){var
+b=w(c(j[1],a)[1+a]);return b?m6(j,a):b},aN);if(al&&0<v(O)){var
+am=iL(e,o,j,al[1]),aO=ak(am),an=di(s(ak(p),aO)),ao=ae(e,a),P=S(x,a),ax=0;if(typeof
+P!=="number"&&1===P[0]){var
+aQ=P[1],ap=kG(function(c,b,a){return u(c,f(b,a))},y,aQ,ao);ax=1}if(!ax)var
+ap=ah(ao,m);var
+aq=b$(di(s(ap,c(e,a)[1+a])),O),aP=by(an,aq)?n:b$(aq,an),ar=cW(aP,cV(1,2)),as=_(function(a,b){var
+d=f(ar,c(am,a)[1+a]);return u(f(s(n,ar),b),d)},p)}else
 var
-ar=v;var
-ai=ar}var
-J=ai}var
-Z=J}var
-D=Z}if(as)var
-D=A[2];return dt(D)}function
-aq(e,a){if(ak){if(e<w){U(e);return c(ae[1],a)[1+a]}var
-d=v[12];if(d)var
+as=p;var
+aj=as}var
+L=aj}var
+Z=L}var
+A=Z}if(at)var
+A=z[2];return cw(A)}function
+ar(e,a){if(al){if(e<x){V(e);return c(af[1],a)[1+a]}var
+d=w[12];if(d)var
 g=b(N[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,am,[0,al,u,o,af,function(c,b,a){return aj(c,b,a)[1]},aq,ap,ao,an]]}function
-md(g,a,f,m,h,c,R){var
-l=0===ew(g[2])?1:0,d=a[1],S=o(d,CC),p=a[8],q=a[9],L=0;if(p&&q){var
-r=p[1],u=r[1]-1|0,M=q[1],t=0,O=0;if(u<0)var
-v=t;else{var
-j=O,x=t;for(;;){var
-P=b(M[2],j),y=P<b(r[2],j)?1:x,Q=j+1|0;if(u!==j){var
-j=Q,x=y;continue}var
-v=y;break}}var
-z=v;L=1}if(!L)var
-z=0;I(1-z,S);var
-T=o(d,CD),A=w(a[2],CE);if(A)var
+f=d;return f}return 0}return[0,an,[0,am,t,q,ag,function(c,b,a){return ak(c,b,a)[1]},ar,aq,ap,ao]]}function
+m8(g,a,f,m,h,c,R){var
+l=0===d8(g[2])?1:0,d=a[1],S=o(d,Eb),p=a[8],q=a[9],L=0;if(p&&q){var
+r=p[1],t=r[1]-1|0,M=q[1],s=0,O=0;if(t<0)var
+u=s;else{var
+j=O,w=s;for(;;){var
+P=b(M[2],j),y=P<b(r[2],j)?1:w,Q=j+1|0;if(t!==j){var
+j=Q,w=y;continue}var
+u=y;break}}var
+z=u;L=1}if(!L)var
+z=0;N(1-z,S);var
+T=o(d,Ec),A=F(a[2],Ed);if(A)var
 B=A;else
 var
-al=0!==a[12]?1:0,B=al||1-l;I(B,T);var
-U=o(d,CF),C=0!==a[10]?1:0;if(C)var
+al=0!==a[12]?1:0,B=al||1-l;N(B,T);var
+U=o(d,Ee),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aS(g[2][1],CN);I(D,U);var
-V=f===m?[0,f,0]:[0,f,[0,m,0]];N(function(a){var
-b=o(d,CG);return I(hv(a,h),b)},V);var
-W=o(d,CH),X=0.<=a[3]?1:0,Y=X||1-kQ(f);I(Y,W);function
+ak=1-l,D=ak||ax(g[2][1],Em);N(D,U);var
+V=f===m?[0,f,0]:[0,f,[0,m,0]];x(function(a){var
+b=o(d,Ef);return N(h0(a,h),b)},V);var
+W=o(d,Eg),X=0.<=a[3]?1:0,Y=X||1-lA(f);N(Y,W);function
 E(b,e,a){var
-c=b?f:m,d=hu(c,h,b,a);if(d){var
-g=function(d,e){return fo(c,h,b,a,d,e)};return f2(e,c,fp(c,h,b,a),g,a)}return d}var
-Z=l?aS(g[2][1],CI):l;if(Z){var
-k=g[2][5],_=fp(f,h,1,c),$=1,aa=function(a,b){return fo(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+c=b?f:m,d=hZ(c,h,b,a);if(d){var
+g=function(d,e){return fR(c,h,b,a,d,e)};return gv(e,c,fS(c,h,b,a),g,a)}return d}var
+Z=l?ax(g[2][1],Eh):l;if(Z){var
+k=g[2][5],_=fS(f,h,1,c),$=1,aa=function(a,b){return fR(f,h,$,c,a,b)},G=g[1][1]-1|0,ab=0;if(!(G<0)){var
 i=ab;for(;;){var
-K=1-b(c[2],i),af=K?s(e(c[1],k,i))<=0?1:0:K;if(af){var
-ag=o(d,CM),ah=b(c[5],k),ai=b(c[1],k);I(kI(bl,dK,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
-aj=i+1|0;if(F!==i){var
+K=1-b(c[2],i),af=K?v(e(c[1],k,i))<=0?1:0:K;if(af){var
+ag=o(d,El),ah=b(c[5],k),ai=b(c[1],k);N(ls(by,d4,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+aj=i+1|0;if(G!==i){var
 i=aj;continue}break}}}if(g[2][4])var
-n=1.-a[3],G=1.-a[4];else
+n=1.-a[3],H=1.-a[4];else
 var
-n=a[4],G=a[3];var
-H=aS(g[2][1],CJ);if(G<=0.){var
-ac=o(d,CK);I(E(1,kM,c),ac)}var
-ad=n==bb?1:0,J=ad||(H?1.<=n?1:0:H);if(J){var
-ae=o(d,CL);return I(E(0,kN,R),ae)}return J}function
-me(a,w,v){if(!bl(a,t)&&!dF(a,l)){var
-i=0,h=0,f=l,e=w,b=v,c=l;for(;;){var
-j=g(cA(b),a),x=p(l,a),m=g(cA(e+1|0),x),n=p(m,j),o=0<s(n)?1:0;if(o)var
-y=g(c,n),z=K(ad(d,60)),r=bl(g(g(f,j),z),y);else
+n=a[4],H=a[3];var
+I=ax(g[2][1],Ei);if(H<=0.){var
+ac=o(d,Ej);N(E(1,lw,c),ac)}var
+ad=n==a3?1:0,J=ad||(I?1.<=n?1:0:I);if(J){var
+ae=o(d,Ek);return N(E(0,lx,R),ae)}return J}function
+m9(a,t,r){if(!by(a,y)&&!dZ(a,n)){var
+i=0,h=0,g=n,e=t,b=r,c=n;for(;;){var
+j=f(cD(b),a),w=s(n,a),l=f(cD(e+1|0),w),m=s(l,j),o=0<v(m)?1:0;if(o)var
+x=f(c,m),z=P(ad(d,60)),p=by(f(f(g,j),z),x);else
 var
-r=o;if(0!==b&&!r&&i!==ny){var
-u=ch(g(f,j),m),A=ad(d,i_),B=u[2],k=cg(pf(ad(u[1],i_),B),A),i=i+1|0,h=[0,k,h],f=k,e=e+1|0,b=b-1|0,c=q(c,k);continue}return ax(h)}}return 0}function
-CT(b,a){return t}function
-CU(a){return t}function
-CV(c,b,a){return 0}function
-CW(b,a){return 0}function
-CX(c,b,a){return[0,t]}function
-CY(a){return 0}function
-CZ(a){return 0}function
-C0(a){return 0}var
-f1=[0,function(b,a){return t},C0,CZ,CY,CX,CW,CV,CU,CT];function
-mf(c,b,a){return 0}function
-mg(c,b,a){return 0}function
-C1(b,a){return 0}function
-mh(c,b,a){return 0}function
-C2(a){throw[0,U,C3]}var
-mi=0,mj=0;function
-C4(a){return h}var
-C5=0;function
-mk(a){return[0,a[1],a[2]]}function
-ml(a){return l}function
-mm(a){return t}var
-mn=0,mo=0,mp=0,h$=j7([0,function(b,a){var
-c=dn(b[1],a[1]);return 0===c?dn(b[2],a[2]):c}]),ia=[0,h$[1]];function
-mr(a){var
-r=e(h$[29],a,ia[1]);if(r)return r[1];if(0<s(a))var
-l=a[1],m=a[2],t=bA(l),b=bA(m)-t|0,u=ad(m,ba(0,-(b+dU|0)|0)),g=fe(ad(l,(b+dU|0)+ba(0,-(b+dU|0)|0)|0),u),i=d$(dC(g,nr)),n=ad(i,nr),d=c(l9,2048)[iX],o=y(d),v=B===o?d[1]:j===o?H(d):d,w=Q(b,v),f=c(l9,i)[1+i],p=y(f),x=B===p?f[1]:j===p?H(f):f,z=ay(g,n),C=cz(ay(ad(l8(cz(g,n),z),1),x),w),q=Math.abs(Math.log(bC(a))),D=gZ(iz,q),E=ad(pi(Math.ceil(4.+2.*gZ(iz,q)*D)),32),k=cz(dC(C,48),E);else
+p=o;if(0!==b&&!p&&i!==ju){var
+q=b$(f(g,j),l),A=ad(d,gW),B=q[2],k=b_(kp(ad(q[1],gW),B),A),i=i+1|0,h=[0,k,h],g=k,e=e+1|0,b=b-1|0,c=u(c,k);continue}return ag(h)}}return 0}function
+Es(b,a){return y}function
+Et(a){return y}function
+Eu(c,b,a){return 0}function
+Ev(b,a){return 0}function
+Ew(c,b,a){return[0,y]}function
+Ex(a){return 0}function
+Ey(a){return 0}function
+Ez(a){return 0}var
+ee=[0,function(b,a){return y},Ez,Ey,Ex,Ew,Ev,Eu,Et,Es];function
+iM(c,b,a){return 0}function
+iN(c,b,a){return 0}function
+m_(b,a){return 0}function
+iO(c,b,a){return 0}function
+m$(a){throw[0,Z,EA]}var
+iP=0,iQ=0;function
+EB(a){return i}var
+na=0;function
+iR(a){return[0,a[1],a[2]]}function
+iS(a){return n}function
+iT(a){return y}var
+iU=0,iV=0,iW=0,iY=kS([0,function(b,a){var
+c=dG(b[1],a[1]);return 0===c?dG(b[2],a[2]):c}]),iZ=[0,iY[1]];function
+i0(a){var
+r=e(iY[29],a,iZ[1]);if(r)return r[1];if(0<v(a))var
+l=a[1],m=a[2],s=bL(l),b=bL(m)-s|0,t=ad(m,aL(0,-(b+eh|0)|0)),g=fH(ad(l,(b+eh|0)+aL(0,-(b+eh|0)|0)|0),t),h=ey(dW(g,n$)),n=ad(h,n$),d=c(mQ,2048)[jL],o=D(d),u=G===o?d[1]:k===o?K(d):d,w=U(b,u),f=c(mQ,h)[1+h],p=D(f),x=G===p?f[1]:k===p?K(f):f,y=as(g,n),z=cB(as(ad(mP(cB(g,n),y),1),x),w),q=Math.abs(Math.log(aD(a))),A=dK(jm,q),B=ad(kq(Math.ceil(4.+2.*dK(jm,q)*A)),32),j=cB(dW(z,48),B);else
 var
-k=h;ia[1]=A(h$[4],a,k,ia[1]);return k}function
-Df(f,aE,dk,dj,bc,aD,di,dh,Y){var
-bd=bc[2],_=bc[1],$=f[3];if(typeof
-$!=="number"&&2===$[0]){var
-ab=$[4],b5=$[3],af=$[1],i=F(h0,$[2]),m=jO(f[5]),n=f[1],dl=z(b5[3]),h=h3(b5),be=G(0,aP),aF=G(0,aP),dm=h2(h),b6=G(0,aP),b7=n[1]-1|0,dn=0;if(!(b7<0)){var
-ap=dn;for(;;){var
-cz=bo(n[5],ap),bm=cz[1],cD=cz[2]-1|0;if(!(cD<bm)){var
-aq=bm;for(;;){var
-cE=bo(n[6],aq),cF=cE[2],ar=cE[1],bn=bB(cP,S(cF-ar|0,function(c){return function(a){return b(af[2],c+a|0)}}(ar)));if(1-aN(b6,bn)){a4(b6,bn,0);var
-dA=R(a5),dB=fR(dm,L(function(d,a){var
-e=c(i,a)[1+a];return b(bY(0,d),e)},dA,bn))[1];I(b(ae[2],dB),Dm)}var
-cG=cF-1|0;if(!(cG<ar)){var
-as=ar;for(;;){var
-bp=b(af[2],as);if(1-aN(be,bp)){a4(be,bp,0);a4(aF,bp,[0,ap,aq-bm|0,as-ar|0])}var
-dD=as+1|0;if(cG!==as){var
-as=dD;continue}break}}var
-dC=aq+1|0;if(cD!==aq){var
-aq=dC;continue}break}}var
-dz=ap+1|0;if(b7!==ap){var
-ap=dz;continue}break}}var
-al=bB(cP,d6(fb(be))),dp=0;if(33554432<cb(function(c,a){var
-d=cm(0,aD,a[2]),b=cm(1,aD,a[2])+d|0;if(2097152<b)Z(Dh);return c+b|0},dp,_))Z(Di);var
-M=ab?C(ab[1][4],Dj):ab,dq=M?n[3]:_.length-1,b$=m[1];if(b$){var
-ca=b$[1],cc=ca[1];I(cc[1]===dq?1:0,Dk);var
-am=[0,cc[2],ca[2][2]]}else
+j=i;iZ[1]=O(iY[4],a,j,iZ[1]);return j}function
+EN(a,H,cg,ce,aJ,au,cd,cc,o,aH){var
+bj=aJ[3],aK=aJ[2],J=aJ[1],T=a[3];if(typeof
+T!=="number"&&2===T[0]){var
+U=T[4],bk=T[3],W=T[1],_=t(eX,T[2]),g=fu(a[5]),d=a[1],ch=z(bk[3]),$=gj(bk),aL=A(0,aX),av=A(0,aX),ci=iA($),bl=A(0,aX),bm=d[1]-1|0,cj=0;if(!(bm<0)){var
+am=cj;for(;;){var
+bT=bq(d[5],am),aU=bT[1],bU=bT[2]-1|0;if(!(bU<aU)){var
+an=aU;for(;;){var
+bV=bq(d[6],an),bW=bV[2],ao=bV[1],aW=bg(bJ,I(bW-ao|0,function(c){return function(a){return b(W[2],c+a|0)}}(ao)));if(1-aV(bl,aW)){aI(bl,aW,0);var
+cx=V(a$),cy=gi(ci,L(function(d,a){var
+e=c(_,a)[1+a];return b(cf(0,d),e)},cx,aW))[1];N(b(ai[2],cy),EV)}var
+bX=bW-1|0;if(!(bX<ao)){var
+ap=ao;for(;;){var
+aY=b(W[2],ap);if(1-aV(aL,aY)){aI(aL,aY,0);aI(av,aY,[0,am,an-aU|0,ap-ao|0])}var
+cA=ap+1|0;if(bX!==ap){var
+ap=cA;continue}break}}var
+cz=an+1|0;if(bU!==an){var
+an=cz;continue}break}}var
+cw=am+1|0;if(bm!==am){var
+am=cw;continue}break}}var
+aa=bg(bJ,et(fE(aL))),ck=0;if(33554432<bi(function(c,a){var
+d=cI(0,au,a[2]),b=cI(1,au,a[2])+d|0;if(2097152<b)X(EP);return c+b|0},ck,J))X(EQ);var
+r=U?E(U[1][4],ER):U,cl=r?d[3]:J.length-1,bo=g[1];if(bo){var
+bp=bo[1],br=bp[1];N(br[1]===cl?1:0,ES);var
+af=[0,br[2],bp[2][2]]}else
 var
-dy=function(a){return 1.},am=[0,function(a){return 0.},dy];var
-dr=M?0!==m[2]?1:0:M;I(1-dr,Dl);var
-an=0===ab?Ci:Ch,a9=Y[5],a_=Y[3],ak=Y[2],bW=Y[1],cH=0;if(ab){var
-W=ab[1];if(aS(C6,W[2])){var
-db=function(a){function
-c(c){return b(W[9][2],a)+c|0}var
-d=b(W[9][2],a),e=S(b(W[9][2],a+1|0)-d|0,c),f=0;return L(function(c,a){return c+b(W[11][2],a)|0},f,e)},aA=S(W[9][1]-1|0,db),a$=1===z(ak)?1:0,dc=a$?0!==m[3]?1:0:a$;I(1-dc,C7);if(a$)var
-X=C8;else{var
-b2=m[3];if(b2)var
-b3=b2[1],b4=S(b3[1],b3[2]);else
+cv=function(a){return 1.},af=[0,function(a){return 0.},cv];var
+cm=r?0!==g[2]?1:0:r;N(1-cm,ET);var
+bs=0===U?DL:DK,aB=o[5],aE=o[3],ad=o[2],a9=o[1],bY=0;if(U){var
+C=U[1],b1=C[2];if(cS(function(a){var
+b=E(a,EC),c=b||E(a,ED);return c},b1)){var
+b2=function(a){function
+c(c){return b(C[9][2],a)+c|0}var
+d=b(C[9][2],a),e=I(b(C[9][2],a+1|0)-d|0,c),f=0;return L(function(c,a){return c+b(C[11][2],a)|0},f,e)},ar=I(C[9][1]-1|0,b2),aF=1===z(ad)?1:0,b3=aF?0!==g[3]?1:0:aF;N(1-b3,EE);if(aF)var
+F=EF;else{var
+bd=g[3];if(bd)var
+be=bd[1],bh=I(be[1],be[2]);else
 var
-dg=function(b){var
-a=b===l6(aA)?1:0,c=a?1:a;return c},b4=S(l6(aA)+1|0,dg);var
-X=b4}var
-dd=z(ak);if(dd<z(X))Z(C9);var
-bX=[0,mq,mp,mo,mn,f1,f1,mm,ml,mk,l,X,mr,mj,mi,C2,mh,C1,mg,mf],de=function(a){return 0<=s(a)?1:0},bZ=function(a){return cW(de,a)},df=S(bW,function(a){return a}),b0=b(bP(function(a){return 1-aN(aF,a)}),df);b_(function(a,g){var
-d=0!==b0?1:0;if(d)var
-f=0<en(a,ak,X)?1:0,c=f?1-bZ(k(function(c){var
-d=b(aE[3],c);return em(e(a_,a,function(b,c){return fx(a,a9,b,c)}),d)},b0)):f;else
+cb=function(b){var
+a=b===mL(ar)?1:0,c=a?1:a;return c},bh=I(mL(ar)+1|0,cb);var
+F=bh}var
+b6=z(ad);if(b6<z(F))X(EG);var
+a_=[0,iX,iW,iV,iU,ee,ee,iT,iS,iR,n,F,i0,iQ,iP,m$,iO,m_,iN,iM],b9=function(a){return 0<=v(a)?1:0},ba=function(a){return cR(b9,a)},ca=I(a9,function(a){return a}),bb=b(bv(function(a){return 1-aV(av,a)}),ca);bu(function(a,g){var
+d=0!==bb?1:0;if(d)var
+f=0<eM(a,ad,F)?1:0,c=f?1-ba(j(function(c){var
+d=b(H[3],c);return eL(e(aE,a,function(b,c){return fZ(a,aB,b,c)}),d)},bb)):f;else
 var
-c=d;return c?Z(C_):c},aA);var
-b1=hE(aE,bW,ak,a_,bX,Y[4],a9,Y[6]),aB=b1?b1[1]:cn(Dd);b_(function(a,f){var
-b=0<en(a,ak,X)?1:0;if(b){var
-c=aE[4],d=e(a_,a,function(b,c){return fx(a,a9,b,c)});return I(bZ(k(function(a){return em(d,a)},c)),C$)}return b},aA);var
-bf=[0,X,[0,function(h){var
-c=G(0,a7),e=aB[2];N(function(d){var
-e=d[1],f=b(h,e);I(0.<f?1:0,Da);var
-a=hj(d[2])/f,g=gY(a),i=g?0.<a?1:0:g;I(i,Db);return ai(c,e,az(a))},e);function
+c=d;return c?X(EH):c},ar);var
+bc=h9(H,a9,ad,aE,a_,o[4],aB,o[6]),ae=bc?bc[1]:bn(EM);bu(function(a,f){var
+b=0<eM(a,ad,F)?1:0;if(b){var
+c=H[4],d=e(aE,a,function(b,c){return fZ(a,aB,b,c)});return N(ba(j(function(a){return eL(d,a)},c)),EI)}return b},ar);var
+aw=[0,F,ae,[0,function(h){var
+c=A(0,aO),e=ae[2];x(function(d){var
+e=d[1],f=b(h,e);N(0.<f?1:0,EJ);var
+a=hO(d[2])/f,g=dJ(a),i=g?0.<a?1:0:g;N(i,EK);return S(c,e,at(a))},e);function
 a(a){return aC(c,a)}var
-d=lj(bX,aB[2],a,aB[1]);if(d){var
-f=aB[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,cg(d[1],fw)],g]}return cn(Dc)}]];cH=1}}if(!cH)var
-bf=De;var
-du=bf[1],aG=az(bt(f[4],0.)),bg=f[2][9];if(bg)var
-cd=bg[1],ao=ds(cP,S(cd[1],cd[2]));else
+d=l5(a_,ae[2],a,ae[1]);if(d){var
+f=ae[2],g=j(function(c){var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b_(d[1],eJ)],g]}return bn(EL)}]];bY=1}}if(!bY)var
+aw=[0,0,[0,i,0],0];var
+bt=aw[3],bw=aw[2],co=aw[1],ax=at(bf(a[4],0.)),aM=a[2][9];if(aM)var
+bx=aM[1],aj=b8(bJ,I(bx[1],bx[2]));else
 var
-ao=bg;var
-ce=bf[2],bh=bc[3],a=lV(h,k(function(a){return c(i,a)[1+a]},al)),d=a[1],P=cI(a),aW=function(a){var
-c=m[1];if(c){var
-d=c[1],e=az(b(d[2][2],a));return[0,az(b(d[1][2],a)),e]}throw[0,U,Ck]},bz=l2(a);I(h4(bz),an);var
-aX=G(0,aP),bA=G(0,a7),bD=G(0,a7),bE=function(d){var
-e=aa(bD,d),f=m[2];if(e)return e[1];if(ce&&f){var
-g=f[1];I(d<g[7].length-1?1:0,Cl);var
-l=c(g[7],d)[1+d],n=function(b){var
-f=aa(bA,b);if(f)var
-d=f[1];else{var
-g=c$(a,c(i,b)[1+b]),k=bC(g[2]),h=[0,F(bC,g[1]),k];a4(bA,b,h);var
-d=h}var
-e=[0,0.],j=d[1];V(function(c,a){var
-b=a!=0.?1:0,d=b?(e[1]=e[1]+a*x(l,c),0):b;return d},j);return e[1]+d[2]},h=b(ce[1],n),j=h[1],o=h[2],p=R(D(j[2])),k=[0,j,da(a,[8,d],L(function(e,a){var
-d=a[1],f=c(i,d)[1+d];return b(bY([0,a[2]],e),f)},p,o))];a4(bD,d,k);return k}return cn(Cm)},aY=function(n,N){var
-f=N[3],b=N[2],O=N[1];if(2===O){var
-Q=b<a[8].length-1?1:0,ah=Q?f<=4?1:0:Q;I(ah,Ca);var
-S=c(a[8],b)[1+b],h=S[2],e=S[1],ai=f<4?1:0,aj=ai||(e===h?1:0);I(aj,Cb);var
-ak=z(a[4])+b|0,G=c(n[1],e)[1+e],K=c(n[2],e)[1+e],U=c(n[1],h)[1+h],V=c(n[2],h)[1+h],w=q(G,K),al=1;if(w[2]===0)var
-x=w;else
+aj=aM;var
+ak=iB($,j(function(a){return c(_,a)[1+a]},aa)),aN=A(0,10),aP=A(0,4),by=function(e,d){var
+b=Q(aN,[0,e,d]);if(b){var
+a=b[1],c=D(a),f=G===c?a[1]:k===c?K(a):a;return f[4]}return bn(EU)},al=o[1],cp=o[4],cq=g[4];bu(function(i,r){var
+F=m1(ak,_,aa,0,[0,g[1],[0,r[1]],g[3],g[4]],bj,bt,ax,bs,i+1|0,by);S(aP,i+1|0,F);var
+s=[k,function(s){var
+e=aH[2],a=aH[1],f=me(H,al,a,cp,e,aH[3]),r=[0,iX,iW,iV,iU,ee,ee,iT,iS,iR,n,na,i0,iQ,iP,m$,iO,m_,iN,iM];if(f){var
+g=f[1],h=g[1];if(h){var
+i=m(a[4],0),j=m(al,0),k=a[1]-1|0,o=0;if(!(k<0)){var
+d=o;for(;;){var
+l=b8(bJ,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+q=d+1|0;if(k!==d){var
+d=q;continue}break}}var
+p=bw[2];x(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},p);return[0,H,al,a,e,r,bw,h[1],g[2],i,j]}}return bn(D0)}],a=r[2];return B(function(l,aO){return S(aN,[0,i,l],[k,function(aR){var
+aP=h(r[4],l),H=c(r[3],l)[1+l],J=F[2],aj=D(s),a=G===aj?s[1]:k===aj?K(s):s,d=a[3],w=a[4],v=H.length-1,x=z(d[8]),S=0<v?1:0,am=S?0===fp(x,v)?1:0:S;N(am,D3);var
+T=bi(D1,0,H);N(0<T?1:0,D4);var
+o=I(x,function(b){var
+a=cn(aG(b,v),x);return cn(c(H,a)[1+a],T)}),an=0,q=L(function(b,a){return b+a|0},an,o);function
+ao(a){return a}var
+ap=I(d[4],ao),aq=0,U=L(function(c,b){var
+d=b5(a[7]),f=bO(function(a){return a[1]},d),g=0;return c+L(function(c,a){return c+e(w,a,b)|0},g,f)|0},aq,ap),W=0<U?1:0,ar=W?cn(536870911,U)<q?1:0:W;if(ar)X(D5);var
+au=0,Z=dT(function(b,a,c){return[0,[0,b,a]]},J,au);function
+av(a){var
+b=Q(J,a);if(b){var
+c=b[1];return[0,a,c[1],c[2],0,0]}if(Z){var
+d=Z[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bn(D6)}var
+aw=p(a[2],av);function
+$(a){return c(aw,a)[1+a]}var
+aa=A(0,10),ax=R(j(R,a[7]));function
+az(e,b,f){var
+g=Q(aa,[0,e,b]);if(g)var
+h=g[1];else{var
+j=c(c(ax,e)[1+e],b)[1+b][2],k=a[2],l=function(a){return h_(d,k,$,j,a)},m=p(d[4],l),n=a[9],o=function(a){return c(m,a)[1+a]},i=t(function(a){return cR(o,a)},n);aI(aa,[0,e,b],i);var
+h=i}return c(h,f)[1+f]}var
+aA=cD(q),C=f(at(aP),aA),ab=m(a[2],n),ac=m(a[2],n),ad=m(a[2],0),E=m(a[2],y);function
+aB(a){return c(E,a)[1+a]}function
+aC(a){return c(ad,a)[1+a]}function
+aE(a){return c(ac,a)[1+a]}var
+g=[0,0,o,C,az,function(a){return c(ab,a)[1+a]},aE,aC,aB,y,m3],aF=a[8];bu(function(d,Y){var
+x=Q(J,d);if(x){var
+F=x[1],G=bO(function(b){return h$(w,g,b,0,o,a[7])},Y),i=aD(f(C,P(c(a[10],d)[1+d]))),Z=0!==G?1:0,H=Z||(i!=0.?1:0);if(H){var
+I=cL(ak,c(_,d)[1+d]),y=[0,aD(I[2])],$=I[1];B(function(b,a){var
+c=h(aO,b),d=aD(a)*c;y[1]=y[1]+d;return 0},$);var
+k=aD(F[1]),e=aD(F[2]),aa=ay(k,gH*e),m=dK(e,ay(y[1],aa)),ae=gr(m);c(ab,d)[1+d]=ae;var
+K=function(e){return b(bN(function(a){var
+b=aD(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),G)},af=K(1),ag=0.,M=L(function(c,a){var
+b=a[2];return c+a[1]*b/(m*(m+b))},ag,af),N=K(0);if(N){var
+n=function(c){var
+a=0.;return L(function(d,a){var
+e=b(c,a[2]);return d+a[1]*e},a,N)},q=function(a){var
+b=i*Math.log(a);return n(function(b){return Gi(b/a)})-b},r=function(a){var
+b=i/a;return n(function(b){return-b/(a*(a+b))})-b},z=q(k),u=1,t=e,s=k;for(;;){var
+l=bH*(s+t),W=r(l)*(k-l);if(q(l)+W<=z)var
+v=l,D=s;else
 var
-ag=ad(w[2],al),x=c1(w[1],ag);if(3<f>>>0)var
-m=a5,v=x,u=x;else
-switch(f){case
-0:var
-m=a5,v=U,u=G;break;case
-1:var
-m=a5,v=V,u=K;break;case
-2:var
-m=l,v=U,u=K;break;default:var
-m=l,v=V,u=G}var
-L=J(cI(a),t),M=function(a,b){L[1+a]=q(c(L,a)[1+a],b);return 0};M(ak,m);M(e,D(g(m,v)));M(h,D(g(m,u)));var
-W=c(n[3],e)[1+e],X=c(n[4],e)[1+e],Y=c(n[3],h)[1+h],_=c(n[4],h)[1+h];if(3<f>>>0)var
-$=[j,function(f){var
-c=R(x),b=T(cJ(a,e),c),d=dQ(b,b);return eA(a[1],d,[2,b])}];else{switch(f){case
-0:var
-s=Y,r=W;break;case
-1:var
-s=_,r=X;break;case
-2:var
-s=Y,r=X;break;default:var
-s=_,r=W}var
-$=[j,function(f){var
-b=y(s),d=B===b?s[1]:j===b?H(s):s,c=y(r),e=B===c?r[1]:j===c?H(r):r;return c_(a[1],e,d)}]}return[0,L,D(g(m,g(u,v))),$]}I(f<=1?1:0,Cn);if(!(5<O>>>0))switch(O){case
-0:return eC(a,b,f);case
-1:if(bh){var
-ab=bh[1][1];I(b<ab.length-1?1:0,Cp);var
-ac=c(ab,b)[1+b],ae=aW(b);return 0===f?da(a,[5,b],T(R(ae[2]),ac)):da(a,[4,b],T(ac,R(ae[1])))}break;case
-3:I(0===f?1:0,Cq);return bE(b)[2];case
-4:return Z(Cr);case
-5:var
-af=aa(aX,b);if(af){var
-o=af[1],P=c$(a,c(i,b)[1+b]),A=P[3],C=P[2],E=P[1],am=k(function(a){var
-b=a[2];return[0,dP(a5,a[1]),b]},A);if(0===f){var
-an=[j,function(k){if(0===A){var
-b=o[4],e=y(b);return B===e?b[1]:j===e?H(b):b}var
-c=o[4],f=y(c),g=0,h=B===f?c[1]:j===f?H(c):c,i=p(o[2],C);return aO(d,[0,A],eB(a,F(D,E),i),[0,[0,l,h],g])}];return[0,E,p(o[2],C),an]}var
-ao=[j,function(i){if(0===A){var
-b=o[3],e=y(b);return B===e?b[1]:j===e?H(b):b}var
-c=o[3],f=y(c),g=0,h=B===f?c[1]:j===f?H(c):c;return aO(d,[0,am],eB(a,E,p(C,o[1])),[0,[0,l,h],g])}],ap=p(C,o[1]);return[0,F(D,E),ap,ao]}return cn(Cs)}return cn(Co)},bF=m[2];if(bF){var
-ag=bF[1];I(ag[2]===P?1:0,Ct);var
-cS=dt(ag[1]),aZ=ac(b(bP(function(a){return 5!==a[1]?1:0}),cS));I(aV(cx(ag[1],0,aZ.length-1),aZ),Cu);var
-cT=d1(ag[3].length-1,2*P|0),a1=cT,bG=ag[1],a0=aZ}else
+v=t,D=l;var
+X=u+1|0;if(40!==u){var
+u=X,t=v,s=D;continue}var
+j=ay(m,v),S=0;if(j<e){var
+T=gH*i;if(T<i+n(function(a){return a*(2.*j+a)/((j+a)*(j+a))})){var
+p=[0,j,0,r(j)];S=1}}if(!S)var
+U=k<e?(q(e)-z)/(e-k):0.,A=r(e),V=i/e,p=[0,e,1,ay(U,A+oL*(Math.abs(A)+n(function(a){return-a/(e*(e+a))})+V))];var
+ah=gr(p[1]);c(ac,d)[1+d]=ah;var
+ai=p[2];c(ad,d)[1+d]=ai;var
+aj=gr(p[3]-M);c(E,d)[1+d]=aj;return 0}}var
+al=gr(-M-i/m);c(E,d)[1+d]=al;var
+O=0}else
 var
-a1=0,bG=[0],a0=[0];var
-v=[0,bz],at=G(0,aP),cU=m[2];b8(function(e){var
-f=a1-1|0,w=0;if(!(f<0)){var
-b=w;for(;;){var
-J=v[1],K=F(function(b){return function(a){return aY(b,a)}}(J),a0),g=fT(a,v[1],K),h=function(d){return function(b){var
-a=aQ(2*P|0,d)+b|0;return c(e[3],a)[1+a]}}(b),m=function(b,a){return O(P,function(c){return c===b?a:t})},n=v[1],o=O(P,function(h,n,i,e){return function(b){var
-j=n(2*b|0),f=fU(0,h,i(b,l),j),g=f[1],d=fV(g);if(bu(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,fS(a,b,0,l3(h,i(b,l),g,k),d)]}var
-m=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],m]}}(g,h,m,n)),r=O(P,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=fU(0,h,i(b,a5),j),g=f[1],d=D(fV(g));if(cC(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,fS(a,b,1,l3(h,i(b,a5),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(g,h,m,n)),L=F(function(a){return a[2]},o),M=F(function(a){return a[2]},r),N=F(function(a){return a[1]},o),s=[0,F(function(a){return a[1]},r),N,M,L];I(h4(s),an);var
-u=l1(a,s);I(h4(u),an);v[1]=u;var
-Q=b+1|0;if(f!==b){var
-b=Q;continue}break}}var
-z=e[6];b8(function(d){var
-b=v[1],g=d[2],h=d[1],i=b[1],e=aK(function(b,a){return cB(a,az(x(h,b)))},i),j=b[2],f=aK(function(b,a){return dE(a,az(x(g,b)))},j),k=b[4],l=aK(function(b,d){return fS(a,b,0,d,c(f,b)[1+b])},k),m=b[3];v[1]=[0,e,f,aK(function(b,d){return fS(a,b,1,d,c(e,b)[1+b])},m),l];return 0},z);var
-A=v[1],C=F(function(a){return aY(A,a)},a0),E=fT(a,v[1],C),G=e[4];return cZ(function(g){var
-b=g[2],e=g[1];I(e<i.length-1?1:0,Cv);var
-h=c$(a,c(i,e)[1+e]),l=h[2],m=h[1],u=1===b?m:F(D,m),n=fU(0,E,u,g[3]),o=n[1],v=n[2],r=c(i,e)[1+e],f=1===b?q(l,o):p(l,o),w=1===b?T(R(f),r):T(r,R(f)),x=h[3],z=k(function(a){var
-c=a[1],d=a[2],e=1===b?dP(a5,c):c;return[0,e,d]},x),A=[j,function(a){return aO(d,[0,z],w,k(function(b){var
-a=b[2],c=y(a),d=B===c?a[1]:j===c?H(a):a;return[0,b[1],d]},v))}],s=aa(at,[0,e,b]);if(s){var
-t=s[1][1],C=1===b?bl(t,f):dF(t,f);if(C)return 0}return ai(at,[0,e,b],[0,f,A])},G)},cU);var
-E=v[1],c0=function(a){var
-b=[j,function(c){var
-b=ey(a);return c9(d,[1,a],T(R(ah(h[2],a)),b))}],c=[j,function(c){var
-b=R(ah(h[1],a));return c9(d,[0,a],T(ey(a),b))}],e=ah(h[2],a);return[0,ah(h[1],a),e,c,b]},c3=function(d){var
-b=aC(a[7],[0,[0,d,1],0]),e=c(E[4],b)[1+b],f=c(E[3],b)[1+b],g=c(E[2],b)[1+b];return[0,c(E[1],b)[1+b],g,f,e]},a2=G(0,aP);b8(function(n){var
-a=n[2];return hc(function(q,o){var
-a=o[1],b=q[1],r=aW(a),s=r[2],t=r[1],f=dG(cA(q[2])),u=c(n[1],a)[1+a],v=aW(a),L=v[2],M=v[1],w=[j,function(b){return c9(d,[5,a],T(R(L),u))}],x=[j,function(b){return c9(d,[4,a],T(u,R(M)))}];if(o[2])var
-N=p(l,t),D=x,C=w,A=N,z=p(l,s);else
+O=H;var
+R=O}else
 var
-D=w,C=x,A=s,z=t;var
-h=g(z,f),k=g(A,f),E=c(i,b)[1+b];function
-F(c,a){return[j,function(h){var
-b=y(a),e=0,g=B===b?a[1]:j===b?H(a):a;return aO(d,0,c,[0,[0,f,g],e])}]}var
-O=F(T(R(k),E),D),m=[0,h,k,F(T(E,R(h)),C),O],G=aa(a2,b);if(G)var
-e=G[1],I=dF(e[1],h)?e:m,J=bl(e[2],k)?e:m,K=[0,I[1],J[2],I[3],J[4]];else
-var
-K=m;return ai(a2,b,K)},a)},bh);var
-bH=function(b,a){return c9(d,[6,a],T(b,R(aG)))},bI=function(g,f){var
-e=c(i,f)[1+f],v=dO(e);if(v)var
-h=dN(e),X=[j,function(a){return aO(d,0,T(R(h),e),0)}],w=[0,h,h,[j,function(a){return aO(d,0,T(e,R(h)),0)}],X];else
-var
-ai=[j,function(a){return c9(d,[7,f],T(lQ,e))}],w=[0,t,l,[j,function(a){return aO(d,0,e,[0,[0,l,bH(e,f)],0])}],ai];if(0===a1)var
-x=0;else
-var
-S=fR(a[5],e),u=S[2],ah=l_(d,S[1],c3),x=cv(function(a){if(0===u)return a;var
-b=[j,function(m){var
-b=a[4],c=y(b),f=0,g=B===c?b[1]:j===c?H(b):b,h=[0,[0,l,g],f],i=T(R(a[2]),e);return aO(d,[0,k(function(a){var
-b=a[2];return[0,dP(a5,a[1]),b]},u)],i,h)}],c=[j,function(h){var
-b=a[3],c=y(b),f=0,g=B===c?b[1]:j===c?H(b):b;return aO(d,[0,u],T(e,R(a[1])),[0,[0,l,g],f])}];return[0,a[1],a[2],c,b]},ah);var
-q=l_(d,e,c0),Y=1-g,Z=Y||(0!==q?1:0);I(Z,Cw);var
-m=g?jO(q):w,_=0,$=g?0:aa(a2,f),ab=[0,q,[0,x,[0,$,_]]],z=b(cX(function(a){return a}),ab),ac=[0,m[1],m[3]],C=L(function(b,a){var
-c=b[1];return cC(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ac,z),ad=[0,m[2],m[4]],E=L(function(b,a){var
-c=b[1];return bu(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},ad,z),F=aa(at,[0,f,0]),U=0;if(F){var
-G=F[1],J=G[1];if(cC(J,C[1])){var
-n=[0,J,G[2]];U=1}}if(!U)var
-n=C;var
-K=aa(at,[0,f,1]),V=0;if(K){var
-M=K[1],N=M[1];if(bu(N,E[1])){var
-o=[0,N,M[2]];V=1}}if(!V)var
-o=E;I(bl(n[1],o[1]),an);var
-p=D(fV(D(n[1]))),r=fV(o[1]);function
-O(e,a){return[j,function(h){var
-f=y(a),b=B===f?a[1]:j===f?H(a):a,g=c(d[2],b)[1+b];return A(ae[11],eb,g,e)?b:aO(d,0,e,[0,[0,l,b],0])}]}var
-s=cB(aG,r),W=0;if(!v&&!g&&cC(s,p)){var
-Q=[j,function(b){var
-a=[0,[0,l,bH(e,f)],0];return aO(d,0,T(e,R(s)),a)}],P=s;W=1}if(!W)var
-af=n[2],Q=O(T(e,R(p)),af),P=p;var
-ag=o[2];return[0,P,r,Q,O(T(R(r),e),ag)]};N(function(a){return ai(aX,a,bI(0,a))},al);var
-bJ=G(0,a7);N(function(a){return ai(bJ,a,bI(1,a))},ao);var
-c4=m[2],au=cv(function(b){return fT(a,E,F(function(a){return aY(E,a)},bG))},c4),c5=function(b){var
-d=b<a[3]?1:0,c=d||ah(h[3],b-a[3]|0)[3],e=c?[0,eC(a,b,1),0]:c;return[0,eC(a,b,0),e]},c6=z(h[3]),bK=cV(S(a[3]+c6|0,c5)),bL=m[2],a3=bL?bL[1][7]:[0],Q=bt(au,fT(a,E,[0])),o=cI(Q[1]),cK=Q[2][1],cL=O(o,function(a){var
-b=cA(ba(1,a3.length-1));return ch(cb(function(c,b){return q(c,az(x(b,a)))},t,a3),b)}),bq=function(b){var
-a=[0,b[2]],d=b[1];V(function(d,b){var
-e=0!==s(b)?1:0;if(e){var
-h=g(b,c(cL,d)[1+d]);a[1]=p(a[1],h);var
-f=0}else
-var
-f=e;return f},d);return 0<=s(a[1])?1:0},br=cu(a3,[0]);if(br)var
-bs=gX(bq,Q[3]),aI=bs?cW(bq,bK):bs;else
-var
-aI=br;if(aI)var
-a6=aI;else{var
-aJ=function(a){var
-b=[0,t],d=a[1];V(function(d,a){var
-e=0!==s(a)?1:0;if(e){var
-h=g(a,c(cK,d)[1+d]);b[1]=q(b[1],h);var
-f=0}else
-var
-f=e;return f},d);var
-e=[0,p(a[2],b[1])];return bR(a[1],e)},cM=S(o,function(b){var
-a=2*b|0;return aJ(c(Q[3],a)[1+a])}),cN=dt(F(aJ,cx(Q[3],2*o|0,Q[3].length-1-(2*o|0)|0))),r=ac(aR(cM,aR(cN,k(aJ,bK)))),aL=O(r.length-1,function(a){return o+a|0}),aM=O(o,function(a){return a}),bv=function(a){var
-b=0;return L(function(a,b){var
-c=b[2];if(a&&gC(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
-bw=[0,0];V(function(e){return function(a,f){var
-b=s(c(f,o)[1+o])<0?1:0;if(b){var
-g=e[1];e[1]=[0,[0,a,c(aL,a)[1+a]],g];var
-d=0}else
-var
-d=b;return d}}(bw),r);var
-bx=bv(bw[1]);if(bx){var
-u=bx[1][1],cO=S(o,function(a){return a}),aT=bv(b(cX(function(d){return function(a){var
-b=s(c(c(r,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(aM,a)[1+a]]]:b;return e}}(u)),cO));if(aT){var
-w=aT[1][1],by=dG(c(c(r,u)[1+u],w)[1+w]),cQ=r[1+u],aU=F(function(b){return function(a){return g(b,a)}}(by),cQ);c(aU,w)[1+w]=by;V(function(m,a,j){return function(b,e){var
-d=c(e,a)[1+a],f=b!==m?1:0,h=f?0!==s(d)?1:0:f;if(h){var
-k=aK(function(a,b){return p(b,g(d,c(j,a)[1+a]))},e);c(r,b)[1+b]=k;var
-l=D(g(d,c(j,a)[1+a]));c(r[1+b],a)[1+a]=l;var
-i=0}else
-var
-i=h;return i}}(u,w,aU),r);r[1+u]=aU;var
-cR=c(aM,w)[1+w];aM[1+w]=c(aL,u)[1+u];aL[1+u]=cR;continue}var
-a6=aT}else
-var
-a6=1;break}}I(a6,an);var
-bM=m[2],bN=bM?bM[1][5]:[0],cf=function(a){return aC(aF,a)},K=a[1],a8=[0,0],bO=[0,0],bQ=G(0,a7),bS=G(0,a7),bT=G(0,10),av=function(a){a8[1]=[0,a,a8[1]];bO[1]++;return[5,bO[1]-1|0]},c7=z(h[1]),aw=function(c,b){if(c<dl){var
-e=h[3],f=gR(function(a,b){return a<c?1:0},e),g=b?1:b,i=0;return[0,((2*c7|0)+L(function(b,a){var
-c=a[3]?2:1;return b+c|0},i,f)|0)+g|0]}var
-j=ah(h[3],c),k=b?0:1,d=0,a=j[1];for(;;){if(a){if(0===s(a[1])){var
-d=d+1|0,a=a[2];continue}return[0,(2*d|0)+k|0]}throw[0,U,CO]}},bU=function(a){switch(a[0]){case
+R=x;return R},aF);var
+aH=P(eJ),ae=dl(a[5],q,d[7]),af=ie(a[5],q,o,d[8]),ag=id(a[1],w,a[5],a[2],$,g,a[6][2],0,a[8],a[7]),al=0;if(ae&&af&&ag){var
+ah=ag[1],aJ=ah[1],aK=f(C,P(a[6][1])),ai=M(m3(b$(u(u(P(as(ae[1],af[1])),aK),aJ),aH))),aL=ah[2],aM=eX(j(function(a){return[0,a[2],a[1]]},aL)),aN=Y(V(ai),aM),O=[0,[0,g[1],g[2],g[3],g[4],g[5],g[6],g[7],g[8],ai,g[10]],aN];al=1}if(!al)var
+O=bn(D7);var
+aQ=c4(ak,[9,(i*64|0)+l|0],O[2]);return[0,i,F[2],O[1],aQ]}])},a)},cq);var
+l=m1(ak,_,aa,aj,g,bj,bt,ax,bs,0,by);S(aP,0,l);var
+bz=function(a){return aC(av,a)},q=ak[1],aA=[0,0],aZ=[0,0],a0=A(0,aO),a1=A(0,aO),a2=A(0,10),a4=A(0,10),a5=A(0,4),ab=function(a){aA[1]=[0,a,aA[1]];aZ[1]++;return[5,aZ[1]-1|0]},bZ=z($[1]),aq=function(c,b){if(c<ch){var
+e=$[3],f=fw(function(a,b){return a<c?1:0},e),g=b?1:b,h=0;return[0,((2*bZ|0)+L(function(b,a){var
+c=a[3]?2:1;return b+c|0},h,f)|0)+g|0]}var
+i=ah($[3],c),j=b?0:1,d=0,a=i[1];for(;;){if(a){if(0===v(a[1])){var
+d=d+1|0,a=a[2];continue}return[0,(2*d|0)+j|0]}throw[0,Z,En]}},a6=function(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
-2:return aw(a[1],0);case
-3:return aw(a[1],1);case
+2:return aq(a[1],0);case
+3:return aq(a[1],1);case
 4:return[1,a[1]];case
 5:return[2,a[1]];case
 6:var
-b=cf(a[1]);return[3,b[1],b[2],b[3]];case
+g=bz(a[1]);return[3,g[1],g[2],g[3]];case
 7:var
-c=cf(a[1]);return[4,c[1],c[2],c[3]];default:var
-d=a[1],e=aa(bT,d);if(e)return e[1];var
-g=bE(d)[1],f=av([3,g[1],g[2]]);ai(bT,d,f);return f}},bV=function(a){var
-d=c(K[3],a)[1+a];if(3===d[0]){var
-e=d[1],f=c(K[2],a)[1+a],i=L(function(e,a){var
-d=a[2],f=c(K[2],d)[1+d];return b(bY([0,D(a[1])],e),f)},f,e),j=d[2],k=dN(L(function(c,a){var
-b=ah(h[3],a[2]),d=R(b[2]),e=T(lW(b[1]),d);return T(c,dQ(a[1],e))},i,j));return L(function(b,a){var
-c=bV(a[2]);return q(b,g(a[1],c))},k,e)}return t},aj=function(a){var
-f=aa(bQ,a);if(f)return f[1];var
-d=c(K[3],a)[1+a];switch(d[0]){case
+h=bz(a[1]);return[4,h[1],h[2],h[3]];case
+8:var
+d=a[1],j=Q(a2,d);if(j)return j[1];var
+x=b(aC(aP,d/ej|0)[6],d%ej|0)[1],l=ab([3,x[1],x[2]]);S(a2,d,l);return l;default:var
+e=a[1],m=Q(a4,e);if(m)return m[1];var
+f=aC(aN,[0,e/64|0,e%64|0]),u=D(f),i=G===u?f[1]:k===u?K(f):f,v=i[1],z=i[3],A=i[2],n=Q(a5,v);if(n)var
+o=n[1];else{var
+r=[0,0],y=p(al,function(d){var
+a=Q(A,d);return bM(function(a){var
+b=a[4],e=D(b),h=G===e?b[1]:k===e?K(b):b,i=w(h),c=a[3],f=D(c),j=G===f?c[1]:k===f?K(c):c,l=w(j),g=[0,d,a[1],a[2],l,i];r[1]=[0,g];return g},a)}),s=t(function(a){return a?a[1]:fu(r[1])},y);S(a5,v,s);var
+o=s}var
+q=ab([4,al,function(a){return c(o,a)[1+a]},z]);S(a4,e,q);return q}},a8=function(a){var
+d=c(q[3],a)[1+a];if(3===d[0]){var
+e=d[1],g=c(q[2],a)[1+a],h=L(function(e,a){var
+d=a[2],f=c(q[2],d)[1+d];return b(cf([0,M(a[1])],e),f)},g,e),i=d[2],j=d9(L(function(c,a){var
+b=ah($[3],a[2]),d=V(b[2]),e=Y(mD(b[1]),d);return Y(c,ea(a[1],e))},h,i));return L(function(b,a){var
+c=a8(a[2]);return u(b,f(a[1],c))},j,e)}return y},ac=function(a){var
+f=Q(a0,a);if(f)return f[1];var
+d=c(q[3],a)[1+a];switch(d[0]){case
 0:var
-e=bU(d[1]);break;case
+e=a6(d[1]);break;case
 1:var
-g=aj(d[1]),e=av([0,g,aj(d[2])]);break;case
+g=ac(d[1]),e=ab([0,g,ac(d[2])]);break;case
 2:var
-e=av([2,h1(d[1])]);break;default:var
-h=ay(a),i=d[1],j=c(K[2],a)[1+a];L(function(e,a){var
-d=a[2],f=c(K[2],d)[1+d];return b(bY([0,D(a[1])],e),f)},j,i);var
-e=av([1,h,bV(a)])}ai(bQ,a,e);return e},ay=function(a){var
-f=aa(bS,a);if(f)return f[1];var
-b=c(K[3],a)[1+a];switch(b[0]){case
+e=ab([2,iz(d[1])]);break;default:var
+h=w(a),i=d[1],j=c(q[2],a)[1+a];L(function(e,a){var
+d=a[2],f=c(q[2],d)[1+d];return b(cf([0,M(a[1])],e),f)},j,i);var
+e=ab([1,h,a8(a)])}S(a0,a,e);return e},w=function(a){var
+g=Q(a1,a);if(g)return g[1];var
+b=c(q[3],a)[1+a];switch(b[0]){case
 0:var
-d=[0,[0,l,bU(b[1])],0];break;case
+d=[0,[0,n,a6(b[1])],0];break;case
 3:var
-h=b[2],i=k(function(a){var
-b=a[1];if(1-dO(b))Z(CP);var
-c=dN(b),d=0<s(c)?1:0,e=aw(a[2],d);return[0,c2(c),e]},h),j=b[1],m=aR(cY(function(a){var
-b=a[1],c=ay(a[2]);return k(function(a){var
-c=a[2];return[0,g(b,a[1]),c]},c)},j),i),e=G(0,8);N(function(a){var
-b=a[2],c=bt(aa(e,b),t);return ai(e,b,q(a[1],c))},m);var
-n=0,d=hd(function(c,b,a){return[0,[0,b,c],a]},e,n);break;default:var
-d=[0,[0,l,aj(a)],0]}ai(bS,a,d);return d},c8=function(a){var
-b=a[1],c=0<s(b)?1:0,d=aw(a[2],c);return[0,c2(b),d]},bi=G(0,aP),ci=function(g,d){var
-a=aC(g,d),b=a[4],e=y(b),h=B===e?b[1]:j===e?H(b):b,i=ay(h),c=a[3],f=y(c),k=B===f?c[1]:j===f?H(c):c,l=ay(k);return[0,d,a[1],a[2],l,i]};N(function(a){return ai(bi,a,ci(aX,a))},al);var
-cj=ac(k(function(a){return ci(bJ,a)},ao)),ck=G(0,aP);if(M)V(function(b,a){return ai(ck,a,b)},bd);var
-cl=G(0,aP);b_(function(b,a){return ai(cl,a,b)},al);var
-co=ac(k(function(a){return aC(bi,a)},al)),aH=M?n[3]:co.length-1,bj=function(a){if(aH<=a){var
-h=a-aH|0;return c(cj,h)[1+h]}if(M){var
-d=aC(bi,b(af[2],a)),i=aa(ck,a);if(i){var
-j=i[1],k=az(b(am[1],a)),m=az(b(am[2],a)),f=cC(k,d[2])?[0,d[1],k,d[3],[0,[0,l,[1,j]],0],d[5]]:d,e=bu(m,f[3])?[0,f[1],f[2],m,f[4],[0,[0,l,[2,j]],0]]:f;if(0<s(aG)&&dF(aG,e[3])){var
-n=e[5],g=aC(aF,b(af[2],a));return[0,e[1],e[3],e[3],[0,[0,l,[3,g[1],g[2],g[3]]],0],n]}return e}return d}return c(co,a)[1+a]},cp=function(e,d,c){var
-f=b(n[5][2],e)+d|0,a=b(n[6][2],f)+c|0;return M?a:aC(cl,b(af[2],a))},cq=G(0,a7);b_(function(b,a){return ai(cq,a,aH+b|0)},ao);var
-cr=function(d,c){var
-a=f[2][9];if(a){var
-e=b(n[5][2],d)+c|0;return aC(cq,b(a[1][2],e))}return a},cs=function(a){function
+i=b[2],k=j(function(a){var
+b=a[1];if(1-d_(b))X(Eo);var
+c=d9(b),d=0<v(c)?1:0,e=aq(a[2],d);return[0,di(c),e]},i),l=b[1],m=aS(bO(function(a){var
+b=a[1],c=w(a[2]);return j(function(a){var
+c=a[2];return[0,f(b,a[1]),c]},c)},l),k),e=A(0,8);x(function(a){var
+b=a[2],c=bf(Q(e,b),y);return S(e,b,u(a[1],c))},m);var
+h=0,d=dT(function(c,b,a){return[0,[0,b,c],a]},e,h);break;default:var
+d=[0,[0,n,ac(a)],0]}S(a1,a,d);return d},b0=function(a){var
+b=a[1],c=0<v(b)?1:0,d=aq(a[2],c);return[0,di(b),d]},aQ=A(0,aX),bA=function(g,d){var
+a=aC(g,d),b=a[4],e=D(b),h=G===e?b[1]:k===e?K(b):b,i=w(h),c=a[3],f=D(c),j=G===f?c[1]:k===f?K(c):c,l=w(j);return[0,d,a[1],a[2],l,i]};x(function(a){return S(aQ,a,bA(l[2],a))},aa);var
+cr=l[3],bB=R(j(function(a){return bA(cr,a)},aj)),bC=A(0,aX);if(r)B(function(b,a){return S(bC,a,b)},aK);var
+bD=A(0,aX);bu(function(b,a){return S(bD,a,b)},aa);var
+bF=R(j(function(a){return aC(aQ,a)},aa)),az=r?d[3]:bF.length-1,aR=function(a){if(az<=a){var
+h=a-az|0;return c(bB,h)[1+h]}if(r){var
+d=aC(aQ,b(W[2],a)),i=Q(bC,a);if(i){var
+j=i[1],k=at(b(af[1],a)),l=at(b(af[2],a)),f=cX(k,d[2])?[0,d[1],k,d[3],[0,[0,n,[1,j]],0],d[5]]:d,e=bE(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,n,[2,j]],0]]:f;if(0<v(ax)&&dZ(ax,e[3])){var
+m=e[5],g=aC(av,b(W[2],a));return[0,e[1],e[3],e[3],[0,[0,n,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bF,a)[1+a]},bG=function(f,e,c){var
+g=b(d[5][2],f)+e|0,a=b(d[6][2],g)+c|0;return r?a:aC(bD,b(W[2],a))},bI=A(0,aO);bu(function(b,a){return S(bI,a,az+b|0)},aj);var
+bK=function(f,e){var
+c=a[2][9];if(c){var
+g=b(d[5][2],f)+e|0;return aC(bI,b(c[1][2],g))}return c},bL=function(a){function
 b(d,c,b){var
-a=bj(cp(d,c,b));return[0,a[2],a[3]]}var
-c=[0,mq,mp,mo,mn,f1,f1,mm,ml,mk,l,C5,C4,mj,mi,bj,mh,cr,mg,mf];return ej(aE,function(b,d,e){return ek(c,a,b,d,e)},b)},bk=cs(0),ct=0===ao?bk:cs(1);if(aV(_,[0]))var
-cw=l;else
+a=aR(bG(d,c,b));return[0,a[2],a[3]]}var
+c=[0,iX,iW,iV,iU,ee,ee,iT,iS,iR,n,na,EB,iQ,iP,aR,iO,bK,iN,iM];return eH(H,function(b,d,e){return eI(c,a,b,d,e)},b)},aT=bL(0),bQ=0===aj?aT:bL(1);if(a7(J,[0]))var
+bR=n;else
 var
-dw=_.length-1,dx=dh?2:1,cw=ch(di,cA(aQ(dx,dw)));var
-cy=function(a){return a==bb?0:[0,az(a)]},dv=f[6];return b9(function(x,d){var
-u=b(dj,x);function
+ct=J.length-1,cu=cc?2:1,bR=b$(cd,cD(aG(cu,ct)));var
+bS=function(a){return a==a3?0:[0,at(a)]},cs=a[6];return b7(function(w,e){var
+r=b(ce,w);function
 h(h){var
-L=h?d[16]:d[15],R=0;if(L){var
-l=L[1],C=l[1]-1|0,z=0,X=0;if(C<0)var
-E=z;else{var
-o=X,F=z;for(;;){var
-K=0<=b(l[2],o)?1:F,Y=o+1|0;if(C!==o){var
-o=Y,F=K;continue}var
-E=K;break}}if(E){var
-r=f[1],w=G(0,a7),T=au?au[1]:cn(CS),x=l[1]-1|0,U=0;if(!(x<0)){var
-m=U;for(;;){I(b(l[2],m)<bN.length-1?1:0,CR);var
-W=m+1|0;if(x!==m){var
-m=W;continue}break}}var
-v=[0,function(Q,P,O){var
-x=b(r[5][2],P)+O|0,n=b(l[2],x);if(0<=n){var
-o=J(cI(a),t),p=[0,0],z=bo(r[6],x),A=z[1],C=z[2]-1|0;if(C<A)var
-E=t;else{var
-d=A,u=t;for(;;){var
-I=b(r[7][2],d),K=c(Q,I)[1+I],e=h?K:D(K);if(0!==s(e)){var
-f=b(af[2],d),L=aa(w,f);if(L)var
-m=L[1];else{var
-M=c$(a,c(i,f)[1+f]);a4(w,f,M);var
-m=M}var
-X=q(u,g(e,m[2])),Y=m[1];V(function(h){return function(a,b){var
-d=0!==s(b)?1:0;if(d){var
-f=g(h,b);o[1+a]=q(c(o,a)[1+a],f);var
+J=h?e[16]:e[15],T=0;if(J){var
+i=J[1],E=i[1]-1|0,C=0,aa=0;if(E<0)var
+F=C;else{var
+o=aa,H=C;for(;;){var
+I=0<=b(i[2],o)?1:H,ab=o+1|0;if(E!==o){var
+o=ab,H=I;continue}var
+F=I;break}}if(F){var
+q=a[1],t=A(0,aO),w=l[4],V=w?w[1]:bn(Er),z=i[1]-1|0,Y=0;if(!(z<0)){var
+n=Y;for(;;){var
+Z=l[5].length-1;N(b(i[2],n)<Z?1:0,Eq);var
+$=n+1|0;if(z!==n){var
+n=$;continue}break}}var
+s=[0,function(R,P,O){var
+w=b(q[5][2],P)+O|0,n=b(i[2],w);if(0<=n){var
+o=m(cK(l[1]),y),p=[0,0],z=bq(q[6],w),A=z[1],C=z[2]-1|0;if(C<A)var
+E=y;else{var
+a=A,r=y;for(;;){var
+I=b(q[7][2],a),J=c(R,I)[1+I],d=h?J:M(J);if(0!==v(d)){var
+e=b(W[2],a),L=Q(t,e);if(L)var
+g=L[1];else{var
+ad=c(_,e)[1+e],N=cL(l[1],ad);aI(t,e,N);var
+g=N}var
+Z=u(r,f(d,g[2])),$=g[1];B(function(h){return function(a,b){var
+d=0!==v(b)?1:0;if(d){var
+g=f(h,b);o[1+a]=u(c(o,a)[1+a],g);var
 e=0}else
 var
-e=d;return e}}(e),Y);var
-_=m[3];N(function(e){return function(a){var
-b=a[1];if(1-dO(b))Z(CQ);var
-c=p[1],d=a[2];p[1]=[0,[0,D(g(e,dN(b))),d],c];return 0}}(e),_);var
-v=X}else
+e=d;return e}}(d),$);var
+aa=g[3];x(function(e){return function(a){var
+b=a[1];if(1-d_(b))X(Ep);var
+c=p[1],d=a[2];p[1]=[0,[0,M(f(e,d9(b))),d],c];return 0}}(d),aa);var
+s=Z}else
 var
-v=u;var
-$=d+1|0;if(C!==d){var
-d=$,u=v;continue}var
-E=v;break}}var
-F=fU([0,Cc],T,o,c(bN,n)[1+n]),G=l$(1,q(E,F[1])),R=k(c8,p[1]),S=F[2],U=aR(k(function(b){var
-a=b[2],c=y(a),d=B===c?a[1]:j===c?H(a):a,e=aj(d);return[0,b[1],e]},S),R),W=h?G:D(G);return[0,[0,W,U]]}return 0}];R=1}}if(!R)var
-v=0;var
-_=h?ct:bk,M=mc([0,f,_,d,u,h,v]),$=M[1];function
-O(c,b,a){return bt(A($,c,b,a),0)}if(0!==v){var
-S=0;if(0===ew(f[2])&&0===f[2][5]){var
-P=n[1]-1|0,ab=0;if(!(P<0)){var
-e=ab;for(;;){var
-ad=b(n[5][2],e),Q=(b(n[5][2],e+1|0)-ad|0)-1|0,ac=0;if(!(Q<0)){var
-p=ac;for(;;){O(0,e,p);var
-ag=p+1|0;if(Q!==p){var
-p=ag;continue}break}}var
-ae=e+1|0;if(P!==e){var
-e=ae;continue}break}}}else
-S=1;if(S)b8(function(a){var
-b=a[3];return cZ(function(c){var
-a=c[3],b=y(a),d=B===b?a[1]:j===b?H(a):a;aj(d);return 0},b)},au)}return[0,O,M[2]]}var
-m=h(0),o=m[2],r=h(1),v=r[2];md(f,d,bk,ct,u,o,v);var
-z=r[1],C=m[1],E=aH+(cj.length-1)|0,w=ax(a8[1]);function
+s=r;var
+ab=a+1|0;if(C!==a){var
+a=ab,r=s;continue}var
+E=s;break}}var
+F=gm([0,Dp],V,o,c(l[5],n)[1+n]),H=m4(1,u(E,F[1])),S=j(b0,p[1]),T=F[2],U=aS(j(function(b){var
+a=b[2],c=D(a),d=G===c?a[1]:k===c?K(a):a,e=ac(d);return[0,b[1],e]},T),S),Y=h?H:M(H);return[0,[0,Y,U]]}return 0}];T=1}}if(!T)var
+s=0;var
+ad=h?bQ:aT,L=m7([0,a,ad,e,r,h,s]),ae=L[1];function
+P(c,b,a){return bf(O(ae,c,b,a),0)}if(0!==s){var
+U=0;if(0===d8(a[2])&&0===a[2][5]){var
+R=d[1]-1|0,af=0;if(!(R<0)){var
+g=af;for(;;){var
+ah=b(d[5][2],g),S=(b(d[5][2],g+1|0)-ah|0)-1|0,ag=0;if(!(S<0)){var
+p=ag;for(;;){P(0,g,p);var
+aj=p+1|0;if(S!==p){var
+p=aj;continue}break}}var
+ai=g+1|0;if(R!==g){var
+g=ai;continue}break}}}else
+U=1;if(U){var
+ak=l[4];b4(function(a){var
+b=a[3];return bP(function(c){var
+a=c[3],b=D(a),d=G===b?a[1]:k===b?K(a):a;ac(d);return 0},b)},ak)}}return[0,P,L[2]]}var
+i=h(0),o=i[2],p=h(1),q=p[2];m8(a,e,aT,bQ,r,o,q);var
+z=p[1],C=i[1],E=az+(bB.length-1)|0,t=ag(aA[1]);function
 F(a){return[0,a[1],a[2]]}function
-K(a){var
-d=c(bd,a)[1+a];return az(b(am[2],d))}function
-L(a){var
-d=c(bd,a)[1+a];return az(b(am[1],d))}var
-M=cy(d[4]),e=[0,u,dk,cy(d[3]),M,o,v,L,K,F,cw,du,mr,w,E,bj,cp,cr,C,z];return[0,e,function(a){var
-d=cm(1,aD,c(_,a)[1+a][2]),f=cm(0,aD,_[1+a][2]),g=me(p(l,b(e[8],a)),f,d);return[0,me(b(e[7],a),d,f),g]}]},dv)}throw[0,U,Dg]}function
-Dn(c){var
-g=r(c),d=G(0,50),S=e7(b2),at=lD(g),av=0;function
-x(b,a){var
-d=(b+r(a)|0)<=g?1:0,e=d?C(bQ(c,b,r(a)),a):d;return e}var
-a=av,T=at;for(;;){if(x(a,t5)){m((a+30|0)<=g?1:0,t6);var
-n=fC(c,a+8|0),U=hI(c,a+14|0),h=hI(c,a+18|0),i=hI(c,a+22|0),z=fC(c,a+26|0),aw=aG(33,2),ax=o(aG(0,2),aw),ay=o(aG(n,2),ax),az=o(aG(0,2),ay),V=o(aG(20,2),az),aA=aG(z,2),aB=o(aG(i,4),aA),aD=o(aG(h,4),aB),W=o(aG(U,4),aD),X=x(a+4|0,o(V,o(W,aG(0,2))));if(X)var
-aF=0===n?1:0,Y=aF||(8===n?1:0);else
+H(a){var
+d=c(aK,a)[1+a];return at(b(af[2],d))}function
+I(a){var
+d=c(aK,a)[1+a];return at(b(af[1],d))}var
+L=bS(e[4]),g=[0,r,cg,bS(e[3]),L,o,q,I,H,F,bR,co,i0,t,E,aR,bG,bK,C,z];return[0,g,function(a){var
+d=cI(1,au,c(J,a)[1+a][2]),e=cI(0,au,J[1+a][2]),f=m9(s(n,b(g[8],a)),e,d);return[0,m9(b(g[7],a),d,e),f]}]},cs)}throw[0,Z,EO]}function
+EW(c){var
+g=w(c),d=A(0,50),U=fy(bW),at=mk(g),au=0;function
+y(b,a){var
+d=(b+w(a)|0)<=g?1:0,e=d?E(b9(c,b,w(a)),a):d;return e}var
+a=au,V=at;for(;;){if(y(a,uW)){q((a+30|0)<=g?1:0,uX);var
+n=f4(c,a+8|0),W=ig(c,a+14|0),h=ig(c,a+18|0),i=ig(c,a+22|0),z=f4(c,a+26|0),av=aN(33,2),aw=o(aN(0,2),av),ax=o(aN(n,2),aw),ay=o(aN(0,2),ax),X=o(aN(20,2),ay),aA=aN(z,2),aB=o(aN(i,4),aA),aD=o(aN(h,4),aB),Y=o(aN(W,4),aD),Z=y(a+4|0,o(X,o(Y,aN(0,2))));if(Z)var
+aE=0===n?1:0,_=aE||(8===n?1:0);else
 var
-Y=X;m(Y,t7);var
-q=(a+30|0)+z|0,Z=0<=h?1:0;if(Z){var
-_=0<=i?1:0;if(_)var
-$=q<=g?1:0,A=$?h<=(g-q|0)?1:0:$;else
+_=Z;q(_,uY);var
+r=(a+30|0)+z|0,$=0<=h?1:0;if($){var
+aa=0<=i?1:0;if(aa)var
+ab=r<=g?1:0,B=ab?h<=(g-r|0)?1:0:ab;else
 var
-A=_}else
+B=aa}else
 var
-A=Z;m(A,t8);var
-s=bQ(c,a+30|0,z);m(gV(function(a){return a<b4?1:0},s),t9);var
-ab=T-i|0;m(0<=ab?1:0,t_);var
-ac=1-aN(d,s),aH=ac?d[1]<aP?1:0:ac;m(aH,t$);var
-aI=8===n?1:0,aJ=aI||(h===i?1:0);m(aJ,ua);a4(d,s,[0,i,[j,function(n,o,i,p,j){return function(q){var
-d=8===n?tQ(c,j,i,p):bQ(c,j,i),f=r(d)-1|0,e=-1,k=0;if(f<0)var
+B=$;q(B,uZ);var
+s=b9(c,a+30|0,z);q(ht(function(a){return a<ck?1:0},s),u0);var
+ac=V-i|0;q(0<=ac?1:0,u1);var
+ad=1-aV(d,s),aF=ad?d[1]<aX?1:0:ad;q(aF,u2);var
+aH=8===n?1:0,aJ=aH||(h===i?1:0);q(aJ,u3);aI(d,s,[0,i,[k,function(m,n,i,o,j){return function(p){var
+d=8===m?uH(c,j,i,o):b9(c,j,i),f=w(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,b=e;for(;;){var
-h=t3[1+((b^a9(d,a))&eP)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+h=uU[1+((b^bd(d,a))&fg)]^(b>>>8|0),l=a+1|0;if(f!==a){var
 a=l,b=h;continue}var
-g=h;break}}m((g^-1)===o?1:0,ub);return d}}(n,U,h,i,q)]]);var
-aK=[0,aG(a,4),[0,s,0]],aL=[0,aG(25165824,4),aK],aM=[0,V,[0,W,[0,aG(0,8),aL]]],aO=[0,uc,[0,aG(788,2),aM]];N(function(a){return dx(S,a)},aO);var
-a=q+h|0,T=ab;continue}var
-ad=aG(d[1],2),D=g2(S),aR=aG(0,2),aS=o(aG(a,4),aR),aT=o(ad,o(ad,o(aG(r(D),4),aS))),ae=(g-a|0)===(r(D)+22|0)?1:0,aU=o(ud,o(aG(0,4),aT)),aW=ae?x(a,o(D,aU)):ae;m(aW,ue);var
-af=aa(d,uf);if(af){var
-ag=af[1],t=ag[2];m(ag[1]<=64?1:0,ug);var
-ah=y(t),aX=B===ah?t[1]:j===ah?H(t):t,aj=aX}else
+g=h;break}}q((g^-1)===n?1:0,u4);return d}}(n,W,h,i,r)]]);var
+aL=[0,aN(a,4),[0,s,0]],aM=[0,aN(25165824,4),aL],aO=[0,X,[0,Y,[0,aN(0,8),aM]]],aP=[0,u5,[0,aN(788,2),aO]];x(function(a){return dP(U,a)},aP);var
+a=r+h|0,V=ac;continue}var
+ae=aN(d[1],2),C=hw(U),aQ=aN(0,2),aR=o(aN(a,4),aQ),aS=o(ae,o(ae,o(aN(w(C),4),aR))),af=(g-a|0)===(w(C)+22|0)?1:0,aT=o(u6,o(aN(0,4),aS)),aU=af?y(a,o(C,aT)):af;q(aU,u7);var
+ag=Q(d,u8);if(ag){var
+ah=ag[1],t=ah[2];q(ah[1]<=64?1:0,u9);var
+ai=D(t),aW=G===ai?t[1]:k===ai?K(t):t,aj=aW}else
 var
-aj=ui;kh(d,uh);u1(r(c),d);var
-aY=he(d),aZ=function(b){var
-a=b[2][2],c=y(a),d=B===c?a[1]:j===c?H(a):a;return[0,b[1],d]},a0=function(a){return gP(aZ,aY,a)},l=G(0,16),I=a0;for(;;){var
+aj=u$;dU(d,u_);vS(w(c),d);var
+aY=hJ(d),aZ=function(b){var
+a=b[2][2],c=D(a),d=G===c?a[1]:k===c?K(a):a;return[0,b[1],d]},a0=function(a){return hn(aZ,aY,a)},l=A(0,16),I=a0;for(;;){var
 u=b(I,0);if(u){var
-K=u[1],am=u[2];ai(l,K[1],K[2]);var
+M=u[1],am=u[2];S(l,M[1],M[2]);var
 I=am;continue}var
-ar=bB(gF,d6(fb(l))),as=cY(function(a){var
-b=aC(l,a);return[0,e(ao(tE),a,r(b)),[0,b,0]]},ar),v=ca(tz),O=J(64,0),f=e7(b4),p=[0,0],P=function(c){var
-b=r(c);p[1]=p[1]+b|0;var
+ar=bg(hc,et(fE(l))),as=bO(function(a){var
+b=aC(l,a);return[0,e(ao(uv),a,w(b)),[0,b,0]]},ar),v=bh(uq),N=m(64,0),f=fy(ck),p=[0,0],O=function(c){var
+b=w(c);p[1]=p[1]+b|0;var
 g=0;if(0<f[2]){var
-d=cR(b,64-f[2]|0);g4(f,c,0,d);var
-a=64===f[2]?(lC(v,O,g2(f),0),f[2]=0,d):d}else
+d=cs(b,64-f[2]|0);hy(f,c,0,d);var
+a=64===f[2]?(mj(v,N,hw(f),0),f[2]=0,d):d}else
 var
-a=g;for(;;){if(64<=(b-a|0)){lC(v,O,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){mj(v,N,c,a);var
 a=a+64|0;continue}var
-e=a<b?1:0;return e?g4(f,c,a,b-a|0):e}};N(P,as);var
-Q=au(8),ap=(119-(p[1]%64|0)|0)%64|0;Ed(Q,0,Ey(EF(tA,gx(p[1]))));var
-an=aE(jW(Q));P(o(tB,o(gT(ap,0),an)));var
-aq=dt(v),R=gU(tD,k(ao(tC),aq));m(C(R,aj),Do);var
-ak=lE(aC(l,Dp)),al=G(0,50),F=hT(ak,Dq);if(typeof
-F!=="number"&&5===F[0]){var
-a1=F[1];N(function(z){var
-A=z[1],b=aC(l,A),o=z[2];if(typeof
+e=a<b?1:0;return e?hy(f,c,a,b-a|0):e}};x(O,as);var
+P=az(8),ap=(119-(p[1]%64|0)|0)%64|0;FM(P,0,F6(Gb(ur,g7(p[1]))));var
+an=aK(kI(P));O(o(us,o(hr(ap,0),an)));var
+aq=cw(v),R=hs(uu,j(ao(ut),aq));q(E(R,aj),EX);var
+ak=ml(aC(l,EY)),al=A(0,50),H=iq(ak,EZ);if(typeof
+H!=="number"&&5===H[0]){var
+a1=H[1];x(function(y){var
+z=y[1],b=aC(l,z),o=y[2];if(typeof
 o!=="number"&&4===o[0]){var
 e=o[1];if(e){var
-f=e[1],J=0;if(typeof
-f==="number"||!(3===f[0]))J=1;else{var
+f=e[1],I=0;if(typeof
+f==="number"||!(3===f[0]))I=1;else{var
 g=e[2];if(g){var
 h=g[1],p=0;if(typeof
 h!=="number"&&3===h[0]){var
 i=g[2];if(i){var
-j=i[1],B=0;if(typeof
-j!=="number"&&4===j[0]){if(!i[2]){var
-I=j[1],u=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw E},I),m=L(aQ,1,u),a=f[1],C=0;if(w(a,ur))if(w(a,us)){var
-D=0;if(w(a,ut))if(w(a,uu))if(w(a,uv))if(w(a,uw)){if(w(a,ux))throw E;var
-n=[3,b];D=1}else
+k=i[1],A=0;if(typeof
+k!=="number"&&4===k[0]){if(!i[2]){var
+H=k[1],u=j(function(a){if(typeof
+a!=="number"&&1===a[0])return a[1];throw J},H),m=L(aG,1,u),a=f[1],B=0;if(F(a,vi))if(F(a,vj)){var
+C=0;if(F(a,vk))if(F(a,vl))if(F(a,vm))if(F(a,vn)){if(F(a,vo))throw J;var
+n=[3,b];C=1}else
 var
-d=function(a){return oN(a8(b),a)<<24>>24};else
+d=function(a){return pv(bc(b),a)<<24>>24};else
 var
 d=function(d){var
-a=j2(b,8*d|0),c=oY(a);if(aV(gx(c),a))return c;throw E};else
+a=kO(b,8*d|0),c=pG(a);if(a7(g7(c),a))return c;throw J};else
 var
-d=function(a){return oO(a8(b),4*a|0)};else
+d=function(a){return pw(bc(b),4*a|0)};else
 var
-d=function(a){return D$(a8(b),2*a|0)<<16>>16};if(!D){var
-x=h[1];if(w(x,uy)){if(w(x,uz))throw E;var
-y=d}else{var
-q=D6(8,0,[0,m]),r=m-1|0,F=0,G=0;if(!(r<0)){var
-c=G,s=F;for(;;){var
-t=fD(s,d(c));D9(q,c,t);var
-H=c+1|0;if(r!==c){var
-c=H,s=t;continue}break}}var
-y=function(a){return D8(q,a)}}var
-v=[0,y];C=1}}else
+d=function(a){return FI(bc(b),2*a|0)<<16>>16};if(!C){var
+w=h[1];if(F(w,vp)){if(F(w,vq))throw J;var
+x=d}else{var
+q=FD(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
+c=E,s=D;for(;;){var
+t=f5(s,d(c));FG(q,c,t);var
+G=c+1|0;if(r!==c){var
+c=G,s=t;continue}break}}var
+x=function(a){return FF(q,a)}}var
+v=[0,x];B=1}}else
 var
-n=[1,function(a){return bK(j2(b,8*a|0))}];else
+n=[1,function(a){return b0(kO(b,8*a|0))}];else
 var
 n=[2,function(c){var
-a=M(b,c);if(1===a)return 1;if(a)throw E;return a}];if(!C)var
-v=n;return a4(al,A,[0,u,m,v])}p=1;B=1}if(!B)p=1}else
-p=1}}}}}throw E},a1);return[0,hT(ak,Dr),al,R]}throw E}}}function
-Ds(a,W,d2){var
-aX=et(a,bX(a,wy));function
-aA(x){var
-j=ev(a);function
-f(a){return e(ao(wz),x,a)}var
-l=bV(a,f(wA)),m=w(l,wB);if(m)if(w(l,wC)){var
-p=aU(a,f(wD)),h=G(0,16),g=bE(a,f(wE))?aU(a,f(wF)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+a=T(b,c);if(1===a)return 1;if(a)throw J;return a}];if(!B)var
+v=n;return aI(al,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
+p=1}}}}}throw J},a1);return[0,iq(ak,E0),al,R]}throw J}}}function
+E1(a,H,eY){var
+a9=eS(a,ce(a,xp));function
+aP(w){var
+k=d7(a);function
+f(a){return e(ao(xq),w,a)}var
+l=cc(a,f(xr)),m=F(l,xs);if(m)if(F(l,xt)){var
+p=a0(a,f(xu)),h=A(0,16),g=bS(a,f(xv))?a0(a,f(xw)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
-s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];a4(h,b(g[2],(3*d|0)+1|0),t);var
+s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];aI(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
 d=u;continue}break}}var
 i=[0,function(i,d){function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===at(a[1],d))return[0,f,e(b)];var
+b=a[3],f=a[2];if(0===ak(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=ce(h,d),g=e(c(h[2],a)[1+a]),f=e5(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+a=cA(h,d),g=e(c(h[2],a)[1+a]),f=es(function(a){return i<=a[1]?1:0},g),j=f?f[1][2]:b(p[2],d);return[0,j-b(k[1][2],d)|0]}]}else
 var
-v=c7(a,f(wN)),i=[0,function(e,c){function
-d(a){return bW(b(v[2],a))}var
-a=c8(bo(j[1],c),d);return[1,k(function(b){return ch(b,fL(a))},a)]}];else
+v=dp(a,f(xE)),i=[0,function(e,c){function
+d(a){return cd(b(v[2],a))}var
+a=c3(bq(k[1],c),d);return[1,j(function(b){return b$(b,gc(a))},a)]}];else
 var
 i=m;var
-o=bV(a,bX(a,wG)),r=w(o,wH)?w(o,wI)?0:wL:wM;return[0,C(bV(a,bX(a,wK)),wJ),r,i]}function
-cu(c){var
-b=lK(a,c),d=lF(b[2]);return[0,lF(b[1]),d]}function
-cw(a){return b_(function(d,c){var
-e=o(c,Dt);return I(b(a,d),e)},d2)}if(lL(a)){var
-aZ=ev(a),dh=aU(a,wZ),a0=hU(a);if(bE(a,bX(a,v$))){if(bE(a,bX(a,wa)))throw E;var
-cS=aU(a,bX(a,wb)),bH=function(d){var
-a=b(cS[2],d);return c(a0,a)[1+a]}}else
+o=cc(a,ce(a,xx)),r=F(o,xy)?F(o,xz)?0:xC:xD;return[0,E(cc(a,ce(a,xB)),xA),r,i]}function
+df(c){var
+b=mr(a,c),d=mm(b[2]);return[0,mm(b[1]),d]}function
+dg(a){return bu(function(d,c){var
+e=o(c,E2);return N(b(a,d),e)},eY)}if(ms(a)){var
+ba=d7(a),dW=a0(a,xQ),bb=ir(a);if(bS(a,ce(a,w2))){if(bS(a,ce(a,w3)))throw J;var
+dD=a0(a,ce(a,w4)),b6=function(d){var
+a=b(dD[2],d);return c(bb,a)[1+a]}}else
 var
-cT=lI(a),bH=function(a){return[0,[0,b(cT,a),0],0]};var
-di=function(a){function
+dE=mp(a),b6=function(a){return[0,[0,b(dE,a),0],0]};var
+dX=function(a){function
 c(a){var
-c=b(dh[2],a);return[0,b(aZ[3][2],a),c]}var
-d=c8(bo(aZ[2],a),c);return[0,bH(a),d]},dj=function(b){var
-d=c(a0,b)[1+b];return cW(function(a){return 0===a[2]?1:0},d)?t:bW(lH(a))},bA=function(a){return o(wS,a)},an=function(b){return ac(k(fE,fK(a,bA(b))))},bF=an(wT),dc=an(wU),dd=an(wV),bG=an(wW),aY=bF.length-1,de=lG(a,bA(wX)),df=cV(S(bG.length-1,function(a){function
+c=b(dW[2],a);return[0,b(ba[3][2],a),c]}var
+d=c3(bq(ba[2],a),c);return[0,b6(a),d]},dZ=function(b){var
+d=c(bb,b)[1+b];return cR(function(a){return 0===a[2]?1:0},d)?y:cd(mo(a))},b2=function(a){return o(xJ,a)},aA=function(b){return R(j(f6,gb(a,b2(b))))},b3=aA(xK),dR=aA(xL),dS=aA(xM),b4=aA(xN),a_=b3.length-1,dT=mn(a,b2(xO)),dU=ct(I(b4.length-1,function(a){function
 d(b){var
-d=S(aY,function(d){var
-e=aQ(a,aY)+d|0;return[0,D(g(b,c(dd,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(bG,a)[1+a]),0],d]}if(b(de[2],a)){var
-e=[0,d(a5),0];return[0,d(l),e]}return[0,d(l),0]})),dg=aR(cV(S(aY,function(a){var
-b=[0,[0,[0,c(dc,a)[1+a],0],[0,[0,a5,[0,[0,a,1],0]],0]],0];return[0,[0,[0,D(c(bF,a)[1+a]),0],[0,[0,l,[0,[0,a,1],0]],0]],b]})),df),dk=function(a){return c(a0,a)[1+a]},dl=function(a){return c8(bo(aZ[1],a),di)},n=[0,lJ(a),dl,dk,dg,dj],v=lM(a),P=aU(a,Du),cy=hU(a),X=ev(a),bq=v?lN(a):DA,bi=F(function(a){return h0(k(function(a){return[0,a[2],a[1]]},a))},cy),b4=G(0,a7),b5=function(a){var
-b=aa(b4,a);return b?b[1]:(a4(b4,a,a),a)},b6=function(h){var
-d=X[1][1]-2|0,i=0;if(!(d<0)){var
+d=I(a_,function(d){var
+e=aG(a,a_)+d|0;return[0,M(f(b,c(dS,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,f(b,c(b4,a)[1+a]),0],d]}if(b(dT[2],a)){var
+e=[0,d(a$),0];return[0,d(n),e]}return[0,d(n),0]})),dV=aS(ct(I(a_,function(a){var
+b=[0,[0,[0,c(dR,a)[1+a],0],[0,[0,a$,[0,[0,a,1],0]],0]],0];return[0,[0,[0,M(c(b3,a)[1+a]),0],[0,[0,n,[0,[0,a,1],0]],0]],b]})),dU),d0=function(a){return c(bb,a)[1+a]},d1=function(a){return c3(bq(ba[1],a),dX)},w=[0,mq(a),d1,d0,dV,dZ],C=mt(a),r=a0(a,E3),bP=ir(a),aa=d7(a),bR=C?mu(a):E9,br=t(function(a){return eX(j(function(a){return[0,a[2],a[1]]},a))},bP),cv=A(0,aO),cw=function(a){var
+b=Q(cv,a);return b?b[1]:(aI(cv,a,a),a)},cx=function(h){var
+d=aa[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bo(X[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bq(aa[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bo(X[2],b);f2(h,a,b-c|0,g[1],g[2]);var
+g=bq(aa[2],b);gv(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(C(bq,B0))var
-aB=[0,[0],[0],0];else
-if(C(bq,B1)){var
-bj=[0,0];b6(function(j,i,d,e){var
+a=j;continue}break}}return 0};if(E(bR,Db))var
+aQ=[0,[0],[0],0];else
+if(E(bR,Dc)){var
+bs=[0,0];cx(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(P[2],a),h=c(bi,g)[1+g];if(1-dO(h)){var
-k=b5(S(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bj[1];bj[1]=[0,[0,[0,h1(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(r[2],a),h=c(br,g)[1+g];if(1-d_(h)){var
+k=cw(I(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bs[1];bs[1]=[0,[0,[0,iz(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-b7=ac(ax(bj[1])),dD=0,dF=F(function(a){return a[2]},b7),aB=[0,F(function(a){return a[1]},b7),dF,dD]}else{var
-dG=C(bq,B2),b1=G(0,aP),b2=X[2][1]-2|0,dy=0;if(!(b2<0)){var
-ak=dy;for(;;){var
-dA=b(X[2][2],ak+1|0),dB=lS(P,b(X[2][2],ak),dA);N(function(a){return ai(b1,a,0)},dB);var
-dC=ak+1|0;if(b2!==ak){var
-ak=dC;continue}break}}var
-au=G(0,aP),b3=G(0,aP),bg=[0,0],bh=[0,0],dz=bB(at,d6(fb(b1)));N(function(e){var
-f=e[2],a=e[1],g=1-dO(c(bi,a)[1+a]);if(g){var
-h=c(bi,a)[1+a],b=dP(cA(f),h),d=function(a){var
-b=lR(a);return k(function(c){var
-b=c[2];switch(bk(b)){case
+cy=R(ag(bs[1])),ej=0,ek=t(function(a){return a[2]},cy),aQ=[0,t(function(a){return a[1]},cy),ek,ej]}else{var
+el=E(bR,Dd),cq=A(0,aX),cr=aa[2][1]-2|0,ee=0;if(!(cr<0)){var
+al=ee;for(;;){var
+eg=b(aa[2][2],al+1|0),eh=iy(r,b(aa[2][2],al),eg);x(function(a){return S(cq,a,0)},eh);var
+ei=al+1|0;if(cr!==al){var
+al=ei;continue}break}}var
+aH=A(0,aX),cu=A(0,aX),bo=[0,0],bp=[0,0],ef=bg(ak,et(fE(cq)));x(function(e){var
+f=e[2],a=e[1],g=1-d_(c(br,a)[1+a]);if(g){var
+h=c(br,a)[1+a],b=d$(cD(f),h),d=function(a){var
+b=mA(a);return j(function(c){var
+b=c[2];switch(bx(b)){case
 0:var
-a=td;break;case
+a=t6;break;case
 1:var
-a=te;break;case
+a=t7;break;case
 2:var
-a=tf;break;case
+a=t8;break;case
 3:var
-a=tg;break;default:if(dp(b[2],1))var
-a=hi(b[1]);else
+a=t9;break;default:if(dH(b[2],1))var
+a=hN(b[1]);else
 var
-d=o(th,hi(b[2])),a=o(hi(b[1]),d)}return[0,c[1],a]},b)};if(1-aN(au,d(b))){if(dG){var
-i=[0,bh[1],1];ai(au,d(T(lQ,b)),i)}var
-j=[0,bh[1],0];ai(au,d(b),j);bg[1]=[0,b,bg[1]];bh[1]++}return ai(b3,[0,a,f],aC(au,d(b)))}return g},dz);var
-ag=[0,ac(ax(bg[1])),b3],bn=J(ag[1].length-1,0);b6(function(j,i,a,e){var
-f=lS(P,a,e),g=b(cX(function(a){var
-b=a[1],c=aa(ag[2],[0,b,a[2]]);return cv(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=o(t_,hN(b[2])),a=o(hN(b[1]),d)}return[0,c[1],a]},b)};if(1-aV(aH,d(b))){if(el){var
+i=[0,bp[1],1];S(aH,d(Y(mz,b)),i)}var
+k=[0,bp[1],0];S(aH,d(b),k);bo[1]=[0,b,bo[1]];bp[1]++}return S(cu,[0,a,f],aC(aH,d(b)))}return g},ef);var
+aj=[0,R(ag(bo[1])),cu],bt=m(aj[1].length-1,0);cx(function(j,i,a,e){var
+f=iy(r,a,e),g=b(bN(function(a){var
+b=a[1],c=Q(aj[2],[0,b,a[2]]);return bM(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(aV(f,e[1])){var
-i=c[2],a=[0,[0,f,cR(b[2],e[2])],i];continue}}var
+e=c[1],f=b[1];if(a7(f,e[1])){var
+i=c[2],a=[0,[0,f,cs(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(bB(at,g));return N(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=b5(S(e-a|0,function(c){return(b(P[2],a+c|0)===h?1:0)!==k?1:0}));bn[1+d]=[0,[0,j,i,l],c(bn,d)[1+d]];return 0},h)});var
-dJ=[0,ag],dK=function(a){return a},dM=O(ag[1].length-1,dK),dN=ag[1],aB=[0,aK(function(a,b){var
-d=ax(c(bn,a)[1+a]);return[0,h1(b),d]},dN),dM,dJ]}var
-cz=aB[1];if(v){var
-U=function(a){return o(xq,a)},as=function(b,a){return I(b,o(a,xr))},bK=bE(a,U(xs));if(bK)var
-bL=aU(a,U(xt)),bM=S(bL[1],bL[2]);else
+h=d(bg(ak,g));return x(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cw(I(e-a|0,function(c){return(b(r[2],a+c|0)===h?1:0)!==k?1:0}));bt[1+d]=[0,[0,j,i,l],c(bt,d)[1+d]];return 0},h)});var
+em=[0,aj],en=function(a){return a},eo=p(aj[1].length-1,en),ep=aj[1],aQ=[0,_(function(a,b){var
+d=ag(c(bt,a)[1+a]);return[0,iz(b),d]},ep),eo,em]}var
+dh=aQ[1];if(C){var
+$=function(a){return o(yj,a)},aE=function(b,a){return N(b,o(a,yk))},cb=bS(a,$(yl));if(cb)var
+cf=a0(a,$(ym)),cg=I(cf[1],cf[2]);else
 var
-bM=bK;var
-a8=bV(a,U(xu)),a9=et(a,U(xv)),bN=fM(a),bO=C(a8,xw);if(bO)var
-bQ=1-et(a,U(xx)),bS=bQ?C(lN(a),xy):bQ;else
+cg=cb;var
+be=cc(a,$(yn)),bf=eS(a,$(yo)),ch=eU(a),ci=E(be,yp);if(ci)var
+cj=1-eS(a,$(yq)),ck=cj?E(mu(a),yr):cj;else
 var
-bS=bO;var
-dw=aS(cU(bN),xz);as(1-et(a,U(xB)),xA);as(cW(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},bM),xC);var
-bT=1-dw;if(bT)var
-a_=bT;else{var
-bZ=1-a9;if(bZ)var
-dx=C(a8,xH),a_=dx||bS;else
+ck=ci;var
+ea=ax(b5(ch),ys);aE(1-eS(a,$(yu)),yt);aE(cR(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},cg),yv);var
+cl=1-ea;if(cl)var
+bh=cl;else{var
+co=1-bf;if(co)var
+ed=E(be,yA),bh=ed||ck;else
 var
-a_=bZ}as(a_,xD);if(a9){var
-bU=C(a8,xF);if(bU)var
-bY=aS(xG,bN),a$=bY?0===hV(a)?1:0:bY;else
+bh=co}aE(bh,yw);if(bf){var
+cm=E(be,yy);if(cm)var
+ec=ax(yz,ch),cn=ec||mx(a),bi=cn?0===is(a)?1:0:cn;else
 var
-a$=bU}else
+bi=cm}else
 var
-a$=a9;as(1-a$,xE);var
-af=fM(a),bw=0;if(af){var
-bb=af[1],am=0;if(w(bb,xI))if(w(bb,xJ)){if(w(bb,xK)||af[2])am=1}else{var
-bc=af[2],cG=0;if(bc&&(w(bc[1],xN)||bc[2])){am=1;cG=1}if(!cG){var
-br=1;bw=1;am=1}}else{var
-bd=af[2];if(bd&&(w(bd[1],xO)||bd[2]))am=1}if(!am){var
-br=0;bw=1}}if(!bw)var
-br=Z(o(xM,bV(a,xL)));var
-aD=br}else
+bi=bf;aE(1-bi,yx);var
+af=eU(a),bX=0;if(af){var
+aF=af[1],Z=0;if(F(aF,yB))if(F(aF,yC)){var
+dq=0;if(F(aF,yD)&&F(aF,yE)){Z=1;dq=1}if(!dq&&af[2])Z=1}else{var
+bj=af[2],dr=0;if(bj&&(F(bj[1],yH)||bj[2])){Z=1;dr=1}if(!dr){var
+bT=1;bX=1;Z=1}}else{var
+bk=af[2];if(bk){var
+cp=bk[1],ds=0;if(F(cp,yI)&&F(cp,yJ))Z=1;else
+ds=1;if(ds&&bk[2])Z=1}}if(!Z){var
+bT=0;bX=1}}if(!bX)var
+bT=X(o(yG,cc(a,yF)));var
+aR=bT}else
 var
-aD=v;var
-r=cz.length-1,Y=function(a){return c(cz,a)[1+a]},aE=v?fM(a):v,bx=0;if(aE){var
-cH=0;if(!w(aE[1],Dv)&&!aE[2]){var
-aF=l;bx=1;cH=1}if(!cH){var
-bs=aE[2];if(bs&&!w(bs[1],Dw)&&!bs[2]){var
-cs=h3(lO(W)),d1=h2(cs)[1],ct=z(cs[1])-d1|0,d_=r<(2*ct|0)?ea(1,10):r<(4*ct|0)?ea(1,2):ea(9,10),aF=dE(t,cB(l,d_));bx=1}}}if(!bx)var
-aF=t;var
-cD=v?bW(eu(a,w1)):t,$=1+L(ba,0,S(P[1],P[2]))|0,aG=g(aF,cD);if(v){var
-a1=ev(a),a2=J(a1[3][1],0);hW(a,function(d,a,b){a2[1+a]=fD(c(a2,a)[1+a],b);return 0});var
-ab=function(f,e,d){var
-g=b(a1[1][2],f)+e|0,a=b(a1[2][2],g)+d|0;return c(a2,a)[1+a]}}else
+aR=C;var
+T=dh.length-1,ab=function(a){return c(dh,a)[1+a]},ap=C?mx(a):C,cQ=gj(iu(H)),eC=iA(cQ)[1],aK=z(cQ[1])-eC|0,bU=C?eU(a):C,bY=0;if(bU){var
+dj=bU[2];if(dj){if(!dj[2]){var
+bZ=0;if((4*aK|0)<=T)bZ=1;else{var
+dt=0;if(ap&&!(7<aK)){bZ=1;dt=1}if(!dt){var
+du=0;if(T<(2*aK|0)&&!ap){var
+bW=cV(1,10);du=1}if(!du)var
+bW=cV(1,2)}}if(bZ)var
+bW=cV(9,10);var
+aT=dY(y,cW(n,bW));bY=1}}else{var
+dn=bU[1],dv=0;if(F(dn,E7)&&F(dn,E8))dv=1;if(!dv){var
+aT=n;bY=1}}}if(!bY)var
+aT=y;var
+dk=C?cd(eT(a,xS)):y,aq=1+L(aL,0,I(r[1],r[2]))|0,aw=f(aT,dk);if(C){var
+bc=d7(a),bd=m(bc[3][1],0);it(a,function(d,a,b){bd[1+a]=f5(c(bd,a)[1+a],b);return 0});var
+ac=function(f,e,d){var
+g=b(bc[1][2],f)+e|0,a=b(bc[2][2],g)+d|0;return c(bd,a)[1+a]}}else
 var
-ab=function(c,b,a){return 0};var
-bt=p(cD,aG),cF=0<s(aF)?1:0;if(cF){var
-dm=aU(a,xa),dn=hU(a).length-1,a3=j3(fN(a),dn,0);hW(a,function(d,f,e){var
-a=b(dm[2],f),g=fD(c(c(a3,d)[1+d],a)[1+a],e);c(a3[1+d],a)[1+a]=g;return 0});var
-dq=function(b,a){return c(c(a3,b)[1+b],a)[1+a]},d3=fN(a),ad=function(a){return o(xb,a)},a6=J(fN(a),0),bI=bV(a,ad(xc)),dr=C(bI,xd)?xe:xj,bJ=ad(dr);hW(a,function(a,d,b){a6[1+a]=fD(c(a6,a)[1+a],b);return 0});if(0===hV(a))if(C(bI,xf))var
-M=[0,dt(a6)];else{var
-cI=0;if(et(a,ad(xg))||c6(a,ad(xh))||c6(a,bJ))cI=1;else
+ac=function(c,b,a){return 0};var
+aU=s(dk,aw),dm=0<v(aT)?1:0;if(ap)var
+eZ=0<v(aU)?cV(1,4):cV(aL(60,Gx(100.*Math.exp(-0.0506249999999999201*(1.8*aK-Math.log(aD(aw)))))|0),aO),ay=f(aw,eZ);else
 var
-du=fN(a),dv=es(a,bJ),M=[1,es(a,ad(xi)),dv,du];if(cI)var
-M=0}else
+ay=aw;var
+aW=s(aw,ay);if(dm){var
+d2=a0(a,x3)[2],d3=mv(a,ir(a).length-1,d2),e0=gd(a),ad=mw(a),b0=0;if(typeof
+ad==="number")b0=1;else
+if(0===ad[0])var
+bV=[0,[0,iE(mK(ad[1])),n],0];else{var
+cB=ad[3];if(z(e2(ad[1]))===cB)var
+bV=[0,[0,cs(cB,iE(e2(ad[2]))),n],0];else
+b0=1}if(b0)var
+cz=D(go),bV=G===cz?go[1]:k===cz?K(go):go;var
+a1=d3,az=e0,aZ=bV}else
 var
-M=0;var
-by=0;if(typeof
-M==="number")by=1;else
-if(0===M[0])var
-bv=[0,[0,h5(l5(M[1])),l],0];else{var
-b$=M[3];if(z(l4(M[1]))===b$)var
-bv=[0,[0,cR(b$,h5(l4(M[2]))),l],0];else
-by=1}if(by)var
-b8=y(fW),bv=B===b8?fW[1]:j===b8?H(fW):fW;var
-aI=dq,al=d3,aH=bv}else
-var
-d8=0,d9=0,aI=function(b,a){return 0},al=d8,aH=d9;if(cF)var
-d4=hV(a),d5=lO(W),bp=F(function(a){return h0(k(function(a){return[0,a[2],a[1]]},a))},cy),cr=ds(cP,S(P[1],P[2])),d0=k(function(a){return c(bp,a)[1+a]},cr),m=lV(h3(d5),d0),ca=z(m[4]),dQ=z(m[2][3]),dR=function(a){var
-b=c$(m,c(bp,a)[1+a]),d=bC(b[2]);return[0,F(bC,b[1]),d]},dS=function(a){var
-c=a<m[3]?1:0,b=c||ah(m[2][3],a-m[3]|0)[3],d=b?[0,eC(m,a,1),0]:b;return[0,eC(m,a,0),d]},dT=cV(S(m[3]+dQ|0,dS)),cc=b(cX(function(a){var
-b=cx(a[1],0,ca),c=e6(function(a){return 0!==s(a)?1:0},b);if(c)var
-e=bC(a[2]),d=[0,[0,F(bC,b),e]];else
-var
-d=c;return d}),dT),cd=cY(function(a){var
-b=a[1];if(m[3]<=b)cn(Cg);var
-c=c$(m,ey(b|0)),d=F(bC,c[1]),e=bC(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,F(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},d4),cf=b(bP(function(a){return 1-dO(c(bp,a)[1+a])}),cr),dU=k(function(a){return a[1]},cd),dV=aR(k(dR,cf),dU),ck=ac(k(function(a){return a[2]},cd)),cl=function(a){return ac(k(a,dV))},dW=ac(k(function(a){return a[2]},cc)),dX=ac(k(function(a){return a[1]},cc)),dY=cl(function(a){return a[2]}),dZ=cl(function(a){return a[1]}),R=[0,m[8],dZ,dY,dX,dW],co=ac(cf),cp=l2(m),av=O(ca,function(a){var
-b=c(cp[2],a)[1+a];return bC(q(c(cp[1],a)[1+a],b))/2.}),aw=[j,function(m){var
-l=J(co.length-1+(ck.length-1)|0,0.),e=R[4],b=F(function(a){var
-b=1e-300;return cb(function(b,a){return g0(b,Math.abs(a))},b,a)},e),a=[0,nu],f=R[4];V(function(c,d){var
-e=x(b,c),f=x(R[5],c),g=(eD(d,av)-f)/e;a[1]=g0(a[1],g);return 0},f);if(a[1]<0.)var
-d=av;else
-var
-c=av.length-1,g=R[5],h=R[4],i=aK(function(c,a){return bR(a,[b0,-x(b,c)])},h),j=[b0,2.*a[1]+3.],k=[0,[0],[0,bR(J(c,0.),[b0,nu])],j,i,g],d=cx(h6(k,bR(av,[b0,1.01*a[1]+1.]),[b0,iz*(b.length-1)]),0,c);return h6(R,d,l)}],cq=G(0,50),aJ=function(i,h){var
-a=F(function(j){var
-c=i-1|0,b=0,k=0;if(c<0)var
+e6=0,e7=0,a1=function(b,a){return 0},az=e6,aZ=e7;if(dm)var
+e1=is(a),e3=iu(H),bA=t(function(a){return eX(j(function(a){return[0,a[2],a[1]]},a))},bP),cP=b8(bJ,I(r[1],r[2])),eB=j(function(a){return c(bA,a)[1+a]},cP),B=iB(gj(e3),eB),eq=z(B[4]),er=function(a){var
+b=cL(B,c(bA,a)[1+a]),d=aD(b[2]);return[0,t(aD,b[1]),d]},cC=bO(function(a){var
+b=a[1];if(B[3]<=b)bn(Dt);var
+c=cL(B,eW(b|0)),d=t(aD,c[1]),e=aD(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,t(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},e1),cG=b(bv(function(a){return 1-d_(c(bA,a)[1+a])}),cP),eu=j(function(a){return a[1]},cC),ev=aS(j(er,cG),eu),cH=R(j(function(a){return a[2]},cC)),cJ=function(a){return R(j(a,ev))},ew=iF(B)[2],ex=iF(B)[1],ey=cJ(function(a){return a[2]}),ez=cJ(function(a){return a[1]}),bw=[0,B[8],ez,ey,ex,ew],cK=R(cG),cN=iC(B),eA=p(eq,function(a){var
+b=c(cN[2],a)[1+a];return aD(u(c(cN[1],a)[1+a],b))/2.}),aJ=[k,function(a){return eb(bw,mO(bw,eA),m(cK.length-1+(cH.length-1)|0,0.))}],cO=A(0,50),a2=function(j,i){var
+a=t(function(h){var
+c=j-1|0,b=0,k=0;if(c<0)var
 d=b;else{var
 a=k,f=b;for(;;){var
-g=f+e(h,a,j)|0,l=a+1|0;if(c!==a){var
+g=f+e(i,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,f=g;continue}var
-d=g;break}}return d},co),c=aa(cq,a);if(c)return c[1];var
-k=bR(a,ck),d=y(aw),l=B===d?aw[1]:j===d?H(aw):aw,n=h6(R,l,k),b=G(0,10),o=m[4];b_(function(c,a){return ai(b,a,az(x(n,c)))},o);function
+d=g;break}}return d},cK),c=Q(cO,a);if(c)return c[1];var
+l=bD(a,cH),d=D(aJ),m=G===d?aJ[1]:k===d?K(aJ):aJ,n=eb(bw,m,l),b=A(0,10),o=B[4];bu(function(c,a){return S(b,a,at(h(n,c)))},o);function
 p(a){var
-c=aa(m[5],a);if(c){var
+c=Q(B[5],a);if(c){var
 d=c[1][1],e=function(a,c,h){var
-f=0;if(a){var
+g=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=g(c,aC(b,d[1]));f=1}}if(!f)var
-e=c;return q(h,e)};return A(ae[13],e,d,t)}return aC(b,a)}var
-f=S(m[3],p);ai(cq,a,f);return f};else
+e=f(c,aC(b,d[1]));g=1}}if(!g)var
+e=c;return u(h,e)};return O(ai[13],e,d,y)}return aC(b,a)}var
+g=I(B[3],p);S(cO,a,g);return g};else
 var
-aJ=function(b,a){return 0};var
-d7=ac(Df(W,n,aX,aA,aB,ab,bt,aD,[0,$,aH,aJ,al,aI,aG]));cw(function(l){var
-V=cu(l),W=c(d7,l)[1+l],e=W[1],ax=e[19],az=e[18],aB=e[17],aC=e[16],aE=e[15],aF=e[14],aK=e[13],aL=e[12],aM=e[11],aN=e[10],aO=e[9],aP=e[8],aQ=e[7],aR=e[6],aS=e[5],aU=V[2],aV=V[1],a=[0,aA(l),aX,aV,aU,aS,aR,aQ,aP,aO,aN,aM,aL,aK,aF,aE,aC,aB,az,ax];if(v){if(aD){var
-X=W[2],at=a[10],R=aT(f([0,h,d]),at);if(R)var
-au=a[10],av=bf(r),B=i(g(g(f([0,aq(d),d]),av),au),bt);else
+a2=function(b,a){return 0};if(ap){var
+e4=mw(a),eD=H[6];if(cS(function(a){return E(a[1],DI)},eD))X(DJ);var
+cT=t(function(a){return eX(j(function(a){return[0,a[2],a[1]]},a))},bP),eE=b8(bJ,I(r[1],r[2])),an=H[1],eF=j(function(a){return c(cT,a)[1+a]},eE),eG=iB(gj(iu(H)),eF),cU=A(0,aO),aM=[0,0],bB=[0,0],bC=A(0,aO),c0=m(an[2],0),c1=an[2]-1|0,cY=0,cZ=0,eH=0;if(c1<0)var
+c4=cZ,c2=cY;else{var
+W=eH,bF=cZ,aN=cY;for(;;){var
+eR=cM(an,W),bG=j(r[2],eR),c_=Q(bC,bG);if(c_)var
+c$=c_[1],bI=bF,bH=aN;else{var
+da=c6(an[6],W),bK=iy(r,da[1],da[2]+1|0),db=Q(cU,bK);if(db)var
+dd=db[1],dc=aN;else{var
+bL=j(function(a){var
+b=a[1];aM[1]++;bB[1]=[0,b,bB[1]];return[0,aM[1]-1|0,b,a[2]]},bK);aI(cU,bK,bL);var
+dd=bL,dc=[0,R(bL),aN]}var
+de=bC[1];aI(bC,bG,de);var
+c$=de,bI=[0,j(function(e){return function(d){var
+a=e;for(;;){if(a){var
+b=a[1],c=a[2];if(d===b[2])return b[1];var
+a=c;continue}throw J}}}(dd),bG),bF],bH=dc}c(c0,W)[1+W]=c$;var
+eV=W+1|0;if(c1!==W){var
+W=eV,bF=bI,aN=bH;continue}var
+c4=bI,c2=bH;break}}var
+c5=R(ag(bB[1])),c7=R(ag(c4)),eI=-Math.log(aD(aW)),eJ=aM[1],c8=DG(H,eG,cT,r,R(ag(c2)),eJ,e4,eI),c9=c8[1]?1:DF,eK=function(a){return c(c5,a)[1+a]},eL=b(c8[2],eK),eM=I(c9,function(a){return cV(1,c9)}),eN=1,eO=function(a){return c(c5,a)[1+a]},eP=aM[1],eQ=function(a){return c(c7,a)[1+a]},q=[0,c7.length-1,function(a){var
+e=a[2],d=b(an[5][2],a[1])+e|0;return c(c0,d)[1+d]},eQ,eP,eO,eN,aW,eM,eL]}else
 var
-B=R;var
-S=B?aj(r,function(a){return k2(n,Y(a))}):B,T=S?aj(r,function(c){var
-e=Y(c)[2],g=cm(1,ab,e),h=cm(0,ab,e),i=b(a[7],c),n=b(a[8],c),j=p(f([0,d,d]),n),k=b(a[9],i),l=b(a[9],j),o=b(X,c)[1],m=lz(a[10],i,k[1],k[2],o,g,h);if(m){var
-q=b(X,c)[2];return lz(a[10],j,l[1],l[2],q,h,g)}return m}):S;if(T){var
-C=hE(n,$,aH,aJ,a,al,aI,aG);if(C){var
-aw=C[1];return hB(n,r,Y,function(b,c){return lk(n,a,aw,b,c)},k$,a)}var
-U=C}else
+q=yh;if(ap){var
+aB=d7(a),b9=m(aB[3][1],0),ca=aB[1][1]-2|0,d4=0;if(!(ca<0)){var
+ae=d4;for(;;){var
+d6=function(a){return a},d8=c3(bq(aB[1],ae),d6);bu(function(g){return function(a,d){var
+e=b(q[2],[0,g,a]),f=b(q[3],e);return bu(function(f,e){var
+a=b(aB[2][2],d)+f|0;c(b9,a)[1+a]=e;return 0},f)}}(ae),d8);var
+d9=ae+1|0;if(ca!==ae){var
+ae=d9;continue}break}}var
+d5=function(a){return c(b9,a)[1+a]},a3=mv(a,q[4],d5)}else
 var
-U=T;return U}var
-Z=function(b,a){return 0},ak=a[10],L=aT(f([0,h,d]),ak);if(L)var
-am=a[10],x=i(g(bf(r),am),bt);else
+a3=function(b,a){return 0};var
+e5=R(EN(H,w,a9,aP,aQ,ac,aU,aR,[0,aq,aZ,a2,az,a1,ay],[0,q,a3,aW]));dg(function(h){var
+F=df(h),G=c(e5,h)[1+h],e=G[1],S=e[19],U=e[18],X=e[17],Y=e[16],Z=e[15],_=e[14],$=e[13],aa=e[12],ad=e[11],ae=e[10],af=e[9],ag=e[8],ah=e[7],ai=e[6],aj=e[5],ak=F[2],al=F[1],a=[0,aP(h),a9,al,ak,aj,ai,ah,ag,af,ae,ad,aa,$,_,Z,Y,X,U,S];if(C){if(aR){var
+H=G[2],L=a[10],A=aY(g([0,i,d]),L);if(A)var
+N=a[10],Q=bm(T),n=l(f(f(g([0,au(d),d]),Q),N),aU);else
 var
-x=L;var
-M=x?aj(r,function(a){return k2(n,Y(a))}):x,N=M?aj(r,function(c){var
-e=Y(c)[2],g=cm(1,ab,e),h=cm(0,ab,e),i=b(a[7],c),n=b(a[8],c),j=p(f([0,d,d]),n),k=b(a[9],i),l=b(a[9],j),m=k1(a[10],i,k[1],k[2],g,h);return m?k1(a[10],j,l[1],l[2],h,g):m}):M;if(N){var
-y=hE(n,$,aH,aJ,a,al,aI,aG);if(y){var
-z=y[1];if(0===_[6])var
-j=ts;else{var
-aa=function(e){var
-a=b(n[2],e),c=0;return bD(function(i,l){var
-m=_[1],j=b(_[2],[0,e,i])<m?1:0;if(j){var
-n=l[2],o=b(_[2],[0,e,i]),c=b(_[3],o),a=n;for(;;){if(c){if(a){var
-f=c[1],g=f<_[4]?1:0;if(g)var
-k=a[1][2],d=b(_[5],f)===k?1:0;else
+n=A;var
+B=n?am(T,function(a){return lM(w,ab(a))}):n,D=B?am(T,function(c){var
+e=ab(c)[2],f=cI(1,ac,e),h=cI(0,ac,e),i=b(a[7],c),n=b(a[8],c),j=s(g([0,d,d]),n),k=b(a[9],i),l=b(a[9],j),o=b(H,c)[1],m=mg(a[10],i,k[1],k[2],o,f,h);if(m){var
+p=b(H,c)[2];return mg(a[10],j,l[1],l[2],p,h,f)}return m}):B;if(D){var
+o=h9(w,aq,aZ,a2,a,az,a1,ay);if(o){var
+R=o[1];return h6(w,T,ab,function(b,c){return l6(w,a,R,b,c)},lV,a)}var
+E=o}else
 var
-d=g;if(d){var
-c=c[2],a=a[2];continue}var
-h=d}else
+E=D;return E}var
+I=a[10],p=aY(g([0,i,d]),I);if(p)var
+J=a[10],j=l(f(bm(T),J),aU);else
 var
-h=a;return h}return a?0:1}}return j},c,a)},E=aj(n[1][1],aa);if(E){var
-ac=function(a){return b(_[5],a)<$?1:0},F=aj(_[4],ac);if(F)var
-ad=function(a){var
-c=b(_[3],a);return be(function(a){return a<_[4]?1:0},c)},I=aj(_[1],ad);else
+j=p;var
+r=j?am(T,function(a){return lM(w,ab(a))}):j,v=r?am(T,function(c){var
+e=ab(c)[2],f=cI(1,ac,e),h=cI(0,ac,e),i=b(a[7],c),n=b(a[8],c),j=s(g([0,d,d]),n),k=b(a[9],i),l=b(a[9],j),m=lL(a[10],i,k[1],k[2],f,h);return m?lL(a[10],j,l[1],l[2],h,f):m}):r;if(v){var
+k=h9(w,aq,aZ,a2,a,az,a1,ay);if(k){var
+t=k[1],m=me(w,aq,q,az,a3,aW);if(m){var
+x=m[1],V=x[2],W=x[1],K=function(s,v,c){var
+r=cF(W,c[1]);if(r){var
+F=r[1],G=t[2],U=t[1],m=ln(ll,0,c[2]);if(0<m){var
+J=cE(q[8]);if(cE(c[2])<=J){var
+K=c[3];if(l(g([0,i,d]),K)&&bl(function(a){return a[1]<aq?1:0},G)){var
+j=0,h=c[2],e=F;for(;;){if(h&&e){var
+x=0===h[1]?1:0;if(x)var
+k=x;else
 var
-I=F;var
-o=I}else
-var
-o=E;if(o){var
-af=_[8],m=f([0,d,d]),k=af;for(;;){if(k){var
-G=k[1],H=i(f([0,h,d]),G);if(H){var
-ae=k[2],m=p(m,G),k=ae;continue}var
-J=H}else
-var
-J=i(f([0,h,d]),m);var
-s=J;break}}else
-var
-s=o;if(s)var
-ag=_[7],u=aT(f([0,h,d]),ag);else
-var
-u=s;if(u)var
-ah=_[7],w=i(g(bf(_[6]),ah),t);else
-var
-w=u;if(w)var
-ai=lq(_,al,Z,_[6]),j=cE(function(c){var
-a=dI(0,$);return[0,c,dH(function(a){var
-c=dI(0,_[4]);return ef(function(c){return b(_[5],c)===a?1:0},c)},a)]},ai);else
-var
-j=w}if(j){var
-O=j[1],an=O[2],ao=O[1],as=function(t,u,c){var
-s=cj(ao,c[1]);if(s){var
-G=s[1],H=z[2],T=z[1],m=kD(kB,0,c[2]);if(0<m){var
-L=ci(_[8]);if(ci(c[2])<=L){var
-M=c[3];if(i(f([0,h,d]),M)&&be(function(a){return a[1]<$?1:0},H)){var
-k=0,j=c[2],e=G;for(;;){if(j&&e){var
-v=0===j[1]?1:0;if(v)var
-l=v;else
-var
-I=e[1],J=0,l=bD(function(g){return function(e,i){var
+H=e[1],I=0,k=bQ(function(g){return function(e,i){var
 f=i[2];function
 d(a){var
-h=b(_[3],a),d=be(function(a){return 1-A(c[4],g,e,a)},h);if(d)return d;var
-i=b(_[3],a);return be(function(a){return lr(_,t,u,f,a)},i)}var
-a=aj(_[1],d);if(a){var
+h=b(q[3],a),d=bl(function(a){return 1-O(c[4],g,e,a)},h);if(d)return d;var
+i=b(q[3],a);return bl(function(a){return h_(q,s,v,f,a)},i)}var
+a=am(q[1],d);if(a){var
 h=function(a){var
-b=1-A(c[4],g,e,a);return b?b:lr(_,t,u,f,a)};return aj(_[4],h)}return a}}(k),J,I);if(l){var
-k=k+1|0,j=j[2],e=e[2];continue}var
-w=l}else
+b=1-O(c[4],g,e,a);return b?b:h_(q,s,v,f,a)};return am(q[4],h)}return a}}(j),I,H);if(k){var
+j=j+1|0,h=h[2],e=e[2];continue}var
+y=k}else
 var
-w=1;if(w){var
-o=dL(a,m,_[7]);if(o){var
-p=lx(a,m,c[2],_[8]);if(p){var
-r=lw(n,Z,a,t,u,c,H,0,an,G);if(r){var
-x=r[1],N=g(fz,c[9]),O=x[1],P=K(T),Q=g(c[3],P),y=i(D(q(q(K(ay(o[1],p[1])),Q),O)),N);if(y)var
-R=bm(c[9]),S=x[2],B=[0,b(ar(f([0,ap(d),d]),S),R)];else
+y=1;if(y){var
+n=dl(a,m,q[7]);if(n){var
+o=ie(a,m,c[2],q[8]);if(o){var
+p=id(w,a3,a,s,v,c,G,0,V,F);if(p){var
+z=p[1],L=f(f1,c[9]),N=z[1],Q=P(U),R=f(c[3],Q),A=l(M(u(u(P(as(n[1],o[1])),R),N)),L);if(A)var
+S=bz(c[9]),T=z[2],B=[0,b(av(g([0,ar(d),d]),T),S)];else
 var
-B=y;var
+B=A;var
 C=B}else
 var
-C=r;var
-E=C}else
+C=p;var
+D=C}else
 var
-E=p;var
-F=E}else
+D=o;var
+E=D}else
 var
-F=o;return F}break}}}}return 0}return s};return hB(n,r,Y,function(b,c){return lk(n,a,z,b,c)},as,a)}var
-P=j}else
+E=n;return E}break}}}}return 0}return r};return h6(w,T,ab,function(b,c){return l6(w,a,t,b,c)},K,a)}var
+y=m}else
 var
-P=y;var
-Q=P}else
+y=k;var
+z=y}else
 var
-Q=N;return Q}return hB(n,0,function(a){return tl},tk,k$,a)});return v?aD?Dx:Dy:Dz}var
-aO=ev(a),aL=aU(a,vZ);function
-aM(a){return g(cA((a[2]-a[1]|0)+2|0),vY)}if(bE(a,v0))var
-cJ=c7(a,v1),aW=function(c){var
-a=bo(aL,c);return c8(a,function(d){var
-c=bW(b(cJ[2],d)),e=cB(l,g(c,q(l,aM(a))));return[0,g(c,p(l,aM(a))),e]})};else
-if(bE(a,v2))var
-bz=ac(k(fE,fK(a,v3))),cK=fK(a,v4),cL=ac(k(function(a){var
-b=hJ(a);return fL(k(function(a){var
+z=v;return z}return h6(w,0,function(a){return uc},ub,lV,a)});return C?aR?E4:E5:E6}var
+a6=d7(a),a4=a0(a,wQ);function
+a5(a){return f(cD((a[2]-a[1]|0)+2|0),wP)}if(bS(a,wR))var
+dw=dp(a,wS),a8=function(c){var
+a=bq(a4,c);return c3(a,function(d){var
+c=cd(b(dw[2],d)),e=cW(n,f(c,u(n,a5(a))));return[0,f(c,s(n,a5(a))),e]})};else
+if(bS(a,wT))var
+b1=R(j(f6,gb(a,wU))),dx=gb(a,wV),dy=R(j(function(a){var
+b=ih(a);return gc(j(function(a){var
 b=a[2],d=a[1];return L(function(e,b){var
-d=b[2],a=b[1],f=e1(c(bz,a)[1+a][2],d);return g(e,cg(e1(bz[1+a][1],d),f))},d,b)},b))},cK)),cM=aU(a,v5),aW=function(a){function
+d=b[2],a=b[1],g=fr(c(b1,a)[1+a][2],d);return f(e,b_(fr(b1[1+a][1],d),g))},d,b)},b))},dx)),dz=a0(a,wW),a8=function(a){function
 d(e){var
-a=b(cM[2],e),d=c(cL,a)[1+a];return[0,d,d]}return c8(bo(aL,a),d)};else
+a=b(dz[2],e),d=c(dy,a)[1+a];return[0,d,d]}return c3(bq(a4,a),d)};else
 var
-cN=c7(a,v6),cO=c7(a,v7),cQ=lH(a),aW=function(m){var
-e=bo(aL,m),a=c8(e,function(a){var
-c=b(cN[2],a),d=b(cO[2],a),e=bW(d),f=c==0.?gZ(cQ,d):c;return[0,bW(f),e]}),c=fL(k(function(a){return a[1]},a)),d=fL(k(function(a){return a[2]},a));function
+dA=dp(a,wX),dB=dp(a,wY),dC=mo(a),a8=function(l){var
+e=bq(a4,l),a=c3(e,function(a){var
+c=b(dA[2],a),d=b(dB[2],a),e=cd(d),f=c==0.?dK(dC,d):c;return[0,cd(f),e]}),c=gc(j(function(a){return a[1]},a)),d=gc(j(function(a){return a[2]},a));function
 f(a){var
-b=aM(e);return bl(c2(p(a,l)),b)}var
-i=0;if(cC(c,l)&&f(c)){var
+b=a5(e);return by(di(s(a,n)),b)}var
+i=0;if(cX(c,n)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-j=0;if(bu(d,l)&&f(d)){var
-h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
-a=ch(h(b),g);return[0,a,a]},a)};var
-cZ=lI(a);if(bE(a,bX(a,wx)))throw E;function
-c0(a){var
-c=bo(aO[2],a)[1],d=aW(a),e=b9(function(d,a){var
-e=a[2],f=a[1];return[0,b(aO[3][2],c+d|0),f,e]},d);return[0,b(cZ,a),e]}var
-u=lJ(a),c1=u[10],c3=u[9],c4=u[8],c5=u[7],c9=u[6],c_=u[5],da=u[4];function
-db(a){return c8(bo(aO[1],a),c0)}var
-Q=[0,u[1],u[2],db,da,c_,c9,c5,c4,c3,c1];cw(function(a){var
-o=cu(a),p=aA(a),k=ah(W[6],a);function
-l(a){return mc([0,W,Q,k,p,a,0])[2]}var
-m=l(0),n=l(1);md(W,k,Q,Q,p,m,n);var
-c=o[2],q=o[1],b=aA(a),i=kR(n),j=kR(m);if(aX){var
-r=fl(c),d=fl(q),e=fq(Q,b,j,r);if(e){if(d)return fr(Q,b,i,d[1]);var
+k=0;if(bE(d,n)&&f(d)){var
+h=function(a){return a[2]},g=d;k=1}if(!k)return a}return j(function(b){var
+a=b$(h(b),g);return[0,a,a]},a)};var
+dF=mp(a);if(bS(a,ce(a,xo)))throw J;function
+dG(a){var
+c=bq(a6[2],a)[1],d=a8(a),e=b7(function(d,a){var
+e=a[2],f=a[1];return[0,b(a6[3][2],c+d|0),f,e]},d);return[0,b(dF,a),e]}var
+U=mq(a),dI=U[10],dJ=U[9],dL=U[8],dM=U[7],dN=U[6],dO=U[5],dP=U[4];function
+dQ(a){return c3(bq(a6[1],a),dG)}var
+V=[0,U[1],U[2],dQ,dP,dO,dN,dM,dL,dJ,dI];dg(function(a){var
+o=df(a),p=aP(a),k=ah(H[6],a);function
+l(a){return m7([0,H,V,k,p,a,0])[2]}var
+m=l(0),n=l(1);m8(H,k,V,V,p,m,n);var
+c=o[2],q=o[1],b=aP(a),i=lB(n),j=lB(m);if(a9){var
+r=fO(c),d=fO(q),e=fT(V,b,j,r);if(e){if(d)return fU(V,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=fq(Q,b,j,q);if(g){if(c)return fr(Q,b,i,c[1]);var
+g=fT(V,b,j,q);if(g){if(c)return fU(V,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return DB}function
-DC(l){var
-c=Dn(l),m=Bz(c);function
+h=g;return h});return E_}function
+E$(l){var
+c=EW(l),m=CM(c);function
 f(a){var
-d=a2(46,a),e=b(bP(function(a){return 0===jL(a)?1:0}),d),f=cY(function(a){var
-b=a[1],c=a[2];return k(function(a){return o(b,o(vL,a))},c)},vK),c=1-aS(gU(vM,e),f);return c?Z(o(vN,fB(a))):c}function
+d=a9(46,a),e=b(bv(function(a){return 0===kz(a)?1:0}),d),f=bO(function(a){var
+b=a[1],c=a[2];return j(function(a){return o(b,o(wC,a))},c)},wB),c=1-ax(hs(wD,e),f);return c?X(o(wE,f3(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-e=b[1];return b_(function(e,b){return d(o(c,o(vO,a(n+e))),b)},e);case
+e=b[1];return bu(function(e,b){return d(o(c,o(wF,a(r+e))),b)},e);case
 5:var
-g=b[1];return N(function(a){var
-b=a[2];return d(o(c,o(vP,a[1])),b)},g);default:return f(c)}}N(function(a){return d(a,c5(c,a))},vQ);var
-j=c[2];hc(function(a,c){var
-b=cU(a2(46,a));if(w(b,vR)&&w(b,vS))return 0;return f(a)},j);var
-e=c5(c,DD);if(typeof
+g=b[1];return x(function(a){var
+b=a[2];return d(o(c,o(wG,a[1])),b)},g);default:return f(c)}}x(function(a){return d(a,dm(c,a))},wH);var
+k=c[2];hI(function(a,c){var
+b=b5(a9(46,a));if(F(b,wI)&&F(b,wJ))return 0;return f(a)},k);var
+e=dm(c,Fa);if(typeof
 e!=="number"&&4===e[0]){var
-p=e[1],g=b9(function(a,d){return bV(c,b(ao(DE),a))},p),q=Ds(c,m,g),i=0;if(lL(c)&&lM(c)){var
-r=eu(c,DF),h=b(ao(DG),r);i=1}if(!i)var
-h=DK;var
-s=E5(0),t=c[3],u=A(ao(DH),q,t,s);return o(gU(DJ,b9(function(d,b){var
-a=lK(c,d),e=a[2],f=a[1];return f2(ao(DI),b,f,e,h)},g)),u)}throw E}function
-DL(a){try{var
-j=[0,0,DC(b(a,0))];return j}catch(a){a=bs(a);if(a[1]===fA){var
-c=a[2],d=c-1|0,g=0,i=o(DN,o(a[3],DM));if(!(2<d>>>0)){var
+n=e[1],g=b7(function(a,d){return cc(c,b(ao(Fb),a))},n),p=E1(c,m,g),i=0;if(ms(c)&&mt(c)){var
+q=eT(c,Fc),h=b(ao(Fd),q);i=1}if(!i)var
+h=Fh;var
+s=GD(0),t=c[3],u=O(ao(Fe),p,t,s);return o(hs(Fg,b7(function(d,b){var
+a=mr(c,d),e=a[2],f=a[1];return gv(ao(Ff),b,f,e,h)},g)),u)}throw J}function
+Fi(a){try{var
+j=[0,0,E$(b(a,0))];return j}catch(a){a=bC(a);if(a[1]===f2){var
+c=a[2],d=c-1|0,g=0,i=o(Fk,o(a[3],Fj));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=DP;break;case
+f=Fm;break;case
 1:h=1;break;default:var
-f=DQ}if(!h){var
+f=Fn}if(!h){var
 e=f;g=1}}if(!g)var
-e=DO;return[0,c,o(e,i)]}if(a!==gL&&a!==e3)return DS;return DR}}Fp(function(a){return DL(function(b){return a})});gO(0);return}(globalThis));
+e=Fl;return[0,c,o(e,i)]}if(a!==hj&&a!==ft)return Fp;return Fo}}GZ(function(a){return Fi(function(b){return a})});hm(0);return}(globalThis));

@@ -206,7 +206,7 @@ def test_rows_after_a_gap_are_left_out() -> None:
         ("memory=dream", "'dream' is not a memory"),
         ("memory=seen:nowhere", "no state or label 'nowhere'"),
         ("memory=since-start:x", "'x' is not a number"),
-        ("split=shift", "no column 'shift'"),
+        ("split=shift", "the column 'shift' is not in the log"),
     ],
 )
 def test_refusals(text: str, words: str) -> None:

@@ -208,7 +208,7 @@ def test_the_best_fit_is_where_counts_are() -> None:
         ({"select_on": 0.5, "select_by": "e-values"}, "both correct for the selection"),
         ({"select_by": "luck"}, "not 'e-values'"),
         ({"cluster": "task"}, "`cluster` requires `select_on`"),
-        ({"select_on": 0.5, "cluster": "task"}, "no column 'task'"),
+        ({"select_on": 0.5, "cluster": "task"}, "the column 'task' is not in the log"),
         ({"amend": "memory=dream"}, "'dream' is not a memory"),
     ],
 )

@@ -129,7 +129,7 @@ def test_questions_that_count_steps_and_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(tr.InputError, match="certificates do not cover answers for groups"):
         tr.certify(found, tmp_path / "groups.cert")
     for amend, message in [
-        ("groups=pump", "no column 'pump'"),
+        ("groups=pump", "the column 'pump' is not in the log"),
         ("groups", "is not a revision"),
     ]:
         with pytest.raises(tr.InputError, match=message):

@@ -150,6 +150,17 @@ def test_what_cannot_be_split_is_refused(
         split(load(GAME, tmp_path, params), text)
 
 
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.05, math.nan, math.inf])
+def test_a_share_outside_0_and_1_is_refused(
+    share: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(tr.InputError, match="not between 0 and 1"):
+        split(load(GAME, tmp_path), 'P>=0.7 [ F "goal" ]', share)
+    asked = ("check", str(tmp_path / "model.prism"), "--param", "p=0.1:0.9,q=0.2:0.9")
+    assert run([*asked, "--prop", 'P>=0.7 [ F "goal" ]', f"--open={share}"]) == 2
+    assert "not between 0 and 1" in capsys.readouterr().err
+
+
 def test_constraints_between_parameters_are_refused(tmp_path: Path) -> None:
     (tmp_path / "m.prism").write_text(GAME, encoding="utf-8")
     model = tr.load(tmp_path / "m.prism", domain="p+q<=1, 0.1<=p")

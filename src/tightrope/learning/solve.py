@@ -124,7 +124,6 @@ def solve(
     model, query = question.model, question.query
     if open_share is not None:
         _refuse("parts of a domain", policy=policy, start=start, sets=sets, ltl_translator=ltl_translator)
-        check_number("open_share", open_share, 0, 1)
         return partition(question, open_share, seconds)
     if isinstance(model, POMDP):
         _refuse(

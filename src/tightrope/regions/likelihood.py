@@ -419,7 +419,10 @@ class _LikelihoodBarrier:
         for _ in range(_NEWTON):
             slope, curve = self.slopes(x[left])
             gradient = slope + pull
-            step = np.linalg.solve(curve, gradient[:, :, None])[:, :, 0]
+            try:
+                step = np.linalg.solve(curve, gradient[:, :, None])[:, :, 0]
+            except np.linalg.LinAlgError:  # flat in some direction; points only guide the cuts
+                return
             gain, here = (gradient * step).sum(axis=1), self.value(x[left])
             rise, length = (pull * step).sum(axis=1), np.where(gain > 1e-3, 1.0, 0.0)
             while True:

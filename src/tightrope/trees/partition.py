@@ -105,6 +105,8 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
         A limit of time; what is open then stays so.
     """
     begin = time.perf_counter()
+    if not 0 < share < 1:
+        raise InputError(f"the open share is {share:g}, not between 0 and 1", hint="write 5% or 0.05")
     if problem.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
         raise InputError(
             f"{problem.text}: a domain is split for one probability or reward with a threshold",
@@ -249,9 +251,10 @@ class _Splitter:
         spread += error_factor(self.size + 4) * (np.abs(functions.constant) + spread)
         lower, upper = functions.constant - spread, functions.constant + spread
         rows, model = self.model.expression, self.model
-        certain = model.expressions.is_constant[rows]
-        low = np.where(certain, functions.constant[rows], np.clip(lower[rows], 0.0, 1.0))
-        high = np.where(certain, functions.constant[rows], np.clip(upper[rows], 0.0, 1.0))
+        outcomes = np.diff(model.structure.transition_start)
+        sure = np.repeat(outcomes == 1, outcomes)
+        low = np.where(sure, 1.0, np.clip(lower[rows], 0.0, 1.0))
+        high = np.where(sure, 1.0, np.clip(upper[rows], 0.0, 1.0))
         interval, objective = IntervalMDP(model.structure, low, high), self.problem.objective
         least, most = (
             solve(

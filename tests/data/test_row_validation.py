@@ -307,7 +307,8 @@ def test_files_that_are_not_there_or_not_data(tmp_path: Path, model: AnyModel) -
     assert refusal(tmp_path, model).message == "there is no data file in the directory"
     error = refusal(tmp_path / "data.xlsx", model)
     assert error.message == (
-        "a data file ends in .csv, .tsv, .jsonl, .ndjson, .parquet, .pq, .arrow, .feather, .ipc (text also "
+        "a data file ends in .csv, .tsv, .jsonl, .ndjson, .parquet, .pq, .arrow, .feather, .ipc, "
+        ".eval, .langfuse, .otlp, .transcript, .xes (text also "
         ".gz, .zst), not '.xlsx'"
     )
     (tmp_path / "latin.csv").write_bytes(b"state,action,n\xe4chster\n0,go,1\n")

@@ -165,7 +165,7 @@ def test_infinite_values_are_strings(tmp_path: Path) -> None:
 
 
 def test_umb_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tightrope.io.umb.find_spec", lambda name: None)
+    monkeypatch.setattr("tightrope.io.formats.find_spec", lambda name: None)
     model = learned("betting(8)", sets="tied").sets.interval_model()
     assert isinstance(model, IntervalMDP)
     with pytest.raises(InputError, match="UMB files need the package umbi"):

@@ -13,7 +13,13 @@ import pytest
 
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.fleet.versions import STAKES, compare_versions, difference_interval, first_proof
+from tightrope.fleet.versions import (
+    STAKES,
+    compare_versions,
+    difference_interval,
+    first_proof,
+    order_evidence,
+)
 from tightrope.verdict import Word
 
 COLUMNS = ["episode", "state", "action", "next_state", "terminated", "task", "tokens"]
@@ -168,3 +174,33 @@ def test_the_answer_as_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert lines[0].startswith("### PROVED: success fell by at least 0.")
     assert "| step | contribution | bounds |" in lines and "| | |" in lines
     assert all(line.startswith("|") for line in lines[1:] if line)
+
+
+def test_runs_that_are_sorted_by_their_end_are_nominal() -> None:
+    before, after = runs(1, 300, 0.9), runs(2, 600, 0.9)
+    won = after.groupby("episode").next_state.last() == "success"
+    rank = {
+        episode: place for place, episode in enumerate(won.sort_values(ascending=False, kind="stable").index)
+    }
+    order = after.episode.map(rank)
+    result = compare_versions(before, after.assign(episode=order).sort_values("episode", kind="stable"))
+    assert result.success.interval.lower > 0.0  # all of the first 300 runs after are successes
+    assert result.verdict.word is Word.NOMINAL
+    assert "the order of the runs after depends on how they ended" in result.verdict.why
+
+
+def test_order_alarms_rarely_if_runs_are_independent() -> None:
+    alarms = 0
+    for seed in range(300):
+        won = np.random.default_rng([11, seed]).random(400) < 0.8
+        alarms += max(order_evidence(won[:n]) for n in range(20, 401, 20)) >= math.log(1000)
+    assert alarms == 0
+
+
+def test_runs_without_an_end_count_both_ways() -> None:
+    before, after = runs(1, 300, 0.9), runs(2, 300, 0.9)
+    keep = ~((after.next_state == "success") & (after.episode % 2 == 0))
+    result = compare_versions(before, after[keep])
+    assert result.undecided[0] == 0 and result.undecided[1] > 100
+    assert 0.0 in result.success.interval
+    assert any("runs without an end: " in str(value) for _, value in result.rows())

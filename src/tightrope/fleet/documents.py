@@ -54,6 +54,7 @@ class VersionsAnswer(Judged, kw_only=True):
     cost: ChangeFacts | None
     steps: list[ChangeFacts]
     runs: tuple[int, int]
+    undecided: tuple[int, int]
     pairs: int
     proved_after: int | None
     unit: str | None

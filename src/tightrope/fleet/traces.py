@@ -40,6 +40,8 @@ CODE = re.compile(r"[^\n\r]{1,40}")
 
 OK, ERROR, TIMEOUT = "ok", "error", "timeout"
 FAILED = {ERROR, TIMEOUT}
+OPEN = {"unscored", "cut"}
+"""Ends of runs that may not be over."""
 GOOD = {"c", "correct", "true", "pass", "passed", "success", "1", "1.0", "yes"}
 BAD = {"i", "incorrect", "n", "false", "fail", "failed", "failure", "0", "0.0", "no"}
 
@@ -133,7 +135,7 @@ class Traces(LogFormat):
         if not runs:
             raise InputError(f"there are no runs in the file ({self.name})", Location(file.name))
         steps = [
-            (run.name, step, *row, run.task, row[2] == run.end and row[2] != "cut", row[2] == "cut")
+            (run.name, step, *row, run.task, row[2] == run.end and row[2] not in OPEN, row[2] == "cut")
             for run in runs
             for step, row in enumerate(run.rows())
         ]

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import xlogy
 
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.read_options import LogReadOptions
@@ -57,6 +58,9 @@ STAKES: Stakes = (
 
 PILOT = 40
 """Runs before that estimate the chance of success from every state."""
+
+ALARM = 1_000
+"""The e-value at which the order of runs refutes that they are independent."""
 
 MOST_STATES = 2_000
 """States of a chain whose steps have contributions."""
@@ -99,7 +103,7 @@ class VersionComparison(Record):
     """What changed between two versions, at any time that the logs are looked at.
 
     `success`, `cost` and all `steps` together hold with confidence 1 − `delta` each. `runs` are those of both
-    logs, `pairs` those that were compared; after `proved_after` a difference was known. `margin` is
+    logs, `undecided` those without an end, `pairs` those that were compared; after `proved_after` a difference was known. `margin` is
     what success may fall by; None if that was not asked.
     """
 
@@ -108,6 +112,7 @@ class VersionComparison(Record):
     cost: VersionChange | None
     steps: tuple[VersionChange, ...]
     runs: tuple[int, int]
+    undecided: tuple[int, int]
     pairs: int
     proved_after: int | None
     unit: str | None
@@ -156,6 +161,7 @@ class VersionComparison(Record):
             ("question", self.question),
             ("change", f"success {self.success.interval}, time-uniform"),
             ("runs", f"{self.runs[0]:,} before, {self.runs[1]:,} after, compared in {pairs}{proved}"),
+            ("undecided", self._undecided_text()),
             ("cost", self.cost and f"{self.cost.text}, {sure}"),
             *(("step", f"{one.name}: {one.interval}") for one in shown[:4]),
         ]
@@ -163,6 +169,11 @@ class VersionComparison(Record):
             why = f"no change of a single step is proved, {sure}" if self.steps else self.why_no_steps
             rows.append(("step", why))
         return rows
+
+    def _undecided_text(self) -> str | None:
+        open_ones = zip(self.undecided, ("before", "after"), strict=True)
+        parts = [f"{number:,} {when}" for number, when in open_ones if number]
+        return f"runs without an end: {', '.join(parts)}; they count both ways" if parts else None
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The columns and rows of all steps."""
@@ -254,7 +265,10 @@ def _compare(
         costs = [one.paired((one.cost, one.cost), shared) for one in versions]
         spent = _difference("cost", costs, most, delta)
     steps, why = _contributions(first, second, shared, problem, delta)
-    assumed = [RUNS if shared is None else UNITS, *(word for one in versions for word in one.assumed)]
+    assumed = [
+        _runs_of(versions) if shared is None else UNITS,
+        *(word for one in versions for word in one.assumed),
+    ]
     size = min(map(len, versions)) if shared is None else len(shared)
     (low_before, high_before), (low_after, high_after) = [(low[:size], high[:size]) for low, high in scores]
     return VersionComparison(
@@ -263,6 +277,7 @@ def _compare(
         spent,
         steps,
         (len(first), len(second)),
+        (first.undecided, second.undecided),
         size,
         first_proof(low_after - high_before, high_after - low_before, delta),
         first.column,
@@ -271,6 +286,36 @@ def _compare(
         why,
         _verdict(list(dict.fromkeys(assumed)), success, size, margin, delta),
     )
+
+
+def _runs_of(versions: Sequence[_Version]) -> Assumed:
+    """The assumption about runs, violated if a log refutes it."""
+    for when, one in zip(("before", "after"), versions, strict=True):
+        low, high = one.score
+        evidence = order_evidence(low[low == high] > 0.5)
+        if evidence >= math.log(ALARM):
+            number = f"e-value 10^{evidence / math.log(10.0):.0f}, alarm at {ALARM:,}"
+            return Assumed.violated(
+                "runs", f"the order of the runs {when} depends on how they ended ({number})"
+            )
+    return RUNS
+
+
+def order_evidence(won: BoolArray) -> float:
+    """The logarithm of an e-value against runs that are independent draws with one chance of success.
+
+    The bet predicts a run by the latter half of the runs before it; what it is compared with is the
+    likelihood at the frequency of all runs, which is no less than that at the true chance.
+
+    >>> order_evidence(np.arange(200) < 100) > 50.0, order_evidence(np.arange(200) % 2 == 0) < 0.0
+    (True, True)
+    """
+    runs = np.arange(len(won))
+    wins = np.r_[0, np.cumsum(won)]
+    chance = (wins[runs] - wins[runs // 2] + 0.5) / (runs - runs // 2 + 1.0)
+    bet = np.log(np.where(won, chance, 1.0 - chance)).sum()
+    least = np.array([wins[-1], len(won) - wins[-1]], dtype=np.float64)
+    return float(bet - xlogy(least, least / max(len(won), 1)).sum())
 
 
 def _drafted(tables: Sequence[DataTable], options: LogReadOptions, question: str) -> Problem:
@@ -334,6 +379,11 @@ class _Version:
 
     def __len__(self) -> int:
         return len(self.unit)
+
+    @property
+    def undecided(self) -> int:
+        """Runs of which the log does not say how they ended; they count as both."""
+        return int(np.count_nonzero(self.score[0] < self.score[1]))
 
     def paired(
         self, ends: tuple[FloatArray, FloatArray], shared: Sequence[str] | None

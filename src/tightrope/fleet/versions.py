@@ -103,8 +103,8 @@ class VersionComparison(Record):
     """What changed between two versions, at any time that the logs are looked at.
 
     `success`, `cost` and all `steps` together hold with confidence 1 − `delta` each. `runs` are those of both
-    logs, `undecided` those without an end, `pairs` those that were compared; after `proved_after` a difference
-    was known. `margin` is what success may fall by; None if that was not asked.
+    logs, `undecided` those without an end, `pairs` those that were compared; after `proved_after`
+    a difference was known. `margin` is what success may fall by; None if that was not asked.
     """
 
     question: str

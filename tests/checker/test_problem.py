@@ -191,7 +191,7 @@ def test_where_nature_can_cut_transitions_only_what_settles_is_certified(tmp_pat
     model = tr.build_from_rows(rows, labels={"a": [1]})
     low, _ = certified(model, 'Pmaxmin=? [ F ("a" & (X (X "a"))) ]', tmp_path / "s.cert")
     assert low > 0.99 and tr.verify(tmp_path / "s.cert", exact=True).valid
-    with pytest.raises(tr.CannotCertify, match="can vanish"):
+    with pytest.raises(tr.InputError, match="nature can remove transitions"):
         certified(model, 'Pmaxmin=? [ G (F (!"a")) ]', tmp_path / "t.cert")
     assert not (tmp_path / "t.cert").exists()
 

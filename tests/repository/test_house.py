@@ -135,7 +135,6 @@ MORE_PARAMETERS = {
     "data/steps.py: count_environment": "options of a public function, by keyword",
     "certify/verification.py: verify": "options of a public function, by keyword",
     "learning/doctor.py: doctor": "options of a public function, by keyword",
-    "learning/solve.py: solve": "options of a public function, by keyword",
     "design/exploration.py: online": "options of a public function, by keyword",
     "learning/online/learner.py: __init__": "options of a public class, by keyword",
 }

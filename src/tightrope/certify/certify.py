@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from os import PathLike
 from typing import Any, Unpack
 
-from tightrope import __version__
 from tightrope.atomic import path_of
+from tightrope.beliefs.robust import RobustController
 from tightrope.certify.certificate_file import CertificateFile, Shown, answered_file, shown_value
 from tightrope.certify.composed import composed_of, is_composed
 from tightrope.certify.learned import certificate_of
 from tightrope.certify.observed import controller_certificate
-from tightrope.certify.problem import asked_of, provable, to_problem
+from tightrope.certify.problem import asked_of, provable
 from tightrope.certify.rates import learned_rate_certificate, rate_certificate, rate_problem
 from tightrope.certify.region import goes_by_intervals
-from tightrope.certify.solved import composed_certificate, refuse_steps, to_certificate
+from tightrope.certify.solved import about_problem, refuse_steps, solved_file
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file
@@ -33,18 +33,18 @@ from tightrope.learning.differences import Comparison
 from tightrope.learning.doctor import AmendedAnswer
 from tightrope.learning.rates import JOINT_METHOD, RateResult
 from tightrope.learning.result import LearningResult
+from tightrope.learning.solve import solve_observed
 from tightrope.logic.model_checking import check_query
 from tightrope.logic.product_problem import ProductLift
-from tightrope.logic.timed import bound_over_rates
+from tightrope.logic.timed import RateBounds, bound_over_rates
 from tightrope.model.continuous import CTMC, ParametricCTMC, over_box
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import Policy, as_policy
-from tightrope.model.pomdp import POMDP
+from tightrope.model.policy import as_policy
+from tightrope.model.pomdp import POMDP, controller_of
 from tightrope.prism.properties.capabilities import has_own_certificate
-from tightrope.prism.properties.query import Query
-from tightrope.problem import Model, Problem, problem_of, require_discrete
+from tightrope.problem import AnyModel, Problem, problem_of, require_discrete
 from tightrope.solver.solution import SolveOptions
 from tightrope.solver.solve import SolveWords, solve
 from tightrope.verdict import Word
@@ -118,80 +118,85 @@ def certify(
     True
     """
     chosen: dict[str, str] = {}
+    plain = at is None and policy is None and ltl_translator is None
     if isinstance(subject, AmendedAnswer):
         chosen = {"selection": f"{subject.amended.amendment.text}: {subject.selection.why}"}
-        if subject.groups is not None:
-            raise InputError(
-                "certificates do not cover answers for groups: each uses predictions from all groups",
-                hint="`split=COLUMN` has the same parameters, each learned alone, and is certified",
-            )
-        if subject.verdict.word is not Word.PROVED or not isinstance(subject.result, LearningResult):
-            raise InputError(
-                f"the answer on the revised model is not proved, so there is nothing to certify: "
-                f"{subject.verdict.why or subject.selection.why}",
-                hint="ask a question, and choose on one part of the log: `select_on`",
-            )
-        subject = subject.result
+        subject = _proved(subject)
     is_answer = isinstance(subject, LearnedAnswer) and subject.optimistic is None  # no average
-    if isinstance(subject, LearningResult | LearnedAnswer | RateResult) and not is_answer:
-        if options or not (at is None and policy is None and ltl_translator is None):
+    if isinstance(subject, LearningResult | LearnedAnswer | RateResult | Comparison) and not is_answer:
+        if options or not plain:
             raise InputError("a learned result takes no options: its certificate is about what was learned")
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
+        if isinstance(subject, Comparison):
+            # The difference to the logged behaviour rests on bets, that of the certificate on two parts.
+            shown = Shown({"difference": subject.interval}, subject.baseline is None)
+            return _save(answered_file(certificate_of_difference(subject), shown), claimed)
         if isinstance(subject, RateResult):
             about = {"model_hash": subject.model.hash(), "property": subject.question}
         else:
             about = {"model_hash": subject.problem.base.hash(), "property": subject.problem.text, **chosen}
         return _save(learned_file(subject, about=about), claimed)
-    if isinstance(subject, Comparison):
-        claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-        proof = certificate_of_difference(subject)
-        # The difference to the logged behaviour rests on bets, that of the certificate on two parts.
-        shown = Shown({"difference": subject.interval}, subject.baseline is None)
-        return _save(answered_file(proof, shown), claimed)
     problem = problem_of(subject)
     words = check_keywords("certify", SolveWords, options)
-    if isinstance(problem.model, POMDP):
-        if ltl_translator is not None or set(words) - {"seconds"}:
-            raise InputError(
-                "a certificate of a partially observable model takes a point, a policy, a precision and "
-                "seconds alone"
-            )
-        point = _point(problem.model.model, at) or ()
-        claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-        seconds = words.get("seconds", math.inf)
-        return _save(
-            answered_file(*controller_certificate(problem, point, precision, seconds, policy)), claimed
+    model = problem.model
+    if isinstance(model, POMDP) and (ltl_translator is not None or set(words) - {"seconds"}):
+        raise InputError(
+            "a certificate of a partially observable model takes a point, a policy, a precision and "
+            "seconds alone"
         )
-    if isinstance(problem.model, ParametricCTMC | CTMC):
-        if policy is not None or ltl_translator is not None or words:
-            raise InputError(
-                "a certificate of a chain in continuous time takes a point and a precision alone"
-            )
-        where: tuple[Fraction, ...] | None = ()
-        if isinstance(problem.model, ParametricCTMC) and problem.model.parameters.names:
-            where = None if at is None else problem.model.parameters.point(at)
-        claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-        about = {"model_hash": problem.model.hash(), "property": problem.text}
-        statement = rate_problem(problem.model, problem.query, where)
-        shown = _answer_over_time(problem.model, problem.query, where, SolveOptions(precision))
-        return _save(answered_file(rate_certificate(statement, about, precision), shown), claimed)
-    model = require_discrete(problem.model)
+    if isinstance(model, ParametricCTMC | CTMC) and (
+        words or policy is not None or ltl_translator is not None
+    ):
+        raise InputError("a certificate of a chain in continuous time takes a point and a precision alone")
     theta = _point(model, at)
     claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-    if has_own_certificate(problem.query.kind):
-        effort = SolveOptions(
-            precision,
-            seconds=words.get("seconds", math.inf),
-            iterations=words.get("iterations", SolveOptions.iterations),
-            threads=words.get("threads"),
-            device=words.get("device", "cpu"),
-            translator=ltl_translator,
+    effort = SolveOptions(precision, translator=ltl_translator, **words)
+    solved, given = _solved(problem, theta, effort, policy)
+    source = {} if theta is None else {"at": [str(value) for value in theta]}
+    return _save(certificate_file(problem, solved, theta, effort, given, source), claimed)
+
+
+def _proved(answer: AmendedAnswer) -> LearningResult:
+    """The result on a revised model, which was chosen without the data that it is learned from."""
+    if answer.groups is not None:
+        raise InputError(
+            "certificates do not cover answers for groups: each uses predictions from all groups",
+            hint="`split=COLUMN` has the same parameters, each learned alone, and is certified",
         )
-        given = as_policy(model, policy)
-        file = _composed(model, problem.query, theta, effort, words.get("assume_support"), given)
-    else:
-        file = _solved(problem, theta, policy, precision, words)
-    return _save(file, claimed)
+    if answer.verdict.word is not Word.PROVED or not isinstance(answer.result, LearningResult):
+        raise InputError(
+            f"the answer on the revised model is not proved, so there is nothing to certify: "
+            f"{answer.verdict.why or answer.selection.why}",
+            hint="ask a question, and choose on one part of the log: `select_on`",
+        )
+    return answer.result
+
+
+def certificate_file(
+    problem: Problem,
+    solved: Any,
+    theta: tuple[Fraction, ...] | None,
+    effort: SolveOptions,
+    policy: Any = None,
+    about: Mapping[str, Any] | None = None,
+    verify: bool = True,
+) -> CertificateFile:
+    """What proves an answer, about the model as it was given: at the point `theta`, or over its domain."""
+    model, query = problem.model, problem.query
+    words = {**about_problem(problem), **(about or {})}
+    result = solved.result if isinstance(solved, RobustController) else solved
+    if isinstance(result, LearningResult | LearnedAnswer | RateResult):
+        return learned_file(result, about=words, verify=verify)
+    if isinstance(model, POMDP):
+        parts = controller_certificate(problem, solved, theta or (), effort.precision, policy, words)
+        return answered_file(*parts, verify)
+    if isinstance(model, ParametricCTMC | CTMC):
+        over = isinstance(solved, RateBounds)
+        ends = (solved.lower, solved.upper) if over else solved.bounds
+        shown = shown_value(ends, None if over else solved.truth, query)
+        proof = rate_certificate(rate_problem(model, query, theta), words, effort.precision)
+        return answered_file(proof, shown, verify)
+    return solved_file(problem, solved, theta, effort, policy, words, verify)
 
 
 def learned_certificate(
@@ -254,72 +259,53 @@ def _save(file: CertificateFile, claimed: OutputFile) -> dict[str, Interval]:
     return {name: Interval.of(low, high) for name, (low, high) in file.values.items()}
 
 
-def _point(model: Model, at: Point | None) -> tuple[Fraction, ...] | None:
-    if isinstance(model, ParametricMDP):
-        return model.parameters.point({} if at is None else at)
+def _point(model: AnyModel, at: Point | None) -> tuple[Fraction, ...] | None:
+    """The point of a parametric model; None over the domain of a chain in continuous time."""
+    behind = model.model if isinstance(model, POMDP) else model
+    if isinstance(behind, ParametricCTMC) and behind.parameters.names and at is None:
+        return None
+    if isinstance(behind, ParametricMDP | ParametricCTMC):
+        return behind.parameters.point({} if at is None else at)
+    if isinstance(behind, CTMC):
+        return ()
     if at is not None:
         raise InputError("`at` requires a parametric model; this model has no parameters")
     return None
 
 
-def _about(model: Model, text: str, theta: Sequence[Fraction] | None) -> dict[str, Any]:
-    at = [str(value) for value in theta or ()]
-    return {"tightrope": __version__, "model_hash": model.hash(), "property": text, "at": at}
-
-
-def _answer_over_time(
-    model: ParametricCTMC | CTMC, query: Query, theta: tuple[Fraction, ...] | None, effort: SolveOptions
-) -> Shown:
-    """What is said of a chain in continuous time at a point, or of all points of the box of its domain."""
-    if theta is None:
-        assert isinstance(model, ParametricCTMC)
-        box = over_box(model, model.parameters.lower, model.parameters.upper)
-        over = bound_over_rates(box, query, effort)
-        return shown_value((over.lower, over.upper))
-    known = model.instantiate(theta) if isinstance(model, ParametricCTMC) else model
-    answer = check_query(query, known, effort, everywhere=False)
-    return shown_value(answer.bounds, answer.truth, query)
-
-
 def _solved(
-    problem: Problem, theta: tuple[Fraction, ...] | None, policy: Any, precision: float, words: dict[str, Any]
-) -> CertificateFile:
-    """Of one objective of the solver's."""
-    model, support = require_discrete(problem.model), words.get("assume_support")
+    problem: Problem, theta: tuple[Fraction, ...] | None, effort: SolveOptions, policy: Any
+) -> tuple[Any, Any]:
+    """The answer, and the policy that was given; no answer of a temporal formula under one that draws."""
+    model, query, support = problem.model, problem.query, effort.assume_support
+    if isinstance(model, POMDP):
+        controller = None if policy is None else controller_of(model, policy)
+        return solve_observed(problem, controller, effort, theta or ()), controller
+    if isinstance(model, ParametricCTMC | CTMC):
+        if theta is None:
+            assert isinstance(model, ParametricCTMC)
+            box = over_box(model, model.parameters.lower, model.parameters.upper)
+            return bound_over_rates(box, query, effort), None
+        chain = model.instantiate(theta) if isinstance(model, ParametricCTMC) else model
+        return check_query(query, chain, effort, everywhere=False), None
+    model = require_discrete(model)
     given = as_policy(model, policy)
+    if has_own_certificate(query.kind):
+        check_number("precision", effort.precision, 0, 1)
+        if (reading := asked_of(query, effort.translator).reading) is not None:
+            warnings.warn(reading, ReadingWarning, stacklevel=3)
+        if isinstance(model, IntervalMDP) and model.factored is not None:
+            warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=3)
+        if given is not None and not given.is_deterministic:
+            return None, given
+        known: Any = model.instantiate(theta) if isinstance(model, ParametricMDP) else model
+        known = known.without_factors if isinstance(known, IntervalMDP) else known  # what it is about
+        return check_query(query, known, effort, support, everywhere=False, policy=given), given
     refuse_steps(given, problem.objective)
     solved = problem if theta is None else problem.at(theta)
     if isinstance(model, IntervalMDP):
         solved = problem.with_model(provable(model, problem.objective, support))
         if solved.model is not model:
             warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=3)
-    solution = solve(solved, policy=given, precision=precision, **words)
-    assumed = support if isinstance(model, IntervalMDP) else None
-    statement = to_problem(model, problem.objective, theta=theta, assumed_support=assumed)
-    proof = to_certificate(statement, solution, given, _about(model, problem.text, theta))
-    return answered_file(proof, shown_value(solution.bounds))
-
-
-def _composed(
-    model: Model,
-    query: Query,
-    theta: tuple[Fraction, ...] | None,
-    effort: SolveOptions,
-    support: float | None,
-    policy: Policy | None,
-) -> CertificateFile:
-    """Of a long-run average or a temporal formula: it is answered, too, unless by a policy that draws."""
-    check_number("precision", effort.precision, 0, 1)
-    question = asked_of(query, effort.translator)
-    if question.reading is not None:
-        warnings.warn(question.reading, ReadingWarning, stacklevel=3)
-    if isinstance(model, IntervalMDP) and model.factored is not None:
-        warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=3)
-    about = _about(model, query.text, theta)
-    proof = composed_certificate(model, question, theta, effort, support, about, policy)
-    if policy is not None and not policy.is_deterministic:
-        return answered_file(proof, None)
-    known: Any = model.instantiate(theta) if isinstance(model, ParametricMDP) else model
-    known = known.without_factors if isinstance(known, IntervalMDP) else known  # what it is about
-    answer = check_query(query, known, effort, support, everywhere=False, policy=policy)
-    return answered_file(proof, shown_value(answer.bounds, answer.truth, query))
+    words = {name: getattr(effort, name) for name in SolveWords.__annotations__}
+    return solve(solved, policy=given, precision=effort.precision, **words), given

@@ -217,9 +217,8 @@ def _own_controller(
     theta = model.parameters.point(at or {}) if parametric else None
     counts = None if data is None else counts_of(data, model)
     controller = None if policy is None else controller_of(pomdp, policy)
-    if query is None:
-        return own_controller(pomdp, None, theta, counts, controller, None, certificate)
-    return own_controller(pomdp, query.objective, theta, counts, controller, query.limit, certificate)
+    objective, limit = (None, None) if query is None else (query.objective, query.limit)
+    return own_controller(pomdp, objective, theta, counts, controller, limit, certificate)
 
 
 def own_controller(

@@ -30,15 +30,13 @@ from tightrope.certify.region import prune, region_for, with_region
 from tightrope.certify.solved import (
     Solve,
     average_claim,
-    derive_product,
-    model_of,
-    objective_of,
+    product_model,
     to_claim,
     to_words,
     value_hints,
 )
 from tightrope.data.counts import Counts
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import InputError
 from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.result import LearningResult
@@ -170,21 +168,11 @@ def _temporal(
 ) -> tuple[Claim, ValueHints]:
     """Of a given policy of the model, or of the most robust one of the product."""
     claim = None if given is None else to_claim(name, (0.0, 1.0), given, problem.objective)
-    product = derive_product(problem, boxes, claim)
-    if not product.check.passed:
-        raise CannotCertify(
-            f"certificates of temporal formulas need a graph that nature cannot change: {product.check.name} "
-            f"{product.check.detail}"
-        )
-    model, objective = model_of(product, hull), objective_of(problem, product)
-    if given is not None:
-        policy = Policy(model, given.probability[product.choice])
-    else:
-        against = replace(objective, nature=objective.agent.opposite)
-        policy = solved(model, against, None).policy
+    model, objective, policy = product_model(problem, boxes, claim, hull, given)
+    if policy is None:
+        policy = solved(model, replace(objective, nature=objective.agent.opposite), None).policy
     low, high = (solved(model, replace(objective, nature=nature), policy) for nature in ENDS)
-    at = product.graph.initial
-    bounds = float(low.fixpoint_lower[at]), float(high.fixpoint_upper[at])
+    bounds = float(low.fixpoint_lower[model.initial]), float(high.fixpoint_upper[model.initial])
     if objective.complement:
         bounds = float(np.nextafter(1 - bounds[1], -1)), float(np.nextafter(1 - bounds[0], 2))
     bounds = max(bounds[0], 0.0), min(bounds[1], 1.0)

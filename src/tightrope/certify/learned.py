@@ -161,32 +161,14 @@ def _certificate_of(
     if result.value is not None:
         refuse_steps(result.value.policy, result.objective)
     proved = prove_sets(result, counts, question, seen, difference is not None)
-    draft, events, link, proof, projected = (
-        proved.draft,
-        proved.events,
-        proved.link,
-        proved.proof,
-        proved.projected,
-    )
-    first, sets, wanted = result.robust.solutions[0], proved.sets, proved.wanted
-    widened = _widen(link, projected, sets, wanted, result.model.expression)
+    draft, link, proof = proved.draft, proved.link, proved.proof
+    solved, is_other = _sets_to_prove(result, proved)
     values = [("given policy", result.value)] if result.value is not None else []
     if result.value is not result.robust:
         values.insert(0, ("robust policy", result.robust))
-    by_step = result.objective.depends_on_step
-    divides = link.problem.denominator is not None
-    wide = False
-    if isinstance(region, Polytope) and region.coordinates.is_lifted and not divides:
-        wide = not contains(region.bounding_box, projected.box)  # rows depend on the box
-    relaxed = isinstance(first.kernel, RectangularOperator) and (by_step or divides or wide)
-    solved = widened or sets
-    if draft.problem.misfit is not None:
-        solved = uncertainty.widened(solved, draft.problem.misfit)
-    if relaxed or (divides and solved.kind is SetsKind.RECTANGULAR):
-        solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
     ends = _reward_ends(link, proof, draft)
-    if widened is not None or by_step or relaxed or ends is not None:
-        values = [(name, _evaluate_again(result, name, value, solved, ends)) for name, value in values]
+    if is_other or ends is not None:
+        values = [(name, _evaluate_again(result, value, solved, ends)) for name, value in values]
     initial = result.model.initial
     asked_for = draft.problem.objective
     claims, hints = zip(*(_claim(initial, name, value, asked_for) for name, value in values), strict=True)
@@ -194,16 +176,34 @@ def _certificate_of(
     draft = replace(with_region(draft, proof), claims=claims, values=hints, about=to_words(words))
     draft = replace(draft, claims=met_with_episodes(draft, seen))
     if proof is not None and solved.kind is SetsKind.RECTANGULAR:
-        draft = prove_choices(link, projected, draft, result)
+        draft = prove_choices(link, proved.projected, draft, result)
     draft = prune(draft)
     coupled = [None if ends is not None else value.coupled for _, value in values]
     if difference is not None:
         draft = _with_difference(draft)
         coupled.append(difference)
     if isinstance(region, Polytope) and any(coupled):
-        aligned, points = row_names(result, region, events)
+        aligned, points = row_names(result, region, proved.events)
         draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
     return draft
+
+
+def _sets_to_prove(result: LearningResult, proved: ProvedSets) -> tuple[Sets, bool]:
+    """The sets that are proved, and whether values over them are other ones than the result's."""
+    region = result.region if result.contradiction is None else None
+    widened = _widen(proved.link, proved.projected, proved.sets, proved.wanted, result.model.expression)
+    by_step, divides = result.objective.depends_on_step, proved.link.problem.denominator is not None
+    wide = False
+    if isinstance(region, Polytope) and region.coordinates.is_lifted and not divides:
+        wide = not contains(region.bounding_box, proved.projected.box)  # rows depend on the box
+    is_rectangular = isinstance(result.robust.solutions[0].kernel, RectangularOperator)
+    relaxed = is_rectangular and (by_step or divides or wide)
+    solved = widened or proved.sets
+    if proved.draft.problem.misfit is not None:
+        solved = uncertainty.widened(solved, proved.draft.problem.misfit)
+    if relaxed or (divides and solved.kind is SetsKind.RECTANGULAR):
+        solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
+    return solved, widened is not None or by_step or relaxed
 
 
 def _by_intervals(result: LearningResult, counts: Counts, difference: CoupledValue | None) -> LearningResult:
@@ -225,7 +225,7 @@ def _by_intervals(result: LearningResult, counts: Counts, difference: CoupledVal
     )
     over = chain.result(options)
     robust, value = (
-        None if one is None else _evaluate_again(result, "", replace(one, coupled=None), over.sets)
+        None if one is None else _evaluate_again(result, replace(one, coupled=None), over.sets)
         for one in (result.robust, result.value)
     )
     assert robust is not None
@@ -405,7 +405,7 @@ def _reward_ends(link: Learned, proof: RegionHints | None, draft: Certificate) -
 
 
 def _evaluate_again(
-    result: LearningResult, name: str, value: PolicyValue, sets: Sets, ends: RewardEnds | None = None
+    result: LearningResult, value: PolicyValue, sets: Sets, ends: RewardEnds | None = None
 ) -> PolicyValue:
     """The same policy over other sets, with rewards at these ends where they have parameters."""
     low = value.solutions[0]

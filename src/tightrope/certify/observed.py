@@ -28,11 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from tightrope import __version__
 from tightrope.beliefs.graph import BEFORE, STOP, SUCCESS, BeliefGraph, safely_rounded
 from tightrope.beliefs.question import Question, question_of
-from tightrope.beliefs.robust import over_intervals
-from tightrope.beliefs.solve import closeness, evaluate, solve_partial
+from tightrope.beliefs.robust import RobustController
+from tightrope.beliefs.solve import evaluate
 from tightrope.certify.certificate_file import Shown, shown_value
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate, to_claim, to_words, value_hints
@@ -43,7 +42,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.pomdp import POMDP, Controller, controller_of
+from tightrope.model.pomdp import POMDP, Controller
 from tightrope.model.product import chain_of, lift_model, lift_objective
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -66,27 +65,24 @@ class BesideBeliefs:
 
 
 def controller_certificate(
-    problem: Problem, theta: Sequence[Fraction], precision: float, seconds: float, policy: Any = None
+    problem: Problem,
+    solved: Any,
+    theta: Sequence[Fraction],
+    precision: float,
+    given: Controller | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> tuple[Certificate, Shown]:
-    """Solve a question about a partially observable model, at a point, and prove both ends; of a given
-    controller, and of the one chosen within intervals, its own value. Beside it the answer."""
-    pomdp, objective, close = problem.model, problem.objective, closeness(precision)
+    """What proves an answer at a point: both ends of the optimum; the value alone of a given controller, and
+    of the one chosen within intervals. Beside it the answer."""
+    pomdp, objective = problem.model, problem.objective
     assert isinstance(pomdp, POMDP)
-    about = certified_words(pomdp, problem.text)
-    if policy is not None:
-        controller = controller_of(pomdp, policy)
-    elif isinstance(pomdp.model, IntervalMDP):
-        chosen = over_intervals(pomdp, objective, close, seconds)
-        proof = certificate_of_chain(pomdp, objective, chosen.controller, theta, precision, about)
-        return proof, shown_value((chosen.interval.lower, chosen.interval.upper))
-    else:
-        solved = solve_partial(pomdp, objective, point=theta, precision=close, seconds=seconds)
-        if solved.graph is None:
-            raise InputError(f"{problem.text} is decided in the initial state: there is nothing to certify")
-        return certificate_of_controller(solved.graph, solved.controller, about), shown_value(solved.bounds)
-    own = evaluate(pomdp, objective, controller, theta, precision)
-    proof = certificate_of_chain(pomdp, objective, controller, theta, precision, about)
-    return proof, shown_value(own.bounds)
+    chosen = solved.controller if isinstance(solved, RobustController) else given
+    if chosen is not None:
+        proof = certificate_of_chain(pomdp, objective, chosen, theta, precision, about or {})
+        return proof, shown_value((solved.interval.lower, solved.interval.upper))
+    if solved.graph is None:
+        raise InputError(f"{problem.text} is decided in the initial state: there is nothing to certify")
+    return certificate_of_controller(solved.graph, solved.controller, about), shown_value(solved.bounds)
 
 
 def certificate_of_chain(
@@ -111,11 +107,6 @@ def chain_problem(
     """The chain that a controller makes of the model, and the question about it."""
     chain = chain_of(pomdp.structure, controller.policy)
     return lift_model(pomdp.model, chain), lift_objective(objective, chain)
-
-
-def certified_words(pomdp: POMDP, text: str) -> dict[str, str]:
-    """What a certificate says of itself."""
-    return {"tightrope": __version__, "model_hash": pomdp.hash(), "property": text}
 
 
 def certificate_of_controller(

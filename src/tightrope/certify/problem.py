@@ -63,60 +63,46 @@ def to_problem(
             if counts_steps(objective):
                 passing = np.arange(rows.structure.states) >= rows.states
             model, objective = IntervalMDP(rows.structure, rows.lower, rows.upper), rows.lift(objective)
-    reward = None if isinstance(objective, Asked) else objective.reward
+    reward = automaton = None
     if isinstance(objective, Asked):
-        graph, question, automaton = to_graph(model.structure), objective.objective, objective.automaton
+        question, automaton = objective.objective, objective.automaton
         if not isinstance(model, IntervalMDP):
             question = replace(question, nature="ANY")
     else:
+        reward = objective.reward
         if theta is not None and isinstance(reward, ParametricReward):
-            objective = replace(objective, reward=reward.at(theta))
-            reward = None
-        graph, question, automaton = to_graph(model.structure), to_objective(objective, model), None
+            objective, reward = replace(objective, reward=reward.at(theta)), None
+        question = to_objective(objective, model)
     if isinstance(model, ParametricMDP):
-        polynomial, expression = to_polynomials(model.expressions), model.expression.astype(np.int64)
-        denominator = None
-        if theta is None and model.expressions.denominators:
-            polynomial, denominator = _with_positive_denominators(model, polynomial)
-        if isinstance(reward, ParametricReward):
-            polynomial += to_polynomials(reward.expressions)
-        if theta is not None:
-            point = tuple(Fraction(value) for value in theta)
-            point += tuple(1 / g.evaluate(point) for g in model.expressions.denominators)
-            return certified.CertifiedProblem(
-                graph,
-                question,
-                expression=expression,
-                polynomial=polynomial,
-                theta=point,
-                automaton=automaton,
-            )
-        return certified.CertifiedProblem(
-            graph,
-            question,
-            expression=expression,
-            polynomial=polynomial,
-            domain=to_domain(model.parameters),
-            data=data,
-            assumed_support=assumed_support,
-            automaton=automaton,
-            denominator=denominator,
-            unseen=None if model.structure.elsewhere is None else np.logical_or(*model.structure.elsewhere),
-        )
-    kernel = IntervalOperator.of(model)  # rows that decimals brought off 1 are scaled
-    if isinstance(model, MDP):
-        probability = np.asarray(kernel.lower, dtype=np.float64)
-        return certified.CertifiedProblem(graph, question, probability=probability, automaton=automaton)
-    lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (kernel.lower, kernel.upper))
-    return certified.CertifiedProblem(
-        graph,
-        question,
-        lower=lower,
-        upper=upper,
-        assumed_support=assumed_support,
-        automaton=automaton,
-        passing=passing,
-    )
+        law = _law_of_expressions(model, reward, theta)
+        if theta is None:
+            law |= {"data": data, "assumed_support": assumed_support}
+    else:
+        kernel = IntervalOperator.of(model)  # rows that decimals brought off 1 are scaled
+        lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (kernel.lower, kernel.upper))
+        law = {"lower": lower, "upper": upper, "assumed_support": assumed_support, "passing": passing}
+        law = {"probability": lower} if isinstance(model, MDP) else law
+    return certified.CertifiedProblem(to_graph(model.structure), question, automaton=automaton, **law)
+
+
+def _law_of_expressions(
+    model: ParametricMDP, reward: Any, theta: Sequence[Fraction] | None
+) -> dict[str, Any]:
+    """Probabilities as expressions, those of a reward behind them: at a point, or over the domain."""
+    polynomial, elsewhere = to_polynomials(model.expressions), model.structure.elsewhere
+    law: dict[str, Any] = {"expression": model.expression.astype(np.int64)}
+    denominators = model.expressions.denominators
+    if theta is not None:
+        point = tuple(Fraction(value) for value in theta)
+        law["theta"] = (*point, *(1 / g.evaluate(point) for g in denominators))
+    else:
+        law["domain"] = to_domain(model.parameters)
+        law["unseen"] = None if elsewhere is None else np.logical_or(*elsewhere)
+        if denominators:
+            polynomial, law["denominator"] = _with_positive_denominators(model, polynomial)
+    if isinstance(reward, ParametricReward):
+        polynomial += to_polynomials(reward.expressions)
+    return {**law, "polynomial": polynomial}
 
 
 def provable(model: IntervalMDP, objective: Objective, assumed_support: float | None = None) -> IntervalMDP:

@@ -30,19 +30,18 @@ from tightrope.certify.solved import average_claim, to_words, value_hints
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
-from tightrope.learning.rates import RateResult, observe_times, timed_reach
+from tightrope.learning.rates import RateResult, observe_times, timed_path, timed_reach
 from tightrope.logic.long_run import read_average
-from tightrope.logic.timed import time_bound, time_of
+from tightrope.logic.timed import time_of
 from tightrope.model.continuous import CTMC, TIME, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
-from tightrope.prism.parse.property_syntax import PathFormula, RewardFormula, RewardOperator
+from tightrope.prism.parse.property_syntax import RewardFormula, RewardOperator
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
-from tightrope.prism.properties.resolve import path_objective, reward_structure_of
-from tightrope.prism.properties.shape import without_negation
+from tightrope.prism.properties.resolve import reward_structure_of
 from tightrope.problem import Problem
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
@@ -126,19 +125,13 @@ def _question(
                 known = reward_structure_of(operator, query.structure)
                 rate = known if isinstance(known, ParametricReward) else known.per_choice(model.structure)
                 return replace(blank, kind="TOTAL"), (moment,), rate
-    elif plain and operator.condition is None and not isinstance(path, RewardFormula):
-        simple, negated = without_negation(path)
-        if isinstance(simple, PathFormula):
-            with query.source.complaints():
-                formulas = query.state_formulas()
-                sought = path_objective(replace(simple, bound=None), formulas, Direction.MAX, Direction.MAX)
-                bound = None if simple.bound is None else time_bound(simple.bound, formulas)
-            late = bound is not None and bound.begin == 0 and bound.after_start
-            if sought.kind is ObjectiveKind.UNTIL and not late:
-                ends = () if bound is None else (bound.begin, bound.end)
-                time = tuple(end for end in ends if end is not None)
-                until = replace(blank, kind="UNTIL", target=sought.target, allowed=sought.allowed)
-                return replace(until, complement=bool(sought.complement) != negated), time, None
+    elif (simple := timed_path(query)) is not None:
+        sought, bound, complement = simple
+        late = bound is not None and bound.begin == 0 and bound.after_start
+        if sought.kind is ObjectiveKind.UNTIL and not late:
+            ends = () if bound is None else (bound.begin, bound.end)
+            until = replace(blank, kind="UNTIL", target=sought.target, allowed=sought.allowed)
+            return replace(until, complement=complement), tuple(end for end in ends if end is not None), None
     raise InputError(f"{query.text}: {_COVERED[0]}", hint=_COVERED[1])
 
 

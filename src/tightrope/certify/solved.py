@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certify.problem import Asked, to_problem
+from tightrope import __version__
+from tightrope.certify.certificate_file import CertificateFile, answered_file, shown_value
+from tightrope.certify.problem import Asked, asked_of, to_problem
 from tightrope.errors import CannotCertify, InputError
 from tightrope.logic.accepting import towards
 from tightrope.logic.long_run import (
@@ -32,6 +34,7 @@ from tightrope.logic.long_run import (
     gains_of,
     reached_averages,
 )
+from tightrope.logic.model_checking import Answer
 from tightrope.logic.solving import under
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -40,6 +43,8 @@ from tightrope.model.policy import Policy, policy_of
 from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.text import text_above, text_below
+from tightrope.problem import Problem, require_discrete
 from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.equations.system import assume_support
 from tightrope.solver.solution import Solution, SolveOptions
@@ -60,6 +65,41 @@ from tightrope_check.product import (
 
 LARGEST_SLACK = 1e-6
 Solve = Callable[[MDP | IntervalMDP, Objective, Policy | None], Solution]
+
+
+def about_problem(problem: Problem) -> dict[str, Any]:
+    """What a certificate says beside its problem: which model and property that is."""
+    return {"tightrope": __version__, "model_hash": problem.model.hash(), "property": problem.text}
+
+
+def solved_file(
+    problem: Problem,
+    solved: Solution | Answer | None,
+    theta: tuple[Fraction, ...] | None,
+    effort: SolveOptions,
+    policy: Policy | None = None,
+    about: Mapping[str, Any] | None = None,
+    verify: bool = True,
+) -> CertificateFile:
+    """What proves an answer about a model, at the point `theta` where it has parameters. An answer that is
+    not there is not compared."""
+    model, query, support = require_discrete(problem.model), problem.query, effort.assume_support
+    shown = None if solved is None else shown_value(solved.bounds, solved.truth, query)
+    if isinstance(solved, Solution):
+        assumed = support if isinstance(model, IntervalMDP) else None
+        statement = to_problem(model, query.objective, theta=theta, assumed_support=assumed)
+        return answered_file(to_certificate(statement, solved, policy, about), shown, verify)
+    question = asked_of(query, effort.translator)
+    proof = composed_certificate(model, question, theta, effort, support, about, policy)
+    claim, bounds = proof.claims[0], None if solved is None else solved.bounds
+    if shown is not None and bounds is not None and not bounds[0] <= claim.lower <= claim.upper <= bounds[1]:
+        proved = f"[{text_below(claim.lower)}, {text_above(claim.upper)}]"
+        wider = f"the certificate proves {proved}, a slightly wider interval than the answer"
+        shown = replace(shown, notes=(wider,))
+    if shown is not None and isinstance(model, IntervalMDP) and model.factored is not None:
+        assert query.directions is not None
+        shown = shown.beyond(query.directions[1])
+    return answered_file(proof, shown, verify)
 
 
 def to_certificate(
@@ -243,7 +283,22 @@ def _temporal_certificate(
     """The certificate of a temporal problem; `model` is what is solved, over the states of the problem."""
     name = "value" if policy is None else "given policy"
     claim = to_claim(name, (0.0, 1.0), policy, problem.objective)
-    product = derive_product(problem, boxes_of(problem, FLOAT64)[0], claim)
+    whole, objective, followed = product_model(problem, boxes_of(problem, FLOAT64)[0], claim, model, policy)
+    solution = solve(whole, objective, followed)
+    low, high = float(solution.lower[whole.initial]), float(solution.upper[whole.initial])
+    claim = replace(claim, lower=max(low, 0.0), upper=min(high, 1.0))
+    return Certificate(problem, (claim,), (value_hints(solution, followed),), about=about)
+
+
+def product_model(
+    problem: CertifiedProblem,
+    boxes: Boxes,
+    claim: Claim | None,
+    model: MDP | IntervalMDP,
+    policy: Policy | None,
+) -> tuple[MDP | IntervalMDP, Objective, Policy | None]:
+    """The model on the product that the checker derives, what is asked there, and a given policy."""
+    product = derive_product(problem, boxes, claim)
     if not product.check.passed:
         raise CannotCertify(
             f"certificates of temporal formulas need a graph that nature cannot change: {product.check.name} "
@@ -251,11 +306,7 @@ def _temporal_certificate(
         )
     whole = model_of(product, model)
     followed = None if policy is None else Policy(whole, policy.probability[product.choice])
-    solution = solve(whole, objective_of(problem, product), followed)
-    initial = product.graph.initial
-    low, high = float(solution.lower[initial]), float(solution.upper[initial])
-    claim = replace(claim, lower=max(low, 0.0), upper=min(high, 1.0))
-    return Certificate(problem, (claim,), (value_hints(solution, followed),), about=about)
+    return whole, objective_of(problem, product), followed
 
 
 def derive_product(problem: CertifiedProblem, boxes: Boxes, claim: Claim | None = None) -> AutomatonProduct:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import numpy as np
 
 import tightrope as tr
-from tightrope import __version__
 from tightrope.cli import check_answers, options, sources
 from tightrope.cli import output as screen
 from tightrope.cli.check_answers import Answered, DomainAnswer
@@ -28,17 +27,16 @@ from tightrope.io.coding import to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, refuse_same
 from tightrope.io.results import CertifiedFacts, Interval
 from tightrope.loading import is_continuous, is_markov_automaton
-from tightrope.model.continuous import ParametricCTMC
+from tightrope.model.continuous import ParametricCTMC, over_box
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.pomdp import POMDP
 from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.numerics.machine import peak_memory
-from tightrope.numerics.text import text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind, Task
 from tightrope.prism.properties.query import Query
-from tightrope.problem import AnyModel, Problem, require_discrete
+from tightrope.problem import AnyModel, Problem
 from tightrope.solver.part import PartSolver
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import Workspace, attained, solve, solve_query
@@ -47,7 +45,6 @@ from tightrope.verdict import Assessment
 if TYPE_CHECKING:
     from tightrope.ambiguity.sets import SetsKind
     from tightrope.certify.certificate_file import CertificateFile
-    from tightrope.model.continuous import CTMC, MarkovAutomaton
 
 
 class DomainSets(Enum):
@@ -190,8 +187,8 @@ def check(request: CheckRequest) -> None:
         screen.warn(note)
     verdict = check_answers.report_answers(loaded, answers, part is not None)
     files.write(
-        answers[0],
-        lambda: solver.certificate(answers[0], question.constants, not request.no_verify),
+        answers[0].result,
+        lambda: solver.certificate(answers[0]),
         lambda: solver.exported(answers[0]),
         loaded.model,
     )
@@ -294,19 +291,21 @@ class CheckFiles:
 
     def write(
         self,
-        answer: Answered,
+        solved: Any,
         certificate: Callable[[], CertificateFile],
         exported: Callable[[], tuple[Policy, CertifiedFacts]],
         model: AnyModel,
     ) -> None:
         """What was named, of the one property that is asked for."""
         if self.certificate is not None:
-            certificate().save(self.certificate.checked())
+            proof = certificate()
+            for note in proof.notes:
+                screen.warn(note)
+            proof.save(self.certificate.checked())
         if self.figure is not None:
             from tightrope.report.curves import write_pareto_curve
 
-            assert not isinstance(answer.result, Solution)
-            write_pareto_curve(answer.result, self.figure)
+            write_pareto_curve(solved, self.figure)
         self.write_policy(exported, model)
 
     def write_policy(self, exported: Callable[[], tuple[Policy, CertifiedFacts]], model: AnyModel) -> None:
@@ -316,17 +315,27 @@ class CheckFiles:
             policy.save(self.policy.checked(), model.hash(), to_plain(certified))
 
 
-def about_model(
-    loaded: LoadedModel | TimedModel, query: Query, constants: Mapping[str, str]
-) -> dict[str, object]:
-    """What a certificate says beside its problem: where that came from."""
-    return {
-        "tightrope": __version__,
-        "model": loaded.source,
-        "model_hash": loaded.model.hash(),
-        "constants": dict(constants),
-        "property": query.text,
-    }
+def certify(
+    request: CheckRequest,
+    loaded: LoadedModel | TimedModel,
+    query: Query,
+    solved: Any,
+    about: Mapping[str, object],
+    point: Sequence[Fraction] | None = None,
+    policy: Policy | None = None,
+) -> CertificateFile:
+    """The certificate of what was solved; beside its problem it says where that came from."""
+    source = {"model": loaded.source, "constants": options.parse_constants(request.const), **about}
+    theta = None if point is None else tuple(point)
+    problem, how, verify = Problem(loaded.model, query), request.solve_options(), not request.no_verify
+    if request.sets is None and not isinstance(loaded.model, ParametricCTMC):
+        from tightrope.certify.solved import about_problem, solved_file
+
+        source = {**about_problem(problem), **source}
+        return solved_file(problem, solved, theta, how, policy, source, verify)
+    from tightrope.certify.certify import certificate_file
+
+    return certificate_file(problem, solved, theta, how, policy, source, verify)
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,7 +344,7 @@ class PointSolver:
 
     request: CheckRequest
     loaded: LoadedModel | TimedModel
-    subject: MDP | IntervalMDP | CTMC | MarkovAutomaton
+    subject: MDP | IntervalMDP | tr.CTMC | tr.MarkovAutomaton
     point: Sequence[Fraction] | None
     policy: Policy | None
     workspace: Workspace
@@ -387,40 +396,11 @@ class PointSolver:
             workspace=self.workspace,
         )
 
-    def certificate(self, answer: Answered, constants: Mapping[str, str], verify: bool) -> CertificateFile:
+    def certificate(self, answer: Answered) -> CertificateFile:
         """The certificate, about the model as it was given."""
-        from tightrope.certify.certificate_file import answered_file, shown_value
-        from tightrope.certify.problem import asked_of, to_problem
-        from tightrope.certify.solved import composed_certificate, to_certificate
-
-        result, query, how, model = answer.result, answer.query, self.how, self.loaded.model
-        shown = shown_value(result.bounds, result.truth, query)
-        about = {
-            **about_model(self.loaded, query, constants),
-            "at": [str(value) for value in self.point or ()],
-            "assume_support": how.assume_support,
-        }
-        if isinstance(model, ParametricCTMC):
-            from tightrope.certify.rates import rate_certificate, rate_problem
-
-            problem = rate_problem(model, query, self.point)
-            return answered_file(rate_certificate(problem, about, how.precision), shown, verify)
-        model, support = require_discrete(model), how.assume_support
-        theta = self.point if isinstance(model, ParametricMDP) else None
-        if isinstance(result, Solution):
-            assumed = support if isinstance(model, IntervalMDP) else None
-            statement = to_problem(model, query.objective, theta=theta, assumed_support=assumed)
-            return answered_file(to_certificate(statement, result, self.policy, about), shown, verify)
-        temporal = asked_of(query, how.translator)
-        proof = composed_certificate(model, temporal, theta, how, support, about, self.policy)
-        claim, bounds = proof.claims[0], result.bounds
-        if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
-            low, high = text_below(claim.lower), text_above(claim.upper)
-            screen.warn(f"the certificate proves [{low}, {high}], a slightly wider interval than the answer")
-        if isinstance(model, IntervalMDP) and model.factored is not None:
-            assert query.directions is not None
-            shown = shown.beyond(query.directions[1])
-        return answered_file(proof, shown, verify)
+        point = self.point if isinstance(self.loaded.model, ParametricMDP | ParametricCTMC) else None
+        about = {"at": [str(value) for value in self.point or ()], "assume_support": self.how.assume_support}
+        return certify(self.request, self.loaded, answer.query, answer.result, about, point, self.policy)
 
     def exported(self, answer: Answered) -> tuple[Policy, CertifiedFacts]:
         """The policy, and the interval that it attains, computed anew."""
@@ -515,7 +495,7 @@ def _refuse_uncertified(loaded: LoadedModel | TimedModel, query: Query, policy: 
 
 def _subject(
     loaded: LoadedModel | TimedModel, at: str | None, is_timed: bool
-) -> tuple[MDP | IntervalMDP | CTMC | MarkovAutomaton, Sequence[Fraction] | None]:
+) -> tuple[MDP | IntervalMDP | tr.CTMC | tr.MarkovAutomaton, Sequence[Fraction] | None]:
     """What is solved, and the point it is at (None for models without expressions)."""
     model = loaded.model
     if not isinstance(model, MDP | IntervalMDP):
@@ -541,7 +521,8 @@ class OverDomain:
     interval: Interval | None
     facts: Mapping[str, Any]
     seconds: Mapping[str, float]
-    certify: Callable[[Mapping[str, object]], CertificateFile]
+    result: Any
+    about: Mapping[str, object] = field(default_factory=dict)
     details: screen.Rows = ()
     controller: Callable[[], tuple[Policy, CertifiedFacts]] | None = None
 
@@ -555,8 +536,7 @@ def check_domain(
     result, proof = find(request, loaded, query, files), None
     if files.certificate is not None:
         with screen.phase("the certificate"):
-            constants = options.parse_constants(request.const)
-            proof = result.certify(about_model(loaded, result.query, constants))
+            proof = certify(request, loaded, result.query, result.result, result.about)
         for note in proof.notes:
             screen.warn(note)
     status = "certified" if result.verdict.is_proved else "limit"
@@ -584,7 +564,6 @@ def _over_parameters(
 ) -> OverDomain:
     """Of a policy; a property that is no single objective is answered over the hull of the sets."""
     from tightrope.ambiguity.sets import SetsKind
-    from tightrope.certify.certify import learned_file
     from tightrope.certify.region import refuse_uncertified
     from tightrope.cli.result_display import list_coupled_facts
     from tightrope.learning.result_files import robust_policy
@@ -609,10 +588,6 @@ def _over_parameters(
         evaluated, whose = _domain_policy(loaded, problem, policy, request.at)
         result: Any = solve_over_domain(problem, chosen, evaluated, progress)
     interval = result.interval if is_other else result.robust.interval
-    about = {} if is_other else {"policy": whose}
-
-    def certify(source: Mapping[str, object]) -> CertificateFile:
-        return learned_file(result, about={**source, **about}, verify=not request.no_verify)
 
     def controller() -> tuple[Policy, CertifiedFacts]:
         if is_other:
@@ -632,7 +607,8 @@ def _over_parameters(
         interval=interval,
         facts={**_facts_over_domain(result, kind), "policy": whose},
         seconds={"solve": result.seconds} if is_other else result.seconds,
-        certify=certify,
+        result=result,
+        about={} if is_other else {"policy": whose},
         details=[] if is_other else list_coupled_facts(result),
         controller=controller,
     )
@@ -685,10 +661,7 @@ def _over_rates(
     request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
 ) -> OverDomain:
     """Of a chain in continuous time: rates in intervals, picked anew at every moment."""
-    from tightrope.certify.certificate_file import answered_file, shown_value
-    from tightrope.certify.rates import rate_certificate, rate_problem
     from tightrope.logic.timed import bound_over_rates
-    from tightrope.model.continuous import over_box
 
     assert isinstance(loaded.model, ParametricCTMC)
     model, parameters = loaded.model, loaded.model.parameters
@@ -710,11 +683,7 @@ def _over_rates(
         chain = over_box(model, parameters.lower, parameters.upper)
         result = bound_over_rates(chain, query, request.solve_options())
 
-    def certify(about: Mapping[str, object]) -> CertificateFile:
-        proof = rate_certificate(rate_problem(model, query, None), about, request.precision)
-        return answered_file(proof, shown_value((result.lower, result.upper)), not request.no_verify)
-
     whose = {"sets": "expression", "policy": "none: a chain has no choices", "notes": list(result.notes)}
     verdict, spent = Assessment.of(limit="; ".join(result.missed) or None), time.perf_counter() - begin
     ends = Interval.of(result.lower, result.upper)
-    return OverDomain(query, verdict, ends, whose, {"solve": spent}, certify)
+    return OverDomain(query, verdict, ends, whose, {"solve": spent}, result)

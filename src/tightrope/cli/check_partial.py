@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import UNSET
 
-import tightrope as tr
 from tightrope.beliefs.robust import RobustController
-from tightrope.beliefs.solve import LATE, PartialSolution, closeness, solve_partial, value_of
+from tightrope.beliefs.solve import LATE, PartialSolution, closeness
 from tightrope.cli.check_answers import Answered, PropertyAnswer, report_answers
 from tightrope.cli.options import refuse_any, refuse_options
 from tightrope.cli.output import count, leave, phase
 from tightrope.cli.sources import LoadedModel, paced
 from tightrope.errors import InputError
-from tightrope.learning.result import LearningResult
+from tightrope.learning.solve import solve_observed
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -30,7 +28,6 @@ from tightrope.solver.solution import OPEN
 from tightrope.verdict import Assessment, Word
 
 if TYPE_CHECKING:
-    from tightrope.certify.certificate_file import CertificateFile
     from tightrope.cli.check import CheckFiles, CheckRequest
 
 NOT_PARTIAL = "misfit open_share assume_support coupled_gap ltl_translator figure all_states terminal_reward"
@@ -55,7 +52,11 @@ def check_partial(
             files.policy.checked(), {"property": queries[0].text, "lower": low, "upper": high}
         )
     if files.certificate is not None:
-        solver.certificate(queries[0], result).save(files.certificate.checked())
+        from tightrope.certify.certify import certificate_file
+
+        problem, how = Problem(pomdp, answers[0].query), request.solve_options()
+        proof = certificate_file(problem, result, tuple(solver.point), how, solver.given)
+        proof.save(files.certificate.checked())
     leave(verdict)
 
 
@@ -120,44 +121,9 @@ class PartialSolver:
         return Answered(query, solved, time.perf_counter() - begin, record)
 
     def _solve(self, query: Query) -> Any:
-
-        request, pomdp, limit = self.request, self.pomdp, self.request.time_limit
-        precision, relative = request.precision, not request.absolute
-        if self.robust:
-            seconds, given = math.inf if limit is None else limit, cast(Any, self.given)
-            return tr.solve(Problem(pomdp, query), policy=given, precision=precision, seconds=seconds)
-        if self.given is not None:
-            return value_of(pomdp, query.objective, self.given, precision, self.point)
-        limits: dict[str, Any] = {"work": WORK} if limit is None else {"seconds": limit}
-        close, point = closeness(precision), self.point
-        return solve_partial(
-            pomdp, query.objective, point=point, precision=close, relative=relative, **limits
-        )
-
-    def certificate(self, query: Query, solved: Any) -> CertificateFile:
-        """What proves the answer: over a domain and of one controller about its chain, else both ends."""
-        from tightrope.certify.certificate_file import answered_file, shown_value
-        from tightrope.certify.certify import learned_file
-        from tightrope.certify.observed import (
-            certificate_of_chain,
-            certificate_of_controller,
-            certified_words,
-        )
-
-        about, chosen = certified_words(self.pomdp, query.text), self.given
-        if chosen is None and isinstance(solved, RobustController):
-            chosen = solved.controller
-        result = solved.result if isinstance(solved, RobustController) else solved
-        if isinstance(result, LearningResult):
-            return learned_file(result, about=about)
-        if chosen is not None:
-            where = (query.objective, chosen, self.point, self.request.precision, about)
-            interval = (solved.interval.lower, solved.interval.upper)
-            return answered_file(certificate_of_chain(self.pomdp, *where), shown_value(interval))
-        if solved.graph is None:
-            raise InputError(f"{query.text} is decided in the initial state: there is nothing to certify")
-        proof = certificate_of_controller(solved.graph, solved.controller, about)
-        return answered_file(proof, shown_value(solved.bounds))
+        work = WORK if self.request.time_limit is None else None
+        how = self.request.solve_options()
+        return solve_observed(Problem(self.pomdp, query), self.given, how, self.point, work)
 
 
 def _ended(solved: Any) -> str | None:

@@ -17,16 +17,17 @@ from tightrope.cli.sources import LogRequest, Question, Study, Subject, answer_f
 from tightrope.errors import InputError
 from tightrope.fleet.versions import SUCCESS, compare_versions
 from tightrope.io import answers
-from tightrope.io.coding import record_of
+from tightrope.io.coding import record_of, to_text
 from tightrope.io.log_words import LOG_WORDS
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, refuse_same
 from tightrope.io.results import ReadingFacts
+from tightrope.loading import is_continuous
 from tightrope.numerics.text import bound_text, bounded
+from tightrope.statistics.estimates import check_delta
 
 if TYPE_CHECKING:
     from tightrope.io.output import OutputDirectory
-    from tightrope.learning.differences import Comparison
-    from tightrope.model.policy import Policy, PolicyGiven
+    from tightrope.model.policy import PolicyGiven
 
 
 NOT_OF_LOGS = "data policy output certificate report region coupled_gap assume_support"
@@ -130,7 +131,7 @@ def compare_logs(request: CompareRequest) -> None:
     screen.leave(result.verdict)
 
 
-def policies_of(subject: Subject, files: list[str]) -> dict[str, Policy]:
+def policies_of(subject: Subject, files: list[str]) -> dict[str, tr.Policy]:
     """The policies in files, by their names; by their paths where two have one name."""
 
     names = [Path(file).name for file in files]
@@ -138,12 +139,10 @@ def policies_of(subject: Subject, files: list[str]) -> dict[str, Policy]:
     return {name: tr.Policy(subject.model, file) for name, file in zip(shown, files, strict=True)}
 
 
-def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., Comparison]]) -> None:
+def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., tr.Comparison]]) -> None:
     """Read, compute, print, write: the same for both commands."""
     from tightrope.learning.compare import refuse_chains
     from tightrope.learning.differences import APART, DO_NOTHING, LOGGED, UNIFORM
-    from tightrope.loading import is_continuous
-    from tightrope.statistics.estimates import check_delta
 
     check_delta(request.delta)
     single = None if request.output is None or request.output.suffix != ".json" else request.output
@@ -187,10 +186,8 @@ def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., Comp
     screen.leave(result.verdict)
 
 
-def _fill(directory: OutputDirectory, result: Comparison, document: answers.ComparisonDocument) -> None:
+def _fill(directory: OutputDirectory, result: tr.Comparison, document: answers.ComparisonDocument) -> None:
     """Write both policies and the document."""
-    from tightrope.io.coding import to_text
-
     with directory.filling(answers.COMPARISON_FILE) as folder:
         for name, policy in (("today", result.baseline), ("new", result.controller)):
             if policy is not None:
@@ -199,7 +196,7 @@ def _fill(directory: OutputDirectory, result: Comparison, document: answers.Comp
             file.write(to_text(document) + "\n")
 
 
-def _page(result: Comparison, document: answers.ComparisonDocument) -> str:
+def _page(result: tr.Comparison, document: answers.ComparisonDocument) -> str:
     from tightrope.report.page import comparison_page
     from tightrope.report.policy_map import map_policies
 
@@ -209,7 +206,7 @@ def _page(result: Comparison, document: answers.ComparisonDocument) -> str:
     return comparison_page(document.answer, document.headline, document.about, drawn)
 
 
-def wall(result: Comparison, unit: str) -> str:
+def wall(result: tr.Comparison, unit: str) -> str:
     """The summary sentence."""
     if result.improvement <= 0.0:
         return f"No policy is proved to be better than {result.baseline_name}: keep it."
@@ -219,7 +216,9 @@ def wall(result: Comparison, unit: str) -> str:
     return f"The change to {result.best.name} {gains} at least {amount}.{next(changes, '')}"
 
 
-def to_answer(result: Comparison, data: ReadingFacts, request: ComparedOptions) -> answers.ComparisonAnswer:
+def to_answer(
+    result: tr.Comparison, data: ReadingFacts, request: ComparedOptions
+) -> answers.ComparisonAnswer:
     """The keys of `--json`."""
     output = request.output
     names = result.parameters.names
@@ -250,7 +249,7 @@ def _share(share: float | None) -> str:
     return "" if share is None else f", about {share:.0%} of the gain"
 
 
-def _shown(request: ComparedOptions, result: Comparison) -> screen.Content:
+def _shown(request: ComparedOptions, result: tr.Comparison) -> screen.Content:
     """What is printed: the differences, what else is bounded, and where the policies differ."""
     hidden, done = len(result.changes) - MOST_CHANGES, request.output is not None
     limit = None if result.limit is None else bounded(result.limit, is_lower=False)
@@ -307,7 +306,7 @@ def improve(request: ImproveRequest) -> None:
     Example: tightrope improve 'bench:betting(25)' --data log.parquet --baseline old.json -o new.json
     """
 
-    def ask(subject: Subject) -> Callable[..., Comparison]:
+    def ask(subject: Subject) -> Callable[..., tr.Comparison]:
         given = policies_of(subject, request.candidate) if request.candidate else None
         return partial(tr.improve, keep=request.keep or (), candidate=given)
 

@@ -26,7 +26,7 @@ from tightrope.verdict import Word
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.learning.amendments import Diagnosed
-    from tightrope.learning.doctor import AmendedAnswer, Diagnosis
+    from tightrope.learning.doctor import AmendedAnswer
     from tightrope.learning.groups import Groups
 
 MOST_SHOWN = 20
@@ -197,7 +197,7 @@ def _subject(request: DoctorRequest) -> tuple[Any, Any]:
     return tr.Problem(loaded.model, query), loaded.model
 
 
-def _answer(result: Diagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
+def _answer(result: tr.Diagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
     return record_of(
         DoctorAnswer,
         result,
@@ -225,7 +225,7 @@ def _amended(answer: AmendedAnswer) -> AmendedFacts:
     )
 
 
-def _shown(result: Diagnosis, answer: DoctorAnswer, timed: bool) -> screen.Content:
+def _shown(result: tr.Diagnosis, answer: DoctorAnswer, timed: bool) -> screen.Content:
     """The findings, those that change the answer most first."""
 
     power, alarm = power_text(result.examination.log_e_value), f"alarm at {1 / answer.alpha:,.0f}"
@@ -253,7 +253,7 @@ def _shown(result: Diagnosis, answer: DoctorAnswer, timed: bool) -> screen.Conte
     return screen.Content(rows, [*more, ("returns", answer.outcomes and answer.outcomes.text)])
 
 
-def _amended_rows(result: Diagnosis, amended: AmendedAnswer) -> screen.Rows:
+def _amended_rows(result: tr.Diagnosis, amended: AmendedAnswer) -> screen.Rows:
     return [
         ("revised", amended.amended.amendment.words(result.model)),
         ("its value", amended.value and f"{amended.verdict.word.value}: {amended.value}"),
@@ -276,7 +276,7 @@ def _group_facts(groups: Groups) -> list[tuple[str, str]]:
     return facts
 
 
-def _told(result: Diagnosis, one: Diagnosed) -> list[tuple[str, str]]:
+def _told(result: tr.Diagnosis, one: Diagnosed) -> list[tuple[str, str]]:
     """A finding in three rows: what, how strong and what it does, what fixes it."""
     strength = f"e-value {power_text(one.finding.log_e_value)}"
     if one.value is not None:

@@ -16,7 +16,8 @@ from tightrope.errors import InputError
 from tightrope.io.coding import record_of
 from tightrope.io.log_words import LogWords
 from tightrope.io.output import DATA, PRISM, claim_file
-from tightrope.learning.draft import Draft, Tie
+from tightrope.learning.draft import Draft, Tie, draft_tables
+from tightrope.prism.load import load_prism_text
 
 
 class DraftAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,8 +67,6 @@ def draft(request: DraftRequest) -> None:
 
     Example: tightrope draft runs.csv -o runs.prism
     """
-    from tightrope.learning.draft import draft_tables
-
     if (request.select_on is None) != (request.rest is None):
         raise InputError(
             "`select_on` requires `rest`, and `rest` requires `select_on`: parameters are tied on one "
@@ -83,7 +82,6 @@ def draft(request: DraftRequest) -> None:
     model.write(result.text)
     if rest is not None and result.rest is not None:
         from tightrope.data.writing import write_log
-        from tightrope.prism.load import load_prism_text
 
         assert result.rest.log is not None
         structure = load_prism_text(result.text).structure

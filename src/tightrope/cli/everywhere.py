@@ -17,6 +17,7 @@ is not used. The first line on stderr names the file and its use. `--config FILE
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -218,7 +219,6 @@ def streaming(name: str, arguments: Sequence[str]) -> Iterator[list[str]]:
             f"-o -: what {name} writes is no single file",
             hint=f"give a directory, or let 'tightrope {name} … --json' print the result",
         )
-    import shutil
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="tightrope-") as folder:

@@ -9,19 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import tightrope as tr
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
 from tightrope.errors import InputError
 from tightrope.io.log_words import LOG_WORDS
-from tightrope.learning.options import Effort, LearnOptions
+from tightrope.learning.options import Effort
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
-
-if TYPE_CHECKING:
-    from tightrope.learning.options import LearnOptions
 
 
 class SetsOption(Enum):
@@ -128,7 +124,7 @@ class LearnRequest(options.StudyOptions):
         """Whether coupled sets are among those asked for."""
         return self.sets in (SetsOption.COUPLED, SetsOption.ALL)
 
-    def learn_options(self) -> LearnOptions:
+    def learn_options(self) -> tr.LearnOptions:
         """What is said about how to learn."""
         from tightrope.statistics.priors import read_priors
 

@@ -41,6 +41,7 @@ from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import interval_text, number_text, text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
 from tightrope.prism.properties.shape import kind_of
+from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.verdict import Assessment, Word
@@ -48,7 +49,6 @@ from tightrope.verdict import Assessment, Word
 if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
     from tightrope.cli.learn import LearnRequest
-    from tightrope.data.reading import Reading
 
 
 class LearnAnswer(io_results.Outcome, kw_only=True):
@@ -304,8 +304,6 @@ def _read_given_policy(
     request: LearnRequest, subject: Subject, progress: screen.PhaseProgress
 ) -> tuple[tr.Policy | str | None, Interval | None]:
     """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
-    from tightrope.solver.solve import solve
-
     if request.policy is None or subject.pomdp is not None:
         return request.policy, None
     if request.policy != OPTIMAL_AT_TRUTH:
@@ -392,7 +390,11 @@ def _proved_facts(request: LearnRequest, proof: CertificateFile, notes: Sequence
 
 
 def _answer(
-    results: list[tr.LearningResult], loaded: AnyLoaded, several: bool, written: str | None, reading: Reading
+    results: list[tr.LearningResult],
+    loaded: AnyLoaded,
+    several: bool,
+    written: str | None,
+    reading: tr.Reading,
 ) -> LearnAnswer:
     """The keys of the one result; with --sets all those of the last, and all under "all"."""
     outcomes = [result.outcome for result in results]

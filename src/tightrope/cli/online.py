@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -26,6 +26,7 @@ from tightrope.cli.sources import Subject, load_subject
 from tightrope.data.columns import StateForm
 from tightrope.data.design import deciding_steps, find_decided_states
 from tightrope.data.simulator import DEFAULT_CAP
+from tightrope.data.steps import SteppedEnvironment, load_named, make_environment
 from tightrope.design.exploration import Explore, Explored
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.answers import ANSWER_FILE
@@ -36,6 +37,7 @@ from tightrope.learning.online import run
 from tightrope.learning.online.answers import EvenLearner
 from tightrope.learning.online.drift_guard import Answer, OnDrift
 from tightrope.learning.online.exploration import Exploration, GapTarget, default_exploration
+from tightrope.learning.online.learner import ITERATIONS
 from tightrope.learning.online.run import Source, Truth
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results
 from tightrope.monitoring.monitor import DEFAULT_ALPHA
@@ -51,9 +53,6 @@ from tightrope.numerics.text import (
 )
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.verdict import Assessment, Word
-
-if TYPE_CHECKING:
-    from tightrope.learning.options import LearnOptions
 
 MOST_EPISODES = 1_000_000
 """After which a run gives up that waits for a gap."""
@@ -134,10 +133,8 @@ class OnlineRequest(options.SubjectOptions):
             return None
         return OnDrift(self.on_drift, DEFAULT_ALPHA if self.alpha is None else self.alpha)
 
-    def learn_options(self) -> LearnOptions:
+    def learn_options(self) -> tr.LearnOptions:
         """What is said about how to learn."""
-        from tightrope.learning.online.learner import ITERATIONS
-
         return tr.LearnOptions(**options.learn_words(self), iterations=ITERATIONS)
 
 
@@ -261,8 +258,6 @@ def _source(request: OnlineRequest, subject: Subject) -> tuple[Source, Truth | N
     cap = cap if steps is None else max(1, min(cap, steps))
     stop = find_decided_states(objective, model.states)
     if request.env is not None:
-        from tightrope.data.steps import SteppedEnvironment, load_named, make_environment
-
         convert = (
             load_named(request.convert_obs, "--convert-obs") if request.convert_obs is not None else None
         )

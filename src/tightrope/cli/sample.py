@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 import tightrope as tr
 from tightrope.cli import options
@@ -20,16 +21,14 @@ from tightrope.cli.output import Rows, common, group, print_facts, warn
 from tightrope.cli.sources import LoadedModel, Question, seen_through
 from tightrope.data.columns import StateForm
 from tightrope.errors import InputError
+from tightrope.io.output import DATA, claim_file
+from tightrope.io.table.data_table import is_parquet, write_table
 from tightrope.loading import is_continuous
 from tightrope.model.pomdp import POMDP, controller_of
 
 if TYPE_CHECKING:
     from tightrope.data.collection import SteeredSimulator
     from tightrope.data.costs import CostSource
-    from tightrope.data.counts import Counts
-    from tightrope.data.reading import Reading
-    from tightrope.data.simulator import Simulator
-    from tightrope.model.policy import Policy
     from tightrope.model.structure import Structure
     from tightrope.numerics.arrays import BoolArray
 
@@ -128,8 +127,6 @@ def sample(request: SampleRequest) -> None:
         sample_timed(request)
         return
     from tightrope.data.writing import write_counts, write_trajectories
-    from tightrope.io.output import DATA, claim_file
-    from tightrope.io.table.data_table import is_parquet
 
     output = request.output or request.append
     assert output is not None
@@ -197,7 +194,7 @@ def refuse_combinations(request: SampleRequest, timed: bool) -> None:
     )
 
 
-Mixture = tuple[list[float], "list[Policy]"]
+Mixture = tuple[list[float], "list[tr.Policy]"]
 
 
 @dataclass(eq=False)
@@ -210,7 +207,7 @@ class Simulation:
     loaded: LoadedModel
     at: str | None
     mixture: Mixture | None
-    policy: Policy | None
+    policy: tr.Policy | None
     stop: BoolArray | None
     cap: int
     text: str | None
@@ -250,7 +247,7 @@ class Simulation:
         return Simulation(request, question, loaded, at, mixture, policy, stop, cap, text, extra)
 
     @cached_property
-    def simulator(self) -> Simulator | SteeredSimulator:
+    def simulator(self) -> tr.Simulator | SteeredSimulator:
         """The model at the point that was asked for, ready to walk."""
         from tightrope.benchmarks.instance import decimal_text
         from tightrope.data.collection import SteeredSimulator
@@ -268,7 +265,7 @@ class Simulation:
             return SteeredSimulator(model, self.policy, *end)
         return tr.Simulator(model, self.policy, *end)
 
-    def counts(self) -> Counts:
+    def counts(self) -> tr.Counts:
         """All that is drawn, with the policies that are to be bet on in its design."""
 
         request = self.request
@@ -276,7 +273,7 @@ class Simulation:
         digests = tuple(tr.Policy(self.loaded.model, path).digest for path in request.bet_on or ())
         return replace(counts, design=replace(counts.design, bet_on=digests)) if digests else counts
 
-    def _drawn(self) -> Counts:
+    def _drawn(self) -> tr.Counts:
         from tightrope.data.collection import MixedEpisodes, append_episodes, read_draws
 
         request, simulator, model = self.request, self.simulator, self.loaded.model
@@ -305,7 +302,7 @@ class Simulation:
         # whoever chose it may have looked at data
         return replace(counts, design=replace(counts.design, planned_from=origin.digest))
 
-    def _stepped(self) -> Counts:
+    def _stepped(self) -> tr.Counts:
         """The episodes of an environment."""
         from tightrope.data.steps import count_environment, load_named, make_environment
 
@@ -340,7 +337,7 @@ class Simulation:
         return CostSource(mean_costs(reward, structure, point), CostNoise.parse(text), self.request.seed)
 
 
-def _counted_point(pomdp: POMDP, readings: Reading, at: str | None) -> str:
+def _counted_point(pomdp: POMDP, readings: tr.Reading, at: str | None) -> str:
     """Where --at says for the plant, and a sensor that reports as often as in the table."""
     from tightrope.data.labelled import counted
 
@@ -366,7 +363,7 @@ def _read_mixture(policy: str, loaded: LoadedModel) -> Mixture | None:
     return design.shares, [tr.Policy(loaded.model, name) for name in names]
 
 
-def _policy(request: SampleRequest, loaded: LoadedModel, pomdp: POMDP | None) -> Policy | None:
+def _policy(request: SampleRequest, loaded: LoadedModel, pomdp: POMDP | None) -> tr.Policy | None:
 
     if request.policy == UNIFORM:
         return None
@@ -392,7 +389,7 @@ def _end(
     return find_decided_states(objective, loaded.model.structure.states), limit, query.text
 
 
-def _report_walk(walk: Simulation, output: Path, counts: Counts, seconds: float) -> None:
+def _report_walk(walk: Simulation, output: Path, counts: tr.Counts, seconds: float) -> None:
     design, of_episodes = counts.design, counts.design.episodes is not None
     seen = int((counts.transition > 0).sum())
     if counts.steps == 0:
@@ -426,8 +423,6 @@ def _report(request: SampleRequest, answer: SampleAnswer, facts: Rows) -> None:
 def sample_timed(request: SampleRequest) -> None:
     """Simulate so many episodes of this duration, and write their jumps."""
     from tightrope.benchmarks.instance import decimal_text
-    from tightrope.io.output import DATA, claim_file
-    from tightrope.io.table.data_table import is_parquet, write_table
 
     output, episodes, duration = request.output, request.episodes, request.watched
     assert output is not None and episodes is not None and duration is not None
@@ -474,8 +469,6 @@ def sample_timed(request: SampleRequest) -> None:
 
 def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, Any]]:
     """States by the model's variables, or by index where it has none."""
-    import numpy as np
-
     if not structure.valuations:
         return {"state": int}, {"state": np.arange(structure.states)}
     if clash := {"episode", "time", "duration"}.intersection(structure.valuations):

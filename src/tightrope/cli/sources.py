@@ -30,6 +30,7 @@ from tightrope.io.log_words import LOCAL, WORDS
 from tightrope.io.results import KeptFacts, ReadingFacts
 from tightrope.loading import BENCHMARK, ModelRequest, is_continuous, read_continuous, read_model
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
+from tightrope.model.free import NUMBERS_UNUSED
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -41,14 +42,12 @@ from tightrope.prism.properties.boundary import BoundaryOf
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, read_query
 from tightrope.prism.properties.resolve import PropertyOptions
-from tightrope.prism.properties.shape import speaks_of_time
+from tightrope.prism.properties.shape import EMBEDDED, refuse_time, speaks_of_time
 from tightrope.problem import AnyModel, Model, Problem
 
 if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
-    from tightrope.data.exposure import Exposure
     from tightrope.data.read_options import LogReadOptions
-    from tightrope.data.reading import Reading
     from tightrope.io.log_words import LogWords
     from tightrope.io.table.data_table import DataTable, LogFile
     from tightrope.prism.explore.search import Judge
@@ -125,7 +124,7 @@ class LogRequest:
         self.options.check()
         return open_tables(self.places, self.options.format)
 
-    def read(self, model: Model, tables: tuple[DataTable, ...]) -> Reading:
+    def read(self, model: Model, tables: tuple[DataTable, ...]) -> tr.Reading:
         """The counts, with a sign of life while they are read."""
         from tightrope.data.reading import read_tables
 
@@ -157,7 +156,7 @@ def example_property(model: Model | ParametricCTMC) -> str:
     return rewards[0] if rewards else f"P{way}=? [ F true ]"
 
 
-def read_facts(reading: Reading) -> ReadingFacts:
+def read_facts(reading: tr.Reading) -> ReadingFacts:
     """How a log was read, for JSON."""
     return ReadingFacts(
         rows=reading.rows,
@@ -170,7 +169,7 @@ def read_facts(reading: Reading) -> ReadingFacts:
     )
 
 
-def reading_facts(reading: Reading | Exposure) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def reading_facts(reading: tr.Reading | tr.Exposure) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """How much was read and what is noteworthy about it; the import settings, for --verbose."""
 
     if isinstance(reading, tr.Exposure):
@@ -198,7 +197,7 @@ class Assessed(Protocol):
 
 
 def answer_from(
-    reading: Reading | Exposure,
+    reading: tr.Reading | tr.Exposure,
     result: Assessed,
     record: Struct | Mapping[str, object],
     show: Callable[[], Content],
@@ -298,7 +297,6 @@ class Question:
     def load_embedded(self, at: str | None) -> LoadedModel:
         """The jumps of a chain at a point, which certificates are about; what speaks of time is refused."""
         from tightrope.continuous.discrete import embed
-        from tightrope.prism.properties.shape import EMBEDDED, refuse_time
 
         for file in self.files:
             refuse_time(file, EMBEDDED)
@@ -403,7 +401,7 @@ class Subject:
     """The question as one about a product, where it is temporal, or about a controller."""
     pomdp: POMDP | None = None
     """What a controller sees of the model, where it does not see everything."""
-    labelled: Reading | None = None
+    labelled: tr.Reading | None = None
     """The readings of a sensor that was joined with the model."""
 
     @property
@@ -443,12 +441,12 @@ class Study:
         self.subject = load_subject(request, labelled=labelled, **how)
 
     @cached_property
-    def reading(self) -> Reading:
+    def reading(self) -> tr.Reading:
         """The log, or the labelled readings of a sensor."""
         return self.subject.labelled or self.log.read(self.subject.model, self.tables)
 
     @cached_property
-    def exposure(self) -> Exposure:
+    def exposure(self) -> tr.Exposure:
         """The log of a chain in continuous time."""
         from tightrope.data.exposure import exposure_of
 
@@ -536,8 +534,6 @@ def temporal_product(model: AnyModel, query: Query) -> Problem | None:
 
 def _without_numbers(loaded: LoadedModel) -> LoadedModel:
     """A model without parameters with its probabilities as unknown."""
-    from tightrope.model.free import NUMBERS_UNUSED
-
     model = loaded.model
     if isinstance(model, IntervalMDP) or (isinstance(model, ParametricMDP) and len(model.parameters)):
         return loaded
@@ -547,7 +543,7 @@ def _without_numbers(loaded: LoadedModel) -> LoadedModel:
 
 def seen_through(
     loaded: LoadedModel, labelled: str | None
-) -> tuple[LoadedModel, POMDP | None, Reading | None]:
+) -> tuple[LoadedModel, POMDP | None, tr.Reading | None]:
     """The model behind observations, the observed one, and the readings of a sensor that is joined."""
     pomdp: POMDP | None = loaded.model if isinstance(loaded.model, POMDP) else None
     readings = None

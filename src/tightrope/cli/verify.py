@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # what a check alone does not load
     from tightrope.certify.comparison import Own
     from tightrope.certify.rates import OwnChain
     from tightrope.cli.sources import Loaded, LoadedModel
-    from tightrope.data.counts import Counts
     from tightrope.prism.properties.query import Query
 
 
@@ -277,7 +276,7 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
 
 def _load(
     wanted: VerifyRequest, in_time: bool, timed: bool
-) -> tuple[Loaded[Any], Query | None, Counts | None]:
+) -> tuple[Loaded[Any], Query | None, tr.Counts | None]:
     """The model (of a chain `in_time` its jumps, unless `timed`), what is asked, and a sensor's counts."""
     from tightrope.cli.sources import Question, paced, seen_through
 

@@ -28,12 +28,9 @@ from tightrope.verdict import Assessment, Assumed
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.cli.sources import LoadedModel
     from tightrope.data.episode_log import LogEvents
-    from tightrope.model.pomdp import POMDP
     from tightrope.monitoring.following import Following
-    from tightrope.monitoring.monitor import Monitor
     from tightrope.monitoring.promise import Promise, PromiseWatch
     from tightrope.prism.properties.query import Query
-    from tightrope.saved import SavedResult
 
 
 class ReturnsFacts(msgspec.Struct, frozen=True):
@@ -236,7 +233,7 @@ def describe_dropped(log: Following) -> str:
     return f"{sum(log.dropped.values()):,} rows left out ({reasons})"
 
 
-def describe(monitor: Monitor, log_e: float, alpha: float, first_alarm: int | None) -> str:
+def describe(monitor: tr.Monitor, log_e: float, alpha: float, first_alarm: int | None) -> str:
     """What the evidence says, in one line."""
     if first_alarm is not None:
         return f"alarm at event {first_alarm:,}: the data do not fit the model"
@@ -325,7 +322,7 @@ class _Watching:
     def __init__(
         self,
         request: WatchRequest,
-        monitor: Monitor,
+        monitor: tr.Monitor,
         log: Following,
         promised: Promised | None = None,
         returns: PromiseWatch | None = None,
@@ -554,7 +551,7 @@ class _Watching:
         )
 
 
-def _first(*tests: Monitor | ModelFit | PromiseWatch | None) -> int | None:
+def _first(*tests: tr.Monitor | ModelFit | PromiseWatch | None) -> int | None:
     """The event of the first alarm of some tests."""
     events = (None if test is None else test.first_alarm for test in tests)
     return min((event for event in events if event is not None), default=None)
@@ -570,7 +567,7 @@ class Promised:
 
 
 def read_promise(
-    request: WatchRequest, directory: Path, loaded: LoadedModel, pomdp: POMDP | None = None
+    request: WatchRequest, directory: Path, loaded: LoadedModel, pomdp: tr.POMDP | None = None
 ) -> Promised:
     """The promise that a result makes about its robust policy, or about the policy that it was given."""
     from tightrope.io.answers import answer_file, read_answer
@@ -646,7 +643,7 @@ def read_shield(request: WatchRequest, loaded: LoadedModel) -> tuple[Promised, P
     return Promised(watch.promise, words, not shield.verdict.is_proved), watch
 
 
-def _question(request: WatchRequest, loaded: LoadedModel, result: SavedResult) -> Query:
+def _question(request: WatchRequest, loaded: LoadedModel, result: tr.SavedResult) -> Query:
     """The result's property on the model."""
     from tightrope.cli.sources import Question
 

@@ -28,7 +28,7 @@ from tightrope.learning.options import LearnOptions, OutcomesUse, selection_of
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
 from tightrope.learning.pipeline import Request
 from tightrope.learning.result import CLOSE, rests_on
-from tightrope.logic.timed import RateBounds, bound_over_rates, time_bound, value_operator
+from tightrope.logic.timed import RateBounds, TimeBound, bound_over_rates, time_bound, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
@@ -400,27 +400,36 @@ class TimedReach:
     complement: bool
 
 
-def timed_reach(query: Query) -> TimedReach | Unobserved:
-    """The question, where episodes can answer it."""
+def timed_path(query: Query) -> tuple[Objective, TimeBound | None, bool] | None:
+    """The path of a plain P, its bound on time, and whether its complement is asked; else None."""
     operator = query.operator
-    is_plain = query.kind is QueryKind.PLAIN and operator.condition is None
-    path, negated = operator.path, False
-    if is_plain and not isinstance(path, RewardFormula):
-        path, negated = without_negation(path)
-    if not is_plain or not isinstance(path, PathFormula):
-        return Unobserved("only whether a state is reached, or when, shows in single episodes")
+    if (
+        query.kind is not QueryKind.PLAIN
+        or operator.condition is not None
+        or isinstance(operator.path, RewardFormula)
+    ):
+        return None
+    path, negated = without_negation(operator.path)
+    if not isinstance(path, PathFormula):
+        return None
     with query.source.complaints():
         formulas = query.state_formulas()
-        problem: Objective = path_objective(replace(path, bound=None), formulas, Direction.MAX, Direction.MAX)
+        sought = path_objective(replace(path, bound=None), formulas, Direction.MAX, Direction.MAX)
         bound = None if path.bound is None else time_bound(path.bound, formulas)
-    if problem.kind is not ObjectiveKind.UNTIL or (
-        bound is not None and (bound.begin > 0 or bound.after_start)
-    ):
+    return sought, bound, bool(sought.complement) != negated
+
+
+def timed_reach(query: Query) -> TimedReach | Unobserved:
+    """The question, where episodes can answer it."""
+    if (known := timed_path(query)) is None:
+        return Unobserved("only whether a state is reached, or when, shows in single episodes")
+    sought, bound, complement = known
+    late = bound is not None and (bound.begin > 0 or bound.after_start)
+    if sought.kind is not ObjectiveKind.UNTIL or late:
         return Unobserved("what is asked begins later than the episode")
-    assert problem.target is not None
-    allowed = np.ones(len(problem.target), np.bool_) if problem.allowed is None else problem.allowed
-    end = None if bound is None else bound.end
-    return TimedReach(problem.target, allowed, end, problem.complement != negated)
+    assert sought.target is not None
+    allowed = np.ones(len(sought.target), np.bool_) if sought.allowed is None else sought.allowed
+    return TimedReach(sought.target, allowed, None if bound is None else bound.end, complement)
 
 
 def observe_times(

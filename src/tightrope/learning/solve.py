@@ -10,15 +10,16 @@
 
 from __future__ import annotations
 
-import math
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.learning.learn import plain_problem, reduction_of
-from tightrope.learning.options import LearnOptions
+from tightrope.learning.options import LearnOptions, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress
 from tightrope.learning.products import require_support_of_domain
 from tightrope.logic.model_checking import Answer, check_query
@@ -33,7 +34,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import AnyModel, Problem, problem_of
 from tightrope.solver.solution import Solution, SolveOptions
-from tightrope.solver.solve import solve_query
+from tightrope.solver.solve import SolveWords, solve_query
 from tightrope.trees.partition import Partition, partition
 
 if TYPE_CHECKING:
@@ -43,30 +44,36 @@ if TYPE_CHECKING:
 
     Solved: TypeAlias = Solution | Answer | Learned | PartialSolution | RobustController | Partition
 
-NOT_KEYWORDS = ("problem", "property", "unknown", "return")
+
+class SolveKwargs(SolveWords, total=False):
+    """The further arguments of `solve`."""
+
+    precision: float
+    relative: bool
+    start: FloatArray | None
+    coupled_gap: float | None
+    misfit: float
+    ltl_translator: str | None
+    controller: bool
 
 
+OWN = ("policy", "sets", "open_share", "progress")
+DEFAULTS = {
+    **{name: getattr(SolveOptions, name, None) for name in SolveKwargs.__annotations__},
+    "misfit": LearnOptions.misfit,
+}
+
+
+@spell_out(DEFAULTS)
 def solve(
     problem: Problem | AnyModel,
     property: str | Objective | None = None,
     *,
     policy: PolicyGiven | None = None,
-    precision: float = 1e-6,
-    relative: bool = True,
-    start: FloatArray | None = None,
-    assume_support: float | None = None,
-    seconds: float = math.inf,
-    iterations: int = SolveOptions.iterations,
-    threads: int | None = None,
-    device: str = "cpu",
     sets: SetsKind | str | None = None,
-    coupled_gap: float | None = None,
-    misfit: float = 0.0,
-    ltl_translator: str | None = None,
-    controller: bool = False,
     open_share: float | None = None,
     progress: Progress | bool | None = None,
-    **unknown: object,
+    **options: Unpack[SolveKwargs],
 ) -> Solved:
     """Compute verified bounds on the answer of a problem.
 
@@ -117,113 +124,82 @@ def solve(
     >>> tr.solve(model, 'Rmax=? [ F "done" ]', sets="rectangular").interval.lower > 0
     True
     """
-    check_keywords("solve", [name for name in solve.__annotations__ if name not in NOT_KEYWORDS], unknown)
+    words = {**DEFAULTS, **check_keywords("solve", SolveKwargs, options, OWN)}
     question = problem_of(problem, property)
-    check_number("precision", precision, 0, 1)
-    check_type("relative", relative, bool, "True or False")
+    gap, misfit, translator = (words.pop(name) for name in ("coupled_gap", "misfit", "ltl_translator"))
+    effort = SolveOptions(**words, translator=translator)
+    check_number("precision", effort.precision, 0, 1)
+    check_type("relative", effort.relative, bool, "True or False")
+    given = {"policy": policy, "sets": sets, **options, "relative": not effort.relative}
     model, query = question.model, question.query
     if open_share is not None:
-        _refuse("parts of a domain", policy=policy, start=start, sets=sets, ltl_translator=ltl_translator)
-        return partition(question, open_share, seconds)
+        _refuse("parts of a domain", given, "policy start sets ltl_translator")
+        return partition(question, open_share, effort.seconds)
     if isinstance(model, POMDP):
-        _refuse(
-            "partially observable models",
-            start=start,
-            sets=sets,
-            ltl_translator=ltl_translator,
-            misfit=misfit or None,
-        )
-        return _solve_partial(question, policy, precision, relative, seconds)
+        _refuse("partially observable models", given, "start sets ltl_translator misfit")
+        return solve_observed(question, policy, effort)
     if isinstance(model, ParametricMDP | ParametricCTMC) and model.parameters.names:
         if not isinstance(model, ParametricMDP):
             raise InputError(
                 f"the model has parameters: {model.parameters.listed}",
                 hint=f"say where to look: problem.at({model.parameters.example(', ')})",
             )
-        what, is_plain = "bounds over a whole domain", query.kind in (QueryKind.PLAIN, QueryKind.LTL)
-        _refuse(
-            what, start=start, ltl_translator=ltl_translator, controller=controller, relative=not relative
-        )
-        chosen = LearnOptions.of(
-            "solve",
-            {
-                "sets": (SetsKind.COUPLED if is_plain else SetsKind.EXPRESSION) if sets is None else sets,
-                "coupled_gap": LearnOptions.coupled_gap if coupled_gap is None else coupled_gap,
-                "precision": precision,
-                "assume_support": assume_support,
-                "misfit": misfit,
-                "seconds": seconds,
-                "iterations": iterations,
-                "threads": threads,
-                "device": device,
-            },
-        )
-        return solve_over_domain(question, chosen, policy, progress)
-    _refuse("models without parameters", sets=sets, coupled_gap=coupled_gap, misfit=misfit or None)
+        _refuse("bounds over a whole domain", given, "start ltl_translator controller relative")
+        is_plain = query.kind in (QueryKind.PLAIN, QueryKind.LTL)
+        over = {name: words[name] for name in ("precision", *SolveWords.__annotations__)}
+        over["sets"] = (SetsKind.COUPLED if is_plain else SetsKind.EXPRESSION) if sets is None else sets
+        over |= {"misfit": misfit, "coupled_gap": LearnOptions.coupled_gap if gap is None else gap}
+        return solve_over_domain(question, LearnOptions.of("solve", over), policy, progress)
+    _refuse("models without parameters", given, "sets coupled_gap misfit")
     plain: Any = model.instantiate() if isinstance(model, ParametricMDP | ParametricCTMC) else model
     is_one = isinstance(plain, MDP | IntervalMDP) and query.plain_objective is not None
-    if is_one and ltl_translator is None and not controller:
-        return solve_query(
-            question.with_model(plain),
-            policy=policy,
-            precision=precision,
-            relative=relative,
-            start=start,
-            assume_support=assume_support,
-            seconds=seconds,
-            iterations=iterations,
-            threads=threads,
-            device=device,
-        )
-    _refuse(query.text, start=start)
-    given = None if policy is None else as_policy(plain, policy)
-    if ltl_translator is not None:
-        check_type("ltl_translator", ltl_translator, str, "a command")
-    options = SolveOptions(
-        precision,
-        relative,
-        iterations,
-        seconds,
-        threads=threads,
-        device=device,
-        translator=ltl_translator,
-        controller=controller,
-    )
+    if is_one and translator is None and not effort.controller:
+        del words["controller"]
+        return solve_query(question.with_model(plain), policy=policy, **words)
+    _refuse(query.text, given, "start")
+    chosen = None if policy is None else as_policy(plain, policy)
+    if translator is not None:
+        check_type("ltl_translator", translator, str, "a command")
     if isinstance(plain, MarkovAutomaton) and not query.options.is_timed:
         plain = plain.untimed
-    answer = check_query(query, plain, options, assume_support, policy=given)
+    answer = check_query(query, plain, effort, effort.assume_support, policy=chosen)
     for reading in answer.readings:
         warnings.warn(reading, ReadingWarning, stacklevel=2)
     return answer
 
 
-def _solve_partial(
-    question: Problem, policy: Any, precision: float, relative: bool, seconds: float
+def solve_observed(
+    question: Problem,
+    policy: Any,
+    effort: SolveOptions,
+    point: Sequence[Fraction] = (),
+    work: float | None = None,
 ) -> Solved:
-    """Both sides of the optimum over controllers, or the value of one, over the domain where there is one."""
+    """Both sides of the optimum over controllers, or the value of one: at a point, or over the domain."""
     from tightrope.beliefs.robust import over_domain, over_intervals
     from tightrope.beliefs.solve import closeness, solve_partial, value_of
     from tightrope.learning.observed import controlled
 
-    pomdp = question.model
+    pomdp, objective, precision = question.model, question.query.objective, effort.precision
     assert isinstance(pomdp, POMDP)
-    objective = question.query.objective
-    close = closeness(precision)
-    options = LearnOptions.of("solve", {"sets": SetsKind.COUPLED, "precision": precision})
-    if isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
+    close, seconds = closeness(precision), effort.seconds
+    given = None if policy is None else controller_of(pomdp, policy)
+    if isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names and not point:
+        options = LearnOptions.of("solve", {"sets": SetsKind.COUPLED, "precision": precision})
 
         def result_of(controller: Any) -> Learned:
             return solve_over_domain(controlled(question, controller), options)
 
-        if policy is not None:
-            return result_of(controller_of(pomdp, policy))
+        if given is not None:
+            return result_of(given)
         solved: PartialSolution | RobustController = over_domain(pomdp, objective, result_of, close, seconds)
-    elif policy is None and isinstance(pomdp.model, IntervalMDP):
+    elif given is not None:
+        solved = value_of(pomdp, objective, given, precision, point)
+    elif isinstance(pomdp.model, IntervalMDP):
         solved = over_intervals(pomdp, objective, close, seconds)
-    elif policy is None:
-        solved = solve_partial(pomdp, objective, precision=close, relative=relative, seconds=seconds)
     else:
-        solved = value_of(pomdp, objective, controller_of(pomdp, policy), precision)
+        limits: dict[str, Any] = {"seconds": seconds, "relative": effort.relative, "work": work}
+        solved = solve_partial(pomdp, objective, point=point, precision=close, **limits)
     if question.query.is_threshold:
         return replace(solved, truth=question.answer(*solved.bounds))
     return solved
@@ -259,8 +235,9 @@ def is_of(policy: PolicyGiven, model: AnyModel) -> bool:
     return isinstance(policy, Policy) and policy.structure is model.structure
 
 
-def _refuse(what: str, **given: object) -> None:
+def _refuse(what: str, given: Mapping[str, object], names: str) -> None:
     """Refuse arguments that have no meaning for a problem."""
-    for name, value in given.items():
-        if value is not None and value is not False:
+    for name in names.split():
+        value = given.get(name)
+        if value is not None and not (isinstance(value, int | float) and not value):
             raise InputError(f"`{name}` cannot be used with {what}", hint=f"leave `{name}` out")

@@ -233,25 +233,8 @@ def examine(
     by_counts, looked = _by_counts(model, counts)
     findings += by_counts
     is_whole = tables is None and not log.rows_left_out
-    rows_of = _Rows.of(model, log, planned and is_whole)
-    tests: list[tuple[float, _Test | _Counted]] = []
-    left_out = []
-    for feature in list_features(model, log):
-        code = codes(feature.name, model, log)
-        is_column = feature.kind in ("column", "unit") and code is not log.episode
-        if is_column and tells_outcome(rows_of.context, rows_of.outcome, code):
-            left_out.append(feature.name)
-            continue
-        own = rows_of.tied(log) if feature.kind == "tie" else rows_of
-        share = math.log(SHARES[feature.kind] * feature.weight * part_of(feature.name, log))
-        test = _Test(feature, code, share + math.log1p(-BY_COUNTS), own)
-        log_e = _evidence(test)
-        if math.isfinite(log_e):
-            tests.append((log_e, test))
-        if rows > len(log) and feature.kind != "tie":
-            counted = _Counted.of(feature, model, whole if tables is None else tables)
-            if counted is not None:
-                tests.append(counted.weigh(model, share + math.log(BY_COUNTS)))
+    source = None if rows <= len(log) else whole if tables is None else tables
+    tests, left_out = _weigh_features(_Rows.of(model, log, planned and is_whole), log, source)
     weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
     terms = [log_e + test.log_weight for log_e, test in tests]
     stated = [term for term, (_, test) in zip(terms, tests, strict=True) if is_stated(test.feature.name, log)]
@@ -274,11 +257,9 @@ def examine(
     findings.sort(key=lambda one: -one.weighed)
     alarms = [event for event, log_e in looked if log_e + weight >= level][:1]
     alarms += [one.row + 1 for one in whole.excluded[:1]]
-    if watched is not None and watched.first_alarm is not None:
-        alarms.append(watched.first_alarm)
+    alarms += [] if watched is None or watched.first_alarm is None else [watched.first_alarm]
     alone = [test for log_e, test in tests if isinstance(test, _Test) and log_e + test.log_weight >= level]
-    if alone:
-        alarms.append(_first_alarm(alone[0], level, len(log)))
+    alarms += [_first_alarm(test, level, len(log)) for test in alone[:1]]
     alarms += [reached + 1] if reached >= 0 else []
     if max(changed, summed) >= level and not alarms:
         alarms.append(rows)
@@ -293,6 +274,31 @@ def examine(
         summed,
         changed,
     )
+
+
+def _weigh_features(
+    rows: _Rows, log: EpisodeLog, source: EpisodeLog | FitTables | None
+) -> tuple[list[tuple[float, _Test | _Counted]], list[str]]:
+    """The tests of all features in the order of rows, and by counts of a `source`; columns left out."""
+    tests: list[tuple[float, _Test | _Counted]] = []
+    left_out = []
+    for feature in list_features(rows.model, log):
+        code = codes(feature.name, rows.model, log)
+        is_column = feature.kind in ("column", "unit") and code is not log.episode
+        if is_column and tells_outcome(rows.context, rows.outcome, code):
+            left_out.append(feature.name)
+            continue
+        own = rows.tied(log) if feature.kind == "tie" else rows
+        share = math.log(SHARES[feature.kind] * feature.weight * part_of(feature.name, log))
+        test = _Test(feature, code, share + math.log1p(-BY_COUNTS), own)
+        log_e = _evidence(test)
+        if math.isfinite(log_e):
+            tests.append((log_e, test))
+        if source is not None and feature.kind != "tie":
+            counted = _Counted.of(feature, rows.model, source)
+            if counted is not None:
+                tests.append(counted.weigh(rows.model, share + math.log(BY_COUNTS)))
+    return tests, left_out
 
 
 def columns_words(names: Sequence[str]) -> str:

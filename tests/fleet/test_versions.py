@@ -60,6 +60,13 @@ def test_a_fall_is_proved_and_blamed_on_the_step_that_changed() -> None:
     assert result.runs == (400, 400) and result.pairs == 400
 
 
+def test_costs_are_those_of_any_column() -> None:
+    logs = [runs(seed, 200, 0.9).rename(columns={"tokens": "cost"}) for seed in (1, 2)]
+    result = compare_versions(*logs, cost=("cost", 200.0))
+    assert result.cost is not None
+    assert result.cost.before == pytest.approx(np.mean(logs[0].groupby("episode").cost.sum()))
+
+
 def test_contributions_add_up_to_the_change_beyond_the_pilot() -> None:
     """G telescopes: the sum over all steps is what runs won, less the same beginning."""
     result = compare_versions(runs(1, 300, 0.9), runs(2, 300, 0.65))

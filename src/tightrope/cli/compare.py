@@ -87,8 +87,8 @@ def compare(request: CompareRequest) -> None:
     difference is known far better than either value.
 
     With --before and --after the runs of two logs are compared: success ('P=? [ F "success" ]', or --prop),
-    cost, and what each step contributes. No model is needed. The bounds are time-uniform: the command may be
-    repeated after every run.
+    cost, and what each step contributes. No model is needed. Without --unit the bounds are time-uniform: the
+    command may be repeated after every run.
 
     Example: tightrope compare 'bench:betting(25)' --data log.parquet --policy new.json --baseline old.json
 

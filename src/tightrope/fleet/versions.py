@@ -14,7 +14,8 @@ difference lemma: visits after times the loss per visit. h is estimated from the
 which the contributions do not use. Each G_s is clipped to [−1, 1]. All contributions hold simultaneously.
 
 **Units.** Runs of one task are not independent. With a column of units a pair is a unit that both logs have,
-and X its mean: the difference for the average unit.
+and X its mean: the difference for the average unit. More runs change these means, so the bounds hold for logs
+whose size was fixed in advance, not at all times.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ RUNS = Assumed.stated(
 )
 UNITS = Assumed.stated(
     "units",
-    "units are independent draws from one population, and how many runs they have depends on no outcome",
+    "units are independent draws from one population, and how many runs they have was fixed in advance",
 )
 
 
@@ -159,7 +160,7 @@ class VersionComparison(Record):
         shown = [one for one in self.lost if not one.interval.lower <= 0.0 <= one.interval.upper]
         rows: list[tuple[str, object]] = [
             ("question", self.question),
-            ("change", f"success {self.success.interval}, time-uniform"),
+            ("change", f"success {self.success.interval}{', time-uniform' if self.unit is None else ''}"),
             ("runs", f"{self.runs[0]:,} before, {self.runs[1]:,} after, compared in {pairs}{proved}"),
             ("undecided", self._undecided_text()),
             ("cost", self.cost and f"{self.cost.text}, {sure}"),
@@ -206,7 +207,7 @@ def compare_versions(
     Parameters
     ----------
     before, after
-        Logs, as for `read_data`. The bounds are time-uniform, so `after` may still grow.
+        Logs, as for `read_data`. Without `unit` the bounds are time-uniform, so `after` may still grow.
     question : Problem or str
         A property of the states that the logs have; or a model that both logs fit, and a property of it.
     unit : str, optional
@@ -279,7 +280,7 @@ def _compare(
         (len(first), len(second)),
         (first.undecided, second.undecided),
         size,
-        first_proof(low_after - high_before, high_after - low_before, delta),
+        first_proof(low_after - high_before, high_after - low_before, delta) if shared is None else None,
         first.column,
         delta,
         margin,
@@ -328,8 +329,9 @@ def _drafted(tables: Sequence[DataTable], options: LogReadOptions, question: str
             "no state of the logs is called 'success'",
             hint=f"name what is asked with --prop 'P=? [ F \"…\" ]'; the logs have the labels {names}",
         )
-    is_chain = not drafted.model.structure.has_choices
-    result: Problem = drafted.model.problem(question if is_chain else question.replace("P=?", "Pmax=?"))
+    structure = replace(drafted.model.structure, rewards={})  # a column of costs is one of the log
+    question = question.replace("P=?", "Pmax=?") if structure.has_choices else question
+    result: Problem = replace(drafted.model, structure=structure).problem(question)
     return result
 
 

@@ -593,7 +593,9 @@ class _Drafting:
         ]
         unused = () if self.log is None else tuple(self.log.columns)
         if unused:
-            lines.append(f"the columns {', '.join(unused)} do not matter")
+            several = len(unused) > 1
+            verb = "do" if several else "does"
+            lines.append(f"the column{'s' * several} {', '.join(unused)} {verb} not matter")
         if self.reading.counts.costs is not None:
             lines.append(
                 "the mean cost of a step depends on state and action alone, no cost is certain: the means "

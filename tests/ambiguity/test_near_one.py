@@ -126,10 +126,9 @@ def test_what_nature_can_and_must_do(row: Row, data: st.DataObject) -> None:
     beyond = sum(h for h, here in zip(high, inside, strict=True) if not here)
     forced = any(a > 0 for a, here in zip(low, inside, strict=True) if not here)
     drawn = any(a > 0 for a, here in zip(low, inside, strict=True) if here)
-    arguments = as_in_models(np.arange(k, dtype=np.int32), np.array(row.lower), np.array(row.upper))
-    flags = (np.array(possible), np.array(inside))
-    assert can_stay(0, k, *arguments, *flags, True) == (not forced and within >= 1)
-    assert must_enter(0, k, *arguments, *flags) == (drawn or beyond < 1)
+    states = np.array([False, *inside])
+    assert can_stay(support.arrays, 0, states, True) == (not forced and within >= 1)
+    assert must_enter(support.arrays, 0, states) == (drawn or beyond < 1)
 
 
 @given(row=rows(), data=st.data(), maximise=st.booleans())

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.model.graph.support import GraphArrays, Support, can_stay, must_stay
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, read_only
+from tightrope.model.graph.support import GraphArrays, Support, can_stay, must_stay, queue_up
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, read_only, sort_by
 from tightrope.numerics.jit import kernel
 
 
@@ -68,13 +68,11 @@ def _components(
     count = _tarjan(support.state_start, structure.successor, edges, opened, stop_at_cycle, component, left)
     if count < 0:
         return None
-    start = np.zeros(count + 1, np.int64)
-    order = np.empty(structure.states, np.int32)
-    _group(component, left, start, order)
+    start, place = sort_by(component[left], np.ones(structure.states, np.bool_), count)
     cyclic = np.zeros(count, np.bool_)
     if not stop_at_cycle:
         _mark_cyclic(support.state_start, structure.successor, edges, opened, component, cyclic)
-    return Components(component, start, order, cyclic)
+    return Components(component, start, left[place], cyclic)
 
 
 @kernel
@@ -148,19 +146,6 @@ def _tarjan(
                 link[path[depth - 1]] = link[s]
             depth -= 1
     return count
-
-
-@kernel
-def _group(component: IndexArray, left: IndexArray, start: OffsetArray, order: IndexArray) -> None:
-    for s in range(len(component)):
-        start[component[s] + 1] += 1
-    for k in range(len(start) - 1):
-        start[k + 1] += start[k]
-    cursor = start[:-1].copy()
-    for i in range(len(left)):
-        k = component[left[i]]
-        order[cursor[k]] = left[i]
-        cursor[k] += 1
 
 
 @kernel
@@ -251,14 +236,9 @@ def _drop(
     graph: GraphArrays, nature_stays: bool, component: IndexArray, inside: BoolArray, alive: BoolArray
 ) -> bool:
     """Drop choices that leave their component, then states without choices; whether anything went."""
-    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
-    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    choice_start, (predecessor_start, predecessor, transition_choice, choice_state) = graph[0], graph[6:]
     queue, waiting = np.empty(len(inside), np.int32), inside.copy()
-    size, removed = 0, False
-    for s in range(len(inside)):
-        if inside[s]:
-            queue[size] = s
-            size += 1
+    size, removed = queue_up(inside, queue), False
     while size > 0:
         size -= 1
         s = queue[size]
@@ -267,11 +247,10 @@ def _drop(
         for c in range(choice_start[s], choice_start[s + 1]):
             if not alive[c]:
                 continue
-            first, last, home = transition_start[c], transition_start[c + 1], component[s]
             if nature_stays:
-                keeps = can_stay(first, last, successor, lower, upper, possible, component, home)
+                keeps = can_stay(graph, c, component, component[s])
             else:
-                keeps = must_stay(first, last, successor, possible, component, home)
+                keeps = must_stay(graph, c, component, component[s])
             alive[c] = keeps
             left += keeps
             removed |= not keeps
@@ -325,11 +304,7 @@ def _spread(
     reached: BoolArray,
 ) -> None:
     queue = np.empty(len(reached), np.int32)
-    size = 0
-    for s in range(len(reached)):
-        if reached[s]:
-            queue[size] = s
-            size += 1
+    size = queue_up(reached, queue)
     while size > 0:
         size -= 1
         s = queue[size]

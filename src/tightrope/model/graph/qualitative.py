@@ -29,6 +29,7 @@ from tightrope.model.graph.support import (
     can_stay,
     must_enter,
     must_stay,
+    queue_up,
 )
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -158,34 +159,21 @@ def _keep_or_sink(
     witness: OffsetArray,
 ) -> None:
     """Greatest subset of `inside` where the avoiders may enter `sunk` or surely stay inside."""
-    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
-    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
-    queue = np.empty(len(inside), np.int32)
-    size = 0
-    for s in range(len(inside)):
-        if inside[s] and not sunk[s]:
-            queue[size] = s
-            size += 1
-    waiting = inside.copy()
+    choice_start, (predecessor_start, predecessor, transition_choice, choice_state) = graph[0], graph[6:]
+    queue, waiting = np.empty(len(inside), np.int32), inside & ~sunk
+    size = queue_up(waiting, queue)
     while size > 0:
         size -= 1
         s = queue[size]
         waiting[s] = False
-        if not inside[s] or sunk[s]:
-            continue
         good_all, good_some = True, False
         for c in range(choice_start[s], choice_start[s + 1]):
             if not open_choice[c]:
                 continue
-            first, last = transition_start[c], transition_start[c + 1]
             if nature_avoids:
-                good = can_stay(first, last, successor, lower, upper, possible, inside, True) or can_enter(
-                    first, last, successor, possible, sunk
-                )
+                good = can_stay(graph, c, inside, True) or can_enter(graph, c, sunk)
             else:
-                good = must_enter(first, last, successor, lower, upper, possible, sunk) or must_stay(
-                    first, last, successor, possible, inside, True
-                )
+                good = must_enter(graph, c, sunk) or must_stay(graph, c, inside, True)
             if good:
                 if agent_avoids and not good_some:
                     witness[s] = c
@@ -274,21 +262,17 @@ def attract(
     already: int,
 ) -> int:
     """Extend `ranked` in place, ranks counting up from 1; how many were added, `already` included."""
-    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
+    choice_start, lower = graph.choice_start, graph.lower
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     drawn, rank, witness = ranked
     queue = np.empty(len(within), np.int32)
     pending = np.zeros(len(within), np.int32)
     hit = np.zeros(len(open_choice), np.bool_)
-    size = 0
     for s in range(len(within)):
-        if drawn[s]:
-            queue[size] = s
-            size += 1
-        elif within[s] and not agent_joins:
+        if within[s] and not agent_joins and not drawn[s]:
             for c in range(choice_start[s], choice_start[s + 1]):
                 pending[s] += open_choice[c]
-    seeds = size
+    seeds = size = queue_up(drawn, queue)
     done = 0
     while done < size:
         into = queue[done]
@@ -299,10 +283,8 @@ def attract(
             s = choice_state[c]
             if drawn[s] or not within[s] or not open_choice[c] or hit[c]:
                 continue
-            if not nature_joins and lower[t] <= 0.0:
-                first, last = transition_start[c], transition_start[c + 1]
-                if not must_enter(first, last, successor, lower, upper, possible, drawn):
-                    continue
+            if not nature_joins and lower[t] <= 0.0 and not must_enter(graph, c, drawn):
+                continue
             hit[c] = True
             if not agent_joins:
                 pending[s] -= 1
@@ -326,7 +308,7 @@ def settle(
     open_choice: BoolArray,
 ) -> int:
     """Shrink `within` in place and close choices; `exempt` states need no way to stay. How many went."""
-    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
+    choice_start, lower = graph.choice_start, graph.lower
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     queue = np.empty(len(within), np.int32)
     pending = np.empty(len(within), np.int32)
@@ -339,11 +321,7 @@ def settle(
         for c in range(choice_start[s], choice_start[s + 1]):
             if not open_choice[c]:
                 continue
-            first, last = transition_start[c], transition_start[c + 1]
-            if nature_joins:
-                keeps = can_stay(first, last, successor, lower, upper, possible, within, True)
-            else:
-                keeps = must_stay(first, last, successor, possible, within, True)
+            keeps = can_stay(graph, c, within, True) if nature_joins else must_stay(graph, c, within, True)
             if keeps:
                 pending[s] += 1
             else:
@@ -365,10 +343,8 @@ def settle(
             s = choice_state[c]
             if not within[s] or exempt[s] or not open_choice[c]:
                 continue
-            if nature_joins and lower[t] <= 0.0:
-                first, last = transition_start[c], transition_start[c + 1]
-                if can_stay(first, last, successor, lower, upper, possible, within, True):
-                    continue
+            if nature_joins and lower[t] <= 0.0 and can_stay(graph, c, within, True):
+                continue
             open_choice[c] = False
             pending[s] -= 1
             if pending[s] == 0 or not agent_joins:

@@ -24,7 +24,7 @@ import numpy as np
 
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only, sort_by
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rounding import SUM_UNIT, add, distil
 
@@ -147,11 +147,7 @@ class Support:
     @cached_property
     def predecessors(self) -> tuple[OffsetArray, IndexArray]:
         """(start[S+1], transition): the possible transitions into every state, by index."""
-        start = np.zeros(self.structure.states + 1, np.int64)
-        entries = int(np.count_nonzero(self.possible))
-        transition = np.empty(entries, np.int32)
-        _predecessors(self.structure.successor, self.possible, start, transition)
-        return start, transition
+        return sort_by(self.structure.successor, self.possible, self.structure.states)
 
     @property
     def forward(self) -> ForwardArrays:
@@ -224,44 +220,31 @@ def _reach_one(first: int, last: int, bound: FloatArray, without: int) -> bool:
 
 
 @kernel
-def _predecessors(
-    successor: IndexArray, possible: BoolArray, start: OffsetArray, transition: IndexArray
-) -> None:
-    for t in range(len(successor)):
-        if possible[t]:
-            start[successor[t] + 1] += 1
-    for s in range(len(start) - 1):
-        start[s + 1] += start[s]
-    cursor = start[:-1].copy()
-    for t in range(len(successor)):
-        if possible[t]:
-            s = successor[t]
-            transition[cursor[s]] = t
-            cursor[s] += 1
+def queue_up(states: BoolArray, queue: IndexArray) -> int:
+    """Put states of a mask into a queue; how many."""
+    size = 0
+    for s in range(len(states)):
+        if states[s]:
+            queue[size] = s
+            size += 1
+    return size
 
 
 @kernel
-def can_enter(first: int, last: int, successor: IndexArray, possible: BoolArray, inside: BoolArray) -> bool:
-    """Whether some p at the choice with transitions first..last gives `inside` positive probability."""
-    for t in range(first, last):
-        if not possible[t]:
-            continue
-        if inside[successor[t]]:
+def can_enter(graph: GraphArrays, c: int, inside: BoolArray) -> bool:
+    """Whether some p at choice c gives `inside` positive probability."""
+    successor, possible = graph.successor, graph.possible
+    for t in range(graph.transition_start[c], graph.transition_start[c + 1]):
+        if possible[t] and inside[successor[t]]:
             return True
     return False
 
 
 @kernel
-def must_enter(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    possible: BoolArray,
-    inside: BoolArray,
-) -> bool:
+def must_enter(graph: GraphArrays, c: int, inside: BoolArray) -> bool:
     """Whether every p at the choice gives `inside` positive probability."""
+    successor, upper, possible = graph.successor, graph.upper, graph.possible
+    first, last = graph.transition_start[c], graph.transition_start[c + 1]
     outside, exact = 0.0, True
     enters = False
     for t in range(first, last):
@@ -269,50 +252,35 @@ def must_enter(
             continue
         if inside[successor[t]]:
             enters = True
-            if lower[t] > 0.0:
+            if graph.lower[t] > 0.0:
                 return True
         else:
             outside, exact = add(outside, exact, upper[t])
     if not enters or exact or abs(outside - 1.0) > (last - first + 2) * SUM_UNIT:
         return enters and outside < 1.0
-    return not _hold_one(first, last, successor, upper, possible, inside, False)
+    return not _hold_one(graph, c, inside, False)
 
 
 @kernel
-def must_stay(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    possible: BoolArray,
-    group: IndexArray | BoolArray,
-    home: int,
-) -> bool:
+def must_stay(graph: GraphArrays, c: int, group: IndexArray | BoolArray, home: int) -> bool:
     """Whether every p at the choice gives the states with `group` = `home` probability 1."""
-    for t in range(first, last):
-        if not possible[t]:
-            continue
-        if group[successor[t]] != home:
+    successor, possible = graph.successor, graph.possible
+    for t in range(graph.transition_start[c], graph.transition_start[c + 1]):
+        if possible[t] and group[successor[t]] != home:
             return False
     return True
 
 
 @kernel
-def can_stay(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    possible: BoolArray,
-    group: IndexArray | BoolArray,
-    home: int,
-) -> bool:
+def can_stay(graph: GraphArrays, c: int, group: IndexArray | BoolArray, home: int) -> bool:
     """Whether some p at the choice gives the states with `group` = `home` probability 1; see `must_stay`."""
+    successor, upper, possible = graph.successor, graph.upper, graph.possible
+    first, last = graph.transition_start[c], graph.transition_start[c + 1]
     leaves = False
     for t in range(first, last):
         if possible[t] and group[successor[t]] != home:
             leaves = True
-            if lower[t] > 0.0:
+            if graph.lower[t] > 0.0:
                 return False
     if not leaves:
         return True
@@ -322,23 +290,16 @@ def can_stay(
             mass, exact = add(mass, exact, upper[t])
     if exact or abs(mass - 1.0) > (last - first + 2) * SUM_UNIT:
         return mass >= 1.0
-    return _hold_one(first, last, successor, upper, possible, group, home)
+    return _hold_one(graph, c, group, home)
 
 
 @kernel
-def _hold_one(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    upper: FloatArray,
-    possible: BoolArray,
-    group: IndexArray | BoolArray,
-    home: int,
-) -> bool:
+def _hold_one(graph: GraphArrays, c: int, group: IndexArray | BoolArray, home: int) -> bool:
     """Whether the upper bounds of the possible transitions into the group sum to at least 1."""
+    first, last = graph.transition_start[c], graph.transition_start[c + 1]
     terms, size = np.empty(last - first), 0
     for t in range(first, last):
-        if possible[t] and group[successor[t]] == home:
-            terms[size] = upper[t]
+        if graph.possible[t] and group[graph.successor[t]] == home:
+            terms[size] = graph.upper[t]
             size += 1
     return distil(-1.0, terms, size) >= 0.0

@@ -23,6 +23,7 @@ from tightrope.numerics.arrays import (
     OffsetArray,
     offsets,
     read_only,
+    sort_by,
     stretches,
 )
 from tightrope.numerics.jit import kernel
@@ -340,9 +341,9 @@ def _order(structure: Structure, usable: BoolArray, settled: BoolArray) -> Acycl
     highest = _measure(state_start, structure.successor, read_only(usable), level)
     if highest < 0:
         return None
-    start = np.zeros(highest + 2, np.int64)
-    states, ranking = np.empty(len(level), np.int32), np.empty(len(level), np.int64)
-    _sort(level, start, states, ranking)
+    start, states = sort_by(level, np.ones(len(level), np.bool_), highest + 1)
+    ranking = np.empty(len(level), np.int64)
+    ranking[states] = np.arange(len(level))
     return AcyclicOrder(settled, Levels(states[start[1] :], start[1:] - start[1]), ranking)
 
 
@@ -420,20 +421,6 @@ def _only_loops(state_start: OffsetArray, successor: IndexArray, loops: BoolArra
             if successor[t] != s:
                 loops[s] = False
                 break
-
-
-@kernel
-def _sort(level: IndexArray, start: OffsetArray, states: IndexArray, ranking: OffsetArray) -> None:
-    """Sort all states by counting."""
-    for s in range(len(level)):
-        start[level[s] + 1] += 1
-    for k in range(1, len(start)):
-        start[k] += start[k - 1]
-    place = start[:-1].copy()
-    for s in range(len(level)):
-        at = place[level[s]]
-        place[level[s]] += 1
-        states[at], ranking[s] = s, at
 
 
 @kernel

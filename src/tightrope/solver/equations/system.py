@@ -27,6 +27,7 @@ from tightrope.model.graph.support import (
     can_stay,
     must_enter,
     must_stay,
+    queue_up,
 )
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -662,16 +663,11 @@ def _approach(
     ranked: Ranked,
 ) -> None:
     """Grow `ranked` from `inner` to the innermost fixpoint; ranks count the additions from 1."""
-    choice_start, transition_start, successor, lower, upper, possible = graph[:6]
-    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    choice_start, (predecessor_start, predecessor, transition_choice, choice_state) = graph[0], graph[6:]
     close, rank, witness = ranked
     waiting, capacity = inside & ~inner, len(inside)
     queue = np.empty(capacity, np.int32)
-    head, size, added = 0, 0, 0
-    for s in range(capacity):
-        if waiting[s]:
-            queue[size] = s
-            size += 1
+    head, size, added = 0, queue_up(waiting, queue), 0
     while size > 0:
         s = queue[head]
         head = (head + 1) % capacity
@@ -681,16 +677,13 @@ def _approach(
         for c in range(choice_start[s], choice_start[s + 1]):
             if not choices[c]:
                 continue
-            first, last = transition_start[c], transition_start[c + 1]
             if nature_maximises:
-                good = can_enter(first, last, successor, possible, inner) or (
-                    (rewarded[c] or can_enter(first, last, successor, possible, close))
-                    and can_stay(first, last, successor, lower, upper, possible, inside, True)
+                good = can_enter(graph, c, inner) or (
+                    (rewarded[c] or can_enter(graph, c, close)) and can_stay(graph, c, inside, True)
                 )
             else:
-                good = must_enter(first, last, successor, lower, upper, possible, inner) or (
-                    must_stay(first, last, successor, possible, inside, True)
-                    and (rewarded[c] or must_enter(first, last, successor, lower, upper, possible, close))
+                good = must_enter(graph, c, inner) or (
+                    must_stay(graph, c, inside, True) and (rewarded[c] or must_enter(graph, c, close))
                 )
             if good:
                 if some < 0:

@@ -6,10 +6,13 @@ with the same polynomials in another order.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tightrope.io.jani.read import built
 from tightrope.model.parametric_mdp import ParametricMDP
 
 
@@ -59,3 +62,8 @@ def list_of(labels: Any) -> dict[str, list[int]]:
 
 def rewards_or_zeros(rewards: Any, size: int) -> Any:
     return np.zeros(size) if rewards is None else rewards
+
+
+def read_jani(path: str | Path, constants: Mapping[str, str] | None = None, **words: Any) -> Any:
+    """The model of a JANI file."""
+    return built("build_model", path, constants, **words).model

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from log_cases import machine
-from tightrope.data.model_index import AnyModel
 from tightrope.model.builder import build_from_function, build_from_rows
+from tightrope.model.structure import Structured
 
 V = "wear,broken,action,wear_next,broken_next\n"
 E = "episode,step,wear,broken,action,wear_next,broken_next\n"
@@ -187,7 +187,7 @@ CASES = [
 
 
 @cache
-def model_named(name: str) -> AnyModel:
+def model_named(name: str) -> Structured:
     """The models the logs are read for."""
     if name == "machine":
         return machine()

@@ -20,7 +20,6 @@ import pytest
 from tightrope.data.columns import StateForm
 from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.model_index import AnyModel
 from tightrope.data.reading import read_data
 from tightrope.data.simulator import Simulator
 from tightrope.data.writing import write_counts, write_trajectories
@@ -28,6 +27,7 @@ from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function, build_from_rows
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import Structured
 
 EPISODES, SEED = 400, 3
 FORMATS = ("csv", "parquet")
@@ -213,14 +213,14 @@ def test_an_older_file_stays_when_writing_fails(tmp_path: Path, model: Parametri
 # --- files of other origin ------------------------------------------------------------------
 
 
-def transitions(model: AnyModel, text: str, tmp_path: Path, states: str | None = None) -> dict[str, int]:
+def transitions(model: Structured, text: str, tmp_path: Path, states: str | None = None) -> dict[str, int]:
     """What a CSV text counts, by name."""
     path = tmp_path / "data.csv"
     path.write_text(text)
     return named(model, read_data(path, model, states=states).counts)
 
 
-def named(model: AnyModel, counts: Counts) -> dict[str, int]:
+def named(model: Structured, counts: Counts) -> dict[str, int]:
     structure = model.structure
     result = {}
     for t in np.flatnonzero(counts.transition):
@@ -270,7 +270,7 @@ def test_actions_by_number(tmp_path: Path, model: ParametricMDP) -> None:
     assert transitions(model, text, tmp_path) == EXPECTED
 
 
-def state_of(model: AnyModel, x: int, wet: bool) -> int:
+def state_of(model: Structured, x: int, wet: bool) -> int:
     columns = model.structure.valuations
     return int(np.flatnonzero((columns["x"] == x) & (columns["wet"] == wet))[0])
 

@@ -14,13 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tightrope.data.design import SamplingKind
-from tightrope.data.model_index import AnyModel
 from tightrope.data.reading import read_data
 from tightrope.data.rows import parse_maps
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import MDP
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Structure, Structured
 
 ROWS = [
     (0, "go", {1: "1/2", 2: "1/2"}),
@@ -34,7 +33,7 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def model() -> AnyModel:
+def model() -> Structured:
     return build_from_rows(ROWS, valuations={"x": [0, 1, 0, 1], "y": [0, 0, 1, 1]})
 
 
@@ -51,7 +50,7 @@ def write(tmp_path: Path) -> Write:
     return write
 
 
-def refusal(path: Path, model: AnyModel) -> InputError:
+def refusal(path: Path, model: Structured) -> InputError:
     with pytest.raises(InputError) as caught:
         read_data(path, model)
     return caught.value
@@ -134,7 +133,7 @@ COUNTED = "state,action,next_state,count\n"
         ),
     ],
 )
-def test_a_bad_row_is_named(write: Write, model: AnyModel, text: str, line: int, message: str) -> None:
+def test_a_bad_row_is_named(write: Write, model: Structured, text: str, line: int, message: str) -> None:
     path = write(text)
     error = refusal(path, model)
     assert error.message == message
@@ -144,7 +143,7 @@ def test_a_bad_row_is_named(write: Write, model: AnyModel, text: str, line: int,
     assert error.hint is not None
 
 
-def test_the_hint_of_an_impossible_transition_says_what_it_means(write: Write, model: AnyModel) -> None:
+def test_the_hint_of_an_impossible_transition_says_what_it_means(write: Write, model: Structured) -> None:
     error = refusal(write(RAW + "0,0,0,go,3\n"), model)
     assert error.hint == (
         "it may lead to (x=1,y=0), (x=0,y=1); data that the model excludes are evidence of a wrong model, "
@@ -152,7 +151,7 @@ def test_the_hint_of_an_impossible_transition_says_what_it_means(write: Write, m
     )
 
 
-def test_the_hint_of_an_ambiguous_action_asks_for_the_choice(write: Write, model: AnyModel) -> None:
+def test_the_hint_of_an_ambiguous_action_asks_for_the_choice(write: Write, model: Structured) -> None:
     error = refusal(write(RAW + "0,0,1,go,2\n"), model)
     assert error.hint == "say which was taken in a column 'choice': its number within the state, from 0"
     by_number = write("state,choice,next_state\n1,1,0\n")
@@ -167,7 +166,7 @@ def test_actions_whose_names_are_numbers_are_names(tmp_path: Path, write: Write)
     assert read_data(numbers, model).counts.visits.tolist() == [1, 1, 0]
 
 
-def test_the_first_bad_row_of_a_long_file_is_found(write: Write, model: AnyModel) -> None:
+def test_the_first_bad_row_of_a_long_file_is_found(write: Write, model: Structured) -> None:
     rows = 400_000
     path = write("state,action,next_state\n" + "0,go,1\n" * rows + "\n" + "0,go,0\n" + "0,go,1\n")
     error = refusal(path, model)
@@ -176,7 +175,7 @@ def test_the_first_bad_row_of_a_long_file_is_found(write: Write, model: AnyModel
 
 
 def test_a_broken_chain_is_found_across_chunks(
-    write: Write, model: AnyModel, monkeypatch: pytest.MonkeyPatch
+    write: Write, model: Structured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tightrope.io.table.data_table.CHUNK_BYTES", 1000)
     steps = "".join(f"0,{i},0,wait,0\n" for i in range(500))
@@ -228,7 +227,7 @@ def test_a_broken_chain_is_found_across_chunks(
     ],
 )
 def test_a_bad_file_is_refused(
-    write: Write, model: AnyModel, text: str, message: str | None, hint: str | None
+    write: Write, model: Structured, text: str, message: str | None, hint: str | None
 ) -> None:
     error = refusal(write(text), model)
     assert error.location is not None and error.location.file.endswith("data.csv")
@@ -238,7 +237,7 @@ def test_a_bad_file_is_refused(
     assert error.hint == hint
 
 
-def test_metadata_of_another_version_are_refused(write: Write, model: AnyModel) -> None:
+def test_metadata_of_another_version_are_refused(write: Write, model: Structured) -> None:
     error = refusal(write('# tightrope: {"version": 9}\nstate\n'), model)
     assert error.message == "the file's metadata have version 9; this program reads version 1"
     error = refusal(write("# tightrope: {broken\nstate\n"), model)
@@ -262,7 +261,7 @@ def test_metadata_of_another_version_are_refused(write: Write, model: AnyModel) 
     ],
 )
 def test_metadata_that_make_no_sense_are_refused(
-    write: Write, model: AnyModel, metadata: str, message: str
+    write: Write, model: Structured, metadata: str, message: str
 ) -> None:
     rows = "batch,state,action,next_state,count\n0,0,go,1,1\n1,0,go,1,1\n"
     error = refusal(write('# tightrope: {"version": 1, ' + metadata + "}\n" + rows), model)
@@ -270,7 +269,7 @@ def test_metadata_that_make_no_sense_are_refused(
     assert error.location is not None and error.location.file.endswith("data.csv")
 
 
-def test_counts_beyond_an_int64_are_refused(write: Write, model: AnyModel) -> None:
+def test_counts_beyond_an_int64_are_refused(write: Write, model: Structured) -> None:
     big = "900000000000000000"
     error = refusal(write(COUNTED + f"0,go,1,{big}\n" * 6), model)
     assert error.message == "the counts add up to 5.4e+18, which is more than 2^62"
@@ -300,7 +299,7 @@ def test_a_choice_with_a_repeated_successor_is_refused(write: Write) -> None:
     )
 
 
-def test_files_that_are_not_there_or_not_data(tmp_path: Path, model: AnyModel) -> None:
+def test_files_that_are_not_there_or_not_data(tmp_path: Path, model: Structured) -> None:
     for name in ("none.csv", "none.parquet"):
         error = refusal(tmp_path / name, model)
         assert error.message == "the file cannot be read: No such file or directory"
@@ -322,7 +321,7 @@ def parquet(path: Path, **columns: object) -> Path:
     return path
 
 
-def test_parquet_rows_are_named_without_a_line(tmp_path: Path, model: AnyModel) -> None:
+def test_parquet_rows_are_named_without_a_line(tmp_path: Path, model: Structured) -> None:
     path = parquet(tmp_path / "d.parquet", state=[0, 0, None], action=["go"] * 3, next_state=[1, 1, 1])
     error = refusal(path, model)
     assert error.message == "row 3: column 'state' has no value"
@@ -335,14 +334,14 @@ def test_parquet_rows_are_named_without_a_line(tmp_path: Path, model: AnyModel) 
     assert refusal(path, model).message == "row 1: column 'next_state' has no value"
 
 
-def test_parquet_columns_of_a_wrong_type_are_refused(tmp_path: Path, model: AnyModel) -> None:
+def test_parquet_columns_of_a_wrong_type_are_refused(tmp_path: Path, model: Structured) -> None:
     times = pa.array([1], type=pa.timestamp("ms"))
     path = parquet(tmp_path / "d.parquet", state=times, action=["go"], next_state=[1])
     error = refusal(path, model)
     assert error.message == "column 'state' has the type timestamp[ms], but whole numbers are needed there"
 
 
-def test_damaged_parquet_files_are_refused(tmp_path: Path, model: AnyModel) -> None:
+def test_damaged_parquet_files_are_refused(tmp_path: Path, model: Structured) -> None:
     random = np.random.default_rng(1)
     states = random.integers(0, 2, 50_000) * 0
     path = parquet(
@@ -366,7 +365,7 @@ def test_damaged_parquet_files_are_refused(tmp_path: Path, model: AnyModel) -> N
 # --- dropping -------------------------------------------------------------------------------
 
 
-def test_skipping_drops_and_counts_by_reason(write: Write, model: AnyModel) -> None:
+def test_skipping_drops_and_counts_by_reason(write: Write, model: Structured) -> None:
     path = write(
         RAW
         + "0,0,0,go,1\n"
@@ -393,14 +392,14 @@ def test_skipping_drops_and_counts_by_reason(write: Write, model: AnyModel) -> N
     assert reading.counts.design.kind is SamplingKind.ADAPTIVE
 
 
-def test_skipping_in_a_table_of_counts(write: Write, model: AnyModel) -> None:
+def test_skipping_in_a_table_of_counts(write: Write, model: Structured) -> None:
     path = write(COUNTED + "0,go,1,5\n0,go,2,-1\n0,go,2,1.5\n0,go,2,7\n0,go,0,7\n")
     reading = read_data(path, model, skip_invalid=True)
     assert reading.counts.transition[:2].tolist() == [5, 7]
     assert reading.dropped == {"negative count": 1, "not a whole number": 1, "impossible transition": 1}
 
 
-def test_nothing_dropped_means_an_empty_report(write: Write, model: AnyModel) -> None:
+def test_nothing_dropped_means_an_empty_report(write: Write, model: Structured) -> None:
     reading = read_data(write(COUNTED + "0,go,1,5\n"), model, skip_invalid=True)
     assert reading.dropped == {}
     assert reading.rows == 1

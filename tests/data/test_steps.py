@@ -18,7 +18,6 @@ import pytest
 from tightrope.cli.app import run
 from tightrope.data.counts import batch_ends
 from tightrope.data.design import SamplingKind
-from tightrope.data.model_index import AnyModel
 from tightrope.data.reading import read_data
 from tightrope.data.steps import (
     count_environment,
@@ -30,12 +29,13 @@ from tightrope.data.steps import (
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.policy import Policy
+from tightrope.model.structure import Structured
 from tightrope.prism.load import load_prism_text
 
 LENGTH = 5
 
 
-def corridor() -> AnyModel:
+def corridor() -> Structured:
     """Walk right to the end; `step` may slip, `crawl` does not."""
 
     def successors(x: int) -> dict[str, dict[int, object]]:

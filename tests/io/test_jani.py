@@ -17,12 +17,12 @@ import tightrope as tr
 from benchmark_script import run_benchmark
 from places import TESTS
 from prism.test_language_forms import TIMED
-from same_model import assert_same_model
+from same_model import assert_same_model, read_jani
 from storm import MODELS, Case, cases, plain_from_storm, plain_from_tightrope
 from tightrope.benchmarks.suite import parse_bench
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.io.jani.read import read_jani, read_program, read_properties
+from tightrope.io.jani.read import read_program, read_properties
 from tightrope.io.jani.write import as_program, write_jani
 from tightrope.model.structure import ParametricReward
 from tightrope.prism.load import load_prism, load_prism_text

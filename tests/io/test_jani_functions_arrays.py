@@ -10,11 +10,11 @@ import pytest
 import stormpy
 
 import tightrope as tr
-from same_model import assert_same_model
+from same_model import assert_same_model, read_jani
 from storm import plain_from_storm, plain_from_tightrope
 from tightrope.cli.app import run
 from tightrope.errors import InputError
-from tightrope.io.jani.read import read_jani, read_program, read_properties
+from tightrope.io.jani.read import read_program, read_properties
 from tightrope.io.jani.write import write_jani
 
 

@@ -15,8 +15,8 @@ import stormpy
 
 import tightrope as tr
 from places import TESTS
+from same_model import read_jani
 from tightrope.errors import InputError
-from tightrope.io.jani.read import read_jani
 from tightrope.io.jani.write import write_jani
 from tightrope.model.structure import ParametricReward
 from tightrope.prism.load import load_prism_text, read_program

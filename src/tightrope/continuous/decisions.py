@@ -27,6 +27,7 @@ from tightrope.model.graph.qualitative import positive
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, offsets, ranges
 from tightrope.numerics.jit import kernel, stop_interpreting
+from tightrope.numerics.late import sparse
 from tightrope.numerics.rounding import down, error_factor, up
 
 _ABOVE = 1.125
@@ -349,8 +350,6 @@ class TimeSlices:
     @cached_property
     def _backup(self) -> Any:
         """What values are worth behind every choice, as a matrix."""
-        from scipy import sparse
-
         structure = self.automaton.structure
         numbers = (self.automaton.probability, structure.successor, structure.transition_start)
         return sparse.csr_matrix(numbers, shape=(structure.choices, structure.states))

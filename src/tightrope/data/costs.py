@@ -27,6 +27,7 @@ from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import dense, holds_text
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.late import pa, pc
 
 _LIMB = 27
 _MASK = (1 << _LIMB) - 1
@@ -147,9 +148,6 @@ def exact_sums(
 
 def cost_values(column: Any, name: str, file: str) -> FloatArray:
     """A column of costs as float64: NaN where there is none, or no number."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = dense(column)
     if holds_text(column):
         try:

@@ -23,9 +23,8 @@ from tightrope.data.costs import CostSums
 from tightrope.data.design import SamplingDesign
 from tightrope.data.fit_tables import ONE, TableCounter
 from tightrope.errors import InputError, check_type, describe
-from tightrope.model.policy import HasStructure
 from tightrope.model.states import action_column, state_columns, to_pandas, with_states
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, of_counts
@@ -229,7 +228,7 @@ class Counts(Record):
             facts.append(("costs", f"{self.costs.number:,} observed"))
         return facts + [("missing", reason) for reason in design.censored]
 
-    def to_arrow(self, model: HasStructure) -> Any:
+    def to_arrow(self, model: Structured) -> Any:
         """Return a table with a row per observed transition: state, action, next state, count.
 
         Parameters
@@ -253,7 +252,7 @@ class Counts(Record):
         }
         return with_states(structure, state, columns)
 
-    def to_dataframe(self, model: HasStructure) -> Any:
+    def to_dataframe(self, model: Structured) -> Any:
         """Return `to_arrow` as a data frame.
 
         Parameters

@@ -31,6 +31,7 @@ from tightrope.errors import InputError
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.late import csgraph, sparse
 from tightrope.verdict import Assumed, AssumptionStatus
 
 
@@ -216,13 +217,11 @@ def can_repeat_choice(structure: Structure, stop: BoolArray, cap: int) -> bool:
     """
     if cap <= 1:
         return False
-    from scipy.sparse.csgraph import connected_components
-
     source = structure.choice_state[structure.transition_choice]
     edges = _edges(structure, ~stop[source] & ~stop[structure.successor])
     if edges is None:
         return True
-    components, _ = connected_components(edges, directed=True, connection="strong")
+    components, _ = csgraph.connected_components(edges, directed=True, connection="strong")
     return bool(components < structure.states)
 
 
@@ -232,13 +231,11 @@ def has_levels(structure: Structure) -> bool:
     Then two states that a step leads between are that far apart on every way. States that nothing leaves end
     an episode, and their steps do not count.
     """
-    from scipy.sparse.csgraph import breadth_first_order
-
     leaves = ~absorbing_states(structure)
     edges = _edges(structure, leaves[structure.choice_state[structure.transition_choice]])
     if edges is None:
         return False
-    order, before = breadth_first_order(edges, structure.initial, directed=True)
+    order, before = csgraph.breadth_first_order(edges, structure.initial, directed=True)
     level: OffsetArray = np.full(structure.states, -1, dtype=np.int64)
     level[structure.initial] = 0
     for state in order[1:].tolist():
@@ -250,10 +247,8 @@ def has_levels(structure: Structure) -> bool:
 
 def _edges(structure: Structure, mask: BoolArray) -> Any:
     """Which state leads to which by some transitions; None where one leads to itself."""
-    from scipy.sparse import csr_array
-
     source = structure.choice_state[structure.transition_choice][mask]
     target, shape = structure.successor[mask], (structure.states, structure.states)
     if np.any(source == target):
         return None
-    return csr_array((np.ones(len(source), dtype=np.bool_), (source, target)), shape=shape)
+    return sparse.csr_array((np.ones(len(source), dtype=np.bool_), (source, target)), shape=shape)

@@ -33,8 +33,7 @@ from tightrope.data.rows import TimeKind
 from tightrope.data.time_order import fold_sorted
 from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem
-from tightrope.model.policy import HasStructure
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, RowTally, transition_marks
@@ -215,7 +214,7 @@ class EpisodeLog(Record):
             return replace(self, rows_left_out=both.rows_left_out + len(later))
         return both.first(MOST)
 
-    def counts(self, model: HasStructure, design: SamplingDesign) -> Counts:
+    def counts(self, model: Structured, design: SamplingDesign) -> Counts:
         """The counts of these rows under a design, of which numbers of episodes and steps are these rows'."""
         structure: Structure = model.structure
         if structure.transitions <= int(self.transition.max(initial=-1)):

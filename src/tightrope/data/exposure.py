@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -72,13 +72,10 @@ from tightrope.io.table.files import open_tables
 from tightrope.model.continuous import CTMC
 from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.late import pa
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, RowTally, joined, state_marks, with_number
 from tightrope.verdict import Assumed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 DURATION, UNTIL = "duration", "until"
 
@@ -617,10 +614,8 @@ class TimedRows(Record):
     def _facts_(self) -> Facts:
         return []
 
-    def table(self) -> pa.Table:
+    def table(self) -> Any:
         """A log for `learn`: states by the model's variables, or in `state` by their names or index."""
-        import pyarrow as pa
-
         variables = self.structure.valuations.items()
         own = self.structure.state_names
         named = own is not None and own.are_texts

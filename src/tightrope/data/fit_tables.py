@@ -14,14 +14,14 @@ the price of that choice.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.data.rows import EventBatch
 from tightrope.model.expressions import Signatures
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
@@ -50,29 +50,6 @@ VISITS = np.unique(np.r_[0, np.rint(FIRST_VISITS * 2.0 ** (np.arange(16 * 34) / 
     np.int64
 )
 """Numbers of visits at which counts are kept."""
-
-
-class CountedEvents(Protocol):
-    """What is read of events: one entry each. `before` is the transition of the row that an event continues,
-    −1 where there is none; `place` rises with the place of rows in the log; columns hold 64-bit codes, −1 for
-    an empty cell."""
-
-    @property
-    def transition(self) -> OffsetArray: ...
-    @property
-    def before(self) -> OffsetArray: ...
-    @property
-    def episode(self) -> OffsetArray: ...
-    @property
-    def since_start(self) -> OffsetArray: ...
-    @property
-    def since_entry(self) -> OffsetArray: ...
-    @property
-    def place(self) -> OffsetArray: ...
-    @property
-    def time(self) -> OffsetArray: ...
-    @property
-    def columns(self) -> Mapping[str, OffsetArray]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,7 +334,7 @@ class FitTables:
     changes: set[str] = field(default_factory=set)
     """Columns whose values change within episodes: rows have the value of the row before."""
 
-    def update(self, events: CountedEvents) -> None:
+    def update(self, events: EventBatch) -> None:
         values = {
             name: getattr(events, name) for name in ("transition", "before", "episode", "place", "time")
         }

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +81,8 @@ Item = TypeVar("Item")
 class Observer(Protocol):
     """Takes the events of a log in batches; `merge` adds what another one took of the rows that follow.
 
-    It can be pickled, and its result does not depend on how the log was cut.
+    It can be pickled, and its result does not depend on how the log was cut. One to which batches matter has
+    a method `place`: so many rows stand before those whose numbers it has taken, no others where `is_known`.
     """
 
     def update(self, batch: EventBatch) -> None: ...
@@ -110,14 +111,6 @@ class Collector:
         names = self.parts[0] if self.parts else self.fields
         nothing: list[OffsetArray] = [] if self.parts else [np.empty(0, dtype=np.int64)]
         return {name: np.concatenate([*nothing, *(part[name] for part in self.parts)]) for name in names}
-
-
-@runtime_checkable
-class CountsBatches(Protocol):
-    """An observer to which batches matter, and which has taken numbers of rows in their place."""
-
-    def place(self, before: int, is_known: bool) -> None:
-        """So many rows stand before these, and no others where `is_known`."""
 
 
 @dataclass
@@ -679,8 +672,8 @@ class Fold:
         for events in waiting:
             events.batch = batch_of(before + events.batch) if is_known else before + events.batch
         for observer in self.observers:
-            if isinstance(observer, CountsBatches):
-                observer.place(before, is_known)
+            if place := getattr(observer, "place", None):
+                place(before, is_known)
 
     def finish(self) -> None:
         """The log ends: `last_is_open` where the episode that it ends with is, which is no open end; and

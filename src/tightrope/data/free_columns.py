@@ -21,6 +21,7 @@ from tightrope.data.row_sequence import Tick
 from tightrope.data.rows import digest, plain_text, rising_integers
 from tightrope.io.table.columns import dense, distinct, holds_text, some_values
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.late import pa, pc
 from tightrope.numerics.record import Record, freeze_fields
 
 MOST_LABELS = 1 << 16
@@ -127,22 +128,20 @@ class ColumnCodes:
 
 def _as_numbers(column: Any, blank: frozenset[str]) -> FloatArray | None:
     """A column as numbers, NaN where a cell is empty; None where some value is none, or not exact."""
-    from pyarrow import ArrowInvalid, array, compute, float64, types
-
     kind = column.type
     if holds_text(column):
         if any(as_number(text) is None and text.lower() not in blank for text in some_values(column)):
             return None
-        column = compute.utf8_trim_whitespace(column)
-        is_blank = compute.is_in(compute.utf8_lower(column), array(sorted(blank), kind))
-        column = compute.if_else(is_blank, None, column)
-        if compute.any(compute.match_substring_regex(column, f"^{_ZEROS.pattern}")).as_py():
+        column = pc.utf8_trim_whitespace(column)
+        is_blank = pc.is_in(pc.utf8_lower(column), pa.array(sorted(blank), kind))
+        column = pc.if_else(is_blank, None, column)
+        if pc.any(pc.match_substring_regex(column, f"^{_ZEROS.pattern}")).as_py():
             return None
-    elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         return None
     try:
-        numbers: FloatArray = compute.cast(column, float64(), safe=False).to_numpy(zero_copy_only=False)
-    except ArrowInvalid:
+        numbers: FloatArray = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
         return None
     return None if np.any(np.abs(numbers) >= 2.0**53) else numbers
 

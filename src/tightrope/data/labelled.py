@@ -35,6 +35,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP, UNSEEN
 from tightrope.model.sensor import observed
 from tightrope.model.structure import Structure
+from tightrope.numerics.late import pa
 
 COUNT, STATE = "count", "state"
 USUAL = ("observation", "reading", "seen")
@@ -143,8 +144,6 @@ def counted(pomdp: POMDP, reading: Reading) -> dict[str, Fraction]:
 
 def _opened(table: Any) -> tuple[DataTable, Any]:
     """The table, and its columns in memory."""
-    import pyarrow as pa
-
     data, name = table, "observations"
     if isinstance(table, str | PathLike):
         data = os.fspath(table)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,16 +23,6 @@ from tightrope.io.table.columns import ProblemCodes, RowProblem, distinct, holds
 from tightrope.model.structure import UNLABELLED, Structure, frozen_array
 from tightrope.numerics.arrays import IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
-
-
-class AnyModel(Protocol):
-    """Any model: parametric, interval or plain."""
-
-    @property
-    def structure(self) -> Structure: ...
-
-    def hash(self) -> str: ...
-
 
 NOT_GIVEN = -1
 """Where a row gives no action name, or no choice number."""

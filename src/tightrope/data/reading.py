@@ -38,7 +38,6 @@ from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, wor
 from tightrope.data.episode_log import EpisodeLog, KeptEvents, keep_recent, read_rows
 from tightrope.data.fit_tables import observers_for
 from tightrope.data.log_counts import NO_OUTCOME, OUT_OF_ORDER, ReadProgress, count_log, stated_design
-from tightrope.data.model_index import AnyModel
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions, with_words
 from tightrope.data.read_plan import ReadPlan, engine_at, refuse_copy
 from tightrope.data.reading_hints import likely_reading
@@ -49,7 +48,7 @@ from tightrope.errors import InputError, Location, describe
 from tightrope.io.log_words import ROWS
 from tightrope.io.table.data_table import DataTable, Metadata
 from tightrope.io.table.files import format_of_object, open_tables
-from tightrope.model.structure import END, START, Structure
+from tightrope.model.structure import END, START, Structure, Structured
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.provenance import Provenance
@@ -84,7 +83,7 @@ class Reading(Record):
         if self.metadata is not None:
             object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
 
-    def to_arrow(self, model: AnyModel) -> Any:
+    def to_arrow(self, model: Structured) -> Any:
         """Return the counts as a table: state, action, next state, count.
 
         Parameters
@@ -94,7 +93,7 @@ class Reading(Record):
         """
         return self.counts.to_arrow(model)
 
-    def to_dataframe(self, model: AnyModel) -> Any:
+    def to_dataframe(self, model: Structured) -> Any:
         """Return `to_arrow` as a data frame.
 
         Parameters
@@ -116,7 +115,7 @@ class Reading(Record):
 
 
 @with_words(LogReadOptions)
-def read_data(data: Any, model: AnyModel, options: LogReadOptions) -> Reading:
+def read_data(data: Any, model: Structured, options: LogReadOptions) -> Reading:
     """Read a log for a model.
 
     Parameters
@@ -180,7 +179,7 @@ def read_data(data: Any, model: AnyModel, options: LogReadOptions) -> Reading:
     return read_tables(open_tables(data, options.format), model, options)
 
 
-def read_tables(tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions) -> Reading:
+def read_tables(tables: Sequence[DataTable], model: Structured, options: LogReadOptions) -> Reading:
     """The same for tables that are open."""
     plan = replace(plan_reading(tables, model.structure, options), model_hash=model.hash())
     if sum(table.most_rows for table in tables) > LONG:
@@ -288,7 +287,7 @@ def _between(structure: Structure, source: OffsetArray, target: OffsetArray) -> 
     return np.where((keys[place] == wanted) & (times[place] == 1), transition[place], -1)
 
 
-def _with_added_rows(whole: Reading, model: AnyModel, options: LogReadOptions) -> Reading:
+def _with_added_rows(whole: Reading, model: Structured, options: LogReadOptions) -> Reading:
     """With the rows that say where episodes begin and that they are over, where the model has such."""
     counts, structure = whole.counts, model.structure
     if counts.log is None or not (_called(structure, START) or _called(structure, END)):
@@ -316,7 +315,7 @@ def _with_added_rows(whole: Reading, model: AnyModel, options: LogReadOptions) -
     return replace(whole, counts=more, notes=(*whole.notes, *notes))
 
 
-def counts_with_rows(plan: ReadPlan, model: AnyModel) -> Counts:
+def counts_with_rows(plan: ReadPlan, model: Structured) -> Counts:
     """The counts of a log and its rows; what the model excludes is left out of both, and listed."""
     plan = replace(plan, model_hash=model.hash())
     counts = _whole(plan.lenient).counts

@@ -44,6 +44,7 @@ from tightrope.io.table.columns import (
 )
 from tightrope.io.table.data_table import Chunk
 from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.late import pa
 
 LOOKED_AT = 20_000
 """Rows that are looked at."""
@@ -222,8 +223,6 @@ def _kinds(rows: EventBatch, columns: RowColumns) -> list[tuple[str, BoolArray, 
 def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: EventBatch, shown: dict[str, str]) -> Counter[str]:
     """Columns with values that cannot be read, by rows; `shown` says of each column what it holds there:
     three values, and what they look like."""
-    import pyarrow as pa
-
     wanted = (RowProblem.NOT_A_NUMBER, RowProblem.FRACTIONAL, RowProblem.UNMAPPED_VALUE)
     bad, columns = np.isin(rows.problems, wanted), decoder.columns
     own = decoder.index.structure.state_names
@@ -249,8 +248,6 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: EventBatch, shown: dict
 
 def _values(chunk: Chunk, bad: BoolArray, roles: Mapping[str, str], are_states: bool) -> Counter[str]:
     """How often each combination of values stands in the bad rows; of next states as of states."""
-    import pyarrow as pa
-
     columns = [dense(chunk.columns[name]).filter(pa.array(bad)).cast(pa.string()) for name in roles.values()]
     labels = [role.rstrip("'") if are_states else role for role in roles]
     is_plain = len(labels) == 1 and labels[0] in (ACTION, STATE, NEXT_STATE)

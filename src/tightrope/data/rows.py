@@ -67,6 +67,7 @@ from tightrope.io.table.columns import (
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.late import pa, pc
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}|0[xX][0-9a-fA-F]{1,15}")
 """Texts that are whole numbers, to Arrow as well."""
@@ -203,8 +204,6 @@ def _by_name(column: Any, names: Mapping[str, str]) -> Any:
 
 def _texts_at(codes: OffsetArray, texts: Sequence[str | None]) -> Any:
     """A column of texts by their numbers; below 0 there is none."""
-    import pyarrow as pa
-
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
     return pa.DictionaryArray.from_arrays(indices, pa.array(texts, type=pa.string())).dictionary_decode()
 
@@ -379,9 +378,6 @@ def decode_named_states(
 
 def identities(column: Any, problems: ProblemCodes) -> OffsetArray:
     """Names of episodes as whole numbers: numbers are themselves, others 64 bits of a digest."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if column.null_count == 0 and pa.types.is_string(column.type):
         with contextlib.suppress(pa.ArrowInvalid):
             column = pc.cast(column, pa.int64())
@@ -403,8 +399,6 @@ class TimeKind(Enum):
 
 
 def _time_kind(kind: Any) -> TimeKind | None:
-    import pyarrow as pa
-
     if pa.types.is_temporal(kind):
         return TimeKind.DATE
     if pa.types.is_integer(kind):
@@ -420,8 +414,6 @@ def _time_column(column: Any, name: str, file: str, first_row: int) -> Any:
 
 def _of_one_kind(column: Any, wanted: TimeKind, name: str, file: str) -> Any:
     """Times in the kind that the log's other times are of; what cannot be compared with them is refused."""
-    import pyarrow as pa
-
     kind = _time_kind(column.type)
     if kind is wanted or column.null_count == len(column):
         return column
@@ -442,9 +434,6 @@ def moments(
     column: Any, name: str, file: str, problems: ProblemCodes, wanted: TimeKind | None = None
 ) -> OffsetArray:
     """Times as whole numbers that rise with them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if wanted is not None:
         column = _of_one_kind(column, wanted, name, file)
     if column.null_count:
@@ -583,9 +572,6 @@ class TimeFormat(ValueMap):
     format: str = ""
 
     def apply(self, column: Any, problems: ProblemCodes) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         column = dense(column)
         if not holds_text(column):
             return column

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,7 @@ from tightrope.numerics.machine import cores
 from tightrope.numerics.record import Facts, Record, freeze_fields
 
 if TYPE_CHECKING:
+    from tightrope.data.collection import SteeredSimulator
     from tightrope.data.episode_log import EpisodeLog
 
 COUNTER_MEMORY = 1 << 30
@@ -288,22 +289,14 @@ class Simulator(Record):
         return Counts.from_batches(Batches.from_parts(parts), self.mdp.transition_start, design, self.hash)
 
 
-class RecordsEpisodes(Protocol):
-    """What simulates episodes step by step."""
-
-    @property
-    def mdp(self) -> MDP: ...
-    @property
-    def model_hash(self) -> str | None: ...
-    def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]: ...
-
-
-def simulated_log(simulator: RecordsEpisodes, episodes: int, seed: int, first: int) -> LazyLog:
+def simulated_log(simulator: Simulator | SteeredSimulator, episodes: int, seed: int, first: int) -> LazyLog:
     """The rows of episodes that were counted, simulated again when they are asked for."""
     return LazyLog(lambda: _simulated_log(simulator, episodes, seed, first), simulator.mdp.structure)
 
 
-def _simulated_log(simulator: RecordsEpisodes, episodes: int, seed: int, first: int) -> EpisodeLog:
+def _simulated_log(
+    simulator: Simulator | SteeredSimulator, episodes: int, seed: int, first: int
+) -> EpisodeLog:
     from tightrope.data.episode_log import EpisodeLog
 
     blocks: list[Trajectories] = []
@@ -428,9 +421,11 @@ def build_alias_table(
     row = np.empty(len(row_start) - 1, dtype=np.int64)
     row_start, transition_start = read_only(row_start), read_only(transition_start)
     weights = _Weights(row_start, transition_start, read_only(choice_weight), read_only(probability))
-    buckets, widest = _lay_out(weights, skip, row)
+    room = int(np.diff(transition_start[row_start]).max(initial=1))
+    item, share = np.empty(room, dtype=np.int64), np.empty(room)
+    buckets, widest = _lay_out(weights, skip, row, item, share)
     bucket = np.empty((buckets, 2), dtype=np.int64)
-    _fill(weights, row, bucket, np.empty((4, widest), dtype=np.int64))
+    _fill(weights, row, bucket, np.empty((4, widest), dtype=np.int64), share)
     return AliasTable(row, bucket)
 
 
@@ -446,20 +441,31 @@ def pick(row: int, bucket: OffsetArray, number: int) -> int:
 
 
 @kernel
-def _lay_out(weights: _Weights, skip: BoolArray, row: OffsetArray) -> tuple[int, int]:
-    """Where each row's buckets go; the number of buckets and the largest number of a row."""
+def _share_out(weights: _Weights, r: int, item: OffsetArray, share: FloatArray) -> int:
+    """The transitions of a row that have weight, and their weights; how many."""
     row_start, transition_start, choice_weight, probability = weights
+    items = 0
+    for c in range(row_start[r], row_start[r + 1]):
+        for t in range(transition_start[c], transition_start[c + 1]):
+            share[items] = choice_weight[c] * probability[t]
+            if share[items] > 0:
+                item[items] = t
+                items += 1
+    return items
+
+
+@kernel
+def _lay_out(
+    weights: _Weights, skip: BoolArray, row: OffsetArray, item: OffsetArray, share: FloatArray
+) -> tuple[int, int]:
+    """Where each row's buckets go; the number of buckets and the largest number of a row."""
     buckets = 0
     widest = 1
     for r in range(len(row)):
         if skip[r]:
             row[r] = STOP
             continue
-        positive = 0
-        for c in range(row_start[r], row_start[r + 1]):
-            if choice_weight[c] > 0:
-                for t in range(transition_start[c], transition_start[c + 1]):
-                    positive += choice_weight[c] * probability[t] > 0
+        positive = _share_out(weights, r, item, share)
         bits = 0
         while (1 << bits) < positive:
             bits += 1
@@ -470,33 +476,26 @@ def _lay_out(weights: _Weights, skip: BoolArray, row: OffsetArray) -> tuple[int,
 
 
 @kernel
-def _fill(weights: _Weights, row: OffsetArray, bucket: OffsetArray, scratch: OffsetArray) -> None:
-    row_start, transition_start, choice_weight, probability = weights
+def _fill(
+    weights: _Weights, row: OffsetArray, bucket: OffsetArray, scratch: OffsetArray, share: FloatArray
+) -> None:
     item, weight, small, large = scratch[0], scratch[1], scratch[2], scratch[3]
     unit = 2.0**RANDOM_BITS
     for r in range(len(row)):
         if row[r] == STOP:
             continue
+        items = _share_out(weights, r, item, share)
         total = 0.0
-        for c in range(row_start[r], row_start[r + 1]):
-            if choice_weight[c] > 0:
-                for t in range(transition_start[c], transition_start[c + 1]):
-                    total += choice_weight[c] * probability[t]
-        items = 0
+        for i in range(items):
+            total += share[i]
         largest = 0
         left = np.int64(1) << RANDOM_BITS
-        for c in range(row_start[r], row_start[r + 1]):
-            if choice_weight[c] > 0:
-                for t in range(transition_start[c], transition_start[c + 1]):
-                    share = choice_weight[c] * probability[t]
-                    if share > 0:
-                        whole = max(np.int64(1), np.int64(np.rint(min(share / total, 1.0) * unit)))
-                        item[items] = t
-                        weight[items] = whole
-                        left -= whole
-                        if whole > weight[largest]:
-                            largest = items
-                        items += 1
+        for i in range(items):
+            whole = max(np.int64(1), np.int64(np.rint(min(share[i] / total, 1.0) * unit)))
+            weight[i] = whole
+            left -= whole
+            if whole > weight[largest]:
+                largest = i
         weight[largest] += left
         bits = row[r] & 63
         capacity = np.int64(1) << (RANDOM_BITS - bits)

@@ -35,14 +35,14 @@ from tightrope.data.design import (
     can_repeat_choice,
 )
 from tightrope.data.episode_log import EpisodeLog, KeptEvents, recent_counts
-from tightrope.data.model_index import AnyModel, ModelIndex
+from tightrope.data.model_index import ModelIndex
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.simulator import DEFAULT_CAP
 from tightrope.errors import InputError, describe
 from tightrope.io.table.minari import load_minari as load_minari
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.states import find_choice
-from tightrope.model.structure import UNLABELLED, Structure, plain
+from tightrope.model.structure import UNLABELLED, Structure, Structured, plain
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.verdict import Assumed
 
@@ -119,7 +119,7 @@ class StepReader:
 
 
 def count_episodes(
-    episodes: Any, model: AnyModel, options: LogReadOptions
+    episodes: Any, model: Structured, options: LogReadOptions
 ) -> tuple[Counts, KeptEvents | None]:
     """One batch position per step, in the order in which the episodes come; and what is kept of them."""
     if not isinstance(episodes, Iterable) or isinstance(episodes, str | bytes):
@@ -335,7 +335,7 @@ class SteppedEnvironment:
     def __init__(
         self,
         environment: Any,
-        model: AnyModel,
+        model: Structured,
         stop: BoolArray | None = None,
         cap: int = DEFAULT_CAP,
         convert_obs: ConvertObservation | None = None,
@@ -367,7 +367,7 @@ class SteppedEnvironment:
 
 def count_environment(
     environment: Any,
-    model: AnyModel,
+    model: Structured,
     episodes: int,
     seed: int,
     *,
@@ -400,7 +400,7 @@ def count_environment(
 
 def count_minari(
     dataset: Any,
-    model: AnyModel,
+    model: Structured,
     *,
     convert_obs: ConvertObservation | None = None,
     actions: Sequence[str] | None = None,

@@ -26,6 +26,7 @@ from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.files import open_tables
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.late import pa
 
 ENTER = "enter "
 HINT = '`columns="enter dead=death.time:death.status"` names the columns of the time and of the status'
@@ -85,8 +86,6 @@ def as_timed_tables(
     tables: Sequence[DataTable], entries: Sequence[Entry], structure: Structure, options: LogReadOptions
 ) -> tuple[tuple[DataTable, ...], LogReadOptions]:
     """The tables as logs with one row per change, and how these are read."""
-    import pyarrow as pa
-
     long = pa.concat_tables(
         [_rows(table, entries, structure, column_entries(options.columns or {})) for table in tables],
         promote_options="permissive",
@@ -96,8 +95,6 @@ def as_timed_tables(
 
 
 def _rows(table: DataTable, entries: Sequence[Entry], structure: Structure, given: Mapping[str, str]) -> Any:
-    import pyarrow as pa
-
     wanted = [column for entry in entries for column in (entry.time, entry.status)]
     wanted += [column for column in given.values() if column]
     missing = [column for column in wanted if column not in table.names]

@@ -34,6 +34,7 @@ from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
 from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.late import pa
 
 BINS = 1 << 16
 MOST_SORTED = 1 << 22
@@ -176,8 +177,6 @@ def _earliest(names: OffsetArray, times: OffsetArray) -> tuple[OffsetArray, Offs
 
 def moment_of(value: str | float, plan: ReadPlan) -> int:
     """A time that the user gives, as those of the log are read."""
-    import pyarrow as pa
-
     chunk = next(iter(plan.tables[0].chunks((plan.roles[TIME],))))
     decoder, name = plan.decoder(0), plan.roles[TIME]
     kind = chunk.columns[name].type

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 from tightrope.errors import InputError
 from tightrope.io import output
@@ -30,17 +30,30 @@ _CONTINUOUS = re.compile(r"\b(ctmc|stochastic)\b")
 _AUTOMATON = re.compile(r"\bma(?=\s+(module|const|formula|global|label|rewards|init|system)\b)")
 
 
-def _module(name: str) -> Any:
-    """What reads or writes a format, imported when it is needed."""
-    return import_module(f"tightrope.{name}")
+T = TypeVar("T")
+
+
+def _call(function: str, *given: object, **named: object) -> T:  # type: ignore[type-var]
+    """What a function gives that reads or writes a format; its module is imported when it is needed."""
+    module, _, name = function.rpartition(".")
+    result: T = getattr(import_module(f"tightrope.{module}"), name)(*given, **named)
+    return result
 
 
 def _rates(chain: ParametricCTMC) -> PrismRates:
-    rates: PrismRates = _module("prism.load").PrismRates(chain)
-    return rates
+    return _call("prism.load.PrismRates", chain)
 
 
-class Programs(ModelFormat):
+class FileFormat(ModelFormat):
+    """Files whose type `tightrope.io.<folder>.read.declared_type` finds."""
+
+    folder: ClassVar[str]
+
+    def type_of(self, path: Path) -> str:
+        return _call(f"io.{self.folder}.read.declared_type", path)
+
+
+class Programs(FileFormat):
     """Programs, which `_built` reads and builds."""
 
     def read(self, path: Path, options: FileOptions) -> FileModel:
@@ -51,15 +64,13 @@ class Programs(ModelFormat):
         return read.model, read.is_partial
 
     def read_automaton(self, path: Path, options: FileOptions) -> MarkovAutomaton:
-        automaton: MarkovAutomaton = self._built("build_automaton", path, options)
-        return automaton
+        return self._built("build_automaton", path, options)
 
     def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        rates: PrismRates = self._built("build_rates", path, options)
-        return rates
+        return self._built("build_rates", path, options)
 
     @abstractmethod
-    def _built(self, build: str, path: Path, options: FileOptions) -> Any: ...
+    def _built(self, build: str, path: Path, options: FileOptions) -> T: ...  # type: ignore[type-var]
 
 
 class PrismLanguage(Programs):
@@ -71,9 +82,9 @@ class PrismLanguage(Programs):
         constants=True, parameters=True, intervals=True, exact=True, rates=True, compressed=True, writes=False
     )
 
-    def _built(self, build: str, path: Path, options: FileOptions) -> Any:
-        load = _module("prism.load")
-        return getattr(load, build)(load.read_program(path, options.constants), **options.words)
+    def _built(self, build: str, path: Path, options: FileOptions) -> T:  # type: ignore[type-var]
+        program: object = _call("prism.load.read_program", path, options.constants)
+        return _call(f"prism.load.{build}", program, **options.words)
 
     def type_of(self, path: Path) -> str:
         text = _ASIDE.sub(" ", read_program_text(path))  # without comments and quoted names
@@ -83,51 +94,40 @@ class PrismLanguage(Programs):
 class Jani(Programs):
     """Programs; a model of states and transitions is written as one of a single automaton."""
 
-    name, mark = "JANI", output.JANI
+    name, mark, folder = "JANI", output.JANI, "jani"
     suffixes = (".jani",)
     holds = Capabilities(constants=True, parameters=True, exact=True, rates=True, compressed=True)
 
-    def type_of(self, path: Path) -> str:
-        return str(_module("io.jani.read").declared_type(path))
-
-    def _built(self, build: str, path: Path, options: FileOptions) -> Any:
-        make = getattr(_module("prism.load"), build)
-        return _module("io.jani.read").built(make, path, options.constants, **options.words)
+    def _built(self, build: str, path: Path, options: FileOptions) -> T:  # type: ignore[type-var]
+        return _call("io.jani.read.built", build, path, options.constants, **options.words)
 
     def write(self, model: Structured, path: Path) -> list[Path]:
-        jani = _module("io.jani.write")
-        jani.write_jani(jani.as_program(model, "the model"), path)
+        program: object = _call("io.jani.write.as_program", model, "the model")
+        _call("io.jani.write.write_jani", program, path)
         return [path]
 
 
-class Drn(ModelFormat):
+class Drn(FileFormat):
     """Storm's explicit format."""
 
-    name, mark = "DRN", output.DRN
+    name, mark, folder = "DRN", output.DRN, "drn"
     suffixes = (".drn",)
     holds = Capabilities(
         parameters=True, intervals=True, exact=True, rates=True, compressed=True, observations=True
     )
 
     def read(self, path: Path, options: FileOptions) -> FileModel:
-        progress = options.words.get("progress")
-        model: FileModel = _module("io.drn.read").read_drn(
-            path, box=options.box, domain=options.domain, progress=progress
-        )
-        return model
-
-    def type_of(self, path: Path) -> str:
-        return str(_module("io.drn.read").declared_type(path))
+        about = {"box": options.box, "domain": options.domain, "progress": options.words.get("progress")}
+        return _call("io.drn.read.read_drn", path, **about)
 
     def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        return _rates(_module("io.drn.read").read_rates_drn(path, options.box, options.domain))
+        return _rates(_call("io.drn.read.read_rates_drn", path, options.box, options.domain))
 
     def read_automaton(self, path: Path, options: FileOptions) -> MarkovAutomaton:
-        automaton: MarkovAutomaton = _module("io.drn.read").read_automaton_drn(path)
-        return automaton
+        return _call("io.drn.read.read_automaton_drn", path)
 
     def write(self, model: Structured, path: Path) -> list[Path]:
-        _module("io.drn.write").write_drn(model, path)
+        _call("io.drn.write.write_drn", model, path)
         return [path]
 
 
@@ -144,38 +144,31 @@ class Umb(ModelFormat):
     holds = Capabilities(intervals=True)
 
     def read(self, path: Path, options: FileOptions) -> FileModel:
-        model: FileModel = _module("io.umb").read_umb(path)
-        return model
+        return _call("io.umb.read_umb", path)
 
     def write(self, model: Structured, path: Path) -> list[Path]:
-        _module("io.umb").write_umb(model, path)
+        _call("io.umb.write_umb", model, path)
         return [path]
 
 
-class Explicit(ModelFormat):
+class Explicit(FileFormat):
     """PRISM's explicit files; a name without an ending is the base of theirs."""
 
-    name = "explicit"
+    name, folder = "explicit", "explicit"
     suffixes = EXPLICIT
     holds = Capabilities(intervals=True, rates=True)
 
     def read(self, path: Path, options: FileOptions) -> FileModel:
-        model: FileModel = _module("io.explicit.read").read_explicit(path)
-        return model
-
-    def type_of(self, path: Path) -> str:
-        return str(_module("io.explicit.read").declared_type(path))
+        return _call("io.explicit.read.read_explicit", path)
 
     def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        return _rates(_module("io.explicit.read").read_explicit(path, True))
+        return _rates(_call("io.explicit.read.read_explicit", path, True))
 
     def write(self, model: Structured, path: Path) -> list[Path]:
-        written: list[Path] = _module("io.explicit.write").write_explicit(model, path)
-        return written
+        return _call("io.explicit.write.write_explicit", model, path)
 
     def claim(self, path: Path, overwrite: bool = False) -> ModelOutput:
-        claimed: ModelOutput = _module("io.explicit.write").claim_explicit(path, overwrite)
-        return claimed
+        return _call("io.explicit.write.claim_explicit", path, overwrite)
 
 
 BUILT_IN = (PrismLanguage, Jani, Drn, Umb, Explicit)
@@ -216,7 +209,7 @@ def to_stormpy(model: StormModel) -> object:
     options.build_choice_labeling = True
     with TemporaryDirectory() as folder:
         file = Path(folder) / "model.drn"
-        _module("io.drn.write").write_drn(model, file)
+        _call("io.drn.write.write_drn", model, file)
         storm: object = stormpy.build_model_from_drn[number](str(file), options=options)
         return storm
 
@@ -232,8 +225,7 @@ def from_stormpy(
         file = Path(folder) / "model.drn"
         stormpy.io.export_to_drn(storm, str(file), options=options)
         try:
-            read: StormModel = _module("io.drn.read").read_drn(file, box=box_text(params), domain=domain)
-            return read
+            return _call("io.drn.read.read_drn", file, box=box_text(params), domain=domain)
         except InputError as error:  # without the name of a file that nobody knows
             raise InputError(error.message, hint=error.hint) from None
 

@@ -14,7 +14,7 @@ import numpy as np
 from tightrope.errors import InputError, Location
 from tightrope.model import numbers as door
 from tightrope.model.function_text import DECIMAL, exact_number
-from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 from tightrope.numerics.text import reading
 
 
@@ -36,11 +36,16 @@ def decimal_text(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
-def texts_of(values: FloatArray) -> list[str]:
-    """The same of many; equal ones are written once."""
+def distinct_texts(values: FloatArray) -> tuple[list[str], IndexArray]:
+    """The texts of many numbers, equal ones once, and which of them each number has."""
     distinct, inverse = np.unique(values, return_inverse=True)
-    texts = [decimal_text(value) for value in distinct.tolist()]
-    return [texts[k] for k in inverse.reshape(-1).tolist()]
+    return [decimal_text(value) for value in distinct.tolist()], inverse.reshape(-1).astype(np.int32)
+
+
+def texts_of(values: FloatArray) -> list[str]:
+    """The text of each number."""
+    texts, which = distinct_texts(values)
+    return [texts[k] for k in which.tolist()]
 
 
 def with_numbers(model: Any, files: str) -> Any:

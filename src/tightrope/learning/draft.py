@@ -43,7 +43,7 @@ from tightrope.model.expressions import tabulate
 from tightrope.model.free import MOST_COORDINATES
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import ELSEWHERE, END, START, ParametricReward, Structure
+from tightrope.model.structure import ELSEWHERE, END, START, ParametricReward, Structure, Structured
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.prism.load import load_prism_text
@@ -174,7 +174,7 @@ def draft_tables(
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Seen(Structured):
     """All states and actions of a log, as a structure in which everything may follow everything."""
 
     names: Mapping[str, Mapping[int, str]]

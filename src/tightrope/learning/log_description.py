@@ -14,7 +14,6 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.data.counts import Counts, Coverage, cover
-from tightrope.data.model_index import AnyModel
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import Reading, plan_reading, read_tables
 from tightrope.data.reading_hints import Unknown, unknown_values
@@ -22,6 +21,7 @@ from tightrope.errors import InputError
 from tightrope.io.results import LedgerFacts
 from tightrope.io.table.data_table import DataTable
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import Structured
 from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.event_polytope import polytope_region
@@ -58,7 +58,7 @@ class LogDescription:
 
 
 def describe_log(
-    tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions, delta: float
+    tables: Sequence[DataTable], model: Structured, options: LogReadOptions, delta: float
 ) -> LogDescription:
     """Read tables for a model, whatever they hold, and say what was found."""
     options = replace(options, observers=())
@@ -84,7 +84,7 @@ def describe_log(
     )
 
 
-def _refusal(tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions) -> str | None:
+def _refusal(tables: Sequence[DataTable], model: Structured, options: LogReadOptions) -> str | None:
     """What reading says that does not skip the first bad row."""
     try:
         read_tables(tables, model, options)

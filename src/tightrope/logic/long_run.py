@@ -25,6 +25,7 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.product import part_of
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray, offsets, ranges
+from tightrope.numerics.late import linalg, sparse
 from tightrope.numerics.rounding import down, up
 from tightrope.prism.parse.property_syntax import RewardFormula
 from tightrope.prism.parse.syntax import Complaint
@@ -57,9 +58,6 @@ def bias_of_chain(part: MDP | IntervalMDP, reward: FloatArray, nature: Direction
 
 def _bias(part: MDP | IntervalMDP, probability: FloatArray, reward: FloatArray) -> FloatArray | None:
     """h with h(0) = 0; the column of h(0) belongs to g."""
-    from scipy import sparse  # late: certificates of small models need none of it
-    from scipy.sparse.linalg import MatrixRankWarning, splu
-
     structure = part.structure
     size = structure.states
     matrix = sparse.csr_matrix(
@@ -69,10 +67,10 @@ def _bias(part: MDP | IntervalMDP, probability: FloatArray, reward: FloatArray) 
         [np.ones((size, 1)), (sparse.identity(size) - matrix).tocsc()[:, 1:]], format="csc"
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("error", MatrixRankWarning)
+        warnings.simplefilter("error", linalg.MatrixRankWarning)
         try:
-            solved: FloatArray = splu(system).solve(reward.astype(np.float64))
-        except (RuntimeError, MatrixRankWarning):
+            solved: FloatArray = linalg.splu(system).solve(reward.astype(np.float64))
+        except (RuntimeError, linalg.MatrixRankWarning):
             return None
     if not np.isfinite(solved).all():
         return None
@@ -272,8 +270,6 @@ def expectation(part: MDP | IntervalMDP, nature: Direction) -> Callable[[FloatAr
     """What values are worth on average behind every choice, roughly: nothing rests on it."""
     structure = part.structure
     if isinstance(part, MDP):
-        from scipy import sparse
-
         matrix = sparse.csr_matrix(
             (part.probability, structure.successor, structure.transition_start),
             shape=(structure.choices, structure.states),

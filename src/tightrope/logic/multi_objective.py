@@ -38,6 +38,7 @@ from tightrope.model.policy import Policy
 from tightrope.model.product import Automaton, Letters, beside, product_of
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.late import optimize
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.rounding import up
@@ -369,8 +370,6 @@ class ParetoSearch:
 
     def mixture(self, better: int | None = None) -> tuple[FloatArray, float] | None:
         """Shares of points that meet all thresholds, best in one objective, and what they attain."""
-        from scipy.optimize import linprog  # late: a quarter of a second that `learn` needs nothing of
-
         if not self.points:
             return None
         values = np.array([point.value for point in self.points])
@@ -387,7 +386,7 @@ class ParetoSearch:
         else:
             goal[:-1] = -values[:, better]
         slack = np.ones((len(rows), 1))
-        program = linprog(
+        program = optimize.linprog(
             goal,
             A_ub=np.hstack([-values[:, rows].T, slack]) if rows else None,
             b_ub=-bounds if rows else None,
@@ -409,12 +408,10 @@ class ParetoSearch:
 
     def open_weights(self, wanted: FloatArray, without: int | None = None) -> FloatArray | None:
         """The weights by which a point lies farthest beyond all points so far; None where nothing is left."""
-        from scipy.optimize import linprog
-
         if not self.points:
             return None
         values, count = np.array([point.value for point in self.points]), len(self.wishes)
-        program = linprog(
+        program = optimize.linprog(
             np.concatenate([-wanted, [1.0]]),
             A_ub=np.hstack([values, -np.ones((len(values), 1))]),
             b_ub=np.zeros(len(values)),

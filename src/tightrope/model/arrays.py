@@ -28,6 +28,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function, Polynomial
 from tightrope.model.structure import NamedStates, RewardStructure, Structure
 from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, offsets
+from tightrope.numerics.late import sparse
 
 _CANCELLED = 2.0**-12
 
@@ -384,8 +385,6 @@ def _plain_table(
     labels: dict[str, list[int]],
 ) -> MDP | ParametricMDP | IntervalMDP:
     """The table as it is."""
-    from scipy.sparse import csr_array
-
     states = len(table)
     matrices, mean = [], np.zeros((states, len(names)))
     for action in range(len(names)):
@@ -397,7 +396,7 @@ def _plain_table(
             entries += [(probability, state, after) for probability, after, _, _ in row[action]]
             mean[state, action] = _mean_reward(row[action])
         values, sources, targets = (np.array(column) for column in zip(*entries, strict=True))
-        matrices.append(csr_array((values, (sources, targets)), shape=(states, states)))
+        matrices.append(sparse.csr_array((values, (sources, targets)), shape=(states, states)))
     made = from_arrays(matrices, mean, initial=first, labels=labels, actions=names)
     differs = any(len({r for p, _, r, _ in row if p}) > 1 for rows in table for row in rows)
     return replace(made, structure=replace(made.structure, means=[REWARD] * differs))

@@ -20,6 +20,7 @@ from tightrope.model.free import Free
 from tightrope.model.function_text import PolynomialSyntaxError, parse_function
 from tightrope.model.numbers import Number, exact
 from tightrope.model.polynomial import Function, Polynomial, as_function
+from tightrope.numerics.late import pa
 
 Entry = Function | tuple[Number, Number] | Free
 """What a transition may have: a function of the parameters, bounds, or nothing known."""
@@ -116,9 +117,7 @@ def table_columns(table: Given) -> dict[str, list[Given]]:
         return dict(table.to_dict(as_series=False))
     if hasattr(table, "to_dict"):
         return dict(table.to_dict("list"))
-    import pyarrow
-
-    return dict(pyarrow.table(table).to_pydict())
+    return dict(pa.table(table).to_pydict())
 
 
 def explore(

@@ -34,6 +34,7 @@ from tightrope.model.polynomial import (
 )
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, Scalar, offsets
 from tightrope.numerics.jit import kernel
+from tightrope.numerics.late import sparse
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import MOST_LINES, Facts, Record, freeze_fields
 
@@ -220,10 +221,8 @@ class Expressions(Record):
 
     def image(self) -> csr_array:
         """The float64 coefficients as a sparse matrix: one row an expression, one column a monomial."""
-        from scipy.sparse import csr_array
-
         shape = (len(self), len(self.monomials))
-        return csr_array((self.float_coefficient, self.monomial, self.row_start), shape=shape)
+        return sparse.csr_array((self.float_coefficient, self.monomial, self.row_start), shape=shape)
 
     def monomial_values(self, theta: FloatArray) -> FloatArray:
         """x^m for every monomial; `theta` is one point [d] or many [n, d]."""

@@ -218,22 +218,12 @@ class FactoredRows(Record):
 
     def lift(self, objective: Objective) -> Objective:
         """The same question about the game: inner states are no targets, never forbidden, earn nothing."""
-        more = self.structure.states - self.states
-        truth, number = np.zeros(more, np.bool_), np.zeros(more)
-        target, allowed, terminal = objective.target, objective.allowed, objective.terminal
-        reward = objective.reward
+        more, reward = self.structure.states - self.states, objective.reward
         if reward is not None:
-            parts = [
-                None if part is None else np.append(part, number) for part in (reward.state, reward.choice)
-            ]
-            reward = RewardStructure(parts[0], parts[1])
-        return replace(
-            objective,
-            target=None if target is None else np.append(target, truth),
-            allowed=None if allowed is None else np.append(allowed, ~truth),
-            terminal=None if terminal is None else np.append(terminal, number),
-            reward=reward,
-        )
+            each = (reward.state, reward.choice)
+            state, choice = (None if part is None else np.append(part, np.zeros(more)) for part in each)
+            reward = RewardStructure(state, choice)
+        return objective.moved(lambda held, inner: np.append(held, np.full(more, inner)), reward)
 
     def lift_choices(self, choice: OffsetArray) -> OffsetArray:
         """A choice per state, with the only ones of states in the middle of a step."""

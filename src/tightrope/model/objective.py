@@ -7,6 +7,7 @@ An objective speaks of states by bitmaps, so it belongs to one structure.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from tightrope.errors import InputError, check_type
 from tightrope.model.structure import END, ParametricReward, RewardStructure, Structure, frozen_array
-from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record
 
 
@@ -175,6 +176,15 @@ class Objective(Record):
         target = None if self.target is None else (self.target & ~gone) | reached
         allowed = None if self.allowed is None else (self.allowed & ~missed) | reached
         return replace(self, target=target, allowed=allowed)
+
+    def moved(self, move: Callable[[AnyArray, bool], AnyArray], reward: RewardStructure | None) -> Objective:
+        """The same question about other states: `move` takes what there is by state, and is told what states
+        in the middle of a step have of it: they are no targets, allowed, and worth 0."""
+        target, allowed, terminal = (
+            None if held is None else move(held, inner)
+            for held, inner in ((self.target, False), (self.allowed, True), (self.terminal, False))
+        )
+        return replace(self, target=target, allowed=allowed, terminal=terminal, reward=reward)
 
     @property
     def is_reward(self) -> bool:

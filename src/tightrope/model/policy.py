@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, ClassVar, Protocol, TypeAlias
+from typing import IO, Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ from tightrope.model.states import (
     to_pandas,
     with_states,
 )
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.provenance import Provenance
@@ -54,13 +54,6 @@ SHOWN_STATES = 5
 
 MOST_DRAWN = 2_000
 """A graph of a finite-memory policy with more rows is not drawn."""
-
-
-class HasStructure(Protocol):
-    """Any model."""
-
-    @property
-    def structure(self) -> Structure: ...
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -86,7 +79,7 @@ class Policy(Record):
     steps: TimeVaryingChoices | None
     memory: FiniteMemoryChoices | None
 
-    def __init__(self, model: HasStructure | Structure, given: PolicyGiven):
+    def __init__(self, model: Structured | Structure, given: PolicyGiven):
         structure = _structure(model)
         if isinstance(given, Policy):
             _refuse_other_model(given.structure, structure)
@@ -115,14 +108,14 @@ class Policy(Record):
         )
 
     @staticmethod
-    def uniform(model: HasStructure | Structure) -> Policy:
+    def uniform(model: Structured | Structure) -> Policy:
         """Return the policy that takes every choice of a state of `model` with the same probability."""
         structure = _structure(model)
         choices = np.diff(structure.choice_start)
         return Policy(structure, np.repeat(1 / choices, choices))
 
     @staticmethod
-    def of_choices(model: HasStructure | Structure, choice: npt.NDArray[np.integer]) -> Policy:
+    def of_choices(model: Structured | Structure, choice: npt.NDArray[np.integer]) -> Policy:
         """Return the policy of `model` that takes `choice[s]` in state s, an index among all choices."""
         structure, chosen = _structure(model), np.asarray(choice)
         if chosen.shape != (structure.states,):
@@ -511,7 +504,7 @@ PolicyGiven: TypeAlias = (
 """Whatever `Policy(model, …)` takes."""
 
 
-def as_policy(model: HasStructure | Structure, given: PolicyGiven | None) -> Policy | None:
+def as_policy(model: Structured | Structure, given: PolicyGiven | None) -> Policy | None:
     """A policy of the model, made of whatever was given; the policy itself where it is one already."""
     structure = _structure(model)
     if given is None or (isinstance(given, Policy) and given.structure is structure):
@@ -535,7 +528,7 @@ def _check_step(step: object) -> None:
         raise InputError(f"steps count from 0, and {step} is before")
 
 
-def _structure(model: HasStructure | Structure) -> Structure:
+def _structure(model: Structured | Structure) -> Structure:
     if not isinstance(model, Structure) and not hasattr(model, "structure"):
         raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
     return model if isinstance(model, Structure) else model.structure

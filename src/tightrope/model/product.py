@@ -25,8 +25,8 @@ from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import HasStructure, Policy
-from tightrope.model.structure import ParametricReward, RewardStructure, Structure
+from tightrope.model.policy import Policy
+from tightrope.model.structure import ParametricReward, RewardStructure, Structure, Structured
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, offsets, ranges
 from tightrope.numerics.jit import kernel
 
@@ -311,14 +311,8 @@ def lift_reward(reward: RewardStructure, product: Product) -> RewardStructure:
 
 def lift_objective(objective: Objective, product: Product) -> Objective:
     """The same question about the product."""
-    reward, terminal = objective.reward, objective.terminal
-    return replace(
-        objective,
-        target=None if objective.target is None else objective.target[product.state],
-        allowed=None if objective.allowed is None else objective.allowed[product.state],
-        terminal=None if terminal is None else terminal[product.state],
-        reward=None if reward is None else lift_reward(reward, product),
-    )
+    reward = None if objective.reward is None else lift_reward(objective.reward, product)
+    return objective.moved(lambda held, _: held[product.state], reward)
 
 
 def first_copy(product: Product, transitions: int) -> OffsetArray:
@@ -373,7 +367,7 @@ def chain_of(structure: Structure, policy: Policy) -> Product:
     return Product(built, state, memory, choice, transition)
 
 
-def product_with_memory(model: HasStructure, policy: Policy, support: Support) -> tuple[Product, Policy]:
+def product_with_memory(model: Structured, policy: Policy, support: Support) -> tuple[Product, Policy]:
     """The model with a policy's memory, all choices open, and the policy; elsewhere the first choice."""
     structure, rows = model.structure, policy.memory
     assert rows is not None

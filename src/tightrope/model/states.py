@@ -18,6 +18,7 @@ import numpy.typing as npt
 from tightrope.errors import InputError
 from tightrope.model.structure import Structure, plain
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.late import pa, pc
 from tightrope.numerics.record import remember
 
 MOST_LISTED = 200_000
@@ -184,8 +185,6 @@ Table: TypeAlias = Any
 
 def state_columns(structure: Structure, states: npt.NDArray[np.integer]) -> dict[str, Table]:
     """What the states are called, a column per variable."""
-    import pyarrow as pa
-
     if structure.valuations:
         return {name: pa.array(column[states]) for name, column in structure.valuations.items()}
     own = structure.state_names
@@ -200,17 +199,12 @@ def state_columns(structure: Structure, states: npt.NDArray[np.integer]) -> dict
 
 def action_column(structure: Structure, choices: npt.NDArray[np.integer]) -> Table:
     """The names of the choices' actions, stored once each."""
-    import pyarrow as pa
-
     indices = pa.array(structure.action_of_choice[choices].astype(np.int32))
     return pa.DictionaryArray.from_arrays(indices, pa.array(structure.action_names, pa.string()))
 
 
 def with_nulls(column: object, valid: npt.NDArray[np.bool_]) -> Table:
     """The column, null where it is not valid."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     array = column if isinstance(column, pa.Array) else pa.array(column)
     return pc.if_else(pa.array(valid), array, pa.scalar(None, array.type))
 
@@ -219,8 +213,6 @@ def with_states(
     structure: Structure, states: npt.NDArray[np.integer], columns: Mapping[str, object]
 ) -> Table:
     """A table of the states' columns and then these."""
-    import pyarrow as pa
-
     named = state_columns(structure, states)
     for name, column in columns.items():
         while name in named:

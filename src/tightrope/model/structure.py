@@ -378,6 +378,10 @@ class Structured(Record):
     def _facts_(self) -> Facts:
         return self.structure._facts_()
 
+    def hash(self) -> str:
+        """Return the identity of the model."""
+        raise NotImplementedError
+
     def problem(self, property: Any, **options: Any) -> Any:
         """Return `tightrope.Problem(model, property, **options)`, a question about this model."""
         return import_module("tightrope").Problem(self, property, **options)

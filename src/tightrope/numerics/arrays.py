@@ -49,29 +49,6 @@ def ranges(start: OffsetArray, which: OffsetArray | IndexArray) -> tuple[OffsetA
     return stretches(start[which], counts), np.repeat(np.arange(len(which)), counts)
 
 
-def sort_by(key: IndexArray, counts: BoolArray, keys: int) -> tuple[OffsetArray, IndexArray]:
-    """Where the places of each key 0..keys − 1 begin, and the places that count by their keys, in order."""
-    start: OffsetArray = np.zeros(keys + 1, np.int64)
-    order: IndexArray = np.empty(int(np.count_nonzero(counts)), np.int32)
-    _sort_by(read_only(key), read_only(counts), start, order)
-    return start, order
-
-
-@kernel
-def _sort_by(key: IndexArray, counts: BoolArray, start: OffsetArray, order: IndexArray) -> None:
-    for i in range(len(key)):
-        if counts[i]:
-            start[key[i] + 1] += 1
-    for k in range(len(start) - 1):
-        start[k + 1] += start[k]
-    cursor = start[:-1].copy()
-    for i in range(len(key)):
-        if counts[i]:
-            k = key[i]
-            order[cursor[k]] = i
-            cursor[k] += 1
-
-
 @kernel
 def invert(square: FloatArray, inverse: FloatArray) -> float:
     """Gauss–Jordan with row pivots, the smallest of which is returned; `square` is used up. (A library call

@@ -29,6 +29,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray, offsets
 from tightrope.numerics.jit import Untyped
+from tightrope.numerics.late import csgraph, highspy, sparse
 from tightrope.numerics.rounding import error_factor, largest_over_box, product_error, up
 
 
@@ -53,12 +54,9 @@ class LinearProgram:
     """max g·x over lower ≤ x ≤ upper and rows a·x ≤ b, for many g; rows may be added, bases are kept."""
 
     def __init__(self, lower: FloatArray, upper: FloatArray):
-        import highspy
-
-        self._highspy: Untyped = highspy  # its stubs know less than the package
         self._size = len(lower)
         self._rows = 0
-        self._solver = self._highspy.Highs()
+        self._solver = highspy.Highs()
         for option, value in (
             ("output_flag", False),
             ("presolve", "off"),
@@ -84,7 +82,7 @@ class LinearProgram:
         start = np.arange(0, count * self._size, self._size, dtype=np.int32)
         self._solver.addRows(
             count,
-            np.full(count, -self._highspy.kHighsInf),
+            np.full(count, -highspy.kHighsInf),
             np.ascontiguousarray(bound),
             count * self._size,
             start,
@@ -98,7 +96,7 @@ class LinearProgram:
         self._solver.changeColsCost(self._size, self._columns, np.ascontiguousarray(direction))
         self._solver.run()
         status = self._solver.getModelStatus()
-        known = self._highspy.HighsModelStatus
+        known = highspy.HighsModelStatus
         if status == known.kOptimal:
             solution = self._solver.getSolution()
             multipliers = np.maximum(np.array(solution.row_dual, dtype=np.float64), 0.0)
@@ -145,36 +143,41 @@ class ConeProgram:
     def __init__(
         self, factor: FloatArray, centre: FloatArray, radius: float, matrix: FloatArray, bound: FloatArray
     ):
-        try:
-            import clarabel
-        except ImportError as missing:
-            raise InputError(
-                "an ellipsoid cut by the domain needs the package 'clarabel', which is missing here",
-                hint="pip install clarabel",
-            ) from missing
-        from scipy.sparse import csc_matrix
-
-        size = len(centre)
-        self._rows = len(bound)
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        settings.presolve_enable = False  # keeps every row, so that a new objective can be loaded
+        self._rows, size = len(bound), len(centre)
         stacked = np.vstack([matrix, np.zeros((1, size)), -factor])
         right = np.concatenate([bound, [radius], -(factor @ centre)])
-        cones = [clarabel.NonnegativeConeT(self._rows), clarabel.SecondOrderConeT(size + 1)]
-        self._solver = clarabel.DefaultSolver(
-            csc_matrix((size, size)), np.zeros(size), csc_matrix(stacked), right, cones, settings
-        )
-        self._solved = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
+        # without presolve every row is kept, so that a new objective can be loaded
+        self._solver = _cone_solver(np.zeros(size), stacked, right, self._rows, [size + 1], presolve=False)
 
     def multipliers(self, direction: FloatArray) -> FloatArray:
         """λ ≥ 0 for max direction·x; zeros where Clarabel found none."""
         self._solver.update(q=-direction)
         outcome = self._solver.solve()
-        if outcome.status not in self._solved:
+        if not _is_solved(outcome):
             return np.zeros(self._rows)
         dual = np.array(outcome.z[: self._rows], dtype=np.float64)
         return np.where(np.isfinite(dual), np.maximum(dual, 0.0), 0.0)
+
+
+def _cone_solver(
+    goal: FloatArray, matrix: FloatArray, right: FloatArray, plain: int, cones: Sequence[int], presolve: bool
+) -> Untyped:
+    """Clarabel for min goal·x: rests right − matrix·x lie in a `plain` number of half lines, then cones."""
+    try:
+        import clarabel
+    except ImportError as missing:
+        raise InputError(
+            "an ellipsoid cut by the domain needs the package 'clarabel', which is missing here",
+            hint="pip install clarabel",
+        ) from missing
+    settings, none = clarabel.DefaultSettings(), sparse.csc_matrix((len(goal), len(goal)))
+    settings.verbose, settings.presolve_enable = False, presolve
+    kinds = [clarabel.NonnegativeConeT(plain), *map(clarabel.SecondOrderConeT, cones)]
+    return clarabel.DefaultSolver(none, goal, sparse.csc_matrix(matrix), right, kinds[not plain :], settings)
+
+
+def _is_solved(outcome: Untyped) -> bool:
+    return str(outcome.status) in ("Solved", "AlmostSolved")
 
 
 RANK = 1e-10
@@ -237,24 +240,14 @@ def _by_highs(
 def _by_clarabel(
     factors: Sequence[FloatArray], weight: FloatArray, vector: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
-    import clarabel
-    from scipy.sparse import csc_matrix
-
-    size = len(vector)
     lengths = [len(factor) + 1 for factor in factors]
     begin = offsets(lengths)
-    matrix, right = np.zeros((begin[-1], size)), np.zeros(begin[-1])
+    matrix, right = np.zeros((begin[-1], len(vector))), np.zeros(begin[-1])
     for first, factor, cost in zip(begin[:-1], factors, weight, strict=True):
         matrix[first + 1 : first + 1 + len(factor)] = -factor
         right[first] = cost
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    cones = [clarabel.SecondOrderConeT(length) for length in lengths]
-    solver = clarabel.DefaultSolver(
-        csc_matrix((size, size)), -vector, csc_matrix(matrix), right, cones, settings
-    )
-    outcome = solver.solve()
-    if outcome.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
+    outcome = _cone_solver(-vector, matrix, right, 0, lengths, presolve=True).solve()
+    if not _is_solved(outcome):
         return None
     multiplier = np.array(outcome.z)
     norm = np.array([np.linalg.norm(multiplier[a + 1 : b]) for a, b in pairwise(begin)])
@@ -278,16 +271,13 @@ def find_blocks(*matrices: FloatArray) -> tuple[Block, ...]:
     size = matrices[0].shape[1]
     if size <= MANY:
         return ()
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     places = [np.nonzero(matrix) for matrix in matrices]
     starts = size + np.cumsum([0, *(len(matrix) for matrix in matrices)])
     row = np.concatenate([start + place[0] for start, place in zip(starts[:-1], places, strict=True)])
     column = np.concatenate([place[1] for place in places])
     nodes = int(starts[-1])
-    graph = coo_array((np.ones(len(row), dtype=np.int8), (row, column)), shape=(nodes, nodes))
-    label = connected_components(graph, directed=False)[1]
+    graph = sparse.coo_array((np.ones(len(row), dtype=np.int8), (row, column)), shape=(nodes, nodes))
+    label = csgraph.connected_components(graph, directed=False)[1]
     numbers = np.unique(label[:size])
     if len(numbers) == 1:
         return ()

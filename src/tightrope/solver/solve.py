@@ -460,14 +460,8 @@ def _lift(objective: Objective, structure: Structure, mixture: Mixture) -> Objec
         each = objective.reward.per_choice(structure)
         origin = mixture.origin
         reward = RewardStructure(choice=np.where(origin >= 0, each[np.maximum(origin, 0)], 0.0))
-    return replace(
-        objective,
-        target=None if objective.target is None else np.append(objective.target, np.zeros(more, np.bool_)),
-        allowed=None if objective.allowed is None else np.append(objective.allowed, np.ones(more, np.bool_)),
-        terminal=None if objective.terminal is None else np.append(objective.terminal, np.zeros(more)),
-        reward=reward,
-        lower_steps=0,
-    )
+    moved = objective.moved(lambda held, inner: np.append(held, np.full(more, inner)), reward)
+    return replace(moved, lower_steps=0)
 
 
 def _extend(start: FloatArray, states: int) -> FloatArray:

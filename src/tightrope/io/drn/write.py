@@ -18,7 +18,7 @@ from tightrope.errors import InputError
 from tightrope.io.drn.parse import NO_LABEL, VERSION, Notes, Part, valuation_text
 from tightrope.io.output import DRN_MARK
 from tightrope.io.rows import ExitRates, Model, exit_rewards, labels_of
-from tightrope.io.text import decimal_text
+from tightrope.io.text import decimal_text, distinct_texts
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
@@ -101,8 +101,7 @@ def _amounts(column: FloatArray | ParametricReward | None, size: int) -> tuple[l
         table = column.expressions
         rows = (table.polynomial(row) for row in range(len(table)))
         return [drn_function(each, table.parameter_names) for each in rows], column.expression
-    distinct, inverse = np.unique(column, return_inverse=True)
-    return [decimal_text(value) for value in distinct.tolist()], inverse.reshape(-1).astype(np.int32)
+    return distinct_texts(column)
 
 
 def _needs_quotes(name: str) -> bool:
@@ -230,8 +229,8 @@ def _values(model: Model | Continuous) -> tuple[list[str], Sequence[int]]:
         case IntervalCTMC():
             return _interval_texts(np.stack([model.lower, model.upper], axis=1)), model.expression.tolist()
         case MDP():
-            distinct, inverse = np.unique(model.probability, return_inverse=True)
-            return [decimal_text(value) for value in distinct.tolist()], inverse.reshape(-1).tolist()
+            decimals, which = distinct_texts(model.probability)
+            return decimals, which.tolist()
     pairs = np.stack([model.lower, model.upper], axis=1)
     distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
     return _interval_texts(distinct), inverse.reshape(-1).tolist()

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import TypeVar, Unpack
+from typing import Any, Unpack
 
 from tightrope.errors import InputError, Location
 from tightrope.io.jani.nodes import (
@@ -42,20 +42,17 @@ from tightrope.io.jani.nodes import (
 )
 from tightrope.io.text import shorten
 from tightrope.model.function_text import LONGEST, exact_number
-from tightrope.model.mdp import IntervalMDP
-from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.pomdp import POMDP
 from tightrope.numerics.text import reading
+from tightrope.prism import load
 from tightrope.prism.expand.expressions import fold
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program, Synchronisation
-from tightrope.prism.load import BuildWords, build_model
+from tightrope.prism.load import BuildWords
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.digital_clocks import TIME, Clock, Invariant, as_mdp, with_digital_clocks
 from tightrope.prism.parse.property_syntax import PropertyFile, spell
 from tightrope.prism.parse.syntax import Complaint, children, names
 
-M = TypeVar("M")
 Earned = tuple[tuple[str, syntax.Expression, bool], ...]
 """What an edge assigns to transient variables, by name, and whether that is a mean over destinations."""
 
@@ -617,25 +614,13 @@ _TYPES = {
 }
 
 
-def read_jani(
-    path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
-) -> ParametricMDP | IntervalMDP:
-    """The model of a JANI file; the arguments are those of `load_prism`."""
-    model = built(build_model, path, constants, **words).model
-    assert not isinstance(model, POMDP)  # there are none in JANI
-    return model
-
-
 def built(
-    build: Callable[..., M],
-    path: str | Path,
-    constants: Mapping[str, str] | None = None,
-    **words: Unpack[BuildWords],
-) -> M:
-    """What `build` (of `tightrope.prism.load`) makes of a JANI file."""
+    build: str, path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
+) -> Any:
+    """What a function of `tightrope.prism.load` builds of a JANI file."""
     file = Path(path)
     with _naming_paths(file) as places:
-        return build(_program(_parse(file), places, str(file), constants or {}), **words)
+        return getattr(load, build)(_program(_parse(file), places, str(file), constants or {}), **words)
 
 
 def declared_type(path: str | Path) -> str:

@@ -27,6 +27,7 @@ from tightrope.io.table.data_table import (
     explain_errors,
 )
 from tightrope.io.table.text import flatten, whole
+from tightrope.numerics.late import pa, pq
 
 GROUP_ROWS = 1 << 19
 """Rows of a group of a table in memory."""
@@ -38,8 +39,6 @@ class Parquet(LogFormat):
     name, suffixes, marks = "Parquet", PARQUET, (b"PAR1",)
 
     def open(self, file: LogFile) -> DataTable:
-        import pyarrow.parquet as pq
-
         with _opened(file) as raw, pq.ParquetFile(raw) as opened:
             about = opened.metadata
             rows = tuple(about.row_group(group).num_rows for group in range(about.num_row_groups))
@@ -48,8 +47,6 @@ class Parquet(LogFormat):
     def pieces(
         self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
     ) -> Iterator[Piece]:
-        import pyarrow.parquet as pq
-
         assert table.group_rows is not None
         wanted = range(len(table.group_rows)) if groups is None else groups
         done = sum(table.group_rows[: wanted.start])
@@ -80,8 +77,6 @@ class Arrow(LogFormat):
     def pieces(
         self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
     ) -> Iterator[Piece]:
-        import pyarrow as pa
-
         with table.source.open() as raw:
             reader = _reader(raw)
             batches = reader
@@ -102,8 +97,6 @@ class InMemory(LogFormat):
         return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
     def hold(self, data: Any, name: str, metadata: Metadata | None = None) -> DataTable:
-        import pyarrow as pa
-
         try:
             if hasattr(data, "__arrow_c_stream__"):
                 table = pa.RecordBatchReader.from_stream(data).read_all()
@@ -147,8 +140,6 @@ class _Held(InMemory):
 
 def held_table(table: DataTable, batches: Iterable[Any]) -> DataTable:
     """A table of which only one group of rows is here."""
-    import pyarrow as pa
-
     return replace(table, format=_Held(), content=pa.Table.from_batches(list(batches)))
 
 
@@ -163,8 +154,6 @@ def _opened(file: LogFile) -> Iterator[Any]:
 
 def _about(schema: Any, name: str) -> tuple[tuple[str, ...], Metadata | None]:
     """The columns and the metadata of a table."""
-    import pyarrow as pa
-
     stored = (schema.metadata or {}).get(KEY.encode())
     metadata = decode(stored.decode(), name) if stored is not None else None
     nothing = pa.Table.from_batches([], schema)  # `schema.empty_table()` would import pandas
@@ -172,8 +161,6 @@ def _about(schema: Any, name: str) -> tuple[tuple[str, ...], Metadata | None]:
 
 
 def _reader(raw: Any) -> Any:
-    import pyarrow as pa
-
     try:
         return pa.ipc.open_file(raw)
     except pa.ArrowInvalid:
@@ -183,8 +170,6 @@ def _reader(raw: Any) -> Any:
 
 def columns_of(batch: Any, names: Sequence[str]) -> dict[str, Any]:
     """The named columns of a record batch."""
-    import pyarrow as pa
-
     if any(pa.types.is_struct(field.type) for field in batch.schema):
         table = flatten(pa.Table.from_batches([batch]))
         return {name: _usual(whole(table.column(name))) for name in names}
@@ -193,8 +178,6 @@ def columns_of(batch: Any, names: Sequence[str]) -> dict[str, Any]:
 
 def _usual(column: Any) -> Any:
     """Text in the form that all of Arrow's functions take."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
         return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
     return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.late import pa, pc
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _EXACT_FLOATS = 2.0**53
@@ -31,8 +32,6 @@ _TRUTH = {"true": 1, "false": 0}
 
 def whole_numbers(column: Any, name: str, file: str, problems: ProblemCodes) -> OffsetArray:
     """The column as int64; rows that hold no whole number are marked, and 0 in the result."""
-    import pyarrow as pa
-
     column = dense(column)
     kind = column.type
     valid = np.ones(len(column), dtype=np.bool_)
@@ -66,8 +65,6 @@ def distinct(column: Any) -> tuple[list[Any], OffsetArray]:
 
     Lists and objects are compared by the text that shows them.
     """
-    import pyarrow as pa
-
     if is_nested(column):
         column = pa.array([None if v is None else str(v) for v in column.to_pylist()], type=pa.string())
     encoded = column if _is_dictionary(column) else column.dictionary_encode()
@@ -78,8 +75,6 @@ def distinct(column: Any) -> tuple[list[Any], OffsetArray]:
 
 def holds_text(column: Any) -> bool:
     """Whether the values are strings, as names are."""
-    import pyarrow as pa
-
     kind = column.type.value_type if _is_dictionary(column) else column.type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
@@ -90,8 +85,6 @@ def is_nested(column: Any) -> bool:
 
 
 def _is_dictionary(column: Any) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_dictionary(column.type))
 
 
@@ -102,8 +95,6 @@ def dense(column: Any) -> Any:
 
 def read_numbers(column: Any) -> npt.NDArray[Any]:
     """Numbers as they lie in memory, where they do: Arrow's own `to_numpy` imports pandas for that."""
-    import pyarrow as pa
-
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if is_number and isinstance(column, pa.Array) and column.null_count == 0 and len(column) > 0:
         kind = np.dtype(column.type.to_pandas_dtype())
@@ -113,9 +104,6 @@ def read_numbers(column: Any) -> npt.NDArray[Any]:
 
 
 def _from_text(column: Any, problems: ProblemCodes) -> OffsetArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         if column.null_count == 0:
             return read_numbers(pc.cast(column, pa.int64()))
@@ -258,9 +246,6 @@ def describe_column(column: Any) -> str:
 
 def times_of(column: Any, name: str, file: str, first_row: int = 1) -> Any:
     """A column of text as numbers or as times; what is neither, or two things, is refused."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     stripped = pc.utf8_trim_whitespace(column)
     kinds = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
     readings = [partial(pc.cast, stripped, kind) for kind in kinds]
@@ -291,8 +276,6 @@ DATE_FORMS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
 
 def find_date_form(columns: Iterable[Any], name: str, file: str) -> str | None:
     """Find the one of `DATE_FORMS` that fits all texts; refuse two that differ; None if there is none."""
-    import pyarrow.compute as pc
-
     digests = {form: hashlib.sha256() for form in DATE_FORMS}
     shown = ""
     for column in columns:
@@ -336,8 +319,6 @@ def _no_time(column: Any, name: str, file: str, first_row: int) -> InputError:
 
 def _odd_text(column: Any) -> tuple[int, str, str] | None:
     """Find the first text in an unusual format: its place, it, and a usual one, or None."""
-    import pyarrow.compute as pc
-
     texts = pc.utf8_trim_whitespace(dense(column)).fill_null("")
     there: npt.NDArray[np.bool_] = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
     shape = pc.replace_substring_regex(pc.replace_substring_regex(texts, "[0-9]+", "0"), "[A-Za-z]+", "a")

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from tightrope.atomic import atomic_write_bytes
 from tightrope.errors import InputError, Location
 from tightrope.model.structure import Structure
+from tightrope.numerics.late import arrow_csv, fs, pa, pq
 
 KEY = "tightrope"
 COMMENT = "#"
@@ -154,15 +155,11 @@ class LogFile:
 
     def expand(self, raw: Any) -> Any:
         """The decompressed bytes of what `open` gave, as a stream."""
-        import pyarrow as pa
-
         return raw if self.compression is None else pa.CompressedInputStream(raw, self.compression)
 
 
 def open_store(address: str) -> tuple[Any, str]:
     """The pyarrow file system of an address or a path, and the path in it; fsspec's where it knows it."""
-    from pyarrow import fs
-
     if "://" not in address:
         return fs.LocalFileSystem(), address
     try:
@@ -262,8 +259,6 @@ class DataTable:
         self, names: Sequence[str], ragged: Ragged = None, groups: range | None = None
     ) -> Iterator[Chunk]:
         """The named columns, chunk by chunk; only those of some groups of rows where these are given."""
-        import pyarrow as pa
-
         constant = {name: value for name, value in self.keys if name in names and name not in self.columns}
         stored = list(dict.fromkeys(name for name in names if name not in constant))
         first = 1 + (sum(self.group_rows[: groups.start]) if groups and self.group_rows else 0)
@@ -292,8 +287,6 @@ def is_parquet(path: str | Path) -> bool:
 @contextmanager
 def explain_errors(path: str) -> Iterator[None]:
     """Say of pyarrow's and the operating system's errors which file they are about."""
-    import pyarrow as pa
-
     try:
         yield
     except UnicodeDecodeError as error:
@@ -343,32 +336,24 @@ def write_table(
 
     `column_types` says int, float, bool or str for each column; a text column holds indices into its `names`.
     """
-    import pyarrow as pa
-
     kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
     schema = pa.schema([(name, kinds[kind]) for name, kind in column_types.items()])
     batches = (_batch(schema, columns, names or {}) for columns in chunks)
     with atomic_write_bytes(path) as file:
         if is_parquet(path):
-            import pyarrow.parquet as pq
-
             schema = schema.with_metadata({KEY: encode(metadata)})
             with pq.ParquetWriter(file, schema, compression="zstd") as writer:
                 for batch in batches:
                     writer.write_batch(batch.replace_schema_metadata(schema.metadata))
         else:
-            from pyarrow import csv
-
             file.write(f"{CSV_PREFIX}{encode(metadata)}\n".encode())
             file.write((",".join(schema.names) + "\n").encode())
-            options = csv.WriteOptions(include_header=False, quoting_style="needed")
-            with csv.CSVWriter(file, schema, write_options=options) as writer:
+            options = arrow_csv.WriteOptions(include_header=False, quoting_style="needed")
+            with arrow_csv.CSVWriter(file, schema, write_options=options) as writer:
                 for batch in batches:
                     writer.write_batch(batch)
 
 
 def _batch(schema: Any, columns: Columns, names: Mapping[str, tuple[str, ...]]) -> Any:
-    import pyarrow as pa
-
     texts = {name: pa.array(own, pa.string()).take(pa.array(columns[name])) for name, own in names.items()}
     return pa.record_batch({**columns, **texts}, schema=schema)

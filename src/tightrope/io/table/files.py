@@ -35,6 +35,7 @@ from tightrope.io.table.data_table import COMMENT, DataTable, LogFile, LogFormat
 from tightrope.io.table.minari import Minari
 from tightrope.io.table.spark import SparkFrames
 from tightrope.io.table.text import Csv, JsonLines, text_lines
+from tightrope.numerics.late import fs, pa
 
 STDIN = "-"
 
@@ -186,8 +187,6 @@ def _walk(place: str) -> list[str]:
 
 
 def _of_store(place: str, stated: Kind | None) -> list[LogFile]:
-    from pyarrow import fs
-
     system, path = open_store(place)
     scheme, is_pattern = place.partition("://")[0], glob.has_magic(path)
     base = fixed_part(path)
@@ -275,8 +274,6 @@ def _spool_stdin(stated: Kind | None) -> LogFile:
 
 def _look_at(path: str) -> Kind:
     """The format that the first bytes speak of."""
-    import pyarrow as pa
-
     with open(path, "rb") as file:
         begin = file.read(1 << 12)
     for form in log_formats():
@@ -306,8 +303,6 @@ def open_tables(data: Any, format: str | None = None) -> tuple[DataTable, ...]:
     if isinstance(data, Sequence) and data and all(format_of_object(entry) for entry in data):
         return tuple(_of_memory(entry, f"table {number}") for number, entry in enumerate(data))
     if isinstance(data, Iterator):
-        import pyarrow as pa
-
         batches = (pa.record_batch(batch) for batch in data)
         first = next(batches)
         return (_of_batches(chain([first], batches), first.schema),)
@@ -337,8 +332,6 @@ def open_table(file: LogFile) -> DataTable:
 
 
 def _of_memory(data: Any, name: str) -> DataTable:
-    import pyarrow as pa
-
     if isinstance(data, pa.RecordBatchReader):
         return _of_batches(data, data.schema)
     form = format_of_object(data)
@@ -348,8 +341,6 @@ def _of_memory(data: Any, name: str) -> DataTable:
 
 def _of_batches(batches: Iterable[Any], schema: Any, name: str = "the record batches") -> DataTable:
     """Batches that can be read only once: kept in memory, or in a file where they are many."""
-    import pyarrow as pa
-
     memory: list[Any] = []
     coming, size = iter(batches), 0
     for batch in coming:
@@ -371,8 +362,6 @@ def _checked(table: DataTable) -> DataTable:
 
 def spool(batches: Iterable[Any], schema: Any, name: str) -> LogFile:
     """Record batches that can be read only once, kept in a file that lives as long as the process."""
-    import pyarrow as pa
-
     with tempfile.NamedTemporaryFile(prefix="tightrope-", suffix=".arrow", delete=False) as target:
         atexit.register(Path(target.name).unlink, missing_ok=True)
         with pa.ipc.new_file(target, schema) as writer:

@@ -18,6 +18,7 @@ import numpy as np
 from tightrope.errors import InputError, Location
 from tightrope.io.table.arrow import InMemory
 from tightrope.io.table.data_table import DataTable, LogFile, LogFormat
+from tightrope.numerics.late import pa
 
 
 def load_minari(name: str) -> Any:
@@ -45,8 +46,6 @@ class Minari(LogFormat):
         return self.hold(load_minari(file.path.removeprefix("minari:")), file.name)
 
     def hold(self, data: Any, name: str) -> DataTable:
-        import pyarrow as pa
-
         steps = [_steps(number, one) for number, one in enumerate(data.iterate_episodes())]
         if not steps:
             raise InputError("the dataset has no episodes", Location(name))

@@ -13,6 +13,7 @@ from typing import Any
 
 from tightrope.io.table.arrow import columns_of
 from tightrope.io.table.data_table import DataTable, LogFormat, Piece, Ragged
+from tightrope.numerics.late import pa
 
 SCHEMA = "number long, rows long, content binary"
 
@@ -35,8 +36,6 @@ class SparkFrames(LogFormat):
     def pieces(
         self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
     ) -> Iterator[Piece]:
-        import pyarrow as pa
-
         for row in feed(table.content.select(*names), _pack).toLocalIterator():
             if groups is None or row["number"] in groups:
                 for batch in pa.ipc.open_stream(bytes(row["content"])):
@@ -52,8 +51,6 @@ def feed(frame: Any, read: Callable[[Iterable[Any]], Iterator[Any]]) -> Any:
 
 def as_row(rows: int, content: bytes = b"") -> Any:
     """A record batch of one row of `SCHEMA`, with the number of the partition that a worker reads."""
-    import pyarrow as pa
-
     return pa.record_batch({"number": [partition()], "rows": [rows], "content": [content]})
 
 
@@ -68,8 +65,6 @@ def _size(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _pack(batches: Iterable[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
     for batch in batches:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:

@@ -28,6 +28,7 @@ from tightrope.io.table.data_table import (
     explain_errors,
     first_line,
 )
+from tightrope.numerics.late import arrow_csv, arrow_json, pa
 
 SEPARATORS = (",", ";", "\t")
 
@@ -82,9 +83,6 @@ class Csv(_Lines):
     def pieces(
         self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
     ) -> Iterator[Piece]:
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
         if next(filled_lines(table), None) is None:
             return
         refused: list[Any] = []
@@ -151,9 +149,6 @@ class JsonLines(_Lines):
     def pieces(
         self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
     ) -> Iterator[Piece]:
-        import pyarrow as pa
-        from pyarrow import json as arrow_json
-
         raw = table.source.open()
         options = arrow_json.ReadOptions(use_threads=False, block_size=data_table.CHUNK_BYTES)
         try:
@@ -248,8 +243,6 @@ def _load(line: str, name: str, number: int, hint: str) -> dict[str, Any]:
 
 def flatten(table: Any) -> Any:
     """Columns of objects as columns `outer.inner`, all the way down."""
-    import pyarrow as pa
-
     while any(pa.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
     return table
@@ -257,8 +250,6 @@ def flatten(table: Any) -> Any:
 
 def whole(column: Any) -> Any:
     """A column of a table as one array."""
-    import pyarrow as pa
-
     joined = column.combine_chunks()
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.model.graph.support import GraphArrays, Support, can_stay, must_stay, queue_up
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, read_only, sort_by
+from tightrope.model.graph.support import GraphArrays, Support, can_stay, must_stay, queue_up, sort_by
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only, sort_by
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rounding import SUM_UNIT, add, distil
 
@@ -217,6 +217,29 @@ def _reach_one(first: int, last: int, bound: FloatArray, without: int) -> bool:
             terms[size] = bound[t]
             size += 1
     return distil(-1.0, terms, size) >= 0.0
+
+
+def sort_by(key: IndexArray, counts: BoolArray, keys: int) -> tuple[OffsetArray, IndexArray]:
+    """Where the places of each key 0..keys − 1 begin, and the places that count by their keys, in order."""
+    start: OffsetArray = np.zeros(keys + 1, np.int64)
+    order: IndexArray = np.empty(int(np.count_nonzero(counts)), np.int32)
+    _sort_by(read_only(key), read_only(counts), start, order)
+    return start, order
+
+
+@kernel
+def _sort_by(key: IndexArray, counts: BoolArray, start: OffsetArray, order: IndexArray) -> None:
+    for i in range(len(key)):
+        if counts[i]:
+            start[key[i] + 1] += 1
+    for k in range(len(start) - 1):
+        start[k + 1] += start[k]
+    cursor = start[:-1].copy()
+    for i in range(len(key)):
+        if counts[i]:
+            k = key[i]
+            order[cursor[k]] = i
+            cursor[k] += 1
 
 
 @kernel

@@ -14,6 +14,7 @@ import numpy as np
 from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.late import sparse
 from tightrope.numerics.record import Record
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import BackupWorkspace
@@ -47,14 +48,12 @@ class FactoredOperator(Record):
 
     def answer(self, values: FloatArray, maximise: bool) -> FloatArray:
         """Nature's best answer in every tree, as probabilities of joint outcomes."""
-        from scipy.sparse import csr_array  # slow to load, and seldom wanted
-
         rows, game = self.rows, self.rows.structure
         workspace = self.game.open_workspace()
         every = self._values_within(_bare_system(self.structure, maximise), values, maximise, workspace)
         probability = self.game.answer(every, maximise, workspace)
         shape = game.choices, game.states
-        table = csr_array((probability, game.successor, game.transition_start), shape=shape)
+        table = sparse.csr_array((probability, game.successor, game.transition_start), shape=shape)
         reached, within = table[: rows.choices, : rows.states], table[: rows.choices, rows.states :]
         for _ in rows.layers:
             onward = within @ table[rows.choices :]

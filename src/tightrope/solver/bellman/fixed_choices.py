@@ -17,6 +17,7 @@ import numpy as np
 from tightrope.ambiguity.o_maximization import o_maximize_again
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray, stretches
 from tightrope.numerics.jit import inlined, kernel
+from tightrope.numerics.late import linalg, sparse
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays
 
 
@@ -116,9 +117,6 @@ class Factors:
 
 def factorise_fixed_choices(block: Block, rows: Rows, place: IndexArray) -> Factors | None:
     """The factors of the frozen equations; None if these never stop. `place` is scratch over all states."""
-    from scipy import sparse
-    from scipy.sparse.linalg import splu  # with small panels: rows have two or three entries
-
     if np.any(rows.self_weight >= 1.0):  # a group that stays for certain: singular, and SuperLU would print
         return None
     groups = len(block)
@@ -138,7 +136,7 @@ def factorise_fixed_choices(block: Block, rows: Rows, place: IndexArray) -> Fact
         shape=(groups, groups),
     )
     try:
-        return Factors(matrix, splu(matrix, relax=1, panel_size=4), row[~inside], entry[~inside])
+        return Factors(matrix, linalg.splu(matrix, relax=1, panel_size=4), row[~inside], entry[~inside])
     except RuntimeError:  # exactly singular
         return None
 

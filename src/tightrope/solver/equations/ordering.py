@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tightrope.model.graph.components import Components
-from tightrope.model.graph.support import GraphArrays, Support
+from tightrope.model.graph.support import GraphArrays, Support, sort_by
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import (
     BoolArray,
@@ -23,7 +23,6 @@ from tightrope.numerics.arrays import (
     OffsetArray,
     offsets,
     read_only,
-    sort_by,
     stretches,
 )
 from tightrope.numerics.jit import kernel

@@ -1,0 +1,26 @@
+"""Libraries that take a tenth of a second and more to load: each is imported when something of it is used.
+
+`info` and `check` of small models need none of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+class LateModule:
+    """A module whose attributes are looked up, and the module imported, when they are asked for first."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        self.__dict__[name] = value = getattr(import_module(self._name), name)
+        return value
+
+
+pa, pc, pq = LateModule("pyarrow"), LateModule("pyarrow.compute"), LateModule("pyarrow.parquet")
+fs, arrow_csv, arrow_json = (LateModule(f"pyarrow.{name}") for name in ("fs", "csv", "json"))
+sparse, csgraph, linalg = (LateModule(f"scipy.sparse{name}") for name in ("", ".csgraph", ".linalg"))
+highspy, optimize = LateModule("highspy"), LateModule("scipy.optimize")

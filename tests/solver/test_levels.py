@@ -1,6 +1,6 @@
 """Orders of models without cycles: successors first, levels that do not depend on each other, fixed parts.
 
-Also of `solver/bellman/walks.py`.
+Also of `solver/iteration/parallel_block.py`.
 """
 
 from __future__ import annotations

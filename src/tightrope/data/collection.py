@@ -292,7 +292,8 @@ class SteeredSimulator:
         counter.add(number, product.transition[batches.transition], batches.count)
         design, start = replace(counts.design, repeats=self._plain.repeats), self.mdp.transition_start
         seen = Counts.from_batches(counter.finish(len(batches)), start, design, self._plain.hash)
-        return replace(seen, log=simulated_log(self, episodes, seed, first))
+        what = (episodes, seed, first)
+        return replace(seen, log=simulated_log(self.mdp.structure, self._plain.hash, self.trajectories, what))
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
         """The same episodes step by step."""

@@ -30,14 +30,13 @@ from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states
 from tightrope.errors import InputError, check_type, describe
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
-from tightrope.model.structure import frozen_array
+from tightrope.model.structure import Structure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.machine import cores
 from tightrope.numerics.record import Facts, Record, freeze_fields
 
 if TYPE_CHECKING:
-    from tightrope.data.collection import SteeredSimulator
     from tightrope.data.episode_log import EpisodeLog
 
 COUNTER_MEMORY = 1 << 30
@@ -184,7 +183,8 @@ class Simulator(Record):
         design = SamplingDesign(
             SamplingKind.TRAJECTORIES, episodes, steps, self.repeats, planned=episodes, followed=followed
         )
-        return replace(self._counts(parts, design), log=simulated_log(self, episodes, seed, first))
+        log = simulated_log(self.mdp.structure, self.hash, self.trajectories, (episodes, seed, first))
+        return replace(self._counts(parts, design), log=log)
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
         """Return the episodes of `episodes` step by step, with one block in memory.
@@ -289,27 +289,28 @@ class Simulator(Record):
         return Counts.from_batches(Batches.from_parts(parts), self.mdp.transition_start, design, self.hash)
 
 
-def simulated_log(simulator: Simulator | SteeredSimulator, episodes: int, seed: int, first: int) -> LazyLog:
+Walk = Callable[[int, int, int], Iterator[Trajectories]]
+"""Simulates so many episodes with a seed, from a number on."""
+
+
+def simulated_log(structure: Structure, model_hash: str, walk: Walk, what: tuple[int, int, int]) -> LazyLog:
     """The rows of episodes that were counted, simulated again when they are asked for."""
-    return LazyLog(lambda: _simulated_log(simulator, episodes, seed, first), simulator.mdp.structure)
 
+    def read() -> EpisodeLog:
+        from tightrope.data.episode_log import EpisodeLog
 
-def _simulated_log(
-    simulator: Simulator | SteeredSimulator, episodes: int, seed: int, first: int
-) -> EpisodeLog:
-    from tightrope.data.episode_log import EpisodeLog
+        (episodes, _, first), blocks = what, list[Trajectories]()
+        for block in walk(*what):
+            blocks.append(block)
+            if sum(len(one.transition) for one in blocks) > MOST:
+                episodes = int(block.episode[-1]) + 1 - first
+                break
+        nothing = np.empty(0, dtype=np.int64)
+        transition = np.concatenate([nothing, *(block.transition for block in blocks)])
+        episode = np.concatenate([nothing, *(block.episode for block in blocks)]) - first
+        return EpisodeLog.of_episodes(transition, episode, episodes, structure, model_hash).first(MOST)
 
-    blocks: list[Trajectories] = []
-    for block in simulator.trajectories(episodes, seed, first):
-        blocks.append(block)
-        if sum(len(one.transition) for one in blocks) > MOST:
-            episodes = int(block.episode[-1]) + 1 - first
-            break
-    nothing = np.empty(0, dtype=np.int64)
-    transition = np.concatenate([nothing, *(block.transition for block in blocks)])
-    episode = np.concatenate([nothing, *(block.episode for block in blocks)]) - first
-    name = simulator.model_hash if simulator.model_hash is not None else simulator.mdp.hash()
-    return EpisodeLog.of_episodes(transition, episode, episodes, simulator.mdp.structure, name).first(MOST)
+    return LazyLog(read, structure)
 
 
 def seed_key(seed: int, stream: int) -> np.uint64:

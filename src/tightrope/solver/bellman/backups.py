@@ -7,8 +7,6 @@ excludes. A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from tightrope.ambiguity.o_maximization import (
@@ -274,24 +272,3 @@ def optimal(
         for i in range(last - first):
             tied = pivot >= 0 and values[successor[first + i]] == values[successor[first + pivot]]
             out[first + i] = possible[first + i] and (mass[i] > 0.0 or tied)
-
-
-UNTOLD = 2
-"""Some support could not be told (`o_maximize_safely`)."""
-
-Bounds = tuple[FloatArray, FloatArray, OffsetArray]
-"""Lower and upper bounds, and the policy."""
-
-
-class Walk(NamedTuple):
-    """Stages that workers go through in step; `at`: the stage, and how many of its states are done."""
-
-    states: IndexArray
-    stages: OffsetArray
-    progress: OffsetArray
-    at: OffsetArray
-    worker: int
-
-    def of(self, worker: int) -> Walk:
-        """The walk of this worker, from the beginning."""
-        return self._replace(at=np.zeros(2, np.int64), worker=worker)

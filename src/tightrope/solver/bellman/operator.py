@@ -175,29 +175,6 @@ class BellmanOperator(Record):
         if len(states):
             workspace.repeat(attempt)
 
-    def walk(
-        self,
-        system: System,
-        walk: backups.Walk,
-        lower: FloatArray,
-        upper: FloatArray,
-        policy: OffsetArray,
-        workspace: BackupWorkspace,
-    ) -> int:
-        """`backward` of a worker's part of all stages, as far as the others let it: `ENDED` or `WAITING`."""
-        from tightrope.solver.bellman.walks import walk_stages
-
-        arrays, bounds = (self.arrays, workspace.scratch), (lower, upper, policy)
-        state = backups.UNTOLD
-
-        def attempt(care: bool | None) -> bool:
-            nonlocal state
-            state = walk_stages(arrays, workspace.region, system.arrays, walk, bounds, care)
-            return state != backups.UNTOLD
-
-        workspace.repeat(attempt)
-        return state
-
     def safe(
         self,
         system: System,

@@ -32,7 +32,6 @@ from tightrope.numerics.arrays import (
 )
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.team import Team
-from tightrope.solver.bellman.backups import Walk
 from tightrope.solver.bellman.fixed_choices import (
     Factors,
     Pace,
@@ -209,28 +208,14 @@ class HostBackend:
             levels = portion.levels or level_states(system.structure, self._usable(system), states)
             stages = cut_levels(levels, system.structure, workers, LEAST_OF_LEVEL)
             if len(stages) > 1 or stages[0, 1] < stages[0, -1]:
-                self._walk(system, levels.states, stages, (lower, upper, policy))
+                from tightrope.solver.iteration.parallel_block import back_up_levels
+
+                bounds = lower, upper, policy
+                back_up_levels(
+                    self.kernel, system, (levels.states, stages), bounds, self._passing, self._team
+                )
                 return
         self.kernel.backward(system, states, lower, upper, policy, self._passing[0])
-
-    def _walk(
-        self,
-        system: System,
-        states: IndexArray,
-        stages: OffsetArray,
-        bounds: tuple[FloatArray, FloatArray, OffsetArray],
-    ) -> None:
-        """All workers go through the levels in step."""
-        from tightrope.numerics.lockstep import go_through, open_progress
-
-        workspaces, workers = self._passing, self._team.workers
-        walk = Walk(states, stages, open_progress(workers), np.zeros(2, np.int64), 0)
-
-        def follow(worker: int) -> None:
-            step = partial(self.kernel.walk, system, walk.of(worker), *bounds, workspaces[worker])
-            go_through(step, walk.progress, worker)
-
-        self._team.run([follow] * workers)
 
     def open_block(
         self, equations: Equations, system: System, portion: Portion, lower: FloatArray, worker: int

@@ -1,22 +1,30 @@
-"""A large block on several cores: a fixed partition of its groups, one part per worker.
+"""Several cores: a large block in a fixed partition of its groups, and passes level by level.
 
 Each worker sweeps its part on its own vector and reads the other parts as they were before the sweep. Values
 are exchanged through two boards, one written while the other is read, so one barrier per sweep is enough. The
 result depends on the partition, never on scheduling. Verification is the same; a few more sweeps are needed.
+
+In a pass over an acyclic model a state's backup reads states of earlier stages only, so every worker's part
+of a stage is a plain backward pass. This file, and with it numba, is loaded only for several threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from tightrope.ambiguity.rectangular_inner import RegionArrays
 from tightrope.numerics.arrays import ArrayModule, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
+from tightrope.numerics.lockstep import ENDED, WAITING, go_through, open_progress, publish, wait_for_all
 from tightrope.numerics.team import Team
-from tightrope.solver.equations.system import Block, Rows
+from tightrope.solver.bellman.backups import LoopArrays, backward_pass
+from tightrope.solver.bellman.operator import BackupWorkspace, BellmanOperator
+from tightrope.solver.equations.system import Block, Rows, System, SystemArrays
 from tightrope.solver.iteration.backend import BoundaryValues, Improvement
 
 if TYPE_CHECKING:
@@ -232,3 +240,74 @@ def _mark_read(
 def _copy(states: IndexArray, source: FloatArray, target: FloatArray) -> None:
     for s in states:
         target[s] = source[s]
+
+
+UNTOLD = 2
+"""Some support could not be told (`o_maximize_safely`)."""
+
+Bounds = tuple[FloatArray, FloatArray, OffsetArray]
+"""Lower and upper bounds, and the policy."""
+
+
+class Walk(NamedTuple):
+    """Stages that workers go through in step; `at`: the stage, and how many of its states are done."""
+
+    states: IndexArray
+    stages: OffsetArray
+    progress: OffsetArray
+    at: OffsetArray
+    worker: int
+
+
+@kernel
+def _walk_stages(
+    arrays: LoopArrays,
+    region: RegionArrays | None,
+    system: SystemArrays,
+    walk: Walk,
+    bounds: Bounds,
+    exactly: bool | None,
+) -> int:
+    states, stages, progress, at, worker = walk
+    low, high, policy = bounds
+    while at[0] < len(stages):
+        k = at[0]
+        if not wait_for_all(progress, k):
+            return WAITING
+        part = states[stages[k, worker] + at[1] : stages[k, worker + 1]]
+        done = backward_pass(arrays, region, system, part, low, high, policy, exactly)
+        if done < len(part):
+            at[1] += done
+            return UNTOLD
+        at[0], at[1] = k + 1, 0
+        publish(progress, worker, k + 1)
+    return ENDED
+
+
+def back_up_levels(
+    kernel: BellmanOperator,
+    system: System,
+    levels: tuple[IndexArray, OffsetArray],
+    bounds: Bounds,
+    workspaces: list[BackupWorkspace],
+    team: Team,
+) -> None:
+    """`BellmanOperator.backward` of states in their stages (`cut_levels`), which all workers go through."""
+    progress = open_progress(team.workers)
+
+    def step(walk: Walk, workspace: BackupWorkspace) -> int:
+        state, arrays = UNTOLD, (kernel.arrays, workspace.scratch)
+
+        def attempt(care: bool | None) -> bool:
+            nonlocal state
+            state = _walk_stages(arrays, workspace.region, system.arrays, walk, bounds, care)
+            return state != UNTOLD
+
+        workspace.repeat(attempt)
+        return state
+
+    def follow(worker: int) -> None:
+        walk = Walk(*levels, progress, np.zeros(2, np.int64), worker)
+        go_through(partial(step, walk, workspaces[worker]), progress, worker)
+
+    team.run([follow] * team.workers)

@@ -37,10 +37,8 @@ def offsets(sizes: npt.ArrayLike) -> OffsetArray:
 
 def stretches(first: OffsetArray, length: OffsetArray) -> OffsetArray:
     """first[0], …, first[0] + length[0] − 1, first[1], …"""
-    entries: OffsetArray = np.arange(int(length.sum())) + np.repeat(
-        first - (np.cumsum(length) - length), length
-    )
-    return entries
+    shift: OffsetArray = first - offsets(length)[:-1]
+    return np.arange(int(length.sum()), dtype=np.int64) + np.repeat(shift, length)
 
 
 def ranges(start: OffsetArray, which: OffsetArray | IndexArray) -> tuple[OffsetArray, OffsetArray]:

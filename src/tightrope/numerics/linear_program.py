@@ -202,8 +202,8 @@ def least_norms(factors: Sequence[FloatArray], weight: FloatArray, vector: Float
         return None
     reduced = [factor @ scale for factor in factors]
     unit = float(np.linalg.norm(scaled))
-    single = all(len(factor) == 1 for factor in factors)
-    solved = (_by_highs if single else _by_clarabel)(reduced, weight, scaled / unit)
+    solve = _by_highs if all(len(factor) == 1 for factor in factors) else _by_clarabel
+    solved = solve(reduced, weight, scaled / unit)
     if solved is None:
         return None
     norm, dual = solved

@@ -11,21 +11,23 @@ import stat
 import sys
 from pathlib import Path
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+    import resource
+
 IS_WINDOWS = sys.platform == "win32"
 
 
 def lock(descriptor: int, *, wait: bool = True) -> None:
     """Lock an open file; `BlockingIOError` where it is taken and `wait` is False, `OSError` without locks."""
     if sys.platform == "win32":
-        import msvcrt
-
         try:
             msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
         except OSError as error:
             raise BlockingIOError(error.errno, error.strerror) from error
     else:
-        import fcntl
-
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
@@ -54,7 +56,5 @@ def peak_memory() -> int:
     """Bytes that this process has had in memory at most so far; 0 where nobody says."""
     if sys.platform == "win32":
         return 0
-    import resource
-
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else 1024 * most

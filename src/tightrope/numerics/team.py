@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from tightrope.errors import InputError
 from tightrope.numerics.machine import cores
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
 
 MOST_THREADS = 8
 """Threads that are used where nobody says how many."""
@@ -97,11 +95,7 @@ class Aside(Generic[T]):
 
     def __init__(self, task: Callable[[], T], is_beside: bool) -> None:
         self._task: Callable[[], T] = task
-        self._pool: ThreadPoolExecutor | None = None
-        if is_beside:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._pool = ThreadPoolExecutor(1)
+        self._pool = ThreadPoolExecutor(1) if is_beside else None
         self._begun: Future[T] | None = None
 
     def __enter__(self) -> Aside[T]:

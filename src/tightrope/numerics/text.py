@@ -94,7 +94,8 @@ GZIP = ".gz"
 def reading(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
     """The file as text; what goes wrong with it becomes an `InputError` that names it."""
     try:
-        with _open(path, encoding) as file:
+        opened = gzip.open if path.suffix == GZIP else open
+        with cast(TextIO, opened(path, "rt", encoding=encoding)) as file:
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(
@@ -119,12 +120,6 @@ def read_program_text(path: Path) -> str:
         if "\0" in text:
             raise
         return text
-
-
-def _open(path: Path, encoding: str) -> TextIO:
-    if path.suffix == GZIP:
-        return cast(TextIO, gzip.open(path, "rt", encoding=encoding))
-    return open(path, encoding=encoding)
 
 
 def plain_suffix(path: Path) -> str:

@@ -103,8 +103,7 @@ def uniform_robust_chain(chain: IntervalCTMC, highest_rewards: bool) -> Interval
 def _highest_exits(chain: IntervalCTMC) -> FloatArray:
     total = np.add.reduceat(chain.upper[chain.expression], chain.transition_start[:-1])
     longest = int(np.diff(chain.transition_start).max())
-    above: FloatArray = np.where(total > 0, total, 1.0) * (1 + error_factor(longest + 2))
-    return above
+    return np.where(total > 0, total, 1.0) * (1 + error_factor(longest + 2))
 
 
 def _interval_chain(chain: IntervalCTMC, divisor: FloatArray) -> IntervalMDP:

@@ -446,8 +446,7 @@ class PlannedDraws(Record):
         order, rank = np.argsort(of_choice, kind="stable"), np.empty(len(of_choice), dtype=np.int64)
         rank[order] = np.arange(len(of_choice)) - np.repeat(np.cumsum(members) - members, members)
         whole, rest = np.divmod(self.draws, np.maximum(members, 1))
-        result: OffsetArray = whole[of_choice] + (rank < rest[of_choice])
-        return result
+        return whole[of_choice] + (rank < rest[of_choice])
 
     @property
     def table(self) -> list[SignatureDraws]:

@@ -237,8 +237,7 @@ class CostSource:
 def mean_costs(reward: RewardStructure, structure: Structure, point: list[Fraction]) -> FloatArray:
     """The mean cost of every transition at a point."""
     if isinstance(reward, ParametricReward):
-        values: FloatArray = reward.expressions.values(point)[reward.of_transitions(structure)]
-        return values
+        return reward.expressions.values(point)[reward.of_transitions(structure)]
     return reward.per_choice(structure)[structure.transition_choice]
 
 

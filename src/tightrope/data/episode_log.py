@@ -127,13 +127,11 @@ class EpisodeLog(Record):
 
     def choice(self, structure: Structure) -> IndexArray:
         """The choice of each row."""
-        result: IndexArray = structure.transition_choice[self.transition]
-        return result
+        return structure.transition_choice[self.transition]
 
     def state(self, structure: Structure) -> IndexArray:
         """The state that each row leaves."""
-        result: IndexArray = structure.choice_state[self.choice(structure)]
-        return result
+        return structure.choice_state[self.choice(structure)]
 
     def by_unit(self, column: str) -> IndexArray:
         """What a column says of each episode, by its first row that has a value; −1 where none has."""

@@ -217,8 +217,7 @@ class ReadPlan:
         """Which rows lead to states that nothing leaves, or stand in one where the next row says it."""
         there = rows.state if self.columns[table].from_next_row else rows.next_state
         inside = (there >= 0) & (there < self.structure.states)
-        result: BoolArray = inside & self.absorbing[np.where(inside, there, 0)]
-        return result
+        return inside & self.absorbing[np.where(inside, there, 0)]
 
     def shape(self, table: int) -> LogShape:
         """What the rows of a table have."""

@@ -80,8 +80,7 @@ class Tick:
         if not self.step:
             return np.zeros(len(time), dtype=np.int64)
         counted = np.clip(self.clock(time) / self.step * PARTS, -(2.0**60), 2.0**60)
-        result: OffsetArray = np.rint(counted).astype(np.int64)
-        return result
+        return np.rint(counted).astype(np.int64)
 
 
 NO_TICK = Tick()

@@ -210,8 +210,7 @@ def to_stormpy(model: StormModel) -> object:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "model.drn"
         _call("io.drn.write.write_drn", model, file)
-        storm: object = stormpy.build_model_from_drn[number](str(file), options=options)
-        return storm
+        return stormpy.build_model_from_drn[number](str(file), options=options)
 
 
 def from_stormpy(

@@ -684,8 +684,7 @@ class WeightedObjectives:
     @cached_property
     def _stops(self) -> BoolArray:
         """The choices that stop, in an end component."""
-        stops: BoolArray = (self.resting.own < 0) & (self.resting.own >= -self.resting.stops)
-        return stops
+        return (self.resting.own < 0) & (self.resting.own >= -self.resting.stops)
 
     @cached_property
     def _parts(self) -> list[FloatArray]:

@@ -1,7 +1,4 @@
-"""Libraries that take a tenth of a second and more to load: each is imported when something of it is used.
-
-`info` and `check` of small models need none of them.
-"""
+"""Libraries that take a tenth of a second and more to load: imported when something of them is used."""
 
 from __future__ import annotations
 

@@ -135,8 +135,7 @@ def _rewritten(module: syntax.Module, rewrite: Rewrite) -> syntax.Module:
     def change(node: object) -> syntax.Expression | None:
         return rewrite(node) if isinstance(node, syntax.Expression) else None
 
-    result: syntax.Module = syntax.rewritten(module, change)
-    return result
+    return syntax.rewritten(module, change)
 
 
 # Which commands move together: `system … endsystem`, or all modules in parallel where nothing is said.

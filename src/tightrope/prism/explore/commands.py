@@ -83,8 +83,7 @@ class DistributionMemory:
         combination = self._index.insert(keys)
         if len(self._index) > len(self._known):
             self._learn(frame, combination)
-        numbers: IndexArray = self._known.values[combination]
-        return numbers
+        return self._known.values[combination]
 
     def _learn(self, frame: StateFrame, combination: IndexArray) -> None:
         """Evaluate the new combinations, and after a few such rounds all that are left, if few are."""

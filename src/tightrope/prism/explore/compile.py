@@ -403,8 +403,7 @@ def run(compiled: Compiled, frame: StateFrame) -> Values:
     if not _is_number(compiled):
         return polynomials(compiled, frame)
     number = compiled[()]
-    values: Values = integers(number.numerator, frame) if number.is_integer else number.array(frame)
-    return values
+    return integers(number.numerator, frame) if number.is_integer else number.array(frame)
 
 
 def polynomials(terms: Terms, frame: StateFrame) -> PolynomialArray:

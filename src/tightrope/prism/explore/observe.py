@@ -221,8 +221,7 @@ class _Reward:
         top, bottom = number.numerator, number.denominator
         if bottom.high <= _EXACT_IN_FLOAT and top.low >= -_EXACT_IN_FLOAT and top.high <= _EXACT_IN_FLOAT:
             # Both are exact in float64, so one division rounds once.
-            quotient: FloatArray = integers(top, frame) / integers(bottom, frame)
-            return quotient
+            return integers(top, frame) / integers(bottom, frame)
         try:
             return door.doubles(number.array(frame))
         except door.NotHeldError as error:

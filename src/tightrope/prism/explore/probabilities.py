@@ -370,8 +370,7 @@ class Deferred:
             if operation is not Operation.SHARE:
                 depth = np.maximum(depth, self._depth.values[second] + 1)
             number.append(self._number_rows(depth))
-        result: IndexArray = number.values[pair]
-        return result
+        return number.values[pair]
 
     def pairs(self, operation: Operation) -> tuple[KeyIndex, IndexArray]:
         """The pairs combined so far, as left·2^32 + right, and the numbers of the results."""

@@ -442,8 +442,7 @@ def names(expression: Expression) -> Iterator[Name]:
 
 def position_of(expression: Expression | None) -> Position | None:
     """Where an expression starts; None for one that no text stands behind."""
-    position: Position | None = getattr(expression, "position", None)
-    return position
+    return getattr(expression, "position", None)
 
 
 def suggestion(name: str, known: Iterable[str], kind: str = "names") -> str:

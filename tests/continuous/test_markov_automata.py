@@ -1,7 +1,4 @@
-"""Markov automata in DRN, PRISM and JANI files, beside Storm, by hand and by a differential equation.
-
-Also of `continuous/sweeps.py`.
-"""
+"""Markov automata in DRN, PRISM and JANI files, beside Storm, by hand and by a differential equation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Interval commands that move together: their factors, against recursion and all products.
 
-Also of `logic/uncertain.py`, `solver/iteration/games.py`.
+Also of `solver/iteration/games.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Answers to other questions in the true model, from data or over a domain.
 
 Statistics and sets are those of `learn`. Their hull has an interval for every transition and contains the
-true model whenever the sets do. The answer holds for every model in the hull (`tightrope.logic.uncertain`),
+true model whenever the sets do. The answer holds for every model in the hull (`tightrope.logic.evaluate`),
 so with confidence 1 − δ for the true one. If one operator has an agent, its end of the interval is a
 guarantee: one policy attains it in every model. A given policy leaves a chain, which is asked instead.
 

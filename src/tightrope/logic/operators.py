@@ -2,6 +2,13 @@
 
 Directions and thresholds are read here for all kinds of operators. Notes are collected: how a text was read,
 what was missed or trusted, a policy.
+
+*Conditional probabilities.* Without choices the value is the quotient of two probabilities, rounded outward.
+With choices the largest quotient is a reachability probability in another model (Baier, Klein, Klüppelholz,
+Märcker, 2014): on the product with both formulas the goal is every end component that satisfies both almost
+surely, and where the condition can be made to fail almost surely, a choice leads back to the first state. The
+least quotient is 1 minus the largest one of the negated path. On interval models nature must not be able to
+cut a transition.
 """
 
 from __future__ import annotations
@@ -12,17 +19,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.logic.conditional import MOST_STARTS, Both, bound_beginning_anew, bound_quotient
+from tightrope.logic import formula as ltl
+from tightrope.logic.accepting import winning_states
 from tightrope.logic.cvar import CvarProblem, bound_largest_cvar, bound_least_cvar
+from tightrope.logic.formula import Formula
 from tightrope.logic.long_run import average_policy, bound_average
 from tightrope.logic.reward_bounds import bound_rewarded, bound_window, expand_reward_bound, whole_rewards
-from tightrope.logic.solving import Directions, Solve, under
+from tightrope.logic.solving import Directions, Solve, reaching, rearranged, require_constant, under
 from tightrope.logic.temporal import PathBounds, SteeredPath, Translator, bound_path, bound_reward
-from tightrope.logic.translation import is_co_safe
+from tightrope.logic.translation import is_co_safe, progression, refuse_large
 from tightrope.logic.values import BoundedValue, StateBounds
+from tightrope.model.graph.support import Support
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
+from tightrope.model.product import Letters, beside, product_of
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator, spell
@@ -42,6 +53,71 @@ from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import Solution, SolveOptions, Status
 from tightrope.solver.solve import Attained, solve
 
+Both = tuple[Formula, Formula]
+"""A formula and its negation."""
+
+
+MOST_STARTS = 200
+"""With choices every state that is asked for is a separate problem."""
+
+
+def bound_quotient(
+    model: MDP,
+    path: Both,
+    condition: Both,
+    atoms: list[BoolArray],
+    starts: OffsetArray,
+    solve: Solve,
+    translator: str | None,
+) -> tuple[StateBounds, tuple[PathBounds, PathBounds]]:
+    """The quotient, and the two probabilities that it is made of: of both together, of the condition."""
+    together = ltl.both(path[0], condition[0]), ltl.either(path[1], condition[1])
+    directions = Direction.MAX, Direction.MIN
+    first, second = (
+        bound_path(model, formula, atoms, directions, starts, solve, translator)
+        for formula in (together, condition)
+    )
+    quotient = first.bounds.divided_by(second.bounds)
+    bounds = StateBounds(np.maximum(quotient.lower, 0.0), np.minimum(quotient.upper, 1.0))
+    return bounds, (first, second)
+
+
+def bound_beginning_anew(
+    model: MDP | IntervalMDP,
+    path: Both,
+    condition: Both,
+    atoms: list[BoolArray],
+    directions: Directions,
+    start: int,
+    solve: Solve,
+) -> Solution | None:
+    """The best conditional probability from one state; None where no policy makes the condition possible."""
+    require_constant(model, "conditional probabilities with choices")
+    letters, complement = Letters.of(atoms, model.states), directions[0] is Direction.MIN
+    together = ltl.both(path[1] if complement else path[0], condition[0])
+    automata, lefts = [], []
+    for formula in (together, *condition):
+        if not is_co_safe(formula):
+            refuse_large(formula)
+        automaton, left = progression(formula, letters.bits)
+        automata.append(automaton)
+        lefts.append(left)
+    whole, parts = beside(automata, letters.bits)
+    product = product_of(Support.of(model), letters, whole, np.array([start]))
+    there = product.model(model)
+    goal, holds, fails = (
+        winning_states(there, product, [left[states[i]] for states in parts], letters)
+        for i, left in enumerate(lefts)
+    )
+    if not holds.any():
+        return None
+    again = np.flatnonzero(fails & ~goal)
+    owner = np.concatenate([there.structure.choice_state, again])
+    rows = np.concatenate([np.arange(there.choices), np.full(len(again), -1)])
+    longer, _ = rearranged(there, owner, rows)
+    return solve(longer, reaching(directions, goal, complement=complement))
+
+
 _PLAIN = (QueryKind.PLAIN, QueryKind.INSTANTANEOUS)
 
 
@@ -60,7 +136,7 @@ class Operators:
     """The operators of one query on one model. `readings` are what a reader must be told."""
 
     is_enclosing = False
-    """Bounds need only enclose the values of all models within the intervals (`logic.uncertain`)."""
+    """Bounds need only enclose the values of all models within the intervals (`logic.evaluate`)."""
 
     def __init__(
         self,

@@ -6,13 +6,12 @@ the order. States drawn in round r enter those of earlier rounds, so the round i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, DeviceArray, IndexArray, OffsetArray
 from tightrope.solver.cuda.model import DeviceModel
 
+TURN = object()
 ROUNDS = 8
 """Rounds between two looks at whether anything changes."""
 
@@ -58,11 +57,7 @@ class DeviceGraph:
     ) -> None:
         """The same on arrays of the device; `level` is 0 for those drawn at the start, −1 for the others."""
         fixed = [transitions, within, open_choice, np.bool_(agent_joins), np.bool_(nature_joins)]
-        self._rounds(
-            lambda turn, changed: self._model.each(
-                "attract", None, [*fixed, np.int32(turn), level, witness, changed]
-            )
-        )
+        self._rounds("attract", *fixed, TURN, level, witness)
 
     def settle(
         self,
@@ -77,9 +72,7 @@ class DeviceGraph:
         inside, choices = self._flags(within), self._flags(open_choice)
         fixed = self._flags(transitions), self._flags(exempt)
         joins = np.bool_(agent_joins), np.bool_(nature_joins)
-        self._rounds(
-            lambda _, changed: self._model.each("settle", None, [*fixed, *joins, inside, choices, changed])
-        )
+        self._rounds("settle", *fixed, *joins, inside, choices)
         before = int(np.count_nonzero(within))
         within[:] = self._device.download(inside).view(np.bool_)
         open_choice[:] = self._device.download(choices).view(np.bool_)
@@ -100,11 +93,7 @@ class DeviceGraph:
         fixed = self._flags(transitions), self._flags(open_choice)
         joins = np.bool_(agent_avoids), np.bool_(nature_avoids)
         sunk = self._flags(found)
-        self._rounds(
-            lambda _, changed: self._model.each(
-                "keep_or_sink", None, [*fixed, *joins, sunk, remaining, choices, changed]
-            )
-        )
+        self._rounds("keep_or_sink", *fixed, *joins, sunk, remaining, choices)
         inside[:] = self._device.download(remaining).view(np.bool_)
         witness[:] = self._device.download(choices)
 
@@ -119,13 +108,12 @@ class DeviceGraph:
         """Longest way from each state to the `done` ones (level 0); −1 where a cycle can be entered."""
         level = self._level_of(done)
         choices = self._flags(open_choice)
-        self._rounds(
-            lambda turn, changed: self._model.each("peel", None, [choices, np.int32(turn), level, changed])
-        )
+        self._rounds("peel", choices, TURN, level)
         result: IndexArray = self._device.download(level)
         return result
 
-    def _rounds(self, launch: Callable[[int, DeviceArray], None]) -> None:
+    def _rounds(self, kernel: str, *arguments: object) -> None:
+        """Launch a kernel until nothing changes, with the number of the round in place of `TURN`."""
         turn = 0
         while True:
             changed = self._device.xp.zeros(1, np.int32)
@@ -134,7 +122,8 @@ class DeviceGraph:
                 last = turn % ROUNDS == 0
                 if last:
                     changed = self._device.xp.zeros(1, np.int32)
-                launch(turn, changed)
+                given = [np.int32(turn) if each is TURN else each for each in arguments]
+                self._model.each(kernel, None, [*given, changed])
             if not int(self._device.download(changed)[0]):
                 return
 

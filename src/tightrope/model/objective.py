@@ -178,8 +178,9 @@ class Objective(Record):
         return replace(self, target=target, allowed=allowed)
 
     def moved(self, move: Callable[[AnyArray, bool], AnyArray], reward: RewardStructure | None) -> Objective:
-        """The same question about other states: `move` takes what there is by state, and is told what states
-        in the middle of a step have of it: they are no targets, allowed, and worth 0."""
+        """Return the question about other states, with another `reward`. `move` takes what there is by state,
+        and what states in the middle of a step have of it: they are no targets, allowed, and worth 0.
+        """
         target, allowed, terminal = (
             None if held is None else move(held, inner)
             for held, inner in ((self.target, False), (self.allowed, True), (self.terminal, False))

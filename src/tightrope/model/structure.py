@@ -9,6 +9,7 @@ need a point or range.
 from __future__ import annotations
 
 import hashlib
+from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
@@ -378,9 +379,9 @@ class Structured(Record):
     def _facts_(self) -> Facts:
         return self.structure._facts_()
 
+    @abstractmethod
     def hash(self) -> str:
         """Return the identity of the model."""
-        raise NotImplementedError
 
     def problem(self, property: Any, **options: Any) -> Any:
         """Return `tightrope.Problem(model, property, **options)`, a question about this model."""

@@ -178,7 +178,7 @@ def certificate_file(
     theta: tuple[Fraction, ...] | None,
     effort: SolveOptions,
     policy: Any = None,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
     verify: bool = True,
 ) -> CertificateFile:
     """What proves an answer, about the model as it was given: at the point `theta`, or over its domain."""
@@ -202,7 +202,7 @@ def certificate_file(
 def learned_certificate(
     result: LearningResult | LearnedAnswer | RateResult,
     counts: Counts | None = None,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
 ) -> Certificate:
     """The certificate of any result of learning that has one."""
     if isinstance(result, RateResult):
@@ -216,7 +216,7 @@ def learned_certificate(
 def learned_file(
     result: LearningResult | LearnedAnswer | RateResult,
     counts: Counts | None = None,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
     verify: bool = True,
 ) -> CertificateFile:
     """The same as it is written, if it agrees with the result and the checker confirms it; without `verify` a

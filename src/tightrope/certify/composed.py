@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -68,7 +67,7 @@ def is_composed(result: LearningResult | LearnedAnswer) -> bool:
 def composed_of(
     result: LearningResult | LearnedAnswer,
     counts: Counts | None = None,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
 ) -> Certificate:
     """The certificate of an average or a formula, and of the counts it was learned from, those of the result
     where none are given."""

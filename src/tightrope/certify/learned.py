@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -97,7 +96,7 @@ RewardEnds = tuple[RewardStructure, RewardStructure]
 def certificate_of(
     result: LearningResult,
     counts: Counts | None = None,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
     difference: CoupledValue | None = None,
     done: bool = False,
 ) -> Certificate:
@@ -138,7 +137,7 @@ def no_counts(model: ParametricMDP) -> Counts:
 def _certificate_of(
     result: LearningResult,
     counts: Counts,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
     difference: CoupledValue | None = None,
 ) -> Certificate:
     question, seen = None, result.seen

@@ -70,7 +70,7 @@ def controller_certificate(
     theta: Sequence[Fraction],
     precision: float,
     given: Controller | None = None,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
 ) -> tuple[Certificate, Shown]:
     """What proves an answer at a point: both ends of the optimum; the value alone of a given controller, and
     of the one chosen within intervals. Beside it the answer."""
@@ -91,7 +91,7 @@ def certificate_of_chain(
     controller: Controller,
     theta: Sequence[Fraction],
     precision: float,
-    about: Mapping[str, Any],
+    about: Mapping[str, object],
 ) -> Certificate:
     """What proves the value of one controller: at a point, or within the bounds of an interval model."""
     chain, question = chain_problem(pomdp, objective, controller)
@@ -110,7 +110,7 @@ def chain_problem(
 
 
 def certificate_of_controller(
-    graph: BeliefGraph, controller: Controller, about: Mapping[str, Any] | None = None
+    graph: BeliefGraph, controller: Controller, about: Mapping[str, object] | None = None
 ) -> Certificate:
     """What proves both ends: of the optimum over all controllers, and of this one."""
     built = beside_beliefs(graph, controller)

@@ -171,7 +171,7 @@ def to_rate_data(exposure: Exposure, delta: float) -> Data:
     )
 
 
-def learned_rate_certificate(result: RateResult, about: Mapping[str, Any] | None = None) -> Certificate:
+def learned_rate_certificate(result: RateResult, about: Mapping[str, object] | None = None) -> Certificate:
     """The certificate of a learned value."""
     if result.value is None or not result.verdict.is_proved:
         raise CannotCertify(
@@ -193,7 +193,7 @@ def learned_rate_certificate(result: RateResult, about: Mapping[str, Any] | None
 
 def rate_certificate(
     problem: CertifiedProblem,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
     precision: float = 1e-6,
     seen: ObservedOutcomes | None = None,
 ) -> Certificate:

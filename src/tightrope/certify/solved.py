@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -67,7 +66,7 @@ LARGEST_SLACK = 1e-6
 Solve = Callable[[MDP | IntervalMDP, Objective, Policy | None], Solution]
 
 
-def about_problem(problem: Problem) -> dict[str, Any]:
+def about_problem(problem: Problem) -> dict[str, object]:
     """What a certificate says beside its problem: which model and property that is."""
     return {"tightrope": __version__, "model_hash": problem.model.hash(), "property": problem.text}
 
@@ -78,7 +77,7 @@ def solved_file(
     theta: tuple[Fraction, ...] | None,
     effort: SolveOptions,
     policy: Policy | None = None,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
     verify: bool = True,
 ) -> CertificateFile:
     """What proves an answer about a model, at the point `theta` where it has parameters. An answer that is
@@ -106,7 +105,7 @@ def to_certificate(
     problem: CertifiedProblem,
     solution: Solution,
     policy: Policy | None = None,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
 ) -> Certificate:
     """The certificate of a solution of this problem; `policy` is the one given to the solve.
 
@@ -197,12 +196,12 @@ def value_hints(solution: Solution, policy: Policy | None = None, high: Solution
     )
 
 
-def to_words(about: Mapping[str, Any]) -> dict[str, str]:
+def to_words(about: Mapping[str, object]) -> dict[str, str]:
     """What a file says of itself, as texts."""
     return {name: _text(value) for name, value in about.items() if value is not None}
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={one}" for name, one in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)[:4096]
@@ -230,7 +229,7 @@ def composed_certificate(
     theta: Sequence[Fraction] | None,
     effort: SolveOptions,
     support: float | None = None,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
     policy: Policy | None = None,
 ) -> Certificate:
     """The certificate of a long-run average or a temporal formula: of a model, at a point where it has

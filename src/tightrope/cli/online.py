@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -38,7 +37,7 @@ from tightrope.learning.online.answers import EvenLearner
 from tightrope.learning.online.drift_guard import Answer, OnDrift
 from tightrope.learning.online.exploration import Exploration, GapTarget, default_exploration
 from tightrope.learning.online.learner import ITERATIONS
-from tightrope.learning.online.run import Source, Truth
+from tightrope.learning.online.run import Line, Source, Truth
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results
 from tightrope.monitoring.monitor import DEFAULT_ALPHA
 from tightrope.numerics.machine import peak_memory
@@ -172,7 +171,7 @@ def online(request: OnlineRequest) -> None:
     source, truth, cap = _source(request, subject)
     learner = _learner(request, subject, cap)
     question = _question(request, subject, learner, cap)
-    records: list[dict[str, Any]] = []
+    records: list[Line] = []
     with nullcontext() if request.output is None else run.Journal(request.output, question) as journal:
         whole = run.OnlineRun(learner, source, request.most_episodes, truth, journal)
         with screen.phase_progress() as progress:
@@ -243,7 +242,7 @@ def _not_reached(target: GapTarget, gap: str, episodes: int) -> CannotCertify:
     )
 
 
-def _verdict(records: list[dict[str, Any]], result: tr.LearningResult | None) -> Assessment:
+def _verdict(records: list[Line], result: tr.LearningResult | None) -> Assessment:
     """That of the last update; and of the test of the model, where it was made."""
     last = records[-1]
     answer = from_plain(last, Judged).judged
@@ -322,7 +321,7 @@ def _write(
     subject: Subject,
     learner: tr.OnlineLearner,
     result: tr.LearningResult,
-    records: list[dict[str, Any]],
+    records: list[Line],
 ) -> None:
     """The result as `tightrope learn -o` writes it, and the figure."""
     from tightrope.report.curves import write_curve
@@ -368,14 +367,14 @@ def _describe_exploration(request: Explore, learner: tr.OnlineLearner) -> str:
     return ", ".join(words)
 
 
-def _progress_line(record: Mapping[str, Any], episodes: int) -> str:
+def _progress_line(record: Line, episodes: int) -> str:
     """Episodes done, and what is guaranteed so far."""
     floor = _is_floor(record)
     line = f"{record['episode']:,} of {episodes:,} episodes, guarantee {_bound(record['guarantee'], floor)}"
     return f"{line}, optimistic {_bound(record['optimistic'], not floor)}"
 
 
-def headline(verdict: Assessment, question: str, record: Mapping[str, Any], delta: float) -> str:
+def headline(verdict: Assessment, question: str, record: Line, delta: float) -> str:
     """The verdict of a run in a line: the guarantee of its last update, as far as it may be claimed."""
     relation = bounded(float(record["guarantee"]), _is_floor(record))
     return verdict.headline(claim_text(question, relation, "the robust policy"), sure_text(delta))
@@ -383,7 +382,7 @@ def headline(verdict: Assessment, question: str, record: Mapping[str, Any], delt
 
 def show_run(
     subject: Subject,
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[Line],
     result: tr.LearningResult,
     explored: str,
     request: OnlineRequest,
@@ -417,13 +416,13 @@ def show_run(
     return screen.Content(rows, more, tables=[_table(records, known, best is not None)])
 
 
-def _collected(records: Sequence[Mapping[str, Any]]) -> str:
+def _collected(records: Sequence[Line]) -> str:
     last, count = records[-1], screen.count
     done = f"{count(last['episode'], 'episode')}, {count(last['steps'], 'step')}"
     return f"{done}, {count(len(records), 'update')}"
 
 
-def _table(records: Sequence[Mapping[str, Any]], known: bool, together: bool) -> screen.Table:
+def _table(records: Sequence[Line], known: bool, together: bool) -> screen.Table:
     floor = _is_floor(records[-1])
     columns = ["episode", "steps", "guarantee", *(["best so far"] if together else [])]
     columns += [*(["performance"] if known else []), "optimistic", "seconds"]
@@ -442,12 +441,12 @@ def _table(records: Sequence[Mapping[str, Any]], known: bool, together: bool) ->
     return screen.Table(columns, rows, "Updates")
 
 
-def _gap(last: Mapping[str, Any]) -> str:
+def _gap(last: Line) -> str:
     result = f"{_bound(last['gap'], False)} after {screen.group(last['episode'])} episodes"
     return result if last["reached"] else f"{result}: more than was asked for"
 
 
-def _above(records: Sequence[Mapping[str, Any]]) -> str:
+def _above(records: Sequence[Line]) -> str:
     lower, upper = (float(records[-1]["above_baseline"][end]) for end in ("lower", "upper"))
     return (
         "no collecting policy is below it (or by what is allowed), with the confidence of the run; the "
@@ -455,7 +454,7 @@ def _above(records: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _drift(records: Sequence[Mapping[str, Any]]) -> str:
+def _drift(records: Sequence[Line]) -> str:
     result = records[-1]["drift"]
     text = f"{result['events']:,} events, "
     if result["alarm"]:
@@ -467,12 +466,12 @@ def _drift(records: Sequence[Mapping[str, Any]]) -> str:
     return text
 
 
-def _count_kept(records: Sequence[Mapping[str, Any]]) -> str:
+def _count_kept(records: Sequence[Line]) -> str:
     broken = sum(record["holds"] is False for record in records)
     return f"{len(records) - broken} of {len(records)} guarantees hold at the true parameters"
 
 
-def _is_floor(record: Mapping[str, Any]) -> bool:
+def _is_floor(record: Line) -> bool:
     """Whether the guarantee is a lower bound: the optimistic value lies on its other side."""
     return float(record["guarantee"]) <= float(record["optimistic"])
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from tightrope.monitoring.best_fit import (
     solve_step,
 )
 from tightrope.monitoring.departures import log_sum
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.statistics.outcomes import Outcomes
 
@@ -118,7 +117,7 @@ class Compensation:
         root = np.maximum(chance[self.expression], _LEAST) ** 0.125
         return self.seen, self.roots, self.start, self.multiplicity, root
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, AnyArray]:
         return {
             "past_closed": np.array(self.closed),
             "past_visits": self.visits.copy(),
@@ -126,7 +125,7 @@ class Compensation:
             "past_roots": self.roots.copy(),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
         self.closed = int(state["past_closed"])
         for name in ("visits", "seen", "roots"):
             setattr(self, name, np.array(state[f"past_{name}"], dtype=np.float64))
@@ -542,15 +541,15 @@ class DriftEvidence:
             retained.append(slot)
         self.order = retained[::-1]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, AnyArray]:
         """Everything, slot by slot: the arithmetic of a monitor that goes on is the same to the last bit."""
-        result: dict[str, Any] = {f"drift_{name}": np.array(getattr(self, name)) for name in _KEPT}
+        result: dict[str, AnyArray] = {f"drift_{name}": np.array(getattr(self, name)) for name in _KEPT}
         result |= self.compensation.state()
         result["drift_total"] = self.total.copy()
         result["drift_order"] = np.array([self.made, *self.order], dtype=np.int64)
         return result
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
         for name in _KEPT:
             setattr(self, name, np.array(state[f"drift_{name}"], dtype=np.float64))
         self.compensation.restore(state)

@@ -15,10 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, absorbing_states
@@ -53,7 +52,7 @@ from tightrope.monitoring.urns import (
     weigh_counts,
     weigh_units,
 )
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.statistics.outcomes import Outcomes
 
@@ -406,7 +405,7 @@ class _Cells(NamedTuple):
 
     context: OffsetArray
     start: OffsetArray
-    value: npt.NDArray[Any]
+    value: AnyArray
     number: FloatArray
     gain: FloatArray
 

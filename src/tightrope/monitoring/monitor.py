@@ -26,7 +26,7 @@ from tightrope.model.authored import is_table
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.departures import log_sum
 from tightrope.monitoring.e_process import FIRST_CHANGE, SHARES, EProcess
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import AnyArray, OffsetArray
 from tightrope.verdict import Assessment, Assumed
 
 DEFAULT_ALPHA = 0.001
@@ -299,7 +299,7 @@ class Monitor(EProcess):
         drift, detected = self.drift.weigh(self.log_chance, self.best)
         return log_sum(np.concatenate([*terms, [drift + math.log(SHARES["drift"])]])), detected
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, AnyArray]:
         """Return what the monitor has learned, as arrays and numbers for `restore`."""
         result = self.impossible
         message = [] if result is None else [str(result.event), result.text]
@@ -320,7 +320,7 @@ class Monitor(EProcess):
             **self.drift.state(),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from the `state` of a monitor of the same model; any other raises a ValueError."""
         self._require_fit(state)
         for name in _KEPT:
@@ -337,7 +337,7 @@ class Monitor(EProcess):
             evidence.restore({name: np.array(state[f"{kind}_{name}"]) for name in names})
         self.drift.restore(state)
 
-    def _require_fit(self, state: Mapping[str, Any]) -> None:
+    def _require_fit(self, state: Mapping[str, AnyArray]) -> None:
         """Arrays have the shapes of this model's, and whatever points somewhere points into them."""
         mine, slots = self.state(), np.shape(state["drift_number"])[:1]
         for name, own in mine.items():

@@ -27,7 +27,7 @@ from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.product import every_transition, first_copy, lift_objective, product_with_memory
 from tightrope.model.structure import Structure
 from tightrope.monitoring.episode_scores import PathRules
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.text import bound_text
 
@@ -355,7 +355,7 @@ class PromiseWatch:
             "first_alarm": self.first_alarm,
         }
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, AnyArray]:
         """Everything that was learned; `restore` puts it back."""
         counts = [self.left, self.cut, self.elsewhere, self.first_alarm or 0]
         return {
@@ -366,7 +366,7 @@ class PromiseWatch:
             "returns_policy": np.array(self.promise.policy.digest),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Go on; refused where the state is that of another promise."""
         mine = self.state()
         same = all(

@@ -11,14 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaln, expit, gammaln, logit
 
 from tightrope.data.fit_tables import VISITS, CountTable
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
 SHRINKAGE = np.array([4.0, 16.0, 64.0, 256.0])
@@ -337,7 +335,7 @@ def weigh_counts(
     return mean(np.concatenate(parts)) + table.log_weight, gain
 
 
-def _sums(place: npt.NDArray[Any], weights: FloatArray, size: int) -> FloatArray:
+def _sums(place: AnyArray, weights: FloatArray, size: int) -> FloatArray:
     return np.bincount(place, weights=weights, minlength=size).astype(np.float64)
 
 
@@ -392,7 +390,7 @@ def _around(own: FloatArray, every: FloatArray, times: OffsetArray, share: float
     return float(np.logaddexp.reduce(each)) - math.log(MEANS * len(CONCENTRATIONS))
 
 
-def first_rows(code: npt.NDArray[Any], codes: int) -> OffsetArray:
+def first_rows(code: AnyArray, codes: int) -> OffsetArray:
     """The first row that has each code; their number where none has."""
     result = np.full(codes, len(code), dtype=np.int64)
     result[code[::-1]] = np.arange(len(code) - 1, -1, -1)

@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.errors import choose
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.monitor import DEFAULT_ALPHA, Monitor
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import AnyArray, OffsetArray
 
 STOPPED = "stopped: the data contradict the model"
 """The status of the last update of a run that an alarm ended."""
@@ -110,12 +108,12 @@ class DriftGuard:
             "since": since,
         }
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, AnyArray]:
         """Everything, as arrays."""
         arrays = {f"monitor_{name}": np.asarray(value) for name, value in self.monitor.state().items()}
         return {**arrays, "answered": np.array([self.restarts, int(self.is_answered)])}
 
-    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Restore the guard from a `state`."""
         prefix = "monitor_"
         own = {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.collection import GrowingCounts
@@ -41,7 +40,7 @@ from tightrope.learning.options import LearnOptions, decide, progress_of, silent
 from tightrope.learning.result import CLOSE, LearningResult, rests_on
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, as_card, as_text
 from tightrope.numerics.text import bound_text
 from tightrope.problem import Problem
@@ -293,7 +292,7 @@ class OnlineLearner:
         )
         return chain.result(self.options)
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, AnyArray]:
         """Everything that an equal learner needs to go on from the last update as this one would."""
         update = self.last_update
         if update is None:
@@ -309,7 +308,7 @@ class OnlineLearner:
             **{f"guard_{name}": a for name, a in (self.guard.state() if self.guard else {}).items()},
         }
 
-    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Restore the learner from a `state`."""
         stored = _part(state, "data_")
         self._collect_into(GrowingCounts.restored(self.model, stored, *self.looks, self._begun_with))
@@ -426,7 +425,7 @@ class OnlineLearner:
         return self._chain().prepare(self.decisions, sets_only=True).sets
 
 
-def _part(state: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+def _part(state: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
     return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
 
 
@@ -475,12 +474,12 @@ class Update(Record):
         return 0.0 if self.optimistic == self.guarantee else abs(self.optimistic - self.guarantee)
 
     @property
-    def _sampling(self) -> npt.NDArray[Any]:
+    def _sampling(self) -> AnyArray:
         """The sampling policy as choices, or as probabilities where it is random."""
         policy = self.sampling_policy
         return policy.choice if policy.is_deterministic else policy.probability
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, AnyArray]:
         """All of it as arrays."""
         return {
             "robust_policy": self.robust_policy.choice,
@@ -494,7 +493,7 @@ class Update(Record):
         }
 
     @staticmethod
-    def restored(structure: Structure, state: Mapping[str, npt.NDArray[Any]]) -> Update:
+    def restored(structure: Structure, state: Mapping[str, AnyArray]) -> Update:
         """What `state` was taken of."""
         number, episode, steps, fallback = state["numbers"].tolist()
         guarantee, optimistic, seconds = state["bounds"].tolist()

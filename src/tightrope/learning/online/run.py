@@ -16,11 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import UNSET, UnsetType, structs
 
 from tightrope.atomic import explain_errors
@@ -37,6 +36,7 @@ from tightrope.learning.online.learner import OnlineLearner, Update
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
+from tightrope.numerics.arrays import AnyArray
 from tightrope.numerics.machine import lock
 from tightrope.solver.solve import solve
 from tightrope.verdict import Assessment
@@ -85,6 +85,10 @@ class OnlineRecord(Judged, kw_only=True):
     elapsed: float
     drift: DriftFacts | UnsetType = UNSET
     peak_memory: int | UnsetType = UNSET
+
+
+Line: TypeAlias = dict[str, Any]
+"""Such a record as JSON."""
 
 
 class Source(Protocol):
@@ -157,7 +161,7 @@ class OnlineRun:
     truth: Truth | None = None
     journal: Journal | None = None
 
-    def records(self) -> Iterator[dict[str, Any]]:
+    def records(self) -> Iterator[Line]:
         """The records of all updates, those of an earlier run in the same journal first."""
         learner, journal = self.learner, self.journal
         begin = time.perf_counter()
@@ -191,21 +195,21 @@ class OnlineRun:
             elif learner.episodes >= self.episodes:
                 yield from self._keep_record(learner.preview(), begin, so_far, final=True)
 
-    def _counts(self, record: Mapping[str, Any]) -> bool:
+    def _counts(self, record: Line) -> bool:
         """Whether the guarantee of an earlier record holds together with those that follow."""
         guard = self.learner.guard
         return not record["final"] and (guard is None or record["drift"]["restarts"] == guard.restarts)
 
     def _keep_record(
         self, update: Update, begin: float, so_far: list[float], final: bool = False
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Line]:
         """Yield an update's record, written with the checkpoint; `so_far` are earlier guarantees."""
         known = None if self.truth is None else self.truth.performance(update.robust_policy)
         holds = None if known is None else update.is_kept(known, self.learner.objective.maximises)
         elapsed = time.perf_counter() - begin
         best = max if self.learner.objective.maximises else min
         together = self.learner.ledger is not None and self.learner.ledger.holds_at_all_times
-        line: dict[str, Any] = update.to_json()
+        line: Line = update.to_json()
         verdict = self.learner.assess(update)
         if self.learner.target is not None:
             line["reached"] = self.learner.reaches(update)
@@ -266,9 +270,9 @@ class Journal:
     def __init__(self, directory: Path, question: Mapping[str, object]):
         self.directory = directory
         self.question = {name: to_plain(value) for name, value in question.items()}
-        self.records: list[dict[str, Any]] = []
+        self.records: list[Line] = []
         self.elapsed = 0.0
-        self._state: dict[str, npt.NDArray[Any]] | None = None
+        self._state: dict[str, AnyArray] | None = None
         self._appended = 0
         self._made: list[Path] = []
 
@@ -381,7 +385,7 @@ class Journal:
                 )
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def _read(path: Path) -> tuple[Line, dict[str, AnyArray]]:
     try:
         about, state = load_arrays(path)
         if about["format"] != FORMAT:

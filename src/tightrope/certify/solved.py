@@ -254,17 +254,8 @@ def composed_certificate(
     precision = effort.precision / 4 if problem.automaton is None else effort.precision
 
     def solved(one: MDP | IntervalMDP, objective: Objective, policy: Policy | None = None) -> Solution:
-        return solve(
-            one,
-            objective,
-            policy=policy,
-            precision=precision,
-            relative=effort.relative,
-            seconds=effort.seconds,
-            iterations=effort.iterations,
-            threads=effort.threads,
-            device=effort.device,
-        )
+        limits = {name: getattr(effort, name) for name in ("seconds", "iterations", "threads", "device")}
+        return solve(one, objective, policy=policy, precision=precision, relative=effort.relative, **limits)
 
     words = to_words(about or {})
     if problem.automaton is not None:

@@ -11,11 +11,10 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli import options
+from tightrope.cli import options, sources
 from tightrope.cli import output as screen
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import declare, option, takes
-from tightrope.cli.sources import LogRequest, Question, example_property, log_options, read_facts
 from tightrope.data.counts import Counts, Coverage
 from tightrope.data.reading_hints import UnknownValue
 from tightrope.io.coding import from_plain, record_of
@@ -89,9 +88,9 @@ def data(request: DataRequest) -> None:
         check_figure(request.plot)
         figure = screen.claim(request.plot, FIGURE)
     saved = screen.claim(request.output, READING)
-    log = LogRequest.of(request.reading, request.logs)
+    log = sources.LogRequest.of(request.reading, request.logs)
     tables = log.tables()
-    model = Question.of(request, []).load().model
+    model = sources.Question.of(request, []).load().model
     begin = time.perf_counter()
     with screen.reading_progress() as progress:
         watched = replace(log.options, progress=progress)
@@ -119,7 +118,7 @@ def _answer(description: LogDescription, plot: Path | None, seconds: float) -> D
     return record_of(
         DataAnswer,
         description,
-        read_facts(reading),
+        sources.read_facts(reading),
         design,
         verdict=description.verdict.word.value,
         steps=reading.counts.steps,
@@ -136,14 +135,11 @@ def _answer(description: LogDescription, plot: Path | None, seconds: float) -> D
 
 def _next(request: DataRequest, model: Model) -> str:
     """The command that comes next."""
-    words = ["learn", request.model, "--prop", example_property(model)]
-    for flag, value in (("--param", request.param), ("--domain", request.domain)):
-        words += [] if value is None else [flag, value]
-    words += [word for given in request.const or () for word in ("--const", given)]
+    words = ["learn", request.model, "--prop", sources.example_property(model), *sources.model_words(request)]
     words += [word for log in request.logs for word in ("--data", log)]
     if request.output is not None:
         return screen.command(*words, "--reading", str(request.output))
-    return screen.command(*words, *log_options(request.reading))
+    return screen.command(*words, *sources.log_options(request.reading))
 
 
 SCALE = 16

@@ -145,6 +145,14 @@ def log_options(words: LogWords) -> list[str]:
     return typed
 
 
+def model_words(request: ModelOptions) -> list[str]:
+    """The options that say more about the model, as they are typed."""
+    words = [word for given in request.const or () for word in ("--const", given)]
+    for flag, value in (("--param", request.param), ("--domain", request.domain)):
+        words += [] if value is None else [flag, value]
+    return words
+
+
 def example_property(model: Model | ParametricCTMC) -> str:
     """A property that the model has an answer to: of its first label, else of its first reward."""
     structure = model.structure

@@ -514,12 +514,10 @@ class _Watching:
 
     def next_command(self, suspects: list[Anomaly]) -> str:
         """Learn from what came after a change; look for what else is wrong."""
-        from tightrope.cli.sources import example_property, log_options
+        from tightrope.cli.sources import example_property, log_options, model_words
 
         request, event = self.request, self.model_alarm
-        words = [word for given in request.const or () for word in ("--const", given)]
-        for flag, value in (("--param", request.param), ("--domain", request.domain)):
-            words += [] if value is None else [flag, value]
+        words = [*model_words(request)]
         words += [word for place in request.data for word in ("--data", place)]
         words += log_options(request.reading)
         if event is None or not suspects or suspects[0].kind != "drift" or event >= self.monitor.events:

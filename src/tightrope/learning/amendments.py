@@ -23,6 +23,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.free_columns import LogColumn
 from tightrope.errors import CannotCertify, InputError, check_number
+from tightrope.io.coding import record_of
 from tightrope.io.results import FindingFacts, Interval, power_text
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.free import FreeRows
@@ -124,20 +125,17 @@ class Diagnosed(Record):
 
     def record(self, model: Structured) -> FindingFacts:
         """What is written of it."""
-        return FindingFacts(
+        return record_of(
+            FindingFacts,
+            self,
+            self.finding,
             what=self.finding.text,
-            kind=self.finding.kind,
-            feature=self.finding.feature,
             e_value=e_value_of(self.finding.log_e_value),
-            log_e_value=self.finding.log_e_value,
             size=self.finding.effect,
-            effect=self.effect,
             value_without=self.value,
             amendment=None if self.amendment is None else self.amendment.text,
             at=None if self.amendment is None else self.amendment.words(model),
-            mends=self.mends,
             e_value_after=None if self.log_e_after is None else e_value_of(self.log_e_after),
-            why=self.why,
         )
 
     def _title_(self) -> str:

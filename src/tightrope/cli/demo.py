@@ -105,43 +105,40 @@ def sampled(seed: int) -> dict[str, object]:
 
 def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress) -> Done:
     """Simulate, learn with every kind of sets but coupled, certify the last."""
-    from tightrope.ambiguity.sets import SetsKind
-    from tightrope.benchmarks.suite import load, parse_bench, question
+    from tightrope.benchmarks.instance import decimal_text
     from tightrope.certify.certify import learned_file
     from tightrope.data.design import find_decided_states
     from tightrope.io.results import CertificateFacts
+    from tightrope.learning import result_files
     from tightrope.learning.learn import ALL_KINDS
-    from tightrope.learning.result_files import Setting, document, regions_beside
     from tightrope.solver.solve import solve
 
-    # Coupled sets gain little on this model, and would take longer than all others together.
-    kinds = tuple(kind for kind in ALL_KINDS if kind is not SetsKind.COUPLED)
-    instance = parse_bench(MODEL)
-    model = load(instance)
-    asked, truth = question(instance, model.structure), model.instantiate(instance.truth)
+    bench = tr.benchmark(MODEL)
+    problem, model, truth = bench.problem, bench.model, bench.at_truth
     progress("simulating drives")
-    stop = find_decided_states(asked.objective, model.states)
-    counts = tr.Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
-    problem = tr.Problem(model, asked)
+    stop = find_decided_states(problem.objective, model.states)
+    walk = tr.Simulator(truth.model, None, stop, bench.episode_cap, model.hash())
+    counts = walk.episodes(episodes, seed)
+    kinds = ALL_KINDS[:-1]  # coupled sets gain little here, and take longer than all others together
     results = list(tr.learn_all(problem, counts, delta=DELTA, kinds=kinds, progress=progress).values())
-    optimum = tr.Interval.of(*solve(truth, asked.objective).bounds)
-    earned = solve(truth, asked.objective, policy=results[-1].robust.policy)
-    setting = Setting(
+    optimum = tr.Interval.of(*solve(truth).bounds)
+    earned = solve(truth, policy=results[-1].robust.policy).bounds[0]
+    setting = result_files.Setting(
         model=MODEL,
-        property=asked.text,
+        property=problem.text,
         delta=DELTA,
         data={"file": str(output / "data.parquet"), "sampled": sampled(seed)},
         command=["tightrope", *sys.argv[1:]],
-        truth=dict(pair.split("=", 1) for pair in instance.truth_text.split(",")),
+        truth={name: decimal_text(value) for name, value in bench.truth.items()},
         true_value=optimum,
     )
-    content = document(results, counts, tr.LearnOptions(), setting)
-    content.regions += regions_beside(content.regions, model, counts, DELTA)
+    content = result_files.document(results, counts, tr.LearnOptions(), setting)
+    content.regions += result_files.regions_beside(content.regions, model, counts, DELTA)
     progress("the certificate")
-    about = {"model": MODEL, "model_hash": model.hash(), "property": asked.text}
+    about = {"model": MODEL, "model_hash": model.hash(), "property": problem.text}
     proof = learned_file(results[-1], counts, about)
     content.certificate = CertificateFacts(proof.digest, str(output / "rover.cert"))
-    return Done(counts, results, content, proof, optimum, earned.bounds[0])
+    return Done(counts, results, content, proof, optimum, earned)
 
 
 def show(done: Done, results_at: Path, seed: int) -> None:

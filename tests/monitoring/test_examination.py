@@ -24,7 +24,7 @@ from tightrope.monitoring.examination import examine, replay
 from tightrope.monitoring.features import codes, list_features
 from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.monitoring.urns import (
-    Cells,
+    FeatureCells,
     Visits,
     before_last_exits,
     first_visits,
@@ -89,7 +89,7 @@ def test_mean_over_all_paths_of_a_chain_is_at_most_one() -> None:
         likely = math.prod(chances[a, b] for a, b in itertools.pairwise(path))
         visits, before = as_visits(path, 2)
         used = before_last_exits(visits, len(rest), path[-1])
-        cells = Cells.of(visits, before)
+        cells = FeatureCells.of(visits, before)
         total += likely * math.exp(weigh(visits, cells, used, False))
         sort = np.tile([True, False], len(visits.width))
         unit = (np.arange(9) // 3).astype(np.int32)[visits.row]
@@ -104,7 +104,7 @@ def test_mean_over_orders_of_an_urn_is_one_whatever_the_feature_does() -> None:
         outcome = np.array(order)
         feature = np.concatenate([[0], np.cumsum(outcome)[:-1] % 2]).astype(np.int32)
         visits = Visits.of(np.zeros(7, dtype=np.int64), outcome, np.array([2]))
-        values.append(weigh(visits, Cells.of(visits, feature), np.array([7]), False))
+        values.append(weigh(visits, FeatureCells.of(visits, feature), np.array([7]), False))
     assert np.mean(np.exp(values)) == pytest.approx(1.0, abs=1e-7)
 
 

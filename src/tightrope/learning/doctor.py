@@ -50,7 +50,7 @@ from tightrope.learning.options import with_selection as with_origin
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.phases import PhasedRates
 from tightrope.learning.pipeline import Pipeline, Serves, Settled, counts_of
-from tightrope.learning.rate_doctor import Division, RateAnswers, SplitRates, Terms
+from tightrope.learning.rate_doctor import Division, DoctorTerms, RateAnswers, SplitRates
 from tightrope.learning.rates import RateResult
 from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import ParametricCTMC
@@ -291,7 +291,7 @@ def doctor(
     tell = progress or silent
     wanted = Amendment.of(amend) if isinstance(amend, str) and amend != AUTO else amend
     division = Division(select_on, select_by, cluster, seed)
-    terms = Terms(question, delta, alpha, dict(options), tell)
+    terms = DoctorTerms(question, delta, alpha, dict(options), tell)
     case: _Answers | RateAnswers
     if isinstance(model, ParametricCTMC):
         case = RateAnswers(terms, model, data, division)
@@ -414,7 +414,7 @@ def _divide(log: EpisodeLog, division: Division) -> tuple[EpisodeLog, EpisodeLog
 class _Answers:
     """Answers the same question on amended models, within a time limit."""
 
-    def __init__(self, terms: Terms, model: ParametricMDP, data: Any, division: Division):
+    def __init__(self, terms: DoctorTerms, model: ParametricMDP, data: Any, division: Division):
         question, delta, alpha, options, tell = terms
         self.bounds = options.get("cost_range")
         if question is not None and self.bounds is not None and asked_reward(question) is not None:

@@ -77,7 +77,7 @@ class SplitRates:
     claims: str
 
 
-class Terms(NamedTuple):
+class DoctorTerms(NamedTuple):
     """What `doctor` is asked: question, levels, options of `learn`, and whom to tell what begins."""
 
     question: Problem | None
@@ -101,7 +101,7 @@ class RateAnswers:
 
     counts = None
 
-    def __init__(self, terms: Terms, model: ParametricCTMC, data: Any, division: Division):
+    def __init__(self, terms: DoctorTerms, model: ParametricCTMC, data: Any, division: Division):
         if division.select_by is not None or division.cluster is not None:
             raise InputError("`select_by` and `cluster` cannot be used with chains in continuous time")
         self.question, self.delta, self.alpha, self.options, self.tell = terms

@@ -41,7 +41,7 @@ from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.urns import (
     FIRST_ROWS,
     LOOKS,
-    Cells,
+    FeatureCells,
     Visits,
     before_last_exits,
     first_visits,
@@ -88,7 +88,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class OutcomeShare:
     """An outcome where a feature has a value: `count` of `visits` there, the share `pooled` everywhere."""
 
     context: str
@@ -125,7 +125,7 @@ class Finding:
     log_e_value: float
     p_value: float | None = None
     contexts: tuple[int, ...] = ()
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[OutcomeShare, ...] = ()
     effect: float | None = None
     log_weight: float = 0.0
     is_stated: bool = True
@@ -340,7 +340,7 @@ class _Test(NamedTuple):
 
     def cells(self, model: ParametricMDP) -> _Cells:
         visits = self.rows.visits
-        cells = Cells.of(visits, self.code)
+        cells = FeatureCells.of(visits, self.code)
         number = np.zeros((len(cells.value), int(visits.width.max(initial=1))))
         np.add.at(number, (cells.cell, visits.outcome), 1.0)
         gain = hedged_by_context(visits, cells, np.diff(visits.start))
@@ -503,7 +503,7 @@ def _changes(
     choice = int(structure.transition_choice[transition])
     to = structure.state_name(int(structure.successor[transition]))
     when = f"row {rows[change.before] + 1:,}" if len(rows) else f"its visit {change.before + 1:,}"
-    cell = Cell(
+    cell = OutcomeShare(
         model.structure.choice_name(choice), f"since {when}", to, since, visits - change.before, before
     )
     effect = abs(cell.observed - before) * cell.visits / max(int(grid.visits.sum()), 1)
@@ -548,7 +548,7 @@ def _evidence(test: _Test, most: int | None = None) -> float:
                 sorts = _sorts(rows, used)
                 terms.append(share + weigh_units(visits, unit, units, used, sorts, at == 0))
             continue
-        cells = Cells.of(visits, test.code)
+        cells = FeatureCells.of(visits, test.code)
         if cells.start[-1] > len(visits.width):
             terms.append(share + weigh(visits, cells, used, at == 0))
     return log_sum(np.array(terms))
@@ -597,7 +597,7 @@ def _by_counts(model: ParametricMDP, counts: Counts | None) -> tuple[list[Findin
 def _from_anomaly(one: Anomaly) -> Finding:
     visits = [round(seen.count / max(seen.observed, 1e-12)) for seen in one.outcomes]
     cells = tuple(
-        Cell(one.text, "", seen.outcome, seen.count, number, seen.expected)
+        OutcomeShare(one.text, "", seen.outcome, seen.count, number, seen.expected)
         for seen, number in zip(one.outcomes, visits, strict=True)
         if seen.count
     )
@@ -628,7 +628,7 @@ def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test | _Counted, log_
     apart = table / number[:, None] - total
     by_chance = np.sqrt(2.0 / math.pi * total * (1.0 - total) / number[:, None])
     moved = number * np.maximum(0.5 * (np.abs(apart) - by_chance).sum(axis=1), 0.0)
-    shown: list[tuple[int, Cell]] = []
+    shown: list[tuple[int, OutcomeShare]] = []
     for place in order:
         cell = int(cells.start[place] + np.argmax(moved[cells.start[place] : cells.start[place + 1]]))
         best, value = int(np.argmax(np.abs(apart[cell]))), int(cells.value[cell])
@@ -643,7 +643,7 @@ def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test | _Counted, log_
         to = model.structure.state_name(int(model.structure.successor[slot]))
         when = "another value" if value == OTHERS else test.named(model, log, value)
         numbers = int(table[cell, best]), int(number[cell]), float(total[cell, best])
-        shown.append((choice, Cell(model.structure.choice_name(choice), when, to, *numbers)))
+        shown.append((choice, OutcomeShare(model.structure.choice_name(choice), when, to, *numbers)))
     contexts, listed = tuple(choice for choice, _ in shown), tuple(one for _, one in shown)
     text, effect = f"{text}; {listed[0].words}" if listed else text, float(moved.sum()) / test.size
     return Finding(feature.kind, feature.name, text, log_e, None, contexts, listed, effect, *rest)

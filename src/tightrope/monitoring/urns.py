@@ -109,7 +109,7 @@ def before_last_exits(visits: Visits, rows: int, end: int) -> OffsetArray:
 
 
 @dataclass(frozen=True)
-class Cells:
+class FeatureCells:
     """`cell` of each visit by the feature's value; those of context i are start[i]:start[i+1] (value −2:
     several)."""
 
@@ -118,7 +118,7 @@ class Cells:
     value: IndexArray
 
     @staticmethod
-    def of(visits: Visits, code: IndexArray) -> Cells:
+    def of(visits: Visits, code: IndexArray) -> FeatureCells:
         contexts = len(visits.width)
         owner = np.repeat(np.arange(contexts), np.diff(visits.start))
         value = code[visits.row].astype(np.int64) + 1
@@ -139,10 +139,10 @@ class Cells:
         labels = (names[order] % wide - 1).astype(np.int32)
         labels[last] = -2
         start = np.searchsorted(names[order][kept] // wide, np.arange(contexts + 1)).astype(np.int64)
-        return Cells(place[key], start, labels[kept])
+        return FeatureCells(place[key], start, labels[kept])
 
 
-def weigh(visits: Visits, cells: Cells, used: OffsetArray, by_context: bool) -> float:
+def weigh(visits: Visits, cells: FeatureCells, used: OffsetArray, by_context: bool) -> float:
     """log of an e-value: products over contexts and cells, hedged in several ways, averaged over κ."""
     gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
     gain -= 1e-12 * np.abs(gain) + 1e-12
@@ -163,7 +163,7 @@ def weigh(visits: Visits, cells: Cells, used: OffsetArray, by_context: bool) -> 
     return mean(np.concatenate(parts if by_context else [dense, *parts]))
 
 
-def hedged_by_context(visits: Visits, cells: Cells, used: OffsetArray) -> FloatArray:
+def hedged_by_context(visits: Visits, cells: FeatureCells, used: OffsetArray) -> FloatArray:
     """What each context says, the best κ: for naming it."""
     gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
     owner = np.repeat(np.arange(len(visits.width)), np.diff(cells.start))
@@ -411,9 +411,7 @@ def _gains(
     sizes = len(shrinkage)
     result = np.zeros((first[-1], sizes))
     product = np.ones((first[-1], sizes))
-    widest = 1
-    for context in range(len(width)):
-        widest = max(widest, width[context])
+    widest = max(1, width.max()) if len(width) else 1
     urn, rarity, every = np.empty(widest), np.empty(widest), np.empty(widest)
     for context in range(len(width)):
         number = used[context]
@@ -425,9 +423,8 @@ def _gains(
             urn[outcome[i]] += 1.0
         for x in range(wide):
             rarity[x] = number / urn[x] if urn[x] > 0.0 else 0.0
-        low = first[context]
-        seen = np.zeros((first[context + 1] - low, wide))
-        visits = np.zeros(first[context + 1] - low)
+        low, cells = first[context], first[context + 1] - first[context]
+        seen, visits = np.zeros((cells, wide)), np.zeros(cells)
         every[:wide] = 0.0
         left = float(number)
         for i in range(begin, begin + number):

@@ -40,14 +40,16 @@ from tightrope.learning.pipeline import counts_of
 from tightrope.model.continuous import CTMC
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP, counts_steps
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.pomdp import POMDP, Controller, controller_of
+from tightrope.model.structure import Structured
 from tightrope.monitoring.episode_scores import PathRules
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.properties.query import Query, decide
 from tightrope.prism.properties.shape import EMBEDDED, refuse_time
-from tightrope.problem import Problem, require_discrete
+from tightrope.problem import AnyModel, Problem, require_discrete
 from tightrope.provenance import of_counts
 from tightrope.statistics.costs import CostModel
 from tightrope.verdict import AssumptionStatus
@@ -57,6 +59,7 @@ from tightrope_check.verdict import MEANING
 from tightrope_check.verdict import Verdict as Verdict
 
 Bounds = tuple[float, float]
+Property = Objective | Query | str
 
 
 class Relation(Enum):
@@ -129,10 +132,10 @@ class Own:
 
 def own_of(
     certificate: Certificate,
-    model: Any,
-    property: Objective | Query | str | None,
-    at: Any = None,
-    data: Any = None,
+    model: AnyModel,
+    property: Property | None,
+    at: Point | None = None,
+    data: object = None,
     policies: tuple[Any, Any] = (None, None),
     misfit: float = 0.0,
     translator: str | None = None,
@@ -147,7 +150,7 @@ def own_of(
         if named := next((name for name, value in given.items() if value is not None), None):
             raise InputError(f"`{named}` cannot be used with certificates of chains in continuous time")
         return own_chain(model, property, at, data, problem.law)
-    if observed:
+    if isinstance(model, POMDP):
         own = _own_controller(certificate, model, property, at, data, policy)
     else:
         if problem.domain is not None and problem.domain.lower:
@@ -170,13 +173,13 @@ def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator:
     return Own(own, objective, theta, counts, None if policy is None else _policy(own, policy), limit)
 
 
-def _policy(model: Any, given: Any) -> Policy:
+def _policy(model: Structured, given: Any) -> Policy:
     """A policy as it is, of whatever structure; anything else as one of the model, or refused in words."""
     return given if isinstance(given, Policy) else Policy(model, given)
 
 
 def _question(
-    model: Any, property: Any, translator: str | None, timed: bool
+    model: AnyModel, property: Property, translator: str | None, timed: bool
 ) -> tuple[Objective | Asked, tuple[str, Fraction] | None]:
     """What a property asks of a model, and its threshold; a long-run average or a temporal formula is read
     for itself. `timed`: the model is the jumps of a chain in continuous time, of which nothing that speaks of
@@ -200,7 +203,7 @@ def _question(
     return question, question.limit
 
 
-def without_numbers(model: Any, data: Any) -> tuple[Any, Any]:
+def without_numbers(model: AnyModel, data: object) -> tuple[AnyModel, object]:
     """A model of numbers alone as `learn` takes it: the numbers are not used, and the counts are of that."""
     if not isinstance(model, MDP | ParametricMDP) or (isinstance(model, ParametricMDP) and model.parameters):
         return model, data
@@ -223,7 +226,7 @@ def _own_controller(
 
 def own_controller(
     pomdp: POMDP,
-    objective: Any,
+    objective: Objective | None,
     theta: Sequence[Fraction] | None,
     counts: Counts | None,
     controller: Controller | None,
@@ -334,7 +337,7 @@ def _problem(certificate: Certificate, own: Own) -> CertifiedProblem:
     return replace(rebuilt, misfit=problem.misfit)
 
 
-def _nothing(model: Any, question: CertifiedObjective) -> Objective:
+def _nothing(model: Structured, question: CertifiedObjective) -> Objective:
     """An objective that stands where none is compared; it counts steps where the certificate's does."""
     nowhere = np.zeros(model.structure.states, dtype=np.bool_)
     steps = None if question.steps is None and question.lower_steps == 0 else 1

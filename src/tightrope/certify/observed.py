@@ -258,7 +258,7 @@ def _objective(question: Question, model: MDP, reward: FloatArray) -> Objective:
 
 def as_certified(
     pomdp: POMDP,
-    objective: Any,
+    objective: object,
     theta: Sequence[Fraction] | None,
     counts: Counts | None,
     controller: Controller | None,

@@ -36,13 +36,14 @@ from tightrope.logic.timed import time_of
 from tightrope.model.continuous import CTMC, TIME, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.parameters import Point
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.prism.parse.property_syntax import RewardFormula, RewardOperator
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import reward_structure_of
-from tightrope.problem import Problem
+from tightrope.problem import AnyModel, Problem
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope.statistics.rates import gamma_poisson
@@ -295,7 +296,7 @@ class OwnChain:
     """What the user has of a chain in continuous time: the model, at a point or over its domain, what is
     asked of it, and a log."""
 
-    model: Any
+    model: ParametricCTMC | CTMC
     query: Query | None = None
     theta: Sequence[Fraction] | None = None
     exposure: Exposure | None = None
@@ -334,7 +335,9 @@ class OwnChain:
         return name_difference("other data", first_difference(statement, rebuilt))
 
 
-def own_chain(model: Any, property: Any, at: Any, data: Any, law: str) -> OwnChain:
+def own_chain(
+    model: AnyModel, property: Objective | Query | str | None, at: Point | None, data: object, law: str
+) -> OwnChain:
     """The user's chain, at a point where the certificate is about one."""
     if not isinstance(model, ParametricCTMC | CTMC):
         raise CannotCertify("this certificate is about a chain in continuous time, and your model is none")

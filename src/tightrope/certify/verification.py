@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tightrope.errors import CannotCertify, InputError, check_type, shown
 from tightrope.verdict import Assessment, Assumed, AssumptionStatus
@@ -43,7 +43,7 @@ def verify(
     model: MDP | IntervalMDP | ParametricMDP | CTMC | ParametricCTMC | POMDP | None = None,
     property: Objective | str | None = None,
     at: Point | None = None,
-    data: Any = None,
+    data: object = None,
     policy: Policy | Controller | None = None,
     baseline: Policy | None = None,
     misfit: float = 0.0,

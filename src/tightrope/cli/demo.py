@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -117,6 +118,7 @@ def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress
     problem, model, truth = bench.problem, bench.model, bench.at_truth
     progress("simulating drives")
     stop = find_decided_states(problem.objective, model.states)
+    assert isinstance(truth.model, tr.MDP)
     walk = tr.Simulator(truth.model, None, stop, bench.episode_cap, model.hash())
     counts = walk.episodes(episodes, seed)
     kinds = ALL_KINDS[:-1]  # coupled sets gain little here, and take longer than all others together
@@ -129,7 +131,7 @@ def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress
         delta=DELTA,
         data={"file": str(output / "data.parquet"), "sampled": sampled(seed)},
         command=["tightrope", *sys.argv[1:]],
-        truth={name: decimal_text(value) for name, value in bench.truth.items()},
+        truth={name: decimal_text(Fraction(value)) for name, value in bench.truth.items()},
         true_value=optimum,
     )
     content = result_files.document(results, counts, tr.LearnOptions(), setting)

@@ -58,7 +58,7 @@ def refuse_chains(why: str = "a chain in continuous time has no choices") -> Inp
 
 def differences(
     problem: Problem,
-    data: Any,
+    data: object,
     baseline: PolicyGiven | str,
     delta: float,
     options: LearnOptions,
@@ -78,7 +78,7 @@ def differences(
 @spell_out()
 def compare(
     problem: Problem,
-    data: Any,
+    data: object,
     policy: PolicyGiven | Mapping[str, PolicyGiven] | Sequence[PolicyGiven],
     baseline: PolicyGiven | str = UNIFORM,
     *,
@@ -123,7 +123,7 @@ def compare(
 @spell_out()
 def improve(
     problem: Problem,
-    data: Any,
+    data: object,
     *,
     baseline: PolicyGiven | str = UNIFORM,
     keep: Sequence[str] = (),

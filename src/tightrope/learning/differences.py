@@ -362,7 +362,7 @@ class Differences:
     def start(
         cls,
         problem: Problem,
-        data: Any,
+        data: object,
         baseline: PolicyGiven | str,
         delta: float,
         options: LearnOptions,

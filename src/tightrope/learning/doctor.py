@@ -240,8 +240,8 @@ def _assess(
 
 @spell_out()
 def doctor(
-    problem: Any,
-    data: Any,
+    problem: object,
+    data: object,
     *,
     delta: float = 0.001,
     alpha: float = ALPHA,
@@ -317,7 +317,7 @@ def doctor(
     return Diagnosis(model, found, tuple(findings), case.counts, result, estimate, answer, why)
 
 
-def _subject(problem: Any) -> tuple[Problem | None, ParametricMDP | ParametricCTMC]:
+def _subject(problem: object) -> tuple[Problem | None, ParametricMDP | ParametricCTMC]:
     """The question, where there is one, and the model that data speak of."""
     question = problem if isinstance(problem, Problem) else None
     model = question.base if question is not None else require_model(problem)
@@ -414,7 +414,7 @@ def _divide(log: EpisodeLog, division: Division) -> tuple[EpisodeLog, EpisodeLog
 class _Answers:
     """Answers the same question on amended models, within a time limit."""
 
-    def __init__(self, terms: DoctorTerms, model: ParametricMDP, data: Any, division: Division):
+    def __init__(self, terms: DoctorTerms, model: ParametricMDP, data: object, division: Division):
         question, delta, alpha, options, tell = terms
         self.bounds = options.get("cost_range")
         if question is not None and self.bounds is not None and asked_reward(question) is not None:

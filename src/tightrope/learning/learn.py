@@ -27,7 +27,7 @@ from tightrope.model.pomdp import POMDP
 from tightrope.monitoring.model_fit import ALPHA, MOST_READ, asked_reward, cost_finding
 from tightrope.prism.properties.capabilities import ModelKind, QueryKind
 from tightrope.prism.properties.query import Query
-from tightrope.problem import Problem, learnable, problem_of
+from tightrope.problem import AnyModel, Problem, learnable, problem_of
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.least_squares import EllipsoidVersion
 
@@ -51,7 +51,7 @@ ALL_KINDS = (
 @spell_out()
 def learn(
     problem: Problem,
-    data: Any,
+    data: object,
     *,
     delta: float = 0.001,
     policy: PolicyGiven | None = None,
@@ -144,7 +144,7 @@ def _wrong_costs(result: LearningResult, bounds: tuple[float, float] | None) -> 
     return None if finding is None else finding.text
 
 
-def counted_anew(data: Any, numeric: Any, model: Any) -> Any:
+def counted_anew(data: object, numeric: AnyModel, model: AnyModel) -> Any:
     """Counts of a model of numbers as those of the model without them, which has the same transitions."""
     if isinstance(data, Reading):
         return replace(data, counts=counted_anew(data.counts, numeric, model))
@@ -158,7 +158,7 @@ def counted_anew(data: Any, numeric: Any, model: Any) -> Any:
 @spell_out()
 def learn_all(
     problem: Problem,
-    data: Any,
+    data: object,
     *,
     delta: float = 0.001,
     kinds: Sequence[SetsKind | str] | None = None,

@@ -23,7 +23,7 @@ from tightrope.model.free import unlinked_rows
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
-from tightrope.model.structure import END, ParametricReward, Structure
+from tightrope.model.structure import END, ParametricReward, Structure, Structured
 from tightrope.provenance import (
     CHOSEN,
     COSTS,
@@ -664,7 +664,7 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
         )
 
 
-def with_selection(counts: Counts, model: Any, priors: Sequence[Prior] = ()) -> Counts:
+def with_selection(counts: Counts, model: Structured, priors: Sequence[Prior] = ()) -> Counts:
     """The counts, with whether model and priors were chosen without them."""
     chosen = chosen_with(model, priors, lambda: counts.provenance)
     return replace(counts, design=replace(counts.design, chosen=chosen)) if chosen else counts
@@ -683,7 +683,7 @@ def chosen_with(model: Any, priors: Sequence[Prior], data: Callable[[], Provenan
     return chosen
 
 
-def chosen_by_names(model: Any) -> str | None:
+def chosen_by_names(model: Structured) -> str | None:
     """Say what else than names the data may have chosen; None where every row leads elsewhere, untied."""
     structure = model.structure
     where = "the model was drafted from these data"

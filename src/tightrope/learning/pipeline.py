@@ -728,7 +728,7 @@ def parametric(problem: Problem) -> ParametricMDP:
 class Request:
     """What is to be learned from: data, the events of them that count (`part`), δ, options, a policy."""
 
-    data: Any
+    data: object
     delta: float
     options: LearnOptions
     part: Mapping[str, int]
@@ -759,7 +759,7 @@ class PlainQuestions:
     lift: Callable[[Any, LearnOptions], Any] = staticmethod(Pipeline.result)
 
 
-def counts_of(data: Any, model: AnyModel, part: Mapping[str, int] = MappingProxyType({})) -> Counts:
+def counts_of(data: object, model: AnyModel, part: Mapping[str, int] = MappingProxyType({})) -> Counts:
     """The counts that data hold, in whatever form they are given; `part` says which events count."""
     if isinstance(data, Counts | Reading):
         if part:

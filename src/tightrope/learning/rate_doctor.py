@@ -101,7 +101,7 @@ class RateAnswers:
 
     counts = None
 
-    def __init__(self, terms: DoctorTerms, model: ParametricCTMC, data: Any, division: Division):
+    def __init__(self, terms: DoctorTerms, model: ParametricCTMC, data: object, division: Division):
         if division.select_by is not None or division.cluster is not None:
             raise InputError("`select_by` and `cluster` cannot be used with chains in continuous time")
         self.question, self.delta, self.alpha, self.options, self.tell = terms

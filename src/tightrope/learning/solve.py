@@ -29,7 +29,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
-from tightrope.model.pomdp import POMDP, controller_of
+from tightrope.model.pomdp import POMDP, Controller, controller_of
 from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import AnyModel, Problem, problem_of
@@ -170,7 +170,7 @@ def solve(
 
 def solve_observed(
     question: Problem,
-    policy: Any,
+    policy: PolicyGiven | Controller | None,
     effort: SolveOptions,
     point: Sequence[Fraction] = (),
     work: float | None = None,
@@ -187,7 +187,7 @@ def solve_observed(
     if isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names and not point:
         options = LearnOptions.of("solve", {"sets": SetsKind.COUPLED, "precision": precision})
 
-        def result_of(controller: Any) -> Learned:
+        def result_of(controller: Controller) -> Learned:
             return solve_over_domain(controlled(question, controller), options)
 
         if given is not None:

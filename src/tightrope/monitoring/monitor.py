@@ -123,7 +123,7 @@ class Monitor(EProcess):
         """
         return self.first_warning is not None
 
-    def update(self, data: Any) -> Monitor:
+    def update(self, data: object) -> Monitor:
         """Process data in the order of time.
 
         Parameters

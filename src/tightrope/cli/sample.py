@@ -15,11 +15,13 @@ import msgspec
 import numpy as np
 
 import tightrope as tr
+from tightrope.benchmarks.instance import decimal_text
 from tightrope.cli import options
 from tightrope.cli.options import ModelOptions, declare, refuse_any, refuse_options, switch, takes
 from tightrope.cli.output import Rows, common, group, print_facts, warn
 from tightrope.cli.sources import LoadedModel, Question, seen_through
 from tightrope.data.columns import StateForm
+from tightrope.data.writing import write_counts, write_trajectories
 from tightrope.errors import InputError
 from tightrope.io.output import DATA, claim_file
 from tightrope.io.table.data_table import is_parquet, write_table
@@ -126,7 +128,6 @@ def sample(request: SampleRequest) -> None:
     if timed:
         sample_timed(request)
         return
-    from tightrope.data.writing import write_counts, write_trajectories
 
     output = request.output or request.append
     assert output is not None
@@ -249,7 +250,6 @@ class Simulation:
     @cached_property
     def simulator(self) -> tr.Simulator | SteeredSimulator:
         """The model at the point that was asked for, ready to walk."""
-        from tightrope.benchmarks.instance import decimal_text
         from tightrope.data.collection import SteeredSimulator
 
         model, point = self.loaded.model, {}
@@ -422,7 +422,6 @@ def _report(request: SampleRequest, answer: SampleAnswer, facts: Rows) -> None:
 
 def sample_timed(request: SampleRequest) -> None:
     """Simulate so many episodes of this duration, and write their jumps."""
-    from tightrope.benchmarks.instance import decimal_text
 
     output, episodes, duration = request.output, request.episodes, request.watched
     assert output is not None and episodes is not None and duration is not None

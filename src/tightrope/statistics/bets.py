@@ -80,7 +80,11 @@ class Predictions:
         """How often each outcome was seen in each batch; only the last one may still grow."""
         outcomes.check(counts)
         batches = counts.batches
-        assert batches is not None
+        if batches is None:
+            raise InputError(
+                "likelihood regions and slabs (betting regions) need data in time-ordered batches",
+                hint="keep the batch column of the data file, or use --region polytope",
+            )
         last = len(batches) - 1
         for number in range(len(self.seen), last):
             self.seen.append(outcomes.pooled_part(*batches[number]))
@@ -347,11 +351,6 @@ def place_bets(
     outcomes: Outcomes, counts: Counts, gradient: Gradient, levels: Levels, known: Predictions | None = None
 ) -> Slab:
     """All bets, each from the batches before it alone; `known` are those of an earlier look."""
-    if counts.batches is None:
-        raise InputError(
-            "the slab (betting region) needs data in time-ordered batches, and these counts have none",
-            hint="keep the batch column of the data file, or use --region polytope",
-        )
     maximiser, known = outcomes.maximiser, known or Predictions()
     batches = known.pooled_batches(outcomes, counts)
     plan = schedule(counts, np.array([float(seen.sum()) for seen in batches]))

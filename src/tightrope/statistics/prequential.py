@@ -16,7 +16,6 @@ import numpy as np
 
 from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingKind
-from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import UNIT, error_factor
@@ -77,11 +76,6 @@ def prequential(
     priors: tuple[Prior, ...] = (),
 ) -> Evidence:
     """Predict every batch after the pilot from those before it and from `priors`."""
-    if counts.batches is None:
-        raise InputError(
-            "the likelihood region needs data in time-ordered batches, these counts have none",
-            hint='keep the batch column of the data file, or use `region="polytope"`',
-        )
     known, informative = predictions or Predictions(), outcomes.informative
     by_batch = [outcomes.by_expression(seen) for seen in known.pooled_batches(outcomes, counts)]
     sizes = np.array([float(seen.sum()) for seen in by_batch])

@@ -127,8 +127,7 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
         for child in children:
             heapq.heappush(waiting, (float(-np.prod(child.widths)), next(order), child))
     done += [_part(box, OPEN) for _, _, box in waiting]
-    free = search.coordinates.free
-    names = tuple(search.model.parameters.names[i] for i in free)
+    names = tuple(search.model.parameters.names[i] for i in search.coordinates.free)
     return Partition(names, tuple(done), search.enclosures, time.perf_counter() - begin)
 
 
@@ -173,9 +172,9 @@ class _Splitter:
                 f"{len(coordinates.free)} parameters: domains of at most {_MOST_DIMENSIONS} are split",
                 hint="fix some of them: --param p=0.5:0.5",
             )
-        functions, chain = functions_of(coordinates, model, query.objective), None
-        if model.structure.is_chain:
-            chain = chain_of(model, query.objective, Policy.uniform(model))
+        functions = functions_of(coordinates, model, query.objective)
+        is_chain, policy = model.structure.is_chain, Policy.uniform(model)
+        chain = chain_of(model, query.objective, policy) if is_chain else None
         return _Splitter(problem, model, coordinates, functions, chain)
 
     @property
@@ -191,15 +190,13 @@ class _Splitter:
         """The verdict on a box, or its halves."""
         if isinstance(self.chain, str):
             return self.problem.answer(math.inf, math.inf), ()
-        model, is_new = box.model, box.model is None
-        if model is None:
-            model = self.enclose(box)
+        model = box.model or self.enclose(box)
         value, swing, error = self._range(box, model)
         truth = self._truth(value, float(np.sum(swing)) + error)
         if truth != OPEN:
             return truth, ()
-        if is_new or error <= float(np.sum(swing)):
-            keeps = error <= float(np.sum(swing))
+        keeps = error <= float(np.sum(swing))
+        if box.model is None or keeps:
             axis = int(np.argmax(swing if keeps else box.widths / (self.corners[1] - self.corners[0])))
             return OPEN, box.halves(axis, model if keeps else None)
         return OPEN, (replace(box, model=None),)

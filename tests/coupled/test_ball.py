@@ -115,7 +115,7 @@ def test_a_table_has_the_sets_of_unconstrained_rows_and_keeps_the_draw_of_the_fi
         at = table.structure.transition_start[draw]
         assert table.expressions.text(int(table.expression[at])) == "1/4"
         texts = [table.expressions.text(int(e)) for e in table.expression[:3]]
-        assert texts == ["free_1", "free_2", "-free_1 - free_2 + 1"]
+        assert texts == ["free_1", "free_2", "1 - free_1 - free_2"]
         assert (
             table.shown_parameters if hasattr(table, "shown_parameters") else not table.parameters.shown.names
         )

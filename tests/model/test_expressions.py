@@ -82,7 +82,7 @@ def test_sums_products_and_unused_rows():
     assert table.function(table.add(table.function(a) * table.function(b))) == p - p * p
     expressions, index = table.freeze(np.array([b, b]))
     assert (len(expressions), index.tolist()) == (1, [0, 0])
-    assert expressions.text(0) == "-p + 1"
+    assert expressions.text(0) == "1 - p"
     assert len(expressions.monomials) == 2
 
 

@@ -28,9 +28,9 @@ def test_every_choice_has_a_free_distribution_of_its_own() -> None:
     text = MODULE.format(ROW + "\n [b] s<2 -> free : (s'=1) + free : (s'=2) + free : (s'=0);")
     model = load_prism_text(text)
     assert rows_of(model)[:3] == [
-        ["free1_1", "-free1_1 + 1"],
-        ["free2_1", "free2_2", "-free2_1 - free2_2 + 1"],
-        ["free3_1", "free3_2", "-free3_1 - free3_2 + 1"],
+        ["free1_1", "1 - free1_1"],
+        ["free2_1", "free2_2", "1 - free2_1 - free2_2"],
+        ["free3_1", "free3_2", "1 - free3_1 - free3_2"],
     ]
     assert isinstance(model, ParametricMDP)
     assert model.free.tolist() == [True, True, True, False, False]
@@ -50,14 +50,14 @@ def test_a_name_is_shared_and_keeps_the_order_of_outcomes() -> None:
     model = load_prism_text(text)
     # In state 0 the second and the third outcome lead to state 2, in state 1 the first and the third.
     assert rows_of(model)[:2] == [
-        ["free_die_1", "-free_die_1 + 1"],
-        ["-free_die_2 + 1", "free_die_2"],
+        ["free_die_1", "1 - free_die_1"],
+        ["1 - free_die_2", "free_die_2"],
     ]
     rows = [
         (0, "a", {0: tr.free("x"), 1: tr.free("x")}),
         (1, "a", {1: tr.free("x"), 0: tr.free("x")}),
     ]
-    assert rows_of(tr.build_from_rows(rows)) == [["free_x_1", "-free_x_1 + 1"]] * 2
+    assert rows_of(tr.build_from_rows(rows)) == [["free_x_1", "1 - free_x_1"]] * 2
 
 
 def test_numbers_beside_free_leave_a_rest() -> None:
@@ -74,7 +74,7 @@ def test_numbers_beside_free_leave_a_rest() -> None:
 def test_outcomes_that_lead_to_one_state_are_one() -> None:
     text = MODULE.format("[a] s=0 -> free : (s'=1) + free : (s'=2) + free : (s'=1);")
     model = load_prism_text(text)
-    assert rows_of(model)[0] == ["free1_1", "-free1_1 + 1"]
+    assert rows_of(model)[0] == ["free1_1", "1 - free1_1"]
     text = MODULE.format("[a] s=0 -> free : (s'=1) + free : (s'=1);")
     assert rows_of(load_prism_text(text))[0] == ["1"]
 
@@ -82,9 +82,9 @@ def test_outcomes_that_lead_to_one_state_are_one() -> None:
 def test_free_commands_move_with_certain_ones() -> None:
     other = "module n x:[0..1]; [a] true -> {}; endmodule"
     certain = load_prism_text(MODULE.format(ROW) + other.format("(x'=1-x)"))
-    assert rows_of(certain)[0] == ["free1_1", "-free1_1 + 1"]
+    assert rows_of(certain)[0] == ["free1_1", "1 - free1_1"]
     half = load_prism_text(MODULE.format(ROW) + other.format("0.5:(x'=0) + 0.5:(x'=1)"))
-    assert rows_of(half)[0] == ["1/2*free1_1", "1/2*free1_1", "-1/2*free1_1 + 1/2", "-1/2*free1_1 + 1/2"]
+    assert rows_of(half)[0] == ["1/2*free1_1", "1/2*free1_1", "1/2 - 1/2*free1_1", "1/2 - 1/2*free1_1"]
     assert isinstance(half, ParametricMDP)
     assert not half.free.any()
 

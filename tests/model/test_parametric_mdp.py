@@ -49,7 +49,7 @@ def test_a_model_from_a_successor_function():
     assert (model.states, model.choices, model.transitions) == (6, 9, 12)
     assert model.structure.action_names == ("walk", "rest", "stay")
     assert model.structure.state_name(0) == "(x=1,lucky=false)"
-    assert [model.expressions.text(e) for e in range(3)] == ["1", "p", "-p + 1"]
+    assert [model.expressions.text(e) for e in range(3)] == ["1", "p", "1 - p"]
     assert np.flatnonzero(model.labels["home"]).tolist() == [
         s for s in range(6) if model.valuations["x"][s] == 3
     ]

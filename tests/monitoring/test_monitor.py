@@ -96,7 +96,7 @@ def test_the_bound_is_tight_without_products() -> None:
     fit = BestFit.of(coin)
     for heads, tails, best in ((30, 70, 0.3), (5, 95, 0.2), (99, 1, 0.9), (1, 0, 0.9)):
         weight = np.zeros(len(coin.expressions))
-        for number, expression in ((heads, "p"), (tails, "-p + 1")):
+        for number, expression in ((heads, "p"), (tails, "1 - p")):
             index = next(
                 e for e in range(len(weight)) if coin.expressions.polynomial(e).text(["p"]) == expression
             )

@@ -155,7 +155,7 @@ def test_equal_successors_merge_and_keep_the_order_of_updates() -> None:
     assert model.transitions == 6
     assert model.successor[:3].tolist() == [1, 2, 3]
     texts = [model.expressions.text(int(e)) for e in model.expression[:3]]
-    assert texts == ["p", "-p - q + 1", "q"]
+    assert texts == ["p", "1 - p - q", "q"]
 
 
 def test_a_choice_with_many_outcomes_merges_too() -> None:
@@ -215,7 +215,7 @@ def test_a_chain_draws_uniformly_among_enabled_commands() -> None:
         int(s): model.expressions.text(int(e))
         for s, e in zip(model.successor[:3], model.expression[:3], strict=True)
     }
-    assert texts == {1: "1/3*p + 1/3", 2: "-1/3*p + 1/3", 3: "1/3"}
+    assert texts == {1: "1/3*p + 1/3", 2: "1/3 - 1/3*p", 3: "1/3"}
     assert model.rewards["r"].choice is not None
     assert model.rewards["r"].choice.tolist() == [12.5 / 3, 0, 0, 0]
     assert len(heard) == 1 and "(x=0)" in heard[0] and "equally likely" in heard[0]

@@ -48,7 +48,7 @@ def tally(model: ParametricMDP, transition: list[int], budget: Budget) -> dict[s
 def test_complements_that_partition_a_choice_are_one_event() -> None:
     model = coins(Parameters.unit_box(("p",)), [P, P])
     assert tally(model, [3, 7, 1, 4, 0, 0], Budget.TIED) == {"p": (4, 15)}
-    assert tally(model, [3, 7, 1, 4, 0, 0], Budget.PAPER) == {"p": (4, 15), "-p + 1": (11, 15)}
+    assert tally(model, [3, 7, 1, 4, 0, 0], Budget.PAPER) == {"p": (4, 15), "1 - p": (11, 15)}
 
 
 def test_complements_in_different_choices_are_pooled_with_sides_swapped() -> None:
@@ -69,7 +69,7 @@ def test_complements_in_different_choices_are_pooled_with_sides_swapped() -> Non
 def test_equal_expressions_in_one_choice_are_one_event_of_their_sum() -> None:
     rows = [(0, "a", {1: P / 4, 2: P / 4, 0: ONE - P / 2}), (1, "b", {1: ONE}), (2, "c", {2: ONE})]
     model = built(rows, "p")
-    assert tally(model, [1, 2, 7, 0, 0], Budget.TIED) == {"-1/2*p + 1": (7, 10)}
+    assert tally(model, [1, 2, 7, 0, 0], Budget.TIED) == {"1 - 1/2*p": (7, 10)}
     intervals = event_intervals(model, counts_of(model, [1, 2, 7, 0, 0], SamplingKind.ADAPTIVE), 0.1)
     quarter = model.expressions.index_of(P / 4)
     lower, upper = intervals.expression_bounds()

@@ -55,7 +55,7 @@ class Expressions(Record):
     >>> import tightrope as tr
     >>> model = tr.load("bench:betting(5)")
     >>> [model.expressions.text(row) for row in range(4)]
-    ['1', 'p', '-p + 1', 'p + 1/500']
+    ['1', 'p', '1 - p', 'p + 1/500']
     """
 
     parameter_names: tuple[str, ...]

@@ -202,12 +202,15 @@ class Polynomial:
         return total
 
     def text(self, names: Sequence[str], signed_number: bool = False) -> str:
-        """Readable and exact: `1/2*p + 1/2500*q`; parses back in PRISM and DRN files.
+        """Readable and exact: `1/2*p + 1/2500*q`, `1 - p`; parses back in PRISM and DRN files.
 
         With `signed_number` a leading sign stands before a number: Storm takes `-p^2` for (−p)².
         """
         texts: list[str] = []
-        for monomial in sorted(self.terms, key=lambda m: (-monomial_degree(m), m)):
+        order = sorted(self.terms, key=lambda m: (-monomial_degree(m), m))
+        if order and self.terms[order[0]] < 0 < self.terms[order[-1]] and not order[-1]:
+            order.insert(0, order.pop())
+        for monomial in order:
             coefficient = self.terms[monomial]
             is_negative, size = coefficient < 0, abs(coefficient)
             needs_number = size != 1 or not monomial or (signed_number and is_negative and not texts)

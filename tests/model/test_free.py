@@ -62,11 +62,11 @@ def test_a_name_is_shared_and_keeps_the_order_of_outcomes() -> None:
 
 def test_numbers_beside_free_leave_a_rest() -> None:
     text = MODULE.format("[a] s=0 -> 0.2 : (s'=0) + free : (s'=1) + free : (s'=2);")
-    assert rows_of(load_prism_text(text))[0] == ["1/5", "4/5*free1_1", "-4/5*free1_1 + 4/5"]
+    assert rows_of(load_prism_text(text))[0] == ["1/5", "4/5*free1_1", "4/5 - 4/5*free1_1"]
     model = tr.build_from_rows(
         [(0, "a", {0: "1/5", 1: tr.free, 2: tr.free}), (1, "", {1: 1}), (2, "", {2: 1})]
     )
-    assert rows_of(model)[0] == ["1/5", "4/5*free1_1", "-4/5*free1_1 + 4/5"]
+    assert rows_of(model)[0] == ["1/5", "4/5*free1_1", "4/5 - 4/5*free1_1"]
     alone = MODULE.format("[a] s=0 -> 0.7 : (s'=0) + free : (s'=1);")
     assert rows_of(load_prism_text(alone))[0] == ["7/10", "3/10"]
 

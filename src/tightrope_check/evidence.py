@@ -60,9 +60,9 @@ METHODS = {
 }
 """The checker's own registry of methods."""
 
-FIXED = "the visits of every event were fixed in advance, independently of outcomes"
+FIXED = "the visits of each event were fixed in advance, independently of outcomes"
 PLANNED = "the amount of data was fixed in advance; the policy may have been adaptive"
-ANY = "sampling by any policy, any stopping rule, time-uniform"
+ANY = "the data may come from any policy and may stop at any time"
 _ENDS = "every episode is complete or was cut by a rule that uses no later outcomes"
 _ORDER = "earlier counts did not depend on later outcomes"
 _STATUS = {"stated": "{} (stated)", "unknown": "NOMINAL: unknown whether {}", "no": "NOMINAL: violated: {}"}

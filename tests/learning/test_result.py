@@ -117,7 +117,7 @@ def test_pictures_are_axes_that_can_be_changed(learned: tr.LearningResult) -> No
     assert [text.get_text() for text in legend.get_texts()][-1] == "reference 0.5"
     axes.set_title("mine")
     _, mine = pyplot.subplots()
-    for draw in (learned.plot, learned.plot_widths, learned.plot_events, learned.plot_timings):
+    for draw in (learned.plot, learned.plot_widths, learned.plot_events):
         mine.clear()
         assert draw(ax=mine) is mine
         assert mine.get_xlabel() and (mine.lines or mine.patches)

@@ -102,7 +102,7 @@ def test_the_page_opens_alone_and_whole(
     chromium.open(report, width, 800, scheme)
     assert chromium.problems() == []
     assert chromium.requests() == [report.resolve().as_uri()]
-    assert chromium.evaluate("document.querySelectorAll('figure').length") == 7
+    assert chromium.evaluate("document.querySelectorAll('figure').length") == 6
     assert chromium.evaluate(EMPTY_PICTURES) == []
     assert (
         chromium.evaluate("document.querySelectorAll('figure:not(:has(.legend text, .legend li))').length")
@@ -137,8 +137,6 @@ def test_marks_tell_their_numbers(chromium: Browser, report: Path, result: Path)
     tip(chromium, "before the data")
     chromium.point_at("#binding g[data-tip] path")
     tip(chromium, "seen ")
-    chromium.point_at("#timings g[data-tip^=rectangular] path")
-    tip(chromium, "solve")
     chromium.point_at("h1")
     chromium.wait(lambda: chromium.evaluate("document.getElementById('tip').hidden"))
     tips = (

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import random
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from matplotlib.figure import Figure
 
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.regions.bounds import tracks_in
 from tightrope.regions.event_polytope import domain_region
-from tightrope.report.page import named_state
+from tightrope.report.policy_map import MapVariable, PolicyMap
 from tightrope.report.statement import saving
+from tightrope.report.style import PAPER, named, shorten, span_of
 from tightrope.report.what_if import NO_TRACKS, REFUTED, what_if
 
 PUMP = """mdp
@@ -81,7 +88,16 @@ def test_the_page_has_names_and_what_is_saved(learned: Path) -> None:
     gain = main["value"]["lower"] - main["robust_policy"]["upper"]
     assert gain > 0.3
     assert f"on average {math.floor(1000 * gain):,} fewer of 1,000 runs with reaching “failed”" in page
-    assert page.index('id="whatif"') < page.index('id="intervals"') < page.index('id="regions"')
+    cards = ["rule", "whatif", "intervals", "policy", "binding", "ledger", "parameters", "provenance"]
+    places = [page.index(f'id="{card}"') for card in cards]
+    assert places == sorted(places)
+    assert '<p class="rule">If wear is used, run; otherwise service.</p>' in page
+    there = main["estimate"]
+    assert there["values"]["given"] > there["values"]["best"] <= there["values"]["robust"]
+    assert there["best"]["upper"] >= main["robust_policy"]["upper"]
+    for name in ("robust policy", "best policy at the best fit", "today&#39;s policy"):
+        assert f"<td>{name}</td>" in page
+    assert "They differ in 1 of 2 states." in page
 
 
 @pytest.mark.usefixtures("empty_pictures")
@@ -177,6 +193,52 @@ def test_equalities_of_the_domain_are_kept_on_the_slider() -> None:
             assert x + sum(others.values()) == pytest.approx(1.0, abs=1e-12)
 
 
+DRIFTING = [("new", "run", "used")] * 300 + [("new", "run", "new")] * 300
+WORN = [("used", "run", "failed"), ("used", "run", "used"), ("used", "service", "new")] * 40
+
+
+@pytest.mark.usefixtures("empty_pictures")
+def test_a_contradicted_report_begins_with_not_to_act(tmp_path: Path) -> None:
+    """And says no rule and no promise; states have the names of the log, in a drafted model, too."""
+    rows = [(i, *step) for i, step in enumerate([*DRIFTING, *WORN])]
+    names = ("episode", "state", "action", "next_state")
+    log = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+    model = tr.draft(log).model
+    reading = tr.read_data(log, model, order="as-read", ends="complete")
+    result = tr.learn(model.problem('Pmin=? [ F "failed" ]'), reading, delta=0.1)
+    assert result.verdict.word.value == "contradicted"
+    page = html.unescape(result.report(tmp_path / "report.html").read_text())
+    first = page.split('<section id="rule">')[1].split("</section>")[0]
+    assert "Do not act on this result: the data contradict the model." in first
+    assert not re.search("Promise|More data|otherwise|guaranteed", first)
+    assert "run in new → used" in page and "state=0" not in page and "free1" not in page
+
+
+def test_an_axis_has_whole_numbers_and_no_offset() -> None:
+    assert shorten("to wear=worn, age=12", 11) == "to we…ge=12"
+    with PAPER.style():
+        axes = Figure().subplots()
+        axes.set_xlim(*span_of([6119.99999, 6120.00001]))
+        axes.figure.draw_without_rendering()
+        texts = [label.get_text() for label in axes.get_xticklabels()]
+        assert axes.xaxis.get_offset_text().get_text() == ""
+    assert len(set(texts)) == len(texts) > 3 and max(map(len, texts)) <= 6
+
+
+def test_a_policy_is_told_as_the_smallest_rule_that_agrees_with_it() -> None:
+    wear, hot = np.repeat(np.arange(4), 2), np.tile([0, 1], 4)
+    service = np.where((wear >= 2) | (hot == 1), 1, 0)
+    variables = (MapVariable("wear", ("0", "1", "2", "3"), wear), MapVariable("hot", ("false", "true"), hot))
+    policies = PolicyMap(variables, ("run", "service"), {"robust": service})
+    rule = policies.rule()
+    assert rule is not None and rule.nodes == 2
+    assert rule.decide({"wear": wear, "hot": hot}).tolist() == service.tolist()
+    assert rule.sentence() == "If wear is at least 2, service; otherwise if not hot, run; otherwise service."
+    assert replace(policies, is_plain=False).rule() is None
+    mixed = PolicyMap(variables[:1], ("run", "service"), {"robust": service})
+    assert mixed.rule() is None  # states with the same values have different actions
+
+
 def test_a_refuted_model_and_sets_without_a_region_have_no_slider() -> None:
     model = sums()
     steps: list[Any] = [[(0, "both", 1 + (i % 2))] for i in range(40)]
@@ -253,4 +315,4 @@ def test_what_is_saved_is_said_in_the_unit_of_the_property() -> None:
     assert saving('Pmin=? [ F "hit" ]', False, 2e-5).startswith("on average 0.02 fewer of 1,000 runs")
     cost = saving('R{"euro"}min=? [ F "done" ]', False, 12.5)
     assert cost == "on average 12.5 saved (“euro”) until reaching “done”"
-    assert named_state("wear=2, x=1", {"wear": {"2": "worn"}}) == "wear=worn, x=1"
+    assert named("wear=2, x=1", {"wear": {"2": "worn"}}) == "wear=worn, x=1"

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
 from cases.coins import counted, two_coins
@@ -32,12 +30,13 @@ from tightrope.errors import InputError
 from tightrope.io.results import Projection, ResultDocument, read_result
 from tightrope.learning.result_files import regions_beside
 from tightrope.model.ranges import ranges_over_box
+from tightrope.numerics.text import interval_text, text_below
 from tightrope.report.draw_regions import pairs_of
 from tightrope.report.draw_widths import EVENTS, ranges_before_data
 from tightrope.report.page import inline_svg
 from tightrope.report.policy_map import MOST_BINS, MapVariable, PolicyMap, read_policy_map
 from tightrope.report.statement import advice, question_sentence, statement
-from tightrope.report.style import PAGE, at_least, at_most, interval_text, save_figure
+from tightrope.report.style import PAGE, save_figure
 from tightrope.report.write import load_policies, load_run, write_report
 from tightrope.solver.solve import solve
 from tightrope.verdict import Word
@@ -105,7 +104,7 @@ def test_every_section_is_there_and_every_picture_has_words(text: str) -> None:
     present = {attributes.get("id") for _, attributes in outline.tags}
     assert {
         "answer", "assumption", "intervals", "policy", "regions", "parameters", "widths", "binding",
-        "timings", "ledger", "provenance", "command",
+        "rule", "ledger", "provenance", "command",
     } <= present  # fmt: skip
     targets = {(a["href"] or "")[1:] for t, a in outline.tags if t == "a"}
     assert targets and targets <= present
@@ -118,7 +117,7 @@ def test_every_section_is_there_and_every_picture_has_words(text: str) -> None:
 def test_the_answer_its_assumption_and_its_origin_are_said(result: Path, text: str) -> None:
     run = read_result(result)
     assert (
-        f"PROVED: probability &gt;= {at_least(run.main.guarantee)} for the robust policy, confidence 0.999"
+        f"PROVED: probability &gt;= {text_below(run.main.guarantee)} for the robust policy, confidence 0.999"
         in text
     )
     assert "any policy, any stopping rule, at all times at once" in text
@@ -163,9 +162,9 @@ def test_properties_are_asked_in_words(text: str, maximises: bool, asked: str) -
 def test_words_of_the_method_are_explained_and_the_model_is_assumed(text: str) -> None:
     outline = Outline(text)
     present = {attributes.get("id") for _, attributes in outline.tags}
-    for word in ("sets", "region", "ledger", "optimistic"):
+    for word in ("sets", "region", "ledger"):
         assert f"word-{word}" in present and f'href="#word-{word}"' in text
-    assert "The model has the states and transitions of the real process" in text
+    assert "The model has the states and transitions of the process" in text
     assert "How high a probability of" in text and "As a property: <code>Pmax" in text
 
 
@@ -209,18 +208,12 @@ def test_the_digest_of_the_certificate_is_shown(result: Path, tmp_path: Path) ->
 def test_sentences_about_bounds_are_true_after_rounding(result: Path) -> None:
     run = read_result(result)
     said = statement(run)
-    shown = re.search(r"is at least ([0-9.]+): its true value lies in \[([0-9.]+), ([0-9.]+)\]", said.answer)
+    shown = re.search(r"lies in \[([0-9.]+), ([0-9.]+)\]", said.answer)
+    (bound,) = re.findall(r"is at least ([0-9.]+[0-9])", advice(run)[1][1])
     assert shown is not None
-    bound, low, high = map(float, shown.groups())
-    assert run.main.guarantee - 1e-4 < bound <= run.main.guarantee
+    low, high = map(float, shown.groups())
+    assert run.main.guarantee - 1e-4 < float(bound) <= run.main.guarantee
     assert low <= run.main.robust_policy.lower and run.main.robust_policy.upper <= high
-
-
-@given(st.floats(-1e300, 1e300).filter(lambda v: v == 0 or abs(v) > 1e-300))
-def test_rounded_bounds_stay_bounds(value: float) -> None:
-    low, high = (float(round_(value).replace("−", "-")) for round_ in (at_least, at_most))
-    assert low <= value <= high
-    assert high - low <= abs(value) * 1.1e-4
 
 
 # --- results of all sorts ------------------------------------------------------------------
@@ -249,8 +242,8 @@ def test_an_infinite_cost_an_empty_region_and_a_stopped_solver_are_reported(
     assert (folder / "report.html").is_file()
     for words in (
         "<h1>CONTRADICTED: the data do not fit the model</h1>", "<title>CONTRADICTED: ",
-        "the model is likely wrong. Tied sets were used instead", "CONTRADICTED: the region is empty",
-        "The confidence is nominal", "expected cost", "[1.5, ∞]",
+        "the model is likely wrong. Tied sets were used instead", "The region is empty",
+        "Do not act on this result", "expected cost", "[1.5, inf]",
     ):  # fmt: skip
         assert words in page
     last.update(verdict="limit", why="time limit reached", contradiction=None)
@@ -471,27 +464,23 @@ def test_any_missing_or_wrong_field_ends_in_words(result: Path, tmp_path: Path) 
             holder[key] = kept
 
 
-def test_those_who_decide_read_five_sentences(result: Path, text: str) -> None:
+def test_the_first_card_says_what_to_do_and_why(result: Path, text: str) -> None:
     run = read_result(result / "result.json")
-    heads = ["Recommendation", "Baseline", "More data", "Weakest assumption"]
+    heads = ["", "Promise", "Today's policy", "More data", "Weakest assumption"]
     assert [head for head, _ in advice(run)] == [*heads, "Review"]
     said = dict(advice(run))
     assert f"{3 * run.data.steps:,} more steps" in said["More data"]
-    assert (
-        unescape(text).index(said["Recommendation"])
-        < text.index('id="intervals"')
-        < text.index('id="regions"')
-    )
+    assert unescape(text).index(said["Promise"]) < text.index('id="intervals"') < text.index('id="regions"')
     policy = run.main.robust_policy
     width = policy.upper - policy.lower
     sure = structs.replace(run.main, verdict=Word.PROVED, why="", assumptions=[])
     below = -2 * width if run.maximises else 2 * width
     for step, words in (
-        (below, "so the robust one is better by at least "),
+        (below, "so the robust policy is better by at least "),
         (0.0, "neither policy is proved better"),
     ):
         value = structs.replace(policy, lower=policy.lower + step, upper=policy.upper + step)
-        told = dict(advice(run.having(results=[structs.replace(sure, value=value)])))["Baseline"]
+        told = dict(advice(run.having(results=[structs.replace(sure, value=value)])))["Today's policy"]
         assert words in told
         if step:
             assert float(told.partition(words)[2].split()[0].rstrip(".")) == pytest.approx(width, rel=1e-3)

@@ -24,6 +24,7 @@ from tightrope.numerics.text import (
     text_above,
     text_below,
 )
+from tightrope.rules.states import STATE, value_names
 from tightrope.statistics.confidence_budget import SAMPLING, Assumption, ConfidenceBudget
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.verdict import Word
@@ -187,12 +188,14 @@ def situations(
 ) -> dict[int, str]:
     """Name states by the variables that differ between them, with values as the log calls them."""
     varying = {n: c for n, c in structure.valuations.items() if len(set(c[list(states)].tolist())) > 1}
+    names, known = value_names(structure, names), structure.state_name
     if not varying:
-        return {state: structure.state_name(state).strip("()") for state in states}
+        return {s: names.get(STATE, {}).get(str(s), known(s).strip("()")) for s in states}
 
     def one(name: str, value: object) -> str:
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        return f"{name}={names.get(name, {}).get(text, text)}"
+        shown = names.get(name, {}).get(text, text)
+        return shown if name == STATE and shown != text else f"{name}={shown}"
 
     return {s: ",".join(one(name, column[s].item()) for name, column in varying.items()) for s in states}
 

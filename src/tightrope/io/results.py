@@ -427,10 +427,19 @@ class Outcome(Judged, kw_only=True):
         return self.value if self.value is not None else self.robust_policy
 
 
+class AtEstimate(msgspec.Struct, kw_only=True):
+    """Values of policies at the parameters that fit the data best, which nothing guarantees, and the
+    certified interval of the policy that is `best` there."""
+
+    values: dict[str, Real]
+    best: Interval
+
+
 class StoredOutcome(Outcome, kw_only=True):
     """The same in a result's document, with the bounds of its expressions and the files beside it."""
 
     bounds: ExpressionBounds
+    estimate: AtEstimate | UnsetType = UNSET
     files: list[str] | UnsetType = UNSET
 
     @property

@@ -178,7 +178,7 @@ def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> Point
 def _expression(intervals: EventIntervals, event: int) -> ExpressionEstimate:
     seen, visits = int(intervals.successes[event]), int(intervals.trials[event])
     return ExpressionEstimate(
-        intervals.events.function(event).text(intervals.events.outcomes.model.parameters.names),
+        intervals.events.text(event),
         seen,
         visits,
         seen / visits if visits else None,

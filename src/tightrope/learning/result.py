@@ -60,6 +60,7 @@ from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Conflict, Region
 from tightrope.regions.walk import LazyProgram
+from tightrope.rules.states import value_names
 from tightrope.solver.solution import Solution
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals
@@ -220,7 +221,7 @@ class Result(Record):
     def to_json(self) -> dict[str, Any]:
         """Return the keys of `tightrope learn --json`."""
         plain: dict[str, Any] = to_plain(self.outcome)
-        return {key: value for key, value in plain.items() if key not in ("bounds", "files")}
+        return {key: value for key, value in plain.items() if key not in ("bounds", "estimate", "files")}
 
     def _picture_(self) -> str:
         """A small figure for a card of a notebook, as SVG."""
@@ -255,10 +256,6 @@ class Result(Record):
     def plot_observed(self, ax: Axes | None = None) -> Axes:
         """Return a picture on `ax`: observed and fitted frequencies of the choices with the worst fit."""
         return report.plotting.plot_observed(self._document(), ax)
-
-    def plot_timings(self, ax: Axes | None = None) -> Axes:
-        """Return a picture of the seconds per phase on `ax`."""
-        return report.plotting.plot_timings(self._document(), ax)
 
     def report(self, path: str | PathLike[str] = "report.html", *, overwrite: bool = False) -> Path:
         """Write the report to `path`, an HTML page for offline use, and return its path. `overwrite` replaces
@@ -657,7 +654,8 @@ class LearningResult(Result):
         if self.value is not None and self.value is not self.robust:
             policies["given"] = self.value.policy
         drawn = map_policies(policies)
-        return drawn if drawn is None or self.counts is None else drawn.calling(self.counts.names)
+        names = None if self.counts is None else self.counts.names
+        return drawn and drawn.calling(value_names(self.problem.base.structure, names))
 
     def to_arrow(self) -> Any:
         """Return a table with a row per state: its value under the robust policy and the action there.

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import UNSET, structs
+from msgspec import UNSET, UnsetType, structs
 
 from tightrope import __version__
 from tightrope.ambiguity.sets import SetsKind
@@ -46,20 +46,27 @@ from tightrope.io.registry import save_model
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse, decide
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.prism.properties.resolve import PropertyOptions, with_letters
 from tightrope.provenance import union
 from tightrope.regions.bounds import parameter_box, tracks_in
 from tightrope.regions.region import Region, RegionKind
 from tightrope.regions.registry import build_region, own_kinds
+from tightrope.rules.states import value_names
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Attained, Workspace, attained, solve
 from tightrope.statistics.estimates import EventIntervals
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.verdict import Word
 
 if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult
 
 DIRECTIONS = 48
+MOST_ESTIMATED = 200_000
+"""Transitions of a model that is solved once more, at the parameters that fit best."""
+
 MOST_PAIRS = 28
 """Of so many pairs of parameters at most, the first ones."""
 
@@ -152,18 +159,18 @@ def document(
         question=setting.property,
         maximises=results[0].objective.maximises,
         delta=setting.delta,
-        data=_data(counts, options, setting),
+        data=_data(counts, subject.structure, options, setting),
         options=_options(options, results[0].problem.query.options),
         policy=setting.policy,
         truth=None if setting.truth is None else records.TruthFacts(dict(setting.truth), setting.true_value),
         expressions=records.ExpressionTexts(
             total=len(model.expressions.nonconstant),
             index=listed.tolist(),
-            text=[model.expressions.text(int(e)) for e in listed],
+            text=[model.expression_text(int(e)) for e in listed],
         ),
         events=None if intervals is None else _events(intervals),
         regions=_regions(results) if shapes else [],
-        results=[_store(result, listed) for result in results],
+        results=[_store(result, listed, shapes and result is results[-1]) for result in results],
     )
 
 
@@ -200,14 +207,17 @@ def _model(model: ParametricMDP, setting: Setting) -> records.ModelFacts:
     )
 
 
-def _data(counts: Counts | None, options: LearnOptions, setting: Setting) -> records.DataFacts:
+def _data(
+    counts: Counts | None, structure: Structure, options: LearnOptions, setting: Setting
+) -> records.DataFacts:
     if counts is None:
         return records.DataFacts(
             steps=0, design=records.DesignFacts("no data: over the domain", steps=0, repeats=False)
         )
+    names = value_names(structure, counts.names)
     facts = {
-        **({"names": dict(counts.names)} if counts.names else {}),
         **setting.data,
+        **({"names": names} if names else {}),
         "steps": counts.steps,
         "design": counts.design.to_json(),
         "batches": len(counts.batches) if counts.batches is not None else None,
@@ -236,11 +246,10 @@ def _options(options: LearnOptions, reading: PropertyOptions) -> records.OptionF
 
 def _events(intervals: EventIntervals) -> records.EventTable:
     listed = _thin(np.arange(len(intervals.events), dtype=np.int64))
-    names = intervals.events.outcomes.model.parameters.names
     return records.EventTable(
         total=len(intervals.events),
         index=listed.tolist(),
-        text=[intervals.events.function(int(e)).text(names) for e in listed],
+        text=[intervals.events.text(int(e)) for e in listed],
         successes=intervals.successes[listed].tolist(),
         trials=intervals.trials[listed].tolist(),
         lower=intervals.lower[listed].tolist(),
@@ -263,11 +272,31 @@ def _regions(results: Iterable[LearningResult]) -> list[records.RegionShape]:
     return list(shapes.values())
 
 
-def _store(result: LearningResult, listed: OffsetArray) -> records.StoredOutcome:
+def _store(result: LearningResult, listed: OffsetArray, estimate: bool) -> records.StoredOutcome:
     """The outcome with the bounds of the listed expressions in the sets: over all their transitions."""
     lower, upper = expression_hull(result)
     bounds = records.ExpressionBounds(lower[listed].tolist(), upper[listed].tolist())
-    return records.StoredOutcome(**structs.asdict(result.outcome), bounds=bounds)
+    there = _at_estimate(result) if estimate else UNSET
+    return records.StoredOutcome(**structs.asdict(result.outcome), bounds=bounds, estimate=there)
+
+
+def _at_estimate(result: LearningResult) -> records.AtEstimate | UnsetType:
+    """The policy that is best at the parameters that fit best, where it takes one solve more or two."""
+    model, problem = result.model, result.problem
+    counts, hard = result.counts, model.transitions > MOST_ESTIMATED or result.robust.coupled is not None
+    if counts is None or hard or problem.lift is not None or not model.structure.has_choices:
+        return UNSET
+    if problem.is_of_controller or result.verdict.word is Word.CONTRADICTED:
+        return UNSET
+    fitted = Outcomes.of(model).fitted(counts)
+    best = solve(fitted, problem.objective)
+    policies = {"robust": result.robust.policy, "best": best.policy}
+    policies |= {} if result.value is None else {"given": result.value.policy}
+    there = {name: solve(fitted, problem.objective, policy=one) for name, one in policies.items()}
+    if not all(one.is_initial_certified for one in there.values()):
+        return UNSET
+    values = {name: float(one.lower[model.initial]) for name, one in there.items()}
+    return records.AtEstimate(values=values, best=result.evaluate(best.policy).interval)
 
 
 def expression_hull(result: LearningResult) -> tuple[FloatArray, FloatArray]:

@@ -218,16 +218,6 @@ class Parameters(Record):
         )
         return Parameters(self.names[:size], self.lower[:size], self.upper[:size], constraints)
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """All names for people: `free[2]`, or `free('row')[2]`, of the second outcome of a free row."""
-        hidden = {
-            place: f"free{'' if one.name is None else f'({one.name!r})'}[{number}]"
-            for one in self.free
-            for number, place in enumerate(one.coordinates, start=1)
-        }
-        return tuple(hidden.get(place, name) for place, name in enumerate(self.names))
-
     def __len__(self) -> int:
         return len(self.names)
 

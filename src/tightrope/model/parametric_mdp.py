@@ -230,6 +230,33 @@ class ParametricMDP(Structured):
         of_signature = free_choices(self.parameters, self.expressions, own.start, own.expression)
         return of_signature[own.of_choice]
 
+    @cached_property
+    def _outcomes(self) -> dict[int, str]:
+        """The expressions of free rows by what happens, such as `run in (wear=0) → (wear=1)`."""
+        structure, result = self.structure, dict[int, str]()
+        choice_of = structure.transition_choice
+        for place in np.flatnonzero(self.free[choice_of]).tolist():
+            choice, after = int(choice_of[place]), int(structure.successor[place])
+            here = structure.state_name(int(structure.choice_state[choice]))
+            action = structure.action_name(choice)
+            text = f"{action and f'{action} in '}{here} → {structure.state_name(after)}"
+            result.setdefault(int(self.expression[place]), text)
+        return result
+
+    def expression_text(self, expression: int) -> str:
+        """The probability for people: a polynomial, or the outcome of a free row."""
+        return self._outcomes.get(expression) or self.expressions.text(expression)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Names of parameters for people; those of free rows are outcomes."""
+        result = list(self.parameters.names)
+        for one in self.parameters.free:
+            for place, function in zip(one.coordinates, one.probabilities, strict=False):
+                row = self.expressions.index_of(function)
+                result[place] = result[place] if row is None else self.expression_text(row)
+        return tuple(result)
+
     def instantiate(self, point: Point | None = None, /, **values: Number) -> MDP:
         """Return the MDP at a point of the domain. Transitions keep their indices.
 

@@ -125,7 +125,7 @@ class EProcess:
                 ranked.append((float(log_e[part]), float(gain[part]), anomaly))
         change = self.drift.best(self.log_chance, self.best)
         if change is not None:
-            anomaly = self.drift.anomaly(self.model.parameters.words, *change, when)
+            anomaly = self.drift.anomaly(self.model.words, *change, when)
             ranked.append((change[1], math.inf, anomaly))
         ranked.sort(key=lambda each: (-each[0], -each[1]))
         return [anomaly for _, _, anomaly in ranked[:most]]
@@ -139,7 +139,7 @@ class EProcess:
         total, shown = float(evidence.seen[rows].sum()), []
         for row in rows.tolist():
             expression, times = int(parts.expression[row]), int(parts.multiplicity[row])
-            text = self.model.expressions.function(expression).text(self.model.parameters.words)
+            text = self.model.expression_text(expression)
             text = text if times == 1 else f"{times}·({text})"
             if kind == "tie":
                 successor = structure.successor[int(np.flatnonzero(parts.outcome == row)[0])]

@@ -7,12 +7,14 @@ right model crosses with probability at most α. Expected frequencies have bands
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.transforms import blended_transform_factory
 from msgspec import UnsetType
 
 from tightrope.io.results import FITS, Anomaly, Look, ModelFit, ResultDocument, Seen
@@ -20,12 +22,14 @@ from tightrope.report.style import (
     FAINT,
     GREY,
     INK,
+    PAPER_WHITE,
     SETS,
     TRUTH,
     NumberTable,
     Picture,
     legend_below,
     name_axes,
+    name_rows,
     number,
     plain,
     shorten,
@@ -36,7 +40,8 @@ SUSPECTS = 5
 OUTCOMES = 3
 """Outcomes that are drawn of one choice, those that are furthest off."""
 
-LONGEST = 46
+LONGEST = 52
+VALUE = re.compile(r"\b\w+=-?\w+")
 LOG = math.log(10.0)
 
 
@@ -103,7 +108,7 @@ def evidence_words(run: ResultDocument) -> str:
             moved = [f"{m.parameter} {number(m.before, 4)} → {number(m.after, 4)}" for m in change.moved[:2]]
             words += f" Mainly: {change.text} ({', '.join(moved)})."
     if fit.nominal:
-        words += " The rate of false alarms is nominal: " + "; ".join(fit.nominal) + "."
+        words += f" The rate of false alarms is not guaranteed ({'; '.join(fit.nominal)})."
     return words
 
 
@@ -167,8 +172,12 @@ def draw_worst(run: ResultDocument, axes: Axes) -> None:
         at += 1.0
         if row.suspect is not before:
             before = row.suspect
-            head = plain(shorten(_where(row.suspect), LONGEST))
-            axes.text(0.012, at, head, va="center", transform=axes.get_yaxis_transform(), fontweight="bold")
+            place = blended_transform_factory(axes.figure.transFigure, axes.transData)
+            head = axes.text(
+                0.01, at, plain(shorten(_where(row.suspect), LONGEST)), va="center", transform=place
+            )
+            head.set(fontweight="bold", in_layout=False, backgroundcolor=PAPER_WHITE)
+            tell(head, row.suspect.text)
             at += 1.0
         tips = [row.suspect.text, row.seen.outcome, f"seen {row.seen.count:,} of {row.visits:,} times"]
         tips.append(f"observed {number(row.seen.observed, 4)}, expected {number(row.seen.expected, 4)}")
@@ -179,9 +188,9 @@ def draw_worst(run: ResultDocument, axes: Axes) -> None:
         (dot,) = axes.plot([row.seen.observed], [at], ".", color=INK, ms=6)
         tell(dot, *tips)
         places.append(at)
-        labels.append(plain(shorten(_outcome(row), LONGEST // 2)))
+        labels.append(_outcome(row))
     axes.set_xlim(-0.02, 1.02)
-    axes.set_yticks(places, labels)
+    name_rows(axes, places, labels, LONGEST // 2)
     axes.set_ylim(at + 0.6, -0.6)
     axes.grid(False, axis="y")
     name_axes(axes, "probability", "")
@@ -194,12 +203,22 @@ def draw_worst(run: ResultDocument, axes: Axes) -> None:
 
 
 def _where(suspect: Anomaly) -> str:
-    return suspect.text.replace("choice ", "").replace(" of state ", " in ")
+    return (
+        suspect.text.removeprefix("as in ")
+        .replace("choice ", "")
+        .replace(" of state ", " in ")
+        .replace("'", "")
+    )
 
 
 def _outcome(row: Row) -> str:
-    """Where it leads, or the expression of its probability."""
-    return row.seen.outcome.rpartition(" (")[0] if row.suspect.kind == "tie" else row.seen.outcome
+    """Where it leads, by the variables that change, or the expression of its probability."""
+    text = row.seen.outcome.rpartition(" (")[0] if row.suspect.kind == "tie" else row.seen.outcome
+    text = f"to {text.partition(' → ')[2]}" if " → " in text else text
+    before = set(VALUE.findall(row.suspect.text))
+    if not before or not (after := VALUE.findall(text)):
+        return text
+    return f"to {', '.join(value for value in after if value not in before)}".strip() or "no change"
 
 
 def worst_words(run: ResultDocument) -> str:

@@ -1,7 +1,4 @@
-"""Value intervals of all sets side by side on one scale, and how long each took.
-
-Seconds are those per phase, for every kind of sets as if it had been computed alone.
-"""
+"""Value intervals of all sets side by side on one scale."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from tightrope.io.results import Interval, ResultDocument, StoredOutcome
+from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.report import style
 from tightrope.report.statement import best_case, quantity
 
@@ -100,7 +98,7 @@ def _tip(run: ResultDocument, label: str, outcome: StoredOutcome) -> list[str]:
 
 
 def _text(span: Interval) -> str:
-    return style.interval_text(span.lower, span.upper)
+    return interval_text(span.lower, span.upper)
 
 
 def _words(run: ResultDocument) -> str:
@@ -113,8 +111,8 @@ def _table(run: ResultDocument) -> style.NumberTable:
         (
             label,
             outcome.region or "–",
-            style.at_least(outcome.robust_policy.lower),
-            style.at_most(outcome.robust_policy.upper),
+            text_below(outcome.robust_policy.lower),
+            text_above(outcome.robust_policy.upper),
             style.number(outcome.robust_policy.width, 4),
             _text(outcome.value) if outcome.value else "–",
             best_case(run, outcome),
@@ -142,58 +140,4 @@ INTERVALS = style.Picture(
     _words,
     _table,
     _caption,
-)
-
-
-def phases_of(run: ResultDocument) -> list[str]:
-    """The phases in the order in which they ran."""
-    return list(dict.fromkeys(phase for _, outcome in run.shown for phase in outcome.seconds))
-
-
-def draw_timings(run: ResultDocument, axes: Axes) -> None:
-    """Stacked bars."""
-    rows = range(len(run.shown))
-    tips = [
-        [f"{label}: {sum(outcome.seconds.values()):.3g} s"]
-        + [f"{phase} {outcome.seconds.get(phase, 0.0):.3g} s" for phase in phases_of(run)]
-        for label, outcome in run.shown
-    ]
-    done = [0.0] * len(rows)
-    for i, phase in enumerate(phases_of(run)):
-        seconds = [outcome.seconds.get(phase, 0.0) for _, outcome in run.shown]
-        bars = axes.barh(
-            rows, seconds, 0.6, left=done, color=style.PHASES[i % len(style.PHASES)], label=phase
-        )
-        for bar, lines in zip(bars, tips, strict=True):
-            style.tell(bar, *lines)
-        done = [a + b for a, b in zip(done, seconds, strict=True)]
-    axes.set_yticks(rows, [label for label, _ in run.shown])
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.grid(False, axis="y")
-    style.name_axes(axes, "time (seconds)", "")
-    style.legend_below(axes)
-
-
-def _timings_words(run: ResultDocument) -> str:
-    totals = ", ".join(f"{label} {sum(o.seconds.values()):.3g} s" for label, o in run.shown)
-    return f"Seconds by phase. In total: {totals}"
-
-
-def _timings_table(run: ResultDocument) -> style.NumberTable:
-    phases = phases_of(run)
-    rows = [
-        (label, *(f"{o.seconds.get(p, 0.0):.3g}" for p in phases), f"{sum(o.seconds.values()):.3g}")
-        for label, o in run.shown
-    ]
-    return style.NumberTable("Numbers: seconds", ("sets", *phases, "total"), rows)
-
-
-TIMINGS = style.Picture(
-    "timings",
-    "Timings",
-    draw_timings,
-    lambda run: 1.1 + 0.26 * len(run.shown),
-    _timings_words,
-    _timings_table,
-    lambda run: "Seconds per phase, each kind of sets as if computed alone, without building the model.",
 )

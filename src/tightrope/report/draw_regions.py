@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon, Rectangle
 
 from tightrope.io.results import ResultDocument
+from tightrope.numerics.text import interval_text
 from tightrope.report import style
 
 Pair = tuple[str, str]
@@ -143,8 +144,8 @@ def draw_boxes(run: ResultDocument, axes: Axes) -> None:
     for at, name in enumerate(names):
         domain = run.parameters[name]
         scale = domain.width or 1.0
-        lines = [f"{name}: domain {style.interval_text(domain.lower, domain.upper)}"]
-        lines += [f"{r.kind} {style.interval_text(*r.box[name])}" for r in regions if name in r.box]
+        lines = [f"{name}: domain {interval_text(domain.lower, domain.upper)}"]
+        lines += [f"{r.kind} {interval_text(*r.box[name])}" for r in regions if name in r.box]
         if name in run.true_point:
             lines.append(f"true value {style.number(run.true_point[name])}")
             line = axes.vlines(
@@ -192,8 +193,8 @@ def _rows(run: ResultDocument) -> list[tuple[str, ...]]:
     return [
         (
             name,
-            style.interval_text(run.parameters[name].lower, run.parameters[name].upper),
-            *(style.interval_text(*region.box[name]) if name in region.box else "–" for region in regions),
+            interval_text(run.parameters[name].lower, run.parameters[name].upper),
+            *(interval_text(*region.box[name]) if name in region.box else "–" for region in regions),
             style.number(run.true_point[name]) if name in run.true_point else "–",
         )
         for name in _list_boxed(run)

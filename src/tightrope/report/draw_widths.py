@@ -19,6 +19,7 @@ from tightrope.io.results import Interval, ObservedEvent, ResultDocument
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.function_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.ranges import ranges_over_box
+from tightrope.numerics.text import interval_text
 from tightrope.report import style
 
 
@@ -85,8 +86,8 @@ def draw_widths(run: ResultDocument, axes: Axes) -> None:
     axes.set_xlim(0, len(shown) + 1)
     for at, i, start in zip(place, shown, before, strict=True):
         lines = [style.shorten(run.expressions.text[i], 90)]
-        lines.append(f"before the data {style.interval_text(start.lower, start.upper)}")
-        lines += [f"{label} {style.interval_text(s[i].lower, s[i].upper)}" for label, s in after.items()]
+        lines.append(f"before the data {interval_text(start.lower, start.upper)}")
+        lines += [f"{label} {interval_text(s[i].lower, s[i].upper)}" for label, s in after.items()]
         column = Rectangle((at - 0.5, 0), 1, 1, fill=False, lw=0, transform=axes.get_xaxis_transform())
         style.tell(axes.add_artist(column), *lines)
     style.name_axes(axes, "expression (rank by final width)", "width (probability)")
@@ -140,7 +141,7 @@ WIDTHS = style.Picture(
 
 
 SHOWN_EVENTS = 24
-LONGEST = 15
+LONGEST = 30
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def draw_events(run: ResultDocument, axes: Axes) -> None:
             style.tell(axes.add_line(dot), *tips[at])
     ends = [end for row in rows for end in (row.event.interval.lower, row.event.interval.upper)]
     axes.set_xlim(*style.span_of(ends))
-    axes.set_yticks(range(len(rows)), [style.plain(style.shorten(row.event.text, LONGEST)) for row in rows])
+    style.name_rows(axes, range(len(rows)), [row.event.text for row in rows], LONGEST)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(False, axis="y")
     style.name_axes(axes, "probability of the event", "")
@@ -226,7 +227,7 @@ def binding_remark(run: ResultDocument) -> str:
         who, whom = (f"{total:,} events limit", "them") if many else ("One event limits", "it")
         return f"{who} the region: more data about {whom} would shrink it."
     if main.region is None or main.contradiction is not None:
-        return f"{main.label} sets use every event by itself; there is no region, so no data are limiting."
+        return f"With {main.label} sets no data are limiting: each event counts by itself, without a region."
     return f"The {main.region} region depends on all observations; no single event is limiting." + (
         " The events with the most observations are shown." if run.observed else ""
     )
@@ -244,9 +245,9 @@ def binding_table(run: ResultDocument) -> style.NumberTable | None:
 def _event_tip(row: EventRow) -> list[str]:
     event = row.event
     lines = [event.text, f"seen {event.successes:,} of {event.trials:,}"]
-    lines.append(f"interval {style.interval_text(event.interval.lower, event.interval.upper)}")
+    lines.append(f"interval {interval_text(event.interval.lower, event.interval.upper)}")
     if row.final is not None:
-        lines.append(f"final bounds {style.interval_text(row.final.lower, row.final.upper)}")
+        lines.append(f"final bounds {interval_text(row.final.lower, row.final.upper)}")
     if row.side:
         lines.append(f"limiting at its {row.side} end")
     return lines
@@ -263,8 +264,8 @@ def _event_table(run: ResultDocument) -> style.NumberTable:
             row.event.text,
             f"{row.event.successes:,}",
             f"{row.event.trials:,}",
-            style.interval_text(row.event.interval.lower, row.event.interval.upper),
-            style.interval_text(row.final.lower, row.final.upper) if row.final else "–",
+            interval_text(row.event.interval.lower, row.event.interval.upper),
+            interval_text(row.final.lower, row.final.upper) if row.final else "–",
             row.side or "–",
         )
         for row in event_rows(run)

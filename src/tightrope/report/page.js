@@ -100,6 +100,11 @@
     const digits = (v) => String(Number(v.toPrecision(4))).replace("-", "−");
     const word = (v) => v === null ? "no value" : v === "inf" ? "∞" : digits(v);
     let curve, slider;
+    const ticks = (low, high) => { // round numbers
+      const raw = (high - low) / 5 || 1, ten = 10 ** Math.floor(Math.log10(raw)), step = [1, 2, 5, 10].find((k) => k * ten >= raw) * ten, list = [];
+      for (let k = Math.ceil(low / step); k * step <= high; k++) list.push(Number((k * step).toPrecision(10)));
+      return list;
+    };
     const finite = () => Object.values(curve.values).flat().filter((v) => typeof v === "number");
     const ends = () => {
       const all = facts.guarantee === null ? finite() : [...finite(), facts.guarantee];
@@ -136,11 +141,9 @@
       const span = ends(), parts = [], bottom = H - B;
       map.setAttribute("viewBox", `0 0 ${W} ${H}`);
       parts.push(make("path", { d: `M${L} ${T}V${bottom}H${W - R}`, fill: "none", stroke: "var(--line)" }));
-      for (let k = 0; k <= 4; k++) {
-        const v = span[0] + k / 4 * (span[1] - span[0]), x = curve.grid[0] + k / 4 * (curve.grid.at(-1) - curve.grid[0]);
-        parts.push(make("text", { class: "tick", x: L - 8, y: up(v, span) + 4, "text-anchor": "end" }, String(Number(v.toPrecision(3)))));
-        parts.push(make("text", { class: "tick", x: across(x), y: bottom + 22, "text-anchor": k ? k < 4 ? "middle" : "end" : "start" }, String(Number(x.toPrecision(3)))));
-      }
+      for (const v of ticks(...span)) parts.push(make("text", { class: "tick", x: L - 8, y: up(v, span) + 4, "text-anchor": "end" }, String(v)));
+      for (const x of ticks(curve.grid[0], curve.grid.at(-1)))
+        parts.push(make("text", { class: "tick", x: across(x), y: bottom + 22, "text-anchor": "middle" }, String(x)));
       parts.push(make("text", { class: "label", x: (L + W - R) / 2, y: H - 10, "text-anchor": "middle" }, `${curve.name} (${facts.quantity} above it)`));
       const key = [];
       if (facts.guarantee !== null) {
@@ -186,7 +189,7 @@
   const picture = document.getElementById("policy-map");
   const controls = document.getElementById("policy-controls");
   const key = document.getElementById("policy-legend");
-  const WIDTH = 480, LEFT = 76, RIGHT = 10, TOP = 8, BELOW = 56;
+  const WIDTH = 480, LEFT = 76, RIGHT = 10, TOP = 26, BELOW = 56;
   const names = data.variables.map((variable) => variable.name);
   const chosen = { policy: 0, x: data.axes[0], y: data.axes[1], fixed: {} };
   for (const [index, bin] of Object.entries(data.fixed)) chosen.fixed[index] = bin;
@@ -249,9 +252,7 @@
     for (const [text, i] of each(up, Math.max(2, Math.floor(tall / 18))))
       texts.push(make("text", { class: "tick", x: LEFT - 7, y: TOP + tall - (i + 0.5) * h + 4, "text-anchor": "end" }, text));
     texts.push(make("text", { class: "label", x: LEFT + wide / 2, y: height - 12, "text-anchor": "middle" }, `${names[chosen.x]} (state variable)`));
-    if (!single) texts.push(make("text", {
-      class: "label", transform: `translate(16 ${TOP + tall / 2}) rotate(-90)`, "text-anchor": "middle",
-    }, `${names[chosen.y]} (state variable)`));
+    if (!single) texts.push(make("text", { class: "label", x: 4, y: 16 }, `${names[chosen.y]} (state variable)`));
     if (!marks.length) texts.push(make("text", { class: "label", x: LEFT + wide / 2, y: TOP + tall / 2, "text-anchor": "middle" }, "no state with a choice here"));
     picture.replaceChildren(...marks, ...texts);
     const listed = [...used].sort((a, b) => a - b).map((action) => data.actions[action]);

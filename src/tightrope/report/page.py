@@ -35,17 +35,18 @@ from tightrope import __version__
 from tightrope.errors import shown
 from tightrope.io.coding import to_plain
 from tightrope.io.results import ResultDocument, in_words, power_text
-from tightrope.numerics.text import bounded, claim_text, interval_text
+from tightrope.numerics.text import interval_text
 from tightrope.report.draw_fit import EVIDENCE, WORST, evidence_words, fit_of
-from tightrope.report.draw_intervals import INTERVALS, TIMINGS
+from tightrope.report.draw_intervals import INTERVALS
 from tightrope.report.draw_regions import BOXES, pairs_of, panel_figures, panel_words, region_keys
 from tightrope.report.draw_widths import EVENTS, WIDTHS, binding_remark, binding_table
 from tightrope.report.policy_map import PolicyMap, draw_policy
 from tightrope.report.statement import (
     advice,
+    assumption_lines,
     comparison_advice,
-    explain_words,
     outcome_lines,
+    promises,
     quantity,
     statement,
 )
@@ -65,8 +66,10 @@ from tightrope.report.style import (
     NumberTable,
     Picture,
     columns_within,
+    named,
 )
 from tightrope.report.what_if import WhatIf
+from tightrope.rules.rule import DecisionRule
 from tightrope.verdict import Word
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -180,32 +183,14 @@ def _coordinates(figure: Figure) -> dict[str, str]:
     return attributes
 
 
-MOST_ACTIONS = 6
-"""Whose states are counted."""
-
 MOST_ROWS = 60
 """Of a controller, that are shown."""
 
+MOST_IN_A_SENTENCE = 3
+"""Tests of a rule; a longer one is shown as a tree."""
+
 PANELS = 6
 """Panels of regions that are shown at once; the others can be unfolded."""
-
-LINKS = (
-    ("findings", "Findings"),
-    ("rule", "What to do"),
-    ("decision", "Decision"),
-    ("whatif", "What if"),
-    ("intervals", "Values"),
-    ("policy", "Policy"),
-    ("fit", "Fit"),
-    ("binding", "Data"),
-    ("widths", "Widths"),
-    ("parameters", "Parameters"),
-    ("timings", "Timings"),
-    ("ledger", "Confidence budget"),
-    ("words", "Words"),
-    ("regions", "Regions"),
-    ("provenance", "Provenance"),
-)
 
 
 @dataclass(frozen=True)
@@ -224,16 +209,12 @@ def page(
 ) -> str:
     """The whole document; `what_if` are the values of its slider, `head` stands below its headline."""
     style, script = asset("page.css"), asset("page.js")
-    shown = [picture for picture in (EVIDENCE, WORST, EVENTS, WIDTHS, BOXES) if picture.applies(run)]
     panels = _panels(run)
-    drawn = {"decision", "intervals", "policy", "binding", "timings", "ledger", "words", "provenance"}
     fit = fit_of(run)
-    findings = fit.suspects if fit is not None and fit.is_doubt else ()
-    drawn |= {"findings"} if findings else set()
-    what_to_do = _what_to_do(run, policies)
-    drawn |= {"rule"} if what_to_do else set()
-    drawn |= {"whatif"} if what_if is not None and what_if.curves else set()
-    drawn |= {picture.name for picture in shown} | ({"regions"} if panels else set())
+    findings = [] if fit is None or not fit.is_doubt else [s for s in fit.suspects if s.log_evidence > 0.0]
+    contradicted = run.main.judged.word is Word.CONTRADICTED
+    rule = run.main.tree if not isinstance(run.main.tree, UnsetType) else policies and policies.rule()
+    rule = None if contradicted or rule is None or rule.tree is None else rule
     return template("page.html").render(
         style=style,
         script=script,
@@ -242,12 +223,12 @@ def page(
         version=run.versions.get("tightrope", ""),
         run=run,
         said=statement(run),
-        words=explain_words(run),
-        advice=advice(run),
-        rule=None if isinstance(run.main.tree, UnsetType) else run.main.tree,
-        what_to_do=what_to_do,
+        kinds={outcome.sets for _, outcome in run.shown},
+        advice=advice(run, _lead(rule)),
+        rule=rule,
+        promises=[] if contradicted else promises(run),
+        differs=_differs(policies),
         facts=_facts(run),
-        links=[(at, text) for at, text in LINKS if at in drawn],
         findings=[(one.kind, one.words, power_text(one.log_evidence)) for one in findings],
         evidence=evidence_words(run) if findings else "",
         intervals=_show(INTERVALS, run),
@@ -256,10 +237,11 @@ def page(
         curves=None if what_if is None or not what_if.curves else _curves(run, what_if),
         controller=_controller(run),
         panels=panels,
-        pictures=[_show(picture, run) for picture in shown],
-        has_events=EVENTS in shown,
+        pictures=[_show(picture, run) for picture in (EVENTS, EVIDENCE, WORST) if picture.applies(run)],
+        details=[_show(picture, run) for picture in (WIDTHS, BOXES) if picture.applies(run)],
+        has_events=EVENTS.applies(run),
+        contradicted=contradicted,
         remark=binding_remark(run),
-        timings=_show(TIMINGS, run),
         ledger=_ledger(run),
         command=shlex.join(run.command),
         provenance=_provenance(run),
@@ -371,23 +353,17 @@ def _curves(run: ResultDocument, what_if: WhatIf) -> dict[str, Any]:
     return {"data": _script_data(facts), "tables": what_if.tables()}
 
 
-def _what_to_do(run: ResultDocument, policies: PolicyMap | None) -> list[str]:
-    """The rule in sentences: what it does, what it guarantees, and how it differs from today's policy."""
-    main, texts = run.main, list[str]()
-    if not isinstance(main.tree, UnsetType) and main.tree.promise is not None:
-        promise = main.tree.promise
-        best = claim_text(run.question, bounded(promise.robust, run.maximises), "the robust policy")
-        texts.append(f"{promise.headline}. A policy with a choice for every single state: {best}.")
-    elif policies is not None:
-        often = np.bincount(policies.policies["robust"], minlength=len(policies.actions))
-        order = [int(i) for i in np.argsort(-often, kind="stable")[:MOST_ACTIONS] if often[i]]
-        shares = ", ".join(f"{policies.actions[i]} in {often[i]:,}" for i in order)
-        texts.append(f"Of {policies.states:,} states with a choice the robust policy takes {shares}.")
-        texts.append("'tightrope learn --tree 1%' finds a small rule that loses at most 1% of the guarantee.")
-    if policies is not None and "given" in policies.policies and isinstance(main.tree, UnsetType):
-        both = policies.policies["robust"] != policies.policies["given"]
-        texts.append(f"It differs from the given policy in {np.count_nonzero(both):,} of these states.")
-    return texts
+def _lead(rule: DecisionRule | None) -> str:
+    """A rule of few tests in one sentence."""
+    return "" if rule is None else "Follow this rule:" if rule.nodes > MOST_IN_A_SENTENCE else rule.sentence()
+
+
+def _differs(policies: PolicyMap | None) -> str:
+    """In how many states the robust policy differs from today's."""
+    if policies is None or "given" not in policies.policies:
+        return ""
+    other = policies.policies["robust"] != policies.policies["given"]
+    return f"{np.count_nonzero(other):,} of {policies.states:,}"
 
 
 def _controller(run: ResultDocument) -> tuple[list[list[Any]], int] | None:
@@ -410,8 +386,7 @@ def _ledger(run: ResultDocument) -> list[tuple[str, list[str]]]:
     parts = [(", ".join(labels), list(lines)) for lines, labels in groups.items()]
     if seen := outcome_lines(run.main):
         parts.append(("Observed returns, without the model", seen))
-    rests = [f"{one.name} ({one.kept.value}): {one.why}" for one in run.main.assumptions]
-    parts.append(("Assumptions and their status", rests))
+    parts.append(("Assumptions and their status", assumption_lines(run.main.assumptions)))
     for title, attribute in (("Choices made", "reasons"), ("Notes", "notes")):
         texts = dict.fromkeys(text for _, outcome in run.shown for text in getattr(outcome, attribute))
         if texts:
@@ -434,21 +409,11 @@ def _provenance(run: ResultDocument) -> dict[str, str]:
         "certificate": run.about_certificate.get("digest", "none was written: learn with --certificate FILE"),
         **{f"certificate: {key}": text for key, text in run.about_certificate.items() if key != "digest"},
         **{f"version: {key}": text for key, text in document.versions.items()},
+        **{
+            f"seconds: {label}": ", ".join(f"{phase} {spent:.2g}" for phase, spent in one.seconds.items())
+            for label, one in run.shown
+        },
     }
-
-
-def named_state(text: str, names: Mapping[str, Mapping[str, str]]) -> str:
-    """A state's text (`wear=2, age=1`) with values by what the log calls them.
-
-    >>> named_state("wear=2, age=1", {"wear": {"2": "worn"}})
-    'wear=worn, age=1'
-    """
-
-    def name(match: re.Match[str]) -> str:
-        variable, value = match.groups()
-        return f"{variable}={names.get(variable, {}).get(value, value)}"
-
-    return re.sub(r"\b(\w+)=(-?\w+)", name, text)
 
 
 MOST_STATES = 500
@@ -475,7 +440,7 @@ def comparison_page(
 
     changes = [
         (
-            named_state(one.state, names),
+            named(one.state, names),
             one.today,
             one.new,
             f"{one.visits:,}",
@@ -490,6 +455,7 @@ def comparison_page(
         facts=facts,
         headline=headline,
         advice=comparison_advice(facts, about["property"]),
+        assumptions=assumption_lines(facts.assumptions),
         candidates=[(one.name, interval(one.difference), interval(one.separate)) for one in facts.candidates],
         kept=[(one.text, interval(one.interval), one.holds) for one in facts.kept],
         changes=changes,

@@ -20,11 +20,10 @@ from msgspec import UnsetType
 from tightrope.io import plans
 from tightrope.io.answers import AnswerDocument
 from tightrope.io.results import in_words
-from tightrope.numerics.text import sure_text, text_above
+from tightrope.numerics.text import confidence_text, interval_text, sure_text, text_above
 from tightrope.report.curves import save
 from tightrope.report.page import asset, content_rules, inline_svg, template
-from tightrope.report.statement import confidence
-from tightrope.report.style import GREY, INK, PAGE, PAPER, TRUTH, Medium, columns_within, interval_text, plain
+from tightrope.report.style import GREY, INK, PAGE, PAPER, TRUTH, Medium, columns_within, plain
 
 HEIGHT = 3.3
 COLOURS = {
@@ -165,7 +164,7 @@ def _statement(plan: plans.PlanDocument) -> _Statement:
     headline = f"{claim}. Forecast: {headline[:1].lower()}{headline[1:]}"
     inside = interval_text(plan.interval.lower, plan.interval.upper)
     now = f"value in {inside}, gap {plan.gap_now:.4g}, after {plan.episodes_so_far:,} {unit}"
-    request = f"{aim_of(plan)}, with confidence {confidence(plan.delta)}, for {plan.question}"
+    request = f"{aim_of(plan)}, with confidence {confidence_text(plan.delta)}, for {plan.question}"
     following = None
     if plan.next is not None:
         do = "make the draws of" if unit == "draws" else "explore with"
@@ -232,7 +231,7 @@ def _provenance(plan: plans.PlanDocument) -> dict[str, str]:
         "property": plan.question,
         "model": plan.model,
         "model hash": plan.model_hash,
-        "confidence": confidence(plan.delta),
+        "confidence": confidence_text(plan.delta),
         "region": plan.region,
         "sets": plan.sets,
         **{f"data: {key}": text for key, text in data.items()},

@@ -23,11 +23,12 @@ from tightrope.errors import InputError, describe
 from tightrope.io.plans import PlanDocument
 from tightrope.io.results import Interval, ResultDocument
 from tightrope.logic.model_checking import Answer
+from tightrope.numerics.text import text_above, text_below
 from tightrope.report import style
 from tightrope.report.curves import HEIGHT as CURVE_HEIGHT
 from tightrope.report.curves import Panel, RunCurve, Series, draw_curve, draw_curves, require_curve
 from tightrope.report.draw_fit import EVIDENCE, WORST
-from tightrope.report.draw_intervals import INTERVALS, TIMINGS, interval_keys
+from tightrope.report.draw_intervals import INTERVALS, interval_keys
 from tightrope.report.draw_regions import BOXES, draw_pair, draw_regions, pairs_of, region_keys, regions_size
 from tightrope.report.draw_widths import EVENTS, WIDTHS
 from tightrope.report.plan_page import HEIGHT, draw_forecast
@@ -70,10 +71,6 @@ def plot_fit(run: ResultDocument, ax: Axes | None) -> Axes:
 
 def plot_observed(run: ResultDocument, ax: Axes | None) -> Axes:
     return _draw(WORST, run, ax, "there were no data, or the model was not tested with them")
-
-
-def plot_timings(run: ResultDocument, ax: Axes | None) -> Axes:
-    return _draw(TIMINGS, run, ax)
 
 
 def plot_regions(run: ResultDocument, x: str | None, y: str | None, ax: Axes | None) -> Figure:
@@ -265,6 +262,6 @@ def small_figure(result: Summarised) -> str:
     drawn = text[text.index("<svg") :]
     head, _, rest = drawn.partition("<metadata>")
     drawn = head + rest.partition("</metadata>")[2]
-    words = f"interval from {style.at_least(interval.lower)} to {style.at_most(interval.upper)}"
+    words = f"interval from {text_below(interval.lower)} to {text_above(interval.upper)}"
     words += f", at best {style.number(result.optimistic_value)}"
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1).strip()

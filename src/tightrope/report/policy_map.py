@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -26,9 +27,11 @@ from tightrope.io.coding import from_text
 from tightrope.io.results import PolicyDocument, PolicyEntry, TakenChoice
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.report.style import ACTIONS, legend_below, name_axes, plain
+from tightrope.rules.rule import Branch, Column, DecisionRule, Leaf, RuleTest
 from tightrope.rules.states import STATE
 
 MOST_BINS = 48
+MOST_TESTS = 7
 MOST_CELLS = 150_000
 """Numbers that are written into a page; beyond, pairs of variables are added up."""
 
@@ -44,6 +47,18 @@ class MapVariable:
     labels: tuple[str, ...]
     column: OffsetArray
 
+    @property
+    def is_coarse(self) -> bool:
+        """Whether a bin holds several values."""
+        return any(label.endswith("…") or "–" in label for label in self.labels)
+
+    @property
+    def kind(self) -> str:
+        """The kind of its values in a rule."""
+        if self.labels == ("false", "true"):
+            return "bool"
+        return "int" if all(re.fullmatch("-?[0-9]+", label) for label in self.labels) else "text"
+
 
 @dataclass(frozen=True, eq=False)
 class PolicyMap:
@@ -52,6 +67,46 @@ class PolicyMap:
     variables: tuple[MapVariable, ...]
     actions: tuple[str, ...]
     policies: dict[str, OffsetArray]
+    is_plain: bool = True
+    """Whether the first one has one action in every state, at all steps."""
+
+    def rule(self) -> DecisionRule | None:
+        """The first policy as a small tree that agrees with it in every listed state, where one is found."""
+        if not self.is_plain or any(v.is_coarse for v in self.variables):
+            return None
+        tree = self._split(np.arange(self.states), [MOST_TESTS])
+        columns = [
+            Column(name=v.name, kind=v.kind, names={str(i): label for i, label in enumerate(v.labels)})
+            for v in self.variables
+        ]
+        return None if tree is None else DecisionRule(columns=columns, actions=list(self.actions), tree=tree)
+
+    def _split(self, rows: OffsetArray, left: list[int]) -> Branch | Leaf | None:
+        """Greedily by the least Gini impurity; None where more tests are needed than are `left`."""
+        action = next(iter(self.policies.values()))[rows]
+        if (action == action[0]).all():
+            return Leaf(self.actions[int(action[0])])
+        least, test, side = np.inf, None, rows
+        for variable in self.variables:
+            bins = variable.column[rows]
+            table = np.zeros((len(variable.labels), len(self.actions)))
+            np.add.at(table, (bins, action), 1.0)
+            one = table if variable.kind == "text" else np.cumsum(table, axis=0)
+            other = table.sum(axis=0) - one
+            here, there = one.sum(axis=1), other.sum(axis=1)
+            pure = (one**2).sum(axis=1) / np.maximum(here, 1.0)
+            pure += (other**2).sum(axis=1) / np.maximum(there, 1.0)
+            mixed = np.where(here * there > 0, len(rows) - pure, np.inf)
+            if mixed.min() < least:
+                at, equal = int(mixed.argmin()), variable.kind == "text"
+                least, test = float(mixed[at]), RuleTest(left=variable.name, bound=at, equal=equal)
+                side = bins == at if equal else bins <= at
+        if test is None or not left[0]:
+            return None
+        left[0] -= 1
+        yes = self._split(rows[side], left)
+        no = None if yes is None else self._split(rows[~side], left)
+        return None if yes is None or no is None else Branch(test, yes, no)
 
     def calling(self, names: Mapping[str, Mapping[str, str]]) -> PolicyMap:
         """The same with values by what the log calls them, where it has names for them."""
@@ -204,7 +259,7 @@ def policy_map(contents: Mapping[str, str], places: Mapping[str, str]) -> Policy
         else _variable(name, states[:, i], first.flags[i])
         for i, name in enumerate(first.names)
     )
-    return PolicyMap(variables, tuple(actions), policies)
+    return PolicyMap(variables, tuple(actions), policies, first.is_plain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +270,7 @@ class _Listed:
     flags: tuple[bool, ...]
     states: OffsetArray
     actions: tuple[str, ...]
+    is_plain: bool
 
 
 def _read(content: str, place: str, texts: dict[str, int]) -> _Listed:
@@ -237,7 +293,14 @@ def _read(content: str, place: str, texts: dict[str, int]) -> _Listed:
         flags = tuple(isinstance(value, bool) for value in shown[0]) if shown else ()
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise InputError(f"this is not a policy: {error}", Location(place)) from error
-    return _Listed(names, flags, table, tuple(action for _, action in entries))
+    plain = all(map(_is_plain, document.policy))
+    return _Listed(names, flags, table, tuple(action for _, action in entries), plain)
+
+
+def _is_plain(entry: list[Any] | PolicyEntry) -> bool:
+    if isinstance(entry, list):
+        return type(entry[1]) is not list
+    return isinstance(entry.choices, UnsetType) and isinstance(entry.steps, UnsetType)
 
 
 def _entry(entry: list[Any] | PolicyEntry) -> tuple[Any, str]:

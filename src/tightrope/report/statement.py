@@ -1,8 +1,7 @@
-"""Question and answer in words: the guarantee, its assumptions, and a glossary.
+"""Question and answer in words: what to do, the guarantee and its assumptions.
 
 Common properties get a sentence of their own; others are described as a formula to satisfy, and the notation
-is always shown beside it. The glossary is the site's, restricted to the terms in this report. Bounds in
-sentences are rounded to the safe side.
+is always shown beside it. Bounds in sentences are rounded to the safe side.
 """
 
 from __future__ import annotations
@@ -10,20 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from tightrope.errors import TightropeError
 from tightrope.io.results import Breakdown, Interval, Outcome, ResultDocument
-from tightrope.numerics.text import bounded, claim_text, sure_text
+from tightrope.numerics.text import (
+    bounded,
+    claim_text,
+    confidence_text,
+    interval_text,
+    sure_text,
+    text_above,
+    text_below,
+)
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import spell
 from tightrope.prism.parse.syntax import Binary, Expression, Label, Literal, Unary
 from tightrope.prism.properties.shape import is_simple_path
-from tightrope.report.style import at_least, at_most, interval_text, number
+from tightrope.report.style import number
 from tightrope.verdict import Assumed, AssumptionStatus, Word
 
 GIVEN = "given the data, for all parameters that fit them"
@@ -132,65 +138,6 @@ def _steps(bound: formulas.StepBound | None, file: formulas.PropertyFile) -> str
     return f" after more than {low} steps" if bound.lower_strict else f" after {low} steps or more"
 
 
-SETS = {
-    "untied": "every transition has an interval of its own",
-    "tied": "equal expressions share one interval, from all their data",
-    "parameter": "each parameter has an interval, from which the expressions are bounded",
-    "expression": "each expression has its range over the region",
-    "rectangular": "nature chooses parameters from the region at each choice independently",
-    "coupled": "nature chooses parameters from the region once, for the whole run",
-}
-
-WORDS = {
-    "policy": (
-        "robust policy",
-        "The policy with the best guaranteed value over all parameters that fit the data.",
-    ),
-    "guarantee": (
-        "guarantee",
-        "The bound on the value of the robust policy: it is at {side} this. Over the draw of the data the "
-        "bound fails with probability at most δ.",
-    ),
-    "optimistic": (
-        "optimistic value",
-        "A bound for all policies: the value of each is at {best} this. More data can narrow the gap "
-        "between it and the guarantee.",
-    ),
-    "region": (
-        "region",
-        "The parameters that fit the data at the chosen confidence.",
-    ),
-    "sets": (
-        "sets",
-        "The transition probabilities that nature may choose when the guarantee is computed. Here: {sets}.",
-    ),
-    "ledger": (
-        "confidence budget",
-        "How δ is divided among the observations, and the assumption about the sampling.",
-    ),
-    "binding": (
-        "limiting data",
-        "Observations whose constraints are active: more data about them would shrink the region.",
-    ),
-    "verdict": (
-        "verdict",
-        "Proved: the bounds follow from model, data and assumptions that are satisfied or stated. Nominal: "
-        "an assumption is violated or unverified. Contradicted: the data refute the model. Limit: the "
-        "computation did not finish.",
-    ),
-}
-"""By the end of the anchor that links lead to."""
-
-
-def explain_words(run: ResultDocument) -> list[tuple[str, str, str]]:
-    """(anchor, word, meaning) of every word; of the kinds of sets, those that are shown."""
-    kinds = dict.fromkeys(outcome.sets for _, outcome in run.shown)
-    sets = "; ".join(f"{kind}, {SETS[kind]}" for kind in kinds if kind in SETS)
-    side, best = ("least", "most") if run.maximises else ("most", "least")
-    filled = {"sets": sets or "those named in the figures", "side": side, "best": best}
-    return [(at, word, meaning.format(**filled)) for at, (word, meaning) in WORDS.items()]
-
-
 @dataclass(frozen=True)
 class Statement:
     """What was asked, what is answered, on which condition, and what a reader must know beside it."""
@@ -208,11 +155,6 @@ def quantity(run: ResultDocument) -> str:
     return quantity_of(run.question, run.maximises)
 
 
-def confidence(delta: float) -> str:
-    """1 − δ as people write it."""
-    return f"{(Decimal(1) - Decimal(repr(delta))).normalize():f}"
-
-
 def _whose(outcome: Outcome) -> str:
     """What the guarantee is about."""
     return "robust policy" if outcome.robust_optimum is UNSET else "robust controller"
@@ -227,101 +169,112 @@ def _limits(run: ResultDocument, outcome: Outcome) -> str:
     best, robust = best_case(run, outcome), outcome.robust_optimum
     if robust is UNSET:
         return f"no policy does better than {best}"
-    most = at_most(robust) if run.maximises else at_least(robust)
+    most = text_above(robust) if run.maximises else text_below(robust)
     return f"no controller guarantees better than {most} over the region, or has a value better than {best}"
 
 
 def best_case(run: ResultDocument, outcome: Outcome) -> str:
     """The optimistic value, which no policy exceeds: rounded so that this stays true."""
-    return at_most(outcome.optimistic) if run.maximises else at_least(outcome.optimistic)
+    return text_above(outcome.optimistic) if run.maximises else text_below(outcome.optimistic)
 
 
 def saving(text: str, maximises: bool, gain: float) -> str:
     """A difference of at least `gain` > 0 in the unit of the property: runs of a thousand, or its reward."""
     if text.lstrip().startswith("P"):
         runs, event = 1000.0 * gain, _about(text).removeprefix(" of ")
-        whole = f"{math.floor(runs):,}" if runs >= 1 else at_least(runs, 2)
+        whole = f"{math.floor(runs):,}" if runs >= 1 else text_below(runs, 2)
         more = "more" if maximises else "fewer"
         return f"on average {whole} {more} of 1,000 runs" + (f" with {event}" if event else "")
-    return f"on average {at_least(gain)} {'gained' if maximises else 'saved'}{_about(text)}"
+    return f"on average {text_below(gain)} {'gained' if maximises else 'saved'}{_about(text)}"
 
 
 def comparison_advice(facts: Any, question: str) -> list[tuple[str, str]]:
     """The same for the page of `compare` and `improve`."""
     proved, gain = facts.verdict is Word.PROVED, facts.improvement
     if not proved:
-        do = "Do not act on this result yet: an assumption is violated or unverified."
-        if facts.verdict is Word.CONTRADICTED:
-            do = "Do not act on this result: the data contradict the model. Fix the model first."
-    elif gain > 0:
-        do = f"Use {facts.policy} instead of {facts.baseline}. {facts.sentence}"
+        return [("", do_not_act(facts.verdict, facts.assumptions)), *_weakest(facts.assumptions)]
+    if gain <= 0:
+        lines = [("", facts.sentence)]
     else:
-        do = facts.sentence
-    lines = [("Recommendation", do)]
-    if proved and gain > 0:
         saved = saving(question, facts.difference.lower > 0, gain)
-        lines.append(("Baseline", f"Better by at least {at_least(gain)}: {saved}."))
-    steps = facts.data.rows
-    if steps and facts.difference.upper > facts.difference.lower:
-        lines.append(("More data", _more_data(steps, "rows", "tightrope plan --improve")))
-    return lines + _warnings(facts.assumptions)
+        lines = [("", f"Use {facts.policy} instead of {facts.baseline}. {facts.sentence}")]
+        lines.append(("Gain", f"{saved[:1].upper()}{saved[1:]}, or more."))
+    if facts.data.rows and facts.difference.upper > facts.difference.lower:
+        lines.append(("More data", _more_data(facts.data.rows, "rows", "tightrope plan --improve")))
+    return [*lines, *_weakest(facts.assumptions), REVIEW]
 
 
-def _warnings(assumptions: Sequence[Assumed]) -> list[tuple[str, str]]:
-    """The weakest assumption, and when to review the result."""
-    again = "When the data double or tightrope watch raises an alarm."
-    lines = [("Review", again)]
+REVIEW = ("Review", "When the data double or 'tightrope watch' raises an alarm.")
+
+
+def do_not_act(word: Word, assumptions: Sequence[Assumed]) -> str:
+    """What a result that is not proved advises."""
+    if word is Word.CONTRADICTED:
+        return "Do not act on this result: the data contradict the model. Fix the model first."
+    if word is Word.LIMIT:
+        return "Do not act on this result yet: the computation did not finish."
+    open_ = [f"{one.name} ({_STATUS[one.kept]})" for one in assumptions if not one.holds]
+    return f"Do not act on this result yet. Check first: {', '.join(open_) or 'the assumptions'}."
+
+
+def _weakest(assumptions: Sequence[Assumed]) -> list[tuple[str, str]]:
+    """The assumption that is worst supported."""
     if not assumptions:
-        return lines
-    frail = min(assumptions, key=lambda one: list(_KEPT).index(one.kept))
-    return [("Weakest assumption", f"{frail.name} ({_KEPT[frail.kept]}): {frail.why}."), *lines]
+        return []
+    frail = min(assumptions, key=lambda one: list(_STATUS).index(one.kept))
+    claim, _, tested = frail.why.partition("; tested: ")
+    status = f"tested: {tested.partition(':')[0]}" if tested else _STATUS[frail.kept]
+    words = f"the model {claim.removeprefix('it ')}" if frail.name == "model" else f"{frail.name}: {claim}"
+    return [("Weakest assumption", f"{words[:1].upper()}{words[1:]} ({status}).")]
 
 
 def _more_data(steps: int, unit: str, command: str) -> str:
-    return (
-        f"About {3 * steps:,} more {unit} would halve the interval (rule of thumb). {command} forecasts it "
-        "for this model."
+    return f"About {3 * steps:,} more {unit} would halve the interval (rule of thumb; see '{command}')."
+
+
+def advice(run: ResultDocument, rule: str = "") -> list[tuple[str, str]]:
+    """What to do, as pairs (title, sentence); the first is `rule` or what else to do."""
+    main, what, judged = run.main, quantity(run), run.main.judged
+    if judged.word is not Word.PROVED or not math.isfinite(main.guarantee):
+        lines = [("", do_not_act(judged.word, main.assumptions))]
+        if judged.word is Word.CONTRADICTED:
+            lines.append(("Next", "'tightrope doctor' says what contradicts the model and how to revise it."))
+            return lines
+        return [*lines, *_weakest(main.assumptions)]
+    promise = main.guarantee
+    if main.tree is not UNSET and main.tree.promise is not None:
+        promise = main.tree.promise.guarantee
+    bound = f"at least {text_below(promise)}" if run.maximises else f"at most {text_above(promise)}"
+    whose = "rule" if main.tree is not UNSET else _whose(main)
+    sure = f", with {sure_text(main.ledger.delta)}" if main.ledger.delta else " everywhere in the domain"
+    chain = run.model.choices == run.model.states
+    of = "" if chain else f" of the {whose}"
+    promise_text = f"The {what}{_about(run.question)}{of} is {bound}{sure}."
+    lines = (
+        [("", promise_text)]
+        if chain
+        else [("", rule or f"Use the {_whose(main)}."), ("Promise", promise_text)]
     )
-
-
-def advice(run: ResultDocument) -> list[tuple[str, str]]:
-    """The summary for decision makers, as pairs (title, sentence); the forecast is a rule of thumb."""
-    main, what = run.main, quantity(run)
-    side = "least" if run.maximises else "most"
-    bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)
-    proved = main.judged.word is Word.PROVED and math.isfinite(main.guarantee)
-    if proved and main.tree is not UNSET and main.tree.promise is not None:
-        least = main.tree.promise.guarantee
-        own = at_least(least) if run.maximises else at_most(least)
-        do = f"Follow the rule above. Its {what}{_about(run.question)} is at {side} {own}."
-    elif proved:
-        do = f"Use the {_whose(main)}. Its {what}{_about(run.question)} is at {side} {bound}."
-    elif main.judged.word is Word.CONTRADICTED:
-        do = "Do not act on this result: the data contradict the model. Fix the model first."
-    else:
-        do = "Do not act on this result yet: an assumption is violated or unverified."
-    lines = [("Recommendation", do)]
-    if main.value is not None and main.tree is UNSET and proved:
+    if main.value is not None and main.tree is UNSET:
         low, high = main.robust_policy.lower, main.robust_policy.upper
         gain = low - main.value.upper if run.maximises else main.value.lower - high
-        today = f"The value of the given policy lies in {interval_text(main.value.lower, main.value.upper)}"
+        today = f"Its value lies in {_ends(main.value)}"
         better = (
-            f"so the robust one is better by at least {at_least(gain)} "
+            f"so the robust policy is better by at least {text_below(gain)} "
             f"({saving(run.question, run.maximises, gain)})"
             if gain > 0
             else "and the two intervals overlap: neither policy is proved better"
         )
-        lines.append(("Baseline", f"{today}, {better}. tightrope compare bounds the difference directly."))
-    elif (main.value is None or main.tree is not UNSET) and main.robust_optimum is UNSET:
-        missing = "None given. Run tightrope improve --baseline FILE."
-        lines.append(("Baseline", missing))
+        lines.append(("Today's policy", f"{today}, {better}. 'tightrope compare' bounds the difference."))
+    elif main.robust_optimum is UNSET and not chain:
+        lines.append(("Today's policy", "None given: 'tightrope improve --baseline FILE' compares with it."))
     steps, width = run.data.steps, main.robust_policy.upper - main.robust_policy.lower
     if steps and width > 1e-3 * abs(main.robust_policy.upper):
         lines.append(("More data", _more_data(steps, "steps", "tightrope plan")))
-    return lines + _warnings(main.assumptions)
+    return [*lines, *_weakest(main.assumptions), REVIEW]
 
 
-_KEPT = {
+_STATUS = {
     AssumptionStatus.NO: "violated",
     AssumptionStatus.UNKNOWN: "unverified",
     AssumptionStatus.STATED: "stated, not tested",
@@ -329,15 +282,39 @@ _KEPT = {
 }
 
 
+def assumption_lines(assumptions: Sequence[Assumed]) -> list[str]:
+    """Every assumption with its status."""
+    return [f"{one.name} ({_STATUS[one.kept]}): {one.why}" for one in assumptions]
+
+
+def promises(run: ResultDocument) -> list[tuple[str, str, str]]:
+    """The robust policy beside others: what each promises, and its value at the best fit."""
+    main, there = run.main, run.main.estimate
+    if isinstance(there, UnsetType):
+        return []
+    named = [
+        ("robust", "robust policy", main.robust_policy),
+        ("best", "best policy at the best fit", there.best),
+    ]
+    if main.value is not None:
+        named.append(("given", "tree" if main.tree is not UNSET else "today's policy", main.value))
+    return [
+        (
+            name,
+            bounded(span.lower if run.maximises else span.upper, run.maximises),
+            number(there.values[key]) if key in there.values else "–",
+        )
+        for key, name, span in named
+    ]
+
+
 def statement(run: ResultDocument) -> Statement:
     """The answer is that of the run's main outcome."""
     main, what = run.main, quantity(run)
-    verdict, sure = main.judged, confidence(main.ledger.delta)
+    verdict, sure = main.judged, confidence_text(main.ledger.delta)
     with_it = f"with confidence {sure}" if main.ledger.delta else "over the domain"
     claim = claim_text(run.question, bounded(main.guarantee, run.maximises), _subject(run, main))
     headline = verdict.headline(claim, sure_text(main.ledger.delta))
-    side = "least" if run.maximises else "most"
-    bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)
     question = question_sentence(run.question, run.maximises)
     inside = interval_text(main.robust_policy.lower, main.robust_policy.upper)
     if math.isinf(main.guarantee):
@@ -347,27 +324,25 @@ def statement(run: ResultDocument) -> Statement:
         )
     else:
         answer = (
-            f"{with_it[:1].upper()}{with_it[1:]} the {what} of the {_whose(main)} is at {side} {bound}: its "
-            f"true value lies in {inside} ({_source(main)}), and {_limits(run, main)}."
+            f"{with_it[:1].upper()}{with_it[1:]} the {what} of the {_whose(main)} lies in {inside} "
+            f"({_source(main)}), and {_limits(run, main)}."
         )
     if main.value is not None:
         whose = "given policy" if main.tree is UNSET else "tree"
         answer += f" The {whose}'s value lies in {interval_text(main.value.lower, main.value.upper)}."
-    word, seen = verdict.word.name, main.seen
+    seen = main.seen
     if verdict.word is Word.CONTRADICTED:
         holds = f"No number in this report is guaranteed; the computed interval is {inside}."
         if seen is not None and seen.interval is not None:
             about = f"the value of {seen.policy} lies in {_ends(seen.interval)}"
             holds = f"Without the model's probabilities, by the observed returns: {about}."
-        answer = f"{word}: {verdict.why} {holds}"
+        answer = f"{verdict.why[:1].upper()}{verdict.why[1:]} {holds}"
     elif verdict.doubts:
         why = "; ".join(verdict.doubts)
         answer = (
-            f"{word}: nothing is guaranteed ({why}). If all assumptions held, "
+            f"Nothing is guaranteed ({why}). If all assumptions held, "
             f"the {what} of the {_whose(main)} would lie in {inside} ({_source(main)})."
         )
-    else:
-        answer = f"{word}: {answer[:1].lower()}{answer[1:]}"
     if run.true_value is not None:
         answer += f" The best value at the true parameters is {number(run.true_value.lower)}."
     return Statement(question, run.question, headline, answer, _assumption(main), _cautions(run))
@@ -405,16 +380,12 @@ def _statements(run: ResultDocument) -> int:
 
 def _assumption(outcome: Outcome) -> str:
     """That the model is correct, and the assumption of the confidence budget about the data."""
-    right = (
-        "The model has the states and transitions of the real process, and the true parameters lie in its "
-    )
-    right += "domain."
-    line = next((line for line in outcome.ledger.lines if line.startswith("assumes ")), None)
+    right = "The model has the states and transitions of the process, and its domain has the true parameters."
+    line = next((one for one in outcome.ledger.lines if one.startswith(("sampling: ", "assumes "))), None)
     if line is None:
         return f"{right} No assumption about the sampling is recorded."
-    kind, _, words = line.removeprefix("assumes ").partition(": ")
-    needed = f"Sampling ({kind}): {words}." if words else f"{kind.capitalize()}."
-    return f"{right} {needed}"
+    words = line.partition(": ")[2] or line.removeprefix("assumes ")
+    return f"{right} Sampling: {words}."
 
 
 def _cautions(run: ResultDocument) -> tuple[str, ...]:
@@ -425,13 +396,8 @@ def _cautions(run: ResultDocument) -> tuple[str, ...]:
         remarks.append(f"{main.seen.tension[:1].upper()}{main.seen.tension[1:]}.")
     if isinstance(main.breakdown, Breakdown):
         remarks.append(f"Breakdown point: the guarantee {main.breakdown.text}.")
-    if main.misfit is not None:
+    if main.misfit is not None and main.judged.word is not Word.CONTRADICTED:
         remarks.append(f"{main.misfit[:1].upper()}{main.misfit[1:]}")
-    if main.judged.doubts:
-        remarks.append(
-            "The confidence is nominal: an assumption is violated or unverified, or the method has no valid "
-            "proof. See the confidence budget."
-        )
     if main.verdict is Word.LIMIT:
         remarks.append(f"{main.status}: the bounds hold, but are less precise than requested.")
     if len(run.shown) > 1 and (len(run.results) < len(run.shown) or _statements(run) > 1):

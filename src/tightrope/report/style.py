@@ -8,10 +8,10 @@ has a description in words and a table of its numbers; bounds are rounded to the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.transforms import ScaledTranslation
 
 from tightrope.atomic import atomic_path
 from tightrope.errors import shown
 from tightrope.io.output import FIGURE_METADATA
 from tightrope.io.results import ResultDocument
+from tightrope.numerics.text import DIGITS, number_text
+from tightrope.rules.states import STATE
 
 WIDTH = 6.2
 """Inches: the text width of most papers in one column."""
 
-LABELS = 0.5
+LABELS = 0.42
 """Inches that the ticks and the label of an axis take."""
 
 GREY = "#6b7280"
@@ -86,6 +89,7 @@ class Medium:
             "axes.grid": True,
             "axes.axisbelow": True,
             "axes.labelsize": self.type_size,
+            "axes.formatter.useoffset": False,
             "xtick.labelsize": self.type_size,
             "ytick.labelsize": self.type_size,
             "grid.color": GRID,
@@ -117,6 +121,14 @@ def name_axes(axes: Axes, x: str, y: str) -> None:
     axes.set_ylabel(plain(y))
 
 
+def name_rows(axes: Axes, places: Sequence[float], names: Sequence[str], most: int) -> None:
+    """Label rows; names that are too long lose their middle, and tell it where they are pointed at."""
+    axes.set_yticks(places, [plain(shorten(name, most)) for name in names])
+    for label, name in zip(axes.get_yticklabels(), names, strict=True):
+        if len(name) > most:
+            tell(label, name)
+
+
 def root_figure(axes: Axes) -> Figure:
     """The figure that the axes are in, whatever lies between."""
     figure = axes.get_figure(root=True)
@@ -128,16 +140,17 @@ def legend_below(axes: Axes, keys: Sequence[Patch | Line2D] | None = None) -> No
     """A legend under the plot, from the keys given or from the labels of what was drawn, as wide as fits."""
     handles = list(keys) if keys is not None else axes.get_legend_handles_labels()[0]
     figure = root_figure(axes)
-    below = -LABELS / max(figure.get_figheight() * axes.get_position().height, 0.1)
     size = float(matplotlib.rcParams["font.size"])
     beside = max((len(label.get_text()) for label in axes.get_yticklabels()), default=0) + 3
     share = min(axes.get_position().width / 0.75, 1.0)
     room = figure.get_figwidth() * share * 72 / (0.56 * size) - beside
+    below = ScaledTranslation(0.0, -LABELS * size / PAPER.type_size, figure.dpi_scale_trans)
     axes.legend(
         handles=handles,
         ncols=columns_within([str(handle.get_label()) for handle in handles], room),
         loc="upper center",
-        bbox_to_anchor=(0.5, below),
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=axes.transAxes + below,
         frameon=False,
         columnspacing=1.2,
         handlelength=1.5,
@@ -154,34 +167,37 @@ def columns_within(texts: Sequence[str], room: float) -> int:
     return 1
 
 
-DIGITS = 5
-
-
 def number(value: float, digits: int = DIGITS) -> str:
     """A number in a few digits."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:.{digits}g}".replace("-", "−")
-
-
-def at_least(value: float, digits: int = DIGITS) -> str:
-    """A lower bound in a few digits, rounded down: what is shown holds, too."""
-    return _round(value, digits, ROUND_FLOOR)
-
-
-def at_most(value: float, digits: int = DIGITS) -> str:
-    """An upper bound in a few digits, rounded up."""
-    return _round(value, digits, ROUND_CEILING)
-
-
-def interval_text(lower: float, upper: float) -> str:
-    """[lower, upper], both ends rounded outward."""
-    return f"[{at_least(lower)}, {at_most(upper)}]"
+    return number_text(value, digits).replace("-", "−")
 
 
 def shorten(text: str, most: int) -> str:
-    """The text, cut where it is longer."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """The text, without its middle where it is longer.
+
+    >>> shorten("to wear=2, age=1", 9)
+    'to w…ge=1'
+    """
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - 1) // 2 :]}"
+
+
+def named(text: str, names: Mapping[str, Mapping[str, str]]) -> str:
+    """A text with values of variables by their names; a state that has one is called by it alone.
+
+    >>> named("run in (state=0), to (wear=2,age=1)", {"wear": {"2": "worn"}, "state": {"0": "new"}})
+    'run in new, to (wear=worn,age=1)'
+    """
+
+    def name(match: re.Match[str]) -> str:
+        whole, variable, value = match.group("whole", "variable", "value")
+        if value not in names.get(variable, {}):
+            return match[0]
+        shown = names[variable][value]
+        return shown if whole and variable == STATE else match[0].replace(f"={value}", f"={shown}")
+
+    return re.sub(r"(?P<whole>\()?\b(?P<variable>\w+)=(?P<value>-?\w+)(?(whole)\)?)", name, text)
 
 
 def span_of(values: Iterable[float], margin: float = 0.04) -> tuple[float, float]:
@@ -190,17 +206,10 @@ def span_of(values: Iterable[float], margin: float = 0.04) -> tuple[float, float
     if not finite:
         return 0.0, 1.0
     low, high = min(finite), max(finite)
-    room = (high - low) * margin or max(abs(high), 1e-9) * 0.05
+    size = max(abs(low), abs(high), 1e-9)
+    room = (high - low) * margin if high > low else size * 0.05
+    room = max(room, 5e-4 * size)  # no axis whose numbers differ in the sixth digit alone
     return low - room, high + room
-
-
-def _round(value: float, digits: int, rounding: str) -> str:
-    if not math.isfinite(value) or value == 0.0:
-        return number(value, digits)
-    exact = Decimal(value)
-    short = exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding=rounding)
-    text = f"{short.normalize():f}" if -5 < short.adjusted() < 9 else f"{short.normalize():e}"
-    return text.replace("-", "−")
 
 
 @dataclass(frozen=True)

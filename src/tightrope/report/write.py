@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 from msgspec import UnsetType
@@ -18,12 +19,14 @@ from msgspec import UnsetType
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, Location, TightropeError
 from tightrope.io.answers import POLICY_FILES, answer_file, comparison_file, read_answer, read_comparison
+from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.output import FIGURE, OutputFile, add_file, check_added, claim_file, read_manifest
 from tightrope.io.output import REPORT as REPORT_FILE
 from tightrope.io.plans import plan_file, read_plan
-from tightrope.io.results import ResultDocument, read_result
+from tightrope.io.results import EventTable, ExpressionTexts, ResultDocument, StoredOutcome, read_result
+from tightrope.numerics.text import interval_text
 from tightrope.report.draw_fit import EVIDENCE, WORST
-from tightrope.report.draw_intervals import INTERVALS, TIMINGS, draw_intervals
+from tightrope.report.draw_intervals import INTERVALS, draw_intervals
 from tightrope.report.draw_regions import regions_figure
 from tightrope.report.draw_widths import EVENTS, WIDTHS
 from tightrope.report.page import comparison_page, page
@@ -31,7 +34,7 @@ from tightrope.report.plan_page import answer_page, plan_page
 from tightrope.report.policy_map import PolicyMap, draw_policy, read_policy_map
 from tightrope.report.self_check import self_check
 from tightrope.report.statement import statement
-from tightrope.report.style import PAPER, WIDTH, interval_text, plain, save_figure
+from tightrope.report.style import PAPER, WIDTH, named, plain, save_figure
 from tightrope.report.what_if import WhatIf
 from tightrope_check.archive import load
 
@@ -65,7 +68,26 @@ def load_run(
         run = run.beside(read_result(other))
     if certificate is not None:
         run = run.having(about_certificate=_about_certificate(run, Path(certificate)))
-    return run
+    return with_names(run)
+
+
+def with_names(run: ResultDocument) -> ResultDocument:
+    """The run with values of variables as the log or the model calls them, in all texts about it."""
+    names = run.data.names
+    if isinstance(names, UnsetType):
+        return run
+
+    def called(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: called(value) for key, value in part.items()}
+        if isinstance(part, list):
+            return [called(value) for value in part]
+        return named(part, names) if isinstance(part, str) else part
+
+    parts = {"results": list[StoredOutcome], "expressions": ExpressionTexts, "events": EventTable | None}
+    return run.having(
+        **{at: from_plain(called(to_plain(getattr(run, at))), kind) for at, kind in parts.items()}
+    )
 
 
 def _about_certificate(run: ResultDocument, path: Path) -> dict[str, str]:
@@ -157,7 +179,7 @@ def write_page(
 ) -> Path:
     """Write the report of a run in memory."""
     alone = _claim(target, overwrite)
-    return _write(page(run, policies, what_if), target, alone, overwrite)
+    return _write(page(with_names(run), policies, what_if), target, alone, overwrite)
 
 
 def _write(text: str, target: Path, alone: OutputFile | None, overwrite: bool) -> Path:
@@ -187,7 +209,6 @@ FILES = {
     "events": EVENTS,
     "fit": EVIDENCE,
     "observed": WORST,
-    "timings": TIMINGS,
 }
 """The pictures that are written each to a file of its name; regions, policy and overview come on top."""
 

@@ -45,15 +45,7 @@ def columns_of(
     structure: NamesStates, names: Mapping[str, Mapping[str, str]] | None = None
 ) -> tuple[list[Column], Columns]:
     """The columns of states, with the values of every state; `names` are texts of values, by variable."""
-    values = _values(structure)
-    known = dict(names or {})
-    if not structure.valuations and STATE in values and values[STATE].dtype.kind in "iu":
-        alone = {
-            str(values[STATE][int(np.argmax(inside))]): name
-            for name, inside in structure.labels.items()
-            if np.count_nonzero(inside) == 1 and name != "init"
-        }
-        known = {STATE: alone} if alone else known
+    values, known = _values(structure), value_names(structure, names)
     kinds = {"b": "bool", "i": "int", "u": "int"}
     columns = [
         Column(
@@ -64,6 +56,23 @@ def columns_of(
         for name, column in values.items()
     ]
     return columns, values
+
+
+def value_names(
+    structure: NamesStates, names: Mapping[str, Mapping[str, str]] | None = None
+) -> dict[str, Mapping[str, str]]:
+    """What values are called: by `names`, or by labels, where each value has one of its own."""
+    known = dict(names or {})
+    for name, column in _values(structure).items():
+        values, where = np.unique(column, return_inverse=True)
+        exact = {
+            str(values[where[holds][0]]): label
+            for label, holds in structure.labels.items()
+            if label != "init" and holds.any() and np.array_equal(holds, where == where[holds][0])
+        }
+        if name not in known and exact and len(exact) >= (len(values) if structure.valuations else 1):
+            known[name] = exact
+    return known
 
 
 def _values(structure: NamesStates) -> dict[str, npt.NDArray[np.generic]]:

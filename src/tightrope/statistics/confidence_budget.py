@@ -36,9 +36,9 @@ class Assumption(Enum):
 
 
 _WORDS = {
-    Assumption.FIXED_DESIGN: "the visits of every event were fixed in advance, independently of outcomes",
+    Assumption.FIXED_DESIGN: "the visits of each event were fixed in advance, independently of outcomes",
     Assumption.TRAJECTORIES: "the amount of data was fixed in advance; the policy may have been adaptive",
-    Assumption.ADAPTIVE_ANYTIME: "any policy, any stopping rule, time-uniform",
+    Assumption.ADAPTIVE_ANYTIME: "the data may come from any policy and may stop at any time",
     Assumption.NONE: "none: the published proof has a gap, so nothing is guaranteed",
 }
 
@@ -120,7 +120,7 @@ class ConfidenceBudget:
             share += f" shared by {self.events} events (budget '{self.budget}'): γ = {self.gamma:.3g} each"
         elif self.events == 1:
             share += f" for one statement (budget '{self.budget}')"
-        head = [f"{self.method}: {share}", f"assumes {self.assumption.value}: {_WORDS[self.assumption]}"]
+        head = [f"{self.method}: {share}", f"sampling: {_WORDS[self.assumption]}"]
         stated = [
             one for one in self.assumptions if one.kept is AssumptionStatus.STATED and one.name != SAMPLING
         ]
@@ -133,7 +133,7 @@ class ConfidenceBudget:
             if one.name != SAMPLING:
                 head.append(f"{one.name}: {one.why}: the confidence level is nominal")
             elif self.assumption is not Assumption.NONE and not self.censored:
-                head.append("the data were not collected in this way: the confidence level is nominal")
+                head.append("the data were collected in another way: the confidence level is nominal")
         return (*head, *self.notes)
 
     def record(self) -> LedgerFacts:
@@ -153,14 +153,14 @@ def assumed_of(
     """
     words = _WORDS[assumption]
     if assumption is Assumption.ADAPTIVE_ANYTIME:
-        sampled = Assumed.derived(SAMPLING, f"nothing is needed: {words}")
+        sampled = Assumed.derived(SAMPLING, words)
     elif assumption is Assumption.NONE:
         sampled = Assumed.violated(SAMPLING, words)
     else:
         holds = design.kind is not SamplingKind.ADAPTIVE
         if assumption is Assumption.FIXED_DESIGN:
             holds = design.fixed_visits(tied)
-        why = f"the method needs that {words}; the data are said to be {design.kind.value}"
+        why = f"the method requires that {words}; the stated design is {design.kind.value}"
         sampled = Assumed(SAMPLING, AssumptionStatus.STATED if holds else AssumptionStatus.NO, why)
     missing = [Assumed.violated(COMPLETE, reason) for reason in design.censored]
     log = [design.ends, *([design.order] if ordered else []), *design.chosen]

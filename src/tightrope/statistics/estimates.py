@@ -116,8 +116,12 @@ class Events(Record):
         model = self.outcomes.model
         outcome = int(np.flatnonzero(self.of_outcome == event)[0])
         choice = self.outcomes.example_choice(outcome)
-        text = self.function(event).text(model.parameters.names)
-        return f"{text} (as in {model.structure.choice_name(choice)})"
+        return f"{self.text(event)} (as in {model.structure.choice_name(choice)})"
+
+    def text(self, event: int) -> str:
+        model, one = self.outcomes.model, self.multiplicity[event] == 1
+        shown = self.function(event).text(model.parameters.names)
+        return model.expression_text(int(self.expression[event])) if one else shown
 
     @cached_property
     def links(self) -> tuple[IndexArray, IndexArray, IndexArray, BoolArray]:

@@ -123,7 +123,7 @@ def _members(data: bytes) -> dict[str, bytes]:
         place = begin + packed
     last = b"PK\5\6", 0, 0, len(members), len(members), len(directory), place, 0
     whole = data[place:] == directory + struct.pack("<4s4H2LH", *last)
-    _require(whole, "there are bytes that belong to no member, or its directory is another one")
+    _require(whole, "the file is damaged: it has bytes outside its members, or a wrong directory")
     allow_for(coupled)
     return members
 
@@ -170,7 +170,10 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
         raise InputError(words, hint=hint)
     _require(head.keys() == {"format", "arrays", "certificate"}, "the header has other fields")
     recipes = head["arrays"]
-    _require(isinstance(recipes, dict) and recipes.keys() == members.keys(), "it lists other members")
+    _require(
+        isinstance(recipes, dict) and recipes.keys() == members.keys(),
+        "the header and the file have different members",
+    )
     for name, recipe in recipes.items():
         _require(_describes(recipe, members[name]), f"the array '{_plain(name)}' is not as it is described")
     unpacked = unpacked_size(recipes)
@@ -179,7 +182,7 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
     hold("arrays", unpacked, lasting=True)
     arrays = {name: (members.pop(name), recipe) for name, recipe in recipes.items()}
     certificate: Certificate = _part(Certificate, head["certificate"], "", arrays)
-    _require(not arrays, f"nobody asked for the member '{_plain(next(iter(arrays), ''))}'")
+    _require(not arrays, f"unknown member '{_plain(next(iter(arrays), ''))}'")
     return certificate
 
 
@@ -209,7 +212,10 @@ def _describes(recipe: Any, content: bytes) -> bool:
 def _part(of: Any, node: Any, path: str, arrays: dict[str, Any]) -> Any:
     """A dataclass of a certificate, which takes its members from those that are left."""
     wanted = {name for name, spec in list_fields(of) if not spec.is_array}
-    _require(isinstance(node, dict) and node.keys() == wanted, f"the fields of '{path[:-1]}' are others")
+    _require(
+        isinstance(node, dict) and node.keys() == wanted,
+        f"the fields of '{path[:-1]}' are not those of a certificate",
+    )
     held = {}
     for name, spec in list_fields(of):
         read_field = _array if spec.is_array else _value

@@ -75,7 +75,7 @@ def test_a_draft_is_read_and_learned_from_and_covers_the_true_value(tmp_path: Pa
     assert (drafted.states, drafted.choices, drafted.free) == (6, 6, 4)
     assert sum("-> free : " in line for line in drafted.text.splitlines()) == 4
     assert model.structure.labels["at_work"].sum() == 1
-    assert any("nothing about unseen outcomes" in line for line in drafted.assumptions)
+    assert any("unseen outcomes are possible" in line for line in drafted.assumptions)
     assert any("columns unit" in line for line in drafted.assumptions)
 
 

@@ -191,7 +191,7 @@ def test_a_plan_fixes_the_pilot_of_adaptive_data_and_certificates_follow_it():
     assert pilot["none"] == pilot["late"] == 10 * np.flatnonzero(shares["none"])[0]
     width = {words: result.robust.interval.width for words, result in found.items()}
     assert width["plan"] == width["fixed"] < 0.97 * width["none"] == 0.97 * width["late"]
-    assert found["plan"].ledger.holds and "any stopping rule" in "".join(found["plan"].ledger.lines)
+    assert found["plan"].ledger.holds and "from any policy" in "".join(found["plan"].ledger.lines)
     certificate = certificate_of(found["plan"], planned)
     verdict = check(certificate)
     assert verdict.valid and not verdict.nominal

@@ -429,7 +429,7 @@ def _is_written_for(table: DataTable, structure: Structure) -> bool:
     source = metadata.get("source")
     raise table.error(
         "the file was sampled from a different model" + (f" ({source})" if source else ""),
-        "use the same model and constants, or sample with states given by variables",
+        "use the same model and constants, or sample again with --states variables",
     )
 
 

@@ -18,6 +18,7 @@ from scipy.stats import chi2_contingency
 
 from tightrope.data.columns import (
     ACTION,
+    CHOICE,
     NEXT_STATE,
     ROLES,
     STATE,
@@ -164,7 +165,9 @@ def draft_tables(
         raise InputError("there is no data")
     seen = _Seen.of(tables, variables, options.columns, options.maps)
     reading = read_tables(tables, seen, options)
-    drafting = _Drafting(seen, reading, options.ends == COMPLETE, select_on, seed)
+    drafting = _Drafting(
+        seen.called(reading.counts.names), reading, options.ends == COMPLETE, select_on, seed
+    )
     drafted = drafting.draft()
     if drafting.chosen is None:
         return drafted
@@ -219,6 +222,17 @@ class _Seen(Structured):
         states = sorted({tuple(m[c] for m, c in zip(meanings, codes, strict=True)) for codes in joint})
         return _Seen(texts, _complete(tables[0], states, words, texts, list(actions)))
 
+    def called(self, names: Mapping[str, Mapping[str, str]]) -> _Seen:
+        """The same with values by the texts that were mapped to them, where these give labels of their own."""
+        known = dict(self.names)
+        used = {_word(text) for texts in known.values() for text in texts.values()}
+        for variable, texts in names.items():
+            words = {_word(text) for text in texts.values()}
+            if variable not in known and len(words) == len(texts) and not words & used:
+                known[variable] = {int(value): text for value, text in texts.items()}
+                used |= words
+        return replace(self, names=known)
+
     def values(self, state: int) -> dict[str, int]:
         """The values of the variables."""
         return {name: int(column[state]) for name, column in self.structure.valuations.items()}
@@ -243,11 +257,13 @@ def _find(
     given = parse_columns(columns, [*own, *variables])
     finder = ColumnFinder(table.path, table.names, variables, given)
     action = finder.role(ACTION)
-    if action is None and "choice" in table.names:
+    if CHOICE in table.names and CHOICE not in given and action != CHOICE:
         raise InputError(
             "the column 'choice' numbers the choices of a model, and there is no model yet",
             Location(table.path),
-            'where it names actions, say `columns="action=choice"`',
+            'leave it out: `columns="choice="`'
+            if action
+            else 'if it names actions: `columns="action=choice"`',
         )
     if not variables and (whole := finder.role(STATE)) is not None:
         after = finder.next_state(whole)
@@ -584,7 +600,7 @@ class _Drafting:
         least = max(self.rows, key=lambda row: row.unseen)
         mass = f"at most {least.unseen:.2g} at {self._row_text(least)} ({least.visits:,} visits)"
         lines = [
-            f"nothing about unseen outcomes: their probability is {mass}, confidence 0.95 each"
+            f"unseen outcomes are possible and the worst case: their probability is {mass}, confidence 0.95 each"
             if self.covers
             else f"unseen outcomes are impossible (their probability is {mass}, confidence 0.95 each): "
             "the model is too large for an additional outcome in each row",
@@ -608,10 +624,10 @@ class _Drafting:
         if self.closed:
             more = "; …" if len(self.closed) > 8 else ""
             names = "; ".join(map(self.seen.state_text, self.closed[:8])) + more
-            unknown = "the next states are unknown" if self.covers else "the process stays there"
-            lines.append(f"no transition leaves {names}: if an episode continues, {unknown}")
+            unknown = "the next state is unknown" if self.covers else "the process stays there"
+            lines.append(f"no row leaves {names}: if an episode continues, {unknown}")
         if self.structure.declared_mdp:
-            lines.append("nothing about unseen actions: the answer is about the others")
+            lines.append("unseen actions are not in the model")
         if len(self.starts) == 1:
             lines.append(f"the answer is about episodes that begin in {self.seen.state_text(self._first)}")
         if not self.starts:

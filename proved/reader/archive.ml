@@ -67,7 +67,7 @@ let read data =
   let count = le (Hashtbl.length members) 2 and directory = Buffer.contents directory in
   let last = "PK\005\006" ^ le 0 4 ^ count ^ count ^ le (String.length directory) 4 ^ le !place 4 ^ le 0 2 in
   require (size - !place = String.length directory + 22 && at !place (directory ^ last))
-    "the file is damaged: it has bytes outside its members, or a wrong directory";
+    "its members do not fill the file, or its directory is wrong";
   let digest = match Hashtbl.find_opt members "digest" with
     | Some (length, content) -> require (length <= 64) "the digest is longer"; Lazy.force content
     | None -> "" in

@@ -367,5 +367,5 @@ let read (file : Says.file) =
     | _ -> malformed "every claim needs its hints, and there must be one" in
   let names = List.map (fun (c : claim) -> c.name) claims in
   require (List.length (List.sort_uniq compare names) = List.length names) "two claims have one name";
-  Hashtbl.iter (fun name _ -> malformed ("nobody asked for the member '" ^ plain name ^ "'")) arrays;
+  Hashtbl.iter (fun name _ -> malformed ("unknown member '" ^ plain name ^ "'")) arrays;
   { graph; objective; law; assumed_support; learned; claims }

@@ -123,7 +123,7 @@ def _members(data: bytes) -> dict[str, bytes]:
         place = begin + packed
     last = b"PK\5\6", 0, 0, len(members), len(members), len(directory), place, 0
     whole = data[place:] == directory + struct.pack("<4s4H2LH", *last)
-    _require(whole, "the file is damaged: it has bytes outside its members, or a wrong directory")
+    _require(whole, "its members do not fill the file, or its directory is wrong")
     allow_for(coupled)
     return members
 
@@ -172,7 +172,7 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
     recipes = head["arrays"]
     _require(
         isinstance(recipes, dict) and recipes.keys() == members.keys(),
-        "the header and the file have different members",
+        "it lists other members",
     )
     for name, recipe in recipes.items():
         _require(_describes(recipe, members[name]), f"the array '{_plain(name)}' is not as it is described")

@@ -379,8 +379,8 @@ def order_of(plan: ReadPlan, fold: Fold) -> Assumed:
     if stated == AS_READ:
         return Assumed.stated(ORDER, "--order as-read: rows stand in the order in which they happened")
     why = (
-        "no column has the time of rows, so the order of episodes is unknown; --order as-read states that rows "
-        "stand in that order"
+        "no column has the time of rows, so the order of episodes is unknown; --order as-read states that "
+        "rows stand in that order"
     )
     return Assumed.unverified(ORDER, why)
 

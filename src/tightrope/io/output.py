@@ -494,7 +494,10 @@ class OutputFile:
                 "have written it; it was not overwritten",
                 hint=OTHERWISE,
             ) from error
-        raise foreign(self.path, f"not a {self.kind.name} that tightrope wrote")
+        edited = "a model, which may have been edited"
+        raise foreign(
+            self.path, edited if self.kind is PRISM else f"not a {self.kind.name} that tightrope wrote"
+        )
 
     def checked(self) -> Path:
         """Its path, refused as above: right before it is written."""

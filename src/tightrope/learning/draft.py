@@ -223,7 +223,7 @@ class _Seen(Structured):
         return _Seen(texts, _complete(tables[0], states, words, texts, list(actions)))
 
     def called(self, names: Mapping[str, Mapping[str, str]]) -> _Seen:
-        """The same with values by the texts that were mapped to them, where these give labels of their own."""
+        """The same with the texts that were mapped to values, where they give labels of their own."""
         known = dict(self.names)
         used = {_word(text) for texts in known.values() for text in texts.values()}
         for variable, texts in names.items():
@@ -600,7 +600,7 @@ class _Drafting:
         least = max(self.rows, key=lambda row: row.unseen)
         mass = f"at most {least.unseen:.2g} at {self._row_text(least)} ({least.visits:,} visits)"
         lines = [
-            f"unseen outcomes are possible and the worst case: their probability is {mass}, confidence 0.95 each"
+            f"unseen outcomes are possible, with probability {mass}, confidence 0.95 each"
             if self.covers
             else f"unseen outcomes are impossible (their probability is {mass}, confidence 0.95 each): "
             "the model is too large for an additional outcome in each row",

@@ -170,10 +170,7 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
         raise InputError(words, hint=hint)
     _require(head.keys() == {"format", "arrays", "certificate"}, "the header has other fields")
     recipes = head["arrays"]
-    _require(
-        isinstance(recipes, dict) and recipes.keys() == members.keys(),
-        "it lists other members",
-    )
+    _require(isinstance(recipes, dict) and recipes.keys() == members.keys(), "it lists other members")
     for name, recipe in recipes.items():
         _require(_describes(recipe, members[name]), f"the array '{_plain(name)}' is not as it is described")
     unpacked = unpacked_size(recipes)
@@ -212,10 +209,7 @@ def _describes(recipe: Any, content: bytes) -> bool:
 def _part(of: Any, node: Any, path: str, arrays: dict[str, Any]) -> Any:
     """A dataclass of a certificate, which takes its members from those that are left."""
     wanted = {name for name, spec in list_fields(of) if not spec.is_array}
-    _require(
-        isinstance(node, dict) and node.keys() == wanted,
-        f"the fields of '{path[:-1]}' are not those of a certificate",
-    )
+    _require(isinstance(node, dict) and node.keys() == wanted, f"the fields of '{path[:-1]}' are others")
     held = {}
     for name, spec in list_fields(of):
         read_field = _array if spec.is_array else _value

@@ -188,12 +188,12 @@ def situations(
 ) -> dict[int, str]:
     """Name states by the variables that differ between them, with values as the log calls them."""
     varying = {n: c for n, c in structure.valuations.items() if len(set(c[list(states)].tolist())) > 1}
-    names, known = value_names(structure, names), structure.state_name
+    names = value_names(structure, names)
     if not varying:
-        return {s: names.get(STATE, {}).get(str(s), known(s).strip("()")) for s in states}
+        return {s: names.get(STATE, {}).get(str(s), structure.state_name(s).strip("()")) for s in states}
 
     def one(name: str, value: object) -> str:
-        text = str(value).lower() if isinstance(value, bool) else str(value)
+        text = str(value).lower()
         shown = names.get(name, {}).get(text, text)
         return shown if name == STATE and shown != text else f"{name}={shown}"
 

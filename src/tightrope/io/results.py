@@ -428,8 +428,7 @@ class Outcome(Judged, kw_only=True):
 
 
 class AtEstimate(msgspec.Struct, kw_only=True):
-    """Values of policies at the parameters that fit the data best, which nothing guarantees, and the
-    certified interval of the policy that is `best` there."""
+    """Values of policies at the best fit, and the certified interval of the `best` one there."""
 
     values: dict[str, Real]
     best: Interval

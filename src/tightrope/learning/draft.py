@@ -113,12 +113,7 @@ class Draft(Record):
 
 
 def draft(
-    data: Any,
-    *,
-    variables: Sequence[str] = (),
-    select_on: float | None = None,
-    seed: int = 0,
-    **words: Any,
+    data: Any, *, variables: Sequence[str] = (), select_on: float | None = None, seed: int = 0, **words: Any
 ) -> Draft:
     """Propose a model of what a log shows.
 
@@ -223,15 +218,10 @@ class _Seen(Structured):
         return _Seen(texts, _complete(tables[0], states, words, texts, list(actions)))
 
     def called(self, names: Mapping[str, Mapping[str, str]]) -> _Seen:
-        """The same with the texts that were mapped to values, where they give labels of their own."""
-        known = dict(self.names)
-        used = {_word(text) for texts in known.values() for text in texts.values()}
-        for variable, texts in names.items():
-            words = {_word(text) for text in texts.values()}
-            if variable not in known and len(words) == len(texts) and not words & used:
-                known[variable] = {int(value): text for value, text in texts.items()}
-                used |= words
-        return replace(self, names=known)
+        """The same with the texts that were mapped to values, where all are different labels."""
+        mapped = {v: {int(k): text for k, text in texts.items()} for v, texts in names.items()}
+        listed = [_word(text) for texts in (mapped | self.names).values() for text in texts.values()]
+        return replace(self, names=mapped | self.names) if len(set(listed)) == len(listed) else self
 
     def values(self, state: int) -> dict[str, int]:
         """The values of the variables."""

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, structs
 
 from tightrope import __version__
 from tightrope.ambiguity.sets import SetsKind
@@ -53,20 +53,16 @@ from tightrope.provenance import union
 from tightrope.regions.bounds import parameter_box, tracks_in
 from tightrope.regions.region import Region, RegionKind
 from tightrope.regions.registry import build_region, own_kinds
+from tightrope.report.what_if import at_estimate
 from tightrope.rules.states import value_names
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Attained, Workspace, attained, solve
 from tightrope.statistics.estimates import EventIntervals
-from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Word
 
 if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult
 
 DIRECTIONS = 48
-MOST_ESTIMATED = 200_000
-"""Transitions of a model that is solved once more, at the parameters that fit best."""
-
 MOST_PAIRS = 28
 """Of so many pairs of parameters at most, the first ones."""
 
@@ -276,27 +272,10 @@ def _store(result: LearningResult, listed: OffsetArray, estimate: bool) -> recor
     """The outcome with the bounds of the listed expressions in the sets: over all their transitions."""
     lower, upper = expression_hull(result)
     bounds = records.ExpressionBounds(lower[listed].tolist(), upper[listed].tolist())
-    there = _at_estimate(result) if estimate else UNSET
+    policies = {"robust": result.policy, "given": result.value and result.value.policy}
+    known = estimate and result.counts is not None and result.robust.coupled is None
+    there = at_estimate(result.problem, result.counts, policies, result.evaluate) if known else UNSET
     return records.StoredOutcome(**structs.asdict(result.outcome), bounds=bounds, estimate=there)
-
-
-def _at_estimate(result: LearningResult) -> records.AtEstimate | UnsetType:
-    """The policy that is best at the parameters that fit best, where it takes one solve more or two."""
-    model, problem = result.model, result.problem
-    counts, hard = result.counts, model.transitions > MOST_ESTIMATED or result.robust.coupled is not None
-    if counts is None or hard or problem.lift is not None or not model.structure.has_choices:
-        return UNSET
-    if problem.is_of_controller or result.verdict.word is Word.CONTRADICTED:
-        return UNSET
-    fitted = Outcomes.of(model).fitted(counts)
-    best = solve(fitted, problem.objective)
-    policies = {"robust": result.robust.policy, "best": best.policy}
-    policies |= {} if result.value is None else {"given": result.value.policy}
-    there = {name: solve(fitted, problem.objective, policy=one) for name, one in policies.items()}
-    if not all(one.is_initial_certified for one in there.values()):
-        return UNSET
-    values = {name: float(one.lower[model.initial]) for name, one in there.items()}
-    return records.AtEstimate(values=values, best=result.evaluate(best.policy).interval)
 
 
 def expression_hull(result: LearningResult) -> tuple[FloatArray, FloatArray]:

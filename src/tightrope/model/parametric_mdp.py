@@ -250,12 +250,11 @@ class ParametricMDP(Structured):
     @cached_property
     def words(self) -> tuple[str, ...]:
         """Names of parameters for people; those of free rows are outcomes."""
-        result = list(self.parameters.names)
+        names = dict(enumerate(self.parameters.names))
         for one in self.parameters.free:
-            for place, function in zip(one.coordinates, one.probabilities, strict=False):
-                row = self.expressions.index_of(function)
-                result[place] = result[place] if row is None else self.expression_text(row)
-        return tuple(result)
+            rows = zip(one.coordinates, map(self.expressions.index_of, one.probabilities), strict=False)
+            names |= {place: self.expression_text(row) for place, row in rows if row is not None}
+        return tuple(names.values())
 
     def instantiate(self, point: Point | None = None, /, **values: Number) -> MDP:
         """Return the MDP at a point of the domain. Transitions keep their indices.

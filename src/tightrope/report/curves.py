@@ -23,9 +23,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import NullFormatter
 
-from tightrope.atomic import atomic_path
 from tightrope.errors import InputError
-from tightrope.io.output import FIGURE_METADATA, OutputFile
+from tightrope.io.output import OutputFile
 from tightrope.io.results import DomainPart
 from tightrope.logic.model_checking import Answer
 from tightrope.logic.multi_objective import Achieved
@@ -165,10 +164,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     """The figure in all formats; without dates, so that the same records give the same files."""
     written = []
     for suffix in SUFFIXES:
-        path = stem.with_name(f"{stem.name}.{suffix}")
-        with PAPER.style(), atomic_path(path) as temporary:
-            figure.savefig(temporary, format=suffix, dpi=160, metadata=FIGURE_METADATA[suffix])
-        written.append(path)
+        written.append(save_figure(figure, stem.with_name(f"{stem.name}.{suffix}")))
     return written
 
 

@@ -11,11 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tightrope.atomic import atomic_path
 from tightrope.data.counts import ActionCoverage, Coverage
 from tightrope.errors import InputError
-from tightrope.io.output import FIGURE_METADATA
-from tightrope.report.style import ACTIONS, GREY, PAPER, SETS, WIDTH, name_axes, plain, shorten
+from tightrope.report.style import ACTIONS, GREY, PAPER, SETS, WIDTH, name_axes, plain, save_figure, shorten
 
 SUFFIXES = (".png", ".svg", ".pdf")
 MOST_ROWS = 24
@@ -61,9 +59,7 @@ def check_figure(path: Path) -> None:
 def write_log_figure(path: Path, title: str, description: Described) -> None:
     """Draw the description into a file; its ending says which kind."""
     figure = log_figure(title, description)
-    with PAPER.style(), atomic_path(path) as part:
-        kind = path.suffix.lower().lstrip(".")
-        figure.savefig(part, format=kind, dpi=160, metadata=FIGURE_METADATA[kind])
+    save_figure(figure, path)
 
 
 def log_figure(title: str, description: Described) -> Figure:

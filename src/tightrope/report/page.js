@@ -206,13 +206,6 @@
       const cell = cells.get(at);
       cell.set(action, (cell.get(action) || 0) + n);
     };
-    if (data.grids) {
-      const turned = chosen.x > chosen.y;
-      const pair = turned ? `${chosen.y},${chosen.x}` : `${chosen.x},${chosen.y}`;
-      const rows = data.grids[pair] ? data.grids[pair][chosen.policy] : [];
-      for (const [a, b, action, n] of rows) turned ? add(b, a, action, n) : add(a, b, action, n);
-      return cells;
-    }
     const taken = data.rows[chosen.policy];
     const others = Object.entries(chosen.fixed).filter(([i]) => i != chosen.x && i != chosen.y);
     const x = data.variables[chosen.x].column, y = data.variables[chosen.y].column;
@@ -274,7 +267,7 @@
       parts.push(select("across", variables, chosen.x, pick("x", "y")));
       parts.push(select("up", variables, chosen.y, pick("y", "x")));
     }
-    if (!data.grids) data.variables.forEach((variable, i) => {
+    data.variables.forEach((variable, i) => {
       if (i === chosen.x || i === chosen.y || variable.labels.length < 2) return;
       const options = [[-1, "any"], ...variable.labels.map((text, bin) => [bin, text])];
       const current = i in chosen.fixed ? chosen.fixed[i] : -1;

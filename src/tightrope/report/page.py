@@ -69,7 +69,6 @@ from tightrope.report.style import (
     named,
 )
 from tightrope.report.what_if import WhatIf
-from tightrope.rules.rule import DecisionRule
 from tightrope.verdict import Word
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -186,9 +185,6 @@ def _coordinates(figure: Figure) -> dict[str, str]:
 MOST_ROWS = 60
 """Of a controller, that are shown."""
 
-MOST_IN_A_SENTENCE = 3
-"""Tests of a rule; a longer one is shown as a tree."""
-
 PANELS = 6
 """Panels of regions that are shown at once; the others can be unfolded."""
 
@@ -224,11 +220,10 @@ def page(
         run=run,
         said=statement(run),
         kinds={outcome.sets for _, outcome in run.shown},
-        advice=advice(run, _lead(rule)),
+        advice=advice(run, "" if rule is None else rule.sentence()),
         rule=rule,
         promises=[] if contradicted else promises(run),
         differs=_differs(policies),
-        facts=_facts(run),
         findings=[(one.kind, one.words, power_text(one.log_evidence)) for one in findings],
         evidence=evidence_words(run) if findings else "",
         intervals=_show(INTERVALS, run),
@@ -317,18 +312,6 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _facts(run: ResultDocument) -> list[tuple[str, str]]:
-    model = run.model
-    sizes = {
-        "state": model.states,
-        "transition": model.transitions,
-        "unknown parameter": len(model.parameters),
-        "unknown expression": run.expressions.total,
-        "observed step": run.data.steps,
-    }
-    return [(f"{size:,}", name if size == 1 else f"{name}s") for name, size in sizes.items()]
-
-
 def _script_data(facts: object) -> str:
     """What the page's script reads: no text in it can end the element that it stands in."""
     return json.dumps(facts, separators=(",", ":")).replace("<", "\\u003c")
@@ -351,11 +334,6 @@ def _curves(run: ResultDocument, what_if: WhatIf) -> dict[str, Any]:
         ],
     }
     return {"data": _script_data(facts), "tables": what_if.tables()}
-
-
-def _lead(rule: DecisionRule | None) -> str:
-    """A rule of few tests in one sentence."""
-    return "" if rule is None else "Follow this rule:" if rule.nodes > MOST_IN_A_SENTENCE else rule.sentence()
 
 
 def _differs(policies: PolicyMap | None) -> str:
@@ -435,19 +413,7 @@ def comparison_page(
                 axes.set_title(name)
         maps = inline_svg(figure, "maps", "Both policies by state variables")
 
-    def interval(one: Any) -> str:
-        return interval_text(one.lower, one.upper, 5)
-
-    changes = [
-        (
-            named(one.state, names),
-            one.today,
-            one.new,
-            f"{one.visits:,}",
-            "" if one.share is None else f"{one.share:.1%}",
-        )
-        for one in facts.changes[:MOST_STATES]
-    ]
+    shown = facts.changes[:MOST_STATES]
     return template("comparison.html").render(
         version=__version__,
         style=style,
@@ -456,10 +422,9 @@ def comparison_page(
         headline=headline,
         advice=comparison_advice(facts, about["property"]),
         assumptions=assumption_lines(facts.assumptions),
-        candidates=[(one.name, interval(one.difference), interval(one.separate)) for one in facts.candidates],
-        kept=[(one.text, interval(one.interval), one.holds) for one in facts.kept],
-        changes=changes,
+        interval=interval_text,
+        changes=[(named(one.state, names), one) for one in shown],
         maps=maps,
-        more=len(facts.changes) - len(changes),
+        more=len(facts.changes) - len(shown),
         about={**about, "confidence": f"{1 - facts.delta:.10g}"},
     )

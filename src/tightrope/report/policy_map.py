@@ -1,8 +1,7 @@
 """Policies by state variables, and heat maps over any two of them.
 
 A policy file lists every state with a choice. The values of each variable are numbered (many share a bin of
-equal width), and each policy is a column of actions. A policy with very many states is summed over pairs of
-variables: `grids` hold how often each action is taken.
+equal width), and each policy is a column of actions.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +31,7 @@ from tightrope.rules.states import STATE
 MOST_BINS = 48
 MOST_TESTS = 7
 MOST_CELLS = 150_000
-"""Numbers that are written into a page; beyond, pairs of variables are added up."""
-
-PAIRED_VARIABLES = 5
-PAIRED_BINS = 32
+"""Numbers that are written into a page; beyond, a sample of the states is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,58 +151,21 @@ class PolicyMap:
         return float(-np.sum(share[share > 0] * np.log(share[share > 0])))
 
     def to_json(self) -> dict[str, object]:
-        """What the page's script draws from: all rows, or counts over pairs where there are too many."""
-        facts: dict[str, object] = {
+        """What the page's script draws from; of very many states a sample, evenly spread."""
+        step = -(-self.states * (len(self.variables) + len(self.policies)) // MOST_CELLS)
+        variables = [
+            {"name": v.name, "labels": list(v.labels), "column": v.column[::step].tolist()}
+            for v in self.variables
+        ]
+        return {
             "actions": list(self.actions),
             "states": self.states,
             "policies": list(self.policies),
+            "variables": variables,
+            "axes": list(self.axes),
+            "fixed": {str(i): at for i, at in self.start().items()} if step == 1 else {},
+            "rows": [column[::step].tolist() for column in self.policies.values()],
         }
-        if self.states * (len(self.variables) + len(self.policies)) <= MOST_CELLS:
-            facts["variables"] = [
-                {"name": v.name, "labels": list(v.labels), "column": v.column.tolist()}
-                for v in self.variables
-            ]
-            facts["axes"] = list(self.axes)
-            facts["fixed"] = {str(i): at for i, at in self.start().items()}
-            facts["rows"] = [column.tolist() for column in self.policies.values()]
-            return facts
-        coarse = [_coarser(v, PAIRED_BINS) for v in self._pair()]
-        facts["variables"] = [{"name": v.name, "labels": list(v.labels)} for v in coarse]
-        facts["grids"] = self._grids(coarse)
-        facts["axes"], facts["fixed"] = [0, min(1, len(coarse) - 1)], {}
-        return facts
-
-    def _pair(self) -> list[MapVariable]:
-        order = [*self.axes, *(i for i in range(len(self.variables)) if i not in self.axes)]
-        chosen = [self.variables[i] for i in dict.fromkeys(order)]
-        return [v for v in chosen if len(v.labels) > 1][:PAIRED_VARIABLES] or chosen[:1]
-
-    def _grids(self, coarse: Sequence[MapVariable]) -> dict[str, list[list[list[int]]]]:
-        """By pair "i,j" and policy: rows (bin of i, bin of j, action, states)."""
-        pairs = list(combinations(range(len(coarse)), 2)) or [(0, 0)]
-        return {
-            f"{i},{j}": [_count(coarse[i].column, coarse[j].column, a) for a in self.policies.values()]
-            for i, j in pairs
-        }
-
-
-def _count(x: OffsetArray, y: OffsetArray, action: OffsetArray) -> list[list[int]]:
-    shape = tuple(int(each.max(initial=0)) + 1 for each in (x, y, action))
-    count = np.bincount(np.ravel_multi_index((x, y, action), shape))
-    places = np.flatnonzero(count)
-    rows = np.stack([*np.unravel_index(places, shape), count[places]], axis=1)
-    listed: list[list[int]] = rows.tolist()
-    return listed
-
-
-def _coarser(variable: MapVariable, most: int) -> MapVariable:
-    """Neighbouring bins joined until there are at most `most`."""
-    size = -(-len(variable.labels) // most)
-    if size == 1:
-        return variable
-    groups = [variable.labels[i : i + size] for i in range(0, len(variable.labels), size)]
-    ends = [(g[0].split("–")[0], g[-1].split("–")[-1]) for g in groups]
-    return MapVariable(variable.name, tuple(f"{a}–{b}" for a, b in ends), variable.column // size)
 
 
 def read_policy_map(files: dict[str, Path]) -> PolicyMap | None:

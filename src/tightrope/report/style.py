@@ -249,6 +249,6 @@ class Picture:
 def save_figure(figure: Figure, target: Path) -> Path:
     """Write a figure whole or not at all, with the mark of ours inside."""
     with PAPER.style(), atomic_path(target) as temporary:
-        kind = target.suffix[1:]
+        kind = target.suffix[1:].lower()
         figure.savefig(temporary, format=kind, dpi=150, metadata=FIGURE_METADATA[kind])
     return target

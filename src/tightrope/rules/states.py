@@ -113,33 +113,15 @@ def name_choices(structure: NamesStates) -> tuple[tuple[str, ...], OffsetArray]:
     return tuple(names[k] for k in used), place.astype(np.int64)
 
 
-class StepRows(Protocol):
-    """Choices by state and step (`tightrope.model.policy_choices`)."""
-
-    @property
-    def start(self) -> OffsetArray: ...
-    @property
-    def step(self) -> OffsetArray: ...
-    @property
-    def choice(self) -> OffsetArray: ...
-
-
-class MemoryRows(Protocol):
-    """Choices by state and memory."""
-
-    @property
-    def columns(self) -> tuple[OffsetArray, OffsetArray, OffsetArray, OffsetArray]: ...
-
-
 class DecidesStates(Protocol):
     """A policy."""
 
     @property
     def structure(self) -> NamesStates: ...
     @property
-    def steps(self) -> StepRows | None: ...
+    def steps(self) -> Any: ...
     @property
-    def memory(self) -> MemoryRows | None: ...
+    def memory(self) -> Any: ...
     @property
     def choice(self) -> OffsetArray: ...
     @property

@@ -209,10 +209,10 @@ def test_the_report_shows_evidence_and_what_fits_worst(coins: ParametricMDP, tmp
     pyplot.close("all")
     page = result.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Model fit" in page and "The data contradict the model: the e-value is 10^" in page
-    assert "Mainly: the parameters since about event" in page and "own e-value" in page
+    assert "</b>: the parameters since about event" in page and "own e-value" in page
     assert page.index("Evidence against the model") < page.index('id="intervals"')
     worst = result.fit.suspects[0]
-    assert f"<b>{worst.kind}</b>: " in page and '<a href="#findings">Findings</a>' in page
+    assert f"<b>{worst.kind}</b>: " in page and '<a href="#findings">Evidence against the model</a>' in page
     fits = tr.learn(result.problem, counted(coins, in_batches(tosses({}, 800, 3))), sets="tied")
     assert 'id="findings"' not in fits.report(tmp_path / "fits.html").read_text(encoding="utf-8")
     with pytest.raises(tr.InputError, match="there is nothing to draw: there were no data"):

@@ -88,17 +88,12 @@ def draft(request: DraftRequest) -> None:
         write_log(rest.checked(), result.rest.log(), structure, result.rest.design)
     if common.json:
         reading, design = result.reading, result.reading.counts.design
-        print_json(
-            record_of(DraftAnswer, result, reading, design, file=str(request.output), rest=_rest(request))
-        )
+        other = request.rest and str(request.rest)
+        print_json(record_of(DraftAnswer, result, reading, design, file=str(request.output), rest=other))
         return
     rows, choices = count(result.reading.rows, "row"), count(result.choices, "choice")
     first = f"DRAFTED: {count(result.states, 'state')} and {choices} from {rows} of {', '.join(request.logs)}"
     show(first, _shown(request, result))
-
-
-def _rest(request: DraftRequest) -> str | None:
-    return None if request.rest is None else str(request.rest)
 
 
 def _shown(request: DraftRequest, result: Draft) -> Content:

@@ -52,11 +52,7 @@ def _is_unrolled(given: Policy | None, objective: Objective) -> bool:
 
 
 def bets_of(
-    model: ParametricMDP,
-    objective: Objective,
-    given: Policy | None,
-    design: SamplingDesign,
-    unasked: bool,
+    model: ParametricMDP, objective: Objective, given: Policy | None, design: SamplingDesign, unasked: bool
 ) -> PolicyBets | None:
     """Bets on a given policy (if `unasked`, only one that was there before the data), or on the best one."""
     if not unasked:

@@ -208,10 +208,7 @@ class Diagnosis(Record):
 
 
 def _assess(
-    found: Examination,
-    counts: Counts | None,
-    model: ParametricMDP | ParametricCTMC,
-    known: Assessment,
+    found: Examination, counts: Counts | None, model: ParametricMDP | ParametricCTMC, known: Assessment
 ) -> Assessment:
     """The verdict on an examined model: an alarm refutes where its level holds, and is a doubt elsewhere."""
     if not found.is_doubt or known.word is Word.CONTRADICTED:
@@ -390,11 +387,7 @@ def _divide(log: EpisodeLog, division: Division) -> tuple[EpisodeLog, EpisodeLog
     if select_on is not None and select_by is not None:
         raise InputError("`select_on` and `select_by` both correct for the selection of a model: give one")
     if select_by is not None:
-        return (
-            log,
-            log,
-            Assumed.derived(SELECTION, "the revision is paid for by a union bound"),
-        )
+        return (log, log, Assumed.derived(SELECTION, "the revision is paid for by a union bound"))
     if select_on is None:
         if cluster is not None:
             raise InputError("`cluster` requires `select_on`: it names the units that `select_on` divides")

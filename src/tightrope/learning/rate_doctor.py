@@ -22,14 +22,7 @@ import numpy as np
 
 from tightrope.data.exposure import Exposure, Pieces, read_exposure
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.amendments import (
-    UNKNOWN,
-    UNPAID,
-    Amendment,
-    Diagnosed,
-    divide,
-    states_named,
-)
+from tightrope.learning.amendments import UNKNOWN, UNPAID, Amendment, Diagnosed, divide, states_named
 from tightrope.learning.learn import learn
 from tightrope.learning.phases import (
     PhasedRates,

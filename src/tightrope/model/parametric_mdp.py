@@ -234,11 +234,12 @@ class ParametricMDP(Structured):
     def _outcomes(self) -> dict[int, str]:
         """The expressions of free rows by what happens, such as `run in (wear=0) → (wear=1)`."""
         structure, result = self.structure, dict[int, str]()
-        choice_of = structure.transition_choice
-        for place in np.flatnonzero(self.free[choice_of]).tolist():
-            choice, after = int(choice_of[place]), int(structure.successor[place])
-            here = structure.state_name(int(structure.choice_state[choice]))
-            action = structure.action_name(choice)
+        for place in np.flatnonzero(self.free[structure.transition_choice]).tolist():
+            choice, after = int(structure.transition_choice[place]), int(structure.successor[place])
+            here, action = (
+                structure.state_name(int(structure.choice_state[choice])),
+                structure.action_name(choice),
+            )
             text = f"{action and f'{action} in '}{here} → {structure.state_name(after)}"
             result.setdefault(int(self.expression[place]), text)
         return result
@@ -246,15 +247,6 @@ class ParametricMDP(Structured):
     def expression_text(self, expression: int) -> str:
         """The probability for people: a polynomial, or the outcome of a free row."""
         return self._outcomes.get(expression) or self.expressions.text(expression)
-
-    @cached_property
-    def words(self) -> tuple[str, ...]:
-        """Names of parameters for people; those of free rows are outcomes."""
-        names = dict(enumerate(self.parameters.names))
-        for one in self.parameters.free:
-            rows = zip(one.coordinates, map(self.expressions.index_of, one.probabilities), strict=False)
-            names |= {place: self.expression_text(row) for place, row in rows if row is not None}
-        return tuple(names.values())
 
     def instantiate(self, point: Point | None = None, /, **values: Number) -> MDP:
         """Return the MDP at a point of the domain. Transitions keep their indices.

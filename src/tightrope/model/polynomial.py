@@ -208,9 +208,8 @@ class Polynomial:
         """
         texts: list[str] = []
         order = sorted(self.terms, key=lambda m: (-monomial_degree(m), m))
-        if order and self.terms[order[0]] < 0 < self.terms[order[-1]] and not order[-1]:
-            order.insert(0, order.pop())
-        for monomial in order:
+        turn = bool(order) and self.terms[order[0]] < 0 < self.constant_term
+        for monomial in order[-turn:] + order[:-turn] if turn else order:
             coefficient = self.terms[monomial]
             is_negative, size = coefficient < 0, abs(coefficient)
             needs_number = size != 1 or not monomial or (signed_number and is_negative and not texts)

@@ -41,11 +41,7 @@ class EProcess:
     """
 
     def __init__(
-        self,
-        model: ParametricMDP,
-        visited: BoolArray | None = None,
-        alone: bool = True,
-        shift: float = MANY,
+        self, model: ParametricMDP, visited: BoolArray | None = None, alone: bool = True, shift: float = MANY
     ):
         self.model = model
         self.outcomes = Outcomes.of(model)
@@ -125,10 +121,16 @@ class EProcess:
                 ranked.append((float(log_e[part]), float(gain[part]), anomaly))
         change = self.drift.best(self.log_chance, self.best)
         if change is not None:
-            anomaly = self.drift.anomaly(self.model.words, *change, when)
-            ranked.append((change[1], math.inf, anomaly))
+            ranked.append((change[1], math.inf, self.drift.anomaly(self._names(), *change, when)))
         ranked.sort(key=lambda each: (-each[0], -each[1]))
         return [anomaly for _, _, anomaly in ranked[:most]]
+
+    def _names(self) -> list[str]:
+        names, row_of = list(self.model.parameters.names), self.model.expressions.index_of
+        for one in self.model.parameters.free:  # by what happens
+            for place, row in zip(one.coordinates, map(row_of, one.probabilities), strict=False):
+                names[place] = names[place] if row is None else self.model.expression_text(row)
+        return names
 
     def _anomaly(
         self, kind: str, evidence: PartEvidence, part: int, log_e: float, fitted: FloatArray
@@ -188,11 +190,8 @@ class BatchTest(EProcess):
         rows = np.flatnonzero(place >= 0)
         rows = rows[is_free[owner[parts.choice[parts.part[place[rows]]]]]]
         met, number = np.unique(parts.part[place[rows]], return_inverse=True)
-        signature, own, count = (
-            owner[parts.choice[met]],
-            outcomes.of_transition[transition[rows]],
-            count[rows],
-        )
+        signature, count = owner[parts.choice[met]], count[rows]
+        own = outcomes.of_transition[transition[rows]]
         width, start = outcomes.width[signature], outcomes.start[signature]
         first, each = np.cumsum(width) - width, np.repeat(np.arange(len(met)), width).astype(np.int32)
         whole = pooled[start[each] + np.arange(len(each)) - first[each]]

@@ -172,8 +172,7 @@ class Monitor(EProcess):
         log: Any = counts.log()
         if log.rows_left_out:
             raise InputError(
-                f"the log exceeds the largest part by {log.rows_left_out:,} rows",
-                hint="give it in parts",
+                f"the log exceeds the largest part by {log.rows_left_out:,} rows", hint="give it in parts"
             )
         done = 0
         for excluded in log.excluded:

@@ -66,11 +66,7 @@ _SPARE = 1e-7
 
 
 def enclose_slab(
-    guard: Polytope,
-    ledger: ConfidenceBudget,
-    outcomes: Outcomes,
-    slab: Slab,
-    gradient: Gradient,
+    guard: Polytope, ledger: ConfidenceBudget, outcomes: Outcomes, slab: Slab, gradient: Gradient
 ) -> Polytope:
     """The guard's polytope with rows of the betting strategies, tight where the value that is bet on ends."""
     assert guard.evidence is not None

@@ -103,10 +103,6 @@ def evidence_words(run: ResultDocument) -> str:
     }.get(fit.verdict, fit.text)
     if fit.first_alarm is not None:
         words += f" The alarm came after {fit.first_alarm:,} events."
-        if fit.suspects and fit.suspects[0].moved:
-            change = fit.suspects[0]
-            moved = [f"{m.parameter} {number(m.before, 4)} → {number(m.after, 4)}" for m in change.moved[:2]]
-            words += f" Mainly: {change.text} ({', '.join(moved)})."
     if fit.nominal:
         words += f" The rate of false alarms is not guaranteed ({'; '.join(fit.nominal)})."
     return words

@@ -63,7 +63,6 @@ from tightrope.report.style import (
     SETS,
     TIP,
     TRUTH,
-    NumberTable,
     Picture,
     columns_within,
     named,
@@ -243,23 +242,14 @@ def page(
     )
 
 
-@dataclass(frozen=True)
-class _PageFigure:
+def _show(picture: Picture, run: ResultDocument) -> dict[str, Any]:
     """A picture as it stands in the page."""
-
-    name: str
-    title: str
-    svg: Markup
-    tables: list[NumberTable]
-    caption: str
-
-
-def _show(picture: Picture, run: ResultDocument) -> _PageFigure:
     tables = [picture.table(run)]
     if picture is EVENTS and (binding := binding_table(run)) is not None:
         tables.insert(0, binding)
     svg = inline_svg(picture.figure(run, PAGE), picture.name, picture.words(run))
-    return _PageFigure(picture.name, picture.title, svg, tables, picture.caption(run))
+    caption = picture.caption(run)
+    return {"name": picture.name, "title": picture.title, "svg": svg, "tables": tables, "caption": caption}
 
 
 @dataclass(frozen=True)

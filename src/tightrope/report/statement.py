@@ -143,7 +143,6 @@ class Statement:
     """What was asked, what is answered, on which condition, and what a reader must know beside it."""
 
     question: str
-    notation: str
     headline: str
     answer: str
     assumption: str
@@ -345,7 +344,7 @@ def statement(run: ResultDocument) -> Statement:
         )
     if run.true_value is not None:
         answer += f" The best value at the true parameters is {number(run.true_value.lower)}."
-    return Statement(question, run.question, headline, answer, _assumption(main), _cautions(run))
+    return Statement(question, headline, answer, _assumption(main), _cautions(run))
 
 
 def _source(outcome: Outcome) -> str:

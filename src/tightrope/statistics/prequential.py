@@ -118,11 +118,7 @@ def prequential(
 
 
 def _predict(
-    outcomes: Outcomes,
-    by_batch: list[FloatArray],
-    first: int,
-    known: Predictions,
-    priors: tuple[Prior, ...],
+    outcomes: Outcomes, by_batch: list[FloatArray], first: int, known: Predictions, priors: tuple[Prior, ...]
 ) -> tuple[list[FloatArray], list[float]]:
     """(plug-ins, their scores) of every batch from the first on, each from those before it."""
     informative, seeded, strength = outcomes.informative, outcomes.maximiser, np.zeros(0)

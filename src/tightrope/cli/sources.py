@@ -186,7 +186,8 @@ def reading_facts(reading: tr.Reading | tr.Exposure) -> tuple[list[tuple[str, st
         size = f"{jumps} in {count(reading.episodes, 'episode')}, time {time}, {cut} cut off"
         return [("data", size)], [("import", reading.read_as)]
     episodes = reading.counts.design.episodes
-    size = count(reading.rows, "row")
+    rows, steps = count(reading.rows, "row"), reading.counts.steps
+    size = f"{count(steps, 'transition')} in {rows} of counts" if steps > reading.rows else rows
     size += "" if episodes is None else f", {count(episodes, 'episode')}"
     size += f" in {count(len(reading.files), 'file')}" if len(reading.files) > 1 else ""
     facts = [("data", size), *(("note", as_flags(line)) for line in reading.notes)]

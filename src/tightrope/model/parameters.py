@@ -288,7 +288,7 @@ class Parameters(Record):
         if not self.contains(exact):
             raise InputError(
                 f"the point {self.name_point(exact)} lies outside the domain {self.text()}",
-                hint="`params` and `domain` say what the domain is",
+                hint="choose a point inside, or state another domain with `params` and `domain`",
             )
         return exact
 

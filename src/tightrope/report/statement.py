@@ -198,8 +198,9 @@ def comparison_advice(facts: Any, question: str) -> list[tuple[str, str]]:
         saved = saving(question, facts.difference.lower > 0, gain)
         lines = [("", f"Use {facts.policy} instead of {facts.baseline}. {facts.sentence}")]
         lines.append(("Gain", f"{saved[:1].upper()}{saved[1:]}, or more."))
-    if facts.data.rows and facts.difference.upper > facts.difference.lower:
-        lines.append(("More data", _more_data(facts.data.rows, "rows", "tightrope plan --improve")))
+    rows = 0 if "count" in " ".join(facts.data.read_as) else facts.data.rows  # rows of counts are no steps
+    if rows and facts.difference.upper > facts.difference.lower:
+        lines.append(("More data", _more_data(rows, "rows", "tightrope plan --improve")))
     return [*lines, *_weakest(facts.assumptions), REVIEW]
 
 

@@ -185,7 +185,8 @@ TUTORIALS = sorted(path for path in (DOCS / "tutorials").glob("*.md") if path.st
 
 
 def run_page(path: Path, folder: Path, write: bool = False) -> dict[str, object]:
-    """Run a page in `folder`; the names its Python defined. `PageError` where it shows something else."""
+    """Run a page in `folder`. Returns the names its Python defined, and as `__ran__` the lines of the blocks
+    that ran. `PageError` where it shows something else."""
     page = path.read_text(encoding="utf-8")
     (folder / "data").mkdir(exist_ok=True)
     for place in {DOCS / "tutorials" / "data", path.parent / "data"}:
@@ -193,13 +194,15 @@ def run_page(path: Path, folder: Path, write: bool = False) -> dict[str, object]
             if each.is_file() and place != folder / "data":
                 shutil.copy(each, folder)
                 shutil.copy(each, folder / "data")
-    names: dict[str, object] = {"__name__": "page"}
+    ran: list[int] = []
+    names: dict[str, object] = {"__name__": "page", "__ran__": ran}
     changes: list[tuple[tuple[int, int], str]] = []
     with contextlib.chdir(folder):
         for cell in cells_of(page, path.name):
             if cell.line is None:
                 continue
             printed, shown = _run_cell(cell, f"{path.name}:{cell.line}", names), cell.shown
+            ran += [cell.line] if cell.line else []
             if shown is None:
                 continue
             if write:

@@ -70,7 +70,7 @@ def check_keywords(
 
 
 def suggest(name: str, names: Sequence[str], value: object = None) -> str:
-    """What somebody may have meant by the name of an argument; all of them where that is unclear."""
+    """The argument that a wrong name may stand for; all of them where that is unclear."""
     alike = [word for group in MEANT if name in group for word in group if word in names]
     alike += get_close_matches(name, names, 1)
     if not alike:

@@ -151,13 +151,16 @@ def test_addresses_of_earlier_versions_lead_to_pages() -> None:
 def test_the_code_of_a_page_does_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """`run_page` fails where a cell fails, prints something else than the page shows, or saves no figure."""
+    """Every block runs, in order; `run_page` fails where one prints something else than the page shows."""
     matplotlib.use("Agg")
     if page.stem == "papers":  # all figures of a report, which are drawn and looked at in its own tests
         request.getfixturevalue("empty_pictures")
     monkeypatch.setenv("COLUMNS", "100")
-    run_page(page, tmp_path)
+    ran = run_page(page, tmp_path)["__ran__"]
     plt.close("all")
+    lines = page.read_text(encoding="utf-8").split("\n")
+    fences = [number for number, line in enumerate(lines, 1) if re.match("```(python|sh|.*title=)", line)]
+    assert ran == fences and fences
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda path: path.stem)

@@ -47,12 +47,12 @@ STREAMED = {"export": ".drn", "sample": ".csv", "draft": ".prism", "report": ".h
 """The commands that write one file, and its format where it goes to standard output."""
 
 COMMON = {
-    "--json": "one JSON object on stdout, nothing else",
+    "--json": "one JSON object on stdout",
     "--quiet": "the answer alone",
     "--markdown": "the answer as Markdown",
-    "--verbose": "technical notes as well",
-    "--accept-nominal": "exit code 0 for nominal results, too",
-    "--overwrite": "replace files that tightrope did not write, too; directories stay protected",
+    "--verbose": "technical notes",
+    "--accept-nominal": "exit code 0 for nominal results",
+    "--overwrite": "replace files that tightrope did not write (directories stay protected)",
 }
 """Switches of every command, and what they do."""
 
@@ -63,8 +63,8 @@ CONFIG = SimpleNamespace(name="config", is_flag=False)
 """What `--config` is, which no command declares."""
 
 HELP = (
-    f"Every command takes {', '.join(f'{flag} ({what})' for flag, what in COMMON.items())}, --config FILE "
-    "and --no-config (settings; tightrope.toml where there is one)."
+    f"Switches of every command: {'; '.join(f'{flag}, {what}' for flag, what in COMMON.items())}; "
+    "--config FILE and --no-config, settings (tightrope.toml by default)."
 )
 
 

@@ -165,7 +165,7 @@ class EventHorizon(TimeHorizon):
 
 
 def refuse_zeno(automaton: MarkovAutomaton, within: BoolArray | None = None) -> None:
-    """Refuse an automaton in which somebody can make choices for ever while no time passes."""
+    """Refuse an automaton in which choices can go on for ever while no time passes."""
     inside = ~automaton.is_markovian if within is None else within & ~automaton.is_markovian
     circles = maximal_end_components(Support.of(automaton.untimed), within=inside)
     if circles.count:

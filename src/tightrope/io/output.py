@@ -518,7 +518,7 @@ def claim_file(path: str | Path, kind: FileKind, overwrite: bool = False) -> Out
 
 
 def foreign(path: Path, what: str) -> InputError:
-    """The refusal of a file that is somebody else's."""
+    """The refusal of a file that tightrope did not write."""
     leads = f", a link to {os.path.realpath(path)}," if path.is_symlink() else ""
     return InputError(f"{path}{leads} exists and is {what}; it was not changed", hint=OTHERWISE)
 

@@ -2,7 +2,7 @@
 
 A `ModelFormat` says what it is called, which endings it has, what it can hold, and how files are read and
 written. Everything that reads or writes models asks here: `tr.load`, `model.save`, `tightrope export`, the
-messages that list what is known. A package of somebody else's adds a format by an entry point:
+messages that list what is known. Another package adds a format by an entry point:
 
     [project.entry-points."tightrope.formats"]
     mine = "my_package.my_format:MyFormat"

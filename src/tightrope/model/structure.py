@@ -689,7 +689,7 @@ class ParametricReward(RewardStructure):
 
 
 def frozen_array(values: AnyArray, dtype: npt.DTypeLike | None = None) -> AnyArray:
-    """A read-only array of this type; copied where somebody could write to it (`release` saves that)."""
+    """A read-only array of this type; copied where it could be written to (`release` saves that)."""
     try:
         array = np.ascontiguousarray(values, dtype=dtype)
     except (TypeError, ValueError):

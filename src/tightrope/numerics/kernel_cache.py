@@ -295,7 +295,7 @@ def drop_unused(folders: Path) -> None:
                 if gone or age > UNUSED:
                     path.unlink(missing_ok=True)
             if gone:
-                with suppress(OSError):  # not empty: somebody else's files are in there
+                with suppress(OSError):  # not empty: other files are in there
                     folder.rmdir()
 
 

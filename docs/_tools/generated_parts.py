@@ -96,6 +96,7 @@ INTERNAL = frozenset(
         "Parameters.part",
         "Parameters.refuse_empty",
         "Parameters.with_free",
+        "ParametricMDP.expression_text",
         "ParametricMDP.within_probabilities",
         "ParametricMDP.without_numbers",
         "Policy.draw",

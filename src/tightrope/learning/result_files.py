@@ -273,8 +273,8 @@ def _store(result: LearningResult, listed: OffsetArray, estimate: bool) -> recor
     lower, upper = expression_hull(result)
     bounds = records.ExpressionBounds(lower[listed].tolist(), upper[listed].tolist())
     policies = {"robust": result.policy, "given": result.value and result.value.policy}
-    known = estimate and result.counts is not None and result.robust.coupled is None
-    there = at_estimate(result.problem, result.counts, policies, result.evaluate) if known else UNSET
+    counts = result.counts if estimate and result.robust.coupled is None else None
+    there = at_estimate(result.problem, counts, policies, lambda one: result.evaluate(one).interval)
     return records.StoredOutcome(**structs.asdict(result.outcome), bounds=bounds, estimate=there)
 
 

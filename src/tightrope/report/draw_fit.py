@@ -219,11 +219,7 @@ def _outcome(row: Row) -> str:
 
 def worst_words(run: ResultDocument) -> str:
     """What the picture shows, in a sentence."""
-    rows = worst_rows(run)
-    far = sum(abs(row.seen.observed - row.seen.expected) > row.spread for row in rows)
-    return (
-        f"Observed against expected for {len(rows)} outcomes that fit worst, {far} beyond two standard errors"
-    )
+    return f"Observed against expected for {len(worst_rows(run))} outcomes that fit worst"
 
 
 def _worst_table(run: ResultDocument) -> NumberTable:

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tightrope.io.results import Interval, ResultDocument, StoredOutcome
-from tightrope.numerics.text import interval_text, text_above, text_below
+from tightrope.io.results import ResultDocument, StoredOutcome
+from tightrope.numerics.text import text_above, text_below
 from tightrope.report import style
-from tightrope.report.statement import best_case, quantity
+from tightrope.report.statement import best_case, ends_text, quantity
 
 FAR = 100.0
 """An end so many times the median width away is drawn as an arrow at the edge."""
@@ -89,20 +89,16 @@ def value_range(run: ResultDocument) -> tuple[float, float]:
 
 
 def _tip(run: ResultDocument, label: str, outcome: StoredOutcome) -> list[str]:
-    lines = [label, f"robust policy {_text(outcome.robust_policy)}"]
+    lines = [label, f"robust policy {ends_text(outcome.robust_policy)}"]
     if outcome.value is not None:
-        lines.append(f"given policy {_text(outcome.value)}")
+        lines.append(f"given policy {ends_text(outcome.value)}")
     lines.append(f"optimistic {best_case(run, outcome)}")
     lines.append(f"{sum(outcome.seconds.values()):.2g} s, {outcome.relaxation}")
     return lines
 
 
-def _text(span: Interval) -> str:
-    return interval_text(span.lower, span.upper)
-
-
 def _words(run: ResultDocument) -> str:
-    listed = "; ".join(f"{label} {_text(outcome.shown)}" for label, outcome in run.shown)
+    listed = "; ".join(f"{label} {ends_text(outcome.shown)}" for label, outcome in run.shown)
     return f"Intervals of the {quantity(run)} for {len(run.shown)} kinds of sets: {listed}"
 
 
@@ -114,7 +110,7 @@ def _table(run: ResultDocument) -> style.NumberTable:
             text_below(outcome.robust_policy.lower),
             text_above(outcome.robust_policy.upper),
             style.number(outcome.robust_policy.width, 4),
-            _text(outcome.value) if outcome.value else "–",
+            ends_text(outcome.value) if outcome.value else "–",
             best_case(run, outcome),
             outcome.verdict.value,
         )

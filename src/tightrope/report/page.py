@@ -242,7 +242,7 @@ def page(
     )
 
 
-def _show(picture: Picture, run: ResultDocument) -> dict[str, Any]:
+def _show(picture: Picture, run: ResultDocument) -> dict[str, object]:
     """A picture as it stands in the page."""
     tables = [picture.table(run)]
     if picture is EVENTS and (binding := binding_table(run)) is not None:

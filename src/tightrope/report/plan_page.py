@@ -7,9 +7,7 @@ likely, the dot is what the data certify now, and the dashed line is the aim.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -142,15 +140,7 @@ def answer_page(answer: AnswerDocument) -> str:
     )
 
 
-@dataclass(frozen=True)
-class _Statement:
-    headline: str
-    now: str
-    aim: str
-    next: str | None
-
-
-def _statement(plan: plans.PlanDocument) -> _Statement:
+def _statement(plan: plans.PlanDocument) -> dict[str, str | None]:
     unit = plan.unit
     best = next((one for one in plan.strategies if one.name in (plans.DESIGNED, plans.AS_SO_FAR)), None)
     if best is None or not math.isfinite(best.episodes):
@@ -169,7 +159,7 @@ def _statement(plan: plans.PlanDocument) -> _Statement:
     if plan.next is not None:
         do = "make the draws of" if unit == "draws" else "explore with"
         following = f"{do} {plan.next.policy}: {plan.next.episodes:,} {unit}, then plan again"
-    return _Statement(headline, now, request, following)
+    return {"headline": headline, "now": now, "aim": request, "next": following}
 
 
 def _head(plan: plans.PlanDocument) -> list[str]:
@@ -199,7 +189,7 @@ def _number(value: float) -> str:
     return plans.round_forecast(value) if math.isfinite(value) else "beyond 10⁹"
 
 
-def _svg(plan: plans.PlanDocument) -> Any:
+def _svg(plan: plans.PlanDocument) -> object:
     if not plan.strategies:
         return None
     words = "; ".join(f"{one.name}: {_number(one.episodes)} more {plan.unit}" for one in plan.strategies)

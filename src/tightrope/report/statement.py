@@ -258,7 +258,7 @@ def advice(run: ResultDocument, rule: str = "") -> list[tuple[str, str]]:
     if main.value is not None and main.tree is UNSET:
         low, high = main.robust_policy.lower, main.robust_policy.upper
         gain = low - main.value.upper if run.maximises else main.value.lower - high
-        today = f"Its value lies in {_ends(main.value)}"
+        today = f"Its value lies in {ends_text(main.value)}"
         better = (
             f"so the robust policy is better by at least {text_below(gain)} "
             f"({saving(run.question, run.maximises, gain)})"
@@ -334,7 +334,7 @@ def statement(run: ResultDocument) -> Statement:
     if verdict.word is Word.CONTRADICTED:
         holds = f"No number in this report is guaranteed; the computed interval is {inside}."
         if seen is not None and seen.interval is not None:
-            about = f"the value of {seen.policy} lies in {_ends(seen.interval)}"
+            about = f"the value of {seen.policy} lies in {ends_text(seen.interval)}"
             holds = f"Without the model's probabilities, by the observed returns: {about}."
         answer = f"{verdict.why[:1].upper()}{verdict.why[1:]} {holds}"
     elif verdict.doubts:
@@ -356,7 +356,8 @@ def _source(outcome: Outcome) -> str:
     return f"{outcome.sets} sets over the {outcome.region} region{both}"
 
 
-def _ends(interval: Interval) -> str:
+def ends_text(interval: Interval) -> str:
+    """Its ends, rounded outward."""
     return interval_text(interval.lower, interval.upper)
 
 
@@ -369,7 +370,7 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     if seen.contradiction is not None:
         lines.append(seen.contradiction)
     elif seen.model is not None and outcome.verdict is not Word.CONTRADICTED:
-        lines.append(f"by the model: {_ends(seen.model)}")
+        lines.append(f"by the model: {ends_text(seen.model)}")
     return lines
 
 

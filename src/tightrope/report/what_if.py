@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from msgspec import UNSET, UnsetType
 
@@ -141,7 +140,7 @@ def at_estimate(
     problem: Problem,
     counts: Counts | None,
     policies: Mapping[str, Policy | None],
-    evaluate: Callable[[Policy], Any],
+    evaluate: Callable[[Policy], Interval],
 ) -> AtEstimate | UnsetType:
     """The policy that is best at the parameters that fit best, which `evaluate` bounds over the region."""
     model = problem.model
@@ -154,7 +153,7 @@ def at_estimate(
     named = {name: one for name, one in {**policies, "best": best}.items() if one is not None}
     there = {name: solve(fitted, problem.objective, policy=one) for name, one in named.items()}
     values = {name: float(one.lower[model.initial]) for name, one in there.items()}
-    return AtEstimate(values=values, best=evaluate(best).interval)
+    return AtEstimate(values=values, best=evaluate(best))
 
 
 def _agrees(value: float | str | None, interval: Interval | None) -> bool:

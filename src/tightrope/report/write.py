@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 from msgspec import UnsetType
@@ -77,17 +76,17 @@ def with_names(run: ResultDocument) -> ResultDocument:
     if isinstance(names, UnsetType):
         return run
 
-    def called(part: Any) -> Any:
+    def called(part: object) -> object:
         if isinstance(part, dict):
             return {key: called(value) for key, value in part.items()}
         if isinstance(part, list):
             return [called(value) for value in part]
         return named(part, names) if isinstance(part, str) else part
 
-    parts = {"results": list[StoredOutcome], "expressions": ExpressionTexts, "events": EventTable | None}
-    return run.having(
-        **{at: from_plain(called(to_plain(getattr(run, at))), kind) for at, kind in parts.items()}
-    )
+    results = from_plain(called(to_plain(run.results)), list[StoredOutcome])
+    texts = from_plain(called(to_plain(run.expressions)), ExpressionTexts)
+    events = run.events and from_plain(called(to_plain(run.events)), EventTable)
+    return run.having(results=results, expressions=texts, events=events)
 
 
 def _about_certificate(run: ResultDocument, path: Path) -> dict[str, str]:

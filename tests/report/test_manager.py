@@ -92,9 +92,9 @@ def test_the_page_has_names_and_what_is_saved(learned: Path) -> None:
     places = [page.index(f'id="{card}"') for card in cards]
     assert places == sorted(places)
     assert '<p class="rule">If wear is used, run; otherwise service.</p>' in page
-    there = main["estimate"]
-    assert there["values"]["given"] > there["values"]["best"] <= there["values"]["robust"]
-    assert there["best"]["upper"] >= main["robust_policy"]["upper"]
+    values, best = main["estimate"]
+    assert values["given"] > values["best"] <= values["robust"]
+    assert best["upper"] >= main["robust_policy"]["upper"]
     for name in ("robust policy", "best policy at the best fit", "today&#39;s policy"):
         assert f"<td>{name}</td>" in page
     assert "They differ in 1 of 2 states." in page

@@ -113,12 +113,7 @@ class LogWords:
         about=STEPS,
     )
     planned_episodes: int | None = word(
-        "--planned-episodes",
-        "Number of episodes planned in advance.",
-        "N",
-        int,
-        saved=int,
-        about=STEPS,
+        "--planned-episodes", "Number of episodes planned in advance.", "N", int, saved=int, about=STEPS
     )
     ends: str | None = word(
         "--ends",

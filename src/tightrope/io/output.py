@@ -494,10 +494,7 @@ class OutputFile:
                 "have written it; it was not overwritten",
                 hint=OTHERWISE,
             ) from error
-        edited = "a model, which may have been edited"
-        raise foreign(
-            self.path, edited if self.kind is PRISM else f"not a {self.kind.name} that tightrope wrote"
-        )
+        raise foreign(self.path, f"not a {self.kind.name} that tightrope wrote")
 
     def checked(self) -> Path:
         """Its path, refused as above: right before it is written."""

@@ -427,18 +427,13 @@ class Outcome(Judged, kw_only=True):
         return self.value if self.value is not None else self.robust_policy
 
 
-class AtEstimate(msgspec.Struct, kw_only=True):
-    """Values of policies at the best fit, and the certified interval of the `best` one there."""
-
-    values: dict[str, Real]
-    best: Interval
-
-
 class StoredOutcome(Outcome, kw_only=True):
-    """The same in a result's document, with the bounds of its expressions and the files beside it."""
+    """The same in a result's document, with the bounds of its expressions and the files beside it.
+
+    `estimate`: values of policies at the best fit, and the certified interval of the `best` one there."""
 
     bounds: ExpressionBounds
-    estimate: AtEstimate | UnsetType = UNSET
+    estimate: tuple[dict[str, Real], Interval] | UnsetType = UNSET
     files: list[str] | UnsetType = UNSET
 
     @property

@@ -230,23 +230,14 @@ class ParametricMDP(Structured):
         of_signature = free_choices(self.parameters, self.expressions, own.start, own.expression)
         return of_signature[own.of_choice]
 
-    @cached_property
-    def _outcomes(self) -> dict[int, str]:
-        """The expressions of free rows by what happens, such as `run in (wear=0) → (wear=1)`."""
-        structure, result = self.structure, dict[int, str]()
-        for place in np.flatnonzero(self.free[structure.transition_choice]).tolist():
-            choice, after = int(structure.transition_choice[place]), int(structure.successor[place])
-            here, action = (
-                structure.state_name(int(structure.choice_state[choice])),
-                structure.action_name(choice),
-            )
-            text = f"{action and f'{action} in '}{here} → {structure.state_name(after)}"
-            result.setdefault(int(self.expression[place]), text)
-        return result
-
     def expression_text(self, expression: int) -> str:
-        """The probability for people: a polynomial, or the outcome of a free row."""
-        return self._outcomes.get(expression) or self.expressions.text(expression)
+        """The probability for people: a polynomial, or the outcome of a free row (`run in 0 → 1`)."""
+        structure, own = self.structure, self.expression == expression
+        if not (self.parameters.free and (own := own & self.free[structure.transition_choice]).any()):
+            return self.expressions.text(expression)
+        choice, after = int(structure.transition_choice[own][0]), int(structure.successor[own][0])
+        here, there = structure.state_name(int(structure.choice_state[choice])), structure.state_name(after)
+        return f"{structure.action_name(choice)} in {here} → {there}".removeprefix(" in ")
 
     def instantiate(self, point: Point | None = None, /, **values: Number) -> MDP:
         """Return the MDP at a point of the domain. Transitions keep their indices.

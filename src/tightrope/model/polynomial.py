@@ -207,9 +207,8 @@ class Polynomial:
         With `signed_number` a leading sign stands before a number: Storm takes `-p^2` for (−p)².
         """
         texts: list[str] = []
-        order = sorted(self.terms, key=lambda m: (-monomial_degree(m), m))
-        turn = bool(order) and self.terms[order[0]] < 0 < self.constant_term
-        for monomial in order[-turn:] + order[:-turn] if turn else order:
+        flip = self.constant_term > 0 and all(c < 0 for m, c in self.terms.items() if m)
+        for monomial in sorted(self.terms, key=lambda m: (flip and bool(m), -monomial_degree(m), m)):
             coefficient = self.terms[monomial]
             is_negative, size = coefficient < 0, abs(coefficient)
             needs_number = size != 1 or not monomial or (signed_number and is_negative and not texts)

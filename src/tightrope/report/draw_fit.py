@@ -51,11 +51,6 @@ def fit_of(run: ResultDocument) -> ModelFit | None:
     return None if isinstance(fit, UnsetType) else fit
 
 
-def has_looks(run: ResultDocument) -> bool:
-    fit = fit_of(run)
-    return fit is not None and bool(fit.looks)
-
-
 def draw_evidence(run: ResultDocument, axes: Axes) -> None:
     """The evidence at all looks, the level of an alarm, and the first alarm."""
     fit = fit_of(run)
@@ -268,7 +263,7 @@ EVIDENCE = Picture(
     evidence_words,
     _evidence_table,
     evidence_caption,
-    has_looks,
+    lambda run: bool((fit := fit_of(run)) and fit.looks),
 )
 
 WORST = Picture(

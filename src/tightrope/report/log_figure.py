@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -23,29 +23,6 @@ LONGEST = 22
 """Characters of a row's name."""
 
 
-class Estimates(Protocol):
-    """Estimates with intervals, of parameters and of expressions."""
-
-    @property
-    def parameters(self) -> Sequence[Any]: ...
-
-    @property
-    def expressions(self) -> Sequence[Any]: ...
-
-    @property
-    def short(self) -> str: ...
-
-
-class Described(Protocol):
-    """What a figure needs of a description."""
-
-    @property
-    def coverage(self) -> Coverage: ...
-
-    @property
-    def estimates(self) -> Estimates | None: ...
-
-
 def check_figure(path: Path) -> None:
     """Refuse a file that no figure can be written to."""
     if path.suffix.lower() not in SUFFIXES:
@@ -56,13 +33,13 @@ def check_figure(path: Path) -> None:
         raise InputError(f"`plot` {path}: there is no directory {path.absolute().parent}")
 
 
-def write_log_figure(path: Path, title: str, description: Described) -> None:
+def write_log_figure(path: Path, title: str, description: Any) -> None:
     """Draw the description into a file; its ending says which kind."""
     figure = log_figure(title, description)
     save_figure(figure, path)
 
 
-def log_figure(title: str, description: Described) -> Figure:
+def log_figure(title: str, description: Any) -> Figure:
     """Intervals above, visits per action below."""
     intervals = _intervals(description.estimates)
     actions = description.coverage.actions[:MOST_ROWS]
@@ -85,7 +62,7 @@ def log_figure(title: str, description: Described) -> Figure:
 _Row = tuple[str, float | None, float, float, bool]
 
 
-def _intervals(estimates: Estimates | None) -> list[_Row]:
+def _intervals(estimates: Any) -> list[_Row]:
     """(name, estimate, lower, upper, is a parameter) of what is shown, parameters first."""
     if estimates is None:
         return []

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
 import math
 import re
@@ -23,11 +22,9 @@ from importlib.resources import files
 from typing import Any
 from xml.etree import ElementTree
 
-import matplotlib
 import numpy as np
 from jinja2 import Environment, Template
 from markupsafe import Markup
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from msgspec import UNSET, UnsetType
 
@@ -66,6 +63,7 @@ from tightrope.report.style import (
     Picture,
     columns_within,
     named,
+    svg_text,
 )
 from tightrope.report.what_if import WhatIf
 from tightrope.verdict import Word
@@ -94,7 +92,7 @@ REGION = "region:"
 
 def inline_svg(figure: Figure, name: str, words: str, *, coordinates: bool = False) -> Markup:
     """The figure as an accessible `<svg>`; `name` keeps identifiers apart, `coordinates` adds the axes."""
-    root = _draw(figure)
+    root = ElementTree.fromstring(NO_XML.sub("\ufffd", svg_text(figure)))
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": shown(words)}
     if coordinates:
         root.attrib |= {"class": "panel", **_coordinates(figure)}
@@ -113,15 +111,6 @@ def inline_svg(figure: Figure, name: str, words: str, *, coordinates: bool = Fal
         else:
             element.tail = None
     return Markup(ElementTree.tostring(root, encoding="unicode"))
-
-
-def _draw(figure: Figure) -> ElementTree.Element:
-    """What matplotlib writes; straight from its canvas, which lays the figure out once and not twice."""
-    stream = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tightrope"}):
-        canvas: Any = FigureCanvasSVG(figure)
-        canvas.print_svg(stream, metadata={"Date": None})
-    return ElementTree.fromstring(NO_XML.sub("\ufffd", stream.getvalue()))
 
 
 def _draws_nothing(element: ElementTree.Element) -> bool:

@@ -5,23 +5,21 @@ The small picture for a notebook (interval, guarantee, optimistic value) suits l
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tightrope.errors import InputError, describe
 from tightrope.io.plans import PlanDocument
-from tightrope.io.results import Interval, ResultDocument
+from tightrope.io.results import ResultDocument
 from tightrope.logic.model_checking import Answer
 from tightrope.numerics.text import text_above, text_below
 from tightrope.report import style
@@ -217,25 +215,12 @@ SMALL = style.Medium(SIZE[0], 8.0, "none")
 SOFT = "#888888"
 
 
-class Summarised(Protocol):
-    """What the picture needs of a result."""
-
-    @property
-    def interval(self) -> Interval: ...
-
-    @property
-    def guarantee(self) -> float: ...
-
-    @property
-    def optimistic_value(self) -> float: ...
-
-
-def small_figure(result: Summarised) -> str:
+def small_figure(result: Any) -> str:
     """The picture as SVG, to be put into HTML as it is."""
     interval = result.interval
     known = [v for v in (interval.lower, interval.upper, result.optimistic_value) if math.isfinite(v)]
     low, high = style.span_of(known, margin=0.12)
-    with SMALL.style(), matplotlib.rc_context({"svg.fonttype": "none", "text.color": SOFT}):
+    with SMALL.style(), matplotlib.rc_context({"text.color": SOFT}):
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
         colour = style.SETS["rectangular"]
@@ -255,10 +240,7 @@ def small_figure(result: Summarised) -> str:
         axes.spines["bottom"].set_color(style.GREY)
         axes.tick_params(colors=SOFT)
         axes.locator_params(axis="x", nbins=5)
-        stream = io.StringIO()
-        canvas: Any = FigureCanvasSVG(figure)
-        canvas.print_svg(stream, metadata={"Date": None})
-    text = stream.getvalue()
+        text = style.svg_text(figure)
     drawn = text[text.index("<svg") :]
     head, _, rest = drawn.partition("<metadata>")
     drawn = head + rest.partition("</metadata>")[2]

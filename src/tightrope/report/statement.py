@@ -289,12 +289,13 @@ def assumption_lines(assumptions: Sequence[Assumed]) -> list[str]:
 
 def promises(run: ResultDocument) -> list[tuple[str, str, str]]:
     """The robust policy beside others: what each promises, and its value at the best fit."""
-    main, there = run.main, run.main.estimate
-    if isinstance(there, UnsetType):
+    main = run.main
+    if isinstance(main.estimate, UnsetType):
         return []
+    values, best = main.estimate
     named = [
         ("robust", "robust policy", main.robust_policy),
-        ("best", "best policy at the best fit", there.best),
+        ("best", "best policy at the best fit", best),
     ]
     if main.value is not None:
         named.append(("given", "tree" if main.tree is not UNSET else "today's policy", main.value))
@@ -302,7 +303,7 @@ def promises(run: ResultDocument) -> list[tuple[str, str, str]]:
         (
             name,
             bounded(span.lower if run.maximises else span.upper, run.maximises),
-            number(there.values[key]) if key in there.values else "–",
+            number(values[key]) if key in values else "–",
         )
         for key, name, span in named
     ]
@@ -374,11 +375,6 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _statements(run: ResultDocument) -> int:
-    """Of how many confidence statements the results of the run are made."""
-    return len({tuple(outcome.ledger.lines) for outcome in run.results})
-
-
 def _assumption(outcome: Outcome) -> str:
     """That the model is correct, and the assumption of the confidence budget about the data."""
     right = "The model has the states and transitions of the process, and its domain has the true parameters."
@@ -401,7 +397,8 @@ def _cautions(run: ResultDocument) -> tuple[str, ...]:
         remarks.append(f"{main.misfit[:1].upper()}{main.misfit[1:]}")
     if main.verdict is Word.LIMIT:
         remarks.append(f"{main.status}: the bounds hold, but are less precise than requested.")
-    if len(run.shown) > 1 and (len(run.results) < len(run.shown) or _statements(run) > 1):
+    budgets = {tuple(outcome.ledger.lines) for outcome in run.results}
+    if len(run.shown) > 1 and (len(run.results) < len(run.shown) or len(budgets) > 1):
         remarks.append(
             "Results with the same confidence budget hold simultaneously. Others hold each with its own "
             "confidence, so choose among them before you see the results."

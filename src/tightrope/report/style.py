@@ -7,6 +7,7 @@ has a description in words and a table of its numbers; bounds are rounded to the
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -244,6 +246,15 @@ class Picture:
             figure = Figure(figsize=size, layout="constrained")
             self.draw(run, figure.subplots())
         return figure
+
+
+def svg_text(figure: Figure) -> str:
+    """What matplotlib writes; straight from its canvas, which lays the figure out once and not twice."""
+    stream = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tightrope"}):
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(stream, metadata={"Date": None})
+    return stream.getvalue()
 
 
 def save_figure(figure: Figure, target: Path) -> Path:

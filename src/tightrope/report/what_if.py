@@ -19,7 +19,6 @@ from msgspec import UNSET, UnsetType
 from tightrope.data.counts import Counts
 from tightrope.errors import TightropeError
 from tightrope.io.interval import Interval
-from tightrope.io.results import AtEstimate
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
@@ -141,7 +140,7 @@ def at_estimate(
     counts: Counts | None,
     policies: Mapping[str, Policy | None],
     evaluate: Callable[[Policy], Interval],
-) -> AtEstimate | UnsetType:
+) -> tuple[dict[str, float], Interval] | UnsetType:
     """The policy that is best at the parameters that fit best, which `evaluate` bounds over the region."""
     model = problem.model
     assert isinstance(model, ParametricMDP)
@@ -153,7 +152,7 @@ def at_estimate(
     named = {name: one for name, one in {**policies, "best": best}.items() if one is not None}
     there = {name: solve(fitted, problem.objective, policy=one) for name, one in named.items()}
     values = {name: float(one.lower[model.initial]) for name, one in there.items()}
-    return AtEstimate(values=values, best=evaluate(best))
+    return values, evaluate(best)
 
 
 def _agrees(value: float | str | None, interval: Interval | None) -> bool:

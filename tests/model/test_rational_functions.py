@@ -161,7 +161,7 @@ def test_values_at_a_point_are_exact() -> None:
         (
             "1/(q-p+0.2)",
             BOX,
-            r"the denominator 1 - 5\*p \+ 5\*q changes its sign on the domain, -3 at p=0.9",
+            r"the denominator -5\*p \+ 5\*q \+ 1 changes its sign on the domain, -3 at p=0.9",
         ),
         ("(p+q)/(p+2)", "p=0.1:1,q=0:3", r"the probability \(p \+ q\)/\(p \+ 2\) is 1.47619 at p=0.1, q=3"),
     ],

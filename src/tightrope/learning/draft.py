@@ -220,8 +220,9 @@ class _Seen(Structured):
     def called(self, names: Mapping[str, Mapping[str, str]]) -> _Seen:
         """The same with the texts that were mapped to values, where all are different labels."""
         mapped = {v: {int(k): text for k, text in texts.items()} for v, texts in names.items()}
-        listed = [_word(text) for texts in (mapped | self.names).values() for text in texts.values()]
-        return replace(self, names=mapped | self.names) if len(set(listed)) == len(listed) else self
+        whole = {**mapped, **self.names}
+        listed = [_word(text) for texts in whole.values() for text in texts.values()]
+        return replace(self, names=whole) if len(set(listed)) == len(listed) else self
 
     def values(self, state: int) -> dict[str, int]:
         """The values of the variables."""

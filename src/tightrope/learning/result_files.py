@@ -272,7 +272,8 @@ def _store(result: LearningResult, listed: OffsetArray, estimate: bool) -> recor
     """The outcome with the bounds of the listed expressions in the sets: over all their transitions."""
     lower, upper = expression_hull(result)
     bounds = records.ExpressionBounds(lower[listed].tolist(), upper[listed].tolist())
-    policies = {"robust": result.policy, "given": result.value and result.value.policy}
+    given = None if result.value is None else result.value.policy
+    policies = {"robust": result.policy, "given": given}
     counts = result.counts if estimate and result.robust.coupled is None else None
     there = at_estimate(result.problem, counts, policies, lambda one: result.evaluate(one).interval)
     return records.StoredOutcome(**structs.asdict(result.outcome), bounds=bounds, estimate=there)

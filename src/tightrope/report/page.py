@@ -197,7 +197,8 @@ def page(
     fit = fit_of(run)
     findings = [] if fit is None or not fit.is_doubt else [s for s in fit.suspects if s.log_evidence > 0.0]
     contradicted = run.main.judged.word is Word.CONTRADICTED
-    rule = run.main.tree if not isinstance(run.main.tree, UnsetType) else policies and policies.rule()
+    tree = None if policies is None else policies.rule()
+    rule = tree if isinstance(run.main.tree, UnsetType) else run.main.tree
     rule = None if contradicted or rule is None or rule.tree is None else rule
     return template("page.html").render(
         style=style,

@@ -354,19 +354,18 @@ def _ledger(run: ResultDocument) -> list[tuple[str, list[str]]]:
 
 def _provenance(run: ResultDocument) -> dict[str, str]:
     """What is needed to run it again, and to know that it is the same."""
-    document = run
-    data, options = in_words(to_plain(document.data)), in_words(to_plain(document.options))
+    data, options = in_words(to_plain(run.data)), in_words(to_plain(run.options))
     return {
-        "property": document.question,
+        "property": run.question,
         "model": run.model.title,
-        "model hash": document.model.hash,
-        "domain": document.model.domain,
+        "model hash": run.model.hash,
+        "domain": run.model.domain,
         "seed": data.get("sampled.seed", "not recorded: the data were not simulated here"),
         **{f"data: {key}": text for key, text in data.items() if key != "sampled.seed"},
         **{f"option: {key}": text for key, text in options.items()},
         "certificate": run.about_certificate.get("digest", "none was written: learn with --certificate FILE"),
         **{f"certificate: {key}": text for key, text in run.about_certificate.items() if key != "digest"},
-        **{f"version: {key}": text for key, text in document.versions.items()},
+        **{f"version: {key}": text for key, text in run.versions.items()},
         **{
             f"seconds: {label}": ", ".join(f"{phase} {spent:.2g}" for phase, spent in one.seconds.items())
             for label, one in run.shown

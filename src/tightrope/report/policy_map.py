@@ -81,19 +81,19 @@ class PolicyMap:
         action = next(iter(self.policies.values()))[rows]
         if (action == action[0]).all():
             return Leaf(self.actions[int(action[0])])
-        least, test, side = np.inf, None, rows
+        least, test, side = np.inf, None, rows >= 0
         for variable in self.variables:
-            bins = variable.column[rows]
+            bins, equal = variable.column[rows], variable.kind == "text"
             table = np.zeros((len(variable.labels), len(self.actions)))
             np.add.at(table, (bins, action), 1.0)
-            one = table if variable.kind == "text" else np.cumsum(table, axis=0)
+            one = table if equal else np.cumsum(table, axis=0)
             other = table.sum(axis=0) - one
             here, there = one.sum(axis=1), other.sum(axis=1)
             pure = (one**2).sum(axis=1) / np.maximum(here, 1.0)
             pure += (other**2).sum(axis=1) / np.maximum(there, 1.0)
             mixed = np.where(here * there > 0, len(rows) - pure, np.inf)
             if mixed.min() < least:
-                at, equal = int(mixed.argmin()), variable.kind == "text"
+                at = int(mixed.argmin())
                 least, test = float(mixed[at]), RuleTest(left=variable.name, bound=at, equal=equal)
                 side = bins == at if equal else bins <= at
         if test is None or not left[0]:

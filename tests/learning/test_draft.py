@@ -76,7 +76,7 @@ def test_a_draft_is_read_and_learned_from_and_covers_the_true_value(tmp_path: Pa
     assert sum("-> free : " in line for line in drafted.text.splitlines()) == 4
     assert model.structure.labels["at_work"].sum() == 1
     assert any("unseen outcomes are possible" in line for line in drafted.assumptions)
-    assert any("columns unit" in line for line in drafted.assumptions)
+    assert any("column unit" in line for line in drafted.assumptions)
 
 
 def test_the_model_of_a_draft_is_that_of_its_text(tmp_path: Path) -> None:

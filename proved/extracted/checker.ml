@@ -1463,16 +1463,44 @@ type made =
 | Cut of (int -> Exact.F.t) * Exact.F.t
 | Bet of int * (int -> bound) * wager
 
-type cert = { ask : question; compl : bool; lower : Exact.F.t option;
-              upper : Exact.F.t option; low : hints; high : hints;
-              elow : (int -> Exact.F.t); ehigh : (int -> Exact.F.t);
+type 'a form = Exact.F.t * 'a list
+
+type affine = Exact.F.t form
+
+type quadratic = affine form
+
+type cubic = quadratic form
+
+type walk = { is_open : (int -> bool); guess : (int -> quadratic);
+              slow : (int -> Exact.F.t); rate : Exact.F.t }
+
+type cell = { more : made list;
+              axes : (((poly * Exact.F.t) * (Exact.F.t * reference)
+                     list) * (Exact.F.t * reference) list) list;
+              labels : int; label_at : (int -> int); place_of : (int -> int);
+              linear : (int -> affine); first_walk : walk; second_walk : 
+              walk }
+
+type cells =
+| Leaf of cell
+| Hollow of made list * (Exact.F.t * reference) list
+| Split of poly * cells * cells
+
+type cert = { ask : question; versus : question option; compl : bool;
+              lower : Exact.F.t option; upper : Exact.F.t option;
+              low : hints; high : hints; elow : (int -> Exact.F.t);
+              ehigh : (int -> Exact.F.t);
               parts : (Exact.F.t -> Exact.I.t * Exact.I.t);
               level : Exact.F.t; shares : int list;
               lg : (Exact.F.t -> Exact.I.t); facts : made list; bounds : 
               int; bound_at : (int -> bound);
               slot : (int -> int -> int -> int); paid : (int -> int -> int);
               why_low : (int -> int -> int -> (Exact.F.t * reference) list);
-              why_high : (int -> int -> int -> (Exact.F.t * reference) list) }
+              why_high : (int -> int -> int -> (Exact.F.t * reference) list);
+              joint_low : cells option; joint_high : cells option;
+              low2 : hints; high2 : hints;
+              why_low2 : (int -> int -> int -> (Exact.F.t * reference) list);
+              why_high2 : (int -> int -> int -> (Exact.F.t * reference) list) }
 
 (** val sum_where : model -> bool -> bool list -> ledge list -> poly **)
 
@@ -1731,6 +1759,23 @@ let means_ok m n evs c env upward h why =
              else plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
                     (constant b) m0)) 0 (m.table s)))
 
+(** val sets_in :
+    model -> int -> (int -> event) -> cert -> poly list -> bool **)
+
+let sets_in m n evs c env =
+  (&&)
+    ((&&)
+      ((&&) (below c.bounds (fun k -> bound_ok m n evs c env (c.bound_at k)))
+        (below m.shape.states (fun s ->
+          foralli (fun i ch ->
+            (&&) (pay_ok m c s i ch)
+              (foralli (fun j e ->
+                let k = c.slot s i j in
+                (&&) ((fun (n : int) m -> n < m) k c.bounds)
+                  ((=) (c.bound_at k).of_expr e.expr)) 0 ch.outcomes)) 0
+            (m.table s)))) (means_ok m n evs c env false c.low c.why_low))
+    (means_ok m n evs c env true c.high c.why_high)
+
 (** val sets_ok :
     model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
     poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
@@ -1738,20 +1783,7 @@ let means_ok m n evs c env upward h why =
 
 let sets_ok m n evs cut stakes c =
   match makes m n evs cut stakes c [] c.facts with
-  | Some env ->
-    (&&)
-      ((&&)
-        ((&&)
-          (below c.bounds (fun k -> bound_ok m n evs c env (c.bound_at k)))
-          (below m.shape.states (fun s ->
-            foralli (fun i ch ->
-              (&&) (pay_ok m c s i ch)
-                (foralli (fun j e ->
-                  let k = c.slot s i j in
-                  (&&) ((fun (n : int) m -> n < m) k c.bounds)
-                    ((=) (c.bound_at k).of_expr e.expr)) 0 ch.outcomes)) 0
-              (m.table s)))) (means_ok m n evs c env false c.low c.why_low))
-      (means_ok m n evs c env true c.high c.why_high)
+  | Some env -> sets_in m n evs c env
   | None -> false
 
 (** val nobody : question -> bool **)
@@ -1822,11 +1854,11 @@ let fixed =
 
 (** val squared : Exact.I.t -> int -> Exact.I.t -> Exact.I.t **)
 
-let rec squared more n u =
+let rec squared more0 n u =
   (fun fO fS n -> if n=0 then fO () else fS (n-1))
     (fun _ -> u)
     (fun n' ->
-    squared more n' (Exact.I.add (Exact.shift (Exact.I.mul u u) bits) more))
+    squared more0 n' (Exact.I.add (Exact.shift (Exact.I.mul u u) bits) more0))
     n
 
 (** val log_by :
@@ -2139,6 +2171,559 @@ let tangent m c known t r =
     then Some (tilted m (snd known) t (constant (Exact.F.neg r)))
     else None
   | None -> None
+
+(** val zip :
+    (Exact.F.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.F.t -> 'a1 list -> 'a1
+    list -> 'a1 list **)
+
+let rec zip add4 none a l m =
+  match l with
+  | [] -> m
+  | x0 :: l' ->
+    (match m with
+     | [] -> (add4 a x0 none) :: (zip add4 none a l' [])
+     | y :: m' -> (add4 a x0 y) :: (zip add4 none a l' m'))
+
+(** val add_form :
+    (Exact.F.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.F.t -> 'a1 form -> 'a1
+    form -> 'a1 form **)
+
+let add_form add4 none a p q0 =
+  ((Exact.F.add (Exact.F.mul a (fst p)) (fst q0)),
+    (zip add4 none a (snd p) (snd q0)))
+
+(** val add0 : Exact.F.t -> Exact.F.t -> Exact.F.t -> Exact.F.t **)
+
+let add0 a x0 y =
+  Exact.F.add (Exact.F.mul a x0) y
+
+(** val add1 : Exact.F.t -> affine -> affine -> affine **)
+
+let add1 =
+  add_form add0 (Exact.make (Exact.I.zero, Exact.I.one))
+
+(** val add2 : Exact.F.t -> quadratic -> quadratic -> quadratic **)
+
+let add2 =
+  add_form add1 ((Exact.make (Exact.I.zero, Exact.I.one)), [])
+
+(** val add3 : Exact.F.t -> cubic -> cubic -> cubic **)
+
+let add3 =
+  add_form add2 ((Exact.make (Exact.I.zero, Exact.I.one)), [])
+
+(** val raise : ('a1 -> 'a2) -> 'a1 form -> 'a2 form **)
+
+let raise f p =
+  ((fst p), (map f (snd p)))
+
+(** val to_affine : Exact.F.t -> affine **)
+
+let to_affine q0 =
+  (q0, [])
+
+(** val to_cubic : quadratic -> cubic **)
+
+let to_cubic =
+  raise (raise to_affine)
+
+(** val spread :
+    Exact.F.t -> quadratic -> Exact.F.t list -> quadratic list -> quadratic
+    list **)
+
+let rec spread a p l m =
+  match l with
+  | [] -> m
+  | x0 :: l' ->
+    (match m with
+     | [] ->
+       (add2 (Exact.F.mul a x0) p ((Exact.make (Exact.I.zero, Exact.I.one)),
+         [])) :: (spread a p l' [])
+     | y :: m' ->
+       (if Exact.equal x0 (Exact.make (Exact.I.zero, Exact.I.one))
+        then y
+        else add2 (Exact.F.mul a x0) p y) :: (spread a p l' m'))
+
+(** val gather : Exact.F.t -> affine -> quadratic -> cubic -> cubic **)
+
+let gather a f p acc =
+  let acc0 = add3 (Exact.F.mul a (fst f)) (to_cubic p) acc in
+  ((fst acc0), (spread a p (snd f) (snd acc0)))
+
+(** val least_sum :
+    (int -> Exact.F.t) -> ('a1 -> Exact.F.t) -> int -> 'a1 list -> Exact.F.t **)
+
+let rec least_sum height0 least0 j = function
+| [] -> Exact.make (Exact.I.zero, Exact.I.one)
+| x0 :: l' ->
+  let v = least0 x0 in
+  let r = least_sum height0 least0 (Stdlib.Int.succ j) l' in
+  if Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) v
+  then r
+  else Exact.F.add (Exact.F.mul (height0 j) v) r
+
+(** val least_form :
+    (int -> Exact.F.t) -> ('a1 -> Exact.F.t) -> 'a1 form -> Exact.F.t **)
+
+let least_form height0 least0 p =
+  Exact.F.add (fst p) (least_sum height0 least0 0 (snd p))
+
+(** val least1 : (int -> Exact.F.t) -> affine -> Exact.F.t **)
+
+let least1 height0 =
+  least_form height0 (fun x0 -> x0)
+
+(** val least2 : (int -> Exact.F.t) -> quadratic -> Exact.F.t **)
+
+let least2 height0 =
+  least_form height0 (least1 height0)
+
+(** val least3 : (int -> Exact.F.t) -> cubic -> Exact.F.t **)
+
+let least3 height0 =
+  least_form height0 (least2 height0)
+
+(** val weighted :
+    Exact.F.t list -> lchoice list -> (Exact.F.t * lchoice) list **)
+
+let rec weighted w cs =
+  match w with
+  | [] -> []
+  | q0 :: w' ->
+    (match cs with
+     | [] -> []
+     | c :: cs' ->
+       if Exact.leq q0 (Exact.make (Exact.I.zero, Exact.I.one))
+       then weighted w' cs'
+       else (q0, c) :: (weighted w' cs'))
+
+(** val taken : rule -> lchoice list -> (Exact.F.t * lchoice) list **)
+
+let taken r cs =
+  match r with
+  | Any -> []
+  | Only i ->
+    (match nth_error cs i with
+     | Some c ->
+       ((Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)), c) :: []
+     | None -> [])
+  | Mix w -> weighted w cs
+
+(** val named : rule -> bool **)
+
+let named = function
+| Any -> false
+| _ -> true
+
+(** val rule_of : question -> int -> rule **)
+
+let rule_of q0 s =
+  match q0.policy with
+  | Some f -> f 0 s
+  | None -> Any
+
+(** val axis : cell -> int -> poly **)
+
+let axis l j =
+  match nth_error l.axes j with
+  | Some p0 -> let (p1, _) = p0 in let (p2, _) = p1 in let (p, _) = p2 in p
+  | None -> []
+
+(** val height : cell -> int -> Exact.F.t **)
+
+let height l j =
+  match nth_error l.axes j with
+  | Some p -> let (p0, _) = p in let (p1, _) = p0 in let (_, h) = p1 in h
+  | None -> Exact.make (Exact.I.zero, Exact.I.one)
+
+(** val axes_ok :
+    model -> int -> (int -> event) -> cell -> cert -> poly list -> bool **)
+
+let axes_ok m n evs l c env =
+  forallb (fun a ->
+    let (y, hi0) = a in
+    let (y0, lo0) = y in
+    let (p, h) = y0 in
+    (&&) (follows m n evs c env lo0 p)
+      (follows m n evs c env hi0
+        (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) p
+          (constant h)))) l.axes
+
+(** val composed : cell -> int -> Exact.F.t list -> poly **)
+
+let rec composed l k = function
+| [] -> []
+| a :: f' -> plus a (axis l k) (composed l (Stdlib.Int.succ k) f')
+
+(** val labels_ok : model -> cell -> bool **)
+
+let labels_ok m l =
+  below l.labels (fun k ->
+    let e = l.label_at k in
+    let f = l.linear e in
+    zero
+      (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) (m.polys e)
+        (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
+          (constant (fst f)) (composed l 0 (snd f)))))
+
+(** val labelled : cell -> ledge -> bool **)
+
+let labelled l e =
+  let k = l.place_of e.expr in
+  (&&) ((fun (n : int) m -> n < m) k l.labels) ((=) (l.label_at k) e.expr)
+
+(** val sign : bool -> Exact.F.t **)
+
+let sign = function
+| true -> Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)
+| false -> Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)
+
+(** val guess_at : walk -> (int -> Exact.F.t) -> int -> quadratic **)
+
+let guess_at w x0 t =
+  if w.is_open t then w.guess t else ((x0 t), [])
+
+(** val edges_in :
+    cell -> walk -> (int -> Exact.F.t) -> Exact.F.t -> ledge list -> cubic ->
+    cubic **)
+
+let rec edges_in l w x0 a es acc =
+  match es with
+  | [] -> acc
+  | e :: es' ->
+    edges_in l w x0 a es'
+      (gather a (l.linear e.expr) (guess_at w x0 e.goes) acc)
+
+(** val choices_in :
+    model -> cell -> walk -> bool -> (int -> Exact.F.t) ->
+    (Exact.F.t * lchoice) list -> cubic -> cubic option **)
+
+let rec choices_in m l w upward x0 cs acc =
+  match cs with
+  | [] -> Some acc
+  | p :: cs' ->
+    let (q0, ch) = p in
+    (match number ch.gains with
+     | Some g ->
+       let a = Exact.F.mul (sign upward) q0 in
+       choices_in m l w upward x0 cs'
+         (edges_in l w x0 (Exact.F.mul a m.shape.factor) ch.outcomes
+           ((Exact.F.add (Exact.F.mul a g) (fst acc)), (snd acc)))
+     | None -> None)
+
+(** val slow_edges :
+    cell -> walk -> Exact.F.t -> ledge list -> affine -> affine **)
+
+let rec slow_edges l w a es acc =
+  match es with
+  | [] -> acc
+  | e :: es' ->
+    slow_edges l w a es'
+      (if w.is_open e.goes
+       then add1 (Exact.F.mul a (w.slow e.goes)) (l.linear e.expr) acc
+       else acc)
+
+(** val slow_choices :
+    model -> cell -> walk -> (Exact.F.t * lchoice) list -> affine -> affine **)
+
+let rec slow_choices m l w cs acc =
+  match cs with
+  | [] -> acc
+  | p :: cs' ->
+    let (q0, ch) = p in
+    slow_choices m l w cs'
+      (slow_edges l w (Exact.F.neg (Exact.F.mul q0 m.shape.factor))
+        ch.outcomes acc)
+
+(** val state_ok :
+    model -> cell -> walk -> (int -> rule) -> bool -> (int -> Exact.F.t) ->
+    (int -> bool) -> int -> bool **)
+
+let state_ok m l w rl upward x0 sure0 s =
+  match ends_of m.shape 0 s with
+  | Some _ -> false
+  | None ->
+    let cs = taken (rl s) (m.table s) in
+    (&&)
+      ((&&)
+        ((&&)
+          (forallb (fun qc ->
+            forallb (fun e ->
+              (&&) (labelled l e) ((||) (w.is_open e.goes) (sure0 e.goes)))
+              (snd qc).outcomes) cs)
+          (match choices_in m l w upward x0 cs
+                   (add3 (Exact.F.neg (sign upward)) (to_cubic (w.guess s))
+                     ((Exact.make (Exact.I.zero, Exact.I.one)), [])) with
+           | Some p ->
+             Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
+               (least3 (height l) p)
+           | None -> false))
+        (Exact.leq (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
+          (w.slow s)))
+      (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
+        (least1 (height l)
+          (slow_choices m l w cs ((Exact.F.mul w.rate (w.slow s)), []))))
+
+(** val walk_ok :
+    model -> cell -> walk -> (int -> rule) -> bool -> (int -> Exact.F.t) ->
+    (int -> bool) -> bool **)
+
+let walk_ok m l w rl upward x0 sure0 =
+  (&&)
+    ((&&) (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) w.rate)
+      (qltb w.rate (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))))
+    (below m.shape.states (fun s ->
+      (||) (not (w.is_open s)) (state_ok m l w rl upward x0 sure0 s)))
+
+(** val covered :
+    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
+    -> (poly list -> cell -> bool) -> poly list -> cells -> bool **)
+
+let rec covered m n evs cut stakes c good env = function
+| Leaf l ->
+  (match makes m n evs cut stakes c env l.more with
+   | Some env' -> good env' l
+   | None -> false)
+| Hollow (m0, why) ->
+  (match makes m n evs cut stakes c env m0 with
+   | Some env' ->
+     follows m n evs c env' why
+       (constant (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)))
+   | None -> false)
+| Split (d, a, b) ->
+  (&&) (covered m n evs cut stakes c good (app env (d :: [])) a)
+    (covered m n evs cut stakes c good
+      (app env
+        ((plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) d []) :: []))
+      b)
+
+(** val steady : model -> bool **)
+
+let steady m =
+  (&&)
+    ((&&) (match m.shape.last with
+           | Some _ -> false
+           | None -> true) ((=) m.shape.first 0))
+    (match m.shape.kind_of with
+     | Next -> false
+     | Cumulative -> false
+     | Average -> false
+     | _ -> true)
+
+(** val vectors_ok : model -> cert -> bool **)
+
+let vectors_ok m c =
+  let p = boxed m (pays c false) (sides c) in
+  let p' = boxed m (pays c true) (sides c) in
+  let q0 = c.ask in
+  (&&)
+    ((&&)
+      ((&&)
+        ((&&)
+          ((&&)
+            ((&&)
+              ((&&)
+                ((&&)
+                  ((&&)
+                    ((&&) (steady m)
+                      (below m.shape.states (fun s -> named (rule_of q0 s))))
+                    (not (agent_owns q0 true))) (not (agent_owns q0 false)))
+                (playable p q0)) (owners p q0 true c.low))
+            (check_low p (arena p q0 true c.low) (rule_for p q0 true c.low)
+              c.low)) (playable p' q0)) (owners p' q0 false c.high))
+      (check_high p' (arena p' q0 false c.high) (rule_for p' q0 false c.high)
+        c.high)) (not (c.high.endless m.shape.initial))
+
+(** val bound_of : cert -> bool -> int -> Exact.F.t **)
+
+let bound_of c upward t =
+  (if upward then c.high else c.low).x 0 t
+
+(** val bounded_at : cert -> int -> bool **)
+
+let bounded_at c t =
+  not (c.high.endless t)
+
+(** val cell_ok :
+    model -> int -> (int -> event) -> cert -> bool -> Exact.F.t -> poly list
+    -> cell -> bool **)
+
+let cell_ok m n evs c upward b env l =
+  let w = l.first_walk in
+  let s = m.shape.initial in
+  let g = sign upward in
+  (&&)
+    ((&&)
+      ((&&) ((&&) (axes_ok m n evs l c env) (labels_ok m l))
+        (walk_ok m l w (rule_of c.ask) upward (bound_of c upward)
+          (bounded_at c))) (w.is_open s))
+    (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
+      (least2 (height l)
+        (add2 g (w.guess s) ((Exact.F.neg (Exact.F.mul g b)), []))))
+
+(** val joint :
+    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
+    -> bool -> poly list -> Exact.F.t option -> bool **)
+
+let joint m n evs cut stakes c upward env b =
+  match if upward then c.joint_high else c.joint_low with
+  | Some t ->
+    (match b with
+     | Some b0 ->
+       (&&) (vectors_ok m c)
+         (covered m n evs cut stakes c (cell_ok m n evs c upward b0) env t)
+     | None -> false)
+  | None -> false
+
+(** val rival : cert -> question -> cert **)
+
+let rival c q0 =
+  { ask = q0; versus = None; compl = c.compl; lower = None; upper = None;
+    low = c.low2; high = c.high2; elow = c.elow; ehigh = c.ehigh; parts =
+    c.parts; level = c.level; shares = c.shares; lg = c.lg; facts = c.facts;
+    bounds = c.bounds; bound_at = c.bound_at; slot = c.slot; paid = c.paid;
+    why_low = c.why_low2; why_high = c.why_high2; joint_low = None;
+    joint_high = None; low2 = c.low2; high2 = c.high2; why_low2 = c.why_low2;
+    why_high2 = c.why_high2 }
+
+(** val pair_ok :
+    model -> int -> (int -> event) -> cert -> cert -> bool -> Exact.F.t ->
+    poly list -> cell -> bool **)
+
+let pair_ok m n evs c c' upward b env l =
+  let w = l.first_walk in
+  let w' = l.second_walk in
+  let s = m.shape.initial in
+  let g = sign upward in
+  (&&)
+    ((&&)
+      ((&&)
+        ((&&)
+          ((&&) ((&&) (axes_ok m n evs l c env) (labels_ok m l))
+            (walk_ok m l w (rule_of c.ask) upward (bound_of c upward)
+              (bounded_at c))) (w.is_open s))
+        (walk_ok m l w' (rule_of c'.ask) (not upward)
+          (bound_of c' (not upward)) (bounded_at c'))) (w'.is_open s))
+    (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
+      (least2 (height l)
+        (add2 g
+          (add2 (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
+            (w'.guess s) (w.guess s)) ((Exact.F.neg (Exact.F.mul g b)), []))))
+
+(** val apart :
+    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
+    -> cert -> bool -> poly list -> Exact.F.t -> bool **)
+
+let apart m n evs cut stakes c c' upward env b =
+  let s = m.shape.initial in
+  (||)
+    (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
+      (Exact.F.mul (sign upward)
+        (Exact.F.sub
+          (Exact.F.sub (bound_of c upward s) (bound_of c' (not upward) s)) b)))
+    (match if upward then c.joint_high else c.joint_low with
+     | Some t ->
+       covered m n evs cut stakes c (pair_ok m n evs c c' upward b) env t
+     | None -> false)
+
+(** val differs :
+    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
+    -> question -> bool **)
+
+let differs m n evs cut stakes c q0 =
+  match c.lower with
+  | Some l ->
+    (match c.upper with
+     | Some u ->
+       if c.compl
+       then let l0 = Exact.F.neg u in
+            let u0 = Exact.F.neg l in
+            let c' = rival c q0 in
+            (&&) ((&&) (nobody c.ask) (nobody q0))
+              (match makes m n evs cut stakes c [] c.facts with
+               | Some env ->
+                 (&&)
+                   ((&&)
+                     ((&&)
+                       ((&&)
+                         ((&&) (sets_in m n evs c env)
+                           (sets_ok m n evs cut stakes c')) (vectors_ok m c))
+                       (vectors_ok m c'))
+                     (apart m n evs cut stakes c c' false env l0))
+                   (apart m n evs cut stakes c c' true env u0)
+               | None -> false)
+       else let c' = rival c q0 in
+            (&&) ((&&) (nobody c.ask) (nobody q0))
+              (match makes m n evs cut stakes c [] c.facts with
+               | Some env ->
+                 (&&)
+                   ((&&)
+                     ((&&)
+                       ((&&)
+                         ((&&) (sets_in m n evs c env)
+                           (sets_ok m n evs cut stakes c')) (vectors_ok m c))
+                       (vectors_ok m c'))
+                     (apart m n evs cut stakes c c' false env l))
+                   (apart m n evs cut stakes c c' true env u)
+               | None -> false)
+     | None -> false)
+  | None -> false
+
+(** val holds :
+    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
+    -> bool **)
+
+let holds m n evs cut stakes c =
+  if c.compl
+  then let l = less c.upper in
+       let u = less c.lower in
+       (&&) (nobody c.ask)
+         (match makes m n evs cut stakes c [] c.facts with
+          | Some env ->
+            (&&)
+              ((&&) (sets_in m n evs c env)
+                ((||)
+                  (shows_low (boxed m (pays c false) (sides c)) c.ask c.low l)
+                  (joint m n evs cut stakes c false env l)))
+              (match u with
+               | Some v ->
+                 (||)
+                   (shows_high (boxed m (pays c true) (sides c)) c.ask c.high
+                     v) (joint m n evs cut stakes c true env u)
+               | None -> true)
+          | None -> false)
+  else let l = c.lower in
+       let u = c.upper in
+       (&&) (nobody c.ask)
+         (match makes m n evs cut stakes c [] c.facts with
+          | Some env ->
+            (&&)
+              ((&&) (sets_in m n evs c env)
+                ((||)
+                  (shows_low (boxed m (pays c false) (sides c)) c.ask c.low l)
+                  (joint m n evs cut stakes c false env l)))
+              (match u with
+               | Some v ->
+                 (||)
+                   (shows_high (boxed m (pays c true) (sides c)) c.ask c.high
+                     v) (joint m n evs cut stakes c true env u)
+               | None -> true)
+          | None -> false)
+
+(** val shown :
+    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
+    -> bool **)
+
+let shown m n evs cut stakes c =
+  match c.versus with
+  | Some q0 -> differs m n evs cut stakes c q0
+  | None -> holds m n evs cut stakes c
 
 type scheme = { kinds : int; kind_of_choice : ((int * int) -> int);
                 members : (int -> int list); classes : int;
@@ -2710,7 +3295,7 @@ let accept m n evs cnt d1 e prior predict b mt d2 g mk d3 c =
        (match prepared m e g b mk d3 with
         | Some p ->
           let (all, ks) = p in
-          proved m n evs (tangent m c known)
+          shown m n evs (tangent m c known)
             (bets_say m e g mk c known all ks) c
         | None -> false)
      | None -> false)
@@ -2805,5 +3390,5 @@ let accept_fixed m n evs cnt d1 e prior predict b mt d2 c us =
         (below n (fun g -> event_ok m (evs g))))
       (below n (event_fixed evs c us cnt)))
     (match likely m e prior predict c b mt d2 with
-     | Some known -> proved m n evs (tangent m c known) no_stakes c
+     | Some known -> shown m n evs (tangent m c known) no_stakes c
      | None -> false)

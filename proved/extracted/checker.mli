@@ -405,16 +405,44 @@ type made =
 | Cut of (int -> Exact.F.t) * Exact.F.t
 | Bet of int * (int -> bound) * wager
 
-type cert = { ask : question; compl : bool; lower : Exact.F.t option;
-              upper : Exact.F.t option; low : hints; high : hints;
-              elow : (int -> Exact.F.t); ehigh : (int -> Exact.F.t);
+type 'a form = Exact.F.t * 'a list
+
+type affine = Exact.F.t form
+
+type quadratic = affine form
+
+type cubic = quadratic form
+
+type walk = { is_open : (int -> bool); guess : (int -> quadratic);
+              slow : (int -> Exact.F.t); rate : Exact.F.t }
+
+type cell = { more : made list;
+              axes : (((poly * Exact.F.t) * (Exact.F.t * reference)
+                     list) * (Exact.F.t * reference) list) list;
+              labels : int; label_at : (int -> int); place_of : (int -> int);
+              linear : (int -> affine); first_walk : walk; second_walk : 
+              walk }
+
+type cells =
+| Leaf of cell
+| Hollow of made list * (Exact.F.t * reference) list
+| Split of poly * cells * cells
+
+type cert = { ask : question; versus : question option; compl : bool;
+              lower : Exact.F.t option; upper : Exact.F.t option;
+              low : hints; high : hints; elow : (int -> Exact.F.t);
+              ehigh : (int -> Exact.F.t);
               parts : (Exact.F.t -> Exact.I.t * Exact.I.t);
               level : Exact.F.t; shares : int list;
               lg : (Exact.F.t -> Exact.I.t); facts : made list; bounds : 
               int; bound_at : (int -> bound);
               slot : (int -> int -> int -> int); paid : (int -> int -> int);
               why_low : (int -> int -> int -> (Exact.F.t * reference) list);
-              why_high : (int -> int -> int -> (Exact.F.t * reference) list) }
+              why_high : (int -> int -> int -> (Exact.F.t * reference) list);
+              joint_low : cells option; joint_high : cells option;
+              low2 : hints; high2 : hints;
+              why_low2 : (int -> int -> int -> (Exact.F.t * reference) list);
+              why_high2 : (int -> int -> int -> (Exact.F.t * reference) list) }
 
 val sum_where : model -> bool -> bool list -> ledge list -> poly
 
@@ -473,6 +501,8 @@ val weighed : model -> (int -> Exact.F.t) -> ledge list -> poly
 val means_ok :
   model -> int -> (int -> event) -> cert -> poly list -> bool -> hints ->
   (int -> int -> int -> (Exact.F.t * reference) list) -> bool
+
+val sets_in : model -> int -> (int -> event) -> cert -> poly list -> bool
 
 val sets_ok :
   model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
@@ -558,6 +588,137 @@ val tilted :
 val tangent :
   model -> cert -> (Exact.I.t * (int * Exact.I.t) list) -> (int -> Exact.F.t)
   -> Exact.F.t -> poly option
+
+val zip :
+  (Exact.F.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.F.t -> 'a1 list -> 'a1
+  list -> 'a1 list
+
+val add_form :
+  (Exact.F.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.F.t -> 'a1 form -> 'a1
+  form -> 'a1 form
+
+val add0 : Exact.F.t -> Exact.F.t -> Exact.F.t -> Exact.F.t
+
+val add1 : Exact.F.t -> affine -> affine -> affine
+
+val add2 : Exact.F.t -> quadratic -> quadratic -> quadratic
+
+val add3 : Exact.F.t -> cubic -> cubic -> cubic
+
+val raise : ('a1 -> 'a2) -> 'a1 form -> 'a2 form
+
+val to_affine : Exact.F.t -> affine
+
+val to_cubic : quadratic -> cubic
+
+val spread :
+  Exact.F.t -> quadratic -> Exact.F.t list -> quadratic list -> quadratic list
+
+val gather : Exact.F.t -> affine -> quadratic -> cubic -> cubic
+
+val least_sum :
+  (int -> Exact.F.t) -> ('a1 -> Exact.F.t) -> int -> 'a1 list -> Exact.F.t
+
+val least_form :
+  (int -> Exact.F.t) -> ('a1 -> Exact.F.t) -> 'a1 form -> Exact.F.t
+
+val least1 : (int -> Exact.F.t) -> affine -> Exact.F.t
+
+val least2 : (int -> Exact.F.t) -> quadratic -> Exact.F.t
+
+val least3 : (int -> Exact.F.t) -> cubic -> Exact.F.t
+
+val weighted : Exact.F.t list -> lchoice list -> (Exact.F.t * lchoice) list
+
+val taken : rule -> lchoice list -> (Exact.F.t * lchoice) list
+
+val named : rule -> bool
+
+val rule_of : question -> int -> rule
+
+val axis : cell -> int -> poly
+
+val height : cell -> int -> Exact.F.t
+
+val axes_ok :
+  model -> int -> (int -> event) -> cell -> cert -> poly list -> bool
+
+val composed : cell -> int -> Exact.F.t list -> poly
+
+val labels_ok : model -> cell -> bool
+
+val labelled : cell -> ledge -> bool
+
+val sign : bool -> Exact.F.t
+
+val guess_at : walk -> (int -> Exact.F.t) -> int -> quadratic
+
+val edges_in :
+  cell -> walk -> (int -> Exact.F.t) -> Exact.F.t -> ledge list -> cubic ->
+  cubic
+
+val choices_in :
+  model -> cell -> walk -> bool -> (int -> Exact.F.t) ->
+  (Exact.F.t * lchoice) list -> cubic -> cubic option
+
+val slow_edges : cell -> walk -> Exact.F.t -> ledge list -> affine -> affine
+
+val slow_choices :
+  model -> cell -> walk -> (Exact.F.t * lchoice) list -> affine -> affine
+
+val state_ok :
+  model -> cell -> walk -> (int -> rule) -> bool -> (int -> Exact.F.t) ->
+  (int -> bool) -> int -> bool
+
+val walk_ok :
+  model -> cell -> walk -> (int -> rule) -> bool -> (int -> Exact.F.t) ->
+  (int -> bool) -> bool
+
+val covered :
+  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
+  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> (poly
+  list -> cell -> bool) -> poly list -> cells -> bool
+
+val steady : model -> bool
+
+val vectors_ok : model -> cert -> bool
+
+val bound_of : cert -> bool -> int -> Exact.F.t
+
+val bounded_at : cert -> int -> bool
+
+val cell_ok :
+  model -> int -> (int -> event) -> cert -> bool -> Exact.F.t -> poly list ->
+  cell -> bool
+
+val joint :
+  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
+  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> bool
+  -> poly list -> Exact.F.t option -> bool
+
+val rival : cert -> question -> cert
+
+val pair_ok :
+  model -> int -> (int -> event) -> cert -> cert -> bool -> Exact.F.t -> poly
+  list -> cell -> bool
+
+val apart :
+  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
+  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> cert
+  -> bool -> poly list -> Exact.F.t -> bool
+
+val differs :
+  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
+  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert ->
+  question -> bool
+
+val holds :
+  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
+  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> bool
+
+val shown :
+  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
+  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> bool
 
 type scheme = { kinds : int; kind_of_choice : ((int * int) -> int);
                 members : (int -> int list); classes : int;

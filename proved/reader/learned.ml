@@ -5,92 +5,6 @@ open Arrays
 open Fields
 open Problem
 
-(* Facts of a book as the checker takes them: combinations are written out, products are made. *)
-let reasons (space : Region.space) (domain : domain) written occurrence tangent wagered =
-  let book = space.book and made = ref [] and count = ref 0 and known = Hashtbl.create 100 and sums = Hashtbl.create 100
-  and cuts = Hashtbl.create 10 and bets = Hashtbl.create 10 and boxes = Hashtbl.create 4 in
-  let add m = made := m :: !made; incr count; Checker.Made (!count - 1) in
-  let parameters = List.length domain.lower in
-  (* Constraint r among the polynomials of the domain, or the other side of an equality. Those beyond the [written] ones say that a
-     parameter is a number, which its bounds do. *)
-  let row r other =
-    if r < written then begin
-      let before = List.filteri (fun i _ -> i < r) domain.constraints in
-      Checker.Dom (2 * parameters + List.fold_left (fun n (_, _, equal) -> n + if equal then 2 else 1) 0 before + if other then 1 else 0)
-    end else begin
-      let coefficients, _, _ = List.nth domain.constraints r in
-      let rec first i = function c :: rest -> if Q.sign c <> 0 then i else first (i + 1) rest | [] -> assert false in
-      Checker.Dom (2 * first 0 coefficients + if other then 0 else 1)
-    end in
-  let rec given : Region.given -> Checker.reference = function
-    | Above i -> Dom (2 * i) | Below i -> Dom (2 * i + 1)
-    | Row r -> row r false | Minus_row r -> row r true
-    | Event_low k -> Low k | Event_high k -> High k
-    | Chance e -> let s, i, j = occurrence e in Least (s, i, j)
-    | Chance_up e -> let s, i, j = occurrence e in Most (s, i, j)
-    | Tangent k -> (match Hashtbl.find_opt cuts k with
-      | Some r -> r
-      | None -> let t, least = tangent k in let r = add (Checker.Cut (t, least)) in Hashtbl.replace cuts k r; r)
-    | Wagered k -> (match Hashtbl.find_opt bets k with
-      | Some r -> r
-      | None ->
-        let stage, size, (ends : (int, Sets.ends) Hashtbl.t), wager = wagered k in
-        let box = match Hashtbl.find_opt boxes stage with
-          | Some box -> box
-          | None ->
-            let other = ref None in
-            let bounds = Array.init size (fun e -> Option.map (fun (b : Sets.ends) ->
-              let b = { Checker.of_expr = e; blo = b.low; bhi = b.high; why_lo = flat (Lazy.force b.low_fact); why_hi = flat (Lazy.force b.high_fact) } in
-              other := Some b; b) (Hashtbl.find_opt ends e)) in
-            let box = Array.map (function Some b -> b | None -> Option.get !other) bounds in
-            Hashtbl.replace boxes stage box; box in
-        let r = add (Checker.Bet (size, Array.get box, wager)) in Hashtbl.replace bets k r; r)
-  and merge l = (* one multiplier for each reference *)
-    let table = Hashtbl.create 8 in
-    List.iter (fun (y, r) ->
-      Hashtbl.replace table r (Q.add y (Option.value ~default:Q.zero (Hashtbl.find_opt table r)))) l;
-    Hashtbl.fold (fun r y l -> (y, r) :: l) table []
-  (* A fact as multiples of references; a number ≥ 0 is left over. *)
-  and flat i = match Hashtbl.find_opt sums i with
-    | Some l -> l
-    | None ->
-      let l = match book.why.(i) with
-        | Region.Given g -> [ Q.one, given g ]
-        | Product _ | Square _ -> [ Q.one, single i ]
-        | Combine (parts, equal) ->
-          merge (List.concat_map (fun (c, j) -> List.map (fun (y, r) -> Q.mul c y, r) (flat j)) parts
-            @ List.map (fun (q, k) ->
-              if not (Poly.is_number q) then not_covered "products with equalities of the domain";
-              let c = Poly.constant_of q in (* c·(a·θ − b) *)
-              Q.abs c, row k (Q.sign c > 0)) equal) in
-      Hashtbl.replace sums i l; l
-  and single i = match Hashtbl.find_opt known i with
-    | Some r -> r
-    | None ->
-      let r = match book.why.(i) with
-        | Region.Given g -> given g
-        | Product (a, b) -> let a = single a in let b = single b in add (Checker.Prod (a, b))
-        | Square p -> add (Checker.Square (Events.terms p))
-        | Combine (parts, _) ->
-          let l = flat i in
-          let rest = List.fold_left (fun p (c, j) -> Poly.plus ~times:(Q.neg c) p book.says.(j)) book.says.(i) parts in
-          ignore rest;
-          (* the number that is left: the difference of constant terms at any point, here of the polynomials *)
-          add (Checker.Comb (l, left i)) in
-      Hashtbl.replace known i r; r
-  (* The number by which a fact exceeds the multiples of its references. *)
-  and left i = match book.why.(i) with
-    | Region.Combine (parts, equal) ->
-      let rest = List.fold_left (fun p (c, j) -> Poly.plus ~times:(Q.neg c) p book.says.(j)) book.says.(i) parts in
-      let rest = List.fold_left (fun p (q, k) ->
-        let row, bound, _ = List.nth domain.constraints k in
-        let form = Poly.minus (Region.linear_form row) (Poly.constant bound) in
-        Poly.minus p (Poly.times q form)) rest equal in
-      List.fold_left (fun total (c, j) -> Q.add total (Q.mul c (left j))) (Poly.constant_of rest) parts
-    | _ -> Q.zero in
-  flat, single, (fun (c, k) -> Q.abs c, row k (Q.sign c > 0)),
-  fun () -> List.rev !made
-
 (* What the region says of the mean of a vector at a choice that has a basis, and why. *)
 let over_region file (expression : int vector) polynomials (sets : Sets.t) single equality upward (basis : int vector) =
   let graph = file.graph and forms = Hashtbl.create 100 in
@@ -153,7 +67,8 @@ let nothing : Checker.cert =
     lam = (fun _ _ _ -> Checker.Box Q.zero); witness = (fun _ _ -> 0); pin = (fun _ _ _ -> []); bias = (fun _ -> Q.zero); lam' = (fun _ _ -> Q.zero) } in
   { Checker.ask = { Checker.agent_max = true; nature_is = None; policy = None }; compl = false; lower = None; upper = None; low = none; high = none;
     elow = (fun _ -> Q.zero); ehigh = (fun _ -> Q.one); parts = (fun q -> Q.num q, Q.den q); level = Q.one; shares = []; lg = (fun _ -> Z.zero);
-    facts = []; bounds = 0; bound_at = (fun _ -> assert false); slot = (fun _ _ _ -> 0); paid = (fun _ _ -> 0); why_low = (fun _ _ _ -> []); why_high = (fun _ _ _ -> []) }
+    facts = []; bounds = 0; bound_at = (fun _ -> assert false); slot = (fun _ _ _ -> 0); paid = (fun _ _ -> 0); why_low = (fun _ _ _ -> []); why_high = (fun _ _ _ -> []);
+    versus = None; joint_low = None; joint_high = None; low2 = none; high2 = none; why_low2 = (fun _ _ _ -> []); why_high2 = (fun _ _ _ -> []) }
 
 module Rationals = Map.Make (struct
   type t = Q.t
@@ -261,7 +176,7 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
       i, sets.expressions, wager, Region.row_of space (Wagered (i * Problem.most_rows + part)) p))) stage.near_points) hints.slab;
   let sets = Sets.project space polynomials used earned hints of_model known support words 0 slab_row in
   Hashtbl.replace stages 0 sets;
-  let flat, single, equality, made = reasons space domain written (Hashtbl.find place)
+  let { Reasons.flat; single; equality; made; _ } as root = Reasons.make space domain written (Hashtbl.find place)
     (fun k -> fst ((Hashtbl.find stages (k / Sets.of_stage)).Sets.tangent (k mod Sets.of_stage)))
     (fun k -> let stage, ends, wager, _ = Lazy.force (Hashtbl.find wagers (k / Problem.most_rows, k mod Problem.most_rows)) in stage, size, ends, wager) in
   let of_expression = Hashtbl.create 1000 in
@@ -302,7 +217,7 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
   let dear = if earned = [] then cheap else priced true in
   let level = if evs = [||] then Q.one else Q.div delta (Q.of_int ((if fixed then 2 else 1) * Array.length evs)) in
   let bound x = if x = infinity then None else Some (Q.of_float x) in
-  List.mapi (fun number (claim : claim) ->
+  let of_policy number (claim : claim) =
     let question = question number in
     let side upward =
       let over = match if upward then claim.high_basis else claim.low_basis with
@@ -323,8 +238,22 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
     let why_low, low = side false in
     let why_high, high = side true in
     Hints.demand_hints file claim cheap dear question low high;
-    let cert = { Checker.ask = question; compl = complement; lower = bound claim.lower; upper = bound claim.upper;
-      low; high; elow = (fun g -> Q.of_float (fst ends interval_of.(g))); ehigh = (fun g -> Q.of_float (snd ends interval_of.(g)));
+    question, low, high, why_low, why_high in
+  let policies = List.mapi (fun number (claim : claim) -> if claim.pair <> None then None else Some (of_policy number claim)) file.claims in
+  List.mapi (fun number (claim : claim) ->
+    let of_claim i = Option.get (List.nth policies i) in
+    let one, other = match claim.pair with Some (one, other) -> one, Some (of_claim other) | None -> number, None in
+    let ask, low, high, why_low, why_high as first = of_claim one in
+    let second = Option.value ~default:first other in
+    let _, low2, high2, why_low2, why_high2 = second in
+    if claim.pair <> None && not (Float.is_finite claim.lower && Float.is_finite claim.upper) then not_covered "differences without an end";
+    let joint_low, joint_high = match List.find_opt (fun (of_claim, _) -> of_claim = number) hints.coupled with
+      | None -> None, None
+      | Some (_, rows) ->
+        let parts = List.map (fun (q, l, h, _, _) -> q, l, h) (if other = None then [ first ] else [ first; second ]) in
+        Coupled.of_claim file model complement claim space sets polynomials expression rows root parts in
+    let cert = { Checker.ask; versus = Option.map (fun (q, _, _, _, _) -> q) other; compl = complement; lower = bound claim.lower; upper = bound claim.upper;
+      joint_low; joint_high; low2; high2; why_low2; why_high2; low; high; elow = (fun g -> Q.of_float (fst ends interval_of.(g))); ehigh = (fun g -> Q.of_float (snd ends interval_of.(g)));
       parts = (fun q -> Q.num q, Q.den q); level; shares; lg = logarithm; facts = made ();
       bounds = probabilities + Array.length rewards; bound_at; slot; paid; why_low; why_high } in
     let tails g =

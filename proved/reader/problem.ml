@@ -30,13 +30,14 @@ type region = { row : (int * int * int) array; size : int; box_basis : int array
 (* Rows of a slab: points, shares of bets, and how much of the likelihood's evidence is taken off. *)
 type stage = { within : region; near_points : float array array; shares : int array array; off : float array }
 
-type learned = { ends : (float vector * float vector) option; region : region option; pilot_share : int vector option; slab : stage list }
+type learned = { ends : (float vector * float vector) option; region : region option; pilot_share : int vector option; slab : stage list;
+                 coupled : (int * (int * int * int) array) list } (* of a claim, the rows of its cells *)
 
 type claim = { name : string; policy : string; lower : float; upper : float; choice : int vector option;
                weight : float vector option; earlier : (int * int * int) array;
                low : float vector option; high : float vector option; low_rank : int vector option;
                high_rank : int vector option; witness : int vector option; low_bias : float vector option;
-               high_bias : float vector option; low_basis : int vector option; high_basis : int vector option }
+               high_bias : float vector option; low_basis : int vector option; high_basis : int vector option; pair : (int * int) option }
 
 type t = { graph : graph; objective : objective; law : law; assumed_support : float option; learned : learned option;
            claims : claim list }
@@ -214,9 +215,9 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
   let vector = reals help ~length:states ~most:infinity and rank = integers help ~length:states in
   let bias = reals help ~length:states and basis = integers help ~length:choices ~least:(-1) in
   let low_rank = rank "lower_ranking" in
-  if List.mem (field own "policy") [ Json.Text "pair" ] then not_covered "differences of policies";
-  let c = { name = word own "name" [ "value"; "robust policy"; "given policy" ];
-    policy = word own "policy" [ "free"; "fixed"; "randomised" ];
+  let pair = Option.map (fun (v : int vector) -> v.get 0, v.get 1) (integers own "pair" ~length:2 ~most:3) in
+  let c = { name = word own "name" [ "value"; "robust policy"; "given policy"; "difference" ]; pair;
+    policy = word own "policy" [ "free"; "fixed"; "randomised"; "pair" ];
     lower = real ~infinite:true own "lower"; upper = real ~infinite:true own "upper";
     choice = integers own "choice" ~length:states; weight = reals own "weight" ~length:choices ~least:0.0 ~most:1.0;
     earlier = (match matrix (integer_entries ~least:0) own "earlier" with
@@ -229,6 +230,7 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
     witness = integers help "witness" ~length:states; low_bias = bias "lower_bias"; high_bias = bias "upper_bias";
     low_basis = basis "lower_basis"; high_basis = basis "upper_basis" } in
   require (c.lower <= c.upper) "a lower bound above the upper one";
+  require ((pair <> None) = (c.policy = "pair") && (pair <> None) = (c.name = "difference")) "a pair of policies where no difference is claimed, or none";
   require ((c.choice <> None) = (c.policy = "fixed")) "the policy does not fit";
   require ((c.weight <> None) = (c.policy = "randomised")) "the weights do not fit";
   List.iter (Option.iter (fun (picked : int vector) ->
@@ -243,7 +245,7 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
       require (Float.abs (!total -. 1.0) <= 0x1p-40) "the weights are no distribution"
     done) c.weight;
   let least, most = range objective in
-  require (least <= c.lower && c.upper <= most) "what is claimed is no value of the quantity";
+  require (pair <> None || (least <= c.lower && c.upper <= most)) "what is claimed is no value of the quantity";
   require (c.witness = None || c.policy = "free") "a witness beside a policy that is given";
   let known = steps objective in
   let last = ref (Option.value ~default:objective.lower_steps known) and since = Hashtbl.create 16 in
@@ -255,9 +257,11 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
       && graph.choice_start.get s <= picked && picked < graph.choice_start.get (s + 1))
       "choices of earlier steps do not fit";
     last := step; Hashtbl.replace since s step) c.earlier;
-  require ((c.low <> None) = (known = None) && (c.high <> None) = (known = None)) "vectors do not fit";
+  let plain = known = None && pair = None in
+  require ((c.low <> None) = plain && (c.high <> None) = plain) "vectors do not fit";
   let average = objective.kind = "AVERAGE" and endless = List.mem objective.kind [ "REACH_REWARD"; "TOTAL" ] in
-  require ((c.low_bias <> None) = average && (c.high_bias <> None) = average) "a bias does not fit";
+  let biased = average && pair = None in
+  require ((c.low_bias <> None) = biased && (c.high_bias <> None) = biased) "a bias does not fit";
   require (not (average && c.policy = "randomised")) "the average of a randomised policy";
   let finite = Option.iter (fun (v : float vector) ->
     for s = 0 to states - 1 do require (v.get s < infinity) "a bound is infinite, the value is not" done) in
@@ -308,10 +312,22 @@ let read_stage arrays number json =
   { within; near_points = Array.init rows (fun i -> Array.init width (point i)); shares = Array.init rows (fun i -> Array.init scales (share i));
     off = (match guard with Some v -> Array.init rows v.get | None -> Array.make rows 0.0) }
 
+(* The rows that bound cells; models and hulls are found anew, so of these nothing but their types is asked. *)
+let read_coupled arrays number json =
+  let own = node json (Printf.sprintf "learned.coupled.%d." number) arrays [ "claim" ] in
+  let table name = given own name (take own name) in
+  List.iter (fun name -> match (table name).entries with Ints _ -> () | _ -> wrong own name "is of another type")
+    [ "split_node"; "node"; "lower_dual"; "upper_dual"; "row_start"; "point_start"; "simplex"; "state" ];
+  List.iter (fun name -> match (table name).entries with Floats _ -> () | _ -> wrong own name "is of another type")
+    [ "split_direction"; "split_value"; "multiplier"; "point"; "centre"; "axes"; "value"; "slope"; "curve"; "error"; "dual" ];
+  let rows, three, row = given own "row" (matrix (integer_entries ~least:0 ~most:0x7fffffff) own "row") in
+  require (three = 3) "rows of cells do not fit";
+  whole own "claim" ~most:3, Array.init rows (fun i -> row i 0, row i 1, row i 2)
+
 let read_learned json arrays data =
   let own = node json "learned." arrays [ "region"; "coupled"; "slab" ] in
   let lower = reals own "lower" ~least:0.0 ~most:1.0 and upper = reals own "upper" ~least:0.0 ~most:1.0 in
-  if field own "coupled" <> Json.List [] then not_covered "coupled proofs";
+  let coupled = match field own "coupled" with Json.List l -> List.mapi (read_coupled arrays) l | _ -> malformed "coupled proofs are no list" in
   let slab = match field own "slab" with Json.List l -> List.mapi (read_stage arrays) l | _ -> malformed "the stages of a slab are no list" in
   if Hashtbl.mem arrays "learned.cost_lower" then not_covered "costs that were seen";
   let pilot_share = integers own "pilot_share" ~most:4096 in
@@ -327,7 +343,7 @@ let read_learned json arrays data =
   let ordered = match data with Some d -> List.exists (fun m -> List.mem m d.methods) ("likelihood" :: slabs @ of_the_best) | None -> false in
   demand (pilot_share = None || ordered) "shares of pilots where there are none";
   demand (slab = [] || match data with Some d -> List.exists (fun m -> List.mem m (slabs @ of_the_best)) d.methods | None -> false) "the region does not fit the statement";
-  { ends; pilot_share; slab; region = (match field own "region" with Json.Null -> None | json -> Some (read_region "learned.region." json arrays)) }
+  { ends; pilot_share; slab; coupled; region = (match field own "region" with Json.Null -> None | json -> Some (read_region "learned.region." json arrays)) }
 
 let about = function
   | Json.Object texts when List.length texts <= 64 ->
@@ -367,5 +383,10 @@ let read (file : Says.file) =
     | _ -> malformed "every claim needs its hints, and there must be one" in
   let names = List.map (fun (c : claim) -> c.name) claims in
   require (List.length (List.sort_uniq compare names) = List.length names) "two claims have one name";
+  let count = List.length claims and policy i = (List.nth claims i).policy in
+  List.iteri (fun number (c : claim) -> Option.iter (fun (i, j) ->
+    require (is_domain && i < number && j < number && not (List.mem "pair" [ policy i; policy j ]) && not (List.mem "free" [ policy i; policy j ]))
+      "a difference of claims that are not there, or of no policies") c.pair) claims;
+  Option.iter (fun l -> List.iter (fun (i, _) -> require (i < count && steps objective = None) "a coupled proof of no claim") l.coupled) learned;
   Hashtbl.iter (fun name _ -> malformed ("unknown member '" ^ plain name ^ "'")) arrays;
   { graph; objective; law; assumed_support; learned; claims }

@@ -4,7 +4,7 @@
 open Refusal
 
 type given = Above of int | Below of int | Row of int | Minus_row of int | Event_low of int | Event_high of int
-           | Chance of int | Chance_up of int | Tangent of int | Wagered of int
+           | Chance of int | Chance_up of int | Tangent of int | Wagered of int | Cell of int
 type rule = Given of given | Product of int * int | Square of Poly.t | Combine of (Q.t * int) list * (Poly.t * int) list
 
 type book = { mutable count : int; mutable says : Poly.t array; mutable why : rule array; known : (given, int) Hashtbl.t;

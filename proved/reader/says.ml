@@ -38,7 +38,7 @@ let known = [ "problem.graph", [ "initial"; "choice_start"; "transition_start"; 
   "problem.domain", [ "lower"; "upper"; "coefficient"; "bound"; "is_equality" ];
   "problem.data", [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "stated"; "prior";
                     "batch_start"; "batch_transition"; "batch_count" ];
-  "claims", [ "name"; "policy"; "lower"; "upper"; "choice"; "weight"; "earlier" ] ]
+  "claims", [ "name"; "policy"; "lower"; "upper"; "choice"; "weight"; "earlier"; "pair" ] ]
 let check_known file =
   let check path =
     let parts = List.filter (fun part -> int_of_string_opt part = None) (String.split_on_char '.' path) in
@@ -158,6 +158,10 @@ let question file number =
         Checker.Only (c - g.choice_start.get s)) in
   { Checker.agent_max = text file (objective file "agent") = "MAX"; policy;
     nature_is = (match text file (objective file "nature") with "MAX" -> Some true | "MIN" -> Some false | _ -> None) }
+
+(* The claims whose difference is claimed: the value of the first less that of the second. *)
+let pair file number = if text file (Printf.sprintf "claims.%d.policy" number) <> "pair" then None
+  else let v = ints file (Printf.sprintf "claims.%d.pair" number) in Some (v.get 0, v.get 1)
 
 let bounds file number =
   let own name = real file (Printf.sprintf "claims.%d.%s" number name) in

@@ -97,7 +97,7 @@ let range book p (side : int -> ends) =
 
 type tangent = ((int -> Q.t) * Q.t) * row
 type t = { space : space; expressions : (int, ends) Hashtbl.t; rewards : (int, ends) Hashtbl.t; polytope : polytope option; choice_basis : int array array;
-           tangent : int -> tangent }
+           tangent : int -> tangent; named : int * int * int -> row }
 
 (* Tangents of the stages of slabs have numbers of their own. *)
 let of_stage = 1 lsl 20
@@ -290,5 +290,5 @@ let project space polynomials used earned (hints : Problem.learned) (events : Ev
     domain_row space i 0 :: (if both then [ domain_row space i 1 ] else []))) in
   let points = match hints.region with Some r -> r.point | None -> [||] in
   demand (has_a_point (Option.value ~default:(polytope space final [||]) region) rows points) words;
-  { space; expressions = bounds; rewards; polytope = region; tangent;
+  { space; expressions = bounds; rewards; polytope = region; tangent; named = row final;
     choice_basis = (match hints.region with Some r -> r.choice_basis | None -> [||]) }

@@ -52,8 +52,10 @@ let theorem (file : Says.file) (hints : Problem.t) claims =
       (expressions, pilots, predict, batches, met, d2) (scheme, classes, d3)) in
     each (fun i ->
       let lower, upper = upper_lower i and cert, tails = made.(i) in
-      let cert = { cert with Checker.ask = question i; compl = complement; lower; upper } in
-      if not data then Checker.accept_domain model cert
+      let one, other = match Says.pair file i with Some (one, other) -> one, Some (question other) | None -> i, None in
+      let cert = { cert with Checker.ask = question one; versus = other; compl = complement; lower; upper } in
+      if not data && other <> None then Refusal.not_covered "differences of policies without data"
+      else if not data then Checker.accept_domain model cert
       else if fixed then Checker.accept_fixed model count event counts d1 expressions pilots predict batches met d2 cert tails
       else Checker.accept model count event counts d1 expressions pilots predict batches met d2 scheme classes d3 cert);
     if not data then "domain_sound" else if fixed then "fixed_sound" else "learned_sound"

@@ -1,6 +1,6 @@
 (* Rows of slabs: bets that were placed by a rule, what they won, and the half-spaces where nobody won too much. *)
 From Coq Require Import List Bool Arith ZArith QArith Qreals Reals Lra Lia FunctionalExtensionality.
-From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Logarithm Learned Likelihood Pool.
+From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Logarithm Learned Coupled Likelihood Pool.
 From Proved Require Slab.
 Import ListNotations.
 Open Scope R_scope.
@@ -189,7 +189,7 @@ Definition accept (M : model) (N : nat) (evs : nat -> event) (cnt : nat -> nat -
   Qltb 0 (level c) && Qle_bool (Qmult (qnat N) (level c)) d1 && below N (fun g => event_ok M (evs g)) &&
   below N (event_proved evs c cnt) &&
   match likely M E prior predict c B mt d2, prepared M E g B mk d3 with
-  | Some known, Some (all, ks) => proved M N evs (tangent M c known) (bets_say M E g mk c known all ks) c
+  | Some known, Some (all, ks) => shown M N evs (tangent M c known) (bets_say M E g mk c known all ks) c
   | _, _ => false
   end.
 

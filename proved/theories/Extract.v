@@ -1,6 +1,6 @@
 (* BELIEVED. Zarith's integers and rationals stand for Coq's; nat is OCaml's int (only counted, indexed and compared). *)
 From Coq Require Import Extraction ExtrOcamlBasic ExtrOcamlNatInt ZArith QArith.
-From Proved Require Import Game Problem Basics Value Model Krichevsky Learned Likelihood Bets Binomial Fixed.
+From Proved Require Import Game Problem Basics Value Model Krichevsky Learned Likelihood Forms Coupled Bets Binomial Fixed.
 Extract Inlined Constant andb => "(&&)".
 Extract Inlined Constant orb => "(||)".
 Extract Inlined Constant negb => "not".

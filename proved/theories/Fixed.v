@@ -1,6 +1,6 @@
 (* What was to be tried was fixed beforehand: intervals of Clopper and Pearson, and a likelihood region beside them. *)
 From Coq Require Import List Bool Arith ZArith QArith Qreals Reals Lra Lia FunctionalExtensionality.
-From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Learned Likelihood Statistics Binomial.
+From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Learned Coupled Likelihood Statistics Binomial.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -16,7 +16,7 @@ Definition accept_fixed (M : model) (N : nat) (evs : nat -> event) (cnt : nat ->
     (B : nat) (mt : nat -> nat -> nat) (d2 : Q) (c : cert) (us : nat -> list Q * list Q) : bool :=
   Qltb 0 (level c) && Qle_bool (Qmult (Qmult 2 (qnat N)) (level c)) d1 && below N (fun g => event_ok M (evs g)) &&
   below N (event_fixed evs c us cnt) &&
-  match likely M E prior predict c B mt d2 with Some known => proved M N evs (tangent M c known) no_stakes c | None => false end.
+  match likely M E prior predict c B mt d2 with Some known => shown M N evs (tangent M c known) no_stakes c | None => false end.
 
 (* ---------- Semantics ---------- *)
 
@@ -231,7 +231,7 @@ Theorem fixed_sound (M : model) (N : nat) (evs : nat -> event) (theta : nat -> R
   (forall g r, In r plan -> proper M theta (evs g) false r) ->
   (forall h, wrong h = true ->
      accept_fixed M N evs (counts_of h) d1 E prior predict (S (number h)) (met (label M) number h) d2 (maker h) (us h) = true /\
-     ~ true_stated M theta (ask (maker h)) (compl (maker h)) (lower (maker h)) (upper (maker h))) ->
+     ~ claim_true M theta (maker h)) ->
   carried_out M theta plan (fun h => if wrong h then 1 else 0) [] <= Q2R d1 + Q2R d2.
 (* END *)
 Proof.
@@ -240,7 +240,7 @@ Proof.
     (forall g, (g < N)%nat -> event_ok M (evs g) = true) /\
     (forall g, (g < N)%nat -> event_fixed evs (maker h) (us h) (counts_of h) g = true) /\
     exists known, likely M E prior predict (maker h) (Datatypes.S (number h)) (met (label M) number h) d2 = Some known /\
-      proved M N evs (tangent M (maker h) known) no_stakes (maker h) = true).
+      shown M N evs (tangent M (maker h) known) no_stakes (maker h) = true).
   { intros h Hh. destruct (HW h Hh) as [A _]. unfold accept_fixed in A. apply andb_prop in A. destruct A as [A A5].
     apply andb_prop in A. destruct A as [A A4]. apply andb_prop in A. destruct A as [A A3].
     apply andb_prop in A. destruct A as [A1 A2]. apply Qltb_R in A1. rewrite Q2R_0 in A1.
@@ -274,7 +274,7 @@ Proof.
         - specialize (IHl H). pose proof (Fpos g' h). lra. }
       apply A. apply in_seq. lia. }
     destruct (Rle_lt_dec 1 (rsum (fun g => F g h) (seq 0 N) + W h)) as [|Less]; [assumption|exfalso]. apply NT.
-    apply (proved_true M theta T N evs (tangent M (maker h) known) no_stakes (maker h) PR).
+    apply (shown_true M theta T N evs (tangent M (maker h) known) no_stakes (maker h) PR).
     { pose proof (Spos h (seq 0 N)) as SP. unfold W in Less. destruct (Rlt_dec 0 (Q2R d2)) as [DP|DP].
       - apply (poor_is_right M theta E prior predict number (Q2R d2) T Mono DP (maker h) h d2 known Lk eq_refl). lra.
       - apply (nothing_is_right M theta E prior predict number (maker h) h d2 known Lk). lra. }

@@ -55,6 +55,13 @@ Definition true_stated (M : model) (theta : nat -> R) (q : question) (complement
   let (l, u) := if complement then (less upper, less lower) else (lower, upper) in
   true_bound M theta q true (fun f m => low_means (shape M) f m l) /\
   match u with Some u => true_bound M theta q false (fun f m => high_means (shape M) f m u) | None => True end.
+(* The value of one policy less that of another, whoever carries them out; of complements the other way round. *)
+Definition true_difference (M : model) (theta : nat -> R) (q q' : question) (complement : bool) (lower upper : option Q) : Prop :=
+  forall a a', legal_agent (game_of (skeleton M)) (pol_of (skeleton M) q) a -> legal_agent (game_of (skeleton M)) (pol_of (skeleton M) q') a' ->
+    let worth a k := true_value M theta a k [] (initial (shape M)) in
+    let lost a k := missed (game_of (skeleton M)) (Play a (truth M theta)) k [] (initial (shape M)) in
+    let f k := (if complement then -1 else 1) * (worth a k - worth a' k) in let m k := lost a k + lost a' k in
+    low_means (shape M) f m lower /\ match upper with Some u => high_means (shape M) f m u | None => True end.
 
 (* What is seen: (state, choice) and the outcome, latest first. *)
 Definition seen := log (nat * nat) nat.

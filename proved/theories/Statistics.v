@@ -1,6 +1,6 @@
 (* The theorem about learned claims: for every adaptive design, at all times, whoever makes the certificates. *)
 From Coq Require Import List Bool Arith ZArith QArith Qreals Reals Lra Lia.
-From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Learned Likelihood Bets.
+From Proved Require Import Game Problem Basics Polynomial Value Sound Ville Model Krichevsky Learned Coupled Likelihood Bets.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -241,7 +241,7 @@ Theorem learned_sound (M : model) (N : nat) (evs : nat -> event) (theta : nat ->
   (forall h, wrong h = true ->
      accept M N evs (counts_of h) d1 E prior predict (S (number h)) (met (label M) number h) d2
        sc (met (class_of sc) number h) d3 (maker h) = true /\
-     ~ true_stated M theta (ask (maker h)) (compl (maker h)) (lower (maker h)) (upper (maker h))) ->
+     ~ claim_true M theta (maker h)) ->
   prob (nat * nat) nat cs (results M) design (law M theta) n (sometime (nat * nat) nat wrong) <= Q2R d1 + Q2R d2 + Q2R d3.
 (* END *)
 Proof.
@@ -251,7 +251,7 @@ Proof.
     (forall g, (g < N)%nat -> event_proved evs (maker h) (counts_of h) g = true) /\
     exists known all ks, likely M E prior predict (maker h) (S (number h)) (met (label M) number h) d2 = Some known /\
       prepared M E sc (S (number h)) (met (class_of sc) number h) d3 = Some (all, ks) /\
-      proved M N evs (tangent M (maker h) known) (bets_say M E sc (met (class_of sc) number h) (maker h) known all ks) (maker h) = true).
+      shown M N evs (tangent M (maker h) known) (bets_say M E sc (met (class_of sc) number h) (maker h) known all ks) (maker h) = true).
   { intros h Hh. destruct (HW h Hh) as [A _]. unfold accept in A. apply andb_prop in A. destruct A as [A A5].
     apply andb_prop in A. destruct A as [A A4]. apply andb_prop in A. destruct A as [A A3].
     apply andb_prop in A. destruct A as [A1 A2]. apply Qltb_R in A1. rewrite Q2R_0 in A1.
@@ -348,7 +348,7 @@ Proof.
           apply (poor_evident M theta E prior predict number (Q2R d2) T Mono DP (maker h) h d2 known Lk eq_refl Pr).
         - apply (without_evident M theta E prior predict number (maker h) h d2 known Lk). lra. }
       destruct (Some_side h (parties sc)) as [Po|(i & Hi & Ri)].
-      - exfalso. apply NT. apply (proved_true M theta T N evs (tangent M (maker h) known) _ (maker h) PV); [now apply tangent_right| |exact In].
+      - exfalso. apply NT. apply (shown_true M theta T N evs (tangent M (maker h) known) _ (maker h) PV); [now apply tangent_right| |exact In].
         now apply (bets_are_right M theta E sc number h (maker h) d3 known all ks T Mono PR EV).
       - split; [lia|]. unfold prepared in PR. destruct (Nat.eqb (parties sc) 0) eqn:Z; [apply Nat.eqb_eq in Z; lia|].
         destruct (_ && _)%bool eqn:C in PR; [|discriminate]. apply andb_prop in C. destruct C as [C C5]. apply andb_prop in C. destruct C as [_ C4].

@@ -1,0 +1,172 @@
+(* NOT BELIEVED. Cells that cover the region, and on each a form below (above) the value at every open state, or below (above) the
+   difference of two policies at the initial state; found here, with a file's rows, and not its models. A cell's frame is the corner where
+   what is claimed is least: its variables are at least 0 there, so that nothing is lost at the corner. *)
+
+open Refusal
+
+type leaf = { path : (int * Poly.t) list; sides : (Poly.t * Q.t * int * int) array; forms : (int * (Q.t * Q.t list)) list;
+              models : (Expansion.chain * Expansion.model * int) list }
+type t = Leaf of leaf | Hollow of (int * Poly.t) list * int | Split of Poly.t * t * t
+
+(* One policy of a claim: its chain, and whether its value counts (1) or is taken off (-1). *)
+type part = { chain : Expansion.chain; counts : int }
+
+let most_cells = 4000
+
+(* [envelopes box]: rows of products within a box; [start]: the box and the other rows. [affine e]: an expression in coordinates. *)
+let cover (space : Region.space) (start : Region.box) rows envelopes affine labels parts upward (bound : float) initial =
+  let n = Region.size space and free = List.length space.free and sg = if upward then -1.0 else 1.0 in
+  let linear = Hashtbl.create 100 in
+  List.iter (fun e -> let l, c = affine e in Hashtbl.replace linear e (Array.map Q.to_float l, Q.to_float c, l, c)) labels;
+  let count = ref 0 and number = ref 0 in
+  let width = Array.init n (fun k -> Q.to_float (Q.sub start.high.(k) start.low.(k))) in
+  let rec go (box : Region.box) path =
+    incr count;
+    if !count > most_cells then unproved "a coupled bound that needs too many cells";
+    let region = Region.polytope space box (Array.append rows (envelopes box)) in
+    let low = Array.map Q.to_float box.low and scale = Array.mapi (fun k a -> Float.max 1e-300 (Q.to_float (Q.sub box.high.(k) a))) box.low in
+    let scaled = Array.map (fun (r : Region.row) ->
+      let a = Array.mapi (fun k c -> Q.to_float c *. scale.(k)) r.linear in
+      let b = ref r.bound in
+      Array.iteri (fun k c -> b := Q.sub !b (Q.mul c box.low.(k))) r.linear;
+      let size = Float.max 1e-300 (sqrt (Simplex.dot a a)) in
+      Array.map (fun v -> v /. size) a, Q.to_float !b /. size) region.rows in
+    let lp = { Simplex.a = Array.map fst scaled; b = Array.map snd scaled; size = n } in
+    let upward_in g = Simplex.maximise lp (Array.mapi (fun k c -> c *. scale.(k)) g) in (* in coordinates x *)
+    let halves () =
+      (* along the free coordinate that is widest against the region *)
+      let best = ref (-1) and most = ref 1e-9 and at = ref 0.0 in
+      for k = 0 to free - 1 do
+        let unit s = Array.init n (fun j -> if j = k then s else 0.0) in
+        match upward_in (unit 1.0), upward_in (unit (-1.0)) with
+        | Simplex.Vertex (a, _), Simplex.Vertex (b, _) ->
+          let part = (a.(k) -. b.(k)) *. scale.(k) /. width.(k) in
+          if part > !most then (most := part; best := k; at := low.(k) +. 0.5 *. (a.(k) +. b.(k)) *. scale.(k))
+        | _ -> ()
+      done;
+      if !best < 0 then unproved "a coupled bound that is not proved in a cell that is small";
+      let k = !best and v = Q.of_float !at in
+      let side fact_poly change =
+        incr number;
+        let id = !number in
+        let fact = Lazy.from_val (Region.given space.book (Region.Cell id) fact_poly) in
+        let next = { Region.low = Array.copy box.low; high = Array.copy box.high; low_fact = Array.copy box.low_fact; high_fact = Array.copy box.high_fact } in
+        change next fact;
+        go (Region.with_products space next) ((id, fact_poly) :: path) in
+      let below = Region.under space k v and above = Region.above space k v in
+      let a = side below (fun (b : Region.box) fact -> b.high.(k) <- v; b.high_fact.(k) <- fact) in
+      let b = side above (fun (b : Region.box) fact -> b.low.(k) <- v; b.low_fact.(k) <- fact) in
+      Split (below, a, b) in
+    if not (Region.has_room box) then unproved "a cell without room";
+    let chance x e = let l, c, _, _ = Hashtbl.find linear e in Simplex.dot l x +. c in
+    let slope_of k e = let l, _, _, _ = Hashtbl.find linear e in l.(k) in
+    let gradient x = (* of what is claimed, the signs so that it is to be least *)
+      let total = Array.make n 0.0 in
+      List.iter (fun { chain; counts } ->
+        let up = if counts > 0 then upward else not upward in
+        let value = Expansion.values chain up (chance x) in
+        let i = Hashtbl.find chain.number initial in
+        Array.iteri (fun k (s : float array) -> total.(k) <- total.(k) +. sg *. float_of_int counts *. s.(i))
+          (Expansion.slopes chain up (chance x) slope_of n value)) parts;
+      total in
+    let place z = Array.mapi (fun k v -> low.(k) +. v *. scale.(k)) z in
+    let rec corner g left = match upward_in (Array.map (fun v -> -. v) g) with
+      | Simplex.Nothing _ as none -> none, [||]
+      | Simplex.Vertex (z, basis) as found ->
+        let next = gradient (place z) in
+        if left = 0 then found, next
+        else match upward_in (Array.map (fun v -> -. v) next) with
+          | Simplex.Vertex (_, other) when List.sort compare (Array.to_list other) = List.sort compare (Array.to_list basis) -> found, next
+          | _ -> corner next (left - 1) in
+    match (try Some (corner (Array.make n 0.0) 5) with Simplex.Singular | Expansion.Fails -> None) with
+    | None -> halves ()
+    | Some (Simplex.Nothing (row, basis), _) ->
+      let r = region.rows.(row) in
+      let total, parts = Region.most region (Array.map Q.neg r.linear) basis in
+      let left = Q.add r.bound total in (* what the rows say is not negative *)
+      if Q.sign left >= 0 then halves ()
+      else
+        let parts = List.map (fun (c, f) -> c, Lazy.force f) ((Q.one, r.fact) :: parts) in
+        let scale = Q.inv (Q.neg left) in
+        Hollow (path, Region.combine space.book (Poly.constant Q.minus_one) (List.map (fun (c, f) -> Q.mul c scale, f) parts))
+    | Some (Simplex.Vertex (z, basis), _) ->
+      match (try leaf region lp scale chance z basis place path with Simplex.Singular | Expansion.Fails -> None) with
+      | Some found -> found
+      | None -> halves ()
+  and leaf region lp scale chance z basis place path =
+    (* columns: how a point moves when one row of the corner becomes slack, up to the end of the cell *)
+    let inv = Simplex.inverse (Array.map (fun i -> lp.Simplex.a.(i)) basis) in
+    let column j = Array.init n (fun k -> -. inv.(k).(j)) in
+    let reach j = match Simplex.maximise lp (Array.map (fun c -> -. c) lp.a.(basis.(j))) with
+      | Simplex.Vertex (other, _) -> lp.b.(basis.(j)) -. Simplex.dot lp.a.(basis.(j)) other
+      | Nothing _ -> raise Simplex.Singular in
+    let axes = Array.init n (fun j -> let h = Float.max 1e-9 (reach j) in Array.mapi (fun k v -> v *. h *. scale.(k)) (column j)) in
+    let exact = Array.map (Array.map Q.of_float) axes in (* [j].(k): coordinate k of axis j *)
+    let back = rational_inverse exact in (* y = back (x - corner) *)
+    let x0 = Array.map Q.of_float (place z) in
+    let times u x = let t = ref Q.zero in Array.iteri (fun k c -> t := Q.add !t (Q.mul c x.(k))) u; !t in
+    let short q = let bits = 60 in Q.make (Z.cdiv (Z.shift_left (Q.num q) bits) (Q.den q)) (Z.shift_left Z.one bits) in
+    let off = Array.init n (fun j ->
+      let total, _ = Region.most ~cut:Region.shorter region (Array.map Q.neg back.(j)) basis in
+      Q.max Q.zero (short (Q.add total (times back.(j) x0)))) in
+    let x0 = Array.mapi (fun k v -> let t = ref v in Array.iteri (fun j o -> t := Q.sub !t (Q.mul o exact.(j).(k))) off; !t) x0 in
+    let sides = Array.init n (fun j ->
+      let u = back.(j) in
+      let c = Q.neg (times u x0) in
+      let total, parts = Region.most ~cut:Region.shorter region (Array.map Q.neg u) basis in
+      if Q.sign (Q.sub c total) < 0 then raise Simplex.Singular;
+      let fact parts p = Region.combine region.of_space.book p (List.map (fun (c, f) -> c, Lazy.force f) parts) in
+      let y = Region.form space u c in
+      let low = fact parts y in
+      let g = Array.mapi (fun k q -> Q.to_float q *. scale.(k)) u in
+      let basis' = match Simplex.maximise lp g with Vertex (_, b) -> b | Nothing _ -> raise Simplex.Singular in
+      let total, parts = Region.most ~cut:Region.shorter region u basis' in
+      let height = short (Q.add total c) in
+      if Q.sign height < 0 then raise Simplex.Singular;
+      y, height, low, fact parts (Poly.minus (Poly.constant height) y)) in
+    let x = Array.map Q.to_float x0 in
+    let moves = Hashtbl.create 100 in
+    List.iter (fun e -> let l, _, _, _ = Hashtbl.find linear e in Hashtbl.replace moves e (Array.map (fun a -> Simplex.dot l a) axes)) labels;
+    let along j e = (Hashtbl.find moves e).(j) in
+    let height = Array.map (fun (_, h, _, _) -> Q.to_float h) sides in
+    let models = List.map (fun { chain; counts } ->
+      let up = if counts > 0 then upward else not upward in
+      chain, Expansion.expand chain up (chance x) along height, counts) parts in
+    (* what is said at the initial state *)
+    let total = ref (-. sg *. bound) and slope = Array.make n 0.0 and curve = Array.make_matrix n n 0.0 in
+    List.iter (fun ((chain : Expansion.chain), (m : Expansion.model), counts) ->
+      let i = Hashtbl.find chain.number initial and c = sg *. float_of_int counts in
+      total := !total +. c *. m.value.(i);
+      for j = 0 to n - 1 do
+        slope.(j) <- slope.(j) +. c *. m.slope.(j).(i);
+        for k = 0 to n - 1 do curve.(j).(k) <- curve.(j).(k) +. c *. m.curve.(j).(k).(i) done
+      done) models;
+    if Expansion.least height !total slope curve < 0.0 then None
+    else begin
+      let forms = List.map (fun e ->
+        let _, _, l, c = Hashtbl.find linear e in
+        e, (Q.add c (times l x0), Array.to_list (Array.map (times l) exact))) labels in
+      Some (Leaf { path; sides; forms; models })
+    end
+  and rational_inverse m = (* of the matrix whose columns are these *)
+    let work = Array.init n (fun i -> Array.init n (fun j -> m.(j).(i))) in
+    let inv = Array.init n (fun i -> Array.init n (fun j -> if i = j then Q.one else Q.zero)) in
+    for k = 0 to n - 1 do
+      let p = ref k in
+      for i = k + 1 to n - 1 do if Q.gt (Q.abs work.(i).(k)) (Q.abs work.(!p).(k)) then p := i done;
+      if Q.sign work.(!p).(k) = 0 then raise Simplex.Singular;
+      let swap t = let row = t.(k) in t.(k) <- t.(!p); t.(!p) <- row in
+      swap work; swap inv;
+      let pivot = Q.inv work.(k).(k) in
+      let scale t = t.(k) <- Array.map (Q.mul pivot) t.(k) in
+      scale work; scale inv;
+      for i = 0 to n - 1 do
+        if i <> k && Q.sign work.(i).(k) <> 0 then begin
+          let factor = work.(i).(k) in
+          let less t = t.(i) <- Array.mapi (fun j v -> Q.sub v (Q.mul factor t.(k).(j))) t.(i) in
+          less work; less inv
+        end
+      done
+    done;
+    inv in
+  go start []

@@ -1,0 +1,97 @@
+(* NOT BELIEVED. Trees of cells for the claims of coupled values and differences, as the checker takes them. *)
+
+open Refusal
+open Arrays
+open Problem
+
+(* The chain of a policy: weights, expressions, what is earned; open are states whose value the vectors do not decide. *)
+let chain (model : Checker.model) discount (question, (low : Checker.hints), (high : Checker.hints)) =
+  let shape = model.shape and float = Q.to_float in
+  let rule s = match question.Checker.policy with Some f -> f 0 s | None -> not_covered "coupled values of free agents" in
+  let taken s =
+    let choices = model.table s in
+    let weighed = match rule s with
+      | Checker.Any -> not_covered "coupled values of free agents"
+      | Only i -> [ 1.0, List.nth choices i ]
+      | Mix w -> List.filter (fun (w, _) -> w > 0.0) (List.combine (List.map float w) choices) in
+    List.fold_left (fun (total, terms) (w, (c : Checker.lchoice)) ->
+      let earned = match c.gains with [] -> 0.0 | [ q, [] ] -> float q | _ -> not_covered "coupled values with rewards that have parameters" in
+      total +. w *. earned, List.map (fun (e : Checker.ledge) -> w *. discount, e.expr, e.goes) c.outcomes @ terms) (0.0, []) weighed in
+  let goes_on s = Checker.ends_of shape 0 s = None && not (high.endless s) && not (Q.equal (low.x 0 s) (high.x 0 s)) in
+  let bounds s = if high.endless s then unproved "a coupled value where the value may be infinite" else float (low.x 0 s), float (high.x 0 s) in
+  Expansion.chain shape.initial taken goes_on bounds
+
+let walk (chain : Expansion.chain) (model : Expansion.model) =
+  let exact = Q.of_float in
+  let forms = Array.init (Array.length chain.states) (fun i -> lazy (
+    exact model.value.(i), Array.to_list (Array.mapi (fun j s ->
+      exact s.(i), Array.to_list (Array.map (fun (c : float array) -> exact c.(i)) model.curve.(j))) model.slope))) in
+  { Checker.is_open = Hashtbl.mem chain.number; guess = (fun s -> Lazy.force forms.(Hashtbl.find chain.number s));
+    slow = (fun s -> exact model.slow.(Hashtbl.find chain.number s)); rate = exact model.rate }
+
+let tree (root : Reasons.t) labels cover =
+  let label = Array.of_list labels and place = Hashtbl.create 100 in
+  Array.iteri (fun k e -> Hashtbl.replace place e k) label;
+  let behind path =
+    let path = List.rev_map fst path in
+    let position = Hashtbl.create 10 in
+    List.iteri (fun i id -> Hashtbl.replace position id i) path;
+    root.within (List.length path) (Hashtbl.find position) in
+  let rec go = function
+    | Cells.Split (d, a, b) -> Checker.Split (Events.terms d, go a, go b)
+    | Hollow (path, fact) ->
+      let own = behind path in
+      let why = own.flat fact in
+      Checker.Hollow (own.made (), why)
+    | Leaf l ->
+      let own = behind l.path and forms = Hashtbl.create 100 in
+      List.iter (fun (e, f) -> Hashtbl.replace forms e f) l.forms;
+      let axes = Array.to_list (Array.map (fun (p, h, low, high) -> ((Events.terms p, h), own.flat low), own.flat high) l.sides) in
+      let walks = List.map (fun (chain, model, _) -> walk chain model) l.models in
+      Checker.Leaf { more = own.made (); axes; labels = Array.length label; label_at = Array.get label;
+        place_of = (fun e -> Option.value ~default:(Array.length label) (Hashtbl.find_opt place e)); linear = Hashtbl.find forms;
+        first_walk = List.hd walks; second_walk = List.nth walks (List.length walks - 1) } in
+  go cover
+
+let rec share (root : Reasons.t) = function
+  | Cells.Split (_, a, b) -> share root a; share root b
+  | Hollow (_, fact) -> root.share fact
+  | Leaf l -> Array.iter (fun (_, _, low, high) -> root.share low; root.share high) l.sides
+
+(* Trees for the two ends of a claim, None where vectors do. *)
+let of_claim (file : Problem.t) model complement (claim : claim) space (sets : Sets.t) polynomials _ rows root parts =
+  if steps file.objective <> None || file.objective.lower_steps > 0 then not_covered "coupled proofs of a bounded number of steps";
+  let discount = Option.value ~default:1.0 file.objective.discount in
+  let chains = List.map (chain model discount) parts in
+  let initial = file.graph.initial in
+  let exact = Q.of_float in
+  let pair = List.length parts > 1 in
+  let ends = if not complement then Some claim.lower, Some claim.upper
+    else if pair then Some (-. claim.upper), Some (-. claim.lower) else Some (1.0 -. claim.upper), Some (1.0 -. claim.lower) in
+  let vector upward =
+    let of_part i up = let _, low, high = List.nth parts i in (if up then high else low).Checker.x 0 initial in
+    if pair then Q.sub (of_part 0 upward) (of_part 1 (not upward)) else of_part 0 upward in
+  let wanted upward = match (if upward then snd ends else fst ends) with
+    | Some b when Float.is_finite b && (if upward then Q.gt (vector upward) (exact b) else Q.lt (vector upward) (exact b)) -> Some b
+    | _ -> None in
+  let polytope = match sets.polytope with Some p -> p | None -> unproved "coupled proofs without a region" in
+  let n = Region.size space in
+  let named = List.filter (fun (origin, _, _) -> origin <> 7 && origin <> 2) (List.sort_uniq compare (Array.to_list rows)) in
+  let own = Array.sub polytope.rows (2 * n) (Array.length polytope.rows - 2 * n) in
+  let rows = Array.append own (Array.of_list (List.map sets.named named)) in
+  let envelopes box = Array.concat (List.init (Array.length space.products) (fun i ->
+    let x, y = space.products.(i) in
+    Array.map (Region.envelope space box i) (if x = y then [| 0; 4; 1; 2 |] else [| 0; 1; 2; 3 |]))) in
+  let labels = List.sort_uniq compare (List.concat_map (fun (c : Expansion.chain) ->
+    List.concat_map (fun terms -> List.map (fun (_, e, _) -> e) (Array.to_list terms)) (Array.to_list c.terms)) chains) in
+  let affine e = match Region.affine space polynomials.(e) with
+    | l, c, [] -> l, c
+    | _ -> not_covered "coupled values over a domain with equalities" in
+  let parts = List.mapi (fun i chain -> { Cells.chain; counts = if i = 0 then 1 else -1 }) chains in
+  let found upward = Option.map (fun b ->
+    let cover = Cells.cover space polytope.box rows envelopes affine labels parts upward b initial in
+    share root cover; cover) (wanted upward) in
+  let low = found false in
+  let high = found true in
+  let made = Option.map (tree root labels) in
+  made low, made high

@@ -1,0 +1,673 @@
+(* Bounds that follow the parameters: the region is cut into cells, and on each a form bounds the value of a policy at every open state. *)
+From Coq Require Import List Bool Arith QArith Qreals Reals Lra Lia FunctionalExtensionality.
+From Proved Require Import Game Problem Basics Polynomial Value Sound Model Learned Forms.
+Import ListNotations.
+Open Scope R_scope.
+
+(* ---------- The checker ---------- *)
+
+(* The choices that a policy takes, with their weights. *)
+Fixpoint weighted (w : list Q) (cs : list lchoice) : list (Q * lchoice) :=
+  match w, cs with
+  | q :: w', c :: cs' => if Qle_bool q 0 then weighted w' cs' else (q, c) :: weighted w' cs'
+  | _, _ => []
+  end.
+Definition taken (r : rule) (cs : list lchoice) : list (Q * lchoice) :=
+  match r with
+  | Any => []
+  | Only i => match nth_error cs i with Some c => [(1%Q, c)] | None => [] end
+  | Mix w => weighted w cs
+  end.
+Definition named (r : rule) : bool := match r with Any => false | _ => true end.
+Definition rule_of (q : question) (s : nat) : rule := match policy q with Some f => f 0%nat s | None => Any end.
+
+Section Checker.
+Variables (M : model) (N : nat) (evs : nat -> event) (cut : (nat -> Q) -> Q -> option poly) (stakes : nat -> (nat -> bound) -> wager -> option poly).
+
+Section InCell.
+Variable l : cell.
+Definition axis (j : nat) : poly := match nth_error (axes l) j with Some (p, _, _, _) => p | None => [] end.
+Definition height (j : nat) : Q := match nth_error (axes l) j with Some (_, h, _, _) => h | None => 0%Q end.
+Definition axes_ok (c : cert) (env : list poly) : bool :=
+  forallb (fun a => match a with (p, h, lo, hi) =>
+    follows M N evs c env lo p && follows M N evs c env hi (plus (-1) p (constant h)) end) (axes l).
+Fixpoint composed (k : nat) (f : list Q) : poly := match f with [] => [] | a :: f' => plus a (axis k) (composed (S k) f') end.
+Definition labels_ok : bool :=
+  below (labels l) (fun k => let e := label_at l k in let f := linear l e in
+    zero (plus (-1) (polys M e) (plus 1 (constant (fst f)) (composed 0 (snd f))))).
+Definition labelled (e : ledge) : bool :=
+  let k := place_of l (expr e) in (k <? labels l)%nat && Nat.eqb (label_at l k) (expr e).
+
+(* [x]: bounds at states that are not open, which vectors prove where they are [sure]. *)
+Variables (w : walk) (rl : nat -> rule) (upward : bool) (x : nat -> Q) (sure : nat -> bool).
+Definition sign : Q := if upward then (-1)%Q else 1%Q.
+Definition guess_at (t : nat) : quadratic := if is_open w t then guess w t else (x t, []).
+Fixpoint edges_in (a : Q) (es : list ledge) (acc : cubic) : cubic :=
+  match es with [] => acc | e :: es' => edges_in a es' (gather a (linear l (expr e)) (guess_at (goes e)) acc) end.
+Fixpoint choices_in (cs : list (Q * lchoice)) (acc : cubic) : option cubic :=
+  match cs with
+  | [] => Some acc
+  | (q, ch) :: cs' => match number (gains ch) with
+                      | Some g => let a := Qmult sign q in
+                                  choices_in cs' (edges_in (Qmult a (factor (shape M))) (outcomes ch) (Qplus (Qmult a g) (fst acc), snd acc))
+                      | None => None
+                      end
+  end.
+Fixpoint slow_edges (a : Q) (es : list ledge) (acc : affine) : affine :=
+  match es with
+  | [] => acc
+  | e :: es' => slow_edges a es' (if is_open w (goes e) then add1 (Qmult a (slow w (goes e))) (linear l (expr e)) acc else acc)
+  end.
+Fixpoint slow_choices (cs : list (Q * lchoice)) (acc : affine) : affine :=
+  match cs with [] => acc | (q, ch) :: cs' => slow_choices cs' (slow_edges (Qopp (Qmult q (factor (shape M)))) (outcomes ch) acc) end.
+Definition state_ok (s : nat) : bool :=
+  match ends_of (shape M) 0 s with
+  | Some _ => false
+  | None =>
+      let cs := taken (rl s) (table M s) in
+      forallb (fun qc => forallb (fun e => labelled e && (is_open w (goes e) || sure (goes e))) (outcomes (snd qc))) cs &&
+      match choices_in cs (add3 (Qopp sign) (to_cubic (guess w s)) (0%Q, [])) with Some p => Qle_bool 0 (least3 height p) | None => false end &&
+      Qle_bool 1 (slow w s) && Qle_bool 0 (least1 height (slow_choices cs (Qmult (rate w) (slow w s), [])))
+  end.
+Definition walk_ok : bool :=
+  Qle_bool 0 (rate w) && Qltb (rate w) 1 && below (states (shape M)) (fun s => negb (is_open w s) || state_ok s).
+End InCell.
+
+Fixpoint covered (c : cert) (good : list poly -> cell -> bool) (env : list poly) (t : cells) : bool :=
+  match t with
+  | Leaf l => match makes M N evs cut stakes c env (more l) with Some env' => good env' l | None => false end
+  | Hollow m why => match makes M N evs cut stakes c env m with Some env' => follows M N evs c env' why (constant (-1)) | None => false end
+  | Split d a b => covered c good (env ++ [d]) a && covered c good (env ++ [plus (-1) d []]) b
+  end.
+
+(* The vectors of both sides hold at all states, wherever a play begins. *)
+Definition steady : bool :=
+  match last (shape M) with None => true | Some _ => false end && Nat.eqb (first (shape M)) 0 &&
+  match kind_of (shape M) with Until | Reach_reward | Total | Discounted => true | _ => false end.
+Definition vectors_ok (c : cert) : bool :=
+  let p := boxed M (pays c false) (sides c) in let p' := boxed M (pays c true) (sides c) in let q := ask c in
+  steady && below (states (shape M)) (fun s => named (rule_of q s)) && negb (agent_owns q true) && negb (agent_owns q false) &&
+  playable p q && owners p q true (low c) && check_low p (arena p q true (low c)) (rule_for p q true (low c)) (low c) &&
+  playable p' q && owners p' q false (high c) && check_high p' (arena p' q false (high c)) (rule_for p' q false (high c)) (high c) &&
+  negb (endless (high c) (initial (shape M))).
+Definition bound_of (c : cert) (upward : bool) (t : nat) : Q := x (if upward then high c else low c) 0 t.
+Definition bounded_at (c : cert) (t : nat) : bool := negb (endless (high c) t).
+
+Definition cell_ok (c : cert) (upward : bool) (b : Q) (env : list poly) (l : cell) : bool :=
+  let w := first_walk l in let s := initial (shape M) in let g := sign upward in
+  axes_ok l c env && labels_ok l && walk_ok l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) && is_open w s &&
+  Qle_bool 0 (least2 (height l) (add2 g (guess w s) (Qopp (Qmult g b), []))).
+Definition joint (c : cert) (upward : bool) (env : list poly) (b : option Q) : bool :=
+  match (if upward then joint_high c else joint_low c), b with
+  | Some t, Some b => vectors_ok c && covered c (cell_ok c upward b) env t
+  | _, _ => false
+  end.
+(* The same of two policies: the vectors of the second stand beside those of the first. *)
+Definition rival (c : cert) (q : question) : cert :=
+  Cert q None (compl c) None None (low2 c) (high2 c) (elow c) (ehigh c) (parts c) (level c) (shares c) (lg c) (facts c) (bounds c) (bound_at c)
+    (slot c) (paid c) (why_low2 c) (why_high2 c) None None (low2 c) (high2 c) (why_low2 c) (why_high2 c).
+Definition pair_ok (c c' : cert) (upward : bool) (b : Q) (env : list poly) (l : cell) : bool :=
+  let w := first_walk l in let w' := second_walk l in let s := initial (shape M) in let g := sign upward in
+  axes_ok l c env && labels_ok l && walk_ok l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) && is_open w s &&
+  walk_ok l w' (rule_of (ask c')) (negb upward) (bound_of c' (negb upward)) (bounded_at c') && is_open w' s &&
+  Qle_bool 0 (least2 (height l) (add2 g (add2 (-1) (guess w' s) (guess w s)) (Qopp (Qmult g b), []))).
+Definition apart (c c' : cert) (upward : bool) (env : list poly) (b : Q) : bool :=
+  let s := initial (shape M) in
+  Qle_bool 0 (Qmult (sign upward) (Qminus (Qminus (bound_of c upward s) (bound_of c' (negb upward) s)) b)) ||
+  match (if upward then joint_high c else joint_low c) with Some t => covered c (pair_ok c c' upward b) env t | None => false end.
+Definition differs (c : cert) (q : question) : bool :=
+  match lower c, upper c with
+  | Some l, Some u =>
+      let (l, u) := if compl c then (Qopp u, Qopp l) else (l, u) in let c' := rival c q in
+      nobody (ask c) && nobody q &&
+      match makes M N evs cut stakes c [] (facts c) with
+      | None => false
+      | Some env => sets_in M N evs c env && sets_ok M N evs cut stakes c' && vectors_ok c && vectors_ok c' &&
+                    apart c c' false env l && apart c c' true env u
+      end
+  | _, _ => false
+  end.
+(* As [proved], where vectors or cells show each bound. *)
+Definition holds (c : cert) : bool :=
+  let (l, u) := if compl c then (less (upper c), less (lower c)) else (lower c, upper c) in
+  nobody (ask c) &&
+  match makes M N evs cut stakes c [] (facts c) with
+  | None => false
+  | Some env => sets_in M N evs c env &&
+      (shows_low (boxed M (pays c false) (sides c)) (ask c) (low c) l || joint c false env l) &&
+      match u with Some v => shows_high (boxed M (pays c true) (sides c)) (ask c) (high c) v || joint c true env u | None => true end
+  end.
+Definition shown (c : cert) : bool := match versus c with None => holds c | Some q => differs c q end.
+End Checker.
+
+(* ---------- Policies that do the same at every visit ---------- *)
+
+Lemma weighted_sum (a : nat -> R) (F : lchoice -> R) : (forall i, 0 <= a i) -> forall cs w k, (forall i, (k <= i)%nat -> a i = Q2R (nth (i - k) w 0%Q)) ->
+  sumi (fun i ch => a i * F ch) k cs = sumi (fun _ qc => Q2R (fst qc) * F (snd qc)) 0 (weighted w cs).
+Proof.
+  intros A0. assert (Free : forall (l : list (Q * lchoice)) k k', sumi (fun _ qc => Q2R (fst qc) * F (snd qc)) k l = sumi (fun _ qc => Q2R (fst qc) * F (snd qc)) k' l).
+  { induction l as [|x l IH]; intros k k'; simpl; [reflexivity|]. now rewrite (IH (S k) (S k')). }
+  induction cs as [|ch cs IH]; intros w k H; simpl; [destruct w; reflexivity|].
+  destruct w as [|q w].
+  - assert (Z : forall i, (k <= i)%nat -> a i = 0) by (intros i Hi; rewrite (H i Hi), <- Q2R_0; now destruct (i - k)%nat).
+    simpl. rewrite (Z k) by lia. rewrite (sumi_ext _ (fun _ _ => 0 * 0)).
+    + rewrite (sumi_scal 0 (fun _ _ => 0)). lra.
+    + intros i c' _. rewrite (Z (S k + i)%nat) by lia. lra.
+  - assert (E : a k = Q2R q) by (rewrite (H k) by lia; now rewrite Nat.sub_diag).
+    assert (H' : forall i, (S k <= i)%nat -> a i = Q2R (nth (i - S k) w 0%Q)).
+    { intros i Hi. rewrite (H i) by lia. now replace (i - k)%nat with (S (i - S k)) by lia. }
+    rewrite (IH w (S k) H'). simpl. destruct (Qle_bool q 0) eqn:Eq; simpl.
+    + apply Qle_bool_R in Eq. rewrite Q2R_0 in Eq. pose proof (A0 k) as Pk. rewrite E in Pk. rewrite E. assert (Zq : Q2R q = 0) by lra. rewrite Zq. lra.
+    + rewrite E. f_equal. apply Free.
+Qed.
+Lemma only_sum (a : nat -> R) (F : lchoice -> R) i : (forall k, k <> i -> a k = 0) -> forall cs k, (k <= i)%nat ->
+  sumi (fun i ch => a i * F ch) k cs = match nth_error cs (i - k) with Some ch => a i * F ch | None => 0 end.
+Proof.
+  intros Z. assert (Zero : forall cs k, (i < k)%nat -> sumi (fun i ch => a i * F ch) k cs = 0).
+  { induction cs as [|ch cs IH]; intros k Hk; simpl; [reflexivity|]. rewrite IH by lia. rewrite (Z k) by lia. lra. }
+  induction cs as [|ch cs IH]; intros k Hk; simpl; [now destruct (i - k)%nat|].
+  destruct (Nat.eq_dec k i) as [->|Hne].
+  - rewrite Nat.sub_diag. simpl. rewrite Zero by lia. lra.
+  - rewrite (Z k Hne), IH by lia. replace (i - k)%nat with (S (i - S k)) by lia. simpl. lra.
+Qed.
+Lemma taken_sum r cs (a : nat -> R) (F : lchoice -> R) : named r = true -> (forall i, 0 <= a i) -> sumi (fun i _ => a i) 0 cs = 1 -> obeys r a ->
+  sumi (fun i ch => a i * F ch) 0 cs = sumi (fun _ qc => Q2R (fst qc) * F (snd qc)) 0 (taken r cs).
+Proof.
+  intros Nm A0 A1 A2. destruct r as [|i|w]; [discriminate| |].
+  - simpl in A2. pose proof (only_sum a (fun _ => 1) i A2 cs 0 ltac:(lia)) as One.
+    rewrite (sumi_ext _ (fun i _ => a i)) in One by (intros; lra). rewrite A1 in One.
+    rewrite (only_sum a F i A2 cs 0) by lia. rewrite Nat.sub_0_r in *. simpl taken.
+    destruct (nth_error cs i) as [ch|]; [|lra]. simpl. rewrite Q2R_1. replace (a i) with 1 by lra. lra.
+  - apply weighted_sum; [exact A0|]. intros i _. rewrite Nat.sub_0_r. apply A2.
+Qed.
+Lemma taken_weight r cs (a : nat -> R) : (forall i, 0 <= a i) -> obeys r a -> forall qc, In qc (taken r cs) -> 0 <= Q2R (fst qc).
+Proof.
+  intros A0 A2 qc H. destruct r as [|i|w]; simpl in H; [contradiction| |].
+  - destruct (nth_error cs i); [|contradiction]. destruct H as [<-|[]]. simpl. rewrite Q2R_1. lra.
+  - revert cs H. clear A2. induction w as [|q w IH]; intros [|c cs] H; simpl in H; try contradiction.
+    destruct (Qle_bool q 0) eqn:E; [now apply (IH cs)|]. destruct H as [<-|H]; [|now apply (IH cs)].
+    apply Qle_bool_R_false in E. rewrite Q2R_0 in E. simpl. lra.
+Qed.
+Lemma taken_in r cs qc : In qc (taken r cs) -> In (snd qc) cs.
+Proof.
+  destruct r as [|i|w]; simpl; [contradiction| |].
+  - destruct (nth_error cs i) as [ch|] eqn:E; [|contradiction]. intros [<-|[]]. simpl. eapply nth_error_In; eauto.
+  - revert cs. induction w as [|q w IH]; intros [|c cs] H; simpl in H; try contradiction.
+    destruct (Qle_bool q 0); [right; now apply IH|]. destruct H as [<-|H]; [now left|right; now apply IH].
+Qed.
+
+(* What finitely many have at some time, they have at one time. *)
+Lemma all_in_time n (P : nat -> nat -> Prop) : (forall s, (s < n)%nat -> exists k0, forall k, (k0 <= k)%nat -> P s k) ->
+  exists k0, forall s k, (s < n)%nat -> (k0 <= k)%nat -> P s k.
+Proof.
+  induction n as [|n IH]; intros H; [exists 0%nat; intros; lia|].
+  destruct IH as (k1 & H1); [intros s Hs; apply H; lia|]. destruct (H n ltac:(lia)) as (k2 & H2).
+  exists (Nat.max k1 k2). intros s k Hs Hk. destruct (Nat.eq_dec s n) as [->|]; [apply H2|apply H1]; lia.
+Qed.
+Lemma all_below n (f : nat -> R) : exists A, 0 <= A /\ forall s, (s < n)%nat -> f s <= A.
+Proof.
+  induction n as [|n (A & A0 & H)]; [exists 0; split; [lra|intros; lia]|].
+  exists (Rmax A (f n)). split; [eapply Rle_trans; [exact A0|apply Rmax_l]|].
+  intros s Hs. destruct (Nat.eq_dec s n) as [->|]; [apply Rmax_r|]. eapply Rle_trans; [apply H; lia|apply Rmax_l].
+Qed.
+
+Section Truth.
+Variables (M : model) (theta : nat -> R).
+Hypothesis T : instance M theta.
+Notation "[[ p ]]" := (poly_at theta p).
+Notation n := (states (shape M)).
+Notation gamma := (Q2R (factor (shape M))).
+
+Section Chain.
+Variable rl : nat -> rule.
+(* One step: what is earned, and what goes on. *)
+Definition earned (s : nat) : R := sumi (fun _ qc => Q2R (fst qc) * [[ gains (snd qc) ]]) 0 (taken (rl s) (table M s)).
+Definition onward (f : nat -> R) (s : nat) : R :=
+  sumi (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (gamma * f (goes e))) 0 (outcomes (snd qc))) 0 (taken (rl s) (table M s)).
+Fixpoint chain (k s : nat) : R :=
+  match ends_of (shape M) 0 s, k with
+  | Some b, _ => Q2R b
+  | None, O => 0
+  | None, S k' => earned s + onward (chain k') s
+  end.
+
+Hypothesis St : steady M = true.
+Lemma ends_same j s : ends_of (shape M) j s = ends_of (shape M) 0 s.
+Proof.
+  pose proof St as H. unfold steady in H. apply andb_prop in H. destruct H as [H K]. apply andb_prop in H. destruct H as [_ H].
+  apply Nat.eqb_eq in H. unfold ends_of. rewrite H. now destruct (kind_of (shape M)).
+Qed.
+Lemma no_steps : horizon (shape M) = 0%nat /\ last (shape M) = None.
+Proof.
+  pose proof St as H. unfold steady in H. apply andb_prop in H. destruct H as [H _]. apply andb_prop in H. destruct H as [L H].
+  apply Nat.eqb_eq in H. unfold horizon. now destruct (last (shape M)).
+Qed.
+
+Variables (q : question) (a : hist -> nat -> nat -> R).
+Hypothesis RL : forall s, rl s = rule_of q s.
+Hypothesis Nm : forall s, (s < n)%nat -> named (rl s) = true.
+Hypothesis LA : legal_agent (game_of (skeleton M)) (pol_of (skeleton M) q) a.
+Hypothesis Inside : forall s ch e, (s < n)%nat -> In ch (table M s) -> In e (outcomes ch) -> (goes e < n)%nat.
+
+Lemma agent_is h s : (s < n)%nat -> ends_of (shape M) 0 s = None ->
+  (forall i, 0 <= a h s i) /\ sumi (fun i _ => a h s i) 0 (table M s) = 1 /\ obeys (rl s) (a h s).
+Proof.
+  intros Hs Hb. destruct (LA h s Hs) as (A0 & A1 & A2); [simpl; change (ends_of (skeleton M)) with (ends_of (shape M)); now rewrite ends_same|].
+  split; [exact A0|]. split; [simpl in A1; now rewrite sumi_mapi in A1|].
+  rewrite RL. unfold rule_of. unfold pol_of in A2. destruct (policy q) as [f|]; [|exact A2].
+  change (horizon (skeleton M)) with (horizon (shape M)) in A2. rewrite (proj1 no_steps), Nat.min_0_r in A2. exact A2.
+Qed.
+Lemma value_is k : forall h s, (s < n)%nat -> true_value M theta a k h s = chain k s.
+Proof.
+  induction k as [|k IH]; intros h s Hs; simpl; rewrite ends_same; destruct (ends_of (shape M) 0 s) as [b|] eqn:Hb; try reflexivity.
+  destruct (agent_is h s Hs Hb) as (A0 & A1 & A2).
+  rewrite (sumi_ext _ (fun i ch => a h s i * ([[ gains ch ]] + sumi (fun _ e => chance M theta e * (gamma * chain k (goes e))) 0 (outcomes ch)))).
+  - rewrite (taken_sum (rl s) (table M s) (a h s) (fun ch => [[ gains ch ]] + sumi (fun _ e => chance M theta e * (gamma * chain k (goes e))) 0 (outcomes ch)) (Nm s Hs) A0 A1 A2).
+    unfold earned, onward. rewrite <- sumi_add. apply sumi_ext. intros; simpl. lra.
+  - intros i ch Hi. f_equal. f_equal. apply sumi_ext. intros j e Hj. f_equal. f_equal. apply IH.
+    apply (Inside s ch e Hs); eapply nth_error_In; eauto.
+Qed.
+
+Section OneStep.
+Variable s : nat.
+Hypothesis (Hs : (s < n)%nat) (Hb : ends_of (shape M) 0 s = None).
+Hypothesis G : 0 <= gamma <= 1.
+Lemma weights_are : (forall qc, In qc (taken (rl s) (table M s)) -> 0 <= Q2R (fst qc)) /\ sumi (fun _ qc => Q2R (fst qc)) 0 (taken (rl s) (table M s)) = 1.
+Proof.
+  destruct (agent_is [] s Hs Hb) as (A0 & A1 & A2). split; [now apply (taken_weight _ _ (a [] s))|].
+  pose proof (taken_sum (rl s) (table M s) (a [] s) (fun _ => 1) (Nm s Hs) A0 A1 A2) as E.
+  rewrite (sumi_ext _ (fun i _ => a [] s i)) in E by (intros; lra). rewrite A1 in E. rewrite E. apply sumi_ext. intros; lra.
+Qed.
+Lemma onward_le f g : (forall qc e, In qc (taken (rl s) (table M s)) -> In e (outcomes (snd qc)) -> f (goes e) <= g (goes e)) -> onward f s <= onward g s.
+Proof.
+  intros H. apply sumi_le. intros i qc Hi. simpl. pose proof (nth_error_In _ _ Hi) as I. apply Rmult_le_compat_l; [now apply weights_are|].
+  apply sumi_le. intros j e Hj. simpl. apply nth_error_In in Hj. destruct (proj2 T s (snd qc) Hs (taken_in _ _ _ I)) as [_ C].
+  apply Rmult_le_compat_l; [now apply C|]. apply Rmult_le_compat_l; [apply G|]. now apply (H qc).
+Qed.
+Lemma onward_lin u f g : onward (fun t => u * f t + g t) s = u * onward f s + onward g s.
+Proof.
+  unfold onward. rewrite <- sumi_scal, <- sumi_add. apply sumi_ext. intros i qc _. simpl.
+  rewrite (sumi_ext _ (fun j e => u * (chance M theta e * (gamma * f (goes e))) + chance M theta e * (gamma * g (goes e)))) by (intros; lra).
+  rewrite sumi_add, sumi_scal. lra.
+Qed.
+Lemma onward_scal u f : onward (fun t => u * f t) s = u * onward f s.
+Proof.
+  unfold onward. rewrite <- sumi_scal. apply sumi_ext. intros i qc _. simpl.
+  rewrite (sumi_ext _ (fun j e => u * (chance M theta e * (gamma * f (goes e))))) by (intros; lra). rewrite sumi_scal. lra.
+Qed.
+Lemma onward_const d : 0 <= d -> onward (fun _ => d) s <= d.
+Proof.
+  intros D. destruct weights_are as [W0 W1]. apply Rle_trans with (sumi (fun _ qc => d * Q2R (fst qc)) 0 (taken (rl s) (table M s))); [|rewrite sumi_scal, W1; lra].
+  apply sumi_le. intros i qc Hi. simpl. pose proof (nth_error_In _ _ Hi) as I. rewrite (Rmult_comm d). apply Rmult_le_compat_l; [now apply W0|].
+  rewrite (sumi_ext _ (fun _ e => gamma * d * chance M theta e)) by (intros; lra). rewrite sumi_scal.
+  rewrite (proj1 (proj2 T s (snd qc) Hs (taken_in _ _ _ I))). nra.
+Qed.
+End OneStep.
+
+(* A bound that is inductive at open states, from where plays go on for ever with probability 0. *)
+Section Open.
+Variables (op : nat -> bool) (m e : nat -> R) (sg r : R).
+Hypothesis (G : 0 <= gamma <= 1) (R0 : 0 <= r < 1).
+Hypothesis None_ : forall s, (s < n)%nat -> op s = true -> ends_of (shape M) 0 s = None.
+Hypothesis Step : forall s, (s < n)%nat -> op s = true -> sg * m s <= sg * (earned s + onward m s).
+Hypothesis Slow : forall s, (s < n)%nat -> op s = true -> 1 <= e s /\ onward (fun t => if op t then e t else 0) s <= r * e s.
+Variable sure : nat -> bool.
+Hypothesis To : forall s qc ed, (s < n)%nat -> op s = true -> In qc (taken (rl s) (table M s)) -> In ed (outcomes (snd qc)) ->
+  op (goes ed) = true \/ (op (goes ed) = false /\ sure (goes ed) = true).
+Hypothesis Sure : forall t, (t < n)%nat -> op t = false -> sure t = true -> forall d, 0 < d -> exists k0, forall k, (k0 <= k)%nat -> sg * (m t - chain k t) <= d.
+
+Lemma open_bound s : (s < n)%nat -> op s = true -> forall eps, 0 < eps -> exists k0, forall k, (k0 <= k)%nat -> sg * (m s - chain k s) <= eps.
+Proof.
+  intros Hs Os eps He.
+  set (B := eps / (2 * e s)). assert (E1 : 1 <= e s) by now apply Slow. assert (B0 : 0 < B) by (apply Rdiv_lt_0_compat; lra).
+  set (d := B * (1 - r)). assert (D0 : 0 < d) by (apply Rmult_lt_0_compat; lra).
+  destruct (all_in_time n (fun t k => op t = false -> sure t = true -> sg * (m t - chain k t) <= d)) as (k0 & H0).
+  { intros t Ht. destruct (op t) eqn:Ot; [exists 0%nat; discriminate|]. destruct (sure t) eqn:Sr; [|exists 0%nat; discriminate].
+    destruct (Sure t Ht Ot Sr d D0) as (k0 & H0). exists k0. auto. }
+  destruct (all_below n (fun t => sg * (m t - chain k0 t))) as (A & A0 & HA).
+  assert (Main : forall j t, (t < n)%nat -> op t = true -> sg * (m t - chain (k0 + j) t) <= (A * r ^ j + B) * e t).
+  { induction j as [|j IH]; intros t Ht Ot; destruct (Slow t Ht Ot) as [E2 E3].
+    - rewrite Nat.add_0_r. specialize (HA t Ht). simpl. nra.
+    - rewrite Nat.add_succ_r. simpl chain. rewrite (None_ t Ht Ot). pose proof (Step t Ht Ot) as S1.
+      set (g := A * r ^ j + B). assert (G0 : 0 <= g) by (unfold g; pose proof (pow_le r j (proj1 R0)); nra).
+      assert (L : onward (fun u => sg * m u + (- sg) * chain (k0 + j) u) t <= onward (fun u => g * (if op u then e u else 0) + d) t).
+      { apply onward_le; auto. intros qc ed Iq Ie.
+        assert (Hu : (goes ed < n)%nat) by (apply (Inside t (snd qc) ed Ht); [eapply taken_in; eauto|exact Ie]).
+        destruct (To t qc ed Ht Ot Iq Ie) as [Ou|[Ou Sr] ]; rewrite Ou.
+        - specialize (IH (goes ed) Hu Ou). fold g in IH. lra.
+        - specialize (H0 (goes ed) (k0 + j)%nat Hu ltac:(lia) Ou Sr). lra. }
+      rewrite !onward_lin, onward_scal in L. pose proof (onward_const t Ht (None_ t Ht Ot) G d ltac:(lra)) as Lc.
+      simpl pow. fold g.
+      assert (K : sg * onward m t - sg * onward (chain (k0 + j)) t <= g * (r * e t) + d) by nra.
+      assert (Q : g * (r * e t) + d <= (A * (r * r ^ j) + B) * e t).
+      { assert (P : 0 <= B * (1 - r) * (e t - 1)) by (apply Rmult_le_pos; [apply Rmult_le_pos|]; lra). unfold g, d. lra. }
+      lra. }
+  destruct (pow_lt_1_zero r) with (y := eps / (2 * (A + 1) * e s)) as (j0 & HJ).
+  { rewrite Rabs_pos_eq; lra. } { apply Rdiv_lt_0_compat; [lra|]. nra. }
+  exists (k0 + j0)%nat. intros k Hk. replace k with (k0 + (k - k0))%nat by lia.
+  eapply Rle_trans; [now apply Main|]. specialize (HJ (k - k0)%nat ltac:(lia)). rewrite Rabs_pos_eq in HJ by (apply pow_le; lra).
+  assert (BE : B * e s = eps / 2) by (unfold B; field; lra).
+  assert (AE : A * r ^ (k - k0) * e s <= eps / 2).
+  { apply Rle_trans with ((A + 1) * (eps / (2 * (A + 1) * e s)) * e s); [|right; field; lra].
+    apply Rmult_le_compat_r; [lra|]. pose proof (pow_le r (k - k0) (proj1 R0)). apply Rmult_le_compat; lra. }
+  lra.
+Qed.
+End Open.
+End Chain.
+
+Section Sets.
+Variables (N : nat) (evs : nat -> event) (cut : (nat -> Q) -> Q -> option poly) (stakes : nat -> (nat -> bound) -> wager -> option poly) (c : cert).
+Hypothesis (CT : forall t r p, cut t r = Some p -> 0 <= [[ p ]]) (BT : bets_hold M theta stakes).
+Hypothesis EV : forall g, (g < N)%nat -> Q2R (elow c g) <= [[ about (evs g) ]] <= Q2R (ehigh c g).
+
+(* Some cell holds the truth. *)
+Lemma covered_true good (P : Prop) t : forall env, covered M N evs cut stakes c good env t = true -> (forall q, In q env -> 0 <= [[ q ]]) ->
+  (forall env' l, (forall q, In q env' -> 0 <= [[ q ]]) -> good env' l = true -> P) -> P.
+Proof.
+  induction t as [l|m why|d a IHa b IHb]; intros env H HE HP; simpl in H.
+  - destruct (makes M N evs cut stakes c env (more l)) as [env'|] eqn:E; [|discriminate]. apply (HP env' l); [|exact H].
+    exact (makes_true M theta T N evs cut stakes c CT BT EV _ _ _ HE E).
+  - destruct (makes M N evs cut stakes c env m) as [env'|] eqn:E; [|discriminate]. exfalso.
+    pose proof (makes_true M theta T N evs cut stakes c CT BT EV _ _ _ HE E) as HE'.
+    pose proof (follows_true M theta T N evs c EV env' why _ HE' H) as F. rewrite constant_at in F. unfold Q2R in F. simpl in F. lra.
+  - apply andb_prop in H. destruct H as [Ha Hb].
+    assert (With : forall p, 0 <= [[ p ]] -> forall q, In q (env ++ [p]) -> 0 <= [[ q ]]).
+    { intros p Hp q Hq. apply in_app_or in Hq. destruct Hq as [Hq|[<-|[] ] ]; auto. }
+    destruct (Rle_dec 0 [[ d ]]) as [D|D]; [exact (IHa _ Ha (With _ D) HP)|]. refine (IHb _ Hb (With _ _) HP).
+    rewrite plus_at. replace (Q2R (-1)) with (-1) by (unfold Q2R; simpl; lra). simpl. lra.
+Qed.
+
+Section InCell.
+Variables (l : cell) (env : list poly).
+Hypothesis (HE : forall q, In q env -> 0 <= [[ q ]]) (AX : axes_ok M N evs l c env = true).
+Definition y (j : nat) : R := [[ axis l j ]].
+Lemma within j : 0 <= y j <= Q2R (height l j).
+Proof.
+  unfold y, axis, height. destruct (nth_error (axes l) j) as [ [ [ [p h] lo] hi]|] eqn:E; [|simpl; rewrite Q2R_0; lra].
+  pose proof AX as A. unfold axes_ok in A. rewrite forallb_forall in A. specialize (A _ (nth_error_In _ _ E)). simpl in A.
+  apply andb_prop in A. destruct A as [A1 A2].
+  pose proof (follows_true M theta T N evs c EV env lo _ HE A1) as F1. pose proof (follows_true M theta T N evs c EV env hi _ HE A2) as F2.
+  rewrite (m1 theta), constant_at in F2. lra.
+Qed.
+Lemma composed_at f : forall k, [[ composed l k f ]] = sumi (fun j b => y j * Q2R b) k f.
+Proof. induction f as [|b f IH]; intros k; simpl; [reflexivity|]. rewrite plus_at, IH. unfold y. lra. Qed.
+Hypothesis LB : labels_ok M l = true.
+Lemma label_true e : labelled l e = true -> chance M theta e = at1 y (linear l (expr e)).
+Proof.
+  unfold labelled. intros H. apply andb_prop in H. destruct H as [H1 H2]. apply Nat.ltb_lt in H1. apply Nat.eqb_eq in H2.
+  pose proof (below_spec _ _ LB _ H1) as L. cbv beta in L. rewrite H2 in L. apply (zero_at theta) in L.
+  rewrite (m1 theta), plus_at, constant_at, composed_at, Q2R_1 in L. unfold chance, at1, form_at. lra.
+Qed.
+
+Section InWalk.
+Variables (w : walk) (rl : nat -> rule) (upward : bool) (b : nat -> Q) (sure : nat -> bool).
+Notation sg := (Q2R (sign upward)).
+Notation m := (fun t => at2 y (guess_at w b t)).
+Lemma edges_at a es : (forall e, In e es -> labelled l e = true) -> forall acc,
+  at3 y (edges_in l w b a es acc) = Q2R a * sumi (fun _ e => chance M theta e * m (goes e)) 0 es + at3 y acc.
+Proof.
+  assert (Free : forall (k : nat) es, sumi (fun _ e => chance M theta e * m (goes e)) k es = sumi (fun _ e => chance M theta e * m (goes e)) 0 es).
+  { intros k es'. revert k. induction es' as [|e es' IH]; intros k; simpl; [reflexivity|]. now rewrite (IH (S k)), (IH 1%nat). }
+  induction es as [|e es IH]; intros H acc; simpl; [lra|]. rewrite IH by (intros; apply H; now right).
+  rewrite gather_at, <- (label_true e) by (apply H; now left). rewrite (Free 1%nat). lra.
+Qed.
+Lemma choices_at cs : (forall qc e, In qc cs -> In e (outcomes (snd qc)) -> labelled l e = true) -> forall acc p,
+  choices_in M l w upward b cs acc = Some p ->
+  at3 y p = sg * (sumi (fun _ qc => Q2R (fst qc) * [[ gains (snd qc) ]]) 0 cs +
+                  sumi (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (gamma * m (goes e))) 0 (outcomes (snd qc))) 0 cs) + at3 y acc.
+Proof.
+  assert (Free : forall (f : Q * lchoice -> R) cs k, sumi (fun _ qc => f qc) k cs = sumi (fun _ qc => f qc) 0 cs).
+  { intros f cs'. induction cs' as [|x cs' IH]; intros k; simpl; [reflexivity|]. now rewrite (IH (S k)), (IH 1%nat). }
+  induction cs as [|[q ch] cs IH]; intros H acc p; cbn [choices_in]; [intros [= <-]; simpl; lra|].
+  destruct (number (gains ch)) as [g|] eqn:Nu; [|discriminate]. intros E.
+  rewrite (IH (fun qc e I => H qc e (or_intror I)) _ _ E), edges_at by (intros e I; apply (H (q, ch) e); [now left|exact I]).
+  simpl sumi. rewrite (Free (fun qc => Q2R (fst qc) * [[ gains (snd qc) ]]) cs 1%nat).
+  rewrite (Free (fun qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (gamma * m (goes e))) 0 (outcomes (snd qc))) cs 1%nat).
+  simpl fst. simpl snd. rewrite (number_at theta _ _ Nu).
+  rewrite (sumi_ext (fun _ e => chance M theta e * (gamma * m (goes e))) (fun _ e => gamma * (chance M theta e * m (goes e)))) by (intros; lra).
+  rewrite sumi_scal, !Q2R_mult. unfold at3, form_at. simpl fst. simpl snd. rewrite Q2R_plus, !Q2R_mult. lra.
+Qed.
+Lemma slow_edges_at a es : (forall e, In e es -> labelled l e = true) -> forall acc,
+  at1 y (slow_edges l w a es acc) = Q2R a * sumi (fun _ e => chance M theta e * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0)) 0 es + at1 y acc.
+Proof.
+  assert (Free : forall (f : ledge -> R) es k, sumi (fun _ e => f e) k es = sumi (fun _ e => f e) 0 es).
+  { intros f es'. induction es' as [|x es' IH]; intros k; simpl; [reflexivity|]. now rewrite (IH (S k)), (IH 1%nat). }
+  induction es as [|e es IH]; intros H acc; cbn [slow_edges sumi]; [lra|]. rewrite IH by (intros; apply H; now right).
+  rewrite (Free (fun e => chance M theta e * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0)) es 1%nat).
+  destruct (is_open w (goes e)); [|lra]. rewrite add1_at, Q2R_mult, <- (label_true e) by (apply H; now left). lra.
+Qed.
+Lemma slow_choices_at cs : (forall qc e, In qc cs -> In e (outcomes (snd qc)) -> labelled l e = true) -> forall acc,
+  at1 y (slow_choices M l w cs acc) = at1 y acc -
+    sumi (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (gamma * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0))) 0 (outcomes (snd qc))) 0 cs.
+Proof.
+  assert (Free : forall (f : Q * lchoice -> R) cs k, sumi (fun _ qc => f qc) k cs = sumi (fun _ qc => f qc) 0 cs).
+  { intros f cs'. induction cs' as [|x cs' IH]; intros k; simpl; [reflexivity|]. now rewrite (IH (S k)), (IH 1%nat). }
+  induction cs as [|[q ch] cs IH]; intros H acc; cbn [slow_choices sumi]; [lra|].
+  rewrite (IH (fun qc e I => H qc e (or_intror I))), slow_edges_at by (intros e I; apply (H (q, ch) e); [now left|exact I]).
+  rewrite (Free (fun qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (gamma * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0))) 0 (outcomes (snd qc))) cs 1%nat).
+  simpl fst. simpl snd. rewrite Q2R_opp, Q2R_mult.
+  rewrite (sumi_ext (fun _ e => chance M theta e * (gamma * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0)))
+    (fun _ e => gamma * (chance M theta e * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0)))) by (intros; lra).
+  rewrite sumi_scal. lra.
+Qed.
+
+Lemma state_true s : state_ok M l w rl upward b sure s = true ->
+  ends_of (shape M) 0 s = None /\ at2 y (guess w s) * sg <= sg * (earned rl s + onward rl m s) /\
+  1 <= Q2R (slow w s) /\ onward rl (fun t => if is_open w t then Q2R (slow w t) else 0) s <= Q2R (rate w) * Q2R (slow w s) /\
+  forall qc e, In qc (taken (rl s) (table M s)) -> In e (outcomes (snd qc)) -> is_open w (goes e) = true \/ (is_open w (goes e) = false /\ sure (goes e) = true).
+Proof.
+  unfold state_ok. destruct (ends_of (shape M) 0 s); [discriminate|]. set (cs := taken (rl s) (table M s)). intros H. split_andb H.
+  assert (Lb : forall qc e, In qc cs -> In e (outcomes (snd qc)) -> labelled l e = true /\ (is_open w (goes e) || sure (goes e) = true)%bool).
+  { intros qc e I J. rewrite forallb_forall in H. specialize (H _ I). rewrite forallb_forall in H. specialize (H _ J). now apply andb_prop in H. }
+  split; [reflexivity|]. split; [|split; [apply Qle_bool_R in H1; now rewrite Q2R_1 in H1|split] ].
+  - destruct (choices_in M l w upward b cs _) as [p|] eqn:E; [|discriminate]. apply Qle_bool_R in H2. rewrite Q2R_0 in H2.
+    pose proof (least3_at y (height l) within p) as L. rewrite (choices_at cs (fun qc e I J => proj1 (Lb qc e I J)) _ _ E) in L.
+    rewrite add3_at, to_cubic_at, Q2R_opp in L. unfold at3 in L. rewrite nothing_at in L. unfold earned, onward. fold cs. lra.
+  - apply Qle_bool_R in H0. rewrite Q2R_0 in H0. pose proof (least1_at y (height l) within (slow_choices M l w cs (Qmult (rate w) (slow w s), []))) as L.
+    rewrite (slow_choices_at cs (fun qc e I J => proj1 (Lb qc e I J))) in L. unfold at1 at 1, form_at in L. simpl fst in L. simpl snd in L. rewrite Q2R_mult in L. simpl sumi at 1 in L.
+    unfold onward. fold cs. lra.
+  - intros qc e I J. destruct (Lb qc e I J) as [_ O]. destruct (is_open w (goes e)); auto.
+Qed.
+End InWalk.
+End InCell.
+
+(* ---------- What vectors prove of plays from other states ---------- *)
+
+Definition restart (t : nat) : model :=
+  let p := shape M in
+  Model (Problem (states p) t (rows p) (kind_of p) (target p) (allowed p) (terminal p) (first p) (Problem.last p) (factor p))
+    (table M) (polys M) (domain M) (least M).
+Hypothesis (S2 : sets_ok M N evs cut stakes c = true) (NB : nobody (ask c) = true) (VO : vectors_ok M c = true).
+
+Lemma playable_restart r t : (t < n)%nat -> playable (boxed M r (sides c)) (ask c) = true -> playable (boxed (restart t) r (sides c)) (ask c) = true.
+Proof.
+  intros Ht H. unfold playable in *. apply andb_prop in H. destruct H as [H P3]. apply andb_prop in H. destruct H as [H P2].
+  apply andb_true_intro. split; [apply andb_true_intro; split|exact P3]; [|exact P2].
+  unfold well_posed in *. apply andb_prop in H. destruct H as [_ H]. apply andb_true_intro. split; [simpl; now apply Nat.ltb_lt|exact H].
+Qed.
+Lemma value_restart t a k : forall h s, true_value (restart t) theta a k h s = true_value M theta a k h s.
+Proof.
+  induction k as [|k IH]; intros h s; cbn [true_value]; change (ends_of (shape (restart t)) (length h) s) with (ends_of (shape M) (length h) s); [reflexivity|].
+  destruct (ends_of (shape M) (length h) s); [reflexivity|]. change (table (restart t) s) with (table M s). apply sumi_ext. intros i ch _. f_equal. f_equal.
+  apply sumi_ext. intros j e _. change (chance (restart t) theta e) with (chance M theta e). f_equal. change (factor (shape (restart t))) with (factor (shape M)). f_equal. apply IH.
+Qed.
+Lemma vectors_at t : (t < n)%nat -> endless (high c) t = false -> forall a, legal_agent (game_of (skeleton M)) (pol_of (skeleton M) (ask c)) a ->
+  at_least (fun k => true_value M theta a k [] t) (Some (x (low c) 0 t)) /\
+  at_most (fun k => true_value M theta a k [] t) (x (high c) 0 t) /\
+  (kind_of (shape M) = Reach_reward -> vanishes (fun k => missed (game_of (skeleton M)) (Play a (truth M theta)) k [] t)).
+Proof.
+  intros Ht Et a LA. pose proof VO as V. unfold vectors_ok in V. split_andb V.
+  assert (Lo : shows_low (boxed (restart t) (pays c false) (sides c)) (ask c) (low c) (Some (x (low c) 0 t)) = true).
+  { unfold shows_low. apply andb_true_intro. split; [now apply playable_restart|]. apply orb_true_intro. right.
+    apply andb_true_intro. split; [apply andb_true_intro; split; [exact V5|exact V4]|]. apply orb_true_intro. right.
+    apply Qle_bool_iff. apply Qle_refl. }
+  assert (Hi : shows_high (boxed (restart t) (pays c true) (sides c)) (ask c) (high c) (x (high c) 0 t) = true).
+  { unfold shows_high. apply andb_true_intro. split; [now apply playable_restart|]. apply orb_true_intro. right.
+    apply andb_true_intro. split; [apply andb_true_intro; split; [apply andb_true_intro; split; [exact V2|exact V1]|]|].
+    - simpl. now rewrite Et.
+    - apply Qle_bool_iff. apply Qle_refl. }
+  pose proof (low_side (restart t) theta T N evs cut stakes c S2 CT BT EV NB _ Lo) as L.
+  pose proof (high_side (restart t) theta T N evs cut stakes c S2 CT BT EV NB _ Hi) as U.
+  unfold true_bound in L, U. apply negb_true_iff in V8, V7. rewrite V8 in L. rewrite V7 in U. specialize (L a LA). specialize (U a LA).
+  unfold low_means in L. unfold high_means in U. simpl Problem.last in L, U. simpl kind_of in L, U. rewrite (proj2 (no_steps V)) in L, U.
+  assert (Vr : (fun k => true_value (restart t) theta a k [] (initial (shape (restart t)))) = (fun k => true_value M theta a k [] t)).
+  { apply functional_extensionality. intros k. apply value_restart. }
+  rewrite Vr in L, U.
+  pose proof V as St. unfold steady in St. apply andb_prop in St. destruct St as [_ K].
+  destruct (kind_of (shape M)); try discriminate K.
+  - split; [exact L|]. split; [exact U|discriminate].
+  - destruct U as [U1 U2]. split; [now apply L|]. split; [exact U2|intros _; exact U1].
+  - split; [exact L|]. split; [exact U|discriminate].
+  - split; [exact L|]. split; [exact U|discriminate].
+Qed.
+
+Lemma inside_all s ch e : (s < n)%nat -> In ch (table M s) -> In e (outcomes ch) -> (goes e < n)%nat.
+Proof.
+  intros Hs Hc He. pose proof VO as V. unfold vectors_ok in V. split_andb V.
+  apply In_nth_error in Hc. destruct Hc as (i & Hi). apply In_nth_error in He. destruct He as (j & Hj).
+  set (b := sides c). set (e' := let (l, u) := b s i j in Edge (goes e) l u).
+  replace (goes e) with (next e') by (unfold e'; now destruct (b s i j)).
+  set (c' := Choice (pays c false s i ch) (mapi (fun j e => let (l, u) := b s i j in Edge (goes e) l u) 0 (outcomes ch))).
+  apply (rows_inside _ _ V6 s c' e' Hs).
+  - simpl. apply (nth_error_In _ i). rewrite nth_mapi, Hi. reflexivity.
+  - simpl. apply (nth_error_In _ j). rewrite nth_mapi, Hj. reflexivity.
+Qed.
+
+End Sets.
+
+(* What a walk says at the initial state; facts are those of [c0]. *)
+Section Walks.
+Variables (N : nat) (evs : nat -> event) (cut : (nat -> Q) -> Q -> option poly) (stakes : nat -> (nat -> bound) -> wager -> option poly) (c : cert).
+Hypothesis (CT : forall t r p, cut t r = Some p -> 0 <= [[ p ]]) (BT : bets_hold M theta stakes).
+Hypothesis EV : forall g, (g < N)%nat -> Q2R (elow c g) <= [[ about (evs g) ]] <= Q2R (ehigh c g).
+Hypothesis (S2 : sets_ok M N evs cut stakes c = true) (NB : nobody (ask c) = true) (VO : vectors_ok M c = true).
+Variables (c0 : cert) (l : cell) (env : list poly).
+Hypothesis EV0 : forall g, (g < N)%nat -> Q2R (elow c0 g) <= [[ about (evs g) ]] <= Q2R (ehigh c0 g).
+Hypothesis (HE : forall q, In q env -> 0 <= [[ q ]]) (AX : axes_ok M N evs l c0 env = true) (LB : labels_ok M l = true).
+Lemma walk_true w upward a : walk_ok M l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) = true -> is_open w (initial (shape M)) = true ->
+  legal_agent (game_of (skeleton M)) (pol_of (skeleton M) (ask c)) a ->
+  forall eps, 0 < eps -> exists k0, forall k, (k0 <= k)%nat ->
+    Q2R (sign upward) * (at2 (y l) (guess w (initial (shape M))) - true_value M theta a k [] (initial (shape M))) <= eps.
+Proof.
+  intros WK Op LA eps He. pose proof VO as V. unfold vectors_ok in V. split_andb V.
+  assert (Hs : (initial (shape M) < n)%nat) by (pose proof (initial_in _ (posed _ _ V6)) as I; exact I).
+  assert (G : 0 <= gamma <= 1) by (pose proof (factor_range _ (game_of (boxed M (pays c false) (sides c))) (posed _ _ V6) eq_refl) as F; exact F).
+  unfold walk_ok in WK. split_andb WK. apply Qle_bool_R in WK. apply Qltb_R in WK1. rewrite Q2R_0 in WK. rewrite Q2R_1 in WK1.
+  assert (SO : forall s, (s < n)%nat -> is_open w s = true -> state_ok M l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) s = true).
+  { intros s H O. pose proof (below_spec _ _ WK0 s H) as D. cbv beta in D. now rewrite O in D. }
+  assert (Nm : forall s, (s < n)%nat -> named (rule_of (ask c) s) = true) by (intros s H; apply (below_spec _ _ V9 s H)).
+  assert (St : forall s, (s < n)%nat -> is_open w s = true -> _) by (intros s H O; exact (state_true N evs c0 EV0 l env HE AX LB w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) s (SO s H O))).
+  assert (Val : forall k t, (t < n)%nat -> true_value M theta a k [] t = chain (rule_of (ask c)) k t).
+  { intros k t Ht. apply (value_is (rule_of (ask c)) V (ask c) a); auto. exact (inside_all c VO). }
+  destruct (open_bound (rule_of (ask c)) V (ask c) a (fun _ => eq_refl) Nm LA (inside_all c VO) (is_open w)
+    (fun t => at2 (y l) (guess_at w (bound_of c upward) t)) (fun s => Q2R (slow w s)) (Q2R (sign upward)) (Q2R (rate w)) G (conj WK WK1)) with
+    (sure := bounded_at c) (s := initial (shape M)) (eps := eps) as (k0 & H0); auto.
+  - intros s H O. apply (St s H O).
+  - intros s H O. destruct (St s H O) as (_ & E & _). unfold guess_at at 1. rewrite O. lra.
+  - intros s H O. destruct (St s H O) as (_ & _ & E1 & E2 & _). split; [exact E1|exact E2].
+  - intros s qc ed H O I J. destruct (St s H O) as (_ & _ & _ & _ & E). now apply (E qc).
+  - intros t Ht Ot Sr d Hd. unfold bounded_at in Sr. apply negb_true_iff in Sr. destruct (vectors_at N evs cut stakes c CT BT EV S2 NB VO t Ht Sr a LA) as (L & U & _).
+    assert (Gt : at2 (y l) (guess_at w (bound_of c upward) t) = Q2R (bound_of c upward t)).
+    { unfold guess_at. rewrite Ot. unfold at2, form_at. simpl. lra. }
+    rewrite Gt. unfold bound_of, sign. destruct upward.
+    + destruct (U d Hd) as (k0 & H0). exists k0. intros k Hk. specialize (H0 k Hk). rewrite (Val k t Ht) in H0.
+      replace (Q2R (-1)) with (-1) by (unfold Q2R; simpl; lra). lra.
+    + destruct (L d Hd) as (k0 & H0). exists k0. intros k Hk. specialize (H0 k Hk). rewrite (Val k t Ht) in H0. rewrite Q2R_1. lra.
+  - exists k0. intros k Hk. specialize (H0 k Hk). rewrite (Val k _ Hs). unfold guess_at in H0. now rewrite Op in H0.
+Qed.
+End Walks.
+
+Theorem shown_true N evs cut stakes c : shown M N evs cut stakes c = true -> (forall t r p, cut t r = Some p -> 0 <= [[ p ]]) ->
+  bets_hold M theta stakes ->
+  (forall g, (g < N)%nat -> Q2R (elow c g) <= [[ about (evs g) ]] <= Q2R (ehigh c g)) ->
+  claim_true M theta c.
+Proof.
+  intros H CT BT EV. unfold shown in H. unfold claim_true.
+  assert (Sg : Q2R (sign false) = 1 /\ Q2R (sign true) = -1) by (unfold sign, Q2R; simpl; lra). destruct Sg as [Sf Stt].
+  destruct (versus c) as [q|].
+  - unfold differs in H. destruct (lower c) as [l0|] eqn:El; [|discriminate]. destruct (upper c) as [u0|] eqn:Eu; [|discriminate].
+    destruct (if compl c then (Qopp u0, Qopp l0) else (l0, u0)) as [l u] eqn:Elu. split_andb H.
+    destruct (makes M N evs cut stakes c [] (facts c)) as [env|] eqn:E; [|discriminate]. split_andb H0.
+    rename H0 into SI. set (c' := rival c q) in *.
+    assert (S1 : sets_ok M N evs cut stakes c = true) by (unfold sets_ok; now rewrite E).
+    assert (HE : forall p, In p env -> 0 <= [[ p ]]).
+    { apply (makes_true M theta T N evs cut stakes c CT BT EV (facts c) [] env); [intros p []|exact E]. }
+    assert (St : steady M = true) by (pose proof H5 as V; unfold vectors_ok in V; now split_andb V).
+    intros a a' LA LA'. set (v := fun k => true_value M theta a k [] (initial (shape M))). set (v' := fun k => true_value M theta a' k [] (initial (shape M))).
+    assert (Hs : (initial (shape M) < n)%nat).
+    { pose proof H5 as V. unfold vectors_ok in V. split_andb V. exact (initial_in _ (posed _ _ V6)). }
+    pose proof H5 as VA. unfold vectors_ok in VA. split_andb VA. apply negb_true_iff in VA0.
+    pose proof H4 as VB. unfold vectors_ok in VB. split_andb VB. apply negb_true_iff in VB0.
+    destruct (vectors_at N evs cut stakes c CT BT EV S1 H H5 _ Hs VA0 a LA) as (La & Ua & Va).
+    destruct (vectors_at N evs cut stakes c' CT BT EV H6 H1 H4 _ Hs VB0 a' LA') as (Lb & Ub & Vb).
+    assert (Main : forall upward b, apart M N evs cut stakes c c' upward env b = true -> forall eps, 0 < eps -> exists k0, forall k, (k0 <= k)%nat ->
+      Q2R (sign upward) * (Q2R b - (v k - v' k)) <= eps).
+    { intros upward b A eps He. unfold apart in A. apply orb_prop in A. destruct A as [A|A].
+      - apply Qle_bool_R in A. rewrite Q2R_0, Q2R_mult, !Q2R_minus in A. unfold bound_of in A. destruct upward; simpl in A.
+        + destruct (Ua (eps / 2) ltac:(lra)) as (k1 & K1). destruct (Lb (eps / 2) ltac:(lra)) as (k2 & K2). exists (Nat.max k1 k2). intros k Hk.
+          specialize (K1 k ltac:(lia)). specialize (K2 k ltac:(lia)). fold (v k) in K1. fold (v' k) in K2. rewrite Stt in *. simpl in K2. lra.
+        + destruct (La (eps / 2) ltac:(lra)) as (k1 & K1). destruct (Ub (eps / 2) ltac:(lra)) as (k2 & K2). exists (Nat.max k1 k2). intros k Hk.
+          specialize (K1 k ltac:(lia)). specialize (K2 k ltac:(lia)). fold (v k) in K1. fold (v' k) in K2. rewrite Sf in *. simpl in K2. lra.
+      - destruct (if upward then joint_high c else joint_low c) as [t|]; [|discriminate].
+        apply (covered_true N evs cut stakes c CT BT EV _ _ _ _ A HE). intros env' ce HE' GC. unfold pair_ok in GC. split_andb GC.
+        destruct (walk_true N evs cut stakes c CT BT EV S1 H H5 c ce env' EV HE' GC GC5 _ upward a GC4 GC3 LA (eps / 2) ltac:(lra)) as (k1 & K1).
+        destruct (walk_true N evs cut stakes c' CT BT EV H6 H1 H4 c ce env' EV HE' GC GC5 _ (negb upward) a' GC2 GC1 LA' (eps / 2) ltac:(lra)) as (k2 & K2).
+        apply Qle_bool_R in GC0. rewrite Q2R_0 in GC0.
+        pose proof (least2_at (y ce) (height ce) (within N evs c EV ce env' HE' GC) (add2 (sign upward) (add2 (-1) (guess (second_walk ce) (initial (shape M))) (guess (first_walk ce) (initial (shape M)))) (Qopp (Qmult (sign upward) b), []))) as L.
+        rewrite !add2_at in L. unfold at2 at 3, form_at in L. simpl fst in L. simpl snd in L. simpl sumi in L. rewrite Q2R_opp, Q2R_mult in L.
+        replace (Q2R (-1)) with (-1) in L by (unfold Q2R; simpl; lra).
+        exists (Nat.max k1 k2). intros k Hk. specialize (K1 k ltac:(lia)). specialize (K2 k ltac:(lia)). fold (v k) in K1. fold (v' k) in K2.
+        destruct upward; simpl negb in K2; rewrite ?Stt, ?Sf in *; lra. }
+    assert (Low : forall eps, 0 < eps -> exists k0, forall k, (k0 <= k)%nat -> Q2R l - eps <= v k - v' k).
+    { intros eps He. destruct (Main false l H3 eps He) as (k0 & K0). exists k0. intros k Hk. specialize (K0 k Hk). rewrite Sf in K0. lra. }
+    assert (High : forall eps, 0 < eps -> exists k0, forall k, (k0 <= k)%nat -> v k - v' k <= Q2R u + eps).
+    { intros eps He. destruct (Main true u H2 eps He) as (k0 & K0). exists k0. intros k Hk. specialize (K0 k Hk). rewrite Stt in K0. lra. }
+    assert (LU : at_least (fun k => (if compl c then -1 else 1) * (v k - v' k)) (Some l0) /\ at_most (fun k => (if compl c then -1 else 1) * (v k - v' k)) u0).
+    { destruct (compl c); injection Elu as <- <-; split; intros eps He.
+      - destruct (High eps He) as (k0 & K0). exists k0. intros k Hk. specialize (K0 k Hk). rewrite Q2R_opp in K0. lra.
+      - destruct (Low eps He) as (k0 & K0). exists k0. intros k Hk. specialize (K0 k Hk). rewrite Q2R_opp in K0. lra.
+      - destruct (Low eps He) as (k0 & K0). exists k0. intros k Hk. specialize (K0 k Hk). lra.
+      - destruct (High eps He) as (k0 & K0). exists k0. intros k Hk. specialize (K0 k Hk). lra. }
+    destruct LU as [LU1 LU2]. unfold low_means, high_means. rewrite (proj2 (no_steps St)).
+    pose proof St as K. unfold steady in K. apply andb_prop in K. destruct K as [_ K].
+    destruct (kind_of (shape M)) eqn:EK; try discriminate K; try (split; [exact LU1|exact LU2]).
+    split; [intros _; exact LU1|]. split; [|exact LU2]. specialize (Va eq_refl). specialize (Vb eq_refl).
+    intros eps He. destruct (Va (eps / 2) ltac:(lra)) as (k1 & K1). destruct (Vb (eps / 2) ltac:(lra)) as (k2 & K2). exists (Nat.max k1 k2). intros k Hk.
+    specialize (K1 k ltac:(lia)). specialize (K2 k ltac:(lia)). lra.
+  - unfold holds in H. unfold true_stated. destruct (if compl c then _ else _) as [l u].
+    apply andb_prop in H. destruct H as [NB H]. destruct (makes M N evs cut stakes c [] (facts c)) as [env|] eqn:E; [|discriminate].
+    apply andb_prop in H. destruct H as [H HU]. apply andb_prop in H. destruct H as [SI HL].
+    assert (S1 : sets_ok M N evs cut stakes c = true) by (unfold sets_ok; now rewrite E).
+    assert (HE : forall p, In p env -> 0 <= [[ p ]]).
+    { apply (makes_true M theta T N evs cut stakes c CT BT EV (facts c) [] env); [intros p []|exact E]. }
+    assert (Main : forall upward b, joint M N evs cut stakes c upward env b = true -> vectors_ok M c = true /\ exists b', b = Some b' /\
+      forall a, legal_agent (game_of (skeleton M)) (pol_of (skeleton M) (ask c)) a -> forall eps, 0 < eps -> exists k0, forall k, (k0 <= k)%nat ->
+        Q2R (sign upward) * (Q2R b' - true_value M theta a k [] (initial (shape M))) <= eps).
+    { intros upward b J. unfold joint in J. destruct (if upward then joint_high c else joint_low c) as [t|]; [|discriminate].
+      destruct b as [b|]; [|discriminate]. apply andb_prop in J. destruct J as [VO J]. split; [exact VO|]. exists b. split; [reflexivity|]. intros a LA eps He.
+      apply (covered_true N evs cut stakes c CT BT EV _ _ _ _ J HE). intros env' ce HE' GC. unfold cell_ok in GC. split_andb GC.
+      destruct (walk_true N evs cut stakes c CT BT EV S1 NB VO c ce env' EV HE' GC GC3 _ upward a GC2 GC1 LA eps He) as (k1 & K1).
+      apply Qle_bool_R in GC0. rewrite Q2R_0 in GC0.
+      pose proof (least2_at (y ce) (height ce) (within N evs c EV ce env' HE' GC) (add2 (sign upward) (guess (first_walk ce) (initial (shape M))) (Qopp (Qmult (sign upward) b), []))) as L.
+      rewrite add2_at in L. unfold at2 at 2, form_at in L. simpl fst in L. simpl snd in L. simpl sumi in L. rewrite Q2R_opp, Q2R_mult in L.
+      exists k1. intros k Hk. specialize (K1 k Hk). lra. }
+    assert (V : vectors_ok M c = true -> steady M = true /\ agent_owns (ask c) true = false /\ agent_owns (ask c) false = false /\
+      forall a, legal_agent (game_of (skeleton M)) (pol_of (skeleton M) (ask c)) a -> kind_of (shape M) = Reach_reward ->
+        vanishes (fun k => missed (game_of (skeleton M)) (Play a (truth M theta)) k [] (initial (shape M)))).
+    { intros VO. pose proof VO as V. unfold vectors_ok in V. split_andb V. apply negb_true_iff in V8, V7, V0. repeat split; auto. intros a LA.
+      apply (vectors_at N evs cut stakes c CT BT EV S1 NB VO _ (initial_in _ (posed _ _ V6)) V0 a LA). }
+    split.
+    + apply orb_prop in HL. destruct HL as [HL|HL]; [now apply (low_side M theta T N evs cut stakes c S1 CT BT EV NB)|].
+      destruct (Main false l HL) as (VO & b & -> & J). destruct (V VO) as (St & O1 & O2 & Van). unfold true_bound. rewrite O1. intros a LA.
+      assert (F : at_least (fun k => true_value M theta a k [] (initial (shape M))) (Some b)).
+      { intros eps He. destruct (J a LA eps He) as (k0 & K0). exists k0. intros k Hk. specialize (K0 k Hk). rewrite Sf in K0. lra. }
+      unfold low_means. rewrite (proj2 (no_steps St)). unfold steady in St. apply andb_prop in St. destruct St as [_ K].
+      destruct (kind_of (shape M)); try discriminate K; auto.
+    + destruct u as [u|]; [|exact I]. apply orb_prop in HU. destruct HU as [HU|HU]; [now apply (high_side M theta T N evs cut stakes c S1 CT BT EV NB)|].
+      destruct (Main true (Some u) HU) as (VO & b & Eb & J). injection Eb as <-. destruct (V VO) as (St & O1 & O2 & Van). unfold true_bound. rewrite O2. intros a LA.
+      assert (F : at_most (fun k => true_value M theta a k [] (initial (shape M))) u).
+      { intros eps He. destruct (J a LA eps He) as (k0 & K0). exists k0. intros k Hk. specialize (K0 k Hk). rewrite Stt in K0. lra. }
+      unfold high_means. rewrite (proj2 (no_steps St)). specialize (Van a LA). unfold steady in St. apply andb_prop in St. destruct St as [_ K].
+      destruct (kind_of (shape M)); try discriminate K; auto.
+Qed.
+End Truth.

@@ -1,0 +1,119 @@
+(* Forms in several variables: a number, and a form of one degree less times each variable. Sums, products, and what they are at least
+   where every variable is between 0 and its height. *)
+From Coq Require Import List Bool Arith QArith Qreals Reals Lra Lia.
+From Proved Require Import Game Basics Learned.
+Import ListNotations.
+Open Scope R_scope.
+
+(* ---------- Programs ---------- *)
+
+(* a·p + q *)
+Fixpoint zip {A} (add : Q -> A -> A -> A) (none : A) (a : Q) (l m : list A) : list A :=
+  match l, m with
+  | [], _ => m
+  | x :: l', [] => add a x none :: zip add none a l' []
+  | x :: l', y :: m' => add a x y :: zip add none a l' m'
+  end.
+Definition add_form {A} (add : Q -> A -> A -> A) (none : A) (a : Q) (p q : form A) : form A :=
+  (Qplus (Qmult a (fst p)) (fst q), zip add none a (snd p) (snd q)).
+Definition add0 (a x y : Q) : Q := Qplus (Qmult a x) y.
+Definition add1 : Q -> affine -> affine -> affine := add_form add0 0%Q.
+Definition add2 : Q -> quadratic -> quadratic -> quadratic := add_form add1 (0%Q, []).
+Definition add3 : Q -> cubic -> cubic -> cubic := add_form add2 (0%Q, []).
+Definition raise {A B} (f : A -> B) (p : form A) : form B := (fst p, map f (snd p)).
+Definition to_affine (q : Q) : affine := (q, []).
+Definition to_cubic : quadratic -> cubic := raise (raise to_affine).
+(* acc + a·f·p *)
+Fixpoint spread (a : Q) (p : quadratic) (l : list Q) (m : list quadratic) : list quadratic :=
+  match l, m with
+  | [], _ => m
+  | x :: l', [] => add2 (Qmult a x) p (0%Q, []) :: spread a p l' []
+  | x :: l', y :: m' => (if Qeq_bool x 0 then y else add2 (Qmult a x) p y) :: spread a p l' m'
+  end.
+Definition gather (a : Q) (f : affine) (p : quadratic) (acc : cubic) : cubic :=
+  let acc := add3 (Qmult a (fst f)) (to_cubic p) acc in (fst acc, spread a p (snd f) (snd acc)).
+Section Least.
+Variable height : nat -> Q.
+Fixpoint least_sum {A} (least : A -> Q) (j : nat) (l : list A) : Q :=
+  match l with
+  | [] => 0%Q
+  | x :: l' => let v := least x in let r := least_sum least (S j) l' in if Qle_bool 0 v then r else Qplus (Qmult (height j) v) r
+  end.
+Definition least_form {A} (least : A -> Q) (p : form A) : Q := Qplus (fst p) (least_sum least 0 (snd p)).
+Definition least1 : affine -> Q := least_form (fun x => x).
+Definition least2 : quadratic -> Q := least_form least1.
+Definition least3 : cubic -> Q := least_form least2.
+End Least.
+
+(* ---------- Proofs ---------- *)
+
+Section At.
+Variable y : nat -> R.
+Definition form_at {A} (at_ : A -> R) (p : form A) : R := Q2R (fst p) + sumi (fun j x => y j * at_ x) 0 (snd p).
+Definition at1 : affine -> R := form_at Q2R.
+Definition at2 : quadratic -> R := form_at at1.
+Definition at3 : cubic -> R := form_at at2.
+
+Section Level.
+Context {A : Type} (add : Q -> A -> A -> A) (none : A) (at_ : A -> R).
+Hypothesis (Add : forall a x z, at_ (add a x z) = Q2R a * at_ x + at_ z) (None_ : at_ none = 0).
+Lemma zip_at a l : forall m k, sumi (fun j x => y j * at_ x) k (zip add none a l m) =
+  Q2R a * sumi (fun j x => y j * at_ x) k l + sumi (fun j x => y j * at_ x) k m.
+Proof.
+  induction l as [|x l IH]; intros m k; [simpl; lra|]. destruct m as [|z m]; simpl; rewrite IH, Add; simpl; rewrite ?None_; lra.
+Qed.
+Lemma add_form_at a p q : form_at at_ (add_form add none a p q) = Q2R a * form_at at_ p + form_at at_ q.
+Proof. unfold form_at, add_form. simpl. rewrite zip_at, Q2R_plus, Q2R_mult. lra. Qed.
+End Level.
+Lemma nothing_at {A} (at_ : A -> R) : form_at at_ (0%Q, []) = 0.
+Proof. unfold form_at. simpl. rewrite Q2R_0. lra. Qed.
+Lemma add1_at a p q : at1 (add1 a p q) = Q2R a * at1 p + at1 q.
+Proof. apply add_form_at; [|apply Q2R_0]. intros. unfold add0. rewrite Q2R_plus, Q2R_mult. lra. Qed.
+Lemma add2_at a p q : at2 (add2 a p q) = Q2R a * at2 p + at2 q.
+Proof. apply add_form_at; [exact add1_at|apply nothing_at]. Qed.
+Lemma add3_at a p q : at3 (add3 a p q) = Q2R a * at3 p + at3 q.
+Proof. apply add_form_at; [exact add2_at|apply nothing_at]. Qed.
+Lemma raise_at {A B} (f : A -> B) (at_ : A -> R) (at' : B -> R) : (forall x, at' (f x) = at_ x) ->
+  forall p, form_at at' (raise f p) = form_at at_ p.
+Proof.
+  intros H [c l]. unfold form_at, raise. simpl. f_equal. generalize 0%nat. induction l as [|x l IH]; intros k; simpl; [reflexivity|].
+  now rewrite IH, H.
+Qed.
+Lemma to_cubic_at p : at3 (to_cubic p) = at2 p.
+Proof. apply raise_at. intros x. apply raise_at. intros q. unfold at1, form_at. simpl. lra. Qed.
+Lemma spread_at a p l : forall m k, sumi (fun j x => y j * at2 x) k (spread a p l m) =
+  Q2R a * at2 p * sumi (fun j x => y j * Q2R x) k l + sumi (fun j x => y j * at2 x) k m.
+Proof.
+  induction l as [|x l IH]; intros m k; [simpl; lra|]. destruct m as [|z m]; cbn [spread sumi]; rewrite IH.
+  - rewrite add2_at, Q2R_mult. unfold at2 at 2. rewrite nothing_at. simpl. lra.
+  - destruct (Qeq_bool x 0) eqn:E; [apply Qeq_bool_eq, Qeq_eqR in E; rewrite Q2R_0 in E; rewrite E|rewrite add2_at, Q2R_mult]; lra.
+Qed.
+Lemma gather_at a f p acc : at3 (gather a f p acc) = Q2R a * at1 f * at2 p + at3 acc.
+Proof.
+  unfold gather. set (acc' := add3 (Qmult a (fst f)) (to_cubic p) acc).
+  assert (E : at3 acc' = Q2R a * Q2R (fst f) * at2 p + at3 acc) by (unfold acc'; rewrite add3_at, to_cubic_at, Q2R_mult; lra).
+  unfold at3, form_at in *. cbn [fst snd]. rewrite spread_at. unfold at1, form_at. fold at1 in *. lra.
+Qed.
+
+Section Within.
+Variable height : nat -> Q.
+Hypothesis Y : forall j, 0 <= y j <= Q2R (height j).
+Lemma least_form_at {A} (least : A -> Q) (at_ : A -> R) : (forall x, Q2R (least x) <= at_ x) ->
+  forall p, Q2R (least_form height least p) <= form_at at_ p.
+Proof.
+  intros H [c l]. unfold least_form, form_at. simpl. rewrite Q2R_plus. apply Rplus_le_compat_l.
+  generalize 0%nat. induction l as [|x l IH]; intros k; simpl; [rewrite Q2R_0; lra|].
+  specialize (IH (S k)). specialize (H x). specialize (Y k). destruct (Qle_bool 0 (least x)) eqn:E.
+  - apply Qle_bool_R in E. rewrite Q2R_0 in E. assert (0 <= y k * at_ x) by (apply Rmult_le_pos; lra). lra.
+  - apply Qle_bool_R_false in E. rewrite Q2R_0 in E. rewrite Q2R_plus, Q2R_mult.
+    assert (Q2R (height k) * Q2R (least x) <= y k * at_ x); [|lra].
+    apply Rle_trans with (y k * Q2R (least x)); [|apply Rmult_le_compat_l; lra]. nra.
+Qed.
+Lemma least1_at p : Q2R (least1 height p) <= at1 p.
+Proof. apply least_form_at. intros; lra. Qed.
+Lemma least2_at p : Q2R (least2 height p) <= at2 p.
+Proof. apply least_form_at, least1_at. Qed.
+Lemma least3_at p : Q2R (least3 height p) <= at3 p.
+Proof. apply least_form_at, least2_at. Qed.
+End Within.
+End At.

@@ -1477,6 +1477,7 @@ type walk = { is_open : (int -> bool); guess : (int -> quadratic);
 type cell = { more : made list;
               axes : (((poly * Exact.F.t) * (Exact.F.t * reference)
                      list) * (Exact.F.t * reference) list) list;
+              budget : Exact.F.t; why_budget : (Exact.F.t * reference) list;
               labels : int; label_at : (int -> int); place_of : (int -> int);
               linear : (int -> affine); first_walk : walk; second_walk : 
               walk }
@@ -1793,32 +1794,6 @@ let nobody q0 =
   | Some _ -> false
   | None -> true
 
-(** val proved :
-    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
-    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
-    -> bool **)
-
-let proved m n evs cut stakes c =
-  if c.compl
-  then let l = less c.upper in
-       let u = less c.lower in
-       (&&)
-         ((&&) ((&&) (nobody c.ask) (sets_ok m n evs cut stakes c))
-           (shows_low (boxed m (pays c false) (sides c)) c.ask c.low l))
-         (match u with
-          | Some u0 ->
-            shows_high (boxed m (pays c true) (sides c)) c.ask c.high u0
-          | None -> true)
-  else let l = c.lower in
-       let u = c.upper in
-       (&&)
-         ((&&) ((&&) (nobody c.ask) (sets_ok m n evs cut stakes c))
-           (shows_low (boxed m (pays c false) (sides c)) c.ask c.low l))
-         (match u with
-          | Some u0 ->
-            shows_high (boxed m (pays c true) (sides c)) c.ask c.high u0
-          | None -> true)
-
 (** val no_cut : (int -> Exact.F.t) -> Exact.F.t -> poly option **)
 
 let no_cut _ _ =
@@ -1828,11 +1803,6 @@ let no_cut _ _ =
 
 let no_stakes _ _ _ =
   None
-
-(** val accept_domain : model -> cert -> bool **)
-
-let accept_domain m c =
-  proved m 0 (fun _ -> { about = []; trials = [] }) no_cut no_stakes c
 
 (** val unit_log : Exact.I.t **)
 
@@ -2250,38 +2220,47 @@ let gather a f p acc =
   let acc0 = add3 (Exact.F.mul a (fst f)) (to_cubic p) acc in
   ((fst acc0), (spread a p (snd f) (snd acc0)))
 
-(** val least_sum :
-    (int -> Exact.F.t) -> ('a1 -> Exact.F.t) -> int -> 'a1 list -> Exact.F.t **)
+(** val least_each :
+    (int -> Exact.F.t) -> int -> Exact.F.t list -> Exact.F.t **)
 
-let rec least_sum height0 least0 j = function
+let rec least_each height0 j = function
 | [] -> Exact.make (Exact.I.zero, Exact.I.one)
-| x0 :: l' ->
-  let v = least0 x0 in
-  let r = least_sum height0 least0 (Stdlib.Int.succ j) l' in
+| v :: l' ->
   if Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) v
-  then r
-  else Exact.F.add (Exact.F.mul (height0 j) v) r
+  then least_each height0 (Stdlib.Int.succ j) l'
+  else Exact.F.add (Exact.F.mul (height0 j) v)
+         (least_each height0 (Stdlib.Int.succ j) l')
+
+(** val least_one : Exact.F.t list -> Exact.F.t **)
+
+let rec least_one = function
+| [] -> Exact.make (Exact.I.zero, Exact.I.one)
+| v :: l' -> let r = least_one l' in if Exact.leq v r then v else r
 
 (** val least_form :
-    (int -> Exact.F.t) -> ('a1 -> Exact.F.t) -> 'a1 form -> Exact.F.t **)
+    (int -> Exact.F.t) -> Exact.F.t -> ('a1 -> Exact.F.t) -> 'a1 form ->
+    Exact.F.t **)
 
-let least_form height0 least0 p =
-  Exact.F.add (fst p) (least_sum height0 least0 0 (snd p))
+let least_form height0 budget0 least0 p =
+  let l = map least0 (snd p) in
+  let a = least_each height0 0 l in
+  let b = Exact.F.mul budget0 (least_one l) in
+  Exact.F.add (fst p) (if Exact.leq a b then b else a)
 
-(** val least1 : (int -> Exact.F.t) -> affine -> Exact.F.t **)
+(** val least1 : (int -> Exact.F.t) -> Exact.F.t -> affine -> Exact.F.t **)
 
-let least1 height0 =
-  least_form height0 (fun x0 -> x0)
+let least1 height0 budget0 =
+  least_form height0 budget0 (fun x0 -> x0)
 
-(** val least2 : (int -> Exact.F.t) -> quadratic -> Exact.F.t **)
+(** val least2 : (int -> Exact.F.t) -> Exact.F.t -> quadratic -> Exact.F.t **)
 
-let least2 height0 =
-  least_form height0 (least1 height0)
+let least2 height0 budget0 =
+  least_form height0 budget0 (least1 height0 budget0)
 
-(** val least3 : (int -> Exact.F.t) -> cubic -> Exact.F.t **)
+(** val least3 : (int -> Exact.F.t) -> Exact.F.t -> cubic -> Exact.F.t **)
 
-let least3 height0 =
-  least_form height0 (least2 height0)
+let least3 height0 budget0 =
+  least_form height0 budget0 (least2 height0 budget0)
 
 (** val weighted :
     Exact.F.t list -> lchoice list -> (Exact.F.t * lchoice) list **)
@@ -2340,14 +2319,19 @@ let height l j =
     model -> int -> (int -> event) -> cell -> cert -> poly list -> bool **)
 
 let axes_ok m n evs l c env =
-  forallb (fun a ->
-    let (y, hi0) = a in
-    let (y0, lo0) = y in
-    let (p, h) = y0 in
-    (&&) (follows m n evs c env lo0 p)
-      (follows m n evs c env hi0
-        (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) p
-          (constant h)))) l.axes
+  (&&)
+    (forallb (fun a ->
+      let (y, hi0) = a in
+      let (y0, lo0) = y in
+      let (p, h) = y0 in
+      (&&) (follows m n evs c env lo0 p)
+        (follows m n evs c env hi0
+          (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) p
+            (constant h)))) l.axes)
+    (follows m n evs c env l.why_budget
+      (fold_right (fun a ->
+        plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
+          (fst (fst (fst a)))) (constant l.budget) l.axes))
 
 (** val composed : cell -> int -> Exact.F.t list -> poly **)
 
@@ -2456,12 +2440,12 @@ let state_ok m l w rl upward x0 sure0 s =
                      ((Exact.make (Exact.I.zero, Exact.I.one)), [])) with
            | Some p ->
              Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
-               (least3 (height l) p)
+               (least3 (height l) l.budget p)
            | None -> false))
         (Exact.leq (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
           (w.slow s)))
       (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
-        (least1 (height l)
+        (least1 (height l) l.budget
           (slow_choices m l w cs ((Exact.F.mul w.rate (w.slow s)), []))))
 
 (** val walk_ok :
@@ -2559,7 +2543,7 @@ let cell_ok m n evs c upward b env l =
         (walk_ok m l w (rule_of c.ask) upward (bound_of c upward)
           (bounded_at c))) (w.is_open s))
     (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
-      (least2 (height l)
+      (least2 (height l) l.budget
         (add2 g (w.guess s) ((Exact.F.neg (Exact.F.mul g b)), []))))
 
 (** val joint :
@@ -2607,7 +2591,7 @@ let pair_ok m n evs c c' upward b env l =
         (walk_ok m l w' (rule_of c'.ask) (not upward)
           (bound_of c' (not upward)) (bounded_at c'))) (w'.is_open s))
     (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
-      (least2 (height l)
+      (least2 (height l) l.budget
         (add2 g
           (add2 (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
             (w'.guess s) (w.guess s)) ((Exact.F.neg (Exact.F.mul g b)), []))))
@@ -2724,6 +2708,11 @@ let shown m n evs cut stakes c =
   match c.versus with
   | Some q0 -> differs m n evs cut stakes c q0
   | None -> holds m n evs cut stakes c
+
+(** val accept_domain : model -> cert -> bool **)
+
+let accept_domain m c =
+  shown m 0 (fun _ -> { about = []; trials = [] }) no_cut no_stakes c
 
 type scheme = { kinds : int; kind_of_choice : ((int * int) -> int);
                 members : (int -> int list); classes : int;

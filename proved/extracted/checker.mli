@@ -419,6 +419,7 @@ type walk = { is_open : (int -> bool); guess : (int -> quadratic);
 type cell = { more : made list;
               axes : (((poly * Exact.F.t) * (Exact.F.t * reference)
                      list) * (Exact.F.t * reference) list) list;
+              budget : Exact.F.t; why_budget : (Exact.F.t * reference) list;
               labels : int; label_at : (int -> int); place_of : (int -> int);
               linear : (int -> affine); first_walk : walk; second_walk : 
               walk }
@@ -510,15 +511,9 @@ val sets_ok :
 
 val nobody : question -> bool
 
-val proved :
-  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
-  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> bool
-
 val no_cut : (int -> Exact.F.t) -> Exact.F.t -> poly option
 
 val no_stakes : int -> (int -> bound) -> wager -> poly option
-
-val accept_domain : model -> cert -> bool
 
 val unit_log : Exact.I.t
 
@@ -616,17 +611,19 @@ val spread :
 
 val gather : Exact.F.t -> affine -> quadratic -> cubic -> cubic
 
-val least_sum :
-  (int -> Exact.F.t) -> ('a1 -> Exact.F.t) -> int -> 'a1 list -> Exact.F.t
+val least_each : (int -> Exact.F.t) -> int -> Exact.F.t list -> Exact.F.t
+
+val least_one : Exact.F.t list -> Exact.F.t
 
 val least_form :
-  (int -> Exact.F.t) -> ('a1 -> Exact.F.t) -> 'a1 form -> Exact.F.t
+  (int -> Exact.F.t) -> Exact.F.t -> ('a1 -> Exact.F.t) -> 'a1 form ->
+  Exact.F.t
 
-val least1 : (int -> Exact.F.t) -> affine -> Exact.F.t
+val least1 : (int -> Exact.F.t) -> Exact.F.t -> affine -> Exact.F.t
 
-val least2 : (int -> Exact.F.t) -> quadratic -> Exact.F.t
+val least2 : (int -> Exact.F.t) -> Exact.F.t -> quadratic -> Exact.F.t
 
-val least3 : (int -> Exact.F.t) -> cubic -> Exact.F.t
+val least3 : (int -> Exact.F.t) -> Exact.F.t -> cubic -> Exact.F.t
 
 val weighted : Exact.F.t list -> lchoice list -> (Exact.F.t * lchoice) list
 
@@ -719,6 +716,8 @@ val holds :
 val shown :
   model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
   option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> bool
+
+val accept_domain : model -> cert -> bool
 
 type scheme = { kinds : int; kind_of_choice : ((int * int) -> int);
                 members : (int -> int list); classes : int;

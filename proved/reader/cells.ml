@@ -4,7 +4,7 @@
 
 open Refusal
 
-type leaf = { path : (int * Poly.t) list; sides : (Poly.t * Q.t * int * int) array; forms : (int * (Q.t * Q.t list)) list;
+type leaf = { path : (int * Poly.t) list; sides : (Poly.t * Q.t * int * int) array; budget : Q.t * int; forms : (int * (Q.t * Q.t list)) list;
               models : (Expansion.chain * Expansion.model * int) list }
 type t = Leaf of leaf | Hollow of (int * Poly.t) list * int | Split of Poly.t * t * t
 
@@ -22,7 +22,7 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
   let width = Array.init n (fun k -> Q.to_float (Q.sub start.high.(k) start.low.(k))) in
   let rec go (box : Region.box) path =
     incr count;
-    if !count > most_cells then unproved "a coupled bound that needs too many cells";
+    if !count > most_cells then not_covered "coupled values that need so many cells";
     let region = Region.polytope space box (Array.append rows (envelopes box)) in
     let low = Array.map Q.to_float box.low and scale = Array.mapi (fun k a -> Float.max 1e-300 (Q.to_float (Q.sub box.high.(k) a))) box.low in
     let scaled = Array.map (fun (r : Region.row) ->
@@ -33,18 +33,19 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       Array.map (fun v -> v /. size) a, Q.to_float !b /. size) region.rows in
     let lp = { Simplex.a = Array.map fst scaled; b = Array.map snd scaled; size = n } in
     let upward_in g = Simplex.maximise lp (Array.mapi (fun k c -> c *. scale.(k)) g) in (* in coordinates x *)
-    let halves () =
-      (* along the free coordinate that is widest against the region *)
-      let best = ref (-1) and most = ref 1e-9 and at = ref 0.0 in
+    (* Along the free coordinate along which the claim changes most; [weight]: how fast. *)
+    let halves weight =
+      let best = ref (-1) and most = ref 0.0 and at = ref 0.0 in
       for k = 0 to free - 1 do
         let unit s = Array.init n (fun j -> if j = k then s else 0.0) in
-        match upward_in (unit 1.0), upward_in (unit (-1.0)) with
+        match (try upward_in (unit 1.0), upward_in (unit (-1.0)) with Simplex.Singular -> let none = Simplex.Nothing (0, [||]) in none, none) with
         | Simplex.Vertex (a, _), Simplex.Vertex (b, _) ->
-          let part = (a.(k) -. b.(k)) *. scale.(k) /. width.(k) in
-          if part > !most then (most := part; best := k; at := low.(k) +. 0.5 *. (a.(k) +. b.(k)) *. scale.(k))
+          let long = (a.(k) -. b.(k)) *. scale.(k) in
+          let part = long *. (weight.(k) +. 1e-6 /. width.(k)) in
+          if long > 1e-7 *. width.(k) && part > !most then (most := part; best := k; at := low.(k) +. 0.5 *. (a.(k) +. b.(k)) *. scale.(k))
         | _ -> ()
       done;
-      if !best < 0 then unproved "a coupled bound that is not proved in a cell that is small";
+      if !best < 0 then not_covered "coupled values that need such small cells";
       let k = !best and v = Q.of_float !at in
       let side fact_poly change =
         incr number;
@@ -78,21 +79,27 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         else match upward_in (Array.map (fun v -> -. v) next) with
           | Simplex.Vertex (_, other) when List.sort compare (Array.to_list other) = List.sort compare (Array.to_list basis) -> found, next
           | _ -> corner next (left - 1) in
+    let even = Array.map (fun w -> 1.0 /. w) width in
+    let along_free g x = Array.init free (fun k ->
+      let d = Array.make n 0.0 in
+      d.(k) <- 1.0;
+      Array.iteri (fun i (a, b) -> d.(free + i) <- d.(a) *. x.(b) +. x.(a) *. d.(b)) space.products;
+      Float.abs (Simplex.dot g d)) in
     match (try Some (corner (Array.make n 0.0) 5) with Simplex.Singular | Expansion.Fails -> None) with
-    | None -> halves ()
+    | None -> halves even
     | Some (Simplex.Nothing (row, basis), _) ->
       let r = region.rows.(row) in
       let total, parts = Region.most region (Array.map Q.neg r.linear) basis in
       let left = Q.add r.bound total in (* what the rows say is not negative *)
-      if Q.sign left >= 0 then halves ()
+      if Q.sign left >= 0 then halves even
       else
         let parts = List.map (fun (c, f) -> c, Lazy.force f) ((Q.one, r.fact) :: parts) in
         let scale = Q.inv (Q.neg left) in
         Hollow (path, Region.combine space.book (Poly.constant Q.minus_one) (List.map (fun (c, f) -> Q.mul c scale, f) parts))
-    | Some (Simplex.Vertex (z, basis), _) ->
+    | Some (Simplex.Vertex (z, basis), g) ->
       match (try leaf region lp scale chance z basis place path with Simplex.Singular | Expansion.Fails -> None) with
       | Some found -> found
-      | None -> halves ()
+      | None -> halves (along_free g (place z))
   and leaf region lp scale chance z basis place path =
     (* columns: how a point moves when one row of the corner becomes slack, up to the end of the cell *)
     let inv = Simplex.inverse (Array.map (fun i -> lp.Simplex.a.(i)) basis) in
@@ -124,6 +131,13 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       let height = short (Q.add total c) in
       if Q.sign height < 0 then raise Simplex.Singular;
       y, height, low, fact parts (Poly.minus (Poly.constant height) y)) in
+    let budget = (* of all together *)
+      let u = Array.init n (fun k -> Array.fold_left (fun t row -> Q.add t row.(k)) Q.zero back) in
+      let c = Q.neg (times u x0) in
+      let basis = match Simplex.maximise lp (Array.mapi (fun k q -> Q.to_float q *. scale.(k)) u) with Vertex (_, b) -> b | Nothing _ -> raise Simplex.Singular in
+      let total, parts = Region.most ~cut:Region.shorter region u basis in
+      let most = short (Q.add total c) in
+      most, Region.combine space.book (Region.form space (Array.map Q.neg u) (Q.sub most c)) (List.map (fun (c, f) -> c, Lazy.force f) parts) in
     let x = Array.map Q.to_float x0 in
     let moves = Hashtbl.create 100 in
     List.iter (fun e -> let l, _, _, _ = Hashtbl.find linear e in Hashtbl.replace moves e (Array.map (fun a -> Simplex.dot l a) axes)) labels;
@@ -131,7 +145,7 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
     let height = Array.map (fun (_, h, _, _) -> Q.to_float h) sides in
     let models = List.map (fun { chain; counts } ->
       let up = if counts > 0 then upward else not upward in
-      chain, Expansion.expand chain up (chance x) along height, counts) parts in
+      chain, Expansion.expand chain up (chance x) along height (Q.to_float (fst budget)), counts) parts in
     (* what is said at the initial state *)
     let total = ref (-. sg *. bound) and slope = Array.make n 0.0 and curve = Array.make_matrix n n 0.0 in
     List.iter (fun ((chain : Expansion.chain), (m : Expansion.model), counts) ->
@@ -141,12 +155,12 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         slope.(j) <- slope.(j) +. c *. m.slope.(j).(i);
         for k = 0 to n - 1 do curve.(j).(k) <- curve.(j).(k) +. c *. m.curve.(j).(k).(i) done
       done) models;
-    if Expansion.least height !total slope curve < 0.0 then None
+    if Expansion.least height (Q.to_float (fst budget)) !total slope curve < 0.0 then None
     else begin
       let forms = List.map (fun e ->
         let _, _, l, c = Hashtbl.find linear e in
         e, (Q.add c (times l x0), Array.to_list (Array.map (times l) exact))) labels in
-      Some (Leaf { path; sides; forms; models })
+      Some (Leaf { path; sides; budget; forms; models })
     end
   and rational_inverse m = (* of the matrix whose columns are these *)
     let work = Array.init n (fun i -> Array.init n (fun j -> m.(j).(i))) in

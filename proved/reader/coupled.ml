@@ -48,7 +48,8 @@ let tree (root : Reasons.t) labels cover =
       List.iter (fun (e, f) -> Hashtbl.replace forms e f) l.forms;
       let axes = Array.to_list (Array.map (fun (p, h, low, high) -> ((Events.terms p, h), own.flat low), own.flat high) l.sides) in
       let walks = List.map (fun (chain, model, _) -> walk chain model) l.models in
-      Checker.Leaf { more = own.made (); axes; labels = Array.length label; label_at = Array.get label;
+      let why_budget = own.flat (snd l.budget) in
+      Checker.Leaf { more = own.made (); axes; budget = fst l.budget; why_budget; labels = Array.length label; label_at = Array.get label;
         place_of = (fun e -> Option.value ~default:(Array.length label) (Hashtbl.find_opt place e)); linear = Hashtbl.find forms;
         first_walk = List.hd walks; second_walk = List.nth walks (List.length walks - 1) } in
   go cover
@@ -56,7 +57,7 @@ let tree (root : Reasons.t) labels cover =
 let rec share (root : Reasons.t) = function
   | Cells.Split (_, a, b) -> share root a; share root b
   | Hollow (_, fact) -> root.share fact
-  | Leaf l -> Array.iter (fun (_, _, low, high) -> root.share low; root.share high) l.sides
+  | Leaf l -> Array.iter (fun (_, _, low, high) -> root.share low; root.share high) l.sides; root.share (snd l.budget)
 
 (* Trees for the two ends of a claim, None where vectors do. *)
 let of_claim (file : Problem.t) model complement (claim : claim) space (sets : Sets.t) polynomials _ rows root parts =

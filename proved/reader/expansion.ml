@@ -61,20 +61,34 @@ let slopes chain upward chance along d value =
   let solve = solve chain chance in
   Array.init d (fun j -> solve (onward chain (along j) at))
 
-let expand chain upward chance along (height : float array) =
+(* The least of c·y where every variable is between 0 and its height, and their sum at most the budget. *)
+let least_of height budget c =
+  let each = ref 0.0 and one = ref 0.0 in
+  Array.iteri (fun j v -> each := !each +. height.(j) *. Float.min 0.0 v; one := Float.min !one v) c;
+  Float.max !each (budget *. !one)
+
+let expand chain upward chance along (height : float array) budget =
   let d = Array.length height and n = Array.length chain.states in
   let solve = solve chain chance and sg = if upward then -1.0 else 1.0 in
   let value = values chain upward chance in
   let slope = slopes chain upward chance along d value in
   let curve = Array.init d (fun j -> Array.init d (fun k -> solve (onward chain (along j) (open_only slope.(k))))) in
-  let slow = Array.map (fun v -> v *. (1.0 +. 1e-9)) (solve (Array.make n 1.0)) in
+  (* how long plays last at most, wherever in the cell *)
+  let beside slow =
+    let more = Array.init d (fun j -> onward chain (along j) (open_only slow)) in
+    Array.init n (fun i -> -. least_of height budget (Array.init d (fun j -> -. more.(j).(i)))) in
+  let rec last slow left =
+    let next = solve (Array.map (fun v -> 1.0 +. 1e-9 +. 1.01 *. v) (beside slow)) in
+    if left = 0 || Array.exists (fun v -> not (v < 1e12)) next then raise Fails;
+    let settled = ref true in
+    Array.iteri (fun i v -> if v > 1.0001 *. slow.(i) then settled := false) next;
+    if !settled then next else last next (left - 1) in
+  let slow = last (solve (Array.make n (1.0 +. 1e-9))) 400 in
   let rate = ref 0.0 in
-  let base = onward chain chance (open_only slow) and more = Array.init d (fun j -> onward chain (along j) (open_only slow)) in
+  let base = onward chain chance (open_only slow) and more = beside slow in
   Array.iteri (fun i e ->
-    let t = ref base.(i) in
-    for j = 0 to d - 1 do t := !t +. height.(j) *. Float.max 0.0 more.(j).(i) done;
-    rate := Float.max !rate (!t /. e)) slow;
-  if not (!rate < 1.0 -. 1e-9) then raise Fails;
+    rate := Float.max !rate ((base.(i) +. more.(i)) /. e)) slow;
+  if not (!rate < 1.0 -. 1e-12) then raise Fails;
   let rate = !rate +. (1.0 -. !rate) /. 64.0 in
   let size = function Open i -> Float.abs value.(i) | Known (a, b) -> Float.max (Float.abs a) (Float.abs b) in
   let most = Array.fold_left (fun m v -> Float.max m (Float.abs v)) 1e-300 value in
@@ -84,29 +98,20 @@ let expand chain upward chance along (height : float array) =
   (* cubic parts, then what first-order parts must give for them *)
   let cubic = Array.init d (fun j -> Array.init d (fun k -> Array.init d (fun l -> onward chain (along j) (open_only curve.(k).(l))))) in
   let beyond = Array.init d (fun j -> Array.init d (fun k -> Array.init n (fun i ->
-    let t = ref (1e-13 *. most) in
-    for l = 0 to d - 1 do t := !t +. height.(l) *. Float.max 0.0 (-. sg *. cubic.(j).(k).(l).(i)) done; !t))) in
+    1e-13 *. most -. least_of height budget (Array.init d (fun l -> sg *. cubic.(j).(k).(l).(i)))))) in
   let spare = ref (Array.make_matrix d n 0.0) and rounds = ref 0 and settled = ref false in
   while not !settled do
     incr rounds;
     let next = Array.init d (fun j ->
       let mixed = Array.init d (fun k -> onward chain (along j) (open_only !spare.(k))) in
       solve (Array.init n (fun i ->
-        let t = ref (1e-14 *. most) in
-        for k = 0 to d - 1 do t := !t +. height.(k) *. Float.max 0.0 (mixed.(k).(i) +. beyond.(j).(k).(i)) done;
-        !t *. 1.0001))) in
-    let fits a b = let ok = ref true in Array.iteri (fun i x -> if not (x <= b.(i) *. 1.00005) then ok := false) a; !ok in
+        1.01 *. (1e-14 *. most -. least_of height budget (Array.init d (fun k -> -. (mixed.(k).(i) +. beyond.(j).(k).(i)))))))) in
+    let fits a b = let ok = ref true in Array.iteri (fun i x -> if not (x <= b.(i) *. 1.005) then ok := false) a; !ok in
     settled := !rounds > 1 && (let ok = ref true in Array.iteri (fun j a -> if not (fits a !spare.(j)) then ok := false) next; !ok);
     spare := next;
     if !rounds > 60 || Array.exists (Array.exists (fun v -> not (v < 1e6 *. most))) next then raise Fails
   done;
   { value; slope = Array.mapi (fun j s -> Array.mapi (fun i v -> v -. sg *. !spare.(j).(i)) s) slope; curve; slow; rate }
 
-(* The least of a form over 0 ≤ y ≤ height. *)
-let least height value slope curve =
-  let t = ref value in
-  Array.iteri (fun j s ->
-    let u = ref s in
-    Array.iteri (fun k c -> u := !u +. height.(k) *. Float.min 0.0 c) curve.(j);
-    t := !t +. height.(j) *. Float.min 0.0 !u) slope;
-  !t
+let least height budget value slope curve =
+  value +. least_of height budget (Array.mapi (fun j s -> s +. least_of height budget curve.(j)) slope)

@@ -45,7 +45,7 @@ let maximise rows g =
     else begin
       let w = times_matrix rows.a.(!worst) inv and y = times_matrix g inv in
       let leaves = ref (-1) and least = ref infinity in
-      Array.iteri (fun j v -> if v > 1e-11 then begin
+      Array.iteri (fun j v -> if v > 1e-9 then begin
         let ratio = Float.max 0.0 y.(j) /. v in
         if ratio < !least then (least := ratio; leaves := j) end) w;
       if !leaves < 0 then Nothing (!worst, Array.copy basis)

@@ -1,5 +1,5 @@
 (* What the theorems rest on. *)
-From Proved Require Import Sound Learned Statistics Fixed Paths Shield.
+From Proved Require Import Coupled Sound Learned Statistics Fixed Paths Shield.
 Print Assumptions value_sound.
 Print Assumptions domain_sound.
 Print Assumptions learned_sound.

@@ -30,7 +30,8 @@ Definition axis (j : nat) : poly := match nth_error (axes l) j with Some (p, _, 
 Definition height (j : nat) : Q := match nth_error (axes l) j with Some (_, h, _, _) => h | None => 0%Q end.
 Definition axes_ok (c : cert) (env : list poly) : bool :=
   forallb (fun a => match a with (p, h, lo, hi) =>
-    follows M N evs c env lo p && follows M N evs c env hi (plus (-1) p (constant h)) end) (axes l).
+    follows M N evs c env lo p && follows M N evs c env hi (plus (-1) p (constant h)) end) (axes l) &&
+  follows M N evs c env (why_budget l) (fold_right (fun a => plus (-1) (fst (fst (fst a)))) (constant (budget l)) (axes l)).
 Fixpoint composed (k : nat) (f : list Q) : poly := match f with [] => [] | a :: f' => plus a (axis k) (composed (S k) f') end.
 Definition labels_ok : bool :=
   below (labels l) (fun k => let e := label_at l k in let f := linear l e in
@@ -66,8 +67,8 @@ Definition state_ok (s : nat) : bool :=
   | None =>
       let cs := taken (rl s) (table M s) in
       forallb (fun qc => forallb (fun e => labelled e && (is_open w (goes e) || sure (goes e))) (outcomes (snd qc))) cs &&
-      match choices_in cs (add3 (Qopp sign) (to_cubic (guess w s)) (0%Q, [])) with Some p => Qle_bool 0 (least3 height p) | None => false end &&
-      Qle_bool 1 (slow w s) && Qle_bool 0 (least1 height (slow_choices cs (Qmult (rate w) (slow w s), [])))
+      match choices_in cs (add3 (Qopp sign) (to_cubic (guess w s)) (0%Q, [])) with Some p => Qle_bool 0 (least3 height (budget l) p) | None => false end &&
+      Qle_bool 1 (slow w s) && Qle_bool 0 (least1 height (budget l) (slow_choices cs (Qmult (rate w) (slow w s), [])))
   end.
 Definition walk_ok : bool :=
   Qle_bool 0 (rate w) && Qltb (rate w) 1 && below (states (shape M)) (fun s => negb (is_open w s) || state_ok s).
@@ -96,7 +97,7 @@ Definition bounded_at (c : cert) (t : nat) : bool := negb (endless (high c) t).
 Definition cell_ok (c : cert) (upward : bool) (b : Q) (env : list poly) (l : cell) : bool :=
   let w := first_walk l in let s := initial (shape M) in let g := sign upward in
   axes_ok l c env && labels_ok l && walk_ok l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) && is_open w s &&
-  Qle_bool 0 (least2 (height l) (add2 g (guess w s) (Qopp (Qmult g b), []))).
+  Qle_bool 0 (least2 (height l) (budget l) (add2 g (guess w s) (Qopp (Qmult g b), []))).
 Definition joint (c : cert) (upward : bool) (env : list poly) (b : option Q) : bool :=
   match (if upward then joint_high c else joint_low c), b with
   | Some t, Some b => vectors_ok c && covered c (cell_ok c upward b) env t
@@ -110,7 +111,7 @@ Definition pair_ok (c c' : cert) (upward : bool) (b : Q) (env : list poly) (l : 
   let w := first_walk l in let w' := second_walk l in let s := initial (shape M) in let g := sign upward in
   axes_ok l c env && labels_ok l && walk_ok l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) && is_open w s &&
   walk_ok l w' (rule_of (ask c')) (negb upward) (bound_of c' (negb upward)) (bounded_at c') && is_open w' s &&
-  Qle_bool 0 (least2 (height l) (add2 g (add2 (-1) (guess w' s) (guess w s)) (Qopp (Qmult g b), []))).
+  Qle_bool 0 (least2 (height l) (budget l) (add2 g (add2 (-1) (guess w' s) (guess w s)) (Qopp (Qmult g b), []))).
 Definition apart (c c' : cert) (upward : bool) (env : list poly) (b : Q) : bool :=
   let s := initial (shape M) in
   Qle_bool 0 (Qmult (sign upward) (Qminus (Qminus (bound_of c upward s) (bound_of c' (negb upward) s)) b)) ||
@@ -384,10 +385,37 @@ Definition y (j : nat) : R := [[ axis l j ]].
 Lemma within j : 0 <= y j <= Q2R (height l j).
 Proof.
   unfold y, axis, height. destruct (nth_error (axes l) j) as [ [ [ [p h] lo] hi]|] eqn:E; [|simpl; rewrite Q2R_0; lra].
-  pose proof AX as A. unfold axes_ok in A. rewrite forallb_forall in A. specialize (A _ (nth_error_In _ _ E)). simpl in A.
+  pose proof AX as A. unfold axes_ok in A. apply andb_prop in A. destruct A as [A _]. rewrite forallb_forall in A. specialize (A _ (nth_error_In _ _ E)). simpl in A.
   apply andb_prop in A. destruct A as [A1 A2].
   pose proof (follows_true M theta T N evs c EV env lo _ HE A1) as F1. pose proof (follows_true M theta T N evs c EV env hi _ HE A2) as F2.
   rewrite (m1 theta), constant_at in F2. lra.
+Qed.
+Lemma together (u : list Q) k : sumi (fun j _ => y j) k u <= Q2R (budget l).
+Proof.
+  set (upto := fun m => sumi (fun j _ => y j) 0 (repeat tt m)).
+  assert (Rng : forall (A B : Type) (v : list A) (v' : list B) i, length v = length v' -> sumi (fun j _ => y j) i v = sumi (fun j _ => y j) i v').
+  { intros A B v. induction v as [|x0 v IH]; intros [|x1 v'] i E; simpl in *; try discriminate; [reflexivity|]. rewrite (IH v'); [reflexivity|lia]. }
+  assert (App : forall m m' i, sumi (fun j _ => y j) i (repeat tt (m + m')) = sumi (fun j _ => y j) i (repeat tt m) + sumi (fun j _ => y j) (i + m) (repeat tt m')).
+  { induction m as [|m IH]; intros m' i; simpl; [rewrite Nat.add_0_r; lra|]. rewrite IH. replace (S i + m)%nat with (i + S m)%nat by lia. lra. }
+  assert (Pos : forall m i, 0 <= sumi (fun j _ => y j) i (repeat tt m)) by (intros m i; apply sumi_nonneg; intros; apply within).
+  assert (Beyond : forall m i, (length (axes l) <= i)%nat -> sumi (fun j _ => y j) i (repeat tt m) = 0).
+  { induction m as [|m IH]; intros i Hi; simpl; [reflexivity|]. rewrite IH by lia. unfold y, axis. rewrite (proj2 (nth_error_None (axes l) i)) by lia. simpl. lra. }
+  assert (Bud : upto (length (axes l)) <= Q2R (budget l)).
+  { pose proof AX as A. unfold axes_ok in A. apply andb_prop in A. destruct A as [_ A]. pose proof (follows_true M theta T N evs c EV env _ _ HE A) as F.
+    assert (E : forall (v : list (poly * Q * list (Q * reference) * list (Q * reference))) q,
+      [[ fold_right (fun a => plus (-1) (fst (fst (fst a)))) q v ]] = [[ q ]] - sumi (fun _ a => [[ fst (fst (fst a)) ]]) 0 v).
+    { assert (Free : forall (v : list (poly * Q * list (Q * reference) * list (Q * reference))) i, sumi (fun _ a => [[ fst (fst (fst a)) ]]) i v = sumi (fun _ a => [[ fst (fst (fst a)) ]]) 0 v).
+      { intros v. induction v as [|x0 v IH]; intros i; simpl; [reflexivity|]. now rewrite (IH (S i)), (IH 1%nat). }
+      induction v as [|x0 v IH]; intros q; simpl; [lra|]. rewrite (m1 theta), IH, (Free v 1%nat). lra. }
+    rewrite E, constant_at in F. unfold upto. rewrite (Rng _ _ (repeat tt (length (axes l))) (axes l) 0%nat) by apply repeat_length.
+    rewrite (sumi_ext _ (fun _ a => [[ fst (fst (fst a)) ]])); [lra|]. intros j a Hj. simpl. unfold y, axis. rewrite Hj. now destruct a as [ [ [p h] lo] hi]. }
+  rewrite (Rng _ _ u (repeat tt (length u)) k) by (symmetry; apply repeat_length).
+  apply Rle_trans with (upto (k + length u)%nat).
+  - unfold upto. rewrite App. specialize (Pos k 0%nat). simpl. lra.
+  - destruct (Nat.le_gt_cases (k + length u) (length (axes l))) as [L|L].
+    + replace (length (axes l)) with ((k + length u) + (length (axes l) - (k + length u)))%nat in Bud by lia. unfold upto in *. rewrite App in Bud.
+      specialize (Pos (length (axes l) - (k + length u))%nat (0 + (k + length u))%nat). lra.
+    + replace (k + length u)%nat with (length (axes l) + (k + length u - length (axes l)))%nat by lia. unfold upto in *. rewrite App, (Beyond _ (0 + length (axes l))%nat) by (simpl; lia). lra.
 Qed.
 Lemma composed_at f : forall k, [[ composed l k f ]] = sumi (fun j b => y j * Q2R b) k f.
 Proof. induction f as [|b f IH]; intros k; simpl; [reflexivity|]. rewrite plus_at, IH. unfold y. lra. Qed.
@@ -461,9 +489,9 @@ Proof.
   { intros qc e I J. rewrite forallb_forall in H. specialize (H _ I). rewrite forallb_forall in H. specialize (H _ J). now apply andb_prop in H. }
   split; [reflexivity|]. split; [|split; [apply Qle_bool_R in H1; now rewrite Q2R_1 in H1|split] ].
   - destruct (choices_in M l w upward b cs _) as [p|] eqn:E; [|discriminate]. apply Qle_bool_R in H2. rewrite Q2R_0 in H2.
-    pose proof (least3_at y (height l) within p) as L. rewrite (choices_at cs (fun qc e I J => proj1 (Lb qc e I J)) _ _ E) in L.
+    pose proof (least3_at y (height l) (budget l) within together p) as L. rewrite (choices_at cs (fun qc e I J => proj1 (Lb qc e I J)) _ _ E) in L.
     rewrite add3_at, to_cubic_at, Q2R_opp in L. unfold at3 in L. rewrite nothing_at in L. unfold earned, onward. fold cs. lra.
-  - apply Qle_bool_R in H0. rewrite Q2R_0 in H0. pose proof (least1_at y (height l) within (slow_choices M l w cs (Qmult (rate w) (slow w s), []))) as L.
+  - apply Qle_bool_R in H0. rewrite Q2R_0 in H0. pose proof (least1_at y (height l) (budget l) within together (slow_choices M l w cs (Qmult (rate w) (slow w s), []))) as L.
     rewrite (slow_choices_at cs (fun qc e I J => proj1 (Lb qc e I J))) in L. unfold at1 at 1, form_at in L. simpl fst in L. simpl snd in L. rewrite Q2R_mult in L. simpl sumi at 1 in L.
     unfold onward. fold cs. lra.
   - intros qc e I J. destruct (Lb qc e I J) as [_ O]. destruct (is_open w (goes e)); auto.
@@ -613,7 +641,7 @@ Proof.
         destruct (walk_true N evs cut stakes c CT BT EV S1 H H5 c ce env' EV HE' GC GC5 _ upward a GC4 GC3 LA (eps / 2) ltac:(lra)) as (k1 & K1).
         destruct (walk_true N evs cut stakes c' CT BT EV H6 H1 H4 c ce env' EV HE' GC GC5 _ (negb upward) a' GC2 GC1 LA' (eps / 2) ltac:(lra)) as (k2 & K2).
         apply Qle_bool_R in GC0. rewrite Q2R_0 in GC0.
-        pose proof (least2_at (y ce) (height ce) (within N evs c EV ce env' HE' GC) (add2 (sign upward) (add2 (-1) (guess (second_walk ce) (initial (shape M))) (guess (first_walk ce) (initial (shape M)))) (Qopp (Qmult (sign upward) b), []))) as L.
+        pose proof (least2_at (y ce) (height ce) (budget ce) (within N evs c EV ce env' HE' GC) (together N evs c EV ce env' HE' GC) (add2 (sign upward) (add2 (-1) (guess (second_walk ce) (initial (shape M))) (guess (first_walk ce) (initial (shape M)))) (Qopp (Qmult (sign upward) b), []))) as L.
         rewrite !add2_at in L. unfold at2 at 3, form_at in L. simpl fst in L. simpl snd in L. simpl sumi in L. rewrite Q2R_opp, Q2R_mult in L.
         replace (Q2R (-1)) with (-1) in L by (unfold Q2R; simpl; lra).
         exists (Nat.max k1 k2). intros k Hk. specialize (K1 k ltac:(lia)). specialize (K2 k ltac:(lia)). fold (v k) in K1. fold (v' k) in K2.
@@ -648,7 +676,7 @@ Proof.
       apply (covered_true N evs cut stakes c CT BT EV _ _ _ _ J HE). intros env' ce HE' GC. unfold cell_ok in GC. split_andb GC.
       destruct (walk_true N evs cut stakes c CT BT EV S1 NB VO c ce env' EV HE' GC GC3 _ upward a GC2 GC1 LA eps He) as (k1 & K1).
       apply Qle_bool_R in GC0. rewrite Q2R_0 in GC0.
-      pose proof (least2_at (y ce) (height ce) (within N evs c EV ce env' HE' GC) (add2 (sign upward) (guess (first_walk ce) (initial (shape M))) (Qopp (Qmult (sign upward) b), []))) as L.
+      pose proof (least2_at (y ce) (height ce) (budget ce) (within N evs c EV ce env' HE' GC) (together N evs c EV ce env' HE' GC) (add2 (sign upward) (guess (first_walk ce) (initial (shape M))) (Qopp (Qmult (sign upward) b), []))) as L.
       rewrite add2_at in L. unfold at2 at 2, form_at in L. simpl fst in L. simpl snd in L. simpl sumi in L. rewrite Q2R_opp, Q2R_mult in L.
       exists k1. intros k Hk. specialize (K1 k Hk). lra. }
     assert (V : vectors_ok M c = true -> steady M = true /\ agent_owns (ask c) true = false /\ agent_owns (ask c) false = false /\
@@ -671,3 +699,10 @@ Proof.
       destruct (kind_of (shape M)); try discriminate K; auto.
 Qed.
 End Truth.
+
+(* Every instantiation of the domain. *)
+Definition accept_domain (M : model) (c : cert) : bool := shown M 0 (fun _ => Event [] []) no_cut no_stakes c.
+(* BELIEVED *)
+Theorem domain_sound M c : accept_domain M c = true -> forall theta, instance M theta -> claim_true M theta c.
+(* END *)
+Proof. intros H theta T. apply (shown_true M theta T 0 (fun _ => Event [] []) no_cut no_stakes c H); [discriminate|intros m b w p _; discriminate|]. intros g Hg. lia. Qed.

@@ -1,5 +1,5 @@
 (* Forms in several variables: a number, and a form of one degree less times each variable. Sums, products, and what they are at least
-   where every variable is between 0 and its height. *)
+   where every variable is between 0 and its height, and their sum at most a budget. *)
 From Coq Require Import List Bool Arith QArith Qreals Reals Lra Lia.
 From Proved Require Import Game Basics Learned.
 Import ListNotations.
@@ -33,13 +33,13 @@ Fixpoint spread (a : Q) (p : quadratic) (l : list Q) (m : list quadratic) : list
 Definition gather (a : Q) (f : affine) (p : quadratic) (acc : cubic) : cubic :=
   let acc := add3 (Qmult a (fst f)) (to_cubic p) acc in (fst acc, spread a p (snd f) (snd acc)).
 Section Least.
-Variable height : nat -> Q.
-Fixpoint least_sum {A} (least : A -> Q) (j : nat) (l : list A) : Q :=
-  match l with
-  | [] => 0%Q
-  | x :: l' => let v := least x in let r := least_sum least (S j) l' in if Qle_bool 0 v then r else Qplus (Qmult (height j) v) r
-  end.
-Definition least_form {A} (least : A -> Q) (p : form A) : Q := Qplus (fst p) (least_sum least 0 (snd p)).
+Variables (height : nat -> Q) (budget : Q).
+Fixpoint least_each (j : nat) (l : list Q) : Q :=
+  match l with [] => 0%Q | v :: l' => if Qle_bool 0 v then least_each (S j) l' else Qplus (Qmult (height j) v) (least_each (S j) l') end.
+Fixpoint least_one (l : list Q) : Q :=
+  match l with [] => 0%Q | v :: l' => let r := least_one l' in if Qle_bool v r then v else r end.
+Definition least_form {A} (least : A -> Q) (p : form A) : Q :=
+  let l := map least (snd p) in let a := least_each 0 l in let b := Qmult budget (least_one l) in Qplus (fst p) (if Qle_bool a b then b else a).
 Definition least1 : affine -> Q := least_form (fun x => x).
 Definition least2 : quadratic -> Q := least_form least1.
 Definition least3 : cubic -> Q := least_form least2.
@@ -96,24 +96,40 @@ Proof.
 Qed.
 
 Section Within.
-Variable height : nat -> Q.
-Hypothesis Y : forall j, 0 <= y j <= Q2R (height j).
-Lemma least_form_at {A} (least : A -> Q) (at_ : A -> R) : (forall x, Q2R (least x) <= at_ x) ->
-  forall p, Q2R (least_form height least p) <= form_at at_ p.
+Variables (height : nat -> Q) (budget : Q).
+Hypothesis (Y : forall j, 0 <= y j <= Q2R (height j)) (Sum : forall (l : list Q) k, sumi (fun j _ => y j) k l <= Q2R budget).
+Lemma each_at l : forall k, Q2R (least_each height k l) <= sumi (fun j v => y j * Q2R v) k l.
 Proof.
-  intros H [c l]. unfold least_form, form_at. simpl. rewrite Q2R_plus. apply Rplus_le_compat_l.
-  generalize 0%nat. induction l as [|x l IH]; intros k; simpl; [rewrite Q2R_0; lra|].
-  specialize (IH (S k)). specialize (H x). specialize (Y k). destruct (Qle_bool 0 (least x)) eqn:E.
-  - apply Qle_bool_R in E. rewrite Q2R_0 in E. assert (0 <= y k * at_ x) by (apply Rmult_le_pos; lra). lra.
-  - apply Qle_bool_R_false in E. rewrite Q2R_0 in E. rewrite Q2R_plus, Q2R_mult.
-    assert (Q2R (height k) * Q2R (least x) <= y k * at_ x); [|lra].
-    apply Rle_trans with (y k * Q2R (least x)); [|apply Rmult_le_compat_l; lra]. nra.
+  induction l as [|v l IH]; intros k; simpl; [rewrite Q2R_0; lra|]. specialize (IH (S k)). specialize (Y k). destruct (Qle_bool 0 v) eqn:E.
+  - apply Qle_bool_R in E. rewrite Q2R_0 in E. assert (0 <= y k * Q2R v) by (apply Rmult_le_pos; lra). lra.
+  - apply Qle_bool_R_false in E. rewrite Q2R_0 in E. rewrite Q2R_plus, Q2R_mult. nra.
 Qed.
-Lemma least1_at p : Q2R (least1 height p) <= at1 p.
+Lemma least_one_at l : Q2R (least_one l) <= 0 /\ forall v, In v l -> Q2R (least_one l) <= Q2R v.
+Proof.
+  induction l as [|v l [IH1 IH2] ]; simpl; [rewrite Q2R_0; split; [lra|intros v []]|]. destruct (Qle_bool v (least_one l)) eqn:E.
+  - apply Qle_bool_R in E. split; [lra|]. intros u [<-|Hu]; [lra|]. specialize (IH2 u Hu). lra.
+  - apply Qle_bool_R_false in E. split; [lra|]. intros u [<-|Hu]; [lra|now apply IH2].
+Qed.
+Lemma one_at l : Q2R budget * Q2R (least_one l) <= sumi (fun j v => y j * Q2R v) 0 l.
+Proof.
+  destruct (least_one_at l) as [L0 L]. apply Rle_trans with (sumi (fun j _ => Q2R (least_one l) * y j) 0 l).
+  - rewrite sumi_scal. specialize (Sum l 0%nat). nra.
+  - apply sumi_le. intros j v Hj. simpl. apply nth_error_In in Hj. specialize (L v Hj). specialize (Y j). nra.
+Qed.
+Lemma least_form_at {A} (least : A -> Q) (at_ : A -> R) : (forall x, Q2R (least x) <= at_ x) ->
+  forall p, Q2R (least_form height budget least p) <= form_at at_ p.
+Proof.
+  intros H [c l]. unfold least_form, form_at. cbn [fst snd]. rewrite Q2R_plus. apply Rplus_le_compat_l.
+  apply Rle_trans with (sumi (fun j v => y j * Q2R v) 0 (map least l)).
+  - pose proof (each_at (map least l) 0) as A1. pose proof (one_at (map least l)) as B1.
+    destruct (Qle_bool _ _); [rewrite Q2R_mult|]; assumption.
+  - rewrite sumi_map. apply sumi_le. intros j x _. simpl. specialize (H x). specialize (Y j). nra.
+Qed.
+Lemma least1_at p : Q2R (least1 height budget p) <= at1 p.
 Proof. apply least_form_at. intros; lra. Qed.
-Lemma least2_at p : Q2R (least2 height p) <= at2 p.
+Lemma least2_at p : Q2R (least2 height budget p) <= at2 p.
 Proof. apply least_form_at, least1_at. Qed.
-Lemma least3_at p : Q2R (least3 height p) <= at3 p.
+Lemma least3_at p : Q2R (least3 height budget p) <= at3 p.
 Proof. apply least_form_at, least2_at. Qed.
 End Within.
 End At.

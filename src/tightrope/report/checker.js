@@ -3,61 +3,65 @@
 globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurable:true,get:b}),_T_));function
 b(){var
 b=this||self;b.globalThis=b;delete
-a.prototype._T_}}(Object));(function(C){"use strict";var
-c_="TOTAL",pm="a cut at a point where something seen has no probability",jO="transition_start",oN="Invalid_argument",gE="Map.bal",nM="@[",g3=192,j7="choice_start",fd="the header is no JSON text of ours",oM="%ni",pl="values",bW=4096,og="coupled",oh="plain",cN=0xff,gO="censored",oL=1e-12,of="outcomes of episodes",pk=1073741824,a5="0",bV="upper",pj="difference",ck=128,nL="Sys_blocked_io",oe="fd ",jv="target",pi="costs",an=248,ph=">",jN="batch_count",pg=1027,nK=-16,eg="claims",nJ="problem.objective.",jM="Z.Overflow",g2="terminal",k=246,jh="successor",gD="earlier",nI="%u",gT="generative-fixed",j6="method",nH="text",jL=2049,ju=20000,oK=1000000000.,jg=127,dw=1024,nG="@{",ei="episodes",jt=-2147483648,j5="e",nF=" : flags Open_rdonly and Open_wronly are not compatible",oJ="is out of range",jf=240,c8="-",js="int16",oI="a region beside intervals of transitions",jr=": Not a directory",nE=" : file already exists",cP=0xffffff,j4="int32",od="Out_of_memory",g1="randomised",oc="problem.data",j3="inf",jq="index out of bounds",bU="likelihood",nD="problem.graph.choice_start",gN="_bigarr02",oH="automaton",g0="nature",pf="hoeffding",jp=-1.,ob="theta",dv=2147483647,oG=", characters ",fe="discount",ci=0xffff,oa="problem.graph.transition_start",nC=12520,gM=400,j2="batch_start",bb="UNTIL",pe="infinity",nB="robust policy",je="bool",aX=1000,gC="problem.expression",r="",jK=224,pd=1e+150,gB="agent",nA="^",jn="MIN",jo="coefficient",jJ="a member has a word of no code",j1="header.json",gA="stated",fc="upper_steps",ef=0x3f,gL="region",n$=150,nz="Match_failure",c7="NEXT",ny=16777215,pc="costs that were seen",jd="initial",gK=252,bA=".",du="+",pb=": the lower bound is not inductive",n_=0xf0,gZ="kind",nx=2147483648,oF="the region does not fit the coordinates",oE="claims.%d.%s",jc="data",ek="AVERAGE",pa=110,jb="learned",fb="earned",n9=116,nw="%li",fa="anytime",n8="impossible case",oD="probability",gJ="complement",j0=-32,n7="trajectories",dt=1e-300,bY=1023,n6=-1080,jI="nan",o$="expression",n5="value",nv=0xe0,n4=-1023,o_=117,jZ="clopper-pearson",oC=0xdfff,bX="/",o9="Assert_failure",n3="format",jm=1000000.,jH="ENOTDIR",oB=1073741823,gz="problem.data.",G=250,n2=1e-13,gI='"',o8=0.001,ja=1255,oA="polynomial",o7="Fatal error: exception %s\n",n1=0x800,fg=255,o6="ANY",nu="jsError",cg=0x8000,jG="int8",gY="planned",cj=256,ej=1048576,ff="TEMPORAL",oz="End_of_file",nt="float64",jF="Failure",gX="DISCOUNTED",ns="\n",jY="ENOENT",i$="learned.ml",n0="([^/]+)",gS="claims.",gW=200,nZ=-257,jl=0xf,nq=-48,nr="weissman",jE="choices of earlier steps do not fit",oy=0xdc00,nY=125,o5="ENOTEMPTY",jX="bound",aJ="camlinternalFormat.ml",nX="Division_by_zero",jD="fixed",o4="problem.probability",e$="problem",ox="Sys_error",gy="lower_steps",nW=": ",ow="given policy",jW="arrays",nV="there is nothing to cut",np="EEXIST",fk="%d",ov="Printexc.handle_uncaught_exception",bT="lower",o3="buffer.ml",gR="int_of_string",nU="no such tangent",jk="delta",jC="name",i_=120,gH=1e-09,jB=103,o1="graph",o2="problem.theta",dx="value slab",gG=102,fj="transitions",e_="MAX",i9=512,i8="shared_by",ou=257,no=0x7ff0,nn="adaptive",jV=1000000,gV="CUMULATIVE",fi="design",o0="int64",i7=144,nm="0x",i6="nothing",nl="\n",nk="about",ch=254,e9="reward",aO=100,e8="free",nT=" : flags Open_text and Open_binary are not compatible",ot="%Li",bH=0.5,oZ="it ends early",os="bound_side",eh=160,nS="region.ml",gQ="is of another type",ni=0.1,nj="problem.polynomial",c9="REACH_REWARD",jU="Unix.Unix_error",nh="problem.data.method",i5="mkdir",oY="Stack_overflow",gx=": No such file or directory",fh="policy",oX="problem.data.delta",oW="/static/",nR=-97,jT="allowed",oV="Not_found",or=227,op=1e-08,oq="intervals without one of their ends",oU="problem.domain",i4="batch_transition",oo="problem.assumed_support",gw="is_equality",jA=", ",nf="problem.domain.",ng="digest",jS="rmdir",oT=32752,oS=1026,jz="domain",gU="repeats",oR="false",jy="slab",jR="events",on="problem.data.prior",nd="Pervasives.do_at_exit",ne="utf8",om="a member has another length",cO=" ",jQ="Fatal error: exception ",bG=0x80,ol="Undefined_recursive_module",oQ="problem.data.batch_start",ok=1074,nQ="bound_expression",jx="choice",gF="point",oP="prior",jw="weight",nP="objective",jj="a code has too many words",gP="Set.bal",oO="_",jP="compare: functional value",nO="products with equalities of the domain",oj="%i",nc="beta-binomial",nN="true",oi="certificate",nb="share",ji="assumed_support";function
-Fy(c,d){var
+a.prototype._T_}}(Object));(function(H){"use strict";var
+dm="TOTAL",qu="a cut at a point where something seen has no probability",ky="transition_start",pT="Invalid_argument",ha="Map.bal",oR="@[",hz=192,pn=123,kS="choice_start",fM="the header is no JSON text of ours",pS="%ni",qt="values",b8=4096,pl="coupled",pm="plain",qs="coupled values of free agents",cT=0xff,hk="censored",kx=1e-12,pk="outcomes of episodes",qr=1073741824,bf="0",eO="pair",b7="upper",hy="difference",cv=128,oQ="Sys_blocked_io",pj="fd ",ke="target",qq="costs",aq=248,qp=">",kw="batch_count",qo=1027,oP=-16,eF="claims",oO="problem.objective.",kv="Z.Overflow",hx="terminal",m=246,j3="successor",g$="earlier",oN="%u",hn="generative-fixed",kR="method",oM="text",ku=2049,qn="error",hj=20000,pR=1000000000.,j2=127,dP=1024,oL="@{",eJ="episodes",kd=-2147483648,kQ="e",oK=" : flags Open_rdonly and Open_wronly are not compatible",pQ="is out of range",j1=240,dj="-",kc="int16",pP="a region beside intervals of transitions",kb=": Not a directory",oJ=" : file already exists",pO="claim",cV=0xffffff,kP="int32",pi="Out_of_memory",hw="randomised",ph="problem.data",kO="inf",ka="index out of bounds",b6="likelihood",oI="problem.graph.choice_start",hi="_bigarr02",pN="automaton",j$=1.01,hv="nature",qm="hoeffding",eI=-1.,pg="theta",dl=2147483647,pM=", characters ",fP="discount",ct=0xffff,pf="problem.graph.transition_start",oH=12520,fO=400,kN="batch_start",bo="UNTIL",ql="infinity",oG="robust policy",j0="bool",a2=1000,g_="problem.expression",v="",kt=224,qk=1e+150,g9="agent",oF="^",j9="MIN",j_="coefficient",ks="a member has a word of no code",kM="header.json",g8="stated",fL="upper_steps",eE=0x3f,hh="region",pe=150,oE="Match_failure",di="NEXT",oD=16777215,qj="costs that were seen",jZ="initial",hg=252,bJ=".",dO="+",qi=": the lower bound is not inductive",pd=0xf0,hu="kind",oC=2147483648,pL="the region does not fit the coordinates",pK="claims.%d.%s",jY="data",eN="AVERAGE",qh=110,jX="learned",fK="earned",pc=116,oB="%li",fJ="anytime",pb="impossible case",pJ="probability",hf="complement",kL=-32,pa="trajectories",cr=1e-300,b_=1023,o$=-1080,kr="nan",qg="expression",j8="value",oA=0xe0,o_=-1023,qf=117,kK="clopper-pearson",pI=0xdfff,b9="/",qe="Assert_failure",o9="format",he=1000000.,kq="ENOTDIR",oz="reasons.ml",pH=1073741823,g7="problem.data.",D=250,hd=1e-13,hc='"',qd=0.001,jW=1255,pG="polynomial",qc="Fatal error: exception %s\n",o8=0x800,fR=255,qb="ANY",oy="jsError",cq=0x8000,kp="int8",ht="planned",cu=256,eM=1048576,fQ="TEMPORAL",pF="End_of_file",ox="float64",ko="Failure",hs="DISCOUNTED",ow="\n",kJ="ENOENT",ov="learned.ml",o7="([^/]+)",eL="claims.",hr=200,o6=-257,j7=0xf,ot=-48,ou="weissman",kn="choices of earlier steps do not fit",pE=0xdc00,o5=125,qa="ENOTEMPTY",os=4000,kI="bound",aN="camlinternalFormat.ml",o4="Division_by_zero",km="fixed",p$="problem.probability",fI="problem",pD="Sys_error",o3=1e-14,g6="lower_steps",o2=": ",pC="given policy",kH="arrays",o1="there is nothing to cut",kG="row",or="EEXIST",fU="%d",pB="Printexc.handle_uncaught_exception",b5="lower",p_="buffer.ml",hm="int_of_string",o0="no such tangent",j6="delta",kl="name",jV=120,eH=1e-09,kk=103,p8="graph",p9="problem.theta",dQ="value slab",hb=102,fT="transitions",fH="MAX",jU=512,jT="shared_by",pA=257,oq=0x7ff0,op="adaptive",kF=1000000,hq="CUMULATIVE",fS="design",p7="int64",jS=144,oo="0x",jR="nothing",on="\n",om="about",cs=254,fG="reward",aw=100,eD="free",oZ=" : flags Open_text and Open_binary are not compatible",pz="%Li",bK=0.5,p6="it ends early",py="bound_side",eG=160,oY="region.ml",eK="is of another type",ok=0.1,ol="problem.polynomial",dk="REACH_REWARD",kE="Unix.Unix_error",oj="problem.data.method",jQ="mkdir",p5="Stack_overflow",g5=": No such file or directory",hp="policy",p4="problem.data.delta",p3="/static/",oX=-97,p2=253,kD="allowed",p1="Not_found",px=227,pv=1e-08,pw="intervals without one of their ends",p0="problem.domain",jP="batch_transition",pu="problem.assumed_support",g4="is_equality",kj=", ",oh="problem.domain.",oi="digest",kC="rmdir",pZ=32752,pY=1026,ki="domain",ho="repeats",pX="false",kh="slab",kB="events",pt="problem.data.prior",of="Pervasives.do_at_exit",og="utf8",ps="a member has another length",cU=" ",kA="Fatal error: exception ",bT=0x80,pr="Undefined_recursive_module",pW="problem.data.batch_start",pq=1074,oV=1e-06,oW="bound_expression",kg="choice",fN="point",pV="prior",kf="weight",oU="objective",j5="a code has too many words",hl="Set.bal",pU="_",kz="compare: functional value",oT="products with equalities of the domain",pp="%i",oe=1.000000001,od="beta-binomial",oS="true",po="certificate",oc="share",j4="assumed_support";function
+Hk(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-Fz(d,b,e,c,f){if(c<=b)for(var
+Hl(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-FA(b,d,c,e){for(var
+Hm(a){var
+c=[0];while(a!==0){var
+d=a[1];for(var
+b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
+Hn(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-Gw(b,a){throw[0,b,a]}function
-eo(b,a){if(b==0)return r;if(a.repeat)return a.repeat(b);var
-d=r,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-hd(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=bW&&a==c.length)return d.apply(null,c);var
-e=r;for(;0<a;b+=dw,a-=dw)e+=d.apply(null,c.slice(b,b+Math.min(a,dw)));return e}function
-dz(a){if(a.t==2)a.c+=eo(a.l-a.c.length,"\0");else
-a.c=hd(a.c,0,a.c.length);a.t=0}function
-pW(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>jg)return false;return true}else
+Ik(b,a){throw[0,b,a]}function
+eS(b,a){if(b==0)return v;if(a.repeat)return a.repeat(b);var
+d=v,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+hL(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=b8&&a==c.length)return d.apply(null,c);var
+e=v;for(;0<a;b+=dP,a-=dP)e+=d.apply(null,c.slice(b,b+Math.min(a,dP)));return e}function
+dS(a){if(a.t==2)a.c+=eS(a.l-a.c.length,"\0");else
+a.c=hL(a.c,0,a.c.length);a.t=0}function
+q3(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>j2)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-ko(e){for(var
-j=r,c=r,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bG){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<bG;d++);if(d-b>i9){c.substr(0,1);j+=c;c=r;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==ck){g=h+(f<<6);if(f<nv){a=g-0x3080;if(a<bG)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==ck){g=h+(g<<6);if(f<n_){a=g-0xe2080;if(a<n1||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==ck&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>ci)c+=String.fromCharCode(0xd7c0+(a>>10),oy+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>dw){c.substr(0,1);j+=c;c=r}}return j+c}function
-cl(c,a,b){this.t=c;this.c=a;this.l=b}cl.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:dz(this);case
-0:if(pW(this.c)){this.t=9;return this.c}this.t=8;case
-8:return this.c}};cl.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return ko(a)};cl.prototype.slice=function(){var
+la(e){for(var
+j=v,c=v,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bT){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<bT;d++);if(d-b>jU){c.substr(0,1);j+=c;c=v;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv){g=h+(f<<6);if(f<oA){a=g-0x3080;if(a<bT)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv){g=h+(g<<6);if(f<pd){a=g-0xe2080;if(a<o8||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>ct)c+=String.fromCharCode(0xd7c0+(a>>10),pE+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>dP){c.substr(0,1);j+=c;c=v}}return j+c}function
+cw(c,a,b){this.t=c;this.c=a;this.l=b}cw.prototype.toString=function(){switch(this.t){case
+9:return this.c;default:dS(this);case
+0:if(q3(this.c)){this.t=9;return this.c}this.t=8;case
+8:return this.c}};cw.prototype.toUtf16=function(){var
+a=this.toString();if(this.t==9)return a;return la(a)};cw.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
-cl(this.t,a,this.l)};function
-px(a){return new
-cl(0,a,a.length)}function
-a(a){return px(a)}function
-kl(c,b){Gw(c,a(b))}var
-ap=[0];function
-aA(a){kl(ap.Invalid_argument,a)}function
-dy(){aA(jq)}function
-h(b,a){if(a<0||a>=b.length-1)dy();return b[a+1]}function
-aF(b,a,c){if(a<0||a>=b.length-1)dy();b[a+1]=c;return 0}function
-j8(e,f,d){var
+cw(this.t,a,this.l)};function
+qF(a){return new
+cw(0,a,a.length)}function
+a(a){return qF(a)}function
+k9(c,b){Ik(c,a(b))}var
+ax=[0];function
+aE(a){k9(ax.Invalid_argument,a)}function
+dR(){aE(ka)}function
+f(b,a){if(a<0||a>=b.length-1)dR();return b[a+1]}function
+ar(b,a,c){if(a<0||a>=b.length-1)dR();b[a+1]=c;return 0}function
+kT(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-pr(a){switch(a){case
+qz(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-pp(c,e){var
-b=C,a;switch(c){case
+qx(c,e){var
+b=H,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
 2:a=b.Int8Array;break;case
@@ -70,78 +74,78 @@ b=C,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)aA("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)aE("Bigarray.create: unsupported kind");var
 d=new
-a(e*pr(c));return d}function
-g4(b){var
+a(e*qz(c));return d}function
+hA(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)aA("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-pF=Math.pow(2,-24);function
-pP(a){throw a}function
-dc(){pP(ap.Division_by_zero)}function
-H(b,c,a){this.lo=b&cP;this.mi=c&cP;this.hi=a&ci}H.prototype.caml_custom="_j";H.prototype.copy=function(){return new
-H(this.lo,this.mi,this.hi)};H.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};H.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};H.prototype.neg=function(){var
+a=0;a<d;a++){if(b[a]<0)aE("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+qN=Math.pow(2,-24);function
+qW(a){throw a}function
+dr(){qW(ax.Division_by_zero)}function
+K(b,c,a){this.lo=b&cV;this.mi=c&cV;this.hi=a&ct}K.prototype.caml_custom="_j";K.prototype.copy=function(){return new
+K(this.lo,this.mi,this.hi)};K.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};K.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};K.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-H(a,b,c)};H.prototype.add=function(a){var
+K(a,b,c)};K.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-H(b,c,d)};H.prototype.sub=function(a){var
+K(b,c,d)};K.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-H(b,c,d)};H.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*pF|0)+this.mi*a.lo+this.lo*a.mi,d=(c*pF|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-H(b,c,d)};H.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};H.prototype.isNeg=function(){return this.hi<<16<0};H.prototype.and=function(a){return new
-H(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};H.prototype.or=function(a){return new
-H(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};H.prototype.xor=function(a){return new
-H(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};H.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-H(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-H(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-H(0,0,this.lo<<a-48)};H.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-H(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-H(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-H(this.hi>>a-48,0,0)};H.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+K(b,c,d)};K.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*qN|0)+this.mi*a.lo+this.lo*a.mi,d=(c*qN|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+K(b,c,d)};K.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};K.prototype.isNeg=function(){return this.hi<<16<0};K.prototype.and=function(a){return new
+K(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};K.prototype.or=function(a){return new
+K(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};K.prototype.xor=function(a){return new
+K(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};K.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+K(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+K(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+K(0,0,this.lo<<a-48)};K.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+K(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+K(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+K(this.hi>>a-48,0,0)};K.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-H(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+K(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-H(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&ci);return new
-H(this.hi<<16>>a-32,b,b)};H.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&cP;this.lo=this.lo<<1&cP};H.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&cP;this.mi=(this.mi>>>1|this.hi<<23)&cP;this.hi=this.hi>>>1};H.prototype.udivmod=function(e){var
+K(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&ct);return new
+K(this.hi<<16>>a-32,b,b)};K.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&cV;this.lo=this.lo<<1&cV};K.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&cV;this.mi=(this.mi>>>1|this.hi<<23)&cV;this.hi=this.hi>>>1};K.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-H(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};H.prototype.div=function(a){var
-b=this;if(a.isZero())dc();var
-d=b.hi^a.hi;if(b.hi&cg)b=b.neg();if(a.hi&cg)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cg)c=c.neg();return c};H.prototype.mod=function(b){var
-a=this;if(b.isZero())dc();var
-d=a.hi;if(a.hi&cg)a=a.neg();if(b.hi&cg)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cg)c=c.neg();return c};H.prototype.toInt=function(){return this.lo|this.mi<<24};H.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};H.prototype.toArray=function(){return[this.hi>>8,this.hi&cN,this.mi>>16,this.mi>>8&cN,this.mi&cN,this.lo>>16,this.lo>>8&cN,this.lo&cN]};H.prototype.lo32=function(){return this.lo|(this.mi&cN)<<24};H.prototype.hi32=function(){return this.mi>>>8&ci|this.hi<<16};function
-pE(b,a){return new
-H(b&cP,b>>>24&cN|(a&ci)<<8,a>>>16&ci)}function
-kg(a){return a.hi32()}function
-kh(a){return a.lo32()}var
-FE=gN;function
-c$(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}c$.prototype.caml_custom=FE;c$.prototype.offset=function(b){var
+K(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};K.prototype.div=function(a){var
+b=this;if(a.isZero())dr();var
+d=b.hi^a.hi;if(b.hi&cq)b=b.neg();if(a.hi&cq)a=a.neg();var
+c=b.udivmod(a).quotient;if(d&cq)c=c.neg();return c};K.prototype.mod=function(b){var
+a=this;if(b.isZero())dr();var
+d=a.hi;if(a.hi&cq)a=a.neg();if(b.hi&cq)b=b.neg();var
+c=a.udivmod(b).modulus;if(d&cq)c=c.neg();return c};K.prototype.toInt=function(){return this.lo|this.mi<<24};K.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};K.prototype.toArray=function(){return[this.hi>>8,this.hi&cT,this.mi>>16,this.mi>>8&cT,this.mi&cT,this.lo>>16,this.lo>>8&cT,this.lo&cT]};K.prototype.lo32=function(){return this.lo|(this.mi&cT)<<24};K.prototype.hi32=function(){return this.mi>>>8&ct|this.hi<<16};function
+qM(b,a){return new
+K(b&cV,b>>>24&cT|(a&ct)<<8,a>>>16&ct)}function
+k3(a){return a.hi32()}function
+k4(a){return a.lo32()}var
+Hr=hi;function
+dn(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dn.prototype.caml_custom=Hr;dn.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))aA("bigarray.js: invalid offset");if(this.dims.length!=b.length)aA("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])dy();c=c*this.dims[a]+b[a]}else
+Array))aE("bigarray.js: invalid offset");if(this.dims.length!=b.length)aE("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])dR();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])dy();c=c*this.dims[a]+(b[a]-1)}return c};c$.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])dR();c=c*this.dims[a]+(b[a]-1)}return c};dn.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return pE(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return qM(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[ch,e,c];default:return this.data[a]}};c$.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=kh(b);this.data[a*2+1]=kg(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cs,e,c];default:return this.data[a]}};dn.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=k4(b);this.data[a*2+1]=k3(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};c$.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dn.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=kh(b),e=kg(b);if(c==e)this.data.fill(c);else
+c=k4(b),e=k3(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};c$.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dn.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -161,88 +165,88 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-el(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}el.prototype=new
-c$();el.prototype.offset=function(a){if(typeof
+eP(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}eP.prototype=new
+dn();eP.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aA("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])dy();return a};el.prototype.get=function(a){return this.data[a]};el.prototype.set=function(a,b){this.data[a]=b;return 0};el.prototype.fill=function(a){this.data.fill(a);return 0};function
-j9(c,d,a,b){var
-e=pr(c);if(g4(a)*e!=b.length)aA("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-el(c,d,a,b);return new
-c$(c,d,a,b)}function
-Gh(a){return a.slice(1)}function
-FD(b,e,d){var
-a=Gh(d),c=pp(b,g4(a));return j9(b,e,a,c)}function
-FF(a,b){return a.get(a.offset(b))}function
-FG(a,b,c){a.set(a.offset(b),c);return 0}function
-g5(b){if(C.Uint8Array)var
-c=new(C.Uint8Array)(b.l);else
+aE("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])dR();return a};eP.prototype.get=function(a){return this.data[a]};eP.prototype.set=function(a,b){this.data[a]=b;return 0};eP.prototype.fill=function(a){this.data.fill(a);return 0};function
+kU(c,d,a,b){var
+e=qz(c);if(hA(a)*e!=b.length)aE("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+eP(c,d,a,b);return new
+dn(c,d,a,b)}function
+H6(a){return a.slice(1)}function
+Hq(b,e,d){var
+a=H6(d),c=qx(b,hA(a));return kU(b,e,a,c)}function
+Hs(a,b){return a.get(a.offset(b))}function
+Ht(a,b,c){a.set(a.offset(b),c);return 0}function
+hB(b){if(H.Uint8Array)var
+c=new(H.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-da(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hd(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?hd(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)g5(b);var
+dp(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hL(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?hL(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hB(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bc(a){return a}function
-bZ(a,b,c,d,e){da(bc(a),b,c,d,e);return 0}function
-em(){aA(jq)}function
-br(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+bp(a){return a}function
+b$(a,b,c,d,e){dp(bp(a),b,c,d,e);return 0}function
+eQ(){aE(ka)}function
+bA(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-pv(b,a){if(a>>>0>=b.l)em();return br(b,a)}function
-FI(b,a){if(a>>>0>=b.l-1)em();var
-c=br(b,a),d=br(b,a+1);return d<<8|c}function
-pw(b,a){if(a>>>0>=b.l-3)em();var
-c=br(b,a),d=br(b,a+1),e=br(b,a+2),f=br(b,a+3);return f<<24|e<<16|d<<8|c}function
-dA(a){return new
-H(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-FJ(d,c){if(c>>>0>=d.l-7)em();var
+qD(b,a){if(a>>>0>=b.l)eQ();return bA(b,a)}function
+Hv(b,a){if(a>>>0>=b.l-1)eQ();var
+c=bA(b,a),d=bA(b,a+1);return d<<8|c}function
+qE(b,a){if(a>>>0>=b.l-3)eQ();var
+c=bA(b,a),d=bA(b,a+1),e=bA(b,a+2),f=bA(b,a+3);return f<<24|e<<16|d<<8|c}function
+dT(a){return new
+K(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+Hw(d,c){if(c>>>0>=d.l-7)eQ();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=br(d,c+a);return dA(b)}function
-aj(a,c,b){b&=cN;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}g5(a)}a.c[c]=b;return 0}function
-db(b,a,c){if(a>>>0>=b.l)em();return aj(b,a,c)}function
-dB(a){return a.toArray()}function
-FM(c,b,e){if(b>>>0>=c.l-7)em();var
-d=dB(e);for(var
-a=0;a<8;a++)aj(c,b+7-a,d[a]);return 0}function
-cQ(c,a){if(c.fun)return cQ(c.fun,a);if(typeof
+a=0;a<8;a++)b[7-a]=bA(d,c+a);return dT(b)}function
+au(a,c,b){b&=cT;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hB(a)}a.c[c]=b;return 0}function
+dq(b,a,c){if(a>>>0>=b.l)eQ();return au(b,a,c)}function
+dU(a){return a.toArray()}function
+Hz(c,b,e){if(b>>>0>=c.l-7)eQ();var
+d=dU(e);for(var
+a=0;a<8;a++)au(c,b+7-a,d[a]);return 0}function
+cW(c,a){if(c.fun)return cW(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return cQ(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return cW(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return cQ(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)dy();return a}function
-py(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bB(a){a.t&6&&dz(a);return a.c}var
-GI=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-pV(a){if(GI)return Math.floor(Math.log2(a));var
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return cW(c,d)}}function
+c(a,b){if(b>>>0>=a.length-1)dR();return a}function
+qG(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+bL(a){a.t&6&&dS(a);return a.c}var
+Iw=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+q2(a){if(Iw)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-ke(c){var
-a=new(C.Float32Array)(1);a[0]=c;var
-b=new(C.Int32Array)(a.buffer);return b[0]|0}function
-bI(b,c,a){return new
-H(b,c,a)}function
-fn(a){if(!isFinite(a)){if(isNaN(a))return bI(1,0,no);return a>0?bI(0,0,no):bI(0,0,0xfff0)}var
-f=a==0&&1/a==-Infinity?cg:a>=0?0:cg;if(f)a=-a;var
-b=pV(a)+bY;if(b<=0){b=0;a/=Math.pow(2,-oS)}else{a/=Math.pow(2,b-pg);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+k1(c){var
+a=new(H.Float32Array)(1);a[0]=c;var
+b=new(H.Int32Array)(a.buffer);return b[0]|0}function
+bV(b,c,a){return new
+K(b,c,a)}function
+fX(a){if(!isFinite(a)){if(isNaN(a))return bV(1,0,oq);return a>0?bV(0,0,oq):bV(0,0,0xfff0)}var
+f=a==0&&1/a==-Infinity?cq:a>=0?0:cq;if(f)a=-a;var
+b=q2(a)+b_;if(b<=0){b=0;a/=Math.pow(2,-pY)}else{a/=Math.pow(2,b-qo);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&jl|f|b<<4;return bI(g,e,c)}function
-pt(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==gN)for(var
-a=0;a<b.dims.length;a++)if(b.dims[a]<ci)c.write(16,b.dims[a]);else{c.write(16,ci);c.write(32,0);c.write(32,b.dims[a])}else
+g=a|0;c=c&j7|f|b<<4;return bV(g,e,c)}function
+qB(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hi)for(var
+a=0;a<b.dims.length;a++)if(b.dims[a]<ct)c.write(16,b.dims[a]);else{c.write(16,ct);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
 2:case
@@ -259,41 +263,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=dB(b.get(a));for(var
+e=dU(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=dB(fn(b.get(a)));for(var
+e=dU(fX(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=ke(b.get(a));c.write(32,e)}break;case
+e=k1(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,ke(d[1]));c.write(32,ke(d[2]))}break;case
+d=b.get(a);c.write(32,k1(d[1]));c.write(32,k1(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=dB(fn(f[1]));for(var
+f=b.get(a),e=dU(fX(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=dB(fn(f[2]));for(var
+e=dU(fX(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-kf(c){var
-a=new(C.Int32Array)(1);a[0]=c;var
-b=new(C.Float32Array)(a.buffer);return b[0]}function
-b0(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&jl)==0?b&cg?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&jl);if(c>0){a+=16;a*=Math.pow(2,c-pg)}else
-a*=Math.pow(2,-oS);if(b&cg)a=-a;return a}function
-bs(b){if(!ap.Failure)ap.Failure=[an,a(jF),-3];kl(ap.Failure,b)}function
-pq(b,v,r){var
-i=b.read32s();if(i<0||i>16)bs("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&cN,o=p>>8&1,h=[];if(r==gN)for(var
+k2(c){var
+a=new(H.Int32Array)(1);a[0]=c;var
+b=new(H.Float32Array)(a.buffer);return b[0]}function
+ca(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&j7)==0?b&cq?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&j7);if(c>0){a+=16;a*=Math.pow(2,c-qo)}else
+a*=Math.pow(2,-pY);if(b&cq)a=-a;return a}function
+bB(b){if(!ax.Failure)ax.Failure=[aq,a(ko),-3];k9(ax.Failure,b)}function
+qy(b,v,r){var
+i=b.read32s();if(i<0||i>16)bB("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&cT,o=p>>8&1,h=[];if(r==hi)for(var
 a=0;a<i;a++){var
-n=b.read16u();if(n==ci){var
-t=b.read32u(),u=b.read32u();if(t!=0)bs("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+n=b.read16u();if(n==ct){var
+t=b.read32u(),u=b.read32u();if(t!=0)bB("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=g4(h),f=pp(j,d),g=j9(j,o,h,f);switch(j){case
+d=hA(h),f=qx(j,d),g=kU(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -307,129 +311,129 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)bs("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)bB("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=dA(e);g.set(a,q)}break;case
+q=dT(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=b0(dA(e));g.set(a,k)}break;case
+k=ca(dT(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=kf(b.read32s());g.set(a,k)}break;case
+k=k2(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=kf(b.read32s()),l=kf(b.read32s());g.set(a,[ch,m,l])}break;case
+m=k2(b.read32s()),l=k2(b.read32s());g.set(a,[cs,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=b0(dA(e));for(var
+m=ca(dT(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=b0(dA(e));g.set(a,[ch,m,l])}break}v[0]=(4+i)*4;return j9(j,o,h,f)}function
-po(a,b,c){return a.compare(b,c)}function
-aG(a,b){return Math.imul(a,b)}function
-a1(b,a){a=aG(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aG(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-FZ(a,b){a=a1(a,kh(b));a=a1(a,kg(b));return a}function
-kc(a,b){return FZ(a,fn(b))}function
-ps(c){var
-b=g4(c.dims),d=0;switch(c.kind){case
+l=ca(dT(e));g.set(a,[cs,m,l])}break}v[0]=(4+i)*4;return kU(j,o,h,f)}function
+qw(a,b,c){return a.compare(b,c)}function
+aL(a,b){return Math.imul(a,b)}function
+ba(b,a){a=aL(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aL(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+HM(a,b){a=ba(a,k4(b));a=ba(a,k3(b));return a}function
+kZ(a,b){return HM(a,fX(b))}function
+qA(c){var
+b=hA(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
-12:if(b>cj)b=cj;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=a1(d,e)}e=0;switch(b&3){case
+12:if(b>cu)b=cu;var
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=ba(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=a1(d,e)}break;case
+1:e|=c.data[a+0];d=ba(d,e)}break;case
 4:case
-5:if(b>ck)b=ck;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=a1(d,e)}if((b&1)!=0)d=a1(d,c.data[a]);break;case
+5:if(b>cv)b=cv;var
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=ba(d,e)}if((b&1)!=0)d=ba(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=a1(d,c.data[a]);break;case
+a=0;a<b;a++)d=ba(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=a1(d,c.data[a]);break;case
+a=0;a<b;a++)d=ba(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=a1(d,c.data[a]);break;case
+a=0;a<b;a++)d=ba(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=kc(d,c.data[a]);break;case
+a=0;a<b;a++)d=kZ(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=kc(d,c.data[a]);break}return d}function
-F4(a,b){b[0]=4;return a.read32s()}function
-Gq(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=kZ(d,c.data[a]);break}return d}function
+HR(a,b){b[0]=4;return a.read32s()}function
+Ie(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:bs("input_value: native integer value too large");default:bs("input_value: ill-formed native integer")}}function
-Gf(c,d){var
+2:bB("input_value: native integer value too large");default:bB("input_value: ill-formed native integer")}}function
+H4(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return dA(b)}function
-Ga(e,d,b){var
-c=dB(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return dT(b)}function
+HZ(e,d,b){var
+c=dU(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-F7(a,b,c){return a.compare(b)}function
-F9(a){return a.lo32()^a.hi32()}var
-fm={"_j":{deserialize:Gf,serialize:Ga,fixed_length:8,compare:F7,hash:F9},"_i":{deserialize:F4,fixed_length:4},"_n":{deserialize:Gq,fixed_length:4},"_bigarray":{deserialize:function(a,b){return pq(a,b,"_bigarray")},serialize:pt,compare:po,hash:ps},"_bigarr02":{deserialize:function(a,b){return pq(a,b,gN)},serialize:pt,compare:po,hash:ps}};function
-j_(a){return fm[a.caml_custom]&&fm[a.caml_custom].compare}function
-pz(f,c,d,e){var
-b=j_(c);if(b){var
+HU(a,b,c){return a.compare(b)}function
+HW(a){return a.lo32()^a.hi32()}var
+fW={"_j":{deserialize:H4,serialize:HZ,fixed_length:8,compare:HU,hash:HW},"_i":{deserialize:HR,fixed_length:4},"_n":{deserialize:Ie,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qy(a,b,"_bigarray")},serialize:qB,compare:qw,hash:qA},"_bigarr02":{deserialize:function(a,b){return qy(a,b,hi)},serialize:qB,compare:qw,hash:qA}};function
+kV(a){return fW[a.caml_custom]&&fW[a.caml_custom].compare}function
+qH(f,c,d,e){var
+b=kV(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-fo(a){return a
+fY(a){return a
 instanceof
-cl}function
-g_(a){return fo(a)}function
-pA(a){if(typeof
-a==="number")return aX;else
-if(fo(a))return gK;else
-if(g_(a))return 1252;else
+cw}function
+hG(a){return fY(a)}function
+qI(a){if(typeof
+a==="number")return a2;else
+if(fY(a))return hg;else
+if(hG(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=fg){var
-b=a[0]|0;return b==ch?0:b}else
+Array&&a[0]===a[0]>>>0&&a[0]<=fR){var
+b=a[0]|0;return b==cs?0:b}else
 if(a
 instanceof
-String)return nC;else
+String)return oH;else
 if(typeof
-a=="string")return nC;else
+a=="string")return oH;else
 if(a
 instanceof
-Number)return aX;else
-if(a&&a.caml_custom)return ja;else
+Number)return a2;else
+if(a&&a.caml_custom)return jW;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-bJ(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-pu(a,b){a.t&6&&dz(a);b.t&6&&dz(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-hc(a,b){return pu(a,b)}function
-en(a,b,d){var
+bq(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+qC(a,b){a.t&6&&dS(a);b.t&6&&dS(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+hK(a,b){return qC(a,b)}function
+eR(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=pA(a);if(f==G){a=a[1];continue}var
-g=pA(b);if(g==G){b=b[1];continue}if(f!==g){if(f==aX){if(g==ja)return pz(a,b,-1,d);return-1}if(g==aX){if(f==ja)return pz(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aA(jP);break;case
+f=qI(a);if(f==D){a=a[1];continue}var
+g=qI(b);if(g==D){b=b[1];continue}if(f!==g){if(f==a2){if(g==jW)return qH(a,b,-1,d);return-1}if(g==a2){if(f==jW)return qH(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aE(kz);break;case
 248:var
-c=bJ(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aA(jP);break;case
-250:aA("equal: got Forward_tag, should not happen");break;case
-251:aA("equal: abstract value");break;case
+c=bq(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aE(kz);break;case
+250:aE("equal: got Forward_tag, should not happen");break;case
+251:aE("equal: abstract value");break;case
 252:if(a!==b){var
-c=pu(a,b);if(c!=0)return c|0}break;case
-253:aA("equal: got Double_tag, should not happen");break;case
-254:aA("equal: got Double_array_tag, should not happen");break;case
-255:aA("equal: got Custom_tag, should not happen");break;case
-1247:aA(jP);break;case
+c=qC(a,b);if(c!=0)return c|0}break;case
+253:aE("equal: got Double_tag, should not happen");break;case
+254:aE("equal: got Double_array_tag, should not happen");break;case
+255:aE("equal: got Custom_tag, should not happen");break;case
+1247:aE(kz);break;case
 1255:var
-i=j_(a);if(i!=j_(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aA("compare: abstract value");var
+i=kV(a);if(i!=kV(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aE("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -437,286 +441,286 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=bB(a),b=bB(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=bL(a),b=bL(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-ak(a,b){return en(a,b,true)}function
-FN(){return[0]}function
-az(a){if(a<0)aA("Bytes.create");return new
-cl(a?2:9,r,a)}function
-cn(b,a){if(a==0)dc();return b/a|0}function
-a7(a,b){return+(en(a,b,false)==0)}function
-FP(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=r;a.t=2}else{a.c=eo(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)g5(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-FQ(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-FR(a){var
-b;a=bB(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,r);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+as(a,b){return eR(a,b,true)}function
+HA(){return[0]}function
+aD(a){if(a<0)aE("Bytes.create");return new
+cw(a?2:9,v,a)}function
+cy(b,a){if(a==0)dr();return b/a|0}function
+a$(a,b){return+(eR(a,b,false)==0)}function
+HC(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=v;a.t=2}else{a.c=eS(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hB(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+HD(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+HE(a){var
+b;a=bL(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,v);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,r),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bs("float_of_string")}function
-kk(d){d=bB(d);var
-e=d.length;if(e>31)aA("format_int: format too long");var
-a={justify:du,signstyle:c8,filler:cO,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+d=c[3].replace(/0+$/,v),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bB("float_of_string")}function
+k8(d){d=bL(d);var
+e=d.length;if(e>31)aE("format_int: format too long");var
+a={justify:dO,signstyle:dj,filler:cU,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=c8;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=a5;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-j$(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=c8))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=r;if(b.justify==du&&b.filler==cO)for(var
-d=e;d<b.width;d++)c+=cO;if(b.signedconv)if(b.sign<0)c+=c8;else
-if(b.signstyle!=c8)c+=b.signstyle;if(b.alternate&&b.base==8)c+=a5;if(b.alternate&&b.base==16)c+=nm;if(b.justify==du&&b.filler==a5)for(var
-d=e;d<b.width;d++)c+=a5;c+=f;if(b.justify==c8)for(var
-d=e;d<b.width;d++)c+=cO;return a(c)}function
-ka(i,c){function
+b=d.charAt(c);switch(b){case"-":a.justify=dj;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bf;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+kW(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dj))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=v;if(b.justify==dO&&b.filler==cU)for(var
+d=e;d<b.width;d++)c+=cU;if(b.signedconv)if(b.sign<0)c+=dj;else
+if(b.signstyle!=dj)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bf;if(b.alternate&&b.base==16)c+=oo;if(b.justify==dO&&b.filler==bf)for(var
+d=e;d<b.width;d++)c+=bf;c+=f;if(b.justify==dj)for(var
+d=e;d<b.width;d++)c+=cU;return a(c)}function
+kX(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(du)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(a5);if(b>0)a=a+bA+new
-Array(b+1).join(a5);return a}else
+c=parseInt(a.toString().split(dO)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(bf);if(b>0)a=a+bJ+new
+Array(b+1).join(bf);return a}else
 return a.toFixed(b)}}var
-a,e=kk(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=jI;e.filler=cO}else
-if(!isFinite(c)){a=j3;e.filler=cO}else
+a,e=k8(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kr;e.filler=cU}else
+if(!isFinite(c)){a=kO;e.filler=cU}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==j5)a=a.slice(0,b-1)+a5+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(j5),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==a5)b--;if(a.charAt(b)==bA)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==j5)a=a.slice(0,b-1)+a5+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==kQ)a=a.slice(0,b-1)+bf+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(kQ),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bf)b--;if(a.charAt(b)==bJ)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==kQ)a=a.slice(0,b-1)+bf+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==a5)b--;if(a.charAt(b)==bA)b--;a=a.slice(0,b+1)}}break}return j$(e,a)}function
-g6(e,c){if(bB(e)==fk)return a(r+c);var
-b=kk(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bf)b--;if(a.charAt(b)==bJ)b--;a=a.slice(0,b+1)}}break}return kW(e,a)}function
+hC(e,c){if(bL(e)==fU)return a(v+c);var
+b=k8(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
-d=c.toString(b.base);if(b.prec>=0){b.filler=cO;var
-f=b.prec-d.length;if(f>0)d=eo(f,a5)+d}return j$(b,d)}var
-Gs=0;function
-co(){return Gs++}function
-kb(a){if(a==0||!isFinite(a))return[0,a,0];var
+d=c.toString(b.base);if(b.prec>=0){b.filler=cU;var
+f=b.prec-d.length;if(f>0)d=eS(f,bf)+d}return kW(b,d)}var
+Ig=0;function
+bU(){return Ig++}function
+kY(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-bY,pV(a)+1);a*=Math.pow(2,-b);while(a<bH){a*=2;b--}while(a>=1){a*=bH;b++}if(c)a=-a;return[0,a,b]}function
-pH(a){return a.toUtf16()}function
-fq(){return typeof
-C.process!=="undefined"&&typeof
-C.process.versions!=="undefined"&&typeof
-C.process.versions.node!=="undefined"}function
-GJ(){function
-a(a){if(a.charAt(0)===bX)return[r,a.substring(1)];return}function
+b=Math.max(-b_,q2(a)+1);a*=Math.pow(2,-b);while(a<bK){a*=2;b--}while(a>=1){a*=bK;b++}if(c)a=-a;return[0,a,b]}function
+qP(a){return a.toUtf16()}function
+f0(){return typeof
+H.process!=="undefined"&&typeof
+H.process.versions!=="undefined"&&typeof
+H.process.versions.node!=="undefined"}function
+Ix(){function
+a(a){if(a.charAt(0)===b9)return[v,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||r,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||r,f=a[2]||r;return[d,c.substring(d.length+f.length)]}return}return fq()&&C.process&&C.process.platform?C.process.platform==="win32"?b:a:a}var
-kr=GJ();function
-pT(a){return a.slice(-1)!==bX?a+bX:a}if(fq()&&C.process&&C.process.cwd)var
-fl=C.process.cwd().replace(/\\/g,bX);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||v,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||v,f=a[2]||v;return[d,c.substring(d.length+f.length)]}return}return f0()&&H.process&&H.process.platform?H.process.platform==="win32"?b:a:a}var
+lc=Ix();function
+q0(a){return a.slice(-1)!==b9?a+b9:a}if(f0()&&H.process&&H.process.cwd)var
+fV=H.process.cwd().replace(/\\/g,b9);else
 var
-fl="/static";fl=pT(fl);function
-Gj(a){a=pH(a);if(!kr(a))a=fl+a;var
-e=kr(a),d=e[1].split(bX),b=[];for(var
+fV="/static";fV=q0(fV);function
+H9(a){a=qP(a);if(!lc(a))a=fV+a;var
+e=lc(a),d=e[1].split(b9),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-GF(e){for(var
-f=r,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bG){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<bG;d++);if(d-c>i9){b.substr(0,1);f+=b;b=r;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<n1){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bG|a&ef)}else
-if(a<0xd800||a>=oC)b+=String.fromCharCode(nv|a>>12,bG|a>>6&ef,bG|a&ef);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<oy||h>oC)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(n_|a>>18,bG|a>>12&ef,bG|a>>6&ef,bG|a&ef)}if(b.length>dw){b.substr(0,1);f+=b;b=r}}return f+b}function
-FL(a){var
-b=9;if(!pW(a))b=8,a=GF(a);return new
-cl(b,a,a.length)}function
-b1(a){return FL(a)}var
-G0=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",np,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",jY,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",jH,o5,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-dF(d,f,e,a){var
-b=G0.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,b1(f||r),b1(e||r)];return c}var
-pM={};function
-dD(a){return pM[a]}function
-dE(b,a){throw[0,b].concat(a)}function
-FK(a){return new
-cl(4,a,a.length)}function
-ab(a){kl(ap.Sys_error,a)}function
-Gu(a){ab(a+gx)}function
-bt(a){return a.l}function
-pn(){}function
-aP(a){this.data=a}aP.prototype=new
-pn();aP.prototype.truncate=function(a){var
-b=this.data;this.data=az(a|0);da(b,0,this.data,0,a)};aP.prototype.length=function(){return bt(this.data)};aP.prototype.write=function(b,d,g,a){var
+It(e){for(var
+f=v,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bT){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<bT;d++);if(d-c>jU){b.substr(0,1);f+=b;b=v;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<o8){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bT|a&eE)}else
+if(a<0xd800||a>=pI)b+=String.fromCharCode(oA|a>>12,bT|a>>6&eE,bT|a&eE);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<pE||h>pI)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pd|a>>18,bT|a>>12&eE,bT|a>>6&eE,bT|a&eE)}if(b.length>dP){b.substr(0,1);f+=b;b=v}}return f+b}function
+Hy(a){var
+b=9;if(!q3(a))b=8,a=It(a);return new
+cw(b,a,a.length)}function
+cb(a){return Hy(a)}var
+IO=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",or,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kJ,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kq,qa,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+dY(d,f,e,a){var
+b=IO.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,cb(f||v),cb(e||v)];return c}var
+qT={};function
+dW(a){return qT[a]}function
+dX(b,a){throw[0,b].concat(a)}function
+Hx(a){return new
+cw(4,a,a.length)}function
+ak(a){k9(ax.Sys_error,a)}function
+Ii(a){ak(a+g5)}function
+bC(a){return a.l}function
+qv(){}function
+aU(a){this.data=a}aU.prototype=new
+qv();aU.prototype.truncate=function(a){var
+b=this.data;this.data=aD(a|0);dp(b,0,this.data,0,a)};aU.prototype.length=function(){return bC(this.data)};aU.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=az(b+a),f=this.data;this.data=e;da(f,0,this.data,0,c)}bZ(d,g,this.data,b,a);return 0};aP.prototype.read=function(c,a,d,b){var
-e=this.length();da(this.data,c,a,d,b);return 0};aP.prototype.read_one=function(a){return pv(this.data,a)};aP.prototype.close=function(){};aP.prototype.constructor=aP;function
-a6(b,a){this.content={};this.root=b;this.lookupFun=a}a6.prototype.nm=function(a){return this.root+a};a6.prototype.create_dir_if_needed=function(d){var
-c=d.split(bX),b=r;for(var
-a=0;a<c.length-1;a++){b+=c[a]+bX;if(this.content[b])continue;this.content[b]=Symbol("directory")}};a6.prototype.slash=function(a){return/\/$/.test(a)?a:a+bX};a6.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=aD(b+a),f=this.data;this.data=e;dp(f,0,this.data,0,c)}b$(d,g,this.data,b,a);return 0};aU.prototype.read=function(c,a,d,b){var
+e=this.length();dp(this.data,c,a,d,b);return 0};aU.prototype.read_one=function(a){return qD(this.data,a)};aU.prototype.close=function(){};aU.prototype.constructor=aU;function
+bg(b,a){this.content={};this.root=b;this.lookupFun=a}bg.prototype.nm=function(a){return this.root+a};bg.prototype.create_dir_if_needed=function(d){var
+c=d.split(b9),b=v;for(var
+a=0;a<c.length-1;a++){b+=c[a]+b9;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bg.prototype.slash=function(a){return/\/$/.test(a)?a:a+b9};bg.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-aP(bc(c[1]))}}};a6.prototype.exists=function(a){if(a==r)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};a6.prototype.mkdir=function(c,e,d){var
-b=d&&dD(jU);if(this.exists(c))if(b)dE(b,dF(np,i5,this.nm(c)));else
-ab(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||r;if(!this.exists(a))if(b)dE(b,dF(jY,i5,this.nm(a)));else
-ab(a+gx);if(!this.is_dir(a))if(b)dE(b,dF(jH,i5,this.nm(a)));else
-ab(a+jr);this.create_dir_if_needed(this.slash(c))};a6.prototype.rmdir=function(a,f){var
-b=f&&dD(jU),c=a==r?r:this.slash(a),e=new
-RegExp(nA+c+n0);if(!this.exists(a))if(b)dE(b,dF(jY,jS,this.nm(a)));else
-ab(a+gx);if(!this.is_dir(a))if(b)dE(b,dF(jH,jS,this.nm(a)));else
-ab(a+jr);for(var
+aU(bp(c[1]))}}};bg.prototype.exists=function(a){if(a==v)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bg.prototype.mkdir=function(c,e,d){var
+b=d&&dW(kE);if(this.exists(c))if(b)dX(b,dY(or,jQ,this.nm(c)));else
+ak(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||v;if(!this.exists(a))if(b)dX(b,dY(kJ,jQ,this.nm(a)));else
+ak(a+g5);if(!this.is_dir(a))if(b)dX(b,dY(kq,jQ,this.nm(a)));else
+ak(a+kb);this.create_dir_if_needed(this.slash(c))};bg.prototype.rmdir=function(a,f){var
+b=f&&dW(kE),c=a==v?v:this.slash(a),e=new
+RegExp(oF+c+o7);if(!this.exists(a))if(b)dX(b,dY(kJ,kC,this.nm(a)));else
+ak(a+g5);if(!this.is_dir(a))if(b)dX(b,dY(kq,kC,this.nm(a)));else
+ak(a+kb);for(var
 d
 in
-this.content)if(d.match(e))if(b)dE(b,dF(o5,jS,this.nm(a)));else
-ab(this.nm(a)+": Directory not empty");delete
-this.content[c]};a6.prototype.readdir=function(a){var
-f=a==r?r:this.slash(a);if(!this.exists(a))ab(a+gx);if(!this.is_dir(a))ab(a+jr);var
+this.content)if(d.match(e))if(b)dX(b,dY(qa,kC,this.nm(a)));else
+ak(this.nm(a)+": Directory not empty");delete
+this.content[c]};bg.prototype.readdir=function(a){var
+f=a==v?v:this.slash(a);if(!this.exists(a))ak(a+g5);if(!this.is_dir(a))ak(a+kb);var
 g=new
-RegExp(nA+f+n0),d={},c=[];for(var
+RegExp(oF+f+o7),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};a6.prototype.is_dir=function(a){if(a==r)return true;var
-b=this.slash(a);return this.content[b]?1:0};a6.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bg.prototype.is_dir=function(a){if(a==v)return true;var
+b=this.slash(a);return this.content[b]?1:0};bg.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};a6.prototype.open=function(a,b){if(b.rdonly&&b.wronly)ab(this.nm(a)+nF);if(b.text&&b.binary)ab(this.nm(a)+nT);this.lookup(a);if(this.content[a]){if(this.is_dir(a))ab(this.nm(a)+" : is a directory");if(b.create&&b.excl)ab(this.nm(a)+nE);var
+this.content[a];return b};bg.prototype.open=function(a,b){if(b.rdonly&&b.wronly)ak(this.nm(a)+oK);if(b.text&&b.binary)ak(this.nm(a)+oZ);this.lookup(a);if(this.content[a]){if(this.is_dir(a))ak(this.nm(a)+" : is a directory");if(b.create&&b.excl)ak(this.nm(a)+oJ);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-aP(az(0));return this.content[a]}else
-Gu(this.nm(a))};a6.prototype.register=function(c,a){var
-b;if(this.content[c])ab(this.nm(c)+nE);if(fo(a))b=new
-aP(a);if(g_(a))b=new
-aP(bc(a));else
+aU(aD(0));return this.content[a]}else
+Ii(this.nm(a))};bg.prototype.register=function(c,a){var
+b;if(this.content[c])ak(this.nm(c)+oJ);if(fY(a))b=new
+aU(a);if(hG(a))b=new
+aU(bp(a));else
 if(a
 instanceof
 Array)b=new
-aP(FK(a));else
+aU(Hx(a));else
 if(typeof
 a==="string")b=new
-aP(px(a));else
+aU(qF(a));else
 if(a.toString){var
-d=bc(b1(a.toString()));b=new
-aP(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-ab(this.nm(c)+" : registering file with invalid content type")};a6.prototype.constructor=a6;function
-w(a){return bt(a)}function
-bd(b,a){return br(b,a)}function
-FC(d){var
-c=w(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=bd(d,a);return b}function
-FB(a){if(a.t!=4)g5(a);return a.c}function
-cm(a){this.fs=require("fs");this.fd=a}cm.prototype=new
-pn();cm.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ab(a.toString())}};cm.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ab(a.toString())}};cm.prototype.write=function(f,b,c,e){var
-a=FC(b);if(!(a
+d=bp(cb(a.toString()));b=new
+aU(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+ak(this.nm(c)+" : registering file with invalid content type")};bg.prototype.constructor=bg;function
+A(a){return bC(a)}function
+br(b,a){return bA(b,a)}function
+Hp(d){var
+c=A(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=br(d,a);return b}function
+Ho(a){if(a.t!=4)hB(a);return a.c}function
+cx(a){this.fs=require("fs");this.fd=a}cx.prototype=new
+qv();cx.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ak(a.toString())}};cx.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ak(a.toString())}};cx.prototype.write=function(f,b,c,e){var
+a=Hp(b);if(!(a
 instanceof
-C.Uint8Array))a=new(C.Uint8Array)(a);var
-d=C.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){ab(a.toString())}return 0};cm.prototype.read=function(g,d,c,f){var
-a=FB(d);if(!(a
+H.Uint8Array))a=new(H.Uint8Array)(a);var
+d=H.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){ak(a.toString())}return 0};cx.prototype.read=function(g,d,c,f){var
+a=Ho(d);if(!(a
 instanceof
-C.Uint8Array))a=new(C.Uint8Array)(a);var
-e=C.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){ab(a.toString())}for(var
-b=0;b<f;b++)db(d,c+b,e[c+b]);return 0};cm.prototype.read_one=function(c){var
-b=new(C.Uint8Array)(1),a=C.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){ab(a.toString())}return a[0]};cm.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){ab(a.toString())}};cm.prototype.constructor=cm;function
-aQ(a){this.fs=require("fs");this.root=a}aQ.prototype.nm=function(a){return this.root+a};aQ.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aQ.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aQ.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aQ.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){ab(a.toString())}};aQ.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.open=function(f,c,g){var
+H.Uint8Array))a=new(H.Uint8Array)(a);var
+e=H.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){ak(a.toString())}for(var
+b=0;b<f;b++)dq(d,c+b,e[c+b]);return 0};cx.prototype.read_one=function(c){var
+b=new(H.Uint8Array)(1),a=H.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){ak(a.toString())}return a[0]};cx.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){ak(a.toString())}};cx.prototype.constructor=cx;function
+aV(a){this.fs=require("fs");this.root=a}aV.prototype.nm=function(a){return this.root+a};aV.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aV.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aV.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aV.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){ak(a.toString())}};aV.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cm(d)}catch(a){this.raise_nodejs_error(a,g)}};aQ.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aQ.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),ne);return b1(a)}catch(a){this.raise_nodejs_error(a,c)}};aQ.prototype.raise_nodejs_error=function(a,d){var
-b=dD(jU);if(d&&b){var
-c=dF(a.code,a.syscall,a.path,a.errno);dE(b,c)}else
-ab(a.toString())};aQ.prototype.stats_from_js=function(a){var
+cx(d)}catch(a){this.raise_nodejs_error(a,g)}};aV.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aV.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),og);return cb(a)}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.raise_nodejs_error=function(a,d){var
+b=dW(kE);if(d&&b){var
+c=dY(a.code,a.syscall,a.path,a.errno);dX(b,c)}else
+ak(a.toString())};aV.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aQ.prototype.constructor=aQ;function
-pD(b){var
-a=kr(b);if(!a)return;return a[0]+bX}var
-ha=pD(fl)||bs("unable to compute caml_root"),ep=[];if(fq())ep.push({path:ha,device:new
-aQ(ha)});else
-ep.push({path:ha,device:new
-a6(ha)});ep.push({path:oW,device:new
-a6(oW)});function
-p3(b){var
-g=Gj(b),b=g.join(bX),f=pT(b),c;for(var
-e=0;e<ep.length;e++){var
-a=ep[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&fq()){var
-d=pD(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aV.prototype.constructor=aV;function
+qL(b){var
+a=lc(b);if(!a)return;return a[0]+b9}var
+hI=qL(fV)||bB("unable to compute caml_root"),eT=[];if(f0())eT.push({path:hI,device:new
+aV(hI)});else
+eT.push({path:hI,device:new
+bg(hI)});eT.push({path:p3,device:new
+bg(p3)});function
+q_(b){var
+g=H9(b),b=g.join(b9),f=q0(b),c;for(var
+e=0;e<eT.length;e++){var
+a=eT[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f0()){var
+d=qL(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-aQ(d)};ep.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ab("no device found for "+f)}function
-FO(c,b){var
-a=p3(c);if(!a.device.register)bs("cannot register file");a.device.register(a.rest,b);return 0}function
-pU(c,b){var
-c=a(c),b=a(b);return FO(c,b)}function
-FT(){var
-b=C.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)pU(b[a].name,b[a].content);C.jsoo_create_file=pU;C.caml_fs_tmp=[];return 0}function
-pC(){return[0]}function
-FU(a,b){return+(en(a,b,false)>=0)}function
-kd(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=a1(d,c)}c=0;switch(e&3){case
+aV(d)};eT.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ak("no device found for "+f)}function
+HB(c,b){var
+a=q_(c);if(!a.device.register)bB("cannot register file");a.device.register(a.rest,b);return 0}function
+q1(c,b){var
+c=a(c),b=a(b);return HB(c,b)}function
+HG(){var
+b=H.caml_fs_tmp;if(b)for(var
+a=0;a<b.length;a++)q1(b[a].name,b[a].content);H.jsoo_create_file=q1;H.caml_fs_tmp=[];return 0}function
+qK(){return[0]}function
+HH(a,b){return+(eR(a,b,false)>=0)}function
+k0(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=ba(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=a1(d,c)}d^=e;return d}function
-F0(a,b){return kd(a,bB(b))}function
-FX(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=a1(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=ba(d,c)}d^=e;return d}function
+HN(a,b){return k0(a,bL(b))}function
+HK(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=ba(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=a1(d,c)}d^=e;return d}function
-pJ(a){switch(a.t&6){default:dz(a);case
+1:c|=b[a];d=ba(d,c)}d^=e;return d}function
+qQ(a){switch(a.t&6){default:dS(a);case
 0:return a.c;case
 4:return a.c}}function
-FW(b,c){var
-a=pJ(c);return typeof
-a==="string"?kd(b,a):FX(b,a)}function
-FY(a){a^=a>>>16;a=aG(a,0x85ebca6b|0);a^=a>>>13;a=aG(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-FV(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cj)d=cj;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(fm[a.caml_custom]&&fm[a.caml_custom].hash){var
-k=fm[a.caml_custom].hash(a);b=a1(b,k);c--}}else
+HJ(b,c){var
+a=qQ(c);return typeof
+a==="string"?k0(b,a):HK(b,a)}function
+HL(a){a^=a>>>16;a=aL(a,0x85ebca6b|0);a^=a>>>13;a=aL(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+HI(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cu)d=cu;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(fW[a.caml_custom]&&fW[a.caml_custom].hash){var
+k=fW[a.caml_custom].hash(a);b=ba(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=a1(b,a[2]);c--;break;case
+248:b=ba(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=a1(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(fo(a)){b=FW(b,a);c--}else
-if(g_(a)){b=F0(b,a);c--}else
+o=a.length-1<<10|a[0];b=ba(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(fY(a)){b=HJ(b,a);c--}else
+if(hG(a)){b=HN(b,a);c--}else
 if(typeof
-a==="string"){b=kd(b,a);c--}else
-if(a===(a|0)){b=a1(b,a+a+1);c--}else
-if(a===+a){b=kc(b,a);c--}}b=FY(b);return b&0x3FFFFFFF}function
-F1(a,c,k){if(!isFinite(a)){if(isNaN(a))return b1(jI);return b1(a>0?pe:"-infinity")}var
+a==="string"){b=k0(b,a);c--}else
+if(a===(a|0)){b=ba(b,a+a+1);c--}else
+if(a===+a){b=kZ(b,a);c--}}b=HL(b);return b&0x3FFFFFFF}function
+HO(a,c,k){if(!isFinite(a)){if(isNaN(a))return cb(kr);return cb(a>0?ql:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?r:du,e=r;if(i)e=c8;else
+j=d<0?v:dO,e=v;if(i)e=dj;else
 switch(k){case
-43:e=du;break;case
-32:e=cO;break;default:break}if(c>=0&&c<13){var
+43:e=dO;break;case
+32:e=cU;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bA);if(h<0)b+=bA+eo(c,a5);else{var
-f=h+1+c;if(b.length<f)b+=eo(f-b.length,a5);else
-b=b.substr(0,f)}}return b1(e+nm+b+"p"+j+d.toString(10))}function
-F3(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-F6(b){var
-a=dB(b);return dA([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-F$(a){return+a.isZero()}function
-g7(a){return new
-H(a&cP,a>>24&cP,a>>31&ci)}function
-pG(a){return a.toInt()}function
-F_(a){return+a.isNeg()}function
-Gc(a){return a.neg()}function
-F8(g,c){var
-a=kk(g);if(a.signedconv&&F_(c)){a.sign=-1;c=Gc(c)}var
-b=r,h=g7(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(pG(e.modulus))+b}while(!F$(c));if(a.prec>=0){a.filler=cO;var
-d=a.prec-b.length;if(d>0)b=eo(d,a5)+b}return j$(a,b)}function
-Gb(a,b){return a.mul(b)}function
-Gd(a,b){return a.or(b)}function
-g8(a){return a.toFloat()}function
-Gt(c){var
-a=0,e=w(c),b=10,d=1;if(e>0)switch(bd(c,a)){case
+h=b.indexOf(bJ);if(h<0)b+=bJ+eS(c,bf);else{var
+f=h+1+c;if(b.length<f)b+=eS(f-b.length,bf);else
+b=b.substr(0,f)}}return cb(e+oo+b+"p"+j+d.toString(10))}function
+HQ(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+HT(b){var
+a=dU(b);return dT([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+HY(a){return+a.isZero()}function
+hD(a){return new
+K(a&cV,a>>24&cV,a>>31&ct)}function
+qO(a){return a.toInt()}function
+HX(a){return+a.isNeg()}function
+H1(a){return a.neg()}function
+HV(g,c){var
+a=k8(g);if(a.signedconv&&HX(c)){a.sign=-1;c=H1(c)}var
+b=v,h=hD(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(qO(e.modulus))+b}while(!HY(c));if(a.prec>=0){a.filler=cU;var
+d=a.prec-b.length;if(d>0)b=eS(d,bf)+b}return kW(a,b)}function
+H0(a,b){return a.mul(b)}function
+H2(a,b){return a.or(b)}function
+hE(a){return a.toFloat()}function
+Ih(c){var
+a=0,e=A(c),b=10,d=1;if(e>0)switch(br(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&bd(c,a)==48)switch(bd(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&br(c,a)==48)switch(br(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -725,24 +729,25 @@ a=0,e=w(c),b=10,d=1;if(e>0)switch(bd(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-pO(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-g9(f){var
-h=Gt(f),c=h[0],i=h[1],d=h[2],g=w(f),j=-1>>>0,e=c<g?bd(f,c):0,b=pO(e);if(b<0||b>=d)bs(gR);var
-a=b;for(c++;c<g;c++){e=bd(f,c);if(e==95)continue;b=pO(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bs(gR)}if(c!=g)bs(gR);a=i*a;if(d==10&&(a|0)!=a)bs(gR);return a|0}function
-cp(b,a){a|=0;if(a>bY){a-=bY;b*=Math.pow(2,bY);if(a>bY){a-=bY;b*=Math.pow(2,bY)}}if(a<-bY){a+=bY;b*=Math.pow(2,-bY)}b*=Math.pow(2,a);return b}function
-g$(a,b){return+(en(a,b,false)<=0)}function
-ki(a,b){return+(en(a,b,false)<0)}function
-pI(c){var
+qV(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+hF(f){var
+h=Ih(f),c=h[0],i=h[1],d=h[2],g=A(f),j=-1>>>0,e=c<g?br(f,c):0,b=qV(e);if(b<0||b>=d)bB(hm);var
+a=b;for(c++;c<g;c++){e=br(f,c);if(e==95)continue;b=qV(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bB(hm)}if(c!=g)bB(hm);a=i*a;if(d==10&&(a|0)!=a)bB(hm);return a|0}function
+H7(a){return[D,a]}function
+cz(b,a){a|=0;if(a>b_){a-=b_;b*=Math.pow(2,b_);if(a>b_){a-=b_;b*=Math.pow(2,b_)}}if(a<-b_){a+=b_;b*=Math.pow(2,-b_)}b*=Math.pow(2,a);return b}function
+hH(a,b){return+(eR(a,b,false)<=0)}function
+k5(a,b){return+(eR(a,b,false)<0)}function
+k6(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-Gi(a){return Math.log1p(a)}function
-m(a,d){if(a<0)dy();var
+H8(a){return Math.log1p(a)}function
+o(a,d){if(a<0)dR();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-GA(b){return a(hd(b,0,b.length))}var
-Gk=function(){function
+Io(b){return a(hL(b,0,b.length))}var
+H_=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -750,41 +755,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=bG<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=bT<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=pJ(i);if(typeof
+e=[],h=qQ(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return GA(k(e,f))}}();function
-Gl(c,b,a){return Gk(bc(c),b,a)}function
-Gm(){return 0}var
-cq=new
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Io(k(e,f))}}();function
+H$(c,b,a){return H_(bp(c),b,a)}function
+Ia(){return 0}var
+cA=new
 Array();function
-dC(c){var
-a=cq[c];if(!a.opened)ab("Cannot flush a closed channel");if(!a.buffer||a.buffer==r)return 0;if(a.fd&&ap.fds[a.fd]&&ap.fds[a.fd].output){var
-b=ap.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=r;return 0}function
-pR(e,f){var
-b=cq[e],d=a(f),c=w(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-GG(a){var
-a=ko(a),b=C;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+dV(c){var
+a=cA[c];if(!a.opened)ak("Cannot flush a closed channel");if(!a.buffer||a.buffer==v)return 0;if(a.fd&&ax.fds[a.fd]&&ax.fds[a.fd].output){var
+b=ax.fds[a.fd].output;switch(b.length){case
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=v;return 0}function
+qY(e,f){var
+b=cA[e],d=a(f),c=A(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+Iu(a){var
+a=la(a),b=H;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-GH(a){var
-a=ko(a),b=C;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+Iv(a){var
+a=la(a),b=H;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-he(c,e,d,a){if(ap.fds===undefined)ap.fds=new
+hM(c,e,d,a){if(ax.fds===undefined)ax.fds=new
 Array();a=a?a:{};var
-b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;ap.fds[c]=b;if(!ap.fd_last_idx||c>ap.fd_last_idx)ap.fd_last_idx=c;return c}function
-G1(c,b,g){var
+b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;ax.fds[c]=b;if(!ax.fd_last_idx||c>ax.fd_last_idx)ax.fd_last_idx=c;return c}function
+IP(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -794,381 +799,385 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ab(bB(c)+nF);if(a.text&&a.binary)ab(bB(c)+nT);var
-d=p3(c),e=d.device.open(d.rest,a),f=ap.fd_last_idx?ap.fd_last_idx:0;return he(f+1,pR,e,a)}he(0,pR,new
-aP(az(0)));he(1,GH,new
-aP(az(0)));he(2,GG,new
-aP(az(0)));function
-Gn(a){var
-c=ap.fds[a];if(c.flags.wronly)ab(oe+a+" is writeonly");var
-d=null;if(a==0&&fq()){var
-e=require("fs");d=function(){return b1(e.readFileSync(0,ne))}}var
-b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cq[b.fd]=b;return b.fd}function
-pK(c){var
-b=ap.fds[c];if(b.flags.rdonly)ab(oe+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:r};cq[a.fd]=a;return a.fd}function
-Go(){var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ak(bL(c)+oK);if(a.text&&a.binary)ak(bL(c)+oZ);var
+d=q_(c),e=d.device.open(d.rest,a),f=ax.fd_last_idx?ax.fd_last_idx:0;return hM(f+1,qY,e,a)}hM(0,qY,new
+aU(aD(0)));hM(1,Iv,new
+aU(aD(0)));hM(2,Iu,new
+aU(aD(0)));function
+Ib(a){var
+c=ax.fds[a];if(c.flags.wronly)ak(pj+a+" is writeonly");var
+d=null;if(a==0&&f0()){var
+e=require("fs");d=function(){return cb(e.readFileSync(0,og))}}var
+b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cA[b.fd]=b;return b.fd}function
+qR(c){var
+b=ax.fds[c];if(b.flags.rdonly)ak(pj+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:v};cA[a.fd]=a;return a.fd}function
+Ic(){var
 b=0;for(var
-a=0;a<cq.length;a++)if(cq[a]&&cq[a].opened&&cq[a].out)b=[0,cq[a].fd,b];return b}function
-aK(a){return a}function
-Gp(g,d,h,f){var
-b=cq[g];if(!b.opened)ab("Cannot output to a closed channel");var
-a;if(h==0&&bt(d)==f)a=d;else{a=az(f);da(d,h,a,0,f)}var
-i=aK(a),c=bB(i),e=c.lastIndexOf(ns);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);dC(g);b.buffer+=c.substr(e+1)}return 0}function
-kj(b,a,d,c){return Gp(b,bc(a),d,c)}function
-pL(c,b){var
-d=a(String.fromCharCode(b));kj(c,d,0,1);return 0}function
-fp(b,a){if(a==0)dc();return b%a}function
-F5(a,b){return a.add(b)}function
-Ge(a,b){return a.sub(b)}function
-pN(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-ok):Math.pow(2,-ok);var
-b=fn(a),d=g7(1);if(a<c==a>0)b=F5(b,d);else
-b=Ge(b,d);return b0(b)}function
-cr(a,b){return+(en(a,b,false)!=0)}function
-Gr(a,b){a[0]=G;a[1]=b;return 0}function
-D(a){if(a
+a=0;a<cA.length;a++)if(cA[a]&&cA[a].opened&&cA[a].out)b=[0,cA[a].fd,b];return b}function
+aO(a){return a}function
+Id(g,d,h,f){var
+b=cA[g];if(!b.opened)ak("Cannot output to a closed channel");var
+a;if(h==0&&bC(d)==f)a=d;else{a=aD(f);dp(d,h,a,0,f)}var
+i=aO(a),c=bL(i),e=c.lastIndexOf(ow);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);dV(g);b.buffer+=c.substr(e+1)}return 0}function
+k7(b,a,d,c){return Id(b,bp(a),d,c)}function
+qS(c,b){var
+d=a(String.fromCharCode(b));k7(c,d,0,1);return 0}function
+fZ(b,a){if(a==0)dr();return b%a}function
+HS(a,b){return a.add(b)}function
+H3(a,b){return a.sub(b)}function
+qU(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pq):Math.pow(2,-pq);var
+b=fX(a),d=hD(1);if(a<c==a>0)b=HS(b,d);else
+b=H3(b,d);return ca(b)}function
+cX(a,b){return+(eR(a,b,false)!=0)}function
+If(a,b){a[0]=D;a[1]=b;return 0}function
+E(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(fo(a))return gK;else
-if(g_(a))return gK;else
+if(fY(a))return hg;else
+if(hG(a))return hg;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return fg;else
-return aX}function
-bK(b,c,a){if(a&&C.toplevelReloc)b=C.toplevelReloc(a);ap[b+1]=c;if(a)ap[a]=c}function
-km(a,b){pM[bB(a)]=b;return 0}function
-Gx(a){return Math.round(a)}function
-hb(a){if(a==0)a=1/a;return a<0?1:0}function
-FH(a,b){if(a===b)return 1;a.t&6&&dz(a);b.t&6&&dz(b);return a.c==b.c?1:0}function
-E(a,b){return FH(a,b)}function
-Gz(){aA(jq)}function
-T(b,a){if(a>>>0>=w(b))Gz();return bd(b,a)}function
-F(a,b){return 1-E(a,b)}function
-GB(){return 0x7FFFFFFF/4|0}function
-Gv(){pP(ap.Not_found)}function
-pS(c){var
-a=C,b=pH(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return b1(a.process.env[b]);if(C.jsoo_static_env&&C.jsoo_static_env[b])return b1(C.jsoo_static_env[b]);Gv()}function
-GC(){if(C.crypto)if(typeof
-C.crypto.getRandomValues==="function"){var
-a=new(C.Uint32Array)(1);C.crypto.getRandomValues(a);return[0,a[0]]}else
-if(C.crypto.randomBytes==="function"){var
-b=C.crypto.randomBytes(4),a=new(C.Uint32Array)(b);return[0,a[0]]}var
+if(a&&a.caml_custom)return fR;else
+return a2}function
+bW(b,c,a){if(a&&H.toplevelReloc)b=H.toplevelReloc(a);ax[b+1]=c;if(a)ax[a]=c}function
+k_(a,b){qT[bL(a)]=b;return 0}function
+Il(a){return Math.round(a)}function
+hJ(a){if(a==0)a=1/a;return a<0?1:0}function
+Hu(a,b){if(a===b)return 1;a.t&6&&dS(a);b.t&6&&dS(b);return a.c==b.c?1:0}function
+F(a,b){return Hu(a,b)}function
+In(){aE(ka)}function
+X(b,a){if(a>>>0>=A(b))In();return br(b,a)}function
+G(a,b){return 1-F(a,b)}function
+Ip(){return 0x7FFFFFFF/4|0}function
+Ij(){qW(ax.Not_found)}function
+qZ(c){var
+a=H,b=qP(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cb(a.process.env[b]);if(H.jsoo_static_env&&H.jsoo_static_env[b])return cb(H.jsoo_static_env[b]);Ij()}function
+Iq(){if(H.crypto)if(typeof
+H.crypto.getRandomValues==="function"){var
+a=new(H.Uint32Array)(1);H.crypto.getRandomValues(a);return[0,a[0]]}else
+if(H.crypto.randomBytes==="function"){var
+b=H.crypto.randomBytes(4),a=new(H.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-F2=new
-Date().getTime()*o8;function
-GD(){var
+HP=new
+Date().getTime()*qd;function
+Ir(){var
 a=new
-Date().getTime();return a*o8-F2}function
-kn(a){var
+Date().getTime();return a*qd-HP}function
+k$(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-aR(b,a){return{joo_tramp:b,joo_args:a}}function
-GE(a){return Math.trunc(a)}function
-pQ(a){return a}function
-bC(a){if(a
+aW(b,a){return{joo_tramp:b,joo_args:a}}function
+Is(a){return Math.trunc(a)}function
+qX(a){return a}function
+bh(a){if(a
 instanceof
-Array)return a;if(C.RangeError&&a
+Array)return a;if(H.RangeError&&a
 instanceof
-C.RangeError&&a.message&&a.message.match(/maximum call stack/i))return pQ(ap.Stack_overflow);if(C.InternalError&&a
+H.RangeError&&a.message&&a.message.match(/maximum call stack/i))return qX(ax.Stack_overflow);if(H.InternalError&&a
 instanceof
-C.InternalError&&a.message&&a.message.match(/too much recursion/i))return pQ(ap.Stack_overflow);if(a
+H.InternalError&&a.message&&a.message.match(/too much recursion/i))return qX(ax.Stack_overflow);if(a
 instanceof
-C.Error&&dD(nu))return[0,dD(nu),a];return[0,ap.Failure,b1(String(a))]}function
-aB(b){var
-a=Number(b);return a>=-nx&&a<=dv?a:b}function
-af(a){return BigInt(a)}var
-be=BigInt(0);function
-pX(b){var
-a=af(b);return aB(a<be?-a:a)}function
-pY(a,b){return aB(af(a)+af(b))}var
-b2=BigInt(1);function
-kp(f,b){if(b===0)dc();var
-e=af(f),a=af(b),c=e/a,d=e%a;return aB(d!==be&&d<be===a<be?c+b2:c)}function
-dG(a,b){return a<b?-1:a>b?1:0}function
-hf(b,a){if(a===0)dc();return aB(af(b)/af(a))}function
-GU(b,a){if(a===0)dc();return aB(af(b)%af(a))}function
-GK(a,b){return[0,hf(a,b),GU(a,b)]}function
-pZ(a,b){return hf(a,b)}function
-dH(a,b){return a===b?1:0}function
-p0(a,b,c){return aB(af(a)>>BigInt(b)&(b2<<BigInt(c))-b2)}function
-hg(f,b){if(b===0)dc();var
-e=af(f),a=af(b),c=e/a,d=e%a;return aB(d!==be&&d<be!==a<be?c-b2:c)}function
-GL(c,b){if(bB(c)!==fk)aA("Z.format");return a(String(b))}function
-GM(f,g){var
-b=af(f),a=af(g),h=BigInt("9007199254740992"),c,e,d;if(b<be)b=-b;if(a<be)a=-a;if(b<a){c=b;b=a;a=c}while(a!==be){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aB(BigInt(e))}if((b&b-b2)===be)return aB(a&-a);if((a&a-b2)===be){c=b&-b;return aB(c<a?c:a)}c=b%a;b=a;a=c}return aB(b)}function
-GN(a){return 0}function
-GO(a,b){return aB(af(a)|af(b))}function
-GP(a,b){return aB(af(a)*af(b))}function
-GQ(b,c){var
-a=b*c;return a>=-nx&&a<=dv?0:1}function
-GR(a){return aB(-af(a))}function
-bL(b){var
-a=af(b);return a===be?0:(a<be?-a:a).toString(2).length}function
-kq(a){if(!isFinite(a))bs(jM);return aB(BigInt(Math.trunc(a)))}function
-GS(a,e,c,d){var
-b=bB(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aA("Z.of_substring_base: invalid digit");return aB(BigInt(b))}function
-ks(b,a){var
-c=b2;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-fr(b,a){if(a<0)aA("Z.pow");return aB(ks(af(b),a))}function
-GT(a){return aB(af(a)-b2)}function
-GV(g,d){var
-f=af(g),b=be,a=b2,e=BigInt(2);while(ks(a,d)<=f)a=a*e;while(a-b>b2){var
-c=(b+a)/e;if(ks(c,d)<=f)b=c;else
-a=c}return aB(b)}function
-p1(a,b){return aB(af(a)<<BigInt(b))}function
-GW(a,b){return aB(af(a)>>BigInt(b))}function
-a8(a){return a<0?-1:a>0?1:0}function
-p2(a,b){return aB(af(a)-af(b))}function
-GX(a){return aB(af(a)+b2)}function
-GY(a){if(typeof
-a!=="number")bs(jM);return a}function
-hh(b){var
-a=BigInt.asUintN(64,af(b));return pE(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-GZ(f){C.tightropeCheck=function(d){var
+H.Error&&dW(oy))return[0,dW(oy),a];return[0,ax.Failure,cb(String(a))]}function
+aF(b){var
+a=Number(b);return a>=-oC&&a<=dl?a:b}function
+ao(a){return BigInt(a)}var
+bs=BigInt(0);function
+q4(b){var
+a=ao(b);return aF(a<bs?-a:a)}function
+q5(a,b){return aF(ao(a)+ao(b))}var
+cc=BigInt(1);function
+hN(f,b){if(b===0)dr();var
+e=ao(f),a=ao(b),c=e/a,d=e%a;return aF(d!==bs&&d<bs===a<bs?c+cc:c)}function
+dZ(a,b){return a<b?-1:a>b?1:0}function
+hO(b,a){if(a===0)dr();return aF(ao(b)/ao(a))}function
+II(b,a){if(a===0)dr();return aF(ao(b)%ao(a))}function
+Iy(a,b){return[0,hO(a,b),II(a,b)]}function
+q6(a,b){return hO(a,b)}function
+d0(a,b){return a===b?1:0}function
+q7(a,b,c){return aF(ao(a)>>BigInt(b)&(cc<<BigInt(c))-cc)}function
+hP(f,b){if(b===0)dr();var
+e=ao(f),a=ao(b),c=e/a,d=e%a;return aF(d!==bs&&d<bs!==a<bs?c-cc:c)}function
+Iz(c,b){if(bL(c)!==fU)aE("Z.format");return a(String(b))}function
+IA(f,g){var
+b=ao(f),a=ao(g),h=BigInt("9007199254740992"),c,e,d;if(b<bs)b=-b;if(a<bs)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bs){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aF(BigInt(e))}if((b&b-cc)===bs)return aF(a&-a);if((a&a-cc)===bs){c=b&-b;return aF(c<a?c:a)}c=b%a;b=a;a=c}return aF(b)}function
+IB(a){return 0}function
+IC(a,b){return aF(ao(a)|ao(b))}function
+ID(a,b){return aF(ao(a)*ao(b))}function
+IE(b,c){var
+a=b*c;return a>=-oC&&a<=dl?0:1}function
+IF(a){return aF(-ao(a))}function
+bX(b){var
+a=ao(b);return a===bs?0:(a<bs?-a:a).toString(2).length}function
+lb(a){if(!isFinite(a))bB(kv);return aF(BigInt(Math.trunc(a)))}function
+IG(a,e,c,d){var
+b=bL(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aE("Z.of_substring_base: invalid digit");return aF(BigInt(b))}function
+ld(b,a){var
+c=cc;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+f1(b,a){if(a<0)aE("Z.pow");return aF(ld(ao(b),a))}function
+IH(a){return aF(ao(a)-cc)}function
+IJ(g,d){var
+f=ao(g),b=bs,a=cc,e=BigInt(2);while(ld(a,d)<=f)a=a*e;while(a-b>cc){var
+c=(b+a)/e;if(ld(c,d)<=f)b=c;else
+a=c}return aF(b)}function
+q8(a,b){return aF(ao(a)<<BigInt(b))}function
+IK(a,b){return aF(ao(a)>>BigInt(b))}function
+bi(a){return a<0?-1:a>0?1:0}function
+q9(a,b){return aF(ao(a)-ao(b))}function
+IL(a){return aF(ao(a)+cc)}function
+IM(a){if(typeof
+a!=="number")bB(kv);return a}function
+hQ(b){var
+a=BigInt.asUintN(64,ao(b));return qM(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+IN(f){H.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=bW)e.push(String.fromCharCode.apply(null,d.subarray(b,b+bW)));var
-c=f(a(e.join(r)));return{code:c[1],words:bB(c[2])}};return 0}function
-Gg(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-FS(b){var
-a=r;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Gg(b[1]))var
+b=0;b<d.length;b+=b8)e.push(String.fromCharCode.apply(null,d.subarray(b,b+b8)));var
+c=f(a(e.join(v)));return{code:c[1],words:bL(c[2])}};return 0}function
+H5(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+HF(b){var
+a=v;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&H5(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=jA;var
+d=f;d<e.length;d++){if(d>f)a+=kj;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cl)a+=gI+c.toString()+gI;else
+cw)a+=hc+c.toString()+hc;else
 if(typeof
-c=="string")a+=gI+c.toString()+gI;else
-a+=oO}a+=")"}else
-if(b[0]==an)a+=b[1];return a}function
-pB(a){if(a
+c=="string")a+=hc+c.toString()+hc;else
+a+=pU}a+=")"}else
+if(b[0]==aq)a+=b[1];return a}function
+qJ(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==an)){var
-c=dD(ov);if(c)c(a,false);else{var
-d=FS(a),b=dD(nd);if(b)b(0);C.console.error(jQ+d+ns)}}else
+Array&&(a[0]==0||a[0]==aq)){var
+c=dW(pB);if(c)c(a,false);else{var
+d=HF(a),b=dW(of);if(b)b(0);H.console.error(kA+d+ow)}}else
 throw a}function
-Gy(){var
-a=C;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){pB(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener("error",function(a){if(a.error)pB(a.error)})}Gy();function
-b(a,b){return a.length==1?a(b):cQ(a,[b])}function
-e(a,b,c){return a.length==2?a(b,c):cQ(a,[b,c])}function
-O(a,b,c,d){return a.length==3?a(b,c,d):cQ(a,[b,c,d])}function
-gv(a,b,c,d,e){return a.length==4?a(b,c,d,e):cQ(a,[b,c,d,e])}function
-i3(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):cQ(a,[b,c,d,e,f])}function
-Fx(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cQ(a,[b,c,d,e,f,g,h])}FT();var
-ft=[an,a(od),-1],kv=[an,a(ox),-2],fs=[an,a(jF),-3],kt=[an,a(oN),-4],kw=[an,a(nX),-6],J=[an,a(oV),-7],ku=[an,a(nz),-8],hj=[an,a(oY),-9],Z=[an,a(o9),-11],kx=[an,a(ol),-12],Fv=[4,0,0,0,[12,45,[4,0,0,0,0]]],hE=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(oG),[4,0,0,0,[12,45,[4,0,0,0,[11,a(nW),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Fw=[0,a(jx),[0,a(jw),[0,a(gD),0]]],ix=[0,a(jZ),[0,a(pf),[0,a(nc),0]]],gf=[0,a(jy),[0,a("slab of few data"),[0,a(dx),[0,a("value slab of few data"),0]]]],iw=[0,a("slab of the best"),[0,a("value slab of the best"),0]],iX=[0,1,0,0];bK(11,kx,ol);bK(10,Z,o9);bK(9,[an,a(nL),-10],nL);bK(8,hj,oY);bK(7,ku,nz);bK(6,J,oV);bK(5,kw,nX);bK(4,[an,a(oz),-5],oz);bK(3,kt,oN);bK(2,fs,jF);bK(1,kv,ox);bK(0,ft,od);var
-qf=a("output_substring"),qc=a("%.12g"),qb=a(bA),p$=a(nN),qa=a(oR),p4=bI(0,0,oT),p5=bI(0,0,65520),p6=bI(1,0,oT),p8=bI(ny,ny,32751),p9=bI(0,0,15536),qh=a("option is None"),qj=a("\\\\"),qk=a("\\'"),ql=a("\\b"),qm=a("\\t"),qn=a("\\n"),qo=a("\\r"),qi=a("Char.chr"),qu=a("List.fold_left2"),qv=a("List.combine"),qt=a("List.init"),qr=a("nth"),qs=a("List.nth"),qq=a("tl"),qp=a("hd"),qy=a("String.blit / Bytes.blit_string"),qx=a("Bytes.blit"),qw=a("String.sub / Bytes.sub"),qD=a("String.contains_from / Bytes.contains_from"),qA=a(r),qz=a("String.concat"),qH=a("Array.blit"),qG=a("Array.fill"),qF=a("Array.sub"),qE=a("Array.init"),qM=a("Set.remove_min_elt"),qN=[0,0,0,0],qO=[0,0,0],qP=[0,a("set.ml"),570,18],qI=a(gP),qJ=a(gP),qK=a(gP),qL=a(gP),qV=a("Map.remove_min_elt"),qW=[0,0,0,0],qX=[0,a("map.ml"),gM,10],qY=[0,0,0],qR=a(gE),qS=a(gE),qT=a(gE),qU=a(gE),qZ=a("Stdlib.Stack.Empty"),q1=a("Stdlib.Queue.Empty"),q3=a("CamlinternalLazy.Undefined"),q9=a("Buffer.add_substring/add_subbytes"),q8=a("Buffer.add: cannot grow buffer"),q7=[0,a(o3),93,2],q6=[0,a(o3),94,2],rg=a("%c"),rh=a("%s"),ri=a(oj),rj=a(nw),rk=a(oM),rl=a(ot),rm=a("%f"),rn=a("%B"),ro=a("%{"),rp=a("%}"),rq=a("%("),rr=a("%)"),rs=a("%a"),rt=a("%t"),ru=a("%?"),rv=a("%r"),rw=a("%_r"),rx=[0,a(aJ),850,23],rI=[0,a(aJ),814,21],rA=[0,a(aJ),815,21],rJ=[0,a(aJ),818,21],rB=[0,a(aJ),819,21],rK=[0,a(aJ),822,19],rC=[0,a(aJ),823,19],rL=[0,a(aJ),826,22],rD=[0,a(aJ),827,22],rM=[0,a(aJ),831,30],rE=[0,a(aJ),832,30],rG=[0,a(aJ),836,26],ry=[0,a(aJ),837,26],rH=[0,a(aJ),846,28],rz=[0,a(aJ),847,28],rF=[0,a(aJ),851,23],sP=a(nI),sN=[0,a(aJ),1558,4],sO=a("Printf: bad conversion %["),sQ=[0,a(aJ),1626,39],sR=[0,a(aJ),1649,31],sS=[0,a(aJ),1650,31],sT=a("Printf: bad conversion %_"),sU=a(nG),sV=a(nM),sW=a(nG),sX=a(nM),sL=a(jI),sJ=a("neg_infinity"),sK=a(pe),sI=a(bA),sD=[0,jB],sr=a("%+nd"),ss=a("% nd"),su=a("%+ni"),sv=a("% ni"),sw=a("%nx"),sx=a("%#nx"),sy=a("%nX"),sz=a("%#nX"),sA=a("%no"),sB=a("%#no"),sq=a("%nd"),st=a(oM),sC=a("%nu"),se=a("%+ld"),sf=a("% ld"),sh=a("%+li"),si=a("% li"),sj=a("%lx"),sk=a("%#lx"),sl=a("%lX"),sm=a("%#lX"),sn=a("%lo"),so=a("%#lo"),sd=a("%ld"),sg=a(nw),sp=a("%lu"),r3=a("%+Ld"),r4=a("% Ld"),r6=a("%+Li"),r7=a("% Li"),r8=a("%Lx"),r9=a("%#Lx"),r_=a("%LX"),r$=a("%#LX"),sa=a("%Lo"),sb=a("%#Lo"),r2=a("%Ld"),r5=a(ot),sc=a("%Lu"),rQ=a("%+d"),rR=a("% d"),rT=a("%+i"),rU=a("% i"),rV=a("%x"),rW=a("%#x"),rX=a("%X"),rY=a("%#X"),rZ=a("%o"),r0=a("%#o"),rP=a(fk),rS=a(oj),r1=a(nI),q_=a("@]"),q$=a("@}"),ra=a("@?"),rb=a("@\n"),rc=a("@."),rd=a("@@"),re=a("@%"),rf=a("@"),rN=a("CamlinternalFormat.Type_mismatch"),s1=a(r),s2=[0,[11,a(jA),[2,0,[2,0,0]]],a(", %s%s")],tq=[0,[11,a(jQ),[2,0,[12,10,0]]],a(o7)],tr=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],tp=a("Fatal error: out of memory in uncaught exception handler"),tn=[0,[11,a(jQ),[2,0,[12,10,0]]],a(o7)],ti=[0,[2,0,[12,10,0]],a("%s\n")],ta=a("Raised at"),tb=a("Re-raised at"),tc=a("Raised by primitive operation at"),td=a("Called from"),te=a(" (inlined)"),tg=a(r),tf=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(oG),Fv]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],th=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],s7=a("Out of memory"),s8=a("Stack overflow"),s9=a("Pattern matching failed"),s_=a("Assertion failed"),s$=a("Undefined recursive module"),s3=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],s4=a(r),s5=a(r),s6=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],s0=[0,[4,0,0,0,0],a(fk)],sY=[0,[3,0,0],a("%S")],sZ=a(oO),tk=[0,a(r),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],tu=a("Fun.Finally_raised: "),ts=a("Stdlib.Fun.Finally_raised"),tv=a("x"),tz=a("Hashtbl: unsupported hash table format"),Ft=a("OCAMLRUNPARAM"),Fr=a("CAMLRUNPARAM"),tw=a(r),tU=[3,0,3],tV=a(bA),tP=a(ph),tQ=a("<\/"),tR=a(r),tL=a(ph),tM=a("<"),tN=a(r),tJ=a(nl),tI=[0,a(r)],tE=a(r),tF=a(r),tG=a(r),tH=a(r),tC=[0,a(r),0,a(r)],tB=a(r),tA=a("Stdlib.Format.String_tag"),t5=bI(1,0,0),t2=a(jM),t3=a("ml_z_overflow"),t4=a(fk),ua=a(n8),t$=a(n8),t6=a(a5),t7=a("+inf"),t8=a("-inf"),t9=a("undef"),t_=a(bX),ui=[0,0],uj=[0,[0,0,0]],uc=[0,0,0],ul=a("this is not a certificate, or it is damaged: "),uk=a("Refusal.Refused"),uv=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],ur=bI(8,0,0),us=a("\x80"),ut=[0,[4,6,[0,2,8],0,0],a("%08x")],uu=a(r),uN=a(jJ),uO=a(jJ),uP=a("a member repeats what is not there"),uL=a("a member has a block of no kind"),uM=a("a member has a block of another length"),uQ=a(jj),uS=a("a code repeats nothing"),uR=a(jj),uK=a("a member is longer than it says"),uJ=a(jJ),uI=a("a member ends early"),uT=a(om),uw=a(jj),ux=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],uz=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,or,258],uB=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],uD=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,ou,385,513,769,1025,1537,jL,3073,4097,6145,8193,12289,16385,24577],uF=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],u4=a("a member has another length or sum"),uX=a(oZ),uY=a("a member is encrypted or stored in another way"),uZ=a(oZ),u0=a("a member's name is no ASCII text"),u1=a("it would take more than 40 times its own size in memory"),u2=a("too many members, or two of one name"),u3=a(om),u5=a("PK\x01\x02"),uW=a("PK\x03\x04"),u6=a("PK\x05\x06"),u7=a("there are bytes that belong to no member, or its directory is another one"),u8=a(ng),u9=a("the digest is longer"),u$=a(r),u_=a(ng),ve=[5,0],vc=[0,1],vd=a(nN),vb=a("null"),vg=[0,0],vh=a(oR),vf=[4,0],va=a("Json.Wrong"),vr=a(r),vi=a(je),vj=a(nt),vk=a(js),vl=a(j4),vm=a(o0),vn=a(jG),vo=a(nH),vp=a(pj),vq=a(oh),vF=a('"\\/bfnrt'),vG=a(fd),vH=a("a name is there twice"),wy=a("no term of a polynomial"),ww=a("no term"),wv=a("no power of a parameter"),wx=a(r),wz=a("a polynomial has a monomial twice"),wt=a(r),wu=a("no rational"),ws=a("no number"),wo=a(gQ),wp=a("has too many lines, terms or factors"),wr=a(r),wq=a("is no list of lines"),wn=a("has another number of dimensions"),wm=a("is missing"),wl=a(gQ),wk=a(oJ),wj=a(gQ),wh=a(oJ),wi=a(gQ),wf=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],wg=a("has another length"),we=bI(1,0,0),wd=a(j3),wc=a("is no number in range"),wb=a("is no whole number in range"),wa=a("is not true or false"),v$=a("is none of its words"),v_=a("the field "),v9=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],v8=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],vT=a("there is no header"),vU=a(j1),vV=a(j1),vW=a("the header is longer than 1 MiB"),vX=a(fd),vY=a(fd),v0=[0,a(jW),[0,a(oi),[0,a(n3),0]]],v1=a("a certificate of another format: format 6 is read"),v2=[1,6],v3=a(n3),v4=a(jW),v5=a("no arrays"),v6=a("it lists other members"),v7=a("it would take too much memory"),vZ=a("the header has other fields"),vK=a("-+.0123456789"),vL=a(c8),vM=a(a5),vN=a(bA),vO=a("eE"),vP=a("+-"),vQ=a(fd),vR=a("-+.eE0123456789"),vJ=a(fd),vs=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],vt=a(oh),vu=a(pj),vv=a(je),vw=a(nt),vx=a(js),vy=a(j4),vz=a(o0),vA=a(jG),vB=a(nH),vD=[0,a(jG),[0,a(js),[0,a(j4),0]]],vC=a(je),yB=a(nc),yC=a(jZ),yD=a(bU),yE=a(dx),yH=a(bU),yI=a(bU),yJ=a(dx),yF=a(nh),yG=a("the method "),yk=a(": the confidence is nominal"),yj=a(gz),yl=a(gA),ym=a(gA),yn=a(fi),yo=a(fa),yp=a(n7),yq=a(gU),yr=a(fj),ys=[0,a(jZ),[0,a(pf),[0,a(nr),0]]],yt=a("rows were left out by their outcomes"),yu=a(gO),yv=a("nobody says that ends or order in time of the data are known"),yw=a("visits were not fixed in advance, or the data looked at while they came"),yA=a(gT),yx=a("the amount was not fixed in advance: the data were looked at"),yy=a(gT),yz=a(bU),yi=a(dx),x4=a(gz),x5=a(fi),x6=a(nn),x7=a(gY),ya=a(ei),x8=a(gT),x9=a(fa),x_=a(ei),x$=a(ei),x3=a(gC),x0=a(oQ),x1=a("problem.data.batch_transition"),x2=a("problem.data.batch_count"),xZ=a(oQ),xX=a(on),xY=a(on),xU=[0,[0,a(bU),0],[0,[0,a(dx),0],0]],xV=a(i6),xW=a("problem.data.shared_by"),xT=a(nh),xS=a(oX),xR=a(oc),xQ=a(gC),xP=a(nj),xJ=a(nf),xK=a(bT),xL=a(bV),xM=a(jo),xN=a(jX),xO=a(gw),xI=a(oU),xF=[0,[11,a(gS),[4,0,0,0,[12,46,[2,0,0]]]],a(oE)],xG=a(bV),xH=a(bT),xq=[0,[11,a(gS),[4,0,0,0,[12,46,[2,0,0]]]],a(oE)],xr=a(fh),xs=a(e8),xt=a(g1),xE=a(jw),xu=a(jx),xv=a(gD),xw=a(gD),xx=a(g0),xy=a(e_),xz=a(jn),xC=[0,0],xD=[0,1],xA=a(e_),xB=a(gB),xp=a(gJ),xo=a(fb),w5=a(gZ),w6=a(fe),xn=a(fe),w7=a(c7),w8=[0,1],xl=a(fc),xm=a(fc),w9=a(gy),w_=a(g2),w$=a(g2),xa=a(jT),xb=a(jv),xc=a(ek),xd=a(gV),xe=a(gX),xf=a(c7),xg=a(c9),xh=a(c_),xi=a(bb),xj=a("problem.graph.initial"),xk=a(nD),w2=a(fb),w3=a(e9),w4=a(fb),w0=a(e9),w1=a(e9),wZ=a(nJ),wQ=a(oa),wR=a(o4),wS=a(o4),wT=a(o2),wU=a(o2),wV=a(nj),wW=a(gC),wX=a("problem.lower"),wY=a("problem.upper"),wN=a(oo),wO=a(oo),wK=a("problem.graph.successor"),wL=a(oa),wM=a(nD),wG=a(bA),wF=a(bA),wI=a(eg),wJ=a(e$),wC=a(bA),wD=a(bA),wE=a("what it says of "),wH=[0,a(e$),[0,a(eg),0]],wA=a(j3),wB=[0,[0,a("problem.graph"),[0,a(jd),[0,a(j7),[0,a(jO),[0,a(jh),0]]]]],[0,pI([a("problem.objective"),a(gZ),a(gB),a(g0),a(gJ),a(gy),a(fc),a(fe),a(e9),a(fb),a(jv),a(jT),a(g2)]),[0,[0,a(e$),[0,a(oD),[0,a(bT),[0,a(bV),[0,a(o$),[0,a(oA),[0,a(ob),[0,a(ji),0]]]]]]]],[0,[0,a(oU),[0,a(bT),[0,a(bV),[0,a(jo),[0,a(jX),[0,a(gw),0]]]]]],[0,pI([a(oc),a(jk),a(j6),a(i8),a(fi),a(gU),a(gO),a(fa),a(ei),a(gY),a(gA),a(oP),a(j2),a(i4),a(jN)]),[0,[0,a(eg),[0,a(jC),[0,a(fh),[0,a(bT),[0,a(bV),Fw]]]]],0]]]]]],C_=a("'"),C$=a("nobody asked for the member '"),CN=[0,a(e$),[0,a(eg),[0,a(pl),[0,a(jb),[0,a(nk),0]]]]],CO=a(r),CP=a(nk),CQ=[0,a(o1),[0,a(nP),[0,a(jz),[0,a(jc),[0,a(ji),[0,a(oH),0]]]]]],CR=a("problem."),CS=a(e$),CT=a("problem.time"),CU=a("chains in continuous time"),CV=a(o1),CW=a(nP),CX=a("an automaton is for temporal questions"),CY=a(ff),CZ=a(oH),C0=a(ff),C1=a("temporal formulas"),C2=a(ji),C3=a("an assumption about supports that does not fit the model"),C4=a("hints about sets do not fit the model"),C5=a(jb),Da=a(jb),C6=a(eg),C7=a(pl),C8=a("every claim needs its hints, and there must be one"),C9=a("two claims have one name"),CL=a("'about' has texts that are too long"),CK=a("'about' has other things than texts"),CJ=a("'about' is no object of texts"),CA=a("shares of pilots that are none, or too many"),Cj=[0,a(gL),[0,a(og),[0,a(jy),0]]],Ck=a("learned."),Cl=a(bT),Cm=[0,1.],Cn=[0,0.],Co=a(bV),Cp=[0,1.],Cq=[0,0.],Cr=[4,0],Cs=a(og),Ct=a("coupled proofs"),Cu=a(jy),Cv=a("the stages of a slab are no list"),Cw=a("learned.cost_lower"),Cx=a(pc),Cy=a("pilot_share"),Cz=[0,bW],CB=a(oq),CI=a(oq),CC=a("intervals do not fit the method"),CD=a(bU),CE=a("shares of pilots where there are none"),CF=a("the region does not fit the statement"),CG=a(gL),CH=a("learned.region."),Ci=a("a side of a slab that is not bet on"),B4=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],B5=[0,a(gL),0],B6=a(gL),B7=a("region."),B8=a(gF),B9=a(gF),B_=a(nb),B$=[0,ej],Ca=[0,0],Cb=a(nb),Cc=a("side"),Cd=[0,1],Ce=a("guard"),Cf=[0,0.],Cg=a("the points or shares of a slab do not fit"),Ch=a("rows of a slab without sides"),BL=[0,dv],BM=[0,0],BN=a("row"),BO=a(gF),BP=a(gF),BQ=a("box_basis"),BR=a("bound_basis"),BS=a("choice_basis"),BT=a(nQ),BU=a(nQ),BV=a(os),BW=[0,1],BX=a(os),BY=a("bound_near"),BZ=a("box_lower"),B0=a("box_upper"),B1=a(oF),B2=a("bounds near a value"),BC=a("a bound is infinite, the value is not"),Bv=a(jE),Br=a("the weights are no distribution"),Bq=a("a choice that its state does not have"),AS=[0,a(jC),[0,a(fh),[0,a(bT),[0,a(bV),0]]]],AT=[0,[11,a(gS),[4,0,0,0,[12,46,0]]],a("claims.%d.")],AU=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],AV=[0,-1],AW=a("lower_ranking"),AX=[0,[3,a("pair")],0],AY=a(fh),AZ=a("differences of policies"),A0=a("upper_basis"),A1=a("lower_basis"),A2=a("upper_bias"),A3=a("lower_bias"),A4=a("witness"),A5=a("upper_ranking"),A6=a(bV),A7=a(bT),A8=a(gD),A9=[0,0],A_=a(jE),A$=a(jw),Ba=[0,1.],Bb=[0,0.],Bc=a(jx),Bd=a(bV),Be=[0,1],Bf=a(bT),Bg=[0,1],Bh=[0,a(e8),[0,a(jD),[0,a(g1),0]]],Bi=a(fh),Bj=[0,a(n5),[0,a(nB),[0,a(ow),0]]],Bk=a(jC),Bl=a("a lower bound above the upper one"),Bm=a("the policy does not fit"),Bn=a(jD),Bo=a("the weights do not fit"),Bp=a(g1),Bs=a("what is claimed is no value of the quantity"),Bt=a("a witness beside a policy that is given"),BK=a(e8),Bu=a(jE),BJ=a(jD),Bw=a("vectors do not fit"),Bx=a(ek),By=[0,a(c9),[0,a(c_),0]],Bz=a("a bias does not fit"),BA=a("the average of a randomised policy"),BB=a(g1),BD=a(nB),BE=a("a policy of another kind than its name says"),BF=a(n5),BG=a(e8),BH=a("bases without a region"),BI=a("averages over a region"),AI=a("an expression's number is out of range"),Am=a(oD),An=[0,1.],Ao=[0,0.],Ap=a(bT),Aq=[0,1.],Ar=[0,0.],As=a(bV),At=[0,1.],Au=[0,0.],Av=a(o$),Aw=a(oA),Ax=a(ob),Ay=a(jz),Az=a(jc),AA=a("problem.denominator"),AB=a("quotients of parameters"),AC=a("problem.misfit"),AD=a("misfits of the model"),AE=a("problem.unseen"),AF=a("outcomes that were never seen"),AG=a("problem.passing"),AH=a("states in the middle of a step"),AP=a(jz),AQ=a(jc),AJ=a("not what labels the transitions of one model"),AK=a("nature's direction does not fit the model"),AL=a(o6),AM=a("rewards with parameters are for models over a domain"),AN=a("averages are of rewards that are known"),AO=a(ek),zW=a("priors are of parameters, and of a likelihood"),zX=a(bU),zY=a("priors are of parameters, in their order"),zG=a(du),zF=a(bU),zE=a(gz),zB=[0,a(jk),[0,a(j6),[0,a(i8),[0,a(fi),[0,a(gU),[0,a(gO),[0,a(fa),[0,a(ei),[0,a(gY),[0,a(pi),0]]]]]]]]]],zC=a(gz),zD=[0,[0,a("seen"),a(of)],[0,[0,a("seen_delta"),a(of)],0]],zH=a("unseen mass"),zI=a("gamma-poisson"),zJ=a("ellipsoid"),zK=a(bU),zL=a(nr),zM=a(j6),zN=a(jk),zO=[0,a(jR),[0,a("outcomes"),[0,a(fj),0]]],zP=a(i8),zQ=a("the method shares its confidence in one way only"),Ak=a(jR),zR=a(fj),zS=a(oI),zT=a(oP),zU=[0,oK],zV=[0,0.],zZ=a(gY),z0=a(ei),z1=a(fa),z2=a(pi),z3=a(pc),z4=a(j2),z5=a(j2),z6=a(i4),z7=a(i4),z8=a(jN),z9=[0,1],z_=a(jN),z$=a("the batches do not fit"),Aa=[0,0],Aj=a("there are too many counts"),Ai=a("the transitions of a batch do not rise"),Ab=a(gA),Ac=[0,5],Ad=a("what is stated of the data does not rise"),Ae=a(gO),Af=a(gU),Ag=[0,a(gT),[0,a(n7),[0,a(nn),0]]],Ah=a(fi),zs=a(nf),zt=a(bT),zu=a(bV),zv=a(jo),zw=a(jX),zx=a(gw),zy=a(gw),zz=a("the domain's constraints do not fit"),zr=a("the expressions are too large to be evaluated at the point"),zk=a("the fields of the objective are not those of "),y0=[0,a(gZ),[0,a(gB),[0,a(g0),[0,a(gJ),[0,a(gy),[0,a(fc),[0,a(fe),0]]]]]]],y1=a(nJ),y2=[0,a(bb),[0,a(c7),[0,a(c9),[0,a(gV),[0,a(c_),[0,a(gX),[0,a(ek),[0,a(ff),0]]]]]]]],y3=a(gZ),y4=a(g2),y5=a(jT),y6=a(jv),y7=a(fb),y8=a(e9),y9=a(fe),y_=a(fc),y$=[0,jV],za=a(gy),zb=[0,jV],zc=a(gJ),zd=[0,a(e_),[0,a(jn),[0,a(o6),0]]],ze=a(g0),zf=[0,a(e_),[0,a(jn),0]],zg=a(gB),zh=[0,a(bb),[0,a(c7),[0,a(ff),0]]],zq=a(c9),zp=a(bb),zi=[0,a(bb),[0,a(c7),[0,a(c9),0]]],zo=a(bb),zn=a(gV),zm=[0,a(bb),[0,a(gV),0]],zj=a(gX),zl=a("more steps than are checked"),yP=[0,a(jd),0],yQ=a("problem.graph."),yR=a(j7),yS=a(j7),yT=a(jO),yU=a(jO),yV=a(jh),yW=a(jh),yX=a("the choices of states do not fit"),yY=a("the transitions of choices do not fit"),yZ=a(jd),yM=[0,a(bb),[0,a(c7),[0,a(ff),0]]],yN=[0,0.,1.],yO=[0,a(c9),[0,a(c_),0]],yK=a(c7),yL=[0,1],zA=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Db=a(i6),Dc=a(fj),Dd=a(jR),Dq=a("a basis of rows that are not there"),Dn=a("no such product"),Do=a("a tangent in the middle is for squares"),Dm=[0,a(nS),or,21],Dk=a("no such row of the domain"),Dl=a("the other side of an inequality"),Dj=a("a polynomial that is not affine in the coordinates"),Dh=a("expressions of so high a degree"),Di=a("so many coordinates"),Dg=[0,a(nS),108,10],De=[3,0,0],Df=a("Region.Found"),Dt=a("a prior of a parameter that there is not"),Dr=[0,0,0],DI=a(ow),DJ=a("slabs of a given policy"),DH=a("slabs without a plan"),DE=a("slabs of so many states with cycles"),DD=[0,a(bb),[0,a(c9),[0,a(c_),0]]],Dx=a(" with steps, discounts or averages"),Dy=a("slabs of "),Dz=a(bb),DA=a(c9),DB=a(c_),DC=a(e_),DZ=a("a reward has too many terms to be bounded"),DY=a("a bound of no expression"),DQ=a("no such row"),DS=a("no such event"),DT=a(nU),DU=a("rows of balls"),DV=a("rows of expressions that are not there"),DR=a("rows of no origin"),DO=a(nU),DP=a("rows of origin 3 where there are none"),DN=[0,a("sets.ml"),112,90],DW=a(oF),DX=a("rows that rest on proved bounds come last"),DM=a("a range over a box without width"),DK=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),DL=a("the domain contradicts the model: it has no instantiation"),D6=a("no expressions"),D3=a("shares of a slab that do not fit its bets"),D4=a("a row of a slab without shares"),D5=a("shares of a slab that are too fine"),D7=a("a row of a slab"),D2=a("a line of a slab that has no slope"),D0=a("bets that are not fair"),Ef=a(": a choice has no distribution, or the policy is none"),Eb=a(": a lower bound above an upper one"),Ec=a(": the agent's witness is missing"),Ed=a(e8),Ee=a(": a ranking is missing"),Em=[0,a(gX),[0,a(ek),0]],Eg=a(": no value is below 0"),Eh=[0,a(bb),[0,a(c_),0]],El=a(pb),Ei=[0,a(bb),[0,a(c7),0]],Ej=a(pb),Ek=a(": the upper bound is not inductive"),D8=a(bb),D9=a(bb),D$=a(ek),Ea=a(c_),D_=a(bb),EU=a("no such row of a slab"),EP=a("an event of more than 2,000,000 trials"),EV=a("probabilities of a choice do not sum to 1"),EQ=a("more than 30,000,000 trials of events"),ER=a(fj),ES=a("the intervals do not fit the events"),ET=a(oI),EO=[0,a(i$),208,77],EJ=a(pm),EK=a(pm),EL=a("a logarithm that is not proved"),EI=a(nV),EH=a("rewards among probabilities"),EC=a(bU),ED=a(dx),EE=a("shares of pilots where a plan decides on one"),EF=[0,1,0],EG=a("so many pilots"),EM=a(nV),EA=[0,a(i$),156,49],Ep=a(nO),Er=a("bases of choices without a region"),Eq=a("bases of choices that are not there"),Eo=a(nO),En=[0,a(i$),22,gG],Fj=a(nl),Fk=a(nW),Fm=a("REFUSED"),Fn=a("NOT COVERED"),Fl=a("NO CERTIFICATE"),Fp=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Fo=[0,1,a("REFUSED: it takes more memory than there is\n")],Ff=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(jA),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Fb=[0,[11,a(gS),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Fa=a(eg),Fc=a(oX),Fd=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Fh=a(r),Fe=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Fg=a(r),E2=a(": the claim is not proved"),E_=a("value_sound"),E3=a(gC),E9=a(i6),E7=a(bU),E8=a(dx),E6=a("domain_sound"),E4=a("fixed_sound"),E5=a("learned_sound"),EX=a("the file's contents do not match its digest"),EY=a(j1),EZ=[0,a(jW),0],E0=[0,a(oi),0];function
-aq(a){if(typeof
+Im(){var
+a=H;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){qJ(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(qn,function(a){if(a.error)qJ(a.error)})}Im();function
+b(a,b){return a.length==1?a(b):cW(a,[b])}function
+e(a,b,c){return a.length==2?a(b,c):cW(a,[b,c])}function
+P(a,b,c,d){return a.length==3?a(b,c,d):cW(a,[b,c,d])}function
+g3(a,b,c,d,e){return a.length==4?a(b,c,d,e):cW(a,[b,c,d,e])}function
+fF(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):cW(a,[b,c,d,e,f])}function
+Hj(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cW(a,[b,c,d,e,f,g,h])}HG();var
+f3=[aq,a(pi),-1],lg=[aq,a(pD),-2],f2=[aq,a(ko),-3],le=[aq,a(pT),-4],lh=[aq,a(o4),-6],L=[aq,a(p1),-7],lf=[aq,a(oE),-8],hS=[aq,a(p5),-9],aa=[aq,a(qe),-11],li=[aq,a(pr),-12],Hh=[4,0,0,0,[12,45,[4,0,0,0,0]]],ia=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(pM),[4,0,0,0,[12,45,[4,0,0,0,[11,a(o2),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Hi=[0,a(kg),[0,a(kf),[0,a(g$),[0,a(eO),0]]]],jc=[0,a(kK),[0,a(qm),[0,a(od),0]]],gN=[0,a(kh),[0,a("slab of few data"),[0,a(dQ),[0,a("value slab of few data"),0]]]],jb=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jJ=[0,1,0,0];bW(11,li,pr);bW(10,aa,qe);bW(9,[aq,a(oQ),-10],oQ);bW(8,hS,p5);bW(7,lf,oE);bW(6,L,p1);bW(5,lh,o4);bW(4,[aq,a(pF),-5],pF);bW(3,le,pT);bW(2,f2,ko);bW(1,lg,pD);bW(0,f3,pi);var
+rm=a("output_substring"),rj=a("%.12g"),ri=a(bJ),rg=a(oS),rh=a(pX),q$=bV(0,0,pZ),ra=bV(0,0,65520),rb=bV(1,0,pZ),rd=bV(oD,oD,32751),re=bV(0,0,15536),ro=a("option is None"),rq=a("\\\\"),rr=a("\\'"),rs=a("\\b"),rt=a("\\t"),ru=a("\\n"),rv=a("\\r"),rp=a("Char.chr"),rB=a("List.fold_left2"),rC=a("List.combine"),rA=a("List.init"),ry=a("nth"),rz=a("List.nth"),rx=a("tl"),rw=a("hd"),rF=a("String.blit / Bytes.blit_string"),rE=a("Bytes.blit"),rD=a("String.sub / Bytes.sub"),rK=a("String.contains_from / Bytes.contains_from"),rH=a(v),rG=a("String.concat"),rP=a("Array.map2: arrays must have the same length"),rO=a("Array.blit"),rN=a("Array.fill"),rM=a("Array.sub"),rL=a("Array.init"),rU=a("Set.remove_min_elt"),rV=[0,0,0,0],rW=[0,0,0],rX=[0,a("set.ml"),570,18],rQ=a(hl),rR=a(hl),rS=a(hl),rT=a(hl),r3=a("Map.remove_min_elt"),r4=[0,0,0,0],r5=[0,a("map.ml"),fO,10],r6=[0,0,0],rZ=a(ha),r0=a(ha),r1=a(ha),r2=a(ha),r7=a("Stdlib.Stack.Empty"),r8=a("Stdlib.Queue.Empty"),r_=a("CamlinternalLazy.Undefined"),se=a("Buffer.add_substring/add_subbytes"),sd=a("Buffer.add: cannot grow buffer"),sc=[0,a(p_),93,2],sb=[0,a(p_),94,2],sn=a("%c"),so=a("%s"),sp=a(pp),sq=a(oB),sr=a(pS),ss=a(pz),st=a("%f"),su=a("%B"),sv=a("%{"),sw=a("%}"),sx=a("%("),sy=a("%)"),sz=a("%a"),sA=a("%t"),sB=a("%?"),sC=a("%r"),sD=a("%_r"),sE=[0,a(aN),850,23],sP=[0,a(aN),814,21],sH=[0,a(aN),815,21],sQ=[0,a(aN),818,21],sI=[0,a(aN),819,21],sR=[0,a(aN),822,19],sJ=[0,a(aN),823,19],sS=[0,a(aN),826,22],sK=[0,a(aN),827,22],sT=[0,a(aN),831,30],sL=[0,a(aN),832,30],sN=[0,a(aN),836,26],sF=[0,a(aN),837,26],sO=[0,a(aN),846,28],sG=[0,a(aN),847,28],sM=[0,a(aN),851,23],tW=a(oN),tU=[0,a(aN),1558,4],tV=a("Printf: bad conversion %["),tX=[0,a(aN),1626,39],tY=[0,a(aN),1649,31],tZ=[0,a(aN),1650,31],t0=a("Printf: bad conversion %_"),t1=a(oL),t2=a(oR),t3=a(oL),t4=a(oR),tS=a(kr),tQ=a("neg_infinity"),tR=a(ql),tP=a(bJ),tK=[0,kk],ty=a("%+nd"),tz=a("% nd"),tB=a("%+ni"),tC=a("% ni"),tD=a("%nx"),tE=a("%#nx"),tF=a("%nX"),tG=a("%#nX"),tH=a("%no"),tI=a("%#no"),tx=a("%nd"),tA=a(pS),tJ=a("%nu"),tl=a("%+ld"),tm=a("% ld"),to=a("%+li"),tp=a("% li"),tq=a("%lx"),tr=a("%#lx"),ts=a("%lX"),tt=a("%#lX"),tu=a("%lo"),tv=a("%#lo"),tk=a("%ld"),tn=a(oB),tw=a("%lu"),s_=a("%+Ld"),s$=a("% Ld"),tb=a("%+Li"),tc=a("% Li"),td=a("%Lx"),te=a("%#Lx"),tf=a("%LX"),tg=a("%#LX"),th=a("%Lo"),ti=a("%#Lo"),s9=a("%Ld"),ta=a(pz),tj=a("%Lu"),sX=a("%+d"),sY=a("% d"),s0=a("%+i"),s1=a("% i"),s2=a("%x"),s3=a("%#x"),s4=a("%X"),s5=a("%#X"),s6=a("%o"),s7=a("%#o"),sW=a(fU),sZ=a(pp),s8=a(oN),sf=a("@]"),sg=a("@}"),sh=a("@?"),si=a("@\n"),sj=a("@."),sk=a("@@"),sl=a("@%"),sm=a("@"),sU=a("CamlinternalFormat.Type_mismatch"),t8=a(v),t9=[0,[11,a(kj),[2,0,[2,0,0]]],a(", %s%s")],ux=[0,[11,a(kA),[2,0,[12,10,0]]],a(qc)],uy=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uw=a("Fatal error: out of memory in uncaught exception handler"),uu=[0,[11,a(kA),[2,0,[12,10,0]]],a(qc)],up=[0,[2,0,[12,10,0]],a("%s\n")],uh=a("Raised at"),ui=a("Re-raised at"),uj=a("Raised by primitive operation at"),uk=a("Called from"),ul=a(" (inlined)"),un=a(v),um=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(pM),Hh]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uo=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uc=a("Out of memory"),ud=a("Stack overflow"),ue=a("Pattern matching failed"),uf=a("Assertion failed"),ug=a("Undefined recursive module"),t_=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],t$=a(v),ua=a(v),ub=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],t7=[0,[4,0,0,0,0],a(fU)],t5=[0,[3,0,0],a("%S")],t6=a(pU),ur=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],uB=a("Fun.Finally_raised: "),uz=a("Stdlib.Fun.Finally_raised"),uC=a("x"),uG=a("Hashtbl: unsupported hash table format"),Hf=a("OCAMLRUNPARAM"),Hd=a("CAMLRUNPARAM"),uD=a(v),u1=[3,0,3],u2=a(bJ),uW=a(qp),uX=a("<\/"),uY=a(v),uS=a(qp),uT=a("<"),uU=a(v),uQ=a(on),uP=[0,a(v)],uL=a(v),uM=a(v),uN=a(v),uO=a(v),uJ=[0,a(v),0,a(v)],uI=a(v),uH=a("Stdlib.Format.String_tag"),va=bV(1,0,0),u9=a(kv),u_=a("ml_z_overflow"),u$=a(fU),vh=a(pb),vg=a(pb),vb=a(bf),vc=a("+inf"),vd=a("-inf"),ve=a("undef"),vf=a(b9),vv=[0,0],vw=[0,[0,0,0]],vs=[0,0,0],vy=a("this is not a certificate, or it is damaged: "),vx=a("Refusal.Refused"),vI=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],vE=bV(8,0,0),vF=a("\x80"),vG=[0,[4,6,[0,2,8],0,0],a("%08x")],vH=a(v),v0=a(ks),v1=a(ks),v2=a("a member repeats what is not there"),vY=a("a member has a block of no kind"),vZ=a("a member has a block of another length"),v3=a(j5),v5=a("a code repeats nothing"),v4=a(j5),vX=a("a member is longer than it says"),vW=a(ks),vV=a("a member ends early"),v6=a(ps),vJ=a(j5),vK=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],vM=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,px,258],vO=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],vQ=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pA,385,513,769,1025,1537,ku,3073,4097,6145,8193,12289,16385,24577],vS=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wf=a("a member has another length or sum"),v_=a(p6),v$=a("a member is encrypted or stored in another way"),wa=a(p6),wb=a("a member's name is no ASCII text"),wc=a("it would take more than 40 times its own size in memory"),wd=a("too many members, or two of one name"),we=a(ps),wg=a("PK\x01\x02"),v9=a("PK\x03\x04"),wh=a("PK\x05\x06"),wi=a("there are bytes that belong to no member, or its directory is another one"),wj=a(oi),wk=a("the digest is longer"),wm=a(v),wl=a(oi),wr=[5,0],wp=[0,1],wq=a(oS),wo=a("null"),wt=[0,0],wu=a(pX),ws=[4,0],wn=a("Json.Wrong"),wE=a(v),wv=a(j0),ww=a(ox),wx=a(kc),wy=a(kP),wz=a(p7),wA=a(kp),wB=a(oM),wC=a(hy),wD=a(pm),wS=a('"\\/bfnrt'),wT=a(fM),wU=a("a name is there twice"),xL=a("no term of a polynomial"),xJ=a("no term"),xI=a("no power of a parameter"),xK=a(v),xM=a("a polynomial has a monomial twice"),xG=a(v),xH=a("no rational"),xF=a("no number"),xB=a(eK),xC=a("has too many lines, terms or factors"),xE=a(v),xD=a("is no list of lines"),xA=a("has another number of dimensions"),xz=a("is missing"),xy=a(eK),xx=a(pQ),xw=a(eK),xu=a(pQ),xv=a(eK),xs=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xt=a("has another length"),xr=bV(1,0,0),xq=a(kO),xp=a("is no number in range"),xo=a("is no whole number in range"),xn=a("is not true or false"),xm=a("is none of its words"),xl=a("the field "),xk=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xj=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],w6=a("there is no header"),w7=a(kM),w8=a(kM),w9=a("the header is longer than 1 MiB"),w_=a(fM),w$=a(fM),xb=[0,a(kH),[0,a(po),[0,a(o9),0]]],xc=a("a certificate of another format: format 6 is read"),xd=[1,6],xe=a(o9),xf=a(kH),xg=a("no arrays"),xh=a("it lists other members"),xi=a("it would take too much memory"),xa=a("the header has other fields"),wX=a("-+.0123456789"),wY=a(dj),wZ=a(bf),w0=a(bJ),w1=a("eE"),w2=a("+-"),w3=a(fM),w4=a("-+.eE0123456789"),wW=a(fM),wF=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],wG=a(pm),wH=a(hy),wI=a(j0),wJ=a(ox),wK=a(kc),wL=a(kP),wM=a(p7),wN=a(kp),wO=a(oM),wQ=[0,a(kp),[0,a(kc),[0,a(kP),0]]],wP=a(j0),zR=a(od),zS=a(kK),zT=a(b6),zU=a(dQ),zX=a(b6),zY=a(b6),zZ=a(dQ),zV=a(oj),zW=a("the method "),zA=a(": the confidence is nominal"),zz=a(g7),zB=a(g8),zC=a(g8),zD=a(fS),zE=a(fJ),zF=a(pa),zG=a(ho),zH=a(fT),zI=[0,a(kK),[0,a(qm),[0,a(ou),0]]],zJ=a("rows were left out by their outcomes"),zK=a(hk),zL=a("nobody says that ends or order in time of the data are known"),zM=a("visits were not fixed in advance, or the data looked at while they came"),zQ=a(hn),zN=a("the amount was not fixed in advance: the data were looked at"),zO=a(hn),zP=a(b6),zy=a(dQ),zi=a(g7),zj=a(fS),zk=a(op),zl=a(ht),zq=a(eJ),zm=a(hn),zn=a(fJ),zo=a(eJ),zp=a(eJ),zh=a(g_),ze=a(pW),zf=a("problem.data.batch_transition"),zg=a("problem.data.batch_count"),zd=a(pW),zb=a(pt),zc=a(pt),y_=[0,[0,a(b6),0],[0,[0,a(dQ),0],0]],y$=a(jR),za=a("problem.data.shared_by"),y9=a(oj),y8=a(p4),y7=a(ph),y6=a(g_),y5=a(ol),yZ=a(oh),y0=a(b5),y1=a(b7),y2=a(j_),y3=a(kI),y4=a(g4),yY=a(p0),yV=[0,[11,a(eL),[4,0,0,0,[12,46,[2,0,0]]]],a(pK)],yW=a(b7),yX=a(b5),yS=a(eO),yT=[0,[11,a(eL),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],yU=[0,[11,a(eL),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],yD=[0,[11,a(eL),[4,0,0,0,[12,46,[2,0,0]]]],a(pK)],yE=a(hp),yF=a(eD),yG=a(hw),yR=a(kf),yH=a(kg),yI=a(g$),yJ=a(g$),yK=a(hv),yL=a(fH),yM=a(j9),yP=[0,0],yQ=[0,1],yN=a(fH),yO=a(g9),yC=a(hf),yB=a(fK),yg=a(hu),yh=a(fP),yA=a(fP),yi=a(di),yj=[0,1],yy=a(fL),yz=a(fL),yk=a(g6),yl=a(hx),ym=a(hx),yn=a(kD),yo=a(ke),yp=a(eN),yq=a(hq),yr=a(hs),ys=a(di),yt=a(dk),yu=a(dm),yv=a(bo),yw=a("problem.graph.initial"),yx=a(oI),yd=a(fK),ye=a(fG),yf=a(fK),yb=a(fG),yc=a(fG),ya=a(oO),x3=a(pf),x4=a(p$),x5=a(p$),x6=a(p9),x7=a(p9),x8=a(ol),x9=a(g_),x_=a("problem.lower"),x$=a("problem.upper"),x0=a(pu),x1=a(pu),xX=a("problem.graph.successor"),xY=a(pf),xZ=a(oI),xT=a(bJ),xS=a(bJ),xV=a(eF),xW=a(fI),xP=a(bJ),xQ=a(bJ),xR=a("what it says of "),xU=[0,a(fI),[0,a(eF),0]],xN=a(kO),xO=[0,[0,a("problem.graph"),[0,a(jZ),[0,a(kS),[0,a(ky),[0,a(j3),0]]]]],[0,k6([a("problem.objective"),a(hu),a(g9),a(hv),a(hf),a(g6),a(fL),a(fP),a(fG),a(fK),a(ke),a(kD),a(hx)]),[0,[0,a(fI),[0,a(pJ),[0,a(b5),[0,a(b7),[0,a(qg),[0,a(pG),[0,a(pg),[0,a(j4),0]]]]]]]],[0,[0,a(p0),[0,a(b5),[0,a(b7),[0,a(j_),[0,a(kI),[0,a(g4),0]]]]]],[0,k6([a(ph),a(j6),a(kR),a(jT),a(fS),a(ho),a(hk),a(fJ),a(eJ),a(ht),a(g8),a(pV),a(kN),a(jP),a(kw)]),[0,[0,a(eF),[0,a(kl),[0,a(hp),[0,a(b5),[0,a(b7),Hi]]]]],0]]]]]],EH=a("'"),EI=a("nobody asked for the member '"),EG=a("a coupled proof of no claim"),ED=a("a difference of claims that are not there, or of no policies"),EE=a(eO),EF=a(eD),Eg=[0,a(fI),[0,a(eF),[0,a(qt),[0,a(jX),[0,a(om),0]]]]],Eh=a(v),Ei=a(om),Ej=[0,a(p8),[0,a(oU),[0,a(ki),[0,a(jY),[0,a(j4),[0,a(pN),0]]]]]],Ek=a("problem."),El=a(fI),Em=a("problem.time"),En=a("chains in continuous time"),Eo=a(p8),Ep=a(oU),Eq=a("an automaton is for temporal questions"),Er=a(fQ),Es=a(pN),Et=a(fQ),Eu=a("temporal formulas"),Ev=a(j4),Ew=a("an assumption about supports that does not fit the model"),Ex=a("hints about sets do not fit the model"),Ey=a(jX),EJ=a(jX),Ez=a(eF),EA=a(qt),EB=a("every claim needs its hints, and there must be one"),EC=a("two claims have one name"),Ee=a("'about' has texts that are too long"),Ed=a("'about' has other things than texts"),Ec=a("'about' is no object of texts"),D5=a("shares of pilots that are none, or too many"),DP=[0,a(hh),[0,a(pl),[0,a(kh),0]]],DQ=a("learned."),DR=a(b5),DS=[0,1.],DT=[0,0.],DU=a(b7),DV=[0,1.],DW=[0,0.],DX=a(pl),DY=a("coupled proofs are no list"),DZ=a(kh),D0=a("the stages of a slab are no list"),D1=a("learned.cost_lower"),D2=a(qj),D3=a("pilot_share"),D4=[0,b8],D6=a(pw),Eb=a(pw),D7=a("intervals do not fit the method"),D8=a(b6),D9=a("shares of pilots where there are none"),D_=a("the region does not fit the statement"),D$=a(hh),Ea=a("learned.region."),DH=a(eK),DF=a(eK),DC=[0,a(pO),0],DD=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],DE=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],DG=k6([a("split_direction"),a("split_value"),a("multiplier"),a(fN),a("centre"),a("axes"),a(j8),a("slope"),a("curve"),a(qn),a("dual")]),DI=a(kG),DJ=[0,dl],DK=[0,0],DL=a(kG),DM=a("rows of cells do not fit"),DN=a(pO),DO=[0,3],DB=a("a side of a slab that is not bet on"),Dl=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Dm=[0,a(hh),0],Dn=a(hh),Do=a("region."),Dp=a(fN),Dq=a(fN),Dr=a(oc),Ds=[0,eM],Dt=[0,0],Du=a(oc),Dv=a("side"),Dw=[0,1],Dx=a("guard"),Dy=[0,0.],Dz=a("the points or shares of a slab do not fit"),DA=a("rows of a slab without sides"),C4=[0,dl],C5=[0,0],C6=a(kG),C7=a(fN),C8=a(fN),C9=a("box_basis"),C_=a("bound_basis"),C$=a("choice_basis"),Da=a(oW),Db=a(oW),Dc=a(py),Dd=[0,1],De=a(py),Df=a("bound_near"),Dg=a("box_lower"),Dh=a("box_upper"),Di=a(pL),Dj=a("bounds near a value"),CV=a("a bound is infinite, the value is not"),CO=a(kn),CK=a("the weights are no distribution"),CJ=a("a choice that its state does not have"),B8=[0,a(kl),[0,a(hp),[0,a(b5),[0,a(b7),0]]]],B9=[0,[11,a(eL),[4,0,0,0,[12,46,0]]],a("claims.%d.")],B_=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],B$=[0,-1],Ca=a("lower_ranking"),Cb=a(eO),Cc=[0,3],Cd=[0,2],Ce=a("upper_basis"),Cf=a("lower_basis"),Cg=a("upper_bias"),Ch=a("lower_bias"),Ci=a("witness"),Cj=a("upper_ranking"),Ck=a(b7),Cl=a(b5),Cm=a(g$),Cn=[0,0],Co=a(kn),Cp=a(kf),Cq=[0,1.],Cr=[0,0.],Cs=a(kg),Ct=a(b7),Cu=[0,1],Cv=a(b5),Cw=[0,1],Cx=[0,a(eD),[0,a(km),[0,a(hw),[0,a(eO),0]]]],Cy=a(hp),Cz=[0,a(j8),[0,a(oG),[0,a(pC),[0,a(hy),0]]]],CA=a(kl),CB=a("a lower bound above the upper one"),CC=a("a pair of policies where no difference is claimed, or none"),CD=a(eO),CE=a(hy),CF=a("the policy does not fit"),CG=a(km),CH=a("the weights do not fit"),CI=a(hw),CL=a("what is claimed is no value of the quantity"),CM=a("a witness beside a policy that is given"),C3=a(eD),CN=a(kn),C2=a(km),CP=a("vectors do not fit"),CQ=a(eN),CR=[0,a(dk),[0,a(dm),0]],CS=a("a bias does not fit"),CT=a("the average of a randomised policy"),CU=a(hw),CW=a(oG),CX=a("a policy of another kind than its name says"),CY=a(j8),CZ=a(eD),C0=a("bases without a region"),C1=a("averages over a region"),BY=a("an expression's number is out of range"),BC=a(pJ),BD=[0,1.],BE=[0,0.],BF=a(b5),BG=[0,1.],BH=[0,0.],BI=a(b7),BJ=[0,1.],BK=[0,0.],BL=a(qg),BM=a(pG),BN=a(pg),BO=a(ki),BP=a(jY),BQ=a("problem.denominator"),BR=a("quotients of parameters"),BS=a("problem.misfit"),BT=a("misfits of the model"),BU=a("problem.unseen"),BV=a("outcomes that were never seen"),BW=a("problem.passing"),BX=a("states in the middle of a step"),B5=a(ki),B6=a(jY),BZ=a("not what labels the transitions of one model"),B0=a("nature's direction does not fit the model"),B1=a(qb),B2=a("rewards with parameters are for models over a domain"),B3=a("averages are of rewards that are known"),B4=a(eN),Ba=a("priors are of parameters, and of a likelihood"),Bb=a(b6),Bc=a("priors are of parameters, in their order"),AW=a(dO),AV=a(b6),AU=a(g7),AR=[0,a(j6),[0,a(kR),[0,a(jT),[0,a(fS),[0,a(ho),[0,a(hk),[0,a(fJ),[0,a(eJ),[0,a(ht),[0,a(qq),0]]]]]]]]]],AS=a(g7),AT=[0,[0,a("seen"),a(pk)],[0,[0,a("seen_delta"),a(pk)],0]],AX=a("unseen mass"),AY=a("gamma-poisson"),AZ=a("ellipsoid"),A0=a(b6),A1=a(ou),A2=a(kR),A3=a(j6),A4=[0,a(kB),[0,a("outcomes"),[0,a(fT),0]]],A5=a(jT),A6=a("the method shares its confidence in one way only"),BA=a(kB),A7=a(fT),A8=a(pP),A9=a(pV),A_=[0,pR],A$=[0,0.],Bd=a(ht),Be=a(eJ),Bf=a(fJ),Bg=a(qq),Bh=a(qj),Bi=a(kN),Bj=a(kN),Bk=a(jP),Bl=a(jP),Bm=a(kw),Bn=[0,1],Bo=a(kw),Bp=a("the batches do not fit"),Bq=[0,0],Bz=a("there are too many counts"),By=a("the transitions of a batch do not rise"),Br=a(g8),Bs=[0,5],Bt=a("what is stated of the data does not rise"),Bu=a(hk),Bv=a(ho),Bw=[0,a(hn),[0,a(pa),[0,a(op),0]]],Bx=a(fS),AI=a(oh),AJ=a(b5),AK=a(b7),AL=a(j_),AM=a(kI),AN=a(g4),AO=a(g4),AP=a("the domain's constraints do not fit"),AH=a("the expressions are too large to be evaluated at the point"),AA=a("the fields of the objective are not those of "),Ae=[0,a(hu),[0,a(g9),[0,a(hv),[0,a(hf),[0,a(g6),[0,a(fL),[0,a(fP),0]]]]]]],Af=a(oO),Ag=[0,a(bo),[0,a(di),[0,a(dk),[0,a(hq),[0,a(dm),[0,a(hs),[0,a(eN),[0,a(fQ),0]]]]]]]],Ah=a(hu),Ai=a(hx),Aj=a(kD),Ak=a(ke),Al=a(fK),Am=a(fG),An=a(fP),Ao=a(fL),Ap=[0,kF],Aq=a(g6),Ar=[0,kF],As=a(hf),At=[0,a(fH),[0,a(j9),[0,a(qb),0]]],Au=a(hv),Av=[0,a(fH),[0,a(j9),0]],Aw=a(g9),Ax=[0,a(bo),[0,a(di),[0,a(fQ),0]]],AG=a(dk),AF=a(bo),Ay=[0,a(bo),[0,a(di),[0,a(dk),0]]],AE=a(bo),AD=a(hq),AC=[0,a(bo),[0,a(hq),0]],Az=a(hs),AB=a("more steps than are checked"),z5=[0,a(jZ),0],z6=a("problem.graph."),z7=a(kS),z8=a(kS),z9=a(ky),z_=a(ky),z$=a(j3),Aa=a(j3),Ab=a("the choices of states do not fit"),Ac=a("the transitions of choices do not fit"),Ad=a(jZ),z2=[0,a(bo),[0,a(di),[0,a(fQ),0]]],z3=[0,0.,1.],z4=[0,a(dk),[0,a(dm),0]],z0=a(di),z1=[0,1],AQ=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],EK=a(jR),EL=a(fT),EM=a(kB),EY=a("a basis of rows that are not there"),EW=a("no such product"),EX=a("a tangent in the middle is for squares"),EV=[0,a(oY),px,21],ET=a("no such row of the domain"),EU=a("the other side of an inequality"),ES=a("a polynomial that is not affine in the coordinates"),EQ=a("expressions of so high a degree"),ER=a("so many coordinates"),EP=[0,a(oY),108,10],EN=[3,0,0],EO=a("Region.Found"),E1=a("a prior of a parameter that there is not"),EZ=[0,0,0],Fe=a(pC),Ff=a("slabs of a given policy"),Fd=a("slabs without a plan"),Fa=a("slabs of so many states with cycles"),E$=[0,a(bo),[0,a(dk),[0,a(dm),0]]],E5=a(" with steps, discounts or averages"),E6=a("slabs of "),E7=a(bo),E8=a(dk),E9=a(dm),E_=a(fH),Fv=a("a reward has too many terms to be bounded"),Fu=a("a bound of no expression"),Fm=a("no such row"),Fo=a("no such event"),Fp=a(o0),Fq=a("rows of balls"),Fr=a("rows of expressions that are not there"),Fn=a("rows of no origin"),Fk=a(o0),Fl=a("rows of origin 3 where there are none"),Fj=[0,a("sets.ml"),112,90],Fs=a(pL),Ft=a("rows that rest on proved bounds come last"),Fi=a("a range over a box without width"),Fg=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Fh=a("the domain contradicts the model: it has no instantiation"),FC=a("no expressions"),Fz=a("shares of a slab that do not fit its bets"),FA=a("a row of a slab without shares"),FB=a("shares of a slab that are too fine"),FD=a("a row of a slab"),Fy=a("a line of a slab that has no slope"),Fw=a("bets that are not fair"),FN=a(": a choice has no distribution, or the policy is none"),FJ=a(": a lower bound above an upper one"),FK=a(": the agent's witness is missing"),FL=a(eD),FM=a(": a ranking is missing"),FU=[0,a(hs),[0,a(eN),0]],FO=a(": no value is below 0"),FP=[0,a(bo),[0,a(dm),0]],FT=a(qi),FQ=[0,a(bo),[0,a(di),0]],FR=a(qi),FS=a(": the upper bound is not inductive"),FE=a(bo),FF=a(bo),FH=a(eN),FI=a(dm),FG=a(bo),FW=a(oT),FV=[0,a(oz),24,hb],FX=[0,a(oz),12,51],FY=a("Simplex.Singular"),FZ=a("Expansion.Fails"),F0=a("coupled values that need so many cells"),F1=a("a cell without room"),F2=a("coupled values that need such small cells"),F9=a("coupled values over a domain with equalities"),F8=a("coupled proofs of a bounded number of steps"),F_=a("coupled proofs without a region"),F7=a("a coupled value where the value may be infinite"),F5=a("coupled values with rewards that have parameters"),F6=a(qs),F3=a(qs),F4=[0,0.,0],GF=a("differences without an end"),GE=a("no such row of a slab"),Gz=a("an event of more than 2,000,000 trials"),GG=a("probabilities of a choice do not sum to 1"),GA=a("more than 30,000,000 trials of events"),GB=a(fT),GC=a("the intervals do not fit the events"),GD=a(pP),Gy=[0,a(ov),pn,77],Gt=a(qu),Gu=a(qu),Gv=a("a logarithm that is not proved"),Gs=a(o1),Gr=a("rewards among probabilities"),Gm=a(b6),Gn=a(dQ),Go=a("shares of pilots where a plan decides on one"),Gp=[0,1,0],Gq=a("so many pilots"),Gw=a(o1),Gk=[0,a(ov),70,49],F$=a(oT),Gb=a("bases of choices without a region"),Ga=a("bases of choices that are not there"),G7=a(on),G8=a(o2),G_=a("REFUSED"),G$=a("NOT COVERED"),G9=a("NO CERTIFICATE"),Hb=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Ha=[0,1,a("REFUSED: it takes more memory than there is\n")],G3=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kj),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],GZ=[0,[11,a(eL),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],GY=a(eF),G0=a(p4),G1=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],G5=a(v),G2=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],G4=a(v),GN=a("coupled values that its cells do not prove"),GO=a(": the claim is not proved"),GW=a("value_sound"),GP=a(g_),GV=a(jR),GT=a(b6),GU=a(dQ),GS=a("domain_sound"),GQ=a("fixed_sound"),GR=a("learned_sound"),GI=a("the file's contents do not match its digest"),GJ=a(kM),GK=[0,a(kH),0],GL=[0,a(po),0];function
+ay(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aq(a[1])];case
-1:return[1,aq(a[1])];case
-2:return[2,aq(a[1])];case
-3:return[3,aq(a[1])];case
-4:return[4,aq(a[1])];case
-5:return[5,aq(a[1])];case
-6:return[6,aq(a[1])];case
-7:return[7,aq(a[1])];case
+0:return[0,ay(a[1])];case
+1:return[1,ay(a[1])];case
+2:return[2,ay(a[1])];case
+3:return[3,ay(a[1])];case
+4:return[4,ay(a[1])];case
+5:return[5,ay(a[1])];case
+6:return[6,ay(a[1])];case
+7:return[7,ay(a[1])];case
 8:var
-c=a[1];return[8,c,aq(a[2])];case
+c=a[1];return[8,c,ay(a[2])];case
 9:var
-b=a[1];return[9,b,b,aq(a[3])];case
-10:return[10,aq(a[1])];case
-11:return[11,aq(a[1])];case
-12:return[12,aq(a[1])];case
-13:return[13,aq(a[1])];default:return[14,aq(a[1])]}}function
-a2(a,b){if(typeof
+b=a[1];return[9,b,b,ay(a[3])];case
+10:return[10,ay(a[1])];case
+11:return[11,ay(a[1])];case
+12:return[12,ay(a[1])];case
+13:return[13,ay(a[1])];default:return[14,ay(a[1])]}}function
+bb(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,a2(a[1],b)];case
-1:return[1,a2(a[1],b)];case
-2:return[2,a2(a[1],b)];case
-3:return[3,a2(a[1],b)];case
-4:return[4,a2(a[1],b)];case
-5:return[5,a2(a[1],b)];case
-6:return[6,a2(a[1],b)];case
-7:return[7,a2(a[1],b)];case
+0:return[0,bb(a[1],b)];case
+1:return[1,bb(a[1],b)];case
+2:return[2,bb(a[1],b)];case
+3:return[3,bb(a[1],b)];case
+4:return[4,bb(a[1],b)];case
+5:return[5,bb(a[1],b)];case
+6:return[6,bb(a[1],b)];case
+7:return[7,bb(a[1],b)];case
 8:var
-c=a[1];return[8,c,a2(a[2],b)];case
+c=a[1];return[8,c,bb(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,a2(a[3],b)];case
-10:return[10,a2(a[1],b)];case
-11:return[11,a2(a[1],b)];case
-12:return[12,a2(a[1],b)];case
-13:return[13,a2(a[1],b)];default:return[14,a2(a[1],b)]}}function
-al(a,b){if(typeof
+d=a[2],e=a[1];return[9,e,d,bb(a[3],b)];case
+10:return[10,bb(a[1],b)];case
+11:return[11,bb(a[1],b)];case
+12:return[12,bb(a[1],b)];case
+13:return[13,bb(a[1],b)];default:return[14,bb(a[1],b)]}}function
+av(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,al(a[1],b)];case
-1:return[1,al(a[1],b)];case
+0:return[0,av(a[1],b)];case
+1:return[1,av(a[1],b)];case
 2:var
-c=a[1];return[2,c,al(a[2],b)];case
+c=a[1];return[2,c,av(a[2],b)];case
 3:var
-d=a[1];return[3,d,al(a[2],b)];case
+d=a[1];return[3,d,av(a[2],b)];case
 4:var
-e=a[3],f=a[2],g=a[1];return[4,g,f,e,al(a[4],b)];case
+e=a[3],f=a[2],g=a[1];return[4,g,f,e,av(a[4],b)];case
 5:var
-h=a[3],i=a[2],j=a[1];return[5,j,i,h,al(a[4],b)];case
+h=a[3],i=a[2],j=a[1];return[5,j,i,h,av(a[4],b)];case
 6:var
-k=a[3],l=a[2],m=a[1];return[6,m,l,k,al(a[4],b)];case
+k=a[3],l=a[2],m=a[1];return[6,m,l,k,av(a[4],b)];case
 7:var
-n=a[3],o=a[2],p=a[1];return[7,p,o,n,al(a[4],b)];case
+n=a[3],o=a[2],p=a[1];return[7,p,o,n,av(a[4],b)];case
 8:var
-q=a[3],r=a[2],s=a[1];return[8,s,r,q,al(a[4],b)];case
+q=a[3],r=a[2],s=a[1];return[8,s,r,q,av(a[4],b)];case
 9:var
-t=a[1];return[9,t,al(a[2],b)];case
-10:return[10,al(a[1],b)];case
+t=a[1];return[9,t,av(a[2],b)];case
+10:return[10,av(a[1],b)];case
 11:var
-u=a[1];return[11,u,al(a[2],b)];case
+u=a[1];return[11,u,av(a[2],b)];case
 12:var
-v=a[1];return[12,v,al(a[2],b)];case
+v=a[1];return[12,v,av(a[2],b)];case
 13:var
-w=a[2],x=a[1];return[13,x,w,al(a[3],b)];case
+w=a[2],x=a[1];return[13,x,w,av(a[3],b)];case
 14:var
-y=a[2],z=a[1];return[14,z,y,al(a[3],b)];case
-15:return[15,al(a[1],b)];case
-16:return[16,al(a[1],b)];case
+y=a[2],z=a[1];return[14,z,y,av(a[3],b)];case
+15:return[15,av(a[1],b)];case
+16:return[16,av(a[1],b)];case
 17:var
-A=a[1];return[17,A,al(a[2],b)];case
+A=a[1];return[17,A,av(a[2],b)];case
 18:var
-B=a[1];return[18,B,al(a[2],b)];case
-19:return[19,al(a[1],b)];case
+B=a[1];return[18,B,av(a[2],b)];case
+19:return[19,av(a[1],b)];case
 20:var
-C=a[2],D=a[1];return[20,D,C,al(a[3],b)];case
+C=a[2],D=a[1];return[20,D,C,av(a[3],b)];case
 21:var
-E=a[1];return[21,E,al(a[2],b)];case
-22:return[22,al(a[1],b)];case
+E=a[1];return[21,E,av(a[2],b)];case
+22:return[22,av(a[1],b)];case
 23:var
-F=a[1];return[23,F,al(a[2],b)];default:var
-G=a[2],H=a[1];return[24,H,G,al(a[3],b)]}}function
-hi(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-dI(a){throw[0,fs,a]}function
-$(a){throw[0,kt,a]}function
-cs(b,a){return g$(b,a)?b:a}function
-aL(b,a){return FU(b,a)?b:a}function
-dd(a){return 0<=a?a:-a|0}var
-a3=b0(p4),de=b0(p5),df=b0(p8),ky=b0(p9),hk=dv,p7=b0(p6);function
-o(d,c){var
-a=w(d),e=w(c),b=az(a+e|0);bZ(d,0,b,0,a);bZ(c,0,b,a,e);return aK(b)}function
-p_(a){return a?p$:qa}function
-kz(a){try{var
-b=[0,g9(a)];return b}catch(a){a=bC(a);if(a[1]===fs)return 0;throw a}}function
-aS(a,b){if(a){var
-c=a[1];return[0,c,aS(a[2],b)]}return b}Gn(0);var
-qd=pK(1),b3=pK(2);function
-qe(b){function
+F=a[1];return[23,F,av(a[2],b)];default:var
+G=a[2],H=a[1];return[24,H,G,av(a[3],b)]}}function
+hR(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+d1(a){throw[0,f2,a]}function
+ae(a){throw[0,le,a]}function
+cB(b,a){return hH(b,a)?b:a}function
+aP(b,a){return HH(b,a)?b:a}function
+ds(a){return 0<=a?a:-a|0}var
+a3=ca(q$),dt=ca(ra),du=ca(rd),lj=ca(re),hT=dl,rc=ca(rb);function
+t(d,c){var
+a=A(d),e=A(c),b=aD(a+e|0);b$(d,0,b,0,a);b$(c,0,b,a,e);return aO(b)}function
+rf(a){return a?rg:rh}function
+lk(a){try{var
+b=[0,hF(a)];return b}catch(a){a=bh(a);if(a[1]===f2)return 0;throw a}}function
+aQ(a,b){if(a){var
+c=a[1];return[0,c,aQ(a[2],b)]}return b}Ib(0);var
+rk=qR(1),cd=qR(2);function
+rl(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{dC(d)}catch(a){a=bC(a);if(a[1]!==kv)throw a;var
+c=a[2],d=a[1];try{dV(d)}catch(a){a=bh(a);if(a[1]!==lg)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Go(0))}function
-eq(b,a){return kj(b,a,0,w(a))}function
-kA(a){eq(b3,a);pL(b3,10);return dC(b3)}var
-hl=[0,qe];function
-qg(d){for(;;){var
-a=hl[1],e=[0,1],c=1-hi(hl,a,function(a,c){return function(e){if(hi(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-hm(a){return b(hl[1],0)}km(a(nd),hm);function
-hn(c,d,h){var
+a=c;continue}return 0}}return a(Ic(0))}function
+eU(b,a){return k7(b,a,0,A(a))}function
+ll(a){eU(cd,a);qS(cd,10);return dV(cd)}var
+hU=[0,rl];function
+rn(d){for(;;){var
+a=hU[1],e=[0,1],c=1-hR(hU,a,function(a,c){return function(e){if(hR(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+hV(a){return b(hU[1],0)}k_(a(of),hV);function
+hW(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return hn(c,e,a)};return[0,b(c,f),g]}return 0}function
-ho(h,g,f){var
+e=a[2],f=a[1],g=function(a){return hW(c,e,a)};return[0,b(c,f),g]}return 0}function
+hX(h,g,f){var
 a=g,d=f;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=e(h,a,c[1]),d=i;continue}return a}}function
-bf(a,b){return a?a[1]:b}function
-fu(a){return a?a[1]:$(qh)}function
-bM(c,a){return a?[0,b(c,a[1])]:0}function
-kB(d,c,a){return a?b(c,a[1]):d}function
-b4(c,a){return a?b(c,a[1]):0}function
-kC(a){if(0<=a&&!(fg<a))return a;return $(qi)}var
-hp=GB(0),er=(4*hp|0)-1|0;function
-z(c){var
+a4(a,b){return a?a[1]:b}function
+eV(a){return a?a[1]:ae(ro)}function
+bj(c,a){return a?[0,b(c,a[1])]:0}function
+lm(d,c,a){return a?b(c,a[1]):d}function
+bM(c,a){return a?b(c,a[1]):0}function
+ln(a){if(0<=a&&!(fR<a))return a;return ae(rp)}var
+hY=Ip(0),eW=(4*hY|0)-1|0;function
+B(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-b5(a){return a?a[1]:dI(qp)}function
-kD(a){return a?a[2]:dI(qq)}function
-ah(d,c){if(0<=c){var
+bY(a){return a?a[1]:d1(rw)}function
+lo(a){return a?a[2]:d1(rx)}function
+ad(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return dI(qr)}}return $(qs)}function
-b6(d,c){var
+a=e,b=b-1|0;continue}return d1(ry)}}return ae(rz)}function
+ce(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-ag(a){return b6(a,0)}function
-kE(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,kE(a+1|0,d,c)]}function
-I(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return ag(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return kE(0,c,e)}return $(qt)}function
-ct(a){if(a){var
-b=a[1];return aS(b,ct(a[2]))}return 0}function
-j(c,a){if(a){var
-d=a[2],e=b(c,a[1]);return[0,e,j(c,d)]}return 0}function
-kF(c,b,a){if(a){var
-d=a[2],f=e(b,c,a[1]);return[0,f,kF(c+1|0,b,d)]}return 0}function
-b7(b,a){return kF(0,b,a)}function
-x(d,c){var
+al(a){return ce(a,0)}function
+lp(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,lp(a+1|0,d,c)]}function
+J(c,e){if(0<=c){if(50<c){var
+d=0,a=0;for(;;){if(c<=a)return al(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return lp(0,c,e)}return ae(rA)}function
+cC(a){if(a){var
+b=a[1];return aQ(b,cC(a[2]))}return 0}function
+k(c,a){if(a){var
+d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
+lq(c,b,a){if(a){var
+d=a[2],f=e(b,c,a[1]);return[0,f,lq(c+1|0,b,d)]}return 0}function
+bD(b,a){return lq(0,b,a)}function
+w(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-bu(f,d){var
+bk(f,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];e(f,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-L(f,d,c){var
+N(f,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=e(f,b,a[1]),a=g;continue}return b}}function
-kG(g,f,e,d){var
+lr(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
-h=a[2],i=b[2],c=O(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return $(qu)}}function
-cR(e,d){var
+h=a[2],i=b[2],c=P(g,c,b[1],a[1]),b=i,a=h;continue}}else
+if(!a)return c;return ae(rB)}}function
+cY(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
-cS(e,d){var
+cZ(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-ax(d,c){var
+az(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===ak(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===as(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-fv(d,c){var
+f4(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===ak(b[1],d))return f;var
-a=e;continue}throw J}}function
-es(e,d){var
+b=a[1],e=a[2],f=b[2];if(0===as(b[1],d))return f;var
+a=e;continue}throw L}}function
+ls(d,c){var
+a=c;for(;;){if(a){var
+e=a[2],b=0===as(a[1][1],d)?1:0;if(b)return b;var
+a=e;continue}return 0}}function
+d2(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-bv(f){var
+bl(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return ag(c)}}}function
-fw(g,f){var
+a=d;continue}return al(c)}}}function
+f5(g,f){var
 c=0,b=0,a=f;for(;;){if(a){var
-d=a[1],h=a[2],i=e(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ag(b)}}function
+d=a[1],h=a[2],i=e(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return al(b)}}function
 bN(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return ag(c)}}}function
-bO(e,d){var
+a=d;continue}return al(c)}}}function
+bE(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=b6(b(e,a[1]),c),a=f;continue}return ag(c)}}function
-hq(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],hq(b[2],a[2])]}}else
-if(!a)return 0;return $(qv)}function
-bg(a,b){function
+f=a[2],c=ce(b(e,a[1]),c),a=f;continue}return al(c)}}function
+f6(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],f6(b[2],a[2])]}}else
+if(!a)return 0;return ae(rC)}function
+bc(a,b){function
 r(j,f){if(2===j){if(f){var
 l=f[2];if(l){var
 m=l[1],n=f[1],y=l[2],z=0<e(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1180,9 +1189,9 @@ s=j>>1,t=k(s,f),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 q=h[1],r=i[1],w=h[2],x=i[2];if(0<e(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=b6(i,g)}else
+v=ce(i,g)}else
 var
-v=b6(h,g);return[0,v,B]}}function
+v=ce(h,g);return[0,v,B]}}function
 k(j,f){if(2===j){if(f){var
 k=f[2];if(k){var
 l=k[1],m=f[1],y=k[2],z=0<e(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
@@ -1194,11 +1203,11 @@ s=j>>1,t=r(s,f),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 p=h[1],q=i[1],w=h[2],x=i[2];if(0<e(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=b6(i,g)}else
+v=ce(i,g)}else
 var
-v=b6(h,g);return[0,v,B]}}var
-c=z(b);return 2<=c?k(c,b)[1]:b}function
-b8(b,a){function
+v=ce(h,g);return[0,v,B]}}var
+c=B(b);return 2<=c?k(c,b)[1]:b}function
+bO(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
 o=n[1],k=g[1],J=n[2],y=e(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
@@ -1227,9 +1236,9 @@ u=h[2],v=h[1],w=i[2],l=i[1],x=e(b,l,v);if(0===x){var
 i=w,h=u,f=[0,l,f];continue}if(0<=x){var
 h=u,f=[0,v,f];continue}var
 i=w,f=[0,l,f];continue}var
-C=b6(i,f)}else
+C=ce(i,f)}else
 var
-C=b6(h,f);return[0,C,M]}}function
+C=ce(h,f);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
 n=m[1],k=g[1],J=m[2],y=e(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
@@ -1258,54 +1267,54 @@ t=h[2],u=h[1],v=i[2],l=i[1],w=e(b,l,u);if(0===w){var
 i=v,h=t,f=[0,l,f];continue}if(0<w){var
 i=v,f=[0,l,f];continue}var
 h=t,f=[0,u,f];continue}var
-C=b6(i,f)}else
+C=ce(i,f)}else
 var
-C=b6(h,f);return[0,C,M]}}var
-c=z(a);return 2<=c?m(c,a)[1]:a}function
-et(a){function
+C=ce(h,f);return[0,C,M]}}var
+c=B(a);return 2<=c?m(c,a)[1]:a}function
+eX(a){function
 c(e,d){if(0===e){var
-f=0;return ag(ho(function(b,a){return[0,a,b]},f,d))}var
+f=0;return al(hX(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}function
-eu(b,a){return b<=a?b:a}function
-kH(b,a){return a<=b?b:a}function
-cT(a,c){var
-b=az(a);FP(b,0,a,c);return b}function
-kI(a){var
-b=bt(a),c=az(b);da(a,0,c,0,b);return c}function
-kJ(c,b,a){if(0<=b&&0<=a&&!((bt(c)-a|0)<b)){var
-d=az(a);da(c,b,d,0,a);return d}return $(qw)}function
-kK(c,b,a){return aK(kJ(c,b,a))}function
-kL(e,c,d,b,a){if(0<=a&&0<=c&&!((bt(e)-a|0)<c)&&0<=b&&!((bt(d)-a|0)<b))return da(e,c,d,b,a);return $(qx)}function
-cu(e,c,d,b,a){if(0<=a&&0<=c&&!((w(e)-a|0)<c)&&0<=b&&!((bt(d)-a|0)<b))return bZ(e,c,d,b,a);return $(qy)}function
-hr(b,a){return aK(cT(b,a))}function
-b9(c,b,a){return aK(kJ(bc(c),b,a))}function
-hs(k,g){if(g){var
-h=w(k),c=0,b=g,p=0;for(;;){if(b){var
+eY(b,a){return b<=a?b:a}function
+lt(b,a){return a<=b?b:a}function
+c0(a,c){var
+b=aD(a);HC(b,0,a,c);return b}function
+lu(a){var
+b=bC(a),c=aD(b);dp(a,0,c,0,b);return c}function
+lv(c,b,a){if(0<=b&&0<=a&&!((bC(c)-a|0)<b)){var
+d=aD(a);dp(c,b,d,0,a);return d}return ae(rD)}function
+lw(c,b,a){return aO(lv(c,b,a))}function
+lx(e,c,d,b,a){if(0<=a&&0<=c&&!((bC(e)-a|0)<c)&&0<=b&&!((bC(d)-a|0)<b))return dp(e,c,d,b,a);return ae(rE)}function
+cD(e,c,d,b,a){if(0<=a&&0<=c&&!((A(e)-a|0)<c)&&0<=b&&!((bC(d)-a|0)<b))return b$(e,c,d,b,a);return ae(rF)}function
+hZ(b,a){return aO(c0(b,a))}function
+cf(c,b,a){return aO(lv(bp(c),b,a))}function
+h0(k,g){if(g){var
+h=A(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(w(i)+h|0)+c|0,m=b[2],n=c<=j?j:$(qz),c=n,b=m;continue}var
-l=w(i)+c|0}else
+j=(A(i)+h|0)+c|0,m=b[2],n=c<=j?j:ae(rG),c=n,b=m;continue}var
+l=A(i)+c|0}else
 var
 l=c;var
-f=az(l),e=p,d=g;for(;;){if(d){var
+f=aD(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];bZ(a,0,f,e,w(a));bZ(k,0,f,e+w(a)|0,h);var
-e=(e+w(a)|0)+h|0,d=o;continue}bZ(a,0,f,e,w(a))}return aK(f)}}}return qA}function
-kM(e,c){var
-d=w(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,bd(c,a));var
+o=d[2];b$(a,0,f,e,A(a));b$(k,0,f,e+A(a)|0,h);var
+e=(e+A(a)|0)+h|0,d=o;continue}b$(a,0,f,e,A(a))}return aO(f)}}}return rH}function
+ly(e,c){var
+d=A(c)-1|0,f=0;if(!(d<0)){var
+a=f;for(;;){b(e,br(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-ht(f,e){var
-c=bc(e),a=0,d=bt(c);for(;;){if(a===d)return 1;if(b(f,br(c,a))){var
+h1(f,e){var
+c=bp(e),a=0,d=bC(c);for(;;){if(a===d)return 1;if(b(f,bA(c,a))){var
 a=a+1|0;continue}return 0}}function
-kN(j){var
-k=0,y=w(j);for(;;){if(y<=k)return j;var
-n=bd(j,k)+j0|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+lz(j){var
+k=0,x=A(j);for(;;){if(x<=k)return j;var
+n=br(j,k)+kL|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bc(j),a=[0,0],q=bt(e)-1|0,t=0;if(!(q<0)){var
+e=bp(j),a=[0,0],q=bC(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
-f=br(e,i),g=0;if(32<=f){var
+f=bA(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
 if(56<l-1>>>0){g=1;p=1}if(!p){var
 m=1;g=2}}else
@@ -1315,120 +1324,129 @@ if(8<=f)g=1;switch(g){case
 m=4;break;case
 1:var
 m=2;break}a[1]=a[1]+m|0;var
-x=i+1|0;if(q!==i){var
-i=x;continue}break}}if(a[1]===bt(e))var
-s=kI(e);else{var
-b=az(a[1]);a[1]=0;var
-r=bt(e)-1|0,u=0;if(!(r<0)){var
+w=i+1|0;if(q!==i){var
+i=w;continue}break}}if(a[1]===bC(e))var
+s=lu(e);else{var
+b=aD(a[1]);a[1]=0;var
+r=bC(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
-c=br(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(jg<=c)d=1;else
+c=bA(e,h),d=0;if(35<=c)if(92===c)d=2;else
+if(j2<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
-8:aj(b,a[1],92);a[1]++;aj(b,a[1],98);break;case
-9:aj(b,a[1],92);a[1]++;aj(b,a[1],n9);break;case
-10:aj(b,a[1],92);a[1]++;aj(b,a[1],pa);break;case
-13:aj(b,a[1],92);a[1]++;aj(b,a[1],114);break;default:d=1}switch(d){case
-1:aj(b,a[1],92);a[1]++;aj(b,a[1],48+(c/aO|0)|0);a[1]++;aj(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aj(b,a[1],48+(c%10|0)|0);break;case
-2:aj(b,a[1],92);a[1]++;aj(b,a[1],c);break;case
-3:aj(b,a[1],c);break}a[1]++;var
+8:au(b,a[1],92);a[1]++;au(b,a[1],98);break;case
+9:au(b,a[1],92);a[1]++;au(b,a[1],pc);break;case
+10:au(b,a[1],92);a[1]++;au(b,a[1],qh);break;case
+13:au(b,a[1],92);a[1]++;au(b,a[1],114);break;default:d=1}switch(d){case
+1:au(b,a[1],92);a[1]++;au(b,a[1],48+(c/aw|0)|0);a[1]++;au(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;au(b,a[1],48+(c%10|0)|0);break;case
+2:au(b,a[1],92);a[1]++;au(b,a[1],c);break;case
+3:au(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
-s=b}return aK(s)}var
+s=b}return aO(s)}var
 k=k+1|0;continue}}function
-qB(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw J;if(bd(e,a)===b)return a;var
+rI(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw L;if(br(e,a)===b)return a;var
 a=a+1|0;continue}}function
-qC(b,a,d){var
-c=w(b);if(0<=a&&!(c<a))try{qB(b,c,a,d);var
-e=1;return e}catch(a){a=bC(a);if(a===J)return 0;throw a}return $(qD)}function
-hu(b,a){return qC(b,0,a)}function
-a9(f,b){var
-c=[0,0],d=[0,w(b)],e=w(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(bd(b,a)===f){var
-h=c[1];c[1]=[0,b9(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+rJ(b,a,d){var
+c=A(b);if(0<=a&&!(c<a))try{rI(b,c,a,d);var
+e=1;return e}catch(a){a=bh(a);if(a===L)return 0;throw a}return ae(rK)}function
+h2(b,a){return rJ(b,0,a)}function
+bm(f,b){var
+c=[0,0],d=[0,A(b)],e=A(b)-1|0;if(!(e<0)){var
+a=e;for(;;){if(br(b,a)===f){var
+h=c[1];c[1]=[0,cf(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,b9(b,0,d[1]),g]}function
-kO(b,a){return FJ(bc(b),a)}function
-p(c,d){if(0===c)return[0];if(0<=c){var
-e=m(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
+g=c[1];return[0,cf(b,0,d[1]),g]}function
+lA(b,a){return Hw(bp(b),a)}function
+j(c,d){if(0===c)return[0];if(0<=c){var
+e=o(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return $(qE)}function
-fx(b,f,e){var
-c=m(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
-a=g;for(;;){c[1+a]=m(f,e);var
+a=h;continue}break}}return e}return ae(rL)}function
+d3(b,f,e){var
+c=o(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
+a=g;for(;;){c[1+a]=o(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
-bh(a){var
-b=a.length-1;return 0===b?[0]:j8(a,0,b)}function
-bD(b,a){var
-c=b.length-1;return 0===c?bh(a):0===a.length-1?j8(b,0,c):Fy(b,a)}function
-cv(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return j8(c,b,a);return $(qF)}function
-kP(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return FA(c,b,a,d);return $(qG)}function
-kQ(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Fz(e,c,d,b,a);return $(qH)}function
-bP(e,c){var
+aH(a){var
+b=a.length-1;return 0===b?[0]:kT(a,0,b)}function
+bt(b,a){var
+c=b.length-1;return 0===c?aH(a):0===a.length-1?kT(b,0,c):Hk(b,a)}function
+cg(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return kT(c,b,a);return ae(rM)}function
+lB(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Hn(c,b,a,d);return ae(rN)}function
+lC(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Hl(e,c,d,b,a);return ae(rO)}function
+bu(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-t(e,c){var
+l(e,c){var
 d=c.length-1;if(0===d)return[0];var
-f=m(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
+f=o(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-B(d,b){var
+lD(f,d,c){var
+b=d.length-1;if(b!==c.length-1)return ae(rP);if(0===b)return[0];var
+g=o(b,e(f,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
+a=i;for(;;){g[1+a]=e(f,d[1+a],c[1+a]);var
+j=a+1|0;if(h!==a){var
+a=j;continue}break}}return g}function
+u(d,b){var
 c=b.length-1-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){e(d,a,b[1+a]);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-_(d,b){var
+M(d,b){var
 c=b.length-1;if(0===c)return[0];var
-f=m(c,e(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
+f=o(c,e(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=e(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-cw(c){var
+aR(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
-R(a){if(a){var
+O(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
-f=m(d,h),e=1,b=g;for(;;){if(b){var
+f=o(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-bi(g,f,c){var
+a5(g,f,c){var
 b=[0,f],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=e(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-ev(d,c){var
+c1(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-ew(d,c){var
+eZ(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-dJ(a){return a-a==0.?1:0}function
-kR(a){return pN(a,de)}function
-dK(b,a){if(!(b<a)){var
-c=0;if(hb(a)||!hb(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-ay(b,a){if(!(b<a)){var
-c=0;if(hb(a)||!hb(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-qQ(d){function
+lE(c,b){var
+a=0,d=b.length-1;for(;;){if(a===d)return 0;if(0===as(b[1+a],c))return 1;var
+a=a+1|0;continue}}function
+cE(a){return a-a==0.?1:0}function
+lF(a){return qU(a,dt)}function
+c2(b,a){if(!(b<a)){var
+c=0;if(hJ(a)||!hJ(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+ab(b,a){if(!(b<a)){var
+c=0;if(hJ(a)||!hJ(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+rY(d){function
 p(a){return a?a[4]:0}function
 f(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,e,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return f(i,k,f(c,e,a));if(c){var
-n=c[2],o=c[1],q=f(c[3],e,a);return f(f(i,k,o),n,q)}return $(qI)}return $(qJ)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=f(c[3],e,a);return f(f(i,k,o),n,q)}return ae(rQ)}return ae(rR)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return f(f(b,e,d),l,j);if(d){var
-s=d[2],t=d[1],u=f(d[3],l,j);return f(f(b,e,t),s,u)}return $(qK)}return $(qL)}var
+s=d[2],t=d[1],u=f(d[3],l,j);return f(f(b,e,t),s,u)}return ae(rS)}return ae(rT)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,e,a,v]}function
 a(c,b){if(b){var
 f=b[3],h=b[2],i=b[1],j=e(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1444,26 +1462,26 @@ e=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(e+2|0)<h?g(n,m,c(
 j(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return a[2]}throw J}}function
+a=b;continue}return a[2]}throw L}}function
 F(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,a[2]]}return 0}}function
 G(b){var
 a=b;for(;;){if(a){if(a[3]){var
-a=a[3];continue}return a[2]}throw J}}function
+a=a[3];continue}return a[2]}throw L}}function
 S(b){var
 a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return $(qM)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ae(rU)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 f=a[3],g=a[2],h=a[1],l=e(d[1],b,g);if(0===l)return[0,h,1,f];if(0<=l){var
 j=i(b,f),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,f)]}return qN}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,f)]}return rV}var
 s=0;function
 T(a){return a?0:1}function
 U(g,f){var
@@ -1516,13 +1534,13 @@ l=r([0,0,f,c,0],h);if(l){var
 a=g;continue}return l}var
 m=r([0,g,f,0,0],i);if(m){var
 a=c;continue}return m}return 0}return 1}}function
-K(c,d){var
+J(c,d){var
 a=d;for(;;){if(a){var
-e=a[3],f=a[2];K(c,a[1]);b(c,f);var
+e=a[3],f=a[2];J(c,a[1]);b(c,f);var
 a=e;continue}return 0}}function
-L(c,f,d){var
+K(c,f,d){var
 a=f,b=d;for(;;){if(a){var
-g=a[3],h=a[2],i=e(c,h,L(c,a[1],b)),a=g,b=i;continue}return b}}function
+g=a[3],h=a[2],i=e(c,h,K(c,a[1],b)),a=g,b=i;continue}return b}}function
 M(c,g){var
 a=g;for(;;){if(a){var
 h=a[3],i=a[1],d=b(c,a[2]);if(d){var
@@ -1543,7 +1561,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return qO}function
+p=c(g,e,j);return[0,m(h,k),p]}return rW}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 O(d,c){var
@@ -1553,7 +1571,7 @@ W(a){return O(0,a)}function
 X(g,f){var
 a=f;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=e(d[1],g,b);if(0===c)return b;var
-j=0<=c?h:i,a=j;continue}throw J}}function
+j=0<=c?h:i,a=j;continue}throw L}}function
 Y(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1561,8 +1579,8 @@ d=g,a=l;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return d}}var
-c=k;continue}throw J}}function
-_(f,j){var
+c=k;continue}throw L}}function
+Z(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
 d=g,a=l;for(;;){if(a){var
@@ -1570,15 +1588,15 @@ e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return[0,d]}}var
 c=k;continue}return 0}}function
-aa(f,j){var
+_(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
 d=g,a=k;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return d}}var
-c=l;continue}throw J}}function
-ab(f,j){var
+c=l;continue}throw L}}function
+$(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
 d=g,a=k;for(;;){if(a){var
@@ -1586,7 +1604,7 @@ e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return[0,d]}}var
 c=l;continue}return 0}}function
-ac(g,f){var
+ab(g,f){var
 a=f;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=e(d[1],g,b);if(0===c)return[0,b];var
 j=0<=c?h:i,a=j;continue}return 0}}function
@@ -1595,18 +1613,18 @@ h=0;if(0!==g){var
 m=G(g);if(0<=e(d[1],m,f))h=1}if(!h){var
 i=0;if(0!==b){var
 l=j(b);if(0<=e(d[1],f,l))i=1}if(!i)return c(g,f,b)}return k(g,a(f,b))}function
-A(c,a){if(a){var
-d=a[3],e=a[2],f=a[1],g=A(c,f),h=b(c,e),i=A(c,d);if(f===g&&e===h&&d===i)return a;return y(g,h,i)}return 0}function
-B(e,c){if(c){var
-f=c[3],g=c[2],h=c[1],d=B(e,h),i=b(e,g),a=B(e,f);if(i){var
+z(c,a){if(a){var
+d=a[3],e=a[2],f=a[1],g=z(c,f),h=b(c,e),i=z(c,d);if(f===g&&e===h&&d===i)return a;return y(g,h,i)}return 0}function
+A(e,c){if(c){var
+f=c[3],g=c[2],h=c[1],d=A(e,h),i=b(e,g),a=A(e,f);if(i){var
 k=i[1];if(h===d&&g===k&&f===a)return c;return y(d,k,a)}if(d){if(a){var
 l=q(a);return y(d,j(a),l)}return d}return a}return 0}function
-ad(c){if(c){var
+ac(c){if(c){var
 i=c[2],b=c[1];if(i){var
 j=i[2],e=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
 m=k[2],n=k[1];if(m){if(m[2]){var
-o=b8(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+o=bO(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
 0:return[0,0,a];case
 1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
 2:if(a){var
@@ -1614,10 +1632,10 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 e=a[2];if(e){var
 h=e[2];if(h)return[0,[0,[0,0,a[1],0,1],e[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,f(l,m,k[1]),n]}throw[0,Z,qP]};return g(z(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,f(l,m,k[1]),n]}throw[0,aa,rX]};return g(B(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(e,h(b)))))}return a(n,a(l,a(e,h(b))))}return a(l,a(e,h(b)))}return a(e,h(b))}return h(b)}return s}function
-P(c,b){return ho(function(c,b){return a(b,c)},b,c)}function
-ae(a){return P(a,s)}function
+P(c,b){return hX(function(c,b){return a(b,c)},b,c)}function
+ad(a){return P(a,s)}function
 C(a,d){if(a){var
 b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return C(c,a)}]}return 0}function
 af(a){var
@@ -1628,15 +1646,15 @@ e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
 R(a,d){if(a){var
 b=a[1],c=Q(a[2],a[3]);return[0,b,function(a){return R(c,a)}]}return 0}function
 ag(a){var
-b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,K,A,L,M,N,v,B,w,x,W,j,F,G,S,j,F,i,X,ac,Y,_,aa,ab,ad,function(j,i){var
+b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,M,N,v,A,w,x,W,j,F,G,S,j,F,i,X,ab,Y,Z,_,$,ac,function(j,i){var
 a=i,b=0;for(;;){if(a){var
 c=a[3],f=a[2],k=a[1],g=e(d[1],f,j);if(0!==g){if(0<=g){var
 a=k,b=[0,f,c,b];continue}var
 a=c;continue}var
 h=[0,f,c,b]}else
 var
-h=b;return function(a){return C(h,a)}}},af,ag,P,ae]}function
-kS(g){function
+h=b;return function(a){return C(h,a)}}},af,ag,P,ad]}function
+lG(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1644,12 +1662,12 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return $(qR)}return $(qS)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ae(rZ)}return ae(r0)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return $(qT)}return $(qU)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ae(r1)}return ae(r2)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
-P(a){return a?0:1}function
+O(a){return a?0:1}function
 m(d,c,b){if(b){var
 f=b[4],i=b[3],j=b[2],h=b[1],o=b[5],k=e(g[1],d,j);if(0===k)return i===c?b:[0,h,d,c,f,o];if(0<=k){var
 l=m(d,c,f);return f===l?b:a(h,j,i,l)}var
@@ -1657,7 +1675,7 @@ n=m(d,c,h);return h===n?b:a(n,j,i,f)}return[0,0,d,c,0,1]}function
 Q(d,c){var
 a=c;for(;;){if(a){var
 f=a[4],h=a[3],i=a[1],b=e(g[1],d,a[2]);if(0===b)return h;var
-j=0<=b?f:i,a=j;continue}throw J}}function
+j=0<=b?f:i,a=j;continue}throw L}}function
 R(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1665,7 +1683,7 @@ e=h,d=n,a=o;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,e,d]}}var
-c=m;continue}throw J}}function
+c=m;continue}throw L}}function
 S(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1681,7 +1699,7 @@ e=h,d=n,a=m;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,e,d]}}var
-c=o;continue}throw J}}function
+c=o;continue}throw L}}function
 U(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1701,20 +1719,20 @@ j=0<=b?h:i,a=j;continue}return 0}}function
 n(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return[0,a[2],a[3]]}throw J}}function
+a=b;continue}return[0,a[2],a[3]]}throw L}}function
 B(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,[0,a[2],a[3]]]}return 0}}function
 X(b){var
 a=b;for(;;){if(a){if(a[4]){var
-a=a[4];continue}return[0,a[2],a[3]]}throw J}}function
+a=a[4];continue}return[0,a[2],a[3]]}throw L}}function
 Y(b){var
 a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return $(qV)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ae(r3)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(f,b){if(b){var
@@ -1738,7 +1756,7 @@ u(b,a){if(a){var
 c=a[2],d=a[5],f=a[4],g=a[3],h=u(b,a[1]),i=e(b,c,g);return[0,h,c,i,u(b,f),d]}return 0}function
 E(c,e,d){var
 a=e,b=d;for(;;){if(a){var
-f=a[4],g=a[3],h=a[2],i=O(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
+f=a[4],g=a[3],h=a[2],i=P(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
 F(b,g){var
 a=g;for(;;){if(a){var
 h=a[4],i=a[1],c=e(b,a[2],a[3]);if(c){var
@@ -1766,16 +1784,16 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],f=a[3],h=a[2],j=a[1],m=e(g[1],b,h);if(0===m)return[0,j,[0,f],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,f,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return qW}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return r4}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
-e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=O(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
+e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=P(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=O(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,Z,qX]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=P(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,aa,r5]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
-g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,O(d,f,k,m[1]),p):c(n,f,k,p)}var
-h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,O(d,e,q[1],j),s):c(r,e,j,s)}var
+g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,P(d,f,k,m[1]),p):c(n,f,k,p)}var
+h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,P(d,e,q[1],j),s):c(r,e,j,s)}var
 t=b}else
 var
 t=a;return t}function
@@ -1786,16 +1804,16 @@ d=a[2],i=a[4],k=a[3],f=w(b,a[1]),g=e(b,d,k),h=w(b,i);return g?c(f,d,g[1],h):j(f,
 x(b,a){if(a){var
 d=a[3],f=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=e(b,f,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,f,d,m),p]}var
-q=c(h,f,d,l);return[0,j(i,m),q]}return qY}function
+q=c(h,f,d,l);return[0,j(i,m),q]}return r6}function
 f(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
-_(j,i,h){var
+Z(j,i,h){var
 r=f(h,0),b=f(i,0),a=r;for(;;){if(b){if(a){var
 k=a[4],l=a[3],m=a[2],n=b[4],o=b[3],p=b[2],c=e(g[1],b[1],a[1]);if(0===c){var
 d=e(j,p,m);if(0===d){var
 q=f(l,k),b=f(o,n),a=q;continue}return d}return c}return 1}return a?-1:0}}function
-aa(k,j,i){var
+_(k,j,i){var
 s=f(i,0),b=f(j,0),a=s;for(;;){if(b){if(a){var
 l=a[4],m=a[3],n=a[2],o=b[4],p=b[3],q=b[2],c=0===e(g[1],b[1],a[1])?1:0;if(c){var
 d=e(k,q,n);if(d){var
@@ -1805,187 +1823,191 @@ var
 h=c;return h}return 0}return a?0:1}}function
 y(a){if(a){var
 b=a[1],c=y(a[4]);return(y(b)+1|0)+c|0}return 0}function
-K(d,c){var
+J(d,c){var
 b=d,a=c;for(;;){if(a){var
-e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],K(b,a[4])],a=g;continue}return b}}function
-ab(a){return K(0,a)}function
-L(b,a){return ho(function(b,a){return m(a[1],a[2],b)},a,b)}function
-ac(a){return L(a,A)}function
+e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
+$(a){return J(0,a)}function
+K(b,a){return hX(function(b,a){return m(a[1],a[2],b)},a,b)}function
+ab(a){return K(a,A)}function
 z(a,e){if(a){var
 b=a[2],c=a[1],d=f(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
-ad(a){var
+ac(a){var
 b=f(a,0);return function(a){return z(b,a)}}function
 M(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[1],b],a=a[4],b=e;continue}return b}}function
 N(a,e){if(a){var
 b=a[2],c=a[1],d=M(a[3],a[4]);return[0,[0,c,b],function(a){return N(d,a)}]}return 0}function
-ae(a){var
-b=M(a,0);return function(a){return N(b,a)}}return[0,A,P,W,m,s,p,r,k,l,_,aa,D,E,F,G,v,w,x,y,ab,n,B,X,Y,n,B,i,Q,V,R,S,T,U,t,u,ad,ae,function(k,j){var
+ad(a){var
+b=M(a,0);return function(a){return N(b,a)}}return[0,A,O,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,Q,V,R,S,T,U,t,u,ac,ad,function(k,j){var
 a=j,b=0;for(;;){if(a){var
 c=a[4],f=a[3],d=a[2],l=a[1],h=e(g[1],d,k);if(0!==h){if(0<=h){var
 a=l,b=[0,d,f,c,b];continue}var
 a=c;continue}var
 i=[0,d,f,c,b]}else
 var
-i=b;return function(a){return z(i,a)}}},L,ac]}var
-q0=[an,qZ,co(0)];function
-dL(a){return[0,0,0]}function
-dM(a){a[1]=0;a[2]=0;return 0}function
-cx(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-dN(a){var
+i=b;return function(a){return z(i,a)}}},K,ab]}var
+lH=[aq,r7,bU(0)];function
+dv(a){return[0,0,0]}function
+d4(a){a[1]=0;a[2]=0;return 0}function
+ch(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+lI(a){var
+b=a[1];if(b){var
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lH}function
+d5(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-dO(b){var
-a=b[1];return a?[0,a[1]]:0}var
-q2=[an,q1,co(0)];function
-hv(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-kT(d,a){var
+d6(b){var
+a=b[1];return a?[0,a[1]]:0}function
+lJ(a){return 0===a[1]?1:0}var
+r9=[aq,r8,bU(0)];function
+h3(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+lK(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-q4=[an,q3,co(0)];function
-q5(a){throw q4}function
-K(a){var
-d=a[1];a[1]=q5;try{var
-c=b(d,0);Gr(a,c);return c}catch(b){b=bC(b);a[1]=function(a){throw b};throw b}}function
-fy(a){var
-b=1<=a?a:1,c=er<b?er:b,d=az(c);return[0,d,0,c,d]}function
-hw(a){return kK(a[1],0,a[2])}function
-hx(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(er<b[1])if((d+c|0)<=er)b[1]=er;else
-dI(q8);var
-e=az(b[1]);kL(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,Z,q6]}throw[0,Z,q7]}}function
-hy(a,d,c,b){var
+r$=[aq,r_,bU(0)];function
+sa(a){throw r$}function
+I(a){var
+d=a[1];a[1]=sa;try{var
+c=b(d,0);If(a,c);return c}catch(b){b=bh(b);a[1]=function(a){throw b};throw b}}function
+f7(a){var
+b=1<=a?a:1,c=eW<b?eW:b,d=aD(c);return[0,d,0,c,d]}function
+h4(a){return lw(a[1],0,a[2])}function
+h5(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(eW<b[1])if((d+c|0)<=eW)b[1]=eW;else
+d1(sd);var
+e=aD(b[1]);lx(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,aa,sb]}throw[0,aa,sc]}}function
+h6(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((w(d)-b|0)<c?1:0);if(f)$(q9);var
-g=a[2]+b|0;if(a[3]<g)hx(a,b);bZ(d,c,a[1],a[2],b);a[2]=g;return 0}function
-dP(a,c){var
-b=w(c),d=a[2]+b|0;if(a[3]<d)hx(a,b);bZ(c,0,a[1],a[2],b);a[2]=d;return 0}function
-hz(a){return 5===a[2]?12:-6}function
-kU(a){return[0,0,az(a)]}function
-kV(a,g){var
-b=bt(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=az(kH(b*2|0,c));kL(a[2],0,e,0,b);a[2]=e;var
+h=b<0?1:0,f=h||((A(d)-b|0)<c?1:0);if(f)ae(se);var
+g=a[2]+b|0;if(a[3]<g)h5(a,b);b$(d,c,a[1],a[2],b);a[2]=g;return 0}function
+d7(a,c){var
+b=A(c),d=a[2]+b|0;if(a[3]<d)h5(a,b);b$(c,0,a[1],a[2],b);a[2]=d;return 0}function
+h7(a){return 5===a[2]?12:-6}function
+lL(a){return[0,0,aD(a)]}function
+lM(a,g){var
+b=bC(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
+e=aD(lt(b*2|0,c));lx(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-dQ(a,b){kV(a,1);db(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-aT(a,c){var
-b=w(c);kV(a,b);cu(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-kW(a){return kK(a[2],0,a[1])}function
-kX(a){if(typeof
+d8(a,b){lM(a,1);dq(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+aX(a,c){var
+b=A(c);lM(a,b);cD(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+lN(a){return lw(a[2],0,a[1])}function
+lO(a){if(typeof
 a==="number")switch(a){case
-0:return q_;case
-1:return q$;case
-2:return ra;case
-3:return rb;case
-4:return rc;case
-5:return rd;default:return re}else
+0:return sf;case
+1:return sg;case
+2:return sh;case
+3:return si;case
+4:return sj;case
+5:return sk;default:return sl}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return o(rf,hr(1,a[1]))}}function
-hA(b,c){var
+1:return a[1];default:return t(sm,hZ(1,a[1]))}}function
+h8(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];aT(b,rg);var
+d=a[1];aX(b,sn);var
 a=d;continue;case
 1:var
-e=a[1];aT(b,rh);var
+e=a[1];aX(b,so);var
 a=e;continue;case
 2:var
-f=a[1];aT(b,ri);var
+f=a[1];aX(b,sp);var
 a=f;continue;case
 3:var
-g=a[1];aT(b,rj);var
+g=a[1];aX(b,sq);var
 a=g;continue;case
 4:var
-h=a[1];aT(b,rk);var
+h=a[1];aX(b,sr);var
 a=h;continue;case
 5:var
-i=a[1];aT(b,rl);var
+i=a[1];aX(b,ss);var
 a=i;continue;case
 6:var
-j=a[1];aT(b,rm);var
+j=a[1];aX(b,st);var
 a=j;continue;case
 7:var
-k=a[1];aT(b,rn);var
+k=a[1];aX(b,su);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];aT(b,ro);hA(b,m);aT(b,rp);var
+l=a[2],m=a[1];aX(b,sv);h8(b,m);aX(b,sw);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];aT(b,rq);hA(b,o);aT(b,rr);var
+n=a[3],o=a[1];aX(b,sx);h8(b,o);aX(b,sy);var
 a=n;continue;case
 10:var
-p=a[1];aT(b,rs);var
+p=a[1];aX(b,sz);var
 a=p;continue;case
 11:var
-q=a[1];aT(b,rt);var
+q=a[1];aX(b,sA);var
 a=q;continue;case
 12:var
-r=a[1];aT(b,ru);var
+r=a[1];aX(b,sB);var
 a=r;continue;case
 13:var
-s=a[1];aT(b,rv);var
+s=a[1];aX(b,sC);var
 a=s;continue;default:var
-t=a[1];aT(b,rw);var
+t=a[1];aX(b,sD);var
 a=t;continue}}function
-aE(a){if(typeof
+aI(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aE(a[1])];case
-1:return[1,aE(a[1])];case
-2:return[2,aE(a[1])];case
-3:return[3,aE(a[1])];case
-4:return[4,aE(a[1])];case
-5:return[5,aE(a[1])];case
-6:return[6,aE(a[1])];case
-7:return[7,aE(a[1])];case
+0:return[0,aI(a[1])];case
+1:return[1,aI(a[1])];case
+2:return[2,aI(a[1])];case
+3:return[3,aI(a[1])];case
+4:return[4,aI(a[1])];case
+5:return[5,aI(a[1])];case
+6:return[6,aI(a[1])];case
+7:return[7,aI(a[1])];case
 8:var
-b=a[1];return[8,b,aE(a[2])];case
+b=a[1];return[8,b,aI(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aE(a[3])];case
-10:return[10,aE(a[1])];case
-11:return[11,aE(a[1])];case
-12:return[12,aE(a[1])];case
-13:return[13,aE(a[1])];default:return[14,aE(a[1])]}}function
-aU(a){if(typeof
+c=a[2],d=a[1];return[9,c,d,aI(a[3])];case
+10:return[10,aI(a[1])];case
+11:return[11,aI(a[1])];case
+12:return[12,aI(a[1])];case
+13:return[13,aI(a[1])];default:return[14,aI(a[1])]}}function
+aY(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=aU(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=aY(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=aU(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=aY(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=aU(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=aY(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=aU(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=aY(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=aU(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=aY(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=aU(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=aY(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=aU(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=aY(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=aU(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=aY(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=aU(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=aY(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=aU(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=aU(aH(aE(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=aY(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=aY(aM(aI(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=aU(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
+n=aY(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
-o=aU(a[1]),aF=o[4],aG=o[3],aI=o[2],aJ=o[1],aK=function(a){b(aI,0);return 0};return[0,function(a){b(aJ,0);return 0},aK,aG,aF];case
+o=aY(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aJ=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aJ,aF,aE];case
 12:var
-p=aU(a[1]),aL=p[4],aM=p[3],aN=p[2],aO=p[1],aP=function(a){b(aN,0);return 0};return[0,function(a){b(aO,0);return 0},aP,aM,aL];case
+p=aY(a[1]),aK=p[4],aL=p[3],aN=p[2],aO=p[1],aP=function(a){b(aN,0);return 0};return[0,function(a){b(aO,0);return 0},aP,aL,aK];case
 13:var
-q=aU(a[1]),aQ=q[4],aR=q[3],aS=q[2],aT=q[1],aV=function(a){b(aQ,0);return 0},aW=function(a){b(aR,0);return 0},aX=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aX,aW,aV];default:var
-r=aU(a[1]),aY=r[4],aZ=r[3],a0=r[2],a1=r[1],a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0},a4=function(a){b(a0,0);return 0};return[0,function(a){b(a1,0);return 0},a4,a3,a2]}}function
-aH(d,c){var
+q=aY(a[1]),aQ=q[4],aR=q[3],aS=q[2],aT=q[1],aU=function(a){b(aQ,0);return 0},aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
+r=aY(a[1]),aX=r[4],aZ=r[3],a0=r[2],a1=r[1],a2=function(a){b(aX,0);return 0},a3=function(a){b(aZ,0);return 0},a4=function(a){b(a0,0);return 0};return[0,function(a){b(a1,0);return 0},a4,a3,a2]}}function
+aM(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -1996,12 +2018,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,Z,rx]}else
+9:a=6;break;default:throw[0,aa,sE]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aH(t,c[1])];case
+0:return[0,aM(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2012,7 +2034,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aH(u,c[1])];case
+1:return[1,aM(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2024,7 +2046,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aH(v,c[1])];case
+2:return[2,aM(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2036,7 +2058,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aH(w,c[1])];case
+3:return[3,aM(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2048,7 +2070,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aH(x,c[1])];case
+4:return[4,aM(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2060,7 +2082,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aH(y,c[1])];case
+5:return[5,aM(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2072,7 +2094,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aH(z,c[1])];case
+6:return[6,aM(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2084,7 +2106,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aH(A,c[1])];case
+7:return[7,aM(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2097,40 +2119,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aH(B,c[2]);return[8,aH(C,D),E];case
+D=c[1],E=aM(B,c[2]);return[8,aM(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,Z,rG];break;case
+14:a=4;break;default:m=1}if(m)throw[0,aa,sN];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=aU(aH(aE(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aH(F,I)];case
+I=c[3],J=c[2],K=c[1],s=aY(aM(aI(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aM(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,Z,rH];break;case
+14:a=4;break;default:n=1}if(n)throw[0,aa,sO];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aH(M,c[1])];throw[0,Z,rI];case
+c!=="number"&&10===c[0])return[10,aM(M,c[1])];throw[0,aa,sP];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aH(N,c[1])];default:o=1}if(o)throw[0,Z,rJ];break;case
+11:return[11,aM(N,c[1])];default:o=1}if(o)throw[0,aa,sQ];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aH(O,c[1])];default:p=1}if(p)throw[0,Z,rK];break;case
+12:return[12,aM(O,c[1])];default:p=1}if(p)throw[0,aa,sR];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2138,7 +2160,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aH(P,c[1])];default:q=1}if(q)throw[0,Z,rL];break;default:var
+13:return[13,aM(P,c[1])];default:q=1}if(q)throw[0,aa,sS];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2146,209 +2168,209 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aH(Q,c[1])];default:r=1}if(r)throw[0,Z,rM]}switch(a){case
-0:throw[0,Z,rA];case
-1:throw[0,Z,rB];case
-2:throw[0,Z,rC];case
-3:throw[0,Z,rD];case
-4:throw[0,Z,rE];case
-5:throw[0,Z,ry];case
-6:throw[0,Z,rz];default:throw[0,Z,rF]}}var
-aM=[an,rN,co(0)];function
-fz(b,a){if(typeof
+14:return[14,aM(Q,c[1])];default:r=1}if(r)throw[0,aa,sT]}switch(a){case
+0:throw[0,aa,sH];case
+1:throw[0,aa,sI];case
+2:throw[0,aa,sJ];case
+3:throw[0,aa,sK];case
+4:throw[0,aa,sL];case
+5:throw[0,aa,sF];case
+6:throw[0,aa,sG];default:throw[0,aa,sM]}}var
+aS=[aq,sU,bU(0)];function
+f8(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aM}}function
-ex(e,b,d){var
-a=fz(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aS}}function
+e0(e,b,d){var
+a=f8(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aM}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-a_(c,d,a){if(typeof
-c==="number")return[0,0,ac(d,a)];else
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aS}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+bn(c,d,a){if(typeof
+c==="number")return[0,0,am(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=a_(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=bn(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=a_(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=bn(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=a_(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=bn(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=a_(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=bn(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=a_(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=bn(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=a_(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=bn(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=a_(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=bn(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=a_(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=bn(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(cr([0,c[1]],[0,o]))throw aM;var
-p=a_(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(cX([0,c[1]],[0,o]))throw aS;var
+p=bn(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aq(f)];if(cr([0,aq(B)],C))throw aM;var
-D=[0,aq(e)];if(cr([0,aq(A)],D))throw aM;var
-q=aU(aH(aE(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=a_(aq(z),d,y),F=r[2];return[0,[9,f,e,aE(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,ay(f)];if(cX([0,ay(B)],C))throw aS;var
+D=[0,ay(e)];if(cX([0,ay(A)],D))throw aS;var
+q=aY(aM(aI(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=bn(ay(z),d,y),F=r[2];return[0,[9,f,e,aI(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=a_(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=bn(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=a_(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=bn(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=a_(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=bn(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=a_(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aM}function
-ac(b,a){if(typeof
+v=bn(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aS}function
+am(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-s=ac(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
+s=am(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 1:if(typeof
 a!=="number"&&0===a[0]){var
-t=ac(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
+t=am(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=fz(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=f8(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=ac(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aM;case
+v=am(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aS;case
 3:var
-ad=b[2],w=fz(b[1],a),f=w[2],ae=w[1];if(typeof
+ac=b[2],w=f8(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=ac(ad,f[1]);return[0,[3,ae,x[1]],x[2]]}throw aM;case
+x=am(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aS;case
 4:var
-af=b[4],ag=b[1],g=ex(b[2],b[3],a),h=g[3],ah=g[1];if(typeof
+ae=b[4],af=b[1],g=e0(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ai=g[2],y=ac(af,h[1]);return[0,[4,ag,ah,ai,y[1]],y[2]]}throw aM;case
+ah=g[2],y=am(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aS;case
 5:var
-aj=b[4],ak=b[1],i=ex(b[2],b[3],a),j=i[3],al=i[1];if(typeof
+ai=b[4],aj=b[1],i=e0(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-am=i[2],z=ac(aj,j[1]);return[0,[5,ak,al,am,z[1]],z[2]]}throw aM;case
+al=i[2],z=am(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aS;case
 6:var
-an=b[4],ao=b[1],k=ex(b[2],b[3],a),l=k[3],ap=k[1];if(typeof
+an=b[4],ao=b[1],k=e0(b[2],b[3],a),l=k[3],ap=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-ar=k[2],A=ac(an,l[1]);return[0,[6,ao,ap,ar,A[1]],A[2]]}throw aM;case
+aq=k[2],A=am(an,l[1]);return[0,[6,ao,ap,aq,A[1]],A[2]]}throw aS;case
 7:var
-as=b[4],at=b[1],m=ex(b[2],b[3],a),n=m[3],au=m[1];if(typeof
+ar=b[4],as=b[1],m=e0(b[2],b[3],a),n=m[3],at=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-av=m[2],B=ac(as,n[1]);return[0,[7,at,au,av,B[1]],B[2]]}throw aM;case
+au=m[2],B=am(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aS;case
 8:var
-aw=b[4],ax=b[1],o=ex(b[2],b[3],a),p=o[3],ay=o[1];if(typeof
+av=b[4],aw=b[1],o=e0(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-az=o[2],C=ac(aw,p[1]);return[0,[8,ax,ay,az,C[1]],C[2]]}throw aM;case
+az=o[2],C=am(av,p[1]);return[0,[8,aw,ax,az,C[1]],C[2]]}throw aS;case
 9:var
-aA=b[2],D=fz(b[1],a),q=D[2],aB=D[1];if(typeof
+aA=b[2],D=f8(b[1],a),q=D[2],aB=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=ac(aA,q[1]);return[0,[9,aB,E[1]],E[2]]}throw aM;case
+E=am(aA,q[1]);return[0,[9,aB,E[1]],E[2]]}throw aS;case
 10:var
-F=ac(b[1],a);return[0,[10,F[1]],F[2]];case
+F=am(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
-aC=b[1],G=ac(b[2],a);return[0,[11,aC,G[1]],G[2]];case
+aC=b[1],G=am(b[2],a);return[0,[11,aC,G[1]],G[2]];case
 12:var
-aD=b[1],H=ac(b[2],a);return[0,[12,aD,H[1]],H[2]];case
+aD=b[1],H=am(b[2],a);return[0,[12,aD,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aE=a[2],aF=b[3],aG=b[1];if(cr([0,b[2]],[0,I]))throw aM;var
-J=ac(aF,aE);return[0,[13,aG,I,J[1]],J[2]]}break;case
+I=a[1],aE=a[2],aF=b[3],aG=b[1];if(cX([0,b[2]],[0,I]))throw aS;var
+J=am(aF,aE);return[0,[13,aG,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aq(K)];if(cr([0,aq(aJ)],aL))throw aM;var
-L=ac(aI,aq(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,ay(K)];if(cX([0,ay(aJ)],aL))throw aS;var
+L=am(aI,ay(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
-M=ac(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
+M=am(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
 16:if(typeof
 a!=="number"&&11===a[0]){var
-N=ac(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
+N=am(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 17:var
-aN=b[1],O=ac(b[2],a);return[0,[17,aN,O[1]],O[2]];case
+aM=b[1],O=am(b[2],a);return[0,[17,aM,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aR=T[2],U=ac(T[1],a),aS=U[1],V=ac(P,U[2]);return[0,[18,[0,[0,aS,aR]],V[1]],V[2]]}var
-W=r[1],aT=W[2],X=ac(W[1],a),aU=X[1],Y=ac(P,X[2]);return[0,[18,[1,[0,aU,aT]],Y[1]],Y[2]];case
+T=r[1],aQ=T[2],U=am(T[1],a),aR=U[1],V=am(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
+W=r[1],aT=W[2],X=am(W[1],a),aU=X[1],Y=am(P,X[2]);return[0,[18,[1,[0,aU,aT]],Y[1]],Y[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
-Q=ac(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
+Q=am(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
 20:if(typeof
 a!=="number"&&1===a[0]){var
-aO=b[2],aP=b[1],R=ac(b[3],a[1]);return[0,[20,aP,aO,R[1]],R[2]]}break;case
+aN=b[2],aO=b[1],R=am(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
 21:if(typeof
 a!=="number"&&2===a[0]){var
-aQ=b[1],S=ac(b[2],a[1]);return[0,[21,aQ,S[1]],S[2]]}break;case
+aP=b[1],S=am(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
-0:return bj(c,d,a);case
-1:return bj(c,d,a);case
+0:return bv(c,d,a);case
+1:return bv(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=ac(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aM;default:return bj(c,d,a)}else
+Z=am(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aS;default:return bv(c,d,a)}else
 switch(c[0]){case
-0:return bj(c,d,a);case
-1:return bj(c,d,a);case
-2:return bj(c,d,a);case
-3:return bj(c,d,a);case
-4:return bj(c,d,a);case
-5:return bj(c,d,a);case
-6:return bj(c,d,a);case
-7:return bj(c,d,a);case
-8:return bj([8,c[1],c[2]],d,a);case
+0:return bv(c,d,a);case
+1:return bv(c,d,a);case
+2:return bv(c,d,a);case
+3:return bv(c,d,a);case
+4:return bv(c,d,a);case
+5:return bv(c,d,a);case
+6:return bv(c,d,a);case
+7:return bv(c,d,a);case
+8:return bv([8,c[1],c[2]],d,a);case
 9:var
-aV=c[1],_=a_(c[2],d,a),$=_[2];return[0,[23,[9,aV,_[1]],$[1]],$[2]];case
-10:return bj(c,d,a);default:return bj(c,d,a)}}throw aM}function
-bj(d,c,b){var
-a=ac(c,b);return[0,[23,d,a[1]],a[2]]}function
-bk(k,g,a){var
-b=w(a),h=0<=g?k:0,d=dd(g);if(d<=b)return a;var
-l=2===h?48:32,c=cT(d,l);switch(h){case
-0:cu(a,0,c,0,b);break;case
-1:cu(a,0,c,d-b|0,b);break;default:var
+aV=c[1],_=bn(c[2],d,a),$=_[2];return[0,[23,[9,aV,_[1]],$[1]],$[2]];case
+10:return bv(c,d,a);default:return bv(c,d,a)}}throw aS}function
+bv(d,c,b){var
+a=am(c,b);return[0,[23,d,a[1]],a[2]]}function
+bw(k,g,a){var
+b=A(a),h=0<=g?k:0,d=ds(g);if(d<=b)return a;var
+l=2===h?48:32,c=c0(d,l);switch(h){case
+0:cD(a,0,c,0,b);break;case
+1:cD(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==T(a,0)&&45!==T(a,0)&&32!==T(a,0)){e=1;i=1}if(!i){db(c,0,T(a,0));cu(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==X(a,0)&&45!==X(a,0)&&32!==X(a,0)){e=1;i=1}if(!i){dq(c,0,X(a,0));cD(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
-f=0;if(1<b&&48===T(a,0)){var
-j=0;if(i_!==T(a,1)&&88!==T(a,1)){f=1;j=1}if(!j){db(c,1,T(a,1));cu(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cu(a,0,c,d-b|0,b)}}return aK(c)}function
-dR(k,b){var
-c=dd(k),a=w(b),d=T(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+nR>>>0))e=1}else
+f=0;if(1<b&&48===X(a,0)){var
+j=0;if(jV!==X(a,1)&&88!==X(a,1)){f=1;j=1}if(!j){dq(c,1,X(a,1));cD(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cD(a,0,c,d-b|0,b)}}return aO(c)}function
+d9(k,b){var
+c=ds(k),a=A(b),d=X(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+oX>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(i_===T(b,1)||88===T(b,1))j=1;if(j){var
-h=cT(c+2|0,48);db(h,1,T(b,1));cu(b,2,h,(c-a|0)+4|0,a-2|0);return aK(h)}}e=1;f=1;break;case
+j=0;if(jV===X(b,1)||88===X(b,1))j=1;if(j){var
+h=c0(c+2|0,48);dq(h,1,X(b,1));cD(b,2,h,(c-a|0)+4|0,a-2|0);return aO(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=cT(c+1|0,48);db(g,0,d);cu(b,1,g,(c-a|0)+2|0,a-1|0);return aK(g)}}if(e&&a<c){var
-i=cT(c,48);cu(b,0,i,c-a|0,a);return aK(i)}return b}function
-rO(d){var
-a=kN(d),b=w(a),c=cT(b+2|0,34);bZ(a,0,c,1,b);return aK(c)}function
-kY(d,f){var
-g=dd(f),e=sD[1];switch(d[2]){case
+g=c0(c+1|0,48);dq(g,0,d);cD(b,1,g,(c-a|0)+2|0,a-1|0);return aO(g)}}if(e&&a<c){var
+i=c0(c,48);cD(b,0,i,c-a|0,a);return aO(i)}return b}function
+sV(d){var
+a=lz(d),b=A(a),c=c0(b+2|0,34);b$(a,0,c,1,b);return aO(c)}function
+lP(d,f){var
+g=ds(f),e=tK[1];switch(d[2]){case
 0:var
-b=gG;break;case
+b=hb;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=jB;break;case
+b=kk;break;case
 4:var
 b=71;break;case
 5:var
@@ -2358,210 +2380,210 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=kU(16);dQ(c,37);switch(d[1]){case
+c=lL(16);d8(c,37);switch(d[1]){case
 0:break;case
-1:dQ(c,43);break;default:dQ(c,32)}if(8<=d[2])dQ(c,35);dQ(c,46);aT(c,a(r+g));dQ(c,b);return kW(c)}function
-fA(m,a){if(13<=m){var
-g=[0,0],h=w(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bd(a,c)+nq>>>0))g[1]++;var
+1:d8(c,43);break;default:d8(c,32)}if(8<=d[2])d8(c,35);d8(c,46);aX(c,a(v+g));d8(c,b);return lN(c)}function
+f9(m,a){if(13<=m){var
+g=[0,0],h=A(a)-1|0,n=0;if(!(h<0)){var
+c=n;for(;;){if(!(9<br(a,c)+ot>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=az(w(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){db(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=w(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aD(A(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dq(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=A(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bd(a,b);if(9<f+nq>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=br(a,b);if(9<f+ot>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
-b=p;continue}break}}return aK(j)}return a}function
-sE(b,c){switch(b){case
+b=p;continue}break}}return aO(j)}return a}function
+tL(b,c){switch(b){case
 1:var
-a=rQ;break;case
+a=sX;break;case
 2:var
-a=rR;break;case
+a=sY;break;case
 4:var
-a=rT;break;case
+a=s0;break;case
 5:var
-a=rU;break;case
+a=s1;break;case
 6:var
-a=rV;break;case
+a=s2;break;case
 7:var
-a=rW;break;case
+a=s3;break;case
 8:var
-a=rX;break;case
+a=s4;break;case
 9:var
-a=rY;break;case
+a=s5;break;case
 10:var
-a=rZ;break;case
+a=s6;break;case
 11:var
-a=r0;break;case
+a=s7;break;case
 0:case
 13:var
-a=rP;break;case
+a=sW;break;case
 3:case
 14:var
-a=rS;break;default:var
-a=r1}return fA(b,g6(a,c))}function
-sF(b,c){switch(b){case
+a=sZ;break;default:var
+a=s8}return f9(b,hC(a,c))}function
+tM(b,c){switch(b){case
 1:var
-a=se;break;case
+a=tl;break;case
 2:var
-a=sf;break;case
+a=tm;break;case
 4:var
-a=sh;break;case
+a=to;break;case
 5:var
-a=si;break;case
+a=tp;break;case
 6:var
-a=sj;break;case
+a=tq;break;case
 7:var
-a=sk;break;case
+a=tr;break;case
 8:var
-a=sl;break;case
+a=ts;break;case
 9:var
-a=sm;break;case
+a=tt;break;case
 10:var
-a=sn;break;case
+a=tu;break;case
 11:var
-a=so;break;case
+a=tv;break;case
 0:case
 13:var
-a=sd;break;case
+a=tk;break;case
 3:case
 14:var
-a=sg;break;default:var
-a=sp}return fA(b,g6(a,c))}function
-sG(b,c){switch(b){case
+a=tn;break;default:var
+a=tw}return f9(b,hC(a,c))}function
+tN(b,c){switch(b){case
 1:var
-a=sr;break;case
+a=ty;break;case
 2:var
-a=ss;break;case
+a=tz;break;case
 4:var
-a=su;break;case
+a=tB;break;case
 5:var
-a=sv;break;case
+a=tC;break;case
 6:var
-a=sw;break;case
+a=tD;break;case
 7:var
-a=sx;break;case
+a=tE;break;case
 8:var
-a=sy;break;case
+a=tF;break;case
 9:var
-a=sz;break;case
+a=tG;break;case
 10:var
-a=sA;break;case
+a=tH;break;case
 11:var
-a=sB;break;case
+a=tI;break;case
 0:case
 13:var
-a=sq;break;case
+a=tx;break;case
 3:case
 14:var
-a=st;break;default:var
-a=sC}return fA(b,g6(a,c))}function
-sH(b,c){switch(b){case
+a=tA;break;default:var
+a=tJ}return f9(b,hC(a,c))}function
+tO(b,c){switch(b){case
 1:var
-a=r3;break;case
+a=s_;break;case
 2:var
-a=r4;break;case
+a=s$;break;case
 4:var
-a=r6;break;case
+a=tb;break;case
 5:var
-a=r7;break;case
+a=tc;break;case
 6:var
-a=r8;break;case
+a=td;break;case
 7:var
-a=r9;break;case
+a=te;break;case
 8:var
-a=r_;break;case
+a=tf;break;case
 9:var
-a=r$;break;case
+a=tg;break;case
 10:var
-a=sa;break;case
+a=th;break;case
 11:var
-a=sb;break;case
+a=ti;break;case
 0:case
 13:var
-a=r2;break;case
+a=s9;break;case
 3:case
 14:var
-a=r5;break;default:var
-a=sc}return fA(b,F8(a,c))}function
-cy(c,i,b){function
+a=ta;break;default:var
+a=tj}return f9(b,HV(a,c))}function
+cF(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return F1(b,i,a)}function
-r(c){var
-a=py(b);return 3===a?b<0.?sJ:sK:4<=a?sL:c}switch(c[2]){case
+a=32}return HO(b,i,a)}function
+q(c){var
+a=qG(b);return 3===a?b<0.?tQ:tR:4<=a?tS:c}switch(c[2]){case
 5:var
-e=ka(kY(c,i),b),d=0,v=w(e);for(;;){if(d===v)var
-q=0;else{var
-k=T(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
+e=kX(lP(c,i),b),d=0,v=A(e);for(;;){if(d===v)var
+p=0;else{var
+k=X(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
-q=1}var
-x=q?e:o(e,sI);return r(x)}case
+p=1}var
+w=p?e:t(e,tP);return q(w)}case
 6:return j(0);case
 7:var
-h=bc(j(0)),f=bt(h);if(0===f)var
-p=h;else{var
-m=az(f),n=f-1|0,s=0;if(!(n<0)){var
-a=s;for(;;){var
-g=br(h,a),t=25<g+nR>>>0?g:g+j0|0;aj(m,a,t);var
+h=bp(j(0)),f=bC(h);if(0===f)var
+o=h;else{var
+m=aD(f),n=f-1|0,r=0;if(!(n<0)){var
+a=r;for(;;){var
+g=bA(h,a),s=25<g+oX>>>0?g:g+kL|0;au(m,a,s);var
 u=a+1|0;if(n!==a){var
 a=u;continue}break}}var
-p=m}return aK(p);case
-8:return r(j(0));default:return ka(kY(c,i),b)}}function
-e7(f,z,y,x){var
-c=z,a=y,d=x;for(;;)if(typeof
+o=m}return aO(o);case
+8:return q(j(0));default:return kX(lP(c,i),b)}}function
+fE(f,y,x,w){var
+c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
 0:var
-A=d[1];return function(b){return W(c,[5,a,b],A)};case
+z=d[1];return function(b){return _(c,[5,a,b],z)};case
 1:var
 B=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=qj;else
-if(jg<=b)e=1;else
+d=rq;else
+if(j2<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=qk;else
+d=rr;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=ql;break;case
+d=rs;break;case
 9:var
-d=qm;break;case
+d=rt;break;case
 10:var
-d=qn;break;case
+d=ru;break;case
 13:var
-d=qo;break;default:e=1}switch(e){case
+d=rv;break;default:e=1}switch(e){case
 1:var
-f=az(4);aj(f,0,92);aj(f,1,48+(b/aO|0)|0);aj(f,2,48+((b/10|0)%10|0)|0);aj(f,3,48+(b%10|0)|0);var
-d=aK(f);break;case
+f=aD(4);au(f,0,92);au(f,1,48+(b/aw|0)|0);au(f,2,48+((b/10|0)%10|0)|0);au(f,3,48+(b%10|0)|0);var
+d=aO(f);break;case
 2:var
-g=az(1);aj(g,0,b);var
-d=aK(g);break}var
-h=w(d),i=cT(h+2|0,39);bZ(d,0,i,1,h);return W(c,[4,a,aK(i)],B)};case
+g=aD(1);au(g,0,b);var
+d=aO(g);break}var
+h=A(d),i=c0(h+2|0,39);b$(d,0,i,1,h);return _(c,[4,a,aO(i)],B)};case
 2:var
-C=d[2],D=d[1];return hB(c,a,C,D,function(a){return a});case
-3:return hB(c,a,d[2],d[1],rO);case
-4:return fB(c,a,d[4],d[2],d[3],sE,d[1]);case
-5:return fB(c,a,d[4],d[2],d[3],sF,d[1]);case
-6:return fB(c,a,d[4],d[2],d[3],sG,d[1]);case
-7:return fB(c,a,d[4],d[2],d[3],sH,d[1]);case
+C=d[2],D=d[1];return h9(c,a,C,D,function(a){return a});case
+3:return h9(c,a,d[2],d[1],sV);case
+4:return f_(c,a,d[4],d[2],d[3],tL,d[1]);case
+5:return f_(c,a,d[4],d[2],d[3],tM,d[1]);case
+6:return f_(c,a,d[4],d[2],d[3],tN,d[1]);case
+7:return f_(c,a,d[4],d[2],d[3],tO,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return W(c,[4,a,cy(h,d,b)],i)}:function(b){return W(c,[4,a,cy(h,hz(h),b)],i)};var
-U=j[1];return function(b){return W(c,[4,a,cy(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return _(c,[4,a,cF(h,d,b)],i)}:function(b){return _(c,[4,a,cF(h,h7(h),b)],i)};var
+U=j[1];return function(b){return _(c,[4,a,cF(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return W(c,[4,a,bk(o,n,cy(h,d,b))],i)}:function(b){return W(c,[4,a,bk(o,n,cy(h,hz(h),b))],i)};var
-V=j[1];return function(b){return W(c,[4,a,bk(o,n,cy(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return _(c,[4,a,bw(o,n,cF(h,d,b))],i)}:function(b){return _(c,[4,a,bw(o,n,cF(h,h7(h),b))],i)};var
+V=j[1];return function(b){return _(c,[4,a,bw(o,n,cF(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return W(c,[4,a,bk(p,e,cy(h,d,b))],i)}:function(d,b){return W(c,[4,a,bk(p,d,cy(h,hz(h),b))],i)};var
-X=j[1];return function(d,b){return W(c,[4,a,bk(p,d,cy(h,X,b))],i)}}case
-9:return hB(c,a,d[2],d[1],p_);case
+j==="number")return j?function(e,d,b){return _(c,[4,a,bw(p,e,cF(h,d,b))],i)}:function(d,b){return _(c,[4,a,bw(p,d,cF(h,h7(h),b))],i)};var
+W=j[1];return function(d,b){return _(c,[4,a,bw(p,d,cF(h,W,b))],i)}}case
+9:return h9(c,a,d[2],d[1],rf);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2569,248 +2591,250 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-E=d[3],F=d[2],q=kU(16);hA(q,F);var
-v=kW(q);return function(b){return W(c,[4,a,v],E)};case
+E=d[3],F=d[2],q=lL(16);h8(q,F);var
+v=lN(q);return function(b){return _(c,[4,a,v],E)};case
 14:var
 G=d[3],H=d[2];return function(d){var
-e=d[1],b=ac(e,aq(aE(H)));if(typeof
-b[2]==="number")return W(c,a,al(b[1],G));throw aM};case
+e=d[1],b=am(e,ay(aI(H)));if(typeof
+b[2]==="number")return _(c,a,av(b[1],G));throw aS};case
 15:var
-I=d[1];return function(d,b){return W(c,[6,a,function(a){return e(d,a,b)}],I)};case
+I=d[1];return function(d,b){return _(c,[6,a,function(a){return e(d,a,b)}],I)};case
 16:var
-J=d[1];return function(b){return W(c,[6,a,b],J)};case
+J=d[1];return function(b){return _(c,[6,a,b],J)};case
 17:var
 a=[0,a,d[1]],d=d[2];continue;case
 18:var
 m=d[1];if(0===m[0]){var
-K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return W(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
-N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return W(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,Z,sN];case
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return _(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return _(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
+19:throw[0,aa,tU];case
 20:var
-Q=d[3],R=[8,a,sO];return function(a){return W(c,R,Q)};case
+Q=d[3],R=[8,a,tV];return function(a){return _(c,R,Q)};case
 21:var
-S=d[2];return function(b){return W(c,[4,a,g6(sP,b)],S)};case
+S=d[2];return function(b){return _(c,[4,a,hC(tW,b)],S)};case
 22:var
-T=d[1];return function(b){return W(c,[5,a,b],T)};case
+T=d[1];return function(b){return _(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
-1:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
-2:throw[0,Z,sQ];default:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g])}else
+0:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
+1:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
+2:throw[0,aa,tX];default:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g])}else
 switch(l[0]){case
-0:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
-1:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
-2:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
-3:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
-4:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
-5:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
-6:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
-7:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
-8:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);case
+0:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
+1:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
+2:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
+3:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
+4:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
+5:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
+6:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
+7:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
+8:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
 9:var
-u=l[2];return f<50?i2(f+1|0,c,a,u,g):aR(i2,[0,c,a,u,g]);case
-10:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g]);default:return f<50?aa(f+1|0,c,a,g):aR(aa,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return f<50?i1(f+1|0,c,a,r,s,t):aR(i1,[0,c,a,r,s,t])}}function
-i2(e,d,c,a,b){if(typeof
-a==="number")return e<50?aa(e+1|0,d,c,b):aR(aa,[0,d,c,b]);else
+u=l[2];return f<50?jO(f+1|0,c,a,u,g):aW(jO,[0,c,a,u,g]);case
+10:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);default:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return f<50?jN(f+1|0,c,a,r,s,t):aW(jN,[0,c,a,r,s,t])}}function
+jO(e,d,c,a,b){if(typeof
+a==="number")return e<50?aj(e+1|0,d,c,b):aW(aj,[0,d,c,b]);else
 switch(a[0]){case
 0:var
-f=a[1];return function(a){return bw(d,c,f,b)};case
+f=a[1];return function(a){return bF(d,c,f,b)};case
 1:var
-g=a[1];return function(a){return bw(d,c,g,b)};case
+g=a[1];return function(a){return bF(d,c,g,b)};case
 2:var
-h=a[1];return function(a){return bw(d,c,h,b)};case
+h=a[1];return function(a){return bF(d,c,h,b)};case
 3:var
-i=a[1];return function(a){return bw(d,c,i,b)};case
+i=a[1];return function(a){return bF(d,c,i,b)};case
 4:var
-j=a[1];return function(a){return bw(d,c,j,b)};case
+j=a[1];return function(a){return bF(d,c,j,b)};case
 5:var
-k=a[1];return function(a){return bw(d,c,k,b)};case
+k=a[1];return function(a){return bF(d,c,k,b)};case
 6:var
-l=a[1];return function(a){return bw(d,c,l,b)};case
+l=a[1];return function(a){return bF(d,c,l,b)};case
 7:var
-m=a[1];return function(a){return bw(d,c,m,b)};case
+m=a[1];return function(a){return bF(d,c,m,b)};case
 8:var
-n=a[2];return function(a){return bw(d,c,n,b)};case
+n=a[2];return function(a){return bF(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aH(aE(a[1]),p);return function(a){return bw(d,c,a2(q,o),b)};case
+o=a[3],p=a[2],q=aM(aI(a[1]),p);return function(a){return bF(d,c,bb(q,o),b)};case
 10:var
-r=a[1];return function(e,a){return bw(d,c,r,b)};case
+r=a[1];return function(e,a){return bF(d,c,r,b)};case
 11:var
-s=a[1];return function(a){return bw(d,c,s,b)};case
+s=a[1];return function(a){return bF(d,c,s,b)};case
 12:var
-t=a[1];return function(a){return bw(d,c,t,b)};case
-13:throw[0,Z,sR];default:throw[0,Z,sS]}}function
-aa(d,b,e,a){var
-c=[8,e,sT];return d<50?e7(d+1|0,b,c,a):aR(e7,[0,b,c,a])}function
-i1(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return sM(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?e7(h+1|0,c,g,a):aR(e7,[0,c,g,a])}function
-W(a,b,c){return kn(e7(0,a,b,c))}function
-bw(a,b,c,d){return kn(i2(0,a,b,c,d))}function
-sM(a,b,c,d,e){return kn(i1(0,a,b,c,d,e))}function
-hB(f,e,d,a,c){if(typeof
-a==="number")return function(a){return W(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return W(f,[4,e,bk(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return W(f,[4,e,bk(i,g,b(c,a))],d)}}}function
-fB(g,f,d,h,c,b,a){if(typeof
+t=a[1];return function(a){return bF(d,c,t,b)};case
+13:throw[0,aa,tY];default:throw[0,aa,tZ]}}function
+aj(d,b,e,a){var
+c=[8,e,t0];return d<50?fE(d+1|0,b,c,a):aW(fE,[0,b,c,a])}function
+jN(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return tT(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?fE(h+1|0,c,g,a):aW(fE,[0,c,g,a])}function
+_(a,b,c){return k$(fE(0,a,b,c))}function
+bF(a,b,c,d){return k$(jO(0,a,b,c,d))}function
+tT(a,b,c,d,e){return k$(jN(0,a,b,c,d,e))}function
+h9(f,e,d,a,c){if(typeof
+a==="number")return function(a){return _(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return _(f,[4,e,bw(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return _(f,[4,e,bw(i,g,b(c,a))],d)}}}function
+f_(g,f,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return W(g,[4,f,dR(h,e(b,a,c))],d)}:function(c){return W(g,[4,f,e(b,a,c)],d)};var
-l=c[1];return function(c){return W(g,[4,f,dR(l,e(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return _(g,[4,f,d9(h,e(b,a,c))],d)}:function(c){return _(g,[4,f,e(b,a,c)],d)};var
+l=c[1];return function(c){return _(g,[4,f,d9(l,e(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return W(g,[4,f,bk(j,i,dR(h,e(b,a,c)))],d)}:function(c){return W(g,[4,f,bk(j,i,e(b,a,c))],d)};var
-m=c[1];return function(c){return W(g,[4,f,bk(j,i,dR(m,e(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return _(g,[4,f,bw(j,i,d9(h,e(b,a,c)))],d)}:function(c){return _(g,[4,f,bw(j,i,e(b,a,c))],d)};var
+m=c[1];return function(c){return _(g,[4,f,bw(j,i,d9(m,e(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return W(g,[4,f,bk(k,i,dR(h,e(b,a,c)))],d)}:function(h,c){return W(g,[4,f,bk(k,h,e(b,a,c))],d)};var
-n=c[1];return function(h,c){return W(g,[4,f,bk(k,h,dR(n,e(b,a,c)))],d)}}}function
-cz(c,f){var
+c==="number")return c?function(i,h,c){return _(g,[4,f,bw(k,i,d9(h,e(b,a,c)))],d)}:function(h,c){return _(g,[4,f,bw(k,h,e(b,a,c))],d)};var
+n=c[1];return function(h,c){return _(g,[4,f,bw(k,h,d9(n,e(b,a,c)))],d)}}}function
+cG(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=kX(a[2]);cz(c,g);return eq(c,h);case
+g=a[1],h=lO(a[2]);cG(c,g);return eU(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cz(c,e);eq(c,sU);var
+i=d[1];cG(c,e);eU(c,t1);var
 a=i;continue}var
-j=d[1];cz(c,e);eq(c,sV);var
+j=d[1];cG(c,e);eU(c,t2);var
 a=j;continue;case
 6:var
-m=a[2];cz(c,a[1]);return b(m,c);case
-7:cz(c,a[1]);return dC(c);case
+m=a[2];cG(c,a[1]);return b(m,c);case
+7:cG(c,a[1]);return dV(c);case
 8:var
-n=a[2];cz(c,a[1]);return $(n);case
+n=a[2];cG(c,a[1]);return ae(n);case
 2:case
 4:var
-k=a[2];cz(c,a[1]);return eq(c,k);default:var
-l=a[2];cz(c,a[1]);return pL(c,l)}}function
-cU(c,g){var
+k=a[2];cG(c,a[1]);return eU(c,k);default:var
+l=a[2];cG(c,a[1]);return qS(c,l)}}function
+c3(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=kX(a[2]);cU(c,h);return dP(c,i);case
+h=a[1],i=lO(a[2]);c3(c,h);return d7(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];cU(c,f);dP(c,sW);var
+j=e[1];c3(c,f);d7(c,t3);var
 a=j;continue}var
-k=e[1];cU(c,f);dP(c,sX);var
+k=e[1];c3(c,f);d7(c,t4);var
 a=k;continue;case
 6:var
-n=a[2];cU(c,a[1]);return dP(c,b(n,0));case
+n=a[2];c3(c,a[1]);return d7(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];cU(c,a[1]);return $(o);case
+o=a[2];c3(c,a[1]);return ae(o);case
 2:case
 4:var
-l=a[2];cU(c,a[1]);return dP(c,l);default:var
-m=a[2];cU(c,a[1]);var
-d=c[2];if(c[3]<=d)hx(c,1);aj(c[1],d,m);c[2]=d+1|0;return 0}}function
-kZ(d,c){var
-a=c[1],b=0;return W(function(a){cz(d,a);return 0},b,a)}function
-hC(a){return kZ(b3,a)}function
-ao(b){var
-a=b[1];return W(function(b){var
-a=fy(64);cU(a,b);return hw(a)},0,a)}var
-hD=[0,0];function
-hF(i,h){var
+l=a[2];c3(c,a[1]);return d7(c,l);default:var
+m=a[2];c3(c,a[1]);var
+d=c[2];if(c[3]<=d)h5(c,1);au(c[1],d,m);c[2]=d+1|0;return 0}}function
+lQ(d,c){var
+a=c[1],b=0;return _(function(a){cG(d,a);return 0},b,a)}function
+h_(a){return lQ(cd,a)}function
+ap(b){var
+a=b[1];return _(function(b){var
+a=f7(64);c3(a,b);return h4(a)},0,a)}var
+h$=[0,0];function
+ib(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(D(a)===gK)return b(ao(sY),a);if(D(a)===253){var
-d=ka(qc,a),c=0,g=w(d);for(;;){if(g<=c)return o(d,qb);var
-e=T(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
+a==="number"?1:0)){if(E(a)===hg)return b(ap(t5),a);if(E(a)===p2){var
+d=kX(rj,a),c=0,g=A(d);for(;;){if(g<=c)return t(d,ri);var
+e=X(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return sZ}return b(ao(s0),a)}function
-k0(b,a){if(b.length-1<=a)return s1;var
-c=k0(b,a+1|0),d=hF(b,a);return e(ao(s2),d,c)}function
-fC(a){function
-q(f){var
+c=c+1|0;continue}return d}}return t6}return b(ap(t7),a)}function
+lR(b,a){if(b.length-1<=a)return t8;var
+c=lR(b,a+1|0),d=ib(b,a);return e(ap(t9),d,c)}function
+f$(a){function
+p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=q(hD[1]);if(i)return i[1];if(a===ft)return s7;if(a===hj)return s8;if(a[1]===ku){var
-d=a[2],j=d[3],r=d[2],s=d[1];return i3(ao(hE),s,r,j,j+5|0,s9)}if(a[1]===Z){var
-f=a[2],k=f[3],t=f[2],u=f[1];return i3(ao(hE),u,t,k,k+6|0,s_)}if(a[1]===kx){var
-g=a[2],l=g[3],v=g[2],w=g[1];return i3(ao(hE),w,v,l,l+6|0,s$)}if(0===D(a)){var
+i=p(h$[1]);if(i)return i[1];if(a===f3)return uc;if(a===hS)return ud;if(a[1]===lf){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fF(ap(ia),r,q,j,j+5|0,ue)}if(a[1]===aa){var
+f=a[2],k=f[3],s=f[2],u=f[1];return fF(ap(ia),u,s,k,k+6|0,uf)}if(a[1]===li){var
+g=a[2],l=g[3],v=g[2],w=g[1];return fF(ap(ia),w,v,l,l+6|0,ug)}if(0===E(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=k0(a,2),n=hF(a,1),c=e(ao(s3),n,m);else
+m=lR(a,2),n=ib(a,1),c=e(ap(t_),n,m);else
 switch(h){case
 0:var
-c=s4;break;case
+c=t$;break;case
 1:var
-c=s5;break;default:var
-p=hF(a,1),c=b(ao(s6),p)}return o(x,c)}return a[1]}function
-hG(u,t){var
-f=FN(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=ua;break;default:var
+o=ib(a,1),c=b(ap(ub),o)}return t(x,c)}return a[1]}function
+ic(u,t){var
+f=HA(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?ta:tb:0===a?tc:td}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?te:tg,m=a[2],n=a[7],o=g(a[1]),e=[0,Fx(ao(tf),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?uh:ui:0===a?uj:uk}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?ul:un,m=a[2],n=a[7],o=g(a[1]),e=[0,Hj(ap(um),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(ao(th),p)];if(e){var
-r=e[1];b(kZ(u,ti),r)}var
+p=g(0),e=[0,b(ap(uo),p)];if(e){var
+r=e[1];b(lQ(u,up),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-tj(c){for(;;){var
-a=hD[1],b=1-hi(hD,a,[0,c,a]);if(b)continue;return b}}var
-tl=tk.slice();function
-tm(f,e){var
-g=fC(f);b(hC(tn),g);hG(b3,e);var
-a=Gm(0);if(a<0){var
-d=dd(a);kA(c(tl,d)[1+d])}return dC(b3)}var
-to=[0];km(a(ov),function(e,i){try{try{var
-c=i?to:pC(0);try{hm(0)}catch(a){}try{var
-a=tm(e,c),d=a}catch(a){a=bC(a);var
-g=fC(e);b(hC(tq),g);hG(b3,c);var
-h=fC(a);b(hC(tr),h);hG(b3,pC(0));var
-d=dC(b3)}var
-f=d}catch(a){a=bC(a);if(a!==ft)throw a;var
-f=kA(tp)}return f}catch(a){return 0}});var
-tt=[an,ts,co(0)];tj(function(a){return a[1]===tt?[0,o(tu,fC(a[2]))]:0});function
-hH(a){var
+uq(c){for(;;){var
+a=h$[1],b=1-hR(h$,a,[0,c,a]);if(b)continue;return b}}var
+us=ur.slice();function
+ut(f,e){var
+g=f$(f);b(h_(uu),g);ic(cd,e);var
+a=Ia(0);if(a<0){var
+d=ds(a);ll(c(us,d)[1+d])}return dV(cd)}var
+uv=[0];k_(a(pB),function(e,i){try{try{var
+c=i?uv:qK(0);try{hV(0)}catch(a){}try{var
+a=ut(e,c),d=a}catch(a){a=bh(a);var
+g=f$(e);b(h_(ux),g);ic(cd,c);var
+h=f$(a);b(h_(uy),h);ic(cd,qK(0));var
+d=dV(cd)}var
+f=d}catch(a){a=bh(a);if(a!==f3)throw a;var
+f=ll(uw)}return f}catch(a){return 0}});var
+uA=[aq,uz,bU(0)];uq(function(a){return a[1]===uA?[0,t(uB,f$(a[2]))]:0});function
+id(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-dS(a){a[4]=-a[4]|0;return 0}try{var
-Fu=pS(Ft),k2=Fu}catch(a){a=bC(a);if(a!==J)throw a;try{var
-Fs=pS(Fr),k1=Fs}catch(a){a=bC(a);if(a!==J)throw a;var
-k1=tw}var
-k2=k1}var
-tx=hu(k2,82),fD=[k,function(B){var
-p=GC(0),d=[0,m(55,0),0],j=0===p.length-1?[0,0]:p,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
-A=b+1|0;if(54!==b){var
-b=A;continue}var
-h=[0,tv],l=54+kH(55,k)|0,v=0;if(!(l<0)){var
-e=v;for(;;){var
-f=e%55|0,n=fp(e,k),x=c(j,n)[1+n],i=o(h[1],a(r+x));h[1]=Gl(i,0,w(i));var
-g=h[1],q=T(g,3)<<24,s=T(g,2)<<16,t=T(g,1)<<8,u=((T(g,0)+t|0)+s|0)+q|0,y=(c(d[1],f)[1+f]^u)&oB;c(d[1],f)[1+f]=y;var
-z=e+1|0;if(l!==e){var
-e=z;continue}break}}d[2]=0;return d}}];function
-A(i,n){var
-o=i?i[1]:tx,b=16;for(;;){if(!(n<=b)&&!(hp<(b*2|0))){var
-b=b*2|0;continue}if(o){var
-j=D(fD),a=G===j?fD[1]:k===j?K(fD):fD;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&oB,h=a[2];c(a[1],h)[1+h]=g;var
-l=g}else
+d_(a){a[4]=-a[4]|0;return 0}try{var
+Hg=qZ(Hf),lT=Hg}catch(a){a=bh(a);if(a!==L)throw a;try{var
+He=qZ(Hd),lS=He}catch(a){a=bh(a);if(a!==L)throw a;var
+lS=uD}var
+lT=lS}var
+uE=h2(lT,82),ga=[m,function(B){var
+n=Iq(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+z=b+1|0;if(54!==b){var
+b=z;continue}var
+h=[0,uC],l=54+lt(55,k)|0,u=0;if(!(l<0)){var
+e=u;for(;;){var
+f=e%55|0,m=fZ(e,k),w=c(j,m)[1+m],i=t(h[1],a(v+w));h[1]=H$(i,0,A(i));var
+g=h[1],p=X(g,3)<<24,q=X(g,2)<<16,r=X(g,1)<<8,s=((X(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&pH;c(d[1],f)[1+f]=x;var
+y=e+1|0;if(l!==e){var
+e=y;continue}break}}d[2]=0;return d}}];function
+z(i,l){var
+n=i?i[1]:uE,b=16;for(;;){if(!(l<=b)&&!(hY<(b*2|0))){var
+b=b*2|0;continue}if(n){var
+j=E(ga),a=D===j?ga[1]:m===j?I(ga):ga;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&pH,h=a[2];c(a[1],h)[1+h]=g;var
+k=g}else
 var
-l=0;return[0,0,m(b,0),l,b]}}function
-ty(b){if(b){var
+k=0;return[0,0,o(b,0),k,b]}}function
+uF(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-k3(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<hp?1:0;if(v){var
-k=m(u,0),l=1-hH(g);g[2]=k;var
-n=k.length-1,h=m(n,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
+d$(a){var
+b=a[4],c=a[3],d=l(uF,a[2]);return[0,a[1],d,c,b]}function
+lU(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<hY?1:0;if(v){var
+k=o(u,0),l=1-id(g);g[2]=k;var
+m=k.length-1,h=o(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
-o=a[1],w=a[2],x=a[3],i=l?a:[0,o,w,0],d=b(D,o),p=c(h,d)[1+d];if(p)p[3]=i;else
+n=a[1],w=a[2],x=a[3],i=l?a:[0,n,w,0],d=b(D,n),p=c(h,d)[1+d];if(p)p[3]=i;else
 c(k,d)[1+d]=i;c(h,d)[1+d]=i;var
 a=x;continue}var
 B=f+1|0;if(q!==f){var
 f=B;continue a}break}break}}if(l){var
-r=n-1|0,z=0;if(!(r<0)){var
+r=m-1|0,z=0;if(!(r<0)){var
 e=z;for(;;){var
 t=c(h,e)[1+e];if(t)t[3]=0;var
 A=e+1|0;if(r!==e){var
@@ -2818,123 +2842,123 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-hI(i,a){function
+ie(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];e(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=hH(a);if(1-d)dS(a);try{var
+d=id(a);if(1-d)d_(a);try{var
 f=a[2],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(f,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?dS(a):h;return l}catch(b){b=bC(b);if(d)throw b;dS(a);throw b}}function
-dT(i,a,h){function
+h=1-d,l=h?d_(a):h;return l}catch(b){b=bh(b);if(d)throw b;d_(a);throw b}}function
+ea(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
-e=a[3],f=O(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=hH(a);if(1-d)dS(a);try{var
+e=a[3],f=P(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
+d=id(a);if(1-d)d_(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)dS(a);var
-l=e[1];return l}catch(b){b=bC(b);if(d)throw b;dS(a);throw b}}function
-hJ(a){var
+b=n;continue}break}}if(1-d)d_(a);var
+l=e[1];return l}catch(b){b=bh(b);if(d)throw b;d_(a);throw b}}function
+ig(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-fE(a){var
-b=hJ(a);function
-c(a){return a[1]}return function(a){return hn(c,b,a)}}function
-cA(a,b){return 4<=a.length-1?FV(10,aO,a[3],b)&(a[2].length-1-1|0):$(tz)}function
-aI(a,d,f){var
-b=cA(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?k3(cA,a):e}function
-dU(b,g){var
-d=cA(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===ak(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+gb(a){var
+b=ig(a);function
+c(a){return a[1]}return function(a){return hW(c,b,a)}}function
+cH(a,b){return 4<=a.length-1?HI(10,aw,a[3],b)&(a[2].length-1-1|0):ae(uG)}function
+aG(a,d,f){var
+b=cH(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?lU(cH,a):e}function
+eb(b,g){var
+d=cH(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+f=a[3];if(0===as(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
-aC(g,b){var
-h=cA(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===ak(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===ak(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===ak(b,f[1]))return m;var
+ac(g,b){var
+h=cH(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===as(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===as(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===as(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===ak(b,a[1]))return i;var
-a=j;continue}throw J}}throw J}throw J}throw J}function
+i=a[2],j=a[3];if(0===as(b,a[1]))return i;var
+a=j;continue}throw L}}throw L}throw L}throw L}function
 Q(g,b){var
-h=cA(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===ak(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===ak(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===ak(b,f[1]))return[0,m];var
+h=cH(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===as(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===as(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===as(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===ak(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===as(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
-S(a,d,g){var
-e=cA(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==ak(b[1],d)){var
+R(a,d,g){var
+e=cH(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+k=b[3];if(0!==as(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return k3(cA,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return lU(cH,a);var
 j=i}else
 var
 j=f;return j}}function
-aV(d,b){var
-f=cA(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===ak(a[1],b)?1:0;if(e)return e;var
+aJ(d,b){var
+f=cH(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+g=a[3],e=0===as(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}var
-k6=[an,tA,co(0)],k4=0,k5=-1;function
-fF(a,b){a[13]=a[13]+b[3]|0;return kT(b,a[28])}var
-k7=1000000010;function
-hK(b,a){return O(b[17],a,0,w(a))}function
-hL(a){return b(a[19],0)}function
-k8(a,c,b){a[9]=a[9]-c|0;hK(a,b);a[11]=0;return 0}function
-fG(c,a){var
-b=F(a,tB);return b?k8(c,w(a),a):b}function
-dg(a,c,d){var
-e=c[3],f=c[2];fG(a,c[1]);hL(a);a[11]=1;a[10]=eu(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return fG(a,e)}function
-k9(b,a){return dg(b,tC,a)}function
-dV(a,c){var
-d=c[2],e=c[3];fG(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return fG(a,e)}function
-tD(a,j,c){if(typeof
+lX=[aq,uH,bU(0)],lV=0,lW=-1;function
+gc(a,b){a[13]=a[13]+b[3]|0;return lK(b,a[28])}var
+lY=1000000010;function
+ih(b,a){return P(b[17],a,0,A(a))}function
+ii(a){return b(a[19],0)}function
+lZ(a,c,b){a[9]=a[9]-c|0;ih(a,b);a[11]=0;return 0}function
+gd(c,a){var
+b=G(a,uI);return b?lZ(c,A(a),a):b}function
+dw(a,c,d){var
+e=c[3],f=c[2];gd(a,c[1]);ii(a);a[11]=1;a[10]=eY(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gd(a,e)}function
+l0(b,a){return dw(b,uJ,a)}function
+ec(a,c){var
+d=c[2],e=c[3];gd(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gd(a,e)}function
+uK(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-s=dO(a[3]);if(s){var
+s=d6(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return ki(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
-1:dN(a[2]);return 0;case
-2:dN(a[3]);return 0;case
+c=a[1],d=a[2];return k5(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:d5(a[2]);return 0;case
+2:d5(a[3]);return 0;case
 3:var
-v=dO(a[2]);return v?k9(a,v[1][2]):hL(a);case
+v=d6(a[2]);return v?l0(a,v[1][2]):ii(a);case
 4:var
-x=a[10]!==(a[6]-a[9]|0)?1:0;if(x){var
+w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{hv(f);var
+i=[0,n]}else{h3(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
-r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return x;default:var
-y=dN(a[5]);return y?hK(a,b(a[25],y[1])):0}else
+r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
+x=d5(a[5]);return x?ih(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return k8(a,j,c[1]);case
+0:return lZ(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],z=d[1],N=d[2],A=dO(a[2]);if(A){var
-B=A[1],e=B[2];switch(B[1]){case
-0:return dV(a,g);case
-1:return dg(a,d,e);case
-2:return dg(a,d,e);case
-3:return a[9]<(j+w(z)|0)?dg(a,d,e):dV(a,g);case
-4:return a[11]?dV(a,g):a[9]<(j+w(z)|0)?dg(a,d,e):((a[6]-e|0)+N|0)<a[10]?dg(a,d,e):dV(a,g);default:return dV(a,g)}}return 0;case
+d=c[2],g=c[1],y=d[1],N=d[2],z=d6(a[2]);if(z){var
+B=z[1],e=B[2];switch(B[1]){case
+0:return ec(a,g);case
+1:return dw(a,d,e);case
+2:return dw(a,d,e);case
+3:return a[9]<(j+A(y)|0)?dw(a,d,e):ec(a,g);case
+4:return a[11]?ec(a,g):a[9]<(j+A(y)|0)?dw(a,d,e):((a[6]-e|0)+N|0)<a[10]?dw(a,d,e):ec(a,g);default:return ec(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],C=dO(a[3]);if(C){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],C=d6(a[3]);if(C){var
 D=C[1][1],E=D[1];if(E){var
 k=D[1],Q=E[1];for(;;){if(k){var
 F=k[1],R=k[2];if(!(l<=F)){var
@@ -2945,132 +2969,132 @@ G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?dV(a,[0,tF,H+P|0,tE]):dg(a,[0,tH,m+O|0,tG],a[6])}return 0;case
+H=m-l|0;return 0<=H?ec(a,[0,uM,H+P|0,uL]):dw(a,[0,uO,m+O|0,uN],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=dO(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))k9(a,q)}else
-hL(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cx([0,U,T],a[2]);case
-4:return cx(c[1],a[3]);default:var
-J=c[1];hK(a,b(a[24],J));return cx(J,a[5])}}function
-k_(a){for(;;){var
+o=d6(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))l0(a,q)}else
+ii(a)}var
+T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return ch([0,U,T],a[2]);case
+4:return ch(c[1],a[3]);default:var
+J=c[1];ih(a,b(a[24],J));return ch(J,a[5])}}function
+l1(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-hv(b);var
-n=0<=e?e:k7;tD(a,n,k);a[12]=j+a[12]|0;continue}throw q2}return h}return 0}}function
-hM(a){dM(a);return cx([0,-1,[0,k5,tI,0]],a)}function
-k$(a,c){var
-d=dO(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return hM(a[1]);var
+h3(b);var
+n=0<=e?e:lY;uK(a,n,k);a[12]=j+a[12]|0;continue}throw r9}return h}return 0}}function
+ij(a){d4(a);return ch([0,-1,[0,lW,uP,0]],a)}function
+l2(a,c){var
+d=d6(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return ij(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,dN(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,d5(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,dN(a[1]),0):c;return i}return 0}return 0}function
-la(a,j){var
+i=c?(b[1]=a[13]+f|0,d5(a[1]),0):c;return i}return 0}return 0}function
+l3(a,j){var
 h=a[4];function
-i(f){if(a[23])fF(a,[0,k4,5,0]);var
+i(f){if(a[23])gc(a,[0,lV,5,0]);var
 c=a[22];if(c){var
-d=dN(a[4]);if(d)return b(a[27],d[1]);var
+d=d5(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){fF(a,[0,k4,1,0]);k$(a,1);k$(a,0)}a[14]=a[14]-1|0}continue}a[13]=k7;k_(a);a[12]=1;a[13]=1;hv(a[28]);hM(a[1]);dM(a[2]);dM(a[3]);dM(a[4]);dM(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}w(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gc(a,[0,lV,1,0]);l2(a,1);l2(a,0)}a[14]=a[14]-1|0}continue}a[13]=lY;l1(a);a[12]=1;a[13]=1;h3(a[28]);ij(a[1]);d4(a[2]);d4(a[3]);d4(a[4]);d4(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];fF(a,d);cx([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gc(a,d);ch([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=w(e);fF(a,[0,c,[0,e],c]);k_(a)}return b(a[18],0)}}var
-lb=hr(80,32);function
-lc(b,d){var
+e=a[16],c=A(e);gc(a,[0,c,[0,e],c]);l1(a)}return b(a[18],0)}}var
+l4=hZ(80,32);function
+l5(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){O(b[17],lb,0,80);var
-a=a-80|0;continue}return O(b[17],lb,0,a)}return c}}function
-tK(a){return a[1]===k6?o(tM,o(a[2],tL)):tN}function
-tO(a){return a[1]===k6?o(tQ,o(a[2],tP)):tR}function
-tS(a){return 0}function
-tT(a){return 0}function
-ld(i,h){function
+c=0<a?1:0;if(c){if(80<a){P(b[17],l4,0,80);var
+a=a-80|0;continue}return P(b[17],l4,0,a)}return c}}function
+uR(a){return a[1]===lX?t(uT,t(a[2],uS)):uU}function
+uV(a){return a[1]===lX?t(uX,t(a[2],uW)):uY}function
+uZ(a){return 0}function
+u0(a){return 0}function
+l6(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,k5,tU,0];function
-l(a){return 0}kT(d,c);var
-b=dL(0);hM(b);cx([0,1,d],b);var
-e=dL(0),f=dL(0),g=dL(0),a=[0,b,dL(0),g,f,e,78,10,68,78,0,1,1,1,1,hk,tV,i,h,l,k,j,0,0,tK,tO,tS,tT,c];a[19]=function(b){return O(a[17],tJ,0,1)};a[20]=function(b){return lc(a,b)};a[21]=function(b){return lc(a,b)};return a}function
-le(c){function
-a(a){return dC(c)}return ld(function(d,a,b){if(0<=a&&0<=b&&!((w(d)-b|0)<a))return kj(c,d,a,b);return $(qf)},a)}function
-tW(a){function
-b(a){return 0}return ld(function(b,c,d){return hy(a,b,c,d)},b)}var
-tX=i9,tY=function(a){return fy(tX)}(0),tZ=le(qd),t0=le(b3);tW(tY);qg(function(a){la(tZ,0);return la(t0,0)});function
-t1(b,a){var
-c=D(a)===an?a:a[1];return km(b,c)}GN(0);t1(t3,[an,t2,co(0)]);function
-ar(a){if(typeof
-a==="number"&&a!==jt)return-a|0;return GR(a)}function
-as(b,a){if(typeof
+c=[0,0,0,0],d=[0,lW,u1,0];function
+l(a){return 0}lK(d,c);var
+b=dv(0);ij(b);ch([0,1,d],b);var
+e=dv(0),f=dv(0),g=dv(0),a=[0,b,dv(0),g,f,e,78,10,68,78,0,1,1,1,1,hT,u2,i,h,l,k,j,0,0,uR,uV,uZ,u0,c];a[19]=function(b){return P(a[17],uQ,0,1)};a[20]=function(b){return l5(a,b)};a[21]=function(b){return l5(a,b)};return a}function
+l7(c){function
+a(a){return dV(c)}return l6(function(d,a,b){if(0<=a&&0<=b&&!((A(d)-b|0)<a))return k7(c,d,a,b);return ae(rm)},a)}function
+u3(a){function
+b(a){return 0}return l6(function(b,c,d){return h6(a,b,c,d)},b)}var
+u4=jU,u5=function(a){return f7(u4)}(0),u6=l7(rk),u7=l7(cd);u3(u5);rn(function(a){l3(u6,0);return l3(u7,0)});function
+u8(b,a){var
+c=E(a)===aq?a:a[1];return k_(b,c)}IB(0);u8(u_,[aq,u9,bU(0)]);function
+af(a){if(typeof
+a==="number"&&a!==kd)return-a|0;return IF(a)}function
+aA(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:pY(b,a)}return pY(b,a)}function
-cB(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:q5(b,a)}return q5(b,a)}function
+cI(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:p2(a,b)}return p2(a,b)}function
-U(b,a){if(typeof
+c=a-b|0;return 0<=((a^b)&(c^a))?c:q9(a,b)}return q9(a,b)}function
+Y(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!GQ(b,a))return aG(b,a);return GP(b,a)}function
-fH(b,a){return typeof
-a==="number"?-1===a?ar(b):typeof
-b==="number"?cn(b,a):hf(b,a):hf(b,a)}function
-lf(b,a){return typeof
-a==="number"?-1===a?ar(b):typeof
-b==="number"?cn(b,a):pZ(b,a):pZ(b,a)}function
-lg(a){if(typeof
-a==="number"&&a!==dv)return a+1|0;return GX(a)}function
-lh(a){return typeof
-a==="number"?0<=a?a:a!==jt?-a|0:pX(a):pX(a)}function
-ad(b,a){if(typeof
+a==="number"&&!IE(b,a))return aL(b,a);return ID(b,a)}function
+ge(b,a){return typeof
+a==="number"?-1===a?af(b):typeof
+b==="number"?cy(b,a):hO(b,a):hO(b,a)}function
+l8(b,a){return typeof
+a==="number"?-1===a?af(b):typeof
+b==="number"?cy(b,a):q6(b,a):q6(b,a)}function
+l9(a){if(typeof
+a==="number"&&a!==dl)return a+1|0;return IL(a)}function
+l_(a){return typeof
+a==="number"?0<=a?a:a!==kd?-a|0:q4(a):q4(a)}function
+ag(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:p1(b,a)}return p1(b,a)}function
-dW(b,a){if(typeof
+c=b<<a;return c>>a===b?c:q8(b,a)}return q8(b,a)}function
+ed(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return GW(b,a)}function
-ey(a){return typeof
-a==="number"?a:GY(a)}var
-i=0,d=1,li=-1;function
-cC(b,a){return dG(b,a)<=0?1:0}function
-fI(b,a){return dG(b,a)<0?1:0}function
-hN(a){return GL(t4,a)}function
-fJ(a){return GS(0,a,0,w(a))}function
-hO(a){if(typeof
+c=a<32?a:31;return b>>c}return IK(b,a)}function
+e1(a){return typeof
+a==="number"?a:IM(a)}var
+i=0,d=1,l$=-1;function
+cJ(b,a){return dZ(b,a)<=0?1:0}function
+gf(b,a){return dZ(b,a)<0?1:0}function
+ik(a){return Iz(u$,a)}function
+gg(a){return IG(0,a,0,A(a))}function
+il(a){if(typeof
 a==="number")return a;var
-d=bL(a);if(63<d){var
-b=d-55|0,e=dW(a,b),g=dH(a,ad(e,b)),c=hh(e),f=g?c:Gd(c,t5);return cp(g8(f),b)}return g8(hh(a))}function
-dh(a,b){if(a!==0&&b!==1){var
-c=GM(a,b);if(c===1)return[0,a,b];var
-e=lf(b,c);return[0,lf(a,c),e]}return[0,a,d]}function
-b_(b,a){var
-c=a8(a);if(0===c)return[0,a8(b),i];if(0<c)return dh(b,a);var
-d=ar(a);return dh(ar(b),d)}function
-P(a){return[0,a,d]}function
-cD(a){return P(a)}function
-cV(b,a){return b_(b,a)}var
-y=P(i),n=P(d),a$=P(li),fK=[0,d,i],hP=[0,li,i],dX=[0,i,i];function
-at(a){if(a==a3)return fK;if(a==de)return hP;if(4===py(a))return dX;var
-c=kb(a),b=c[2]-53|0,e=kq(cp(c[1],53));return 0<=b?P(ad(e,b)):dh(e,ad(d,-b|0))}function
-bx(a){if(a[2]===0){var
-b=a8(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=bX(a);if(63<d){var
+b=d-55|0,e=ed(a,b),g=d0(a,ag(e,b)),c=hQ(e),f=g?c:H2(c,va);return cz(hE(f),b)}return hE(hQ(a))}function
+dx(a,b){if(a!==0&&b!==1){var
+c=IA(a,b);if(c===1)return[0,a,b];var
+e=l8(b,c);return[0,l8(a,c),e]}return[0,a,d]}function
+bZ(b,a){var
+c=bi(a);if(0===c)return[0,bi(b),i];if(0<c)return dx(b,a);var
+d=af(a);return dx(af(b),d)}function
+T(a){return[0,a,d]}function
+cK(a){return T(a)}function
+c4(b,a){return bZ(b,a)}var
+y=T(i),r=T(d),bd=T(l$),gh=[0,d,i],im=[0,l$,i],ee=[0,i,i];function
+$(a){if(a==a3)return gh;if(a==dt)return im;if(4===qG(a))return ee;var
+c=kY(a),b=c[2]-53|0,e=lb(cz(c[1],53));return 0<=b?T(ag(e,b)):dx(e,ag(d,-b|0))}function
+bG(a){if(a[2]===0){var
+b=bi(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-v(a){return a8(a[1])}function
-ez(a,b){var
-c=dH(a[1],b[1]);if(c)var
-d=dH(a[2],b[2]),e=d?3!==bx(a)?1:0:d;else
+x(a){return bi(a[1])}function
+ef(a,b){var
+c=d0(a[1],b[1]);if(c)var
+d=d0(a[2],b[2]),e=d?3!==bG(a)?1:0:d;else
 var
 e=c;return e}function
-hQ(d,c){var
-e=bx(d),b=bx(c),a=0;switch(e){case
+io(d,c){var
+e=bG(d),b=bG(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -3090,13 +3114,13 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(a7(d[2],c[2]))return dG(d[1],c[1]);var
-k=U(c[1],d[2]);return dG(U(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(a$(d[2],c[2]))return dZ(d[1],c[1]);var
+k=Y(c[1],d[2]);return dZ(Y(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-cW(b,a){return 0<hQ(b,a)?a:b}function
-dY(b,a){return 0<=hQ(b,a)?b:a}function
-by(b,a){var
-c=bx(b),g=bx(a);if(3!==c){var
+c5(b,a){return 0<io(b,a)?a:b}function
+dy(b,a){return 0<=io(b,a)?b:a}function
+bH(b,a){var
+c=bG(b),g=bG(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -3107,11 +3131,11 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(a7(b[2],a[2]))return cC(b[1],a[1]);var
-j=U(a[1],b[2]);return cC(U(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(a$(b[2],a[2]))return cJ(b[1],a[1]);var
+j=Y(a[1],b[2]);return cJ(Y(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
-bE(b,a){var
-c=bx(b),d=bx(a);if(3!==c){var
+bI(b,a){var
+c=bG(b),d=bG(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -3122,50 +3146,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(a7(b[2],a[2]))return fI(b[1],a[1]);var
-i=U(a[1],b[2]);return fI(U(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(a$(b[2],a[2]))return gf(b[1],a[1]);var
+i=Y(a[1],b[2]);return gf(Y(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-dZ(b,a){return by(a,b)}function
-cX(b,a){return bE(a,b)}function
-aD(l){switch(bx(l)){case
+eg(b,a){return bH(a,b)}function
+ci(b,a){return bI(a,b)}function
+V(l){switch(bG(l)){case
 0:return 0.;case
 1:return a3;case
-2:return de;case
-3:return p7;default:var
-c=l[1],g=l[2],o=bL(c),p=bL(g);if(!(53<o)&&!(53<p)){var
-z=g8(hh(g));return g8(hh(c))/z}var
-q=0<=a8(c)?1:-1,d=o-p|0;if(0<=d)var
-b=ad(g,d),h=c;else
+2:return dt;case
+3:return rc;default:var
+c=l[1],g=l[2],o=bX(c),p=bX(g);if(!(53<o)&&!(53<p)){var
+z=hE(hQ(g));return hE(hQ(c))/z}var
+q=0<=bi(c)?1:-1,d=o-p|0;if(0<=d)var
+b=ag(g,d),h=c;else
 var
-b=g,h=ad(c,-d|0);if(0<=dG(lh(h),b))var
+b=g,h=ag(c,-d|0);if(0<=dZ(l_(h),b))var
 e=d,r=h;else
 var
-e=d-1|0,r=ad(h,1);var
-m=GK(ad(r,54),b),f=m[2],a=m[1];if(0<=a8(f))var
+e=d-1|0,r=ag(h,1);var
+m=Iy(ag(r,54),b),f=m[2],a=m[1];if(0<=bi(f))var
 j=[0,a,f];else
-if(0<=a8(b)){var
-u=0,v=as(f,b);if(typeof
-a==="number"&&a!==jt){var
+if(0<=bi(b)){var
+u=0,v=aA(f,b);if(typeof
+a==="number"&&a!==kd){var
 n=a-1|0;u=1}if(!u)var
-n=GT(a);var
+n=IH(a);var
 j=[0,n,v]}else
 var
-w=cB(f,b),j=[0,lg(a),w];if(n6<e){var
-s=n4<e?i:ad(q,55+(n4-e|0)|0),k=as(s,j[1]);if(0===a8(j[2]))var
+w=cI(f,b),j=[0,l9(a),w];if(o$<e){var
+s=o_<e?i:ag(q,55+(o_-e|0)|0),k=aA(s,j[1]);if(0===bi(j[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:GO(1,k),t=y;var
-x=hO(t);return cp(x-hO(s),e-54|0)}return cp(q,n6)}}function
-M(a){var
-b=a[2];return[0,ar(a[1]),b]}function
-di(a){var
-b=a[2];return[0,lh(a[1]),b]}function
-lj(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dh(e(c,a[1],b[1]),d)}var
-f=U(a[2],b[2]),g=U(b[1],a[2]);return dh(e(c,U(a[1],b[2]),g),f)}function
-u(d,c){if(d[2]!==0&&c[2]!==0)return lj(as,d,c);var
-g=bx(d),b=bx(c),a=0;switch(g){case
+k==="number"?1|k:IC(1,k),t=y;var
+x=il(t);return cz(x-il(s),e-54|0)}return cz(q,o$)}}function
+C(a){var
+b=a[2];return[0,af(a[1]),b]}function
+cL(a){var
+b=a[2];return[0,l_(a[1]),b]}function
+ma(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dx(e(c,a[1],b[1]),d)}var
+f=Y(a[2],b[2]),g=Y(b[1],a[2]);return dx(e(c,Y(a[1],b[2]),g),f)}function
+p(d,c){if(d[2]!==0&&c[2]!==0)return ma(aA,d,c);var
+g=bG(d),b=bG(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -3176,7 +3200,7 @@ g=bx(d),b=bx(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return dI(t$);case
+4:return d1(vg);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3184,14 +3208,14 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return dX;default:e=3}var
+3:return ee;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return hP}return f?fK:dX}function
-s(d,c){if(d[2]!==0&&c[2]!==0)return lj(cB,d,c);var
-g=bx(d),b=bx(c),a=0;switch(g){case
-0:return M(c);case
+2:f=1;break;default:return im}return f?gh:ee}function
+q(d,c){if(d[2]!==0&&c[2]!==0)return ma(cI,d,c);var
+g=bG(d),b=bG(c),a=0;switch(g){case
+0:return C(c);case
 1:switch(b){case
 1:a=3;break;case
 0:case
@@ -3201,7 +3225,7 @@ g=bx(d),b=bx(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return dI(ua);case
+4:return d1(vh);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3209,533 +3233,533 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return dX;default:e=3}var
+3:return ee;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return hP}return f?fK:dX}function
-f(b,a){if(b[2]!==0&&a[2]!==0){var
-d=U(b[2],a[2]);return dh(U(b[1],a[1]),d)}var
-c=a8(a[1]);return[0,aG(a8(b[1]),c),i]}function
-d0(a){var
-b=a8(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+2:f=1;break;default:return im}return f?gh:ee}function
+h(b,a){if(b[2]!==0&&a[2]!==0){var
+d=Y(b[2],a[2]);return dx(Y(b[1],a[1]),d)}var
+c=bi(a[1]);return[0,aL(bi(b[1]),c),i]}function
+c6(a){var
+b=bi(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
-c=ar(a[1]);return[0,ar(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?dX:fK}function
-b$(b,a){if(0<=a8(a[1]))return f(b,[0,a[2],a[1]]);var
-c=ar(a[1]);return f(b,[0,ar(a[2]),c])}function
-fL(b,a){return fr(b,ey(a))}function
-lk(b,a){return dW(b,ey(a))}function
-au(a){return ad(a,1)}function
-eA(a){return lg(ad(a,1))}function
+c=af(a[1]);return[0,af(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?ee:gh}function
+cj(b,a){if(0<=bi(a[1]))return h(b,[0,a[2],a[1]]);var
+c=af(a[1]);return h(b,[0,af(a[2]),c])}function
+gi(b,a){return f1(b,e1(a))}function
+mb(b,a){return ed(b,e1(a))}function
+aB(a){return ag(a,1)}function
+e2(a){return l9(ag(a,1))}function
 g(b){var
-c=b[2],a=b[1];return dH(c,1)?dH(a,0)?y:dH(a,1)?n:P(a):b_(a,c)}function
-eB(a){if(0===a8(a[2]))throw kw;return a}function
-cY(a){return 0===v(eB(a))?a:d0(a)}function
-l(b,a){var
-c=eB(a);return by(eB(b),c)}function
-a4(b,a){var
-c=eB(a);return ez(eB(b),c)}function
-cZ(c,a){var
+c=b[2],a=b[1];return d0(c,1)?d0(a,0)?y:d0(a,1)?r:T(a):bZ(a,c)}function
+e3(a){if(0===bi(a[2]))throw lh;return a}function
+c7(a){return 0===x(e3(a))?a:c6(a)}function
+n(b,a){var
+c=e3(a);return bH(e3(b),c)}function
+a6(b,a){var
+c=e3(a);return ef(e3(b),c)}function
+c8(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
-cE(a){var
-b=a?cE(a[2])+1|0:a;return b}function
-eC(a,b){if(a){var
-c=eC(a[2],b);return[0,a[1],c]}return b}function
-fM(b,a){return b?a:a?0:1}function
-ll(b,a){return 0===b?a:ll(b-1|0,a)+1|0}function
-hR(e,d,c){var
+cM(a){var
+b=a?cM(a[2])+1|0:a;return b}function
+dz(a,b){if(a){var
+c=dz(a[2],b);return[0,a[1],c]}return b}function
+gj(b,a){return b?a:a?0:1}function
+mc(b,a){return 0===b?a:mc(b-1|0,a)+1|0}function
+ip(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-cF(d,c){var
+bP(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-d1(c,a){if(a)var
-e=d1(c,a[2]),d=[0,b(c,a[1]),e];else
+c9(c,a){if(a)var
+e=c9(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-lm(c,a){if(a){var
-d=lm(c,a[2]);return eC(b(c,a[1]),d)}return a}function
-ln(c,b,a){if(a){var
-d=ln(c,b,a[2]);return e(c,a[1],d)}return b}function
-bl(e,d){var
+md(c,a){if(a){var
+d=md(c,a[2]);return dz(b(c,a[1]),d)}return a}function
+iq(c,b,a){if(a){var
+d=iq(c,b,a[2]);return e(c,a[1],d)}return b}function
+a7(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-eD(c,f){var
+e4(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,eD(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,e4(c,d)];var
 a=d;continue}return a}}function
-d2(b,a){return 0===a?0:[0,b,d2(b+1|0,a-1|0)]}function
-fN(a,e,c){switch(a[4]){case
+eh(b,a){return 0===a?0:[0,b,eh(b+1|0,a-1|0)]}function
+ei(a,e,c){switch(a[4]){case
 0:if(b(a[5],c)&&a[8]<=e)return[0,g([0,d,d])];return b(a[6],c)?0:[0,g([0,i,d])];case
 1:var
 f=b(a[5],c),h=f?1<=e?1:0:f,k=h?[0,g([0,d,d])]:h;return k;case
 2:var
 j=b(a[5],c),l=j?[0,b(a[7],c)]:j;return l;default:return 0}}function
-ca(a){var
+ck(a){var
 b=a[9];return b?b[1]:a[8]}function
-hS(f,d,c,b){var
+ir(f,d,c,b){var
 a=d[3];if(a){var
-g=eu(c,ca(f));return e(a[1],g,b)}return a}function
-fO(a){return cZ(function(a){return s(g([0,d,d]),a)},a)}function
-am(f,e){var
+g=eY(c,ck(f));return e(a[1],g,b)}return a}function
+gk(a){return c8(function(a){return q(g([0,d,d]),a)},a)}function
+an(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-bQ(g,f,d){var
+b0(g,f,d){var
 b=f,a=d;for(;;){if(a){var
 c=e(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-d3(c,a){if(a){var
-e=d3(c,a[2]);return u(b(c,a[1]),e)}return g([0,i,d])}function
-hT(h,p,o,n){var
-c=p,b=o,a=n;for(;;){if(a){var
+ej(c,a){if(a){var
+e=ej(c,a[2]);return p(b(c,a[1]),e)}return g([0,i,d])}function
+is(f,q,o,m){var
+c=q,b=o,a=m;for(;;){if(a){var
 j=a[2];if(c){var
-k=c[2],m=c[1];if(l(m,g([0,i,d]))){var
+k=c[2],l=c[1];if(n(l,g([0,i,d]))){var
 c=k,b=b+1|0,a=j;continue}var
-q=hT(h,k,b+1|0,j);return u(f(m,e(h,b,a[1])),q)}return g([0,i,d])}return g([0,i,d])}}function
-aY(b,a){return 1-l(a,b)}function
-d4(h,e,a){var
-c=s(b(h,a[1]),e),j=l(g([0,i,d]),c)?a[2]:a[3];return f(j,c)}function
-eE(h,e,a){var
-c=s(b(h,a[1]),e),j=l(g([0,i,d]),c)?a[3]:a[2];return f(j,c)}function
-cG(i,h,g,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=u(c,d3(e(h,g,c),j));else
+r=is(f,k,b+1|0,j);return p(h(l,e(f,b,a[1])),r)}return g([0,i,d])}return g([0,i,d])}}function
+aZ(b,a){return 1-n(a,b)}function
+ek(f,e,a){var
+c=q(b(f,a[1]),e),j=n(g([0,i,d]),c)?a[2]:a[3];return h(j,c)}function
+e5(f,e,a){var
+c=q(b(f,a[1]),e),j=n(g([0,i,d]),c)?a[3]:a[2];return h(j,c)}function
+cN(i,g,f,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=p(c,ej(e(g,f,c),j));else
 var
 d=a[1];var
-k=f(i,d);return u(b[1],k)}function
-eF(j,h){var
+k=h(i,d);return p(b[1],k)}function
+e6(j,h){var
 a=h;for(;;){if(a){var
 f=a[1],k=b(j,f[1]);if(k)var
-l=f[2],c=aY(g([0,i,d]),l);else
+l=f[2],c=aZ(g([0,i,d]),l);else
 var
 c=k;if(!c){var
 a=a[2];continue}var
 e=c}else
 var
 e=a;if(e)return e;var
-m=g([0,d,d]);return aY(d3(function(a){return b(j,a[1])?g([0,i,d]):a[3]},h),m)}}function
-hU(e,a){return bl(function(a){var
+m=g([0,d,d]);return aZ(ej(function(a){return b(j,a[1])?g([0,i,d]):a[3]},h),m)}}function
+it(e,a){return a7(function(a){var
 c=b(e,a[1]);if(c)return c;var
-f=g([0,i,d]);return l(a[3],f)},a)}function
-fP(c,h,f){if(typeof
-c==="number")return bQ(h,0,f);else{if(0===c[0]){var
-k=c[1],j=cF(f,k);return j?e(h,k,j[1]):j}var
+f=g([0,i,d]);return n(a[3],f)},a)}function
+gl(c,h,f){if(typeof
+c==="number")return b0(h,0,f);else{if(0===c[0]){var
+k=c[1],j=bP(f,k);return j?e(h,k,j[1]):j}var
 b=0,a=f,o=c[1];for(;;){if(a){var
-m=a[1],p=hR(b,o,g([0,i,d])),l=aY(g([0,i,d]),p),n=l?e(h,b,m):l;if(n)return 1;var
+m=a[1],p=ip(b,o,g([0,i,d])),l=aZ(g([0,i,d]),p),n=l?e(h,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dj(a,c,b){if(typeof
-a==="number")return bQ(c,0,b);else{if(0===a[0]){var
-h=a[1],f=cF(b,h);return f?e(c,h,f[1]):f}var
-j=a[1],k=0;return bQ(function(a,f){var
-h=g([0,i,d]),b=l(hR(a,j,g([0,i,d])),h);return b?b:e(c,a,f)},k,b)}}function
-cH(f,a,d,c,b){if(typeof
+dA(a,c,b){if(typeof
+a==="number")return b0(c,0,b);else{if(0===a[0]){var
+h=a[1],f=bP(b,h);return f?e(c,h,f[1]):f}var
+j=a[1],k=0;return b0(function(a,f){var
+h=g([0,i,d]),b=n(ip(a,j,g([0,i,d])),h);return b?b:e(c,a,f)},k,b)}}function
+cO(f,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return bQ(function(b,a){return e(f,d,e(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=cF(b,h);return g?e(f,d,e(c,h,g[1])):g}return e(f,d,hT(c,a[1],0,b))}}function
-eG(b,a){return l(a,b)}function
-lo(a,f,e,d,c){if(typeof
+i=0;return b0(function(b,a){return e(f,d,e(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=bP(b,h);return g?e(f,d,e(c,h,g[1])):g}return e(f,d,is(c,a[1],0,b))}}function
+e7(b,a){return n(a,b)}function
+me(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=fP(a,function(a){return f},c);if(g)var
+g=gl(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dj(a,function(a){return e},c);if(i)return fP(a,function(a){return d},c);var
-h=i}return h}return dj(a,function(i,a){var
+i=dA(a,function(a){return e},c);if(i)return gl(a,function(a){return d},c);var
+h=i}return h}return dA(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-hV(d,c,a){return b(d,a)?0:b(c,a)}function
-lp(h,g,c,f,a){var
-d=hV(h,g,a);if(d)var
+iu(d,c,a){return b(d,a)?0:b(c,a)}function
+mf(h,g,c,f,a){var
+d=iu(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-hW(h,g,c,f,a){var
-d=hV(h,g,a);if(d)var
-i=b(c,f),e=g$(b(c,a),i);else
+iv(h,g,c,f,a){var
+d=iu(h,g,a);if(d)var
+i=b(c,f),e=hH(b(c,a),i);else
 var
 e=d;return e}function
-lq(c,a){var
-d=a[2];return hU(function(a){return 1-b(c,a)},d)}function
-lr(m,l,f,c,k,h,j,p,o,a){if(e(f[3],c,a))return 0;var
-q=e(f[2],c,a);function
-r(k,j){var
-b=j[2],c=[0,g([0,i,d]),b],m=e(p,a,k);return cG(f[4],l,h,m,c)}var
-s=b(h,a),n=cH(m,e(k,c,a),s,r,q);if(n){var
-t=e(f[2],c,a),v=function(c,b){var
-d=[0,e(o,a,c)];return cG(f[4],l,j,d,b)},w=b(j,a),x=u(b(h,a),w);return cH(m,e(k,c,a),x,v,t)}return n}function
-fQ(c,b,a){if(a)var
-f=fQ(c,b+1|0,a[2]),d=[0,e(c,b,a[1]),f];else
+mg(c,a){var
+d=a[2];return it(function(a){return 1-b(c,a)},d)}function
+mh(m,l,f,c,k,h,j,q,o,a){if(e(f[3],c,a))return 0;var
+r=e(f[2],c,a);function
+s(k,j){var
+b=j[2],c=[0,g([0,i,d]),b],m=e(q,a,k);return cN(f[4],l,h,m,c)}var
+t=b(h,a),n=cO(m,e(k,c,a),t,s,r);if(n){var
+u=e(f[2],c,a),v=function(c,b){var
+d=[0,e(o,a,c)];return cN(f[4],l,j,d,b)},w=b(j,a),x=p(b(h,a),w);return cO(m,e(k,c,a),x,v,u)}return n}function
+gm(c,b,a){if(a)var
+f=gm(c,b+1|0,a[2]),d=[0,e(c,b,a[1]),f];else
 var
 d=a;return d}function
-hX(a,b){if(a){var
+iw(a,b){if(a){var
 c=a[2],e=a[1];if(b){var
-f=b[1],j=hX(c,b[2]);return[0,[0,e[1],f,f],j]}var
-k=hX(c,0),l=g([0,i,d]),m=g([0,i,d]),h=[0,[0,e[1],m,l],k]}else
+f=b[1],j=iw(c,b[2]);return[0,[0,e[1],f,f],j]}var
+k=iw(c,0),l=g([0,i,d]),m=g([0,i,d]),h=[0,[0,e[1],m,l],k]}else
 var
 h=a;return h}function
-hY(a,d){function
+ix(a,d){function
 b(b){function
-c(c){return fN(a,b,c)?1:e(d,b,c)}return am(a[1],c)}return am(ca(a)+1|0,b)}function
-ls(g,l,d,k,f,j,i,c,a){var
+c(c){return ei(a,b,c)?1:e(d,b,c)}return an(a[1],c)}return an(ck(a)+1|0,b)}function
+mi(g,l,d,k,f,j,i,c,a){var
 h=e(d[3],c,a);if(h){var
 m=h[1];return e(g,b(f,a),m)}var
 n=e(d[2],c,a);function
 o(c,b){var
-f=e(i,a,c);return cG(d[4],l,j,f,b)}var
-p=b(f,a);return cH(g,e(k,c,a),p,o,n)}function
-lt(j,i,e,h,c,g){var
+f=e(i,a,c);return cN(d[4],l,j,f,b)}var
+p=b(f,a);return cO(g,e(k,c,a),p,o,n)}function
+mj(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return ls(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=am(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mi(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=an(e[1],n);if(f){var
 d=a;continue}return f}}function
-lu(a){return a[9]?0:0===ca(a)?5<=a[4]?0:1:0}function
-lv(a,d){var
-c=lu(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return am(a[1],e)}function
-lw(n,c,m,h){var
-t=lv(n,h);if(t){var
-a=ca(n),f=b(h[1],a);if(n[9])var
+mk(a){return a[9]?0:0===ck(a)?5<=a[4]?0:1:0}function
+ml(a,d){var
+c=mk(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return an(a[1],e)}function
+iy(m,c,l,h){var
+t=ml(m,h);if(t){var
+a=ck(m),f=b(h[1],a);if(m[9])var
 j=function(h){var
 j=e(c[3],a,h);if(j){var
-k=j[1];return l(b(f,h),k)}var
-m=g([0,i,d]);return l(b(f,h),m)};else
-switch(n[4]){case
+k=j[1];return n(b(f,h),k)}var
+l=g([0,i,d]);return n(b(f,h),l)};else
+switch(m[4]){case
 2:var
 w=b(h[5],a),s=h[3],p=h[2],j=function(h){var
-n=e(c[3],a,h);if(n){var
-u=n[1];return l(b(f,h),u)}var
-j=e(c[2],a,h),k=e(m,a,h),o=dj(k,function(c,a){var
-b=a[1];return l(g([0,i,d]),b)},j);if(o){if(b(p,h)){var
+m=e(c[3],a,h);if(m){var
+u=m[1];return n(b(f,h),u)}var
+j=e(c[2],a,h),k=e(l,a,h),o=dA(k,function(c,a){var
+b=a[1];return n(g([0,i,d]),b)},j);if(o){if(b(p,h)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return hU(function(a){return hW(q,p,s,h,a)},b)};return lo(k,function(a){var
-b=a[2];return eF(function(a){return lp(q,p,s,h,a)},b)},t,r,j)}var
+b=a[2];return it(function(a){return iv(q,p,s,h,a)},b)};return me(k,function(a){var
+b=a[2];return e6(function(a){return mf(q,p,s,h,a)},b)},t,r,j)}var
 v=function(b,a){var
-d=e(w,h,b);return cG(c[4],d4,f,d,a)};return cH(l,k,b(f,h),v,j)}return o};break;case
+d=e(w,h,b);return cN(c[4],ek,f,d,a)};return cO(n,k,b(f,h),v,j)}return o};break;case
 5:var
 u=b(h[5],a),j=function(d){var
 g=e(c[3],a,d);if(g){var
-h=g[1];return l(b(f,d),h)}var
+h=g[1];return n(b(f,d),h)}var
 i=e(c[2],a,d);function
 j(b,a){var
-g=e(u,d,b);return cG(c[4],d4,f,g,a)}var
-k=b(f,d);return cH(l,e(m,a,d),k,j,i)};break;case
+g=e(u,d,b);return cN(c[4],ek,f,g,a)}var
+k=b(f,d);return cO(n,e(l,a,d),k,j,i)};break;case
 6:var
-v=h[9],x=b(h[5],a),y=h[8],j=function(b){return lr(l,d4,c,a,m,f,y,x,v,b)};break;case
+v=h[9],x=b(h[5],a),y=h[8],j=function(b){return mh(n,ek,c,a,l,f,y,x,v,b)};break;case
 0:case
 4:var
 C=b(h[5],a),r=h[4],o=h[3],k=h[2],j=function(h){var
 s=e(c[3],a,h);if(s){var
-t=s[1],u=l(g([0,i,d]),t);return u?l(b(f,h),t):u}var
-j=e(c[2],a,h),n=e(m,a,h),v=dj(n,function(c,a){var
-b=a[1];return l(g([0,i,d]),b)},j);if(v){if(b(k,h)){var
+t=s[1],u=n(g([0,i,d]),t);return u?n(b(f,h),t):u}var
+j=e(c[2],a,h),m=e(l,a,h),v=dA(m,function(c,a){var
+b=a[1];return n(g([0,i,d]),b)},j);if(v){if(b(k,h)){var
 p=b(c[3],a),y=function(a){var
-e=a[1],c=aY(g([0,i,d]),e);if(c)return c;var
-f=a[2];return eF(function(d){var
-a=hW(p,k,r,h,d);if(a)var
+e=a[1],c=aZ(g([0,i,d]),e);if(c)return c;var
+f=a[2];return e6(function(d){var
+a=iv(p,k,r,h,d);if(a)var
 e=b(o,h),c=b(o,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return hU(function(a){return hW(p,k,r,h,a)},b)};return lo(n,function(a){var
-b=a[2];return eF(function(a){return lp(p,k,r,h,a)},b)},z,y,j)}var
-A=g([0,i,d]),w=l(b(f,h),A);if(w)var
+b=a[2];return it(function(a){return iv(p,k,r,h,a)},b)};return me(m,function(a){var
+b=a[2];return e6(function(a){return mf(p,k,r,h,a)},b)},z,y,j)}var
+A=g([0,i,d]),w=n(b(f,h),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-d=e(C,h,b);return cG(c[4],d4,f,d,a)},x=cH(l,n,b(f,h),B,j);if(x)return fP(n,function(e){var
+d=e(C,h,b);return cN(c[4],ek,f,d,a)},x=cO(n,m,b(f,h),B,j);if(x)return gl(m,function(e){var
 p=b(c[3],a);return function(c){var
-e=c[1],a=aY(g([0,i,d]),e);if(a)return a;var
-j=c[2];return eF(function(c){if(b(p,c))var
+e=c[1],a=aZ(g([0,i,d]),e);if(a)return a;var
+j=c[2];return e6(function(c){if(b(p,c))var
 a=1;else{var
 e=b(k,c);if(e)var
 a=e;else
 var
-m=g([0,i,d]),a=l(b(f,c),m)}if(a)var
+l=g([0,i,d]),a=n(b(f,c),l)}if(a)var
 j=a;else
 var
-n=b(o,h),j=b(o,c)<n?1:0;return j},j)}},j);var
+m=b(o,h),j=b(o,c)<m?1:0;return j},j)}},j);var
 q=x}}else
 var
 q=v;return q};break;default:var
 j=function(a){return 0}}var
-q=am(c[1],j)}else
+q=an(c[1],j)}else
 var
-q=t;return q?lt(l,d4,c,m,h,ca(n)):q}function
-lx(m,c,k,h){var
-r=lv(m,h);if(r){var
-a=ca(m),f=b(h[1],a);if(m[9])var
+q=t;return q?mj(n,ek,c,l,h,ck(m)):q}function
+iz(l,c,k,h){var
+r=ml(l,h);if(r){var
+a=ck(l),f=b(h[1],a);if(l[9])var
 j=function(h){var
 j=e(c[3],a,h);if(j){var
-k=b(f,h);return l(j[1],k)}var
-m=b(f,h);return l(g([0,i,d]),m)};else
-switch(m[4]){case
+k=b(f,h);return n(j[1],k)}var
+l=b(f,h);return n(g([0,i,d]),l)};else
+switch(l[4]){case
 2:var
 s=b(h[5],a),o=h[3],p=h[2],j=function(d){if(b(p,d))return 1;var
 j=e(c[3],a,d);if(j){var
-n=b(f,d);return l(j[1],n)}var
-g=e(c[2],a,d),h=e(k,a,d),m=dj(h,function(a){return function(a){return lq(p,a)}},g);if(m)var
+m=b(f,d);return n(j[1],m)}var
+g=e(c[2],a,d),h=e(k,a,d),l=dA(h,function(a){return function(a){return mg(p,a)}},g);if(l)var
 q=function(b,a){var
-g=e(s,d,b);return cG(c[4],eE,f,g,a)},i=cH(eG,h,b(f,d),q,g);else
+g=e(s,d,b);return cN(c[4],e5,f,g,a)},i=cO(e7,h,b(f,d),q,g);else
 var
-i=m;return i?fP(h,function(h,e){var
-f=e[2],g=b(c[3],a);return eF(function(a){if(b(g,a))return 1;var
+i=l;return i?gl(h,function(h,e){var
+f=e[2],g=b(c[3],a);return e6(function(a){if(b(g,a))return 1;var
 c=b(o,d);return b(o,a)<c?1:0},f)},g):i};break;case
 5:var
 t=b(h[5],a),j=function(d){var
 g=e(c[3],a,d);if(g){var
-h=b(f,d);return l(g[1],h)}var
+h=b(f,d);return n(g[1],h)}var
 i=e(c[2],a,d);function
 j(b,a){var
-g=e(t,d,b);return cG(c[4],eE,f,g,a)}var
-m=b(f,d);return cH(eG,e(k,a,d),m,j,i)};break;case
+g=e(t,d,b);return cN(c[4],e5,f,g,a)}var
+l=b(f,d);return cO(e7,e(k,a,d),l,j,i)};break;case
 6:var
-v=h[9],w=b(h[5],a),x=h[8],j=function(b){return lr(eG,eE,c,a,k,f,x,w,v,b)};break;case
+v=h[9],w=b(h[5],a),x=h[8],j=function(b){return mh(e7,e5,c,a,k,f,x,w,v,b)};break;case
 0:case
 4:var
 u=b(h[5],a),q=h[2],j=function(h){if(b(q,h))return 1;var
 j=e(c[3],a,h);if(j){var
-r=b(f,h);return l(j[1],r)}var
-m=e(c[2],a,h),n=e(k,a,h),s=b(f,h),o=l(g([0,i,d]),s),p=o?dj(n,function(a){return function(a){return lq(q,a)}},m):o;if(p){var
+r=b(f,h);return n(j[1],r)}var
+l=e(c[2],a,h),m=e(k,a,h),s=b(f,h),o=n(g([0,i,d]),s),p=o?dA(m,function(a){return function(a){return mg(q,a)}},l):o;if(p){var
 t=function(b,a){var
-d=e(u,h,b);return cG(c[4],eE,f,d,a)};return cH(eG,n,b(f,h),t,m)}return p};break;default:var
+d=e(u,h,b);return cN(c[4],e5,f,d,a)};return cO(e7,m,b(f,h),t,l)}return p};break;default:var
 j=function(a){return 0}}var
-n=am(c[1],j)}else
+m=an(c[1],j)}else
 var
-n=r;return n?lt(eG,eE,c,k,h,ca(m)):n}function
-ly(a,b){return a[3]?0:fM(a[1],b)}function
-lz(c,b){var
-a=c[2];return a?fM(a[1],b):a}function
-fR(d,c,g,f,b,a){if(ly(c,g)){var
-h=eu(b,ca(d));return[0,e(f[6],h,a)]}return hS(d,c,b,a)}function
-fS(a,k,j,i){if(lz(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return fN(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return fQ(function(e,b){var
-f=O(l,eu(d,ca(a)),c,e),g=hX(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+m=r;return m?mj(e7,e5,c,k,h,ck(l)):m}function
+gn(a,b){return a[3]?0:gj(a[1],b)}function
+mm(c,b){var
+a=c[2];return a?gj(a[1],b):a}function
+el(d,c,g,f,b,a){if(gn(c,g)){var
+h=eY(b,ck(d));return[0,e(f[6],h,a)]}return ir(d,c,b,a)}function
+em(a,k,j,i){if(mm(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return ei(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return gm(function(e,b){var
+f=P(l,eY(d,ck(a)),c,e),g=iw(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return fN(a,b,c)}function
+d(b,c){return ei(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-hZ(a,h,f,c){var
-j=ly(h,f)?hY(a,function(f,d){var
-g=cE(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(j){if(lz(h,f)){var
-q=c[7];return hY(a,function(o,e){var
-c=b(a[3],e),f=0;return bQ(function(p,r){var
-s=O(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],h=b[1],j=l(g([0,i,d]),c),k=j?l(h[2],c):j,m=k?l(c,h[3]):k;if(m){var
+e8(a,h,f,c){var
+j=gn(h,f)?ix(a,function(f,d){var
+g=cM(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(j){if(mm(h,f)){var
+q=c[7];return ix(a,function(o,e){var
+c=b(a[3],e),f=0;return b0(function(p,r){var
+s=P(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
+c=a[1],h=b[1],j=n(g([0,i,d]),c),k=j?n(h[2],c):j,l=k?n(c,h[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
-n=m}else
+m=l}else
 var
-n=a;var
-f=n}else
+m=a;var
+f=m}else
 var
 f=a?0:1;if(f){var
-t=g([0,d,d]),u=O(q,o,e,p);return a4(d3(function(a){return a},u),t)}return f}},f,c)})}var
+t=g([0,d,d]),u=P(q,o,e,p);return a6(ej(function(a){return a},u),t)}return f}},f,c)})}var
 k=1}else
 var
 k=j;return k}function
-h0(a,y){var
+e9(a,y){var
 k=a[2]<a[1]?1:0,j=0;if(k)switch(a[4]){case
 0:var
-m=a[9],n=m?a[8]<=m[1]?1:0:1;if(n)var
-z=g([0,d,d]),c=a4(a[10],z);else
+l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
+z=g([0,d,d]),c=a6(a[10],z);else
 var
-c=n;break;case
+c=m;break;case
 1:var
 e=a[9],o=e?e[1]===1?1:0:e,p=o?0===a[8]?1:0:o;if(p)var
-A=g([0,d,d]),c=a4(a[10],A);else
+A=g([0,d,d]),c=a6(a[10],A);else
 var
 c=p;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=g([0,d,d]),c=a4(a[10],C);else
+C=g([0,d,d]),c=a6(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=aY(g([0,i,d]),D);else
+D=a[10],f=aZ(g([0,i,d]),D);else
 var
 f=x;if(f)var
-E=g([0,d,d]),c=aY(a[10],E);else
+E=g([0,d,d]),c=aZ(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=g([0,d,d]),c=a4(a[10],B);else{var
+B=g([0,d,d]),c=a6(a[10],B);else{var
 s=r;j=1}}else{var
 s=k;j=1}if(j)var
 c=s;if(c)var
 F=function(c){var
-e=b(a[3],c);return bl(function(c){var
-f=c[2],e=bl(function(b){var
+e=b(a[3],c);return a7(function(c){var
+f=c[2],e=a7(function(b){var
 e=b[1]<a[1]?1:0;if(e)var
-f=b[2],c=l(g([0,i,d]),f);else
+f=b[2],c=n(g([0,i,d]),f);else
 var
-c=e;return c?l(b[2],b[3]):c},f);if(e)var
-h=g([0,d,d]),j=c[2],b=l(d3(function(a){return a[2]},j),h);else
+c=e;return c?n(b[2],b[3]):c},f);if(e)var
+h=g([0,d,d]),j=c[2],b=n(ej(function(a){return a[2]},j),h);else
 var
 b=e;if(b){var
-k=c[2],m=d3(function(a){return a[3]},k);return l(g([0,d,d]),m)}return b},e)},h=am(a[1],F);else
+k=c[2],l=ej(function(a){return a[3]},k);return n(g([0,d,d]),l)}return b},e)},h=an(a[1],F);else
 var
-h=c;return h?hY(a,function(m,e){var
-h=b(a[3],e),f=hS(a,y,m,e);if(typeof
+h=c;return h?ix(a,function(l,e){var
+h=b(a[3],e),f=ir(a,y,l,e);if(typeof
 f==="number")var
-c=0<cE(h)?1:0;else
+c=0<cM(h)?1:0;else
 if(0===f[0])var
-n=cE(h),c=f[1]<n?1:0;else{var
-j=f[1],o=g([0,i,d]),k=bl(function(a){return l(o,a)},j);if(k)var
-p=g([0,d,d]),q=0,c=a4(hT(function(b,a){return g([0,d,d])},j,q,h),p);else
+m=cM(h),c=f[1]<m?1:0;else{var
+j=f[1],o=g([0,i,d]),k=a7(function(a){return n(o,a)},j);if(k)var
+p=g([0,d,d]),q=0,c=a6(is(function(b,a){return g([0,d,d])},j,q,h),p);else
 var
 c=k}if(c){var
 r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=g([0,i,d]);return a4(b[1],c);case
+c=g([0,i,d]);return a6(b[1],c);case
 2:case
 4:var
-e=b[1];return l(g([0,i,d]),e);default:return 1}}};return dj(hS(a,y,m,e),s,r)}return c}):h}function
-lA(a){function
+e=b[1];return n(g([0,i,d]),e);default:return 1}}};return dA(ir(a,y,l,e),s,r)}return c}):h}function
+mn(a){function
 c(c){var
-f=b(a[3],c),e=bl(function(a){var
-b=a[1];return l(g([0,i,d]),b)},f);if(e){if(2===a[4]){var
-h=b(a[7],c);return l(g([0,i,d]),h)}return 1}return e}return am(a[1],c)}function
-fT(a,h,c,b){var
-n=h0(a,h);if(n){if(b)var
-r=g([0,i,d]),o=l(b[1],r),j=o?lA(a):o;else
+f=b(a[3],c),e=a7(function(a){var
+b=a[1];return n(g([0,i,d]),b)},f);if(e){if(2===a[4]){var
+h=b(a[7],c);return n(g([0,i,d]),h)}return 1}return e}return an(a[1],c)}function
+go(a,h,c,b){var
+m=e9(a,h);if(m){if(b)var
+r=g([0,i,d]),o=n(b[1],r),j=o?mn(a):o;else
 var
 j=b;if(j)var
 f=j;else{var
-p=hZ(a,h,1,c);if(p)var
-s=1,t=function(b,d){return fR(a,h,s,c,b,d)},k=lw(a,fS(a,h,1,c),t,c);else
+p=e8(a,h,1,c);if(p)var
+s=1,t=function(b,d){return el(a,h,s,c,b,d)},k=iy(a,em(a,h,1,c),t,c);else
 var
 k=p;if(k){var
-q=lu(a);if(q)var
-u=a[2],v=c[2],w=0,m=hV(function(b){return fN(a,w,b)},v,u);else
+q=mk(a);if(q)var
+u=a[2],v=c[2],w=0,l=iu(function(b){return ei(a,w,b)},v,u);else
 var
-m=q;if(m)var
-f=m;else{if(b){var
-x=e(c[1],0,a[2]);return l(b[1],x)}var
+l=q;if(l)var
+f=l;else{if(b){var
+x=e(c[1],0,a[2]);return n(b[1],x)}var
 f=b}}else
 var
 f=k}}else
 var
-f=n;return f}function
-fU(a,f,c,j){var
-k=h0(a,f);if(k){var
-m=2<=a[4]?0:1,n=m?l(g([0,d,d]),j):m;if(n)var
-h=n;else{var
-o=hZ(a,f,0,c);if(o)var
-q=0,r=function(b,d){return fR(a,f,q,c,b,d)},i=lx(a,fS(a,f,0,c),r,c);else
+f=m;return f}function
+gp(a,f,c,j){var
+k=e9(a,f);if(k){var
+l=2<=a[4]?0:1,m=l?n(g([0,d,d]),j):l;if(m)var
+h=m;else{var
+o=e8(a,f,0,c);if(o)var
+q=0,r=function(b,d){return el(a,f,q,c,b,d)},i=iz(a,em(a,f,0,c),r,c);else
 var
 i=o;var
-p=i?1-b(c[2],a[2]):i;if(p)return l(e(c[1],0,a[2]),j);var
+p=i?1-b(c[2],a[2]):i;if(p)return n(e(c[1],0,a[2]),j);var
 h=p}}else
 var
 h=k;return h}function
-lB(a){var
+mo(a){var
 b=a[9],c=a[8],e=a[7],f=a[6];function
 h(f,e,c){var
-b=O(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,i,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
-lC(j,i){var
+b=P(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,i,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
+mp(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-lD(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],lD(a,c,g)]}return[0,[0,a,c],0]}function
-lE(a,b){if(a){var
-c=a[1],d=lE(a[2],b);return lD(c[1],c[2],d)}return b}function
-lF(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(lC(b,d)){case
-0:return[0,[0,u(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],lF(c,b,g)]}}return[0,[0,c,b],0]}function
-av(a,c){if(c){var
-h=c[1],d=h[2],e=h[1],g=c[2],i=function(c){if(c){var
-j=c[1],h=j[2],k=j[1],l=c[2];switch(lC(d,h)){case
+mq(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mq(a,c,g)]}return[0,[0,a,c],0]}function
+mr(a,b){if(a){var
+c=a[1],d=mr(a[2],b);return mq(c[1],c[2],d)}return b}function
+ms(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(mp(b,d)){case
+0:return[0,[0,p(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],ms(c,b,g)]}}return[0,[0,c,b],0]}function
+ah(a,c){if(c){var
+g=c[1],d=g[2],e=g[1],f=c[2],i=function(c){if(c){var
+j=c[1],g=j[2],k=j[1],l=c[2];switch(mp(d,g)){case
 0:var
-m=b(av(a,g),l);return[0,[0,u(f(a,e),k),h],m];case
+m=b(ah(a,f),l);return[0,[0,p(h(a,e),k),g],m];case
 1:var
-n=b(av(a,g),c);return[0,[0,f(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
-o=b(av(a,g),0);return[0,[0,f(a,e),d],o]};return i}return function(a){return a}}function
-lG(d,c,a,b){if(a){var
-e=a[1],g=lG(d,c,a[2],b),h=lE(c,e[2]);return lF(f(d,e[1]),h,g)}return b}function
-h1(a,b){if(a){var
-c=a[1],d=h1(a[2],b);return lG(c[1],c[2],b,d)}return a}function
-bz(a){return[0,[0,a,0],0]}function
-lH(h){var
+n=b(ah(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
+o=b(ah(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
+mt(d,c,a,b){if(a){var
+e=a[1],f=mt(d,c,a[2],b),g=mr(c,e[2]);return ms(h(d,e[1]),g,f)}return b}function
+iA(a,b){if(a){var
+c=a[1],d=iA(a[2],b);return mt(c[1],c[2],b,d)}return a}function
+a8(a){return[0,[0,a,0],0]}function
+mu(h){var
 a=h;for(;;){if(a){var
-b=a[1],c=b[1],e=a[2];if(a4(c,g([0,i,d]))){var
+b=a[1],c=b[1],e=a[2];if(a6(c,g([0,i,d]))){var
 a=e;continue}var
-j=lH(e),f=[0,[0,c,b[2]],j]}else
+j=mu(e),f=[0,[0,c,b[2]],j]}else
 var
 f=a;return f}}function
-fV(c){var
+e_(c){var
 a=c;for(;;){if(a){var
-e=g([0,i,d]),b=a4(a[1][1],e);if(b){var
+e=g([0,i,d]),b=a6(a[1][1],e);if(b){var
 a=a[2];continue}return b}return 1}}function
-eH(c,e,d){var
+dB(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return fQ(function(c,b){var
-f=b[2],g=0,h=fQ(function(f,e){var
-b=O(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,O(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-lI(d,a,g){var
-h=a[2],c=cF(b(d[2],a[1]),h);if(c){var
+f=b(c[2],a),g=0;return gm(function(c,b){var
+f=b[2],g=0,h=gm(function(f,e){var
+b=P(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,P(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
+mv(d,a,g){var
+h=a[2],c=bP(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=cF(c[1][2],g);return cZ(function(a){return a[2]},i)}var
+i=bP(c[1][2],g);return c8(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-lJ(e,c,a){if(0===a)return d;var
-f=lJ(e,c+1|0,a-1|0);return U(b(e,c),f)}function
-fW(e,c,b,a){if(0===e)return lJ(c,b,a);var
-f=e-1|0,d=a/2|0,g=fW(f,c,b+d|0,aL(0,a-d|0));return U(fW(f,c,b,d),g)}function
-lK(a){var
-b=0;return fW(14,function(a){return(2*a|0)+1|0},b,a)}function
-fX(a){var
-b=0;return fW(14,function(a){return a+1|0},b,a)}function
-dk(b,a){return fL(b,a)}function
-bm(a){return P(a)}function
-lL(q,c,h,e,b,a){var
-m=l(c,g([0,i,d]));if(m)var
-n=m;else{var
-o=aY(c,g([0,d,d])),p=o?fI(i,e):o;if(p)var
-r=f(c,P(e)),j=a4(P(h),r);else
+mw(e,c,a){if(0===a)return d;var
+f=mw(e,c+1|0,a-1|0);return Y(b(e,c),f)}function
+gq(e,c,b,a){if(0===e)return mw(c,b,a);var
+f=e-1|0,d=a/2|0,g=gq(f,c,b+d|0,aP(0,a-d|0));return Y(gq(f,c,b,d),g)}function
+mx(a){var
+b=0;return gq(14,function(a){return(2*a|0)+1|0},b,a)}function
+gr(a){var
+b=0;return gq(14,function(a){return a+1|0},b,a)}function
+dC(b,a){return gi(b,a)}function
+bx(a){return T(a)}function
+my(r,c,f,e,b,a){var
+l=n(c,g([0,i,d]));if(l)var
+m=l;else{var
+o=aZ(c,g([0,d,d])),p=o?gf(i,e):o;if(p)var
+s=h(c,T(e)),j=a6(T(f),s);else
 var
 j=p;if(j)var
-t=s(g([0,d,d]),c),u=f(bm(b),t),k=l(f(bm(a),c),u);else
+t=q(g([0,d,d]),c),u=h(bx(b),t),k=n(h(bx(a),c),u);else
 var
 k=j;if(k){var
-v=dk(e,b+a|0),w=lK(a),x=f(q,P(U(U(lK(b),w),v))),y=fX(b+a|0),z=U(dk(au(d),b+a|0),y),A=dk(cB(e,h),a);return l(P(U(U(dk(h,b),A),z)),x)}var
-n=k}return n}function
-h2(f,e,l,k){var
+v=dC(e,b+a|0),w=mx(a),x=h(r,T(Y(Y(mx(b),w),v))),y=gr(b+a|0),z=Y(dC(aB(d),b+a|0),y),A=dC(cI(e,f),a);return n(T(Y(Y(dC(f,b),A),z)),x)}var
+m=k}return m}function
+iB(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-h=c[2],i=a[2];if(fM(e,c[1])){var
-m=h2(f,e,h,i),n=b(f[3],a[1][2]);return b(av(g([0,d,d]),n),m)}var
+h=c[2],i=a[2];if(gj(e,c[1])){var
+m=iB(f,e,h,i),n=b(f[3],a[1][2]);return b(ah(g([0,d,d]),n),m)}var
 c=h,a=i;continue}var
 j=c}else
 var
 j=a;return j}}function
-h3(a){return[0,a[1],a[2]]}function
-lM(e,j){var
+iC(a){return[0,a[1],a[2]]}function
+mz(e,j){var
 f=j[2];if(f){var
-r=f[2],c=h3(f[1]),a=r;for(;;){if(a){var
-n=a[1],i=h3(n),l=c[1]<i[1]?1:0;if(l)var
+r=f[2],c=iC(f[1]),a=r;for(;;){if(a){var
+n=a[1],i=iC(n),l=c[1]<i[1]?1:0;if(l)var
 h=l;else
 var
 m=c[1]===i[1]?1:0,h=m?c[2]<i[2]?1:0:m;if(h){var
-q=a[2],c=h3(n),a=q;continue}var
+q=a[2],c=iC(n),a=q;continue}var
 o=h}else
 var
 o=1;var
 k=o;break}}else
 var
 k=f;if(k){var
-p=j[1],s=j[2];return bl(function(a){var
+p=j[1],s=j[2];return a7(function(a){var
 h=a[1]<e[1][1]?1:0;if(h){var
-n=a[2],c=cF(b(e[2],a[1]),n);if(c){var
-f=c[1],o=cE(f[2]),i=cE(a[3])===o?1:0;if(i){var
-q=h2(e,1,a[3],f[2]),j=fV(b(av(g([0,ar(d),d]),p),q));if(!j){var
-r=h2(e,0,a[3],f[2]),s=bz(g([0,d,d])),t=b(av(g([0,ar(d),d]),s),r);return fV(b(av(g([0,d,d]),p),t))}var
+n=a[2],c=bP(b(e[2],a[1]),n);if(c){var
+f=c[1],o=cM(f[2]),i=cM(a[3])===o?1:0;if(i){var
+q=iB(e,1,a[3],f[2]),j=e_(b(ah(g([0,af(d),d]),p),q));if(!j){var
+r=iB(e,0,a[3],f[2]),s=a8(g([0,d,d])),t=b(ah(g([0,af(d),d]),s),r);return e_(b(ah(g([0,d,d]),p),t))}var
 k=j}else
 var
 k=i;var
@@ -3745,204 +3769,185 @@ l=c;var
 m=l}else
 var
 m=h;return m},s)}return k}function
-lN(e,d,h,g){var
+mA(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(fM(e,a[1])){var
-i=lN(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gj(e,a[1])){var
+i=mA(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
-cI(d,c,a){if(a){var
-b=a[1],f=cI(d,c,a[2]),g=b[3];return lN(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
-h4(c,j,i,h,o,a){switch(a[0]){case
-0:return cF(c[4],a[1]);case
+cP(d,c,a){if(a){var
+b=a[1],f=cP(d,c,a[2]),g=b[3];return mA(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
+iD(c,j,i,h,o,a){switch(a[0]){case
+0:return bP(c[4],a[1]);case
 1:var
 e=a[1],k=e<j?1:0;if(k)var
-p=b(i,e)[1],q=bz(b(h[7],e)),l=[0,b(av(g([0,ar(d),d]),q),p)];else
+p=b(i,e)[1],q=a8(b(h[8],e)),l=[0,b(ah(g([0,af(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=bz(b(h[8],f)),s=b(i,f)[1],n=[0,b(av(g([0,ar(d),d]),s),r)];else
+r=a8(b(h[9],f)),s=b(i,f)[1],n=[0,b(ah(g([0,af(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=lI(c,[0,a[1],a[2]],a[3]);return cZ(function(a){var
-e=b(c[3],a),f=bz(b(c[5],a));return b(av(g([0,ar(d),d]),f),e)},t);case
+t=mv(c,[0,a[1],a[2]],a[3]);return c8(function(a){var
+e=b(c[3],a),f=a8(b(c[5],a));return b(ah(g([0,af(d),d]),f),e)},t);case
 4:var
-u=lI(c,[0,a[1],a[2]],a[3]);return cZ(function(a){var
-e=bz(g([0,d,d])),f=b(c[3],a);return b(av(g([0,ar(d),d]),f),e)},u);default:return cF(o,a[1])}}function
-lO(s,r,q,p,o,n,m){var
-a=n,c=m;for(;;){if(a){var
-f=a[1],h=f[1],e=h4(s,r,q,p,o,f[2]);if(e){var
-j=l(g([0,i,d]),h);if(j){var
-t=e[1],u=b(av(M(h),t),c),a=a[2],c=u;continue}var
+u=mv(c,[0,a[1],a[2]],a[3]);return c8(function(a){var
+e=a8(g([0,d,d])),f=b(c[3],a);return b(ah(g([0,af(d),d]),f),e)},u);default:return bP(o,a[1])}}function
+mB(s,r,q,p,o,m,l){var
+a=m,c=l;for(;;){if(a){var
+f=a[1],h=f[1],e=iD(s,r,q,p,o,f[2]);if(e){var
+j=n(g([0,i,d]),h);if(j){var
+t=e[1],u=b(ah(C(h),t),c),a=a[2],c=u;continue}var
 k=j}else
 var
 k=e;return k}return[0,c]}}function
-h5(r,q,p,o,n,m,k){var
-b=lO(r,q,p,o,n,m,k);if(b){var
+dD(r,q,p,o,m,l,k){var
+b=mB(r,q,p,o,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
 c=a[1],e=c[1],f=a[2];if(c[2]){var
-h=a4(e,g([0,i,d]));if(h){var
+h=a6(e,g([0,i,d]));if(h){var
 a=f;continue}return h}var
-j=l(g([0,i,d]),e);if(j){var
+j=n(g([0,i,d]),e);if(j){var
 a=f;continue}return j}return 1}}return b}function
-lP(c,i,h,f,e,a){var
-j=b(c[3],a[1]),l=bz(a[2]),m=b(av(g([0,ar(d),d]),l),j),k=h5(c,i,h,f,e,a[4],m);if(k){var
-n=bz(a[3]),o=b(av(g([0,ar(d),d]),j),n);return h5(c,i,h,f,e,a[5],o)}return k}function
-fY(a,f,e,d){var
-g=O(a[16],f,e,d),c=b(a[15],g);return[0,c[2],c[3]]}function
-lQ(a){if(a){var
-b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,i,d])]}function
-eI(a,i,h,g,f){var
-c=lQ(f[1]);if(c)return c[1];var
-j=e(a[17],h,g),d=b(a[15],j);return i?d[3]:d[2]}function
-lR(d,c,a){if(a){var
-e=a[1],f=lR(d,c,a[2]),g=b(d[3],e[2]);return b(av(b(c,e[1]),g),f)}return a}function
-lS(a,s,r,q,p,o,f,n){var
-h=ca(a[1]);return am(h+1|0,function(c){function
-e(e){var
-i=b(a[2],e),j=0;return bQ(function(i,t){var
-j=O(f[5],c,e,i);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=eu(c+1|0,h),l=lR(a,b(f[1],v),u);if(o)var
-w=bz(k),m=b(av(g([0,ar(d),d]),l),w);else
-var
-x=bz(k),m=b(av(g([0,ar(d),d]),x),l);return h5(a,s,r,q,p,O(n,c,e,i),m)},j,i)}return am(a[1][1],e)})}function
-lT(f,m,k,H,G,a){var
-j=0,n=a[13];for(;;){if(n){var
-c=n[1];switch(c[0]){case
+mC(c,i,h,f,e,a){var
+j=b(c[3],a[1]),l=a8(a[2]),m=b(ah(g([0,af(d),d]),l),j),k=dD(c,i,h,f,e,a[4],m);if(k){var
+n=a8(a[3]),o=b(ah(g([0,af(d),d]),j),n);return dD(c,i,h,f,e,a[5],o)}return k}function
+dE(l,k,j,C,B,h,A,z){var
+f=A,m=z;for(;;){if(m){var
+a=m[1];switch(a[0]){case
 0:var
-p=h4(f,m,k,a,j,c[1]);if(p)var
-q=h4(f,m,k,a,j,c[2]),D=q?[0,h1(p[1],q[1])]:q,t=D;else
+o=iD(l,k,j,h,f,a[1]);if(o)var
+p=iD(l,k,j,h,f,a[2]),x=p?[0,iA(o[1],p[1])]:p,q=x;else
 var
-t=p;var
-h=t;break;case
+q=o;var
+c=q;break;case
 1:var
-u=c[2],v=l(g([0,i,d]),u);if(v)var
-E=lO(f,m,k,a,j,c[1],0),h=cZ(function(f){return function(a){var
-c=bz(f),e=lH(a);return b(av(g([0,ar(d),d]),e),c)}}(u),E);else
+r=a[2],s=n(g([0,i,d]),r);if(s)var
+y=mB(l,k,j,h,f,a[1],0),c=c8(function(f){return function(a){var
+c=a8(f),e=mu(a);return b(ah(g([0,af(d),d]),e),c)}}(r),y);else
 var
-h=v;break;case
+c=s;break;case
 2:var
-w=c[1],h=[0,h1(w,w)];break;case
+t=a[1],c=[0,iA(t,t)];break;case
 3:var
-h=e(H,c[1],c[2]);break;default:var
-x=c[2],y=c[1],z=am(y,function(d,e){return function(c){return lP(f,m,k,a,e,b(d,c))}}(x,j)),h=z?O(G,y,x,c[3]):z}if(h){var
-F=n[2],j=eC(j,[0,h[1],0]),n=F;continue}var
-o=h}else
+c=e(C,a[1],a[2]);break;default:var
+u=a[2],v=a[1],w=an(v,function(c,d){return function(a){return mC(l,k,j,h,d,b(c,a))}}(u,f)),c=w?P(B,v,u,a[3]):w}if(c){var
+D=m[2],f=dz(f,[0,c[1],0]),m=D;continue}return c}return[0,f]}}function
+en(a,f,e,d){var
+g=P(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
+iE(a){if(a){var
+b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,i,d])]}function
+dF(a,i,h,g,f){var
+c=iE(f[1]);if(c)return c[1];var
+j=e(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
+mD(d,c,a){if(a){var
+e=a[1],f=mD(d,c,a[2]),g=b(d[3],e[2]);return b(ah(b(c,e[1]),g),f)}return a}function
+mE(a,s,r,q,p,o,f,n){var
+h=ck(a[1]);return an(h+1|0,function(c){function
+e(e){var
+i=b(a[2],e),j=0;return b0(function(i,t){var
+j=P(f[5],c,e,i);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=eY(c+1|0,h),l=mD(a,b(f[1],v),u);if(o)var
+w=a8(k),m=b(ah(g([0,af(d),d]),l),w);else
 var
-o=[0,j];if(o){var
-r=o[1],I=function(c){return lP(f,m,k,a,r,b(a[15],c))},A=am(a[14],I);if(A)var
-J=function(h){var
-c=b(f[2],h),i=0;return bQ(function(l,i){if(lQ(i[1]))var
-c=1;else{var
-j=e(a[17],h,l),k=j<a[14]?1:0;if(k)var
-m=i[1],n=b(a[15],j)[1],o=b(f[3],n),c=fV(b(av(g([0,ar(d),d]),o),m));else
+x=a8(k),m=b(ah(g([0,af(d),d]),x),l);return dD(a,s,r,q,p,P(n,c,e,i),m)},j,i)}return an(a[1][1],e)})}function
+e$(c,i,h,a,f){function
+m(d){return mC(c,i,h,a,f,b(a[16],d))}var
+k=an(a[15],m);if(k)var
+n=function(h){var
+f=b(c[2],h),i=0;return b0(function(l,i){if(iE(i[1]))var
+f=1;else{var
+j=e(a[18],h,l),k=j<a[15]?1:0;if(k)var
+m=i[1],n=b(a[16],j)[1],o=b(c[3],n),f=e_(b(ah(g([0,af(d),d]),o),m));else
 var
-c=k}if(c){var
-p=i[2],q=0;return bQ(function(g,f){var
-c=O(a[16],h,l,g),d=c<a[14]?1:0;if(d)var
-i=f[2],e=b(a[15],c)[1]===i?1:0;else
+f=k}if(f){var
+p=i[2],q=0;return b0(function(g,f){var
+c=P(a[17],h,l,g),d=c<a[15]?1:0;if(d)var
+i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return c},i,c)},s=am(f[1][1],J);else
+e=d;return e},q,p)}return f},i,f)},j=an(c[1][1],n);else
 var
-s=A;var
-B=s?lS(f,m,k,a,r,0,a[5],a[18]):s;if(B)return lS(f,m,k,a,r,1,a[6],a[19]);var
-C=B}else
-var
-C=o;return C}}function
-lU(a){return a[2]?0:1}function
-h6(b,h,g,f,e,a){if(a[2]){var
-q=fO(a[4]),i=fO(a[3]),j=lU(a[1]),k=j?lT(b,h,g,f,e,a):j;if(k)var
-r=a[5],s=a[1],t=function(b,c,d){return fY(a,b,c,d)},u=0,c=fT(eH(b,function(b,c,d){return eI(a,u,b,c,d)},t),s,r,q);else
-var
-c=k;if(c){if(i){var
-v=i[1],w=a[6],x=a[1],y=function(b,c,d){return fY(a,b,c,d)},z=1;return fU(eH(b,function(b,c,d){return eI(a,z,b,c,d)},y),x,w,v)}var
-l=1}else
-var
-l=c;return l}var
-m=a[4],A=a[3],n=lU(a[1]),o=n?lT(b,h,g,f,e,a):n;if(o)var
-B=a[5],C=a[1],D=function(b,c,d){return fY(a,b,c,d)},E=0,d=fT(eH(b,function(b,c,d){return eI(a,E,b,c,d)},D),C,B,A);else
-var
-d=o;if(d){if(m){var
-F=m[1],G=a[6],H=a[1],I=function(b,c,d){return fY(a,b,c,d)},J=1;return fU(eH(b,function(b,c,d){return eI(a,J,b,c,d)},I),H,G,F)}var
-p=1}else
-var
-p=d;return p}function
-ub(b,a){return 0}function
-lV(c,b,a){return 0}var
-ud=au(au(au(au(eA(eA(d)))))),eJ=fL(au(d),ud),h7=au(au(au(au(au(au(eA(d))))))),eK=fL(au(d),h7);function
-lW(e,d,c){var
+j=k;var
+l=j?mE(c,i,h,a,f,0,a[6],a[19]):j;return l?mE(c,i,h,a,f,1,a[7],a[20]):l}function
+mF(e,d,c,g,f,a){var
+b=dE(e,d,c,g,f,a,0,a[14]);return b?e$(e,d,c,a,b[1]):b}function
+eo(a){return a[2]?0:1}function
+vi(b,a){return 0}function
+mG(c,b,a){return 0}var
+vj=aB(aB(aB(aB(e2(e2(d)))))),fa=gi(aB(d),vj),iF=aB(aB(aB(aB(aB(aB(e2(d))))))),fb=gi(aB(d),iF);function
+mH(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=as(lk(U(a,a),h7),e);continue}}var
-ue=80,uf=80;function
-h8(c,a){if(cC(i,a)){var
-b=cC(U(au(d),a),eK);if(b){var
-e=f(c,P(eK)),g=U(a,a),h=as(lk(U(au(d),g),h7),d);return l(P(lW(d,uf,as(as(eK,a),h))),e)}return b}var
-j=f(c,P(lW(i,ue,cB(eK,a))));return l(P(eK),j)}function
-lX(b,a){return 0===a?g([0,d,d]):f(b,lX(b,a-1|0))}function
-lY(b,a){if(a){var
-c=a[1],e=lY(b,a[2]),h=c[2],j=g([0,i,d]);return f(lX(hR(c[1],b,j),h),e)}return g([0,d,d])}function
-eL(b,a){if(a){var
-c=a[1],e=eL(b,a[2]),h=lY(b,c[2]);return u(f(c[1],h),e)}return g([0,i,d])}function
-lZ(b){var
+b=b-1|0,a=aA(mb(Y(a,a),iF),e);continue}}var
+vk=80,vl=80;function
+iG(c,a){if(cJ(i,a)){var
+b=cJ(Y(aB(d),a),fb);if(b){var
+e=h(c,T(fb)),f=Y(a,a),g=aA(mb(Y(aB(d),f),iF),d);return n(T(mH(d,vl,aA(aA(fb,a),g))),e)}return b}var
+j=h(c,T(mH(i,vk,cI(fb,a))));return n(T(fb),j)}function
+mI(b,a){return 0===a?g([0,d,d]):h(b,mI(b,a-1|0))}function
+mJ(b,a){if(a){var
+c=a[1],e=mJ(b,a[2]),f=c[2],j=g([0,i,d]);return h(mI(ip(c[1],b,j),f),e)}return g([0,d,d])}function
+fc(b,a){if(a){var
+c=a[1],e=fc(b,a[2]),f=mJ(b,c[2]);return p(h(c[1],f),e)}return g([0,i,d])}function
+mK(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-l0(h,g,f){var
+mL(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
-c=e,a=as(a,d[1]);continue}return d}}function
-fZ(f,d,a,c){var
+c=e,a=aA(a,d[1]);continue}return d}}function
+gs(f,d,a,c){var
 b=a<f?1:0;return b?e(d,a,c):b}function
-l1(c,a){if(a){var
-e=l1(c,a[2]),f=b(c[3],a[1][2]);return b(av(g([0,d,d]),f),e)}return a}function
-eM(c,b,a){if(b){if(a){var
-f=eM(c,b[2],a[2]),d=g$(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+mM(c,a){if(a){var
+e=mM(c,a[2]),f=b(c[3],a[1][2]);return b(ah(g([0,d,d]),f),e)}return a}function
+fd(c,b,a){if(b){if(a){var
+f=fd(c,b[2],a[2]),d=hH(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-l2(b,a){if(b){if(a){var
-d=l2(b[2],a[2]);return a[1]+d|0}var
+mN(b,a){if(b){if(a){var
+d=mN(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dl(f,c,a){if(0===c)return[0,i];var
-d=b(f[12],a),e=h8(a,d),g=e?[0,U(c,d)]:e;return g}function
-l3(g,e,b,a){if(b){if(a){var
-h=a[1],k=cY(bm(h)),l=f(bm(e),k),c=dl(g,h,f(b[1][2],l));if(c)var
-d=l3(g,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,j=m;else
+dG(f,c,a){if(0===c)return[0,i];var
+d=b(f[13],a),e=iG(a,d),g=e?[0,Y(c,d)]:e;return g}function
+mO(f,e,b,a){if(b){if(a){var
+g=a[1],k=c7(bx(g)),l=h(bx(e),k),c=dG(f,g,h(b[1][2],l));if(c)var
+d=mO(f,e,b[2],a[2]),m=d?[0,aA(c[1],d[1])]:d,j=m;else
 var
 j=c;return j}return[0,i]}return[0,i]}function
-l4(d,c,a,b){if(a){var
-f=l4(d,c+1|0,a[2],b),g=e(d,c,b);return as(U(a[1],g),f)}return i}function
-h9(c,m,h,K,a,B,p,J){var
-q=l2(h,a[11]);if(0===q)return[0,[0,i,0]];var
-n=g([0,d,d]),j=h;for(;;){if(j){var
-x=j[1][2],y=l(g([0,i,d]),x);if(y){var
-H=j[2],n=s(n,x),j=H;continue}var
-r=y}else
+mP(d,c,a,b){if(a){var
+f=mP(d,c+1|0,a[2],b),g=e(d,c,b);return aA(Y(a[1],g),f)}return i}function
+iH(c,l,h,K,a,B,p,J){var
+r=mN(h,a[12]);if(0===r)return[0,[0,i,0]];var
+m=g([0,d,d]),j=h;for(;;){if(j){var
+x=j[1][2],y=n(g([0,i,d]),x);if(y){var
+H=j[2],m=q(m,x),j=H;continue}var
+s=y}else
 var
-r=l(g([0,i,d]),n);if(r)var
+s=n(g([0,i,d]),m);if(s)var
 G=function(a){var
-e=b(c[2],a),f=0;return bQ(function(j,a){var
-f=l1(c,a[2]),h=bz(g([0,d,d])),e=fV(b(av(g([0,ar(d),d]),h),f));if(e){var
-i=a[2];return bl(function(a){return a[2]<m?1:0},i)}return e},f,e)},t=am(c[1][1],G);else
+e=b(c[2],a),f=0;return b0(function(j,a){var
+f=mM(c,a[2]),h=a8(g([0,d,d])),e=e_(b(ah(g([0,af(d),d]),h),f));if(e){var
+i=a[2];return a7(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=an(c[1][1],G);else
 var
-t=r;if(t){var
-u=dl(a,q,J);if(u){var
-v=l3(a,q,h,a[11]);if(v){var
-w=l0(function(f){var
-k=eM(f,h,a[11]);if(0===k)return[0,i];var
-n=e(K,f,function(a,b){return fZ(f,p,a,b)}),j=am(m,function(a){var
-e=eL(n,b(c[3],a));return l(g([0,i,d]),e)});if(j){var
-o=l0(function(d){if(lZ(b(c[3],d)))return[0,i];var
-g=eL(n,b(c[3],d));return dl(a,e(p,f,d),g)},m,i);return cZ(function(a){return U(k,a)},o)}return j},B,i);if(w){var
-L=0,M=d2(0,B),o=m,f=L,N=d1(function(b){return eM(b,h,a[11])},M);for(;;){if(0!==o){var
-k=o-1|0;if(lZ(b(c[3],k)))var
+t=s;if(t){var
+u=dG(a,r,J);if(u){var
+v=mO(a,r,h,a[12]);if(v){var
+w=mL(function(f){var
+k=fd(f,h,a[12]);if(0===k)return[0,i];var
+m=e(K,f,function(a,b){return gs(f,p,a,b)}),j=an(l,function(a){var
+e=fc(m,b(c[3],a));return n(g([0,i,d]),e)});if(j){var
+o=mL(function(d){if(mK(b(c[3],d)))return[0,i];var
+g=fc(m,b(c[3],d));return dG(a,e(p,f,d),g)},l,i);return c8(function(a){return Y(k,a)},o)}return j},B,i);if(w){var
+L=0,M=eh(0,B),o=l,f=L,N=c9(function(b){return fd(b,h,a[12])},M);for(;;){if(0!==o){var
+k=o-1|0;if(mK(b(c[3],k)))var
 z=f;else
 var
-A=l4(p,0,N,k),I=cC(A,i)?f:[0,[0,k,A],f],z=I;var
+A=mP(p,0,N,k),I=cJ(A,i)?f:[0,[0,k,A],f],z=I;var
 o=k,f=z;continue}var
-O=as(v[1],w[1]),C=[0,[0,as(u[1],O),f]];break}}else
+O=aA(v[1],w[1]),C=[0,[0,aA(u[1],O),f]];break}}else
 var
 C=w;var
 D=C}else
@@ -3954,162 +3959,407 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-l5(m,l,k,j){var
+mQ(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=cY(P(e)),g=f(b(k,d[1]),n),h=b(m[12],g),i=h8(g,h);if(i){var
-o=as(c,U(e,as(h,eJ))),a=a[2],c=o;continue}return i}return[0,c]}}function
-l6(p,o,d,j,i){var
-e=l5(o,d[2],j,d[1]);if(e){var
-q=P(e[1]),k=l(f(i,P(eJ)),q);if(k){var
-r=bz(M(i)),a=d[2],c=r;for(;;){if(a){var
-h=a[1][1],m=b(p[3],h),n=b(av(b(j,h),m),c),a=a[2],c=n;continue}var
-g=[0,c];break}}else
+d=a[1],e=d[2],n=c7(T(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iG(f,g);if(i){var
+o=aA(c,Y(e,aA(g,fa))),a=a[2],c=o;continue}return i}return[0,c]}}function
+mR(p,o,d,j,i){var
+e=mQ(o,d[2],j,d[1]);if(e){var
+q=T(e[1]),k=n(h(i,T(fa)),q);if(k){var
+r=a8(C(i)),a=d[2],c=r;for(;;){if(a){var
+g=a[1][1],l=b(p[3],g),m=b(ah(b(j,g),l),c),a=a[2],c=m;continue}var
+f=[0,c];break}}else
 var
-g=k}else
+f=k}else
 var
-g=e;return g}var
-ug=au(eA(au(au(eA(d))))),uh=cY(P(fL(au(d),ug)));function
-l7(a){return f(P(a),uh)}function
-l8(b,a){var
-c=cC(b,a);return c?cC(a,b):c}function
-l9(c,a){if(a){var
-d=l9(c,a[2]);return as(b(c,a[1]),d)}return i}function
-l_(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=l_(g,a[2]);if(e){var
+f=e;return f}function
+iI(c,e,b,d,a){if(d){var
+f=d[2],g=d[1];if(a){var
+h=iI(c,e,b,f,a[2]);return[0,P(c,b,g,a[1]),h]}var
+i=iI(c,e,b,f,0);return[0,P(c,b,g,e),i]}return a}function
+iJ(e,d,c,b,a){var
+f=iI(e,d,c,b[2],a[2]),g=a[1];return[0,p(h(c,b[1]),g),f]}function
+vm(c,b,a){return p(h(c,b),a)}var
+vn=g([0,i,d]);function
+mS(a,b,c){return iJ(vm,vn,a,b,c)}var
+vo=[0,g([0,i,d]),0];function
+ep(a,b,c){return iJ(mS,vo,a,b,c)}var
+vp=[0,g([0,i,d]),0];function
+mT(a,b,c){return iJ(ep,vp,a,b,c)}function
+mU(b,a){var
+c=c9(b,a[2]);return[0,a[1],c]}function
+vq(a){return[0,a,0]}function
+vr(a){return mU(vq,a)}function
+mV(a){return mU(vr,a)}function
+iK(c,b,e,a){if(e){var
+j=e[2],f=e[1];if(a){var
+k=a[1],l=iK(c,b,j,a[2]),m=a6(f,g([0,i,d]))?k:ep(h(c,f),b,k);return[0,m,l]}var
+n=iK(c,b,j,0),o=[0,g([0,i,d]),0];return[0,ep(h(c,f),b,o),n]}return a}function
+mW(e,l,k){var
+c=l,a=k;for(;;){if(a){var
+f=a[2],j=a[1];if(n(g([0,i,d]),j)){var
+c=c+1|0,a=f;continue}var
+m=mW(e,c+1|0,f);return p(h(b(e,c),j),m)}return g([0,i,d])}}function
+mX(a){if(a){var
+b=a[1],c=mX(a[2]);return n(b,c)?b:c}return g([0,i,d])}function
+iL(g,f,e,a){var
+b=c9(e,a[2]),c=mW(g,0,b),d=h(f,mX(b)),i=n(c,d)?d:c;return p(a[1],i)}function
+mY(b,a){function
+c(a){return a}return function(d){return iL(b,a,c,d)}}function
+iM(b,a){var
+c=mY(b,a);return function(d){return iL(b,a,c,d)}}function
+mZ(k,j){var
+b=k,a=j;for(;;){if(b)if(a){var
+e=a[2],f=b[2],h=b[1];if(n(h,g([0,i,d]))){var
+b=f,a=e;continue}var
+l=mZ(f,e),c=[0,[0,h,a[1]],l]}else
+var
+c=a;else
+var
+c=b;return c}}function
+gt(c,b){var
+a=c[3];return a?e(a[1],0,b):a}function
+gu(c,b){var
+a=bP(c[2],b);return a?a[1][1][1][2]:g([0,i,d])}function
+m0(i,h,f,a,e,c){var
+k=a[2],j=a7(function(a){var
+j=a[1],k=j[1],l=k[1],m=dD(i,h,f,e,c,j[2],l);if(m){var
+n=a8(k[2]),o=b(ah(g([0,af(d),d]),l),n);return dD(i,h,f,e,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=a8(a[3]),n=iq(function(a){var
+b=a[1][1][1];return ah(g([0,af(d),d]),b)},m,l);return dD(i,h,f,e,c,a[4],n)}return j}function
+m1(e,d,a){if(a){var
+g=m1(e,d+1|0,a[2]),c=bP(e[2],d),f=c?c[1][1][1][1]:c;return b(ah(a[1],f),g)}return a}function
+m2(f,a){function
+c(h){var
+c=b(a[6],h),e=b(a[8],c),i=m1(a,0,e[2]),j=a8(e[1]),k=b(ah(g([0,d,d]),j),i),l=b(f[3],c);return e_(b(ah(g([0,af(d),d]),l),k))}return an(a[5],c)}function
+fe(a){return a?g([0,af(d),d]):g([0,d,d])}function
+iN(j,c,a,ao,T,am,al){var
+k=a[4],f=n(g([0,i,d]),k);if(f)var
+l=g([0,d,d]),e=aZ(a[4],l);else
+var
+e=f;if(e){var
+m=function(e){var
+U=1-b(a[1],e);if(U)return U;if(ei(j[1],0,e))return 0;var
+O=b(j[2],e),s=b(ao,e);if(typeof
+s==="number")var
+f=0;else
+if(0===s[0]){var
+u=bP(O,s[1]);if(u)var
+X=u[1],E=[0,[0,g([0,d,d]),X],0];else
+var
+E=u;var
+f=E}else
+var
+f=mZ(s[1],O);var
+P=a7(function(d){var
+e=d[2][2];return a7(function(d){var
+f=b(c[7],d[2]),g=f<c[5]?1:0;if(g)var
+j=d[2],e=b(c[6],f)===j?1:0;else
+var
+e=g;if(e){var
+h=b(a[1],d[1]);if(!h)return b(al,d[1]);var
+i=h}else
+var
+i=e;return i},e)},f);if(P){var
+ae=[0,g([0,i,d]),0],af=mV(b(a[2],e)),m=f,l=mT(C(fe(T)),af,ae);a:for(;;){if(m){var
+I=m[1],J=I[2],x=iE(J[1]);if(x){var
+Y=I[1],K=h(fe(T),Y),Z=l[2],_=l[1],$=[0,p(h(K,x[1]),_),Z],aa=J[2],L=h(K,j[1][10]),k=aa,v=$;for(;;){if(k){var
+F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=mV(G),D=mT(h(L,H[1]),V,v),W=iK(L,G,H[2],D[2]),k=k[2],v=[0,D[1],W];continue}var
+m=m[2],l=v;continue a}}var
+t=x}else
+var
+t=[0,l];if(t)var
+Q=c[3],ag=t[1],R=function(a){return gu(c,a)},an=iL(R,Q,iM(R,Q),ag),S=n(g([0,i,d]),an);else
+var
+S=t;var
+A=S;break}}else
+var
+A=P;if(A)var
+ah=b(a[3],e),B=n(g([0,d,d]),ah);else
+var
+B=A;if(B){var
+ai=b(a[3],e),r=f,z=[0,h(a[4],ai),0];a:for(;;){if(r){var
+N=r[1],ac=N[2][2],q=ac,o=z,ad=C(h(N[1],j[1][10]));for(;;){if(q){var
+y=q[1];if(b(a[1],y[1]))var
+ab=b(c[8],y[2]),M=mS(h(ad,b(a[3],y[1])),ab,o);else
+var
+M=o;var
+q=q[2],o=M;continue}var
+r=r[2],z=o;continue a}}var
+aj=c[3],ak=b(mY(function(a){return gu(c,a)},aj),z);return n(g([0,i,d]),ak)}}return B};return an(j[1][1],m)}return e}function
+iO(j,i,h,l,k,f,o,t,s){var
+c=t,a=s;for(;;)switch(a[0]){case
+0:var
+p=a[1],m=dE(j,i,h,l,k,f,c,p[1]);return m?e(o,m[1],p):m;case
+1:var
+n=dE(j,i,h,l,k,f,c,a[1]);if(n){var
+u=a8(g([0,af(d),d]));return dD(j,i,h,f,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=iO(j,i,h,l,k,f,o,dz(c,[0,q,0]),v);if(r){var
+w=a[3],c=dz(c,[0,b(ah(g([0,af(d),d]),q),0),0]),a=w;continue}return r}}function
+ff(d,a){function
+u(b,c,d){return en(a,b,c,d)}var
+v=0,e=dB(d,function(b,c,d){return dF(a,v,b,c,d)},u);function
+w(b,c,d){return en(a,b,c,d)}var
+x=1,f=dB(d,function(b,c,d){return dF(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+1:case
+3:case
+6:var
+g=0;t=1;break;default:var
+m=1}else
+var
+m=l;if(!t)var
+g=m;if(g)var
+y=function(a){return typeof
+gt(c,a)==="number"?0:1},h=an(d[1][1],y);else
+var
+h=g;var
+n=h?1-gn(c,1):h,o=n?1-gn(c,0):n,p=o?e9(e,c):o,q=p?e8(e,c,1,a[6]):p;if(q)var
+z=a[6],A=a[6],B=1,C=function(a,b){return el(e,c,B,A,a,b)},i=iy(e,em(e,c,1,a[6]),C,z);else
+var
+i=q;var
+r=i?e9(f,c):i,s=r?e8(f,c,0,a[7]):r;if(s)var
+D=a[7],E=a[7],F=0,G=function(a,b){return el(f,c,F,E,a,b)},j=iz(f,em(f,c,0,a[7]),G,D);else
+var
+j=s;var
+H=j?1-b(a[7][2],d[1][2]):j;return H}function
+fg(a,c,b){var
+d=0,f=c?a[7]:a[6];return e(f[1],d,b)}function
+iP(c,a){return 1-b(c[7][2],a)}function
+gv(c,s,r,p,o,a,f,m,e){var
+j=f?a[22]:a[21];if(j)if(e){var
+l=ff(c,a);if(l){var
+q=j[1],A=e[1];return iO(c,s,r,p,o,a,function(B,e){var
+j=e[9],l=c[1][2],m=fe(f),o=m0(c,s,r,e,a,B),p=o?m2(c,e):o;if(p)var
+t=function(b){return iP(a,b)},u=function(b){return fg(a,f,b)},v=a[1],k=iN(c,e,j,function(a){return gt(v,a)},f,u,t);else
+var
+k=p;var
+q=k?b(j[1],l):k;if(q){var
+w=[0,C(h(m,A)),0],x=ep(m,b(j[2],l),w),y=e[3],z=b(iM(function(a){return gu(e,a)},y),x);return n(g([0,i,d]),z)}return q},m,q)}var
+k=l}else
+var
+k=e;else
+var
+k=j;return k}function
+m3(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+gw(f,x,w,r,p,c,k,a,o,v){var
+j=f[1][2],s=fg(k,1-a,j),t=q(q(fg(c,a,j),s),v),u=h(fe(a),t),l=n(g([0,i,d]),u);if(l)var
+m=l;else{var
+e=a?c[22]:c[21];if(e){var
+y=e[1];return iO(f,x,w,r,p,c,function(N,e){var
+l=e[9],m=e[10],j=f[1][2],q=fe(a),r=m0(f,x,w,e,c,N),s=r?m2(f,e):r;if(s)var
+y=function(a){return iP(c,a)},z=function(b){return fg(c,a,b)},A=c[1],o=iN(f,e,l,function(a){return gt(A,a)},a,z,y);else
+var
+o=s;var
+t=o?b(l[1],j):o;if(t)var
+B=function(a){return iP(k,a)},D=1-a,E=function(a){return fg(k,D,a)},F=1-a,G=k[1],p=iN(f,e,m,function(a){return gt(G,a)},F,E,B);else
+var
+p=t;var
+u=p?b(m[1],j):p;if(u){var
+H=[0,C(h(q,v)),0],I=b(l[2],j),J=b(m[2],j),K=ep(q,ep(g([0,af(d),d]),J,I),H),L=e[3],M=b(iM(function(a){return gu(e,a)},L),K);return n(g([0,i,d]),M)}return u},o,y)}var
+m=e}return m}function
+iQ(b,d,c,f,e,a){var
+ag=a[2];if(ag){var
+i=ag[1],j=a[4];if(j){var
+x=j[1],k=a[5];if(k){var
+y=k[1];if(a[3]){var
+ah=C(y),ai=C(x),g=m3(a,i),z=eo(a[1]),A=z?eo(i):z;if(A){var
+l=dE(b,d,c,f,e,a,0,a[14]);if(l){var
+m=l[1],B=e$(b,d,c,a,m),D=B?mF(b,d,c,f,e,g):B,E=D?ff(b,a):D,F=E?ff(b,g):E,G=F?gw(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gw(b,d,c,f,e,a,g,1,m,ai);var
+H=G}else
+var
+H=l;var
+I=H}else
+var
+I=A;return I}var
+h=m3(a,i),J=eo(a[1]),K=J?eo(i):J;if(K){var
+n=dE(b,d,c,f,e,a,0,a[14]);if(n){var
+o=n[1],L=e$(b,d,c,a,o),M=L?mF(b,d,c,f,e,h):L,N=M?ff(b,a):M,O=N?ff(b,h):N,P=O?gw(b,d,c,f,e,a,h,0,o,x):O;if(P)return gw(b,d,c,f,e,a,h,1,o,y);var
+Q=P}else
+var
+Q=n;var
+R=Q}else
+var
+R=K;var
+S=R}else
+var
+S=k;var
+T=S}else
+var
+T=j;return T}if(a[3]){var
+U=gk(a[5]),p=gk(a[4]),V=eo(a[1]);if(V){var
+q=dE(b,d,c,f,e,a,0,a[14]);if(q){var
+r=q[1],W=e$(b,d,c,a,r);if(W)var
+aj=a[6],ak=a[1],al=function(b,c,d){return en(a,b,c,d)},am=0,an=go(dB(b,function(b,c,d){return dF(a,am,b,c,d)},al),ak,aj,U),s=an||gv(b,d,c,f,e,a,0,r,U);else
+var
+s=W;if(s){if(p){var
+ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return en(a,b,c,d)},as=1,X=gp(dB(b,function(b,c,d){return dF(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gv(b,d,c,f,e,a,1,r,p)}var
+Y=1}else
+var
+Y=s;var
+Z=Y}else
+var
+Z=q;var
+_=Z}else
+var
+_=V;return _}var
+$=a[4],t=a[5],aa=eo(a[1]);if(aa){var
+u=dE(b,d,c,f,e,a,0,a[14]);if(u){var
+v=u[1],ab=e$(b,d,c,a,v);if(ab)var
+at=a[6],au=a[1],av=function(b,c,d){return en(a,b,c,d)},aw=0,ax=go(dB(b,function(b,c,d){return dF(a,aw,b,c,d)},av),au,at,$),w=ax||gv(b,d,c,f,e,a,0,v,$);else
+var
+w=ab;if(w){if(t){var
+ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return en(a,b,c,d)},aC=1,ac=gp(dB(b,function(b,c,d){return dF(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gv(b,d,c,f,e,a,1,v,t)}var
+ad=1}else
+var
+ad=w;var
+ae=ad}else
+var
+ae=u;var
+af=ae}else
+var
+af=aa;return af}var
+vt=aB(e2(aB(aB(e2(d))))),vu=c7(T(gi(aB(d),vt)));function
+m4(a){return h(T(a),vu)}function
+m5(b,a){var
+c=cJ(b,a);return c?cJ(a,b):c}function
+m6(c,a){if(a){var
+d=m6(c,a[2]);return aA(b(c,a[1]),d)}return i}function
+m7(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=m7(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return l8(b(c,a),d)};return am(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return m5(b(c,a),d)};return an(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-l$(c,a){if(a){var
-d=l$(c,a[2]);return b(c,a[1])+d|0}return a}function
-ma(a,j,h,g){if(0===g)return ui;var
-l=g-1|0,d=ma(a,j,h,l);if(d)var
-m=d2(0,cE(a[8])),e=d1(function(d){var
-b=d2(0,j);return d1(function(b){function
-c(a,c){return fZ(b,h,a,c)}return[0,b,gv(a[9],l,d,b,c)]},b)},m),n=function(d){var
+m8(c,a){if(a){var
+d=m8(c,a[2]);return b(c,a[1])+d|0}return a}function
+m9(a,j,h,g){if(0===g)return vv;var
+l=g-1|0,d=m9(a,j,h,l);if(d)var
+m=eh(0,cM(a[8])),e=c9(function(d){var
+b=eh(0,j);return c9(function(b){function
+c(a,c){return gs(b,h,a,c)}return[0,b,g3(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return cC(l9(e,b(a[3],c)),i)}return am(a[1],c)},f=bl(function(a){return bl(n,a)},e),c=f?[0,d1(function(b){return l_(a,b)},e)]:f,o=c?[0,eC(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return cJ(m6(e,b(a[3],c)),i)}return an(a[1],c)},f=a7(function(a){return a7(n,a)},e),c=f?[0,c9(function(b){return m7(a,b)},e)]:f,o=c?[0,dz(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-h_(o,n,h,e,c){var
-j=cC(i,b(e,c));if(j)return j;var
-a=b(o[5],c),m=0;if(a<n&&b(h,a)[1]===a){var
-k=b(h,a)[2];m=1}if(!m)var
+iR(o,m,f,e,c){var
+j=cJ(i,b(e,c));if(j)return j;var
+a=b(o[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
+k=b(f,a)[2];l=1}if(!l)var
 k=g([0,i,d]);var
-p=M(l7(b(e,c)));return l(f(g([0,au(d),d]),p),k)}function
-mb(k,j,a,h,g,f,c){if(c){var
-l=c[1],m=l[2],d=mb(k,j,a,h,g+1|0,f,c[2]);if(l8(b(m,a),i))return d;var
-p=l[1],n=aG(f,l$(function(b){return e(k,b,a)},p));if(0===n)return d;var
-q=l7(b(m,a)),o=[0,[0,O(j[4],h,g,a),n,q],d]}else
+p=C(m4(b(e,c)));return n(h(g([0,aB(d),d]),p),k)}function
+m_(k,j,a,h,g,f,c){if(c){var
+l=c[1],m=l[2],d=m_(k,j,a,h,g+1|0,f,c[2]);if(m5(b(m,a),i))return d;var
+p=l[1],n=aL(f,m8(function(b){return e(k,b,a)},p));if(0===n)return d;var
+q=m4(b(m,a)),o=[0,[0,P(j[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-h$(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=h$(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:mb(f,e,d,c,0,g,a[1]);return eC(j,i)}var
+iS(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=iS(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:m_(f,e,d,c,0,g,a[1]);return dz(j,i)}var
 h=a}else
 var
 h=b;return h}function
-ia(d,a){var
-c=b(d[10],a);return l(c,a)?c:a}function
-ib(b,a){return M(ia(b,M(a)))}function
-d5(c,a){if(a){var
-e=a[1],h=d5(c,a[2]),j=b(c,e);return u(f(bm(e[2]),j),h)}return g([0,i,d])}function
-f0(f,e,a){if(a){var
-g=a[1],j=b(e,g),c=dl(f,g[2],j);if(c)var
-d=f0(f,e,a[2]),k=d?[0,as(c[1],d[1])]:d,h=k;else
+iT(d,a){var
+c=b(d[10],a);return n(c,a)?c:a}function
+iU(b,a){return C(iT(b,C(a)))}function
+eq(c,a){if(a){var
+e=a[1],f=eq(c,a[2]),j=b(c,e);return p(h(bx(e[2]),j),f)}return g([0,i,d])}function
+gx(f,e,a){if(a){var
+g=a[1],j=b(e,g),c=dG(f,g[2],j);if(c)var
+d=gx(f,e,a[2]),k=d?[0,aA(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,i]}function
-ic(a){var
-b=a[3];return aY(g([0,i,d]),b)}function
-c0(b,a){return f(b,cY(a))}function
-mc(j,c,a){if(a4(c,g([0,i,d])))return[0,g([0,i,d])];var
-k=cY(a),e=b(j[12],k),h=h8(cY(a),e),l=h?[0,f(c,P(e))]:h;return l}var
-f1=P(eJ);function
-md(b,e){var
+iV(a){var
+b=a[3];return aZ(g([0,i,d]),b)}function
+c_(b,a){return h(b,c7(a))}function
+m$(j,c,a){if(a6(c,g([0,i,d])))return[0,g([0,i,d])];var
+k=c7(a),e=b(j[13],k),f=iG(c7(a),e),l=f?[0,h(c,T(e))]:f;return l}var
+gy=T(fa);function
+na(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(a7(b,c[1])){var
-f=md(b,d);return as(c[2],f)}var
+c=a[1],d=a[2];if(a$(b,c[1])){var
+f=na(b,d);return aA(c[2],f)}var
 a=d;continue}return i}}function
-id(ah,ag,n,af,ae,a,ad,c,F,ac){if(F){var
-G=id(ah,ag,n,af,ae,a,ad,c+1|0,F[2],ac);if(G){var
-ai=G[1],aj=ai[2],ak=ai[1],aA=F[1],v=lm(function(b){return h$(ag,a,b,0,a[2],ac)},aA),aB=g([0,i,d]);if(a4(a[3],aB))var
+iW(ai,ag,m,af,ae,a,ad,c,G,ac){if(G){var
+H=iW(ai,ag,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=md(function(b){return iS(ag,a,b,0,a[2],ac)},az),aA=g([0,i,d]);if(a6(a[3],aA))var
 k=g([0,i,d]);else
 var
-aF=P(md(c,ad)),k=f(a[3],aF);var
-aC=v?0:1;if(aC&&a4(k,g([0,i,d])))return[0,[0,ak,aj]];var
-x=b(ae,c),j=x[2],r=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<af&&x[1]===c&&aY(g([0,i,d]),e)&&l(j,e)&&l(e,r)&&l(g([0,i,d]),k)){var
-ao=eD(function(a){var
-b=1-a[1],c=b?1-ic(a):b;return c},v),y=eD(function(a){var
-b=a[1];return b?ic(a):b},v),m=eD(function(a){var
-b=a[1],c=b?1-ic(a):b;return c},v),J=function(a){var
-b=f(e,u(e,a[3]));return c0(a[3],b)},t=d5(function(b){return ia(a,J(b))},y),z=d5(function(b){return ib(a,J(b))},y),ap=s(r,j),K=function(d,c){var
-a=s(c,p),b=s(p,d),e=l(a,b)?b:a;return f(e,ap)},A=f0(n,function(a){var
-c=M(a[3]);if(l(j,f(g([0,au(d),d]),c)))var
-e=M(a[3]),b=f(g([0,au(d),d]),e);else
+aF=T(na(c,ad)),k=h(a[3],aF);var
+aC=v?0:1;if(aC&&a6(k,g([0,i,d])))return[0,[0,al,ak]];var
+x=b(ae,c),j=x[2],t=x[3],e=b(a[5],c),r=b(a[8],c),w=0;if(c<af&&x[1]===c&&aZ(g([0,i,d]),e)&&n(j,e)&&n(e,t)&&n(g([0,i,d]),k)){var
+ap=e4(function(a){var
+b=1-a[1],c=b?1-iV(a):b;return c},v),y=e4(function(a){var
+b=a[1];return b?iV(a):b},v),l=e4(function(a){var
+b=a[1],c=b?1-iV(a):b;return c},v),K=function(a){var
+b=h(e,p(e,a[3]));return c_(a[3],b)},u=eq(function(b){return iT(a,K(b))},y),z=eq(function(b){return iU(a,K(b))},y),aq=q(t,j),L=function(d,c){var
+a=q(c,r),b=q(r,d),e=n(a,b)?b:a;return h(e,aq)},A=gx(m,function(a){var
+c=C(a[3]);if(n(j,h(g([0,aB(d),d]),c)))var
+e=C(a[3]),b=h(g([0,aB(d),d]),e);else
 var
 b=j;var
-h=c0(a[3],b);return u(g([0,d,d]),h)},ao),H=0;if(A){var
-B=f0(n,function(a){var
-b=c0(a[3],e);return u(g([0,d,d]),b)},y),I=0;if(B){var
-aq=P(B[1]),L=u(P(A[1]),aq);if(m){var
-h=b(a[6],c),an=0;if(aY(g([0,i,d]),j)&&l(j,h)&&l(h,r)&&bl(function(a){return aY(M(a[3]),j)},m)){var
+f=c_(a[3],b);return p(g([0,d,d]),f)},ap),I=0;if(A){var
+B=gx(m,function(a){var
+b=c_(a[3],e);return p(g([0,d,d]),b)},y),J=0;if(B){var
+ar=T(B[1]),M=p(T(A[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(aZ(g([0,i,d]),j)&&n(j,f)&&n(f,t)&&a7(function(a){return aZ(C(a[3]),j)},l)){var
 N=function(b){var
-a=M(b[3]);return c0(a,f(h,s(h,a)))},O=c0(k,h),ar=s(d5(function(b){return ia(a,N(b))},m),O),Q=s(d5(function(b){return ib(a,N(b))},m),O);if(b(a[7],c))var
-R=a4(h,r),S=R?l(Q,u(p,t)):R,q=S?[0,g([0,i,d])]:S;else{var
-Z=l(d5(function(c){var
-b=M(c[3]),e=s(h,b),i=f(s(h,b),e);return ib(a,c0(f(b,s(f(g([0,au(d),d]),h),b)),i))},m),k);if(Z)var
-aw=s(Q,t),q=[0,K(s(ar,z),aw)];else
+a=C(b[3]);return c_(a,h(f,q(f,a)))},O=c_(k,f),as=q(eq(function(b){return iT(a,N(b))},l),O),P=q(eq(function(b){return iU(a,N(b))},l),O);if(b(a[7],c))var
+Q=a6(f,t),R=Q?n(P,p(r,u)):Q,s=R?[0,g([0,i,d])]:R;else{var
+Z=n(eq(function(c){var
+b=C(c[3]),e=q(f,b),i=h(q(f,b),e);return iU(a,c_(h(b,q(h(g([0,aB(d),d]),f),b)),i))},l),k);if(Z)var
+av=q(P,u),s=[0,L(q(as,z),av)];else
 var
-q=Z}var
-T=function(a){var
-b=f0(n,function(b){var
-c=c0(b[3],a);return u(g([0,d,d]),c)},m);if(b){var
-c=mc(n,k,a);if(c)var
-h=s(e,a),q=f(p,a),r=l(g([0,i,d]),h)?f(t,h):f(z,h),v=f(f1,s(r,q)),w=c[1],j=[0,u(u(P(b[1]),w),v)];else
+s=Z}var
+S=function(a){var
+b=gx(m,function(b){var
+c=c_(b[3],a);return p(g([0,d,d]),c)},l);if(b){var
+c=m$(m,k,a);if(c)var
+f=q(e,a),s=h(r,a),t=n(g([0,i,d]),f)?h(u,f):h(z,f),v=h(gy,q(t,s)),w=c[1],j=[0,p(p(T(b[1]),w),v)];else
 var
 j=c;var
 o=j}else
 var
-o=b;return o};if(q){var
-C=T(j);if(C){var
-U=C[1],D=T(h);if(D)var
-V=D[1],as=f(f1,q[1]),at=l(U,V)?U:V,W=[0,s(u(L,at),as)];else
+o=b;return o};if(s){var
+D=S(j);if(D){var
+U=D[1],E=S(f);if(E)var
+V=E[1],at=h(gy,s[1]),au=n(U,V)?U:V,W=[0,q(p(M,au),at)];else
 var
-W=D;var
+W=E;var
 X=W}else
 var
-X=C;var
+X=D;var
 Y=X}else
 var
-Y=q;var
-o=Y;w=1;H=1;I=1;an=1}if(!an){var
-o=0;w=1;H=1;I=1}}else{var
-E=mc(n,k,e);if(E)var
-_=c0(k,e),ax=s(M(t),_),ay=K(s(M(z),_),ax),az=f(f1,u(f(p,e),ay)),$=[0,s(u(L,E[1]),az)];else
+Y=s;var
+o=Y;w=1;I=1;J=1;ao=1}if(!ao){var
+o=0;w=1;I=1;J=1}}else{var
+F=m$(m,k,e);if(F)var
+_=c_(k,e),aw=q(C(u),_),ax=L(q(C(z),_),aw),ay=h(gy,p(h(r,e),ax)),$=[0,q(p(M,F[1]),ay)];else
 var
-$=E;var
+$=F;var
 aa=$}}else
 var
-aa=B;if(!I)var
+aa=B;if(!J)var
 ab=aa}else
 var
-ab=A;if(!H){var
+ab=A;if(!I){var
 o=ab;w=1}}if(!w)var
 o=0;if(o)var
-aD=b(ah[3],c),aE=b(av(b(a[8],c),aD),aj),al=[0,[0,u(o[1],ak),aE]];else
+aD=b(ai[3],c),aE=b(ah(b(a[8],c),aD),ak),am=[0,[0,p(o[1],al),aE]];else
 var
-al=o;var
-am=al}else
+am=o;var
+an=am}else
 var
-am=G;return am}return[0,[0,g([0,i,d]),0]]}function
-ie(g,e,b,a){if(b){if(a){var
-h=b[1],k=cY(bm(h)),l=f(bm(e),k),c=dl(g,h,f(a[1],l));if(c)var
-d=ie(g,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,j=m;else
+an=H;return an}return[0,[0,g([0,i,d]),0]]}function
+iX(f,e,b,a){if(b){if(a){var
+g=b[1],k=c7(bx(g)),l=h(bx(e),k),c=dG(f,g,h(a[1],l));if(c)var
+d=iX(f,e,b[2],a[2]),m=d?[0,aA(c[1],d[1])]:d,j=m;else
 var
 j=c;return j}return[0,i]}return[0,i]}function
-me(t,r,a,C,B,A){if(0===a[6])return uj;function
+nb(t,s,a,C,B,A){if(0===a[6])return vw;function
 w(f){var
-c=b(t[2],f),d=0;return bQ(function(j,m){var
+c=b(t[2],f),d=0;return b0(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
 o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
 g=d[1],h=g<a[4]?1:0;if(h)var
@@ -4120,92 +4370,92 @@ d=d[2],c=c[2];continue}var
 i=e}else
 var
 i=c;return i}return c?0:1}}return k},d,c)}var
-n=am(t[1][1],w);if(n){var
-x=function(c){return b(a[5],c)<r?1:0},o=am(a[4],x);if(o)var
+m=an(t[1][1],w);if(m){var
+x=function(c){return b(a[5],c)<s?1:0},o=an(a[4],x);if(o)var
 y=function(c){var
-d=b(a[3],c);return bl(function(b){return b<a[4]?1:0},d)},u=am(a[1],y);else
+d=b(a[3],c);return a7(function(b){return b<a[4]?1:0},d)},u=an(a[1],y);else
 var
 u=o;var
-h=u}else
+f=u}else
 var
-h=n;if(h){var
+f=m;if(f){var
 D=a[8],e=g([0,d,d]),c=D;for(;;){if(c){var
-p=c[1],q=l(g([0,i,d]),p);if(q){var
-z=c[2],e=s(e,p),c=z;continue}var
-v=q}else
+p=c[1],r=n(g([0,i,d]),p);if(r){var
+z=c[2],e=q(e,p),c=z;continue}var
+v=r}else
 var
-v=l(g([0,i,d]),e);var
+v=n(g([0,i,d]),e);var
 j=v;break}}else
 var
-j=h;if(j)var
-E=a[7],k=aY(g([0,i,d]),E);else
+j=f;if(j)var
+E=a[7],k=aZ(g([0,i,d]),E);else
 var
 k=j;if(k)var
-F=a[7],m=l(f(bm(a[6]),F),A);else
+F=a[7],l=n(h(bx(a[6]),F),A);else
 var
-m=k;if(m){var
-G=ma(a,C,B,a[6]);return cZ(function(d){var
-c=d2(0,r);return[0,d,d1(function(c){var
-d=d2(0,a[4]);return eD(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return m}function
-mf(b,h,c,a,e){if(0===c)return[0,a];var
+l=k;if(l){var
+G=m9(a,C,B,a[6]);return c8(function(d){var
+c=eh(0,s);return[0,d,c9(function(c){var
+d=eh(0,a[4]);return e4(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+nc(b,f,c,a,e){if(0===c)return[0,a];var
 x=c-1|0;if(e){var
-j=e[1],q=s(g([0,d,d]),b),r=f(f(j,bm(h+1|0)),q),k=l(f(f(a,bm(c)),b),r);if(k){var
-t=mf(b,h+1|0,x,j,e[2]);return cZ(function(b){return u(a,b)},t)}return k}var
-m=f(bm(c),b),v=s(g([0,d,d]),b),n=s(f(bm(h+1|0),v),m),o=aY(g([0,i,d]),n);if(o)var
-w=cY(n),p=[0,u(a,f(f(a,m),w))];else
+j=e[1],s=q(g([0,d,d]),b),t=h(h(j,bx(f+1|0)),s),k=n(h(h(a,bx(c)),b),t);if(k){var
+u=nc(b,f+1|0,x,j,e[2]);return c8(function(b){return p(a,b)},u)}return k}var
+l=h(bx(c),b),v=q(g([0,d,d]),b),m=q(h(bx(f+1|0),v),l),o=aZ(g([0,i,d]),m);if(o)var
+w=c7(m),r=[0,p(a,h(h(a,l),w))];else
 var
-p=o;return p}function
-mg(r,e,h,c,q,b,a){var
-n=l(e,g([0,i,d]));if(n)var
-j=n;else{var
-o=aY(e,g([0,d,d])),p=o?fI(i,c):o;if(p)var
-s=f(e,P(c)),k=a4(P(h),s);else
+r=o;return r}function
+nd(r,e,f,c,q,b,a){var
+m=n(e,g([0,i,d]));if(m)var
+j=m;else{var
+o=aZ(e,g([0,d,d])),p=o?gf(i,c):o;if(p)var
+s=h(e,T(c)),k=a6(T(f),s);else
 var
 k=p;if(k){var
-m=mf(e,b,a,g([0,d,d]),q);if(m){var
-t=dk(c,b+a|0),u=fX(a),v=f(r,P(U(U(fX(b),u),t))),w=dk(cB(c,h),a),x=U(dk(h,b),w),y=P(U(fX(b+a|0),x));return l(f(m[1],y),v)}var
-j=m}else
+l=nc(e,b,a,g([0,d,d]),q);if(l){var
+t=dC(c,b+a|0),u=gr(a),v=h(r,T(Y(Y(gr(b),u),t))),w=dC(cI(c,f),a),x=Y(dC(f,b),w),y=T(Y(gr(b+a|0),x));return n(h(l[1],y),v)}var
+j=l}else
 var
 j=k}return j}var
-f2=[an,uk,co(0)];function
-ae(a){throw[0,f2,2,o(ul,a)]}function
-bn(a){throw[0,f2,1,a]}function
-X(a){throw[0,f2,3,a]}function
-q(c,b){var
-a=1-c;return a?ae(b):a}function
-N(c,b){var
-a=1-c;return a?bn(b):a}function
-f3(a){var
-b=80<w(a)?b9(a,0,80):a;return kN(b)}var
-mh=R(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return ag(b);if(cS(function(b){return function(a){return 0===fp(b,a)?1:0}}(a),b)){var
+gz=[aq,vx,bU(0)];function
+ai(a){throw[0,gz,2,t(vy,a)]}function
+a9(a){throw[0,gz,1,a]}function
+U(a){throw[0,gz,3,a]}function
+s(c,b){var
+a=1-c;return a?ai(b):a}function
+S(c,b){var
+a=1-c;return a?a9(b):a}function
+gA(a){var
+b=80<A(a)?cf(a,0,80):a;return lz(b)}var
+ne=O(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return al(b);if(cZ(function(b){return function(a){return 0===fZ(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-mi(a,c){var
-b=GV(ad(c,32*a|0),a),d=ey(p0(b,0,16));return ey(p0(b,16,16))<<16|d}var
-um=3,un=t(function(a){return mi(um,a)},mh),uo=cv(mh,0,8),up=2,uq=t(function(a){return mi(up,a)},uo);function
-cb(b,a){return b>>>a|0|b<<(32-a|0)}function
-mj(a,e,w,v){var
+nf(a,c){var
+b=IJ(ag(c,32*a|0),a),d=e1(q7(b,0,16));return e1(q7(b,16,16))<<16|d}var
+vz=3,vA=l(function(a){return nf(vz,a)},ne),vB=cg(ne,0,8),vC=2,vD=l(function(a){return nf(vC,a)},vB);function
+cl(b,a){return b>>>a|0|b<<(32-a|0)}function
+ng(a,e,w,v){var
 h=0;for(;;){var
-U=F3(pw(bc(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=HQ(qE(bp(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cb(o,18),O=cb(o,7)^N^(o>>>3|0),P=cb(p,19),t=b-7|0,Q=(cb(p,17)^P^(p>>>10|0))&-1,u=b+nK|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cl(o,18),O=cl(o,7)^N^(o>>>3|0),P=cl(p,19),t=b-7|0,Q=(cl(p,17)^P^(p>>>10|0))&-1,u=b+oP|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bu(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=cb(f,25),z=cb(f,11),A=(cb(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(un,g)[1+g]|0)+B|0,C=cb(d,22),D=cb(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cb(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-eN(f){var
-b=aL(1,bi(aL,0,f)),e=m(b+2|0,0),d=m(b+2|0,0);bP(function(a){var
+x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bk(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
+y=cl(f,25),z=cl(f,11),A=(cl(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(vA,g)[1+g]|0)+B|0,C=cl(d,22),D=cl(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cl(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+fh(f){var
+b=aP(1,a5(aP,0,f)),e=o(b+2|0,0),d=o(b+2|0,0);bu(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ae(uw);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ai(vJ);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
-l=m(1<<b,0);B(function(s,a){var
+l=o(1<<b,0);u(function(s,a){var
 m=0<a?1:0;if(m){var
 i=a-1|0,t=c(d,a)[1+a],h=0,q=0;if(i<0)var
 j=h;else{var
@@ -4221,109 +4471,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-uy=ux.slice(),uA=uz.slice(),uC=uB.slice(),uE=uD.slice(),uG=uF.slice();function
-uH(aa,E,$,w){var
-x=E+$|0,j=[0,E],f=[0,0],b=[0,0];function
-F(a){for(;;){if(b[1]<a){if(x<=j[1])ae(uI);f[1]=f[1]|bd(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+vL=vK.slice(),vN=vM.slice(),vP=vO.slice(),vR=vQ.slice(),vT=vS.slice();function
+vU(aa,F,$,w){var
+x=F+$|0,k=[0,F],f=[0,0],b=[0,0];function
+G(a){for(;;){if(b[1]<a){if(x<=k[1])ai(vV);f[1]=f[1]|br(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
-a(a){if(0===a)return 0;F(a);var
+a(a){if(0===a)return 0;G(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
-z(a){for(;;){if(b[1]<a[1]&&j[1]<x){F(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ae(uJ);y(d);return g>>>4|0}}var
-l=cT(w,1),d=[0,0];function
+z(a){for(;;){if(b[1]<a[1]&&k[1]<x){G(b[1]+8|0);continue}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ai(vW);y(d);return g>>>4|0}}var
+l=c0(w,1),d=[0,0];function
 A(b){var
-a=w<(d[1]+b|0)?1:0;return a?ae(uK):a}var
-s=[k,function(b){var
-a=eN(m(30,5));return[0,eN(p(288,function(a){return i7<=a?cj<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),H=a(2),au=0;if(2<H>>>0)ae(uL);else{var
+a=w<(d[1]+b|0)?1:0;return a?ai(vX):a}var
+s=[m,function(b){var
+a=fh(o(30,5));return[0,fh(j(288,function(a){return jS<=a?cu<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),H=a(2),at=0;if(2<H>>>0)ai(vY);else{var
 _=0;switch(H){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ae(uM);A(t);var
+t=a(16);if(65535!==(t^a(16)))ai(vZ);A(t);var
 ac=1;if(!(t<1)){var
 B=ac;for(;;){var
-ad=kC(a(8));db(l,d[1],ad);d[1]++;var
-af=B+1|0;if(t!==B){var
-B=af;continue}break}}_=1;break;case
+ad=ln(a(8));dq(l,d[1],ad);d[1]++;var
+ae=B+1|0;if(t!==B){var
+B=ae;continue}break}}_=1;break;case
 1:var
-I=D(s),J=G===I?s[1]:k===I?K(s):s,M=J[2],L=J[1];break;default:var
-h=a(5)+ou|0,q=a(5)+1|0,al=286<h?1:0,ak=a(4)+4|0,am=al||(30<q?1:0);if(am)ae(uQ);var
-S=m(19,0),T=ak-1|0,an=0;if(!(T<0)){var
-r=an;for(;;){var
-ar=a(3),X=c(uy,r)[1+r];c(S,X)[1+X]=ar;var
-as=r+1|0;if(T!==r){var
-r=as;continue}break}}var
-u=m(h+q|0,0),e=0,ao=eN(S);for(;;){if(e<(h+q|0)){var
-U=z(ao),V=U+nK|0;if(2<V>>>0)var
+J=E(s),K=D===J?s[1]:m===J?I(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+pA|0,q=a(5)+1|0,ak=286<h?1:0,aj=a(4)+4|0,al=ak||(30<q?1:0);if(al)ai(v3);var
+S=o(19,0),T=aj-1|0,am=0;if(!(T<0)){var
+r=am;for(;;){var
+aq=a(3),X=c(vL,r)[1+r];c(S,X)[1+X]=aq;var
+ar=r+1|0;if(T!==r){var
+r=ar;continue}break}}var
+u=o(h+q|0,0),e=0,an=fh(S);for(;;){if(e<(h+q|0)){var
+U=z(an),V=U+oP|0;if(2<V>>>0)var
 i=1,v=U;else
 switch(V){case
-0:if(0===e)ae(uS);var
-W=e-1|0,ap=3+a(2)|0,i=ap,v=c(u,W)[1+W];break;case
+0:if(0===e)ai(v5);var
+W=e-1|0,ao=3+a(2)|0,i=ao,v=c(u,W)[1+W];break;case
 1:var
 i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ae(uR);kP(u,e,i,v);var
+i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ai(v4);lB(u,e,i,v);var
 e=e+i|0;continue}var
-aq=eN(cv(u,h,q)),M=aq,L=eN(cv(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cj<=g)){A(1);aj(l,d[1],g);d[1]++;continue}if(cj<g){if(285<g)ae(uN);var
-N=g+nZ|0,O=g+nZ|0,ag=a(c(uC,N)[1+N]),C=c(uA,O)[1+O]+ag|0,n=z(M);if(29<n)ae(uO);var
-ah=a(c(uG,n)[1+n]),P=c(uE,n)[1+n]+ah|0;if(d[1]<P)ae(uP);A(C);var
+ap=fh(cg(u,h,q)),M=ap,L=fh(cg(u,0,h));break}}if(!_)for(;;){var
+g=z(L);if(!(cu<=g)){A(1);au(l,d[1],g);d[1]++;continue}if(cu<g){if(285<g)ai(v0);var
+N=g+o6|0,O=g+o6|0,af=a(c(vP,N)[1+N]),C=c(vN,O)[1+O]+af|0,n=z(M);if(29<n)ai(v1);var
+ag=a(c(vT,n)[1+n]),P=c(vR,n)[1+n]+ag|0;if(d[1]<P)ai(v2);A(C);var
 Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
-o=Q;for(;;){aj(l,o,br(l,o-P|0));var
-ai=o+1|0;if(R!==o){var
-o=ai;continue}break}}d[1]=d[1]+C|0;continue}au=1;break}}if(0===ab)continue;var
+p=Q;for(;;){au(l,p,bA(l,p-P|0));var
+ah=p+1|0;if(R!==p){var
+p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-at=j[1]!==x?1:0,Z=at||(d[1]!==w?1:0);if(Z)ae(uT);return aK(l)}}var
-uU=p(cj,function(d){var
+as=k[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ai(v6);return aO(l)}}var
+v7=j(cu,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),uV=268435456;function
-mk(a){return aL(uV,40*cs(a,53687091)|0)}function
-f4(b,a){var
-c=T(b,a+1|0)<<8;return T(b,a)|c}function
-ig(b,a){var
-c=f4(b,a+2|0)<<16;return f4(b,a)|c}function
-aN(g,d){var
-b=az(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){aj(b,a,kC((g>>>(8*a|0)|0)&fg));var
+b=e,a=c;continue}return c}}),v8=268435456;function
+nh(a){return aP(v8,40*cB(a,53687091)|0)}function
+gB(b,a){var
+c=X(b,a+1|0)<<8;return X(b,a)|c}function
+iY(b,a){var
+c=gB(b,a+2|0)<<16;return gB(b,a)|c}function
+aT(g,d){var
+b=aD(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){au(b,a,ln((g>>>(8*a|0)|0)&fR));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return aK(b)}var
-c1=[an,va,co(0)];function
-ml(f){var
-b=w(f),a=[0,0];function
-g(c){return a[1]<b?T(f,a[1]):0}function
-h(d){if(b<=a[1])throw c1;var
-c=T(f,a[1]);a[1]++;return c}function
+a=f;continue}break}}return aO(b)}var
+c$=[aq,wn,bU(0)];function
+ni(f){var
+b=A(f),a=[0,0];function
+g(c){return a[1]<b?X(f,a[1]):0}function
+h(d){if(b<=a[1])throw c$;var
+c=X(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw c1;return a}function
+a=h(0)!==b?1:0;if(a)throw c$;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return b9(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw c1}}function
-l(m){if(aO<m)throw c1;c(0);var
-b=g(0),e=0;if(jB<=b)if(pa===b){var
-o=0,n=vb;e=1}else
-if(n9===b){var
-o=vc,n=vd;e=1}else
-if(123===b){a[1]++;c(0);if(nY===g(0)){a[1]++;var
-d=ve}else{var
+b=h(0);if(34===b)return cf(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw c$}}function
+l(m){if(aw<m)throw c$;c(0);var
+b=g(0),e=0;if(kk<=b)if(qh===b){var
+o=0,n=wo;e=1}else
+if(pc===b){var
+o=wp,n=wq;e=1}else
+if(pn===b){a[1]++;c(0);if(o5===g(0)){a[1]++;var
+d=wr}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(nY!==A)throw c1;var
-d=[5,ag(z)];break}}}else
+y=z;continue}if(o5!==A)throw c$;var
+d=[5,al(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=vf}else{var
+d=ws}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw c1;var
-d=[4,ag(w)];break}}}else
-if(gG<=b){var
-o=vg,n=vh;e=1}else
+v=w;continue}if(93!==x)throw c$;var
+d=[4,al(w)];break}}}else
+if(hb<=b){var
+o=wt,n=wu;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4334,42 +4584,42 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=b9(f,s,a[1]-s|0),u=kz(t),D=u?[1,u[1]]:[2,FR(t)],d=D;break}break;case
-0:break;default:kM(k,n);var
+t=cf(f,s,a[1]-s|0),u=lk(t),D=u?[1,u[1]]:[2,HE(t)],d=D;break}break;case
+0:break;default:ly(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw c1;return d}function
-f5(b,a){var
-c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw J}function
-f6(e){var
-a=a9(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return P(fJ(c));if(!b[2]){var
-d=b[1];if(0<a8(fJ(d))){var
-f=fJ(d);return b_(fJ(c),f)}}}throw J}function
-ih(a){function
+d=l(0);if(a[1]!==b)throw c$;return d}function
+gC(b,a){var
+c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw L}function
+gD(e){var
+a=bm(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return T(gg(c));if(!b[2]){var
+d=b[1];if(0<bi(gg(d))){var
+f=gg(d);return bZ(gg(c),f)}}}throw L}function
+iZ(a){function
 b(c){var
-a=a9(94,c);if(a){var
+a=bm(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=g9(b[1]);return[0,g9(a[1]),d]}}throw J}function
+d=hF(b[1]);return[0,hF(a[1]),d]}}throw L}function
 c(c){var
-a=a9(42,c);if(a){var
-d=j(b,a[2]);return[0,f6(a[1]),d]}throw J}return E(a,vr)?0:j(c,a9(32,a))}function
-vE(h){var
-i=w(h);function
+a=bm(42,c);if(a){var
+d=k(b,a[2]);return[0,gD(a[1]),d]}throw L}return F(a,wE)?0:k(c,bm(32,a))}function
+wR(h){var
+i=A(h);function
 g(a){var
-b=a<i?1:0,c=b?T(h,a):b;return c}function
-d(a){return ck===(g(a)&g3)?1:0}var
+b=a<i?1:0,c=b?X(h,a):b;return c}function
+d(a){return cv===(g(a)&hz)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
-b=g(a),e=g(a+1|0);if(!(ck<=b)){var
-a=a+1|0;continue}if(194<=b&&!(jK<=b)){var
-x=d(a+1|0);if(x){var
-a=a+2|0;continue}return x}if(jK<=b&&!(jf<=b)){var
+b=g(a),e=g(a+1|0);if(!(cv<=b)){var
+a=a+1|0;continue}if(194<=b&&!(kt<=b)){var
+w=d(a+1|0);if(w){var
+a=a+2|0;continue}return w}if(kt<=b&&!(j1<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-A=jK!==b?1:0,u=A||(eh<=e?1:0);if(u){var
-B=237!==b?1:0,v=B||(e<eh?1:0);if(v){var
+z=kt!==b?1:0,u=z||(eG<=e?1:0);if(u){var
+B=237!==b?1:0,v=B||(e<eG?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4378,13 +4628,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=jf<=b?1:0;if(l){var
+l=j1<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-y=jf!==b?1:0,q=y||(i7<=e?1:0);if(q){var
-z=244!==b?1:0,r=z||(e<i7?1:0);if(r){var
+x=j1!==b?1:0,q=x||(jS<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<jS?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4400,83 +4650,83 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-f7(b){if(typeof
+gE(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
-c=b[1],d=w(c),a=0,p=function(a){var
+c=b[1],d=A(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=gG?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hb?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
-e=g;else{if(92!==T(c,a)){var
+e=g;else{if(92!==X(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(o_===T(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(qf===X(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-k=ht(p,b9(c,a+2|0,4));if(k){var
+j=h1(p,cf(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
-l=k}else
+l=j}else
 var
 l=i;var
 n=l;o=1}else{var
-m=hu(vF,T(c,a+1|0));if(m){var
+m=h2(wS,X(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return q(n,vG)}case
-4:return x(f7,b[1]);case
+n=e;return s(n,wT)}case
+4:return w(gE,b[1]);case
 5:var
-f=b[1],r=z(f);q(z(b8(hc,j(function(a){return a[1]},f)))===r?1:0,vH);return x(function(a){f7([3,a[1]]);return f7(a[2])},f)}return 0}function
-vI(d){var
-g=w(d);function
+f=b[1],q=B(f);s(B(bO(hK,k(function(a){return a[1]},f)))===q?1:0,wU);return w(function(a){gE([3,a[1]]);return gE(a[2])},f)}return 0}function
+wV(d){var
+g=A(d);function
 k(a){var
 b=a<g?1:0;if(b)var
-c=48<=T(d,a)?1:0,e=c?T(d,a)<=57?1:0:c;else
+c=48<=X(d,a)?1:0,e=c?X(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?hu(c,T(d,a)):b}function
-i(b){q(k(b),vJ);var
+b=a<g?1:0;return b?h2(c,X(d,a)):b}function
+i(b){s(k(b),wW);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
-m=a<g?1:0;if(m){if(34===T(d,a)){var
+m=a<g?1:0;if(m){if(34===X(d,a)){var
 b=a+1|0;for(;;){if(g<=b)var
 n=b;else{var
-l=T(d,b);if(34!==l){if(92===l){var
+l=X(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,vK)){var
-j=c(a,vL)?a+1|0:a,h=c(j,vM)?j+1|0:i(j),e=c(h,vN)?i(h+1|0):h;if(c(e,vO))var
-r=c(e+1|0,vP)?e+2|0:e+1|0,f=i(r);else
+a=n;continue a}}if(c(a,wX)){var
+j=c(a,wY)?a+1|0:a,h=c(j,wZ)?j+1|0:i(j),e=c(h,w0)?i(h+1|0):h;if(c(e,w1))var
+q=c(e+1|0,w2)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,vR);if(o)var
-s=h<f?1:0,p=s||((f-a|0)<=19?1:0);else
+o=1-c(f,w4);if(o)var
+r=h<f?1:0,p=r||((f-a|0)<=19?1:0);else
 var
-p=o;q(p,vQ);var
+p=o;s(p,w3);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-vS(o,h){q(aV(h,vU),vT);var
-i=aC(h,vV),a=i[2];q(i[1]<=ej?1:0,vW);var
-l=D(a),e=G===l?a[1]:k===l?K(a):a;q(vE(e),vX);vI(e);try{var
-u=ml(e),c=u}catch(a){a=bC(a);if(a!==c1&&a[1]!==fs)throw a;var
-c=ae(vY)}if(typeof
+w5(o,h){s(aJ(h,w7),w6);var
+i=ac(h,w8),a=i[2];s(i[1]<=eM?1:0,w9);var
+j=E(a),e=D===j?a[1]:m===j?I(a):a;s(wR(e),w_);wV(e);try{var
+u=ni(e),c=u}catch(a){a=bh(a);if(a!==c$&&a[1]!==f2)throw a;var
+c=ai(w$)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(a7(bg(hc,j(function(a){return a[1]},f)),v0)){f7(c);q(a7(fv(v3,f),v2),v1);var
-g=fv(v4,f),n=0;if(typeof
+f=c[1];if(a$(bc(hK,k(function(a){return a[1]},f)),xb)){gE(c);s(a$(f4(xe,f),xd),xc);var
+g=f4(xf,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=ae(v5);var
-p=h[1]-1|0,m=z(d)===p?1:0,r=m?cR(function(a){return aV(h,a[1])},d):m;q(r,v6);var
-s=0.,t=L(function(U,G){var
-H=G[1],I=aC(h,H)[1],t=G[2];function
+d=ai(xg);var
+p=h[1]-1|0,l=B(d)===p?1:0,q=l?cY(function(a){return aJ(h,a[1])},d):l;s(q,xh);var
+r=0.,t=N(function(U,E){var
+H=E[1],I=ac(h,H)[1],t=E[2];function
 c(c){var
-a=f3(H);return ae(b(ao(vs),a))}var
+a=gA(H);return ai(b(ap(wF),a))}var
 J=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4488,16 +4738,16 @@ q!=="number"&&3===q[0]){var
 r=p[2];if(r){var
 s=r[1],u=0;if(typeof
 s!=="number"&&4===s[0])if(r[2]){e=1;i=1;u=1}else{var
-S=s[1],T=j(function(a){if(typeof
+S=s[1],T=k(function(a){if(typeof
 a!=="number"&&1===a[0]){var
 b=a[1];if(0<=b)return b}return c(0)},S),g=T,l=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
 e=1}}}if(!J)var
-k=c(0),g=k[3],l=k[2],a=k[1];var
-K=0===g?1:0,M=K||(3<z(g)?1:0);if(M)c(0);var
-N=1,m=L(function(b,a){if(0<a&&cn(dv,a)<b)return c(0);return aG(b,a)},N,g),w=E(l,vt),x=1-w,O=x?F(l,vu):x;if(O)c(0);var
-v=0;if(F(a,vv)){var
-f=0;if(F(a,vw))if(F(a,vx))if(F(a,vy)){if(F(a,vz))if(F(a,vA)){var
-y=F(a,vB);if(y){var
+j=c(0),g=j[3],l=j[2],a=j[1];var
+K=0===g?1:0,L=K||(3<B(g)?1:0);if(L)c(0);var
+M=1,m=N(function(b,a){if(0<a&&cy(dl,a)<b)return c(0);return aL(b,a)},M,g),w=F(l,wG),x=1-w,O=x?G(l,wH):x;if(O)c(0);var
+v=0;if(G(a,wI)){var
+f=0;if(G(a,wJ))if(G(a,wK))if(G(a,wL)){if(G(a,wM))if(G(a,wN)){var
+y=G(a,wO);if(y){var
 d=c(0);f=1}else{var
 d=y;f=1}}else{v=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4505,159 +4755,156 @@ d=2;f=1}if(!f)var
 d=8}else
 v=1;if(v)var
 d=1;var
-A=0<d?1:0;if(A)var
-P=cn(I,d)<m?1:0,B=P||(aG(m,d)!==I?1:0);else
+z=0<d?1:0;if(z)var
+P=cy(I,d)<m?1:0,A=P||(aL(m,d)!==I?1:0);else
 var
-B=A;if(B)c(0);var
+A=z;if(A)c(0);var
 C=1-w;if(C)var
-Q=1!==z(g)?1:0,D=Q||1-ax(a,vD);else
+Q=1!==B(g)?1:0,D=Q||1-az(a,wQ);else
 var
 D=C;if(D)c(0);var
-R=E(a,vC)?1.:8.;return U+m*R},s,d);return q(t<=mk(o)?1:0,v7)}}return ae(vZ)}function
-ba(c,b,a){var
-d=c[2];return ae(O(ao(v8),d,b,a))}function
-bR(c,a,f,e){if(typeof
+R=F(a,wP)?1.:8.;return U+m*R},r,d);return s(t<=nh(o)?1:0,xi)}}return ai(xa)}function
+a_(c,b,a){var
+d=c[2];return ai(P(ap(xj),d,b,a))}function
+bQ(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(cR(function(e){var
-a=d;for(;;){if(a){var
-c=a[2],b=0===ak(a[1][1],e)?1:0;if(b)return b;var
-a=c;continue}return 0}},e)){x(function(d){var
-b=d[1],c=1-ax(b,e);return c?X(o(v_,f3(o(a,b)))):c},d);return[0,d,a,f]}}return ae(b(ao(v9),a))}function
-aw(b,a){return fv(a,b[1])}function
-eO(c,b,a){return 0===aw(b,a)?0:[0,e(c,b,a)]}function
-c2(c,b,e){var
-a=aw(c,b);if(typeof
+d=c[1];if(cY(function(a){return ls(a,d)},e)){w(function(d){var
+b=d[1],c=1-az(b,e);return c?U(t(xl,gA(t(a,b)))):c},d);return[0,d,a,f]}}return ai(b(ap(xk),a))}function
+aC(b,a){return f4(a,b[1])}function
+fi(c,b,a){return 0===aC(b,a)?0:[0,e(c,b,a)]}function
+da(c,b,e){var
+a=aC(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(ax(d,e))return d}return ba(c,b,v$)}function
-f8(c,b){var
-a=aw(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return ba(c,b,wa)}function
-eP(e,d,c){var
-f=e?e[1]:hk,a=aw(d,c);if(typeof
+d=a[1];if(az(d,e))return d}return a_(c,b,xm)}function
+gF(c,b){var
+a=aC(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return a_(c,b,xn)}function
+er(e,d,c){var
+f=e?e[1]:hT,a=aC(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return ba(d,c,wb)}function
-ii(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-df,j=f?f[1]:df,a=aw(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return a_(d,c,xo)}function
+i0(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-du,j=f?f[1]:du,a=aC(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!F(a[1],wd)&&h)return a3;break}return ba(e,d,wc)}function
-ij(b,a){return ii(0,[0,b0(we)],[0,1.-ky/2.],b,a)}function
-eQ(a,c){var
-b=o(a[2],c),d=Q(a[3],b);dU(a[3],b);return d}function
-f9(d,c,b,a){var
-f=c[2],g=e(ao(wf),f,b);q(1===z(a[1])?1:0,g);if(d&&d[1]!==a[2])return ba(c,b,wg);return 0}function
-ik(e,d){var
+3:if(!G(a[1],xq)&&h)return a3;break}return a_(e,d,xp)}function
+i1(b,a){return i0(0,[0,ca(xr)],[0,1.-lj/2.],b,a)}function
+es(a,c){var
+b=t(a[2],c),d=Q(a[3],b);eb(a[3],b);return d}function
+gG(d,c,b,a){var
+f=c[2],g=e(ap(xs),f,b);s(1===B(a[1])?1:0,g);if(d&&d[1]!==a[2])return a_(c,b,xt);return 0}function
+i2(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-f_(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:hk,g=c[3];if(0===g[0]){var
-h=g[1];ik(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?ba(e,d,wh):c});return h}return ba(e,d,wi)}function
-f$(f,e,d,c,a){var
-i=f?f[1]:-df,j=e?e[1]:df,g=a[3];if(1===g[0]){var
-h=g[1];ik(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?ba(d,c,wk):f});return h}return ba(d,c,wj)}function
-aZ(f,e,d,b,a){var
-c=eQ(b,a);return bM(function(c){f9(f,b,a,c);var
-g=f_(e,d,b,a,c);return[0,c[2],g]},c)}function
-bo(f,e,d,b,a){var
-c=eQ(b,a);return bM(function(c){f9(f,b,a,c);var
-g=f$(e,d,b,a,c);return[0,c[2],g]},c)}function
-il(g,d,c){var
-a=eQ(d,c);return bM(function(a){f9(g,d,c,a);var
+fj(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:hT,g=c[3];if(0===g[0]){var
+h=g[1];i2(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?a_(e,d,xu):c});return h}return a_(e,d,xv)}function
+gH(f,e,d,c,a){var
+i=f?f[1]:-du,j=e?e[1]:du,g=a[3];if(1===g[0]){var
+h=g[1];i2(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?a_(d,c,xx):f});return h}return a_(d,c,xw)}function
+a0(f,e,d,b,a){var
+c=es(b,a);return bj(function(c){gG(f,b,a,c);var
+g=fj(e,d,b,a,c);return[0,c[2],g]},c)}function
+by(f,e,d,b,a){var
+c=es(b,a);return bj(function(c){gG(f,b,a,c);var
+g=gH(e,d,b,a,c);return[0,c[2],g]},c)}function
+i3(g,d,c){var
+a=es(d,c);return bj(function(a){gG(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];ik(a,function(a){b(f,a);return 0});return[0,a[2],f]}return ba(d,c,wl)},a)}function
-bp(c,b,a){return a?a[1]:ba(c,b,wm)}function
-d6(h,c,a){var
-d=eQ(c,a);return bM(function(f){var
+f=e[1];i2(a,function(a){b(f,a);return 0});return[0,a[2],f]}return a_(d,c,xy)},a)}function
+be(c,b,a){return a?a[1]:a_(c,b,xz)}function
+dH(h,c,a){var
+d=es(c,a);return bj(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=O(h,c,a,f),j=function(c,a){return b(i,aG(c,g)+a|0)};return[0,d[1],g,j]}}return ba(c,a,wn)},d)}function
-im(b,a){var
-c=eQ(b,a);return bM(function(c){var
+g=e[1],i=P(h,c,a,f),j=function(c,a){return b(i,aL(c,g)+a|0)};return[0,d[1],g,j]}}return a_(c,a,xA)},d)}function
+i4(b,a){var
+c=es(b,a);return bj(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];f9(0,b,a,c);var
-d=[0,0],h=[0,0];kM(function(b){var
-a=b+j0|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];gG(0,b,a,c);var
+d=[0,0],h=[0,0];ly(function(b){var
+a=b+kL|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=jV<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)ba(b,a,wp);var
-e=a9(10,g),k=c[2]+1|0,l=z(e)!==k?1:0,m=l||F(ah(e,c[2]),wr);if(m)ba(b,a,wq);return fw(function(a,b){return a<c[2]?1:0},e)}return ba(b,a,wo)},c)}function
-io(f,a){var
-b=w(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?ht(function(a){var
+i=kF<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)a_(b,a,xC);var
+e=bm(10,g),k=c[2]+1|0,l=B(e)!==k?1:0,m=l||G(ad(e,c[2]),xE);if(m)a_(b,a,xD);return f5(function(a,b){return a<c[2]?1:0},e)}return a_(b,a,xB)},c)}function
+i5(f,a){var
+b=A(a),c=1<=b?1:0;if(c)var
+d=b<=f?1:0,e=d?h1(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return q(e,ws)}function
-ip(a){var
-d=0;if(F(a,wt)&&45===T(a,0)){var
-b=b9(a,1,w(a)-1|0);d=1}if(!d)var
+e=c;return s(e,xF)}function
+i6(a){var
+d=0;if(G(a,xG)&&45===X(a,0)){var
+b=cf(a,1,A(a)-1|0);d=1}if(!d)var
 b=a;var
-c=a9(47,b);q(z(c)<=2?1:0,wu);var
-e=4000;x(function(a){return io(e,a)},c);return f6(a)}function
-iq(f,e){var
+c=bm(47,b);s(B(c)<=2?1:0,xH);var
+e=os;w(function(a){return i5(e,a)},c);return gD(a)}function
+i7(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=g9(d),a=ah(a[1],g),b=c;continue;case
+g=hF(d),a=ad(a[1],g),b=c;continue;case
 5:var
-a=fv(d,a[1]),b=c;continue}throw J}return a}}function
-dm(b,a){var
-c=a9(46,a);return iq(b[1],c)}function
-dn(b,a){return 0===dm(b,a)?1:0}function
-cc(c,b){var
-a=dm(c,b);if(typeof
-a!=="number"&&3===a[0])return a[1];throw J}function
-eR(d,c){var
-a=dm(d,c);if(typeof
+a=f4(d,a[1]),b=c;continue}throw L}return a}}function
+dI(b,a){var
+c=bm(46,a);return i7(b[1],c)}function
+dJ(b,a){return 0===dI(b,a)?1:0}function
+b1(c,b){var
+a=dI(c,b);if(typeof
+a!=="number"&&3===a[0])return a[1];throw L}function
+fk(d,c){var
+a=dI(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}throw J}function
-eS(c,b){var
-a=dm(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw J}function
-eT(c,b){var
-a=dm(c,b);if(typeof
+b=a[1];if(0<=b)return b}throw L}function
+fl(c,b){var
+a=dI(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];throw L}function
+fm(c,b){var
+a=dI(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!F(a[1],wA))return a3;break}throw J}function
-cd(a){if(Math.abs(a)<=df)return at(a);throw J}function
-mm(a){return a==a3?0:[0,cd(a)]}function
-bS(b,a){return aV(b[2],a)}function
-ga(b,a){return aC(b[2],a)}function
-a0(d,c){var
-a=ga(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw J}function
-dp(d,c){var
-a=ga(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw J}function
-mn(d,c){var
-a=ga(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw J}function
-gb(d,c){var
-a=ga(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=a9(10,b[1]);return fw(function(a,b){return a<e?1:0},f)}throw J}function
-d7(a){var
-b=a0(a,wK),c=a0(a,wL);return[0,a0(a,wM),c,b]}function
-bq(c,a){var
+3:if(!G(a[1],xN))return a3;break}throw L}function
+cm(a){if(Math.abs(a)<=du)return $(a);throw L}function
+nj(a){return a==a3?0:[0,cm(a)]}function
+b2(b,a){return aJ(b[2],a)}function
+gI(b,a){return ac(b[2],a)}function
+a1(d,c){var
+a=gI(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw L}function
+dK(d,c){var
+a=gI(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw L}function
+nk(d,c){var
+a=gI(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw L}function
+gJ(d,c){var
+a=gI(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=bm(10,b[1]);return f5(function(a,b){return a<e?1:0},f)}throw L}function
+et(a){var
+b=a1(a,xX),c=a1(a,xY);return[0,a1(a,xZ),c,b]}function
+bz(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-c3(a,d){var
+db(a,d){var
 c=a[1];function
-e(a){return b(d,c+a|0)}return I(a[2]-c|0,e)}function
-mo(a){return dn(a,wN)?0.:eT(a,wO)}var
-wP=at(ky);function
-gc(a){return L(u,y,a)}function
-ce(b,a){return o(wZ,a)}function
-mp(a){if(bS(a,ce(a,w0))){var
-c=dp(a,ce(a,w1));return function(a){return cd(b(c[2],a))}}return function(a){return y}}function
-mq(a){function
-c(b){return ce(a,b)}function
-f(b,d){return bS(a,c(b))?mn(a,c(b))[2]:function(a){return d}}var
-d=cc(a,c(w5)),i=dn(a,c(w6))?n:cd(eT(a,c(xn))),j=E(d,w7)?w8:dn(a,c(xl))?0:[0,eR(a,c(xm))],k=eR(a,c(w9));if(bS(a,c(w_)))var
-l=dp(a,c(w$)),g=function(a){return cd(b(l[2],a))};else
+e(a){return b(d,c+a|0)}return J(a[2]-c|0,e)}function
+nl(a){return dJ(a,x0)?0.:fm(a,x1)}var
+x2=$(lj);function
+gK(a){return N(p,y,a)}function
+cn(b,a){return t(ya,a)}function
+nm(a){if(b2(a,cn(a,yb))){var
+c=dK(a,cn(a,yc));return function(a){return cm(b(c[2],a))}}return function(a){return y}}function
+nn(a){function
+c(b){return cn(a,b)}function
+f(b,d){return b2(a,c(b))?nk(a,c(b))[2]:function(a){return d}}var
+d=b1(a,c(yg)),i=dJ(a,c(yh))?r:cm(fm(a,c(yA))),j=F(d,yi)?yj:dJ(a,c(yy))?0:[0,fk(a,c(yz))],k=fk(a,c(yk));if(b2(a,c(yl)))var
+l=dK(a,c(ym)),g=function(a){return cm(b(l[2],a))};else
 var
 g=function(a){return y};var
-m=f(xa,1),o=f(xb,0);if(F(d,xc))if(F(d,xd))if(F(d,xe))if(F(d,xf))if(F(d,xg))if(F(d,xh))var
-h=F(d,xi),e=h?X(d):h;else
+m=f(yn,1),n=f(yo,0);if(G(d,yp))if(G(d,yq))if(G(d,yr))if(G(d,ys))if(G(d,yt))if(G(d,yu))var
+h=G(d,yv),e=h?U(d):h;else
 var
 e=4;else
 var
@@ -4670,50 +4917,50 @@ var
 e=3;else
 var
 e=6;function
-p(a){return 0}var
-q=eR(a,xj);return[0,a0(a,xk)[1]-1|0,q,p,e,o,m,g,k,j,i]}function
-mr(c,b){function
-a(a){return eT(c,e(ao(xF),b,a))}var
-d=a(xG);return[0,a(xH),d]}function
-ms(a){return 1-dn(a,xI)}function
-ir(a){var
-b=gb(a,xP);return R(j(function(a){var
-b=ih(a);return bg(function(b,a){return ak(b[2],a[2])},b)},b))}function
-mt(a){return 1-dn(a,xR)}function
-eU(a){return a9(43,cc(a,xT))}function
-mu(a){return ax(eU(a),xU)?xV:cc(a,xW)}function
-is(c){if(bS(c,xX)){var
-a=dp(c,xY),d=function(c){var
-d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return I(a[1]/3|0,d)}return 0}function
-gd(a){return aL(1,a0(a,xZ)[1]-1|0)}function
-it(d,i){var
-e=a0(d,x0),j=a0(d,x1),k=a0(d,x2),f=e[1]-2|0,l=0;if(!(f<0)){var
+o(a){return 0}var
+p=fk(a,yw);return[0,a1(a,yx)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+no(c,b){function
+a(a){return fm(c,e(ap(yV),b,a))}var
+d=a(yW);return[0,a(yX),d]}function
+np(a){return 1-dJ(a,yY)}function
+i8(a){var
+b=gJ(a,y5);return O(k(function(a){var
+b=iZ(a);return bc(function(b,a){return as(b[2],a[2])},b)},b))}function
+nq(a){return 1-dJ(a,y7)}function
+fn(a){return bm(43,b1(a,y9))}function
+nr(a){return az(fn(a),y_)?y$:b1(a,za)}function
+i9(c){if(b2(c,zb)){var
+a=dK(c,zc),d=function(c){var
+d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return J(a[1]/3|0,d)}return 0}function
+gL(a){return aP(1,a1(a,zd)[1]-1|0)}function
+i_(d,i){var
+e=a1(d,ze),j=a1(d,zf),k=a1(d,zg),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
-n=b(k[2],c);O(i,a,b(j[2],c),n);var
+n=b(k[2],c);P(i,a,b(j[2],c),n);var
 o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-mv(a,e,f){var
-d=fx(gd(a),e,0);it(a,function(e,h,g){var
-a=b(f,h),i=f5(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-mw(a){function
-b(a){return o(x4,a)}var
-d=m(gd(a),0),e=cc(a,b(x5)),g=E(e,x6)?x7:ya,f=b(g);it(a,function(a,e,b){d[1+a]=f5(c(d,a)[1+a],b);return 0});if(0===is(a)){if(E(e,x8))return[0,cw(d)];if(!eS(a,b(x9))&&!dn(a,b(x_))&&!dn(a,f)){var
-h=gd(a),i=eR(a,f);return[1,eR(a,b(x$)),i,h]}return 0}return 0}function
-yb(e,d,c,b,a){return i}var
-yc=0,yd=0;function
-ye(a){return a}var
-yf=0;function
-yg(a){return 0}var
-yh=[0,0,function(a){return 0},yg,yf,ye,yd,n,yc,yb];function
-mx(a){return ax(yi,eU(a))}function
-iu(b){var
+ns(a,e,f){var
+d=d3(gL(a),e,0);i_(a,function(e,h,g){var
+a=b(f,h),i=gC(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+nt(a){function
+b(a){return t(zi,a)}var
+d=o(gL(a),0),e=b1(a,b(zj)),g=F(e,zk)?zl:zq,f=b(g);i_(a,function(a,e,b){d[1+a]=gC(c(d,a)[1+a],b);return 0});if(0===i9(a)){if(F(e,zm))return[0,aR(d)];if(!fl(a,b(zn))&&!dJ(a,b(zo))&&!dJ(a,f)){var
+h=gL(a),i=fk(a,f);return[1,fk(a,b(zp)),i,h]}return 0}return 0}function
+zr(e,d,c,b,a){return i}var
+zs=0,zt=0;function
+zu(a){return a}var
+zv=0;function
+zw(a){return 0}var
+zx=[0,0,function(a){return 0},zw,zv,zu,zt,r,zs,zr];function
+nu(a){return az(zy,fn(a))}function
+i$(b){var
 a=b[3];if(typeof
-a!=="number"&&2===a[0])return a[3];throw J}function
-iv(c,a){var
+a!=="number"&&2===a[0])return a[3];throw L}function
+ja(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -4725,34 +4972,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-d8(a){return E(a[1],yK)?yL:a[6]}function
-ge(b,a){return j(ip,bp(b,a,im(b,a)))}var
-Fq=pk;function
-Al(d,a1,g,aP,p){var
-r=aP[3],aj=bo([0,r],Ao,An,d,Am),P=bo([0,r],Ar,Aq,d,Ap),B=bo([0,r],Au,At,d,As),s=aZ([0,r],0,0,d,Av),C=im(d,Aw),D=im(d,Ax),G=0!==aw(d,Ay)?1:0,t=0!==aw(d,Az)?1:0;if(aV(g,AA))X(AB);if(aV(g,AC))X(AD);if(aV(g,AE))X(AF);if(aV(g,AG))X(AH);function
-al(l,e){var
-c=R(j(function(b){function
+dc(a){return F(a[1],z0)?z1:a[6]}function
+gM(b,a){return k(i6,be(b,a,i4(b,a)))}var
+Hc=qr;function
+BB(d,a2,g,aS,o){var
+p=aS[3],aj=by([0,p],BE,BD,d,BC),Q=by([0,p],BH,BG,d,BF),A=by([0,p],BK,BJ,d,BI),q=a0([0,p],0,0,d,BL),C=i4(d,BM),D=i4(d,BN),E=0!==aC(d,BO)?1:0,r=0!==aC(d,BP)?1:0;if(aJ(g,BQ))U(BR);if(aJ(g,BS))U(BT);if(aJ(g,BU))U(BV);if(aJ(g,BW))U(BX);function
+ak(l,e){var
+c=O(k(function(b){function
 c(c){var
-a=a9(94,c);if(a){var
-b=a[2];if(b&&!b[2]){io(5,a[1]);return io(4,b[1])}}return ae(wv)}function
+a=bm(94,c);if(a){var
+b=a[2];if(b&&!b[2]){i5(5,a[1]);return i5(4,b[1])}}return ai(xI)}function
 d(b){var
-a=a9(42,b);return a?(ip(a[1]),x(c,a[2])):ae(ww)}if(F(b,wx))x(d,a9(32,b));var
-e=ih(b),a=j(function(a){return[0,a[2],a[1]]},e);x(function(g){var
+a=bm(42,b);return a?(i6(a[1]),w(c,a[2])):ai(xJ)}if(G(b,xK))w(d,bm(32,b));var
+e=iZ(b),a=k(function(a){return[0,a[2],a[1]]},e);w(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=ki(a[1][1],b[1][1]);if(f){var
+f=k5(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
-h=cR(function(a){var
+h=cY(function(a){var
 b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=L(function(b,a){return b+a[2]|0},k,c)<=bW?1:0,e=i?0!==v(g[2])?1:0:i;else
+k=0,i=N(function(b,a){return b+a[2]|0},k,c)<=b8?1:0,e=i?0!==x(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return q(e,wy)}},a);var
-f=z(a);q(z(b8(ak,j(function(a){return a[1]},a)))===f?1:0,wz);return a},e));function
+e=d;return s(e,xL)}},a);var
+f=B(a);s(B(bO(as,k(function(a){return a[1]},a)))===f?1:0,xM);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -4760,105 +5007,106 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(s),f=d?a(p[9]):d;q(f,AI);return c}var
-H=0;if(aj){if(!P&&!B&&!s&&!C&&!D&&!G&&!t){var
+d=a(q),f=d?a(o[9]):d;s(f,BY);return c}var
+H=0;if(aj){if(!Q&&!A&&!q&&!C&&!D&&!E&&!r){var
 f=[0,aj[1]];H=1}}else
-if(P){if(B&&!s&&!C&&!D&&!G&&!t){var
-f=[1,P[1],B[1]];H=1}}else
-if(!B&&s&&C){var
-am=C[1],U=0,aX=s[1];if(D)if(G||t)U=1;else{var
-an=R(j(ip,D[1])),aY=al(an.length-1,am),V=A(0,aO),as=function(a){return S(V,a[1],0)};bP(function(a){return x(as,a)},aY);var
-at=0.;q(dT(function(b,d,a){return L(function(g,a){var
-b=a[1],d=c(an,b)[1+b],e=bL(d[2]),f=bL(d[1])+e|0;return g+a[2]*f},a,b)},V,at)<=10000000.?1:0,zr);var
-ao=0}else
-if(G){var
-h=bR(aw(d,AP),zs,g,0),W=ge(h,zt),Y=ge(h,zu),Z=R(ge(h,zv)),J=ge(h,zw),au=bp(h,zy,il([0,z(J)],h,zx)),u=z(W),_=z(Y)===u?1:0,av=_?Z.length-1===aG(u,z(J))?1:0:_;q(av,zz);var
-$=[0,W,Y,b7(function(a,c){var
-d=b(au[2],a);return[0,cw(cv(Z,aG(a,u),u)),c,d]},J)],a0=al(z($[1]),am);if(t){var
-a=bR(aw(d,AQ),zC,g,zB);x(function(a){var
-b=aV(g,o(zE,a[1]));return b?X(a[2]):b},zD);var
-aa=c2(a,zM,aS(ix,aS([0,zL,[0,zK,[0,zJ,[0,zI,[0,zH,gf]]]]],aS(zA,bO(function(a){var
-b=aS([0,zF,gf],iw);return j(function(b){return o(a,o(zG,b))},b)},ix))))),K=a9(43,aa),ay=ij(a,zN),M=c2(a,zP,zO),ab=ax(b5(K),ix),az=ab||E(M,Ak);q(az,zQ);var
-ac=1<z(K)?1:0,aA=ac?E(M,zR):ac;if(aA)X(zS);var
-aB=d6(function(a,b,c){return f$(zV,zU,a,b,c)},a,zT);b4(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?E(aa,zX):h;q(l,zW);var
+if(Q){if(A&&!q&&!C&&!D&&!E&&!r){var
+f=[1,Q[1],A[1]];H=1}}else
+if(!A&&q&&C){var
+al=C[1],V=0,aY=q[1];if(D)if(E||r)V=1;else{var
+am=O(k(i6,D[1])),aZ=ak(am.length-1,al),W=z(0,aw),ar=function(a){return R(W,a[1],0)};bu(function(a){return w(ar,a)},aZ);var
+at=0.;s(ea(function(b,d,a){return N(function(g,a){var
+b=a[1],d=c(am,b)[1+b],e=bX(d[2]),f=bX(d[1])+e|0;return g+a[2]*f},a,b)},W,at)<=10000000.?1:0,AH);var
+an=0}else
+if(E){var
+h=bQ(aC(d,B5),AI,g,0),X=gM(h,AJ),Y=gM(h,AK),Z=O(gM(h,AL)),I=gM(h,AM),au=be(h,AO,i3([0,B(I)],h,AN)),u=B(X),_=B(Y)===u?1:0,av=_?Z.length-1===aL(u,B(I))?1:0:_;s(av,AP);var
+$=[0,X,Y,bD(function(a,c){var
+d=b(au[2],a);return[0,aR(cg(Z,aL(a,u),u)),c,d]},I)],a1=ak(B($[1]),al);if(r){var
+a=bQ(aC(d,B6),AS,g,AR);w(function(a){var
+b=aJ(g,t(AU,a[1]));return b?U(a[2]):b},AT);var
+aa=da(a,A2,aQ(jc,aQ([0,A1,[0,A0,[0,AZ,[0,AY,[0,AX,gN]]]]],aQ(AQ,bE(function(a){var
+b=aQ([0,AV,gN],jb);return k(function(b){return t(a,t(AW,b))},b)},jc))))),K=bm(43,aa),ax=i1(a,A3),L=da(a,A5,A4),ab=az(bY(K),jc),ay=ab||F(L,BA);s(ay,A6);var
+ac=1<B(K)?1:0,aA=ac?F(L,A7):ac;if(aA)U(A8);var
+aB=dH(function(a,b,c){return gH(A$,A_,a,b,c)},a,A9);bM(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?F(aa,Bb):h;s(l,Ba);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=e(c,a,0),g=d==GE(d)?1:0,j=g?dJ(d):g;if(j){var
+d=e(c,a,0),g=d==Is(d)?1:0,j=g?cE(d):g;if(j){var
 k=0===a?1:0;if(k)var
 f=k;else
 var
 o=e(c,a,0),f=e(c,a-1|0,0)<o?1:0}else
 var
-f=j;q(f,zY);var
+f=j;s(f,Bc);var
 n=a+1|0;if(i!==a){var
-a=n;continue}break}}return 0},aB);eO(function(a){var
-b=0;return function(c){return eP(b,a,c)}},a,zZ);eO(function(a){var
-b=0;return function(c){return eP(b,a,c)}},a,z0);f8(a,z1);if(0!==aw(a,z2))X(z3);var
-i=bp(a,z5,aZ(0,0,0,a,z4)),k=bp(a,z7,aZ(0,0,[0,r-1|0],a,z6)),w=bp(a,z_,aZ([0,k[1]],z9,[0,Fq],a,z8)),aC=k[1];q(b(iv(Aa,i),aC),z$);var
-ad=w[1]-1|0,aD=0,aE=0;if(!(ad<0)){var
-n=aE,O=aD;for(;;){q(b(w[2],n)<=(pk-O|0)?1:0,Aj);var
-aM=O+b(w[2],n)|0,aN=n+1|0;if(ad!==n){var
-n=aN,O=aM;continue}break}}var
-af=i[1]-2|0,aF=0;if(!(af<0)){var
-l=aF;for(;;){var
-ah=b(i[2],l)+1|0,ai=b(i[2],l+1|0)-1|0;if(!(ai<ah)){var
-m=ah;for(;;){var
-aK=b(k[2],m);q(b(k[2],m-1|0)<aK?1:0,Ai);var
-aL=m+1|0;if(ai!==m){var
-m=aL;continue}break}}var
-aJ=l+1|0;if(af!==l){var
-l=aJ;continue}break}}var
-N=aZ(0,0,Ac,a,Ab);if(N)var
-ag=N[1],y=I(ag[1],ag[2]);else
+a=n;continue}break}}return 0},aB);fi(function(a){var
+b=0;return function(c){return er(b,a,c)}},a,Bd);fi(function(a){var
+b=0;return function(c){return er(b,a,c)}},a,Be);gF(a,Bf);if(0!==aC(a,Bg))U(Bh);var
+i=be(a,Bj,a0(0,0,0,a,Bi)),j=be(a,Bl,a0(0,0,[0,p-1|0],a,Bk)),v=be(a,Bo,a0([0,j[1]],Bn,[0,Hc],a,Bm)),aD=j[1];s(b(ja(Bq,i),aD),Bp);var
+ad=v[1]-1|0,aE=0,aF=0;if(!(ad<0)){var
+n=aF,P=aE;for(;;){s(b(v[2],n)<=(qr-P|0)?1:0,Bz);var
+aO=P+b(v[2],n)|0,aP=n+1|0;if(ad!==n){var
+n=aP,P=aO;continue}break}}var
+ae=i[1]-2|0,aG=0;if(!(ae<0)){var
+l=aG;for(;;){var
+ag=b(i[2],l)+1|0,ah=b(i[2],l+1|0)-1|0;if(!(ah<ag)){var
+m=ag;for(;;){var
+aM=b(j[2],m);s(b(j[2],m-1|0)<aM?1:0,By);var
+aN=m+1|0;if(ah!==m){var
+m=aN;continue}break}}var
+aK=l+1|0;if(ae!==l){var
+l=aK;continue}break}}var
+M=a0(0,0,Bs,a,Br);if(M)var
+af=M[1],y=J(af[1],af[2]);else
 var
-y=N;q(a7(b8(bJ,y),y),Ad);var
-aH=f8(a,Ae),aI=f8(a,Af),ap=[0,[0,ay,K,ab,M,c2(a,Ah,Ag),aI,aH,y,i,k,w]]}else
+y=M;s(a$(bO(bq,y),y),Bt);var
+aH=gF(a,Bu),aI=gF(a,Bv),ao=[0,[0,ax,K,ab,L,da(a,Bx,Bw),aI,aH,y,i,j,v]]}else
 var
-ap=t;var
-ao=[2,aX,a0,$,ap]}else
-U=1;if(!U){var
-f=ao;H=1}}if(!H)var
-f=ae(AJ);var
-aq=0;if(typeof
+ao=r;var
+an=[2,aY,a1,$,ao]}else
+V=1;if(!V){var
+f=an;H=1}}if(!H)var
+f=ai(BZ);var
+ap=0;if(typeof
 f!=="number"&&1===f[0]){var
-Q=1;aq=1}if(!aq)var
-Q=0;var
-ar=0;if(typeof
+S=1;ap=1}if(!ap)var
+S=0;var
+aq=0;if(typeof
 f!=="number"&&2===f[0]){var
-T=1;ar=1}if(!ar)var
-T=0;q(Q===F(p[3],AL)?1:0,AK);var
-aQ=0===p[9]?1:0,aR=aQ||T;q(aR,AM);var
-aT=0===p[9]?1:0,aU=aT||F(p[1],AO);q(aU,AN);var
-aW=Q||T;return[0,f,aW]}function
-AR(u,f,c,t,s,Z,Y){var
-g=bR(Z,b(ao(AT),s),u,AS),i=bR(Y,b(ao(AU),s),u,0),d=f[1],v=f[2],_=[0,a3],$=0,aa=[0,d];function
-w(a){return bo(aa,$,_,i,a)}var
-ab=0,ac=0,ad=[0,d];function
-y(a){return aZ(ad,ac,ab,i,a)}var
-ae=0,af=0,ag=[0,d];function
-z(a){return bo(ag,af,ae,i,a)}var
-ah=0,ai=[0,v];function
-B(a){return aZ(ai,AV,ah,i,a)}var
-C=y(AW);if(ax(aw(g,AY),AX))X(AZ);var
-aj=B(A0),ak=B(A1),al=z(A2),am=z(A3),an=aZ([0,d],0,0,i,A4),ap=y(A5),aq=ap||C,ar=w(A6),as=w(A7),D=d6(function(a){var
-b=0;return function(c,d){return f_(A9,b,a,c,d)}},g,A8);if(D){var
-k=D[1],l=k[3];q(3===k[2]?1:0,A_);var
-at=function(a){var
-b=e(l,a,2),c=e(l,a,1);return[0,e(l,a,0),c,b]},F=p(k[1],at)}else
+T=1;aq=1}if(!aq)var
+T=0;s(S===G(o[3],B1)?1:0,B0);var
+aT=0===o[9]?1:0,aU=aT||T;s(aU,B2);var
+aV=0===o[9]?1:0,aW=aV||G(o[1],B4);s(aW,B3);var
+aX=S||T;return[0,f,aX]}function
+B7(v,f,c,u,t,ae,ad){var
+g=bQ(ae,b(ap(B9),t),v,B8),k=bQ(ad,b(ap(B_),t),v,0),d=f[1],x=f[2],af=[0,a3],ag=0,ah=[0,d];function
+y(a){return by(ah,ag,af,k,a)}var
+ai=0,aj=0,ak=[0,d];function
+A(a){return a0(ak,aj,ai,k,a)}var
+al=0,am=0,an=[0,d];function
+B(a){return by(an,am,al,k,a)}var
+ao=0,aq=[0,x];function
+C(a){return a0(aq,B$,ao,k,a)}var
+D=A(Ca),ar=a0(Cd,0,Cc,g,Cb),i=bj(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=C(Ce),at=C(Cf),au=B(Cg),av=B(Ch),aw=a0([0,d],0,0,k,Ci),ax=A(Cj),ay=ax||D,aA=y(Ck),aB=y(Cl),E=dH(function(a){var
+b=0;return function(c,d){return fj(Cn,b,a,c,d)}},g,Cm);if(E){var
+l=E[1],m=l[3];s(3===l[2]?1:0,Co);var
+aC=function(a){var
+b=e(m,a,2),c=e(m,a,1);return[0,e(m,a,0),c,b]},G=j(l[1],aC)}else
 var
-F=[0];var
-au=bo([0,v],Bb,Ba,g,A$),av=aZ([0,d],0,0,g,Bc),ay=ii(Be,0,0,g,Bd),az=ii(Bg,0,0,g,Bf),aA=c2(g,Bi,Bh),a=[0,c2(g,Bk,Bj),aA,az,ay,av,au,F,as,ar,C,aq,an,am,al,ak,aj];q(a[3]<=a[4]?1:0,Bl);var
-aB=E(a[2],Bn);q((0!==a[5]?1:0)===aB?1:0,Bm);var
-aC=E(a[2],Bp);q((0!==a[6]?1:0)===aC?1:0,Bo);var
-aD=[0,a[5],[0,a[12],0]];function
-aE(h){var
+G=[0];var
+aD=by([0,x],Cr,Cq,g,Cp),aE=a0([0,d],0,0,g,Cs),aF=i0(Cu,0,0,g,Ct),aG=i0(Cw,0,0,g,Cv),aH=da(g,Cy,Cx),a=[0,da(g,CA,Cz),aH,aG,aF,aE,aD,G,aB,aA,D,ay,aw,av,au,at,as,i];s(a[3]<=a[4]?1:0,CB);var
+H=(0!==i?1:0)===F(a[2],CD)?1:0,aI=H?(0!==i?1:0)===F(a[1],CE)?1:0:H;s(aI,CC);var
+aJ=F(a[2],CG);s((0!==a[5]?1:0)===aJ?1:0,CF);var
+aK=F(a[2],CI);s((0!==a[6]?1:0)===aK?1:0,CH);var
+aL=[0,a[5],[0,a[12],0]];function
+aM(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;q(j,Bq);var
+e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;s(j,CJ);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}x(function(a){return b4(aE,a)},aD);var
-aF=a[6];b4(function(m){var
+a=k;continue}break}}return 0}w(function(a){return bM(aM,a)},aL);var
+aN=a[6];bM(function(m){var
 e=d-1|0,n=0;if(!(e<0)){var
 a=n;for(;;){var
 h=b(f[5][2],a),i=b(f[5][2],a+1|0)-1|0,g=0.;if(i<h)var
@@ -4866,29 +5114,32 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}q(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,Br);var
+j=l;break}}s(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,CK);var
 o=a+1|0;if(e!==a){var
-a=o;continue}break}}return 0},aF);function
-U(c){var
+a=o;continue}break}}return 0},aN);function
+aa(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
 h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
-V=0;function
-o(a){return kB(V,U,a)}if(ax(c[1],yM))var
-m=yN;else{var
-W=ax(c[1],yO)?a3:df,T=0;if(0===c[9]&&!o(c[8])&&!o(c[12])){var
-r=0.;T=1}if(!T)var
-r=de;var
-m=[0,r,W]}var
-G=m[1]<=a[3]?1:0,aG=G?a[4]<=m[2]?1:0:G;q(aG,Bs);var
-aH=0===a[12]?1:0,aI=aH||E(a[2],BK);q(aI,Bt);var
-j=d8(c),n=[0,bf(j,c[5])],H=A(0,16),aJ=a7(a[7],[0]),aK=aJ||E(a[2],BJ);q(aK,Bu);var
-aL=n[1],aM=a[7];bP(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<bf(Q(H,a),aL)?1:0;if(i){var
-j=c<=n[1]?1:0;if(j){var
+ab=0;function
+q(a){return lm(ab,aa,a)}if(az(c[1],z2))var
+n=z3;else{var
+ac=az(c[1],z4)?a3:du,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+r=0.;$=1}if(!$)var
+r=dt;var
+n=[0,r,ac]}var
+I=0!==i?1:0;if(I)var
+J=I;else
+var
+_=n[1]<=a[3]?1:0,J=_?a[4]<=n[2]?1:0:_;s(J,CL);var
+aO=0===a[12]?1:0,aP=aO||F(a[2],C3);s(aP,CM);var
+o=dc(c),p=[0,a4(o,c[5])],K=z(0,16),aQ=a$(a[7],[0]),aR=aQ||F(a[2],C2);s(aR,CN);var
+aS=p[1],aT=a[7];bu(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<a4(Q(K,a),aS)?1:0;if(i){var
+j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
 l=b(f[5][2],a)<=h?1:0,e=l?h<b(f[5][2],a+1|0)?1:0:l;else
 var
@@ -4896,47 +5147,47 @@ e=k}else
 var
 e=j}else
 var
-e=i;q(e,Bv);n[1]=c;return S(H,a,c)},aM);var
-I=(0!==a[8]?1:0)===(0===j?1:0)?1:0,aN=I?(0!==a[9]?1:0)===(0===j?1:0)?1:0:I;q(aN,Bw);var
-h=E(c[1],Bx),aO=ax(c[1],By),J=(0!==a[13]?1:0)===h?1:0,aP=J?(0!==a[14]?1:0)===h?1:0:J;q(aP,Bz);var
-aQ=h?E(a[2],BB):h;q(1-aQ,BA);function
-aR(e){var
+e=i;s(e,CO);p[1]=c;return R(K,a,c)},aT);var
+L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;s(aU,CP);var
+h=F(c[1],CQ),aV=az(c[1],CR),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aW=P?(0!==a[14]?1:0)===O?1:0:P;s(aW,CS);var
+aX=h?F(a[2],CU):h;s(1-aX,CT);function
+aY(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){q(b(e[2],a)<a3?1:0,BC);var
+a=f;for(;;){s(b(e[2],a)<a3?1:0,CV);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-K(a){return b4(aR,a)}if(1-aO)K(a[8]);if(h)K(a[9]);var
-L=E(a[1],BD);if(L)var
-aS=0!==j?1:0,M=aS||(0<c[5]?1:0);else
+S(a){return bM(aY,a)}if(1-aV)S(a[8]);if(h)S(a[9]);var
+T=F(a[1],CW);if(T)var
+aZ=0!==o?1:0,V=aZ||(0<c[5]?1:0);else
 var
-M=L;var
-aT=E(a[1],BF),aU=E(a[2],BG)===aT?1:0,aV=aU||M;q(aV,BE);if(t)var
-N=t;else
+V=T;var
+a1=F(a[1],CY),a2=F(a[2],CZ)===a1?1:0,a5=a2||V;s(a5,CX);if(u)var
+W=u;else
 var
-R=0===a[15]?1:0,N=R?0===a[16]?1:0:R;q(N,BH);function
-aW(c){var
+Z=0===a[15]?1:0,W=Z?0===a[16]?1:0:Z;s(W,C0);function
+a6(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
 h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
-aX=0;function
-O(a){return kB(aX,aW,a)}if(h)var
-aY=O(a[15]),P=aY||O(a[16]);else
+a7=0;function
+X(a){return lm(a7,a6,a)}if(h)var
+a8=X(a[15]),Y=a8||X(a[16]);else
 var
-P=h;if(P)X(BI);return a}function
-my(C,B,A){var
-a=bR(B,C,A,0);function
+Y=h;if(Y)U(C1);return a}function
+nv(C,B,A){var
+a=bQ(B,C,A,0);function
 f(d){var
-c=bp(a,d,d6(function(a,b,c){return f_(BM,BL,a,b,c)},a,d)),e=c[2],f=c[3];function
-g(a){return p(e,b(f,a))}return[0,e,p(c[1],g)]}var
-i=f(BN),g=bp(a,BP,d6(function(a){var
-b=0,c=0;return function(d,e){return f$(c,b,a,d,e)}},a,BO)),d=g[2],D=g[3],j=f(BQ),k=j[2],l=f(BR),m=l[2],n=f(BS),h=m.length-1,E=bp(a,BU,aZ([0,h],0,0,a,BT)),F=bp(a,BX,aZ([0,h],0,BW,a,BV)),G=bo([0,h],0,0,a,BY),o=bo([0,d],0,0,a,BZ),r=bo([0,d],0,0,a,B0),s=3===i[1]?1:0;if(s){var
+c=be(a,d,dH(function(a,b,c){return fj(C5,C4,a,b,c)},a,d)),e=c[2],f=c[3];function
+g(a){return j(e,b(f,a))}return[0,e,j(c[1],g)]}var
+i=f(C6),g=be(a,C8,dH(function(a){var
+b=0,c=0;return function(d,e){return gH(c,b,a,d,e)}},a,C7)),d=g[2],D=g[3],k=f(C9),m=k[2],n=f(C_),o=n[2],p=f(C$),h=o.length-1,E=be(a,Db,a0([0,h],0,0,a,Da)),F=be(a,De,a0([0,h],0,Dd,a,Dc)),G=by([0,h],0,0,a,Df),q=by([0,d],0,0,a,Dg),r=by([0,d],0,0,a,Dh),t=3===i[1]?1:0;if(t){var
 u=0<d?1:0;if(u){var
-v=j[1]===d?1:0;if(v){var
-w=l[1]===d?1:0;if(w)var
-x=n[1]===d?1:0,e=x?0===fp(k.length-1,2*d|0)?1:0:x;else
+v=k[1]===d?1:0;if(v){var
+w=n[1]===d?1:0;if(w)var
+x=p[1]===d?1:0,e=x?0===fZ(m.length-1,2*d|0)?1:0:x;else
 var
 e=w}else
 var
@@ -4944,1130 +5195,1154 @@ e=v}else
 var
 e=u}else
 var
-e=s;q(e,B1);if(0!==G)X(B2);function
-H(a){return p(d,b(D,a))}var
-z=0,I=p(g[1],H);if(o&&r){var
-J=p(d,r[1][2]),y=[0,[0,p(d,o[1][2]),J]];z=1}if(!z)var
+e=t;s(e,Di);if(0!==G)U(Dj);function
+H(a){return j(d,b(D,a))}var
+z=0,I=j(g[1],H);if(q&&r){var
+J=j(d,r[1][2]),y=[0,[0,j(d,q[1][2]),J]];z=1}if(!z)var
 y=0;var
-K=n[2],L=_(function(a,c){var
-d=b(F[2],a);return[0,b(E[2],a),d,c]},m),M=i[2];return[0,t(function(a){var
-b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,k,L,K,y,I]}var
-B3=1048576.;function
-CM(al){var
-am=al[1],y=al[2],aA=y[4],aB=y[3],aC=t(ty,y[2]),c=[0,y[1],aC,aB,aA],k=bR(am,CO,c,CN),O=aw(k,CP),at=0;if(typeof
-O!=="number"&&5===O[0]){var
-aj=O[1];if(!(64<z(aj))){var
-ak=function(c){var
-a=0,b=0;for(;;){if(w(c)<=a)return b;if(92===T(c,a)){var
-d=b+1|0,e=o_===T(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=ck===(T(c,a)&g3)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
+K=p[2],L=M(function(a,c){var
+d=b(F[2],a);return[0,b(E[2],a),d,c]},o),N=i[2];return[0,l(function(a){var
+b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},N),d,m,L,K,y,I]}var
+Dk=1048576.;function
+Ef(aq){var
+ar=aq[1],c=d$(aq[2]),m=bQ(ar,Eh,c,Eg),Q=aC(m,Ei),aw=0;if(typeof
+Q!=="number"&&5===Q[0]){var
+an=Q[1];if(!(64<B(an))){var
+ao=function(c){var
+a=0,b=0;for(;;){if(A(c)<=a)return b;if(92===X(c,a)){var
+d=b+1|0,e=qf===X(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=cv===(X(c,a)&hz)?b:b+1|0,a=a+1|0,b=f;continue}};w(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=ak(b[1])<=64?1:0,d=c?ak(a[1])<=bW?1:0:c;return q(d,CL)}return ae(CK)},aj);at=1}}if(!at)ae(CJ);var
-n=bR(aw(k,CS),CR,c,CQ);if(aV(c,CT))X(CU);var
-g=bR(aw(n,CV),yQ,c,yP),r=bp(g,yS,aZ(0,0,0,g,yR)),B=bp(g,yU,aZ(0,0,0,g,yT)),C=bp(g,yW,aZ(0,0,[0,aL(0,r[1]-2|0)],g,yV)),s=r[1]-1|0,V=B[1]-1|0,W=1<=s?1:0;if(W)var
-Y=s<dv?1:0,Z=Y?b(iv(0,r),V):Y;else
+c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=b8?1:0:c;return s(d,Ee)}return ai(Ed)},an);aw=1}}if(!aw)ai(Ec);var
+q=bQ(aC(m,El),Ek,c,Ej);if(aJ(c,Em))U(En);var
+h=bQ(aC(q,Eo),z6,c,z5),u=be(h,z8,a0(0,0,0,h,z7)),D=be(h,z_,a0(0,0,0,h,z9)),E=be(h,Aa,a0(0,0,[0,aP(0,u[1]-2|0)],h,z$)),v=u[1]-1|0,Y=D[1]-1|0,Z=1<=v?1:0;if(Z)var
+_=v<dl?1:0,$=_?b(ja(0,u),Y):_;else
 var
-Z=W;q(Z,yX);var
-aD=C[1];q(b(iv(0,B),aD),yY);var
-aE=eP([0,s-1|0],g,yZ),h=[0,s,V,C[1],aE,r,B,C],d=bR(aw(n,CW),y1,c,y0),f=c2(d,y3,y2),D=h[1],_=h[2],aF=bo([0,D],0,0,d,y4),aG=il([0,D],d,y5),aH=il([0,D],d,y6),aI=aZ([0,_],0,0,d,y7),aJ=bo([0,_],0,0,d,y8),aK=eO(ij,d,y9),aM=eO(function(a,b){return eP(y$,a,b)},d,y_),aN=eP(zb,d,za),aO=f8(d,zc),aP=c2(d,ze,zd),a=[0,f,c2(d,zg,zf),aP,aO,aN,aM,aK,aJ,aI,aH,aG,aF];function
-G(a){return ax(f,a)}var
-$=G(zh),aR=1-a[4],aQ=0,aT=aR||$,aW=0===a[12]?1:0,aU=[0,aT,aQ],aX=aW||E(f,zq),a0=0===a[11]?1:0,aY=[0,aX,aU],a1=a0||E(f,zp),a3=0===a[8]?1:0,a2=[0,a1,aY],a4=a3||(0===a[9]?1:0),aa=0===a[8]?1:0,a5=[0,a4,a2],a6=aa?0===a[9]?1:0:aa,a7=G(zi),ab=a[6],a8=[0,(0!==a[10]?1:0)===a7?1:0,[0,a6===$?1:0,a5]],a9=ab?a[5]<=ab[1]?1:0:1,a$=0===a[5]?1:0,a_=[0,a9,a8],ba=a$||E(f,zo),bc=0!==a[6]?1:0,bb=[0,ba,a_],bd=bc||F(f,zn),bg=1-(0!==a[6]?1:0),be=[0,bd,bb],bh=bg||G(zm),bi=E(f,zj),bj=[0,(0!==a[7]?1:0)===bi?1:0,[0,bh,be]];x(function(a){return q(a,o(zk,f))},bj);var
-bk=bf(a[6],0),bl=a[5]+bk|0;q(bl*aL(h[3],ju)<=oK?1:0,zl);var
-bw=E(a[1],CY);q((0!==aw(n,CZ)?1:0)===bw?1:0,CX);if(E(a[1],C0))X(C1);var
-an=Al(n,am,c,h,a),l=an[1],ap=eO(ij,n,C2),bx=0===ap?1:0,by=bx||an[2];q(by,C3);var
-au=0;if(typeof
-l!=="number"&&2===l[0]){var
-P=1;au=1}if(!au)var
-P=0;q((0!==aw(k,C5)?1:0)===P?1:0,C4);var
-av=0;if(typeof
-l!=="number"&&2===l[0]){var
-e=l[4],i=bR(aw(k,Da),Ck,c,Cj),ac=bo(0,Cn,Cm,i,Cl),u=bo(0,Cq,Cp,i,Co);if(cr(aw(i,Cs),Cr))X(Ct);var
-H=aw(i,Cu),ay=0;if(typeof
-H!=="number"&&4===H[0]){var
-bv=H[1],J=b7(function(A,B){var
-g=b(ao(B4),A),d=bR(B,g,c,B5),t=aw(d,B6),h=my(o(g,B7),t,c),e=bp(d,B9,d6(function(a){var
-b=0,c=0;return function(d,e){return f$(c,b,a,d,e)}},d,B8)),i=e[2],a=e[1],u=e[3],f=bp(d,Cb,d6(function(a,b,c){return f_(Ca,B$,a,b,c)},d,B_)),v=f[3],w=f[2],j=aZ([0,a],0,Cd,d,Cc),k=bo([0,a],Cf,[0,B3],d,Ce),l=f[1]===a?1:0;if(l)var
-n=i===h[2]?1:0,r=n?a<=64?1:0:n;else
+$=Z;s($,Ab);var
+aE=E[1];s(b(ja(0,D),aE),Ac);var
+aF=er([0,v-1|0],h,Ad),i=[0,v,Y,E[1],aF,u,D,E],d=bQ(aC(q,Ep),Af,c,Ae),g=da(d,Ah,Ag),H=i[1],aa=i[2],aG=by([0,H],0,0,d,Ai),aH=i3([0,H],d,Aj),aI=i3([0,H],d,Ak),aK=a0([0,aa],0,0,d,Al),aL=by([0,aa],0,0,d,Am),aM=fi(i1,d,An),aN=fi(function(a,b){return er(Ap,a,b)},d,Ao),aO=er(Ar,d,Aq),aR=gF(d,As),aS=da(d,Au,At),a=[0,g,da(d,Aw,Av),aS,aR,aO,aN,aM,aL,aK,aI,aH,aG];function
+I(a){return az(g,a)}var
+ab=I(Ax),aU=1-a[4],aT=0,aV=aU||ab,aX=0===a[12]?1:0,aW=[0,aV,aT],aY=aX||F(g,AG),a1=0===a[11]?1:0,aZ=[0,aY,aW],a2=a1||F(g,AF),a5=0===a[8]?1:0,a3=[0,a2,aZ],a6=a5||(0===a[9]?1:0),ac=0===a[8]?1:0,a7=[0,a6,a3],a8=ac?0===a[9]?1:0:ac,a9=I(Ay),ae=a[6],a$=[0,(0!==a[10]?1:0)===a9?1:0,[0,a8===ab?1:0,a7]],ba=ae?a[5]<=ae[1]?1:0:1,bc=0===a[5]?1:0,bb=[0,ba,a$],bd=bc||F(g,AE),bg=0!==a[6]?1:0,bf=[0,bd,bb],bh=bg||G(g,AD),bj=1-(0!==a[6]?1:0),bi=[0,bh,bf],bl=bj||I(AC),bm=F(g,Az),bn=[0,(0!==a[7]?1:0)===bm?1:0,[0,bl,bi]];w(function(a){return s(a,t(AA,g))},bn);var
+bo=a4(a[6],0),bp=a[5]+bo|0;s(bp*aP(i[3],hj)<=pR?1:0,AB);var
+bA=F(a[1],Er);s((0!==aC(q,Es)?1:0)===bA?1:0,Eq);if(F(a[1],Et))U(Eu);var
+as=BB(q,ar,c,i,a),n=as[1],at=fi(i1,q,Ev),bB=0===at?1:0,bC=bB||as[2];s(bC,Ew);var
+ax=0;if(typeof
+n!=="number"&&2===n[0]){var
+r=1;ax=1}if(!ax)var
+r=0;s((0!==aC(m,Ey)?1:0)===r?1:0,Ex);var
+ay=0;if(typeof
+n!=="number"&&2===n[0]){var
+f=n[4],l=bQ(aC(m,EJ),DQ,c,DP),af=by(0,DT,DS,l,DR),x=by(0,DW,DV,l,DU),K=aC(l,DX),aA=0;if(typeof
+K!=="number"&&4===K[0]){var
+bz=K[1],ag=bD(function(k,l){var
+a=bQ(l,b(ap(DD),k),c,DC);function
+g(b){return be(a,b,es(a,b))}w(function(b){return 0===g(b)[3][0]?0:a_(a,b,DF)},DE);w(function(b){return 1===g(b)[3][0]?0:a_(a,b,DH)},DG);var
+d=be(a,DL,dH(function(a,b,c){return fj(DK,DJ,a,b,c)},a,DI)),f=d[3];s(3===d[2]?1:0,DM);function
+h(a){var
+b=e(f,a,2),c=e(f,a,1);return[0,e(f,a,0),c,b]}var
+i=j(d[1],h);return[0,er(DO,a,DN),i]},bz);aA=1}if(!aA)var
+ag=ai(DY);var
+L=aC(l,DZ),aB=0;if(typeof
+L!=="number"&&4===L[0]){var
+bx=L[1],M=bD(function(A,B){var
+g=b(ap(Dl),A),d=bQ(B,g,c,Dm),r=aC(d,Dn),h=nv(t(g,Do),r,c),e=be(d,Dq,dH(function(a){var
+b=0,c=0;return function(d,e){return gH(c,b,a,d,e)}},d,Dp)),i=e[2],a=e[1],u=e[3],f=be(d,Du,dH(function(a,b,c){return fj(Dt,Ds,a,b,c)},d,Dr)),v=f[3],w=f[2],k=a0([0,a],0,Dw,d,Dv),l=by([0,a],Dy,[0,Dk],d,Dx),m=f[1]===a?1:0;if(m)var
+n=i===h[2]?1:0,p=n?a<=64?1:0:n;else
 var
-r=l;q(r,Cg);var
-s=0===j?1:0,x=s?1<a?1:0:s;if(x)X(Ch);b4(function(c){var
+p=m;s(p,Dz);var
+q=0===k?1:0,x=q?1<a?1:0:q;if(x)U(DA);bM(function(c){var
 d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){N(0===b(c[2],a)?1:0,Ci);var
+a=e;for(;;){S(0===b(c[2],a)?1:0,DB);var
 f=a+1|0;if(d!==a){var
-a=f;continue}break}}return 0},j);var
-y=k?p(a,k[1][2]):m(a,0.),z=p(a,function(a){return p(w,b(v,a))});return[0,h,p(a,function(a){return p(i,b(u,a))}),z,y]},bv);ay=1}if(!ay)var
-J=ae(Cv);if(aV(c,Cw))X(Cx);var
-K=aZ(0,0,Cz,i,Cy);b4(function(a){var
-d=I(a[1],a[2]),e=0,b=L(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=bW?1:0:c;return q(f,CA)},K);var
-bm=e?e[1][3]:e,U=0;if(ac)if(u){var
-ad=u[1],af=ac[1];q(af[1]===ad[1]?1:0,CB);var
-v=[0,[0,af,ad]]}else
-U=1;else
-if(u)U=1;else
+a=f;continue}break}}return 0},k);var
+y=l?j(a,l[1][2]):o(a,0.),z=j(a,function(a){return j(w,b(v,a))});return[0,h,j(a,function(a){return j(i,b(u,a))}),z,y]},bx);aB=1}if(!aB)var
+M=ai(D0);if(aJ(c,D1))U(D2);var
+O=a0(0,0,D4,l,D3);bM(function(a){var
+d=J(a[1],a[2]),e=0,b=N(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=b8?1:0:c;return s(f,D5)},O);var
+bq=f?f[1][3]:f,W=0;if(af)if(x){var
+ah=x[1],aj=af[1];s(aj[1]===ah[1]?1:0,D6);var
+y=[0,[0,aj,ah]]}else
+W=1;else
+if(x)W=1;else
 var
-v=u;if(U)var
-v=ae(CI);N((0!==v?1:0)===bm?1:0,CC);if(e)var
-bn=e[1],bq=aS([0,CD,gf],iw),ag=cS(function(a){return ax(a,bn[2])},bq);else
+y=x;if(W)var
+y=ai(Eb);S((0!==y?1:0)===bq?1:0,D7);if(f)var
+br=f[1],bs=aQ([0,D8,gN],jb),ak=cZ(function(a){return az(a,br[2])},bs);else
 var
-ag=e;var
-br=0===K?1:0,bs=br||ag;N(bs,CE);var
-ah=0===J?1:0;if(ah)var
-M=ah;else
-if(e)var
-bu=e[1][2],M=cS(function(a){return ax(a,aS(gf,iw))},bu);else
+ak=f;var
+bt=0===O?1:0,bu=bt||ak;S(bu,D9);var
+al=0===M?1:0;if(al)var
+P=al;else
+if(f)var
+bw=f[1][2],P=cZ(function(a){return az(a,aQ(gN,jb))},bw);else
 var
-M=e;N(M,CF);var
-ai=aw(i,CG),bt=typeof
-ai==="number"?0:[0,my(CH,ai,c)],aq=[0,[0,v,bt,K,J]];av=1}if(!av)var
-aq=0;var
-Q=aw(k,C6),R=aw(k,C7),az=0;if(typeof
-Q!=="number"&&4===Q[0]&&typeof
-R!=="number"&&4===R[0]){var
-as=R[1],A=Q[1],bC=0;if(0!==A){var
-bA=z(as);if(z(A)===bA&&!(4<z(A))){var
-bB=hq(A,as),S=b7(function(d,b){return AR(c,h,a,P,d,b[1],b[2])},bB);az=1;bC=1}}}if(!az)var
-S=ae(C8);var
-ar=j(function(a){return a[1]},S),bz=z(ar);q(z(b8(hc,ar))===bz?1:0,C9);hI(function(a,b){return ae(o(C$,o(f3(a),C_)))},c);return[0,h,a,l,ap,aq,S]}var
-ai=kS([0,ak]),cJ=ai[1];function
-eV(c,b,a){return 0===v(b)?a:O(ai[4],c,b,a)}function
-V(a){return eV(0,a,cJ)}var
-mz=V(n);function
-eW(a){return e(ai[6],[0,[0,a,1],0],n)}function
-eX(a){return L(function(b,a){return eV(a[1],a[2],b)},cJ,a)}function
-mA(a){return b(ai[20],a)}function
-gg(b,a){return bf(e(ai[29],b,a),y)}function
-d9(a){return gg(0,a)}function
-d_(a){function
-b(a,b){return 0===a?1:0}return e(ai[14],b,a)}function
-eY(a){var
-b=0;return L(function(b,a){return b+a[2]|0},b,a)}function
-cf(a,b){var
-d=a?a[1]:n;return function(a){function
-c(b,g,a){var
-h=f(d,g),c=u(gg(b,a),h);return 0===v(c)?e(ai[7],b,a):O(ai[4],b,c,a)}return O(ai[13],c,a,b)}}function
-d$(a,b){if(0===v(a))return cJ;function
-c(b){return f(a,b)}return e(ai[34],c,b)}function
-Y(c,a){return b(cf([0,a$],c),a)}function
-gh(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return a7(c,d)?[0,[0,c,j+g|0],gh(h,e)]:ki(c,d)?[0,[0,c,j],gh(h,a)]:[0,[0,d,g],gh(b,e)]}var
+P=f;S(P,D_);var
+am=aC(l,D$),bv=typeof
+am==="number"?0:[0,nv(Ea,am,c)],R=[0,[0,y,bv,O,M,ag]];ay=1}if(!ay)var
+R=0;var
+T=aC(m,Ez),V=aC(m,EA),aD=0;if(typeof
+T!=="number"&&4===T[0]&&typeof
+V!=="number"&&4===V[0]){var
+av=V[1],C=T[1],bI=0;if(0!==C){var
+bG=B(av);if(B(C)===bG&&!(4<B(C))){var
+bH=f6(C,av),p=bD(function(d,b){return B7(c,i,a,r,d,b[1],b[2])},bH);aD=1;bI=1}}}if(!aD)var
+p=ai(EB);var
+au=k(function(a){return a[1]},p),bE=B(au);s(B(bO(hK,au))===bE?1:0,EC);var
+bF=B(p);function
+z(a){return ad(p,a)[2]}bk(function(d,a){var
+b=a[17];return bM(function(e){var
+b=e[2],c=e[1];if(r){var
+f=c<d?1:0;if(f){var
+g=b<d?1:0;if(g){var
+i=[0,z(b),0],h=1-az(EE,[0,z(c),i]);if(h)var
+j=[0,z(b),0],a=1-az(EF,[0,z(c),j]);else
+var
+a=h}else
+var
+a=g}else
+var
+a=f}else
+var
+a=r;return s(a,ED)},b)},p);bM(function(b){var
+c=b[5];return w(function(c){var
+b=c[1]<bF?1:0,d=b?0===dc(a)?1:0:b;return s(d,EG)},c)},R);ie(function(a,b){return ai(t(EI,t(gA(a),EH)))},c);return[0,i,a,n,at,R,p]}var
+at=lG([0,as]),cQ=at[1];function
+fo(c,b,a){return 0===x(b)?a:P(at[4],c,b,a)}function
+W(a){return fo(0,a,cQ)}var
+nw=W(r);function
+fp(a){return e(at[6],[0,[0,a,1],0],r)}function
+fq(a){return N(function(b,a){return fo(a[1],a[2],b)},cQ,a)}function
+nx(a){return b(at[20],a)}function
+gO(b,a){return a4(e(at[29],b,a),y)}function
+eu(a){return gO(0,a)}function
+ev(a){function
+b(a,b){return 0===a?1:0}return e(at[14],b,a)}function
+fr(a){var
+b=0;return N(function(b,a){return b+a[2]|0},b,a)}function
+co(a,b){var
+d=a?a[1]:r;return function(a){function
+c(b,f,a){var
+g=h(d,f),c=p(gO(b,a),g);return 0===x(c)?e(at[7],b,a):P(at[4],b,c,a)}return P(at[13],c,a,b)}}function
+ew(a,b){if(0===x(a))return cQ;function
+c(b){return h(a,b)}return e(at[34],c,b)}function
+Z(c,a){return b(co([0,bd],c),a)}function
+gP(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return a$(c,d)?[0,[0,c,j+g|0],gP(h,e)]:k5(c,d)?[0,[0,c,j],gP(h,a)]:[0,[0,d,g],gP(b,e)]}var
 k=b}else
 var
 k=a;return k}function
-ea(c,a){function
-d(g,d,c){function
-h(h,c,a){var
-i=f(d,c),j=gh(g,h),k=e(ai[6],j,i);return b(cf(0,a),k)}return O(ai[13],h,a,c)}return O(ai[13],d,c,cJ)}function
-iy(e,a,d){var
-f=bg(bJ,I(d-a|0,function(c){return b(e[2],a+c|0)}));function
+ex(c,a){function
+d(f,d,c){function
+g(g,c,a){var
+i=h(d,c),j=gP(f,g),k=e(at[6],j,i);return b(co(0,a),k)}return P(at[13],g,a,c)}return P(at[13],d,c,cQ)}function
+jd(e,a,d){var
+f=bc(bq,J(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(a7(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(a$(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-iz(a){var
-b=mA(a);return j(function(a){return[0,a[2],a[1]]},b)}function
-eZ(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bD(a,m(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+fs(a){var
+b=nx(a);return k(function(a){return[0,a[2],a[1]]},b)}function
+ft(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bt(a,o(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
-dq(b,a,e){var
+dd(b,a,e){var
 c=Q(b[4],a);if(c)return c[1];var
-d=eZ(b,e,[0,a]);aI(b[4],a,d);return d}function
-dr(d,b,a){var
-h=aL(b,a),e=[0,cs(b,a),h],f=Q(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=eZ(d,ea(c(d[2],b)[1+b],i),[1,b,a]);aI(d[5],e,g);return g}function
-aW(e,a,d,c){var
-f=a?a[1]:a;return eZ(e,d,[3,b(bv(function(a){return 0<v(a[1])?1:0}),c),f])}function
-iA(a){var
-d=z(a[1]),e=a[3],i=ct(b7(function(c,a){var
-b=a[3],d=b?[0,[0,R(aS(a[1],[0,a[2],0])),[0,[0,n,c],0]],0]:b;return d},e));function
-h(g,e,d){var
-h=g[2],a=g[1],i=e[1],b=c(a,d)[1+d];if(0===v(b))return[0,a,h];var
-l=M(b),j=e[2],k=L(function(m,h){var
-i=h[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(a7(d[2],i)){var
+d=ft(b,e,[0,a]);aG(b[4],a,d);return d}function
+dL(d,b,a){var
+h=aP(b,a),e=[0,cB(b,a),h],f=Q(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=ft(d,ex(c(d[2],b)[1+b],i),[1,b,a]);aG(d[5],e,g);return g}function
+aK(e,a,d,c){var
+f=a?a[1]:a;return ft(e,d,[3,b(bl(function(a){return 0<x(a[1])?1:0}),c),f])}function
+je(a){var
+d=B(a[1]),e=a[3],f=cC(bD(function(c,a){var
+b=a[3],d=b?[0,[0,O(aQ(a[1],[0,a[2],0])),[0,[0,r,c],0]],0]:b;return d},e));function
+g(f,e,d){var
+g=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===x(b))return[0,a,g];var
+l=C(b),j=e[2],k=N(function(m,g){var
+i=g[2],c=0,b=0,a=m;for(;;){if(a){var
+e=a[2],d=a[1];if(a$(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-g=ag(b),k=ag(c),n=f(l,h[1]),j=L(function(b,a){return u(b,a[1])},n,k);return 0===v(j)?g:[0,[0,j,i],g]}},h,j);return[0,_(function(a,d){return s(d,f(b,c(i,a)[1+a]))},a),k]}var
-k=0,l=L(function(e,o){var
-i=L(function(b,a){return h(b,a[2],a[1])},o,e),g=i[1],b=[0,-1],k=d-1|0,p=0;if(!(k<0)){var
-a=p;for(;;){if(0!==v(c(g,a)[1+a]))b[1]=a;var
-u=a+1|0;if(k!==a){var
-a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=z(e))){var
-l=b[1],m=d0(c(g,l)[1+l]),q=i[2],r=j(function(a){var
-b=a[2];return[0,f(m,a[1]),b]},q),n=[0,t(function(a){return f(m,a)},g),r],s=[0,[0,b[1],n],0];return aS(j(function(a){var
-c=h(a[2],n,b[1]);return[0,a[1],c]},e),s)}return e},k,i),g=A(0,4);x(function(h){var
-i=h[2],j=i[1],k=h[1],l=V(c(j,d)[1+d]),m=d-1|0,o=0;if(m<0)var
+f=al(b),k=al(c),n=h(l,g[1]),j=N(function(b,a){return p(b,a[1])},n,k);return 0===x(j)?f:[0,[0,j,i],f]}},g,j);return[0,M(function(a,d){return q(d,h(b,c(i,a)[1+a]))},a),k]}var
+j=0,m=N(function(e,p){var
+i=N(function(b,a){return g(b,a[2],a[1])},p,e),f=i[1],b=[0,-1],j=d-1|0,q=0;if(!(j<0)){var
+a=q;for(;;){if(0!==x(c(f,a)[1+a]))b[1]=a;var
+u=a+1|0;if(j!==a){var
+a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=B(e))){var
+m=b[1],n=c6(c(f,m)[1+m]),r=i[2],s=k(function(a){var
+b=a[2];return[0,h(n,a[1]),b]},r),o=[0,l(function(a){return h(n,a)},f),s],t=[0,[0,b[1],o],0];return aQ(k(function(a){var
+c=g(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},j,f),i=z(0,4);w(function(g){var
+h=g[2],j=h[1],k=g[1],l=W(c(j,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=eW(a),f=b(cf([0,M(c(j,a)[1+a])],e),p);else
+p=fp(a),f=b(co([0,C(c(j,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
-n=f;break}}return S(g,k,[0,n,i[2]])},l);return g}var
-mB=[an,Df,co(0)];function
-gi(f,a){var
-d=A(0,2),c=function(a){var
+n=f;break}}return R(i,k,[0,n,h[2]])},m);return i}var
+ny=[aq,EO,bU(0)];function
+gQ(f,a){var
+d=z(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=es(function(a){return aV(f,a[1])},b);if(a)throw[0,mB,b,c,a[1][1]];return a};e(ai[12],n,c);return c}catch(a){a=bC(a);if(a[1]===mB){var
-g=a[4],h=a[2],i=aC(f,g),k=b(bN(function(f){return function(c){var
+a=d2(function(a){return aJ(f,a[1])},b);if(a)throw[0,ny,b,c,a[1][1]];return a};e(at[12],n,c);return c}catch(a){a=bh(a);if(a[1]===ny){var
+g=a[4],h=a[2],i=ac(f,g),k=b(bN(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=e(ai[6],k,a[3]),l=i[2];x(function(f){return function(a){var
-c=a[2],e=bf(Q(d,c),cJ);return S(d,c,b(cf([0,a[1]],e),f))}}(j),l);var
-m=ea(j,i[1]),c=b(cf(0,e(ai[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,dT(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-mC(f){var
-a=ag(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ag(h),g]}throw[0,Z,Dg]}function
-iB(a,o){var
-c=iA(a),h=z(a[1]),p=I(h,function(a){return a}),i=b(bv(function(a){return 1-aV(c,a)}),p),d=A(0,64);x(function(a){var
-b=gi(c,a)[1];function
-f(e,f){if(gM<eY(e))X(Dh);var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=e(at[6],k,a[3]),l=i[2];w(function(f){return function(a){var
+c=a[2],e=a4(Q(d,c),cQ);return R(d,c,b(co([0,a[1]],e),f))}}(j),l);var
+m=ex(j,i[1]),c=b(co(0,e(at[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,ea(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+nz(f){var
+a=al(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,al(h),g]}throw[0,aa,EP]}function
+jf(a,n){var
+c=je(a),h=B(a[1]),p=J(h,function(a){return a}),i=b(bl(function(a){return 1-aJ(c,a)}),p),d=z(0,64);w(function(a){var
+b=gQ(c,a)[1];function
+f(e,f){if(fO<fr(e))U(EQ);var
 a=e;for(;;){var
-b=2<=eY(a)?1:0,c=b?1-aV(d,a):b;if(c){aI(d,a,0);var
-a=mC(a)[1];continue}return c}}return e(ai[12],f,b)},o);var
-q=et(fE(d)),k=bg(function(b,a){var
-c=[0,eY(a),a];return ak([0,eY(b),b],c)},q),f=R(aS(j(function(a){return[0,[0,a,1],0]},i),k));if(gM<f.length-1)X(Di);var
-g=A(0,64);B(function(b,a){return S(g,a,b)},f);function
-l(a){return aC(g,a)}var
-r=R(j(function(b){var
-a=mC(b),c=l(a[2]);return[0,l(a[1]),c]},k)),n=A(0,64);return[0,[0,0,m(64,cJ),m(64,De),A(0,64),n],a,h,i,c,f,g,r]}function
-cK(a){return a[6].length-1}function
-gj(a){var
-e=z(a[1]),b=hq(a[1],a[2]),c=ct(b7(function(f,a){var
-b=a[1],c=ez(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,I(e,function(a){return f===a?n:y}),b,h],g];else
+b=2<=fr(a)?1:0,c=b?1-aJ(d,a):b;if(c){aG(d,a,0);var
+a=nz(a)[1];continue}return c}}return e(at[12],f,b)},n);var
+q=eX(gb(d)),j=bc(function(b,a){var
+c=[0,fr(a),a];return as([0,fr(b),b],c)},q),f=O(aQ(k(function(a){return[0,[0,a,1],0]},i),j));if(fO<f.length-1)U(ER);var
+g=z(0,64);u(function(b,a){return R(g,a,b)},f);function
+l(a){return ac(g,a)}var
+r=O(k(function(b){var
+a=nz(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=z(0,64);return[0,[0,0,o(64,cQ),o(64,EN),z(0,64),m],a,h,i,c,f,g,r]}function
+b3(a){return a[6].length-1}function
+gR(a){var
+e=B(a[1]),b=f6(a[1],a[2]),c=cC(bD(function(f,a){var
+b=a[1],c=ef(b,a[2]);if(c)var
+g=0,h=1,d=[0,[0,J(e,function(a){return f===a?r:y}),b,h],g];else
 var
-d=c;return d},b)),d=aS(a[3],c);return[0,a[1],a[2],d]}function
-cL(a,g){var
-b=gi(a[5],g),d=b[1],f=m(cK(a),y);function
+d=c;return d},b)),d=aQ(a[3],c);return[0,a[1],a[2],d]}function
+cp(a,g){var
+b=gQ(a[5],g),d=b[1],f=o(b3(a),y);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 e=Q(a[7],b);if(e){var
-g=e[1];c(f,g)[1+g]=h;return 0}return bn(Dj)}return d}e(ai[12],h,d);var
-i=b[2];return[0,f,d9(d),i]}function
-e0(e,d,b){var
-a=[0,V(b)];B(function(b,d){var
-f=a[1];a[1]=eV(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-c4(a,g,c){var
-b=cL(a,c),d=b[3],e=b[2],f=b[1],h=[k,function(l){var
-b=dq(a[1],g,c);if(0===d)return b;var
-h=[0,[0,n,b],0],i=e0(a,f,e),k=[0,j(function(a){var
-b=a[2];return[0,d$(a$,a[1]),b]},d)];return aW(a[1],k,i,h)}];return[0,t(M,f),e,h]}function
-mD(a){var
-b=[0,cJ,0];return L(function(a,c){var
-b=a[2];return[0,eV([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-mE(b,a){var
-c=eW(a),d=ah(b[2][1],a),e=ah(b[2][2],a),f=c4(b,[0,a],Y(c,V(d)));return[0,c4(b,[1,a],Y(V(e),c)),f]}function
-e1(a,d,c){if(d<a[3]){var
-f=mE(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;N(b<z(a[2][3])?1:0,Dk);var
-e=ah(a[2][3],b),h=mD(e[1]),g=Y(V(e[2]),h),i=0===c?1:0,j=i||e[3];N(j,Dl);return 0===c?c4(a,[2,b],g):c4(a,[3,b],d$(a$,g))}function
-c5(a,b){function
-c(a){return a===b?n:y}return e0(a,p(cK(a),c),y)}function
-mF(c,b,a){var
-d=V(a);return Y(c5(c,b),d)}function
-mG(c,b,a){var
-d=c5(c,b);return Y(V(a),d)}function
-gk(b,f,i,a,e){return[k,function(l){var
-g=i?mF(b,f,e):mG(b,f,e),h=D(a),d=G===h?a[1]:k===h?K(a):a,j=c(b[1][2],d)[1+d];return O(ai[11],ez,j,g)?d:aW(b[1],0,g,[0,[0,n,d],0])}]}function
-mH(e,g,a,d,l,A){var
-r=c(g[1],a)[1+a],t=c(g[2],a)[1+a],u=c(g[1],d)[1+d],w=c(g[2],d)[1+d];function
-h(a){var
-b=D(a);return G===b?a[1]:k===b?K(a):a}var
-i=c(g[3],a)[1+a],m=c(g[4],a)[1+a],o=c(g[3],d)[1+d],p=c(g[4],d)[1+d],y=s(t,r),z=s(w,u);if(0<v(y)&&0<v(z)){var
-B=d0(f(y,z)),C=[0,[0,r,u,m,p],[0,[0,t,u,i,p],[0,[0,r,w,m,o],[0,[0,t,w,i,o],0]]]],E=b(bN(function(a){var
-c=b(A,f(a[1],a[2]));if(0<v(c)){var
-d=h(a[4]),g=h(a[3]),i=dr(e[1],g,d);return[0,[0,f(B,c),i]]}return 0}),C);return aW(e[1],0,l,E)}var
-F=c5(e,d),H=ea(c5(e,a),F);if(0<v(cD(v(gg(b(ai[25],H)[1],l)))))var
-I=h(o),J=h(i),q=dr(e[1],J,I);else
+g=e[1];c(f,g)[1+g]=h;return 0}return a9(ES)}return d}e(at[12],h,d);var
+i=b[2];return[0,f,eu(d),i]}function
+dM(e,d,b){var
+a=[0,W(b)];u(function(b,d){var
+f=a[1];a[1]=fo(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+de(a,g,c){var
+b=cp(a,c),d=b[3],e=b[2],f=b[1],h=[m,function(l){var
+b=dd(a[1],g,c);if(0===d)return b;var
+h=[0,[0,r,b],0],i=dM(a,f,e),j=[0,k(function(a){var
+b=a[2];return[0,ew(bd,a[1]),b]},d)];return aK(a[1],j,i,h)}];return[0,l(C,f),e,h]}function
+nA(a){var
+b=[0,cQ,0];return N(function(a,c){var
+b=a[2];return[0,fo([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+nB(b,a){var
+c=fp(a),d=ad(b[2][1],a),e=ad(b[2][2],a),f=de(b,[0,a],Z(c,W(d)));return[0,de(b,[1,a],Z(W(e),c)),f]}function
+fu(a,d,c){if(d<a[3]){var
+f=nB(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;S(b<B(a[2][3])?1:0,ET);var
+e=ad(a[2][3],b),h=nA(e[1]),g=Z(W(e[2]),h),i=0===c?1:0,j=i||e[3];S(j,EU);return 0===c?de(a,[2,b],g):de(a,[3,b],ew(bd,g))}function
+df(a,b){function
+c(a){return a===b?r:y}return dM(a,j(b3(a),c),y)}function
+jg(c,b,a){var
+d=W(a);return Z(df(c,b),d)}function
+jh(c,b,a){var
+d=df(c,b);return Z(W(a),d)}function
+gS(b,f,i,a,e){return[m,function(k){var
+g=i?jg(b,f,e):jh(b,f,e),h=E(a),d=D===h?a[1]:m===h?I(a):a,j=c(b[1][2],d)[1+d];return P(at[11],ef,j,g)?d:aK(b[1],0,g,[0,[0,r,d],0])}]}function
+nC(e,f,a,d,k,A){var
+s=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
+g(a){var
+b=E(a);return D===b?a[1]:m===b?I(a):a}var
+i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],y=q(t,s),z=q(v,u);if(0<x(y)&&0<x(z)){var
+B=c6(h(y,z)),F=[0,[0,s,u,l,o],[0,[0,t,u,i,o],[0,[0,s,v,l,n],[0,[0,t,v,i,n],0]]]],G=b(bN(function(a){var
+c=b(A,h(a[1],a[2]));if(0<x(c)){var
+d=g(a[4]),f=g(a[3]),i=dL(e[1],f,d);return[0,[0,h(B,c),i]]}return 0}),F);return aK(e[1],0,k,G)}var
+H=df(e,d),J=ex(df(e,a),H);if(0<x(cK(x(gO(b(at[25],J)[1],k)))))var
+K=g(n),L=g(i),p=dL(e[1],L,K);else
 var
-O=h(p),P=h(i),q=dr(e[1],P,O);var
-j=[0,[0,[0,n,q],0]],L=Y(l,c(e[1][2],q)[1+q]),N=a===d?[0,[0,a,i,m],0]:[0,[0,a,i,m],[0,[0,d,o,p],0]];x(function(b){var
-d=b[1],a=gg(c(e[6],d)[1+d],L);if(0<v(a)){var
-i=j[1];j[1]=[0,[0,a,h(b[2])],i];return 0}var
-f=v(a)<0?1:0;if(f){var
-k=j[1],l=h(b[3]);j[1]=[0,[0,M(a),l],k];var
-g=0}else
+O=g(o),P=g(i),p=dL(e[1],P,O);var
+j=[0,[0,[0,r,p],0]],M=Z(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];w(function(b){var
+d=b[1],a=gO(c(e[6],d)[1+d],M);if(0<x(a)){var
+i=j[1];j[1]=[0,[0,a,g(b[2])],i];return 0}var
+f=x(a)<0?1:0;if(f){var
+k=j[1],l=g(b[3]);j[1]=[0,[0,C(a),l],k];var
+h=0}else
 var
-g=f;return g},N);return aW(e[1],0,l,j[1])}function
-mI(e,b){var
-n=b[1].length-1,h=cK(e),w=z(e[4]);function
-d(b,a){return bD(b,m(h-n|0,a))}var
-g=[k,function(a){throw[0,Z,Dm]}],i=d(b[4],g),l=d(b[3],g),o=d(b[2],y),a=[0,d(b[1],y),o,l,i],p=e[8];B(function(x,o){var
-g=o[2],d=o[1],b=w+x|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],h=bO(function(b){var
-d=[0,c(a[2],g)[1+g],0],e=[0,c(a[1],g)[1+g],d];return j(function(a){return f(b,a)},e)},A),B=L(cW,b5(h),h),i=L(dY,b5(h),h),p=d===g?1:0;if(p)var
-q=v(c(a[1],d)[1+d])<=0?1:0,m=q?0<=v(c(a[2],d)[1+d])?1:0:q;else
+h=f;return h},N);return aK(e[1],0,k,j[1])}function
+ji(e,b){var
+l=b[1].length-1,g=b3(e),v=B(e[4]);function
+d(b,a){return bt(b,o(g-l|0,a))}var
+f=[m,function(a){throw[0,aa,EV]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],y),a=[0,d(b[1],y),n,j,i],p=e[8];u(function(w,o){var
+f=o[2],d=o[1],b=v+w|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],g=bE(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return h(b,a)},e)},A),B=N(c5,bY(g),g),i=N(dy,bY(g),g),p=d===f?1:0;if(p)var
+r=x(c(a[1],d)[1+d])<=0?1:0,n=r?0<=x(c(a[2],d)[1+d])?1:0:r;else
 var
-m=p;var
-l=m?y:B,C=bh(a[4]),D=bh(a[3]),E=bh(a[2]),r=[0,bh(a[1]),E,D,C],F=n<=b?1:0,G=F||cX(l,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=l;var
-H=[k,function(i){if(m){var
-a=[2,c5(e,d)],c=c5(e,d),f=ea(c5(e,d),c);return eZ(e[1],f,a)}function
-h(a){return s(a,l)}return mH(e,r,d,g,mF(e,b,l),h)}];c(a[3],b)[1+b]=H}var
-I=n<=b?1:0,t=I||bE(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
-J=[k,function(c){function
-a(a){return s(i,a)}return mH(e,r,d,g,mG(e,b,i),a)}];c(a[4],b)[1+b]=J;var
+n=p;var
+j=n?y:B,C=aH(a[4]),D=aH(a[3]),E=aH(a[2]),s=[0,aH(a[1]),E,D,C],F=l<=b?1:0,G=F||ci(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
+H=[m,function(i){if(n){var
+a=[2,df(e,d)],c=df(e,d),g=ex(df(e,d),c);return ft(e[1],g,a)}function
+h(a){return q(a,j)}return nC(e,s,d,f,jg(e,b,j),h)}];c(a[3],b)[1+b]=H}var
+I=l<=b?1:0,t=I||bI(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
+J=[m,function(c){function
+a(a){return q(i,a)}return nC(e,s,d,f,jh(e,b,i),a)}];c(a[4],b)[1+b]=J;var
 u=0}else
 var
 u=t;return u},p);return a}function
-iC(a){var
-d=a[4],e=j(function(b){return mE(a,b)},d);function
-b(a){return R(j(a,e))}function
+jj(a){var
+d=a[4],e=k(function(b){return nB(a,b)},d);function
+b(a){return O(k(a,e))}function
 c(b){var
-c=a[4];return R(j(function(a){return ah(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return mI(a,[0,c(a[2][1]),h,g,f])}function
-iD(a){var
-b=a[1],d=_(function(b,d){return by(d,c(a[2],b)[1+b])},b);return ew(function(a){return a},d)}function
-gl(a,b,f){var
-d=cK(a);function
-e(b,a){return p(d,function(c){return c===b?a:y})}var
-g=p(2*d|0,function(d){var
+c=a[4];return O(k(function(a){return ad(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return ji(a,[0,c(a[2][1]),h,g,f])}function
+gT(a){var
+b=a[1],d=M(function(b,d){return bH(d,c(a[2],b)[1+b])},b);return eZ(function(a){return a},d)}function
+nD(f,d,n,j){var
+x=n<f[8].length-1?1:0,N=x?j<=4?1:0:x;S(N,EW);var
+z=c(f[8],n)[1+n],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);S(P,EX);var
+Q=B(f[4])+n|0,t=c(d[1],a)[1+a],u=c(d[2],a)[1+a],A=c(d[1],b)[1+b],F=c(d[2],b)[1+b],q=p(t,u),R=1;if(q[2]===0)var
+s=q;else
+var
+M=ag(q[2],R),s=dx(q[1],M);if(3<j>>>0)var
+e=bd,l=s,k=s;else
+switch(j){case
+0:var
+e=bd,l=A,k=t;break;case
+1:var
+e=bd,l=F,k=u;break;case
+2:var
+e=r,l=A,k=u;break;default:var
+e=r,l=F,k=t}var
+v=o(b3(f),y);function
+w(a,b){v[1+a]=p(c(v,a)[1+a],b);return 0}w(Q,e);w(a,C(h(e,l)));w(b,C(h(e,k)));var
+G=c(d[3],a)[1+a],H=c(d[4],a)[1+a],J=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
+L=[m,function(e){var
+c=W(s),b=Z(df(f,a),c),d=ex(b,b);return ft(f[1],d,[2,b])}];else{switch(j){case
+0:var
+i=J,g=G;break;case
+1:var
+i=K,g=H;break;case
+2:var
+i=J,g=H;break;default:var
+i=K,g=G}var
+L=[m,function(e){var
+a=E(i),c=D===a?i[1]:m===a?I(i):i,b=E(g),d=D===b?g[1]:m===b?I(g):g;return dL(f[1],d,c)}]}return[0,v,C(h(e,h(k,l))),L]}function
+fv(a,b,f){var
+d=b3(a);function
+e(b,a){return j(d,function(c){return c===b?a:y})}var
+g=j(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
-f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,n),g,f]}var
-h=c(b[3],a)[1+a],i=M(c(b[1],a)[1+a]);return[0,e(a,a$),i,h]}),h=A(0,64);return[0,a,b,bD(g,f),h]}function
-Dp(a){var
-c=bL(a[1]),b=(bL(a[2])-c|0)+96|0;if(0<v(a)){var
-e=bL(a[2]);if(cj<(bL(a[1])+e|0)){if(0<=b){var
-f=ad(d,b),g=a[2];return b_(hg(ad(a[1],b),g),f)}return P(hg(a[1],a[2]))}}return a}function
-gm(r,a,i,b){var
-C=r?r[1]:function(a){return a};N(ew(function(b){return b<a[3].length-1?1:0},b),Dq);var
-o=Q(a[4],b);if(o)var
-w=o[1];else{var
-g=[0,0],z=b.length-1;B(function(u,i){var
-b=[0,bh(c(a[3],i)[1+i][1])],h=[0,p(z,function(a){return a===u?n:y})];function
-e(e,a,b){return _(function(a,d){return 0===v(c(b,a)[1+a])?d:s(d,f(e,c(b,a)[1+a]))},a)}var
-w=ag(g[1]);x(function(a){var
-f=a[1],d=c(b[1],f)[1+f],g=0!==v(d)?1:0,i=g?(b[1]=e(d,b[1],a[2]),h[1]=e(d,h[1],a[3]),0):g;return i},w);var
-d=[0,-1],A=b[1];B(function(e,c){var
-a=d[1]<0?1:0,b=a?0!==v(c)?1:0:a,f=b?(d[1]=e,0):b;return f},A);var
-k=0<=d[1]?1:0;if(k){var
-l=d[1],m=d0(c(b[1],l)[1+l]),C=b[1],o=t(function(a){return f(m,a)},C),D=h[1],q=t(function(a){return f(m,a)},D),E=g[1],F=j(function(a){var
-g=a[3],b=a[2],h=a[1],i=d[1],f=c(b,i)[1+i];if(0===v(f))return[0,h,b,g];var
-j=e(f,g,q);return[0,h,e(f,b,o),j]},E);g[1]=[0,[0,d[1],o,q],F];var
-r=0}else
+f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,r),g,f]}var
+h=c(b[3],a)[1+a],i=C(c(b[1],a)[1+a]);return[0,e(a,bd),i,h]}),h=z(0,64);return[0,a,b,bt(g,f),h]}function
+fw(a){var
+c=bX(a[1]),b=(bX(a[2])-c|0)+96|0;if(0<x(a)){var
+e=bX(a[2]);if(cu<(bX(a[1])+e|0)){if(0<=b){var
+f=ag(d,b),g=a[2];return bZ(hP(ag(a[1],b),g),f)}return T(hP(a[1],a[2]))}}return a}function
+cR(v,a,i,b){var
+D=v?v[1]:function(a){return a};S(eZ(function(b){return b<a[3].length-1?1:0},b),EY);var
+s=Q(a[4],b);if(s)var
+z=s[1];else{var
+f=[0,0],A=b.length-1;u(function(v,i){var
+b=[0,aH(c(a[3],i)[1+i][1])],g=[0,j(A,function(a){return a===v?r:y})];function
+e(e,a,b){return M(function(a,d){return 0===x(c(b,a)[1+a])?d:q(d,h(e,c(b,a)[1+a]))},a)}var
+z=al(f[1]);w(function(a){var
+f=a[1],d=c(b[1],f)[1+f],h=0!==x(d)?1:0,i=h?(b[1]=e(d,b[1],a[2]),g[1]=e(d,g[1],a[3]),0):h;return i},z);var
+d=[0,-1],B=b[1];u(function(e,c){var
+a=d[1]<0?1:0,b=a?0!==x(c)?1:0:a,f=b?(d[1]=e,0):b;return f},B);var
+m=0<=d[1]?1:0;if(m){var
+n=d[1],o=c6(c(b[1],n)[1+n]),C=b[1],p=l(function(a){return h(o,a)},C),D=g[1],s=l(function(a){return h(o,a)},D),E=f[1],F=k(function(a){var
+g=a[3],b=a[2],h=a[1],i=d[1],f=c(b,i)[1+i];if(0===x(f))return[0,h,b,g];var
+j=e(f,g,s);return[0,h,e(f,b,p),j]},E);f[1]=[0,[0,d[1],p,s],F];var
+t=0}else
 var
-r=k;return r},b);var
-A=g[1],q=j(function(a){return[0,a[1],a[3]]},A);aI(a[4],b,q);var
-w=q}var
-k=m(b.length-1,y);x(function(b){var
-a=b[1],d=0!==v(c(i,a)[1+a])?1:0;if(d){var
-e=b[2];return B(function(b,d){var
-e=0!==v(d)?1:0;if(e){var
-h=f(c(i,a)[1+a],d);k[1+b]=u(c(k,b)[1+b],h);var
-g=0}else
+t=m;return t},b);var
+B=f[1],t=k(function(a){return[0,a[1],a[3]]},B);aG(a[4],b,t);var
+z=t}var
+m=o(b.length-1,y);w(function(b){var
+a=b[1],d=0!==x(c(i,a)[1+a])?1:0;if(d){var
+e=b[2];return u(function(b,d){var
+e=0!==x(d)?1:0;if(e){var
+g=h(c(i,a)[1+a],d);m[1+b]=p(c(m,b)[1+b],g);var
+f=0}else
 var
-g=e;return g},e)}return d},w);var
-h=t(C,k),l=bh(i),d=[0,y],e=[0,0];B(function(b,i){var
-j=0<v(c(h,b)[1+b])?1:0;if(j){var
-g=c(a[3],i)[1+i],m=g[2],n=f(c(h,b)[1+b],m);d[1]=u(d[1],n);var
-o=g[1];B(function(a,d){var
-e=0!==v(d)?1:0;if(e){var
-i=f(c(h,b)[1+b],d);l[1+a]=s(c(l,a)[1+a],i);var
-g=0}else
+f=e;return f},e)}return d},z);var
+g=l(D,m),n=aH(i),d=[0,y],e=[0,0];u(function(b,i){var
+j=0<x(c(g,b)[1+b])?1:0;if(j){var
+f=c(a[3],i)[1+i],l=f[2],m=h(c(g,b)[1+b],l);d[1]=p(d[1],m);var
+o=f[1];u(function(a,d){var
+e=0!==x(d)?1:0;if(e){var
+i=h(c(g,b)[1+b],d);n[1+a]=q(c(n,a)[1+a],i);var
+f=0}else
 var
-g=e;return g},o);e[1]=[0,[0,h[1+b],g[3]],e[1]];var
+f=e;return f},o);e[1]=[0,[0,g[1+b],f[3]],e[1]];var
 k=0}else
 var
-k=j;return k},b);B(function(b,g){if(0<v(g)){var
-j=f(g,c(a[2][2],b)[1+b]);d[1]=u(d[1],j);var
-k=e[1];e[1]=[0,[0,g,c(a[2][4],b)[1+b]],k];return 0}var
-h=v(g)<0?1:0;if(h){var
-l=f(g,c(a[2][1],b)[1+b]);d[1]=u(d[1],l);var
-m=e[1],n=c(a[2][3],b)[1+b];e[1]=[0,[0,M(g),n],m];var
+k=j;return k},b);u(function(b,f){if(0<x(f)){var
+j=h(f,c(a[2][2],b)[1+b]);d[1]=p(d[1],j);var
+k=e[1];e[1]=[0,[0,f,c(a[2][4],b)[1+b]],k];return 0}var
+g=x(f)<0?1:0;if(g){var
+l=h(f,c(a[2][1],b)[1+b]);d[1]=p(d[1],l);var
+m=e[1],n=c(a[2][3],b)[1+b];e[1]=[0,[0,C(f),n],m];var
 i=0}else
 var
-i=h;return i},l);return[0,d[1],e[1]]}function
-mJ(a,d,c,b){return[k,function(h){var
-e=j(function(b){var
-a=b[2],c=D(a),d=G===c?a[1]:k===c?K(a):a;return[0,b[1],d]},b),f=t(M,d),g=e0(a[1],f,c);return aW(a[1][1],0,g,e)}]}function
-gn(c){var
-b=aD(c);for(;;){if(bE(at(b),c)){var
-b=pN(b,a3);continue}var
-a=b;for(;;){if(-df<a&&dZ(at(kR(a)),c)){var
-a=kR(a);continue}return at(a)}}}function
-e2(b){function
+i=g;return i},n);return[0,d[1],e[1]]}function
+nE(a,d,c,b){return[m,function(h){var
+e=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b),f=l(C,d),g=dM(a[1],f,c);return aK(a[1][1],0,g,e)}]}function
+gU(c){var
+b=V(c);for(;;){if(bI($(b),c)){var
+b=qU(b,a3);continue}var
+a=b;for(;;){if(-du<a&&eg($(lF(a)),c)){var
+a=lF(a);continue}return $(a)}}}function
+fx(b){function
 c(a){if(b<=a)return 0;var
-d=cs(b,aL(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-iE(c){var
-a=ag(c);if(a){var
-d=a[1];return z(b(bv(function(a){return a<=ni*d?1:0}),c))}return a}function
-mK(a){return ag(L(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Dr,a)[2])}var
-Ds=5000,go=[k,function(a){return I(Ds,function(a){return[0,10*a|0,cV(1,aG(a+1|0,a+2|0))]})}];function
-mL(a){return iE(mK(a))/10|0}function
-e3(b,d){var
-a=[0,0.];B(function(e,b){var
-c=b!=0.?1:0,f=c?(a[1]=a[1]+b*h(d,e),0):c;return f},b);return a[1]}function
-gp(c,b){var
-a=bD(b,m(c[1].length-1,0.)),d=b.length-1,e=c[1];B(function(c,b){return aF(a,d+c|0,h(a,b[1])*h(a,b[2]))},e);return a}function
-mM(f,e,d){var
-a=e.length-1,b=p(d.length-1,function(b){return b<a?p(a,function(a){return b===a?1.:0.}):[0]}),g=f[1];B(function(j,g){var
-e=g[2],f=g[1],i=a+j|0,k=p(a,function(a){var
-g=h(d,f),i=h(c(b,e)[1+e],a)*g,j=h(d,e);return h(c(b,f)[1+f],a)*j+i});c(b,i)[1+i]=k;return 0},g);return b}function
-mN(n,l){var
-f=l.length-1,d=p(f,function(a){var
-b=[ch,h(l,a)];return bD(c(n,a)[1+a],b)}),j=m(f,-1),w=I(f,function(a){return a}),o=f-1|0,x=t(function(a){var
-b=0.;return bi(function(b,a){return ay(b,Math.abs(a))},b,a)},n),y=0;if(!(o<0)){var
-a=y,k=w;for(;;){var
-q=bg(function(e){return function(b,a){var
-f=Math.abs(h(c(d,b)[1+b],e));return FQ(Math.abs(h(c(d,a)[1+a],e)),f)}}(a),k),v=0;if(q){var
-g=q[1],z=1e-14*h(x,a);if(z<Math.abs(h(c(d,g)[1+g],a))){var
-A=b(bv(function(b){return function(a){return a!==b?1:0}}(g)),k);c(j,a)[1+a]=g;var
-r=f-1|0,B=0;if(!(r<0)){var
+d=cB(b,aP(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+jk(c){var
+a=al(c);if(a){var
+d=a[1];return B(b(bl(function(a){return a<=ok*d?1:0}),c))}return a}function
+nF(a){return al(N(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},EZ,a)[2])}var
+E0=5000,gV=[m,function(a){return J(E0,function(a){return[0,10*a|0,c4(1,aL(a+1|0,a+2|0))]})}];function
+nG(a){return jk(nF(a))/10|0}function
+fy(b,d){var
+a=[0,0.];u(function(e,b){var
+c=b!=0.?1:0,g=c?(a[1]=a[1]+b*f(d,e),0):c;return g},b);return a[1]}function
+gW(c,b){var
+a=bt(b,o(c[1].length-1,0.)),d=b.length-1,e=c[1];u(function(c,b){return ar(a,d+c|0,f(a,b[1])*f(a,b[2]))},e);return a}function
+nH(g,e,d){var
+a=e.length-1,b=j(d.length-1,function(b){return b<a?j(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];u(function(k,h){var
+e=h[2],g=h[1],i=a+k|0,l=j(a,function(a){var
+h=f(d,g),i=f(c(b,e)[1+e],a)*h,j=f(d,e);return f(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=l;return 0},h);return b}function
+nI(p,n){var
+g=n.length-1,d=j(g,function(a){var
+b=[cs,f(n,a)];return bt(c(p,a)[1+a],b)}),k=o(g,-1),w=J(g,function(a){return a}),q=g-1|0,x=l(function(a){var
+b=0.;return a5(function(b,a){return ab(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+a=y,m=w;for(;;){var
+r=bc(function(e){return function(b,a){var
+g=Math.abs(f(c(d,b)[1+b],e));return HD(Math.abs(f(c(d,a)[1+a],e)),g)}}(a),m),v=0;if(r){var
+h=r[1],z=o3*f(x,a);if(z<Math.abs(f(c(d,h)[1+h],a))){var
+A=b(bl(function(b){return function(a){return a!==b?1:0}}(h)),m);c(k,a)[1+a]=h;var
+s=g-1|0,B=0;if(!(s<0)){var
 e=B;for(;;){var
-u=e!==g?1:0,D=u?h(c(d,e)[1+e],a)!=0.?1:0:u;if(D){var
-E=h(c(d,g)[1+g],a),F=h(c(d,e)[1+e],a)/E;if(!(f<a)){var
+u=e!==h?1:0,D=u?f(c(d,e)[1+e],a)!=0.?1:0:u;if(D){var
+E=f(c(d,h)[1+h],a),F=f(c(d,e)[1+e],a)/E;if(!(g<a)){var
 i=a;for(;;){var
-H=F*h(c(d,g)[1+g],i),J=h(c(d,e)[1+e],i)-H;aF(d[1+e],i,J);var
-K=i+1|0;if(f!==i){var
+H=F*f(c(d,h)[1+h],i),I=f(c(d,e)[1+e],i)-H;ar(d[1+e],i,I);var
+K=i+1|0;if(g!==i){var
 i=K;continue}break}}}var
-G=e+1|0;if(r!==e){var
+G=e+1|0;if(s!==e){var
 e=G;continue}break}}var
-s=A;v=1}}if(!v)var
-s=k;var
-C=a+1|0;if(o!==a){var
-a=C,k=s;continue}break}}return p(f,function(a){if(0<=c(j,a)[1+a]){var
-b=c(j,a)[1+a],g=h(c(d,b)[1+b],a),e=j[1+a];return h(c(d,e)[1+e],f)/g}return 0.})}function
-eb(a,f,i){var
-J=I(i.length-1,function(a){return a}),K=b(bv(function(a){return 0.<h(i,a)?1:0}),J);function
-k(b){return R(j(function(a){return c(b,a)[1+a]},K))}var
-s=k(a[2]),L=k(a[3]),l=k(i);function
-u(b){var
-c=a[4];return _(function(d,c){var
-e=e3(c,b);return h(a[5],d)-e},c)}function
-v(a){return _(function(c,b){var
-d=h(L,c);return e3(b,a)+d},s)}function
-w(d){var
-e=u(d),f=v(gp(a,d)),b=[0,0],g=a[5];B(function(a,e){var
-d=e<=n2*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!ev(function(a){return a<=0.?1:0},f)){var
-h=0.,i=bH*bi(function(b,a){return b+Math.log(a)},h,e);return e3(l,t(function(a){return Math.log(a)},f))+i}return de}var
-e=f.length-1,G=w(f);if(dJ(G)){var
-n=60,d=f,x=G;a:for(;;){if(0===n)return d;var
-y=gp(a,d),M=mM(a,d,y),N=t(function(n){return function(a){var
-b=m(e,0.);B(function(f,d){var
-g=d!=0.?1:0;if(g){var
+t=A;v=1}}if(!v)var
+t=m;var
+C=a+1|0;if(q!==a){var
+a=C,m=t;continue}break}}return j(g,function(a){if(0<=c(k,a)[1+a]){var
+b=c(k,a)[1+a],h=f(c(d,b)[1+b],a),e=k[1+a];return f(c(d,e)[1+e],g)/h}return 0.})}function
+ey(a,g,i){var
+I=J(i.length-1,function(a){return a}),K=b(bl(function(a){return 0.<f(i,a)?1:0}),I);function
+j(b){return O(k(function(a){return c(b,a)[1+a]},K))}var
+t=j(a[2]),L=j(a[3]),m=j(i);function
+v(b){var
+c=a[4];return M(function(d,c){var
+e=fy(c,b);return f(a[5],d)-e},c)}function
+w(a){return M(function(c,b){var
+d=f(L,c);return fy(b,a)+d},t)}function
+x(d){var
+e=v(d),f=w(gW(a,d)),b=[0,0],g=a[5];u(function(a,e){var
+d=e<=hd*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!c1(function(a){return a<=0.?1:0},f)){var
+h=0.,i=bK*a5(function(b,a){return b+Math.log(a)},h,e);return fy(m,l(function(a){return Math.log(a)},f))+i}return dt}var
+e=g.length-1,G=x(g);if(cE(G)){var
+n=60,d=g,y=G;a:for(;;){if(0===n)return d;var
+z=gW(a,d),N=nH(a,d,z),P=l(function(n){return function(a){var
+b=o(e,0.);u(function(g,d){var
+h=d!=0.?1:0;if(h){var
 i=e-1|0,k=0;if(!(i<0)){var
 a=k;for(;;){var
-l=d*h(c(n,f)[1+f],a);aF(b,a,h(b,a)+l);var
+l=d*f(c(n,g)[1+g],a);ar(b,a,f(b,a)+l);var
 m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=g;return j},a);return b}}(M),s),O=v(y),o=m(e,0.),P=u(d),z=fx(e,e,0.),A=function(f,i){return function(g,j,d){return B(function(a,b){var
-e=b!=0.?1:0;return e?(aF(f,a,h(f,a)+g*b),B(function(e,d){var
-f=d!=0.?1:0;if(f)var
-k=h(c(i,a)[1+a],e)+j*b*d,g=aF(i[1+a],e,k);else
+j=h;return j},a);return b}}(N),t),Q=w(z),p=o(e,0.),R=v(d),A=d3(e,e,0.),B=function(g,i){return function(h,j,d){return u(function(a,b){var
+e=b!=0.?1:0;return e?(ar(g,a,f(g,a)+h*b),u(function(e,d){var
+g=d!=0.?1:0;if(g)var
+k=f(c(i,a)[1+a],e)+j*b*d,h=ar(i[1+a],e,k);else
 var
-g=f;return g},d)):e},d)}}(o,z);B(function(b,d){return function(a,c){return d(h(l,a)/h(b,a),h(l,a)/(h(b,a)*h(b,a)),c)}}(O,A),N);var
-Q=a[4];B(function(b,d){return function(a,c){return d(-0.5/h(b,a),bH/(h(b,a)*h(b,a)),c)}}(P,A),Q);var
-C=mN(z,o),p=e3(o,C),g=1.;for(;;){if(g<=oL)var
-r=0;else{var
-D=_(function(c,d){return function(b,a){return a+d*h(c,b)}}(C,g),d),q=w(D);if(!(x+ni*g*p<=q)){var
-H=0;if(!(p<=op)||!(de<q))H=1;if(H){g*=bH;continue}}var
-r=[0,[0,D,q]]}if(r){var
-E=r[1],F=E[1];if(op<p){var
-n=n-1|0,d=F,x=E[2];continue a}return F}return d}}}return f}function
-mO(a,c){var
-f=a[4],d=t(function(a){var
-b=dt;return bi(function(b,a){return ay(b,Math.abs(a))},b,a)},f),b=[0,jp],g=a[4];B(function(e,f){var
-g=h(d,e),i=h(a[5],e),j=(e3(f,c)-i)/g;b[1]=ay(b[1],j);return 0},g);if(b[1]<0.)return c;var
-e=c.length-1,i=a[5],j=a[4],k=_(function(b,a){return bD(a,[ch,-h(d,b)])},j),l=[ch,2.*b[1]+3.],n=[0,[0],[0,bD(m(e,0.),[ch,jp])],l,k,i];return cv(eb(n,bD(c,[ch,1.01*b[1]+1.]),[ch,jm*(d.length-1)]),0,e)}function
-iF(a){var
-e=z(a[4]),d=z(a[2][3]);function
+h=g;return h},d)):e},d)}}(p,A);u(function(b,d){return function(a,c){return d(f(m,a)/f(b,a),f(m,a)/(f(b,a)*f(b,a)),c)}}(Q,B),P);var
+S=a[4];u(function(b,d){return function(a,c){return d(-0.5/f(b,a),bK/(f(b,a)*f(b,a)),c)}}(R,B),S);var
+C=nI(A,p),q=fy(p,C),h=1.;for(;;){if(h<=kx)var
+s=0;else{var
+D=M(function(c,d){return function(b,a){return a+d*f(c,b)}}(C,h),d),r=x(D);if(!(y+ok*h*q<=r)){var
+H=0;if(!(q<=pv)||!(dt<r))H=1;if(H){h*=bK;continue}}var
+s=[0,[0,D,r]]}if(s){var
+E=s[1],F=E[1];if(pv<q){var
+n=n-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
+nJ(a,c){var
+g=a[4],d=l(function(a){var
+b=cr;return a5(function(b,a){return ab(b,Math.abs(a))},b,a)},g),b=[0,eI],h=a[4];u(function(e,g){var
+h=f(d,e),i=f(a[5],e),j=(fy(g,c)-i)/h;b[1]=ab(b[1],j);return 0},h);if(b[1]<0.)return c;var
+e=c.length-1,i=a[5],j=a[4],k=M(function(b,a){return bt(a,[cs,-f(d,b)])},j),m=[cs,2.*b[1]+3.],n=[0,[0],[0,bt(o(e,0.),[cs,eI])],m,k,i];return cg(ey(n,bt(c,[cs,j$*b[1]+1.]),[cs,he*(d.length-1)]),0,e)}function
+jl(a){var
+e=B(a[4]),d=B(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||ah(a[2][3],b-a[3]|0)[3],e=c?[0,e1(a,b,1),0]:c;return[0,e1(a,b,0),e]}var
-g=ct(I(a[3]+d|0,f)),c=b(bN(function(a){var
-b=cv(a[1],0,e),c=ev(function(a){return 0!==v(a)?1:0},b);if(c)var
-f=aD(a[2]),d=[0,[0,t(aD,b),f]];else
+d=b<a[3]?1:0,c=d||ad(a[2][3],b-a[3]|0)[3],e=c?[0,fu(a,b,1),0]:c;return[0,fu(a,b,0),e]}var
+g=cC(J(a[3]+d|0,f)),c=b(bN(function(a){var
+b=cg(a[1],0,e),c=c1(function(a){return 0!==x(a)?1:0},b);if(c)var
+f=V(a[2]),d=[0,[0,l(V,b),f]];else
 var
-d=c;return d}),g),h=R(j(function(a){return a[2]},c));return[0,R(j(function(a){return a[1]},c)),h]}var
-iG=eh;function
-mP(g,f){var
-a=fH(ad(g,iG),f),d=a,c=1,b=a,h=dW(U(a,a),iG);for(;;){if(0===a8(d))return b;var
-e=dW(U(d,h),iG),d=e,i=as(b,fH(e,c+2|0)),c=c+2|0,b=i;continue}}var
-mQ=p(jL,function(a){return[k,function(c){var
-b=ad(mP(dd(a-1024|0),a+dw|0),1);return dw<=a?b:ar(b)}]}),Du=5,mR=32,Dv=3,Dw=pd;function
-c6(c,a){var
+d=c;return d}),g),h=O(k(function(a){return a[2]},c));return[0,O(k(function(a){return a[1]},c)),h]}var
+jm=eG;function
+nK(g,f){var
+a=ge(ag(g,jm),f),d=a,c=1,b=a,h=ed(Y(a,a),jm);for(;;){if(0===bi(d))return b;var
+e=ed(Y(d,h),jm),d=e,i=aA(b,ge(e,c+2|0)),c=c+2|0,b=i;continue}}var
+nL=j(ku,function(a){return[m,function(c){var
+b=ag(nK(ds(a-1024|0),a+dP|0),1);return dP<=a?b:af(b)}]}),E2=5,nM=32,E3=3,E4=qk;function
+dg(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-e4(a){var
+fz(a){var
 b=a[1];function
-c(a){return b+a|0}return I((a[2]-b|0)+1|0,c)}function
-cM(b,a){return e4(c6(b[6],a))}function
-iH(g,f,e){var
-b=m(g,0),a=[0,0];x(function(d){var
+c(a){return b+a|0}return J((a[2]-b|0)+1|0,c)}function
+cS(b,a){return fz(dg(b[6],a))}function
+jn(g,f,e){var
+b=o(g,0),a=[0,0];w(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=b5(a[1]);a[1]=kD(a[1]);var
-h=c(f,d)[1+d];x(function(d){var
+d=bY(a[1]);a[1]=lo(a[1]);var
+h=c(f,d)[1+d];w(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-ec(c,a){var
-d=I(a,function(a){return a});return b(bv(c),d)}function
-mS(a,i,g){var
-d=a[1][1],e=m(d,0);x(function(d){var
+ez(c,a){var
+d=J(a,function(a){return a});return b(bl(c),d)}function
+nN(a,i,h){var
+d=a[1][1],e=o(d,0);w(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 f=b(a[1][7][2],d),j=c(e,f)[1+f];e[1+f]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?g:ec(function(b){return c(a[9],b)[1+b]},d),f=iH(d,e,j),k=p(d,function(b){if(a[10]&&!c(f,b)[1+b]&&!c(a[7],b)[1+b])return Dw;return h(a[8],b)});return[0,p(d,function(b){var
-d=c(a[7],b)[1+b],e=d||1-c(f,b)[1+b];return e}),k]}var
-ed=qQ([0,ak]);function
-mT(b){var
+k=a[11]?h:ez(function(b){return c(a[9],b)[1+b]},d),g=jn(d,e,k),l=j(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return E4;return f(a[8],b)});return[0,j(d,function(b){var
+d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),l]}var
+eA=rY([0,as]);function
+nO(b){var
 a=0.;function
-c(c,a){return c+a[2]*h(b,a[1])}return function(b){return L(c,a,b)}}function
-mU(y,w,M,K,ae,ad){var
-N=y[1],s=y[1],d=m(s[1],-1),k=[0,0];B(function(a,b){var
+c(c,a){return c+a[2]*f(b,a[1])}return function(b){return N(c,a,b)}}function
+nP(A,y,L,K,ae,ad){var
+P=A[1],s=A[1],d=o(s[1],-1),l=[0,0];u(function(a,b){var
 e=b?1-c(K,a)[1+a]:b;if(e){var
-g=k[1];c(d,a)[1+a]=g;k[1]++;var
+g=l[1];c(d,a)[1+a]=g;l[1]++;var
 f=0}else
 var
 f=e;return f},ad);function
 aa(a){if(0<=c(d,a)[1+a]){var
-e=cM(s,c(w,a)[1+a]);return b(bN(function(e){var
-f=b(s[7][2],e),g=c(d,f)[1+f];if(0<=g){var
-i=h(M,e);return[0,[0,c(d,a)[1+a],g,i]]}return 0}),e)}return 0}var
-ab=ct(I(s[1],aa));if(ju<k[1])X(DE);var
-g=k[1],i=p(g,function(b){var
-a=A(0,4);S(a,b,1.);return a}),f=p(g,function(a){return A(0,4)}),t=m(g,0);function
-l(b,a){return bf(Q(b,a),0.)}x(function(d){var
-a=d[2],b=d[1],e=d[3],g=l(c(i,b)[1+b],a)-e;S(i[1+b],a,g);return S(c(f,a)[1+a],b,0)},ab);function
-z(a){var
-b=c(f,a)[1+a][1];return aG(c(i,a)[1+a][1],b)}var
-O=I(g,function(a){return[0,z(a),a]}),n=m(g,1.),o=m(g,0),j=1,r=0,q=b(ed[37],O);for(;;){if(b(ed[2],q)){var
-P=j?[0,[0,n,R(ag(r)),o,t]]:j,ac=k[1];return bM(function(e){var
-i=_(function(a,b){return c(K,a)[1+a]?b:0.},ae),k=m(ac,0.);B(function(a,d){var
+e=cS(s,c(y,a)[1+a]);return b(bN(function(e){var
+g=b(s[7][2],e),h=c(d,g)[1+g];if(0<=h){var
+i=f(L,e);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),e)}return 0}var
+ab=cC(J(s[1],aa));if(hj<l[1])U(Fa);var
+h=l[1],i=j(h,function(b){var
+a=z(0,4);R(a,b,1.);return a}),g=j(h,function(a){return z(0,4)}),t=o(h,0);function
+m(b,a){return a4(Q(b,a),0.)}w(function(d){var
+a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;R(i[1+b],a,f);return R(c(g,a)[1+a],b,0)},ab);function
+B(a){var
+b=c(g,a)[1+a][1];return aL(c(i,a)[1+a][1],b)}var
+S=J(h,function(a){return[0,B(a),a]}),n=o(h,1.),p=o(h,0),k=1,r=0,q=b(eA[37],S);for(;;){if(b(eA[2],q)){var
+T=k?[0,[0,n,O(al(r)),p,t]]:k,ac=l[1];return bj(function(e){var
+i=M(function(a,b){return c(K,a)[1+a]?b:0.},ae),k=o(ac,0.);u(function(a,d){var
 e=0<=d?1:0;if(e)var
-g=cM(N,c(w,a)[1+a]),j=0.,l=L(function(c,a){var
-d=h(i,b(N[7][2],a));return c+h(M,a)*d},j,g),f=aF(k,d,h(y[6],w[1+a])+l);else
+h=cS(P,c(y,a)[1+a]),j=0.,l=N(function(c,a){var
+d=f(i,b(P[7][2],a));return c+f(L,a)*d},j,h),g=ar(k,d,f(A[6],y[1+a])+l);else
 var
-f=e;return f},d);var
-a=bh(k),l=e[2];bP(function(b){var
-d=c(e[4],b)[1+b];return x(function(c){var
-d=c[1];return aF(a,d,h(a,d)-c[2]*h(a,b))},d)},l);var
+g=e;return g},d);var
+a=aH(k),l=e[2];bu(function(b){var
+d=c(e[4],b)[1+b];return w(function(c){var
+d=c[1];return ar(a,d,f(a,d)-c[2]*f(a,b))},d)},l);var
 j=a.length-1-1|0;if(!(j<0)){var
-f=j;for(;;){var
-g=c(e[2],f)[1+f],n=h(e[1],g),o=c(e[3],g)[1+g],p=b(mT(a),o);aF(a,g,(h(a,g)-p)/n);var
-q=f-1|0;if(0!==f){var
-f=q;continue}break}}B(function(d,b){var
-c=0<=b?1:0,e=c?aF(i,d,h(a,b)):c;return e},d);return[0,d,e,i]},P)}var
-u=b(ed[24],q),a=u[2],C=e(ed[6],u,q),D=z(a);if((2*u[1]|0)<D)var
-G=j,F=r,E=e(ed[4],[0,D,a],C);else{var
-v=c(i,a)[1+a];aF(n,a,l(v,a));dU(v,a);if(h(n,a)==0.)var
-J=0,H=ed[1];else
+g=j;for(;;){var
+h=c(e[2],g)[1+g],m=f(e[1],h),n=c(e[3],h)[1+h],p=b(nO(a),n);ar(a,h,(f(a,h)-p)/m);var
+q=g-1|0;if(0!==g){var
+g=q;continue}break}}u(function(d,b){var
+c=0<=b?1:0,e=c?ar(i,d,f(a,b)):c;return e},d);return[0,d,e,i]},T)}var
+v=b(eA[24],q),a=v[2],C=e(eA[6],v,q),D=B(a);if((2*v[1]|0)<D)var
+G=k,F=r,E=e(eA[4],[0,D,a],C);else{var
+x=c(i,a)[1+a];ar(n,a,m(x,a));eb(x,a);if(f(n,a)==0.)var
+I=0,H=eA[1];else
 var
-J=j,H=C;var
-T=[0,a,r],U=0,V=bg(ak,dT(function(c,b,a){return[0,[0,c,b],a]},v,U));c(o,a)[1+a]=V;var
-W=o[1+a];x(function(d){return function(b){var
-a=b[1];return dU(c(f,a)[1+a],d)}}(a),W);dU(c(f,a)[1+a],a);var
-Y=0,Z=f[1+a],$=bg(bJ,dT(function(b,c,a){return[0,b,a]},Z,Y));x(function(a){return function(b){var
-d=c(i,b)[1+b],g=h(n,a),e=l(d,a)/g;dU(d,a);t[1+a]=[0,[0,b,e],c(t,a)[1+a]];var
-j=c(o,a)[1+a];return x(function(g){var
-a=g[1],h=e*g[2];S(d,a,l(d,a)-h);return S(c(f,a)[1+a],b,0)},j)}}(a),$);var
-G=J,F=T,E=H}var
-j=G,r=F,q=E;continue}}function
-mV(a,d){var
-b=a[1],e=b[1],f=ec(function(b){var
-e=c(d,b)[1+b];return 0.<h(a[6],e)?1:0},e);function
-g(a){return cM(b,c(d,a)[1+a])}return mS(a,ct(I(b[1],g)),f)}function
-mW(f,r,q,o,j){var
-d=f[1],g=c6(d[5],j),c=g[1];function
-k(e){var
-g=c6(d[6],c+e|0),j=g[1],k=g[2],i=0.;if(k<j)var
+I=k,H=C;var
+V=[0,a,r],W=0,X=bc(as,ea(function(c,b,a){return[0,[0,c,b],a]},x,W));c(p,a)[1+a]=X;var
+Y=p[1+a];w(function(d){return function(b){var
+a=b[1];return eb(c(g,a)[1+a],d)}}(a),Y);eb(c(g,a)[1+a],a);var
+Z=0,_=g[1+a],$=bc(bq,ea(function(b,c,a){return[0,b,a]},_,Z));w(function(a){return function(b){var
+d=c(i,b)[1+b],h=f(n,a),e=m(d,a)/h;eb(d,a);t[1+a]=[0,[0,b,e],c(t,a)[1+a]];var
+j=c(p,a)[1+a];return w(function(f){var
+a=f[1],h=e*f[2];R(d,a,m(d,a)-h);return R(c(g,a)[1+a],b,0)},j)}}(a),$);var
+G=I,F=V,E=H}var
+k=G,r=F,q=E;continue}}function
+nQ(a,d){var
+b=a[1],e=b[1],g=ez(function(b){var
+e=c(d,b)[1+b];return 0.<f(a[6],e)?1:0},e);function
+h(a){return cS(b,c(d,a)[1+a])}return nN(a,cC(J(b[1],h)),g)}function
+nR(g,q,p,o,k){var
+d=g[1],h=dg(d[5],k),c=h[1];function
+l(e){var
+h=dg(d[6],c+e|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
-p=h(o,b(d[7][2],a)),n=m+h(q,a)*p,s=a+1|0;if(k!==a){var
+r=f(o,b(d[7][2],a)),n=m+f(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
-l=n;break}}return r*(h(f[6],c+e|0)+l)}var
-i=p((g[2]-c|0)+1|0,k),e=bi(ay,de,i),a=0,l=e-gH*(1.+Math.abs(e));for(;;){if(h(i,a)<l){var
+l=n;break}}return q*(f(g[6],c+e|0)+l)}var
+i=j((h[2]-c|0)+1|0,l),e=a5(ab,dt,i),a=0,m=e-eH*(1.+Math.abs(e));for(;;){if(f(i,a)<m){var
 a=a+1|0;continue}return[0,e,c+a|0]}}function
-mX(d,B,r){var
-i=d[1],k=d[1][1],l=i[4]?1.:jp,C=d[4];if(C){var
-P=d[3],D=_(function(a,b){return c(d[2],a)[1+a]?b:0.},P),E=p(k[1],k[5][2]),Q=C[1];bP(function(a){var
-b=mW(i,l,r,D,a);aF(D,a,l*b[1]);var
-d=b[2];c(E,a)[1+a]=d;return 0},Q);return[0,E]}if(B)var
-j=bh(B[1]);else{var
-n=d[1],a=n[1],u=p(a[1],a[5][2]),g=m(a[1],-1),o=m(a[1],0),v=a[1]-1|0;if(!(v<0)){var
-f=v;for(;;){if(1-c(d[2],f)[1+f]){var
-N=e4(c6(a[5],f));x(function(f){return function(d){var
-e=cM(a,d);return x(function(e){var
-d=b(a[7][2],e);o[1+d]=[0,f,c(o,d)[1+d]];return 0},e)}}(f),N)}var
-O=f-1|0;if(0!==f){var
-f=O;continue}break}}var
-H=a[1],w=ec(function(a){return n[11]?c(d[2],a)[1+a]:c(n[9],a)[1+a]},H),y=[0,0];x(function(a){c(g,a)[1+a]=0;return 0},w);var
-q=w;for(;;){if(0!==q){y[1]++;var
-q=bO(function(a){var
-d=c(o,a)[1+a];return b(bv(function(a){var
-b=c(g,a)[1+a]<0?1:0;if(b){var
-e=y[1];c(g,a)[1+a]=e;var
+nS(d,B,r){var
+i=d[1],l=d[1][1],m=i[4]?1.:eI,C=d[4];if(C){var
+Q=d[3],D=M(function(a,b){return c(d[2],a)[1+a]?b:0.},Q),E=j(l[1],l[5][2]),R=C[1];bu(function(a){var
+b=nR(i,m,r,D,a);ar(D,a,m*b[1]);var
+d=b[2];c(E,a)[1+a]=d;return 0},R);return[0,E]}if(B)var
+k=aH(B[1]);else{var
+n=d[1],a=n[1],u=j(a[1],a[5][2]),h=o(a[1],-1),p=o(a[1],0),v=a[1]-1|0;if(!(v<0)){var
+g=v;for(;;){if(1-c(d[2],g)[1+g]){var
+O=fz(dg(a[5],g));w(function(f){return function(d){var
+e=cS(a,d);return w(function(e){var
+d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),O)}var
+P=g-1|0;if(0!==g){var
+g=P;continue}break}}var
+H=a[1],x=ez(function(a){return n[11]?c(d[2],a)[1+a]:c(n[9],a)[1+a]},H),y=[0,0];w(function(a){c(h,a)[1+a]=0;return 0},x);var
+q=x;for(;;){if(0!==q){y[1]++;var
+q=bE(function(a){var
+d=c(p,a)[1+a];return b(bl(function(a){var
+b=c(h,a)[1+a]<0?1:0;if(b){var
+e=y[1];c(h,a)[1+a]=e;var
 d=1}else
 var
 d=b;return d}),d)},q);continue}var
-z=a[1]-1|0,J=0;if(!(z<0)){var
-e=J;for(;;){if(1-c(d[2],e)[1+e]){var
-K=e4(c6(a[5],e)),A=es(function(h){return function(d){var
-e=cM(a,d);return cS(function(i){var
-d=b(a[7][2],i),e=c(g,d)[1+d],f=0<=e?1:0,j=f?e<c(g,h)[1+h]?1:0:f;return j},e)}}(e),K);if(A){var
+z=a[1]-1|0,I=0;if(!(z<0)){var
+e=I;for(;;){if(1-c(d[2],e)[1+e]){var
+K=fz(dg(a[5],e)),A=d2(function(g){return function(d){var
+e=cS(a,d);return cZ(function(i){var
+d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(e),K);if(A){var
 L=A[1];c(u,e)[1+e]=L}}var
-M=e+1|0;if(z!==e){var
-e=M;continue}break}}var
-j=u;break}}var
-s=gW;for(;;){var
-F=mV(i,j),t=mU(i,j,r,F[1],F[2],m(k[1],1));if(t){var
-R=t[1][3],S=function(a){return a},T=I(k[1],S),G=b(bN(function(g){return function(a){if(c(d[2],a)[1+a])return 0;var
-b=mW(i,l,r,g,a),e=b[1],f=l*h(g,a)+gH*(1.+Math.abs(e))<e?1:0,j=f?[0,[0,a,b[2]]]:f;return j}}(R)),T);x(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},G);if(0!==G&&1<s){var
-s=s-1|0;continue}return[0,j]}return t}}function
-mY(s,l,N,M){var
-k=s[1],d=s[1][1];function
-u(a){return cM(d,c(l,a)[1+a])}var
-v=mV(k,l),w=v[2],y=v[1],O=[0,d[4],0];function
-P(a){if(c(y,a)[1+a])return 0;var
-b=u(a);return j(d[7][2],b)}var
-Q=p(d[1],P),z=iH(d[1],Q,O);function
+N=e+1|0;if(z!==e){var
+e=N;continue}break}}var
+k=u;break}}var
+s=hr;for(;;){var
+F=nQ(i,k),t=nP(i,k,r,F[1],F[2],o(l[1],1));if(t){var
+S=t[1][3],T=function(a){return a},U=J(l[1],T),G=b(bN(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
+b=nR(i,m,r,h,a),e=b[1],g=m*f(h,a)+eH*(1.+Math.abs(e))<e?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(S)),U);w(function(a){var
+b=a[1],d=a[2];c(k,b)[1+b]=d;return 0},G);if(0!==G&&1<s){var
+s=s-1|0;continue}return[0,k]}return t}}function
+nT(t,n,N,M){var
+m=t[1],d=t[1][1];function
+v(a){return cS(d,c(n,a)[1+a])}var
+x=nQ(m,n),y=x[2],z=x[1],O=[0,d[4],0];function
+P(a){if(c(z,a)[1+a])return 0;var
+b=v(a);return k(d[7][2],b)}var
+Q=j(d[1],P),A=jn(d[1],Q,O);function
 R(a){return a}var
-S=I(d[1],R);if(cS(function(a){var
-b=c(z,a)[1+a],d=b?pd<=h(w,a)?1:0:b;return d},S))return 0;var
-n=mU(k,l,N,y,w,z);if(n){var
-o=n[1],e=o[2],q=o[1],A=m(e[1].length-1,0.),C=d[4],T=o[3];if(0<=c(q,C)[1+C]){var
-D=d[4];aF(A,c(q,D)[1+D],1.)}var
-a=bh(A),H=e[2];bP(function(b){aF(a,b,h(a,b)/h(e[1],b));var
-d=c(e[3],b)[1+b];return x(function(c){var
-d=c[1];return aF(a,d,h(a,d)-c[2]*h(a,b))},d)},H);var
-r=a.length-1-1|0;if(!(r<0)){var
-f=r;for(;;){var
-i=c(e[2],f)[1+f],J=c(e[4],i)[1+i],K=b(mT(a),J);aF(a,i,h(a,i)-K);var
-L=f-1|0;if(0!==f){var
-f=L;continue}break}}var
-g=m(M,0.);B(function(i,f){var
-e=0<=f?1:0;if(e){var
-j=u(i);return x(function(e){var
-i=c(k[3],e)[1+e],j=h(T,b(d[7][2],e));return aF(g,i,h(g,i)+h(a,f)*j)},j)}return e},q);var
-E=ew(dJ,g);if(E)var
-U=k[5]?t(function(a){return-a},g):g,F=[0,U];else
+S=J(d[1],R);if(cZ(function(a){var
+b=c(A,a)[1+a],d=b?qk<=f(y,a)?1:0:b;return d},S))return 0;var
+p=nP(m,n,N,z,y,A);if(p){var
+q=p[1],e=q[2],r=q[1],B=o(e[1].length-1,0.),C=d[4],T=q[3];if(0<=c(r,C)[1+C]){var
+D=d[4];ar(B,c(r,D)[1+D],1.)}var
+a=aH(B),H=e[2];bu(function(b){ar(a,b,f(a,b)/f(e[1],b));var
+d=c(e[3],b)[1+b];return w(function(c){var
+d=c[1];return ar(a,d,f(a,d)-c[2]*f(a,b))},d)},H);var
+s=a.length-1-1|0;if(!(s<0)){var
+g=s;for(;;){var
+i=c(e[2],g)[1+g],I=c(e[4],i)[1+i],K=b(nO(a),I);ar(a,i,f(a,i)-K);var
+L=g-1|0;if(0!==g){var
+g=L;continue}break}}var
+h=o(M,0.);u(function(i,g){var
+e=0<=g?1:0;if(e){var
+j=v(i);return w(function(e){var
+i=c(m[3],e)[1+e],j=f(T,b(d[7][2],e));return ar(h,i,f(h,i)+f(a,g)*j)},j)}return e},r);var
+E=eZ(cE,h);if(E)var
+U=m[5]?l(function(a){return-a},h):h,F=[0,U];else
 var
 F=E;var
 G=F}else
 var
-G=n;return G}function
-iI(c,a){if(a!=0.&&dJ(a)){var
-d=kb(a),e=cp(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bH<f)){var
-i=0;if(f==bH&&b%2.!=0.)i=1;if(!i){var
+G=p;return G}function
+jo(c,a){if(a!=0.&&cE(a)){var
+d=kY(a),e=cz(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bK<f)){var
+i=0;if(f==bK&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
-g=b+1.;return cp(g,d[2]-c|0)}return a}function
-bF(c,b){var
-a=[0,0.];B(function(d,c){a[1]=a[1]+c*h(b,d);return 0},c);return a[1]}function
-e5(b,a){return t(function(b){return bF(b,a)},b)}function
-mZ(d){var
-a=d.length-1,b=p(a,function(a){return 1./Math.sqrt(ay(h(c(d,a)[1+a],a),dt))}),f=_(function(c,a){return _(function(d,a){return a*h(b,c)*h(b,d)},a)},d),e=p(a,function(b){return mN(f,p(a,function(a){return a===b?1.:0.}))});return p(a,function(d){return p(a,function(a){var
-f=h(b,a),g=h(b,d),i=h(c(e,d)[1+d],a);return bH*(h(c(e,a)[1+a],d)+i)*g*f})})}var
-DF=6;function
-DG(bp,L,bo,b$,b_,aa,P,bn){var
-a=bp[1],d=bp[2],aW=0<d[5]?1:0;if(aW)var
+g=b+1.;return cz(g,d[2]-c|0)}return a}function
+bR(c,b){var
+a=[0,0.];u(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}function
+fA(b,a){return l(function(b){return bR(b,a)},b)}function
+nU(d){var
+a=d.length-1,b=j(a,function(a){return 1./Math.sqrt(ab(f(c(d,a)[1+a],a),cr))}),g=M(function(c,a){return M(function(d,a){return a*f(b,c)*f(b,d)},a)},d),e=j(a,function(b){return nI(g,j(a,function(a){return a===b?1.:0.}))});return j(a,function(d){return j(a,function(a){var
+g=f(b,a),h=f(b,d),i=f(c(e,d)[1+d],a);return bK*(f(c(e,a)[1+a],d)+i)*h*g})})}var
+Fb=6;function
+Fc(bs,L,br,ca,b$,ac,S,bp){var
+a=bs[1],d=bs[2],aW=0<d[5]?1:0;if(aW)var
 an=aW;else{var
-a7=0!==d8(d)?1:0;if(a7)var
-an=a7;else
+a9=0!==dc(d)?1:0;if(a9)var
+an=a9;else
 var
-bZ=1-ax(d[1],DD),an=bZ||(0!==d[9]?1:0)}if(an)X(o(Dy,o(d[1],Dx)));var
-aX=m(a[3],0),aY=a[1]-1|0,bE=0;if(!(aY<0)){var
-F=bE;for(;;){var
-a2=b(a[5][2],F),a4=b(a[5][2],F+1|0)-1|0;if(!(a4<a2)){var
-N=a2;for(;;){var
-a5=b(a[6][2],N),a6=b(a[6][2],N+1|0)-1|0;if(!(a6<a5)){var
-O=a5;for(;;){c(aX,O)[1+O]=F;var
-bY=O+1|0;if(a6!==O){var
-O=bY;continue}break}}var
-bX=N+1|0;if(a4!==N){var
-N=bX;continue}break}}var
-bV=F+1|0;if(aY!==F){var
-F=bV;continue}break}}function
-aZ(b,c){return b?p(a[1],b[1][2]):m(a[1],c)}var
-ao=aZ(d[10],0),bG=aZ(d[11],1),ap=E(d[1],Dz),W=E(d[1],DA);function
-bI(a){if(ap){var
-b=c(ao,a)[1+a],d=b||1-c(bG,a)[1+a];return d}var
-e=W?c(ao,a)[1+a]:W;return e}var
-aq=p(a[1],bI);function
-bK(a){if(ap)return c(ao,a)[1+a]?1.:0.;var
-e=d[12];if(e&&W&&c(aq,a)[1+a])return b(e[1][2],a);return 0.}var
-a0=p(a[1],bK),bL=E(d[1],DB);function
+b0=1-az(d[1],E$),an=b0||(0!==d[9]?1:0)}if(an)U(t(E6,t(d[1],E5)));var
+aX=o(a[3],0),aY=a[1]-1|0,bI=0;if(!(aY<0)){var
+C=bI;for(;;){var
+a2=b(a[5][2],C),a6=b(a[5][2],C+1|0)-1|0;if(!(a6<a2)){var
+P=a2;for(;;){var
+a7=b(a[6][2],P),a8=b(a[6][2],P+1|0)-1|0;if(!(a8<a7)){var
+R=a7;for(;;){c(aX,R)[1+R]=C;var
+bZ=R+1|0;if(a8!==R){var
+R=bZ;continue}break}}var
+bX=P+1|0;if(a6!==P){var
+P=bX;continue}break}}var
+bW=C+1|0;if(aY!==C){var
+C=bW;continue}break}}function
+aZ(b,c){return b?j(a[1],b[1][2]):o(a[1],c)}var
+ao=aZ(d[10],0),bJ=aZ(d[11],1),ap=F(d[1],E7),Z=F(d[1],E8);function
+bL(a){if(ap){var
+b=c(ao,a)[1+a],d=b||1-c(bJ,a)[1+a];return d}var
+e=Z?c(ao,a)[1+a]:Z;return e}var
+aq=j(a[1],bL);function
+bM(a){if(ap)return c(ao,a)[1+a]?1.:0.;var
+e=d[12];if(e&&Z&&c(aq,a)[1+a])return b(e[1][2],a);return 0.}var
+a0=j(a[1],bM),bP=F(d[1],E9);function
 bQ(a){var
 b=c(aq,a)[1+a];if(b)var
-e=1-ap,d=e||(0.<h(a0,a)?1:0);else
+e=1-ap,d=e||(0.<f(a0,a)?1:0);else
 var
 d=b;return d}var
-bR=p(a[1],bQ),a1=d[8],bS=a1?p(a[2],a1[1][2]):m(a[2],0.),bT=d[4],bU=E(d[2],DC),Y=[0,a,aX,p(a[3],b$[2]),bU,bT,bS,aq,a0,bR,W,bL],v=Y[1],b6=v[1],b7=ec(function(a){var
-b=e4(c6(v[5],a));return cS(function(a){return 0.<h(Y[6],a)?1:0},b)},b6);function
-b9(a){return a}var
-be=mS(Y,I(v[3],b9),b7),bj=be[1];function
-bk(a){var
-b=e4(c6(v[5],a));return bO(function(a){var
-b=cM(v,a);return j(v[7][2],b)},b)}var
-bl=t(function(a){return 1-a},bj),bm=v[1],H=m(bm,0),r=dL(0),a$=bm-1|0,a9=0,a_=1,b0=0;if(a$<0)var
-ar=a_,ba=a9;else{var
-f=b0,au=a_,at=a9;for(;;){var
-bb=c(bl,f)[1+f],b2=bb?0===c(H,f)[1+f]?1:0:bb;if(b2){cx([0,f,bk(f)],r);c(H,f)[1+f]=1;var
-J=au,Z=at;for(;;){if(0!==r[1]){var
-af=r[1];if(af){var
-aH=af[1];r[1]=af[2];r[2]=r[2]-1|0;var
-az=aH[2],$=aH[1];if(az){var
-l=az[1];cx([0,$,az[2]],r);var
-b4=c(bl,l)[1+l]?1===c(H,l)[1+l]?(dM(r),0):0===c(H,l)[1+l]?(c(H,l)[1+l]=1,cx([0,l,bk(l)],r),J):J:J,bd=b4,bc=Z}else{c(H,$)[1+$]=2;var
-bd=J,bc=[0,$,Z]}var
-J=bd,Z=bc;continue}throw q0}var
-aw=J,av=Z;break}}else
+bS=j(a[1],bQ),a1=d[8],bT=a1?j(a[2],a1[1][2]):o(a[2],0.),bU=d[4],bV=F(d[2],E_),_=[0,a,aX,j(a[3],ca[2]),bV,bU,bT,aq,a0,bS,Z,bP],v=_[1],b7=v[1],b9=ez(function(a){var
+b=fz(dg(v[5],a));return cZ(function(a){return 0.<f(_[6],a)?1:0},b)},b7);function
+b_(a){return a}var
+bh=nN(_,J(v[3],b_),b9),bk=bh[1];function
+bm(a){var
+b=fz(dg(v[5],a));return bE(function(a){var
+b=cS(v,a);return k(v[7][2],b)},b)}var
+bn=l(function(a){return 1-a},bk),bo=v[1],G=o(bo,0),H=dv(0),ba=bo-1|0,a_=0,a$=1,b1=0;if(ba<0)var
+at=a$,bb=a_;else{var
+g=b1,av=a$,au=a_;for(;;){var
+bd=c(bn,g)[1+g],b4=bd?0===c(G,g)[1+g]?1:0:bd;if(b4){ch([0,g,bm(g)],H);c(G,g)[1+g]=1;var
+K=av,$=au;for(;;){if(!lJ(H)){var
+be=lI(H),ay=be[2],aa=be[1];if(ay){var
+n=ay[1];ch([0,aa,ay[2]],H);var
+b6=c(bn,n)[1+n]?1===c(G,n)[1+n]?(d4(H),0):0===c(G,n)[1+n]?(c(G,n)[1+n]=1,ch([0,n,bm(n)],H),K):K:K,bg=b6,bf=$}else{c(G,aa)[1+aa]=2;var
+bg=K,bf=[0,aa,$]}var
+K=bg,$=bf;continue}var
+ax=K,aw=$;break}}else
 var
-aw=au,av=at;var
-b3=f+1|0;if(a$!==f){var
-f=b3,au=aw,at=av;continue}var
-ar=aw,ba=av;break}}var
-b1=ar?[0,R(ag(ba))]:ar,g=[0,Y,bj,be[2],b1],bA=0;if(typeof
-P!=="number"&&1===P[0]){var
-aJ=P[3],V=P[2],aK=P[1];if(z(e2(aK))===aJ){var
-ai=R(e2(aK)),aj=R(e2(V)),bB=0,al=aL(bi(function(a,b){return b<=0.03*V?a+1|0:a},bB,aj),Du),aM=aj.length-1;if(0===aM)var
-aN=1.;else
+ax=av,aw=au;var
+b5=g+1|0;if(ba!==g){var
+g=b5,av=ax,au=aw;continue}var
+at=ax,bb=aw;break}}var
+b2=at?[0,O(al(bb))]:at,h=[0,_,bk,bh[2],b2],bF=0;if(typeof
+S!=="number"&&1===S[0]){var
+aF=S[3],X=S[2],aI=S[1];if(B(fx(aI))===aF){var
+ai=O(fx(aI)),aj=O(fx(X)),bG=0,ak=aP(a5(function(a,b){return b<=0.03*X?a+1|0:a},bG,aj),E2),aJ=aj.length-1;if(0===aJ)var
+aK=1.;else
 var
-aV=cs(al,aM)-1|0,aN=ay(V-c(aj,aV)[1+aV]|0,1.);var
-aP=aJ-1|0,aO=0;if(aP<al)var
-aQ=aO;else{var
-M=al,C=aO;for(;;){var
-aS=M-1|0,aT=c(ai,aS)[1+aS],aE=0;if(C){var
-aU=C[1]-1|0;if(aT<1.5*c(ai,aU)[1+aU])var
-am=C;else
+aV=cB(ak,aJ)-1|0,aK=ab(X-c(aj,aV)[1+aV]|0,1.);var
+aN=aF-1|0,aM=0;if(aN<ak)var
+aO=aM;else{var
+N=ak,A=aM;for(;;){var
+aS=N-1|0,aT=c(ai,aS)[1+aS],aE=0;if(A){var
+aU=A[1]-1|0;if(aT<1.5*c(ai,aU)[1+aU])var
+am=A;else
 aE=1}else
 aE=1;if(aE)var
-am=0.<aT?[0,M,C]:C;var
-bC=M+1|0;if(aP!==M){var
-M=bC,C=am;continue}var
-aQ=am;break}}var
-aR=R(ag(aQ)),aA=[0,[0,aR,t(function(b){var
-a=b-1|0;return c(ai,a)[1+a]},aR),aN,V]];bA=1}}if(!bA)var
-aA=0;var
-w=aA?aA[1]:X(DH),S=bo.length-1,n=z(L[4]),bq=cK(L),aB=b8(bJ,cw(g[1][3])),s=m(S,[0,m(bq,0.),0.]);x(function(a){var
-b=cL(L,c(bo,a)[1+a]),d=aD(b[2]),e=[0,t(aD,b[1]),d];c(s,a)[1+a]=e;return 0},aB);var
-ca=t(function(a){var
-b=a[1];return ev(function(a){return a!=0.?1:0},b)},s),br=iF(L),bs=br[2],q=br[1],cb=t(function(a){return a[2]},s),cc=t(function(a){return a[1]},s),y=[0,L[8],cc,cb,q,bs],bt=iC(L),cd=p(n,function(a){var
-b=c(bt[2],a)[1+a];return aD(u(c(bt[1],a)[1+a],b))/2.}),ab=[k,function(a){return eb(y,mO(y,cd),m(S,0.))}],ac=w[3]<(i_*n|0)?1:0,ce=ac?1.:cp(1.,-6);function
-T(a){return _(function(c,b){var
-d=bF(b,a);return h(bs,c)-d},q)}function
-ad(a){var
-b=gp(y,a);return[0,b,mM(y,a,b)]}function
-ae(g,b){return p(n,function(i){var
-a=[0,0.];B(function(d,b){var
+am=0.<aT?[0,N,A]:A;var
+bH=N+1|0;if(aN!==N){var
+N=bH,A=am;continue}var
+aO=am;break}}var
+aQ=O(al(aO)),aB=[0,[0,aQ,l(function(b){var
+a=b-1|0;return c(ai,a)[1+a]},aQ),aK,X]];bF=1}}if(!bF)var
+aB=0;var
+x=aB?aB[1]:U(Fd),T=br.length-1,q=B(L[4]),bv=b3(L),aC=bO(bq,aR(h[1][3])),s=o(T,[0,o(bv,0.),0.]);w(function(a){var
+b=cp(L,c(br,a)[1+a]),d=V(b[2]),e=[0,l(V,b[1]),d];c(s,a)[1+a]=e;return 0},aC);var
+cb=l(function(a){var
+b=a[1];return c1(function(a){return a!=0.?1:0},b)},s),bw=jl(L),bx=bw[2],r=bw[1],cc=l(function(a){return a[2]},s),cd=l(function(a){return a[1]},s),y=[0,L[8],cd,cc,r,bx],by=jj(L),ce=j(q,function(a){var
+b=c(by[2],a)[1+a];return V(p(c(by[1],a)[1+a],b))/2.}),ae=[m,function(a){return ey(y,nJ(y,ce),o(T,0.))}],af=x[3]<(jV*q|0)?1:0,cf=af?1.:cz(1.,-6);function
+W(a){return M(function(c,b){var
+d=bR(b,a);return f(bx,c)-d},r)}function
+ag(a){var
+b=gW(y,a);return[0,b,nH(y,a,b)]}function
+ah(h,b){return j(q,function(i){var
+a=[0,0.];u(function(d,b){var
 e=b!=0.?1:0;if(e){var
-j=b*h(c(g,d)[1+d],i);a[1]=a[1]+j;var
-f=0}else
+j=b*f(c(h,d)[1+d],i);a[1]=a[1]+j;var
+g=0}else
 var
-f=e;return f},b);return a[1]})}function
-aC(d,a){var
-b=c(s,a)[1+a],e=b[2];return bF(b[1],d)+e}function
-bu(d,b,i,g){var
-e=ad(d),j=e[2],k=e[1],a=fx(n,n,0.);function
-f(e,d){return B(function(b,f){return B(function(d,g){var
-i=h(c(a,b)[1+b],d)+e*f*g;return aF(a[1+b],d,i)},d)},d)}x(function(a){var
-d=0.<h(b,a)?1:0;if(d){var
-e=ay(aC(k,a),dt),g=ae(j,c(s,a)[1+a][1]);return f(i*h(b,a)/(e*e),g)}return d},aB);var
-l=T(d);B(function(c,b){var
-a=ay(h(l,c),1e-150);return f(g*bH/(a*a),b)},q);return a}function
-bw(a){var
-b=g[1][3];return t(function(b){return dK(1.,ay(0.,aC(a,b)))},b)}function
-bx(d){var
-b=m(bq,0.);x(function(a){var
-e=h(d,a)!=0.?1:0;if(e){var
-f=c(s,a)[1+a][1];return B(function(e,c){var
-f=c!=0.?1:0,g=f?aF(b,e,h(b,e)+h(d,a)*c):f;return g},f)}return e},aB);return b}var
-cf=g[1][4]===g[1][5]?1:0,by=A(0,50);function
-bz(E){if(E){var
-az=E[2],L=E[1],aA=Q(by,E);if(aA)return aA[1];var
-aB=z(az),X=bz(az),F=X[3],a=X[2],Y=eb(y,eb(y,X[1],L),L),ba=28,aD=t(function(a){return iI(ba,a)},Y),bb=T(Y),bc=T(aD),bd=_(function(b,a){return bH*h(bb,b)<a?1:0},bc),f=ew(function(a){return a},bd)?aD:Y,aE=h(w[2],aB)/(w[3]+h(w[2],0)),aG=ad(f),be=aG[2],Z=bw(aG[1]),$=1.<=aE?1:0,bj=ac||F,al=0,bk=1-bj;if(0===a)al=1;else{var
-aV=0;if(!F&&(!$||!(1<z(a)))){al=1;aV=1}if(!aV)var
-P=a,O=F,N=a}if(al){var
-bl=a?[0,a[1]]:a,aH=mX(g,bl,Z);if(aH){var
-H=aH[1],aW=0;if(bk&&!$){var
-aM=bu(f,L,1.,1.),af=p(n,function(a){return 1./Math.sqrt(h(c(aM,a)[1+a],a))}),aN=mZ(_(function(b,a){return _(function(c,a){return a*h(af,b)*h(af,c)},a)},aM)),V=aN.length-1,v=fx(V,V,0.),am=V-1|0,aX=0;if(!(am<0)){var
-d=aX;for(;;){var
-aY=0;if(!(d<0)){var
-e=aY;for(;;){var
-an=h(c(aN,d)[1+d],e),ao=e-1|0,a0=0;if(ao<0)var
-W=an;else{var
-C=a0,ap=an;for(;;){var
-a4=h(c(v,e)[1+e],C),aq=ap-h(c(v,d)[1+d],C)*a4,a5=C+1|0;if(ao!==C){var
-C=a5,ap=aq;continue}var
-W=aq;break}}var
-a1=d===e?Math.sqrt(W):W/h(c(v,e)[1+e],e);aF(c(v,d)[1+d],e,a1);var
-a2=e+1|0;if(d!==e){var
-e=a2;continue}break}}var
-aZ=d+1|0;if(am!==d){var
-d=aZ;continue}break}}var
-aO=_(function(b,a){return t(function(a){return a*h(af,b)},a)},v),bo=T(f),J=m(aL(n,1),1),ar=n-1|0,a6=1;if(!(ar<1)){var
-l=a6;for(;;){var
-au=l-1|0,av=16<=c(J,au)[1+au]?1:0,a9=av?37:av,aw=l-1|0,a_=(2*c(J,aw)[1+aw]|0)^a9;c(J,l)[1+l]=a_;var
-a$=l+1|0;if(ar!==l){var
-l=a$;continue}break}}var
-at=function(a){return 0===a?0:(a&1)+at(a>>>1|0)|0},a7=p(mR,function(b){return p(n,function(a){return 1.-2.*(at(b&c(J,a)[1+a])%2|0)})}),bp=t(function(c){var
-b=e5(aO,c),a=[0,0.];B(function(d,c){var
-e=ay(h(bo,d),dt),f=bF(c,b)/e;a[1]=ay(a[1],f);return 0},q);var
-d=dK(1.,0.9/ay(a[1],dt));return _(function(b,a){return iI(28,h(f,b)+d*a)},b)},a7),bq=cs(mR,cn(ej,aL(g[1][1][3],1))),br=ad(f)[2],aP=A(0,16),r=[0,[0]],u=[0,[0]],ag=function(d,y){var
-a=g[1][1];function
-q(b){if(c(g[2],b)[1+b])return 0;var
-e=cM(a,c(d,b)[1+b]);return j(a[7][2],e)}var
-s=p(a[1],q),v=iH(a[1],s,[0,a[4],0]),w=a[1],x=ec(function(a){return c(v,a)[1+a]},w),f=j(function(a){return c(d,a)[1+a]},x),i=Q(aP,f);if(i)var
+g=e;return g},b);return a[1]})}function
+aD(d,a){var
+b=c(s,a)[1+a],e=b[2];return bR(b[1],d)+e}function
+bz(d,b,i,h){var
+e=ag(d),j=e[2],k=e[1],a=d3(q,q,0.);function
+g(e,d){return u(function(b,g){return u(function(d,h){var
+i=f(c(a,b)[1+b],d)+e*g*h;return ar(a[1+b],d,i)},d)},d)}w(function(a){var
+d=0.<f(b,a)?1:0;if(d){var
+e=ab(aD(k,a),cr),h=ah(j,c(s,a)[1+a][1]);return g(i*f(b,a)/(e*e),h)}return d},aC);var
+l=W(d);u(function(c,b){var
+a=ab(f(l,c),1e-150);return g(h*bK/(a*a),b)},r);return a}function
+bA(a){var
+b=h[1][3];return l(function(b){return c2(1.,ab(0.,aD(a,b)))},b)}function
+bB(d){var
+b=o(bv,0.);w(function(a){var
+e=f(d,a)!=0.?1:0;if(e){var
+g=c(s,a)[1+a][1];return u(function(e,c){var
+g=c!=0.?1:0,h=g?ar(b,e,f(b,e)+f(d,a)*c):g;return h},g)}return e},aC);return b}var
+ci=h[1][4]===h[1][5]?1:0,bC=z(0,50);function
+bD(F){if(F){var
+ay=F[2],L=F[1],aB=Q(bC,F);if(aB)return aB[1];var
+aC=B(ay),X=bD(ay),G=X[3],a=X[2],Z=ey(y,ey(y,X[1],L),L),be=28,aE=l(function(a){return jo(be,a)},Z),bf=W(Z),bg=W(aE),bh=M(function(b,a){return bK*f(bf,b)<a?1:0},bg),g=eZ(function(a){return a},bh)?aE:Z,aF=f(x[2],aC)/(x[3]+f(x[2],0)),aI=ag(g),bk=aI[2],_=bA(aI[1]),$=1.<=aF?1:0,bm=af||G,al=0,bn=1-bm;if(0===a)al=1;else{var
+aX=0;if(!G&&(!$||!(1<B(a)))){al=1;aX=1}if(!aX)var
+S=a,R=G,P=a}if(al){var
+bo=a?[0,a[1]]:a,aJ=nS(h,bo,_);if(aJ){var
+H=aJ[1],aY=0;if(bn&&!$){var
+aM=bz(g,L,1.,1.),aa=j(q,function(a){return 1./Math.sqrt(f(c(aM,a)[1+a],a))}),aN=nU(M(function(b,a){return M(function(c,a){return a*f(aa,b)*f(aa,c)},a)},aM)),U=aN.length-1,A=d3(U,U,0.),am=U-1|0,aZ=0;if(!(am<0)){var
+d=aZ;for(;;){var
+a0=0;if(!(d<0)){var
+e=a0;for(;;){var
+an=f(c(aN,d)[1+d],e),ao=e-1|0,a2=0;if(ao<0)var
+V=an;else{var
+C=a2,ap=an;for(;;){var
+a8=f(c(A,e)[1+e],C),aq=ap-f(c(A,d)[1+d],C)*a8,a9=C+1|0;if(ao!==C){var
+C=a9,ap=aq;continue}var
+V=aq;break}}var
+a6=d===e?Math.sqrt(V):V/f(c(A,e)[1+e],e);ar(c(A,d)[1+d],e,a6);var
+a7=e+1|0;if(d!==e){var
+e=a7;continue}break}}var
+a1=d+1|0;if(am!==d){var
+d=a1;continue}break}}var
+aO=M(function(b,a){return l(function(a){return a*f(aa,b)},a)},A),br=W(g),K=o(aP(q,1),1),at=q-1|0,a_=1;if(!(at<1)){var
+n=a_;for(;;){var
+av=n-1|0,aw=16<=c(K,av)[1+av]?1:0,ba=aw?37:aw,ax=n-1|0,bb=(2*c(K,ax)[1+ax]|0)^ba;c(K,n)[1+n]=bb;var
+bd=n+1|0;if(at!==n){var
+n=bd;continue}break}}var
+au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},a$=j(nM,function(b){return j(q,function(a){return 1.-2.*(au(b&c(K,a)[1+a])%2|0)})}),bs=l(function(c){var
+b=fA(aO,c),a=[0,0.];u(function(d,c){var
+e=ab(f(br,d),cr),g=bR(c,b)/e;a[1]=ab(a[1],g);return 0},r);var
+d=c2(1.,0.9/ab(a[1],cr));return M(function(b,a){return jo(28,f(g,b)+d*a)},b)},a$),bv=cB(nM,cy(eM,aP(h[1][1][3],1))),bw=ag(g)[2],aQ=z(0,16),p=[0,[0]],t=[0,[0]],ad=function(d,z){var
+a=h[1][1];function
+s(b){if(c(h[2],b)[1+b])return 0;var
+e=cS(a,c(d,b)[1+b]);return k(a[7][2],e)}var
+v=j(a[1],s),w=jn(a[1],v,[0,a[4],0]),x=a[1],y=ez(function(a){return c(w,a)[1+a]},x),g=k(function(a){return c(d,a)[1+a]},y),i=Q(aQ,g);if(i)var
 e=i[1];else{var
-C=mY(g,d,Z,S),o=bM(function(b){var
-d=ae(br,bx(b)),a=p(n,function(e){var
-a=[0,0.];B(function(b,d){var
-f=d*h(c(aO,b)[1+b],e);a[1]=a[1]+f;return 0},d);return a[1]}),e=ay(Math.sqrt(bF(a,a)),dt);return t(function(a){return a/e},a)},C);aI(aP,f,o);var
-e=o}if(e){var
-k=e[1],b=[0,0],z=r[1];B(function(e,d){var
-a=0===b[1]?1:0,c=a?0.999<bF(k,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},z);var
-l=0===b[1]?1:0,A=l?y:l;if(A){r[1]=bD(r[1],[0,[0,d,k]]);u[1]=bD(u[1],[0,0]);b[1]=[0,r[1].length-1-1|0]}var
-m=b[1]}else
+C=nT(h,d,_,T),r=bj(function(b){var
+d=ah(bw,bB(b)),a=j(q,function(e){var
+a=[0,0.];u(function(b,d){var
+g=d*f(c(aO,b)[1+b],e);a[1]=a[1]+g;return 0},d);return a[1]}),e=ab(Math.sqrt(bR(a,a)),cr);return l(function(a){return a/e},a)},C);aG(aQ,g,r);var
+e=r}if(e){var
+m=e[1],b=[0,0],A=p[1];u(function(e,d){var
+a=0===b[1]?1:0,c=a?0.999<bR(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
+n=0===b[1]?1:0,B=n?z:n;if(B){p[1]=bt(p[1],[0,[0,d,m]]);t[1]=bt(t[1],[0,0]);b[1]=[0,p[1].length-1-1|0]}var
+o=b[1]}else
 var
-m=e;return m},bs=I(bq,function(a){return a}),bt=[0,H,b(bN(function(a){return mX(g,[0,H],bw(gp(y,c(bp,a)[1+a])))}),bs)];x(function(e){var
-b=ag(e,1);if(b){var
-a=b[1],f=c(u[1],a)[1+a]+1|0;c(u[1],a)[1+a]=f;var
+o=e;return o},bx=J(bv,function(a){return a}),by=[0,H,b(bN(function(a){return nS(h,[0,H],bA(gW(y,c(bs,a)[1+a])))}),bx)];w(function(e){var
+b=ad(e,1);if(b){var
+a=b[1],f=c(t[1],a)[1+a]+1|0;c(t[1],a)[1+a]=f;var
 d=0}else
 var
-d=b;return d},bt);var
-aQ=ag(H,0),bA=function(a){return a},bB=I(r[1].length-1,bA),ah=bg(function(b,a){var
-d=-c(u[1],a)[1+a]|0,e=[0,cr(aQ,[0,a]),d,a],f=-c(u[1],b)[1+b]|0;return ak([0,cr(aQ,[0,b]),f,b],e)},bB),aR=function(b,a){return fw(function(a,c){return a<b?1:0},a)},aS=function(a){return c(r[1],a)[1+a][1]};if(0===ah)var
-ai=0===a?[0,H,0]:a;else
+d=b;return d},by);var
+aS=ad(H,0),bE=function(a){return a},bF=J(p[1].length-1,bE),ai=bc(function(b,a){var
+d=-c(t[1],a)[1+a]|0,e=[0,cX(aS,[0,a]),d,a],f=-c(t[1],b)[1+b]|0;return as([0,cX(aS,[0,b]),f,b],e)},bF),aT=function(b,a){return f5(function(a,c){return a<b?1:0},a)},aU=function(a){return c(p[1],a)[1+a][1]};if(0===ai)var
+aj=0===a?[0,H,0]:a;else
 if(0===a)var
-ai=j(aS,aR(Dv,ah));else{var
-aj=aR(z(a),ah),o=R(j(function(a){return ag(a,0)},a)),aT=[0,b(bv(function(d){var
-a=0,e=[0,d],c=o.length-1;for(;;){if(a===c)var
-b=0;else{if(0!==ak(o[1+a],e)){var
-a=a+1|0;continue}var
-b=1}return 1-b}}),aj)];B(function(a,b){var
-e=cw(cv(o,0,a));if(b&&ax(b[1],aj)&&!ax(b,e))return 0;var
-d=aT[1];if(d){var
-f=[0,d[1]];c(o,a)[1+a]=f;aT[1]=d[2];return 0}var
-g=[0,b5(aj)];c(o,a)[1+a]=g;return 0},o);var
-bC=cw(o),ai=j(function(a){return aS(bf(a,0))},bC)}var
-M=ai;aW=1}if(!aW)var
-M=[0,H,0];if($)var
-P=M,O=F,N=a;else
+aj=k(aU,aT(E3,ai));else{var
+ak=aT(B(a),ai),v=O(k(function(a){return ad(a,0)},a)),aV=[0,b(bl(function(a){return 1-lE([0,a],v)}),ak)];u(function(a,b){var
+e=aR(cg(v,0,a));if(b&&az(b[1],ak)&&!az(b,e))return 0;var
+d=aV[1];if(d){var
+f=[0,d[1]];c(v,a)[1+a]=f;aV[1]=d[2];return 0}var
+g=[0,bY(ak)];c(v,a)[1+a]=g;return 0},v);var
+bG=aR(v),aj=k(function(a){return aU(a4(a,0))},bG)}var
+N=aj;aY=1}if(!aY)var
+N=[0,H,0];if($)var
+S=N,R=G,P=a;else
 var
-P=M,O=0.25<=aE?1:0,N=M}else
+S=N,R=0.25<=aF?1:0,P=N}else
 var
-P=0,O=F,N=a}var
-aJ=j(function(a){return mY(g,a,Z,S)},P),bm=ax(0,aJ)?0:j(function(G){var
-r=ae(be,bx(fu(G))),H=bu(f,L,w[3]/h(w[2],aB),ce),e=cf?t(function(a){return-a},r):r,g=mZ(H),I=T(f),u=t(function(a){return ay(a,dt)},I),l=Math.sqrt(2.*bn),n=t(function(a){return e5(g,a)},q),b=_(function(a,b){return bF(b,c(n,a)[1+a])},q),A=q.length-1,d=m(q.length-1,0.),C=ec(function(a){var
-c=0.<h(b,a)?1:0,d=c?h(u,a)<l*Math.sqrt(h(b,a))?1:0:c;return d},A),j=[0,bh(e)],a=gM;for(;;){if(0<a){var
-D=a-1|0,E=bh(d);x(function(a){var
-m=h(d,a),p=j[1],e=_(function(d,b){return b-m*h(c(q,a)[1+a],d)},p),r=h(b,a),f=bF(e,c(n,a)[1+a])/r,s=h(b,a),t=ay(bF(e,e5(g,e))/s-f*f,0.),i=h(u,a)/(l*Math.sqrt(h(b,a))),k=ay(0.,-f-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),o=k!=m?1:0,v=o?(aF(d,a,k),j[1]=_(function(d,b){return b+k*h(c(q,a)[1+a],d)},e),0):o;return v},C);var
-o=[0,1];B(function(e,f){return function(c,a){var
-b=n2*(1.+Math.abs(a))<Math.abs(a-h(e,c))?1:0,d=b?(f[1]=0,0):b;return d}}(E,o),d);var
-F=o[1]?0:D,a=F;continue}var
-p=j[1],v=e5(g,p),k=bF(p,v);if(1e-06*bF(e,e5(g,e))<k&&k<a3){var
-J=t(function(a){return iI(12,a*Math.sqrt(2.*bn/k))},v),y=ad(f),z=m(aa,0),K=y[2],M=y[1];bP(function(a){var
-f=t(function(b){var
-a=b[2];return bF(ae(K,c(s,a)[1+a][1]),J)},a),b=[0,0.],m=0,n=bi(function(b,a){return b+a[3]|0},m,a);B(function(c,g){var
-d=h(f,c)<0.?1:0;if(d){var
-i=ay(aC(M,g[2]),0.),a=-4.*h(f,c)/i,j=a!=a?a3:a;b[1]=ay(b[1],j);var
+S=0,R=G,P=a}var
+aK=k(function(a){return nT(h,a,_,T)},S),bq=az(0,aK)?0:k(function(G){var
+t=ah(bk,bB(eV(G))),H=bz(g,L,x[3]/f(x[2],aC),cf),e=ci?l(function(a){return-a},t):t,h=nU(H),I=W(g),v=l(function(a){return ab(a,cr)},I),m=Math.sqrt(2.*bp),n=l(function(a){return fA(h,a)},r),b=M(function(a,b){return bR(b,c(n,a)[1+a])},r),B=r.length-1,d=o(r.length-1,0.),C=ez(function(a){var
+c=0.<f(b,a)?1:0,d=c?f(v,a)<m*Math.sqrt(f(b,a))?1:0:c;return d},B),j=[0,aH(e)],a=fO;for(;;){if(0<a){var
+D=a-1|0,E=aH(d);w(function(a){var
+l=f(d,a),p=j[1],e=M(function(d,b){return b-l*f(c(r,a)[1+a],d)},p),q=f(b,a),g=bR(e,c(n,a)[1+a])/q,s=f(b,a),t=ab(bR(e,fA(h,e))/s-g*g,0.),i=f(v,a)/(m*Math.sqrt(f(b,a))),k=ab(0.,-g-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),o=k!=l?1:0,u=o?(ar(d,a,k),j[1]=M(function(d,b){return b+k*f(c(r,a)[1+a],d)},e),0):o;return u},C);var
+p=[0,1];u(function(e,g){return function(c,a){var
+b=hd*(1.+Math.abs(a))<Math.abs(a-f(e,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,p),d);var
+F=p[1]?0:D,a=F;continue}var
+q=j[1],y=fA(h,q),k=bR(q,y);if(oV*bR(e,fA(h,e))<k&&k<a3){var
+J=l(function(a){return jo(12,a*Math.sqrt(2.*bp/k))},y),z=ag(g),A=o(ac,0),K=z[2],N=z[1];bu(function(a){var
+g=l(function(b){var
+a=b[2];return bR(ah(K,c(s,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=a5(function(b,a){return b+a[3]|0},n,a);u(function(c,h){var
+d=f(g,c)<0.?1:0;if(d){var
+i=ab(aD(N,h[2]),0.),a=-4.*f(g,c)/i,j=a!=a?a3:a;b[1]=ab(b[1],j);var
 e=0}else
 var
 e=d;return e},a);var
-g=b[1]*cp(1.,-30)<=1.?1:0,j=g?n<=bW?1:0:g;if(j){var
-k=kb(ay(b[1],1.)),l=k[2],o=k[1]==bH?l-1|0:l,p=cp(1.,-o|0),d=t(function(a){return kq(Math.floor(cp(p*a,50)))},f),e=[0,i];B(function(a,b){var
-f=c(d,a)[1+a],g=U(b[3],f);e[1]=as(e[1],g);return 0},a);if(0<a8(e[1])){var
-q=c(a,0)[1][3],r=kp(e[1],q);d[1]=cB(c(d,0)[1],r)}return B(function(a,e){var
-f=c(d,a)[1+a],b=e[1];c(z,b)[1+b]=f;return 0},a)}return j},b_);return z}return m(aa,0)}},aJ),aK=[0,f,N,O,bm];aI(by,E,aK);return aK}var
-aU=D(ab),bE=0,bG=0,bI=0,bJ=G===aU?ab[1]:k===aU?K(ab):ab;return[0,bJ,bI,bG,bE]}var
-cg=m(aa,0);return[0,ac,function(p,q,g,o,n){var
-i=w[1],j=0,a=bz(bi(function(j,i){if(o<i)return j;var
-g=m(S,0.),k=i-1|0,q=0;if(!(k<0)){var
+h=b[1]*cz(1.,-30)<=1.?1:0,j=h?o<=b8?1:0:h;if(j){var
+k=kY(ab(b[1],1.)),m=k[2],p=k[1]==bK?m-1|0:m,q=cz(1.,-p|0),d=l(function(a){return lb(Math.floor(cz(q*a,50)))},g),e=[0,i];u(function(a,b){var
+f=c(d,a)[1+a],g=Y(b[3],f);e[1]=aA(e[1],g);return 0},a);if(0<bi(e[1])){var
+r=c(a,0)[1][3],t=hN(e[1],r);d[1]=cI(c(d,0)[1],t)}return u(function(a,e){var
+f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return j},b$);return A}return o(ac,0)}},aK),aL=[0,g,P,R,bq];aG(bC,F,aL);return aL}var
+aW=E(ae),bH=0,bI=0,bJ=0,bL=D===aW?ae[1]:m===aW?I(ae):ae;return[0,bL,bJ,bI,bH]}var
+cj=o(ac,0);return[0,af,function(p,q,h,n,m){var
+i=x[1],j=0,a=bD(a5(function(j,i){if(n<i)return j;var
+h=o(T,0.),k=i-1|0,q=0;if(!(k<0)){var
 d=q;for(;;){var
-l=aa-1|0,r=0;if(!(l<0)){var
+l=ac-1|0,r=0;if(!(l<0)){var
 a=r;for(;;){var
-f=b(p,a);if(c(ca,f)[1+f]){var
-t=e(n,d,a);aF(g,f,h(g,f)+t)}var
+g=b(p,a);if(c(cb,g)[1+g]){var
+t=e(m,d,a);ar(h,g,f(h,g)+t)}var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}var
 s=d+1|0;if(k!==d){var
-d=s;continue}break}}return[0,g,j]},j,i)),d=a[4],k=aL(1,z(a[2]));if(0===d)var
-f=cg;else
+d=s;continue}break}}return[0,h,j]},j,i)),d=a[4],k=aP(1,B(a[2]));if(0===d)var
+g=cj;else
 var
-l=ac?0:aG(g,k)/6|0,f=ah(d,l);return function(a){return c(f,a)[1+a]}}]}function
-gq(g,b){var
+l=af?0:aL(h,k)/6|0,g=ad(d,l);return function(a){return c(g,a)[1+a]}}]}function
+gX(g,b){var
 h=1;if(b<1)var
 c=d;else{var
 a=h,e=d;for(;;){var
-f=fH(U(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+f=ge(Y(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,e=f;continue}var
-c=f;break}}return P(c)}function
-iJ(b,a){var
-c=fr(b[2],a);return b_(fr(b[1],a),c)}function
-m0(d,a,h){function
-F(a,b){return eY(a)<=1?1:0}if(e(ai[14],F,a)){var
-o=function(l){var
+c=f;break}}return T(c)}function
+jp(b,a){var
+c=f1(b[2],a);return bZ(f1(b[1],a),c)}function
+nV(d,a,g){function
+G(a,b){return fr(a)<=1?1:0}if(e(at[14],G,a)){var
+r=function(l){var
 c=[0,y,0];function
 d(d,a,e){var
-g=e[2],i=e[1];if(d){var
+f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<v(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,di(a),m],g],o=k?c[2]:c[1];return[0,u(i,f(a,o)),n]}}return[0,u(i,a),g]}return O(ai[13],d,a,c)},q=function(b,a){return[k,function(c){return aW(d,0,b,j(function(b){var
-a=b[2],c=D(a),d=G===c?a[1]:k===c?K(a):a;return[0,b[1],d]},a))}]},r=o(0),t=r[1],w=o(1),z=w[1],H=w[2],J=q(Y(V(z),a),H),M=r[2];return[0,[0,t,z,q(Y(a,V(t)),M),J]]}var
-i=A(0,4);function
-N(a,b){return x(function(a){var
-b=a[1],c=bf(Q(i,b),0);return S(i,b,aL(a[2],c))},a)}e(ai[12],N,a);var
-B=bg(ak,et(hJ(i))),P=1;if(bW<L(function(a,b){return bW<a?a:aG(a,b[2]+1|0)},P,B))return 0;var
-R=[0,[0,0,a],0],T=L(function(i,a){var
-d=a[2],e=a[1],g=b(h,e),o=g[2],q=g[1],m=p(d+1|0,function(c){return p(d+1|0,function(b){var
-h=cs(c,b),j=0;if(h<0)var
+c=b(g,j[1]),k=(0<x(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cL(a),m],f],o=k?c[2]:c[1];return[0,p(i,h(a,o)),n]}}return[0,p(i,a),f]}return P(at[13],d,a,c)},s=function(b,a){return[m,function(c){return aK(d,0,b,k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},a))}]},t=r(0),u=t[1],v=r(1),A=v[1],H=v[2],K=s(Z(W(A),a),H),L=t[2];return[0,[0,u,A,s(Z(a,W(u)),L),K]]}var
+i=z(0,4);function
+M(a,b){return w(function(a){var
+b=a[1],c=a4(Q(i,b),0);return R(i,b,aP(a[2],c))},a)}e(at[12],M,a);var
+B=bc(as,eX(ig(i))),O=1;if(b8<N(function(a,b){return b8<a?a:aL(a,b[2]+1|0)},O,B))return 0;var
+S=[0,[0,0,a],0],T=N(function(i,a){var
+d=a[2],e=a[1],f=b(g,e),o=f[2],q=f[1],m=j(d+1|0,function(c){return j(d+1|0,function(b){var
+g=cB(c,b),j=0;if(g<0)var
 i=y;else{var
 a=j,e=y;for(;;){if((b-a|0)<=(d-c|0))var
-k=iJ(q,b-a|0),l=f(iJ(o,a),k),m=gq(d-c|0,b-a|0),g=u(e,f(f(gq(c,a),m),l));else
+k=jp(q,b-a|0),l=h(jp(o,a),k),m=gX(d-c|0,b-a|0),f=p(e,h(h(gX(c,a),m),l));else
 var
-g=e;var
-n=a+1|0;if(h!==a){var
-a=n,e=g;continue}var
-i=g;break}}return b$(i,gq(d,b))})});return bO(function(a){var
-h=a[2],i=a[1];return I(d+1|0,function(g){function
-a(h,o,n){var
-a=h,p=0;for(;;){if(a){var
-d=a[1],k=a[2],l=d[2];if(0!==ak(d[1],e)){var
+f=e;var
+n=a+1|0;if(g!==a){var
+a=n,e=f;continue}var
+i=f;break}}return cj(i,gX(d,b))})});return bE(function(a){var
+g=a[2],i=a[1];return J(d+1|0,function(f){function
+a(g,o,n){var
+a=g,p=0;for(;;){if(a){var
+d=a[1],k=a[2],l=d[2];if(0!==as(d[1],e)){var
 a=k;continue}var
 i=[0,l]}else
 var
 i=0;var
-j=bf(i,p),q=b(bv(function(a){return a[1]!==e?1:0}),h),r=eV(q,f(o,c(c(m,g)[1+g],j)[1+j]),cJ);return b(cf(0,n),r)}}return[0,[0,[0,e,d,g],i],O(ai[13],a,h,cJ)]})},i)},R,B),g=j(function(a){var
-b=d9(a[2]);return[0,a[1],b]},T),C=b5(g)[2],l=L(function(b,a){return cW(b,a[2])},C,g),m=L(function(b,a){return dY(b,a[2])},C,g);function
-n(a,b){return 1===b?a:dr(d,n(a,b-1|0),a)}function
-U(f){var
-a=f[3],c=f[2],e=b(h,f[1]),i=s(e[2],e[1]);if(v(i)<=0)X(DM);function
+j=a4(i,p),q=b(bl(function(a){return a[1]!==e?1:0}),g),r=fo(q,h(o,c(c(m,f)[1+f],j)[1+j]),cQ);return b(co(0,n),r)}}return[0,[0,[0,e,d,f],i],P(at[13],a,g,cQ)]})},i)},S,B),f=k(function(a){var
+b=eu(a[2]);return[0,a[1],b]},T),C=bY(f)[2],l=N(function(b,a){return c5(b,a[2])},C,f),n=N(function(b,a){return dy(b,a[2])},C,f);function
+o(a,b){return 1===b?a:dL(d,o(a,b-1|0),a)}function
+V(f){var
+a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(x(i)<=0)U(Fi);function
 j(f){var
-b=e[3],c=D(b),d=G===c?b[1]:k===c?K(b):b;return n(d,a)}function
-l(h){var
-b=e[4],d=D(b),f=c-a|0,g=G===d?b[1]:k===d?K(b):b;return n(g,f)}if(0===a)var
-g=l(0);else
+b=e[3],c=E(b),d=D===c?b[1]:m===c?I(b):b;return o(d,a)}function
+k(h){var
+b=e[4],d=E(b),f=c-a|0,g=D===d?b[1]:m===d?I(b):b;return o(g,f)}if(0===a)var
+h=k(0);else
 if(a===c)var
-g=j(0);else
+h=j(0);else
 var
-o=l(0),g=dr(d,j(0),o);var
-m=iJ(i,c);return[0,b$(gq(c,a),m),g]}function
-E(a,h){return[k,function(c){return aW(d,0,a,b(bN(function(a){var
-c=b(h,a[2]);if(0<v(c)){var
-e=j(U,ag(a[1])),i=L(function(b,a){return f(b,a[1])},c,e),g=j(function(a){return a[2]},e),k=kD(g),l=b5(g);return[0,[0,i,L(function(a,b){return dr(d,a,b)},l,k)]]}return 0}),g))}]}function
-W(a){return s(m,a)}var
-Z=E(Y(V(m),a),W);function
-_(a){return s(a,l)}return[0,[0,l,m,E(Y(a,V(l)),_),Z]]}function
-m1(a,r,a6,a5,w,ae,az,ay,J,a4,a3){var
-E=a[2],d=a[1],F=cK(a);function
-af(a){var
-c=w[1];if(c){var
-d=c[1],e=at(b(d[2][2],a));return[0,at(b(d[1][2],a)),e]}throw[0,Z,DN]}var
-aA=iC(a);N(iD(aA),J);var
-ag=A(0,aX),aB=A(0,aO),aE=A(0,aO);function
-aF(d){var
-e=Q(aE,d),f=w[2];if(e)return e[1];if(az&&f){var
-g=f[1];N(d<g[7].length-1?1:0,DO);var
-l=c(g[7],d)[1+d],m=function(b){var
-f=Q(aB,b);if(f)var
-d=f[1];else{var
-g=cL(a,c(r,b)[1+b]),k=aD(g[2]),i=[0,t(aD,g[1]),k];aI(aB,b,i);var
+n=k(0),h=dL(d,j(0),n);var
+l=jp(i,c);return[0,cj(gX(c,a),l),h]}function
+F(a,g){return[m,function(c){return aK(d,0,a,b(bN(function(a){var
+c=b(g,a[2]);if(0<x(c)){var
+e=k(V,al(a[1])),i=N(function(b,a){return h(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lo(f),l=bY(f);return[0,[0,i,N(function(a,b){return dL(d,a,b)},l,j)]]}return 0}),f))}]}function
+X(a){return q(n,a)}var
+Y=F(Z(W(n),a),X);function
+_(a){return q(a,l)}return[0,[0,l,n,F(Z(a,W(l)),_),Y]]}function
+nW(a,t,a7,a6,A,ah,aA,az,K,a3,a1){var
+F=a[2],d=a[1],G=b3(a);function
+ai(a){var
+c=A[1];if(c){var
+d=c[1],e=$(b(d[2][2],a));return[0,$(b(d[1][2],a)),e]}throw[0,aa,Fj]}var
+aB=jj(a);S(gT(aB),K);var
+aj=z(0,a2),aC=z(0,aw),aD=z(0,aw);function
+aE(d){var
+e=Q(aD,d),g=A[2];if(e)return e[1];if(aA&&g){var
+h=g[1];S(d<h[7].length-1?1:0,Fk);var
+m=c(h[7],d)[1+d],n=function(b){var
+g=Q(aC,b);if(g)var
+d=g[1];else{var
+h=cp(a,c(t,b)[1+b]),k=V(h[2]),i=[0,l(V,h[1]),k];aG(aC,b,i);var
 d=i}var
-e=[0,0.],j=d[1];B(function(c,a){var
-b=a!=0.?1:0,d=b?(e[1]=e[1]+a*h(l,c),0):b;return d},j);return e[1]+d[2]},i=b(az[1],m),j=i[1],n=i[2],o=V(M(j[2])),k=[0,j,c4(a,[8,(a4*ej|0)+d|0],L(function(e,a){var
-d=a[1],f=c(r,d)[1+d];return b(cf([0,a[2]],e),f)},o,n))];aI(aE,d,k);return k}return bn(DP)}function
-aj(o,P){var
-g=P[3],b=P[2],C=P[1];if(2===C){var
-S=b<a[8].length-1?1:0,al=S?g<=4?1:0:S;N(al,Dn);var
-T=c(a[8],b)[1+b],i=T[2],h=T[1],am=g<4?1:0,an=am||(h===i?1:0);N(an,Do);var
-ao=z(a[4])+b|0,I=c(o[1],h)[1+h],J=c(o[2],h)[1+h],U=c(o[1],i)[1+i],W=c(o[2],i)[1+i],A=u(I,J),ap=1;if(A[2]===0)var
-B=A;else
-var
-ak=ad(A[2],ap),B=dh(A[1],ak);if(3<g>>>0)var
-l=a$,x=B,w=B;else
-switch(g){case
-0:var
-l=a$,x=U,w=I;break;case
-1:var
-l=a$,x=W,w=J;break;case
-2:var
-l=n,x=U,w=J;break;default:var
-l=n,x=W,w=I}var
-L=m(cK(a),y),O=function(a,b){L[1+a]=u(c(L,a)[1+a],b);return 0};O(ao,l);O(h,M(f(l,x)));O(i,M(f(l,w)));var
-Z=c(o[3],h)[1+h],_=c(o[4],h)[1+h],$=c(o[3],i)[1+i],aa=c(o[4],i)[1+i];if(3<g>>>0)var
-ab=[k,function(e){var
-c=V(B),b=Y(c5(a,h),c),d=ea(b,b);return eZ(a[1],d,[2,b])}];else{switch(g){case
-0:var
-v=$,q=Z;break;case
-1:var
-v=aa,q=_;break;case
-2:var
-v=$,q=_;break;default:var
-v=aa,q=Z}var
-ab=[k,function(f){var
-b=D(v),d=G===b?v[1]:k===b?K(v):v,c=D(q),e=G===c?q[1]:k===c?K(q):q;return dr(a[1],e,d)}]}return[0,L,M(f(l,f(w,x))),ab]}if(8===C)return e(a3,b,g);N(g<=1?1:0,DQ);if(!(5<C>>>0))switch(C){case
-0:return e1(a,b,g);case
-1:if(ae){var
-ac=ae[1][1];N(b<ac.length-1?1:0,DS);var
-ah=c(ac,b)[1+b],ai=af(b);return 0===g?c4(a,[5,b],Y(V(ai[2]),ah)):c4(a,[4,b],Y(ah,V(ai[1])))}break;case
-3:N(0===g?1:0,DT);return aF(b)[2];case
-4:return X(DU);case
+e=[0,0.],j=d[1];u(function(c,a){var
+b=a!=0.?1:0,d=b?(e[1]=e[1]+a*f(m,c),0):b;return d},j);return e[1]+d[2]},i=b(aA[1],n),j=i[1],o=i[2],p=W(C(j[2])),k=[0,j,de(a,[8,(a3*eM|0)+d|0],N(function(e,a){var
+d=a[1],f=c(t,d)[1+d];return b(co([0,a[2]],e),f)},p,o))];aG(aD,d,k);return k}return a9(Fl)}function
+T(x,o){var
+g=o[3],b=o[2],h=o[1];if(2===h)return nD(a,x,b,g);if(8===h)return e(a1,b,g);S(g<=1?1:0,Fm);if(!(5<h>>>0))switch(h){case
+0:return fu(a,b,g);case
+1:if(ah){var
+s=ah[1][1];S(b<s.length-1?1:0,Fo);var
+u=c(s,b)[1+b],v=ai(b);return 0===g?de(a,[5,b],Z(W(v[2]),u)):de(a,[4,b],Z(u,W(v[1])))}break;case
+3:S(0===g?1:0,Fp);return aE(b)[2];case
+4:return U(Fq);case
 5:var
-aj=Q(ag,b);if(aj){var
-p=aj[1],R=cL(a,c(r,b)[1+b]),E=R[3],F=R[2],H=R[1],aq=j(function(a){var
-b=a[2];return[0,d$(a$,a[1]),b]},E);if(0===g){var
-ar=[k,function(j){if(0===E){var
-b=p[4],e=D(b);return G===e?b[1]:k===e?K(b):b}var
-c=p[4],f=D(c),g=0,h=G===f?c[1]:k===f?K(c):c,i=s(p[2],F);return aW(d,[0,E],e0(a,t(M,H),i),[0,[0,n,h],g])}];return[0,H,s(p[2],F),ar]}var
-as=[k,function(i){if(0===E){var
-b=p[3],e=D(b);return G===e?b[1]:k===e?K(b):b}var
-c=p[3],f=D(c),g=0,h=G===f?c[1]:k===f?K(c):c;return aW(d,[0,aq],e0(a,H,s(F,p[1])),[0,[0,n,h],g])}],at=s(F,p[1]);return[0,t(M,H),at,as]}return bn(DV)}return bn(DR)}var
-aH=w[2];if(aH){var
-P=aH[1];N(P[2]===F?1:0,DW);var
-a8=cw(P[1]),ak=R(b(bv(function(a){return 5!==a[1]?1:0}),a8));N(a7(cv(P[1],0,ak.length-1),ak),DX);var
-a9=cn(P[3].length-1,2*F|0),am=a9,aJ=P[1],al=ak}else
+w=Q(aj,b);if(w){var
+f=w[1],p=cp(a,c(t,b)[1+b]),i=p[3],j=p[2],n=p[1],y=k(function(a){var
+b=a[2];return[0,ew(bd,a[1]),b]},i);if(0===g){var
+z=[m,function(p){if(0===i){var
+b=f[4],e=E(b);return D===e?b[1]:m===e?I(b):b}var
+c=f[4],g=E(c),h=0,k=D===g?c[1]:m===g?I(c):c,o=q(f[2],j);return aK(d,[0,i],dM(a,l(C,n),o),[0,[0,r,k],h])}];return[0,n,q(f[2],j),z]}var
+A=[m,function(l){if(0===i){var
+b=f[3],e=E(b);return D===e?b[1]:m===e?I(b):b}var
+c=f[3],g=E(c),h=0,k=D===g?c[1]:m===g?I(c):c;return aK(d,[0,y],dM(a,n,q(j,f[1])),[0,[0,r,k],h])}],B=q(j,f[1]);return[0,l(C,n),B,A]}return a9(Fr)}return a9(Fn)}var
+aF=A[2];if(aF){var
+L=aF[1];S(L[2]===G?1:0,Fs);var
+a8=aR(L[1]),ak=O(b(bl(function(a){return 5!==a[1]?1:0}),a8));S(a$(cg(L[1],0,ak.length-1),ak),Ft);var
+a_=cy(L[3].length-1,2*G|0),am=a_,aH=L[1],al=ak}else
 var
-am=0,aJ=[0],al=[0];var
-o=[0,aA],T=A(0,aX),a_=w[2];b4(function(e){var
-f=am-1|0,z=0;if(!(f<0)){var
+am=0,aH=[0],al=[0];var
+o=[0,aB],X=z(0,a2),ba=A[2];bM(function(e){var
+g=am-1|0,z=0;if(!(g<0)){var
 b=z;for(;;){var
-I=o[1],L=t(function(b){return function(a){return aj(b,a)}}(I),al),g=gl(a,o[1],L),i=function(d){return function(b){var
-a=aG(2*F|0,d)+b|0;return c(e[3],a)[1+a]}}(b),l=function(b,a){return p(F,function(c){return c===b?a:y})},m=o[1],q=p(F,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=gm(0,h,i(b,n),j),g=f[1],d=gn(g);if(bE(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,gk(a,b,0,mJ(h,i(b,n),g,k),d)]}var
-l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(g,i,l,m)),v=p(F,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=gm(0,h,i(b,a$),j),g=f[1],d=M(gn(g));if(cX(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,gk(a,b,1,mJ(h,i(b,a$),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(g,i,l,m)),O=t(function(a){return a[2]},q),P=t(function(a){return a[2]},v),R=t(function(a){return a[1]},q),w=[0,t(function(a){return a[1]},v),R,P,O];N(iD(w),J);var
-x=mI(a,w);N(iD(x),J);o[1]=x;var
-U=b+1|0;if(f!==b){var
-b=U;continue}break}}var
-A=e[6];b4(function(d){var
-b=o[1],g=d[2],i=d[1],j=b[1],e=_(function(b,a){return cW(a,at(h(i,b)))},j),k=b[2],f=_(function(b,a){return dY(a,at(h(g,b)))},k),l=b[4],m=_(function(b,d){return gk(a,b,0,d,c(f,b)[1+b])},l),n=b[3];o[1]=[0,e,f,_(function(b,d){return gk(a,b,1,d,c(e,b)[1+b])},n),m];return 0},A);var
-B=o[1],C=t(function(a){return aj(B,a)},al),E=gl(a,o[1],C),H=e[4];return bP(function(g){var
-b=g[2],e=g[1];N(e<r.length-1?1:0,DY);var
-h=cL(a,c(r,e)[1+e]),i=h[2],l=h[1],v=1===b?l:t(M,l),m=gm(0,E,v,g[3]),n=m[1],w=m[2],o=c(r,e)[1+e],f=1===b?u(i,n):s(i,n),x=1===b?Y(V(f),o):Y(o,V(f)),y=h[3],z=j(function(a){var
-c=a[1],d=a[2],e=1===b?d$(a$,c):c;return[0,e,d]},y),A=[k,function(a){return aW(d,[0,z],x,j(function(b){var
-a=b[2],c=D(a),d=G===c?a[1]:k===c?K(a):a;return[0,b[1],d]},w))}],p=Q(T,[0,e,b]);if(p){var
-q=p[1][1],B=1===b?by(q,f):dZ(q,f);if(B)return 0}return S(T,[0,e,b],[0,f,A])},H)},a_);var
-C=o[1];function
-ba(a){var
-b=[k,function(c){var
-b=eW(a);return dq(d,[1,a],Y(V(ah(E[2],a)),b))}],c=[k,function(c){var
-b=V(ah(E[1],a));return dq(d,[0,a],Y(eW(a),b))}],e=ah(E[2],a);return[0,ah(E[1],a),e,c,b]}function
-bb(d){var
-b=aC(a[7],[0,[0,d,1],0]),e=c(C[4],b)[1+b],f=c(C[3],b)[1+b],g=c(C[2],b)[1+b];return[0,c(C[1],b)[1+b],g,f,e]}var
-an=A(0,aX);b4(function(l){var
-a=l[2];return hI(function(o,m){var
-a=m[1],b=o[1],p=af(a),q=p[2],t=p[1],g=d0(cD(o[2])),u=c(l[1],a)[1+a],v=af(a),L=v[2],M=v[1],w=[k,function(b){return dq(d,[5,a],Y(V(L),u))}],x=[k,function(b){return dq(d,[4,a],Y(u,V(M)))}];if(m[2])var
-N=s(n,t),B=x,A=w,z=N,y=s(n,q);else
+L=o[1],N=l(function(b){return function(a){return T(b,a)}}(L),al),h=fv(a,o[1],N),i=function(d){return function(b){var
+a=aL(2*G|0,d)+b|0;return c(e[3],a)[1+a]}}(b),n=function(b,a){return j(G,function(c){return c===b?a:y})},s=o[1],u=j(G,function(h,m,i,e){return function(b){var
+j=m(2*b|0),f=cR(0,h,i(b,r),j),g=f[1],d=gU(g);if(bI(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,gS(a,b,0,nE(h,i(b,r),g,k),d)]}var
+l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,i,n,s)),v=j(G,function(h,m,i,e){return function(b){var
+j=m((2*b|0)+1|0),f=cR(0,h,i(b,bd),j),g=f[1],d=C(gU(g));if(ci(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,gS(a,b,1,nE(h,i(b,bd),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,i,n,s)),O=l(function(a){return a[2]},u),P=l(function(a){return a[2]},v),U=l(function(a){return a[1]},u),w=[0,l(function(a){return a[1]},v),U,P,O];S(gT(w),K);var
+x=ji(a,w);S(gT(x),K);o[1]=x;var
+V=b+1|0;if(g!==b){var
+b=V;continue}break}}var
+A=e[6];bM(function(d){var
+b=o[1],h=d[2],i=d[1],j=b[1],e=M(function(b,a){return c5(a,$(f(i,b)))},j),k=b[2],g=M(function(b,a){return dy(a,$(f(h,b)))},k),l=b[4],m=M(function(b,d){return gS(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,e,g,M(function(b,d){return gS(a,b,1,d,c(e,b)[1+b])},n),m];return 0},A);var
+B=o[1],F=l(function(a){return T(B,a)},al),H=fv(a,o[1],F),J=e[4];return bu(function(g){var
+b=g[2],e=g[1];S(e<t.length-1?1:0,Fu);var
+h=cp(a,c(t,e)[1+e]),i=h[2],j=h[1],v=1===b?j:l(C,j),n=cR(0,H,v,g[3]),o=n[1],w=n[2],r=c(t,e)[1+e],f=1===b?p(i,o):q(i,o),x=1===b?Z(W(f),r):Z(r,W(f)),y=h[3],z=k(function(a){var
+c=a[1],d=a[2],e=1===b?ew(bd,c):c;return[0,e,d]},y),A=[m,function(a){return aK(d,[0,z],x,k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},w))}],s=Q(X,[0,e,b]);if(s){var
+u=s[1][1],B=1===b?bH(u,f):eg(u,f);if(B)return 0}return R(X,[0,e,b],[0,f,A])},J)},ba);var
+v=o[1];function
+bb(a){var
+b=[m,function(c){var
+b=fp(a);return dd(d,[1,a],Z(W(ad(F[2],a)),b))}],c=[m,function(c){var
+b=W(ad(F[1],a));return dd(d,[0,a],Z(fp(a),b))}],e=ad(F[2],a);return[0,ad(F[1],a),e,c,b]}function
+bc(d){var
+b=ac(a[7],[0,[0,d,1],0]),e=c(v[4],b)[1+b],f=c(v[3],b)[1+b],g=c(v[2],b)[1+b];return[0,c(v[1],b)[1+b],g,f,e]}var
+an=z(0,a2);bM(function(k){var
+a=k[2];return ie(function(n,l){var
+a=l[1],b=n[1],o=ai(a),p=o[2],s=o[1],f=c6(cK(n[2])),u=c(k[1],a)[1+a],v=ai(a),L=v[2],M=v[1],w=[m,function(b){return dd(d,[5,a],Z(W(L),u))}],x=[m,function(b){return dd(d,[4,a],Z(u,W(M)))}];if(l[2])var
+N=q(r,s),B=x,A=w,z=N,y=q(r,p);else
 var
-B=w,A=x,z=q,y=t;var
-h=f(y,g),i=f(z,g),C=c(r,b)[1+b];function
-E(c,a){return[k,function(h){var
-b=D(a),e=0,f=G===b?a[1]:k===b?K(a):a;return aW(d,0,c,[0,[0,g,f],e])}]}var
-O=E(Y(V(i),C),B),j=[0,h,i,E(Y(C,V(h)),A),O],F=Q(an,b);if(F)var
-e=F[1],H=dZ(e[1],h)?e:j,I=by(e[2],i)?e:j,J=[0,H[1],I[2],H[3],I[4]];else
+B=w,A=x,z=p,y=s;var
+g=h(y,f),i=h(z,f),C=c(t,b)[1+b];function
+F(c,a){return[m,function(h){var
+b=E(a),e=0,g=D===b?a[1]:m===b?I(a):a;return aK(d,0,c,[0,[0,f,g],e])}]}var
+O=F(Z(W(i),C),B),j=[0,g,i,F(Z(C,W(g)),A),O],G=Q(an,b);if(G)var
+e=G[1],H=eg(e[1],g)?e:j,J=bH(e[2],i)?e:j,K=[0,H[1],J[2],H[3],J[4]];else
 var
-J=j;return S(an,b,J)},a)},ae);function
-aK(b,a){return dq(d,[6,a],Y(b,V(ay)))}function
-aM(g,f){var
-e=c(r,f)[1+f],u=d_(e);if(u)var
-h=d9(e),_=[k,function(a){return aW(d,0,Y(V(h),e),0)}],v=[0,h,h,[k,function(a){return aW(d,0,Y(e,V(h)),0)}],_];else
+K=j;return R(an,b,K)},a)},ah);function
+aI(b,a){return dd(d,[6,a],Z(b,W(az)))}function
+aJ(g,f){var
+e=c(t,f)[1+f],u=ev(e);if(u)var
+h=eu(e),_=[m,function(a){return aK(d,0,Z(W(h),e),0)}],v=[0,h,h,[m,function(a){return aK(d,0,Z(e,W(h)),0)}],_];else
 var
-ak=[k,function(a){return dq(d,[7,f],Y(mz,e))}],v=[0,y,n,[k,function(a){return aW(d,0,e,[0,[0,n,aK(e,f)],0])}],ak];if(0===am)var
+aj=[m,function(a){return dd(d,[7,f],Z(nw,e))}],v=[0,y,r,[m,function(a){return aK(d,0,e,[0,[0,r,aI(e,f)],0])}],aj];if(0===am)var
 w=0;else
 var
-U=gi(a[5],e),t=U[2],aj=m0(d,U[1],bb),w=bM(function(a){if(0===t)return a;var
-b=[k,function(l){var
-b=a[4],c=D(b),f=0,g=G===c?b[1]:k===c?K(b):b,h=[0,[0,n,g],f],i=Y(V(a[2]),e);return aW(d,[0,j(function(a){var
-b=a[2];return[0,d$(a$,a[1]),b]},t)],i,h)}],c=[k,function(h){var
-b=a[3],c=D(b),f=0,g=G===c?b[1]:k===c?K(b):b;return aW(d,[0,t],Y(e,V(a[1])),[0,[0,n,g],f])}];return[0,a[1],a[2],c,b]},aj);var
-p=m0(d,e,ba),$=1-g,aa=$||(0!==p?1:0);N(aa,DZ);var
-i=g?fu(p):v,ab=0,ac=g?0:Q(an,f),ad=[0,p,[0,w,[0,ac,ab]]],x=b(bN(function(a){return a}),ad),ae=[0,i[1],i[3]],z=L(function(b,a){var
-c=b[1];return cX(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=L(function(b,a){var
-c=b[1];return bE(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=Q(T,[0,f,0]),W=0;if(B){var
-C=B[1],E=C[1];if(cX(E,z[1])){var
-l=[0,E,C[2]];W=1}}if(!W)var
-l=z;var
-F=Q(T,[0,f,1]),X=0;if(F){var
-H=F[1],I=H[1];if(bE(I,A[1])){var
-m=[0,I,H[2]];X=1}}if(!X)var
-m=A;N(by(l[1],m[1]),J);var
-o=M(gn(M(l[1]))),q=gn(m[1]);function
-P(e,a){return[k,function(h){var
-f=D(a),b=G===f?a[1]:k===f?K(a):a,g=c(d[2],b)[1+b];return O(ai[11],ez,g,e)?b:aW(d,0,e,[0,[0,n,b],0])}]}var
-s=cW(ay,q),Z=0;if(!u&&!g&&cX(s,o)){var
-S=[k,function(b){var
-a=[0,[0,n,aK(e,f)],0];return aW(d,0,Y(e,V(s)),a)}],R=s;Z=1}if(!Z)var
-ag=l[2],S=P(Y(e,V(o)),ag),R=o;var
-ah=m[2];return[0,R,q,S,P(Y(V(q),e),ah)]}x(function(a){return S(ag,a,aM(0,a))},a6);var
-aN=A(0,aO);x(function(a){return S(aN,a,aM(1,a))},a5);var
-bc=w[2],aP=bM(function(b){return gl(a,C,t(function(a){return aj(C,a)},aJ))},bc);function
-bd(b){var
-d=b<a[3]?1:0,c=d||ah(E[3],b-a[3]|0)[3],e=c?[0,e1(a,b,1),0]:c;return[0,e1(a,b,0),e]}var
-be=z(E[3]),aQ=ct(I(a[3]+be|0,bd)),aR=w[2],ao=aR?aR[1][7]:[0],H=bf(aP,gl(a,C,[0])),g=cK(H[1]),aU=H[2][1],aV=p(g,function(a){var
-b=cD(aL(1,ao.length-1));return b$(bi(function(c,b){return u(c,at(h(b,a)))},y,ao),b)});function
+T=gQ(a[5],e),s=T[2],ai=nV(d,T[1],bc),w=bj(function(a){if(0===s)return a;var
+b=[m,function(j){var
+b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?I(b):b,h=[0,[0,r,g],f],i=Z(W(a[2]),e);return aK(d,[0,k(function(a){var
+b=a[2];return[0,ew(bd,a[1]),b]},s)],i,h)}],c=[m,function(h){var
+b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?I(b):b;return aK(d,[0,s],Z(e,W(a[1])),[0,[0,r,g],f])}];return[0,a[1],a[2],c,b]},ai);var
+o=nV(d,e,bb),$=1-g,aa=$||(0!==o?1:0);S(aa,Fv);var
+i=g?eV(o):v,ab=0,ac=g?0:Q(an,f),ad=[0,o,[0,w,[0,ac,ab]]],x=b(bN(function(a){return a}),ad),ae=[0,i[1],i[3]],z=N(function(b,a){var
+c=b[1];return ci(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=N(function(b,a){var
+c=b[1];return bI(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=Q(X,[0,f,0]),U=0;if(B){var
+F=B[1],G=F[1];if(ci(G,z[1])){var
+j=[0,G,F[2]];U=1}}if(!U)var
+j=z;var
+H=Q(X,[0,f,1]),V=0;if(H){var
+J=H[1],L=J[1];if(bI(L,A[1])){var
+l=[0,L,J[2]];V=1}}if(!V)var
+l=A;S(bH(j[1],l[1]),K);var
+n=C(gU(C(j[1]))),p=gU(l[1]);function
+M(e,a){return[m,function(h){var
+f=E(a),b=D===f?a[1]:m===f?I(a):a,g=c(d[2],b)[1+b];return P(at[11],ef,g,e)?b:aK(d,0,e,[0,[0,r,b],0])}]}var
+q=c5(az,p),Y=0;if(!u&&!g&&ci(q,n)){var
+R=[m,function(b){var
+a=[0,[0,r,aI(e,f)],0];return aK(d,0,Z(e,W(q)),a)}],O=q;Y=1}if(!Y)var
+ag=j[2],R=M(Z(e,W(n)),ag),O=n;var
+ah=l[2];return[0,O,p,R,M(Z(W(p),e),ah)]}w(function(a){return R(aj,a,aJ(0,a))},a7);var
+aM=z(0,aw);w(function(a){return R(aM,a,aJ(1,a))},a6);var
+be=A[2],aN=bj(function(b){return fv(a,v,l(function(a){return T(v,a)},aH))},be);function
+bf(b){var
+d=b<a[3]?1:0,c=d||ad(F[3],b-a[3]|0)[3],e=c?[0,fu(a,b,1),0]:c;return[0,fu(a,b,0),e]}var
+bg=B(F[3]),aO=cC(J(a[3]+bg|0,bf)),aS=A[2],ao=aS?aS[1][7]:[0],H=a4(aN,fv(a,v,[0])),g=b3(H[1]),aU=H[2][1],aV=j(g,function(a){var
+b=cK(aP(1,ao.length-1));return cj(a5(function(c,b){return p(c,$(f(b,a)))},y,ao),b)});function
 aq(b){var
-a=[0,b[2]],d=b[1];B(function(d,b){var
-e=0!==v(b)?1:0;if(e){var
-h=f(b,c(aV,d)[1+d]);a[1]=s(a[1],h);var
-g=0}else
+a=[0,b[2]],d=b[1];u(function(d,b){var
+e=0!==x(b)?1:0;if(e){var
+g=h(b,c(aV,d)[1+d]);a[1]=q(a[1],g);var
+f=0}else
 var
-g=e;return g},d);return 0<=v(a[1])?1:0}var
-ar=cr(ao,[0]);if(ar)var
-as=ew(aq,H[3]),U=as?cR(aq,aQ):as;else
+f=e;return f},d);return 0<=x(a[1])?1:0}var
+ar=cX(ao,[0]);if(ar)var
+as=eZ(aq,H[3]),Y=as?cY(aq,aO):as;else
 var
-U=ar;if(U)var
-ap=U;else{var
-W=function(a){var
-b=[0,y],d=a[1];B(function(d,a){var
-e=0!==v(a)?1:0;if(e){var
-h=f(a,c(aU,d)[1+d]);b[1]=u(b[1],h);var
-g=0}else
+Y=ar;if(Y)var
+ap=Y;else{var
+_=function(a){var
+b=[0,y],d=a[1];u(function(d,a){var
+e=0!==x(a)?1:0;if(e){var
+g=h(a,c(aU,d)[1+d]);b[1]=p(b[1],g);var
+f=0}else
 var
-g=e;return g},d);var
-e=[0,s(a[2],b[1])];return bD(a[1],e)},aY=I(g,function(b){var
-a=2*b|0;return W(c(H[3],a)[1+a])}),aZ=cw(t(W,cv(H[3],2*g|0,H[3].length-1-(2*g|0)|0))),i=R(aS(aY,aS(aZ,j(W,aQ)))),$=p(i.length-1,function(a){return g+a|0}),aa=p(g,function(a){return a}),au=function(a){var
-b=0;return L(function(a,b){var
-c=b[2];if(a&&g$(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
-av=[0,0];B(function(e){return function(a,f){var
-b=v(c(f,g)[1+g])<0?1:0;if(b){var
-h=e[1];e[1]=[0,[0,a,c($,a)[1+a]],h];var
+f=e;return f},d);var
+e=[0,q(a[2],b[1])];return bt(a[1],e)},aW=J(g,function(b){var
+a=2*b|0;return _(c(H[3],a)[1+a])}),aX=aR(l(_,cg(H[3],2*g|0,H[3].length-1-(2*g|0)|0))),i=O(aQ(aW,aQ(aX,k(_,aO)))),ab=j(i.length-1,function(a){return g+a|0}),ae=j(g,function(a){return a}),au=function(a){var
+b=0;return N(function(a,b){var
+c=b[2];if(a&&hH(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+av=[0,0];u(function(e){return function(a,f){var
+b=x(c(f,g)[1+g])<0?1:0;if(b){var
+h=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],h];var
 d=0}else
 var
 d=b;return d}}(av),i);var
-aw=au(av[1]);if(aw){var
-l=aw[1][1],a0=I(g,function(a){return a}),ab=au(b(bN(function(d){return function(a){var
-b=v(c(c(i,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(aa,a)[1+a]]]:b;return e}}(l)),a0));if(ab){var
-q=ab[1][1],ax=d0(c(c(i,l)[1+l],q)[1+q]),a1=i[1+l],ac=t(function(b){return function(a){return f(b,a)}}(ax),a1);c(ac,q)[1+q]=ax;B(function(n,a,k){return function(b,e){var
-d=c(e,a)[1+a],g=b!==n?1:0,h=g?0!==v(d)?1:0:g;if(h){var
-l=_(function(a,b){return s(b,f(d,c(k,a)[1+a]))},e);c(i,b)[1+b]=l;var
-m=M(f(d,c(k,a)[1+a]));c(i[1+b],a)[1+a]=m;var
+ax=au(av[1]);if(ax){var
+n=ax[1][1],aY=J(g,function(a){return a}),af=au(b(bN(function(d){return function(a){var
+b=x(c(c(i,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ae,a)[1+a]]]:b;return e}}(n)),aY));if(af){var
+s=af[1][1],ay=c6(c(c(i,n)[1+n],s)[1+s]),aZ=i[1+n],ag=l(function(b){return function(a){return h(b,a)}}(ay),aZ);c(ag,s)[1+s]=ay;u(function(n,a,k){return function(b,e){var
+d=c(e,a)[1+a],f=b!==n?1:0,g=f?0!==x(d)?1:0:f;if(g){var
+l=M(function(a,b){return q(b,h(d,c(k,a)[1+a]))},e);c(i,b)[1+b]=l;var
+m=C(h(d,c(k,a)[1+a]));c(i[1+b],a)[1+a]=m;var
 j=0}else
 var
-j=h;return j}}(l,q,ac),i);i[1+l]=ac;var
-a2=c(aa,q)[1+q];aa[1+q]=c($,l)[1+l];$[1+l]=a2;continue}var
-ap=ab}else
+j=g;return j}}(n,s,ag),i);i[1+n]=ag;var
+a0=c(ae,s)[1+s];ae[1+s]=c(ab,n)[1+n];ab[1+n]=a0;continue}var
+ap=af}else
 var
-ap=1;break}}N(ap,J);var
-aT=w[2],bg=aT?aT[1][5]:[0];return[0,a,ag,aN,aP,bg,aF]}var
-m2=aO;function
-m3(a){var
-b=ad(d,m2),c=a[2];return b_(hg(ad(a[1],m2),c),b)}function
-D1(d,c){var
+ap=1;break}}S(ap,K);function
+bh(a){return T(v,a)}var
+aT=A[2],bi=aT?aT[1][5]:[0];return[0,a,aj,aM,aN,bi,aE,bh]}var
+nX=aw;function
+nY(a){var
+b=ag(d,nX),c=a[2];return bZ(hP(ag(a[1],nX),c),b)}function
+Fx(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=fp(b,a),b=a,a=e;continue}}function
-gr(a){return dJ(a)?at(a):bn(D2)}function
-m4(c,a){if(cj<bL(a[2])){var
-b=ad(a[1],g3),e=c?kp(b,a[2]):hg(b,a[2]);return b_(e,ad(d,g3))}return a}function
-gs(f){var
-a=R(f[2]),d=t(function(a){return a[2]},a),b=t(function(a){return a[3]},a),e=[0,1];B(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||ez(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
-g=e[1];return[0,t(function(a){return a[1]},a),d,b,g]}function
-gt(q,k){function
-l(a){return a}var
-a=p(k[1].length-1,l);function
+e=fZ(b,a),b=a,a=e;continue}}function
+gY(a){return cE(a)?$(a):a9(Fy)}function
+nZ(c,a){if(cu<bX(a[2])){var
+b=ag(a[1],hz),e=c?hN(b,a[2]):hP(b,a[2]);return bZ(e,ag(d,hz))}return a}function
+gZ(f){var
+a=O(f[2]),d=l(function(a){return a[2]},a),b=l(function(a){return a[3]},a),e=[0,1];u(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||ef(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+g=e[1];return[0,l(function(a){return a[1]},a),d,b,g]}function
+g0(q,l){function
+m(a){return a}var
+a=j(l[1].length-1,m);function
 i(g,t,l,f,s,d,r){var
 o=g+t|0,p=f+s|0,u=c(l,f)[1+f],i=g,n=c(a,g)[1+g],h=f,m=u,b=r;for(;;){if(0<e(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return kQ(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return lC(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return kQ(l,h,d,b+1|0,p-h|0)}}function
-j(p,f,g,o){var
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return lC(l,h,d,b+1|0,p-h|0)}}function
+k(p,f,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
 i=p+d|0,j=c(a,i)[1+i],b=[0,(g+d|0)-1|0];for(;;){if(g<=b[1]){var
@@ -6076,621 +6351,986 @@ l=b[1],s=c(f,l)[1+l],m=b[1]+1|0;c(f,m)[1+m]=s;b[1]+=-1;continue}}var
 n=b[1]+1|0;c(f,n)[1+n]=j;var
 t=d+1|0;if(h!==d){var
 d=t;continue a}break}break}}return 0}function
-d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
+d(c,g,f,e){if(e<=5)return k(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
-f=a.length-1;if(f<=5)j(0,a,0,f);else{var
-g=f/2|0,b=f-g|0,h=m(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-gu(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=hQ(c(e,g)[1+g],j);return i?-h|0:h}function
-iK(b,a){var
-d=[0,bi(s,n,b[2])],e=bh(b[2]);bP(function(a){var
-g=c(b[2],a)[1+a],h=s(c(b[3],a)[1+a],g),f=dY(y,cW(d[1],h));d[1]=s(d[1],f);var
-i=u(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-e6(i,a,d){var
-b=[0,y],e=a[1];B(function(a,e){var
-g=0!==v(c(d,a)[1+a])?1:0;if(g){var
-j=c(i,e)[1+e],k=f(c(d,a)[1+a],j);b[1]=u(b[1],k);var
-h=0}else
+f=a.length-1;if(f<=5)k(0,a,0,f);else{var
+g=f/2|0,b=f-g|0,h=o(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
+g1(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=io(c(e,g)[1+g],j);return i?-h|0:h}function
+jq(b,a){var
+d=[0,a5(q,r,b[2])],e=aH(b[2]);bu(function(a){var
+g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dy(y,c5(d[1],h));d[1]=q(d[1],f);var
+i=p(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+fB(i,a,d){var
+b=[0,y],e=a[1];u(function(a,e){var
+f=0!==x(c(d,a)[1+a])?1:0;if(f){var
+j=c(i,e)[1+e],k=h(c(d,a)[1+a],j);b[1]=p(b[1],k);var
+g=0}else
 var
-h=g;return h},e);return b[1]}function
-ds(c,b,a){return a[4]?a[2]:iK(a,gt(function(d,e){return gu(c,b,a,d,e)},a))}function
-m5(f,j,a){if(a[4])return y;var
-b=gt(function(b,c){return gu(f,j,a,b,c)},a),d=[0,bi(s,n,a[2])],g=b.length-1-1|0,e=[0,0];bP(function(b){var
+g=f;return g},e);return b[1]}function
+dN(c,b,a){return a[4]?a[2]:jq(a,g0(function(d,e){return g1(c,b,a,d,e)},a))}function
+n0(f,j,a){if(a[4])return y;var
+b=g0(function(b,c){return g1(f,j,a,b,c)},a),d=[0,a5(q,r,a[2])],g=b.length-1-1|0,e=[0,0];bu(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=s(c(a[3],b)[1+b],i);if(by(d[1],g)){e[1]=[0,b];return 0}d[1]=s(d[1],g);var
+i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bH(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=bf(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-m6(b,a){var
-d=[0,y],h=b[2];B(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=u(d[1],c),0):b;return f},h);var
-e=0<v(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<v(c(b[2],a)[1+a])?1:0;if(!f)return bE(d[1],n);var
+k=c(b,g)[1+g],h=a4(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+n1(b,a){var
+d=[0,y],h=b[2];u(function(e,c){var
+b=e!==a?1:0,f=b?(d[1]=p(d[1],c),0):b;return f},h);var
+e=0<x(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<x(c(b[2],a)[1+a])?1:0;if(!f)return bI(d[1],r);var
 g=f}else
 var
 g=e;return g}function
-iL(g,f,a,b){return iK(a,gt(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:gu(g,f,a,d,c)},a))}function
-m7(C){var
-L=C[6],g=C[5],F=C[4],w=C[3],H=C[2],N=C[1],i=N[2],r=N[1][1],X=d8(i),x=X?X[1]:i[5];function
-Y(a){var
-b=i[7];return b?f(at(b[1]),a):a}var
-Z=F[2],o=Z?Z[1]:g,$=0===F[3]?1:0,al=$?F[1]!==g?1:0:$;function
-J(c){var
+jr(g,f,a,b){return jq(a,g0(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:g1(g,f,a,d,c)},a))}function
+n2(G){var
+N=G[6],f=G[5],H=G[4],v=G[3],K=G[2],O=G[1],i=O[2],t=O[1][1],Y=dc(i),w=Y?Y[1]:i[5];function
+Z(a){var
+b=i[7];return b?h($(b[1]),a):a}var
+_=H[2],n=_?_[1]:f,aa=0===H[3]?1:0,am=aa?H[1]!==f?1:0:aa;function
+L(c){var
 a=i[10];return a?b(a[1][2],c):a}function
-aa(c){var
+ab(c){var
 a=i[11],d=a?1-b(a[1][2],c):a;return d}var
-z=g?w[9]:w[8];function
-t(a){var
-c=z?b(z[1][2],a)==a3?1:0:z;return c}var
-R=[k,function(m){if(z){var
-e=z[1],g=r-1|0,k=0;if(g<0)var
-h=n;else{var
-a=k,c=n;for(;;){var
-j=b(e[2],a)<a3?dY(c,di(at(b(e[2],a)))):c,l=a+1|0;if(g!==a){var
+A=f?v[9]:v[8];function
+u(a){var
+c=A?b(A[1][2],a)==a3?1:0:A;return c}var
+R=[m,function(m){if(A){var
+e=A[1],f=t-1|0,k=0;if(f<0)var
+g=r;else{var
+a=k,c=r;for(;;){var
+j=b(e[2],a)<a3?dy(c,cL($(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
 a=l,c=j;continue}var
-h=j;break}}var
-i=h}else
+g=j;break}}var
+i=g}else
 var
-i=n;return f(i,P(ad(d,gW)))}],h=[k,function(a){if(z){var
-d=z[1];return p(r,function(e){var
-a=b(d[2],e);if(a<a3)return at(a);var
-c=D(R);return G===c?R[1]:k===c?K(R):R})}return p(r,function(a){return J(a)?n:y})}];function
+i=r;return h(i,T(ag(d,hr)))}],g=[m,function(a){if(A){var
+d=A[1];return j(t,function(e){var
+a=b(d[2],e);if(a<a3)return $(a);var
+c=E(R);return D===c?R[1]:m===c?I(R):R})}return j(t,function(a){return L(a)?r:y})}];function
 S(c,b){var
-a=F[3];return a?e(a[1],c,b):a}function
-ab(a){return j(gs,b(H[3],a))}function
-ac(b,j,i,a){if(L){if(ev(t,a[1]))return 0;var
-d=O(L[1],b,j,i);if(d){var
-e=d[1],c=e[1],f=e6(b,a,ds(b,g,a)),k=g?f:M(f),l=g?c:M(c);if(bE(l,k))return[0,[0,c,e[2]]]}var
+a=H[3];return a?e(a[1],c,b):a}function
+ac(a){return k(gZ,b(K[3],a))}function
+ae(b,j,i,a){if(N){if(c1(u,a[1]))return 0;var
+d=P(N[1],b,j,i);if(d){var
+e=d[1],c=e[1],g=fB(b,a,dN(b,f,a)),k=f?g:C(g),l=f?c:C(c);if(bI(l,k))return[0,[0,c,e[2]]]}var
 h=0}else
 var
-h=L;return h}function
-ae(a,c){var
-d=b(H[3],c);return b7(function(f,d){var
-b=gs(d),e=ac(a,c,f,b),g=e?e[1][1]:e6(a,b,ds(a,o,b)),h=Y(g);return u(d[1],h)},d)}var
-B=[0,x],T=[k,function(c){var
-a=D(h),b=G===a?h[1]:k===a?K(h):h;return[0,b]}],U=[0,[0]],af=[0,[0]];function
-V(b){for(;;){var
-d=D(T),a=G===d?T[1]:k===d?K(T):T;if(b===B[1])return a[1];if(b===(B[1]+1|0)&&cr(U[1],[0]))return U[1];if(b<B[1]){var
-e=m(r,0),l=a[1],o=B[1]-1|0,q=p(r,function(p,k,j){return function(a){var
-l=0;if(E(i[1],D8)&&J(a)&&0!==d8(i)&&i[5]<=k){var
-e=n;l=1}if(!l){var
-m=0;if(E(i[1],D9)&&aa(a))var
+h=N;return h}function
+af(a,c){var
+d=b(K[3],c);return bD(function(f,d){var
+b=gZ(d),e=ae(a,c,f,b),g=e?e[1][1]:fB(a,b,dN(a,n,b)),h=Z(g);return p(d[1],h)},d)}var
+B=[0,w],U=[m,function(c){var
+a=E(g),b=D===a?g[1]:m===a?I(g):g;return[0,b]}],V=[0,[0]],ah=[0,[0]];function
+W(b){for(;;){var
+d=E(U),a=D===d?U[1]:m===d?I(U):U;if(b===B[1])return a[1];if(b===(B[1]+1|0)&&cX(V[1],[0]))return V[1];if(b<B[1]){var
+e=o(t,0),l=a[1],n=B[1]-1|0,q=j(t,function(o,k,j){return function(a){var
+l=0;if(F(i[1],FE)&&L(a)&&0!==dc(i)&&i[5]<=k){var
+e=r;l=1}if(!l){var
+m=0;if(F(i[1],FF)&&ab(a))var
 e=y;else
 m=1;if(m){var
-b=ae(p,a),d=S(k,a);if(typeof
-d==="number"){bu(function(g,d){var
-e=ah(b,c(j,a)[1+a]),f=F[1]?cX(d,e):bE(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
-h=ah(b,c(j,a)[1+a])}else
+b=af(o,a),d=S(k,a);if(typeof
+d==="number"){bk(function(g,d){var
+e=ad(b,c(j,a)[1+a]),f=H[1]?ci(d,e):bI(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
+g=ad(b,c(j,a)[1+a])}else
 if(0===d[0])var
-h=ah(b,d[1]);else
+g=ad(b,d[1]);else
 var
-o=d[1],h=kG(function(c,b,a){return u(c,f(b,a))},y,o,b);var
-e=h}}return m4(g,e)}}(l,o,e));U[1]=a[1];a[1]=q;af[1]=e;B[1]=B[1]-1|0;continue}B[1]=x;var
-j=D(h),s=G===j?h[1]:k===j?K(h):h;a[1]=s;U[1]=[0];continue}}function
-am(b,a){return c(V(b),a)[1+a]}function
-W(a){if(a<x){V(a);return V(a+1|0)}var
-b=D(h);return G===b?h[1]:k===b?K(h):h}function
-q(c){var
-a=g?w[11]:w[10];return a?b(a[1][2],c):a}function
-ag(a){return cn(q(a),r+1|0)}function
-ai(a){var
-b=J(a);if(b)var
+n=d[1],g=lr(function(c,b,a){return p(c,h(b,a))},y,n,b);var
+e=g}}return nZ(f,e)}}(l,n,e));V[1]=a[1];a[1]=q;ah[1]=e;B[1]=B[1]-1|0;continue}B[1]=w;var
+k=E(g),s=D===k?g[1]:m===k?I(g):g;a[1]=s;V[1]=[0];continue}}function
+an(b,a){return c(W(b),a)[1+a]}function
+X(a){if(a<w){W(a);return W(a+1|0)}var
+b=E(g);return D===b?g[1]:m===b?I(g):g}function
+s(c){var
+a=f?v[11]:v[10];return a?b(a[1][2],c):a}function
+ai(a){return cy(s(a),t+1|0)}function
+aj(a){var
+b=L(a);if(b)var
 c=b;else{var
-d=E(i[1],D_);if(d)return aa(a);var
+d=F(i[1],FG);if(d)return ab(a);var
 c=d}return c}var
-l=[k,function(d){var
-a=g?w[14]:w[13];if(a){var
-c=a[1];return p(r,function(a){return at(b(c[2],a))})}return m(r,y)}],a=A(0,aO),aj=[0,-1];function
-ak(e,c,d){function
-j(a){return gs(ah(b(H[3],c),d))}function
+l=[m,function(d){var
+a=f?v[14]:v[13];if(a){var
+c=a[1];return j(t,function(a){return $(b(c[2],a))})}return o(t,y)}],a=z(0,aw),ak=[0,-1];function
+al(e,c,d){function
+j(a){return gZ(ad(b(K[3],c),d))}function
 k(b){var
-a=j(0);return[0,[0,m5(W(e),g,a)],0]}var
-l=ai(c);if(l)var
-t=i[5]<=e?1:0,n=t||1-J(c);else
+a=j(0);return[0,[0,n0(X(e),f,a)],0]}var
+l=aj(c);if(l)var
+t=i[5]<=e?1:0,m=t||1-L(c);else
 var
-n=l;var
-f=S(e,c),u=typeof
-f==="number"?1:0===f[0]?f[1]===d?1:0:0<v(ah(f[1],d))?1:0;if(typeof
-N[3]==="number")return[0,[0,y],0];if(L){if(!n&&u){if(aj[1]!==e){var
-r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dd(a[4]))){a[1]=0;a[2]=m(dd(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;kP(a[2],0,a[2].length-1,0)}aj[1]=e}var
-o=Q(a,[0,c,d]);if(o)return o[1];var
-w=j(0),p=ac(W(e),c,d,w);if(p)var
+m=l;var
+g=S(e,c),u=typeof
+g==="number"?1:0===g[0]?g[1]===d?1:0:0<x(ad(g[1],d))?1:0;if(typeof
+O[3]==="number")return[0,[0,y],0];if(N){if(!m&&u){if(ak[1]!==e){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===ds(a[4]))){a[1]=0;a[2]=o(ds(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;lB(a[2],0,a[2].length-1,0)}ak[1]=e}var
+n=Q(a,[0,c,d]);if(n)return n[1];var
+v=j(0),p=ae(X(e),c,d,v);if(p)var
 q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
 var
-h=k(0);aI(a,[0,c,d],h);return h}return[0,[0,y],0]}return k(0)}function
-an(c,b,a){return ak(c,b,a)[2]}function
-ao(d,c){var
-e=gs(ah(b(H[3],d),c)),a=D(l),f=G===a?l[1]:k===a?K(l):l;return m5(f,g,e)}function
-ap(a){var
-b=D(l),d=G===b?l[1]:k===b?K(l):l;return c(d,a)[1+a]}function
-aq(R,a,m){var
-z=ah(ab(a),m),at=0;if(z[4]||!a7(F[2],[0,1-g]))at=1;else
-if(R<x)var
-A=ds(W(R),o,z);else{var
-T=D(h),e=G===T?h[1]:k===T?K(h):h,d=ah(ab(a),m);if(E(i[1],D$)){var
-U=D(l),B=G===U?l[1]:k===U?K(l):l,ay=ah(b(H[3],a),m)[1],V=function(b,a){return g?by(b,a):dZ(b,a)},C=ds(e,o,d),az=c(e,a)[1+a],au=0;if(V(e6(e,d,C),az)){var
-aA=c(B,a)[1+a],aB=u(c(e,a)[1+a],aA);if(V(u(ay,e6(B,d,C)),aB)){var
-X=C;au=1}}if(!au)var
-X=ds(B,o,d);var
-Z=X}else{if(g)var
-aC=d[4],aD=d[3],aE=_(function(a,b){return t(c(d[1],a)[1+a])?y:b},aD),j=[0,d[1],d[2],aE,aC];else
+h=k(0);aG(a,[0,c,d],h);return h}return[0,[0,y],0]}return k(0)}function
+ao(c,b,a){return al(c,b,a)[2]}function
+ap(d,c){var
+e=gZ(ad(b(K[3],d),c)),a=E(l),g=D===a?l[1]:m===a?I(l):l;return n0(g,f,e)}function
+aq(a){var
+b=E(l),d=D===b?l[1]:m===b?I(l):l;return c(d,a)[1+a]}function
+ar(T,a,k){var
+z=ad(ac(a),k),at=0;if(z[4]||!a$(H[2],[0,1-f]))at=1;else
+if(T<w)var
+A=dN(X(T),n,z);else{var
+U=E(g),e=D===U?g[1]:m===U?I(g):g,d=ad(ac(a),k);if(F(i[1],FH)){var
+V=E(l),B=D===V?l[1]:m===V?I(l):l,ay=ad(b(K[3],a),k)[1],W=function(b,a){return f?bH(b,a):eg(b,a)},C=dN(e,n,d),az=c(e,a)[1+a],au=0;if(W(fB(e,d,C),az)){var
+aA=c(B,a)[1+a],aB=p(c(e,a)[1+a],aA);if(W(p(ay,fB(B,d,C)),aB)){var
+Y=C;au=1}}if(!au)var
+Y=dN(B,n,d);var
+_=Y}else{if(f)var
+aC=d[4],aD=d[3],aE=M(function(a,b){return u(c(d[1],a)[1+a])?y:b},aD),j=[0,d[1],d[2],aE,aC];else
 var
 j=d;var
-Q=0;if(g){var
-av=0;if(!t(a)&&!bE(bi(u,y,j[3]),n)){Q=1;av=1}if(!av)var
-L=ds(e,o,d)}else
-Q=1;if(Q)if(t(a)){var
-r=E(i[1],Ea)?ag:q,aF=function(b){var
-c=t(b);if(c)var
-e=r(a),d=r(b)<e?1:0;else
+R=0;if(f){var
+av=0;if(!u(a)&&!bI(a5(p,y,j[3]),r)){R=1;av=1}if(!av)var
+G=dN(e,n,d)}else
+R=1;if(R)if(u(a)){var
+t=F(i[1],FI)?ai:s,aF=function(b){var
+c=u(b);if(c)var
+e=t(a),d=t(b)<e?1:0;else
 var
 d=c;return d},$=function(b){var
-c=t(b);if(c)var
-e=r(a),d=r(b)<=e?1:0;else
+c=u(b);if(c)var
+e=t(a),d=t(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=I(a[1].length-1,d);return es(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?m6(a,d):e},e)},ac=aa(aF,d);if(ac)var
-ad=iL(e,o,d,ac[1]);else
+e=J(a[1].length-1,d);return d2(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?n1(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ae=jr(e,n,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=_(function(a,b){return $(c(d[1],a)[1+a])?b:y},aH),M=[0,d[1],d[2],aI,aG],af=aa(function(b){var
+aG=d[4],aH=d[3],aI=M(function(a,b){return $(c(d[1],a)[1+a])?b:y},aH),N=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
 c=$(b);if(c)var
-e=q(a),d=q(b)<e?1:0;else
+e=s(a),d=s(b)<e?1:0;else
 var
-d=c;return d},M),aJ=af?iL(e,o,M,af[1]):ds(e,o,M),ad=aJ;var
-L=ad}else{var
-w=function(b){if(g){var
-f=J(b);if(f)var
-h=f;else
+d=c;return d},N),aJ=ag?jr(e,n,N,ag[1]):dN(e,n,N),ae=aJ;var
+G=ae}else{var
+v=function(b){if(f){var
+g=L(b);if(g)var
+h=g;else
 var
-l=q(a),h=q(b)<l?1:0;return h}var
-i=ai(b);if(i)var
+l=s(a),h=s(b)<l?1:0;return h}var
+i=aj(b);if(i)var
 d=i;else{var
-j=1-t(b),k=j?v(c(e,b)[1+b])<=0?1:0:j;if(k)var
+j=1-u(b),k=j?x(c(e,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=q(a),d=q(b)<m?1:0}return d},p=iK(j,gt(function(b,a){var
-d=gu(e,o,j,b,a);if(0===d){var
-f=w(c(j[1],b)[1+b]);return bJ(w(c(j[1],a)[1+a]),f)}return d},j)),aK=d[1],aL=_(function(a,d){var
-b=w(d),e=b?0<v(c(p,a)[1+a])?1:0:b;return e},aK);if(ev(function(a){return a},aL))var
-aj=p;else{var
-ak=function(a){return Y(e6(e,j,a))},N=S(x,a),aw=0;if(typeof
-N!=="number"&&1===N[0]){var
-O=ah(N[1],m);aw=1}if(!aw)var
-O=n;var
-aM=function(a){return a},aN=I(j[1].length-1,aM),al=es(function(a){var
-b=w(c(j[1],a)[1+a]);return b?m6(j,a):b},aN);if(al&&0<v(O)){var
-am=iL(e,o,j,al[1]),aO=ak(am),an=di(s(ak(p),aO)),ao=ae(e,a),P=S(x,a),ax=0;if(typeof
-P!=="number"&&1===P[0]){var
-aQ=P[1],ap=kG(function(c,b,a){return u(c,f(b,a))},y,aQ,ao);ax=1}if(!ax)var
-ap=ah(ao,m);var
-aq=b$(di(s(ap,c(e,a)[1+a])),O),aP=by(an,aq)?n:b$(aq,an),ar=cW(aP,cV(1,2)),as=_(function(a,b){var
-d=f(ar,c(am,a)[1+a]);return u(f(s(n,ar),b),d)},p)}else
+m=s(a),d=s(b)<m?1:0}return d},o=jq(j,g0(function(b,a){var
+d=g1(e,n,j,b,a);if(0===d){var
+f=v(c(j[1],b)[1+b]);return bq(v(c(j[1],a)[1+a]),f)}return d},j)),aK=d[1],aL=M(function(a,d){var
+b=v(d),e=b?0<x(c(o,a)[1+a])?1:0:b;return e},aK);if(c1(function(a){return a},aL))var
+ah=o;else{var
+ak=function(a){return Z(fB(e,j,a))},O=S(w,a),aw=0;if(typeof
+O!=="number"&&1===O[0]){var
+P=ad(O[1],k);aw=1}if(!aw)var
+P=r;var
+aM=function(a){return a},aN=J(j[1].length-1,aM),al=d2(function(a){var
+b=v(c(j[1],a)[1+a]);return b?n1(j,a):b},aN);if(al&&0<x(P)){var
+am=jr(e,n,j,al[1]),aO=ak(am),an=cL(q(ak(o),aO)),ao=af(e,a),Q=S(w,a),ax=0;if(typeof
+Q!=="number"&&1===Q[0]){var
+aQ=Q[1],ap=lr(function(c,b,a){return p(c,h(b,a))},y,aQ,ao);ax=1}if(!ax)var
+ap=ad(ao,k);var
+aq=cj(cL(q(ap,c(e,a)[1+a])),P),aP=bH(an,aq)?r:cj(aq,an),ar=c5(aP,c4(1,2)),as=M(function(a,b){var
+d=h(ar,c(am,a)[1+a]);return p(h(q(r,ar),b),d)},o)}else
 var
-as=p;var
-aj=as}var
-L=aj}var
-Z=L}var
-A=Z}if(at)var
-A=z[2];return cw(A)}function
-ar(e,a){if(al){if(e<x){V(e);return c(af[1],a)[1+a]}var
-d=w[12];if(d)var
-g=b(N[1][5][2],a),f=b(d[1][2],a)-g|0;else
+as=o;var
+ah=as}var
+G=ah}var
+_=G}var
+A=_}if(at)var
+A=z[2];return aR(A)}function
+as(e,a){if(am){if(e<w){W(e);return c(ah[1],a)[1+a]}var
+d=v[12];if(d)var
+g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,an,[0,am,t,q,ag,function(c,b,a){return ak(c,b,a)[1]},ar,aq,ap,ao]]}function
-m8(g,a,f,m,h,c,R){var
-l=0===d8(g[2])?1:0,d=a[1],S=o(d,Eb),p=a[8],q=a[9],L=0;if(p&&q){var
-r=p[1],t=r[1]-1|0,M=q[1],s=0,O=0;if(t<0)var
-u=s;else{var
-j=O,w=s;for(;;){var
-P=b(M[2],j),y=P<b(r[2],j)?1:w,Q=j+1|0;if(t!==j){var
-j=Q,w=y;continue}var
+f=d;return f}return 0}return[0,ao,[0,an,u,s,ai,function(c,b,a){return al(c,b,a)[1]},as,ar,aq,ap]]}function
+n3(g,a,f,m,h,c,Q){var
+l=0===dc(g[2])?1:0,d=a[1],R=t(d,FJ),o=a[8],p=a[9],L=0;if(o&&p){var
+q=o[1],s=q[1]-1|0,M=p[1],r=0,N=0;if(s<0)var
+u=r;else{var
+j=N,v=r;for(;;){var
+O=b(M[2],j),y=O<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
+j=P,v=y;continue}var
 u=y;break}}var
 z=u;L=1}if(!L)var
-z=0;N(1-z,S);var
-T=o(d,Ec),A=F(a[2],Ed);if(A)var
+z=0;S(1-z,R);var
+T=t(d,FK),A=G(a[2],FL);if(A)var
 B=A;else
 var
-al=0!==a[12]?1:0,B=al||1-l;N(B,T);var
-U=o(d,Ee),C=0!==a[10]?1:0;if(C)var
+al=0!==a[12]?1:0,B=al||1-l;S(B,T);var
+U=t(d,FM),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||ax(g[2][1],Em);N(D,U);var
-V=f===m?[0,f,0]:[0,f,[0,m,0]];x(function(a){var
-b=o(d,Ef);return N(h0(a,h),b)},V);var
-W=o(d,Eg),X=0.<=a[3]?1:0,Y=X||1-lA(f);N(Y,W);function
+ak=1-l,D=ak||az(g[2][1],FU);S(D,U);var
+V=f===m?[0,f,0]:[0,f,[0,m,0]];w(function(a){var
+b=t(d,FN);return S(e9(a,h),b)},V);var
+W=t(d,FO),X=0.<=a[3]?1:0,Y=X||1-mn(f);S(Y,W);function
 E(b,e,a){var
-c=b?f:m,d=hZ(c,h,b,a);if(d){var
-g=function(d,e){return fR(c,h,b,a,d,e)};return gv(e,c,fS(c,h,b,a),g,a)}return d}var
-Z=l?ax(g[2][1],Eh):l;if(Z){var
-k=g[2][5],_=fS(f,h,1,c),$=1,aa=function(a,b){return fR(f,h,$,c,a,b)},G=g[1][1]-1|0,ab=0;if(!(G<0)){var
+c=b?f:m,d=e8(c,h,b,a);if(d){var
+g=function(d,e){return el(c,h,b,a,d,e)};return g3(e,c,em(c,h,b,a),g,a)}return d}var
+Z=l?az(g[2][1],FP):l;if(Z){var
+k=g[2][5],_=em(f,h,1,c),$=1,aa=function(a,b){return el(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-K=1-b(c[2],i),af=K?v(e(c[1],k,i))<=0?1:0:K;if(af){var
-ag=o(d,El),ah=b(c[5],k),ai=b(c[1],k);N(ls(by,d4,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
-aj=i+1|0;if(G!==i){var
+K=1-b(c[2],i),af=K?x(e(c[1],k,i))<=0?1:0:K;if(af){var
+ag=t(d,FT),ah=b(c[5],k),ai=b(c[1],k);S(mi(bH,ek,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],H=1.-a[4];else
 var
 n=a[4],H=a[3];var
-I=ax(g[2][1],Ei);if(H<=0.){var
-ac=o(d,Ej);N(E(1,lw,c),ac)}var
+I=az(g[2][1],FQ);if(H<=0.){var
+ac=t(d,FR);S(E(1,iy,c),ac)}var
 ad=n==a3?1:0,J=ad||(I?1.<=n?1:0:I);if(J){var
-ae=o(d,Ek);return N(E(0,lx,R),ae)}return J}function
-m9(a,t,r){if(!by(a,y)&&!dZ(a,n)){var
-i=0,h=0,g=n,e=t,b=r,c=n;for(;;){var
-j=f(cD(b),a),w=s(n,a),l=f(cD(e+1|0),w),m=s(l,j),o=0<v(m)?1:0;if(o)var
-x=f(c,m),z=P(ad(d,60)),p=by(f(f(g,j),z),x);else
-var
-p=o;if(0!==b&&!p&&i!==ju){var
-q=b$(f(g,j),l),A=ad(d,gW),B=q[2],k=b_(kp(ad(q[1],gW),B),A),i=i+1|0,h=[0,k,h],g=k,e=e+1|0,b=b-1|0,c=u(c,k);continue}return ag(h)}}return 0}function
-Es(b,a){return y}function
-Et(a){return y}function
-Eu(c,b,a){return 0}function
-Ev(b,a){return 0}function
-Ew(c,b,a){return[0,y]}function
-Ex(a){return 0}function
-Ey(a){return 0}function
-Ez(a){return 0}var
-ee=[0,function(b,a){return y},Ez,Ey,Ex,Ew,Ev,Eu,Et,Es];function
-iM(c,b,a){return 0}function
-iN(c,b,a){return 0}function
-m_(b,a){return 0}function
-iO(c,b,a){return 0}function
-m$(a){throw[0,Z,EA]}var
-iP=0,iQ=0;function
-EB(a){return i}var
-na=0;function
-iR(a){return[0,a[1],a[2]]}function
-iS(a){return n}function
-iT(a){return y}var
-iU=0,iV=0,iW=0,iY=kS([0,function(b,a){var
-c=dG(b[1],a[1]);return 0===c?dG(b[2],a[2]):c}]),iZ=[0,iY[1]];function
-i0(a){var
-r=e(iY[29],a,iZ[1]);if(r)return r[1];if(0<v(a))var
-l=a[1],m=a[2],s=bL(l),b=bL(m)-s|0,t=ad(m,aL(0,-(b+eh|0)|0)),g=fH(ad(l,(b+eh|0)+aL(0,-(b+eh|0)|0)|0),t),h=ey(dW(g,n$)),n=ad(h,n$),d=c(mQ,2048)[jL],o=D(d),u=G===o?d[1]:k===o?K(d):d,w=U(b,u),f=c(mQ,h)[1+h],p=D(f),x=G===p?f[1]:k===p?K(f):f,y=as(g,n),z=cB(as(ad(mP(cB(g,n),y),1),x),w),q=Math.abs(Math.log(aD(a))),A=dK(jm,q),B=ad(kq(Math.ceil(4.+2.*dK(jm,q)*A)),32),j=cB(dW(z,48),B);else
-var
-j=i;iZ[1]=O(iY[4],a,j,iZ[1]);return j}function
-EN(a,H,cg,ce,aJ,au,cd,cc,o,aH){var
-bj=aJ[3],aK=aJ[2],J=aJ[1],T=a[3];if(typeof
-T!=="number"&&2===T[0]){var
-U=T[4],bk=T[3],W=T[1],_=t(eX,T[2]),g=fu(a[5]),d=a[1],ch=z(bk[3]),$=gj(bk),aL=A(0,aX),av=A(0,aX),ci=iA($),bl=A(0,aX),bm=d[1]-1|0,cj=0;if(!(bm<0)){var
-am=cj;for(;;){var
-bT=bq(d[5],am),aU=bT[1],bU=bT[2]-1|0;if(!(bU<aU)){var
-an=aU;for(;;){var
-bV=bq(d[6],an),bW=bV[2],ao=bV[1],aW=bg(bJ,I(bW-ao|0,function(c){return function(a){return b(W[2],c+a|0)}}(ao)));if(1-aV(bl,aW)){aI(bl,aW,0);var
-cx=V(a$),cy=gi(ci,L(function(d,a){var
-e=c(_,a)[1+a];return b(cf(0,d),e)},cx,aW))[1];N(b(ai[2],cy),EV)}var
-bX=bW-1|0;if(!(bX<ao)){var
-ap=ao;for(;;){var
-aY=b(W[2],ap);if(1-aV(aL,aY)){aI(aL,aY,0);aI(av,aY,[0,am,an-aU|0,ap-ao|0])}var
-cA=ap+1|0;if(bX!==ap){var
-ap=cA;continue}break}}var
-cz=an+1|0;if(bU!==an){var
-an=cz;continue}break}}var
-cw=am+1|0;if(bm!==am){var
-am=cw;continue}break}}var
-aa=bg(bJ,et(fE(aL))),ck=0;if(33554432<bi(function(c,a){var
-d=cI(0,au,a[2]),b=cI(1,au,a[2])+d|0;if(2097152<b)X(EP);return c+b|0},ck,J))X(EQ);var
-r=U?E(U[1][4],ER):U,cl=r?d[3]:J.length-1,bo=g[1];if(bo){var
-bp=bo[1],br=bp[1];N(br[1]===cl?1:0,ES);var
-af=[0,br[2],bp[2][2]]}else
-var
-cv=function(a){return 1.},af=[0,function(a){return 0.},cv];var
-cm=r?0!==g[2]?1:0:r;N(1-cm,ET);var
-bs=0===U?DL:DK,aB=o[5],aE=o[3],ad=o[2],a9=o[1],bY=0;if(U){var
-C=U[1],b1=C[2];if(cS(function(a){var
-b=E(a,EC),c=b||E(a,ED);return c},b1)){var
-b2=function(a){function
-c(c){return b(C[9][2],a)+c|0}var
-d=b(C[9][2],a),e=I(b(C[9][2],a+1|0)-d|0,c),f=0;return L(function(c,a){return c+b(C[11][2],a)|0},f,e)},ar=I(C[9][1]-1|0,b2),aF=1===z(ad)?1:0,b3=aF?0!==g[3]?1:0:aF;N(1-b3,EE);if(aF)var
-F=EF;else{var
-bd=g[3];if(bd)var
-be=bd[1],bh=I(be[1],be[2]);else
-var
-cb=function(b){var
-a=b===mL(ar)?1:0,c=a?1:a;return c},bh=I(mL(ar)+1|0,cb);var
-F=bh}var
-b6=z(ad);if(b6<z(F))X(EG);var
-a_=[0,iX,iW,iV,iU,ee,ee,iT,iS,iR,n,F,i0,iQ,iP,m$,iO,m_,iN,iM],b9=function(a){return 0<=v(a)?1:0},ba=function(a){return cR(b9,a)},ca=I(a9,function(a){return a}),bb=b(bv(function(a){return 1-aV(av,a)}),ca);bu(function(a,g){var
-d=0!==bb?1:0;if(d)var
-f=0<eM(a,ad,F)?1:0,c=f?1-ba(j(function(c){var
-d=b(H[3],c);return eL(e(aE,a,function(b,c){return fZ(a,aB,b,c)}),d)},bb)):f;else
-var
-c=d;return c?X(EH):c},ar);var
-bc=h9(H,a9,ad,aE,a_,o[4],aB,o[6]),ae=bc?bc[1]:bn(EM);bu(function(a,f){var
-b=0<eM(a,ad,F)?1:0;if(b){var
-c=H[4],d=e(aE,a,function(b,c){return fZ(a,aB,b,c)});return N(ba(j(function(a){return eL(d,a)},c)),EI)}return b},ar);var
-aw=[0,F,ae,[0,function(h){var
-c=A(0,aO),e=ae[2];x(function(d){var
-e=d[1],f=b(h,e);N(0.<f?1:0,EJ);var
-a=hO(d[2])/f,g=dJ(a),i=g?0.<a?1:0:g;N(i,EK);return S(c,e,at(a))},e);function
-a(a){return aC(c,a)}var
-d=l5(a_,ae[2],a,ae[1]);if(d){var
-f=ae[2],g=j(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b_(d[1],eJ)],g]}return bn(EL)}]];bY=1}}if(!bY)var
-aw=[0,0,[0,i,0],0];var
-bt=aw[3],bw=aw[2],co=aw[1],ax=at(bf(a[4],0.)),aM=a[2][9];if(aM)var
-bx=aM[1],aj=b8(bJ,I(bx[1],bx[2]));else
-var
-aj=aM;var
-ak=iB($,j(function(a){return c(_,a)[1+a]},aa)),aN=A(0,10),aP=A(0,4),by=function(e,d){var
-b=Q(aN,[0,e,d]);if(b){var
-a=b[1],c=D(a),f=G===c?a[1]:k===c?K(a):a;return f[4]}return bn(EU)},al=o[1],cp=o[4],cq=g[4];bu(function(i,r){var
-F=m1(ak,_,aa,0,[0,g[1],[0,r[1]],g[3],g[4]],bj,bt,ax,bs,i+1|0,by);S(aP,i+1|0,F);var
-s=[k,function(s){var
-e=aH[2],a=aH[1],f=me(H,al,a,cp,e,aH[3]),r=[0,iX,iW,iV,iU,ee,ee,iT,iS,iR,n,na,i0,iQ,iP,m$,iO,m_,iN,iM];if(f){var
-g=f[1],h=g[1];if(h){var
-i=m(a[4],0),j=m(al,0),k=a[1]-1|0,o=0;if(!(k<0)){var
-d=o;for(;;){var
-l=b8(bJ,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
-q=d+1|0;if(k!==d){var
-d=q;continue}break}}var
-p=bw[2];x(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},p);return[0,H,al,a,e,r,bw,h[1],g[2],i,j]}}return bn(D0)}],a=r[2];return B(function(l,aO){return S(aN,[0,i,l],[k,function(aR){var
-aP=h(r[4],l),H=c(r[3],l)[1+l],J=F[2],aj=D(s),a=G===aj?s[1]:k===aj?K(s):s,d=a[3],w=a[4],v=H.length-1,x=z(d[8]),S=0<v?1:0,am=S?0===fp(x,v)?1:0:S;N(am,D3);var
-T=bi(D1,0,H);N(0<T?1:0,D4);var
-o=I(x,function(b){var
-a=cn(aG(b,v),x);return cn(c(H,a)[1+a],T)}),an=0,q=L(function(b,a){return b+a|0},an,o);function
-ao(a){return a}var
-ap=I(d[4],ao),aq=0,U=L(function(c,b){var
-d=b5(a[7]),f=bO(function(a){return a[1]},d),g=0;return c+L(function(c,a){return c+e(w,a,b)|0},g,f)|0},aq,ap),W=0<U?1:0,ar=W?cn(536870911,U)<q?1:0:W;if(ar)X(D5);var
-au=0,Z=dT(function(b,a,c){return[0,[0,b,a]]},J,au);function
-av(a){var
-b=Q(J,a);if(b){var
-c=b[1];return[0,a,c[1],c[2],0,0]}if(Z){var
-d=Z[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bn(D6)}var
-aw=p(a[2],av);function
-$(a){return c(aw,a)[1+a]}var
-aa=A(0,10),ax=R(j(R,a[7]));function
-az(e,b,f){var
-g=Q(aa,[0,e,b]);if(g)var
-h=g[1];else{var
-j=c(c(ax,e)[1+e],b)[1+b][2],k=a[2],l=function(a){return h_(d,k,$,j,a)},m=p(d[4],l),n=a[9],o=function(a){return c(m,a)[1+a]},i=t(function(a){return cR(o,a)},n);aI(aa,[0,e,b],i);var
-h=i}return c(h,f)[1+f]}var
-aA=cD(q),C=f(at(aP),aA),ab=m(a[2],n),ac=m(a[2],n),ad=m(a[2],0),E=m(a[2],y);function
-aB(a){return c(E,a)[1+a]}function
-aC(a){return c(ad,a)[1+a]}function
-aE(a){return c(ac,a)[1+a]}var
-g=[0,0,o,C,az,function(a){return c(ab,a)[1+a]},aE,aC,aB,y,m3],aF=a[8];bu(function(d,Y){var
-x=Q(J,d);if(x){var
-F=x[1],G=bO(function(b){return h$(w,g,b,0,o,a[7])},Y),i=aD(f(C,P(c(a[10],d)[1+d]))),Z=0!==G?1:0,H=Z||(i!=0.?1:0);if(H){var
-I=cL(ak,c(_,d)[1+d]),y=[0,aD(I[2])],$=I[1];B(function(b,a){var
-c=h(aO,b),d=aD(a)*c;y[1]=y[1]+d;return 0},$);var
-k=aD(F[1]),e=aD(F[2]),aa=ay(k,gH*e),m=dK(e,ay(y[1],aa)),ae=gr(m);c(ab,d)[1+d]=ae;var
-K=function(e){return b(bN(function(a){var
-b=aD(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),G)},af=K(1),ag=0.,M=L(function(c,a){var
-b=a[2];return c+a[1]*b/(m*(m+b))},ag,af),N=K(0);if(N){var
-n=function(c){var
-a=0.;return L(function(d,a){var
-e=b(c,a[2]);return d+a[1]*e},a,N)},q=function(a){var
-b=i*Math.log(a);return n(function(b){return Gi(b/a)})-b},r=function(a){var
-b=i/a;return n(function(b){return-b/(a*(a+b))})-b},z=q(k),u=1,t=e,s=k;for(;;){var
-l=bH*(s+t),W=r(l)*(k-l);if(q(l)+W<=z)var
-v=l,D=s;else
-var
-v=t,D=l;var
-X=u+1|0;if(40!==u){var
-u=X,t=v,s=D;continue}var
-j=ay(m,v),S=0;if(j<e){var
-T=gH*i;if(T<i+n(function(a){return a*(2.*j+a)/((j+a)*(j+a))})){var
-p=[0,j,0,r(j)];S=1}}if(!S)var
-U=k<e?(q(e)-z)/(e-k):0.,A=r(e),V=i/e,p=[0,e,1,ay(U,A+oL*(Math.abs(A)+n(function(a){return-a/(e*(e+a))})+V))];var
-ah=gr(p[1]);c(ac,d)[1+d]=ah;var
-ai=p[2];c(ad,d)[1+d]=ai;var
-aj=gr(p[3]-M);c(E,d)[1+d]=aj;return 0}}var
-al=gr(-M-i/m);c(E,d)[1+d]=al;var
-O=0}else
-var
-O=H;var
-R=O}else
-var
-R=x;return R},aF);var
-aH=P(eJ),ae=dl(a[5],q,d[7]),af=ie(a[5],q,o,d[8]),ag=id(a[1],w,a[5],a[2],$,g,a[6][2],0,a[8],a[7]),al=0;if(ae&&af&&ag){var
-ah=ag[1],aJ=ah[1],aK=f(C,P(a[6][1])),ai=M(m3(b$(u(u(P(as(ae[1],af[1])),aK),aJ),aH))),aL=ah[2],aM=eX(j(function(a){return[0,a[2],a[1]]},aL)),aN=Y(V(ai),aM),O=[0,[0,g[1],g[2],g[3],g[4],g[5],g[6],g[7],g[8],ai,g[10]],aN];al=1}if(!al)var
-O=bn(D7);var
-aQ=c4(ak,[9,(i*64|0)+l|0],O[2]);return[0,i,F[2],O[1],aQ]}])},a)},cq);var
-l=m1(ak,_,aa,aj,g,bj,bt,ax,bs,0,by);S(aP,0,l);var
-bz=function(a){return aC(av,a)},q=ak[1],aA=[0,0],aZ=[0,0],a0=A(0,aO),a1=A(0,aO),a2=A(0,10),a4=A(0,10),a5=A(0,4),ab=function(a){aA[1]=[0,a,aA[1]];aZ[1]++;return[5,aZ[1]-1|0]},bZ=z($[1]),aq=function(c,b){if(c<ch){var
-e=$[3],f=fw(function(a,b){return a<c?1:0},e),g=b?1:b,h=0;return[0,((2*bZ|0)+L(function(b,a){var
-c=a[3]?2:1;return b+c|0},h,f)|0)+g|0]}var
-i=ah($[3],c),j=b?0:1,d=0,a=i[1];for(;;){if(a){if(0===v(a[1])){var
-d=d+1|0,a=a[2];continue}return[0,(2*d|0)+j|0]}throw[0,Z,En]}},a6=function(a){switch(a[0]){case
+ae=t(d,FS);return S(E(0,iz,Q),ae)}return J}function
+n4(a,u,i,g,f,e,d,H){var
+P=a?a[1]:a,n=u?u[1]:z(0,aw),o=i?i[1]:z(0,aw),q=g?g[1]:z(0,10),s=f?f[1]:z(0,10),t=e?e[1]:z(0,4),S=d?d[1]:function(a){throw[0,aa,FX]};return function(d,L,u,K,J){var
+a=H[1],v=[0,0],A=[0,P],M=z(0,aw);function
+f(a){v[1]=[0,a,v[1]];A[1]++;return[5,A[1]-1|0]}var
+T=B(d[1]);function
+e(c,b){if(c<L){var
+f=d[3],g=f5(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*T|0)+N(function(b,a){var
+c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
+j=ad(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===x(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,aa,FV]}}function
+F(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
-2:return aq(a[1],0);case
-3:return aq(a[1],1);case
+2:return e(a[1],0);case
+3:return e(a[1],1);case
 4:return[1,a[1]];case
 5:return[2,a[1]];case
 6:var
-g=bz(a[1]);return[3,g[1],g[2],g[3]];case
+h=b(u,a[1]);return[3,h[1],h[2],h[3]];case
 7:var
-h=bz(a[1]);return[4,h[1],h[2],h[3]];case
+i=b(u,a[1]);return[4,i[1],i[2],i[3]];case
 8:var
-d=a[1],j=Q(a2,d);if(j)return j[1];var
-x=b(aC(aP,d/ej|0)[6],d%ej|0)[1],l=ab([3,x[1],x[2]]);S(a2,d,l);return l;default:var
-e=a[1],m=Q(a4,e);if(m)return m[1];var
-f=aC(aN,[0,e/64|0,e%64|0]),u=D(f),i=G===u?f[1]:k===u?K(f):f,v=i[1],z=i[3],A=i[2],n=Q(a5,v);if(n)var
-o=n[1];else{var
-r=[0,0],y=p(al,function(d){var
-a=Q(A,d);return bM(function(a){var
-b=a[4],e=D(b),h=G===e?b[1]:k===e?K(b):b,i=w(h),c=a[3],f=D(c),j=G===f?c[1]:k===f?K(c):c,l=w(j),g=[0,d,a[1],a[2],l,i];r[1]=[0,g];return g},a)}),s=t(function(a){return a?a[1]:fu(r[1])},y);S(a5,v,s);var
-o=s}var
-q=ab([4,al,function(a){return c(o,a)[1+a]},z]);S(a4,e,q);return q}},a8=function(a){var
-d=c(q[3],a)[1+a];if(3===d[0]){var
-e=d[1],g=c(q[2],a)[1+a],h=L(function(e,a){var
-d=a[2],f=c(q[2],d)[1+d];return b(cf([0,M(a[1])],e),f)},g,e),i=d[2],j=d9(L(function(c,a){var
-b=ah($[3],a[2]),d=V(b[2]),e=Y(mD(b[1]),d);return Y(c,ea(a[1],e))},h,i));return L(function(b,a){var
-c=a8(a[2]);return u(b,f(a[1],c))},j,e)}return y},ac=function(a){var
-f=Q(a0,a);if(f)return f[1];var
-d=c(q[3],a)[1+a];switch(d[0]){case
+k=a[1],o=Q(q,k);if(o)return o[1];var
+p=b(K,k),r=f([3,p[1],p[2]]);R(q,k,r);return r;case
+9:var
+n=a[1],v=Q(s,n);if(v)return v[1];var
+d=b(J,n),w=d[2],x=d[1],F=d[3],y=Q(t,x);if(y)var
+z=y[1];else{var
+B=[0,0],H=j(w,function(d){var
+a=Q(F,d);return bj(function(a){var
+b=a[4],e=E(b),i=D===e?b[1]:m===e?I(b):b,j=g(i),c=a[3],f=E(c),k=D===f?c[1]:m===f?I(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];B[1]=[0,h];return h},a)}),C=l(function(a){return a?a[1]:eV(B[1])},H);R(t,x,C);var
+z=C}var
+G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);R(s,n,A);return A;default:return[5,b(S,a[1])]}}function
+O(e){var
+f=c(a[3],e)[1+e];if(3===f[0]){var
+g=f[1],i=c(a[2],e)[1+e],j=N(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(co([0,C(d[1])],f),g)},i,g),k=f[2],l=eu(N(function(c,a){var
+b=ad(d[3],a[2]),e=W(b[2]),f=Z(nA(b[1]),e);return Z(c,ex(a[1],f))},j,k));return N(function(b,a){var
+c=O(a[2]);return p(b,h(a[1],c))},l,g)}return y}function
+i(d){var
+j=Q(n,d);if(j)return j[1];var
+e=c(a[3],d)[1+d];switch(e[0]){case
 0:var
-e=a6(d[1]);break;case
+h=F(e[1]);break;case
 1:var
-g=ac(d[1]),e=ab([0,g,ac(d[2])]);break;case
+k=i(e[1]),h=f([0,k,i(e[2])]);break;case
 2:var
-e=ab([2,iz(d[1])]);break;default:var
-h=w(a),i=d[1],j=c(q[2],a)[1+a];L(function(e,a){var
-d=a[2],f=c(q[2],d)[1+d];return b(cf([0,M(a[1])],e),f)},j,i);var
-e=ab([1,h,a8(a)])}S(a0,a,e);return e},w=function(a){var
-g=Q(a1,a);if(g)return g[1];var
-b=c(q[3],a)[1+a];switch(b[0]){case
+h=f([2,fs(e[1])]);break;default:var
+l=g(d),m=e[1],o=c(a[2],d)[1+d];N(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(co([0,C(d[1])],f),g)},o,m);var
+h=f([1,l,O(d)])}R(n,d,h);return h}function
+g(b){var
+l=Q(o,b);if(l)return l[1];var
+d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
-d=[0,[0,n,a6(b[1])],0];break;case
+f=[0,[0,r,F(d[1])],0];break;case
 3:var
-i=b[2],k=j(function(a){var
-b=a[1];if(1-d_(b))X(Eo);var
-c=d9(b),d=0<v(c)?1:0,e=aq(a[2],d);return[0,di(c),e]},i),l=b[1],m=aS(bO(function(a){var
-b=a[1],c=w(a[2]);return j(function(a){var
-c=a[2];return[0,f(b,a[1]),c]},c)},l),k),e=A(0,8);x(function(a){var
-b=a[2],c=bf(Q(e,b),y);return S(e,b,u(a[1],c))},m);var
-h=0,d=dT(function(c,b,a){return[0,[0,b,c],a]},e,h);break;default:var
-d=[0,[0,n,ac(a)],0]}S(a1,a,d);return d},b0=function(a){var
-b=a[1],c=0<v(b)?1:0,d=aq(a[2],c);return[0,di(b),d]},aQ=A(0,aX),bA=function(g,d){var
-a=aC(g,d),b=a[4],e=D(b),h=G===e?b[1]:k===e?K(b):b,i=w(h),c=a[3],f=D(c),j=G===f?c[1]:k===f?K(c):c,l=w(j);return[0,d,a[1],a[2],l,i]};x(function(a){return S(aQ,a,bA(l[2],a))},aa);var
-cr=l[3],bB=R(j(function(a){return bA(cr,a)},aj)),bC=A(0,aX);if(r)B(function(b,a){return S(bC,a,b)},aK);var
-bD=A(0,aX);bu(function(b,a){return S(bD,a,b)},aa);var
-bF=R(j(function(a){return aC(aQ,a)},aa)),az=r?d[3]:bF.length-1,aR=function(a){if(az<=a){var
-h=a-az|0;return c(bB,h)[1+h]}if(r){var
-d=aC(aQ,b(W[2],a)),i=Q(bC,a);if(i){var
-j=i[1],k=at(b(af[1],a)),l=at(b(af[2],a)),f=cX(k,d[2])?[0,d[1],k,d[3],[0,[0,n,[1,j]],0],d[5]]:d,e=bE(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,n,[2,j]],0]]:f;if(0<v(ax)&&dZ(ax,e[3])){var
-m=e[5],g=aC(av,b(W[2],a));return[0,e[1],e[3],e[3],[0,[0,n,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bF,a)[1+a]},bG=function(f,e,c){var
-g=b(d[5][2],f)+e|0,a=b(d[6][2],g)+c|0;return r?a:aC(bD,b(W[2],a))},bI=A(0,aO);bu(function(b,a){return S(bI,a,az+b|0)},aj);var
-bK=function(f,e){var
-c=a[2][9];if(c){var
-g=b(d[5][2],f)+e|0;return aC(bI,b(c[1][2],g))}return c},bL=function(a){function
-b(d,c,b){var
-a=aR(bG(d,c,b));return[0,a[2],a[3]]}var
-c=[0,iX,iW,iV,iU,ee,ee,iT,iS,iR,n,na,EB,iQ,iP,aR,iO,bK,iN,iM];return eH(H,function(b,d,e){return eI(c,a,b,d,e)},b)},aT=bL(0),bQ=0===aj?aT:bL(1);if(a7(J,[0]))var
-bR=n;else
+n=d[2],q=k(function(a){var
+b=a[1];if(1-ev(b))U(FW);var
+c=eu(b),d=0<x(c)?1:0,f=e(a[2],d);return[0,cL(c),f]},n),s=d[1],t=aQ(bE(function(a){var
+b=a[1],c=g(a[2]);return k(function(a){var
+c=a[2];return[0,h(b,a[1]),c]},c)},s),q),j=z(0,8);w(function(a){var
+b=a[2],c=a4(Q(j,b),y);return R(j,b,p(a[1],c))},t);var
+m=0,f=ea(function(c,b,a){return[0,[0,b,c],a]},j,m);break;default:var
+f=[0,[0,r,i(b)],0]}R(o,b,f);return f}function
+G(h){var
+b=h;for(;;){var
+e=1-aJ(M,b);if(e){R(M,b,0);var
+d=c(a[3],b)[1+b];switch(d[0]){case
+0:var
+f=d[1];switch(f[0]){case
+8:case
+9:F(f);return 0}break;case
+1:G(d[1]);var
+b=d[2];continue;case
+3:var
+i=d[1];return w(function(a){return G(a[2])},i)}var
+g=0}else
 var
-ct=J.length-1,cu=cc?2:1,bR=b$(cd,cD(aG(cu,ct)));var
-bS=function(a){return a==a3?0:[0,at(a)]},cs=a[6];return b7(function(w,e){var
-r=b(ce,w);function
-h(h){var
-J=h?e[16]:e[15],T=0;if(J){var
-i=J[1],E=i[1]-1|0,C=0,aa=0;if(E<0)var
-F=C;else{var
-o=aa,H=C;for(;;){var
-I=0<=b(i[2],o)?1:H,ab=o+1|0;if(E!==o){var
-o=ab,H=I;continue}var
-F=I;break}}if(F){var
-q=a[1],t=A(0,aO),w=l[4],V=w?w[1]:bn(Er),z=i[1]-1|0,Y=0;if(!(z<0)){var
-n=Y;for(;;){var
-Z=l[5].length-1;N(b(i[2],n)<Z?1:0,Eq);var
-$=n+1|0;if(z!==n){var
-n=$;continue}break}}var
-s=[0,function(R,P,O){var
-w=b(q[5][2],P)+O|0,n=b(i[2],w);if(0<=n){var
-o=m(cK(l[1]),y),p=[0,0],z=bq(q[6],w),A=z[1],C=z[2]-1|0;if(C<A)var
-E=y;else{var
-a=A,r=y;for(;;){var
-I=b(q[7][2],a),J=c(R,I)[1+I],d=h?J:M(J);if(0!==v(d)){var
-e=b(W[2],a),L=Q(t,e);if(L)var
-g=L[1];else{var
-ad=c(_,e)[1+e],N=cL(l[1],ad);aI(t,e,N);var
-g=N}var
-Z=u(r,f(d,g[2])),$=g[1];B(function(h){return function(a,b){var
-d=0!==v(b)?1:0;if(d){var
-g=f(h,b);o[1+a]=u(c(o,a)[1+a],g);var
+g=e;return g}}function
+V(e,c){var
+a=A[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,d$(t)],h=[0,d$(s)],i=[0,d$(q)],j=[0,d$(o)];return fF(n4([0,a+e|0],[0,d$(n)],j,i,h,g,f,H),d,L,u,K,J)}function
+X(a){return al(v[1])}return[0,g,i,function(a){var
+b=a[1],c=0<x(b)?1:0,d=e(a[2],c);return[0,cL(b),d]},X,G,V]}}function
+eB(c,b){var
+a=[0,0.];u(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}var
+b4=[aq,FY,bU(0)];function
+n5(k){var
+g=k.length-1,b=l(aH,k),h=j(g,function(a){return j(g,function(b){return a===b?1.:0.})}),m=g-1|0,w=0;if(!(m<0)){var
+a=w;for(;;){var
+i=[0,a],n=a+1|0,o=g-1|0;if(!(o<n)){var
+e=n;for(;;){var
+v=i[1],D=Math.abs(f(c(b,v)[1+v],a));if(D<Math.abs(f(c(b,e)[1+e],a)))i[1]=e;var
+E=e+1|0;if(o!==e){var
+e=E;continue}break}}var
+p=i[1];if(Math.abs(f(c(b,p)[1+p],a))<hd)throw b4;var
+q=function(b,f){return function(a){var
+g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
+e=f[1];c(a,e)[1+e]=g;return 0}}(a,i);q(b);q(h);var
+x=1./f(c(b,a)[1+a],a),r=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=l(function(a){return a*f},d);return e}}(a,x);r(b);r(h);var
+s=g-1|0,y=0;if(!(s<0)){var
+d=y;for(;;){var
+t=d!==a?1:0,A=t?f(c(b,d)[1+d],a)!=0.?1:0:t;if(A){var
+B=f(c(b,d)[1+d],a),u=function(d,b,h){return function(a){var
+e=c(a,b)[1+b],g=0;a[1+b]=M(function(e,b){return b-h*f(c(a,d)[1+d],e)},e);return g}}(a,d,B);u(b);u(h)}var
+C=d+1|0;if(s!==d){var
+d=C;continue}break}}var
+z=a+1|0;if(m!==a){var
+a=z;continue}break}}return h}function
+n6(b,d){return j(b.length-1,function(e){var
+a=[0,0.];u(function(b,g){var
+h=g*f(c(d,b)[1+b],e);a[1]=a[1]+h;return 0},b);return a[1]})}function
+g2(a,i){var
+k=a[3],b=j(k,function(a){return 0.<=f(i,a)?2*a|0:(2*a|0)+1|0}),e=2000;for(;;){if(0===e)throw b4;var
+g=n5(l(function(b){return c(a[1],b)[1+b]},b)),m=j(k,function(h){return function(e){var
+d=[0,0.],g=c(h,e)[1+e];u(function(e,g){var
+h=c(b,e)[1+e];d[1]=d[1]+g*f(a[2],h);return 0},g);return d[1]}}(g)),d=[0,-1],p=[0,kx],q=a[1];u(function(l,m,h){return function(c,i){var
+j=f(a[2],c),d=eB(i,l)-j,e=h[1]<d?1:0,g=e?1-lE(c,b):e,k=g?(h[1]=d,m[1]=c,0):g;return k}}(m,d,p),q);if(0<=d[1]){var
+n=d[1],r=n6(c(a[1],n)[1+n],g),h=[0,-1],s=n6(i,g),t=[0,a3];u(function(j,k,h){return function(b,a){var
+c=eH<a?1:0;if(c)var
+d=ab(0.,f(j,b))/a,e=d<h[1]?1:0,i=e?(h[1]=d,k[1]=b,0):e,g=i;else
+var
+g=c;return g}}(s,h,t),r);if(0<=h[1]){var
+o=h[1],v=d[1];c(b,o)[1+o]=v;var
+e=e-1|0;continue}var
+w=aH(b);return[1,d[1],w]}return[0,m,aH(b)]}}var
+eC=[aq,FZ,bU(0)];function
+js(a,g){var
+d=a[1].length-1,e=o(d,0.),h=a[4],i=l(function(a){var
+c=aR(a);return O(b(bN(function(a){var
+c=a[3];if(0===c[0]){var
+d=c[1],e=b(g,a[2]);return[0,[0,a[1]*e,d]]}return 0}),c))},h);u(function(a,b){return bu(function(b){var
+c=a===b[2]?1:0,d=c?ar(e,a,f(e,a)+b[1]):c;return d},b)},i);return function(x){var
+b=o(d,0.),k=1,j=hj;for(;;){if(k){var
+n=d-1|0,l=0.,m=0.,y=0;if(n<0)var
+g=m,p=l;else{var
+a=y,t=m,s=l;for(;;){var
+u=[0,f(x,a)],A=c(i,a)[1+a];bu(function(h,e){return function(a){var
+c=a[2],d=c!==h?1:0,g=d?(e[1]=e[1]+a[1]*f(b,c),0):d;return g}}(a,u),A);var
+h=u[1]/(1.-f(e,a)),v=ab(s,Math.abs(h-f(b,a))),w=ab(t,Math.abs(h));ar(b,a,h);var
+B=a+1|0;if(n!==a){var
+a=B,t=w,s=v;continue}var
+g=w,p=v;break}}var
+q=j-1|0,r=1e-17*g<p?1:0,z=r?0<q?1:0:r;if(1-(g<1e+200?1:0))throw eC;var
+k=z,j=q;continue}return b}}}function
+dh(a,d,c){var
+e=a[4];return l(function(a){var
+e=0.;return a5(function(e,a){var
+f=b(c,a[3]),g=b(d,a[2]);return e+a[1]*g*f},e,a)},e)}function
+fC(b,a){return 0===a[0]?f(b,a[1]):0.}function
+n7(a,d,c){var
+e=dh(a,c,function(a){return 0===a[0]?0.:d?a[2]:a[1]}),f=a[3],g=lD(function(b,a){return b+a},f,e);return b(js(a,c),g)}function
+n8(a,h,g,e,d,c){function
+i(a){return 0===a[0]?f(c,a[1]):h?a[2]:a[1]}var
+k=js(a,g);return j(d,function(c){return b(k,dh(a,b(e,c),i))})}function
+fD(e,d,c){var
+a=[0,0.],b=[0,0.];u(function(d,c){var
+g=c2(0.,c);a[1]=a[1]+f(e,d)*g;b[1]=c2(b[1],c);return 0},c);return ab(a[1],d*b[1])}function
+n9(c,e){var
+a=e;for(;;)switch(a[0]){case
+0:var
+d=a[1],f=d[2];bu(function(a){b(c[5],a[3]);return b(c[5],a[4])},f);return b(c[5],d[3][2]);case
+1:return b(c[5],a[2]);default:n9(c,a[2]);var
+a=a[3];continue}}function
+n_(a,u,t){if(!bH(a,y)&&!eg(a,r)){var
+i=0,g=0,f=r,e=u,b=t,c=r;for(;;){var
+j=h(cK(b),a),v=q(r,a),l=h(cK(e+1|0),v),m=q(l,j),n=0<x(m)?1:0;if(n)var
+w=h(c,m),z=T(ag(d,60)),o=bH(h(h(f,j),z),w);else
+var
+o=n;if(0!==b&&!o&&i!==hj){var
+s=cj(h(f,j),l),A=ag(d,hr),B=s[2],k=bZ(hN(ag(s[1],hr),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=p(c,k);continue}return al(g)}}return 0}function
+Gc(b,a){return y}function
+Gd(a){return y}function
+Ge(c,b,a){return 0}function
+Gf(b,a){return 0}function
+Gg(c,b,a){return[0,y]}function
+Gh(a){return 0}function
+Gi(a){return 0}function
+Gj(a){return 0}var
+bS=[0,function(b,a){return y},Gj,Gi,Gh,Gg,Gf,Ge,Gd,Gc];function
+jt(c,b,a){return 0}function
+ju(c,b,a){return 0}var
+jv=0,jw=0;function
+jx(c,b,a){return 0}function
+jy(c,b,a){return 0}function
+n$(b,a){return 0}function
+jz(c,b,a){return 0}function
+oa(a){throw[0,aa,Gk]}var
+jA=0,jB=0;function
+Gl(a){return i}var
+ob=0;function
+jC(a){return[0,a[1],a[2]]}function
+jD(a){return r}function
+jE(a){return y}var
+jF=0,jG=0,jH=0,jI=0,jK=lG([0,function(b,a){var
+c=dZ(b[1],a[1]);return 0===c?dZ(b[2],a[2]):c}]),jL=[0,jK[1]];function
+jM(a){var
+r=e(jK[29],a,jL[1]);if(r)return r[1];if(0<x(a))var
+k=a[1],l=a[2],s=bX(k),b=bX(l)-s|0,t=ag(l,aP(0,-(b+eG|0)|0)),g=ge(ag(k,(b+eG|0)+aP(0,-(b+eG|0)|0)|0),t),h=e1(ed(g,pe)),n=ag(h,pe),d=c(nL,2048)[ku],o=E(d),u=D===o?d[1]:m===o?I(d):d,v=Y(b,u),f=c(nL,h)[1+h],p=E(f),w=D===p?f[1]:m===p?I(f):f,y=aA(g,n),z=cI(aA(ag(nK(cI(g,n),y),1),w),v),q=Math.abs(Math.log(V(a))),A=c2(he,q),B=ag(lb(Math.ceil(4.+2.*c2(he,q)*A)),32),j=cI(ed(z,48),B);else
+var
+j=i;jL[1]=P(jK[4],a,j,jL[1]);return j}function
+Gx(a,A,bf,cd,aM,av,cc,cb,v,aI){var
+bg=aM[3],aN=aM[2],X=aM[1],Y=a[3];if(typeof
+Y!=="number"&&2===Y[0]){var
+_=Y[4],bi=Y[3],ae=Y[1],G=l(fq,Y[2]),n=eV(a[5]),s=a[1],ce=B(bi[3]),aO=gR(bi),aP=z(0,a2),ax=z(0,a2),cf=je(aO),bm=z(0,a2),bn=s[1]-1|0,ck=0;if(!(bn<0)){var
+an=ck;for(;;){var
+bW=bz(s[5],an),aY=bW[1],bX=bW[2]-1|0;if(!(bX<aY)){var
+ao=aY;for(;;){var
+b0=bz(s[6],ao),b1=b0[2],ap=b0[1],aZ=bc(bq,J(b1-ap|0,function(c){return function(a){return b(ae[2],c+a|0)}}(ap)));if(1-aJ(bm,aZ)){aG(bm,aZ,0);var
+cJ=W(bd),cM=gQ(cf,N(function(d,a){var
+e=c(G,a)[1+a];return b(co(0,d),e)},cJ,aZ))[1];S(b(at[2],cM),GG)}var
+b2=b1-1|0;if(!(b2<ap)){var
+aq=ap;for(;;){var
+a0=b(ae[2],aq);if(1-aJ(aP,a0)){aG(aP,a0,0);aG(ax,a0,[0,an,ao-aY|0,aq-ap|0])}var
+cO=aq+1|0;if(b2!==aq){var
+aq=cO;continue}break}}var
+cN=ao+1|0;if(bX!==ao){var
+ao=cN;continue}break}}var
+cI=an+1|0;if(bn!==an){var
+an=cI;continue}break}}var
+af=bc(bq,eX(gb(aP))),cl=0;if(33554432<a5(function(c,a){var
+d=cP(0,av,a[2]),b=cP(1,av,a[2])+d|0;if(2097152<b)U(Gz);return c+b|0},cl,X))U(GA);var
+H=_?F(_[1][4],GB):_,cm=H?s[3]:X.length-1,bo=n[1];if(bo){var
+bp=bo[1],br=bp[1];S(br[1]===cm?1:0,GC);var
+ak=[0,br[2],bp[2][2]]}else
+var
+cH=function(a){return 1.},ak=[0,function(a){return 0.},cH];var
+cn=H?0!==n[2]?1:0:H;S(1-cn,GD);var
+bs=0===_?Fh:Fg,aD=v[5],aE=v[3],ai=v[2],a1=v[1],b5=0;if(_){var
+K=_[1],b6=K[2];if(cZ(function(a){var
+b=F(a,Gm),c=b||F(a,Gn);return c},b6)){var
+b7=function(a){function
+c(c){return b(K[9][2],a)+c|0}var
+d=b(K[9][2],a),e=J(b(K[9][2],a+1|0)-d|0,c),f=0;return N(function(c,a){return c+b(K[11][2],a)|0},f,e)},au=J(K[9][1]-1|0,b7),aF=1===B(ai)?1:0,b8=aF?0!==n[3]?1:0:aF;S(1-b8,Go);if(aF)var
+L=Gp;else{var
+ba=n[3];if(ba)var
+bb=ba[1],be=J(bb[1],bb[2]);else
+var
+ca=function(b){var
+a=b===nG(au)?1:0,c=a?1:a;return c},be=J(nG(au)+1|0,ca);var
+L=be}var
+b9=B(ai);if(b9<B(L))U(Gq);var
+a6=[0,jJ,jI,jH,jG,jF,bS,bS,jE,jD,jC,r,L,jM,jB,jA,oa,jz,n$,jy,jx,jw,jv,bS,bS,ju,jt],b_=function(a){return 0<=x(a)?1:0},a7=function(a){return cY(b_,a)},b$=J(a1,function(a){return a}),a8=b(bl(function(a){return 1-aJ(ax,a)}),b$);bk(function(a,g){var
+d=0!==a8?1:0;if(d)var
+f=0<fd(a,ai,L)?1:0,c=f?1-a7(k(function(c){var
+d=b(A[3],c);return fc(e(aE,a,function(b,c){return gs(a,aD,b,c)}),d)},a8)):f;else
+var
+c=d;return c?U(Gr):c},au);var
+a_=iH(A,a1,ai,aE,a6,v[4],aD,v[6]),aj=a_?a_[1]:a9(Gw);bk(function(a,f){var
+b=0<fd(a,ai,L)?1:0;if(b){var
+c=A[4],d=e(aE,a,function(b,c){return gs(a,aD,b,c)});return S(a7(k(function(a){return fc(d,a)},c)),Gs)}return b},au);var
+ay=[0,L,aj,[0,function(h){var
+c=z(0,aw),e=aj[2];w(function(d){var
+e=d[1],f=b(h,e);S(0.<f?1:0,Gt);var
+a=il(d[2])/f,g=cE(a),i=g?0.<a?1:0:g;S(i,Gu);return R(c,e,$(a))},e);function
+a(a){return ac(c,a)}var
+d=mQ(a6,aj[2],a,aj[1]);if(d){var
+f=aj[2],g=k(function(c){var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,bZ(d[1],fa)],g]}return a9(Gv)}]];b5=1}}if(!b5)var
+ay=[0,0,[0,i,0],0];var
+bv=ay[3],bw=ay[2],cq=ay[1],az=$(a4(a[4],0.)),aS=a[2][9];if(aS)var
+bx=aS[1],am=bO(bq,J(bx[1],bx[2]));else
+var
+am=aS;var
+g=jf(aO,k(function(a){return c(G,a)[1+a]},af)),aT=z(0,10),aU=z(0,4),by=function(e,d){var
+b=Q(aT,[0,e,d]);if(b){var
+a=b[1],c=E(a),f=D===c?a[1]:m===c?I(a):a;return f[4]}return a9(GE)},aB=v[1],cs=v[4],ct=n[4];bk(function(q,v){var
+L=nW(g,G,af,0,[0,n[1],[0,v[1]],n[3],n[4],n[5]],bg,bv,az,bs,q+1|0,by);R(aU,q+1|0,L);var
+x=[m,function(s){var
+e=aI[2],a=aI[1],f=nb(A,aB,a,cs,e,aI[3]),q=[0,jJ,jI,jH,jG,jF,bS,bS,jE,jD,jC,r,ob,jM,jB,jA,oa,jz,n$,jy,jx,jw,jv,bS,bS,ju,jt];if(f){var
+g=f[1],h=g[1];if(h){var
+i=o(a[4],0),j=o(aB,0),k=a[1]-1|0,m=0;if(!(k<0)){var
+d=m;for(;;){var
+l=bO(bq,b(a[3],d));w(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+p=d+1|0;if(k!==d){var
+d=p;continue}break}}var
+n=bw[2];w(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,A,aB,a,e,q,bw,h[1],g[2],i,j]}}return a9(Fw)}],a=v[2];return u(function(n,aO){return R(aT,[0,q,n],[m,function(aR){var
+aP=f(v[4],n),M=c(v[3],n)[1+n],P=L[2],an=E(x),a=D===an?x[1]:m===an?I(x):x,d=a[3],A=a[4],w=M.length-1,F=B(d[8]),X=0<w?1:0,ap=X?0===fZ(F,w)?1:0:X;S(ap,Fz);var
+Y=a5(Fx,0,M);S(0<Y?1:0,FA);var
+s=J(F,function(b){var
+a=cy(aL(b,w),F);return cy(c(M,a)[1+a],Y)}),aq=0,t=N(function(b,a){return b+a|0},aq,s);function
+ar(a){return a}var
+as=J(d[4],ar),at=0,_=N(function(c,b){var
+d=bY(a[7]),f=bE(function(a){return a[1]},d),g=0;return c+N(function(c,a){return c+e(A,a,b)|0},g,f)|0},at,as),aa=0<_?1:0,au=aa?cy(536870911,_)<t?1:0:aa;if(au)U(FB);var
+av=0,ac=ea(function(b,a,c){return[0,[0,b,a]]},P,av);function
+aw(a){var
+b=Q(P,a);if(b){var
+c=b[1];return[0,a,c[1],c[2],0,0]}if(ac){var
+d=ac[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return a9(FC)}var
+ax=j(a[2],aw);function
+ad(a){return c(ax,a)[1+a]}var
+ae=z(0,10),ay=O(k(O,a[7]));function
+az(e,b,f){var
+g=Q(ae,[0,e,b]);if(g)var
+h=g[1];else{var
+k=c(c(ay,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return iR(d,m,ad,k,a)},o=j(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},i=l(function(a){return cY(q,a)},p);aG(ae,[0,e,b],i);var
+h=i}return c(h,f)[1+f]}var
+aB=cK(t),H=h($(aP),aB),af=o(a[2],r),ag=o(a[2],r),ah=o(a[2],0),K=o(a[2],y);function
+aC(a){return c(K,a)[1+a]}function
+aD(a){return c(ah,a)[1+a]}function
+aE(a){return c(ag,a)[1+a]}var
+i=[0,0,s,H,az,function(a){return c(af,a)[1+a]},aE,aD,aC,y,nY],aF=a[8];bk(function(d,$){var
+y=Q(P,d);if(y){var
+E=y[1],F=bE(function(b){return iS(A,i,b,0,s,a[7])},$),j=V(h(H,T(c(a[10],d)[1+d]))),aa=0!==F?1:0,I=aa||(j!=0.?1:0);if(I){var
+J=cp(g,c(G,d)[1+d]),z=[0,V(J[2])],ac=J[1];u(function(b,a){var
+c=f(aO,b),d=V(a)*c;z[1]=z[1]+d;return 0},ac);var
+l=V(E[1]),e=V(E[2]),ad=ab(l,eH*e),n=c2(e,ab(z[1],ad)),ae=gY(n);c(af,d)[1+d]=ae;var
+L=function(e){return b(bN(function(a){var
+b=V(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),F)},ai=L(1),aj=0.,M=N(function(c,a){var
+b=a[2];return c+a[1]*b/(n*(n+b))},aj,ai),O=L(0);if(O){var
+o=function(c){var
+a=0.;return N(function(d,a){var
+e=b(c,a[2]);return d+a[1]*e},a,O)},q=function(a){var
+b=j*Math.log(a);return o(function(b){return H8(b/a)})-b},r=function(a){var
+b=j/a;return o(function(b){return-b/(a*(a+b))})-b},B=q(l),w=1,v=e,t=l;for(;;){var
+m=bK*(t+v),Z=r(m)*(l-m);if(q(m)+Z<=B)var
+x=m,D=t;else
+var
+x=v,D=m;var
+_=w+1|0;if(40!==w){var
+w=_,v=x,t=D;continue}var
+k=ab(n,x),U=0;if(k<e){var
+W=eH*j;if(W<j+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
+p=[0,k,0,r(k)];U=1}}if(!U)var
+X=l<e?(q(e)-B)/(e-l):0.,C=r(e),Y=j/e,p=[0,e,1,ab(X,C+kx*(Math.abs(C)+o(function(a){return-a/(e*(e+a))})+Y))];var
+ak=gY(p[1]);c(ag,d)[1+d]=ak;var
+al=p[2];c(ah,d)[1+d]=al;var
+am=gY(p[3]-M);c(K,d)[1+d]=am;return 0}}var
+an=gY(-M-j/n);c(K,d)[1+d]=an;var
+R=0}else
+var
+R=I;var
+S=R}else
+var
+S=y;return S},aF);var
+aH=T(fa),ai=dG(a[5],t,d[7]),aj=iX(a[5],t,s,d[8]),ak=iW(a[1],A,a[5],a[2],ad,i,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
+al=ak[1],aI=al[1],aJ=h(H,T(a[6][1])),am=C(nY(cj(p(p(T(aA(ai[1],aj[1])),aJ),aI),aH))),aK=al[2],aM=fq(k(function(a){return[0,a[2],a[1]]},aK)),aN=Z(W(am),aM),R=[0,[0,i[1],i[2],i[3],i[4],i[5],i[6],i[7],i[8],am,i[10]],aN];ao=1}if(!ao)var
+R=a9(FD);var
+aQ=de(g,[9,(q*64|0)+n|0],R[2]);return[0,q,L[2],R[1],aQ]}])},a)},ct);var
+t=nW(g,G,af,am,n,bg,bv,az,bs,0,by);R(aU,0,t);var
+cu=function(c){var
+a=ac(aT,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?I(a):a;return[0,b[1],aB,b[2],b[3]]},cv=function(a){return b(ac(aU,a/eM|0)[6],a%eM|0)[1]},cw=function(a){return ac(ax,a)},ah=fF(n4(0,0,0,0,0,0,0,g),aO,ce,cw,cv,cu),bA=ah[2],bB=ah[1],cx=ah[4],cz=ah[3],aV=z(0,a2),bC=function(h,e){var
+a=ac(h,e),c=a[4],f=E(c),i=D===f?c[1]:m===f?I(c):c,j=b(bB,i),d=a[3],g=E(d),k=D===g?d[1]:m===g?I(d):d,l=b(bB,k);return[0,e,a[1],a[2],l,j]};w(function(a){return R(aV,a,bC(t[2],a))},af);var
+cA=t[3],bF=O(k(function(a){return bC(cA,a)},am)),bG=z(0,a2);if(H)u(function(b,a){return R(bG,a,b)},aN);var
+bH=z(0,a2);bk(function(b,a){return R(bH,a,b)},af);var
+bJ=O(k(function(a){return ac(aV,a)},af)),aC=H?s[3]:bJ.length-1,aW=function(a){if(aC<=a){var
+h=a-aC|0;return c(bF,h)[1+h]}if(H){var
+d=ac(aV,b(ae[2],a)),i=Q(bG,a);if(i){var
+j=i[1],k=$(b(ak[1],a)),l=$(b(ak[2],a)),f=ci(k,d[2])?[0,d[1],k,d[3],[0,[0,r,[1,j]],0],d[5]]:d,e=bI(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,r,[2,j]],0]]:f;if(0<x(az)&&eg(az,e[3])){var
+m=e[5],g=ac(ax,b(ae[2],a));return[0,e[1],e[3],e[3],[0,[0,r,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bJ,a)[1+a]},bL=function(e,d,c){var
+f=b(s[5][2],e)+d|0,a=b(s[6][2],f)+c|0;return H?a:ac(bH,b(ae[2],a))},bP=z(0,aw);bk(function(b,a){return R(bP,a,aC+b|0)},am);var
+bQ=function(e,d){var
+c=a[2][9];if(c){var
+f=b(s[5][2],e)+d|0;return ac(bP,b(c[1][2],f))}return c},bR=function(a){function
+b(d,c,b){var
+a=aW(bL(d,c,b));return[0,a[2],a[3]]}var
+c=[0,jJ,jI,jH,jG,jF,bS,bS,jE,jD,jC,r,ob,Gl,jB,jA,aW,jz,bQ,jy,jx,jw,jv,bS,bS,ju,jt];return dB(A,function(b,d,e){return dF(c,a,b,d,e)},b)},aX=bR(0),bT=0===am?aX:bR(1);if(a$(X,[0]))var
+bU=r;else
+var
+cF=X.length-1,cG=cb?2:1,bU=cj(cc,cK(aL(cG,cF)));var
+bV=function(a){return a==a3?0:[0,$(a)]},cB=a[6],cC=bD(function(l,e){if(0===e[17]){var
+q=b(cd,l),d=function(f){var
+M=f?e[16]:e[15],V=0;if(M){var
+g=M[1],H=g[1]-1|0,F=0,$=0;if(H<0)var
+J=F;else{var
+j=$,K=F;for(;;){var
+L=0<=b(g[2],j)?1:K,aa=j+1|0;if(H!==j){var
+j=aa,K=L;continue}var
+J=L;break}}if(J){var
+n=a[1],v=z(0,aw),A=t[4],X=A?A[1]:a9(Gb),B=g[1]-1|0,Y=0;if(!(B<0)){var
+i=Y;for(;;){var
+Z=t[5].length-1;S(b(g[2],i)<Z?1:0,Ga);var
+_=i+1|0;if(B!==i){var
+i=_;continue}break}}var
+r=[0,function(S,R,P){var
+z=b(n[5][2],R)+P|0,j=b(g[2],z);if(0<=j){var
+l=o(b3(t[1]),y),q=[0,0],A=bz(n[6],z),B=A[1],F=A[2]-1|0;if(F<B)var
+H=y;else{var
+a=B,r=y;for(;;){var
+L=b(n[7][2],a),M=c(S,L)[1+L],d=f?M:C(M);if(0!==x(d)){var
+e=b(ae[2],a),N=Q(v,e);if(N)var
+i=N[1];else{var
+ab=c(G,e)[1+e],O=cp(t[1],ab);aG(v,e,O);var
+i=O}var
+Z=p(r,h(d,i[2])),_=i[1];u(function(g){return function(a,b){var
+d=0!==x(b)?1:0;if(d){var
+f=h(g,b);l[1+a]=p(c(l,a)[1+a],f);var
 e=0}else
 var
-e=d;return e}}(d),$);var
-aa=g[3];x(function(e){return function(a){var
-b=a[1];if(1-d_(b))X(Ep);var
-c=p[1],d=a[2];p[1]=[0,[0,M(f(e,d9(b))),d],c];return 0}}(d),aa);var
+e=d;return e}}(d),_);var
+$=i[3];w(function(e){return function(a){var
+b=a[1];if(1-ev(b))U(F$);var
+c=q[1],d=a[2];q[1]=[0,[0,C(h(e,eu(b))),d],c];return 0}}(d),$);var
 s=Z}else
 var
 s=r;var
-ab=a+1|0;if(C!==a){var
-a=ab,r=s;continue}var
-E=s;break}}var
-F=gm([0,Dp],V,o,c(l[5],n)[1+n]),H=m4(1,u(E,F[1])),S=j(b0,p[1]),T=F[2],U=aS(j(function(b){var
-a=b[2],c=D(a),d=G===c?a[1]:k===c?K(a):a,e=ac(d);return[0,b[1],e]},T),S),Y=h?H:M(H);return[0,[0,Y,U]]}return 0}];T=1}}if(!T)var
-s=0;var
-ad=h?bQ:aT,L=m7([0,a,ad,e,r,h,s]),ae=L[1];function
-P(c,b,a){return bf(O(ae,c,b,a),0)}if(0!==s){var
-U=0;if(0===d8(a[2])&&0===a[2][5]){var
-R=d[1]-1|0,af=0;if(!(R<0)){var
-g=af;for(;;){var
-ah=b(d[5][2],g),S=(b(d[5][2],g+1|0)-ah|0)-1|0,ag=0;if(!(S<0)){var
-p=ag;for(;;){P(0,g,p);var
-aj=p+1|0;if(S!==p){var
-p=aj;continue}break}}var
-ai=g+1|0;if(R!==g){var
-g=ai;continue}break}}}else
-U=1;if(U){var
-ak=l[4];b4(function(a){var
-b=a[3];return bP(function(c){var
-a=c[3],b=D(a),d=G===b?a[1]:k===b?K(a):a;ac(d);return 0},b)},ak)}}return[0,P,L[2]]}var
-i=h(0),o=i[2],p=h(1),q=p[2];m8(a,e,aT,bQ,r,o,q);var
-z=p[1],C=i[1],E=az+(bB.length-1)|0,t=ag(aA[1]);function
-F(a){return[0,a[1],a[2]]}function
-H(a){var
-d=c(aK,a)[1+a];return at(b(af[2],d))}function
-I(a){var
-d=c(aK,a)[1+a];return at(b(af[1],d))}var
-L=bS(e[4]),g=[0,r,cg,bS(e[3]),L,o,q,I,H,F,bR,co,i0,t,E,aR,bG,bK,C,z];return[0,g,function(a){var
-d=cI(1,au,c(J,a)[1+a][2]),e=cI(0,au,J[1+a][2]),f=m9(s(n,b(g[8],a)),e,d);return[0,m9(b(g[7],a),d,e),f]}]},cs)}throw[0,Z,EO]}function
-EW(c){var
-g=w(c),d=A(0,50),U=fy(bW),at=mk(g),au=0;function
-y(b,a){var
-d=(b+w(a)|0)<=g?1:0,e=d?E(b9(c,b,w(a)),a):d;return e}var
-a=au,V=at;for(;;){if(y(a,uW)){q((a+30|0)<=g?1:0,uX);var
-n=f4(c,a+8|0),W=ig(c,a+14|0),h=ig(c,a+18|0),i=ig(c,a+22|0),z=f4(c,a+26|0),av=aN(33,2),aw=o(aN(0,2),av),ax=o(aN(n,2),aw),ay=o(aN(0,2),ax),X=o(aN(20,2),ay),aA=aN(z,2),aB=o(aN(i,4),aA),aD=o(aN(h,4),aB),Y=o(aN(W,4),aD),Z=y(a+4|0,o(X,o(Y,aN(0,2))));if(Z)var
-aE=0===n?1:0,_=aE||(8===n?1:0);else
+aa=a+1|0;if(F!==a){var
+a=aa,r=s;continue}var
+H=s;break}}var
+J=cR([0,fw],X,l,c(t[5],j)[1+j]),K=nZ(1,p(H,J[1])),T=k(cz,q[1]),V=J[2],W=aQ(k(function(c){var
+a=c[2],d=E(a),e=D===d?a[1]:m===d?I(a):a,f=b(bA,e);return[0,c[1],f]},V),T),Y=f?K:C(K);return[0,[0,Y,W]]}return 0}];V=1}}if(!V)var
+r=0;var
+ab=f?bT:aX,N=n2([0,a,ab,e,q,f,r]),ac=N[1];function
+O(c,b,a){return a4(P(ac,c,b,a),0)}if(0!==r){var
+W=0;if(0===dc(a[2])&&0===a[2][5]){var
+R=s[1]-1|0,ad=0;if(!(R<0)){var
+d=ad;for(;;){var
+ag=b(s[5][2],d),T=(b(s[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(T<0)){var
+l=af;for(;;){O(0,d,l);var
+ai=l+1|0;if(T!==l){var
+l=ai;continue}break}}var
+ah=d+1|0;if(R!==d){var
+d=ah;continue}break}}}else
+W=1;if(W){var
+aj=t[4];bM(function(a){var
+c=a[3];return bu(function(d){var
+a=d[3],c=E(a),e=D===c?a[1]:m===c?I(a):a;b(bA,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];n3(a,e,aX,bT,q,g,j);return[0,[0,q,g,j,f[1],i[1]]]}return 0},cB),cD=a[6];return bD(function(am,i){function
+an(a){return eV(ad(cC,a))}var
+ao=i[17];if(ao)var
+ap=ao[1],aU=[0,an(ap[2])],F=aU,aq=ap[1];else
 var
-_=Z;q(_,uY);var
-r=(a+30|0)+z|0,$=0<=h?1:0;if($){var
+F=0,aq=am;var
+s=an(aq),v=a4(F,s),at=0!==i[17]?1:0;if(at)var
+au=cE(i[3]),aV=au?cE(i[4]):au,ax=1-aV;else
+var
+ax=at;if(ax)U(GF);var
+aX=n[5],ay=d2(function(a){return a[1]===am?1:0},aX);if(ay){var
+aY=0===F?[0,s,0]:[0,s,[0,v,0]],H=k(function(a){return[0,a[1],a[2],a[3]]},aY),aZ=ay[1][2],aB=0!==dc(a[2])?1:0,aD=aB||(0<a[2][5]?1:0);if(aD)U(F8);var
+aE=a4(a[2][7],1.),S=k(function(m){var
+f=m[3],v=m[2],w=A[1],C=m[1];function
+j(d){var
+f=b(A[2],d),g=C[3],a=g?e(g[1],0,d):U(F6);if(typeof
+a==="number")var
+c=U(F3);else
+if(0===a[0])var
+c=[0,[0,1.,ad(f,a[1])],0];else
+var
+h=f6(k(V,a[1]),f),c=b(bl(function(a){return 0.<a[1]?1:0}),h);return N(function(d,c){var
+e=c[2],f=c[1],a=e[1];if(a){var
+g=a[1],h=0;if(g[2]||a[2])h=1;else
+var
+b=V(g[1]);if(h)var
+b=U(F5)}else
+var
+b=0.;var
+i=d[2],j=e[2],l=aQ(k(function(a){return[0,f*aE,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},F4,c)}var
+D=w[2],g=z(0,aw),p=z(0,aw),c=dv(0),x=0,y=0;function
+q(a){var
+h=0===ei(w,0,a)?1:0;if(h){var
+i=1-b(f[2],a);if(i)var
+k=e(f[1],0,a),d=1-ef(e(v[1],0,a),k);else
+var
+d=i}else
+var
+d=h;var
+g=d?1-aJ(p,a):d;return g?(aG(p,a,0),ch([0,a,[0,j(a)[2]]],c)):g}q(D);var
+d=y,a=x;for(;;){if(lJ(c)){var
+h=O(al(a)),B=l(function(a){var
+c=j(a)[2];return O(k(function(c){var
+a=c[3],h=Q(g,a);if(h)var
+i=[0,h[1]];else{if(b(f[2],a))var
+d=a9(F7);else
+var
+j=V(e(f[1],0,a)),d=[0,V(e(v[1],0,a)),j];var
+i=[1,d[1],d[2]]}return[0,c[1],c[2],i]},c))},h);return[0,h,g,l(function(a){return j(a)[1]},h),B]}var
+n=c[1];if(n){var
+o=n[1],r=o[2],s=o[1],i=r[1];if(i){r[1]=i[2];q(i[1][3]);var
+u=d,t=a}else{lI(c);aG(g,s,d);var
+u=d+1|0,t=[0,s,a]}var
+d=u,a=t;continue}throw lH}},H),ae=a[1][4],T=1<B(H)?1:0,Y=bf?T?[0,[0,-i[4]],[0,-i[3]]]:[0,[0,1.-i[4]],[0,1.-i[3]]]:[0,[0,i[3]],[0,i[4]]],_=function(a){function
+b(c,b){var
+a=ad(H,c),d=0,f=b?a[3]:a[2];return e(f[1],d,ae)}if(T){var
+c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},aa=t[4],K=aa?aa[1]:a9(F_),af=b3(g),aF=bO(as,aR(aZ)),aI=b(bl(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aF),aM=cg(K[3],2*af|0,K[3].length-1-(2*af|0)|0),ba=bt(aM,O(k(t[7],aI))),bb=function(d){function
+a(a){var
+b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return l(function(b){return nD(g,d,a,b)},e)}return Hm(J(g[8].length-1,a))},P=bO(bq,bE(function(a){var
+b=aR(a[4]);return bE(function(a){var
+b=aR(a);return k(function(a){return a[2]},b)},b)},S)),aL=bD(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},S),ai=function(s){var
+v=s?Y[2]:Y[1],a=v[1],t=0;if(cE(a)){if(s)var
+A=$(a),i=ci(_(s),A);else
+var
+F=$(a),i=bI(_(s),F);if(i){var
+n=[0,a];t=1}}if(!t)var
+n=0;return bj(function(aZ){var
+i=K[2],a=b3(g),F=B(g[4]),Q=s?eI:1.,H=z(0,aw);w(function(a){var
+b=cp(g,c(G,a)[1+a]),d=b[3]?U(F9):[0,b[1],b[2]],e=d[2],f=d[1],h=V(e);return R(H,a,[0,l(V,f),h,f,e])},P);var
+_=[0,0],aa=[0,0],J=j(a,function(a){var
+b=c(i[1],a)[1+a];return V(q(c(i[2],a)[1+a],b))});function
+aM(G,t,S,aE,aD,A,aC,aB){var
+aF=n5(l(function(a){return c(t[1],a)[1+a]},A)),ad=j(a,function(b){var
+d=c(A,b)[1+b],h=c(t[1],d)[1+d],e=g2(t,l(function(a){return-a},h));if(0===e[0]){var
+i=e[1],g=c(A,b)[1+b],k=eB(c(t[1],g)[1+g],i),m=ab(eH,f(t[2],A[1+b])-k),n=j(a,function(a){return-f(c(aF,a)[1+a],b)});return M(function(b,a){return a*m*f(S,b)},n)}throw b4}),T=l(function(a){return l($,a)},ad),i=j(a,function(b){return j(a,function(a){return c(c(T,a)[1+a],b)[1+b]})}),v=j(a,function(b){return j(a,function(a){return b===a?r:y})}),ap=a-1|0,aP=0;if(!(ap<0)){var
+e=aP;for(;;){var
+O=[0,e],aq=e+1|0,as=a-1|0;if(!(as<aq)){var
+F=aq;for(;;){var
+aA=O[1],aX=cL(c(c(i,aA)[1+aA],e)[1+e]);if(ci(cL(c(c(i,F)[1+F],e)[1+e]),aX))O[1]=F;var
+aY=F+1|0;if(as!==F){var
+F=aY;continue}break}}var
+at=O[1];if(0===x(c(c(i,at)[1+at],e)[1+e]))throw b4;var
+au=function(b,f){return function(a){var
+g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
+e=f[1];c(a,e)[1+e]=g;return 0}}(e,O);au(i);au(v);var
+aQ=c6(c(c(i,e)[1+e],e)[1+e]),av=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=l(function(a){return h(f,a)},d);return e}}(e,aQ);av(i);av(v);var
+ax=a-1|0,aS=0;if(!(ax<0)){var
+n=aS;for(;;){var
+ay=n!==e?1:0,aU=ay?0!==x(c(c(i,n)[1+n],e)[1+e])?1:0:ay;if(aU){var
+aV=c(c(i,n)[1+n],e)[1+e],az=function(d,b,g){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=M(function(b,e){return q(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(e,n,aV);az(i);az(v)}var
+aW=n+1|0;if(ax!==n){var
+n=aW;continue}break}}var
+aT=e+1|0;if(ap!==e){var
+e=aT;continue}break}}var
+af=l($,b(aC,aD));function
+J(b,d){var
+a=[0,y];u(function(b,e){var
+f=h(e,c(d,b)[1+b]);a[1]=p(a[1],f);return 0},b);return a[1]}function
+U(a){var
+b=ag(d,60),c=a[2];return bZ(hN(ag(a[1],60),c),b)}var
+aG=j(a,function(a){var
+b=cR([0,fw],G,l(C,c(v,a)[1+a]),A),d=J(v[1+a],af);return dy(y,U(p(b[1],d)))}),L=M(function(b,d){var
+a=[0,d];u(function(d,e){var
+f=h(e,c(c(T,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},aG);return a[1]},af),ah=j(a,function(h){var
+a=c(v,h)[1+h],b=C(J(a,L)),i=cR([0,fw],G,l(C,a),A);if(x(q(b,i[1]))<0)throw b4;function
+j(b,a){var
+c=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b);return aK(G[1][1],0,a,c)}var
+d=dM(g,a,b),r=j(i[2],d),n=g2(t,M(function(b,a){var
+c=f(S,b);return V(a)*c},a));if(0===n[0]){var
+o=cR([0,fw],G,a,n[2]),e=U(p(o[1],b));if(x(e)<0)throw b4;var
+s=Z(W(e),d);return[0,d,e,r,j(o[2],s)]}throw b4}),N=j(a,function(a){return a5(function(d,b){return p(d,c(b,a)[1+a])},y,v)}),ai=C(J(N,L)),aj=g2(t,M(function(b,a){var
+c=f(S,b);return V(a)*c},N));if(0===aj[0]){var
+ak=cR([0,fw],G,N,aj[2]),al=U(p(ak[1],ai)),aH=ak[2],aI=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},aH),aJ=q(al,ai),aM=dM(g,l(C,N),aJ),X=[0,al,aK(g[1],0,aM,aI)],aN=l(V,L),am=z(0,aw);w(function(a){var
+b=ac(H,a)[1];return R(am,a,l(function(a){return eB(b,a)},ad))},P);var
+K=function(b,a){return f(ac(am,a),b)},B=l(function(a){return V(a[2])},ah),an=k(function(N){var
+O=N[2],d=N[1],x=0<O?s:1-s,y=V(X[1]),k=b(aE,aN),a=B.length-1,g=d[1].length-1,h=js(d,k),q=x?eI:1.,m=n7(d,x,k),z=n8(d,x,k,K,a,m),A=j(a,function(e){return j(a,function(a){var
+f=c(z,a)[1+a];function
+g(a){return fC(f,a)}return b(h,dh(d,function(a){return K(e,a)},g))})});function
+C(b){var
+e=j(a,function(a){function
+c(a){return fC(b,a)}return dh(d,function(b){return K(a,b)},c)});return j(g,function(b){return-fD(B,y,j(a,function(a){return-f(c(e,a)[1+a],b)}))})}var
+t=b(h,o(g,oe)),r=fO;for(;;){var
+P=C(t),e=b(h,l(function(a){return oe+j$*a},P)),Q=0===r?1:0,R=Q||c1(function(a){return 1-(a<1000000000000.?1:0)},e);if(R)throw eC;var
+D=[0,1];u(function(e,g){return function(c,b){var
+a=1.0001*f(e,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(t,D),e);if(D[1]){var
+i=[0,0.],S=dh(d,k,function(a){return fC(e,a)}),T=C(e);u(function(a,b){i[1]=ab(i[1],(f(S,a)+f(T,a))/b);return 0},e);if(1-(i[1]<0.999999999999?1:0))throw eC;var
+U=i[1]+(1.-i[1])/64.,W=function(a){return 0===a[0]?Math.abs(f(m,a[1])):ab(Math.abs(a[1]),Math.abs(a[2]))},Y=cr,n=a5(function(b,a){return ab(b,Math.abs(a))},Y,m),Z=dh(d,function(a){return Math.abs(b(k,a))},W),_=d[3],$=b(h,lD(function(b,a){return 2e-15*(Math.abs(b)+a)+1e-16*n},_,Z)),aa=M(function(b,a){return a-q*f($,b)},m),ac=j(a,function(e){return j(a,function(b){return j(a,function(a){var
+f=c(c(A,b)[1+b],a)[1+a];function
+g(a){return fC(f,a)}return dh(d,function(a){return K(e,a)},g)})})}),ad=j(a,function(b){return j(a,function(d){return j(g,function(e){return hd*n-fD(B,y,j(a,function(a){return q*f(c(c(c(ac,b)[1+b],d)[1+d],a)[1+a],e)}))})})}),p=[0,d3(a,g,0.)],F=0,E=0;for(;;){if(F)return[0,d,[0,aa,M(function(a,b){return M(function(d,b){return b-q*f(c(p[1],a)[1+a],d)},b)},z),A,e,U],O];var
+v=E+1|0,w=j(a,function(e){var
+i=j(a,function(a){var
+b=c(p[1],a)[1+a];function
+f(a){return fC(b,a)}return dh(d,function(a){return K(e,a)},f)});return b(h,j(g,function(b){return j$*(o3*n-fD(B,y,j(a,function(a){var
+d=f(c(c(ad,e)[1+e],a)[1+a],b);return-(f(c(i,a)[1+a],b)+d)})))}))}),G=1<v?1:0;if(G){var
+H=[0,1];u(function(i){return function(a,e){var
+b=[0,1],g=c(p[1],a)[1+a];u(function(d,c){var
+a=1-(c<=f(g,d)*1.005?1:0),e=a?(b[1]=0,0):a;return e},e);var
+d=1-b[1],h=d?(i[1]=0,0):d;return h}}(H),w);var
+I=H[1]}else
+var
+I=G;p[1]=w;var
+J=60<v?1:0;if(J)var
+L=J;else
+var
+ae=function(a){return 1-(a<he*n?1:0)},L=c1(function(b){return function(a){return c1(b,a)}}(ae),w);if(L)throw eC;var
+F=I,E=v;continue}}var
+t=e,r=r-1|0;continue}},aL),Y=[0,-Q*aZ],_=o(a,0.),aa=d3(a,a,0.);w(function(e){var
+g=e[2],h=ac(e[1][2],ae),i=Q*e[3];Y[1]=Y[1]+i*f(g[1],h);var
+j=a-1|0,l=0;if(!(j<0)){var
+b=l;for(;;){var
+m=i*f(c(g[2],b)[1+b],h);ar(_,b,f(_,b)+m);var
+k=a-1|0,n=0;if(!(k<0)){var
+d=n;for(;;){var
+p=i*f(c(c(g[3],b)[1+b],d)[1+d],h),q=f(c(aa,b)[1+b],d)+p;ar(aa[1+b],d,q);var
+r=d+1|0;if(k!==d){var
+d=r;continue}break}}var
+o=b+1|0;if(j!==b){var
+b=o;continue}break}}return 0},an);var
+aO=Y[1],ao=V(X[1]);return aO+fD(B,ao,M(function(a,b){return b+fD(B,ao,c(aa,a)[1+a])},_))<0.?0:[0,[0,[0,aB,ah,X,k(function(a){var
+b=ac(H,a),c=b[3],d=aR(l(function(a){return J(c,a)},T)),e=J(c,L);return[0,a,[0,p(b[4],e),d]]},P),an]]]}throw b4}function
+ad(i,B){_[1]++;if(os<_[1])U(F0);var
+v=fv(g,i,bt(ba,bb(i))),Z=l(V,i[1]),aN=i[1],n=M(function(a,b){return ab(cr,V(q(c(i[2],a)[1+a],b)))},aN),aO=v[3],af=l(function(a){var
+g=a[1],b=M(function(b,a){var
+c=f(n,b);return V(a)*c},g),d=[0,a[2]],j=a[1];u(function(a,b){var
+e=h(b,c(i[1],a)[1+a]);d[1]=q(d[1],e);return 0},j);var
+e=ab(cr,Math.sqrt(eB(b,b))),k=V(d[1])/e;return[0,l(function(a){return a/e},b),k]},aO),aP=l(function(a){return a[2]},af),ag=[0,l(function(a){return a[1]},af),aP,a];function
+y(a){return g2(ag,M(function(b,a){return a*f(n,b)},a))}if(1-gT(i))a9(F1);function
+G(c,b){var
+a=ac(H,b),d=a[2];return eB(a[1],c)+d}function
+aQ(b,a){return f(ac(H,a)[1],b)}function
+K(a){return M(function(a,b){return f(Z,a)+b*f(n,a)},a)}function
+aS(i,h){var
+e=i,d=h;for(;;){var
+b=y(l(function(a){return-a},e));if(0===b[0]){var
+c=o(a,0.),j=K(b[1]);w(function(g,h){return function(c){var
+d=c[2],b=c[1],e=0<d?s:1-s,i=n7(b,e,function(a){return G(g,a)}),j=ac(b[2],ae),k=n8(b,e,function(a){return G(g,a)},aQ,a,i);return u(function(a,b){return ar(h,a,f(h,a)+Q*d*f(b,j))},k)}}(j,c),aL);if(0===d)return[0,b,c];var
+g=y(l(function(a){return-a},c));if(0===g[0]){var
+k=bc(bq,aR(b[2]));if(a$(bc(bq,aR(g[2])),k))return[0,b,c]}var
+e=c,d=d-1|0;continue}return[0,b,[0]]}}var
+ah=l(function(a){return 1./a},J);try{var
+a_=[0,aS(o(a,0.),5)],L=a_}catch(a){a=bh(a);if(a!==b4&&a!==eC)throw a;var
+L=0}if(L){var
+ai=L[1],t=ai[1];if(0===t[0]){var
+aj=t[1],aT=ai[2];try{var
+a2=aM(v,ag,n,G,aj,t[2],K,B),N=a2}catch(a){a=bh(a);if(a!==b4&&a!==eC)throw a;var
+N=0}if(N)return N[1];var
+ak=K(aj),O=j(F,function(c){var
+b=o(a,0.);ar(b,c,1.);var
+d=g[8];u(function(e,a){var
+c=a[2],d=a[1];return ar(b,F+e|0,f(b,d)*f(ak,c)+f(ak,d)*f(b,c))},d);return Math.abs(eB(aT,b))})}else{var
+aF=t[1],Y=c(v[3],aF)[1+aF],a3=t[2],aG=cR(0,v,l(C,Y[1]),a3),aI=p(Y[2],aG[1]);if(!(0<=x(aI))){var
+a4=[0,[0,r,Y[3]],aG[2]],a5=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},a4),a6=c6(C(aI)),a7=k(function(a){var
+b=a[2];return[0,h(a[1],a6),b]},a5),a8=W(bd);return[1,B,aK(g[1],0,a8,a7)]}var
+O=ah}}else
+var
+O=ah;var
+an=F-1|0,al=-1,aU=0.,am=0.,aV=0;if(an<0)var
+ao=am,d=al;else{var
+b=aV,R=am,A=aU,P=al;for(;;){var
+as=function(c){return function(b){return j(a,function(a){return a===c?b:0.})}}(b);try{var
+a0=y(as(eI)),a1=[0,y(as(1.)),a0],S=a1}catch(a){a=bh(a);if(a!==b4)throw a;var
+at=[1,0,[0]],S=[0,at,at],be=a}var
+au=S[1],aJ=0;if(0===au[0]){var
+av=S[2],aw=au[1];if(0===av[0]){var
+ax=av[1],ay=(f(aw,b)-f(ax,b))*f(n,b),az=ay*(f(O,b)+oV/f(J,b)),aA=1e-07*f(J,b)<ay?1:0,aY=aA?A<az?1:0:aA;if(aY)var
+aD=f(Z,b)+bK*(f(aw,b)+f(ax,b))*f(n,b),aC=az,aB=b;else
+var
+aD=R,aC=A,aB=P;var
+X=aD,aE=aC,T=aB;aJ=1}}if(!aJ)var
+X=R,aE=A,T=P;var
+aZ=b+1|0;if(an!==b){var
+b=aZ,R=X,A=aE,P=T;continue}var
+ao=X,d=T;break}}if(d<0)U(F2);var
+z=$(ao);function
+ap(c,k){aa[1]++;var
+d=aa[1],b=dd(g[1],[10,d],c),a=E(b),j=0;if(a!==D&&a!==m&&a!==p2){var
+f=b;j=1}if(!j)var
+f=H7(b);var
+l=aH(i[4]),n=aH(i[3]),o=aH(i[2]),h=[0,aH(i[1]),o,n,l];e(k,h,f);return ad(ji(g,h),[0,[0,d,c],B])}var
+aq=jh(g,d,z),aW=jg(g,d,z),aX=ap(aq,function(a,b){c(a[2],d)[1+d]=z;c(a[4],d)[1+d]=b;return 0});return[2,aq,aX,ap(aW,function(a,b){c(a[1],d)[1+d]=z;c(a[3],d)[1+d]=b;return 0})]}var
+n=ad(i,0);n9(ah,n);return n},n)},aO=ai(0),aP=ai(1),aS=function(a){var
+g=O(P),n=z(0,aw);u(function(b,a){return R(n,a,b)},g);function
+o(d){var
+b=0,a=d;for(;;){if(a){var
+b=[0,a[1][1],b],a=a[2];continue}var
+c=z(0,10);bk(function(b,a){return R(c,a,b)},b);var
+f=function(a){return ac(c,a)},g=B(b);return e(ah[6],g,f)}}function
+h(a){switch(a[0]){case
+0:var
+d=a[1],e=o(d[1]),p=z(0,aw),r=d[4];w(function(a){return R(p,a[1],a[2])},r);var
+s=d[2],t=aR(l(function(a){var
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fs(a[1]),f],d],c]},s)),u=d[5],i=k(function(d){var
+a=d[2],b=d[1];function
+e(b){return[m,function(g){var
+d=a[2],e=aR(M(function(d,e){var
+g=c(a[3],d)[1+d],h=aR(l(function(a){return $(f(a,b))},g));return[0,$(f(e,b)),h]},d));return[0,$(f(a[1],b)),e]}]}var
+g=j(b[1].length-1,e),h=$(a[5]);function
+i(c){var
+d=ac(b[2],c);return $(f(a[4],d))}function
+k(f){var
+d=ac(b[2],f),a=c(g,d)[1+d],e=E(a);return D===e?a[1]:m===e?I(a):a}var
+n=b[2];return[0,function(a){return aJ(n,a)},k,i,h]},u),v=b(e[1],d[3][2]),x=ad(i,B(i)-1|0),y=bY(i),A=function(a){return ac(p,a)},C=function(a){return a4(Q(n,a),g.length-1)},F=function(a){return c(g,a)[1+a]},G=d[3][1];return[0,[0,b(e[4],0),t,G,v,g.length-1,F,C,A,y,x]];case
+1:var
+q=o(a[1]),H=b(q[1],a[2]);return[1,b(q[4],0),H];default:var
+J=h(a[3]),K=h(a[2]);return[2,fs(a[1]),K,J]}}return h(a)},aj=function(a){return bj(aS,a)},aT=aj(aP),aA=aT,az=aj(aO)}else
+var
+aA=0,az=0;var
+a0=v[5],a1=v[4],a2=v[3],a3=v[2],a6=s[5],a7=s[4],a8=aC+(bF.length-1)|0,a_=b(cx,0);function
+be(a){return[0,a[1],a[2]]}function
+bg(a){var
+d=c(aN,a)[1+a];return $(b(ak[2],d))}function
+bi(a){var
+d=c(aN,a)[1+a];return $(b(ak[1],d))}var
+bm=s[3],bn=s[2],bo=bV(i[4]),bp=bV(i[3]),br=bj(function(a){return a[1]},F),L=[0,s[1],br,bf,bp,bo,bn,bm,bi,bg,be,bU,cq,jM,a_,a8,aW,bL,bQ,a7,a6,az,aA,a3,a2,a1,a0];return[0,L,function(a){var
+d=cP(1,av,c(X,a)[1+a][2]),e=cP(0,av,X[1+a][2]),f=n_(q(r,b(L[9],a)),e,d);return[0,n_(b(L[8],a),d,e),f]}]},cD)}throw[0,aa,Gy]}function
+GH(c){var
+g=A(c),d=z(0,50),T=f7(b8),au=nh(g),av=0;function
+x(b,a){var
+d=(b+A(a)|0)<=g?1:0,e=d?F(cf(c,b,A(a)),a):d;return e}var
+a=av,U=au;for(;;){if(x(a,v9)){s((a+30|0)<=g?1:0,v_);var
+l=gB(c,a+8|0),V=iY(c,a+14|0),h=iY(c,a+18|0),i=iY(c,a+22|0),y=gB(c,a+26|0),aw=aT(33,2),ax=t(aT(0,2),aw),ay=t(aT(l,2),ax),az=t(aT(0,2),ay),W=t(aT(20,2),az),aA=aT(y,2),aB=t(aT(i,4),aA),aC=t(aT(h,4),aB),Y=t(aT(V,4),aC),Z=x(a+4|0,t(W,t(Y,aT(0,2))));if(Z)var
+aE=0===l?1:0,_=aE||(8===l?1:0);else
+var
+_=Z;s(_,v$);var
+p=(a+30|0)+y|0,$=0<=h?1:0;if($){var
 aa=0<=i?1:0;if(aa)var
-ab=r<=g?1:0,B=ab?h<=(g-r|0)?1:0:ab;else
+ab=p<=g?1:0,B=ab?h<=(g-p|0)?1:0:ab;else
 var
 B=aa}else
 var
-B=$;q(B,uZ);var
-s=b9(c,a+30|0,z);q(ht(function(a){return a<ck?1:0},s),u0);var
-ac=V-i|0;q(0<=ac?1:0,u1);var
-ad=1-aV(d,s),aF=ad?d[1]<aX?1:0:ad;q(aF,u2);var
-aH=8===n?1:0,aJ=aH||(h===i?1:0);q(aJ,u3);aI(d,s,[0,i,[k,function(m,n,i,o,j){return function(p){var
-d=8===m?uH(c,j,i,o):b9(c,j,i),f=w(d)-1|0,e=-1,k=0;if(f<0)var
+B=$;s(B,wa);var
+q=cf(c,a+30|0,y);s(h1(function(a){return a<cv?1:0},q),wb);var
+ad=U-i|0;s(0<=ad?1:0,wc);var
+ae=1-aJ(d,q),aF=ae?d[1]<a2?1:0:ae;s(aF,wd);var
+aI=8===l?1:0,aK=aI||(h===i?1:0);s(aK,we);aG(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
+d=8===m?vU(c,j,i,o):cf(c,j,i),f=A(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,b=e;for(;;){var
-h=uU[1+((b^bd(d,a))&fg)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+h=v7[1+((b^br(d,a))&fR)]^(b>>>8|0),l=a+1|0;if(f!==a){var
 a=l,b=h;continue}var
-g=h;break}}q((g^-1)===n?1:0,u4);return d}}(n,W,h,i,r)]]);var
-aL=[0,aN(a,4),[0,s,0]],aM=[0,aN(25165824,4),aL],aO=[0,X,[0,Y,[0,aN(0,8),aM]]],aP=[0,u5,[0,aN(788,2),aO]];x(function(a){return dP(U,a)},aP);var
-a=r+h|0,V=ac;continue}var
-ae=aN(d[1],2),C=hw(U),aQ=aN(0,2),aR=o(aN(a,4),aQ),aS=o(ae,o(ae,o(aN(w(C),4),aR))),af=(g-a|0)===(w(C)+22|0)?1:0,aT=o(u6,o(aN(0,4),aS)),aU=af?y(a,o(C,aT)):af;q(aU,u7);var
-ag=Q(d,u8);if(ag){var
-ah=ag[1],t=ah[2];q(ah[1]<=64?1:0,u9);var
-ai=D(t),aW=G===ai?t[1]:k===ai?K(t):t,aj=aW}else
+g=h;break}}s((g^-1)===n?1:0,wf);return d}}(l,V,h,i,p)]]);var
+aM=[0,aT(a,4),[0,q,0]],aN=[0,aT(25165824,4),aM],aP=[0,W,[0,Y,[0,aT(0,8),aN]]],aQ=[0,wg,[0,aT(788,2),aP]];w(function(a){return d7(T,a)},aQ);var
+a=p+h|0,U=ad;continue}var
+af=aT(d[1],2),C=h4(T),aS=aT(0,2),aU=t(aT(a,4),aS),aV=t(af,t(af,t(aT(A(C),4),aU))),ag=(g-a|0)===(A(C)+22|0)?1:0,aW=t(wh,t(aT(0,4),aV)),aX=ag?x(a,t(C,aW)):ag;s(aX,wi);var
+ah=Q(d,wj);if(ah){var
+ai=ah[1],r=ai[2];s(ai[1]<=64?1:0,wk);var
+aj=E(r),aY=D===aj?r[1]:m===aj?I(r):r,ak=aY}else
 var
-aj=u$;dU(d,u_);vS(w(c),d);var
-aY=hJ(d),aZ=function(b){var
-a=b[2][2],c=D(a),d=G===c?a[1]:k===c?K(a):a;return[0,b[1],d]},a0=function(a){return hn(aZ,aY,a)},l=A(0,16),I=a0;for(;;){var
-u=b(I,0);if(u){var
-M=u[1],am=u[2];S(l,M[1],M[2]);var
-I=am;continue}var
-ar=bg(hc,et(fE(l))),as=bO(function(a){var
-b=aC(l,a);return[0,e(ao(uv),a,w(b)),[0,b,0]]},ar),v=bh(uq),N=m(64,0),f=fy(ck),p=[0,0],O=function(c){var
-b=w(c);p[1]=p[1]+b|0;var
+ak=wm;eb(d,wl);w5(A(c),d);var
+aZ=ig(d),a0=function(b){var
+a=b[2][2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},a1=function(a){return hW(a0,aZ,a)},j=z(0,16),J=a1;for(;;){var
+u=b(J,0);if(u){var
+K=u[1],an=u[2];R(j,K[1],K[2]);var
+J=an;continue}var
+as=bc(hK,eX(gb(j))),at=bE(function(a){var
+b=ac(j,a);return[0,e(ap(vI),a,A(b)),[0,b,0]]},as),v=aH(vD),M=o(64,0),f=f7(cv),n=[0,0],O=function(c){var
+b=A(c);n[1]=n[1]+b|0;var
 g=0;if(0<f[2]){var
-d=cs(b,64-f[2]|0);hy(f,c,0,d);var
-a=64===f[2]?(mj(v,N,hw(f),0),f[2]=0,d):d}else
+d=cB(b,64-f[2]|0);h6(f,c,0,d);var
+a=64===f[2]?(ng(v,M,h4(f),0),f[2]=0,d):d}else
 var
-a=g;for(;;){if(64<=(b-a|0)){mj(v,N,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){ng(v,M,c,a);var
 a=a+64|0;continue}var
-e=a<b?1:0;return e?hy(f,c,a,b-a|0):e}};x(O,as);var
-P=az(8),ap=(119-(p[1]%64|0)|0)%64|0;FM(P,0,F6(Gb(ur,g7(p[1]))));var
-an=aK(kI(P));O(o(us,o(hr(ap,0),an)));var
-aq=cw(v),R=hs(uu,j(ao(ut),aq));q(E(R,aj),EX);var
-ak=ml(aC(l,EY)),al=A(0,50),H=iq(ak,EZ);if(typeof
+e=a<b?1:0;return e?h6(f,c,a,b-a|0):e}};w(O,at);var
+P=aD(8),aq=(119-(n[1]%64|0)|0)%64|0;Hz(P,0,HT(H0(vE,hD(n[1]))));var
+ao=aO(lu(P));O(t(vF,t(hZ(aq,0),ao)));var
+ar=aR(v),S=h0(vH,k(ap(vG),ar));s(F(S,ak),GI);var
+al=ni(ac(j,GJ)),am=z(0,50),H=i7(al,GK);if(typeof
 H!=="number"&&5===H[0]){var
-a1=H[1];x(function(y){var
-z=y[1],b=aC(l,z),o=y[2];if(typeof
+a3=H[1];w(function(y){var
+z=y[1],b=ac(j,z),o=y[2];if(typeof
 o!=="number"&&4===o[0]){var
 e=o[1];if(e){var
 f=e[1],I=0;if(typeof
@@ -6699,400 +7339,408 @@ g=e[2];if(g){var
 h=g[1],p=0;if(typeof
 h!=="number"&&3===h[0]){var
 i=g[2];if(i){var
-k=i[1],A=0;if(typeof
-k!=="number"&&4===k[0]){if(!i[2]){var
-H=k[1],u=j(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw J},H),m=L(aG,1,u),a=f[1],B=0;if(F(a,vi))if(F(a,vj)){var
-C=0;if(F(a,vk))if(F(a,vl))if(F(a,vm))if(F(a,vn)){if(F(a,vo))throw J;var
+l=i[1],A=0;if(typeof
+l!=="number"&&4===l[0]){if(!i[2]){var
+H=l[1],u=k(function(a){if(typeof
+a!=="number"&&1===a[0])return a[1];throw L},H),m=N(aL,1,u),a=f[1],B=0;if(G(a,wv))if(G(a,ww)){var
+C=0;if(G(a,wx))if(G(a,wy))if(G(a,wz))if(G(a,wA)){if(G(a,wB))throw L;var
 n=[3,b];C=1}else
 var
-d=function(a){return pv(bc(b),a)<<24>>24};else
+d=function(a){return qD(bp(b),a)<<24>>24};else
 var
 d=function(d){var
-a=kO(b,8*d|0),c=pG(a);if(a7(g7(c),a))return c;throw J};else
+a=lA(b,8*d|0),c=qO(a);if(a$(hD(c),a))return c;throw L};else
 var
-d=function(a){return pw(bc(b),4*a|0)};else
+d=function(a){return qE(bp(b),4*a|0)};else
 var
-d=function(a){return FI(bc(b),2*a|0)<<16>>16};if(!C){var
-w=h[1];if(F(w,vp)){if(F(w,vq))throw J;var
+d=function(a){return Hv(bp(b),2*a|0)<<16>>16};if(!C){var
+w=h[1];if(G(w,wC)){if(G(w,wD))throw L;var
 x=d}else{var
-q=FD(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
+q=Hq(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
 c=E,s=D;for(;;){var
-t=f5(s,d(c));FG(q,c,t);var
-G=c+1|0;if(r!==c){var
-c=G,s=t;continue}break}}var
-x=function(a){return FF(q,a)}}var
+t=gC(s,d(c));Ht(q,c,t);var
+F=c+1|0;if(r!==c){var
+c=F,s=t;continue}break}}var
+x=function(a){return Hs(q,a)}}var
 v=[0,x];B=1}}else
 var
-n=[1,function(a){return b0(kO(b,8*a|0))}];else
+n=[1,function(a){return ca(lA(b,8*a|0))}];else
 var
 n=[2,function(c){var
-a=T(b,c);if(1===a)return 1;if(a)throw J;return a}];if(!B)var
-v=n;return aI(al,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
-p=1}}}}}throw J},a1);return[0,iq(ak,E0),al,R]}throw J}}}function
-E1(a,H,eY){var
-a9=eS(a,ce(a,xp));function
-aP(w){var
-k=d7(a);function
-f(a){return e(ao(xq),w,a)}var
-l=cc(a,f(xr)),m=F(l,xs);if(m)if(F(l,xt)){var
-p=a0(a,f(xu)),h=A(0,16),g=bS(a,f(xv))?a0(a,f(xw)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+a=X(b,c);if(1===a)return 1;if(a)throw L;return a}];if(!B)var
+v=n;return aG(am,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
+p=1}}}}}throw L},a3);return[0,i7(al,GL),am,S]}throw L}}}function
+GM(a,H,eS){var
+ba=fl(a,cn(a,yC));function
+au(w){var
+j=et(a);function
+f(a){return e(ap(yD),w,a)}var
+l=b1(a,f(yE)),m=G(l,yF);if(m)if(G(l,yG)){var
+p=a1(a,f(yH)),h=z(0,16),g=b2(a,f(yI))?a1(a,f(yJ)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
-s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];aI(h,b(g[2],(3*d|0)+1|0),t);var
+s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];aG(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
 d=u;continue}break}}var
 i=[0,function(i,d){function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===ak(a[1],d))return[0,f,e(b)];var
+b=a[3],f=a[2];if(0===as(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cA(h,d),g=e(c(h[2],a)[1+a]),f=es(function(a){return i<=a[1]?1:0},g),j=f?f[1][2]:b(p[2],d);return[0,j-b(k[1][2],d)|0]}]}else
+a=cH(h,d),g=e(c(h[2],a)[1+a]),f=d2(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dp(a,f(xE)),i=[0,function(e,c){function
-d(a){return cd(b(v[2],a))}var
-a=c3(bq(k[1],c),d);return[1,j(function(b){return b$(b,gc(a))},a)]}];else
+v=dK(a,f(yR)),i=[0,function(e,c){function
+d(a){return cm(b(v[2],a))}var
+a=db(bz(j[1],c),d);return[1,k(function(b){return cj(b,gK(a))},a)]}];else
 var
 i=m;var
-o=cc(a,ce(a,xx)),r=F(o,xy)?F(o,xz)?0:xC:xD;return[0,E(cc(a,ce(a,xB)),xA),r,i]}function
-df(c){var
-b=mr(a,c),d=mm(b[2]);return[0,mm(b[1]),d]}function
-dg(a){return bu(function(d,c){var
-e=o(c,E2);return N(b(a,d),e)},eY)}if(ms(a)){var
-ba=d7(a),dW=a0(a,xQ),bb=ir(a);if(bS(a,ce(a,w2))){if(bS(a,ce(a,w3)))throw J;var
-dD=a0(a,ce(a,w4)),b6=function(d){var
-a=b(dD[2],d);return c(bb,a)[1+a]}}else
+o=b1(a,cn(a,yK)),r=G(o,yL)?G(o,yM)?0:yP:yQ;return[0,F(b1(a,cn(a,yO)),yN),r,i]}function
+dh(c){var
+b=no(a,c),d=nj(b[2]);return[0,nj(b[1]),d]}function
+di(e){return bk(function(c,f){var
+d=1-b(e,c);if(d){var
+a=H[5],g=a?ls(c,a[1][5]):a;return g?U(GN):S(0,t(f,GO))}return d},eS)}if(np(a)){var
+be=et(a),dW=a1(a,y6),bf=i8(a);if(b2(a,cn(a,yd))){if(b2(a,cn(a,ye)))throw L;var
+dD=a1(a,cn(a,yf)),b$=function(d){var
+a=b(dD[2],d);return c(bf,a)[1+a]}}else
 var
-dE=mp(a),b6=function(a){return[0,[0,b(dE,a),0],0]};var
+dE=nm(a),b$=function(a){return[0,[0,b(dE,a),0],0]};var
 dX=function(a){function
 c(a){var
-c=b(dW[2],a);return[0,b(ba[3][2],a),c]}var
-d=c3(bq(ba[2],a),c);return[0,b6(a),d]},dZ=function(b){var
-d=c(bb,b)[1+b];return cR(function(a){return 0===a[2]?1:0},d)?y:cd(mo(a))},b2=function(a){return o(xJ,a)},aA=function(b){return R(j(f6,gb(a,b2(b))))},b3=aA(xK),dR=aA(xL),dS=aA(xM),b4=aA(xN),a_=b3.length-1,dT=mn(a,b2(xO)),dU=ct(I(b4.length-1,function(a){function
+c=b(dW[2],a);return[0,b(be[3][2],a),c]}var
+d=db(bz(be[2],a),c);return[0,b$(a),d]},dY=function(b){var
+d=c(bf,b)[1+b];return cY(function(a){return 0===a[2]?1:0},d)?y:cm(nl(a))},b8=function(a){return t(yZ,a)},aE=function(b){return O(k(gD,gJ(a,b8(b))))},b9=aE(y0),dR=aE(y1),dS=aE(y2),b_=aE(y3),bb=b9.length-1,dT=nk(a,b8(y4)),dU=cC(J(b_.length-1,function(a){function
 d(b){var
-d=I(a_,function(d){var
-e=aG(a,a_)+d|0;return[0,M(f(b,c(dS,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,f(b,c(b4,a)[1+a]),0],d]}if(b(dT[2],a)){var
-e=[0,d(a$),0];return[0,d(n),e]}return[0,d(n),0]})),dV=aS(ct(I(a_,function(a){var
-b=[0,[0,[0,c(dR,a)[1+a],0],[0,[0,a$,[0,[0,a,1],0]],0]],0];return[0,[0,[0,M(c(b3,a)[1+a]),0],[0,[0,n,[0,[0,a,1],0]],0]],b]})),dU),d0=function(a){return c(bb,a)[1+a]},d1=function(a){return c3(bq(ba[1],a),dX)},w=[0,mq(a),d1,d0,dV,dZ],C=mt(a),r=a0(a,E3),bP=ir(a),aa=d7(a),bR=C?mu(a):E9,br=t(function(a){return eX(j(function(a){return[0,a[2],a[1]]},a))},bP),cv=A(0,aO),cw=function(a){var
-b=Q(cv,a);return b?b[1]:(aI(cv,a,a),a)},cx=function(h){var
-d=aa[1][1]-2|0,i=0;if(!(d<0)){var
+d=J(bb,function(d){var
+e=aL(a,bb)+d|0;return[0,C(h(b,c(dS,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b_,a)[1+a]),0],d]}if(b(dT[2],a)){var
+e=[0,d(bd),0];return[0,d(r),e]}return[0,d(r),0]})),dV=aQ(cC(J(bb,function(a){var
+b=[0,[0,[0,c(dR,a)[1+a],0],[0,[0,bd,[0,[0,a,1],0]],0]],0];return[0,[0,[0,C(c(b9,a)[1+a]),0],[0,[0,r,[0,[0,a,1],0]],0]],b]})),dU),dZ=function(a){return c(bf,a)[1+a]},d1=function(a){return db(bz(be[1],a),dX)},v=[0,nn(a),d1,dZ,dV,dY],K=nq(a),u=a1(a,GP),bS=i8(a),ae=et(a),bT=K?nr(a):GV,bv=l(function(a){return fq(k(function(a){return[0,a[2],a[1]]},a))},bS),cw=z(0,aw),cx=function(a){var
+b=Q(cw,a);return b?b[1]:(aG(cw,a,a),a)},cy=function(h){var
+d=ae[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bq(aa[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bz(ae[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bq(aa[2],b);gv(h,a,b-c|0,g[1],g[2]);var
+g=bz(ae[2],b);g3(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(E(bR,Db))var
-aQ=[0,[0],[0],0];else
-if(E(bR,Dc)){var
-bs=[0,0];cx(function(j,i,d,e){var
+a=j;continue}break}}return 0};if(F(bT,EK))var
+aS=[0,[0],[0],0];else
+if(F(bT,EL)){var
+bw=[0,0];cy(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(r[2],a),h=c(br,g)[1+g];if(1-d_(h)){var
-k=cw(I(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bs[1];bs[1]=[0,[0,[0,iz(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(u[2],a),h=c(bv,g)[1+g];if(1-ev(h)){var
+k=cx(J(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bw[1];bw[1]=[0,[0,[0,fs(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cy=R(ag(bs[1])),ej=0,ek=t(function(a){return a[2]},cy),aQ=[0,t(function(a){return a[1]},cy),ek,ej]}else{var
-el=E(bR,Dd),cq=A(0,aX),cr=aa[2][1]-2|0,ee=0;if(!(cr<0)){var
-al=ee;for(;;){var
-eg=b(aa[2][2],al+1|0),eh=iy(r,b(aa[2][2],al),eg);x(function(a){return S(cq,a,0)},eh);var
-ei=al+1|0;if(cr!==al){var
-al=ei;continue}break}}var
-aH=A(0,aX),cu=A(0,aX),bo=[0,0],bp=[0,0],ef=bg(ak,et(fE(cq)));x(function(e){var
-f=e[2],a=e[1],g=1-d_(c(br,a)[1+a]);if(g){var
-h=c(br,a)[1+a],b=d$(cD(f),h),d=function(a){var
-b=mA(a);return j(function(c){var
-b=c[2];switch(bx(b)){case
+cz=O(al(bw[1])),eg=0,eh=l(function(a){return a[2]},cz),aS=[0,l(function(a){return a[1]},cz),eh,eg]}else{var
+ei=F(bT,EM),ct=z(0,a2),cu=ae[2][1]-2|0,eb=0;if(!(cu<0)){var
+aq=eb;for(;;){var
+ed=b(ae[2][2],aq+1|0),ee=jd(u,b(ae[2][2],aq),ed);w(function(a){return R(ct,a,0)},ee);var
+ef=aq+1|0;if(cu!==aq){var
+aq=ef;continue}break}}var
+aK=z(0,a2),cv=z(0,a2),bs=[0,0],bu=[0,0],ec=bc(as,eX(gb(ct)));w(function(e){var
+f=e[2],a=e[1],g=1-ev(c(bv,a)[1+a]);if(g){var
+h=c(bv,a)[1+a],b=ew(cK(f),h),d=function(a){var
+b=nx(a);return k(function(c){var
+b=c[2];switch(bG(b)){case
 0:var
-a=t6;break;case
+a=vb;break;case
 1:var
-a=t7;break;case
+a=vc;break;case
 2:var
-a=t8;break;case
+a=vd;break;case
 3:var
-a=t9;break;default:if(dH(b[2],1))var
-a=hN(b[1]);else
+a=ve;break;default:if(d0(b[2],1))var
+a=ik(b[1]);else
 var
-d=o(t_,hN(b[2])),a=o(hN(b[1]),d)}return[0,c[1],a]},b)};if(1-aV(aH,d(b))){if(el){var
-i=[0,bp[1],1];S(aH,d(Y(mz,b)),i)}var
-k=[0,bp[1],0];S(aH,d(b),k);bo[1]=[0,b,bo[1]];bp[1]++}return S(cu,[0,a,f],aC(aH,d(b)))}return g},ef);var
-aj=[0,R(ag(bo[1])),cu],bt=m(aj[1].length-1,0);cx(function(j,i,a,e){var
-f=iy(r,a,e),g=b(bN(function(a){var
-b=a[1],c=Q(aj[2],[0,b,a[2]]);return bM(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=t(vf,ik(b[2])),a=t(ik(b[1]),d)}return[0,c[1],a]},b)};if(1-aJ(aK,d(b))){if(ei){var
+i=[0,bu[1],1];R(aK,d(Z(nw,b)),i)}var
+j=[0,bu[1],0];R(aK,d(b),j);bs[1]=[0,b,bs[1]];bu[1]++}return R(cv,[0,a,f],ac(aK,d(b)))}return g},ec);var
+ao=[0,O(al(bs[1])),cv],by=o(ao[1].length-1,0);cy(function(j,i,a,e){var
+f=jd(u,a,e),g=b(bN(function(a){var
+b=a[1],c=Q(ao[2],[0,b,a[2]]);return bj(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(a7(f,e[1])){var
-i=c[2],a=[0,[0,f,cs(b[2],e[2])],i];continue}}var
+e=c[1],f=b[1];if(a$(f,e[1])){var
+i=c[2],a=[0,[0,f,cB(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(bg(ak,g));return x(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cw(I(e-a|0,function(c){return(b(r[2],a+c|0)===h?1:0)!==k?1:0}));bt[1+d]=[0,[0,j,i,l],c(bt,d)[1+d]];return 0},h)});var
-em=[0,aj],en=function(a){return a},eo=p(aj[1].length-1,en),ep=aj[1],aQ=[0,_(function(a,b){var
-d=ag(c(bt,a)[1+a]);return[0,iz(b),d]},ep),eo,em]}var
-dh=aQ[1];if(C){var
-$=function(a){return o(yj,a)},aE=function(b,a){return N(b,o(a,yk))},cb=bS(a,$(yl));if(cb)var
-cf=a0(a,$(ym)),cg=I(cf[1],cf[2]);else
+h=d(bc(as,g));return w(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cx(J(e-a|0,function(c){return(b(u[2],a+c|0)===h?1:0)!==k?1:0}));by[1+d]=[0,[0,j,i,l],c(by,d)[1+d]];return 0},h)});var
+ej=[0,ao],ek=function(a){return a},el=j(ao[1].length-1,ek),em=ao[1],aS=[0,M(function(a,b){var
+d=al(c(by,a)[1+a]);return[0,fs(b),d]},em),el,ej]}var
+dj=aS[1];if(K){var
+ab=function(a){return t(zz,a)},aH=function(b,a){return S(b,t(a,zA))},cc=b2(a,ab(zB));if(cc)var
+cd=a1(a,ab(zC)),ce=J(cd[1],cd[2]);else
 var
-cg=cb;var
-be=cc(a,$(yn)),bf=eS(a,$(yo)),ch=eU(a),ci=E(be,yp);if(ci)var
-cj=1-eS(a,$(yq)),ck=cj?E(mu(a),yr):cj;else
+ce=cc;var
+bi=b1(a,ab(zD)),bm=fl(a,ab(zE)),cf=fn(a),cg=F(bi,zF);if(cg)var
+ch=1-fl(a,ab(zG)),ck=ch?F(nr(a),zH):ch;else
 var
-ck=ci;var
-ea=ax(b5(ch),ys);aE(1-eS(a,$(yu)),yt);aE(cR(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},cg),yv);var
-cl=1-ea;if(cl)var
-bh=cl;else{var
-co=1-bf;if(co)var
-ed=E(be,yA),bh=ed||ck;else
+ck=cg;var
+d_=az(bY(cf),zI);aH(1-fl(a,ab(zK)),zJ);aH(cY(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},ce),zL);var
+cl=1-d_;if(cl)var
+bn=cl;else{var
+cr=1-bm;if(cr)var
+ea=F(bi,zQ),bn=ea||ck;else
 var
-bh=co}aE(bh,yw);if(bf){var
-cm=E(be,yy);if(cm)var
-ec=ax(yz,ch),cn=ec||mx(a),bi=cn?0===is(a)?1:0:cn;else
+bn=cr}aH(bn,zM);if(bm){var
+co=F(bi,zO);if(co)var
+d$=az(zP,cf),cq=d$||nu(a),bo=cq?0===i9(a)?1:0:cq;else
 var
-bi=cm}else
+bo=co}else
 var
-bi=bf;aE(1-bi,yx);var
-af=eU(a),bX=0;if(af){var
-aF=af[1],Z=0;if(F(aF,yB))if(F(aF,yC)){var
-dq=0;if(F(aF,yD)&&F(aF,yE)){Z=1;dq=1}if(!dq&&af[2])Z=1}else{var
-bj=af[2],dr=0;if(bj&&(F(bj[1],yH)||bj[2])){Z=1;dr=1}if(!dr){var
-bT=1;bX=1;Z=1}}else{var
-bk=af[2];if(bk){var
-cp=bk[1],ds=0;if(F(cp,yI)&&F(cp,yJ))Z=1;else
-ds=1;if(ds&&bk[2])Z=1}}if(!Z){var
-bT=0;bX=1}}if(!bX)var
-bT=X(o(yG,cc(a,yF)));var
-aR=bT}else
+bo=bm;aH(1-bo,zN);var
+am=fn(a),b3=0;if(am){var
+aI=am[1],aa=0;if(G(aI,zR))if(G(aI,zS)){var
+dp=0;if(G(aI,zT)&&G(aI,zU)){aa=1;dp=1}if(!dp&&am[2])aa=1}else{var
+bp=am[2],dq=0;if(bp&&(G(bp[1],zX)||bp[2])){aa=1;dq=1}if(!dq){var
+bU=1;b3=1;aa=1}}else{var
+br=am[2];if(br){var
+cs=br[1],dr=0;if(G(cs,zY)&&G(cs,zZ))aa=1;else
+dr=1;if(dr&&br[2])aa=1}}if(!aa){var
+bU=0;b3=1}}if(!b3)var
+bU=U(t(zW,b1(a,zV)));var
+aT=bU}else
 var
-aR=C;var
-T=dh.length-1,ab=function(a){return c(dh,a)[1+a]},ap=C?mx(a):C,cQ=gj(iu(H)),eC=iA(cQ)[1],aK=z(cQ[1])-eC|0,bU=C?eU(a):C,bY=0;if(bU){var
-dj=bU[2];if(dj){if(!dj[2]){var
-bZ=0;if((4*aK|0)<=T)bZ=1;else{var
-dt=0;if(ap&&!(7<aK)){bZ=1;dt=1}if(!dt){var
-du=0;if(T<(2*aK|0)&&!ap){var
-bW=cV(1,10);du=1}if(!du)var
-bW=cV(1,2)}}if(bZ)var
-bW=cV(9,10);var
-aT=dY(y,cW(n,bW));bY=1}}else{var
-dn=bU[1],dv=0;if(F(dn,E7)&&F(dn,E8))dv=1;if(!dv){var
-aT=n;bY=1}}}if(!bY)var
-aT=y;var
-dk=C?cd(eT(a,xS)):y,aq=1+L(aL,0,I(r[1],r[2]))|0,aw=f(aT,dk);if(C){var
-bc=d7(a),bd=m(bc[3][1],0);it(a,function(d,a,b){bd[1+a]=f5(c(bd,a)[1+a],b);return 0});var
-ac=function(f,e,d){var
-g=b(bc[1][2],f)+e|0,a=b(bc[2][2],g)+d|0;return c(bd,a)[1+a]}}else
+aT=K;var
+W=dj.length-1,ag=function(a){return c(dj,a)[1+a]},av=K?nu(a):K,cR=gR(i$(H)),eB=je(cR)[1],aN=B(cR[1])-eB|0,bV=K?fn(a):K,b4=0;if(bV){var
+dk=bV[2];if(dk){if(!dk[2]){var
+b5=0;if((4*aN|0)<=W)b5=1;else{var
+ds=0;if(av&&!(7<aN)){b5=1;ds=1}if(!ds){var
+dt=0;if(W<(2*aN|0)&&!av){var
+bX=c4(1,10);dt=1}if(!dt)var
+bX=c4(1,2)}}if(b5)var
+bX=c4(9,10);var
+aU=dy(y,c5(r,bX));b4=1}}else{var
+dn=bV[1],du=0;if(G(dn,GT)&&G(dn,GU))du=1;if(!du){var
+aU=r;b4=1}}}if(!b4)var
+aU=y;var
+dl=K?cm(fm(a,y8)):y,ax=1+N(aP,0,J(u[1],u[2]))|0,ay=h(aU,dl);if(K){var
+bg=et(a),bh=o(bg[3][1],0);i_(a,function(d,a,b){bh[1+a]=gC(c(bh,a)[1+a],b);return 0});var
+ai=function(f,e,d){var
+g=b(bg[1][2],f)+e|0,a=b(bg[2][2],g)+d|0;return c(bh,a)[1+a]}}else
 var
-ac=function(c,b,a){return 0};var
-aU=s(dk,aw),dm=0<v(aT)?1:0;if(ap)var
-eZ=0<v(aU)?cV(1,4):cV(aL(60,Gx(100.*Math.exp(-0.0506249999999999201*(1.8*aK-Math.log(aD(aw)))))|0),aO),ay=f(aw,eZ);else
+ai=function(c,b,a){return 0};var
+aV=q(dl,ay),dm=0<x(aU)?1:0;if(av)var
+eT=0<x(aV)?c4(1,4):c4(aP(60,Il(100.*Math.exp(-0.0506249999999999201*(1.8*aN-Math.log(V(ay)))))|0),aw),aC=h(ay,eT);else
 var
-ay=aw;var
-aW=s(aw,ay);if(dm){var
-d2=a0(a,x3)[2],d3=mv(a,ir(a).length-1,d2),e0=gd(a),ad=mw(a),b0=0;if(typeof
-ad==="number")b0=1;else
-if(0===ad[0])var
-bV=[0,[0,iE(mK(ad[1])),n],0];else{var
-cB=ad[3];if(z(e2(ad[1]))===cB)var
-bV=[0,[0,cs(cB,iE(e2(ad[2]))),n],0];else
-b0=1}if(b0)var
-cz=D(go),bV=G===cz?go[1]:k===cz?K(go):go;var
-a1=d3,az=e0,aZ=bV}else
+aC=ay;var
+aW=q(ay,aC);if(dm){var
+d3=a1(a,zh)[2],d4=ns(a,i8(a).length-1,d3),eU=gL(a),aj=nt(a),b6=0;if(typeof
+aj==="number")b6=1;else
+if(0===aj[0])var
+bW=[0,[0,jk(nF(aj[1])),r],0];else{var
+cD=aj[3];if(B(fx(aj[1]))===cD)var
+bW=[0,[0,cB(cD,jk(fx(aj[2]))),r],0];else
+b6=1}if(b6)var
+cA=E(gV),bW=D===cA?gV[1]:m===cA?I(gV):gV;var
+aY=d4,aD=eU,aX=bW}else
 var
-e6=0,e7=0,a1=function(b,a){return 0},az=e6,aZ=e7;if(dm)var
-e1=is(a),e3=iu(H),bA=t(function(a){return eX(j(function(a){return[0,a[2],a[1]]},a))},bP),cP=b8(bJ,I(r[1],r[2])),eB=j(function(a){return c(bA,a)[1+a]},cP),B=iB(gj(e3),eB),eq=z(B[4]),er=function(a){var
-b=cL(B,c(bA,a)[1+a]),d=aD(b[2]);return[0,t(aD,b[1]),d]},cC=bO(function(a){var
-b=a[1];if(B[3]<=b)bn(Dt);var
-c=cL(B,eW(b|0)),d=t(aD,c[1]),e=aD(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,t(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},e1),cG=b(bv(function(a){return 1-d_(c(bA,a)[1+a])}),cP),eu=j(function(a){return a[1]},cC),ev=aS(j(er,cG),eu),cH=R(j(function(a){return a[2]},cC)),cJ=function(a){return R(j(a,ev))},ew=iF(B)[2],ex=iF(B)[1],ey=cJ(function(a){return a[2]}),ez=cJ(function(a){return a[1]}),bw=[0,B[8],ez,ey,ex,ew],cK=R(cG),cN=iC(B),eA=p(eq,function(a){var
-b=c(cN[2],a)[1+a];return aD(u(c(cN[1],a)[1+a],b))/2.}),aJ=[k,function(a){return eb(bw,mO(bw,eA),m(cK.length-1+(cH.length-1)|0,0.))}],cO=A(0,50),a2=function(j,i){var
-a=t(function(h){var
+e0=0,e1=0,aY=function(b,a){return 0},aD=e0,aX=e1;if(dm)var
+eV=i9(a),eW=i$(H),bB=l(function(a){return fq(k(function(a){return[0,a[2],a[1]]},a))},bS),cQ=bO(bq,J(u[1],u[2])),eA=k(function(a){return c(bB,a)[1+a]},cQ),A=jf(gR(eW),eA),en=B(A[4]),eo=function(a){var
+b=cp(A,c(bB,a)[1+a]),d=V(b[2]);return[0,l(V,b[1]),d]},cE=bE(function(a){var
+b=a[1];if(A[3]<=b)a9(E1);var
+c=cp(A,fp(b|0)),d=l(V,c[1]),e=V(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,l(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},eV),cF=b(bl(function(a){return 1-ev(c(bB,a)[1+a])}),cQ),ep=k(function(a){return a[1]},cE),eq=aQ(k(eo,cF),ep),cG=O(k(function(a){return a[2]},cE)),cI=function(a){return O(k(a,eq))},er=jl(A)[2],es=jl(A)[1],eu=cI(function(a){return a[2]}),ex=cI(function(a){return a[1]}),bA=[0,A[8],ex,eu,es,er],cJ=O(cF),cN=jj(A),ez=j(en,function(a){var
+b=c(cN[2],a)[1+a];return V(p(c(cN[1],a)[1+a],b))/2.}),aM=[m,function(a){return ey(bA,nJ(bA,ez),o(cJ.length-1+(cG.length-1)|0,0.))}],cO=z(0,50),a0=function(j,i){var
+a=l(function(h){var
 c=j-1|0,b=0,k=0;if(c<0)var
 d=b;else{var
 a=k,f=b;for(;;){var
 g=f+e(i,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,f=g;continue}var
-d=g;break}}return d},cK),c=Q(cO,a);if(c)return c[1];var
-l=bD(a,cH),d=D(aJ),m=G===d?aJ[1]:k===d?K(aJ):aJ,n=eb(bw,m,l),b=A(0,10),o=B[4];bu(function(c,a){return S(b,a,at(h(n,c)))},o);function
-p(a){var
-c=Q(B[5],a);if(c){var
-d=c[1][1],e=function(a,c,h){var
-g=0;if(a){var
+d=g;break}}return d},cJ),c=Q(cO,a);if(c)return c[1];var
+k=bt(a,cG),d=E(aM),n=D===d?aM[1]:m===d?I(aM):aM,o=ey(bA,n,k),b=z(0,10),q=A[4];bk(function(c,a){return R(b,a,$(f(o,c)))},q);function
+r(a){var
+c=Q(A[5],a);if(c){var
+d=c[1][1],e=function(a,c,g){var
+f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=f(c,aC(b,d[1]));g=1}}if(!g)var
-e=c;return u(h,e)};return O(ai[13],e,d,y)}return aC(b,a)}var
-g=I(B[3],p);S(cO,a,g);return g};else
+e=h(c,ac(b,d[1]));f=1}}if(!f)var
+e=c;return p(g,e)};return P(at[13],e,d,y)}return ac(b,a)}var
+g=J(A[3],r);R(cO,a,g);return g};else
 var
-a2=function(b,a){return 0};if(ap){var
-e4=mw(a),eD=H[6];if(cS(function(a){return E(a[1],DI)},eD))X(DJ);var
-cT=t(function(a){return eX(j(function(a){return[0,a[2],a[1]]},a))},bP),eE=b8(bJ,I(r[1],r[2])),an=H[1],eF=j(function(a){return c(cT,a)[1+a]},eE),eG=iB(gj(iu(H)),eF),cU=A(0,aO),aM=[0,0],bB=[0,0],bC=A(0,aO),c0=m(an[2],0),c1=an[2]-1|0,cY=0,cZ=0,eH=0;if(c1<0)var
-c4=cZ,c2=cY;else{var
-W=eH,bF=cZ,aN=cY;for(;;){var
-eR=cM(an,W),bG=j(r[2],eR),c_=Q(bC,bG);if(c_)var
-c$=c_[1],bI=bF,bH=aN;else{var
-da=c6(an[6],W),bK=iy(r,da[1],da[2]+1|0),db=Q(cU,bK);if(db)var
-dd=db[1],dc=aN;else{var
-bL=j(function(a){var
-b=a[1];aM[1]++;bB[1]=[0,b,bB[1]];return[0,aM[1]-1|0,b,a[2]]},bK);aI(cU,bK,bL);var
-dd=bL,dc=[0,R(bL),aN]}var
-de=bC[1];aI(bC,bG,de);var
-c$=de,bI=[0,j(function(e){return function(d){var
+a0=function(b,a){return 0};if(av){var
+eY=nt(a),eC=H[6];if(cZ(function(a){return F(a[1],Fe)},eC))U(Ff);var
+cT=l(function(a){return fq(k(function(a){return[0,a[2],a[1]]},a))},bS),eD=bO(bq,J(u[1],u[2])),ar=H[1],eE=k(function(a){return c(cT,a)[1+a]},eD),eF=jf(gR(i$(H)),eE),cU=z(0,aw),aO=[0,0],bC=[0,0],bF=z(0,aw),cX=o(ar[2],0),c0=ar[2]-1|0,cV=0,cW=0,eG=0;if(c0<0)var
+c3=cW,c1=cV;else{var
+_=eG,bJ=cW,aR=cV;for(;;){var
+eQ=cS(ar,_),bK=k(u[2],eQ),c_=Q(bF,bK);if(c_)var
+c$=c_[1],bM=bJ,bL=aR;else{var
+da=dg(ar[6],_),bQ=jd(u,da[1],da[2]+1|0),dc=Q(cU,bQ);if(dc)var
+de=dc[1],dd=aR;else{var
+bR=k(function(a){var
+b=a[1];aO[1]++;bC[1]=[0,b,bC[1]];return[0,aO[1]-1|0,b,a[2]]},bQ);aG(cU,bQ,bR);var
+de=bR,dd=[0,O(bR),aR]}var
+df=bF[1];aG(bF,bK,df);var
+c$=df,bM=[0,k(function(e){return function(d){var
 a=e;for(;;){if(a){var
 b=a[1],c=a[2];if(d===b[2])return b[1];var
-a=c;continue}throw J}}}(dd),bG),bF],bH=dc}c(c0,W)[1+W]=c$;var
-eV=W+1|0;if(c1!==W){var
-W=eV,bF=bI,aN=bH;continue}var
-c4=bI,c2=bH;break}}var
-c5=R(ag(bB[1])),c7=R(ag(c4)),eI=-Math.log(aD(aW)),eJ=aM[1],c8=DG(H,eG,cT,r,R(ag(c2)),eJ,e4,eI),c9=c8[1]?1:DF,eK=function(a){return c(c5,a)[1+a]},eL=b(c8[2],eK),eM=I(c9,function(a){return cV(1,c9)}),eN=1,eO=function(a){return c(c5,a)[1+a]},eP=aM[1],eQ=function(a){return c(c7,a)[1+a]},q=[0,c7.length-1,function(a){var
-e=a[2],d=b(an[5][2],a[1])+e|0;return c(c0,d)[1+d]},eQ,eP,eO,eN,aW,eM,eL]}else
+a=c;continue}throw L}}}(de),bK),bJ],bL=dd}c(cX,_)[1+_]=c$;var
+eR=_+1|0;if(c0!==_){var
+_=eR,bJ=bM,aR=bL;continue}var
+c3=bM,c1=bL;break}}var
+c6=O(al(bC[1])),c7=O(al(c3)),eH=-Math.log(V(aW)),eI=aO[1],c8=Fc(H,eF,cT,u,O(al(c1)),eI,eY,eH),c9=c8[1]?1:Fb,eJ=function(a){return c(c6,a)[1+a]},eK=b(c8[2],eJ),eL=J(c9,function(a){return c4(1,c9)}),eM=1,eN=function(a){return c(c6,a)[1+a]},eO=aO[1],eP=function(a){return c(c7,a)[1+a]},s=[0,c7.length-1,function(a){var
+e=a[2],d=b(ar[5][2],a[1])+e|0;return c(cX,d)[1+d]},eP,eO,eN,eM,aW,eL,eK]}else
 var
-q=yh;if(ap){var
-aB=d7(a),b9=m(aB[3][1],0),ca=aB[1][1]-2|0,d4=0;if(!(ca<0)){var
-ae=d4;for(;;){var
-d6=function(a){return a},d8=c3(bq(aB[1],ae),d6);bu(function(g){return function(a,d){var
-e=b(q[2],[0,g,a]),f=b(q[3],e);return bu(function(f,e){var
-a=b(aB[2][2],d)+f|0;c(b9,a)[1+a]=e;return 0},f)}}(ae),d8);var
-d9=ae+1|0;if(ca!==ae){var
-ae=d9;continue}break}}var
-d5=function(a){return c(b9,a)[1+a]},a3=mv(a,q[4],d5)}else
+s=zx;if(av){var
+aF=et(a),ca=o(aF[3][1],0),cb=aF[1][1]-2|0,d5=0;if(!(cb<0)){var
+ak=d5;for(;;){var
+d7=function(a){return a},d8=db(bz(aF[1],ak),d7);bk(function(g){return function(a,d){var
+e=b(s[2],[0,g,a]),f=b(s[3],e);return bk(function(f,e){var
+a=b(aF[2][2],d)+f|0;c(ca,a)[1+a]=e;return 0},f)}}(ak),d8);var
+d9=ak+1|0;if(cb!==ak){var
+ak=d9;continue}break}}var
+d6=function(a){return c(ca,a)[1+a]},a3=ns(a,s[4],d6)}else
 var
 a3=function(b,a){return 0};var
-e5=R(EN(H,w,a9,aP,aQ,ac,aU,aR,[0,aq,aZ,a2,az,a1,ay],[0,q,a3,aW]));dg(function(h){var
-F=df(h),G=c(e5,h)[1+h],e=G[1],S=e[19],U=e[18],X=e[17],Y=e[16],Z=e[15],_=e[14],$=e[13],aa=e[12],ad=e[11],ae=e[10],af=e[9],ag=e[8],ah=e[7],ai=e[6],aj=e[5],ak=F[2],al=F[1],a=[0,aP(h),a9,al,ak,aj,ai,ah,ag,af,ae,ad,aa,$,_,Z,Y,X,U,S];if(C){if(aR){var
-H=G[2],L=a[10],A=aY(g([0,i,d]),L);if(A)var
-N=a[10],Q=bm(T),n=l(f(f(g([0,au(d),d]),Q),N),aU);else
+eZ=O(Gx(H,v,ba,au,aS,ai,aV,aT,[0,ax,aX,a0,aD,aY,aC],[0,s,a3,aW]));di(function(j){var
+J=dh(j),L=c(eZ,j)[1+j],f=L[1];if(G(b1(a,b(ap(yT),j)),yS))var
+u=0;else
 var
-n=A;var
-B=n?am(T,function(a){return lM(w,ab(a))}):n,D=B?am(T,function(c){var
-e=ab(c)[2],f=cI(1,ac,e),h=cI(0,ac,e),i=b(a[7],c),n=b(a[8],c),j=s(g([0,d,d]),n),k=b(a[9],i),l=b(a[9],j),o=b(H,c)[1],m=mg(a[10],i,k[1],k[2],o,f,h);if(m){var
-p=b(H,c)[2];return mg(a[10],j,l[1],l[2],p,h,f)}return m}):B;if(D){var
-o=h9(w,aq,aZ,a2,a,az,a1,ay);if(o){var
-R=o[1];return h6(w,T,ab,function(b,c){return l6(w,a,R,b,c)},lV,a)}var
-E=o}else
+I=a1(a,b(ap(yU),j)),aa=b(I[2],1),u=[0,[0,b(I[2],0),aa]];if(u)var
+M=u[1],ab=[0,au(M[2])],O=ab,N=M[1];else
 var
-E=D;return E}var
-I=a[10],p=aY(g([0,i,d]),I);if(p)var
-J=a[10],j=l(f(bm(T),J),aU);else
+O=0,N=j;var
+ac=f[26],ad=f[25],ae=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],ao=f[19],aq=f[18],ar=f[17],as=f[16],at=f[15],av=f[14],aw=f[13],ay=f[12],az=f[11],aE=f[10],aF=f[9],aG=f[8],aH=f[7],aI=f[6],aJ=J[2],aK=J[1],e=[0,au(N),O,ba,aK,aJ,aI,aH,aG,aF,aE,az,ay,aw,av,at,as,ar,aq,ao,am,al,ak,aj,ae,ad,ac];if(K){if(aT){var
+Q=L[2],Y=e[11],D=aZ(g([0,i,d]),Y);if(D)var
+Z=e[11],_=bx(W),o=n(h(h(g([0,aB(d),d]),_),Z),aV);else
 var
-j=p;var
-r=j?am(T,function(a){return lM(w,ab(a))}):j,v=r?am(T,function(c){var
-e=ab(c)[2],f=cI(1,ac,e),h=cI(0,ac,e),i=b(a[7],c),n=b(a[8],c),j=s(g([0,d,d]),n),k=b(a[9],i),l=b(a[9],j),m=lL(a[10],i,k[1],k[2],f,h);return m?lL(a[10],j,l[1],l[2],h,f):m}):r;if(v){var
-k=h9(w,aq,aZ,a2,a,az,a1,ay);if(k){var
-t=k[1],m=me(w,aq,q,az,a3,aW);if(m){var
-x=m[1],V=x[2],W=x[1],K=function(s,v,c){var
-r=cF(W,c[1]);if(r){var
-F=r[1],G=t[2],U=t[1],m=ln(ll,0,c[2]);if(0<m){var
-J=cE(q[8]);if(cE(c[2])<=J){var
-K=c[3];if(l(g([0,i,d]),K)&&bl(function(a){return a[1]<aq?1:0},G)){var
-j=0,h=c[2],e=F;for(;;){if(h&&e){var
-x=0===h[1]?1:0;if(x)var
+o=D;var
+E=o?an(W,function(a){return mz(v,ag(a))}):o,F=E?an(W,function(a){var
+c=ag(a)[2],f=cP(1,ai,c),h=cP(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(Q,a)[1],m=nd(e[11],i,k[1],k[2],o,f,h);if(m){var
+p=b(Q,a)[2];return nd(e[11],j,l[1],l[2],p,h,f)}return m}):E;if(F){var
+r=iH(v,ax,aX,a0,e,aD,aY,aC);if(r){var
+$=r[1];return iQ(v,W,ag,function(a,b){return mR(v,e,$,a,b)},mG,e)}var
+H=r}else
+var
+H=F;return H}var
+R=e[11],w=aZ(g([0,i,d]),R);if(w)var
+S=e[11],k=n(h(bx(W),S),aV);else
+var
+k=w;var
+x=k?an(W,function(a){return mz(v,ag(a))}):k,y=x?an(W,function(a){var
+c=ag(a)[2],f=cP(1,ai,c),h=cP(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=my(e[11],i,k[1],k[2],f,h);return m?my(e[11],j,l[1],l[2],h,f):m}):x;if(y){var
+l=iH(v,ax,aX,a0,e,aD,aY,aC);if(l){var
+t=l[1],m=nb(v,ax,s,aD,a3,aW);if(m){var
+z=m[1],V=z[2],X=z[1],U=function(u,w,a){var
+r=bP(X,a[1]);if(r){var
+G=r[1],H=t[2],U=t[1],l=iq(mc,0,a[2]);if(0<l){var
+K=cM(s[8]);if(cM(a[2])<=K){var
+L=a[3];if(n(g([0,i,d]),L)&&a7(function(a){return a[1]<ax?1:0},H)){var
+j=0,f=a[2],c=G;for(;;){if(f&&c){var
+x=0===f[1]?1:0;if(x)var
 k=x;else
 var
-H=e[1],I=0,k=bQ(function(g){return function(e,i){var
+I=c[1],J=0,k=b0(function(g){return function(e,i){var
 f=i[2];function
-d(a){var
-h=b(q[3],a),d=bl(function(a){return 1-O(c[4],g,e,a)},h);if(d)return d;var
-i=b(q[3],a);return bl(function(a){return h_(q,s,v,f,a)},i)}var
-a=am(q[1],d);if(a){var
-h=function(a){var
-b=1-O(c[4],g,e,a);return b?b:h_(q,s,v,f,a)};return am(q[4],h)}return a}}(j),I,H);if(k){var
-j=j+1|0,h=h[2],e=e[2];continue}var
+d(c){var
+h=b(s[3],c),d=a7(function(b){return 1-P(a[4],g,e,b)},h);if(d)return d;var
+i=b(s[3],c);return a7(function(a){return iR(s,u,w,f,a)},i)}var
+c=an(s[1],d);if(c){var
+h=function(b){var
+c=1-P(a[4],g,e,b);return c?c:iR(s,u,w,f,b)};return an(s[4],h)}return c}}(j),J,I);if(k){var
+j=j+1|0,f=f[2],c=c[2];continue}var
 y=k}else
 var
 y=1;if(y){var
-n=dl(a,m,q[7]);if(n){var
-o=ie(a,m,c[2],q[8]);if(o){var
-p=id(w,a3,a,s,v,c,G,0,V,F);if(p){var
-z=p[1],L=f(f1,c[9]),N=z[1],Q=P(U),R=f(c[3],Q),A=l(M(u(u(P(as(n[1],o[1])),R),N)),L);if(A)var
-S=bz(c[9]),T=z[2],B=[0,b(av(g([0,ar(d),d]),T),S)];else
+m=dG(e,l,s[7]);if(m){var
+o=iX(e,l,a[2],s[8]);if(o){var
+q=iW(v,a3,e,u,w,a,H,0,V,G);if(q){var
+z=q[1],M=h(gy,a[9]),N=z[1],O=T(U),Q=h(a[3],O),A=n(C(p(p(T(aA(m[1],o[1])),Q),N)),M);if(A)var
+R=a8(a[9]),S=z[2],B=[0,b(ah(g([0,af(d),d]),S),R)];else
 var
 B=A;var
-C=B}else
+D=B}else
 var
-C=p;var
-D=C}else
-var
-D=o;var
+D=q;var
 E=D}else
 var
-E=n;return E}break}}}}return 0}return r};return h6(w,T,ab,function(b,c){return l6(w,a,t,b,c)},K,a)}var
-y=m}else
+E=o;var
+F=E}else
 var
-y=k;var
-z=y}else
+F=m;return F}break}}}}return 0}return r};return iQ(v,W,ag,function(a,b){return mR(v,e,t,a,b)},U,e)}var
+A=m}else
 var
-z=v;return z}return h6(w,0,function(a){return uc},ub,lV,a)});return C?aR?E4:E5:E6}var
-a6=d7(a),a4=a0(a,wQ);function
-a5(a){return f(cD((a[2]-a[1]|0)+2|0),wP)}if(bS(a,wR))var
-dw=dp(a,wS),a8=function(c){var
-a=bq(a4,c);return c3(a,function(d){var
-c=cd(b(dw[2],d)),e=cW(n,f(c,u(n,a5(a))));return[0,f(c,s(n,a5(a))),e]})};else
-if(bS(a,wT))var
-b1=R(j(f6,gb(a,wU))),dx=gb(a,wV),dy=R(j(function(a){var
-b=ih(a);return gc(j(function(a){var
-b=a[2],d=a[1];return L(function(e,b){var
-d=b[2],a=b[1],g=fr(c(b1,a)[1+a][2],d);return f(e,b_(fr(b1[1+a][1],d),g))},d,b)},b))},dx)),dz=a0(a,wW),a8=function(a){function
+A=l;var
+B=A}else
+var
+B=y;return B}return iQ(v,0,function(a){return vs},vi,mG,e)});return K?aT?GQ:GR:GS}var
+a6=et(a),a4=a1(a,x3);function
+a5(a){return h(cK((a[2]-a[1]|0)+2|0),x2)}if(b2(a,x4))var
+dv=dK(a,x5),a_=function(c){var
+a=bz(a4,c);return db(a,function(d){var
+c=cm(b(dv[2],d)),e=c5(r,h(c,p(r,a5(a))));return[0,h(c,q(r,a5(a))),e]})};else
+if(b2(a,x6))var
+b7=O(k(gD,gJ(a,x7))),dw=gJ(a,x8),dx=O(k(function(a){var
+b=iZ(a);return gK(k(function(a){var
+b=a[2],d=a[1];return N(function(e,b){var
+d=b[2],a=b[1],f=f1(c(b7,a)[1+a][2],d);return h(e,bZ(f1(b7[1+a][1],d),f))},d,b)},b))},dw)),dz=a1(a,x9),a_=function(a){function
 d(e){var
-a=b(dz[2],e),d=c(dy,a)[1+a];return[0,d,d]}return c3(bq(a4,a),d)};else
+a=b(dz[2],e),d=c(dx,a)[1+a];return[0,d,d]}return db(bz(a4,a),d)};else
 var
-dA=dp(a,wX),dB=dp(a,wY),dC=mo(a),a8=function(l){var
-e=bq(a4,l),a=c3(e,function(a){var
-c=b(dA[2],a),d=b(dB[2],a),e=cd(d),f=c==0.?dK(dC,d):c;return[0,cd(f),e]}),c=gc(j(function(a){return a[1]},a)),d=gc(j(function(a){return a[2]},a));function
+dA=dK(a,x_),dB=dK(a,x$),dC=nl(a),a_=function(l){var
+e=bz(a4,l),a=db(e,function(a){var
+c=b(dA[2],a),d=b(dB[2],a),e=cm(d),f=c==0.?c2(dC,d):c;return[0,cm(f),e]}),c=gK(k(function(a){return a[1]},a)),d=gK(k(function(a){return a[2]},a));function
 f(a){var
-b=a5(e);return by(di(s(a,n)),b)}var
-i=0;if(cX(c,n)&&f(c)){var
+b=a5(e);return bH(cL(q(a,r)),b)}var
+i=0;if(ci(c,r)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-k=0;if(bE(d,n)&&f(d)){var
-h=function(a){return a[2]},g=d;k=1}if(!k)return a}return j(function(b){var
-a=b$(h(b),g);return[0,a,a]},a)};var
-dF=mp(a);if(bS(a,ce(a,xo)))throw J;function
-dG(a){var
-c=bq(a6[2],a)[1],d=a8(a),e=b7(function(d,a){var
+j=0;if(bI(d,r)&&f(d)){var
+h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
+a=cj(h(b),g);return[0,a,a]},a)};var
+dF=nm(a);if(b2(a,cn(a,yB)))throw L;function
+dH(a){var
+c=bz(a6[2],a)[1],d=a_(a),e=bD(function(d,a){var
 e=a[2],f=a[1];return[0,b(a6[3][2],c+d|0),f,e]},d);return[0,b(dF,a),e]}var
-U=mq(a),dI=U[10],dJ=U[9],dL=U[8],dM=U[7],dN=U[6],dO=U[5],dP=U[4];function
-dQ(a){return c3(bq(a6[1],a),dG)}var
-V=[0,U[1],U[2],dQ,dP,dO,dN,dM,dL,dJ,dI];dg(function(a){var
-o=df(a),p=aP(a),k=ah(H[6],a);function
-l(a){return m7([0,H,V,k,p,a,0])[2]}var
-m=l(0),n=l(1);m8(H,k,V,V,p,m,n);var
-c=o[2],q=o[1],b=aP(a),i=lB(n),j=lB(m);if(a9){var
-r=fO(c),d=fO(q),e=fT(V,b,j,r);if(e){if(d)return fU(V,b,i,d[1]);var
+X=nn(a),dI=X[10],dJ=X[9],dL=X[8],dM=X[7],dN=X[6],dO=X[5],dP=X[4];function
+dQ(a){return db(bz(a6[1],a),dH)}var
+Y=[0,X[1],X[2],dQ,dP,dO,dN,dM,dL,dJ,dI];di(function(a){var
+o=dh(a),p=au(a),k=ad(H[6],a);function
+l(a){return n2([0,H,Y,k,p,a,0])[2]}var
+m=l(0),n=l(1);n3(H,k,Y,Y,p,m,n);var
+c=o[2],q=o[1],b=au(a),i=mo(n),j=mo(m);if(ba){var
+r=gk(c),d=gk(q),e=go(Y,b,j,r);if(e){if(d)return gp(Y,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=fT(V,b,j,q);if(g){if(c)return fU(V,b,i,c[1]);var
+g=go(Y,b,j,q);if(g){if(c)return gp(Y,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return E_}function
-E$(l){var
-c=EW(l),m=CM(c);function
+h=g;return h});return GW}function
+GX(l){var
+c=GH(l),m=Ef(c);function
 f(a){var
-d=a9(46,a),e=b(bv(function(a){return 0===kz(a)?1:0}),d),f=bO(function(a){var
-b=a[1],c=a[2];return j(function(a){return o(b,o(wC,a))},c)},wB),c=1-ax(hs(wD,e),f);return c?X(o(wE,f3(a))):c}function
+d=bm(46,a),e=b(bl(function(a){return 0===lk(a)?1:0}),d),f=bE(function(a){var
+b=a[1],c=a[2];return k(function(a){return t(b,t(xP,a))},c)},xO),c=1-az(h0(xQ,e),f);return c?U(t(xR,gA(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-e=b[1];return bu(function(e,b){return d(o(c,o(wF,a(r+e))),b)},e);case
+e=b[1];return bk(function(e,b){return d(t(c,t(xS,a(v+e))),b)},e);case
 5:var
-g=b[1];return x(function(a){var
-b=a[2];return d(o(c,o(wG,a[1])),b)},g);default:return f(c)}}x(function(a){return d(a,dm(c,a))},wH);var
-k=c[2];hI(function(a,c){var
-b=b5(a9(46,a));if(F(b,wI)&&F(b,wJ))return 0;return f(a)},k);var
-e=dm(c,Fa);if(typeof
+g=b[1];return w(function(a){var
+b=a[2];return d(t(c,t(xT,a[1])),b)},g);default:return f(c)}}w(function(a){return d(a,dI(c,a))},xU);var
+j=c[2];ie(function(a,c){var
+b=bY(bm(46,a));if(G(b,xV)&&G(b,xW))return 0;return f(a)},j);var
+e=dI(c,GY);if(typeof
 e!=="number"&&4===e[0]){var
-n=e[1],g=b7(function(a,d){return cc(c,b(ao(Fb),a))},n),p=E1(c,m,g),i=0;if(ms(c)&&mt(c)){var
-q=eT(c,Fc),h=b(ao(Fd),q);i=1}if(!i)var
-h=Fh;var
-s=GD(0),t=c[3],u=O(ao(Fe),p,t,s);return o(hs(Fg,b7(function(d,b){var
-a=mr(c,d),e=a[2],f=a[1];return gv(ao(Ff),b,f,e,h)},g)),u)}throw J}function
-Fi(a){try{var
-j=[0,0,E$(b(a,0))];return j}catch(a){a=bC(a);if(a[1]===f2){var
-c=a[2],d=c-1|0,g=0,i=o(Fk,o(a[3],Fj));if(!(2<d>>>0)){var
+n=e[1],g=bD(function(a,d){return b1(c,b(ap(GZ),a))},n),o=GM(c,m,g),i=0;if(np(c)&&nq(c)){var
+p=fm(c,G0),h=b(ap(G1),p);i=1}if(!i)var
+h=G5;var
+q=Ir(0),r=c[3],s=P(ap(G2),o,r,q);return t(h0(G4,bD(function(d,b){var
+a=no(c,d),e=a[2],f=a[1];return g3(ap(G3),b,f,e,h)},g)),s)}throw L}function
+G6(a){try{var
+j=[0,0,GX(b(a,0))];return j}catch(a){a=bh(a);if(a[1]===gz){var
+c=a[2],d=c-1|0,g=0,i=t(G8,t(a[3],G7));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=Fm;break;case
+f=G_;break;case
 1:h=1;break;default:var
-f=Fn}if(!h){var
+f=G$}if(!h){var
 e=f;g=1}}if(!g)var
-e=Fl;return[0,c,o(e,i)]}if(a!==hj&&a!==ft)return Fp;return Fo}}GZ(function(a){return Fi(function(b){return a})});hm(0);return}(globalThis));
+e=G9;return[0,c,t(e,i)]}if(a!==hS&&a!==f3)return Hb;return Ha}}IN(function(a){return G6(function(b){return a})});hV(0);return}(globalThis));

@@ -109,7 +109,7 @@ def is_covered(name: str) -> bool:
     if name.startswith(("point", "interval", "plain", "parameter", "newest")):
         others = ("temporal", "rarely", "settles", "follows", "costs")
         return kind not in others
-    return name in LEARNED and name != "domain/coupled"
+    return name in LEARNED and name != "domain/coupled"  # its domain has an equality
 
 
 ROUNDS = ("--episodes", "600", "--seed", "1")
@@ -119,6 +119,7 @@ ONWARD = SPREAD.replace("p:(s'=0)", "p:(s'=1)")
 ONWARD_AT = ("--param", "p=0.1:0.4,q=0.1:0.5,r=0.1:0.2", *REACH)
 EARNED = WALK.replace("s<3 : 1;", "s<3 : 1+2*p*p;")
 RING = WALK.replace("[a] s>=3 -> true;", "[a] s>=3 -> 1:(s'=0);").replace("s<3 : 1;", "s<3 : 1;\n s=3 : 2.5;")
+AT_WALK, AT_SPREAD = ("--at", "p=0.55"), ("--at", "p=0.3,q=0.4,r=0.15")
 MORE = [
     Honest(
         f"spread/joint/{sets}", "learn", "spread.prism", SPREAD, LATE,
@@ -168,9 +169,26 @@ MORE = [
             ("spread", SPREAD, SPREAD_DOMAIN, DRAWN_SPREAD, "rectangular", REACH),
         )
     ),
+    *(
+        Honest(
+            f"{name}/coupled/{region}", "learn", f"{name}.prism", text, (*domain, *question),
+            ("--delta", "0.05", "--region", region, "--sets", "coupled"), (*domain, *drawn, *ROUNDS),
+        )
+        for name, text, domain, drawn, region, question in (
+            ("walk", WALK, WALK_DOMAIN, AT_WALK, "likelihood", ("--prop", 'R{"cost"}min=? [ F "done" ]')),
+            ("onward", ONWARD, ONWARD_AT[:2], AT_SPREAD, "polytope", REACH),
+            ("onward", ONWARD, ONWARD_AT[:2], AT_SPREAD, "joint", ("--prop", 'Pmax=? [ s!=2 U "goal" ]')),
+        )
+    ),
+    Honest(
+        "walk/difference", "improve", "walk.prism", WALK,
+        (*WALK_DOMAIN, "--prop", 'R{"cost"}min=? [ F "done" ]'),
+        ("--delta", "0.05", "--baseline", "uniform"), (*WALK_DOMAIN, *AT_WALK, *ROUNDS), codes=(0, 1),
+    ),
 ]  # fmt: skip
 """Slabs beside intervals; intervals and a likelihood together (beta-binomial; Clopper and Pearson), a prior,
-Clopper and Pearson of trajectories that meet no choice twice, rewards with parameters, long-run averages."""
+Clopper and Pearson of trajectories that meet no choice twice, rewards with parameters, long-run averages,
+coupled values, differences of policies."""
 
 ALL = {**KNOWN, **{one.name: one for one in MORE}}
 LEARNED = [
@@ -193,6 +211,9 @@ LEARNED = [
 ]
 HONEST = [*(one.name for one in (*VALUES, *TIMED)), *LEARNED]
 COVERED = [name for name in HONEST if is_covered(name)]
+CELLS = [one.name for one in MORE if "coupled" in one.name or "difference" in one.name]
+"""Their cells are found anew, so that other cells in the file need not be refused."""
+JUDGED_ALIKE = [name for name in COVERED if name not in CELLS]
 
 
 @pytest.mark.thinned(5)
@@ -257,7 +278,7 @@ def test_the_forgery_by_underflow_is_refused(program: Path, tmp_path: Path) -> N
 def test_mutants_are_judged_as_by_exact_verification(
     program: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    honest = ALL[data.draw(st.sampled_from(COVERED))]
+    honest = ALL[data.draw(st.sampled_from(JUDGED_ALIKE))]
     forgery = Forgery.of(honest.certificate)
     paths = [path for path in forgery.fields() if not path.startswith("about")]
     changes = [data.draw(mutation(forgery, paths)) for _ in range(data.draw(st.integers(1, 3)))]
@@ -268,6 +289,31 @@ def test_mutants_are_judged_as_by_exact_verification(
     code, words = asked(program, path)
     verdict = verify(path)
     assert code == NOT_COVERED or (code == 0) == verdict.accepted, (honest.name, changes, words, verdict)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_coupled_claims_are_no_tighter_than_what_holds(program: Path, tmp_path: Path, name: str) -> None:
+    """Ends moved inwards by a fifth of the interval, another pair, another policy, values of a pair: what is
+    not so is not accepted, whatever the file says of its cells."""
+    honest = Forgery.of(ALL[name].certificate)
+    number = max(i for i in range(3) if f"claims.{i}.lower" in honest.fields())
+    lower, upper = (float(honest[f"claims.{number}.{end}"]) for end in ("lower", "upper"))
+
+    def judged(**changes: object) -> tuple[int, str]:
+        forgery = Forgery.of(ALL[name].certificate)
+        for field, value in changes.items():
+            forgery[f"claims.{number}.{field}"] = value
+        return asked(program, forgery.save(tmp_path / "forged.cert"))
+
+    assert judged()[0] == 0
+    for end, moved in (("lower", lower + 0.2 * (upper - lower)), ("upper", upper - 0.2 * (upper - lower))):
+        code, words = judged(**{end: moved})
+        assert code in (1, NOT_COVERED), words
+    if "difference" in name:
+        code, words = judged(pair=np.array([1, 0]))
+        assert code in (1, NOT_COVERED), words
+        code, words = judged(lower=-upper, upper=-lower, pair=np.array([1, 0]))
+        assert code in (0, 2), words
 
 
 LARGE = re.compile("million|bomb")

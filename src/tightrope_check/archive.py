@@ -25,7 +25,7 @@ from tightrope_check.fields import DTYPES, Field, Polynomial, list_fields, valid
 from tightrope_check.problem import Certificate
 
 FORMAT = 6
-MOST_MEMBERS = 1000
+MOST_MEMBERS = 60_000
 MOST_HEADER = 1 << 20
 MOST_LINES, MOST_PARTS = 1_000_000, 2_500_000
 """Of a text: lines; lines, terms and factors together."""
@@ -178,7 +178,9 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
     hold("arrays", unpacked + sum(map(len, members.values())))
     hold("arrays", unpacked, lasting=True)
     arrays = {name: (members.pop(name), recipe) for name, recipe in recipes.items()}
-    certificate: Certificate = _part(Certificate, head["certificate"], "", arrays)
+    node = head["certificate"]
+    name = "fleet.FleetCertificate" if isinstance(node, dict) and "unit" in node else "problem.Certificate"
+    certificate: Certificate = _part(Field("part", of=name).load(), node, "", arrays)
     _require(not arrays, f"unknown member '{_plain(next(iter(arrays), ''))}'")
     return certificate
 

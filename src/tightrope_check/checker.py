@@ -10,17 +10,7 @@ probability at least 1 − δ, under what `assumes` lists. `proofs/certificates.
 *Bounds of a game's value.* Maximisers own the lower bound L, minimisers the upper bound U. Where the agent is
 an owner, its witness alone counts, otherwise all choices do. Nature ANY owns nothing: L holds against its
 minimum, U against its maximum. Off the boundary L ≤ Φ(L) and Φ(U) ≤ U, on it L ≤ value ≤ U; a ranking along
-which the owners make progress excludes plays that never stop.
-
-*Progress.* At a choice with box P(c) and a set A of transitions that count as progress:
-
-* every p ∈ P(c) moves into A   iff  some lower bound in A is positive, or Σ_{not A} upper < 1;
-* some p ∈ P(c) that keeps the bound inductive moves into A   if  some p moves into A at all and the
-  inequality at c is strict (mix a little of that p in), or some optimal p does: there is weight left for a
-  successor in A once all better ones have theirs.
-
-Nature is asked the second way where it owns the bound, the first way where it does not or where the box
-encloses one distribution.
+which the owners make progress (README) excludes plays that never stop.
 """
 
 from __future__ import annotations
@@ -37,7 +27,7 @@ import numpy as np
 from tightrope_check.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope_check.budget import WorkBudget
 from tightrope_check.errors import InputError
-from tightrope_check.fields import validate
+from tightrope_check.fields import Field, validate
 from tightrope_check.nature import BoundVector, Boxes, moves_always, rows_of
 from tightrope_check.numbers import FLOAT64, RATIONAL, Arithmetic, Numbers, OutOfRange, as_fraction
 from tightrope_check.problem import Certificate, CertifiedObjective, CertifiedProblem, Claim, ValueHints
@@ -61,6 +51,9 @@ def check(certificate: Certificate, n: Arithmetic = FLOAT64, budget: WorkBudget 
 
 
 def _check(certificate: Certificate, n: Arithmetic) -> Verdict:
+    if type(certificate) is not Certificate:
+        verdict: Verdict = Field("part", of="fleet.check_units").load()(certificate, partial(_check, n=n))
+        return replace(verdict, bound=unbound(certificate))
     validate(certificate)
     problem, n = certificate.problem, n if n.is_kept else RATIONAL
     if n.exact and _exact_work(problem) > MOST_EXACT_WORK:
@@ -197,7 +190,7 @@ def _compare_claim(claim: Claim, low: _End, high: _End, least: float) -> Check:
 
 def unbound(certificate: Certificate) -> dict[str, bool | None]:
     """What a certificate could be tied to, and is not yet; None where it speaks of no such thing."""
-    data = None if certificate.problem.data is None else False
+    data = False if certificate.problem.data is not None or hasattr(certificate, "unit") else None
     policy = None if all(claim.policy == "free" for claim in certificate.claims) else False
     known = not any(claim.policy == "unknown" for claim in certificate.claims)  # else the data show it
     pairs = any(claim.pair is not None for claim in certificate.claims)

@@ -10,27 +10,6 @@ With the true coordinates x in the region (`tightrope_check.learned`):
 4. Over the points of a cell, model and occupancies bound the value at the initial state (*Values*). A node's
    bound is the better of its own and of the worse of its two children's; the root's is also that of the
    vectors.
-
-*Cells.* A cell is the region met with the half-spaces (SPLIT rows) of its path; McCormick's envelopes are
-those of its own box. The cones of simplices of rows cover all directions (`proofs/certificates.md`). If
-point p_k satisfies a_i·p_k ≥ b_i for all rows i of simplex k, then g·x ≤ Σ λ_i b_i ≤ g·p_k for x in the cell
-and g = Σ λ_i a_i in that cone: x is in the hull.
-
-*Models* (`proofs/certificates.md`). On x = centre + axes·y the checks are e ≥ R + γ max (P(y)e) and e
-> γ max (P(y)e), R the size of the residual of W on the ball |y| ≤ ϱ. For a bounded number of steps the steps
-are made here; the cubic part, rounding and γP(y)e become the error. A polynomial is a row of coefficients of
-the monomials 1, y_j, y_j·y_k, y_j·y_k·y_l in the order of degrees.
-
-*Values.* W lies between the least and the largest Bernstein coefficient B_kl over pairs of points
-(`proofs/values.md`, Vertex certificates), and V within the error of that. Occupancies: for any weights η
-of the open states V_0 = η·r + a(y)·V, a(y) = 1_0 − η + γ ηP(y), as V = r + γPV. V = W¹ ± d, W¹ being W up to
-first order and d = |curve|·ϱ² + error; so a(y)·V ≥ Σ_kl μ_k μ_l ½[a_k·W¹_l + a_l·W¹_k − |a_k|·d − |a_l|·d]
-where y = Σ μ_k Y_k. Both are (1, Y_k)·T·(1, Y_l) with a table T of numbers, up to what is known to be small.
-
-*Rounding.* float64 is a filter: coefficients of n terms are off by less than (n + 20)·ε times the sum of the
-terms' sizes, and where all numbers are at most 2²⁰⁰, underflow in products of four hides less than 2⁻⁴⁰⁰ in a
-sum of 2⁶⁰. What that leaves open is decided in rationals. Sums over all pairs of points are made exactly, in
-whole multiples of powers of two, after a rounding whose error is counted.
 """
 
 from __future__ import annotations

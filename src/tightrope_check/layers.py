@@ -1,11 +1,6 @@
 """Steps of several draws: `passing` states in the middle of a step, where steps are counted.
 
-A passing state has one choice, which earns nothing and leads to states that are not passing, or to passing
-ones of smaller numbers; none is the initial state, a target or forbidden. So from every choice nature draws
-until, after finitely many draws, the play is at a state that is not passing: that is one step. Its backup is
-that of the passing states first, in the order of their numbers, then that of the others. Each is monotone and
-on the safe side, so the whole is. A layer of passing states ends before the first one that leads into it: the
-backups of a layer are made at once.
+The README of this package says what they are, and why a layer is backed up at once.
 """
 
 from __future__ import annotations

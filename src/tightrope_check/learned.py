@@ -23,11 +23,7 @@ part); logarithms and roots are rounded to the safe side. `certificate-format.md
 * SLAB: stage `index` of a slab, the side that is `part` among those that are bet on.
 * SPLIT: split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above.
 
-*Weak duality.* For a direction g and a basis B of rows, multipliers y ≈ g·B⁻¹ are cut at 0. Whatever they
-are, g·x = y·(B x) + (g − y·B)·x ≤ y·b + max over the box of (g − y·B)·x holds in the polytope. A bad basis
-gives a worse bound, never a wrong one. Multipliers are sums of two doubles, found by operations in a fixed
-order, and bounds are rational, so they are the same on every machine. At the choices of a model, `within`
-float64 the same rows bound with their rounding added.
+*Weak duality* (README) bounds directions: a bad basis gives a worse bound, never a wrong one.
 
 *Expressions.* Each end of an expression f is the best of: f itself where it is a number, 0 or 1 otherwise; an
 event's interval, f = g/m or f = (1 − g)/m; what a basis proves; and the range of f over the domain's box and

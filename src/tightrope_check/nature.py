@@ -4,10 +4,7 @@ The maximum is the minimum over λ of the dual D(λ) = λ + Σ_i max(lower_i·(x
 and piecewise linear with its kinks at the x_i. So any D(λ) is an upper bound of the maximum (λ is found in
 doubles), and min_i D(x_i), each rounded down, is a lower bound. A minimum is the negative of a maximum.
 
-The sets are read exactly as written: whether sums of bounds reach 1 is decided without rounding, and no
-remainder is too small to count. `single` marks choices whose box encloses one distribution (a probability
-known up to rounding) instead of nature's set: there the worst is taken on both sides. float64 errs to the
-safe side, and boxes enclose what was written; the rest is decided with `exactly` the boxes, in rationals.
+Sets are read exactly as written (README); `single` marks choices whose box encloses one distribution.
 """
 
 from __future__ import annotations

@@ -13,14 +13,7 @@ What is trusted of float64 (IEEE 754), with u = 2⁻⁵³, η = 2⁻¹⁰⁷⁴,
 4. `array` of a rational q: |held − q| ≤ u·|q| + η. Of doubles, and of integers up to 2⁵³: exact.
 5. What leaves the range is infinite or NaN; `is_finite` is asked before it proves anything.
 
-Lemma (`error`). Let m terms t_i be products of two numbers (or quotients, or numbers), and let at most k
-roundings lie between the numbers and the sum, whatever the order of adding. Then
-
-    |fl(Σ t_i) − Σ t_i| ≤ γ·Σ|t_i| + k·m·η,   γ = k·u/(1 − k·u),
-
-and the computed Σ|t_i| is at least (1 − γ)·Σ|t_i| − k·m·η. For k, m < 2⁴⁰, k·(ε·(computed Σ|t_i|) + tiny)
-covers that, its own rounding too. The bound is never 0: callers must show that nothing was rounded, by
-*factors* that are 0 (a product may be 0 by underflow). Add it before anything is multiplied by the sum.
+Lemma (`error`): the README has it, with its proof of the bound k·(ε·(computed Σ|t_i|) + tiny).
 
 Logarithms, and roots of rationals, are rationals on a side of the true ones, by series and square roots of
 integers: no C library is trusted. They are the same with and without python-flint.

@@ -10,12 +10,6 @@ A product state (s, q) is the model in s with the automaton in q before it reads
 The second kind needs a maximiser and constant support: nature either cannot take a transition or must give it
 positive probability. Then the largest probability of an accepted run is that of reaching Z, against any
 nature (`certificate-format.md`).
-
-*A given policy* that does not look at the automaton leaves a chain: its choices at a state are one. A play
-almost surely ends in a bottom component and visits all of it again and again. An accepted component avoids
-what a pair avoids and meets every mark, so it is within the closed set Z; a bottom component within Z has all
-marks, since each is reached from all of Z. So the probability of an accepted run is that of reaching Z, for
-either direction of the agent. Choices of weight 0 are left out first.
 """
 
 from __future__ import annotations

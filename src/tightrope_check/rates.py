@@ -12,14 +12,7 @@ the rest and earns ρ/U a step has the same value, for all rates r between the b
 number for all states. The vectors are checked in this interval chain (`tightrope_check.checker`), with
 the least rewards from below and the largest from above.
 
-*With time*, by uniformisation with Λ no smaller than any exit rate: N Poisson with mean Λt,
-E[f(X_t)] = Σ P(N = k)·(P^k f), and what is earned until t is Σ P(N > k)·(P^k ρ)/Λ. A backup takes the worse
-end of each rate at every step, so it also covers rates that change. `PoissonWindow` bounds what the cut sums
-miss, for f between 0 and 1 (divided by its largest value).
-
-*Poisson probabilities* without an exponential: c_k proportional to P(N = k), c = 1 at the mode, follow from
-c_{k+1} = c_k·λ/(k+1), in whole numbers of 2⁻²⁰⁰ rounded down and rounded up. Beyond a window the ratios of
-neighbours fall, so that the rest is below a geometric series on each side. P(N = k) = c_k/Σ c.
+*With time*, by uniformisation: the README of this package has sums and Poisson probabilities.
 """
 
 from __future__ import annotations

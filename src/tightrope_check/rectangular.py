@@ -4,10 +4,6 @@
 largest value over the region a basis bounds (`tightrope_check.learned`), or the closed form of
 an ellipsoid (`tightrope_check.statistics.ellipsoid`). The transitions' bounds hold as well, and the
 better of the two counts. Only a maximum from above and a minimum from below are improved.
-
-In float64 a coefficient a is the nearest number â, |â − a| ≤ u·|a| + η (`tightrope_check.numbers`). Of
-an expression that hides at most u·(1 + 2u)·Σ|â_j|·|x_j| + 2η·(1 + Σ|x_j|) in the box, of δ_j times it less
-than 4ε·|δ_j|·extent_j, where the extent has tiny·(1 + Σ|x_j|) added: two operations more in the error bound.
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ def headline(verdict: Verdict, certificate: Certificate) -> str:
         return f"CONTRADICTED: {verdict.contradicted}; nothing is proved"
     if failed := [f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed]:
         return f"NOT VALID: {failed[0]}"
-    data, statement = certificate.problem.data, _statement(verdict, certificate)
+    data, words = certificate.problem.data, getattr(certificate, "words", None)
+    statement = next(iter(words.values())) if words else _statement(verdict, certificate)
     sure = "" if data is None else f", confidence {confidence_text(data.total_delta)}"
     word = {None: "VALID: ", "true": "VALID: true, ", "false": "FALSE: "}.get(verdict.answer, "UNDECIDED: ")
     return f"NOMINAL: {statement}, not guaranteed" if verdict.nominal else f"{word}{statement}{sure}"
@@ -111,7 +112,7 @@ def facts(verdict: Verdict, certificate: Certificate) -> Iterator[tuple[str, str
         yield "assumes" if status in ("yes", "stated") else "reason", words.removeprefix("NOMINAL: ")
     yield "checks", f"{sum(one.passed for one in verdict.checks)} of {len(verdict.checks)} passed"
     for name, ends in list(verdict.values.items())[1:]:
-        yield name, interval_text(*ends)
+        yield name, getattr(certificate, "words", {}).get(name) or interval_text(*ends)
 
 
 def rows(verdict: Verdict, certificate: Certificate) -> Iterator[tuple[str, str, str]]:

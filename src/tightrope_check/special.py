@@ -7,11 +7,7 @@ mix choices or change with the step.
 Levels of states with lower bound +∞ are the ranking for rewards until a target, and a layer of it for total
 rewards.
 
-*Policies that change with the step.* A row (step, state, choice) of a claim's `earlier` means: up to and
-including that step the state takes this choice, unless a later row of the state gives another one up to an
-earlier step; after all of them it takes its `choice`. Steps fall from row to row, and strictly for every
-state. The value of a bounded number of steps is a backup for each, of the choice that is taken there; where
-only a lower bound on the steps is given, `choice` is the policy from then on.
+*Policies that change with the step* are rows of a claim's `earlier` (README).
 """
 
 from __future__ import annotations

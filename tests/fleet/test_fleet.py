@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.free_columns import LogColumn
 from tightrope.fleet import Fleet, learn_fleet
-from tightrope.fleet.tolerance import MISS
+from tightrope.fleet.tolerance import MISS, order_of_most, support_risk
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.statistics.intervals import clopper_pearson
 from tightrope.verdict import Word
@@ -129,3 +130,51 @@ def test_input_without_units_is_refused() -> None:
         learn_fleet(CHAIN.problem('P=? [ F "success" ]'), counts, "pump")
     with pytest.raises(tr.InputError, match=r"`share` is 1\.0"):
         learn(counts, share=1.0)
+
+
+def choice_log(units: int, runs: int) -> tr.Counts:
+    rng = np.random.default_rng(8)
+    good, bad = rng.beta(50, 5, units), rng.beta(20, 20, units)
+    action = rng.integers(0, 2, (units, runs))
+    success = rng.random((units, runs)) < np.where(action == 0, good[:, None], bad[:, None])
+    return counts_of(CHOICE, (2 * action + ~success).reshape(-1), np.repeat(np.arange(units), runs))
+
+
+def test_the_bound_by_all_units_says_whether_it_is_narrower_and_why() -> None:
+    problem = CHOICE.problem('Pmax=? [ F "success" ]')
+    fleet = learn_fleet(problem, choice_log(40, 40), "unit", delta=0.1, share=0.6)
+    assert fleet.scenario is not None and fleet.scenario.bounds is not None
+    shown = re.search(r" for ([0-9.]+) % of all units, confidence 0.9; ([0-9]) of 40", fleet.scenario.text)
+    assert shown is not None
+    kept = 1.0 - support_risk(40, int(shown[2]), 0.1) / (1.0 - MISS)
+    assert float(shown[1]) == pytest.approx(100.0 * kept, rel=1e-4) and kept > 0.6
+    assert fleet.scenario.text.startswith("wider (a hull bounds the worst unit): at least ")
+    assert fleet.most.bounds is not None and fleet.scenario.bounds.lower < fleet.most.bounds.lower
+    assert ("scenario", fleet.scenario.text) in fleet.rows()
+    few = learn_fleet(problem, choice_log(40, 40), "unit", delta=0.1, share=0.9)
+    assert few.scenario is not None and "wider (it holds for too few units)" in few.scenario.text
+    assert learn(chain_log([0.9] * 30, 10, 1)).scenario is None
+
+
+def test_where_half_of_the_units_are_too_few_all_of_them_are_too_few_for_a_hull() -> None:
+    for delta in (0.05, 0.1, 0.5):
+        for units in range(4, 100, 5):
+            shares = [
+                share for share in (0.5, 0.8, 0.9) if order_of_most(units - units // 2, share, delta) == 0
+            ]
+            assert all(1.0 - support_risk(units, 1, delta) / (1.0 - MISS) < share for share in shares)
+
+
+def test_runs_without_a_unit_are_not_left_out_in_silence() -> None:
+    counts = chain_log([0.9] * 30, 10, 1)
+    assert counts.log is not None
+    log = counts.log()
+    unit = np.where(log.transition == 0, log.columns["unit"].code, -1).astype(np.int32)  # failures have none
+    column = LogColumn(unit, log.columns["unit"].labels)
+    log = EpisodeLog(
+        log.transition, log.previous, log.episode, log.over, log.model_hash, columns={"unit": column}
+    )
+    fleet = learn(log.counts(CHAIN, counts.design))
+    assert fleet.verdict.word is Word.NOMINAL and "episodes have no 'unit'" in fleet.verdict.why
+    with pytest.raises(tr.CannotCertify, match="no certificate is written: units of episodes"):
+        fleet.certificate()

@@ -2,16 +2,12 @@
 
 No certificate is written that the checker refuses, or that contradicts the answer beside it.
 
-Both are proved intervals of the same quantity, so they meet; each may be the wider one, at either end. If
-they do not meet, one of them is wrong: nothing is written, and the internal error asks for a report.
-
-* A true or false answer places its value on one side of the threshold.
-* A certificate of a learned temporal formula is about the most robust policy of its own product, perhaps
-  another one than the answer's. Its lower bound is compared with what no policy exceeds.
-* A certificate of a temporal formula or an average about synchronised intervals is about the products of
-  their bounds, which allow nature more than the answer's factors do: one side is compared.
-* Two different statements about the same data, such as a likelihood region of rates and an interval for every
-  rate, each fail with probability δ. If they exclude each other, nothing is certified, in words.
+Both are proved intervals of the same quantity, so they meet; each may be the wider one. If they do not meet,
+one is wrong: nothing is written, and the internal error asks for a report. A certificate of a learned
+temporal formula is about the most robust policy of its own product: its lower bound is compared with what no
+policy exceeds. Of synchronised intervals, whose products allow nature more, one side is compared. Two
+different statements about the same data fail with probability δ each: if they exclude each other, nothing is
+certified, in words.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from tightrope.certify.solved import choices_by_step
 from tightrope.continuous.discrete import embed
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, shown
+from tightrope.learning.groups import counts_of_unit, second_half, units_of
 from tightrope.learning.learn import TemporalFormulas, counted_anew
 from tightrope.learning.options import chosen_with
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, observe, observe_done
@@ -54,6 +55,7 @@ from tightrope.provenance import of_counts
 from tightrope.statistics.costs import CostModel
 from tightrope.verdict import AssumptionStatus
 from tightrope_check.checker import unbound
+from tightrope_check.fleet import FleetCertificate
 from tightrope_check.problem import RUNS, Certificate, CertifiedObjective, CertifiedProblem, Claim
 from tightrope_check.verdict import MEANING
 from tightrope_check.verdict import Verdict as Verdict
@@ -282,10 +284,13 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
     controlled = " or another controller" if own.controlled is not None else ""
     for name, trouble in compare_problems(problem, mine, is_asked, controlled):
         yield name, trouble and f"{trouble}{_ranges(problem, own, trouble)}{_revised(certificate, name)}"
-    if is_asked and problem.data is not None and problem.data.returns is not None:
-        yield "property", _refuted_returns(certificate, own)
+    fleet = certificate if isinstance(certificate, FleetCertificate) else None
+    first = certificate if fleet is None else fleet.parts[0]
+    if is_asked and first.problem.data is not None and first.problem.data.returns is not None:
+        yield "property", _refuted_returns(first, own)
     if own.counts is not None:
-        yield "data", _data_difference(certificate, own, own.counts)
+        differs = _data_difference(first, own, own.counts) if fleet is None else None
+        yield "data", differs if fleet is None else _units_difference(fleet, own, own.counts)
     if own.policy is not None or own.controlled is not None:
         yield "policy", _policy_difference(certificate, own)
     if own.baseline is not None:
@@ -396,6 +401,25 @@ def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str 
     return name_difference("other data", first_difference(statement, rebuilt))
 
 
+def _units_difference(fleet: FleetCertificate, own: Own, counts: Counts) -> str | None:
+    """The file has all units of the data, or the half that is bounded where the others chose the policy."""
+    if counts.log is None or not isinstance(own.model, ParametricMDP):
+        return "units, and your data are counts"
+    log = counts.log()
+    names, number = units_of(log, fleet.about.get("column", ""))
+    bounded = [unit.about["unit"] for unit in fleet.unit]
+    half = [name for name, one in zip(names, second_half(names), strict=True) if one]
+    if set(bounded) not in (set(names), set(half)) or number.min() < 0:
+        return f"other units: {len(bounded):,}, and your data have {len(names):,}"
+    if own.policy is not None and len(bounded) == len(names) and not chosen_before(own.policy, counts).holds:
+        return "units that chose your policy"
+    for name, part in zip(bounded + bounded * bool(fleet.again), fleet.parts, strict=True):
+        rows = counts_of_unit(log.subset(number == names.index(name)), own.model, counts.design)
+        if trouble := _data_difference(part, own, rows):
+            return f"{trouble} in unit {shown(name)!r}"
+    return None
+
+
 def _scored(certificate: Certificate, own: Own, counts: Counts, about: list[float]) -> ObservedOutcomes | str:
     """What the user's own episodes come to, counted again, or why they do not; `about` is δ, and what returns
     lie between. Of a process with choices they are those of the given policy, unless the data name another,
@@ -484,6 +508,8 @@ def tie_verdict(
     if relation is Relation.JOINT:
         assumed.append(("joint bounds", "yes", JOINT_BOUNDS))
     assumed += _chosen_with_data(certificate, own)
+    if isinstance(certificate, FleetCertificate):
+        return replace(verdict, bound=bound, assumptions=tuple(assumed))
     values, best = _what_follows(certificate, relation)
     about = _claim_asked_for(certificate, own, values)
     tied = replace(verdict, bound=bound, assumptions=tuple(assumed), values=values, claim=about)
@@ -499,7 +525,8 @@ def tie_verdict(
 def _chosen_with_data(certificate: Certificate, own: Own | OwnChain) -> list[tuple[str, str, str]]:
     """That the user's model, or the policy that the file singles out, was made from the user's data; without
     these the counts of the file are all that is known of its data."""
-    stated, given = certificate.problem.data, own.counts if isinstance(own, Own) else own.exposure
+    about = certificate.parts[0] if isinstance(certificate, FleetCertificate) else certificate
+    stated, given = about.problem.data, own.counts if isinstance(own, Own) else own.exposure
     if stated is None:
         return []
     transitions, structure = certificate.problem.graph.transitions, own.model.structure

@@ -1,11 +1,9 @@
 """Certificates of learned averages and temporal formulas, over the bounds that the checker itself derives.
 
-The checker derives bounds of single probabilities at every choice (`tightrope_check.learned`). Over
-these the average of a policy has a gain and a bias on each side, and the probability of a formula is that of
-reaching the targets of its product: for a given policy in the chain that it leaves, otherwise by the most
-robust policy that is found. Both ends hold whatever nature picks within the bounds at every step, so they
-hold at the true parameters, and on all of a domain. They can be wider than those of a result that uses more
-than single bounds.
+The checker derives bounds of single probabilities at every choice (`tightrope_check.learned`). Over these an
+average has a gain and a bias on each side, and a formula the probability of reaching the targets of its
+product: for a given policy in the chain that it leaves, otherwise by the most robust policy. Both ends hold
+whatever nature picks at every step, on all of a domain; those of a result may be narrower.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """The part of a certificate that proves coupled bounds: cells, hulls, Taylor models, occupancies.
 
-The tree of cells is that of the result. A bound of a node holds in all cells below it, so for each end of the
-answer every branch is followed from the root until a node's own bound reaches it, and the rest is cut. Split
-i divides a node into 2i + 1 (below the plane) and 2i + 2 (above it). Hulls are found again over the checker's
-rows: vertices are pushed outward slightly until the checker's function confirms that they enclose the cell.
-Frames and models are the result's. The claim is what the checker's own functions derive; a cell whose proof
-fails is left out, and the claim is wider for it.
+The tree of cells is that of the result. A bound of a node holds in all cells below it, so every branch is
+followed from the root until a node's own bound reaches the answer's end. Split i divides a node into 2i + 1
+(below the plane) and 2i + 2 (above it). Hulls are found again over the checker's rows: vertices are pushed
+outward slightly. Frames and models are the result's. A cell whose proof fails is left out.
 """
 
 from __future__ import annotations

@@ -6,10 +6,9 @@ Events, coordinates and plug-ins are the checker's own. A bound that is not prov
 what is proved, and the policies are evaluated again over the larger sets: a certificate never claims more
 than it proves.
 
-A result about a temporal formula uses the product with what is left of the formula. A certificate holds one
-automaton of the whole formula (`whole_automaton`), and the checker derives the product with that. Values are
-the same; vectors and policies are about other states. So the result is computed again there, with the same
-data, tying and confidence.
+A certificate about a temporal formula holds one automaton of the whole formula (`whole_automaton`), and the
+checker derives the product with that. So the result is computed again there, with the same data, tying and
+confidence.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
 """Certificates of controllers that see observations: bounds from both sides, or of one controller.
 
-*Both sides.* The certificate is a plain one, about the outer model of beliefs (`tightrope.beliefs.graph`)
-whose first belief has one choice more: the chain that the controller makes of the model. So the controller is
-one of its policies, and its optimum is on the far side of that over all controllers (`docs/proofs/values.md`,
-Beliefs). Doubles stand for the rationals they were rounded from; rewards are rounded to the safe side. The
-claims `value` (the optimum) and `given policy` (the controller) have the same bounds. For minimised rewards
-until a target, which are infinite where it is missed, the controller must reach it almost surely: from every
-state of its chain there is a path to it, and none to a stop elsewhere. Otherwise no certificate is written.
+*Both sides.* The certificate is about the outer model of beliefs (`tightrope.beliefs.graph`) with the chain
+of the controller as one choice more of its first belief. Its optimum is on the far side of that over all
+controllers (`docs/proofs/values.md`, Beliefs). The claims `value` (the optimum) and `given policy` have the
+same bounds. For minimised rewards until a target the controller must reach it almost surely.
 
 *One controller*, given, learned or chosen within intervals: the certificate is about the chain that it makes
-of the model, as a plain, interval or parametric model. Nature picks within intervals at every step of the
-chain, and may remember. Claims are about the policy; a claim named `value` would be read as a bound on all
-controllers, and is refused.
+of the model. Nature may remember. A claim named `value` would be read as a bound on all controllers, and is
+refused.
 
 To compare a certificate, either model is built again from the user's model, property and controller. The
 certificate's `beliefs` (expanded, split) only decide what it is compared with; the theorem holds for any.

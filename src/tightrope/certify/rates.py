@@ -1,10 +1,8 @@
 """Certificates of chains in continuous time: at a point, over a domain, and with learned rates.
 
-The problem is the chain itself with the question (`tightrope_check.rates`). Data are jumps and
-exposures, and the statement is an interval for every class of rates, whatever region the result has; a
-likelihood region, and its answer, are narrower. Vectors are searched over the interval chain that the checker
-derives; where times are bounded the checker makes all steps, and the claim is what it finds, with a little
-room for other orders of adding.
+The problem is the chain itself with the question (`tightrope_check.rates`). Data are jumps and exposures, and
+the statement is an interval for every class of rates. Vectors are searched over the interval chain that the
+checker derives; where times are bounded the checker makes all steps, and the claim is what it finds.
 """
 
 from __future__ import annotations

@@ -7,25 +7,16 @@ rounded its rows. All of this is float64 that no guarantee uses: the checker com
 (`tightrope_check.learned`).
 
 *Slabs.* The checker derives the bets. Points near which each row shall be tight and shares of the scales are
-the result's; bounds of the expressions are proved again here, stage by stage, over the rows of the base
-region and of the stages before.
+the result's; bounds of the expressions are proved again, stage by stage.
 
-*Ellipsoids* are named by the directions of their tangents. Tangents along the coordinates bound the box. A
-bound that the domain does not cut is proved by the tangent in its own direction; otherwise the domain's and
-McCormick's rows with their multipliers and the tangent in the remaining direction prove at least what the
-cone program did.
+*Ellipsoids* are named by the directions of their tangents. Tangents along the coordinates bound the box, and
+the tangent in a bound's own direction proves it, beside rows of the domain and McCormick's.
 
-*Rectangular sets.* At a choice with successors s_k and expressions f_k the extreme of Σ f_k(x)·v(s_k) over
-the region is that of a linear function of x. A basis that is optimal over the rows of the certificate proves
-it best. Bounds of expressions that cut into the region are rows, too.
+*Rectangular sets.* The extreme of Σ f_k(x)·v(s_k) at a choice is that of a linear function of x, which an
+optimal basis proves. *Quotients*: f/g is bounded by f − c·g (`tightrope_check.quotients`).
 
-*Quotients.* Rows are written again in the checker's coordinates, which have no reciprocals. An end of f/g is
-proved by a bound of f − c·g, c the wanted end (`tightrope_check.quotients`).
-
-*Bases* come from the dual simplex method. It starts with the faces of the box that the direction points to
-and swaps in the row that the basis' vertex violates most; every basis on the way proves a bound, each no
-worse than the one before. To avoid cycling the direction is tilted slightly into the cone of the first basis;
-a few primal steps then lead to a vertex that is optimal for the direction itself.
+*Bases* come from the dual simplex method, from the faces of the box that the direction points to; every basis
+on the way proves a bound. The direction is tilted slightly against cycling.
 """
 
 from __future__ import annotations

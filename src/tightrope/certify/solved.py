@@ -3,13 +3,10 @@
 *Temporal formulas.* The checker's own code derives the product and its targets
 (`tightrope_check.product`); the solver only bounds the probability of reaching these.
 
-*Averages* have a gain and a bias for every state, on each side. For a maximiser (a minimiser is one of the
-negated reward), from above: the gain is the quotient's upper bound, constant on end components; the bias is
-that of the components. Choices that leave a component, or belong to none, satisfy the second inequality once
-C·w is added to the bias, w(s) ≥ 1 + p·w being the largest expected number of such choices, and C large
-enough. From below likewise, for one policy: it walks to a component in which it stops, and there takes the
-choices that are best for the bias; w counts its steps. Where rounding leaves an inequality open, ε·(1 + w) is
-added to the gain (taken from it, below) until the checker's own backups confirm it.
+*Averages* have a gain and a bias on each side (`docs/proofs/values.md`). Of a maximiser, from above: the gain
+is the quotient's upper bound, constant on end components; the bias is that of the components, with C·w added,
+w ≥ 1 + p·w. From below likewise, for one policy. Where rounding leaves an inequality open, ε·(1 + w) is added
+to the gain (taken from it, below) until the checker's own backups confirm it.
 """
 
 from __future__ import annotations

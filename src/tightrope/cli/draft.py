@@ -17,6 +17,7 @@ from tightrope.io.coding import record_of
 from tightrope.io.log_words import LogWords
 from tightrope.io.output import DATA, PRISM, claim_file
 from tightrope.learning.draft import Draft, Tie, draft_tables
+from tightrope.learning.groups import units_of
 from tightrope.prism.load import load_prism_text
 
 
@@ -54,6 +55,7 @@ class DraftRequest:
         "--rest", "Write the other episodes here, to learn from: a .csv file.", "FILE"
     )
     seed: int = declare("--seed", "Seed of the choice of episodes for ties.", "N", default=0)
+    unit: str | None = declare("--unit", "The column of units that differ, for the command after.", "COLUMN")
     reading: LogWords
 
 
@@ -79,6 +81,9 @@ def draft(request: DraftRequest) -> None:
     log = LogRequest.of(request.reading, request.logs)
     names = [name.strip() for name in (request.variables or "").split(",") if name.strip()]
     result = draft_tables(log.tables(), log.options, names, request.select_on, request.seed)
+    log_of = result.reading.counts.log
+    if request.unit is not None and log_of is not None:
+        units_of(log_of(), request.unit)
     model.write(result.text)
     if rest is not None and result.rest is not None:
         from tightrope.data.writing import write_log
@@ -102,6 +107,7 @@ def _shown(request: DraftRequest, result: Draft) -> Content:
     for name in request.logs if request.rest is None else [str(request.rest)]:
         next_words += ["--data", name]
     next_words += log_options(request.reading) if request.rest is None else []
+    next_words += [] if request.unit is None else ["--unit", request.unit]
     rows: Rows = [
         ("model", request.output),
         ("rest", request.rest),

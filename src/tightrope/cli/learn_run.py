@@ -44,7 +44,7 @@ from tightrope.prism.properties.shape import kind_of
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.verdict import Assessment, Word
+from tightrope.verdict import Word
 
 if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
@@ -140,8 +140,7 @@ def run_one(request: LearnRequest) -> Finished:
     check_delta(request.delta)
     plain = not timed and other is None
     if request.unit is not None and plain:
-        verdict = learn_units(request)
-        return Finished(lambda: None, lambda: screen.leave(verdict))
+        return learn_units(request)
     words, exports = request.learn_options(), result_files.parse_exports(request.export)
     files = LearnFiles.claim(request, timed, result_files.KIND if plain else "answer")
     if request.observations is not None:
@@ -625,12 +624,12 @@ def _show_rates(learned: Any, answer: answers.RateAnswer) -> screen.Content:
     return screen.Content(facts, more, tables=[screen.Table(columns, rows)])
 
 
-NOT_WITH_UNITS = "observations certificate output export breakdown coupled_gap misfit at"
+NOT_WITH_UNITS = "observations export breakdown coupled_gap misfit at tree"
 SHARE = 0.9
 """Of all units, where the user says nothing."""
 
 
-def learn_units(request: LearnRequest) -> Assessment:
+def learn_units(request: LearnRequest) -> Finished:
     """Learn about the units of a log, and print the three answers."""
     assert request.unit is not None
     cli_options.refuse_options(request, NOT_WITH_UNITS, "it cannot be used with --unit")
@@ -638,21 +637,43 @@ def learn_units(request: LearnRequest) -> Assessment:
         cli_options.refuse("--sets all", "it cannot be used with --unit")
     column, colon, text = request.unit.rpartition(":")
     name, share = (column, cli_options.parse_number(text, "the share of --unit")) if colon else (text, SHARE)
+    files = LearnFiles.claim(request, False, "answer")
+    if files.single is not None:
+        raise InputError("--unit writes several files", hint="name a directory: -o DIR")
     study = Study(request, temporal=True)
     subject, reading = study.subject, study.reading
     policy = None if request.policy is None else tr.Policy(subject.model, request.policy)
     words = request.learn_options().words
-    with screen.phase(f"units by '{name}'"):
+    with screen.phase(f"units by '{name}'") as progress:
         fleet = tr.learn_fleet(
             subject.problem, reading, name, delta=request.delta, share=share, policy=policy, **words
         )
+        record, proof = fleet.record(), None
+        document = fleet.document(request.model)
+        if request.certificate is not None:
+            progress("the certificate")
+            proof, values = fleet.certified_file(document, not request.no_verify)
+            proved = answers.ProvedFacts(proof.digest, str(request.certificate), values)
+            record.certificate = document.certificate = proved
     screen.answer(
         fleet.verdict,
         f"{fleet.most.verdict.word.name}: {fleet.most.text}",
-        fleet.record(),
+        record,
         lambda: screen.Content(
-            [*fleet.rows(), *screen.assumed_facts(fleet.verdict), *sources.reading_facts(reading)[0]],
+            [
+                *fleet.rows(),
+                ("certificate", _proved_text(record.certificate)),
+                *screen.assumed_facts(fleet.verdict),
+                *sources.reading_facts(reading)[0],
+            ],
             tables=[screen.Table(*fleet.table())],
         ),
     )
-    return fleet.verdict
+
+    def fill(folder: Path, digest: str | None, progress: screen.PhaseProgress) -> None:
+        beside = digest is not None and files.alone is None and request.certificate is not None
+        document.data = study.about
+        fleet.fill(folder, record, document, [Path(str(request.certificate)).name] if beside else [])
+
+    write = partial(files.write, answers.ANSWER_FILE, proof, fill)
+    return Finished(write, lambda: screen.leave(fleet.verdict))

@@ -13,41 +13,62 @@ the bounds of all units together give the three answers (`tightrope.fleet.tolera
 
 from __future__ import annotations
 
-import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Unpack
+from pathlib import Path
+from typing import Any, Unpack
 
+import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
 
+from tightrope.atomic import atomic_write
+from tightrope.certify.certificate_file import CertificateFile, as_file, require_proved
+from tightrope.certify.learned import certificate_of
+from tightrope.certify.problem import first_difference
+from tightrope.certify.solved import to_words
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError
-from tightrope.fleet.documents import FleetDocument, UnitFacts
-from tightrope.fleet.tolerance import MISS, chance_of_next, order_of_most, order_of_next, units_for
-from tightrope.io.coding import record_of
-from tightrope.io.results import Interval
-from tightrope.learning.groups import interval_options, units_of
-from tightrope.learning.options import LearnKwargs, LearnOptions
+from tightrope.fleet.tolerance import (
+    MISS,
+    all_have_a_unit,
+    chance_of_next,
+    order_of_most,
+    order_of_next,
+    support_risk,
+    units_for,
+)
+from tightrope.io.answers import ANSWER_FILE, AnswerDocument, ProvedFacts
+from tightrope.io.coding import record_of, to_text
+from tightrope.io.results import Interval, Judged, LedgerFacts
+from tightrope.learning.groups import counts_of_unit, interval_options, second_half, units_of
+from tightrope.learning.learn import learn
+from tightrope.learning.options import LearnKwargs, LearnOptions, OutcomesUse
 from tightrope.learning.outcomes import Observation, chosen_before, plan_observation
 from tightrope.learning.pipeline import DeltaSplit, Pipeline, Serves, Settled, counts_of
+from tightrope.learning.result import LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.monitoring.episode_scores import Episodes, Scores
 from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text, interval_text, sure_text, text_below
 from tightrope.problem import Problem, learnable, problem_of
 from tightrope.statistics.confidence_budget import assumed_of
-from tightrope.statistics.estimates import Events, IntervalMethod, check_delta
+from tightrope.statistics.estimates import Events, IntervalMethod, check_delta, event_intervals
 from tightrope.statistics.intervals import clopper_pearson, complement
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.pooling import pooled_events, pooled_intervals
 from tightrope.statistics.returns import Tally, mean_interval
-from tightrope.verdict import Assessment, Assumed, AssumptionStatus
+from tightrope.verdict import Assessment, Assumed, AssumptionStatus, Word
+from tightrope_check.fleet import FleetCertificate, Unit, bounds_average
+from tightrope_check.problem import Certificate
 
 WORST = 3
 """Units that are printed."""
@@ -61,6 +82,36 @@ UNITS = Assumed.stated(
     "their values",
 )
 RUNS = Assumed.stated("runs", "the number of episodes of a unit does not depend on how they ended")
+
+
+class UnitFacts(msgspec.Struct, kw_only=True):
+    """One unit: each end fails with the probability `miss` of the answer at most."""
+
+    unit: str
+    episodes: int
+    bounds: Interval
+
+
+class FleetFacts(Judged, kw_only=True):
+    """One of the three answers; no bounds where the data allow none."""
+
+    text: str
+    bounds: Interval | None
+
+
+class FleetDocument(Judged, kw_only=True):
+    """`learn --unit`."""
+
+    unit: str
+    delta: float
+    share: float
+    most: FleetFacts
+    next_unit: FleetFacts
+    average: FleetFacts
+    units: list[UnitFacts]
+    chosen_on: list[str]
+    scenario: FleetFacts | None
+    certificate: ProvedFacts | UnsetType = UNSET
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +145,8 @@ class Fleet(Record):
     * `next_unit`: the next unit keeps this bound with probability 1 − δ, or what its text says.
     * `average`: with confidence 1 − δ, the mean value over all units lies in this interval.
 
-    `chosen_on` are the units that chose the policy, and are not among `units`.
+    `chosen_on` are the units that chose the policy, and are not among `units`. `scenario` bounds that policy
+    by all units, at a δ of its own, for the share of units that the number of units behind it allows.
     """
 
     column: str
@@ -107,6 +159,8 @@ class Fleet(Record):
     most: FleetAnswer
     next_unit: FleetAnswer
     average: FleetAnswer
+    scenario: FleetAnswer | None
+    source: _UnitBounds
 
     @property
     def verdict(self) -> Assessment:
@@ -117,6 +171,31 @@ class Fleet(Record):
         """What is written of it."""
         units = [UnitFacts(unit=one.name, episodes=one.episodes, bounds=one.interval) for one in self.units]
         return record_of(FleetDocument, self, unit=self.column, units=units)
+
+    def document(self, model: str) -> AnswerDocument:
+        """The answer as a page shows it: the bound for most units, and the rest as notes."""
+        problem, whole = self.source.problem, self.verdict
+        lines = [f"units: δ = {self.delta:g} for each of the three answers; they do not hold simultaneously"]
+        return AnswerDocument(
+            verdict=whole.word,
+            why=whole.why,
+            assumptions=list(whole.assumptions),
+            model=model,
+            model_hash=problem.base.hash(),
+            question=problem.query.text,
+            headline=f"{self.most.verdict.word.name}: {self.most.text}",
+            value=None,
+            truth=None,
+            robust_policy=None,
+            guarantee=None,
+            optimistic=None,
+            sets=self.source.options.sets.value if self.source.options.sets else "tied",
+            ledger=LedgerFacts(self.delta, all(one.holds for one in whole.assumptions), lines),
+            status="close" if whole.is_proved else "limit",
+            notes=[f"{name}: {text}" for name, text in self.rows()],
+            peak_memory=peak_memory(),
+            seconds={},
+        )
 
     @property
     def worst(self) -> list[UnitBound]:
@@ -131,9 +210,90 @@ class Fleet(Record):
         shown = (f"{one.name} {interval_text(one.interval.lower, one.interval.upper)}" for one in self.worst)
         return [
             *((one.kind, f"{one.verdict.word.name}: {one.text}") for one in (self.next_unit, self.average)),
+            *(() if self.scenario is None else [("scenario", self.scenario.text)]),
             ("units", f"{len(self.units):,} by '{self.column}', {episodes:,} episodes{chosen}"),
             ("worst", ", ".join(islice(shown, WORST))),
         ]
+
+    def certificate(self, about: Mapping[str, object] | None = None) -> FleetCertificate:
+        """The certificate: each unit is bounded by its own rows alone, and the three answers follow.
+
+        Raises
+        ------
+        CannotCertify
+            If an answer is nominal, contradicted or without bounds, or a unit has no certificate.
+        """
+        broken = [one.verdict for one in (self.most, self.next_unit, self.average)]
+        if why := [one.why for one in broken if one.word in (Word.NOMINAL, Word.CONTRADICTED)]:
+            raise CannotCertify(f"no certificate is written: {why[0]}")
+        source, names, number = self.source, [one.name for one in self.units], len(self.units)
+        k, last = order_of_most(number, self.share, self.delta), max(order_of_next(number, self.delta), 1)
+        if k == 0:
+            raise CannotCertify(f"no certificate is written: {self.most.text}")
+        units = source.certified(names, MISS)
+        by_events = source.observation is None and self.average.bounds is not None
+        again = source.certified(names, AVERAGE_MISS) if by_events else []
+        ends = sorted(one.low if self.maximises else one.high for one, _ in units)
+        ends = ends if self.maximises else ends[::-1]
+        if not (math.isfinite(ends[k - 1]) and math.isfinite(ends[last - 1])):
+            raise CannotCertify("no certificate is written: values of units have no finite bound")
+        words = {**(about or {}), "column": self.column, "chosen on": len(self.chosen_on) or None}
+        fleet = FleetCertificate(
+            problem=replace(units[0][1].problem, data=None),
+            claims=units[0][1].claims,
+            values=(),
+            delta=self.delta,
+            share=self.share,
+            unit=tuple(one for one, _ in units),
+            again=tuple(one for one, _ in again),
+            most=ends[k - 1],
+            next_unit=ends[last - 1],
+            chance=chance_of_next(number, last),
+            about=to_words(words),
+        )
+        for _, one in (*units, *again):
+            if (differs := first_difference(fleet.problem, replace(one.problem, data=None))) is not None:
+                raise CannotCertify(f"no certificate is written: units differ in '{differs}'")
+        average = source.average(self.delta, [Interval.of(one.low, one.high) for one, _ in again] or None)
+        for slack in (0.0, 1e-9, 1e-6, 1e-4):
+            if average is None:
+                break
+            low = max(average[0] - slack * abs(average[0]), source.ends[0])
+            high = min(average[1] + slack * abs(average[1]), source.ends[1])
+            fleet = replace(fleet, low=low, high=high)
+            if bounds_average(fleet, False) and bounds_average(fleet, True):
+                return fleet
+        return replace(fleet, low=None, high=None)
+
+    def certify(self, path: str | Path, *, model: str = "") -> dict[str, Interval]:
+        """Write the certificate, if the checker confirms it.
+
+        Returns
+        -------
+        dict of str to Interval
+            What it proves of most units, the next one and the average.
+        """
+        file, proved = self.certified_file(self.document(model))
+        file.save(path)
+        return proved
+
+    def certified_file(
+        self, about: AnswerDocument, verify: bool = True
+    ) -> tuple[CertificateFile, dict[str, Interval]]:
+        """The file of the certificate, and what it proves."""
+        words = {"model": about.model, "model_hash": about.model_hash, "property": about.question}
+        fleet = self.certificate(words)
+        require_proved(fleet, verify)
+        return as_file(fleet), {name: Interval.of(*ends) for name, ends in fleet.claimed.items()}
+
+    def fill(self, folder: Path, record: FleetDocument, answer: AnswerDocument, beside: list[str]) -> None:
+        """Write the documents and the policy into a directory."""
+        answer.files = ["units.json", *beside, *(["policy.json"] if self.policy is not None else [])]
+        if self.policy is not None:
+            self.policy.save(folder / "policy.json", answer.model_hash)
+        for name, content in (("units.json", record), (ANSWER_FILE, answer)):
+            with atomic_write(folder / name) as target:
+                target.write(to_text(content) + "\n")
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The columns and rows of all units."""
@@ -225,6 +385,7 @@ def learn_fleet(
     given = as_policy(model, policy)
     chosen_on: tuple[str, ...] = ()
     assumed: list[Assumed] = [UNITS, Assumed.stated("column", f"'{column}' does not depend on what happened")]
+    assumed += all_have_a_unit(number_of, column)
     bounding = np.ones(len(names), dtype=np.bool_)
     if given is not None:
         before = chosen_before(given, counts)
@@ -235,7 +396,7 @@ def learn_fleet(
             )
         assumed.append(before)
     elif model.structure.choices > model.structure.states:
-        bounding = _second_half(names)
+        bounding = second_half(names)
         given = _choose(question, log.subset(_in(number_of, ~bounding)), counts, delta, chosen)
         chosen_on = tuple(name for name, one in zip(names, bounding, strict=True) if not one)
     order = sorted(np.flatnonzero(bounding).tolist(), key=lambda number: names[number])
@@ -251,7 +412,12 @@ def learn_fleet(
         for number, part, interval in zip(order, parts, bounds.intervals(MISS), strict=True)
     )
     word = _Promises(units, question.objective.maximises, delta, share, (*assumed, *bounds.assumptions))
-    refuted = bounds.refuted
+    refuted, scenario = bounds.refuted, None
+    most = word.most(refuted)
+    if chosen_on and bounds.observation is None:
+        every = sorted(range(len(names)), key=lambda number: names[number])
+        hull, support = bounds.hull([log.subset(number_of == number) for number in every], MISS)
+        scenario = word.scenario(most.bounds, hull, support, len(names))
     return Fleet(
         column,
         units,
@@ -260,9 +426,11 @@ def learn_fleet(
         question.objective.maximises,
         given,
         chosen_on,
-        word.most(refuted),
+        most,
         word.next_unit(refuted),
         word.average(bounds, refuted),
+        scenario,
+        bounds,
     )
 
 
@@ -270,14 +438,6 @@ def _in(unit: OffsetArray, chosen: BoolArray) -> BoolArray:
     """The episodes of the chosen units; those without a unit have number −1."""
     result: BoolArray = np.append(chosen, False)[unit]
     return result
-
-
-def _second_half(names: list[str]) -> BoolArray:
-    """Half of the units, by a hash of their names, which knows nothing of outcomes."""
-    order = sorted(range(len(names)), key=lambda i: hashlib.sha256(names[i].encode()).digest())
-    bounding: BoolArray = np.zeros(len(names), dtype=np.bool_)
-    bounding[order[len(names) // 2 :]] = True
-    return bounding
 
 
 def _choose(problem: Problem, log: EpisodeLog, counts: Counts, delta: float, options: LearnOptions) -> Policy:
@@ -303,7 +463,7 @@ class _UnitBounds:
         self.problem, self.counts, self.parts, self.policy = problem, counts, parts, policy
         model = problem.model
         assert isinstance(model, ParametricMDP)
-        self.model, self.column = model, column
+        self.model, self.column, self.given = model, column, dict(options.words)
         self.options = interval_options(model, dict(options.words), column)
         whole = parts[0]
         for part in parts[1:]:
@@ -380,6 +540,65 @@ class _UnitBounds:
             lower, upper = complement(lower, upper)
         return [Interval.of(float(low), float(high)) for low, high in zip(lower, upper, strict=True)]
 
+    def average(self, delta: float, pairs: list[Interval] | None = None) -> tuple[float, float] | None:
+        """Bounds on the mean value of all units, from mean returns or from bounds at `AVERAGE_MISS`."""
+        (a, b), number = self.ends, len(self.parts)
+        if self.observation is not None:
+            low = np.array([one.low.mean() if len(one.low) else a for one in self.scores])
+            high = np.array([one.high.mean() if len(one.high) else b for one in self.scores])
+            slack = 1e-12 * max(abs(a), abs(b) if math.isfinite(b) else 1.0, 1.0)
+            lower, upper = _means(low - slack, high + slack, (a, b), delta, number)
+            if self.problem.objective.complement:
+                lower, upper = map(float, complement(lower, upper))
+            return lower, upper
+        if not (math.isfinite(a) and math.isfinite(b)):
+            return None
+        pairs = pairs or self.intervals(AVERAGE_MISS)
+        low, high = np.array([one.lower for one in pairs]), np.array([one.upper for one in pairs])
+        lower, upper = _means(low, high, (a, b), delta, number)
+        return max(a, lower - AVERAGE_MISS * (b - a)), min(b, upper + AVERAGE_MISS * (b - a))
+
+    def certified(self, names: list[str], miss: float) -> list[tuple[Unit, Certificate]]:
+        """Of each unit alone what a learned certificate proves, and that certificate."""
+        if self.given.get("outcomes") is OutcomesUse.ONLY:
+            raise InputError("a certificate also uses the model", hint='leave `outcomes="only"` out')
+        words: dict[str, Any] = dict(self.options.words)
+        if self.observation is not None:
+            asked_for = ("outcomes", "behaviour", "return_range")
+            words |= {
+                "outcomes": OutcomesUse.AUTO,
+                **{key: self.given[key] for key in asked_for if key in self.given},
+            }
+        made = []
+        for name, part in zip(names, self.parts, strict=True):
+            counts = counts_of_unit(part, self.model, self.counts.design)
+            try:
+                result = learn(self.problem, counts, delta=miss, policy=self.policy, **words)
+                assert isinstance(result, LearningResult)
+                own = certificate_of(result, counts)
+            except CannotCertify as error:
+                raise CannotCertify(f"unit {name}: {error}") from error
+            at = max(range(len(own.claims)), key=lambda i: own.claims[i].name == "given policy")
+            claim, hints, data = own.claims[at], own.values[at], own.problem.data
+            assert data is not None and own.learned is not None
+            unit = Unit(data, own.learned, claim.lower, claim.upper, hints, {"unit": name})
+            made.append((unit, replace(own, claims=(claim,), values=(hints,))))
+        return made
+
+    def hull(self, parts: list[EpisodeLog], miss: float) -> tuple[Interval, int]:
+        """The value over the hull of all units' boxes, and how many units determine that."""
+        method, budget, design = IntervalMethod.BETA_BINOMIAL, self.options.budget, self.counts.design
+        counted = [part.counts(self.model, design) for part in parts]
+        boxes = [event_intervals(self.model, one, miss, method, budget) for one in counted]
+        low, high = np.array([one.lower for one in boxes]), np.array([one.upper for one in boxes])
+        support = {*np.argmin(low, axis=0).tolist(), *np.argmax(high, axis=0).tolist()}
+        settled = Settled(given=replace(boxes[0], lower=low.min(axis=0), upper=high.max(axis=0)))
+        split = DeltaSplit(miss)
+        chain = Pipeline(
+            self.problem, counted[0], split, options=self.options, policy=self.policy, settled=settled
+        )
+        return chain.evaluate(self.options).interval, len(support)
+
     def _of_events(self, miss: float) -> list[Interval]:
         """By intervals of events: predicted from the units before, as the rows stand unit by unit."""
         events = Events.tie(Outcomes.of(self.model), self.options.budget)
@@ -448,6 +667,19 @@ class _Promises:
         claim = f"{self._bound_text(bounds)} for {_percent(self.share)} of all units"
         return FleetAnswer("most units", bounds, f"{claim}, {sure_text(self.delta)}", self._verdict(refuted))
 
+    def scenario(self, most: Interval | None, hull: Interval, support: int, number: int) -> FleetAnswer:
+        """The bound by the hull of all units: whether it is narrower than that by half of them, and why."""
+        bounds = Interval.of(*((hull.lower, math.inf) if self.maximises else (-math.inf, hull.upper)))
+        part = max(0.0, 1.0 - support_risk(number, support, self.delta) / (1.0 - MISS))
+        text = f"{self._bound_text(bounds)} for {text_below(100.0 * part)} % of all units"
+        better = most is None or (bounds.lower > most.lower if self.maximises else bounds.upper < most.upper)
+        word = "narrower" if better and part >= self.share else "wider"
+        why = "a hull bounds the worst unit" if part >= self.share else "it holds for too few units"
+        text = (
+            f"{word} ({why}): {text}, {sure_text(self.delta)}; {support:,} of {number:,} units determine it"
+        )
+        return FleetAnswer("scenario", bounds, text, self._verdict(None))
+
     def next_unit(self, refuted: str | None) -> FleetAnswer:
         number = len(self.units)
         k = max(order_of_next(number, self.delta), 1)
@@ -460,24 +692,10 @@ class _Promises:
         return FleetAnswer("next unit", bounds, text, self._verdict(refuted, limit=limit))
 
     def average(self, bounds: _UnitBounds, refuted: str | None) -> FleetAnswer:
-        a, b = bounds.ends
-        if bounds.observation is not None:
-            low = np.array([one.low.mean() if len(one.low) else a for one in bounds.scores])
-            high = np.array([one.high.mean() if len(one.high) else b for one in bounds.scores])
-            slack = 1e-12 * max(abs(a), abs(b) if math.isfinite(b) else 1.0, 1.0)
-            lower, upper = _means(low - slack, high + slack, (a, b), self.delta, len(self.units))
-            if bounds.problem.objective.complement:
-                lower, upper = map(float, complement(lower, upper))
-            verdict = self._verdict(refuted, RUNS)
-        elif math.isfinite(a) and math.isfinite(b):
-            pairs = bounds.intervals(AVERAGE_MISS)
-            low, high = np.array([one.lower for one in pairs]), np.array([one.upper for one in pairs])
-            lower, upper = _means(low, high, (a, b), self.delta, len(self.units))
-            lower, upper = max(a, lower - AVERAGE_MISS * (b - a)), min(b, upper + AVERAGE_MISS * (b - a))
-            verdict = self._verdict(refuted)
-        else:
+        ends = bounds.average(self.delta)
+        if ends is None:
             text = "the range of values is not known, so no average is bounded"
             return FleetAnswer("average unit", None, text, self._verdict(refuted, limit=text))
-        interval = Interval.of(lower, upper)
-        text = f"in {interval_text(lower, upper)}, {sure_text(self.delta)}"
-        return FleetAnswer("average unit", interval, text, verdict)
+        verdict = self._verdict(refuted) if bounds.observation is None else self._verdict(refuted, RUNS)
+        text = f"in {interval_text(*ends)}, {sure_text(self.delta)}"
+        return FleetAnswer("average unit", Interval.of(*ends), text, verdict)

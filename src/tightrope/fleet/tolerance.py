@@ -37,6 +37,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import bdtr, gammaln
 
+from tightrope.numerics.arrays import OffsetArray
+from tightrope.verdict import Assumed
+
 MISS = 0.2
 """m, the probability with which the bound of one unit may fail. Between 0.1 and 0.35 little depends on it."""
 
@@ -101,3 +104,12 @@ def support_risk(units: int, support: int, delta: float) -> float:
         return 0.0
     rate = float(brentq(excess, 0.0, 60.0, xtol=1e-14))
     return min(1.0, -math.expm1(-rate) + 1e-9)
+
+
+def all_have_a_unit(unit: OffsetArray, column: str) -> tuple[Assumed, ...]:
+    """What is not known where episodes have no unit (−1) and are left out."""
+    missing = int(np.count_nonzero(unit < 0))
+    if not missing:
+        return ()
+    words = f"{missing:,} of {len(unit):,} episodes have no '{column}'; left out, perhaps for how they ended"
+    return (Assumed.unverified("units of episodes", words),)

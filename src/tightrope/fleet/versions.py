@@ -24,6 +24,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 from scipy.special import xlogy
 
@@ -31,9 +32,9 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import Reading, read_tables
 from tightrope.errors import InputError
-from tightrope.fleet.documents import ChangeFacts, VersionsAnswer
-from tightrope.io.coding import record_of
-from tightrope.io.results import Interval
+from tightrope.fleet.tolerance import all_have_a_unit
+from tightrope.io.coding import Real, record_of
+from tightrope.io.results import Interval, Judged
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.files import open_tables
 from tightrope.learning.draft import draft_tables
@@ -76,6 +77,32 @@ UNITS = Assumed.stated(
     "units",
     "units are independent draws from one population, and how many runs they have was fixed in advance",
 )
+
+
+class ChangeFacts(msgspec.Struct, kw_only=True):
+    """One quantity before and after, and bounds on the difference after − before."""
+
+    name: str
+    before: Real
+    after: Real
+    interval: Interval
+
+
+class VersionsAnswer(Judged, kw_only=True):
+    """`compare --before --after`: success, cost, and the contributions of steps, the worst first."""
+
+    headline: str
+    question: str
+    success: ChangeFacts
+    cost: ChangeFacts | None
+    steps: list[ChangeFacts]
+    runs: tuple[int, int]
+    undecided: tuple[int, int]
+    pairs: int
+    proved_after: int | None
+    unit: str | None
+    delta: float
+    margin: float | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -376,6 +403,7 @@ class _Version:
             names, own = units_of(log, unit)
         spent = np.zeros(log.episodes) if cost is None else _costs(log, structure, reading.rows, *cost)
         assumed = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, counts.design, tied=False)
+        assumed += all_have_a_unit(own, unit or "")
         units = unit, own[number], tuple(names)
         return _Version(rules, episodes, (low, high), spent[number], *units, assumed)
 

@@ -5,7 +5,7 @@
 * `groups=COLUMN`: the same with partial pooling (`learning.groups`). `costs`, `rates`: the two doctors.
 * `untie`, `free`: separate parameters, or free distributions, for the choices in question.
 
-Earlier rows alone determine the revised row of each row of the log, so guarantees for counts apply.
+Earlier rows alone determine revised rows, so guarantees for counts apply.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ true model whenever the sets do. The answer holds for every model in the hull (`
 so with confidence 1 − δ for the true one. If one operator has an agent, its end of the interval is a
 guarantee: one policy attains it in every model. A given policy leaves a chain, which is asked instead.
 
-*Long-run averages* have certified bounds for every nature on the hull (`logic.long_run`). The policy that
-looks best against nature is bounded again on the model that it leaves, with nature against it and for it. No
-transition may vanish: by the sets, by the domain, or by an assumption.
+*Long-run averages* have certified bounds for every nature on the hull (`logic.long_run`). No transition may
+vanish: by the sets, by the domain, or by an assumption.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ alone (`ties_refuted`): for an event with k_c of n_c visits at choice c
 
     E = Π_c ∫ p^k_c (1 − p)^(n_c − k_c) Beta(½, ½)(dp) / sup_p p^K (1 − p)^(N − K)
 
-stays below 1/α with probability at least 1 − α if its probability is the same at all choices (a known one
-replaces the supremum), under any policy; so does the mean over events.
+stays below 1/α with probability at least 1 − α if its probability is the same at all choices, under any
+policy; so does the mean over events.
 """
 
 from __future__ import annotations

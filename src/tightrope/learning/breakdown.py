@@ -1,11 +1,9 @@
 """Breakdown point: the model error up to which a policy's guarantee holds.
 
 With model error ε the distribution at every choice and step is within total variation ε of one in the learned
-set, over the model's transitions. The policy's worst value over the sets widened by ε
-(`tightrope.ambiguity.sets.widened`) never improves as ε grows. So bisection with verified solves finds
-`holds`, up to which a threshold is met, and `fails`, at which it is missed over the widened sets. These sets
-bound single probabilities. They enclose the balls of total variation (exactly, for two successors), so a
-guarantee may still hold beyond `fails`.
+set. The policy's worst value over the sets widened by ε never improves as ε grows. So bisection with verified
+solves finds `holds`, up to which a threshold is met, and `fails`, at which it is missed over the widened sets
+(`tightrope.ambiguity.sets.widened`), which enclose the balls of total variation.
 """
 
 from __future__ import annotations

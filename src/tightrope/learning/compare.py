@@ -4,10 +4,8 @@
 data are few with the best one elsewhere; then, repeatedly, the best policy where the best candidate gains
 least. No policy can gain more than the smallest optimal gain over all parameters met: that is the `limit`.
 
-*Local search* changes single choices of the best candidate while its least gain over all points met grows
-(float64; visits times advantage rank the changes). The result is certified, the point where it gains least
-joins the points, and so on. At the end no single change gains more at all of these points, so none has a
-larger certified gain, up to the precision of bounds.
+*Local search* changes single choices of the best candidate while its least gain over all points met grows.
+The result is certified, the point where it gains least joins the points, and so on, until nothing gains more.
 """
 
 from __future__ import annotations
@@ -42,7 +40,8 @@ from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem, problem_of
-from tightrope_check.search.value_slopes import GraphQuestion, gains_of_changes
+from tightrope_check.search import value_slopes as slopes
+from tightrope_check.search.value_slopes import GraphQuestion, PolicyEquations
 
 
 def refuse_chains(why: str = "a chain in continuous time has no choices") -> InputError:
@@ -416,7 +415,7 @@ class Points:
 
     def gains(self, weights: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """(what the policy gains over the baseline at every point, what changes add to it)."""
-        every = [gains_of_changes(question, weights, at) for question, at, _ in self.questions]
+        every = [_gains_of_changes(question, weights, at) for question, at, _ in self.questions]
         known = [one for one in every if one is not None]
         if not known or len(known) < len(every):
             return None
@@ -489,3 +488,49 @@ def _named(policy: Any, model: Any, word: str = "policy") -> dict[str, Policy]:
             raise InputError(f"`{word}` is {describe(one)}, not a policy")
         result[str(name)] = own
     return result
+
+
+def _gains_of_changes(
+    question: GraphQuestion, weights: FloatArray, probability: FloatArray
+) -> tuple[float, FloatArray] | None:
+    """(value, gains) of a policy, larger where the agent is better off: visits times advantage, exact for one
+    row of `weights` per step, the last step first. None where the value is infinite or takes too much."""
+    sign = 1.0 if question.maximises else -1.0
+    if question.is_bounded or question.kind == "NEXT":
+        return _gains_of_steps(question, weights, probability, sign)
+    whole = PolicyEquations.of(question, weights[0], everywhere=True)
+    chain = PolicyEquations.of(question, weights[0], everywhere=False)
+    solved = None if whole is None else whole.solved(whole.matrix(probability))
+    passes = None if chain is None else chain.passes(probability)
+    if chain is None or solved is None or passes is None:
+        return None
+    met = np.zeros(question.states)
+    met[chain.state] = passes[1][-1][0]
+    following = question.backup(probability, solved.values)
+    gain = sign * met[question.owner] * (following - solved.values[question.owner])
+    gain = np.where((met[question.owner] > 0.0) & (np.abs(following) < slopes.NEVER * 1e-10), gain, -np.inf)
+    return sign * passes[0], gain[None, :]
+
+
+def _gains_of_steps(
+    question: GraphQuestion, weights: FloatArray, probability: FloatArray, sign: float
+) -> tuple[float, FloatArray] | None:
+    phases, first = slopes.phases_of(question, np.arange(question.states)), slopes.first_values(question)
+    held = [phase for phase in phases for _ in range(phase[0])]
+    if first is None or len(held) * len(question.owner) > slopes.MOST_STORED // 10:
+        return None
+    values, gains = [first], np.full((len(held), len(question.owner)), -np.inf)
+    for step, (_, fixed, value) in enumerate(held):
+        gains[step] = question.backup(probability, values[-1])
+        mean = np.bincount(question.owner, weights[step] * gains[step], question.states)
+        values.append(np.where(fixed, value, mean))
+    visits = np.zeros(question.states)
+    visits[question.initial] = 1.0
+    owner, lengths = question.owner, np.diff(question.transition_start)
+    for step in range(len(held) - 1, -1, -1):
+        visits = np.where(held[step][1], 0.0, visits)
+        gain = sign * visits[owner] * (gains[step] - values[step + 1][owner])
+        gains[step] = np.where(visits[owner] > 0.0, gain, -np.inf)
+        flow = np.repeat(visits[owner] * weights[step] * question.rate, lengths) * probability
+        visits = np.bincount(question.successor, flow, question.states).astype(np.float64)
+    return sign * float(values[-1][question.initial]), gains

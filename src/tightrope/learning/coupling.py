@@ -1,10 +1,9 @@
 """Coupled values: the interval of a policy over one parameter vector for the whole run.
 
-It contains the policy's true value, and starts from that over rectangular sets. Regions of many coordinates
+It contains the policy's true value, within that over rectangular sets. Regions of many coordinates
 are cut along gradients of policies (`regions.likelihood`), without confidence. With more than seven
-coordinates a likelihood and bets leave a range of every policy's value (`coupled.ball`), which is met with
-the interval over the sets: from the joint region up to a dozen parameters, beyond it at half of δ, fixed
-before the data. Certificates prove only the interval over the sets.
+coordinates a likelihood and bets leave a range of every policy's value (`coupled.ball`), from the joint
+region up to a dozen parameters, beyond it at half of δ. Certificates prove the interval over the sets alone.
 """
 
 from __future__ import annotations

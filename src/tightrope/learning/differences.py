@@ -2,9 +2,8 @@
 
 If the true parameters lie in the region, the difference of *all* pairs of policies lies in its range over the
 region, at one parameter vector for both (`coupled.difference`). So candidates and properties to keep may come
-from the same data without additional δ. An unknown behaviour policy can be the baseline (`learning.logged`).
-Slabs bet along the gradient of the best difference by earlier data. Long-run averages differ by cycles
-(`coupled.average`), if a state is certainly met again over the whole region.
+from the same data without additional δ. Slabs bet along the gradient of the best difference by earlier data.
+Long-run averages differ by cycles (`coupled.average`), if a state is certainly met again.
 """
 
 from __future__ import annotations

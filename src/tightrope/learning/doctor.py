@@ -1,12 +1,11 @@
 """`doctor`: test a model against a log, measure what each finding does to the answer, and propose fixes.
 
 The log is tested row by row with one budget (`tightrope.monitoring.examination`). Each finding gets the
-smallest revision that removes it (`learning.amendments`); the revised model is tested, and answers the
-question. Findings are ranked by the change of the answer, those with an unrefuted revised model first.
+smallest revision that removes it (`learning.amendments`), which is tested and answers the question. Findings
+are ranked by the change of the answer, those with an unrefuted revised model first.
 
-A revised answer is nominal unless selection is paid for: `select_on=0.5` divides clusters at random into data
-for choosing and for learning; `select_by="e-values"` uses all data at δ/K for K possible revisions, which are
-then made everywhere and join no rare values.
+A revised answer is nominal unless selection is paid for: `select_on=0.5` learns from clusters that did not
+choose; `select_by="e-values"` uses all data at δ/K for K possible revisions, which are then made everywhere.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ is between the means of L and U. A new exchangeable unit is within the hull with
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
 from tightrope.io.results import Interval, ModelFit, power_text
@@ -24,7 +26,7 @@ from tightrope.learning.pipeline import DeltaSplit, Pipeline, Settled
 from tightrope.learning.result import MODEL_RIGHT, LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.examination import Examination
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
 from tightrope.problem import Problem, learnable
@@ -170,6 +172,17 @@ def units_of(log: EpisodeLog, column: str) -> tuple[list[str], OffsetArray]:
             f"`groups={column}` needs from 2 to {MOST_GROUPS:,} groups, and there are {len(names)}"
         )
     return names, number.astype(np.int64) - int(values[0] < 0)
+
+
+def second_half(names: list[str]) -> BoolArray:
+    """Half of the units, by a hash of their names, which knows nothing of outcomes."""
+    order = sorted(range(len(names)), key=lambda i: hashlib.sha256(names[i].encode()).digest())
+    return np.isin(np.arange(len(names)), order[len(names) // 2 :])
+
+
+def counts_of_unit(part: EpisodeLog, model: ParametricMDP, design: SamplingDesign) -> Counts:
+    """The counts of one unit; the number of its episodes was planned where that of all was."""
+    return part.counts(model, replace(design, planned=design.planned and part.episodes))
 
 
 def interval_options(model: ParametricMDP, words: dict[str, object], column: str) -> LearnOptions:

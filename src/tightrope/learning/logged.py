@@ -2,9 +2,8 @@
 
 A score of an episode has the mean of its return whatever the behaviour policy is, varies far less, and is
 affine in the coordinates of θ. Bets on scores, predictable block by block, and a region for θ bound the
-difference for all policies at once: the policy may be chosen from the same log. Assumed: episodes are
-independent draws of one behaviour. δ is split in halves, for the region and for the bets. Proof:
-docs/proofs/statistics.md.
+difference for all policies at once: the policy may be chosen from the same log. Episodes are assumed to be
+independent draws of one behaviour. δ is split in halves. Proof: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ If the policy in question collected the log, each return has the value as its me
 policy have importance weights, else they are put together from steps (`monitoring.episode_scores`). With J₁
 from the model at δ₁ and J₂ from returns at δ₂ the value lies in both with probability at least 1 − δ₁ − δ₂
 under the model; if they exclude each other it is contradicted, and J₂ remains. J₂ assumes independent
-episodes under one policy, none missing or cut because of its outcome. `share` splits δ before returns are
-used, by forecasts of both widths from model, property and design; a wrong forecast costs only width.
+episodes under one policy, none missing or cut because of its outcome. `share` splits δ by forecasts.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,11 +27,10 @@ from tightrope.learning.options import MOST_LIKELIHOOD_PARAMETERS, MOST_VERTEX_D
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
-from tightrope.model.product import Product
 from tightrope.model.structure import Structure
 from tightrope.monitoring.episode_scores import Episodes, PathRules, Queues, Scores
 from tightrope.monitoring.examination import is_planned
-from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem
 from tightrope.provenance import Artefact, chosen_without
@@ -42,7 +40,7 @@ from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.returns import BETTING, Tally, frequency_interval, mean_interval
 from tightrope.verdict import Assumed, AssumptionStatus
-from tightrope_check.search.value_slopes import GraphQuestion, PolicyEquations, Spread
+from tightrope_check.search.value_slopes import GraphQuestion, PolicyEquations
 
 REFUTES = 0.001
 """The probability with which a right behaviour is refused."""
@@ -284,8 +282,8 @@ class Observation:
         """Score the episodes and bound the value."""
         log = self.log
         if self.queues is not None and self.policy is not None:
-            lift, choices = self.problem.lift, np.arange(self.rules.structure.choices)
-            base_choice = choices if lift is None else _product(lift).choice
+            lift, choices = cast(Any, self.problem.lift), np.arange(self.rules.structure.choices)
+            base_choice = choices if lift is None else lift.product.choice
             log = self.queues.episodes(self.rules, self.policy.probability, base_choice)
             if not len(log):
                 return Unobserved("the steps of the log make no whole episode of the given policy")
@@ -375,7 +373,7 @@ def _plan_episodes(
         return Unobserved("long-run averages do not show in finitely many steps")
     if counts.log is None or counts.design.episodes is None:
         return Unobserved("the data are counts, and the value of the behaviour policy needs episodes")
-    structure, lift = problem.model.structure, problem.lift
+    structure, lift = problem.model.structure, cast(Any, problem.lift)
     own = as_policy(problem.model, policy)
     given = own if given is None else given
     base = structure if lift is None else lift.base.structure
@@ -400,7 +398,7 @@ def _plan_episodes(
             collected = Policy.uniform(base) if is_uniform else as_policy(base, stated)
             assert collected is not None
             _refuse_behaviour(collected, counts, base)
-            chance = collected.probability if lift is None else collected.probability[_product(lift).choice]
+            chance = collected.probability if lift is None else collected.probability[lift.product.choice]
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.where(chance > 0.0, own.probability / chance, np.nan)
             taken = own.probability > 0.0
@@ -423,10 +421,10 @@ def _plan_episodes(
 def episodes_of(problem: Problem, counts: Counts) -> Episodes:
     """The episodes of a log, as those of the model in question."""
     assert counts.log is not None
-    structure, lift = problem.model.structure, problem.lift
+    structure, lift = problem.model.structure, cast(Any, problem.lift)
     base, rows = structure if lift is None else lift.base.structure, counts.log()
     log = Episodes.of(base, rows.transition, rows.previous, rows.episode, rows.episodes)
-    return log if lift is None else log.within(base, structure, _product(lift).transition)
+    return log if lift is None else log.within(base, structure, lift.product.transition)
 
 
 def chosen_before(policy: Policy, counts: Counts) -> Assumed:
@@ -564,7 +562,7 @@ def _forecasts(seen: Observation, chain: Any, number: int) -> Iterator[float]:
     for point in _points(maximiser):
         x, jacobian = maximiser.search.lifted(point)
         probability = maximiser.functions.chances(x)
-        spread = equations.spread(probability[model.expression])
+        spread = _spread_of(equations, probability[model.expression])
         if spread is None or not math.isfinite(spread.variance):
             return
         cheap = coordinates.size <= MOST_VERTEX_DIMENSIONS and model.transitions <= CHEAP_TRANSITIONS
@@ -641,7 +639,32 @@ def _formula(
     return max(float(np.abs(spread.leverage) @ most[events]), together)
 
 
-def _product(lift: Any) -> Product:
-    """The product behind a question that needs a memory."""
-    product: Product = lift.product
-    return product
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Mean and variance of returns, expected counts of transitions, what more of each adds to the value."""
+
+    value: float
+    variance: float
+    transition: OffsetArray
+    count: FloatArray
+    leverage: FloatArray
+
+
+def _spread_of(equations: PolicyEquations, probability: FloatArray) -> Spread | None:
+    """How what a play brings varies; None where that cannot be told."""
+    solved = equations.passes(probability)
+    if solved is None:
+        return None
+    size, variance, met = len(equations.reward), 0.0, np.zeros(len(equations.reward))
+    leverage = np.zeros(len(equations.row))
+    chance, rate = equations.chance * probability[equations.transition], equations.question.rate
+    for visits, values in solved[1]:
+        met += visits
+        following = np.where(equations.column >= 0, values[equations.column], 0.0)
+        mean = np.bincount(equations.row, chance * following, size)
+        square = np.bincount(equations.row, chance * following**2, size) * rate
+        variance += float(visits @ np.maximum(square - mean**2, 0.0))
+        leverage += visits[equations.row] * equations.chance * (following - mean[equations.row] / rate)
+    count = met[equations.row] * chance / rate
+    variance /= 1.0 if rate == 1.0 else 1.0 + rate
+    return Spread(solved[0], variance, equations.transition, count, leverage)

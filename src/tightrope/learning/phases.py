@@ -2,9 +2,8 @@
 
 A state is left after N unobserved phases of one rate λ, then by transition t with probability r(t),
 independently of the time. λ has a mixture likelihood ratio's interval, r beta-binomial ones, and other rates
-are learned without the time in these states. All statements share δ; the chain with N states for one then has
-its value within the bounds. The test mixes Gamma and Weibull laws. `phase=fit` takes the likeliest N. Proof:
-docs/proofs/statistics.md.
+are learned without the time in these states. All statements share δ. The test mixes Gamma and Weibull laws;
+`phase=fit` takes the likeliest N. Proof: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

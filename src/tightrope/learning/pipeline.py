@@ -6,9 +6,8 @@
 
 With probability at least 1 − δ the true parameters lie in the region, so the true value of every policy lies
 in its interval (paper, Theorem 1). An empty region has probability at most δ under the model, so falling back
-to tied sets costs nothing; these hold if equal expressions have equal probabilities. All data are tested at a
-separate level (`monitoring.model_fit`), on which no guarantee rests. Observed costs get half of δ, or all of
-it if no probability is unknown, if a range or a deviation is stated.
+to tied sets costs nothing. All data are tested at a separate level (`monitoring.model_fit`). Observed costs
+get half of δ, or all of it if no probability is unknown, if a range or a deviation is stated.
 """
 
 from __future__ import annotations

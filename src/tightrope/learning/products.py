@@ -2,9 +2,8 @@
 
 If the formula is neither safe nor co-safe, its winning end components are those of a model in which no
 transition vanishes. The true model is one if every expression is positive at the true parameters. This is
-shown for each transition by the domain, by a positive lower bound of the learned sets (on the same event), or
-is assumed by the user. Otherwise there is no guarantee. After an empty region the domain shows nothing: tied
-sets then hold without the model.
+shown for each transition by the domain or a positive lower bound of the learned sets, or is assumed. After an
+empty region the domain shows nothing.
 """
 
 from __future__ import annotations

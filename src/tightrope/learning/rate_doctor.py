@@ -5,9 +5,8 @@ three ranges or N), `prev` or `column:NAME`; `untie` separates rates, `phase=N` 
 with a value is a separate state: a change of the value ends its observation at a stopping time, so all
 guarantees of constant rates apply (`statistics.rates`).
 
-Every rate lies at every moment in the hull of its values' intervals, and bounds over an interval chain hold
-for any change within (`logic.timed`). Columns constant within episodes have one chain per value; the worst
-counts. The log that chooses also cuts the times, so only `select_on` pays for selection.
+Every rate lies in the hull of its values' intervals, and bounds over an interval chain hold for any change
+within (`logic.timed`). Columns constant within episodes have one chain per value.
 """
 
 from __future__ import annotations

@@ -9,13 +9,9 @@
     learned.tra .lab .sta …   the same as PRISM's explicit files; learned.umb: as UMB (package umbi)
     learned.props             the property with both directions, which repeats the guarantee on these models
 
-Several kinds of sets have a directory each. The interval model of rectangular sets is their hull; coupled
-sets have none. The directory appears completely or not at all, and replaces only unchanged files of earlier
-runs of the same kind (`tightrope.io.output`). Each policy's interval under every nature is computed anew.
-
-Projections of a region on two parameters are outer polygons: it lies in every half-plane u_i·θ ≤ h(u_i), and
-neighbouring lines meet in the corners (float64). Other regions for comparison use the same counts and δ, each
-valid on its own; kinds whose assumption is violated are omitted.
+Several kinds of sets have a directory each, which appears completely or not at all. The interval model of
+rectangular sets is their hull; coupled sets have none. Projections of a region on two parameters are outer
+polygons. Other regions for comparison use the same counts and δ, each valid on its own.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ import numpy as np
 
 from tightrope_check.arrays import BoolArray, FloatArray, OffsetArray
 
-_MOST_STORED = 50_000_000
+MOST_STORED = 50_000_000
 """Values kept while a step-bounded objective is unrolled; beyond that it has no slopes."""
 
 MOST_CYCLIC = 300_000
@@ -241,7 +241,7 @@ def best_steps(question: GraphQuestion, probability: FloatArray) -> tuple[Offset
     """A choice for every state and step, the last step first, where steps are bounded; None where those of
     all states are too many."""
     phases, values = phases_of(question, np.arange(question.states)), first_values(question)
-    if values is None or sum(steps for steps, _, _ in phases) * question.states > _MOST_STORED:
+    if values is None or sum(steps for steps, _, _ in phases) * question.states > MOST_STORED:
         return None
     sign, choices = 1.0 if question.maximises else -1.0, list[OffsetArray]()
     for steps, held, value in phases:
@@ -275,56 +275,6 @@ def step_slopes(
         visits = np.bincount(into, flow, question.states).astype(np.float64)
     slope = -slope if question.complement else slope
     return (np.arange(len(slope)), slope) if bool(np.all(np.isfinite(slope))) else None
-
-
-def gains_of_changes(
-    question: GraphQuestion, weights: FloatArray, probability: FloatArray
-) -> tuple[float, FloatArray] | None:
-    """(value, gains) of a policy, both larger where the agent is better off: a gain is visits times
-    advantage, what another choice in one state brings, to first order and with the right sign. `weights` are
-    how likely choices are taken, one row, or one per step, the last step first, of which gains are exact.
-
-    None where the value is infinite, the equations are singular, or the steps too many.
-    """
-    sign = 1.0 if question.maximises else -1.0
-    if question.is_bounded or question.kind == "NEXT":
-        return _gains_of_steps(question, weights, probability, sign)
-    whole = PolicyEquations.of(question, weights[0], everywhere=True)
-    chain = PolicyEquations.of(question, weights[0], everywhere=False)
-    solved = None if whole is None else whole.solved(whole.matrix(probability))
-    passes = None if chain is None else chain.passes(probability)
-    if chain is None or solved is None or passes is None:
-        return None
-    met = np.zeros(question.states)
-    met[chain.state] = passes[1][-1][0]
-    following = question.backup(probability, solved.values)
-    gain = sign * met[question.owner] * (following - solved.values[question.owner])
-    gain = np.where((met[question.owner] > 0.0) & (np.abs(following) < NEVER * 1e-10), gain, -np.inf)
-    return sign * passes[0], gain[None, :]
-
-
-def _gains_of_steps(
-    question: GraphQuestion, weights: FloatArray, probability: FloatArray, sign: float
-) -> tuple[float, FloatArray] | None:
-    phases, first = phases_of(question, np.arange(question.states)), first_values(question)
-    held = [phase for phase in phases for _ in range(phase[0])]
-    if first is None or len(held) * len(question.owner) > _MOST_STORED // 10:
-        return None
-    values, gains = [first], np.full((len(held), len(question.owner)), -np.inf)
-    for step, (_, fixed, value) in enumerate(held):
-        gains[step] = question.backup(probability, values[-1])
-        mean = np.bincount(question.owner, weights[step] * gains[step], question.states)
-        values.append(np.where(fixed, value, mean))
-    visits = np.zeros(question.states)
-    visits[question.initial] = 1.0
-    owner, lengths = question.owner, np.diff(question.transition_start)
-    for step in range(len(held) - 1, -1, -1):
-        visits = np.where(held[step][1], 0.0, visits)
-        gain = sign * visits[owner] * (gains[step] - values[step + 1][owner])
-        gains[step] = np.where(visits[owner] > 0.0, gain, -np.inf)
-        flow = np.repeat(visits[owner] * weights[step] * question.rate, lengths) * probability
-        visits = np.bincount(question.successor, flow, question.states).astype(np.float64)
-    return sign * float(values[-1][question.initial]), gains
 
 
 def first_values(question: GraphQuestion) -> FloatArray | None:
@@ -408,18 +358,6 @@ def _ending(question: GraphQuestion) -> OffsetArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
-    """What a play brings on average, its variance, how often it is expected to take each transition, and how
-    much the value gains where that is more likely and the others of its choice less, in proportion."""
-
-    value: float
-    variance: float
-    transition: OffsetArray
-    count: FloatArray
-    leverage: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class PolicyEquations:
     """A policy's equations: entry i leads from row[i] to column[i] (−1: where it no longer matters)."""
 
@@ -498,30 +436,11 @@ class PolicyEquations:
         slope = -slope if self.question.complement else slope
         return (self.transition, slope) if bool(np.all(np.isfinite(slope))) else None
 
-    def spread(self, probability: FloatArray) -> Spread | None:
-        """How what a play brings varies; None where that cannot be told."""
-        solved = self.passes(probability)
-        if solved is None:
-            return None
-        size, variance, met = len(self.reward), 0.0, np.zeros(len(self.reward))
-        leverage = np.zeros(len(self.row))
-        chance, rate = self.chance * probability[self.transition], self.question.rate
-        for visits, values in solved[1]:
-            met += visits
-            following = np.where(self.column >= 0, values[self.column], 0.0)
-            mean = np.bincount(self.row, chance * following, size)
-            square = np.bincount(self.row, chance * following**2, size) * rate
-            variance += float(visits @ np.maximum(square - mean**2, 0.0))
-            leverage += visits[self.row] * self.chance * (following - mean[self.row] / rate)
-        count = met[self.row] * chance / rate
-        variance /= 1.0 if rate == 1.0 else 1.0 + rate
-        return Spread(solved[0], variance, self.transition, count, leverage)
-
     def passes(self, probability: FloatArray) -> tuple[float, list[tuple[FloatArray, FloatArray]]] | None:
         """The value, and pairs (expected visits of each row, values of what follows them) that make it up."""
         phases, begin = phases_of(self.question, self.state), first_values(self.question)
         first, matrix = None if begin is None else begin[self.state], self.matrix(probability)
-        if sum(steps for steps, _, _ in phases) * len(self.reward) > _MOST_STORED:
+        if sum(steps for steps, _, _ in phases) * len(self.reward) > MOST_STORED:
             return None
         base = self.solved(matrix) if first is None else None
         if first is None:

@@ -1,13 +1,6 @@
 """Link 1 for observed costs: are these intervals of rewards, at their part of δ?
 
-Polynomials r of the choices' rewards that are α·g + β for one polynomial g, |α| ≤ 1, are one event g. Given
-the past, a cost at such a choice has the mean α·g(θ) + β. With ξ its distance from α·q + β, exp Σ ( λ·α·ξ −
-c·ξ² − d ) is a non-negative supermartingale from 1 at q = g(θ) (`docs/proofs/statistics.md`, Observed costs):
-for costs within [a, b], R = b − a, with c = ψ(u)/R², u = λ|α|R ≤ ½, ψ(u) = −log(1−u) − u, d = 0; for costs
-whose standard deviation given the past is at most s, with c = (λα)²/6 and d = (λαs)²/3. It ever reaches
-2/(w·γ) with probability at most w·γ/2 (Ville); there are λ_k = λ_0/2^k with w_k = 1/((k+1)(k+2)) for either
-sign. Its exponent is a concave quadratic of q, so where it falls, a value that it excludes excludes all
-smaller ones up to where it begins to fall. ψ(u) is at most u²/2 + u³/3 + u⁴/(4(1−u)).
+The README of this package has events, the supermartingale and its exponent.
 """
 
 from __future__ import annotations

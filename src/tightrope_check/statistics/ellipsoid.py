@@ -1,11 +1,6 @@
 """The confidence ellipsoid of least squares, worked out from counts and exact expressions.
 
-With y = (x − origin)/half in the domain's box and λ = 1/10, V = λ·1 + Σ BᵀB and V·ŷ = Σ Bᵀ(Y − c) over all
-visits, Y the outcomes with mean c + B·y: ‖y − ŷ‖_V ≤ β = √(½·log(det V/λᵈ) + log(1/δ)) + √(λ·d) at all times
-with probability at least 1 − δ (Abbasi-Yadkori, Pál and Szepesvári 2011; noise 1/√2). V is exact. Whatever
-the lower triangular G, M = G·V·Gᵀ bounds det V ≤ ∏ M_ii / ∏ G_ii² (Hadamard) and ‖q‖²_{V⁻¹} ≤ ‖Gq‖²/(1 − ε)
-with ε ≥ ‖M − 1‖: a bad G gives a larger ellipsoid, never a wrong one, and a centre that misses V·ŷ by ρ adds
-‖ρ‖_{V⁻¹} to β. So g·x ≤ g·origin + q·ŷ + β·‖q‖_{V⁻¹}, q = g·half: rows (TANGENT), and nature's problem.
+The README of this package has the theorem: a bad factor gives a larger ellipsoid, never a wrong one.
 """
 
 from __future__ import annotations

@@ -14,14 +14,7 @@ each other.
 No end of an interval is in a file: where a claim goes beyond what the model proves, its end is checked here.
 Where the two parts exclude each other, the data contradict the model.
 
-*Returns.* Y_1, …, Y_n ≥ 0 are lower bounds of the returns of n independent episodes with mean μ. For f in
-(0, 1) and m ≥ μ, K_f = Π_i ((1 − f) + f·Y_i/m) is a supermartingale with mean at most 1, and so is Σ_j
-K_{f_j}/s over s fractions that are chosen without looking at returns: it ever reaches 1/γ with
-probability at most γ (Ville). It falls in m, so that μ > m where it is at least 1/γ at m. Fractions are
-15/16 and 2^(−j/2), j = 1, …, 40; where n was fixed in advance, those between a tenth and ten times
-√(2·log(1/γ)/n), or 15/16 if there are none. For any shares π_j that sum to 1, log Σ_j K_j/s ≥ Σ_j
-π_j·(log K_j − log(s·π_j)), so that logarithms suffice; shares are guessed in floating point, which costs
-tightness, never validity.
+The README of this package has the bets on returns.
 """
 
 from __future__ import annotations

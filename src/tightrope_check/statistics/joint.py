@@ -1,9 +1,6 @@
 """Two statements that hold together: intervals of events at δ₁, a likelihood or a slab at δ₂, δ₁ + δ₂ = δ.
 
-Each misses the true parameters with at most its own probability, so both hold with probability at least
-1 − δ, and every row of either holds at the true coordinates then. The shares follow from the model alone:
-a likelihood has a tenth of δ below 2 events per free parameter, a half below 4, else nine tenths; a value
-slab a half below 4 events for each of more than 7 free parameters, else nine tenths.
+The README of this package has the shares, which follow from the model alone.
 """
 
 from __future__ import annotations

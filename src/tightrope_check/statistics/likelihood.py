@@ -1,13 +1,8 @@
 """The likelihood region: evidence from batches that earlier batches predicted, and its tangent cuts.
 
 With probability at least 1 − δ the true parameters satisfy ℓ(θ) = Σ K_f·log f(θ) ≥ T, K_f being the counts
-after the pilot and T = Σ_b ℓ_b(plug-in of b) − log(1/δ) − price (Ville's inequality). Without a plan, pilots
-of 0, 10, 20, … batches are mixed; `proofs/statistics.md` has the theorem. Shares are
-hints, in whole numbers, and all of the inequality is multiplied by their sum. Each plug-in is computed here
-from the counts before its batch and nothing else, so it is predictable. A bad plug-in only widens the region:
-T is evaluated at the plug-in as it is, rounded down. A plug-in outside of the domain, or at which an
-expression is negative, proves nothing. A cut is the tangent at a point of the file: log f ≤ log c + f/c − 1
-for every c > 0, so any t_f > 0 give the row Σ t_f·f(x) ≥ T − Σ K_f·log(K_f/t_f) + Σ K_f.
+after the pilot: evidence T less log(1/δ) and a price (README). Plug-ins are computed from earlier batches, so
+they are predictable; cuts are tangents at points of the file.
 """
 
 from __future__ import annotations

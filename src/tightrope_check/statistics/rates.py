@@ -1,17 +1,6 @@
 """Intervals of rates from jumps and exposures: a confidence sequence by a Gamma mixture, in rationals.
 
-Rates that are multiples of one polynomial g are one *class*: λ = g(θ) with K jumps over the exposure T, each
-transition's time multiplied by its factor. Self-loops are not seen, and do not count. With a = ½ and b > 0
-fixed in advance M(λ) = b^a·Γ(a+K)/(Γ(a)·(b+T)^(a+K)) · λ^(−K)·e^(λT) reaches 1/γ at the true λ with
-probability at most γ, time-uniformly, if the times of observation do not look ahead
-(`docs/proofs/statistics.md`, Rates). log M is convex in λ with its minimum at K/T, so two numbers with M ≥
-1/γ, one on each side, enclose the interval. With Stirling's s(n) = log n! − n·log n + n and Γ(½+K)/Γ(½) =
-(2K)!/(4^K·K!)
-
-    log M = ½·log(b/(b+T)) + s(2K) − s(K) + K·log(K/((b+T)·λ)) − K + λT,
-
-from below, in whole numbers of 2⁻¹²⁸. b is half of one over a rate in the middle of the domain: the root of
-its ends, or a hundredth of the upper one where the lower one is 0. It follows from the model alone.
+The README of this package has classes, the mixture and the choice of b.
 """
 
 from __future__ import annotations

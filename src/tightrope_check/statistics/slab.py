@@ -5,23 +5,7 @@ its batch and no better than fair. No bet is in a file. When bets are placed fol
 how much came before. `search.betting` computes them from the model, the question, a given policy and the
 counts before the batch, so they are predictable; whether they are fair is checked in integers.
 
-*Rows.* C = { θ ∈ base region : Λ_s(θ) < log(1/α) for every side s that is bet on } misses the true parameters
-with probability at most δ. The base region has ℓ(θ) = Σ K_f·log f(θ) ≥ T (`likelihood.py`), so for any μ ≥ 0
-all of C has Λ − μ·ℓ < log(1/α) − μ·T, too. Where l ≤ f ≤ u is proved of the expressions, Λ − μ·ℓ is bounded
-below by a line in every f:
-
-* groups that take part for some l ≤ f only: all terms together are at least Σ_{a_o<0} K_o·log(1 −
-  |a_o|/max(l_o, 2|a_o|)), whether the group takes part or not;
-* of the others, terms with a > 0 are convex in f: at least log(1 + a/φ) − s·(f − φ) − |s − a/(φ(φ + a))|·u
-  for any slope s and 0 < φ ≤ u;
-* terms with a < 0, and the likelihood's of the same expression: a line below g(f) = Σ n·log(1 + a/f) −
-  μ·K_f·log f on [l, u], by the lemma in `proofs/certificates.md`;
-* −μ·K_f·log f of other expressions: log f ≤ log c + f/c − 1 for every c > 0.
-
-So Λ − μ·ℓ ≥ A + B·f, and Σ_j π_j·Λ_j < log(1/α) + Σ_j π_j·log(π_j/w_j) for any shares π of bets with weights
-w (Jensen's inequality) gives a row. Bounds are proved stage by stage, each from the rows of those before it.
-The points that φ, t and c follow from, μ and the shares are hints: bad ones give worse rows, never wrong
-ones.
+The README of this package has the rows.
 """
 
 from __future__ import annotations

@@ -2,14 +2,8 @@
 
 Named outcomes, and the choices themselves, may have been found in the same data. Choices with the same
 outcomes are one *row*. The row that is visited as the r-th for the first time is known before its first
-outcome and has δ/(r(r + 1)); all R visited rows get the least of these. Of n draws at level γ, at all times:
-
-* *Named outcomes.* One of probability p has the share p·γ/2, so all of them share γ/2: p^(K−1)·(1−p)^(n−K) >
-  q·γ/2 after K of n, where q is the probability of these draws under the Beta(½, ½) mixture (Ville).
-* *All others.* Where k different outcomes were seen, others have at most u, P(Bin(n−1, u) ≤ k−1) =
-  γ/2/(k(k + 1)). Draws of unseen states may all be of different outcomes, and say nothing of these.
-
-Events of other choices share δ/2 where there are both. Proofs: `proofs/statistics.md`.
+outcome and has δ/(r(r + 1)); all R visited rows get the least of these.
+Events of other choices share δ/2 where there are both (README, `proofs/statistics.md`).
 """
 
 from __future__ import annotations

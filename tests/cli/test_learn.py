@@ -545,5 +545,5 @@ def test_units_have_three_answers_with_their_verdicts(
     assert "LIMIT: 30 units give no bound for 99 % of all units" in capsys.readouterr().out
     assert run([*asked, "--unit", "pumps"]) == 2
     assert "the column 'pumps' is not in the log" in capsys.readouterr().err
-    assert run([*asked, "--unit", "pump", "--certificate", str(tmp_path / "c")]) == 2
-    assert "--certificate: it cannot be used with --unit" in capsys.readouterr().err
+    assert run([*asked, "--unit", "pump", "--certificate", str(tmp_path / "c.cert")]) == 1
+    assert "no certificate is written: 30 units give no bound" in capsys.readouterr().err

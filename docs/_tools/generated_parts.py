@@ -40,7 +40,7 @@ MOVED = {
     "gpu": "how-to/big-models.html#gpu",
     "how-to/clusters": "how-to/big-models.html#clusters",
     "how-to/draft": "how-to/own-model.html#draft-a-model-from-a-log",
-    "how-to/papers": "reports.html#figures-and-tables-for-a-paper",
+    "how-to/papers": "reports.html#in-python",
     "how-to/running-fleet": "how-to/own-data.html#a-running-fleet",
     "policies": "python.html#policies",
     "proofs/forecasts": "planning.html#how-forecasts-are-made",

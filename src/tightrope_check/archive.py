@@ -99,7 +99,7 @@ def _members(data: bytes) -> dict[str, bytes]:
     """All members, one behind the other from the first byte on, then the directory that follows from them:
     no comments, no extra fields, no byte before, between or behind. Only how they are packed is free."""
     members: dict[str, bytes] = {}
-    place, left, directory, coupled = 0, most_memory(len(data)), b"", 0
+    place, left, directory, coupled = 0, most_memory(len(data)), bytearray(), 0
     while data.startswith(b"PK\3\4", place):
         method, crc, packed, size, length = struct.unpack_from("<8xH4x3LH", data, place)
         about = 0, method, 0, 33, crc, packed, size, length, 0  # no flags; a fixed date; no extra field

@@ -82,7 +82,7 @@ def test_a_table_and_a_directory(walk: str, tmp_path: Path, capsys: pytest.Captu
     assert run([*command, "--verbose"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "best so far" in shown
-    assert "guarantee" in shown and "beta-binomial" in shown and "time-uniform" in shown
+    assert "guarantee" in shown and "beta-binomial" in shown and "may stop at any time" in shown
     names = {path.name for path in output.iterdir()}
     figures = {f"learning-curve.{suffix}" for suffix in ("pdf", "svg", "png")}
     assert names == figures | {

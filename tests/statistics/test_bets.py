@@ -184,7 +184,7 @@ def test_counts_without_batches_are_refused():
     known = case(PLAIN)
     without = Counts(counts.transition, counts.transition_start, counts.design, counts.model_hash)
     gradient = PolicyBets(known.model, known.objective, known.policy)
-    with pytest.raises(InputError, match="these counts have none"):
+    with pytest.raises(InputError, match="need data in time-ordered batches"):
         SLAB.build(RegionTask(known.model, without, 0.05, gradient=gradient))
 
 

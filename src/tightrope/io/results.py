@@ -1,8 +1,7 @@
 """The records of files that are JSON: results, policies, draws and manifests.
 
-`result.json` holds everything that reports, figures and loaded results need; an entry of it, for one kind
-of sets, has the keys of `tightrope learn --json`. Tables of very many expressions or events are thinned out
-evenly; `total` says how many there are.
+`result.json` has all that reports, figures and loaded results need; an entry, for one kind of sets, has the
+keys of `tightrope learn --json`. Long tables are thinned out evenly; `total` says how many rows there are.
 """
 
 from __future__ import annotations

@@ -13,11 +13,10 @@ class LateModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        self.__dict__[name] = value = getattr(import_module(self._name), name)
-        return value
+        return self.__dict__.setdefault(name, getattr(import_module(self._name), name))
 
 
 pa, pc, pq = LateModule("pyarrow"), LateModule("pyarrow.compute"), LateModule("pyarrow.parquet")
 fs, arrow_csv, arrow_json = (LateModule(f"pyarrow.{name}") for name in ("fs", "csv", "json"))
 sparse, csgraph, linalg = (LateModule(f"scipy.sparse{name}") for name in ("", ".csgraph", ".linalg"))
-highspy, optimize = LateModule("highspy"), LateModule("scipy.optimize")
+highspy, optimize, futures = map(LateModule, ("highspy", "scipy.optimize", "concurrent.futures"))

@@ -45,8 +45,7 @@ def up(value: float) -> float: ...
 def up(value: FloatArray) -> FloatArray: ...
 def up(value: float | FloatArray) -> float | FloatArray:
     """The next double above: an upper bound of whatever was rounded to `value`."""
-    result = np.nextafter(value, np.inf)
-    return float(result) if np.ndim(value) == 0 else result
+    return -down(-value)
 
 
 def error_factor(terms: int) -> float:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from tightrope.errors import InputError
+from tightrope.numerics.late import futures
 from tightrope.numerics.machine import cores
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 MOST_THREADS = 8
 """Threads that are used where nobody says how many."""
@@ -76,9 +79,8 @@ class Team:
         work(0)
         for _ in range(busy):
             done.get()
-        for error in errors:
-            if error is not None:
-                raise error
+        for error in filter(None, errors):
+            raise error
         return cast(list[T], results)
 
     def _start(self) -> None:
@@ -95,7 +97,7 @@ class Aside(Generic[T]):
 
     def __init__(self, task: Callable[[], T], is_beside: bool) -> None:
         self._task: Callable[[], T] = task
-        self._pool = ThreadPoolExecutor(1) if is_beside else None
+        self._pool = futures.ThreadPoolExecutor(1) if is_beside else None
         self._begun: Future[T] | None = None
 
     def __enter__(self) -> Aside[T]:

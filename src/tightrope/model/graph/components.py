@@ -19,7 +19,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.model.graph.support import GraphArrays, Support, can_stay, must_stay, queue_up, sort_by
+from tightrope.model.graph.support import (
+    GraphArrays,
+    RowArrays,
+    Support,
+    can_stay,
+    must_stay,
+    queue_up,
+    sort_by,
+)
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 
@@ -237,6 +245,7 @@ def _drop(
 ) -> bool:
     """Drop choices that leave their component, then states without choices; whether anything went."""
     choice_start, (predecessor_start, predecessor, transition_choice, choice_state) = graph[0], graph[6:]
+    rows = RowArrays(graph.transition_start, graph.successor, graph.lower, graph.upper, graph.possible)
     queue, waiting = np.empty(len(inside), np.int32), inside.copy()
     size, removed = queue_up(inside, queue), False
     while size > 0:
@@ -248,9 +257,9 @@ def _drop(
             if not alive[c]:
                 continue
             if nature_stays:
-                keeps = can_stay(graph, c, component, component[s])
+                keeps = can_stay(rows, c, component, component[s])
             else:
-                keeps = must_stay(graph, c, component, component[s])
+                keeps = must_stay(rows, c, component, component[s])
             alive[c] = keeps
             left += keeps
             removed |= not keeps

@@ -24,6 +24,7 @@ import numpy as np
 from tightrope.model.graph.support import (
     ForwardArrays,
     GraphArrays,
+    RowArrays,
     Support,
     can_enter,
     can_stay,
@@ -160,6 +161,7 @@ def _keep_or_sink(
 ) -> None:
     """Greatest subset of `inside` where the avoiders may enter `sunk` or surely stay inside."""
     choice_start, (predecessor_start, predecessor, transition_choice, choice_state) = graph[0], graph[6:]
+    rows = RowArrays(graph.transition_start, graph.successor, graph.lower, graph.upper, graph.possible)
     queue, waiting = np.empty(len(inside), np.int32), inside & ~sunk
     size = queue_up(waiting, queue)
     while size > 0:
@@ -171,9 +173,9 @@ def _keep_or_sink(
             if not open_choice[c]:
                 continue
             if nature_avoids:
-                good = can_stay(graph, c, inside, True) or can_enter(graph, c, sunk)
+                good = can_stay(rows, c, inside, True) or can_enter(rows, c, sunk)
             else:
-                good = must_enter(graph, c, sunk) or must_stay(graph, c, inside, True)
+                good = must_enter(rows, c, sunk) or must_stay(rows, c, inside, True)
             if good:
                 if agent_avoids and not good_some:
                     witness[s] = c
@@ -263,6 +265,7 @@ def attract(
 ) -> int:
     """Extend `ranked` in place, ranks counting up from 1; how many were added, `already` included."""
     choice_start, lower = graph.choice_start, graph.lower
+    rows = RowArrays(graph.transition_start, graph.successor, graph.lower, graph.upper, graph.possible)
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     drawn, rank, witness = ranked
     queue = np.empty(len(within), np.int32)
@@ -283,7 +286,7 @@ def attract(
             s = choice_state[c]
             if drawn[s] or not within[s] or not open_choice[c] or hit[c]:
                 continue
-            if not nature_joins and lower[t] <= 0.0 and not must_enter(graph, c, drawn):
+            if not nature_joins and lower[t] <= 0.0 and not must_enter(rows, c, drawn):
                 continue
             hit[c] = True
             if not agent_joins:
@@ -309,6 +312,7 @@ def settle(
 ) -> int:
     """Shrink `within` in place and close choices; `exempt` states need no way to stay. How many went."""
     choice_start, lower = graph.choice_start, graph.lower
+    rows = RowArrays(graph.transition_start, graph.successor, graph.lower, graph.upper, graph.possible)
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     queue = np.empty(len(within), np.int32)
     pending = np.empty(len(within), np.int32)
@@ -321,7 +325,7 @@ def settle(
         for c in range(choice_start[s], choice_start[s + 1]):
             if not open_choice[c]:
                 continue
-            keeps = can_stay(graph, c, within, True) if nature_joins else must_stay(graph, c, within, True)
+            keeps = can_stay(rows, c, within, True) if nature_joins else must_stay(rows, c, within, True)
             if keeps:
                 pending[s] += 1
             else:
@@ -343,7 +347,7 @@ def settle(
             s = choice_state[c]
             if not within[s] or exempt[s] or not open_choice[c]:
                 continue
-            if nature_joins and lower[t] <= 0.0 and can_stay(graph, c, within, True):
+            if nature_joins and lower[t] <= 0.0 and can_stay(rows, c, within, True):
                 continue
             open_choice[c] = False
             pending[s] -= 1

@@ -25,7 +25,7 @@ import numpy as np
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.jit import inlined, kernel
 from tightrope.numerics.rounding import SUM_UNIT, add, distil
 
 
@@ -64,6 +64,16 @@ class GraphEngine(Protocol):
         inside: BoolArray,
         witness: OffsetArray,
     ) -> None: ...
+
+
+class RowArrays(NamedTuple):
+    """The distributions of choices: less to hand on in loops than all of a graph."""
+
+    transition_start: OffsetArray
+    successor: IndexArray
+    lower: FloatArray
+    upper: FloatArray
+    possible: BoolArray
 
 
 class GraphArrays(NamedTuple):
@@ -253,21 +263,22 @@ def queue_up(states: BoolArray, queue: IndexArray) -> int:
     return size
 
 
-@kernel
-def can_enter(graph: GraphArrays, c: int, inside: BoolArray) -> bool:
+@inlined
+def can_enter(rows: RowArrays, c: int, inside: BoolArray) -> bool:
     """Whether some p at choice c gives `inside` positive probability."""
-    successor, possible = graph.successor, graph.possible
-    for t in range(graph.transition_start[c], graph.transition_start[c + 1]):
+    successor, possible, enters = rows.successor, rows.possible, False
+    for t in range(rows.transition_start[c], rows.transition_start[c + 1]):
         if possible[t] and inside[successor[t]]:
-            return True
-    return False
+            enters = True
+            break
+    return enters
 
 
 @kernel
-def must_enter(graph: GraphArrays, c: int, inside: BoolArray) -> bool:
+def must_enter(rows: RowArrays, c: int, inside: BoolArray) -> bool:
     """Whether every p at the choice gives `inside` positive probability."""
-    successor, upper, possible = graph.successor, graph.upper, graph.possible
-    first, last = graph.transition_start[c], graph.transition_start[c + 1]
+    successor, upper, possible = rows.successor, rows.upper, rows.possible
+    first, last = rows.transition_start[c], rows.transition_start[c + 1]
     outside, exact = 0.0, True
     enters = False
     for t in range(first, last):
@@ -275,35 +286,36 @@ def must_enter(graph: GraphArrays, c: int, inside: BoolArray) -> bool:
             continue
         if inside[successor[t]]:
             enters = True
-            if graph.lower[t] > 0.0:
+            if rows.lower[t] > 0.0:
                 return True
         else:
             outside, exact = add(outside, exact, upper[t])
     if not enters or exact or abs(outside - 1.0) > (last - first + 2) * SUM_UNIT:
         return enters and outside < 1.0
-    return not _hold_one(graph, c, inside, False)
+    return not _hold_one(rows, c, inside, False)
 
 
-@kernel
-def must_stay(graph: GraphArrays, c: int, group: IndexArray | BoolArray, home: int) -> bool:
+@inlined
+def must_stay(rows: RowArrays, c: int, group: IndexArray | BoolArray, home: int) -> bool:
     """Whether every p at the choice gives the states with `group` = `home` probability 1."""
-    successor, possible = graph.successor, graph.possible
-    for t in range(graph.transition_start[c], graph.transition_start[c + 1]):
+    successor, possible, stays = rows.successor, rows.possible, True
+    for t in range(rows.transition_start[c], rows.transition_start[c + 1]):
         if possible[t] and group[successor[t]] != home:
-            return False
-    return True
+            stays = False
+            break
+    return stays
 
 
 @kernel
-def can_stay(graph: GraphArrays, c: int, group: IndexArray | BoolArray, home: int) -> bool:
+def can_stay(rows: RowArrays, c: int, group: IndexArray | BoolArray, home: int) -> bool:
     """Whether some p at the choice gives the states with `group` = `home` probability 1; see `must_stay`."""
-    successor, upper, possible = graph.successor, graph.upper, graph.possible
-    first, last = graph.transition_start[c], graph.transition_start[c + 1]
+    successor, upper, possible = rows.successor, rows.upper, rows.possible
+    first, last = rows.transition_start[c], rows.transition_start[c + 1]
     leaves = False
     for t in range(first, last):
         if possible[t] and group[successor[t]] != home:
             leaves = True
-            if graph.lower[t] > 0.0:
+            if rows.lower[t] > 0.0:
                 return False
     if not leaves:
         return True
@@ -313,16 +325,16 @@ def can_stay(graph: GraphArrays, c: int, group: IndexArray | BoolArray, home: in
             mass, exact = add(mass, exact, upper[t])
     if exact or abs(mass - 1.0) > (last - first + 2) * SUM_UNIT:
         return mass >= 1.0
-    return _hold_one(graph, c, group, home)
+    return _hold_one(rows, c, group, home)
 
 
 @kernel
-def _hold_one(graph: GraphArrays, c: int, group: IndexArray | BoolArray, home: int) -> bool:
+def _hold_one(rows: RowArrays, c: int, group: IndexArray | BoolArray, home: int) -> bool:
     """Whether the upper bounds of the possible transitions into the group sum to at least 1."""
-    first, last = graph.transition_start[c], graph.transition_start[c + 1]
+    first, last = rows.transition_start[c], rows.transition_start[c + 1]
     terms, size = np.empty(last - first), 0
     for t in range(first, last):
-        if graph.possible[t] and group[graph.successor[t]] == home:
-            terms[size] = graph.upper[t]
+        if rows.possible[t] and group[rows.successor[t]] == home:
+            terms[size] = rows.upper[t]
             size += 1
     return distil(-1.0, terms, size) >= 0.0

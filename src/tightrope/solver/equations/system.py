@@ -22,6 +22,7 @@ from tightrope.model.graph.components import EndComponents, backward_reachable, 
 from tightrope.model.graph.qualitative import Ranked, almost_sure, avoiding, positive, surely_drawn
 from tightrope.model.graph.support import (
     GraphArrays,
+    RowArrays,
     Support,
     can_enter,
     can_stay,
@@ -664,6 +665,7 @@ def _approach(
 ) -> None:
     """Grow `ranked` from `inner` to the innermost fixpoint; ranks count the additions from 1."""
     choice_start, (predecessor_start, predecessor, transition_choice, choice_state) = graph[0], graph[6:]
+    rows = RowArrays(graph.transition_start, graph.successor, graph.lower, graph.upper, graph.possible)
     close, rank, witness = ranked
     waiting, capacity = inside & ~inner, len(inside)
     queue = np.empty(capacity, np.int32)
@@ -678,12 +680,12 @@ def _approach(
             if not choices[c]:
                 continue
             if nature_maximises:
-                good = can_enter(graph, c, inner) or (
-                    (rewarded[c] or can_enter(graph, c, close)) and can_stay(graph, c, inside, True)
+                good = can_enter(rows, c, inner) or (
+                    (rewarded[c] or can_enter(rows, c, close)) and can_stay(rows, c, inside, True)
                 )
             else:
-                good = must_enter(graph, c, inner) or (
-                    must_stay(graph, c, inside, True) and (rewarded[c] or must_enter(graph, c, close))
+                good = must_enter(rows, c, inner) or (
+                    must_stay(rows, c, inside, True) and (rewarded[c] or must_enter(rows, c, close))
                 )
             if good:
                 if some < 0:

@@ -71,8 +71,8 @@ class RowArrays(NamedTuple):
 
     transition_start: OffsetArray
     successor: IndexArray
-    lower: FloatArray
-    upper: FloatArray
+    least: FloatArray
+    most: FloatArray
     possible: BoolArray
 
 
@@ -277,7 +277,7 @@ def can_enter(rows: RowArrays, c: int, inside: BoolArray) -> bool:
 @kernel
 def must_enter(rows: RowArrays, c: int, inside: BoolArray) -> bool:
     """Whether every p at the choice gives `inside` positive probability."""
-    successor, upper, possible = rows.successor, rows.upper, rows.possible
+    successor, upper, possible = rows.successor, rows.most, rows.possible
     first, last = rows.transition_start[c], rows.transition_start[c + 1]
     outside, exact = 0.0, True
     enters = False
@@ -286,7 +286,7 @@ def must_enter(rows: RowArrays, c: int, inside: BoolArray) -> bool:
             continue
         if inside[successor[t]]:
             enters = True
-            if rows.lower[t] > 0.0:
+            if rows.least[t] > 0.0:
                 return True
         else:
             outside, exact = add(outside, exact, upper[t])
@@ -309,13 +309,13 @@ def must_stay(rows: RowArrays, c: int, group: IndexArray | BoolArray, home: int)
 @kernel
 def can_stay(rows: RowArrays, c: int, group: IndexArray | BoolArray, home: int) -> bool:
     """Whether some p at the choice gives the states with `group` = `home` probability 1; see `must_stay`."""
-    successor, upper, possible = rows.successor, rows.upper, rows.possible
+    successor, upper, possible = rows.successor, rows.most, rows.possible
     first, last = rows.transition_start[c], rows.transition_start[c + 1]
     leaves = False
     for t in range(first, last):
         if possible[t] and group[successor[t]] != home:
             leaves = True
-            if rows.lower[t] > 0.0:
+            if rows.least[t] > 0.0:
                 return False
     if not leaves:
         return True
@@ -335,6 +335,6 @@ def _hold_one(rows: RowArrays, c: int, group: IndexArray | BoolArray, home: int)
     terms, size = np.empty(last - first), 0
     for t in range(first, last):
         if rows.possible[t] and group[rows.successor[t]] == home:
-            terms[size] = rows.upper[t]
+            terms[size] = rows.most[t]
             size += 1
     return distil(-1.0, terms, size) >= 0.0

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import UNSET, structs
+from msgspec import UNSET, UnsetType, structs
 
 from tightrope import __version__
 from tightrope.ambiguity.sets import SetsKind
@@ -49,11 +49,11 @@ from tightrope.provenance import union
 from tightrope.regions.bounds import parameter_box, tracks_in
 from tightrope.regions.region import Region, RegionKind
 from tightrope.regions.registry import build_region, own_kinds
-from tightrope.report.what_if import at_estimate
 from tightrope.rules.states import value_names
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Attained, Workspace, attained, solve
 from tightrope.statistics.estimates import EventIntervals
+from tightrope.statistics.outcomes import Outcomes
 
 if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult
@@ -113,6 +113,7 @@ def _corners(circle: FloatArray, reach: FloatArray) -> FloatArray:
 
 
 MOST_LISTED = 20_000
+MOST_ESTIMATED = 100_000  # choices of a model that is solved at the parameters that fit best
 
 
 @dataclass(frozen=True)
@@ -268,11 +269,25 @@ def _store(result: LearningResult, listed: OffsetArray, estimate: bool) -> recor
     """The outcome with the bounds of the listed expressions in the sets: over all their transitions."""
     lower, upper = expression_hull(result)
     bounds = records.ExpressionBounds(lower[listed].tolist(), upper[listed].tolist())
-    given = None if result.value is None else result.value.policy
-    policies = {"robust": result.policy, "given": given}
-    counts = result.counts if estimate and result.robust.coupled is None else None
-    there = at_estimate(result.problem, counts, policies, lambda one: result.evaluate(one).interval)
+    there = _at_best_fit(result) if estimate and result.robust.coupled is None else UNSET
     return records.StoredOutcome(**structs.asdict(result.outcome), bounds=bounds, estimate=there)
+
+
+def _at_best_fit(result: LearningResult) -> tuple[dict[str, float], records.Interval] | UnsetType:
+    """Values of policies at the parameters that fit best, and what is certified of the best one there."""
+    problem, model, counts = result.problem, result.model, result.counts
+    several = 0 < model.choices - model.states < MOST_ESTIMATED
+    if counts is None or not several or problem.lift is not None or problem.is_of_controller:
+        return UNSET
+    fitted = Outcomes.of(model).fitted(counts)
+    best = solve(fitted, problem.objective).policy
+    given = None if result.value is None else result.value.policy
+    named = {"robust": result.policy, "given": given, "best": best}
+    there = {
+        name: solve(fitted, problem.objective, policy=one) for name, one in named.items() if one is not None
+    }
+    values = {name: float(one.lower[model.initial]) for name, one in there.items()}
+    return values, result.evaluate(best).interval
 
 
 def expression_hull(result: LearningResult) -> tuple[FloatArray, FloatArray]:

@@ -10,13 +10,10 @@ model shows fewer parameters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from msgspec import UNSET, UnsetType
-
-from tightrope.data.counts import Counts
 from tightrope.errors import TightropeError
 from tightrope.io.interval import Interval
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -26,7 +23,6 @@ from tightrope.regions.bounds import MOST_TRACKED, MOST_TRACKS, POINTS, Tracks, 
 from tightrope.report.style import NumberTable, number
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import solve_equalities
-from tightrope.statistics.outcomes import Outcomes
 
 MOST_WORK = 20_000_000
 """Transitions of all models that are solved, together."""
@@ -129,30 +125,6 @@ def what_if(
     hidden = len(names) - most
     verb = "parameter is" if hidden == 1 else "parameters are"
     return WhatIf(tuple(curves), f"{hidden} more {verb} not shown." if hidden > 0 else "")
-
-
-MOST_ESTIMATED = 100_000
-"""Choices of a model that is solved at the parameters that fit best."""
-
-
-def at_estimate(
-    problem: Problem,
-    counts: Counts | None,
-    policies: Mapping[str, Policy | None],
-    evaluate: Callable[[Policy], Interval],
-) -> tuple[dict[str, float], Interval] | UnsetType:
-    """The policy that is best at the parameters that fit best, which `evaluate` bounds over the region."""
-    model = problem.model
-    assert isinstance(model, ParametricMDP)
-    several = 0 < model.choices - model.states < MOST_ESTIMATED
-    if counts is None or not several or problem.lift is not None or problem.is_of_controller:
-        return UNSET
-    fitted = Outcomes.of(model).fitted(counts)
-    best = solve(fitted, problem.objective).policy
-    named = {name: one for name, one in {**policies, "best": best}.items() if one is not None}
-    there = {name: solve(fitted, problem.objective, policy=one) for name, one in named.items()}
-    values = {name: float(one.lower[model.initial]) for name, one in there.items()}
-    return values, evaluate(best)
 
 
 def _agrees(value: float | str | None, interval: Interval | None) -> bool:

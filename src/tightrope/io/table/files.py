@@ -60,10 +60,8 @@ def format_of(name: str) -> Kind | None:
     compression = COMPRESSION.get(path.suffix)
     if compression is not None:
         path = path.with_suffix("")
-    for known in (
-        (lambda: BUILT_IN, log_formats) if path.suffix else ()
-    ):  # other packages are loaded if need be
-        for form in known():
+    for known in (lambda: BUILT_IN, log_formats):  # other packages are loaded if need be
+        for form in known() if path.suffix else ():
             if path.suffix in form.suffixes:
                 return None if compression and not form.is_text else (form, compression)
     return None

@@ -243,18 +243,29 @@ def test_wrong_options(fields: dict[str, Any], message: str) -> None:
         LearnOptions(**fields)
 
 
-def test_coupled_sets_are_not_tried_where_corners_attain_the_interval() -> None:
-    """To first order 32 attempts in a row promise an interval 1.65 times narrower. At two corners of the
-    region the value is what the rectangular interval says, so there is nothing to gain."""
+def attempts() -> tuple[Problem, Counts]:
+    """32 attempts in a row, and the log of ten episodes."""
     parameters, last = Parameters.box(p=(0.01, 0.999), q=(0.01, 0.999)), 32
     p, q = parameters.symbols()
     rows = [(0, "", {1: q, last + 1: 1 - q}), *((s, "", {s + 1: p, 0: 1 - p}) for s in range(1, last))]
     rows += [(last, "", {last: 1}), (last + 1, "", {last + 1: 1})]
     model = build_from_rows(rows, parameters, labels={"ok": [last + 1]})
     data = Simulator(model.instantiate(p=0.9, q=0.9), model_hash=model.hash()).episodes(10, seed=2)
-    result = learn(Problem(model, 'P=? [ F "ok" ]'), data, delta=0.1, outcomes="none")
+    return Problem(model, 'P=? [ F "ok" ]'), data
+
+
+def test_coupled_sets_are_not_tried_where_corners_attain_the_interval() -> None:
+    """To first order 32 attempts in a row promise an interval 1.65 times narrower. At two corners of the
+    region the value is what the rectangular interval says, so there is nothing to gain."""
+    result = learn(*attempts(), delta=0.1, outcomes="none")
     assert (
         not result.tried
         and "sets not coupled: the gain is too small (forecast width 100%)" in result.decisions.reasons[-1]
     )
     assert result.interval.lower == pytest.approx(0.11361, abs=1e-4)
+
+
+def test_an_interval_without_width_has_no_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tightrope.learning.coupling._forecast", lambda *given: 0.0)
+    result = learn(*attempts(), delta=0.1, outcomes="none")
+    assert "sets not coupled: the gain is too small (no forecast)" in result.decisions.reasons[-1]

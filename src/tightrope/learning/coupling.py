@@ -97,8 +97,7 @@ def count_cells(model: ParametricMDP, region: Polytope) -> int:
     transitions, size = model.structure.transitions, region.coordinates.size
     of_chain = transitions * model.states / max(model.choices, 1)
     each = 1.0 + 0.02 * size**3 * math.sqrt(len(region.system.bound)) + of_chain / 1000.0
-    most = max(WORK, 0.1 * transitions) / each
-    return int(min(max(most, LEAST_CELLS), CoupledLimits.cells))
+    return int(min(max(max(WORK, 0.1 * transitions) / each, LEAST_CELLS), CoupledLimits.cells))
 
 
 def refine(
@@ -114,7 +113,7 @@ def refine(
     high = solved.solver.options.effort is Effort.HIGH
     beyond = [one is not None and (high or one >= PAYS) for one in gains]
     known = [one for one in gains if one is not None]
-    gained = f"forecast width {1 / max(known):.0%}" if known else "no forecast"
+    gained = f"forecast width {1 / max(known):.0%}" if any(known) else "no forecast"
     if not any(beyond):
         why = f"sets not coupled: the gain is too small ({gained})"
         return replace(decisions, reasons=(*decisions.reasons, why)), solved

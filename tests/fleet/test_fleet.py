@@ -150,7 +150,7 @@ def test_the_bound_by_all_units_says_whether_it_is_narrower_and_why() -> None:
     assert float(shown[1]) == pytest.approx(100.0 * kept, rel=1e-4) and kept > 0.6
     assert fleet.scenario.text.startswith("wider (a hull bounds the worst unit): at least ")
     assert fleet.most.bounds is not None and fleet.scenario.bounds.lower < fleet.most.bounds.lower
-    assert ("scenario", fleet.scenario.text) in fleet.rows()
+    assert ("scenario", f"PROVED: {fleet.scenario.text}") in fleet.rows()
     few = learn_fleet(problem, choice_log(40, 40), "unit", delta=0.1, share=0.9)
     assert few.scenario is not None and "wider (it holds for too few units)" in few.scenario.text
     assert learn(chain_log([0.9] * 30, 10, 1)).scenario is None

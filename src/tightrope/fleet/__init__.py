@@ -208,9 +208,9 @@ class Fleet(Record):
         episodes = sum(one.episodes for one in self.units)
         chosen = f"; the policy was chosen on {len(self.chosen_on):,} others" if self.chosen_on else ""
         shown = (f"{one.name} {interval_text(one.interval.lower, one.interval.upper)}" for one in self.worst)
+        beside = (self.next_unit, self.average, self.scenario)
         return [
-            *((one.kind, f"{one.verdict.word.name}: {one.text}") for one in (self.next_unit, self.average)),
-            *(() if self.scenario is None else [("scenario", self.scenario.text)]),
+            *((one.kind, f"{one.verdict.word.name}: {one.text}") for one in beside if one is not None),
             ("units", f"{len(self.units):,} by '{self.column}', {episodes:,} episodes{chosen}"),
             ("worst", ", ".join(islice(shown, WORST))),
         ]
@@ -414,7 +414,7 @@ def learn_fleet(
     word = _Promises(units, question.objective.maximises, delta, share, (*assumed, *bounds.assumptions))
     refuted, scenario = bounds.refuted, None
     most = word.most(refuted)
-    if chosen_on and bounds.observation is None:
+    if chosen_on and bounds.observation is None and refuted is None:
         every = sorted(range(len(names)), key=lambda number: names[number])
         hull, support = bounds.hull([log.subset(number_of == number) for number in every], MISS)
         scenario = word.scenario(most.bounds, hull, support, len(names))

@@ -254,7 +254,7 @@ def print_online(online: list[OnlineRecord]) -> None:
     shown = groups(online)
     for title, table in (
         ("Episodes to the guarantee that tied sets end with", soon_table(shown)),
-        ("Whether the guarantees were kept", make_kept_table(shown)),
+        ("Validity of the guarantees", make_kept_table(shown)),
         ("After all episodes", make_reached_table(shown)),
     ):
         print_table(title, table.columns, [[cell.strip("`") for cell in row] for row in table.rows])

@@ -157,14 +157,14 @@ def summary_lines(shown: Sequence[Group]) -> list[str]:
     allowed = sum(record.cell.delta for record in runs)
     updates = sum(record.updates for record in runs)
     lines = [
-        f"{len(runs)} runs with {updates:,} updates: in {broken} of the runs a guarantee was better than the "
-        f"true performance of its policy; δ allows {allowed:.3g} of them on average"
+        f"{len(runs)} runs with {updates:,} updates: in {broken} of the runs a guarantee exceeded the true "
+        f"performance of its policy; δ allows {allowed:.3g} on average"
     ]
     unsure = sum(int(record.facts["uncertified"]) for record in runs)
     if unsure:
         lines.append(
-            f"{unsure:,} updates gave up refining a value (few data make some guarantees astronomical); "
-            "their bounds are verified, and wider"
+            f"in {unsure:,} updates the refinement of a value stopped early, because few data make some guarantees "
+            "astronomical; these bounds are verified, but wider"
         )
     return lines
 
@@ -197,33 +197,32 @@ def _short(value: float) -> str:
 INTRODUCTION = """\
 # Results
 
-{generated} {source} -o {target}`; nothing here is typed by hand. How to run such
-a campaign: [campaigns.md](../../campaigns/README.md). What the models are, and which parts of them are ours:
-[benchmarks.md](../benchmarks.md).
+{generated} {source} -o {target}`. [campaigns.md](../../campaigns/README.md)
+describes such campaigns, and [benchmarks.md](../benchmarks.md) the models and which parts of them are ours.
 
-Every row is the certified interval of the policy that is optimal in the true model, from {episodes:,}
-trajectories of the policy that picks uniformly, at δ = {delta:g}. `gap` is (upper − lower) / V*.
-`build` goes from counts to the uncertain model, `solve` from there to both ends of the interval. Bounds
-are rounded outward. The columns from `paper` on are the paper's figures, from its own machine and its
-own models; ours are reconstructions, and where the coefficients are ours too the line above the table
-says so. `cap` is the length at which an episode is cut off, which the paper does not state.
+Every row has the certified interval of the policy that is optimal in the true model, from {episodes:,}
+trajectories of the uniform policy, at δ = {delta:g}. `gap` is (upper − lower) / V*. `build` is the time from
+counts to the uncertain model, `solve` the time from there to both ends of the interval. Bounds are rounded
+outward. The columns from `paper` on are the paper's figures, from its machine and its models. Our models are
+reconstructions; the line above a table states if the coefficients are ours, too. `cap` is the length at which
+an episode is cut off, which the paper does not state.
 """
 
 
 WIDER = """\
 ## Why wider than the paper
 
-Rows that have a figure of the paper beside them run the paper's own method as it describes it:
-Clopper–Pearson intervals at δ over the number of unknown expressions, and the same sets. On trajectories
-their level is nominal (°), because the numbers of visits are not fixed in advance. So where such a row is
-wider than the paper's, the interval method is not the reason. The column *any time* shows what it costs to
-make the level hold, and *likelihood* what our region gets from the same data. What remains is the model and
-the data: coefficients and true points that the paper does not print, and the length at which episodes are
-cut off. The effect of the length was measured (`python benchmarks/episode_caps.py`: expression-wise, 100,000
-episodes, seed 1): on glider(21,17) the gap is 0.0154, 0.0133, 0.0077 and 0.0033 at caps of 50, 100, 200 and
-1,000 steps, on engagement(100) 0.203, 0.114 and 0.095 at 100, 1,000 and 10,000. That the coefficients are
-the reason elsewhere is inferred, because nothing else remains. Where the coefficients are the paper's, rows
-differ by at most 2 %, as they would for another sample.
+Rows with a figure of the paper use the paper's method: Clopper–Pearson intervals at δ over the number of
+unknown expressions, and the same sets. On trajectories their level is nominal (°), because the numbers of
+visits are not fixed in advance. So the interval method does not explain why a row is wider. The column *any
+time* uses intervals whose level holds, and *likelihood* uses our region on the same data.
+
+The remaining reasons are the model and the data. The paper does not print all coefficients and true points,
+nor the length at which episodes are cut off. We measured the effect of this length (`python
+benchmarks/episode_caps.py`: expression-wise, 100,000 episodes, seed 1). On glider(21,17) the gap is 0.0154,
+0.0133, 0.0077 and 0.0033 at caps of 50, 100, 200 and 1,000 steps. On engagement(100) it is 0.203, 0.114 and
+0.095 at 100, 1,000 and 10,000. Elsewhere we infer that the coefficients are the reason, because nothing else
+remains. Rows with the paper's coefficients differ by at most 2 %, as they would for another sample.
 """
 
 _ALONE = "; episodes end by themselves"
@@ -282,7 +281,7 @@ def results_page(records: Sequence[Record], source: str, target: str, online: st
         "## Marks and methods\n\n" + "\n".join(f"- {line}" for line in _legend(tables)),
         markdown_tables(tables).rstrip(),
         *([] if online is None else [online.rstrip()]),
-        "## What does not fit together in the paper's tables\n\n" + "\n".join(f"- {note}" for note in NOTES),
+        "## Inconsistencies in the paper's tables\n\n" + "\n".join(f"- {note}" for note in NOTES),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -317,19 +316,19 @@ CURVES = "online-curves"
 CURVES_INTRODUCTION = """\
 ## Learning online
 
-The paper's second setting, recorded by `tightrope bench --online` ({episodes}; seeds {seeds}; δ = {delta}).
-Data are collected by the optimistic policy, and everything is computed anew whenever some choice's visits
-have doubled ([online.md](../online.md)). All methods here are time-uniform, because adaptive data need it:
-`parameter`, `expression` and `rectangular` sets are those of the polytope of beta-binomial intervals. Bounds
-are rounded to the safe side.
+This is the paper's second setting, recorded by `tightrope bench --online` ({episodes}; seeds {seeds};
+δ = {delta}). The optimistic policy collects data, and an update follows whenever the visits of some choice have
+doubled ([online.md](../online.md)). All methods are time-uniform, because the data are adaptive: `parameter`,
+`expression` and `rectangular` sets use the polytope of beta-binomial intervals. Bounds are rounded to the safe
+side.
 """
 
 SOON = """\
 ### Episodes to the same guarantee
 
-How many episodes each method needs for the guarantee that `tied` sets have at the end, and in brackets how
-many times fewer that is than `tied` itself needs (median over the seeds; `never`: not within the run). Where
-`tied` sets end with what holds without any data, the episodes to any better guarantee are counted.
+The table counts the episodes that a method needs for the final guarantee of `tied` sets, in the median over
+the seeds (`never`: not within the run). The number in brackets is the factor by which `tied` sets need more.
+If the final guarantee of `tied` sets holds without any data, the table counts episodes to a better one.
 """
 
 
@@ -347,9 +346,9 @@ def online_section(records: Sequence[OnlineRecord], image: str | None) -> str:
     )
     figure = (
         f"![Performance and guarantee against episodes, one panel a family, runtimes below]({image})\n\n"
-        "Performance of the robust policy on the true model (solid) and what is guaranteed of it (dashed);\n"
-        "median over the seeds, with bands from the smallest to the largest and between the quartiles.\n"
-        "Below: the total time of a run."
+        "The figure shows the performance of the robust policy on the true model (solid) and its guarantee\n"
+        "(dashed), as medians over the seeds. Bands are the range and the quartiles. The lower panels show the\n"
+        "total time of a run."
         if image is not None
         else None
     )
@@ -359,7 +358,7 @@ def online_section(records: Sequence[OnlineRecord], image: str | None) -> str:
         figure,
         SOON.rstrip(),
         soon_table(shown).markdown(),
-        "### Whether the guarantees were kept",
+        "### Validity of the guarantees",
         make_kept_table(shown).markdown(),
         "### After all episodes",
         make_reached_table(shown).markdown(),

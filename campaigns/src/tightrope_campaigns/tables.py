@@ -214,7 +214,7 @@ MISSED = "!"
 
 MARKS = (
     (DISPUTED, "the paper's tables print different figures for this cell"),
-    (NOMINAL, "the method's assumption does not hold of trajectories: its confidence level is nominal"),
+    (NOMINAL, "trajectories violate the method's assumption, so its confidence level is nominal"),
     (EMPTY, "the region was empty; tied sets were used instead"),
     (COARSE, "a limit was reached; the bounds hold but are wider than need be"),
     (MISSED, "the interval does not contain the true value"),
@@ -610,7 +610,7 @@ def _counts(tables: list[InstanceTable]) -> list[str]:
     return [
         f"{len(records)} cells shown: {message}.",
         f"The true value lies within {inside} of {len(good)} intervals, and within {sound_inside} of the "
-        f"{len(sound)} whose assumption holds of the data.",
+        f"{len(sound)} whose data satisfy the method's assumption.",
     ]
 
 
@@ -618,7 +618,7 @@ def _verdict_line(verdict: Verdicts) -> str:
     total = len(verdict.tighter) + len(verdict.same) + len(verdict.wider)
     middle = sorted(verdict.speedups)[(len(verdict.speedups) - 1) // 2]
     return (
-        f"{verdict.method.label}, beside the paper on {_instances(total)}: "
+        f"{verdict.method.label}, compared with the paper on {_instances(total)}: "
         f"tighter on {len(verdict.tighter)}, the same on {len(verdict.same)}, "
         f"wider on {len(verdict.wider)}{_list_names(verdict.wider)}; "
         f"faster on {len(verdict.faster)}, slower on {len(verdict.slower)}{_list_names(verdict.slower)}, "
@@ -661,7 +661,7 @@ def _ratio_line(ratio: Ratios) -> str:
     values = ratio.ratio
     worse = tuple(name for name, value in values.items() if value > 1.005)
     return (
-        f"{ratio.method.label}: {ratio.mean:.2f} of the gap of {METHODS[BASELINE].label} sets "
+        f"{ratio.method.label}: {ratio.mean:.2f} times the gap of {METHODS[BASELINE].label} sets "
         f"on the same data ({min(values.values()):.2f}–{max(values.values()):.2f} on "
         f"{_instances(len(values))}; wider on {len(worse)}{_list_names(worse)})."
     )

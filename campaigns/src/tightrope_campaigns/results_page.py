@@ -163,8 +163,8 @@ def summary_lines(shown: Sequence[Group]) -> list[str]:
     unsure = sum(int(record.facts["uncertified"]) for record in runs)
     if unsure:
         lines.append(
-            f"in {unsure:,} updates the refinement of a value stopped early, because few data make some guarantees "
-            "astronomical; these bounds are verified, but wider"
+            f"in {unsure:,} updates the refinement of a value stopped early, because few data make some "
+            "guarantees astronomical; these bounds are verified, but wider"
         )
     return lines
 
@@ -317,10 +317,10 @@ CURVES_INTRODUCTION = """\
 ## Learning online
 
 This is the paper's second setting, recorded by `tightrope bench --online` ({episodes}; seeds {seeds};
-δ = {delta}). The optimistic policy collects data, and an update follows whenever the visits of some choice have
-doubled ([online.md](../online.md)). All methods are time-uniform, because the data are adaptive: `parameter`,
-`expression` and `rectangular` sets use the polytope of beta-binomial intervals. Bounds are rounded to the safe
-side.
+δ = {delta}). The optimistic policy collects data, and an update follows whenever the visits of some choice
+have doubled ([online.md](../online.md)). All methods are time-uniform, because the data are adaptive:
+`parameter`, `expression` and `rectangular` sets use the polytope of beta-binomial intervals. Bounds are
+rounded to the safe side.
 """
 
 SOON = """\
@@ -347,8 +347,8 @@ def online_section(records: Sequence[OnlineRecord], image: str | None) -> str:
     figure = (
         f"![Performance and guarantee against episodes, one panel a family, runtimes below]({image})\n\n"
         "The figure shows the performance of the robust policy on the true model (solid) and its guarantee\n"
-        "(dashed), as medians over the seeds. Bands are the range and the quartiles. The lower panels show the\n"
-        "total time of a run."
+        "(dashed), as medians over the seeds. Bands are the range and the quartiles. The lower panels show\n"
+        "the total time of a run."
         if image is not None
         else None
     )

@@ -6,14 +6,20 @@ Also of `learning/answers.py`.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cases.coins import counted, two_coins
 from learning_cases import PAPER, case, counts_of
+from tightrope import Parameters, build_from_function
 from tightrope.ambiguity.sets import SetsKind
+from tightrope.certify.certify import certify
+from tightrope.certify.verification import verify
 from tightrope.data.counts import Batches, Counts
+from tightrope.errors import CannotCertify
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import EmptyRegion
@@ -22,6 +28,9 @@ from tightrope.problem import Problem
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import region_kind
 from tightrope.verdict import Word
+
+WRONG = (900, 100), (100, 900)
+"""Tosses of two coins that the model ties."""
 
 
 def in_batches(counts: Counts) -> Counts:
@@ -67,6 +76,53 @@ def test_a_region_that_is_not_empty_for_a_wrong_model_is_checked_apart(region: R
     assert result.to_json()["misfit"] == result.misfit
     right = in_batches(counted(model, (800, 200), (400, 600)))
     assert learn(Problem(model, 'Pmax=? [ F "won" ]'), right, delta=0.01, region=region).misfit is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        'R{"wins"}max=? [ S ]',
+        'quantile(min k, Pmax>=0.1 [ F<=k "won" ])',
+        'multi(Pmax=? [ F "won" ], P>=0 [ F "won" ])',
+        'Pmax=? [ F "won" || F true ]',
+        'filter(max, Pmax=? [ F "won" ], true)',
+    ],
+)
+def test_every_question_tests_the_model(question: str, tmp_path: Path) -> None:
+    parameters = Parameters.box(p=("1/10", "19/20"))
+    (p,) = parameters.symbols()
+    tosses = {"a": {"won": p, "lost": 1 - p}, "b": {"won": p / 2, "lost": 1 - p / 2}}
+    model = build_from_function(
+        "start",
+        lambda state: tosses if state == "start" else {"stay": {state: 1}},
+        parameters,
+        labels={"won": lambda state: state == "won"},
+        state_rewards={"wins": lambda state: int(state == "won")},
+    )
+    wrong, right = (in_batches(counted(model, *seen)) for seen in (WRONG, ((800, 200), (400, 600))))
+    result = learn(Problem(model, question), wrong, delta=0.01, region="likelihood", sets="expression")
+    assert result.contradiction is None and result.verdict.word is Word.CONTRADICTED
+    assert result.fit.verdict == "model contradicted" and result.document("m").fit == result.fit
+    assert "under the contradicted model" in dict(result.facts())["value"]
+    if result.optimistic is not None:
+        with pytest.raises(CannotCertify, match="no certificate is written: the data contradict the model"):
+            certify(result, tmp_path / "a.cert")
+    fine = learn(Problem(model, question), right, delta=0.01, region="likelihood", sets="expression")
+    assert fine.fit.misfit is None and fine.verdict.word in (Word.PROVED, Word.LIMIT)
+
+
+def test_no_certificate_is_valid_for_data_that_refute_the_model(tmp_path: Path) -> None:
+    """The counts prove a bound under the model; the user's data refute the model."""
+    model, question = two_coins(), 'Pmax=? [ F "won" ]'
+    wrong = in_batches(counted(model, *WRONG))
+    result = learn(Problem(model, question), wrong, delta=0.01, region="likelihood", sets="expression")
+    with pytest.raises(CannotCertify, match="the data contradict the model: e-value"):
+        certify(result, tmp_path / "a.cert")
+    forged = replace(result, fit=None)
+    certify(forged, tmp_path / "a.cert")
+    assert verify(tmp_path / "a.cert", model=model, property=question).word == "proved"
+    verdict = verify(tmp_path / "a.cert", model=model, property=question, data=wrong)
+    assert verdict.word == "contradicted" and "e-value" in str(verdict.contradicted)
 
 
 def test_consistent_data_are_no_contradiction() -> None:

@@ -25,7 +25,7 @@ from tightrope.certify.rates import learned_rate_certificate, rate_certificate, 
 from tightrope.certify.region import goes_by_intervals
 from tightrope.certify.solved import about_problem, refuse_steps, solved_file
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
+from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file
 from tightrope.io.results import Interval
 from tightrope.learning.answers import LearnedAnswer
@@ -219,8 +219,10 @@ def learned_file(
     about: Mapping[str, object] | None = None,
     verify: bool = True,
 ) -> CertificateFile:
-    """The same as it is written, if it agrees with the result and the checker confirms it; without `verify` a
-    large one is not checked."""
+    """The same as it is written, if the data fit the model, it agrees with the result, and the checker confirms
+    it; without `verify` a large one is not checked."""
+    if not isinstance(result, RateResult) and result.fit is not None and result.fit.is_refutation:
+        raise CannotCertify(f"no certificate is written: {str(result.fit.misfit).partition('. Worst')[0]}")
     return answered_file(learned_certificate(result, counts, about), shown_result(result), verify)
 
 

@@ -36,7 +36,14 @@ from tightrope.errors import CannotCertify, InputError, ReadingWarning, shown
 from tightrope.learning.groups import counts_of_unit, second_half, units_of
 from tightrope.learning.learn import TemporalFormulas, counted_anew
 from tightrope.learning.options import chosen_with
-from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, observe, observe_done
+from tightrope.learning.outcomes import (
+    ObservedOutcomes,
+    Unobserved,
+    chosen_before,
+    observe,
+    observe_done,
+    refutation,
+)
 from tightrope.learning.pipeline import counts_of
 from tightrope.model.continuous import CTMC
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP, counts_steps
@@ -47,6 +54,7 @@ from tightrope.model.policy import Policy
 from tightrope.model.pomdp import POMDP, Controller, controller_of
 from tightrope.model.structure import Structured
 from tightrope.monitoring.episode_scores import PathRules
+from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.properties.query import Query, decide
 from tightrope.prism.properties.shape import EMBEDDED, refuse_time
@@ -512,7 +520,15 @@ def tie_verdict(
         return replace(verdict, bound=bound, assumptions=tuple(assumed))
     values, best = _what_follows(certificate, relation)
     about = _claim_asked_for(certificate, own, values)
-    tied = replace(verdict, bound=bound, assumptions=tuple(assumed), values=values, claim=about)
+    misfit, doubts = _misfit(own)
+    tied = replace(
+        verdict,
+        bound=bound,
+        assumptions=(*assumed, *doubts),
+        values=values,
+        claim=about,
+        contradicted=verdict.contradicted or misfit,
+    )
     if own.limit is None:
         return tied
     if tied.word != "proved":
@@ -520,6 +536,17 @@ def tie_verdict(
     is_of_policy = relation is Relation.CHAIN or (own.policy is not None and relation is not Relation.OUTER)
     lower, upper = values[about] if is_of_policy and about is not None else best
     return replace(tied, answer=decide(*own.limit, lower, upper))
+
+
+def _misfit(own: Own | OwnChain) -> tuple[str | None, list[tuple[str, str, str]]]:
+    """Why the user's data do not fit the user's model, or what leaves it in doubt, as `learn` tests it."""
+    if not isinstance(own, Own) or own.counts is None or not isinstance(own.model, ParametricMDP):
+        return None, []
+    fit = weigh_fit(own.model, own.counts)
+    is_open = fit.is_doubt and not fit.is_refutation
+    refuted = refutation(own.counts, fit)
+    doubts = [("model", "unknown", fit.text)] if is_open else []
+    return None if refuted is None else refuted.partition(". Worst")[0], doubts
 
 
 def _chosen_with_data(certificate: Certificate, own: Own | OwnChain) -> list[tuple[str, str, str]]:

@@ -24,7 +24,7 @@ from tightrope.certify.region import refuse_uncertified
 from tightrope.cli import options as cli_options
 from tightrope.cli import output as screen
 from tightrope.cli import sources
-from tightrope.cli.result_display import show_comparison, show_result
+from tightrope.cli.result_display import fit_facts, show_comparison, show_result
 from tightrope.cli.sources import AnyLoaded, Study, Subject
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io import answers
@@ -369,6 +369,9 @@ def _proof(
 
     if request.certificate is None:
         return None
+    if not isinstance(result, tr.RateResult) and result.fit is not None and result.fit.is_refutation:
+        screen.warn("no certificate is written: the data contradict the model")
+        return None
     progress("the certificate")
     about = {
         "model": request.model,
@@ -564,7 +567,7 @@ def _certified_facts(learned: tr.LearnedAnswer) -> io_results.CertifiedFacts:
         upper=interval.upper,
         over=f"the hull of {learned.sets.kind.value} sets",
         confidence=1 - learned.ledger.delta,
-        holds=learned.ledger.holds,
+        holds=learned.verdict.word in (Word.PROVED, Word.LIMIT),
         status=CLOSE if learned.is_close else "limit",
     )
 
@@ -575,6 +578,7 @@ def _show_answer(learned: Any, record: answers.AnswerDocument) -> screen.Content
         *learned.facts(),
         ("certificate", _proved_text(record.certificate)),
         *screen.assumed_facts(learned.verdict),
+        *fit_facts(learned),
     ]
     more: screen.Rows = [
         ("sets", f"the hull of {record.sets} sets"),

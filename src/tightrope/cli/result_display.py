@@ -364,7 +364,7 @@ def _how(result: tr.LearningResult) -> Rows:
     ]
 
 
-def fit_facts(result: tr.LearningResult) -> Rows:
+def fit_facts(result: tr.LearningResult | tr.LearnedAnswer) -> Rows:
     """Whether the data fit the model, unless the reason says it, and what fits worst."""
     fit = result.fit
     if fit is None:

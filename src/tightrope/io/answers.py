@@ -9,7 +9,15 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tightrope.io.coding import DocumentFile, Real
-from tightrope.io.results import Interval, Judged, LedgerFacts, ObservedFacts, ReadingFacts, WidthFacts
+from tightrope.io.results import (
+    Interval,
+    Judged,
+    LedgerFacts,
+    ModelFit,
+    ObservedFacts,
+    ReadingFacts,
+    WidthFacts,
+)
 from tightrope.numerics.record import Record
 
 ANSWER_FILE = "answer.json"
@@ -47,6 +55,7 @@ class AnswerDocument(Judged, kw_only=True):
     sets: str
     ledger: LedgerFacts
     outcomes: ObservedFacts | None = None
+    fit: ModelFit | None = None
     status: str
     notes: list[str]
     peak_memory: int

@@ -22,12 +22,12 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.answers import AnswerDocument
 from tightrope.io.coding import record_of
-from tightrope.io.results import Interval
+from tightrope.io.results import Interval, ModelFit
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import Unobserved
 from tightrope.learning.pipeline import Pipeline, PlainQuestions, Prepared
 from tightrope.learning.products import support_is_open
-from tightrope.learning.result import CLOSE, rests_on
+from tightrope.learning.result import CLOSE, assess, rests_on
 from tightrope.logic.long_run import average_policy, bound_average, read_average
 from tightrope.logic.model_checking import Answer, check_query
 from tightrope.logic.solving import Directions, under
@@ -50,7 +50,7 @@ from tightrope.solver.equations.system import assume_support
 from tightrope.solver.solution import OPEN, Solution, SolveOptions
 from tightrope.solver.solve import solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
-from tightrope.verdict import Assessment
+from tightrope.verdict import Assessment, Word
 
 SETS = (SetsKind.TIED, SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANGULAR)
 """Those that have a hull."""
@@ -67,6 +67,7 @@ class LearnedAnswer(Record):
     * `answer`: the same for every state, and the policies of `multi(…)`; None for long-run averages.
     * `contradiction`, `limit`: messages if the region was empty (tied sets are then used), and if the
       requested precision was missed. `outcomes`: why episodes alone do not show an average.
+    * `fit`: the model-fit test, at a separate level; None without data.
 
     >>> import tightrope as tr
     >>> (p,) = (parameters := tr.Parameters.box(p=("0.1", "0.9"))).symbols()
@@ -94,6 +95,7 @@ class LearnedAnswer(Record):
     given: Policy | None = field(default=None, repr=False)
     answer: Answer | None = field(default=None, repr=False)
     outcomes: Unobserved | None = None
+    fit: ModelFit | None = None
 
     @property
     def text(self) -> str:
@@ -116,8 +118,8 @@ class LearnedAnswer(Record):
         limit = self.limit
         if self.truth == OPEN:
             limit = f"{self.text} is true for some of the models that the data leave, and false for others"
-        assumed = rests_on(self.ledger, self.options, None, self.problem)
-        return Assessment.of(assumed, contradicted=self.contradiction, limit=limit)
+        assumed = rests_on(self.ledger, self.options, self.fit, self.problem)
+        return assess(assumed, self.counts, self.fit, self.contradiction, limit or CLOSE)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -142,6 +144,8 @@ class LearnedAnswer(Record):
 
     def facts(self) -> Facts:
         """The answer, by the names that people read."""
+        if self.contradiction is None and self.verdict.word is Word.CONTRADICTED:
+            return [("value", f"none; under the contradicted model {self.interval or self.truth}")]
         if self.optimistic is not None and self.guarantee is not None:
             return [("value", f"{self.interval}; any policy {bounded(self.optimistic, not self._has_floor)}")]
         truth = [] if self.truth is None else [("answer", self.truth)]
@@ -215,6 +219,7 @@ class OtherQuestions(PlainQuestions):
             sets=prepared.sets,
             contradiction=prepared.contradiction,
             given=chain.policy,
+            fit=None if chain.counts is None else chain.weigh_fit()[0],
             seconds=time.perf_counter() - begin,
             **facts,
         )

@@ -54,6 +54,7 @@ from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Attained, Workspace, attained, solve
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.outcomes import Outcomes
+from tightrope.verdict import Word
 
 if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult
@@ -324,7 +325,7 @@ class Exported:
             upper=self.interval.upper,
             over=f"{result.kind.value} sets",
             confidence=None if ledger.delta == 0 else 1 - ledger.delta,
-            holds=ledger.holds,
+            holds=result.verdict.word in (Word.PROVED, Word.LIMIT),
             status=self.status.name.lower().replace("_", "-"),
         )
 

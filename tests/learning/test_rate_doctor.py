@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.data.exposure import read_exposure
+from tightrope.errors import CannotCertify
 from tightrope.learning.amendments import Amendment
 from tightrope.learning.rate_doctor import split_rates
 
@@ -54,6 +56,17 @@ def test_wear_is_found_and_the_answer_without_constant_rates_holds() -> None:
     assert "50 of 100 episodes" in found.amended.selection.why
     interval = found.amended.result.interval
     assert interval.lower <= truth <= interval.upper < 0.95
+
+
+def test_a_certificate_is_not_valid_for_a_log_that_refutes_constant_rates(tmp_path: Path) -> None:
+    data = read_exposure(table(wear(1)), MACHINE, ends="complete")
+    result = tr.learn(SOON, data, delta=0.05, outcomes="none")
+    with pytest.raises(CannotCertify, match="the result is contradicted"):
+        tr.certify(result, tmp_path / "wear.cert")
+    tr.certify(replace(result, fit=None), tmp_path / "wear.cert")
+    assert tr.verify(tmp_path / "wear.cert", model=MACHINE, property=SOON.text).word == "proved"
+    verdict = tr.verify(tmp_path / "wear.cert", model=MACHINE, property=SOON.text, data=data)
+    assert verdict.word == "contradicted" and "a rate is not constant" in str(verdict.contradicted)
 
 
 def test_stretches_are_cut_where_the_value_changes() -> None:

@@ -219,8 +219,8 @@ def learned_file(
     about: Mapping[str, object] | None = None,
     verify: bool = True,
 ) -> CertificateFile:
-    """The same as it is written, if the data fit the model, it agrees with the result, and the checker confirms
-    it; without `verify` a large one is not checked."""
+    """The same as it is written, if the data fit the model, it agrees with the result, and the checker
+    confirms it; without `verify` a large one is not checked."""
     if not isinstance(result, RateResult) and result.fit is not None and result.fit.is_refutation:
         raise CannotCertify(f"no certificate is written: {str(result.fit.misfit).partition('. Worst')[0]}")
     return answered_file(learned_certificate(result, counts, about), shown_result(result), verify)

@@ -45,7 +45,8 @@ from tightrope.learning.outcomes import (
     refutation,
 )
 from tightrope.learning.pipeline import counts_of
-from tightrope.model.continuous import CTMC
+from tightrope.learning.rates import rates_refuted
+from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP, counts_steps
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Point
@@ -54,7 +55,8 @@ from tightrope.model.policy import Policy
 from tightrope.model.pomdp import POMDP, Controller, controller_of
 from tightrope.model.structure import Structured
 from tightrope.monitoring.episode_scores import PathRules
-from tightrope.monitoring.model_fit import weigh_fit
+from tightrope.monitoring.model_fit import ALPHA, weigh_fit
+from tightrope.monitoring.rate_fit import examine_rates
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.properties.query import Query, decide
 from tightrope.prism.properties.shape import EMBEDDED, refuse_time
@@ -540,7 +542,11 @@ def tie_verdict(
 
 def _misfit(own: Own | OwnChain) -> tuple[str | None, list[tuple[str, str, str]]]:
     """Why the user's data do not fit the user's model, or what leaves it in doubt, as `learn` tests it."""
-    if not isinstance(own, Own) or own.counts is None or not isinstance(own.model, ParametricMDP):
+    if isinstance(own, OwnChain):
+        if own.exposure is None or not isinstance(own.model, ParametricCTMC):
+            return None, []
+        return rates_refuted(examine_rates(own.model, own.exposure, alpha=ALPHA)), []
+    if own.counts is None or not isinstance(own.model, ParametricMDP):
         return None, []
     fit = weigh_fit(own.model, own.counts)
     is_open = fit.is_doubt and not fit.is_refutation

@@ -391,7 +391,9 @@ def show_run(
     floor, last = _is_floor(records[-1]), records[-1]
     known = any(record["performance"] is not None for record in records)
     best = None if last.get("best_guarantee") is None else _bound(last["best_guarantee"], floor)
-    is_better = best is not None and best != _bound(last["guarantee"], floor)
+    is_better = (
+        best not in (None, _bound(last["guarantee"], floor)) and result.verdict.word is not Word.CONTRADICTED
+    )
     rows: screen.Rows = [
         *hints_of(result),
         ("property", subject.query.text),

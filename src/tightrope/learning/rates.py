@@ -112,7 +112,7 @@ class RateResult(Record):
             assumed = (*assumed, seen.assumption)
             if seen.contradiction is not None:
                 return Assessment.of(assumed, contradicted=seen.contradiction)
-        if (refuted := _refutation(self.fit)) is not None:
+        if (refuted := rates_refuted(self.fit)) is not None:
             return Assessment.of(assumed, contradicted=refuted)
         if self.fit is not None and self.fit.is_doubt:
             columns = self.fit.doubtful_columns
@@ -244,7 +244,7 @@ class RateChain:
             seen = observe_times(reach, self.exposure, model.structure, self.delta * SHARE)
         if isinstance(seen, ObservedOutcomes) and value is not None:
             seen = replace(seen, total=self.delta)
-            known, refuted = Interval.of(value.lower, value.upper), _refutation(fit) is not None
+            known, refuted = Interval.of(value.lower, value.upper), rates_refuted(fit) is not None
             both, seen = meet(known, seen, refuted)
             value = replace(value, lower=both.lower, upper=both.upper)
         seconds = {
@@ -273,7 +273,7 @@ def result_of(
     return RateResult(question.text, model, exposure, events, region, chain, value, ledger, {}, fit)
 
 
-def _refutation(fit: Examination | None) -> str | None:
+def rates_refuted(fit: Examination | None) -> str | None:
     """Words about a rate that the log shows not to be constant."""
     if fit is None or not fit.alarm or fit.doubtful_columns is not None:
         return None

@@ -13,7 +13,7 @@ these are computed once per signature.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -304,10 +304,6 @@ def without_unused(expressions: Expressions) -> Expressions:
     return Expressions.of_terms(expressions.parameter_names, monomials, len(expressions), *terms, left)
 
 
-_Row = tuple[tuple[int, int, int], ...]
-"""((monomial number, numerator, denominator), …) by increasing monomial number; no zeros."""
-
-
 class ExpressionTable:
     """Index 0 is the polynomial 0 and index 1 the polynomial 1; `freeze` drops what is unused."""
 
@@ -316,56 +312,51 @@ class ExpressionTable:
 
     def __init__(self, parameter_names: Sequence[str]):
         self.parameter_names = tuple(parameter_names)
-        self._monomials: list[Monomial] = []
-        self._monomial_number: dict[Monomial, int] = {}
-        self._rows: list[_Row] = []
-        self._row_number: dict[_Row, int] = {}
-        self._denominator_number: dict[Polynomial, int] = {}
-        self.add(Polynomial({}))
-        self.add(Polynomial.constant(1))
+        self._functions: list[Function] = [Polynomial({}), Polynomial.constant(1)]
+        self._index = {function: index for index, function in enumerate(self._functions)}
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._functions)
 
     def add(self, function: Function) -> int:
-        terms = function.terms if isinstance(function, Polynomial) else self._extend(function)
-        row = tuple(sorted((self._number(m), c.numerator, c.denominator) for m, c in terms.items()))
-        index = self._row_number.setdefault(row, len(self._rows))
-        if index == len(self._rows):
-            self._rows.append(row)
+        index = self._index.setdefault(function, len(self._functions))
+        if index == len(self._functions):
+            self._functions.append(function)
         return index
 
     def function(self, index: int) -> Function:
-        row = Polynomial({self._monomials[m]: Fraction(n, d) for m, n, d in self._rows[index]})
-        return _function(row, len(self.parameter_names), tuple(self._denominator_number))
+        return self._functions[index]
 
     def freeze(self, used: IndexArray) -> tuple[Expressions, IndexArray]:
         """The expressions in `used`, in order of first interning, and `used` renumbered."""
-        present = np.zeros(len(self._rows), dtype=np.bool_)
+        present = np.zeros(len(self), dtype=np.bool_)
         present[used] = True
-        rows = [self._rows[index] for index in np.flatnonzero(present).tolist()]
-        terms = [(e, m, n, d) for e, row in enumerate(rows) for m, n, d in row]
+        number: dict[Monomial, int] = {}
+        denominators: dict[Polynomial, int] = {}
+        terms: list[tuple[int, int, int, int]] = []
+        rows = [self._functions[index] for index in np.flatnonzero(present).tolist()]
+        for e, function in enumerate(rows):
+            top, reciprocal = function, ()
+            if isinstance(function, RationalFunction):
+                below = denominators.setdefault(function.denominator, len(denominators))
+                top, reciprocal = function.numerator, ((len(self.parameter_names) + below, 1),)
+            for monomial, c in top.terms.items():
+                place = number.setdefault((*monomial, *reciprocal), len(number))
+                terms.append((e, place, c.numerator, c.denominator))
         fits = all(abs(n) < 2**62 and d < 2**62 for _, _, n, d in terms)
         columns = np.array(terms, dtype=np.int64 if fits else object).reshape(-1, 4).T
-        row, monomial = (column.astype(np.int64) for column in columns[:2])
+        row, monomials = (column.astype(np.int64) for column in columns[:2])
         exact = RationalArray(np.ascontiguousarray(columns[2]), np.ascontiguousarray(columns[3]))
-        denominators = PolynomialList.of(tuple(self._denominator_number))
-        names, monomials = self.parameter_names, self._monomials
-        frozen = Expressions.of_terms(names, monomials, len(rows), row, monomial, exact, denominators)
-        return without_unused(frozen), (np.cumsum(present) - 1)[used].astype(np.int32)
-
-    def _extend(self, function: RationalFunction) -> Mapping[Monomial, Fraction]:
-        """The terms of a quotient as a polynomial in the parameters and the reciprocals."""
-        known = self._denominator_number
-        number = known.setdefault(function.denominator, len(known))
-        factor = (len(self.parameter_names) + number, 1)
-        return {(*monomial, factor): c for monomial, c in function.numerator.terms.items()}
-
-    def _number(self, monomial: Monomial) -> int:
-        number = self._monomial_number.setdefault(monomial, len(self._monomials))
-        if number == len(self._monomials):
-            self._monomials.append(monomial)
-        return number
+        frozen = Expressions.of_terms(
+            self.parameter_names,
+            list(number),
+            len(rows),
+            row,
+            monomials,
+            exact,
+            PolynomialList.of([*denominators]),
+        )
+        return frozen, (np.cumsum(present) - 1)[used].astype(np.int32)
 
 
 def tabulate(names: Sequence[str], functions: Iterable[Function]) -> tuple[Expressions, IndexArray]:

@@ -30,11 +30,10 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.pomdp import POMDP, Controller, controller_of
-from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import AnyModel, Problem, problem_of
 from tightrope.solver.solution import Solution, SolveOptions
-from tightrope.solver.solve import SolveWords, solve_query
+from tightrope.solver.solve import SolverWords, SolveWords, solve_query
 from tightrope.trees.partition import Partition, partition
 
 if TYPE_CHECKING:
@@ -45,12 +44,9 @@ if TYPE_CHECKING:
     Solved: TypeAlias = Solution | Answer | Learned | PartialSolution | RobustController | Partition
 
 
-class SolveKwargs(SolveWords, total=False):
+class SolveKwargs(SolverWords, total=False):
     """The further arguments of `solve`."""
 
-    precision: float
-    relative: bool
-    start: FloatArray | None
     coupled_gap: float | None
     misfit: float
     ltl_translator: str | None

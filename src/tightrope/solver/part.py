@@ -20,7 +20,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.prism.explore.search import ModelPart
 from tightrope.problem import Problem
 from tightrope.solver.solution import OPEN, Solution, SolveOptions, Status, widest
-from tightrope.solver.solve import Workspace, solve, truth_of
+from tightrope.solver.solve import SolverWords, Workspace, limits_of, solve, truth_of
 
 PART_ITERATIONS = 2000
 """Most iterations that are spent on a part: the whole model may be needed all the same."""
@@ -57,16 +57,8 @@ class PartSolver:
 
     def _solve(self, problem: Problem, objective: Objective) -> Solution:
         assert isinstance(problem.model, MDP)
-        how = self.options
-        return solve(
-            problem.model,
-            objective,
-            precision=how.precision,
-            relative=how.relative,
-            seconds=how.seconds,
-            iterations=PART_ITERATIONS,
-            workspace=self.workspace,
-        )
+        limits: SolverWords = {**limits_of(self.options), "iterations": PART_ITERATIONS}
+        return solve(problem.model, objective, workspace=self.workspace, **limits)
 
     def _between(self, problem: Problem, solution: Solution, other: FloatArray) -> Solution:
         """The solution with the other end of the bounds, and what that says of the threshold."""

@@ -116,20 +116,21 @@ class SolveWords(TypedDict, total=False):
     device: str
 
 
+class SolverWords(SolveWords, total=False):
+    """All of them, as `SolveOptions` has them."""
+
+    precision: float
+    relative: bool
+    start: FloatArray | None
+
+
 def solve(
     problem: Solvable,
     property: str | Objective | None = None,
     *,
     policy: PolicyGiven | None = None,
-    precision: float = 1e-6,
-    relative: bool = True,
-    start: FloatArray | None = None,
-    assume_support: float | None = None,
-    seconds: float = math.inf,
-    iterations: int = SolveOptions.iterations,
-    threads: int | None = None,
-    device: str = "cpu",
     workspace: Workspace | None = None,
+    **words: Unpack[SolverWords],
 ) -> Solution:
     """Verified bounds on the value of every state, and a policy that attains the agent's bound.
 
@@ -156,19 +157,19 @@ def solve(
     >>> solution.is_certified
     True
     """
-    begin = time.perf_counter()
-    _check_options(precision, relative, assume_support, seconds, iterations, threads, device)
+    begin, options = time.perf_counter(), SolveOptions(**words)
+    _check_options(options)
     model, objective = _subject(problem, property)
-    operator = _operator_of(model, assume_support)
-    if start is not None:
+    operator = _operator_of(model, options.assume_support)
+    if (start := options.start) is not None:
         if np.shape(start) != (operator.structure.states,):
             raise InputError(
                 f"start has the shape {np.shape(start)}, but the model has {operator.structure.states} states"
             )
-        start = _complement(start, False) if objective.complement else start
-    options = SolveOptions(precision, relative, iterations, seconds, start)
-    progress = Progress(iterations, begin + seconds, precision=precision if relative else 0.0)
-    workspace = workspace or Workspace(device, threads)
+        options = replace(options, start=_complement(start, False) if objective.complement else start)
+    precision, relative = options.precision, options.relative
+    progress = Progress(options.iterations, begin + options.seconds, precision=precision if relative else 0.0)
+    workspace = workspace or Workspace(options.device, options.threads)
     given = as_policy(operator.structure, policy)
     fixed = None if given is None else given.for_solver
     fixpoint, game = _fixpoint_of(operator, objective, options, progress, fixed, workspace)
@@ -199,7 +200,8 @@ def solve(
     )
     if isinstance(operator, FactoredOperator) or objective.is_bounded or not operator.encloses_graph:
         return refine(solution, given is None)
-    return _against_answers(solution, policy, seconds, iterations, workspace)
+    other = solve(_answered(solution), objective, policy=policy, workspace=workspace, **limits_of(options))
+    return _against_answers(solution, other)
 
 
 def _fixpoint_of(
@@ -226,28 +228,30 @@ def _fixpoint_of(
     return _finite_horizon(operator, objective, progress, policy, tail), None
 
 
-def _check_options(
-    precision: float,
-    relative: bool,
-    assume_support: float | None,
-    seconds: float,
-    iterations: int,
-    threads: int | None,
-    device: str,
-) -> None:
-    check_number("precision", precision, 0, 1)
-    check_number("iterations", iterations, 0)
-    if seconds != 0:  # which is for callers whose time is up: what is verified then is still returned
-        check_number("seconds", seconds, 0)
-    check_type("relative", relative, bool, "True or False")
-    if assume_support is not None:
-        check_number("assume_support", assume_support, 0, 1)
-    if threads is not None:
-        check_type("threads", threads, int, "a whole number")
-        check_number("threads", threads, 0)
-    check_type("device", device, str, "the name of a device")
-    if device not in DEVICES:
-        raise InputError(f"`device` is {device!r}, not one of cpu, cuda")
+def _check_options(options: SolveOptions) -> None:
+    check_number("precision", options.precision, 0, 1)
+    check_number("iterations", options.iterations, 0)
+    if options.seconds != 0:  # which is for callers whose time is up: what is verified then is still returned
+        check_number("seconds", options.seconds, 0)
+    check_type("relative", options.relative, bool, "True or False")
+    if options.assume_support is not None:
+        check_number("assume_support", options.assume_support, 0, 1)
+    if options.threads is not None:
+        check_type("threads", options.threads, int, "a whole number")
+        check_number("threads", options.threads, 0)
+    check_type("device", options.device, str, "the name of a device")
+    if options.device not in DEVICES:
+        raise InputError(f"`device` is {options.device!r}, not one of cpu, cuda")
+
+
+def limits_of(options: SolveOptions) -> SolverWords:
+    """What a further solve of the same question is to keep to."""
+    return {
+        "precision": options.precision,
+        "relative": options.relative,
+        "seconds": options.seconds,
+        "iterations": options.iterations,
+    }
 
 
 def _subject(
@@ -485,41 +489,30 @@ def solve_query(
     problem: Problem,
     *,
     policy: PolicyGiven | None = None,
-    precision: float = 1e-6,
-    relative: bool = True,
-    start: FloatArray | None = None,
     workspace: Workspace | None = None,
-    **words: Unpack[SolveWords],
+    **words: Unpack[SolverWords],
 ) -> Solution:
     """`solve`, and where the property has a threshold its `truth`: bounds that leave it open are refined."""
-    solution = solve(
-        problem,
-        policy=policy,
-        precision=precision,
-        relative=relative,
-        start=start,
-        workspace=workspace,
-        **words,
-    )
+    solution = solve(problem, policy=policy, workspace=workspace, **words)
     query = problem.query
     if not query.is_threshold:
         return solution
     truth = truth_of(query, solution)
-    if truth == OPEN and precision > CLOSEST:
-        middle = 0.5 * (solution.lower + solution.upper)
-        finer = solve(
-            problem,
-            policy=policy,
-            precision=CLOSEST,
-            start=np.where(np.isfinite(middle), middle, 0.0),
-            workspace=workspace,
-            **words,
-        )
+    if truth == OPEN and solution.precision > CLOSEST:
+        closer: SolverWords = {**words, "precision": CLOSEST, "relative": True, "start": _middle(solution)}
+        finer = solve(problem, policy=policy, workspace=workspace, **closer)
+        precision, relative = solution.precision, solution.relative
         gap = widest(finer.lower, finer.upper, relative, finer.unit)
         status = Status.CERTIFIED if gap <= precision else finer.status
         solution = replace(finer, gap=gap, precision=precision, relative=relative, status=status)
         truth = truth_of(query, solution)
     return replace(solution, truth=truth)
+
+
+def _middle(solution: Solution) -> FloatArray:
+    """Values to start from: the middle of bounds, 0 where there is none."""
+    middle = 0.5 * (solution.lower + solution.upper)
+    return np.where(np.isfinite(middle), middle, 0.0)
 
 
 def truth_of(query: Query, solution: Solution) -> str:
@@ -543,28 +536,17 @@ def operator_of(sets: Sets) -> BellmanOperator:
     return IntervalOperator.of(sets.interval_model())
 
 
-def _against_answers(
-    solution: Solution,
-    policy: PolicyGiven | None,
-    seconds: float,
-    iterations: int,
-    workspace: Workspace,
-) -> Solution:
-    """The side without guarantee replaced by the value of the model that nature's answers fix."""
-    objective, kernel = solution.objective, solution.kernel
-    minimises = objective.nature is Direction.MIN
+def _answered(solution: Solution) -> IntervalOperator:
+    """The model that nature's answers to the guaranteed bound fix."""
+    kernel, minimises = solution.kernel, solution.objective.nature is Direction.MIN
+    assert isinstance(kernel, BellmanOperator)
     guaranteed = solution.fixpoint_lower if minimises else solution.fixpoint_upper
-    fixed = IntervalOperator.plain(kernel.structure, kernel.answer(guaranteed.copy(), not minimises))
-    other = solve(
-        fixed,
-        objective,
-        policy=policy,
-        precision=solution.precision,
-        relative=solution.relative,
-        seconds=seconds,
-        iterations=iterations,
-        workspace=workspace,
-    )
+    return IntervalOperator.plain(kernel.structure, kernel.answer(guaranteed.copy(), not minimises))
+
+
+def _against_answers(solution: Solution, other: Solution) -> Solution:
+    """The side without guarantee replaced by the value of the model that nature's answers fix."""
+    objective, minimises = solution.objective, solution.objective.nature is Direction.MIN
     if minimises != objective.complement:
         lower, upper = solution.lower, other.upper
     else:
@@ -590,16 +572,15 @@ class Attained:
 def attained(solution: Solution, policy: Policy, workspace: Workspace | None = None) -> Attained:
     """The value of the policy that the solve found, evaluated on its own over the same model or sets."""
     initial = solution.kernel.structure.initial
-    seconds = float("inf") if solution.is_certified else max(solution.seconds, 1.0)
     again = solve(
         solution.kernel,
         solution.objective,
         policy=policy,
+        workspace=workspace or Workspace(threads=1),
         precision=solution.precision,
         relative=solution.relative,
-        seconds=seconds,
-        start=np.where(np.isfinite(solution.upper), 0.5 * (solution.lower + solution.upper), 0.0),
-        workspace=workspace or Workspace(threads=1),
+        seconds=math.inf if solution.is_certified else max(solution.seconds, 1.0),
+        start=_middle(solution),
     )
     lower, upper = float(again.lower[initial]), float(again.upper[initial])
     own_lower, own_upper = float(solution.lower[initial]), float(solution.upper[initial])

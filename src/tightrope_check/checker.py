@@ -128,7 +128,7 @@ def _prove(
     float64, they are made again in rationals."""
     problem, claim, hints = certificate.problem, certificate.claims[number], certificate.values[number]
     if claim.pair is not None:
-        from tightrope_check.difference import difference_ends
+        from tightrope_check.coupled import difference_ends
 
         proofs, (low, high) = difference_ends(certificate, number, learned)
         return [*proofs, _compare_claim(claim, low, high, -inf)]

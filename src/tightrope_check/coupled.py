@@ -33,8 +33,8 @@ from tightrope_check.learned import Learned, RowOrigin, RowSystem, RowWriter, ap
 from tightrope_check.logarithms import root_up
 from tightrope_check.nature import rows_of
 from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers, OutOfRange
-from tightrope_check.problem import CertifiedObjective, CertifiedProblem, Claim
-from tightrope_check.verdict import Check
+from tightrope_check.problem import Certificate, CertifiedObjective, CertifiedProblem, Claim
+from tightrope_check.verdict import Check, Contradiction
 
 MOST_POINTS = 20_000
 MOST_SIZE = 40
@@ -671,38 +671,53 @@ Side = tuple[Space, CertifiedProblem, Claim]
 
 
 class CoupledCheck:
-    """The links of one proof about a claim, whose vectors bound the value.
+    """The links of one proof about a claim, whose vectors bound the value, or about the difference of two
+    policies' values, which were proved before.
 
     Models are of the value after `steps` steps, which are then made here. Where steps are bounded, that value
     is known everywhere; otherwise where the vectors meet.
+
+    Of a difference, states are those of both policies' chains side by side, the second's numbered after the
+    first's, whose values are negated: rewards, decided values, and so V itself. The two chains do not meet,
+    so the models of both are enclosed as before, steps are made on both at once, each by what its policy does
+    there, and the sum of V at the two initial states is the difference: where the region holds, both values
+    are those at the same x. Where the question is `complement`, 1 − V_1 − (1 − V_2) = V_2 − V_1: the two
+    change places.
     """
 
     def __init__(self, link: Learned, hints: CoupledHints):
-        problem, vectors = link.problem, link.certificate.values[hints.claim]
+        problem, claims = link.problem, link.certificate.claims
+        objective, states = problem.objective, problem.graph.states
         if link.hints.region is None:
             raise ValueError("a coupled proof without a region")
-        if problem.objective.earned is not None or problem.denominator is not None:
+        if objective.earned is not None or problem.denominator is not None:
             raise ValueError("a coupled proof about rewards with parameters, or quotients")
-        self.hints, self.objective, self.graph = hints, problem.objective, problem.graph
-        self.n, states = link.n, problem.graph.states
+        self.hints, self.objective, self.graph, self.n = hints, objective, problem.graph, link.n
+        self.claim = claims[hints.claim]
+        pair = self.claim.pair
+        order = [hints.claim] if pair is None else pair[:: -1 if objective.complement else 1].tolist()
+        self.sides: list[Side] = [(link.space, problem, claims[number]) for number in order]
+        self.signs = [1, -1][: len(order)]
+        self.initial = [side * states + problem.graph.initial for side in range(len(order))]
         self.cells = Cells(hints, link.projection.writer, link.projection.box)
-        if hints.point.shape[1] != link.space.size or hints.state.max(initial=0) >= states:
+        if hints.point.shape[1] != link.space.size or hints.state.max(initial=0) >= len(order) * states:
             raise ValueError("a coupled proof does not fit the coordinates or the states")
-        self.steps, self.state = self.objective.lower_steps, hints.state
-        if vectors.lower is not None and vectors.upper is not None:
-            self.finite = np.isfinite(vectors.upper)
-            self.decided = (vectors.lower == vectors.upper) & self.finite
-            self.value = np.where(self.decided, vectors.lower, 0.0)
-        else:
-            self.finite = self.decided = np.ones(states, dtype=np.bool_)
-            self.steps, self.state = self.objective.steps or 0, hints.state[:0]
-            target = self.objective.target
-            self.value = np.zeros(states) if target is None else target.astype(np.float64)
-        if len(hints.value) != (0 if vectors.lower is None else len(hints.node)):
+        by_steps = objective.steps is not None
+        if len(hints.value) != (0 if by_steps else len(hints.node)):
             raise ValueError("models do not fit the proofs")
-        self.claim, self.initial = link.certificate.claims[hints.claim], [problem.graph.initial]
-        self.sides: list[Side] = [(link.space, problem, self.claim)]
-        self.signs = [1]
+        self.steps = (objective.steps or 0) if by_steps else objective.lower_steps
+        self.state = hints.state[:0] if by_steps else hints.state
+        finite, decided, value = [], [], []
+        reached = np.zeros(states) if objective.target is None else objective.target.astype(np.float64)
+        for number, sign in zip(order, self.signs, strict=True):
+            vectors = link.certificate.values[number]
+            lower, upper = (reached, reached) if by_steps else (vectors.lower, vectors.upper)
+            if lower is None or upper is None:
+                raise ValueError("a coupled proof about a claim without vectors")
+            finite.append(np.isfinite(upper))
+            decided.append((lower == upper) & finite[-1])
+            value.append(sign * np.where(decided[-1], lower, 0.0))
+        self.finite, self.decided, self.value = map(np.concatenate, (finite, decided, value))
         self.begin()
 
     def begin(self) -> None:
@@ -719,8 +734,13 @@ class CoupledCheck:
         return replace(walk, state=state, successor=successor)
 
     def chain(self, n: Arithmetic, states: OffsetArray, sides: Sequence[Side] | None = None) -> PolicyChain:
-        """The policy's chain from these states; `sides` where it is not what it is at last."""
-        return PolicyChain.of(n, *(sides or self.sides)[0], states)
+        """The policies' chains from these states; `sides` where they are not what they are at last."""
+        count = self.graph.states
+        parts = [
+            PolicyChain.of(n, *side, states[states // count == number] - number * count)
+            for number, side in enumerate(sides or self.sides)
+        ]
+        return parts[0] if len(parts) == 1 else _beside(*parts, states, count)
 
     def walks(
         self, n: Arithmetic, walk: PolicyChain, shape: tuple[Any, Any, Any]
@@ -766,7 +786,7 @@ class CoupledCheck:
     def wanted(self) -> ValueEnds:
         """What is claimed of the value, before `complement`."""
         low, high = (Fraction(end) if isfinite(end) else end for end in (self.claim.lower, self.claim.upper))
-        return (1 - high, 1 - low) if self.objective.complement else (low, high)
+        return (1 - high, 1 - low) if self.objective.complement and len(self.sides) == 1 else (low, high)
 
     def closed(self) -> Check:
         """From open states, which are off the boundary and of finite value, to open or decided states."""
@@ -854,13 +874,47 @@ class CoupledCheck:
         return max(known[0][0], ends[0]), min(known[0][1], ends[1])
 
 
-def coupled_ends(
-    link: Learned, number: int, ends: ValueEnds, kind: type[CoupledCheck] = CoupledCheck
-) -> tuple[list[Check], ValueEnds]:
-    """Coupled proofs about claim `number`, whose vectors prove `ends`, and what follows."""
+def _beside(one: PolicyChain, two: PolicyChain, states: OffsetArray, count: int) -> PolicyChain:
+    """Two chains on the same states, so many, side by side: the second's are numbered behind the first's, and
+    what it earns is negated."""
+    return PolicyChain(
+        one.n,
+        states,
+        np.concatenate([one.start, one.start[-1] + two.start[1:]]),
+        np.concatenate([one.weight, two.weight]),
+        np.concatenate([one.label, two.label + len(one.linear)]),
+        np.concatenate([one.successor, two.successor + count]),
+        np.concatenate([one.linear, two.linear]),
+        np.concatenate([one.constant, two.constant]),
+        np.concatenate([one.reward, -two.reward]),
+        np.concatenate([one.reward_size, two.reward_size]),
+    )
+
+
+def coupled_ends(link: Learned, number: int, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
+    """Coupled proofs about claim `number`, of which `ends` are proved, and what follows."""
     checks: list[Check] = []
     for hints in link.hints.coupled:
         if hints.claim == number:
-            proofs, ends = kind(link, hints).checks(ends)
+            proofs, ends = CoupledCheck(link, hints).checks(ends)
             checks += proofs
+    return checks, ends
+
+
+def difference_ends(
+    certificate: Certificate, number: int, link: Learned | None
+) -> tuple[list[Check], ValueEnds]:
+    """What is proved of claim `number`, a difference of two claims that were proved before."""
+    pair = certificate.claims[number].pair
+    assert pair is not None
+    one, two = (certificate.claims[i] for i in pair)
+    ends: ValueEnds = (
+        Fraction(one.lower) - Fraction(two.upper) if isfinite(one.lower) and isfinite(two.upper) else -inf,
+        Fraction(one.upper) - Fraction(two.lower) if isfinite(one.upper) and isfinite(two.lower) else inf,
+    )
+    checks: list[Check] = []
+    if link is not None:
+        checks, ends = coupled_ends(link, number, ends)
+    if ends[0] > ends[1] and all(one.passed for one in checks):
+        raise Contradiction("no value is left for the difference")
     return checks, ends

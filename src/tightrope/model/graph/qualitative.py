@@ -17,13 +17,14 @@ positive probability.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from tightrope.model.graph.support import (
     ForwardArrays,
     GraphArrays,
+    GraphEngine,
+    Joins,
+    Ranked,
     RowArrays,
     Support,
     can_enter,
@@ -32,7 +33,7 @@ from tightrope.model.graph.support import (
     must_stay,
     queue_up,
 )
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
 
@@ -48,7 +49,8 @@ def positive(
     """States that reach `target` through `within` with positive probability."""
     structure, drawn = support.structure, Ranked.begin(target.copy())
     within, choices = _all(within, structure.states), _all(choices, structure.choices)
-    attract_into(support, within, choices, agent_reaches, nature_reaches, drawn)
+    joins = agent_reaches, nature_reaches
+    engine_of(support).attract(support.usable, joins, within, choices, drawn)
     return drawn
 
 
@@ -62,14 +64,14 @@ def almost_sure(
     choices: BoolArray | None = None,
 ) -> Ranked:
     """States that reach `target` through `within` with probability 1."""
-    structure = support.structure
+    structure, engine, joins = support.structure, engine_of(support), (agent_reaches, nature_reaches)
     inside = _all(within, structure.states) | target
     open_choice = _all(choices, structure.choices).copy()
     while True:
         if not inside.all():  # all states together are left by nobody
-            _settle(support, target, agent_reaches, nature_reaches, inside, open_choice)
+            engine.settle(support.usable, joins, target, inside, open_choice)
         drawn = Ranked.begin(target.copy())
-        attract_into(support, inside, open_choice, agent_reaches, nature_reaches, drawn)
+        engine.attract(support.usable, joins, inside, open_choice, drawn)
         if np.array_equal(drawn.states, inside):
             return drawn
         inside = drawn.states
@@ -78,7 +80,7 @@ def almost_sure(
 def surely_drawn(support: Support, target: BoolArray, some: BoolArray, choices: BoolArray) -> BoolArray:
     """`almost_sure` in a chain with one of `choices` per state; `some` reach it with positive probability."""
     missed = Ranked.begin(~some)
-    attract_into(support, some & ~target, choices, True, True, missed)
+    engine_of(support).attract(support.usable, (True, True), some & ~target, choices, missed)
     return ~missed.states
 
 
@@ -91,7 +93,7 @@ def avoiding(
     choices: BoolArray | None = None,
 ) -> Ranked:
     """Layers of `missed`, the complement of an `almost_sure` set computed for the same players."""
-    structure = support.structure
+    structure, avoids = support.structure, (not agent_reaches, not nature_reaches)
     open_choice = _all(choices, structure.choices)
     sunk, layer, witness = Ranked.begin(np.zeros(structure.states, np.bool_))
     if not missed.any():
@@ -99,7 +101,8 @@ def avoiding(
     depth = 0
     while True:
         inside = missed.copy()
-        _keep_or_sink_on(support, open_choice, not agent_reaches, not nature_reaches, sunk, inside, witness)
+        layers = Ranked(sunk, layer, witness)
+        engine_of(support).keep_or_sink(support.usable, avoids, open_choice, inside, layers)
         new = inside & ~sunk
         if not new.any():
             assert np.array_equal(sunk, missed), "the layers exhaust the complement of an almost-sure set"
@@ -109,40 +112,37 @@ def avoiding(
         sunk = inside
 
 
-def attract_into(
-    support: Support, within: BoolArray, choices: BoolArray, agent: bool, nature: bool, drawn_states: Ranked
-) -> int:
-    """`attractor.attract` on a support, or its engine's."""
-    if support.engine is not None:
-        return support.engine.attract(support.usable, within, choices, agent, nature, *drawn_states)
-    drawn, is_all = 0, False
-    if nature or support.is_constant:  # who is against it can cut nothing
-        drawn, is_all = attract_in_passes(support.forward, within, choices, agent, drawn_states)
-    return drawn if is_all else attract(support.arrays, within, choices, agent, nature, drawn_states, drawn)
+class _HostEngine:
+    """The fixpoints on a support's own arrays."""
+
+    def __init__(self, support: Support):
+        self.support = support
+
+    def attract(
+        self, usable: BoolArray | None, joins: Joins, within: BoolArray, choices: BoolArray, ranked: Ranked
+    ) -> int:
+        support, (agent, nature) = self.support, joins
+        drawn, is_all = 0, False
+        if nature or support.is_constant:  # who is against it can cut nothing
+            drawn, is_all = attract_in_passes(support.forward, within, choices, agent, ranked)
+        return drawn if is_all else attract(support.arrays, within, choices, agent, nature, ranked, drawn)
+
+    def settle(
+        self, usable: BoolArray | None, joins: Joins, exempt: BoolArray, within: BoolArray, choices: BoolArray
+    ) -> int:
+        agent, nature = joins
+        nature = nature and not self.support.is_constant  # who can cut nothing has nothing to join with
+        return settle(self.support.arrays, exempt, agent, nature, within, choices)
+
+    def keep_or_sink(
+        self, usable: BoolArray | None, avoids: Joins, choices: BoolArray, inside: BoolArray, layers: Ranked
+    ) -> None:
+        _keep_or_sink(self.support.arrays, choices, *avoids, layers.states, inside, layers.witness)
 
 
-def _settle(
-    support: Support, exempt: BoolArray, agent: bool, nature: bool, within: BoolArray, choices: BoolArray
-) -> int:
-    if support.engine is not None:
-        return support.engine.settle(support.usable, exempt, agent, nature, within, choices)
-    nature = nature and not support.is_constant  # who can cut nothing has nothing to join with
-    return settle(support.arrays, exempt, agent, nature, within, choices)
-
-
-def _keep_or_sink_on(
-    support: Support,
-    choices: BoolArray,
-    agent: bool,
-    nature: bool,
-    sunk: BoolArray,
-    inside: BoolArray,
-    witness: OffsetArray,
-) -> None:
-    if support.engine is not None:
-        support.engine.keep_or_sink(support.usable, choices, agent, nature, sunk, inside, witness)
-        return
-    _keep_or_sink(support.arrays, choices, agent, nature, sunk, inside, witness)
+def engine_of(support: Support) -> GraphEngine:
+    """Where the fixpoints of a support are computed."""
+    return support.engine or _HostEngine(support)
 
 
 def _all(mask: BoolArray | None, size: int) -> BoolArray:
@@ -194,19 +194,6 @@ def _keep_or_sink(
 
 MOST_PASSES = 32
 """Passes through all states before a worklist does the rest."""
-
-
-class Ranked(NamedTuple):
-    """`states`; `rank` orders them; `witness[s]` is a choice of the agent, −1 where none is meant."""
-
-    states: BoolArray
-    rank: IndexArray
-    witness: OffsetArray
-
-    @staticmethod
-    def begin(states: BoolArray) -> Ranked:
-        """All at rank 0, without a choice."""
-        return Ranked(states, np.zeros(len(states), np.int32), np.full(len(states), -1, np.int64))
 
 
 @kernel

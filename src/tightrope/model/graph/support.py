@@ -28,42 +28,41 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetA
 from tightrope.numerics.jit import inlined, kernel
 from tightrope.numerics.rounding import SUM_UNIT, add, distil
 
+Joins = tuple[bool, bool]
+"""Whether the agent and nature take part in an attempt; who does not opposes it."""
+
+
+class Ranked(NamedTuple):
+    """`states`; `rank` orders them; `witness[s]` is a choice of the agent, −1 where none is meant."""
+
+    states: BoolArray
+    rank: IndexArray
+    witness: OffsetArray
+
+    @staticmethod
+    def begin(states: BoolArray) -> Ranked:
+        """All at rank 0, without a choice."""
+        return Ranked(states, np.zeros(len(states), np.int32), np.full(len(states), -1, np.int64))
+
 
 class GraphEngine(Protocol):
-    """Graph fixpoints on another device; arrays are changed in place, drawn states reach smaller ranks."""
+    """The fixpoints of `qualitative` somewhere; arrays are changed in place. `usable`: see `Support`."""
 
     def attract(
-        self,
-        usable: BoolArray | None,
-        within: BoolArray,
-        open_choice: BoolArray,
-        agent_joins: bool,
-        nature_joins: bool,
-        drawn: BoolArray,
-        rank: IndexArray,
-        witness: OffsetArray,
-    ) -> int: ...
+        self, usable: BoolArray | None, joins: Joins, within: BoolArray, choices: BoolArray, ranked: Ranked
+    ) -> int:
+        """Extend `ranked` by what is drawn through `within`; how many were added."""
 
     def settle(
-        self,
-        usable: BoolArray | None,
-        exempt: BoolArray,
-        agent_joins: bool,
-        nature_joins: bool,
-        within: BoolArray,
-        open_choice: BoolArray,
-    ) -> int: ...
+        self, usable: BoolArray | None, joins: Joins, exempt: BoolArray, within: BoolArray, choices: BoolArray
+    ) -> int:
+        """Shrink `within` and close choices; `exempt` states need no way to stay. How many went."""
 
     def keep_or_sink(
-        self,
-        usable: BoolArray | None,
-        open_choice: BoolArray,
-        agent_avoids: bool,
-        nature_avoids: bool,
-        sunk: BoolArray,
-        inside: BoolArray,
-        witness: OffsetArray,
-    ) -> None: ...
+        self, usable: BoolArray | None, avoids: Joins, choices: BoolArray, inside: BoolArray, layers: Ranked
+    ) -> None:
+        """Greatest subset of `inside` where who avoids enters the states of `layers` or stays inside surely,
+        with witnesses."""
 
 
 class RowArrays(NamedTuple):

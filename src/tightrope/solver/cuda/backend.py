@@ -106,7 +106,7 @@ class CudaBackend:
             return False
         idle = system.enabled & (system.reward == 0) if len(system.reward) else system.enabled.copy()
         staying = ~settled
-        self.there.graph.settle(None, np.zeros(len(staying), np.bool_), True, True, staying, idle)
+        self.there.graph.settle(None, (True, True), np.zeros(len(staying), np.bool_), staying, idle)
         return bool(staying.any())
 
     def back_up(
@@ -172,7 +172,7 @@ class CudaBackend:
         level = self.xp.where(start, np.int32(0), np.int32(-1)).astype(np.int32)
         witness = self.xp.full(len(level), -1, np.int64)
         flags = within.view(np.uint8), open_choice.view(np.uint8)
-        self.there.graph.draw(transitions, *flags, *joins, level, witness)
+        self.there.graph.draw(transitions, joins, *flags, (level, witness))
         return level, witness
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.numerics.arrays import BoolArray, DeviceArray, IndexArray, OffsetArray
+from tightrope.model.graph.support import Joins, Ranked
+from tightrope.numerics.arrays import BoolArray, DeviceArray, IndexArray
 from tightrope.solver.cuda.model import DeviceModel
 
 TURN = object()
@@ -23,79 +24,50 @@ class DeviceGraph:
         self._model, self._device = model, model.device
 
     def attract(
-        self,
-        transitions: BoolArray | None,
-        within: BoolArray,
-        open_choice: BoolArray,
-        agent_joins: bool,
-        nature_joins: bool,
-        drawn: BoolArray,
-        rank: IndexArray,
-        witness: OffsetArray,
+        self, usable: BoolArray | None, joins: Joins, within: BoolArray, choices: BoolArray, ranked: Ranked
     ) -> int:
-        """See `attractor.attract`; `rank` is the round in which a state was drawn."""
-        level = self._level_of(drawn)
-        choices = self._up(witness)
-        fixed = (self._flags(transitions), self._flags(within), self._flags(open_choice))
-        self.draw(*fixed, agent_joins, nature_joins, level, choices)
-        found = self._device.download(level)
-        new = (found > 0) & ~drawn
-        np.copyto(rank, found, where=new)
-        self._device.download(choices, witness)
-        drawn |= new
+        """The rank is the round in which a state was drawn."""
+        level, witness = self._level_of(ranked.states), self._up(ranked.witness)
+        self.draw(self._flags(usable), joins, self._flags(within), self._flags(choices), (level, witness))
+        result = self._device.download(level)
+        new = (result > 0) & ~ranked.states
+        np.copyto(ranked.rank, result, where=new)
+        self._device.download(witness, ranked.witness)
+        ranked.states[new] = True
         return int(np.count_nonzero(new))
 
     def draw(
         self,
-        transitions: DeviceArray,
+        usable: DeviceArray,
+        joins: Joins,
         within: DeviceArray,
-        open_choice: DeviceArray,
-        agent_joins: bool,
-        nature_joins: bool,
-        level: DeviceArray,
-        witness: DeviceArray,
+        choices: DeviceArray,
+        ranked: tuple[DeviceArray, DeviceArray],
     ) -> None:
-        """The same on arrays of the device; `level` is 0 for those drawn at the start, −1 for the others."""
-        fixed = [transitions, within, open_choice, np.bool_(agent_joins), np.bool_(nature_joins)]
-        self._rounds("attract", *fixed, TURN, level, witness)
+        """The same on arrays of the device; the level is 0 of those drawn at the start, −1 of the others."""
+        level, witness = ranked
+        self._rounds("attract", usable, within, choices, *map(np.bool_, joins), TURN, level, witness)
 
     def settle(
-        self,
-        transitions: BoolArray | None,
-        exempt: BoolArray,
-        agent_joins: bool,
-        nature_joins: bool,
-        within: BoolArray,
-        open_choice: BoolArray,
+        self, usable: BoolArray | None, joins: Joins, exempt: BoolArray, within: BoolArray, choices: BoolArray
     ) -> int:
-        """See `attractor.settle`."""
-        inside, choices = self._flags(within), self._flags(open_choice)
-        fixed = self._flags(transitions), self._flags(exempt)
-        joins = np.bool_(agent_joins), np.bool_(nature_joins)
-        self._rounds("settle", *fixed, *joins, inside, choices)
+        inside, open_choice = self._flags(within), self._flags(choices)
+        fixed = self._flags(usable), self._flags(exempt)
+        self._rounds("settle", *fixed, *map(np.bool_, joins), inside, open_choice)
         before = int(np.count_nonzero(within))
         within[:] = self._device.download(inside).view(np.bool_)
-        open_choice[:] = self._device.download(choices).view(np.bool_)
+        choices[:] = self._device.download(open_choice).view(np.bool_)
         return before - int(np.count_nonzero(within))
 
     def keep_or_sink(
-        self,
-        transitions: BoolArray | None,
-        open_choice: BoolArray,
-        agent_avoids: bool,
-        nature_avoids: bool,
-        found: BoolArray,
-        inside: BoolArray,
-        witness: OffsetArray,
+        self, usable: BoolArray | None, avoids: Joins, choices: BoolArray, inside: BoolArray, layers: Ranked
     ) -> None:
-        """The greatest subset of `inside` where the avoiders enter `found` or stay inside surely."""
-        remaining, choices = self._flags(inside), self._up(witness)
-        fixed = self._flags(transitions), self._flags(open_choice)
-        joins = np.bool_(agent_avoids), np.bool_(nature_avoids)
-        sunk = self._flags(found)
-        self._rounds("keep_or_sink", *fixed, *joins, sunk, remaining, choices)
+        remaining, witness = self._flags(inside), self._up(layers.witness)
+        fixed = self._flags(usable), self._flags(choices)
+        sunk = self._flags(layers.states)
+        self._rounds("keep_or_sink", *fixed, *map(np.bool_, avoids), sunk, remaining, witness)
         inside[:] = self._device.download(remaining).view(np.bool_)
-        witness[:] = self._device.download(choices)
+        layers.witness[:] = self._device.download(witness)
 
     def only_loops(self, open_choice: BoolArray) -> BoolArray:
         """States without a way out."""

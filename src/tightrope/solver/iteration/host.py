@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 
 from tightrope.model.graph.components import Components, strongly_connected_components
-from tightrope.model.graph.qualitative import Ranked, attract_into
+from tightrope.model.graph.qualitative import Ranked, engine_of
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import (
@@ -279,7 +279,7 @@ class HostBackend:
         support, ranked = self.support, Ranked.begin(start.copy())
         if transitions is not None:
             support = Support(support.structure, support.lower, support.upper, usable=transitions)
-        attract_into(support, within, open_choice, *joins, ranked)
+        engine_of(support).attract(support.usable, joins, within, open_choice, ranked)
         ranked.rank[~ranked.states] = -1
         return ranked.rank, ranked.witness
 
@@ -641,7 +641,7 @@ def find_progress(support: Support, system: System, block: Block, values: FloatA
     harmful = support.possible & ~within[structure.successor] & np.isinf(values[structure.successor])
     open_choice = system.enabled & ~np.logical_or.reduceat(harmful, structure.transition_start[:-1])
     _, rank, witness = ranked = Ranked.begin(drawn)
-    attract_into(support, within, open_choice, True, False, ranked)
+    engine_of(support).attract(support.usable, (True, False), within, open_choice, ranked)
     of_member = np.where(witness[block.member] >= 0, rank[block.member], np.iinfo(np.int32).max)
     first = np.minimum.reduceat(of_member, block.group_start[:-1])
     if np.any(first == np.iinfo(np.int32).max):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tightrope.ambiguity.o_maximization import (
     FEW,
     ModelArrays,
+    Row,
     Scratch,
     o_maximize,
     o_maximize_again,
@@ -80,7 +81,7 @@ def test_few_successors(choice: Choice, maximise: bool) -> None:
 
 @given(choice=choices(12), maximise=st.booleans())
 def test_many_successors(choice: Choice, maximise: bool) -> None:
-    found = o_maximize(0, choice.size, choice.model, choice.values, maximise, scratch(choice.size))
+    found = o_maximize(Row(0, choice.size, choice.model, choice.values, maximise, scratch(choice.size)))
     assert abs(Fraction(found) - choice.optimum(maximise)) < Fraction(1, 10**13)
 
 

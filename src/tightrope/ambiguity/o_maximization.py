@@ -43,6 +43,17 @@ class Scratch(NamedTuple):
     mass: FloatArray
 
 
+class Row(NamedTuple):
+    """The transitions first, …, last − 1 of a choice, and what nature wants of p·values."""
+
+    first: int
+    last: int
+    model: ModelArrays
+    values: FloatArray
+    maximise: bool
+    scratch: Scratch
+
+
 UNDERFLOW = 1e-300
 """Added to every error bound that is not 0: more than all products of a row can lose to underflow."""
 
@@ -58,16 +69,10 @@ def _to_side(total: float, error: float, smallest: float, largest: float, upward
 
 
 @inlined
-def sort_successors(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    values: FloatArray,
-    maximise: bool,
-    scratch: Scratch,
-) -> None:
+def sort_successors(row: Row) -> None:
     """Sort order[first:last] by what nature prefers, ties by offset."""
-    order, key = scratch.order, scratch.key
+    first, last, model, values, maximise, scratch = row
+    successor, order, key = model.successor, scratch.order, scratch.key
     for i in range(last - first):
         offset = order[first + i]
         x = values[successor[first + offset]]
@@ -83,17 +88,10 @@ def sort_successors(
 
 
 @inlined
-def _is_sorted(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    values: FloatArray,
-    maximise: bool,
-    break_ties: bool,
-    scratch: Scratch,
-) -> bool:
+def _is_sorted(row: Row, break_ties: bool) -> bool:
     """Whether order[first:last] is sorted by what nature prefers, with `break_ties` also by offset."""
-    start, order = np.uint64(first), scratch.order
+    first, last, model, values, maximise, scratch = row
+    start, successor, order = np.uint64(first), model.successor, scratch.order
     before, offset_before, result = -np.inf, np.uint64(0), True
     for i in range(start, np.uint64(last)):
         offset = np.uint64(order[i])
@@ -110,37 +108,22 @@ def _is_sorted(
 
 
 @inlined
-def keep_sorted(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    values: FloatArray,
-    maximise: bool,
-    break_ties: bool,
-    scratch: Scratch,
-) -> None:
+def keep_sorted(row: Row, break_ties: bool) -> None:
     """Sort order[first:last] if it is not sorted; with `break_ties` whatever was there before."""
-    if not _is_sorted(first, last, successor, values, maximise, break_ties, scratch):
-        sort_successors(first, last, successor, values, maximise, scratch)
+    if not _is_sorted(row, break_ties):
+        sort_successors(row)
 
 
 @inlined
-def o_maximize(
-    first: int,
-    last: int,
-    model: ModelArrays,
-    values: FloatArray,
-    maximise: bool,
-    scratch: Scratch,
-) -> float:
+def o_maximize(row: Row) -> float:
     """The optimum of p·values, in plain floating point."""
-    successor, lower, upper = model.successor, model.lower, model.upper
-    order = scratch.order
+    first, last, model, values, _, scratch = row
+    successor, lower, upper, order = model.successor, model.lower, model.upper, scratch.order
     start, end = np.uint64(first), np.uint64(last)
     total, rest = 0.0, 1.0
     for t in range(start, end):
         rest -= lower[t]
-    keep_sorted(first, last, successor, values, maximise, False, scratch)
+    keep_sorted(row, False)
     tolerance = (last - first + 2) * SUM_UNIT
     for i in range(start, end):
         best = start + np.uint64(order[i])
@@ -155,23 +138,16 @@ def o_maximize(
 
 
 @inlined
-def o_maximize_masses(
-    first: int,
-    last: int,
-    model: ModelArrays,
-    values: FloatArray,
-    maximise: bool,
-    scratch: Scratch,
-) -> int:
+def o_maximize_masses(row: Row) -> int:
     """Nature's optimal distribution in float64 into mass[0:k]; the offset of the pivot, or −1."""
-    _, _, successor, lower, upper, _ = model
-    order, _, mass = scratch
-    k = last - first
+    first, lower, upper = row.first, row.model.lower, row.model.upper
+    order, mass = row.scratch.order, row.scratch.mass
+    k = row.last - first
     rest = 1.0
     for i in range(k):
         mass[i] = lower[first + i]
         rest -= mass[i]
-    keep_sorted(first, last, successor, values, maximise, True, scratch)
+    keep_sorted(row, True)
     tolerance = (k + 2) * SUM_UNIT
     pivot = -1
     i = 0
@@ -237,9 +213,10 @@ def o_maximize_again(
 
 
 @inlined
-def _spread(first: int, last: int, model: ModelArrays, scratch: Scratch) -> tuple[np.uint64, bool]:
+def _spread(row: Row) -> tuple[np.uint64, bool]:
     """Nature's distribution by the order into mass[0:k]: the pivot (or `last`), whether it may be full."""
-    lower, upper, order, mass = model.lower, model.upper, scratch.order, scratch.mass
+    first, last, lower, upper = row.first, row.last, row.model.lower, row.model.upper
+    order, mass = row.scratch.order, row.scratch.mass
     start, end = np.uint64(first), np.uint64(last)
     rest, exact = 1.0, True
     for t in range(start, end):
@@ -261,16 +238,9 @@ def _spread(first: int, last: int, model: ModelArrays, scratch: Scratch) -> tupl
 
 
 @inlined
-def _weigh(
-    first: int,
-    last: int,
-    model: ModelArrays,
-    values: FloatArray,
-    upward: bool,
-    pivot: tuple[np.uint64, bool],
-    scratch: Scratch,
-) -> float:
+def _weigh(row: Row, upward: bool, pivot: tuple[np.uint64, bool]) -> float:
     """mass·values, rounded up or down by a bound on all errors; nan where the support is not told."""
+    first, last, model, values, _, scratch = row
     successor, upper, mass = model.successor, model.upper, scratch.mass
     start, end = np.uint64(first), np.uint64(last)
     place, is_full = pivot
@@ -293,19 +263,11 @@ def _weigh(
 
 
 @inlined
-def o_maximize_fast(
-    first: int,
-    last: int,
-    model: ModelArrays,
-    values: FloatArray,
-    maximise: bool,
-    upward: bool,
-    scratch: Scratch,
-) -> float:
+def o_maximize_fast(row: Row, upward: bool) -> float:
     """The optimum of p·values, rounded by a bound on all errors; nan where the support is not told."""
-    keep_sorted(first, last, model.successor, values, maximise, True, scratch)
-    pivot = _spread(first, last, model, scratch)
-    return _weigh(first, last, model, values, upward, pivot, scratch)
+    keep_sorted(row, True)
+    pivot = _spread(row)
+    return _weigh(row, upward, pivot)
 
 
 def empty_order(transition_start: OffsetArray, width: int) -> OrderArray:
@@ -329,31 +291,24 @@ def _number(transition_start: OffsetArray, order: OrderArray) -> None:
 
 
 @kernel
-def spread_exactly(
-    first: int,
-    last: int,
-    model: ModelArrays,
-    values: FloatArray,
-    maximise: bool,
-    scratch: Scratch,
-) -> int:
+def spread_exactly(row: Row) -> int:
     """The optimal distribution into mass[0:k], remainders exact in sign; the pivot's offset, or −1."""
-    _, _, successor, lower, upper, _ = model
-    order, key, mass = scratch
-    keep_sorted(first, last, successor, values, maximise, True, scratch)
-    k = last - first
+    first, lower, upper = row.first, row.model.lower, row.model.upper
+    order, mass = row.scratch.order, row.scratch.mass
+    keep_sorted(row, True)
+    k = row.last - first
     tolerance = (k + 2) * SUM_UNIT
     pivot = -1
     for i in range(k):
         mass[i] = lower[first + i]
-    rest = _measure_rest(first, k, 0, lower, upper, order, key)
+    rest = _measure_rest(row, 0)
     for i in range(k):
         t = first + order[first + i]
         room = upper[t] - lower[t]
         if rest > 0.0 and room > 0.0:
             after = rest - room
             if abs(after) <= 2.0 * tolerance:
-                after = _measure_rest(first, k, i + 1, lower, upper, order, key)
+                after = _measure_rest(row, i + 1)
             mass[t - first] = upper[t] if after >= 0.0 else lower[t] + rest
             pivot = t - first
             rest = after
@@ -361,16 +316,10 @@ def spread_exactly(
 
 
 @kernel
-def _measure_rest(
-    first: int,
-    k: int,
-    saturated: int,
-    lower: FloatArray,
-    upper: FloatArray,
-    order: OrderArray,
-    terms: FloatArray,
-) -> float:
+def _measure_rest(row: Row, saturated: int) -> float:
     """1 minus the upper bounds of the first successors in line, minus the lower bounds of the others."""
+    first, lower, upper = row.first, row.model.lower, row.model.upper
+    order, terms, k = row.scratch.order, row.scratch.key, row.last - row.first
     total, exact = 1.0, True
     for i in range(k):
         t = first + order[first + i]
@@ -380,63 +329,39 @@ def _measure_rest(
 
 
 @kernel
-def o_maximize_exactly(
-    first: int,
-    last: int,
-    model: ModelArrays,
-    values: FloatArray,
-    maximise: bool,
-    upward: bool,
-    scratch: Scratch,
-) -> float:
+def o_maximize_exactly(row: Row, upward: bool) -> float:
     """`o_maximize_fast` where it is not a number: over the support told exactly."""
-    pivot = spread_exactly(first, last, model, values, maximise, scratch)
-    place = np.uint64(first + pivot if pivot >= 0 else last)
-    return _weigh(first, last, model, values, upward, (place, False), scratch)
+    pivot = spread_exactly(row)
+    place = np.uint64(row.first + pivot if pivot >= 0 else row.last)
+    return _weigh(row, upward, (place, False))
 
 
 @inlined
-def o_maximize_safely(
-    first: int,
-    last: int,
-    model: ModelArrays,
-    values: FloatArray,
-    maximise: bool,
-    upward: bool,
-    exactly: bool | None,
-    scratch: Scratch,
-) -> float:
+def o_maximize_safely(row: Row, upward: bool, exactly: bool | None) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors.
 
     Not a number where floating point does not tell the support and `exactly` is None. (None is a type of its
     own: kernels without a call of `o_maximize_exactly` in them are several times as fast.)
     """
-    x = o_maximize_fast(first, last, model, values, maximise, upward, scratch)
+    x = o_maximize_fast(row, upward)
     if exactly is not None:
         unclear = np.isnan(x)
         if unclear:
-            x = o_maximize_exactly(first, last, model, values, maximise, upward, scratch)
+            x = o_maximize_exactly(row, upward)
     return x
 
 
 @inlined
-def o_maximize_both(
-    first: int,
-    last: int,
-    model: ModelArrays,
-    low: FloatArray,
-    high: FloatArray,
-    maximise: bool,
-    scratch: Scratch,
-) -> tuple[float, float, bool]:
-    """`o_maximize_fast` of `low`, down, and of `high`, up, and whether the latter is the optimum."""
-    successor, order = model.successor, scratch.order
+def o_maximize_both(one: Row, other: Row) -> tuple[float, float, bool]:
+    """`o_maximize_fast` of one choice for two values: down, and up, and whether the latter is the optimum."""
+    first, last, model, low, _, scratch = one
+    high, successor, order = other.values, model.successor, scratch.order
     start = np.uint64(first)
     for i in range(start, np.uint64(last)):
         order[i] = i - start
-    keep_sorted(first, last, successor, low, maximise, True, scratch)
-    is_same = _is_sorted(first, last, successor, high, maximise, True, scratch)
-    place, is_full = _spread(first, last, model, scratch)
+    keep_sorted(one, True)
+    is_same = _is_sorted(other, True)
+    place, is_full = _spread(one)
     upper, mass, end, empty = model.upper, scratch.mass, np.uint64(last), False
     below, size_low, least_low, most_low = 0.0, 0.0, np.inf, -np.inf
     above, size_high, least_high, most_high = 0.0, 0.0, np.inf, -np.inf

@@ -18,7 +18,7 @@ import numpy as np
 
 from tightrope.ambiguity.o_maximization import (
     ModelArrays,
-    Scratch,
+    Row,
     o_maximize,
     o_maximize_masses,
     o_maximize_safely,
@@ -82,17 +82,10 @@ class RegionArrays(NamedTuple):
 
 
 @inlined
-def _direction(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    values: FloatArray,
-    maximise: bool,
-    expression: IndexArray,
-    affine: FloatArray,
-    q: FloatArray,
-) -> tuple[float, float]:
+def _direction(row: Row, shape: Shape, q: FloatArray) -> tuple[float, float]:
     """(Σ δ·middle, its error with q·z) and q for the maximum; of the mass on infinite values if any."""
+    first, last, model, values, maximise, _ = row
+    successor, expression, affine = model.successor, shape.expression, shape.affine
     x = values[successor[first]]
     size = len(q)
     for i in range(size):
@@ -180,30 +173,22 @@ def _distribution(
 
 
 @inlined
-def inner(
-    c: int,
-    first: int,
-    last: int,
-    model: ModelArrays,
-    values: FloatArray,
-    maximise: bool,
-    region: RegionArrays,
-    scratch: Scratch,
-) -> float:
+def inner(c: int, row: Row, region: RegionArrays) -> float:
     """The optimum of p·values in plain floating point, and a distribution that attains it in mass[0:k].
 
     The distribution is nonnegative with sum 1. If all values are equal it is that of the region's origin,
     with full support; if some are infinite, one with most or least mass there. The intervals are used only
     where the region's optimum lies outside them.
     """
+    first, last, model, values, maximise, scratch = row
     successor, mass = model.successor, scratch.mass
     shape, pool, q, work = region
-    expression, affine, joint, ball = shape.expression, shape.affine, shape.joint, shape.ball
+    joint, ball = shape.joint, shape.ball
     size = len(q)
     k = last - first
     y, error, within = 0.0, 0.0, False
     if joint[c]:
-        base, error = _direction(first, last, successor, values, maximise, expression, affine, q)
+        base, error = _direction(row, shape, q)
         best = 0.0
         if error > 0.0:
             if len(ball) > 0:  # the optimal point β·GᵀGq/‖Gq‖
@@ -222,39 +207,30 @@ def inner(
         y = values[successor[first]] + base + (best if maximise else -best)
         within = _distribution(first, last, model, shape, q, mass)
     if not joint[c]:
-        o_maximize_masses(first, last, model, values, maximise, scratch)
+        o_maximize_masses(row)
         for i in range(k):
             if mass[i] > 0.0:
                 y += mass[i] * values[successor[first + i]]
     elif not within or not error < np.inf:
-        x = o_maximize(first, last, model, values, maximise, scratch)
+        x = o_maximize(row)
         if not error < np.inf:
             y = x
         elif (y >= x) if maximise else (y <= x):
-            o_maximize_masses(first, last, model, values, maximise, scratch)
+            o_maximize_masses(row)
             y = x
     return y
 
 
 @inlined
-def inner_safely(
-    c: int,
-    first: int,
-    last: int,
-    model: ModelArrays,
-    values: FloatArray,
-    directions: tuple[bool, bool],
-    region: RegionArrays,
-    scratch: Scratch,
-) -> float:
+def inner_safely(c: int, row: Row, upward: bool, region: RegionArrays) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors."""
-    maximise, upward = directions
+    first, last, model, values, maximise, _ = row
     successor, upper = model.successor, model.upper
     shape, pool, q, work = region
-    expression, affine, joint, ball = shape.expression, shape.affine, shape.joint, shape.ball
-    x = o_maximize_safely(first, last, model, values, maximise, upward, True, scratch)
+    joint, ball = shape.joint, shape.ball
+    x = o_maximize_safely(row, upward, True)
     if joint[c]:
-        base, error = _direction(first, last, successor, values, maximise, expression, affine, q)
+        base, error = _direction(row, shape, q)
         if 0.0 < error < np.inf:
             outward = maximise == upward
             best = 0.0

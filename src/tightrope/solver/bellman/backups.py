@@ -12,6 +12,7 @@ import numpy as np
 from tightrope.ambiguity.o_maximization import (
     UNDERFLOW,
     ModelArrays,
+    Row,
     Scratch,
     mean_safely,
     o_maximize_both,
@@ -75,13 +76,13 @@ def _safe_value(
     """Nature's answer at a choice, rounded to the side of `upward`; nan where its support is not told."""
     model, scratch = arrays
     first, last = model.transition_start[c], model.transition_start[c + 1]
-    maximise = system.nature_maximises
+    row = Row(first, last, model, values, system.nature_maximises, scratch)
     if region is not None:
-        x = inner_safely(c, first, last, model, values, (maximise, upward), region, scratch)
+        x = inner_safely(c, row, upward, region)
     elif model.plain:
         x = mean_safely(first, last, model.successor, model.lower, values, upward)
     else:
-        x = o_maximize_safely(first, last, model, values, maximise, upward, exactly, scratch)
+        x = o_maximize_safely(row, upward, exactly)
     return x
 
 
@@ -140,10 +141,11 @@ def _safe_values(
     """Nature's answers at a choice to lower values, rounded down, and to upper ones, rounded up."""
     model, scratch = arrays
     first, last = model.transition_start[c], model.transition_start[c + 1]
-    maximise = system.nature_maximises
+    one = Row(first, last, model, low, system.nature_maximises, scratch)
+    other = Row(first, last, model, high, system.nature_maximises, scratch)
     if region is not None:
-        a = inner_safely(c, first, last, model, low, (maximise, False), region, scratch)
-        b = inner_safely(c, first, last, model, high, (maximise, True), region, scratch)
+        a = inner_safely(c, one, False, region)
+        b = inner_safely(c, other, True, region)
     elif last - first == 1:  # which has all of the mass
         to = np.uint32(model.successor[np.uint64(first)])
         a, b = low[to], high[to]
@@ -151,13 +153,13 @@ def _safe_values(
         a = mean_safely(first, last, model.successor, model.lower, low, False)
         b = mean_safely(first, last, model.successor, model.lower, high, True)
     else:
-        a, b, is_same = o_maximize_both(first, last, model, low, high, maximise, scratch)
+        a, b, is_same = o_maximize_both(one, other)
         if exactly is not None:
             unclear = np.isnan(a)
             if unclear:
-                a = o_maximize_exactly(first, last, model, low, maximise, False, scratch)
+                a = o_maximize_exactly(one, False)
         if not is_same or np.isnan(b):
-            b = o_maximize_safely(first, last, model, high, maximise, True, exactly, scratch)
+            b = o_maximize_safely(other, True, exactly)
     return a, b
 
 
@@ -247,10 +249,11 @@ def answers(
     transition_start, lower, plain = model.transition_start, model.lower, model.plain
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
+        row = Row(first, last, model, values, maximise, scratch)
         if region is not None:
-            inner(c, first, last, model, values, maximise, region, scratch)
+            inner(c, row, region)
         elif not plain:
-            spread_exactly(first, last, model, values, maximise, scratch)
+            spread_exactly(row)
         for i in range(last - first):
             out[first + i] = lower[first + i] if plain and region is None else scratch.mass[i]
 
@@ -268,7 +271,7 @@ def optimal(
     transition_start, successor, mass = model.transition_start, model.successor, scratch.mass
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
-        pivot = spread_exactly(first, last, model, values, maximise, scratch)
+        pivot = spread_exactly(Row(first, last, model, values, maximise, scratch))
         for i in range(last - first):
             tied = pivot >= 0 and values[successor[first + i]] == values[successor[first + pivot]]
             out[first + i] = possible[first + i] and (mass[i] > 0.0 or tied)

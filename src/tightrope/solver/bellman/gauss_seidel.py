@@ -13,6 +13,7 @@ import numpy as np
 from tightrope.ambiguity.o_maximization import (
     FEW,
     ModelArrays,
+    Row,
     o_maximize,
     o_maximize_again,
     o_maximize_few,
@@ -97,13 +98,13 @@ def sweep_groups(
                         continue
                     x = values[successor[first + offset]]
                 elif region is not None:
-                    x = inner(c, first, last, model, values, nature_maximises, region, scratch)
+                    x = inner(c, Row(first, last, model, values, nature_maximises, scratch), region)
                 else:
                     x = np.inf
                     if last - first <= FEW:
                         x = o_maximize_few(first, last, model, values, nature_maximises)
                     if not abs(x) < np.inf:
-                        x = o_maximize(first, last, model, values, nature_maximises, scratch)
+                        x = o_maximize(Row(first, last, model, values, nature_maximises, scratch))
                 if discounted:
                     x *= discount[c]
                 if rewarded:

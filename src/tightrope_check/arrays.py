@@ -13,5 +13,8 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 OffsetArray: TypeAlias = npt.NDArray[np.int64]
 """Starts of rows in a CSR layout, keys, counts."""
 
+Indices: TypeAlias = npt.NDArray[np.integer]
+"""Whole numbers of any type."""
+
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 """Sets of states, choices or transitions."""

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
 from math import isfinite, lcm
-from typing import Any
 
 import numpy as np
 
 from tightrope_check.errors import CannotCertify, InputError
+from tightrope_check.numbers import Arithmetic, Number, Numbers
 
 STEPS = 20_000_000
 """Of a second."""
@@ -51,7 +51,7 @@ class WorkBudget:
     grown: float = 0.0
     steps: float = 0.0
     held: float = 0.0
-    _known: set[Any] = field(default_factory=set)
+    _known: set[object] = field(default_factory=set)
     _rows: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @staticmethod
@@ -113,7 +113,7 @@ class WorkBudget:
 _current: ContextVar[WorkBudget | None] = ContextVar("budget", default=None)
 
 
-def spend(what: str, operations: float, bits: int = 0, once: Any = None) -> None:
+def spend(what: str, operations: float, bits: int = 0, once: object = None) -> None:
     """So many operations on entries of arrays are about to be made, or with `bits` on rationals of so many
     bits, numerator and denominator together. What has a name `once` counts once."""
     budget = _current.get()
@@ -134,40 +134,40 @@ def allow_for(size: int) -> None:
         budget.allow_for(size)
 
 
-def spend_on(what: str, operations: float, n: Any, *arrays: Any) -> None:
+def spend_on(what: str, operations: float, n: Arithmetic, *arrays: Numbers) -> None:
     """As `spend`, in an arithmetic: of rationals by the longest in the arrays, doubles being as long as
     their exponents say."""
     if _current.get() is not None:
         spend(what, operations, bits_in(*arrays) if n.exact else 0)
 
 
-def spend_terms(what: str, operations: float, *terms: Iterable[Any]) -> None:
+def spend_terms(what: str, operations: float, *terms: Iterable[Number]) -> None:
     """As `spend` on rationals, by the longest of some; nothing is looked at where nothing is counted."""
     if _current.get() is not None:
         spend(what, operations, longest(*terms))
 
 
-def spend_product(what: str, operations: float, left: Iterable[Any], right: Iterable[Any]) -> None:
+def spend_product(what: str, operations: float, left: Iterable[Number], right: Iterable[Number]) -> None:
     """As `spend` on products, which are as long as two factors together."""
     if _current.get() is not None:
         spend(what, operations, longest(left) + longest(right))
 
 
-def spend_sums(what: str, operations: float, rows: Iterable[Iterable[Any]], bits: int = 0) -> None:
+def spend_sums(what: str, operations: float, rows: Iterable[Iterable[Number]], bits: int = 0) -> None:
     """As `spend`, of so many operations for every row of rationals that is added up with others of `bits`."""
     if _current.get() is not None:
         for row in rows:
             spend(what, operations, bits_of_sum(what, row) + bits)
 
 
-def spend_rows(what: str, operations: float, n: Any, rows: Any, *others: Any) -> None:
+def spend_rows(what: str, operations: float, n: Arithmetic, rows: Numbers, *others: Numbers) -> None:
     """As `spend_on`, where the entries of a row are added up."""
     if _current.get() is not None:
         bits = max((bits_of_sum(what, row) for row in rows.tolist()), default=1) if n.exact else 0
         spend(what, operations, bits + bits_in(*others) if n.exact else 0)
 
 
-def spend_dots(what: str, rows: list[Any], terms: list[Any]) -> None:
+def spend_dots(what: str, rows: list[Number], terms: list[Number]) -> None:
     """As `spend` on the products of some rows (a, b) with the same terms; the rows are looked at once."""
     if (budget := _current.get()) is None:
         return
@@ -179,7 +179,7 @@ def spend_dots(what: str, rows: list[Any], terms: list[Any]) -> None:
     spend(what, operations, bits + longest(terms))
 
 
-def bits_of_sum(what: str, row: Iterable[Any]) -> int:
+def bits_of_sum(what: str, row: Iterable[Number]) -> int:
     """The bits of a sum of rationals: it is as long as what its terms' denominators have in common."""
     below, most = 1, 1
     for value in row if _current.get() is not None else ():
@@ -202,19 +202,19 @@ def hold(what: str, size: float, lasting: bool = False) -> None:
         budget.held += size
 
 
-def longest(*numbers: Iterable[Any]) -> int:
+def longest(*numbers: Iterable[Number]) -> int:
     """The most bits that one of some rationals has."""
     return max((_bits(value) for some in numbers for value in some), default=1)
 
 
-def bits_in(*arrays: Any) -> int:
+def bits_in(*arrays: Numbers) -> int:
     """The most bits of an entry of some arrays."""
     doubles = [np.abs(np.frexp(one)[1]).max(initial=0) for one in arrays if one.dtype == np.float64]
     others = longest(*(one.flat for one in arrays if one.dtype != np.float64))
     return max(others, 64 + int(max(doubles)) if doubles else 1)
 
 
-def _bits(value: Any) -> int:
+def _bits(value: Number) -> int:
     if isinstance(value, float):
         return 64
     if type(value) is Fraction:

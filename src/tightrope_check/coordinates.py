@@ -17,13 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import comb, prod
-from typing import Any
 
 from tightrope_check.arrays import FloatArray
 from tightrope_check.budget import bits_of_sum, hold, spend, spend_product, spend_sums, spend_terms
 from tightrope_check.evidence import Domain
 from tightrope_check.fields import Polynomial, Polynomials
-from tightrope_check.numbers import Arithmetic, Numbers, as_fraction, bits_of, quick
+from tightrope_check.numbers import Arithmetic, Number, Numbers, as_fraction, bits_of, quick
 from tightrope_check.verdict import Contradiction
 
 MOST_COORDINATES = 400
@@ -303,9 +302,9 @@ def common_degrees(*polynomials: Polynomial) -> dict[int, int] | None:
 
 def bernstein_coefficients(
     polynomial: Polynomial, degrees: dict[int, int], lower: Sequence[Fraction], upper: Sequence[Fraction]
-) -> list[Any]:
+) -> list[Number]:
     """The Bernstein coefficients on a box, written with these degrees."""
-    controls: list[dict[Monomial, Any]] = [{monomial: quick(c) for monomial, c in polynomial.items()}]
+    controls: list[dict[Monomial, Number]] = [{monomial: quick(c) for monomial, c in polynomial.items()}]
     bits = bits_of_sum("Bernstein coefficients", polynomial.values())
     for i, degree in degrees.items():
         own = degree * max(bits_of(lower[i]), bits_of(upper[i]))
@@ -319,9 +318,11 @@ def bernstein_coefficients(
     return [control.get((), 0) for control in controls]
 
 
-def _put_powers(polynomial: Mapping[Monomial, Any], v: int, powers: Sequence[Any]) -> dict[Monomial, Any]:
+def _put_powers(
+    polynomial: Mapping[Monomial, Number], v: int, powers: Sequence[Number]
+) -> dict[Monomial, Number]:
     """The polynomial with powers[e] in place of v^e."""
-    result: dict[Monomial, Any] = {}
+    result: dict[Monomial, Number] = {}
     for monomial, c in polynomial.items():
         rest = tuple(factor for factor in monomial if factor[0] != v)
         result[rest] = result.get(rest, 0) + c * powers[dict(monomial).get(v, 0)]
@@ -329,7 +330,7 @@ def _put_powers(polynomial: Mapping[Monomial, Any], v: int, powers: Sequence[Any
 
 
 @lru_cache(maxsize=1 << 10)
-def bernstein_table(degree: int, low: Fraction, high: Fraction) -> list[list[Any]]:
+def bernstein_table(degree: int, low: Fraction, high: Fraction) -> list[list[Number]]:
     """[k][e]: the k-th Bernstein coefficient of x^e on [low, high], a mean of products of e of its points.
 
     Sums of such products are the coefficients of (1 + high·t)^k·(1 + low·t)^(degree − k); from one k to the

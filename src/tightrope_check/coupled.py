@@ -20,19 +20,18 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement, permutations
 from math import floor, inf, isfinite, isqrt
-from typing import Any
 
 import numpy as np
 
 from tightrope_check import fields
-from tightrope_check.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope_check.arrays import BoolArray, FloatArray, Indices, OffsetArray
 from tightrope_check.budget import hold, spend, spend_on, spend_rows
 from tightrope_check.coordinates import Box, Row, Space
 from tightrope_check.fields import MOST_CODES, MOST_ENTRIES, is_offsets
 from tightrope_check.learned import Learned, RowOrigin, RowSystem, RowWriter, approximate_inverses
 from tightrope_check.logarithms import root_up
 from tightrope_check.nature import rows_of
-from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers, OutOfRange
+from tightrope_check.numbers import RATIONAL, Arithmetic, Number, Numbers, OutOfRange
 from tightrope_check.problem import Certificate, CertifiedObjective, CertifiedProblem, Claim
 from tightrope_check.verdict import Check, Contradiction
 
@@ -102,7 +101,7 @@ class CoupledHints:
             return "a split of a cell that is not there, or was split before"
         return "a proof about a cell that is not there" if self.node.max(initial=0) > 2 * splits else None
 
-    def rows_of(self, proof: int) -> Any:
+    def rows_of(self, proof: int) -> OffsetArray:
         return self.row[self.row_start[proof] : self.row_start[proof + 1]]
 
     def points_of(self, proof: int) -> tuple[FloatArray, OffsetArray]:
@@ -131,12 +130,12 @@ def packed_size(size: int) -> int:
     return size * (size + 1) // 2
 
 
-def rounding(n: Arithmetic, operations: int, size: Any) -> Any:
+def rounding(n: Arithmetic, operations: int, size: Number) -> Number:
     """What so many operations may change, on tame numbers with terms whose absolute values sum to `size`."""
     return 0 if n.exact else n.error(operations, size) + 2.0**-400
 
 
-def is_tame(n: Arithmetic, *arrays: Any) -> bool:
+def is_tame(n: Arithmetic, *arrays: Number) -> bool:
     return n.exact or all(bool(np.all(np.abs(array) <= 2.0**200)) for array in arrays)
 
 
@@ -164,7 +163,7 @@ class Cells:
             return self.direction[index], self.value[index]
         return [-a for a in self.direction[index]], -self.value[index]
 
-    def rows(self, node: int, names: Any) -> RowSystem:
+    def rows(self, node: int, names: OffsetArray) -> RowSystem:
         """These rows in the cell of a node, which may name only what holds there."""
         path = self.hints.path(node)
         spend("cells", 3000 + (150 + 4 * self.space.size + len(names) // 2) * len(path))
@@ -202,7 +201,12 @@ class Cells:
 
 
 def hull_misfit(
-    n: Arithmetic, rows: RowSystem, simplices: OffsetArray, points: Any, centre: FloatArray, axes: FloatArray
+    n: Arithmetic,
+    rows: RowSystem,
+    simplices: OffsetArray,
+    points: FloatArray,
+    centre: FloatArray,
+    axes: FloatArray,
 ) -> str | None:
     """Why the hull of the points centre + axes·y need not contain the cell, or None."""
     count, size = simplices.shape
@@ -282,7 +286,7 @@ def _newcomers(simplices: OffsetArray) -> OffsetArray | None:
 
 
 @lru_cache(maxsize=8)
-def monomials(size: int) -> tuple[Any, Any, Any]:
+def monomials(size: int) -> tuple[OffsetArray, OffsetArray, OffsetArray]:
     """(degree, orders of the factors) of the monomials up to degree 3, and [j]: where y_j times each of those
     up to degree 2 stands among them; [0] is where they stand themselves, [j + 1] the products with y_j."""
     listed = [m for degree in range(4) for m in combinations_with_replacement(range(size), degree)]
@@ -347,7 +351,7 @@ class Ball:
     n: Arithmetic
     form: Numbers
     fuzz: Numbers
-    radius: Any
+    radius: Number
 
     @staticmethod
     def of(walk: PolicyChain, points: FloatArray, centre: FloatArray, axes: FloatArray) -> Ball:
@@ -403,7 +407,7 @@ class ValueModel:
         return ValueModel(coefficient, np.zeros(len(value)))
 
 
-def backup(walk: PolicyChain, ball: Ball, model: ValueModel) -> tuple[Numbers, Numbers, Any]:
+def backup(walk: PolicyChain, ball: Ball, model: ValueModel) -> tuple[Numbers, Numbers, Number]:
     """r + γP(y)W(y) at a walk's states: (coefficients up to degree 3, γ max P(y)e, rounding).
 
     The last bounds, on the ball, what rounding and fuzz may have changed. In blocks of states.
@@ -424,7 +428,12 @@ def backup(walk: PolicyChain, ball: Ball, model: ValueModel) -> tuple[Numbers, N
 
 
 def _block(
-    walk: PolicyChain, ball: Ball, model: ValueModel, sizes: tuple[Any, Any] | None, first: int, last: int
+    walk: PolicyChain,
+    ball: Ball,
+    model: ValueModel,
+    sizes: tuple[Number, Number] | None,
+    first: int,
+    last: int,
 ) -> tuple[Numbers, Numbers, Numbers]:
     n, size, span = walk.n, ball.size, slice(int(walk.start[first]), int(walk.start[last]))
     starts, longest = walk.start[first:last] - span.start, int(np.diff(walk.start).max(initial=1))
@@ -497,7 +506,7 @@ def _one_step(walk: PolicyChain, ball: Ball, model: ValueModel) -> ValueModel:
     return ValueModel(trimmed, n.trim(error + rounding(n, 16, error), True))
 
 
-def norm_up(n: Arithmetic, vectors: Numbers, divided: Any = 1) -> Numbers:
+def norm_up(n: Arithmetic, vectors: Numbers, divided: Number = 1) -> Numbers:
     """Not below the Euclidean norms √(Σ c²/divided)."""
     square = (vectors * vectors / divided).sum(axis=-1)
     return root_up(n, square + n.error(vectors.shape[-1] + 8, square))
@@ -516,7 +525,12 @@ def polynomial_ends(ball: Ball, model: ValueModel, states: list[int], points: Fl
 
 
 def occupancy_ends(
-    walk: PolicyChain, ball: Ball, model: ValueModel, initial: list[int], points: Any, occupancy: FloatArray
+    walk: PolicyChain,
+    ball: Ball,
+    model: ValueModel,
+    initial: list[int],
+    points: FloatArray,
+    occupancy: FloatArray,
 ) -> ValueEnds:
     """Bounds of the sum of V at one or two states from weights of the open states."""
     n, eta, y = walk.n, walk.n.array(occupancy), walk.n.array(points)
@@ -534,7 +548,7 @@ def occupancy_ends(
     unsure = np.flatnonzero((error != 0) | np.any(coefficient[:, ball.size + 1 :] != 0, axis=1))
     doubt = ball.largest(coefficient[unsure], 2) + error[unsure]  # elsewhere V = W¹
     blur = total_doubt(n, doubt, form[unsure, 0], form[unsure, 1:], y) / 2
-    slack: Any = 0
+    slack: Number = 0
     if not n.exact:
         magnitude, reach = ball.magnitude(coefficient) + error, ball.magnitude(ball.form) + ball.fuzz
         there = np.abs(visits) * magnitude[walk.successor]
@@ -549,7 +563,7 @@ def occupancy_ends(
     return _bilinear_ends(n, table, y, blur, slack)
 
 
-def _bilinear_ends(n: Arithmetic, table: Numbers, y: Numbers, blur: Any, slack: Any) -> ValueEnds:
+def _bilinear_ends(n: Arithmetic, table: Numbers, y: Numbers, blur: Number, slack: Number) -> ValueEnds:
     """Bounds of (1, Y_k)·table·(1, Y_l), up to blur_k + blur_l and the slack, over all pairs of points."""
     spend_on("pairs of points", 2 * y.size * y.shape[1], n, table, y)
     half, cross = y @ (table[0, 1:] + table[1:, 0]) / 2, table[1:, 1:]
@@ -590,7 +604,7 @@ def total_doubt(n: Arithmetic, doubt: Numbers, base: Numbers, along: Numbers, y:
 
 def _range_of_pairs(
     n: Arithmetic, low_half: Numbers, high_half: Numbers, first: Numbers, second: Numbers
-) -> tuple[Any, Any]:
+) -> tuple[Number, Number]:
     """Bounds of half_k + half_l + first_k·second_l over all pairs, which are symmetric in k and l.
 
     There are many, so where numbers are float64 these are doubles with their error bound, and where they
@@ -612,7 +626,9 @@ def _range_of_pairs(
     return min(low for low, _ in ends) - error, max(high for _, high in ends) + error
 
 
-def range_of_pairs(low_half: Numbers, high_half: Numbers, first: Numbers, second: Numbers) -> tuple[Any, Any]:
+def range_of_pairs(
+    low_half: Numbers, high_half: Numbers, first: Numbers, second: Numbers
+) -> tuple[Number, Number]:
     """Bounds of half_k + half_l + first_k·second_l over all pairs, which are symmetric in k and l.
 
     `first` and `second` are rounded to 53 bits below their largest entry, to units 2^−e and 2^−f: products of
@@ -653,7 +669,7 @@ def _exponent(array: Numbers) -> int:
     return largest.numerator.bit_length() - largest.denominator.bit_length() + 1
 
 
-def whole_multiples(array: Numbers, bits: int, more: Fraction = Fraction(0)) -> Any:
+def whole_multiples(array: Numbers, bits: int, more: Fraction = Fraction(0)) -> Numbers:
     """The numbers in units of 2^−bits, and so much `more`, rounded down, as Python's integers."""
     unit = Fraction(2) ** bits
     whole = np.empty(array.size, dtype=object)
@@ -661,7 +677,7 @@ def whole_multiples(array: Numbers, bits: int, more: Fraction = Fraction(0)) -> 
     return whole.reshape(array.shape)
 
 
-def _shifted(table: Any, bits: int) -> Any:
+def _shifted(table: Indices, bits: int) -> Indices:
     """The numbers divided by 2^bits, rounded down."""
     return table >> bits if bits >= 0 else table << -bits
 
@@ -740,10 +756,10 @@ class CoupledCheck:
             PolicyChain.of(n, *side, states[states // count == number] - number * count)
             for number, side in enumerate(sides or self.sides)
         ]
-        return parts[0] if len(parts) == 1 else _beside(*parts, states, count)
+        return parts[0] if len(parts) == 1 else _beside(parts[0], parts[1], states, count)
 
     def walks(
-        self, n: Arithmetic, walk: PolicyChain, shape: tuple[Any, Any, Any]
+        self, n: Arithmetic, walk: PolicyChain, shape: tuple[FloatArray, FloatArray, FloatArray]
     ) -> Iterator[tuple[int, PolicyChain, Ball]]:
         """For every step, the last one first, the chain of what is done there, over all states."""
         from tightrope_check.special import choices_by_step

@@ -16,7 +16,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from tightrope_check.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope_check.budget import spend, spend_sums
 from tightrope_check.fields import Polynomial
 from tightrope_check.nature import Boxes, excess, signs_of_sums
-from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers, bits_of
+from tightrope_check.numbers import RATIONAL, Arithmetic, Number, Numbers, bits_of
 from tightrope_check.verdict import Check
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _misses_one(boxes: Boxes, near: Numbers) -> BoolArray:
 
 def _read(boxes: Boxes) -> tuple[Boxes, BoolArray]:
     """The boxes with rows that miss 1 by rounding read as one distribution, and choices without any."""
-    n, wrong, ones = boxes.n, np.zeros(len(boxes.single), dtype=np.bool_), dict[int, Any]()
+    n, wrong, ones = boxes.n, np.zeros(len(boxes.single), dtype=np.bool_), dict[int, Number]()
     for rows, table, _ in boxes.blocks():
         lower, upper = boxes.rows(table)
         bad = np.any(~((lower >= 0) & (lower <= upper) & (upper <= 1)), axis=1)
@@ -110,7 +110,7 @@ def _read(boxes: Boxes) -> tuple[Boxes, BoolArray]:
 
 def values_at(polynomials: Sequence[Polynomial], theta: Sequence[Fraction]) -> list[Fraction]:
     """Every polynomial at a point."""
-    known: dict[Any, Fraction] = {}
+    known: dict[object, Fraction] = {}
     for monomial in {monomial for polynomial in polynomials for monomial in polynomial}:
         bits = sum(bits_of(theta[i]) * e for i, e in monomial)
         spend("expressions at the point", 2, 1 + bits)

@@ -40,22 +40,23 @@ from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from math import inf
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from tightrope_check.arrays import FloatArray, OffsetArray
+from tightrope_check.arrays import FloatArray, Indices, OffsetArray
 from tightrope_check.budget import hold, spend, spend_on, spend_sums, spend_terms
 from tightrope_check.coordinates import ONE, ZERO, Box, Interval, Row, Space, Terms, add, is_constant
 from tightrope_check.evidence import METHODS, RegionHints
 from tightrope_check.fields import Polynomial, Polynomials
 from tightrope_check.nature import Boxes, signs_of_sums
-from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers
+from tightrope_check.numbers import RATIONAL, Arithmetic, Number, Numbers
 from tightrope_check.problem import Certificate, CertifiedProblem
 from tightrope_check.verdict import Check, Contradiction
 
-Indices = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from tightrope_check.statistics.outcomes import ChoiceKinds, SeenOutcomes
+
 _BLOCK = 1 << 20
 
 
@@ -253,7 +254,7 @@ class RowWriter:
         result._known.update(self._known)
         return result
 
-    def rows(self, names: Any, box: Box) -> RowSystem:
+    def rows(self, names: Indices, box: Box) -> RowSystem:
         """The named rows in the given box, after its faces."""
         hold("rows of the region", 32 * (len(names) + 2 * self.space.size) * (self.space.size + 1))
         spend_terms("rows of the region", 2 * len(names), box[0], box[1])
@@ -294,7 +295,9 @@ class RowWriter:
 class IntervalRows:
     """Rows from bounds of polynomials: of events, or of expressions whose bounds were proved before."""
 
-    def __init__(self, space: Space, polynomials: Sequence[Polynomial | None], lower: Any, upper: Any):
+    def __init__(
+        self, space: Space, polynomials: Sequence[Polynomial | None], lower: FloatArray, upper: FloatArray
+    ):
         self.space, self.polynomials, self.lower, self.upper = space, polynomials, lower, upper
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
@@ -414,7 +417,7 @@ class ExpressionBounds:
         return max(low, plain[0]), min(high, plain[1])
 
 
-def _named(ends: Mapping[tuple[int, int], Fraction], expression: int) -> tuple[Any, Any]:
+def _named(ends: Mapping[tuple[int, int], Fraction], expression: int) -> tuple[Number, Number]:
     return ends.get((expression, 0), -inf), ends.get((expression, 1), inf)
 
 
@@ -457,7 +460,7 @@ class Learned:
             self.statements = known
 
     @cached_property
-    def outcomes(self) -> Any:
+    def outcomes(self) -> SeenOutcomes:
         """What was seen of every choice's outcomes."""
         from tightrope_check.statistics.outcomes import SeenOutcomes
 
@@ -466,7 +469,7 @@ class Learned:
         return SeenOutcomes.of(self.kinds, self.data.totals(np.arange(size), size))
 
     @cached_property
-    def kinds(self) -> Any:
+    def kinds(self) -> ChoiceKinds:
         """Which choices have the same outcomes."""
         from tightrope_check.statistics.outcomes import ChoiceKinds
 
@@ -615,7 +618,7 @@ class Learned:
 
         return RegionBoxes.of(boxes, self, basis)
 
-    def priced(self, problem: CertifiedProblem, upward: bool) -> Any:
+    def priced(self, problem: CertifiedProblem, upward: bool) -> CertifiedProblem:
         """The problem with rewards at their end for a bound, where they have parameters."""
         return problem if problem.objective.earned is None else _method("costs").priced(self, problem, upward)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cache
 from math import isqrt
-from typing import Any
 
 import numpy as np
 
 from tightrope_check.numbers import (
     RATIONAL,
     Arithmetic,
+    Number,
     Numbers,
     OutOfRange,
     dyadic,
@@ -42,7 +42,7 @@ def log_down(array: Numbers) -> Numbers:
     return RATIONAL.each(array, lambda top, bottom: log_ratio(top, bottom, False))
 
 
-def log_below(level: Fraction) -> Any:
+def log_below(level: Fraction) -> Number:
     """A number not above log(level), in few bits."""
     return quick(float(RATIONAL.down(log_down(RATIONAL.array([level])))[0]))
 

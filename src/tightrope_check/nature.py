@@ -212,7 +212,7 @@ def moves_always(n: Arithmetic, lower: Numbers, upper: Numbers, good: BoolArray)
     return result
 
 
-def excess(n: Arithmetic, entries: Numbers) -> tuple[Numbers, Any]:
+def excess(n: Arithmetic, entries: Numbers) -> tuple[Numbers, Numbers]:
     """(Σ − 1 of every row, how far that may be off): what each addition loses is a number, and is added, too.
 
     Additions do not underflow, so that nothing is lost where every loss is 0.

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 from math import inf, nextafter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,9 @@ with suppress(ImportError):  # several times as fast, and the same numbers
 
     _rational = fmpq
 
+Number: TypeAlias = Any
+"""One of either arithmetic, or what it is made of; flint's carry no types."""
+
 Numbers = npt.NDArray[Any]
 """An array in one of the two arithmetics."""
 
@@ -49,7 +52,7 @@ class OutOfRange(ArithmeticError):
 class Arithmetic:
     """FLOAT64 or RATIONAL: see above."""
 
-    def __init__(self, exact: bool, dtype: Any, epsilon: Any, tiny: Any):
+    def __init__(self, exact: bool, dtype: npt.DTypeLike, epsilon: Number, tiny: Number):
         self.exact, self.dtype, self.epsilon, self.tiny = exact, np.dtype(dtype), epsilon, tiny
 
     @property
@@ -72,7 +75,7 @@ class Arithmetic:
         exact = RATIONAL.array(values)
         return (exact, exact) if self.exact else (RATIONAL.down(exact), RATIONAL.up(exact))
 
-    def error(self, operations: int | Numbers, size: Any) -> Any:
+    def error(self, operations: int | Numbers, size: Number) -> Number:
         """A bound on the rounding of so many operations on terms whose absolute values sum to `size`."""
         return 0 if self.exact else operations * (self.epsilon * size + self.tiny)
 
@@ -112,7 +115,7 @@ class Arithmetic:
         """The rationals that a function makes of every numerator and denominator."""
         return self._apply(lambda value: _rational(*function(*parts_of(value))), array)
 
-    def _apply(self, function: Callable[[Any], Any], array: Numbers) -> Numbers:
+    def _apply(self, function: Callable[[Number], Number], array: Numbers) -> Numbers:
         """What a function makes of every number."""
         result = np.empty(np.size(array), dtype=self.dtype)
         result[:] = [function(value) for value in np.asarray(array).reshape(-1).tolist()]
@@ -127,12 +130,12 @@ FLOAT64 = Arithmetic(False, np.float64, 2.0**-52, 2.0**-1022)
 RATIONAL = _Rational(True, object, 0, 0)
 
 
-def as_fraction(value: Any) -> Fraction:
+def as_fraction(value: Number) -> Fraction:
     """A number of either arithmetic, exactly."""
     return value if type(value) is Fraction else Fraction(*parts_of(value))
 
 
-def quick(value: Any) -> Any:
+def quick(value: Number) -> Number:
     """A number as what arrays of rationals hold: the same, and quicker to calculate with."""
     kind = type(value)
     if kind is _rational:
@@ -140,7 +143,7 @@ def quick(value: Any) -> Any:
     return _rational(value) if kind is int else _rational(*parts_of(value))
 
 
-def parts_of(value: Any) -> tuple[int, int]:
+def parts_of(value: Number) -> tuple[int, int]:
     """(numerator, denominator) of a number of any kind."""
     kind = type(value)
     if kind is Fraction or isinstance(value, float):
@@ -154,7 +157,7 @@ def bits_of(value: Fraction) -> int:
     return value.numerator.bit_length() + value.denominator.bit_length()
 
 
-def _nearest(value: Any) -> float:
+def _nearest(value: Number) -> float:
     """The double nearest to a number."""
     return value if isinstance(value, float) else _quotient(*parts_of(value))
 

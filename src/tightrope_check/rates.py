@@ -23,15 +23,16 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tightrope_check.arrays import BoolArray, OffsetArray
 from tightrope_check.budget import longest, spend, spend_sums
 from tightrope_check.coordinates import polynomial_range
+from tightrope_check.fields import Polynomial
 from tightrope_check.nature import BoundVector, Boxes
-from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers, as_fraction
+from tightrope_check.numbers import RATIONAL, Arithmetic, Number, Numbers, as_fraction
 from tightrope_check.verdict import Check, Contradiction
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def trouble(problem: CertifiedProblem) -> str | None:
 
 def ends_of(
     certificate: Certificate, n: Arithmetic, prove: Prove, checks: list[Check]
-) -> tuple[Any, Any] | None:
+) -> tuple[Number, Number] | None:
     """What is proved of the claim's value; nothing rests on a check that failed."""
     if len(certificate.claims) != 1 or certificate.claims[0].policy != "free":
         raise ValueError("a chain in continuous time has one value")
@@ -141,7 +142,7 @@ class RateSets:
         domain, hints = self.problem.domain, certificate.learned
         assert domain is not None and hints is not None
         lower, upper = list(domain.lower), list(domain.upper)
-        known: dict[int, tuple[Any, Any]] = {}
+        known: dict[int, tuple[Number, Number]] = {}
         self.check = Check("no data", True, "the bounds hold for every instantiation in the domain")
         if self.problem.data is not None:
             from tightrope_check.statistics.rates import classes_of
@@ -160,7 +161,7 @@ class RateSets:
                 low, high = ends[c]
                 known[e] = factor * Fraction(low), inf if high == inf else factor * Fraction(high)
 
-        def between(e: int) -> tuple[Any, Any]:
+        def between(e: int) -> tuple[Number, Number]:
             low, high = polynomial_range(self.polynomials[e], lower, upper, True)
             least, most = known.get(e, (-inf, inf))
             return max(low, least), min(high, most)
@@ -168,17 +169,17 @@ class RateSets:
         self.rates = {e: between(e) for e in self.used}
         self.earned = {e: polynomial_range(self.polynomials[e], lower, upper, True) for e in self.paid}
 
-    def ends(self, n: Arithmetic) -> tuple[list[Check], tuple[Any, Any]]:
+    def ends(self, n: Arithmetic) -> tuple[list[Check], tuple[Number, Number]]:
         """The proofs, and what is proved of the initial state, before `complement`."""
         checks: list[Check] = []
-        result: list[Any] = []
+        result: list[Number] = []
         for upward in (False, True):
             proofs, value = self._end(n, upward)
             checks += proofs
             result.append(value)
         return checks, (result[0], result[1])
 
-    def _end(self, n: Arithmetic, upward: bool) -> tuple[list[Check], Any]:
+    def _end(self, n: Arithmetic, upward: bool) -> tuple[list[Check], Number]:
         at, objective = self.graph.initial, self.problem.objective
         if self.kind == "TOTAL":
             return [], self._earnings(n, upward)
@@ -392,7 +393,7 @@ def _numbers(n: Arithmetic, exact: Numbers, upward: bool) -> Numbers:
     return n.trim(n.enclose(exact)[upward], upward)
 
 
-def _narrow(base: Any, low: float, high: float, lower: list[Fraction], upper: list[Fraction]) -> None:
+def _narrow(base: Polynomial, low: float, high: float, lower: list[Fraction], upper: list[Fraction]) -> None:
     """low ≤ c·θ_i + d ≤ high, where nothing else is in a class."""
     constant, others = base.get((), Fraction(0)), [one for one in base.items() if one[0]]
     if len(others) != 1 or len(others[0][0]) != 1 or others[0][0][0][1] != 1:

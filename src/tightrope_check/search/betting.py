@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from tightrope_check.arrays import FloatArray, OffsetArray
+from tightrope_check.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope_check.search.smoothed_likelihood import SmoothedLikelihood
 from tightrope_check.search.value_slopes import (
     GraphQuestion,
@@ -59,13 +58,13 @@ class BetTable:
     each of probability multiplicity[o]·f for f = expression[o]."""
 
     likelihood: SmoothedLikelihood
-    expression: Any
-    multiplicity: Any
+    expression: OffsetArray
+    multiplicity: OffsetArray
     start: OffsetArray
     smoothed: float = SMOOTHED
 
     @cached_property
-    def bounded(self) -> Any:
+    def bounded(self) -> BoolArray:
         """Where a signature has few enough successors."""
         return np.add.reduceat(self.multiplicity, self.start[:-1]) <= MOST_SUCCESSORS
 
@@ -90,7 +89,7 @@ class BetTable:
         result: FloatArray = growth * observed + part * likelihood.smoothing(t)
         return result
 
-    def around(self, t: FloatArray, weight: FloatArray, expression: Any) -> PointsAround:
+    def around(self, t: FloatArray, weight: FloatArray, expression: OffsetArray) -> PointsAround:
         """Points about a standard deviation away from an estimate for these weights, inside the domain;
         `expression` is that of every transition."""
         likelihood, information = self.likelihood, self.information(t, weight, 1.0, 1.0)
@@ -132,8 +131,7 @@ class BetTable:
         units = np.floor(factor * slope / GRID).astype(np.int64)
         over = np.maximum(np.add.reduceat(self.multiplicity * units, begin), 0)
         units[begin] -= -(-over // self.multiplicity[begin])
-        result: FloatArray = units * GRID
-        return result
+        return (units * GRID).astype(np.float64)
 
 
 def signs_of(size: int) -> FloatArray:
@@ -151,7 +149,7 @@ class PointsAround:
     """Points around an estimate t, root·rootᵀ their spread."""
 
     likelihood: SmoothedLikelihood
-    expression: Any
+    expression: OffsetArray
     t: FloatArray
     root: FloatArray
     points: FloatArray

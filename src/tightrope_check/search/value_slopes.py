@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope_check.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope_check.arrays import BoolArray, FloatArray, Indices, OffsetArray
 
 MOST_STORED = 50_000_000
 """Values kept while a step-bounded objective is unrolled; beyond that it has no slopes."""
@@ -41,7 +41,7 @@ class GraphQuestion:
 
     choice_start: OffsetArray
     transition_start: OffsetArray
-    successor: Any
+    successor: Indices
     initial: int
     kind: str
     maximises: bool
@@ -109,7 +109,9 @@ class GraphQuestion:
         """States whose value no policy changes, with these values."""
         return self.known(self.origin, self.successor, self.owner[self.earned > 0.0])
 
-    def known(self, origin: Any, successor: Any, earning: OffsetArray) -> tuple[BoolArray, FloatArray]:
+    def known(
+        self, origin: Indices, successor: Indices, earning: OffsetArray
+    ) -> tuple[BoolArray, FloatArray]:
         """The same where only these transitions are left, and these states earn something."""
         fixed, value = self.fixed, self.value
         if self.kind == "DISCOUNTED":
@@ -134,14 +136,14 @@ class GraphQuestion:
         return self.earned + self.rate * terms
 
 
-def spread(start: OffsetArray, groups: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+def spread(start: OffsetArray, groups: Indices) -> tuple[OffsetArray, OffsetArray]:
     """(the members of these groups, where each group starts among them)."""
     length = start[groups + 1] - start[groups]
     begin = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(length)])
     return np.arange(int(begin[-1])) + np.repeat(start[groups] - begin[:-1], length), begin
 
 
-def find_reached(states: int, origin: Any, successor: Any, begin: OffsetArray) -> BoolArray:
+def find_reached(states: int, origin: Indices, successor: Indices, begin: OffsetArray) -> BoolArray:
     """The states on a way along these transitions from where one begins; SciPy is ten times as fast."""
     try:
         from scipy.sparse import csr_array
@@ -156,13 +158,13 @@ def find_reached(states: int, origin: Any, successor: Any, begin: OffsetArray) -
     return reached[:-1]
 
 
-def breadth_first(states: int, origin: Any, successor: Any, begin: OffsetArray) -> OffsetArray:
+def breadth_first(states: int, origin: Indices, successor: Indices, begin: OffsetArray) -> OffsetArray:
     """Of every state the one before it on a shortest way from where one begins, where it is itself; −1 where
     there is no way."""
     order = np.lexsort((successor, origin))
     after, start = successor[order], np.searchsorted(origin[order], np.arange(states + 1))
     before = np.full(states, -1, dtype=np.int64)
-    front = np.unique(begin)
+    front: Indices = np.unique(begin)
     before[front] = front
     while len(front):
         moves, begins = spread(start, front)
@@ -174,7 +176,7 @@ def breadth_first(states: int, origin: Any, successor: Any, begin: OffsetArray) 
     return before
 
 
-def layers_of(states: int, origin: Any, successor: Any) -> OffsetArray | None:
+def layers_of(states: int, origin: Indices, successor: Indices) -> OffsetArray | None:
     """The length of the longest way from each state along these transitions; None where one has no end."""
     left, layer = np.bincount(origin, minlength=states), np.zeros(states, dtype=np.int64)
     back = np.argsort(successor, kind="stable")
@@ -277,6 +279,10 @@ def step_slopes(
     return (np.arange(len(slope)), slope) if bool(np.all(np.isfinite(slope))) else None
 
 
+Phase = tuple[int, BoolArray, FloatArray]
+"""(backups, where the value is then set, to what)."""
+
+
 def first_values(question: GraphQuestion) -> FloatArray | None:
     """What a bounded number of steps begins with, in every state; None where an equation says that."""
     if question.kind == "CUMULATIVE":
@@ -286,14 +292,14 @@ def first_values(question: GraphQuestion) -> FloatArray | None:
     return question.target.astype(np.float64)
 
 
-def phases_of(question: GraphQuestion, state: OffsetArray) -> list[tuple[int, Any, Any]]:
-    """(backups, where the value is then set, to what), on these states."""
+def phases_of(question: GraphQuestion, state: OffsetArray) -> list[Phase]:
+    """The phases of a bounded number of steps, on these states."""
     nowhere, zero = np.zeros(len(state), dtype=np.bool_), np.zeros(len(state))
     if question.kind == "CUMULATIVE" and question.upper_steps is not None:
         return [(question.upper_steps, nowhere, zero)]
     if question.kind == "NEXT":
         return [(1, nowhere, zero)]
-    phases: list[tuple[int, Any, Any]] = []
+    phases: list[Phase] = []
     if question.kind == "UNTIL" and question.target is not None:
         barred = nowhere if question.allowed is None else ~question.allowed[state]
         target = question.target[state]

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 
 from tightrope_check import fields
-from tightrope_check.arrays import FloatArray, OffsetArray
+from tightrope_check.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope_check.budget import longest, spend, spend_terms
-from tightrope_check.coordinates import ONE, ZERO, polynomial_range
+from tightrope_check.coordinates import ONE, ZERO, Key, polynomial_range
 from tightrope_check.evidence import MOST_COUNTS
 from tightrope_check.fields import Polynomial
 from tightrope_check.learned import IntervalRows, Learned, RowOrigin, Statements
@@ -127,7 +126,7 @@ class CostStatements:
         if not all(map(partial(are_possible, costs), costs.count.tolist(), costs.total, costs.square)):
             raise ValueError("costs do not lie within the range that is assumed of them")
         of_transition = np.repeat(earned, np.diff(graph.transition_start))[costs.transition]
-        by_shape: dict[tuple[Any, ...], list[tuple[int, Fraction, Fraction]]] = {}
+        by_shape: dict[Key, list[tuple[int, Fraction, Fraction]]] = {}
         for number in np.unique(earned).tolist():
             rest = {m: c for m, c in problem.polynomial[number].items() if m}
             if rest:
@@ -152,7 +151,7 @@ class CostStatements:
                     groups.append((factor / largest, shift, count, total, square))
             self.groups.append(groups)
 
-    def unproved(self, delta: Fraction, lower: Any, upper: Any) -> Any:
+    def unproved(self, delta: Fraction, lower: FloatArray, upper: FloatArray) -> BoolArray:
         """Which of these intervals do not follow from the costs."""
         if not len(lower) == len(upper) == len(self.groups):
             raise ValueError("the intervals of costs do not fit the rewards")

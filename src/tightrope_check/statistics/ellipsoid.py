@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from copy import copy
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from tightrope_check.budget import longest, spend_on, spend_sums, spend_terms
 from tightrope_check.coordinates import ZERO, Row, add
 from tightrope_check.learned import Learned, RowOrigin, Statements, point_of
 from tightrope_check.logarithms import log_below, log_down, log_up, root_up
-from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers, as_fraction
+from tightrope_check.numbers import RATIONAL, Arithmetic, Number, Numbers, as_fraction
 from tightrope_check.verdict import Check
 
 _RIDGE = Fraction(1, 10)
@@ -64,7 +63,7 @@ class EllipsoidRows:
         copied.n, copied.middle, copied.image = n, n.array(self.middle), n.array(self.image)
         return copied
 
-    def upper_bounds(self, directions: Numbers, which: Any) -> Numbers:
+    def upper_bounds(self, directions: Numbers, which: object) -> Numbers:
         """Upper bounds of directions·x, whichever choice they belong to."""
         spend_on("the ellipsoid", 6 * directions.size * self.size, self.n, directions, self.image)
         n, terms, value = self.n, self.size + 8, directions @ self.middle
@@ -102,7 +101,7 @@ class EllipsoidRows:
         return RATIONAL.array(matrix), RATIONAL.array(vector)
 
 
-def _factorise(matrix: Numbers) -> tuple[Numbers, Any, Any]:
+def _factorise(matrix: Numbers) -> tuple[Numbers, Number, Number]:
     """(G, an upper bound of log det V, 1/√(1 − ε) rounded up): by elimination, in about 128 bits."""
     size = len(matrix)
     work, eye = np.concatenate([matrix, RATIONAL.array(np.eye(size))], axis=1), RATIONAL.array(np.eye(size))
@@ -124,7 +123,7 @@ def _factorise(matrix: Numbers) -> tuple[Numbers, Any, Any]:
     return factor, logs.sum(), _root_up(1 / (1 - epsilon))
 
 
-def _find_centre(matrix: Numbers, vector: Numbers, factor: Numbers) -> tuple[Numbers, Any]:
+def _find_centre(matrix: Numbers, vector: Numbers, factor: Numbers) -> tuple[Numbers, Number]:
     """A centre close to V⁻¹ times the vector, and ‖G·(what it misses)‖ rounded up."""
     spend_terms("the ellipsoid", 16 * matrix.size, matrix.flat, vector.flat)
     centre = RATIONAL.trim(factor.T @ (factor @ vector))
@@ -132,5 +131,5 @@ def _find_centre(matrix: Numbers, vector: Numbers, factor: Numbers) -> tuple[Num
     return centre, _root_up(missed @ missed)
 
 
-def _root_up(value: Any) -> Any:
+def _root_up(value: Number) -> Number:
     return root_up(RATIONAL, RATIONAL.array([value]))[0]

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from fractions import Fraction
 from math import inf, log, nextafter, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from tightrope_check.arrays import FloatArray
 from tightrope_check.budget import spend
 from tightrope_check.fields import LARGEST
 from tightrope_check.logarithms import log_ratio
+from tightrope_check.numbers import Number
 from tightrope_check.statistics.binomial import UNIT, Intervals
 from tightrope_check.verdict import Assumption, Contradiction, exactly
 
@@ -122,7 +123,7 @@ def assumption(data: Data, named: Collection[str]) -> Assumption:
     return "episodes", "stated", words
 
 
-def improved(problem: CertifiedProblem, claim: Claim, low: Any, high: Any) -> tuple[Any, Any]:
+def improved(problem: CertifiedProblem, claim: Claim, low: Number, high: Number) -> tuple[Number, Number]:
     """What the model proves of a value, met with what is claimed and the episodes prove."""
     data = problem.data
     if not is_about(problem, claim):
@@ -136,7 +137,7 @@ def improved(problem: CertifiedProblem, claim: Claim, low: Any, high: Any) -> tu
     return low, Fraction(claim.upper) if claim.upper < high and below(claim.upper) else high
 
 
-_Ends = tuple[Callable[[Any], bool], Callable[[Any], bool]]
+_Ends = tuple[Callable[[Number], bool], Callable[[Number], bool]]
 """Whether the value is above, and whether it is below a number."""
 
 
@@ -147,12 +148,12 @@ def _of_counts(problem: CertifiedProblem, data: Data) -> _Ends:
         successes, failures = failures, successes
     intervals = Intervals(METHODS[method], Fraction(data.seen_delta[0]))
 
-    def above(end: Any) -> bool:
+    def above(end: Number) -> bool:
         """Of 0, where it happened at all."""
         inside = 0 < end < 1 and intervals.holds(successes, episodes, Fraction(end), False)
         return inside or (end == 0 and successes > 0)
 
-    def below(end: Any) -> bool:
+    def below(end: Number) -> bool:
         inside = 0 < end < 1 and intervals.holds(episodes - failures, episodes, Fraction(end), True)
         return inside or (end == 1 and failures > 0)
 
@@ -164,7 +165,7 @@ def _of_returns(data: Data) -> _Ends:
     rows, (share, *ends) = data.returns, map(Fraction, data.seen_delta.tolist())
     planned, episodes = data.seen[0] % 2 == 0, int(data.seen[1])
 
-    def holds(side: int, end: Any) -> bool:
+    def holds(side: int, end: Number) -> bool:
         if side >= len(ends) or not -LARGEST <= end <= LARGEST:
             return False
         m = Fraction(end) - ends[0] if side == 0 else ends[1] - Fraction(end)

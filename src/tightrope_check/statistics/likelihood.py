@@ -11,7 +11,6 @@ from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 from math import inf, lcm
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from tightrope_check.evidence import Data
 from tightrope_check.fields import Polynomial
 from tightrope_check.learned import Learned, RowOrigin, Statements, point_of
 from tightrope_check.logarithms import POINT, log_below, log_grid, log_ratio
-from tightrope_check.numbers import RATIONAL, Numbers, as_fraction, parts_of, quick
+from tightrope_check.numbers import RATIONAL, Number, Numbers, as_fraction, parts_of, quick
 from tightrope_check.search.smoothed_likelihood import SmoothedLikelihood
 from tightrope_check.verdict import Check
 
@@ -64,7 +63,7 @@ def planned_ends(episodes: int) -> list[int]:
     return ends[1:]
 
 
-def _within(ends: Any) -> int:
+def _within(ends: OffsetArray) -> int:
     return int(np.searchsorted(ends, _PILOT_SHARE * ends[-1], side="right")) if len(ends) else 0
 
 
@@ -126,7 +125,7 @@ class Likelihood:
         logs = log_units(self.weight.astype(object), True)
         self._log_weight = self.weight.astype(object) @ logs  # Σ K·log K
 
-    def _shares(self, data: Data, delta: Fraction) -> tuple[dict[int, int], Any]:
+    def _shares(self, data: Data, delta: Fraction) -> tuple[dict[int, int], Number]:
         """{batches of a pilot: its share, a whole number}, and a number not above log δ − price, times their
         sum."""
         pilot, number = pilot_of(data, sizes_of(data))
@@ -144,7 +143,7 @@ class Likelihood:
             threshold = threshold + share * log_below(Fraction(total, share * (j + 1) * (j + 2)))
         return {_PILOT_STEP * j: share for j, share in shares.items()}, threshold
 
-    def _score(self, plug_in: FloatArray, seen: OffsetArray) -> Any:
+    def _score(self, plug_in: FloatArray, seen: OffsetArray) -> Number:
         """A batch's log-likelihood at its plug-in, rounded down; None without a bound."""
         forms, space = self.forms, self.forms.space
         lifted = [Fraction(float(value)) for value in plug_in]
@@ -257,7 +256,7 @@ def log_units(array: Numbers, upward: bool) -> Numbers:
     return result
 
 
-def _log_off(value: Any, near: float, upward: bool) -> int:
+def _log_off(value: Number, near: float, upward: bool) -> int:
     """log(value/near) in units, on a side."""
     (a, b), (c, d) = parts_of(value), near.as_integer_ratio()
     return -(((c * b - a * d) << 128) // (c * b)) if upward else ((a * d - c * b) << 128) // (a * d)
@@ -270,7 +269,7 @@ def over_common(array: Numbers) -> tuple[Numbers, int]:
     return np.array([a * (common // b) for a, b in parts], dtype=object).reshape(array.shape), common
 
 
-def of_units(units: int) -> Any:
+def of_units(units: int) -> Number:
     """A number of units of 2⁻¹²⁸, as a rational."""
     return quick(Fraction(units, 1 << 128))
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, log, prod
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from tightrope_check.coordinates import Row
 from tightrope_check.evidence import Data, RegionHints
 from tightrope_check.learned import Learned, RowOrigin, Statements
 from tightrope_check.logarithms import log_below, log_up
-from tightrope_check.numbers import RATIONAL, Numbers, as_fraction
+from tightrope_check.numbers import RATIONAL, Number, Numbers, as_fraction
 from tightrope_check.problem import CertifiedProblem
 from tightrope_check.search import betting
 from tightrope_check.search.betting import GRID, MOST_TARGETS
@@ -298,7 +297,7 @@ class LineBelow:
         none = np.zeros(0, dtype=np.int64), np.zeros(0), RATIONAL.zeros(0)
         self.losing: list[tuple[OffsetArray, FloatArray, Numbers]] = [none]
 
-    def add(self, outcomes: SeenOutcomes, stake: FloatArray, seen: OffsetArray, part: Any) -> None:
+    def add(self, outcomes: SeenOutcomes, stake: FloatArray, seen: OffsetArray, part: Number) -> None:
         """The terms of a scale, by bet and outcome, times how often each was seen, times its share."""
         spend("rows of a slab", 20 * stake.size)
         spend("rows of a slab", 80 * int(np.count_nonzero((stake != 0) & (seen > 0))), 300)
@@ -321,7 +320,7 @@ class LineBelow:
         which = met & ~apart & (stake < 0)
         self.losing.append((e[which], stake[which], part * seen[which].astype(object)))
 
-    def total(self) -> tuple[Numbers, Any]:
+    def total(self) -> tuple[Numbers, Number]:
         """(slopes by expression, constant) of all of it."""
         e, stake, often = (np.concatenate(of) for of in zip(*self.losing, strict=True))
         own, of = np.unique(e, return_inverse=True)
@@ -397,7 +396,7 @@ class _Pooled:
         often, off = RATIONAL.floats(self.often), RATIONAL.floats(self.off)
         of, a, size, least, most = self.of, self.stake, len(self.low), self.low, self.high
 
-        def value(f: FloatArray) -> Any:
+        def value(f: FloatArray) -> Number:
             return np.bincount(of, often * np.log1p(a / f[of]), size) - off * np.log(f)
 
         first = value(self.low)

@@ -1,6 +1,6 @@
 """Whole solves on the device: bounds enclose exact values, agree with the CPU's, and pass the checker.
 
-Also of `solver/cuda/graph.py`.
+Also of `solver/cuda/kernel.py`.
 """
 
 from __future__ import annotations

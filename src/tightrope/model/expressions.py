@@ -336,12 +336,14 @@ class ExpressionTable:
         terms: list[tuple[int, int, int, int]] = []
         rows = [self._functions[index] for index in np.flatnonzero(present).tolist()]
         for e, function in enumerate(rows):
-            top, reciprocal = function, ()
-            if isinstance(function, RationalFunction):
+            if isinstance(function, Polynomial):
+                own = function.terms
+            else:
                 below = denominators.setdefault(function.denominator, len(denominators))
-                top, reciprocal = function.numerator, ((len(self.parameter_names) + below, 1),)
-            for monomial, c in top.terms.items():
-                place = number.setdefault((*monomial, *reciprocal), len(number))
+                factor = (len(self.parameter_names) + below, 1)
+                own = {(*monomial, factor): c for monomial, c in function.numerator.terms.items()}
+            for monomial, c in own.items():
+                place = number.setdefault(monomial, len(number))
                 terms.append((e, place, c.numerator, c.denominator))
         fits = all(abs(n) < 2**62 and d < 2**62 for _, _, n, d in terms)
         columns = np.array(terms, dtype=np.int64 if fits else object).reshape(-1, 4).T

@@ -11,8 +11,8 @@ from tightrope.model.graph.components import (
     maximal_end_components,
     strongly_connected_components,
 )
-from tightrope.model.graph.qualitative import Ranked, almost_sure, avoiding, positive
-from tightrope.model.graph.support import Support
+from tightrope.model.graph.qualitative import almost_sure, avoiding, positive
+from tightrope.model.graph.support import Ranked, Support
 
 __all__ = [
     "Components",

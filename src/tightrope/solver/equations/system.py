@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.model.graph.components import EndComponents, backward_reachable, maximal_end_components
-from tightrope.model.graph.qualitative import Ranked, almost_sure, avoiding, positive, surely_drawn
+from tightrope.model.graph.qualitative import almost_sure, avoiding, positive, surely_drawn
 from tightrope.model.graph.support import (
     GraphArrays,
+    Ranked,
     RowArrays,
     Support,
     can_enter,

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from tightrope.model.graph.qualitative import Ranked
+from tightrope.model.graph.support import Ranked
 from tightrope.numerics.arrays import BoolArray, DeviceArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import is_interpreting, stop_interpreting
 from tightrope.solver.bellman.operator import BellmanOperator

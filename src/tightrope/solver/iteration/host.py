@@ -18,8 +18,8 @@ from typing import TypeVar
 import numpy as np
 
 from tightrope.model.graph.components import Components, strongly_connected_components
-from tightrope.model.graph.qualitative import Ranked, engine_of
-from tightrope.model.graph.support import Support
+from tightrope.model.graph.qualitative import engine_of
+from tightrope.model.graph.support import Ranked, Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import (
     ArrayModule,

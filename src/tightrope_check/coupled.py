@@ -32,8 +32,8 @@ from tightrope_check.learned import Learned, RowOrigin, RowSystem, RowWriter, ap
 from tightrope_check.logarithms import root_up
 from tightrope_check.nature import rows_of
 from tightrope_check.numbers import RATIONAL, Arithmetic, Number, Numbers, OutOfRange
-from tightrope_check.problem import Certificate, CertifiedObjective, CertifiedProblem, Claim
-from tightrope_check.verdict import Check, Contradiction
+from tightrope_check.problem import CertifiedObjective, CertifiedProblem, Claim
+from tightrope_check.verdict import Check
 
 MOST_POINTS = 20_000
 MOST_SIZE = 40
@@ -200,16 +200,9 @@ class Cells:
         return bool(rows.bound_by(rows.matrix[None, own], rows.bound[None, own], nothing, weights)[0] < 0)
 
 
-def hull_misfit(
-    n: Arithmetic,
-    rows: RowSystem,
-    simplices: OffsetArray,
-    points: FloatArray,
-    centre: FloatArray,
-    axes: FloatArray,
-) -> str | None:
+def hull_misfit(n: Arithmetic, rows: RowSystem, simplices: OffsetArray, *shape: FloatArray) -> str | None:
     """Why the hull of the points centre + axes·y need not contain the cell, or None."""
-    count, size = simplices.shape
+    (count, size), (points, centre, axes) = simplices.shape, shape
     hold("simplices of a cell", 24 * count * size * size)
     spend("simplices of a cell", 20_000)
     spend("simplices of a cell", count * size * size * (4 + size // 2))
@@ -694,11 +687,9 @@ class CoupledCheck:
     is known everywhere; otherwise where the vectors meet.
 
     Of a difference, states are those of both policies' chains side by side, the second's numbered after the
-    first's, whose values are negated: rewards, decided values, and so V itself. The two chains do not meet,
-    so the models of both are enclosed as before, steps are made on both at once, each by what its policy does
-    there, and the sum of V at the two initial states is the difference: where the region holds, both values
-    are those at the same x. Where the question is `complement`, 1 − V_1 − (1 − V_2) = V_2 − V_1: the two
-    change places.
+    first's, whose values are negated. The two chains do not meet, so the models of both are enclosed as
+    before, steps are made on both at once, and the sum of V at the two initial states is the difference, at
+    the same x. Where the question is `complement`, 1 − V_1 − (1 − V_2) = V_2 − V_1: the two change places.
     """
 
     def __init__(self, link: Learned, hints: CoupledHints):
@@ -709,8 +700,7 @@ class CoupledCheck:
         if objective.earned is not None or problem.denominator is not None:
             raise ValueError("a coupled proof about rewards with parameters, or quotients")
         self.hints, self.objective, self.graph, self.n = hints, objective, problem.graph, link.n
-        self.claim = claims[hints.claim]
-        pair = self.claim.pair
+        self.claim, pair = claims[hints.claim], claims[hints.claim].pair
         order = [hints.claim] if pair is None else pair[:: -1 if objective.complement else 1].tolist()
         self.sides: list[Side] = [(link.space, problem, claims[number]) for number in order]
         self.signs = [1, -1][: len(order)]
@@ -734,11 +724,7 @@ class CoupledCheck:
             decided.append((lower == upper) & finite[-1])
             value.append(sign * np.where(decided[-1], lower, 0.0))
         self.finite, self.decided, self.value = map(np.concatenate, (finite, decided, value))
-        self.begin()
-
-    def begin(self) -> None:
-        """The chain from the open states. Without steps to be made, models are of the states `met` alone:
-        those that it leaves, enters or begins in; otherwise of all."""
+        # Without steps to be made, models are of the states met alone: left, entered or begun in.
         self.walk, self.met = self.chain(self.n, self.state), np.arange(len(self.decided))
         if not self.steps:
             self.met = np.unique(np.concatenate([self.initial, self.state, self.walk.successor]))
@@ -893,18 +879,12 @@ class CoupledCheck:
 def _beside(one: PolicyChain, two: PolicyChain, states: OffsetArray, count: int) -> PolicyChain:
     """Two chains on the same states, so many, side by side: the second's are numbered behind the first's, and
     what it earns is negated."""
-    return PolicyChain(
-        one.n,
-        states,
-        np.concatenate([one.start, one.start[-1] + two.start[1:]]),
-        np.concatenate([one.weight, two.weight]),
-        np.concatenate([one.label, two.label + len(one.linear)]),
-        np.concatenate([one.successor, two.successor + count]),
-        np.concatenate([one.linear, two.linear]),
-        np.concatenate([one.constant, two.constant]),
-        np.concatenate([one.reward, -two.reward]),
-        np.concatenate([one.reward_size, two.reward_size]),
+    shifted = replace(
+        two, label=two.label + len(one.linear), successor=two.successor + count, reward=-two.reward
     )
+    names = ("weight", "label", "successor", "linear", "constant", "reward", "reward_size")
+    both = (np.concatenate([getattr(part, name) for part in (one, shifted)]) for name in names)
+    return PolicyChain(one.n, states, np.concatenate([one.start, one.start[-1] + two.start[1:]]), *both)
 
 
 def coupled_ends(link: Learned, number: int, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
@@ -914,23 +894,4 @@ def coupled_ends(link: Learned, number: int, ends: ValueEnds) -> tuple[list[Chec
         if hints.claim == number:
             proofs, ends = CoupledCheck(link, hints).checks(ends)
             checks += proofs
-    return checks, ends
-
-
-def difference_ends(
-    certificate: Certificate, number: int, link: Learned | None
-) -> tuple[list[Check], ValueEnds]:
-    """What is proved of claim `number`, a difference of two claims that were proved before."""
-    pair = certificate.claims[number].pair
-    assert pair is not None
-    one, two = (certificate.claims[i] for i in pair)
-    ends: ValueEnds = (
-        Fraction(one.lower) - Fraction(two.upper) if isfinite(one.lower) and isfinite(two.upper) else -inf,
-        Fraction(one.upper) - Fraction(two.lower) if isfinite(one.upper) and isfinite(two.lower) else inf,
-    )
-    checks: list[Check] = []
-    if link is not None:
-        checks, ends = coupled_ends(link, number, ends)
-    if ends[0] > ends[1] and all(one.passed for one in checks):
-        raise Contradiction("no value is left for the difference")
     return checks, ends

@@ -183,6 +183,33 @@ def test_plain_questions_about_a_controller(shuttle: tr.ParametricMDP) -> None:
     assert tuple(plain.value.interval) == pytest.approx(tuple(first_left.interval), abs=1e-5)
 
 
+def test_every_row_is_tested_against_the_model_itself() -> None:
+    """A coin that repeats its last side: frequencies fit, the order does not."""
+    parameters = tr.Parameters.box(p=("1/10", "9/10"))
+    (p,) = parameters.symbols()
+    model = tr.build_from_rows(
+        [(state, "toss", {1: p, 2: 1 - p}) for state in range(3)],
+        parameters,
+        labels={"heads": [1], "tails": [2]},
+    )
+    rng = random.Random(1)
+
+    def toss(repeats: float) -> list[tuple[int, str, int]]:
+        steps, state = [], 0
+        for _ in range(40):
+            after = state if state and rng.random() < repeats else rng.choice((1, 2))
+            steps.append((state, "toss", after))
+            state = after
+        return steps
+
+    problem = temporal(model, 'P=? [ (F<=2 "heads") & (F<=3 "tails") ]')
+    for repeats, word in ((0.0, "proved"), (0.5, "contradicted")):
+        result = tr.learn(problem, [toss(repeats) for _ in range(50)], delta=0.05)
+        assert isinstance(result, tr.LearningResult) and result.problem.lift is not None
+        assert result.fit.rows_tested == result.fit.events == 2000
+        assert result.verdict.word.value == word
+
+
 def test_support_that_is_not_shown_is_no_guarantee() -> None:
     parameters = tr.Parameters.box(p=(0, 1))
     (p,) = parameters.symbols()

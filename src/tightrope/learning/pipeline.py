@@ -222,6 +222,7 @@ class Pipeline:
         self.bets = self.settled.bets
         self.evaluation: Pipeline | None = None
         self.steering: Policy | None = None
+        self.tested = None if counts is None else (problem.model, counts)
         self._together, self._refines = serves is Serves.SEVERAL, serves is Serves.REFINED
         self._made: dict[tuple[str, object], tuple[Any, float]] = {}
         self._preparing, self._weighing = Lock(), Lock()
@@ -277,6 +278,8 @@ class Pipeline:
             split = with_outcomes(chain, plan_outcomes(*about, counts, options, given))
             chain = make(split)
         chain._made["outcomes", "plan"] = split.observation, time.perf_counter() - begin
+        if counts is not None and problem.lift is not None and isinstance(problem.base, ParametricMDP):
+            chain.tested = problem.base, counts
         if steered is not None:
             product, own, counted = steered
             part, chain.steering = DeltaSplit(split.of_probabilities), given
@@ -616,9 +619,10 @@ class Pipeline:
 
     def weigh_fit(self) -> tuple[ModelFit, float]:
         """The test of the model and its seconds; it needs nothing but model and data."""
-        seconds, known = {"fit": 0.0}, self.settled.fit
+        seconds, known, tested = {"fit": 0.0}, self.settled.fit, self.tested
+        assert tested is not None
         with self._weighing:
-            fit = self._time("fit", "fit", lambda: known or weigh_fit(self.model, self.data), seconds)
+            fit = self._time("fit", "fit", lambda: known or weigh_fit(*tested), seconds)
         return fit, seconds["fit"]
 
     def _time(self, phase: str, key: object, make: Callable[[], T], seconds: dict[str, float]) -> T:

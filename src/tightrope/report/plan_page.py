@@ -18,10 +18,13 @@ from msgspec import UnsetType
 from tightrope.io import plans
 from tightrope.io.answers import AnswerDocument
 from tightrope.io.results import in_words
-from tightrope.numerics.text import confidence_text, interval_text, sure_text, text_above
+from tightrope.numerics.text import bounded, confidence_text, interval_text, sure_text, text_above
 from tightrope.report.curves import save
 from tightrope.report.page import asset, content_rules, inline_svg, template
+from tightrope.report.policy_map import PolicyMap
+from tightrope.report.statement import answer_advice, assumption_lines
 from tightrope.report.style import GREY, INK, PAGE, PAPER, TRUTH, Medium, columns_within, plain
+from tightrope.verdict import Word
 
 HEIGHT = 3.3
 COLOURS = {
@@ -116,20 +119,31 @@ def plan_page(plan: plans.PlanDocument) -> str:
     )
 
 
-def answer_page(answer: AnswerDocument) -> str:
-    """The page of an answer that is no single objective's: what is known, what it rests on, where from."""
-    style = asset("page.css")
-    facts = [("true value", answer.value), ("the policy", answer.robust_policy)]
-    shown = [(name, interval_text(span.lower, span.upper)) for name, span in facts if span is not None]
-    shown += [] if answer.truth is None else [("truth", answer.truth)]
-    if answer.optimistic is not None:
-        shown.append(("optimistic", f"{answer.optimistic:.6g}: no policy does better"))
+def answer_page(answer: AnswerDocument, policy: PolicyMap | None = None) -> str:
+    """The page of an answer that is no single objective's: what to do, what is known, what it rests on."""
+    style, found = asset("page.css"), None if policy is None else policy.rule()
+    rule = "" if policy is None else "Use the policy in policy.json."
+    under = " under the contradicted model" if answer.judged.word is Word.CONTRADICTED else ""
+    spans = [("true value", answer.value), ("the policy", answer.robust_policy)]
+    facts = [
+        (name + under, interval_text(span.lower, span.upper)) for name, span in spans if span is not None
+    ]
+    facts += [] if answer.truth is None else [("truth" + under, answer.truth)]
+    if answer.optimistic is not None and answer.robust_policy is not None:
+        floor = answer.guarantee == answer.robust_policy.lower
+        facts.append(("any policy" + under, bounded(answer.optimistic, not floor)))
+    facts += [
+        (name, text) if text else ("note", name)
+        for name, _, text in (n.partition(": ") for n in answer.notes)
+    ]
     data = {} if isinstance(answer.data, UnsetType) else in_words(answer.data)
     return template("answer.html").render(
         style=style,
         rules=content_rules(style),
         answer=answer,
-        facts=[*shown, *(("confidence", line) for line in answer.ledger.lines)],
+        advice=answer_advice(answer, rule if found is None else found.sentence()),
+        assumptions=[line.partition(": ")[::2] for line in assumption_lines(answer.assumptions)],
+        facts=[*facts, *(("confidence", line) for line in answer.ledger.lines)],
         provenance=[
             ("property", answer.question),
             ("model", answer.model),

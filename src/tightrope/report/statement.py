@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from tightrope.errors import TightropeError
+from tightrope.io.answers import AnswerDocument
 from tightrope.io.results import Breakdown, Interval, Outcome, ResultDocument
 from tightrope.numerics.text import (
     bounded,
@@ -204,6 +205,7 @@ def comparison_advice(facts: Any, question: str) -> list[tuple[str, str]]:
     return [*lines, *_weakest(facts.assumptions), REVIEW]
 
 
+DIAGNOSE = ("Next", "'tightrope doctor' says what contradicts the model and how to revise it.")
 REVIEW = ("Review", "When the data double or 'tightrope watch' raises an alarm.")
 
 
@@ -238,8 +240,7 @@ def advice(run: ResultDocument, rule: str = "") -> list[tuple[str, str]]:
     if judged.word is not Word.PROVED or not math.isfinite(main.guarantee):
         lines = [("", do_not_act(judged.word, main.assumptions))]
         if judged.word is Word.CONTRADICTED:
-            lines.append(("Next", "'tightrope doctor' says what contradicts the model and how to revise it."))
-            return lines
+            return [*lines, DIAGNOSE]
         return [*lines, *_weakest(main.assumptions)]
     promise = main.guarantee
     if main.tree is not UNSET and main.tree.promise is not None:
@@ -272,6 +273,21 @@ def advice(run: ResultDocument, rule: str = "") -> list[tuple[str, str]]:
     if steps and width > 1e-3 * abs(main.robust_policy.upper):
         lines.append(("More data", _more_data(steps, "steps", "tightrope plan")))
     return [*lines, *_weakest(main.assumptions), REVIEW]
+
+
+def answer_advice(answer: AnswerDocument, rule: str) -> list[tuple[str, str]]:
+    """The same for an answer that is no single objective's; `rule` says what its policy does."""
+    if answer.judged.word is not Word.PROVED:
+        lines = [("", do_not_act(answer.judged.word, answer.assumptions))]
+        return (
+            [*lines, DIAGNOSE]
+            if answer.judged.word is Word.CONTRADICTED
+            else [*lines, *_weakest(answer.assumptions)]
+        )
+    claim = answer.headline.partition(": ")[2]
+    promise = f"{claim[:1].upper()}{claim[1:]}."
+    lines = [("", rule), ("Promise", promise)] if rule else [("", promise)]
+    return [*lines, *_weakest(answer.assumptions), REVIEW]
 
 
 _STATUS = {

@@ -144,7 +144,10 @@ def write_report(
         if plan_file(result) is not None:
             text = plan_page(read_plan(planned))
         elif answer_file(result) is not None:
-            text = answer_page(read_answer(planned))
+            policy = {"new": planned.parent / POLICY_FILES["new"]}
+            text = answer_page(
+                read_answer(planned), read_policy_map(policy) if policy["new"].is_file() else None
+            )
         else:
             compared = read_comparison(planned)
             files = {name: planned.parent / file for name, file in POLICY_FILES.items()}

@@ -1,7 +1,4 @@
-"""Wrong logs are refused in the exact words of `logs/wrong.txt`: what, where, why, and what to do.
-
-Also of `data/reading_hints.py`.
-"""
+"""Wrong logs are refused in the exact words of `logs/wrong.txt`: what, where, why, and what to do."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.data.collection import SteeredSimulator
 from tightrope.learning.learn import TemporalFormulas
 from tightrope.logic.product_problem import steer
 from tightrope.model.graph.support import Support
@@ -306,11 +305,11 @@ def test_simulated_controllers_do_what_they_say(shuttle: tr.ParametricMDP) -> No
     problem = temporal(shuttle, 'Pmax=? [ (F "a") & (F (G "home")) ]')
     truth = shuttle.instantiate(p=0.5)
     controller = problem.controller(tr.solve(problem.at(p=0.5)).policy)
-    counts = SteeredSimulator(truth, controller, cap=100).episodes(3000, seed=5)
+    counts = tr.Simulator(truth, controller, cap=100).episodes(3000, seed=5)
     assert counts.visits[0] == 3000  # left once in every episode, first
     arrived = counts.transition[shuttle.successor == 4][0]
     assert abs(arrived / 3000 - 2 / 3) < 0.05
-    blocks = list(SteeredSimulator(truth, controller, cap=100).trajectories(20, seed=5))
+    blocks = list(tr.Simulator(truth, controller, cap=100).trajectories(20, seed=5))
     first = blocks[0].transition[blocks[0].step == 0]
     assert (first == 0).all() and len(first) == 20
 

@@ -16,7 +16,7 @@ from tightrope.cli import output as screen
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import declare, option, takes
 from tightrope.data.counts import Counts, Coverage
-from tightrope.data.reading_hints import UnknownValue
+from tightrope.data.row_validation import UnknownValue
 from tightrope.io.coding import from_plain, record_of
 from tightrope.io.log_words import LogWords, reading_text
 from tightrope.io.output import FIGURE, READING

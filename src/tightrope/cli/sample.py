@@ -29,7 +29,6 @@ from tightrope.loading import is_continuous
 from tightrope.model.pomdp import POMDP, controller_of
 
 if TYPE_CHECKING:
-    from tightrope.data.collection import SteeredSimulator
     from tightrope.data.costs import CostSource
     from tightrope.model.structure import Structure
     from tightrope.numerics.arrays import BoolArray
@@ -248,10 +247,8 @@ class Simulation:
         return Simulation(request, question, loaded, at, mixture, policy, stop, cap, text, extra)
 
     @cached_property
-    def simulator(self) -> tr.Simulator | SteeredSimulator:
+    def simulator(self) -> tr.Simulator:
         """The model at the point that was asked for, ready to walk."""
-        from tightrope.data.collection import SteeredSimulator
-
         model, point = self.loaded.model, {}
         if isinstance(model, tr.IntervalMDP):
             raise InputError("an interval model has no single set of probabilities to draw from")
@@ -260,10 +257,7 @@ class Simulation:
             point = {n: decimal_text(v) for n, v in zip(model.parameters.names, theta, strict=True)}
             model = model.instantiate(theta)
         self.extra["at"] = point
-        end = self.stop, self.cap, self.loaded.model.hash()
-        if self.policy is not None and self.policy.has_memory:
-            return SteeredSimulator(model, self.policy, *end)
-        return tr.Simulator(model, self.policy, *end)
+        return tr.Simulator(model, self.policy, self.stop, self.cap, self.loaded.model.hash())
 
     def counts(self) -> tr.Counts:
         """All that is drawn, with the policies that are to be bet on in its design."""
@@ -277,10 +271,7 @@ class Simulation:
         from tightrope.data.collection import MixedEpisodes, append_episodes, read_draws
 
         request, simulator, model = self.request, self.simulator, self.loaded.model
-        walker: tr.Simulator | SteeredSimulator | MixedEpisodes = simulator
-        if self.mixture is not None:
-            assert isinstance(simulator, tr.Simulator)
-            walker = MixedEpisodes(simulator, *self.mixture)
+        walker = simulator if self.mixture is None else MixedEpisodes(simulator, *self.mixture)
         if request.draws is not None:
             if not isinstance(model, tr.ParametricMDP):
                 raise InputError("--draws requires a model with parameters: the table is by signature")
@@ -291,7 +282,6 @@ class Simulation:
         if request.episodes is None:
             return simulator.generative(request.generative or 0, request.seed)
         if request.append is not None:
-            assert isinstance(walker, tr.Simulator | MixedEpisodes)
             self.extra["appended_to"] = str(request.append)
             before = tr.read_data(str(request.append), model).counts
             return append_episodes(before, walker, request.episodes, request.seed)

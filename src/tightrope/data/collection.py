@@ -16,39 +16,23 @@ Together with the data of digest `planned_from`, these draws are adaptive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.counts import BatchCounter, Batches, Counts, batch_ends, next_end, sparse
+from tightrope.data.counts import Batches, Counts, batch_ends, next_end, sparse
 from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind
-from tightrope.data.simulator import (
-    DEFAULT_CAP,
-    EPISODES,
-    EpisodeWalk,
-    Simulator,
-    Trajectories,
-    build_alias_table,
-    draw,
-    pick,
-    seed_generator,
-    seed_key,
-    simulated_log,
-)
+from tightrope.data.simulator import EPISODES, EpisodeWalk, Simulator, draw, pick, seed_generator, seed_key
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import read_document, to_text
 from tightrope.io.results import DRAWS_FORMAT, DRAWS_VERSION, DrawsDocument, SignatureDraws
-from tightrope.model.graph.support import Support
-from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.product import Product, lift_model, product_with_memory
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, of_counts
@@ -208,17 +192,14 @@ def simulate_until_doubled(
     simulator: Simulator, policy: Policy, seed: int, data: GrowingCounts, last: int
 ) -> None:
     """Add episodes of the simulator's model under `policy`, until an update is due or there are `last`."""
-    mdp = simulator.mdp
-    table = build_alias_table(
-        mdp.choice_start, mdp.transition_start, policy.probability, mdp.probability, simulator.stopping
-    )
-    key = seed_key(seed, EPISODES)
-    walk = EpisodeWalk(table.row, table.bucket, mdp.successor, mdp.initial, simulator.cap, key)
+    choice_of = simulator.mdp.structure.transition_choice
+    walk, runs = replace(simulator, policy=policy)._walk(seed_key(seed, EPISODES))
+    assert runs is None, "the policy of one look depends on the state alone"
     compared, due = data.compared, False
     while not due and data.episodes < last:
         walked, steps, doubled = walk_until_doubled(
             walk,
-            mdp.structure.transition_choice,
+            choice_of,
             data.number,
             data.before[0] + min(last, data.batch_end),
             compared,
@@ -262,58 +243,6 @@ def walk_until_doubled(
         steps += done
         number += 1
     return number - first, steps, due
-
-
-@dataclass(frozen=True, eq=False)
-class SteeredSimulator:
-    """The face of a `Simulator`, under a finite-memory policy.
-
-    >>> import tightrope as tr
-    >>> rows = [(0, "left", {1: 1}), (0, "right", {2: 1}), (1, "", {0: 1}), (2, "", {0: 1})]
-    >>> model = tr.build_from_rows(rows).instantiate()
-    >>> turns = tr.FiniteMemoryChoices([0, 1, 0, 2], [0, 1, 1, 0], [0, 2, 1, 3], [1, 1, 0, 0])
-    >>> SteeredSimulator(model, tr.Policy(model, turns), cap=8).episodes(1, seed=1).transition.tolist()
-    [2, 2, 2, 2]
-    """
-
-    mdp: MDP
-    policy: Policy
-    stop: BoolArray | None = None
-    cap: int = DEFAULT_CAP
-    model_hash: str | None = None
-
-    def episodes(self, episodes: int, seed: int, first: int = 0) -> Counts:
-        """Counts of so many trajectories, as transitions of the model."""
-        product, walker = self._walker
-        counts = walker.episodes(episodes, seed, first)
-        assert counts.batches is not None
-        counter, batches = BatchCounter(), counts.batches
-        number = np.repeat(np.arange(len(batches)), np.diff(batches.start))
-        counter.add(number, product.transition[batches.transition], batches.count)
-        design, start = replace(counts.design, repeats=self._plain.repeats), self.mdp.transition_start
-        seen = Counts.from_batches(counter.finish(len(batches)), start, design, self._plain.hash)
-        what = (episodes, seed, first)
-        return replace(seen, log=simulated_log(self.mdp.structure, self._plain.hash, self.trajectories, what))
-
-    def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
-        """The same episodes step by step."""
-        product, walker = self._walker
-        for block in walker.trajectories(episodes, seed, first):
-            yield replace(block, transition=product.transition[block.transition])
-
-    def generative(self, samples: object, seed: int) -> Counts:
-        """Draws from every choice follow no policy."""
-        raise InputError("draws of single choices follow no policy: a finite-memory policy requires episodes")
-
-    @cached_property
-    def _walker(self) -> tuple[Product, Simulator]:
-        product, policy = product_with_memory(self.mdp, self.policy, Support.of(self.mdp))
-        beside, stopping = lift_model(self.mdp, product), self._plain.stopping
-        return product, Simulator(beside, policy.probability, stopping[product.state], self.cap)
-
-    @cached_property
-    def _plain(self) -> Simulator:
-        return Simulator(self.mdp, None, self.stop, self.cap, self.model_hash)
 
 
 CLOSE = 1e-6

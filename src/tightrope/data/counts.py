@@ -175,7 +175,7 @@ class Counts(Record):
         index = np.asarray(transition, dtype=np.int64)
         number = np.asarray(count, dtype=np.int64)
         if batch is None:
-            total = _added(index, number, int(transition_start[-1]))
+            total = added(index, number, int(transition_start[-1]))
             return Counts(total, transition_start, design, model_hash)
         labels, group = np.unique(np.asarray(batch, dtype=np.int64), return_inverse=True)
         if batches is not None:
@@ -267,7 +267,7 @@ class Counts(Record):
         if self.batches is None:
             raise ValueError("these counts have no batches")
         end = int(self.batches.start[batch])
-        return _added(self.batches.transition[:end], self.batches.count[:end], len(self.transition))
+        return added(self.batches.transition[:end], self.batches.count[:end], len(self.transition))
 
     def __add__(self, later: Counts) -> Counts:
         """These data, then the later ones: batches follow each other, designs weaken to the weaker one.
@@ -304,7 +304,7 @@ class Counts(Record):
         return Batches.from_parts([sparse(self.transition)]) if self.batches is None else self.batches
 
 
-def _added(place: npt.NDArray[Any], number: OffsetArray, size: int) -> OffsetArray:
+def added(place: npt.NDArray[Any], number: OffsetArray, size: int) -> OffsetArray:
     """The sum of the numbers at each place."""
     result = np.zeros(size, dtype=np.int64)
     np.add.at(result, place, number)
@@ -407,7 +407,7 @@ class Batches(Record):
 
     def total(self, transitions: int) -> OffsetArray:
         """The counts of all batches together, one per transition of the model."""
-        return _added(self.transition, self.count, transitions)
+        return added(self.transition, self.count, transitions)
 
 
 class BatchCounter(TableCounter):
@@ -484,7 +484,7 @@ def cover(structure: Structure, counts: Counts) -> Coverage:
     size = len(structure.action_names)
     choices = np.bincount(action, minlength=size)
     visited = np.bincount(action[is_visited], minlength=size)
-    total = _added(action, visits, size)
+    total = added(action, visits, size)
     order = [a for a in np.lexsort((np.arange(size), -total)).tolist() if choices[a]]
     several = np.diff(structure.transition_start) > 1
     rare = np.flatnonzero(is_visited)

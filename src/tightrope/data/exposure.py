@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import inf
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,6 @@ from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
 from tightrope.data.read_plan import Part, ReadPlan, engine_at, refuse_copy
 from tightrope.data.row_sequence import DISORDERED_AT, OUT_OF_ORDER, Tick
-from tightrope.data.row_validation import Message, WrongRow
 from tightrope.data.rows import (
     TABLE,
     EventBatch,
@@ -348,27 +347,6 @@ def _refuse_transitions(
             raise table.error(f"the column '{name}' {meaning}", instead)
 
 
-class _WrongTimedRow(WrongRow):
-    """A wrong row of a log in continuous time."""
-
-    def _message(self, problem: RowProblem, state: int, next_state: int, led: int) -> Message:
-        name = self.structure.state_name
-        if problem is RowProblem.IMPOSSIBLE_TRANSITION and state == next_state:
-            message = f"state {name(state)} follows itself, and the model has no such transition"
-            return message, "add up the durations of rows with the same state"
-        if problem is RowProblem.IMPOSSIBLE_TRANSITION:
-            message = f"the model has no transition from {name(state)} to {name(next_state)}"
-            return (
-                message,
-                "every change of the state has a row of its own; is the log of this model, and complete?",
-            )
-        if problem is RowProblem.REPEATED_TIME:
-            moment = self.decoder.decode(self.chunk).cost[self.row]
-            message = f"an episode has two rows at one instant, {moment:g}"
-            return message, "`drop_duplicates=True` drops rows that were logged twice"
-        return super()._message(problem, state, next_state, led)
-
-
 @dataclass(frozen=True, eq=False)
 class TimedPlan(ReadPlan):
     """What the columns of a log in continuous time mean. Rows have their times, or durations, as costs, in
@@ -378,7 +356,6 @@ class TimedPlan(ReadPlan):
 
     factor: float = 1.0
     origin: int = 0
-    wrong_row: ClassVar[type[WrongRow]] = _WrongTimedRow
 
     @property
     def is_timed(self) -> bool:

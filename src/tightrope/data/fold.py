@@ -47,7 +47,7 @@ from tightrope.data.row_sequence import (
     no_marks,
     no_notes,
 )
-from tightrope.data.row_validation import count_problems
+from tightrope.data.row_validation import WrongRow, count_problems
 from tightrope.data.rows import NO_ACTION, EventBatch, RowDecoder
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem, mark
@@ -603,9 +603,7 @@ class Fold:
     def _error(self, events: EventBatch, row: int, chunk: Chunk | None) -> InputError:
         """What is wrong with a row."""
         table, led = int(events.table[row]), int(events.next_state[row - 1]) if row else 0
-        wrong = self.plan.wrong_row(
-            self.plan.tables[table], self.decoder(table), int(events.number[row]), chunk
-        )
+        wrong = WrongRow(self.plan, table, self.decoder(table), int(events.number[row]), chunk)
         states = int(events.state[row]), int(events.next_state[row])
         led = self._led.get(int(events.place[row]), led)
         return wrong.error(RowProblem(events.problems[row]), *states, led)

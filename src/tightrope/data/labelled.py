@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.data.counts import Counts
-from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states
 from tightrope.data.reading import Reading
 from tightrope.data.rows import plain_text
 from tightrope.errors import InputError, Location, describe
@@ -34,7 +34,6 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP, UNSEEN
 from tightrope.model.sensor import observed
-from tightrope.model.structure import Structure
 from tightrope.numerics.late import pa
 
 COUNT, STATE = "count", "state"
@@ -89,7 +88,9 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
     readings = sorted({reading for own in seen.values() for reading in own})
     if reserved := {UNSEEN, ENDED} & set(readings):
         raise opened.error(f"{reserved.pop()!r} is not a reading: it has a meaning of its own")
-    kinds = [None if over else key for key, over in zip(keys, _ended(behind.structure), strict=True)]
+    kinds = [
+        None if over else key for key, over in zip(keys, absorbing_states(behind.structure), strict=True)
+    ]
     possible = [*readings, UNSEEN]
     rows: list[Any] = [
         {ENDED: 1} if key is None else dict.fromkeys(possible, free(_sensor_name(named, key)))
@@ -214,14 +215,6 @@ def _values(table: DataTable, held: Any, name: str, model: ParametricMDP) -> lis
             message = f"{name} is missing: a row without its state says nothing of the sensor"
         raise table.error(message, None, 1 + row)
     return whole
-
-
-def _ended(own: Structure) -> list[bool]:
-    """Which states no action leaves."""
-    leaves = np.zeros(own.states, np.bool_)
-    source = own.choice_state[own.transition_choice]
-    leaves[source[own.successor != source]] = True
-    return (~leaves).tolist()
 
 
 def _sensor_name(named: Sequence[str], key: tuple[Any, ...]) -> str:

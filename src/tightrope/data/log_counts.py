@@ -35,7 +35,6 @@ from tightrope.data.fold import Fold, NotInTime, Watched, fold_part
 from tightrope.data.free_columns import free_columns
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE
 from tightrope.data.read_plan import Part, ReadPlan
-from tightrope.data.reading_hints import likely_reading
 from tightrope.data.row_sequence import (
     EPISODES,
     FIRST_HIGH,
@@ -51,6 +50,7 @@ from tightrope.data.row_sequence import (
     START_LOW,
     no_notes,
 )
+from tightrope.data.row_validation import likely_reading
 from tightrope.data.rows import EventBatch
 from tightrope.data.time_order import begin_times, end_instants, fold_sorted, moment_of, times_fall
 from tightrope.errors import InputError

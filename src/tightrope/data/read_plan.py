@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from tightrope.data.engines import DASK, LOCAL, SPARK, Place
 from tightrope.data.model_index import ModelIndex, Taken
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.row_sequence import NO_TICK, LogShape, Tick
-from tightrope.data.row_validation import WrongRow
 from tightrope.data.rows import EventBatch, RowDecoder, TimeKind, ValueMap
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes
@@ -132,8 +131,6 @@ class ReadPlan:
     boundaries: OffsetArray | None = None
     engine: Engine | None = None
     observers: tuple[MakeObserver, ...] = ()
-    wrong_row: ClassVar[type[WrongRow]] = WrongRow
-    """Says what is wrong with a row."""
 
     def __getstate__(self) -> dict[str, Any]:
         own = {k: v for k, v in self.__dict__.items() if k not in ("index", "absorbing")}

@@ -40,7 +40,7 @@ from tightrope.data.fit_tables import observers_for
 from tightrope.data.log_counts import NO_OUTCOME, OUT_OF_ORDER, ReadProgress, count_log, stated_design
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions, with_words
 from tightrope.data.read_plan import ReadPlan, engine_at, refuse_copy
-from tightrope.data.reading_hints import likely_reading
+from tightrope.data.row_validation import likely_reading
 from tightrope.data.rows import TimeFormat, ValueMap, parse_maps, time_format_of
 from tightrope.data.steps import count_episodes
 from tightrope.data.time_order import clock_of

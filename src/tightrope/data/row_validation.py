@@ -2,12 +2,20 @@
 
 Dropping is for exploring dirty files. A transition that the model excludes is evidence of a wrong model,
 and data chosen by their outcome no longer come from the design that the file claims.
+
+*Hints* for logs that the model cannot explain: other import settings (`likely_reading`) are tried on the
+first rows, and reported if the settings taken fail for many of them and the others for none.
+`unknown_values` reads the log again and counts values that are no state, action or transition; the most
+frequent ones usually show the cause, such as another name or unit.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -15,28 +23,29 @@ import numpy as np
 from tightrope.data.columns import (
     ACTION,
     BATCH,
+    CHOICE,
     COST,
     COUNT,
     EPISODE,
+    NEXT_STATE,
+    STATE,
     STEP,
     TIME,
     WATCHED_UNTIL,
+    RowColumns,
     StateNames,
+    describe_role,
     unused_columns,
 )
-from tightrope.data.costs import as_number
-from tightrope.data.rows import RowDecoder, ValueMap
+from tightrope.data.model_index import NO_SUCH_ACTION
+from tightrope.data.read_plan import ReadPlan
+from tightrope.data.rows import NO_ACTION, EventBatch, RowDecoder, ValueMap, mapped_role
 from tightrope.errors import InputError
-from tightrope.io.table.columns import (
-    ProblemCodes,
-    RowProblem,
-    describe_column,
-    look,
-    some_values,
-    whole_numbers,
-)
-from tightrope.io.table.data_table import Chunk, DataTable
+from tightrope.io.table.columns import ProblemCodes, RowProblem, dense, describe_column, look, some_values
+from tightrope.io.table.data_table import Chunk
 from tightrope.model.structure import UNLABELLED
+from tightrope.numerics.arrays import BoolArray
+from tightrope.numerics.late import pa
 
 SHOWN_SUCCESSORS = 6
 SKIP_HINT = "`skip_invalid=True` drops such rows; the confidence is then nominal"
@@ -49,13 +58,16 @@ Message = tuple[str, str | None]
 class WrongRow:
     """A row of a table that cannot be counted; it is looked up again where it is not in `chunk`."""
 
-    def __init__(self, table: DataTable, decoder: RowDecoder, number: int, chunk: Chunk | None):
-        self.table, self.decoder, self.columns = table, decoder, decoder.columns
-        self.structure, self.number = decoder.index.structure, number
+    def __init__(self, plan: ReadPlan, place: int, decoder: RowDecoder, number: int, chunk: Chunk | None):
+        self.table, self.decoder, self.columns = plan.tables[place], decoder, decoder.columns
+        self.plan, self.structure, self.number = plan, plan.structure, number
+        table = self.table
         if chunk is None or not chunk.first_row <= number < chunk.first_row + chunk.rows:
             chunks = table.chunks(self.columns.names)
             chunk = next(c for c in chunks if c.first_row <= number < c.first_row + c.rows)
-        self.chunk, self.row = chunk, number - chunk.first_row
+        self.row = number - chunk.first_row
+        self.chunk = Chunk(number, 1, {n: column.slice(self.row, 1) for n, column in chunk.columns.items()})
+        self.others = chunk
 
     def error(self, problem: RowProblem, state: int, next_state: int, led: int) -> InputError:
         """The error about the row, by the states that were read; the row before led to state `led`."""
@@ -91,6 +103,12 @@ class WrongRow:
                 return message + f"enabled are {self._enabled(state)}", SKIP_HINT
             case RowProblem.IMPOSSIBLE_TRANSITION:
                 there = self.structure.state_name(next_state)
+                if self.plan.is_timed and state == next_state:
+                    message = f"state {here} follows itself, and the model has no such transition"
+                    return message, "add up the durations of rows with the same state"
+                if self.plan.is_timed:
+                    hint = "every change of the state has a row of its own; is the log of this model, and "
+                    return f"the model has no transition from {here} to {there}", hint + "complete?"
                 message = (
                     f"the model has no transition from state {here} under {self._action()} to state {there}"
                 )
@@ -118,27 +136,35 @@ class WrongRow:
             hint = "remove rows that were logged twice, or give each episode a name of its own in 'episode'"
             return message, hint
         if problem is RowProblem.REPEATED_TIME:
-            message = f"episode {episode} has two rows at one instant, {self._value(roles[TIME])}"
-            hint = "`drop_duplicates=True` drops rows that were logged twice; rows of a coarse clock need a "
-            return message, hint + "column 'step'"
+            moment = self._value(roles[TIME])
+            hint = "`drop_duplicates=True` drops rows that were logged twice"
+            if self.plan.is_timed:
+                moment = self.decoder.decode(self.chunk).cost[0]
+                return f"an episode has two rows at one instant, {moment:g}", hint
+            message = f"episode {episode} has two rows at one instant, {moment}"
+            return message, f"{hint}; rows of a coarse clock need a column 'step'"
         return problem.words, SKIP_HINT
 
     # --- what stands in the row --------------------------------------------------------------------
 
     def _value(self, name: str | None) -> Any:
         """A value as it stands in the file."""
-        return self.chunk.columns[name or ""][self.row].as_py()
+        return self.chunk.columns[name or ""][0].as_py()
 
     def _state_name(self, state: int) -> str:
         return self.structure.state_name(state) if 0 <= state < self.structure.states else "?"
 
     def _map_of(self, role: str) -> ValueMap | None:
-        return self.decoder.maps.get(_mapped_role(role))
+        return self.decoder.maps.get(mapped_role(role))
 
-    def _in_model(self, name: str, known: ValueMap | None, flag: ProblemCodes) -> Any:
+    def _in_model(self, role: str, name: str) -> Any:
         """The cell of a column, as a map says what it means."""
-        cell = self.chunk.columns[name].slice(self.row, 1)
-        return cell if known is None else known.apply(cell, flag)
+        unused: ProblemCodes = np.zeros(1, dtype=np.int8)
+        return self.decoder.map_column(self.chunk, mapped_role(role), unused, name)[0].as_py()
+
+    def _problem(self, role: str, name: str) -> int:
+        """What is wrong with the value of one column."""
+        return int(self.decoder.problems_of(role, name, self.chunk)[0])
 
     def _is_missing(self, role: str, name: str) -> bool:
         """Whether a cell is empty that has to hold something."""
@@ -150,43 +176,32 @@ class WrongRow:
     def _bad_value(self) -> str:
         """Which column it is, and what stands there, in the order in which columns are read."""
         for role, name in self.columns.each:
-            value = self._value(name)
-            if name in self.columns.ends:
-                if value is not None and str(value).strip().lower() not in ("", "0", "1", "true", "false"):
-                    return f"column '{name}' holds {value!r}, which is neither true nor false"
-                continue
-            if self._is_missing(role, name):
+            value, problem = self._value(name), self._problem(role, name)
+            wrong = f"column '{name}' holds {value!r}, which is"
+            if problem and name in self.columns.ends:
+                return f"{wrong} neither true nor false"
+            if self._is_missing(role, name) or (problem == RowProblem.MISSING_VALUE and role != COST):
                 return f"column '{name}' has no value"
-            if role == COST and not math.isfinite(math.nan if (cost := as_number(value)) is None else cost):
-                return f"column '{name}' holds {value!r}, which is not a cost"
-            if self._holds_numbers(role, name) and (wrong := self._not_whole(role, name, value)):
-                return wrong
+            if problem and role == COST:
+                return f"{wrong} not a cost"
+            if problem == RowProblem.FRACTIONAL:
+                known = self._map_of(role)
+                meant = "" if known is None else f" ({self._in_model(role, name)} after `maps`)"
+                return f"column '{name}' holds {value}{meant}, which is not a whole number"
+            if problem == RowProblem.NOT_A_NUMBER:
+                values = some_values(self.others.columns[name])
+                plain = len(values) < 2 and look(values) == "text"
+                plain |= any(look([one]) in ("numbers", "whole numbers") for one in values)
+                return f"{wrong} not a number" + (
+                    "" if plain else f" ({describe_column(self.others.columns[name])})"
+                )
         return "a value is missing or unreadable"
-
-    def _not_whole(self, role: str, name: str, value: Any) -> str | None:
-        """Why a value is no whole number."""
-        flag: ProblemCodes = np.zeros(1, dtype=np.int8)
-        known = self.decoder.maps.get(role.removesuffix("'"))
-        cell = self._in_model(name, known, flag)
-        whole_numbers(cell, name, self.table.path, flag)
-        if flag[0] == RowProblem.MISSING_VALUE:
-            return f"column '{name}' has no value"
-        if flag[0] == RowProblem.FRACTIONAL:
-            meant = "" if known is None else f" ({cell[0].as_py()} after `maps`)"
-            return f"column '{name}' holds {value}{meant}, which is not a whole number"
-        if not flag[0]:
-            return None
-        values = some_values(self.chunk.columns[name])
-        plain = len(values) < 2 and look(values) == "text"
-        plain |= any(look([one]) in ("numbers", "whole numbers") for one in values)
-        more = "" if plain else f" ({describe_column(self.chunk.columns[name])})"
-        return f"column '{name}' holds {value!r}, which is not a number{more}"
 
     def _value_hint(self) -> str:
         """How to read dates and decimal commas, or to give an empty cell a meaning."""
         for role, name in self.columns.each:
             looks = look([self._value(name)])
-            if name in self.columns.ends or not self._holds_numbers(role, name):
+            if name in self.columns.ends or not self.decoder.holds_numbers(role):
                 continue
             if looks == "dates":
                 return f'where they are times, say `columns="time={name}"`'
@@ -198,22 +213,14 @@ class WrongRow:
                 if (role in self.columns.roles and role != ACTION) or (known and known.names is None):
                     break
                 others = "" if known is None else f"{known.text}, "
-                how = f"`maps='{_mapped_role(role)}: {others}=…'` says what"
+                how = f"`maps='{mapped_role(role)}: {others}=…'` says what"
                 return f"if an empty cell means something, {how}; {SKIP_HINT}"
         return SKIP_HINT
 
-    def _holds_numbers(self, role: str, name: str) -> bool:
-        if self.columns.roles.get(role) == name:
-            return role not in (ACTION, EPISODE, TIME, COST, WATCHED_UNTIL)
-        own = self.structure.state_names
-        return self.columns.by is not StateNames.OWN or (own is not None and own.are_numbers)
-
     def _unmapped_value(self) -> str:
         for role, name in self.columns.each:
-            flag: ProblemCodes = np.zeros(1, dtype=np.int8)
-            self._in_model(name, self._map_of(role), flag)
-            if flag[0]:
-                listed = f"`maps='{_mapped_role(role)}: …'` does not list"
+            if self._problem(role, name) == RowProblem.UNMAPPED_VALUE:
+                listed = f"`maps='{mapped_role(role)}: …'` does not list"
                 return f"column '{name}' holds {self._value(name)!r}, which {listed}"
         return "a value has no meaning"
 
@@ -229,11 +236,10 @@ class WrongRow:
                 return f"column '{names[0]}' holds {value}, but the states are 0..{last}"
             return f"column '{names[0]}' holds {value!r}, which is none of the model's states {own.listing()}"
         values = ",".join(f"{name}={_plain(self._value(name))}" for name in names)
-        maps, unused, after = self.decoder.maps, np.zeros(1, dtype=np.int8), ""
-        variables = self.decoder.index.state_index.names
-        if any(variable in maps for variable in variables):
+        variables, after = self.decoder.index.state_index.names, ""
+        if any(variable in self.decoder.maps for variable in variables):
             pairs = zip(variables, names, strict=True)
-            cells = ((own, self._in_model(name, maps.get(own), unused)[0].as_py()) for own, name in pairs)
+            cells = ((own, self._in_model(own, name)) for own, name in pairs)
             after = f", which is ({','.join(f'{own}={_plain(cell)}' for own, cell in cells)}) after `maps`,"
         return f"({values}){after} is not a reachable state of the model"
 
@@ -323,10 +329,205 @@ def _is_blank(value: Any) -> bool:
     return value is None or is_nan or (isinstance(value, str) and not value.strip())
 
 
-def _mapped_role(role: str) -> str:
-    """What maps call it: next values share the map of the present ones."""
-    return "state" if role == "next_state" else role.removesuffix("'")
-
-
 def _plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+LOOKED_AT = 20_000
+"""Rows that are looked at."""
+
+FEWEST = 3
+"""Fewer rows fit too many settings to speak for one."""
+
+SUSPICIOUS = 0.2
+"""The share of rows that must fail before other settings are tried."""
+
+Other = tuple[str, RowColumns, Mapping[str, ValueMap]]
+"""Other import settings: what to say, and the columns and maps that this means."""
+
+
+def likely_reading(plan: ReadPlan, table: int) -> str | None:
+    """ "These look like …", where other settings explain all of the first rows; None where none do."""
+    columns = plan.columns[table]
+    try:
+        chunk = next(plan.tables[table].chunks(columns.names), None)
+    except InputError:
+        return None
+    if chunk is None or chunk.rows < FEWEST:
+        return None
+    if chunk.rows > LOOKED_AT:
+        first = {name: column.slice(0, LOOKED_AT) for name, column in chunk.columns.items()}
+        chunk = Chunk(chunk.first_row, LOOKED_AT, first)
+    step = columns.roles.get(STEP)
+    if step is not None and look(some_values(chunk.columns[step])) == "dates":
+        return f"these look like times in the column '{step}': say `columns=\"time={step}\"`"
+    if _fitting(plan, table, chunk) > 1 - SUSPICIOUS:
+        return None
+    for words, others, maps in _others(plan, columns):
+        listed = (*plan.columns[:table], others, *plan.columns[table + 1 :])
+        if _fitting(replace(plan, columns=listed, maps={**plan.maps, **maps}), table, chunk) == 1:
+            return f"these look like {words}"
+    return None
+
+
+def _fitting(plan: ReadPlan, table: int, chunk: Chunk) -> float:
+    """The share of rows that are transitions of the model."""
+    try:
+        rows = plan.decoder(table).decode(chunk)
+    except InputError:
+        return 0.0
+    if plan.columns[table].from_next_row:
+        same = np.diff(rows.episode) == 0 if EPISODE in plan.columns[table].roles else True
+        follows = np.flatnonzero(same & ~rows.ended[:-1])
+        rows = replace(rows[follows], next_state=rows.state[follows + 1])
+    plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
+    return float((rows.problems == RowProblem.NONE).mean()) if len(rows) else 0.0
+
+
+def _others(plan: ReadPlan, columns: RowColumns) -> Iterator[Other]:
+    """Other settings, the likeliest first."""
+    structure, variables = plan.structure, tuple(plan.structure.valuations)
+    one, shown = columns.state[0], f"the column '{columns.state[0]}'"
+    by_index, less = replace(columns, by=StateNames.INDEX), ValueMap(steps=(("-", Fraction(1)),))
+    if len(columns.state) == 1 and not columns.by_index:
+        yield f'the model\'s numbers of its states (from 0) in {shown}: say `states="index"`', by_index, {}
+    elif len(columns.state) == 1:
+        if structure.state_names is not None and structure.state_names.are_numbers:
+            words = f'what the model\'s author calls its states, in {shown}: say `states="own"`'
+            yield words, replace(columns, by=StateNames.OWN), {}
+        if len(variables) == 1:
+            words = f"the variable {variables[0]} in {shown}: say `columns='{variables[0]}={one}'`"
+            roles = dict(zip((variables[0], f"{variables[0]}'"), columns.state_roles.values(), strict=False))
+            yield words, replace(columns, by=StateNames.VARIABLES, state_roles=roles), {}
+    if len(columns.state) == 1:
+        words = f"the model's numbers of its states counted from 1 in {shown}: say"
+        yield f"{words} `states=\"index\"` and `maps='state: -1'`", by_index, {STATE: less}
+    if columns.by is StateNames.VARIABLES:
+        more = ValueMap(steps=(("+", Fraction(1)),))
+        for shift, words in ((less, "counted from one more"), (more, "counted from one less")):
+            listed = ", ".join(f"'{name}: {shift.text}'" for name in variables)
+            words = f"variables {words} than in the model: say `maps=[{listed}]`"
+            yield words, columns, dict.fromkeys(variables, shift)
+        for order in permutations(range(len(variables))) if len(variables) <= 4 else ():
+            state, after = (
+                tuple(names[k] for k in order) if names else ()
+                for names in (columns.state, columns.next_state)
+            )
+            yield _renamed(columns, "columns of variables in another order", (*state, *after))
+    if not columns.from_next_row:
+        words = "state and next state the other way round"
+        yield _renamed(columns, words, (*columns.next_state, *columns.state))
+    if (action := columns.roles.get(ACTION)) is not None:
+        roles = {role: name for role, name in columns.roles.items() if role not in (ACTION, CHOICE)}
+        words = f"choices counted from 1: say `columns='choice={action}'` and `maps='choice: -1'`"
+        yield words, replace(columns, roles={**roles, CHOICE: action}), {CHOICE: less}
+        names = ValueMap({str(n): name for n, name in enumerate(filter(None, structure.action_names))})
+        words = f"actions numbered through all of the model: say `maps='action: {names.text}'`"
+        yield words, columns, {ACTION: names}
+
+
+def _renamed(columns: RowColumns, words: str, names: Iterable[str]) -> Other:
+    roles = dict(zip(columns.state_roles, names, strict=True))
+    naming = ", ".join(f"{role}={column}" for role, column in roles.items())
+    return f'{words}: say `columns="{naming}"`', replace(columns, state_roles=roles), {}
+
+
+SHOWN = 5
+"""How many values of each kind are kept."""
+
+STATES, ACTIONS, NOT_ENABLED, IMPOSSIBLE, UNREADABLE = KINDS = (
+    "states",
+    "actions",
+    "actions not enabled",
+    "impossible transitions",
+    "unreadable values",
+)
+"""The kinds, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class UnknownValue:
+    """A value as it stands in the log, and the number of rows that hold it."""
+
+    value: str
+    rows: int
+
+
+Unknown = Mapping[str, Sequence[UnknownValue]]
+"""The most frequent values of every kind."""
+
+
+def unknown_values(plan: ReadPlan) -> Unknown:
+    """The most frequent values that the model does not know, by kind; kinds without any are left out."""
+    seen: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    shown: dict[str, str] = {}
+    for number, table in enumerate(plan.tables):
+        columns, decoder = plan.columns[number], plan.decoder(number)
+        for chunk in table.chunks(columns.names, lambda: None):
+            rows = decoder.decode(chunk)
+            _find_transitions(plan, rows, columns.from_next_row)
+            seen[UNREADABLE].update(_unreadable(decoder, chunk, rows, shown))
+            for kind, bad, roles in _kinds(rows, columns):
+                if bad.any():
+                    seen[kind].update(_values(chunk, bad, roles, kind == STATES))
+    return {
+        kind: tuple(UnknownValue(value, rows) for value, rows in values.most_common(SHOWN))
+        for kind, values in seen.items()
+        if values
+    }
+
+
+def _find_transitions(plan: ReadPlan, rows: EventBatch, from_next_row: bool) -> None:
+    """Mark the rows whose action or transition the model does not have."""
+    if not from_next_row:
+        plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
+        return
+    # where a row led stands elsewhere: any known state will do to look at its action
+    acting = (rows.action != NO_ACTION) & (rows.local != NO_ACTION) & (rows.problems == RowProblem.NONE)
+    some = rows[acting]
+    plan.index.transitions(some.state, some.taken, some.state, some.problems)
+    some.problems[some.problems == RowProblem.IMPOSSIBLE_TRANSITION] = RowProblem.NONE
+    rows.problems[acting] = some.problems
+
+
+def _kinds(rows: EventBatch, columns: RowColumns) -> list[tuple[str, BoolArray, dict[str, str]]]:
+    """(kind, the rows of that kind, the columns that show what is wrong by what they hold)."""
+    problems = rows.problems
+    before = {role: name for role, name in columns.state_roles.items() if name in columns.state}
+    after = {role: name for role, name in columns.state_roles.items() if name not in columns.state}
+    action = {role: columns.roles[role] for role in (ACTION, CHOICE) if role in columns.roles}
+    disabled = problems == RowProblem.DISABLED_ACTION
+    nameless = disabled & (rows.action == NO_SUCH_ACTION)
+    return [
+        (STATES, problems == RowProblem.UNKNOWN_STATE, before),
+        (STATES, problems == RowProblem.UNKNOWN_NEXT_STATE, after),
+        (ACTIONS, nameless, action),
+        (NOT_ENABLED, disabled & ~nameless, {**before, **action}),
+        (IMPOSSIBLE, problems == RowProblem.IMPOSSIBLE_TRANSITION, {**before, **action, **after}),
+    ]
+
+
+def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: EventBatch, shown: dict[str, str]) -> Counter[str]:
+    """Columns with values that cannot be read, by rows; `shown` says of each column what it holds there:
+    three values, and what they look like."""
+    wanted = (RowProblem.NOT_A_NUMBER, RowProblem.FRACTIONAL, RowProblem.UNMAPPED_VALUE)
+    bad, unreadable = np.isin(rows.problems, wanted), Counter[str]()
+    for role, name in decoder.columns.each if bad.any() else ():
+        failed = bad & np.isin(decoder.problems_of(role, name, chunk), wanted)
+        if failed.any():
+            naming = "" if role == name else f", read as {describe_role(role)}"
+            text = f"column '{name}'{naming}: {describe_column(chunk.columns[name].filter(pa.array(failed)))}"
+            unreadable[shown.setdefault(name, text)] += int(failed.sum())
+    return unreadable
+
+
+def _values(chunk: Chunk, bad: BoolArray, roles: Mapping[str, str], are_states: bool) -> Counter[str]:
+    """How often each combination of values stands in the bad rows; of next states as of states."""
+    columns = [dense(chunk.columns[name]).filter(pa.array(bad)).cast(pa.string()) for name in roles.values()]
+    labels = [role.rstrip("'") if are_states else role for role in roles]
+    is_plain = len(labels) == 1 and labels[0] in (ACTION, STATE, NEXT_STATE)
+    texts = zip(*(column.fill_null("nothing").to_pylist() for column in columns), strict=True)
+    return Counter(
+        row[0] if is_plain else ", ".join(f"{role}={text}" for role, text in zip(labels, row, strict=True))
+        for row in texts
+    )

@@ -35,6 +35,7 @@ from tightrope.data.columns import (
     COST,
     DONE,
     EPISODE,
+    NEXT_STATE,
     ROLES,
     STATE,
     STEP,
@@ -208,6 +209,11 @@ def _texts_at(codes: OffsetArray, texts: Sequence[str | None]) -> Any:
     return pa.DictionaryArray.from_arrays(indices, pa.array(texts, type=pa.string())).dictionary_decode()
 
 
+def mapped_role(role: str) -> str:
+    """What maps call it: next values share the map of the present ones."""
+    return STATE if role == NEXT_STATE else role.removesuffix("'")
+
+
 class RowDecoder:
     """Decodes the chunks of one table."""
 
@@ -300,6 +306,25 @@ class RowDecoder:
         """A column in the model's values."""
         column = chunk.columns[name or self.columns.roles[role]]
         return self.maps[role].apply(column, problems) if role in self.maps else column
+
+    def holds_numbers(self, role: str) -> bool:
+        """Whether whole numbers stand in the column of a role."""
+        if role in self.columns.roles:
+            return role not in (ACTION, EPISODE, TIME, COST, WATCHED_UNTIL)
+        own = self.index.structure.state_names
+        return self.columns.by is not StateNames.OWN or (own is not None and own.are_numbers)
+
+    def problems_of(self, role: str, name: str, chunk: Chunk) -> ProblemCodes:
+        """What is wrong with the values of one column, whatever stands beside them."""
+        flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+        column = self.map_column(chunk, mapped_role(role), flags, name)
+        if name in self.columns.ends:
+            truth_values(column, name, self.file, flags)
+        elif role == COST:
+            mark(flags, np.isnan(cost_values(column, name, self.file)), RowProblem.MISSING_VALUE)
+        elif self.holds_numbers(role):
+            whole_numbers(column, name, self.file, flags)
+        return flags
 
     def _taken(self, chunk: Chunk, problems: ProblemCodes) -> Taken:
         columns = self.columns

@@ -25,11 +25,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.counts import MOST, Batches, Counts, LazyLog, batch_ends
+from tightrope.data.counts import MOST, Batches, Counts, LazyLog, added, batch_ends, sparse
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
 from tightrope.errors import InputError, check_type, describe
+from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
+from tightrope.model.product import lift_model, product_with_memory
 from tightrope.model.structure import Structure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
@@ -169,15 +171,13 @@ class Simulator(Record):
         Counts
             In geometric batches of episodes.
         """
-        key = seed_key(seed, EPISODES)
-        work = partial(count_episodes, *self._walk(key))
-        parts = []
-        counters = self._counters(episodes)
-        begin, steps = 0, 0
+        walker, of = self._walker
+        work = partial(count_episodes, *walker._walk(seed_key(seed, EPISODES)))
+        counters, parts, begin, steps = walker._counters(episodes), [], 0, 0
         for end in _positive_ends(episodes, "episodes"):
             walked, part = counters.run(work, first + begin, first + end)
             steps += walked
-            parts.append(part)
+            parts.append(part if of is None else sparse(added(of[part[0]], part[1], self.mdp.transitions)))
             begin = end
         followed = "uniform" if self._followed is None else self._followed.digest
         design = SamplingDesign(
@@ -194,14 +194,14 @@ class Simulator(Record):
         episodes, seed, first : int
             As for `episodes`.
         """
-        key = seed_key(seed, EPISODES)
-        walk = self._walk(key)
-        rows = max(RECORD_ROWS, self.cap)
+        walker, of = self._walker
+        walk, rows = walker._walk(seed_key(seed, EPISODES)), max(RECORD_ROWS, self.cap)
         following, last = first, first + episodes
         while following < last:
             block = np.empty((3, rows), dtype=np.int64)
             used, following = record_episodes(*walk, following, last, block[0], block[1], block[2])
-            yield Trajectories(block[0, :used], block[1, :used], block[2, :used])
+            transition = block[2, :used] if of is None else of[block[2, :used]]
+            yield Trajectories(block[0, :used], block[1, :used], transition)
 
     def generative(self, samples: int | OffsetArray, seed: int) -> Counts:
         """Draw independent successors of every choice.
@@ -217,6 +217,10 @@ class Simulator(Record):
             In geometric batches. Each has the same part of every choice's draws.
         """
         mdp, table = self.mdp, self._choice_table
+        if self._followed is not None and self._followed.has_memory:
+            raise InputError(
+                "draws of single choices follow no policy: a finite-memory policy requires episodes"
+            )
         wanted = np.asarray(samples)
         if not np.issubdtype(wanted.dtype, np.integer) or wanted.shape not in ((), (mdp.choices,)):
             raise InputError(
@@ -241,6 +245,18 @@ class Simulator(Record):
     def _followed(self) -> Policy | None:
         assert self.policy is None or isinstance(self.policy, Policy)
         return self.policy
+
+    @cached_property
+    def _walker(self) -> tuple[Simulator, OffsetArray | None]:
+        """What walks: with a finite-memory policy the product with its memory, and its transitions."""
+        policy = self._followed
+        if policy is None or not policy.has_memory:
+            return self, None
+        product, choices = product_with_memory(self.mdp, policy, Support.of(self.mdp))
+        beside, stop = lift_model(self.mdp, product), self.stopping[product.state]
+        return Simulator(
+            beside, choices.probability, stop, self.cap, threads=self.threads
+        ), product.transition
 
     @cached_property
     def stopping(self) -> BoolArray:
@@ -419,14 +435,17 @@ def build_alias_table(
     skip: BoolArray,
 ) -> AliasTable:
     """One row for each range `row_start[r]..row_start[r+1]` of choices; none for rows in `skip`."""
-    row = np.empty(len(row_start) - 1, dtype=np.int64)
     row_start, transition_start = read_only(row_start), read_only(transition_start)
     weights = _Weights(row_start, transition_start, read_only(choice_weight), read_only(probability))
     room = int(np.diff(transition_start[row_start]).max(initial=1))
-    item, share = np.empty(room, dtype=np.int64), np.empty(room)
-    buckets, widest = _lay_out(weights, skip, row, item, share)
-    bucket = np.empty((buckets, 2), dtype=np.int64)
-    _fill(weights, row, bucket, np.empty((4, widest), dtype=np.int64), share)
+    weight = np.repeat(choice_weight, np.diff(transition_start)) * probability
+    positive = np.diff(np.r_[0, np.cumsum(weight > 0)][transition_start[row_start]])
+    bits = np.frexp(np.maximum(positive - 1, 0))[1].astype(np.int64)
+    size = np.where(skip, 0, 1 << bits)
+    row = np.where(skip, STOP, (np.cumsum(size) - size) << _BUCKET_BITS | bits)
+    bucket = np.empty((int(size.sum()), 2), dtype=np.int64)
+    scratch = np.empty((4, max(room, int(size.max(initial=1)))), dtype=np.int64)
+    _fill(weights, row, bucket, scratch, np.empty(room))
     return AliasTable(row, bucket)
 
 
@@ -453,27 +472,6 @@ def _share_out(weights: _Weights, r: int, item: OffsetArray, share: FloatArray) 
                 item[items] = t
                 items += 1
     return items
-
-
-@kernel
-def _lay_out(
-    weights: _Weights, skip: BoolArray, row: OffsetArray, item: OffsetArray, share: FloatArray
-) -> tuple[int, int]:
-    """Where each row's buckets go; the number of buckets and the largest number of a row."""
-    buckets = 0
-    widest = 1
-    for r in range(len(row)):
-        if skip[r]:
-            row[r] = STOP
-            continue
-        positive = _share_out(weights, r, item, share)
-        bits = 0
-        while (1 << bits) < positive:
-            bits += 1
-        row[r] = (buckets << _BUCKET_BITS) | bits
-        buckets += 1 << bits
-        widest = max(widest, 1 << bits)
-    return buckets, widest
 
 
 @kernel

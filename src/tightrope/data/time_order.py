@@ -21,6 +21,7 @@ from functools import partial
 from typing import NamedTuple, TypedDict, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, STEP, TIME
 from tightrope.data.counts import batch_ends, batch_of
@@ -33,10 +34,9 @@ from tightrope.data.rows import EventBatch, TimeKind, identities
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.late import pa
 
-BINS = 1 << 16
 MOST_SORTED = 1 << 22
 """Times that are sorted at once, where the ranks that are sought lie."""
 
@@ -60,70 +60,51 @@ def end_instants(plan: ReadPlan, begins: OffsetArray | None = None) -> OffsetArr
         times = np.sort(_joined(_each(plan, np.asarray)), kind="stable")
         return times[batch_ends(len(times))[:-1] - 1]
     extents = [extent for part in _each(plan, _extent) for extent in part if extent[0]]
-    ranks = batch_ends(sum(number for number, _, _ in extents))
-    result = np.empty(len(ranks), dtype=np.int64)
-    low, high = min(first for _, first, _ in extents), max(last for _, _, last in extents)
-    spans = [_Span(low, high, 0, np.arange(len(ranks)))]
-    while spans:
-        spans = _look_closer(plan, spans, ranks, result)
-    return result[:-1]
+    numbers, lows, highs = zip(*extents, strict=True)
+    ranks, low = batch_ends(sum(numbers)), min(lows)
+    at, bits = np.zeros(len(ranks), dtype=np.uint64), (max(highs) - low).bit_length()
+    begun = at.view(np.int64)
+    while bits:  # of each rank: the upper bits `at` of its time, and how many rows have lower ones
+        begins, first = np.unique(at, return_index=True)
+        fewer = max(0, bits - (16 if len(begins) == 1 else 10))
+        spans = _Spans(low, begins, bits, fewer)
+        counted = sum(bins for part in _each(plan, spans.count) for bins in part)
+        upto = (begun[first][:, None] + np.cumsum(counted, axis=1)).ravel()
+        place, bits = np.searchsorted(upto, ranks), fewer
+        at = (begins[:, None] << spans.wide) + np.arange(1 << spans.wide, dtype=np.uint64)
+        at, begun = at.ravel()[place], (upto - counted.ravel())[place]
+        if bits and counted.ravel()[np.unique(place)].sum() <= MOST_SORTED:
+            near = np.sort(_joined(_each(plan, _Spans(low, np.unique(at), bits, bits).within)))
+            return near[np.searchsorted(near, (at << bits).view(np.int64) + low) + ranks - begun - 1][:-1]
+    return at[:-1].view(np.int64) + low
 
 
-class _Span(NamedTuple):
-    """A stretch of time, with the rows before it and which of the ranks that are sought lie in it."""
+class _Spans(NamedTuple):
+    """Stretches of time by their bits above the lowest `bits`, from `low` on; bins leave out `fewer`."""
 
     low: int
-    high: int
-    before: int
-    sought: OffsetArray
+    begins: npt.NDArray[np.uint64]
+    bits: int
+    fewer: int
 
     @property
-    def shift(self) -> int:
-        """Bits of times that do not matter for their bins."""
-        return max(0, (self.high - self.low).bit_length() - 16)
+    def wide(self) -> int:
+        return self.bits - self.fewer
 
+    def within(self, times: OffsetArray) -> OffsetArray:
+        """The times that lie in one of them."""
+        upper = (times - self.low).view(np.uint64) >> self.bits
+        place = np.minimum(np.searchsorted(self.begins, upper), len(self.begins) - 1)
+        return times[self.begins[place] == upper]
 
-def _look_closer(plan: ReadPlan, spans: list[_Span], ranks: OffsetArray, result: OffsetArray) -> list[_Span]:
-    """The spans in which ranks lie after all times were counted in bins; found ones go into `result`."""
-    counted = [np.zeros(BINS + 1, dtype=np.int64) for _ in spans]
-    for part in _each(plan, partial(_in_bins, [(span.low, span.high, span.shift) for span in spans])):
-        for each in part:
-            for total, more in zip(counted, each, strict=True):
-                total[: len(more)] += more
-    closer, waiting = list[_Span](), 0
-    for span, bins in zip(spans, counted, strict=True):
-        upto = span.before + np.cumsum(bins)
-        place = np.searchsorted(upto, ranks[span.sought])
-        for one in np.unique(place).tolist():
-            here, first = span.sought[place == one], span.low + (one << span.shift)
-            if span.shift == 0:
-                result[here] = first
-                continue
-            closer.append(_Span(first, first + (1 << span.shift) - 1, int(upto[one] - bins[one]), here))
-            waiting += int(bins[one])
-    if not closer or waiting > MOST_SORTED:
-        return closer
-    limits = np.array([(span.low, span.high) for span in closer]).T
-    near = np.sort(_joined(_each(plan, partial(_within, limits))))
-    for low, _, before, sought in closer:
-        result[sought] = near[np.searchsorted(near, low) + ranks[sought] - before - 1]
-    return []
-
-
-def _in_bins(spans: Sequence[tuple[int, int, int]], times: OffsetArray) -> list[OffsetArray]:
-    """How many times lie in each bin of each span."""
-    result = []
-    for low, high, shift in spans:
-        inside = times if len(spans) == 1 else times[(times >= low) & (times <= high)]
-        result.append(np.bincount((inside - low) >> shift))
-    return result
-
-
-def _within(limits: OffsetArray, times: OffsetArray) -> OffsetArray:
-    """The times that lie in one of some spans, which rise."""
-    span = np.searchsorted(limits[0], times, side="right") - 1
-    inside: BoolArray = (span >= 0) & (times <= limits[1][np.maximum(span, 0)])
-    return times[inside]
+    def count(self, times: OffsetArray) -> OffsetArray:
+        """How many times lie in each bin of each stretch."""
+        inside = times if len(self.begins) == 1 else self.within(times)
+        since = (inside - self.low).view(np.uint64)
+        place = np.searchsorted(self.begins, since >> self.bits) << self.wide
+        place += ((since >> self.fewer) & ((1 << self.wide) - 1)).astype(np.int64)
+        bins = np.bincount(place, minlength=len(self.begins) << self.wide)
+        return bins.reshape(len(self.begins), -1)
 
 
 def _extent(times: OffsetArray) -> tuple[int, int, int]:
@@ -151,25 +132,20 @@ def _joined(parts: Iterable[list[OffsetArray]]) -> OffsetArray:
 
 def begin_times(plan: ReadPlan) -> OffsetArray:
     """When each episode begins: the earliest time of each name."""
-    parts = [_of_all(part) for part in plan.run(_begins)]
-    return _of_all(parts)[1]
+    return _earliest(list(plan.run(_begins)))[1]
 
 
-def _begins(plan: ReadPlan, part: Part) -> list[tuple[OffsetArray, OffsetArray]]:
-    decoder, table = plan.decoder(part.table), plan.tables[part.table]
-    parts = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
-    for chunk in table.chunks(plan.columns[part.table].names, None, part.groups):
-        rows = decoder.decode(chunk)
-        parts.append(_earliest(rows.episode[rows.placed], rows.time[rows.placed]))
-    return parts
+def _begins(plan: ReadPlan, part: Part) -> tuple[OffsetArray, OffsetArray]:
+    decoder, names = plan.decoder(part.table), plan.columns[part.table].names
+    every = map(decoder.decode, plan.tables[part.table].chunks(names, None, part.groups))
+    placed = (rows[rows.placed] for rows in every)
+    return _earliest([_earliest([(rows.episode, rows.time)]) for rows in placed])
 
 
-def _of_all(parts: Sequence[tuple[OffsetArray, OffsetArray]]) -> tuple[OffsetArray, OffsetArray]:
-    return _earliest(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-
-
-def _earliest(names: OffsetArray, times: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
+def _earliest(parts: Sequence[tuple[OffsetArray, OffsetArray]]) -> tuple[OffsetArray, OffsetArray]:
     """The earliest time of each name."""
+    nothing = np.empty(0, dtype=np.int64)
+    names, times = (np.concatenate(each) for each in zip((nothing, nothing), *parts, strict=True))
     order = np.lexsort((times, names))
     each, first = np.unique(names[order], return_index=True)
     return each, times[order][first]

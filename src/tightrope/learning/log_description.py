@@ -16,7 +16,7 @@ import numpy as np
 from tightrope.data.counts import Counts, Coverage, cover
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import Reading, plan_reading, read_tables
-from tightrope.data.reading_hints import Unknown, unknown_values
+from tightrope.data.row_validation import Unknown, unknown_values
 from tightrope.errors import InputError
 from tightrope.io.results import LedgerFacts
 from tightrope.io.table.data_table import DataTable

@@ -23,9 +23,9 @@ from effort import repeats
 from tightrope.data.columns import TIME
 from tightrope.data.counts import batch_ends
 from tightrope.data.fit_tables import CountTable, FitTables
-from tightrope.data.fold import Fold
+from tightrope.data.fold import Fold, fold_part
 from tightrope.data.free_columns import free_columns
-from tightrope.data.log_counts import CountTally, count_part, describe
+from tightrope.data.log_counts import CountTally, count_fold, describe
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.reading import Reading, plan_reading, read_data
@@ -182,7 +182,7 @@ def test_parts_can_be_counted_elsewhere(tmp_path: Path) -> None:
     tables = open_tables(tmp_path)
     plan = plan_reading(tables, MODEL.structure, LogReadOptions())
     sent = pickle.loads(pickle.dumps(plan))
-    partials = [pickle.loads(pickle.dumps(count_part(sent, part))) for part in plan.parts()]
+    partials = [pickle.loads(pickle.dumps(fold_part(count_fold(sent, part), part))) for part in plan.parts()]
     assert len(partials) == 3
     tally = CountTally(plan)
     whole = Fold(plan, (tally,))

@@ -1,6 +1,6 @@
 """Reading logs on Spark gives exactly what one machine gives, also when an executor dies on the way.
 
-Also of `io/table/spark.py`.
+Also of `io/table/frames.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Counts from a Gymnasium environment and from recorded datasets.
 
-Also of `io/table/minari.py`.
+Also of `io/table/frames.py`.
 """
 
 from __future__ import annotations

@@ -33,61 +33,29 @@ COST = "cost"
 WATCHED_UNTIL = "watched_until"
 """Until when an episode was watched: the column that the option of this name gives."""
 NEXT = "_next"
-ROLES = (
-    STATE,
-    NEXT_STATE,
-    ACTION,
-    CHOICE,
-    EPISODE,
-    STEP,
-    TIME,
-    TERMINATED,
-    TRUNCATED,
-    DONE,
-    COUNT,
-    BATCH,
-    COST,
-)
+FLAGS = (TERMINATED, TRUNCATED, DONE)
+"""They say that an episode is over."""
 
-HABITS: Mapping[str, tuple[str, ...]] = {
-    STATE: ("s", "obs", "observation", "from_state", "source", "cur_state", "current_state", "state_id"),
-    ACTION: ("act", "a", "action_name", "action_id", "actions", "decision", "control"),
-    CHOICE: (),
-    EPISODE: (
-        "ep",
-        "run",
-        "trajectory",
-        "traj",
-        "rollout",
-        "trial",
-        "episode_id",
-        "run_id",
-        "trajectory_id",
-        "traj_id",
-        "ep_id",
-        "episode_number",
-    ),
-    STEP: ("t", "timestep", "time_step", "step_id", "step_number", "step_index", "steps"),
-    TIME: ("timestamp", "datetime", "ts", "date", "date_time"),
-    TERMINATED: ("terminal", "is_terminal", "termination", "terminateds"),
-    TRUNCATED: ("timeout", "timeouts", "truncation", "is_truncated", "truncateds"),
-    DONE: ("is_done", "dones", "end", "last", "is_last", "ended"),
-    COUNT: ("counts",),
-    BATCH: (),
-    COST: ("costs", "reward", "rewards", "r"),
+ROLES = (STATE, NEXT_STATE, ACTION, CHOICE, EPISODE, STEP, TIME, *FLAGS, COUNT, BATCH, COST)
+
+_HABITS = {
+    STATE: "s obs observation from_state source cur_state current_state state_id",
+    ACTION: "act a action_name action_id actions decision control",
+    EPISODE: "ep run trajectory traj rollout trial "
+    "episode_id run_id trajectory_id traj_id ep_id episode_number",
+    STEP: "t timestep time_step step_id step_number step_index steps",
+    TIME: "timestamp datetime ts date date_time",
+    TERMINATED: "terminal is_terminal termination terminateds",
+    TRUNCATED: "timeout timeouts truncation is_truncated truncateds",
+    DONE: "is_done dones end last is_last ended",
+    COUNT: "counts",
+    COST: "costs reward rewards r",
 }
-_NEXT_FORMS = ("{}_next", "next_{}", "{}'", "{}_prime", "{}prime", "new_{}", "{}_new", "next{}", "{}next")
-_NEXT_STATE_HABITS = ("to_state", "target", "destination", "s2", "sp", "successor")
-_STATE_PREFIXES = ("state.", "s.", "obs.", "observation.")
-_NEXT_PREFIXES = (
-    "next_state.",
-    "state_next.",
-    "s'.",
-    "next_obs.",
-    "next_observation.",
-    "next.",
-    "new_state.",
-)
+HABITS: Mapping[str, Sequence[str]] = {role: _HABITS.get(role, "").split() for role in ROLES}
+_NEXT_FORMS = ["{}_next", "next_{}", "{}'", "{}_prime", "{}prime", "new_{}", "{}_new", "next{}", "{}next"]
+_NEXT_STATE_HABITS = ["to_state", "target", "destination", "s2", "sp", "successor"]
+_STATE_WORDS = ("state", "s", "obs", "observation")
+_NEXT_WORDS = ("next_state", "state_next", "s'", "next_obs", "next_observation", "next", "new_state")
 
 
 def is_name_of_next(column: str, variable: str) -> bool:
@@ -147,7 +115,7 @@ class ColumnFinder:
         same = [column for column in self._free if plain_name(name) in (plain_name(column), word(column))]
         if same:
             return self._only(name, same)
-        nested = [prefix + plain_name(name) for prefix in _STATE_PREFIXES]
+        nested = [f"{prefix}.{plain_name(name)}" for prefix in _STATE_WORDS]
         return self._first(name, nested[0], nested[1:])
 
     def next_variable(self, name: str) -> str | None:
@@ -158,7 +126,7 @@ class ColumnFinder:
         own = self.variable(name)
         bases = dict.fromkeys([plain_name(name), *([plain_name(own)] if own is not None else [])])
         forms = [form.format(base) for base in bases for form in _NEXT_FORMS]
-        nested = [prefix + plain_name(name) for prefix in _NEXT_PREFIXES]
+        nested = [f"{prefix}.{plain_name(name)}" for prefix in _NEXT_WORDS]
         return self._first(key, name + NEXT, [*forms, *nested])
 
     def _first(self, role: str, canonical: str, habits: Iterable[str]) -> str | None:
@@ -289,7 +257,7 @@ def state_form(states: StateForm | str | None) -> StateForm | None:
         raise InputError(f"states={states!r} is no way to name states; there are {known}") from None
 
 
-RESERVED = (STATE, NEXT_STATE, ACTION, CHOICE, EPISODE, STEP, TERMINATED, TRUNCATED, COUNT, BATCH)
+RESERVED = set(ROLES) - {TIME, DONE, COST}
 
 
 @dataclass(frozen=True)
@@ -339,7 +307,7 @@ class RowColumns:
     @property
     def ends(self) -> tuple[str, ...]:
         """The columns of flags that say that an episode is over."""
-        return tuple(self.roles[role] for role in (TERMINATED, TRUNCATED, DONE) if role in self.roles)
+        return tuple(self.roles[role] for role in FLAGS if role in self.roles)
 
     @property
     def each(self) -> list[tuple[str, str]]:
@@ -397,7 +365,7 @@ def find_columns(
         if row.from_next_row:
             name = NEXT_STATE if by is not StateNames.VARIABLES else next(iter(structure.valuations)) + NEXT
             raise _missing(table, [name], "a table of counts says where a row leads")
-        left_out = (EPISODE, STEP, TIME, TERMINATED, TRUNCATED, DONE, COST)
+        left_out = (EPISODE, STEP, TIME, *FLAGS, COST)
         roles = {r: c for r, c in roles.items() if r not in left_out}
     else:
         roles.pop(BATCH, None)
@@ -434,11 +402,7 @@ def _is_written_for(table: DataTable, structure: Structure) -> bool:
 
 
 def _state_columns(
-    table: DataTable,
-    structure: Structure,
-    states: StateNames | None,
-    by_index: bool,
-    finder: ColumnFinder,
+    table: DataTable, structure: Structure, states: StateNames | None, by_index: bool, finder: ColumnFinder
 ) -> tuple[StateNames, dict[str, str]]:
     variables = tuple(structure.valuations)
     if by_index:
@@ -521,7 +485,7 @@ def _check_next_row(
 ) -> None:
     """Next states come from the next row only where something says that rows follow each other."""
     is_stated = NEXT_STATE in given or any(f"{name}'" in given for name in structure.valuations)
-    if is_stated or any(role in roles for role in (EPISODE, STEP, TIME, TERMINATED, TRUNCATED, DONE)):
+    if is_stated or any(role in roles for role in (EPISODE, STEP, TIME, *FLAGS)):
         return
     role = NEXT_STATE if by is not StateNames.VARIABLES else f"{next(iter(structure.valuations))}'"
     raise table.error(
@@ -578,7 +542,7 @@ def point_at_unused(chunk: Chunk, roles: Sequence[str]) -> tuple[str, ...]:
             if 1 < several <= max(min(chunk.rows, LOOKED_AT) // 2, 2):
                 meaning = f'names of episodes ({shown}): `columns="episode={name}"`'
                 hints.append(f"column '{name}' {unused} {meaning}")
-        elif _is_flag(values) and _END_WORDS.search(name) and not {TERMINATED, TRUNCATED, DONE} & set(roles):
+        elif _is_flag(values) and _END_WORDS.search(name) and not {*FLAGS} & set(roles):
             hints.append(f"column '{name}' {unused} ends ({shown}): `columns=\"done={name}\"`")
     return tuple(hints)
 

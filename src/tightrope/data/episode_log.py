@@ -24,7 +24,7 @@ import numpy.typing as npt
 from tightrope.data.columns import TIME
 from tightrope.data.counts import MOST, BatchCounter, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states
-from tightrope.data.fold import Collector, Excluded, Fold, fold_part
+from tightrope.data.fold import Collector, Excluded, Fold, fold_parts
 from tightrope.data.free_columns import LogColumn, by_appearance, columns_of, free_columns
 from tightrope.data.read_options import Recent
 from tightrope.data.read_plan import ReadPlan
@@ -543,10 +543,7 @@ def keep_recent(
             "sort them by time, or by episode and step",
         )
     rows = Collector("place", "time", "transition")
-    fold = Fold(plan, (rows,), by_name=True)
-    for part in plan.parts():
-        fold_part(fold, part)
-    fold.finish()
+    fold_parts(Fold(plan, (rows,), by_name=True), lambda *_: Fold(plan))
     held = rows.finish()
     order = np.argsort(held["place"], kind="stable")
     if TIME in plan.roles and whole.design.order.holds:

@@ -28,13 +28,11 @@ import numpy.typing as npt
 from tightrope.data.columns import (
     COST,
     COUNT,
-    DONE,
     EPISODE,
+    FLAGS,
     HABITS,
     STATE,
-    TERMINATED,
     TIME,
-    TRUNCATED,
     ColumnFinder,
     RowColumns,
     StateNames,
@@ -44,7 +42,7 @@ from tightrope.data.columns import (
 )
 from tightrope.data.costs import cost_values, exact_sums
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
-from tightrope.data.fold import Collector, Fold, fold_part
+from tightrope.data.fold import Collector, Fold, fold_parts
 from tightrope.data.free_columns import LogColumn, columns_of, free_columns
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
@@ -176,8 +174,7 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     options.check()
     if words := options.given(STEPS):
         raise InputError(
-            f"{' and '.join(words)} cannot be used with logs in continuous time",
-            hint="leave that out",
+            f"{' and '.join(words)} cannot be used with logs in continuous time", hint="leave that out"
         )
     is_own = isinstance(data, TimedRows)
     tables = open_tables(data.table() if isinstance(data, TimedRows) else data, options.format)
@@ -274,7 +271,7 @@ def _columns(table: DataTable, structure: Structure, options: LogReadOptions) ->
     by, names = _state_columns(table, structure, options, finder)
     roles = {
         role: given.get(role, role)
-        for role in (EPISODE, TERMINATED, TRUNCATED, DONE)
+        for role in (EPISODE, *FLAGS)
         if given.get(role, role if role in table.names else "")
     }
     _refuse_transitions(table, names, {clock, *names, *roles.values()}, EPISODE in roles)
@@ -417,28 +414,17 @@ class _TimedDecoder(RowDecoder):
         return values
 
 
-def _fold_of(plan: ReadPlan, is_first: bool) -> Fold:
+def _fold_of(plan: ReadPlan, part: Part | None = None) -> Fold:
     fields = ["place", "episode", "state", "cost", "transition", "next_state", "ended"]
     rows = Collector(*fields, *(["until"] if UNTIL in plan.roles else []))
-    return Fold(plan, (rows,), by_name=True, is_first=is_first, beside=free_columns(plan))
-
-
-def fold_timed(plan: ReadPlan, part: Part) -> Fold:
-    """The rows of a part."""
-    return fold_part(_fold_of(plan, is_first=False), part)
+    return Fold(plan, (rows,), by_name=True, is_first=part is None, beside=free_columns(plan))
 
 
 def _fold(plan: TimedPlan) -> Fold:
     """All rows of a log in continuous time."""
-    whole, parts = _fold_of(plan, is_first=True), plan.parts()
-    folds = (fold_part(whole, part) for part in parts) if plan.engine is None else plan.run(fold_timed)
+    whole = _fold_of(plan)
     try:
-        for part, fold in zip(parts, folds, strict=True):
-            if fold is not whole:
-                whole.merge(fold)
-            if part.groups is None and not fold.rows:
-                raise plan.tables[part.table].error("the log has no rows")
-        whole.finish()
+        fold_parts(whole, _fold_of)
     except InputError:
         if not whole.notes[OUT_OF_ORDER]:
             raise
@@ -454,6 +440,9 @@ class _Sojourns:
     def __init__(self, plan: TimedPlan, fold: Fold):
         (collection,) = fold.observers
         held = collection.finish()
+        sources = set((held["place"] >> TABLE).tolist())
+        if missing := [table for number, table in enumerate(plan.tables) if number not in sources]:
+            raise missing[0].error("the log has no rows")
         order = np.argsort(held["place"], kind="stable")
         order = order[np.argsort(held["episode"][order], kind="stable")]
         self.plan, self.beside = plan, fold.beside

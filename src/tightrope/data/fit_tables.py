@@ -217,10 +217,7 @@ class VisitGrid:
         return VisitGrid(outcome_of, signatures.start, is_later)
 
     def add(
-        self,
-        transition: OffsetArray,
-        place: OffsetArray | None = None,
-        moment: OffsetArray | None = None,
+        self, transition: OffsetArray, place: OffsetArray | None = None, moment: OffsetArray | None = None
     ) -> None:
         """Events in the order of the log; the numbers of their rows rise, and so should their times."""
         if place is not None and moment is not None and len(place):

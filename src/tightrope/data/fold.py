@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -726,6 +727,30 @@ def fold_part(fold: Fold, part: Part, watch: Watch | None = None) -> Fold:
             watch(chunk.rows, max(0, chunk.bytes_read - read))
             read = chunk.bytes_read
     return fold
+
+
+MakeFold = Callable[[ReadPlan, Part | None], Fold]
+"""Makes the fold of a part, or of a whole log."""
+
+
+def fold_parts(
+    whole: Fold, make: MakeFold, watch: Watch = lambda rows, read: None, is_apart: bool = False
+) -> None:
+    """Let a fold take all rows of its log: by its engine, in threads where parts are apart, or one by one."""
+    plan = whole.plan
+    parts = plan.parts()
+    if plan.engine is None and not is_apart:
+        for part in parts:
+            fold_part(whole, part, watch)
+    else:
+        for part, fold in zip(parts, plan.run(partial(_fold_one, make)), strict=True):
+            watch(fold.rows, plan.tables[part.table].bytes_of(fold.rows))
+            whole.merge(fold)
+    whole.finish()
+
+
+def _fold_one(make: MakeFold, plan: ReadPlan, part: Part) -> Fold:
+    return fold_part(make(plan, part), part)
 
 
 def _ahead(source: Iterator[Item]) -> Iterator[Item]:

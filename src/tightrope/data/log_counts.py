@@ -31,7 +31,7 @@ from tightrope.data.columns import BATCH, COST, COUNT, EPISODE, STEP, TIME, WATC
 from tightrope.data.costs import CostTally
 from tightrope.data.counts import BatchCounter, Counts, batch_ends
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, has_levels, worse
-from tightrope.data.fold import Fold, NotInTime, Watched, fold_part
+from tightrope.data.fold import Fold, NotInTime, Watched, fold_parts
 from tightrope.data.free_columns import free_columns
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE
 from tightrope.data.read_plan import Part, ReadPlan
@@ -120,8 +120,9 @@ def _short(numbers: OffsetArray) -> npt.NDArray[Any]:
     return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
-def count_fold(plan: ReadPlan, by_name: bool = False, first: int | None = 0, is_first: bool = True) -> Fold:
+def count_fold(plan: ReadPlan, part: Part | None = None, by_name: bool = False) -> Fold:
     """A fold that counts a log, or a part of it with rows before."""
+    first, is_first = 0 if part is None else part.first, part is None
     beside = free_columns(plan, for_tables=True) if plan.observers else {}
     fold = Fold(plan, by_name=by_name, first=first, is_first=is_first, beside=beside)
     is_ordered = plan.boundaries is None and not by_name
@@ -129,11 +130,6 @@ def count_fold(plan: ReadPlan, by_name: bool = False, first: int | None = 0, is_
     others = (make(not is_first, is_ordered) for make in plan.observers)
     fold.observers = (CountTally(plan, not fold.waits_for_place), *others)
     return fold
-
-
-def count_part(plan: ReadPlan, part: Part, by_name: bool = False) -> Fold:
-    """Count one part."""
-    return fold_part(count_fold(plan, by_name, part.first, is_first=False), part)
 
 
 def describe_missing(
@@ -246,17 +242,10 @@ def _count_in_turn(plan: ReadPlan, stated: SamplingDesign | None, watch: ReadPro
 
 def fold_log(plan: ReadPlan, watch: ReadProgress, by_name: bool = False) -> Fold:
     """All rows of a log, counted; parts at the same time, where their places are known beforehand."""
-    parts, whole = plan.parts(), count_fold(plan, by_name)
-    numbered = plan.boundaries is not None or all(part.first is not None for part in parts)
+    parts, make = plan.parts(), partial(count_fold, by_name=by_name)
+    numbered, whole = plan.boundaries is not None or all(part.first is not None for part in parts), make(plan)
     is_apart = numbered and not (plan.by_episodes or by_name) and plan.workers > 1
-    if plan.engine is None and not is_apart:
-        for part in parts:
-            fold_part(whole, part, watch.add)
-    else:
-        for part, fold in zip(parts, plan.run(partial(count_part, by_name=by_name)), strict=True):
-            watch.add(fold.rows, plan.tables[part.table].bytes_of(fold.rows))
-            whole.merge(fold)
-    whole.finish()
+    fold_parts(whole, make, watch.add, is_apart)
     return whole
 
 

@@ -33,13 +33,12 @@ from tightrope.data.columns import (
     ACTION,
     CHOICE,
     COST,
-    DONE,
     EPISODE,
+    FLAGS,
     NEXT_STATE,
     ROLES,
     STATE,
     STEP,
-    TERMINATED,
     TIME,
     TRUNCATED,
     WATCHED_UNTIL,
@@ -243,7 +242,7 @@ class RowDecoder:
         flags = {
             role: truth_values(chunk.columns[name], name, self.file, problems)
             for role, name in columns.roles.items()
-            if role in (TERMINATED, TRUNCATED, DONE)
+            if role in FLAGS
         }
         ended: BoolArray = np.logical_or.reduce([no, *flags.values()])
         state = self._states(chunk, columns.state, problems)

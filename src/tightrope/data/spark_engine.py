@@ -17,7 +17,7 @@ from tightrope.data.read_plan import Part, ReadPlan, State, Work, in_threads
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.table.arrow import held_table
 from tightrope.io.table.data_table import first_line
-from tightrope.io.table.spark import as_row, feed, partition
+from tightrope.io.table.frames import as_row, feed, partition
 
 PARTS_OF_JOB = 128
 """Two jobs run at once, and the states of their parts are in memory here."""

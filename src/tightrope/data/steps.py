@@ -39,7 +39,7 @@ from tightrope.data.model_index import ModelIndex
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.simulator import DEFAULT_CAP
 from tightrope.errors import InputError, describe
-from tightrope.io.table.minari import load_minari as load_minari
+from tightrope.io.table.frames import load_minari as load_minari
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.states import find_choice
 from tightrope.model.structure import UNLABELLED, Structure, Structured, plain

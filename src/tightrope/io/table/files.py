@@ -32,8 +32,7 @@ from tightrope.errors import InputError, Location
 from tightrope.io.registry import with_plugins
 from tightrope.io.table.arrow import Arrow, InMemory, Parquet
 from tightrope.io.table.data_table import COMMENT, DataTable, LogFile, LogFormat, explain_errors, open_store
-from tightrope.io.table.minari import Minari
-from tightrope.io.table.spark import SparkFrames
+from tightrope.io.table.frames import Minari, SparkFrames
 from tightrope.io.table.text import Csv, JsonLines, text_lines
 from tightrope.numerics.late import fs, pa
 

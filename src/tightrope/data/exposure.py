@@ -25,21 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.columns import (
-    COST,
-    COUNT,
-    EPISODE,
-    FLAGS,
-    HABITS,
-    STATE,
-    TIME,
-    ColumnFinder,
-    RowColumns,
-    StateNames,
-    is_name_of_next,
-    parse_columns,
-    plain_name,
-)
+from tightrope.data import columns as col
+from tightrope.data import rows as decoding
+from tightrope.data.columns import ColumnFinder, RowColumns, StateNames, parse_columns
 from tightrope.data.costs import cost_values, exact_sums
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.fold import Collector, Fold, fold_parts
@@ -48,17 +36,7 @@ from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
 from tightrope.data.read_plan import Part, ReadPlan, engine_at, refuse_copy
 from tightrope.data.row_sequence import DISORDERED_AT, OUT_OF_ORDER, Tick
-from tightrope.data.rows import (
-    TABLE,
-    EventBatch,
-    RowDecoder,
-    TimeFormat,
-    TimeKind,
-    ValueMap,
-    parse_maps,
-    rising_integers,
-    time_format_of,
-)
+from tightrope.data.rows import EventBatch, RowDecoder, TimeFormat, TimeKind, ValueMap
 from tightrope.data.survival import as_timed_tables, entries_of
 from tightrope.data.time_order import moment_of
 from tightrope.errors import InputError, check_number, describe
@@ -190,17 +168,17 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     unread = dict[str, None]()
     for table, own in zip(tables, columns, strict=True):
         unread |= dict.fromkeys(name for name in table.names if name not in own.names)
-    maps = parse_maps(options.maps, tuple(structure.valuations), (TIME, DURATION))
+    maps = decoding.parse_maps(options.maps, tuple(structure.valuations), (col.TIME, DURATION))
     plan = TimedPlan(
         structure,
         tuple(tables),
         columns,
-        {role: value_map for role, value_map in maps.items() if role not in (TIME, DURATION)},
+        {role: value_map for role, value_map in maps.items() if role not in (col.TIME, DURATION)},
         options,
-        factor=_factor(TIME if TIME in columns[0].roles else DURATION, maps),
+        factor=_factor(col.TIME if col.TIME in columns[0].roles else DURATION, maps),
     )
     if plan.has_times:
-        plan = _with_clock(plan, options, TIME in maps)
+        plan = _with_clock(plan, options, col.TIME in maps)
     plan.check_free_columns()
     with engine_at(options.place, tables) as engine:
         plan = replace(plan, engine=engine)
@@ -215,9 +193,9 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
 
 
 def _read_as(columns: RowColumns) -> str:
-    episode, clock = columns.roles.get(EPISODE), columns.roles.get(TIME)
+    episode, clock = columns.roles.get(col.EPISODE), columns.roles.get(col.TIME)
     episodes = "one episode" if episode is None else f"episodes by '{episode}'"
-    meaning = f"'{columns.roles.get(COST)}' is how long a state lasts"
+    meaning = f"'{columns.roles.get(col.COST)}' is how long a state lasts"
     if clock is not None:
         meaning = f"'{clock}' is the moment a state is seen"
     return f"{meaning}, states by {', '.join(columns.state)}, {episodes}"
@@ -235,10 +213,10 @@ def _factor(role: str, maps: Mapping[str, ValueMap]) -> float:
 
 def _with_clock(plan: TimedPlan, options: LogReadOptions, has_unit: bool) -> TimedPlan:
     """With how the times of a log are written and what they are; dates count from the first on."""
-    clocks = [(table, own.roles[TIME]) for table, own in zip(plan.tables, plan.columns, strict=True)]
+    clocks = [(table, own.roles[col.TIME]) for table, own in zip(plan.tables, plan.columns, strict=True)]
     given = parse_columns(options.columns, tuple(plan.structure.valuations), (DURATION,))
-    if (written := given.time_format or time_format_of(clocks)) is not None:
-        plan = replace(plan, maps={**plan.maps, TIME: TimeFormat(format=written)})
+    if (written := given.time_format or decoding.time_format_of(clocks)) is not None:
+        plan = replace(plan, maps={**plan.maps, col.TIME: TimeFormat(format=written)})
     decoder, (table, name) = RowDecoder(plan.columns[0], plan.maps, plan.index, ""), clocks[0]
     chunk = next(table.chunks((name,)), None)
     if chunk is None or decoder.time_kind_of(chunk) is not TimeKind.DATE:
@@ -255,9 +233,9 @@ def _with_clock(plan: TimedPlan, options: LogReadOptions, has_unit: bool) -> Tim
 def _columns(table: DataTable, structure: Structure, options: LogReadOptions) -> RowColumns:
     variables = tuple(structure.valuations)
     given = parse_columns(options.columns, variables, (DURATION,))
-    clocks = {role: given.get(role, role) for role in (TIME, DURATION)}
+    clocks = {role: given.get(role, role) for role in (col.TIME, DURATION)}
     clocks = {role: name for role, name in clocks.items() if name and (role in given or name in table.names)}
-    if len(clocks) > 1 and len(given.keys() & {TIME, DURATION}) == 1:
+    if len(clocks) > 1 and len(given.keys() & {col.TIME, DURATION}) == 1:
         clocks = {role: name for role, name in clocks.items() if role in given}
     if len(clocks) != 1:
         present = "both 'time' and 'duration'" if clocks else f"neither ({', '.join(table.names)})"
@@ -271,15 +249,15 @@ def _columns(table: DataTable, structure: Structure, options: LogReadOptions) ->
     by, names = _state_columns(table, structure, options, finder)
     roles = {
         role: given.get(role, role)
-        for role in (EPISODE, *FLAGS)
+        for role in (col.EPISODE, *col.FLAGS)
         if given.get(role, role if role in table.names else "")
     }
-    _refuse_transitions(table, names, {clock, *names, *roles.values()}, EPISODE in roles)
+    _refuse_transitions(table, names, {clock, *names, *roles.values()}, col.EPISODE in roles)
     until = str(options.watched_until) if options.watched_until in table.names else None
     if until is not None and kind == DURATION:
         raise table.error(f"`watched_until` names the column '{until}', which requires a column 'time'")
-    state_roles = dict(zip(variables if by is StateNames.VARIABLES else (STATE,), names, strict=True))
-    clocks = {TIME if kind == TIME else COST: clock} | ({} if until is None else {UNTIL: until})
+    state_roles = dict(zip(variables if by is StateNames.VARIABLES else (col.STATE,), names, strict=True))
+    clocks = {col.TIME if kind == col.TIME else col.COST: clock} | ({} if until is None else {UNTIL: until})
     return RowColumns(by, state_roles, roles | clocks)
 
 
@@ -289,23 +267,25 @@ def _state_columns(
     """The columns of states: the model's variables, or `state` by index or by its author's names."""
     variables, wanted = tuple(structure.valuations), options.state_names
     own = structure.state_names is not None and wanted is not StateNames.INDEX
-    if wanted in (None, StateNames.VARIABLES) and not (STATE in finder.given and STATE not in variables):
+    if wanted in (None, StateNames.VARIABLES) and not (
+        col.STATE in finder.given and col.STATE not in variables
+    ):
         present = [finder.variable(name) for name in variables]
         if variables and None not in present:
             return StateNames.VARIABLES, tuple(name for name in present if name is not None)
     else:
         present = [None] * len(variables)
-    whole = finder.given.get(STATE, STATE if STATE in table.names else "")
+    whole = finder.given.get(col.STATE, col.STATE if col.STATE in table.names else "")
     if whole and wanted is not StateNames.VARIABLES:
         by_name = own and (wanted is StateNames.OWN or _holds_names(table, whole, structure))
         return (StateNames.OWN if by_name else StateNames.INDEX), (whole,)
     missing = [name for name, column in zip(variables, present, strict=True) if column is None]
-    needed = ", ".join(variables) if variables else STATE
+    needed = ", ".join(variables) if variables else col.STATE
     raise table.error(
-        f"the log has no column of states: {', '.join(missing) or STATE} is missing",
+        f"the log has no column of states: {', '.join(missing) or col.STATE} is missing",
         f"it needs the columns {needed}"
         + (", or the index of the state in 'state'" if variables else "")
-        + f'; `columns="{(missing or [STATE])[0]}=…"` says which column that is',
+        + f'; `columns="{(missing or [col.STATE])[0]}=…"` says which column that is',
     )
 
 
@@ -324,20 +304,20 @@ def _refuse_transitions(
     table: DataTable, names: tuple[str, ...], read: Collection[str], has_episodes: bool
 ) -> None:
     """Columns that would be left out, and with them what happened."""
-    variables = {*names, STATE}
+    variables = {*names, col.STATE}
     for name in table.names:
         if name in read:
             continue
         meaning, instead = "", ""
-        if any(is_name_of_next(name, variable) for variable in variables):
+        if any(col.is_name_of_next(name, variable) for variable in variables):
             meaning = "says where a row leads, and in a log in continuous time the next row does"
             instead = "leave it out, and give the last state of every episode a row of its own"
-        elif plain_name(name) in (COUNT, *HABITS[COUNT]):
+        elif col.plain_name(name) in (col.COUNT, *col.HABITS[col.COUNT]):
             meaning = (
                 "says how often a row was seen, and a log in continuous time has a row for every sojourn"
             )
             instead = "write every sojourn in a row of its own"
-        elif not has_episodes and plain_name(name) in HABITS[EPISODE]:
+        elif not has_episodes and col.plain_name(name) in col.HABITS[col.EPISODE]:
             meaning = "seems to number episodes, which in a log in continuous time 'episode' does"
             instead = f'say `columns="episode={name}"`, or leave it out if all rows are one episode'
         if meaning:
@@ -360,7 +340,7 @@ class TimedPlan(ReadPlan):
 
     @property
     def has_times(self) -> bool:
-        return TIME in self.columns[0].roles
+        return col.TIME in self.columns[0].roles
 
     def decoder(self, table: int) -> RowDecoder:
         return _TimedDecoder(self, table)
@@ -386,18 +366,18 @@ class _TimedDecoder(RowDecoder):
 
     def decode(self, chunk: Chunk) -> EventBatch:
         rows = super().decode(chunk)
-        rows.cost = EXACT.clock(rows.time) if self.plan.has_times else self._numbers(chunk, COST)
+        rows.cost = EXACT.clock(rows.time) if self.plan.has_times else self._numbers(chunk, col.COST)
         if UNTIL in self.columns.roles:
-            rows.until = rising_integers(self._numbers(chunk, UNTIL))
+            rows.until = decoding.rising_integers(self._numbers(chunk, UNTIL))
         return rows
 
     def times(self, chunk: Chunk, problems: ProblemCodes) -> OffsetArray:
-        return rising_integers(self._numbers(chunk, TIME))
+        return decoding.rising_integers(self._numbers(chunk, col.TIME))
 
     def _numbers(self, chunk: Chunk, role: str) -> FloatArray:
         """Times or durations in the unit of the model's rates."""
         name, flags = self.columns.roles[role], np.zeros(chunk.rows, dtype=np.int8)
-        if role == COST:
+        if role == col.COST:
             values = cost_values(chunk.columns[name], name, self.file)
         else:
             moments = self._moments(chunk, role, flags)
@@ -406,7 +386,7 @@ class _TimedDecoder(RowDecoder):
                 (moments - self.plan.origin).astype(np.float64) * 1e-9 if is_date else EXACT.clock(moments)
             )
         values = np.where(flags == RowProblem.NONE, values * self.plan.factor, np.nan)
-        wrong = ~np.isfinite(values) | ((values < 0) if role == COST else False)
+        wrong = ~np.isfinite(values) | ((values < 0) if role == col.COST else False)
         if wrong.any():
             row = int(np.argmax(wrong))
             message = f"{name} is {values[row]}, not a number that a clock shows"
@@ -429,7 +409,7 @@ def _fold(plan: TimedPlan) -> Fold:
         if not whole.notes[OUT_OF_ORDER]:
             raise
     if whole.notes[OUT_OF_ORDER]:
-        table, number = divmod(int(whole.notes[DISORDERED_AT]), 1 << TABLE)
+        table, number = divmod(int(whole.notes[DISORDERED_AT]), 1 << decoding.TABLE)
         raise plan.tables[table].error("time runs backwards", "sort the log by episode and time", number)
     return whole
 
@@ -440,7 +420,7 @@ class _Sojourns:
     def __init__(self, plan: TimedPlan, fold: Fold):
         (collection,) = fold.observers
         held = collection.finish()
-        sources = set((held["place"] >> TABLE).tolist())
+        sources = set((held["place"] >> decoding.TABLE).tolist())
         if missing := [table for number, table in enumerate(plan.tables) if number not in sources]:
             raise missing[0].error("the log has no rows")
         order = np.argsort(held["place"], kind="stable")
@@ -501,7 +481,7 @@ class _Sojourns:
         early = end < clock[open_]
         if early.any():
             row = int(open_[np.argmax(early)])
-            table, number = divmod(int(self.held["place"][row]), 1 << TABLE)
+            table, number = divmod(int(self.held["place"][row]), 1 << decoding.TABLE)
             message = f"an episode goes on at {clock[row]:g}, after it was watched"
             raise self.plan.tables[table].error(message, row=number)
         self.lasted[open_] = end - clock[open_]
@@ -533,10 +513,10 @@ class _Sojourns:
         """Which rows were read; where they are in two files, these are the same."""
         plan, place = self.plan, self.held["place"]
         mark = with_number(state_marks(plan.structure)[self.state], self.lasted)
-        name = plan.names_of(self.held["episode"], place & ((1 << TABLE) - 1))
+        name = plan.names_of(self.held["episode"], place & ((1 << decoding.TABLE) - 1))
         held: dict[Provenance, DataTable] = {}
         for source, table in enumerate(plan.tables):
-            tally, here = RowTally(), place >> TABLE == source
+            tally, here = RowTally(), place >> decoding.TABLE == source
             tally.add(mark[here], name[here])
             refuse_copy(held, table, tally.finish())
         return replace(joined(held), episodes=episodes)

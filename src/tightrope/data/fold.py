@@ -23,31 +23,14 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.data import row_sequence as seq
 from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.counts import batch_of, batches_from
 from tightrope.data.fit_tables import LAGGED
 from tightrope.data.free_columns import ColumnCodes
 from tightrope.data.model_index import UNKNOWN
 from tightrope.data.read_plan import Part, ReadPlan
-from tightrope.data.row_sequence import (
-    BROKEN,
-    FOLLOWS,
-    LAST_TIME,
-    LATEST,
-    NOTHING,
-    OPEN_EARLIEST,
-    OPEN_ENDS,
-    OUT_OF_ORDER,
-    START_HIGH,
-    START_LOW,
-    TIME_FALLS,
-    Marks,
-    RowPlace,
-    add_notes,
-    follow_rows,
-    no_marks,
-    no_notes,
-)
+from tightrope.data.row_sequence import Marks, RowPlace, add_notes, follow_rows, no_marks, no_notes
 from tightrope.data.row_validation import WrongRow, count_problems
 from tightrope.data.rows import NO_ACTION, EventBatch, RowDecoder
 from tightrope.errors import InputError
@@ -276,7 +259,7 @@ class Fold:
         self._check_times()
 
     def _check_times(self) -> None:
-        if self.must_rise and self.notes[TIME_FALLS]:
+        if self.must_rise and self.notes[seq.TIME_FALLS]:
             raise NotInTime("the rows are not in the order of their times")
 
     def add(self, events: EventBatch, chunk: Chunk | None = None) -> None:
@@ -287,7 +270,7 @@ class Fold:
         events.sound, events.closed = problems == RowProblem.NONE, self.plan.leads_nowhere(events)
         lagged = {LAGGED + name: events.before for name, one in self.beside.items() if one.is_lagged}
         events.columns = {**events.columns, **lagged}
-        after = np.full(len(events), FOLLOWS, dtype=np.int64)
+        after = np.full(len(events), seq.FOLLOWS, dtype=np.int64)
         behind = False
         if not events.placed.all():
             placed, size = np.flatnonzero(events.placed), len(events)
@@ -295,7 +278,7 @@ class Fold:
                 raise self._error(events, int(np.argmax(self.faults(problems) != 0)), chunk)
             self._settle(events[~events.placed], chunk)
             events = events[placed]
-            after = np.where(np.diff(placed, prepend=-1) > 1, BROKEN, FOLLOWS)
+            after = np.where(np.diff(placed, prepend=-1) > 1, seq.BROKEN, seq.FOLLOWS)
             behind = not len(placed) or bool(placed[-1] < size - 1)
         self._follow(_Piece(events, after, behind and not self.by_name), chunk)
 
@@ -363,7 +346,7 @@ class Fold:
             return None
         row = int(places[0])
         if self.has_time and rows.time[row + 1] <= rows.time[row]:
-            self.notes[TIME_FALLS] += 1
+            self.notes[seq.TIME_FALLS] += 1
         return row if held else row + 1
 
     def _grouped(
@@ -377,15 +360,15 @@ class Fold:
             before = self.last if self.last is not None and self._goes_on(self.last, events[:1])[0] else None
             if before is None:
                 self._end_last(events)
-            elif after[0] == BROKEN:
+            elif after[0] == seq.BROKEN:
                 before.sound = np.zeros(1, dtype=np.bool_)
             after = after.copy()
-            after[:1] = NOTHING if before is None else 0
+            after[:1] = seq.NOTHING if before is None else 0
             return events, after, before
         in_order, names = events, events.episode
         if np.any(np.diff(names[_heads(names)]) < 0):
             events = events[np.argsort(names, kind="stable")]
-        after = np.full(len(events), FOLLOWS, dtype=np.int64)
+        after = np.full(len(events), seq.FOLLOWS, dtype=np.int64)
         events, after = self._without_copies(events, after)
         heads = _heads(events.episode)
         after[heads], before = self._waiting(events, heads)
@@ -432,7 +415,7 @@ class Fold:
     def _waiting(self, events: EventBatch, heads: OffsetArray) -> tuple[OffsetArray, EventBatch | None]:
         """What the first row of each episode here continues, and these rows, which are taken out of `open`.
         Names of episodes that are over are those of others now."""
-        after = np.full(len(heads), NOTHING, dtype=np.int64)
+        after = np.full(len(heads), seq.NOTHING, dtype=np.int64)
         there, before = self.open.find(events.episode[heads], takes_out=True)
         if before is None:
             return after, None
@@ -624,8 +607,8 @@ class Fold:
         if self.watched is not None:
             self.watched.end(last[open_], self.plan)
         times = last.time[open_ & (np.arange(len(last)) != but)]
-        self.notes[OPEN_ENDS] += len(times)
-        self.notes[OPEN_EARLIEST] = min(self.notes[OPEN_EARLIEST], times.min(initial=LATEST))
+        self.notes[seq.OPEN_ENDS] += len(times)
+        self.notes[seq.OPEN_EARLIEST] = min(self.notes[seq.OPEN_EARLIEST], times.min(initial=seq.LATEST))
         if self.from_next and but is None:
             self._settle(last)
 
@@ -633,7 +616,7 @@ class Fold:
         """The last row is that of an episode before: the rows that follow are those of another."""
         if self.last is not None:
             if self.has_time and events.time[0] <= self.last.time[0]:
-                self.notes[TIME_FALLS] += 1
+                self.notes[seq.TIME_FALLS] += 1
             self._end(self.last)
             self.last = None
 
@@ -688,10 +671,10 @@ class Fold:
         at_once = int((last.time == last.time[row]).sum()) if self.has_time else 1
         self.last_is_open = at_once == 1 and bool(self.are_open(last)[row])
         is_cut = self.last_is_open or not self.by_name
-        if self.plan.boundaries is not None and last.time[row] < self.notes[LAST_TIME]:
+        if self.plan.boundaries is not None and last.time[row] < self.notes[seq.LAST_TIME]:
             self.last_is_open = False  # others go on after it, so the end of the log does not cut it
         if self.last_is_open:
-            self.notes[OPEN_EARLIEST] = min(int(self.notes[OPEN_EARLIEST]), int(last.time[row]))
+            self.notes[seq.OPEN_EARLIEST] = min(int(self.notes[seq.OPEN_EARLIEST]), int(last.time[row]))
         self._end(last, row if self.last_is_open else -1)
         if self.from_next:
             is_last = np.arange(len(last)) == (row if is_cut and not self.is_sorted else -1)
@@ -702,7 +685,7 @@ class Fold:
     def is_out_of_order(self) -> bool:
         """Whether rows must be followed by name, or sorted, before they can be counted."""
         notes = self.notes
-        if notes[OUT_OF_ORDER] or notes[START_LOW] < notes[START_HIGH]:
+        if notes[seq.OUT_OF_ORDER] or notes[seq.START_LOW] < notes[seq.START_HIGH]:
             return True
         every = (np.concatenate(names) for names in self.starts.values())
         return any(len(np.unique(names)) < len(names) for names in every)

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.data import row_sequence as seq
 from tightrope.data.columns import BATCH, COST, COUNT, EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.costs import CostTally
 from tightrope.data.counts import BatchCounter, Counts, batch_ends
@@ -35,21 +36,7 @@ from tightrope.data.fold import Fold, NotInTime, Watched, fold_parts
 from tightrope.data.free_columns import free_columns
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE
 from tightrope.data.read_plan import Part, ReadPlan
-from tightrope.data.row_sequence import (
-    EPISODES,
-    FIRST_HIGH,
-    FIRST_LOW,
-    GAPS,
-    HOLES,
-    LAST_TIME,
-    MISSING,
-    OPEN_EARLIEST,
-    OPEN_ENDS,
-    PARTS,
-    START_HIGH,
-    START_LOW,
-    no_notes,
-)
+from tightrope.data.row_sequence import no_notes
 from tightrope.data.row_validation import likely_reading
 from tightrope.data.rows import EventBatch
 from tightrope.data.time_order import begin_times, end_instants, fold_sorted, moment_of, times_fall
@@ -141,14 +128,14 @@ def describe_missing(
         rows = sum(dropped.values())
         reasons = ", ".join(f"{times} {reason}" for reason, times in sorted(dropped.items()))
         lines.append(f"{rows:,} {_plural(rows, 'row was', 'rows were')} dropped ({reasons})")
-    if notes[HOLES] and not outages:
-        holes = int(notes[HOLES])
+    if notes[seq.HOLES] and not outages:
+        holes = int(notes[seq.HOLES])
         lines.append(
             f"{holes:,} {_plural(holes, 'silence is', 'silences are')} longer than the clock's usual step: "
             "rows are missing there (--gaps outage states that this had nothing to do with what happened)"
         )
-    if notes[GAPS] and not outages:
-        steps = int(notes[MISSING])
+    if notes[seq.GAPS] and not outages:
+        steps = int(notes[seq.MISSING])
         lines.append(f"{steps:,} {_plural(steps, 'step is', 'steps are')} missing within episodes")
     if late_starts:
         lines.append(f"{late_starts:,} {_plural(late_starts, 'episode begins', 'episodes begin')} late")
@@ -274,9 +261,9 @@ def describe(
     batches = tally.counter.finish(_number_of_batches(plan, fold, stated))
     late = 0
     if fold.is_sorted and fold.has_steps:
-        late = int((np.concatenate(fold.first_steps) > notes[START_LOW]).sum())
+        late = int((np.concatenate(fold.first_steps) > notes[seq.START_LOW]).sum())
     elif fold.is_out_of_order and fold.has_steps:
-        notes[GAPS] += int(notes[START_LOW] < notes[START_HIGH])
+        notes[seq.GAPS] += int(notes[seq.START_LOW] < notes[seq.START_HIGH])
     missing = describe_missing(fold.dropped, notes, fold.lost, late, plan.options.gaps is not None)
     if fold.copies:
         remarks += (f"{fold.copies:,} rows that were logged twice were dropped, as was asked",)
@@ -285,7 +272,7 @@ def describe(
     count = batches.total(plan.structure.transitions)
     design = SamplingDesign(
         SamplingKind.ADAPTIVE,
-        int(notes[EPISODES]) if remarks or plan.by_episodes or follows else None,
+        int(notes[seq.EPISODES]) if remarks or plan.by_episodes or follows else None,
         int(count.sum()),
         censored=missing,
         open_end=fold.open_end,
@@ -345,7 +332,7 @@ def _number_of_batches(plan: ReadPlan, fold: Fold, stated: SamplingDesign | None
     if plan.by_episodes and stated is not None:
         return 0 if stated.episodes is None else len(batch_ends(stated.episodes))
     if plan.by_episodes:
-        return len(batch_ends(int(fold.notes[EPISODES])))
+        return len(batch_ends(int(fold.notes[seq.EPISODES])))
     return len(batch_ends(fold.rows)) if fold.by_name else 0
 
 
@@ -355,7 +342,7 @@ def order_of(plan: ReadPlan, fold: Fold) -> Assumed:
     if TIME in plan.roles and stated != AS_READ:
         if stated == BY_TIME:
             return Assumed.stated(ORDER, "--order time: one clock runs for all episodes")
-        alike = notes[EPISODES] > 1 and notes[FIRST_LOW] == notes[FIRST_HIGH]
+        alike = notes[seq.EPISODES] > 1 and notes[seq.FIRST_LOW] == notes[seq.FIRST_HIGH]
         if alike and plan.has_number_times and (fold.is_sorted or not fold.shows_one_clock):
             why = (
                 "every episode begins at the same number, so each may have a clock of its own; "
@@ -363,7 +350,7 @@ def order_of(plan: ReadPlan, fold: Fold) -> Assumed:
             )
             return Assumed.unverified(ORDER, why)
         return Assumed.derived(ORDER, "batches follow the times of rows, over all files and episodes")
-    if notes[EPISODES] == 1 and len(plan.tables) == 1 and not fold.is_sorted:
+    if notes[seq.EPISODES] == 1 and len(plan.tables) == 1 and not fold.is_sorted:
         return Assumed.derived(ORDER, "all rows are of one episode, in its order")
     if stated == AS_READ:
         return Assumed.stated(ORDER, "--order as-read: rows stand in the order in which they happened")
@@ -380,14 +367,18 @@ def ends_of(plan: ReadPlan, fold: Fold, order: Assumed) -> Assumed:
     if options.gaps is not None and options.ends != COMPLETE and not _shows_gaps(plan):
         why = "--gaps outage: neither step numbers nor a regular clock show where rows are missing"
         return worse(ends, Assumed.unverified(ENDS, why))
-    if options.gaps is None or not (fold.notes[HOLES] or fold.notes[GAPS]):
+    if options.gaps is None or not (fold.notes[seq.HOLES] or fold.notes[seq.GAPS]):
         return ends
     why = "--gaps outage: where rows are missing within episodes, logging stopped for reasons of its own"
     return worse(ends, Assumed.stated(ENDS, why))
 
 
 def _ends_of(plan: ReadPlan, fold: Fold, order: Assumed) -> Assumed:
-    options, others, episodes = plan.options, int(fold.notes[OPEN_ENDS]), int(fold.notes[EPISODES])
+    options, others, episodes = (
+        plan.options,
+        int(fold.notes[seq.OPEN_ENDS]),
+        int(fold.notes[seq.EPISODES]),
+    )
     # without a trace rows may lack, unless every step of the model leads one level further
     may_lack = fold.from_next and not _shows_gaps(plan) and not has_levels(plan.structure)
     if not may_lack and not others and not fold.last_is_open:
@@ -439,14 +430,14 @@ def _cut(plan: ReadPlan, notes: OffsetArray) -> Assumed:
     if TIME not in plan.roles:
         word = "`until_now`" if options.until_now else "`watched_until`"
         raise table.error(f"{word} needs times, and the log has none", 'name them: `columns="time=…"`')
-    end = last = int(notes[LAST_TIME])
+    end = last = int(notes[seq.LAST_TIME])
     how = "--until-now: episodes that are not over went on until the log's last instant"
     if options.watched_until is not None:
         end = moment_of(options.watched_until, plan)
         if end < last:
             raise table.error(f"`watched_until` is {options.watched_until}, but the log has later rows")
         how = f"--watched-until {options.watched_until}: episodes that are not over were watched until then"
-    earliest, latest = (int(part) for part in plan.tick.parts(np.array([notes[OPEN_EARLIEST], end])))
+    earliest, latest = (int(part) for part in plan.tick.parts(np.array([notes[seq.OPEN_EARLIEST], end])))
     return _seen_until(plan, how, latest - earliest, has_rows_at_ends=end == last)
 
 
@@ -455,7 +446,7 @@ def _seen_until(plan: ReadPlan, how: str, longest: int, has_rows_at_ends: bool) 
     rows stand at the very end, each open episode needs one there."""
     if not plan.tick.step:
         return Assumed.stated(ENDS, f"{how}; {_STATED}")
-    if longest > (PARTS - 2 if has_rows_at_ends else PARTS + 2):
+    if longest > (seq.PARTS - 2 if has_rows_at_ends else seq.PARTS + 2):
         return Assumed.violated(ENDS, f"{how}; but some stop before, and rows are missing there")
     return Assumed.derived(ENDS, f"{how}, as their last rows show")
 

@@ -22,17 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.data.columns import (
-    ACTION,
-    EPISODE,
-    TIME,
-    WATCHED_UNTIL,
-    RowColumns,
-    describe_role,
-    find_columns,
-    parse_columns,
-    unused_columns,
-)
+from tightrope.data import columns as col
+from tightrope.data.columns import RowColumns, find_columns, parse_columns
 from tightrope.data.counts import LONG, Counts, LazyLog
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
 from tightrope.data.episode_log import EpisodeLog, KeptEvents, keep_recent, read_rows
@@ -336,13 +327,15 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
     columns = [find_columns(table, structure, options.state_names, given) for table in tables]
     names = {str(n): name for n, name in enumerate(filter(None, structure.action_names))}
     if names and any((table.metadata or {}).get("actions") == "numbers" for table in tables):
-        maps.setdefault(ACTION, ValueMap(names))
+        maps.setdefault(col.ACTION, ValueMap(names))
     clocks = [
-        (table, own.roles[TIME]) for table, own in zip(tables, columns, strict=True) if TIME in own.roles
+        (table, own.roles[col.TIME])
+        for table, own in zip(tables, columns, strict=True)
+        if col.TIME in own.roles
     ]
     written = given.time_format or (time_format_of(clocks) if clocks else None)
     if written is not None:
-        maps[TIME] = TimeFormat(format=written)
+        maps[col.TIME] = TimeFormat(format=written)
     if any(options.watched_until in table.names for table in tables):
         columns = [_with_watched(table, c, options) for table, c in zip(tables, columns, strict=True)]
     for table, own in zip(tables, columns, strict=True):
@@ -399,7 +392,7 @@ def _whole(plan: ReadPlan) -> Reading:
     total = _with_design(total, options)
     notes += _about_plan(total.design, options)
     columns = plan.columns[0]
-    notes += [*options.overridden, *unused_columns(plan.tables[0], columns.names, list(columns.roles))]
+    notes += [*options.overridden, *col.unused_columns(plan.tables[0], columns.names, list(columns.roles))]
     called = {role: dict(known) for role, one in plan.maps.items() if (known := one.calls)}
     about = tuple(dict.fromkeys(notes))
     counts = replace(total, names=called)
@@ -442,7 +435,7 @@ def _segments(plan: ReadPlan) -> list[ReadPlan]:
 def _by_episodes(plan: ReadPlan) -> bool:
     """Whether batches end after numbers of episodes: in files of ours, and under a plan of episodes."""
     table = plan.tables[0]
-    if EPISODE not in plan.roles:
+    if col.EPISODE not in plan.roles:
         return False
     if (table.metadata or {}).get("batching") == "episodes" and stated_design(table) is not None:
         return True
@@ -533,7 +526,7 @@ def _with_watched(table: DataTable, columns: RowColumns, options: LogReadOptions
     name = str(options.watched_until)
     if name not in table.names:
         raise table.error(f"`watched_until` names the column '{name}', which this file does not have")
-    lacking = [role for role in (EPISODE, TIME) if role not in columns.roles]
+    lacking = [role for role in (col.EPISODE, col.TIME) if role not in columns.roles]
     if lacking and not columns.is_counted:
         raise table.error(
             f"`watched_until` names the column '{name}', and the log has none of the {lacking[0]}",
@@ -541,7 +534,9 @@ def _with_watched(table: DataTable, columns: RowColumns, options: LogReadOptions
         )
     if name in columns.names:
         raise InputError(f"`watched_until` names the column '{name}', which is read as something else")
-    return columns if columns.is_counted else replace(columns, roles={**columns.roles, WATCHED_UNTIL: name})
+    return (
+        columns if columns.is_counted else replace(columns, roles={**columns.roles, col.WATCHED_UNTIL: name})
+    )
 
 
 def _refuse_words_about_rows(
@@ -553,7 +548,7 @@ def _refuse_words_about_rows(
         words.append('`order="time"`')
     used = dict(columns.each)
     unread = [role for role, column in given.items() if column and role not in used]
-    words += [f"the column of the {describe_role(role)} (`columns`)" for role in unread]
+    words += [f"the column of the {col.describe_role(role)} (`columns`)" for role in unread]
     if words:
         raise table.error(
             f"this is a table of counts, with one row per counted transition: {' and '.join(words)} "

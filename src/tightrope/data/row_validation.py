@@ -20,23 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.data.columns import (
-    ACTION,
-    BATCH,
-    CHOICE,
-    COST,
-    COUNT,
-    EPISODE,
-    NEXT_STATE,
-    STATE,
-    STEP,
-    TIME,
-    WATCHED_UNTIL,
-    RowColumns,
-    StateNames,
-    describe_role,
-    unused_columns,
-)
+from tightrope.data import columns as col
+from tightrope.data.columns import RowColumns, StateNames
 from tightrope.data.model_index import NO_SUCH_ACTION
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.rows import NO_ACTION, EventBatch, RowDecoder, ValueMap, mapped_role
@@ -114,14 +99,14 @@ class WrongRow:
                 )
                 return message, self._with_unused(f"it may lead to {self._successors(state)}; {NO_NOISE}")
             case RowProblem.NEGATIVE_COUNT | RowProblem.NEGATIVE_BATCH:
-                role = COUNT if problem is RowProblem.NEGATIVE_COUNT else BATCH
+                role = col.COUNT if problem is RowProblem.NEGATIVE_COUNT else col.BATCH
                 return f"the {role} {self._value(self.columns.roles[role])} is negative", SKIP_HINT
         return self._order_message(problem, here, led)
 
     def _order_message(self, problem: RowProblem, here: str, led: int) -> Message:
         """What is wrong with a row that does not follow the one before."""
         roles = self.columns.roles
-        episode = self._value(roles[EPISODE]) if EPISODE in roles else "?"
+        episode = self._value(roles[col.EPISODE]) if col.EPISODE in roles else "?"
         if problem is RowProblem.BROKEN_CHAIN:
             there = self._state_name(led)
             message = f"episode {episode} goes on in state {here}, but the row before led to state {there}"
@@ -132,11 +117,11 @@ class WrongRow:
             message = f"episode {episode} goes on after the row before said that it ended"
             return message, "give each episode its own name in the column 'episode'"
         if problem is RowProblem.REPEATED_STEP:
-            message = f"step {self._value(roles[STEP])} of episode {episode} is given twice"
+            message = f"step {self._value(roles[col.STEP])} of episode {episode} is given twice"
             hint = "remove rows that were logged twice, or give each episode a name of its own in 'episode'"
             return message, hint
         if problem is RowProblem.REPEATED_TIME:
-            moment = self._value(roles[TIME])
+            moment = self._value(roles[col.TIME])
             hint = "`drop_duplicates=True` drops rows that were logged twice"
             if self.plan.is_timed:
                 moment = self.decoder.decode(self.chunk).cost[0]
@@ -168,7 +153,7 @@ class WrongRow:
 
     def _is_missing(self, role: str, name: str) -> bool:
         """Whether a cell is empty that has to hold something."""
-        if name in self.columns.ends or role == WATCHED_UNTIL or not _is_blank(self._value(name)):
+        if name in self.columns.ends or role == col.WATCHED_UNTIL or not _is_blank(self._value(name)):
             return False
         known = self._map_of(role)
         return known is None or not known.reads_blanks
@@ -180,9 +165,9 @@ class WrongRow:
             wrong = f"column '{name}' holds {value!r}, which is"
             if problem and name in self.columns.ends:
                 return f"{wrong} neither true nor false"
-            if self._is_missing(role, name) or (problem == RowProblem.MISSING_VALUE and role != COST):
+            if self._is_missing(role, name) or (problem == RowProblem.MISSING_VALUE and role != col.COST):
                 return f"column '{name}' has no value"
-            if problem and role == COST:
+            if problem and role == col.COST:
                 return f"{wrong} not a cost"
             if problem == RowProblem.FRACTIONAL:
                 known = self._map_of(role)
@@ -210,7 +195,7 @@ class WrongRow:
         for role, name in self.columns.each:
             if self._is_missing(role, name):
                 known = self._map_of(role)
-                if (role in self.columns.roles and role != ACTION) or (known and known.names is None):
+                if (role in self.columns.roles and role != col.ACTION) or (known and known.names is None):
                     break
                 others = "" if known is None else f"{known.text}, "
                 how = f"`maps='{mapped_role(role)}: {others}=…'` says what"
@@ -261,7 +246,7 @@ class WrongRow:
             if not unlabelled[structure.action_of_choice].any():
                 return f"column '{column}' has no value", self._value_hint()
         hint = NO_NOISE
-        if isinstance(value, str) and value not in names and ACTION not in self.decoder.maps:
+        if isinstance(value, str) and value not in names and col.ACTION not in self.decoder.maps:
             hint = (
                 f"the model's actions are {', '.join(names)}; `maps='action: {value}=…'` says what it means"
             )
@@ -281,7 +266,7 @@ class WrongRow:
 
     def _with_unused(self, hint: str) -> str:
         """A hint behind what columns look like that nobody uses: in another order rows may fit."""
-        pointed = unused_columns(self.table, self.columns.names, list(self.columns.roles))
+        pointed = col.unused_columns(self.table, self.columns.names, list(self.columns.roles))
         return "; ".join([*pointed, hint])
 
     def _action(self) -> str:
@@ -358,7 +343,7 @@ def likely_reading(plan: ReadPlan, table: int) -> str | None:
     if chunk.rows > LOOKED_AT:
         first = {name: column.slice(0, LOOKED_AT) for name, column in chunk.columns.items()}
         chunk = Chunk(chunk.first_row, LOOKED_AT, first)
-    step = columns.roles.get(STEP)
+    step = columns.roles.get(col.STEP)
     if step is not None and look(some_values(chunk.columns[step])) == "dates":
         return f"these look like times in the column '{step}': say `columns=\"time={step}\"`"
     if _fitting(plan, table, chunk) > 1 - SUSPICIOUS:
@@ -377,7 +362,7 @@ def _fitting(plan: ReadPlan, table: int, chunk: Chunk) -> float:
     except InputError:
         return 0.0
     if plan.columns[table].from_next_row:
-        same = np.diff(rows.episode) == 0 if EPISODE in plan.columns[table].roles else True
+        same = np.diff(rows.episode) == 0 if col.EPISODE in plan.columns[table].roles else True
         follows = np.flatnonzero(same & ~rows.ended[:-1])
         rows = replace(rows[follows], next_state=rows.state[follows + 1])
     plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
@@ -401,7 +386,7 @@ def _others(plan: ReadPlan, columns: RowColumns) -> Iterator[Other]:
             yield words, replace(columns, by=StateNames.VARIABLES, state_roles=roles), {}
     if len(columns.state) == 1:
         words = f"the model's numbers of its states counted from 1 in {shown}: say"
-        yield f"{words} `states=\"index\"` and `maps='state: -1'`", by_index, {STATE: less}
+        yield f"{words} `states=\"index\"` and `maps='state: -1'`", by_index, {col.STATE: less}
     if columns.by is StateNames.VARIABLES:
         more = ValueMap(steps=(("+", Fraction(1)),))
         for shift, words in ((less, "counted from one more"), (more, "counted from one less")):
@@ -417,13 +402,13 @@ def _others(plan: ReadPlan, columns: RowColumns) -> Iterator[Other]:
     if not columns.from_next_row:
         words = "state and next state the other way round"
         yield _renamed(columns, words, (*columns.next_state, *columns.state))
-    if (action := columns.roles.get(ACTION)) is not None:
-        roles = {role: name for role, name in columns.roles.items() if role not in (ACTION, CHOICE)}
+    if (action := columns.roles.get(col.ACTION)) is not None:
+        roles = {role: name for role, name in columns.roles.items() if role not in (col.ACTION, col.CHOICE)}
         words = f"choices counted from 1: say `columns='choice={action}'` and `maps='choice: -1'`"
-        yield words, replace(columns, roles={**roles, CHOICE: action}), {CHOICE: less}
+        yield words, replace(columns, roles={**roles, col.CHOICE: action}), {col.CHOICE: less}
         names = ValueMap({str(n): name for n, name in enumerate(filter(None, structure.action_names))})
         words = f"actions numbered through all of the model: say `maps='action: {names.text}'`"
-        yield words, columns, {ACTION: names}
+        yield words, columns, {col.ACTION: names}
 
 
 def _renamed(columns: RowColumns, words: str, names: Iterable[str]) -> Other:
@@ -495,7 +480,7 @@ def _kinds(rows: EventBatch, columns: RowColumns) -> list[tuple[str, BoolArray, 
     problems = rows.problems
     before = {role: name for role, name in columns.state_roles.items() if name in columns.state}
     after = {role: name for role, name in columns.state_roles.items() if name not in columns.state}
-    action = {role: columns.roles[role] for role in (ACTION, CHOICE) if role in columns.roles}
+    action = {role: columns.roles[role] for role in (col.ACTION, col.CHOICE) if role in columns.roles}
     disabled = problems == RowProblem.DISABLED_ACTION
     nameless = disabled & (rows.action == NO_SUCH_ACTION)
     return [
@@ -515,7 +500,7 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: EventBatch, shown: dict
     for role, name in decoder.columns.each if bad.any() else ():
         failed = bad & np.isin(decoder.problems_of(role, name, chunk), wanted)
         if failed.any():
-            naming = "" if role == name else f", read as {describe_role(role)}"
+            naming = "" if role == name else f", read as {col.describe_role(role)}"
             text = f"column '{name}'{naming}: {describe_column(chunk.columns[name].filter(pa.array(failed)))}"
             unreadable[shown.setdefault(name, text)] += int(failed.sum())
     return unreadable
@@ -525,7 +510,7 @@ def _values(chunk: Chunk, bad: BoolArray, roles: Mapping[str, str], are_states: 
     """How often each combination of values stands in the bad rows; of next states as of states."""
     columns = [dense(chunk.columns[name]).filter(pa.array(bad)).cast(pa.string()) for name in roles.values()]
     labels = [role.rstrip("'") if are_states else role for role in roles]
-    is_plain = len(labels) == 1 and labels[0] in (ACTION, STATE, NEXT_STATE)
+    is_plain = len(labels) == 1 and labels[0] in (col.ACTION, col.STATE, col.NEXT_STATE)
     texts = zip(*(column.fill_null("nothing").to_pylist() for column in columns), strict=True)
     return Counter(
         row[0] if is_plain else ", ".join(f"{role}={text}" for role, text in zip(labels, row, strict=True))

@@ -29,41 +29,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.columns import (
-    ACTION,
-    CHOICE,
-    COST,
-    EPISODE,
-    FLAGS,
-    NEXT_STATE,
-    ROLES,
-    STATE,
-    STEP,
-    TIME,
-    TRUNCATED,
-    WATCHED_UNTIL,
-    RowColumns,
-    StateNames,
-)
+from tightrope.data import columns as col
+from tightrope.data.columns import RowColumns, StateNames
 from tightrope.data.costs import as_number, cost_values
 from tightrope.data.model_index import UNKNOWN, ModelIndex, Taken, identifier
 from tightrope.errors import InputError, Location
-from tightrope.io.table.columns import (
-    ProblemCodes,
-    RowProblem,
-    dense,
-    distinct,
-    find_date_form,
-    holds_text,
-    is_nested,
-    look,
-    mark,
-    read_numbers,
-    some_values,
-    times_of,
-    truth_values,
-    whole_numbers,
-)
+from tightrope.io.table import columns as cells
+from tightrope.io.table.columns import ProblemCodes, RowProblem, mark
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -193,7 +165,7 @@ def value_names(structure: Structure, variable: str) -> dict[str, str]:
 
 def _by_name(column: Any, names: Mapping[str, str]) -> Any:
     """The column with names replaced by what they stand for; what is no name stays as it is."""
-    values, codes = distinct(column)
+    values, codes = cells.distinct(column)
     texts = []
     for value in values:
         text = str(value)
@@ -210,7 +182,7 @@ def _texts_at(codes: OffsetArray, texts: Sequence[str | None]) -> Any:
 
 def mapped_role(role: str) -> str:
     """What maps call it: next values share the map of the present ones."""
-    return STATE if role == NEXT_STATE else role.removesuffix("'")
+    return col.STATE if role == col.NEXT_STATE else role.removesuffix("'")
 
 
 class RowDecoder:
@@ -240,9 +212,9 @@ class RowDecoder:
         nothing: OffsetArray = np.zeros(rows, dtype=np.int64)
         unknown, no = np.full(rows, UNKNOWN, dtype=np.int64), np.zeros(rows, dtype=np.bool_)
         flags = {
-            role: truth_values(chunk.columns[name], name, self.file, problems)
+            role: cells.truth_values(chunk.columns[name], name, self.file, problems)
             for role, name in columns.roles.items()
-            if role in FLAGS
+            if role in col.FLAGS
         }
         ended: BoolArray = np.logical_or.reduce([no, *flags.values()])
         state = self._states(chunk, columns.state, problems)
@@ -255,16 +227,16 @@ class RowDecoder:
             next_state = self._states(chunk, columns.next_state, problems)
         episode = step = time = nothing
         unplaced: ProblemCodes = np.zeros(rows, dtype=np.int8)
-        if EPISODE in columns.roles:
-            episode = identities(chunk.columns[columns.roles[EPISODE]], unplaced)
-        if STEP in columns.roles:
-            name = columns.roles[STEP]
-            step = whole_numbers(chunk.columns[name], name, self.file, unplaced)
-        if TIME in columns.roles:
+        if col.EPISODE in columns.roles:
+            episode = identities(chunk.columns[columns.roles[col.EPISODE]], unplaced)
+        if col.STEP in columns.roles:
+            name = columns.roles[col.STEP]
+            step = cells.whole_numbers(chunk.columns[name], name, self.file, unplaced)
+        if col.TIME in columns.roles:
             time = self.times(chunk, unplaced)
         cost: FloatArray = np.zeros(rows)
-        if COST in columns.roles:
-            cost = cost_values(chunk.columns[columns.roles[COST]], columns.roles[COST], self.file)
+        if col.COST in columns.roles:
+            cost = cost_values(chunk.columns[columns.roles[col.COST]], columns.roles[col.COST], self.file)
             if not columns.from_next_row:  # else a row may have done nothing, and cost nothing
                 mark(problems, np.isnan(cost), RowProblem.MISSING_VALUE)
         placed: BoolArray = unplaced == RowProblem.NONE
@@ -274,31 +246,31 @@ class RowDecoder:
             name: code(chunk.columns[name]) if name in chunk.columns else unknown
             for name, code in self.beside.items()
         }
-        place = (episode, step, time, placed, ended, flags.get(TRUNCATED, no))
+        place = (episode, step, time, placed, ended, flags.get(col.TRUNCATED, no))
         read = (number, state, choice.action, choice.local, next_state, *place, problems, cost, codes)
         return EventBatch(*read, no, no, unknown, unknown, *[nothing] * 6)
 
     def times(self, chunk: Chunk, problems: ProblemCodes) -> OffsetArray:
         """The times of rows, as whole numbers that rise with them."""
-        return self._moments(chunk, TIME, problems)
+        return self._moments(chunk, col.TIME, problems)
 
     def ends_of_watching(self, chunk: Chunk, unknown: int) -> OffsetArray:
         """Until when the episode of each row was watched, in the same numbers."""
         flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-        until = self._moments(chunk, WATCHED_UNTIL, flags)
+        until = self._moments(chunk, col.WATCHED_UNTIL, flags)
         return np.where(flags == RowProblem.NONE, until, unknown)
 
     def _moments(self, chunk: Chunk, role: str, problems: ProblemCodes) -> OffsetArray:
         name = self.columns.roles[role]
-        column = self.map_column(chunk, TIME, problems, name)
+        column = self.map_column(chunk, col.TIME, problems, name)
         column = _time_column(column, name, self.file, chunk.first_row)
         return moments(column, name, self.file, problems, self.time_kind)
 
     def time_kind_of(self, chunk: Chunk) -> TimeKind | None:
         """What times are, also where a text shows them; None where a chunk has none."""
         unused: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-        column = self.map_column(chunk, TIME, unused)
-        column = _time_column(column, self.columns.roles[TIME], self.file, chunk.first_row)
+        column = self.map_column(chunk, col.TIME, unused)
+        column = _time_column(column, self.columns.roles[col.TIME], self.file, chunk.first_row)
         return None if column.null_count == len(column) else _time_kind(column.type)
 
     def map_column(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Any:
@@ -309,7 +281,7 @@ class RowDecoder:
     def holds_numbers(self, role: str) -> bool:
         """Whether whole numbers stand in the column of a role."""
         if role in self.columns.roles:
-            return role not in (ACTION, EPISODE, TIME, COST, WATCHED_UNTIL)
+            return role not in (col.ACTION, col.EPISODE, col.TIME, col.COST, col.WATCHED_UNTIL)
         own = self.index.structure.state_names
         return self.columns.by is not StateNames.OWN or (own is not None and own.are_numbers)
 
@@ -318,23 +290,23 @@ class RowDecoder:
         flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
         column = self.map_column(chunk, mapped_role(role), flags, name)
         if name in self.columns.ends:
-            truth_values(column, name, self.file, flags)
-        elif role == COST:
+            cells.truth_values(column, name, self.file, flags)
+        elif role == col.COST:
             mark(flags, np.isnan(cost_values(column, name, self.file)), RowProblem.MISSING_VALUE)
         elif self.holds_numbers(role):
-            whole_numbers(column, name, self.file, flags)
+            cells.whole_numbers(column, name, self.file, flags)
         return flags
 
     def _taken(self, chunk: Chunk, problems: ProblemCodes) -> Taken:
         columns = self.columns
-        action = self.map_column(chunk, ACTION, problems) if columns.action else None
-        choice = self.map_column(chunk, CHOICE, problems) if columns.choice else None
+        action = self.map_column(chunk, col.ACTION, problems) if columns.action else None
+        choice = self.map_column(chunk, col.CHOICE, problems) if columns.choice else None
         if not columns.from_next_row:
             return self.index.taken(action, choice, self.file, problems)
         own: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
         read = self.index.taken(action, choice, self.file, own)
         missing = own == RowProblem.MISSING_VALUE
-        if action is not None and holds_text(action):
+        if action is not None and cells.holds_text(action):
             missing |= empty_texts(action)
             own[missing] = RowProblem.MISSING_VALUE
         for problem in np.unique(own[~missing & (own != RowProblem.NONE)]):
@@ -344,7 +316,7 @@ class RowDecoder:
     def _without_ends(self, chunk: Chunk, state: OffsetArray, choice: Taken) -> Taken:
         """Empty cells that a map reads as an action are none in states that lack it: there logs end."""
         name = self.columns.action
-        if name is None or ACTION not in self.maps or not self.maps[ACTION].reads_blanks:
+        if name is None or col.ACTION not in self.maps or not self.maps[col.ACTION].reads_blanks:
             return choice
         known = empty_texts(chunk.columns[name]) & (state >= 0) & (state < self.index.structure.states)
         flags: ProblemCodes = np.zeros(int(known.sum()), dtype=np.int8)
@@ -362,20 +334,20 @@ class RowDecoder:
                 column = self.map_column(chunk, variable, problems, name)
                 values[variable] = self._values(column, variable, name, problems)
             return index.state_index.states(values)
-        column = self.map_column(chunk, STATE, problems, names[0])
+        column = self.map_column(chunk, col.STATE, problems, names[0])
         if self.columns.by is StateNames.INDEX:
-            return whole_numbers(column, names[0], self.file, problems)
+            return cells.whole_numbers(column, names[0], self.file, problems)
         return decode_named_states(column, names[0], self.file, index, problems)
 
     def _values(self, column: Any, variable: str, name: str, problems: ProblemCodes) -> OffsetArray:
         """The values of a variable: whole numbers, or names of them."""
         own: ProblemCodes = np.zeros(len(column), dtype=np.int8)
-        values = whole_numbers(column, name, self.file, own)
-        if holds_text(column) and (own == RowProblem.NOT_A_NUMBER).any():
+        values = cells.whole_numbers(column, name, self.file, own)
+        if cells.holds_text(column) and (own == RowProblem.NOT_A_NUMBER).any():
             if variable not in self._value_names:
                 self._value_names[variable] = value_names(self.index.structure, variable)
             own[:] = RowProblem.NONE
-            values = whole_numbers(_by_name(column, self._value_names[variable]), name, self.file, own)
+            values = cells.whole_numbers(_by_name(column, self._value_names[variable]), name, self.file, own)
         np.copyto(problems, own, where=problems == RowProblem.NONE)
         return values
 
@@ -387,12 +359,12 @@ def decode_named_states(
     own = index.structure.state_names
     assert own is not None
     if own.are_numbers:
-        return own.find_numbers(whole_numbers(column, name, file, problems))
-    if is_nested(column):
+        return own.find_numbers(cells.whole_numbers(column, name, file, problems))
+    if cells.is_nested(column):
         values: list[Any] = column.to_pylist()
         mark(problems, np.array([value is None for value in values]), RowProblem.MISSING_VALUE)
         return np.array([own.find(value) for value in values], dtype=np.int64)
-    listed, codes = distinct(column)
+    listed, codes = cells.distinct(column)
     mark(problems, codes < 0, RowProblem.MISSING_VALUE)
     if not own.are_texts:
         listed = [_literal(value) for value in listed]
@@ -406,8 +378,8 @@ def identities(column: Any, problems: ProblemCodes) -> OffsetArray:
         with contextlib.suppress(pa.ArrowInvalid):
             column = pc.cast(column, pa.int64())
     if pa.types.is_integer(column.type) and column.null_count == 0:
-        return read_numbers(column).astype(np.int64, copy=False)
-    values, codes = distinct(column)
+        return cells.read_numbers(column).astype(np.int64, copy=False)
+    values, codes = cells.distinct(column)
     numbers = np.array([*(_identity(value) for value in values), 0], dtype=np.int64)
     missing = codes < 0
     if "" in values:
@@ -432,8 +404,8 @@ def _time_kind(kind: Any) -> TimeKind | None:
 
 def _time_column(column: Any, name: str, file: str, first_row: int) -> Any:
     """A column of times, also where texts show them."""
-    column = dense(column)
-    return times_of(column, name, file, first_row) if holds_text(column) else column
+    column = cells.dense(column)
+    return cells.times_of(column, name, file, first_row) if cells.holds_text(column) else column
 
 
 def _of_one_kind(column: Any, wanted: TimeKind, name: str, file: str) -> Any:
@@ -485,7 +457,7 @@ def rising_integers(values: npt.NDArray[np.float64]) -> OffsetArray:
 
 def empty_texts(column: Any) -> BoolArray:
     """Whether a text is missing or blank."""
-    values, codes = distinct(column)
+    values, codes = cells.distinct(column)
     return np.array([*(value is None or not str(value).strip() for value in values), True])[codes]
 
 
@@ -540,7 +512,7 @@ class ValueMap:
 
     def apply(self, column: Any, problems: ProblemCodes) -> Any:
         """The column in the model's values, as text; values without a meaning are marked."""
-        values, codes = distinct(column)
+        values, codes = cells.distinct(column)
         meanings = [self._meaning(value) for value in values]
         texts = [text for text, _ in meanings]
         wrong = np.array([*(problem for _, problem in meanings), RowProblem.NONE], dtype=np.int8)
@@ -596,8 +568,8 @@ class TimeFormat(ValueMap):
     format: str = ""
 
     def apply(self, column: Any, problems: ProblemCodes) -> Any:
-        column = dense(column)
-        if not holds_text(column):
+        column = cells.dense(column)
+        if not cells.holds_text(column):
             return column
         try:
             read = pc.strptime(pc.utf8_trim_whitespace(column), self.format, "us", error_is_null=True)
@@ -616,13 +588,13 @@ def time_format_of(tables: Sequence[tuple[DataTable, str]]) -> str | None:
     """How the times of a log are written, by all its rows, where they are texts of a form of their own."""
     first, name = tables[0]
     column = next((chunk.columns[name] for chunk in first.chunks((name,), lambda: None)), None)
-    if column is None or not holds_text(column) or look(some_values(column)) != "dates":
+    if column is None or not cells.holds_text(column) or cells.look(cells.some_values(column)) != "dates":
         return None
     with contextlib.suppress(InputError):
-        times_of(dense(column), name, first.path)
+        cells.times_of(cells.dense(column), name, first.path)
         return None
     columns = (chunk.columns[name] for table, name in tables for chunk in table.chunks((name,), lambda: None))
-    return find_date_form(columns, name, first.path)
+    return cells.find_date_form(columns, name, first.path)
 
 
 def plain_text(value: Any) -> str:
@@ -646,8 +618,8 @@ def parse_maps(
     """
     maps: dict[str, ValueMap] = {}
     for role, value_map in _entries(texts or ()):
-        if role not in variables and role not in (STATE, ACTION, CHOICE, EPISODE, *more):
-            own = (name for name in ROLES if name in (STATE, ACTION, CHOICE))
+        if role not in variables and role not in (col.STATE, col.ACTION, col.CHOICE, col.EPISODE, *more):
+            own = (name for name in col.ROLES if name in (col.STATE, col.ACTION, col.CHOICE))
             known = ", ".join(dict.fromkeys([*variables, *own, *more]))
             raise InputError(
                 f"`maps` refers to '{role}', which has no values to map", hint=f"known values: {known}"

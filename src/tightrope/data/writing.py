@@ -17,21 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.columns import (
-    ACTION,
-    BATCH,
-    CHOICE,
-    COST,
-    COUNT,
-    EPISODE,
-    NEXT,
-    NEXT_STATE,
-    RESERVED,
-    STATE,
-    STEP,
-    TIME,
-    StateForm,
-)
+from tightrope.data import columns as col
+from tightrope.data.columns import StateForm
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign
 from tightrope.data.episode_log import EpisodeLog
@@ -56,7 +43,7 @@ def write_counts(
     """Write a table of counts; `extra` is kept in the metadata beside the design and the model's hash."""
     form = _RowWriter(structure, states)
     batched = counts.batches is not None
-    types = {**({BATCH: int} if batched else {}), **form.types, COUNT: int}
+    types = {**({col.BATCH: int} if batched else {}), **form.types, col.COUNT: int}
     metadata = {**_metadata(COUNTS, counts, structure), **(extra or {})}
     if counts.batches is not None:
         metadata["batches"] = len(counts.batches)
@@ -78,18 +65,20 @@ def write_trajectories(
     `costs` gives the cost of each step, in their order, where there shall be a column for it.
     """
     form = _RowWriter(structure, states)
-    types = {EPISODE: int, STEP: int, **form.types}
-    if costs is not None and COST in types:
-        raise InputError(f"the model has a variable '{COST}', which is what the column of costs is called")
+    types = {col.EPISODE: int, col.STEP: int, **form.types}
+    if costs is not None and col.COST in types:
+        raise InputError(
+            f"the model has a variable '{col.COST}', which is what the column of costs is called"
+        )
     if costs is not None:
-        types[COST] = float
+        types[col.COST] = float
     metadata = {**_metadata(TRANSITIONS, counts, structure), "batching": BATCHING, **(extra or {})}
     chunks = (
         {
-            EPISODE: block.episode,
-            STEP: block.step,
+            col.EPISODE: block.episode,
+            col.STEP: block.step,
             **form.columns(block.transition),
-            **({} if costs is None else {COST: costs(block.transition)}),
+            **({} if costs is None else {col.COST: costs(block.transition)}),
         }
         for block in blocks
     )
@@ -105,13 +94,13 @@ def write_log(path: str | Path, log: EpisodeLog, structure: Structure, design: S
     for row, before in enumerate(log.previous.tolist()):
         step[row] = step[before] + 1 if before >= 0 else 0
     columns: dict[str, npt.NDArray[Any]] = {
-        EPISODE: log.episode,
-        STEP: step,
+        col.EPISODE: log.episode,
+        col.STEP: step,
         **form.columns(log.transition.astype(np.int64)),
     }
-    types, names = {EPISODE: int, STEP: int, **form.types}, dict(form.names)
+    types, names = {col.EPISODE: int, col.STEP: int, **form.types}, dict(form.names)
     if log.time is not None:
-        types[TIME], columns[TIME] = float, log.time
+        types[col.TIME], columns[col.TIME] = float, log.time
     for name, column in log.columns.items():
         if name not in types:
             types[name], names[name] = str, (*column.labels, "")
@@ -133,17 +122,17 @@ def _metadata(rows: str, counts: Counts, structure: Structure) -> dict[str, obje
 def _count_chunks(counts: Counts, form: _RowWriter) -> Iterator[Columns]:
     if counts.batches is None:
         seen = np.flatnonzero(counts.transition)
-        yield {**form.columns(seen), COUNT: counts.transition[seen]}
+        yield {**form.columns(seen), col.COUNT: counts.transition[seen]}
         return
     for number, (transition, count) in enumerate(counts.batches):
         batch = np.full(len(transition), number, dtype=np.int64)
-        yield {BATCH: batch, **form.columns(transition), COUNT: count}
+        yield {col.BATCH: batch, **form.columns(transition), col.COUNT: count}
 
 
 def _clash(structure: Structure) -> list[str]:
     """The variables that are called like other columns."""
-    columns = (*structure.valuations, *RESERVED)
-    return [name for name in structure.valuations if name in RESERVED or name + NEXT in columns]
+    columns = (*structure.valuations, *col.RESERVED)
+    return [name for name in structure.valuations if name in col.RESERVED or name + col.NEXT in columns]
 
 
 class _RowWriter:
@@ -152,7 +141,7 @@ class _RowWriter:
     def __init__(self, structure: Structure, states: StateForm):
         self.structure = structure
         self.states = states
-        self.names = {ACTION: structure.action_names}
+        self.names = {col.ACTION: structure.action_names}
         variables = tuple(structure.valuations)
         if states is StateForm.VARIABLES:
             if not variables:
@@ -165,9 +154,11 @@ class _RowWriter:
         kind: dict[str, type] = {}
         for name, column in structure.valuations.items():
             kind[name] = bool if column.dtype == np.bool_ else int
-        before: dict[str, type] = kind if by_variables else {STATE: int}
-        after: dict[str, type] = {n + NEXT: k for n, k in kind.items()} if by_variables else {NEXT_STATE: int}
-        self.types: dict[str, type] = {**before, CHOICE: int, ACTION: str, **after}
+        before: dict[str, type] = kind if by_variables else {col.STATE: int}
+        after: dict[str, type] = (
+            {n + col.NEXT: k for n, k in kind.items()} if by_variables else {col.NEXT_STATE: int}
+        )
+        self.types: dict[str, type] = {**before, col.CHOICE: int, col.ACTION: str, **after}
 
     def columns(self, transition: OffsetArray) -> dict[str, npt.NDArray[Any]]:
         structure = self.structure
@@ -177,7 +168,7 @@ class _RowWriter:
         local = choice - structure.choice_start[state]
         action = structure.action_of_choice[choice]
         if self.states is StateForm.INDEX:
-            return {STATE: state, CHOICE: local, ACTION: action, NEXT_STATE: next_state}
+            return {col.STATE: state, col.CHOICE: local, col.ACTION: action, col.NEXT_STATE: next_state}
         before = {name: column[state] for name, column in structure.valuations.items()}
-        after = {name + NEXT: column[next_state] for name, column in structure.valuations.items()}
-        return {**before, CHOICE: local, ACTION: action, **after}
+        after = {name + col.NEXT: column[next_state] for name, column in structure.valuations.items()}
+        return {**before, col.CHOICE: local, col.ACTION: action, **after}

@@ -14,18 +14,7 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
-from tightrope.io.table.data_table import (
-    KEY,
-    PARQUET,
-    DataTable,
-    LogFile,
-    LogFormat,
-    Metadata,
-    Piece,
-    Ragged,
-    decode,
-    explain_errors,
-)
+from tightrope.io.table.data_table import DataTable, LogFile, LogFormat, Metadata, Piece, Ragged
 from tightrope.io.table.text import flatten, whole
 from tightrope.numerics.late import pa, pq
 
@@ -36,7 +25,7 @@ GROUP_ROWS = 1 << 19
 class Parquet(LogFormat):
     """Columns in groups of rows; the footer says how many each has."""
 
-    name, suffixes, marks = "Parquet", PARQUET, (b"PAR1",)
+    name, suffixes, marks = "Parquet", data_table.PARQUET, (b"PAR1",)
 
     def open(self, file: LogFile) -> DataTable:
         with _opened(file) as raw, pq.ParquetFile(raw) as opened:
@@ -145,7 +134,7 @@ def held_table(table: DataTable, batches: Iterable[Any]) -> DataTable:
 
 @contextmanager
 def _opened(file: LogFile) -> Iterator[Any]:
-    with explain_errors(file.name):
+    with data_table.explain_errors(file.name):
         if file.size() == 0:
             raise InputError("the file is empty", Location(file.name))
         with file.open() as raw:
@@ -154,8 +143,8 @@ def _opened(file: LogFile) -> Iterator[Any]:
 
 def _about(schema: Any, name: str) -> tuple[tuple[str, ...], Metadata | None]:
     """The columns and the metadata of a table."""
-    stored = (schema.metadata or {}).get(KEY.encode())
-    metadata = decode(stored.decode(), name) if stored is not None else None
+    stored = (schema.metadata or {}).get(data_table.KEY.encode())
+    metadata = data_table.decode(stored.decode(), name) if stored is not None else None
     nothing = pa.Table.from_batches([], schema)  # `schema.empty_table()` would import pandas
     return tuple(flatten(nothing).column_names), metadata
 

@@ -15,19 +15,7 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
-from tightrope.io.table.data_table import (
-    COMMENT,
-    CSV_PREFIX,
-    KEY,
-    DataTable,
-    LogFile,
-    LogFormat,
-    Piece,
-    Ragged,
-    decode,
-    explain_errors,
-    first_line,
-)
+from tightrope.io.table.data_table import DataTable, LogFile, LogFormat, Piece, Ragged
 from tightrope.numerics.late import arrow_csv, arrow_json, pa
 
 SEPARATORS = (",", ";", "\t")
@@ -67,11 +55,11 @@ class Csv(_Lines):
 
     def open(self, file: LogFile) -> DataTable:
         metadata = None
-        with explain_errors(file.name), text_lines(file) as lines:
+        with data_table.explain_errors(file.name), text_lines(file) as lines:
             for number, line in enumerate(lines, start=1):
-                if line.startswith(CSV_PREFIX):
-                    metadata = decode(line[len(CSV_PREFIX) :], file.name)
-                elif not line.startswith(COMMENT):
+                if line.startswith(data_table.CSV_PREFIX):
+                    metadata = data_table.decode(line[len(data_table.CSV_PREFIX) :], file.name)
+                elif not line.startswith(data_table.COMMENT):
                     separator = next((mark for mark in SEPARATORS if mark in line), ",")
                     header = next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])
                     columns = tuple(name.strip() for name in header)
@@ -135,12 +123,12 @@ class JsonLines(_Lines):
     def open(self, file: LogFile) -> DataTable:
         names: dict[str, None] = {}
         metadata = None
-        with explain_errors(file.name), text_lines(file) as lines:
+        with data_table.explain_errors(file.name), text_lines(file) as lines:
             filled = ((n, line) for n, line in enumerate(lines, start=1) if line.strip())
             for number, line in itertools.islice(filled, LOOKED_AT):
                 content = _load(line, file.name, number, 'each line is one object, like {"x": 1, …}')
-                if KEY in content and metadata is None:
-                    metadata = decode(json.dumps(content[KEY]), file.name)
+                if data_table.KEY in content and metadata is None:
+                    metadata = data_table.decode(json.dumps(content[data_table.KEY]), file.name)
                 names.update(dict.fromkeys(_names(content)))
         if not names:
             raise InputError("the file is empty", Location(file.name))
@@ -179,9 +167,9 @@ def _bad_line(table: DataTable, error: Exception) -> InputError:
                 here = Location(table.path, number, None, line)
                 problem = f"'{name}' is {kind} here and {types[name]} in the lines before"
                 return InputError(problem, here, "write the values of a key in one way in all lines")
-    if "straddl" in first_line(error):
+    if "straddl" in data_table.first_line(error):
         return too_long(table.path)
-    return table.error(f"the file cannot be read: {first_line(error)}")
+    return table.error(f"the file cannot be read: {data_table.first_line(error)}")
 
 
 def text_lines(file: LogFile, errors: str = "strict") -> io.TextIOWrapper:

@@ -233,10 +233,11 @@ def _with_clock(plan: TimedPlan, options: LogReadOptions, has_unit: bool) -> Tim
 def _columns(table: DataTable, structure: Structure, options: LogReadOptions) -> RowColumns:
     variables = tuple(structure.valuations)
     given = parse_columns(options.columns, variables, (DURATION,))
-    clocks = {role: given.get(role, role) for role in (col.TIME, DURATION)}
-    clocks = {role: name for role, name in clocks.items() if name and (role in given or name in table.names)}
-    if len(clocks) > 1 and len(given.keys() & {col.TIME, DURATION}) == 1:
-        clocks = {role: name for role, name in clocks.items() if role in given}
+    named = (col.EPISODE, *col.FLAGS, col.TIME, DURATION)
+    roles = {role: given.get(role, role if role in table.names else "") for role in named}
+    roles = {role: name for role, name in roles.items() if name}
+    clocks = roles.keys() & {col.TIME, DURATION}
+    clocks = clocks & given.keys() if len(clocks & given.keys()) == 1 else clocks
     if len(clocks) != 1:
         present = "both 'time' and 'duration'" if clocks else f"neither ({', '.join(table.names)})"
         raise table.error(
@@ -244,21 +245,18 @@ def _columns(table: DataTable, structure: Structure, options: LogReadOptions) ->
             "keep one of them: the moment at which a state is entered, or how long it lasts; "
             '`columns="time=…"` says which column that is',
         )
-    ((kind, clock),) = clocks.items()
+    (kind,) = clocks
+    clock = {col.TIME if kind == col.TIME else col.COST: roles[kind]}
+    roles = {role: name for role, name in roles.items() if role not in (col.TIME, DURATION)} | clock
     finder = ColumnFinder(table.path, table.names, variables, given)
     by, names = _state_columns(table, structure, options, finder)
-    roles = {
-        role: given.get(role, role)
-        for role in (col.EPISODE, *col.FLAGS)
-        if given.get(role, role if role in table.names else "")
-    }
-    _refuse_transitions(table, names, {clock, *names, *roles.values()}, col.EPISODE in roles)
-    until = str(options.watched_until) if options.watched_until in table.names else None
-    if until is not None and kind == DURATION:
-        raise table.error(f"`watched_until` names the column '{until}', which requires a column 'time'")
+    _refuse_transitions(table, names, {*names, *roles.values()}, col.EPISODE in roles)
+    if options.watched_until in table.names:
+        roles[UNTIL] = until = str(options.watched_until)
+        if kind == DURATION:
+            raise table.error(f"`watched_until` names the column '{until}', which requires a column 'time'")
     state_roles = dict(zip(variables if by is StateNames.VARIABLES else (col.STATE,), names, strict=True))
-    clocks = {col.TIME if kind == col.TIME else col.COST: clock} | ({} if until is None else {UNTIL: until})
-    return RowColumns(by, state_roles, roles | clocks)
+    return RowColumns(by, state_roles, roles)
 
 
 def _state_columns(

@@ -158,10 +158,7 @@ def _opened(table: Any) -> tuple[DataTable, Any]:
         )
     (opened,) = open_tables(data, "csv" if isinstance(data, str) and format_of(data) is None else None)
     opened = opened if isinstance(data, str) else replace(opened, path=name)
-    parts = [pa.table(chunk.columns) for chunk in opened.chunks(opened.names)]
-    if not parts:
-        raise opened.error("the table has no rows")
-    return opened, pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    return opened, opened.read_all()
 
 
 def _columns(table: DataTable, model: ParametricMDP, column: str | None) -> tuple[list[str], str, str | None]:

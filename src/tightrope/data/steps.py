@@ -47,77 +47,6 @@ from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.verdict import Assumed
 
 
-class StepReader:
-    """Finds the transitions of steps; built once for a structure."""
-
-    def __init__(self, structure: Structure, states: StateForm | str | None = None):
-        self.structure = structure
-        self._shown = ObservationMap(structure, states=states)
-
-    def transitions(self, episode: Sequence[Any] | OffsetArray, name: str) -> OffsetArray:
-        """The transitions of an episode, which may also give these by their index; `name` is for errors."""
-        if not isinstance(episode, Sequence | np.ndarray):
-            raise InputError(
-                f"{name} is {describe(episode)}, not a sequence of steps",
-                hint="a step is (state, action, next state)",
-            )
-        if len(episode) == 0:
-            return np.empty(0, dtype=np.int64)
-        steps = np.asarray(episode) if not isinstance(episode[0], Sequence) else None
-        if steps is not None and steps.ndim == 1 and np.issubdtype(steps.dtype, np.integer):
-            transition = steps.astype(np.int64)
-        else:
-            transition = np.array(
-                [self._transition(step, f"{name}, step {i}") for i, step in enumerate(episode)]
-            )
-        if self.structure.draws_start:
-            transition = self._with_start(transition, name)
-        self._check(transition, name)
-        return transition
-
-    def _with_start(self, transition: OffsetArray, name: str) -> OffsetArray:
-        """The draw of the first state before an episode that does not show it."""
-        structure = self.structure
-        if not 0 <= int(transition[0]) < structure.transitions:
-            return transition
-        first = int(structure.choice_state[structure.transition_choice[int(transition[0])]])
-        if first == structure.initial:
-            return transition
-        draw = self._shown.transition(int(structure.choice_start[structure.initial]), first, f"{name}, start")
-        return np.concatenate([np.array([draw], dtype=np.int64), transition])
-
-    def _transition(self, step: Any, where: str) -> int:
-        try:
-            state_shown, action, next_shown = step
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{where}: {step!r} is not a step",
-                hint="a step is (state, action, next state); an episode may also list transitions by index",
-            ) from None
-        state = self._shown.state(state_shown, where)
-        choice = find_choice(self.structure, state, action, where)
-        return self._shown.transition(choice, self._shown.state(next_shown, where), where)
-
-    def _check(self, transition: OffsetArray, name: str) -> None:
-        """Each step begins where the one before ended, the first in the initial state."""
-        structure = self.structure
-        wrong = np.flatnonzero((transition < 0) | (transition >= structure.transitions))
-        if len(wrong):
-            raise InputError(
-                f"{name}, step {wrong[0]}: there is no transition {transition[wrong[0]]}; "
-                f"they are 0..{structure.transitions - 1}"
-            )
-        source = structure.choice_state[structure.transition_choice[transition]]
-        before = np.r_[structure.initial, structure.successor[transition[:-1]]]
-        wrong = np.flatnonzero(source != before)
-        if len(wrong):
-            step = int(wrong[0])
-            raise InputError(
-                f"{name}, step {step} begins in state {structure.state_name(int(source[step]))}, "
-                f"but the state was {structure.state_name(int(before[step]))}"
-            )
-
-
 def count_episodes(
     episodes: Any, model: Structured, options: LogReadOptions
 ) -> tuple[Counts, KeptEvents | None]:
@@ -131,7 +60,7 @@ def count_episodes(
         raise InputError("columns, maps and skip_invalid are for files and tables, not for episodes")
     form = {StateNames.INDEX: StateForm.INDEX, StateNames.VARIABLES: StateForm.VARIABLES}
     names = options.state_names
-    reader = StepReader(model.structure, None if names is None else form.get(names))
+    reader = ObservationMap(model.structure, states=None if names is None else form.get(names))
     parts = [reader.transitions(episode, f"episode {number}") for number, episode in enumerate(episodes)]
     if not parts:
         raise InputError("there are no episodes: the iterable is empty")
@@ -278,6 +207,69 @@ class ObservationMap:
             f"{structure.state_name(next_state)}",
             hint="data that the model excludes are evidence of a wrong model; they are not noise",
         )
+
+    def transitions(self, episode: Sequence[Any] | OffsetArray, name: str) -> OffsetArray:
+        """The transitions of an episode, which may also give these by their index; `name` is for errors."""
+        if not isinstance(episode, Sequence | np.ndarray):
+            raise InputError(
+                f"{name} is {describe(episode)}, not a sequence of steps",
+                hint="a step is (state, action, next state)",
+            )
+        if len(episode) == 0:
+            return np.empty(0, dtype=np.int64)
+        steps = np.asarray(episode) if not isinstance(episode[0], Sequence) else None
+        if steps is not None and steps.ndim == 1 and np.issubdtype(steps.dtype, np.integer):
+            transition = steps.astype(np.int64)
+        else:
+            transition = np.array(
+                [self._transition_of(step, f"{name}, step {i}") for i, step in enumerate(episode)]
+            )
+        if self.structure.draws_start:
+            transition = self._with_start(transition, name)
+        self._check(transition, name)
+        return transition
+
+    def _with_start(self, transition: OffsetArray, name: str) -> OffsetArray:
+        """The draw of the first state before an episode that does not show it."""
+        structure = self.structure
+        if not 0 <= int(transition[0]) < structure.transitions:
+            return transition
+        first = int(structure.choice_state[structure.transition_choice[int(transition[0])]])
+        if first == structure.initial:
+            return transition
+        draw = self.transition(int(structure.choice_start[structure.initial]), first, f"{name}, start")
+        return np.concatenate([np.array([draw], dtype=np.int64), transition])
+
+    def _transition_of(self, step: Any, where: str) -> int:
+        try:
+            state_shown, action, next_shown = step
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{where}: {step!r} is not a step",
+                hint="a step is (state, action, next state); an episode may also list transitions by index",
+            ) from None
+        state = self.state(state_shown, where)
+        choice = find_choice(self.structure, state, action, where)
+        return self.transition(choice, self.state(next_shown, where), where)
+
+    def _check(self, transition: OffsetArray, name: str) -> None:
+        """Each step begins where the one before ended, the first in the initial state."""
+        structure = self.structure
+        wrong = np.flatnonzero((transition < 0) | (transition >= structure.transitions))
+        if len(wrong):
+            raise InputError(
+                f"{name}, step {wrong[0]}: there is no transition {transition[wrong[0]]}; "
+                f"they are 0..{structure.transitions - 1}"
+            )
+        source = structure.choice_state[structure.transition_choice[transition]]
+        before = np.r_[structure.initial, structure.successor[transition[:-1]]]
+        wrong = np.flatnonzero(source != before)
+        if len(wrong):
+            step = int(wrong[0])
+            raise InputError(
+                f"{name}, step {step} begins in state {structure.state_name(int(source[step]))}, "
+                f"but the state was {structure.state_name(int(before[step]))}"
+            )
 
 
 def _is_whole(value: Any) -> bool:

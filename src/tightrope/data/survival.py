@@ -100,13 +100,8 @@ def _rows(table: DataTable, entries: Sequence[Entry], structure: Structure, give
     missing = [column for column in wanted if column not in table.names]
     if missing:
         raise table.error(f"the table has no column '{missing[0]}'", f"it has {', '.join(table.names)}")
-    chunks = list(table.chunks(table.names))
-    whole = (
-        {name: pa.chunked_array([c.columns[name] for c in chunks]) for name in table.names} if chunks else {}
-    )
-    subjects = sum(chunk.rows for chunk in chunks)
-    if not subjects:
-        raise table.error("the table has no rows")
+    whole = table.read_all()
+    subjects = whole.num_rows
     begin = np.zeros(subjects) if TIME not in given else _times(whole[given[TIME]], given[TIME], table)
     when = np.stack([_times(whole[entry.time], entry.time, table) for entry in entries], axis=1)
     happened: BoolArray = np.stack(
@@ -129,7 +124,7 @@ def _rows(table: DataTable, entries: Sequence[Entry], structure: Structure, give
     state = np.concatenate([np.full(subjects, structure.initial), states[counted], last[ends]])
     sort = np.lexsort((clock, subject))
     rows = pa.array(subject[sort])
-    taken = {name: column.take(rows) for name, column in whole.items() if name not in wanted}
+    taken = {name: whole[name].take(rows) for name in table.names if name not in wanted}
     episode = rows if EPISODE not in given else whole[given[EPISODE]].take(rows)
     clash = [name for name in taken if name in (EPISODE, TIME, "state")]
     taken = {f"{name} of the table" if name in clash else name: column for name, column in taken.items()}

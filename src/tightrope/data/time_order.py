@@ -16,9 +16,9 @@ the counts come without batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -79,7 +79,8 @@ def end_instants(plan: ReadPlan, begins: OffsetArray | None = None) -> OffsetArr
     return at[:-1].view(np.int64) + low
 
 
-class _Spans(NamedTuple):
+@dataclass(frozen=True)
+class _Spans:
     """Stretches of time by their bits above the lowest `bits`, from `low` on; bins leave out `fewer`."""
 
     low: int

@@ -19,7 +19,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.data.design import ORDER
-from tightrope.data.steps import StepReader
+from tightrope.data.steps import ObservationMap
 from tightrope.errors import InputError, check_number, describe
 from tightrope.io.results import Anomaly
 from tightrope.model.authored import is_table
@@ -76,7 +76,7 @@ class Monitor(EProcess):
         self.look_at = next_look(0)
         self.begin_at = self.look_at
         self._waiting: list[OffsetArray] = []
-        self._reader: StepReader | None = None
+        self._reader: ObservationMap | None = None
         self.order = Assumed.derived(ORDER, "events are weighed in the order in which they come")
 
     @property
@@ -155,7 +155,7 @@ class Monitor(EProcess):
                 f"`data` is {describe(data)}, neither episodes nor a log",
                 hint="an episode is a list of steps (state, action, next state)",
             )
-        self._reader = self._reader or StepReader(self.model.structure, None)
+        self._reader = self._reader or ObservationMap(self.model.structure)
         for number, episode in enumerate(data):
             self.observe(self._reader.transitions(episode, f"episode {number}"))
         return self

@@ -269,6 +269,13 @@ class DataTable:
                     yield Chunk(first, rows, {**columns, **keys}, read)
                 first += rows
 
+    def read_all(self) -> Any:
+        """All rows as one table of pyarrow."""
+        parts = [pa.table(chunk.columns) for chunk in self.chunks(self.names)]
+        if not parts:
+            raise self.error("the table has no rows")
+        return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+
     @property
     def source(self) -> LogFile:
         assert self.file is not None

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tightrope.data.collection import GrowingCounts
-from tightrope.data.columns import StateForm, state_form
+from tightrope.data.columns import StateForm
 from tightrope.data.counts import Counts
-from tightrope.data.steps import StepReader
+from tightrope.data.steps import ObservationMap
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.learning.online.exploration import GapTarget
@@ -49,7 +49,7 @@ class EvenLearner:
         if data is not None:
             self.data.begin_with(data)
         self.last_result: Any = None
-        self._reader = StepReader(self.model.structure, state_form(states))
+        self._reader = ObservationMap(self.model.structure, states=states)
         self._due = max(1, 2 * self.episodes)
 
     def __repr__(self) -> str:

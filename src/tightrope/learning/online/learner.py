@@ -22,7 +22,7 @@ from tightrope.data.collection import GrowingCounts
 from tightrope.data.columns import StateForm, state_form
 from tightrope.data.counts import Counts
 from tightrope.data.read_options import LogReadOptions
-from tightrope.data.steps import StepReader
+from tightrope.data.steps import ObservationMap
 from tightrope.errors import CannotCertify, InputError, word_methods
 from tightrope.io.results import Interval
 from tightrope.learning import pipeline, policy_solver, products
@@ -129,7 +129,7 @@ class OnlineLearner:
         self._best: float | None = None
         self.ledger: ConfidenceBudget | None = None
         self._states = state_form(states)
-        self._reader: StepReader | None = None
+        self._reader: ObservationMap | None = None
         self._predictions = Predictions()
         self._intervals: EventIntervals | None = None
         self._values: dict[str, FloatArray] = {}
@@ -234,7 +234,7 @@ class OnlineLearner:
         if self.is_stopped:
             raise CannotCertify(STOPPED)
         if self._reader is None:
-            self._reader = StepReader(self.problem.base.structure, self._states)
+            self._reader = ObservationMap(self.problem.base.structure, states=self._states)
         steps, lift = self._reader.transitions(episode, f"episode {self.episodes}"), self.problem.lift
         self.data.add(steps if lift is None else lift.follow(steps))
         answer = self.answer_alarm()

@@ -19,10 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.data.counts import Batches, Counts, batch_ends, next_end, sparse
 from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind
@@ -32,7 +30,7 @@ from tightrope.io.coding import read_document, to_text
 from tightrope.io.results import DRAWS_FORMAT, DRAWS_VERSION, DrawsDocument, SignatureDraws
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, of_counts
@@ -146,7 +144,7 @@ class GrowingCounts:
 
         return replace(counts, seen=seen)
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, AnyArray]:
         """Everything, as arrays."""
         earlier = b"" if self._earlier is None else self._earlier().text().encode()
         batches = Batches.from_parts(self._closed)
@@ -165,7 +163,7 @@ class GrowingCounts:
     @staticmethod
     def restored(
         model: ParametricMDP,
-        state: Mapping[str, npt.NDArray[Any]],
+        state: Mapping[str, AnyArray],
         by_choice: bool = True,
         by_batch: bool = False,
         begun_with: SamplingDesign | None = None,

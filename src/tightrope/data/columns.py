@@ -18,7 +18,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import LOOKED_AT, MOST_COLUMNS, distinct, look, some_values
@@ -547,5 +546,5 @@ def point_at_unused(chunk: Chunk, roles: Sequence[str]) -> tuple[str, ...]:
     return tuple(hints)
 
 
-def _is_flag(values: Sequence[Any]) -> bool:
+def _is_flag(values: Sequence[object]) -> bool:
     return bool(values) and {str(value).strip().lower() for value in values} <= {"0", "1", "true", "false"}

@@ -19,12 +19,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.io.table.columns import dense, holds_text
+from tightrope.io.table.columns import Column, dense, holds_text
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.late import pa, pc
@@ -58,7 +57,7 @@ class CostSums:
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", MappingProxyType(dict(self.of)))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return CostSums, (dict(self.of), self.least, self.most, self.first)
 
     def __hash__(self) -> int:
@@ -146,7 +145,7 @@ def exact_sums(
     return sums
 
 
-def cost_values(column: Any, name: str, file: str) -> FloatArray:
+def cost_values(column: Column, name: str, file: str) -> FloatArray:
     """A column of costs as float64: NaN where there is none, or no number."""
     column = dense(column)
     if holds_text(column):

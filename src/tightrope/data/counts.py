@@ -25,7 +25,7 @@ from tightrope.data.fit_tables import ONE, TableCounter
 from tightrope.errors import InputError, check_type, describe
 from tightrope.model.states import action_column, state_columns, to_pandas, with_states
 from tightrope.model.structure import Structure, Structured
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, of_counts
 
@@ -87,7 +87,7 @@ class Counts(Record):
     observed: tuple[Any, ...] = field(default=(), compare=False, repr=False)
     """What was made of all rows while they were counted, where that was asked for."""
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "log": None, "seen": self.provenance, "observed": ()}
 
     def __post_init__(self) -> None:
@@ -304,7 +304,7 @@ class Counts(Record):
         return Batches.from_parts([sparse(self.transition)]) if self.batches is None else self.batches
 
 
-def added(place: npt.NDArray[Any], number: OffsetArray, size: int) -> OffsetArray:
+def added(place: AnyArray, number: OffsetArray, size: int) -> OffsetArray:
     """The sum of the numbers at each place."""
     result = np.zeros(size, dtype=np.int64)
     np.add.at(result, place, number)

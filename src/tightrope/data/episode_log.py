@@ -16,10 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.data.columns import TIME
 from tightrope.data.counts import MOST, BatchCounter, Counts, LazyLog, batch_ends
@@ -34,7 +32,7 @@ from tightrope.data.time_order import fold_sorted
 from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem
 from tightrope.model.structure import Structure, Structured
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, RowTally, transition_marks
 
@@ -489,7 +487,7 @@ class KeptEvents(Record):
         }
 
 
-def recent_counts(transition: npt.NDArray[Any], recent: Recent, whole: Counts) -> tuple[Counts, KeptEvents]:
+def recent_counts(transition: AnyArray, recent: Recent, whole: Counts) -> tuple[Counts, KeptEvents]:
     """The counts of those events of a log, in their order, that are kept; `whole` are the counts of all,
     whose flaws they have, too."""
     last, held = len(transition), whole.design

@@ -102,7 +102,7 @@ class Exposure(Record):
     provenance: Provenance | None = field(default=None, compare=False, repr=False)
     """Which rows were read."""
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "pieces": None}
 
     def __post_init__(self) -> None:

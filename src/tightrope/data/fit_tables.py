@@ -25,7 +25,7 @@ from tightrope.data.rows import EventBatch
 from tightrope.model.expressions import Signatures
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
 MOST_KEYS = 1 << 18
@@ -66,9 +66,7 @@ class CountTable:
     level: int = 0
 
     @staticmethod
-    def of(
-        value: npt.NDArray[Any], transition: npt.NDArray[Any], number: OffsetArray | None = None
-    ) -> CountTable:
+    def of(value: AnyArray, transition: AnyArray, number: OffsetArray | None = None) -> CountTable:
         """The table of rows, each of which stands for `number` of them."""
         place, names = np.zeros(len(value), dtype=np.int64), np.empty(0, dtype=np.int64)
         if len(value):
@@ -87,7 +85,7 @@ class CountTable:
     def select(self, rows: BoolArray) -> CountTable:
         return CountTable(self.value[rows], self.transition[rows], self.number[rows], self.level)
 
-    def by(self, value: npt.NDArray[Any]) -> CountTable:
+    def by(self, value: AnyArray) -> CountTable:
         """The table of a coarser feature; `value` is by entry."""
         return replace(CountTable.of(value, self.transition, self.number), level=self.level)
 
@@ -202,7 +200,7 @@ class VisitGrid:
         self.seen = np.zeros(len(self.context_of), dtype=np.int64)
         self.context: list[OffsetArray] = []
         self.counted: list[OffsetArray] = []
-        self.held: list[npt.NDArray[Any]] | None = [] if is_later else None
+        self.held: list[AnyArray] | None = [] if is_later else None
         self.is_ordered = True
         """Whether events came in the order of the log and of time; else nothing is to be concluded."""
         self.span: tuple[tuple[int, int], tuple[int, int]] | None = None
@@ -366,7 +364,7 @@ class FitTables:
             order = np.argsort(place, kind="stable")
             self.grid.add(transition[order], place[order], moment[order])
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "structure": None}
 
     def __add__(self, later: FitTables) -> FitTables:
@@ -404,7 +402,7 @@ class FitTables:
         if name not in self.counters:
             return None
         table, structure = self.counters[name].table(), self.structure
-        value: npt.NDArray[Any] = table.value
+        value: AnyArray = table.value
         if name == "before":
             value = structure.transition_choice[value]
             value = structure.choice_state[value] if feature == "prev" else structure.action_of_choice[value]
@@ -415,12 +413,12 @@ class FitTables:
         return table.by(np.where(table.value < 0, table.value, value))
 
 
-def _codes(code: npt.NDArray[Any]) -> OffsetArray:
+def _codes(code: AnyArray) -> OffsetArray:
     """Codes of values as numbers from 0 on, −1 where there is none."""
     return np.where(code < -1, _hash(code), code).astype(np.int64)
 
 
-def dyadic(steps: npt.NDArray[Any]) -> OffsetArray:
+def dyadic(steps: AnyArray) -> OffsetArray:
     """0, 1–2, 3–6, 7–14, …"""
     return (np.frexp(steps + 1.0)[1] - 1).astype(np.int64)
 

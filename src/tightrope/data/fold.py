@@ -21,7 +21,6 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.data import row_sequence as seq
 from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
@@ -36,7 +35,7 @@ from tightrope.data.rows import NO_ACTION, EventBatch, RowDecoder
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem, mark
 from tightrope.io.table.data_table import Chunk
-from tightrope.numerics.arrays import BoolArray, OffsetArray, read_only
+from tightrope.numerics.arrays import AnyArray, BoolArray, OffsetArray, read_only
 
 UNWATCHED = -(2**63)
 """A row that does not say until when its episode was watched."""
@@ -81,7 +80,7 @@ class Collector:
 
     def __init__(self, *fields: str):
         self.fields = fields
-        self.parts: list[dict[str, npt.NDArray[Any]]] = []
+        self.parts: list[dict[str, AnyArray]] = []
 
     def update(self, batch: EventBatch) -> None:
         values = {field: getattr(batch, field) for field in self.fields}
@@ -90,7 +89,7 @@ class Collector:
     def merge(self, later: Collector) -> None:
         self.parts += later.parts
 
-    def finish(self) -> dict[str, npt.NDArray[Any]]:
+    def finish(self) -> dict[str, AnyArray]:
         """All of each field, and of each column by its name behind a colon."""
         names = self.parts[0] if self.parts else self.fields
         nothing: list[OffsetArray] = [] if self.parts else [np.empty(0, dtype=np.int64)]
@@ -224,7 +223,7 @@ class Fold:
         self._decoders: dict[int, RowDecoder] = {}
         self._led: dict[int, int] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "plan": None, "_decoders": {}}
 
     # --- rows in ---------------------------------------------------------------------------------
@@ -494,7 +493,7 @@ class Fold:
     def _place(self, events: EventBatch) -> RowPlace:
         clock, rows = self.plan.tick.parts(events.time), events
         numbers = (rows.episode, rows.step, rows.time, clock, rows.state, rows.next_state, rows.place)
-        columns: list[npt.NDArray[Any]] = [*numbers, rows.ended, rows.closed, rows.sound]
+        columns: list[AnyArray] = [*numbers, rows.ended, rows.closed, rows.sound]
         return RowPlace(*(read_only(np.ascontiguousarray(column)) for column in columns))
 
     def _locate(self, events: EventBatch) -> None:

@@ -9,18 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, RowColumns, unused_names
 from tightrope.data.costs import as_number
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import Tick
 from tightrope.data.rows import digest, plain_text, rising_integers
-from tightrope.io.table.columns import dense, distinct, holds_text, some_values
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.io.table.columns import Column, dense, distinct, holds_text, some_values
+from tightrope.numerics.arrays import AnyArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.late import pa, pc
 from tightrope.numerics.record import Record, freeze_fields
 
@@ -49,7 +47,7 @@ class LogColumn(Record):
     def __post_init__(self) -> None:
         freeze_fields(self)
 
-    def select(self, rows: npt.NDArray[Any]) -> LogColumn:
+    def select(self, rows: AnyArray) -> LogColumn:
         """Some rows of it, with labels numbered by first appearance there."""
         seen, code = by_appearance(self.code[rows])
         labels = tuple(self.labels[one] for one in seen.tolist())
@@ -71,7 +69,7 @@ class LogColumn(Record):
         return LogColumn(code, tuple(number), values, self.is_known and later.is_known)
 
 
-def by_appearance(code: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IndexArray]:
+def by_appearance(code: AnyArray) -> tuple[AnyArray, IndexArray]:
     """The values of an array by first appearance, and the number of each entry's; −1 is none, and stays."""
     seen, first, which = np.unique(code, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
@@ -88,7 +86,7 @@ class ColumnCodes:
         self.blank, self.is_known, self.is_lagged = blank, is_known, is_lagged
         self.labels: dict[int, str] = {}
 
-    def codes(self, column: Any) -> OffsetArray:
+    def codes(self, column: Column) -> OffsetArray:
         """The codes of a chunk."""
         numbers = _as_numbers(dense(column), self.blank)
         if numbers is None:
@@ -96,7 +94,7 @@ class ColumnCodes:
             return np.array([*map(self._code, listed), -1], dtype=np.int64)[place]
         return np.where(np.isnan(numbers), -1, rising_integers(numbers))
 
-    def _code(self, value: Any) -> int:
+    def _code(self, value: object) -> int:
         text = plain_text(value)
         if text.lower() in self.blank:
             return -1
@@ -126,7 +124,7 @@ class ColumnCodes:
         return LogColumn(np.where(place < MOST_LABELS, place, -1), tuple(labels), values, self.is_known)
 
 
-def _as_numbers(column: Any, blank: frozenset[str]) -> FloatArray | None:
+def _as_numbers(column: Column, blank: frozenset[str]) -> FloatArray | None:
     """A column as numbers, NaN where a cell is empty; None where some value is none, or not exact."""
     kind = column.type
     if holds_text(column):
@@ -167,7 +165,7 @@ def free_columns(plan: ReadPlan, for_tables: bool = False) -> dict[str, ColumnCo
 def columns_of(
     columns: Sequence[RowColumns],
     beside: Mapping[str, ColumnCodes],
-    held: Mapping[str, npt.NDArray[Any]],
+    held: Mapping[str, AnyArray],
     episodes: int,
 ) -> dict[str, LogColumn]:
     """What columns without a role say; names of episodes only where some have several of so many episodes."""

@@ -71,7 +71,7 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
     opened, held = _opened(table)
     named, reading_at, count_at = _columns(opened, behind, column)
     keys = _keys(behind, named)
-    seen: dict[tuple[Any, ...], dict[str, int]] = {}
+    seen: dict[tuple[object, ...], dict[str, int]] = {}
     known = set(keys)
     numbers = [1] * held.num_rows if count_at is None else _values(opened, held, count_at, behind)
     texts = [plain_text(value) for value in held[reading_at].to_pylist()]
@@ -183,7 +183,7 @@ def _columns(table: DataTable, model: ParametricMDP, column: str | None) -> tupl
     return named, reading[0], count
 
 
-def _keys(model: ParametricMDP, named: Sequence[str]) -> list[tuple[Any, ...]]:
+def _keys(model: ParametricMDP, named: Sequence[str]) -> list[tuple[object, ...]]:
     """What the columns say of every state."""
     own = model.structure
     if named[0] == STATE and STATE not in own.valuations:
@@ -214,13 +214,13 @@ def _values(table: DataTable, held: Any, name: str, model: ParametricMDP) -> lis
     return whole
 
 
-def _sensor_name(named: Sequence[str], key: tuple[Any, ...]) -> str:
+def _sensor_name(named: Sequence[str], key: tuple[object, ...]) -> str:
     return SENSOR + ", ".join(f"{name}={value}" for name, value in zip(named, key, strict=True))
 
 
 def _counts(
     pomdp: POMDP,
-    keys: Sequence[tuple[Any, ...] | None],
+    keys: Sequence[tuple[object, ...] | None],
     seen: Mapping[Any, Mapping[str, int]],
     readings: list[str],
 ) -> Counts:
@@ -228,7 +228,7 @@ def _counts(
     assert isinstance(pomdp.model, ParametricMDP)
     own = pomdp.structure
     total = np.zeros(own.transitions, np.int64)
-    first: dict[tuple[Any, ...], int] = {}
+    first: dict[tuple[object, ...], int] = {}
     for state, key in enumerate(keys):
         if key is not None and not (own.draws_start and state == own.initial):
             first.setdefault(key, state)

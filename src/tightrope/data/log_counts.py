@@ -22,10 +22,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.data import row_sequence as seq
 from tightrope.data.columns import BATCH, COST, COUNT, EPISODE, STEP, TIME, WATCHED_UNTIL
@@ -43,7 +41,7 @@ from tightrope.data.time_order import begin_times, end_instants, fold_sorted, mo
 from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import AnyArray, OffsetArray
 from tightrope.provenance import Provenance, RowTally, joined, of_counts, transition_marks
 from tightrope.verdict import Assumed
 
@@ -58,7 +56,7 @@ class CountTally:
         self.costs = CostTally() if COST in plan.roles else None
         self.rows = [RowTally() for _ in plan.tables]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "plan": None}
 
     def update(self, batch: EventBatch) -> None:
@@ -102,7 +100,7 @@ class CountTally:
         """Nothing waits here."""
 
 
-def _short(numbers: OffsetArray) -> npt.NDArray[Any]:
+def _short(numbers: OffsetArray) -> AnyArray:
     """The same in as few bytes as they need: they travel from workers."""
     return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 

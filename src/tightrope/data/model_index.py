@@ -13,13 +13,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.io.table.columns import ProblemCodes, RowProblem, distinct, holds_text, mark, whole_numbers
+from tightrope.io.table.columns import (
+    Column,
+    ProblemCodes,
+    RowProblem,
+    distinct,
+    holds_text,
+    mark,
+    whole_numbers,
+)
 from tightrope.model.structure import UNLABELLED, Structure, frozen_array
 from tightrope.numerics.arrays import IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
@@ -87,7 +95,7 @@ class ModelIndex:
             self._state_index = StateIndex(self.structure)
         return self._state_index
 
-    def taken(self, action: Any | None, choice: Any | None, file: str, problems: ProblemCodes) -> Taken:
+    def taken(self, action: Column | None, choice: Column | None, file: str, problems: ProblemCodes) -> Taken:
         """Read the columns 'action' and 'choice' (pyarrow arrays), of which either may be missing.
 
         What stands in 'action' is a name where the model has that name, else the number of a choice.

@@ -132,7 +132,7 @@ class ReadPlan:
     engine: Engine | None = None
     observers: tuple[MakeObserver, ...] = ()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         own = {k: v for k, v in self.__dict__.items() if k not in ("index", "absorbing")}
         return own | {"engine": None, "options": replace(self.options, progress=None, observers=None)}
 

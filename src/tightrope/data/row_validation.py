@@ -309,12 +309,12 @@ def count_problems(problems: ProblemCodes) -> Counter[str]:
     return Counter({RowProblem(c).words: n for c, n in zip(codes.tolist(), times.tolist(), strict=True)})
 
 
-def _is_blank(value: Any) -> bool:
+def _is_blank(value: object) -> bool:
     is_nan = isinstance(value, float) and value != value
     return value is None or is_nan or (isinstance(value, str) and not value.strip())
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -35,7 +35,7 @@ from tightrope.data.costs import as_number, cost_values
 from tightrope.data.model_index import UNKNOWN, ModelIndex, Taken, identifier
 from tightrope.errors import InputError, Location
 from tightrope.io.table import columns as cells
-from tightrope.io.table.columns import ProblemCodes, RowProblem, mark
+from tightrope.io.table.columns import Column, ProblemCodes, RowProblem, mark
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -163,7 +163,7 @@ def value_names(structure: Structure, variable: str) -> dict[str, str]:
     return names
 
 
-def _by_name(column: Any, names: Mapping[str, str]) -> Any:
+def _by_name(column: Column, names: Mapping[str, str]) -> Column:
     """The column with names replaced by what they stand for; what is no name stays as it is."""
     values, codes = cells.distinct(column)
     texts = []
@@ -174,10 +174,12 @@ def _by_name(column: Any, names: Mapping[str, str]) -> Any:
     return _texts_at(codes, texts)
 
 
-def _texts_at(codes: OffsetArray, texts: Sequence[str | None]) -> Any:
+def _texts_at(codes: OffsetArray, texts: Sequence[str | None]) -> Column:
     """A column of texts by their numbers; below 0 there is none."""
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(texts, type=pa.string())).dictionary_decode()
+    words = pa.array(texts, type=pa.string())
+    column: Column = pa.DictionaryArray.from_arrays(indices, words).dictionary_decode()
+    return column
 
 
 def mapped_role(role: str) -> str:
@@ -201,7 +203,7 @@ class RowDecoder:
         self.maps = maps
         self.index = index
         self.file = file
-        self.beside: Mapping[str, Callable[[Any], OffsetArray]] = {}
+        self.beside: Mapping[str, Callable[[Column], OffsetArray]] = {}
         """What makes codes of columns without a role, by their names."""
         self._value_names: dict[str, dict[str, str]] = {}
 
@@ -273,7 +275,7 @@ class RowDecoder:
         column = _time_column(column, self.columns.roles[col.TIME], self.file, chunk.first_row)
         return None if column.null_count == len(column) else _time_kind(column.type)
 
-    def map_column(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Any:
+    def map_column(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Column:
         """A column in the model's values."""
         column = chunk.columns[name or self.columns.roles[role]]
         return self.maps[role].apply(column, problems) if role in self.maps else column
@@ -339,7 +341,7 @@ class RowDecoder:
             return cells.whole_numbers(column, names[0], self.file, problems)
         return decode_named_states(column, names[0], self.file, index, problems)
 
-    def _values(self, column: Any, variable: str, name: str, problems: ProblemCodes) -> OffsetArray:
+    def _values(self, column: Column, variable: str, name: str, problems: ProblemCodes) -> OffsetArray:
         """The values of a variable: whole numbers, or names of them."""
         own: ProblemCodes = np.zeros(len(column), dtype=np.int8)
         values = cells.whole_numbers(column, name, self.file, own)
@@ -353,7 +355,7 @@ class RowDecoder:
 
 
 def decode_named_states(
-    column: Any, name: str, file: str, index: ModelIndex, problems: ProblemCodes
+    column: Column, name: str, file: str, index: ModelIndex, problems: ProblemCodes
 ) -> OffsetArray:
     """States as the model's author calls them; text stands for the number or the tuple that it shows."""
     own = index.structure.state_names
@@ -372,7 +374,7 @@ def decode_named_states(
     return states[codes]
 
 
-def identities(column: Any, problems: ProblemCodes) -> OffsetArray:
+def identities(column: Column, problems: ProblemCodes) -> OffsetArray:
     """Names of episodes as whole numbers: numbers are themselves, others 64 bits of a digest."""
     if column.null_count == 0 and pa.types.is_string(column.type):
         with contextlib.suppress(pa.ArrowInvalid):
@@ -402,13 +404,13 @@ def _time_kind(kind: Any) -> TimeKind | None:
     return TimeKind.FLOAT if pa.types.is_floating(kind) else None
 
 
-def _time_column(column: Any, name: str, file: str, first_row: int) -> Any:
+def _time_column(column: Column, name: str, file: str, first_row: int) -> Column:
     """A column of times, also where texts show them."""
     column = cells.dense(column)
     return cells.times_of(column, name, file, first_row) if cells.holds_text(column) else column
 
 
-def _of_one_kind(column: Any, wanted: TimeKind, name: str, file: str) -> Any:
+def _of_one_kind(column: Column, wanted: TimeKind, name: str, file: str) -> Any:
     """Times in the kind that the log's other times are of; what cannot be compared with them is refused."""
     kind = _time_kind(column.type)
     if kind is wanted or column.null_count == len(column):
@@ -427,7 +429,7 @@ def _of_one_kind(column: Any, wanted: TimeKind, name: str, file: str) -> Any:
 
 
 def moments(
-    column: Any, name: str, file: str, problems: ProblemCodes, wanted: TimeKind | None = None
+    column: Column, name: str, file: str, problems: ProblemCodes, wanted: TimeKind | None = None
 ) -> OffsetArray:
     """Times as whole numbers that rise with them."""
     if wanted is not None:
@@ -455,13 +457,13 @@ def rising_integers(values: npt.NDArray[np.float64]) -> OffsetArray:
     return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
 
 
-def empty_texts(column: Any) -> BoolArray:
+def empty_texts(column: Column) -> BoolArray:
     """Whether a text is missing or blank."""
     values, codes = cells.distinct(column)
     return np.array([*(value is None or not str(value).strip() for value in values), True])[codes]
 
 
-def _identity(value: Any) -> int:
+def _identity(value: object) -> int:
     if value is None:
         return 0
     text = str(value).strip()
@@ -510,7 +512,7 @@ class ValueMap:
     names: Mapping[str, str] | None = None
     steps: tuple[tuple[str, Fraction], ...] = ()
 
-    def apply(self, column: Any, problems: ProblemCodes) -> Any:
+    def apply(self, column: Column, problems: ProblemCodes) -> Column:
         """The column in the model's values, as text; values without a meaning are marked."""
         values, codes = cells.distinct(column)
         meanings = [self._meaning(value) for value in values]
@@ -523,7 +525,7 @@ class ValueMap:
             texts.append(self._meaning("")[0])
         return _texts_at(codes, texts)
 
-    def _meaning(self, value: Any) -> tuple[str | None, RowProblem]:
+    def _meaning(self, value: object) -> tuple[str | None, RowProblem]:
         text = plain_text(value)
         if self.names is not None:
             if text in self.names:
@@ -567,7 +569,7 @@ class TimeFormat(ValueMap):
 
     format: str = ""
 
-    def apply(self, column: Any, problems: ProblemCodes) -> Any:
+    def apply(self, column: Column, problems: ProblemCodes) -> Any:
         column = cells.dense(column)
         if not cells.holds_text(column):
             return column
@@ -597,7 +599,7 @@ def time_format_of(tables: Sequence[tuple[DataTable, str]]) -> str | None:
     return cells.find_date_form(columns, name, first.path)
 
 
-def plain_text(value: Any) -> str:
+def plain_text(value: object) -> str:
     """A value as a user writes it: 1.0 is 1, True is true, None is nothing."""
     if value is None:
         return ""

@@ -124,7 +124,7 @@ class ObservationMap:
                 )
         return self._by_variables(shown, where)
 
-    def _gives_variables(self, shown: Any) -> bool:
+    def _gives_variables(self, shown: object) -> bool:
         """Whether an observation that is no own state may still be the values of variables."""
         own = self.structure.state_names
         if not self.structure.valuations or own is None:
@@ -272,7 +272,7 @@ class ObservationMap:
             )
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     if isinstance(value, bool | np.bool_ | int | np.integer):
         return True
     return isinstance(value, float | np.floating) and float(value).is_integer()

@@ -34,7 +34,7 @@ from tightrope.data.rows import EventBatch, TimeKind, identities
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.late import pa
 
 MOST_SORTED = 1 << 22
@@ -62,21 +62,25 @@ def end_instants(plan: ReadPlan, begins: OffsetArray | None = None) -> OffsetArr
     extents = [extent for part in _each(plan, _extent) for extent in part if extent[0]]
     numbers, lows, highs = zip(*extents, strict=True)
     ranks, low = batch_ends(sum(numbers)), min(lows)
-    at, bits = np.zeros(len(ranks), dtype=np.uint64), (max(highs) - low).bit_length()
-    begun = at.view(np.int64)
+    at: npt.NDArray[np.uint64] = np.zeros(len(ranks), dtype=np.uint64)
+    begun, bits = at.view(np.int64), (max(highs) - low).bit_length()
     while bits:  # of each rank: the upper bits `at` of its time, and how many rows have lower ones
-        begins, first = np.unique(at, return_index=True)
-        fewer = max(0, bits - (16 if len(begins) == 1 else 10))
-        spans = _Spans(low, begins, bits, fewer)
-        counted = sum(bins for part in _each(plan, spans.count) for bins in part)
+        heads, first = np.unique(at, return_index=True)
+        fewer = max(0, bits - (16 if len(heads) == 1 else 10))
+        spans = _Spans(low, heads, bits, fewer)
+        counted = np.zeros((len(heads), 1 << spans.wide), dtype=np.int64)
+        for part in _each(plan, spans.count):
+            counted += sum(part)
         upto = (begun[first][:, None] + np.cumsum(counted, axis=1)).ravel()
-        place, bits = np.searchsorted(upto, ranks), fewer
-        at = (begins[:, None] << spans.wide) + np.arange(1 << spans.wide, dtype=np.uint64)
-        at, begun = at.ravel()[place], (upto - counted.ravel())[place]
-        if bits and counted.ravel()[np.unique(place)].sum() <= MOST_SORTED:
+        place, bits, number = np.searchsorted(upto, ranks), fewer, counted.ravel()
+        upper = (heads[:, None] << spans.wide) + np.arange(1 << spans.wide, dtype=np.uint64)
+        at, begun = upper.ravel()[place].astype(np.uint64), (upto - number)[place]
+        if bits and number[np.unique(place)].sum() <= MOST_SORTED:
             near = np.sort(_joined(_each(plan, _Spans(low, np.unique(at), bits, bits).within)))
-            return near[np.searchsorted(near, (at << bits).view(np.int64) + low) + ranks - begun - 1][:-1]
-    return at[:-1].view(np.int64) + low
+            place = np.searchsorted(near, (at << bits).view(np.int64) + low)
+            instants: OffsetArray = near[place + ranks - begun - 1]
+            return instants[:-1]
+    return at[:-1].view(np.int64) + np.int64(low)
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class _Spans:
         """The times that lie in one of them."""
         upper = (times - self.low).view(np.uint64) >> self.bits
         place = np.minimum(np.searchsorted(self.begins, upper), len(self.begins) - 1)
-        return times[self.begins[place] == upper]
+        inside: BoolArray = self.begins[place] == upper
+        return times[inside]
 
     def count(self, times: OffsetArray) -> OffsetArray:
         """How many times lie in each bin of each stretch."""

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.data import columns as col
 from tightrope.data.columns import StateForm
@@ -26,7 +24,7 @@ from tightrope.data.simulator import Trajectories
 from tightrope.errors import InputError
 from tightrope.io.table.data_table import COUNTS, TRANSITIONS, Columns, Metadata, structure_hash, write_table
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.arrays import AnyArray, OffsetArray
 
 BATCHING = "episodes"
 """How the simulator's batches are cut; written into the metadata."""
@@ -58,7 +56,7 @@ def write_trajectories(
     *,
     states: StateForm = StateForm.INDEX,
     extra: Metadata | None = None,
-    costs: Callable[[OffsetArray], npt.NDArray[Any]] | None = None,
+    costs: Callable[[OffsetArray], AnyArray] | None = None,
 ) -> None:
     """Write recorded steps; `counts` are the counts of the same episodes, whose design the file carries.
 
@@ -93,7 +91,7 @@ def write_log(path: str | Path, log: EpisodeLog, structure: Structure, design: S
     step = np.zeros(len(log), np.int64)
     for row, before in enumerate(log.previous.tolist()):
         step[row] = step[before] + 1 if before >= 0 else 0
-    columns: dict[str, npt.NDArray[Any]] = {
+    columns: dict[str, AnyArray] = {
         col.EPISODE: log.episode,
         col.STEP: step,
         **form.columns(log.transition.astype(np.int64)),
@@ -160,7 +158,7 @@ class _RowWriter:
         )
         self.types: dict[str, type] = {**before, col.CHOICE: int, col.ACTION: str, **after}
 
-    def columns(self, transition: OffsetArray) -> dict[str, npt.NDArray[Any]]:
+    def columns(self, transition: OffsetArray) -> dict[str, AnyArray]:
         structure = self.structure
         choice = structure.transition_choice[transition]
         state = structure.choice_state[choice]

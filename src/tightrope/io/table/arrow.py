@@ -14,6 +14,7 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
+from tightrope.io.table.columns import Column
 from tightrope.io.table.data_table import DataTable, LogFile, LogFormat, Metadata, Piece, Ragged
 from tightrope.io.table.text import flatten, whole
 from tightrope.numerics.late import pa, pq
@@ -82,7 +83,7 @@ class InMemory(LogFormat):
 
     name = "table in memory"
 
-    def accepts(self, data: Any) -> bool:
+    def accepts(self, data: object) -> bool:
         return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
     def hold(self, data: Any, name: str, metadata: Metadata | None = None) -> DataTable:
@@ -157,7 +158,7 @@ def _reader(raw: Any) -> Any:
         return pa.ipc.open_stream(raw)
 
 
-def columns_of(batch: Any, names: Sequence[str]) -> dict[str, Any]:
+def columns_of(batch: Any, names: Sequence[str]) -> dict[str, Column]:
     """The named columns of a record batch."""
     if any(pa.types.is_struct(field.type) for field in batch.schema):
         table = flatten(pa.Table.from_batches([batch]))
@@ -165,7 +166,7 @@ def columns_of(batch: Any, names: Sequence[str]) -> dict[str, Any]:
     return {name: _usual(batch.column(name)) for name in names}
 
 
-def _usual(column: Any) -> Any:
+def _usual(column: Column) -> Any:
     """Text in the form that all of Arrow's functions take."""
     if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
         return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))

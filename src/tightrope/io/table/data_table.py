@@ -19,11 +19,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy.typing as npt
-
 from tightrope.atomic import atomic_write_bytes
 from tightrope.errors import InputError, Location
+from tightrope.io.table.columns import Column
 from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import AnyArray
 from tightrope.numerics.late import arrow_csv, fs, pa, pq
 
 KEY = "tightrope"
@@ -87,7 +87,7 @@ class LogFormat:
     groups_are_parts: ClassVar[bool] = False
     made: tuple[str, ...] = ()
 
-    def accepts(self, data: Any) -> bool:
+    def accepts(self, data: object) -> bool:
         """Whether `hold` takes this object, or JSON lines that begin with these bytes are of this format."""
         return False
 
@@ -187,7 +187,7 @@ CHUNK_BYTES = 1 << 20
 Ragged = Callable[[], None] | None
 """Called for each row with too few or too many fields, which is dropped then; None: it is an error."""
 
-Piece = tuple[dict[str, Any], int, int]
+Piece = tuple[dict[str, Column], int, int]
 """Some columns, the number of their rows, and about how many bytes were read to get there."""
 
 
@@ -200,7 +200,7 @@ class Chunk:
 
     first_row: int
     rows: int
-    columns: dict[str, Any]
+    columns: dict[str, Column]
     bytes_read: int = 0
 
 
@@ -226,7 +226,7 @@ class DataTable:
     separator: str = ","
     content: Any = field(default=None, compare=False)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, **({"content": None} if self.format.groups_are_parts else {})}
 
     @staticmethod
@@ -328,7 +328,7 @@ def first_line(error: BaseException) -> str:
     return text.splitlines()[0] if text else type(error).__name__
 
 
-Columns = Mapping[str, npt.NDArray[Any]]
+Columns = Mapping[str, AnyArray]
 """Columns of equal length: whole numbers, flags, or (indices into) text."""
 
 

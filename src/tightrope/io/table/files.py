@@ -311,7 +311,7 @@ def open_tables(data: Any, format: str | None = None) -> tuple[DataTable, ...]:
     )
 
 
-def format_of_object(data: Any) -> LogFormat | None:
+def format_of_object(data: object) -> LogFormat | None:
     """The format of a table of some library, or of a reader of record batches; None of anything else."""
     return next((form for form in log_formats() if form.accepts(data)), None)
 

@@ -45,7 +45,7 @@ class Minari(LogFormat):
 
     name, scheme = "Minari", "minari:"
 
-    def accepts(self, data: Any) -> bool:
+    def accepts(self, data: object) -> bool:
         return hasattr(data, "iterate_episodes")
 
     def open(self, file: LogFile) -> DataTable:
@@ -99,7 +99,7 @@ class SparkFrames(LogFormat):
 
     name, groups_are_parts = "Spark's data frame", True
 
-    def accepts(self, data: Any) -> bool:
+    def accepts(self, data: object) -> bool:
         return hasattr(data, "mapInArrow") and hasattr(data, "sparkSession")
 
     def hold(self, data: Any, name: str) -> DataTable:

@@ -15,6 +15,7 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
+from tightrope.io.table.columns import Column
 from tightrope.io.table.data_table import DataTable, LogFile, LogFormat, Piece, Ragged
 from tightrope.numerics.late import arrow_csv, arrow_json, pa
 
@@ -236,7 +237,7 @@ def flatten(table: Any) -> Any:
     return table
 
 
-def whole(column: Any) -> Any:
+def whole(column: Column) -> Any:
     """A column of a table as one array."""
     joined = column.combine_chunks()
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
@@ -250,6 +251,6 @@ def _names(content: dict[str, Any], prefix: str = "") -> Iterator[str]:
             yield prefix + name
 
 
-def _kind(value: Any) -> str | None:
+def _kind(value: object) -> str | None:
     names = {type(None): None, bool: "true or false", int: "a number", float: "a number", str: "text"}
     return {**names, list: "a list"}.get(type(value), "an object")

@@ -23,7 +23,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.io.table.columns import Column, dense, holds_text
+from tightrope.io.table.columns import ArrowColumn, dense, holds_text
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.late import pa, pc
@@ -145,7 +145,7 @@ def exact_sums(
     return sums
 
 
-def cost_values(column: Column, name: str, file: str) -> FloatArray:
+def cost_values(column: ArrowColumn, name: str, file: str) -> FloatArray:
     """A column of costs as float64: NaN where there is none, or no number."""
     column = dense(column)
     if holds_text(column):

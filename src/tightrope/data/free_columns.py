@@ -17,7 +17,7 @@ from tightrope.data.costs import as_number
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import Tick
 from tightrope.data.rows import digest, plain_text, rising_integers
-from tightrope.io.table.columns import Column, dense, distinct, holds_text, some_values
+from tightrope.io.table.columns import ArrowColumn, dense, distinct, holds_text, some_values
 from tightrope.numerics.arrays import AnyArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.late import pa, pc
 from tightrope.numerics.record import Record, freeze_fields
@@ -86,7 +86,7 @@ class ColumnCodes:
         self.blank, self.is_known, self.is_lagged = blank, is_known, is_lagged
         self.labels: dict[int, str] = {}
 
-    def codes(self, column: Column) -> OffsetArray:
+    def codes(self, column: ArrowColumn) -> OffsetArray:
         """The codes of a chunk."""
         numbers = _as_numbers(dense(column), self.blank)
         if numbers is None:
@@ -124,7 +124,7 @@ class ColumnCodes:
         return LogColumn(np.where(place < MOST_LABELS, place, -1), tuple(labels), values, self.is_known)
 
 
-def _as_numbers(column: Column, blank: frozenset[str]) -> FloatArray | None:
+def _as_numbers(column: ArrowColumn, blank: frozenset[str]) -> FloatArray | None:
     """A column as numbers, NaN where a cell is empty; None where some value is none, or not exact."""
     kind = column.type
     if holds_text(column):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.io.table.columns import (
-    Column,
+    ArrowColumn,
     ProblemCodes,
     RowProblem,
     distinct,
@@ -95,7 +95,9 @@ class ModelIndex:
             self._state_index = StateIndex(self.structure)
         return self._state_index
 
-    def taken(self, action: Column | None, choice: Column | None, file: str, problems: ProblemCodes) -> Taken:
+    def taken(
+        self, action: ArrowColumn | None, choice: ArrowColumn | None, file: str, problems: ProblemCodes
+    ) -> Taken:
         """Read the columns 'action' and 'choice' (pyarrow arrays), of which either may be missing.
 
         What stands in 'action' is a name where the model has that name, else the number of a choice.

@@ -35,7 +35,7 @@ from tightrope.data.costs import as_number, cost_values
 from tightrope.data.model_index import UNKNOWN, ModelIndex, Taken, identifier
 from tightrope.errors import InputError, Location
 from tightrope.io.table import columns as cells
-from tightrope.io.table.columns import Column, ProblemCodes, RowProblem, mark
+from tightrope.io.table.columns import ArrowColumn, ProblemCodes, RowProblem, mark
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -163,7 +163,7 @@ def value_names(structure: Structure, variable: str) -> dict[str, str]:
     return names
 
 
-def _by_name(column: Column, names: Mapping[str, str]) -> Column:
+def _by_name(column: ArrowColumn, names: Mapping[str, str]) -> ArrowColumn:
     """The column with names replaced by what they stand for; what is no name stays as it is."""
     values, codes = cells.distinct(column)
     texts = []
@@ -174,11 +174,11 @@ def _by_name(column: Column, names: Mapping[str, str]) -> Column:
     return _texts_at(codes, texts)
 
 
-def _texts_at(codes: OffsetArray, texts: Sequence[str | None]) -> Column:
+def _texts_at(codes: OffsetArray, texts: Sequence[str | None]) -> ArrowColumn:
     """A column of texts by their numbers; below 0 there is none."""
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
     words = pa.array(texts, type=pa.string())
-    column: Column = pa.DictionaryArray.from_arrays(indices, words).dictionary_decode()
+    column: ArrowColumn = pa.DictionaryArray.from_arrays(indices, words).dictionary_decode()
     return column
 
 
@@ -203,7 +203,7 @@ class RowDecoder:
         self.maps = maps
         self.index = index
         self.file = file
-        self.beside: Mapping[str, Callable[[Column], OffsetArray]] = {}
+        self.beside: Mapping[str, Callable[[ArrowColumn], OffsetArray]] = {}
         """What makes codes of columns without a role, by their names."""
         self._value_names: dict[str, dict[str, str]] = {}
 
@@ -275,7 +275,9 @@ class RowDecoder:
         column = _time_column(column, self.columns.roles[col.TIME], self.file, chunk.first_row)
         return None if column.null_count == len(column) else _time_kind(column.type)
 
-    def map_column(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Column:
+    def map_column(
+        self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None
+    ) -> ArrowColumn:
         """A column in the model's values."""
         column = chunk.columns[name or self.columns.roles[role]]
         return self.maps[role].apply(column, problems) if role in self.maps else column
@@ -341,7 +343,7 @@ class RowDecoder:
             return cells.whole_numbers(column, names[0], self.file, problems)
         return decode_named_states(column, names[0], self.file, index, problems)
 
-    def _values(self, column: Column, variable: str, name: str, problems: ProblemCodes) -> OffsetArray:
+    def _values(self, column: ArrowColumn, variable: str, name: str, problems: ProblemCodes) -> OffsetArray:
         """The values of a variable: whole numbers, or names of them."""
         own: ProblemCodes = np.zeros(len(column), dtype=np.int8)
         values = cells.whole_numbers(column, name, self.file, own)
@@ -355,7 +357,7 @@ class RowDecoder:
 
 
 def decode_named_states(
-    column: Column, name: str, file: str, index: ModelIndex, problems: ProblemCodes
+    column: ArrowColumn, name: str, file: str, index: ModelIndex, problems: ProblemCodes
 ) -> OffsetArray:
     """States as the model's author calls them; text stands for the number or the tuple that it shows."""
     own = index.structure.state_names
@@ -374,7 +376,7 @@ def decode_named_states(
     return states[codes]
 
 
-def identities(column: Column, problems: ProblemCodes) -> OffsetArray:
+def identities(column: ArrowColumn, problems: ProblemCodes) -> OffsetArray:
     """Names of episodes as whole numbers: numbers are themselves, others 64 bits of a digest."""
     if column.null_count == 0 and pa.types.is_string(column.type):
         with contextlib.suppress(pa.ArrowInvalid):
@@ -404,13 +406,13 @@ def _time_kind(kind: Any) -> TimeKind | None:
     return TimeKind.FLOAT if pa.types.is_floating(kind) else None
 
 
-def _time_column(column: Column, name: str, file: str, first_row: int) -> Column:
+def _time_column(column: ArrowColumn, name: str, file: str, first_row: int) -> ArrowColumn:
     """A column of times, also where texts show them."""
     column = cells.dense(column)
     return cells.times_of(column, name, file, first_row) if cells.holds_text(column) else column
 
 
-def _of_one_kind(column: Column, wanted: TimeKind, name: str, file: str) -> Any:
+def _of_one_kind(column: ArrowColumn, wanted: TimeKind, name: str, file: str) -> Any:
     """Times in the kind that the log's other times are of; what cannot be compared with them is refused."""
     kind = _time_kind(column.type)
     if kind is wanted or column.null_count == len(column):
@@ -429,7 +431,7 @@ def _of_one_kind(column: Column, wanted: TimeKind, name: str, file: str) -> Any:
 
 
 def moments(
-    column: Column, name: str, file: str, problems: ProblemCodes, wanted: TimeKind | None = None
+    column: ArrowColumn, name: str, file: str, problems: ProblemCodes, wanted: TimeKind | None = None
 ) -> OffsetArray:
     """Times as whole numbers that rise with them."""
     if wanted is not None:
@@ -457,7 +459,7 @@ def rising_integers(values: npt.NDArray[np.float64]) -> OffsetArray:
     return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
 
 
-def empty_texts(column: Column) -> BoolArray:
+def empty_texts(column: ArrowColumn) -> BoolArray:
     """Whether a text is missing or blank."""
     values, codes = cells.distinct(column)
     return np.array([*(value is None or not str(value).strip() for value in values), True])[codes]
@@ -512,7 +514,7 @@ class ValueMap:
     names: Mapping[str, str] | None = None
     steps: tuple[tuple[str, Fraction], ...] = ()
 
-    def apply(self, column: Column, problems: ProblemCodes) -> Column:
+    def apply(self, column: ArrowColumn, problems: ProblemCodes) -> ArrowColumn:
         """The column in the model's values, as text; values without a meaning are marked."""
         values, codes = cells.distinct(column)
         meanings = [self._meaning(value) for value in values]
@@ -569,7 +571,7 @@ class TimeFormat(ValueMap):
 
     format: str = ""
 
-    def apply(self, column: Column, problems: ProblemCodes) -> Any:
+    def apply(self, column: ArrowColumn, problems: ProblemCodes) -> Any:
         column = cells.dense(column)
         if not cells.holds_text(column):
             return column

@@ -21,7 +21,7 @@ from tightrope.data.design import absorbing_states
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.rows import plain_text
 from tightrope.errors import InputError
-from tightrope.io.table.columns import Column, ProblemCodes, truth_values
+from tightrope.io.table.columns import ArrowColumn, ProblemCodes, truth_values
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.files import open_tables
 from tightrope.model.structure import Structure
@@ -131,7 +131,7 @@ def _rows(table: DataTable, entries: Sequence[Entry], structure: Structure, give
     return pa.table({EPISODE: episode, TIME: clock[sort], "state": state[sort], **taken})
 
 
-def _times(column: Column, name: str, table: DataTable) -> FloatArray:
+def _times(column: ArrowColumn, name: str, table: DataTable) -> FloatArray:
     values = cost_values(column.combine_chunks(), name, table.path)
     if np.isnan(values).any():
         row = int(np.argmax(np.isnan(values)))
@@ -141,7 +141,7 @@ def _times(column: Column, name: str, table: DataTable) -> FloatArray:
     return values
 
 
-def _status(column: Column, name: str, table: DataTable) -> BoolArray:
+def _status(column: ArrowColumn, name: str, table: DataTable) -> BoolArray:
     flags: ProblemCodes = np.zeros(len(column), dtype=np.int8)
     values = truth_values(column.combine_chunks(), name, table.path, flags)
     if flags.any() or column.null_count:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
-from tightrope.io.table.columns import Column
+from tightrope.io.table.columns import ArrowColumn
 from tightrope.io.table.data_table import DataTable, LogFile, LogFormat, Metadata, Piece, Ragged
 from tightrope.io.table.text import flatten, whole
 from tightrope.numerics.late import pa, pq
@@ -158,7 +158,7 @@ def _reader(raw: Any) -> Any:
         return pa.ipc.open_stream(raw)
 
 
-def columns_of(batch: Any, names: Sequence[str]) -> dict[str, Column]:
+def columns_of(batch: Any, names: Sequence[str]) -> dict[str, ArrowColumn]:
     """The named columns of a record batch."""
     if any(pa.types.is_struct(field.type) for field in batch.schema):
         table = flatten(pa.Table.from_batches([batch]))
@@ -166,7 +166,7 @@ def columns_of(batch: Any, names: Sequence[str]) -> dict[str, Column]:
     return {name: _usual(batch.column(name)) for name in names}
 
 
-def _usual(column: Column) -> Any:
+def _usual(column: ArrowColumn) -> Any:
     """Text in the form that all of Arrow's functions take."""
     if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
         return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))

@@ -26,7 +26,7 @@ from tightrope.numerics.arrays import AnyArray, OffsetArray
 from tightrope.numerics.late import pa, pc
 
 
-class Column(Protocol):
+class ArrowColumn(Protocol):
     """A column of pyarrow, which has no types of its own: an array, in one piece or in several."""
 
     @property
@@ -44,7 +44,7 @@ _EXACT_FLOATS = 2.0**53
 _TRUTH = {"true": 1, "false": 0}
 
 
-def whole_numbers(column: Column, name: str, file: str, problems: ProblemCodes) -> OffsetArray:
+def whole_numbers(column: ArrowColumn, name: str, file: str, problems: ProblemCodes) -> OffsetArray:
     """The column as int64; rows that hold no whole number are marked, and 0 in the result."""
     column = dense(column)
     kind = column.type
@@ -66,7 +66,7 @@ def whole_numbers(column: Column, name: str, file: str, problems: ProblemCodes) 
     )
 
 
-def truth_values(column: Column, name: str, file: str, problems: ProblemCodes) -> npt.NDArray[np.bool_]:
+def truth_values(column: ArrowColumn, name: str, file: str, problems: ProblemCodes) -> npt.NDArray[np.bool_]:
     """A column of flags (true/false or 0/1); an empty one means false."""
     flags: npt.NDArray[np.int8] = np.zeros(len(column), dtype=np.int8)
     values = whole_numbers(column, name, file, flags)
@@ -74,7 +74,7 @@ def truth_values(column: Column, name: str, file: str, problems: ProblemCodes) -
     return np.equal(values, 1)
 
 
-def distinct(column: Column) -> tuple[list[Any], OffsetArray]:
+def distinct(column: ArrowColumn) -> tuple[list[Any], OffsetArray]:
     """The distinct values of a column and, for every row, which of them it holds (−1: null).
 
     Lists and objects are compared by the text that shows them.
@@ -87,27 +87,27 @@ def distinct(column: Column) -> tuple[list[Any], OffsetArray]:
     return encoded.dictionary.to_pylist(), codes
 
 
-def holds_text(column: Column) -> bool:
+def holds_text(column: ArrowColumn) -> bool:
     """Whether the values are strings, as names are."""
     kind = column.type.value_type if _is_dictionary(column) else column.type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def is_nested(column: Column) -> bool:
+def is_nested(column: ArrowColumn) -> bool:
     """Whether the values are lists or objects."""
     return bool(column.type.num_fields > 0)
 
 
-def _is_dictionary(column: Column) -> bool:
+def _is_dictionary(column: ArrowColumn) -> bool:
     return bool(pa.types.is_dictionary(column.type))
 
 
-def dense(column: Column) -> Column:
+def dense(column: ArrowColumn) -> ArrowColumn:
     """The column with its values one by one."""
     return column.dictionary_decode() if _is_dictionary(column) else column
 
 
-def read_numbers(column: Column) -> AnyArray:
+def read_numbers(column: ArrowColumn) -> AnyArray:
     """Numbers as they lie in memory, where they do: Arrow's own `to_numpy` imports pandas for that."""
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if is_number and isinstance(column, pa.Array) and column.null_count == 0 and len(column) > 0:
@@ -117,7 +117,7 @@ def read_numbers(column: Column) -> AnyArray:
     return result
 
 
-def _from_text(column: Column, problems: ProblemCodes) -> OffsetArray:
+def _from_text(column: ArrowColumn, problems: ProblemCodes) -> OffsetArray:
     try:
         if column.null_count == 0:
             return read_numbers(pc.cast(column, pa.int64()))
@@ -240,7 +240,7 @@ def look(values: Iterable[object]) -> str:
     return "text" if texts else "nothing"
 
 
-def some_values(column: Column) -> list[Any]:
+def some_values(column: ArrowColumn) -> list[Any]:
     """The first values of a column that are there and differ."""
     values, codes = distinct(column.slice(0, LOOKED_AT))
     first = np.unique(codes[codes >= 0], return_index=True)
@@ -249,7 +249,7 @@ def some_values(column: Column) -> list[Any]:
     return [value for value in differing if value is not None and str(value).strip()][:SHOWN]
 
 
-def describe_column(column: Column) -> str:
+def describe_column(column: ArrowColumn) -> str:
     """Three values, and what they look like: "'a', 'b', 'c' look like text"."""
     values = some_values(column)
     if not values:
@@ -258,7 +258,7 @@ def describe_column(column: Column) -> str:
     return f"{shown} {'look' if len(values) > 1 else 'looks'} like {look(values)}"
 
 
-def times_of(column: Column, name: str, file: str, first_row: int = 1) -> Any:
+def times_of(column: ArrowColumn, name: str, file: str, first_row: int = 1) -> Any:
     """A column of text as numbers or as times; what is neither, or two things, is refused."""
     stripped = pc.utf8_trim_whitespace(column)
     kinds = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
@@ -288,7 +288,7 @@ DATE_FORMS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
 """How dates may be written beside ISO's form and the German one."""
 
 
-def find_date_form(columns: Iterable[Column], name: str, file: str) -> str | None:
+def find_date_form(columns: Iterable[ArrowColumn], name: str, file: str) -> str | None:
     """Find the one of `DATE_FORMS` that fits all texts; refuse two that differ; None if there is none."""
     digests = {form: hashlib.sha256() for form in DATE_FORMS}
     shown = ""
@@ -321,7 +321,7 @@ def find_date_form(columns: Iterable[Column], name: str, file: str) -> str | Non
     return next(iter(forms.values())) if shown else None
 
 
-def _no_time(column: Column, name: str, file: str, first_row: int) -> InputError:
+def _no_time(column: ArrowColumn, name: str, file: str, first_row: int) -> InputError:
     shown = f"column '{name}' holds a text that is not a time: {describe_column(column)}"
     if (odd := _odd_text(column)) is not None:
         place, text, usual = odd
@@ -331,7 +331,7 @@ def _no_time(column: Column, name: str, file: str, first_row: int) -> InputError
     return InputError(shown, Location(file), f'{forms} written: `columns="time={name}:%d.%m.%Y %H:%M"`')
 
 
-def _odd_text(column: Column) -> tuple[int, str, str] | None:
+def _odd_text(column: ArrowColumn) -> tuple[int, str, str] | None:
     """Find the first text in an unusual format: its place, it, and a usual one, or None."""
     texts = pc.utf8_trim_whitespace(dense(column)).fill_null("")
     there: npt.NDArray[np.bool_] = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from tightrope.atomic import atomic_write_bytes
 from tightrope.errors import InputError, Location
-from tightrope.io.table.columns import Column
+from tightrope.io.table.columns import ArrowColumn
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import AnyArray
 from tightrope.numerics.late import arrow_csv, fs, pa, pq
@@ -187,7 +187,7 @@ CHUNK_BYTES = 1 << 20
 Ragged = Callable[[], None] | None
 """Called for each row with too few or too many fields, which is dropped then; None: it is an error."""
 
-Piece = tuple[dict[str, Column], int, int]
+Piece = tuple[dict[str, ArrowColumn], int, int]
 """Some columns, the number of their rows, and about how many bytes were read to get there."""
 
 
@@ -200,7 +200,7 @@ class Chunk:
 
     first_row: int
     rows: int
-    columns: dict[str, Column]
+    columns: dict[str, ArrowColumn]
     bytes_read: int = 0
 
 

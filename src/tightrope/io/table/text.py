@@ -15,7 +15,7 @@ from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
-from tightrope.io.table.columns import Column
+from tightrope.io.table.columns import ArrowColumn
 from tightrope.io.table.data_table import DataTable, LogFile, LogFormat, Piece, Ragged
 from tightrope.numerics.late import arrow_csv, arrow_json, pa
 
@@ -237,7 +237,7 @@ def flatten(table: Any) -> Any:
     return table
 
 
-def whole(column: Column) -> Any:
+def whole(column: ArrowColumn) -> Any:
     """A column of a table as one array."""
     joined = column.combine_chunks()
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined

@@ -1,7 +1,7 @@
 """Units that differ: how often each of the three answers of `learn --unit` misses, and how wide it is.
 
     python benchmarks/fleet_coverage.py                4 populations, fleets of 5, 20, 100; 300 logs
-    python benchmarks/fleet_coverage.py --only wide    one population
+    python benchmarks/fleet_coverage.py --only wide --units 100    one population, one size
     python benchmarks/fleet_coverage.py --smoke        a few logs, seconds
 
 Each unit has a success probability from the population and 30 runs. `most`: the share 0.9 of units (0.5 in
@@ -163,6 +163,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", choices=list(POPULATIONS), nargs="*")
+    parser.add_argument("--units", choices=list(SHARES), type=int, nargs="*")
     parser.add_argument("--logs", type=int, default=300)
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("-o", "--output", type=Path)
@@ -170,7 +171,7 @@ def main() -> None:
     logs = 6 if chosen.smoke else chosen.logs
     rows = []
     for name in chosen.only or POPULATIONS:
-        for units in SHARES:
+        for units in chosen.units or SHARES:
             for planned in (False, True):
                 rows.append(run(name, units, logs, planned))
                 print(json.dumps(rows[-1]), flush=True)

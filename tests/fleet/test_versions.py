@@ -20,6 +20,7 @@ from tightrope.fleet.versions import (
     first_proof,
     order_evidence,
 )
+from tightrope.learning.draft import draft
 from tightrope.verdict import Word
 
 COLUMNS = ["episode", "state", "action", "next_state", "terminated", "task", "tokens"]
@@ -165,6 +166,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["compare", "--before", str(old)], "--before and --after belong together"),
         ([*words, "--cost", "tokens"], "--cost names no largest cost"),
         ([*words, "--policy", "new.json"], "--policy: it cannot be used with --before"),
+        ([*words, "--baseline", "uniform"], "--baseline: it cannot be used with --before"),
         (["compare", "bench:betting(4)", "--data", str(old)], "compare takes MODEL"),
         (["compare"], "compare takes MODEL"),
     ):
@@ -211,3 +213,48 @@ def test_runs_without_an_end_count_both_ways() -> None:
     assert result.undecided[0] == 0 and result.undecided[1] > 100
     assert 0.0 in result.success.interval
     assert any("runs without an end: " in str(value) for _, value in result.rows())
+
+
+def traces(path: Path, seed: int, number: int, first: int = 0) -> list[str]:
+    """A transcript of runs of two lines; tasks recur in the same order."""
+    rng, lines = np.random.default_rng([17, seed]), []
+    for one in range(first, first + number):
+        cost = int(rng.integers(9999))
+        call = {"run": one, "tool": "edit", "result": bool(rng.random() < 0.7), "cost": cost}
+        lines += [json.dumps(call), json.dumps({"run": one, "score": int(rng.random() < 0.8)})]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
+    return lines
+
+
+def test_copied_runs_are_refused_whatever_their_file_is_called(tmp_path: Path) -> None:
+    lines = traces(tmp_path / "a.jsonl", 1, 300)
+    traces(tmp_path / "other.jsonl", 2, 300)
+    (tmp_path / "copy.jsonl").write_bytes((tmp_path / "a.jsonl").read_bytes())
+    (tmp_path / "grown.jsonl").write_text("\n".join(lines + traces(tmp_path / "x.jsonl", 3, 60, 300)))
+    for name in ("one", "two"):
+        for number in (4, 5):
+            traces(tmp_path / name / f"{name}{number}.jsonl", number, 100)
+    before = tmp_path / "a.jsonl"
+    for first, second in ((before, tmp_path / "copy.jsonl"), (tmp_path / "one", tmp_path / "two")):
+        with pytest.raises(InputError, match=r"the same (runs|rows)"):
+            compare_versions(first, second, margin=0.1, delta=0.05)
+    grown = compare_versions(before, tmp_path / "grown.jsonl", margin=0.2, delta=0.05)
+    assert grown.verdict.word is Word.NOMINAL and "may be copies" in grown.verdict.why
+    fresh = compare_versions(before, tmp_path / "other.jsonl", margin=0.2, delta=0.05)
+    assert fresh.verdict.word is Word.PROVED
+
+
+def test_copied_rows_of_tables_are_refused(tmp_path: Path) -> None:
+    log = runs(1, 200, 0.6, 0.7)
+    for name, rows in (("a.csv", log), ("b.csv", log), ("c.csv", runs(2, 200, 0.6, 0.7))):
+        rows.to_csv(tmp_path / name, index=False)
+    with pytest.raises(InputError, match=r"the same (runs|rows)"):
+        compare_versions(tmp_path / "a.csv", tmp_path / "b.csv")
+    part = compare_versions(log, log[log.episode < 150], margin=0.5)
+    assert part.verdict.word is Word.NOMINAL and "may be copies" in part.verdict.why
+    assert compare_versions(tmp_path / "a.csv", tmp_path / "c.csv", margin=0.5).verdict.is_proved
+    model = draft(tmp_path / "a.csv").model
+    problem = model.problem('Pmax=? [ F "success" ]')
+    with pytest.raises(InputError, match="both logs have the same runs"):
+        compare_versions(tmp_path / "a.csv", tmp_path / "b.csv", problem)

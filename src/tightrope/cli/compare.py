@@ -30,13 +30,18 @@ if TYPE_CHECKING:
     from tightrope.model.policy import PolicyGiven
 
 
-NOT_OF_LOGS = "data policy output certificate report region coupled_gap assume_support"
+NOT_OF_LOGS = (
+    "data policy baseline output certificate report region coupled_gap assume_support time_limit threads"
+)
 
 MOST_CHANGES = 3
 """States that are printed where policies differ; all of them are in the JSON and on the page."""
 
 
-Baseline = Annotated[str, option("--baseline", "The policy in use.", "FILE|uniform|do-nothing|logged")]
+Baseline = Annotated[
+    str | None,
+    option("--baseline", "The policy in use; uniform by default.", "FILE|uniform|do-nothing|logged"),
+]
 PolicyFile = Annotated[
     Path | None,
     option("-o --output", "Write the best policy (.json), or a directory with all results.", "FILE|DIR"),
@@ -47,7 +52,7 @@ PolicyFile = Annotated[
 class ComparedOptions(options.StudyOptions):
     """What both commands take."""
 
-    baseline: Baseline = "uniform"
+    baseline: Baseline = None
     assume_support: options.AssumeSupport = None
     coupled_gap: options.CoupledGap = None
     precision: options.Precision = 1e-6
@@ -154,9 +159,9 @@ def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., tr.C
         raise refuse_chains()
     study = Study(request, temporal=True, any_kind=True)
     subject = study.subject
-    baseline: PolicyGiven = request.baseline
+    baseline: PolicyGiven = request.baseline or UNIFORM
     if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
-        baseline = tr.Policy(subject.model, request.baseline)
+        baseline = tr.Policy(subject.model, baseline)
     reading, call, words = study.reading, ask(subject), options.learn_words(request)
     with screen.phase_progress() as progress:
         given = {"baseline": baseline, "delta": request.delta, "progress": progress}

@@ -18,6 +18,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any, TypeAlias
 from xml.parsers import expat
 
@@ -35,6 +36,7 @@ MOST_BYTES = 1 << 30
 MOST_MEMBER = 1 << 26
 MOST_MEMBERS = 100_000
 MOST_DEPTH = 64
+MOST_MARK = 1 << 12
 CODE = re.compile(r"[^\n\r]{1,40}")
 """A result that is one word; longer texts are outputs of tools."""
 
@@ -159,6 +161,12 @@ class HeldRuns(InMemory):
 COLUMNS = ("run", "step", "state", "action", "next_state", "cost", "task", "terminated", "truncated")
 
 
+def mark_of(file: LogFile) -> str:
+    """Tells the runs of a file from those of others, whatever it is called: a digest of how it begins."""
+    with file.open() as raw:
+        return blake2b(file.expand(raw).read(MOST_MARK), digest_size=8).hexdigest()
+
+
 def json_lines(file: LogFile) -> Iterator[tuple[Location, Fields]]:
     """The objects of the lines, each with its place."""
     for number, line in enumerate(_lines(file), start=1):
@@ -224,11 +232,12 @@ class Transcript(Traces):
     def runs(self, file: LogFile) -> Iterable[Run]:
         runs: dict[str, Run] = {}
         steps: dict[str, float] = {}
+        mark = mark_of(file)
         for where, line in json_lines(file):
             if line.get("run") is None or ("tool" not in line and "score" not in line):
                 raise InputError("the line names no `run`, or neither `tool` nor `score`", where)
             name = str(line["run"])
-            run = runs.setdefault(name, Run(f"{file.name} {name}"))
+            run = runs.setdefault(name, Run(f"{mark} {name}"))
             if (step := line.get("step")) is not None:
                 number = _number(step, "`step`", where)
                 if number <= steps.get(name, -1.0):
@@ -444,7 +453,7 @@ class Inspect(Traces):
             content = raw.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             raise InputError(f"more than {MOST_BYTES:,} bytes of traces", Location(file.name), SPLIT)
-        total, runs = 0, []
+        total, runs, mark = 0, [], blake2b(content, digest_size=8).hexdigest()
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 names = [one.filename for one in archive.infolist() if one.filename.startswith("samples/")]
@@ -460,7 +469,7 @@ class Inspect(Traces):
                         )
                         raise InputError(problem, Location(file.name), SPLIT)
                     where = Location(f"{file.name}:{name}")
-                    runs.append(_sample(parse(text, where), file.name, where))
+                    runs.append(_sample(parse(text, where), mark, where))
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
             problem = f"the archive cannot be read: {str(error).splitlines()[0] if str(error) else 'damaged'}"
             raise InputError(
@@ -469,12 +478,12 @@ class Inspect(Traces):
         return runs
 
 
-def _sample(sample: object, file: str, where: Location) -> Run:
+def _sample(sample: object, mark: str, where: Location) -> Run:
     """The run of one sample."""
     if not isinstance(sample, dict) or sample.get("id") is None:
         raise InputError("the sample has no id", where)
     task = str(sample["id"])
-    run = Run(f"{file} {task} {sample.get('epoch', 1)}", task)
+    run = Run(f"{mark} {task} {sample.get('epoch', 1)}", task)
     spans: list[Span] = []
     for number, event in enumerate(_list(sample, "events", where)):
         if event.get("event") == "tool":
@@ -505,7 +514,7 @@ class Xes(Traces):
     )
 
     def runs(self, file: LogFile) -> Iterable[Run]:
-        reader = _XesReader(file.name)
+        reader = _XesReader(file.name, mark_of(file))
         total = 0
         with file.open() as raw:
             stream = file.expand(raw)
@@ -521,8 +530,8 @@ class Xes(Traces):
 class _XesReader:
     """Takes an XES document in pieces; nothing that declares entities is read."""
 
-    def __init__(self, file: str):
-        self.file, self.runs = file, list[Run]()
+    def __init__(self, file: str, mark: str):
+        self.file, self.mark, self.runs = file, mark, list[Run]()
         self.depth, self.silent = 0, 0
         self.trace: dict[str, str] | None = None
         self.event: dict[str, str] | None = None
@@ -579,7 +588,7 @@ class _XesReader:
             name = self.trace.get("concept:name", str(len(self.runs)))
             end = end_of(self.trace.get("score", self.trace.get("outcome")), self._where)
             self.runs.append(
-                Run(f"{self.file} {name}", self.trace.get("task"), self.calls, end or "finished")
+                Run(f"{self.mark} {name}", self.trace.get("task"), self.calls, end or "finished")
             )
             self.trace = None
 

@@ -47,6 +47,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text, interval_text, number_text, sure_text
 from tightrope.problem import Problem
+from tightrope.provenance import Overlap
 from tightrope.statistics.confidence_budget import assumed_of
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.returns import Stakes, Tally, lower_mean
@@ -77,6 +78,13 @@ UNITS = Assumed.stated(
     "units",
     "units are independent draws from one population, and how many runs they have was fixed in advance",
 )
+
+COPIES = Assumed.unverified(
+    "separate logs",
+    "more runs of the same name are equal in both logs than chance explains: they may be copies; if not, "
+    "name the runs of each version differently",
+)
+SAME_RUNS = "both logs have the same runs"
 
 
 class ChangeFacts(msgspec.Struct, kw_only=True):
@@ -267,12 +275,18 @@ def compare_versions(
     tables = open_tables(before), open_tables(after)
     files = [{table.file.path for table in own if table.file is not None} for own in tables]
     if before is after or files[0] & files[1]:
-        raise InputError("both logs have the same runs", hint="name the runs of each version once")
+        raise InputError(SAME_RUNS, hint="name the runs of each version once")
     problem = _drafted([*tables[0], *tables[1]], options, question) if isinstance(question, str) else question
     model = problem.model
     if not isinstance(model, ParametricMDP) or problem.lift is not None or not problem.query.is_plain:
         raise InputError("two logs are compared in discrete time, by a question without memory")
-    versions = [_Version.of(problem, read_tables(own, model, options), unit, cost) for own in tables]
+    readings = [read_tables(own, model, options) for own in tables]
+    shared = readings[0].counts.provenance.overlap(readings[1].counts.provenance)
+    if shared is Overlap.SAME:
+        raise InputError(SAME_RUNS, hint="if the logs only happen to be equal, name the runs differently")
+    versions = [_Version.of(problem, one, unit, cost) for one in readings]
+    if shared is Overlap.PART:
+        versions[0] = replace(versions[0], assumed=(*versions[0].assumed, COPIES))
     return _compare(problem, (versions[0], versions[1]), cost and cost[1], margin, delta)
 
 

@@ -18,6 +18,7 @@ from tightrope.fleet.versions import (
     compare_versions,
     difference_interval,
     first_proof,
+    most_pairs,
     order_evidence,
 )
 from tightrope.learning.draft import draft
@@ -258,3 +259,19 @@ def test_copied_rows_of_tables_are_refused(tmp_path: Path) -> None:
     problem = model.problem('Pmax=? [ F "success" ]')
     with pytest.raises(InputError, match="both logs have the same runs"):
         compare_versions(tmp_path / "a.csv", tmp_path / "b.csv", problem)
+
+
+def test_a_comparison_says_when_to_stop() -> None:
+    """1.3 times the pairs of a z-test with power 0.9 for ten points; power 0.8 at least within these."""
+    assert most_pairs(0.7, 0.05) == int(1.3 * 472.8) and most_pairs(0.3, 0.05) == most_pairs(0.7, 0.05)
+    same = compare_versions(runs(1, 300, 0.9), runs(2, 300, 0.9))
+    assert same.proved_after is None and same.stop_after == most_pairs(same.success.before, 0.05)
+    assert any(name == "stop" and str(same.stop_after) in str(text) for name, text in same.rows())
+    fell = compare_versions(runs(1, 300, 0.9), runs(2, 300, 0.6))
+    assert fell.proved_after is not None and dict(fell.rows())["stop"] is None
+    proved = 0
+    for seed in range(100):
+        rng = np.random.default_rng([23, seed])
+        difference = (rng.random(614) < 0.6).astype(float) - (rng.random(614) < 0.7)
+        proved += first_proof(difference, difference, 0.05) is not None
+    assert proved >= 80

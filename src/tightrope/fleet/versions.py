@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
-from scipy.special import xlogy
+from scipy.special import ndtri, xlogy
 
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.read_options import LogReadOptions
@@ -54,10 +54,14 @@ from tightrope.statistics.returns import Stakes, Tally, lower_mean
 from tightrope.verdict import Assessment, Assumed, Word
 
 STAKES: Stakes = (
-    *((0.0016, 0.01), (0.0063, 0.01), (0.025, 0.03), (0.05, 0.05)),
-    *((0.1, 0.15), (0.2, 0.5), (0.4, 0.2), (0.8, 0.05)),
+    *((0.0016, 0.01), (0.0063, 0.01), (0.025, 0.02), (0.05, 0.03)),
+    *((0.1, 0.08), (0.2, 0.53), (0.4, 0.3), (0.8, 0.02)),
 )
 """(fraction, weight) of the bets: half of the wealth bets as is best for 0.7 against 0.6."""
+
+GAP, POWER, MORE = 0.1, 0.9, 1.3
+"""A comparison may stop after `MORE` times the pairs of a z-test with this power for a change of `GAP`. It
+proves the change within these pairs with probability 0.85 (`benchmarks/version_comparison.py`)."""
 
 PILOT = 40
 """Runs before that estimate the chance of success from every state."""
@@ -108,6 +112,7 @@ class VersionsAnswer(Judged, kw_only=True):
     undecided: tuple[int, int]
     pairs: int
     proved_after: int | None
+    stop_after: int | None
     unit: str | None
     delta: float
     margin: float | None
@@ -140,7 +145,8 @@ class VersionComparison(Record):
 
     `success`, `cost` and all `steps` together hold with confidence 1 − `delta` each. `runs` are those of both
     logs, `undecided` those without an end, `pairs` those that were compared; after `proved_after`
-    a difference was known. `margin` is what success may fall by; None if that was not asked.
+    a difference was known. After `stop_after` pairs more are worth it for changes below `GAP` only.
+    `margin` is what success may fall by; None if that was not asked.
     """
 
     question: str
@@ -151,6 +157,7 @@ class VersionComparison(Record):
     undecided: tuple[int, int]
     pairs: int
     proved_after: int | None
+    stop_after: int | None
     unit: str | None
     delta: float
     margin: float | None
@@ -197,6 +204,7 @@ class VersionComparison(Record):
             ("question", self.question),
             ("change", f"success {self.success.interval}{', time-uniform' if self.unit is None else ''}"),
             ("runs", f"{self.runs[0]:,} before, {self.runs[1]:,} after, compared in {pairs}{proved}"),
+            ("stop", self._stop_text()),
             ("undecided", self._undecided_text()),
             ("cost", self.cost and f"{self.cost.text}, {sure}"),
             *(("step", f"{one.name}: {one.interval}") for one in shown[:4]),
@@ -205,6 +213,11 @@ class VersionComparison(Record):
             why = f"no change of a single step is proved, {sure}" if self.steps else self.why_no_steps
             rows.append(("step", why))
         return rows
+
+    def _stop_text(self) -> str | None:
+        if self.stop_after is None or self.proved_after is not None or self.margin is not None:
+            return None
+        return f"after {self.stop_after:,} pairs, unless changes below {GAP:.0%} matter (rule of thumb)"
 
     def _undecided_text(self) -> str | None:
         open_ones = zip(self.undecided, ("before", "after"), strict=True)
@@ -322,6 +335,7 @@ def _compare(
         (first.undecided, second.undecided),
         size,
         first_proof(low_after - high_before, high_after - low_before, delta) if shared is None else None,
+        most_pairs(success.before, delta) if shared is None and size else None,
         first.column,
         delta,
         margin,
@@ -499,6 +513,18 @@ def difference_interval(low: FloatArray, high: FloatArray, reach: float, delta: 
     lower = lower_mean(least, 0.5 * delta, None, STAKES) - reach
     upper = reach - lower_mean(most, 0.5 * delta, None, STAKES)
     return Interval.of(max(lower - slack, -reach), min(upper + slack, reach))
+
+
+def most_pairs(before: float, delta: float) -> int:
+    """After how many pairs to stop at the latest, where a change of `GAP` is the smallest that matters.
+
+    >>> most_pairs(0.7, 0.05)
+    614
+    """
+    after = before - GAP if before >= 0.5 else before + GAP
+    variance = before * (1.0 - before) + after * (1.0 - after)
+    level = float(ndtri(1.0 - 0.5 * delta) + ndtri(POWER))
+    return int(MORE * variance * (level / GAP) ** 2)
 
 
 def first_proof(low: FloatArray, high: FloatArray, delta: float) -> int | None:

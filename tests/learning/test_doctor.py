@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tightrope as tr
@@ -298,3 +299,76 @@ def test_a_refutation_whose_level_is_nominal_is_a_doubt(tmp_path: Path) -> None:
 def test_questions_without_one_objective_are_refused(text: str) -> None:
     with pytest.raises(tr.InputError, match=r"not supported here|one P or R is required"):
         tr.doctor(agent().problem(text), simulate(by_seen, 5))
+
+
+def coin() -> tr.ParametricMDP:
+    parameters = tr.Parameters.box(p=(0, 1))
+    (p,) = parameters.symbols()
+    rows = [(0, "run", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    return tr.build_from_rows(rows, parameters, labels={"ok": [1]})
+
+
+def write_blocks(folder: Path, chances: list[float], seed: int, size: int = 60) -> Path:
+    """One file for each chance of success, with the same number of episodes."""
+    folder.mkdir()
+    rng = np.random.default_rng([29, seed])
+    for number, chance in enumerate(chances):
+        rows = [f"{number}-{i},0,run,{1 if rng.random() < chance else 2}" for i in range(size)]
+        text = "\n".join(["episode,state,action,next_state", *rows])
+        (folder / f"{number:02}.csv").write_text(text + "\n")
+    return folder
+
+
+def test_files_and_days_that_differ_are_found_and_proposed_as_units(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where they stand one after the other. Nobody knows whether a file was named after its outcomes."""
+    model, chances = coin(), [0.9, 0.9, 0.6, 0.9, 0.3, 0.9]
+    folder = write_blocks(tmp_path / "runs", chances, 1)
+    found = tr.doctor(model.problem('P=? [ F "ok" ]'), folder, delta=0.1)
+    assert found.unit == "file" and found.findings[0].finding.feature == "column:file"
+    assert found.verdict.word.value == "nominal" and "'file' was written before" in found.verdict.why
+    sure = tr.doctor(model, tr.read_data(folder, model, known="file"))
+    assert sure.verdict.word.value == "contradicted"
+    fleet = tr.learn_fleet(model.problem('P=? [ F "ok" ]'), folder, "file", delta=0.1, share=0.5)
+    assert [one.episodes for one in fleet.units] == [60] * 6 and fleet.verdict.word.value == "limit"
+    rows, minute = [], 0
+    for day, chance in enumerate(chances):
+        for one in range(60):
+            good = np.random.default_rng([31, day, one]).random() < chance
+            minute += 24
+            time = np.datetime64("2026-03-01T00:00") + np.timedelta64(minute, "m")
+            rows.append(f"{day}-{one},0,run,{1 if good else 2},{time}")
+    log = tmp_path / "log.csv"
+    log.write_text("\n".join(["episode,state,action,next_state,time", *rows]) + "\n")
+    days = tr.doctor(model.problem('P=? [ F "ok" ]'), log, delta=0.1)
+    assert days.unit == "day" and days.findings[0].finding.cells[0].value == "day = 2026-03-05"
+    model.save(tmp_path / "coin.drn")
+    words = [str(tmp_path / "coin.drn"), "--prop", 'P=? [ F "ok" ]', "--delta", "0.1", "--states", "index"]
+    words += ["--data", str(folder)]
+    assert run(["doctor", *words]) == 1
+    assert "units      tightrope learn … --unit file bounds most of them" in capsys.readouterr().out
+    assert run(["learn", *words, "--unit", "file:0.5"]) == 1
+    assert "6 by 'file', 360 episodes" in capsys.readouterr().out
+
+
+def test_equal_blocks_alarm_rarely(tmp_path: Path) -> None:
+    """Of 200 logs at most a share of alpha raises an alarm, in order of files or not."""
+    model, alarms = coin(), 0
+    for seed in range(200):
+        data = tr.read_data(write_blocks(tmp_path / f"{seed}", [0.8] * 5, seed, 30), model)
+        examined = tr.doctor(model, data, alpha=0.1)
+        assert any(name == "file" for name in data.counts.log().columns)
+        alarms += examined.examination.alarm
+    assert alarms <= 0.1 * 200
+
+
+def test_independence_is_untested_where_the_data_show_no_episodes() -> None:
+    model = coin()
+    table = pa.table({"state": [0, 0], "action": ["run"] * 2, "next_state": [1, 2], "count": [40, 9]})
+    result = tr.learn(model.problem('P=? [ F "ok" ]'), tr.read_data(table, model), delta=0.1)
+    assert isinstance(result, tr.LearningResult)
+    stated = [one.why for one in result.verdict.assumptions if one.name == "episodes"]
+    assert stated == [
+        "episodes are independent, with the same parameters (untested: the data do not show them)"
+    ]

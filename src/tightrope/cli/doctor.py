@@ -77,7 +77,7 @@ class DoctorAnswer(Judged, kw_only=True):
     """`doctor`: the verdict on the model as it is, findings by their effect on the answer, what holds anyway.
 
     `value` is the answer of the model as it is alone, `estimate` the same at the best fit; null where nothing
-    is asked. `amended` is there with --amend.
+    is asked. `amended` is there with --amend. `unit` is a column of blocks that differ.
     """
 
     alarm: bool
@@ -88,6 +88,7 @@ class DoctorAnswer(Judged, kw_only=True):
     value: Interval | None
     estimate: float | None
     findings: list[FindingFacts]
+    unit: str | None
     breakdown: Breakdown | None
     outcomes: ObservedFacts | None
     amended: AmendedFacts | None
@@ -242,6 +243,7 @@ def _shown(result: tr.Diagnosis, answer: DoctorAnswer, timed: bool) -> screen.Co
     rows: screen.Rows = [
         ("evidence", None if screen.doubts_of(result.verdict) else evidence),
         ("value", value),
+        ("units", answer.unit and f"tightrope learn … --unit {answer.unit} bounds most of them"),
         *(row for one in findings[:MOST_FINDINGS] for row in _told(result, one)),
         ("findings", None if findings else "none"),
         ("finding", f"{hidden} more (--verbose)" if hidden > 0 else None),

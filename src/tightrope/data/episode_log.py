@@ -23,11 +23,11 @@ from tightrope.data.columns import TIME
 from tightrope.data.counts import MOST, BatchCounter, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states
 from tightrope.data.fold import Collector, Excluded, Fold, fold_parts
-from tightrope.data.free_columns import LogColumn, by_appearance, columns_of, free_columns
+from tightrope.data.free_columns import MOST_LABELS, LogColumn, by_appearance, columns_of, free_columns
 from tightrope.data.read_options import Recent
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import EPISODES, HOLES, MISSING, OUT_OF_ORDER, START_HIGH, START_LOW, Tick
-from tightrope.data.rows import TimeKind
+from tightrope.data.rows import TABLE, TimeKind
 from tightrope.data.time_order import fold_sorted
 from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem
@@ -291,11 +291,29 @@ def read_rows(plan: ReadPlan, in_time: bool, strict: bool = False, most: int | N
         np.isin(episodes, over),
         plan.model_hash,
         _clock(held["time"], plan.time_kind) if has_time else None,
-        columns_of(plan.columns, fold.beside, held, len(episodes)),
+        columns_of(plan.columns, fold.beside, held, len(episodes)) | _blocks(plan, fold, held, numbers),
         tuple(sorted(excluded, key=lambda one: one.row)) if not left_out else (),
         left_out,
         plan.names_of(held["episode"], held["number"]),
     )
+
+
+def _blocks(
+    plan: ReadPlan, fold: Fold, held: Mapping[str, OffsetArray], episode: IndexArray
+) -> dict[str, LogColumn]:
+    """Blocks of episodes that no column names: the file and the day in which each of them begins."""
+    begin = np.unique(episode, return_index=True)[1]
+    blocks = {"file": (held["place"] >> TABLE, lambda at: plan.tables[at].path)}
+    if TIME in plan.roles and plan.time_kind is TimeKind.DATE:
+        day = _clock(held["time"], plan.time_kind) // 86_400
+        blocks["day"] = day.astype(np.int64), lambda at: str(np.datetime64(at, "D"))
+    result = {}
+    for name, (block, label) in blocks.items():
+        seen, code = by_appearance(block[begin])
+        if 1 < len(seen) <= MOST_LABELS and name not in (*fold.beside, *plan.options.names("ignored")):
+            labels, is_known = tuple(map(label, seen.tolist())), name in plan.options.names("known")
+            result[name] = LogColumn(code[episode], labels, is_known=is_known)
+    return result
 
 
 def _previous(

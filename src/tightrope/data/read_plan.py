@@ -68,6 +68,10 @@ def refuse_copy(held: dict[Provenance, DataTable], table: DataTable, rows: Prove
         )
 
 
+BLOCKS = ("file", "day")
+"""Columns that logs of several files or days have besides their own."""
+
+
 @dataclass(frozen=True)
 class Part:
     """Some row groups of a table, or all of it where `groups` is None.
@@ -172,7 +176,7 @@ class ReadPlan:
         pairs = zip(self.tables, self.columns, strict=True)
         free = dict.fromkeys(name for table, own in pairs for name in unused_names(table, own.names))
         for name in (*self.options.names("known"), *self.options.names("ignored")):
-            if name not in free:
+            if name not in free and name not in BLOCKS:
                 raise self.tables[0].error(
                     f"the column '{name}' is not in the log, or has another role",
                     f"columns without a role: {', '.join(free) or 'none'}",

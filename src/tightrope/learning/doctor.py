@@ -56,6 +56,7 @@ from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.monitoring.examination import Examination, Finding, examine, is_planned
+from tightrope.monitoring.features import is_key
 from tightrope.monitoring.model_fit import asked_reward, cost_finding, first_rows, fit_of, tables_of
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
@@ -192,6 +193,14 @@ class Diagnosis(Record):
     def e_value(self) -> float:
         """The evidence against the model, of all tests together."""
         return e_value_of(self.examination.log_e_value)
+
+    @property
+    def unit(self) -> str | None:
+        """The first column of the findings that names blocks of episodes, for `learn --unit`, or None."""
+        if self.counts is None or self.counts.log is None:
+            return None
+        log, names = self.counts.log(), (one.finding.feature for one in self.findings)
+        return next((name.partition(":")[2] for name in names if is_key(name, log)), None)
 
     def headline(self) -> str:
         """Return the verdict in one line."""

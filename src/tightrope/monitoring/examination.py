@@ -31,6 +31,7 @@ from tightrope.monitoring.e_process import BatchTest, weigh_batches
 from tightrope.monitoring.features import (
     Feature,
     codes,
+    is_key,
     is_stated,
     list_features,
     part_of,
@@ -293,8 +294,9 @@ def _weigh_features(
         log_e = _evidence(test)
         if math.isfinite(log_e):
             tests.append((log_e, test))
-        if source is not None and feature.kind != "tie":
-            counted = _Counted.of(feature, rows.model, source)
+        counting = log if source is None and is_key(feature.name, log) else source
+        if counting is not None and feature.kind != "tie":
+            counted = _Counted.of(feature, rows.model, counting)
             if counted is not None:
                 tests.append(counted.weigh(rows.model, share + math.log(BY_COUNTS)))
     return tests, left_out

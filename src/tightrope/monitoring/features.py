@@ -91,6 +91,12 @@ def is_stated(feature: str, log: EpisodeLog) -> bool:
     return column is None or column.is_known
 
 
+def is_key(feature: str, log: EpisodeLog) -> bool:
+    """Whether a feature is a column that is constant within episodes, whose values may stand in order."""
+    name = feature.partition(":")[2]
+    return name in log.columns and np.array_equal(log.columns[name].code, log.by_unit(name)[log.episode])
+
+
 def part_of(feature: str, log: EpisodeLog) -> float:
     """The part of a feature's weight that its codes have, by how those of a column are made."""
     name, _, rest = feature.partition(":")

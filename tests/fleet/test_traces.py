@@ -250,18 +250,37 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
             opened(tmp_path / name)
 
 
-def test_three_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Traces to a model, to a bound for tasks; how they were read is said."""
-    lines = []
-    for one in range(240):
-        lines.append({"run": one, "task": f"t{one % 60}", "tool": "search", "result": one % 7 != 0})
-        lines.append({"run": one, "score": int(one % 9 != 0)})
-    (tmp_path / "a").mkdir()
-    write(tmp_path / "a" / "runs.jsonl", lines)
-    model = str(tmp_path / "agent.prism")
-    assert run(["draft", str(tmp_path / "a"), "-o", model]) == 0
-    assert run(["data", str(tmp_path / "a"), "--model", model, "--verbose"]) == 0
+def test_three_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Traces to a model, to a bound for tasks, to a comparison; how they were read is said."""
+    monkeypatch.chdir(tmp_path)
+    for folder, bad in (("runs", 9), ("a", 8), ("b", 2)):
+        lines = []
+        for one in range(240):
+            call = {"tool": "search", "result": one % 7 != 0, "cost": one * bad % 50}
+            lines.append({"run": one, "task": f"t{one % 60}", **call})
+            lines.append({"run": one, "score": int(one % bad != 0)})
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder / "runs.jsonl", lines)
+    asked = ["--prop", 'P=? [ F "success" ]']
+    assert run(["draft", "runs/*.jsonl", "--unit", "task", "-o", "agent.prism"]) == 0
+    capsys.readouterr()
+    assert run(["learn", "agent.prism", *asked, "--unit", "task:0.8", "--delta", "0.1"]) == 0
+    first = capsys.readouterr()
+    assert "data: runs/*.jsonl, from which agent.prism was drafted; --data names other data" in first.err
+    assert "average unit PROVED" in first.out
+    words = [*asked, "--data", "runs/*.jsonl", "--unit", "task:0.8", "--delta", "0.1"]
+    assert run(["learn", "agent.prism", *words]) == 0
+    assert capsys.readouterr().out == first.out  # the same answer as with the option
+    assert run(["learn", "agent.prism", *asked, "--unit", "task"]) in (0, 1)
+    assert run(["compare", "--before", "a/", "--after", "b/"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1]
+    assert run(["data", "runs", "--model", "agent.prism", "--verbose"]) == 0
     assert "each line with a tool is a call" in " ".join(capsys.readouterr().out.split())
-    words = ["--prop", 'P=? [ F "success" ]', "--data", str(tmp_path / "a"), "--unit", "task:0.8"]
-    assert run(["learn", model, *words, "--delta", "0.1"]) == 0
-    assert "average unit PROVED" in capsys.readouterr().out
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    assert run(["learn", "agent.prism", *asked, "--unit", "task"]) == 2
+    assert "runs/*.jsonl" in capsys.readouterr().err
+    assert run(["draft", "a", "--ends", "complete", "-o", "other.prism"]) == 0
+    assert run(["learn", "other.prism", *asked]) == 2  # it was read with options, which a model does not name
+    assert "give either --data FILE" in capsys.readouterr().err

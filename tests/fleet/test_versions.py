@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from tightrope.cli.app import run
+from tightrope.data.reading import read_data
 from tightrope.errors import InputError
 from tightrope.fleet.versions import (
     STAKES,
@@ -20,6 +21,7 @@ from tightrope.fleet.versions import (
     first_proof,
     most_pairs,
     order_evidence,
+    step_losses,
 )
 from tightrope.learning.draft import draft
 from tightrope.verdict import Word
@@ -275,3 +277,26 @@ def test_a_comparison_says_when_to_stop() -> None:
         difference = (rng.random(614) < 0.6).astype(float) - (rng.random(614) < 0.7)
         proved += first_proof(difference, difference, 0.05) is not None
     assert proved >= 80
+
+
+def test_the_steps_that_lose_most_are_listed_with_what_they_lose() -> None:
+    """begin, then found or lost, then edited or broken: with the frequencies of the log as probabilities."""
+    log = runs(1, 400, 0.7)
+    model = draft(log).model
+    won = log.groupby("episode").next_state.last() == "success"
+    losses = step_losses(model.problem('Pmax=? [ F "success" ]'), read_data(log, model).counts)
+    assert {one.name for one in losses} == {"begin", "found", "lost", "edited", "broken"}
+    assert [one.loss for one in losses] == sorted((one.loss for one in losses), reverse=True)
+    begin = next(one for one in losses if one.name == "begin")
+    assert begin.visits == 1.0 and begin.chance == pytest.approx(won.mean(), abs=1e-6)
+    after = {where: won[log[log.state == where].episode].mean() for where in ("edited", "broken")}
+    chance = {}
+    for where in ("found", "lost"):
+        there = log[log.state == where]
+        good = (there.next_state == "edited").mean()
+        chance[where] = good * after["edited"] + (1 - good) * after["broken"]
+        one = next(one for one in losses if one.name == where)
+        assert one.chance == pytest.approx(chance[where], abs=1e-6)
+        lost = (there.next_state == "broken").sum() / 400 * (chance[where] - after["broken"])
+        assert one.loss == pytest.approx(lost, abs=1e-6)
+    assert next(one for one in losses if one.name == "edited").outcomes.startswith("success 9")

@@ -11,7 +11,7 @@ import typer
 
 from tightrope.cli.options import declare, option, takes
 from tightrope.cli.output import Content, Rows, claim, command, common, count, print_json, show
-from tightrope.cli.sources import LogRequest, log_options
+from tightrope.cli.sources import DRAFTED_FROM, LogRequest, log_options
 from tightrope.errors import InputError
 from tightrope.io.coding import record_of
 from tightrope.io.log_words import LogWords
@@ -84,7 +84,10 @@ def draft(request: DraftRequest) -> None:
     log_of = result.reading.counts.log
     if request.unit is not None and log_of is not None:
         units_of(log_of(), request.unit)
-    model.write(result.text)
+    places = request.logs if request.rest is None else [str(request.rest)]
+    named = (request.rest is not None or not log_options(request.reading)) and "".join(places).isprintable()
+    origin = "".join(f"{DRAFTED_FROM}{place}\n" for place in places) if named else ""
+    model.write(result.text + origin)
     if rest is not None and result.rest is not None:
         from tightrope.data.writing import write_log
 

@@ -23,7 +23,7 @@ from msgspec import UNSET, Struct
 import tightrope as tr
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import ModelOptions, StudyOptions, SubjectOptions, parse_constants, places_of
-from tightrope.cli.output import Content, answer, build_progress, count, reading_progress, warn
+from tightrope.cli.output import Content, answer, build_progress, count, reading_progress, say, warn
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.log_words import LOCAL, WORDS
@@ -440,12 +440,27 @@ class Subject:
         return {n: decimal_text(v) for n, v in zip(self.model.parameters.names, point, strict=True)}
 
 
+DRAFTED_FROM = "// log: "
+"""How lines of a drafted model begin that say where its log is, for commands without --data."""
+
+
+def drafted_from(model: str) -> list[str] | None:
+    """The log that a drafted model names, which is said; None where it names none."""
+    path = Path(model)
+    lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
+    places = [line.removeprefix(DRAFTED_FROM) for line in lines if line.startswith(DRAFTED_FROM)]
+    if places:
+        say(f"data: {', '.join(places)}, from which {path.name} was drafted; --data names other data")
+    return places or None
+
+
 class Study:
     """A question and a log: statements are checked first, the log is read when it is first needed."""
 
     def __init__(self, request: StudyOptions, **how: bool):
         labelled: str | None = getattr(request, "observations", None)
-        self.log = LogRequest.of(request.reading, places_of(request.data, labelled))
+        data = request.data or (None if labelled else drafted_from(request.model))
+        self.log = LogRequest.of(request.reading, places_of(data, labelled))
         self.tables = self.log.tables()
         self.subject = load_subject(request, labelled=labelled, **how)
 

@@ -42,7 +42,8 @@ from tightrope.fleet.tolerance import (
     support_risk,
     units_for,
 )
-from tightrope.io.answers import ANSWER_FILE, AnswerDocument, ProvedFacts
+from tightrope.fleet.versions import step_losses
+from tightrope.io.answers import ANSWER_FILE, AnswerDocument, ProvedFacts, StepFacts
 from tightrope.io.coding import record_of, to_text
 from tightrope.io.results import Interval, Judged, LedgerFacts
 from tightrope.learning.groups import counts_of_unit, interval_options, second_half, units_of
@@ -195,7 +196,15 @@ class Fleet(Record):
             notes=[f"{name}: {text}" for name, text in self.rows()],
             peak_memory=peak_memory(),
             seconds={},
+            steps=self.steps,
         )
+
+    @cached_property
+    def steps(self) -> list[StepFacts]:
+        """The steps that lose most of the chance of success, estimated from all runs, if these show it."""
+        seen, objective = self.source.observation, self.source.problem.objective
+        is_chain = seen is not None and not objective.is_reward
+        return step_losses(self.source.problem, self.source.counts) if is_chain else []
 
     @property
     def worst(self) -> list[UnitBound]:
@@ -213,6 +222,7 @@ class Fleet(Record):
             *((one.kind, f"{one.verdict.word.name}: {one.text}") for one in beside if one is not None),
             ("units", f"{len(self.units):,} by '{self.column}', {episodes:,} episodes{chosen}"),
             ("worst", ", ".join(islice(shown, WORST))),
+            ("loses most", ", ".join(f"{one.name} {one.loss:.1%} of runs" for one in self.steps[:WORST])),
         ]
 
     def certificate(self, about: Mapping[str, object] | None = None) -> FleetCertificate:

@@ -28,11 +28,13 @@ import msgspec
 import numpy as np
 from scipy.special import ndtri, xlogy
 
+from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.read_options import LogReadOptions
-from tightrope.data.reading import Reading, read_tables
+from tightrope.data.reading import read_tables
 from tightrope.errors import InputError
 from tightrope.fleet.tolerance import all_have_a_unit
+from tightrope.io.answers import StepFacts
 from tightrope.io.coding import Real, record_of
 from tightrope.io.results import Interval, Judged
 from tightrope.io.table.data_table import DataTable
@@ -69,8 +71,8 @@ PILOT = 40
 ALARM = 1_000
 """The e-value at which the order of runs refutes that they are independent."""
 
-MOST_STATES = 2_000
-"""States of a chain whose steps have contributions."""
+MOST_STATES, MOST_OUTCOMES = 2_000, 3
+"""States of a chain whose steps have contributions, and outcomes of a step that are listed."""
 
 SUCCESS = 'P=? [ F "success" ]'
 """What is asked of two logs if nothing else is."""
@@ -297,7 +299,7 @@ def compare_versions(
     shared = readings[0].counts.provenance.overlap(readings[1].counts.provenance)
     if shared is Overlap.SAME:
         raise InputError(SAME_RUNS, hint="if the logs only happen to be equal, name the runs differently")
-    versions = [_Version.of(problem, one, unit, cost) for one in readings]
+    versions = [_Version.of(problem, one.counts, unit, cost, one.rows) for one in readings]
     if shared is Overlap.PART:
         versions[0] = replace(versions[0], assumed=(*versions[0].assumed, COPIES))
     return _compare(problem, (versions[0], versions[1]), cost and cost[1], margin, delta)
@@ -404,8 +406,14 @@ class _Version:
     assumed: tuple[Assumed, ...]
 
     @staticmethod
-    def of(problem: Problem, reading: Reading, unit: str | None, cost: tuple[str, float] | None) -> _Version:
-        counts, structure = reading.counts, problem.model.structure
+    def of(
+        problem: Problem,
+        counts: Counts,
+        unit: str | None = None,
+        cost: tuple[str, float] | None = None,
+        rows: int = 0,
+    ) -> _Version:
+        structure = problem.model.structure
         if counts.log is None:
             raise InputError("two versions are compared by their runs, and the data are counts")
         log = counts.log()
@@ -429,7 +437,7 @@ class _Version:
         own: OffsetArray = np.zeros(log.episodes, dtype=np.int64)
         if unit is not None:
             names, own = units_of(log, unit)
-        spent = np.zeros(log.episodes) if cost is None else _costs(log, structure, reading.rows, *cost)
+        spent = np.zeros(log.episodes) if cost is None else _costs(log, structure, rows, *cost)
         assumed = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, counts.design, tied=False)
         assumed += all_have_a_unit(own, unit or "")
         units = unit, own[number], tuple(names)
@@ -588,6 +596,33 @@ def _contributions(
             ends.append((low[size:], high[size:]) if one is first and shared is None else (low, high))
         changes.append(_difference(name, ends, 2.0, delta / len(names)))
     return tuple(changes), ""
+
+
+def step_losses(problem: Problem, counts: Counts) -> list[StepFacts]:
+    """The steps of a chain by what their outcomes take from the chance of success in a run, worst first.
+
+    These are estimates: h is the frequency of success from a state, and a step from s to t loses h(s) − h(t)
+    where that is above 0.
+    """
+    structure, version = problem.model.structure, _Version.of(problem, counts)
+    if structure.states > MOST_STATES or not len(version):
+        return []
+    potential, seen = _potential(version, np.ones(len(version), np.bool_), structure, problem.objective)
+    rows = version.episodes.transition[version.rules.followed(version.episodes)[0]]
+    source, successor = structure.choice_state[structure.transition_choice[rows]], structure.successor[rows]
+    sign = -1.0 if problem.objective.complement else 1.0
+    fall = np.maximum(sign * (potential[source] - potential[successor]), 0.0)
+    lost = np.bincount(source, fall, structure.states) / len(version)
+    visits = np.bincount(source, minlength=structure.states)
+    made = []
+    for state in np.flatnonzero(seen & (lost > 0.0)).tolist():
+        after, number = np.unique(successor[source == state], return_counts=True)
+        order = np.argsort(-number, kind="stable")[:MOST_OUTCOMES].tolist()
+        texts = (f"{_state_name(structure, int(after[i]))} {number[i] / visits[state]:.1%}" for i in order)
+        chance = float(potential[state] if sign > 0.0 else 1.0 - potential[state])
+        name, often = _state_name(structure, state), float(visits[state]) / len(version)
+        made.append(StepFacts(name, often, chance, float(lost[state]), ", ".join(texts)))
+    return sorted(made, key=lambda one: (-one.loss, one.name))
 
 
 def _potential(

@@ -35,6 +35,17 @@ class ProvedFacts(msgspec.Struct, frozen=True):
     not_covered: list[str] | UnsetType = UNSET
 
 
+class StepFacts(msgspec.Struct, frozen=True):
+    """A step of a chain, estimated from runs: its visits in a run, the chance of success from there, what its
+    outcomes take from that chance in a run, and the most frequent of them."""
+
+    name: str
+    visits: Real
+    chance: Real
+    loss: Real
+    outcomes: str
+
+
 class AnswerDocument(Judged, kw_only=True):
     """What data say about the answer in the true model: a number lies in `value`, a property is `truth`.
 
@@ -63,6 +74,7 @@ class AnswerDocument(Judged, kw_only=True):
     certificate: ProvedFacts | UnsetType = UNSET
     data: dict[str, Any] | UnsetType = UNSET
     files: list[str] | UnsetType = UNSET
+    steps: list[StepFacts] = msgspec.field(default_factory=list)
 
 
 class RateFacts(msgspec.Struct, frozen=True):

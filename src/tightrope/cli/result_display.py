@@ -73,8 +73,8 @@ def show_result(
         *list_certified_facts(result, certified),
         *(policy_facts(result) if rule is None else []),
         *parameter_facts(result, SHOWN_PARAMETERS),
-        *assumed_facts(result.verdict),
         *fit_facts(result),
+        *assumed_facts(result.verdict),
         ("written", files),
     ]
     more = [*([] if result.seen is not None else outcome_facts(result)), *list_coupled_facts(result)]

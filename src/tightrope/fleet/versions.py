@@ -57,7 +57,7 @@ from tightrope.verdict import Assessment, Assumed, Word
 
 STAKES: Stakes = (
     *((0.0016, 0.01), (0.0063, 0.01), (0.025, 0.02), (0.05, 0.03)),
-    *((0.1, 0.08), (0.2, 0.53), (0.4, 0.3), (0.8, 0.02)),
+    *((0.1, 0.08), (0.2, 0.5), (0.4, 0.3), (0.8, 0.05)),
 )
 """(fraction, weight) of the bets: half of the wealth bets as is best for 0.7 against 0.6."""
 

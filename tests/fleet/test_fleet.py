@@ -178,3 +178,40 @@ def test_runs_without_a_unit_are_not_left_out_in_silence() -> None:
     assert fleet.verdict.word is Word.NOMINAL and "episodes have no 'unit'" in fleet.verdict.why
     with pytest.raises(tr.CannotCertify, match="no certificate is written: units of episodes"):
         fleet.certificate()
+
+
+def nested_log(sites: int, machines: int, runs: int, seed: int) -> tr.Counts:
+    """Sites with a success probability of their own, around which those of their machines lie."""
+    rng = np.random.default_rng([41, seed])
+    site = np.where(rng.random(sites) < 0.75, 0.95, 0.4)
+    value = np.clip(site[:, None] + rng.uniform(-0.03, 0.03, (sites, machines)), 0.0, 1.0)
+    good = rng.random((sites, machines, runs)) < value[:, :, None]
+    transition = np.where(good, 0, 1).reshape(-1)
+    episode = np.arange(len(transition))
+    log = EpisodeLog.of_episodes(transition, episode, len(episode), CHAIN.structure, CHAIN.hash())
+    codes = {"site": episode // (machines * runs), "machine": episode // runs % machines}
+    columns = {
+        name: LogColumn(code.astype(np.int32), tuple(f"{name} {one}" for one in range(code.max() + 1)))
+        for name, code in codes.items()
+    }
+    columns["both"] = LogColumn((episode // runs).astype(np.int32), tuple(map(str, range(sites * machines))))
+    made = (log.transition, log.previous, log.episode, log.over, log.model_hash)
+    return EpisodeLog(*made, columns=columns).counts(
+        CHAIN, SamplingDesign(SamplingKind.ADAPTIVE, repeats=False)
+    )
+
+
+def test_nested_units_are_represented_by_one_of_each() -> None:
+    """Of all machines 0.75 have 0.92 at least; those of 9 sites are no 360 draws."""
+    problem, missed = CHAIN.problem('P=? [ F "success" ]'), {"site/machine": 0, "both": 0}
+    for seed in range(24):
+        for unit in missed:
+            fleet = learn_fleet(problem, nested_log(9, 40, 40, seed), unit, delta=0.1, share=0.7)
+            bounds = fleet.most.bounds
+            missed[unit] += bounds is not None and bounds.lower > 0.44
+    assert missed["site/machine"] <= 2 and missed["both"] >= 5
+    fleet = learn_fleet(problem, nested_log(30, 5, 40, 1), "site/machine", delta=0.1)
+    assert len(fleet.units) == 30 and all(one.episodes == 40 for one in fleet.units)
+    assert len({one.name.partition("/")[0] for one in fleet.units}) == 30
+    assert fleet.verdict.word is Word.PROVED
+    assert any("1,200 episodes" in str(text) for _, text in fleet.rows())

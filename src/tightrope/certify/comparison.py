@@ -33,7 +33,7 @@ from tightrope.certify.solved import choices_by_step
 from tightrope.continuous.discrete import embed
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, shown
-from tightrope.learning.groups import counts_of_unit, second_half, units_of
+from tightrope.learning.groups import counts_of_unit, second_half, units_in
 from tightrope.learning.learn import TemporalFormulas, counted_anew
 from tightrope.learning.options import chosen_with
 from tightrope.learning.outcomes import (
@@ -416,10 +416,10 @@ def _units_difference(fleet: FleetCertificate, own: Own, counts: Counts) -> str 
     if counts.log is None or not isinstance(own.model, ParametricMDP):
         return "units, and your data are counts"
     log = counts.log()
-    names, number = units_of(log, fleet.about.get("column", ""))
+    names, number = units_in(log, fleet.about.get("column", ""))
     bounded = [unit.about["unit"] for unit in fleet.unit]
     half = [name for name, one in zip(names, second_half(names), strict=True) if one]
-    if set(bounded) not in (set(names), set(half)) or number.min() < 0:
+    if set(bounded) not in (set(names), set(half)) or (number == -1).any():
         return f"other units: {len(bounded):,}, and your data have {len(names):,}"
     if own.policy is not None and len(bounded) == len(names) and not chosen_before(own.policy, counts).holds:
         return "units that chose your policy"

@@ -17,7 +17,7 @@ from tightrope.io.coding import record_of
 from tightrope.io.log_words import LogWords
 from tightrope.io.output import DATA, PRISM, claim_file
 from tightrope.learning.draft import Draft, Tie, draft_tables
-from tightrope.learning.groups import units_of
+from tightrope.learning.groups import units_in
 from tightrope.prism.load import load_prism_text
 
 
@@ -83,7 +83,7 @@ def draft(request: DraftRequest) -> None:
     result = draft_tables(log.tables(), log.options, names, request.select_on, request.seed)
     log_of = result.reading.counts.log
     if request.unit is not None and log_of is not None:
-        units_of(log_of(), request.unit)
+        units_in(log_of(), request.unit)
     places = request.logs if request.rest is None else [str(request.rest)]
     named = (request.rest is not None or not log_options(request.reading)) and "".join(places).isprintable()
     origin = "".join(f"{DRAFTED_FROM}{place}\n" for place in places) if named else ""

@@ -46,7 +46,7 @@ from tightrope.fleet.versions import step_losses
 from tightrope.io.answers import ANSWER_FILE, AnswerDocument, ProvedFacts, StepFacts
 from tightrope.io.coding import record_of, to_text
 from tightrope.io.results import Interval, Judged, LedgerFacts
-from tightrope.learning.groups import counts_of_unit, interval_options, second_half, units_of
+from tightrope.learning.groups import counts_of_unit, interval_options, second_half, units_in
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnKwargs, LearnOptions, OutcomesUse
 from tightrope.learning.outcomes import Observation, chosen_before, plan_observation
@@ -339,7 +339,8 @@ def learn_fleet(
     data
         A log whose rows name their units; as for `learn`.
     unit : str
-        The column of units. It has no role in the model, and is the same in all rows of an episode.
+        The column of units. It has no role in the model, and is the same in all rows of an episode. Nested
+        units are `OUTER/INNER`, such as "site/machine": one machine represents each site.
     delta : float
         The probability with which each of the three answers may fail.
     share : float
@@ -391,7 +392,8 @@ def learn_fleet(
     log = counts.log()
     if log.rows_left_out:
         raise InputError(f"`unit` holds all rows in memory, at most {len(log):,}")
-    names, number_of = units_of(log, column)
+    names, number_of = units_in(log, column)
+    log, number_of = log.subset(number_of > -2), number_of[number_of > -2]
     given = as_policy(model, policy)
     chosen_on: tuple[str, ...] = ()
     assumed: list[Assumed] = [UNITS, Assumed.stated("column", f"'{column}' does not depend on what happened")]

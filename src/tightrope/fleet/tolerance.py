@@ -108,7 +108,7 @@ def support_risk(units: int, support: int, delta: float) -> float:
 
 def all_have_a_unit(unit: OffsetArray, column: str) -> tuple[Assumed, ...]:
     """What is not known where episodes have no unit (−1) and are left out."""
-    missing = int(np.count_nonzero(unit < 0))
+    missing = int(np.count_nonzero(unit == -1))
     if not missing:
         return ()
     words = f"{missing:,} of {len(unit):,} episodes have no '{column}'; left out, perhaps for how they ended"

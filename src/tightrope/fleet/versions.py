@@ -40,7 +40,7 @@ from tightrope.io.results import Interval, Judged
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.files import open_tables
 from tightrope.learning.draft import draft_tables
-from tightrope.learning.groups import units_of
+from tightrope.learning.groups import units_in
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import END, START, Structure
@@ -436,7 +436,7 @@ class _Version:
         names: list[str] = []
         own: OffsetArray = np.zeros(log.episodes, dtype=np.int64)
         if unit is not None:
-            names, own = units_of(log, unit)
+            names, own = units_in(log, unit)
         spent = np.zeros(log.episodes) if cost is None else _costs(log, structure, rows, *cost)
         assumed = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, counts.design, tied=False)
         assumed += all_have_a_unit(own, unit or "")

@@ -174,6 +174,31 @@ def units_of(log: EpisodeLog, column: str) -> tuple[list[str], OffsetArray]:
     return names, number.astype(np.int64) - int(values[0] < 0)
 
 
+def units_in(log: EpisodeLog, column: str) -> tuple[list[str], OffsetArray]:
+    """The names of units, and the number of that of each episode; −1: it has none.
+
+    Of nested units (`site/machine`) one inner unit represents each outer one: that with the smallest hash of
+    its name, which knows nothing of outcomes. These are independent draws, as the outer ones are: a random
+    inner unit of a random outer unit. Episodes of other inner units have the number −2.
+    """
+    outer, slash, inner = column.partition("/")
+    if not slash or column in log.columns:
+        return units_of(log, column)
+    (names, above), (inner_names, below) = units_of(log, outer), units_of(log, inner)
+    has_both = (above >= 0) & (below >= 0)
+    pairs = np.unique(np.stack([above, below])[:, has_both], axis=1).T.tolist()
+    texts = {(a, b): f"{names[a]}/{inner_names[b]}" for a, b in pairs}
+    chosen: dict[int, tuple[bytes, int]] = {}
+    for (a, b), text in texts.items():
+        mark = hashlib.sha256(text.encode()).digest(), b
+        chosen[a] = min(chosen.get(a, mark), mark)
+    order = sorted(chosen)
+    number: OffsetArray = np.where(has_both, -2, -1).astype(np.int64)
+    for place, a in enumerate(order):
+        number[(above == a) & (below == chosen[a][1])] = place
+    return [texts[a, chosen[a][1]] for a in order], number
+
+
 def second_half(names: list[str]) -> BoolArray:
     """Half of the units, by a hash of their names, which knows nothing of outcomes."""
     order = sorted(range(len(names)), key=lambda i: hashlib.sha256(names[i].encode()).digest())

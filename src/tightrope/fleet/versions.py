@@ -296,13 +296,17 @@ def compare_versions(
     if not isinstance(model, ParametricMDP) or problem.lift is not None or not problem.query.is_plain:
         raise InputError("two logs are compared in discrete time, by a question without memory")
     readings = [read_tables(own, model, options) for own in tables]
-    shared = readings[0].counts.provenance.overlap(readings[1].counts.provenance)
+    versions = [_Version.of(problem, one.counts, unit, cost, one.rows) for one in readings]
+    versions[0] = replace(versions[0], assumed=versions[0].assumed + _apart(*(one.counts for one in readings)))
+    return _compare(problem, (versions[0], versions[1]), cost and cost[1], margin, delta)
+
+
+def _apart(before: Counts, after: Counts) -> tuple[Assumed, ...]:
+    """What is not known of logs that may have common runs; equal logs are refused."""
+    shared = before.provenance.overlap(after.provenance)
     if shared is Overlap.SAME:
         raise InputError(SAME_RUNS, hint="if the logs only happen to be equal, name the runs differently")
-    versions = [_Version.of(problem, one.counts, unit, cost, one.rows) for one in readings]
-    if shared is Overlap.PART:
-        versions[0] = replace(versions[0], assumed=(*versions[0].assumed, COPIES))
-    return _compare(problem, (versions[0], versions[1]), cost and cost[1], margin, delta)
+    return (COPIES,) if shared is Overlap.PART else ()
 
 
 def _compare(

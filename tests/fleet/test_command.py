@@ -62,7 +62,7 @@ def test_an_answer_is_written_certified_verified_and_shown(
     assert "other units: 30, and your data have 29" in capsys.readouterr().err
     assert run(["report", str(out)]) == 0
     page = (out / "report.html").read_text()
-    assert "for 90 % of all units" in page and "next unit: PROVED" in page
+    assert "for 90 % of all units" in page and "<dt>next unit</dt><dd>PROVED" in page
 
 
 def test_files_are_a_directory_and_drafts_name_the_unit(

@@ -297,7 +297,8 @@ def compare_versions(
         raise InputError("two logs are compared in discrete time, by a question without memory")
     readings = [read_tables(own, model, options) for own in tables]
     versions = [_Version.of(problem, one.counts, unit, cost, one.rows) for one in readings]
-    versions[0] = replace(versions[0], assumed=versions[0].assumed + _apart(*(one.counts for one in readings)))
+    common = _apart(readings[0].counts, readings[1].counts)
+    versions[0] = replace(versions[0], assumed=versions[0].assumed + common)
     return _compare(problem, (versions[0], versions[1]), cost and cost[1], margin, delta)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,22 +16,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import typer
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, Struct, UnsetType, structs
 
 import tightrope as tr
 from tightrope.atomic import atomic_write, explain_errors
-from tightrope.certify.region import refuse_uncertified
 from tightrope.cli import options as cli_options
 from tightrope.cli import output as screen
 from tightrope.cli import sources
 from tightrope.cli.result_display import fit_facts, show_comparison, show_result
-from tightrope.cli.sources import AnyLoaded, Study, Subject
+from tightrope.cli.sources import Study, Subject
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io import answers
 from tightrope.io import output as io_output
 from tightrope.io import results as io_results
 from tightrope.io.coding import record_of, to_plain, to_text
-from tightrope.io.output import OutputDirectory, OutputFile
 from tightrope.io.results import Interval
 from tightrope.learning import result_files
 from tightrope.learning.options import decide
@@ -138,17 +136,16 @@ def run_one(request: LearnRequest) -> Finished:
     refuse_combinations(request, timed, other)
     cli_options.require_device(request.device)
     check_delta(request.delta)
-    plain = not timed and other is None
-    if request.unit is not None and plain:
-        return learn_units(request)
+    answer, how = learn_answer, {"answers": True}
+    if not timed and other is None and request.unit is not None:
+        answer, how = learn_units, {"temporal": True}
+    elif not timed and other is None:
+        answer, how = learn_policies, {"temporal": True, "untied": request.ignores_numbers, "observed": True}
     words, exports = request.learn_options(), result_files.parse_exports(request.export)
-    files = LearnFiles.claim(request, timed, result_files.KIND if plain else "answer")
+    files = LearnFiles.claim(request, timed, result_files.KIND if answer is learn_policies else "answer")
     if request.observations is not None:
         cli_options.refuse_log_options(request.reading)
-    if not plain:
-        return learn_answer(request, Study(request, answers=True), words, files)
-    study = Study(request, temporal=True, untied=request.ignores_numbers, observed=True)
-    return learn_policies(request, study, words, files, exports)
+    return answer(Learning(request, words, exports, files, Study(request, **how)))
 
 
 def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | None) -> None:
@@ -162,6 +159,12 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
             cli_options.refuse("--sets all", why)
         if request.certificate is not None:
             require_task(other, str(request.prop), Task.LEARN_CERTIFICATE)
+    elif request.unit is not None:
+        cli_options.refuse_options(request, NOT_WITH_UNITS, "it cannot be used with --unit")
+        if request.compares:
+            cli_options.refuse("--sets all", "it cannot be used with --unit")
+        if request.output is not None and request.output.suffix in SINGLE:
+            raise InputError("--unit writes several files", hint="name a directory: -o DIR")
     cli_options.require_coupled(request.coupled_gap, request.is_coupled)
     certificate = request.certificate is not None
     sets = None if request.sets is None else request.sets.value
@@ -196,14 +199,53 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
     )
 
 
-def learn_policies(
-    request: LearnRequest,
-    study: Study,
-    words: tr.LearnOptions,
-    files: LearnFiles,
-    exports: Collection[result_files.Export],
-) -> Finished:
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """A question with its data, how it is answered, and the files to write."""
+
+    request: LearnRequest
+    words: tr.LearnOptions
+    exports: Sequence[result_files.Export]
+    files: LearnFiles
+    study: Study
+
+    def prove(
+        self,
+        result: tr.LearningResult | tr.LearnedAnswer | tr.RateResult,
+        counts: tr.Counts | None,
+        progress: screen.PhaseProgress,
+    ) -> CertificateFile | None:
+        """The certificate where one is wanted."""
+        if self.request.certificate is None:
+            return None
+        if not isinstance(result, tr.RateResult) and result.fit is not None and result.fit.is_refutation:
+            screen.warn("no certificate is written: the data contradict the model")
+            return None
+        from tightrope.certify.certify import learned_file
+
+        progress("the certificate")
+        subject = self.study.subject
+        about = {"model": self.request.model, "model_hash": subject.loaded.model.hash()}
+        verify = not self.request.no_verify
+        proof = learned_file(result, counts, {**about, "property": subject.query.text}, verify)
+        for words in proof.notes:
+            screen.warn(words)
+        return proof
+
+    def proved(
+        self, proof: CertificateFile | None, notes: Sequence[str] = ()
+    ) -> answers.ProvedFacts | UnsetType:
+        """What is said of a certificate; `notes` are what it is not about."""
+        if proof is None:
+            return UNSET
+        policies = {name: Interval.of(*ends) for name, ends in proof.values.items()}
+        file, missing = str(self.request.certificate), [*notes, *proof.notes]
+        return answers.ProvedFacts(proof.digest, file, policies, missing or UNSET)
+
+
+def learn_policies(about: Learning) -> Finished:
     """Learn about one objective: policies, with their intervals."""
+    request, study, words = about.request, about.study, about.words
     subject = study.subject
     not_covered = _refuse_before(request, subject, words) if request.certificate is not None else []
     if subject.product is not None:
@@ -218,16 +260,24 @@ def learn_policies(
         _refuse_uncertified(given, study, words)
     reading = study.reading
     with screen.phase_progress() as progress:
-        results = _learn(request, study, words, given, progress)
+        results = _learn(about, given, progress)
         if request.tree is not None:
             progress("a small decision tree")
             results[-1] = results[-1].with_tree(loss=request.most_lost)
-        proof = _proof(request, results[0], reading.counts, subject, progress)
+        proof = about.prove(results[0], reading.counts, progress)
+    outcomes = [result.outcome for result in results]
     written = None if request.output is None else str(request.output)
-    record = _answer(results, subject.loaded, request.compares, written, reading)
-    record.true_value = true_value
-    if proof is not None:
-        record.certificate = _proved_facts(request, proof, not_covered)
+    main = structs.asdict(outcomes[-1])  # with --sets all those of the last
+    main["seconds"] = {"build": round(subject.loaded.seconds, 6), **outcomes[-1].seconds}
+    record = LearnAnswer(
+        **main,
+        peak_memory=peak_memory(),
+        true_value=true_value,
+        output=written,
+        all=outcomes if request.compares else UNSET,
+        data=sources.read_facts(reading),
+        certificate=about.proved(proof, not_covered),
+    )
 
     def show() -> screen.Content:
         if request.compares:
@@ -237,7 +287,7 @@ def learn_policies(
 
     sources.answer_from(reading, results[-1], record, show)
 
-    def fill(folder: Path, digest: str | None, progress: screen.PhaseProgress) -> None:
+    def fill(folder: Path, progress: screen.PhaseProgress) -> None:
         setting = result_files.Setting(
             model=request.model,
             property=subject.query.text,
@@ -250,37 +300,39 @@ def learn_policies(
             true_value=true_value,
         )
         content = result_files.document(results, reading.counts, words, setting)
-        if digest is not None:
-            content.certificate = io_results.CertificateFacts(digest, str(request.certificate))
-        result_files.fill_results(folder, results, content, exports=exports, progress=progress)
+        if proof is not None:
+            content.certificate = io_results.CertificateFacts(proof.digest, str(request.certificate))
+        result_files.fill_results(folder, results, content, exports=about.exports, progress=progress)
 
-    write = partial(files.write, result_files.RESULT, proof, fill)
+    write = partial(about.files.write, result_files.RESULT, proof, fill)
     return Finished(write, lambda: leave_with(results))
 
 
 def _learn(
-    request: LearnRequest,
-    study: Study,
-    words: tr.LearnOptions,
-    given: tr.Policy | str | None,
-    progress: screen.PhaseProgress,
+    about: Learning, given: tr.Policy | str | None, progress: screen.PhaseProgress
 ) -> list[tr.LearningResult]:
     """The result, or those of all kinds of sets, and the breakdown point of the last where it is wanted."""
+    request, study = about.request, about.study
     subject = study.subject
     if subject.pomdp is not None:
         progress("a controller that sees observations only")
     ask: Any = tr.learn_all if request.compares else tr.learn
+    how = {"delta": request.delta, "policy": given, "progress": progress, **about.words.words}
     try:
-        learned = ask(
-            subject.observed_problem,
-            study.reading,
-            delta=request.delta,
-            policy=given,
-            progress=progress,
-            **words.words,
-        )
+        learned = ask(subject.observed_problem, study.reading, **how)
     except tr.EmptyRegion as error:
-        screen.answer_refuted(error, error.verdict, _empty(error, subject.loaded))
+        empty = record_of(
+            EmptyAnswer,
+            error,
+            empty=True,
+            fallback=False,
+            conflict=None if error.conflict is None else list(error.conflict.texts),
+            value=None,
+            robust_policy=None,
+            widths=None,
+            seconds={"build": round(subject.loaded.seconds, 6)},
+        )
+        screen.answer_refuted(error, error.verdict, empty)
     results: list[tr.LearningResult] = list(learned.values()) if request.compares else [learned]
     if request.breakdown is not None:
         progress("breakdown")
@@ -318,6 +370,8 @@ def _read_given_policy(
 
 def _refuse_before(request: LearnRequest, subject: Subject, options: tr.LearnOptions) -> list[str]:
     """Refuse what no certificate holds; what this one will not be about, in words, before it is computed."""
+    from tightrope.certify.region import refuse_uncertified
+
     refuse_uncertified(subject.model, options.region)
     words = []
     if request.policy is None and subject.pomdp is not None:
@@ -338,6 +392,7 @@ def _refuse_before(request: LearnRequest, subject: Subject, options: tr.LearnOpt
 
 def _refuse_uncertified(given: tr.Policy | str | None, study: Study, words: tr.LearnOptions) -> None:
     """Refuse policies, data and regions that no certificate holds, before anything is learned."""
+    from tightrope.certify.region import refuse_uncertified
     from tightrope.certify.solved import refuse_steps
 
     if isinstance(given, tr.Policy) and given.has_memory:
@@ -357,120 +412,55 @@ def _refuse_uncertified(given: tr.Policy | str | None, study: Study, words: tr.L
     refuse_uncertified(model, decide(model, counts, words).region)
 
 
-def _proof(
-    request: LearnRequest,
-    result: Any,
-    counts: tr.Counts | None,
-    subject: Subject,
-    progress: screen.PhaseProgress,
-) -> CertificateFile | None:
-    """The certificate where one is wanted."""
-    from tightrope.certify.certify import learned_file
-
-    if request.certificate is None:
-        return None
-    if not isinstance(result, tr.RateResult) and result.fit is not None and result.fit.is_refutation:
-        screen.warn("no certificate is written: the data contradict the model")
-        return None
-    progress("the certificate")
-    about = {
-        "model": request.model,
-        "model_hash": subject.loaded.model.hash(),
-        "property": subject.query.text,
-    }
-    proof = learned_file(result, counts, about, not request.no_verify)
-    for words in proof.notes:
-        screen.warn(words)
-    return proof
-
-
-def _proved_facts(request: LearnRequest, proof: CertificateFile, notes: Sequence[str]) -> answers.ProvedFacts:
-    policies = {name: Interval.of(*ends) for name, ends in proof.values.items()}
-    return answers.ProvedFacts(
-        proof.digest, str(request.certificate), policies, [*notes, *proof.notes] or UNSET
-    )
-
-
-def _answer(
-    results: list[tr.LearningResult],
-    loaded: AnyLoaded,
-    several: bool,
-    written: str | None,
-    reading: tr.Reading,
-) -> LearnAnswer:
-    """The keys of the one result; with --sets all those of the last, and all under "all"."""
-    outcomes = [result.outcome for result in results]
-    main = structs.asdict(outcomes[-1])
-    main["seconds"] = {"build": round(loaded.seconds, 6), **outcomes[-1].seconds}
-    return LearnAnswer(
-        **main,
-        peak_memory=peak_memory(),
-        output=written,
-        all=outcomes if several else UNSET,
-        data=sources.read_facts(reading),
-    )
-
-
-def _empty(error: tr.EmptyRegion, loaded: AnyLoaded) -> EmptyAnswer:
-    return record_of(
-        EmptyAnswer,
-        error,
-        empty=True,
-        fallback=False,
-        conflict=list(error.conflict.texts) if error.conflict is not None else None,
-        value=None,
-        robust_policy=None,
-        widths=None,
-        seconds={"build": round(loaded.seconds, 6)},
-    )
-
-
 ANSWERED = "the answer above stands; only the files are missing"
+SINGLE = (".json", ".drn")
+"""The endings of a file with the policy or the chain of an answer, in place of a directory."""
 
 
 @dataclass(frozen=True)
 class LearnFiles:
-    """A directory, or one file with the policy or the chain; `alone`: a certificate outside of it."""
+    """A directory or a `single` file; a certificate has a name `inside` of it, or is a file `apart`."""
 
-    directory: OutputDirectory | None
-    single: OutputFile | None
-    certificate: Path | None
-    alone: OutputFile | None
+    directory: io_output.OutputDirectory | None
+    single: io_output.OutputFile | None
+    inside: str | None
+    apart: io_output.OutputFile | None
 
     @staticmethod
     def claim(request: LearnRequest, timed: bool, kind: str) -> LearnFiles:
         """Refuse what must not or cannot be written; --overwrite is about files alone."""
-        output, certificate, single = request.output, request.certificate, None
+        output, certificate, single, folder = request.output, request.certificate, None, None
         if timed and output is not None and output.suffix != ".drn":
             raise InputError(
                 "the learned interval chain in continuous time is written as one file",
                 hint="write -o learned.drn",
             )
-        if output is not None and kind == "answer" and output.suffix in (".json", ".drn"):
+        if output is not None and kind == "answer" and output.suffix in SINGLE:
             single = screen.claim(output, io_output.DRN if timed else io_output.POLICY)
-        folder = None if output is None or single is not None else io_output.claim(output, kind)
-        place = None if certificate is None else Path(os.path.realpath(certificate.parent))
-        apart = None if folder is not None and folder.path == place else certificate
-        return LearnFiles(folder, single, certificate, screen.claim(apart, io_output.CERTIFICATE))
+        elif output is not None:
+            folder = io_output.claim(output, kind)
+        if certificate is None or folder is None or folder.path != Path(os.path.realpath(certificate.parent)):
+            return LearnFiles(folder, single, None, screen.claim(certificate, io_output.CERTIFICATE))
+        return LearnFiles(folder, single, certificate.name, None)
 
     def write(
         self,
         first: str,
         proof: CertificateFile | None,
-        fill: Callable[[Path, str | None, screen.PhaseProgress], None],
+        fill: Callable[[Path, screen.PhaseProgress], None],
     ) -> None:
-        """Write the certificate, and what `fill` writes when told its digest; `first` comes last."""
+        """Write the certificate, and what `fill` writes into the directory; `first` comes last."""
         filling = nullcontext() if self.directory is None else self.directory.filling(first)
         try:
             with screen.phase_progress() as progress, filling as folder:
-                digest = None
-                if proof is not None and self.certificate is not None:
+                if proof is not None:
                     progress("write: the certificate")
-                    inside = folder is not None and self.alone is None
-                    target = folder / self.certificate.name if inside and folder else self.certificate
-                    digest = proof.save(target if self.alone is None else self.alone.checked())
+                if proof is not None and self.apart is not None:
+                    proof.save(self.apart.checked())
+                elif proof is not None and folder is not None and self.inside is not None:
+                    proof.save(folder / self.inside)
                 if folder is not None:
-                    fill(folder, digest, progress)
+                    fill(folder, progress)
         except InputError as error:
             raise InputError(error.message, error.location, error.hint or ANSWERED) from error
 
@@ -497,46 +487,51 @@ def other_kind(prop: str | None) -> QueryKind | None:
     return kinds[0] if len(kinds) == 1 and kinds[0] not in (QueryKind.PLAIN, QueryKind.LTL) else None
 
 
-def learn_answer(request: LearnRequest, study: Study, words: tr.LearnOptions, files: LearnFiles) -> Finished:
+def learn_answer(about: Learning) -> Finished:
     """Learn about a property that is no single objective, or about a chain in continuous time."""
-    subject, given_words = study.subject, dict(words.words)
-    problem, timed = subject.problem, isinstance(subject.loaded.model, tr.ParametricCTMC)
+    request, study, words = about.request, about.study, dict(about.words.words)
+    subject, problem = study.subject, study.subject.problem
+    timed = isinstance(problem.model, tr.ParametricCTMC)
     if timed:
-        given_words.pop("sets", None)
-    data: Any = study.exposure if timed else study.reading
+        words.pop("sets", None)
+    data: tr.Exposure | tr.Reading = study.exposure if timed else study.reading
     given = None if request.policy is None else tr.Policy(subject.model, request.policy)
     with screen.phase("solve") as progress:
-        result = tr.learn(problem, data, delta=request.delta, policy=given, **cast(Any, given_words))
+        result = tr.learn(problem, data, delta=request.delta, policy=given, **cast(Any, words))
         assert not isinstance(result, tr.LearningResult)
-        proof = _proof(request, result, None if timed else data.counts, subject, progress)
-    record: Any = result.document(request.model)
-    if not isinstance(result, tr.LearnedAnswer):
-        record.seconds = {"build": round(subject.loaded.seconds, 6), **record.seconds}
-    elif files.directory is not None:
-        record.data = study.about
-    if proof is not None:
-        record.certificate = _proved_facts(request, proof, ())
-    show = _show_answer if isinstance(result, tr.LearnedAnswer) else _show_rates
-    sources.answer_from(data, result, record, lambda: show(result, record))
+        proof = about.prove(result, data.counts if isinstance(data, tr.Reading) else None, progress)
+    if isinstance(result, tr.LearnedAnswer):
+        document = result.document(request.model)
+        document.data = UNSET if about.files.directory is None else study.about
+        document.certificate = about.proved(proof)
+        record: Struct = document
+        show = partial(_show_answer, result, document)
+    else:
+        rates = result.document(request.model)
+        rates.seconds = {"build": round(subject.loaded.seconds, 6), **rates.seconds}
+        rates.certificate = about.proved(proof)
+        record, show = rates, partial(_show_rates, rates)
+    sources.answer_from(data, result, record, show)
 
-    def fill(folder: Path, digest: str | None, progress: screen.PhaseProgress) -> None:
+    def fill(folder: Path, progress: screen.PhaseProgress) -> None:
         assert isinstance(result, tr.LearnedAnswer)
-        beside = digest is not None and files.alone is None and request.certificate is not None
-        fill_answer(folder, result, record, [Path(str(request.certificate)).name] if beside else [])
+        fill_answer(folder, result, document, None if proof is None else about.files.inside)
 
     def write() -> None:
-        files.write(answers.ANSWER_FILE, proof, fill)
-        if files.single is not None:
-            _write_single(result, problem, files.single)
+        about.files.write(answers.ANSWER_FILE, proof, fill)
+        if about.files.single is not None:
+            _write_single(result, problem, about.files.single)
 
     return Finished(write, lambda: screen.leave(result.verdict))
 
 
-def _write_single(result: Any, problem: tr.Problem, target: OutputFile) -> None:
+def _write_single(
+    result: tr.LearnedAnswer | tr.RateResult, problem: tr.Problem, target: io_output.OutputFile
+) -> None:
     """The policy of an answer, or the learned chain."""
-    if isinstance(result, tr.LearnedAnswer) and result.policy is None:
-        raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
-    if isinstance(result, tr.LearnedAnswer) and result.policy is not None:
+    if isinstance(result, tr.LearnedAnswer):
+        if result.policy is None:
+            raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
         result.policy.save(target.checked(), problem.model.hash(), to_plain(_certified_facts(result)))
     elif result.chain is not None:
         from tightrope.io.drn.write import write_drn
@@ -545,7 +540,7 @@ def _write_single(result: Any, problem: tr.Problem, target: OutputFile) -> None:
 
 
 def fill_answer(
-    folder: Path, learned: tr.LearnedAnswer, record: answers.AnswerDocument, beside: Sequence[str] = ()
+    folder: Path, learned: tr.LearnedAnswer, record: answers.AnswerDocument, beside: str | None = None
 ) -> None:
     """Write the document of an answer, its policy, and those that a mixture draws from."""
     several = None if learned.answer is None else learned.answer.achieved
@@ -554,7 +549,7 @@ def fill_answer(
         policies[f"policy-{number:02}.json"] = policy
     for name, policy in policies.items():
         policy.save(folder / name, record.model_hash, to_plain(_certified_facts(learned)))
-    record.files = [*beside, *policies]
+    record.files = [*([] if beside is None else [beside]), *policies]
     with atomic_write(folder / answers.ANSWER_FILE) as file:
         file.write(to_text(record) + "\n")
 
@@ -572,7 +567,7 @@ def _certified_facts(learned: tr.LearnedAnswer) -> io_results.CertifiedFacts:
     )
 
 
-def _show_answer(learned: Any, record: answers.AnswerDocument) -> screen.Content:
+def _show_answer(learned: tr.LearnedAnswer, record: answers.AnswerDocument) -> screen.Content:
     rows: screen.Rows = [
         ("property", learned.text),
         *learned.facts(),
@@ -597,7 +592,7 @@ def _proved_text(certificate: answers.ProvedFacts | UnsetType) -> str | None:
     return f"{certificate.file} proves {proved}"
 
 
-def _show_rates(learned: Any, answer: answers.RateAnswer) -> screen.Content:
+def _show_rates(answer: answers.RateAnswer) -> screen.Content:
     tension = None if answer.outcomes is None else answer.outcomes.tension
     rates = [f"{one.rate} {interval_text(one.lower, one.upper)}" for one in answer.rates[:MOST_RATES]]
     facts: screen.Rows = [
@@ -633,51 +628,34 @@ SHARE = 0.9
 """Of all units, where the user says nothing."""
 
 
-def learn_units(request: LearnRequest) -> Finished:
+def learn_units(about: Learning) -> Finished:
     """Learn about the units of a log, and print the three answers."""
-    assert request.unit is not None
-    cli_options.refuse_options(request, NOT_WITH_UNITS, "it cannot be used with --unit")
-    if request.compares:
-        cli_options.refuse("--sets all", "it cannot be used with --unit")
-    column, colon, text = request.unit.rpartition(":")
-    name, share = (column, cli_options.parse_number(text, "the share of --unit")) if colon else (text, SHARE)
-    files = LearnFiles.claim(request, False, "answer")
-    if files.single is not None:
-        raise InputError("--unit writes several files", hint="name a directory: -o DIR")
-    study = Study(request, temporal=True)
+    request, study = about.request, about.study
     subject, reading = study.subject, study.reading
+    column, colon, text = (request.unit or "").rpartition(":")
+    name, share = (column, cli_options.parse_number(text, "the share of --unit")) if colon else (text, SHARE)
     policy = None if request.policy is None else tr.Policy(subject.model, request.policy)
-    words = request.learn_options().words
+    how: Any = {"delta": request.delta, "share": share, "policy": policy, **about.words.words}
     with screen.phase(f"units by '{name}'") as progress:
-        fleet = tr.learn_fleet(
-            subject.problem, reading, name, delta=request.delta, share=share, policy=policy, **words
-        )
-        record, proof = fleet.record(), None
-        document = fleet.document(request.model)
+        fleet = tr.learn_fleet(subject.problem, reading, name, **how)
+        record, document, proof = fleet.record(), fleet.document(request.model), None
         if request.certificate is not None:
             progress("the certificate")
             proof, values = fleet.certified_file(document, not request.no_verify)
             proved = answers.ProvedFacts(proof.digest, str(request.certificate), values)
             record.certificate = document.certificate = proved
-    screen.answer(
-        fleet.verdict,
-        f"{fleet.most.verdict.word.name}: {fleet.most.text}",
-        record,
-        lambda: screen.Content(
-            [
-                *fleet.rows(),
-                ("certificate", _proved_text(record.certificate)),
-                *screen.assumed_facts(fleet.verdict),
-                *sources.reading_facts(reading)[0],
-            ],
-            tables=[screen.Table(*fleet.table())],
-        ),
-    )
 
-    def fill(folder: Path, digest: str | None, progress: screen.PhaseProgress) -> None:
-        beside = digest is not None and files.alone is None and request.certificate is not None
+    def show() -> screen.Content:
+        certificate = ("certificate", _proved_text(record.certificate))
+        rows = [*fleet.rows(), certificate, *screen.assumed_facts(fleet.verdict)]
+        read, _ = sources.reading_facts(reading)
+        return screen.Content([*rows, *read], tables=[screen.Table(*fleet.table())])
+
+    screen.answer(fleet.verdict, document.headline, record, show)
+
+    def fill(folder: Path, progress: screen.PhaseProgress) -> None:
         document.data = study.about
-        fleet.fill(folder, record, document, [Path(str(request.certificate)).name] if beside else [])
+        fleet.fill(folder, record, document, [] if about.files.inside is None else [about.files.inside])
 
-    write = partial(files.write, answers.ANSWER_FILE, proof, fill)
+    write = partial(about.files.write, answers.ANSWER_FILE, proof, fill)
     return Finished(write, lambda: screen.leave(fleet.verdict))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import numpy as np
 
 import tightrope as tr
-from tightrope.cli import check_answers, options, sources
+from tightrope.cli import check_answers, late, options, sources
 from tightrope.cli import output as screen
 from tightrope.cli.check_answers import Answered, DomainAnswer
 from tightrope.cli.options import declare, option, switch, takes
@@ -283,9 +283,7 @@ class CheckFiles:
         refuse_same((request.certificate, request.policy_out, request.figure))
         figure = None
         if request.figure is not None:
-            from tightrope.report.write import check_picture
-
-            figure = check_picture(request.figure, screen.common.overwrite)
+            figure = late.write.check_picture(request.figure, screen.common.overwrite)
         certificate = screen.claim(request.certificate, CERTIFICATE)
         return CheckFiles(certificate, screen.claim(request.policy_out, POLICY), figure)
 
@@ -303,9 +301,7 @@ class CheckFiles:
                 screen.warn(note)
             proof.save(self.certificate.checked())
         if self.figure is not None:
-            from tightrope.report.curves import write_pareto_curve
-
-            write_pareto_curve(solved, self.figure)
+            late.curves.write_pareto_curve(solved, self.figure)
         self.write_policy(exported, model)
 
     def write_policy(self, exported: Callable[[], tuple[Policy, CertifiedFacts]], model: AnyModel) -> None:
@@ -329,13 +325,9 @@ def certify(
     theta = None if point is None else tuple(point)
     problem, how, verify = Problem(loaded.model, query), request.solve_options(), not request.no_verify
     if request.sets is None and not isinstance(loaded.model, ParametricCTMC):
-        from tightrope.certify.solved import about_problem, solved_file
-
-        source = {**about_problem(problem), **source}
-        return solved_file(problem, solved, theta, how, policy, source, verify)
-    from tightrope.certify.certify import certificate_file
-
-    return certificate_file(problem, solved, theta, how, policy, source, verify)
+        source = {**late.solved.about_problem(problem), **source}
+        return late.solved.solved_file(problem, solved, theta, how, policy, source, verify)
+    return late.certify.certificate_file(problem, solved, theta, how, policy, source, verify)
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,10 +364,10 @@ class PointSolver:
             factors = isinstance(subject, IntervalMDP) and subject.factored is not None
             record = check_answers.describe_solution(query, solution, all_states, factors, assumed)
             return Answered(query, solution, time.perf_counter() - begin, record, whose)
-        from tightrope.logic.model_checking import check_query
-
         how = replace(self.how, controller=self.request.policy_out is not None)
-        answer = check_query(query, subject, how, how.assume_support, all_states, policy=self.policy)
+        answer = late.model_checking.check_query(
+            query, subject, how, how.assume_support, all_states, policy=self.policy
+        )
         shown = np.ones(subject.states, np.bool_) if all_states else answer.listed
         record = check_answers.describe_answer(query, answer, shown, assumed)
         return Answered(query, answer, answer.seconds, record, whose if query.kind is QueryKind.LTL else "")
@@ -383,9 +375,7 @@ class PointSolver:
     def _solve(self, model: MDP | IntervalMDP, query: Query) -> Solution:
         how = self.how
         if self.request.certificate is not None and isinstance(model, IntervalMDP):
-            from tightrope.certify.problem import provable
-
-            model = provable(model, query.objective, how.assume_support)
+            model = late.problem.provable(model, query.objective, how.assume_support)
         return solve_query(
             Problem(model, query),
             policy=self.policy,
@@ -451,28 +441,22 @@ def check_partition(
     figure: OutputFile | None,
 ) -> None:
     """Split the domain, print the parts, draw them."""
-    from tightrope.trees.partition import partition
-
     options.refuse_options(request, NOT_SPLIT, "it cannot be used with parts of a domain")
     if len(queries) != 1:
         raise InputError(f"a domain is split for one property, not {len(queries)}")
     share = OPEN_SHARE if request.open_share is None else options.parse_share(request.open_share, "--open")
     with screen.phase("solve"):
         seconds = math.inf if request.time_limit is None else request.time_limit
-        parts = partition(Problem(loaded.model, queries[0]), share, seconds)
+        parts = late.partition.partition(Problem(loaded.model, queries[0]), share, seconds)
     verdict = check_answers.report_partition(loaded, queries[0], parts, share)
     if figure is not None:
-        from tightrope.report.curves import write_partition
-
-        write_partition(parts.names, parts.parts, queries[0].text, figure)
+        late.curves.write_partition(parts.names, parts.parts, queries[0].text, figure)
     screen.leave(verdict)
 
 
 def _require_curve(queries: Sequence[Query]) -> None:
     """A figure is that of two objectives which are both asked for."""
-    from tightrope.logic.model_checking import is_curve
-
-    if len(queries) != 1 or not is_curve(queries[0].formula):
+    if len(queries) != 1 or not late.model_checking.is_curve(queries[0].formula):
         raise InputError(
             "--figure requires one property that asks for two objectives",
             hint='multi(Pmax=? [ F "a" ], Pmin=? [ F "b" ])',
@@ -488,9 +472,7 @@ def _refuse_uncertified(loaded: LoadedModel | TimedModel, query: Query, policy: 
             hint="leave --certificate out, or let one state be initial",
         )
     if policy is not None and query.is_plain:
-        from tightrope.certify.solved import refuse_steps
-
-        refuse_steps(policy, query.objective)
+        late.solved.refuse_steps(policy, query.objective)
 
 
 def _subject(
@@ -564,10 +546,6 @@ def _over_parameters(
 ) -> OverDomain:
     """Of a policy; a property that is no single objective is answered over the hull of the sets."""
     from tightrope.ambiguity.sets import SetsKind
-    from tightrope.certify.region import refuse_uncertified
-    from tightrope.cli.result_display import list_coupled_facts
-    from tightrope.learning.result_files import robust_policy
-    from tightrope.learning.solve import solve_over_domain
 
     assert request.sets is not None
     policy = None if request.policy is None else Policy(loaded.model, request.policy)
@@ -580,13 +558,13 @@ def _over_parameters(
     is_other = query.kind not in (QueryKind.PLAIN, QueryKind.LTL)
     problem = Problem(model, query) if is_other else _domain_problem(model, query)
     if files.certificate is not None:
-        refuse_uncertified(model)
+        late.region.refuse_uncertified(model)
     if is_other:
         options.refuse_options(request, "at", f"it cannot be used with {problem.text} over a domain")
     chosen = tr.LearnOptions.of("solve", {**options.learn_words(request), "sets": kind})
     with screen.phase("solve") as progress:
         evaluated, whose = _domain_policy(loaded, problem, policy, request.at)
-        result: Any = solve_over_domain(problem, chosen, evaluated, progress)
+        result: Any = late.solve.solve_over_domain(problem, chosen, evaluated, progress)
     interval = result.interval if is_other else result.robust.interval
 
     def controller() -> tuple[Policy, CertifiedFacts]:
@@ -598,7 +576,7 @@ def _over_parameters(
                 over=f"{result.sets.kind.value} sets",
                 status="certified" if result.is_close else "precision-limit",
             )
-        exported = robust_policy(result)
+        exported = late.result_files.robust_policy(result)
         return policy or problem.controller(exported.policy), exported.certified(result, problem.text)
 
     return OverDomain(
@@ -609,22 +587,20 @@ def _over_parameters(
         seconds={"solve": result.seconds} if is_other else result.seconds,
         result=result,
         about={} if is_other else {"policy": whose},
-        details=[] if is_other else list_coupled_facts(result),
+        details=[] if is_other else late.result_display.list_coupled_facts(result),
         controller=controller,
     )
 
 
 def _facts_over_domain(result: Any, kind: SetsKind) -> dict[str, Any]:
     """The fields of the record that depend on what was asked."""
-    from tightrope.learning.result import describe_coupled_value
-
     if not hasattr(result, "robust"):
         facts: dict[str, Any] = {"sets": f"the hull of {result.sets.kind.value}", "notes": []}
         if result.answer is not None:
             facts |= {"truth": result.truth, "notes": list(result.answer.readings)}
         return facts
     facts = {"sets": kind.value, "notes": list(result.notes)}
-    coupled = describe_coupled_value(result.robust.coupled, result.model.parameters.names)
+    coupled = late.result.describe_coupled_value(result.robust.coupled, result.model.parameters.names)
     if coupled is not None:
         shown = {"status": coupled.status, "witness": coupled.witness, "gap": coupled.gap}
         facts |= {**shown, "coupled": coupled}
@@ -661,8 +637,6 @@ def _over_rates(
     request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
 ) -> OverDomain:
     """Of a chain in continuous time: rates in intervals, picked anew at every moment."""
-    from tightrope.logic.timed import bound_over_rates
-
     assert isinstance(loaded.model, ParametricCTMC)
     model, parameters = loaded.model, loaded.model.parameters
     if request.sets not in (None, DomainSets.EXPRESSION):
@@ -681,7 +655,7 @@ def _over_rates(
     begin = time.perf_counter()
     with screen.phase("solve"):
         chain = over_box(model, parameters.lower, parameters.upper)
-        result = bound_over_rates(chain, query, request.solve_options())
+        result = late.timed.bound_over_rates(chain, query, request.solve_options())
 
     whose = {"sets": "expression", "policy": "none: a chain has no choices", "notes": list(result.notes)}
     verdict, spent = Assessment.of(limit="; ".join(result.missed) or None), time.perf_counter() - begin

@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from tightrope.beliefs.robust import RobustController
 from tightrope.beliefs.solve import LATE, PartialSolution, closeness
+from tightrope.cli import late
 from tightrope.cli.check_answers import Answered, PropertyAnswer, report_answers
 from tightrope.cli.options import refuse_any, refuse_options
 from tightrope.cli.output import count, leave, phase
@@ -52,10 +53,8 @@ def check_partial(
             files.policy.checked(), {"property": queries[0].text, "lower": low, "upper": high}
         )
     if files.certificate is not None:
-        from tightrope.certify.certify import certificate_file
-
         problem, how = Problem(pomdp, answers[0].query), request.solve_options()
-        proof = certificate_file(problem, result, tuple(solver.point), how, solver.given)
+        proof = late.certify.certificate_file(problem, result, tuple(solver.point), how, solver.given)
         proof.save(files.certificate.checked())
     leave(verdict)
 
@@ -91,9 +90,7 @@ class PartialSolver:
         )
         point = _point(at, pomdp) if parametric and (names or at) and not robust else ()
         if robust and certified and parametric:
-            from tightrope.certify.region import refuse_uncertified
-
-            refuse_uncertified(cast(ParametricMDP, model))
+            late.region.refuse_uncertified(cast(ParametricMDP, model))
         given = None if request.policy is None else controller_of(pomdp, request.policy)
         return PartialSolver(request, pomdp, robust, point, given)
 

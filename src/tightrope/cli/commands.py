@@ -45,7 +45,7 @@ class Command:
 COMMANDS = (
     Command("info", "Describe a model: size, parameters, labels, rewards."),
     Command("check", "Compute certified bounds on the value of a model."),
-    Command("questions", "Show which commands support which properties."),
+    Command("questions", "Show which commands support which properties.", "tightrope.cli.info"),
     Command("verify", "Re-check a certificate independently."),
     Command("sample", "Simulate a model and write the data."),
     Command("data", "Describe a log and how it is imported."),

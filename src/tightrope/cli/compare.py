@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tightrope as tr
 from tightrope.atomic import atomic_write
-from tightrope.cli import options
+from tightrope.cli import late, options
 from tightrope.cli import output as screen
 from tightrope.cli.options import SOLVING, declare, option, takes
 from tightrope.cli.sources import LogRequest, Question, Study, Subject, answer_from, read_facts
@@ -146,9 +146,6 @@ def policies_of(subject: Subject, files: list[str]) -> dict[str, tr.Policy]:
 
 def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., tr.Comparison]]) -> None:
     """Read, compute, print, write: the same for both commands."""
-    from tightrope.learning.compare import refuse_chains
-    from tightrope.learning.differences import APART, DO_NOTHING, LOGGED, UNIFORM
-
     check_delta(request.delta)
     single = None if request.output is None or request.output.suffix != ".json" else request.output
     refuse_same([request.output, request.certificate, request.report])
@@ -156,11 +153,12 @@ def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., tr.C
     claimed, page = screen.claim(single, POLICY), screen.claim(request.report, REPORT)
     proof = screen.claim(request.certificate, CERTIFICATE)
     if is_continuous(request.model):
-        raise refuse_chains()
+        raise late.compare.refuse_chains()
     study = Study(request, temporal=True, any_kind=True)
     subject = study.subject
-    baseline: PolicyGiven = request.baseline or UNIFORM
-    if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
+    baseline: PolicyGiven = request.baseline or late.differences.UNIFORM
+    known = late.differences.UNIFORM, late.differences.DO_NOTHING, late.differences.LOGGED
+    if baseline not in known:
         baseline = tr.Policy(subject.model, baseline)
     reading, call, words = study.reading, ask(subject), options.learn_words(request)
     with screen.phase_progress() as progress:
@@ -187,7 +185,7 @@ def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., tr.C
         proved = tr.certify(result, proof.path, overwrite=screen.common.overwrite)["difference"]
         screen.say(f"certificate: {proof.path} proves a difference in {proved}")
         if result.baseline is None:
-            screen.say(f"it may prove less than is shown above: {APART}")
+            screen.say(f"it may prove less than is shown above: {late.differences.APART}")
     screen.leave(result.verdict)
 
 
@@ -202,13 +200,10 @@ def _fill(directory: OutputDirectory, result: tr.Comparison, document: answers.C
 
 
 def _page(result: tr.Comparison, document: answers.ComparisonDocument) -> str:
-    from tightrope.report.page import comparison_page
-    from tightrope.report.policy_map import map_policies
-
     both = {"today": result.baseline, "new": result.controller}
     plain = all(one is not None and not one.has_memory for one in both.values())
-    drawn = map_policies(both) if plain else None
-    return comparison_page(document.answer, document.headline, document.about, drawn)
+    drawn = late.policy_map.map_policies(both) if plain else None
+    return late.page.comparison_page(document.answer, document.headline, document.about, drawn)
 
 
 def wall(result: tr.Comparison, unit: str) -> str:

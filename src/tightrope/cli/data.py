@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli import options, sources
+from tightrope.cli import late, options, sources
 from tightrope.cli import output as screen
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import declare, option, takes
@@ -83,9 +83,7 @@ def data(request: DataRequest) -> None:
     check_delta(request.delta)
     figure = None
     if request.plot is not None:
-        from tightrope.report.log_figure import check_figure
-
-        check_figure(request.plot)
+        late.log_figure.check_figure(request.plot)
         figure = screen.claim(request.plot, FIGURE)
     saved = screen.claim(request.output, READING)
     log = sources.LogRequest.of(request.reading, request.logs)
@@ -106,11 +104,9 @@ def data(request: DataRequest) -> None:
     if saved is not None:
         saved.write(reading_text(log.options.saved(description.columns, description.states)))
     if figure is not None:
-        from tightrope.report.log_figure import write_log_figure
-
         sys.stdout.flush()  # the answer comes before files, which may fail
         title = f"{', '.join(request.logs)} for {request.model}"
-        write_log_figure(figure.checked(), title, description)
+        late.log_figure.write_log_figure(figure.checked(), title, description)
 
 
 def _answer(description: LogDescription, plot: Path | None, seconds: float) -> DataAnswer:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 import tightrope as tr
+from tightrope.cli import late
 from tightrope.cli import output as screen
 from tightrope.cli.options import option
 from tightrope.cli.output import group, phase, phase_progress, print_json
@@ -40,13 +41,9 @@ def demo(
 
     Example: tightrope demo -o demo-output
     """
-    from tightrope.data.writing import write_counts
-    from tightrope.learning.result_files import RESULT, fill_results
-    from tightrope.report.write import write_report
-
     begin, claimed = time.perf_counter(), claim(output, "demo")
     data, results_at, report = output / "data.parquet", output / "results", output / "report.html"
-    certificate, results_file = output / "rover.cert", output / "results" / RESULT
+    certificate, results_file = output / "rover.cert", output / "results" / late.result_files.RESULT
     if not screen.common.json:
         typer.echo(STORY + "\n")
     with phase("building the model") as progress:
@@ -72,14 +69,20 @@ def demo(
         show(done, results_at, seed)
     sys.stdout.flush()  # the answer comes before files, which may fail
     with phase_progress() as progress:
-        with claimed.filling(f"results/{RESULT}") as folder:
+        with claimed.filling(f"results/{late.result_files.RESULT}") as folder:
             progress("write: the results")
-            write_counts(folder / data.name, done.counts, tightest.model.structure, extra=sampled(seed))
+            late.writing.write_counts(
+                folder / data.name, done.counts, tightest.model.structure, extra=sampled(seed)
+            )
             done.proof.save(folder / certificate.name)
             (folder / results_at.name).mkdir()
-            fill_results(folder / results_at.name, done.results, done.content, progress=progress)
+            late.result_files.fill_results(
+                folder / results_at.name, done.results, done.content, progress=progress
+            )
         progress("write: the report")
-        write_report(results_at, report, certificate=certificate, what_if=tr.load_result(results_at)._what_if)
+        late.write.write_report(
+            results_at, report, certificate=certificate, what_if=tr.load_result(results_at)._what_if
+        )
     if not screen.common.json:
         policy = results_at / tightest.decisions.sets.value / "robust-policy.json"
         typer.echo(f"report     {report}\nresults    {results_file}\npolicy     {policy}\ndata       {data}")
@@ -106,47 +109,42 @@ def sampled(seed: int) -> dict[str, object]:
 
 def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress) -> Done:
     """Simulate, learn with every kind of sets but coupled, certify the last."""
-    from tightrope.benchmarks.instance import decimal_text
-    from tightrope.certify.certify import learned_file
-    from tightrope.data.design import find_decided_states
     from tightrope.io.results import CertificateFacts
-    from tightrope.learning import result_files
-    from tightrope.learning.learn import ALL_KINDS
     from tightrope.solver.solve import solve
 
     bench = tr.benchmark(MODEL)
     problem, model, truth = bench.problem, bench.model, bench.at_truth
     progress("simulating drives")
-    stop = find_decided_states(problem.objective, model.states)
+    stop = late.design.find_decided_states(problem.objective, model.states)
     assert isinstance(truth.model, tr.MDP)
     walk = tr.Simulator(truth.model, None, stop, bench.episode_cap, model.hash())
     counts = walk.episodes(episodes, seed)
-    kinds = ALL_KINDS[:-1]  # coupled sets gain little here, and take longer than all others together
+    kinds = late.learn.ALL_KINDS[
+        :-1
+    ]  # coupled sets gain little here, and take longer than all others together
     results = list(tr.learn_all(problem, counts, delta=DELTA, kinds=kinds, progress=progress).values())
     optimum = tr.Interval.of(*solve(truth).bounds)
     earned = solve(truth, policy=results[-1].robust.policy).bounds[0]
-    setting = result_files.Setting(
+    setting = late.result_files.Setting(
         model=MODEL,
         property=problem.text,
         delta=DELTA,
         data={"file": str(output / "data.parquet"), "sampled": sampled(seed)},
         command=["tightrope", *sys.argv[1:]],
-        truth={name: decimal_text(Fraction(value)) for name, value in bench.truth.items()},
+        truth={name: late.instance.decimal_text(Fraction(value)) for name, value in bench.truth.items()},
         true_value=optimum,
     )
-    content = result_files.document(results, counts, tr.LearnOptions(), setting)
-    content.regions += result_files.regions_beside(content.regions, model, counts, DELTA)
+    content = late.result_files.document(results, counts, tr.LearnOptions(), setting)
+    content.regions += late.result_files.regions_beside(content.regions, model, counts, DELTA)
     progress("the certificate")
     about = {"model": MODEL, "model_hash": model.hash(), "property": problem.text}
-    proof = learned_file(results[-1], counts, about)
+    proof = late.certify.learned_file(results[-1], counts, about)
     content.certificate = CertificateFacts(proof.digest, str(output / "rover.cert"))
     return Done(counts, results, content, proof, optimum, earned)
 
 
 def show(done: Done, results_at: Path, seed: int) -> None:
     """Print the results, and the policy's value at the true parameters."""
-    from tightrope.cli.result_display import show_comparison
-
     tightest, episodes = done.results[-1], done.counts.design.episodes or 0
     model, text = tightest.model, tightest.problem.text
     typer.echo(
@@ -155,7 +153,10 @@ def show(done: Done, results_at: Path, seed: int) -> None:
         f"data       {group(episodes)} random drives, {group(done.counts.steps)} steps (seed {seed})\n"
         f"question   {text}\n"
     )
-    screen.show(tightest.headline(), show_comparison(text, done.results, done.optimum, str(results_at)))
+    screen.show(
+        tightest.headline(),
+        late.result_display.show_comparison(text, done.results, done.optimum, str(results_at)),
+    )
     typer.echo(
         "At the true parameters, which the learner did not see, this policy crosses with probability\n"
         f"{done.earned:.4f}; the best policy has {done.optimum.lower:.4f}.\n"

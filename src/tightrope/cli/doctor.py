@@ -11,7 +11,7 @@ import msgspec
 
 import tightrope as tr
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.cli import options
+from tightrope.cli import late, options
 from tightrope.cli import output as screen
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import declare, takes
@@ -140,11 +140,6 @@ def doctor(request: DoctorRequest) -> None:
     Example: tightrope doctor model.prism --prop 'P=? [ F "done" ]' --data runs.csv --amend auto \\
     --select-on 0.5 -o model2.prism --log-out runs2.csv
     """
-    from tightrope.cli.sources import LogRequest, answer_from
-    from tightrope.data.exposure import exposure_of
-    from tightrope.data.writing import write_log
-    from tightrope.io.output import DATA, PRISM
-
     begin = time.perf_counter()
     check_delta(request.delta)
     revised = "writes a revised model", "say which: --amend memory=prev"
@@ -152,14 +147,19 @@ def doctor(request: DoctorRequest) -> None:
         (request.output and request.amend is None, f"-o {revised[0]}", revised[1]),
         (request.log_out and request.amend is None, f"--log-out {revised[0]}", revised[1]),
     )
-    model_file, log_file = screen.claim(request.output, PRISM), screen.claim(request.log_out, DATA)
-    log = LogRequest.of(request.reading, request.data or ())
+    model_file, log_file = (
+        screen.claim(request.output, late.output.PRISM),
+        screen.claim(request.log_out, late.output.DATA),
+    )
+    log = late.sources.LogRequest.of(request.reading, request.data or ())
     tables = log.tables()
     subject, model = _subject(request)
     timed = isinstance(model, tr.ParametricCTMC)
     if timed and (model_file or log_file):
         raise InputError("a revised model in continuous time cannot be written as a PRISM file")
-    reading: Any = exposure_of(tables, model.structure, log.options) if timed else log.read(model, tables)
+    reading: Any = (
+        late.exposure.exposure_of(tables, model.structure, log.options) if timed else log.read(model, tables)
+    )
     with phase_progress() as progress:
         result = tr.doctor(
             subject,
@@ -175,23 +175,22 @@ def doctor(request: DoctorRequest) -> None:
             **options.learn_words(request),
         )
     answer = _answer(result, request, time.perf_counter() - begin)
-    answer_from(reading, result, answer, lambda: _shown(result, answer, timed))
+    late.sources.answer_from(reading, result, answer, lambda: _shown(result, answer, timed))
     if result.amended is not None and result.amended.counts is not None:
         made: Any = result.amended.amended
         if model_file is not None:
             model_file.write(made.prism())
         if log_file is not None:
-            write_log(log_file.checked(), made.log, made.model.structure, result.amended.counts.design)
+            late.writing.write_log(
+                log_file.checked(), made.log, made.model.structure, result.amended.counts.design
+            )
     screen.leave(result.verdict)
 
 
 def _subject(request: DoctorRequest) -> tuple[Any, Any]:
     """The problem, or the model alone where nothing is asked, and the model."""
-    from tightrope.cli.sources import Question
-    from tightrope.loading import is_continuous
-
-    question = Question.of(request)
-    loaded: Any = question.load_timed() if is_continuous(request.model) else question.load()
+    question = late.sources.Question.of(request)
+    loaded: Any = question.load_timed() if late.loading.is_continuous(request.model) else question.load()
     if request.prop is None and loaded.benchmark is None:
         return loaded.model, loaded.model
     query = question.query(loaded, "`doctor` answers one property")

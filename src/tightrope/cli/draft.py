@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from tightrope.cli import late
 from tightrope.cli.options import declare, option, takes
 from tightrope.cli.output import Content, Rows, claim, command, common, count, print_json, show
 from tightrope.cli.sources import DRAFTED_FROM, LogRequest, log_options
@@ -89,11 +90,9 @@ def draft(request: DraftRequest) -> None:
     origin = "".join(f"{DRAFTED_FROM}{place}\n" for place in places) if named else ""
     model.write(result.text + origin)
     if rest is not None and result.rest is not None:
-        from tightrope.data.writing import write_log
-
         assert result.rest.log is not None
         structure = load_prism_text(result.text).structure
-        write_log(rest.checked(), result.rest.log(), structure, result.rest.design)
+        late.writing.write_log(rest.checked(), result.rest.log(), structure, result.rest.design)
     if common.json:
         reading, design = result.reading, result.reading.counts.design
         other = request.rest and str(request.rest)

@@ -18,6 +18,7 @@ import typer
 from msgspec import UNSET, UnsetType
 
 import tightrope as tr
+from tightrope.cli import late
 from tightrope.cli.options import MODEL_HELP, At, ModelOptions, declare, parse_constants, takes
 from tightrope.cli.output import Rows, claim, common, group, print_facts, warn
 from tightrope.cli.sources import AnyLoaded, Question
@@ -225,21 +226,17 @@ def export_jani(request: ExportRequest, output: Path) -> None:
 
 def _program(request: ExportRequest) -> tuple[Program, str | None]:
     """The program, and the domain of its parameters where the model brings one."""
-    from tightrope.prism.load import read_program
-
     constants = {**parse_constants(request.const), **parse_constants(request.at and [request.at])}
     if request.model.startswith(BENCHMARK):
-        from tightrope.benchmarks.suite import parse_bench
-
         if request.const:
             raise InputError("--const cannot be used with a benchmark, which has arguments")
-        instance = parse_bench(request.model)
+        instance = late.suite.parse_bench(request.model)
         constants.update({name: str(value) for name, value in instance.constants.items()})
-        return read_program(instance.path, constants), instance.domain
+        return late.load.read_program(instance.path, constants), instance.domain
     path = Path(request.model)
     form = format_of(path)
     if isinstance(form, PrismLanguage):
-        return read_program(path, constants), None
+        return late.load.read_program(path, constants), None
     if isinstance(form, Jani):
         from tightrope.io.jani.read import read_program as read_jani_program
 

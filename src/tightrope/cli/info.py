@@ -1,4 +1,4 @@
-"""`tightrope info MODEL`: build a model and say what is in it."""
+"""`tightrope info MODEL`: what is in a model; `tightrope questions`: which properties go with which commands."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import typer
 
 from tightrope.benchmarks.instance import decimal_text
 from tightrope.cli.options import ModelOptions, declare, takes
-from tightrope.cli.output import Rows, claim, group, print_facts
+from tightrope.cli.output import Rows, claim, common, group, print_facts, print_json, print_table
 from tightrope.cli.sources import Question
 from tightrope.errors import InputError
 from tightrope.io.output import MODEL_GRAPH
@@ -19,6 +20,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
+from tightrope.prism.properties.capabilities import capability_rows, counted
 from tightrope.problem import Model as AnyModel
 
 
@@ -158,3 +160,30 @@ def _rows(facts: InfoAnswer) -> Rows:
         ("deadlocks", f"{group(facts.deadlocks)} (each given a self-loop)" if facts.deadlocks else None),
         ("seconds", f"{facts.seconds:.3g}"),
     ]
+
+
+def questions() -> None:
+    """Show which commands and kinds of models support which properties.
+
+    For an unsupported property a command gives the reason and an alternative. docs/properties.md has the same
+    table.
+
+    Example: tightrope questions --json
+    """
+    rows = capability_rows()
+    if common.json:
+        shares = {name: {"work": work, "of": size} for name, (work, size) in counted().items()}
+        print_json({"questions": rows, "cells": shares})
+        return
+    for row in rows:
+        name, example = row["property"], row["example"]
+        cells = [(task, text) for task, text in row.items() if task not in ("property", "example", "answer")]
+        refused = ", ".join(task for task, text in cells if text == "–") or "nothing"
+        columns = ", ".join(task for task, text in cells if text == "yes")
+        facts = [("example", example), ("supported by", columns), ("not by", refused)]
+        print_table(name, ("", ""), facts, numeric=False)
+    (work, size), (most, whole) = counted().values()
+    typer.echo(
+        f"{work} of {size} cells work ({work / size:.1%}), a column for every command; with all options "
+        f"{most} of {whole} ({most / whole:.1%})"
+    )

@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 
 import tightrope as tr
-from tightrope.cli import options
+from tightrope.cli import late, options
 from tightrope.cli.options import declare, switch, takes
 from tightrope.errors import InputError
 from tightrope.io.log_words import LOG_WORDS
@@ -126,15 +126,13 @@ class LearnRequest(options.StudyOptions):
 
     def learn_options(self) -> tr.LearnOptions:
         """What is said about how to learn."""
-        from tightrope.statistics.priors import read_priors
-
         words = {**options.learn_words(self), "outcomes": tr.LearnOptions.outcomes}
         words |= parse_outcomes(self.outcomes or ())
         name = "sets" if self.sets is None else self.sets.value
         effort = name if name in {level.value for level in Effort} else None
         words["sets"] = None if effort or self.sets is None or self.compares else name
         words["effort"] = effort or tr.LearnOptions.effort
-        words["prior"] = () if self.prior is None else read_priors(self.prior)
+        words["prior"] = () if self.prior is None else late.priors.read_priors(self.prior)
         return tr.LearnOptions.of("learn", {**words, "fallback": not self.no_fallback})
 
     @property

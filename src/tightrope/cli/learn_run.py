@@ -20,9 +20,9 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 import tightrope as tr
 from tightrope.atomic import atomic_write, explain_errors
+from tightrope.cli import late, sources
 from tightrope.cli import options as cli_options
 from tightrope.cli import output as screen
-from tightrope.cli import sources
 from tightrope.cli.result_display import fit_facts, show_comparison, show_result
 from tightrope.cli.sources import Study, Subject
 from tightrope.errors import CannotCertify, InputError
@@ -221,13 +221,11 @@ class Learning:
         if not isinstance(result, tr.RateResult) and result.fit is not None and result.fit.is_refutation:
             screen.warn("no certificate is written: the data contradict the model")
             return None
-        from tightrope.certify.certify import learned_file
-
         progress("the certificate")
         subject = self.study.subject
         about = {"model": self.request.model, "model_hash": subject.loaded.model.hash()}
         verify = not self.request.no_verify
-        proof = learned_file(result, counts, {**about, "property": subject.query.text}, verify)
+        proof = late.certify.learned_file(result, counts, {**about, "property": subject.query.text}, verify)
         for words in proof.notes:
             screen.warn(words)
         return proof
@@ -370,9 +368,7 @@ def _read_given_policy(
 
 def _refuse_before(request: LearnRequest, subject: Subject, options: tr.LearnOptions) -> list[str]:
     """Refuse what no certificate holds; what this one will not be about, in words, before it is computed."""
-    from tightrope.certify.region import refuse_uncertified
-
-    refuse_uncertified(subject.model, options.region)
+    late.region.refuse_uncertified(subject.model, options.region)
     words = []
     if request.policy is None and subject.pomdp is not None:
         words = [
@@ -392,16 +388,13 @@ def _refuse_before(request: LearnRequest, subject: Subject, options: tr.LearnOpt
 
 def _refuse_uncertified(given: tr.Policy | str | None, study: Study, words: tr.LearnOptions) -> None:
     """Refuse policies, data and regions that no certificate holds, before anything is learned."""
-    from tightrope.certify.region import refuse_uncertified
-    from tightrope.certify.solved import refuse_steps
-
     if isinstance(given, tr.Policy) and given.has_memory:
         raise InputError(
             "--certificate covers policies without memory, and --policy has a memory",
             hint="leave --certificate or --policy out",
         )
     if isinstance(given, tr.Policy):
-        refuse_steps(given, study.subject.query.objective)
+        late.solved.refuse_steps(given, study.subject.query.objective)
     model, counts = study.subject.model, study.reading.counts
     if missing := "; ".join(counts.design.censored):
         raise InputError(
@@ -409,7 +402,7 @@ def _refuse_uncertified(given: tr.Policy | str | None, study: Study, words: tr.L
             f"{missing}",
             hint="leave --certificate out, or complete the data",
         )
-    refuse_uncertified(model, decide(model, counts, words).region)
+    late.region.refuse_uncertified(model, decide(model, counts, words).region)
 
 
 ANSWERED = "the answer above stands; only the files are missing"

@@ -16,7 +16,7 @@ import msgspec
 
 import tightrope as tr
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.cli import options
+from tightrope.cli import late, options
 from tightrope.cli import output as screen
 from tightrope.cli.learn_run import fill_answer
 from tightrope.cli.options import declare, takes
@@ -324,8 +324,6 @@ def _write(
     records: list[Line],
 ) -> None:
     """The result as `tightrope learn -o` writes it, and the figure."""
-    from tightrope.report.curves import write_curve
-
     assert request.output is not None
     setting = Setting(
         model=request.model,
@@ -350,7 +348,7 @@ def _write(
     }
     with claim(request.output, run.KIND).filling(RESULT, run.LIVE) as folder:
         fill_results(folder, [result], content)
-        write_curve(folder, records, about)
+        late.curves.write_curve(folder, records, about)
 
 
 def _describe_exploration(request: Explore, learner: tr.OnlineLearner) -> str:

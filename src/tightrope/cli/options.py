@@ -30,6 +30,7 @@ from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
 import typer
 from typer.models import ArgumentInfo
 
+from tightrope.cli import late
 from tightrope.cli.flags import OPTIONS
 from tightrope.errors import InputError, Location
 from tightrope.io.log_words import LogWords
@@ -86,9 +87,7 @@ Cost = Annotated[
 
 
 def _complete_regions(incomplete: str) -> list[str]:
-    from tightrope.regions.registry import region_names
-
-    return [name for name in region_names() if name.startswith(incomplete)]
+    return [name for name in late.registry.region_names() if name.startswith(incomplete)]
 
 
 Region = Annotated[
@@ -240,9 +239,7 @@ def require_coupled(gap: float | None, is_coupled: bool) -> None:
 def require_device(device: DeviceName) -> None:
     """Refuse a device that is not there before anything else is done."""
     if device is not DeviceName.CPU:
-        from tightrope.solver.cuda.device import open_device
-
-        open_device(device.value)
+        late.device.open_device(device.value)
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -433,10 +430,8 @@ def list_given(request: Any, names: str | None = None) -> list[str]:
 
 def learn_words(request: Any) -> dict[str, Any]:
     """The arguments of `learn` that the fields of a request give, by their names."""
-    from tightrope.learning.options import LearnKwargs
-
     named = {each.name: getattr(request, each.name) for each in fields(request)}
-    words = {name: value for name, value in named.items() if name in LearnKwargs.__annotations__}
+    words = {name: value for name, value in named.items() if name in late.options.LearnKwargs.__annotations__}
     words |= {"seconds": named.get("time_limit"), "cost_range": None} | parse_costs(named.get("cost_range"))
     return {
         name: value.value if isinstance(value, DeviceName) else value

@@ -25,6 +25,7 @@ from unicodedata import combining, east_asian_width
 
 import typer
 
+from tightrope.cli import late
 from tightrope.cli.flags import as_flags
 from tightrope.errors import CannotCertify, shown
 
@@ -52,12 +53,10 @@ WHOLE = ("next", "hint")
 
 def print_json(result: Struct | Mapping[str, object]) -> None:
     """One JSON object on one line of stdout: a record of `tightrope.io.results`, or a mapping."""
-    from tightrope.io.coding import to_plain
-
     if _gathered is not None:
-        _gathered.append(to_plain(result))
+        _gathered.append(late.coding.to_plain(result))
     else:
-        typer.echo(json.dumps(to_plain(result), allow_nan=False))
+        typer.echo(json.dumps(late.coding.to_plain(result), allow_nan=False))
 
 
 _gathered: list[object] | None = None
@@ -320,9 +319,7 @@ def print_facts(title: str, facts: Rows, record: Struct | Mapping[str, object] |
 
 def claim(path: Path | None, kind: FileKind) -> OutputFile | None:
     """The file of this kind that may be written there; None where none is named."""
-    from tightrope.io.output import claim_file
-
-    return None if path is None else claim_file(path, kind, common.overwrite)
+    return None if path is None else late.output.claim_file(path, kind, common.overwrite)
 
 
 def print_table(
@@ -417,11 +414,9 @@ def spent(seconds: Mapping[str, float]) -> Rows:
     >>> spent({"build": 0.2, "solve": 2.0})[0]
     ('time', '2.2 s (build 0.2, solve 2)')
     """
-    from tightrope.numerics.machine import peak_memory
-
     phases = ", ".join(f"{phase} {spent:.2g}" for phase, spent in seconds.items())
     time = f"{sum(seconds.values()):.2g} s ({phases})" if seconds else ""
-    return [("time", time), ("memory", f"{peak_memory() / 2**20:,.0f} MiB at most")]
+    return [("time", time), ("memory", f"{late.machine.peak_memory() / 2**20:,.0f} MiB at most")]
 
 
 def count(number: int, what: str) -> str:
@@ -448,9 +443,7 @@ PATIENCE = 0.4
 def tell_when_compiling() -> None:
     """Have one line on stderr, where it is a terminal, as soon as a kernel is compiled."""
     if sys.stderr.isatty():
-        from tightrope.numerics.jit import COMPILING, when_compiling
-
-        when_compiling(lambda: say(COMPILING))
+        late.jit.when_compiling(lambda: say(late.jit.COMPILING))
 
 
 @contextmanager

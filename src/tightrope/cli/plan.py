@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 import tightrope as tr
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.cli import options
+from tightrope.cli import late, options
 from tightrope.cli import output as screen
 from tightrope.cli.options import declare, switch, takes
 from tightrope.errors import CannotCertify, InputError
@@ -99,9 +99,6 @@ def plan(request: PlanRequest) -> None:
 
     Example: tightrope plan 'bench:rover(10,10)' --data pilot.parquet --gap 0.015 -o plan
     """
-    from tightrope.cli.sources import Study, answer_from
-    from tightrope.design.plan import claim_plan, plan_document, write_plan
-
     options.require_device(request.device)
     begin = time.perf_counter()
     check_delta(request.delta)
@@ -111,17 +108,17 @@ def plan(request: PlanRequest) -> None:
     if request.observations is not None:
         options.refuse_log_options(request.reading)
     Target.of(request.gap, request.optimality, request.above, request.budget)
-    claimed = None if request.output is None else claim_plan(request.output)
-    study = Study(request, any_kind=True, observed=True)
+    claimed = None if request.output is None else late.plan.claim_plan(request.output)
+    study = late.sources.Study(request, any_kind=True, observed=True)
     reading, outcome = study.reading, _collection(request, study)
-    document = plan_document(outcome, request.model)
+    document = late.plan.plan_document(outcome, request.model)
     document.data = study.about
     document.seconds = round(time.perf_counter() - begin, 6)
     document.output = UNSET if request.output is None else str(request.output)
     seconds = ("time", f"{document.seconds:.2g} s")
-    answer_from(reading, outcome, document, lambda: show_plan(outcome, request.output, seconds))
+    late.sources.answer_from(reading, outcome, document, lambda: show_plan(outcome, request.output, seconds))
     if request.output is not None:
-        write_plan(request.output, outcome, document, claimed)
+        late.plan.write_plan(request.output, outcome, document, claimed)
     if not outcome.status.is_answered:
         raise CannotCertify(_why_not(outcome))
     screen.leave(outcome.verdict)
@@ -129,13 +126,12 @@ def plan(request: PlanRequest) -> None:
 
 def _collection(request: PlanRequest, study: Study) -> Plan:
     from tightrope.design.planner import NothingToPlan
-    from tightrope.model.pomdp import controller_of
 
     subject = study.subject
     given, pomdp, bench = request.policy, subject.pomdp, subject.loaded.benchmark
     policy: Any = None
     if given is not None:
-        policy = tr.Policy(subject.model, given) if pomdp is None else controller_of(pomdp, given)
+        policy = tr.Policy(subject.model, given) if pomdp is None else late.pomdp.controller_of(pomdp, given)
     try:
         with screen.phase_progress() as progress:
             return tr.plan(
@@ -169,23 +165,21 @@ class ImprovementPlanAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def _plan_improvement(request: PlanRequest) -> None:
-    from tightrope.cli.sources import Study, answer_from
-    from tightrope.design.improvement import plan_improvement
-    from tightrope.learning.differences import DO_NOTHING, LOGGED, UNIFORM
-
     others = "gap optimality above budget policy within_cap cost avoid at_most generative refuted output "
     others += "observations"
     for name in others.split():
         if getattr(request, name):
             raise InputError(f"`{name}` cannot be used with `improve`, which plans to go on as so far")
-    study = Study(request)
+    study = late.sources.Study(request)
     subject, reading = study.subject, study.reading
     baseline: Any = request.improve
-    if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
+    if baseline not in (late.differences.UNIFORM, late.differences.DO_NOTHING, late.differences.LOGGED):
         baseline = tr.Policy(subject.model, baseline)
     chosen = ("region", "assume_support", "coupled_gap", "threads")
     words = {name: value for name, value in request.words.items() if name in chosen}
-    outcome = plan_improvement(subject.problem, reading.counts, baseline, delta=request.delta, **words)
+    outcome = late.improvement.plan_improvement(
+        subject.problem, reading.counts, baseline, delta=request.delta, **words
+    )
     label = LABEL.replace("`learn`", "`improve`")
     record = record_of(
         ImprovementPlanAnswer,
@@ -205,7 +199,7 @@ def _plan_improvement(request: PlanRequest) -> None:
         ("forecast", f"about {round_forecast(outcome.proved)} more episodes until any is proved"),
         ("", f"about {round_forecast(outcome.most)} until {outcome.share:.0%} of it is proved"),
     ]
-    answer_from(reading, outcome.now, record, lambda: screen.Content(rows, [("note", label)]))
+    late.sources.answer_from(reading, outcome.now, record, lambda: screen.Content(rows, [("note", label)]))
     if not math.isfinite(outcome.proved):
         raise CannotCertify("no number of episodes that was tried proves an improvement")
     screen.leave(outcome.now.verdict)
@@ -227,18 +221,16 @@ def show_plan(outcome: Plan, written: Path | None, *more: tuple[str, str]) -> sc
 
 def _first(outcome: Plan, written: Path | None) -> list[tuple[str, str]]:
     """What is asked for, what to collect next, and what is in the way."""
-    from tightrope.design.plan import DRAWS_FILE, POLICY_FILE, PlanStatus
-
     rows = [("property", outcome.problem.text), ("target", _request(outcome))]
-    if outcome.status is not PlanStatus.PLANNED:
+    if outcome.status is not late.plan.PlanStatus.PLANNED:
         rows.append(("status", outcome.status.value))
     if outcome.unidentifiable:
         rows.append(("no data on", "; ".join(outcome.unidentifiable)))
     if outcome.draws is not None:
-        file = "see --verbose" if written is None else f"{written}/{DRAWS_FILE}"
+        file = "see --verbose" if written is None else f"{written}/{late.plan.DRAWS_FILE}"
         rows.append(("collect", f"{outcome.next_episodes:,} draws ({file}), then plan again"))
     if (made := outcome.exploration) is not None:
-        file = "the designed policy (-o DIR)" if written is None else f"{written}/{POLICY_FILE}"
+        file = "the designed policy (-o DIR)" if written is None else f"{written}/{late.plan.POLICY_FILE}"
         rows.append(("collect", f"{outcome.next_episodes:,} episodes with {file}, then plan again"))
         if made.certified is not None:
             rows.append(("to avoid", f"in at most {text_above(made.certified)} of its episodes, certified"))
@@ -306,13 +298,11 @@ def _describe_draw(row: SignatureDraws) -> str:
 
 
 def _why_not(outcome: Plan) -> str:
-    from tightrope.design.plan import PlanStatus
-
     if outcome.unidentifiable:
         return (
             f"{outcome.status.value}: under every policy the data tell nothing about "
             f"{'; '.join(outcome.unidentifiable)}, which the gap depends on"
         )
-    if outcome.status is PlanStatus.BEYOND:
+    if outcome.status is late.plan.PlanStatus.BEYOND:
         return f"{outcome.target.text} is {outcome.status.value}, even with designed exploration"
     return f"{outcome.target.text}: {outcome.status.value}; {'; '.join(outcome.notes)}"

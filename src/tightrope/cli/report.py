@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 import tightrope as tr
+from tightrope.cli import late
 from tightrope.cli.options import declare, takes
 from tightrope.cli.output import common, print_json
 from tightrope.errors import shown
@@ -59,22 +60,23 @@ def report(request: ReportRequest) -> None:
 
     Example: tightrope report results -o report.html
     """
-    from tightrope.io.answers import answer_file, comparison_file
-    from tightrope.io.output import refuse_same
     from tightrope.io.plans import plan_file
-    from tightrope.report import write
 
     result, figures, picture = request.result, request.figures, request.picture
     beside, overwrite = request.beside or [], common.overwrite
-    refuse_same((request.output, picture))
-    if (planned := plan_file(result) or answer_file(result) or comparison_file(result)) is not None:
-        write.refuse_beside_plans(planned, [figures, picture])
+    late.output.refuse_same((request.output, picture))
+    if (
+        planned := plan_file(result)
+        or late.answers.answer_file(result)
+        or late.answers.comparison_file(result)
+    ) is not None:
+        late.write.refuse_beside_plans(planned, [figures, picture])
     if figures is not None:
-        write.check_figures(figures, overwrite)
+        late.write.check_figures(figures, overwrite)
     if picture is not None:
-        write.check_picture(picture, overwrite)
-    with write.drawn_from(result):
-        page = write.write_report(
+        late.write.check_picture(picture, overwrite)
+    with late.write.drawn_from(result):
+        page = late.write.write_report(
             result,
             request.output,
             beside=beside,
@@ -84,9 +86,9 @@ def report(request: ReportRequest) -> None:
         )
         files = [page]
         if figures is not None:
-            files += write.write_figures(result, figures, beside=beside, overwrite=overwrite)
+            files += late.write.write_figures(result, figures, beside=beside, overwrite=overwrite)
         if picture is not None:
-            files.append(write.write_picture(result, picture, beside=beside, overwrite=overwrite))
+            files.append(late.write.write_picture(result, picture, beside=beside, overwrite=overwrite))
     names = [str(file) for file in files]
     if common.json:
         print_json(ReportAnswer(report=names[0], files=names))

@@ -16,7 +16,7 @@ import numpy as np
 
 import tightrope as tr
 from tightrope.benchmarks.instance import decimal_text
-from tightrope.cli import options
+from tightrope.cli import late, options
 from tightrope.cli.options import ModelOptions, declare, refuse_any, refuse_options, switch, takes
 from tightrope.cli.output import Rows, common, group, print_facts, warn
 from tightrope.cli.sources import LoadedModel, Question, seen_through
@@ -268,14 +268,12 @@ class Simulation:
         return replace(counts, design=replace(counts.design, bet_on=digests)) if digests else counts
 
     def _drawn(self) -> tr.Counts:
-        from tightrope.data.collection import MixedEpisodes, append_episodes, read_draws
-
         request, simulator, model = self.request, self.simulator, self.loaded.model
-        walker = simulator if self.mixture is None else MixedEpisodes(simulator, *self.mixture)
+        walker = simulator if self.mixture is None else late.collection.MixedEpisodes(simulator, *self.mixture)
         if request.draws is not None:
             if not isinstance(model, tr.ParametricMDP):
                 raise InputError("--draws requires a model with parameters: the table is by signature")
-            planned = read_draws(request.draws, model)
+            planned = late.collection.read_draws(request.draws, model)
             counts = simulator.generative(planned.per_choice, request.seed)
             self.extra["draws"] = str(request.draws)
             return replace(counts, design=replace(counts.design, planned_from=planned.planned_from))
@@ -284,7 +282,7 @@ class Simulation:
         if request.append is not None:
             self.extra["appended_to"] = str(request.append)
             before = tr.read_data(str(request.append), model).counts
-            return append_episodes(before, walker, request.episodes, request.seed)
+            return late.collection.append_episodes(before, walker, request.episodes, request.seed)
         counts = walker.episodes(request.episodes, request.seed)
         origin = self.policy if self.mixture is None else self.mixture[1][0]
         if origin is None:
@@ -294,44 +292,42 @@ class Simulation:
 
     def _stepped(self) -> tr.Counts:
         """The episodes of an environment."""
-        from tightrope.data.steps import count_environment, load_named, make_environment
-
         request = self.request
         assert request.env is not None and request.episodes is not None
         convert = request.convert_obs
         self.extra["env"] = request.env
-        return count_environment(
-            make_environment(request.env),
+        return late.steps.count_environment(
+            late.steps.make_environment(request.env),
             self.loaded.model,
             request.episodes,
             request.seed,
             policy=self.policy,
             stop=self.stop,
             cap=self.cap,
-            convert_obs=None if convert is None else load_named(convert, "--convert-obs"),
+            convert_obs=None if convert is None else late.steps.load_named(convert, "--convert-obs"),
             actions=None if request.actions is None else request.actions.split(","),
             states=request.states,
         )
 
-    def cost_source(self, text: str) -> CostSource:
+    def cost_source(self, text: str) -> late.costs.CostSource:
         """Costs around the rewards that the property asks for, or the only ones of the model."""
-        from tightrope.data.costs import CostNoise, CostSource, mean_costs, reward_of
-
         structure, wanted = self.loaded.model.structure, None
         if self.question.files or self.loaded.benchmark is not None:
             objective = self.question.queries(self.loaded)[0].objective
             wanted = objective.reward if objective.is_reward else None
-        reward = wanted if wanted is not None else reward_of(structure.rewards)
+        reward = wanted if wanted is not None else late.costs.reward_of(structure.rewards)
         point = list(self.loaded.point(self.request.at))
         self.extra["costs"] = text
-        return CostSource(mean_costs(reward, structure, point), CostNoise.parse(text), self.request.seed)
+        return late.costs.CostSource(
+            late.costs.mean_costs(reward, structure, point),
+            late.costs.CostNoise.parse(text),
+            self.request.seed,
+        )
 
 
 def _counted_point(pomdp: POMDP, readings: tr.Reading, at: str | None) -> str:
     """Where --at says for the plant, and a sensor that reports as often as in the table."""
-    from tightrope.data.labelled import counted
-
-    shares = [f"{name}={share}" for name, share in counted(pomdp, readings).items()]
+    shares = [f"{name}={share}" for name, share in late.labelled.counted(pomdp, readings).items()]
     return ",".join([*([at] if at else []), *shares])
 
 
@@ -366,17 +362,15 @@ def _end(
     request: SampleRequest, question: Question, loaded: LoadedModel, pomdp: POMDP | None
 ) -> tuple[BoolArray | None, int, str | None]:
     """The states in which an episode ends, its longest length, and the property that decides it."""
-    from tightrope.data.design import deciding_steps, find_decided_states
-
     benchmark = loaded.benchmark
     limit = request.cap or (DEFAULT_CAP if benchmark is None else benchmark.episode_cap)
     if not question.files and benchmark is None:
         return None, limit, None
     query = question.query(loaded, "an episode ends by one property")
     objective = query.objective if pomdp is None else pomdp.paced(query.objective)
-    steps = deciding_steps(objective)
+    steps = late.design.deciding_steps(objective)
     limit = limit if steps is None else max(1, min(limit, steps))
-    return find_decided_states(objective, loaded.model.structure.states), limit, query.text
+    return late.design.find_decided_states(objective, loaded.model.structure.states), limit, query.text
 
 
 def _report_walk(walk: Simulation, output: Path, counts: tr.Counts, seconds: float) -> None:

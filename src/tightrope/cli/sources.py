@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from msgspec import UNSET, Struct
 
 import tightrope as tr
+from tightrope.cli import late
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import ModelOptions, StudyOptions, SubjectOptions, parse_constants, places_of
 from tightrope.cli.output import Content, answer, build_progress, count, reading_progress, say, warn
@@ -113,23 +114,17 @@ class LogRequest:
     @staticmethod
     def of(words: LogWords, places: Sequence[str]) -> LogRequest:
         """The log at these places, read as the options of a command say."""
-        from tightrope.data.read_options import LogReadOptions
-
-        return LogRequest(tuple(places), LogReadOptions(**vars(words)).resolved())
+        return LogRequest(tuple(places), late.read_options.LogReadOptions(**vars(words)).resolved())
 
     def tables(self) -> tuple[DataTable, ...]:
         """Every table that is meant; what is no data file is refused before a model is built for it."""
-        from tightrope.io.table.files import open_tables
-
         self.options.check()
-        return open_tables(self.places, self.options.format)
+        return late.files.open_tables(self.places, self.options.format)
 
     def read(self, model: Model, tables: tuple[DataTable, ...]) -> tr.Reading:
         """The counts, with a sign of life while they are read."""
-        from tightrope.data.reading import read_tables
-
         with reading_progress() as progress:
-            return read_tables(tables, model, replace(self.options, progress=progress))
+            return late.reading.read_tables(tables, model, replace(self.options, progress=progress))
 
 
 def log_options(words: LogWords) -> list[str]:
@@ -305,12 +300,12 @@ class Question:
 
     def load_embedded(self, at: str | None) -> LoadedModel:
         """The jumps of a chain at a point, which certificates are about; what speaks of time is refused."""
-        from tightrope.continuous.discrete import embed
-
         for file in self.files:
             refuse_time(file, EMBEDDED)
         timed = self.load_timed(quiet=at is not None)
-        return LoadedModel(timed.source, embed(timed.model.instantiate(timed.point(at))), timed.seconds)
+        return LoadedModel(
+            timed.source, late.discrete.embed(timed.model.instantiate(timed.point(at))), timed.seconds
+        )
 
     def queries(self, loaded: AnyLoaded) -> list[Query]:
         """What every property asks of the model; a benchmark's own where none was given."""
@@ -432,12 +427,12 @@ class Subject:
 
     def point_text(self, at: str | None) -> dict[str, str] | None:
         """The true parameters, where they are known."""
-        from tightrope.benchmarks.instance import decimal_text
-
         if at is None and self.loaded.benchmark is None:
             return None
         point = self.loaded.point(at)
-        return {n: decimal_text(v) for n, v in zip(self.model.parameters.names, point, strict=True)}
+        return {
+            n: late.instance.decimal_text(v) for n, v in zip(self.model.parameters.names, point, strict=True)
+        }
 
 
 DRAFTED_FROM = "// log: "
@@ -472,9 +467,7 @@ class Study:
     @cached_property
     def exposure(self) -> tr.Exposure:
         """The log of a chain in continuous time."""
-        from tightrope.data.exposure import exposure_of
-
-        return exposure_of(self.tables, self.subject.loaded.model.structure, self.log.options)
+        return late.exposure.exposure_of(self.tables, self.subject.loaded.model.structure, self.log.options)
 
     @property
     def about(self) -> dict[str, object]:
@@ -549,9 +542,7 @@ def temporal_product(model: AnyModel, query: Query) -> Problem | None:
     """What a temporal formula asks, as a question about a product; None for others."""
     if query.kind is not QueryKind.LTL or not isinstance(model, ParametricMDP):
         return None
-    from tightrope.logic.product_problem import product_problem
-
-    problem, reading = product_problem(model, query)
+    problem, reading = late.product_problem.product_problem(model, query)
     warn(reading)
     return problem
 
@@ -572,9 +563,7 @@ def seen_through(
     pomdp: POMDP | None = loaded.model if isinstance(loaded.model, POMDP) else None
     readings = None
     if labelled is not None:
-        from tightrope.data.labelled import with_sensor
-
-        pomdp, readings = with_sensor(loaded.model, labelled)
+        pomdp, readings = late.labelled.with_sensor(loaded.model, labelled)
     return loaded if pomdp is None else replace(loaded, model=pomdp.model), pomdp, readings
 
 

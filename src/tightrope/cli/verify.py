@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 import tightrope as tr
 from tightrope.certify.verification import AboutOther, Verified, verify_file, worth
-from tightrope.cli import options
+from tightrope.cli import late, options
 from tightrope.cli.options import declare, switch, takes
 from tightrope.cli.output import Content, Table, common, leave, print_json, show
 from tightrope.errors import CannotCertify, InputError
@@ -241,12 +241,7 @@ def _shown(verified: Verified) -> Content:
 
 def own_files(request: VerifyRequest, model_name: str, certificate: Certificate) -> Own | OwnChain:
     """All that is compared with a certificate, read from the user's files."""
-    from tightrope.certify.comparison import own_of
-    from tightrope.cli.sources import LogRequest
-    from tightrope.data.exposure import exposure_of
-    from tightrope.loading import is_continuous
-
-    problem, in_time = certificate.problem, is_continuous(model_name)
+    problem, in_time = certificate.problem, late.loading.is_continuous(model_name)
     if problem.time is not None:
         options.refuse_options(
             request, "observations policy baseline misfit discount terminal_reward ltl_translator"
@@ -255,7 +250,7 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
             raise CannotCertify(
                 "this certificate is about a chain in continuous time, and your model is none"
             )
-    log = None if request.data is None else LogRequest.of(request.reading, request.data)
+    log = None if request.data is None else late.sources.LogRequest.of(request.reading, request.data)
     tables = () if log is None else log.tables()
     loaded, query, readings = _load(request, in_time, problem.time is not None)
     model, data = loaded.model, cast(Any, readings)
@@ -267,20 +262,18 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
     if at == () and request.at is None:
         at = None
     if log is not None and problem.time is not None:
-        data = exposure_of(tables, model.structure, log.options)
+        data = late.exposure.exposure_of(tables, model.structure, log.options)
     elif log is not None:
         data = log.read(cast(Any, model.model if isinstance(model, tr.POMDP) else model), tables).counts
     given = ((request.policy, request.baseline), request.misfit or 0.0, request.ltl_translator)
-    return own_of(certificate, model, query, at, data, *given)
+    return late.comparison.own_of(certificate, model, query, at, data, *given)
 
 
 def _load(
     wanted: VerifyRequest, in_time: bool, timed: bool
 ) -> tuple[Loaded[Any], Query | None, tr.Counts | None]:
     """The model (of a chain `in_time` its jumps, unless `timed`), what is asked, and a sensor's counts."""
-    from tightrope.cli.sources import Question, paced, seen_through
-
-    question, counts = Question.of(cast(options.ModelOptions, wanted)), None
+    question, counts = late.sources.Question.of(cast(options.ModelOptions, wanted)), None
     loaded: Loaded[Any]
     if timed:
         loaded = question.load_timed(quiet=wanted.at is not None)
@@ -292,10 +285,14 @@ def _load(
     if wanted.observations is not None:
         if wanted.data is not None:
             raise InputError("--observations replaces --data: give one of them")
-        loaded, pomdp, readings = seen_through(cast("LoadedModel", loaded), wanted.observations)
+        loaded, pomdp, readings = late.sources.seen_through(cast("LoadedModel", loaded), wanted.observations)
         loaded = dataclasses.replace(loaded, model=cast(Any, pomdp))
         counts = None if readings is None else readings.counts
     if wanted.prop is None and loaded.benchmark is None:
         return loaded, None, counts
     query = question.query(loaded, "a certificate is about one property")
-    return loaded, paced(query, loaded.model if isinstance(loaded.model, tr.POMDP) else None), counts
+    return (
+        loaded,
+        late.sources.paced(query, loaded.model if isinstance(loaded.model, tr.POMDP) else None),
+        counts,
+    )

@@ -15,7 +15,7 @@ import typer
 
 import tightrope as tr
 from tightrope.atomic import check_target
-from tightrope.cli import options
+from tightrope.cli import late, options
 from tightrope.cli.options import ModelOptions, declare, option, refuse_any, switch, takes
 from tightrope.cli.output import Content, command, common, count, leave, print_json, show
 from tightrope.errors import InputError, Location
@@ -162,19 +162,16 @@ def watch(request: WatchRequest) -> None:
 
     Example: tightrope watch model.prism --data runs/ --follow --every 10000 --checkpoint watch.npz
     """
-    from tightrope.cli.sources import LogRequest, Question, seen_through
-    from tightrope.monitoring.examination import SHARES
-    from tightrope.monitoring.following import Following, load_monitor
-    from tightrope.monitoring.promise import PromiseWatch
-
     refuse_combinations(request)
-    log_request = LogRequest.of(request.reading, request.data)
+    log_request = late.sources.LogRequest.of(request.reading, request.data)
     places, options = log_request.places, log_request.options
     options.check()
     if options.recent is not None or options.place.kind != LOCAL:
         word = "engine" if options.recent is None else "since` and `window"
         raise InputError(f"`{word}`: watch processes all events in order on this machine")
-    loaded, pomdp, _ = seen_through(Question.of(request, []).load(observed=True), request.observations)
+    loaded, pomdp, _ = late.sources.seen_through(
+        late.sources.Question.of(request, []).load(observed=True), request.observations
+    )
     model = loaded.model
     if not isinstance(model, tr.ParametricMDP):
         raise InputError(
@@ -186,15 +183,17 @@ def watch(request: WatchRequest) -> None:
         promised, returns = read_shield(request, loaded)
     elif request.result is not None:
         promised = read_promise(request, request.result, loaded, pomdp)
-        returns = PromiseWatch(model.structure, promised.promise, 0.5 * request.alpha)
-    monitor = tr.Monitor(model, alpha=SHARES["events"] * request.alpha * (1.0 if promised is None else 0.5))
-    log = Following(places, model.structure, options, request.strict, promised is not None)
+        returns = late.promise.PromiseWatch(model.structure, promised.promise, 0.5 * request.alpha)
+    monitor = tr.Monitor(
+        model, alpha=late.examination.SHARES["events"] * request.alpha * (1.0 if promised is None else 0.5)
+    )
+    log = late.following.Following(places, model.structure, options, request.strict, promised is not None)
     if "-" in places and (len(places) > 1 or request.checkpoint is not None):
         raise InputError("standard input cannot be combined with files or read again")
     if request.checkpoint is not None:
         check_target(request.checkpoint)
     if request.checkpoint is not None and request.checkpoint.exists():
-        log.read.update(load_monitor(request.checkpoint, monitor, returns))
+        log.read.update(late.following.load_monitor(request.checkpoint, monitor, returns))
     watching = _Watching(request, monitor, log, promised, returns)
     with _interruptible(), suppress(AlarmRaised):
         watching.run()
@@ -363,9 +362,7 @@ class _Watching:
     @property
     def log_evidence(self) -> float:
         """All evidence against the model, a logarithm."""
-        from tightrope.monitoring.examination import SHARES
-
-        own = self.monitor.log_evidence + math.log(SHARES["events"])
+        own = self.monitor.log_evidence + math.log(late.examination.SHARES["events"])
         return own if self.fit is None else max(own, self.fit.log_e_value)
 
     @property
@@ -376,11 +373,9 @@ class _Watching:
     @property
     def verdict(self) -> Assessment:
         """That of the test of the model, and of the promise where one is watched."""
-        from tightrope.statistics.confidence_budget import COMPLETE
-
         assumed = [self.log.order, self.log.ends]
         if self.log.dropped:
-            assumed.append(Assumed.violated(COMPLETE, describe_dropped(self.log)))
+            assumed.append(Assumed.violated(late.confidence_budget.COMPLETE, describe_dropped(self.log)))
         result = self.monitor.assess(assumed)
         if self.fit is not None and self.fit.alarm and (result.is_proved or self.fit.is_refutation):
             result = Assessment.of(result.assumptions, contradicted=self.fit.misfit)
@@ -409,15 +404,17 @@ class _Watching:
 
     def examine(self) -> None:
         """Weigh rows and counts of what was read, as `learn` does."""
-        from tightrope.monitoring.following import MOST_KEPT
-        from tightrope.monitoring.model_fit import MOST_READ, weigh_fit
-
         monitor = self.monitor
         is_settled = monitor.impossible is not None or (self.alarm and (self.is_live or self.request.stop))
-        if 0 < monitor.events <= (MOST_KEPT if self.log.is_stream else MOST_READ) and not is_settled:
+        if (
+            0
+            < monitor.events
+            <= (late.following.MOST_KEPT if self.log.is_stream else late.model_fit.MOST_READ)
+            and not is_settled
+        ):
             counts = self.log.counts(monitor.model, self.request.follow)
             if counts.steps == monitor.events:
-                self.fit = weigh_fit(monitor.model, counts, self.model_alpha, monitor)
+                self.fit = late.model_fit.weigh_fit(monitor.model, counts, self.model_alpha, monitor)
 
     def examine_live(self) -> None:
         """The same while data come in, where they have grown enough."""
@@ -433,12 +430,9 @@ class _Watching:
 
     def take(self, events: LogEvents) -> None:
         """Weigh a chunk; say so where a report is due or an alarm is new."""
-        from tightrope.data.episode_log import split_at_excluded
-        from tightrope.data.fold import Excluded
-
         is_new = False
-        for part in split_at_excluded(events):
-            if isinstance(part, Excluded):
+        for part in late.episode_log.split_at_excluded(events):
+            if isinstance(part, late.fold.Excluded):
                 self.monitor.exclude(part.text)
                 if self.returns is not None:
                     self.returns.exclude(self.monitor.events)
@@ -470,9 +464,7 @@ class _Watching:
     def keep(self) -> None:
         """Write what is known, between two chunks."""
         if self.request.checkpoint is not None:
-            from tightrope.monitoring.following import save_monitor
-
-            save_monitor(self.request.checkpoint, self.monitor, self.log.read, self.returns)
+            late.following.save_monitor(self.request.checkpoint, self.monitor, self.log.read, self.returns)
 
     def report(self, final: bool = False, with_anomalies: bool = False) -> None:
         """One line of JSON, or a line for people; in the end, or if wanted, also what fits worst."""
@@ -514,15 +506,13 @@ class _Watching:
 
     def next_command(self, suspects: list[Anomaly]) -> str:
         """Learn from what came after a change; look for what else is wrong."""
-        from tightrope.cli.sources import example_property, log_options, model_words
-
         request, event = self.request, self.model_alarm
-        words = [*model_words(request)]
+        words = [*late.sources.model_words(request)]
         words += [word for place in request.data for word in ("--data", place)]
-        words += log_options(request.reading)
+        words += late.sources.log_options(request.reading)
         if event is None or not suspects or suspects[0].kind != "drift" or event >= self.monitor.events:
             return command("doctor", request.model, *words)
-        question = example_property(self.monitor.model)
+        question = late.sources.example_property(self.monitor.model)
         since = ("--since", str(event + 1), "--chosen-at", str(event))
         return command("learn", request.model, "--prop", question, *words, *since)
 
@@ -568,25 +558,26 @@ def read_promise(
     request: WatchRequest, directory: Path, loaded: LoadedModel, pomdp: tr.POMDP | None = None
 ) -> Promised:
     """The promise that a result makes about its robust policy, or about the policy that it was given."""
-    from tightrope.io.answers import answer_file, read_answer
-    from tightrope.model.pomdp import controller_of
-    from tightrope.monitoring.promise import Promise
-    from tightrope.prism.parse.parser import parse_properties
-    from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
-    from tightrope.prism.properties.shape import kind_of
-
     model = loaded.model
     assert isinstance(model, tr.ParametricMDP)
-    if (answered := answer_file(directory)) is not None:
-        require_task(QueryKind.COMPOSED, read_answer(answered).question, Task.WATCH)
+    if (answered := late.answers.answer_file(directory)) is not None:
+        late.capabilities.require_task(
+            late.capabilities.QueryKind.COMPOSED,
+            late.answers.read_answer(answered).question,
+            late.capabilities.Task.WATCH,
+        )
     result = tr.load_result(directory, model=model)
     document = result.document
     span, name = result.interval, "the robust policy" if pomdp is None else "the controller"
-    parsed = parse_properties(document.question, "the result's property")
-    require_task(kind_of(parsed.properties[0].formula, parsed), document.question, Task.WATCH)
+    parsed = late.parser.parse_properties(document.question, "the result's property")
+    late.capabilities.require_task(
+        late.shape.kind_of(parsed.properties[0].formula, parsed),
+        document.question,
+        late.capabilities.Task.WATCH,
+    )
 
     def read(file: Path | str) -> tr.Policy:
-        return tr.Policy(model, file) if pomdp is None else controller_of(pomdp, file).policy
+        return tr.Policy(model, file) if pomdp is None else late.pomdp.controller_of(pomdp, file).policy
 
     own = result.file.parent / CONTROLLER
     if request.policy is not None:
@@ -615,7 +606,7 @@ def read_promise(
     bound = span.lower if maximises else span.upper
     objective = _question(request, loaded, result).objective
     objective = objective if pomdp is None else pomdp.paced(objective)
-    promise = Promise(objective, policy, bound, maximises, name)
+    promise = late.promise.Promise(objective, policy, bound, maximises, name)
     words = (
         f"{result.headline()}; episodes that take another choice or are cut off count as if all had gone "
         "well from there on"
@@ -625,26 +616,21 @@ def read_promise(
 
 def read_shield(request: WatchRequest, loaded: LoadedModel) -> tuple[Promised, PromiseWatch]:
     """What a shield promises of every agent, and the watch of it."""
-    from tightrope.cli.sources import Question
-    from tightrope.shield.watching import ShieldWatch
-
     assert request.shield is not None
     shield = tr.Shield.load(request.shield)
     text = shield.table.facts.question
     own = loaded.benchmark is not None and loaded.benchmark.property_text == text
-    question = Question.of(request, [] if own else [text])
+    question = late.sources.Question.of(request, [] if own else [text])
     query = replace(question, request=replace(request, terminal_reward=None)).queries(loaded)[0]
     if not query.is_plain:
         raise query.refusal()
-    watch = ShieldWatch(tr.Problem(loaded.model, query), shield, 0.5 * request.alpha)
+    watch = late.watching.ShieldWatch(tr.Problem(loaded.model, query), shield, 0.5 * request.alpha)
     words = "episodes that leave the shield or are cut off count as if all had gone well from there on"
     return Promised(watch.promise, words, not shield.verdict.is_proved), watch
 
 
 def _question(request: WatchRequest, loaded: LoadedModel, result: tr.SavedResult) -> Query:
     """The result's property on the model."""
-    from tightrope.cli.sources import Question
-
     document = result.document
     own = loaded.benchmark is not None and loaded.benchmark.property_text == document.question
     if request.terminal_reward is None and "--terminal-reward" in document.command and not own:
@@ -655,4 +641,4 @@ def _question(request: WatchRequest, loaded: LoadedModel, result: tr.SavedResult
         )
     if "--discount" in document.command:
         raise InputError("episodes do not show discounted rewards in full", Location(str(result.file)))
-    return Question.of(request, [] if own else [document.question]).queries(loaded)[0]
+    return late.sources.Question.of(request, [] if own else [document.question]).queries(loaded)[0]

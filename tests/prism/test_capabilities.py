@@ -1,6 +1,6 @@
 """The table of what works with what: the page shows it, and queries are answered or refused as it says.
 
-Also of `cli/questions.py`.
+Also of `cli/info.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`tightrope info MODEL`: what is in a model; `tightrope questions`: which properties go with which commands."""
+"""`tightrope info MODEL`: what is in a model; `tightrope questions`: which properties fit which commands."""
 
 from __future__ import annotations
 

@@ -516,17 +516,18 @@ def collect_evenly(request: OnlineRequest, subject: Subject) -> None:
             hint="leave --explore out: episodes are collected evenly for it",
         )
     directory = None if request.output is None else claim(request.output, "answer")
-    target = None if request.until_gap is None else GapTarget.of(request.until_gap)
+    learner = EvenLearner(
+        subject.problem, request.delta, {**request.learn_options().words}, request.until_gap
+    )
     answers = []
-    for answer in _answers(request, subject, target):
+    for answer in _answers(request, subject, learner):
         answers.append(answer)
         if screen.common.json:
-            screen.print_json(answer[1])
-    result, records = answers[-1][0], [record for _, record in answers]
-    done = records[-1].episode
+            screen.print_json(answer)
+    result, last = learner.last_result, answers[-1]
     if not screen.common.json:
-        rows = [(str(one.episode), f"{one.steps:,}", _known(one)) for one in records]
-        size = f"{screen.count(done, 'episode')}, {screen.count(records[-1].steps, 'step')}"
+        rows = [(str(one.episode), f"{one.steps:,}", _known(one)) for one in answers]
+        size = f"{screen.count(last.episode, 'episode')}, {screen.count(last.steps, 'step')}"
         shown = screen.Content(
             [("property", text), *result.facts(), ("data", size)],
             tables=[screen.Table(("episodes", "steps", "known"), rows, "Updates")],
@@ -535,42 +536,33 @@ def collect_evenly(request: OnlineRequest, subject: Subject) -> None:
     if directory is not None:
         with directory.filling(ANSWER_FILE) as folder:
             fill_answer(folder, result, result.document(request.model))
-    if target is not None and not records[-1].reached:
-        raise _not_reached(target, "", done)
+    if learner.target is not None and not last.reached:
+        raise _not_reached(learner.target, "", last.episode)
     screen.leave(result.verdict)
 
 
-def _answers(
-    request: OnlineRequest, subject: Subject, target: GapTarget | None
-) -> Iterator[tuple[tr.LearnedAnswer, OnlineAnswer]]:
+def _answers(request: OnlineRequest, subject: Subject, learner: EvenLearner) -> Iterator[OnlineAnswer]:
     """What is known after 1, 2, 4, … episodes."""
     truth = subject.model.instantiate(subject.loaded.point(request.at))
     simulator = tr.Simulator(truth, None, None, _cap(request, subject), subject.model.hash())
-    words = EvenLearner(subject.problem, request.delta, {**request.learn_options().words}).words
-    counts, done, reached = None, 0, False
-    while done < request.most_episodes and not reached:
-        begin = time.perf_counter()
-        more = min(max(done, 1), request.most_episodes - done)
-        part = simulator.episodes(more, request.seed, done)
-        counts, done = part if counts is None else counts + part, done + more
-        result = tr.learn(subject.problem, counts, delta=request.delta, **words)
+    source = run.SimulatedEpisodes(simulator, request.seed)
+    while learner.episodes < request.most_episodes and not learner.is_reached:
+        begin, last = time.perf_counter(), max(1, 2 * learner.episodes)
+        source.collect(learner.policy(), learner.data, min(last, request.most_episodes))
+        result = learner.update()
         assert isinstance(result, tr.LearnedAnswer)
         interval = result.interval
-        reached = target is not None and interval is not None and target.is_reached(interval)
-        yield (
+        yield record_of(
+            OnlineAnswer,
             result,
-            record_of(
-                OnlineAnswer,
-                result,
-                counts,
-                episode=done,
-                question=result.text,
-                lower=None if interval is None else interval.lower,
-                upper=None if interval is None else interval.upper,
-                reached=reached,
-                seconds=round(time.perf_counter() - begin, 6),
-                peak_memory=peak_memory(),
-            ),
+            learner.data,
+            episode=learner.episodes,
+            question=result.text,
+            lower=None if interval is None else interval.lower,
+            upper=None if interval is None else interval.upper,
+            reached=learner.is_reached,
+            seconds=round(time.perf_counter() - begin, 6),
+            peak_memory=peak_memory(),
         )
 
 

@@ -182,7 +182,7 @@ class SavedResult(Result):
 
     def shield(self, *, slack: float, patience: int | None = None) -> Shield:
         """Return a shield over the saved intervals; `slack`, `patience` as in `LearningResult.shield`."""
-        problem = self._problem
+        problem = self.problem
         if problem.query.kind is QueryKind.LTL:
             problem = product_problem(self.model, problem.query)[0]
         model, listed, bounds = problem.model, self.document.expressions, self.outcome.bounds
@@ -243,7 +243,8 @@ class SavedResult(Result):
         return load_policies(self._document())
 
     @property
-    def _problem(self) -> Problem:
+    def problem(self) -> Problem:
+        """The question about the model, as it was asked."""
         facts, options = self.document.model, self.document.options
         words = {
             name: given
@@ -260,7 +261,7 @@ class SavedResult(Result):
         if self.verdict.word is Word.CONTRADICTED:
             return WhatIf(remark=REFUTED)
         try:
-            problem = self._problem
+            problem = self.problem
             files = self.outcome.files
             listed = [] if isinstance(files, UnsetType) else files
             given = any(file.endswith("given-policy.json") for file in listed)

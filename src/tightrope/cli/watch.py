@@ -23,6 +23,7 @@ from tightrope.io.coding import Real, record_of
 from tightrope.io.log_words import LOCAL, LOG_WORDS, LogWords
 from tightrope.io.results import Anomaly, Judged, ModelFit, power_text
 from tightrope.numerics.text import bounded, number_text
+from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
 from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
@@ -30,7 +31,6 @@ if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.data.episode_log import LogEvents
     from tightrope.monitoring.following import Following
     from tightrope.monitoring.promise import Promise, PromiseWatch
-    from tightrope.prism.properties.query import Query
 
 
 class ReturnsFacts(msgspec.Struct, frozen=True):
@@ -561,51 +561,43 @@ def read_promise(
     model = loaded.model
     assert isinstance(model, tr.ParametricMDP)
     if (answered := late.answers.answer_file(directory)) is not None:
-        late.capabilities.require_task(
-            late.capabilities.QueryKind.COMPOSED,
-            late.answers.read_answer(answered).question,
-            late.capabilities.Task.WATCH,
-        )
+        require_task(QueryKind.COMPOSED, late.answers.read_answer(answered).question, Task.WATCH)
     result = tr.load_result(directory, model=model)
     document = result.document
     span, name = result.interval, "the robust policy" if pomdp is None else "the controller"
     parsed = late.parser.parse_properties(document.question, "the result's property")
-    late.capabilities.require_task(
-        late.shape.kind_of(parsed.properties[0].formula, parsed),
-        document.question,
-        late.capabilities.Task.WATCH,
-    )
+    require_task(late.shape.kind_of(parsed.properties[0].formula, parsed), document.question, Task.WATCH)
 
     def read(file: Path | str) -> tr.Policy:
         return tr.Policy(model, file) if pomdp is None else late.pomdp.controller_of(pomdp, file).policy
 
     own = result.file.parent / CONTROLLER
-    if request.policy is not None:
-        policy = read(request.policy)
-    else:
+    place = Location(str(result.file))
+    if request.policy is None:
         policy = result.policy if pomdp is None else read(own)
-    if request.policy is not None and pomdp is not None:
+    elif pomdp is not None:
+        policy = read(request.policy)
         if read(own).digest != policy.digest:
-            raise InputError(
-                "the result has no guaranteed bound for this controller", Location(str(result.file))
-            )
-    elif request.policy is not None:
+            raise InputError("the result has no guaranteed bound for this controller", place)
+    else:
+        policy = read(request.policy)
         if result.value is None:
             raise InputError(
                 "the result has a guaranteed bound for its own policy only, not for a given one",
-                Location(str(result.file)),
+                place,
                 "leave --policy out, or learn with --policy and the same file",
             )
         span, name = result.value, f"the policy {request.policy}"
         named = document.policy
         if named is not None and Path(named).is_file() and read(named).digest != policy.digest:
-            raise InputError(
-                f"the result is about the policy {named}, and this is another", Location(str(result.file))
-            )
-    maximises = document.maximises
+            raise InputError(f"the result is about the policy {named}, and this is another", place)
+    maximises, problem = document.maximises, result.problem
     bound = span.lower if maximises else span.upper
-    objective = _question(request, loaded, result).objective
-    objective = objective if pomdp is None else pomdp.paced(objective)
+    if problem.query.options.discount is not None:
+        raise InputError("episodes do not show discounted rewards in full", place)
+    if request.terminal_reward is not None:
+        problem = tr.Problem(model, document.question, terminal_reward=request.terminal_reward)
+    objective = problem.objective if pomdp is None else pomdp.paced(problem.objective)
     promise = late.promise.Promise(objective, policy, bound, maximises, name)
     words = (
         f"{result.headline()}; episodes that take another choice or are cut off count as if all had gone "
@@ -627,18 +619,3 @@ def read_shield(request: WatchRequest, loaded: LoadedModel) -> tuple[Promised, P
     watch = late.watching.ShieldWatch(tr.Problem(loaded.model, query), shield, 0.5 * request.alpha)
     words = "episodes that leave the shield or are cut off count as if all had gone well from there on"
     return Promised(watch.promise, words, not shield.verdict.is_proved), watch
-
-
-def _question(request: WatchRequest, loaded: LoadedModel, result: tr.SavedResult) -> Query:
-    """The result's property on the model."""
-    document = result.document
-    own = loaded.benchmark is not None and loaded.benchmark.property_text == document.question
-    if request.terminal_reward is None and "--terminal-reward" in document.command and not own:
-        raise InputError(
-            "the result was learned with a terminal reward",
-            Location(str(result.file)),
-            "give the same --terminal-reward",
-        )
-    if "--discount" in document.command:
-        raise InputError("episodes do not show discounted rewards in full", Location(str(result.file)))
-    return late.sources.Question.of(request, [] if own else [document.question]).queries(loaded)[0]

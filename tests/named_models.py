@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tightrope.cli.options import ModelOptions
-from tightrope.cli.sources import LoadedModel, Question
+from tightrope.cli.sources import Loaded, Question
 
 
 def load_model(
     source: str, const: list[str] | None = None, param: str | None = None, domain: str | None = None
-) -> LoadedModel:
+) -> Loaded:
     """Build the model of this name."""
     return Question.of(ModelOptions(model=source, const=const, param=param, domain=domain)).load()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tightrope.model.continuous import MarkovAutomaton
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.prism.explore.search import Judge, Progress, Warn
-    from tightrope.prism.load import BuildWords, PrismRates
+    from tightrope.prism.load import BuildWords
     from tightrope.prism.properties.boundary import Boundary
 
 BENCHMARK = "bench:"
@@ -86,12 +86,9 @@ def load(
         check_type("progress", progress, Callable, "a function of the numbers of states and transitions")
     if hasattr(source, "nr_states"):
         return from_stormpy(source, params=params, domain=domain)
-    request = ModelRequest(_name_of(source), constant_texts(const), params, domain)
-    if is_continuous(request.source):
-        return read_continuous(request, progress, _warn).model
-    if is_markov_automaton(request.source):
-        return read_automaton(request, progress, _warn)
-    return read_model(request, progress, _warn).model
+    request = ModelRequest(_name_of(source), constant_texts(const), params, domain, untimed=True, timed=True)
+    read = read_model(request, progress, _warn)
+    return read.automaton or read.model
 
 
 @dataclass(frozen=True)
@@ -109,6 +106,8 @@ class ModelRequest:
     boundary: Boundary | None = None
     untimed: bool = False
     """Only what does not refer to time is asked, so that a Markov automaton's MDP of jumps will do."""
+    timed: bool = False
+    """Chains in continuous time are wanted as well."""
     judge: Judge | None = None
 
     def narrowed(self, parameters: Parameters) -> Parameters:
@@ -126,7 +125,7 @@ class ModelRequest:
 class ReadModel:
     """A model, and the benchmark instance it is, if any."""
 
-    model: Model
+    model: AnyModel
     benchmark: Instance | None = None
     is_partial: bool = False
     """Whether only the states that a question needs were built."""
@@ -143,10 +142,15 @@ def read_model(
 
         instance = _instance(request)
         return ReadModel(build(instance, progress), instance)
-    path, form, options = _open(request, progress, warn)
+    path, form = _existing(request.source)
+    options = request.options(progress, warn)
+    form.check(path, options)
     if form.is_automaton(path):
         automaton = _read_automaton(request, path, form, options)
         return ReadModel(automaton.untimed, automaton=automaton)
+    if request.timed and form.is_continuous(path):
+        rates = form.read_rates(path, options)
+        return ReadModel(rates.model, is_partial=rates.is_partial)
     model, is_partial = form.build(path, options)
     return ReadModel(cast("Model", model), is_partial=is_partial)
 
@@ -155,13 +159,6 @@ def is_markov_automaton(source: str) -> bool:
     """Whether a model's name is that of a file of a Markov automaton which is there."""
     path, form = _find(source)
     return form is not None and form.is_automaton(path)
-
-
-def read_automaton(
-    request: ModelRequest, progress: Progress | None = None, warn: Warn | None = None
-) -> MarkovAutomaton:
-    """Build the Markov automaton that is asked for."""
-    return _read_automaton(replace(request, untimed=True), *_open(request, progress, warn))
 
 
 def _read_automaton(
@@ -181,24 +178,6 @@ def is_continuous(source: str) -> bool:
     """Whether a model's name is that of a file in continuous time which is there."""
     path, form = _find(source)
     return form is not None and form.is_continuous(path)
-
-
-def read_continuous(
-    request: ModelRequest, progress: Progress | None = None, warn: Warn | None = None
-) -> PrismRates:
-    """Build the chain in continuous time that is asked for."""
-    path, form, options = _open(request, progress, warn)
-    return form.read_rates(path, options)
-
-
-def _open(
-    request: ModelRequest, progress: Progress | None, warn: Warn | None
-) -> tuple[Path, ModelFormat, FileOptions]:
-    """The file that is asked for, its format, and what is said beside it."""
-    path, form = _existing(request.source)
-    options = request.options(progress, warn)
-    form.check(path, options)
-    return path, form, options
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated
 
@@ -18,7 +20,7 @@ import pytest
 import typer
 
 import tightrope
-from tightrope.cli import app, commands, output
+from tightrope.cli import app, commands, late, output
 from tightrope.cli.commands import COMMANDS, Command
 from tightrope.cli.everywhere import take_common
 from tightrope.errors import CannotCertify, InputError, Location
@@ -58,6 +60,14 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
         "tightrope.cli.commands",
         "tightrope.cli.flags",
     }
+
+
+def test_modules_that_are_loaded_late_are_there() -> None:
+    names = re.findall(r"import (\w+) as", Path(late.__file__).with_suffix(".pyi").read_text())
+    assert len(names) == len(set(names)) > 40
+    assert all(getattr(late, name).__name__.endswith(f".{name}") for name in names)
+    with pytest.raises(AttributeError, match="no module is called 'nothing'"):
+        late.__getattr__("nothing")
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:

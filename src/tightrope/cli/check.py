@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -19,9 +20,9 @@ import numpy as np
 import tightrope as tr
 from tightrope.cli import check_answers, late, options, sources
 from tightrope.cli import output as screen
-from tightrope.cli.check_answers import Answered, DomainAnswer
+from tightrope.cli.check_answers import About, Answered, Case, DomainAnswer
 from tightrope.cli.options import declare, option, switch, takes
-from tightrope.cli.sources import LoadedModel, Question, TimedModel
+from tightrope.cli.sources import Loaded, Question
 from tightrope.errors import InputError
 from tightrope.io.coding import to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, refuse_same
@@ -36,14 +37,13 @@ from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.numerics.machine import peak_memory
 from tightrope.prism.properties.capabilities import QueryKind, Task
 from tightrope.prism.properties.query import Query
-from tightrope.problem import AnyModel, Problem
+from tightrope.problem import Problem
 from tightrope.solver.part import PartSolver
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import Workspace, attained, solve, solve_query
 from tightrope.verdict import Assessment
 
 if TYPE_CHECKING:
-    from tightrope.ambiguity.sets import SetsKind
     from tightrope.certify.certificate_file import CertificateFile
 
 
@@ -155,43 +155,33 @@ def check(request: CheckRequest) -> None:
         question = replace(question, files=sources.read_own_properties(request.model, question.constants))
     workspace = Workspace(request.device.value, request.threads)
     loaded, at, judge = load(request, question, files, workspace)
-    if request.observations is not None:
-        loaded = replace(
-            cast(Any, loaded), model=sources.seen_through(cast(Any, loaded), request.observations)[1]
-        )
     queries = question.queries(loaded)
     refuse_queries(request, loaded, queries)
-    if isinstance(loaded.model, POMDP):
-        from tightrope.cli.check_partial import check_partial
-
-        check_partial(request, cast(LoadedModel, loaded), queries, files)
-        return
-    if splits_domain(request, loaded, queries):
+    hidden = isinstance(loaded.model, POMDP)
+    if not hidden and splits_domain(request, loaded, queries):
         check_partition(request, loaded, queries, files.figure)
         return
-    if request.sets is not None:
+    if not hidden and request.sets is not None:
         stop_interpreting()
         check_domain(request, loaded, queries[0], files)
         return
-    policy = None if request.policy is None else Policy(loaded.model, request.policy)
-    subject, point = _subject(loaded, at, queries[0].options.is_timed)
-    if files.certificate is not None:
-        _refuse_uncertified(loaded, queries[0], policy)
-    part = None if judge is None else judge.solution
-    solver = PointSolver(request, loaded, subject, point, policy, workspace, part)
+    case: Case
+    if hidden:
+        case = late.check_partial.PartialSolver.of(request, loaded, files.certificate is not None)
+    else:
+        case = PointSolver.of(request, loaded, at, queries, workspace, judge)
     answers = []
     for query in queries:
         with screen.phase("solve"):
-            answers.append(solver.answer(query))
-    for note in [note for answer in answers if screen.common.json for note in answer.record.notes or ()]:
+            answers.append(case.answer(query))
+    for note in [note for answer in answers if screen.common.json for note in case.warnings(answer)]:
         screen.warn(note)
-    verdict = check_answers.report_answers(loaded, answers, part is not None)
-    files.write(
-        answers[0].result,
-        lambda: solver.certificate(answers[0]),
-        lambda: solver.exported(answers[0]),
-        loaded.model,
-    )
+    verdict = check_answers.report_answers(loaded, answers, judge is not None and judge.solution is not None)
+    first = answers[0]
+    proof = None
+    if files.certificate is not None:
+        proof = certify(request, loaded, first.query, first.result, case.about)
+    files.write(proof, lambda place: case.save(first, place), first.result)
     screen.leave(verdict)
 
 
@@ -214,7 +204,7 @@ def refuse_combinations(request: CheckRequest) -> None:
 
 def load(
     request: CheckRequest, question: Question, files: CheckFiles, workspace: Workspace
-) -> tuple[LoadedModel | TimedModel, str | None, PartSolver | None]:
+) -> tuple[Loaded, str | None, PartSolver | None]:
     """Build the model; of a chain in continuous time its jumps, if a certificate does not speak of time."""
     timed, untimed = is_continuous(request.model), is_markov_automaton(request.model)
     if timed:
@@ -235,14 +225,15 @@ def load(
     boundary = None if whole else question.boundary
     if timed and files.certificate is not None and request.sets is None and not question.is_timed:
         return question.load_embedded(request.at), None, None
-    if timed:
-        return question.load_timed(boundary, quiet=request.at is not None), request.at, None
-    judge = None if boundary is None else _part_solver(request, question, workspace)
-    loaded = question.load(boundary=boundary, untimed=untimed, observed=True, judge=judge)
+    judge = None if boundary is None or timed else _part_solver(request, question, workspace)
+    how = {"timed": True, "untimed": untimed, "observed": True, "quiet": timed and request.at is not None}
+    loaded = question.load(boundary, **how, judge=judge)
+    if request.observations is not None:
+        loaded = replace(loaded, model=cast(POMDP, sources.seen_through(loaded, request.observations)[1]))
     return loaded, request.at, judge
 
 
-def refuse_queries(request: CheckRequest, loaded: LoadedModel | TimedModel, queries: Sequence[Query]) -> None:
+def refuse_queries(request: CheckRequest, loaded: Loaded, queries: Sequence[Query]) -> None:
     """Options that make no sense for what is asked."""
 
     partial, several = isinstance(loaded.model, POMDP), len(queries) > 1
@@ -288,46 +279,29 @@ class CheckFiles:
         return CheckFiles(certificate, screen.claim(request.policy_out, POLICY), figure)
 
     def write(
-        self,
-        solved: Any,
-        certificate: Callable[[], CertificateFile],
-        exported: Callable[[], tuple[Policy, CertifiedFacts]],
-        model: AnyModel,
+        self, proof: CertificateFile | None, save: Callable[[Path], None] | None, curve: Any = None
     ) -> None:
-        """What was named, of the one property that is asked for."""
-        if self.certificate is not None:
-            proof = certificate()
-            for note in proof.notes:
-                screen.warn(note)
+        """What was named, of the one property that is asked for: `save` writes its policy."""
+        if proof is not None and self.certificate is not None:
             proof.save(self.certificate.checked())
-        if self.figure is not None:
-            late.curves.write_pareto_curve(solved, self.figure)
-        self.write_policy(exported, model)
-
-    def write_policy(self, exported: Callable[[], tuple[Policy, CertifiedFacts]], model: AnyModel) -> None:
-        """The policy, where it is named."""
-        if self.policy is not None:
-            policy, certified = exported()
-            policy.save(self.policy.checked(), model.hash(), to_plain(certified))
+        if self.figure is not None and curve is not None:
+            late.curves.write_pareto_curve(curve, self.figure)
+        if self.policy is not None and save is not None:
+            save(self.policy.checked())
 
 
 def certify(
-    request: CheckRequest,
-    loaded: LoadedModel | TimedModel,
-    query: Query,
-    solved: Any,
-    about: Mapping[str, object],
-    point: Sequence[Fraction] | None = None,
-    policy: Policy | None = None,
+    request: CheckRequest, loaded: Loaded, query: Query, solved: Any, about: About
 ) -> CertificateFile:
     """The certificate of what was solved; beside its problem it says where that came from."""
-    source = {"model": loaded.source, "constants": options.parse_constants(request.const), **about}
-    theta = None if point is None else tuple(point)
-    problem, how, verify = Problem(loaded.model, query), request.solve_options(), not request.no_verify
-    if request.sets is None and not isinstance(loaded.model, ParametricCTMC):
-        source = {**late.solved.about_problem(problem), **source}
-        return late.solved.solved_file(problem, solved, theta, how, policy, source, verify)
-    return late.certify.certificate_file(problem, solved, theta, how, policy, source, verify)
+    words = {"model": loaded.source, "constants": options.parse_constants(request.const), **about.words}
+    theta = None if about.point is None else tuple(about.point)
+    how, verify = request.solve_options(), not request.no_verify
+    problem = Problem(loaded.model, query)
+    proof = late.certify.certificate_file(problem, solved, theta, how, about.policy, words, verify)
+    for note in proof.notes:
+        screen.warn(note)
+    return proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,17 +309,54 @@ class PointSolver:
     """A model without parameters, or one at a point; `part` is what its build has solved already."""
 
     request: CheckRequest
-    loaded: LoadedModel | TimedModel
+    loaded: Loaded
     subject: MDP | IntervalMDP | tr.CTMC | tr.MarkovAutomaton
     point: Sequence[Fraction] | None
     policy: Policy | None
     workspace: Workspace
     part: Solution | None
 
+    @staticmethod
+    def of(
+        request: CheckRequest,
+        loaded: Loaded,
+        at: str | None,
+        queries: Sequence[Query],
+        workspace: Workspace,
+        judge: PartSolver | None,
+    ) -> PointSolver:
+        """What is solved, and the point it is at (None for models without expressions)."""
+        model, first = loaded.model, queries[0]
+        policy = None if request.policy is None else Policy(model, request.policy)
+        subject, point = model, None
+        if isinstance(model, ParametricMDP | ParametricCTMC):
+            point = loaded.point(at)
+            subject = model.instantiate(point)
+        elif at is not None:
+            raise InputError("--at requires a parametric model; this model has no parameters")
+        elif first.options.is_timed and loaded.automaton is not None:
+            subject = loaded.automaton
+        if request.certificate is not None:
+            _refuse_uncertified(loaded, first, policy)
+        assert isinstance(subject, MDP | IntervalMDP | tr.CTMC | tr.MarkovAutomaton)
+        part = None if judge is None else judge.solution
+        return PointSolver(request, loaded, subject, point, policy, workspace, part)
+
     @property
     def how(self) -> SolveOptions:
         """How values are computed."""
         return self.request.solve_options()
+
+    @property
+    def about(self) -> About:
+        """What a certificate is about: the model as it was given."""
+        point = self.point if isinstance(self.loaded.model, ParametricMDP | ParametricCTMC) else None
+        at = [str(value) for value in self.point or ()]
+        return About(point, self.policy, {"at": at, "assume_support": self.how.assume_support})
+
+    def warnings(self, answer: Answered) -> Sequence[str]:
+        """What is said beside the JSON of an answer."""
+        return answer.record.notes or ()
 
     def answer(self, query: Query) -> Answered:
         """Solve, and say what came out."""
@@ -386,14 +397,8 @@ class PointSolver:
             workspace=self.workspace,
         )
 
-    def certificate(self, answer: Answered) -> CertificateFile:
-        """The certificate, about the model as it was given."""
-        point = self.point if isinstance(self.loaded.model, ParametricMDP | ParametricCTMC) else None
-        about = {"at": [str(value) for value in self.point or ()], "assume_support": self.how.assume_support}
-        return certify(self.request, self.loaded, answer.query, answer.result, about, point, self.policy)
-
-    def exported(self, answer: Answered) -> tuple[Policy, CertifiedFacts]:
-        """The policy, and the interval that it attains, computed anew."""
+    def save(self, answer: Answered, place: Path) -> None:
+        """Write the policy, with the interval that it attains, computed anew."""
         result = answer.result
         if isinstance(result, Solution):
             policy = self.policy or result.policy
@@ -407,8 +412,9 @@ class PointSolver:
         else:
             policy, span, status = result.controller, result.attained, result.status
         over = "the interval model" if isinstance(self.loaded.model, IntervalMDP) else "the model"
-        text = answer.query.text
-        return policy, CertifiedFacts(question=text, lower=span[0], upper=span[1], over=over, status=status)
+        low, high = span
+        facts = CertifiedFacts(question=answer.query.text, lower=low, upper=high, over=over, status=status)
+        policy.save(place, self.loaded.model.hash(), to_plain(facts))
 
 
 def _part_solver(request: CheckRequest, question: Question, workspace: Workspace) -> PartSolver | None:
@@ -417,7 +423,7 @@ def _part_solver(request: CheckRequest, question: Question, workspace: Workspace
         return None
 
     def ask(model: ParametricMDP) -> Problem | None:
-        loaded = LoadedModel(request.model, model, 0.0)
+        loaded = Loaded(request.model, model, 0.0)
         if request.at is None and model.parameters.names:
             return None
         return Problem(model.instantiate(loaded.point(request.at)), question.queries(loaded)[0])
@@ -425,7 +431,7 @@ def _part_solver(request: CheckRequest, question: Question, workspace: Workspace
     return PartSolver(ask, request.solve_options(), workspace)
 
 
-def splits_domain(request: CheckRequest, loaded: LoadedModel | TimedModel, queries: Sequence[Query]) -> bool:
+def splits_domain(request: CheckRequest, loaded: Loaded, queries: Sequence[Query]) -> bool:
     """Whether the question is where in the domain a threshold holds: no point is given, and none is known."""
     if request.open_share is not None or request.at or request.sets or loaded.benchmark is not None:
         return request.open_share is not None
@@ -436,7 +442,7 @@ def splits_domain(request: CheckRequest, loaded: LoadedModel | TimedModel, queri
 
 def check_partition(
     request: CheckRequest,
-    loaded: LoadedModel | TimedModel,
+    loaded: Loaded,
     queries: Sequence[Query],
     figure: OutputFile | None,
 ) -> None:
@@ -463,7 +469,7 @@ def _require_curve(queries: Sequence[Query]) -> None:
         )
 
 
-def _refuse_uncertified(loaded: LoadedModel | TimedModel, query: Query, policy: Policy | None) -> None:
+def _refuse_uncertified(loaded: Loaded, query: Query, policy: Policy | None) -> None:
     """What certificates are not about, before anything is computed."""
     starts = len(loaded.model.structure.initial_states)
     if starts > 1:
@@ -475,28 +481,13 @@ def _refuse_uncertified(loaded: LoadedModel | TimedModel, query: Query, policy: 
         late.solved.refuse_steps(policy, query.objective)
 
 
-def _subject(
-    loaded: LoadedModel | TimedModel, at: str | None, is_timed: bool
-) -> tuple[MDP | IntervalMDP | tr.CTMC | tr.MarkovAutomaton, Sequence[Fraction] | None]:
-    """What is solved, and the point it is at (None for models without expressions)."""
-    model = loaded.model
-    if not isinstance(model, MDP | IntervalMDP):
-        point = loaded.point(at)
-        return model.instantiate(point), point
-    if at is not None:
-        raise InputError("--at requires a parametric model; this model has no parameters")
-    if is_timed and loaded.automaton is not None:
-        return loaded.automaton, None
-    return model, None
-
-
 NOTHING = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap"))
 """What is there for one objective over parameters alone."""
 
 
 @dataclass(frozen=True, eq=False)
 class OverDomain:
-    """What was found over a domain: the interval, more fields of the record, certificate and policy."""
+    """What holds over a domain: the interval, more fields of the record, what is certified and written."""
 
     query: Query
     verdict: Assessment
@@ -504,52 +495,40 @@ class OverDomain:
     facts: Mapping[str, Any]
     seconds: Mapping[str, float]
     result: Any
-    about: Mapping[str, object] = field(default_factory=dict)
+    words: Mapping[str, object] = field(default_factory=dict)
     details: screen.Rows = ()
-    controller: Callable[[], tuple[Policy, CertifiedFacts]] | None = None
+    save: Callable[[Path], None] | None = None
 
 
-def check_domain(
-    request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
-) -> None:
+def check_domain(request: CheckRequest, loaded: Loaded, query: Query, files: CheckFiles) -> None:
     """Bounds that hold at every instantiation in the domain: compute, print, write."""
-
     find = _over_rates if isinstance(loaded.model, ParametricCTMC) else _over_parameters
-    result, proof = find(request, loaded, query, files), None
+    over, proof = find(request, loaded, query), None
     if files.certificate is not None:
         with screen.phase("the certificate"):
-            proof = certify(request, loaded, result.query, result.result, result.about)
-        for note in proof.notes:
-            screen.warn(note)
-    status = "certified" if result.verdict.is_proved else "limit"
+            proof = certify(request, loaded, over.query, over.result, About(words=over.words))
+    status = "certified" if over.verdict.is_proved else "limit"
+    facts: dict[str, Any] = {"status": status, **NOTHING, **over.facts, **over.verdict.facts}
+    seconds = {"build": loaded.seconds, **over.seconds}
     answer = DomainAnswer(
+        **facts,
         model=loaded.source,
-        question=result.query.text,
-        **result.verdict.facts,
-        lower=None if result.interval is None else result.interval.lower,
-        upper=None if result.interval is None else result.interval.upper,
+        question=over.query.text,
+        lower=None if over.interval is None else over.interval.lower,
+        upper=None if over.interval is None else over.interval.upper,
         certificate=None if proof is None else Interval.of(*next(iter(proof.values.values()))),
-        **{"status": status, **NOTHING, **result.facts},
         peak_memory=peak_memory(),
-        seconds=check_answers.round_seconds({"build": loaded.seconds, **result.seconds}),
+        seconds=check_answers.round_seconds(seconds),
     )
-    check_answers.report_domain(answer, result.details)
-    if proof is not None and files.certificate is not None:
-        proof.save(files.certificate.checked())
-    if result.controller is not None:
-        files.write_policy(result.controller, loaded.model)
-    screen.leave(result.verdict)
+    check_answers.report_domain(answer, over.details)
+    files.write(proof, over.save)
+    screen.leave(over.verdict)
 
 
-def _over_parameters(
-    request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
-) -> OverDomain:
+def _over_parameters(request: CheckRequest, loaded: Loaded, query: Query) -> OverDomain:
     """Of a policy; a property that is no single objective is answered over the hull of the sets."""
-    from tightrope.ambiguity.sets import SetsKind
-
     assert request.sets is not None
-    policy = None if request.policy is None else Policy(loaded.model, request.policy)
-    model, kind = loaded.model, SetsKind(request.sets.value)
+    model, policy = loaded.model, None if request.policy is None else Policy(loaded.model, request.policy)
     if not isinstance(model, ParametricMDP) or not model.parameters.names:
         raise InputError(
             f"--sets refers to a domain of parameters, and {loaded.source} has none",
@@ -557,49 +536,50 @@ def _over_parameters(
         )
     is_other = query.kind not in (QueryKind.PLAIN, QueryKind.LTL)
     problem = Problem(model, query) if is_other else _domain_problem(model, query)
-    if files.certificate is not None:
+    if request.certificate is not None:
         late.region.refuse_uncertified(model)
     if is_other:
         options.refuse_options(request, "at", f"it cannot be used with {problem.text} over a domain")
-    chosen = tr.LearnOptions.of("solve", {**options.learn_words(request), "sets": kind})
+    chosen = tr.LearnOptions.of("solve", {**options.learn_words(request), "sets": request.sets.value})
     with screen.phase("solve") as progress:
         evaluated, whose = _domain_policy(loaded, problem, policy, request.at)
-        result: Any = late.solve.solve_over_domain(problem, chosen, evaluated, progress)
-    interval = result.interval if is_other else result.robust.interval
+        result = late.solve.solve_over_domain(problem, chosen, evaluated, progress)
+    if isinstance(result, tr.LearningResult):
+        facts = {**_policy_facts(result), "policy": whose}
+        details = late.result_display.list_coupled_facts(result)
 
-    def controller() -> tuple[Policy, CertifiedFacts]:
-        if is_other:
-            return result.policy, CertifiedFacts(
-                question=problem.text,
-                lower=result.interval.lower,
-                upper=result.interval.upper,
-                over=f"{result.sets.kind.value} sets",
-                status="certified" if result.is_close else "precision-limit",
-            )
-        exported = late.result_files.robust_policy(result)
-        return policy or problem.controller(exported.policy), exported.certified(result, problem.text)
+        def save_policy(place: Path) -> None:
+            exported = late.result_files.robust_policy(result)
+            about = to_plain(exported.certified(result, problem.text))
+            (policy or problem.controller(exported.policy)).save(place, model.hash(), about)
 
-    return OverDomain(
-        query=problem.query,
-        verdict=result.verdict,
-        interval=interval,
-        facts={**_facts_over_domain(result, kind), "policy": whose},
-        seconds={"solve": result.seconds} if is_other else result.seconds,
-        result=result,
-        about={} if is_other else {"policy": whose},
-        details=[] if is_other else late.result_display.list_coupled_facts(result),
-        controller=controller,
-    )
+        ends, about = result.robust.interval, {"policy": whose}
+        spent = result.seconds
+        return OverDomain(
+            problem.query, result.verdict, ends, facts, spent, result, about, details, save_policy
+        )
+    assert isinstance(result, tr.LearnedAnswer)
+    facts = {"sets": f"the hull of {result.sets.kind.value}", "notes": [], "policy": whose}
+    if result.answer is not None:
+        facts |= {"truth": result.truth, "notes": list(result.answer.readings)}
+    save = partial(_save_answer, result, model)
+    spent = {"solve": result.seconds}
+    return OverDomain(problem.query, result.verdict, result.interval, facts, spent, result, save=save)
 
 
-def _facts_over_domain(result: Any, kind: SetsKind) -> dict[str, Any]:
-    """The fields of the record that depend on what was asked."""
-    if not hasattr(result, "robust"):
-        facts: dict[str, Any] = {"sets": f"the hull of {result.sets.kind.value}", "notes": []}
-        if result.answer is not None:
-            facts |= {"truth": result.truth, "notes": list(result.answer.readings)}
-        return facts
-    facts = {"sets": kind.value, "notes": list(result.notes)}
+def _save_answer(result: tr.LearnedAnswer, model: ParametricMDP, place: Path) -> None:
+    """Write the policy of an answer over a domain."""
+    assert result.policy is not None and result.interval is not None
+    low, high = result.interval
+    status = "certified" if result.is_close else "precision-limit"
+    over = f"{result.sets.kind.value} sets"
+    about = CertifiedFacts(question=result.text, lower=low, upper=high, over=over, status=status)
+    result.policy.save(place, model.hash(), to_plain(about))
+
+
+def _policy_facts(result: tr.LearningResult) -> dict[str, Any]:
+    """The fields of the record about policies over sets."""
+    facts: dict[str, Any] = {"sets": result.decisions.sets.value, "notes": list(result.notes)}
     coupled = late.result.describe_coupled_value(result.robust.coupled, result.model.parameters.names)
     if coupled is not None:
         shown = {"status": coupled.status, "witness": coupled.witness, "gap": coupled.gap}
@@ -621,7 +601,7 @@ def _domain_problem(model: ParametricMDP, query: Query) -> Problem:
 
 
 def _domain_policy(
-    loaded: LoadedModel | TimedModel, problem: Problem, policy: Policy | None, at: str | None
+    loaded: Loaded, problem: Problem, policy: Policy | None, at: str | None
 ) -> tuple[Policy | None, str]:
     """The policy to evaluate (None: find one), and what it is in words."""
     if policy is not None:
@@ -633,31 +613,29 @@ def _domain_policy(
     return solve(problem.at(loaded.point(at))).policy, f"the optimal policy at {at}"
 
 
-def _over_rates(
-    request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
-) -> OverDomain:
+def _over_rates(request: CheckRequest, loaded: Loaded, query: Query) -> OverDomain:
     """Of a chain in continuous time: rates in intervals, picked anew at every moment."""
-    assert isinstance(loaded.model, ParametricCTMC)
-    model, parameters = loaded.model, loaded.model.parameters
+    model = loaded.model
+    assert isinstance(model, ParametricCTMC)
     if request.sets not in (None, DomainSets.EXPRESSION):
         raise InputError(
             f"--sets {request.sets.value} is not supported for continuous time",
             hint="write --sets expression",
         )
-    if parameters.constraints:
+    if model.parameters.constraints:
         raise InputError(
             "bounds over the domain of a chain in continuous time are over a box, and this domain has "
             "constraints between parameters",
             hint="give ranges only: --param lam=0.1:0.3",
         )
-    if files.certificate is not None:
+    if request.certificate is not None:
         _refuse_uncertified(loaded, query, None)
     begin = time.perf_counter()
     with screen.phase("solve"):
-        chain = over_box(model, parameters.lower, parameters.upper)
+        chain = over_box(model, model.parameters.lower, model.parameters.upper)
         result = late.timed.bound_over_rates(chain, query, request.solve_options())
-
-    whose = {"sets": "expression", "policy": "none: a chain has no choices", "notes": list(result.notes)}
+    facts = {"sets": "expression", "policy": "none: a chain has no choices", "notes": list(result.notes)}
     verdict, spent = Assessment.of(limit="; ".join(result.missed) or None), time.perf_counter() - begin
-    ends = Interval.of(result.lower, result.upper)
-    return OverDomain(query, verdict, ends, whose, {"solve": spent}, result)
+    return OverDomain(
+        query, verdict, Interval.of(result.lower, result.upper), facts, {"solve": spent}, result
+    )

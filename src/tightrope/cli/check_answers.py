@@ -6,8 +6,10 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -32,8 +34,10 @@ from tightrope.solver.solution import FALSE, OPEN, TRUE, InitialValues, Solution
 from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:
-    from tightrope.cli.sources import LoadedModel, TimedModel
+    from tightrope.cli.sources import Loaded
     from tightrope.logic.model_checking import Answer
+    from tightrope.model.policy import Policy
+    from tightrope.model.pomdp import Controller
     from tightrope.numerics.arrays import BoolArray
     from tightrope.trees.partition import Partition
 
@@ -162,6 +166,28 @@ class Answered:
         return self.verdict.headline(claim)
 
 
+@dataclass(frozen=True)
+class About:
+    """What a certificate is about beside its problem: a point, a given policy, and words."""
+
+    point: Sequence[Fraction] | None = None
+    policy: Policy | Controller | None = None
+    words: Mapping[str, object] = field(default_factory=dict)
+
+
+class Case(Protocol):
+    """A model that questions are asked of, as `check` walks through all of them."""
+
+    @property
+    def about(self) -> About: ...
+
+    def answer(self, query: Query) -> Answered: ...
+
+    def warnings(self, answer: Answered) -> Sequence[str]: ...
+
+    def save(self, answer: Answered, place: Path) -> None: ...
+
+
 def support_assumed(least: float | None) -> tuple[Assumed, ...]:
     """What `--assume-support` states."""
     if least is None:
@@ -257,9 +283,7 @@ def _record(
     )
 
 
-def report_answers(
-    loaded: LoadedModel | TimedModel, answers: Sequence[Answered], is_part: bool = False
-) -> Assessment:
+def report_answers(loaded: Loaded, answers: Sequence[Answered], is_part: bool = False) -> Assessment:
     """Print all answers, and return the verdict of all; `is_part`: the build ended when it was decided."""
     verdict = Assessment.worst([answer.verdict for answer in answers])
     if screen.common.json:
@@ -285,7 +309,7 @@ def report_answers(
     return verdict
 
 
-def _shown(loaded: LoadedModel | TimedModel, answer: Answered, is_part: bool) -> screen.Content:
+def _shown(loaded: Loaded, answer: Answered, is_part: bool) -> screen.Content:
     record, relation, initial = answer.record, _relation(answer.record), answer.record.initial
     claim, span = claim_text(answer.query.text, relation), _relation(record, interval_text)
     several = initial if isinstance(initial, InitialFacts) else None
@@ -352,9 +376,7 @@ def report_domain(answer: DomainAnswer, details: screen.Rows) -> None:
     screen.answer(verdict, headline, answer, lambda: screen.Content(rows, more))
 
 
-def report_partition(
-    loaded: LoadedModel | TimedModel, query: Query, partition: Partition, share: float
-) -> Assessment:
+def report_partition(loaded: Loaded, query: Query, partition: Partition, share: float) -> Assessment:
     """Print the parts of a domain, of which at most a `share` should be open; the largest first."""
     shares = {"holds": partition.share(TRUE), "fails": partition.share(FALSE), "open": partition.share(OPEN)}
     limit = None if shares["open"] <= share else f"more than {100 * share:.3g}% of the domain is open"

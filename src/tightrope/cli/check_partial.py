@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import UNSET
@@ -12,14 +13,12 @@ from msgspec import UNSET
 from tightrope.beliefs.robust import RobustController
 from tightrope.beliefs.solve import LATE, PartialSolution, closeness
 from tightrope.cli import late
-from tightrope.cli.check_answers import Answered, PropertyAnswer, report_answers
+from tightrope.cli.check_answers import About, Answered, PropertyAnswer
 from tightrope.cli.options import refuse_any, refuse_options
-from tightrope.cli.output import count, leave, phase
-from tightrope.cli.sources import LoadedModel, paced
-from tightrope.errors import InputError
+from tightrope.cli.output import count
+from tightrope.cli.sources import Loaded, paced
 from tightrope.learning.solve import solve_observed
 from tightrope.model.mdp import IntervalMDP
-from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP, Controller, controller_of
 from tightrope.numerics.text import interval_text
@@ -29,34 +28,13 @@ from tightrope.solver.solution import OPEN
 from tightrope.verdict import Assessment, Word
 
 if TYPE_CHECKING:
-    from tightrope.cli.check import CheckFiles, CheckRequest
+    from tightrope.cli.check import CheckRequest
 
 NOT_PARTIAL = "misfit open_share assume_support coupled_gap ltl_translator figure all_states terminal_reward"
 """Options that cannot be used with partially observable models."""
 
 WORK = 100_000
 """How much work it does unless --time-limit is given: some ten seconds."""
-
-
-def check_partial(
-    request: CheckRequest, loaded: LoadedModel, queries: Sequence[Query], files: CheckFiles
-) -> None:
-    """Solve, print, write the controller and what proves its value."""
-    pomdp: Any = loaded.model
-    solver = PartialSolver.of(request, pomdp, files.certificate is not None)
-    answers = [solver.answer(paced(query, pomdp)) for query in queries]
-    verdict = report_answers(loaded, answers)
-    result: Any = answers[0].result
-    if files.policy is not None:
-        low, high = result.attained if isinstance(result, PartialSolution) else result.interval
-        result.controller.save(
-            files.policy.checked(), {"property": queries[0].text, "lower": low, "upper": high}
-        )
-    if files.certificate is not None:
-        problem, how = Problem(pomdp, answers[0].query), request.solve_options()
-        proof = late.certify.certificate_file(problem, result, tuple(solver.point), how, solver.given)
-        proof.save(files.certificate.checked())
-    leave(verdict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +48,10 @@ class PartialSolver:
     given: Controller | None
 
     @staticmethod
-    def of(request: CheckRequest, pomdp: POMDP, certified: bool) -> PartialSolver:
+    def of(request: CheckRequest, loaded: Loaded, certified: bool) -> PartialSolver:
         """Refuse options that make no sense for it."""
+        pomdp = loaded.model
+        assert isinstance(pomdp, POMDP)
         refuse_options(request, NOT_PARTIAL, "it cannot be used with partially observable models")
         model, names, sets, at = pomdp.model, pomdp.parameter_names, request.sets, request.at
         parametric = isinstance(model, ParametricMDP)
@@ -88,7 +68,7 @@ class PartialSolver:
                 "--at and --sets require a parametric model; this model has no parameters",
             ),
         )
-        point = _point(at, pomdp) if parametric and (names or at) and not robust else ()
+        point = loaded.point(at) if parametric and (names or at) and not robust else ()
         if robust and certified and parametric:
             late.region.refuse_uncertified(cast(ParametricMDP, model))
         given = None if request.policy is None else controller_of(pomdp, request.policy)
@@ -96,9 +76,9 @@ class PartialSolver:
 
     def answer(self, query: Query) -> Answered:
         """Solve, and say what came out."""
-        begin = time.perf_counter()
-        with phase("solve"):
-            solved = self._solve(query)
+        begin, query = time.perf_counter(), paced(query, self.pomdp)
+        work, how = WORK if self.request.time_limit is None else None, self.request.solve_options()
+        solved: Any = solve_observed(Problem(self.pomdp, query), self.given, how, self.point, work)
         lower, upper = (
             solved.bounds if isinstance(solved, PartialSolution | RobustController) else solved.interval
         )
@@ -117,10 +97,20 @@ class PartialSolver:
         )
         return Answered(query, solved, time.perf_counter() - begin, record)
 
-    def _solve(self, query: Query) -> Any:
-        work = WORK if self.request.time_limit is None else None
-        how = self.request.solve_options()
-        return solve_observed(Problem(self.pomdp, query), self.given, how, self.point, work)
+    @property
+    def about(self) -> About:
+        """What a certificate is about."""
+        return About(self.point, self.given)
+
+    def warnings(self, answer: Answered) -> Sequence[str]:
+        """Nothing: notes are a part of its answers."""
+        return ()
+
+    def save(self, answer: Answered, place: Path) -> None:
+        """Write the controller."""
+        solved: Any = answer.result
+        low, high = solved.attained if isinstance(solved, PartialSolution) else solved.interval
+        solved.controller.save(place, {"property": answer.query.text, "lower": low, "upper": high})
 
 
 def _ended(solved: Any) -> str | None:
@@ -156,14 +146,3 @@ def _notes(solved: Any, is_given: bool, close: float) -> list[str]:
         f"target: bounds within {close:g} of each other",
         f"gap {solved.upper - solved.lower:.3g}, {size}",
     ]
-
-
-def _point(at: str | None, pomdp: POMDP) -> Sequence[Any]:
-    assert isinstance(pomdp.model, ParametricMDP)
-    parameters = pomdp.model.parameters
-    if at is None:
-        raise InputError(
-            f"the model has parameters: {parameters.listed}",
-            hint=f"give a point with --at {parameters.example(',')}",
-        )
-    return tuple(parse_point(at, parameters.names, "--at"))

@@ -88,7 +88,7 @@ def data(request: DataRequest) -> None:
     saved = screen.claim(request.output, READING)
     log = sources.LogRequest.of(request.reading, request.logs)
     tables = log.tables()
-    model = sources.Question.of(request, []).load().model
+    model = sources.Question.of(request, []).load().discrete
     begin = time.perf_counter()
     with screen.reading_progress() as progress:
         watched = replace(log.options, progress=progress)

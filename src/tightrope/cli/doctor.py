@@ -190,7 +190,7 @@ def doctor(request: DoctorRequest) -> None:
 def _subject(request: DoctorRequest) -> tuple[Any, Any]:
     """The problem, or the model alone where nothing is asked, and the model."""
     question = late.sources.Question.of(request)
-    loaded: Any = question.load_timed() if late.loading.is_continuous(request.model) else question.load()
+    loaded = question.load(timed=True)
     if request.prop is None and loaded.benchmark is None:
         return loaded.model, loaded.model
     query = question.query(loaded, "`doctor` answers one property")

@@ -21,7 +21,7 @@ import tightrope as tr
 from tightrope.cli import late
 from tightrope.cli.options import MODEL_HELP, At, ModelOptions, declare, parse_constants, takes
 from tightrope.cli.output import Rows, claim, common, group, print_facts, warn
-from tightrope.cli.sources import AnyLoaded, Question
+from tightrope.cli.sources import Loaded, Question
 from tightrope.errors import InputError
 from tightrope.io.formats import Jani, PrismLanguage
 from tightrope.io.output import JANI as JANI_FILE
@@ -31,7 +31,7 @@ from tightrope.io.registry import format_of, writing_format
 from tightrope.learning.result_files import LEARNED, RESULT
 from tightrope.loading import BENCHMARK, is_continuous
 from tightrope.prism.expand.program import Program
-from tightrope.problem import Model as AnyModel
+from tightrope.problem import AnyModel, require_discrete
 from tightrope.rules.code import format_of as rule_format
 from tightrope.rules.code import write_rule
 from tightrope.rules.rule import DecisionRule
@@ -103,7 +103,7 @@ def export(request: ExportRequest) -> None:
         )
     claimed = form.claim(output, common.overwrite)
     question = Question.of(replace(request, model=_find_learned(request.model)))
-    loaded: AnyLoaded = question.load_timed(quiet=True) if timed else question.load()
+    loaded = question.load(timed=True, quiet=timed)
     begin = time.perf_counter()
     written = claimed.write(_at_point(loaded, request.at, not form.holds.parameters))
     structure = loaded.model.structure
@@ -184,19 +184,14 @@ def _is_only_coupled(result: Path) -> bool:
         return False
 
 
-def _at_point(
-    loaded: AnyLoaded, at: str | None, numbers_only: bool
-) -> AnyModel | tr.ParametricCTMC | tr.CTMC:
+def _at_point(loaded: Loaded, at: str | None, numbers_only: bool) -> AnyModel:
     """Instantiate the model if a point is given, or if the format needs one."""
     model = loaded.model
-    if isinstance(model, tr.ParametricCTMC):
-        has_point = not model.parameters.names or numbers_only
-    else:
-        has_point = isinstance(model, tr.ParametricMDP) and bool(model.parameters.names) and numbers_only
-    if at is None and not has_point:
+    if not isinstance(model, tr.ParametricMDP | tr.ParametricCTMC):
+        loaded.point(at)  # there is none: one that is given is refused
         return model
-    point = loaded.point(at)
-    return model.instantiate(point) if isinstance(model, tr.ParametricMDP | tr.ParametricCTMC) else model
+    needed = numbers_only if model.parameters.names else isinstance(model, tr.ParametricCTMC)
+    return model.instantiate(loaded.point(at)) if needed or at is not None else model
 
 
 def export_jani(request: ExportRequest, output: Path) -> None:
@@ -243,14 +238,14 @@ def _program(request: ExportRequest) -> tuple[Program, str | None]:
         return read_jani_program(path, constants), None
     from tightrope.io.jani.write import as_program
 
-    if is_continuous(request.model):
-        timed = Question.of(replace(request, const=None)).load_timed(quiet=True)
-        if request.const:
-            raise InputError("--const requires a PRISM or JANI model")
-        return as_program(timed.model, request.model, constants), timed.model.parameters.text() or None
-    loaded = Question.of(replace(request, const=None)).load()
+    timed = is_continuous(request.model)
+    if timed and request.const:
+        raise InputError("--const requires a PRISM or JANI model")
+    loaded = Question.of(replace(request, const=None)).load(timed=True, quiet=timed)
     model = loaded.model
+    if isinstance(model, tr.ParametricCTMC):
+        return as_program(model, request.model, constants), model.parameters.text() or None
     if request.at is not None and isinstance(model, tr.ParametricMDP):
         model = model.instantiate(loaded.point(request.at))
     domain = model.parameters.text() if isinstance(model, tr.ParametricMDP) else None
-    return as_program(model, request.model), domain
+    return as_program(require_discrete(model), request.model), domain

@@ -14,14 +14,13 @@ from tightrope.cli.output import Rows, claim, common, group, print_facts, print_
 from tightrope.cli.sources import Question
 from tightrope.errors import InputError
 from tightrope.io.output import MODEL_GRAPH
-from tightrope.loading import is_continuous
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
 from tightrope.prism.properties.capabilities import capability_rows, counted
-from tightrope.problem import Model as AnyModel
+from tightrope.problem import AnyModel
 
 
 class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
@@ -72,23 +71,16 @@ def info(request: InfoRequest) -> None:
     if request.policy is not None and request.dot is None:
         raise InputError("--policy marks choices in a graph", hint="add --dot FILE")
     target, question = claim(request.dot, MODEL_GRAPH), Question.of(request)
-    if is_continuous(request.model):
-        timed = question.load_timed()
-        model: AnyModel | ParametricCTMC | POMDP | MarkovAutomaton = timed.model
-        seconds = timed.seconds
-    else:
-        loaded = question.load(untimed=True, observed=True)
-        model, seconds = loaded.automaton or loaded.model, loaded.seconds
-    facts = describe(request.model, model, seconds)
+    loaded = question.load(timed=True, untimed=True, observed=True)
+    model = loaded.automaton or loaded.model
+    facts = describe(request.model, model, loaded.seconds)
     text = None if target is None else model.to_dot(request.policy, most=request.most)
     print_facts(request.model, _rows(facts), facts)
     if target is not None and text is not None:
         target.write(text)
 
 
-def describe(
-    source: str, model: AnyModel | ParametricCTMC | POMDP | MarkovAutomaton, seconds: float
-) -> InfoAnswer:
+def describe(source: str, model: AnyModel, seconds: float) -> InfoAnswer:
     """The facts of a model that took `seconds` to build."""
     if isinstance(model, POMDP):
         behind = describe(source, model.model, seconds)
@@ -118,7 +110,7 @@ def describe(
     )
 
 
-def _type_name(model: AnyModel | ParametricCTMC | MarkovAutomaton) -> str:
+def _type_name(model: AnyModel) -> str:
     if isinstance(model, MarkovAutomaton):
         return "Markov automaton"
     if isinstance(model, ParametricCTMC):

@@ -8,6 +8,7 @@ from tightrope.certify import comparison as comparison
 from tightrope.certify import problem as problem
 from tightrope.certify import region as region
 from tightrope.certify import solved as solved
+from tightrope.cli import check_partial as check_partial
 from tightrope.cli import everywhere as everywhere
 from tightrope.cli import result_display as result_display
 from tightrope.cli import sources as sources

@@ -263,19 +263,8 @@ def learn_policies(about: Learning) -> Finished:
             progress("a small decision tree")
             results[-1] = results[-1].with_tree(loss=request.most_lost)
         proof = about.prove(results[0], reading.counts, progress)
-    outcomes = [result.outcome for result in results]
     written = None if request.output is None else str(request.output)
-    main = structs.asdict(outcomes[-1])  # with --sets all those of the last
-    main["seconds"] = {"build": round(subject.loaded.seconds, 6), **outcomes[-1].seconds}
-    record = LearnAnswer(
-        **main,
-        peak_memory=peak_memory(),
-        true_value=true_value,
-        output=written,
-        all=outcomes if request.compares else UNSET,
-        data=sources.read_facts(reading),
-        certificate=about.proved(proof, not_covered),
-    )
+    record = _record(about, results, true_value, about.proved(proof, not_covered))
 
     def show() -> screen.Content:
         if request.compares:
@@ -304,6 +293,27 @@ def learn_policies(about: Learning) -> Finished:
 
     write = partial(about.files.write, result_files.RESULT, proof, fill)
     return Finished(write, lambda: leave_with(results))
+
+
+def _record(
+    about: Learning,
+    results: Sequence[tr.LearningResult],
+    true_value: Interval | None,
+    certificate: answers.ProvedFacts | UnsetType,
+) -> LearnAnswer:
+    """The keys of --json: with --sets all those of the last result."""
+    request, outcomes = about.request, [result.outcome for result in results]
+    main = structs.asdict(outcomes[-1])
+    main["seconds"] = {"build": round(about.study.subject.loaded.seconds, 6), **outcomes[-1].seconds}
+    return LearnAnswer(
+        **main,
+        peak_memory=peak_memory(),
+        true_value=true_value,
+        output=None if request.output is None else str(request.output),
+        all=outcomes if request.compares else UNSET,
+        data=sources.read_facts(about.study.reading),
+        certificate=certificate,
+    )
 
 
 def _learn(

@@ -19,7 +19,7 @@ from tightrope.benchmarks.instance import decimal_text
 from tightrope.cli import late, options
 from tightrope.cli.options import ModelOptions, declare, refuse_any, refuse_options, switch, takes
 from tightrope.cli.output import Rows, common, group, print_facts, warn
-from tightrope.cli.sources import LoadedModel, Question, seen_through
+from tightrope.cli.sources import Loaded, Question, seen_through
 from tightrope.data.columns import StateForm
 from tightrope.data.writing import write_counts, write_trajectories
 from tightrope.errors import InputError
@@ -204,7 +204,7 @@ class Simulation:
 
     request: SampleRequest
     question: Question
-    loaded: LoadedModel
+    loaded: Loaded
     at: str | None
     mixture: Mixture | None
     policy: tr.Policy | None
@@ -249,7 +249,7 @@ class Simulation:
     @cached_property
     def simulator(self) -> tr.Simulator:
         """The model at the point that was asked for, ready to walk."""
-        model, point = self.loaded.model, {}
+        model, point = self.loaded.discrete, {}
         if isinstance(model, tr.IntervalMDP):
             raise InputError("an interval model has no single set of probabilities to draw from")
         theta = self.loaded.point(self.at)
@@ -331,7 +331,7 @@ def _counted_point(pomdp: POMDP, readings: tr.Reading, at: str | None) -> str:
     return ",".join([*([at] if at else []), *shares])
 
 
-def _read_mixture(policy: str, loaded: LoadedModel) -> Mixture | None:
+def _read_mixture(policy: str, loaded: Loaded) -> Mixture | None:
     """The shares and policies of a plan's directory; None where the policy is a file."""
     from tightrope.io.plans import plan_file, read_plan
 
@@ -349,7 +349,7 @@ def _read_mixture(policy: str, loaded: LoadedModel) -> Mixture | None:
     return design.shares, [tr.Policy(loaded.model, name) for name in names]
 
 
-def _policy(request: SampleRequest, loaded: LoadedModel, pomdp: POMDP | None) -> tr.Policy | None:
+def _policy(request: SampleRequest, loaded: Loaded, pomdp: POMDP | None) -> tr.Policy | None:
 
     if request.policy == UNIFORM:
         return None
@@ -359,7 +359,7 @@ def _policy(request: SampleRequest, loaded: LoadedModel, pomdp: POMDP | None) ->
 
 
 def _end(
-    request: SampleRequest, question: Question, loaded: LoadedModel, pomdp: POMDP | None
+    request: SampleRequest, question: Question, loaded: Loaded, pomdp: POMDP | None
 ) -> tuple[BoolArray | None, int, str | None]:
     """The states in which an episode ends, its longest length, and the property that decides it."""
     benchmark = loaded.benchmark
@@ -413,19 +413,19 @@ def sample_timed(request: SampleRequest) -> None:
     if not 0 < duration < float("inf"):
         raise InputError(f"--time is {duration}, not a positive time")
     claimed = claim_file(output, DATA, common.overwrite)
-    loaded = Question.of(request).load_timed(quiet=True)
-    point = loaded.point(request.at)
-    chain = loaded.model.instantiate(point)
+    loaded = Question.of(request).load(timed=True, quiet=True)
+    model, point = loaded.model, loaded.point(request.at)
+    assert isinstance(model, tr.ParametricCTMC)
     begin = time.perf_counter()
     cap = TIMED_CAP if request.cap is None else request.cap
-    rows = tr.simulate_times(chain, episodes, request.seed, duration, cap)
-    types, columns = _state_columns(loaded.model.structure)
+    rows = tr.simulate_times(model.instantiate(point), episodes, request.seed, duration, cap)
+    types, columns = _state_columns(model.structure)
     table = {
         "episode": rows.episode,
         "time": rows.time,
         **{name: column[rows.state] for name, column in columns.items()},
     }
-    names = loaded.model.parameters.names
+    names = model.parameters.names
     metadata = {
         "rows": "times",
         "source": request.model,

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import UNSET, Struct
 
@@ -29,10 +29,10 @@ from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.log_words import LOCAL, WORDS
 from tightrope.io.results import KeptFacts, ReadingFacts
-from tightrope.loading import BENCHMARK, ModelRequest, is_continuous, read_continuous, read_model
+from tightrope.loading import BENCHMARK, ModelRequest, read_model
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.free import NUMBERS_UNUSED
-from tightrope.model.mdp import IntervalMDP
+from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
@@ -44,7 +44,7 @@ from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, read_query
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.prism.properties.shape import EMBEDDED, refuse_time, speaks_of_time
-from tightrope.problem import AnyModel, Model, Problem
+from tightrope.problem import AnyModel, Model, Problem, require_discrete
 
 if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
@@ -60,15 +60,12 @@ MANY_TRANSITIONS = 100_000
 """Transitions from which on memory that building has left is worth giving back."""
 
 
-M = TypeVar("M")
-
-
 @dataclass(frozen=True)
-class Loaded(Generic[M]):
+class Loaded:
     """A model with its name, the seconds its build took, and the benchmark instance it is, if any."""
 
     source: str
-    model: M
+    model: AnyModel
     seconds: float
     benchmark: Instance | None = None
     is_partial: bool = False
@@ -76,26 +73,25 @@ class Loaded(Generic[M]):
     automaton: MarkovAutomaton | None = None
     """The Markov automaton whose MDP of jumps the model is."""
 
+    @property
+    def discrete(self) -> Model:
+        """The model, in discrete time."""
+        return require_discrete(self.model)
+
     def point(self, at: str | None) -> tuple[Fraction, ...]:
         """The point that `--at` gives; without it, a benchmark's true one."""
-        model = self.model
-        names = model.parameters.names if isinstance(model, ParametricMDP | ParametricCTMC) else ()
+        behind = self.model.model if isinstance(self.model, POMDP) else self.model
+        known = behind.parameters if isinstance(behind, ParametricMDP | ParametricCTMC) else None
         if at is not None:
-            return parse_point(at, names, "--at")
+            return parse_point(at, () if known is None else known.names, "--at")
         if self.benchmark is not None:
             return self.benchmark.truth
-        if isinstance(model, ParametricMDP | ParametricCTMC) and names:
+        if known is not None and known.names:
             raise InputError(
-                f"the model has parameters: {model.parameters.listed}",
-                hint=f"give a point with --at {model.parameters.example(',')}",
+                f"the model has parameters: {known.listed}",
+                hint=f"give a point with --at {known.example(',')}",
             )
         return ()
-
-
-LoadedModel = Loaded[Model]
-TimedModel = Loaded[ParametricCTMC]
-"""A chain in continuous time."""
-AnyLoaded = LoadedModel | TimedModel
 
 
 def give_back_memory() -> None:
@@ -254,16 +250,6 @@ class Question:
         """Whether a property speaks of time."""
         return any(speaks_of_time(file) for file in self.files)
 
-    def _asking(
-        self, boundary: Boundary | None, untimed: bool = False, judge: Judge | None = None
-    ) -> ModelRequest:
-        """Name the model, with the constants that are not a property file's."""
-        declared = {constant.name for file in self.files for constant in file.constants}
-        constants = {name: text for name, text in self.constants.items() if name not in declared}
-        request = self.request
-        place = request.model, constants, request.param, request.domain
-        return ModelRequest(*place, boundary, untimed, judge)
-
     @property
     def _shown(self) -> str:
         source = self.request.model
@@ -272,14 +258,22 @@ class Question:
     def load(
         self,
         boundary: Boundary | None = None,
+        *,
+        timed: bool = False,
         untimed: bool = False,
         observed: bool = False,
+        quiet: bool = False,
         judge: Judge | None = None,
-    ) -> LoadedModel:
-        """Build the model, as far as the `boundary` of a question and its `judge` ask."""
-        begin = time.perf_counter()
+    ) -> Loaded:
+        """Build the model, as far as the `boundary` of a question and its `judge` ask; `quiet`: the range of
+        parameters of a chain in continuous time does not matter."""
+        begin, request = time.perf_counter(), self.request
+        declared = {constant.name for file in self.files for constant in file.constants}
+        constants = {name: text for name, text in self.constants.items() if name not in declared}
+        place = request.model, constants, request.param, request.domain
         with build_progress(self._shown) as progress:
-            read = read_model(self._asking(boundary, untimed, judge), progress, warn)
+            how = ModelRequest(*place, boundary, untimed, timed, judge)
+            read = read_model(how, progress, None if quiet else warn)
         if isinstance(read.model, POMDP) and not observed:
             raise InputError(
                 f"{self._shown} is partially observable, and this command is not supported for such models",
@@ -288,26 +282,18 @@ class Question:
         if read.model.structure.transitions >= MANY_TRANSITIONS:
             give_back_memory()
         known = time.perf_counter() - begin, read.benchmark, read.is_partial, read.automaton
-        return LoadedModel(self.request.model, read.model, *known)
+        return Loaded(request.model, read.model, *known)
 
-    def load_timed(self, boundary: Boundary | None = None, quiet: bool = False) -> TimedModel:
-        """Build the chain in continuous time; `quiet`: the range of parameters does not matter."""
-        begin = time.perf_counter()
-        with build_progress(self._shown) as progress:
-            read = read_continuous(self._asking(boundary), progress, None if quiet else warn)
-        seconds = time.perf_counter() - begin
-        return TimedModel(self.request.model, read.model, seconds, is_partial=read.is_partial)
-
-    def load_embedded(self, at: str | None) -> LoadedModel:
+    def load_embedded(self, at: str | None) -> Loaded:
         """The jumps of a chain at a point, which certificates are about; what speaks of time is refused."""
         for file in self.files:
             refuse_time(file, EMBEDDED)
-        timed = self.load_timed(quiet=at is not None)
-        return LoadedModel(
-            timed.source, late.discrete.embed(timed.model.instantiate(timed.point(at))), timed.seconds
-        )
+        loaded = self.load(timed=True, quiet=at is not None)
+        assert isinstance(loaded.model, ParametricCTMC)
+        jumps = late.discrete.embed(loaded.model.instantiate(loaded.point(at)))
+        return replace(loaded, model=jumps, is_partial=False)
 
-    def queries(self, loaded: AnyLoaded) -> list[Query]:
+    def queries(self, loaded: Loaded) -> list[Query]:
         """What every property asks of the model; a benchmark's own where none was given."""
         files, model = self.files, loaded.model
         discount, terminal_reward = (getattr(self.request, n, None) for n in ("discount", "terminal_reward"))
@@ -332,7 +318,7 @@ class Question:
             raise InputError("there is no property to check", Location(files[0].file))
         return queries
 
-    def query(self, loaded: AnyLoaded, refusal: str, hint: str | None = None) -> Query:
+    def query(self, loaded: Loaded, refusal: str, hint: str | None = None) -> Query:
         """The only one; more of them are refused in these words."""
         queries = self.queries(loaded)
         if len(queries) != 1:
@@ -399,7 +385,7 @@ class Subject:
     """The model by the name it was given, as it was loaded, and what is asked of it."""
 
     source: str
-    loaded: AnyLoaded
+    loaded: Loaded
     query: Query
     product: Problem | None = None
     """The question as one about a product, where it is temporal, or about a controller."""
@@ -502,13 +488,9 @@ def load_subject(
     `answers`: properties that are true or false, too, and chains in continuous time. `untied`: of a model
     without parameters the probabilities are taken as unknown. `observed`: partially observable models are
     wanted as well. `labelled`: the file of a sensor's readings, which is joined with the model."""
-    question, pomdp, readings = Question.of(request), None, None
-    loaded: AnyLoaded
-    if answers and is_continuous(request.model):
-        loaded = question.load_timed()
-    else:
-        loaded, pomdp, readings = seen_through(question.load(observed=observed), labelled)
-        loaded = _without_numbers(loaded) if untied else loaded
+    question = Question.of(request)
+    loaded, pomdp, readings = seen_through(question.load(timed=answers, observed=observed), labelled)
+    loaded = _without_numbers(loaded) if untied else loaded
     hint = "name one: --prop goals.props#NAME, or its number; 'learn' takes all"
     query = question.query(loaded, "one property is required here", hint)
     if pomdp is not None and not query.is_plain:
@@ -547,18 +529,16 @@ def temporal_product(model: AnyModel, query: Query) -> Problem | None:
     return problem
 
 
-def _without_numbers(loaded: LoadedModel) -> LoadedModel:
+def _without_numbers(loaded: Loaded) -> Loaded:
     """A model without parameters with its probabilities as unknown."""
     model = loaded.model
-    if isinstance(model, IntervalMDP) or (isinstance(model, ParametricMDP) and len(model.parameters)):
+    if not isinstance(model, MDP) and not (isinstance(model, ParametricMDP) and not len(model.parameters)):
         return loaded
     warn(NUMBERS_UNUSED)
     return replace(loaded, model=ParametricMDP.without_numbers(model))
 
 
-def seen_through(
-    loaded: LoadedModel, labelled: str | None
-) -> tuple[LoadedModel, POMDP | None, tr.Reading | None]:
+def seen_through(loaded: Loaded, labelled: str | None) -> tuple[Loaded, POMDP | None, tr.Reading | None]:
     """The model behind observations, the observed one, and the readings of a sensor that is joined."""
     pomdp: POMDP | None = loaded.model if isinstance(loaded.model, POMDP) else None
     readings = None
@@ -567,7 +547,7 @@ def seen_through(
     return loaded if pomdp is None else replace(loaded, model=pomdp.model), pomdp, readings
 
 
-def require_parameters(loaded: AnyLoaded) -> None:
+def require_parameters(loaded: Loaded) -> None:
     """Refuse a model about which there is nothing to learn."""
     model = loaded.model
     if not isinstance(model, ParametricMDP | ParametricCTMC) or not model.parameters.names:

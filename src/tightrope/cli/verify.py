@@ -35,7 +35,7 @@ from tightrope_check.verdict import Check
 if TYPE_CHECKING:  # what a check alone does not load
     from tightrope.certify.comparison import Own
     from tightrope.certify.rates import OwnChain
-    from tightrope.cli.sources import Loaded, LoadedModel
+    from tightrope.cli.sources import Loaded
     from tightrope.prism.properties.query import Query
 
 
@@ -269,14 +269,12 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
     return late.comparison.own_of(certificate, model, query, at, data, *given)
 
 
-def _load(
-    wanted: VerifyRequest, in_time: bool, timed: bool
-) -> tuple[Loaded[Any], Query | None, tr.Counts | None]:
+def _load(wanted: VerifyRequest, in_time: bool, timed: bool) -> tuple[Loaded, Query | None, tr.Counts | None]:
     """The model (of a chain `in_time` its jumps, unless `timed`), what is asked, and a sensor's counts."""
     question, counts = late.sources.Question.of(cast(options.ModelOptions, wanted)), None
-    loaded: Loaded[Any]
+    loaded: Loaded
     if timed:
-        loaded = question.load_timed(quiet=wanted.at is not None)
+        loaded = question.load(timed=True, quiet=wanted.at is not None)
     elif in_time:
         options.refuse_options(wanted, "discount terminal_reward")
         loaded = question.load_embedded(wanted.at)
@@ -285,7 +283,7 @@ def _load(
     if wanted.observations is not None:
         if wanted.data is not None:
             raise InputError("--observations replaces --data: give one of them")
-        loaded, pomdp, readings = late.sources.seen_through(cast("LoadedModel", loaded), wanted.observations)
+        loaded, pomdp, readings = late.sources.seen_through(loaded, wanted.observations)
         loaded = dataclasses.replace(loaded, model=cast(Any, pomdp))
         counts = None if readings is None else readings.counts
     if wanted.prop is None and loaded.benchmark is None:

@@ -27,7 +27,7 @@ from tightrope.prism.properties.capabilities import QueryKind, Task, require_tas
 from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
-    from tightrope.cli.sources import LoadedModel
+    from tightrope.cli.sources import Loaded
     from tightrope.data.episode_log import LogEvents
     from tightrope.monitoring.following import Following
     from tightrope.monitoring.promise import Promise, PromiseWatch
@@ -555,7 +555,7 @@ class Promised:
 
 
 def read_promise(
-    request: WatchRequest, directory: Path, loaded: LoadedModel, pomdp: tr.POMDP | None = None
+    request: WatchRequest, directory: Path, loaded: Loaded, pomdp: tr.POMDP | None = None
 ) -> Promised:
     """The promise that a result makes about its robust policy, or about the policy that it was given."""
     model = loaded.model
@@ -606,7 +606,7 @@ def read_promise(
     return Promised(promise, words, not result.verdict.is_proved)
 
 
-def read_shield(request: WatchRequest, loaded: LoadedModel) -> tuple[Promised, PromiseWatch]:
+def read_shield(request: WatchRequest, loaded: Loaded) -> tuple[Promised, PromiseWatch]:
     """What a shield promises of every agent, and the watch of it."""
     assert request.shield is not None
     shield = tr.Shield.load(request.shield)

@@ -1,6 +1,6 @@
 """The face of the command line: exit codes, what goes to which stream, and no traceback ever.
 
-Also of `cli/demo.py`.
+Also of `cli/demo.py` and `cli/late.py`.
 """
 
 from __future__ import annotations

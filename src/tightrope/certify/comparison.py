@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.beliefs.question import question_of
 from tightrope.certify.learned import to_data, with_episodes
-from tightrope.certify.observed import BELIEFS, as_certified
+from tightrope.certify.observed import BELIEFS, beside_beliefs, chain_problem, repeated_graph
 from tightrope.certify.problem import (
     Asked,
     asked_of,
@@ -35,6 +36,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, shown
 from tightrope.learning.groups import counts_of_unit, second_half, units_in
 from tightrope.learning.learn import TemporalFormulas, counted_anew
+from tightrope.learning.observed import controlled
 from tightrope.learning.options import chosen_with
 from tightrope.learning.outcomes import (
     ObservedOutcomes,
@@ -163,7 +165,13 @@ def own_of(
             raise InputError(f"`{named}` cannot be used with certificates of chains in continuous time")
         return own_chain(model, property, at, data, problem.law)
     if isinstance(model, POMDP):
-        own = _own_controller(certificate, model, property, at, data, policy)
+        query, point = None if property is None else Problem(model, property).query, None
+        if isinstance(model.model, ParametricMDP) and problem.law != "domain":
+            point = model.model.parameters.point(at or {})
+        counts = None if data is None else counts_of(data, require_discrete(model.model))
+        controller = None if policy is None else controller_of(model, policy)
+        objective, limit = (None, None) if query is None else (query.objective, query.limit)
+        own = own_controller(model, objective, point, counts, controller, limit, certificate)
     else:
         if problem.domain is not None and problem.domain.lower:
             model, data = without_numbers(model, data)
@@ -223,19 +231,6 @@ def without_numbers(model: AnyModel, data: object) -> tuple[AnyModel, object]:
     return free, counted_anew(data, model, free)
 
 
-def _own_controller(
-    certificate: Certificate, pomdp: Any, property: Any, at: Any, data: Any, policy: Any
-) -> Own:
-    model = pomdp.model
-    query = None if property is None else Problem(pomdp, property).query
-    parametric = isinstance(model, ParametricMDP) and certificate.problem.law != "domain"
-    theta = model.parameters.point(at or {}) if parametric else None
-    counts = None if data is None else counts_of(data, model)
-    controller = None if policy is None else controller_of(pomdp, policy)
-    objective, limit = (None, None) if query is None else (query.objective, query.limit)
-    return own_controller(pomdp, objective, theta, counts, controller, limit, certificate)
-
-
 def own_controller(
     pomdp: POMDP,
     objective: Objective | None,
@@ -245,18 +240,37 @@ def own_controller(
     limit: tuple[str, Fraction] | None,
     certificate: Certificate,
 ) -> Own:
-    """What the user has of a partially observable model, as what its certificates are about."""
-    law, recipe = certificate.problem.law, "".join(certificate.about.get(name, "") for name in BELIEFS)
-    beliefs = recipe if recipe and law != "domain" else None
-    if beliefs is None and any(claim.policy == "free" for claim in certificate.claims):
+    """What the user has of a partially observable model, as what its certificates are about: the chain of the
+    controller, over a domain or not, or the model of beliefs with the policy that does what it does."""
+    recipe = "".join(certificate.about.get(name, "") for name in BELIEFS)
+    over_domain = certificate.problem.law == "domain"
+    if (over_domain or not recipe) and any(claim.policy == "free" for claim in certificate.claims):
         raise CannotCertify(
             "this certificate is about the chain of one controller, and claims the value of the best one"
         )
-    built = as_certified(pomdp, objective, theta, counts, controller, law == "domain", beliefs)
-    model, asks, seen, own = built
-    point = theta if law == "point" else None
-    relation = Relation.CHAIN if beliefs is None else Relation.OUTER
-    return Own(model, asks, point, seen, own, limit, controlled=relation)
+    if objective is None or controller is None:
+        raise InputError(
+            "a certificate about a controller is compared with a model, a property and a controller",
+            hint="give --prop and --policy beside --model",
+        )
+    if not isinstance(objective, Objective):
+        raise InputError("certificates of controllers are about one P or R over a simple path or a reward")
+    if over_domain:
+        problem = controlled(Problem(pomdp, objective), controller)
+        assert problem.lift is not None
+        seen = None if counts is None else problem.lift.to_product(counts)
+        chain = problem.lift.model
+        return Own(chain, problem.objective, None, seen, limit=limit, controlled=Relation.CHAIN)
+    point = theta if certificate.problem.law == "point" else None
+    if not recipe:
+        model, question = chain_problem(pomdp, objective, controller)
+        return Own(model, question, point, limit=limit, controlled=Relation.CHAIN)
+    if isinstance(pomdp.model, IntervalMDP):
+        raise CannotCertify("this certificate is about another model: one without intervals")
+    graph = repeated_graph(question_of(pomdp, objective, () if theta is None else theta), recipe)
+    built = beside_beliefs(graph, controller)
+    policy = Policy.of_choices(built.model.structure, built.choice)
+    return Own(built.model, built.objective, point, None, policy, limit, controlled=Relation.OUTER)
 
 
 def compare(certificate: Certificate, own: Own | OwnChain) -> tuple[dict[str, bool | None], str | None]:

@@ -27,6 +27,7 @@ from tightrope.certify.region import prune, region_for, with_region
 from tightrope.certify.solved import (
     Solve,
     average_claim,
+    claim_between,
     product_model,
     to_claim,
     to_words,
@@ -169,10 +170,7 @@ def _temporal(
     if policy is None:
         policy = solved(model, replace(objective, nature=objective.agent.opposite), None).policy
     low, high = (solved(model, replace(objective, nature=nature), policy) for nature in ENDS)
-    bounds = float(low.fixpoint_lower[model.initial]), float(high.fixpoint_upper[model.initial])
-    if objective.complement:
-        bounds = float(np.nextafter(1 - bounds[1], -1)), float(np.nextafter(1 - bounds[0], 2))
-    bounds = max(bounds[0], 0.0), min(bounds[1], 1.0)
-    if claim is None:
-        claim = to_claim(name, bounds, policy, problem.objective)
-    return replace(claim, lower=bounds[0], upper=bounds[1]), value_hints(low, policy, high)
+    between = claim_between(name, low, high, policy, problem.objective)
+    if claim is not None:
+        between = replace(claim, lower=between.lower, upper=between.upper)
+    return between, value_hints(low, policy, high)

@@ -42,6 +42,7 @@ from tightrope.certify.region import (
     with_region,
 )
 from tightrope.certify.solved import (
+    claim_between,
     derive_product,
     objective_of,
     refuse_steps,
@@ -167,9 +168,8 @@ def _certificate_of(
     ends = _reward_ends(link, proof, draft)
     if is_other or ends is not None:
         values = [(name, _evaluate_again(result, value, solved, ends)) for name, value in values]
-    initial = result.model.initial
-    asked_for = draft.problem.objective
-    claims, hints = zip(*(_claim(initial, name, value, asked_for) for name, value in values), strict=True)
+    made = [_claim(name, value, draft.problem.objective) for name, value in values]
+    claims, hints = zip(*made, strict=True)
     words = {**(about or {}), **words_of(result)}
     draft = replace(with_region(draft, proof), claims=claims, values=hints, about=to_words(words))
     draft = replace(draft, claims=met_with_episodes(draft, seen))
@@ -414,15 +414,12 @@ def _evaluate_again(
 
 
 def _claim(
-    initial: int, name: str, value: PolicyValue, objective: certified.CertifiedObjective
+    name: str, value: PolicyValue, objective: certified.CertifiedObjective
 ) -> tuple[Claim, ValueHints]:
     """Nature against the value gives its lower vector, nature for it the upper one."""
     ends = {solution.objective.nature: solution for solution in value.solutions}
     low, high = ends[Direction.MIN], ends[Direction.MAX]
-    bounds = float(low.fixpoint_lower[initial]), float(high.fixpoint_upper[initial])
-    if low.objective.complement:
-        bounds = float(np.nextafter(1 - bounds[1], -np.inf)), float(np.nextafter(1 - bounds[0], np.inf))
-    return to_claim(name, bounds, value.policy, objective), value_hints(low, value.policy, high)
+    return claim_between(name, low, high, value.policy, objective), value_hints(low, value.policy, high)
 
 
 def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult, Asked]:

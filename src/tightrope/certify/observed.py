@@ -15,7 +15,6 @@ certificate's `beliefs` (expanded, split) only decide what it is compared with; 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,15 +24,13 @@ from typing import Any
 import numpy as np
 
 from tightrope.beliefs.graph import BEFORE, STOP, SUCCESS, BeliefGraph, safely_rounded
-from tightrope.beliefs.question import Question, question_of
+from tightrope.beliefs.question import Question
 from tightrope.beliefs.robust import RobustController
 from tightrope.beliefs.solve import evaluate
 from tightrope.certify.certificate_file import Shown, shown_value
 from tightrope.certify.problem import to_problem
-from tightrope.certify.solved import to_certificate, to_claim, to_words, value_hints
-from tightrope.data.counts import Counts
+from tightrope.certify.solved import claim_between, to_certificate, to_words, value_hints
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.observed import controlled
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -114,11 +111,7 @@ def certificate_of_controller(
     policy = Policy.of_choices(built.model.structure, built.choice)
     free = solve(built.model, built.objective, precision=1e-9, threads=1)
     own = solve(built.model, built.objective, policy=policy, precision=1e-9, threads=1)
-    first = built.model.initial
     low, high = (own, free) if graph.question.maximises else (free, own)
-    bounds = float(low.fixpoint_lower[first]), float(high.fixpoint_upper[first])
-    if built.objective.complement:
-        bounds = math.nextafter(1 - bounds[1], -1.0), math.nextafter(1 - bounds[0], 2.0)
     hints, of_policy = value_hints(free), value_hints(own, policy)
     if graph.question.maximises:
         hints = replace(
@@ -132,10 +125,8 @@ def certificate_of_controller(
         ranking = of_policy.upper_ranking if of_policy.upper_ranking is not None else of_policy.lower_ranking
         witness = built.choice.astype(np.int64)
         hints = replace(hints, upper=of_policy.upper, upper_ranking=ranking, witness=witness)
-    claims = (
-        to_claim("value", bounds, None, problem.objective),
-        to_claim("given policy", bounds, policy, problem.objective),
-    )
+    named = {"value": None, "given policy": policy}
+    claims = tuple(claim_between(name, low, high, one, problem.objective) for name, one in named.items())
     parts = re.findall(".{1,4096}", graph.recipe())
     if len(parts) > len(BELIEFS):
         raise CannotCertify("the bounds rest on more beliefs than a certificate names")
@@ -250,38 +241,6 @@ def _objective(question: Question, model: MDP, reward: FloatArray) -> Objective:
     if question.must_reach:
         return Objective(ObjectiveKind.REACH_REWARD, agent, agent, target=ends, reward=earned)
     return Objective(ObjectiveKind.TOTAL, agent, agent, reward=earned)
-
-
-def as_certified(
-    pomdp: POMDP,
-    objective: object,
-    theta: Sequence[Fraction] | None,
-    counts: Counts | None,
-    controller: Controller | None,
-    over_domain: bool,
-    recipe: str | None,
-) -> tuple[MDP | IntervalMDP | ParametricMDP, Objective, Counts | None, Policy | None]:
-    """What the user has, as the model, the question and the counts that such a certificate speaks of, and the
-    policy there that does what the controller does; None where nothing else can be done."""
-    if objective is None or controller is None:
-        raise InputError(
-            "a certificate about a controller is compared with a model, a property and a controller",
-            hint="give --prop and --policy beside --model",
-        )
-    if not isinstance(objective, Objective):
-        raise InputError("certificates of controllers are about one P or R over a simple path or a reward")
-    if over_domain:
-        lifted = controlled(Problem(pomdp, objective), controller)
-        assert lifted.lift is not None
-        seen = None if counts is None else lifted.lift.to_product(counts)
-        return lifted.lift.model, lifted.objective, seen, None
-    if recipe is None:
-        return *chain_problem(pomdp, objective, controller), None, None
-    if isinstance(pomdp.model, IntervalMDP):
-        raise CannotCertify("this certificate is about another model: one without intervals")
-    graph = repeated_graph(question_of(pomdp, objective, () if theta is None else theta), recipe)
-    built = beside_beliefs(graph, controller)
-    return built.model, built.objective, None, Policy.of_choices(built.model.structure, built.choice)
 
 
 def repeated_graph(question: Question, recipe: str) -> BeliefGraph:

@@ -140,6 +140,21 @@ def to_claim(
     return Claim(name, "randomised", *bounds, weight=policy.probability)
 
 
+def claim_between(
+    name: str,
+    low: Solution,
+    high: Solution,
+    policy: Policy | None,
+    objective: certified.CertifiedObjective,
+) -> Claim:
+    """The claim between the lower vector of one solution and the upper one of another."""
+    initial = low.kernel.structure.initial
+    bounds = float(low.fixpoint_lower[initial]), float(high.fixpoint_upper[initial])
+    if low.objective.complement:
+        bounds = float(np.nextafter(1 - bounds[1], -np.inf)), float(np.nextafter(1 - bounds[0], np.inf))
+    return to_claim(name, bounds, policy, objective)
+
+
 def refuse_steps(policy: Policy | None, objective: Objective) -> None:
     """Refuse a policy that changes with the step where no certificate can follow it."""
     if policy is None or policy.steps is None or objective.is_bounded:
@@ -254,27 +269,27 @@ def composed_certificate(
         limits = {name: getattr(effort, name) for name in ("seconds", "iterations", "threads", "device")}
         return solve(one, objective, policy=policy, precision=precision, relative=effort.relative, **limits)
 
-    words = to_words(about or {})
-    if problem.automaton is not None:
-        return _temporal_certificate(problem, known, solved, words, policy)
-    return _average_certificate(problem, known, precision, solved, words, policy)
-
-
-def _temporal_certificate(
-    problem: CertifiedProblem,
-    model: MDP | IntervalMDP,
-    solve: Solve,
-    about: Mapping[str, str],
-    policy: Policy | None = None,
-) -> Certificate:
-    """The certificate of a temporal problem; `model` is what is solved, over the states of the problem."""
     name = "value" if policy is None else "given policy"
-    claim = to_claim(name, (0.0, 1.0), policy, problem.objective)
-    whole, objective, followed = product_model(problem, boxes_of(problem, FLOAT64)[0], claim, model, policy)
-    solution = solve(whole, objective, followed)
-    low, high = float(solution.lower[whole.initial]), float(solution.upper[whole.initial])
-    claim = replace(claim, lower=max(low, 0.0), upper=min(high, 1.0))
-    return Certificate(problem, (claim,), (value_hints(solution, followed),), about=about)
+    claim = to_claim(name, problem.objective.range, policy, problem.objective)
+    boxes, _ = boxes_of(problem, FLOAT64)
+    if problem.automaton is None:
+        nature = _nature_of(problem)
+        claim, hints = average_claim(problem, boxes, claim, known, (nature, nature), precision, solved)
+    else:
+        whole, objective, followed = product_model(problem, boxes, claim, known, policy)
+        solution = solved(whole, objective, followed)
+        low, high = float(solution.lower[whole.initial]), float(solution.upper[whole.initial])
+        claim, hints = (
+            replace(claim, lower=max(low, 0.0), upper=min(high, 1.0)),
+            value_hints(solution, followed),
+        )
+    return Certificate(problem, (claim,), (hints,), about=to_words(about or {}))
+
+
+def _nature_of(problem: CertifiedProblem) -> Direction:
+    """The direction of nature; any will do where she has no say."""
+    nature = problem.objective.nature
+    return Direction["MAX" if nature == "ANY" else nature]
 
 
 def product_model(
@@ -324,15 +339,9 @@ def structure_of(product: AutomatonProduct) -> Structure:
 
 def objective_of(problem: CertifiedProblem, product: AutomatonProduct) -> Objective:
     """Reaching what is won there."""
-    objective = problem.objective
-    nature = "MAX" if objective.nature == "ANY" else objective.nature
-    return Objective(
-        ObjectiveKind.UNTIL,
-        Direction[objective.agent],
-        Direction[nature],
-        target=product.target,
-        complement=objective.complement,
-    )
+    agent, complement = Direction[problem.objective.agent], problem.objective.complement
+    nature, target = _nature_of(problem), product.target
+    return Objective(ObjectiveKind.UNTIL, agent, nature, target=target, complement=complement)
 
 
 def model_of(product: AutomatonProduct, model: MDP | IntervalMDP) -> MDP | IntervalMDP:
@@ -340,23 +349,6 @@ def model_of(product: AutomatonProduct, model: MDP | IntervalMDP) -> MDP | Inter
     if isinstance(model, MDP):
         return MDP(structure, model.probability[which])
     return IntervalMDP(structure, model.lower[which], model.upper[which])
-
-
-def _average_certificate(
-    problem: CertifiedProblem,
-    model: MDP | IntervalMDP,
-    precision: float,
-    solve: Solve,
-    about: Mapping[str, str],
-    policy: Policy | None = None,
-) -> Certificate:
-    """The certificate of an average; `model` is what is solved, over the states of the problem."""
-    objective = problem.objective
-    nature = Direction["MAX" if objective.nature == "ANY" else objective.nature]
-    boxes, _ = boxes_of(problem, FLOAT64)
-    claim = to_claim("value" if policy is None else "given policy", objective.range, policy, objective)
-    claim, hints = average_claim(problem, boxes, claim, model, (nature, nature), precision, solve)
-    return Certificate(problem, (claim,), (hints,), about=about)
 
 
 def average_claim(

@@ -44,7 +44,7 @@ MANIFEST = "tightrope-manifest.json"
 MANIFEST_FORMAT = "tightrope manifest"
 MANIFEST_VERSION = 1
 
-TORN = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part")
+TORN = re.compile(r"(.*/)?\.([^/]+)\.[0-9a-f]{16}\.part")
 """The names under which files are written before they take their place."""
 
 Digests = dict[str, str | None]
@@ -84,10 +84,8 @@ class Manifest(msgspec.Struct, frozen=True):
 
     def _is_torn(self, name: str) -> bool:
         """Whether it is what a process left that was killed while it wrote one of our files."""
-        inside, _, last = name.rpartition("/")
-        torn = TORN.fullmatch(last)
-        known = {MANIFEST, *self.names}
-        return torn is not None and (f"{inside}/{torn[1]}" if inside else torn[1]) in known
+        torn = TORN.fullmatch(name)
+        return torn is not None and f"{torn[1] or ''}{torn[2]}" in {MANIFEST, *self.names}
 
     def save(self, folder: Path) -> None:
         with atomic_write(folder / MANIFEST) as file:
@@ -136,9 +134,8 @@ def file_digest(path: Path) -> str:
 
 def _is_plain(folder: Path, name: str) -> bool:
     """Whether the name is a regular file that no link leads to."""
-    path = folder / name
-    inner = [folder.joinpath(*name.split("/")[:depth]) for depth in range(1, name.count("/") + 1)]
-    return path.is_file() and not path.is_symlink() and not any(step.is_symlink() for step in inner)
+    path = os.path.realpath(folder / name)
+    return os.path.isfile(path) and path == os.path.join(os.path.realpath(folder), *name.split("/"))
 
 
 PART = re.compile(r"\.tightrope-[0-9a-f]{16}\.part")
@@ -171,21 +168,17 @@ class OutputDirectory:
             for name in files:
                 sync(part / name)
             new = Manifest(self.kind, {**files, **dict.fromkeys(live)})
-
             if inside:
                 self._replace(part, new, first_gone)
-            else:
-                new.save(part)
-                self._appear(part)
-
-    def _appear(self, part: Path) -> None:
-        try:
-            os.rename(part, self.path)
-        except OSError:
-            if self.path.exists():
-                raise self._refuse_changed() from None
-            raise
-        sync(self.path.parent)
+                return
+            new.save(part)
+            try:
+                os.rename(part, self.path)
+            except OSError:
+                if self.path.exists():
+                    raise self._refuse_changed() from None
+                raise
+            sync(self.path.parent)
 
     def _replace(self, part: Path, new: Manifest, first_gone: str | None) -> None:
         with _lock(self.path):
@@ -246,14 +239,13 @@ def add_file(path: str | Path, kind: str | None = None, *, overwrite: bool = Fal
             sync(part / name)
             with _lock(folder):
                 now = read_manifest(folder) or (None if kind is None else Manifest(kind))
-                if now is not None:
+                grown = None if now is None else replace(now, added={**now.added, name: digest})
+                if now is not None and grown is not None:
                     had = {name: now.added[name]} if name in now.added else {}
-                    grown = replace(now, added={**now.added, name: digest})
                     replace(grown, replacing={**now.replacing, **had}).save(folder)
-                    os.replace(part / name, folder / name)
+                os.replace(part / name, folder / name)
+                if grown is not None:
                     grown.save(folder)
-                else:
-                    os.replace(part / name, folder / name)
 
 
 def check_added(path: str | Path, overwrite: bool = False) -> None:
@@ -389,14 +381,12 @@ def _is_certificate(path: Path) -> bool:
         return False
     import zipfile
 
-    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
-        names = set(archive.namelist())
-        name, pattern = "header.npy", rb'\x93NUMPY(?=.*\{"format": )(?=.*"kind": )'
-        if {"header.json", "digest"} <= names:
-            name, pattern = "header.json", rb'\{"format": '
-        if name in names:
-            with archive.open(name) as file:
-                return re.match(pattern, file.read(HEAD), re.DOTALL) is not None
+    earlier = "header.npy", rb'\x93NUMPY(?=.*\{"format": )(?=.*"kind": )'
+    with contextlib.suppress(zipfile.BadZipFile, KeyError), zipfile.ZipFile(path) as archive:
+        is_now = {"header.json", "digest"} <= set(archive.namelist())
+        name, pattern = ("header.json", rb'\{"format": ') if is_now else earlier
+        with archive.open(name) as file:
+            return re.match(pattern, file.read(HEAD), re.DOTALL) is not None
     return False
 
 
@@ -486,15 +476,12 @@ class OutputFile:
             return
         refuse_results(self.path, real)
         try:
-            if real.stat().st_size == 0 or has_mark(real, self.kind):
-                return
+            is_ours = real.stat().st_size == 0 or has_mark(real, self.kind)
         except OSError as error:
-            raise InputError(
-                f"{self.path} exists and cannot be read ({error.strerror or error}), so tightrope may not "
-                "have written it; it was not overwritten",
-                hint=OTHERWISE,
-            ) from error
-        raise foreign(self.path, f"not a {self.kind.name} that tightrope wrote")
+            words = f"{self.path} exists and cannot be read ({error.strerror or error}), so tightrope may not"
+            raise InputError(f"{words} have written it; it was not overwritten", hint=OTHERWISE) from error
+        if not is_ours:
+            raise foreign(self.path, f"not a {self.kind.name} that tightrope wrote")
 
     def checked(self) -> Path:
         """Its path, refused as above: right before it is written."""

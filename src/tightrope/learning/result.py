@@ -32,7 +32,6 @@ from tightrope.io.results import (
     Binding,
     BindingEvent,
     Breakdown,
-    CandidateFacts,
     CoupledFacts,
     CoupledValueFacts,
     Interval,
@@ -440,16 +439,10 @@ class LearningResult(Result):
         return stopped[0] if stopped else CLOSE
 
     def _describe_coupled(self) -> CoupledFacts:
-        names, synthesis = self.model.parameters.names, self.synthesis
-        return CoupledFacts(
-            robust_policy=describe_coupled_value(self.robust.coupled, names),
-            value=None if self.value is None else describe_coupled_value(self.value.coupled, names),
-            limit=None if synthesis is None else synthesis.limit,
-            optimality_gap=None if synthesis is None else synthesis.optimality_gap,
-            candidates=[]
-            if synthesis is None
-            else [CandidateFacts(each.origin, each.guarantee) for each in synthesis.candidates],
-        )
+        names, given = self.model.parameters.names, None if self.value is None else self.value.coupled
+        robust = describe_coupled_value(self.robust.coupled, names)
+        value = describe_coupled_value(given, names)
+        return record_of(CoupledFacts, self.synthesis, robust_policy=robust, value=value)
 
     @property
     def model(self) -> ParametricMDP:

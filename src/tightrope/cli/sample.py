@@ -29,7 +29,6 @@ from tightrope.loading import is_continuous
 from tightrope.model.pomdp import POMDP, controller_of
 
 if TYPE_CHECKING:
-    from tightrope.data.costs import CostSource
     from tightrope.model.structure import Structure
     from tightrope.numerics.arrays import BoolArray
 
@@ -269,7 +268,9 @@ class Simulation:
 
     def _drawn(self) -> tr.Counts:
         request, simulator, model = self.request, self.simulator, self.loaded.model
-        walker = simulator if self.mixture is None else late.collection.MixedEpisodes(simulator, *self.mixture)
+        walker = (
+            simulator if self.mixture is None else late.collection.MixedEpisodes(simulator, *self.mixture)
+        )
         if request.draws is not None:
             if not isinstance(model, tr.ParametricMDP):
                 raise InputError("--draws requires a model with parameters: the table is by signature")

@@ -276,7 +276,46 @@ def test_a_minimal_document_is_enough(result: Path, tmp_path: Path) -> None:
     folder = edited(result, tmp_path / "r", events=None, regions=[], truth=None, command=[])
     page = write_report(folder).read_text()
     Outline(page)
-    assert "The policy files are not beside the result" in page
+    assert "its files are not beside the result" in page
+
+
+PRESS = """mdp
+const double wear;
+module press
+  worn : [0..1] init 0;
+  [run] worn=0 -> wear : (worn'=1) + 1-wear : true;
+  [wait] worn=0 -> wear/2 : (worn'=1) + 1-wear/2 : true;
+  [fix] worn=1 -> (worn'=0);
+endmodule
+rewards "output" [run] true : 1; endrewards
+"""
+
+
+@pytest.mark.parametrize(
+    ("waited", "first", "more"),
+    [
+        (50, "Always run.", "Long-run average output &gt;= 0.88073"),
+        (
+            900,
+            "Do not act on this result: the data contradict the model. Fix the model first.",
+            "under the contradicted model",
+        ),
+    ],
+)
+def test_the_page_of_an_average_begins_with_what_to_do(
+    waited: int, first: str, more: str, tmp_path: Path
+) -> None:
+    model, log, out = tmp_path / "press.prism", tmp_path / "log.csv", tmp_path / "out"
+    model.write_text(PRESS)
+    rows = ["worn,action,worn_next,count", "0,run,1,200", "0,run,0,1800"]
+    rows += [f"0,wait,1,{waited}", f"0,wait,0,{1000 - waited}", "1,fix,0,500"]
+    log.write_text("\n".join(rows) + "\n")
+    asked = ["--prop", 'R{"output"}max=? [ S ]', "--param", "wear=0.05:0.95", "--sets", "tied"]
+    code = command(["learn", str(model), *asked, "--data", str(log), "--ends", "complete", "-o", str(out)])
+    page = write_report(out).read_text()
+    Outline(page)
+    (rule,) = re.findall('<p class="rule">(.*)</p>', page)
+    assert (code, rule) == (int(waited == 900), first) and more in page
 
 
 def test_words_from_models_cannot_become_markup(result: Path, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from tightrope.certify.solved import to_words
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError
+from tightrope.fleet.dependence import weigh_within
 from tightrope.fleet.tolerance import (
     MISS,
     all_have_a_unit,
@@ -45,7 +46,7 @@ from tightrope.fleet.tolerance import (
 from tightrope.fleet.versions import step_losses
 from tightrope.io.answers import ANSWER_FILE, AnswerDocument, ProvedFacts, StepFacts
 from tightrope.io.coding import record_of, to_text
-from tightrope.io.results import Interval, Judged, LedgerFacts
+from tightrope.io.results import Interval, Judged, LedgerFacts, power_text
 from tightrope.learning.groups import counts_of_unit, interval_options, second_half, units_in
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnKwargs, LearnOptions, OutcomesUse
@@ -55,7 +56,7 @@ from tightrope.learning.result import LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.monitoring.episode_scores import Episodes, Scores
-from tightrope.monitoring.model_fit import weigh_fit
+from tightrope.monitoring.model_fit import ALPHA, weigh_fit
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
@@ -134,6 +135,13 @@ class FleetAnswer(Record):
     text: str
     verdict: Assessment
 
+    @property
+    def headline(self) -> str:
+        """The verdict and the bound in one line; no confidence where nothing is guaranteed."""
+        if self.verdict.word in (Word.PROVED, Word.LIMIT):
+            return f"{self.verdict.word.name}: {self.text}"
+        return self.verdict.headline(self.text.partition(", confidence ")[0])
+
     def _title_(self) -> str:
         return f"FleetAnswer, {self.kind}: {self.verdict.word.value}, {self.text}"
 
@@ -184,7 +192,7 @@ class Fleet(Record):
             model=model,
             model_hash=problem.base.hash(),
             question=problem.query.text,
-            headline=f"{self.most.verdict.word.name}: {self.most.text}",
+            headline=self.most.headline,
             value=None,
             truth=None,
             robust_policy=None,
@@ -219,7 +227,7 @@ class Fleet(Record):
         shown = (f"{one.name} {interval_text(one.interval.lower, one.interval.upper)}" for one in self.worst)
         beside = (self.next_unit, self.average, self.scenario)
         return [
-            *((one.kind, f"{one.verdict.word.name}: {one.text}") for one in beside if one is not None),
+            *((one.kind, one.headline) for one in beside if one is not None),
             ("units", f"{len(self.units):,} by '{self.column}', {episodes:,} episodes{chosen}"),
             ("worst", ", ".join(islice(shown, WORST))),
             ("loses most", ", ".join(f"{one.name} {one.loss:.1%} of runs" for one in self.steps[:WORST])),
@@ -483,6 +491,7 @@ class _UnitBounds:
         self._together = whole
         plan = plan_observation(problem, counts, policy, options.behaviour, options.return_range, policy)
         is_seen = isinstance(plan, Observation) and plan.queues is None and not plan.is_weighted
+        is_seen &= options.outcomes is not OutcomesUse.NONE
         self.observation = plan if is_seen and isinstance(plan, Observation) else None
 
     @property
@@ -499,12 +508,17 @@ class _UnitBounds:
 
     @cached_property
     def refuted(self) -> str | None:
-        """What the rows of a unit say against the model, where the model is used; each has its part of α."""
+        """What the rows say against the model within units, where the model is used: half of α is for all
+        units together, the rest for each alone."""
         if self.observation is not None:
             return None
+        unit = np.repeat(np.arange(len(self.parts)), [len(part) for part in self.parts])
+        log_e, feature = weigh_within(self.model, self._together, unit)
+        if log_e >= math.log(2 / ALPHA):
+            return f"within units, outcomes depend on {feature}: e-value {power_text(log_e)}"
         for part in self.parts:
             fit = weigh_fit(self.model, part.counts(self.model, self.counts.design))
-            if fit.log_e_value >= math.log(len(self.parts) / fit.alpha):
+            if fit.log_e_value >= math.log(2 * len(self.parts) / fit.alpha):
                 return f"the rows of one unit contradict the model: {fit.text}"
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -80,27 +80,34 @@ def shield(request: ShieldRequest) -> None:
 
 
 def _shield_of(request: ShieldRequest) -> tr.Shield:
-    """The shield of a result, of data, or of a model alone; its certificate is written where one is named."""
+    """The shield of a result, of data, or of a model alone; with --certificate its values and prices are
+    those that the certificate proves."""
     if Path(request.model).is_dir() or Path(request.model).name == RESULT:
         given = options.list_given(request, "prop data region at const param domain certificate")
         if given:
             raise InputError(f"{given[0]} cannot be used with a result", hint="name the model and its data")
         return tr.load_result(request.model).shield(slack=request.slack, patience=request.patience)
-    return _learned(request) if request.data else _solved(request)
+    made, subject, words = (_learned if request.data else _solved)(request)
+    if request.certificate is None:
+        return made
+    tr.certify(subject, request.certificate, overwrite=screen.common.overwrite, **words)
+    return rest_on(made, load(request.certificate))
 
 
-def _learned(request: ShieldRequest) -> tr.Shield:
-    assert request.data is not None
+Made: TypeAlias = tuple[tr.Shield, tr.LearningResult | tr.Problem, dict[str, Any]]
+"""A shield, and what its certificate is about."""
+
+
+def _learned(request: ShieldRequest) -> Made:
     options.refuse_options(request, "at", "it cannot be used with --data")
     study = Study(request, temporal=True)
     words = options.learn_words(request)
     result = tr.learn(study.subject.problem, study.reading, delta=request.delta, **words)
     assert isinstance(result, tr.LearningResult)
-    made = result.shield(slack=request.slack, patience=request.patience)
-    return made if request.certificate is None else _certified(request, made, result)
+    return result.shield(slack=request.slack, patience=request.patience), result, {}
 
 
-def _solved(request: ShieldRequest) -> tr.Shield:
+def _solved(request: ShieldRequest) -> Made:
     options.refuse_log_options(request.reading)
     options.refuse_options(request, "region", "it requires --data")
     question = Question.of(request)
@@ -113,16 +120,7 @@ def _solved(request: ShieldRequest) -> tr.Shield:
     point = loaded.point(request.at) if isinstance(loaded.model, tr.ParametricMDP) else None
     solution = solve(problem if point is None else problem.at(point), **options.learn_words(request))
     made = tr.Shield.of(solution, problem, slack=request.slack, patience=request.patience)
-    return made if request.certificate is None else _certified(request, made, problem, at=point)
-
-
-def _certified(
-    request: ShieldRequest, made: tr.Shield, subject: tr.LearningResult | tr.Problem, **words: Any
-) -> tr.Shield:
-    """The same shield with the values and prices that a certificate proves, which is written."""
-    assert request.certificate is not None
-    tr.certify(subject, request.certificate, overwrite=screen.common.overwrite, **words)
-    return rest_on(made, load(request.certificate))
+    return made, problem, {"at": point}
 
 
 def _headline(answer: ShieldAnswer) -> str:

@@ -5,9 +5,9 @@ With a step bound there is a vector of values for each step. Prices are rounded 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from tightrope.io.answers import ShieldFacts
 from tightrope.logic.accepting import finite_memory_choices
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.graph.support import Support
-from tightrope.model.objective import Direction, ObjectiveKind
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy_choices import FiniteMemoryChoices, check_choices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -25,6 +25,7 @@ from tightrope.problem import Problem
 from tightrope.solver.equations.system import equations_of, horizon_system
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
+from tightrope_check.problem import CertifiedObjective
 
 MOST_PRICES = 50_000_000
 """Prices by step and choice beyond which a question with a step bound is refused."""
@@ -168,11 +169,14 @@ class PriceRows(NamedTuple):
     settled: BoolArray
 
 
-def _prices(value: FloatArray, after: FloatArray, structure: Structure, maximises: bool) -> FloatArray:
-    """max(0, v(s) − q(c)) rounded up (turned for a minimising agent); 0 where nothing is promised."""
-    here = value[structure.choice_state]
+def prices_of(
+    value: FloatArray, after: FloatArray, choice_start: IndexArray, maximises: bool, margin: float = 0.0
+) -> FloatArray:
+    """max(0, v(s) − q(c)) rounded up (turned for a minimising agent); 0 where nothing is promised. `margin`:
+    more by this share of 1 + |v|."""
+    here = np.repeat(value, np.diff(choice_start))
     with np.errstate(invalid="ignore"):
-        loss = here - after if maximises else after - here
+        loss = (here - after if maximises else after - here) + margin * (1.0 + np.abs(here))
     return np.where(loss > 0, np.nextafter(loss, np.inf), 0.0)  # ∞ − ∞ is no loss
 
 
@@ -185,12 +189,12 @@ def _for_ever(solution: Solution) -> PriceRows:
     value = (solution.fixpoint_lower if maximises else solution.fixpoint_upper).copy()
     value[equations.fixed] = equations.value[equations.fixed]
     after = kernel.safe_choices(equations.system, value, not maximises)
-    price = _prices(value, after, structure, maximises)
+    price = prices_of(value, after, structure.choice_start, maximises)
     return PriceRows(value[None], price[None], solution.choice[None], equations.fixed[None])
 
 
 def _by_steps(solution: Solution) -> PriceRows:
-    """A row per step that counts, backwards from the last; the last row is for what comes after them."""
+    """A row per step that counts; the last row is for what comes after them."""
     objective, kernel = solution.objective, solution.kernel
     structure, maximises = kernel.structure, objective.agent is Direction.MAX
     system = horizon_system(objective, structure, np.ones(structure.choices, np.bool_))
@@ -201,28 +205,43 @@ def _by_steps(solution: Solution) -> PriceRows:
             f"{steps:,} steps of {structure.choices:,} choices need more than {MOST_PRICES:,} prices",
             hint="ask without a step bound, or with a smaller one",
         )
-    if objective.is_bounded:  # nothing is left to decide
-        end = objective.terminal if objective.target is None else objective.target
-        value = np.zeros(structure.states) if end is None else end.astype(np.float64)
-        first = structure.choice_start[:-1].astype(np.int64)
-        rows = [PriceRows(value, np.zeros(structure.choices), first, np.ones(structure.states, np.bool_))]
-    else:
-        later = solve(kernel, replace(objective, lower_steps=0), precision=solution.precision)
-        rows = [PriceRows(*(part[0] for part in _for_ever(later)))]
-    best = np.maximum if maximises else np.minimum
+    later = None if objective.is_bounded else replace(objective, lower_steps=0)
+    last = None if later is None else _for_ever(solve(kernel, later, precision=solution.precision))
+    after = partial(kernel.safe_choices, system, upward=not maximises)
+    return rows_by_step(objective, steps, last, structure.choice_start, after, maximises)
+
+
+def rows_by_step(
+    objective: Objective | CertifiedObjective,
+    steps: int,
+    last: PriceRows | None,
+    choice_start: IndexArray,
+    after: Callable[[FloatArray], FloatArray],
+    maximises: bool,
+    margin: float = 0.0,
+) -> PriceRows:
+    """Rows backwards from the `last` one (None: all is decided then); `after` bounds what choices lead to."""
+    first, states = choice_start[:-1].astype(np.int64), len(choice_start) - 1
+    if last is None:
+        given = objective.terminal if objective.target is None else objective.target
+        end = np.zeros(states) if given is None else given.astype(np.float64)
+        free = np.zeros(int(choice_start[-1]))
+        last = PriceRows(end[None], free[None], first[None], np.ones((1, states), np.bool_))
+    rows, best = [PriceRows(*(part[0] for part in last))], np.maximum if maximises else np.minimum
+    state_of = np.repeat(np.arange(states), np.diff(choice_start))
     for step in range(steps - 1, -1, -1):
-        after = kernel.safe_choices(system, rows[-1].value, not maximises)
-        value = best.reduceat(after, structure.choice_start[:-1])
-        attains = np.flatnonzero(after == value[structure.choice_state])
-        fallback = attains[np.unique(structure.choice_state[attains], return_index=True)[1]]
-        settled = np.zeros(structure.states, np.bool_)
-        if objective.kind is ObjectiveKind.UNTIL:
-            assert objective.target is not None
+        reached = after(rows[-1].value)
+        value = best.reduceat(reached, first)
+        attains = np.flatnonzero(reached == value[state_of])
+        fallback = attains[np.unique(state_of[attains], return_index=True)[1]].astype(np.int64)
+        settled = np.zeros(states, np.bool_)
+        if objective.target is not None and objective.kind in ("UNTIL", ObjectiveKind.UNTIL):
             won = objective.target if step >= objective.lower_steps else settled
             settled = won if objective.allowed is None else won | ~objective.allowed
             value[settled] = won[settled]
-        price = _prices(value, after, structure, maximises)
-        rows.append(PriceRows(value, price, fallback.astype(np.int64), settled))
+        price = prices_of(value, reached, choice_start, maximises, margin)
+        price[fallback] = 0.0
+        rows.append(PriceRows(value, price, fallback, settled))
     return PriceRows(*(np.stack(parts[::-1]) for parts in zip(*rows, strict=True)))
 
 

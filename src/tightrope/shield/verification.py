@@ -17,8 +17,9 @@ from msgspec import structs
 
 from tightrope.errors import InputError
 from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import FloatArray
 from tightrope.shield import Shield
-from tightrope.shield.table import PriceRows
+from tightrope.shield.table import PriceRows, prices_of, rows_by_step
 from tightrope_check.archive import LoadedCertificate
 from tightrope_check.checker import Game
 from tightrope_check.laws import boxes_of
@@ -69,6 +70,7 @@ def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str
         return
     question = (objective.agent == "MAX", objective.complement, objective.range)
     never_waits = objective.kind == "DISCOUNTED" or (objective.kind, objective.agent) == ("UNTIL", "MIN")
+    never_waits |= objective.steps is not None
     alike = question == (facts.maximises, facts.complement, facts.range)
     alike &= facts.needs_patience or never_waits
     yield "question", "it is about another question" * (not alike)
@@ -79,9 +81,10 @@ def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str
     for name in ("value", "fallback"):
         differs = not np.array_equal(getattr(table, name), getattr(needed, name))
         yield f"{name}s", "they are not those of the certificate" * differs
-    wrong = len(table.settled) != 1 or bool(np.any(table.settled & ~needed.settled)) or bool(table.won.any())
+    alike = table.settled.shape == needed.settled.shape
+    wrong = not alike or bool(np.any(table.settled & ~needed.settled)) or bool(table.won.any())
     yield "decided states", "they are not those of the certificate" * wrong
-    low = np.flatnonzero(table.price[0] < needed.price[0])
+    low = np.argwhere(table.price < needed.price)[:, 1] if alike else [0]
     yield "prices", f"{structure.choice_name(int(low[0]))} has a lower price" if len(low) else ""
 
 
@@ -94,33 +97,37 @@ def _certified_rows(certificate: Certificate, margin: float = 0.0) -> PriceRows:
     value, fallback = hints.upper if upward else hints.lower, claim.choice
     fallback = hints.witness if fallback is None else fallback
     helps = objective.nature == objective.agent and problem.law == "interval"
-    timed = problem.time is not None or objective.lower_steps > 0 or objective.kind == "AVERAGE"
+    by_steps = objective.steps is not None
+    timed = problem.time is not None or problem.passing is not None or objective.kind == "AVERAGE"
     covered = any(names) and problem.automaton is None and not helps and not timed
-    if not covered or value is None or fallback is None:
+    if not covered or (not by_steps and (value is None or fallback is None)):
         raise InputError(
-            "certificates do not cover shields of step bounds, temporal formulas, averages and time",
+            "certificates do not cover shields of temporal formulas, averages and time",
             hint="leave the certificate out: the shield holds without one",
         )
     with np.errstate(all="ignore"):
-        priced = problem
-        if problem.law == "domain":
-            learned = Learned(certificate, FLOAT64)
-            if not all(one.passed for one in learned.checks()):
-                raise InputError("the certificate is not valid", hint="tightrope verify says why")
+        learned = Learned(certificate, FLOAT64) if problem.law == "domain" else None
+        if learned is None:
+            sets, priced = boxes_of(problem, FLOAT64)[0], problem
+        elif all(one.passed for one in learned.checks()):
             sets = learned.boxes(learned.model_boxes(), number, upward)
             priced = learned.priced(problem, upward)
         else:
-            sets = boxes_of(problem, FLOAT64)[0]
+            raise InputError("the certificate is not valid", hint="tightrope verify says why")
         reward = np.zeros(graph.choices) if priced.objective.reward is None else priced.objective.reward
-        settled, given = objective.boundary(graph.states)
-        value = np.where(settled, given, value)
         game = Game(FLOAT64, objective, np.arange(graph.states), graph.choice_start, sets, reward)
-        after = game.choices(BoundVector.of(FLOAT64, value), upward)
-        here, reached = (
-            np.repeat(value, np.diff(graph.choice_start)),
-            np.where(after.infinite, inf, after.number),
-        )
-        loss = (reached - here if upward else here - reached) + margin * (1 + abs(here))
-    price = np.where(loss > 0, np.nextafter(loss, inf), 0.0)
-    price[fallback] = 0.0
-    return PriceRows(value[None], price[None], fallback[None], settled[None])
+
+        def after(value: FloatArray) -> FloatArray:
+            reached = game.choices(BoundVector.of(FLOAT64, value), upward)
+            return np.where(reached.infinite, inf, reached.number)
+
+        rows = None
+        if not by_steps:
+            assert value is not None and fallback is not None
+            settled, given = objective.boundary(graph.states)
+            value = np.where(settled, given, value)
+            price = prices_of(value, after(value), graph.choice_start, not upward, margin)
+            price[fallback] = 0.0
+            rows = PriceRows(value[None], price[None], fallback[None], settled[None])
+        steps = objective.lower_steps if objective.steps is None else objective.steps
+        return rows_by_step(objective, steps, rows, graph.choice_start, after, not upward, margin)

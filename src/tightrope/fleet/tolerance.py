@@ -52,7 +52,7 @@ def order_of_most(units: int, share: float, delta: float, miss: float = MISS) ->
     there are too few units.
 
     >>> order_of_most(100, 0.9, 0.1), order_of_most(20, 0.8, 0.1), order_of_most(20, 0.9, 0.1)
-    (4, 1, 0)
+    (5, 1, 0)
     """
     tail = bdtr(np.arange(units, dtype=np.float64), units, (1.0 - share) * (1.0 - miss)) * _SAFE
     return int(np.count_nonzero(tail[:units] <= delta))
@@ -86,7 +86,7 @@ def support_risk(units: int, support: int, delta: float) -> float:
     the units determine.
 
     >>> round(support_risk(100, 4, 0.1), 4), support_risk(5, 5, 0.1)
-    (0.125, 1.0)
+    (0.108, 1.0)
     """
     if support >= units:
         return 1.0

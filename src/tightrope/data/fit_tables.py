@@ -68,19 +68,9 @@ class CountTable:
     @staticmethod
     def of(value: AnyArray, transition: AnyArray, number: OffsetArray | None = None) -> CountTable:
         """The table of rows, each of which stands for `number` of them."""
-        place, names = np.zeros(len(value), dtype=np.int64), np.empty(0, dtype=np.int64)
-        if len(value):
-            names, place = np.unique(value, return_inverse=True)
-        size = int(transition.max(initial=0)) + 1
-        key = place.astype(np.int64) * size + transition
-        if len(names) * size <= 8 * len(key) + 64:
-            every = np.bincount(key, number, minlength=len(names) * size)
-            key = np.flatnonzero(every)
-            total = every[key]
-        else:
-            key, which = np.unique(key, return_inverse=True)
-            total = np.bincount(which, number, minlength=len(key))
-        return CountTable(names[key // size].astype(np.int64), key % size, total.astype(np.int64))
+        counter = TableCounter(1 << 62)
+        counter.add(value.astype(np.int64), transition.astype(np.int64), ONE if number is None else number)
+        return counter.table()
 
     def select(self, rows: BoolArray) -> CountTable:
         return CountTable(self.value[rows], self.transition[rows], self.number[rows], self.level)

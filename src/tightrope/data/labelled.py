@@ -13,6 +13,7 @@ unknown probability. Readings are draws in a known state, in any number and orde
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -39,6 +40,9 @@ from tightrope.numerics.late import pa
 COUNT, STATE = "count", "state"
 USUAL = ("observation", "reading", "seen")
 """Names by which the column of readings is known where there are others."""
+
+Kind = tuple[object, ...]
+"""What the columns of states say of some of them."""
 
 SENSOR = "sensor at "
 ENDED = "ended"
@@ -71,8 +75,7 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
     opened, held = _opened(table)
     named, reading_at, count_at = _columns(opened, behind, column)
     keys = _keys(behind, named)
-    seen: dict[tuple[object, ...], dict[str, int]] = {}
-    known = set(keys)
+    known, seen = set(keys), Counter[tuple[Kind, str]]()
     numbers = [1] * held.num_rows if count_at is None else _values(opened, held, count_at, behind)
     texts = [plain_text(value) for value in held[reading_at].to_pylist()]
     entries = zip(*(_values(opened, held, name, behind) for name in named), strict=True)
@@ -83,9 +86,8 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
         if not reading:
             hint = "an image without a report is not a reading"
             raise opened.error("the reading is missing", hint, 1 + row)
-        own = seen.setdefault(key, {})
-        own[reading] = own.get(reading, 0) + number
-    readings = sorted({reading for own in seen.values() for reading in own})
+        seen[key, reading] += number
+    readings, read = sorted({reading for _, reading in seen}), {key for key, _ in seen}
     if reserved := {UNSEEN, ENDED} & set(readings):
         raise opened.error(f"{reserved.pop()!r} is not a reading: it has a meaning of its own")
     kinds = [
@@ -101,10 +103,10 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
     shown = ", ".join(named)
     total = int(counts.transition.sum())
     words = (
-        f"readings {reading_at!r} given {shown}: {total:,} of {len(seen):,} kinds of states, "
+        f"readings {reading_at!r} given {shown}: {total:,} of {len(read):,} kinds of states, "
         f"{len(readings):,} readings"
     )
-    missing = len({key for key in kinds if key is not None} - set(seen))
+    missing = len({key for key in kinds if key is not None} - read)
     notes = (
         f"{missing:,} kinds of states have no reading in the table: there nothing is known of the sensor",
     )
@@ -183,7 +185,7 @@ def _columns(table: DataTable, model: ParametricMDP, column: str | None) -> tupl
     return named, reading[0], count
 
 
-def _keys(model: ParametricMDP, named: Sequence[str]) -> list[tuple[object, ...]]:
+def _keys(model: ParametricMDP, named: Sequence[str]) -> list[Kind]:
     """What the columns say of every state."""
     own = model.structure
     if named[0] == STATE and STATE not in own.valuations:
@@ -214,29 +216,28 @@ def _values(table: DataTable, held: Any, name: str, model: ParametricMDP) -> lis
     return whole
 
 
-def _sensor_name(named: Sequence[str], key: tuple[object, ...]) -> str:
+def _sensor_name(named: Sequence[str], key: Kind) -> str:
     return SENSOR + ", ".join(f"{name}={value}" for name, value in zip(named, key, strict=True))
 
 
 def _counts(
     pomdp: POMDP,
-    keys: Sequence[tuple[object, ...] | None],
-    seen: Mapping[Any, Mapping[str, int]],
+    keys: Sequence[Kind | None],
+    seen: Mapping[tuple[Kind, str], int],
     readings: list[str],
 ) -> Counts:
     """How often each reading was made, at one state of every kind."""
     assert isinstance(pomdp.model, ParametricMDP)
     own = pomdp.structure
     total = np.zeros(own.transitions, np.int64)
-    first: dict[tuple[object, ...], int] = {}
+    first: dict[Kind, int] = {}
     for state, key in enumerate(keys):
         if key is not None and not (own.draws_start and state == own.initial):
             first.setdefault(key, state)
-    for key, row in seen.items():
-        if key not in first:  # readings where a play has ended say nothing that is asked
-            continue
-        begin = int(own.transition_start[own.choice_start[first[key]]])
-        for place, reading in enumerate(readings):
-            total[begin + place] += row.get(reading, 0)
+    place = {reading: number for number, reading in enumerate(readings)}
+    for (key, reading), number in seen.items():
+        if key in first:  # readings where a play has ended say nothing that is asked
+            begin = int(own.transition_start[own.choice_start[first[key]]])
+            total[begin + place[reading]] += number
     design = SamplingDesign(SamplingKind.ADAPTIVE, steps=int(total.sum()))
     return Counts(total, own.transition_start, design, pomdp.model.hash())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -25,6 +25,7 @@ from tightrope.data.read_options import LogReadOptions
 from tightrope.data.row_sequence import NO_TICK, LogShape, Tick
 from tightrope.data.rows import EventBatch, RowDecoder, TimeKind, ValueMap
 from tightrope.errors import InputError
+from tightrope.io.table.arrow import held_table
 from tightrope.io.table.columns import ProblemCodes
 from tightrope.io.table.data_table import DataTable
 from tightrope.model.structure import Structure
@@ -170,6 +171,11 @@ class ReadPlan:
     def absorbing(self) -> BoolArray:
         """States that nothing leaves."""
         return absorbing_states(self.structure)
+
+    def holding(self, table: int, batches: Iterable[Any]) -> ReadPlan:
+        """The same where only these rows of a table are here."""
+        held = held_table(self.tables[table], batches)
+        return replace(self, tables=[*self.tables[:table], held, *self.tables[table + 1 :]])
 
     def check_free_columns(self) -> None:
         """Refuse columns that `known` or `ignored` names and the log does not have, or has a use for."""

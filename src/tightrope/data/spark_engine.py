@@ -8,25 +8,21 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import groupby
-from typing import Any
+from itertools import chain, groupby
+from typing import Any, NamedTuple
 
 from tightrope.data.engines import EXTRAS, SPARK, Place, require, require_answer, seen_by_worker
 from tightrope.data.read_plan import Part, ReadPlan, State, Work, in_threads
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.table.arrow import held_table
 from tightrope.io.table.data_table import first_line
 from tightrope.io.table.frames import as_row, feed, partition
 
 PARTS_OF_JOB = 128
-"""Two jobs run at once, and the states of their parts are in memory here."""
 QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL"}
 
 
-@dataclass(frozen=True)
-class SparkEngine:
-    """Reads parts on the executors of a session."""
+class SparkEngine(NamedTuple):
+    """Reads parts on the executors of a session; two jobs run at once, whose states are in memory here."""
 
     session: Any
 
@@ -41,8 +37,7 @@ class SparkEngine:
                 continue
             for some in (own[first : first + PARTS_OF_JOB] for first in range(0, len(own), PARTS_OF_JOB)):
                 jobs.append((self.session.range(0, len(some), 1, len(some)), dict(enumerate(some))))
-        for states in in_threads(2, lambda job: _collect(*job, sent), jobs):
-            yield from states
+        yield from chain.from_iterable(in_threads(2, lambda job: _collect(*job, sent), jobs))
 
 
 @contextmanager
@@ -51,11 +46,9 @@ def opened(place: Place) -> Iterator[SparkEngine]:
     sessions = require("pyspark.sql", EXTRAS[SPARK]).SparkSession
     active, address = sessions.getActiveSession(), place.address or "local[*]"
     if active is not None:
-        if place.address is not None and active.conf.get("spark.master", "") != place.address:
-            hint = "leave it out, or stop that session: spark.stop()"
-            raise InputError(
-                f"`scheduler` is {place.address}, and another Spark session is active", hint=hint
-            )
+        if place.address not in (None, active.conf.get("spark.master", "")):
+            message = f"`scheduler` is {place.address}, and another Spark session is active"
+            raise InputError(message, hint="leave it out, or stop that session: spark.stop()")
         yield SparkEngine(active)
         return
     if address.startswith("spark://"):
@@ -92,8 +85,7 @@ def _collect(frame: Any, parts: Mapping[int, Part], sent: bytes) -> list[Any]:
             return
         part, (work, plan) = parts[number], pickle.loads(sent)
         if plan.tables[part.table].format.groups_are_parts:  # the partition holds its rows
-            own = held_table(plan.tables[part.table], held)
-            plan = replace(plan, tables=[*plan.tables[: part.table], own, *plan.tables[part.table + 1 :]])
+            plan = plan.holding(part.table, held)
         try:
             answer = work(plan, part)
         except InputError as error:

@@ -152,7 +152,8 @@ def _status(column: ArrowColumn, name: str, table: DataTable) -> BoolArray:
 
 
 def _check_times(subjects: _Subjects, entries: Sequence[Entry], structure: Structure) -> None:
-    """Events come after watching began, one at a time, and nothing after a state that nothing leaves."""
+    """Events come after watching began, one at a time, and nothing after a state that nothing leaves; what
+    was not seen was looked for as long as it could have come."""
     table, begin, when, happened = subjects
     early = happened & (when <= begin[:, None])
     if early.any():
@@ -174,21 +175,6 @@ def _check_times(subjects: _Subjects, entries: Sequence[Entry], structure: Struc
             raise table.error(
                 f"an event follows {name}, which nothing leaves", None, 1 + int(np.argmax(after))
             )
-    _check_watching(subjects, entries, structure)
-
-
-class _Subjects(NamedTuple):
-    """Since when subjects of a table were watched; of each event, until when and whether it happened then."""
-
-    table: DataTable
-    begin: FloatArray
-    when: FloatArray
-    happened: BoolArray
-
-
-def _check_watching(subjects: _Subjects, entries: Sequence[Entry], structure: Structure) -> None:
-    """What was not seen was looked for as long as it could have come."""
-    table, _, when, happened = subjects
     source = structure.choice_state[structure.transition_choice]
     leads = {(int(a), int(b)) for a, b in zip(source, structure.successor, strict=True)}
     until = when.max(axis=1)
@@ -205,3 +191,12 @@ def _check_watching(subjects: _Subjects, entries: Sequence[Entry], structure: St
             )
             hint = f"where it was watched, {entries[event].time} is the end of watching"
             raise table.error(message, hint, 1 + row)
+
+
+class _Subjects(NamedTuple):
+    """Since when subjects of a table were watched; of each event, until when and whether it happened then."""
+
+    table: DataTable
+    begin: FloatArray
+    when: FloatArray
+    happened: BoolArray

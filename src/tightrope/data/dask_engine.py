@@ -80,16 +80,15 @@ def require_scheduler(address: str) -> None:
 
 
 def _result(task: Any) -> Any:
-    from distributed import CancelledError, KilledWorker
-
+    distributed = require("distributed")
     try:
         return task.result()
-    except KilledWorker as error:
+    except distributed.KilledWorker as error:
         raise CannotCertify(
             f"the workers that counted a part of the log died, one after the other: {error}. "
             "They may need more memory."
         ) from None
-    except CancelledError:
+    except distributed.CancelledError:
         raise CannotCertify("the Dask scheduler went away while the log was counted") from None
     except InputError as error:
         raise seen_by_worker(error) from None

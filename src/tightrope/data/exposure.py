@@ -118,7 +118,7 @@ class Exposure(Record):
 
 
 @with_words(LogReadOptions)
-def read_exposure(data: Any, model: Structured | Structure, options: LogReadOptions) -> Exposure:
+def read_exposure(data: object, model: Structured | Structure, options: LogReadOptions) -> Exposure:
     """Read a log in continuous time.
 
     Parameters
@@ -147,7 +147,7 @@ def read_exposure(data: Any, model: Structured | Structure, options: LogReadOpti
     return exposure_of(data, structure, options)
 
 
-def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exposure:
+def exposure_of(data: object, structure: Structure, options: LogReadOptions) -> Exposure:
     """The same, with all that is said about the log."""
     options.check()
     if words := options.given(STEPS):

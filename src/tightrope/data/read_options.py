@@ -73,7 +73,7 @@ class LogReadOptions(LogWords):
     """What the user says about a log, with what that means."""
 
     @staticmethod
-    def of(function: str, words: Mapping[str, Any], besides: Sequence[str] = ()) -> LogReadOptions:
+    def of(function: str, words: Mapping[str, object], besides: Sequence[str] = ()) -> LogReadOptions:
         """The keyword arguments of a function that reads logs, with a saved reading, checked."""
         names = [one.name for one in fields(LogReadOptions) if one.name != "overridden"]
         options = LogReadOptions(**check_keywords(function, names, words, besides)).resolved()
@@ -205,12 +205,12 @@ R = TypeVar("R")
 
 def with_words(
     record: Callable[P, LogReadOptions],
-) -> Callable[[Callable[[Any, M, LogReadOptions], R]], Callable[Concatenate[Any, M, P], R]]:
+) -> Callable[[Callable[[object, M, LogReadOptions], R]], Callable[Concatenate[object, M, P], R]]:
     """Let a function of data, a model and the record take the fields of the record as keyword arguments."""
 
-    def decorate(read: Callable[[Any, M, LogReadOptions], R]) -> Callable[Concatenate[Any, M, P], R]:
+    def decorate(read: Callable[[object, M, LogReadOptions], R]) -> Callable[Concatenate[object, M, P], R]:
         @functools.wraps(read)
-        def call(data: Any, model: M, **words: Any) -> R:
+        def call(data: object, model: M, **words: object) -> R:
             return read(data, model, LogReadOptions.of(read.__name__, words))
 
         given = [one for one in signature(record).parameters.values() if one.name != "overridden"]
@@ -218,6 +218,6 @@ def with_words(
         words = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in given]
         typed: Any = call
         typed.__signature__ = Signature([*own, *words])
-        return cast("Callable[Concatenate[Any, M, P], R]", typed)
+        return cast("Callable[Concatenate[object, M, P], R]", typed)
 
     return decorate

@@ -172,7 +172,7 @@ class ReadPlan:
         """States that nothing leaves."""
         return absorbing_states(self.structure)
 
-    def holding(self, table: int, batches: Iterable[Any]) -> ReadPlan:
+    def holding(self, table: int, batches: Iterable[object]) -> ReadPlan:
         """The same where only these rows of a table are here."""
         held = held_table(self.tables[table], batches)
         return replace(self, tables=[*self.tables[:table], held, *self.tables[table + 1 :]])

@@ -106,7 +106,7 @@ class Reading(Record):
 
 
 @with_words(LogReadOptions)
-def read_data(data: Any, model: Structured, options: LogReadOptions) -> Reading:
+def read_data(data: object, model: Structured, options: LogReadOptions) -> Reading:
     """Read a log for a model.
 
     Parameters

@@ -14,6 +14,7 @@ files are identifiers; other texts are converted (`identifier`): `end of run` is
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import csv
 import hashlib
@@ -24,7 +25,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,7 @@ from tightrope.io.table import columns as cells
 from tightrope.io.table.columns import ArrowColumn, ProblemCodes, RowProblem, mark
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.late import pa, pc
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}|0[xX][0-9a-fA-F]{1,15}")
@@ -49,6 +50,10 @@ TABLE = 40
 
 NO_ACTION = -3
 """A row without an action, as the last of an episode is in a log that takes next states from the next row."""
+
+
+Rows: TypeAlias = slice | BoolArray | OffsetArray
+"""Some rows of a batch."""
 
 
 @dataclass
@@ -90,10 +95,10 @@ class EventBatch:
     def __len__(self) -> int:
         return len(self.number)
 
-    def __getitem__(self, part: Any) -> EventBatch:
+    def __getitem__(self, part: Rows) -> EventBatch:
         return self._each(lambda name: getattr(self, name)[part], lambda name: self.columns[name][part])
 
-    def some(self, part: Any) -> EventBatch:
+    def some(self, part: Rows) -> EventBatch:
         """The same, of which only fields that are asked for are copied; this batch must stay as it is."""
         return _SomeEvents(self, part)
 
@@ -105,7 +110,7 @@ class EventBatch:
             lambda name: np.concatenate([part.columns[name] for part in parts]),
         )
 
-    def _each(self, field: Callable[[str], Any], column: Callable[[str], OffsetArray]) -> EventBatch:
+    def _each(self, field: Callable[[str], AnyArray], column: Callable[[str], OffsetArray]) -> EventBatch:
         columns = {name: column(name) for name in self.columns}
         return EventBatch(columns=columns, **{name: field(name) for name in _FIELDS})
 
@@ -140,7 +145,7 @@ class EventBatch:
 class _SomeEvents(EventBatch):
     """Some rows of a batch."""
 
-    def __init__(self, batch: EventBatch, part: Any):
+    def __init__(self, batch: EventBatch, part: Rows):
         self._batch, self._part = batch, part
 
     def __getattr__(self, name: str) -> Any:
@@ -365,7 +370,7 @@ def decode_named_states(
     if own.are_numbers:
         return own.find_numbers(cells.whole_numbers(column, name, file, problems))
     if cells.is_nested(column):
-        values: list[Any] = column.to_pylist()
+        values: list[object] = column.to_pylist()
         mark(problems, np.array([value is None for value in values]), RowProblem.MISSING_VALUE)
         return np.array([own.find(value) for value in values], dtype=np.int64)
     listed, codes = cells.distinct(column)
@@ -481,10 +486,8 @@ def digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
-def _literal(value: Any) -> Any:
+def _literal(value: object) -> object:
     """The number, tuple or truth value that a text shows; the text itself where it shows none."""
-    import ast
-
     if not isinstance(value, str):
         return value
     try:
@@ -613,7 +616,7 @@ def plain_text(value: object) -> str:
 
 
 def parse_maps(
-    texts: Sequence[str] | Mapping[str, Any] | None, variables: Collection[str], more: Collection[str] = ()
+    texts: Sequence[str] | Mapping[str, object] | None, variables: Collection[str], more: Collection[str] = ()
 ) -> dict[str, ValueMap]:
     """The maps by the role they belong to; some roles have maps only in some logs.
 
@@ -634,12 +637,12 @@ def parse_maps(
     return maps
 
 
-def map_entries(texts: Sequence[str] | Mapping[str, Any]) -> dict[str, str]:
+def map_entries(texts: Sequence[str] | Mapping[str, object]) -> dict[str, str]:
     """What a user's words say of values, as texts."""
     return {role: value_map.text for role, value_map in _entries(texts)}
 
 
-def _entries(texts: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[str, ValueMap]]:
+def _entries(texts: Sequence[str] | Mapping[str, object]) -> Iterator[tuple[str, ValueMap]]:
     if isinstance(texts, Mapping):
         yield from ((str(role), _value_map(one, f"{role}: {one}")) for role, one in texts.items())
         return
@@ -650,7 +653,7 @@ def _entries(texts: Sequence[str] | Mapping[str, Any]) -> Iterator[tuple[str, Va
         yield role, _value_map(meaning, text)
 
 
-def _value_map(meaning: Any, text: str) -> ValueMap:
+def _value_map(meaning: object, text: str) -> ValueMap:
     if isinstance(meaning, Mapping):
         return ValueMap({plain_text(value): plain_text(name) for value, name in meaning.items()})
     if "=" in str(meaning):

@@ -20,7 +20,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, SupportsInt, TypeGuard
 
 import numpy as np
 
@@ -48,7 +48,7 @@ from tightrope.verdict import Assumed
 
 
 def count_episodes(
-    episodes: Any, model: Structured, options: LogReadOptions
+    episodes: object, model: Structured, options: LogReadOptions
 ) -> tuple[Counts, KeptEvents | None]:
     """One batch position per step, in the order in which the episodes come; and what is kept of them."""
     if not isinstance(episodes, Iterable) or isinstance(episodes, str | bytes):
@@ -75,7 +75,7 @@ def count_episodes(
     return (whole, None) if options.recent is None else recent_counts(log.transition, options.recent, whole)
 
 
-ConvertObservation = Callable[[Any], Any]
+ConvertObservation = Callable[[Any], object]
 
 
 class ObservationMap:
@@ -104,7 +104,7 @@ class ObservationMap:
             )
         self._number = {name: number for number, name in enumerate(self.actions)}
 
-    def state(self, observation: Any, where: str) -> int:
+    def state(self, observation: object, where: str) -> int:
         """The state that an observation shows; `where` goes into the error when it shows none."""
         shown = plain(self.convert_obs(observation) if self.convert_obs is not None else observation)
         own = self.structure.state_names
@@ -131,7 +131,7 @@ class ObservationMap:
             return False
         return isinstance(shown, Mapping) or (isinstance(shown, tuple) and not own.has_sequences)
 
-    def _by_index(self, shown: Any, where: str) -> int:
+    def _by_index(self, shown: object, where: str) -> int:
         states = self.structure.states
         if isinstance(shown, tuple) and len(shown) == 1:
             shown = shown[0]
@@ -141,7 +141,7 @@ class ObservationMap:
             f"{where}: the observation {shown!r} is not a state's index; they are 0..{states - 1}"
         )
 
-    def _by_variables(self, shown: Any, where: str) -> int:
+    def _by_variables(self, shown: object, where: str) -> int:
         names = tuple(self.structure.valuations)
         if _is_whole(shown):
             variables = f" Its variables go by name or as a sequence: ({', '.join(names)})" if names else ""
@@ -180,7 +180,7 @@ class ObservationMap:
             )
         return self._number[name]
 
-    def choice(self, state: int, action: Any, where: str) -> int:
+    def choice(self, state: int, action: object, where: str) -> int:
         """The choice that an environment's action number takes in a state."""
         structure = self.structure
         first, last = int(structure.choice_start[state]), int(structure.choice_start[state + 1])
@@ -272,13 +272,13 @@ class ObservationMap:
             )
 
 
-def _is_whole(value: object) -> bool:
+def _is_whole(value: object) -> TypeGuard[SupportsInt]:
     if isinstance(value, bool | np.bool_ | int | np.integer):
         return True
     return isinstance(value, float | np.floating) and float(value).is_integer()
 
 
-def load_named(spec: str, option: str) -> Callable[..., Any]:
+def load_named(spec: str, option: str) -> Callable[..., object]:
     """The function that `module:name` names; modules of the current directory are found too."""
     module_name, colon, name = spec.partition(":")
     if not colon or not module_name or not name:

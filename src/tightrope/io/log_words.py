@@ -92,7 +92,7 @@ class LogWords:
         '"wear=level, wear\'=next_level, action=cmd"',
         list[str],
     )
-    maps: Sequence[str] | Mapping[str, Any] | None = word(
+    maps: Sequence[str] | Mapping[str, object] | None = word(
         "--map",
         "Convert values to those of the model: names, or units ('wear: *10').",
         "'action: 0=repair, 1=run'",
@@ -291,7 +291,7 @@ def reading_text(values: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):

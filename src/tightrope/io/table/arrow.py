@@ -86,7 +86,7 @@ class InMemory(LogFormat):
     def accepts(self, data: object) -> bool:
         return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
-    def hold(self, data: Any, name: str, metadata: Metadata | None = None) -> DataTable:
+    def hold(self, data: object, name: str, metadata: Metadata | None = None) -> DataTable:
         try:
             if hasattr(data, "__arrow_c_stream__"):
                 table = pa.RecordBatchReader.from_stream(data).read_all()
@@ -128,7 +128,7 @@ class _Held(InMemory):
         return super().pieces(table, names, ragged, None)
 
 
-def held_table(table: DataTable, batches: Iterable[Any]) -> DataTable:
+def held_table(table: DataTable, batches: Iterable[object]) -> DataTable:
     """A table of which only one group of rows is here."""
     return replace(table, format=_Held(), content=pa.Table.from_batches(list(batches)))
 

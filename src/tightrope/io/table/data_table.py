@@ -91,7 +91,7 @@ class LogFormat:
         """Whether `hold` takes this object, or JSON lines that begin with these bytes are of this format."""
         return False
 
-    def hold(self, data: Any, name: str) -> DataTable:
+    def hold(self, data: object, name: str) -> DataTable:
         """The table of an object, under a name for messages."""
         raise InputError(f"the format '{self.name}' holds no objects", Location(name))
 

@@ -330,7 +330,7 @@ def open_table(file: LogFile) -> DataTable:
     return _checked(opened)
 
 
-def _of_memory(data: Any, name: str) -> DataTable:
+def _of_memory(data: object, name: str) -> DataTable:
     if isinstance(data, pa.RecordBatchReader):
         return _of_batches(data, data.schema)
     form = format_of_object(data)

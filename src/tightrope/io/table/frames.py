@@ -131,9 +131,7 @@ def as_row(rows: int, content: bytes = b"") -> Any:
 
 
 def partition() -> int:
-    from pyspark import TaskContext
-
-    return int(TaskContext.get().partitionId())
+    return int(importlib.import_module("pyspark").TaskContext.get().partitionId())
 
 
 def _size(batches: Iterable[Any]) -> Iterator[Any]:

@@ -379,7 +379,7 @@ def prove_by_bases(rows: RowSystem, space: Space, polynomials: Polynomials, hint
 
 
 @dataclass(frozen=True, eq=False)
-class ExpressionBounds:
+class ExpressionEnds:
     """What is proved of the ends of expressions: by events, by bases of a region, within its box."""
 
     space: Space
@@ -430,7 +430,7 @@ class ProjectedRegion:
     writer: RowWriter
     box: Box
     rows: RowSystem | None
-    bounds: ExpressionBounds
+    bounds: ExpressionEnds
     lower: FloatArray
     upper: FloatArray
 
@@ -573,11 +573,11 @@ class Learned:
         check = Check("bounds of expressions are derived", True, words)
         return ProjectedRegion(check, writer, box, rows, bounds, lower, upper)
 
-    def bounds(self, bases: ProvedEnds, box: Box | None) -> ExpressionBounds:
+    def bounds(self, bases: ProvedEnds, box: Box | None) -> ExpressionEnds:
         """What events say of expressions, with what follows from bases and within a box."""
-        return ExpressionBounds(self.space, self.polynomials, self.statements.ends, bases, box, self._ranges)
+        return ExpressionEnds(self.space, self.polynomials, self.statements.ends, bases, box, self._ranges)
 
-    def _derive(self, bounds: ExpressionBounds) -> tuple[FloatArray, FloatArray]:
+    def _derive(self, bounds: ExpressionEnds) -> tuple[FloatArray, FloatArray]:
         """The bounds of every expression, or of every transition where these share δ."""
         lower, upper = bounds.doubles(self.used)
         unknown, least = self.unknown, self.problem.assumed_support

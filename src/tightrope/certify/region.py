@@ -48,7 +48,7 @@ from tightrope.statistics.estimates import EventIntervals
 from tightrope_check.coordinates import Box, Space, add, key, polynomial_range
 from tightrope_check.evidence import RegionHints
 from tightrope_check.learned import (
-    ExpressionBounds,
+    ExpressionEnds,
     Learned,
     ProjectedRegion,
     RowSystem,
@@ -131,7 +131,7 @@ def with_region(draft: Certificate, proof: RegionHints | None) -> Certificate:
 
 
 def open_ends(
-    link: Learned, bounds: ExpressionBounds, wanted: Wanted, without_region: bool = False
+    link: Learned, bounds: ExpressionEnds, wanted: Wanted, without_region: bool = False
 ) -> list[tuple[int, int]]:
     """(expression, side) of the bounds that the checker does not derive; side 1 is the upper one."""
     missing = []

@@ -43,7 +43,7 @@ class ShownChoice:
 
 
 @dataclass(frozen=True)
-class ModelPart:
+class PicturePart:
     """The shown states with their number of steps from the initial one, and their choices."""
 
     structure: Structure
@@ -63,7 +63,7 @@ class ModelPart:
         return bool(start[state + 1] - start[state] > 1)
 
 
-def part_of(model: Structured, policy: PolicyGiven | None, most: int) -> ModelPart:
+def part_of(model: Structured, policy: PolicyGiven | None, most: int) -> PicturePart:
     """The `most` states that are fewest steps from the initial one."""
     if most < 1:
         raise InputError(f"`most` is {most}, not a positive number of states")
@@ -87,7 +87,7 @@ def part_of(model: Structured, policy: PolicyGiven | None, most: int) -> ModelPa
             choices.append(
                 ShownChoice(state, structure.action_name(choice), bool(taken[choice] > 0), branches)
             )
-    return ModelPart(structure, steps, tuple(choices))
+    return PicturePart(structure, steps, tuple(choices))
 
 
 def _successors(structure: Structure, state: int) -> IndexArray:
@@ -196,7 +196,7 @@ def _draw_arrow(
     ax.annotate(text, middle, (0, 2), textcoords="offset points", fontsize=8, color=LINE, ha="center")
 
 
-def _places(part: ModelPart) -> dict[int, tuple[float, float]]:
+def _places(part: PicturePart) -> dict[int, tuple[float, float]]:
     """Columns by steps from the initial state; in a column, states are sorted by what leads to them."""
     layers: dict[int, list[int]] = defaultdict(list)
     for state, step in part.steps.items():
@@ -210,7 +210,7 @@ def _places(part: ModelPart) -> dict[int, tuple[float, float]]:
     return places
 
 
-def _height_above(part: ModelPart, state: int, places: dict[int, tuple[float, float]]) -> float:
+def _height_above(part: PicturePart, state: int, places: dict[int, tuple[float, float]]) -> float:
     """The mean height of the placed states that lead to a state."""
     heights = [
         places[choice.state][1]

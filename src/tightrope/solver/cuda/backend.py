@@ -27,7 +27,7 @@ from tightrope.numerics.arrays import (
 from tightrope.solver.bellman.fixed_choices import factorise_fixed_choices
 from tightrope.solver.bellman.operator import Backups, BellmanOperator
 from tightrope.solver.cuda.kernel import CudaOperator, place
-from tightrope.solver.cuda.model import DeviceSystem, SystemArrays
+from tightrope.solver.cuda.model import DeviceArrays, DeviceSystem
 from tightrope.solver.equations.system import EXIT, Block, Equations, Rows, System
 from tightrope.solver.iteration.backend import (
     Backend,
@@ -36,7 +36,7 @@ from tightrope.solver.iteration.backend import (
     Improvement,
     Judgement,
     Portion,
-    Schedule,
+    SolveSchedule,
 )
 from tightrope.solver.iteration.host import LARGEST, find_progress
 
@@ -58,12 +58,12 @@ class CudaBackend:
     def __init__(self, kernel: BellmanOperator, there: CudaOperator) -> None:
         self.kernel, self.there, self._device = kernel, there, there.device
         self.xp = self._device.xp
-        self._arrays: SystemArrays | None = None
+        self._arrays: DeviceArrays | None = None
 
-    def _arrays_of(self, system: System) -> SystemArrays:
+    def _arrays_of(self, system: System) -> DeviceArrays:
         """Sent once for steps that follow each other."""
         if self._arrays is None or self._arrays.system is not system:
-            self._arrays = SystemArrays(self._device, system)
+            self._arrays = DeviceArrays(self._device, system)
         return self._arrays
 
     @property
@@ -89,15 +89,15 @@ class CudaBackend:
     def find_loops(self, system: System) -> BoolArray:
         return self.there.graph.only_loops(system.enabled)
 
-    def schedule(self, system: System, settled: BoolArray) -> Schedule:
+    def schedule(self, system: System, settled: BoolArray) -> SolveSchedule:
         level = self.there.graph.levels(system.enabled, settled)
         lowest, last = int(level.min(initial=0)), int(level.max(initial=0))
         parts = [CudaPortion(level, False)] if last > 0 else []
         if lowest < 0:
             parts.append(CudaPortion(level, True))
-        return Schedule([[part] for part in parts], None if lowest < 0 else level.astype(np.int64))
+        return SolveSchedule([[part] for part in parts], None if lowest < 0 else level.astype(np.int64))
 
-    def schedule_acyclic(self, system: System, settled: BoolArray) -> Schedule | None:
+    def schedule_acyclic(self, system: System, settled: BoolArray) -> SolveSchedule | None:
         whole = self.schedule(system, settled)
         return None if whole.ranking is None else whole
 
@@ -197,7 +197,7 @@ class CudaBlock:
     """The equations of the active states of one system."""
 
     def __init__(
-        self, kernel: CudaOperator, system: System, active: BoolArray, arrays: SystemArrays | None = None
+        self, kernel: CudaOperator, system: System, active: BoolArray, arrays: DeviceArrays | None = None
     ) -> None:
         self.kernel, self.model, self.device = kernel, kernel.model, kernel.device
         self.system = system

@@ -69,10 +69,10 @@ class DeviceModel:
         }
         if self.pool is not None:
             values |= self.pool.fields()
-        self.record = Record(device, MODEL, values)
+        self.record = DeviceRecord(device, MODEL, values)
         self.segments = [self._segment(rows) for rows in self.layout.segments]
 
-    def _segment(self, rows: Rows) -> tuple[int, Record, int]:
+    def _segment(self, rows: Segment) -> tuple[int, DeviceRecord, int]:
         scratch, threads = None, self.device.threads
         if rows.k == 0 and rows.longest > 3:
             room = MOST_SCRATCH // (64 * rows.longest) // BLOCK * BLOCK
@@ -89,7 +89,7 @@ class DeviceModel:
             "slot_start": rows.slot_start,
             "scratch": scratch,
         }
-        return rows.k, Record(self.device, SEGMENT, values), threads
+        return rows.k, DeviceRecord(self.device, SEGMENT, values), threads
 
     def each(
         self, name: str, system: DeviceSystem | None, arguments: Sequence[object], flags: str = ""
@@ -122,7 +122,7 @@ class DeviceModel:
         return True
 
 
-class SystemArrays:
+class DeviceArrays:
     """The arrays of a system on a device; what is the same for all choices is a number."""
 
     def __init__(self, device: Device, system: System) -> None:
@@ -153,12 +153,12 @@ class DeviceSystem:
         system: System,
         active: BoolArray | None,
         largest: float = float("inf"),
-        arrays: SystemArrays | None = None,
+        arrays: DeviceArrays | None = None,
     ):
-        arrays = arrays or SystemArrays(device, system)
+        arrays = arrays or DeviceArrays(device, system)
         self.groups, self.lean = arrays.groups, arrays.lean
         self.active = None if active is None or active.all() else device.upload(active.view(np.uint8))
-        self.record = Record(
+        self.record = DeviceRecord(
             device,
             SYSTEM,
             {
@@ -196,7 +196,7 @@ _MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Segment:
     """One segment: `k` = 0 where rows are not transposed. `states` is None for first, first + 1, …
 
     Arrays are the device's; `table` holds the bounds of every slot where there are no `ids`.
@@ -224,7 +224,7 @@ class Rows:
 class Layout:
     """The segments, and the C types of their indices."""
 
-    segments: tuple[Rows, ...]
+    segments: tuple[Segment, ...]
     successor_type: str
     id_type: str
     slot_type: str
@@ -292,7 +292,7 @@ def _segment(
     ids: DeviceArray,
     table: DeviceArray,
     columns: Sequence[DeviceArray],
-) -> Rows:
+) -> Segment:
     xp, count, first = device.xp, len(states), int(states[0])
     together = int(states[-1]) - first + 1 == count
     row = None if together else device.upload(states)
@@ -321,7 +321,7 @@ def _segment(
             for i, column in enumerate(columns):
                 slots_table[q, :, i] = column[source]
         source += 1
-    return Rows(k, choices, count, first, row, slots_successor, slots_id, slots_table, starts, longest)
+    return Segment(k, choices, count, first, row, slots_successor, slots_id, slots_table, starts, longest)
 
 
 def distinct_rows(xp: ArrayModule, columns: Sequence[DeviceArray]) -> tuple[DeviceArray, DeviceArray]:
@@ -387,7 +387,7 @@ SYSTEM = (
 )
 
 
-class Record:
+class DeviceRecord:
     """A structure as a launch passes it (`words`, one structured scalar); holds on to what it points to."""
 
     def __init__(self, device: Device, fields: tuple[str, ...], values: Mapping[str, Any]):

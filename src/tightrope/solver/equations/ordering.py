@@ -55,7 +55,7 @@ class HostPortion:
     is_cyclic: bool
     is_connected: bool
     is_large: bool = False
-    levels: Levels | None = None
+    levels: AcyclicLevels | None = None
     """Those of the states, where they are known."""
 
 
@@ -282,7 +282,7 @@ def _breadth_first(
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class AcyclicLevels:
     """States, successors first; level k is `states[start[k]:start[k + 1]]`."""
 
     states: IndexArray
@@ -294,7 +294,7 @@ class AcyclicOrder:
     """The levels of states that are not `settled`, and every state's place, successors first."""
 
     settled: BoolArray
-    levels: Levels
+    levels: AcyclicLevels
     ranking: OffsetArray
     narrowed: list[AcyclicOrder] = field(default_factory=list)
     """The last answer of `without`: the same states are settled in one solve after the other."""
@@ -311,7 +311,7 @@ class AcyclicOrder:
         skipped = settled[self.levels.states]
         kept = offsets(~skipped)[self.levels.start]
         start = kept[np.concatenate([[True], np.diff(kept) > 0])]
-        return AcyclicOrder(settled.copy(), Levels(self.levels.states[~skipped], start), self.ranking)
+        return AcyclicOrder(settled.copy(), AcyclicLevels(self.levels.states[~skipped], start), self.ranking)
 
 
 def order_acyclic(
@@ -343,21 +343,21 @@ def _order(structure: Structure, usable: BoolArray, settled: BoolArray) -> Acycl
     start, states = sort_by(level, np.ones(len(level), np.bool_), highest + 1)
     ranking = np.empty(len(level), np.int64)
     ranking[states] = np.arange(len(level))
-    return AcyclicOrder(settled, Levels(states[start[1] :], start[1:] - start[1]), ranking)
+    return AcyclicOrder(settled, AcyclicLevels(states[start[1] :], start[1:] - start[1]), ranking)
 
 
-def level_states(structure: Structure, usable: BoolArray, states: IndexArray) -> Levels:
+def level_states(structure: Structure, usable: BoolArray, states: IndexArray) -> AcyclicLevels:
     """Some states without cycles among them by levels; those of other states are 0."""
     level = np.zeros(structure.states, np.int32)
     level[states] = _UNSEEN
     state_start = structure.transition_start[structure.choice_start]
     _measure(state_start, structure.successor, read_only(usable), level)
     own = level[states]
-    return Levels(states[np.argsort(own, kind="stable")], offsets(np.bincount(own)[1:]))
+    return AcyclicLevels(states[np.argsort(own, kind="stable")], offsets(np.bincount(own)[1:]))
 
 
 @remember
-def cut_levels(levels: Levels, structure: Structure, workers: int, least: int) -> OffsetArray:
+def cut_levels(levels: AcyclicLevels, structure: Structure, workers: int, least: int) -> OffsetArray:
     """Stages that workers go through in step: a row each, worker w has `states[row[w]:row[w + 1]]`.
 
     A level is cut into parts with about as many transitions. Levels with fewer than `least` per worker go to

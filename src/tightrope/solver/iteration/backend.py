@@ -120,7 +120,7 @@ class Portion(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class SolveSchedule:
     """Portions level by level, independent within one; `ranking`: a topological order without cycles."""
 
     levels: Sequence[Sequence[Portion]]
@@ -174,9 +174,9 @@ class Backend(Protocol):
     def find_loops(self, system: System) -> BoolArray:
         """States without a way out."""
 
-    def schedule(self, system: System, settled: BoolArray) -> Schedule: ...
+    def schedule(self, system: System, settled: BoolArray) -> SolveSchedule: ...
 
-    def schedule_acyclic(self, system: System, settled: BoolArray) -> Schedule | None:
+    def schedule_acyclic(self, system: System, settled: BoolArray) -> SolveSchedule | None:
         """The schedule of a system without cycles; None, as early as possible, where there is one."""
 
     def may_idle(self, system: System, settled: BoolArray) -> bool:

@@ -70,7 +70,7 @@ from tightrope.solver.iteration.backend import (
     Improvement,
     Judgement,
     Portion,
-    Schedule,
+    SolveSchedule,
 )
 
 LEAST_TRANSITIONS = 50_000
@@ -173,28 +173,28 @@ class HostBackend:
             return every.settled
         return find_loops(self.support, system.enabled)
 
-    def schedule(self, system: System, settled: BoolArray) -> Schedule:
+    def schedule(self, system: System, settled: BoolArray) -> SolveSchedule:
         components = strongly_connected_components(self.support, usable=self._usable(system), expand=~settled)
         return self._portion(components, system, settled)
 
-    def schedule_acyclic(self, system: System, settled: BoolArray) -> Schedule | None:
+    def schedule_acyclic(self, system: System, settled: BoolArray) -> SolveSchedule | None:
         order = order_acyclic(system.structure, partial(self._usable, system), settled)
         if order is None:
             return None
         levels = order.levels
         portion = HostPortion(Block.of_states(levels.states), False, False, levels=levels)
-        return Schedule([[portion]] if len(levels.states) else [], order.ranking.copy())
+        return SolveSchedule([[portion]] if len(levels.states) else [], order.ranking.copy())
 
-    def _portion(self, components: Components, system: System, settled: BoolArray) -> Schedule:
+    def _portion(self, components: Components, system: System, settled: BoolArray) -> SolveSchedule:
         is_plain = self.kernel.lower is self.kernel.upper
         merged = MERGED_IN_PLAIN_ONES if is_plain else MERGED_IN_SMALL_ONES
         every = list(portions(components, system.leader, settled, merged))
         if self._team.workers == 1:
-            return Schedule([[portion] for portion in every], _ranking(components))
+            return SolveSchedule([[portion] for portion in every], _ranking(components))
         if not is_plain:  # there, over-relaxed sweeps over a whole block gain more than parts of it
             every = [replace(each, is_large=len(each.block) >= 2 * LEAST_GROUPS) for each in every]
         levels = level_portions(every, system.structure, self._usable(system))
-        return Schedule(levels, _ranking(components))
+        return SolveSchedule(levels, _ranking(components))
 
     def may_idle(self, system: System, settled: BoolArray) -> bool:
         return True

@@ -21,7 +21,6 @@ import numpy as np
 
 from tightrope.model.graph.support import (
     GraphArrays,
-    RowArrays,
     Support,
     can_stay,
     must_stay,
@@ -244,8 +243,7 @@ def _drop(
     graph: GraphArrays, nature_stays: bool, component: IndexArray, inside: BoolArray, alive: BoolArray
 ) -> bool:
     """Drop choices that leave their component, then states without choices; whether anything went."""
-    choice_start, (predecessor_start, predecessor, transition_choice, choice_state) = graph[0], graph[6:]
-    rows = RowArrays(graph.transition_start, graph.successor, graph.lower, graph.upper, graph.possible)
+    choice_start, rows, predecessor_start, predecessor, transition_choice, choice_state = graph
     queue, waiting = np.empty(len(inside), np.int32), inside.copy()
     size, removed = queue_up(inside, queue), False
     while size > 0:

@@ -25,7 +25,6 @@ from tightrope.model.graph.support import (
     GraphEngine,
     Joins,
     Ranked,
-    RowArrays,
     Support,
     can_enter,
     can_stay,
@@ -160,8 +159,7 @@ def _keep_or_sink(
     witness: OffsetArray,
 ) -> None:
     """Greatest subset of `inside` where the avoiders may enter `sunk` or surely stay inside."""
-    choice_start, (predecessor_start, predecessor, transition_choice, choice_state) = graph[0], graph[6:]
-    rows = RowArrays(graph.transition_start, graph.successor, graph.lower, graph.upper, graph.possible)
+    choice_start, rows, predecessor_start, predecessor, transition_choice, choice_state = graph
     queue, waiting = np.empty(len(inside), np.int32), inside & ~sunk
     size = queue_up(waiting, queue)
     while size > 0:
@@ -251,9 +249,7 @@ def attract(
     already: int,
 ) -> int:
     """Extend `ranked` in place, ranks counting up from 1; how many were added, `already` included."""
-    choice_start, lower = graph.choice_start, graph.lower
-    rows = RowArrays(graph.transition_start, graph.successor, graph.lower, graph.upper, graph.possible)
-    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    choice_start, rows, predecessor_start, predecessor, transition_choice, choice_state = graph
     drawn, rank, witness = ranked
     queue = np.empty(len(within), np.int32)
     pending = np.zeros(len(within), np.int32)
@@ -273,7 +269,7 @@ def attract(
             s = choice_state[c]
             if drawn[s] or not within[s] or not open_choice[c] or hit[c]:
                 continue
-            if not nature_joins and lower[t] <= 0.0 and not must_enter(rows, c, drawn):
+            if not nature_joins and rows.least[t] <= 0.0 and not must_enter(rows, c, drawn):
                 continue
             hit[c] = True
             if not agent_joins:
@@ -298,9 +294,7 @@ def settle(
     open_choice: BoolArray,
 ) -> int:
     """Shrink `within` in place and close choices; `exempt` states need no way to stay. How many went."""
-    choice_start, lower = graph.choice_start, graph.lower
-    rows = RowArrays(graph.transition_start, graph.successor, graph.lower, graph.upper, graph.possible)
-    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    choice_start, rows, predecessor_start, predecessor, transition_choice, choice_state = graph
     queue = np.empty(len(within), np.int32)
     pending = np.empty(len(within), np.int32)
     size = 0
@@ -334,7 +328,7 @@ def settle(
             s = choice_state[c]
             if not within[s] or exempt[s] or not open_choice[c]:
                 continue
-            if nature_joins and lower[t] <= 0.0 and can_stay(rows, c, within, True):
+            if nature_joins and rows.least[t] <= 0.0 and can_stay(rows, c, within, True):
                 continue
             open_choice[c] = False
             pending[s] -= 1

@@ -76,14 +76,10 @@ class RowArrays(NamedTuple):
 
 
 class GraphArrays(NamedTuple):
-    """What loops over the graph take: structure, bounds, possible transitions into each state."""
+    """What loops over the graph take: choices, their rows, possible transitions into each state."""
 
     choice_start: OffsetArray
-    transition_start: OffsetArray
-    successor: IndexArray
-    lower: FloatArray
-    upper: FloatArray
-    possible: BoolArray
+    rows: RowArrays
     predecessor_start: OffsetArray
     predecessor: IndexArray
     transition_choice: IndexArray
@@ -165,18 +161,9 @@ class Support:
 
     @cached_property
     def arrays(self) -> GraphArrays:
-        structure = self.structure
-        return GraphArrays(
-            structure.choice_start,
-            structure.transition_start,
-            structure.successor,
-            self.lower,
-            self.upper,
-            self.possible,
-            *self.predecessors,
-            structure.transition_choice,
-            structure.choice_state,
-        )
+        s = self.structure
+        rows = RowArrays(s.transition_start, s.successor, self.lower, self.upper, self.possible)
+        return GraphArrays(s.choice_start, rows, *self.predecessors, s.transition_choice, s.choice_state)
 
 
 @kernel

@@ -239,8 +239,8 @@ def _breadth_first(
     distance: IndexArray,
 ) -> tuple[int, int]:
     """Fill `order` and `distance`; how many groups a later state leads out, how many an earlier."""
-    choice_start, transition_start, successor, _, _, possible = graph[:6]
-    predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
+    choice_start, rows, predecessor_start, predecessor, transition_choice, choice_state = graph
+    transition_start, successor, possible = rows.transition_start, rows.successor, rows.possible
     groups = len(distance)
     count, later, earlier = 0, 0, 0
     for g in range(groups):

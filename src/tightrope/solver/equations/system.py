@@ -23,7 +23,6 @@ from tightrope.model.graph.qualitative import almost_sure, avoiding, positive, s
 from tightrope.model.graph.support import (
     GraphArrays,
     Ranked,
-    RowArrays,
     Support,
     can_enter,
     can_stay,
@@ -347,7 +346,7 @@ def equations_of(
         signed = bool(reward.min(initial=0.0) < 0)
         signed = signed and _has_negative(structure, reward, enabled & ~fixed[structure.choice_state])
         if signed:
-            _require_absorption(support, fixed, enabled)
+            _require_sure(support, fixed, enabled, *_MISSED)
         floor = -np.inf if signed else min(0.0, float(value.min(initial=0.0)))
         unit = _size(reward, value) if floor < 0 else 0.0
         system = _system(objective, structure, enabled, reward, nothing, floor, np.inf, unit)
@@ -355,7 +354,7 @@ def equations_of(
     if objective.kind is ObjectiveKind.TOTAL:
         if _has_negative(structure, reward, enabled):
             fixed = _quiet_states(support, reward, enabled)
-            _require_end(support, fixed, enabled)
+            _require_sure(support, fixed, enabled, *_ENDLESS)
             unit = _size(reward, value)
             system = _system(objective, structure, enabled, reward, nothing, -np.inf, np.inf, unit)
             return Equations(system, fixed, value, Meaning.REWARD)
@@ -442,28 +441,25 @@ def _quiet_states(support: Support, reward: FloatArray, enabled: BoolArray) -> B
     return ~backward_reachable(support, earning)
 
 
-def _require_end(support: Support, quiet: BoolArray, enabled: BoolArray) -> None:
-    """Then the total is a finite sum almost surely: the reward until a quiet state."""
-    sure = almost_sure(support, quiet, agent_reaches=False, nature_reaches=False, choices=enabled).states
+def _require_sure(support: Support, ends: BoolArray, enabled: BoolArray, message: str, hint: str) -> None:
+    """Refuse plays that may never meet `ends`; the message is about a state from which one begins."""
+    sure = almost_sure(support, ends, agent_reaches=False, nature_reaches=False, choices=enabled).states
     if not sure.all():
-        state = support.structure.state_name(int(np.argmin(sure)))
-        raise InputError(
-            "a total reward with both signs needs rewards that end under every policy, but from state "
-            f"{state} rewards may go on forever",
-            hint="use a `discount` factor, or a reward until a target: R=? [ F … ]",
-        )
+        raise InputError(message.format(support.structure.state_name(int(np.argmin(sure)))), hint=hint)
 
 
-def _require_absorption(support: Support, target: BoolArray, enabled: BoolArray) -> None:
-    sure = almost_sure(support, target, agent_reaches=False, nature_reaches=False, choices=enabled).states
-    if not sure.all():
-        state = support.structure.state_name(int(np.argmin(sure)))
-        raise InputError(
-            f"negative rewards need a target that every policy reaches, but from state {state} "
-            "it can be missed",
-            hint="rule out in the model that it is missed, or ask for the discounted total: R=? [ C ] "
-            "with a `discount` factor",
-        )
+_ENDLESS = (
+    "a total reward with both signs needs rewards that end under every policy, but from state {} rewards may "
+    "go on forever",
+    "use a `discount` factor, or a reward until a target: R=? [ F … ]",
+)
+"""Otherwise the total is a finite sum almost surely: the reward until a quiet state."""
+
+_MISSED = (
+    "negative rewards need a target that every policy reaches, but from state {} it can be missed",
+    "rule out in the model that it is missed, or ask for the discounted total: R=? [ C ] with a `discount` "
+    "factor",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -665,8 +661,7 @@ def _approach(
     ranked: Ranked,
 ) -> None:
     """Grow `ranked` from `inner` to the innermost fixpoint; ranks count the additions from 1."""
-    choice_start, (predecessor_start, predecessor, transition_choice, choice_state) = graph[0], graph[6:]
-    rows = RowArrays(graph.transition_start, graph.successor, graph.lower, graph.upper, graph.possible)
+    choice_start, rows, predecessor_start, predecessor, transition_choice, choice_state = graph
     close, rank, witness = ranked
     waiting, capacity = inside & ~inner, len(inside)
     queue = np.empty(capacity, np.int32)

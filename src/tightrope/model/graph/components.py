@@ -16,6 +16,7 @@ through a, `E [ G a ]` one from the cycles of the graph of a, `E [ a W b ]` thei
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,14 @@ from tightrope.model.graph.support import (
 )
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
+
+
+class Edges(NamedTuple):
+    """Edges from state s: to neighbour[start[s]:start[s+1]], as far as they are usable."""
+
+    start: OffsetArray
+    neighbour: IndexArray
+    usable: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,31 +77,26 @@ def _components(
     support: Support, usable: BoolArray | None, expand: BoolArray | None, *, stop_at_cycle: bool
 ) -> Components | None:
     structure = support.structure
-    edges = support.possible if usable is None else usable
+    edges = Edges(support.state_start, structure.successor, support.possible if usable is None else usable)
     opened = read_only(np.ones(structure.states, np.bool_) if expand is None else expand)
     component = np.full(structure.states, -1, np.int32)
     left = np.empty(structure.states, np.int32)
-    count = _tarjan(support.state_start, structure.successor, edges, opened, stop_at_cycle, component, left)
+    count = _tarjan(edges, opened, stop_at_cycle, component, left)
     if count < 0:
         return None
     start, place = sort_by(component[left], np.ones(structure.states, np.bool_), count)
     cyclic = np.zeros(count, np.bool_)
     if not stop_at_cycle:
-        _mark_cyclic(support.state_start, structure.successor, edges, opened, component, cyclic)
+        _mark_cyclic(edges, opened, component, cyclic)
     return Components(component, start, left[place], cyclic)
 
 
 @kernel
 def _tarjan(
-    state_start: OffsetArray,
-    successor: IndexArray,
-    edges: BoolArray,
-    opened: BoolArray,
-    stop_at_cycle: bool,
-    component: IndexArray,
-    left: IndexArray,
+    edges: Edges, opened: BoolArray, stop_at_cycle: bool, component: IndexArray, left: IndexArray
 ) -> int:
     """Fill `component` and `left`, the order of leaving; how many components, −1 at a cycle to stop at."""
+    state_start, successor, usable = edges
     states = len(state_start) - 1
     link = np.zeros(states, np.int32)  # 0: not met; else smallest index reached so far, from 1
     stack = np.empty(states, np.int32)  # states without a component yet
@@ -118,7 +122,7 @@ def _tarjan(
             end = state_start[s + 1] if opened[s] else state_start[s]
             descended = False
             while t < end:
-                if edges[t]:
+                if usable[t]:
                     successor_state = successor[t]
                     if link[successor_state] == 0:
                         cursor[depth] = t + 1
@@ -156,14 +160,8 @@ def _tarjan(
 
 
 @kernel
-def _mark_cyclic(
-    state_start: OffsetArray,
-    successor: IndexArray,
-    edges: BoolArray,
-    opened: BoolArray,
-    component: IndexArray,
-    cyclic: BoolArray,
-) -> None:
+def _mark_cyclic(edges: Edges, opened: BoolArray, component: IndexArray, cyclic: BoolArray) -> None:
+    state_start, successor, usable = edges
     for s in range(len(component)):
         if not opened[s]:
             continue
@@ -171,7 +169,7 @@ def _mark_cyclic(
         if cyclic[k]:
             continue
         for t in range(state_start[s], state_start[s + 1]):
-            if edges[t] and component[successor[t]] == k:
+            if usable[t] and component[successor[t]] == k:
                 cyclic[k] = True
                 break
 
@@ -275,8 +273,8 @@ def _drop(
 def forward_reachable(support: Support, source: BoolArray, *, through: BoolArray | None = None) -> BoolArray:
     """States on a path from `source`; only states in `through` (all, if None) are left again."""
     every = np.ones(len(source), np.bool_)
-    edges = support.state_start, support.structure.successor, support.possible
-    return _reach(*edges, every if through is None else through, every, source)
+    edges = Edges(support.state_start, support.structure.successor, support.possible)
+    return _reach(edges, every if through is None else through, every, source)
 
 
 def backward_reachable(support: Support, target: BoolArray, *, through: BoolArray | None = None) -> BoolArray:
@@ -284,32 +282,19 @@ def backward_reachable(support: Support, target: BoolArray, *, through: BoolArra
     structure, every = support.structure, np.ones(len(target), np.bool_)
     start, transition = support.predecessors
     before = structure.choice_state[structure.transition_choice[transition]]
-    usable = np.ones(len(transition), np.bool_)
-    return _reach(start, before, usable, every, every if through is None else through, target)
+    edges = Edges(start, before, np.ones(len(transition), np.bool_))
+    return _reach(edges, every, every if through is None else through, target)
 
 
-def _reach(
-    start: OffsetArray,
-    neighbour: IndexArray,
-    usable: BoolArray,
-    leaves: BoolArray,
-    enters: BoolArray,
-    source: BoolArray,
-) -> BoolArray:
-    reached = source.copy()
-    _spread(start, neighbour, read_only(usable), read_only(leaves), read_only(enters), reached)
+def _reach(edges: Edges, leaves: BoolArray, enters: BoolArray, source: BoolArray) -> BoolArray:
+    reached, edges = source.copy(), edges._replace(usable=read_only(edges.usable))
+    _spread(edges, read_only(leaves), read_only(enters), reached)
     return reached
 
 
 @kernel
-def _spread(
-    start: OffsetArray,
-    neighbour: IndexArray,
-    usable: BoolArray,
-    leaves: BoolArray,
-    enters: BoolArray,
-    reached: BoolArray,
-) -> None:
+def _spread(edges: Edges, leaves: BoolArray, enters: BoolArray, reached: BoolArray) -> None:
+    start, neighbour, usable = edges
     queue = np.empty(len(reached), np.int32)
     size = queue_up(reached, queue)
     while size > 0:

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from tightrope.numerics.arrays import AnyArray, BoolArray, IndexArray, OffsetArray, offsets
 from tightrope.numerics.jit import kernel
-from tightrope.prism.explore.commands import Alternatives, row_order
+from tightrope.prism.explore.commands import AlternativeArrays, Alternatives, row_order
 from tightrope.prism.explore.key_index import KeyIndex
 from tightrope.prism.explore.probabilities import ONE, ZERO, Growing, Probabilities
 from tightrope.prism.parse.syntax import Complaint
@@ -112,9 +113,7 @@ class Assembler:
         if dead.any() or self.are_rates:
             count, order = row_order(rows, size)
         everything = Alternatives.concatenate(parts)
-        start, successor_keys, number = possible_outcomes(
-            order, everything.rows, everything.start, everything.step, everything.probability, keys
-        )
+        start, successor_keys, number = possible_outcomes(order, everything.arrays, keys)
         action = action[order]
         if rated is not None:
             start, action = _race(count, start, action, waiting)
@@ -179,7 +178,7 @@ class Assembler:
         into: IndexArray = np.empty(len(number), dtype=np.int32)
         added: IndexArray = np.empty(len(number), dtype=np.int32)
         width: IndexArray = np.empty(len(start) - 1, dtype=np.int32)
-        written, merged = merge_successors(start, successor, number, width, into, added)
+        written, merged = merge_successors(start, Merging(successor, number, into, added), width)
         if merged:
             self._add_merged(number[:written], into[:merged], added[:merged])
         return width, written
@@ -253,20 +252,26 @@ def _self_loops(rows: OffsetArray, words: int) -> Alternatives:
 
 # Compiled passes over the outcomes of a frame: put them in order, and merge equal successors.
 
+
+class Merging(NamedTuple):
+    """Outcomes of choices, and what is still to be done: number[into[i]] += added[i]."""
+
+    successor: IndexArray
+    number: IndexArray
+    into: IndexArray
+    added: IndexArray
+
+
 _FEW = 24
 """Choices with so many outcomes are merged by comparing all pairs, larger ones by hashing."""
 
 
 @kernel
 def possible_outcomes(
-    order: OffsetArray,
-    rows: OffsetArray,
-    start: OffsetArray,
-    step: OffsetArray,
-    probability: IndexArray,
-    keys: OffsetArray,
+    order: OffsetArray, alternatives: AlternativeArrays, keys: OffsetArray
 ) -> tuple[OffsetArray, OffsetArray, IndexArray]:
     """The possible outcomes of all choices, in order, with the keys of their successors."""
+    rows, start, step, probability = alternatives
     words = keys.shape[1]
     total = 0
     for outcome in range(len(probability)):
@@ -290,17 +295,9 @@ def possible_outcomes(
 
 
 @kernel
-def _merge_many(
-    first: int,
-    last: int,
-    write: int,
-    merged: int,
-    successor: IndexArray,
-    number: IndexArray,
-    into: IndexArray,
-    added: IndexArray,
-) -> tuple[int, int]:
+def _merge_many(first: int, last: int, write: int, merged: int, outcomes: Merging) -> tuple[int, int]:
     """The same for one choice with many outcomes."""
+    successor, number, into, added = outcomes
     size = 1
     while size < 2 * (last - first):
         size *= 2
@@ -323,20 +320,14 @@ def _merge_many(
 
 
 @kernel
-def merge_successors(
-    start: OffsetArray,
-    successor: IndexArray,
-    number: IndexArray,
-    width: IndexArray,
-    into: IndexArray,
-    added: IndexArray,
-) -> tuple[int, int]:
+def merge_successors(start: OffsetArray, outcomes: Merging, width: IndexArray) -> tuple[int, int]:
     """Keep the first of equal successors of each choice, in place; list what is to be added to it."""
+    successor, number, into, added = outcomes
     write, merged = 0, 0
     for choice in range(len(start) - 1):
         begin, first, last = write, start[choice], start[choice + 1]
         if last - first > _FEW:
-            write, merged = _merge_many(first, last, write, merged, successor, number, into, added)
+            write, merged = _merge_many(first, last, write, merged, outcomes)
         else:
             for read in range(first, last):
                 target = successor[read]

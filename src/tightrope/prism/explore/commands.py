@@ -308,7 +308,8 @@ def _value(expression: Expression) -> Fraction | None:
 # share an action move together, every alternative of one with every alternative of the other; steps
 # add and probabilities multiply, since the modules write different variables and draw independently.
 
-_Arrays: TypeAlias = tuple[OffsetArray, OffsetArray, OffsetArray, IndexArray]
+AlternativeArrays: TypeAlias = tuple[OffsetArray, OffsetArray, OffsetArray, IndexArray]
+"""Rows, starts, steps and probabilities, for compiled loops."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +323,7 @@ class Alternatives:
         return len(self.rows)
 
     @property
-    def _arrays(self) -> _Arrays:
+    def arrays(self) -> AlternativeArrays:
         return self.rows, self.start, self.step, self.probability
 
     @classmethod
@@ -361,10 +362,10 @@ def by_row(parts: Sequence[Alternatives], size: int) -> Alternatives:
         return everything
     order = row_order(everything.rows, size)[1]
     start = np.zeros(len(order) + 1, dtype=np.int64)
-    step = np.empty_like(everything.step)
-    probability = np.empty_like(everything.probability)
-    _reorder(order, everything.start, everything.step, everything.probability, start, step, probability)
-    return Alternatives(everything.rows[order], start, step, probability)
+    step, probability = np.empty_like(everything.step), np.empty_like(everything.probability)
+    result = Alternatives(everything.rows[order], start, step, probability)
+    _reorder(order, everything.arrays, result.arrays)
+    return result
 
 
 def join(
@@ -377,9 +378,8 @@ def join(
     rows: OffsetArray = np.empty(pairs, dtype=np.int64)
     start: OffsetArray = np.zeros(pairs + 1, dtype=np.int64)
     step: OffsetArray = np.empty((outcomes, left.step.shape[1]), dtype=np.int64)
-    first: IndexArray = np.empty(outcomes, dtype=np.int32)
-    second: IndexArray = np.empty(outcomes, dtype=np.int32)
-    _fill_pairs(left._arrays, right._arrays, rows, start, step, first, second)
+    first, second = np.empty((2, outcomes), dtype=np.int32)
+    _fill_pairs(left.arrays, right.arrays, (rows, start, step, first), second)
     return Alternatives(rows, start, step, multiply(first, second))
 
 
@@ -401,15 +401,9 @@ def row_order(rows: OffsetArray, size: int) -> tuple[OffsetArray, OffsetArray]:
 
 
 @kernel
-def _reorder(
-    order: OffsetArray,
-    start: OffsetArray,
-    step: OffsetArray,
-    probability: IndexArray,
-    new_start: OffsetArray,
-    new_step: OffsetArray,
-    new_probability: IndexArray,
-) -> None:
+def _reorder(order: OffsetArray, given: AlternativeArrays, out: AlternativeArrays) -> None:
+    _, start, step, probability = given
+    _, new_start, new_step, new_probability = out
     write = 0
     for position in range(len(order)):
         entry = order[position]
@@ -439,14 +433,9 @@ def _count_pairs(
 
 @kernel
 def _fill_pairs(
-    left: _Arrays,
-    right: _Arrays,
-    rows: OffsetArray,
-    start: OffsetArray,
-    step: OffsetArray,
-    first: IndexArray,
-    second: IndexArray,
+    left: AlternativeArrays, right: AlternativeArrays, out: AlternativeArrays, second: IndexArray
 ) -> None:
+    rows, start, step, first = out
     left_rows, left_start, left_step, left_probability = left
     right_rows, right_start, right_step, right_probability = right
     pair, write, begin = 0, 0, 0

@@ -97,7 +97,8 @@ class Polynomial:
 
     def __hash__(self) -> int:
         if self._hash is None:
-            object.__setattr__(self, "_hash", hash(frozenset(self.terms.items())))
+            exact = ((m, c.numerator, c.denominator) for m, c in self.terms.items())
+            object.__setattr__(self, "_hash", hash(frozenset(exact)))
         return cast(int, self._hash)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tightrope.model.graph.components import Components
+from tightrope.model.graph.components import Components, Edges
 from tightrope.model.graph.support import GraphArrays, Support, sort_by
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import (
@@ -27,7 +27,7 @@ from tightrope.numerics.arrays import (
 )
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import remember
-from tightrope.solver.equations.system import Block
+from tightrope.solver.equations.system import Block, BlockArrays
 
 MANY_COMPONENTS = 64
 MERGED_STATES = 256
@@ -102,10 +102,9 @@ def level_portions(
     for i, portion in enumerate(every):
         place[portion.block.member] = i
     level = np.zeros(len(every), np.int32)
-    state_start = structure.transition_start[structure.choice_start]
+    edges = Edges(structure.transition_start[structure.choice_start], structure.successor, usable)
     for i, portion in enumerate(every):
-        member = portion.block.member
-        level[i] = 1 + _highest_below(state_start, structure.successor, usable, member, place, level, i)
+        level[i] = 1 + _highest_below(edges, portion.block.member, place, level, i)
     levels: list[list[HostPortion]] = [[] for _ in range(int(level.max(initial=-1)) + 1)]
     for i, portion in enumerate(every):
         levels[level[i]].append(portion)
@@ -113,16 +112,9 @@ def level_portions(
 
 
 @kernel
-def _highest_below(
-    state_start: OffsetArray,
-    successor: IndexArray,
-    usable: BoolArray,
-    member: IndexArray,
-    place: IndexArray,
-    level: IndexArray,
-    own: int,
-) -> int:
+def _highest_below(edges: Edges, member: IndexArray, place: IndexArray, level: IndexArray, own: int) -> int:
     """The highest level of a portion that this one leads to, −1 if to none."""
+    state_start, successor, usable = edges
     highest = -1
     for s in member:
         for t in range(state_start[s], state_start[s + 1]):
@@ -202,16 +194,8 @@ def layers(
     size = np.diff(block.group_start)
     place[block.member] = np.repeat(np.arange(groups, dtype=np.int32), size)
     order, distance = np.empty(groups, np.int32), np.full(groups, -1, np.int32)
-    later, earlier = _breadth_first(
-        support.arrays,
-        block.group_start,
-        block.member,
-        values,
-        only_positive,
-        place,
-        order,
-        distance,
-    )
+    room = place, order, distance
+    later, earlier = _breadth_first(support.arrays, block.arrays, values, only_positive, room)
     place[block.member] = -1
     lead = block.member[block.group_start[:-1]]
     follows_states = max(later, earlier) >= ALMOST * (later + earlier)
@@ -230,15 +214,15 @@ def layers(
 @kernel
 def _breadth_first(
     graph: GraphArrays,
-    group_start: OffsetArray,
-    member: IndexArray,
+    block: BlockArrays,
     values: FloatArray,
     only_positive: bool,
-    place: IndexArray,
-    order: IndexArray,
-    distance: IndexArray,
+    room: tuple[IndexArray, IndexArray, IndexArray],
 ) -> tuple[int, int]:
-    """Fill `order` and `distance`; how many groups a later state leads out, how many an earlier."""
+    """Fill order and distance, in `room` behind the place; how many groups a later state leads out, how many
+    an earlier."""
+    group_start, member, _, _ = block
+    place, order, distance = room
     choice_start, rows, predecessor_start, predecessor, transition_choice, choice_state = graph
     transition_start, successor, possible = rows.transition_start, rows.successor, rows.possible
     groups = len(distance)

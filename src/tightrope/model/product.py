@@ -21,6 +21,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.model.graph.components import Edges
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Objective
@@ -148,16 +149,8 @@ def product_of(
     number = np.full(structure.states * memories, -1, np.int32)
     queue = np.empty(structure.states * memories, np.int64)
     queue[: len(starts)] = starts.astype(np.int64) * memories + (0 if memory is None else memory)
-    size = _explore(
-        support.state_start,
-        structure.successor,
-        support.possible,
-        letters.letter,
-        automaton.successor,
-        queue,
-        len(starts),
-        number,
-    )
+    edges = Edges(support.state_start, structure.successor, support.possible)
+    size = _explore(edges, letters.letter, automaton.successor, queue, len(starts), number)
     state, behind = queue[:size] // memories, queue[:size] % memories
     following = automaton.successor[behind, letters.letter[state]].astype(np.int64)
     choice, owner = ranges(structure.choice_start, state)
@@ -172,16 +165,10 @@ def product_of(
 
 @kernel
 def _explore(
-    state_start: OffsetArray,
-    successor: IndexArray,
-    possible: BoolArray,
-    letter: IndexArray,
-    following: IndexArray,
-    queue: OffsetArray,
-    size: int,
-    number: IndexArray,
+    edges: Edges, letter: IndexArray, following: IndexArray, queue: OffsetArray, size: int, number: IndexArray
 ) -> int:
     """Breadth-first from the pairs that the queue begins with; how many there are in the end."""
+    state_start, successor, possible = edges
     memories = following.shape[0]
     for i in range(size):
         number[queue[i]] = i

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tightrope.model.graph.support import (
+    ForwardArrays,
     GraphArrays,
     Support,
     can_stay,
@@ -197,16 +198,10 @@ def maximal_end_components(
     connects = support.possible if nature_stays else support.certain
     nature_stays = nature_stays and not support.is_constant  # who can cut nothing has nothing to join with
     usable = np.empty(structure.transitions, np.bool_)
+    starts = structure.choice_start, structure.transition_start
+    graph = ForwardArrays(*starts, structure.successor, connects)
     while True:
-        _usable(
-            structure.choice_start,
-            structure.transition_start,
-            structure.successor,
-            connects,
-            inside,
-            alive,
-            usable,
-        )
+        _usable(graph, inside, alive, usable)
         components = strongly_connected_components(support, usable=usable, expand=inside)
         component = np.where(inside, components.component, np.int32(-1))
         removed = _drop(support.arrays, nature_stays, component, inside, alive)
@@ -220,15 +215,8 @@ def maximal_end_components(
 
 
 @kernel
-def _usable(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    connects: BoolArray,
-    inside: BoolArray,
-    alive: BoolArray,
-    usable: BoolArray,
-) -> None:
+def _usable(graph: ForwardArrays, inside: BoolArray, alive: BoolArray, usable: BoolArray) -> None:
+    choice_start, transition_start, successor, connects = graph
     for s in range(len(inside)):
         for c in range(choice_start[s], choice_start[s + 1]):
             keep = inside[s] and alive[c]

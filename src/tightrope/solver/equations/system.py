@@ -21,6 +21,7 @@ from tightrope.errors import InputError
 from tightrope.model.graph.components import EndComponents, backward_reachable, maximal_end_components
 from tightrope.model.graph.qualitative import almost_sure, avoiding, positive, surely_drawn
 from tightrope.model.graph.support import (
+    ForwardArrays,
     GraphArrays,
     Ranked,
     Support,
@@ -291,22 +292,14 @@ class Equations:
 
 def find_loops(support: Support, enabled: BoolArray) -> BoolArray:
     """States without a way out through enabled choices."""
-    structure = support.structure
-    loops = np.empty(structure.states, np.bool_)
-    starts = structure.choice_start, structure.transition_start
-    _only_loops(*starts, structure.successor, support.possible, read_only(enabled), loops)
+    loops = np.empty(support.structure.states, np.bool_)
+    _only_loops(support.forward, read_only(enabled), loops)
     return loops
 
 
 @kernel
-def _only_loops(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    possible: BoolArray,
-    enabled: BoolArray,
-    loops: BoolArray,
-) -> None:
+def _only_loops(graph: ForwardArrays, enabled: BoolArray, loops: BoolArray) -> None:
+    choice_start, transition_start, successor, possible = graph
     for s in range(len(loops)):
         loops[s] = True
         for c in range(choice_start[s], choice_start[s + 1]):

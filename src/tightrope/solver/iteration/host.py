@@ -663,32 +663,22 @@ def read_boundary(
 ) -> BoundaryValues:
     """`place` is −1 on all states, before and after."""
     place[block.member] = 0
-    smallest, distance = _look_around(
-        structure.choice_start,
-        structure.transition_start,
-        structure.successor,
-        block.member,
-        place,
-        lower,
-        upper,
-        is_part,
-    )
+    starts = structure.choice_start, structure.transition_start, structure.successor
+    smallest, distance = _look_around(starts, block.member, place, (lower, upper), is_part)
     place[block.member] = -1
     return BoundaryValues(smallest if np.isfinite(smallest) else 0.0, distance, is_part)
 
 
 @kernel
 def _look_around(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
+    graph: tuple[OffsetArray, OffsetArray, IndexArray],
     member: IndexArray,
     place: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
     is_part: bool,
 ) -> tuple[float, float]:
     """Of successors outside the block: the smallest lower bound and the largest distance of finite bounds."""
+    (choice_start, transition_start, successor), (lower, upper) = graph, bounds
     smallest, widest = np.inf, 0.0
     for s in member:
         for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):

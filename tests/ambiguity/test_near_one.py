@@ -20,7 +20,7 @@ from tightrope.ambiguity.o_maximization import ModelArrays, Scratch
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.errors import InputError
-from tightrope.model.graph.support import RowArrays, Support, can_stay, must_enter
+from tightrope.model.graph.support import Support, can_stay, must_enter
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.structure import Structure
@@ -126,7 +126,7 @@ def test_what_nature_can_and_must_do(row: Row, data: st.DataObject) -> None:
     beyond = sum(h for h, here in zip(high, inside, strict=True) if not here)
     forced = any(a > 0 for a, here in zip(low, inside, strict=True) if not here)
     drawn = any(a > 0 for a, here in zip(low, inside, strict=True) if here)
-    states, rows = np.array([False, *inside]), RowArrays(*support.arrays[1:6])
+    states, rows = np.array([False, *inside]), support.arrays.rows
     assert can_stay(rows, 0, states, True) == (not forced and within >= 1)
     assert must_enter(rows, 0, states) == (drawn or beyond < 1)
 

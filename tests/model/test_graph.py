@@ -114,15 +114,15 @@ def test_qualitative_sets_are_the_values_zero_and_one(agent: Direction, nature: 
             model, Objective(ObjectiveKind.UNTIL, agent, nature, target=target, allowed=allowed)
         )
         support = Support.of(model.model())
-        players = {"agent_reaches": agent is Direction.MAX, "nature_reaches": nature is Direction.MAX}
-        some = positive(support, target, within=allowed, **players)
-        sure = almost_sure(support, target, within=allowed, **players)
+        players = (agent is Direction.MAX, nature is Direction.MAX)
+        some = positive(support, target, players, within=allowed)
+        sure = almost_sure(support, target, players, within=allowed)
         assert some.states.tolist() == [value > 0 for value in values], seed
         assert sure.states.tolist() == [value == 1 for value in values], seed
-        everywhere = almost_sure(support, target, **players).states
-        layers = avoiding(support, ~everywhere, **players)
+        everywhere = almost_sure(support, target, players).states
+        layers = avoiding(support, ~everywhere, players)
         assert np.array_equal(layers.states, ~everywhere)
-        assert_progress(model, some.rank, some.states & ~target, target, **players)
+        assert_progress(model, some.rank, some.states & ~target, target, *players)
 
 
 def assert_progress(

@@ -179,16 +179,16 @@ def test_graph_fixpoints_are_those_of_the_worklists(seed: int) -> None:
         options = {"within": within, "choices": choices}
         for agent in (False, True):
             for nature in (False, True):
-                who = {"agent_reaches": agent, "nature_reaches": nature}
+                who = (agent, nature)
                 plain = Support(structure, host.lower, host.upper)
-                drawn = positive(there.support, target, **options, **who)
-                assert np.array_equal(drawn.states, positive(plain, target, **options, **who).states)
-                sure = almost_sure(there.support, target, **options, **who)
-                expected = almost_sure(plain, target, **options, **who)
+                drawn = positive(there.support, target, who, **options)
+                assert np.array_equal(drawn.states, positive(plain, target, who, **options).states)
+                sure = almost_sure(there.support, target, who, **options)
+                expected = almost_sure(plain, target, who, **options)
                 assert np.array_equal(sure.states, expected.states)
-                missed = ~almost_sure(plain, target, **who).states
-                layers = avoiding(there.support, missed, **who)
-                expected = avoiding(plain, missed, **who)
+                missed = ~almost_sure(plain, target, who).states
+                layers = avoiding(there.support, missed, who)
+                expected = avoiding(plain, missed, who)
                 assert np.array_equal(layers.states, expected.states)
                 assert np.array_equal(layers.rank, expected.rank)
 

@@ -96,7 +96,7 @@ def test_drawing_in_passes_draws_whom_a_worklist_draws(agent: bool) -> None:
         target = np.zeros(structure.states, np.bool_)
         target[seed % 7] = True
         within, choices = np.ones(structure.states, np.bool_), np.ones(structure.choices, np.bool_)
-        found = positive(support, target, agent_reaches=agent, nature_reaches=False)
+        found = positive(support, target, (agent, False))
         expected = Ranked.begin(target.copy())
         attract(support.arrays, within, choices, agent, False, expected, 0)
         assert np.array_equal(found.states, expected.states)
@@ -114,7 +114,7 @@ def test_drawing_goes_on_where_passes_end() -> None:
     structure = Structure(np.arange(length + 1), np.arange(length + 1), successor)
     support = Support.of(MDP(structure, np.ones(length)))
     target = np.arange(length) == 0
-    found = positive(support, target, agent_reaches=True, nature_reaches=True)
+    found = positive(support, target, (True, True))
     assert found.states.all()
     assert sorted(found.rank) == list(range(length))
     assert_progress(support, found, target, True)

@@ -193,7 +193,7 @@ def expect_optimally(
     waits = automaton.is_markovian
     earning = np.where(active, np.where(waits, values, 0.0), worth) > 0
     graph, best = Support.of(automaton.untimed), horizon.maximise
-    moving = active & positive(graph, earning, agent_reaches=best, nature_reaches=True, within=active).states
+    moving = active & positive(graph, earning, (best, True), within=active).states
     worth, active = np.where(active & ~moving, 0.0, worth), moving
     if not active.any():
         return (worth, worth), 0

@@ -281,7 +281,7 @@ class _Graph:
 
     def reaches(self, target: BoolArray, within: BoolArray | None = None) -> BoolArray:
         """States with a path to `target` through `within`."""
-        return positive(self.support, target, agent_reaches=True, nature_reaches=True, within=within).states
+        return positive(self.support, target, (True, True), within=within).states
 
     def reached(self, stop: BoolArray) -> BoolArray:
         """States on a path from the initial one that ends where it meets `stop`."""

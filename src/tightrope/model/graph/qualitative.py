@@ -39,16 +39,14 @@ from tightrope.numerics.jit import kernel
 def positive(
     support: Support,
     target: BoolArray,
+    joins: Joins,
     *,
-    agent_reaches: bool,
-    nature_reaches: bool,
     within: BoolArray | None = None,
     choices: BoolArray | None = None,
 ) -> Ranked:
     """States that reach `target` through `within` with positive probability."""
     structure, drawn = support.structure, Ranked.begin(target.copy())
     within, choices = _all(within, structure.states), _all(choices, structure.choices)
-    joins = agent_reaches, nature_reaches
     engine_of(support).attract(support.usable, joins, within, choices, drawn)
     return drawn
 
@@ -56,14 +54,13 @@ def positive(
 def almost_sure(
     support: Support,
     target: BoolArray,
+    joins: Joins,
     *,
-    agent_reaches: bool,
-    nature_reaches: bool,
     within: BoolArray | None = None,
     choices: BoolArray | None = None,
 ) -> Ranked:
     """States that reach `target` through `within` with probability 1."""
-    structure, engine, joins = support.structure, engine_of(support), (agent_reaches, nature_reaches)
+    structure, engine = support.structure, engine_of(support)
     inside = _all(within, structure.states) | target
     open_choice = _all(choices, structure.choices).copy()
     while True:
@@ -84,15 +81,10 @@ def surely_drawn(support: Support, target: BoolArray, some: BoolArray, choices: 
 
 
 def avoiding(
-    support: Support,
-    missed: BoolArray,
-    *,
-    agent_reaches: bool,
-    nature_reaches: bool,
-    choices: BoolArray | None = None,
+    support: Support, missed: BoolArray, joins: Joins, *, choices: BoolArray | None = None
 ) -> Ranked:
     """Layers of `missed`, the complement of an `almost_sure` set computed for the same players."""
-    structure, avoids = support.structure, (not agent_reaches, not nature_reaches)
+    structure, avoids = support.structure, (not joins[0], not joins[1])
     open_choice = _all(choices, structure.choices)
     sunk, layer, witness = Ranked.begin(np.zeros(structure.states, np.bool_))
     if not missed.any():

@@ -436,7 +436,7 @@ def _quiet_states(support: Support, reward: FloatArray, enabled: BoolArray) -> B
 
 def _require_sure(support: Support, ends: BoolArray, enabled: BoolArray, message: str, hint: str) -> None:
     """Refuse plays that may never meet `ends`; the message is about a state from which one begins."""
-    sure = almost_sure(support, ends, agent_reaches=False, nature_reaches=False, choices=enabled).states
+    sure = almost_sure(support, ends, (False, False), choices=enabled).states
     if not sure.all():
         raise InputError(message.format(support.structure.state_name(int(np.argmin(sure)))), hint=hint)
 
@@ -522,8 +522,8 @@ def decide(support: Support, equations: Equations) -> Decision:
         return Decision(~some, value, layer, witness)
     if equations.meaning is Meaning.REACH:
         target = equations.fixed & (equations.value > 0)
-        reaches = {"agent_reaches": system.agent_maximises, "nature_reaches": system.nature_maximises}
-        ranked = positive(support, target, within=undecided, choices=system.enabled, **reaches)
+        reaches = (system.agent_maximises, system.nature_maximises)
+        ranked = positive(support, target, reaches, within=undecided, choices=system.enabled)
         some = ranked.states
         if some.all():  # nothing else can happen to a play: it cannot miss the target for ever
             sure = some
@@ -531,13 +531,13 @@ def decide(support: Support, equations: Equations) -> Decision:
             sure = surely_drawn(support, target, some, system.enabled)
         else:
             within = undecided & some
-            sure = almost_sure(support, target, within=within, choices=system.enabled, **reaches).states
+            sure = almost_sure(support, target, reaches, within=within, choices=system.enabled).states
         value[sure] = 1.0
         return Decision(undecided & (~some | sure), value, layer, witness, ranked)
     if equations.meaning is Meaning.REWARD:
-        reaches = {"agent_reaches": not system.agent_maximises, "nature_reaches": not system.nature_maximises}
-        ranked = almost_sure(support, equations.fixed, within=undecided, choices=system.enabled, **reaches)
-        missed = avoiding(support, ~ranked.states, choices=system.enabled, **reaches)
+        reaches = (not system.agent_maximises, not system.nature_maximises)
+        ranked = almost_sure(support, equations.fixed, reaches, within=undecided, choices=system.enabled)
+        missed = avoiding(support, ~ranked.states, reaches, choices=system.enabled)
         value[missed.states] = np.inf
         known = missed.states | _free_of_charge(support, equations)
         return Decision(known, value, missed.rank.astype(np.int64), missed.witness, ranked)
@@ -571,8 +571,7 @@ def _free_of_charge(support: Support, equations: Equations) -> BoolArray:
         almost_sure(
             support,
             target,
-            agent_reaches=not system.agent_maximises,
-            nature_reaches=not system.nature_maximises,
+            (not system.agent_maximises, not system.nature_maximises),
             within=within,
             choices=free,
         ).states
@@ -594,8 +593,7 @@ def _find_ever_rewarded(support: Support, equations: Equations, rewarded: BoolAr
     return positive(
         support,
         now,
-        agent_reaches=system.agent_maximises,
-        nature_reaches=system.nature_maximises,
+        (system.agent_maximises, system.nature_maximises),
         choices=choices,
     ).states
 

@@ -81,16 +81,16 @@ def _first_strategies(kernel: Backups, equations: Equations) -> tuple[OffsetArra
     """A policy and an answer of nature; the owners' one makes progress wherever that can be had."""
     system, structure = equations.system, equations.system.structure
     support = Support(structure, kernel.lower, kernel.upper)
-    reaches = {"agent_reaches": equations.agent_owns, "nature_reaches": equations.nature_owns}
+    reaches = (equations.agent_owns, equations.nature_owns)
     within = ~equations.fixed
     if equations.meaning is Meaning.REWARD:
-        drawn = almost_sure(support, equations.fixed, within=within, choices=system.enabled, **reaches)
+        drawn = almost_sure(support, equations.fixed, reaches, within=within, choices=system.enabled)
     else:
         target = equations.fixed & (equations.value > 0)
         if equations.meaning is Meaning.TOTAL:
             earns = system.enabled & (system.reward > 0)
             target = np.logical_or.reduceat(earns, structure.choice_start[:-1])
-        drawn = positive(support, target, within=within, choices=system.enabled, **reaches)
+        drawn = positive(support, target, reaches, within=within, choices=system.enabled)
     _, policy = best_choices(system, system.reward if len(system.reward) else np.zeros(structure.choices))
     policy = np.where(drawn.witness >= 0, drawn.witness, policy)
     distance = np.where(drawn.states, drawn.rank, np.iinfo(np.int32).max).astype(np.float64)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope_check.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope_check.arrays import BoolArray, FloatArray, Indices, OffsetArray
 from tightrope_check.search.smoothed_likelihood import SmoothedLikelihood
 from tightrope_check.search.value_slopes import (
     GraphQuestion,
@@ -58,8 +58,8 @@ class BetTable:
     each of probability multiplicity[o]·f for f = expression[o]."""
 
     likelihood: SmoothedLikelihood
-    expression: OffsetArray
-    multiplicity: OffsetArray
+    expression: Indices
+    multiplicity: Indices
     start: OffsetArray
     smoothed: float = SMOOTHED
 
@@ -89,7 +89,7 @@ class BetTable:
         result: FloatArray = growth * observed + part * likelihood.smoothing(t)
         return result
 
-    def around(self, t: FloatArray, weight: FloatArray, expression: OffsetArray) -> PointsAround:
+    def around(self, t: FloatArray, weight: FloatArray, expression: Indices) -> PointsAround:
         """Points about a standard deviation away from an estimate for these weights, inside the domain;
         `expression` is that of every transition."""
         likelihood, information = self.likelihood, self.information(t, weight, 1.0, 1.0)
@@ -149,7 +149,7 @@ class PointsAround:
     """Points around an estimate t, root·rootᵀ their spread."""
 
     likelihood: SmoothedLikelihood
-    expression: OffsetArray
+    expression: Indices
     t: FloatArray
     root: FloatArray
     points: FloatArray

@@ -303,16 +303,19 @@ def _blocks(
 ) -> dict[str, LogColumn]:
     """Blocks of episodes that no column names: the file and the day in which each of them begins."""
     begin = np.unique(episode, return_index=True)[1]
-    blocks = {"file": (held["place"] >> TABLE, lambda at: plan.tables[at].path)}
+    blocks = {"file": held["place"] >> TABLE}
     if TIME in plan.roles and plan.time_kind is TimeKind.DATE:
-        day = _clock(held["time"], plan.time_kind) // 86_400
-        blocks["day"] = day.astype(np.int64), lambda at: str(np.datetime64(at, "D"))
-    result = {}
-    for name, (block, label) in blocks.items():
+        blocks["day"] = (_clock(held["time"], plan.time_kind) // 86_400).astype(np.int64)
+    result, ignored = {}, (*fold.beside, *plan.options.names("ignored"))
+    for name, block in blocks.items():
         seen, code = by_appearance(block[begin])
-        if 1 < len(seen) <= MOST_LABELS and name not in (*fold.beside, *plan.options.names("ignored")):
-            labels, is_known = tuple(map(label, seen.tolist())), name in plan.options.names("known")
-            result[name] = LogColumn(code[episode], labels, is_known=is_known)
+        if 1 < len(seen) <= MOST_LABELS and name not in ignored:
+            shown = [
+                plan.tables[at].path if name == "file" else str(np.datetime64(at, "D"))
+                for at in seen.tolist()
+            ]
+            is_known = name in plan.options.names("known")
+            result[name] = LogColumn(code[episode], tuple(shown), is_known=is_known)
     return result
 
 

@@ -186,17 +186,16 @@ def units_in(log: EpisodeLog, column: str) -> tuple[list[str], OffsetArray]:
         return units_of(log, column)
     (names, above), (inner_names, below) = units_of(log, outer), units_of(log, inner)
     has_both = (above >= 0) & (below >= 0)
-    pairs = np.unique(np.stack([above, below])[:, has_both], axis=1).T.tolist()
-    texts = {(a, b): f"{names[a]}/{inner_names[b]}" for a, b in pairs}
-    chosen: dict[int, tuple[bytes, int]] = {}
-    for (a, b), text in texts.items():
-        mark = hashlib.sha256(text.encode()).digest(), b
+    chosen: dict[int, tuple[bytes, str, int]] = {}
+    for a, b in set(zip(above[has_both].tolist(), below[has_both].tolist(), strict=True)):
+        name = f"{names[a]}/{inner_names[b]}"
+        mark = hashlib.sha256(name.encode()).digest(), name, b
         chosen[a] = min(chosen.get(a, mark), mark)
-    order = sorted(chosen)
     number: OffsetArray = np.where(has_both, -2, -1).astype(np.int64)
-    for place, a in enumerate(order):
-        number[(above == a) & (below == chosen[a][1])] = place
-    return [texts[a, chosen[a][1]] for a in order], number
+    units = sorted(chosen.items())
+    for place, (a, (_, _, b)) in enumerate(units):
+        number[(above == a) & (below == b)] = place
+    return [name for _, (_, name, _) in units], number
 
 
 def second_half(names: list[str]) -> BoolArray:

@@ -10,8 +10,9 @@ COPY --from=wheels /wheels /wheels
 RUN pip install --no-cache-dir --no-index --find-links /wheels tightrope && rm -rf /wheels \
     && useradd --create-home user
 USER user
-# Kernels are compiled on first use; they are kept in this volume.
-ENV NUMBA_CACHE_DIR=/home/user/.cache/tightrope
+# Kernels are compiled on first use; they are kept in this volume, which belongs to the user.
+ENV XDG_CACHE_HOME=/home/user/.cache
+RUN mkdir -p /home/user/.cache
 VOLUME /home/user/.cache
 WORKDIR /work
 ENTRYPOINT ["tightrope"]

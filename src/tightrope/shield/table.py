@@ -170,7 +170,7 @@ class PriceRows(NamedTuple):
 
 
 def prices_of(
-    value: FloatArray, after: FloatArray, choice_start: IndexArray, maximises: bool, margin: float = 0.0
+    value: FloatArray, after: FloatArray, choice_start: OffsetArray, maximises: bool, margin: float = 0.0
 ) -> FloatArray:
     """max(0, v(s) − q(c)) rounded up (turned for a minimising agent); 0 where nothing is promised. `margin`:
     more by this share of 1 + |v|."""
@@ -215,7 +215,7 @@ def rows_by_step(
     objective: Objective | CertifiedObjective,
     steps: int,
     last: PriceRows | None,
-    choice_start: IndexArray,
+    choice_start: OffsetArray,
     after: Callable[[FloatArray], FloatArray],
     maximises: bool,
     margin: float = 0.0,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -81,7 +84,9 @@ def test_memory_within_units_is_found() -> None:
     assert found[0.6][1] == "the state before"
 
 
-def test_units_whose_rows_refute_the_model_have_no_bounds() -> None:
+def test_units_whose_rows_refute_the_model_have_no_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two unknown coins, of which a random one is tossed: values are bounded by the model, not by returns."""
     parameters = tr.Parameters.box(p=(0, 1), q=(0, 1))
     p, q = parameters.symbols()
@@ -103,8 +108,8 @@ def test_units_whose_rows_refute_the_model_have_no_bounds() -> None:
     rng = np.random.default_rng(2)
     names = ("unit", "episode", "step", "n", "h", "action", "n_next", "h_next")
     rows = []
-    for unit in range(240):
-        for run in range(16):
+    for unit in range(60):
+        for run in range(40):
             first = int(rng.random() < 0.5)
             second = first if rng.random() < 0.95 else 1 - first
             actions = [("toss", "flip")[chosen] for chosen in rng.integers(2, size=2)]
@@ -112,6 +117,15 @@ def test_units_whose_rows_refute_the_model_have_no_bounds() -> None:
             rows.append((f"u{unit}", f"{unit}-{run}", 1, 1, first, actions[1], 2, first + second))
     table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
     data = tr.read_data(table, model, order="as-read")
-    fleet = tr.learn_fleet(model.problem('Pmax=? [ F "mixed" ]'), data, "unit", delta=0.1)
+    problem = model.problem('Pmax=? [ F "mixed" ]')
+    fleet = tr.learn_fleet(problem, data, "unit", delta=0.1)
     assert fleet.most.headline == "CONTRADICTED: the data do not fit the model"
     assert "within units, outcomes depend on the choice" in str(fleet.most.verdict.why)
+    with pytest.raises(tr.CannotCertify, match="no certificate is written: within units"):
+        fleet.certify(tmp_path / "forged.cert")
+    with monkeypatch.context() as forgery:
+        forgery.setattr("tightrope.fleet.refuted_within", lambda *_: None)
+        tr.learn_fleet(problem, data, "unit", delta=0.1).certify(tmp_path / "forged.cert")
+    own: dict[str, Any] = {"model": model, "property": problem.text}
+    assert tr.verify(tmp_path / "forged.cert", **own).word == "proved"
+    assert tr.verify(tmp_path / "forged.cert", **own, data=data).word == "contradicted"

@@ -33,7 +33,7 @@ from tightrope.certify.solved import to_words
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError
-from tightrope.fleet.dependence import weigh_within
+from tightrope.fleet.dependence import refuted_within
 from tightrope.fleet.tolerance import (
     MISS,
     all_have_a_unit,
@@ -46,7 +46,7 @@ from tightrope.fleet.tolerance import (
 from tightrope.fleet.versions import step_losses
 from tightrope.io.answers import ANSWER_FILE, AnswerDocument, ProvedFacts, StepFacts
 from tightrope.io.coding import record_of, to_text
-from tightrope.io.results import Interval, Judged, LedgerFacts, power_text
+from tightrope.io.results import Interval, Judged, LedgerFacts
 from tightrope.learning.groups import counts_of_unit, interval_options, second_half, units_in
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnKwargs, LearnOptions, OutcomesUse
@@ -56,7 +56,7 @@ from tightrope.learning.result import LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.monitoring.episode_scores import Episodes, Scores
-from tightrope.monitoring.model_fit import ALPHA, weigh_fit
+from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
@@ -513,9 +513,8 @@ class _UnitBounds:
         if self.observation is not None:
             return None
         unit = np.repeat(np.arange(len(self.parts)), [len(part) for part in self.parts])
-        log_e, feature = weigh_within(self.model, self._together, unit)
-        if log_e >= math.log(2 / ALPHA):
-            return f"within units, outcomes depend on {feature}: e-value {power_text(log_e)}"
+        if (refuted := refuted_within(self.model, self._together, unit)) is not None:
+            return refuted
         for part in self.parts:
             fit = weigh_fit(self.model, part.counts(self.model, self.counts.design))
             if fit.log_e_value >= math.log(2 * len(self.parts) / fit.alpha):

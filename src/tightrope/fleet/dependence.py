@@ -14,14 +14,24 @@ import numpy as np
 
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.fit_tables import CountTable
+from tightrope.io.results import power_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.examination import SHARES, WORDS
 from tightrope.monitoring.features import codes, is_stated, list_features, part_of
+from tightrope.monitoring.model_fit import ALPHA
 from tightrope.monitoring.urns import weigh_counts
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.statistics.outcomes import Outcomes
 
 KINDS = ("tie", "memory", "column")
+
+
+def refuted_within(model: ParametricMDP, log: EpisodeLog, unit: OffsetArray) -> str | None:
+    """Words about an e-value at half of α; the other half is for each unit alone."""
+    log_e, feature = weigh_within(model, log, unit)
+    if log_e < math.log(2 / ALPHA):
+        return None
+    return f"within units, outcomes depend on {feature}: e-value {power_text(log_e)}"
 
 
 def weigh_within(model: ParametricMDP, log: EpisodeLog, unit: OffsetArray) -> tuple[float, str]:

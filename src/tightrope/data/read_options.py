@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from inspect import Parameter, Signature, signature
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 from tightrope.data.columns import TIME, WATCHED_UNTIL, StateForm, StateNames, column_entries, parse_columns
 from tightrope.data.design import SamplingDesign, SamplingKind
@@ -30,42 +30,12 @@ COMPLETE, AS_READ, BY_TIME = "complete", "as-read", "time"
 """What may be stated of a log: that its episodes are whole, and in which order its rows happened."""
 
 
-def event_number(name: str, text: int | str | None) -> int | None:
-    """The number of an event as people write it, and `watch` prints it: 38207 or 38,207."""
-    if not isinstance(text, str):
-        return text
-    if not re.fullmatch(r"\d+|\d{1,3}(,\d{3})+", text.strip()):
-        raise InputError(
-            f"`{name}` is '{text}', not the number of an event",
-            hint="events are counted from 1 in the order of the log, as `watch` prints them; dates and "
-            "episodes are not read here",
-        )
-    return int(text.replace(",", ""))
-
-
-@dataclass(frozen=True)
-class Recent:
+class Recent(NamedTuple):
     """What is to be kept: the events from number `since` on, or the last `window` of them."""
 
     since: int | None = None
     window: int | None = None
     chosen_at: int | None = None
-
-    def __post_init__(self) -> None:
-        for name, least in (("since", 1), ("window", 1), ("chosen_at", 0)):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise InputError(
-                    f"`{name}` is {value!r}, not a number of events from {least} on",
-                    hint="events are counted from 1 in the order of the log, as `watch` prints them",
-                )
-        if self.since is not None and self.window is not None:
-            raise InputError("`since` and `window` both select events", hint="leave one of them out")
-        if self.chosen_at is not None and self.since is None and self.window is None:
-            raise InputError(
-                "`chosen_at` is the time at which events were selected, and none are",
-                hint="add `since` or `window`, or leave `chosen_at` out",
-            )
 
 
 @dataclass(frozen=True)
@@ -146,10 +116,31 @@ class LogReadOptions(LogWords):
     @property
     def recent(self) -> Recent | None:
         """`since`, `window` and `chosen_at`, checked; None where all events are kept."""
-        if self.since is None and self.window is None and self.chosen_at is None:
+        given = {name: getattr(self, name) for name in Recent._fields}
+        if set(given.values()) == {None}:
             return None
-        since, chosen_at = event_number("since", self.since), event_number("chosen_at", self.chosen_at)
-        recent = Recent(since, self.window, chosen_at)
+        counted = "events are counted from 1 in the order of the log, as `watch` prints them"
+        for name, value in given.items():
+            if isinstance(value, str):  # as people write it, and `watch` prints it: 38207 or 38,207
+                if not re.fullmatch(r"\d+|\d{1,3}(,\d{3})+", value.strip()):
+                    hint = f"{counted}; dates and episodes are not read here"
+                    raise InputError(f"`{name}` is '{value}', not the number of an event", hint=hint)
+                given[name] = value = int(value.replace(",", ""))
+            least, is_number = (
+                int(name != "chosen_at"),
+                isinstance(value, int) and not isinstance(value, bool),
+            )
+            if value is not None and not (is_number and value >= least):
+                message = f"`{name}` is {value!r}, not a number of events from {least} on"
+                raise InputError(message, hint=counted)
+        recent = Recent(**given)
+        if recent.since is not None and recent.window is not None:
+            raise InputError("`since` and `window` both select events", hint="leave one of them out")
+        if recent.since is None and recent.window is None:
+            raise InputError(
+                "`chosen_at` is the time at which events were selected, and none are",
+                hint="add `since` or `window`, or leave `chosen_at` out",
+            )
         if self.design is not None or self.planned_episodes is not None:
             raise InputError(
                 "a log without its first events has no sampling design and no plan",

@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.counts import MOST, Batches, Counts, LazyLog, added, batch_ends, sparse
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
+from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError, check_type, describe
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP
@@ -37,9 +38,6 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetA
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.machine import cores
 from tightrope.numerics.record import Facts, Record, freeze_fields
-
-if TYPE_CHECKING:
-    from tightrope.data.episode_log import EpisodeLog
 
 COUNTER_MEMORY = 1 << 30
 """Bytes that the counters of all threads together may take."""
@@ -313,8 +311,6 @@ def simulated_log(structure: Structure, model_hash: str, walk: Walk, what: tuple
     """The rows of episodes that were counted, simulated again when they are asked for."""
 
     def read() -> EpisodeLog:
-        from tightrope.data.episode_log import EpisodeLog
-
         (episodes, _, first), blocks = what, list[Trajectories]()
         for block in walk(*what):
             blocks.append(block)

@@ -107,8 +107,9 @@ class _Spans:
         """How many times lie in each bin of each stretch."""
         inside = times if len(self.begins) == 1 else self.within(times)
         since = (inside - self.low).view(np.uint64)
-        place = np.searchsorted(self.begins, since >> self.bits) << self.wide
-        place += ((since >> self.fewer) & ((1 << self.wide) - 1)).astype(np.int64)
+        place = ((since >> self.fewer) & ((1 << self.wide) - 1)).view(np.int64)
+        if len(self.begins) > 1:
+            place += np.searchsorted(self.begins, since >> self.bits) << self.wide
         bins = np.bincount(place, minlength=len(self.begins) << self.wide)
         return bins.reshape(len(self.begins), -1)
 

@@ -312,7 +312,7 @@ def test_simulated_controllers_do_what_they_say(shuttle: tr.ParametricMDP) -> No
     blocks = list(tr.Simulator(truth, controller, cap=100).trajectories(20, seed=5))
     first = blocks[0].transition[blocks[0].step == 0]
     assert (first == 0).all() and len(first) == 20
-    with pytest.raises(InputError, match="a finite-memory policy requires episodes"):
+    with pytest.raises(tr.InputError, match="a finite-memory policy requires episodes"):
         tr.Simulator(truth, controller).generative(3, seed=5)
 
 

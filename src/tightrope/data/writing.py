@@ -10,7 +10,7 @@ States are given by index, or by the model's variables (`x, y, …` and `x_next,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from tightrope.data.design import SamplingDesign
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.simulator import Trajectories
 from tightrope.errors import InputError
-from tightrope.io.table.data_table import COUNTS, TRANSITIONS, Columns, Metadata, structure_hash, write_table
+from tightrope.io.table.data_table import COUNTS, TRANSITIONS, Metadata, structure_hash, write_table
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import AnyArray, OffsetArray
 
@@ -40,12 +40,17 @@ def write_counts(
 ) -> None:
     """Write a table of counts; `extra` is kept in the metadata beside the design and the model's hash."""
     form = _RowWriter(structure, states)
-    batched = counts.batches is not None
-    types = {**({col.BATCH: int} if batched else {}), **form.types, col.COUNT: int}
+    types: dict[str, type] = {col.BATCH: int, **form.types, col.COUNT: int}
     metadata = {**_metadata(COUNTS, counts, structure), **(extra or {})}
-    if counts.batches is not None:
+    if counts.batches is None:
+        del types[col.BATCH]
+    else:
         metadata["batches"] = len(counts.batches)
-    write_table(path, types, _count_chunks(counts, form), metadata, form.names)
+    chunks = (
+        {col.BATCH: np.full(len(count), number), **form.columns(transition), col.COUNT: count}
+        for number, (transition, count) in enumerate(counts.in_batches)
+    )
+    write_table(path, types, chunks, metadata, form.names)
 
 
 def write_trajectories(
@@ -115,16 +120,6 @@ def _metadata(rows: str, counts: Counts, structure: Structure) -> dict[str, obje
         "structure": structure_hash(structure),
         "design": counts.design.to_json(),
     }
-
-
-def _count_chunks(counts: Counts, form: _RowWriter) -> Iterator[Columns]:
-    if counts.batches is None:
-        seen = np.flatnonzero(counts.transition)
-        yield {**form.columns(seen), col.COUNT: counts.transition[seen]}
-        return
-    for number, (transition, count) in enumerate(counts.batches):
-        batch = np.full(len(transition), number, dtype=np.int64)
-        yield {col.BATCH: batch, **form.columns(transition), col.COUNT: count}
 
 
 def _clash(structure: Structure) -> list[str]:

@@ -52,8 +52,13 @@ def bounded(value: float, is_lower: bool, digits: int = DIGITS) -> str:
 
 
 def confidence_text(delta: float) -> str:
-    """1 − δ, rounded down."""
-    return round_text(Decimal(1) - Decimal(repr(delta)), CLOSE_DIGITS, ROUND_FLOOR)
+    """1 − δ with four digits of δ, rounded down.
+
+    >>> confidence_text(0.05 / 3), confidence_text(1e-7)
+    ('0.98333', '0.9999999')
+    """
+    above = Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(repr(delta)))
+    return f"{Context(prec=28, rounding=ROUND_FLOOR).subtract(Decimal(1), above).normalize():f}"
 
 
 def round_text(value: float | Decimal, digits: int, mode: str = ROUND_HALF_EVEN) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ def learned(goal: str = 'Pmax=? [ F "goal" ]') -> Any:
     p, q = parameters.symbols()
     rows = [(0, "try", {1: p, 2: 1 - p}), (0, "risk", {1: q, 2: 1 - q}), (0, "wait", {0: 1})]
     rows += [(1, "", {1: 1}), (2, "again", {0: p, 2: 1 - p}), (2, "stop", {3: 1}), (3, "", {3: 1})]
-    model = tr.build_from_rows(rows, parameters, labels={"goal": [1], "dead": [3]})
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [1], "dead": [3], "mid": [0, 2]})
     truth = model.instantiate(p=0.7, q=0.5)
     data = tr.Simulator(truth, model_hash=model.hash()).episodes(300, seed=1)
     return tr.learn(model.problem(goal), data, delta=0.1)
@@ -158,10 +159,42 @@ def test_shields_of_step_bounds_are_certified_step_by_step(tmp_path: Path, goal:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_temporal_formulas_are_not_covered(tmp_path: Path) -> None:
-    result = learned('Pmax=? [ F ("goal" & (X "goal")) ]')
+@pytest.mark.parametrize("goal", ['Pmax=? [ F ("mid" & (X "goal")) ]', 'Pmin=? [ F ("mid" & (X "dead")) ]'])
+def test_shields_of_formulas_that_are_settled_are_certified(tmp_path: Path, goal: str) -> None:
+    shield, proof = certified(tmp_path, goal)
+    assert tr.verify(tmp_path / "goal.cert", shield=tmp_path / "shield.json").valid
+    plain = learned(goal).shield(slack=0.1)
+    assert shield.promise == pytest.approx(plain.promise, abs=1e-6)
+    assert shield.table.controller is not None and shield.table.memory is not None
+    assert np.allclose(np.sort(shield.table.price), np.sort(plain.table.price), atol=1e-6)
+    rng, model = np.random.default_rng(1), shield.table.base
+    for _ in range(20):  # both follow the same plays, also where only the fallback may act
+        one, two, state = shield.fresh(), plain.fresh(), 0
+        for _ in range(8):
+            allowed = sorted(one.allowed(state))
+            assert set(allowed) == set(two.allowed(state))
+            assert one.promise == pytest.approx(two.promise, abs=1e-6)
+            action = allowed[int(rng.integers(len(allowed)))]
+            one.take(state, action), two.take(state, action)
+            choice = int(shield.table.choice[one._by])
+            after = model.successor[model.transition_start[choice] : model.transition_start[choice + 1]]
+            state = int(rng.choice(after))
+    for name in ("price", "controller/choice", "memory", "choice"):
+        document = json.loads((tmp_path / "shield.json").read_text())
+        kind, _, data = document["arrays"][name]
+        array = np.frombuffer(base64.b64decode(data), kind).copy()
+        array[array > 0] = array[array > 0] * 0.999 if name == "price" else array[array > 0] - 1
+        document["arrays"][name] = stored(array, document["arrays"][name])
+        (tmp_path / "forged.json").write_text(json.dumps(document))
+        with contextlib.suppress(InputError):  # the file may not fit together
+            assert any(not one.passed for one in check_shield(tmp_path / "forged.json", proof)), name
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_formulas_about_infinite_runs_are_not_covered(tmp_path: Path) -> None:
+    result = learned('Pmax=? [ G (F "goal") ]')
     tr.certify(result, tmp_path / "goal.cert")
-    with pytest.raises(InputError, match="do not cover shields of temporal formulas"):
+    with pytest.raises(InputError, match="formulas about infinite runs"):
         rest_on(result.shield(slack=0.1), load(tmp_path / "goal.cert"))
 
 

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from msgspec import structs
 
 from tightrope.errors import InputError
+from tightrope.model.policy_choices import FiniteMemoryChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.shield import Shield
@@ -24,10 +26,14 @@ from tightrope_check.archive import LoadedCertificate
 from tightrope_check.checker import Game
 from tightrope_check.laws import boxes_of
 from tightrope_check.learned import Learned
-from tightrope_check.nature import BoundVector
+from tightrope_check.nature import BoundVector, Graph
 from tightrope_check.numbers import FLOAT64
 from tightrope_check.problem import Certificate
+from tightrope_check.product import AutomatonProduct, product_of
 from tightrope_check.verdict import Check
+
+SETTLES = "the automaton settles what it accepts"
+"""The check of a product (`tightrope_check.product`) in which accepting is reaching."""
 
 MARGIN = 2.0**-44
 """Prices are larger by this share of 1 + |v|: sums may round differently on another machine."""
@@ -35,9 +41,20 @@ MARGIN = 2.0**-44
 
 def rest_on(shield: Shield, proof: LoadedCertificate) -> Shield:
     """The same shield with the vector, the fallback policy and the prices of a certificate."""
-    rows, table = _certified_rows(proof.certificate, MARGIN), shield.table
-    facts = structs.replace(table.facts, certificate=proof.digest)
-    made = replace(shield, table=replace(table, facts=facts, **rows._asdict()))
+    (rows, graph, product), table = _certified(proof.certificate, MARGIN), shield.table
+    facts, parts = structs.replace(table.facts, certificate=proof.digest), dict[str, Any]()
+    if product is not None and table.memory is not None:  # the certificate has its own order of states
+        parts = _product_parts(proof.certificate, product, rows)
+        places = (parts["state"], parts["memory"]), (table.state, table.memory)
+        key, own = (state * (int(table.memory.max()) + 1) + memory for state, memory in places)
+        order = np.argsort(own)
+        if not np.array_equal(own[order], key):
+            raise InputError("the shield does not follow from its certificate: other states of the product")
+        action = table.base.action_of_choice[product.choice]
+        arrays = graph.choice_start, graph.transition_start, graph.successor, (graph.initial,), action
+        parts["structure"] = Structure(*arrays, table.base.action_names)
+        parts |= {name: getattr(table, name)[order] for name in ("ranking", "won")}
+    made = replace(shield, table=replace(table, facts=facts, **parts, **rows._asdict()))
     if wrongs := [wrong for _, wrong in _wrongs(made, proof) if wrong]:
         raise InputError(f"the shield does not follow from its certificate: {wrongs[0]}")
     return made.start()
@@ -60,24 +77,35 @@ def check_shield(
 def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str]]:
     """What is compared, and what is wrong with it."""
     table, facts, problem = shield.table, shield.table.facts, proof.certificate.problem
-    graph, structure, objective = problem.graph, table.structure, problem.objective
+    (needed, graph, product), structure, objective = (
+        _certified(proof.certificate),
+        table.structure,
+        problem.objective,
+    )
     yield "certificate", f"it rests on another one: {facts.certificate}" * (facts.certificate != proof.digest)
     names = ("choice_start", "transition_start", "successor")
-    same = all(np.array_equal(getattr(structure, name), getattr(graph, name)) for name in names)
-    same &= table.controller is None and structure.initial_states == (graph.initial,)
+    pairs = ((structure, graph), (table.base, problem.graph))
+    same = all(
+        np.array_equal(getattr(mine, name), getattr(its, name)) for mine, its in pairs for name in names
+    )
+    same &= structure.initial_states == (graph.initial,) and (table.controller is None) == (product is None)
     yield "model", "it is about another model" * (not same)
     if not same:
         return
+    parts = {} if product is None else _product_parts(proof.certificate, product, needed)
+    for name, part in parts.items():
+        mine = getattr(table, name)
+        columns = (mine, part) if name != "controller" else (mine.columns, part.columns)
+        yield name, "it is not that of the certificate" * (not np.array_equal(*map(np.asarray, columns)))
     question = (objective.agent == "MAX", objective.complement, objective.range)
-    never_waits = objective.kind == "DISCOUNTED" or (objective.kind, objective.agent) == ("UNTIL", "MIN")
-    never_waits |= objective.steps is not None
+    never_waits = objective.kind == "DISCOUNTED" or objective.steps is not None
+    never_waits |= objective.kind in ("UNTIL", "TEMPORAL") and objective.agent == "MIN"
     alike = question == (facts.maximises, facts.complement, facts.range)
     alike &= facts.needs_patience or never_waits
     yield "question", "it is about another question" * (not alike)
     known = 1.0 if problem.data is None else 1 - problem.data.total_delta
     claimed = 1.0 if facts.confidence is None else facts.confidence
     yield "confidence", f"it claims more than {known:.6g}" * (claimed > known)
-    needed = _certified_rows(proof.certificate)
     for name in ("value", "fallback"):
         differs = not np.array_equal(getattr(table, name), getattr(needed, name))
         yield f"{name}s", "they are not those of the certificate" * differs
@@ -88,8 +116,20 @@ def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str
     yield "prices", f"{structure.choice_name(int(low[0]))} has a lower price" if len(low) else ""
 
 
-def _certified_rows(certificate: Certificate, margin: float = 0.0) -> PriceRows:
-    """Vector, prices, fallback and decided states that a certificate proves, in float64 on the safe side."""
+def _product_parts(certificate: Certificate, product: AutomatonProduct, rows: PriceRows) -> dict[str, Any]:
+    """The parts of a shield that are about the product with an automaton, which settles what it accepts."""
+    automaton = certificate.problem.automaton
+    state, memory = np.divmod(product.key, automaton.memories)
+    following = automaton.successor[memory, automaton.letters[state]]
+    controller = FiniteMemoryChoices(state, memory, product.choice[rows.fallback[0]], following)
+    return {"state": state, "memory": memory, "choice": product.choice, "controller": controller}
+
+
+def _certified(
+    certificate: Certificate, margin: float = 0.0
+) -> tuple[PriceRows, Graph, AutomatonProduct | None]:
+    """Vector, prices, fallback and decided states that a certificate proves, in float64 on the safe side; the
+    graph that they are about, and the product with an automaton that it is."""
     problem, graph, objective = certificate.problem, certificate.problem.graph, certificate.problem.objective
     names = [one.name in ("value", "robust policy") for one in certificate.claims]
     number, upward = names.index(True) if any(names) else 0, objective.agent == "MIN"
@@ -99,21 +139,30 @@ def _certified_rows(certificate: Certificate, margin: float = 0.0) -> PriceRows:
     helps = objective.nature == objective.agent and problem.law == "interval"
     by_steps = objective.steps is not None
     timed = problem.time is not None or problem.passing is not None or objective.kind == "AVERAGE"
-    covered = any(names) and problem.automaton is None and not helps and not timed
+    covered = any(names) and not helps and not timed
     if not covered or (not by_steps and (value is None or fallback is None)):
         raise InputError(
-            "certificates do not cover shields of temporal formulas, averages and time",
+            "certificates do not cover shields of averages and time",
             hint="leave the certificate out: the shield holds without one",
         )
     with np.errstate(all="ignore"):
         learned = Learned(certificate, FLOAT64) if problem.law == "domain" else None
-        if learned is None:
-            sets, priced = boxes_of(problem, FLOAT64)[0], problem
-        elif all(one.passed for one in learned.checks()):
-            sets = learned.boxes(learned.model_boxes(), number, upward)
-            priced = learned.priced(problem, upward)
-        else:
+        if learned is not None and not all(one.passed for one in learned.checks()):
             raise InputError("the certificate is not valid", hint="tightrope verify says why")
+        boxes = boxes_of(problem, FLOAT64)[0] if learned is None else learned.model_boxes()
+        product = None
+        if problem.automaton is not None:
+            assert value is not None
+            product = product_of(graph, problem.automaton, objective.agent, boxes, len(value))
+            if product.check.name != SETTLES:
+                raise InputError(
+                    "certificates do not cover shields of formulas about infinite runs",
+                    hint="leave the certificate out: the shield holds without one",
+                )
+            graph, boxes = product.graph, product.lift(boxes)
+            objective = replace(objective, kind="UNTIL", target=product.target)
+        sets = boxes if learned is None else learned.boxes(boxes, number, upward)
+        priced = problem if learned is None else learned.priced(problem, upward)
         reward = np.zeros(graph.choices) if priced.objective.reward is None else priced.objective.reward
         game = Game(FLOAT64, objective, np.arange(graph.states), graph.choice_start, sets, reward)
 
@@ -130,4 +179,5 @@ def _certified_rows(certificate: Certificate, margin: float = 0.0) -> PriceRows:
             price[fallback] = 0.0
             rows = PriceRows(value[None], price[None], fallback[None], settled[None])
         steps = objective.lower_steps if objective.steps is None else objective.steps
-        return rows_by_step(objective, steps, rows, graph.choice_start, after, not upward, margin)
+        rows = rows_by_step(objective, steps, rows, graph.choice_start, after, not upward, margin)
+        return rows, graph, product

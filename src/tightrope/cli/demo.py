@@ -119,9 +119,7 @@ def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress
     assert isinstance(truth.model, tr.MDP)
     walk = tr.Simulator(truth.model, None, stop, bench.episode_cap, model.hash())
     counts = walk.episodes(episodes, seed)
-    kinds = late.learn.ALL_KINDS[
-        :-1
-    ]  # coupled sets gain little here, and take longer than all others together
+    kinds = late.learn.ALL_KINDS[:-1]  # coupled sets gain little here, and take longer than all others
     results = list(tr.learn_all(problem, counts, delta=DELTA, kinds=kinds, progress=progress).values())
     optimum = tr.Interval.of(*solve(truth).bounds)
     earned = solve(truth, policy=results[-1].robust.policy).bounds[0]

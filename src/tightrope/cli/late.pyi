@@ -22,6 +22,7 @@ from tightrope.data import fold as fold
 from tightrope.data import labelled as labelled
 from tightrope.data import read_options as read_options
 from tightrope.data import reading as reading
+from tightrope.data import simulator as simulator
 from tightrope.data import steps as steps
 from tightrope.data import writing as writing
 from tightrope.design import improvement as improvement

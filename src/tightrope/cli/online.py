@@ -21,10 +21,8 @@ from tightrope.cli import output as screen
 from tightrope.cli.learn_run import fill_answer
 from tightrope.cli.options import declare, takes
 from tightrope.cli.result_display import fit_facts, hints_of, parameter_facts, policy_facts, value_of
-from tightrope.cli.sources import Subject, load_subject
+from tightrope.cli.sources import Subject, episode_end, load_subject, longest
 from tightrope.data.columns import StateForm
-from tightrope.data.design import deciding_steps, find_decided_states
-from tightrope.data.simulator import DEFAULT_CAP
 from tightrope.data.steps import SteppedEnvironment, load_named, make_environment
 from tightrope.design.exploration import Explore, Explored
 from tightrope.errors import CannotCertify, InputError
@@ -253,9 +251,7 @@ def _source(request: OnlineRequest, subject: Subject) -> tuple[Source, Truth | N
     """Where episodes come from, the true model where it is known, and the cap on an episode's length."""
     model, objective = subject.problem.model, subject.query.objective
     assert isinstance(model, tr.ParametricMDP)
-    cap, steps = _cap(request, subject), deciding_steps(objective)
-    cap = cap if steps is None else max(1, min(cap, steps))
-    stop = find_decided_states(objective, model.states)
+    stop, cap = episode_end(model.states, objective, longest(subject.loaded, request.cap))
     if request.env is not None:
         convert = (
             load_named(request.convert_obs, "--convert-obs") if request.convert_obs is not None else None
@@ -270,12 +266,6 @@ def _source(request: OnlineRequest, subject: Subject) -> tuple[Source, Truth | N
     mdp = model.instantiate(subject.loaded.point(request.at))
     simulated = run.SimulatedEpisodes(tr.Simulator(mdp, None, stop, cap, model.hash()), request.seed)
     return simulated, Truth(mdp, objective), cap
-
-
-def _cap(request: OnlineRequest, subject: Subject) -> int:
-    """The length of an episode at most."""
-    benchmark = subject.loaded.benchmark
-    return request.cap or (DEFAULT_CAP if benchmark is None else benchmark.episode_cap)
 
 
 def _question(
@@ -544,7 +534,7 @@ def collect_evenly(request: OnlineRequest, subject: Subject) -> None:
 def _answers(request: OnlineRequest, subject: Subject, learner: EvenLearner) -> Iterator[OnlineAnswer]:
     """What is known after 1, 2, 4, … episodes."""
     truth = subject.model.instantiate(subject.loaded.point(request.at))
-    simulator = tr.Simulator(truth, None, None, _cap(request, subject), subject.model.hash())
+    simulator = tr.Simulator(truth, None, None, longest(subject.loaded, request.cap), subject.model.hash())
     source = run.SimulatedEpisodes(simulator, request.seed)
     while learner.episodes < request.most_episodes and not learner.is_reached:
         begin, last = time.perf_counter(), max(1, 2 * learner.episodes)

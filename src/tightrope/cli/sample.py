@@ -19,8 +19,9 @@ from tightrope.benchmarks.instance import decimal_text
 from tightrope.cli import late, options
 from tightrope.cli.options import ModelOptions, declare, refuse_any, refuse_options, switch, takes
 from tightrope.cli.output import Rows, common, group, print_facts, warn
-from tightrope.cli.sources import Loaded, Question, seen_through
+from tightrope.cli.sources import Loaded, Question, episode_end, longest, seen_through
 from tightrope.data.columns import StateForm
+from tightrope.data.simulator import DEFAULT_CAP
 from tightrope.data.writing import write_counts, write_trajectories
 from tightrope.errors import InputError
 from tightrope.io.output import DATA, claim_file
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from tightrope.model.structure import Structure
     from tightrope.numerics.arrays import BoolArray
 
-
-DEFAULT_CAP = 1000
-"""Steps after which an episode is cut off, where neither --cap nor a benchmark says otherwise."""
 
 UNIFORM = "uniform"
 
@@ -363,15 +361,12 @@ def _end(
     request: SampleRequest, question: Question, loaded: Loaded, pomdp: POMDP | None
 ) -> tuple[BoolArray | None, int, str | None]:
     """The states in which an episode ends, its longest length, and the property that decides it."""
-    benchmark = loaded.benchmark
-    limit = request.cap or (DEFAULT_CAP if benchmark is None else benchmark.episode_cap)
-    if not question.files and benchmark is None:
+    limit = longest(loaded, request.cap)
+    if not question.files and loaded.benchmark is None:
         return None, limit, None
     query = question.query(loaded, "an episode ends by one property")
     objective = query.objective if pomdp is None else pomdp.paced(query.objective)
-    steps = late.design.deciding_steps(objective)
-    limit = limit if steps is None else max(1, min(limit, steps))
-    return late.design.find_decided_states(objective, loaded.model.structure.states), limit, query.text
+    return *episode_end(loaded.model.structure.states, objective, limit), query.text
 
 
 def _report_walk(walk: Simulation, output: Path, counts: tr.Counts, seconds: float) -> None:

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from tightrope.data.read_options import LogReadOptions
     from tightrope.io.log_words import LogWords
     from tightrope.io.table.data_table import DataTable, LogFile
+    from tightrope.model.objective import Objective
+    from tightrope.numerics.arrays import BoolArray
     from tightrope.prism.explore.search import Judge
     from tightrope.prism.parse.property_syntax import PropertyFile
     from tightrope.prism.properties.boundary import Boundary
@@ -92,6 +94,19 @@ class Loaded:
                 hint=f"give a point with --at {known.example(',')}",
             )
         return ()
+
+
+def longest(loaded: Loaded, cap: int | None) -> int:
+    """The steps after which an episode is cut off: the benchmark's where nothing is said."""
+    return cap or (late.simulator.DEFAULT_CAP if loaded.benchmark is None else loaded.benchmark.episode_cap)
+
+
+def episode_end(states: int, objective: Objective, cap: int) -> tuple[BoolArray | None, int]:
+    """The states in which an episode ends, and the steps after which it is decided or cut off."""
+    steps = late.design.deciding_steps(objective)
+    return late.design.find_decided_states(objective, states), cap if steps is None else max(
+        1, min(cap, steps)
+    )
 
 
 def give_back_memory() -> None:

@@ -19,34 +19,20 @@ from typing import Any
 import numpy as np
 
 from tightrope.beliefs.question import question_of
+from tightrope.certify import problem as problems
 from tightrope.certify.learned import to_data, with_episodes
 from tightrope.certify.observed import BELIEFS, beside_beliefs, chain_problem, repeated_graph
-from tightrope.certify.problem import (
-    Asked,
-    asked_of,
-    compare_problems,
-    first_difference,
-    name_difference,
-    to_problem,
-)
 from tightrope.certify.rates import OwnChain, own_chain
 from tightrope.certify.solved import choices_by_step
 from tightrope.continuous.discrete import embed
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, shown
 from tightrope.fleet.dependence import refuted_within
+from tightrope.learning import outcomes as returns
 from tightrope.learning.groups import counts_of_unit, second_half, units_in
 from tightrope.learning.learn import TemporalFormulas, counted_anew
 from tightrope.learning.observed import controlled
 from tightrope.learning.options import chosen_with
-from tightrope.learning.outcomes import (
-    ObservedOutcomes,
-    Unobserved,
-    chosen_before,
-    observe,
-    observe_done,
-    refutation,
-)
 from tightrope.learning.pipeline import counts_of
 from tightrope.learning.rates import rates_refuted
 from tightrope.model.continuous import CTMC, ParametricCTMC
@@ -123,7 +109,7 @@ class Own:
     another one, and how. `origin`: the user's model itself, which says what data chose it."""
 
     model: MDP | IntervalMDP | ParametricMDP
-    objective: Objective | Asked | None = None
+    objective: Objective | problems.Asked | None = None
     theta: Sequence[Fraction] | None = None
     counts: Counts | None = None
     policy: Policy | None = None
@@ -201,7 +187,7 @@ def _policy(model: Structured, given: Any) -> Policy:
 
 def _question(
     model: AnyModel, property: Property, translator: str | None, timed: bool
-) -> tuple[Objective | Asked, tuple[str, Fraction] | None]:
+) -> tuple[Objective | problems.Asked, tuple[str, Fraction] | None]:
     """What a property asks of a model, and its threshold; a long-run average or a temporal formula is read
     for itself. `timed`: the model is the jumps of a chain in continuous time, of which nothing that speaks of
     time is asked."""
@@ -216,7 +202,7 @@ def _question(
         if timed and counts_steps(query.objective):
             raise InputError("the objective counts steps; a chain in continuous time has jumps")
         return query.objective, query.limit
-    question = asked_of(query, translator)
+    question = problems.asked_of(query, translator)
     if isinstance(property, Query) and question.reading is not None:
         warnings.warn(question.reading, ReadingWarning, stacklevel=2)
     if question.sides is not None:
@@ -307,7 +293,7 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
         )
         return
     controlled = " or another controller" if own.controlled is not None else ""
-    for name, trouble in compare_problems(problem, mine, is_asked, controlled):
+    for name, trouble in problems.compare_problems(problem, mine, is_asked, controlled):
         yield name, trouble and f"{trouble}{_ranges(problem, own, trouble)}{_revised(certificate, name)}"
     fleet = certificate if isinstance(certificate, FleetCertificate) else None
     first = certificate if fleet is None else fleet.parts[0]
@@ -358,7 +344,7 @@ def _problem(certificate: Certificate, own: Own) -> CertifiedProblem:
     whole = objective is None and question.kind in (*RUNS, "DISCOUNTED")  # what has no meaning within a step
     if isinstance(model, IntervalMDP) and (whole or own.relation(problem) is Relation.JOINT):
         model = model.without_factors
-    rebuilt = to_problem(
+    rebuilt = problems.to_problem(
         model,
         objective if objective is not None else _nothing(own.model, question),
         theta=own.theta if problem.law == "point" else None,
@@ -423,7 +409,7 @@ def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str 
             return scores
         rebuilt = with_episodes(rebuilt, scores, problem)
     rebuilt = replace(rebuilt, prior=statement.prior)  # which is stated, and in no data
-    return name_difference("other data", first_difference(statement, rebuilt))
+    return problems.name_difference("other data", problems.first_difference(statement, rebuilt))
 
 
 def _units_difference(fleet: FleetCertificate, own: Own, counts: Counts) -> str | None:
@@ -436,7 +422,11 @@ def _units_difference(fleet: FleetCertificate, own: Own, counts: Counts) -> str 
     half = [name for name, one in zip(names, second_half(names), strict=True) if one]
     if set(bounded) not in (set(names), set(half)) or (number == -1).any():
         return f"other units: {len(bounded):,}, and your data have {len(names):,}"
-    if own.policy is not None and len(bounded) == len(names) and not chosen_before(own.policy, counts).holds:
+    if (
+        own.policy is not None
+        and len(bounded) == len(names)
+        and not returns.chosen_before(own.policy, counts).holds
+    ):
         return "units that chose your policy"
     for name, part in zip(bounded + bounded * bool(fleet.again), fleet.parts, strict=True):
         rows = counts_of_unit(log.subset(number == names.index(name)), own.model, counts.design)
@@ -445,11 +435,13 @@ def _units_difference(fleet: FleetCertificate, own: Own, counts: Counts) -> str 
     return None
 
 
-def _scored(certificate: Certificate, own: Own, counts: Counts, about: list[float]) -> ObservedOutcomes | str:
+def _scored(
+    certificate: Certificate, own: Own, counts: Counts, about: list[float]
+) -> returns.ObservedOutcomes | str:
     """What the user's own episodes come to, counted again, or why they do not; `about` is δ, and what returns
     lie between. Of a process with choices they are those of the given policy, unless the data name another,
     or of whoever acted, where it is about what was done."""
-    question = own.objective.query if isinstance(own.objective, Asked) else own.objective
+    question = own.objective.query if isinstance(own.objective, problems.Asked) else own.objective
     if question is None:
         return "what episodes came to, which is counted by the property: give yours as well"
     problem = Problem(own.model, question)
@@ -459,12 +451,12 @@ def _scored(certificate: Certificate, own: Own, counts: Counts, about: list[floa
     policy = _given_policy(certificate, own)
     try:
         if any(claim.policy == "unknown" for claim in certificate.claims):  # its range is the model's own
-            seen = observe_done(problem, counts, about[0])
+            seen = returns.observe_done(problem, counts, about[0])
         else:
-            seen = observe(problem, counts, about[0], policy=policy, behaviour=policy)
+            seen = returns.observe(problem, counts, about[0], policy=policy, behaviour=policy)
     except InputError as error:
         return f"episodes of other data: {error.message}"
-    return f"episodes of other data: {seen.reason}" if isinstance(seen, Unobserved) else seen
+    return f"episodes of other data: {seen.reason}" if isinstance(seen, returns.Unobserved) else seen
 
 
 def _claims_of(certificate: Certificate, policy: Policy) -> list[str]:
@@ -566,7 +558,7 @@ def _misfit(certificate: Certificate, own: Own | OwnChain) -> tuple[str | None, 
         return refuted_within(own.model, log(), unit[log().episode]), []
     fit = weigh_fit(own.model, own.counts)
     is_open = fit.is_doubt and not fit.is_refutation
-    refuted = refutation(own.counts, fit)
+    refuted = returns.refutation(own.counts, fit)
     doubts = [("model", "unknown", fit.text)] if is_open else []
     return None if refuted is None else refuted.partition(". Worst")[0], doubts
 
@@ -589,7 +581,7 @@ def _chosen_with_data(certificate: Certificate, own: Own | OwnChain) -> list[tup
         bets_on_it = stated.bets and not stated.method.endswith("best")
         policy = own.policy if own.baseline is None else own.baseline
         if policy is not None and (bets_on_it or stated.seen is not None):
-            before = chosen_before(policy, own.counts)
+            before = returns.chosen_before(policy, own.counts)
             chosen += [] if before.holds else [before]
     return [(one.name, one.kept.value, one.why) for one in chosen]
 

@@ -14,14 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.certify.learned import (
-    ProvedSets,
-    as_contradiction,
-    met_with_episodes,
-    no_counts,
-    prove_sets,
-    words_of,
-)
+from tightrope.certify import learned
 from tightrope.certify.problem import Asked, asked_of
 from tightrope.certify.region import prune, region_for, with_region
 from tightrope.certify.solved import (
@@ -78,14 +71,16 @@ def composed_of(
     question = asked_of(problem.query if temporal is None else temporal)
     given = _given(result)
     plain = _learn_sets(result, seen)
-    with as_contradiction():
+    with learned.as_contradiction():
         outcomes = None if isinstance(result, LearnedAnswer) else result.seen
-        proved = prove_sets(plain, no_counts(plain.model) if seen is None else seen, question, outcomes)
+        proved = learned.prove_sets(
+            plain, learned.no_counts(plain.model) if seen is None else seen, question, outcomes
+        )
         name = "robust policy" if given is None else "given policy"
         draft = _claimed(proved, question, name, result, given)
-        words = {**(about or {}), **words_of(plain)}
+        words = {**(about or {}), **learned.words_of(plain)}
         draft = replace(with_region(draft, proved.proof), about=to_words(words))
-        draft = prune(replace(draft, claims=met_with_episodes(draft, outcomes)))
+        draft = prune(replace(draft, claims=learned.met_with_episodes(draft, outcomes)))
     return draft
 
 
@@ -130,7 +125,7 @@ def _nowhere(result: LearningResult | LearnedAnswer) -> Objective:
 
 
 def _claimed(
-    proved: ProvedSets,
+    proved: learned.ProvedSets,
     question: Asked,
     name: str,
     result: LearningResult | LearnedAnswer,

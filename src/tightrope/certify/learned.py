@@ -23,34 +23,10 @@ import numpy as np
 
 from tightrope.ambiguity import sets as uncertainty
 from tightrope.ambiguity.sets import Sets, SetsKind
+from tightrope.certify import region as regions
+from tightrope.certify import solved as plain
 from tightrope.certify.coupled import with_coupled_proofs
 from tightrope.certify.problem import Asked, asked_of, to_problem
-from tightrope.certify.region import (
-    EventMap,
-    Wanted,
-    contains,
-    goes_by_intervals,
-    open_ends,
-    prove_choices,
-    prove_ellipsoid,
-    prove_region,
-    prove_slab,
-    prune,
-    refuse_uncertified,
-    region_for,
-    row_names,
-    with_region,
-)
-from tightrope.certify.solved import (
-    claim_between,
-    derive_product,
-    objective_of,
-    refuse_steps,
-    structure_of,
-    to_claim,
-    to_words,
-    value_hints,
-)
 from tightrope.coupled.result import CoupledValue
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
@@ -153,12 +129,12 @@ def _certificate_of(
             "certificates are about policies without memory, and a controller is given",
             hint="leave the certificate or the controller out",
         )
-    if goes_by_intervals(result.model, result.decisions.sets, result.decisions.region):
+    if regions.goes_by_intervals(result.model, result.decisions.sets, result.decisions.region):
         result = _by_intervals(result, counts, difference)
     region = result.region if result.contradiction is None else None
     _refuse_open(result, counts)
     if result.value is not None:
-        refuse_steps(result.value.policy, result.objective)
+        plain.refuse_steps(result.value.policy, result.objective)
     proved = prove_sets(result, counts, question, seen, difference is not None)
     draft, link, proof = proved.draft, proved.link, proved.proof
     solved, is_other = _sets_to_prove(result, proved)
@@ -171,17 +147,19 @@ def _certificate_of(
     made = [_claim(name, value, draft.problem.objective) for name, value in values]
     claims, hints = zip(*made, strict=True)
     words = {**(about or {}), **words_of(result)}
-    draft = replace(with_region(draft, proof), claims=claims, values=hints, about=to_words(words))
+    draft = replace(
+        regions.with_region(draft, proof), claims=claims, values=hints, about=plain.to_words(words)
+    )
     draft = replace(draft, claims=met_with_episodes(draft, seen))
     if proof is not None and solved.kind is SetsKind.RECTANGULAR:
-        draft = prove_choices(link, proved.projected, draft, result)
-    draft = prune(draft)
+        draft = regions.prove_choices(link, proved.projected, draft, result)
+    draft = regions.prune(draft)
     coupled = [None if ends is not None else value.coupled for _, value in values]
     if difference is not None:
         draft = _with_difference(draft)
         coupled.append(difference)
     if isinstance(region, Polytope) and any(coupled):
-        aligned, points = row_names(result, region, proved.events)
+        aligned, points = regions.row_names(result, region, proved.events)
         draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
     return draft
 
@@ -193,7 +171,7 @@ def _sets_to_prove(result: LearningResult, proved: ProvedSets) -> tuple[Sets, bo
     by_step, divides = result.objective.depends_on_step, proved.link.problem.denominator is not None
     wide = False
     if isinstance(region, Polytope) and region.coordinates.is_lifted and not divides:
-        wide = not contains(region.bounding_box, proved.projected.box)  # rows depend on the box
+        wide = not regions.contains(region.bounding_box, proved.projected.box)  # rows depend on the box
     is_rectangular = isinstance(result.robust.solutions[0].kernel, RectangularOperator)
     relaxed = is_rectangular and (by_step or divides or wide)
     solved = widened or proved.sets
@@ -233,7 +211,7 @@ def _by_intervals(result: LearningResult, counts: Counts, difference: CoupledVal
 def _refuse_open(result: LearningResult, counts: Counts) -> None:
     """Refuse what certificates do not hold, and data for which no confidence holds."""
     region = result.region if result.contradiction is None else None
-    refuse_uncertified(result.model, None if region is None else region.kind)
+    regions.refuse_uncertified(result.model, None if region is None else region.kind)
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
     reward = result.objective.reward
@@ -264,12 +242,12 @@ class ProvedSets:
     """The sets of a result, what they are `wanted` to be, and what the checker proves of them."""
 
     draft: Certificate
-    events: EventMap | None
+    events: regions.EventMap | None
     link: Learned
     proof: RegionHints | None
     projected: ProjectedRegion
     sets: Sets
-    wanted: Wanted
+    wanted: regions.Wanted
 
 
 def prove_sets(
@@ -288,12 +266,12 @@ def prove_sets(
     wanted = _expression_bounds(result, sets)
     link = Learned(draft, FLOAT64)
     if isinstance(region, Polytope) and region.slab is not None:
-        draft, link = prove_slab(link, draft, region, events)
+        draft, link = regions.prove_slab(link, draft, region, events)
     proof: RegionHints | None = None
     if isinstance(region, Ellipsoid):
-        proof = prove_ellipsoid(link, result, region, wanted)
+        proof = regions.prove_ellipsoid(link, result, region, wanted)
     elif region is not None:
-        proof = prove_region(link, result, events, wanted)
+        proof = regions.prove_region(link, result, events, wanted)
     return ProvedSets(draft, events, link, proof, link.project(proof), sets, wanted)
 
 
@@ -319,7 +297,7 @@ def _draft(
     question: Asked | None,
     seen: ObservedOutcomes | None,
     gains: bool,
-) -> tuple[Certificate, EventMap | None]:
+) -> tuple[Certificate, regions.EventMap | None]:
     """The problem and the intervals of events or transitions; of claims only whose policy is given."""
     data, support = data_of(result, counts), result.assumed_support
     if gains and data is not None and data.bets:
@@ -334,7 +312,7 @@ def _draft(
     elif data is not None and seen is not None:
         problem = replace(problem, data=with_episodes(data, seen, problem))
     given = None if result.value is None else result.value.policy
-    unknown = to_claim("given policy", problem.objective.range, given, problem.objective)
+    unknown = plain.to_claim("given policy", problem.objective.range, given, problem.objective)
     claims = () if given is None else (unknown,)
     hints = LearnedHints()
     if result.ledger.of_costs:
@@ -356,12 +334,12 @@ def _draft(
         own = transition_intervals(result.model, counts, data.delta, method)
         return replace(draft, learned=replace(hints, lower=own.lower, upper=own.upper)), None
     assert result.intervals is not None
-    events = EventMap(result.intervals, Learned(draft, FLOAT64))
+    events = regions.EventMap(result.intervals, Learned(draft, FLOAT64))
     lower, upper = events.bounds()
     return replace(draft, learned=replace(hints, lower=lower, upper=upper)), events
 
 
-def _expression_bounds(result: LearningResult, sets: Sets) -> Wanted:
+def _expression_bounds(result: LearningResult, sets: Sets) -> regions.Wanted:
     """The bounds of sets by expression."""
     size = len(result.model.expressions)
     lower, upper = np.zeros(size), np.ones(size)
@@ -371,10 +349,10 @@ def _expression_bounds(result: LearningResult, sets: Sets) -> Wanted:
 
 
 def _widen(
-    link: Learned, projected: ProjectedRegion, sets: Sets, wanted: Wanted, expressions: IndexArray
+    link: Learned, projected: ProjectedRegion, sets: Sets, wanted: regions.Wanted, expressions: IndexArray
 ) -> Sets | None:
     """Sets moved outward to what is proved, or None where everything is proved as it is."""
-    wrong = [] if sets.kind is SetsKind.UNTIED else open_ends(link, projected.bounds, wanted)
+    wrong = [] if sets.kind is SetsKind.UNTIED else regions.open_ends(link, projected.bounds, wanted)
     if not wrong:
         return None
     lower, upper = sets.lower.copy(), sets.upper.copy()
@@ -397,7 +375,7 @@ def _reward_ends(link: Learned, proof: RegionHints | None, draft: Certificate) -
     """Rewards with parameters at the ends that are proved; None where there are none."""
     if draft.problem.objective.earned is None:
         return None
-    certified = reward_ends(Learned(with_region(draft, proof), FLOAT64, link.statements))
+    certified = reward_ends(Learned(regions.with_region(draft, proof), FLOAT64, link.statements))
     least, most = (RewardStructure(choice=end) for end in certified)
     return least, most
 
@@ -419,7 +397,9 @@ def _claim(
     """Nature against the value gives its lower vector, nature for it the upper one."""
     ends = {solution.objective.nature: solution for solution in value.solutions}
     low, high = ends[Direction.MIN], ends[Direction.MAX]
-    return claim_between(name, low, high, value.policy, objective), value_hints(low, value.policy, high)
+    return plain.claim_between(name, low, high, value.policy, objective), plain.value_hints(
+        low, value.policy, high
+    )
 
 
 def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult, Asked]:
@@ -434,7 +414,7 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
         )
     question = asked_of(problem.lift.temporal)
     made = _certified_product(problem, problem.lift, question)
-    region = region_for(result.model, decisions.region)
+    region = regions.region_for(result.model, decisions.region)
     options = replace(result.options.without_outcomes, sets=decisions.sets, region=region)
     if decisions.sets is SetsKind.COUPLED:
         options = replace(options, sets=SetsKind.RECTANGULAR)
@@ -455,17 +435,17 @@ def _certified_product(problem: Problem, lift: ProductLift, question: Asked) -> 
         possible,
         np.ones(base.choices, dtype=np.bool_),
     )
-    derived = derive_product(certified, boxes)
+    derived = plain.derive_product(certified, boxes)
     assert question.automaton is not None
     memories = question.automaton.memories
     product = Product(
-        structure_of(derived),
+        plain.structure_of(derived),
         (derived.key // memories).astype(np.int32),
         (derived.key % memories).astype(np.int32),
         derived.choice,
         derived.transition,
     )
-    query = problem.query.with_objective(objective_of(certified, derived), product.structure)
+    query = problem.query.with_objective(plain.objective_of(certified, derived), product.structure)
     return Problem.lifted(ProductLift(base, product, lift.needs_support, temporal=lift.temporal), query)
 
 

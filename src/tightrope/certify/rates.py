@@ -15,15 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.certify import problem as problems
 from tightrope.certify.learned import as_contradiction, met_with_episodes, with_episodes
-from tightrope.certify.problem import (
-    compare_problems,
-    first_difference,
-    name_difference,
-    to_domain,
-    to_graph,
-    to_polynomials,
-)
 from tightrope.certify.solved import average_claim, to_words, value_hints
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import CannotCertify, InputError
@@ -77,16 +70,16 @@ def rate_problem(
         exact = model.exact.to_fractions()
         polynomial: tuple[Polynomial, ...] = tuple({(): rate} if rate else {} for rate in exact)
     else:
-        polynomial, domain = to_polynomials(model.expressions), to_domain(model.parameters)
+        polynomial, domain = problems.to_polynomials(model.expressions), problems.to_domain(model.parameters)
         point = None if theta is None else tuple(Fraction(value) for value in theta)
     if isinstance(earned, ParametricReward):
         number = len(polynomial) + earned.expression.astype(np.int64)
-        polynomial += to_polynomials(earned.expressions)
+        polynomial += problems.to_polynomials(earned.expressions)
         objective = replace(objective, earned=number)
     elif earned is not None:
         objective = replace(objective, reward=np.asarray(earned, dtype=np.float64))
     return CertifiedProblem(
-        to_graph(model.structure),
+        problems.to_graph(model.structure),
         objective,
         expression=model.expression.astype(np.int64),
         polynomial=polynomial,
@@ -310,7 +303,7 @@ class OwnChain:
         problem = certificate.problem
         query = self.query or Problem(self.model, 'P=? [ F "init" ]').query
         mine = rate_problem(self.model, query, self.theta)
-        yield from compare_problems(problem, mine, self.query is not None)
+        yield from problems.compare_problems(problem, mine, self.query is not None)
         if self.exposure is not None:
             yield "data", self._data_difference(problem)
 
@@ -330,7 +323,7 @@ class OwnChain:
             if isinstance(seen, Unobserved):
                 return f"episodes of other data: {seen.reason}"
             rebuilt = with_episodes(rebuilt, seen, problem)
-        return name_difference("other data", first_difference(statement, rebuilt))
+        return problems.name_difference("other data", problems.first_difference(statement, rebuilt))
 
 
 def own_chain(

@@ -21,15 +21,8 @@ from tightrope import __version__
 from tightrope.certify.certificate_file import CertificateFile, answered_file, shown_value
 from tightrope.certify.problem import Asked, asked_of, to_problem
 from tightrope.errors import CannotCertify, InputError
+from tightrope.logic import long_run
 from tightrope.logic.accepting import towards
-from tightrope.logic.long_run import (
-    ComponentQuotient,
-    Gains,
-    Reached,
-    expectation,
-    gains_of,
-    reached_averages,
-)
 from tightrope.logic.model_checking import Answer
 from tightrope.logic.solving import under
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
@@ -430,9 +423,9 @@ class _AverageSearch:
         def plainly(one: MDP | IntervalMDP, objective: Objective) -> Solution:
             return solve(one, objective, None)
 
-        self.gains: Gains = gains_of(model, reward, nature, precision, plainly)
-        self.quotient = ComponentQuotient.of(model, self.gains.components)
-        self.reached: Reached = reached_averages(self.quotient, self.gains, nature, plainly)
+        self.gains: long_run.Gains = long_run.gains_of(model, reward, nature, precision, plainly)
+        self.quotient = long_run.ComponentQuotient.of(model, self.gains.components)
+        self.reached: long_run.Reached = long_run.reached_averages(self.quotient, self.gains, nature, plainly)
 
     def _gain(self, share: FloatArray | None) -> FloatArray:
         """On the states of the model, from probabilities of winning on the quotient."""
@@ -483,7 +476,7 @@ class _AverageSearch:
         """The policy of the lower bound: walk, stop, and then what is best for the bias."""
         structure, components = self.model.structure, self.gains.components
         stopped, internal = self._stops(), components.internal
-        worth = self.reward + expectation(self.model, self.nature)(self.gains.bias)
+        worth = self.reward + long_run.expectation(self.model, self.nature)(self.gains.bias)
         worth = np.where(internal, worth, -np.inf)
         best = np.lexsort((-worth, structure.choice_state))
         choice = best[structure.choice_start[:-1]].astype(np.int64)

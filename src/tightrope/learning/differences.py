@@ -34,21 +34,13 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.answers import Change, KeptProperty
 from tightrope.io.results import Interval, ModelFit
+from tightrope.learning import pipeline
 from tightrope.learning.answers import find_reward
 from tightrope.learning.bet_policy import PolicyBets, question_of
 from tightrope.learning.coupling import COUPLED_SECONDS, couple, cut_along_gradient
 from tightrope.learning.learn import plain_problem
 from tightrope.learning.options import LearnOptions, OutcomesUse
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, observe_done
-from tightrope.learning.pipeline import (
-    Pipeline,
-    Prepared,
-    Progress,
-    Serves,
-    Shape,
-    SolvedPolicies,
-    counts_of,
-)
 from tightrope.learning.policy_solver import OPTIMISTIC
 from tightrope.learning.result import CLOSE, LearningResult, assess, rests_on
 from tightrope.logic.long_run import average_policy, bound_average
@@ -341,8 +333,8 @@ class Differences:
 
     def __init__(
         self,
-        chain: Pipeline,
-        prepared: Prepared,
+        chain: pipeline.Pipeline,
+        prepared: pipeline.Prepared,
         name: str,
         baseline: Policy | None,
         logged: LoggedBaseline | None = None,
@@ -365,7 +357,7 @@ class Differences:
         baseline: PolicyGiven | str,
         delta: float,
         options: LearnOptions,
-        progress: Progress | bool | None,
+        progress: pipeline.Progress | bool | None,
     ) -> Differences:
         is_logged = isinstance(baseline, str) and baseline == LOGGED
         if is_logged and cls.averages:
@@ -389,14 +381,16 @@ class Differences:
         name, policy, logged = DONE, None, None
         if not is_logged:
             name, policy = baseline_policy(model, baseline)
-        counts = counts_of(data, model)
+        counts = pipeline.counts_of(data, model)
         bets, plan = options.region is not None and options.region.bets, count_planned_episodes(counts)
         few = plan is not None and plan < FEWEST_BET  # known before the data
         has_seen = policy is not None and chosen_before(policy, counts).kept is AssumptionStatus.NO
         if bets and (few or has_seen):
             options = replace(options, region=region_kind("likelihood"))
-        part, several = 0.5 * delta if is_logged else delta, Serves.SEVERAL
-        chain = Pipeline.start(question, counts, part, options=options, progress=progress, serves=several)
+        part, several = 0.5 * delta if is_logged else delta, pipeline.Serves.SEVERAL
+        chain = pipeline.Pipeline.start(
+            question, counts, part, options=options, progress=progress, serves=several
+        )
         if is_logged:
             from tightrope.learning.logged import LoggedBaseline
 
@@ -709,8 +703,8 @@ class Differences:
         usual = None if self.baseline is None else solver.evaluate(self.baseline)
         if usual is None and isinstance(self.prepared.sets.region, Polytope):
             value = couple(solver, value)
-        solved = SolvedPolicies(
-            self.prepared, solver, value, solver.find(OPTIMISTIC), usual, Shape(chain, self.prepared)
+        solved = pipeline.SolvedPolicies(
+            self.prepared, solver, value, solver.find(OPTIMISTIC), usual, pipeline.Shape(chain, self.prepared)
         )
         result = chain.lift(options, chain.decide(options), solved, 0.0, Aside(chain.weigh_fit, False))
         return result if seen is None else replace(result, outcomes=seen)

@@ -26,21 +26,8 @@ from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.atomic import path_of
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, check_number, check_type
+from tightrope.io import results as records
 from tightrope.io.coding import record_of, to_plain
-from tightrope.io.results import (
-    REMEDY,
-    Binding,
-    BindingEvent,
-    Breakdown,
-    CoupledFacts,
-    CoupledValueFacts,
-    Interval,
-    ModelFit,
-    Outcome,
-    ResultDocument,
-    WidthFacts,
-    WitnessFacts,
-)
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, refutation
 from tightrope.learning.policy_solver import PolicySolver, PolicyValue
@@ -77,7 +64,7 @@ if TYPE_CHECKING:
     from tightrope.shield import Shield
     from tightrope.shield.gym import ModelEnv
 
-TriedSets = tuple[str, str, Interval, float, str]
+TriedSets = tuple[str, str, records.Interval, float, str]
 """(kind of sets that was tried, whose value, its interval, seconds, why)."""
 
 CLOSE = "as close as was asked"
@@ -109,13 +96,13 @@ class Widths(Record):
     def largest(self) -> float:
         return float(self.nonconstant.max(initial=0.0))
 
-    def summary(self, names: Sequence[str]) -> WidthFacts:
+    def summary(self, names: Sequence[str]) -> records.WidthFacts:
         """Mean and largest width, and the ends of the parameters by their `names`."""
         low, high = self.parameter_lower, self.parameter_upper
         ends = {}
         if low is not None and high is not None:
             ends = {name: (float(low[i]), float(high[i])) for i, name in enumerate(names)}
-        return WidthFacts(self.mean, self.largest, len(self.nonconstant), ends)
+        return records.WidthFacts(self.mean, self.largest, len(self.nonconstant), ends)
 
 
 class Result(Record):
@@ -127,11 +114,11 @@ class Result(Record):
 
     @property
     @abstractmethod
-    def outcome(self) -> Outcome:
+    def outcome(self) -> records.Outcome:
         """All that is said of the result: the keys of `tightrope learn --json`, as one record."""
 
     @abstractmethod
-    def _document(self, shapes: bool = False) -> ResultDocument:
+    def _document(self, shapes: bool = False) -> records.ResultDocument:
         """The run as reports read it; polygons of regions take a while, so only with `shapes`."""
 
     @abstractmethod
@@ -158,7 +145,7 @@ class Result(Record):
         return "the robust policy" if self.robust_optimum is None else "the robust controller"
 
     @property
-    def interval(self) -> Interval:
+    def interval(self) -> records.Interval:
         """The certified interval of the robust policy's value."""
         return self.outcome.robust_policy
 
@@ -309,14 +296,14 @@ class LearningResult(Result):
     robust: PolicyValue
     optimistic: Solution
     widths: Widths
-    binding: Binding
+    binding: records.Binding
     contradiction: str | None
-    fit: ModelFit | None
+    fit: records.ModelFit | None
     seconds: Mapping[str, float] = field(compare=False)
     notes: tuple[str, ...] = field(default=())
     synthesis: CoupledSynthesis | None = None
     refuted_costs: str | None = None
-    breakdown: Breakdown | None = None
+    breakdown: records.Breakdown | None = None
     outcomes: ObservedOutcomes | Unobserved | None = None
     tried: tuple[TriedSets, ...] = ()
     wrong_costs: str | None = None
@@ -347,14 +334,14 @@ class LearningResult(Result):
         ]
 
     @cached_property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> records.Outcome:
         """All that is said of the result: the keys of `tightrope learn --json`, as one record."""
         coupled = self.decisions.sets is SetsKind.COUPLED and not self.fallback
         verdict, best = self._assess(), self.optimistic
         kindest = self._clip(float((best.upper if self._maximises else best.lower)[self.problem.free_state]))
         hides = self.problem.is_of_controller
         return record_of(
-            Outcome,
+            records.Outcome,
             self,
             **verdict.facts,
             empty=self.contradiction is not None,
@@ -405,7 +392,7 @@ class LearningResult(Result):
         return self.outcomes if isinstance(self.outcomes, ObservedOutcomes) else None
 
     @property
-    def by_model(self) -> Interval:
+    def by_model(self) -> records.Interval:
         """The robust policy's interval over the model's sets alone, whatever episodes returned."""
         seen, structure = self.seen, self.model.structure
         if seen is None or seen.model is None or structure.choices > structure.states:
@@ -438,11 +425,11 @@ class LearningResult(Result):
             stopped.insert(0, "the time limit ended the choice of a controller; a better one may exist")
         return stopped[0] if stopped else CLOSE
 
-    def _describe_coupled(self) -> CoupledFacts:
+    def _describe_coupled(self) -> records.CoupledFacts:
         names, given = self.model.parameters.names, None if self.value is None else self.value.coupled
         robust = describe_coupled_value(self.robust.coupled, names)
         value = describe_coupled_value(given, names)
-        return record_of(CoupledFacts, self.synthesis, robust_policy=robust, value=value)
+        return record_of(records.CoupledFacts, self.synthesis, robust_policy=robust, value=value)
 
     @property
     def model(self) -> ParametricMDP:
@@ -481,14 +468,14 @@ class LearningResult(Result):
         return self.problem.controller(self.policy)
 
     @property
-    def parameters(self) -> dict[str, Interval]:
+    def parameters(self) -> dict[str, records.Interval]:
         """What the data leave of each parameter; its whole domain where the sets have no region."""
         domain = self.model.parameters
         names = domain.shown.names
         low, high = self.widths.parameter_lower, self.widths.parameter_upper
         if low is None or high is None:
             low, high = np.array([float(x) for x in domain.lower]), np.array([float(x) for x in domain.upper])
-        return {name: Interval.of(float(low[i]), float(high[i])) for i, name in enumerate(names)}
+        return {name: records.Interval.of(float(low[i]), float(high[i])) for i, name in enumerate(names)}
 
     @property
     def ledger(self) -> ConfidenceBudget:
@@ -536,7 +523,9 @@ class LearningResult(Result):
         value = () if self.value is None else self.value.solutions
         return (*self.robust.solutions, self.optimistic, *value)
 
-    def find_breakdown_point(self, *, threshold: float | None = None, rows: str | None = None) -> Breakdown:
+    def find_breakdown_point(
+        self, *, threshold: float | None = None, rows: str | None = None
+    ) -> records.Breakdown:
         """Return the largest model error (total variation at every choice) under which the guarantee still
         meets `threshold`, by default half of its margin. `rows`, a parameter or an action, is then doubted
         alone.
@@ -635,7 +624,7 @@ class LearningResult(Result):
         tracks = tracks_in(self.region, self.model, self.counts)
         return what_if(self.problem, policies, tracks, {name: one.interval for name, one in values.items()})
 
-    def _document(self, shapes: bool = False) -> ResultDocument:
+    def _document(self, shapes: bool = False) -> records.ResultDocument:
         from tightrope.learning.result_files import result_document
 
         return result_document(self, shapes=shapes)
@@ -734,14 +723,16 @@ class ResultTable(dict[SetsKind, LearningResult]):
         return to_pandas(import_module("pyarrow").table(columns))
 
 
-def describe_coupled_value(value: CoupledValue | None, names: Sequence[str]) -> CoupledValueFacts | None:
+def describe_coupled_value(
+    value: CoupledValue | None, names: Sequence[str]
+) -> records.CoupledValueFacts | None:
     """A coupled value: bounds, how it ended, and the instantiations next to its ends."""
     if value is None:
         return None
     return record_of(
-        CoupledValueFacts,
+        records.CoupledValueFacts,
         value,
-        rectangular=Interval.of(value.rectangular_lower, value.rectangular_upper),
+        rectangular=records.Interval.of(value.rectangular_lower, value.rectangular_upper),
         status=value.status.name.lower().replace("_", "-"),
         reason=value.reason or None,
         witness={"lowest": _witness(value.lowest, names), "highest": _witness(value.highest, names)},
@@ -749,11 +740,11 @@ def describe_coupled_value(value: CoupledValue | None, names: Sequence[str]) -> 
     )
 
 
-def _witness(witness: Witness | None, names: Sequence[str]) -> WitnessFacts | None:
+def _witness(witness: Witness | None, names: Sequence[str]) -> records.WitnessFacts | None:
     if witness is None:
         return None
     at = {name: float(x) for name, x in zip(names, witness.theta, strict=True)}
-    return WitnessFacts(at, witness.lower, witness.upper)
+    return records.WitnessFacts(at, witness.lower, witness.upper)
 
 
 def widths_of(model: ParametricMDP, sets: Sets, box: tuple[FloatArray, FloatArray] | None) -> Widths:
@@ -765,7 +756,11 @@ def widths_of(model: ParametricMDP, sets: Sets, box: tuple[FloatArray, FloatArra
 
 
 def assess(
-    known: tuple[Assumed, ...], counts: Counts | None, fit: ModelFit | None, refuted: str | None, ended: str
+    known: tuple[Assumed, ...],
+    counts: Counts | None,
+    fit: records.ModelFit | None,
+    refuted: str | None,
+    ended: str,
 ) -> Assessment:
     """The verdict on something learned: `refuted` are words about what contradicts the model, beside what the
     log and the test of the model say; `ended` is how the computation ended."""
@@ -780,12 +775,12 @@ INDEPENDENT_READINGS = "what a controller reads is independent given the state, 
 
 
 def rests_on(
-    ledger: ConfidenceBudget, options: LearnOptions, fit: ModelFit | None, problem: Problem | None
+    ledger: ConfidenceBudget, options: LearnOptions, fit: records.ModelFit | None, problem: Problem | None
 ) -> tuple[Assumed, ...]:
     """All that a learned guarantee rests on: the model, the data, and what was stated beside them."""
     tested = f"{MODEL_RIGHT}; " + (NOT_TESTED if fit is None else f"tested: {fit.text}")
     if fit is not None and fit.is_doubt:
-        tested += f"; {REMEDY}"
+        tested += f"; {records.REMEDY}"
     assumptions = [*ledger.assumptions, Assumed.stated("model", tested)]
     model = None if problem is None else problem.base
     if isinstance(model, ParametricMDP) and model.parameters.narrowed:
@@ -818,10 +813,12 @@ MOST_NAMED = 200
 """So many are named at most; `total` counts all."""
 
 
-NOTHING = Binding(0, ())
+NOTHING = records.Binding(0, ())
 
 
-def binding_events(region: Region | None, intervals: EventIntervals | None, outcomes: Outcomes) -> Binding:
+def binding_events(
+    region: Region | None, intervals: EventIntervals | None, outcomes: Outcomes
+) -> records.Binding:
     """The events that bind in a region; none where it is empty or not made of events."""
     if not isinstance(region, Polytope) or region.emptiness.is_empty:
         return NOTHING
@@ -836,10 +833,12 @@ def binding_events(region: Region | None, intervals: EventIntervals | None, outc
     table, box = outcomes.model.expressions, outcomes.model.parameters
     domain = None if table.denominators else ranges_over_box(table, box.lower, box.upper)
     named = tuple(
-        BindingEvent(event, " and ".join(sorted(sides[event])), _text(event, intervals, outcomes, domain))
+        records.BindingEvent(
+            event, " and ".join(sorted(sides[event])), _text(event, intervals, outcomes, domain)
+        )
         for event in sorted(sides)[:MOST_NAMED]
     )
-    return Binding(len(sides), named)
+    return records.Binding(len(sides), named)
 
 
 _SIDES = {int(Origin.EVENT_UPPER): "upper", int(Origin.EVENT_LOWER): "lower", int(Origin.L1): "ball"}

@@ -19,16 +19,8 @@ from tightrope.cli import output as screen
 from tightrope.io.coding import Real
 from tightrope.io.results import CoupledValueFacts, DomainPart, Interval, Judged, WitnessFacts
 from tightrope.model.mdp import JOINT_BOUNDS
+from tightrope.numerics import text as texts
 from tightrope.numerics.machine import peak_memory
-from tightrope.numerics.text import (
-    bounded,
-    claim_text,
-    interval_text,
-    number_text,
-    text_above,
-    text_below,
-    value_text,
-)
 from tightrope.prism.properties.query import Query
 from tightrope.solver.solution import FALSE, OPEN, TRUE, InitialValues, Solution, Status
 from tightrope.verdict import Assessment, Assumed
@@ -160,7 +152,7 @@ class Answered:
         if record.answer:
             claim = f"{text} is {record.answer}"
         elif relation := _relation(record):
-            claim = claim_text(text, relation, self.whose)
+            claim = texts.claim_text(text, relation, self.whose)
         else:
             claim = f"{len(record.points or ())} points of the trade-off of {text}"
         return self.verdict.headline(claim)
@@ -205,8 +197,8 @@ def describe_solution(
     trouble = status.value
     if truth == OPEN and status is Status.CERTIFIED:
         trouble = (
-            f"its bounds {interval_text(value.lower, value.upper)} lie on both sides of the threshold: the "
-            "value is equal to it, as far as rounding lets us tell. Move the threshold."
+            f"its bounds {texts.interval_text(value.lower, value.upper)} lie on both sides of the threshold: "
+            "the value is equal to it, as far as rounding lets us tell. Move the threshold."
         )
     is_answered = status is Status.CERTIFIED if truth is None else truth != OPEN
     states = [
@@ -311,7 +303,7 @@ def report_answers(loaded: Loaded, answers: Sequence[Answered], is_part: bool = 
 
 def _shown(loaded: Loaded, answer: Answered, is_part: bool) -> screen.Content:
     record, relation, initial = answer.record, _relation(answer.record), answer.record.initial
-    claim, span = claim_text(answer.query.text, relation), _relation(record, interval_text)
+    claim, span = texts.claim_text(answer.query.text, relation), _relation(record, texts.interval_text)
     several = initial if isinstance(initial, InitialFacts) else None
     states = screen.count(loaded.model.states, "state")
     part = "enough for this question" if is_part else "none behind targets or forbidden ones"
@@ -322,7 +314,7 @@ def _shown(loaded: Loaded, answer: Answered, is_part: bool) -> screen.Content:
         ("read as", robust if record.read_as else None),
         *screen.assumed_facts(answer.verdict),
         ("note", record.notes or None),
-        ("attained", [", ".join(map(number_text, row)) for row in record.points or ()]),
+        ("attained", [", ".join(map(texts.number_text, row)) for row in record.points or ()]),
         ("initial", several and f"{several.states:,} initial states"),
         ("least", several and str(several.least)),
         ("greatest", several and str(several.greatest)),
@@ -348,18 +340,22 @@ def _states(record: PropertyAnswer) -> screen.Table | None:
         return None
     acts = any(row.action for row in record.states)
     rows = [
-        (row.state, text_below(row.lower), text_above(row.upper), *([row.action] if acts else []))
+        (row.state, texts.text_below(row.lower), texts.text_above(row.upper), *([row.action] if acts else []))
         for row in record.states
     ]
     return screen.Table(("state", "lower", "upper", *(["action"] if acts else [])), rows)
 
 
-def _relation(record: PropertyAnswer, shown: Callable[[float, float], str] = value_text) -> str:
+def _relation(record: PropertyAnswer, shown: Callable[[float, float], str] = texts.value_text) -> str:
     """The value in numbers, as a relation or otherwise `shown`; empty where there is no value."""
     if isinstance(record.lower, UnsetType) or isinstance(record.upper, UnsetType):
         return ""
-    if shown is value_text and record.lower == math.inf and re.search(r"\[\s*C\s*\]", str(record.question)):
-        return bounded(record.lower, is_lower=True)
+    if (
+        shown is texts.value_text
+        and record.lower == math.inf
+        and re.search(r"\[\s*C\s*\]", str(record.question))
+    ):
+        return texts.bounded(record.lower, is_lower=True)
     return shown(record.lower, record.upper)
 
 
@@ -368,7 +364,7 @@ def report_domain(answer: DomainAnswer, details: screen.Rows) -> None:
     verdict, claim = answer.judged, f"{answer.question} is {answer.truth}"
     if answer.lower is not None and answer.upper is not None:
         whose = "" if answer.policy.startswith("none") else answer.policy
-        claim = claim_text(answer.question, value_text(answer.lower, answer.upper), whose)
+        claim = texts.claim_text(answer.question, texts.value_text(answer.lower, answer.upper), whose)
     proved = answer.certificate and f"proves {answer.certificate}"
     rows = [("property", answer.question), ("sets", answer.sets), ("certificate", proved)]
     more = [*details, ("note", answer.notes), *screen.spent(answer.seconds)]

@@ -38,16 +38,8 @@ from tightrope.learning.online.learner import ITERATIONS
 from tightrope.learning.online.run import Line, Source, Truth
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results
 from tightrope.monitoring.monitor import DEFAULT_ALPHA
+from tightrope.numerics import text as texts
 from tightrope.numerics.machine import peak_memory
-from tightrope.numerics.text import (
-    bound_text,
-    bounded,
-    claim_text,
-    interval_text,
-    number_text,
-    sure_text,
-    text_above,
-)
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.verdict import Assessment, Word
 
@@ -351,7 +343,9 @@ def _describe_exploration(request: Explore, learner: tr.OnlineLearner) -> str:
         words.append(f"within {100 * result.design.optimality:.2g}% of the best at the estimate")
         words += ["which the robust policy is, too"] if result.greedy_is_as_good else []
     if result is not None and result.certified is not None:
-        words.append(f"{request.avoid} in at most {text_above(result.certified, 4)} of episodes, certified")
+        words.append(
+            f"{request.avoid} in at most {texts.text_above(result.certified, 4)} of episodes, certified"
+        )
     return ", ".join(words)
 
 
@@ -364,8 +358,8 @@ def _progress_line(record: Line, episodes: int) -> str:
 
 def headline(verdict: Assessment, question: str, record: Line, delta: float) -> str:
     """The verdict of a run in a line: the guarantee of its last update, as far as it may be claimed."""
-    relation = bounded(float(record["guarantee"]), _is_floor(record))
-    return verdict.headline(claim_text(question, relation, "the robust policy"), sure_text(delta))
+    relation = texts.bounded(float(record["guarantee"]), _is_floor(record))
+    return verdict.headline(texts.claim_text(question, relation, "the robust policy"), texts.sure_text(delta))
 
 
 def show_run(
@@ -440,7 +434,7 @@ def _above(records: Sequence[Line]) -> str:
     lower, upper = (float(records[-1]["above_baseline"][end]) for end in ("lower", "upper"))
     return (
         "no collecting policy is below it (or by what is allowed), with the confidence of the run; the "
-        f"last one exceeds it by {interval_text(lower, upper)}"
+        f"last one exceeds it by {texts.interval_text(lower, upper)}"
     )
 
 
@@ -467,11 +461,11 @@ def _is_floor(record: Line) -> bool:
 
 
 def _bound(value: object, is_lower: bool) -> str:
-    return "–" if value is None else bound_text(float(str(value)), is_lower)
+    return "–" if value is None else texts.bound_text(float(str(value)), is_lower)
 
 
 def _number(value: object) -> str:
-    return "–" if value is None else number_text(float(str(value)))
+    return "–" if value is None else texts.number_text(float(str(value)))
 
 
 REFUSED = "env data cost baseline avoid at_most on_drift discount terminal_reward"
@@ -557,4 +551,4 @@ def _answers(request: OnlineRequest, subject: Subject, learner: EvenLearner) -> 
 
 
 def _known(one: OnlineAnswer) -> str:
-    return one.truth or interval_text(float(one.lower or 0.0), float(one.upper or 0.0))
+    return one.truth or texts.interval_text(float(one.lower or 0.0), float(one.upper or 0.0))

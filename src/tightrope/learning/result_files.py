@@ -57,6 +57,7 @@ from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Word
 
 if TYPE_CHECKING:
+    from tightrope.learning.policy_solver import PolicyValue
     from tightrope.learning.result import LearningResult
 
 DIRECTIONS = 48
@@ -147,7 +148,7 @@ def document(
     listed = _thin(model.expressions.nonconstant.astype(np.int64))
     intervals = next((r.intervals for r in results if r.intervals is not None), None)
     return records.ResultDocument(
-        versions=versions(),
+        versions=dict(versions()),
         command=list(setting.command),
         model=_model(subject, setting),
         question=setting.property,
@@ -168,19 +169,12 @@ def document(
     )
 
 
-def versions() -> dict[str, str]:
+@functools.cache
+def versions() -> Mapping[str, str]:
     """What ran: this program, Python, and the packages that numbers pass through."""
     packages = ("numpy", "scipy", "numba", "highspy", "pyarrow")
-    return {
-        "tightrope": __version__,
-        "python": platform.python_version(),
-        **{package: _version(package) for package in packages},
-    }
-
-
-@functools.cache
-def _version(package: str) -> str:
-    return importlib.metadata.version(package)
+    known = {package: importlib.metadata.version(package) for package in packages}
+    return {"tightrope": __version__, "python": platform.python_version(), **known}
 
 
 def _model(model: ParametricMDP, setting: Setting) -> records.ModelFacts:
@@ -336,25 +330,25 @@ def export_policies(result: LearningResult) -> Iterator[Exported]:
     yield _optimistic(result)
     value = result.value
     if value is not None and value is not result.robust and result.problem.lift is None:
-        status = Status.CERTIFIED if value.is_close else Status.PRECISION_LIMIT
-        yield Exported("given", value.policy, value.interval, status)
+        yield _as_computed("given", value)
+
+
+def _as_computed(name: str, value: PolicyValue) -> Exported:
+    """A policy with the interval that was computed of this very one."""
+    status = Status.CERTIFIED if value.is_close else Status.PRECISION_LIMIT
+    return Exported(name, value.policy, value.interval, status)
 
 
 def robust_policy(result: LearningResult) -> Exported:
     """The robust policy; over a domain the one that was asked about."""
-    value = result.robust
-    policy = value.policy
-    if value.coupled is not None or value is result.value:  # computed of this very policy
-        status = Status.CERTIFIED if value.is_close else Status.PRECISION_LIMIT
-        return Exported("robust", policy, value.interval, status)
-    against, beside = value.solutions if result.objective.maximises else value.solutions[::-1]
-    again = attained(against, policy, _workspace(result))
-    initial = result.model.initial
-    if result.objective.maximises:
-        interval = records.Interval.of(again.lower, float(beside.upper[initial]))
-    else:
-        interval = records.Interval.of(float(beside.lower[initial]), again.upper)
-    return Exported("robust", policy, interval, _worst(again.status, beside.status))
+    value, maximises, initial = result.robust, result.objective.maximises, result.model.initial
+    if value.coupled is not None or value is result.value:
+        return _as_computed("robust", value)
+    against, beside = value.solutions if maximises else value.solutions[::-1]
+    again = attained(against, value.policy, _workspace(result))
+    ends = (again.lower, beside.upper[initial]) if maximises else (beside.lower[initial], again.upper)
+    interval = records.Interval.of(*map(float, ends))
+    return Exported("robust", value.policy, interval, _worst(again.status, beside.status))
 
 
 def _optimistic(result: LearningResult) -> Exported:
@@ -512,7 +506,8 @@ def regions_beside(
         if kind.value in present:
             continue
         try:
-            chosen = decide(model, counts, _asking_for(kind, chosen_options)).region_options(chosen_options)
+            wanted = replace(chosen_options, region=kind, sets=SetsKind.EXPRESSION)
+            chosen = decide(model, counts, wanted).region_options(chosen_options)
             region = build_region(kind, model, counts, delta, chosen)
             if region.ledger.holds:
                 box = None if region.emptiness.is_empty else parameter_box(region)
@@ -520,7 +515,3 @@ def regions_beside(
         except TightropeError:
             continue
     return result
-
-
-def _asking_for(kind: RegionKind, options: LearnOptions) -> LearnOptions:
-    return replace(options, region=kind, sets=SetsKind.EXPRESSION)

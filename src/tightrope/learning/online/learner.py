@@ -27,15 +27,8 @@ from tightrope.errors import CannotCertify, InputError, word_methods
 from tightrope.io.results import Interval
 from tightrope.learning import pipeline, policy_solver, products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
+from tightrope.learning.online import exploration as exploring
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
-from tightrope.learning.online.exploration import (
-    Exploration,
-    Explorer,
-    Floor,
-    GapTarget,
-    StageDesigner,
-    StagePolicy,
-)
 from tightrope.learning.options import LearnOptions, decide, progress_of, silent
 from tightrope.learning.result import CLOSE, LearningResult, rests_on
 from tightrope.model.policy import Policy, PolicyGiven
@@ -93,7 +86,7 @@ class OnlineLearner:
         progress: pipeline.Progress | bool | None = None,
         states: StateForm | str | None = None,
         planned_episodes: int | None = None,
-        explore: Explorer | Exploration = Exploration.OPTIMISTIC,
+        explore: exploring.Explorer | exploring.Exploration = exploring.Exploration.OPTIMISTIC,
         until_gap: float | str | None = None,
         data: Counts | None = None,
         on_drift: OnDrift | str | None = None,
@@ -103,8 +96,8 @@ class OnlineLearner:
     ):
         check_delta(delta)
         LogReadOptions(planned_episodes=planned_episodes)  # refuses what is no number of episodes
-        self.exploration = explore if isinstance(explore, Exploration) else explore.kind
-        self.target = None if until_gap is None else GapTarget.of(until_gap)
+        self.exploration = explore if isinstance(explore, exploring.Exploration) else explore.kind
+        self.target = None if until_gap is None else exploring.GapTarget.of(until_gap)
         model = pipeline.parametric(problem)
         if not model.parameters.names:
             raise InputError("the model has no parameters: there is nothing to learn about it")
@@ -124,7 +117,9 @@ class OnlineLearner:
         self.decisions = decide(model, self.data.counts(), self.options, no_bets)
         if problem.lift is not None:
             products.refuse_for_product(self.decisions)
-        self.floor = None if baseline is None else Floor.of(problem, baseline, allow_loss, self.decisions)
+        self.floor = (
+            None if baseline is None else exploring.Floor.of(problem, baseline, allow_loss, self.decisions)
+        )
         self.last_update: Update | None = None
         self._best: float | None = None
         self.ledger: ConfidenceBudget | None = None
@@ -136,10 +131,10 @@ class OnlineLearner:
         self._digest = ""
         self._near: Nearby | None = None
         self._betted: PolicyBets | None = None
-        self.last_design: StagePolicy | None = None
+        self.last_design: exploring.StagePolicy | None = None
         self._designed_at = 0
-        self._designer: StageDesigner | None = None
-        if not isinstance(explore, Exploration):
+        self._designer: exploring.StageDesigner | None = None
+        if not isinstance(explore, exploring.Exploration):
             self._designer = explore.designer(problem, delta, self.decisions.sets is SetsKind.COUPLED)
 
     def _facts(self) -> Facts:
@@ -377,11 +372,11 @@ class OnlineLearner:
 
     def _collector(self, robust: Policy, optimistic: Policy) -> Policy:
         """The policy that collects the episodes that follow; a designed one stays until the next design."""
-        if self.exploration is Exploration.ROBUST:
+        if self.exploration is exploring.Exploration.ROBUST:
             return robust
-        if self.exploration is Exploration.OPTIMISTIC:
+        if self.exploration is exploring.Exploration.OPTIMISTIC:
             return optimistic
-        if self.exploration is Exploration.DESIGNED and self.last_update is not None:
+        if self.exploration is exploring.Exploration.DESIGNED and self.last_update is not None:
             return self.last_update.sampling_policy
         return Policy.uniform(self.model)
 

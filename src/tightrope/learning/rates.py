@@ -199,14 +199,12 @@ class RateResult(Record):
     @property
     def rates(self) -> list[tuple[str, float, float, int, float]]:
         """Every unknown rate: its text, its interval, events and exposure."""
-        events = self.events
-        texts = texts_of(events.classes, self.model.parameters.names)
-        return [
-            (text, float(low), float(high), int(k), float(t))
-            for text, low, high, k, t in zip(
-                texts, events.lower, events.upper, events.events, events.exposure, strict=True
-            )
-        ]
+        seen, texts = self.events, texts_of(self.events.classes, self.model.parameters.names)
+        columns = (
+            texts,
+            *(column.tolist() for column in (seen.lower, seen.upper, seen.events, seen.exposure)),
+        )
+        return list(zip(*columns, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -449,17 +447,10 @@ def observe_times(
     lower, upper, method = frequency_interval(successes, failures, number, delta, planned=False)
     if reach.complement:
         lower, upper = map(float, complement(lower, upper))
+    seen = number, successes + failures, successes, failures
+    ends, elsewhere = Interval.of(lower, upper), len(begins) - number
     return ObservedOutcomes(
-        Interval.of(lower, upper),
-        delta,
-        number,
-        successes + failures,
-        successes,
-        failures,
-        method,
-        "the chain",
-        complement=reach.complement,
-        elsewhere=len(begins) - number,
+        ends, delta, *seen, method, "the chain", complement=reach.complement, elsewhere=elsewhere
     )
 
 

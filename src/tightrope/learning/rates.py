@@ -245,12 +245,8 @@ class RateChain:
             known, refuted = Interval.of(value.lower, value.upper), rates_refuted(fit) is not None
             both, seen = meet(known, seen, refuted)
             value = replace(value, lower=both.lower, upper=both.upper)
-        seconds = {
-            "read": self.reading,
-            "statistics": learned - begin,
-            "fit": tested - learned,
-            "solve": time.perf_counter() - tested,
-        }
+        seconds = {"read": self.reading, "statistics": learned - begin, "fit": tested - learned}
+        seconds["solve"] = time.perf_counter() - tested
         return replace(made, value=value, seconds=seconds, outcomes=seen, problem=self.problem)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,3 +18,6 @@ Indices: TypeAlias = npt.NDArray[np.integer]
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 """Sets of states, choices or transitions."""
+
+Number: TypeAlias = Any
+"""One of either arithmetic, or what it is made of; flint's carry no types."""

@@ -19,8 +19,9 @@ from math import isfinite, lcm
 
 import numpy as np
 
+from tightrope_check.arrays import Number
 from tightrope_check.errors import CannotCertify, InputError
-from tightrope_check.numbers import Arithmetic, Number, Numbers
+from tightrope_check.numbers import Arithmetic, Numbers
 
 STEPS = 20_000_000
 """Of a second."""

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from math import inf, isfinite
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -128,7 +128,9 @@ def _prove(
     float64, they are made again in rationals."""
     problem, claim, hints = certificate.problem, certificate.claims[number], certificate.values[number]
     if claim.pair is not None:
-        proofs, (low, high) = _difference_ends(certificate, number, learned)
+        from tightrope_check.difference import difference_ends
+
+        proofs, (low, high) = difference_ends(certificate, number, learned)
         return [*proofs, _compare_claim(claim, low, high, -inf)]
     if claim.policy == "unknown":
         from tightrope_check.statistics.episodes import improved
@@ -170,27 +172,6 @@ def _prove(
             return _prove(certificate, number, boxes, learned, True)
         last = replace(last, detail=f"{last.detail} in float64, and the steps are too many for rationals")
     return [*checks, last]
-
-
-def _difference_ends(
-    certificate: Certificate, number: int, link: Learned | None
-) -> tuple[list[Check], tuple[_End, _End]]:
-    """What is proved of claim `number`, a difference of two claims that were proved before."""
-    pair = certificate.claims[number].pair
-    assert pair is not None
-    one, two = (certificate.claims[i] for i in pair)
-    ends: tuple[_End, _End] = (
-        Fraction(one.lower) - Fraction(two.upper) if isfinite(one.lower) and isfinite(two.upper) else -inf,
-        Fraction(one.upper) - Fraction(two.lower) if isfinite(one.upper) and isfinite(two.lower) else inf,
-    )
-    checks: list[Check] = []
-    if link is not None:
-        from tightrope_check.coupled import coupled_ends
-
-        checks, ends = coupled_ends(link, number, ends)
-    if ends[0] > ends[1] and all(one.passed for one in checks):
-        raise Contradiction("no value is left for the difference")
-    return checks, ends
 
 
 def _at(vector: BoundVector, state: int) -> _End:

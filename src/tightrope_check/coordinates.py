@@ -13,16 +13,16 @@ Polynomials are dictionaries from monomials, ((parameter, exponent), …) in ord
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import comb, prod
 
-from tightrope_check.arrays import FloatArray
+from tightrope_check.arrays import FloatArray, Number
 from tightrope_check.budget import bits_of_sum, hold, spend, spend_product, spend_sums, spend_terms
 from tightrope_check.evidence import Domain
 from tightrope_check.fields import Polynomial, Polynomials
-from tightrope_check.numbers import Arithmetic, Number, Numbers, as_fraction, bits_of, quick
+from tightrope_check.numbers import Arithmetic, Numbers, as_fraction, bits_of, quick
 from tightrope_check.verdict import Contradiction
 
 MOST_COORDINATES = 400
@@ -213,6 +213,7 @@ def _without(row: list[Fraction], other: list[Fraction], pivot: int) -> list[Fra
 
 Monomial = tuple[tuple[int, int], ...]
 Terms = dict[Monomial, Fraction]
+Quick = dict[Monomial, Number]
 Key = tuple[tuple[Monomial, Fraction], ...]
 Interval = tuple[Fraction, Fraction]
 
@@ -304,7 +305,7 @@ def bernstein_coefficients(
     polynomial: Polynomial, degrees: dict[int, int], lower: Sequence[Fraction], upper: Sequence[Fraction]
 ) -> list[Number]:
     """The Bernstein coefficients on a box, written with these degrees."""
-    controls: list[dict[Monomial, Number]] = [{monomial: quick(c) for monomial, c in polynomial.items()}]
+    controls: list[Quick] = [{monomial: quick(c) for monomial, c in polynomial.items()}]
     bits = bits_of_sum("Bernstein coefficients", polynomial.values())
     for i, degree in degrees.items():
         own = degree * max(bits_of(lower[i]), bits_of(upper[i]))
@@ -318,11 +319,9 @@ def bernstein_coefficients(
     return [control.get((), 0) for control in controls]
 
 
-def _put_powers(
-    polynomial: Mapping[Monomial, Number], v: int, powers: Sequence[Number]
-) -> dict[Monomial, Number]:
+def _put_powers(polynomial: Quick, v: int, powers: Sequence[Number]) -> Quick:
     """The polynomial with powers[e] in place of v^e."""
-    result: dict[Monomial, Number] = {}
+    result: Quick = {}
     for monomial, c in polynomial.items():
         rest = tuple(factor for factor in monomial if factor[0] != v)
         result[rest] = result.get(rest, 0) + c * powers[dict(monomial).get(v, 0)]

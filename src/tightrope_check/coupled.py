@@ -24,14 +24,14 @@ from math import floor, inf, isfinite, isqrt
 import numpy as np
 
 from tightrope_check import fields
-from tightrope_check.arrays import BoolArray, FloatArray, Indices, OffsetArray
+from tightrope_check.arrays import BoolArray, FloatArray, Indices, Number, OffsetArray
 from tightrope_check.budget import hold, spend, spend_on, spend_rows
 from tightrope_check.coordinates import Box, Row, Space
 from tightrope_check.fields import MOST_CODES, MOST_ENTRIES, is_offsets
 from tightrope_check.learned import Learned, RowOrigin, RowSystem, RowWriter, approximate_inverses
 from tightrope_check.logarithms import root_up
 from tightrope_check.nature import rows_of
-from tightrope_check.numbers import RATIONAL, Arithmetic, Number, Numbers, OutOfRange
+from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers, OutOfRange
 from tightrope_check.problem import CertifiedObjective, CertifiedProblem, Claim
 from tightrope_check.verdict import Check
 
@@ -41,6 +41,7 @@ _BLOCK = 1 << 20
 _BITS, _LIMB = 200, 27
 _MASK = (1 << _LIMB) - 1
 
+Pair = tuple[Number, Number]
 ValueEnds = tuple[Fraction | float, Fraction | float]
 """(lower, upper); a float is an infinity."""
 
@@ -424,7 +425,7 @@ def _block(
     walk: PolicyChain,
     ball: Ball,
     model: ValueModel,
-    sizes: tuple[Number, Number] | None,
+    sizes: Pair | None,
     first: int,
     last: int,
 ) -> tuple[Numbers, Numbers, Numbers]:
@@ -597,7 +598,7 @@ def total_doubt(n: Arithmetic, doubt: Numbers, base: Numbers, along: Numbers, y:
 
 def _range_of_pairs(
     n: Arithmetic, low_half: Numbers, high_half: Numbers, first: Numbers, second: Numbers
-) -> tuple[Number, Number]:
+) -> Pair:
     """Bounds of half_k + half_l + first_k·second_l over all pairs, which are symmetric in k and l.
 
     There are many, so where numbers are float64 these are doubles with their error bound, and where they
@@ -619,9 +620,7 @@ def _range_of_pairs(
     return min(low for low, _ in ends) - error, max(high for _, high in ends) + error
 
 
-def range_of_pairs(
-    low_half: Numbers, high_half: Numbers, first: Numbers, second: Numbers
-) -> tuple[Number, Number]:
+def range_of_pairs(low_half: Numbers, high_half: Numbers, first: Numbers, second: Numbers) -> Pair:
     """Bounds of half_k + half_l + first_k·second_l over all pairs, which are symmetric in k and l.
 
     `first` and `second` are rounded to 53 bits below their largest entry, to units 2^−e and 2^−f: products of
@@ -680,19 +679,15 @@ Side = tuple[Space, CertifiedProblem, Claim]
 
 
 class CoupledCheck:
-    """The links of one proof about a claim, whose vectors bound the value, or about the difference of two
-    policies' values, which were proved before.
+    """The links of one proof about a claim, whose vectors bound the value.
 
     Models are of the value after `steps` steps, which are then made here. Where steps are bounded, that value
-    is known everywhere; otherwise where the vectors meet.
-
-    Of a difference, states are those of both policies' chains side by side, the second's numbered after the
-    first's, whose values are negated. The two chains do not meet, so the models of both are enclosed as
-    before, steps are made on both at once, and the sum of V at the two initial states is the difference, at
-    the same x. Where the question is `complement`, 1 − V_1 − (1 − V_2) = V_2 − V_1: the two change places.
+    is known everywhere; otherwise where the vectors meet. Where there are two `sides`, states of the second
+    are numbered behind those of the first (`tightrope_check.difference`).
     """
 
-    def __init__(self, link: Learned, hints: CoupledHints):
+    def __init__(self, link: Learned, hints: CoupledHints, sides: Sequence[int] = ()):
+        """`sides`: the claims whose policies it is about, where not one."""
         problem, claims = link.problem, link.certificate.claims
         objective, states = problem.objective, problem.graph.states
         if link.hints.region is None:
@@ -700,8 +695,7 @@ class CoupledCheck:
         if objective.earned is not None or problem.denominator is not None:
             raise ValueError("a coupled proof about rewards with parameters, or quotients")
         self.hints, self.objective, self.graph, self.n = hints, objective, problem.graph, link.n
-        self.claim, pair = claims[hints.claim], claims[hints.claim].pair
-        order = [hints.claim] if pair is None else pair[:: -1 if objective.complement else 1].tolist()
+        self.claim, order = claims[hints.claim], sides or [hints.claim]
         self.sides: list[Side] = [(link.space, problem, claims[number]) for number in order]
         self.signs = [1, -1][: len(order)]
         self.initial = [side * states + problem.graph.initial for side in range(len(order))]
@@ -736,13 +730,8 @@ class CoupledCheck:
         return replace(walk, state=state, successor=successor)
 
     def chain(self, n: Arithmetic, states: OffsetArray, sides: Sequence[Side] | None = None) -> PolicyChain:
-        """The policies' chains from these states; `sides` where they are not what they are at last."""
-        count = self.graph.states
-        parts = [
-            PolicyChain.of(n, *side, states[states // count == number] - number * count)
-            for number, side in enumerate(sides or self.sides)
-        ]
-        return parts[0] if len(parts) == 1 else _beside(parts[0], parts[1], states, count)
+        """The policy's chain from these states; `sides` where it is not what it is at last."""
+        return PolicyChain.of(n, *(sides or self.sides)[0], states)
 
     def walks(
         self, n: Arithmetic, walk: PolicyChain, shape: tuple[FloatArray, FloatArray, FloatArray]
@@ -876,22 +865,13 @@ class CoupledCheck:
         return max(known[0][0], ends[0]), min(known[0][1], ends[1])
 
 
-def _beside(one: PolicyChain, two: PolicyChain, states: OffsetArray, count: int) -> PolicyChain:
-    """Two chains on the same states, so many, side by side: the second's are numbered behind the first's, and
-    what it earns is negated."""
-    shifted = replace(
-        two, label=two.label + len(one.linear), successor=two.successor + count, reward=-two.reward
-    )
-    names = ("weight", "label", "successor", "linear", "constant", "reward", "reward_size")
-    both = (np.concatenate([getattr(part, name) for part in (one, shifted)]) for name in names)
-    return PolicyChain(one.n, states, np.concatenate([one.start, one.start[-1] + two.start[1:]]), *both)
-
-
-def coupled_ends(link: Learned, number: int, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
+def coupled_ends(
+    link: Learned, number: int, ends: ValueEnds, kind: type[CoupledCheck] = CoupledCheck
+) -> tuple[list[Check], ValueEnds]:
     """Coupled proofs about claim `number`, of which `ends` are proved, and what follows."""
     checks: list[Check] = []
     for hints in link.hints.coupled:
         if hints.claim == number:
-            proofs, ends = CoupledCheck(link, hints).checks(ends)
+            proofs, ends = kind(link, hints).checks(ends)
             checks += proofs
     return checks, ends

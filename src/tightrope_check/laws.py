@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope_check.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope_check.arrays import BoolArray, FloatArray, Number, OffsetArray
 from tightrope_check.budget import spend, spend_sums
 from tightrope_check.fields import Polynomial
 from tightrope_check.nature import Boxes, excess, signs_of_sums
-from tightrope_check.numbers import RATIONAL, Arithmetic, Number, Numbers, bits_of
+from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers, bits_of
 from tightrope_check.verdict import Check
 
 if TYPE_CHECKING:

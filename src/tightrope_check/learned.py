@@ -44,13 +44,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tightrope_check.arrays import FloatArray, Indices, OffsetArray
+from tightrope_check.arrays import FloatArray, Indices, Number, OffsetArray
 from tightrope_check.budget import hold, spend, spend_on, spend_sums, spend_terms
 from tightrope_check.coordinates import ONE, ZERO, Box, Interval, Row, Space, Terms, add, is_constant
 from tightrope_check.evidence import METHODS, RegionHints
 from tightrope_check.fields import Polynomial, Polynomials
 from tightrope_check.nature import Boxes, signs_of_sums
-from tightrope_check.numbers import RATIONAL, Arithmetic, Number, Numbers
+from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers
 from tightrope_check.problem import Certificate, CertifiedProblem
 from tightrope_check.verdict import Check, Contradiction
 

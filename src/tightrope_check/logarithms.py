@@ -8,16 +8,8 @@ from math import isqrt
 
 import numpy as np
 
-from tightrope_check.numbers import (
-    RATIONAL,
-    Arithmetic,
-    Number,
-    Numbers,
-    OutOfRange,
-    dyadic,
-    quick,
-    scaled,
-)
+from tightrope_check.arrays import Number
+from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers, OutOfRange, dyadic, quick, scaled
 
 POINT = 160
 """Bits after the point, in which logarithms are worked out."""

@@ -25,21 +25,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 from math import inf, nextafter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tightrope_check.arrays import BoolArray, FloatArray
+from tightrope_check.arrays import BoolArray, FloatArray, Number
 
 _rational: Any = Fraction
 with suppress(ImportError):  # several times as fast, and the same numbers
     from flint import fmpq
 
     _rational = fmpq
-
-Number: TypeAlias = Any
-"""One of either arithmetic, or what it is made of; flint's carry no types."""
 
 Numbers = npt.NDArray[Any]
 """An array in one of the two arithmetics."""

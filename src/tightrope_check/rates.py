@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope_check.arrays import BoolArray, OffsetArray
+from tightrope_check.arrays import BoolArray, Number, OffsetArray
 from tightrope_check.budget import longest, spend, spend_sums
 from tightrope_check.coordinates import polynomial_range
 from tightrope_check.fields import Polynomial
 from tightrope_check.nature import BoundVector, Boxes
-from tightrope_check.numbers import RATIONAL, Arithmetic, Number, Numbers, as_fraction
+from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers, as_fraction
 from tightrope_check.verdict import Check, Contradiction
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from tightrope.coupled.result import Cell, CoupledValue
 from tightrope.coupled.taylor import expand
 from tightrope.coupled.vertex_proof import VertexProof, occupancy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope_check.coupled import Cells, CoupledCheck, CoupledHints, hull_misfit, packed_size
+from tightrope_check.coupled import Cells, CoupledHints, hull_misfit, packed_size
+from tightrope_check.difference import coupled_check
 from tightrope_check.learned import Learned, RowSystem, Statements
 from tightrope_check.learned import RowOrigin as Kind
 from tightrope_check.numbers import FLOAT64, RATIONAL
@@ -118,14 +119,14 @@ def _proof(
     if held * (2 + size + packed_size(size)) > MOST_NUMBERS:
         return None
     blank = _blank(claim, size, state, tree)
-    finder = HullFinder(CoupledCheck(link, blank).cells, names, tree)
+    finder = HullFinder(coupled_check(link, blank).cells, names, tree)
     parts = [
         _CellProof(node, cell, hull)
         for node, cell in tree.nodes
         if (hull := finder.find(node, value.cells[cell])) is not None
     ]
     proof = _write(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
-    check = CoupledCheck(link, proof)
+    check = coupled_check(link, proof)
     if not check.closed().passed:
         return None
     own = {number: check.own_ends(number) for number in range(len(parts))}

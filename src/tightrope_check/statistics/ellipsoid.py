@@ -10,12 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope_check.arrays import FloatArray
+from tightrope_check.arrays import FloatArray, Number
 from tightrope_check.budget import longest, spend_on, spend_sums, spend_terms
 from tightrope_check.coordinates import ZERO, Row, add
 from tightrope_check.learned import Learned, RowOrigin, Statements, point_of
 from tightrope_check.logarithms import log_below, log_down, log_up, root_up
-from tightrope_check.numbers import RATIONAL, Arithmetic, Number, Numbers, as_fraction
+from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers, as_fraction
 from tightrope_check.verdict import Check
 
 _RIDGE = Fraction(1, 10)

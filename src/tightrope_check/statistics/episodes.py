@@ -26,11 +26,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope_check.arrays import FloatArray
+from tightrope_check.arrays import FloatArray, Number
 from tightrope_check.budget import spend
 from tightrope_check.fields import LARGEST
 from tightrope_check.logarithms import log_ratio
-from tightrope_check.numbers import Number
 from tightrope_check.statistics.binomial import UNIT, Intervals
 from tightrope_check.verdict import Assumption, Contradiction, exactly
 

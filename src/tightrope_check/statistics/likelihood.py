@@ -14,14 +14,14 @@ from math import inf, lcm
 
 import numpy as np
 
-from tightrope_check.arrays import FloatArray, OffsetArray
+from tightrope_check.arrays import FloatArray, Number, OffsetArray
 from tightrope_check.budget import longest, spend, spend_dots, spend_product, spend_sums
 from tightrope_check.coordinates import Row, Space
 from tightrope_check.evidence import Data
 from tightrope_check.fields import Polynomial
 from tightrope_check.learned import Learned, RowOrigin, Statements, point_of
 from tightrope_check.logarithms import POINT, log_below, log_grid, log_ratio
-from tightrope_check.numbers import RATIONAL, Number, Numbers, as_fraction, parts_of, quick
+from tightrope_check.numbers import RATIONAL, Numbers, as_fraction, parts_of, quick
 from tightrope_check.search.smoothed_likelihood import SmoothedLikelihood
 from tightrope_check.verdict import Check
 

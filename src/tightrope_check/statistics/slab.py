@@ -18,13 +18,13 @@ from math import exp, log, prod
 import numpy as np
 
 from tightrope_check import fields
-from tightrope_check.arrays import FloatArray, OffsetArray
+from tightrope_check.arrays import FloatArray, Number, OffsetArray
 from tightrope_check.budget import spend
 from tightrope_check.coordinates import Row
 from tightrope_check.evidence import Data, RegionHints
 from tightrope_check.learned import Learned, RowOrigin, Statements
 from tightrope_check.logarithms import log_below, log_up
-from tightrope_check.numbers import RATIONAL, Number, Numbers, as_fraction
+from tightrope_check.numbers import RATIONAL, Numbers, as_fraction
 from tightrope_check.problem import CertifiedProblem
 from tightrope_check.search import betting
 from tightrope_check.search.betting import GRID, MOST_TARGETS

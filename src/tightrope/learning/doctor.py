@@ -420,9 +420,7 @@ class _Answers:
         self.bounds = options.get("cost_range")
         if question is not None and self.bounds is not None and asked_reward(question) is not None:
             self.bounds = checked_range(self.bounds)
-            del options[
-                "cost_range"
-            ]  # what is known of costs whose means are numbers is for their test alone
+            del options["cost_range"]  # of costs whose means are numbers it is for their test alone
         self.counts = with_origin(counts_of(data, model), model)
         log = _rows(self.counts)
         if self.counts.model_hash != model.hash():

@@ -103,10 +103,7 @@ class Groups(Record):
         assumed = dict.fromkeys(one for worth in worths for one in worth.assumptions if one.name != "model")
         evidence = power_text(self.examination.log_e_value)
         stated = [
-            Assumed.stated(
-                "model",
-                f"{MODEL_RIGHT}, within each group; tested: e-value {evidence}",
-            ),
+            Assumed.stated("model", f"{MODEL_RIGHT}, within each group; tested: e-value {evidence}"),
             Assumed.stated("groups", f"values of '{self.column}' do not depend on what happened"),
         ]
         limits = [worth.why for worth in worths if worth.word is Word.LIMIT]

@@ -159,7 +159,8 @@ def test_learned_controllers_are_certified_and_tied(tmp_path, capsys):
     model = tr.build_from_rows(rows, parameters, labels={"won": [7]})
     pomdp = tr.POMDP(model, [0, 1, 1, 2, 3, 3, 2, 4, 5], ("begin", "door", "left", "right", "won", "lost"))
     problem = tr.Problem(pomdp, 'Pmax=? [ F "won" ]')
-    data = [[(0, "go", 1), (1, "look", 3)]] * 180 + [[(0, "go", 1), (1, "look", 4)]] * 20
+    right, wrong = ([[(0, "go", s), (s, "look", s + 2 + s - 1 + miss)] for s in (1, 2)] for miss in (0, 1))
+    data = ([*right] * 9 + wrong) * 10
     result = tr.learn(problem, data, delta=0.01)
     path = tmp_path / "c.cert"
     proved = tr.certify(result, path)

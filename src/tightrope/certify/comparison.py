@@ -27,7 +27,6 @@ from tightrope.certify.solved import choices_by_step
 from tightrope.continuous.discrete import embed
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, shown
-from tightrope.fleet.dependence import refuted_within
 from tightrope.learning import outcomes as returns
 from tightrope.learning.groups import counts_of_unit, second_half, units_in
 from tightrope.learning.learn import TemporalFormulas, counted_anew
@@ -525,14 +524,13 @@ def tie_verdict(
     if relation is Relation.JOINT:
         assumed.append(("joint bounds", "yes", JOINT_BOUNDS))
     assumed += _chosen_with_data(certificate, own)
-    misfit, doubts = _misfit(certificate, own)
-    contradicted = verdict.contradicted or misfit
-    tied = replace(verdict, bound=bound, assumptions=(*assumed, *doubts), contradicted=contradicted)
-    if isinstance(certificate, FleetCertificate):
-        return tied
+    if isinstance(certificate, FleetCertificate):  # units may differ, so their rows together refute nothing
+        return replace(verdict, bound=bound, assumptions=tuple(assumed))
     values, best = _what_follows(certificate, relation)
     about = _claim_asked_for(certificate, own, values)
-    tied = replace(tied, values=values, claim=about)
+    misfit, doubts = _misfit(own)
+    tied = replace(verdict, bound=bound, assumptions=(*assumed, *doubts), values=values, claim=about)
+    tied = replace(tied, contradicted=verdict.contradicted or misfit)
     if own.limit is None:
         return tied
     if tied.word != "proved":
@@ -542,7 +540,7 @@ def tie_verdict(
     return replace(tied, answer=decide(*own.limit, lower, upper))
 
 
-def _misfit(certificate: Certificate, own: Own | OwnChain) -> tuple[str | None, list[tuple[str, str, str]]]:
+def _misfit(own: Own | OwnChain) -> tuple[str | None, list[tuple[str, str, str]]]:
     """Why the user's data do not fit the user's model, or what leaves it in doubt, as `learn` tests it."""
     if isinstance(own, OwnChain):
         if own.exposure is None or not isinstance(own.model, ParametricCTMC):
@@ -550,12 +548,6 @@ def _misfit(certificate: Certificate, own: Own | OwnChain) -> tuple[str | None, 
         return rates_refuted(examine_rates(own.model, own.exposure, alpha=ALPHA)), []
     if own.counts is None or not isinstance(own.model, ParametricMDP):
         return None, []
-    if isinstance(certificate, FleetCertificate):  # units may differ; bounds of returns do not use the model
-        data, log = certificate.parts[0].problem.data, own.counts.log
-        if log is None or data is None or data.seen is not None:
-            return None, []
-        unit = units_in(log(), certificate.about.get("column", ""))[1]
-        return refuted_within(own.model, log(), unit[log().episode]), []
     fit = weigh_fit(own.model, own.counts)
     is_open = fit.is_doubt and not fit.is_refutation
     refuted = returns.refutation(own.counts, fit)

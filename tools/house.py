@@ -131,7 +131,7 @@ REACHED = {
     "lines of io": 9_615,
     "lines of data": 10_312,
     "lines of statistics + regions": 7_301,
-    "lines of certificate": 9_278,
+    "lines of certificate": 9_317,
     "lines of cli": 9_003,
     "lines of solver + ambiguity": 9_415,
     "lines of logic + continuous": 6_602,

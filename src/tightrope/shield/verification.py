@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 from os import PathLike
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
@@ -19,7 +19,7 @@ from msgspec import structs
 from tightrope.errors import InputError
 from tightrope.model.policy_choices import FiniteMemoryChoices
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.shield import Shield
 from tightrope.shield.table import PriceRows, prices_of, rows_by_step
 from tightrope_check.archive import LoadedCertificate
@@ -42,19 +42,23 @@ MARGIN = 2.0**-44
 def rest_on(shield: Shield, proof: LoadedCertificate) -> Shield:
     """The same shield with the vector, the fallback policy and the prices of a certificate."""
     (rows, graph, product), table = _certified(proof.certificate, MARGIN), shield.table
-    facts, parts = structs.replace(table.facts, certificate=proof.digest), dict[str, Any]()
+    facts = structs.replace(table.facts, certificate=proof.digest)
     if product is not None and table.memory is not None:  # the certificate has its own order of states
-        parts = _product_parts(proof.certificate, product, rows)
-        places = (parts["state"], parts["memory"]), (table.state, table.memory)
-        key, own = (state * (int(table.memory.max()) + 1) + memory for state, memory in places)
+        parts = ProductParts.of(proof.certificate, product, rows)
+        places, memories = (
+            ((parts.state, parts.memory), (table.state, table.memory)),
+            int(table.memory.max()) + 1,
+        )
+        key, own = (state * memories + memory for state, memory in places)
         order = np.argsort(own)
         if not np.array_equal(own[order], key):
             raise InputError("the shield does not follow from its certificate: other states of the product")
-        action = table.base.action_of_choice[product.choice]
-        arrays = graph.choice_start, graph.transition_start, graph.successor, (graph.initial,), action
-        parts["structure"] = Structure(*arrays, table.base.action_names)
-        parts |= {name: getattr(table, name)[order] for name in ("ranking", "won")}
-    made = replace(shield, table=replace(table, facts=facts, **parts, **rows._asdict()))
+        action, successor = table.base.action_of_choice[product.choice], graph.successor.astype(np.int32)
+        ends, names = (graph.initial,), table.base.action_names
+        lifted = Structure(graph.choice_start, graph.transition_start, successor, ends, action, names)
+        ranks = {"ranking": table.ranking[order], "won": table.won[order]}
+        table = replace(table, structure=lifted, **ranks, **parts._asdict())
+    made = replace(shield, table=replace(table, facts=facts, **rows._asdict()))
     if wrongs := [wrong for _, wrong in _wrongs(made, proof) if wrong]:
         raise InputError(f"the shield does not follow from its certificate: {wrongs[0]}")
     return made.start()
@@ -92,11 +96,10 @@ def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str
     yield "model", "it is about another model" * (not same)
     if not same:
         return
-    parts = {} if product is None else _product_parts(proof.certificate, product, needed)
+    parts = {} if product is None else ProductParts.of(proof.certificate, product, needed)._asdict()
     for name, part in parts.items():
-        mine = getattr(table, name)
-        columns = (mine, part) if name != "controller" else (mine.columns, part.columns)
-        yield name, "it is not that of the certificate" * (not np.array_equal(*map(np.asarray, columns)))
+        both = [one.columns if name == "controller" else one for one in (getattr(table, name), part)]
+        yield name, "it is not that of the certificate" * (not np.array_equal(both[0], both[1]))
     question = (objective.agent == "MAX", objective.complement, objective.range)
     never_waits = objective.kind == "DISCOUNTED" or objective.steps is not None
     never_waits |= objective.kind in ("UNTIL", "TEMPORAL") and objective.agent == "MIN"
@@ -116,13 +119,21 @@ def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str
     yield "prices", f"{structure.choice_name(int(low[0]))} has a lower price" if len(low) else ""
 
 
-def _product_parts(certificate: Certificate, product: AutomatonProduct, rows: PriceRows) -> dict[str, Any]:
+class ProductParts(NamedTuple):
     """The parts of a shield that are about the product with an automaton, which settles what it accepts."""
-    automaton = certificate.problem.automaton
-    state, memory = np.divmod(product.key, automaton.memories)
-    following = automaton.successor[memory, automaton.letters[state]]
-    controller = FiniteMemoryChoices(state, memory, product.choice[rows.fallback[0]], following)
-    return {"state": state, "memory": memory, "choice": product.choice, "controller": controller}
+
+    state: IndexArray
+    memory: IndexArray
+    choice: OffsetArray
+    controller: FiniteMemoryChoices
+
+    @staticmethod
+    def of(certificate: Certificate, product: AutomatonProduct, rows: PriceRows) -> ProductParts:
+        automaton = certificate.problem.automaton
+        state, memory = np.divmod(product.key, automaton.memories)
+        following = automaton.successor[memory, automaton.letters[state]]
+        controller = FiniteMemoryChoices(state, memory, product.choice[rows.fallback[0]], following)
+        return ProductParts(state.astype(np.int32), memory.astype(np.int32), product.choice, controller)
 
 
 def _certified(

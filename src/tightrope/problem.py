@@ -272,7 +272,7 @@ def learnable(given: object) -> Problem:
         require_discrete(problem.model)
     if not isinstance(problem.model, ParametricMDP):
         raise InputError(
-            f"learning is about the parameters of a model, and {describe(problem.model)} has none",
+            f"learning requires parameters, and {describe(problem.model)} has none",
             hint="`solve` computes the values of such a model",
         )
     if problem.objective.kind is ObjectiveKind.CUMULATIVE and problem.objective.terminal is not None:

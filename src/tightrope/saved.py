@@ -191,7 +191,9 @@ class SavedResult(Result):
             one.name == "misfit" for one in self.verdict.assumptions
         )
         if partial or isinstance(problem.objective.reward, ParametricReward):
-            raise InputError("this result does not hold all intervals", hint="make the shield from its data")
+            raise InputError(
+                "this result does not contain all intervals", hint="make the shield from its data"
+            )
         lower, upper = np.zeros(len(model.expressions)), np.ones(len(model.expressions))
         constant, lower[constant], upper[constant] = constant_values(model.expressions)
         lower[listed.index], upper[listed.index] = bounds.lower, bounds.upper

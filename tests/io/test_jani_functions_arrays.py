@@ -372,7 +372,7 @@ WRONG_ARRAYS: list[tuple[Any, str]] = [
     ),
     (
         moved(1, [("a", {"op": "av", "elements": [1]})]),
-        f"{FIRST}[1]: what is assigned to 'a' is not of its length",
+        f"{FIRST}[1]: the value assigned to 'a' has another length",
     ),
     (moved(1, [(at("x", 0), 1)]), f"{FIRST}[1].ref.exp: 'x' is not an array"),
     (moved(1, [(at("a", 0, 0), 1)]), f"{FIRST}[1].ref.index: 'a' is not an array of so many levels"),

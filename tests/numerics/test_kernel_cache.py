@@ -69,7 +69,7 @@ def _outermost(length: int) -> int:
     return _merged(length)
 
 
-SAID = "compiled kernels cannot be kept"
+SAID = "compiled kernels cannot be stored"
 NOWHERE = {"HOME": "/dev/null"}
 
 

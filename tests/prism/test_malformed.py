@@ -255,7 +255,7 @@ PROPERTIES = [
     ),
     ('¦E [ F "goal" ]', "one P or R is required here, not a formula made of several or of none"),
     ('P=? [ F ¦A [ G "goal" ] ]', "A inside another formula is not supported here"),
-    ('P=? [ X "goal" ] ¦x=1', "a property begins behind another one"),
+    ('P=? [ X "goal" ] ¦x=1', "a property begins directly after another one"),
     ('¦F "goal"', "F is about paths: it stands inside P=? [ … ], A [ … ] or E [ … ]"),
     (
         "const int k = ¦P=? [ F x=1 ]; P=? [ F<=k x=1 ]",

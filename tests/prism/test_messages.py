@@ -56,7 +56,7 @@ PROPERTIES = [
     ),
     (
         "Pmax=? [ F s=2 || s=1 ]",
-        ["--prop:1:19: behind || stands a path, the condition", "hint: PRISM writes 'or' as a single |"],
+        ["--prop:1:19: the condition after || is a path", "hint: PRISM writes 'or' as a single |"],
     ),
     (
         "Pmax=? [ F s!=2 ",
@@ -159,7 +159,7 @@ MODELS = [
     (
         "dtmc\nmodule m\n s:[0..2] init 0;\n [] s=0 => (s'=1);\nendmodule\n",
         [
-            "m.prism:4:13: '=>' is an implication, so this guard goes on",
+            "m.prism:4:13: '=>' is an implication, so the guard does not end here",
             "hint: a command is written  [a] guard -> …",
         ],
     ),

@@ -80,7 +80,7 @@ def test_where_no_tree_is_good_enough_this_is_said() -> None:
 
 def test_policies_without_values_and_with_a_memory_have_no_tree() -> None:
     result = learned()
-    with pytest.raises(InputError, match="no values say what a tree of this policy loses"):
+    with pytest.raises(InputError, match="the policy has no values that show the loss of a tree"):
         tr.Policy.uniform(result.model).tree()
     with pytest.raises(InputError, match="has a given policy already"):
         result.with_tree(loss=0.5).with_tree(loss=0.5)

@@ -141,13 +141,13 @@ def certify(
     model = problem.model
     if isinstance(model, POMDP) and (ltl_translator is not None or set(words) - {"seconds"}):
         raise InputError(
-            "a certificate of a partially observable model takes a point, a policy, a precision and "
-            "seconds alone"
+            "a certificate of a partially observable model takes only a point, a policy, a precision and "
+            "seconds"
         )
     if isinstance(model, ParametricCTMC | CTMC) and (
         words or policy is not None or ltl_translator is not None
     ):
-        raise InputError("a certificate of a chain in continuous time takes a point and a precision alone")
+        raise InputError("a certificate of a chain in continuous time takes only a point and a precision")
     theta = _point(model, at)
     claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
     effort = SolveOptions(precision, translator=ltl_translator, **words)

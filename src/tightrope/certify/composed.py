@@ -106,7 +106,7 @@ def _learn_sets(result: LearningResult | LearnedAnswer, counts: Counts | None) -
     decisions = result.decisions
     if decisions.bets:
         raise InputError(
-            "a slab bets on the value of a policy without memory, and no such value is asked for",
+            "a slab bets on the value of a policy without memory, and this question has no such value",
             hint="leave the certificate out, or take --region polytope",
         )
     kind = decisions.sets

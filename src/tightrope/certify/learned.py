@@ -189,9 +189,8 @@ def _by_intervals(result: LearningResult, counts: Counts, difference: CoupledVal
     """
     if difference is not None:
         raise InputError(
-            "probabilities of this model are quotients, and certificates do not cover their coupled values, "
-            "which differences are",
-            hint="leave the certificate out, or certify what `learn` says of either policy",
+            "certificates do not cover differences of policies in models whose probabilities are quotients",
+            hint="leave the certificate out, or certify the result of `learn` for each policy",
         )
     options = result.options.without_outcomes
     region = None if result.counts is None else region_kind("polytope")
@@ -227,7 +226,7 @@ def _refuse_open(result: LearningResult, counts: Counts) -> None:
     if doubts:
         raise InputError(
             f"the result is nominal ({doubts}): no confidence holds for it, so there is nothing to certify",
-            hint="leave the certificate out, or state what is not known of the data",
+            hint="leave the certificate out, or state the missing facts about the data",
         )
     if counts.design.censored:
         raise InputError(

@@ -152,8 +152,8 @@ def online(request: OnlineRequest) -> None:
         return
     if subject.product is not None and request.env is not None:
         raise InputError(
-            f"--env cannot be used with temporal formulas such as {subject.query.text}: what collects "
-            "has a memory",
+            f"--env cannot be used with temporal formulas such as {subject.query.text}: the "
+            "collecting policy has a memory",
             hint="in Python, tr.online takes episodes, and problem.controller(learner.policy()) acts in them",
         )
     if request.output is not None:

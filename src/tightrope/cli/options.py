@@ -231,7 +231,7 @@ def require_coupled(gap: float | None, is_coupled: bool) -> None:
     """Refuse a gap of coupled values where none are asked for."""
     if gap is not None and not is_coupled:
         raise InputError(
-            "--coupled-gap requires coupled values, and none are asked for",
+            "--coupled-gap requires coupled values",
             hint="add --sets coupled, or leave --coupled-gap out",
         )
 

@@ -169,7 +169,9 @@ def _plan_improvement(request: PlanRequest) -> None:
     others += "observations"
     for name in others.split():
         if getattr(request, name):
-            raise InputError(f"`{name}` cannot be used with `improve`, which plans to go on as so far")
+            raise InputError(
+                f"`{name}` cannot be used with `improve`, which plans more data of the same kind"
+            )
     study = late.sources.Study(request)
     subject, reading = study.subject, study.reading
     baseline: Any = request.improve

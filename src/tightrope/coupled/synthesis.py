@@ -90,8 +90,8 @@ def find_coupled_policy(
     polytope = require_region(sets)
     if objective.kind is not ObjectiveKind.NEXT and (objective.is_bounded or objective.lower_steps):
         raise InputError(
-            "the optimal policy of a step-bounded property depends on the step; coupled sets support "
-            "policies that depend on the state alone",
+            "coupled sets support policies that depend on the state alone, and the optimal policy of a "
+            "step-bounded property depends on the step",
             hint="give a policy, or use rectangular sets",
         )
     kernel = operator_of(sets)

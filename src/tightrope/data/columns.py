@@ -199,7 +199,7 @@ def _entries(texts: Sequence[str] | Mapping[str, str]) -> Iterator[tuple[str, st
             role, equals, column = (part.strip() for part in piece.partition("="))
             if not equals or not role:
                 raise InputError(
-                    f"{piece.strip()!r} does not give a column its meaning",
+                    f"{piece.strip()!r} does not give a column a role",
                     Location("`columns`", 1, None, text),
                     'write it as `columns="wear=wear_level, wear\'=next_wear, action=cmd, episode=run_id"`',
                 )
@@ -475,7 +475,7 @@ def _next_variables(table: DataTable, structure: Structure, finder: ColumnFinder
     columns = {f"{v}'": column for v, column in zip(variables, after, strict=True) if column is not None}
     missing = [f"{v}{NEXT}" for v in variables if f"{v}'" not in columns]
     if columns and missing:
-        raise _missing(table, missing, "some next values are there, these are not")
+        raise _missing(table, missing, "these next values are missing, others are present")
     return columns
 
 

@@ -418,7 +418,7 @@ def _watched(plan: ReadPlan, watched: Watched) -> Assumed:
     how = f"the column {plan.roles[WATCHED_UNTIL]} says until when each episode was watched"
     if watched.unknown:
         some = f"{watched.unknown:,} {_plural(watched.unknown, 'episode', 'episodes')}"
-        return Assumed.unverified(ENDS, f"{how}, but nothing of {some} that can go on")
+        return Assumed.unverified(ENDS, f"{how}, but not for {some} that can go on")
     return _seen_until(plan, how, watched.longest, watched.has_rows_at_ends)
 
 

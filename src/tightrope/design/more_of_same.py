@@ -102,7 +102,7 @@ def plan_more(
         needed = [_until(rows[:, 0], rows[:, column], sought, episodes) for column in (1, 2, 3)]
     strategy = Strategy(AS_SO_FAR, needed[0], needed[1], needed[2], steps, 1.0, rows)
     status = PlanStatus.PLANNED if math.isfinite(needed[0]) else PlanStatus.BEYOND
-    note = "the forecast is of more data of the kind so far; no exploration is designed for this property"
+    note = "the forecast is for more data of the same kind; no exploration is designed for this property"
     return replace(plan, status=status, strategies=(strategy,), notes=(note,))
 
 

@@ -256,8 +256,8 @@ class Planner:
         ratio = forecast.missed + 1.0 if isinstance(forecast, Corrected) else 1.0
         if ratio > ROUGH_RATIO:
             self.notes.append(
-                f"the gap of now is {ratio:.2g} times what it is to first order: a forecast from so few data "
-                "is rough, so plan again soon"
+                f"the current gap is {ratio:.2g} times its first-order approximation: a forecast from so few "
+                "data is rough, so plan again soon"
             )
 
     def _ways(self) -> list[Collected]:
@@ -340,8 +340,8 @@ class Planner:
             if drawn <= safety.most:
                 return replace(made, certified_drawn=drawn)
             self.notes.append(
-                f"drawn per episode, the policies of the design would be certified at {drawn:.4g} only: the "
-                "one randomised policy is what to explore with"
+                f"if drawn per episode, the policies of the design would be certified only at {drawn:.4g}: "
+                "explore with the one randomised policy"
             )
             return replace(made, policies=(made.policy,), shares=(1.0,), certified_drawn=safe.certified)
         steps = float(self.stage.episodes.occupancy(safe.policy).sum())
@@ -617,7 +617,7 @@ def plan(
         if alone:
             raise InputError(
                 f"`{alone[0]}` requires designed exploration, which is not supported for {wanted.text}",
-                hint=f"leave `{alone[0]}` out: the forecast is of more data of the kind so far",
+                hint=f"leave `{alone[0]}` out: the forecast is for more data of the same kind",
             )
         return plan_more(wanted, counts_of(data, wanted.base), delta, target, options, policy)
     question = learnable(wanted)

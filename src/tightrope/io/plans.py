@@ -60,7 +60,7 @@ class Target:
             raise InputError(
                 "a plan has one aim: give one of `gap`, `optimality`, `above` and `budget`"
                 if named
-                else "nothing is asked for: give `gap`, `optimality`, `above` or `budget`"
+                else "a plan needs an aim: give `gap`, `optimality`, `above` or `budget`"
             )
         aim = named[0]
         if aim is Aim.GAP:

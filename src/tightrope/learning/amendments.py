@@ -701,7 +701,7 @@ def _column_memory(name: str, problem: Problem, log: EpisodeLog) -> tuple[Memory
     asked = problem.query.plain_objective
     if asked is None or asked.is_bounded or asked.lower_steps or asked.discount is not None:
         raise InputError(
-            f"{problem.text} counts steps, and a model that draws '{name}' first has one step more",
+            f"{problem.text} counts steps, and the revised model needs one step more to draw '{name}' first",
             hint="ask without a bound on steps or a discount, or learn for each value apart",
         )
     labels = column.labels

@@ -187,7 +187,7 @@ class OtherQuestions(PlainQuestions):
         """The problem as it is: the sets are those of any question about the model."""
         if any(isinstance(reward, ParametricReward) for reward in problem.model.structure.rewards.values()):
             raise problem.query.error(
-                "rewards with parameters are learned about for one P or R over a simple path or a reward",
+                "rewards with parameters require one P or R over a simple path or a reward",
                 problem.query.position,
             )
         return problem
@@ -196,7 +196,7 @@ class OtherQuestions(PlainQuestions):
         """Refuse policies that the question cannot be asked of."""
         if chain.evaluation is not None:
             raise InputError(
-                "a policy with a memory is evaluated for one P over a path, or one R over a reward",
+                "a policy with a memory requires one P over a path, or one R over a reward",
                 hint="give a policy that takes one choice per state",
             )
 
@@ -285,7 +285,7 @@ class LongRunAverages(OtherQuestions):
             given is not None and (not given.is_deterministic or given.steps is not None)
         ):
             raise InputError(
-                "long-run averages are asked of policies that take one choice per state",
+                "long-run averages require policies that take one choice per state",
                 hint="leave `policy` out",
             )
 
@@ -332,7 +332,7 @@ def find_reward(query: Query) -> tuple[FloatArray, Directions]:
         raise query.error("learning needs a value to optimise, not a threshold", position)
     reward, directions = read_average(query)
     if isinstance(reward, ParametricReward):
-        raise query.error("averages of rewards with parameters are not learned about", position)
+        raise query.error("learning does not support averages of rewards with parameters", position)
     return reward.per_choice(query.structure), directions
 
 

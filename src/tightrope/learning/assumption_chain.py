@@ -210,7 +210,7 @@ def _per_unit(result: LearningResult, counts: Counts, unit: str) -> Interval:
     of_episode = log.by_unit(unit)
     units = np.unique(of_episode[of_episode >= 0]).tolist()
     if not 1 <= len(units) <= MOST_UNITS:
-        raise InputError(f"{len(units)} units: between 1 and {MOST_UNITS} are learned about one by one")
+        raise InputError(f"{len(units)} units: between 1 and {MOST_UNITS} can be learned one by one")
     share, design = result.sets.ledger.delta / len(units), replace(counts.design, planned=None)
     parts = [log.subset(of_episode == one).counts(result.model, design) for one in units]
     intervals = [_robust(result, part, share, SetsKind.UNTIED) for part in parts]

@@ -782,7 +782,7 @@ class AverageDifferences(Differences):
         """The bounds of a policy's cycle, each found once."""
         if policy.structure is not self.chain.model.structure or policy.has_memory or policy.depends_on_step:
             raise InputError(
-                "long-run averages are compared of policies that depend on the state alone",
+                "long-run averages are compared only for policies that depend on the state alone",
                 hint="give policies without a memory and without steps",
             )
         if self._bounds is None:

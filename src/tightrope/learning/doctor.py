@@ -395,7 +395,11 @@ def _divide(log: EpisodeLog, division: Division) -> tuple[EpisodeLog, EpisodeLog
     if select_on is not None and select_by is not None:
         raise InputError("`select_on` and `select_by` both correct for the selection of a model: give one")
     if select_by is not None:
-        return (log, log, Assumed.derived(SELECTION, "the revision is paid for by a union bound"))
+        return (
+            log,
+            log,
+            Assumed.derived(SELECTION, "a union bound accounts for the selection of the revision"),
+        )
     if select_on is None:
         if cluster is not None:
             raise InputError("`cluster` requires `select_on`: it names the units that `select_on` divides")

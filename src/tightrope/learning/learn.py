@@ -247,7 +247,7 @@ class TemporalFormulas(PlainQuestions):
         model = problem.model
         if not isinstance(model, ParametricMDP):
             raise InputError(
-                f"learning is about the parameters of a model, and {describe(model)} has none",
+                f"learning requires parameters, and {describe(model)} has none",
                 hint="`solve` computes the values of such a model",
             )
         product, reading = product_problem(model, problem.query)

@@ -71,7 +71,7 @@ def controlled(problem: Problem, controller: Controller, rivals: Rivals | None =
     pomdp = problem.model
     assert isinstance(pomdp, POMDP)
     if not isinstance(pomdp.model, ParametricMDP):
-        raise InputError("learning is about the parameters of a model, and this one has intervals")
+        raise InputError("learning requires parameters, and this model has intervals")
     base = pomdp.model
     product = _chain_beside(base.structure, controller.policy)
     query = problem.query.with_objective(lift_objective(problem.query.objective, product), product.structure)

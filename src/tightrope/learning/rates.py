@@ -297,7 +297,7 @@ class UnknownRates:
                 )
         if options.outcomes is OutcomesUse.ONLY:
             raise InputError(
-                "chains in continuous time are learned about by their rates, with outcomes beside them",
+                "chains in continuous time always use observed returns beside their rates",
                 hint="leave `outcomes` out, or say 'none'",
             )
         model, begin = problem.model, time.perf_counter()

@@ -234,7 +234,7 @@ class Evaluation:
         for constant in (*self._formulas.constants.types, *self.structure.valuations):
             if constant == quantile.variable:
                 raise Complaint(
-                    f"'{quantile.variable}' means something already, a quantile's variable is a new name",
+                    f"'{quantile.variable}' is already defined: a quantile needs a new variable",
                     quantile.position,
                 )
         starts = self._starts(quantile)

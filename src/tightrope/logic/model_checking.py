@@ -150,7 +150,7 @@ def check_query(
             or isinstance(model, CTMC | IntervalCTMC | MarkovAutomaton)
         ):
             raise InputError(
-                f"{query.text} is asked of policies that take one choice per state", hint="leave `policy` out"
+                f"{query.text} requires a policy that takes one choice per state", hint="leave `policy` out"
             )
         model = under(model, policy.choice)
         query = query.on(model.structure)

@@ -234,7 +234,7 @@ def _is_always_met(part: object) -> bool:
         return False
     if part.comparison in ("<", ">"):
         raise Complaint(
-            f"R{part.comparison}1.0/0.0 is not asked beside other objectives",
+            f"R{part.comparison}1.0/0.0 cannot be combined with other objectives",
             part.position,
             "ask for it alone, or write R<=1.0/0.0 or R>=1.0/0.0",
         )

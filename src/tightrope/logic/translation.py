@@ -67,8 +67,8 @@ def refuse_large(formula: Formula) -> None:
     count = sum(part.operator in PROMISES | BANS for part in subformulas(formula))
     if count > MOST_OPERATORS:
         raise InputError(
-            f"this temporal formula has {count} different F, G, U, W and R, and {MOST_OPERATORS} are the "
-            "most that are taken apart",
+            f"this temporal formula has {count} different F, G, U, W and R; the translation supports at most "
+            f"{MOST_OPERATORS}",
             hint="ask it in parts",
         )
 

@@ -176,7 +176,7 @@ def _matrices(P: object, actions: Sequence[str] | None) -> tuple[list[str], list
     """One square matrix per action, sparse ones as rows, and the actions' names."""
     if isinstance(P, Mapping):
         if actions is not None:
-            raise InputError("`actions` are named twice: `P` maps names to matrices already")
+            raise InputError("leave `actions` out: `P` already maps names to matrices")
         actions, P = [str(name) for name in P], list(P.values())
     if isinstance(P, np.ndarray) and P.ndim != 3:
         raise InputError(

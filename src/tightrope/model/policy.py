@@ -159,7 +159,9 @@ class Policy(Record):
         guarantee. It needs no additional δ.
         """
         if self._grow is None:
-            raise InputError("no values say what a tree of this policy loses", hint="result.policy.tree()")
+            raise InputError(
+                "the policy has no values that show the loss of a tree", hint="result.policy.tree()"
+            )
         policy: Policy = self._grow(loss).policy
         return policy
 

@@ -126,7 +126,7 @@ def rules_of(structure: Structure, objective: Objective, policy: Policy) -> Path
     """How the paths of a policy are scored; objectives whose returns cannot be watched are refused."""
     if objective.kind in (ObjectiveKind.TOTAL, ObjectiveKind.DISCOUNTED):
         raise InputError(
-            f"an episode never shows an {objective.kind.value} in full, so returns cannot be watched",
+            f"no episode shows an {objective.kind.value} in full, so returns cannot be watched",
             hint="ask for a reward until a target or of the first steps, or for a probability",
         )
     followed = np.zeros(structure.choices, np.bool_)

@@ -339,7 +339,7 @@ def is_kept(dispatcher: Untyped) -> bool:
 def _nowhere() -> None:
     """Say once that nothing is kept."""
     warnings.warn(
-        "compiled kernels cannot be kept: neither the installation nor a cache directory of your own "
+        "compiled kernels cannot be stored: neither the installation nor a cache directory of your own "
         "(XDG_CACHE_HOME) can be written to, so every run compiles them anew",
         stacklevel=2,
     )

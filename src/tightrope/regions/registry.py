@@ -88,7 +88,7 @@ def build_region(
         )
     if model.structure.elsewhere is not None and not chosen.is_of_intervals:
         raise InputError(
-            f"the {chosen.value} region does not hold outcomes that were never seen, and the model has such",
+            f"the {chosen.value} region does not support outcomes that were never seen, as in this model",
             hint="leave `region` and `sets` out",
         )
     task = RegionTask(model, counts, delta, options or RegionOptions(), predictions, gradient)

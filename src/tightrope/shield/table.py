@@ -131,7 +131,7 @@ def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -
     """Prices of all choices under the verified values of a solution; `known` are facts of a learned one."""
     objective, kernel, structure = solution.objective, solution.kernel, solution.kernel.structure
     if solution.weight is not None:
-        raise InputError("a shield rests on the policy that a solve found, not on a given one")
+        raise InputError("a shield needs the policy that a solve found, not a given one")
     if objective.agent is objective.nature and kernel.lower is not kernel.upper:
         raise InputError(
             "a shield needs a bound against every nature, and here nature helps the agent",

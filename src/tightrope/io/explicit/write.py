@@ -79,7 +79,7 @@ def write_explicit(
     leftovers = _leftovers(base, set(targets))
     for file in (each for each in leftovers if each not in stale):
         raise InputError(
-            f"{file} is there from another model and would be read as a part of this one",
+            f"{file} belongs to another model and would be read as a part of this one",
             hint="remove it or choose another name",
         )
     with ExitStack() as together:  # all take their places in the end, or none

@@ -278,7 +278,7 @@ class _Reference:
         position = self.node.position
         if level == len(self.indices):
             if not _alike(target, self.value):
-                self.node.fail(f"what is assigned to '{self.name}' is not of its length")
+                self.node.fail(f"the value assigned to '{self.name}' has another length")
             for name, value in zip(leaves_of(target), leaves_of(self.value), strict=True):
                 yield name, joined(met, position), value
             return
@@ -784,7 +784,7 @@ def _in_state(automata: list[JaniAutomaton], transients: list[Transient]) -> dic
         for name, value in automaton.in_state.items():
             if name in values:
                 node = next(each.node for each in transients if each.name == name)
-                node.fail(f"two automata say what '{name}' is in a state")
+                node.fail(f"two automata define '{name}' is in a state")
             values[name] = value
     return values
 

@@ -291,7 +291,7 @@ class OnlineLearner:
         """Everything that an equal learner needs to go on from the last update as this one would."""
         update = self.last_update
         if update is None:
-            raise ValueError("there is no update to go on from")
+            raise ValueError("there is no update to continue from")
         return {
             **{f"data_{name}": array for name, array in self.data.state().items()},
             **{f"values_{name}": array for name, array in self._values.items()},

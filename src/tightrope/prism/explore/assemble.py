@@ -234,7 +234,7 @@ def _race(
     several = np.flatnonzero(~opens & (action != np.repeat(action[first], count)))
     if len(several):
         raise Complaint(
-            "Markovian edges that earn different things are possible in one state",
+            "Markovian edges with different rewards are possible in one state",
             None,
             "let them earn the same",
         )

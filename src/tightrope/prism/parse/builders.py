@@ -382,7 +382,7 @@ class PropertyBuilder(DeclarationBuilder):
         condition, braces, close = rest[-3:]
         if condition is not None and not _speaks_of_paths(condition):
             raise Complaint(
-                "behind || stands a path, the condition",
+                "the condition after || is a path",
                 position_of(condition),
                 "PRISM writes 'or' as a single |",
             )
@@ -424,7 +424,7 @@ class PropertyBuilder(DeclarationBuilder):
         for word in words:
             if word not in ("min", "max"):
                 raise Complaint(
-                    f"unknown filter '{word}'", at(word), "behind the states stand {min} or {max}"
+                    f"unknown filter '{word}'", at(word), "{min} or {max} is expected after the states"
                 )
         return states, frozenset(map(str, words))
 

@@ -148,7 +148,7 @@ def _collect(guard: Expression, most: dict[str, list[Expression]]) -> None:
                     "closed guards have the same values in whole units of time",
                 )
             if any(name.name in most for name in names(other)):
-                raise Complaint("two clocks are compared, which digital clocks cannot say", guard.position)
+                raise Complaint("digital clocks do not support comparisons of two clocks", guard.position)
             most[side.name].append(other)
             return
     if isinstance(guard, Name) and guard.name in most:
@@ -163,7 +163,7 @@ def _collect(guard: Expression, most: dict[str, list[Expression]]) -> None:
         turned = parts[:1]
     if any(name.name in most for part in turned for name in names(part)):
         raise Complaint(
-            "a comparison of a clock stands where it is turned round (under !, <=>, =, left of => or ?)",
+            "a comparison of a clock cannot stand where it is negated (under !, <=>, =, left of => or ?)",
             syntax.position_of(guard),
             "write it with <=, >=, & and | alone, or on the right of =>",
         )
@@ -174,6 +174,6 @@ def _collect(guard: Expression, most: dict[str, list[Expression]]) -> None:
 def _refuse(expression: Expression, clocks: set[str], where: str) -> None:
     for name in {each.name for each in names(expression)} & clocks:
         raise Complaint(
-            f"clock '{name}' stands in {where}, and a clock counts no further than its own module looks",
+            f"clock '{name}' stands in {where}, and a clock counts only as far as its own module compares it",
             syntax.position_of(expression),
         )

@@ -162,7 +162,7 @@ def parse_properties(text: str, file: str) -> formulas.PropertyFile:
             )
         ):
             raise SourceText(text, file).error(
-                "a property begins behind another one", behind.position, "is a ';' missing before it?"
+                "a property begins directly after another one", behind.position, "is a ';' missing before it?"
             )
     written = replace(read, properties=tuple(_with_text(property_, read) for property_ in read.properties))
     return formulas.with_infinite_constants(written)

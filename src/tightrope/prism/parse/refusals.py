@@ -132,7 +132,9 @@ def _refuse_token(error: UnexpectedToken, source: SourceText, spelling: dict[str
 def _refuse_prime(token: Token, before: str, source: SourceText, position: Position) -> InputError:
     if re.search(r"=>\s*\($", before):
         return source.error(
-            "'=>' is an implication, so this guard goes on", position, "a command is written  [a] guard -> …"
+            "'=>' is an implication, so the guard does not end here",
+            position,
+            "a command is written  [a] guard -> …",
         )
     hint = f"an update stands in parentheses: ({token}=…)"
     if before.endswith("("):

@@ -66,7 +66,7 @@ class StateFormulas:
         for part in syntax.parts_of(written_out):
             if isinstance(part, syntax.Name) and part.name in self._clocks:
                 raise syntax.Complaint(
-                    f"'{part.name}' is a clock, which counts no further than the model looks",
+                    f"'{part.name}' is a clock, which counts only as far as the model compares it",
                     part.position,
                     "compare it in a guard of its module that sets a variable, and ask for that variable",
                 )

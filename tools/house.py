@@ -119,11 +119,11 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 437,
+    "files": 438,
     "files under 60 lines": 45,
     "modules with exactly one importer": 54,
     "most modules in one folder": 29,
-    "lines": 128_713,
+    "lines": 128_752,
     "tokens": 1_005_112,
     "lines of numerics + top level": 3_895,
     "lines of model": 10_503,

@@ -455,7 +455,7 @@ class Learned:
 
             self.space = QuotientSpace(problem, [self.polynomials[e] for e in self.used])
         self._ranges: dict[tuple[int, bool], Interval] = {}
-        self.forms: dict[tuple[bool, bytes], dict[str, Any]] = {}
+        self.forms: dict[tuple[bool, bytes], dict[str, Numbers]] = {}
         if known is not None:
             self.statements = known
 

@@ -59,20 +59,12 @@ class ReturnsWatch:
         self.log_capital = 0.0
         self.first_alarm: int | None = None
         self._sum = 0.0
-        self._squares = 0.25
-        self._mean = 0.5
+        self._squares, self._mean = 0.25, 0.5
 
     def state(self) -> FloatArray:
         """Everything that it has learned, as numbers; `restore` puts it back."""
-        retained = (
-            self.episodes,
-            self.first_alarm or 0,
-            self.log_capital,
-            self._sum,
-            self._squares,
-            self._mean,
-        )
-        return np.array(retained, dtype=np.float64)
+        learned = self.log_capital, self._sum, self._squares, self._mean
+        return np.array((self.episodes, self.first_alarm or 0, *learned), dtype=np.float64)
 
     def restore(self, state: FloatArray) -> None:
         """Go on from what `state` said of a watch of the same promise."""

@@ -49,7 +49,7 @@ UNSUPPORTED = [
     ("mdp module ¦m x : clock; endmodule", "clocks and invariants are those of timed automata"),
     ("pta module m x : ¦clocks; endmodule", "unexpected 'clocks'"),
     ("pta module m x : clock; [] ¦x>1 -> true; endmodule", "clock 'x' is compared by >"),
-    ("pta module m x : clock; y : clock; [] ¦x=y -> true; endmodule", "two clocks are compared"),
+    ("pta module m x : clock; y : clock; [] ¦x=y -> true; endmodule", "comparisons of two clocks"),
     ('mdp observable ¦"o" = x; module m x:bool; endmodule', "observables belong to models of type pomdp"),
     ("mdp ¦rate r = 2; module m x:bool; endmodule", "the old keyword rate is not supported"),
     ("mdp module m x : ¦double; endmodule", "a state has bool and integer variables only"),

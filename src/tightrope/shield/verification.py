@@ -45,19 +45,17 @@ def rest_on(shield: Shield, proof: LoadedCertificate) -> Shield:
     facts = structs.replace(table.facts, certificate=proof.digest)
     if product is not None and table.memory is not None:  # the certificate has its own order of states
         parts = ProductParts.of(proof.certificate, product, rows)
-        places, memories = (
-            ((parts.state, parts.memory), (table.state, table.memory)),
-            int(table.memory.max()) + 1,
-        )
-        key, own = (state * memories + memory for state, memory in places)
+        memories = int(table.memory.max()) + 1
+        places = (parts.state, parts.memory), (table.state, table.memory)
+        key, own = (state.astype(np.int64) * memories + memory for state, memory in places)
         order = np.argsort(own)
         if not np.array_equal(own[order], key):
             raise InputError("the shield does not follow from its certificate: other states of the product")
         action, successor = table.base.action_of_choice[product.choice], graph.successor.astype(np.int32)
         ends, names = (graph.initial,), table.base.action_names
         lifted = Structure(graph.choice_start, graph.transition_start, successor, ends, action, names)
-        ranks = {"ranking": table.ranking[order], "won": table.won[order]}
-        table = replace(table, structure=lifted, **ranks, **parts._asdict())
+        table = replace(table, structure=lifted, ranking=table.ranking[order], won=table.won[order])
+        table = replace(table, **parts._asdict())
     made = replace(shield, table=replace(table, facts=facts, **rows._asdict()))
     if wrongs := [wrong for _, wrong in _wrongs(made, proof) if wrong]:
         raise InputError(f"the shield does not follow from its certificate: {wrongs[0]}")
@@ -89,9 +87,7 @@ def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str
     yield "certificate", f"it rests on another one: {facts.certificate}" * (facts.certificate != proof.digest)
     names = ("choice_start", "transition_start", "successor")
     pairs = ((structure, graph), (table.base, problem.graph))
-    same = all(
-        np.array_equal(getattr(mine, name), getattr(its, name)) for mine, its in pairs for name in names
-    )
+    same = all(np.array_equal(getattr(one, name), getattr(two, name)) for one, two in pairs for name in names)
     same &= structure.initial_states == (graph.initial,) and (table.controller is None) == (product is None)
     yield "model", "it is about another model" * (not same)
     if not same:

@@ -106,7 +106,7 @@ def test_expected_times_by_hand(file: Path) -> None:
     [
         ('Pmax=? [ X "goal" ]', "X is not supported for Markov automata"),
         ('R{"cost"}max=? [ C<=2 ]', "rewards up to or at a time are not supported for Markov automata"),
-        ('Pmax=? [ F (F<=3 "goal") ]', "bounds on time stand at the one temporal operator of P"),
+        ('Pmax=? [ F (F<=3 "goal") ]', "only at the single temporal operator of P"),
         ('quantile(min k, Pmax>=0.9 [ F<=k "goal" ])', "quantiles"),
     ],
 )

@@ -244,9 +244,9 @@ def functions_of(coordinates: Coordinates, model: ParametricMDP, objective: Obje
     if len(missing):
         text = reward.expressions.text(int(missing[0]))
         raise InputError(
-            f"the reward {text} has a product of parameters that no probability of the model has, and "
-            "coupled sets take rewards that are affine in the region's coordinates",
-            hint="write the product as one parameter; rectangular sets of `learn` do without",
+            f"the reward {text} has a product of parameters that occurs in no probability, so coupled sets "
+            "cannot be used",
+            hint="write the product as one parameter, or use rectangular sets",
         )
     place = np.zeros(len(reward.expressions), dtype=np.int64)
     place[index] = np.arange(len(index))

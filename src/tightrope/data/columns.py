@@ -410,7 +410,7 @@ def _state_columns(
     present = [finder.variable(name) for name in variables]
     complete = bool(variables) and None not in present
     if states is StateNames.VARIABLES and not variables:
-        raise table.error("the model has no variables: states cannot be read by them")
+        raise table.error("the model has no variables, so states cannot be given by them")
     if complete and states is not StateNames.OWN and not (STATE in finder.given and STATE not in variables):
         own = {name: column for name, column in zip(variables, present, strict=True) if column is not None}
         return StateNames.VARIABLES, own | _next_variables(table, structure, finder)

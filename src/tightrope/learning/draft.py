@@ -381,7 +381,7 @@ def _refuse_alike(table: DataTable, variable: str, texts: Sequence[str], is_name
 def _refuse_same(table: DataTable, text: str, name: str, others: Iterable[str]) -> None:
     if name in others:
         raise InputError(
-            f"'{text}' and another name of the log are both '{name}' as identifiers of a model",
+            f"'{text}' and another name of the log become the same identifier '{name}'",
             Location(table.path),
             "write them apart in the log",
         )

@@ -400,7 +400,7 @@ def _refuse(operator: ValueOperator, is_interval: bool) -> None:
         alone = path is operator.path and is_simple_path(path) and operator.condition is None
         if timed is not None and not alone:
             raise Complaint(
-                "a time bound is allowed only at the single temporal operator of P, not inside other formulas",
+                "a time bound may stand only at the single temporal operator of P, not inside formulas",
                 timed.position,
             )
         following = next((node for node in result if node.operator is PathOperator.NEXT), None)

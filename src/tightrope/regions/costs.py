@@ -35,8 +35,8 @@ def with_costs(region: Region, costs: CostIntervals) -> Polytope:
     if len(index) < len(costs.table):
         text = costs.table.text(int(np.setdiff1d(np.arange(len(costs.table)), index)[0]))
         raise InputError(
-            f"the reward {text} has a product of parameters that occurs in no probability, so its costs cannot "
-            "be learned",
+            f"the reward {text} has a product of parameters that occurs in no probability, so its costs "
+            "cannot be learned",
             hint="write the product as one parameter, or leave `cost_range` and `cost_sd` out: its range is "
             "then that of the parameters",
         )

@@ -20,6 +20,7 @@ from tightrope.certify.certify import certify
 from tightrope.certify.verification import verify
 from tightrope.data.counts import Batches, Counts
 from tightrope.errors import CannotCertify
+from tightrope.learning.compare import improve
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import EmptyRegion
@@ -118,6 +119,10 @@ def test_no_certificate_is_valid_for_data_that_refute_the_model(tmp_path: Path) 
     result = learn(Problem(model, question), wrong, delta=0.01, region="likelihood", sets="expression")
     with pytest.raises(CannotCertify, match="the data contradict the model: e-value"):
         certify(result, tmp_path / "a.cert")
+    better = improve(Problem(model, question), wrong, delta=0.01)
+    assert better.verdict.word is Word.CONTRADICTED
+    with pytest.raises(CannotCertify, match="the data contradict the model: e-value"):
+        certify(better, tmp_path / "a.cert")
     forged = replace(result, fit=None)
     certify(forged, tmp_path / "a.cert")
     assert verify(tmp_path / "a.cert", model=model, property=question).word == "proved"

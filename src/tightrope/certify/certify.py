@@ -27,7 +27,7 @@ from tightrope.certify.solved import about_problem, refuse_steps, solved_file
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file
-from tightrope.io.results import Interval
+from tightrope.io.results import Interval, ModelFit
 from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.differences import Comparison
 from tightrope.learning.doctor import AmendedAnswer
@@ -128,6 +128,7 @@ def certify(
             raise InputError("a learned result takes no options: its certificate is about what was learned")
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
         if isinstance(subject, Comparison):
+            refuse_refuted(subject.fit)
             # The difference to the logged behaviour rests on bets, that of the certificate on two parts.
             shown = Shown({"difference": subject.interval}, subject.baseline is None)
             return _save(answered_file(certificate_of_difference(subject), shown), claimed)
@@ -221,9 +222,15 @@ def learned_file(
 ) -> CertificateFile:
     """The same as it is written, if the data fit the model, it agrees with the result, and the checker
     confirms it; without `verify` a large one is not checked."""
-    if not isinstance(result, RateResult) and result.fit is not None and result.fit.is_refutation:
-        raise CannotCertify(f"no certificate is written: {str(result.fit.misfit).partition('. Worst')[0]}")
+    if not isinstance(result, RateResult):
+        refuse_refuted(result.fit)
     return answered_file(learned_certificate(result, counts, about), shown_result(result), verify)
+
+
+def refuse_refuted(fit: ModelFit | None) -> None:
+    """Nothing is certified on data that refute the model."""
+    if fit is not None and fit.is_refutation:
+        raise CannotCertify(f"no certificate is written: {str(fit.misfit).partition('. Worst')[0]}")
 
 
 def shown_result(result: LearningResult | LearnedAnswer | RateResult) -> Shown:

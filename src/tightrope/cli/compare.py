@@ -181,7 +181,9 @@ def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., tr.C
         result.controller.save(claimed.checked(), subject.model.hash())
     if page is not None:
         page.write(_page(result, document))
-    if proof is not None:
+    if proof is not None and result.fit is not None and result.fit.is_refutation:
+        screen.warn("no certificate is written: the data contradict the model")
+    elif proof is not None:
         proved = tr.certify(result, proof.path, overwrite=screen.common.overwrite)["difference"]
         screen.say(f"certificate: {proof.path} proves a difference in {proved}")
         if result.baseline is None:

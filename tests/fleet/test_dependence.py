@@ -1,4 +1,7 @@
-"""Rows that depend, within units, on more than the model says: units may differ in any way."""
+"""Rows that depend, within units, on more than the model says: units may differ in any way.
+
+Also of `fleet/__init__.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tightrope as tr
-from tightrope.fleet.dependence import weigh_within
+from tightrope.fleet import weigh_within
 
 PARAMETERS = tr.Parameters.box(p=(0, 1))
 (P,) = PARAMETERS.symbols()

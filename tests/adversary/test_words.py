@@ -203,7 +203,7 @@ def test_no_confidence_is_shown_as_certainty(tmp_path: Path, monkeypatch: pytest
     forgery["values.0.lower"] = forgery["values.0.lower"] * 0
     forgery["values.0.upper"] = forgery["values.0.upper"] * 0 + 1
     code, shown = printed(forgery.save(tmp_path / "sure.cert"))
-    assert code == 0 and ", confidence 0.999999999\n" in shown
+    assert code == 0 and ", confidence 0.9999999999\n" in shown
 
 
 def test_what_is_assumed_of_costs_is_not_rounded(tmp_path: Path) -> None:

@@ -90,8 +90,8 @@ def test_without_a_policy_one_is_found_with_its_optimality_gap(turn, tmp_path, c
         (("--sets", "coupled", "--coupled-gap", "2"), "not within"),
         (("--sets", "coupled", "--prop", 'P>=0.5 [ F "goal" ]'), "one property"),
         (("--sets", "tied"), "tied"),
-        (("--sets", "rectangular", "--coupled-gap", "0.1"), "none are asked for"),
-        (("--at", "p=0.5", "--coupled-gap", "0.1"), "none are asked for"),
+        (("--sets", "rectangular", "--coupled-gap", "0.1"), "--coupled-gap requires coupled values"),
+        (("--at", "p=0.5", "--coupled-gap", "0.1"), "--coupled-gap requires coupled values"),
     ],
 )
 def test_questions_that_make_no_sense(turn, capsys, more, words):

@@ -442,7 +442,7 @@ def test_coupled_sets(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "half-spaces" in capsys.readouterr().err
     elsewhere = [word if word != "coupled" else "expression" for word in common]
     assert run(["learn", *elsewhere, "--coupled-gap", "0.1"]) == 2
-    assert "none are asked for" in capsys.readouterr().err
+    assert "--coupled-gap requires coupled values" in capsys.readouterr().err
 
 
 def test_coupled_sets_fall_back_to_tied_ones(

@@ -116,7 +116,7 @@ def test_parameters_cannot_be_written(tmp_path: Path) -> None:
 def test_leftovers_of_another_model_are_not_mixed_in(tmp_path: Path) -> None:
     model = read_explicit(put(tmp_path, tra=DTMC_TRA))
     put(tmp_path, srew1="2 0\n")
-    with pytest.raises(InputError, match=r"m1\.srew is there from another model"):
+    with pytest.raises(InputError, match=r"m1\.srew belongs to another model"):
         write_explicit(model, tmp_path / "m")
     (tmp_path / "m1.srew").rename(tmp_path / "m2.srew")  # no part of m: there is no m1
     write_explicit(model, tmp_path / "m")

@@ -612,8 +612,8 @@ def test_timed_automata_have_digital_clocks(tmp_path: Path, is_global: bool) -> 
     ("change", "message"),
     [
         ({"exp": compared("x", "<", "D")}, "clock 'x' is compared by <"),
-        ({"exp": compared({"op": "max", "left": "x", "right": 1}, "≤", "D")}, "turned round"),
-        ({"exp": {"op": "¬", "exp": compared("x", "≤", "D")}}, "turned round"),
+        ({"exp": compared({"op": "max", "left": "x", "right": 1}, "≤", "D")}, "where it is negated"),
+        ({"exp": {"op": "¬", "exp": compared("x", "≤", "D")}}, "where it is negated"),
     ],
 )
 def test_what_digital_clocks_cannot_say(tmp_path: Path, change: Any, message: str) -> None:

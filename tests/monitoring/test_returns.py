@@ -158,7 +158,7 @@ def test_costs_without_a_limit_are_watched_where_they_are_guaranteed_to_be_small
     [
         ('R{"cost"}max=? [ F "end" ]', 4.0, True, "are unbounded"),
         ('R{"cost"}max=? [ F "goal" ]', 4.0, True, "never reaches the end of rewards"),
-        ('R{"cost"}max=? [ C ]', 4.0, True, "an episode never shows"),
+        ('R{"cost"}max=? [ C ]', 4.0, True, "no episode shows"),
         ('Pmax=? [ F "goal" ]', 1.5, True, "outside of what any episode can return"),
         ('Pmax=? [ F "goal" ]', math.inf, True, "every episode satisfies it"),
     ],

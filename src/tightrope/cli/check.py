@@ -298,7 +298,11 @@ def certify(
     theta = None if about.point is None else tuple(about.point)
     how, verify = request.solve_options(), not request.no_verify
     problem = Problem(loaded.model, query)
-    proof = late.certify.certificate_file(problem, solved, theta, how, about.policy, words, verify)
+    asked = problem, solved, theta, how, about.policy
+    if request.sets is None and isinstance(loaded.model, MDP | IntervalMDP | ParametricMDP):  # loads less
+        proof = late.solved.solved_file(*asked, {**late.solved.about_problem(problem), **words}, verify)
+    else:
+        proof = late.certify.certificate_file(*asked, words, verify)
     for note in proof.notes:
         screen.warn(note)
     return proof

@@ -369,4 +369,4 @@ def test_independence_is_untested_where_the_data_show_no_episodes() -> None:
     result = tr.learn(model.problem('P=? [ F "ok" ]'), tr.read_data(table, model), delta=0.1)
     assert isinstance(result, tr.LearningResult)
     stated = [one.why for one in result.verdict.assumptions if one.name == "episodes"]
-    assert stated == ["episodes are independent (untested)"]
+    assert stated == ["independent episodes (untested)"]

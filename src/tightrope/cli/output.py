@@ -383,7 +383,7 @@ def assumed_facts(verdict: Assessment) -> Rows:
     """What the user states of the data, apart from the model itself, which is tested."""
     stated = [one for one in verdict.assumptions if one.kept.value == "stated"]
     whys = [one.why.removeprefix("the method needs that ") for one in stated if one.name != "model"]
-    texts = [why.partition("; ")[0] for why in whys]
+    texts = [why.partition("; ")[0].partition(" (--")[0] for why in whys]
     return [("assumes", "; ".join(texts))]
 
 

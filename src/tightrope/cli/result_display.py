@@ -72,10 +72,10 @@ def show_result(
         ("", at and f"found at {at}; check --at … --certificate FILE proves it"),
         *list_certified_facts(result, certified),
         *(policy_facts(result) if rule is None else []),
+        ("written", files),
         *parameter_facts(result, SHOWN_PARAMETERS),
         *fit_facts(result),
         *assumed_facts(result.verdict),
-        ("written", files),
     ]
     more = [*([] if result.seen is not None else outcome_facts(result)), *list_coupled_facts(result)]
     return Content(facts, [*more, *_how(result)])

@@ -786,7 +786,7 @@ def rests_on(
     if isinstance(model, ParametricMDP) and model.parameters.narrowed:
         assumptions.append(Assumed.derived("domain", model.parameters.narrowed))
     if fit is not None and fit.rows_tested is None:
-        assumptions.append(Assumed.stated("episodes", "episodes are independent (untested)"))
+        assumptions.append(Assumed.stated("episodes", "independent episodes (untested)"))
     if fit is not None and fit.rows_tested is not None and fit.rows_tested < fit.events:
         rows = f"{fit.rows_tested:,} of {fit.events:,} rows were tested"
         untested = f"outcomes depend on state and action alone: {rows}"

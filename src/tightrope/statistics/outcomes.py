@@ -134,7 +134,7 @@ class Outcomes(Record):
         model = self.model
         weight, chance = self.by_expression(self.pooled(counts)), np.full(len(model.expressions), np.nan)
         constant = model.expressions.is_constant
-        chance[constant] = model.expressions.values_many(np.zeros((1, len(model.parameters))))[0, constant]
+        chance[constant] = model.expressions.values_many(np.array([model.parameters.lower], float))[0, constant]
         for one in model.parameters.free:
             rows = [model.expressions.index_of(each) for each in one.probabilities]
             seen = np.array([0.0 if row is None else weight[row] for row in rows]) + 1e-3

@@ -131,10 +131,10 @@ class Outcomes(Record):
 
     def fitted(self, counts: Counts) -> MDP:
         """The model at the parameters that fit counts best; free distributions at their frequencies."""
-        model = self.model
-        weight, chance = self.by_expression(self.pooled(counts)), np.full(len(model.expressions), np.nan)
-        constant = model.expressions.is_constant
-        chance[constant] = model.expressions.values_many(np.array([model.parameters.lower], float))[0, constant]
+        model, table = self.model, self.model.expressions
+        weight, chance = self.by_expression(self.pooled(counts)), np.full(len(table), np.nan)
+        constant, corner = table.is_constant, np.array([model.parameters.lower], dtype=np.float64)
+        chance[constant] = table.values_many(corner)[0, constant]
         for one in model.parameters.free:
             rows = [model.expressions.index_of(each) for each in one.probabilities]
             seen = np.array([0.0 if row is None else weight[row] for row in rows]) + 1e-3

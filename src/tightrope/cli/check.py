@@ -294,15 +294,13 @@ def certify(
     request: CheckRequest, loaded: Loaded, query: Query, solved: Any, about: About
 ) -> CertificateFile:
     """The certificate of what was solved; beside its problem it says where that came from."""
-    words = {"model": loaded.source, "constants": options.parse_constants(request.const), **about.words}
+    problem, how, verify = Problem(loaded.model, query), request.solve_options(), not request.no_verify
+    source = {"model": loaded.source, "constants": options.parse_constants(request.const), **about.words}
     theta = None if about.point is None else tuple(about.point)
-    how, verify = request.solve_options(), not request.no_verify
-    problem = Problem(loaded.model, query)
-    asked = problem, solved, theta, how, about.policy
-    if request.sets is None and isinstance(loaded.model, MDP | IntervalMDP | ParametricMDP):  # loads less
-        proof = late.solved.solved_file(*asked, {**late.solved.about_problem(problem), **words}, verify)
-    else:
-        proof = late.certify.certificate_file(*asked, words, verify)
+    is_plain = request.sets is None and isinstance(loaded.model, MDP | IntervalMDP | ParametricMDP)
+    make = late.solved.solved_file if is_plain else late.certify.certificate_file  # the first loads less
+    words, policy = {**late.solved.about_problem(problem), **source}, cast(Any, about.policy)
+    proof = make(problem, solved, theta, how, policy, words, verify)
     for note in proof.notes:
         screen.warn(note)
     return proof

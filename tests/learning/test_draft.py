@@ -223,7 +223,7 @@ def test_a_log_without_a_step() -> None:
     [
         ({"a": [1], "b": [2]}, "no column of states was found"),
         ({"choice": [0], "state": [1], "next_state": [2]}, "numbers the choices of a model"),
-        ({"state": ["a b", "a-b"], "next_state": ["c", "c"]}, "both 'a_b'"),
+        ({"state": ["a b", "a-b"], "next_state": ["c", "c"]}, "same identifier 'a_b'"),
         ({"x": [1], "x_next": [2], "y": [None]}, None),
         ({"state": [str(i) for i in range(2_001)], "next_state": ["0"] * 2_001}, "more than 2,000"),
         ({"state": [None], "next_state": [None]}, "no row with a state"),

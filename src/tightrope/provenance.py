@@ -54,7 +54,7 @@ NAMED = "// successors from data:"
 MEAN = "// mean over successors, earned in no play:"
 """How the line of a model file begins that names rewards which are means (`RewardStructure.is_mean`)."""
 
-CLOCK = "// clock, which counts only as far as the model compares it:"
+CLOCK = "// clock, which counts no further than the model looks:"
 """The same of a variable that was the clock of a timed automaton."""
 
 CHOSEN = "chosen without this log"

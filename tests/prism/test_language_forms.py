@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tightrope import provenance
 from tightrope.cli.app import run
 from tightrope.logic.model_checking import check_query
 from tightrope.prism.load import load_prism_text, load_rates_text
@@ -274,6 +275,13 @@ def test_files_of_timed_automata_keep_which_variables_are_clocks(tmp_path: Path,
         with pytest.raises(tr.InputError, match="'x' is a clock, which counts only as far"):
             tr.solve(model, "Pmax=? [ F x>=10 ]")
         assert tr.solve(model, "Pmax=? [ F s=1 ]").bounds == (1, 1)
+
+
+def test_lines_that_mark_files_never_change() -> None:
+    """Files of earlier versions are read by them: without its mark a clock would be a plain variable."""
+    assert provenance.CLOCK == "// clock, which counts no further than the model looks:"
+    assert provenance.MEAN == "// mean over successors, earned in no play:"
+    assert provenance.NAMED == "// successors from data:"
 
 
 @pytest.mark.parametrize(

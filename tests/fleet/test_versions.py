@@ -248,6 +248,32 @@ def test_copied_runs_are_refused_whatever_their_file_is_called(tmp_path: Path) -
     assert fresh.verdict.word is Word.PROVED
 
 
+def test_copied_runs_with_other_names_are_noticed() -> None:
+    """Short runs are equal by chance; of long ones hardly any two are."""
+    rng = np.random.default_rng(12)
+
+    def walks(number: int, most: int, name: str) -> pd.DataFrame:
+        rows = []
+        for one in range(number):
+            state = 0
+            for step in range(most):
+                previous, state = state, (state + int(rng.choice([1, 4]))) % 5 if step < most - 1 else 5
+                rows.append(
+                    (f"{name}{one}", str(previous), "success" if state == 5 else str(state), state == 5)
+                )
+        return pd.DataFrame(rows, columns=["episode", "state", "next_state", "terminated"])
+
+    def verdict(before: pd.DataFrame, after: pd.DataFrame) -> Word:
+        return compare_versions(before, after, margin=0.5).verdict.word
+
+    before, after = walks(60, 14, "before"), walks(60, 14, "after")
+    renamed = before.assign(episode="again-" + before.episode)
+    assert verdict(before, after) is Word.PROVED
+    assert verdict(before, renamed) is Word.NOMINAL
+    assert verdict(before, pd.concat([after, renamed[renamed.episode < "again-before4"]])) is Word.NOMINAL
+    assert verdict(walks(60, 3, "before"), walks(60, 3, "after")) is Word.PROVED
+
+
 def test_copied_rows_of_tables_are_refused(tmp_path: Path) -> None:
     log = runs(1, 200, 0.6, 0.7)
     for name, rows in (("a.csv", log), ("b.csv", log), ("c.csv", runs(2, 200, 0.6, 0.7))):

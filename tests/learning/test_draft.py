@@ -213,6 +213,18 @@ def test_names_that_could_be_read_otherwise(state: list[str], after: list[str], 
         draft(log)
 
 
+@pytest.mark.parametrize(
+    ("first", "second"), [("1", "0"), ("true", "false"), ("7", "-3"), ("1.0", "0.0"), ("1e0", "+0")]
+)
+def test_numbers_among_names_keep_their_values(first: str, second: str, tmp_path: Path) -> None:
+    """States are numbers and next states are names: once the first state that stood there was number 0, and
+    every row was counted for the other one."""
+    rows = [f"{k},{(first, second)[k % 2]},{('good', 'bad')[k % 2]}" for k in range(40)]
+    (tmp_path / "log.csv").write_text("\n".join(["episode,state,next_state", *rows]))
+    text = draft(tmp_path / "log.csv").text
+    assert f"// {first}: 20 visits: good 20" in text and f"// {second}: 20 visits: bad 20" in text
+
+
 def test_a_log_without_a_step() -> None:
     with pytest.raises(tr.InputError, match="no step"):
         draft(pa.table({"episode": [1], "state": ["a"]}))

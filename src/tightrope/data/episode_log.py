@@ -131,6 +131,13 @@ class EpisodeLog(Record):
         """The state that each row leaves."""
         return structure.choice_state[self.choice(structure)]
 
+    def rows_of(self, episodes: BoolArray) -> Iterator[tuple[int, OffsetArray]]:
+        """Some episodes, each with its rows."""
+        order = np.argsort(self.episode, kind="stable")
+        ends = np.r_[0, np.cumsum(np.bincount(self.episode, minlength=self.episodes))]
+        for episode in np.flatnonzero(episodes).tolist():
+            yield episode, order[ends[episode] : ends[episode + 1]]
+
     def by_unit(self, column: str) -> IndexArray:
         """What a column says of each episode, by its first row that has a value; −1 where none has."""
         code = self.columns[column].code

@@ -21,6 +21,7 @@ whose size was fixed in advance, not at all times.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -49,7 +50,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text, interval_text, number_text, sure_text
 from tightrope.problem import Problem
-from tightrope.provenance import Overlap
+from tightrope.provenance import FEW, Overlap
 from tightrope.statistics.confidence_budget import assumed_of
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.returns import Stakes, Tally, lower_mean
@@ -87,8 +88,7 @@ UNITS = Assumed.stated(
 
 COPIES = Assumed.unverified(
     "separate logs",
-    "more runs of the same name are equal in both logs than chance explains: they may be copies; if not, "
-    "name the runs of each version differently",
+    "more runs are equal in both logs than chance explains, so they may be copies: leave these out",
 )
 SAME_RUNS = "both logs have the same runs"
 
@@ -297,17 +297,34 @@ def compare_versions(
         raise InputError("two logs are compared in discrete time, by a question without memory")
     readings = [read_tables(own, model, options) for own in tables]
     versions = [_Version.of(problem, one.counts, unit, cost, one.rows) for one in readings]
-    common = _apart(readings[0].counts, readings[1].counts)
-    versions[0] = replace(versions[0], assumed=versions[0].assumed + common)
+    if _have_copies([one.counts for one in readings]):
+        versions[0] = replace(versions[0], assumed=(*versions[0].assumed, COPIES))
     return _compare(problem, (versions[0], versions[1]), cost and cost[1], margin, delta)
 
 
-def _apart(before: Counts, after: Counts) -> tuple[Assumed, ...]:
-    """What is not known of logs that may have common runs; equal logs are refused."""
-    shared = before.provenance.overlap(after.provenance)
+def _have_copies(counts: Sequence[Counts]) -> bool:
+    """Whether two logs may have common runs; logs that are known to be equal are refused."""
+    shared = counts[0].provenance.overlap(counts[1].provenance)
     if shared is Overlap.SAME:
         raise InputError(SAME_RUNS, hint="if the logs only happen to be equal, name the runs differently")
-    return (COPIES,) if shared is Overlap.PART else ()
+    return shared is Overlap.PART or _more_equal_between([one.log() for one in counts if one.log])
+
+
+def _more_equal_between(logs: Sequence[EpisodeLog]) -> bool:
+    """Whether runs of one log are equal to one of the other more often than to another one of their own.
+
+    For independent runs the opposite is expected, since Σ (p − q)(f(p) − f(q)) ≥ 0 over what a run can be, f
+    rising with the probability that one log or the other has such a run.
+    """
+    seen = [
+        Counter(log.transition[rows].tobytes() for _, rows in log.rows_of(np.ones(log.episodes, np.bool_)))
+        for log in logs
+    ]
+    excess = 0.0
+    for log, own, other in zip(logs, seen, reversed(seen), strict=True):
+        equal = sum(number * ((run in other) - (number > 1)) for run, number in own.items())
+        excess += equal / max(log.episodes, 1)
+    return excess > FEW
 
 
 def _compare(

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -209,11 +211,13 @@ class _Seen(Structured):
         texts: dict[str, dict[int, str]] = {}
         meanings: list[dict[int, int]] = []
         for name, each in zip(words, values, strict=True):
-            is_named = not all(map(_is_number, each))
-            _refuse_alike(tables[0], name, list(each), is_named)
-            meanings.append({code: code if is_named else _number(text) for text, code in each.items()})
-            if is_named:
-                texts[name] = {code: text for text, code in each.items()}
+            numbers = {text: _number(text) for text in each if _is_number(text)}
+            _refuse_alike(tables[0], name, list(each))
+            free = count(max(numbers.values(), default=-1) + 1)
+            meaning = {text: numbers[text] if text in numbers else next(free) for text in each}
+            meanings.append({code: meaning[text] for text, code in each.items()})
+            if len(numbers) < len(each):
+                texts[name] = {value: text for text, value in meaning.items()}
         states = sorted({tuple(m[c] for m, c in zip(meanings, codes, strict=True)) for codes in joint})
         return _Seen(texts, _complete(tables[0], states, words, texts, list(actions)))
 
@@ -299,11 +303,17 @@ def _joint(columns: Sequence[Any], values: Sequence[dict[str, int]]) -> set[tupl
 
 
 def _is_number(text: str) -> bool:
-    return text.lower() in ("true", "false") or re.fullmatch(r"-?[0-9]+", text) is not None
+    """Whether readers of logs take a text for a whole number."""
+    if text.lower() in ("true", "false"):
+        return True
+    return (
+        re.fullmatch(r"[-+]?[0-9]+(\.0*)?([eE][-+]?[0-9]{1,2})?", text) is not None
+        and Fraction(text) % 1 == 0
+    )
 
 
 def _number(text: str) -> int:
-    return int(text.lower() == "true") if text.lower() in ("true", "false") else int(text)
+    return int(text.lower() == "true") if text.lower() in ("true", "false") else int(Fraction(text))
 
 
 def _word(text: str) -> str:
@@ -359,23 +369,24 @@ def _complete(
     )
 
 
-def _refuse_alike(table: DataTable, variable: str, texts: Sequence[str], is_named: bool) -> None:
+def _refuse_alike(table: DataTable, variable: str, texts: Sequence[str]) -> None:
     """Refuse two texts for one number, and names that already mean something to who reads logs."""
     numbers: dict[int, str] = {}
     for text in texts:
         others = ", ".join(f"{one}={one}" for one in texts if one != text)
         hint = f"call it otherwise, and map all values: `maps='{variable}: {text}=s_{len(texts)}, {others}'`"
-        meant = MEANT.get(text.lower()) if is_named else None
-        if meant or (is_named and re.search("[A-Za-z0-9]", text) is None):
+        if _is_number(text):
+            if (other := numbers.setdefault(_number(text), text)) != text:
+                raise InputError(
+                    f"'{other}' and '{text}' are one number, and may be two states",
+                    Location(table.path),
+                    "write states as names (s01), or each number in one way",
+                )
+            continue
+        meant = MEANT.get(text.lower())
+        if meant or re.search("[A-Za-z0-9]", text) is None:
             why = f"which is what every model calls {meant}" if meant else "without letters a to z and digits"
             raise InputError(f"a state is called '{text}', {why}", Location(table.path), hint)
-        other = text if is_named else numbers.setdefault(_number(text), text)
-        if other != text:
-            raise InputError(
-                f"'{other}' and '{text}' are one number, and may be two states",
-                Location(table.path),
-                "write states as names (s01), or each number in one way",
-            )
 
 
 def _refuse_same(table: DataTable, text: str, name: str, others: Iterable[str]) -> None:

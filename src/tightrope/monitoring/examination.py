@@ -26,7 +26,7 @@ from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, Vis
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Anomaly, Seen, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.departures import log_sum
+from tightrope.monitoring.departures import log_sum, weigh_copies
 from tightrope.monitoring.e_process import BatchTest, weigh_batches
 from tightrope.monitoring.features import (
     Feature,
@@ -62,7 +62,8 @@ SHARES = {
     "counts": 0.05,
     "tie": 0.12,
     "memory": 0.22,
-    "column": 0.18,
+    "column": 0.17,
+    "copy": 0.01,
     "unit": 0.16,
     "drift": 0.12,
 }
@@ -115,7 +116,7 @@ class OutcomeShare:
 class Finding:
     """One departure of a log from a model.
 
-    `kind` is memory, column, unit, drift, tie, expression, excluded, rate or cost; `feature` a short name
+    `kind` is memory, column, unit, drift, tie, copy, expression, excluded, rate or cost; `feature` a name
     (`tightrope.monitoring.features`), empty for counts. `log_e_value` is its own evidence, `log_weight` its
     share. `contexts` are the choices with most evidence; `effect` is the mean total variation from the model.
     """
@@ -230,15 +231,15 @@ def examine(
         Finding("excluded", "", one.text, math.inf, log_weight=math.log(SHARES["counts"]))
         for one in whole.excluded[:LISTED]
     ]
-    by_counts, looked = _by_counts(model, counts)
-    findings += by_counts
+    (by_counts, looked), copied = _by_counts(model, counts), _copies(model, whole)
+    findings += [*by_counts, *copied]
     is_whole = tables is None and not log.rows_left_out
     source = None if rows <= len(log) else whole if tables is None else tables
     tests, left_out = _weigh_features(_Rows.of(model, log, planned and is_whole), log, source)
     weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
     terms = [log_e + test.log_weight for log_e, test in tests]
     stated = [term for term, (_, test) in zip(terms, tests, strict=True) if is_stated(test.feature.name, log)]
-    beside = [log_e + weight for _, log_e in looked[-1:]]
+    beside = [*(log_e + weight for _, log_e in looked[-1:]), *(one.weighed for one in copied)]
     ordered = ordered and (counts is None or counts.design.order.holds)
     change, reached = _changes(model, whole, level, tables) if ordered else ([], -1)
     changed = max((one.weighed for one in change), default=-math.inf)
@@ -252,8 +253,8 @@ def examine(
     named: dict[str, tuple[float, _Test | _Counted]] = {}
     for each in tests:
         named.setdefault(each[1].feature.name, each)
-    findings += [_finding(model, log, one, log_e) for log_e, one in list(named.values())[:SHOWN]]
-    findings += change
+    shown = list(named.values())[:SHOWN]
+    findings += [*(_finding(model, log, one, log_e) for log_e, one in shown), *change]
     findings.sort(key=lambda one: -one.weighed)
     alarms = [event for event, log_e in looked if log_e + weight >= level][:1]
     alarms += [one.row + 1 for one in whole.excluded[:1]]
@@ -474,6 +475,15 @@ def _pooled(
     outcome = outcomes.of_transition[log.transition] - outcomes.start[signature]
     width = outcomes.width if looked_at is None else np.where(looked_at, outcomes.width, 1)
     return signature, outcome, Visits.of(signature, outcome, width)
+
+
+def _copies(model: ParametricMDP, log: EpisodeLog) -> list[Finding]:
+    """Whole episodes that stand in the log several times."""
+    log_e, copies = weigh_copies(Outcomes.of(model), log)
+    text = f"{len(copies):,} of {log.episodes:,} episodes repeat an earlier one row by row: count each once"
+    effect = float(np.isin(log.episode, copies).mean()) if len(copies) else None
+    finding = Finding("copy", "", text, log_e, effect=effect, log_weight=math.log(SHARES["copy"]))
+    return [finding] if len(copies) else []
 
 
 def _changes(

@@ -390,6 +390,7 @@ let read (file : Says.file) =
   List.iteri (fun number (c : claim) -> Option.iter (fun (i, j) ->
     require (is_domain && i < number && j < number && not (List.mem "pair" [ policy i; policy j ]) && not (List.mem "free" [ policy i; policy j ]))
       "a difference of claims that are not there, or of no policies") c.pair) claims;
-  Option.iter (fun l -> List.iter (fun (i, _) -> require (i < count && steps objective = None) "a coupled proof of no claim") l.coupled) learned;
+  Option.iter (fun l -> List.iter (fun (i, _) -> require (i < count) "a coupled proof of no claim";
+    if steps objective <> None then not_covered "coupled values with step bounds") l.coupled) learned;
   Hashtbl.iter (fun name _ -> malformed ("unknown member '" ^ plain name ^ "'")) arrays;
   { graph; objective; law; assumed_support; learned; claims }

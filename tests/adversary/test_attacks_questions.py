@@ -1,5 +1,5 @@
 """Attacks on certificates of averages and temporal formulas: refused in float64 and in rationals, and by
-the second checker."""
+the proved checker."""
 
 from __future__ import annotations
 

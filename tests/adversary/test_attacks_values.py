@@ -1,4 +1,4 @@
-"""Attacks on certificates of values: refused by float64, by rationals, and by the second checker."""
+"""Attacks on certificates of values: refused by float64, by rationals, and by the proved checker."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from adversary import attacks_learned, attacks_newest, attacks_questions, attack
 from adversary.archive import Forgery
 from adversary.honest import ALL
 from adversary.judge import refutation, verify
-from adversary.second import UNREAD, is_read, second_verdict
 
 
 def test_there_are_enough_attacks_and_no_two_of_one_name() -> None:
@@ -33,8 +32,3 @@ def test_honest_certificates_are_accepted_and_true(name: str) -> None:
     tied = verdict.result["bound"]
     assert tied["model"] is tied["property"] is True and tied["data"] is (True if honest.data else None), tied
     assert refutation(honest, Forgery.of(honest.certificate)) is None
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_the_second_checker_accepts_what_it_reads_and_says_what_it_does_not(name: str) -> None:
-    assert second_verdict(ALL[name].certificate) == (0 if is_read(name) else UNREAD)

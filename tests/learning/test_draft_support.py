@@ -14,7 +14,7 @@ import pytest
 
 import tightrope as tr
 from adversary.archive import Forgery
-from adversary.second import second_verdict
+from adversary.proved import NOT_COVERED, proved_code
 from tightrope.data.writing import write_log
 from tightrope.learning.draft import draft
 from tightrope.monitoring.best_fit import _solve
@@ -147,7 +147,7 @@ def test_certificates_hold_what_was_never_seen(tmp_path: Path) -> None:
     assert {"model", "property", "data"} <= {name for name, same in compared.bound.items() if same}
     lower, upper = compared.values["robust policy"]
     assert 0.5 < lower < 0.75 < upper < 0.95
-    assert second_verdict(proof) == 3, "the second checker says that it does not read these"
+    assert proved_code(proof) == NOT_COVERED
 
 
 def forge_away(forgery: Forgery) -> int:

@@ -5,21 +5,21 @@ b(){var
 b=this||self;b.globalThis=b;delete
 a.prototype._T_}}(Object));(function(H){"use strict";var
 dm="TOTAL",qu="a cut at a point where something seen has no probability",ky="transition_start",pT="Invalid_argument",ha="Map.bal",oR="@[",hz=192,pn=123,kS="choice_start",fM="the header is no JSON text of ours",pS="%ni",qt="values",b8=4096,pl="coupled",pm="plain",qs="coupled values of free agents",cT=0xff,hk="censored",kx=1e-12,pk="outcomes of episodes",qr=1073741824,bf="0",eO="pair",b7="upper",hy="difference",cv=128,oQ="Sys_blocked_io",pj="fd ",ke="target",qq="costs",aq=248,qp=">",kw="batch_count",qo=1027,oP=-16,eF="claims",oO="problem.objective.",kv="Z.Overflow",hx="terminal",m=246,j3="successor",g$="earlier",oN="%u",hn="generative-fixed",kR="method",oM="text",ku=2049,qn="error",hj=20000,pR=1000000000.,j2=127,dP=1024,oL="@{",eJ="episodes",kd=-2147483648,kQ="e",oK=" : flags Open_rdonly and Open_wronly are not compatible",pQ="is out of range",j1=240,dj="-",kc="int16",pP="a region beside intervals of transitions",kb=": Not a directory",oJ=" : file already exists",pO="claim",cV=0xffffff,kP="int32",pi="Out_of_memory",hw="randomised",ph="problem.data",kO="inf",ka="index out of bounds",b6="likelihood",oI="problem.graph.choice_start",hi="_bigarr02",pN="automaton",j$=1.01,hv="nature",qm="hoeffding",eI=-1.,pg="theta",dl=2147483647,pM=", characters ",fP="discount",ct=0xffff,pf="problem.graph.transition_start",oH=12520,fO=400,kN="batch_start",bo="UNTIL",ql="infinity",oG="robust policy",j0="bool",a2=1000,g_="problem.expression",v="",kt=224,qk=1e+150,g9="agent",oF="^",j9="MIN",j_="coefficient",ks="a member has a word of no code",kM="header.json",g8="stated",fL="upper_steps",eE=0x3f,hh="region",pe=150,oE="Match_failure",di="NEXT",oD=16777215,qj="costs that were seen",jZ="initial",hg=252,bJ=".",dO="+",qi=": the lower bound is not inductive",pd=0xf0,hu="kind",oC=2147483648,pL="the region does not fit the coordinates",pK="claims.%d.%s",jY="data",eN="AVERAGE",qh=110,jX="learned",fK="earned",pc=116,oB="%li",fJ="anytime",pb="impossible case",pJ="probability",hf="complement",kL=-32,pa="trajectories",cr=1e-300,b_=1023,o$=-1080,kr="nan",qg="expression",j8="value",oA=0xe0,o_=-1023,qf=117,kK="clopper-pearson",pI=0xdfff,b9="/",qe="Assert_failure",o9="format",he=1000000.,kq="ENOTDIR",oz="reasons.ml",pH=1073741823,g7="problem.data.",D=250,hd=1e-13,hc='"',qd=0.001,jW=1255,pG="polynomial",qc="Fatal error: exception %s\n",o8=0x800,fR=255,qb="ANY",oy="jsError",cq=0x8000,kp="int8",ht="planned",cu=256,eM=1048576,fQ="TEMPORAL",pF="End_of_file",ox="float64",ko="Failure",hs="DISCOUNTED",ow="\n",kJ="ENOENT",ov="learned.ml",o7="([^/]+)",eL="claims.",hr=200,o6=-257,j7=0xf,ot=-48,ou="weissman",kn="choices of earlier steps do not fit",pE=0xdc00,o5=125,qa="ENOTEMPTY",os=4000,kI="bound",aN="camlinternalFormat.ml",o4="Division_by_zero",km="fixed",p$="problem.probability",fI="problem",pD="Sys_error",o3=1e-14,g6="lower_steps",o2=": ",pC="given policy",kH="arrays",o1="there is nothing to cut",kG="row",or="EEXIST",fU="%d",pB="Printexc.handle_uncaught_exception",b5="lower",p_="buffer.ml",hm="int_of_string",o0="no such tangent",j6="delta",kl="name",jV=120,eH=1e-09,kk=103,p8="graph",p9="problem.theta",dQ="value slab",hb=102,fT="transitions",fH="MAX",jU=512,jT="shared_by",pA=257,oq=0x7ff0,op="adaptive",kF=1000000,hq="CUMULATIVE",fS="design",p7="int64",jS=144,oo="0x",jR="nothing",on="\n",om="about",cs=254,fG="reward",aw=100,eD="free",oZ=" : flags Open_text and Open_binary are not compatible",pz="%Li",bK=0.5,p6="it ends early",py="bound_side",eG=160,oY="region.ml",eK="is of another type",ok=0.1,ol="problem.polynomial",dk="REACH_REWARD",kE="Unix.Unix_error",oj="problem.data.method",jQ="mkdir",p5="Stack_overflow",g5=": No such file or directory",hp="policy",p4="problem.data.delta",p3="/static/",oX=-97,p2=253,kD="allowed",p1="Not_found",px=227,pv=1e-08,pw="intervals without one of their ends",p0="problem.domain",jP="batch_transition",pu="problem.assumed_support",g4="is_equality",kj=", ",oh="problem.domain.",oi="digest",kC="rmdir",pZ=32752,pY=1026,ki="domain",ho="repeats",pX="false",kh="slab",kB="events",pt="problem.data.prior",of="Pervasives.do_at_exit",og="utf8",ps="a member has another length",cU=" ",kA="Fatal error: exception ",bT=0x80,pr="Undefined_recursive_module",pW="problem.data.batch_start",pq=1074,oV=1e-06,oW="bound_expression",kg="choice",fN="point",pV="prior",kf="weight",oU="objective",j5="a code has too many words",hl="Set.bal",pU="_",kz="compare: functional value",oT="products with equalities of the domain",pp="%i",oe=1.000000001,od="beta-binomial",oS="true",po="certificate",oc="share",j4="assumed_support";function
-Hk(c,d){var
+Hl(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-Hl(d,b,e,c,f){if(c<=b)for(var
+Hm(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-Hm(a){var
+Hn(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-Hn(b,d,c,e){for(var
+Ho(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-Ik(b,a){throw[0,b,a]}function
+Il(b,a){throw[0,b,a]}function
 eS(b,a){if(b==0)return v;if(a.repeat)return a.repeat(b);var
 d=v,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
 hL(c,b,a){var
@@ -46,7 +46,7 @@ cw(this.t,a,this.l)};function
 qF(a){return new
 cw(0,a,a.length)}function
 a(a){return qF(a)}function
-k9(c,b){Ik(c,a(b))}var
+k9(c,b){Il(c,a(b))}var
 ax=[0];function
 aE(a){k9(ax.Invalid_argument,a)}function
 dR(){aE(ka)}function
@@ -120,8 +120,8 @@ qM(b,a){return new
 K(b&cV,b>>>24&cT|(a&ct)<<8,a>>>16&ct)}function
 k3(a){return a.hi32()}function
 k4(a){return a.lo32()}var
-Hr=hi;function
-dn(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dn.prototype.caml_custom=Hr;dn.prototype.offset=function(b){var
+Hs=hi;function
+dn(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dn.prototype.caml_custom=Hs;dn.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
@@ -175,11 +175,11 @@ kU(c,d,a,b){var
 e=qz(c);if(hA(a)*e!=b.length)aE("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
 eP(c,d,a,b);return new
 dn(c,d,a,b)}function
-H6(a){return a.slice(1)}function
-Hq(b,e,d){var
-a=H6(d),c=qx(b,hA(a));return kU(b,e,a,c)}function
-Hs(a,b){return a.get(a.offset(b))}function
-Ht(a,b,c){a.set(a.offset(b),c);return 0}function
+H7(a){return a.slice(1)}function
+Hr(b,e,d){var
+a=H7(d),c=qx(b,hA(a));return kU(b,e,a,c)}function
+Ht(a,b){return a.get(a.offset(b))}function
+Hu(a,b,c){a.set(a.offset(b),c);return 0}function
 hB(b){if(H.Uint8Array)var
 c=new(H.Uint8Array)(b.l);else
 var
@@ -201,20 +201,20 @@ bA(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
 qD(b,a){if(a>>>0>=b.l)eQ();return bA(b,a)}function
-Hv(b,a){if(a>>>0>=b.l-1)eQ();var
+Hw(b,a){if(a>>>0>=b.l-1)eQ();var
 c=bA(b,a),d=bA(b,a+1);return d<<8|c}function
 qE(b,a){if(a>>>0>=b.l-3)eQ();var
 c=bA(b,a),d=bA(b,a+1),e=bA(b,a+2),f=bA(b,a+3);return f<<24|e<<16|d<<8|c}function
 dT(a){return new
 K(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-Hw(d,c){if(c>>>0>=d.l-7)eQ();var
+Hx(d,c){if(c>>>0>=d.l-7)eQ();var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[7-a]=bA(d,c+a);return dT(b)}function
 au(a,c,b){b&=cT;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hB(a)}a.c[c]=b;return 0}function
 dq(b,a,c){if(a>>>0>=b.l)eQ();return au(b,a,c)}function
 dU(a){return a.toArray()}function
-Hz(c,b,e){if(b>>>0>=c.l-7)eQ();var
+HA(c,b,e){if(b>>>0>=c.l-7)eQ();var
 d=dU(e);for(var
 a=0;a<8;a++)au(c,b+7-a,d[a]);return 0}function
 cW(c,a){if(c.fun)return cW(c.fun,a);if(typeof
@@ -230,8 +230,8 @@ b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return cW(c,d)}}function
 c(a,b){if(b>>>0>=a.length-1)dR();return a}function
 qG(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
 bL(a){a.t&6&&dS(a);return a.c}var
-Iw=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-q2(a){if(Iw)return Math.floor(Math.log2(a));var
+Ix=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+q2(a){if(Ix)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
 k1(c){var
@@ -342,8 +342,8 @@ l=ca(dT(e));g.set(a,[cs,m,l])}break}v[0]=(4+i)*4;return kU(j,o,h,f)}function
 qw(a,b,c){return a.compare(b,c)}function
 aL(a,b){return Math.imul(a,b)}function
 ba(b,a){a=aL(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aL(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-HM(a,b){a=ba(a,k4(b));a=ba(a,k3(b));return a}function
-kZ(a,b){return HM(a,fX(b))}function
+HN(a,b){a=ba(a,k4(b));a=ba(a,k3(b));return a}function
+kZ(a,b){return HN(a,fX(b))}function
 qA(c){var
 b=hA(c.dims),d=0;switch(c.kind){case
 2:case
@@ -369,20 +369,20 @@ a=0;a<b;a++)d=kZ(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
 a=0;a<b;a++)d=kZ(d,c.data[a]);break}return d}function
-HR(a,b){b[0]=4;return a.read32s()}function
-Ie(a,b){switch(a.read8u()){case
+HS(a,b){b[0]=4;return a.read32s()}function
+If(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
 2:bB("input_value: native integer value too large");default:bB("input_value: ill-formed native integer")}}function
-H4(c,d){var
+H5(c,d){var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return dT(b)}function
-HZ(e,d,b){var
+H0(e,d,b){var
 c=dU(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-HU(a,b,c){return a.compare(b)}function
-HW(a){return a.lo32()^a.hi32()}var
-fW={"_j":{deserialize:H4,serialize:HZ,fixed_length:8,compare:HU,hash:HW},"_i":{deserialize:HR,fixed_length:4},"_n":{deserialize:Ie,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qy(a,b,"_bigarray")},serialize:qB,compare:qw,hash:qA},"_bigarr02":{deserialize:function(a,b){return qy(a,b,hi)},serialize:qB,compare:qw,hash:qA}};function
+HV(a,b,c){return a.compare(b)}function
+HX(a){return a.lo32()^a.hi32()}var
+fW={"_j":{deserialize:H5,serialize:H0,fixed_length:8,compare:HV,hash:HX},"_i":{deserialize:HS,fixed_length:4},"_n":{deserialize:If,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qy(a,b,"_bigarray")},serialize:qB,compare:qw,hash:qA},"_bigarr02":{deserialize:function(a,b){return qy(a,b,hi)},serialize:qB,compare:qw,hash:qA}};function
 kV(a){return fW[a.caml_custom]&&fW[a.caml_custom].compare}function
 qH(f,c,d,e){var
 b=kV(c);if(b){var
@@ -448,14 +448,14 @@ a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;ca
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
 as(a,b){return eR(a,b,true)}function
-HA(){return[0]}function
+HB(){return[0]}function
 aD(a){if(a<0)aE("Bytes.create");return new
 cw(a?2:9,v,a)}function
 cy(b,a){if(a==0)dr();return b/a|0}function
 a$(a,b){return+(eR(a,b,false)==0)}function
-HC(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=v;a.t=2}else{a.c=eS(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hB(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-HD(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-HE(a){var
+HD(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=v;a.t=2}else{a.c=eS(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hB(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+HE(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+HF(a){var
 b;a=bL(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,v);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
 d=c[3].replace(/0+$/,v),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bB("float_of_string")}function
@@ -491,8 +491,8 @@ b=k8(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=cU;var
 f=b.prec-d.length;if(f>0)d=eS(f,bf)+d}return kW(b,d)}var
-Ig=0;function
-bU(){return Ig++}function
+Ih=0;function
+bU(){return Ih++}function
 kY(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
 b=Math.max(-b_,q2(a)+1);a*=Math.pow(2,-b);while(a<bK){a*=2;b--}while(a>=1){a*=bK;b++}if(c)a=-a;return[0,a,b]}function
@@ -501,40 +501,40 @@ f0(){return typeof
 H.process!=="undefined"&&typeof
 H.process.versions!=="undefined"&&typeof
 H.process.versions.node!=="undefined"}function
-Ix(){function
+Iy(){function
 a(a){if(a.charAt(0)===b9)return[v,a.substring(1)];return}function
 b(c){var
 g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||v,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
 d=a[1]||v,f=a[2]||v;return[d,c.substring(d.length+f.length)]}return}return f0()&&H.process&&H.process.platform?H.process.platform==="win32"?b:a:a}var
-lc=Ix();function
+lc=Iy();function
 q0(a){return a.slice(-1)!==b9?a+b9:a}if(f0()&&H.process&&H.process.cwd)var
 fV=H.process.cwd().replace(/\\/g,b9);else
 var
 fV="/static";fV=q0(fV);function
-H9(a){a=qP(a);if(!lc(a))a=fV+a;var
+H_(a){a=qP(a);if(!lc(a))a=fV+a;var
 e=lc(a),d=e[1].split(b9),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-It(e){for(var
+Iu(e){for(var
 f=v,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bT){for(var
 d=c+1;d<g&&(a=e.charCodeAt(d))<bT;d++);if(d-c>jU){b.substr(0,1);f+=b;b=v;f+=e.slice(c,d)}else
 b+=e.slice(c,d);if(d==g)break;c=d}if(a<o8){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bT|a&eE)}else
 if(a<0xd800||a>=pI)b+=String.fromCharCode(oA|a>>12,bT|a>>6&eE,bT|a&eE);else
 if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<pE||h>pI)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pd|a>>18,bT|a>>12&eE,bT|a>>6&eE,bT|a&eE)}if(b.length>dP){b.substr(0,1);f+=b;b=v}}return f+b}function
-Hy(a){var
-b=9;if(!q3(a))b=8,a=It(a);return new
+Hz(a){var
+b=9;if(!q3(a))b=8,a=Iu(a);return new
 cw(b,a,a.length)}function
-cb(a){return Hy(a)}var
-IO=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",or,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kJ,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kq,qa,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+cb(a){return Hz(a)}var
+IP=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",or,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kJ,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kq,qa,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
 dY(d,f,e,a){var
-b=IO.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+b=IP.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
 c=[b,cb(f||v),cb(e||v)];return c}var
 qT={};function
 dW(a){return qT[a]}function
 dX(b,a){throw[0,b].concat(a)}function
-Hx(a){return new
+Hy(a){return new
 cw(4,a,a.length)}function
 ak(a){k9(ax.Sys_error,a)}function
-Ii(a){ak(a+g5)}function
+Ij(a){ak(a+g5)}function
 bC(a){return a.l}function
 qv(){}function
 aU(a){this.data=a}aU.prototype=new
@@ -576,14 +576,14 @@ this.content[a];return b};bg.prototype.open=function(a,b){if(b.rdonly&&b.wronly)
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
 aU(aD(0));return this.content[a]}else
-Ii(this.nm(a))};bg.prototype.register=function(c,a){var
+Ij(this.nm(a))};bg.prototype.register=function(c,a){var
 b;if(this.content[c])ak(this.nm(c)+oJ);if(fY(a))b=new
 aU(a);if(hG(a))b=new
 aU(bp(a));else
 if(a
 instanceof
 Array)b=new
-aU(Hx(a));else
+aU(Hy(a));else
 if(typeof
 a==="string")b=new
 aU(qF(a));else
@@ -593,17 +593,17 @@ aU(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
 ak(this.nm(c)+" : registering file with invalid content type")};bg.prototype.constructor=bg;function
 A(a){return bC(a)}function
 br(b,a){return bA(b,a)}function
-Hp(d){var
+Hq(d){var
 c=A(d),b=new
 Array(c),a=0;for(;a<c;a++)b[a]=br(d,a);return b}function
-Ho(a){if(a.t!=4)hB(a);return a.c}function
+Hp(a){if(a.t!=4)hB(a);return a.c}function
 cx(a){this.fs=require("fs");this.fd=a}cx.prototype=new
 qv();cx.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ak(a.toString())}};cx.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ak(a.toString())}};cx.prototype.write=function(f,b,c,e){var
-a=Hp(b);if(!(a
+a=Hq(b);if(!(a
 instanceof
 H.Uint8Array))a=new(H.Uint8Array)(a);var
 d=H.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){ak(a.toString())}return 0};cx.prototype.read=function(g,d,c,f){var
-a=Ho(d);if(!(a
+a=Hp(d);if(!(a
 instanceof
 H.Uint8Array))a=new(H.Uint8Array)(a);var
 e=H.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){ak(a.toString())}for(var
@@ -638,28 +638,28 @@ eT.push({path:hI,device:new
 bg(hI)});eT.push({path:p3,device:new
 bg(p3)});function
 q_(b){var
-g=H9(b),b=g.join(b9),f=q0(b),c;for(var
+g=H_(b),b=g.join(b9),f=q0(b),c;for(var
 e=0;e<eT.length;e++){var
 a=eT[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f0()){var
 d=qL(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
 aV(d)};eT.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ak("no device found for "+f)}function
-HB(c,b){var
+HC(c,b){var
 a=q_(c);if(!a.device.register)bB("cannot register file");a.device.register(a.rest,b);return 0}function
 q1(c,b){var
-c=a(c),b=a(b);return HB(c,b)}function
-HG(){var
+c=a(c),b=a(b);return HC(c,b)}function
+HH(){var
 b=H.caml_fs_tmp;if(b)for(var
 a=0;a<b.length;a++)q1(b[a].name,b[a].content);H.jsoo_create_file=q1;H.caml_fs_tmp=[];return 0}function
 qK(){return[0]}function
-HH(a,b){return+(eR(a,b,false)>=0)}function
+HI(a,b){return+(eR(a,b,false)>=0)}function
 k0(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=ba(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
 1:c|=b.charCodeAt(a);d=ba(d,c)}d^=e;return d}function
-HN(a,b){return k0(a,bL(b))}function
-HK(d,b){var
+HO(a,b){return k0(a,bL(b))}function
+HL(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=ba(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
@@ -667,11 +667,11 @@ e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=ba(
 qQ(a){switch(a.t&6){default:dS(a);case
 0:return a.c;case
 4:return a.c}}function
-HJ(b,c){var
+HK(b,c){var
 a=qQ(c);return typeof
-a==="string"?k0(b,a):HK(b,a)}function
-HL(a){a^=a>>>16;a=aL(a,0x85ebca6b|0);a^=a>>>13;a=aL(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-HI(j,l,n,m){var
+a==="string"?k0(b,a):HL(b,a)}function
+HM(a){a^=a>>>16;a=aL(a,0x85ebca6b|0);a^=a>>>13;a=aL(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+HJ(j,l,n,m){var
 f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cu)d=cu;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(fW[a.caml_custom]&&fW[a.caml_custom].hash){var
 k=fW[a.caml_custom].hash(a);b=ba(b,k);c--}}else
 if(a
@@ -680,13 +680,13 @@ Array&&a[0]===(a[0]|0))switch(a[0]){case
 248:b=ba(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
 o=a.length-1<<10|a[0];b=ba(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(fY(a)){b=HJ(b,a);c--}else
-if(hG(a)){b=HN(b,a);c--}else
+if(fY(a)){b=HK(b,a);c--}else
+if(hG(a)){b=HO(b,a);c--}else
 if(typeof
 a==="string"){b=k0(b,a);c--}else
 if(a===(a|0)){b=ba(b,a+a+1);c--}else
-if(a===+a){b=kZ(b,a);c--}}b=HL(b);return b&0x3FFFFFFF}function
-HO(a,c,k){if(!isFinite(a)){if(isNaN(a))return cb(kr);return cb(a>0?ql:"-infinity")}var
+if(a===+a){b=kZ(b,a);c--}}b=HM(b);return b&0x3FFFFFFF}function
+HP(a,c,k){if(!isFinite(a)){if(isNaN(a))return cb(kr);return cb(a>0?ql:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
@@ -700,24 +700,24 @@ b=a.toString(16);if(c>=0){var
 h=b.indexOf(bJ);if(h<0)b+=bJ+eS(c,bf);else{var
 f=h+1+c;if(b.length<f)b+=eS(f-b.length,bf);else
 b=b.substr(0,f)}}return cb(e+oo+b+"p"+j+d.toString(10))}function
-HQ(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-HT(b){var
+HR(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+HU(b){var
 a=dU(b);return dT([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-HY(a){return+a.isZero()}function
+HZ(a){return+a.isZero()}function
 hD(a){return new
 K(a&cV,a>>24&cV,a>>31&ct)}function
 qO(a){return a.toInt()}function
-HX(a){return+a.isNeg()}function
-H1(a){return a.neg()}function
-HV(g,c){var
-a=k8(g);if(a.signedconv&&HX(c)){a.sign=-1;c=H1(c)}var
+HY(a){return+a.isNeg()}function
+H2(a){return a.neg()}function
+HW(g,c){var
+a=k8(g);if(a.signedconv&&HY(c)){a.sign=-1;c=H2(c)}var
 b=v,h=hD(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(qO(e.modulus))+b}while(!HY(c));if(a.prec>=0){a.filler=cU;var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(qO(e.modulus))+b}while(!HZ(c));if(a.prec>=0){a.filler=cU;var
 d=a.prec-b.length;if(d>0)b=eS(d,bf)+b}return kW(a,b)}function
-H0(a,b){return a.mul(b)}function
-H2(a,b){return a.or(b)}function
+H1(a,b){return a.mul(b)}function
+H3(a,b){return a.or(b)}function
 hE(a){return a.toFloat()}function
-Ih(c){var
+Ii(c){var
 a=0,e=A(c),b=10,d=1;if(e>0)switch(br(c,a)){case
 45:a++;d=-1;break;case
 43:a++;d=1;break}if(a+1<e&&br(c,a)==48)switch(br(c,a+1)){case
@@ -731,9 +731,9 @@ a=0,e=A(c),b=10,d=1;if(e>0)switch(br(c,a)){case
 85:a+=2;break}return[a,d,b]}function
 qV(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
 hF(f){var
-h=Ih(f),c=h[0],i=h[1],d=h[2],g=A(f),j=-1>>>0,e=c<g?br(f,c):0,b=qV(e);if(b<0||b>=d)bB(hm);var
+h=Ii(f),c=h[0],i=h[1],d=h[2],g=A(f),j=-1>>>0,e=c<g?br(f,c):0,b=qV(e);if(b<0||b>=d)bB(hm);var
 a=b;for(c++;c<g;c++){e=br(f,c);if(e==95)continue;b=qV(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bB(hm)}if(c!=g)bB(hm);a=i*a;if(d==10&&(a|0)!=a)bB(hm);return a|0}function
-H7(a){return[D,a]}function
+H8(a){return[D,a]}function
 cz(b,a){a|=0;if(a>b_){a-=b_;b*=Math.pow(2,b_);if(a>b_){a-=b_;b*=Math.pow(2,b_)}}if(a<-b_){a+=b_;b*=Math.pow(2,-b_)}b*=Math.pow(2,a);return b}function
 hH(a,b){return+(eR(a,b,false)<=0)}function
 k5(a,b){return+(eR(a,b,false)<0)}function
@@ -741,13 +741,13 @@ k6(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-H8(a){return Math.log1p(a)}function
+H9(a){return Math.log1p(a)}function
 o(a,d){if(a<0)dR();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-Io(b){return a(hL(b,0,b.length))}var
-H_=function(){function
+Ip(b){return a(hL(b,0,b.length))}var
+H$=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -769,9 +769,9 @@ a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Io(k(e,f))}}();function
-H$(c,b,a){return H_(bp(c),b,a)}function
-Ia(){return 0}var
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Ip(k(e,f))}}();function
+Ia(c,b,a){return H$(bp(c),b,a)}function
+Ib(){return 0}var
 cA=new
 Array();function
 dV(c){var
@@ -780,16 +780,16 @@ b=ax.fds[a.fd].output;switch(b.length){case
 2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=v;return 0}function
 qY(e,f){var
 b=cA[e],d=a(f),c=A(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-Iu(a){var
+Iv(a){var
 a=la(a),b=H;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-Iv(a){var
+Iw(a){var
 a=la(a),b=H;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
 hM(c,e,d,a){if(ax.fds===undefined)ax.fds=new
 Array();a=a?a:{};var
 b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;ax.fds[c]=b;if(!ax.fd_last_idx||c>ax.fd_last_idx)ax.fd_last_idx=c;return c}function
-IP(c,b,g){var
+IQ(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -801,10 +801,10 @@ a={};while(b){switch(b[1]){case
 7:a.text=1;break;case
 8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ak(bL(c)+oK);if(a.text&&a.binary)ak(bL(c)+oZ);var
 d=q_(c),e=d.device.open(d.rest,a),f=ax.fd_last_idx?ax.fd_last_idx:0;return hM(f+1,qY,e,a)}hM(0,qY,new
-aU(aD(0)));hM(1,Iv,new
-aU(aD(0)));hM(2,Iu,new
+aU(aD(0)));hM(1,Iw,new
+aU(aD(0)));hM(2,Iv,new
 aU(aD(0)));function
-Ib(a){var
+Ic(a){var
 c=ax.fds[a];if(c.flags.wronly)ak(pj+a+" is writeonly");var
 d=null;if(a==0&&f0()){var
 e=require("fs");d=function(){return cb(e.readFileSync(0,og))}}var
@@ -812,25 +812,25 @@ b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cA[b.fd]=b;r
 qR(c){var
 b=ax.fds[c];if(b.flags.rdonly)ak(pj+c+" is readonly");var
 a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:v};cA[a.fd]=a;return a.fd}function
-Ic(){var
+Id(){var
 b=0;for(var
 a=0;a<cA.length;a++)if(cA[a]&&cA[a].opened&&cA[a].out)b=[0,cA[a].fd,b];return b}function
 aO(a){return a}function
-Id(g,d,h,f){var
+Ie(g,d,h,f){var
 b=cA[g];if(!b.opened)ak("Cannot output to a closed channel");var
 a;if(h==0&&bC(d)==f)a=d;else{a=aD(f);dp(d,h,a,0,f)}var
 i=aO(a),c=bL(i),e=c.lastIndexOf(ow);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);dV(g);b.buffer+=c.substr(e+1)}return 0}function
-k7(b,a,d,c){return Id(b,bp(a),d,c)}function
+k7(b,a,d,c){return Ie(b,bp(a),d,c)}function
 qS(c,b){var
 d=a(String.fromCharCode(b));k7(c,d,0,1);return 0}function
 fZ(b,a){if(a==0)dr();return b%a}function
-HS(a,b){return a.add(b)}function
-H3(a,b){return a.sub(b)}function
+HT(a,b){return a.add(b)}function
+H4(a,b){return a.sub(b)}function
 qU(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pq):Math.pow(2,-pq);var
-b=fX(a),d=hD(1);if(a<c==a>0)b=HS(b,d);else
-b=H3(b,d);return ca(b)}function
+b=fX(a),d=hD(1);if(a<c==a>0)b=HT(b,d);else
+b=H4(b,d);return ca(b)}function
 cX(a,b){return+(eR(a,b,false)!=0)}function
-If(a,b){a[0]=D;a[1]=b;return 0}function
+Ig(a,b){a[0]=D;a[1]=b;return 0}function
 E(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
@@ -844,33 +844,33 @@ if(a&&a.caml_custom)return fR;else
 return a2}function
 bW(b,c,a){if(a&&H.toplevelReloc)b=H.toplevelReloc(a);ax[b+1]=c;if(a)ax[a]=c}function
 k_(a,b){qT[bL(a)]=b;return 0}function
-Il(a){return Math.round(a)}function
+Im(a){return Math.round(a)}function
 hJ(a){if(a==0)a=1/a;return a<0?1:0}function
-Hu(a,b){if(a===b)return 1;a.t&6&&dS(a);b.t&6&&dS(b);return a.c==b.c?1:0}function
-F(a,b){return Hu(a,b)}function
-In(){aE(ka)}function
-X(b,a){if(a>>>0>=A(b))In();return br(b,a)}function
+Hv(a,b){if(a===b)return 1;a.t&6&&dS(a);b.t&6&&dS(b);return a.c==b.c?1:0}function
+F(a,b){return Hv(a,b)}function
+Io(){aE(ka)}function
+X(b,a){if(a>>>0>=A(b))Io();return br(b,a)}function
 G(a,b){return 1-F(a,b)}function
-Ip(){return 0x7FFFFFFF/4|0}function
-Ij(){qW(ax.Not_found)}function
+Iq(){return 0x7FFFFFFF/4|0}function
+Ik(){qW(ax.Not_found)}function
 qZ(c){var
-a=H,b=qP(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cb(a.process.env[b]);if(H.jsoo_static_env&&H.jsoo_static_env[b])return cb(H.jsoo_static_env[b]);Ij()}function
-Iq(){if(H.crypto)if(typeof
+a=H,b=qP(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cb(a.process.env[b]);if(H.jsoo_static_env&&H.jsoo_static_env[b])return cb(H.jsoo_static_env[b]);Ik()}function
+Ir(){if(H.crypto)if(typeof
 H.crypto.getRandomValues==="function"){var
 a=new(H.Uint32Array)(1);H.crypto.getRandomValues(a);return[0,a[0]]}else
 if(H.crypto.randomBytes==="function"){var
 b=H.crypto.randomBytes(4),a=new(H.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-HP=new
+HQ=new
 Date().getTime()*qd;function
-Ir(){var
+Is(){var
 a=new
-Date().getTime();return a*qd-HP}function
+Date().getTime();return a*qd-HQ}function
 k$(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
 aW(b,a){return{joo_tramp:b,joo_args:a}}function
-Is(a){return Math.trunc(a)}function
+It(a){return Math.trunc(a)}function
 qX(a){return a}function
 bh(a){if(a
 instanceof
@@ -893,51 +893,51 @@ hN(f,b){if(b===0)dr();var
 e=ao(f),a=ao(b),c=e/a,d=e%a;return aF(d!==bs&&d<bs===a<bs?c+cc:c)}function
 dZ(a,b){return a<b?-1:a>b?1:0}function
 hO(b,a){if(a===0)dr();return aF(ao(b)/ao(a))}function
-II(b,a){if(a===0)dr();return aF(ao(b)%ao(a))}function
-Iy(a,b){return[0,hO(a,b),II(a,b)]}function
+IJ(b,a){if(a===0)dr();return aF(ao(b)%ao(a))}function
+Iz(a,b){return[0,hO(a,b),IJ(a,b)]}function
 q6(a,b){return hO(a,b)}function
 d0(a,b){return a===b?1:0}function
 q7(a,b,c){return aF(ao(a)>>BigInt(b)&(cc<<BigInt(c))-cc)}function
 hP(f,b){if(b===0)dr();var
 e=ao(f),a=ao(b),c=e/a,d=e%a;return aF(d!==bs&&d<bs!==a<bs?c-cc:c)}function
-Iz(c,b){if(bL(c)!==fU)aE("Z.format");return a(String(b))}function
-IA(f,g){var
+IA(c,b){if(bL(c)!==fU)aE("Z.format");return a(String(b))}function
+IB(f,g){var
 b=ao(f),a=ao(g),h=BigInt("9007199254740992"),c,e,d;if(b<bs)b=-b;if(a<bs)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bs){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aF(BigInt(e))}if((b&b-cc)===bs)return aF(a&-a);if((a&a-cc)===bs){c=b&-b;return aF(c<a?c:a)}c=b%a;b=a;a=c}return aF(b)}function
-IB(a){return 0}function
-IC(a,b){return aF(ao(a)|ao(b))}function
-ID(a,b){return aF(ao(a)*ao(b))}function
-IE(b,c){var
+IC(a){return 0}function
+ID(a,b){return aF(ao(a)|ao(b))}function
+IE(a,b){return aF(ao(a)*ao(b))}function
+IF(b,c){var
 a=b*c;return a>=-oC&&a<=dl?0:1}function
-IF(a){return aF(-ao(a))}function
+IG(a){return aF(-ao(a))}function
 bX(b){var
 a=ao(b);return a===bs?0:(a<bs?-a:a).toString(2).length}function
 lb(a){if(!isFinite(a))bB(kv);return aF(BigInt(Math.trunc(a)))}function
-IG(a,e,c,d){var
+IH(a,e,c,d){var
 b=bL(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aE("Z.of_substring_base: invalid digit");return aF(BigInt(b))}function
 ld(b,a){var
 c=cc;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
 f1(b,a){if(a<0)aE("Z.pow");return aF(ld(ao(b),a))}function
-IH(a){return aF(ao(a)-cc)}function
-IJ(g,d){var
+II(a){return aF(ao(a)-cc)}function
+IK(g,d){var
 f=ao(g),b=bs,a=cc,e=BigInt(2);while(ld(a,d)<=f)a=a*e;while(a-b>cc){var
 c=(b+a)/e;if(ld(c,d)<=f)b=c;else
 a=c}return aF(b)}function
 q8(a,b){return aF(ao(a)<<BigInt(b))}function
-IK(a,b){return aF(ao(a)>>BigInt(b))}function
+IL(a,b){return aF(ao(a)>>BigInt(b))}function
 bi(a){return a<0?-1:a>0?1:0}function
 q9(a,b){return aF(ao(a)-ao(b))}function
-IL(a){return aF(ao(a)+cc)}function
-IM(a){if(typeof
+IM(a){return aF(ao(a)+cc)}function
+IN(a){if(typeof
 a!=="number")bB(kv);return a}function
 hQ(b){var
 a=BigInt.asUintN(64,ao(b));return qM(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-IN(f){H.tightropeCheck=function(d){var
+IO(f){H.tightropeCheck=function(d){var
 e=[];for(var
 b=0;b<d.length;b+=b8)e.push(String.fromCharCode.apply(null,d.subarray(b,b+b8)));var
 c=f(a(e.join(v)));return{code:c[1],words:bL(c[2])}};return 0}function
-H5(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-HF(b){var
-a=v;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&H5(b[1]))var
+H6(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+HG(b){var
+a=v;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&H6(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
@@ -955,19 +955,19 @@ qJ(a){if(a
 instanceof
 Array&&(a[0]==0||a[0]==aq)){var
 c=dW(pB);if(c)c(a,false);else{var
-d=HF(a),b=dW(of);if(b)b(0);H.console.error(kA+d+ow)}}else
+d=HG(a),b=dW(of);if(b)b(0);H.console.error(kA+d+ow)}}else
 throw a}function
-Im(){var
+In(){var
 a=H;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){qJ(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(qn,function(a){if(a.error)qJ(a.error)})}Im();function
+if(a.addEventListener)a.addEventListener(qn,function(a){if(a.error)qJ(a.error)})}In();function
 b(a,b){return a.length==1?a(b):cW(a,[b])}function
 e(a,b,c){return a.length==2?a(b,c):cW(a,[b,c])}function
 P(a,b,c,d){return a.length==3?a(b,c,d):cW(a,[b,c,d])}function
 g3(a,b,c,d,e){return a.length==4?a(b,c,d,e):cW(a,[b,c,d,e])}function
 fF(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):cW(a,[b,c,d,e,f])}function
-Hj(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cW(a,[b,c,d,e,f,g,h])}HG();var
-f3=[aq,a(pi),-1],lg=[aq,a(pD),-2],f2=[aq,a(ko),-3],le=[aq,a(pT),-4],lh=[aq,a(o4),-6],L=[aq,a(p1),-7],lf=[aq,a(oE),-8],hS=[aq,a(p5),-9],aa=[aq,a(qe),-11],li=[aq,a(pr),-12],Hh=[4,0,0,0,[12,45,[4,0,0,0,0]]],ia=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(pM),[4,0,0,0,[12,45,[4,0,0,0,[11,a(o2),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Hi=[0,a(kg),[0,a(kf),[0,a(g$),[0,a(eO),0]]]],jc=[0,a(kK),[0,a(qm),[0,a(od),0]]],gN=[0,a(kh),[0,a("slab of few data"),[0,a(dQ),[0,a("value slab of few data"),0]]]],jb=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jJ=[0,1,0,0];bW(11,li,pr);bW(10,aa,qe);bW(9,[aq,a(oQ),-10],oQ);bW(8,hS,p5);bW(7,lf,oE);bW(6,L,p1);bW(5,lh,o4);bW(4,[aq,a(pF),-5],pF);bW(3,le,pT);bW(2,f2,ko);bW(1,lg,pD);bW(0,f3,pi);var
-rm=a("output_substring"),rj=a("%.12g"),ri=a(bJ),rg=a(oS),rh=a(pX),q$=bV(0,0,pZ),ra=bV(0,0,65520),rb=bV(1,0,pZ),rd=bV(oD,oD,32751),re=bV(0,0,15536),ro=a("option is None"),rq=a("\\\\"),rr=a("\\'"),rs=a("\\b"),rt=a("\\t"),ru=a("\\n"),rv=a("\\r"),rp=a("Char.chr"),rB=a("List.fold_left2"),rC=a("List.combine"),rA=a("List.init"),ry=a("nth"),rz=a("List.nth"),rx=a("tl"),rw=a("hd"),rF=a("String.blit / Bytes.blit_string"),rE=a("Bytes.blit"),rD=a("String.sub / Bytes.sub"),rK=a("String.contains_from / Bytes.contains_from"),rH=a(v),rG=a("String.concat"),rP=a("Array.map2: arrays must have the same length"),rO=a("Array.blit"),rN=a("Array.fill"),rM=a("Array.sub"),rL=a("Array.init"),rU=a("Set.remove_min_elt"),rV=[0,0,0,0],rW=[0,0,0],rX=[0,a("set.ml"),570,18],rQ=a(hl),rR=a(hl),rS=a(hl),rT=a(hl),r3=a("Map.remove_min_elt"),r4=[0,0,0,0],r5=[0,a("map.ml"),fO,10],r6=[0,0,0],rZ=a(ha),r0=a(ha),r1=a(ha),r2=a(ha),r7=a("Stdlib.Stack.Empty"),r8=a("Stdlib.Queue.Empty"),r_=a("CamlinternalLazy.Undefined"),se=a("Buffer.add_substring/add_subbytes"),sd=a("Buffer.add: cannot grow buffer"),sc=[0,a(p_),93,2],sb=[0,a(p_),94,2],sn=a("%c"),so=a("%s"),sp=a(pp),sq=a(oB),sr=a(pS),ss=a(pz),st=a("%f"),su=a("%B"),sv=a("%{"),sw=a("%}"),sx=a("%("),sy=a("%)"),sz=a("%a"),sA=a("%t"),sB=a("%?"),sC=a("%r"),sD=a("%_r"),sE=[0,a(aN),850,23],sP=[0,a(aN),814,21],sH=[0,a(aN),815,21],sQ=[0,a(aN),818,21],sI=[0,a(aN),819,21],sR=[0,a(aN),822,19],sJ=[0,a(aN),823,19],sS=[0,a(aN),826,22],sK=[0,a(aN),827,22],sT=[0,a(aN),831,30],sL=[0,a(aN),832,30],sN=[0,a(aN),836,26],sF=[0,a(aN),837,26],sO=[0,a(aN),846,28],sG=[0,a(aN),847,28],sM=[0,a(aN),851,23],tW=a(oN),tU=[0,a(aN),1558,4],tV=a("Printf: bad conversion %["),tX=[0,a(aN),1626,39],tY=[0,a(aN),1649,31],tZ=[0,a(aN),1650,31],t0=a("Printf: bad conversion %_"),t1=a(oL),t2=a(oR),t3=a(oL),t4=a(oR),tS=a(kr),tQ=a("neg_infinity"),tR=a(ql),tP=a(bJ),tK=[0,kk],ty=a("%+nd"),tz=a("% nd"),tB=a("%+ni"),tC=a("% ni"),tD=a("%nx"),tE=a("%#nx"),tF=a("%nX"),tG=a("%#nX"),tH=a("%no"),tI=a("%#no"),tx=a("%nd"),tA=a(pS),tJ=a("%nu"),tl=a("%+ld"),tm=a("% ld"),to=a("%+li"),tp=a("% li"),tq=a("%lx"),tr=a("%#lx"),ts=a("%lX"),tt=a("%#lX"),tu=a("%lo"),tv=a("%#lo"),tk=a("%ld"),tn=a(oB),tw=a("%lu"),s_=a("%+Ld"),s$=a("% Ld"),tb=a("%+Li"),tc=a("% Li"),td=a("%Lx"),te=a("%#Lx"),tf=a("%LX"),tg=a("%#LX"),th=a("%Lo"),ti=a("%#Lo"),s9=a("%Ld"),ta=a(pz),tj=a("%Lu"),sX=a("%+d"),sY=a("% d"),s0=a("%+i"),s1=a("% i"),s2=a("%x"),s3=a("%#x"),s4=a("%X"),s5=a("%#X"),s6=a("%o"),s7=a("%#o"),sW=a(fU),sZ=a(pp),s8=a(oN),sf=a("@]"),sg=a("@}"),sh=a("@?"),si=a("@\n"),sj=a("@."),sk=a("@@"),sl=a("@%"),sm=a("@"),sU=a("CamlinternalFormat.Type_mismatch"),t8=a(v),t9=[0,[11,a(kj),[2,0,[2,0,0]]],a(", %s%s")],ux=[0,[11,a(kA),[2,0,[12,10,0]]],a(qc)],uy=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uw=a("Fatal error: out of memory in uncaught exception handler"),uu=[0,[11,a(kA),[2,0,[12,10,0]]],a(qc)],up=[0,[2,0,[12,10,0]],a("%s\n")],uh=a("Raised at"),ui=a("Re-raised at"),uj=a("Raised by primitive operation at"),uk=a("Called from"),ul=a(" (inlined)"),un=a(v),um=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(pM),Hh]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uo=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uc=a("Out of memory"),ud=a("Stack overflow"),ue=a("Pattern matching failed"),uf=a("Assertion failed"),ug=a("Undefined recursive module"),t_=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],t$=a(v),ua=a(v),ub=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],t7=[0,[4,0,0,0,0],a(fU)],t5=[0,[3,0,0],a("%S")],t6=a(pU),ur=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],uB=a("Fun.Finally_raised: "),uz=a("Stdlib.Fun.Finally_raised"),uC=a("x"),uG=a("Hashtbl: unsupported hash table format"),Hf=a("OCAMLRUNPARAM"),Hd=a("CAMLRUNPARAM"),uD=a(v),u1=[3,0,3],u2=a(bJ),uW=a(qp),uX=a("<\/"),uY=a(v),uS=a(qp),uT=a("<"),uU=a(v),uQ=a(on),uP=[0,a(v)],uL=a(v),uM=a(v),uN=a(v),uO=a(v),uJ=[0,a(v),0,a(v)],uI=a(v),uH=a("Stdlib.Format.String_tag"),va=bV(1,0,0),u9=a(kv),u_=a("ml_z_overflow"),u$=a(fU),vh=a(pb),vg=a(pb),vb=a(bf),vc=a("+inf"),vd=a("-inf"),ve=a("undef"),vf=a(b9),vv=[0,0],vw=[0,[0,0,0]],vs=[0,0,0],vy=a("this is not a certificate, or it is damaged: "),vx=a("Refusal.Refused"),vI=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],vE=bV(8,0,0),vF=a("\x80"),vG=[0,[4,6,[0,2,8],0,0],a("%08x")],vH=a(v),v0=a(ks),v1=a(ks),v2=a("a member repeats what is not there"),vY=a("a member has a block of no kind"),vZ=a("a member has a block of another length"),v3=a(j5),v5=a("a code repeats nothing"),v4=a(j5),vX=a("a member is longer than it says"),vW=a(ks),vV=a("a member ends early"),v6=a(ps),vJ=a(j5),vK=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],vM=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,px,258],vO=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],vQ=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pA,385,513,769,1025,1537,ku,3073,4097,6145,8193,12289,16385,24577],vS=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wf=a("a member has another length or sum"),v_=a(p6),v$=a("a member is encrypted or stored in another way"),wa=a(p6),wb=a("a member's name is no ASCII text"),wc=a("it would take more than 40 times its own size in memory"),wd=a("too many members, or two of one name"),we=a(ps),wg=a("PK\x01\x02"),v9=a("PK\x03\x04"),wh=a("PK\x05\x06"),wi=a("its members do not fill the file, or its directory is wrong"),wj=a(oi),wk=a("the digest is longer"),wm=a(v),wl=a(oi),wr=[5,0],wp=[0,1],wq=a(oS),wo=a("null"),wt=[0,0],wu=a(pX),ws=[4,0],wn=a("Json.Wrong"),wE=a(v),wv=a(j0),ww=a(ox),wx=a(kc),wy=a(kP),wz=a(p7),wA=a(kp),wB=a(oM),wC=a(hy),wD=a(pm),wS=a('"\\/bfnrt'),wT=a(fM),wU=a("a name is there twice"),xL=a("no term of a polynomial"),xJ=a("no term"),xI=a("no power of a parameter"),xK=a(v),xM=a("a polynomial has a monomial twice"),xG=a(v),xH=a("no rational"),xF=a("no number"),xB=a(eK),xC=a("has too many lines, terms or factors"),xE=a(v),xD=a("is no list of lines"),xA=a("has another number of dimensions"),xz=a("is missing"),xy=a(eK),xx=a(pQ),xw=a(eK),xu=a(pQ),xv=a(eK),xs=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xt=a("has another length"),xr=bV(1,0,0),xq=a(kO),xp=a("is no number in range"),xo=a("is no whole number in range"),xn=a("is not true or false"),xm=a("is none of its words"),xl=a("the field "),xk=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xj=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],w6=a("there is no header"),w7=a(kM),w8=a(kM),w9=a("the header is longer than 1 MiB"),w_=a(fM),w$=a(fM),xb=[0,a(kH),[0,a(po),[0,a(o9),0]]],xc=a("a certificate of another format: format 6 is read"),xd=[1,6],xe=a(o9),xf=a(kH),xg=a("no arrays"),xh=a("it lists other members"),xi=a("it would take too much memory"),xa=a("the header has other fields"),wX=a("-+.0123456789"),wY=a(dj),wZ=a(bf),w0=a(bJ),w1=a("eE"),w2=a("+-"),w3=a(fM),w4=a("-+.eE0123456789"),wW=a(fM),wF=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],wG=a(pm),wH=a(hy),wI=a(j0),wJ=a(ox),wK=a(kc),wL=a(kP),wM=a(p7),wN=a(kp),wO=a(oM),wQ=[0,a(kp),[0,a(kc),[0,a(kP),0]]],wP=a(j0),zR=a(od),zS=a(kK),zT=a(b6),zU=a(dQ),zX=a(b6),zY=a(b6),zZ=a(dQ),zV=a(oj),zW=a("the method "),zA=a(": the confidence is nominal"),zz=a(g7),zB=a(g8),zC=a(g8),zD=a(fS),zE=a(fJ),zF=a(pa),zG=a(ho),zH=a(fT),zI=[0,a(kK),[0,a(qm),[0,a(ou),0]]],zJ=a("rows were left out by their outcomes"),zK=a(hk),zL=a("nobody says that ends or order in time of the data are known"),zM=a("visits were not fixed in advance, or the data looked at while they came"),zQ=a(hn),zN=a("the amount was not fixed in advance: the data were looked at"),zO=a(hn),zP=a(b6),zy=a(dQ),zi=a(g7),zj=a(fS),zk=a(op),zl=a(ht),zq=a(eJ),zm=a(hn),zn=a(fJ),zo=a(eJ),zp=a(eJ),zh=a(g_),ze=a(pW),zf=a("problem.data.batch_transition"),zg=a("problem.data.batch_count"),zd=a(pW),zb=a(pt),zc=a(pt),y_=[0,[0,a(b6),0],[0,[0,a(dQ),0],0]],y$=a(jR),za=a("problem.data.shared_by"),y9=a(oj),y8=a(p4),y7=a(ph),y6=a(g_),y5=a(ol),yZ=a(oh),y0=a(b5),y1=a(b7),y2=a(j_),y3=a(kI),y4=a(g4),yY=a(p0),yV=[0,[11,a(eL),[4,0,0,0,[12,46,[2,0,0]]]],a(pK)],yW=a(b7),yX=a(b5),yS=a(eO),yT=[0,[11,a(eL),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],yU=[0,[11,a(eL),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],yD=[0,[11,a(eL),[4,0,0,0,[12,46,[2,0,0]]]],a(pK)],yE=a(hp),yF=a(eD),yG=a(hw),yR=a(kf),yH=a(kg),yI=a(g$),yJ=a(g$),yK=a(hv),yL=a(fH),yM=a(j9),yP=[0,0],yQ=[0,1],yN=a(fH),yO=a(g9),yC=a(hf),yB=a(fK),yg=a(hu),yh=a(fP),yA=a(fP),yi=a(di),yj=[0,1],yy=a(fL),yz=a(fL),yk=a(g6),yl=a(hx),ym=a(hx),yn=a(kD),yo=a(ke),yp=a(eN),yq=a(hq),yr=a(hs),ys=a(di),yt=a(dk),yu=a(dm),yv=a(bo),yw=a("problem.graph.initial"),yx=a(oI),yd=a(fK),ye=a(fG),yf=a(fK),yb=a(fG),yc=a(fG),ya=a(oO),x3=a(pf),x4=a(p$),x5=a(p$),x6=a(p9),x7=a(p9),x8=a(ol),x9=a(g_),x_=a("problem.lower"),x$=a("problem.upper"),x0=a(pu),x1=a(pu),xX=a("problem.graph.successor"),xY=a(pf),xZ=a(oI),xT=a(bJ),xS=a(bJ),xV=a(eF),xW=a(fI),xP=a(bJ),xQ=a(bJ),xR=a("what it says of "),xU=[0,a(fI),[0,a(eF),0]],xN=a(kO),xO=[0,[0,a("problem.graph"),[0,a(jZ),[0,a(kS),[0,a(ky),[0,a(j3),0]]]]],[0,k6([a("problem.objective"),a(hu),a(g9),a(hv),a(hf),a(g6),a(fL),a(fP),a(fG),a(fK),a(ke),a(kD),a(hx)]),[0,[0,a(fI),[0,a(pJ),[0,a(b5),[0,a(b7),[0,a(qg),[0,a(pG),[0,a(pg),[0,a(j4),0]]]]]]]],[0,[0,a(p0),[0,a(b5),[0,a(b7),[0,a(j_),[0,a(kI),[0,a(g4),0]]]]]],[0,k6([a(ph),a(j6),a(kR),a(jT),a(fS),a(ho),a(hk),a(fJ),a(eJ),a(ht),a(g8),a(pV),a(kN),a(jP),a(kw)]),[0,[0,a(eF),[0,a(kl),[0,a(hp),[0,a(b5),[0,a(b7),Hi]]]]],0]]]]]],EH=a("'"),EI=a("unknown member '"),EG=a("a coupled proof of no claim"),ED=a("a difference of claims that are not there, or of no policies"),EE=a(eO),EF=a(eD),Eg=[0,a(fI),[0,a(eF),[0,a(qt),[0,a(jX),[0,a(om),0]]]]],Eh=a(v),Ei=a(om),Ej=[0,a(p8),[0,a(oU),[0,a(ki),[0,a(jY),[0,a(j4),[0,a(pN),0]]]]]],Ek=a("problem."),El=a(fI),Em=a("problem.time"),En=a("chains in continuous time"),Eo=a(p8),Ep=a(oU),Eq=a("an automaton is for temporal questions"),Er=a(fQ),Es=a(pN),Et=a(fQ),Eu=a("temporal formulas"),Ev=a(j4),Ew=a("an assumption about supports that does not fit the model"),Ex=a("hints about sets do not fit the model"),Ey=a(jX),EJ=a(jX),Ez=a(eF),EA=a(qt),EB=a("every claim needs its hints, and there must be one"),EC=a("two claims have one name"),Ee=a("'about' has texts that are too long"),Ed=a("'about' has other things than texts"),Ec=a("'about' is no object of texts"),D5=a("shares of pilots that are none, or too many"),DP=[0,a(hh),[0,a(pl),[0,a(kh),0]]],DQ=a("learned."),DR=a(b5),DS=[0,1.],DT=[0,0.],DU=a(b7),DV=[0,1.],DW=[0,0.],DX=a(pl),DY=a("coupled proofs are no list"),DZ=a(kh),D0=a("the stages of a slab are no list"),D1=a("learned.cost_lower"),D2=a(qj),D3=a("pilot_share"),D4=[0,b8],D6=a(pw),Eb=a(pw),D7=a("intervals do not fit the method"),D8=a(b6),D9=a("shares of pilots where there are none"),D_=a("the region does not fit the statement"),D$=a(hh),Ea=a("learned.region."),DH=a(eK),DF=a(eK),DC=[0,a(pO),0],DD=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],DE=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],DG=k6([a("split_direction"),a("split_value"),a("multiplier"),a(fN),a("centre"),a("axes"),a(j8),a("slope"),a("curve"),a(qn),a("dual")]),DI=a(kG),DJ=[0,dl],DK=[0,0],DL=a(kG),DM=a("rows of cells do not fit"),DN=a(pO),DO=[0,3],DB=a("a side of a slab that is not bet on"),Dl=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Dm=[0,a(hh),0],Dn=a(hh),Do=a("region."),Dp=a(fN),Dq=a(fN),Dr=a(oc),Ds=[0,eM],Dt=[0,0],Du=a(oc),Dv=a("side"),Dw=[0,1],Dx=a("guard"),Dy=[0,0.],Dz=a("the points or shares of a slab do not fit"),DA=a("rows of a slab without sides"),C4=[0,dl],C5=[0,0],C6=a(kG),C7=a(fN),C8=a(fN),C9=a("box_basis"),C_=a("bound_basis"),C$=a("choice_basis"),Da=a(oW),Db=a(oW),Dc=a(py),Dd=[0,1],De=a(py),Df=a("bound_near"),Dg=a("box_lower"),Dh=a("box_upper"),Di=a(pL),Dj=a("bounds near a value"),CV=a("a bound is infinite, the value is not"),CO=a(kn),CK=a("the weights are no distribution"),CJ=a("a choice that its state does not have"),B8=[0,a(kl),[0,a(hp),[0,a(b5),[0,a(b7),0]]]],B9=[0,[11,a(eL),[4,0,0,0,[12,46,0]]],a("claims.%d.")],B_=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],B$=[0,-1],Ca=a("lower_ranking"),Cb=a(eO),Cc=[0,3],Cd=[0,2],Ce=a("upper_basis"),Cf=a("lower_basis"),Cg=a("upper_bias"),Ch=a("lower_bias"),Ci=a("witness"),Cj=a("upper_ranking"),Ck=a(b7),Cl=a(b5),Cm=a(g$),Cn=[0,0],Co=a(kn),Cp=a(kf),Cq=[0,1.],Cr=[0,0.],Cs=a(kg),Ct=a(b7),Cu=[0,1],Cv=a(b5),Cw=[0,1],Cx=[0,a(eD),[0,a(km),[0,a(hw),[0,a(eO),0]]]],Cy=a(hp),Cz=[0,a(j8),[0,a(oG),[0,a(pC),[0,a(hy),0]]]],CA=a(kl),CB=a("a lower bound above the upper one"),CC=a("a pair of policies where no difference is claimed, or none"),CD=a(eO),CE=a(hy),CF=a("the policy does not fit"),CG=a(km),CH=a("the weights do not fit"),CI=a(hw),CL=a("what is claimed is no value of the quantity"),CM=a("a witness beside a policy that is given"),C3=a(eD),CN=a(kn),C2=a(km),CP=a("vectors do not fit"),CQ=a(eN),CR=[0,a(dk),[0,a(dm),0]],CS=a("a bias does not fit"),CT=a("the average of a randomised policy"),CU=a(hw),CW=a(oG),CX=a("a policy of another kind than its name says"),CY=a(j8),CZ=a(eD),C0=a("bases without a region"),C1=a("averages over a region"),BY=a("an expression's number is out of range"),BC=a(pJ),BD=[0,1.],BE=[0,0.],BF=a(b5),BG=[0,1.],BH=[0,0.],BI=a(b7),BJ=[0,1.],BK=[0,0.],BL=a(qg),BM=a(pG),BN=a(pg),BO=a(ki),BP=a(jY),BQ=a("problem.denominator"),BR=a("quotients of parameters"),BS=a("problem.misfit"),BT=a("misfits of the model"),BU=a("problem.unseen"),BV=a("outcomes that were never seen"),BW=a("problem.passing"),BX=a("states in the middle of a step"),B5=a(ki),B6=a(jY),BZ=a("not what labels the transitions of one model"),B0=a("nature's direction does not fit the model"),B1=a(qb),B2=a("rewards with parameters are for models over a domain"),B3=a("averages are of rewards that are known"),B4=a(eN),Ba=a("priors are of parameters, and of a likelihood"),Bb=a(b6),Bc=a("priors are of parameters, in their order"),AW=a(dO),AV=a(b6),AU=a(g7),AR=[0,a(j6),[0,a(kR),[0,a(jT),[0,a(fS),[0,a(ho),[0,a(hk),[0,a(fJ),[0,a(eJ),[0,a(ht),[0,a(qq),0]]]]]]]]]],AS=a(g7),AT=[0,[0,a("seen"),a(pk)],[0,[0,a("seen_delta"),a(pk)],0]],AX=a("unseen mass"),AY=a("gamma-poisson"),AZ=a("ellipsoid"),A0=a(b6),A1=a(ou),A2=a(kR),A3=a(j6),A4=[0,a(kB),[0,a("outcomes"),[0,a(fT),0]]],A5=a(jT),A6=a("the method shares its confidence in one way only"),BA=a(kB),A7=a(fT),A8=a(pP),A9=a(pV),A_=[0,pR],A$=[0,0.],Bd=a(ht),Be=a(eJ),Bf=a(fJ),Bg=a(qq),Bh=a(qj),Bi=a(kN),Bj=a(kN),Bk=a(jP),Bl=a(jP),Bm=a(kw),Bn=[0,1],Bo=a(kw),Bp=a("the batches do not fit"),Bq=[0,0],Bz=a("there are too many counts"),By=a("the transitions of a batch do not rise"),Br=a(g8),Bs=[0,5],Bt=a("what is stated of the data does not rise"),Bu=a(hk),Bv=a(ho),Bw=[0,a(hn),[0,a(pa),[0,a(op),0]]],Bx=a(fS),AI=a(oh),AJ=a(b5),AK=a(b7),AL=a(j_),AM=a(kI),AN=a(g4),AO=a(g4),AP=a("the domain's constraints do not fit"),AH=a("the expressions are too large to be evaluated at the point"),AA=a("the fields of the objective are not those of "),Ae=[0,a(hu),[0,a(g9),[0,a(hv),[0,a(hf),[0,a(g6),[0,a(fL),[0,a(fP),0]]]]]]],Af=a(oO),Ag=[0,a(bo),[0,a(di),[0,a(dk),[0,a(hq),[0,a(dm),[0,a(hs),[0,a(eN),[0,a(fQ),0]]]]]]]],Ah=a(hu),Ai=a(hx),Aj=a(kD),Ak=a(ke),Al=a(fK),Am=a(fG),An=a(fP),Ao=a(fL),Ap=[0,kF],Aq=a(g6),Ar=[0,kF],As=a(hf),At=[0,a(fH),[0,a(j9),[0,a(qb),0]]],Au=a(hv),Av=[0,a(fH),[0,a(j9),0]],Aw=a(g9),Ax=[0,a(bo),[0,a(di),[0,a(fQ),0]]],AG=a(dk),AF=a(bo),Ay=[0,a(bo),[0,a(di),[0,a(dk),0]]],AE=a(bo),AD=a(hq),AC=[0,a(bo),[0,a(hq),0]],Az=a(hs),AB=a("more steps than are checked"),z5=[0,a(jZ),0],z6=a("problem.graph."),z7=a(kS),z8=a(kS),z9=a(ky),z_=a(ky),z$=a(j3),Aa=a(j3),Ab=a("the choices of states do not fit"),Ac=a("the transitions of choices do not fit"),Ad=a(jZ),z2=[0,a(bo),[0,a(di),[0,a(fQ),0]]],z3=[0,0.,1.],z4=[0,a(dk),[0,a(dm),0]],z0=a(di),z1=[0,1],AQ=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],EK=a(jR),EL=a(fT),EM=a(kB),EY=a("a basis of rows that are not there"),EW=a("no such product"),EX=a("a tangent in the middle is for squares"),EV=[0,a(oY),px,21],ET=a("no such row of the domain"),EU=a("the other side of an inequality"),ES=a("a polynomial that is not affine in the coordinates"),EQ=a("expressions of so high a degree"),ER=a("so many coordinates"),EP=[0,a(oY),108,10],EN=[3,0,0],EO=a("Region.Found"),E1=a("a prior of a parameter that there is not"),EZ=[0,0,0],Fe=a(pC),Ff=a("slabs of a given policy"),Fd=a("slabs without a plan"),Fa=a("slabs of so many states with cycles"),E$=[0,a(bo),[0,a(dk),[0,a(dm),0]]],E5=a(" with steps, discounts or averages"),E6=a("slabs of "),E7=a(bo),E8=a(dk),E9=a(dm),E_=a(fH),Fv=a("a reward has too many terms to be bounded"),Fu=a("a bound of no expression"),Fm=a("no such row"),Fo=a("no such event"),Fp=a(o0),Fq=a("rows of balls"),Fr=a("rows of expressions that are not there"),Fn=a("rows of no origin"),Fk=a(o0),Fl=a("rows of origin 3 where there are none"),Fj=[0,a("sets.ml"),112,90],Fs=a(pL),Ft=a("rows that rest on proved bounds come last"),Fi=a("a range over a box without width"),Fg=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Fh=a("the domain contradicts the model: it has no instantiation"),FC=a("no expressions"),Fz=a("shares of a slab that do not fit its bets"),FA=a("a row of a slab without shares"),FB=a("shares of a slab that are too fine"),FD=a("a row of a slab"),Fy=a("a line of a slab that has no slope"),Fw=a("bets that are not fair"),FN=a(": a choice has no distribution, or the policy is none"),FJ=a(": a lower bound above an upper one"),FK=a(": the agent's witness is missing"),FL=a(eD),FM=a(": a ranking is missing"),FU=[0,a(hs),[0,a(eN),0]],FO=a(": no value is below 0"),FP=[0,a(bo),[0,a(dm),0]],FT=a(qi),FQ=[0,a(bo),[0,a(di),0]],FR=a(qi),FS=a(": the upper bound is not inductive"),FE=a(bo),FF=a(bo),FH=a(eN),FI=a(dm),FG=a(bo),FW=a(oT),FV=[0,a(oz),24,hb],FX=[0,a(oz),12,51],FY=a("Simplex.Singular"),FZ=a("Expansion.Fails"),F0=a("coupled values that need so many cells"),F1=a("a cell without room"),F2=a("coupled values that need such small cells"),F9=a("coupled values over a domain with equalities"),F8=a("coupled proofs of a bounded number of steps"),F_=a("coupled proofs without a region"),F7=a("a coupled value where the value may be infinite"),F5=a("coupled values with rewards that have parameters"),F6=a(qs),F3=a(qs),F4=[0,0.,0],GF=a("differences without an end"),GE=a("no such row of a slab"),Gz=a("an event of more than 2,000,000 trials"),GG=a("probabilities of a choice do not sum to 1"),GA=a("more than 30,000,000 trials of events"),GB=a(fT),GC=a("the intervals do not fit the events"),GD=a(pP),Gy=[0,a(ov),pn,77],Gt=a(qu),Gu=a(qu),Gv=a("a logarithm that is not proved"),Gs=a(o1),Gr=a("rewards among probabilities"),Gm=a(b6),Gn=a(dQ),Go=a("shares of pilots where a plan decides on one"),Gp=[0,1,0],Gq=a("so many pilots"),Gw=a(o1),Gk=[0,a(ov),70,49],F$=a(oT),Gb=a("bases of choices without a region"),Ga=a("bases of choices that are not there"),G7=a(on),G8=a(o2),G_=a("REFUSED"),G$=a("NOT COVERED"),G9=a("NO CERTIFICATE"),Hb=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Ha=[0,1,a("REFUSED: it takes more memory than there is\n")],G3=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kj),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],GZ=[0,[11,a(eL),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],GY=a(eF),G0=a(p4),G1=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],G5=a(v),G2=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],G4=a(v),GN=a("coupled values that its cells do not prove"),GO=a(": the claim is not proved"),GW=a("value_sound"),GP=a(g_),GV=a(jR),GT=a(b6),GU=a(dQ),GS=a("domain_sound"),GQ=a("fixed_sound"),GR=a("learned_sound"),GI=a("the file's contents do not match its digest"),GJ=a(kM),GK=[0,a(kH),0],GL=[0,a(po),0];function
+Hk(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cW(a,[b,c,d,e,f,g,h])}HH();var
+f3=[aq,a(pi),-1],lg=[aq,a(pD),-2],f2=[aq,a(ko),-3],le=[aq,a(pT),-4],lh=[aq,a(o4),-6],L=[aq,a(p1),-7],lf=[aq,a(oE),-8],hS=[aq,a(p5),-9],aa=[aq,a(qe),-11],li=[aq,a(pr),-12],Hi=[4,0,0,0,[12,45,[4,0,0,0,0]]],ia=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(pM),[4,0,0,0,[12,45,[4,0,0,0,[11,a(o2),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Hj=[0,a(kg),[0,a(kf),[0,a(g$),[0,a(eO),0]]]],jc=[0,a(kK),[0,a(qm),[0,a(od),0]]],gN=[0,a(kh),[0,a("slab of few data"),[0,a(dQ),[0,a("value slab of few data"),0]]]],jb=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jJ=[0,1,0,0];bW(11,li,pr);bW(10,aa,qe);bW(9,[aq,a(oQ),-10],oQ);bW(8,hS,p5);bW(7,lf,oE);bW(6,L,p1);bW(5,lh,o4);bW(4,[aq,a(pF),-5],pF);bW(3,le,pT);bW(2,f2,ko);bW(1,lg,pD);bW(0,f3,pi);var
+rm=a("output_substring"),rj=a("%.12g"),ri=a(bJ),rg=a(oS),rh=a(pX),q$=bV(0,0,pZ),ra=bV(0,0,65520),rb=bV(1,0,pZ),rd=bV(oD,oD,32751),re=bV(0,0,15536),ro=a("option is None"),rq=a("\\\\"),rr=a("\\'"),rs=a("\\b"),rt=a("\\t"),ru=a("\\n"),rv=a("\\r"),rp=a("Char.chr"),rB=a("List.fold_left2"),rC=a("List.combine"),rA=a("List.init"),ry=a("nth"),rz=a("List.nth"),rx=a("tl"),rw=a("hd"),rF=a("String.blit / Bytes.blit_string"),rE=a("Bytes.blit"),rD=a("String.sub / Bytes.sub"),rK=a("String.contains_from / Bytes.contains_from"),rH=a(v),rG=a("String.concat"),rP=a("Array.map2: arrays must have the same length"),rO=a("Array.blit"),rN=a("Array.fill"),rM=a("Array.sub"),rL=a("Array.init"),rU=a("Set.remove_min_elt"),rV=[0,0,0,0],rW=[0,0,0],rX=[0,a("set.ml"),570,18],rQ=a(hl),rR=a(hl),rS=a(hl),rT=a(hl),r3=a("Map.remove_min_elt"),r4=[0,0,0,0],r5=[0,a("map.ml"),fO,10],r6=[0,0,0],rZ=a(ha),r0=a(ha),r1=a(ha),r2=a(ha),r7=a("Stdlib.Stack.Empty"),r8=a("Stdlib.Queue.Empty"),r_=a("CamlinternalLazy.Undefined"),se=a("Buffer.add_substring/add_subbytes"),sd=a("Buffer.add: cannot grow buffer"),sc=[0,a(p_),93,2],sb=[0,a(p_),94,2],sn=a("%c"),so=a("%s"),sp=a(pp),sq=a(oB),sr=a(pS),ss=a(pz),st=a("%f"),su=a("%B"),sv=a("%{"),sw=a("%}"),sx=a("%("),sy=a("%)"),sz=a("%a"),sA=a("%t"),sB=a("%?"),sC=a("%r"),sD=a("%_r"),sE=[0,a(aN),850,23],sP=[0,a(aN),814,21],sH=[0,a(aN),815,21],sQ=[0,a(aN),818,21],sI=[0,a(aN),819,21],sR=[0,a(aN),822,19],sJ=[0,a(aN),823,19],sS=[0,a(aN),826,22],sK=[0,a(aN),827,22],sT=[0,a(aN),831,30],sL=[0,a(aN),832,30],sN=[0,a(aN),836,26],sF=[0,a(aN),837,26],sO=[0,a(aN),846,28],sG=[0,a(aN),847,28],sM=[0,a(aN),851,23],tW=a(oN),tU=[0,a(aN),1558,4],tV=a("Printf: bad conversion %["),tX=[0,a(aN),1626,39],tY=[0,a(aN),1649,31],tZ=[0,a(aN),1650,31],t0=a("Printf: bad conversion %_"),t1=a(oL),t2=a(oR),t3=a(oL),t4=a(oR),tS=a(kr),tQ=a("neg_infinity"),tR=a(ql),tP=a(bJ),tK=[0,kk],ty=a("%+nd"),tz=a("% nd"),tB=a("%+ni"),tC=a("% ni"),tD=a("%nx"),tE=a("%#nx"),tF=a("%nX"),tG=a("%#nX"),tH=a("%no"),tI=a("%#no"),tx=a("%nd"),tA=a(pS),tJ=a("%nu"),tl=a("%+ld"),tm=a("% ld"),to=a("%+li"),tp=a("% li"),tq=a("%lx"),tr=a("%#lx"),ts=a("%lX"),tt=a("%#lX"),tu=a("%lo"),tv=a("%#lo"),tk=a("%ld"),tn=a(oB),tw=a("%lu"),s_=a("%+Ld"),s$=a("% Ld"),tb=a("%+Li"),tc=a("% Li"),td=a("%Lx"),te=a("%#Lx"),tf=a("%LX"),tg=a("%#LX"),th=a("%Lo"),ti=a("%#Lo"),s9=a("%Ld"),ta=a(pz),tj=a("%Lu"),sX=a("%+d"),sY=a("% d"),s0=a("%+i"),s1=a("% i"),s2=a("%x"),s3=a("%#x"),s4=a("%X"),s5=a("%#X"),s6=a("%o"),s7=a("%#o"),sW=a(fU),sZ=a(pp),s8=a(oN),sf=a("@]"),sg=a("@}"),sh=a("@?"),si=a("@\n"),sj=a("@."),sk=a("@@"),sl=a("@%"),sm=a("@"),sU=a("CamlinternalFormat.Type_mismatch"),t8=a(v),t9=[0,[11,a(kj),[2,0,[2,0,0]]],a(", %s%s")],ux=[0,[11,a(kA),[2,0,[12,10,0]]],a(qc)],uy=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uw=a("Fatal error: out of memory in uncaught exception handler"),uu=[0,[11,a(kA),[2,0,[12,10,0]]],a(qc)],up=[0,[2,0,[12,10,0]],a("%s\n")],uh=a("Raised at"),ui=a("Re-raised at"),uj=a("Raised by primitive operation at"),uk=a("Called from"),ul=a(" (inlined)"),un=a(v),um=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(pM),Hi]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uo=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uc=a("Out of memory"),ud=a("Stack overflow"),ue=a("Pattern matching failed"),uf=a("Assertion failed"),ug=a("Undefined recursive module"),t_=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],t$=a(v),ua=a(v),ub=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],t7=[0,[4,0,0,0,0],a(fU)],t5=[0,[3,0,0],a("%S")],t6=a(pU),ur=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],uB=a("Fun.Finally_raised: "),uz=a("Stdlib.Fun.Finally_raised"),uC=a("x"),uG=a("Hashtbl: unsupported hash table format"),Hg=a("OCAMLRUNPARAM"),He=a("CAMLRUNPARAM"),uD=a(v),u1=[3,0,3],u2=a(bJ),uW=a(qp),uX=a("<\/"),uY=a(v),uS=a(qp),uT=a("<"),uU=a(v),uQ=a(on),uP=[0,a(v)],uL=a(v),uM=a(v),uN=a(v),uO=a(v),uJ=[0,a(v),0,a(v)],uI=a(v),uH=a("Stdlib.Format.String_tag"),va=bV(1,0,0),u9=a(kv),u_=a("ml_z_overflow"),u$=a(fU),vh=a(pb),vg=a(pb),vb=a(bf),vc=a("+inf"),vd=a("-inf"),ve=a("undef"),vf=a(b9),vv=[0,0],vw=[0,[0,0,0]],vs=[0,0,0],vy=a("this is not a certificate, or it is damaged: "),vx=a("Refusal.Refused"),vI=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],vE=bV(8,0,0),vF=a("\x80"),vG=[0,[4,6,[0,2,8],0,0],a("%08x")],vH=a(v),v0=a(ks),v1=a(ks),v2=a("a member repeats what is not there"),vY=a("a member has a block of no kind"),vZ=a("a member has a block of another length"),v3=a(j5),v5=a("a code repeats nothing"),v4=a(j5),vX=a("a member is longer than it says"),vW=a(ks),vV=a("a member ends early"),v6=a(ps),vJ=a(j5),vK=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],vM=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,px,258],vO=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],vQ=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pA,385,513,769,1025,1537,ku,3073,4097,6145,8193,12289,16385,24577],vS=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wf=a("a member has another length or sum"),v_=a(p6),v$=a("a member is encrypted or stored in another way"),wa=a(p6),wb=a("a member's name is no ASCII text"),wc=a("it would take more than 40 times its own size in memory"),wd=a("too many members, or two of one name"),we=a(ps),wg=a("PK\x01\x02"),v9=a("PK\x03\x04"),wh=a("PK\x05\x06"),wi=a("its members do not fill the file, or its directory is wrong"),wj=a(oi),wk=a("the digest is longer"),wm=a(v),wl=a(oi),wr=[5,0],wp=[0,1],wq=a(oS),wo=a("null"),wt=[0,0],wu=a(pX),ws=[4,0],wn=a("Json.Wrong"),wE=a(v),wv=a(j0),ww=a(ox),wx=a(kc),wy=a(kP),wz=a(p7),wA=a(kp),wB=a(oM),wC=a(hy),wD=a(pm),wS=a('"\\/bfnrt'),wT=a(fM),wU=a("a name is there twice"),xL=a("no term of a polynomial"),xJ=a("no term"),xI=a("no power of a parameter"),xK=a(v),xM=a("a polynomial has a monomial twice"),xG=a(v),xH=a("no rational"),xF=a("no number"),xB=a(eK),xC=a("has too many lines, terms or factors"),xE=a(v),xD=a("is no list of lines"),xA=a("has another number of dimensions"),xz=a("is missing"),xy=a(eK),xx=a(pQ),xw=a(eK),xu=a(pQ),xv=a(eK),xs=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xt=a("has another length"),xr=bV(1,0,0),xq=a(kO),xp=a("is no number in range"),xo=a("is no whole number in range"),xn=a("is not true or false"),xm=a("is none of its words"),xl=a("the field "),xk=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xj=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],w6=a("there is no header"),w7=a(kM),w8=a(kM),w9=a("the header is longer than 1 MiB"),w_=a(fM),w$=a(fM),xb=[0,a(kH),[0,a(po),[0,a(o9),0]]],xc=a("a certificate of another format: format 6 is read"),xd=[1,6],xe=a(o9),xf=a(kH),xg=a("no arrays"),xh=a("it lists other members"),xi=a("it would take too much memory"),xa=a("the header has other fields"),wX=a("-+.0123456789"),wY=a(dj),wZ=a(bf),w0=a(bJ),w1=a("eE"),w2=a("+-"),w3=a(fM),w4=a("-+.eE0123456789"),wW=a(fM),wF=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],wG=a(pm),wH=a(hy),wI=a(j0),wJ=a(ox),wK=a(kc),wL=a(kP),wM=a(p7),wN=a(kp),wO=a(oM),wQ=[0,a(kp),[0,a(kc),[0,a(kP),0]]],wP=a(j0),zR=a(od),zS=a(kK),zT=a(b6),zU=a(dQ),zX=a(b6),zY=a(b6),zZ=a(dQ),zV=a(oj),zW=a("the method "),zA=a(": the confidence is nominal"),zz=a(g7),zB=a(g8),zC=a(g8),zD=a(fS),zE=a(fJ),zF=a(pa),zG=a(ho),zH=a(fT),zI=[0,a(kK),[0,a(qm),[0,a(ou),0]]],zJ=a("rows were left out by their outcomes"),zK=a(hk),zL=a("nobody says that ends or order in time of the data are known"),zM=a("visits were not fixed in advance, or the data looked at while they came"),zQ=a(hn),zN=a("the amount was not fixed in advance: the data were looked at"),zO=a(hn),zP=a(b6),zy=a(dQ),zi=a(g7),zj=a(fS),zk=a(op),zl=a(ht),zq=a(eJ),zm=a(hn),zn=a(fJ),zo=a(eJ),zp=a(eJ),zh=a(g_),ze=a(pW),zf=a("problem.data.batch_transition"),zg=a("problem.data.batch_count"),zd=a(pW),zb=a(pt),zc=a(pt),y_=[0,[0,a(b6),0],[0,[0,a(dQ),0],0]],y$=a(jR),za=a("problem.data.shared_by"),y9=a(oj),y8=a(p4),y7=a(ph),y6=a(g_),y5=a(ol),yZ=a(oh),y0=a(b5),y1=a(b7),y2=a(j_),y3=a(kI),y4=a(g4),yY=a(p0),yV=[0,[11,a(eL),[4,0,0,0,[12,46,[2,0,0]]]],a(pK)],yW=a(b7),yX=a(b5),yS=a(eO),yT=[0,[11,a(eL),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],yU=[0,[11,a(eL),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],yD=[0,[11,a(eL),[4,0,0,0,[12,46,[2,0,0]]]],a(pK)],yE=a(hp),yF=a(eD),yG=a(hw),yR=a(kf),yH=a(kg),yI=a(g$),yJ=a(g$),yK=a(hv),yL=a(fH),yM=a(j9),yP=[0,0],yQ=[0,1],yN=a(fH),yO=a(g9),yC=a(hf),yB=a(fK),yg=a(hu),yh=a(fP),yA=a(fP),yi=a(di),yj=[0,1],yy=a(fL),yz=a(fL),yk=a(g6),yl=a(hx),ym=a(hx),yn=a(kD),yo=a(ke),yp=a(eN),yq=a(hq),yr=a(hs),ys=a(di),yt=a(dk),yu=a(dm),yv=a(bo),yw=a("problem.graph.initial"),yx=a(oI),yd=a(fK),ye=a(fG),yf=a(fK),yb=a(fG),yc=a(fG),ya=a(oO),x3=a(pf),x4=a(p$),x5=a(p$),x6=a(p9),x7=a(p9),x8=a(ol),x9=a(g_),x_=a("problem.lower"),x$=a("problem.upper"),x0=a(pu),x1=a(pu),xX=a("problem.graph.successor"),xY=a(pf),xZ=a(oI),xT=a(bJ),xS=a(bJ),xV=a(eF),xW=a(fI),xP=a(bJ),xQ=a(bJ),xR=a("what it says of "),xU=[0,a(fI),[0,a(eF),0]],xN=a(kO),xO=[0,[0,a("problem.graph"),[0,a(jZ),[0,a(kS),[0,a(ky),[0,a(j3),0]]]]],[0,k6([a("problem.objective"),a(hu),a(g9),a(hv),a(hf),a(g6),a(fL),a(fP),a(fG),a(fK),a(ke),a(kD),a(hx)]),[0,[0,a(fI),[0,a(pJ),[0,a(b5),[0,a(b7),[0,a(qg),[0,a(pG),[0,a(pg),[0,a(j4),0]]]]]]]],[0,[0,a(p0),[0,a(b5),[0,a(b7),[0,a(j_),[0,a(kI),[0,a(g4),0]]]]]],[0,k6([a(ph),a(j6),a(kR),a(jT),a(fS),a(ho),a(hk),a(fJ),a(eJ),a(ht),a(g8),a(pV),a(kN),a(jP),a(kw)]),[0,[0,a(eF),[0,a(kl),[0,a(hp),[0,a(b5),[0,a(b7),Hj]]]]],0]]]]]],EI=a("'"),EJ=a("unknown member '"),EG=a("a coupled proof of no claim"),EH=a("coupled values with step bounds"),ED=a("a difference of claims that are not there, or of no policies"),EE=a(eO),EF=a(eD),Eg=[0,a(fI),[0,a(eF),[0,a(qt),[0,a(jX),[0,a(om),0]]]]],Eh=a(v),Ei=a(om),Ej=[0,a(p8),[0,a(oU),[0,a(ki),[0,a(jY),[0,a(j4),[0,a(pN),0]]]]]],Ek=a("problem."),El=a(fI),Em=a("problem.time"),En=a("chains in continuous time"),Eo=a(p8),Ep=a(oU),Eq=a("an automaton is for temporal questions"),Er=a(fQ),Es=a(pN),Et=a(fQ),Eu=a("temporal formulas"),Ev=a(j4),Ew=a("an assumption about supports that does not fit the model"),Ex=a("hints about sets do not fit the model"),Ey=a(jX),EK=a(jX),Ez=a(eF),EA=a(qt),EB=a("every claim needs its hints, and there must be one"),EC=a("two claims have one name"),Ee=a("'about' has texts that are too long"),Ed=a("'about' has other things than texts"),Ec=a("'about' is no object of texts"),D5=a("shares of pilots that are none, or too many"),DP=[0,a(hh),[0,a(pl),[0,a(kh),0]]],DQ=a("learned."),DR=a(b5),DS=[0,1.],DT=[0,0.],DU=a(b7),DV=[0,1.],DW=[0,0.],DX=a(pl),DY=a("coupled proofs are no list"),DZ=a(kh),D0=a("the stages of a slab are no list"),D1=a("learned.cost_lower"),D2=a(qj),D3=a("pilot_share"),D4=[0,b8],D6=a(pw),Eb=a(pw),D7=a("intervals do not fit the method"),D8=a(b6),D9=a("shares of pilots where there are none"),D_=a("the region does not fit the statement"),D$=a(hh),Ea=a("learned.region."),DH=a(eK),DF=a(eK),DC=[0,a(pO),0],DD=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],DE=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],DG=k6([a("split_direction"),a("split_value"),a("multiplier"),a(fN),a("centre"),a("axes"),a(j8),a("slope"),a("curve"),a(qn),a("dual")]),DI=a(kG),DJ=[0,dl],DK=[0,0],DL=a(kG),DM=a("rows of cells do not fit"),DN=a(pO),DO=[0,3],DB=a("a side of a slab that is not bet on"),Dl=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Dm=[0,a(hh),0],Dn=a(hh),Do=a("region."),Dp=a(fN),Dq=a(fN),Dr=a(oc),Ds=[0,eM],Dt=[0,0],Du=a(oc),Dv=a("side"),Dw=[0,1],Dx=a("guard"),Dy=[0,0.],Dz=a("the points or shares of a slab do not fit"),DA=a("rows of a slab without sides"),C4=[0,dl],C5=[0,0],C6=a(kG),C7=a(fN),C8=a(fN),C9=a("box_basis"),C_=a("bound_basis"),C$=a("choice_basis"),Da=a(oW),Db=a(oW),Dc=a(py),Dd=[0,1],De=a(py),Df=a("bound_near"),Dg=a("box_lower"),Dh=a("box_upper"),Di=a(pL),Dj=a("bounds near a value"),CV=a("a bound is infinite, the value is not"),CO=a(kn),CK=a("the weights are no distribution"),CJ=a("a choice that its state does not have"),B8=[0,a(kl),[0,a(hp),[0,a(b5),[0,a(b7),0]]]],B9=[0,[11,a(eL),[4,0,0,0,[12,46,0]]],a("claims.%d.")],B_=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],B$=[0,-1],Ca=a("lower_ranking"),Cb=a(eO),Cc=[0,3],Cd=[0,2],Ce=a("upper_basis"),Cf=a("lower_basis"),Cg=a("upper_bias"),Ch=a("lower_bias"),Ci=a("witness"),Cj=a("upper_ranking"),Ck=a(b7),Cl=a(b5),Cm=a(g$),Cn=[0,0],Co=a(kn),Cp=a(kf),Cq=[0,1.],Cr=[0,0.],Cs=a(kg),Ct=a(b7),Cu=[0,1],Cv=a(b5),Cw=[0,1],Cx=[0,a(eD),[0,a(km),[0,a(hw),[0,a(eO),0]]]],Cy=a(hp),Cz=[0,a(j8),[0,a(oG),[0,a(pC),[0,a(hy),0]]]],CA=a(kl),CB=a("a lower bound above the upper one"),CC=a("a pair of policies where no difference is claimed, or none"),CD=a(eO),CE=a(hy),CF=a("the policy does not fit"),CG=a(km),CH=a("the weights do not fit"),CI=a(hw),CL=a("what is claimed is no value of the quantity"),CM=a("a witness beside a policy that is given"),C3=a(eD),CN=a(kn),C2=a(km),CP=a("vectors do not fit"),CQ=a(eN),CR=[0,a(dk),[0,a(dm),0]],CS=a("a bias does not fit"),CT=a("the average of a randomised policy"),CU=a(hw),CW=a(oG),CX=a("a policy of another kind than its name says"),CY=a(j8),CZ=a(eD),C0=a("bases without a region"),C1=a("averages over a region"),BY=a("an expression's number is out of range"),BC=a(pJ),BD=[0,1.],BE=[0,0.],BF=a(b5),BG=[0,1.],BH=[0,0.],BI=a(b7),BJ=[0,1.],BK=[0,0.],BL=a(qg),BM=a(pG),BN=a(pg),BO=a(ki),BP=a(jY),BQ=a("problem.denominator"),BR=a("quotients of parameters"),BS=a("problem.misfit"),BT=a("misfits of the model"),BU=a("problem.unseen"),BV=a("outcomes that were never seen"),BW=a("problem.passing"),BX=a("states in the middle of a step"),B5=a(ki),B6=a(jY),BZ=a("not what labels the transitions of one model"),B0=a("nature's direction does not fit the model"),B1=a(qb),B2=a("rewards with parameters are for models over a domain"),B3=a("averages are of rewards that are known"),B4=a(eN),Ba=a("priors are of parameters, and of a likelihood"),Bb=a(b6),Bc=a("priors are of parameters, in their order"),AW=a(dO),AV=a(b6),AU=a(g7),AR=[0,a(j6),[0,a(kR),[0,a(jT),[0,a(fS),[0,a(ho),[0,a(hk),[0,a(fJ),[0,a(eJ),[0,a(ht),[0,a(qq),0]]]]]]]]]],AS=a(g7),AT=[0,[0,a("seen"),a(pk)],[0,[0,a("seen_delta"),a(pk)],0]],AX=a("unseen mass"),AY=a("gamma-poisson"),AZ=a("ellipsoid"),A0=a(b6),A1=a(ou),A2=a(kR),A3=a(j6),A4=[0,a(kB),[0,a("outcomes"),[0,a(fT),0]]],A5=a(jT),A6=a("the method shares its confidence in one way only"),BA=a(kB),A7=a(fT),A8=a(pP),A9=a(pV),A_=[0,pR],A$=[0,0.],Bd=a(ht),Be=a(eJ),Bf=a(fJ),Bg=a(qq),Bh=a(qj),Bi=a(kN),Bj=a(kN),Bk=a(jP),Bl=a(jP),Bm=a(kw),Bn=[0,1],Bo=a(kw),Bp=a("the batches do not fit"),Bq=[0,0],Bz=a("there are too many counts"),By=a("the transitions of a batch do not rise"),Br=a(g8),Bs=[0,5],Bt=a("what is stated of the data does not rise"),Bu=a(hk),Bv=a(ho),Bw=[0,a(hn),[0,a(pa),[0,a(op),0]]],Bx=a(fS),AI=a(oh),AJ=a(b5),AK=a(b7),AL=a(j_),AM=a(kI),AN=a(g4),AO=a(g4),AP=a("the domain's constraints do not fit"),AH=a("the expressions are too large to be evaluated at the point"),AA=a("the fields of the objective are not those of "),Ae=[0,a(hu),[0,a(g9),[0,a(hv),[0,a(hf),[0,a(g6),[0,a(fL),[0,a(fP),0]]]]]]],Af=a(oO),Ag=[0,a(bo),[0,a(di),[0,a(dk),[0,a(hq),[0,a(dm),[0,a(hs),[0,a(eN),[0,a(fQ),0]]]]]]]],Ah=a(hu),Ai=a(hx),Aj=a(kD),Ak=a(ke),Al=a(fK),Am=a(fG),An=a(fP),Ao=a(fL),Ap=[0,kF],Aq=a(g6),Ar=[0,kF],As=a(hf),At=[0,a(fH),[0,a(j9),[0,a(qb),0]]],Au=a(hv),Av=[0,a(fH),[0,a(j9),0]],Aw=a(g9),Ax=[0,a(bo),[0,a(di),[0,a(fQ),0]]],AG=a(dk),AF=a(bo),Ay=[0,a(bo),[0,a(di),[0,a(dk),0]]],AE=a(bo),AD=a(hq),AC=[0,a(bo),[0,a(hq),0]],Az=a(hs),AB=a("more steps than are checked"),z5=[0,a(jZ),0],z6=a("problem.graph."),z7=a(kS),z8=a(kS),z9=a(ky),z_=a(ky),z$=a(j3),Aa=a(j3),Ab=a("the choices of states do not fit"),Ac=a("the transitions of choices do not fit"),Ad=a(jZ),z2=[0,a(bo),[0,a(di),[0,a(fQ),0]]],z3=[0,0.,1.],z4=[0,a(dk),[0,a(dm),0]],z0=a(di),z1=[0,1],AQ=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],EL=a(jR),EM=a(fT),EN=a(kB),EZ=a("a basis of rows that are not there"),EX=a("no such product"),EY=a("a tangent in the middle is for squares"),EW=[0,a(oY),px,21],EU=a("no such row of the domain"),EV=a("the other side of an inequality"),ET=a("a polynomial that is not affine in the coordinates"),ER=a("expressions of so high a degree"),ES=a("so many coordinates"),EQ=[0,a(oY),108,10],EO=[3,0,0],EP=a("Region.Found"),E2=a("a prior of a parameter that there is not"),E0=[0,0,0],Ff=a(pC),Fg=a("slabs of a given policy"),Fe=a("slabs without a plan"),Fb=a("slabs of so many states with cycles"),Fa=[0,a(bo),[0,a(dk),[0,a(dm),0]]],E6=a(" with steps, discounts or averages"),E7=a("slabs of "),E8=a(bo),E9=a(dk),E_=a(dm),E$=a(fH),Fw=a("a reward has too many terms to be bounded"),Fv=a("a bound of no expression"),Fn=a("no such row"),Fp=a("no such event"),Fq=a(o0),Fr=a("rows of balls"),Fs=a("rows of expressions that are not there"),Fo=a("rows of no origin"),Fl=a(o0),Fm=a("rows of origin 3 where there are none"),Fk=[0,a("sets.ml"),112,90],Ft=a(pL),Fu=a("rows that rest on proved bounds come last"),Fj=a("a range over a box without width"),Fh=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Fi=a("the domain contradicts the model: it has no instantiation"),FD=a("no expressions"),FA=a("shares of a slab that do not fit its bets"),FB=a("a row of a slab without shares"),FC=a("shares of a slab that are too fine"),FE=a("a row of a slab"),Fz=a("a line of a slab that has no slope"),Fx=a("bets that are not fair"),FO=a(": a choice has no distribution, or the policy is none"),FK=a(": a lower bound above an upper one"),FL=a(": the agent's witness is missing"),FM=a(eD),FN=a(": a ranking is missing"),FV=[0,a(hs),[0,a(eN),0]],FP=a(": no value is below 0"),FQ=[0,a(bo),[0,a(dm),0]],FU=a(qi),FR=[0,a(bo),[0,a(di),0]],FS=a(qi),FT=a(": the upper bound is not inductive"),FF=a(bo),FG=a(bo),FI=a(eN),FJ=a(dm),FH=a(bo),FX=a(oT),FW=[0,a(oz),24,hb],FY=[0,a(oz),12,51],FZ=a("Simplex.Singular"),F0=a("Expansion.Fails"),F1=a("coupled values that need so many cells"),F2=a("a cell without room"),F3=a("coupled values that need such small cells"),F_=a("coupled values over a domain with equalities"),F9=a("coupled proofs of a bounded number of steps"),F$=a("coupled proofs without a region"),F8=a("a coupled value where the value may be infinite"),F6=a("coupled values with rewards that have parameters"),F7=a(qs),F4=a(qs),F5=[0,0.,0],GG=a("differences without an end"),GF=a("no such row of a slab"),GA=a("an event of more than 2,000,000 trials"),GH=a("probabilities of a choice do not sum to 1"),GB=a("more than 30,000,000 trials of events"),GC=a(fT),GD=a("the intervals do not fit the events"),GE=a(pP),Gz=[0,a(ov),pn,77],Gu=a(qu),Gv=a(qu),Gw=a("a logarithm that is not proved"),Gt=a(o1),Gs=a("rewards among probabilities"),Gn=a(b6),Go=a(dQ),Gp=a("shares of pilots where a plan decides on one"),Gq=[0,1,0],Gr=a("so many pilots"),Gx=a(o1),Gl=[0,a(ov),70,49],Ga=a(oT),Gc=a("bases of choices without a region"),Gb=a("bases of choices that are not there"),G8=a(on),G9=a(o2),G$=a("REFUSED"),Ha=a("NOT COVERED"),G_=a("NO CERTIFICATE"),Hc=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Hb=[0,1,a("REFUSED: it takes more memory than there is\n")],G4=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kj),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],G0=[0,[11,a(eL),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],GZ=a(eF),G1=a(p4),G2=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],G6=a(v),G3=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],G5=a(v),GO=a("coupled values that its cells do not prove"),GP=a(": the claim is not proved"),GX=a("value_sound"),GQ=a(g_),GW=a(jR),GU=a(b6),GV=a(dQ),GT=a("domain_sound"),GR=a("fixed_sound"),GS=a("learned_sound"),GJ=a("the file's contents do not match its digest"),GK=a(kM),GL=[0,a(kH),0],GM=[0,a(po),0];function
 ay(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -1055,7 +1055,7 @@ hR(a,c,b){return a[1]===c?(a[1]=b,1):0}function
 d1(a){throw[0,f2,a]}function
 ae(a){throw[0,le,a]}function
 cB(b,a){return hH(b,a)?b:a}function
-aP(b,a){return HH(b,a)?b:a}function
+aP(b,a){return HI(b,a)?b:a}function
 ds(a){return 0<=a?a:-a|0}var
 a3=ca(q$),dt=ca(ra),du=ca(rd),lj=ca(re),hT=dl,rc=ca(rb);function
 t(d,c){var
@@ -1064,14 +1064,14 @@ rf(a){return a?rg:rh}function
 lk(a){try{var
 b=[0,hF(a)];return b}catch(a){a=bh(a);if(a[1]===f2)return 0;throw a}}function
 aQ(a,b){if(a){var
-c=a[1];return[0,c,aQ(a[2],b)]}return b}Ib(0);var
+c=a[1];return[0,c,aQ(a[2],b)]}return b}Ic(0);var
 rk=qR(1),cd=qR(2);function
 rl(b){function
 a(b){var
 a=b;for(;;){if(a){var
 c=a[2],d=a[1];try{dV(d)}catch(a){a=bh(a);if(a[1]!==lg)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Ic(0))}function
+a=c;continue}return 0}}return a(Id(0))}function
 eU(b,a){return k7(b,a,0,A(a))}function
 ll(a){eU(cd,a);qS(cd,10);return dV(cd)}var
 hU=[0,rl];function
@@ -1091,7 +1091,7 @@ bj(c,a){return a?[0,b(c,a[1])]:0}function
 lm(d,c,a){return a?b(c,a[1]):d}function
 bM(c,a){return a?b(c,a[1]):0}function
 ln(a){if(0<=a&&!(fR<a))return a;return ae(rp)}var
-hY=Ip(0),eW=(4*hY|0)-1|0;function
+hY=Iq(0),eW=(4*hY|0)-1|0;function
 B(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
@@ -1279,7 +1279,7 @@ g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}function
 eY(b,a){return b<=a?b:a}function
 lt(b,a){return a<=b?b:a}function
 c0(a,c){var
-b=aD(a);HC(b,0,a,c);return b}function
+b=aD(a);HD(b,0,a,c);return b}function
 lu(a){var
 b=bC(a),c=aD(b);dp(a,0,c,0,b);return c}function
 lv(c,b,a){if(0<=b&&0<=a&&!((bC(c)-a|0)<b)){var
@@ -1362,7 +1362,7 @@ h=c[1];c[1]=[0,cf(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
 g=c[1];return[0,cf(b,0,d[1]),g]}function
-lA(b,a){return Hw(bp(b),a)}function
+lA(b,a){return Hx(bp(b),a)}function
 j(c,d){if(0===c)return[0];if(0<=c){var
 e=o(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
@@ -1376,10 +1376,10 @@ a=h;continue}break}}return c}function
 aH(a){var
 b=a.length-1;return 0===b?[0]:kT(a,0,b)}function
 bt(b,a){var
-c=b.length-1;return 0===c?aH(a):0===a.length-1?kT(b,0,c):Hk(b,a)}function
+c=b.length-1;return 0===c?aH(a):0===a.length-1?kT(b,0,c):Hl(b,a)}function
 cg(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return kT(c,b,a);return ae(rM)}function
-lB(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Hn(c,b,a,d);return ae(rN)}function
-lC(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Hl(e,c,d,b,a);return ae(rO)}function
+lB(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Ho(c,b,a,d);return ae(rN)}function
+lC(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Hm(e,c,d,b,a);return ae(rO)}function
 bu(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
@@ -1868,7 +1868,7 @@ r$=[aq,r_,bU(0)];function
 sa(a){throw r$}function
 I(a){var
 d=a[1];a[1]=sa;try{var
-c=b(d,0);If(a,c);return c}catch(b){b=bh(b);a[1]=function(a){throw b};throw b}}function
+c=b(d,0);Ig(a,c);return c}catch(b){b=bh(b);a[1]=function(a){throw b};throw b}}function
 f7(a){var
 b=1<=a?a:1,c=eW<b?eW:b,d=aD(c);return[0,d,0,c,d]}function
 h4(a){return lw(a[1],0,a[2])}function
@@ -2504,14 +2504,14 @@ a=s9;break;case
 3:case
 14:var
 a=ta;break;default:var
-a=tj}return f9(b,HV(a,c))}function
+a=tj}return f9(b,HW(a,c))}function
 cF(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return HO(b,i,a)}function
+a=32}return HP(b,i,a)}function
 q(c){var
 a=qG(b);return 3===a?b<0.?tQ:tR:4<=a?tS:c}switch(c[2]){case
 5:var
@@ -2765,10 +2765,10 @@ c=t$;break;case
 c=ua;break;default:var
 o=ib(a,1),c=b(ap(ub),o)}return t(x,c)}return a[1]}function
 ic(u,t){var
-f=HA(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+f=HB(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
 a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?uh:ui:0===a?uj:uk}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?ul:un,m=a[2],n=a[7],o=g(a[1]),e=[0,Hj(ap(um),o,n,m,l,k,j,i)];else
+i=a[5],j=a[4],k=a[3],l=a[6]?ul:un,m=a[2],n=a[7],o=g(a[1]),e=[0,Hk(ap(um),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
@@ -2781,7 +2781,7 @@ a=h$[1],b=1-hR(h$,a,[0,c,a]);if(b)continue;return b}}var
 us=ur.slice();function
 ut(f,e){var
 g=f$(f);b(h_(uu),g);ic(cd,e);var
-a=Ia(0);if(a<0){var
+a=Ib(0);if(a<0){var
 d=ds(a);ll(c(us,d)[1+d])}return dV(cd)}var
 uv=[0];k_(a(pB),function(e,i){try{try{var
 c=i?uv:qK(0);try{hV(0)}catch(a){}try{var
@@ -2795,17 +2795,17 @@ uA=[aq,uz,bU(0)];uq(function(a){return a[1]===uA?[0,t(uB,f$(a[2]))]:0});function
 id(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
 d_(a){a[4]=-a[4]|0;return 0}try{var
-Hg=qZ(Hf),lT=Hg}catch(a){a=bh(a);if(a!==L)throw a;try{var
-He=qZ(Hd),lS=He}catch(a){a=bh(a);if(a!==L)throw a;var
+Hh=qZ(Hg),lT=Hh}catch(a){a=bh(a);if(a!==L)throw a;try{var
+Hf=qZ(He),lS=Hf}catch(a){a=bh(a);if(a!==L)throw a;var
 lS=uD}var
 lT=lS}var
 uE=h2(lT,82),ga=[m,function(B){var
-n=Iq(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+n=Ir(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
 h=[0,uC],l=54+lt(55,k)|0,u=0;if(!(l<0)){var
 e=u;for(;;){var
-f=e%55|0,m=fZ(e,k),w=c(j,m)[1+m],i=t(h[1],a(v+w));h[1]=H$(i,0,A(i));var
+f=e%55|0,m=fZ(e,k),w=c(j,m)[1+m],i=t(h[1],a(v+w));h[1]=Ia(i,0,A(i));var
 g=h[1],p=X(g,3)<<24,q=X(g,2)<<16,r=X(g,1)<<8,s=((X(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&pH;c(d[1],f)[1+f]=x;var
 y=e+1|0;if(l!==e){var
 e=y;continue}break}}d[2]=0;return d}}];function
@@ -2874,7 +2874,7 @@ b=0,f=0;return function(a){return e(f,b,a)}}function
 gb(a){var
 b=ig(a);function
 c(a){return a[1]}return function(a){return hW(c,b,a)}}function
-cH(a,b){return 4<=a.length-1?HI(10,aw,a[3],b)&(a[2].length-1-1|0):ae(uG)}function
+cH(a,b){return 4<=a.length-1?HJ(10,aw,a[3],b)&(a[2].length-1-1|0):ae(uG)}function
 aG(a,d,f){var
 b=cH(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
 e=a[2].length-1<<1<a[1]?1:0;return e?lU(cH,a):e}function
@@ -3030,9 +3030,9 @@ u3(a){function
 b(a){return 0}return l6(function(b,c,d){return h6(a,b,c,d)},b)}var
 u4=jU,u5=function(a){return f7(u4)}(0),u6=l7(rk),u7=l7(cd);u3(u5);rn(function(a){l3(u6,0);return l3(u7,0)});function
 u8(b,a){var
-c=E(a)===aq?a:a[1];return k_(b,c)}IB(0);u8(u_,[aq,u9,bU(0)]);function
+c=E(a)===aq?a:a[1];return k_(b,c)}IC(0);u8(u_,[aq,u9,bU(0)]);function
 af(a){if(typeof
-a==="number"&&a!==kd)return-a|0;return IF(a)}function
+a==="number"&&a!==kd)return-a|0;return IG(a)}function
 aA(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
@@ -3043,7 +3043,7 @@ b==="number"){var
 c=a-b|0;return 0<=((a^b)&(c^a))?c:q9(a,b)}return q9(a,b)}function
 Y(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!IE(b,a))return aL(b,a);return ID(b,a)}function
+a==="number"&&!IF(b,a))return aL(b,a);return IE(b,a)}function
 ge(b,a){return typeof
 a==="number"?-1===a?af(b):typeof
 b==="number"?cy(b,a):hO(b,a):hO(b,a)}function
@@ -3051,7 +3051,7 @@ l8(b,a){return typeof
 a==="number"?-1===a?af(b):typeof
 b==="number"?cy(b,a):q6(b,a):q6(b,a)}function
 l9(a){if(typeof
-a==="number"&&a!==dl)return a+1|0;return IL(a)}function
+a==="number"&&a!==dl)return a+1|0;return IM(a)}function
 l_(a){return typeof
 a==="number"?0<=a?a:a!==kd?-a|0:q4(a):q4(a)}function
 ag(b,a){if(typeof
@@ -3059,30 +3059,30 @@ b==="number"&&0<=a&&a<32){var
 c=b<<a;return c>>a===b?c:q8(b,a)}return q8(b,a)}function
 ed(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return IK(b,a)}function
+c=a<32?a:31;return b>>c}return IL(b,a)}function
 e1(a){return typeof
-a==="number"?a:IM(a)}var
+a==="number"?a:IN(a)}var
 i=0,d=1,l$=-1;function
 cJ(b,a){return dZ(b,a)<=0?1:0}function
 gf(b,a){return dZ(b,a)<0?1:0}function
-ik(a){return Iz(u$,a)}function
-gg(a){return IG(0,a,0,A(a))}function
+ik(a){return IA(u$,a)}function
+gg(a){return IH(0,a,0,A(a))}function
 il(a){if(typeof
 a==="number")return a;var
 d=bX(a);if(63<d){var
-b=d-55|0,e=ed(a,b),g=d0(a,ag(e,b)),c=hQ(e),f=g?c:H2(c,va);return cz(hE(f),b)}return hE(hQ(a))}function
+b=d-55|0,e=ed(a,b),g=d0(a,ag(e,b)),c=hQ(e),f=g?c:H3(c,va);return cz(hE(f),b)}return hE(hQ(a))}function
 dx(a,b){if(a!==0&&b!==1){var
-c=IA(a,b);if(c===1)return[0,a,b];var
+c=IB(a,b);if(c===1)return[0,a,b];var
 e=l8(b,c);return[0,l8(a,c),e]}return[0,a,d]}function
 bZ(b,a){var
 c=bi(a);if(0===c)return[0,bi(b),i];if(0<c)return dx(b,a);var
 d=af(a);return dx(af(b),d)}function
-T(a){return[0,a,d]}function
-cK(a){return T(a)}function
+U(a){return[0,a,d]}function
+cK(a){return U(a)}function
 c4(b,a){return bZ(b,a)}var
-y=T(i),r=T(d),bd=T(l$),gh=[0,d,i],im=[0,l$,i],ee=[0,i,i];function
+y=U(i),r=U(d),bd=U(l$),gh=[0,d,i],im=[0,l$,i],ee=[0,i,i];function
 $(a){if(a==a3)return gh;if(a==dt)return im;if(4===qG(a))return ee;var
-c=kY(a),b=c[2]-53|0,e=lb(cz(c[1],53));return 0<=b?T(ag(e,b)):dx(e,ag(d,-b|0))}function
+c=kY(a),b=c[2]-53|0,e=lb(cz(c[1],53));return 0<=b?U(ag(e,b)):dx(e,ag(d,-b|0))}function
 bG(a){if(a[2]===0){var
 b=bi(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
@@ -3165,13 +3165,13 @@ b=g,h=ag(c,-d|0);if(0<=dZ(l_(h),b))var
 e=d,r=h;else
 var
 e=d-1|0,r=ag(h,1);var
-m=Iy(ag(r,54),b),f=m[2],a=m[1];if(0<=bi(f))var
+m=Iz(ag(r,54),b),f=m[2],a=m[1];if(0<=bi(f))var
 j=[0,a,f];else
 if(0<=bi(b)){var
 u=0,v=aA(f,b);if(typeof
 a==="number"&&a!==kd){var
 n=a-1|0;u=1}if(!u)var
-n=IH(a);var
+n=II(a);var
 j=[0,n,v]}else
 var
 w=cI(f,b),j=[0,l9(a),w];if(o$<e){var
@@ -3179,7 +3179,7 @@ s=o_<e?i:ag(q,55+(o_-e|0)|0),k=aA(s,j[1]);if(0===bi(j[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:IC(1,k),t=y;var
+k==="number"?1|k:ID(1,k),t=y;var
 x=il(t);return cz(x-il(s),e-54|0)}return cz(q,o$)}}function
 C(a){var
 b=a[2];return[0,af(a[1]),b]}function
@@ -3253,7 +3253,7 @@ mb(b,a){return ed(b,e1(a))}function
 aB(a){return ag(a,1)}function
 e2(a){return l9(ag(a,1))}function
 g(b){var
-c=b[2],a=b[1];return d0(c,1)?d0(a,0)?y:d0(a,1)?r:T(a):bZ(a,c)}function
+c=b[2],a=b[1];return d0(c,1)?d0(a,0)?y:d0(a,1)?r:U(a):bZ(a,c)}function
 e3(a){if(0===bi(a[2]))throw lh;return a}function
 c7(a){return 0===x(e3(a))?a:c6(a)}function
 n(b,a){var
@@ -3718,18 +3718,18 @@ b=0;return gq(14,function(a){return(2*a|0)+1|0},b,a)}function
 gr(a){var
 b=0;return gq(14,function(a){return a+1|0},b,a)}function
 dC(b,a){return gi(b,a)}function
-bx(a){return T(a)}function
+bx(a){return U(a)}function
 my(r,c,f,e,b,a){var
 l=n(c,g([0,i,d]));if(l)var
 m=l;else{var
 o=aZ(c,g([0,d,d])),p=o?gf(i,e):o;if(p)var
-s=h(c,T(e)),j=a6(T(f),s);else
+s=h(c,U(e)),j=a6(U(f),s);else
 var
 j=p;if(j)var
 t=q(g([0,d,d]),c),u=h(bx(b),t),k=n(h(bx(a),c),u);else
 var
 k=j;if(k){var
-v=dC(e,b+a|0),w=mx(a),x=h(r,T(Y(Y(mx(b),w),v))),y=gr(b+a|0),z=Y(dC(aB(d),b+a|0),y),A=dC(cI(e,f),a);return n(T(Y(Y(dC(f,b),A),z)),x)}var
+v=dC(e,b+a|0),w=mx(a),x=h(r,U(Y(Y(mx(b),w),v))),y=gr(b+a|0),z=Y(dC(aB(d),b+a|0),y),A=dC(cI(e,f),a);return n(U(Y(Y(dC(f,b),A),z)),x)}var
 m=k}return m}function
 iB(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
@@ -3882,8 +3882,8 @@ b=b-1|0,a=aA(mb(Y(a,a),iF),e);continue}}var
 vk=80,vl=80;function
 iG(c,a){if(cJ(i,a)){var
 b=cJ(Y(aB(d),a),fb);if(b){var
-e=h(c,T(fb)),f=Y(a,a),g=aA(mb(Y(aB(d),f),iF),d);return n(T(mH(d,vl,aA(aA(fb,a),g))),e)}return b}var
-j=h(c,T(mH(i,vk,cI(fb,a))));return n(T(fb),j)}function
+e=h(c,U(fb)),f=Y(a,a),g=aA(mb(Y(aB(d),f),iF),d);return n(U(mH(d,vl,aA(aA(fb,a),g))),e)}return b}var
+j=h(c,U(mH(i,vk,cI(fb,a))));return n(U(fb),j)}function
 mI(b,a){return 0===a?g([0,d,d]):h(b,mI(b,a-1|0))}function
 mJ(b,a){if(a){var
 c=a[1],e=mJ(b,a[2]),f=c[2],j=g([0,i,d]);return h(mI(ip(c[1],b,j),f),e)}return g([0,d,d])}function
@@ -3961,11 +3961,11 @@ var
 F=t;return F}}function
 mQ(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=c7(T(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iG(f,g);if(i){var
+d=a[1],e=d[2],n=c7(U(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iG(f,g);if(i){var
 o=aA(c,Y(e,aA(g,fa))),a=a[2],c=o;continue}return i}return[0,c]}}function
 mR(p,o,d,j,i){var
 e=mQ(o,d[2],j,d[1]);if(e){var
-q=T(e[1]),k=n(h(i,T(fa)),q);if(k){var
+q=U(e[1]),k=n(h(i,U(fa)),q);if(k){var
 r=a8(C(i)),a=d[2],c=r;for(;;){if(a){var
 g=a[1][1],l=b(p[3],g),m=b(ah(b(j,g),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
@@ -4218,8 +4218,8 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-vt=aB(e2(aB(aB(e2(d))))),vu=c7(T(gi(aB(d),vt)));function
-m4(a){return h(T(a),vu)}function
+vt=aB(e2(aB(aB(e2(d))))),vu=c7(U(gi(aB(d),vt)));function
+m4(a){return h(U(a),vu)}function
 m5(b,a){var
 c=cJ(b,a);return c?cJ(a,b):c}function
 m6(c,a){if(a){var
@@ -4273,8 +4273,8 @@ iV(a){var
 b=a[3];return aZ(g([0,i,d]),b)}function
 c_(b,a){return h(b,c7(a))}function
 m$(j,c,a){if(a6(c,g([0,i,d])))return[0,g([0,i,d])];var
-k=c7(a),e=b(j[13],k),f=iG(c7(a),e),l=f?[0,h(c,T(e))]:f;return l}var
-gy=T(fa);function
+k=c7(a),e=b(j[13],k),f=iG(c7(a),e),l=f?[0,h(c,U(e))]:f;return l}var
+gy=U(fa);function
 na(b,e){var
 a=e;for(;;){if(a){var
 c=a[1],d=a[2];if(a$(b,c[1])){var
@@ -4285,7 +4285,7 @@ H=iW(ai,ag,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
 aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=md(function(b){return iS(ag,a,b,0,a[2],ac)},az),aA=g([0,i,d]);if(a6(a[3],aA))var
 k=g([0,i,d]);else
 var
-aF=T(na(c,ad)),k=h(a[3],aF);var
+aF=U(na(c,ad)),k=h(a[3],aF);var
 aC=v?0:1;if(aC&&a6(k,g([0,i,d])))return[0,[0,al,ak]];var
 x=b(ae,c),j=x[2],t=x[3],e=b(a[5],c),r=b(a[8],c),w=0;if(c<af&&x[1]===c&&aZ(g([0,i,d]),e)&&n(j,e)&&n(e,t)&&n(g([0,i,d]),k)){var
 ap=e4(function(a){var
@@ -4301,7 +4301,7 @@ b=j;var
 f=c_(a[3],b);return p(g([0,d,d]),f)},ap),I=0;if(A){var
 B=gx(m,function(a){var
 b=c_(a[3],e);return p(g([0,d,d]),b)},y),J=0;if(B){var
-ar=T(B[1]),M=p(T(A[1]),ar);if(l){var
+ar=U(B[1]),M=p(U(A[1]),ar);if(l){var
 f=b(a[6],c),ao=0;if(aZ(g([0,i,d]),j)&&n(j,f)&&n(f,t)&&a7(function(a){return aZ(C(a[3]),j)},l)){var
 N=function(b){var
 a=C(b[3]);return c_(a,h(f,q(f,a)))},O=c_(k,f),as=q(eq(function(b){return iT(a,N(b))},l),O),P=q(eq(function(b){return iU(a,N(b))},l),O);if(b(a[7],c))var
@@ -4315,15 +4315,15 @@ S=function(a){var
 b=gx(m,function(b){var
 c=c_(b[3],a);return p(g([0,d,d]),c)},l);if(b){var
 c=m$(m,k,a);if(c)var
-f=q(e,a),s=h(r,a),t=n(g([0,i,d]),f)?h(u,f):h(z,f),v=h(gy,q(t,s)),w=c[1],j=[0,p(p(T(b[1]),w),v)];else
+f=q(e,a),s=h(r,a),t=n(g([0,i,d]),f)?h(u,f):h(z,f),v=h(gy,q(t,s)),w=c[1],j=[0,p(p(U(b[1]),w),v)];else
 var
 j=c;var
 o=j}else
 var
 o=b;return o};if(s){var
 D=S(j);if(D){var
-U=D[1],E=S(f);if(E)var
-V=E[1],at=h(gy,s[1]),au=n(U,V)?U:V,W=[0,q(p(M,au),at)];else
+T=D[1],E=S(f);if(E)var
+V=E[1],at=h(gy,s[1]),au=n(T,V)?T:V,W=[0,q(p(M,au),at)];else
 var
 W=E;var
 X=W}else
@@ -4409,21 +4409,21 @@ nd(r,e,f,c,q,b,a){var
 m=n(e,g([0,i,d]));if(m)var
 j=m;else{var
 o=aZ(e,g([0,d,d])),p=o?gf(i,c):o;if(p)var
-s=h(e,T(c)),k=a6(T(f),s);else
+s=h(e,U(c)),k=a6(U(f),s);else
 var
 k=p;if(k){var
 l=nc(e,b,a,g([0,d,d]),q);if(l){var
-t=dC(c,b+a|0),u=gr(a),v=h(r,T(Y(Y(gr(b),u),t))),w=dC(cI(c,f),a),x=Y(dC(f,b),w),y=T(Y(gr(b+a|0),x));return n(h(l[1],y),v)}var
+t=dC(c,b+a|0),u=gr(a),v=h(r,U(Y(Y(gr(b),u),t))),w=dC(cI(c,f),a),x=Y(dC(f,b),w),y=U(Y(gr(b+a|0),x));return n(h(l[1],y),v)}var
 j=l}else
 var
 j=k}return j}var
 gz=[aq,vx,bU(0)];function
 ai(a){throw[0,gz,2,t(vy,a)]}function
 a9(a){throw[0,gz,1,a]}function
-U(a){throw[0,gz,3,a]}function
+S(a){throw[0,gz,3,a]}function
 s(c,b){var
 a=1-c;return a?ai(b):a}function
-S(c,b){var
+T(c,b){var
 a=1-c;return a?a9(b):a}function
 gA(a){var
 b=80<A(a)?cf(a,0,80):a;return lz(b)}var
@@ -4432,12 +4432,12 @@ a=f,b=e,c=d;for(;;){if(64===c)return al(b);if(cZ(function(b){return function(a){
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
 nf(a,c){var
-b=IJ(ag(c,32*a|0),a),d=e1(q7(b,0,16));return e1(q7(b,16,16))<<16|d}var
+b=IK(ag(c,32*a|0),a),d=e1(q7(b,0,16));return e1(q7(b,16,16))<<16|d}var
 vz=3,vA=l(function(a){return nf(vz,a)},ne),vB=cg(ne,0,8),vC=2,vD=l(function(a){return nf(vC,a)},vB);function
 cl(b,a){return b>>>a|0|b<<(32-a|0)}function
 ng(a,e,w,v){var
 h=0;for(;;){var
-U=HQ(qE(bp(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=HR(qE(bp(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
@@ -4584,7 +4584,7 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cf(f,s,a[1]-s|0),u=lk(t),D=u?[1,u[1]]:[2,HE(t)],d=D;break}break;case
+t=cf(f,s,a[1]-s|0),u=lk(t),D=u?[1,u[1]]:[2,HF(t)],d=D;break}break;case
 0:break;default:ly(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
@@ -4593,7 +4593,7 @@ gC(b,a){var
 c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw L}function
 gD(e){var
 a=bm(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return T(gg(c));if(!b[2]){var
+b=a[2],c=a[1];if(!b)return U(gg(c));if(!b[2]){var
 d=b[1];if(0<bi(gg(d))){var
 f=gg(d);return bZ(gg(c),f)}}}throw L}function
 iZ(a){function
@@ -4769,7 +4769,7 @@ d=c[2];return ai(P(ap(xj),d,b,a))}function
 bQ(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
 d=c[1];if(cY(function(a){return ls(a,d)},e)){w(function(d){var
-b=d[1],c=1-az(b,e);return c?U(t(xl,gA(t(a,b)))):c},d);return[0,d,a,f]}}return ai(b(ap(xk),a))}function
+b=d[1],c=1-az(b,e);return c?S(t(xl,gA(t(a,b)))):c},d);return[0,d,a,f]}}return ai(b(ap(xk),a))}function
 aC(b,a){return f4(a,b[1])}function
 fi(c,b,a){return 0===aC(b,a)?0:[0,e(c,b,a)]}function
 da(c,b,e){var
@@ -4904,7 +4904,7 @@ l=dK(a,c(ym)),g=function(a){return cm(b(l[2],a))};else
 var
 g=function(a){return y};var
 m=f(yn,1),n=f(yo,0);if(G(d,yp))if(G(d,yq))if(G(d,yr))if(G(d,ys))if(G(d,yt))if(G(d,yu))var
-h=G(d,yv),e=h?U(d):h;else
+h=G(d,yv),e=h?S(d):h;else
 var
 e=4;else
 var
@@ -4974,9 +4974,9 @@ c=r,j=m;continue}var
 i=m;break}}return i}}function
 dc(a){return F(a[1],z0)?z1:a[6]}function
 gM(b,a){return k(i6,be(b,a,i4(b,a)))}var
-Hc=qr;function
+Hd=qr;function
 BB(d,a2,g,aS,o){var
-p=aS[3],aj=by([0,p],BE,BD,d,BC),Q=by([0,p],BH,BG,d,BF),A=by([0,p],BK,BJ,d,BI),q=a0([0,p],0,0,d,BL),C=i4(d,BM),D=i4(d,BN),E=0!==aC(d,BO)?1:0,r=0!==aC(d,BP)?1:0;if(aJ(g,BQ))U(BR);if(aJ(g,BS))U(BT);if(aJ(g,BU))U(BV);if(aJ(g,BW))U(BX);function
+p=aS[3],aj=by([0,p],BE,BD,d,BC),Q=by([0,p],BH,BG,d,BF),A=by([0,p],BK,BJ,d,BI),q=a0([0,p],0,0,d,BL),C=i4(d,BM),D=i4(d,BN),E=0!==aC(d,BO)?1:0,r=0!==aC(d,BP)?1:0;if(aJ(g,BQ))S(BR);if(aJ(g,BS))S(BT);if(aJ(g,BU))S(BV);if(aJ(g,BW))S(BX);function
 ak(l,e){var
 c=O(k(function(b){function
 c(c){var
@@ -5023,15 +5023,15 @@ h=bQ(aC(d,B5),AI,g,0),X=gM(h,AJ),Y=gM(h,AK),Z=O(gM(h,AL)),I=gM(h,AM),au=be(h,AO,
 $=[0,X,Y,bD(function(a,c){var
 d=b(au[2],a);return[0,aR(cg(Z,aL(a,u),u)),c,d]},I)],a1=ak(B($[1]),al);if(r){var
 a=bQ(aC(d,B6),AS,g,AR);w(function(a){var
-b=aJ(g,t(AU,a[1]));return b?U(a[2]):b},AT);var
+b=aJ(g,t(AU,a[1]));return b?S(a[2]):b},AT);var
 aa=da(a,A2,aQ(jc,aQ([0,A1,[0,A0,[0,AZ,[0,AY,[0,AX,gN]]]]],aQ(AQ,bE(function(a){var
 b=aQ([0,AV,gN],jb);return k(function(b){return t(a,t(AW,b))},b)},jc))))),K=bm(43,aa),ax=i1(a,A3),L=da(a,A5,A4),ab=az(bY(K),jc),ay=ab||F(L,BA);s(ay,A6);var
-ac=1<B(K)?1:0,aA=ac?F(L,A7):ac;if(aA)U(A8);var
+ac=1<B(K)?1:0,aA=ac?F(L,A7):ac;if(aA)S(A8);var
 aB=dH(function(a,b,c){return gH(A$,A_,a,b,c)},a,A9);bM(function(b){var
 c=b[3],h=3===b[2]?1:0,l=h?F(aa,Bb):h;s(l,Ba);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=e(c,a,0),g=d==Is(d)?1:0,j=g?cE(d):g;if(j){var
+d=e(c,a,0),g=d==It(d)?1:0,j=g?cE(d):g;if(j){var
 k=0===a?1:0;if(k)var
 f=k;else
 var
@@ -5041,8 +5041,8 @@ f=j;s(f,Bc);var
 n=a+1|0;if(i!==a){var
 a=n;continue}break}}return 0},aB);fi(function(a){var
 b=0;return function(c){return er(b,a,c)}},a,Bd);fi(function(a){var
-b=0;return function(c){return er(b,a,c)}},a,Be);gF(a,Bf);if(0!==aC(a,Bg))U(Bh);var
-i=be(a,Bj,a0(0,0,0,a,Bi)),j=be(a,Bl,a0(0,0,[0,p-1|0],a,Bk)),v=be(a,Bo,a0([0,j[1]],Bn,[0,Hc],a,Bm)),aD=j[1];s(b(ja(Bq,i),aD),Bp);var
+b=0;return function(c){return er(b,a,c)}},a,Be);gF(a,Bf);if(0!==aC(a,Bg))S(Bh);var
+i=be(a,Bj,a0(0,0,0,a,Bi)),j=be(a,Bl,a0(0,0,[0,p-1|0],a,Bk)),v=be(a,Bo,a0([0,j[1]],Bn,[0,Hd],a,Bm)),aD=j[1];s(b(ja(Bq,i),aD),Bp);var
 ad=v[1]-1|0,aE=0,aF=0;if(!(ad<0)){var
 n=aF,P=aE;for(;;){s(b(v[2],n)<=(qr-P|0)?1:0,Bz);var
 aO=P+b(v[2],n)|0,aP=n+1|0;if(ad!==n){var
@@ -5069,15 +5069,15 @@ f=an;H=1}}if(!H)var
 f=ai(BZ);var
 ap=0;if(typeof
 f!=="number"&&1===f[0]){var
-S=1;ap=1}if(!ap)var
-S=0;var
+T=1;ap=1}if(!ap)var
+T=0;var
 aq=0;if(typeof
 f!=="number"&&2===f[0]){var
-T=1;aq=1}if(!aq)var
-T=0;s(S===G(o[3],B1)?1:0,B0);var
-aT=0===o[9]?1:0,aU=aT||T;s(aU,B2);var
+U=1;aq=1}if(!aq)var
+U=0;s(T===G(o[3],B1)?1:0,B0);var
+aT=0===o[9]?1:0,aU=aT||U;s(aU,B2);var
 aV=0===o[9]?1:0,aW=aV||G(o[1],B4);s(aW,B3);var
-aX=S||T;return[0,f,aX]}function
+aX=T||U;return[0,f,aX]}function
 B7(v,f,c,u,t,ae,ad){var
 g=bQ(ae,b(ap(B9),t),v,B8),k=bQ(ad,b(ap(B_),t),v,0),d=f[1],x=f[2],af=[0,a3],ag=0,ah=[0,d];function
 y(a){return by(ah,ag,af,k,a)}var
@@ -5156,11 +5156,11 @@ c=d-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){s(b(e[2],a)<a3?1:0,CV);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-S(a){return bM(aY,a)}if(1-aV)S(a[8]);if(h)S(a[9]);var
-T=F(a[1],CW);if(T)var
+T(a){return bM(aY,a)}if(1-aV)T(a[8]);if(h)T(a[9]);var
+U=F(a[1],CW);if(U)var
 aZ=0!==o?1:0,V=aZ||(0<c[5]?1:0);else
 var
-V=T;var
+V=U;var
 a1=F(a[1],CY),a2=F(a[2],CZ)===a1?1:0,a5=a2||V;s(a5,CX);if(u)var
 W=u;else
 var
@@ -5176,7 +5176,7 @@ a7=0;function
 X(a){return lm(a7,a6,a)}if(h)var
 a8=X(a[15]),Y=a8||X(a[16]);else
 var
-Y=h;if(Y)U(C1);return a}function
+Y=h;if(Y)S(C1);return a}function
 nv(C,B,A){var
 a=bQ(B,C,A,0);function
 f(d){var
@@ -5195,7 +5195,7 @@ e=v}else
 var
 e=u}else
 var
-e=t;s(e,Di);if(0!==G)U(Dj);function
+e=t;s(e,Di);if(0!==G)S(Dj);function
 H(a){return j(d,b(D,a))}var
 z=0,I=j(g[1],H);if(q&&r){var
 J=j(d,r[1][2]),y=[0,[0,j(d,q[1][2]),J]];z=1}if(!z)var
@@ -5215,7 +5215,7 @@ f=cv===(X(c,a)&hz)?b:b+1|0,a=a+1|0,b=f;continue}};w(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
 c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=b8?1:0:c;return s(d,Ee)}return ai(Ed)},an);aw=1}}if(!aw)ai(Ec);var
-q=bQ(aC(m,El),Ek,c,Ej);if(aJ(c,Em))U(En);var
+q=bQ(aC(m,El),Ek,c,Ej);if(aJ(c,Em))S(En);var
 h=bQ(aC(q,Eo),z6,c,z5),u=be(h,z8,a0(0,0,0,h,z7)),D=be(h,z_,a0(0,0,0,h,z9)),E=be(h,Aa,a0(0,0,[0,aP(0,u[1]-2|0)],h,z$)),v=u[1]-1|0,Y=D[1]-1|0,Z=1<=v?1:0;if(Z)var
 _=v<dl?1:0,$=_?b(ja(0,u),Y):_;else
 var
@@ -5225,7 +5225,7 @@ aF=er([0,v-1|0],h,Ad),i=[0,v,Y,E[1],aF,u,D,E],d=bQ(aC(q,Ep),Af,c,Ae),g=da(d,Ah,A
 I(a){return az(g,a)}var
 ab=I(Ax),aU=1-a[4],aT=0,aV=aU||ab,aX=0===a[12]?1:0,aW=[0,aV,aT],aY=aX||F(g,AG),a1=0===a[11]?1:0,aZ=[0,aY,aW],a2=a1||F(g,AF),a5=0===a[8]?1:0,a3=[0,a2,aZ],a6=a5||(0===a[9]?1:0),ac=0===a[8]?1:0,a7=[0,a6,a3],a8=ac?0===a[9]?1:0:ac,a9=I(Ay),ae=a[6],a$=[0,(0!==a[10]?1:0)===a9?1:0,[0,a8===ab?1:0,a7]],ba=ae?a[5]<=ae[1]?1:0:1,bc=0===a[5]?1:0,bb=[0,ba,a$],bd=bc||F(g,AE),bg=0!==a[6]?1:0,bf=[0,bd,bb],bh=bg||G(g,AD),bj=1-(0!==a[6]?1:0),bi=[0,bh,bf],bl=bj||I(AC),bm=F(g,Az),bn=[0,(0!==a[7]?1:0)===bm?1:0,[0,bl,bi]];w(function(a){return s(a,t(AA,g))},bn);var
 bo=a4(a[6],0),bp=a[5]+bo|0;s(bp*aP(i[3],hj)<=pR?1:0,AB);var
-bA=F(a[1],Er);s((0!==aC(q,Es)?1:0)===bA?1:0,Eq);if(F(a[1],Et))U(Eu);var
+bA=F(a[1],Er);s((0!==aC(q,Es)?1:0)===bA?1:0,Eq);if(F(a[1],Et))S(Eu);var
 as=BB(q,ar,c,i,a),n=as[1],at=fi(i1,q,Ev),bB=0===at?1:0,bC=bB||as[2];s(bC,Ew);var
 ax=0;if(typeof
 n!=="number"&&2===n[0]){var
@@ -5233,7 +5233,7 @@ r=1;ax=1}if(!ax)var
 r=0;s((0!==aC(m,Ey)?1:0)===r?1:0,Ex);var
 ay=0;if(typeof
 n!=="number"&&2===n[0]){var
-f=n[4],l=bQ(aC(m,EJ),DQ,c,DP),af=by(0,DT,DS,l,DR),x=by(0,DW,DV,l,DU),K=aC(l,DX),aA=0;if(typeof
+f=n[4],l=bQ(aC(m,EK),DQ,c,DP),af=by(0,DT,DS,l,DR),x=by(0,DW,DV,l,DU),K=aC(l,DX),aA=0;if(typeof
 K!=="number"&&4===K[0]){var
 bz=K[1],ag=bD(function(k,l){var
 a=bQ(l,b(ap(DD),k),c,DC);function
@@ -5251,13 +5251,13 @@ b=0,c=0;return function(d,e){return gH(c,b,a,d,e)}},d,Dp)),i=e[2],a=e[1],u=e[3],
 n=i===h[2]?1:0,p=n?a<=64?1:0:n;else
 var
 p=m;s(p,Dz);var
-q=0===k?1:0,x=q?1<a?1:0:q;if(x)U(DA);bM(function(c){var
+q=0===k?1:0,x=q?1<a?1:0:q;if(x)S(DA);bM(function(c){var
 d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){S(0===b(c[2],a)?1:0,DB);var
+a=e;for(;;){T(0===b(c[2],a)?1:0,DB);var
 f=a+1|0;if(d!==a){var
 a=f;continue}break}}return 0},k);var
 y=l?j(a,l[1][2]):o(a,0.),z=j(a,function(a){return j(w,b(v,a))});return[0,h,j(a,function(a){return j(i,b(u,a))}),z,y]},bx);aB=1}if(!aB)var
-M=ai(D0);if(aJ(c,D1))U(D2);var
+M=ai(D0);if(aJ(c,D1))S(D2);var
 O=a0(0,0,D4,l,D3);bM(function(a){var
 d=J(a[1],a[2]),e=0,b=N(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=b8?1:0:c;return s(f,D5)},O);var
 bq=f?f[1][3]:f,W=0;if(af)if(x){var
@@ -5267,24 +5267,24 @@ W=1;else
 if(x)W=1;else
 var
 y=x;if(W)var
-y=ai(Eb);S((0!==y?1:0)===bq?1:0,D7);if(f)var
+y=ai(Eb);T((0!==y?1:0)===bq?1:0,D7);if(f)var
 br=f[1],bs=aQ([0,D8,gN],jb),ak=cZ(function(a){return az(a,br[2])},bs);else
 var
 ak=f;var
-bt=0===O?1:0,bu=bt||ak;S(bu,D9);var
+bt=0===O?1:0,bu=bt||ak;T(bu,D9);var
 al=0===M?1:0;if(al)var
 P=al;else
 if(f)var
 bw=f[1][2],P=cZ(function(a){return az(a,aQ(gN,jb))},bw);else
 var
-P=f;S(P,D_);var
+P=f;T(P,D_);var
 am=aC(l,D$),bv=typeof
 am==="number"?0:[0,nv(Ea,am,c)],R=[0,[0,y,bv,O,M,ag]];ay=1}if(!ay)var
 R=0;var
-T=aC(m,Ez),V=aC(m,EA),aD=0;if(typeof
-T!=="number"&&4===T[0]&&typeof
+U=aC(m,Ez),V=aC(m,EA),aD=0;if(typeof
+U!=="number"&&4===U[0]&&typeof
 V!=="number"&&4===V[0]){var
-av=V[1],C=T[1],bI=0;if(0!==C){var
+av=V[1],C=U[1],bI=0;if(0!==C){var
 bG=B(av);if(B(C)===bG&&!(4<B(C))){var
 bH=f6(C,av),p=bD(function(d,b){return B7(c,i,a,r,d,b[1],b[2])},bH);aD=1;bI=1}}}if(!aD)var
 p=ai(EB);var
@@ -5305,8 +5305,8 @@ var
 a=f}else
 var
 a=r;return s(a,ED)},b)},p);bM(function(b){var
-c=b[5];return w(function(c){var
-b=c[1]<bF?1:0,d=b?0===dc(a)?1:0:b;return s(d,EG)},c)},R);ie(function(a,b){return ai(t(EI,t(gA(a),EH)))},c);return[0,i,a,n,at,R,p]}var
+c=b[5];return w(function(c){s(c[1]<bF?1:0,EG);var
+b=0!==dc(a)?1:0;return b?S(EH):b},c)},R);ie(function(a,b){return ai(t(EJ,t(gA(a),EI)))},c);return[0,i,a,n,at,R,p]}var
 at=lG([0,as]),cQ=at[1];function
 fo(c,b,a){return 0===x(b)?a:P(at[4],c,b,a)}function
 W(a){return fo(0,a,cQ)}var
@@ -5386,7 +5386,7 @@ f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
 n=f;break}}return R(i,k,[0,n,h[2]])},m);return i}var
-ny=[aq,EO,bU(0)];function
+ny=[aq,EP,bU(0)];function
 gQ(f,a){var
 d=z(0,2),c=function(a){var
 c=a;for(;;)try{var
@@ -5399,20 +5399,20 @@ c=a[2],e=a4(Q(d,c),cQ);return R(d,c,b(co([0,a[1]],e),f))}}(j),l);var
 m=ex(j,i[1]),c=b(co(0,e(at[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,ea(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
 nz(f){var
 a=al(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,al(h),g]}throw[0,aa,EP]}function
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,al(h),g]}throw[0,aa,EQ]}function
 jf(a,n){var
 c=je(a),h=B(a[1]),p=J(h,function(a){return a}),i=b(bl(function(a){return 1-aJ(c,a)}),p),d=z(0,64);w(function(a){var
 b=gQ(c,a)[1];function
-f(e,f){if(fO<fr(e))U(EQ);var
+f(e,f){if(fO<fr(e))S(ER);var
 a=e;for(;;){var
 b=2<=fr(a)?1:0,c=b?1-aJ(d,a):b;if(c){aG(d,a,0);var
 a=nz(a)[1];continue}return c}}return e(at[12],f,b)},n);var
 q=eX(gb(d)),j=bc(function(b,a){var
-c=[0,fr(a),a];return as([0,fr(b),b],c)},q),f=O(aQ(k(function(a){return[0,[0,a,1],0]},i),j));if(fO<f.length-1)U(ER);var
+c=[0,fr(a),a];return as([0,fr(b),b],c)},q),f=O(aQ(k(function(a){return[0,[0,a,1],0]},i),j));if(fO<f.length-1)S(ES);var
 g=z(0,64);u(function(b,a){return R(g,a,b)},f);function
 l(a){return ac(g,a)}var
 r=O(k(function(b){var
-a=nz(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=z(0,64);return[0,[0,0,o(64,cQ),o(64,EN),z(0,64),m],a,h,i,c,f,g,r]}function
+a=nz(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=z(0,64);return[0,[0,0,o(64,cQ),o(64,EO),z(0,64),m],a,h,i,c,f,g,r]}function
 b3(a){return a[6].length-1}function
 gR(a){var
 e=B(a[1]),b=f6(a[1],a[2]),c=cC(bD(function(f,a){var
@@ -5425,7 +5425,7 @@ b=gQ(a[5],g),d=b[1],f=o(b3(a),y);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 e=Q(a[7],b);if(e){var
-g=e[1];c(f,g)[1+g]=h;return 0}return a9(ES)}return d}e(at[12],h,d);var
+g=e[1];c(f,g)[1+g]=h;return 0}return a9(ET)}return d}e(at[12],h,d);var
 i=b[2];return[0,f,eu(d),i]}function
 dM(e,d,b){var
 a=[0,W(b)];u(function(b,d){var
@@ -5442,8 +5442,8 @@ nB(b,a){var
 c=fp(a),d=ad(b[2][1],a),e=ad(b[2][2],a),f=de(b,[0,a],Z(c,W(d)));return[0,de(b,[1,a],Z(W(e),c)),f]}function
 fu(a,d,c){if(d<a[3]){var
 f=nB(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;S(b<B(a[2][3])?1:0,ET);var
-e=ad(a[2][3],b),h=nA(e[1]),g=Z(W(e[2]),h),i=0===c?1:0,j=i||e[3];S(j,EU);return 0===c?de(a,[2,b],g):de(a,[3,b],ew(bd,g))}function
+b=d-a[3]|0;T(b<B(a[2][3])?1:0,EU);var
+e=ad(a[2][3],b),h=nA(e[1]),g=Z(W(e[2]),h),i=0===c?1:0,j=i||e[3];T(j,EV);return 0===c?de(a,[2,b],g):de(a,[3,b],ew(bd,g))}function
 df(a,b){function
 c(a){return a===b?r:y}return dM(a,j(b3(a),c),y)}function
 jg(c,b,a){var
@@ -5475,7 +5475,7 @@ h=f;return h},N);return aK(e[1],0,k,j[1])}function
 ji(e,b){var
 l=b[1].length-1,g=b3(e),v=B(e[4]);function
 d(b,a){return bt(b,o(g-l|0,a))}var
-f=[m,function(a){throw[0,aa,EV]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],y),a=[0,d(b[1],y),n,j,i],p=e[8];u(function(w,o){var
+f=[m,function(a){throw[0,aa,EW]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],y),a=[0,d(b[1],y),n,j,i],p=e[8];u(function(w,o){var
 f=o[2],d=o[1],b=v+w|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],g=bE(function(b){var
 d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return h(b,a)},e)},A),B=N(c5,bY(g),g),i=N(dy,bY(g),g),p=d===f?1:0;if(p)var
 r=x(c(a[1],d)[1+d])<=0?1:0,n=r?0<=x(c(a[2],d)[1+d])?1:0:r;else
@@ -5500,8 +5500,8 @@ f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);r
 gT(a){var
 b=a[1],d=M(function(b,d){return bH(d,c(a[2],b)[1+b])},b);return eZ(function(a){return a},d)}function
 nD(f,d,n,j){var
-x=n<f[8].length-1?1:0,N=x?j<=4?1:0:x;S(N,EW);var
-z=c(f[8],n)[1+n],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);S(P,EX);var
+x=n<f[8].length-1?1:0,N=x?j<=4?1:0:x;T(N,EX);var
+z=c(f[8],n)[1+n],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);T(P,EY);var
 Q=B(f[4])+n|0,t=c(d[1],a)[1+a],u=c(d[2],a)[1+a],A=c(d[1],b)[1+b],F=c(d[2],b)[1+b],q=p(t,u),R=1;if(q[2]===0)var
 s=q;else
 var
@@ -5539,9 +5539,9 @@ h=c(b[3],a)[1+a],i=C(c(b[1],a)[1+a]);return[0,e(a,bd),i,h]}),h=z(0,64);return[0,
 fw(a){var
 c=bX(a[1]),b=(bX(a[2])-c|0)+96|0;if(0<x(a)){var
 e=bX(a[2]);if(cu<(bX(a[1])+e|0)){if(0<=b){var
-f=ag(d,b),g=a[2];return bZ(hP(ag(a[1],b),g),f)}return T(hP(a[1],a[2]))}}return a}function
+f=ag(d,b),g=a[2];return bZ(hP(ag(a[1],b),g),f)}return U(hP(a[1],a[2]))}}return a}function
 cR(v,a,i,b){var
-D=v?v[1]:function(a){return a};S(eZ(function(b){return b<a[3].length-1?1:0},b),EY);var
+D=v?v[1]:function(a){return a};T(eZ(function(b){return b<a[3].length-1?1:0},b),EZ);var
 s=Q(a[4],b);if(s)var
 z=s[1];else{var
 f=[0,0],A=b.length-1;u(function(v,i){var
@@ -5603,8 +5603,8 @@ jk(c){var
 a=al(c);if(a){var
 d=a[1];return B(b(bl(function(a){return a<=ok*d?1:0}),c))}return a}function
 nF(a){return al(N(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},EZ,a)[2])}var
-E0=5000,gV=[m,function(a){return J(E0,function(a){return[0,10*a|0,c4(1,aL(a+1|0,a+2|0))]})}];function
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},E0,a)[2])}var
+E1=5000,gV=[m,function(a){return J(E1,function(a){return[0,10*a|0,c4(1,aL(a+1|0,a+2|0))]})}];function
 nG(a){return jk(nF(a))/10|0}function
 fy(b,d){var
 a=[0,0.];u(function(e,b){var
@@ -5621,7 +5621,7 @@ b=[cs,f(n,a)];return bt(c(p,a)[1+a],b)}),k=o(g,-1),w=J(g,function(a){return a}),
 b=0.;return a5(function(b,a){return ab(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,m=w;for(;;){var
 r=bc(function(e){return function(b,a){var
-g=Math.abs(f(c(d,b)[1+b],e));return HD(Math.abs(f(c(d,a)[1+a],e)),g)}}(a),m),v=0;if(r){var
+g=Math.abs(f(c(d,b)[1+b],e));return HE(Math.abs(f(c(d,a)[1+a],e)),g)}}(a),m),v=0;if(r){var
 h=r[1],z=o3*f(x,a);if(z<Math.abs(f(c(d,h)[1+h],a))){var
 A=b(bl(function(b){return function(a){return a!==b?1:0}}(h)),m);c(k,a)[1+a]=h;var
 s=g-1|0,B=0;if(!(s<0)){var
@@ -5697,7 +5697,7 @@ nK(g,f){var
 a=ge(ag(g,jm),f),d=a,c=1,b=a,h=ed(Y(a,a),jm);for(;;){if(0===bi(d))return b;var
 e=ed(Y(d,h),jm),d=e,i=aA(b,ge(e,c+2|0)),c=c+2|0,b=i;continue}}var
 nL=j(ku,function(a){return[m,function(c){var
-b=ag(nK(ds(a-1024|0),a+dP|0),1);return dP<=a?b:af(b)}]}),E2=5,nM=32,E3=3,E4=qk;function
+b=ag(nK(ds(a-1024|0),a+dP|0),1);return dP<=a?b:af(b)}]}),E3=5,nM=32,E4=3,E5=qk;function
 dg(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
 fz(a){var
@@ -5719,7 +5719,7 @@ f=b(a[1][7][2],d),j=c(e,f)[1+f];e[1+f]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-k=a[11]?h:ez(function(b){return c(a[9],b)[1+b]},d),g=jn(d,e,k),l=j(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return E4;return f(a[8],b)});return[0,j(d,function(b){var
+k=a[11]?h:ez(function(b){return c(a[9],b)[1+b]},d),g=jn(d,e,k),l=j(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return E5;return f(a[8],b)});return[0,j(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),l]}var
 eA=rY([0,as]);function
 nO(b){var
@@ -5736,15 +5736,15 @@ aa(a){if(0<=c(d,a)[1+a]){var
 e=cS(s,c(y,a)[1+a]);return b(bN(function(e){var
 g=b(s[7][2],e),h=c(d,g)[1+g];if(0<=h){var
 i=f(L,e);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),e)}return 0}var
-ab=cC(J(s[1],aa));if(hj<l[1])U(Fa);var
+ab=cC(J(s[1],aa));if(hj<l[1])S(Fb);var
 h=l[1],i=j(h,function(b){var
 a=z(0,4);R(a,b,1.);return a}),g=j(h,function(a){return z(0,4)}),t=o(h,0);function
 m(b,a){return a4(Q(b,a),0.)}w(function(d){var
 a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;R(i[1+b],a,f);return R(c(g,a)[1+a],b,0)},ab);function
 B(a){var
 b=c(g,a)[1+a][1];return aL(c(i,a)[1+a][1],b)}var
-S=J(h,function(a){return[0,B(a),a]}),n=o(h,1.),p=o(h,0),k=1,r=0,q=b(eA[37],S);for(;;){if(b(eA[2],q)){var
-T=k?[0,[0,n,O(al(r)),p,t]]:k,ac=l[1];return bj(function(e){var
+T=J(h,function(a){return[0,B(a),a]}),n=o(h,1.),p=o(h,0),k=1,r=0,q=b(eA[37],T);for(;;){if(b(eA[2],q)){var
+U=k?[0,[0,n,O(al(r)),p,t]]:k,ac=l[1];return bj(function(e){var
 i=M(function(a,b){return c(K,a)[1+a]?b:0.},ae),k=o(ac,0.);u(function(a,d){var
 e=0<=d?1:0;if(e)var
 h=cS(P,c(y,a)[1+a]),j=0.,l=N(function(c,a){var
@@ -5759,7 +5759,7 @@ g=j;for(;;){var
 h=c(e[2],g)[1+g],m=f(e[1],h),n=c(e[3],h)[1+h],p=b(nO(a),n);ar(a,h,(f(a,h)-p)/m);var
 q=g-1|0;if(0!==g){var
 g=q;continue}break}}u(function(d,b){var
-c=0<=b?1:0,e=c?ar(i,d,f(a,b)):c;return e},d);return[0,d,e,i]},T)}var
+c=0<=b?1:0,e=c?ar(i,d,f(a,b)):c;return e},d);return[0,d,e,i]},U)}var
 v=b(eA[24],q),a=v[2],C=e(eA[6],v,q),D=B(a);if((2*v[1]|0)<D)var
 G=k,F=r,E=e(eA[4],[0,D,a],C);else{var
 x=c(i,a)[1+a];ar(n,a,m(x,a));eb(x,a);if(f(n,a)==0.)var
@@ -5870,14 +5870,14 @@ fA(b,a){return l(function(b){return bR(b,a)},b)}function
 nU(d){var
 a=d.length-1,b=j(a,function(a){return 1./Math.sqrt(ab(f(c(d,a)[1+a],a),cr))}),g=M(function(c,a){return M(function(d,a){return a*f(b,c)*f(b,d)},a)},d),e=j(a,function(b){return nI(g,j(a,function(a){return a===b?1.:0.}))});return j(a,function(d){return j(a,function(a){var
 g=f(b,a),h=f(b,d),i=f(c(e,d)[1+d],a);return bK*(f(c(e,a)[1+a],d)+i)*h*g})})}var
-Fb=6;function
-Fc(bs,L,br,ca,b$,ac,S,bp){var
+Fc=6;function
+Fd(bs,L,br,ca,b$,ac,T,bp){var
 a=bs[1],d=bs[2],aW=0<d[5]?1:0;if(aW)var
 an=aW;else{var
 a9=0!==dc(d)?1:0;if(a9)var
 an=a9;else
 var
-b0=1-az(d[1],E$),an=b0||(0!==d[9]?1:0)}if(an)U(t(E6,t(d[1],E5)));var
+b0=1-az(d[1],Fa),an=b0||(0!==d[9]?1:0)}if(an)S(t(E7,t(d[1],E6)));var
 aX=o(a[3],0),aY=a[1]-1|0,bI=0;if(!(aY<0)){var
 C=bI;for(;;){var
 a2=b(a[5][2],C),a6=b(a[5][2],C+1|0)-1|0;if(!(a6<a2)){var
@@ -5891,20 +5891,20 @@ P=bX;continue}break}}var
 bW=C+1|0;if(aY!==C){var
 C=bW;continue}break}}function
 aZ(b,c){return b?j(a[1],b[1][2]):o(a[1],c)}var
-ao=aZ(d[10],0),bJ=aZ(d[11],1),ap=F(d[1],E7),Z=F(d[1],E8);function
+ao=aZ(d[10],0),bJ=aZ(d[11],1),ap=F(d[1],E8),Z=F(d[1],E9);function
 bL(a){if(ap){var
 b=c(ao,a)[1+a],d=b||1-c(bJ,a)[1+a];return d}var
 e=Z?c(ao,a)[1+a]:Z;return e}var
 aq=j(a[1],bL);function
 bM(a){if(ap)return c(ao,a)[1+a]?1.:0.;var
 e=d[12];if(e&&Z&&c(aq,a)[1+a])return b(e[1][2],a);return 0.}var
-a0=j(a[1],bM),bP=F(d[1],E9);function
+a0=j(a[1],bM),bP=F(d[1],E_);function
 bQ(a){var
 b=c(aq,a)[1+a];if(b)var
 e=1-ap,d=e||(0.<f(a0,a)?1:0);else
 var
 d=b;return d}var
-bS=j(a[1],bQ),a1=d[8],bT=a1?j(a[2],a1[1][2]):o(a[2],0.),bU=d[4],bV=F(d[2],E_),_=[0,a,aX,j(a[3],ca[2]),bV,bU,bT,aq,a0,bS,Z,bP],v=_[1],b7=v[1],b9=ez(function(a){var
+bS=j(a[1],bQ),a1=d[8],bT=a1?j(a[2],a1[1][2]):o(a[2],0.),bU=d[4],bV=F(d[2],E$),_=[0,a,aX,j(a[3],ca[2]),bV,bU,bT,aq,a0,bS,Z,bP],v=_[1],b7=v[1],b9=ez(function(a){var
 b=fz(dg(v[5],a));return cZ(function(a){return 0.<f(_[6],a)?1:0},b)},b7);function
 b_(a){return a}var
 bh=nN(_,J(v[3],b_),b9),bk=bh[1];function
@@ -5928,9 +5928,9 @@ b5=g+1|0;if(ba!==g){var
 g=b5,av=ax,au=aw;continue}var
 at=ax,bb=aw;break}}var
 b2=at?[0,O(al(bb))]:at,h=[0,_,bk,bh[2],b2],bF=0;if(typeof
-S!=="number"&&1===S[0]){var
-aF=S[3],X=S[2],aI=S[1];if(B(fx(aI))===aF){var
-ai=O(fx(aI)),aj=O(fx(X)),bG=0,ak=aP(a5(function(a,b){return b<=0.03*X?a+1|0:a},bG,aj),E2),aJ=aj.length-1;if(0===aJ)var
+T!=="number"&&1===T[0]){var
+aF=T[3],X=T[2],aI=T[1];if(B(fx(aI))===aF){var
+ai=O(fx(aI)),aj=O(fx(X)),bG=0,ak=aP(a5(function(a,b){return b<=0.03*X?a+1|0:a},bG,aj),E3),aJ=aj.length-1;if(0===aJ)var
 aK=1.;else
 var
 aV=cB(ak,aJ)-1|0,aK=ab(X-c(aj,aV)[1+aV]|0,1.);var
@@ -5949,11 +5949,11 @@ aO=am;break}}var
 aQ=O(al(aO)),aB=[0,[0,aQ,l(function(b){var
 a=b-1|0;return c(ai,a)[1+a]},aQ),aK,X]];bF=1}}if(!bF)var
 aB=0;var
-x=aB?aB[1]:U(Fd),T=br.length-1,q=B(L[4]),bv=b3(L),aC=bO(bq,aR(h[1][3])),s=o(T,[0,o(bv,0.),0.]);w(function(a){var
+x=aB?aB[1]:S(Fe),U=br.length-1,q=B(L[4]),bv=b3(L),aC=bO(bq,aR(h[1][3])),s=o(U,[0,o(bv,0.),0.]);w(function(a){var
 b=cp(L,c(br,a)[1+a]),d=V(b[2]),e=[0,l(V,b[1]),d];c(s,a)[1+a]=e;return 0},aC);var
 cb=l(function(a){var
 b=a[1];return c1(function(a){return a!=0.?1:0},b)},s),bw=jl(L),bx=bw[2],r=bw[1],cc=l(function(a){return a[2]},s),cd=l(function(a){return a[1]},s),y=[0,L[8],cd,cc,r,bx],by=jj(L),ce=j(q,function(a){var
-b=c(by[2],a)[1+a];return V(p(c(by[1],a)[1+a],b))/2.}),ae=[m,function(a){return ey(y,nJ(y,ce),o(T,0.))}],af=x[3]<(jV*q|0)?1:0,cf=af?1.:cz(1.,-6);function
+b=c(by[2],a)[1+a];return V(p(c(by[1],a)[1+a],b))/2.}),ae=[m,function(a){return ey(y,nJ(y,ce),o(U,0.))}],af=x[3]<(jV*q|0)?1:0,cf=af?1.:cz(1.,-6);function
 W(a){return M(function(c,b){var
 d=bR(b,a);return f(bx,c)-d},r)}function
 ag(a){var
@@ -5990,7 +5990,7 @@ aX=0;if(!G&&(!$||!(1<B(a)))){al=1;aX=1}if(!aX)var
 S=a,R=G,P=a}if(al){var
 bo=a?[0,a[1]]:a,aJ=nS(h,bo,_);if(aJ){var
 H=aJ[1],aY=0;if(bn&&!$){var
-aM=bz(g,L,1.,1.),aa=j(q,function(a){return 1./Math.sqrt(f(c(aM,a)[1+a],a))}),aN=nU(M(function(b,a){return M(function(c,a){return a*f(aa,b)*f(aa,c)},a)},aM)),U=aN.length-1,A=d3(U,U,0.),am=U-1|0,aZ=0;if(!(am<0)){var
+aM=bz(g,L,1.,1.),aa=j(q,function(a){return 1./Math.sqrt(f(c(aM,a)[1+a],a))}),aN=nU(M(function(b,a){return M(function(c,a){return a*f(aa,b)*f(aa,c)},a)},aM)),T=aN.length-1,A=d3(T,T,0.),am=T-1|0,aZ=0;if(!(am<0)){var
 d=aZ;for(;;){var
 a0=0;if(!(d<0)){var
 e=a0;for(;;){var
@@ -6019,7 +6019,7 @@ s(b){if(c(h[2],b)[1+b])return 0;var
 e=cS(a,c(d,b)[1+b]);return k(a[7][2],e)}var
 v=j(a[1],s),w=jn(a[1],v,[0,a[4],0]),x=a[1],y=ez(function(a){return c(w,a)[1+a]},x),g=k(function(a){return c(d,a)[1+a]},y),i=Q(aQ,g);if(i)var
 e=i[1];else{var
-C=nT(h,d,_,T),r=bj(function(b){var
+C=nT(h,d,_,U),r=bj(function(b){var
 d=ah(bw,bB(b)),a=j(q,function(e){var
 a=[0,0.];u(function(b,d){var
 g=d*f(c(aO,b)[1+b],e);a[1]=a[1]+g;return 0},d);return a[1]}),e=ab(Math.sqrt(bR(a,a)),cr);return l(function(a){return a/e},a)},C);aG(aQ,g,r);var
@@ -6039,7 +6039,7 @@ aS=ad(H,0),bE=function(a){return a},bF=J(p[1].length-1,bE),ai=bc(function(b,a){v
 d=-c(t[1],a)[1+a]|0,e=[0,cX(aS,[0,a]),d,a],f=-c(t[1],b)[1+b]|0;return as([0,cX(aS,[0,b]),f,b],e)},bF),aT=function(b,a){return f5(function(a,c){return a<b?1:0},a)},aU=function(a){return c(p[1],a)[1+a][1]};if(0===ai)var
 aj=0===a?[0,H,0]:a;else
 if(0===a)var
-aj=k(aU,aT(E3,ai));else{var
+aj=k(aU,aT(E4,ai));else{var
 ak=aT(B(a),ai),v=O(k(function(a){return ad(a,0)},a)),aV=[0,b(bl(function(a){return 1-lE([0,a],v)}),ak)];u(function(a,b){var
 e=aR(cg(v,0,a));if(b&&az(b[1],ak)&&!az(b,e))return 0;var
 d=aV[1];if(d){var
@@ -6053,7 +6053,7 @@ var
 S=N,R=0.25<=aF?1:0,P=N}else
 var
 S=0,R=G,P=a}var
-aK=k(function(a){return nT(h,a,_,T)},S),bq=az(0,aK)?0:k(function(G){var
+aK=k(function(a){return nT(h,a,_,U)},S),bq=az(0,aK)?0:k(function(G){var
 t=ah(bk,bB(eV(G))),H=bz(g,L,x[3]/f(x[2],aC),cf),e=ci?l(function(a){return-a},t):t,h=nU(H),I=W(g),v=l(function(a){return ab(a,cr)},I),m=Math.sqrt(2.*bp),n=l(function(a){return fA(h,a)},r),b=M(function(a,b){return bR(b,c(n,a)[1+a])},r),B=r.length-1,d=o(r.length-1,0.),C=ez(function(a){var
 c=0.<f(b,a)?1:0,d=c?f(v,a)<m*Math.sqrt(f(b,a))?1:0:c;return d},B),j=[0,aH(e)],a=fO;for(;;){if(0<a){var
 D=a-1|0,E=aH(d);w(function(a){var
@@ -6078,7 +6078,7 @@ f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return j},b$);return A}return o(
 aW=E(ae),bH=0,bI=0,bJ=0,bL=D===aW?ae[1]:m===aW?I(ae):ae;return[0,bL,bJ,bI,bH]}var
 cj=o(ac,0);return[0,af,function(p,q,h,n,m){var
 i=x[1],j=0,a=bD(a5(function(j,i){if(n<i)return j;var
-h=o(T,0.),k=i-1|0,q=0;if(!(k<0)){var
+h=o(U,0.),k=i-1|0,q=0;if(!(k<0)){var
 d=q;for(;;){var
 l=ac-1|0,r=0;if(!(l<0)){var
 a=r;for(;;){var
@@ -6097,7 +6097,7 @@ c=d;else{var
 a=h,e=d;for(;;){var
 f=ge(Y(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,e=f;continue}var
-c=f;break}}return T(c)}function
+c=f;break}}return U(c)}function
 jp(b,a){var
 c=f1(b[2],a);return bZ(f1(b[1],a),c)}function
 nV(d,a,g){function
@@ -6113,7 +6113,7 @@ i=z(0,4);function
 M(a,b){return w(function(a){var
 b=a[1],c=a4(Q(i,b),0);return R(i,b,aP(a[2],c))},a)}e(at[12],M,a);var
 B=bc(as,eX(ig(i))),O=1;if(b8<N(function(a,b){return b8<a?a:aL(a,b[2]+1|0)},O,B))return 0;var
-S=[0,[0,0,a],0],T=N(function(i,a){var
+T=[0,[0,0,a],0],U=N(function(i,a){var
 d=a[2],e=a[1],f=b(g,e),o=f[2],q=f[1],m=j(d+1|0,function(c){return j(d+1|0,function(b){var
 g=cB(c,b),j=0;if(g<0)var
 i=y;else{var
@@ -6132,11 +6132,11 @@ a=k;continue}var
 i=[0,l]}else
 var
 i=0;var
-j=a4(i,p),q=b(bl(function(a){return a[1]!==e?1:0}),g),r=fo(q,h(o,c(c(m,f)[1+f],j)[1+j]),cQ);return b(co(0,n),r)}}return[0,[0,[0,e,d,f],i],P(at[13],a,g,cQ)]})},i)},S,B),f=k(function(a){var
-b=eu(a[2]);return[0,a[1],b]},T),C=bY(f)[2],l=N(function(b,a){return c5(b,a[2])},C,f),n=N(function(b,a){return dy(b,a[2])},C,f);function
+j=a4(i,p),q=b(bl(function(a){return a[1]!==e?1:0}),g),r=fo(q,h(o,c(c(m,f)[1+f],j)[1+j]),cQ);return b(co(0,n),r)}}return[0,[0,[0,e,d,f],i],P(at[13],a,g,cQ)]})},i)},T,B),f=k(function(a){var
+b=eu(a[2]);return[0,a[1],b]},U),C=bY(f)[2],l=N(function(b,a){return c5(b,a[2])},C,f),n=N(function(b,a){return dy(b,a[2])},C,f);function
 o(a,b){return 1===b?a:dL(d,o(a,b-1|0),a)}function
 V(f){var
-a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(x(i)<=0)U(Fi);function
+a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(x(i)<=0)S(Fj);function
 j(f){var
 b=e[3],c=E(b),d=D===c?b[1]:m===c?I(b):b;return o(d,a)}function
 k(h){var
@@ -6157,12 +6157,12 @@ nW(a,t,a7,a6,A,ah,aA,az,K,a3,a1){var
 F=a[2],d=a[1],G=b3(a);function
 ai(a){var
 c=A[1];if(c){var
-d=c[1],e=$(b(d[2][2],a));return[0,$(b(d[1][2],a)),e]}throw[0,aa,Fj]}var
-aB=jj(a);S(gT(aB),K);var
+d=c[1],e=$(b(d[2][2],a));return[0,$(b(d[1][2],a)),e]}throw[0,aa,Fk]}var
+aB=jj(a);T(gT(aB),K);var
 aj=z(0,a2),aC=z(0,aw),aD=z(0,aw);function
 aE(d){var
 e=Q(aD,d),g=A[2];if(e)return e[1];if(aA&&g){var
-h=g[1];S(d<h[7].length-1?1:0,Fk);var
+h=g[1];T(d<h[7].length-1?1:0,Fl);var
 m=c(h[7],d)[1+d],n=function(b){var
 g=Q(aC,b);if(g)var
 d=g[1];else{var
@@ -6170,15 +6170,15 @@ h=cp(a,c(t,b)[1+b]),k=V(h[2]),i=[0,l(V,h[1]),k];aG(aC,b,i);var
 d=i}var
 e=[0,0.],j=d[1];u(function(c,a){var
 b=a!=0.?1:0,d=b?(e[1]=e[1]+a*f(m,c),0):b;return d},j);return e[1]+d[2]},i=b(aA[1],n),j=i[1],o=i[2],p=W(C(j[2])),k=[0,j,de(a,[8,(a3*eM|0)+d|0],N(function(e,a){var
-d=a[1],f=c(t,d)[1+d];return b(co([0,a[2]],e),f)},p,o))];aG(aD,d,k);return k}return a9(Fl)}function
-T(x,o){var
-g=o[3],b=o[2],h=o[1];if(2===h)return nD(a,x,b,g);if(8===h)return e(a1,b,g);S(g<=1?1:0,Fm);if(!(5<h>>>0))switch(h){case
+d=a[1],f=c(t,d)[1+d];return b(co([0,a[2]],e),f)},p,o))];aG(aD,d,k);return k}return a9(Fm)}function
+U(x,o){var
+g=o[3],b=o[2],h=o[1];if(2===h)return nD(a,x,b,g);if(8===h)return e(a1,b,g);T(g<=1?1:0,Fn);if(!(5<h>>>0))switch(h){case
 0:return fu(a,b,g);case
 1:if(ah){var
-s=ah[1][1];S(b<s.length-1?1:0,Fo);var
+s=ah[1][1];T(b<s.length-1?1:0,Fp);var
 u=c(s,b)[1+b],v=ai(b);return 0===g?de(a,[5,b],Z(W(v[2]),u)):de(a,[4,b],Z(u,W(v[1])))}break;case
-3:S(0===g?1:0,Fp);return aE(b)[2];case
-4:return U(Fq);case
+3:T(0===g?1:0,Fq);return aE(b)[2];case
+4:return S(Fr);case
 5:var
 w=Q(aj,b);if(w){var
 f=w[1],p=cp(a,c(t,b)[1+b]),i=p[3],j=p[2],n=p[1],y=k(function(a){var
@@ -6188,31 +6188,31 @@ b=f[4],e=E(b);return D===e?b[1]:m===e?I(b):b}var
 c=f[4],g=E(c),h=0,k=D===g?c[1]:m===g?I(c):c,o=q(f[2],j);return aK(d,[0,i],dM(a,l(C,n),o),[0,[0,r,k],h])}];return[0,n,q(f[2],j),z]}var
 A=[m,function(l){if(0===i){var
 b=f[3],e=E(b);return D===e?b[1]:m===e?I(b):b}var
-c=f[3],g=E(c),h=0,k=D===g?c[1]:m===g?I(c):c;return aK(d,[0,y],dM(a,n,q(j,f[1])),[0,[0,r,k],h])}],B=q(j,f[1]);return[0,l(C,n),B,A]}return a9(Fr)}return a9(Fn)}var
+c=f[3],g=E(c),h=0,k=D===g?c[1]:m===g?I(c):c;return aK(d,[0,y],dM(a,n,q(j,f[1])),[0,[0,r,k],h])}],B=q(j,f[1]);return[0,l(C,n),B,A]}return a9(Fs)}return a9(Fo)}var
 aF=A[2];if(aF){var
-L=aF[1];S(L[2]===G?1:0,Fs);var
-a8=aR(L[1]),ak=O(b(bl(function(a){return 5!==a[1]?1:0}),a8));S(a$(cg(L[1],0,ak.length-1),ak),Ft);var
+L=aF[1];T(L[2]===G?1:0,Ft);var
+a8=aR(L[1]),ak=O(b(bl(function(a){return 5!==a[1]?1:0}),a8));T(a$(cg(L[1],0,ak.length-1),ak),Fu);var
 a_=cy(L[3].length-1,2*G|0),am=a_,aH=L[1],al=ak}else
 var
 am=0,aH=[0],al=[0];var
 o=[0,aB],X=z(0,a2),ba=A[2];bM(function(e){var
 g=am-1|0,z=0;if(!(g<0)){var
 b=z;for(;;){var
-L=o[1],N=l(function(b){return function(a){return T(b,a)}}(L),al),h=fv(a,o[1],N),i=function(d){return function(b){var
+L=o[1],N=l(function(b){return function(a){return U(b,a)}}(L),al),h=fv(a,o[1],N),i=function(d){return function(b){var
 a=aL(2*G|0,d)+b|0;return c(e[3],a)[1+a]}}(b),n=function(b,a){return j(G,function(c){return c===b?a:y})},s=o[1],u=j(G,function(h,m,i,e){return function(b){var
 j=m(2*b|0),f=cR(0,h,i(b,r),j),g=f[1],d=gU(g);if(bI(d,c(e[2],b)[1+b])){var
 k=f[2];return[0,d,gS(a,b,0,nE(h,i(b,r),g,k),d)]}var
 l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,i,n,s)),v=j(G,function(h,m,i,e){return function(b){var
 j=m((2*b|0)+1|0),f=cR(0,h,i(b,bd),j),g=f[1],d=C(gU(g));if(ci(d,c(e[1],b)[1+b])){var
 k=f[2];return[0,d,gS(a,b,1,nE(h,i(b,bd),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,i,n,s)),O=l(function(a){return a[2]},u),P=l(function(a){return a[2]},v),U=l(function(a){return a[1]},u),w=[0,l(function(a){return a[1]},v),U,P,O];S(gT(w),K);var
-x=ji(a,w);S(gT(x),K);o[1]=x;var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,i,n,s)),O=l(function(a){return a[2]},u),P=l(function(a){return a[2]},v),S=l(function(a){return a[1]},u),w=[0,l(function(a){return a[1]},v),S,P,O];T(gT(w),K);var
+x=ji(a,w);T(gT(x),K);o[1]=x;var
 V=b+1|0;if(g!==b){var
 b=V;continue}break}}var
 A=e[6];bM(function(d){var
 b=o[1],h=d[2],i=d[1],j=b[1],e=M(function(b,a){return c5(a,$(f(i,b)))},j),k=b[2],g=M(function(b,a){return dy(a,$(f(h,b)))},k),l=b[4],m=M(function(b,d){return gS(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,e,g,M(function(b,d){return gS(a,b,1,d,c(e,b)[1+b])},n),m];return 0},A);var
-B=o[1],F=l(function(a){return T(B,a)},al),H=fv(a,o[1],F),J=e[4];return bu(function(g){var
-b=g[2],e=g[1];S(e<t.length-1?1:0,Fu);var
+B=o[1],F=l(function(a){return U(B,a)},al),H=fv(a,o[1],F),J=e[4];return bu(function(g){var
+b=g[2],e=g[1];T(e<t.length-1?1:0,Fv);var
 h=cp(a,c(t,e)[1+e]),i=h[2],j=h[1],v=1===b?j:l(C,j),n=cR(0,H,v,g[3]),o=n[1],w=n[2],r=c(t,e)[1+e],f=1===b?p(i,o):q(i,o),x=1===b?Z(W(f),r):Z(r,W(f)),y=h[3],z=k(function(a){var
 c=a[1],d=a[2],e=1===b?ew(bd,c):c;return[0,e,d]},y),A=[m,function(a){return aK(d,[0,z],x,k(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},w))}],s=Q(X,[0,e,b]);if(s){var
@@ -6245,12 +6245,12 @@ var
 aj=[m,function(a){return dd(d,[7,f],Z(nw,e))}],v=[0,y,r,[m,function(a){return aK(d,0,e,[0,[0,r,aI(e,f)],0])}],aj];if(0===am)var
 w=0;else
 var
-T=gQ(a[5],e),s=T[2],ai=nV(d,T[1],bc),w=bj(function(a){if(0===s)return a;var
+S=gQ(a[5],e),s=S[2],ai=nV(d,S[1],bc),w=bj(function(a){if(0===s)return a;var
 b=[m,function(j){var
 b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?I(b):b,h=[0,[0,r,g],f],i=Z(W(a[2]),e);return aK(d,[0,k(function(a){var
 b=a[2];return[0,ew(bd,a[1]),b]},s)],i,h)}],c=[m,function(h){var
 b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?I(b):b;return aK(d,[0,s],Z(e,W(a[1])),[0,[0,r,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=nV(d,e,bb),$=1-g,aa=$||(0!==o?1:0);S(aa,Fv);var
+o=nV(d,e,bb),$=1-g,aa=$||(0!==o?1:0);T(aa,Fw);var
 i=g?eV(o):v,ab=0,ac=g?0:Q(an,f),ad=[0,o,[0,w,[0,ac,ab]]],x=b(bN(function(a){return a}),ad),ae=[0,i[1],i[3]],z=N(function(b,a){var
 c=b[1];return ci(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=N(function(b,a){var
 c=b[1];return bI(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=Q(X,[0,f,0]),U=0;if(B){var
@@ -6260,7 +6260,7 @@ j=z;var
 H=Q(X,[0,f,1]),V=0;if(H){var
 J=H[1],L=J[1];if(bI(L,A[1])){var
 l=[0,L,J[2]];V=1}}if(!V)var
-l=A;S(bH(j[1],l[1]),K);var
+l=A;T(bH(j[1],l[1]),K);var
 n=C(gU(C(j[1]))),p=gU(l[1]);function
 M(e,a){return[m,function(h){var
 f=E(a),b=D===f?a[1]:m===f?I(a):a,g=c(d[2],b)[1+b];return P(at[11],ef,g,e)?b:aK(d,0,e,[0,[0,r,b],0])}]}var
@@ -6270,7 +6270,7 @@ a=[0,[0,r,aI(e,f)],0];return aK(d,0,Z(e,W(q)),a)}],O=q;Y=1}if(!Y)var
 ag=j[2],R=M(Z(e,W(n)),ag),O=n;var
 ah=l[2];return[0,O,p,R,M(Z(W(p),e),ah)]}w(function(a){return R(aj,a,aJ(0,a))},a7);var
 aM=z(0,aw);w(function(a){return R(aM,a,aJ(1,a))},a6);var
-be=A[2],aN=bj(function(b){return fv(a,v,l(function(a){return T(v,a)},aH))},be);function
+be=A[2],aN=bj(function(b){return fv(a,v,l(function(a){return U(v,a)},aH))},be);function
 bf(b){var
 d=b<a[3]?1:0,c=d||ad(F[3],b-a[3]|0)[3],e=c?[0,fu(a,b,1),0]:c;return[0,fu(a,b,0),e]}var
 bg=B(F[3]),aO=cC(J(a[3]+bg|0,bf)),aS=A[2],ao=aS?aS[1][7]:[0],H=a4(aN,fv(a,v,[0])),g=b3(H[1]),aU=H[2][1],aV=j(g,function(a){var
@@ -6317,16 +6317,16 @@ j=g;return j}}(n,s,ag),i);i[1+n]=ag;var
 a0=c(ae,s)[1+s];ae[1+s]=c(ab,n)[1+n];ab[1+n]=a0;continue}var
 ap=af}else
 var
-ap=1;break}}S(ap,K);function
-bh(a){return T(v,a)}var
+ap=1;break}}T(ap,K);function
+bh(a){return U(v,a)}var
 aT=A[2],bi=aT?aT[1][5]:[0];return[0,a,aj,aM,aN,bi,aE,bh]}var
 nX=aw;function
 nY(a){var
 b=ag(d,nX),c=a[2];return bZ(hP(ag(a[1],nX),c),b)}function
-Fx(d,c){var
+Fy(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
 e=fZ(b,a),b=a,a=e;continue}}function
-gY(a){return cE(a)?$(a):a9(Fy)}function
+gY(a){return cE(a)?$(a):a9(Fz)}function
 nZ(c,a){if(cu<bX(a[2])){var
 b=ag(a[1],hz),e=c?hN(b,a[2]):hP(b,a[2]);return bZ(e,ag(d,hz))}return a}function
 gZ(f){var
@@ -6408,7 +6408,7 @@ a=l,c=j;continue}var
 g=j;break}}var
 i=g}else
 var
-i=r;return h(i,T(ag(d,hr)))}],g=[m,function(a){if(A){var
+i=r;return h(i,U(ag(d,hr)))}],g=[m,function(a){if(A){var
 d=A[1];return j(t,function(e){var
 a=b(d[2],e);if(a<a3)return $(a);var
 c=E(R);return D===c?R[1]:m===c?I(R):R})}return j(t,function(a){return L(a)?r:y})}];function
@@ -6424,14 +6424,14 @@ h=N;return h}function
 af(a,c){var
 d=b(K[3],c);return bD(function(f,d){var
 b=gZ(d),e=ae(a,c,f,b),g=e?e[1][1]:fB(a,b,dN(a,n,b)),h=Z(g);return p(d[1],h)},d)}var
-B=[0,w],U=[m,function(c){var
+B=[0,w],T=[m,function(c){var
 a=E(g),b=D===a?g[1]:m===a?I(g):g;return[0,b]}],V=[0,[0]],ah=[0,[0]];function
 W(b){for(;;){var
-d=E(U),a=D===d?U[1]:m===d?I(U):U;if(b===B[1])return a[1];if(b===(B[1]+1|0)&&cX(V[1],[0]))return V[1];if(b<B[1]){var
+d=E(T),a=D===d?T[1]:m===d?I(T):T;if(b===B[1])return a[1];if(b===(B[1]+1|0)&&cX(V[1],[0]))return V[1];if(b<B[1]){var
 e=o(t,0),l=a[1],n=B[1]-1|0,q=j(t,function(o,k,j){return function(a){var
-l=0;if(F(i[1],FE)&&L(a)&&0!==dc(i)&&i[5]<=k){var
+l=0;if(F(i[1],FF)&&L(a)&&0!==dc(i)&&i[5]<=k){var
 e=r;l=1}if(!l){var
-m=0;if(F(i[1],FF)&&ab(a))var
+m=0;if(F(i[1],FG)&&ab(a))var
 e=y;else
 m=1;if(m){var
 b=af(o,a),d=S(k,a);if(typeof
@@ -6453,7 +6453,7 @@ ai(a){return cy(s(a),t+1|0)}function
 aj(a){var
 b=L(a);if(b)var
 c=b;else{var
-d=F(i[1],FG);if(d)return ab(a);var
+d=F(i[1],FH);if(d)return ab(a);var
 c=d}return c}var
 l=[m,function(d){var
 a=f?v[14]:v[13];if(a){var
@@ -6485,7 +6485,7 @@ ar(T,a,k){var
 z=ad(ac(a),k),at=0;if(z[4]||!a$(H[2],[0,1-f]))at=1;else
 if(T<w)var
 A=dN(X(T),n,z);else{var
-U=E(g),e=D===U?g[1]:m===U?I(g):g,d=ad(ac(a),k);if(F(i[1],FH)){var
+U=E(g),e=D===U?g[1]:m===U?I(g):g,d=ad(ac(a),k);if(F(i[1],FI)){var
 V=E(l),B=D===V?l[1]:m===V?I(l):l,ay=ad(b(K[3],a),k)[1],W=function(b,a){return f?bH(b,a):eg(b,a)},C=dN(e,n,d),az=c(e,a)[1+a],au=0;if(W(fB(e,d,C),az)){var
 aA=c(B,a)[1+a],aB=p(c(e,a)[1+a],aA);if(W(p(ay,fB(B,d,C)),aB)){var
 Y=C;au=1}}if(!au)var
@@ -6498,7 +6498,7 @@ R=0;if(f){var
 av=0;if(!u(a)&&!bI(a5(p,y,j[3]),r)){R=1;av=1}if(!av)var
 G=dN(e,n,d)}else
 R=1;if(R)if(u(a)){var
-t=F(i[1],FI)?ai:s,aF=function(b){var
+t=F(i[1],FJ)?ai:s,aF=function(b){var
 c=u(b);if(c)var
 e=t(a),d=t(b)<e?1:0;else
 var
@@ -6558,7 +6558,7 @@ g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
 f=d;return f}return 0}return[0,ao,[0,an,u,s,ai,function(c,b,a){return al(c,b,a)[1]},as,ar,aq,ap]]}function
 n3(g,a,f,m,h,c,Q){var
-l=0===dc(g[2])?1:0,d=a[1],R=t(d,FJ),o=a[8],p=a[9],L=0;if(o&&p){var
+l=0===dc(g[2])?1:0,d=a[1],R=t(d,FK),o=a[8],p=a[9],L=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,M=p[1],r=0,N=0;if(s<0)var
 u=r;else{var
 j=N,v=r;for(;;){var
@@ -6566,45 +6566,45 @@ O=b(M[2],j),y=O<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
 j=P,v=y;continue}var
 u=y;break}}var
 z=u;L=1}if(!L)var
-z=0;S(1-z,R);var
-T=t(d,FK),A=G(a[2],FL);if(A)var
+z=0;T(1-z,R);var
+S=t(d,FL),A=G(a[2],FM);if(A)var
 B=A;else
 var
-al=0!==a[12]?1:0,B=al||1-l;S(B,T);var
-U=t(d,FM),C=0!==a[10]?1:0;if(C)var
+al=0!==a[12]?1:0,B=al||1-l;T(B,S);var
+U=t(d,FN),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||az(g[2][1],FU);S(D,U);var
+ak=1-l,D=ak||az(g[2][1],FV);T(D,U);var
 V=f===m?[0,f,0]:[0,f,[0,m,0]];w(function(a){var
-b=t(d,FN);return S(e9(a,h),b)},V);var
-W=t(d,FO),X=0.<=a[3]?1:0,Y=X||1-mn(f);S(Y,W);function
+b=t(d,FO);return T(e9(a,h),b)},V);var
+W=t(d,FP),X=0.<=a[3]?1:0,Y=X||1-mn(f);T(Y,W);function
 E(b,e,a){var
 c=b?f:m,d=e8(c,h,b,a);if(d){var
 g=function(d,e){return el(c,h,b,a,d,e)};return g3(e,c,em(c,h,b,a),g,a)}return d}var
-Z=l?az(g[2][1],FP):l;if(Z){var
+Z=l?az(g[2][1],FQ):l;if(Z){var
 k=g[2][5],_=em(f,h,1,c),$=1,aa=function(a,b){return el(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
 K=1-b(c[2],i),af=K?x(e(c[1],k,i))<=0?1:0:K;if(af){var
-ag=t(d,FT),ah=b(c[5],k),ai=b(c[1],k);S(mi(bH,ek,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+ag=t(d,FU),ah=b(c[5],k),ai=b(c[1],k);T(mi(bH,ek,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],H=1.-a[4];else
 var
 n=a[4],H=a[3];var
-I=az(g[2][1],FQ);if(H<=0.){var
-ac=t(d,FR);S(E(1,iy,c),ac)}var
+I=az(g[2][1],FR);if(H<=0.){var
+ac=t(d,FS);T(E(1,iy,c),ac)}var
 ad=n==a3?1:0,J=ad||(I?1.<=n?1:0:I);if(J){var
-ae=t(d,FS);return S(E(0,iz,Q),ae)}return J}function
+ae=t(d,FT);return T(E(0,iz,Q),ae)}return J}function
 n4(a,u,i,g,f,e,d,H){var
-P=a?a[1]:a,n=u?u[1]:z(0,aw),o=i?i[1]:z(0,aw),q=g?g[1]:z(0,10),s=f?f[1]:z(0,10),t=e?e[1]:z(0,4),S=d?d[1]:function(a){throw[0,aa,FX]};return function(d,L,u,K,J){var
+P=a?a[1]:a,n=u?u[1]:z(0,aw),o=i?i[1]:z(0,aw),q=g?g[1]:z(0,10),s=f?f[1]:z(0,10),t=e?e[1]:z(0,4),T=d?d[1]:function(a){throw[0,aa,FY]};return function(d,L,u,K,J){var
 a=H[1],v=[0,0],A=[0,P],M=z(0,aw);function
 f(a){v[1]=[0,a,v[1]];A[1]++;return[5,A[1]-1|0]}var
-T=B(d[1]);function
+U=B(d[1]);function
 e(c,b){if(c<L){var
-f=d[3],g=f5(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*T|0)+N(function(b,a){var
+f=d[3],g=f5(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*U|0)+N(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
 j=ad(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===x(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,aa,FV]}}function
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,aa,FW]}}function
 F(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
@@ -6627,7 +6627,7 @@ B=[0,0],H=j(w,function(d){var
 a=Q(F,d);return bj(function(a){var
 b=a[4],e=E(b),i=D===e?b[1]:m===e?I(b):b,j=g(i),c=a[3],f=E(c),k=D===f?c[1]:m===f?I(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];B[1]=[0,h];return h},a)}),C=l(function(a){return a?a[1]:eV(B[1])},H);R(t,x,C);var
 z=C}var
-G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);R(s,n,A);return A;default:return[5,b(S,a[1])]}}function
+G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);R(s,n,A);return A;default:return[5,b(T,a[1])]}}function
 O(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
 g=f[1],i=c(a[2],e)[1+e],j=N(function(f,d){var
@@ -6653,7 +6653,7 @@ d=c(a[3],b)[1+b];switch(d[0]){case
 f=[0,[0,r,F(d[1])],0];break;case
 3:var
 n=d[2],q=k(function(a){var
-b=a[1];if(1-ev(b))U(FW);var
+b=a[1];if(1-ev(b))S(FX);var
 c=eu(b),d=0<x(c)?1:0,f=e(a[2],d);return[0,cL(c),f]},n),s=d[1],t=aQ(bE(function(a){var
 b=a[1],c=g(a[2]);return k(function(a){var
 c=a[2];return[0,h(b,a[1]),c]},c)},s),q),j=z(0,8);w(function(a){var
@@ -6681,7 +6681,7 @@ X(a){return al(v[1])}return[0,g,i,function(a){var
 b=a[1],c=0<x(b)?1:0,d=e(a[2],c);return[0,cL(b),d]},X,G,V]}}function
 eB(c,b){var
 a=[0,0.];u(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}var
-b4=[aq,FY,bU(0)];function
+b4=[aq,FZ,bU(0)];function
 n5(k){var
 g=k.length-1,b=l(aH,k),h=j(g,function(a){return j(g,function(b){return a===b?1.:0.})}),m=g-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
@@ -6722,7 +6722,7 @@ g=c;return g}}(s,h,t),r);if(0<=h[1]){var
 o=h[1],v=d[1];c(b,o)[1+o]=v;var
 e=e-1|0;continue}var
 w=aH(b);return[1,d[1],w]}return[0,m,aH(b)]}}var
-eC=[aq,FZ,bU(0)];function
+eC=[aq,F0,bU(0)];function
 js(a,g){var
 d=a[1].length-1,e=o(d,0.),h=a[4],i=l(function(a){var
 c=aR(a);return O(b(bN(function(a){var
@@ -6763,19 +6763,19 @@ a=a[3];continue}}function
 n_(a,u,t){if(!bH(a,y)&&!eg(a,r)){var
 i=0,g=0,f=r,e=u,b=t,c=r;for(;;){var
 j=h(cK(b),a),v=q(r,a),l=h(cK(e+1|0),v),m=q(l,j),n=0<x(m)?1:0;if(n)var
-w=h(c,m),z=T(ag(d,60)),o=bH(h(h(f,j),z),w);else
+w=h(c,m),z=U(ag(d,60)),o=bH(h(h(f,j),z),w);else
 var
 o=n;if(0!==b&&!o&&i!==hj){var
 s=cj(h(f,j),l),A=ag(d,hr),B=s[2],k=bZ(hN(ag(s[1],hr),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=p(c,k);continue}return al(g)}}return 0}function
-Gc(b,a){return y}function
-Gd(a){return y}function
-Ge(c,b,a){return 0}function
-Gf(b,a){return 0}function
-Gg(c,b,a){return[0,y]}function
-Gh(a){return 0}function
+Gd(b,a){return y}function
+Ge(a){return y}function
+Gf(c,b,a){return 0}function
+Gg(b,a){return 0}function
+Gh(c,b,a){return[0,y]}function
 Gi(a){return 0}function
-Gj(a){return 0}var
-bS=[0,function(b,a){return y},Gj,Gi,Gh,Gg,Gf,Ge,Gd,Gc];function
+Gj(a){return 0}function
+Gk(a){return 0}var
+bS=[0,function(b,a){return y},Gk,Gj,Gi,Gh,Gg,Gf,Ge,Gd];function
 jt(c,b,a){return 0}function
 ju(c,b,a){return 0}var
 jv=0,jw=0;function
@@ -6783,9 +6783,9 @@ jx(c,b,a){return 0}function
 jy(c,b,a){return 0}function
 n$(b,a){return 0}function
 jz(c,b,a){return 0}function
-oa(a){throw[0,aa,Gk]}var
+oa(a){throw[0,aa,Gl]}var
 jA=0,jB=0;function
-Gl(a){return i}var
+Gm(a){return i}var
 ob=0;function
 jC(a){return[0,a[1],a[2]]}function
 jD(a){return r}function
@@ -6797,7 +6797,7 @@ r=e(jK[29],a,jL[1]);if(r)return r[1];if(0<x(a))var
 k=a[1],l=a[2],s=bX(k),b=bX(l)-s|0,t=ag(l,aP(0,-(b+eG|0)|0)),g=ge(ag(k,(b+eG|0)+aP(0,-(b+eG|0)|0)|0),t),h=e1(ed(g,pe)),n=ag(h,pe),d=c(nL,2048)[ku],o=E(d),u=D===o?d[1]:m===o?I(d):d,v=Y(b,u),f=c(nL,h)[1+h],p=E(f),w=D===p?f[1]:m===p?I(f):f,y=aA(g,n),z=cI(aA(ag(nK(cI(g,n),y),1),w),v),q=Math.abs(Math.log(V(a))),A=c2(he,q),B=ag(lb(Math.ceil(4.+2.*c2(he,q)*A)),32),j=cI(ed(z,48),B);else
 var
 j=i;jL[1]=P(jK[4],a,j,jL[1]);return j}function
-Gx(a,A,bf,cd,aM,av,cc,cb,v,aI){var
+Gy(a,A,bf,cd,aM,av,cc,cb,v,aI){var
 bg=aM[3],aN=aM[2],X=aM[1],Y=a[3];if(typeof
 Y!=="number"&&2===Y[0]){var
 _=Y[4],bi=Y[3],ae=Y[1],G=l(fq,Y[2]),n=eV(a[5]),s=a[1],ce=B(bi[3]),aO=gR(bi),aP=z(0,a2),ax=z(0,a2),cf=je(aO),bm=z(0,a2),bn=s[1]-1|0,ck=0;if(!(bn<0)){var
@@ -6806,7 +6806,7 @@ bW=bz(s[5],an),aY=bW[1],bX=bW[2]-1|0;if(!(bX<aY)){var
 ao=aY;for(;;){var
 b0=bz(s[6],ao),b1=b0[2],ap=b0[1],aZ=bc(bq,J(b1-ap|0,function(c){return function(a){return b(ae[2],c+a|0)}}(ap)));if(1-aJ(bm,aZ)){aG(bm,aZ,0);var
 cJ=W(bd),cM=gQ(cf,N(function(d,a){var
-e=c(G,a)[1+a];return b(co(0,d),e)},cJ,aZ))[1];S(b(at[2],cM),GG)}var
+e=c(G,a)[1+a];return b(co(0,d),e)},cJ,aZ))[1];T(b(at[2],cM),GH)}var
 b2=b1-1|0;if(!(b2<ap)){var
 aq=ap;for(;;){var
 a0=b(ae[2],aq);if(1-aJ(aP,a0)){aG(aP,a0,0);aG(ax,a0,[0,an,ao-aY|0,aq-ap|0])}var
@@ -6817,44 +6817,44 @@ ao=cN;continue}break}}var
 cI=an+1|0;if(bn!==an){var
 an=cI;continue}break}}var
 af=bc(bq,eX(gb(aP))),cl=0;if(33554432<a5(function(c,a){var
-d=cP(0,av,a[2]),b=cP(1,av,a[2])+d|0;if(2097152<b)U(Gz);return c+b|0},cl,X))U(GA);var
-H=_?F(_[1][4],GB):_,cm=H?s[3]:X.length-1,bo=n[1];if(bo){var
-bp=bo[1],br=bp[1];S(br[1]===cm?1:0,GC);var
+d=cP(0,av,a[2]),b=cP(1,av,a[2])+d|0;if(2097152<b)S(GA);return c+b|0},cl,X))S(GB);var
+H=_?F(_[1][4],GC):_,cm=H?s[3]:X.length-1,bo=n[1];if(bo){var
+bp=bo[1],br=bp[1];T(br[1]===cm?1:0,GD);var
 ak=[0,br[2],bp[2][2]]}else
 var
 cH=function(a){return 1.},ak=[0,function(a){return 0.},cH];var
-cn=H?0!==n[2]?1:0:H;S(1-cn,GD);var
-bs=0===_?Fh:Fg,aD=v[5],aE=v[3],ai=v[2],a1=v[1],b5=0;if(_){var
+cn=H?0!==n[2]?1:0:H;T(1-cn,GE);var
+bs=0===_?Fi:Fh,aD=v[5],aE=v[3],ai=v[2],a1=v[1],b5=0;if(_){var
 K=_[1],b6=K[2];if(cZ(function(a){var
-b=F(a,Gm),c=b||F(a,Gn);return c},b6)){var
+b=F(a,Gn),c=b||F(a,Go);return c},b6)){var
 b7=function(a){function
 c(c){return b(K[9][2],a)+c|0}var
-d=b(K[9][2],a),e=J(b(K[9][2],a+1|0)-d|0,c),f=0;return N(function(c,a){return c+b(K[11][2],a)|0},f,e)},au=J(K[9][1]-1|0,b7),aF=1===B(ai)?1:0,b8=aF?0!==n[3]?1:0:aF;S(1-b8,Go);if(aF)var
-L=Gp;else{var
+d=b(K[9][2],a),e=J(b(K[9][2],a+1|0)-d|0,c),f=0;return N(function(c,a){return c+b(K[11][2],a)|0},f,e)},au=J(K[9][1]-1|0,b7),aF=1===B(ai)?1:0,b8=aF?0!==n[3]?1:0:aF;T(1-b8,Gp);if(aF)var
+L=Gq;else{var
 ba=n[3];if(ba)var
 bb=ba[1],be=J(bb[1],bb[2]);else
 var
 ca=function(b){var
 a=b===nG(au)?1:0,c=a?1:a;return c},be=J(nG(au)+1|0,ca);var
 L=be}var
-b9=B(ai);if(b9<B(L))U(Gq);var
+b9=B(ai);if(b9<B(L))S(Gr);var
 a6=[0,jJ,jI,jH,jG,jF,bS,bS,jE,jD,jC,r,L,jM,jB,jA,oa,jz,n$,jy,jx,jw,jv,bS,bS,ju,jt],b_=function(a){return 0<=x(a)?1:0},a7=function(a){return cY(b_,a)},b$=J(a1,function(a){return a}),a8=b(bl(function(a){return 1-aJ(ax,a)}),b$);bk(function(a,g){var
 d=0!==a8?1:0;if(d)var
 f=0<fd(a,ai,L)?1:0,c=f?1-a7(k(function(c){var
 d=b(A[3],c);return fc(e(aE,a,function(b,c){return gs(a,aD,b,c)}),d)},a8)):f;else
 var
-c=d;return c?U(Gr):c},au);var
-a_=iH(A,a1,ai,aE,a6,v[4],aD,v[6]),aj=a_?a_[1]:a9(Gw);bk(function(a,f){var
+c=d;return c?S(Gs):c},au);var
+a_=iH(A,a1,ai,aE,a6,v[4],aD,v[6]),aj=a_?a_[1]:a9(Gx);bk(function(a,f){var
 b=0<fd(a,ai,L)?1:0;if(b){var
-c=A[4],d=e(aE,a,function(b,c){return gs(a,aD,b,c)});return S(a7(k(function(a){return fc(d,a)},c)),Gs)}return b},au);var
+c=A[4],d=e(aE,a,function(b,c){return gs(a,aD,b,c)});return T(a7(k(function(a){return fc(d,a)},c)),Gt)}return b},au);var
 ay=[0,L,aj,[0,function(h){var
 c=z(0,aw),e=aj[2];w(function(d){var
-e=d[1],f=b(h,e);S(0.<f?1:0,Gt);var
-a=il(d[2])/f,g=cE(a),i=g?0.<a?1:0:g;S(i,Gu);return R(c,e,$(a))},e);function
+e=d[1],f=b(h,e);T(0.<f?1:0,Gu);var
+a=il(d[2])/f,g=cE(a),i=g?0.<a?1:0:g;T(i,Gv);return R(c,e,$(a))},e);function
 a(a){return ac(c,a)}var
 d=mQ(a6,aj[2],a,aj[1]);if(d){var
 f=aj[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,bZ(d[1],fa)],g]}return a9(Gv)}]];b5=1}}if(!b5)var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,bZ(d[1],fa)],g]}return a9(Gw)}]];b5=1}}if(!b5)var
 ay=[0,0,[0,i,0],0];var
 bv=ay[3],bw=ay[2],cq=ay[1],az=$(a4(a[4],0.)),aS=a[2][9];if(aS)var
 bx=aS[1],am=bO(bq,J(bx[1],bx[2]));else
@@ -6862,7 +6862,7 @@ var
 am=aS;var
 g=jf(aO,k(function(a){return c(G,a)[1+a]},af)),aT=z(0,10),aU=z(0,4),by=function(e,d){var
 b=Q(aT,[0,e,d]);if(b){var
-a=b[1],c=E(a),f=D===c?a[1]:m===c?I(a):a;return f[4]}return a9(GE)},aB=v[1],cs=v[4],ct=n[4];bk(function(q,v){var
+a=b[1],c=E(a),f=D===c?a[1]:m===c?I(a):a;return f[4]}return a9(GF)},aB=v[1],cs=v[4],ct=n[4];bk(function(q,v){var
 L=nW(g,G,af,0,[0,n[1],[0,v[1]],n[3],n[4],n[5]],bg,bv,az,bs,q+1|0,by);R(aU,q+1|0,L);var
 x=[m,function(s){var
 e=aI[2],a=aI[1],f=nb(A,aB,a,cs,e,aI[3]),q=[0,jJ,jI,jH,jG,jF,bS,bS,jE,jD,jC,r,ob,jM,jB,jA,oa,jz,n$,jy,jx,jw,jv,bS,bS,ju,jt];if(f){var
@@ -6873,19 +6873,19 @@ l=bO(bq,b(a[3],d));w(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
 n=bw[2];w(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,A,aB,a,e,q,bw,h[1],g[2],i,j]}}return a9(Fw)}],a=v[2];return u(function(n,aO){return R(aT,[0,q,n],[m,function(aR){var
-aP=f(v[4],n),M=c(v[3],n)[1+n],P=L[2],an=E(x),a=D===an?x[1]:m===an?I(x):x,d=a[3],A=a[4],w=M.length-1,F=B(d[8]),X=0<w?1:0,ap=X?0===fZ(F,w)?1:0:X;S(ap,Fz);var
-Y=a5(Fx,0,M);S(0<Y?1:0,FA);var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,A,aB,a,e,q,bw,h[1],g[2],i,j]}}return a9(Fx)}],a=v[2];return u(function(n,aO){return R(aT,[0,q,n],[m,function(aR){var
+aP=f(v[4],n),M=c(v[3],n)[1+n],P=L[2],an=E(x),a=D===an?x[1]:m===an?I(x):x,d=a[3],A=a[4],w=M.length-1,F=B(d[8]),X=0<w?1:0,ap=X?0===fZ(F,w)?1:0:X;T(ap,FA);var
+Y=a5(Fy,0,M);T(0<Y?1:0,FB);var
 s=J(F,function(b){var
 a=cy(aL(b,w),F);return cy(c(M,a)[1+a],Y)}),aq=0,t=N(function(b,a){return b+a|0},aq,s);function
 ar(a){return a}var
 as=J(d[4],ar),at=0,_=N(function(c,b){var
-d=bY(a[7]),f=bE(function(a){return a[1]},d),g=0;return c+N(function(c,a){return c+e(A,a,b)|0},g,f)|0},at,as),aa=0<_?1:0,au=aa?cy(536870911,_)<t?1:0:aa;if(au)U(FB);var
+d=bY(a[7]),f=bE(function(a){return a[1]},d),g=0;return c+N(function(c,a){return c+e(A,a,b)|0},g,f)|0},at,as),aa=0<_?1:0,au=aa?cy(536870911,_)<t?1:0:aa;if(au)S(FC);var
 av=0,ac=ea(function(b,a,c){return[0,[0,b,a]]},P,av);function
 aw(a){var
 b=Q(P,a);if(b){var
 c=b[1];return[0,a,c[1],c[2],0,0]}if(ac){var
-d=ac[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return a9(FC)}var
+d=ac[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return a9(FD)}var
 ax=j(a[2],aw);function
 ad(a){return c(ax,a)[1+a]}var
 ae=z(0,10),ay=O(k(O,a[7]));function
@@ -6900,7 +6900,7 @@ aD(a){return c(ah,a)[1+a]}function
 aE(a){return c(ag,a)[1+a]}var
 i=[0,0,s,H,az,function(a){return c(af,a)[1+a]},aE,aD,aC,y,nY],aF=a[8];bk(function(d,$){var
 y=Q(P,d);if(y){var
-E=y[1],F=bE(function(b){return iS(A,i,b,0,s,a[7])},$),j=V(h(H,T(c(a[10],d)[1+d]))),aa=0!==F?1:0,I=aa||(j!=0.?1:0);if(I){var
+E=y[1],F=bE(function(b){return iS(A,i,b,0,s,a[7])},$),j=V(h(H,U(c(a[10],d)[1+d]))),aa=0!==F?1:0,I=aa||(j!=0.?1:0);if(I){var
 J=cp(g,c(G,d)[1+d]),z=[0,V(J[2])],ac=J[1];u(function(b,a){var
 c=f(aO,b),d=V(a)*c;z[1]=z[1]+d;return 0},ac);var
 l=V(E[1]),e=V(E[2]),ad=ab(l,eH*e),n=c2(e,ab(z[1],ad)),ae=gY(n);c(af,d)[1+d]=ae;var
@@ -6910,7 +6910,7 @@ b=a[2];return c+a[1]*b/(n*(n+b))},aj,ai),O=L(0);if(O){var
 o=function(c){var
 a=0.;return N(function(d,a){var
 e=b(c,a[2]);return d+a[1]*e},a,O)},q=function(a){var
-b=j*Math.log(a);return o(function(b){return H8(b/a)})-b},r=function(a){var
+b=j*Math.log(a);return o(function(b){return H9(b/a)})-b},r=function(a){var
 b=j/a;return o(function(b){return-b/(a*(a+b))})-b},B=q(l),w=1,v=e,t=l;for(;;){var
 m=bK*(t+v),Z=r(m)*(l-m);if(q(m)+Z<=B)var
 x=m,D=t;else
@@ -6918,9 +6918,9 @@ var
 x=v,D=m;var
 _=w+1|0;if(40!==w){var
 w=_,v=x,t=D;continue}var
-k=ab(n,x),U=0;if(k<e){var
+k=ab(n,x),T=0;if(k<e){var
 W=eH*j;if(W<j+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
-p=[0,k,0,r(k)];U=1}}if(!U)var
+p=[0,k,0,r(k)];T=1}}if(!T)var
 X=l<e?(q(e)-B)/(e-l):0.,C=r(e),Y=j/e,p=[0,e,1,ab(X,C+kx*(Math.abs(C)+o(function(a){return-a/(e*(e+a))})+Y))];var
 ak=gY(p[1]);c(ag,d)[1+d]=ak;var
 al=p[2];c(ah,d)[1+d]=al;var
@@ -6932,9 +6932,9 @@ R=I;var
 S=R}else
 var
 S=y;return S},aF);var
-aH=T(fa),ai=dG(a[5],t,d[7]),aj=iX(a[5],t,s,d[8]),ak=iW(a[1],A,a[5],a[2],ad,i,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
-al=ak[1],aI=al[1],aJ=h(H,T(a[6][1])),am=C(nY(cj(p(p(T(aA(ai[1],aj[1])),aJ),aI),aH))),aK=al[2],aM=fq(k(function(a){return[0,a[2],a[1]]},aK)),aN=Z(W(am),aM),R=[0,[0,i[1],i[2],i[3],i[4],i[5],i[6],i[7],i[8],am,i[10]],aN];ao=1}if(!ao)var
-R=a9(FD);var
+aH=U(fa),ai=dG(a[5],t,d[7]),aj=iX(a[5],t,s,d[8]),ak=iW(a[1],A,a[5],a[2],ad,i,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
+al=ak[1],aI=al[1],aJ=h(H,U(a[6][1])),am=C(nY(cj(p(p(U(aA(ai[1],aj[1])),aJ),aI),aH))),aK=al[2],aM=fq(k(function(a){return[0,a[2],a[1]]},aK)),aN=Z(W(am),aM),R=[0,[0,i[1],i[2],i[3],i[4],i[5],i[6],i[7],i[8],am,i[10]],aN];ao=1}if(!ao)var
+R=a9(FE);var
 aQ=de(g,[9,(q*64|0)+n|0],R[2]);return[0,q,L[2],R[1],aQ]}])},a)},ct);var
 t=nW(g,G,af,am,n,bg,bv,az,bs,0,by);R(aU,0,t);var
 cu=function(c){var
@@ -6953,7 +6953,7 @@ c=a[2][9];if(c){var
 f=b(s[5][2],e)+d|0;return ac(bP,b(c[1][2],f))}return c},bR=function(a){function
 b(d,c,b){var
 a=aW(bL(d,c,b));return[0,a[2],a[3]]}var
-c=[0,jJ,jI,jH,jG,jF,bS,bS,jE,jD,jC,r,ob,Gl,jB,jA,aW,jz,bQ,jy,jx,jw,jv,bS,bS,ju,jt];return dB(A,function(b,d,e){return dF(c,a,b,d,e)},b)},aX=bR(0),bT=0===am?aX:bR(1);if(a$(X,[0]))var
+c=[0,jJ,jI,jH,jG,jF,bS,bS,jE,jD,jC,r,ob,Gm,jB,jA,aW,jz,bQ,jy,jx,jw,jv,bS,bS,ju,jt];return dB(A,function(b,d,e){return dF(c,a,b,d,e)},b)},aX=bR(0),bT=0===am?aX:bR(1);if(a$(X,[0]))var
 bU=r;else
 var
 cF=X.length-1,cG=cb?2:1,bU=cj(cc,cK(aL(cG,cF)));var
@@ -6966,17 +6966,17 @@ j=$,K=F;for(;;){var
 L=0<=b(g[2],j)?1:K,aa=j+1|0;if(H!==j){var
 j=aa,K=L;continue}var
 J=L;break}}if(J){var
-n=a[1],v=z(0,aw),A=t[4],X=A?A[1]:a9(Gb),B=g[1]-1|0,Y=0;if(!(B<0)){var
+n=a[1],v=z(0,aw),A=t[4],X=A?A[1]:a9(Gc),B=g[1]-1|0,Y=0;if(!(B<0)){var
 i=Y;for(;;){var
-Z=t[5].length-1;S(b(g[2],i)<Z?1:0,Ga);var
+Z=t[5].length-1;T(b(g[2],i)<Z?1:0,Gb);var
 _=i+1|0;if(B!==i){var
 i=_;continue}break}}var
-r=[0,function(S,R,P){var
+r=[0,function(T,R,P){var
 z=b(n[5][2],R)+P|0,j=b(g[2],z);if(0<=j){var
 l=o(b3(t[1]),y),q=[0,0],A=bz(n[6],z),B=A[1],F=A[2]-1|0;if(F<B)var
 H=y;else{var
 a=B,r=y;for(;;){var
-L=b(n[7][2],a),M=c(S,L)[1+L],d=f?M:C(M);if(0!==x(d)){var
+L=b(n[7][2],a),M=c(T,L)[1+L],d=f?M:C(M);if(0!==x(d)){var
 e=b(ae[2],a),N=Q(v,e);if(N)var
 i=N[1];else{var
 ab=c(G,e)[1+e],O=cp(t[1],ab);aG(v,e,O);var
@@ -6988,7 +6988,7 @@ e=0}else
 var
 e=d;return e}}(d),_);var
 $=i[3];w(function(e){return function(a){var
-b=a[1];if(1-ev(b))U(F$);var
+b=a[1];if(1-ev(b))S(Ga);var
 c=q[1],d=a[2];q[1]=[0,[0,C(h(e,eu(b))),d],c];return 0}}(d),$);var
 s=Z}else
 var
@@ -6996,17 +6996,17 @@ s=r;var
 aa=a+1|0;if(F!==a){var
 a=aa,r=s;continue}var
 H=s;break}}var
-J=cR([0,fw],X,l,c(t[5],j)[1+j]),K=nZ(1,p(H,J[1])),T=k(cz,q[1]),V=J[2],W=aQ(k(function(c){var
-a=c[2],d=E(a),e=D===d?a[1]:m===d?I(a):a,f=b(bA,e);return[0,c[1],f]},V),T),Y=f?K:C(K);return[0,[0,Y,W]]}return 0}];V=1}}if(!V)var
+J=cR([0,fw],X,l,c(t[5],j)[1+j]),K=nZ(1,p(H,J[1])),U=k(cz,q[1]),V=J[2],W=aQ(k(function(c){var
+a=c[2],d=E(a),e=D===d?a[1]:m===d?I(a):a,f=b(bA,e);return[0,c[1],f]},V),U),Y=f?K:C(K);return[0,[0,Y,W]]}return 0}];V=1}}if(!V)var
 r=0;var
 ab=f?bT:aX,N=n2([0,a,ab,e,q,f,r]),ac=N[1];function
 O(c,b,a){return a4(P(ac,c,b,a),0)}if(0!==r){var
 W=0;if(0===dc(a[2])&&0===a[2][5]){var
 R=s[1]-1|0,ad=0;if(!(R<0)){var
 d=ad;for(;;){var
-ag=b(s[5][2],d),T=(b(s[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(T<0)){var
+ag=b(s[5][2],d),U=(b(s[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(U<0)){var
 l=af;for(;;){O(0,d,l);var
-ai=l+1|0;if(T!==l){var
+ai=l+1|0;if(U!==l){var
 l=ai;continue}break}}var
 ah=d+1|0;if(R!==d){var
 d=ah;continue}break}}}else
@@ -7022,15 +7022,15 @@ F=0,aq=am;var
 s=an(aq),v=a4(F,s),at=0!==i[17]?1:0;if(at)var
 au=cE(i[3]),aV=au?cE(i[4]):au,ax=1-aV;else
 var
-ax=at;if(ax)U(GF);var
+ax=at;if(ax)S(GG);var
 aX=n[5],ay=d2(function(a){return a[1]===am?1:0},aX);if(ay){var
-aY=0===F?[0,s,0]:[0,s,[0,v,0]],H=k(function(a){return[0,a[1],a[2],a[3]]},aY),aZ=ay[1][2],aB=0!==dc(a[2])?1:0,aD=aB||(0<a[2][5]?1:0);if(aD)U(F8);var
-aE=a4(a[2][7],1.),S=k(function(m){var
+aY=0===F?[0,s,0]:[0,s,[0,v,0]],H=k(function(a){return[0,a[1],a[2],a[3]]},aY),aZ=ay[1][2],aB=0!==dc(a[2])?1:0,aD=aB||(0<a[2][5]?1:0);if(aD)S(F9);var
+aE=a4(a[2][7],1.),T=k(function(m){var
 f=m[3],v=m[2],w=A[1],C=m[1];function
 j(d){var
-f=b(A[2],d),g=C[3],a=g?e(g[1],0,d):U(F6);if(typeof
+f=b(A[2],d),g=C[3],a=g?e(g[1],0,d):S(F7);if(typeof
 a==="number")var
-c=U(F3);else
+c=S(F4);else
 if(0===a[0])var
 c=[0,[0,1.,ad(f,a[1])],0];else
 var
@@ -7039,10 +7039,10 @@ e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
 b=V(g[1]);if(h)var
-b=U(F5)}else
+b=S(F6)}else
 var
 b=0.;var
-i=d[2],j=e[2],l=aQ(k(function(a){return[0,f*aE,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},F4,c)}var
+i=d[2],j=e[2],l=aQ(k(function(a){return[0,f*aE,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},F5,c)}var
 D=w[2],g=z(0,aw),p=z(0,aw),c=dv(0),x=0,y=0;function
 q(a){var
 h=0===ei(w,0,a)?1:0;if(h){var
@@ -7058,7 +7058,7 @@ h=O(al(a)),B=l(function(a){var
 c=j(a)[2];return O(k(function(c){var
 a=c[3],h=Q(g,a);if(h)var
 i=[0,h[1]];else{if(b(f[2],a))var
-d=a9(F7);else
+d=a9(F8);else
 var
 j=V(e(f[1],0,a)),d=[0,V(e(v[1],0,a)),j];var
 i=[1,d[1],d[2]]}return[0,c[1],c[2],i]},c))},h);return[0,h,g,l(function(a){return j(a)[1]},h),B]}var
@@ -7066,16 +7066,16 @@ n=c[1];if(n){var
 o=n[1],r=o[2],s=o[1],i=r[1];if(i){r[1]=i[2];q(i[1][3]);var
 u=d,t=a}else{lI(c);aG(g,s,d);var
 u=d+1|0,t=[0,s,a]}var
-d=u,a=t;continue}throw lH}},H),ae=a[1][4],T=1<B(H)?1:0,Y=bf?T?[0,[0,-i[4]],[0,-i[3]]]:[0,[0,1.-i[4]],[0,1.-i[3]]]:[0,[0,i[3]],[0,i[4]]],_=function(a){function
+d=u,a=t;continue}throw lH}},H),ae=a[1][4],U=1<B(H)?1:0,Y=bf?U?[0,[0,-i[4]],[0,-i[3]]]:[0,[0,1.-i[4]],[0,1.-i[3]]]:[0,[0,i[3]],[0,i[4]]],_=function(a){function
 b(c,b){var
-a=ad(H,c),d=0,f=b?a[3]:a[2];return e(f[1],d,ae)}if(T){var
-c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},aa=t[4],K=aa?aa[1]:a9(F_),af=b3(g),aF=bO(as,aR(aZ)),aI=b(bl(function(c){var
+a=ad(H,c),d=0,f=b?a[3]:a[2];return e(f[1],d,ae)}if(U){var
+c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},aa=t[4],K=aa?aa[1]:a9(F$),af=b3(g),aF=bO(as,aR(aZ)),aI=b(bl(function(c){var
 a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aF),aM=cg(K[3],2*af|0,K[3].length-1-(2*af|0)|0),ba=bt(aM,O(k(t[7],aI))),bb=function(d){function
 a(a){var
-b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return l(function(b){return nD(g,d,a,b)},e)}return Hm(J(g[8].length-1,a))},P=bO(bq,bE(function(a){var
+b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return l(function(b){return nD(g,d,a,b)},e)}return Hn(J(g[8].length-1,a))},P=bO(bq,bE(function(a){var
 b=aR(a[4]);return bE(function(a){var
-b=aR(a);return k(function(a){return a[2]},b)},b)},S)),aL=bD(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},S),ai=function(s){var
+b=aR(a);return k(function(a){return a[2]},b)},b)},T)),aL=bD(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},T),ai=function(s){var
 v=s?Y[2]:Y[1],a=v[1],t=0;if(cE(a)){if(s)var
 A=$(a),i=ci(_(s),A);else
 var
@@ -7083,7 +7083,7 @@ F=$(a),i=bI(_(s),F);if(i){var
 n=[0,a];t=1}}if(!t)var
 n=0;return bj(function(aZ){var
 i=K[2],a=b3(g),F=B(g[4]),Q=s?eI:1.,H=z(0,aw);w(function(a){var
-b=cp(g,c(G,a)[1+a]),d=b[3]?U(F9):[0,b[1],b[2]],e=d[2],f=d[1],h=V(e);return R(H,a,[0,l(V,f),h,f,e])},P);var
+b=cp(g,c(G,a)[1+a]),d=b[3]?S(F_):[0,b[1],b[2]],e=d[2],f=d[1],h=V(e);return R(H,a,[0,l(V,f),h,f,e])},P);var
 _=[0,0],aa=[0,0],J=j(a,function(a){var
 b=c(i[1],a)[1+a];return V(q(c(i[2],a)[1+a],b))});function
 aM(G,t,S,aE,aD,A,aC,aB){var
@@ -7179,13 +7179,13 @@ o=b+1|0;if(j!==b){var
 b=o;continue}break}}return 0},an);var
 aO=Y[1],ao=V(X[1]);return aO+fD(B,ao,M(function(a,b){return b+fD(B,ao,c(aa,a)[1+a])},_))<0.?0:[0,[0,[0,aB,ah,X,k(function(a){var
 b=ac(H,a),c=b[3],d=aR(l(function(a){return J(c,a)},T)),e=J(c,L);return[0,a,[0,p(b[4],e),d]]},P),an]]]}throw b4}function
-ad(i,B){_[1]++;if(os<_[1])U(F0);var
+ad(i,B){_[1]++;if(os<_[1])S(F1);var
 v=fv(g,i,bt(ba,bb(i))),Z=l(V,i[1]),aN=i[1],n=M(function(a,b){return ab(cr,V(q(c(i[2],a)[1+a],b)))},aN),aO=v[3],af=l(function(a){var
 g=a[1],b=M(function(b,a){var
 c=f(n,b);return V(a)*c},g),d=[0,a[2]],j=a[1];u(function(a,b){var
 e=h(b,c(i[1],a)[1+a]);d[1]=q(d[1],e);return 0},j);var
 e=ab(cr,Math.sqrt(eB(b,b))),k=V(d[1])/e;return[0,l(function(a){return a/e},b),k]},aO),aP=l(function(a){return a[2]},af),ag=[0,l(function(a){return a[1]},af),aP,a];function
-y(a){return g2(ag,M(function(b,a){return a*f(n,b)},a))}if(1-gT(i))a9(F1);function
+y(a){return g2(ag,M(function(b,a){return a*f(n,b)},a))}if(1-gT(i))a9(F2);function
 G(c,b){var
 a=ac(H,b),d=a[2];return eB(a[1],c)+d}function
 aQ(b,a){return f(ac(H,a)[1],b)}function
@@ -7220,24 +7220,24 @@ an=F-1|0,al=-1,aU=0.,am=0.,aV=0;if(an<0)var
 ao=am,d=al;else{var
 b=aV,R=am,A=aU,P=al;for(;;){var
 as=function(c){return function(b){return j(a,function(a){return a===c?b:0.})}}(b);try{var
-a0=y(as(eI)),a1=[0,y(as(1.)),a0],S=a1}catch(a){a=bh(a);if(a!==b4)throw a;var
-at=[1,0,[0]],S=[0,at,at],be=a}var
-au=S[1],aJ=0;if(0===au[0]){var
-av=S[2],aw=au[1];if(0===av[0]){var
+a0=y(as(eI)),a1=[0,y(as(1.)),a0],T=a1}catch(a){a=bh(a);if(a!==b4)throw a;var
+at=[1,0,[0]],T=[0,at,at],be=a}var
+au=T[1],aJ=0;if(0===au[0]){var
+av=T[2],aw=au[1];if(0===av[0]){var
 ax=av[1],ay=(f(aw,b)-f(ax,b))*f(n,b),az=ay*(f(O,b)+oV/f(J,b)),aA=1e-07*f(J,b)<ay?1:0,aY=aA?A<az?1:0:aA;if(aY)var
 aD=f(Z,b)+bK*(f(aw,b)+f(ax,b))*f(n,b),aC=az,aB=b;else
 var
 aD=R,aC=A,aB=P;var
-X=aD,aE=aC,T=aB;aJ=1}}if(!aJ)var
-X=R,aE=A,T=P;var
+X=aD,aE=aC,U=aB;aJ=1}}if(!aJ)var
+X=R,aE=A,U=P;var
 aZ=b+1|0;if(an!==b){var
-b=aZ,R=X,A=aE,P=T;continue}var
-ao=X,d=T;break}}if(d<0)U(F2);var
+b=aZ,R=X,A=aE,P=U;continue}var
+ao=X,d=U;break}}if(d<0)S(F3);var
 z=$(ao);function
 ap(c,k){aa[1]++;var
 d=aa[1],b=dd(g[1],[10,d],c),a=E(b),j=0;if(a!==D&&a!==m&&a!==p2){var
 f=b;j=1}if(!j)var
-f=H7(b);var
+f=H8(b);var
 l=aH(i[4]),n=aH(i[3]),o=aH(i[2]),h=[0,aH(i[1]),o,n,l];e(k,h,f);return ad(ji(g,h),[0,[0,d,c],B])}var
 aq=jh(g,d,z),aW=jg(g,d,z),aX=ap(aq,function(a,b){c(a[2],d)[1+d]=z;c(a[4],d)[1+d]=b;return 0});return[2,aq,aX,ap(aW,function(a,b){c(a[1],d)[1+d]=z;c(a[3],d)[1+d]=b;return 0})]}var
 n=ad(i,0);n9(ah,n);return n},n)},aO=ai(0),aP=ai(1),aS=function(a){var
@@ -7274,8 +7274,8 @@ d=c(aN,a)[1+a];return $(b(ak[2],d))}function
 bi(a){var
 d=c(aN,a)[1+a];return $(b(ak[1],d))}var
 bm=s[3],bn=s[2],bo=bV(i[4]),bp=bV(i[3]),br=bj(function(a){return a[1]},F),L=[0,s[1],br,bf,bp,bo,bn,bm,bi,bg,be,bU,cq,jM,a_,a8,aW,bL,bQ,a7,a6,az,aA,a3,a2,a1,a0];return[0,L,function(a){var
-d=cP(1,av,c(X,a)[1+a][2]),e=cP(0,av,X[1+a][2]),f=n_(q(r,b(L[9],a)),e,d);return[0,n_(b(L[8],a),d,e),f]}]},cD)}throw[0,aa,Gy]}function
-GH(c){var
+d=cP(1,av,c(X,a)[1+a][2]),e=cP(0,av,X[1+a][2]),f=n_(q(r,b(L[9],a)),e,d);return[0,n_(b(L[8],a),d,e),f]}]},cD)}throw[0,aa,Gz]}function
+GI(c){var
 g=A(c),d=z(0,50),T=f7(b8),au=nh(g),av=0;function
 x(b,a){var
 d=(b+A(a)|0)<=g?1:0,e=d?F(cf(c,b,A(a)),a):d;return e}var
@@ -7324,10 +7324,10 @@ var
 a=g;for(;;){if(64<=(b-a|0)){ng(v,M,c,a);var
 a=a+64|0;continue}var
 e=a<b?1:0;return e?h6(f,c,a,b-a|0):e}};w(O,at);var
-P=aD(8),aq=(119-(n[1]%64|0)|0)%64|0;Hz(P,0,HT(H0(vE,hD(n[1]))));var
+P=aD(8),aq=(119-(n[1]%64|0)|0)%64|0;HA(P,0,HU(H1(vE,hD(n[1]))));var
 ao=aO(lu(P));O(t(vF,t(hZ(aq,0),ao)));var
-ar=aR(v),S=h0(vH,k(ap(vG),ar));s(F(S,ak),GI);var
-al=ni(ac(j,GJ)),am=z(0,50),H=i7(al,GK);if(typeof
+ar=aR(v),S=h0(vH,k(ap(vG),ar));s(F(S,ak),GJ);var
+al=ni(ac(j,GK)),am=z(0,50),H=i7(al,GL);if(typeof
 H!=="number"&&5===H[0]){var
 a3=H[1];w(function(y){var
 z=y[1],b=ac(j,z),o=y[2];if(typeof
@@ -7353,15 +7353,15 @@ a=lA(b,8*d|0),c=qO(a);if(a$(hD(c),a))return c;throw L};else
 var
 d=function(a){return qE(bp(b),4*a|0)};else
 var
-d=function(a){return Hv(bp(b),2*a|0)<<16>>16};if(!C){var
+d=function(a){return Hw(bp(b),2*a|0)<<16>>16};if(!C){var
 w=h[1];if(G(w,wC)){if(G(w,wD))throw L;var
 x=d}else{var
-q=Hq(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
+q=Hr(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
 c=E,s=D;for(;;){var
-t=gC(s,d(c));Ht(q,c,t);var
+t=gC(s,d(c));Hu(q,c,t);var
 F=c+1|0;if(r!==c){var
 c=F,s=t;continue}break}}var
-x=function(a){return Hs(q,a)}}var
+x=function(a){return Ht(q,a)}}var
 v=[0,x];B=1}}else
 var
 n=[1,function(a){return ca(lA(b,8*a|0))}];else
@@ -7369,8 +7369,8 @@ var
 n=[2,function(c){var
 a=X(b,c);if(1===a)return 1;if(a)throw L;return a}];if(!B)var
 v=n;return aG(am,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
-p=1}}}}}throw L},a3);return[0,i7(al,GL),am,S]}throw L}}}function
-GM(a,H,eS){var
+p=1}}}}}throw L},a3);return[0,i7(al,GM),am,S]}throw L}}}function
+GN(a,H,eS){var
 ba=fl(a,cn(a,yC));function
 au(w){var
 j=et(a);function
@@ -7398,7 +7398,7 @@ dh(c){var
 b=no(a,c),d=nj(b[2]);return[0,nj(b[1]),d]}function
 di(e){return bk(function(c,f){var
 d=1-b(e,c);if(d){var
-a=H[5],g=a?ls(c,a[1][5]):a;return g?U(GN):S(0,t(f,GO))}return d},eS)}if(np(a)){var
+a=H[5],g=a?ls(c,a[1][5]):a;return g?S(GO):T(0,t(f,GP))}return d},eS)}if(np(a)){var
 be=et(a),dW=a1(a,y6),bf=i8(a);if(b2(a,cn(a,yd))){if(b2(a,cn(a,ye)))throw L;var
 dD=a1(a,cn(a,yf)),b$=function(d){var
 a=b(dD[2],d);return c(bf,a)[1+a]}}else
@@ -7413,7 +7413,7 @@ d(b){var
 d=J(bb,function(d){var
 e=aL(a,bb)+d|0;return[0,C(h(b,c(dS,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b_,a)[1+a]),0],d]}if(b(dT[2],a)){var
 e=[0,d(bd),0];return[0,d(r),e]}return[0,d(r),0]})),dV=aQ(cC(J(bb,function(a){var
-b=[0,[0,[0,c(dR,a)[1+a],0],[0,[0,bd,[0,[0,a,1],0]],0]],0];return[0,[0,[0,C(c(b9,a)[1+a]),0],[0,[0,r,[0,[0,a,1],0]],0]],b]})),dU),dZ=function(a){return c(bf,a)[1+a]},d1=function(a){return db(bz(be[1],a),dX)},v=[0,nn(a),d1,dZ,dV,dY],K=nq(a),u=a1(a,GP),bS=i8(a),ae=et(a),bT=K?nr(a):GV,bv=l(function(a){return fq(k(function(a){return[0,a[2],a[1]]},a))},bS),cw=z(0,aw),cx=function(a){var
+b=[0,[0,[0,c(dR,a)[1+a],0],[0,[0,bd,[0,[0,a,1],0]],0]],0];return[0,[0,[0,C(c(b9,a)[1+a]),0],[0,[0,r,[0,[0,a,1],0]],0]],b]})),dU),dZ=function(a){return c(bf,a)[1+a]},d1=function(a){return db(bz(be[1],a),dX)},v=[0,nn(a),d1,dZ,dV,dY],K=nq(a),u=a1(a,GQ),bS=i8(a),ae=et(a),bT=K?nr(a):GW,bv=l(function(a){return fq(k(function(a){return[0,a[2],a[1]]},a))},bS),cw=z(0,aw),cx=function(a){var
 b=Q(cw,a);return b?b[1]:(aG(cw,a,a),a)},cy=function(h){var
 d=ae[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
@@ -7423,9 +7423,9 @@ g=bz(ae[2],b);g3(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(F(bT,EK))var
+a=j;continue}break}}return 0};if(F(bT,EL))var
 aS=[0,[0],[0],0];else
-if(F(bT,EL)){var
+if(F(bT,EM)){var
 bw=[0,0];cy(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
@@ -7434,7 +7434,7 @@ k=cx(J(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bw[1]
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
 cz=O(al(bw[1])),eg=0,eh=l(function(a){return a[2]},cz),aS=[0,l(function(a){return a[1]},cz),eh,eg]}else{var
-ei=F(bT,EM),ct=z(0,a2),cu=ae[2][1]-2|0,eb=0;if(!(cu<0)){var
+ei=F(bT,EN),ct=z(0,a2),cu=ae[2][1]-2|0,eb=0;if(!(cu<0)){var
 aq=eb;for(;;){var
 ed=b(ae[2][2],aq+1|0),ee=jd(u,b(ae[2][2],aq),ed);w(function(a){return R(ct,a,0)},ee);var
 ef=aq+1|0;if(cu!==aq){var
@@ -7473,7 +7473,7 @@ g=f[2],d=f[1],h=g[2],k=g[1],l=cx(J(e-a|0,function(c){return(b(u[2],a+c|0)===h?1:
 ej=[0,ao],ek=function(a){return a},el=j(ao[1].length-1,ek),em=ao[1],aS=[0,M(function(a,b){var
 d=al(c(by,a)[1+a]);return[0,fs(b),d]},em),el,ej]}var
 dj=aS[1];if(K){var
-ab=function(a){return t(zz,a)},aH=function(b,a){return S(b,t(a,zA))},cc=b2(a,ab(zB));if(cc)var
+ab=function(a){return t(zz,a)},aH=function(b,a){return T(b,t(a,zA))},cc=b2(a,ab(zB));if(cc)var
 cd=a1(a,ab(zC)),ce=J(cd[1],cd[2]);else
 var
 ce=cc;var
@@ -7504,7 +7504,7 @@ br=am[2];if(br){var
 cs=br[1],dr=0;if(G(cs,zY)&&G(cs,zZ))aa=1;else
 dr=1;if(dr&&br[2])aa=1}}if(!aa){var
 bU=0;b3=1}}if(!b3)var
-bU=U(t(zW,b1(a,zV)));var
+bU=S(t(zW,b1(a,zV)));var
 aT=bU}else
 var
 aT=K;var
@@ -7517,7 +7517,7 @@ bX=c4(1,10);dt=1}if(!dt)var
 bX=c4(1,2)}}if(b5)var
 bX=c4(9,10);var
 aU=dy(y,c5(r,bX));b4=1}}else{var
-dn=bV[1],du=0;if(G(dn,GT)&&G(dn,GU))du=1;if(!du){var
+dn=bV[1],du=0;if(G(dn,GU)&&G(dn,GV))du=1;if(!du){var
 aU=r;b4=1}}}if(!b4)var
 aU=y;var
 dl=K?cm(fm(a,y8)):y,ax=1+N(aP,0,J(u[1],u[2]))|0,ay=h(aU,dl);if(K){var
@@ -7527,7 +7527,7 @@ g=b(bg[1][2],f)+e|0,a=b(bg[2][2],g)+d|0;return c(bh,a)[1+a]}}else
 var
 ai=function(c,b,a){return 0};var
 aV=q(dl,ay),dm=0<x(aU)?1:0;if(av)var
-eT=0<x(aV)?c4(1,4):c4(aP(60,Il(100.*Math.exp(-0.0506249999999999201*(1.8*aN-Math.log(V(ay)))))|0),aw),aC=h(ay,eT);else
+eT=0<x(aV)?c4(1,4):c4(aP(60,Im(100.*Math.exp(-0.0506249999999999201*(1.8*aN-Math.log(V(ay)))))|0),aw),aC=h(ay,eT);else
 var
 aC=ay;var
 aW=q(ay,aC);if(dm){var
@@ -7544,7 +7544,7 @@ var
 e0=0,e1=0,aY=function(b,a){return 0},aD=e0,aX=e1;if(dm)var
 eV=i9(a),eW=i$(H),bB=l(function(a){return fq(k(function(a){return[0,a[2],a[1]]},a))},bS),cQ=bO(bq,J(u[1],u[2])),eA=k(function(a){return c(bB,a)[1+a]},cQ),A=jf(gR(eW),eA),en=B(A[4]),eo=function(a){var
 b=cp(A,c(bB,a)[1+a]),d=V(b[2]);return[0,l(V,b[1]),d]},cE=bE(function(a){var
-b=a[1];if(A[3]<=b)a9(E1);var
+b=a[1];if(A[3]<=b)a9(E2);var
 c=cp(A,fp(b|0)),d=l(V,c[1]),e=V(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,l(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},eV),cF=b(bl(function(a){return 1-ev(c(bB,a)[1+a])}),cQ),ep=k(function(a){return a[1]},cE),eq=aQ(k(eo,cF),ep),cG=O(k(function(a){return a[2]},cE)),cI=function(a){return O(k(a,eq))},er=jl(A)[2],es=jl(A)[1],eu=cI(function(a){return a[2]}),ex=cI(function(a){return a[1]}),bA=[0,A[8],ex,eu,es,er],cJ=O(cF),cN=jj(A),ez=j(en,function(a){var
 b=c(cN[2],a)[1+a];return V(p(c(cN[1],a)[1+a],b))/2.}),aM=[m,function(a){return ey(bA,nJ(bA,ez),o(cJ.length-1+(cG.length-1)|0,0.))}],cO=z(0,50),a0=function(j,i){var
 a=l(function(h){var
@@ -7565,7 +7565,7 @@ e=c;return p(g,e)};return P(at[13],e,d,y)}return ac(b,a)}var
 g=J(A[3],r);R(cO,a,g);return g};else
 var
 a0=function(b,a){return 0};if(av){var
-eY=nt(a),eC=H[6];if(cZ(function(a){return F(a[1],Fe)},eC))U(Ff);var
+eY=nt(a),eC=H[6];if(cZ(function(a){return F(a[1],Ff)},eC))S(Fg);var
 cT=l(function(a){return fq(k(function(a){return[0,a[2],a[1]]},a))},bS),eD=bO(bq,J(u[1],u[2])),ar=H[1],eE=k(function(a){return c(cT,a)[1+a]},eD),eF=jf(gR(i$(H)),eE),cU=z(0,aw),aO=[0,0],bC=[0,0],bF=z(0,aw),cX=o(ar[2],0),c0=ar[2]-1|0,cV=0,cW=0,eG=0;if(c0<0)var
 c3=cW,c1=cV;else{var
 _=eG,bJ=cW,aR=cV;for(;;){var
@@ -7584,7 +7584,7 @@ a=c;continue}throw L}}}(de),bK),bJ],bL=dd}c(cX,_)[1+_]=c$;var
 eR=_+1|0;if(c0!==_){var
 _=eR,bJ=bM,aR=bL;continue}var
 c3=bM,c1=bL;break}}var
-c6=O(al(bC[1])),c7=O(al(c3)),eH=-Math.log(V(aW)),eI=aO[1],c8=Fc(H,eF,cT,u,O(al(c1)),eI,eY,eH),c9=c8[1]?1:Fb,eJ=function(a){return c(c6,a)[1+a]},eK=b(c8[2],eJ),eL=J(c9,function(a){return c4(1,c9)}),eM=1,eN=function(a){return c(c6,a)[1+a]},eO=aO[1],eP=function(a){return c(c7,a)[1+a]},s=[0,c7.length-1,function(a){var
+c6=O(al(bC[1])),c7=O(al(c3)),eH=-Math.log(V(aW)),eI=aO[1],c8=Fd(H,eF,cT,u,O(al(c1)),eI,eY,eH),c9=c8[1]?1:Fc,eJ=function(a){return c(c6,a)[1+a]},eK=b(c8[2],eJ),eL=J(c9,function(a){return c4(1,c9)}),eM=1,eN=function(a){return c(c6,a)[1+a]},eO=aO[1],eP=function(a){return c(c7,a)[1+a]},s=[0,c7.length-1,function(a){var
 e=a[2],d=b(ar[5][2],a[1])+e|0;return c(cX,d)[1+d]},eP,eO,eN,eM,aW,eL,eK]}else
 var
 s=zx;if(av){var
@@ -7598,7 +7598,7 @@ ak=d9;continue}break}}var
 d6=function(a){return c(ca,a)[1+a]},a3=ns(a,s[4],d6)}else
 var
 a3=function(b,a){return 0};var
-eZ=O(Gx(H,v,ba,au,aS,ai,aV,aT,[0,ax,aX,a0,aD,aY,aC],[0,s,a3,aW]));di(function(j){var
+eZ=O(Gy(H,v,ba,au,aS,ai,aV,aT,[0,ax,aX,a0,aD,aY,aC],[0,s,a3,aW]));di(function(j){var
 J=dh(j),L=c(eZ,j)[1+j],f=L[1];if(G(b1(a,b(ap(yT),j)),yS))var
 u=0;else
 var
@@ -7627,9 +7627,9 @@ x=k?an(W,function(a){return mz(v,ag(a))}):k,y=x?an(W,function(a){var
 c=ag(a)[2],f=cP(1,ai,c),h=cP(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=my(e[11],i,k[1],k[2],f,h);return m?my(e[11],j,l[1],l[2],h,f):m}):x;if(y){var
 l=iH(v,ax,aX,a0,e,aD,aY,aC);if(l){var
 t=l[1],m=nb(v,ax,s,aD,a3,aW);if(m){var
-z=m[1],V=z[2],X=z[1],U=function(u,w,a){var
+z=m[1],V=z[2],X=z[1],T=function(u,w,a){var
 r=bP(X,a[1]);if(r){var
-G=r[1],H=t[2],U=t[1],l=iq(mc,0,a[2]);if(0<l){var
+G=r[1],H=t[2],T=t[1],l=iq(mc,0,a[2]);if(0<l){var
 K=cM(s[8]);if(cM(a[2])<=K){var
 L=a[3];if(n(g([0,i,d]),L)&&a7(function(a){return a[1]<ax?1:0},H)){var
 j=0,f=a[2],c=G;for(;;){if(f&&c){var
@@ -7651,7 +7651,7 @@ y=1;if(y){var
 m=dG(e,l,s[7]);if(m){var
 o=iX(e,l,a[2],s[8]);if(o){var
 q=iW(v,a3,e,u,w,a,H,0,V,G);if(q){var
-z=q[1],M=h(gy,a[9]),N=z[1],O=T(U),Q=h(a[3],O),A=n(C(p(p(T(aA(m[1],o[1])),Q),N)),M);if(A)var
+z=q[1],M=h(gy,a[9]),N=z[1],O=U(T),Q=h(a[3],O),A=n(C(p(p(U(aA(m[1],o[1])),Q),N)),M);if(A)var
 R=a8(a[9]),S=z[2],B=[0,b(ah(g([0,af(d),d]),S),R)];else
 var
 B=A;var
@@ -7663,13 +7663,13 @@ var
 E=o;var
 F=E}else
 var
-F=m;return F}break}}}}return 0}return r};return iQ(v,W,ag,function(a,b){return mR(v,e,t,a,b)},U,e)}var
+F=m;return F}break}}}}return 0}return r};return iQ(v,W,ag,function(a,b){return mR(v,e,t,a,b)},T,e)}var
 A=m}else
 var
 A=l;var
 B=A}else
 var
-B=y;return B}return iQ(v,0,function(a){return vs},vi,mG,e)});return K?aT?GQ:GR:GS}var
+B=y;return B}return iQ(v,0,function(a){return vs},vi,mG,e)});return K?aT?GR:GS:GT}var
 a6=et(a),a4=a1(a,x3);function
 a5(a){return h(cK((a[2]-a[1]|0)+2|0),x2)}if(b2(a,x4))var
 dv=dK(a,x5),a_=function(c){var
@@ -7711,12 +7711,12 @@ f=e;return f}var
 g=go(Y,b,j,q);if(g){if(c)return gp(Y,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return GW}function
-GX(l){var
-c=GH(l),m=Ef(c);function
+h=g;return h});return GX}function
+GY(l){var
+c=GI(l),m=Ef(c);function
 f(a){var
 d=bm(46,a),e=b(bl(function(a){return 0===lk(a)?1:0}),d),f=bE(function(a){var
-b=a[1],c=a[2];return k(function(a){return t(b,t(xP,a))},c)},xO),c=1-az(h0(xQ,e),f);return c?U(t(xR,gA(a))):c}function
+b=a[1],c=a[2];return k(function(a){return t(b,t(xP,a))},c)},xO),c=1-az(h0(xQ,e),f);return c?S(t(xR,gA(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
@@ -7727,20 +7727,20 @@ g=b[1];return w(function(a){var
 b=a[2];return d(t(c,t(xT,a[1])),b)},g);default:return f(c)}}w(function(a){return d(a,dI(c,a))},xU);var
 j=c[2];ie(function(a,c){var
 b=bY(bm(46,a));if(G(b,xV)&&G(b,xW))return 0;return f(a)},j);var
-e=dI(c,GY);if(typeof
+e=dI(c,GZ);if(typeof
 e!=="number"&&4===e[0]){var
-n=e[1],g=bD(function(a,d){return b1(c,b(ap(GZ),a))},n),o=GM(c,m,g),i=0;if(np(c)&&nq(c)){var
-p=fm(c,G0),h=b(ap(G1),p);i=1}if(!i)var
-h=G5;var
-q=Ir(0),r=c[3],s=P(ap(G2),o,r,q);return t(h0(G4,bD(function(d,b){var
-a=no(c,d),e=a[2],f=a[1];return g3(ap(G3),b,f,e,h)},g)),s)}throw L}function
-G6(a){try{var
-j=[0,0,GX(b(a,0))];return j}catch(a){a=bh(a);if(a[1]===gz){var
-c=a[2],d=c-1|0,g=0,i=t(G8,t(a[3],G7));if(!(2<d>>>0)){var
+n=e[1],g=bD(function(a,d){return b1(c,b(ap(G0),a))},n),o=GN(c,m,g),i=0;if(np(c)&&nq(c)){var
+p=fm(c,G1),h=b(ap(G2),p);i=1}if(!i)var
+h=G6;var
+q=Is(0),r=c[3],s=P(ap(G3),o,r,q);return t(h0(G5,bD(function(d,b){var
+a=no(c,d),e=a[2],f=a[1];return g3(ap(G4),b,f,e,h)},g)),s)}throw L}function
+G7(a){try{var
+j=[0,0,GY(b(a,0))];return j}catch(a){a=bh(a);if(a[1]===gz){var
+c=a[2],d=c-1|0,g=0,i=t(G9,t(a[3],G8));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=G_;break;case
+f=G$;break;case
 1:h=1;break;default:var
-f=G$}if(!h){var
+f=Ha}if(!h){var
 e=f;g=1}}if(!g)var
-e=G9;return[0,c,t(e,i)]}if(a!==hS&&a!==f3)return Hb;return Ha}}IN(function(a){return G6(function(b){return a})});hV(0);return}(globalThis));
+e=G_;return[0,c,t(e,i)]}if(a!==hS&&a!==f3)return Hc;return Hb}}IO(function(a){return G7(function(b){return a})});hV(0);return}(globalThis));

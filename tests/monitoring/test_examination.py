@@ -20,7 +20,6 @@ from tightrope.data.free_columns import LogColumn
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring import urns
-from tightrope.monitoring.departures import weigh_copies
 from tightrope.monitoring.examination import examine, replay
 from tightrope.monitoring.features import codes, list_features
 from tightrope.monitoring.model_fit import weigh_fit
@@ -35,7 +34,6 @@ from tightrope.monitoring.urns import (
     weigh_counts,
     weigh_units,
 )
-from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import AssumptionStatus
 
 
@@ -415,53 +413,3 @@ def test_a_broken_tie_is_found_whatever_else_is_unknown(apart: float) -> None:
         worst = found.findings[0]
         assert worst.kind == "tie" and worst.contexts[0] in (0, 11) and "as others" in worst.text
         assert abs(worst.cells[0].observed - worst.cells[0].pooled) > 0.08
-
-
-def tosses(parts: list[tuple[int, ...]]) -> tuple[ParametricMDP, EpisodeLog]:
-    """Episodes of a coin that is thrown for ever; 0 is the first transition."""
-    model = chain(2)
-    return model, log_of(model, [np.array([0, *one]) for one in parts])
-
-
-@pytest.mark.parametrize("heads", [0.5, 0.8, 0.97])
-def test_the_evidence_for_copies_has_a_mean_of_at_most_one(heads: float) -> None:
-    """All logs of three episodes with three steps: where one repeats another, the bet is won at the cost of
-    all logs in which none does."""
-    parameters = tr.Parameters.box(p=(0.0, 1.0))
-    (p,) = parameters.symbols()
-    model = tr.build_from_rows([(s, "", {0: p, 1: 1 - p}) for s in (0, 1)], parameters)
-    mean, largest = 0.0, -math.inf
-    for sides in itertools.product((0, 1), repeat=9):
-        paths = [np.array([0, *sides[3 * k : 3 * k + 3]]) for k in range(3)]
-        log_e, _ = weigh_copies(Outcomes.of(model), log_of(model, paths))
-        number = sum(sides)
-        mean += heads ** (9 - number) * (1.0 - heads) ** number * math.exp(log_e)
-        largest = max(largest, log_e)
-    assert mean <= 1.0
-    assert largest > -2.5, largest
-
-
-@pytest.mark.parametrize(("times", "is_copied"), [(1, False), (2, True)])
-def test_a_log_that_was_written_twice_under_other_names_is_no_evidence_twice(
-    times: int, is_copied: bool
-) -> None:
-    rng = np.random.default_rng(3)
-    model, log = tosses([tuple(rng.integers(0, 2, 12).tolist()) for _ in range(60)] * times)
-    seen = examine(model, log, alpha=0.001, first=20)
-    assert seen.alarm == is_copied
-    assert [one.text for one in seen.findings if one.kind == "copy"] == (
-        ["60 of 120 episodes repeat an earlier one row by row: count each once"] if is_copied else []
-    )
-    assert weigh_fit(model, log.counts(model, SamplingDesign(SamplingKind.TRAJECTORIES))).alarm == is_copied
-
-
-def test_a_copy_that_stands_before_what_it_copies_is_no_copy() -> None:
-    """Rows of two equal episodes by turns are copies only if each stands behind the row that it repeats."""
-    model, log = tosses([(0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 1)] * 2)
-    outcomes, rows = Outcomes.of(model), np.arange(12)
-    for first, later, copies in ((2 * rows, 2 * rows + 1, [1]), (2 * rows + (rows == 5), None, [])):
-        place = np.r_[first, np.setdiff1d(np.arange(24), first) if later is None else later]
-        order = np.argsort(place)
-        previous = np.where(log.previous >= 0, place[log.previous], -1)[order].astype(np.int32)
-        mixed = replace(log, transition=log.transition[order], episode=log.episode[order], previous=previous)
-        assert weigh_copies(outcomes, mixed)[1].tolist() == copies

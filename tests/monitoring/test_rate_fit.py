@@ -153,5 +153,5 @@ def test_weights_of_features_are_fixed_before_the_data() -> None:
         result = examine_rates(MACHINE, read_exposure(table, MACHINE), alpha=0.01)
         weights.append({one.feature: one.log_weight for one in result.findings})
     assert weights[0].items() <= weights[1].items() and "unit:episode" not in weights[0]
-    assert math.isclose(weights[0]["column:site"], math.log(0.18 * 0.75))
+    assert math.isclose(weights[0]["column:site"], math.log(0.17 * 0.75))
     assert sum(map(math.exp, weights[1].values())) <= 1.0 == pytest.approx(sum(WEIGHTS.values()))

@@ -106,7 +106,7 @@ class EpisodeLog(Record):
 
     def provenance(self, structure: Structure) -> Provenance:
         """Which rows these are."""
-        order = np.argsort(self.episode, kind="stable")
+        order, _ = self.by_episode()
         mark = transition_marks(structure)[self.transition[order]]
         tally, names = RowTally(), self.episode.astype(np.int64) if self.names is None else self.names
         tally.add(mark, names[order])
@@ -131,12 +131,10 @@ class EpisodeLog(Record):
         """The state that each row leaves."""
         return structure.choice_state[self.choice(structure)]
 
-    def rows_of(self, episodes: BoolArray) -> Iterator[tuple[int, OffsetArray]]:
-        """Some episodes, each with its rows."""
+    def by_episode(self) -> tuple[OffsetArray, OffsetArray]:
+        """The rows, sorted by episode, and where those of each begin."""
         order = np.argsort(self.episode, kind="stable")
-        ends = np.r_[0, np.cumsum(np.bincount(self.episode, minlength=self.episodes))]
-        for episode in np.flatnonzero(episodes).tolist():
-            yield episode, order[ends[episode] : ends[episode + 1]]
+        return order, np.r_[0, np.cumsum(np.bincount(self.episode, minlength=self.episodes))]
 
     def by_unit(self, column: str) -> IndexArray:
         """What a column says of each episode, by its first row that has a value; −1 where none has."""

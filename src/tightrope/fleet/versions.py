@@ -316,10 +316,12 @@ def _more_equal_between(logs: Sequence[EpisodeLog]) -> bool:
     For independent runs the opposite is expected, since Σ (p − q)(f(p) − f(q)) ≥ 0 over what a run can be, f
     rising with the probability that one log or the other has such a run.
     """
-    seen = [
-        Counter(log.transition[rows].tobytes() for _, rows in log.rows_of(np.ones(log.episodes, np.bool_)))
-        for log in logs
-    ]
+    seen = []
+    for log in logs:
+        order, start = log.by_episode()
+        rows = log.transition[order]
+        cuts = zip(start[:-1].tolist(), start[1:].tolist(), strict=True)
+        seen.append(Counter(rows[a:b].tobytes() for a, b in cuts))
     excess = 0.0
     for log, own, other in zip(logs, seen, reversed(seen), strict=True):
         equal = sum(number * ((run in other) - (number > 1)) for run, number in own.items())

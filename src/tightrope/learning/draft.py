@@ -214,10 +214,10 @@ class _Seen(Structured):
             numbers = {text: _number(text) for text in each if _is_number(text)}
             _refuse_alike(tables[0], name, list(each))
             free = count(max(numbers.values(), default=-1) + 1)
-            meaning = {text: numbers[text] if text in numbers else next(free) for text in each}
-            meanings.append({code: meaning[text] for text, code in each.items()})
+            value_of = {text: numbers[text] if text in numbers else next(free) for text in each}
+            meanings.append({code: value_of[text] for text, code in each.items()})
             if len(numbers) < len(each):
-                texts[name] = {value: text for text, value in meaning.items()}
+                texts[name] = {value: text for text, value in value_of.items()}
         states = sorted({tuple(m[c] for m, c in zip(meanings, codes, strict=True)) for codes in joint})
         return _Seen(texts, _complete(tables[0], states, words, texts, list(actions)))
 

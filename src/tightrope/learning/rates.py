@@ -116,10 +116,9 @@ class RateResult(Record):
             return Assessment.of(assumed, contradicted=refuted)
         if self.fit is not None and self.fit.is_doubt:
             columns = self.fit.doubtful_columns
-            why = f"a rate is not constant: {self.fit.findings[0].text}"
             doubt = Assumed.unverified("model", f"evidence that rates change is growing: {self.fit_text}")
             if columns is not None:
-                doubt = Assumed.violated("model", f"{why}; {columns}")
+                doubt = Assumed.violated("model", f"{_shown(self.fit)}; {columns}")
             assumed = (*(one for one in assumed if one.name != doubt.name), doubt)
         return Assessment.of(assumed, limit="; ".join(self.value.missed) or None)
 
@@ -271,7 +270,13 @@ def rates_refuted(fit: Examination | None) -> str | None:
     """Words about a rate that the log shows not to be constant."""
     if fit is None or not fit.alarm or fit.doubtful_columns is not None:
         return None
-    return f"a rate is not constant: {fit.findings[0].text}"
+    return _shown(fit)
+
+
+def _shown(fit: Examination) -> str:
+    """What speaks against the model most."""
+    first = fit.findings[0]
+    return first.text if first.kind == "copy" else f"a rate is not constant: {first.text}"
 
 
 class UnknownRates:

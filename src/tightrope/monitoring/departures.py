@@ -4,7 +4,7 @@ For any prediction q given the past, q(data)/p_θ*(data) is a non-negative marti
 whatever policy collects the data. A departure k predicts the outcomes of one part freely, by the
 Krichevsky–Trofimov mixture, and everything else as the model does: log q_k = Σ_c L_c − L_k + KT_k. Parts are
 signatures (wrong expressions) and choices that share a distribution or a probability (broken ties); weights
-follow from the model. `weigh_copies` bets that whole episodes were written twice.
+follow from the model.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.special import betaln, gammaln, xlogy
+from scipy.special import gammaln
 
-from tightrope.data.episode_log import EpisodeLog
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes
 
@@ -191,30 +190,3 @@ def bet_on_all(log_e: FloatArray, size: int) -> float:
     few = np.logaddexp(math.log1p(-1.0 / size), log_e - math.log(size)) if size > 1 else log_e
     half = np.logaddexp(0.0, log_e) - math.log(2.0)
     return float(np.logaddexp(few.sum(), half.sum())) - math.log(2.0)
-
-
-def weigh_copies(outcomes: Outcomes, log: EpisodeLog) -> tuple[float, IndexArray]:
-    """log E for episodes that repeat an earlier one row by row, rounded down, and those episodes.
-
-    The bet: an episode is new with probability 1 − ε, and its rows have the Krichevsky–Trofimov mixture of
-    their signature; or it copies one of the others, each with probability ε/n at least. ε has a mixture, too.
-    A copied row stands behind the row that it repeats, so each row is predicted before it is seen.
-    """
-    outcome, size = outcomes.of_transition[log.transition], len(outcomes)
-    seen = np.bincount(outcome, minlength=size).astype(np.float64)
-    visits = np.bincount(outcomes.signature, weights=seen, minlength=len(outcomes.width))[outcomes.signature]
-    surprise = -xlogy(1.0, np.maximum(seen, 1.0) / np.maximum(visits, 1.0))
-    surprises = np.bincount(log.episode, weights=surprise[outcome], minlength=log.episodes)
-    chosen = math.log(max(log.episodes, 1))
-    first, copies = dict[bytes, OffsetArray](), list[int]()
-    for episode, rows in log.rows_of(surprises > chosen):
-        copied = first.setdefault(log.transition[rows].tobytes(), rows)
-        if np.all(copied < rows):
-            copies.append(episode)
-    fresh = seen - np.bincount(outcome[np.isin(log.episode, copies)], minlength=size)
-    free = free_prediction(fresh, outcomes.signature, len(outcomes.width), outcomes.width)
-    number = len(copies)
-    terms = [*free, *(seen * surprise), -number * chosen]
-    terms += [betaln(number + 0.5, log.episodes - number + 0.5), -betaln(0.5, 0.5)]
-    log_e = math.fsum(terms) - SPARE * math.fsum(map(abs, terms))
-    return log_e, np.array(copies, dtype=np.int32)

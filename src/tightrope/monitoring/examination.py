@@ -26,7 +26,8 @@ from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, Vis
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Anomaly, Seen, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.departures import log_sum, weigh_copies
+from tightrope.monitoring.copies import Copies, weigh_copies
+from tightrope.monitoring.departures import log_sum
 from tightrope.monitoring.e_process import BatchTest, weigh_batches
 from tightrope.monitoring.features import (
     Feature,
@@ -133,6 +134,16 @@ class Finding:
     is_stated: bool = True
     """Whether it is known that the feature comes before the outcome; nobody knows that of a column."""
 
+    @staticmethod
+    def of_copies(copies: Copies, share: float) -> list[Finding]:
+        """What to say where episodes look copied."""
+        number, episodes = int(copies.copied.sum()), len(copies.copied)
+        text = f"{number:,} of {episodes:,} episodes repeat an earlier one row by row: count each once"
+        one = Finding(
+            "copy", "", text, copies.log_e, effect=number / max(episodes, 1), log_weight=math.log(share)
+        )
+        return [one] if number else []
+
     @property
     def weighed(self) -> float:
         """Its part of the evidence, a logarithm."""
@@ -231,7 +242,8 @@ def examine(
         Finding("excluded", "", one.text, math.inf, log_weight=math.log(SHARES["counts"]))
         for one in whole.excluded[:LISTED]
     ]
-    (by_counts, looked), copied = _by_counts(model, counts), _copies(model, whole)
+    by_counts, looked = _by_counts(model, counts)
+    copied = Finding.of_copies(weigh_copies(Outcomes.of(model), whole), SHARES["copy"])
     findings += [*by_counts, *copied]
     is_whole = tables is None and not log.rows_left_out
     source = None if rows <= len(log) else whole if tables is None else tables
@@ -475,15 +487,6 @@ def _pooled(
     outcome = outcomes.of_transition[log.transition] - outcomes.start[signature]
     width = outcomes.width if looked_at is None else np.where(looked_at, outcomes.width, 1)
     return signature, outcome, Visits.of(signature, outcome, width)
-
-
-def _copies(model: ParametricMDP, log: EpisodeLog) -> list[Finding]:
-    """Whole episodes that stand in the log several times."""
-    log_e, copies = weigh_copies(Outcomes.of(model), log)
-    text = f"{len(copies):,} of {log.episodes:,} episodes repeat an earlier one row by row: count each once"
-    effect = float(np.isin(log.episode, copies).mean()) if len(copies) else None
-    finding = Finding("copy", "", text, log_e, effect=effect, log_weight=math.log(SHARES["copy"]))
-    return [finding] if len(copies) else []
 
 
 def _changes(

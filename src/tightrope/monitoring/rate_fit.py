@@ -21,6 +21,7 @@ from tightrope.data.free_columns import LogColumn
 from tightrope.io.results import power_text
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.ranges import ranges_over_box
+from tightrope.monitoring.copies import weigh_timed_copies
 from tightrope.monitoring.departures import bet_on_all
 from tightrope.monitoring.examination import Examination, Finding
 from tightrope.monitoring.features import AS_LABELS
@@ -46,7 +47,8 @@ WEIGHTS = {
     "prev": 0.15,
     "unit:episode": 0.13,
     "tie": 0.12,
-    "column": 0.18,
+    "column": 0.17,
+    "copy": 0.01,
 }
 """How the evidence is divided among features, shown or not; columns share theirs."""
 
@@ -75,7 +77,9 @@ def examine_rates(model: ParametricCTMC, exposure: Exposure, *, alpha: float) ->
     found = [(name, *test.evidence(cells)) for name, cells in test.features()]
     if (tied := test.ties()) is not None:
         found.append(("tie", *tied))
-    findings = []
+    findings = (
+        [] if test.pieces is None else Finding.of_copies(weigh_timed_copies(test.pieces), WEIGHTS["copy"])
+    )
     for name, log_e, worst in found:
         weight = test.log_weight(name)
         words = WORDS.get(name) or f"the column {name.partition(':')[2]}"

@@ -1,0 +1,149 @@
+"""Evidence that whole episodes stand in a log several times, so that its counts are too large.
+
+A bet names a source for some episodes. Each of the others is fresh with probability 1 − ε, or begins a block
+of copies, its source each of the n episodes with probability 1/n; the next one continues the block with
+probability γ. ε and γ have Beta(½, ½) mixtures. How well the sources are guessed decides how much evidence
+there is, never whether it is valid (docs/proofs/statistics.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaln, gammaln, xlogy
+
+from tightrope.data.episode_log import EpisodeLog
+from tightrope.data.exposure import Pieces
+from tightrope.monitoring.departures import SPARE, free_prediction
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.statistics.outcomes import Outcomes
+
+OFFSETS = 8
+"""Distances between copies and sources that are tried."""
+
+LEAST = 20
+"""Episodes of a block that is copied; shorter ones are single episodes, or patterns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Evidence (its logarithm, rounded down) that episodes repeat others, and which these are."""
+
+    log_e: float
+    copied: BoolArray
+
+
+def weigh_copies(outcomes: Outcomes, log: EpisodeLog) -> Copies:
+    """Of a log in discrete time, where rows of fresh episodes have the mixture of their signature."""
+    outcome, size = outcomes.of_transition[log.transition], len(outcomes)
+    seen = np.bincount(outcome, minlength=size).astype(np.float64)
+    visits = np.bincount(outcomes.signature, weights=seen, minlength=len(outcomes.width))[outcomes.signature]
+    surprise = -xlogy(1.0, np.maximum(seen, 1.0) / np.maximum(visits, 1.0))
+    gain = np.bincount(log.episode, surprise[outcome], log.episodes).astype(np.float64)
+    order, start = log.by_episode()
+    source = _sources(kinds_of([log.transition[order]], start), gain)
+    for episode in np.flatnonzero(source >= 0).tolist():  # a row is predicted by one that stands before it
+        rows, others = (order[start[one] : start[one + 1]] for one in (episode, source[episode]))
+        source[episode] = source[episode] if np.all(others < rows) else -1
+    fresh = seen - np.bincount(outcome[(source >= 0)[log.episode]], minlength=size)
+    free = free_prediction(fresh, outcomes.signature, len(outcomes.width), outcomes.width)
+    return _weighed(source, [*free, *(seen * surprise)])
+
+
+def weigh_timed_copies(pieces: Pieces) -> Copies:
+    """Of a log in continuous time, by Cox's partial likelihood.
+
+    Of the sojourns that have lasted as long in a state, those that end now are a uniform draw. First come
+    those of sources, then the copies of what has ended.
+    """
+    last = np.flatnonzero(np.r_[pieces.since_entry[1:] <= 0.0, True])  # of each sojourn
+    state, ends = pieces.state[last], pieces.transition[last] >= 0
+    ended = (pieces.since_entry + pieces.duration)[last].tolist()
+    lasted = np.array([float(f"{one:.9e}") for one in ended])  # equal times are sums of other parts
+    number, time = np.unique(pieces.episode[last], return_inverse=True)[1], np.unique(lasted)
+    code = state * len(time) + np.searchsorted(time, lasted)
+    cells, cell = np.unique(code, return_inverse=True)
+
+    def at_risk(chosen: BoolArray) -> OffsetArray:
+        held = np.sort(code[chosen])
+        following = np.searchsorted(held, (cells // len(time) + 1) * len(time))
+        count: OffsetArray = following - np.searchsorted(held, cells)
+        return count
+
+    def ending(chosen: BoolArray) -> OffsetArray:
+        return np.bincount(cell[chosen & ends], minlength=len(cells))
+
+    every = np.ones(len(last), np.bool_)
+    gain = np.where(ends, np.log(at_risk(every)[cell] / np.maximum(ending(every)[cell], 1)), 0.0)
+    episodes = int(number.max(initial=-1)) + 1
+    start = np.r_[0, np.cumsum(np.bincount(number, minlength=episodes))]
+    kind = kinds_of([code, pieces.transition[last]], start)
+    source = _sources(kind, np.bincount(number, gain, episodes).astype(np.float64))
+    copied, first = source >= 0, np.zeros(episodes, np.bool_)
+    first[source[copied]] = True
+    sources, copies = (first & ~copied)[number], ending(copied[number])
+    left, due = at_risk(every) - at_risk(sources), ending(every) - ending(sources)
+    ratio = gammaln(left + 1) - gammaln(left - copies + 1) + gammaln(due - copies + 1) - gammaln(due + 1)
+    return _weighed(source, ratio.tolist())
+
+
+def _weighed(source: OffsetArray, terms: list[float]) -> Copies:
+    """The evidence with the prior of the sources."""
+    copied = source >= 0
+    continued = int((copied[1:] & copied[:-1] & (np.diff(source) == 1)).sum())
+    begun, stopped = int(copied.sum()) - continued, int(copied[:-1].sum()) - continued
+    terms = [*terms, -begun * math.log(max(len(source), 1)), 2.0 * -betaln(0.5, 0.5)]
+    terms += [betaln(begun + 0.5, int((~copied).sum()) + 0.5), betaln(continued + 0.5, stopped + 0.5)]
+    return Copies(math.fsum(terms) - SPARE * math.fsum(map(abs, terms)), copied)
+
+
+def kinds_of(rows: Sequence[IndexArray | OffsetArray], start: OffsetArray) -> OffsetArray:
+    """Episodes with the same rows have the same number."""
+    table = np.stack(rows, axis=1)
+    known = dict[bytes, int]()
+    cuts = zip(start[:-1].tolist(), start[1:].tolist(), strict=True)
+    return np.array([known.setdefault(table[a:b].tobytes(), len(known)) for a, b in cuts], dtype=np.int64)
+
+
+def _sources(kind: OffsetArray, gain: FloatArray) -> OffsetArray:
+    """A guess of the episode that each one repeats, or −1; `gain` is how surprising an episode is."""
+    episodes, chosen = len(kind), math.log(max(len(kind), 1))
+    first = np.unique(kind, return_index=True, return_inverse=True)[1:]
+    source = np.where(gain > chosen, first[0][first[1]], episodes)
+    source[source >= np.arange(episodes)] = -1
+    total = np.r_[0.0, np.cumsum(gain)]
+    for offset in _offsets(kind, gain):
+        same = np.r_[np.zeros(offset, np.bool_), kind[offset:] == kind[:-offset]]
+        blocks = np.flatnonzero(np.diff(np.r_[False, same, False].astype(np.int8))).reshape(-1, 2)
+        for begin, end in blocks[np.diff(total[blocks])[:, 0] > 2.0 * chosen].tolist():
+            copied = slice(begin - offset, min(end - offset, begin))
+            if np.any(np.diff(source[begin:end]) != 1) and _is_varied(kind[copied], gain[copied]):
+                source[begin:end] = np.arange(begin, end) - offset
+    return source
+
+
+def _is_varied(kind: OffsetArray, gain: FloatArray) -> bool:
+    """Whether no long sequence of episodes recurs, so that these were drawn, not written by a rule."""
+    size = len(kind)
+    length = int(3.0 * math.log(size) / max(float(gain.mean()), 1e-3)) + 1
+    if size < max(LEAST, 2 * length):
+        return False
+    ends = size - length + 1
+    number = np.zeros(ends, np.uint64)
+    for place in range(length):
+        number = number * np.uint64(1_000_003) + kind[place : place + ends].astype(np.uint64)
+    return 2 * len(np.unique(number)) > ends
+
+
+def _offsets(kind: OffsetArray, gain: FloatArray) -> list[int]:
+    """The distances at which most episodes are equal, by the spectrum of random signs of their kinds."""
+    if len(kind) < 2:
+        return []
+    sign = np.random.default_rng(0).choice([-1.0, 1.0], size=int(kind.max()) + 1)
+    wave = sign[kind] * gain
+    spectrum = np.fft.rfft(wave - wave.mean(), 2 * len(wave))
+    equal = np.fft.irfft(abs(spectrum) ** 2)[1 : len(wave)]
+    return [int(place) + 1 for place in np.argsort(-equal)[:OFFSETS]]

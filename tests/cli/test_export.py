@@ -156,4 +156,4 @@ def test_a_controller_is_exported_with_its_memory(tmp_path: Path, capsys: pytest
     assert run(["export", "--policy", str(out)]) == 2
     assert run(["export", "--to", "c"]) == 2
     assert run(["export", DIE, "-o", str(tmp_path / "a.drn"), "--to", "c"]) == 2
-    assert "--to is about policies" in capsys.readouterr().err
+    assert "--to requires --policy" in capsys.readouterr().err

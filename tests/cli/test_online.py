@@ -164,7 +164,7 @@ def test_an_environment_goes_on_where_it_stopped(walk: str, tmp_path: Path) -> N
         (["--episodes", "5"], "the model has parameters"),
         (["--episodes", "0", "--at", "p=0.6,q=0.8"], "--episodes"),
         (["--episodes", "5", "--at", "p=2,q=0.8"], "outside the domain"),
-        (["--episodes", "5", "--at", "p=0.6,q=0.8", "--actions", "a"], "require --env"),
+        (["--episodes", "5", "--at", "p=0.6,q=0.8", "--actions", "a"], "requires --env"),
         (["--episodes", "5", "--at", "p=0.6,q=0.8", "--sets", "tied", "--region", "l1"], "no use for"),
         (["--episodes", "5", "--at", "p=0.6,q=0.8", "--delta", "2"], "delta is 2"),
         (["--episodes", "5", "--env", "nothing"], "module:name"),

@@ -135,7 +135,7 @@ NOT_SPLIT = "at policy sets discount terminal_reward assume_support misfit certi
 """Options that cannot be used with parts of a domain."""
 
 
-@takes(CheckRequest)
+@takes(CheckRequest, needs={"misfit": "sets", "no_verify": "certificate"})
 @interpreting()
 def check(request: CheckRequest) -> None:
     """Compute certified bounds on the value of a plain or interval model, or of a parametric one at a point.
@@ -193,12 +193,6 @@ def refuse_combinations(request: CheckRequest) -> None:
         (not 0 < request.precision < math.inf, f"--precision is {request.precision}, not a positive number"),
         (support is not None and not 0 < support < 1, f"--assume-support is {support}, not within (0, 1)"),
         (limit is not None and not limit > 0, f"--time-limit is {limit}, not a positive number of seconds"),
-        (
-            request.misfit is not None and request.sets is None,
-            "--misfit requires bounds over a domain of parameters",
-            "add --sets expression",
-        ),
-        (request.no_verify and request.certificate is None, "--no-verify requires --certificate: add a file"),
     )
 
 

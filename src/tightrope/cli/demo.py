@@ -109,7 +109,6 @@ def sampled(seed: int) -> dict[str, object]:
 
 def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress) -> Done:
     """Simulate, learn with every kind of sets but coupled, certify the last."""
-    from tightrope.io.results import CertificateFacts
     from tightrope.solver.solve import solve
 
     bench = tr.benchmark(MODEL)
@@ -137,7 +136,7 @@ def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress
     progress("the certificate")
     about = {"model": MODEL, "model_hash": model.hash(), "property": problem.text}
     proof = late.certify.learned_file(results[-1], counts, about)
-    content.certificate = CertificateFacts(proof.digest, str(output / "rover.cert"))
+    content.certificate = late.results.CertificateFacts(proof.digest, str(output / "rover.cert"))
     return Done(counts, results, content, proof, optimum, earned)
 
 

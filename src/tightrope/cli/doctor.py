@@ -125,7 +125,7 @@ class DoctorRequest(options.StudyOptions):
     threads: options.Threads = None
 
 
-@takes(DoctorRequest, {"data": LOG_WORDS, "check": options.SOLVING})
+@takes(DoctorRequest, {"data": LOG_WORDS, "check": options.SOLVING}, {"output log_out": "amend"})
 def doctor(request: DoctorRequest) -> None:
     """Test a model against a log and propose fixes.
 
@@ -142,11 +142,6 @@ def doctor(request: DoctorRequest) -> None:
     """
     begin = time.perf_counter()
     check_delta(request.delta)
-    revised = "writes a revised model", "say which: --amend memory=prev"
-    options.refuse_any(
-        (request.output and request.amend is None, f"-o {revised[0]}", revised[1]),
-        (request.log_out and request.amend is None, f"--log-out {revised[0]}", revised[1]),
-    )
     model_file, log_file = (
         screen.claim(request.output, late.output.PRISM),
         screen.claim(request.log_out, late.output.DATA),

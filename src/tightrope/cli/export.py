@@ -65,7 +65,7 @@ class ExportRequest(ModelOptions):
     at: At = None
 
 
-@takes(ExportRequest)
+@takes(ExportRequest, needs={"to": "policy"})
 def export(request: ExportRequest) -> None:
     """Write a model in another format: Storm's DRN, PRISM's explicit files, UMB, or JANI.
 
@@ -89,8 +89,6 @@ def export(request: ExportRequest) -> None:
         missing = "--output" if request.model else "MODEL"
         hint = "tightrope export MODEL -o FILE, or --policy DIR --to c"
         raise InputError(f"{missing} is missing", hint=hint)
-    if request.to is not None:
-        raise InputError("--to is about policies, and --policy is missing", hint="--policy DIR")
     form = writing_format(output)
     if form.name == "JANI":
         export_jani(request, output)

@@ -12,7 +12,6 @@ from tightrope.benchmarks.instance import decimal_text
 from tightrope.cli.options import ModelOptions, declare, takes
 from tightrope.cli.output import Rows, claim, common, group, print_facts, print_json, print_table
 from tightrope.cli.sources import Question
-from tightrope.errors import InputError
 from tightrope.io.output import MODEL_GRAPH
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import IntervalMDP
@@ -60,7 +59,7 @@ class InfoRequest(ModelOptions):
     most: int = declare("--states", "The largest number of states in the graph.", "N", default=40, min=1)
 
 
-@takes(InfoRequest)
+@takes(InfoRequest, needs={"policy": "dot"})
 def info(request: InfoRequest) -> None:
     """Describe a model: size, parameters, labels and rewards.
 
@@ -68,8 +67,6 @@ def info(request: InfoRequest) -> None:
 
     Example: tightrope info model.prism --const n=50 --param p=0.1:0.9 --dot model.dot
     """
-    if request.policy is not None and request.dot is None:
-        raise InputError("--policy marks choices in a graph", hint="add --dot FILE")
     target, question = claim(request.dot, MODEL_GRAPH), Question.of(request)
     loaded = question.load(timed=True, untimed=True, observed=True)
     model = loaded.automaton or loaded.model

@@ -27,9 +27,12 @@ from tightrope.data import steps as steps
 from tightrope.data import writing as writing
 from tightrope.design import improvement as improvement
 from tightrope.design import plan as plan
+from tightrope.design import planner as planner
 from tightrope.io import answers as answers
 from tightrope.io import coding as coding
 from tightrope.io import output as output
+from tightrope.io import plans as plans
+from tightrope.io import results as results
 from tightrope.io.table import files as files
 from tightrope.learning import compare as compare
 from tightrope.learning import differences as differences

@@ -170,7 +170,11 @@ def parse_outcomes(given: Sequence[str]) -> dict[str, object]:
     return {name: words[name] for name in ("outcomes", "behaviour", "return_range") if name in words}
 
 
-@takes(LearnRequest, {"data": LOG_WORDS, "check": options.SOLVING})
+@takes(
+    LearnRequest,
+    {"data": LOG_WORDS, "check": options.SOLVING},
+    {"no_verify": "certificate", "export": "output"},
+)
 def learn(request: LearnRequest) -> None:
     """Learn a robust policy and its certified interval from data.
 

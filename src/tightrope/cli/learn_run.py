@@ -174,17 +174,11 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
             f"--sets {sets} is not supported for continuous time",
             "leave --sets out: it is expression",
         ),
-        (request.no_verify and not certificate, "--no-verify requires --certificate: add a file"),
         (request.compares and certificate, "--certificate is for one kind of sets, not for --sets all"),
         (
             certificate and request.ellipsoid is EllipsoidVersion.PAPER,
             "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
             "leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
-        ),
-        (
-            request.export and request.output is None,
-            "--export writes the learned model into the output directory",
-            "add -o DIR",
         ),
         (
             request.tree is not None and (request.compares or request.policy is not None),

@@ -127,7 +127,15 @@ class OnlineRequest(options.SubjectOptions):
         return tr.LearnOptions(**options.learn_words(self), iterations=ITERATIONS)
 
 
-@takes(OnlineRequest, {"check": options.SOLVING, "sample": "convert_obs actions states"})
+NEEDS = {
+    "max_episodes": "until_gap",
+    "allow_loss": "baseline",
+    "alpha": "on_drift",
+    "convert_obs actions states": "env",
+}
+
+
+@takes(OnlineRequest, {"check": options.SOLVING, "sample": "convert_obs actions states"}, NEEDS)
 def online(request: OnlineRequest) -> None:
     """Learn a robust policy while collecting data.
 
@@ -145,7 +153,9 @@ def online(request: OnlineRequest) -> None:
     Example: tightrope online model.prism --env plant:make --episodes 5000 --on-drift restart
     """
     options.require_device(request.device)
-    refuse_combinations(request)
+    if (request.episodes is None) == (request.until_gap is None):
+        hint = "with --until-gap, --max-episodes N says when to give up"
+        raise InputError("give either --episodes N or --until-gap E", hint=hint)
     subject = load_subject(request, temporal=True, any_kind=True)
     if subject.product is None and not subject.query.is_plain:
         collect_evenly(request, subject)
@@ -182,31 +192,6 @@ def online(request: OnlineRequest) -> None:
     if learner.target is not None and not last["reached"]:
         raise _not_reached(learner.target, f": it is {float(last['gap']):.6g}", last["episode"])
     screen.leave(_verdict(records, result))
-
-
-def refuse_combinations(request: OnlineRequest) -> None:
-    """Options that do not go with each other."""
-    options.refuse_any(
-        (
-            (request.episodes is None) == (request.until_gap is None),
-            "give either --episodes N or --until-gap E",
-            "with --until-gap, --max-episodes N says when to give up",
-        ),
-        (
-            request.max_episodes is not None and request.until_gap is None,
-            "--max-episodes requires --until-gap; --episodes N is the number of episodes",
-        ),
-        (request.allow_loss and request.baseline is None, "--allow-loss requires --baseline"),
-        (
-            request.alpha is not None and request.on_drift is None,
-            "--alpha is the rate of false alarms, and no reaction to an alarm is set",
-            "add --on-drift, or leave --alpha out",
-        ),
-        (
-            request.env is None and (request.convert_obs or request.actions or request.states),
-            "--convert-obs, --actions and --states require --env",
-        ),
-    )
 
 
 def _learner(request: OnlineRequest, subject: Subject, cap: int) -> tr.OnlineLearner:

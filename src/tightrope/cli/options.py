@@ -332,18 +332,25 @@ SOLVING = "discount terminal_reward assume_support precision coupled_gap time_li
 
 
 def takes(
-    record: type[R], elsewhere: Mapping[str, str] = MappingProxyType({})
+    record: type[R],
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
+    needs: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[[R], None]], Callable[..., None]]:
     """Let typer see the fields of a record as the options of a command, which is called with the record.
 
     `elsewhere`: the fields of options that are described in the help of another command, by its name.
+    `needs`: fields that mean nothing without another one.
     """
     homes = {name: command for command, names in elsewhere.items() for name in names.split()}
 
     def decorate(command: Callable[[R], None]) -> Callable[..., None]:
         @functools.wraps(command)
         def run(**given: object) -> None:
-            command(_build(record, given))
+            request = _build(record, given)
+            for names, other in needs.items():
+                if (named := list_given(request, names)) and not list_given(request, other):
+                    raise InputError(f"{named[0]} requires {flag_of(other)}", hint=f"add {flag_of(other)}")
+            command(request)
 
         parameters = list(_list_parameters(record, homes))
         vars(run)["__signature__"] = inspect.Signature(parameters)

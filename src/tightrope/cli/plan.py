@@ -125,8 +125,6 @@ def plan(request: PlanRequest) -> None:
 
 
 def _collection(request: PlanRequest, study: Study) -> Plan:
-    from tightrope.design.planner import NothingToPlan
-
     subject = study.subject
     given, pomdp, bench = request.policy, subject.pomdp, subject.loaded.benchmark
     policy: Any = None
@@ -144,7 +142,7 @@ def _collection(request: PlanRequest, study: Study) -> Plan:
                 within_cap=request.within_cap or (None if bench is None else bench.episode_cap),
                 **request.words,
             )
-    except NothingToPlan as error:
+    except late.planner.NothingToPlan as error:
         screen.answer_refuted(error, error.verdict, {**error.verdict.facts, "strategies": []})
 
 

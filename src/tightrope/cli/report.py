@@ -60,13 +60,11 @@ def report(request: ReportRequest) -> None:
 
     Example: tightrope report results -o report.html
     """
-    from tightrope.io.plans import plan_file
-
     result, figures, picture = request.result, request.figures, request.picture
     beside, overwrite = request.beside or [], common.overwrite
     late.output.refuse_same((request.output, picture))
     if (
-        planned := plan_file(result)
+        planned := late.plans.plan_file(result)
         or late.answers.answer_file(result)
         or late.answers.comparison_file(result)
     ) is not None:

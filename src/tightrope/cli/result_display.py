@@ -16,6 +16,7 @@ from tightrope.io.results import Interval, ModelFit, power_text
 from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.late import sparse
 from tightrope.numerics.text import (
     bounded,
     confidence_text,
@@ -161,8 +162,6 @@ def _listed(places: Sequence[str]) -> str:
 
 def expected_visits(result: tr.LearningResult, policy: tr.Policy) -> FloatArray:
     """How often each state is visited in some steps under the policy, at the middle of the sets."""
-    from scipy.sparse import csr_array
-
     structure = policy.structure
     visits = np.zeros(structure.states)
     now = np.zeros(structure.states)
@@ -176,7 +175,7 @@ def expected_visits(result: tr.LearningResult, policy: tr.Policy) -> FloatArray:
     state = np.repeat(np.arange(structure.states), np.diff(structure.choice_start))
     weight = np.repeat(policy.probability, sizes) * middle
     places = (structure.successor, np.repeat(state, sizes))
-    step = csr_array((weight, places), shape=(structure.states, structure.states))
+    step = sparse.csr_array((weight, places), shape=(structure.states, structure.states))
     for _ in range(STEPS):
         visits += now
         now = step @ now

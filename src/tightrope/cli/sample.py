@@ -110,7 +110,7 @@ NOT_TIMED = "observations prop bet_on raw generative draws states env convert_ob
 """Options that cannot be used with chains in continuous time."""
 
 
-@takes(SampleRequest)
+@takes(SampleRequest, needs={"costs": "raw"})
 def sample(request: SampleRequest) -> None:
     """Simulate a model at a parameter point and write the data.
 
@@ -181,11 +181,6 @@ def refuse_combinations(request: SampleRequest, timed: bool) -> None:
         (
             request.raw and (by_count or env),
             "--raw is for simulated trajectories only, not for --generative, --draws or --env",
-        ),
-        (
-            request.costs is not None and not request.raw,
-            "--costs requires --raw: a cost belongs to a step",
-            "add --raw",
         ),
         (env and by_count, "--env is for --episodes, not for --generative or --draws"),
     )
@@ -332,13 +327,11 @@ def _counted_point(pomdp: POMDP, readings: tr.Reading, at: str | None) -> str:
 
 def _read_mixture(policy: str, loaded: Loaded) -> Mixture | None:
     """The shares and policies of a plan's directory; None where the policy is a file."""
-    from tightrope.io.plans import plan_file, read_plan
-
     folder = Path(policy)
     if not folder.is_dir():
         return None
-    file = plan_file(folder)
-    design = None if file is None else read_plan(file).design
+    file = late.plans.plan_file(folder)
+    design = None if file is None else late.plans.read_plan(file).design
     if design is None:
         raise InputError(
             f"{policy} is a directory, and no plan with a policy to explore with",

@@ -120,7 +120,7 @@ MODEL_WORDS = """
 """Options that say something about the user's own model."""
 
 
-@takes(VerifyRequest, {"data": LOG_WORDS})
+@takes(VerifyRequest, {"data": LOG_WORDS}, {MODEL_WORDS: "model"})
 def verify(request: VerifyRequest) -> None:
     """Re-check a certificate with a program that shares no code with the solver or with learning.
 
@@ -140,8 +140,6 @@ def verify(request: VerifyRequest) -> None:
     Example: tightrope verify betting.cert --model 'bench:betting(50)' --data data.parquet
     """
     begin = time.perf_counter()
-    if request.model is None and (given := options.list_given(request, MODEL_WORDS)):
-        raise InputError(f"{given[0]} requires --model: it is about your model")
     if request.data is None and (given := options.list_given(request.reading)):
         raise InputError(f"{given[0]} requires --data: it is an import setting")
     budget = WorkBudget.of(request.budget, request.exact)

@@ -145,7 +145,7 @@ class WatchRequest(ModelOptions):
     reading: LogWords
 
 
-@takes(WatchRequest, {"data": LOG_WORDS})
+@takes(WatchRequest, {"data": LOG_WORDS}, {"policy terminal_reward": "result"})
 def watch(request: WatchRequest) -> None:
     """Test whether data still fit a model while they arrive, and report what changed.
 
@@ -207,14 +207,8 @@ def watch(request: WatchRequest) -> None:
 
 def refuse_combinations(request: WatchRequest) -> None:
     """Options that make no sense, alone or together."""
-    needs_result = request.policy is not None or request.terminal_reward is not None
     others = [name for name in ("result", "checkpoint", "observations") if getattr(request, name) is not None]
     refuse_any(
-        (
-            request.result is None and needs_result,
-            "--policy and --terminal-reward need a result to watch",
-            "add --result DIR, a result of 'tightrope learn … -o DIR'",
-        ),
         (
             request.shield is not None and others,
             f"--shield and --{'/'.join(others[:1])} cannot be used together",

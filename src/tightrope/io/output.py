@@ -38,6 +38,7 @@ from tightrope.atomic import atomic_write, check_target, explain_errors, is_stre
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_text, to_plain
 from tightrope.model.policy_file import POLICY_FORMATS
+from tightrope.numerics.late import pa, pq
 from tightrope.numerics.machine import lock, open_folder
 
 MANIFEST = "tightrope-manifest.json"
@@ -397,9 +398,6 @@ def _is_data(path: Path) -> bool:
     begins = _head(path, 64)
     if not begins.startswith(b"PAR1"):
         return begins.startswith(CSV_PREFIX.encode())
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         return KEY.encode() in (pq.read_metadata(path).metadata or {})
     except pa.ArrowInvalid:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,9 +39,11 @@ from tightrope.learning.answers import find_reward
 from tightrope.learning.bet_policy import PolicyBets, question_of
 from tightrope.learning.coupling import COUPLED_SECONDS, couple, cut_along_gradient
 from tightrope.learning.learn import plain_problem
+from tightrope.learning.logged import ASSUMED, LoggedBaseline
 from tightrope.learning.options import LearnOptions, OutcomesUse
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, observe_done
 from tightrope.learning.policy_solver import OPTIMISTIC
+from tightrope.learning.products import steered_question
 from tightrope.learning.result import CLOSE, LearningResult, assess, rests_on
 from tightrope.logic.long_run import average_policy, bound_average
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -67,10 +69,6 @@ from tightrope.statistics.estimates import check_delta
 from tightrope.verdict import Assessment, AssumptionStatus
 from tightrope_check.search.betting import PointsAround
 from tightrope_check.search.value_slopes import PolicyEquations, value_slopes
-
-if TYPE_CHECKING:  # loaded where it applies
-    from tightrope.learning.logged import LoggedBaseline
-
 
 FEWEST_BET = 100
 """Planned episodes below which all of δ is for the base region: the pilot does not show what to bet on."""
@@ -225,8 +223,6 @@ class Comparison(Record):
             chosen = chosen_before(self.baseline, self.counts)
             known = (*known, chosen) if chosen.kept is AssumptionStatus.STATED else known
         if self.baseline is None:
-            from tightrope.learning.logged import ASSUMED
-
             known = (*known, ASSUMED)
         return assess(known, self.counts, self.fit, self.contradiction, self.status)
 
@@ -392,8 +388,6 @@ class Differences:
             question, counts, part, options=options, progress=progress, serves=several
         )
         if is_logged:
-            from tightrope.learning.logged import LoggedBaseline
-
             check_delta(delta)
             logged = LoggedBaseline(chain.problem, counts, part)
         elif policy is not None and options.region is not None and options.region.bets:
@@ -440,8 +434,6 @@ class Differences:
                     "`keep` requires policies that depend on the state, or on state and step",
                     hint="leave `keep` out, or give a baseline without memory",
                 )
-            from tightrope.learning.products import steered_question
-
             steered = steered_question(self.problem, policy, self.problem.to_base(self.chain.data))
             assert steered is not None
             product, policy, _ = steered

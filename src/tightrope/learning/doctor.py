@@ -56,7 +56,7 @@ from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.monitoring.examination import Examination, Finding, examine, is_planned
-from tightrope.monitoring.features import is_key
+from tightrope.monitoring.features import is_key, list_features
 from tightrope.monitoring.model_fit import asked_reward, cost_finding, first_rows, fit_of, tables_of
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
@@ -635,7 +635,5 @@ NOTHING = 'P=? [ F "init" ]'
 
 def _possible(model: ParametricMDP, log: EpisodeLog) -> list[str]:
     """All amendments that a log could have led to."""
-    from tightrope.monitoring.features import list_features
-
     features = [one.name for one in list_features(model, log) if one.kind in ("memory", "column")]
     return [*features, *(f"groups={name}" for name in log.columns), "untie", "free"]

@@ -23,6 +23,7 @@ from tightrope.coupled.value import functions_of
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
+from tightrope.learning.bet_policy import has_layers
 from tightrope.learning.outcomes import episodes_of
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, ObjectiveKind
@@ -31,6 +32,7 @@ from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward
 from tightrope.monitoring.episode_scores import PathGraph, PathRules
 from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.late import sparse
 from tightrope.numerics.rounding import down, up
 from tightrope.problem import Problem
 from tightrope.regions.polytope import Polytope
@@ -137,8 +139,6 @@ class LoggedBaseline:
             return False
         if objective.kind is ObjectiveKind.DISCOUNTED:
             return True
-        from tightrope.learning.bet_policy import has_layers
-
         return has_layers(self.model, objective)
 
     def _blocks(self, planned: int | None) -> list[Block]:
@@ -247,8 +247,6 @@ class LoggedBaseline:
             top = self.rules.ends[1] if self.sign > 0 else -self.rules.ends[0]
             slope = np.zeros((last - first, self.functions.linear.shape[1]))
             return Scored(self._return[first:last], slope, top, block.stake)
-        from scipy.sparse import csr_array
-
         structure, rate = self.model.structure, self.rules.discount
         initial = structure.initial
         graph = PathGraph.of(structure, np.ones(structure.choices, np.bool_), most)
@@ -261,7 +259,7 @@ class LoggedBaseline:
         choice = structure.transition_choice[self.log.transition[rows]][used]
         episode, step = self._episode_of_row[rows][used] - first, self.log.step[rows][used]
         shape = (last - first, structure.choices)
-        visits = csr_array((rate ** step.astype(np.float64), (episode, choice)), shape=shape)
+        visits = sparse.csr_array((rate ** step.astype(np.float64), (episode, choice)), shape=shape)
         end = self._end[first:last]
         state, steps = structure.successor[self.log.transition[end]], self.log.step[end] + 1
         ahead = np.where(self._shown[first:last], 0.0, rest[state] * rate**steps)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -35,14 +35,13 @@ from tightrope.provenance import (
 )
 from tightrope.regions.region import RegionKind, RegionOptions
 from tightrope.regions.registry import own_kinds, region_kind
+from tightrope.statistics.bets import count_planned_episodes
 from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.costs import CostIntervals, CostModel, checked_range, cost_intervals
 from tightrope.statistics.estimates import Budget, IntervalMethod, check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.priors import Prior, PriorGiven, check_priors, read_priors
 from tightrope.verdict import Assumed, AssumptionStatus
-
-if TYPE_CHECKING:
-    from tightrope.statistics.costs import CostIntervals, CostModel
 
 MANY_EXPRESSIONS = 8
 """From so many distinct unknown expressions on the likelihood region is the tighter one."""
@@ -216,8 +215,6 @@ class LearnOptions:
             )
         for name in ("cost_range", "return_range"):
             if (value := getattr(self, name)) is not None:
-                from tightrope.statistics.costs import checked_range
-
                 object.__setattr__(self, name, checked_range(value, name))
         if self.outcomes is OutcomesUse.NONE and (self.behaviour or self.return_range) is not None:
             unused = "behaviour" if self.behaviour is not None else "return_range"
@@ -272,8 +269,6 @@ class LearnOptions:
         """What is stated about observed costs; None where they are not to be used."""
         if self.cost_range is None and self.cost_sd is None:
             return None
-        from tightrope.statistics.costs import CostModel
-
         return CostModel(self.cost_range, self.cost_sd)
 
     @property
@@ -571,11 +566,8 @@ def _default_region(
         second = "a slab" if no_bets is None else f"a likelihood (no slab, since {no_bets})"
         return region_kind("joint"), f"region joint: intervals of events and {second}, each at a share of δ"
     watched = counts.design.anytime
-    if no_bets is None and not watched:
-        from tightrope.statistics.bets import count_planned_episodes
-
-        if count_planned_episodes(counts) is None:
-            no_bets = "no number of episodes was planned"
+    if no_bets is None and not watched and count_planned_episodes(counts) is None:
+        no_bets = "no number of episodes was planned"
     if no_bets is None:
         amount = "the data are analysed as they arrive" if watched else "the amount of data was planned"
         return (
@@ -741,8 +733,6 @@ def learn_costs(
             '`columns="cost=…"`); tables of counts, episodes as lists of steps and `since` or `window` keep '
             "no costs",
         )
-    from tightrope.statistics.costs import cost_intervals
-
     part = delta / 2 if len(model.expressions.nonconstant) else delta
     return cost_intervals(reward, model.structure, model.parameters, counts.costs, part, assumed)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
+from scipy.special import gammaln
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
@@ -23,6 +24,7 @@ from tightrope.data.fold import EXCLUDED
 from tightrope.errors import CannotCertify, InputError, TightropeError
 from tightrope.io.coding import record_of
 from tightrope.io.results import Interval, ModelFit, ObservedFacts, power_text
+from tightrope.learning.bet_policy import question_of
 from tightrope.learning.options import MOST_LIKELIHOOD_PARAMETERS, MOST_VERTEX_DIMENSIONS
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -439,8 +441,6 @@ def chosen_before(policy: Policy, counts: Counts) -> Assumed:
 def _refuse_behaviour(collected: Policy, counts: Counts, base: Structure) -> None:
     """Refuse another policy than the data record, one with a memory, and one that an e-value refutes
     (Krichevsky–Trofimov over the stated one)."""
-    from scipy.special import gammaln
-
     named = counts.design.followed
     if named is not None and not _is_named(collected, named, base):
         raise InputError(
@@ -550,8 +550,6 @@ def share(seen: Observation, chain: Any) -> float:
 
 def _forecasts(seen: Observation, chain: Any, number: int) -> Iterator[float]:
     """At some points of the domain: the logarithm of the model's width over that of the outcomes."""
-    from tightrope.learning.bet_policy import question_of
-
     model, objective = seen.problem.model, seen.objective
     assert isinstance(model, ParametricMDP)
     maximiser, coordinates = Outcomes.of(model).maximiser, Outcomes.of(model).coordinates

@@ -29,6 +29,8 @@ from tightrope.data.counts import Counts, expected_counts
 from tightrope.data.reading import Reading, read_data
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Binding, ModelFit
+from tightrope.learning import products
+from tightrope.learning.bet_policy import PolicyBets, bets_of, why_no_bets
 from tightrope.learning.options import (
     OVER_THE_DOMAIN,
     Decisions,
@@ -72,21 +74,22 @@ from tightrope.numerics.team import Aside, Team, count_threads
 from tightrope.problem import AnyModel, Problem, learnable, require_discrete
 from tightrope.provenance import union
 from tightrope.regions.bounds import parameter_box
+from tightrope.regions.costs import with_costs
 from tightrope.regions.event_polytope import Nearby, domain_region, polytope_region
+from tightrope.regions.joint import split
 from tightrope.regions.region import Conflict, Region
 from tightrope.regions.registry import build_region
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
 from tightrope.solver.solution import Solution
+from tightrope.statistics.bets import Predictions
 from tightrope.statistics.confidence_budget import ConfidenceBudget
+from tightrope.statistics.costs import CostIntervals
 from tightrope.statistics.estimates import Budget, EventIntervals, check_delta, event_intervals
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assessment, AssumptionStatus
 
 if TYPE_CHECKING:  # loaded where they apply
     from tightrope.coupled.synthesis import CoupledSynthesis
-    from tightrope.learning.bet_policy import PolicyBets
-    from tightrope.statistics.bets import Predictions
-    from tightrope.statistics.costs import CostIntervals
 
 T = TypeVar("T")
 
@@ -181,8 +184,6 @@ class DeltaSplit:
         self, outcomes: Outcomes, budget: Budget, along: bool, bets: bool = False
     ) -> tuple[float, float]:
         """That part again: for intervals of events, and for a likelihood and bets beside them."""
-        from tightrope.regions.joint import split
-
         return split(self.of_probabilities, outcomes, budget, along, bets)
 
 
@@ -252,9 +253,7 @@ class Pipeline:
             problem = learnable(problem)
         steered = None
         if policy is not None and counts is not None:
-            from tightrope.learning.products import steered_question
-
-            steered = steered_question(problem, policy, counts)
+            steered = products.steered_question(problem, policy, counts)
         own = None if steered is not None else as_policy(problem.model, policy)
         given = None if counts is None else as_policy(problem.base, policy)
         lifted = None if counts is None else problem.to_product(counts)
@@ -367,9 +366,9 @@ class Pipeline:
             begin = time.perf_counter()
             solved = self.solve(prepared, how, deadline, fit=fit)
             if decisions.refines:
+                spent = sum(prepared.seconds.values()) + time.perf_counter() - begin
                 from tightrope.learning.coupling import refine
 
-                spent = sum(prepared.seconds.values()) + time.perf_counter() - begin
                 decisions, solved = refine(self, solved, decisions, spent, fit)
             else:
                 solved = self.couple(solved, decisions, fit)
@@ -425,8 +424,6 @@ class Pipeline:
         unused = () if counts is None else unused_costs(self.objective, counts, options)
         of_product: tuple[str, ...] = ()
         if self.problem.lift is not None:
-            from tightrope.learning import products
-
             of_product = products.notes(self.problem)
         notes = (*prepared.sets.notes, *region_notes, *solved.solver.notes, *of_product, *unused)
         notes += (SEEN_POLICY,) if counts is not None and self.has_seen(self.steering or self.policy) else ()
@@ -477,8 +474,6 @@ class Pipeline:
         plain = self.problem.lift is None
         decisions = decide(self.model, self.counts, options, self._no_bets(options), joint, plain)
         if self.problem.lift is not None:
-            from tightrope.learning import products
-
             products.refuse_for_product(decisions, self.policy)
         return decisions
 
@@ -492,9 +487,6 @@ class Pipeline:
             return "bets are on values of policies over one objective"
         if self.evaluation is not None:
             return "a given finite-memory policy and the robust one share a region"
-
-        from tightrope.learning.bet_policy import why_no_bets
-
         given = self.policy if options.sets is SetsKind.COUPLED else None  # else the best one is bet on
         return why_no_bets(self.model, self.objective, given, self.data.design)
 
@@ -504,8 +496,6 @@ class Pipeline:
         """The sets that were decided on, or tied ones where their region is empty."""
         seconds, kind, intervals = {"region": 0.0, "sets": 0.0}, decisions.region, None
         if kind is not None and kind.bets and self.bets is None and not self.problem.is_of_controller:
-            from tightrope.learning.bet_policy import bets_of
-
             given = None if self.has_seen(self.policy) else self.policy
             self.bets = bets_of(self.model, self.objective, given, self.data.design, kind.has_intervals)
         if self.counts is not None:
@@ -529,8 +519,6 @@ class Pipeline:
         if region is not None and contradiction is None and not sets_only:
             box = self._time("sets", ("box", decisions.region), lambda: parameter_box(region), seconds)
         if self.problem.lift is not None:
-            from tightrope.learning import products
-
             products.require_support(self.problem, sets, contradiction is not None, self.options)
         return Prepared(sets, region, intervals, box, contradiction, seconds)
 
@@ -580,8 +568,6 @@ class Pipeline:
                     self.bets,
                 )
             if self.split.costs is not None:
-                from tightrope.regions.costs import with_costs
-
                 region = with_costs(region, self.split.costs)
             _ = region.emptiness  # decided here, and timed as a part of building
             return region

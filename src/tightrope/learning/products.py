@@ -14,7 +14,6 @@ from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.options import Decisions, LearnOptions
-from tightrope.logic.product_problem import steer
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.ranges import ranges_over_box
@@ -89,6 +88,8 @@ def steered_question(
     given = as_policy(problem.base, policy)
     if given is None or not (given.has_memory or problem.lift is not None):
         return None
+    from tightrope.logic.product_problem import steer  # with automata, which few questions need
+
     return steer(problem, given, counts)
 
 

@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+import msgspec
 import numpy as np
 
 from tightrope.errors import choose
+from tightrope.io.coding import Real, record_of
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.monitor import DEFAULT_ALPHA, Monitor
 from tightrope.numerics.arrays import AnyArray, OffsetArray
@@ -57,6 +59,22 @@ class OnDrift:
         object.__setattr__(self, "answer", choose("on_drift", Answer, self.answer))
 
 
+class DriftFacts(msgspec.Struct, kw_only=True, frozen=True):
+    """What the monitor beside an online run says (`--on-drift`).
+
+    `log_e_value` is the largest so far, a natural logarithm; `first_alarm` the event of the alarm, of the
+    `events` seen since the last of the `restarts`; `since` are the episodes that were forgotten there.
+    """
+
+    alarm: bool
+    first_alarm: int | None
+    log_e_value: Real
+    alpha: float
+    events: int
+    restarts: int
+    since: int
+
+
 class DriftGuard:
     """A monitor beside a learner, and what is done at its alarm; `restarts` counts those that were made."""
 
@@ -95,18 +113,9 @@ class DriftGuard:
         self.restarts += 1
         self.is_answered = False
 
-    def facts(self, since: int) -> dict[str, object]:
-        """The keys of `drift` in a record; `since` are the episodes that were forgotten."""
-        monitor = self.monitor
-        return {
-            "alarm": monitor.alarm,
-            "first_alarm": monitor.first_alarm,
-            "log_e_value": monitor.largest,
-            "alpha": monitor.alpha,
-            "events": monitor.events,
-            "restarts": self.restarts,
-            "since": since,
-        }
+    def record(self, since: int) -> DriftFacts:
+        """What a record of the run says; `since` are the episodes that were forgotten."""
+        return record_of(DriftFacts, self.monitor, self, log_e_value=self.monitor.largest, since=since)
 
     def state(self) -> dict[str, AnyArray]:
         """Everything, as arrays."""

@@ -518,24 +518,6 @@ class Update(Record):
             return self.guarantee <= performance.upper
         return performance.lower <= self.guarantee
 
-    def to_json(self) -> dict[str, object]:
-        """The keys of a line of `tightrope online --json` that the learner itself knows."""
-        gap: dict[str, object] = {} if self.gap is None else {"gap": self.gap}
-        if self.above is not None:
-            gap["above_baseline"] = self.above
-        return {
-            "update": self.number,
-            "episode": self.episode,
-            "steps": self.steps,
-            "guarantee": self.guarantee,
-            "optimistic": self.optimistic,
-            "width": self.width,
-            **gap,
-            "status": self.status,
-            "fallback": self.fallback,
-            "seconds": round(self.seconds, 6),
-        }
-
 
 @dataclass(frozen=True, eq=False)
 class Robust:

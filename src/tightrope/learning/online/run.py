@@ -20,18 +20,18 @@ from typing import Any, Protocol, Self, TypeAlias
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, UnsetType
 
 from tightrope.atomic import explain_errors
 from tightrope.data.collection import GrowingCounts, simulate_until_doubled
 from tightrope.data.simulator import Simulator
 from tightrope.data.steps import SteppedEnvironment
 from tightrope.errors import InputError
-from tightrope.io.coding import Real, from_plain, from_text, to_plain
+from tightrope.io.coding import Real, from_text, record_of, to_plain
 from tightrope.io.output import MANIFEST, Manifest, claim
 from tightrope.io.results import RECORDS, Interval, Judged
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
-from tightrope.learning.online.drift_guard import STOPPED, Answer, next_portion
+from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftFacts, next_portion
 from tightrope.learning.online.learner import OnlineLearner, Update
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
@@ -40,22 +40,6 @@ from tightrope.numerics.arrays import AnyArray
 from tightrope.numerics.machine import lock
 from tightrope.solver.solve import solve
 from tightrope.verdict import Assessment
-
-
-class DriftFacts(msgspec.Struct, kw_only=True, frozen=True):
-    """What the monitor beside an online run says (`--on-drift`).
-
-    `log_e_value` is the largest so far, a natural logarithm; `first_alarm` the event of the alarm, of the
-    `events` seen since the last of the `restarts`; `since` are the episodes that were forgotten there.
-    """
-
-    alarm: bool
-    first_alarm: int | None
-    log_e_value: Real
-    alpha: float
-    events: int
-    restarts: int
-    since: int
 
 
 class OnlineRecord(Judged, kw_only=True):
@@ -206,35 +190,32 @@ class OnlineRun:
         """Yield an update's record, written with the checkpoint; `so_far` are earlier guarantees."""
         known = None if self.truth is None else self.truth.performance(update.robust_policy)
         holds = None if known is None else update.is_kept(known, self.learner.objective.maximises)
-        elapsed = time.perf_counter() - begin
-        best = max if self.learner.objective.maximises else min
-        together = self.learner.ledger is not None and self.learner.ledger.holds_at_all_times
-        line: Line = update.to_json()
-        verdict = self.learner.assess(update)
-        if self.learner.target is not None:
-            line["reached"] = self.learner.reaches(update)
-            if verdict.is_proved and not line["reached"] and self.learner.episodes >= self.episodes:
-                missed = f"the gap {self.learner.target.text} was not reached: it is {line['gap']:.6g}"
-                verdict = Assessment.of(verdict.assumptions, limit=missed)
-        guard = self.learner.guard
+        elapsed, learner = time.perf_counter() - begin, self.learner
+        best = max if learner.objective.maximises else min
+        together = learner.ledger is not None and learner.ledger.holds_at_all_times
+        verdict, guard, target = learner.assess(update), learner.guard, learner.target
+        reached = UNSET if target is None else learner.reaches(update)
+        if target is not None and verdict.is_proved and not reached and learner.episodes >= self.episodes:
+            missed = f"the gap {target.text} was not reached: it is {update.gap:.6g}"
+            verdict = Assessment.of(verdict.assumptions, limit=missed)
         if guard is not None:
             together = together and not guard.monitor.alarm
-            drift = guard.facts(self.learner.data.before[0])
-            line["drift"] = from_plain(to_plain(drift), DriftFacts)
-        kind = OnlineRecord(
-            **line,
+        kind = record_of(
+            OnlineRecord,
+            update,
             **verdict.facts,
+            update=update.number,
+            above_baseline=UNSET if update.above is None else update.above,
+            seconds=round(update.seconds, 6),
+            reached=reached,
             best_guarantee=best([*so_far, update.guarantee]) if together else None,
             performance=None if known is None else 0.5 * (known.lower + known.upper),
             holds=holds,
             final=final,
             elapsed=round(elapsed, 6),
+            drift=UNSET if guard is None else guard.record(learner.data.before[0]),
         )
-        record = {key: value for key, value in structs.asdict(kind).items() if value is not UNSET}
-        record["verdict"], record["assumptions"] = verdict.word.value, to_plain(kind.assumptions)
-        for name in ("drift", "above_baseline"):
-            if name in record:
-                record[name] = to_plain(record[name])
+        record: Line = to_plain(kind)
         if not final:
             so_far.append(update.guarantee)
         if self.journal is not None:

@@ -179,6 +179,7 @@ pages: $(STAMP)
 
 schemas: $(STAMP)
 	$(BIN)/python tools/schemas.py docs/schemas
+	$(BIN)/python tools/parser_tables.py
 
 bench: $(STAMP)
 	@mkdir -p bench-results

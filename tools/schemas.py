@@ -17,14 +17,13 @@ from importlib import import_module
 from pathlib import Path
 
 from tightrope.io.coding import json_schema
-from tightrope.prism.parse.grammar import write_tables
 
 DOCUMENTS = {
     "result-2": "io.results:ResultDocument",
     "policy-2": "io.results:PolicyDocument",
     "draws-1": "io.results:DrawsDocument",
     "manifest-1": "io.output:Manifest",
-    "plan-2": "io.plans:PlanDocument",
+    "plan-2": "io.answers:PlanDocument",
     "plan-improve-1": "cli.plan:ImprovementPlanAnswer",
     "check-1": "cli.check_answers:CheckAnswer",
     "check-domain-1": "cli.check_answers:DomainAnswer",
@@ -81,4 +80,3 @@ def write_schemas(folder: Path) -> list[Path]:
 
 if __name__ == "__main__":
     write_schemas(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/schemas"))
-    write_tables()

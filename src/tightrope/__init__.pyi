@@ -18,8 +18,8 @@ from .errors import InputError as InputError
 from .errors import ReadingWarning as ReadingWarning
 from .errors import TightropeError as TightropeError
 from .fleet import learn_fleet as learn_fleet
+from .io.coding import Interval as Interval
 from .io.formats import to_stormpy as to_stormpy
-from .io.interval import Interval as Interval
 from .learning.answers import LearnedAnswer as LearnedAnswer
 from .learning.compare import compare as compare
 from .learning.compare import improve as improve
@@ -57,8 +57,8 @@ from .model.parameters import LinearConstraint as LinearConstraint
 from .model.parameters import Parameters as Parameters
 from .model.parametric_mdp import ParametricMDP as ParametricMDP
 from .model.policy import Policy as Policy
-from .model.policy_choices import FiniteMemoryChoices as FiniteMemoryChoices
-from .model.policy_choices import TimeVaryingChoices as TimeVaryingChoices
+from .model.policy_file import FiniteMemoryChoices as FiniteMemoryChoices
+from .model.policy_file import TimeVaryingChoices as TimeVaryingChoices
 from .model.pomdp import POMDP as POMDP
 from .model.pomdp import Controller as Controller
 from .monitoring.monitor import Monitor as Monitor

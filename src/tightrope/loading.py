@@ -10,7 +10,7 @@
 | `file.tra`, or `file` where `file.tra` exists | PRISM's explicit files with that base name |
 | `bench:NAME(ARGS)` | an instance of a benchmark family |
 
-`tightrope.io.registry` lists all formats, including those of other packages.
+`tightrope.io.formats` lists all formats, including those of other packages.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.errors import InputError, check_type, describe
-from tightrope.io.formats import from_stormpy
-from tightrope.io.registry import FileOptions, ModelFormat, format_of, formats
+from tightrope.io.formats import FileOptions, ModelFormat, format_of, formats, from_stormpy
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Ranges, box_text, narrow_domain
 from tightrope.numerics.record import Record
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.prism.explore.search import Judge, Progress, Warn
     from tightrope.prism.load import BuildWords
-    from tightrope.prism.properties.boundary import Boundary
+    from tightrope.prism.properties.query import Boundary
 
 BENCHMARK = "bench:"
 

@@ -1,6 +1,6 @@
 """Partial observation: exact beliefs, bounds that hold for every controller, what is learned of one.
 
-Also of `beliefs/machines.py`, `cli/check_partial.py`.
+Also of `beliefs/graph.py`, `cli/check_partial.py`.
 """
 
 import itertools

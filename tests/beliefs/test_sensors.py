@@ -22,8 +22,7 @@ from tightrope.data.labelled import with_sensor
 from tightrope.learning import observed as learning
 from tightrope.learning.observed import choose_controller
 from tightrope.learning.options import LearnOptions
-from tightrope.model.pomdp import controller_of
-from tightrope.model.sensor import observed
+from tightrope.model.pomdp import controller_of, observed
 
 TAXI = """
 mdp

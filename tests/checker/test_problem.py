@@ -17,7 +17,7 @@ import stormpy
 import tightrope as tr
 from tightrope.certify.certificate_file import as_file
 from tightrope.cli.app import run
-from tightrope.logic.translation import reduce_automaton
+from tightrope.logic.formula import reduce_automaton
 from tightrope.model.product import Automaton, RabinPair
 from tightrope_check.archive import load
 from tightrope_check.checker import check

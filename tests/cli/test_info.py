@@ -14,7 +14,7 @@ from tightrope.cli.options import ModelOptions
 from tightrope.cli.sources import Question
 from tightrope.errors import InputError
 from tightrope.io.drn.write import write_drn
-from tightrope.io.explicit.write import write_explicit
+from tightrope.io.explicit import write_explicit
 
 WALK = """\
 mdp

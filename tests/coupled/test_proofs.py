@@ -12,8 +12,8 @@ from scipy.optimize import linprog
 from coupled_cases import Case, random_case
 from tightrope.coupled.cells import Frame, Region, Rows, Split, frame_of
 from tightrope.coupled.chain import Chain, chain_of
+from tightrope.coupled.result import range_over_hull, vertex_proof
 from tightrope.coupled.taylor import expand
-from tightrope.coupled.vertex_proof import range_over_hull, vertex_proof
 from tightrope.model.builder import build_from_rows
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.parameters import LinearConstraint, Parameters

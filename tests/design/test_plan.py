@@ -36,8 +36,8 @@ from tightrope.design.forecast import (
 )
 from tightrope.design.information import Information
 from tightrope.design.plan import PlanStatus, plan_document
+from tightrope.io.answers import PlanDocument, round_forecast
 from tightrope.io.coding import read_document
-from tightrope.io.plans import PlanDocument, round_forecast
 from tightrope.loading import Benchmark
 from tightrope.report.plan_page import forecast_figure
 from tightrope.statistics.outcomes import Outcomes

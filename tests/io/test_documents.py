@@ -1,6 +1,6 @@
 """What is written as JSON is described once: records print it and read it back, schemas publish it.
 
-Also of `io/answers.py`, `io/comparisons.py`, `io/interval.py`.
+Also of `io/answers.py`, `io/comparisons.py`, `io/coding.py`.
 """
 
 from __future__ import annotations

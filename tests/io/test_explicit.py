@@ -13,8 +13,7 @@ from cases.explicit_files import DTMC_TRA, LAB, MDP_TRA, put
 from same_model import assert_same_model
 from storm import Case, cases
 from tightrope.errors import InputError
-from tightrope.io.explicit.read import read_explicit
-from tightrope.io.explicit.write import write_explicit
+from tightrope.io.explicit import read_explicit, write_explicit
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.load import load_prism

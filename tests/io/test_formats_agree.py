@@ -19,8 +19,7 @@ from same_model import assert_same_model
 from storm import PlainModel, plain_from_tightrope
 from tightrope.io.drn.read import read_drn
 from tightrope.io.drn.write import write_drn
-from tightrope.io.explicit.read import read_explicit
-from tightrope.io.explicit.write import write_explicit
+from tightrope.io.explicit import read_explicit, write_explicit
 from tightrope.model.builder import build_from_function, build_from_rows
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters

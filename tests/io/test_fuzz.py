@@ -15,7 +15,7 @@ from storm import MODELS
 from tightrope.errors import InputError
 from tightrope.io.drn.read import read_drn
 from tightrope.io.drn.write import write_drn
-from tightrope.io.explicit.read import read_explicit
+from tightrope.io.explicit import read_explicit
 from tightrope.prism.load import load_prism
 
 INSERTIONS = [

@@ -13,7 +13,7 @@ import pytest
 from cases.explicit_files import DOUBLES, DRN, DTMC_TRA, LAB, MDP_TRA, SREW, STA, TREW, put
 from tightrope.errors import InputError
 from tightrope.io.drn.read import read_drn
-from tightrope.io.explicit.read import read_explicit
+from tightrope.io.explicit import read_explicit
 
 DRN_MISTAKES = [
     ("@type: MDP\n", "", "{file}:14:1: the section @type is missing before @model"),

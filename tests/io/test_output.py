@@ -17,8 +17,7 @@ from places import TESTS
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.io import output
-from tightrope.io.explicit.read import read_explicit
-from tightrope.io.explicit.write import claim_explicit
+from tightrope.io.explicit import claim_explicit, read_explicit
 from tightrope.io.output import (
     CERTIFICATE,
     DATA,

@@ -14,7 +14,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError
-from tightrope.io.registry import format_of, formats, readable_endings, writing_format
+from tightrope.io.formats import format_of, formats, readable_endings, writing_format
 
 MODULE = '''
 """States and probabilities, a line per transition: from, action, to, probability."""
@@ -22,7 +22,7 @@ MODULE = '''
 from pathlib import Path
 
 import tightrope as tr
-from tightrope.io.registry import Capabilities, ModelFormat
+from tightrope.io.formats import Capabilities, ModelFormat
 
 
 class Rows(ModelFormat):

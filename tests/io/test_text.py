@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.io.drn.write import drn_function
-from tightrope.io.text import decimal_text, nearest_double
-from tightrope.model.function_text import (
+from tightrope.io.rows import decimal_text, nearest_double
+from tightrope.model.polynomial import (
+    Polynomial,
     PolynomialSyntaxError,
     exact_number,
     parse_function,
     parse_polynomial,
     read_function,
 )
-from tightrope.model.polynomial import Polynomial
 
 NAMES = ("p", "q_1", "r")
 INDEX = {name: k for k, name in enumerate(NAMES)}

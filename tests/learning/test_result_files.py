@@ -19,7 +19,7 @@ from same_model import assert_same_model
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError
 from tightrope.io.drn.read import read_drn
-from tightrope.io.explicit.read import read_explicit
+from tightrope.io.explicit import read_explicit
 from tightrope.io.umb import write_umb
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions

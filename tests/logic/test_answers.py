@@ -1,6 +1,6 @@
 """CTL, nested operators, filters and arithmetic over results: `tr.solve` and `check`.
 
-Also of `logic/operators.py`, `logic/solving.py`, `logic/temporal.py`.
+Also of `logic/operators.py`, `logic/values.py`, `logic/temporal.py`.
 """
 
 from __future__ import annotations

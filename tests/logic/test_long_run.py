@@ -1,6 +1,6 @@
 """Long-run averages and steady states: against Storm, against hand-made values, and what is refused.
 
-Also of `coupled/average.py`.
+Also of `coupled/difference.py`.
 """
 
 from __future__ import annotations

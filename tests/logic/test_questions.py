@@ -2,7 +2,7 @@
 
 Hundreds of random models of each stand in `benchmarks/question_battery.py`, of which a few run here.
 
-Also of `logic/cvar.py`.
+Also of `logic/reward_bounds.py`.
 """
 
 from __future__ import annotations

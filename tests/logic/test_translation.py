@@ -14,8 +14,21 @@ import stormpy
 
 import tightrope as tr
 from effort import repeats
-from tightrope.logic.formula import FALSE, TRUE, after, atom, both, either, eventually, globally, until
-from tightrope.logic.translation import guesses, is_co_safe, is_safe, progression
+from tightrope.logic.formula import (
+    FALSE,
+    TRUE,
+    after,
+    atom,
+    both,
+    either,
+    eventually,
+    globally,
+    guesses,
+    is_co_safe,
+    is_safe,
+    progression,
+    until,
+)
 
 ATOMS = ("a", "b", "c")
 Tree = tuple[Any, ...]

@@ -12,17 +12,15 @@ from hypothesis import strategies as st
 
 from effort import repeats
 from exact_reference import TinyModel, brute_force, random_model, vertices
-from tightrope.model.graph import (
-    Support,
-    almost_sure,
-    avoiding,
+from tightrope.model.graph.components import (
+    acyclic_components,
     backward_reachable,
     forward_reachable,
     maximal_end_components,
-    positive,
     strongly_connected_components,
 )
-from tightrope.model.graph.components import acyclic_components
+from tightrope.model.graph.qualitative import almost_sure, avoiding, positive
+from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure

@@ -14,7 +14,7 @@ import pytest
 import tightrope as tr
 from tightrope.errors import InputError
 from tightrope.model.policy import Policy
-from tightrope.model.policy_choices import TimeVaryingChoices
+from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.model.structure import Structure
 
 GOAL = 'Pmax=? [ F "goal" ]'

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.polynomial import Monomial, Polynomial, PolynomialArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.explore.key_index import PolynomialIndex
-from tightrope.prism.explore.probabilities import Deferred, Operation
+from tightrope.prism.explore.probabilities import Deferred, Operation, PolynomialIndex
 
 NAMES = ("p", "q")
 MONOMIALS: list[Monomial] = [(), ((0, 1),), ((1, 1),), ((0, 1), (1, 1)), ((0, 3),)]

@@ -25,7 +25,7 @@ from tightrope.data.steps import count_environment, count_minari
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.policy_choices import TimeVaryingChoices
+from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.model.structure import NamedStates
 from tightrope.problem import Problem
 

@@ -22,7 +22,7 @@ from tightrope.errors import InputError
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
-from tightrope.model.policy_choices import TimeVaryingChoices, TimeVaryingRecorder
+from tightrope.model.policy_file import TimeVaryingChoices, TimeVaryingRecorder
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.solver.solve import attained, solve
 from tightrope_check.checker import check as check_certificate

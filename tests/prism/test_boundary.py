@@ -10,8 +10,7 @@ import pytest
 from tightrope.cli.app import run
 from tightrope.prism.load import build_model, read_text
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.properties.boundary import BoundaryOf
-from tightrope.prism.properties.query import read_query
+from tightrope.prism.properties.query import BoundaryOf, read_query
 from tightrope.solver.solve import solve
 
 MODEL = """mdp

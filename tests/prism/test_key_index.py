@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.prism.explore.compile import KeyLayout
-from tightrope.prism.explore.key_index import KeyIndex
+from tightrope.prism.explore.probabilities import KeyIndex
 
 
 @given(

@@ -20,7 +20,7 @@ from places import TESTS
 from prism_reference import choices_of
 from tightrope.errors import InputError
 from tightrope.io.drn.write import write_drn
-from tightrope.io.explicit.write import write_explicit
+from tightrope.io.explicit import write_explicit
 from tightrope.io.umb import write_umb
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.modules import compose

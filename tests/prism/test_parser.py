@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from prism_text import shown
 from tightrope.errors import InputError
 from tightrope.prism.parse import parser
 from tightrope.prism.parse.builders import ModelBuilder
-from tightrope.prism.parse.grammar import STARTS, as_text, compute_tables, load_lark
 from tightrope.prism.parse.parser import NotParsedError, parse_expression, parse_model, parse_properties
 from tightrope.prism.parse.property_syntax import (
     PathFormula,
@@ -22,6 +22,7 @@ from tightrope.prism.parse.property_syntax import (
     RewardOperator,
     ValueOperator,
 )
+from tightrope.prism.parse.refusals import load_lark
 from tightrope.prism.parse.syntax import (
     Binary,
     Complaint,
@@ -37,6 +38,7 @@ from tightrope.prism.parse.syntax import (
 from tightrope.prism.parse.tables import path_of
 
 MODELS = TESTS / "models"
+TOOL = runpy.run_path(str(TESTS.parent / "tools" / "parser_tables.py"))
 
 
 @pytest.mark.parametrize(
@@ -292,7 +294,7 @@ def test_errors_show_place_line_and_hint() -> None:
 def test_the_tables_read_what_lark_reads(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     try:
-        expected = load_lark("model", ModelBuilder()).parse(text)
+        expected = TOOL["read_by_lark"]("model", ModelBuilder(), text)
     except (UnexpectedInput, Complaint):
         with pytest.raises((NotParsedError, Complaint)):
             parser._parser("model").parse(text)
@@ -300,10 +302,10 @@ def test_the_tables_read_what_lark_reads(path: Path) -> None:
     assert repr(parser._parser("model").parse(text)) == repr(expected)
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", TOOL["STARTS"])
 def test_the_tables_are_those_of_the_grammar(start: str) -> None:
     """Else: `make schemas`."""
-    assert path_of(start).read_text("utf-8") == as_text(compute_tables(start))
+    assert path_of(start).read_text("utf-8") == TOOL["as_text"](TOOL["compute_tables"](start))
 
 
 def test_the_tables_leave_wrong_texts_to_lark() -> None:

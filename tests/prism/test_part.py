@@ -20,8 +20,7 @@ from tightrope.prism.explore import search
 from tightrope.prism.explore.search import ModelPart
 from tightrope.prism.load import build_model, read_text
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.properties.boundary import BoundaryOf
-from tightrope.prism.properties.query import read_query
+from tightrope.prism.properties.query import BoundaryOf, read_query
 from tightrope.problem import Problem
 from tightrope.solver.part import PartSolver, enclosing, is_enclosed
 from tightrope.solver.solution import SolveOptions

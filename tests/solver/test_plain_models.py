@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from tightrope.cli import sources
-from tightrope.model.graph import Support, positive
-from tightrope.model.graph.qualitative import MOST_PASSES, attract
-from tightrope.model.graph.support import Ranked
+from tightrope.model.graph.qualitative import MOST_PASSES, attract, positive
+from tightrope.model.graph.support import Ranked, Support
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure

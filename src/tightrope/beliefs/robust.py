@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.beliefs.machines import FAR
+from tightrope.beliefs.graph import FAR
 from tightrope.beliefs.solve import LATE, PartialSolution, evaluate, solve_partial
 from tightrope.errors import InputError
 from tightrope.io.results import Interval

@@ -22,11 +22,15 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
-from tightrope.beliefs.graph import BEFORE, CUT, EXPANDED, SUCCESS, BeliefGraph
-from tightrope.beliefs.machines import (
+from tightrope.beliefs.graph import (
+    BEFORE,
+    CUT,
+    EXPANDED,
     FAR,
     LEAK,
     SEARCH_LEAK,
+    SUCCESS,
+    BeliefGraph,
     Machines,
     Rows,
     Work,

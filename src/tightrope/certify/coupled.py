@@ -19,9 +19,8 @@ import numpy as np
 from tightrope.certify.region import Name, with_region
 from tightrope.coupled.cells import Frame, affine_at, frame_of
 from tightrope.coupled.cells import Rows as FrameRows
-from tightrope.coupled.result import Cell, CoupledValue
+from tightrope.coupled.result import Cell, CoupledValue, VertexProof, occupancy
 from tightrope.coupled.taylor import expand
-from tightrope.coupled.vertex_proof import VertexProof, occupancy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope_check.coupled import Cells, CoupledHints, hull_misfit, packed_size
 from tightrope_check.difference import coupled_check

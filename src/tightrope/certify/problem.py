@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.logic.formula import is_co_safe, whole_automaton
 from tightrope.logic.hoa import translate
 from tightrope.logic.long_run import read_average
-from tightrope.logic.solving import opposite
 from tightrope.logic.temporal import Translator, sought_formula
-from tightrope.logic.translation import is_co_safe, whole_automaton
+from tightrope.logic.values import opposite
 from tightrope.model.expressions import Expressions
 from tightrope.model.mdp import MDP, IntervalMDP, counts_steps
 from tightrope.model.objective import Objective, ObjectiveKind

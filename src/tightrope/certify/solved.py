@@ -24,12 +24,12 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.logic import long_run
 from tightrope.logic.accepting import towards
 from tightrope.logic.model_checking import Answer
-from tightrope.logic.solving import under
+from tightrope.logic.values import under
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, policy_of
-from tightrope.model.policy_choices import TimeVaryingChoices
+from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.text import text_above, text_below

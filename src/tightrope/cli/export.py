@@ -23,11 +23,10 @@ from tightrope.cli.options import MODEL_HELP, At, ModelOptions, declare, parse_c
 from tightrope.cli.output import Rows, claim, common, group, print_facts, warn
 from tightrope.cli.sources import Loaded, Question
 from tightrope.errors import InputError
-from tightrope.io.formats import Jani, PrismLanguage
+from tightrope.io.formats import Jani, PrismLanguage, format_of, writing_format
 from tightrope.io.output import JANI as JANI_FILE
 from tightrope.io.output import RULE as RULE_FILE
 from tightrope.io.output import claim_file
-from tightrope.io.registry import format_of, writing_format
 from tightrope.learning.result_files import LEARNED, RESULT
 from tightrope.loading import BENCHMARK, is_continuous
 from tightrope.prism.expand.program import Program

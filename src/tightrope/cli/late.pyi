@@ -31,7 +31,6 @@ from tightrope.design import planner as planner
 from tightrope.io import answers as answers
 from tightrope.io import coding as coding
 from tightrope.io import output as output
-from tightrope.io import plans as plans
 from tightrope.io import results as results
 from tightrope.io.table import files as files
 from tightrope.learning import compare as compare

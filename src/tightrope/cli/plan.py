@@ -17,9 +17,9 @@ from tightrope.cli import late, options
 from tightrope.cli import output as screen
 from tightrope.cli.options import declare, switch, takes
 from tightrope.errors import CannotCertify, InputError
+from tightrope.io.answers import LABEL, Aim, Target, round_forecast
 from tightrope.io.coding import Real, record_of
 from tightrope.io.log_words import LOG_WORDS
-from tightrope.io.plans import LABEL, Aim, Target, round_forecast
 from tightrope.numerics.text import number_text, text_above
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.verdict import Word

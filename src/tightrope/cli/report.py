@@ -64,7 +64,7 @@ def report(request: ReportRequest) -> None:
     beside, overwrite = request.beside or [], common.overwrite
     late.output.refuse_same((request.output, picture))
     if (
-        planned := late.plans.plan_file(result)
+        planned := late.answers.plan_file(result)
         or late.answers.answer_file(result)
         or late.answers.comparison_file(result)
     ) is not None:

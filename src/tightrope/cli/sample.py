@@ -330,8 +330,8 @@ def _read_mixture(policy: str, loaded: Loaded) -> Mixture | None:
     folder = Path(policy)
     if not folder.is_dir():
         return None
-    file = late.plans.plan_file(folder)
-    design = None if file is None else late.plans.read_plan(file).design
+    file = late.answers.plan_file(folder)
+    design = None if file is None else late.answers.read_plan(file).design
     if design is None:
         raise InputError(
             f"{policy} is a directory, and no plan with a policy to explore with",

@@ -39,9 +39,8 @@ from tightrope.model.pomdp import POMDP
 from tightrope.numerics.text import number_text, plain_suffix, read_program_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import PropertyFile
-from tightrope.prism.properties.boundary import BoundaryOf
 from tightrope.prism.properties.capabilities import QueryKind
-from tightrope.prism.properties.query import Query, read_query
+from tightrope.prism.properties.query import BoundaryOf, Query, read_query
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.prism.properties.shape import EMBEDDED, refuse_time, speaks_of_time
 from tightrope.problem import AnyModel, Model, Problem, require_discrete
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from tightrope.numerics.arrays import BoolArray
     from tightrope.prism.explore.search import Judge
     from tightrope.prism.parse.property_syntax import PropertyFile
-    from tightrope.prism.properties.boundary import Boundary
+    from tightrope.prism.properties.query import Boundary
     from tightrope.verdict import Assessment
 
 MANY_TRANSITIONS = 100_000

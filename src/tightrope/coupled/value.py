@@ -19,9 +19,18 @@ import numpy as np
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.coupled.cells import MOST_BOX_DIMENSIONS, Frame, Region, Shape, Split
 from tightrope.coupled.chain import Chain, chain_of
-from tightrope.coupled.result import EXACT_SHARE, Cell, CoupledStatus, CoupledValue, Witness, is_attained
+from tightrope.coupled.result import (
+    EXACT_SHARE,
+    Cell,
+    CoupledStatus,
+    CoupledValue,
+    VertexProof,
+    Witness,
+    is_attained,
+    range_over_hull,
+    vertex_proof,
+)
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
-from tightrope.coupled.vertex_proof import VertexProof, range_over_hull, vertex_proof
 from tightrope.errors import InputError
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP

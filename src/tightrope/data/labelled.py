@@ -33,8 +33,7 @@ from tightrope.io.table.files import format_of, format_of_object, open_tables
 from tightrope.model.free import free
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.pomdp import POMDP, UNSEEN
-from tightrope.model.sensor import observed
+from tightrope.model.pomdp import POMDP, UNSEEN, observed
 from tightrope.numerics.late import pa
 
 COUNT, STATE = "count", "state"

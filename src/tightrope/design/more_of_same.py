@@ -18,7 +18,7 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.design.plan import Plan, PlanStatus, Strategy
 from tightrope.errors import InputError, ReadingWarning
-from tightrope.io.plans import AS_SO_FAR, Aim, Target
+from tightrope.io.answers import AS_SO_FAR, Aim, Target
 from tightrope.io.results import Interval
 from tightrope.learning.learn import learn
 from tightrope.learning.observed import choose_controller, estimated_value

@@ -21,7 +21,7 @@ from scipy.sparse.linalg import splu
 from tightrope.design.episodes import EpisodeArrays, Episodes, Way, take
 from tightrope.errors import CannotCertify, InputError, Location
 from tightrope.model.policy import Policy
-from tightrope.model.policy_choices import TimeVaryingChoices
+from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel

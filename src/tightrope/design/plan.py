@@ -24,7 +24,7 @@ from tightrope.data.collection import PlannedDraws
 from tightrope.design.directions import Combination
 from tightrope.design.forecast import Gap
 from tightrope.errors import InputError
-from tightrope.io import plans
+from tightrope.io import answers as plans
 from tightrope.io.coding import record_of, to_plain, to_text
 from tightrope.io.output import OutputDirectory, claim
 from tightrope.io.results import Interval

@@ -1,29 +1,261 @@
-"""The formats of model files that come with the package: what each holds, and who reads and writes it."""
+"""The formats of model files: one class each, found by the ending of a file's name.
+
+A `ModelFormat` says what it is called, which endings it has, what it can hold, and how files are read and
+written. Everything that reads or writes models asks here: `tr.load`, `model.save`, `tightrope export`, the
+messages that list what is known. Another package adds a format by an entry point:
+
+    [project.entry-points."tightrope.formats"]
+    mine = "my_package.my_format:MyFormat"
+
+Classes are light: what reads and writes is imported when a file is read or written. `BUILT_IN` are those that
+come with the package.
+"""
 
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, TypeVar, cast
 
+from tightrope.atomic import path_of
 from tightrope.errors import InputError
 from tightrope.io import output
-from tightrope.io.registry import EXPLICIT, Capabilities, FileModel, FileOptions, ModelFormat, ModelOutput
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Ranges, box_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
 from tightrope.model.structure import Structured
-from tightrope.numerics.text import read_program_text
+from tightrope.numerics.text import plain_suffix, read_program_text
 
 if TYPE_CHECKING:
     from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
-    from tightrope.prism.load import PrismModel, PrismRates
+    from tightrope.model.mdp import MDP, IntervalMDP
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.model.pomdp import POMDP
+    from tightrope.model.structure import Structured
+    from tightrope.prism.load import BuildWords, PrismModel, PrismRates
+
+
+FileModel: TypeAlias = "ParametricMDP | IntervalMDP | MDP | POMDP"
+"""A model in discrete time, as files hold it."""
+
+GROUP = "tightrope.formats"
+_NO_WORDS: BuildWords = {}
+
+EXPLICIT = (".tra",)
+"""A name without an ending is the base of PRISM's explicit files, where it is written to."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What files of a format can hold, beside states, choices, labels, rewards and plain numbers."""
+
+    constants: bool = False
+    """Constants that get their values when the file is read, as in programs."""
+    parameters: bool = False
+    intervals: bool = False
+    exact: bool = False
+    """Rational numbers as they are, not the nearest doubles."""
+    rates: bool = False
+    """Chains in continuous time."""
+    compressed: bool = False
+    """Files that end in .gz are read, too."""
+    observations: bool = False
+    """What a controller sees of the states."""
+    writes: bool = True
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What is said beside a file: values of constants, and what builders of programs take."""
+
+    constants: Mapping[str, str] = field(default_factory=dict)
+    words: BuildWords = field(default_factory=lambda: _NO_WORDS)
+
+    @property
+    def box(self) -> str | None:
+        """Ranges of parameters, `p=0.1:0.9`."""
+        return self.words.get("box")
+
+    @property
+    def domain(self) -> str | None:
+        """Linear constraints on parameters, `p+q<=1`."""
+        return self.words.get("domain")
+
+
+class ModelOutput(Protocol):
+    """Files that may be written, as far as is known."""
+
+    def write(self, model: Structured) -> list[Path]:
+        """Write a model; the files that were written."""
+
+
+@dataclass(frozen=True)
+class SingleFile:
+    """One file of a format, claimed before anything is computed."""
+
+    form: ModelFormat
+    file: output.OutputFile
+
+    def write(self, model: Structured) -> list[Path]:
+        return self.form.write(model, self.file.checked())
+
+
+class ModelFormat(ABC):
+    """A format of model files."""
+
+    name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    holds: ClassVar[Capabilities]
+    mark: ClassVar[output.FileKind | None] = None
+    """How files that tightrope wrote are known."""
+
+    @abstractmethod
+    def read(self, path: Path, options: FileOptions) -> FileModel:
+        """The model in a file: an `MDP`, `IntervalMDP` or `ParametricMDP`."""
+
+    def build(self, path: Path, options: FileOptions) -> tuple[FileModel, bool]:
+        """The model, and whether only the states were built that a question needs."""
+        return self.read(path, options), False
+
+    def type_of(self, path: Path) -> str:
+        """The type of the model in a file as far as that matters: "ctmc", "ma", or another one."""
+        return ""
+
+    def is_continuous(self, path: Path) -> bool:
+        """Whether the file holds a chain in continuous time."""
+        return self.type_of(path) == "ctmc"
+
+    def is_automaton(self, path: Path) -> bool:
+        """Whether the file holds a Markov automaton."""
+        return self.type_of(path) == "ma"
+
+    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
+        """The chain in continuous time in a file."""
+        raise InputError(f"{path.name}: {self.name} files hold no chains in continuous time")
+
+    def read_automaton(self, path: Path, options: FileOptions) -> MarkovAutomaton:
+        """The Markov automaton in a file."""
+        raise InputError(f"{path.name}: {self.name} files hold no Markov automata")
+
+    def write(self, model: Structured, path: Path) -> list[Path]:
+        """Write a model; the files that were written."""
+        raise InputError(f"{self.name} files are not written", hint=f"write {_listed(writable())}")
+
+    def is_ours(self, path: Path) -> bool:
+        """Whether a file is recognisably one that tightrope wrote, and may be replaced."""
+        return self.mark is not None and self.mark.is_ours(path)
+
+    def claim(self, path: Path, overwrite: bool = False) -> ModelOutput:
+        """Refuse files that must not be written, before anything is computed."""
+        return SingleFile(
+            self, output.claim_file(path, output.FileKind(f"{self.name} file", self.is_ours), overwrite)
+        )
+
+    def check(self, path: Path, options: FileOptions) -> None:
+        """Refuse what is said beside a file and has no place in this format."""
+        if options.constants and not self.holds.constants:
+            named = " and ".join(form.name for form in formats() if form.holds.constants)
+            raise InputError(f"`const` cannot be used with {path.name}: only {named} models have constants")
+        for argument, given in (("params", options.box), ("domain", options.domain)):
+            if given is not None and not self.holds.parameters:
+                raise InputError(
+                    f"`{argument}` cannot be used with {path.name}: {self.name} files have no parameters"
+                )
+
+
+@cache
+def own_formats() -> tuple[ModelFormat, ...]:
+    """The formats of this package; to look for those of others takes 40 ms."""
+    return tuple(form() for form in BUILT_IN)
+
+
+@cache
+def formats() -> tuple[ModelFormat, ...]:
+    """All formats: ours first, then those of other packages by their names."""
+    return with_plugins(own_formats(), GROUP, ModelFormat, "format of models")
+
+
+class HasEndings(Protocol):
+    """A format of files."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]: ...
+
+
+Form = TypeVar("Form", bound=HasEndings)
+
+
+def with_plugins(own: Sequence[Form], group: str, kind: type[object], what: str) -> tuple[Form, ...]:
+    """Formats, and behind them those of other packages' entry points by their names."""
+    from importlib.metadata import entry_points
+
+    known = [*own]
+    suffixes = {suffix for form in known for suffix in form.suffixes}
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+        form = cast(Form, entry.load()())
+        if not isinstance(form, kind) or suffixes & set(form.suffixes):
+            raise InputError(
+                f"the entry point '{entry.name}' of '{group}' is no {what} with endings of its own"
+            )
+        suffixes.update(form.suffixes)
+        known.append(form)
+    return tuple(known)
+
+
+def format_of(path: str | Path) -> ModelFormat | None:
+    """The format of a file by its ending, that of a compressed one included; None where it is not known."""
+    suffix = plain_suffix(Path(path))
+    of_suffix = (form for known in (own_formats, formats) for form in known() if suffix in form.suffixes)
+    return next(of_suffix, None)
+
+
+def readable_endings(compressed: bool = False) -> tuple[str, ...]:
+    """The endings of files that are read; of those that are read `compressed`."""
+    return tuple(s for form in formats() if form.holds.compressed or not compressed for s in form.suffixes)
+
+
+def writable() -> Iterator[ModelFormat]:
+    """The formats that models are written in."""
+    return (form for form in formats() if form.holds.writes)
+
+
+def writing_format(path: str | Path) -> ModelFormat:
+    """The format to write a file in, by its ending; no ending stands for PRISM's explicit files."""
+    suffix = Path(path).suffix
+    for form in writable():
+        if suffix in form.suffixes or (not suffix and form.suffixes == EXPLICIT):
+            return form
+    raise InputError(
+        f"cannot tell which format {path} should have",
+        hint=f"write {_listed(writable())} (or no ending) for PRISM's explicit files",
+    )
+
+
+def _listed(known: Iterator[ModelFormat]) -> str:
+    names = [f"model{form.suffixes[0]} for {form.name}" for form in known if form.suffixes != EXPLICIT]
+    return f"{', '.join(names)}, model.tra"
+
+
+def save_model(model: Structured, path: str | PathLike[str]) -> list[Path]:
+    """Write a model in the format that the ending of the name says; the files that were written."""
+    place = path_of(path)
+    form = writing_format(place)
+    if hasattr(model, "observation") and not form.holds.observations:
+        raise InputError(f"{form.name} files hold no observations", hint="write the model as .drn")
+    if getattr(model, "pace", 1) > 1:
+        raise InputError("no file format marks the readings of a sensor, which are not steps of the model")
+    return form.write(model, place)
+
 
 _ASIDE = re.compile(r'//[^\n]*|"[^"\n]*"')
 _CONTINUOUS = re.compile(r"\b(ctmc|stochastic)\b")
@@ -45,12 +277,12 @@ def _rates(chain: ParametricCTMC) -> PrismRates:
 
 
 class FileFormat(ModelFormat):
-    """Files whose type `tightrope.io.<folder>.read.declared_type` finds."""
+    """Files whose type `declared_type` of their reader finds."""
 
-    folder: ClassVar[str]
+    reader: ClassVar[str]
 
     def type_of(self, path: Path) -> str:
-        return _call(f"io.{self.folder}.read.declared_type", path)
+        return _call(f"{self.reader}.declared_type", path)
 
 
 class Programs(FileFormat):
@@ -94,7 +326,7 @@ class PrismLanguage(Programs):
 class Jani(Programs):
     """Programs; a model of states and transitions is written as one of a single automaton."""
 
-    name, mark, folder = "JANI", output.JANI, "jani"
+    name, mark, reader = "JANI", output.JANI, "io.jani.read"
     suffixes = (".jani",)
     holds = Capabilities(constants=True, parameters=True, exact=True, rates=True, compressed=True)
 
@@ -110,7 +342,7 @@ class Jani(Programs):
 class Drn(FileFormat):
     """Storm's explicit format."""
 
-    name, mark, folder = "DRN", output.DRN, "drn"
+    name, mark, reader = "DRN", output.DRN, "io.drn.read"
     suffixes = (".drn",)
     holds = Capabilities(
         parameters=True, intervals=True, exact=True, rates=True, compressed=True, observations=True
@@ -154,24 +386,24 @@ class Umb(ModelFormat):
 class Explicit(FileFormat):
     """PRISM's explicit files; a name without an ending is the base of theirs."""
 
-    name, folder = "explicit", "explicit"
+    name, reader = "explicit", "io.explicit"
     suffixes = EXPLICIT
     holds = Capabilities(intervals=True, rates=True)
 
     def read(self, path: Path, options: FileOptions) -> FileModel:
-        return _call("io.explicit.read.read_explicit", path)
+        return _call("io.explicit.read_explicit", path)
 
     def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        return _rates(_call("io.explicit.read.read_explicit", path, True))
+        return _rates(_call("io.explicit.read_explicit", path, True))
 
     def write(self, model: Structured, path: Path) -> list[Path]:
-        return _call("io.explicit.write.write_explicit", model, path)
+        return _call("io.explicit.write_explicit", model, path)
 
     def claim(self, path: Path, overwrite: bool = False) -> ModelOutput:
-        return _call("io.explicit.write.claim_explicit", path, overwrite)
+        return _call("io.explicit.claim_explicit", path, overwrite)
 
 
-BUILT_IN = (PrismLanguage, Jani, Drn, Umb, Explicit)
+BUILT_IN: tuple[type[ModelFormat], ...] = (PrismLanguage, Jani, Drn, Umb, Explicit)
 
 StormModel = ParametricMDP | IntervalMDP | MDP | POMDP
 """Models that stormpy, Storm's Python package (an optional extra), has as well; exchanged as DRN files."""

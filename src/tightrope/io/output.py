@@ -15,7 +15,7 @@ excludes concurrent runs, and a directory that changed since `claim` is refused.
 
 A **single file** is replaced if it has the mark of its kind (`FileKind`) and belongs to no directory of
 results, if it is empty, or with `--overwrite`. Links are followed. Devices, pipes and streams are written
-directly. For PRISM's explicit files see `io.explicit.write`.
+directly. For PRISM's explicit files see `io.explicit`.
 """
 
 from __future__ import annotations

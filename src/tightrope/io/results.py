@@ -18,8 +18,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tightrope.errors import InputError
+from tightrope.io.coding import Interval as Interval
 from tightrope.io.coding import Real, read_document, to_plain
-from tightrope.io.interval import Interval as Interval
 from tightrope.model.policy_file import POLICY_FORMAT, POLICY_VERSION
 from tightrope.numerics.record import Facts, Record
 from tightrope.rules.rule import DecisionRule

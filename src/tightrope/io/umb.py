@@ -26,8 +26,7 @@ from tightrope.atomic import atomic_path
 from tightrope.errors import InputError
 from tightrope.io.formats import umb_is_available
 from tightrope.io.output import NAME
-from tightrope.io.rows import labels_of
-from tightrope.io.text import located, refuse, with_numbers
+from tightrope.io.rows import labels_of, located, refuse, with_numbers
 from tightrope.model import numbers as door
 from tightrope.model.builder import settled_model
 from tightrope.model.continuous import Continuous

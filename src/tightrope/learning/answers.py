@@ -30,8 +30,7 @@ from tightrope.learning.products import support_is_open
 from tightrope.learning.result import CLOSE, assess, rests_on
 from tightrope.logic.long_run import average_policy, bound_average, read_average
 from tightrope.logic.model_checking import Answer, check_query
-from tightrope.logic.solving import Directions, under
-from tightrope.logic.values import BoundedValue
+from tightrope.logic.values import BoundedValue, Directions, under
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -36,7 +36,7 @@ from tightrope.learning.pipeline import Progress
 from tightrope.model.continuous import Continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
-from tightrope.model.policy_choices import TimeVaryingChoices
+from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem, problem_of

@@ -3,7 +3,7 @@
 If the true parameters lie in the region, the difference of *all* pairs of policies lies in its range over the
 region, at one parameter vector for both (`coupled.difference`). So candidates and properties to keep may come
 from the same data without additional δ. Slabs bet along the gradient of the best difference by earlier data.
-Long-run averages differ by cycles (`coupled.average`), if a state is certainly met again.
+Long-run averages differ by cycles (`coupled.difference`), if a state is certainly met again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind, rectangular
-from tightrope.coupled.average import AverageBounds, Cycle, CycleBounds
-from tightrope.coupled.difference import Side, bound_difference
+from tightrope.coupled.difference import AverageBounds, Cycle, CycleBounds, Side, bound_difference
 from tightrope.coupled.result import CoupledValue, Witness
 from tightrope.coupled.synthesis import Optimum
 from tightrope.coupled.value import (

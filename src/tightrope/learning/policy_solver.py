@@ -3,7 +3,7 @@
 Let the agent maximise; minimising is symmetric. Nature against the agent gives the robust policy and g, a
 verified lower bound on its value against every nature in the sets. Nature for the agent, with that policy
 fixed, gives a verified upper bound h. So [g, h] contains the policy's value under every nature in the sets.
-With a step bound the robust policy depends on the step (`tightrope.model.policy_choices`).
+With a step bound the robust policy depends on the step (`tightrope.model.policy_file`).
 """
 
 from __future__ import annotations

@@ -36,9 +36,8 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError, TightropeError, check_type, choose
 from tightrope.io import results as records
 from tightrope.io.coding import from_plain, record_of, to_plain, to_text
-from tightrope.io.formats import umb_is_available
+from tightrope.io.formats import save_model, umb_is_available
 from tightrope.io.output import claim
-from tightrope.io.registry import save_model
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse, decide
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy

@@ -19,9 +19,10 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.logic import formula as ltl
-from tightrope.logic.formula import FALSE, TRUE, Formula
-from tightrope.logic.solving import rearranged
-from tightrope.logic.translation import (
+from tightrope.logic.formula import (
+    FALSE,
+    TRUE,
+    Formula,
     Guess,
     can_begin,
     guesses,
@@ -30,10 +31,11 @@ from tightrope.logic.translation import (
     refuse_large,
     suffix_automaton,
 )
+from tightrope.logic.values import rearranged
 from tightrope.model.graph.components import EndComponents, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.policy_choices import FiniteMemoryChoices
+from tightrope.model.policy_file import FiniteMemoryChoices
 from tightrope.model.product import (
     Automaton,
     Letters,

@@ -31,9 +31,8 @@ from tightrope.logic.formula import Formula
 from tightrope.logic.multi_objective import Achieved, answer_multi
 from tightrope.logic.operators import Operators
 from tightrope.logic.reward_bounds import find_quantile, read_threshold
-from tightrope.logic.solving import require_constant
 from tightrope.logic.temporal import Translator, reach_by_progression
-from tightrope.logic.values import StateBounds, StateTruth, round_half_up
+from tightrope.logic.values import StateBounds, StateTruth, require_constant, round_half_up
 from tightrope.model.graph import components as branching
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
@@ -51,7 +50,6 @@ from tightrope.prism.parse.property_syntax import (
     Multi,
     PathFormula,
     PathOperator,
-    Quantile,
     ValueOperator,
     spell,
 )
@@ -68,8 +66,8 @@ from tightrope.prism.parse.syntax import (
     position_of,
 )
 from tightrope.prism.properties.query import Query
+from tightrope.prism.properties.resolve import StateFormulas
 from tightrope.prism.properties.shape import has_operators, is_simple_path, nodes, without_negation
-from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.equations.system import assume_support as with_support
 from tightrope.solver.solution import Solution, SolveOptions
 
@@ -140,9 +138,7 @@ class Evaluation:
     def _value(self, expression: Expression) -> StateTruth | StateBounds:
         if isinstance(expression, formulas.Multi):
             raise Complaint("multi(…) cannot be part of a formula", expression.position)
-        if isinstance(
-            expression, formulas.ValueOperator | formulas.Branching | formulas.Filter | formulas.Quantile
-        ):
+        if isinstance(expression, formulas.StateOperator):
             known = self._done.get(id(expression))
             if known is None:
                 known = self._done[id(expression)] = (expression, self._operator(expression))
@@ -183,9 +179,7 @@ class Evaluation:
             result = power.where(times == number, result)
         return one.divided_by(result).where(given < 0, result) if (given < 0).any() else result
 
-    def _operator(
-        self, expression: formulas.ValueOperator | formulas.Branching | formulas.Filter | formulas.Quantile
-    ) -> StateTruth | StateBounds:
+    def _operator(self, expression: formulas.StateOperator) -> StateTruth | StateBounds:
         if isinstance(expression, formulas.Branching):
             if self.options.is_timed and any(getattr(part, "bound", None) for part in nodes(expression.path)):
                 raise Complaint(
@@ -206,6 +200,7 @@ class Evaluation:
             return apply_filter(expression, self._value(expression.operand), restricted)
         if isinstance(expression, formulas.Quantile):
             return self._quantile(expression)
+        assert isinstance(expression, formulas.ValueOperator)
         starts, is_whole = self._starts(expression), expression is self._whole
         if expression.comparison is None:
             return self.operators.bounds(expression, self.effort.precision, starts, is_whole)[0]
@@ -516,9 +511,7 @@ class UncertainEvaluation(Evaluation):
     def _make_operators(self) -> Operators:
         return UncertainOperators(self.model, self.query, self.effort, self._formulas, self._decide_states)
 
-    def _operator(
-        self, expression: ValueOperator | Branching | Filter | Quantile
-    ) -> StateTruth | StateBounds:
+    def _operator(self, expression: formulas.StateOperator) -> StateTruth | StateBounds:
         if isinstance(expression, Branching):
             require_constant(self.model, "A and E")
         return super()._operator(expression)

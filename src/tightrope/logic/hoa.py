@@ -19,8 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.logic.formula import FALSE, TRUE, Elementary, Formula
-from tightrope.logic.translation import whole_automaton
+from tightrope.logic.formula import FALSE, TRUE, Elementary, Formula, whole_automaton
 from tightrope.model.product import MOST_STATES, Automaton, RabinPair
 from tightrope.numerics.arrays import BoolArray
 

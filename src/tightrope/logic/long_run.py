@@ -16,8 +16,15 @@ from itertools import pairwise
 import numpy as np
 
 from tightrope.logic.accepting import towards
-from tightrope.logic.solving import Directions, Solve, opposite, reaching, require_constant
-from tightrope.logic.values import BoundedValue, StateBounds
+from tightrope.logic.values import (
+    BoundedValue,
+    Directions,
+    Solve,
+    StateBounds,
+    opposite,
+    reaching,
+    require_constant,
+)
 from tightrope.model.graph.components import EndComponents, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP

@@ -10,9 +10,8 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.logic.evaluate import Evaluation, UncertainEvaluation
 from tightrope.logic.multi_objective import Achieved
-from tightrope.logic.solving import under
 from tightrope.logic.timed import TimedEvaluation
-from tightrope.logic.values import StateBounds, StateTruth
+from tightrope.logic.values import StateBounds, StateTruth, under
 from tightrope.model.continuous import CTMC, IntervalCTMC, MarkovAutomaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.policy import Policy

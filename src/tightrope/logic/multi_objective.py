@@ -25,11 +25,9 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.logic.accepting import AcceptingComponents, accepting_components
-from tightrope.logic.formula import Formula
-from tightrope.logic.solving import require_constant
+from tightrope.logic.formula import Formula, progression
 from tightrope.logic.temporal import Translator
-from tightrope.logic.translation import progression
-from tightrope.logic.values import StateBounds
+from tightrope.logic.values import StateBounds, require_constant
 from tightrope.model.graph.components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -51,9 +49,8 @@ from tightrope.prism.parse.property_syntax import (
     is_infinite,
 )
 from tightrope.prism.parse.syntax import Complaint, Type, position_of
-from tightrope.prism.properties.resolve import reward_structure_of, threshold_of
+from tightrope.prism.properties.resolve import StateFormulas, reward_structure_of, threshold_of
 from tightrope.prism.properties.shape import check_is_path, has_operators
-from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import Solution
 
 MOST_WEIGHTS = 200

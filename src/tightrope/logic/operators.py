@@ -21,14 +21,28 @@ import numpy as np
 
 from tightrope.logic import formula as ltl
 from tightrope.logic.accepting import winning_states
-from tightrope.logic.cvar import CvarProblem, bound_largest_cvar, bound_least_cvar
-from tightrope.logic.formula import Formula
+from tightrope.logic.formula import Formula, is_co_safe, progression, refuse_large
 from tightrope.logic.long_run import average_policy, bound_average
-from tightrope.logic.reward_bounds import bound_rewarded, bound_window, expand_reward_bound, whole_rewards
-from tightrope.logic.solving import Directions, Solve, reaching, rearranged, require_constant, under
+from tightrope.logic.reward_bounds import (
+    CvarProblem,
+    bound_largest_cvar,
+    bound_least_cvar,
+    bound_rewarded,
+    bound_window,
+    expand_reward_bound,
+    whole_rewards,
+)
 from tightrope.logic.temporal import PathBounds, SteeredPath, Translator, bound_path, bound_reward
-from tightrope.logic.translation import is_co_safe, progression, refuse_large
-from tightrope.logic.values import BoundedValue, StateBounds
+from tightrope.logic.values import (
+    BoundedValue,
+    Directions,
+    Solve,
+    StateBounds,
+    reaching,
+    rearranged,
+    require_constant,
+    under,
+)
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -41,6 +55,7 @@ from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_o
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import (
+    StateFormulas,
     read_directions,
     read_objective,
     refuse_reward_options,
@@ -49,7 +64,6 @@ from tightrope.prism.properties.resolve import (
     threshold_of,
 )
 from tightrope.prism.properties.shape import check_is_path, co_safe_path, is_path, operator_kind
-from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import Solution, SolveOptions, Status
 from tightrope.solver.solve import Attained, solve
 

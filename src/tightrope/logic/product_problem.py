@@ -18,9 +18,9 @@ import numpy as np
 from tightrope.data.counts import Batches, Counts
 from tightrope.errors import InputError
 from tightrope.logic.accepting import finite_memory_choices
+from tightrope.logic.formula import is_co_safe
 from tightrope.logic.hoa import hoa_text
 from tightrope.logic.temporal import Reachability, Translator, reach_by_progression, sought_formula
-from tightrope.logic.translation import is_co_safe
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number

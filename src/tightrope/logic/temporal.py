@@ -14,19 +14,18 @@ import numpy as np
 
 from tightrope.logic import formula as ltl
 from tightrope.logic.accepting import Won, finite_memory_choices, states_meeting, winning_states
-from tightrope.logic.formula import FALSE, TRUE, Formula
+from tightrope.logic.formula import FALSE, TRUE, Formula, is_co_safe, is_safe, progression, refuse_large
 from tightrope.logic.hoa import translate
-from tightrope.logic.solving import (
+from tightrope.logic.values import (
     ANYTHING,
     PROBABILITY,
     Directions,
     Solve,
+    StateBounds,
     from_starts,
     reaching,
     require_constant,
 )
-from tightrope.logic.translation import is_co_safe, is_safe, progression, refuse_large
-from tightrope.logic.values import StateBounds
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective
@@ -36,9 +35,8 @@ from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.parse.property_syntax import PathFormula, PathOperator, StepBound
 from tightrope.prism.parse.syntax import Binary, Complaint, Expression, Unary, position_of
-from tightrope.prism.properties.resolve import steps_of
+from tightrope.prism.properties.resolve import StateFormulas, steps_of
 from tightrope.prism.properties.shape import is_path
-from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Attained, attained
 

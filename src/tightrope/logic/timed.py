@@ -44,6 +44,7 @@ from tightrope.prism.parse.syntax import Complaint, Expression, Type, parts_of, 
 from tightrope.prism.properties.capabilities import CAPABILITIES, ModelKind, QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import (
+    StateFormulas,
     path_objective,
     read_directions,
     refuse_reward_options,
@@ -51,7 +52,6 @@ from tightrope.prism.properties.resolve import (
     threshold_of,
 )
 from tightrope.prism.properties.shape import is_simple_path, nodes, operator_kind, without_negation
-from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import SolveOptions, width
 
 

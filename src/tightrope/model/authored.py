@@ -17,9 +17,14 @@ import numpy as np
 
 from tightrope.errors import InputError, TightropeError, check_type, describe
 from tightrope.model.free import Free
-from tightrope.model.function_text import PolynomialSyntaxError, parse_function
 from tightrope.model.numbers import Number, exact
-from tightrope.model.polynomial import Function, Polynomial, as_function
+from tightrope.model.polynomial import (
+    Function,
+    Polynomial,
+    PolynomialSyntaxError,
+    as_function,
+    parse_function,
+)
 from tightrope.numerics.late import pa
 
 Entry = Function | tuple[Number, Number] | Free

@@ -22,9 +22,8 @@ from numbers import Rational
 from typing import NoReturn
 
 from tightrope.errors import InputError, Location, check_type
-from tightrope.model.function_text import FunctionReader
 from tightrope.model.numbers import Number, exact_argument, show
-from tightrope.model.polynomial import Function, Polynomial
+from tightrope.model.polynomial import Function, FunctionReader, Polynomial
 from tightrope.numerics.record import Facts, Record
 
 Point = Mapping[str, Number] | Sequence[Number]

@@ -25,8 +25,14 @@ import numpy.typing as npt
 from tightrope.atomic import atomic_write, path_of
 from tightrope.errors import InputError, describe
 from tightrope.model.authored import ask, is_table, table_columns
-from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices, check_choices
-from tightrope.model.policy_file import Choices, read_policy_file, write_choices
+from tightrope.model.policy_file import (
+    Choices,
+    FiniteMemoryChoices,
+    TimeVaryingChoices,
+    check_choices,
+    read_policy_file,
+    write_choices,
+)
 from tightrope.model.states import (
     Table,
     action_column,

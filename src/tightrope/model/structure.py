@@ -408,10 +408,10 @@ class Structured(Record):
     def save(self, path: str | PathLike[str]) -> list[Path]:
         """Write the model to `path`, in the format of its ending, such as .drn. Return the files.
 
-        Files appear completely or not at all. `tightrope.io.registry` lists the formats; a name without an
+        Files appear completely or not at all. `tightrope.io.formats` lists the formats; a name without an
         ending stands for PRISM's explicit files.
         """
-        written: list[Path] = import_module("tightrope.io.registry").save_model(self, path)
+        written: list[Path] = import_module("tightrope.io.formats").save_model(self, path)
         return written
 
 

@@ -23,7 +23,7 @@ from tightrope.io.results import Anomaly
 from tightrope.model.graph.support import Support
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.policy import Policy
-from tightrope.model.policy_choices import TimeVaryingChoices
+from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.model.product import every_transition, first_copy, lift_objective, product_with_memory
 from tightrope.model.structure import Structure
 from tightrope.monitoring.episode_scores import PathRules

@@ -38,7 +38,7 @@ from tightrope.prism.explore.search import (
 )
 from tightrope.prism.parse.parser import parse_model
 from tightrope.prism.parse.syntax import Expression, ModelType, SourceText
-from tightrope.prism.properties.boundary import Boundary
+from tightrope.prism.properties.query import Boundary
 
 M = TypeVar("M")
 

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from tightrope.io.results import Interval, ObservedEvent, ResultDocument
 from tightrope.model.expressions import ExpressionTable
-from tightrope.model.function_text import PolynomialSyntaxError, parse_polynomial
+from tightrope.model.polynomial import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.text import interval_text
 from tightrope.report import style

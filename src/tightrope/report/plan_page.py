@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 from msgspec import UnsetType
 
-from tightrope.io import plans
+from tightrope.io import answers as plans
 from tightrope.io.answers import AnswerDocument
 from tightrope.io.results import in_words
 from tightrope.numerics.text import bounded, confidence_text, interval_text, sure_text, text_above

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tightrope.errors import InputError, describe
-from tightrope.io.plans import PlanDocument
+from tightrope.io.answers import PlanDocument
 from tightrope.io.results import ResultDocument
 from tightrope.logic.model_checking import Answer
 from tightrope.numerics.text import text_above, text_below

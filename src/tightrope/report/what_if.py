@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tightrope.errors import TightropeError
-from tightrope.io.interval import Interval
+from tightrope.io.coding import Interval
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem

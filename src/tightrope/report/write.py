@@ -17,11 +17,10 @@ from msgspec import UnsetType
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, Location, TightropeError
-from tightrope.io.answers import POLICY_FILES, answer_file, comparison_file, read_answer, read_comparison
+from tightrope.io import answers
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.output import FIGURE, OutputFile, add_file, check_added, claim_file, read_manifest
 from tightrope.io.output import REPORT as REPORT_FILE
-from tightrope.io.plans import plan_file, read_plan
 from tightrope.io.results import EventTable, ExpressionTexts, ResultDocument, StoredOutcome, read_result
 from tightrope.numerics.text import interval_text
 from tightrope.report.draw_fit import EVIDENCE, WORST
@@ -136,21 +135,21 @@ def write_report(
 ) -> Path:
     """Write a report; its path. Files that are no reports of ours are refused, unless `overwrite`."""
     claimed = None if output is None else _claim(Path(output), overwrite)
-    planned = plan_file(result) or answer_file(result) or comparison_file(result)
+    planned = answers.plan_file(result) or answers.answer_file(result) or answers.comparison_file(result)
     if planned is not None:
         refuse_beside_plans(planned, [*beside, *([] if certificate is None else [certificate])])
         target = planned.parent / REPORT if output is None else Path(output)
         alone = _claim(target, overwrite) if output is None else claimed
-        if plan_file(result) is not None:
-            text = plan_page(read_plan(planned))
-        elif answer_file(result) is not None:
-            policy = {"new": planned.parent / POLICY_FILES["new"]}
+        if answers.plan_file(result) is not None:
+            text = plan_page(answers.read_plan(planned))
+        elif answers.answer_file(result) is not None:
+            policy = {"new": planned.parent / answers.POLICY_FILES["new"]}
             text = answer_page(
-                read_answer(planned), read_policy_map(policy) if policy["new"].is_file() else None
+                answers.read_answer(planned), read_policy_map(policy) if policy["new"].is_file() else None
             )
         else:
-            compared = read_comparison(planned)
-            files = {name: planned.parent / file for name, file in POLICY_FILES.items()}
+            compared = answers.read_comparison(planned)
+            files = {name: planned.parent / file for name, file in answers.POLICY_FILES.items()}
             known = all(file.is_file() for file in files.values())
             policies = read_policy_map(files) if known else None
             text = comparison_page(compared.answer, compared.headline, compared.about, policies)

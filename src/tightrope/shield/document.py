@@ -22,7 +22,7 @@ from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, Location
 from tightrope.io.answers import ShieldAnswer, ShieldDocument, ShieldFacts
 from tightrope.io.coding import read_document, record_of, to_plain, to_text
-from tightrope.model.policy_choices import FiniteMemoryChoices
+from tightrope.model.policy_file import FiniteMemoryChoices
 from tightrope.model.structure import NamedStates, Structure
 from tightrope.shield.table import ShieldTable, same_states
 

@@ -18,7 +18,7 @@ from tightrope.logic.accepting import finite_memory_choices
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.graph.support import Support
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.policy_choices import FiniteMemoryChoices, check_choices
+from tightrope.model.policy_file import FiniteMemoryChoices, check_choices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.problem import Problem

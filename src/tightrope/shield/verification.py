@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import structs
 
 from tightrope.errors import InputError
-from tightrope.model.policy_choices import FiniteMemoryChoices
+from tightrope.model.policy_file import FiniteMemoryChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.shield import Shield

@@ -20,7 +20,7 @@ import numpy as np
 
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.policy import Policy, policy_of
-from tightrope.model.policy_choices import TimeVaryingChoices
+from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.model.states import action_column, to_pandas, with_nulls, with_states
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray

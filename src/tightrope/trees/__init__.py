@@ -15,7 +15,7 @@ from msgspec import structs
 
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, check_number
-from tightrope.io.interval import Interval
+from tightrope.io.coding import Interval
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.rules.rule import Columns, Guarantee

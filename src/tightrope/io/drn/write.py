@@ -15,10 +15,9 @@ import numpy as np
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
-from tightrope.io.drn.parse import NO_LABEL, VERSION, Notes, Part, valuation_text
+from tightrope.io.drn.read import NO_LABEL, VERSION, Notes, Part, valuation_text
 from tightrope.io.output import DRN_MARK
-from tightrope.io.rows import ExitRates, Model, exit_rewards, labels_of
-from tightrope.io.text import decimal_text, distinct_texts
+from tightrope.io.rows import ExitRates, Model, decimal_text, distinct_texts, exit_rewards, labels_of
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters

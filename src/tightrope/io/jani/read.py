@@ -40,8 +40,8 @@ from tightrope.io.jani.nodes import (
     read_variables,
     whole,
 )
-from tightrope.io.text import shorten
-from tightrope.model.function_text import LONGEST, exact_number
+from tightrope.io.rows import shorten
+from tightrope.model.polynomial import LONGEST, exact_number
 from tightrope.numerics.text import reading
 from tightrope.prism import load
 from tightrope.prism.expand.expressions import fold

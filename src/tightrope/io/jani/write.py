@@ -21,8 +21,7 @@ from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
 from tightrope.io.jani.nodes import CALLED, anywhere
 from tightrope.io.output import JANI_MARK
-from tightrope.io.rows import exit_rewards
-from tightrope.io.text import decimal_text
+from tightrope.io.rows import decimal_text, exit_rewards
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP

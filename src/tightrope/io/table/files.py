@@ -29,7 +29,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tightrope.errors import InputError, Location
-from tightrope.io.registry import with_plugins
+from tightrope.io.formats import with_plugins
 from tightrope.io.table.arrow import Arrow, InMemory, Parquet
 from tightrope.io.table.data_table import COMMENT, DataTable, LogFile, LogFormat, explain_errors, open_store
 from tightrope.io.table.frames import Minari, SparkFrames

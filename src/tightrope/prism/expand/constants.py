@@ -21,6 +21,7 @@ from tightrope.prism.expand.expressions import (
     check_type,
     dependency_order,
     fold,
+    literal,
     type_of,
     value_of,
 )
@@ -265,18 +266,11 @@ def _decided(guard: Expression, box: Mapping[str, tuple[Fraction, Fraction]]) ->
             "=": (a == b == c == d, b < c or a > d),
             "!=": (b < c or a > d, a == b == c == d),
         }[guard.operator]
-        return Literal(holds, Type.BOOL, guard.position) if holds or fails else guard
+        return literal(holds, guard.position) if holds or fails else guard
     parts = tuple(_decided(part, box) for part in children(guard))
-    fixed = [bool(part.value) if isinstance(part, Literal) else None for part in parts]
-    match guard:
-        case Unary("!") if fixed[0] is not None:
-            return Literal(not fixed[0], Type.BOOL, guard.position)
-        case Binary("&") if False in fixed:
-            return Literal(False, Type.BOOL, guard.position)
-        case Binary("|") if True in fixed:
-            return Literal(True, Type.BOOL, guard.position)
-        case Binary("=>") if fixed[0] is False or fixed[1] is True:
-            return Literal(True, Type.BOOL, guard.position)
+    last = getattr(parts[-1], "value", None) if isinstance(parts[-1], Literal) else None
+    if isinstance(guard, Binary) and last is {"&": False, "|": True, "=>": True}.get(guard.operator, ...):
+        return literal(bool(last), guard.position)  # whatever the left side is
     return fold(with_children(guard, parts), {})
 
 
@@ -296,10 +290,8 @@ def _range(expression: Expression, box: Mapping[str, tuple[Fraction, Fraction]])
             return -high, -low
         case Binary(operator, left, right) if operator in ("+", "-", "*", "/"):
             (a, b), (c, d) = _range(left, box), _range(right, box)
-            if operator == "+":
-                return a + c, b + d
-            if operator == "-":
-                return a - d, b - c
+            if operator in "+-":
+                return (a + c, b + d) if operator == "+" else (a - d, b - c)
             if operator == "/":
                 if c <= 0 <= d:
                     raise _OpenError
@@ -337,20 +329,15 @@ class _Check:
         inside = [self.polynomial(child) for child in children(expression)]
         if not any(inside):
             return False
-        if isinstance(expression, Unary) and expression.operator == "-":
-            return True
-        if isinstance(expression, Binary) and expression.operator in "+-*":
-            return True
-        if (
-            isinstance(expression, Binary)
-            and expression.operator == "/"
-            and (self.quotients or not inside[1])
-        ):
-            return True
-        if isinstance(expression, Conditional) and not inside[0]:
-            return True
-        if isinstance(expression, Call) and expression.function == "pow" and not inside[1]:
-            return self._natural(expression)
+        match expression:
+            case Unary("-") | Binary("+" | "-" | "*"):
+                return True
+            case Binary("/") if self.quotients or not inside[1]:
+                return True
+            case Conditional() if not inside[0]:
+                return True
+            case Call("pow") if not inside[1]:
+                return self._natural(expression)
         raise self._complaint(expression, inside)
 
     def _natural(self, power: Call) -> bool:

@@ -111,10 +111,8 @@ def _call(node: Call, operands: Sequence[Value]) -> Value:
     if function in ("min", "max"):
         best = min(operands) if function == "min" else max(operands)
         return Fraction(best) if any(isinstance(operand, Fraction) for operand in operands) else best
-    if function == "floor":
-        return math.floor(operands[0])
-    if function == "ceil":
-        return math.ceil(operands[0])
+    if function in ("floor", "ceil"):
+        return math.floor(operands[0]) if function == "floor" else math.ceil(operands[0])
     if function == "round":
         return math.floor(Fraction(operands[0]) + Fraction(1, 2))
     if function == "mod":
@@ -336,8 +334,9 @@ def _need_bool(actual: syntax.Type, operand: syntax.Expression, operator: str) -
 _NEUTRAL = {"&": True, "|": False}
 
 
-def fold(expression: Expression, constants: Mapping[str, Expression]) -> Expression:
-    """The expression with constants' names replaced and all that is constant computed."""
+def fold(expression: Expression, constants: Mapping[str, Expression], is_strict: bool = False) -> Expression:
+    """The expression with constants' names replaced and all that is constant computed; `is_strict`: what has
+    no value is a complaint."""
     if isinstance(expression, Name):
         value = constants.get(expression.name)
         if isinstance(value, Literal):
@@ -346,59 +345,44 @@ def fold(expression: Expression, constants: Mapping[str, Expression]) -> Express
     if isinstance(expression, Literal):
         return expression
     if isinstance(expression, Conditional):
-        condition = fold(expression.condition, constants)
+        condition = fold(expression.condition, constants, is_strict)
         if isinstance(condition, Literal):
-            return fold(expression.then if condition.value else expression.otherwise, constants)
-        branches = fold(expression.then, constants), fold(expression.otherwise, constants)
+            return fold(expression.then if condition.value else expression.otherwise, constants, is_strict)
+        branches = (fold(branch, constants, is_strict) for branch in (expression.then, expression.otherwise))
         return with_children(expression, (condition, *branches))
     if isinstance(expression, Binary) and expression.operator in ("&", "|", "=>"):
-        return _fold_logic(expression, constants)
+        return _fold_logic(expression, constants, is_strict)
+    operands = tuple(fold(child, constants, is_strict) for child in children(expression))
     if isinstance(expression, Checked):
-        parts = tuple(fold(child, constants) for child in children(expression))
-        is_right = isinstance(parts[0], Literal) and parts[0].value
-        return parts[1] if is_right else with_children(expression, parts)
-    operands = tuple(fold(child, constants) for child in children(expression))
+        condition = operands[0]
+        if is_strict and isinstance(condition, Literal) and not condition.value:
+            raise Complaint(expression.message, expression.position)
+        is_right = isinstance(condition, Literal) and condition.value
+        return operands[1] if is_right else with_children(expression, operands)
     if isinstance(expression, Call) and expression.function == "pow" and _is_double(expression, constants):
         operands = tuple(_as_double(operand) for operand in operands)
-    return _compute(with_children(expression, operands), operands)
+    return _compute(with_children(expression, operands), operands, is_strict)
 
 
 def value_of(expression: Expression) -> Value:
     """The value of an expression without names; complains where it has none (1/0)."""
-    if isinstance(expression, Literal):
-        return expression.value
-    if isinstance(expression, Conditional):
-        return value_of(expression.then if value_of(expression.condition) else expression.otherwise)
-    if isinstance(expression, Binary) and expression.operator in ("&", "|", "=>"):
-        left = bool(value_of(expression.left))
-        if _decides(expression.operator, left):
-            return expression.operator != "&"
-        return value_of(expression.right)
-    if isinstance(expression, Checked):
-        if not value_of(expression.condition):
-            raise Complaint(expression.message, expression.position)
-        return value_of(expression.value)
-    if isinstance(expression, Name):
-        raise Complaint(f"'{expression.name}' is not a constant", expression.position)
-    return apply(expression, [value_of(child) for child in children(expression)])
+    result = fold(expression, {}, is_strict=True)
+    for name in names(result):
+        raise Complaint(f"'{name.name}' is not a constant", name.position)
+    assert isinstance(result, Literal)
+    return result.value
 
 
-def _fold_logic(expression: Binary, constants: Mapping[str, Expression]) -> Expression:
-    left = fold(expression.left, constants)
-    operator = expression.operator
+def _fold_logic(expression: Binary, constants: Mapping[str, Expression], is_strict: bool) -> Expression:
+    left, operator = fold(expression.left, constants, is_strict), expression.operator
+    if isinstance(left, Literal) and bool(left.value) is (operator == "|"):  # it gives the result alone
+        return literal(operator != "&", expression.position)
+    right = fold(expression.right, constants, is_strict)
     if isinstance(left, Literal):
-        if _decides(operator, bool(left.value)):
-            return literal(operator != "&", expression.position)
-        return fold(expression.right, constants)
-    right = fold(expression.right, constants)
+        return right
     if isinstance(right, Literal) and right.value is _NEUTRAL.get(operator):
         return left
     return with_children(expression, (left, right))
-
-
-def _decides(operator: str, left: bool) -> bool:
-    """Whether the left operand alone gives the result (true, but for `&`)."""
-    return left if operator == "|" else not left
 
 
 def _is_double(expression: Expression, constants: Mapping[str, Expression]) -> bool:
@@ -423,13 +407,15 @@ def _as_double(operand: Expression) -> Expression:
     return operand
 
 
-def _compute(expression: Expression, operands: tuple[Expression, ...]) -> Expression:
+def _compute(expression: Expression, operands: tuple[Expression, ...], is_strict: bool) -> Expression:
     values = [operand.value for operand in operands if isinstance(operand, Literal)]
     if not operands or len(values) < len(operands):
         return expression
     try:
         return literal(apply(expression, values), getattr(expression, "position", None))
     except Complaint:
+        if is_strict:
+            raise
         return expression
 
 

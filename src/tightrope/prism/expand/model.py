@@ -63,21 +63,15 @@ def _expand(
     checked = synchronisations if ready is None else ()
     commands = CommandExpander(modules, variables, expander, checked, allows_free=syntax.FREE not in scope)
     expanded = _modules(model, modules, commands)
-    is_interval = any(
-        update.upper is not None
-        for module in expanded
-        for command in module.commands
-        for update in command.updates
-    )
     return Program(
         type=model.type,
         parameters=constants.parameters,
         variables=variables,
         modules=expanded,
         labels=tuple(_label(label, expander) for label in model.labels),
-        rewards=_rewards(model, actions_of(synchronisations), expander, is_interval),
+        rewards=_rewards(model, actions_of(synchronisations), expander, commands.is_interval),
         constants=MappingProxyType(constants.plain()),
-        is_interval=is_interval,
+        is_interval=commands.is_interval,
         source=model.source,
         file=model.file,
         synchronisations=synchronisations,
@@ -105,11 +99,8 @@ def _variables(
     model: syntax.ModelFile, modules: tuple[syntax.Module, ...], expander: Expander
 ) -> tuple[StateVariable, ...]:
     has_init = model.init is not None
-    variables = [state_variable(variable, None, expander, has_init) for variable in model.globals]
-    for module in modules:
-        variables += [
-            state_variable(variable, module.name, expander, has_init) for variable in module.variables
-        ]
+    declared = [(None, model.globals), *((module.name, module.variables) for module in modules)]
+    variables = [state_variable(one, name, expander, has_init) for name, own in declared for one in own]
     if not variables:
         raise Complaint("the model has no variables", modules[0].position)
     return tuple(variables)
@@ -212,33 +203,17 @@ _LARGEST = 2**31 - 1
 
 def check_file(model: syntax.ModelFile) -> None:
     """Complain about double declarations that show before renamed modules are copied out."""
-    _once(
-        [
-            *((constant.name, constant.position) for constant in model.constants),
-            *((formula.name, formula.position) for formula in model.formulas),
-        ],
-        "'{}' is declared twice",
-    )
-    _once(((module.name, module.position) for module in model.modules), "there are two modules '{}'")
+    _once([*model.constants, *model.formulas], "'{}' is declared twice")
+    _once(model.modules, "there are two modules '{}'")
     check_labels(model.labels)
-    _once(((seen.name, seen.position) for seen in model.observables), "'{}' is observed twice")
-    _once(
-        ((rewards.name or "", rewards.position) for rewards in model.rewards),
-        'there are two reward structures "{}"',
-    )
+    _once(model.observables, "'{}' is observed twice")
+    _once(model.rewards, 'there are two reward structures "{}"')
 
 
 def check_variables(model: syntax.ModelFile, modules: Iterable[syntax.Module]) -> None:
     """Complain about variables that share a name with each other, a constant or a formula."""
-    _once(
-        [
-            *((constant.name, constant.position) for constant in model.constants),
-            *((formula.name, formula.position) for formula in model.formulas),
-            *((variable.name, variable.position) for variable in model.globals),
-            *((variable.name, variable.position) for module in modules for variable in module.variables),
-        ],
-        "'{}' is declared twice",
-    )
+    own = (variable for module in modules for variable in module.variables)
+    _once([*model.constants, *model.formulas, *model.globals, *own], "'{}' is declared twice")
 
 
 def find_used_names(model: syntax.ModelFile, modules: tuple[syntax.Module, ...]) -> frozenset[str]:
@@ -255,15 +230,23 @@ def check_labels(labels: Iterable[syntax.LabelDefinition]) -> None:
             raise Complaint(
                 f'label "{label.name}" cannot be defined: every model has it already', label.position
             )
-    _once(((label.name, label.position) for label in labels), 'label "{}" is defined twice')
+    _once(labels, 'label "{}" is defined twice')
 
 
-def _once(declared: Iterable[tuple[str, syntax.Position]], message: str) -> None:
+Declared = (
+    syntax.Constant | syntax.Formula | syntax.VariableDeclaration | syntax.LabelDefinition
+    | syntax.Observable | syntax.Rewards | syntax.Module | syntax.ModuleRenaming
+)  # fmt: skip
+
+
+def _once(declared: Iterable[Declared], message: str) -> None:
+    """Complain about two of the same name, which are declared at some position each."""
     first: dict[str, syntax.Position] = {}
-    for name, position in declared:
+    for one in declared:
+        name = one.name or ""
         if name in first:
-            raise Complaint(message.format(name), position, f"the first is in line {first[name].line}")
-        first[name] = position
+            raise Complaint(message.format(name), one.position, f"the first is in line {first[name].line}")
+        first[name] = one.position
 
 
 def state_variable(
@@ -371,12 +354,9 @@ def _equation(conjunct: syntax.Expression) -> tuple[str, int] | None:
         return conjunct.operand.name, 0
     if isinstance(conjunct, syntax.Binary) and conjunct.operator in ("=", "<=>"):
         for one, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
-            if (
-                isinstance(one, syntax.Name)
-                and isinstance(other, syntax.Literal)
-                and other.value == int(other.value)
-            ):
-                return one.name, int(other.value)
+            match one, other:
+                case syntax.Name(name), syntax.Literal(value) if value == int(value):
+                    return name, int(value)
     return None
 
 

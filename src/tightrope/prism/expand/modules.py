@@ -297,7 +297,7 @@ class CommandExpander:
                 names = [modules[number].name for number, _ in one.parts]
                 for number, action in one.parts:
                     self._moving_together.setdefault((modules[number].name, action), names)
-        self._is_interval = any(
+        self.is_interval = any(
             update.upper is not None
             for module in modules
             for command in module.commands
@@ -333,7 +333,7 @@ class CommandExpander:
         self, command: syntax.GuardedCommand, marks: Sequence[str | None]
     ) -> tuple[syntax.CommandUpdate, ...]:
         """The updates of a command with free ones, whose probabilities are still to come."""
-        if self._is_interval:
+        if self.is_interval:
             raise Complaint(
                 "a model has free probabilities or intervals, not both",
                 command.position,
@@ -403,7 +403,7 @@ class CommandExpander:
         return syntax.CommandUpdate(probability, upper, assignments, update.position)
 
     def _probability(self, expression: syntax.Expression) -> syntax.Expression:
-        if not self._is_interval:
+        if not self.is_interval:
             return self._expander.polynomial(expression, "a probability", quotients=True)
         what = "a model with interval probabilities"
         return self._expander.plain(expression, syntax.Type.DOUBLE, "a probability", what)
@@ -418,9 +418,14 @@ class CommandExpander:
                 assignment.position,
                 suggestion(assignment.name, self._variables, "variables"),
             )
-        if variable.module is None:
-            self._check_global(variable, assignment, command, module)
-        elif variable.module != module.name:
+        sharing = self._moving_together.get((module.name, command.action))
+        if variable.module is None and sharing is not None:
+            raise Complaint(
+                f"global variable '{variable.name}' may not be assigned in a synchronised command: action"
+                f" '{command.action}' belongs to modules {', '.join(sharing)}",
+                assignment.position,
+            )
+        if variable.module not in (None, module.name):
             raise Complaint(
                 f"module '{module.name}' may not assign '{variable.name}', a variable of module"
                 f" '{variable.module}'",
@@ -430,18 +435,3 @@ class CommandExpander:
         what = f"the new value of {variable.type.value} variable '{variable.name}'"
         value = self._expander.plain(assignment.value, variable.type, what, "an update")
         return syntax.Assignment(assignment.name, value, assignment.position)
-
-    def _check_global(
-        self,
-        variable: StateVariable,
-        assignment: syntax.Assignment,
-        command: syntax.GuardedCommand,
-        module: syntax.Module,
-    ) -> None:
-        sharing = self._moving_together.get((module.name, command.action))
-        if sharing is not None:
-            raise Complaint(
-                f"global variable '{variable.name}' may not be assigned in a synchronised command: action"
-                f" '{command.action}' belongs to modules {', '.join(sharing)}",
-                assignment.position,
-            )

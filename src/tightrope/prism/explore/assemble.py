@@ -1,4 +1,4 @@
-"""From the alternatives of each frame to the rows of the finished model.
+"""From the alternatives of each frame to the rows of the finished model, and what is said of its states.
 
 Choices come in order of state; equal successors of a choice are merged, probabilities of 0 dropped. A state
 without enabled commands gets a self-loop. A Markov chain takes each of several enabled commands with the same
@@ -8,18 +8,33 @@ no immediate choice is enabled (maximal progress).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from tightrope.numerics.arrays import AnyArray, BoolArray, IndexArray, OffsetArray, offsets
+from tightrope.model import numbers as door
+from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray, offsets
 from tightrope.numerics.jit import kernel
+from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.commands import AlternativeArrays, Alternatives, row_order
-from tightrope.prism.explore.key_index import KeyIndex
-from tightrope.prism.explore.probabilities import ONE, ZERO, Growing, Probabilities
+from tightrope.prism.explore.compile import Compiler, StateSpace, Terms, balance, polynomials
+from tightrope.prism.explore.nodes import Number, StateFrame, integers
+from tightrope.prism.explore.probabilities import (
+    ONE,
+    ZERO,
+    Growing,
+    KeyIndex,
+    PolynomialIndex,
+    Probabilities,
+    check_held,
+)
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import Complaint
 
 
@@ -346,3 +361,247 @@ def merge_successors(start: OffsetArray, outcomes: Merging, width: IndexArray) -
                     merged += 1
         width[choice] = write - begin
     return write, merged
+
+
+# Labels, rewards and valuations of the reached states.
+#
+# A state earns all items whose guard holds; a choice sums the items of its action. Sums are exact, and only
+# the result is rounded to the nearest float64. A deadlock's self-loop earns nothing by itself; the mixed
+# choice of a Markov chain earns the average of its commands. Rewards with parameters are one polynomial per
+# choice, that of its state included, evaluated exactly on whole frames like probabilities.
+
+_STATE = -1
+"""In place of an action: what the state alone earns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """A program, the states that it has so far, and the names of its actions."""
+
+    program: Program
+    space: StateSpace
+    states: KeyIndex
+    actions: tuple[str, ...]
+
+
+class RewardObserver:
+    """One reward structure, filled frame by frame."""
+
+    def __init__(self, survey: Survey, rewards: syntax.Rewards, rows: ModelRows):
+        self.name, self._rows, items = rewards.name or "", rows, rewards.items
+        self._position = items[0].position if items else rewards.position
+        self._is_mean = any(item.is_mean for item in items)
+        self._without = rows.deadlock | rows.stopped
+        self._on_states = [item for item in items if not item.is_choice]
+        self._on_actions: dict[int, list[syntax.RewardItem]] = {}
+        for item in items:
+            if item.is_choice and (name := item.action or UNLABELLED) in survey.actions:
+                self._on_actions.setdefault(survey.actions.index(name), []).append(item)
+
+    def _choices(self, part: slice) -> tuple[slice, OffsetArray]:
+        """The choices of a part of the states, and the row of the state of each."""
+        start = self._rows.choice_start[part.start : part.stop + 1]
+        return slice(int(start[0]), int(start[-1])), np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+class ParametricObserver(RewardObserver):
+    """Rewards with parameters."""
+
+    def __init__(self, survey: Survey, rewards: syntax.Rewards, rows: ModelRows, compiler: Compiler):
+        super().__init__(survey, rewards, rows)
+        if len(rows.mixed_state):
+            raise syntax.Complaint(
+                "rewards with parameters need one enabled command in every state of a Markov chain",
+                rewards.position,
+                "write one command for them, with the probabilities of its updates",
+            )
+        self._table = PolynomialIndex(survey.program.parameters)
+        self._number: IndexArray = np.zeros(len(rows.action), dtype=np.int32)
+        alone = polynomial_of_items(self._on_states, compiler)
+        self._terms: dict[int, Terms] = dict.fromkeys(range(_STATE, len(survey.actions)), alone)
+        for number, own in self._on_actions.items():
+            self._terms[number] = polynomial_of_items([*self._on_states, *own], compiler)
+
+    def observe(self, frame: StateFrame, part: slice) -> None:
+        choices, row = self._choices(part)
+        action = np.where(self._without[part][row], _STATE, self._rows.action[choices])
+        for number, terms in self._terms.items():
+            selected = np.flatnonzero(action == number)
+            if len(selected):
+                inner = frame.select(row[selected])
+                earned = polynomials(terms, inner)
+                check_held(earned, inner, self._position)
+                self._number[choices][selected] = self._table.add_array(earned)
+
+    def finish(self) -> ParametricReward:
+        expressions, expression = self._table.freeze(self._number)
+        return ParametricReward(self.name, expressions, expression, is_mean=self._is_mean)
+
+
+def polynomial_of_items(items: Sequence[syntax.RewardItem], compiler: Compiler) -> Terms:
+    """Σ reward over the items whose guard holds, as a polynomial."""
+    zero = syntax.Literal(0, syntax.Type.INT)
+    total: syntax.Expression = zero
+    for item in items:
+        total = syntax.Binary("+", total, syntax.Conditional(item.guard, item.reward, zero), item.position)
+    return compiler.terms(total)
+
+
+_CHUNK = 2**16
+_EXACT_IN_FLOAT = 2**53
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Named columns over the states, and reward structures."""
+
+    labels: Mapping[str, BoolArray]
+    rewards: Mapping[str, RewardStructure]
+    valuations: Mapping[str, AnyArray]
+
+
+def observe(survey: Survey, rows: ModelRows, narrow: bool = False, rewarded: bool = True) -> Observations:
+    """All that is said of the states, rewards if `rewarded`; `narrow` gives columns their smallest type."""
+    program, space, keys = survey.program, survey.space, survey.states.keys
+    compiler, states = space.compiler(), len(keys)
+    structures = program.rewards if rewarded else ()
+    numbers = len(program.labels) * states + 8 * len(structures) * (states + len(rows.action))
+    door.check_room(numbers, f"{len(program.labels):,} labels and {len(structures):,} reward structures")
+    labels = [(label.name, compiler.truth(label.expression)) for label in program.labels]
+    members = {name: np.empty(states, dtype=np.bool_) for name, _ in labels}
+    rewards: list[_Reward | ParametricObserver] = []
+    for each in structures:
+        used = {name.name for item in each.items for name in syntax.names(item.reward)}
+        kind = _Reward if used.isdisjoint(program.parameters) else ParametricObserver
+        rewards.append(kind(survey, each, rows, compiler))
+    columns: list[AnyArray] = [
+        np.empty(states, dtype=np.bool_ if is_boolean else _smallest(*bounds) if narrow else np.int32)
+        for is_boolean, bounds in zip(space.is_boolean, space.ranges, strict=True)
+    ]
+    for begin in range(0, states, _CHUNK):
+        part = slice(begin, min(begin + _CHUNK, states))
+        frame = space.frame(keys[part])
+        for variable, column in enumerate(columns):
+            column[part] = frame.column(variable)
+        for name, condition in labels:
+            members[name][part] = condition.value(frame)
+        for reward in rewards:
+            reward.observe(frame, part)
+    members.setdefault("init", np.arange(states) < len(program.initial_values))
+    members.setdefault("deadlock", rows.deadlock)
+    return Observations(
+        members,
+        {reward.name: reward.finish() for reward in rewards},
+        {variable.name: column for variable, column in zip(space.variables, columns, strict=True)},
+    )
+
+
+def _smallest(low: int, high: int) -> npt.DTypeLike:
+    for dtype in (np.int8, np.int16):
+        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+            return dtype
+    return np.int32
+
+
+class _Reward(RewardObserver):
+    """Rewards that are numbers."""
+
+    def __init__(self, survey: Survey, rewards: syntax.Rewards, rows: ModelRows, compiler: Compiler):
+        super().__init__(survey, rewards, rows)
+        on_states = self._on_states
+        self._state_value = _total(on_states, compiler) if on_states else None
+        self._state = np.zeros(len(rows.deadlock)) if on_states else None
+        self._choice_value = {number: _total(own, compiler) for number, own in self._on_actions.items()}
+        self._choice = np.zeros(len(rows.action)) if len(on_states) < len(rewards.items) else None
+
+    def observe(self, frame: StateFrame, part: slice) -> None:
+        if self._state is not None and self._state_value is not None:
+            self._state[part] = self._nearest(self._state_value, frame)
+        if self._choice is None:
+            return
+        choices, row = self._choices(part)
+        action = self._rows.action[choices]
+        for number, value in self._choice_value.items():
+            selected = np.flatnonzero(action == number)
+            if len(selected):
+                self._choice[choices][selected] = self._nearest(value, frame)[row[selected]]
+        if self._state is not None:
+            self._check_totals(frame, self._state[part][row], self._choice[choices], row, action)
+        self._correct_mixed(frame, part)
+
+    def _check_totals(
+        self, frame: StateFrame, state: FloatArray, choice: FloatArray, row: OffsetArray, action: IndexArray
+    ) -> None:
+        """What states and choices earn together, by the rule of the model's door."""
+
+        def exact(index: int) -> tuple[Fraction, Fraction]:
+            own = self._choice_value.get(int(action[index]))
+            earned = Fraction(0) if own is None else _exact(own, frame, int(row[index]))
+            assert self._state_value is not None
+            return _exact(self._state_value, frame, int(row[index])), earned
+
+        try:
+            door.check_totals(state, choice, exact)
+        except door.NotHeldError as error:
+            frame.fail(error.message, self._position, np.arange(frame.size) == row[error.index])
+
+    def _nearest(self, number: Number, frame: StateFrame) -> FloatArray:
+        """The float64 nearest to the exact value in each row."""
+        top, bottom = number.numerator, number.denominator
+        if bottom.high <= _EXACT_IN_FLOAT and top.low >= -_EXACT_IN_FLOAT and top.high <= _EXACT_IN_FLOAT:
+            # Both are exact in float64, so one division rounds once.
+            return integers(top, frame) / integers(bottom, frame)
+        try:
+            return door.doubles(number.array(frame))
+        except door.NotHeldError as error:
+            frame.fail(f"a reward: {error.message},", self._position, np.arange(frame.size) == error.index)
+
+    def _correct_mixed(self, frame: StateFrame, part: slice) -> None:
+        """Averages where a Markov chain drew among several commands; there a choice is a state."""
+        assert self._choice is not None
+        first, last = np.searchsorted(self._rows.mixed_state, (part.start, part.stop))
+        if first == last:
+            return
+        state = self._rows.mixed_state[first:last].astype(np.int64)
+        action = self._rows.mixed_action[first:last]
+        earned = np.zeros(len(state))
+        for number, value in self._choice_value.items():
+            own = np.flatnonzero(action == number)
+            earned[own] = self._nearest(value, frame)[state[own] - part.start]
+        place = state - part.start
+        self._is_mean |= bool(np.any(earned != earned[np.searchsorted(state, state)]))
+        commands = np.bincount(place, minlength=frame.size)
+        total = np.bincount(place, weights=earned, minlength=frame.size)
+        size = np.bincount(place, weights=np.abs(earned), minlength=frame.size)
+        mixed = np.flatnonzero(commands)
+        average = total[mixed] / commands[mixed]
+        close = (np.abs(total) < 0.5 * size)[mixed] | ((np.abs(average) < door.TINY) & (size[mixed] > 0))
+        for index in np.flatnonzero(close).tolist():
+            row = int(mixed[index])
+            values = [self._choice_value.get(number) for number in action[place == row].tolist()]
+            exact = [Fraction(0) if value is None else _exact(value, frame, row) for value in values]
+            try:
+                average[index] = door.double(sum(exact, Fraction(0)) / len(exact))
+            except door.NotHeldError as error:
+                frame.fail(f"a reward: {error.message},", self._position, np.arange(frame.size) == row)
+        self._choice[part.start + mixed] = average
+
+    def finish(self) -> RewardStructure:
+        if self._choice is not None:
+            self._choice[self._rows.choice_start[:-1][self._without]] = 0.0
+        return RewardStructure(self._state, self._choice, self._is_mean)
+
+
+def _total(items: Sequence[syntax.RewardItem], compiler: Compiler) -> Number:
+    """Σ reward over the items whose guard holds."""
+    arithmetic = compiler.arithmetic
+    zero = arithmetic.literal(0, True)
+    earned = [
+        arithmetic.choose(compiler.truth(item.guard), compiler.number(item.reward), zero) for item in items
+    ]
+    return balance(earned, arithmetic.add)
+
+
+def _exact(number: Number, frame: StateFrame, row: int) -> Fraction:
+    """The exact value in one row."""
+    return number.array(frame.select(np.array([row])))[0]

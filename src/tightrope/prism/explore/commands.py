@@ -22,10 +22,8 @@ from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.compile import Compiler, KeyLayout, StateSpace
-from tightrope.prism.explore.frame import Boolean, Column, Integer, StateFrame, machine
-from tightrope.prism.explore.key_index import KeyIndex
-from tightrope.prism.explore.nodes import integers
-from tightrope.prism.explore.probabilities import ZERO, Distribution, Growing, Probabilities
+from tightrope.prism.explore.nodes import Boolean, Column, Integer, StateFrame, integers, machine
+from tightrope.prism.explore.probabilities import ZERO, Distribution, Growing, KeyIndex, Probabilities
 from tightrope.prism.parse.syntax import (
     Assignment,
     Binary,

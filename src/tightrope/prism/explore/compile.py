@@ -21,8 +21,16 @@ from tightrope.numerics.arrays import BoolArray, ExactIntegers, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.expand.program import Program
-from tightrope.prism.explore.frame import Boolean, Column, Integer, StateFrame
-from tightrope.prism.explore.nodes import NodeArithmetic, NodeGraph, Number, integers
+from tightrope.prism.explore.nodes import (
+    Boolean,
+    Column,
+    Integer,
+    NodeArithmetic,
+    NodeGraph,
+    Number,
+    StateFrame,
+    integers,
+)
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_of
 
@@ -141,18 +149,14 @@ class Compiler:
         graph = self.graph
         match expression.operator:
             case "+" | "-" | "*":
-                parts = [
-                    (self.compile(operand), operand, negative) for operand, negative in _chain(expression)
-                ]
+                values = [(self.compile(operand), negative) for operand, negative in _chain(expression)]
+                signed = [self._negate(value) if negative else value for value, negative in values]
                 if expression.operator == "*":
-                    place = expression.position
-                    return balance([value for value, _, _ in parts], lambda a, b: self._product(a, b, place))
-                signed = [self._negate(value) if negative else value for value, _, negative in parts]
+                    return balance(signed, lambda a, b: self._product(a, b, expression.position))
                 return balance(signed, self._sum)
-            case "&":
-                return balance([self.truth(operand) for operand, _ in _chain(expression)], graph.both)
-            case "|":
-                return balance([self.truth(operand) for operand, _ in _chain(expression)], graph.either)
+            case "&" | "|" as junction:
+                parts = [self.truth(operand) for operand, _ in _chain(expression)]
+                return balance(parts, graph.both if junction == "&" else graph.either)
             case "/":
                 return self._quotient(expression)
             case "=>":
@@ -250,16 +254,11 @@ class Compiler:
     def _function(self, call: syntax.Call, values: list[Number]) -> Number:
         arithmetic = self.arithmetic
         match call.function:
-            case "min":
-                return balance(values, arithmetic.minimum)
-            case "max":
-                return balance(values, arithmetic.maximum)
-            case "floor":
-                return arithmetic.floor(values[0])
-            case "ceil":
-                return arithmetic.ceil(values[0])
-            case "round":
-                return arithmetic.round(values[0])
+            case "min" | "max" as extreme:
+                return balance(values, arithmetic.minimum if extreme == "min" else arithmetic.maximum)
+            case "floor" | "ceil" | "round" as rounding:
+                rounded: Number = getattr(arithmetic, rounding)(values[0])
+                return rounded
             case "mod":
                 return arithmetic.modulo(values[0], values[1], call.position)
             case "log":

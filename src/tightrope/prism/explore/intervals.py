@@ -29,13 +29,19 @@ from tightrope.errors import InputError
 from tightrope.model import numbers as door
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.explore.assemble import ModelRows
+from tightrope.prism.explore.assemble import ModelRows, Survey
 from tightrope.prism.explore.commands import Alternatives, CommandGroup, CompiledCommand, by_row
-from tightrope.prism.explore.compile import Compiler, StateSpace
-from tightrope.prism.explore.frame import StateFrame
-from tightrope.prism.explore.key_index import KeyIndex
-from tightrope.prism.explore.nodes import Number
-from tightrope.prism.explore.probabilities import ONE, ZERO, Distribution, Growing, Operation, Probabilities
+from tightrope.prism.explore.compile import Compiler
+from tightrope.prism.explore.nodes import Number, StateFrame
+from tightrope.prism.explore.probabilities import (
+    ONE,
+    ZERO,
+    Distribution,
+    Growing,
+    KeyIndex,
+    Operation,
+    Probabilities,
+)
 from tightrope.prism.parse.syntax import Complaint, GuardedCommand
 
 Bounds = tuple[Fraction, Fraction]
@@ -377,9 +383,8 @@ Enabled = list[list[tuple[CompiledCommand, BoolArray]]]
 
 
 def find_factors(
-    space: StateSpace,
+    survey: Survey,
     groups: Sequence[CommandGroup],
-    states: KeyIndex,
     rows: ModelRows,
     probabilities: IntervalProbabilities,
     is_chain: bool,
@@ -387,7 +392,7 @@ def find_factors(
     """The rows of all choices, with trees where factors say more than joint intervals; None if nowhere."""
     if all(len(group.parts) == 1 for group in groups):
         return None
-    search = _FactorSearch(space, groups, states, rows, probabilities)
+    search, states = _FactorSearch(survey, groups, rows, probabilities), survey.states
     for begin in range(0, len(states), _ROWS):
         going_on = begin + np.flatnonzero(~rows.stopped[begin : begin + _ROWS])
         if len(going_on):
@@ -435,15 +440,14 @@ class _FactorSearch:
 
     def __init__(
         self,
-        space: StateSpace,
+        survey: Survey,
         groups: Sequence[CommandGroup],
-        states: KeyIndex,
         rows: ModelRows,
         probabilities: IntervalProbabilities,
     ):
-        self._space, self._groups, self._states, self._rows = space, groups, states, rows
-        self._probabilities = probabilities
-        self.trees = IntervalTrees(len(states), probabilities)
+        self._space, self._states = survey.space, survey.states
+        self._groups, self._rows, self._probabilities = groups, rows, probabilities
+        self.trees = IntervalTrees(len(survey.states), probabilities)
 
     def look(self, numbers: OffsetArray, is_chain: bool) -> None:
         """The states with these numbers."""

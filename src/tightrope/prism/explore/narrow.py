@@ -19,9 +19,17 @@ from tightrope.numerics.jit import kernel
 from tightrope.prism.explore.assemble import Assembler
 from tightrope.prism.explore.commands import CommandGroup, CompiledCommand
 from tightrope.prism.explore.compile import StateSpace
-from tightrope.prism.explore.frame import Boolean, Instructions, Untranslatable, run
-from tightrope.prism.explore.key_index import KeyIndex, KeyTable, number_key
-from tightrope.prism.explore.probabilities import ONE, ZERO, Deferred, Operation, PolynomialProbabilities
+from tightrope.prism.explore.nodes import Boolean, Instructions, Untranslatable, run
+from tightrope.prism.explore.probabilities import (
+    ONE,
+    ZERO,
+    Deferred,
+    KeyIndex,
+    KeyTable,
+    Operation,
+    PolynomialProbabilities,
+    number_key,
+)
 
 NARROW = 1024
 """So many waiting states, at most, are explored one by one."""
@@ -237,7 +245,7 @@ class _Listing:
 # factor       register, lowest value and stride of a variable that the probabilities depend on
 # update       instructions from, to; assignments from, to
 # assignment   register of the step, word; register to be checked or −1, lowest and highest value
-# instruction  see `tightrope.prism.explore.frame`
+# instruction  see `tightrope.prism.explore.nodes`
 
 WIDTH = 8
 """Columns of the program's table."""

@@ -29,15 +29,29 @@ from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStruct
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, FreeUpdates, Program
-from tightrope.prism.explore.assemble import Assembler, ModelRows, without
+from tightrope.prism.explore.assemble import (
+    Assembler,
+    ModelRows,
+    Observations,
+    RewardObserver,
+    Survey,
+    observe,
+    polynomial_of_items,
+    without,
+)
 from tightrope.prism.explore.commands import CommandGroup, TooWideError, groups
-from tightrope.prism.explore.compile import Compiler, StateSpace, polynomials
-from tightrope.prism.explore.frame import Boolean, StateFrame, Untranslatable
+from tightrope.prism.explore.compile import StateSpace, polynomials
 from tightrope.prism.explore.intervals import IntervalProbabilities, TreeRows, find_factors
-from tightrope.prism.explore.key_index import KeyIndex, PolynomialIndex
 from tightrope.prism.explore.narrow import NARROW, NarrowSearch
-from tightrope.prism.explore.observe import Observations, observe, polynomial_of_items, split_items
-from tightrope.prism.explore.probabilities import ZERO, PolynomialProbabilities, Probabilities, check_held
+from tightrope.prism.explore.nodes import Boolean, StateFrame, Untranslatable
+from tightrope.prism.explore.probabilities import (
+    ZERO,
+    KeyIndex,
+    PolynomialIndex,
+    PolynomialProbabilities,
+    Probabilities,
+    check_held,
+)
 from tightrope.prism.parse.syntax import Complaint, Expression, Literal, ModelType, Rewards, SourceText
 from tightrope.provenance import origin_in
 
@@ -150,18 +164,18 @@ def complaining(explore: Callable[Concatenate[Program, P], T]) -> Callable[Conca
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class Search(Survey):
     """What is explored, and the states and rows of the model so far."""
 
-    space: StateSpace
     commands: tuple[CommandGroup, ...]
-    actions: tuple[str, ...]
-    states: KeyIndex
     assembler: Assembler
     stop: Boolean | None
     most: int | None
     """A limit of states."""
-    is_automaton: bool = False
+
+    @property
+    def is_automaton(self) -> bool:
+        return self.program.type is ModelType.MA
 
     @staticmethod
     def of(program: Program, stop: Expression | None, probabilities: Probabilities) -> Search:
@@ -177,8 +191,7 @@ class Search:
         has_unbounded = any(variable.is_unbounded for variable in program.variables)
         most = _MOST_UNBOUNDED if has_unbounded and not is_timed else None
         assembler = Assembler(states, probabilities, is_chain, is_timed)
-        is_automaton = program.type is ModelType.MA
-        return Search(space, commands, actions, states, assembler, condition, most, is_automaton)
+        return Search(program, space, states, actions, commands, assembler, condition, most)
 
     def check_size(self, memory: float) -> None:
         """Refuse models that perhaps never end, or do not fit into memory."""
@@ -223,7 +236,7 @@ def explore_until(
     while run_search(search, progress, until):
         assert judge is not None and until is not None
         rows, seen = resolved(search.assembler.so_far(), plain), search.assembler.rows_done
-        model = _plain_model(program, search, plain, rows, domain, is_part=True)
+        model = _plain_model(search, plain, rows, domain, is_part=True)
         rewards = [item.reward for each in program.rewards for item in each.items]
         positive = all(isinstance(one, Literal) and one.value >= 0 for one in rewards)
         if judge(ModelPart(model, np.arange(model.states) >= seen, positive)):
@@ -234,7 +247,7 @@ def explore_until(
     rows = resolved(search.assembler.finish(), plain)
     warn_of(rows, search, warn)
     is_part = bool(rows.stopped.any())
-    return _plain_model(program, search, plain, rows, domain, stop is not None), is_part
+    return _plain_model(search, plain, rows, domain, stop is not None), is_part
 
 
 def _explore_intervals(
@@ -243,17 +256,15 @@ def _explore_intervals(
     intervals = IntervalProbabilities()
     search = Search.of(program, stop, intervals)
     run_search(search, progress)
-    space, states, actions = search.space, search.states, search.actions
     rows = search.assembler.finish()
-    trees = find_factors(space, search.commands, states, rows, intervals, search.assembler.is_chain)
+    trees = find_factors(search, search.commands, rows, intervals, search.assembler.is_chain)
     warn_of(rows, search, warn)
     if warn is not None and (intervals.is_outer or trees is not None):
         warn(
             "commands with interval probabilities synchronise; P and R over paths use the factors, "
             "other properties the products of their bounds"
         )
-    seen = observe(program, space, states.keys, rows, actions, narrow=stop is not None)
-    structure = structure_of(program, seen, rows, actions)
+    structure = structure_of(search, observe(search, rows, narrow=stop is not None), rows)
     lower, upper = intervals.lower(), intervals.upper()
     factored = None if trees is None else factored_rows(structure, trees, lower, upper)
     own = lower[rows.probability], upper[rows.probability]
@@ -261,15 +272,9 @@ def _explore_intervals(
 
 
 def _plain_model(
-    program: Program,
-    search: Search,
-    plain: PolynomialProbabilities,
-    rows: ModelRows,
-    domain: Parameters,
-    is_part: bool,
+    search: Search, plain: PolynomialProbabilities, rows: ModelRows, domain: Parameters, is_part: bool
 ) -> ParametricMDP:
-    seen = observe(program, search.space, search.states.keys, rows, search.actions, narrow=is_part)
-    structure = structure_of(program, seen, rows, search.actions)
+    program, structure = search.program, structure_of(search, observe(search, rows, narrow=is_part), rows)
     if program.free:
         expressions, expression, domain = _split_free(program, plain, rows, domain)
         structure = replace(structure, rewards=_over(structure, domain.names))
@@ -343,23 +348,19 @@ def check_table(
     )
 
 
-def with_shown_names(
-    program: Program, rows: ModelRows, actions: tuple[str, ...]
-) -> tuple[ModelRows, tuple[str, ...]]:
+def with_shown_names(survey: Survey, rows: ModelRows) -> tuple[ModelRows, tuple[str, ...]]:
     """Actions as users see them: several that rewards tell apart may have one name."""
-    shown = {one.action or UNLABELLED: one.name or UNLABELLED for one in program.synchronisations}
-    names = [shown.get(action, action) for action in actions]
-    if names == list(actions):
-        return rows, actions
+    shown = {one.action or UNLABELLED: one.name or UNLABELLED for one in survey.program.synchronisations}
+    names = [shown.get(action, action) for action in survey.actions]
+    if names == list(survey.actions):
+        return rows, survey.actions
     distinct = list(dict.fromkeys([UNLABELLED, *names]))
     number = np.array([distinct.index(name) for name in names], dtype=np.int32)
     return replace(rows, action=number[rows.action]), tuple(distinct)
 
 
-def structure_of(
-    program: Program, seen: Observations, rows: ModelRows, actions: tuple[str, ...]
-) -> Structure:
-    rows, actions = with_shown_names(program, rows, actions)
+def structure_of(survey: Survey, seen: Observations, rows: ModelRows) -> Structure:
+    program, (rows, actions) = survey.program, with_shown_names(survey, rows)
     release(rows.choice_start, rows.transition_start, rows.successor, rows.action)
     release(*seen.labels.values(), *seen.valuations.values())
     numbers = [reward for reward in seen.rewards.values() if not isinstance(reward, ParametricReward)]
@@ -513,22 +514,18 @@ def explore_rates(
     rates = PolynomialProbabilities(program.parameters, are_rates=True)
     search = Search.of(program, stop, rates)
     run_search(search, progress)
-    space, states, actions = search.space, search.states, search.actions
     rows = resolved(search.assembler.finish(), rates)
     warn_of(replace(rows, mixed_state=rows.mixed_state[:0]), search, warn)
-    none = replace(program, rewards=())
-    seen = observe(none, space, states.keys, rows, actions, narrow=stop is not None)
-    observers = [
-        _RateReward(program, each, space.compiler(), rows, actions, rates) for each in program.rewards
-    ]
-    for begin in range(0, len(states), _CHUNK):
-        part = slice(begin, min(begin + _CHUNK, len(states)))
-        frame = space.frame(states.keys[part])
+    seen = observe(search, rows, narrow=stop is not None, rewarded=False)
+    observers = [_RateReward(search, each, rows, rates) for each in program.rewards]
+    for begin in range(0, len(search.states), _CHUNK):
+        part = slice(begin, min(begin + _CHUNK, len(search.states)))
+        frame = search.space.frame(search.states.keys[part])
         for observer in observers:
             observer.observe(frame, part)
     seen = replace(seen, rewards={each.name: each.of_states() for each in observers})
     earned = {each.name: each.of_time() for each in observers}
-    structure = structure_of(program, seen, rows, actions)
+    structure = structure_of(search, seen, rows)
     expressions, expression = rates.table.freeze(rows.probability)
     check_table(program, structure, expressions, expression)
     return ParametricCTMC(structure, expression, expressions, parameters, earned), bool(rows.stopped.any())
@@ -543,8 +540,7 @@ def explore_automaton(
     search = Search.of(program, None, numbers)
     run_search(search, progress)
     rows = resolved(search.assembler.finish(), numbers)
-    seen = observe(program, search.space, search.states.keys, rows, search.actions)
-    structure = structure_of(program, seen, rows, search.actions)
+    structure = structure_of(search, observe(search, rows), rows)
     expressions, expression = numbers.table.freeze(rows.probability)
     check_table(program, structure, expressions, expression)
     exact = expressions.exact_values(())
@@ -556,47 +552,33 @@ def explore_automaton(
     return MarkovAutomaton.of_rates(structure, exact.take(expression.astype(np.int64)), rows.waiting)
 
 
-class _RateReward:
-    """One reward structure: what states earn per unit of time, alone and with their transitions."""
+class _RateReward(RewardObserver):
+    """What states earn per unit of time, alone and with their transitions."""
 
-    def __init__(
-        self,
-        program: Program,
-        rewards: Rewards,
-        compiler: Compiler,
-        rows: ModelRows,
-        actions: tuple[str, ...],
-        rates: PolynomialProbabilities,
-    ):
-        self.name = rewards.name or ""
-        self._position = rewards.position
-        self._rows, self._rates = rows, rates
-        self._table = PolynomialIndex(program.parameters)
+    def __init__(self, survey: Survey, rewards: Rewards, rows: ModelRows, rates: PolynomialProbabilities):
+        super().__init__(survey, rewards, rows)
+        self._rates, self._table = rates, PolynomialIndex(survey.program.parameters)
         self._state: IndexArray = np.zeros(len(rows.deadlock), dtype=np.int32)
-        self._time = self._state.copy()
-        on_states, on_actions = split_items(rewards.items, actions)
-        self._on_states = polynomial_of_items(on_states, compiler)
-        self._on_actions = {n: polynomial_of_items(own, compiler) for n, own in on_actions.items()}
+        self._time, compiler = self._state.copy(), survey.space.compiler()
+        self._of_state = polynomial_of_items(self._on_states, compiler)
+        self._of_action = {n: polynomial_of_items(own, compiler) for n, own in self._on_actions.items()}
 
     def observe(self, frame: StateFrame, part: slice) -> None:
-        total = polynomials(self._on_states, frame)
+        total = polynomials(self._of_state, frame)
         check_held(total, frame, self._position)
         self._state[part] = self._table.add_array(total)
         first, last = np.searchsorted(self._rows.mixed_state, (part.start, part.stop))
         row = self._rows.mixed_state[first:last].astype(np.int64) - part.start
-        action = np.where(
-            (self._rows.deadlock | self._rows.stopped)[part][row], -1, self._rows.mixed_action[first:last]
-        )
+        action = np.where(self._without[part][row], -1, self._rows.mixed_action[first:last])
         rate = self._rows.mixed_rate[first:last]
-        for number, terms in self._on_actions.items():
+        for number, terms in self._of_action.items():
             selected = np.flatnonzero((action == number) & (rate != ZERO))
             while len(selected):  # commands of one state one after the other
                 _, once = np.unique(row[selected], return_index=True)
                 some = selected[once]
                 inner = frame.select(row[some])
-                gained = polynomials(terms, inner) * self._rates.table.polynomials(
-                    rate[some].astype(np.int64)
-                )
+                rates = self._rates.table.polynomials(rate[some].astype(np.int64))
+                gained = polynomials(terms, inner) * rates
                 total = _add_rows(total, row[some], gained, frame.size)
                 selected = np.delete(selected, once)
         check_held(total, frame, self._position)

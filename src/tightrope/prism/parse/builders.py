@@ -152,18 +152,7 @@ def _balance(operands: Sequence[Expression], operators: Sequence[str]) -> Expres
 
 # --- models --------------------------------------------------------------------------------
 
-_MODEL_TYPES = {
-    "dtmc": syntax.ModelType.DTMC,
-    "probabilistic": syntax.ModelType.DTMC,
-    "mdp": syntax.ModelType.MDP,
-    "nondeterministic": syntax.ModelType.MDP,
-    "pomdp": syntax.ModelType.POMDP,
-    "ctmc": syntax.ModelType.CTMC,
-    "ma": syntax.ModelType.MA,
-    "pta": syntax.ModelType.PTA,
-    "popta": syntax.ModelType.POPTA,
-    "stochastic": syntax.ModelType.CTMC,
-}
+_OLD_TYPES = {"probabilistic": "dtmc", "nondeterministic": "mdp", "stochastic": "ctmc"}
 
 
 class DeclarationBuilder(ExpressionBuilder):
@@ -190,7 +179,7 @@ class ModelBuilder(DeclarationBuilder):
         )
 
     def model_type(self, word: Token) -> tuple[syntax.ModelType, Position]:
-        return _MODEL_TYPES[word], at(word)
+        return syntax.ModelType(_OLD_TYPES.get(word, str(word))), at(word)
 
     def observables(
         self, keyword: Token, *names: Token | None

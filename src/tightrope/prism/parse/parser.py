@@ -113,13 +113,10 @@ def _main_system(given: Sequence[syntax.NamedSystem], source: SourceText) -> syn
 
     def written_out(part: syntax.Composition, inside: tuple[str, ...]) -> syntax.Composition:
         if isinstance(part, syntax.SystemName):
-            if part.name not in named or part.name in inside:
-                known = (
-                    f'there is no system "{part.name}"'
-                    if part.name not in named
-                    else "systems refer to each other in a circle"
-                )
-                raise source.error(known, part.position)
+            if part.name not in named:
+                raise source.error(f'there is no system "{part.name}"', part.position)
+            if part.name in inside:
+                raise source.error("systems refer to each other in a circle", part.position)
             return written_out(named[part.name], (*inside, part.name))
         if isinstance(part, syntax.Parallel):
             return replace(part, left=written_out(part.left, inside), right=written_out(part.right, inside))
@@ -154,13 +151,8 @@ def parse_properties(text: str, file: str) -> formulas.PropertyFile:
     for each in read.properties:
         _check_depth(each.formula, SourceText(text, file))
     for before, behind in pairwise(read.properties):
-        if not (
-            before.ends
-            or isinstance(
-                behind.formula,
-                formulas.ValueOperator | formulas.Filter | formulas.Branching | formulas.Quantile,
-            )
-        ):
+        is_clear = isinstance(behind.formula, formulas.StateOperator)
+        if not before.ends and (not is_clear or isinstance(behind.formula, formulas.Multi)):
             raise SourceText(text, file).error(
                 "a property begins directly after another one", behind.position, "is a ';' missing before it?"
             )
@@ -183,14 +175,7 @@ def _check_depth(formula: syntax.Expression, source: SourceText) -> None:
             continue
         if not is_dataclass(node) or isinstance(node, syntax.Position):
             continue
-        is_operator = isinstance(
-            node,
-            formulas.ValueOperator
-            | formulas.Branching
-            | formulas.Filter
-            | formulas.Quantile
-            | formulas.Multi,
-        )
+        is_operator = isinstance(node, formulas.StateOperator)
         operators += is_operator
         most = _DEEPEST if operators <= _DEEPEST_OPERATORS else _DEEPEST_OPERATORS
         if (is_operator or isinstance(node, formulas.PathFormula)) and max(depth, operators) > most:
@@ -206,12 +191,7 @@ def parse_expression(text: str, file: str) -> syntax.Expression:
 
 def _with_text(property_: formulas.Property, file: formulas.PropertyFile) -> formulas.Property:
     formula = property_.formula
-    text = (
-        file.text_of(formula)
-        if isinstance(formula, formulas.ValueOperator)
-        else formulas.spell(formula, file)
-    )
-    return replace(property_, text=text)
+    return replace(property_, text=formulas.spell(formula, file))
 
 
 def _parse(source: SourceText, start: str) -> object:
@@ -219,16 +199,11 @@ def _parse(source: SourceText, start: str) -> object:
         try:
             return _parser(start).parse(source.text)
         except NotParsedError:
-            from tightrope.prism.parse.refusals import parse_by_lark
+            from tightrope.prism.parse.refusals import refuse_by_lark
 
-            return parse_by_lark(source, start, _builder(start))
-
-
-@cache
-def _builder(start: str) -> ExpressionBuilder:
-    return _BUILDERS[start]()
+            refuse_by_lark(source, start)
 
 
 @cache
 def _parser(start: str) -> TableParser:
-    return TableParser(Tables.read(start), _builder(start))
+    return TableParser(Tables.read(start), _BUILDERS[start]())

@@ -135,6 +135,10 @@ class Multi(Expression):
     position: Position = field(compare=False)
 
 
+StateOperator = ValueOperator | Branching | Filter | Multi | Quantile
+"""Operators whose value belongs to a state: what they hold is evaluated on its own."""
+
+
 @dataclass(frozen=True)
 class Property:
     """A formula of a property file; most often a `ValueOperator`."""

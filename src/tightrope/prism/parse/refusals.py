@@ -6,14 +6,35 @@ Words of the PRISM language that tightrope does not support are refused by name,
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
 
-from lark import Token
+from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.lexer import PatternStr
 
 from tightrope.errors import InputError
 from tightrope.prism.parse.builders import PROPERTY_FORM, PROPERTY_WORDS, RESERVED
-from tightrope.prism.parse.grammar import load_lark, spelling
 from tightrope.prism.parse.syntax import Position, SourceText
+
+
+@cache
+def load_lark(start: str) -> Lark:
+    """Lark's parser of what `start` says: a model, properties or a lone expression."""
+    names = ["grammar.lark", "properties.lark"] if start == "properties" else ["grammar.lark"]
+    grammar = "\n".join(Path(__file__).with_name(name).read_text("utf-8") for name in names)
+    return Lark(grammar, start=start, parser="lalr", lexer="basic")
+
+
+@cache
+def spelling(start: str) -> dict[str, str]:
+    """What the tokens with one spelling look like; the others have an empty text."""
+    return {
+        terminal.name: terminal.pattern.value if isinstance(terminal.pattern, PatternStr) else ""
+        for terminal in load_lark(start).terminals
+    }
+
 
 _DISCRETE = "only dtmc, mdp, pomdp, ctmc, ma, pta and popta are"
 _MODEL_WORDS = {
@@ -69,12 +90,13 @@ _CONTINUES = frozenset([*_COMPUTING, "AND", "OR", "IMPLIES", "IFF", "U", "W", "R
 _MOST_EXPECTATIONS = 7
 
 
-def parse_by_lark(source: SourceText, start: str, builder: object) -> object:
-    """What the builder makes of a text that the tables do not take; lark says what is wrong with it."""
+def refuse_by_lark(source: SourceText, start: str) -> NoReturn:
+    """Raise what is wrong with a text that the tables do not take: lark knows the tokens it expected."""
     try:
-        return load_lark(start, builder).parse(source.text)
+        load_lark(start).parse(source.text)
     except UnexpectedInput as error:
         raise syntax_error(error, source, spelling(start)) from None
+    raise source.error("the text cannot be read", None)
 
 
 def syntax_error(error: UnexpectedInput, source: SourceText, spelling: dict[str, str]) -> InputError:

@@ -22,15 +22,6 @@ from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import children
 from tightrope.prism.properties.capabilities import QueryKind
 
-STATE_OPERATORS = (
-    formulas.ValueOperator,
-    formulas.Branching,
-    formulas.Filter,
-    formulas.Multi,
-    formulas.Quantile,
-)
-"""Operators whose value belongs to a state: what they hold is evaluated on its own."""
-
 
 def nodes(expression: syntax.Expression) -> Iterator[syntax.Expression]:
     """The expression and its parts, down to operators, which are not entered."""
@@ -51,7 +42,7 @@ def is_path(expression: syntax.Expression) -> bool:
 
 def has_operators(expression: syntax.Expression) -> bool:
     """Whether P, R, A, E or filter is part of it."""
-    return any(isinstance(node, STATE_OPERATORS) for node in nodes(expression))
+    return any(isinstance(node, formulas.StateOperator) for node in nodes(expression))
 
 
 def without_negation(path: syntax.Expression) -> tuple[syntax.Expression, bool]:
@@ -82,11 +73,8 @@ def kind_of(formula: syntax.Expression, file: formulas.PropertyFile) -> QueryKin
         return QueryKind.CTL
     if not isinstance(formula, formulas.ValueOperator):
         return QueryKind.COMPOSED
-    inside = [
-        formula.path if isinstance(formula.path, syntax.Expression) else formula.path.target,
-        formula.condition,
-    ]
-    inside += [label.expression for label in file.labels]
+    path = formula.path if isinstance(formula.path, syntax.Expression) else formula.path.target
+    inside = [path, formula.condition, *(label.expression for label in file.labels)]
     if any(part is not None and has_operators(part) for part in inside):
         return QueryKind.NESTED
     return operator_kind(formula)
@@ -100,12 +88,8 @@ def operator_kind(operator: formulas.ValueOperator) -> QueryKind:
     if operator.condition is not None:
         return QueryKind.CONDITIONAL
     if isinstance(path, syntax.Expression):
-        inner, _ = without_negation(path)
-        if (
-            isinstance(inner, formulas.PathFormula)
-            and inner.bound is not None
-            and inner.bound.reward is not None
-        ):
+        bound = getattr(without_negation(path)[0], "bound", None)
+        if bound is not None and bound.reward is not None:
             return QueryKind.REWARD_BOUNDED
         return QueryKind.LTL if is_path(path) and not is_simple_path(path) else QueryKind.PLAIN
     if co_safe_path(path) is not None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.model.objective import Objective, ObjectiveKind
-from tightrope.model.policy_choices import TimeVaryingChoices, TimeVaryingRecorder
+from tightrope.model.policy_file import TimeVaryingChoices, TimeVaryingRecorder
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.bellman.operator import Backups
 from tightrope.solver.equations.system import System, best_choices, first_choices

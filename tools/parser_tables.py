@@ -1,38 +1,37 @@
-"""Parser tables made by lark, and the tokens expected at an error.
+"""The parser tables that lark makes of PRISM's grammar, for `tightrope.prism.parse.tables`.
 
-`make schemas` writes the tables. Numbering is deterministic: states in order of discovery, rules by text.
+    python tools/parser_tables.py
+
+Numbering is deterministic: states in order of discovery, rules by text.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import cache
-from pathlib import Path
 from typing import cast
 
-from lark import Lark, Transformer
-from lark import Token as LarkToken
+from lark import Lark, Token, Transformer
 from lark.grammar import Rule, Terminal
-from lark.lexer import PatternStr, UnlessCallback
+from lark.lexer import UnlessCallback
 from lark.parsers.lalr_analysis import Shift
 
-from tightrope.prism.parse.tables import GrammarRule, Tables, Token, path_of
+from tightrope.prism.parse.refusals import load_lark
+from tightrope.prism.parse.tables import GrammarRule, Tables, path_of
+from tightrope.prism.parse.tables import Token as OwnToken
 
 STARTS = ("model", "properties", "lone_expression")
 
 
-@cache
-def load_lark(start: str, builder: object = None) -> Lark:
-    """Lark's parser; it calls the methods of a builder with the parts of a rule."""
-    names = ["grammar.lark", "properties.lark"] if start == "properties" else ["grammar.lark"]
-    grammar = "\n".join(Path(__file__).with_name(name).read_text("utf-8") for name in names)
-    actions = None if builder is None else cast("Transformer[LarkToken, object]", _Actions(builder))
-    return Lark(grammar, start=start, parser="lalr", lexer="basic", transformer=actions)
+def read_by_lark(start: str, builder: object, text: str) -> object:
+    """What the methods of a builder make of a text where lark parses it, which calls them with lists."""
+    actions = cast("Transformer[Token, object]", _Actions(builder))
+    options = {"parser": "lalr", "lexer": "basic", "transformer": actions}
+    return Lark(load_lark(start).source_grammar, start=start, **options).parse(text)
 
 
 class _Actions:
-    """The methods of a builder as lark calls them: with a list."""
+    """The methods of a builder as lark calls them."""
 
     def __init__(self, builder: object):
         self._builder = builder
@@ -43,18 +42,9 @@ class _Actions:
 
 
 def _own_token(part: object) -> object:
-    if not isinstance(part, LarkToken):
+    if not isinstance(part, Token):
         return part
-    return Token.made(str(part), part.start_pos or 0, part.line or 1, part.column or 1)
-
-
-@cache
-def spelling(start: str) -> dict[str, str]:
-    """What the tokens with one spelling look like; the others have an empty text."""
-    return {
-        terminal.name: terminal.pattern.value if isinstance(terminal.pattern, PatternStr) else ""
-        for terminal in load_lark(start).terminals
-    }
+    return OwnToken.made(str(part), part.start_pos or 0, part.line or 1, part.column or 1)
 
 
 def compute_tables(start: str) -> Tables:
@@ -90,7 +80,7 @@ def compute_tables(start: str) -> Tables:
 def _words(name: str, callback: UnlessCallback) -> dict[str, str]:
     """The words that a pattern matches and that have a name of their own."""
     texts = [terminal.pattern.value for terminal in callback.scanner.terminals]
-    return {text: callback(LarkToken(name, text)).type for text in sorted(texts)}
+    return {text: callback(Token(name, text)).type for text in sorted(texts)}
 
 
 def _as_ours(rule: Rule) -> GrammarRule:
@@ -137,3 +127,7 @@ def write_tables() -> None:
     """Write the files again."""
     for start in STARTS:
         path_of(start).write_text(as_text(compute_tables(start)), "utf-8")
+
+
+if __name__ == "__main__":
+    write_tables()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -262,6 +263,8 @@ def test_values_of_features() -> None:
         "since-entry": [0, 0, 1, 0, 0, 0, 1],
         "seen:1": [0, 0, 1, 1, 1, 0, 0],
         "unit:episode": [0, 0, 0, 0, 0, 1, 1],
+        "last": [-1, -1, 1, 1, -1, 2, 0],
+        "recent": [-1] * 7,
     }
     for name, values in expected.items():
         assert codes(name, model, log).tolist() == values, name
@@ -270,6 +273,52 @@ def test_values_of_features() -> None:
     with pytest.raises(InputError, match="no feature"):
         codes("seen:9", model, log)
     assert sum(one.weight for one in list_features(model, log) if one.kind == "memory") <= 1.0
+
+
+def tossed(sides: Sequence[int]) -> tuple[ParametricMDP, EpisodeLog]:
+    """Episodes of one toss each."""
+    parameters = tr.Parameters.box(p=(0.0, 1.0))
+    (p,) = parameters.symbols()
+    rows = [(0, "", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"won": [1]})
+    steps = [np.array([1 - one]) for one in sides]
+    return model, EpisodeLog.of_parts(steps, model.structure, model.hash())
+
+
+def sides_of(kind: str, seed: int, size: int) -> list[int]:
+    """Tosses that depend on the last one, on a hidden state that changes now and then, or on nothing."""
+    rng, last, hidden, result = np.random.default_rng(seed), 0, 0, []
+    for _ in range(size):
+        hidden = hidden ^ int(rng.random() < 0.02)
+        better = {"last": last, "hidden": hidden}.get(kind, 0.5)
+        last = int(rng.random() < 0.35 + 0.3 * better)
+        result.append(last)
+    return result
+
+
+def test_the_count_of_recent_outcomes_is_binned() -> None:
+    model, log = tossed([1] * 15 + [0] * 16 + [1])
+    code = codes("recent", model, log)
+    assert code.tolist() == [-1] * 16 + [1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4]
+
+
+@pytest.mark.parametrize("kind", ["last", "hidden"])
+def test_episodes_that_depend_on_those_before_are_refuted_where_their_order_is_known(kind: str) -> None:
+    for seed in range(3):
+        model, log = tossed(sides_of(kind, seed, 4000))
+        seen = examine(model, log, alpha=0.001)
+        assert seen.alarm and seen.findings[0].kind == "serial"
+        assert not seen.refutes_in_any_order(model)
+        assert not examine(model, log, alpha=0.001, ordered=False).alarm
+    assert ("the last time" if kind == "last" else "of the last 16 differ") in " ".join(
+        one.value for finding in seen.findings if finding.kind == "serial" for one in finding.cells
+    )
+
+
+def test_independent_episodes_and_written_ones_are_not_refuted_by_their_order() -> None:
+    logs = [sides_of("", seed, 300) for seed in range(40)]
+    logs += [[int(i % 10 < 8) for i in range(400)], [1, 1, 0, 1, 0] * 60]
+    assert sum(examine(*tossed(sides), alpha=0.05).alarm for sides in logs) <= 2
 
 
 def test_second_order_is_found_and_named_first() -> None:

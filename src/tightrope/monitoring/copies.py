@@ -18,6 +18,7 @@ from scipy.special import betaln, gammaln, xlogy
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.exposure import Pieces
 from tightrope.monitoring.departures import SPARE, free_prediction
+from tightrope.monitoring.features import is_varied
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes
 
@@ -120,22 +121,10 @@ def _sources(kind: OffsetArray, gain: FloatArray) -> OffsetArray:
         blocks = np.flatnonzero(np.diff(np.r_[False, same, False].astype(np.int8))).reshape(-1, 2)
         for begin, end in blocks[np.diff(total[blocks])[:, 0] > 2.0 * chosen].tolist():
             copied = slice(begin - offset, min(end - offset, begin))
-            if np.any(np.diff(source[begin:end]) != 1) and _is_varied(kind[copied], gain[copied]):
+            is_new = end - begin >= LEAST and np.any(np.diff(source[begin:end]) != 1)
+            if is_new and is_varied(kind[copied], float(gain[copied].mean())):
                 source[begin:end] = np.arange(begin, end) - offset
     return source
-
-
-def _is_varied(kind: OffsetArray, gain: FloatArray) -> bool:
-    """Whether no long sequence of episodes recurs, so that these were drawn, not written by a rule."""
-    size = len(kind)
-    length = int(3.0 * math.log(size) / max(float(gain.mean()), 1e-3)) + 1
-    if size < max(LEAST, 2 * length):
-        return False
-    ends = size - length + 1
-    number = np.zeros(ends, np.uint64)
-    for place in range(length):
-        number = number * np.uint64(1_000_003) + kind[place : place + ends].astype(np.uint64)
-    return 2 * len(np.unique(number)) > ends
 
 
 def _offsets(kind: OffsetArray, gain: FloatArray) -> list[int]:

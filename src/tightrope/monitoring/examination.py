@@ -62,7 +62,8 @@ SHARES = {
     "events": 0.15,
     "counts": 0.05,
     "tie": 0.12,
-    "memory": 0.22,
+    "memory": 0.2,
+    "serial": 0.02,
     "column": 0.17,
     "copy": 0.01,
     "unit": 0.16,
@@ -86,6 +87,8 @@ WORDS = {
     "revisit": "whether the state was visited before in the episode",
     "since-start": "the number of steps since the episode began",
     "since-entry": "the number of steps since the state was entered",
+    "last": "how it came out the last time, also in other episodes",
+    "recent": "how it came out the last 16 times, also in other episodes",
     "tie": "the choice, though the model says that several have one distribution",
 }
 
@@ -117,9 +120,9 @@ class OutcomeShare:
 class Finding:
     """One departure of a log from a model.
 
-    `kind` is memory, column, unit, drift, tie, copy, expression, excluded, rate or cost; `feature` a name
-    (`tightrope.monitoring.features`), empty for counts. `log_e_value` is its own evidence, `log_weight` its
-    share. `contexts` are the choices with most evidence; `effect` is the mean total variation from the model.
+    `kind` is memory, serial, column, unit, drift, tie, copy, expression, excluded, rate or cost; `feature` a
+    name (`tightrope.monitoring.features`), empty for counts. `log_e_value` is its own evidence, `log_weight`
+    its share. `contexts` are the choices with most evidence; `effect` is the mean distance from the model.
     """
 
     kind: str
@@ -193,9 +196,9 @@ class Examination(Record):
         return tuple(one for one in self.findings if one.weighed >= math.log(1.0 / self.alpha))
 
     def refutes_in_any_order(self, model: ParametricMDP) -> bool:
-        """Whether a finding other than drift is an alarm in a chain, whose rows may come in any order."""
+        """Whether a finding in which order plays no part is an alarm in a chain."""
         return not model.structure.has_choices and any(
-            one.kind != "drift" and one.is_stated for one in self.refuting
+            one.kind not in ("drift", "serial", "copy") and one.is_stated for one in self.refuting
         )
 
     @property
@@ -247,12 +250,12 @@ def examine(
     findings += [*by_counts, *copied]
     is_whole = tables is None and not log.rows_left_out
     source = None if rows <= len(log) else whole if tables is None else tables
-    tests, left_out = _weigh_features(_Rows.of(model, log, planned and is_whole), log, source)
+    ordered = ordered and (counts is None or counts.design.order.holds)
+    tests, left_out = _weigh_features(_Rows.of(model, log, planned and is_whole), log, source, ordered)
     weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
     terms = [log_e + test.log_weight for log_e, test in tests]
     stated = [term for term, (_, test) in zip(terms, tests, strict=True) if is_stated(test.feature.name, log)]
     beside = [*(log_e + weight for _, log_e in looked[-1:]), *(one.weighed for one in copied)]
-    ordered = ordered and (counts is None or counts.design.order.holds)
     change, reached = _changes(model, whole, level, tables) if ordered else ([], -1)
     changed = max((one.weighed for one in change), default=-math.inf)
     summed = log_sum(np.array([*beside, *terms]))
@@ -290,12 +293,14 @@ def examine(
 
 
 def _weigh_features(
-    rows: _Rows, log: EpisodeLog, source: EpisodeLog | FitTables | None
+    rows: _Rows, log: EpisodeLog, source: EpisodeLog | FitTables | None, ordered: bool
 ) -> tuple[list[tuple[float, _Test | _Counted]], list[str]]:
     """The tests of all features in the order of rows, and by counts of a `source`; columns left out."""
     tests: list[tuple[float, _Test | _Counted]] = []
     left_out = []
     for feature in list_features(rows.model, log):
+        if feature.kind == "serial" and not ordered:
+            continue
         code = codes(feature.name, rows.model, log)
         is_column = feature.kind in ("column", "unit") and code is not log.episode
         if is_column and tells_outcome(rows.context, rows.outcome, code):

@@ -1,17 +1,19 @@
 """What the outcome of a row could depend on although the model excludes it: features.
 
 A feature has one value per row, known before the outcome, from 0 on, or −1 for none. Names are stable:
-`prev`, `prev2`, `action`, `revisit`, `seen:STATE`, `since-entry`, `since-start`, `column:NAME`, `unit:NAME`,
-`drift`, `tie`. Unless `LogColumn.is_known` states that a column was written before outcomes, one that changes
-within episodes counts from the row before, and its evidence refutes nothing alone. A column that (almost)
-equals the outcome is excluded, which only lowers evidence.
+`prev`, `prev2`, `action`, `revisit`, `seen:STATE`, `since-entry`, `since-start`, `last`, `recent`,
+`column:NAME`, `unit:NAME`, `drift`, `tie`. Unless `LogColumn.is_known` states that a column was written
+before outcomes, one that changes within episodes counts from the row before, and its evidence refutes nothing
+alone. A column that (almost) equals the outcome is excluded, which only lowers evidence.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import xlogy
 
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.fit_tables import dyadic
@@ -19,11 +21,14 @@ from tightrope.data.free_columns import LogColumn, by_appearance
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.urns import first_rows
-from tightrope.numerics.arrays import IndexArray, OffsetArray, read_only
+from tightrope.numerics.arrays import AnyArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 
 PREFIX = 256
 """Rows by which numbers are divided into bins."""
+
+RECENT = 16
+"""Visits of a choice that `recent` looks back."""
 
 FEW = 12
 """Different numbers that are taken as they are, and words that are values rather than units."""
@@ -77,7 +82,25 @@ def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
     words = [name for name, one in log.columns.items() if one.values is None and len(one.labels) > FEW]
     units = [*([EPISODE] if log.episodes > 1 else []), *words]
     result += [Feature(f"unit:{name}", "unit", 1.0 / (1 + len(columns))) for name in units]
-    return (*result, Feature("tie", "tie"))
+    seen = np.bincount(log.transition, minlength=structure.transitions)
+    visits = np.bincount(structure.transition_choice, seen)[structure.transition_choice]
+    surprise = -xlogy(seen, seen / np.maximum(visits, 1.0)).sum() / max(len(log), 1)
+    is_drawn = is_varied(log.transition, float(surprise))
+    serial = [Feature(name, "serial", 0.5) for name in ("last", "recent") if is_drawn]
+    return (*result, *serial, Feature("tie", "tie"))
+
+
+def is_varied(kind: AnyArray, surprise: float) -> bool:
+    """Whether no long sequence recurs, so that this was drawn, not written by a rule; `surprise` is the mean
+    of −log p of each."""
+    size = len(kind)
+    length = int(3.0 * math.log(max(size, 1)) / max(surprise, 1e-3)) + 1
+    if size < 2 * length:
+        return False
+    factor = np.cumprod(np.full(size, 1_000_003, np.uint64))  # modulo 2^64
+    total = np.cumsum((kind.astype(np.uint64) + np.uint64(1)) * factor)
+    total = (total[length - 1 :] - np.r_[np.uint64(0), total[:-length]]) * factor[::-1][length - 1 :]
+    return 2 * len(np.unique(total)) > len(total)
 
 
 def has_bins(column: LogColumn) -> bool:
@@ -121,6 +144,8 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
         return log.episode
     if name == "tie":
         return log.choice(model.structure).astype(np.int32)
+    if name in ("last", "recent"):
+        return _earlier_outcomes(model, log, name == "recent")
     state = log.state(model.structure).astype(np.int32)
     before = np.where(log.previous >= 0, state[log.previous], -1).astype(np.int32)
     if name == "prev":
@@ -165,8 +190,8 @@ def value_name(
         return "beginning of an episode" if name in ("prev", "prev2", "action") else "nothing there"
     if name == "tie":
         return "as others"
-    if name == "prev":
-        return f"after {structure.state_name(value)}"
+    if name in ("prev", "last"):
+        return f"after {structure.state_name(value)}{' the last time' if name == 'last' else ''}"
     if name == "prev2" and log is not None and code is not None:
         first = int(log.previous[int(np.argmax(code == value))])
         older = int(log.previous[first])
@@ -175,6 +200,9 @@ def value_name(
         return f"after {begin}, {structure.state_name(int(state[first]))}"
     if name == "action":
         return f"after action '{structure.action_names[value]}'"
+    if name == "recent":
+        number = "0" if value == 0 else f"{2**value - 1} to {2 ** (value + 1) - 2}"
+        return f"{number} of the last {RECENT} differ from the first"
     if name in ("revisit", "seen"):
         what = "it" if name == "revisit" else rest
         return f"{what} {'was' if value else 'was not'} seen before"
@@ -226,6 +254,21 @@ def _binned(column: LogColumn) -> IndexArray:
     code = np.where(np.isfinite(values), np.searchsorted(edges, values, side="left"), -1)
     code[:PREFIX] = -1
     return code.astype(np.int32)
+
+
+def _earlier_outcomes(model: ParametricMDP, log: EpisodeLog, several: bool) -> IndexArray:
+    """What followed the last visit of a choice, or how often what followed its first one did not follow the
+    last `RECENT`, in powers of 2; −1 where there are fewer."""
+    choice, after = log.choice(model.structure), model.structure.successor[log.transition]
+    order = np.argsort(choice, kind="stable")
+    begin = np.searchsorted(choice[order], choice[order])
+    visit, after = np.arange(len(order)) - begin, after[order]
+    number = np.r_[0, np.cumsum(after != after[begin])]
+    first = np.maximum(np.arange(len(order)) - RECENT, 0)
+    value = dyadic(number[:-1] - number[first]) if several else np.roll(after, 1)
+    code = np.empty(len(order), np.int32)
+    code[order] = np.where(visit >= (RECENT if several else 1), value, -1)
+    return code
 
 
 @kernel

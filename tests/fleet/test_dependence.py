@@ -123,3 +123,21 @@ def test_units_whose_rows_refute_the_model_have_no_bounds(tmp_path: Path) -> Non
     assert "within units, outcomes depend on the choice" in str(fleet.most.verdict.why)
     with pytest.raises(tr.CannotCertify, match="no certificate is written: within units"):
         fleet.certify(tmp_path / "forged.cert")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_copied_runs_of_units_bound_nothing(times: int) -> None:
+    model = tr.build_from_rows(
+        [(0, "", {1: P, 2: 1 - P}), (1, "", {1: 1}), (2, "", {2: 1})], PARAMETERS, labels={"won": [1]}
+    )
+    rng = np.random.default_rng(6)
+    sides = [int(rng.random() < p) for p in rng.uniform(0.3, 0.7, 40) for _ in range(30)]
+    rows = [
+        (f"u{i // 30}", f"{copy}-{i}", 0, 2 - won) for copy in range(times) for i, won in enumerate(sides)
+    ]
+    names = ("unit", "episode", "state", "next_state")
+    table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+    data = tr.read_data(table, model, order="as-read")
+    fleet = tr.learn_fleet(model.problem('P=? [ F "won" ]'), data, "unit", delta=0.1)
+    assert fleet.most.verdict.word == ("contradicted" if times > 1 else "proved")
+    assert ("of 2,400 episodes repeat an earlier one" in str(fleet.most.verdict.why)) == (times > 1)

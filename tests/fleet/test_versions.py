@@ -272,6 +272,8 @@ def test_copied_runs_with_other_names_are_noticed() -> None:
     assert verdict(before, renamed) is Word.NOMINAL
     assert verdict(before, pd.concat([after, renamed[renamed.episode < "again-before4"]])) is Word.NOMINAL
     assert verdict(walks(60, 3, "before"), walks(60, 3, "after")) is Word.PROVED
+    twice = pd.concat([after, after.assign(episode="again-" + after.episode)])
+    assert verdict(before, twice) is Word.NOMINAL
 
 
 def test_copied_rows_of_tables_are_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.exposure import Pieces
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.copies import weigh_copies, weigh_timed_copies
+from tightrope.monitoring.copies import weigh_copies, weigh_repeated, weigh_timed_copies
 from tightrope.monitoring.examination import examine
 from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.statistics.outcomes import Outcomes
@@ -25,7 +25,7 @@ from tightrope.statistics.outcomes import Outcomes
 def coin() -> ParametricMDP:
     parameters = tr.Parameters.box(p=(0.0, 1.0))
     (p,) = parameters.symbols()
-    return tr.build_from_rows([(s, "", {0: p, 1: 1 - p}) for s in (0, 1)], parameters)
+    return tr.build_from_rows([(s, "", {0: p, 1: 1 - p}) for s in (0, 1)], parameters, labels={"one": [1]})
 
 
 def tosses(parts: Sequence[Sequence[int]]) -> tuple[ParametricMDP, EpisodeLog]:
@@ -93,6 +93,35 @@ def test_a_copy_that_stands_before_what_it_copies_is_no_copy() -> None:
         assert np.flatnonzero(weigh_copies(outcomes, mixed).copied).tolist() == copies
 
 
+@pytest.mark.parametrize("heads", [0.5, 0.9])
+@pytest.mark.parametrize("units", [1, 2])
+def test_the_evidence_for_repeated_runs_has_a_mean_of_at_most_one(heads: float, units: int) -> None:
+    """All logs of six runs with one step; the second half may be of a unit with other chances."""
+    mean, largest = 0.0, -math.inf
+    for sides in itertools.product((0, 1), repeat=6):
+        _, log = tosses([[one] for one in sides])
+        log_e = weigh_repeated(log, np.arange(6) // 3 if units == 2 else None).log_e
+        chances = np.repeat([heads, 1.0 - heads if units == 2 else heads], 3)
+        mean += math.prod(np.where(sides, chances, 1.0 - chances)) * math.exp(log_e)
+        largest = max(largest, log_e)
+    assert mean <= 1.0
+    assert largest > -8.0, largest
+
+
+def test_repeated_runs_are_found_whatever_they_are_made_of() -> None:
+    """Scripts of ten steps: the model of single steps is wrong, and runs are drawn anew all the same."""
+    rng = np.random.default_rng(2)
+    scripts = rng.integers(0, 2, (5, 10)).tolist()
+    runs = [scripts[k] for k in rng.integers(0, 5, 80)]
+    _, once = tosses(runs)
+    _, twice = tosses([*runs, *runs])
+    units = np.repeat(np.arange(4), 40)
+    assert weigh_repeated(once).log_e < 0.0 and not weigh_repeated(once).copied.any()
+    for unit in (None, units):
+        copies = weigh_repeated(twice, unit)
+        assert copies.log_e > 50.0 and np.flatnonzero(copies.copied).tolist() == list(range(80, 160))
+
+
 def stretches(episodes: Sequence[Sequence[int]], window: int) -> Pieces:
     """Two states by turns; an episode is watched for so long, and its last sojourn is cut off."""
     rows = []
@@ -145,3 +174,14 @@ def test_timed_logs_that_were_written_twice_are_no_evidence_twice(
     assert result.verdict.word == ("contradicted" if times > 1 else "proved")
     if times > 1:
         assert "40 of 80 episodes repeat an earlier one row by row" in result.verdict.why
+
+
+def test_what_copied_episodes_returned_counts_for_nothing() -> None:
+    sides = np.random.default_rng(4).integers(0, 2, (80, 12)).tolist()
+    model, log = tosses([*sides, *sides])
+    question = model.problem('P=? [ F<=3 "one" ]')
+    counts = log.counts(model, SamplingDesign(SamplingKind.TRAJECTORIES))
+    result = tr.learn(question, counts, delta=0.05)
+    assert result.verdict.word == "contradicted" and "80 of 160 episodes repeat" in result.verdict.why
+    assert result.seen is None and result.outcomes is not None
+    assert "no independent draws" in result.outcomes.text

@@ -55,6 +55,7 @@ from tightrope.learning.pipeline import DeltaSplit, Pipeline, Serves, Settled, c
 from tightrope.learning.result import LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
+from tightrope.monitoring.copies import weigh_repeated
 from tightrope.monitoring.episode_scores import Episodes, Scores
 from tightrope.monitoring.examination import SHARES, WORDS
 from tightrope.monitoring.features import codes, is_stated, list_features, part_of
@@ -514,10 +515,12 @@ class _UnitBounds:
 
     @cached_property
     def refuted(self) -> str | None:
-        """What the rows say against the model within units, where the model is used: half of α is for all
-        units together, the rest for each alone."""
+        """What the rows say against the model within units, where it is used (half of α is for all units
+        together, the rest for each alone), or else against independent runs."""
         if self.observation is not None:
-            return None
+            unit = np.repeat(np.arange(len(self.parts)), [part.episodes for part in self.parts])
+            copies = weigh_repeated(self._together, unit)
+            return copies.text if copies.log_e >= math.log(1.0 / ALPHA) else None
         unit = np.repeat(np.arange(len(self.parts)), [len(part) for part in self.parts])
         log_e, feature = weigh_within(self.model, self._together, unit)
         if log_e >= math.log(2 / ALPHA):

@@ -45,7 +45,9 @@ from tightrope.learning.groups import units_in
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import END, START, Structure
+from tightrope.monitoring.copies import weigh_repeated
 from tightrope.monitoring.episode_scores import Episodes, PathRules
+from tightrope.monitoring.model_fit import ALPHA
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text, interval_text, number_text, sure_text
@@ -88,7 +90,7 @@ UNITS = Assumed.stated(
 
 COPIES = Assumed.unverified(
     "separate logs",
-    "more runs are equal in both logs than chance explains, so they may be copies: leave these out",
+    "more runs are equal than chance explains, so they may be copies: leave these out",
 )
 SAME_RUNS = "both logs have the same runs"
 
@@ -303,11 +305,13 @@ def compare_versions(
 
 
 def _have_copies(counts: Sequence[Counts]) -> bool:
-    """Whether two logs may have common runs; logs that are known to be equal are refused."""
+    """Whether runs may stand in both logs, or twice in one; logs that are known to be equal are refused."""
     shared = counts[0].provenance.overlap(counts[1].provenance)
     if shared is Overlap.SAME:
         raise InputError(SAME_RUNS, hint="if the logs only happen to be equal, name the runs differently")
-    return shared is Overlap.PART or _more_equal_between([one.log() for one in counts if one.log])
+    logs = [one.log() for one in counts if one.log]
+    is_repeated = any(weigh_repeated(log).log_e >= math.log(1.0 / ALPHA) for log in logs)
+    return is_repeated or shared is Overlap.PART or _more_equal_between(logs)
 
 
 def _more_equal_between(logs: Sequence[EpisodeLog]) -> bool:

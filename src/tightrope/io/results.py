@@ -161,8 +161,9 @@ class Anomaly:
     """One way in which data depart from a model.
 
     `kind` is expression (all choices with one distribution), tie (one choice among several that are said to
-    be equal), drift (parameters changed), excluded (the model gives the event probability 0), returns, or
-    what outcomes depend on beside the choice: memory, column or unit.
+    be equal), drift (parameters changed), excluded (the model gives the event probability 0), returns, copy
+    (episodes that repeat others), or what outcomes depend on beside the choice: memory, serial (outcomes
+    before, also in other episodes), column or unit.
     `log_e_value` is the natural logarithm of its own evidence, before it is weighed against the others; null
     where it is infinite. `since` are the events before a change.
 
@@ -263,10 +264,20 @@ class ModelFit(Record):
         return self.alarm or self.verdict == GROWING
 
     @property
+    def dependence(self) -> str | None:
+        """Words about episodes that are no independent draws, if that fits worst; else None."""
+        worst = self.suspects[0] if self.alarm and self.suspects else None
+        return worst.text if worst is not None and worst.kind in ("copy", "serial") else None
+
+    @property
     def misfit(self) -> str | None:
         """Words about a model that is contradicted, with what fits worst; else None."""
         if not self.alarm:
             return None
+        if self.dependence is not None:
+            return (
+                f"the data contradict the model: {self.dependence} (e-value {power_text(self.log_e_value)})"
+            )
         worst = f" Worst: {self.suspects[0].words}." if self.suspects else ""
         return (
             f"the data contradict the model: e-value {power_text(self.log_e_value)} after {self.events:,} "

@@ -39,7 +39,7 @@ ASSUMES = {
     "untied": "every choice has one distribution, whatever it is",
     "per-unit": "every choice has one distribution in each unit",
 }
-BY_ALL = ("memory", "drift", "excluded")
+BY_ALL = ("memory", "serial", "copy", "drift", "excluded")
 """What the weakest rung excludes as well."""
 
 BY_POOLED = ("unit", "column")
@@ -161,6 +161,8 @@ def what_to_do(result: LearningResult) -> str:
     suspect = result.fit.suspects[0] if result.fit is not None and result.fit.suspects else None
     if suspect is not None and suspect.kind == "drift":
         return "'tightrope watch' dates the change, and --since excludes earlier rows"
+    if suspect is not None and suspect.kind == "copy":
+        return "leave the copies out; 'tightrope doctor' shows what else does not fit"
     rung = next(name for name in (*ASSUMES, "") if name not in refuted)
     if rung == "untied" and result.problem.lift is not None:
         rung = ""

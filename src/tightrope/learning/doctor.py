@@ -502,6 +502,8 @@ class _Answers:
             return [], "the parameters change; `watch` shows when, and `since` excludes earlier rows"
         if finding.kind == "serial":
             return [], "outcomes depend on those before them; no amendment of the model says how"
+        if finding.kind == "copy":
+            return [], "leave the copies out of the log"
         if finding.kind == "excluded":
             return [], "the model gives it probability 0: write the transition into the model"
         return [], "no amendment is known"

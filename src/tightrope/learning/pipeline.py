@@ -433,6 +433,8 @@ class Pipeline:
             robust = replace(robust, policy=self.made(robust.policy))
         vars(solved.optimistic)["policy"] = self.made(solved.optimistic.policy)
         value, seen = solved.value, self._look(spent)
+        if isinstance(seen, ObservedOutcomes) and tested is not None and tested.dependence is not None:
+            seen = Unobserved(f"episodes are no independent draws: {tested.dependence}")
         wrong_costs = None if self.split.costs is None else self.split.costs.contradiction
         if isinstance(seen, ObservedOutcomes):
             is_chain = self.problem.base.structure.choices == self.problem.base.structure.states

@@ -36,6 +36,12 @@ class Copies:
     log_e: float
     copied: BoolArray
 
+    @property
+    def text(self) -> str:
+        """What is wrong with such a log."""
+        number, episodes = int(self.copied.sum()), len(self.copied)
+        return f"{number:,} of {episodes:,} episodes repeat an earlier one row by row: count each once"
+
 
 def weigh_copies(outcomes: Outcomes, log: EpisodeLog) -> Copies:
     """Of a log in discrete time, where rows of fresh episodes have the mixture of their signature."""
@@ -52,6 +58,26 @@ def weigh_copies(outcomes: Outcomes, log: EpisodeLog) -> Copies:
     fresh = seen - np.bincount(outcome[(source >= 0)[log.episode]], minlength=size)
     free = free_prediction(fresh, outcomes.signature, len(outcomes.width), outcomes.width)
     return _weighed(source, [*free, *(seen * surprise)])
+
+
+def weigh_repeated(log: EpisodeLog, unit: OffsetArray | None = None) -> Copies:
+    """Of independent episodes, of each unit, of which nothing else is known: all their orders are equally
+    likely."""
+    order, start = log.by_episode()
+    kind = kinds_of([log.transition[order]], start)
+    unit = np.zeros(len(kind), np.int64) if unit is None else unit
+    cell = np.unique(unit * np.int64(len(kind)) + kind, return_inverse=True)[1]
+    source = _sources(kind, np.log(np.bincount(unit)[unit] / np.bincount(cell)[cell]))
+    copied, first = source >= 0, _first(source)
+
+    def ratio(group: OffsetArray) -> FloatArray:
+        whole, sources, copies = (
+            np.bincount(group[one], minlength=len(group)) for one in (slice(None), first, copied)
+        )
+        left = whole - sources
+        return np.asarray(gammaln(left + 1) - gammaln(left - copies + 1), dtype=np.float64)
+
+    return _weighed(source, [*ratio(unit).tolist(), *(-ratio(cell)).tolist()])
 
 
 def weigh_timed_copies(pieces: Pieces) -> Copies:
@@ -83,12 +109,17 @@ def weigh_timed_copies(pieces: Pieces) -> Copies:
     start = np.r_[0, np.cumsum(np.bincount(number, minlength=episodes))]
     kind = kinds_of([code, pieces.transition[last]], start)
     source = _sources(kind, np.bincount(number, gain, episodes).astype(np.float64))
-    copied, first = source >= 0, np.zeros(episodes, np.bool_)
-    first[source[copied]] = True
-    sources, copies = (first & ~copied)[number], ending(copied[number])
+    sources, copies = _first(source)[number], ending((source >= 0)[number])
     left, due = at_risk(every) - at_risk(sources), ending(every) - ending(sources)
     ratio = gammaln(left + 1) - gammaln(left - copies + 1) + gammaln(due - copies + 1) - gammaln(due + 1)
     return _weighed(source, ratio.tolist())
+
+
+def _first(source: OffsetArray) -> BoolArray:
+    """Episodes that are the source of others, and no copies themselves."""
+    result = np.zeros(len(source), np.bool_)
+    result[source[source >= 0]] = True
+    return result & (source < 0)
 
 
 def _weighed(source: OffsetArray, terms: list[float]) -> Copies:

@@ -140,12 +140,10 @@ class Finding:
     @staticmethod
     def of_copies(copies: Copies, share: float) -> list[Finding]:
         """What to say where episodes look copied."""
-        number, episodes = int(copies.copied.sum()), len(copies.copied)
-        text = f"{number:,} of {episodes:,} episodes repeat an earlier one row by row: count each once"
-        one = Finding(
-            "copy", "", text, copies.log_e, effect=number / max(episodes, 1), log_weight=math.log(share)
-        )
-        return [one] if number else []
+        share_copied = float(copies.copied.mean()) if len(copies.copied) else 0.0
+        weight = math.log(share)
+        one = Finding("copy", "", copies.text, copies.log_e, effect=share_copied, log_weight=weight)
+        return [one] if share_copied else []
 
     @property
     def weighed(self) -> float:

@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from tightrope.io.results import Moved
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
-from tightrope.numerics.linear_program import Block
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.regions.likelihood import LogLikelihood
 from tightrope.regions.tightening import coordinate_envelopes
@@ -61,7 +61,6 @@ BARRIER = 1e-4
 
 _CLOSE = 1e-14
 _NEARBY = 1e-5
-_NEARLY_ALL = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +80,6 @@ class BestFit:
         return LikelihoodMaximiser.of(self.coordinates, self.functions)
 
     @cached_property
-    def bottoms(self) -> FloatArray:
-        """The terms of all denominators: number, coefficient, exponents of the free parameters."""
-        rows = []
-        for k, g in enumerate(self.coordinates.denominators):
-            for monomial, coefficient in g.terms.items():
-                row = np.zeros(2 + len(self.coordinates.free))
-                row[:2] = k, float(coefficient)
-                for index, exponent in monomial:
-                    row[2 + index] = exponent
-                rows.append(row)
-        return np.array(rows).reshape(len(rows), 2 + len(self.coordinates.free))
-
-    @cached_property
     def informative(self) -> FloatArray:
         """1 for expressions that depend on the parameters, 0 for constants."""
         result: FloatArray = (np.abs(self.functions.linear).max(axis=1, initial=0.0) > 0.0).astype(np.float64)
@@ -110,14 +96,33 @@ class BestFit:
         return rows, np.concatenate([bound, product_bound, box.upper, -box.lower])
 
     @cached_property
-    def parts(self) -> list[tuple[Block, tuple[FloatArray, FloatArray, FloatArray, FloatArray]]]:
-        """The expressions and faces of every block of parameters."""
-        faces, bounds = self.maximiser.faces
-        linear, constant = self.functions.linear, self.functions.constant
-        return [
-            (block, (linear[np.ix_(f, own)], constant[f], faces[np.ix_(r, own)], bounds[r]))
-            for block, own, (f, r) in ((block, block.columns, block.rows) for block in self.maximiser.blocks)
-        ]
+    def whole(self) -> list[_Part]:
+        """All coordinates, products and reciprocals among them, in blocks where they fall apart."""
+        linear, size = self.functions.linear, self.coordinates.size
+        if self.maximiser.blocks:
+            return self.parts
+        functions = linear, self.functions.constant, _NO_PRODUCTS, np.empty((0, 2 + size))
+        return [_Part(np.arange(size), np.arange(len(linear)), functions, self.rows)]
+
+    @cached_property
+    def parts(self) -> list[_Part]:
+        """The free parameters, in blocks where they fall apart."""
+        maximiser, linear, constant = self.maximiser, self.functions.linear, self.functions.constant
+        if maximiser.blocks:
+            return [
+                _Part(
+                    block.columns,
+                    block.rows[0],
+                    (part.linear, part.constant, _NO_PRODUCTS, np.empty((0, 2 + len(block.columns)))),
+                    (part.faces, part.bounds),
+                )
+                for block, part in zip(maximiser.blocks, maximiser.parts, strict=True)
+            ]
+        free, bottoms = len(self.coordinates.free), enumerate(maximiser.search.denominators)
+        terms = [np.r_[k, coefficient, power] for k, each in bottoms for coefficient, power in each]
+        products = np.array(self.coordinates.products, dtype=np.int64).reshape(-1, 2)
+        functions = linear, constant, products, np.array(terms).reshape(len(terms), 2 + free)
+        return [_Part(np.arange(free), np.arange(len(linear)), functions, maximiser.faces)]
 
     @cached_property
     def _free_rows(self) -> tuple[FloatArray, FloatArray]:
@@ -157,21 +162,17 @@ class BestFit:
                 return moved
         return point
 
-    def search(self, weight: FloatArray, start: FloatArray | None = None) -> FloatArray:
-        """Coordinates near the maximum of the likelihood, strictly inside."""
-        used = np.flatnonzero(weight * self.informative > 0.0)
-        linear, constant, count = self.functions.linear[used], self.functions.constant[used], weight[used]
+    def search(
+        self, weight: FloatArray, start: FloatArray | None = None, slope: FloatArray | None = None
+    ) -> FloatArray:
+        """Coordinates near the maximum of the likelihood (plus slope·x), strictly inside."""
         rows, bound = self.rows
-        x = self.centre if start is None or not self._is_inside(start, linear, constant) else start
-        x = x.copy()
-        # Products and reciprocals are coordinates here.
-        none = np.empty((0, 2), dtype=np.int64)
+        used = np.flatnonzero(weight * self.informative > 0.0)
+        x = self.centre if start is None else start
+        chance = self.functions.linear[used] @ x + self.functions.constant[used]
+        x = (x if np.all(bound - rows @ x > 1e-14) and np.all(chance > 0.0) else self.centre).copy()
         how = BARRIER, _CLOSE, _NEARBY
-        if self.maximiser.blocks:
-            climb_blocks(self, weight * self.informative, x, (0, len(x)), how)
-            return x
-        functions = linear, constant, none, np.empty((0, 2 + len(x)))
-        climb(functions, (rows, bound), count, x, (0, len(x)), how)
+        _climb_parts(self.whole, weight * self.informative, x, (0, len(x)), how, slope)
         return x
 
     def upper(
@@ -200,26 +201,6 @@ class BestFit:
         total = intercept + float(price @ bound) + float(largest.sum()) + float(fuzz @ reach) * (1.0 + 1e-9)
         return up(total + spread + 4.0 * np.finfo(float).eps * abs(intercept))
 
-    def _is_inside(self, x: FloatArray, linear: FloatArray, constant: FloatArray) -> bool:
-        rows, bound = self.rows
-        return bool(np.all(bound - rows @ x > 1e-14) and np.all(linear @ x + constant > 0.0))
-
-
-def solve_step(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    try:
-        result = np.linalg.solve(matrix, right)
-    except np.linalg.LinAlgError:
-        result = np.linalg.lstsq(matrix, right, rcond=None)[0]
-    return result.astype(np.float64, copy=False)
-
-
-def longest_step(chance: FloatArray, slope: FloatArray, room: FloatArray, narrowing: FloatArray) -> float:
-    """The part of a step, at most all of it, that stays inside."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first = np.where(slope < 0.0, -chance / slope, np.inf).min(initial=np.inf)
-        second = np.where(narrowing > 0.0, room / narrowing, np.inf).min(initial=np.inf)
-    return min(1.0, _NEARLY_ALL * float(min(first, second)))
-
 
 _STEPS = 80
 _NEARLY_THERE = 1e-3
@@ -238,41 +219,37 @@ def refit(
     fit: BestFit, weight: FloatArray, points: FloatArray, first: OffsetArray, last: OffsetArray
 ) -> None:
     """Move points[b, k] towards the estimate for weight[b], in the parameters first[k] to last[k] only."""
-    functions, maximiser = fit.functions, fit.maximiser
-    faces, bounds = maximiser.faces
-    products = np.array(fit.coordinates.products, dtype=np.int64).reshape(-1, 2)
-    used = np.flatnonzero((weight > 0.0).any(axis=0) & (fit.informative > 0.0))
-    linear, constant = functions.linear[used], functions.constant[used]
-    count = np.ascontiguousarray(weight[:, used])
     roughly = (SMOOTHING, _NEARLY_THERE, _NEARLY_THERE)
     for row in range(len(points)):
-        for kind in range(len(first)):
-            if maximiser.blocks:
-                moved = int(first[kind]), int(last[kind])
-                climb_blocks(fit, weight[row] * fit.informative, points[row, kind], moved, roughly)
-                continue
-            climb(
-                (linear, constant, products, fit.bottoms),
-                (faces, bounds),
-                count[row],
-                points[row, kind],
-                (int(first[kind]), int(last[kind])),
-                roughly,
-            )
+        for kind, moved in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+            _climb_parts(fit.parts, weight[row] * fit.informative, points[row, kind], moved, roughly)
 
 
-def climb_blocks(
-    fit: BestFit, weight: FloatArray, t: FloatArray, moved: tuple[int, int], how: tuple[float, float, float]
+class _Part(NamedTuple):
+    """Some coordinates, the expressions that depend on them, what `climb` takes of these, and the faces."""
+
+    own: OffsetArray
+    expression: OffsetArray
+    functions: tuple[FloatArray, FloatArray, OffsetArray, FloatArray]
+    faces: tuple[FloatArray, FloatArray]
+
+
+def _climb_parts(
+    parts: Sequence[_Part],
+    weight: FloatArray,
+    t: FloatArray,
+    moved: tuple[int, int],
+    how: tuple[float, float, float],
+    slope: FloatArray | None = None,
 ) -> None:
-    """`climb` where the parameters fall into blocks: one after the other, those that are moved."""
-    for block, (linear, constant, faces, bounds) in fit.parts:
-        own, count = block.columns, weight[block.rows[0]]
+    """`climb` in all parts, one after the other, in those coordinates that are moved."""
+    slope = np.zeros(len(t)) if slope is None else slope
+    for own, expression, (linear, constant, products, bottoms), faces in parts:
         first, last = np.searchsorted(own, moved).tolist()
         if first < last:
-            used = np.flatnonzero(count > 0.0)
-            part = np.ascontiguousarray(t[own])
-            functions = linear[used], constant[used], _NO_PRODUCTS, np.empty((0, 2 + len(own)))
-            climb(functions, (faces, bounds), count[used], part, (first, last), how)
+            used, part = np.flatnonzero(weight[expression] > 0.0), np.ascontiguousarray(t[own])
+            functions = linear[used], constant[used], products, bottoms
+            climb(functions, faces, (weight[expression[used]], slope[own]), part, (first, last), how)
             t[own] = part
 
 
@@ -283,14 +260,15 @@ _NO_PRODUCTS: OffsetArray = np.empty((0, 2), dtype=np.int64)
 def climb(
     functions: tuple[FloatArray, FloatArray, OffsetArray, FloatArray],
     domain: tuple[FloatArray, FloatArray],
-    count: FloatArray,
+    weights: tuple[FloatArray, FloatArray],
     t: FloatArray,
     moved: tuple[int, int],
     how: tuple[float, float, float],
 ) -> None:
-    """Newton's method in t[first:last], in place; `how`: barrier's weight, gain at the end, gain below
-    rounding."""
+    """Newton's method for Σ count·log f + slope·x in t[first:last], in place; `how`: barrier's weight, gain
+    at the end, gain below rounding."""
     linear, constant, products, bottoms = functions
+    count, tilt = weights
     faces, bounds = domain
     first, last = moved
     barrier, close, little = how
@@ -300,7 +278,7 @@ def climb(
     gradient, bend, slope = np.empty(width), np.empty((width, width)), np.empty(width)
     step = np.empty(width)
     trial = t.copy()
-    value = _objective(functions, domain, count, t, x, barrier)
+    value = _objective(functions, domain, weights, t, x, barrier)
     if value == -np.inf:
         return
     for _ in range(_STEPS):
@@ -314,7 +292,10 @@ def climb(
             left, right = products[j]
             for i in range(width):
                 slope_of[behind + j, i] = slope_of[left, i] * x[right] + slope_of[right, i] * x[left]
-        gradient[:] = 0.0
+        for i in range(width):
+            gradient[i] = 0.0
+            for c in range(size):
+                gradient[i] += tilt[c] * slope_of[c, i]
         bend[:] = 0.0
         for e in range(len(count)):
             if count[e] > 0.0:
@@ -345,7 +326,7 @@ def climb(
         while True:
             for i in range(width):
                 trial[first + i] = t[first + i] + length * step[i]
-            reached = _objective(functions, domain, count, trial, x, barrier)
+            reached = _objective(functions, domain, weights, trial, x, barrier)
             if reached >= value + 0.1 * length * rise or (rise <= little and reached > -np.inf):
                 break
             length *= 0.5
@@ -423,14 +404,17 @@ def _add_reciprocals(
 def _objective(
     functions: tuple[FloatArray, FloatArray, OffsetArray, FloatArray],
     domain: tuple[FloatArray, FloatArray],
-    count: FloatArray,
+    weights: tuple[FloatArray, FloatArray],
     t: FloatArray,
     x: FloatArray,
     barrier: float,
 ) -> float:
     linear, constant, products, bottoms = functions
     faces, bounds = domain
+    count, tilt = weights
     total = 0.0
+    for c in range(len(t)):
+        total += tilt[c] * t[c]
     for row in range(len(bounds)):
         room = bounds[row]
         for c in range(len(t)):

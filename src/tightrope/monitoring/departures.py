@@ -185,8 +185,19 @@ def log_sum(terms: FloatArray) -> float:
     return total - 1e-9 - 4e-16 * abs(total)
 
 
+def mean(log_e: FloatArray) -> float:
+    """The logarithm of the average, rounded down."""
+    return log_sum(log_e.ravel()) - math.log(log_e.size)
+
+
+def hedged(log_e: FloatArray, share: float) -> FloatArray:
+    """log Π (1 − share + share·E) over units, of which no two move at the same event."""
+    if share == 1.0:
+        return np.asarray(log_e.sum(axis=0))
+    result: FloatArray = np.logaddexp(math.log1p(-share), log_e + math.log(share)).sum(axis=0)
+    return result
+
+
 def bet_on_all(log_e: FloatArray, size: int) -> float:
-    """½ Π(1 − 1/S + E/S) + ½ Π(½ + E/2) over S units, of which no two move at the same event."""
-    few = np.logaddexp(math.log1p(-1.0 / size), log_e - math.log(size)) if size > 1 else log_e
-    half = np.logaddexp(0.0, log_e) - math.log(2.0)
-    return float(np.logaddexp(few.sum(), half.sum())) - math.log(2.0)
+    """½ Π(1 − 1/S + E/S) + ½ Π(½ + E/2) over S units."""
+    return mean(np.array([hedged(log_e, 0.5), hedged(log_e, 1.0 / size)]))

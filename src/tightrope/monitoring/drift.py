@@ -20,10 +20,8 @@ from tightrope.monitoring.best_fit import (
     BARRIER,
     BestFit,
     log_chances_of,
-    longest_step,
     moved_parameters,
     refit,
-    solve_step,
 )
 from tightrope.monitoring.departures import log_sum
 from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
@@ -245,13 +243,8 @@ class JointTerms:
         """An upper bound on Σ π·g over the domain, and where it is nearly reached."""
         weight = (shares @ POWERS) @ self.past + shares.sum(axis=1) @ self.since
         periods = self.compensation.shares(self.closed, np.where(shares < _NEGLIGIBLE, 0.0, shares))
-        x = self._search(weight, periods, start)
-        tangent = self._tangent(x, periods)
+        x, tangent = self._search(weight, periods, start)
         return x, self.fit.upper(weight, x, tangent.tilt, tangent.level)
-
-    def _tangent(self, x: FloatArray, periods: FloatArray) -> Tangent:
-        functions = self.fit.functions
-        return self.compensation.tangent(functions.at(x), periods)
 
     def _explain(self, x: FloatArray) -> FloatArray:
         """g at x, about."""
@@ -262,51 +255,31 @@ class JointTerms:
         result: FloatArray = POWERS * (self.past @ logs)[:, None] + (self.since @ logs)[:, None] - given
         return result
 
-    def _search(self, weight: FloatArray, periods: FloatArray, start: FloatArray) -> FloatArray:
-        """Where weight·log f − S with a barrier is largest, nearly, by damped Newton steps from `start`."""
-        functions = self.fit.functions
-        rows, bound = self.fit.rows
-        used = np.flatnonzero(weight * self.fit.informative > 0.0)
-        linear, constant, count = functions.linear[used], functions.constant[used], weight[used]
-        x = start
-        if not (np.all(linear @ x + constant > 0.0) and np.all(bound - rows @ x > 1e-14)):
-            x = self.fit.centre
-        tangent = self._tangent(x, periods)
-        for _ in range(_STEPS):
-            chance, room = linear @ x + constant, bound - rows @ x
-            everywhere = np.maximum(functions.at(x), 1e-12)
-            gradient = linear.T @ (count / chance) + functions.linear.T @ tangent.tilt
-            gradient -= BARRIER * (rows.T @ (1.0 / room))
-            scaled = linear * (np.sqrt(count) / chance)[:, None]
-            bent = functions.linear * np.sqrt(tangent.bend / everywhere)[:, None]
-            fenced = rows / room[:, None]
-            step = solve_step(scaled.T @ scaled + bent.T @ bent + BARRIER * (fenced.T @ fenced), gradient)
-            rise = float(gradient @ step)
-            if not rise > _CLOSE:
-                break
-            length = longest_step(chance, linear @ step, room, rows @ step)
-            before = self._objective(count, chance, room, tangent, everywhere)
-            while length > 1e-6:
-                moved = x + length * step
-                new_chance, new_room = linear @ moved + constant, bound - rows @ moved
-                if np.all(new_chance > 0.0) and np.all(new_room > 1e-14):
-                    tried = self._tangent(moved, periods)
-                    there = np.maximum(functions.at(moved), 1e-12)
-                    after = self._objective(count, new_chance, new_room, tried, there)
-                    if after >= before + 0.1 * length * rise or rise < 1e-4:
-                        break
-                length *= 0.5
-            else:
-                break
-            x, tangent = moved, tried
-        return x
+    def _search(
+        self, weight: FloatArray, periods: FloatArray, start: FloatArray
+    ) -> tuple[FloatArray, Tangent]:
+        """Where weight·log f − S is largest, nearly, and the tangent there.
 
-    @staticmethod
-    def _objective(
-        count: FloatArray, chance: FloatArray, room: FloatArray, tangent: Tangent, everywhere: FloatArray
-    ) -> float:
-        fence = BARRIER * float(np.log(room).sum())
-        return float(count @ np.log(chance)) + tangent.level + float(tangent.tilt @ everywhere) + fence
+        Around a point −S is about bend·log f + (tilt − bend)·f, whose maximum is the next one.
+        """
+        functions, (rows, bound) = self.fit.functions, self.fit.rows
+        informed = weight * self.fit.informative
+        x, best, trial = start, -math.inf, self.fit.search(weight, start)
+        for _ in range(_STEPS):
+            exact = functions.at(trial)
+            tangent, chance = self.compensation.tangent(exact, periods), np.maximum(exact, _LEAST)
+            value = float(informed @ np.log(chance)) + tangent.level + float(tangent.tilt @ chance)
+            value += BARRIER * float(np.log(np.maximum(bound - rows @ trial, 1e-300)).sum())
+            rounding = _CLOSE + 1e-13 * abs(value)
+            if value < best - rounding:
+                trial = 0.5 * (x + trial)
+                continue
+            is_over, x, best = value <= best + rounding, trial, value
+            if is_over:
+                break
+            slope = (tangent.tilt - tangent.bend) @ functions.linear
+            trial = self.fit.search(weight + tangent.bend * chance, x, slope)
+        return x, tangent
 
 
 def weigh_terms(shares: FloatArray, base: FloatArray, most: float) -> float:

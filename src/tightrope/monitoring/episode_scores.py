@@ -313,24 +313,13 @@ class PathGraph:
 
     def leads_to(self, goal: BoolArray) -> BoolArray:
         """States with a path to the goal."""
-        result: BoolArray = goal.copy()
-        while True:
-            more = result.copy()
-            more[self.source[result[self.successor]]] = True
-            if np.array_equal(more, result):
-                return result
-            result = more
+        return _spread(goal, self.successor, self.source)
 
     def refuse_traps(self, target: BoolArray) -> None:
         """Where the target may never be reached, the value may be infinite, and no episode shows it."""
-        reached: BoolArray = np.zeros(self.states, dtype=np.bool_)
-        reached[self.initial] = True
-        while True:
-            more = reached.copy()
-            more[self.successor[reached[self.source] & ~target[self.source]]] = True
-            if np.array_equal(more, reached):
-                break
-            reached = more
+        inner = ~target[self.source]
+        first = np.arange(self.states) == self.initial
+        reached = _spread(first, self.source[inner], self.successor[inner])
         if np.any(reached & ~self.leads_to(target)):
             raise CannotCertify(
                 "some path never reaches the end of rewards, so episodes do not show all of them"
@@ -390,6 +379,16 @@ class PathGraph:
                     break
             ends.append(sign * (value if settled else np.where(target, value, np.inf)))
         return ends[0], ends[1]
+
+
+def _spread(states: BoolArray, tail: OffsetArray, head: OffsetArray) -> BoolArray:
+    """These states, and all that paths lead to from them."""
+    while True:
+        more = states.copy()
+        more[head[states[tail]]] = True
+        if np.array_equal(more, states):
+            return states
+        states = more
 
 
 MOST_STEPS = 10_000

@@ -25,6 +25,7 @@ from tightrope.monitoring.copies import weigh_timed_copies
 from tightrope.monitoring.departures import bet_on_all
 from tightrope.monitoring.examination import Examination, Finding
 from tightrope.monitoring.features import AS_LABELS
+from tightrope.monitoring.urns import sums
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.statistics.rates import SHAPE, RateClasses, texts_of
 
@@ -110,8 +111,8 @@ class _RateCells:
         """Cells of the same transition and value as one; their exposure is shared, or adds up."""
         key = transition * (int(value.max(initial=0)) + 1) + value
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
-        exposure = self.exposure[first] if shared else _sums(which, self.exposure, len(first))
-        events = _sums(which, self.events, len(first))
+        exposure = self.exposure[first] if shared else sums(which, self.exposure, len(first))
+        events = sums(which, self.events, len(first))
         place, value = transition[first], value[first]
         return replace(self, transition=place, value=value, events=events, exposure=exposure)
 
@@ -148,8 +149,8 @@ class _Units:
     def log_e(self, cells: _RateCells) -> FloatArray:
         """The evidence of each unit."""
         size = len(self.low)
-        events = _sums(cells.transition, cells.events, size)
-        exposure = _sums(cells.transition, cells.exposure, size)
+        events = sums(cells.transition, cells.events, size)
+        exposure = sums(cells.transition, cells.exposure, size)
         best = np.clip(events / np.where(exposure > 0.0, exposure, 1.0), self.low, self.high)
         with np.errstate(divide="ignore", invalid="ignore"):
             null = np.where(events > 0, events * np.log(best), 0.0) - best * exposure
@@ -173,7 +174,7 @@ class _Units:
                     scale = shape / (self.middle * np.exp(step * (nearest + offset)))
                     log_q = counted - cells.events * np.log(scale[unit] + cells.exposure)
                     log_q -= shape * np.log1p(cells.exposure / scale[unit])
-                    total = _sums(unit, log_q, size)
+                    total = sums(unit, log_q, size)
                     terms.append(total - math.log(1.5) - np.log((place + 1.0) * (place + 2.0)))
         result: FloatArray = logsumexp(terms, axis=0) - math.log(len(SHAPES) * len(STEPS))
         return result
@@ -184,8 +185,8 @@ class _Units:
         place = np.log(cells.times)[cells.value]
         terms = []
         for exponent in TILTS:
-            weighed = _sums(unit, np.exp(exponent * place) * cells.exposure, size)
-            gained = exponent * _sums(unit, place * cells.events, size)
+            weighed = sums(unit, np.exp(exponent * place) * cells.exposure, size)
+            gained = exponent * sums(unit, place * cells.events, size)
             scale = SHAPE / self.middle
             log_q = gammaln(SHAPE + events) - gammaln(SHAPE) - events * np.log(scale + weighed)
             terms.append(gained + log_q - SHAPE * np.log1p(weighed / scale))
@@ -209,9 +210,9 @@ class _RateTest:
         low, high = ranges_over_box(model.expressions, model.parameters.lower, model.parameters.upper)
         low, high = np.maximum(low, 0.0)[model.expression], np.maximum(high, 0.0)[model.expression]
         self.transitions = _units(low * (1 - 1e-12), high * (1 + 1e-12), moves)
-        sums = [_sums(self.owner[moves], x[moves], model.states) for x in (low, high)]
+        leaving = [sums(self.owner[moves], x[moves], model.states) for x in (low, high)]
         exits = np.bincount(self.owner[moves], minlength=model.states)
-        self.states = _units(sums[0] * (1 - 1e-12), sums[1] * (1 + 1e-12), exits > 0)
+        self.states = _units(leaving[0] * (1 - 1e-12), leaving[1] * (1 + 1e-12), exits > 0)
         self.has_races = bool((exits > 1).any())
 
     @cached_property
@@ -291,7 +292,7 @@ class _RateTest:
         size = max(int(code.max(initial=0)), len(names) - 2) + 2
         value = np.where(code < 0, size - 1, code)
         key, which = np.unique(pieces.state * size + value, return_inverse=True)
-        waited = _sums(which, pieces.duration, len(key))
+        waited = sums(which, pieces.duration, len(key))
         ends = pieces.transition >= 0
         jumped = pieces.transition[ends] * size + value[ends]
         if names and len(names) < size:
@@ -308,7 +309,7 @@ class _RateTest:
         for value, (low, high) in enumerate(zip([0.0, *edges], [*edges, math.inf], strict=True)):
             if low < most and high > least:
                 here = np.minimum(until, high) - np.maximum(since, low)
-                waited[:, value] = _sums(pieces.state, np.maximum(here, 0.0), self.model.states)
+                waited[:, value] = sums(pieces.state, np.maximum(here, 0.0), self.model.states)
         ends = pieces.transition >= 0
         bins = np.searchsorted(edges, until[ends], side="left")
         key = np.flatnonzero(waited.ravel() > 0.0)
@@ -355,11 +356,6 @@ class _RateTest:
                 state, text = worst, f"the rate of leaving {structure.state_name(worst)}"
             log_e = float(np.logaddexp(log_e, both) - math.log(2.0))
         return log_e, _show(state, text, shown, worst)
-
-
-def _sums(group: OffsetArray, values: FloatArray, size: int) -> FloatArray:
-    """The sum of the values of every group."""
-    return np.bincount(group, weights=values, minlength=size).astype(np.float64)
 
 
 def _units(low: FloatArray, high: FloatArray, is_there: BoolArray) -> _Units:

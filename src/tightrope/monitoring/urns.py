@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import betaln, expit, gammaln, logit
 
 from tightrope.data.fit_tables import VISITS, CountTable
+from tightrope.monitoring.departures import bet_on_all, hedged, mean
 from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
@@ -144,14 +145,9 @@ class FeatureCells:
 
 def weigh(visits: Visits, cells: FeatureCells, used: OffsetArray, by_context: bool) -> float:
     """log of an e-value: products over contexts and cells, hedged in several ways, averaged over κ."""
-    gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
-    gain -= 1e-12 * np.abs(gain) + 1e-12
-    number = len(visits.width)
-    each = np.zeros((number, len(SHRINKAGE)))
-    owner = np.repeat(np.arange(number), np.diff(cells.start))
-    np.add.at(each, owner, gain)
+    gain, owner, each = _by_context(visits, cells, used)
     rank = np.arange(len(owner)) - cells.start[owner]
-    single = np.full((number, len(SHRINKAGE)), -math.inf)
+    single = np.full(each.shape, -math.inf)
     np.logaddexp.at(single, owner, gain - np.log((rank + 1.0) * (rank + 2.0))[:, None])
     single = np.logaddexp(single, -np.log(np.diff(cells.start) + 1.0)[:, None])
     dense = each.sum(axis=0)
@@ -159,33 +155,27 @@ def weigh(visits: Visits, cells: FeatureCells, used: OffsetArray, by_context: bo
         reached = np.where(used > 0, -math.log(LOOKS), -math.inf)[:, None]
         each, single = each + reached, single + reached
     share = 1.0 / max(visits.contexts, 2)
-    parts = [_hedged(each, 0.5), _hedged(each, share), _hedged(single, share)]
+    parts = [hedged(each, 0.5), hedged(each, share), hedged(single, share)]
     return mean(np.concatenate(parts if by_context else [dense, *parts]))
+
+
+def _by_context(
+    visits: Visits, cells: FeatureCells, used: OffsetArray
+) -> tuple[FloatArray, OffsetArray, FloatArray]:
+    """log of the product of bets at each cell, by κ; the context of each; the product of each context."""
+    gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
+    gain -= 1e-12 * np.abs(gain) + 1e-12
+    owner = np.repeat(np.arange(len(visits.width)), np.diff(cells.start))
+    each = np.zeros((len(visits.width), len(SHRINKAGE)))
+    np.add.at(each, owner, gain)
+    return gain, owner, each
 
 
 def hedged_by_context(visits: Visits, cells: FeatureCells, used: OffsetArray) -> FloatArray:
     """What each context says, the best κ: for naming it."""
-    gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
-    owner = np.repeat(np.arange(len(visits.width)), np.diff(cells.start))
-    each = np.zeros((len(visits.width), len(SHRINKAGE)))
-    np.add.at(each, owner, gain)
+    each = _by_context(visits, cells, used)[2]
     result: FloatArray = each[:, int(np.argmax(np.maximum(each, 0.0).sum(axis=0)))]
     return result
-
-
-def _hedged(log_e: FloatArray, share: float) -> FloatArray:
-    """log Π (1 − share + share·E) over contexts."""
-    result: FloatArray = np.logaddexp(math.log1p(-share), log_e + math.log(share)).sum(axis=0)
-    return result
-
-
-def mean(log_e: FloatArray) -> float:
-    """The logarithm of the average, rounded down."""
-    largest = float(log_e.max(initial=-math.inf))
-    if not math.isfinite(largest):
-        return largest
-    total = largest + math.log(float(np.exp(log_e - largest).sum()) / log_e.size)
-    return total - 1e-9 * (1.0 + abs(total))
 
 
 def weigh_units(
@@ -306,36 +296,34 @@ def weigh_counts(
     number of outcomes by choice. `units`: the values of the feature are many and alike."""
     table = table.select(width[choice_of[table.transition]] > 1)
     choice, number = choice_of[table.transition].astype(np.int64), table.number.astype(np.float64)
-    pooled = _sums(table.transition, number, len(choice_of))
-    visits = _sums(choice, number, len(width))
+    pooled = sums(table.transition, number, len(choice_of))
+    visits = sums(choice, number, len(width))
     seen = np.flatnonzero(pooled)
     owner, half = choice_of[seen], 0.5 * width
-    most = _sums(owner, pooled[seen] * np.log(pooled[seen] / visits[owner]), len(width))
-    whole = _sums(owner, gammaln(pooled[seen] + 0.5) - gammaln(0.5), len(width))
+    most = sums(owner, pooled[seen] * np.log(pooled[seen] / visits[owner]), len(width))
+    whole = sums(owner, gammaln(pooled[seen] + 0.5) - gammaln(0.5), len(width))
     names, value = np.unique(table.value, return_inverse=True)
     cell, place = np.unique(choice * max(len(names), 1) + value, return_inverse=True)
     owner = cell // max(len(names), 1)
     cells = np.bincount(owner, minlength=len(width))
-    inside = _sums(place, number, len(cell))
-    own = _sums(place, gammaln(number + 0.5) - gammaln(0.5), len(cell)) - _norm(inside, half[owner])
+    inside = sums(place, number, len(cell))
+    own = sums(place, gammaln(number + 0.5) - gammaln(0.5), len(cell)) - _norm(inside, half[owner])
     every = pooled[table.transition]
-    less = _sums(place, gammaln(every + 0.5) - gammaln(every - number + 0.5), len(cell))
+    less = sums(place, gammaln(every + 0.5) - gammaln(every - number + 0.5), len(cell))
     rest = whole[owner] - less - _norm(visits[owner] - inside, half[owner])
     single = np.full(len(width), -math.inf)
     np.logaddexp.at(single, owner, own + rest - np.log(cells[owner] * (cells[owner] + 1.0)))
-    terms = [_sums(owner, own, len(width)), single]
+    terms = [sums(owner, own, len(width)), single]
     if units:
         terms.append(_spread(table, choice, pooled, visits, width, whole))
     met = visits > 0.0
     gain = np.zeros(len(width))
     gain[met] = np.logaddexp.reduce(np.stack(terms)[:, met], axis=0) - math.log(len(terms)) - most[met]
     gain[met] -= _SPARE * (8.0 * (visits * np.log(visits + half + 3.0) + width + cells) + 100.0)[met]
-    share = 1.0 / max(int(np.count_nonzero(width > 1)), 2)
-    parts = [_hedged(gain[met, None], part) for part in (0.5, share)]
-    return mean(np.concatenate(parts)) + table.log_weight, gain
+    return bet_on_all(gain[met], max(int(np.count_nonzero(width > 1)), 2)) + table.log_weight, gain
 
 
-def _sums(place: AnyArray, weights: FloatArray, size: int) -> FloatArray:
+def sums(place: AnyArray, weights: FloatArray, size: int) -> FloatArray:
     return np.bincount(place, weights=weights, minlength=size).astype(np.float64)
 
 
@@ -361,13 +349,13 @@ def _spread(
         part = order[limits[one] : limits[one + 1]]
         unit, place = np.unique(table.value[part], return_inverse=True)
         number = table.number[part].astype(np.float64)
-        total = _sums(place, number, len(unit))
+        total = sums(place, number, len(unit))
         terms = []
         for outcome in np.unique(table.transition[part]).tolist():
             if not LEAST_SEEN <= pooled[outcome] <= visits[one] - LEAST_SEEN:
                 continue
             mine = table.transition[part] == outcome
-            pair = _sums(place[mine], number[mine], len(unit)) * (total.max() + 1.0) + total
+            pair = sums(place[mine], number[mine], len(unit)) * (total.max() + 1.0) + total
             pair, times = np.unique(pair, return_counts=True)
             own, every = np.divmod(pair, total.max() + 1.0)
             others = 0.5 * (width[one] - 1.0)

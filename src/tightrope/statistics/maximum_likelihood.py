@@ -52,7 +52,7 @@ class LikelihoodMaximiser:
         return find_blocks(self.functions.linear, self.faces[0])
 
     @cached_property
-    def _parts(self) -> tuple[SmoothedLikelihood, ...]:
+    def parts(self) -> tuple[SmoothedLikelihood, ...]:
         """The search of each block."""
         linear, constant, (faces, bounds) = self.functions.linear, self.functions.constant, self.faces
         return tuple(
@@ -65,7 +65,7 @@ class LikelihoodMaximiser:
         """The analytic centre of the domain."""
         if self.blocks:
             middle = 0.5 * (self.coordinates.lower + self.coordinates.upper)
-            for block, part in zip(self.blocks, self._parts, strict=True):
+            for block, part in zip(self.blocks, self.parts, strict=True):
                 own = block.columns
                 low = self.coordinates.lower[own]
                 middle[own] = part.interior(low + (middle[own] - low) * (2.0 / (len(own) + 1)))
@@ -101,7 +101,7 @@ class LikelihoodMaximiser:
         if not self.blocks:
             return self.search.maximise(begin, weight)
         result = begin.copy()
-        for block, part in zip(self.blocks, self._parts, strict=True):
+        for block, part in zip(self.blocks, self.parts, strict=True):
             result[block.columns] = part.maximise(begin[block.columns], weight[block.rows[0]])
         return result
 

@@ -1,6 +1,6 @@
 """Rows that depend, within units, on more than the model says: units may differ in any way.
 
-Also of `fleet/__init__.py`.
+Also of `monitoring/units.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tightrope as tr
-from tightrope.fleet import weigh_within
+from tightrope.monitoring.units import weigh_within
 
 PARAMETERS = tr.Parameters.box(p=(0, 1))
 (P,) = PARAMETERS.symbols()
@@ -126,7 +126,10 @@ def test_units_whose_rows_refute_the_model_have_no_bounds(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_copied_runs_of_units_bound_nothing(times: int) -> None:
+def test_copied_runs_of_units_bound_nothing(
+    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A certificate that was written all the same does not hold against the data."""
     model = tr.build_from_rows(
         [(0, "", {1: P, 2: 1 - P}), (1, "", {1: 1}), (2, "", {2: 1})], PARAMETERS, labels={"won": [1]}
     )
@@ -141,3 +144,8 @@ def test_copied_runs_of_units_bound_nothing(times: int) -> None:
     fleet = tr.learn_fleet(model.problem('P=? [ F "won" ]'), data, "unit", delta=0.1)
     assert fleet.most.verdict.word == ("contradicted" if times > 1 else "proved")
     assert ("of 2,400 episodes repeat an earlier one" in str(fleet.most.verdict.why)) == (times > 1)
+    monkeypatch.setattr("tightrope.fleet.refuted_within", lambda *_: None)
+    forged = tr.learn_fleet(model.problem('P=? [ F "won" ]'), data, "unit", delta=0.1)
+    forged.certify(tmp_path / "forged.cert")
+    own = {"model": model, "property": 'P=? [ F "won" ]', "data": data}
+    assert tr.verify(tmp_path / "forged.cert", **own).word == ("contradicted" if times > 1 else "proved")

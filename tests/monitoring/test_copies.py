@@ -65,7 +65,13 @@ def test_a_log_that_was_written_twice_under_other_names_is_no_evidence_twice(tim
 
 
 @pytest.mark.parametrize(
-    "sides", [[[1]] * 80 + [[0]] * 20, [[1], [1], [0], [1], [0]] * 40, [[1, 0], [0, 1], [1, 1]] * 30]
+    "sides",
+    [
+        [[1]] * 80 + [[0]] * 20,
+        [[1], [1], [0], [1], [0]] * 40,
+        [[1, 0], [0, 1], [1, 1]] * 30,
+        [[int(one % 8 == 0), int(one % 7 == 0)] for one in range(240)],
+    ],
 )
 def test_logs_that_are_written_by_a_rule_are_no_copies(sides: list[list[int]]) -> None:
     model, log = tosses(sides)

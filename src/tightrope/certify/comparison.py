@@ -45,6 +45,7 @@ from tightrope.model.structure import Structured
 from tightrope.monitoring.episode_scores import PathRules
 from tightrope.monitoring.model_fit import ALPHA, weigh_fit
 from tightrope.monitoring.rate_fit import examine_rates
+from tightrope.monitoring.units import refuted_within
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.properties.query import Query, decide
 from tightrope.prism.properties.shape import EMBEDDED, refuse_time
@@ -434,6 +435,19 @@ def _units_difference(fleet: FleetCertificate, own: Own, counts: Counts) -> str 
     return None
 
 
+def _units_misfit(fleet: FleetCertificate, own: Own | OwnChain) -> str | None:
+    """What the user's rows say against the model within units, as `learn` tests it."""
+    counts = own.counts if isinstance(own, Own) else None
+    if counts is None or counts.log is None or not isinstance(own.model, ParametricMDP):
+        return None
+    log = counts.log()
+    names, number = units_in(log, fleet.about.get("column", ""))
+    known = [names.index(one.about["unit"]) for one in fleet.unit if one.about["unit"] in names]
+    parts = [log.subset(number == one) for one in known]
+    by_returns = all(one.data.seen is not None for one in fleet.unit)
+    return refuted_within(own.model, parts, counts, by_returns) if parts else None
+
+
 def _scored(
     certificate: Certificate, own: Own, counts: Counts, about: list[float]
 ) -> returns.ObservedOutcomes | str:
@@ -524,8 +538,9 @@ def tie_verdict(
     if relation is Relation.JOINT:
         assumed.append(("joint bounds", "yes", JOINT_BOUNDS))
     assumed += _chosen_with_data(certificate, own)
-    if isinstance(certificate, FleetCertificate):  # units may differ, so their rows together refute nothing
-        return replace(verdict, bound=bound, assumptions=tuple(assumed))
+    if isinstance(certificate, FleetCertificate):
+        refuted = verdict.contradicted or _units_misfit(certificate, own)
+        return replace(verdict, bound=bound, assumptions=tuple(assumed), contradicted=refuted)
     values, best = _what_follows(certificate, relation)
     about = _claim_asked_for(certificate, own, values)
     misfit, doubts = _misfit(own)

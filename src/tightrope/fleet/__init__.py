@@ -32,7 +32,6 @@ from tightrope.certify.problem import first_difference
 from tightrope.certify.solved import to_words
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
-from tightrope.data.fit_tables import CountTable
 from tightrope.errors import CannotCertify, InputError
 from tightrope.fleet.tolerance import (
     MISS,
@@ -46,7 +45,7 @@ from tightrope.fleet.tolerance import (
 from tightrope.fleet.versions import step_losses
 from tightrope.io.answers import ANSWER_FILE, AnswerDocument, ProvedFacts, StepFacts
 from tightrope.io.coding import record_of, to_text
-from tightrope.io.results import Interval, Judged, LedgerFacts, power_text
+from tightrope.io.results import Interval, Judged, LedgerFacts
 from tightrope.learning.groups import counts_of_unit, interval_options, second_half, units_in
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnKwargs, LearnOptions, OutcomesUse
@@ -55,12 +54,8 @@ from tightrope.learning.pipeline import DeltaSplit, Pipeline, Serves, Settled, c
 from tightrope.learning.result import LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
-from tightrope.monitoring.copies import weigh_repeated
 from tightrope.monitoring.episode_scores import Episodes, Scores
-from tightrope.monitoring.examination import SHARES, WORDS
-from tightrope.monitoring.features import codes, is_stated, list_features, part_of
-from tightrope.monitoring.model_fit import ALPHA, weigh_fit
-from tightrope.monitoring.urns import weigh_counts
+from tightrope.monitoring.units import refuted_within
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
@@ -81,9 +76,6 @@ WORST = 3
 
 AVERAGE_MISS = 0.01
 """m where an average is bounded by bounds of units: each miss may cost the whole range of values."""
-
-WITHIN = ("tie", "memory", "column")
-"""Kinds of features on which outcomes may depend within units."""
 
 UNITS = Assumed.stated(
     "units",
@@ -439,7 +431,7 @@ def learn_fleet(
         for number, part, interval in zip(order, parts, bounds.intervals(MISS), strict=True)
     )
     word = _Promises(units, question.objective.maximises, delta, share, (*assumed, *bounds.assumptions))
-    refuted, scenario = bounds.refuted, None
+    refuted, scenario = refuted_within(bounds.model, parts, counts, bounds.observation is not None), None
     most = word.most(refuted)
     if chosen_on and bounds.observation is None and refuted is None:
         every = sorted(range(len(names)), key=lambda number: names[number])
@@ -512,24 +504,6 @@ class _UnitBounds:
             return (*need, Assumed.stated("episodes", why), *fixed)
         need = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, design, tied=True, ordered=True)
         return (*need, Assumed.stated("model", "its structure and domain hold within each unit"))
-
-    @cached_property
-    def refuted(self) -> str | None:
-        """What the rows say against the model within units, where it is used (half of α is for all units
-        together, the rest for each alone), or else against independent runs."""
-        if self.observation is not None:
-            unit = np.repeat(np.arange(len(self.parts)), [part.episodes for part in self.parts])
-            copies = weigh_repeated(self._together, unit)
-            return copies.text if copies.log_e >= math.log(1.0 / ALPHA) else None
-        unit = np.repeat(np.arange(len(self.parts)), [len(part) for part in self.parts])
-        log_e, feature = weigh_within(self.model, self._together, unit)
-        if log_e >= math.log(2 / ALPHA):
-            return f"within units, outcomes depend on {feature}: e-value {power_text(log_e)}"
-        for part in self.parts:
-            fit = weigh_fit(self.model, part.counts(self.model, self.counts.design))
-            if fit.log_e_value >= math.log(2 * len(self.parts) / fit.alpha):
-                return f"the rows of one unit contradict the model: {fit.text}"
-        return None
 
     @cached_property
     def scores(self) -> list[Scores]:
@@ -734,33 +708,3 @@ class _Promises:
         verdict = self._verdict(refuted) if bounds.observation is None else self._verdict(refuted, RUNS)
         text = f"in {interval_text(*ends)}, {sure_text(self.delta)}"
         return FleetAnswer("average unit", Interval.of(*ends), text, verdict)
-
-
-def weigh_within(model: ParametricMDP, log: EpisodeLog, unit: OffsetArray) -> tuple[float, str]:
-    """The logarithm of an e-value for rows that depend, within units, on more than the model says, and the
-    feature with most evidence; `unit` numbers the unit of each row.
-
-    A choice of one unit is a context of its own, so units may have any parameters; for ties, choices that
-    share a distribution are one context. Each context has an e-value by its counts alone (`weigh_counts`), so
-    products of (1 + E)/2 over contexts, and mixtures of these over features, are e-values.
-    """
-    structure, outcomes = model.structure, Outcomes.of(model)
-    width = np.diff(structure.transition_start)
-    signature = np.repeat(np.arange(len(outcomes.width)), outcomes.width)
-    best, terms = (-math.inf, ""), [-math.inf]
-    for feature in list_features(model, log):
-        if feature.kind not in WITHIN or not is_stated(feature.name, log):
-            continue
-        tied = feature.kind == "tie"
-        of_row = outcomes.of_transition[log.transition] if tied else log.transition
-        context, sizes = (signature, outcomes.width) if tied else (structure.transition_choice, width)
-        place = unit * len(context) + of_row
-        used, place = np.unique(place, return_inverse=True)
-        owner = used // len(context) * len(sizes) + context[used % len(context)]
-        names, owner = np.unique(owner, return_inverse=True)
-        table = CountTable.of(codes(feature.name, model, log), place)
-        _, gain = weigh_counts(table, owner.astype(np.int32), sizes[names % len(sizes)])
-        share = math.log(SHARES[feature.kind] * feature.weight * part_of(feature.name, log))
-        terms.append(float(np.logaddexp(0.0, gain).sum()) - len(gain) * math.log(2.0) + share)
-        best = max(best, (terms[-1], WORDS.get(feature.name, feature.name)))
-    return float(np.logaddexp.reduce(terms)), best[1]

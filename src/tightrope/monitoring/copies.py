@@ -28,6 +28,9 @@ OFFSETS = 8
 LEAST = 20
 """Episodes of a block that is copied; shorter ones are single episodes, or patterns."""
 
+PATTERN, RECURS = 200, 3
+"""Blocks below this number of episodes that recur more often than this are patterns."""
+
 
 @dataclass(frozen=True, eq=False)
 class Copies:
@@ -146,14 +149,15 @@ def _sources(kind: OffsetArray, gain: FloatArray) -> OffsetArray:
     first = np.unique(kind, return_index=True, return_inverse=True)[1:]
     source = np.where(gain > chosen, first[0][first[1]], episodes)
     source[source >= np.arange(episodes)] = -1
-    total = np.r_[0.0, np.cumsum(gain)]
+    total, is_pattern = np.r_[0.0, np.cumsum(gain)], np.zeros(episodes, np.bool_)
     for offset in _offsets(kind, gain):
         same = np.r_[np.zeros(offset, np.bool_), kind[offset:] == kind[:-offset]]
         blocks = np.flatnonzero(np.diff(np.r_[False, same, False].astype(np.int8))).reshape(-1, 2)
         for begin, end in blocks[np.diff(total[blocks])[:, 0] > 2.0 * chosen].tolist():
             copied = slice(begin - offset, min(end - offset, begin))
+            is_pattern[begin:end] |= offset < PATTERN and end - begin > RECURS * offset
             is_new = end - begin >= LEAST and np.any(np.diff(source[begin:end]) != 1)
-            if is_new and is_varied(kind[copied], float(gain[copied].mean())):
+            if is_new and not is_pattern[begin:end].all() and is_varied(kind[copied], float(gain[copied].mean())):
                 source[begin:end] = np.arange(begin, end) - offset
     return source
 
@@ -166,4 +170,4 @@ def _offsets(kind: OffsetArray, gain: FloatArray) -> list[int]:
     wave = sign[kind] * gain
     spectrum = np.fft.rfft(wave - wave.mean(), 2 * len(wave))
     equal = np.fft.irfft(abs(spectrum) ** 2)[1 : len(wave)]
-    return [int(place) + 1 for place in np.argsort(-equal)[:OFFSETS]]
+    return sorted(int(place) + 1 for place in np.argsort(-equal)[:OFFSETS])

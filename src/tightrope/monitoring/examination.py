@@ -13,13 +13,13 @@ False alarms of changes (`weigh_changes`) add to those of the sum; the larger of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from tightrope.data.counts import Counts
+from tightrope.data.counts import LONG, Counts
 from tightrope.data.design import SamplingDesign, absorbing_states
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, VisitGrid
@@ -79,6 +79,9 @@ BY_COUNTS = 0.1
 
 LISTED, SHOWN, SORTS = 4, 6, 8
 MOST_UNITS = 100_000
+MOST_PARAMETERS = 400
+"""Models of more are not tested by counts."""
+
 
 WORDS = {
     "prev": "the state before",
@@ -136,6 +139,8 @@ class Finding:
     log_weight: float = 0.0
     is_stated: bool = True
     """Whether it is known that the feature comes before the outcome; nobody knows that of a column."""
+    by_counts: Anomaly | None = None
+    """What counts alone show."""
 
     @staticmethod
     def of_copies(copies: Copies, share: float) -> list[Finding]:
@@ -153,6 +158,8 @@ class Finding:
     @property
     def anomaly(self) -> Anomaly:
         """The same for those who list what fits worst."""
+        if self.by_counts is not None:
+            return self.by_counts
         seen = (
             Seen(f"{one.context}, {one.value}: to {one.outcome}", one.count, one.observed, one.pooled)
             for one in self.cells
@@ -175,9 +182,12 @@ class Examination(Record):
     rows: int
     left_out: tuple[str, ...] = field(default=())
     log_e_stated: float = math.inf
-    log_e_summed: float = -math.inf
     log_e_change: float = -math.inf
-    """The evidence of the tests that are summed, and of changes beside it: the larger is `log_e_value`."""
+    """The evidence of changes, beside that of the tests that are summed: the larger is `log_e_value`."""
+    looks: tuple[tuple[int, float], ...] = ()
+    """Events and evidence at each look."""
+    untested: str = ""
+    """Why counts were not tested."""
 
     @property
     def alarm(self) -> bool:
@@ -205,7 +215,11 @@ class Examination(Record):
         if not self.alarm or max(self.log_e_stated, self.log_e_change) >= math.log(1.0 / self.alpha):
             return None
         names = [one.feature.partition(":")[2] for one in self.findings if not one.is_stated]
-        return columns_words(names)
+        listed = ", ".join(f"'{name}'" for name in dict.fromkeys(names))
+        return (
+            f"columns: it is not known whether {listed} was written before the outcomes of its rows; "
+            "`known` states that, `ignored` leaves columns out"
+        )
 
     def _title_(self) -> str:
         return f"Examination: e-value {power_text(self.log_e_value)} after {self.rows:,} rows"
@@ -237,64 +251,113 @@ def examine(
     False
     """
     check_number("alpha", alpha, 0, 1)
-    whole, log = log, log if first is None else log.first(first)
-    rows = len(whole) if tables is None else tables.rows
-    findings = [
-        Finding("excluded", "", one.text, math.inf, log_weight=math.log(SHARES["counts"]))
-        for one in whole.excluded[:LISTED]
-    ]
-    by_counts, looked = _by_counts(model, counts)
-    copied = Finding.of_copies(weigh_copies(Outcomes.of(model), whole), SHARES["copy"])
-    findings += [*by_counts, *copied]
-    is_whole = tables is None and not log.rows_left_out
-    source = None if rows <= len(log) else whole if tables is None else tables
     ordered = ordered and (counts is None or counts.design.order.holds)
-    tests, left_out = _weigh_features(_Rows.of(model, log, planned and is_whole), log, source, ordered)
-    weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
-    terms = [log_e + test.log_weight for log_e, test in tests]
-    stated = [term for term, (_, test) in zip(terms, tests, strict=True) if is_stated(test.feature.name, log)]
-    beside = [*(log_e + weight for _, log_e in looked[-1:]), *(one.weighed for one in copied)]
-    change, reached = _changes(model, whole, level, tables) if ordered else ([], -1)
-    changed = max((one.weighed for one in change), default=-math.inf)
-    summed = log_sum(np.array([*beside, *terms]))
-    undecided = 0.5 * level <= max(changed, summed) < level
-    watched = replay(model, log, alpha) if counts is not None and undecided else None
+    return weigh_all(model, Rows(log, tables, planned, ordered, first), counts, alpha)
+
+
+class Rows(NamedTuple):
+    """The rows that are at hand, as `examine` takes them."""
+
+    log: EpisodeLog
+    tables: FitTables | None
+    planned: bool
+    ordered: bool
+    first: int | None
+
+
+def weigh_all(
+    model: ParametricMDP,
+    rows: Rows | None,
+    counts: Counts | None,
+    alpha: float,
+    watched: Monitor | None = None,
+) -> Examination:
+    """The sum of all tests, with that of events where it may decide, or was made (`watched`)."""
+    level, by_counts = math.log(1.0 / alpha), Evidence([], [], [])
+    seen, tested, untested = Evidence([], [], []), 0, ""
+    try:
+        if counts is not None:
+            is_alone = rows is None and counts.log is None
+            by_counts = _by_counts(model, counts, 0.0 if is_alone else math.log(SHARES["counts"]), level)
+    except InputError as error:
+        untested = error.message
+    if rows is not None:
+        seen = _weigh_rows(model, rows, level)
+        tested = len(rows.log) if rows.tables is None else rows.tables.rows
+    terms = [*((log_e, True) for _, log_e in by_counts.looks[-1:]), *seen.terms]
+    changed = max((one.weighed for one in seen.findings if one.kind == "drift"), default=-math.inf)
+    if watched is None and rows is not None and counts is not None and rows.tables is None:
+        so_far = max(changed, log_sum(np.array([log_e for log_e, _ in terms])))
+        if 0.5 * level <= so_far < level and len(rows.log) <= LONG:
+            watched = replay(model, rows.log, alpha)
+    alarms = [*by_counts.alarms, *seen.alarms]
     if watched is not None:
-        beside.append(watched.log_evidence + math.log(SHARES["events"]))
-        summed = log_sum(np.array([*beside, *terms]))
-    tests.sort(key=lambda one: -one[0] - one[1].log_weight)
-    named: dict[str, tuple[float, _Test | _Counted]] = {}
-    for each in tests:
-        named.setdefault(each[1].feature.name, each)
-    shown = list(named.values())[:SHOWN]
-    findings += [*(_finding(model, log, one, log_e) for log_e, one in shown), *change]
-    findings.sort(key=lambda one: -one.weighed)
-    alarms = [event for event, log_e in looked if log_e + weight >= level][:1]
-    alarms += [one.row + 1 for one in whole.excluded[:1]]
-    alarms += [] if watched is None or watched.first_alarm is None else [watched.first_alarm]
-    alone = [test for log_e, test in tests if isinstance(test, _Test) and log_e + test.log_weight >= level]
-    alarms += [_first_alarm(test, level, len(log)) for test in alone[:1]]
-    alarms += [reached + 1] if reached >= 0 else []
-    if max(changed, summed) >= level and not alarms:
-        alarms.append(rows)
+        terms.append((watched.log_evidence + math.log(SHARES["events"]), True))
+        alarms += [] if watched.first_alarm is None else [watched.first_alarm]
+    value = max(changed, log_sum(np.array([log_e for log_e, _ in terms])), -700.0)
+    events = tested if counts is None else counts.steps
+    if value >= level and not alarms:
+        alarms.append(events)
     return Examination(
-        tuple(findings),
-        math.inf if whole.excluded else max(changed, summed, -700.0),
+        tuple(sorted([*by_counts.findings, *seen.findings], key=lambda one: -one.weighed)),
+        value,
         alpha,
         min(alarms, default=None),
-        rows,
-        tuple(left_out),
-        math.inf if whole.excluded else log_sum(np.array([*beside, *stated])),
-        summed,
+        tested,
+        tuple(seen.left_out),
+        log_sum(np.array([log_e for log_e, is_stated in terms if is_stated])),
         changed,
+        (*by_counts.looks[:-1], (events, value)),
+        untested,
     )
+
+
+class Evidence(NamedTuple):
+    """What some tests say; `terms` are logarithms, and whether it is known that all comes before outcomes."""
+
+    findings: list[Finding]
+    terms: list[tuple[float, bool]]
+    alarms: list[int]
+    left_out: Sequence[str] = ()
+    looks: Sequence[tuple[int, float]] = ()
+
+
+def _weigh_rows(model: ParametricMDP, given: Rows, level: float) -> Evidence:
+    """What rows that the model excludes, copies, features and changes say."""
+    whole, tables, planned, ordered, first = given
+    log = whole if first is None else whole.first(first)
+    weight = math.log(SHARES["counts"])
+    findings = [
+        Finding("excluded", "", one.text, math.inf, log_weight=weight) for one in whole.excluded[:LISTED]
+    ]
+    findings += Finding.of_copies(weigh_copies(Outcomes.of(model), whole), SHARES["copy"])
+    is_whole = tables is None and not log.rows_left_out
+    rows = len(whole) if tables is None else tables.rows
+    source = None if rows <= len(log) else whole if tables is None else tables
+    tests, left_out = _weigh_features(_Rows.of(model, log, planned and is_whole), log, source, ordered)
+    terms = [(one.weighed, True) for one in findings]
+    terms += [(test.weighed, is_stated(test.feature.name, log)) for test in tests]
+    tests.sort(key=lambda test: -test.weighed)
+    named: dict[str, _Test] = {}
+    for test in tests:
+        named.setdefault(test.feature.name, test)
+    findings += [_finding(model, log, test) for test in list(named.values())[:SHOWN]]
+    alarms = [one.row + 1 for one in whole.excluded[:1]]
+    alone = [test.after for test in tests if test.after is not None and test.weighed >= level]
+    for after in alone[:1]:
+        earlier = (look for look in looks(FIRST_ROWS, len(log)) if after(look) >= level)
+        alarms.append(next(earlier, len(log)))
+    if ordered:
+        change, reached = _changes(model, whole, level, tables)
+        findings, alarms = findings + change, alarms + ([reached + 1] if reached >= 0 else [])
+    return Evidence(findings, terms, alarms, left_out)
 
 
 def _weigh_features(
     rows: _Rows, log: EpisodeLog, source: EpisodeLog | FitTables | None, ordered: bool
-) -> tuple[list[tuple[float, _Test | _Counted]], list[str]]:
+) -> tuple[list[_Test], list[str]]:
     """The tests of all features in the order of rows, and by counts of a `source`; columns left out."""
-    tests: list[tuple[float, _Test | _Counted]] = []
+    tests: list[_Test] = []
     left_out = []
     for feature in list_features(rows.model, log):
         if feature.kind == "serial" and not ordered:
@@ -306,25 +369,13 @@ def _weigh_features(
             continue
         own = rows.tied(log) if feature.kind == "tie" else rows
         share = math.log(SHARES[feature.kind] * feature.weight * part_of(feature.name, log))
-        test = _Test(feature, code, share + math.log1p(-BY_COUNTS), own)
-        log_e = _evidence(test)
-        if math.isfinite(log_e):
-            tests.append((log_e, test))
+        test = _in_order(feature, own, log, code, share + math.log1p(-BY_COUNTS))
+        if math.isfinite(test.log_e):
+            tests.append(test)
         counting = log if source is None and is_key(feature.name, log) else source
         if counting is not None and feature.kind != "tie":
-            counted = _Counted.of(feature, rows.model, counting)
-            if counted is not None:
-                tests.append(counted.weigh(rows.model, share + math.log(BY_COUNTS)))
+            tests += _on_all_rows(feature, rows.model, counting, share + math.log(BY_COUNTS))
     return tests, left_out
-
-
-def columns_words(names: Sequence[str]) -> str:
-    """The doubt about columns that speak against a model."""
-    listed = ", ".join(f"'{name}'" for name in dict.fromkeys(names))
-    return (
-        f"columns: it is not known whether {listed} was written before the outcomes of its rows; `known` "
-        "states that, `ignored` leaves columns out"
-    )
 
 
 def replay(model: ParametricMDP, log: EpisodeLog, alpha: float) -> Monitor:
@@ -342,71 +393,61 @@ def is_planned(design: SamplingDesign) -> bool:
 
 
 class _Test(NamedTuple):
-    """The test of a feature in the order of visits."""
+    """The test of a feature on so many rows: `named` are values in words, `after` its weighed evidence after
+    fewer rows."""
 
     feature: Feature
-    code: IndexArray
+    log_e: float
     log_weight: float
-    rows: _Rows
+    size: int
+    named: Callable[[int], str]
+    cells: Callable[[], _Cells]
+    after: Callable[[int], float] | None = None
 
     @property
-    def size(self) -> int:
-        return len(self.code)
+    def weighed(self) -> float:
+        return self.log_e + self.log_weight
 
-    def named(self, model: ParametricMDP, log: EpisodeLog, value: int) -> str:
-        return value_name(self.feature.name, model, value, log, self.code)
 
-    def cells(self, model: ParametricMDP) -> _Cells:
-        visits = self.rows.visits
-        cells = FeatureCells.of(visits, self.code)
+def _in_order(feature: Feature, rows: _Rows, log: EpisodeLog, code: IndexArray, log_weight: float) -> _Test:
+    """The test in the order of visits."""
+    visits, name = rows.visits, feature.name
+
+    def shown() -> _Cells:
+        cells = FeatureCells.of(visits, code)
         number = np.zeros((len(cells.value), int(visits.width.max(initial=1))))
         np.add.at(number, (cells.cell, visits.outcome), 1.0)
         gain = hedged_by_context(visits, cells, np.diff(visits.start))
         return _Cells(visits.context, cells.start, cells.value, number, gain)
 
+    def after(most: int) -> float:
+        return _evidence(rows, feature, code, most) + log_weight
 
-class _Counted(NamedTuple):
-    """The test of a feature on all rows by counts, with what each choice says."""
+    def named(value: int) -> str:
+        return value_name(name, rows.model, value, log, code)
 
-    feature: Feature
-    source: EpisodeLog | FitTables
-    table: CountTable
-    log_weight: float = 0.0
-    gain: FloatArray = np.empty(0)
+    return _Test(feature, _evidence(rows, feature, code), log_weight, len(code), named, shown, after)
 
-    @staticmethod
-    def of(feature: Feature, model: ParametricMDP, source: EpisodeLog | FitTables) -> _Counted | None:
-        """None where rows are not counted by this feature."""
-        if isinstance(source, EpisodeLog):
-            table = CountTable.of(codes(feature.name, model, source), source.transition)
-            return _Counted(feature, source, table)
-        held = source.table(feature.name)
-        return None if held is None else _Counted(feature, source, held)
 
-    def weigh(self, model: ParametricMDP, log_weight: float) -> tuple[float, _Counted]:
-        structure = model.structure
-        width = np.diff(structure.transition_start)
-        is_unit = self.feature.kind == "unit"
-        log_e, gain = weigh_counts(self.table, structure.transition_choice, width, is_unit)
-        return log_e, self._replace(log_weight=log_weight, gain=gain)
+def _on_all_rows(
+    feature: Feature, model: ParametricMDP, source: EpisodeLog | FitTables, log_weight: float
+) -> list[_Test]:
+    """The test by counts, where rows are counted by this feature."""
+    structure, log, code = model.structure, None, None
+    if isinstance(source, FitTables):
+        table = source.table(feature.name)
+    else:
+        log, code = source, codes(feature.name, model, source)
+        table = CountTable.of(code, log.transition)
+    if table is None:
+        return []
+    width = np.diff(structure.transition_start)
+    log_e, gains = weigh_counts(table, structure.transition_choice, width, feature.kind == "unit")
 
-    @property
-    def size(self) -> int:
-        return int(self.table.number.sum())
-
-    def named(self, model: ParametricMDP, log: EpisodeLog, value: int) -> str:
-        if isinstance(self.source, EpisodeLog):
-            code = codes(self.feature.name, model, self.source)
-            return value_name(self.feature.name, model, value, self.source, code)
-        return value_name(self.feature.name, model, value)
-
-    def cells(self, model: ParametricMDP) -> _Cells:
-        """Frequencies at the choices that show the feature most."""
-        structure = model.structure
-        order = np.argsort(-self.gain, kind="stable")[:LISTED]
-        order = order[self.gain[order] > 0.0].astype(np.int64)
-        choice = structure.transition_choice[self.table.transition]
-        part = self.table.select(np.isin(choice, order))
+    def shown() -> _Cells:
+        order = np.argsort(-gains, kind="stable")[:LISTED]
+        order = order[gains[order] > 0.0].astype(np.int64)
+        part = table.select(np.isin(structure.transition_choice[table.transition], order))
         choice = structure.transition_choice[part.transition].astype(np.int64)
         values, place = np.unique(part.value, return_inverse=True)
         names, place = np.unique(choice * len(values) + place, return_inverse=True)
@@ -415,7 +456,12 @@ class _Counted(NamedTuple):
         number = np.zeros((len(names), int(outcome.max(initial=0)) + 1))
         np.add.at(number, (place, outcome), part.number)
         start = np.append(begin, len(names)).astype(np.int64)
-        return _Cells(context, start, values[names % max(len(values), 1)], number, self.gain[context])
+        return _Cells(context, start, values[names % max(len(values), 1)], number, gains[context])
+
+    def named(value: int) -> str:
+        return value_name(feature.name, model, value, log, code)
+
+    return [_Test(feature, log_e, log_weight, int(table.number.sum()), named, shown)]
 
 
 class _Cells(NamedTuple):
@@ -552,21 +598,21 @@ def _path_rows(model: ParametricMDP, log: EpisodeLog, end: IndexArray) -> int:
     return int(wrong[0]) if len(wrong) else len(log)
 
 
-def _evidence(test: _Test, most: int | None = None) -> float:
+def _evidence(rows: _Rows, feature: Feature, code: IndexArray, most: int | None = None) -> float:
     """log E of one feature."""
     terms = []
-    rows, visits = test.rows, test.rows.visits
+    visits = rows.visits
     for share, used, at in rows.schemes(most):
         if not used.any():
             continue
-        if test.feature.kind == "unit":
-            unit = test.code[visits.row]
+        if feature.kind == "unit":
+            unit = code[visits.row]
             units = int(unit.max(initial=-1)) + 1
             if 1 < units <= MOST_UNITS:
                 sorts = _sorts(rows, used)
                 terms.append(share + weigh_units(visits, unit, units, used, sorts, at == 0))
             continue
-        cells = FeatureCells.of(visits, test.code)
+        cells = FeatureCells.of(visits, code)
         if cells.start[-1] > len(visits.width):
             terms.append(share + weigh(visits, cells, used, at == 0))
     return log_sum(np.array(terms))
@@ -592,41 +638,31 @@ def _sorts(rows: _Rows, used: OffsetArray) -> list[BoolArray]:
     return [np.ascontiguousarray(one, dtype=np.bool_) for one in result]
 
 
-def _first_alarm(test: _Test, level: float, most: int) -> int:
-    """The rows after which the strongest test alone had reached the level, of those it is looked at after."""
-    for look in looks(FIRST_ROWS, most):
-        if _evidence(test, look) + test.log_weight >= level:
-            return look
-    return most
+def _by_counts(model: ParametricMDP, counts: Counts, weight: float, level: float) -> Evidence:
+    """What ties, expressions and changes of the parameters say, by counts in batches."""
+    if model.is_table or len(model.parameters) > MOST_PARAMETERS:
+        raise InputError(f"a model of {len(model.parameters):,} parameters explains almost all counts")
+    if not counts.steps:
+        raise InputError("there are no data yet")
+    test = BatchTest(model, counts)
+    looked = [(event, log_e + weight) for event, log_e in weigh_batches(test, counts)]
+    findings = []
+    for one in test.worst(SHOWN, "about event"):
+        visits = [round(seen.count / max(seen.observed, 1e-12)) for seen in one.outcomes]
+        cells = tuple(
+            OutcomeShare(one.text, "", seen.outcome, seen.count, number, seen.expected)
+            for seen, number in zip(one.outcomes, visits, strict=True)
+            if seen.count
+        )
+        apart = 0.5 * sum(abs(seen.observed - seen.expected) for seen in one.outcomes)
+        about = None, (), cells, apart if one.outcomes else None, weight
+        findings.append(Finding(one.kind, "", one.words, one.log_evidence, *about, by_counts=one))
+    return Evidence(findings, [], [event for event, log_e in looked if log_e >= level][:1], (), looked)
 
 
-def _by_counts(model: ParametricMDP, counts: Counts | None) -> tuple[list[Finding], list[tuple[int, float]]]:
-    """What ties, expressions and changes of the parameters say, by counts in batches; log E at each look."""
-    if counts is None or not counts.steps:
-        return [], []
-    try:
-        test = BatchTest(model, counts)
-    except InputError:
-        return [], []
-    looked = weigh_batches(test, counts)
-    return [_from_anomaly(one) for one in test.worst(LISTED, "about event")], looked
-
-
-def _from_anomaly(one: Anomaly) -> Finding:
-    visits = [round(seen.count / max(seen.observed, 1e-12)) for seen in one.outcomes]
-    cells = tuple(
-        OutcomeShare(one.text, "", seen.outcome, seen.count, number, seen.expected)
-        for seen, number in zip(one.outcomes, visits, strict=True)
-        if seen.count
-    )
-    effect = 0.5 * sum(abs(seen.observed - seen.expected) for seen in one.outcomes) if one.outcomes else None
-    weight = math.log(SHARES["counts"])
-    return Finding(one.kind, "", one.words, one.log_evidence, None, (), cells, effect, weight)
-
-
-def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test | _Counted, log_e: float) -> Finding:
+def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test) -> Finding:
     """A feature's evidence in words, with where it shows most; where there is none, its name alone."""
-    feature = test.feature
+    feature, log_e = test.feature, test.log_e
     name, _, own = feature.name.partition(":")
     about = WORDS.get(feature.name) or {
         "seen": f"whether {own} was seen before in the episode",
@@ -634,7 +670,7 @@ def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test | _Counted, log_
         "unit": f"the unit: {own}s differ",
     }.get(name, feature.name)
     text, rest = f"the next state depends on {about}", (test.log_weight, is_stated(feature.name, log))
-    cells = test.cells(model) if log_e > 0.0 else None
+    cells = test.cells() if log_e > 0.0 else None
     if cells is None or not np.any(cells.gain > 0.0):
         return Finding(feature.kind, feature.name, text, log_e, None, (), (), None, *rest)
     table, gains = cells.number, cells.gain
@@ -659,7 +695,7 @@ def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test | _Counted, log_
             place_of = outcomes.of_transition[slice(*model.structure.transition_start[choice : choice + 2])]
             slot += int(np.argmax(place_of == outcomes.start[cells.context[place]] + best)) - best
         to = model.structure.state_name(int(model.structure.successor[slot]))
-        when = "another value" if value == OTHERS else test.named(model, log, value)
+        when = "another value" if value == OTHERS else test.named(value)
         numbers = int(table[cell, best]), int(number[cell]), float(total[cell, best])
         shown.append((choice, OutcomeShare(model.structure.choice_name(choice), when, to, *numbers)))
     contexts, listed = tuple(choice for choice, _ in shown), tuple(one for _, one in shown)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,21 +19,11 @@ from tightrope.data.counts import LONG, MOST, Counts, LazyLog
 from tightrope.data.design import SamplingDesign
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.fit_tables import FitTables
-from tightrope.errors import InputError
-from tightrope.io.results import CONTRADICTED, FITS, GROWING, UNTESTED, Anomaly, Look, ModelFit, power_text
+from tightrope.io.results import CONTRADICTED, FITS, GROWING, UNTESTED, Look, ModelFit, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
-from tightrope.monitoring.departures import bet_on_all, log_sum
-from tightrope.monitoring.e_process import BatchTest, weigh_batches
-from tightrope.monitoring.examination import (
-    SHARES,
-    Examination,
-    Finding,
-    columns_words,
-    examine,
-    is_planned,
-    replay,
-)
+from tightrope.monitoring.departures import bet_on_all
+from tightrope.monitoring.examination import Examination, Finding, Rows, is_planned, weigh_all
 from tightrope.monitoring.features import has_bins
 from tightrope.monitoring.monitor import Monitor
 from tightrope.problem import Problem
@@ -43,15 +34,12 @@ ALPHA = 0.001
 
 LISTED = 6
 
-MOST_PARAMETERS = 400
-"""Models of more are not tested."""
-
 READ_AGAIN, MOST_READ, EXAMINED = LONG, MOST, 20_000
 """Rows read again; read without tables of them; examined in the order of visits."""
 
 
-def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examination | None:
-    """The examination of the rows of a log, where they are at hand or tables of them are."""
+def rows_at_hand(model: ParametricMDP, counts: Counts) -> Rows | None:
+    """The rows of a log that are tested, or the first of them with tables of all."""
     if counts.log is None or not counts.steps:
         return None
     tables = tables_of(counts)
@@ -62,8 +50,7 @@ def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examinat
         tables, log = None, counts.log() if counts.steps <= MOST_READ else None
     if log is None or log.model_hash != model.hash() or (tables is None and not len(log)):
         return None
-    planned, ordered = is_planned(counts.design), counts.design.order.holds
-    return examine(model, log, alpha=alpha, planned=planned, first=EXAMINED, ordered=ordered, tables=tables)
+    return Rows(log, tables, is_planned(counts.design), counts.design.order.holds, EXAMINED)
 
 
 def tables_of(counts: Counts) -> FitTables | None:
@@ -86,83 +73,26 @@ def weigh_fit(
 ) -> ModelFit:
     """Test whether the data fit the model; `watched` has seen the same events, with its part of alpha."""
     batches = 0 if counts.batches is None else int(np.count_nonzero(np.diff(counts.batches.start)))
-    ordered = batches > 1
-    events, design = counts.steps, counts.design
-    rows = examine_rows(model, counts, alpha)
-    reason, test = None if events else "there are no data yet", None
-    try:
-        if model.is_table or len(model.parameters) > MOST_PARAMETERS:
-            raise InputError(f"a model of {len(model.parameters):,} parameters explains almost all counts")
-        test = BatchTest(model, counts) if events else None
-    except InputError as error:
-        reason = error.message if rows is None else None
-    nominal = _doubts(
-        design, (ordered or rows is not None) and not (rows and rows.refutes_in_any_order(model))
-    )
-    looks = weigh_batches(test, counts) if test is not None else [(events, -math.inf)]
-    if counts.log is not None:
-        looks = [(event, log_e + math.log(SHARES["counts"])) for event, log_e in looks]
-    summed, stated, changed = [looks[-1][1]], [looks[-1][1]], -math.inf
-    if rows is not None:
-        stated.append(rows.log_e_stated)
-        summed.append(rows.log_e_summed)
-        changed = rows.log_e_change
-    level, so_far = math.log(1.0 / alpha), max(log_sum(np.array(summed)), changed)
-    is_undecided = rows is not None and test is not None and 0.5 * level <= so_far < level
-    if watched is None and is_undecided and events <= READ_AGAIN:
-        assert counts.log is not None
-        watched = replay(model, counts.log(), alpha)
-    if watched is not None:
-        stated.append(watched.log_evidence + math.log(SHARES["events"]))
-        summed.append(stated[-1])
-    is_excluded = rows is not None and rows.log_e_value == math.inf
-    looks[-1] = looks[-1][0], math.inf if is_excluded else max(log_sum(np.array(summed)), changed, -700.0)
-    alarms = [event for event, log_e in looks if log_e >= level][:1]
-    alarms += [one.first_alarm for one in (rows, watched) if one is not None and one.first_alarm is not None]
-    first = min(alarms, default=None)
-    if first is not None and rows is not None and max(changed, log_sum(np.array(stated))) < level:
-        names = [one.feature.partition(":")[2] for one in rows.findings if not one.is_stated]
-        nominal = (*nominal, columns_words(names))
-    suspects = [] if test is None else test.worst(LISTED, "about event")
-    if rows is not None:
-        suspects += [one.anomaly for one in rows.findings if one.log_e_value > 0.0]
-        suspects = sorted(suspects, key=lambda one: -one.log_evidence)[:LISTED]
-    tested = None if counts.log is None else 0 if rows is None else rows.rows
-    return _fit(alpha, first, ordered, nominal, looks, suspects, reason, tested)
+    seen = weigh_all(model, rows_at_hand(model, counts), counts, alpha, watched)
+    return fit_of(seen, model, counts.design, batches > 1, counts.log is not None)
 
 
-def fit_of(seen: Examination, model: ParametricMDP, design: SamplingDesign) -> ModelFit:
-    """What an examination that was made says of a model, for results about the same data."""
-    nominal = _doubts(design, not seen.refutes_in_any_order(model))
-    nominal += () if seen.doubtful_columns is None else (seen.doubtful_columns,)
-    suspects = [one.anomaly for one in seen.findings if one.log_e_value > 0.0][:LISTED]
-    looks = [(seen.rows, seen.log_e_value)]
-    return _fit(seen.alpha, seen.first_alarm, True, nominal, looks, suspects, None, seen.rows)
-
-
-def _doubts(design: SamplingDesign, needs_order: bool) -> tuple[str, ...]:
-    """What is missing from data, or not known of their order and ends."""
-    doubts = (one for one in (design.ends, *([design.order] if needs_order else [])) if not one.holds)
-    return (*design.censored, *(f"{one.name}: {one.why}" for one in doubts))
-
-
-def _fit(
-    alpha: float,
-    first: int | None,
-    ordered: bool,
-    nominal: tuple[str, ...],
-    looks: list[tuple[int, float]],
-    suspects: list[Anomaly],
-    reason: str | None,
-    tested: int | None,
+def fit_of(
+    seen: Examination, model: ParametricMDP, design: SamplingDesign, ordered: bool = True, is_log: bool = True
 ) -> ModelFit:
-    """The record of a test; `reason` says why there was none, `tested` are the rows that were examined."""
-    events, log_e = looks[-1] if reason is None else (looks[-1][0], 0.0)
-    if reason is not None:
-        verdict, text = UNTESTED, f"{UNTESTED}: {reason}"
+    """The record of an examination: what it says of a model, for results about the same data."""
+    by_rows = replace(seen, findings=tuple(one for one in seen.findings if one.by_counts is None))
+    needs_order = (ordered or seen.rows > 0) and not by_rows.refutes_in_any_order(model)
+    doubts = [one for one in (design.ends, *([design.order] if needs_order else [])) if not one.holds]
+    nominal = (*design.censored, *(f"{one.name}: {one.why}" for one in doubts))
+    nominal += () if seen.doubtful_columns is None else (seen.doubtful_columns,)
+    suspects = [one.anomaly for one in seen.findings if one.log_e_value > 0.0 or one.by_counts is not None]
+    alpha, first, (events, log_e) = seen.alpha, seen.first_alarm, seen.looks[-1]
+    tested = seen.rows if is_log else None
+    if is_untested := bool(seen.untested) and not seen.rows:
+        verdict, text, log_e = UNTESTED, f"{UNTESTED}: {seen.untested}", 0.0
     else:
-        half = 0.5 * math.log(1.0 / alpha)
-        verdict = CONTRADICTED if first is not None else GROWING if log_e >= half else FITS
+        verdict = CONTRADICTED if seen.alarm else GROWING if seen.is_doubt else FITS
         how = "" if ordered else " of counts without order"
         rate = f"a correct model reaches {1.0 / alpha:,.0f} with probability at most {alpha:g}"
         if nominal:
@@ -173,7 +103,7 @@ def _fit(
         text = f"{verdict}: e-value {power_text(log_e)} after {events:,} events{how}{when} ({rate})"
     return ModelFit(
         verdict=verdict,
-        alarm=first is not None,
+        alarm=seen.alarm,
         e_value=math.inf if log_e > 700.0 else math.exp(log_e),
         log_e_value=log_e,
         alpha=alpha,
@@ -182,8 +112,8 @@ def _fit(
         ordered=ordered,
         nominal=nominal,
         text=text,
-        looks=tuple(Look(*look) for look in looks if reason is None),
-        suspects=tuple(suspects),
+        looks=() if is_untested else tuple(Look(*look) for look in seen.looks),
+        suspects=tuple(sorted(suspects, key=lambda one: -one.log_evidence)[:LISTED]),
         rows_tested=tested,
     )
 

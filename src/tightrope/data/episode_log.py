@@ -374,27 +374,10 @@ class LogEvents:
 Take = Callable[[LogEvents], None]
 
 
-def follow_in_time(
-    plan: ReadPlan, take: Take, strict: bool, keep: Callable[[int, LogEvents], LogEvents] | None = None
-) -> tuple[list[int], Counter[str]]:
-    """The events of all tables in the order of their times, however rows stand; the rows of each, and what is
-    left out of them.
-
-    `keep` says which events of a table are taken. Events are gathered first: about 32 bytes each.
-    """
-    events: list[LogEvents] = []
-    rows: list[int] = []
-    dropped: Counter[str] = Counter()
-    for table in range(len(plan.tables)):
-
-        def gather(more: LogEvents, table: int = table) -> None:
-            events.append(more if keep is None else keep(table, more))
-
-        read, left_out = follow_events(plan, table, gather, strict)
-        rows.append(read)
-        dropped += left_out
+def in_time_order(events: Sequence[LogEvents]) -> Iterator[LogEvents]:
+    """All of these events in the order of their times, however rows stand: about 32 bytes each."""
     if not events:
-        return rows, dropped
+        return
     time = np.concatenate([one.time for one in events])
     order = np.argsort(time, kind="stable")
     time = time[order]
@@ -408,12 +391,13 @@ def follow_in_time(
         excluded = excluded[len(at) :]
         place = np.arange(len(order[part]), dtype=np.int64)
         shown = tuple(replace(one, row=int(np.searchsorted(time[part], one.time))) for one in at)
-        take(LogEvents(transition[part], place, begins[part], shown, 0, time[part]))
-    return rows, dropped
+        yield LogEvents(transition[part], place, begins[part], shown, 0, time[part])
 
 
-def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) -> tuple[int, Counter[str]]:
-    """Pass on the events of one table as they are read; return its number of rows, and what is excluded.
+def follow_events(
+    plan: ReadPlan, table: int, dropped: Counter[str], strict: bool = False
+) -> Iterator[LogEvents]:
+    """The events of one table as they are read; `dropped` counts what is left out, in the end.
 
     With `strict`, impossible outcomes are errors, and so are rows of an episode that are out of order.
     """
@@ -434,12 +418,12 @@ def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) 
         settled = first = chunk.first_row + chunk.rows
         if fold.from_next and (last := fold.last_rows) is not None:  # outcomes that may still come
             settled = int(last.number[fold.are_open(last)].min(initial=first))
-        take(_released(stream, fold, settled, chunk.first_row, chunk.rows))
+        yield _released(stream, fold, settled, chunk.first_row, chunk.rows)
     if fold.last_rows is not None:
-        take(_released(stream, fold, first, first, 0))
+        yield _released(stream, fold, first, first, 0)
     if (missing := int(fold.notes[MISSING] + fold.notes[HOLES])) and plan.options.gaps is None:
-        fold.dropped[RowProblem.MISSING_STEP.words] += missing
-    return fold.rows, fold.dropped
+        dropped[RowProblem.MISSING_STEP.words] += missing
+    dropped.update(fold.dropped)
 
 
 def _released(stream: Collector, fold: Fold, before: int, first_row: int, size: int) -> LogEvents:

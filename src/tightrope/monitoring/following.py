@@ -13,9 +13,9 @@ import select
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from tightrope.data.columns import DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCA
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS as EPISODE_ENDS
 from tightrope.data.design import ORDER
-from tightrope.data.episode_log import LogEvents, Take, follow_events, follow_in_time
+from tightrope.data.episode_log import LogEvents, Take, follow_events, in_time_order
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.reading import counts_with_rows, describe_design, plan_reading
@@ -89,10 +89,21 @@ class Following:
         design = describe_design(plan)
         self.order, self.ends = design.order, design.ends
         if self.order.holds and TIME in plan.roles and not are_in_time(plan):
-            self._take_in_time(files, plan, take)
+            if self.by_episodes:
+                raise InputError(
+                    "episodes overlap in time, and a watch on returns needs one after the other",
+                    hint="watch without --result",
+                )
+            done = dict(self.read)
+            each = (self._events(plan, number, file.name, True) for number, file in enumerate(files))
+            events = list(chain.from_iterable(each))
+            read, self.read = self.read, done  # rows count as read once they are handed over
+            for part in in_time_order(events):
+                take(part)
+            self.read = read
             return
         for file in files:
-            self._take_file(file, take)
+            self._take(file.name, (open_table(file),), take)
 
     def counts(self, model: ParametricMDP, grows: bool = False) -> Counts:
         """What was read so far, as learning has it; of a log that `grows` only what was handed over."""
@@ -114,25 +125,6 @@ class Following:
             part.write_bytes(lines.read(self._bytes[file.name]))
         return replace(file, path=str(part))
 
-    def _take_in_time(self, files: Sequence[LogFile], plan: ReadPlan, take: Take) -> None:
-        """Files that interleave in time, or rows that are sorted by episode."""
-        if self.by_episodes:
-            raise InputError(
-                "episodes overlap in time, and a watch on returns needs one after the other",
-                hint="watch without --result",
-            )
-        done = [self.read.get(file.name, 0) for file in files]
-        place = [0] * len(files)
-
-        def keep(number: int, events: LogEvents) -> LogEvents:
-            place[number] += events.rows
-            return events.since(done[number] - (place[number] - events.rows))
-
-        rows, dropped = follow_in_time(plan, take, self.strict, keep)
-        for file, number in zip(files, rows, strict=True):
-            self.read[file.name] = number
-        self.dropped += dropped
-
     def take_new(self, take: Take) -> int:
         """Hand over what is new in a log that grows; how many rows that was."""
         before = sum(self.read.values())
@@ -141,7 +133,7 @@ class Following:
             if is_text and file.compression is None and not file.is_remote:
                 self._take_lines_of(file, take)
             elif file.name not in self.read:
-                self._take_file(file, take)
+                self._take(file.name, (open_table(file),), take)
         return sum(self.read.values()) - before
 
     def take_stream(self, take: Take, wait: float) -> bool:
@@ -156,27 +148,33 @@ class Following:
         if lines.strip():
             if sum(self.read.values()) <= MOST_KEPT:
                 self._lines.append(lines)
-            self._follow_part(STANDARD_INPUT, open_tables(_parse(lines)), take)
+            self._take(STANDARD_INPUT, open_tables(_parse(lines)), take, grows=True)
         return bool(block)
 
-    def _take_file(self, file: LogFile, take: Take) -> None:
-        done = self.read.get(file.name, 0)
-        self.read[file.name] = 0
+    def _take(self, name: str, tables: Any, take: Take, grows: bool = False) -> None:
+        """Hand over the events of a file, or of what has been added to one that grows."""
+        for events in self._events(self._plan(tables, grows), 0, name, not grows):
+            take(events)
 
-        def take_counted(events: LogEvents) -> None:
-            """Rows count as read once they are handed over: a checkpoint may be written in between."""
-            before = self.read[file.name]
-            self.read[file.name] = before + events.rows
-            if before + events.rows > done:
-                take(events.since(done - before) if before < done else events)
+    def _events(self, plan: ReadPlan, number: int, name: str, is_whole: bool) -> Iterator[LogEvents]:
+        """The new events of a table, of which the first rows may have been read if it is whole.
 
-        rows = self._follow((open_table(file),), take_counted)
+        Rows count as read once they are handed over: a checkpoint may be written in between.
+        """
+        old = self.read.get(name, 0)
+        done = old if is_whole else 0
+        rows = 0
+        for events in follow_events(plan, number, self.dropped, self.strict):
+            rows += events.rows
+            self.read[name] = old - done + rows
+            if rows > done:
+                yield events if rows - events.rows >= done else events.since(done - rows + events.rows)
         if rows < done:
             raise InputError(
-                f"{file.name} has {rows:,} rows, but {done:,} were read before: it was changed, not added to",
+                f"{name} has {rows:,} rows, but {done:,} were read before: it was changed, not added to",
                 hint="watch it from the beginning, without the checkpoint",
             )
-        self.read[file.name] = rows
+        self.read[name] = old - done + rows
 
     def _take_lines_of(self, file: LogFile, take: Take) -> None:
         """The complete lines at the end of a text file that were not there before."""
@@ -196,7 +194,7 @@ class Following:
             part = Path(folder) / path.name
             part.write_bytes(header + new + end)
             table = open_table(replace(file, path=str(part)))
-            self._follow_part(file.name, (table,), take)
+            self._take(file.name, (table,), take, grows=True)
         self._bytes[file.name] = first + len(new) + len(end)
 
     def _begin(self, file: LogFile) -> int:
@@ -211,17 +209,6 @@ class Following:
 
     def _header_lines(self, file: LogFile) -> int:
         return 0 if isinstance(file.format, JsonLines) else open_table(file).header_lines
-
-    def _follow_part(self, name: str, tables: Any, take: Take) -> None:
-        """Follow some more rows of a log that grows."""
-        before = self.read.get(name, 0)
-        self.read[name] = before + self._follow(tables, take, grows=True)
-
-    def _follow(self, tables: Any, take: Take, grows: bool = False) -> int:
-        plan = self._plan(tables, grows)
-        rows, dropped = follow_events(plan, 0, take, self.strict)
-        self.dropped += dropped
-        return rows
 
     def _plan(self, tables: Any, grows: bool = False) -> ReadPlan:
         plan = plan_reading(tables, self.structure, self.options)

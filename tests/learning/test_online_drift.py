@@ -227,4 +227,4 @@ def test_the_command(
     assert run([*base, "--on-drift", "warn", "-o", "kept"]) == 2
     assert "its answer to drift is 'restart', not 'warn'" in capsys.readouterr().err
     assert run([*base, "--alpha", "0.1"]) == 2
-    assert "--alpha is the rate of false alarms" in capsys.readouterr().err
+    assert "--alpha requires --on-drift" in capsys.readouterr().err

@@ -24,6 +24,7 @@ import numpy as np
 
 from tightrope.data.counts import Batches, Counts, batch_ends, next_end, sparse
 from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind
+from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.simulator import EPISODES, EpisodeWalk, Simulator, draw, pick, seed_generator, seed_key
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import read_document, to_text
@@ -40,7 +41,8 @@ class GrowingCounts:
     """The data of one learner: `pending` are the counts of the open batch.
 
     `visits[c]` counts choice c, `looked[c]` did so at the last update. `before` are forgotten episodes and
-    steps. `listener` receives all transitions that are added, in their order.
+    steps. `listener` receives all transitions that are added, in their order. `rows` are those of each
+    episode that was added by itself.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class GrowingCounts:
         self.by_choice, self.by_batch = by_choice, by_batch
         self.before = before
         self.listener: Callable[[OffsetArray], None] | None = None
+        self.rows: list[OffsetArray] = []
         self.episodes = 0
         self.steps = 0
         self.pending: OffsetArray = np.zeros(model.transitions, dtype=np.int64)
@@ -64,7 +67,7 @@ class GrowingCounts:
         self._closed: list[tuple[OffsetArray, OffsetArray]] = []
         self._open_episodes = 0
         self._batch_ended = False
-        self._begun_with: SamplingDesign | None = None
+        self._begun_with: Counts | None = None
         self._earlier: Callable[[], Provenance] | None = None
 
     def begin_with(self, counts: Counts) -> None:
@@ -77,7 +80,7 @@ class GrowingCounts:
         if counts.design.episodes is None:
             raise InputError("the data to begin with do not come in episodes")
         self._closed = list(counts.in_batches)
-        self._begun_with, self._earlier = counts.design, lambda: counts.provenance
+        self._begun_with, self._earlier = counts, lambda: counts.provenance
         self.episodes, self.steps = counts.design.episodes, counts.steps
         self.visits = counts.visits.copy()
         self.batch_end = next_end(self.episodes)
@@ -104,8 +107,9 @@ class GrowingCounts:
         self.looked = self.visits.copy()
         self._batch_ended = False
 
-    def add(self, transitions: OffsetArray) -> None:
-        """Count one episode, given by its transitions."""
+    def add(self, transitions: OffsetArray, rows: OffsetArray | None = None) -> None:
+        """Count one episode, given by its transitions; `rows` are those of the model under a product."""
+        self.rows.append(transitions if rows is None else rows)
         np.add.at(self.pending, transitions, 1)
         np.add.at(self.visits, self.model.structure.transition_choice[transitions], 1)
         self.counted(1, len(transitions))
@@ -131,7 +135,8 @@ class GrowingCounts:
         design = SamplingDesign(
             SamplingKind.ADAPTIVE, self.episodes, self.steps, planned=self.planned, anytime=True
         )
-        if (before := self._begun_with) is not None:
+        if self._begun_with is not None:
+            before = self._begun_with.design
             added, steps = self.episodes - (before.episodes or 0), self.steps - before.steps
             design = before.merged(SamplingDesign(SamplingKind.ADAPTIVE, added, steps, anytime=True))
         batches, structure = Batches.from_parts(parts), self.model.structure
@@ -143,6 +148,19 @@ class GrowingCounts:
             return whole if earlier is None else whole | earlier()
 
         return replace(counts, seen=seen)
+
+    def log_of(self, model: ParametricMDP) -> Callable[[], EpisodeLog] | None:
+        """All rows, as those of `model`; None where they are not at hand."""
+        before, parts = self._begun_with, tuple(self.rows)
+        first, known = (None, 0) if before is None else (before.log, before.design.episodes or 0)
+        if known + len(parts) < self.episodes or (known and first is None):
+            return None
+
+        def log() -> EpisodeLog:
+            added = EpisodeLog.of_parts(parts, model.structure, model.hash())
+            return added if first is None else first() + added
+
+        return log
 
     def state(self) -> dict[str, AnyArray]:
         """Everything, as arrays."""
@@ -158,6 +176,8 @@ class GrowingCounts:
             "planned": np.array([] if self.planned is None else [self.planned], dtype=np.int64),
             "before": np.array(self.before, dtype=np.int64),
             "earlier": np.frombuffer(earlier, dtype=np.uint8),
+            "row": np.concatenate([np.empty(0, np.int64), *self.rows]),
+            "row_start": np.cumsum([0, *map(len, self.rows)]),
         }
 
     @staticmethod
@@ -166,9 +186,9 @@ class GrowingCounts:
         state: Mapping[str, AnyArray],
         by_choice: bool = True,
         by_batch: bool = False,
-        begun_with: SamplingDesign | None = None,
+        begun_with: Counts | None = None,
     ) -> GrowingCounts:
-        """What `state` was taken of, right after a look; `begun_with` is the design of data it began with."""
+        """What `state` was taken of, right after a look; `begun_with` are the data that it began with."""
         plan = state["planned"].tolist() if "planned" in state else []
         before = state["before"].tolist() if "before" in state else (0, 0)
         data = GrowingCounts(model, plan[0] if plan else None, by_choice, by_batch, (before[0], before[1]))
@@ -176,6 +196,7 @@ class GrowingCounts:
         if earlier := bytes(state.get("earlier", b"")).decode():
             known = Provenance.parse(earlier)
             data._earlier = lambda: known
+        data.rows = np.split(state["row"], state["row_start"][1:-1]) if len(state["row_start"]) > 1 else []
         batches = Batches(state["batch_start"], state["batch_transition"], state["batch_count"])
         data._closed = list(batches)
         data.pending = state["pending"].copy()

@@ -157,7 +157,8 @@ def _sources(kind: OffsetArray, gain: FloatArray) -> OffsetArray:
             copied = slice(begin - offset, min(end - offset, begin))
             is_pattern[begin:end] |= offset < PATTERN and end - begin > RECURS * offset
             is_new = end - begin >= LEAST and np.any(np.diff(source[begin:end]) != 1)
-            if is_new and not is_pattern[begin:end].all() and is_varied(kind[copied], float(gain[copied].mean())):
+            is_new &= not is_pattern[begin:end].all()
+            if is_new and is_varied(kind[copied], float(gain[copied].mean())):
                 source[begin:end] = np.arange(begin, end) - offset
     return source
 

@@ -8,6 +8,7 @@ stop when its interval is narrow enough.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tightrope.data.collection import GrowingCounts
@@ -80,7 +81,8 @@ class EvenLearner:
 
     def result(self) -> Any:
         """Everything `learn` says about the data so far."""
-        return learn(self.problem, self.data.counts(), delta=self.delta, **self.words)
+        counts = replace(self.data.counts(), log=self.data.log_of(self.model))
+        return learn(self.problem, counts, delta=self.delta, **self.words)
 
     @property
     def is_reached(self) -> bool:

@@ -9,6 +9,7 @@ settled, the last polytope and the last values, which moves sets by rounding and
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -24,15 +25,17 @@ from tightrope.data.counts import Counts
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.steps import ObservationMap
 from tightrope.errors import CannotCertify, InputError, word_methods
-from tightrope.io.results import Interval
+from tightrope.io.results import Interval, ModelFit
 from tightrope.learning import pipeline, policy_solver, products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.online import exploration as exploring
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
 from tightrope.learning.options import LearnOptions, decide, progress_of, silent
-from tightrope.learning.result import CLOSE, LearningResult, rests_on
+from tightrope.learning.result import CLOSE, LearningResult, assess, rests_on
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.structure import Structure
+from tightrope.monitoring.model_fit import ALPHA, weigh_fit
 from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, as_card, as_text
 from tightrope.numerics.text import bound_text
@@ -46,7 +49,7 @@ from tightrope.solver.solution import Solution
 from tightrope.statistics.bets import Predictions
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals, check_delta
-from tightrope.verdict import Assessment
+from tightrope.verdict import Assessment, Word
 
 REDESIGN = 1.5
 """Times as many episodes call for a new design; doubling takes a tenth more of them."""
@@ -109,9 +112,9 @@ class OnlineLearner:
         self.guard = None if on_drift is None else DriftGuard(model, on_drift)
         self.is_stopped = False
         self._collect_into(GrowingCounts(model, planned_episodes, *self.looks))
-        self._begun_with = None if data is None else data.design
-        if data is not None:
-            self.data.begin_with(problem.to_product(data))
+        self._begun_with: Counts | None = None if data is None else problem.to_product(data)
+        if self._begun_with is not None:
+            self.data.begin_with(self._begun_with)
         coupled = self.options.sets is SetsKind.COUPLED
         no_bets = why_no_bets(model, self.objective) if coupled else "sets are not coupled"
         self.decisions = decide(model, self.data.counts(), self.options, no_bets)
@@ -131,6 +134,7 @@ class OnlineLearner:
         self._digest = ""
         self._near: Nearby | None = None
         self._betted: PolicyBets | None = None
+        self._fitted: ModelFit | None = None
         self.last_design: exploring.StagePolicy | None = None
         self._designed_at = 0
         self._designer: exploring.StageDesigner | None = None
@@ -177,25 +181,40 @@ class OnlineLearner:
         """The best one of all updates so far; None where they need not hold together."""
         alarmed = self.guard is not None and bool(self.guard.monitor.alarm)
         together = self.ledger is not None and self.ledger.holds_at_all_times and not alarmed
-        return self._best if together else None
+        return self._best if together and self.verdict.word is not Word.CONTRADICTED else None
 
     @property
     def verdict(self) -> Assessment:
         """What the guarantee of the last update is worth, in one word, with all that it rests on."""
-        return self.assess(self.last_update or self.update())
+        update = self.last_update or self.update()
+        if self.ledger is None:  # restored
+            self._compute()
+        return self.assess(update)
 
-    def assess(self, update: Update) -> Assessment:
-        """The verdict of the last update, without regard to a requested gap."""
+    def assess(self, update: Update, tested: bool = True) -> Assessment:
+        """The verdict of the last update, without regard to a requested gap; `tested` against all rows."""
         assert self.ledger is not None
         refuted = None
         if self.guard is not None and self.guard.monitor.alarm:
             refuted = STOPPED if update.status == STOPPED else self.guard.text
         elif update.fallback:
             refuted = "the region is empty: no parameters of the domain explain the data"
-        limit = None if update.status == CLOSE else update.status
-        return Assessment.of(
-            rests_on(self.ledger, self.options, None, self.problem), contradicted=refuted, limit=limit
-        )
+        fit = self._fit() if tested and self.data.steps else None
+        known = rests_on(self.ledger, self.options, fit, self.problem)
+        return assess(known, None, fit, refuted, update.status)
+
+    def _fit(self) -> ModelFit:
+        """The test of the model against all rows. For that of dependence between rows, which is no test of
+        all times, α is spent over numbers of episodes."""
+        counts, number = self.problem.to_base(self.data.counts()), max(self.data.episodes, 1)
+        if self._fitted is None or self._fitted.events != counts.steps:
+            base = self.problem.base
+            assert isinstance(base, ParametricMDP)
+            log = self.data.log_of(base)
+            spent = 0 if log is None else math.ceil(math.log10(number * (number + 1)))
+            level = ALPHA * 10.0**-spent
+            self._fitted = weigh_fit(base, replace(counts, log=log), level)
+        return self._fitted
 
     @property
     def is_reached(self) -> bool:
@@ -231,7 +250,7 @@ class OnlineLearner:
         if self._reader is None:
             self._reader = ObservationMap(self.problem.base.structure, states=self._states)
         steps, lift = self._reader.transitions(episode, f"episode {self.episodes}"), self.problem.lift
-        self.data.add(steps if lift is None else lift.follow(steps))
+        self.data.add(steps if lift is None else lift.follow(steps), steps)
         answer = self.answer_alarm()
         if answer is Answer.STOP:
             return replace(self.update(), status=STOPPED)
@@ -251,6 +270,7 @@ class OnlineLearner:
             before = (data.number, data.before[1] + data.steps)
             self._collect_into(GrowingCounts(self.model, plan, *self.looks, before))
             self._predictions, self._intervals, self._near, self._betted = Predictions(), None, None, None
+            self._fitted = None
             self._values, self._digest, self._designed_at, self._best = {}, "", 0, None
             if self.last_update is not None:  # of a world that was
                 self.last_update = replace(self.last_update, above=None)
@@ -283,7 +303,11 @@ class OnlineLearner:
             self.delta,
             options=self.options.without_outcomes,
             progress=self.progress,
-            settled=pipeline.Settled(self._predictions if is_base else None, bets=self._betted),
+            settled=pipeline.Settled(
+                self._predictions if is_base else None,
+                bets=self._betted,
+                fit=self._fit() if self.data.steps else None,
+            ),
         )
         return chain.result(self.options)
 

@@ -39,7 +39,7 @@ from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import AnyArray
 from tightrope.numerics.machine import lock
 from tightrope.solver.solve import solve
-from tightrope.verdict import Assessment
+from tightrope.verdict import Assessment, Word
 
 
 class OnlineRecord(Judged, kw_only=True):
@@ -193,13 +193,15 @@ class OnlineRun:
         elapsed, learner = time.perf_counter() - begin, self.learner
         best = max if learner.objective.maximises else min
         together = learner.ledger is not None and learner.ledger.holds_at_all_times
-        verdict, guard, target = learner.assess(update), learner.guard, learner.target
+        guard, target = learner.guard, learner.target
         reached = UNSET if target is None else learner.reaches(update)
+        verdict = learner.assess(update, reached is True or learner.episodes >= self.episodes)
         if target is not None and verdict.is_proved and not reached and learner.episodes >= self.episodes:
             missed = f"the gap {target.text} was not reached: it is {update.gap:.6g}"
             verdict = Assessment.of(verdict.assumptions, limit=missed)
         if guard is not None:
             together = together and not guard.monitor.alarm
+        together = together and verdict.word is not Word.CONTRADICTED
         kind = record_of(
             OnlineRecord,
             update,

@@ -83,7 +83,7 @@ PROGRAMS = [
     ),
     ("rate", prism("1e-400 : (s'=1)", kind="ctmc"), 'P=? [ F "goal" ]', "2:12"),
     ("quotient", prism("1e-200 : (s'=1) + 1e200 : (s'=2)", kind="ctmc"), 'P=? [ F "goal" ]', None),
-    ("rate reward", prism("1 : (s'=1)", TINY_REWARD, kind="ctmc"), 'R=? [ F "goal" ]', "6:1"),
+    ("rate reward", prism("1 : (s'=1)", TINY_REWARD, kind="ctmc"), 'R=? [ F "goal" ]', "6:9"),
 ]
 
 

@@ -271,7 +271,18 @@ def test_rewards_that_are_no_polynomials(reward: str, message: str) -> None:
         load_prism_text(INVENTORY.read_text().replace("h*stock", reward), "m.prism")
 
 
-def test_mixed_commands_of_a_chain_are_refused() -> None:
+def test_mixed_commands_of_a_chain_earn_their_average() -> None:
     text = "dtmc const double c; module m x:bool; [] !x -> (x'=true); [a] !x -> true; [] x -> true; endmodule"
-    with pytest.raises(InputError, match="rewards with parameters need one enabled command"):
-        load_prism_text(f"{text} rewards [a] true : c; endrewards", "m.prism")
+    reward = load_prism_text(f"{text} rewards [a] true : c; !x : 1/3; endrewards", "m.prism").rewards[""]
+    assert isinstance(reward, ParametricReward) and reward.is_mean
+    assert [reward.expressions.text(row) for row in reward.expression.tolist()] == ["1/2*c + 1/3", "0"]
+
+
+def test_choices_of_one_action_in_one_state() -> None:
+    """As many choices with the action as there are states, which are not one in each."""
+    text = (
+        "mdp const double c; module m x:[0..1]; [a] x=0 -> true; [a] x=0 -> (x'=1); [] x=1 -> true; endmodule"
+    )
+    reward = load_prism_text(f"{text} rewards [a] true : x*c+1; endrewards", "m.prism").rewards[""]
+    assert isinstance(reward, ParametricReward)
+    assert [reward.expressions.text(row) for row in reward.expression.tolist()] == ["1", "1", "0"]

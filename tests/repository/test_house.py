@@ -129,9 +129,6 @@ def test_docstrings_name_modules_and_functions_that_exist() -> None:
 MOST_PARAMETERS = 8
 
 MORE_PARAMETERS = {
-    "model/builder.py: build_from_rows": "options of a public function, by keyword",
-    "model/builder.py: build_ctmc_from_rows": "options of a public function, by keyword",
-    "data/steps.py: count_environment": "options of a public function, by keyword",
     "certify/verification.py: verify": "options of a public function, by keyword",
     "learning/doctor.py: doctor": "options of a public function, by keyword",
     "design/exploration.py: online": "options of a public function, by keyword",

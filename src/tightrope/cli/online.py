@@ -230,12 +230,11 @@ def _source(request: OnlineRequest, subject: Subject) -> tuple[Source, Truth | N
     assert isinstance(model, tr.ParametricMDP)
     stop, cap = episode_end(model.states, objective, longest(subject.loaded, request.cap))
     if request.env is not None:
-        convert = (
-            load_named(request.convert_obs, "--convert-obs") if request.convert_obs is not None else None
-        )
-        actions = request.actions.split(",") if request.actions is not None else None
+        given, listed, env = request.convert_obs, request.actions, make_environment(request.env)
+        convert = None if given is None else load_named(given, "--convert-obs")
+        actions = None if listed is None else listed.split(",")
         environment = SteppedEnvironment(
-            make_environment(request.env), model, stop, cap, convert, actions, request.states
+            env, model, stop, cap, convert_obs=convert, actions=actions, states=request.states
         )
         known = request.at is not None
         truth = Truth(model.instantiate(subject.loaded.point(request.at)), objective) if known else None

@@ -20,7 +20,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, SupportsInt, TypeGuard
+from typing import Any, SupportsInt, TypedDict, TypeGuard, Unpack
 
 import numpy as np
 
@@ -76,6 +76,14 @@ def count_episodes(
 
 
 ConvertObservation = Callable[[Any], object]
+
+
+class SeenWords(TypedDict, total=False):
+    """What observations and actions of an environment mean."""
+
+    convert_obs: ConvertObservation | None
+    actions: Sequence[str] | None
+    states: StateForm | str | None
 
 
 class ObservationMap:
@@ -330,15 +338,13 @@ class SteppedEnvironment:
         model: Structured,
         stop: BoolArray | None = None,
         cap: int = DEFAULT_CAP,
-        convert_obs: ConvertObservation | None = None,
-        actions: Sequence[str] | None = None,
-        states: StateForm | str | None = None,
+        **seen: Unpack[SeenWords],
     ):
         absorbing = absorbing_states(model.structure)
         self.stopping: BoolArray = absorbing if stop is None else absorbing | stop
         self.cap = cap
         self._environment = environment
-        self._shown = ObservationMap(model.structure, convert_obs, actions, states)
+        self._shown = ObservationMap(model.structure, **seen)
 
     def episode(self, number: int, choose: Callable[[int, int], int], seed: int | None = None) -> OffsetArray:
         """One episode: `choose` gives the choice in a state at a step; `seed` is for the environment."""
@@ -366,16 +372,14 @@ def count_environment(
     policy: PolicyGiven | None = None,
     stop: BoolArray | None = None,
     cap: int = DEFAULT_CAP,
-    convert_obs: ConvertObservation | None = None,
-    actions: Sequence[str] | None = None,
-    states: StateForm | str | None = None,
+    **seen: Unpack[SeenWords],
 ) -> Counts:
     """Step an environment for a number of episodes and count the model's transitions.
 
     When an episode ends: `SteppedEnvironment`. What an observation means, and `states`: `observations`.
     """
     structure = model.structure
-    stepped = SteppedEnvironment(environment, model, stop, cap, convert_obs, actions, states)
+    stepped = SteppedEnvironment(environment, model, stop, cap, **seen)
     own_policy = as_policy(model, policy) or Policy.uniform(structure)
     # A child of the seed: environments seed numpy's generator with the number itself, and a policy that
     # draws the same numbers as the environment would choose by the outcome.
@@ -390,17 +394,10 @@ def count_environment(
     return EpisodeLog.of_parts(parts, structure, model.hash()).counts(model, design)
 
 
-def count_minari(
-    dataset: Any,
-    model: Structured,
-    *,
-    convert_obs: ConvertObservation | None = None,
-    actions: Sequence[str] | None = None,
-    states: StateForm | str | None = None,
-) -> Counts:
+def count_minari(dataset: Any, model: Structured, **seen: Unpack[SeenWords]) -> Counts:
     """Count the transitions of a Minari dataset (anything with `iterate_episodes`)."""
     structure = model.structure
-    shown = ObservationMap(structure, convert_obs, actions, states)
+    shown = ObservationMap(structure, **seen)
     shown.conversion = "convert_obs (count_minari in Python)"
     parts = []
     for episodes, record in enumerate(dataset.iterate_episodes()):
@@ -408,11 +405,11 @@ def count_minari(
             shown.state(_entry(record.observations, i), f"episode {episodes}, observation {i}")
             for i in range(len(record.actions) + 1)
         ]
-        seen = np.empty(len(record.actions), dtype=np.int64)
+        steps = np.empty(len(record.actions), dtype=np.int64)
         for i, action in enumerate(record.actions):
             where = f"episode {episodes}, step {i}"
-            seen[i] = shown.transition(shown.choice(visited[i], action, where), visited[i + 1], where)
-        parts.append(seen)
+            steps[i] = shown.transition(shown.choice(visited[i], action, where), visited[i + 1], where)
+        parts.append(steps)
     design = SamplingDesign(SamplingKind.ADAPTIVE, by_episodes=False)
     return EpisodeLog.of_parts(parts, structure, model.hash()).counts(model, design)
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.errors import InputError, check_type, describe
+from tightrope.errors import InputError, check_keywords, check_type, describe
 from tightrope.model import authored
 from tightrope.model import numbers as door
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC, rate_box
@@ -50,8 +50,8 @@ Row = tuple[int, str, Mapping[int, Probability]]
 """(state, action, {successor: probability}); a state may have several rows with one action."""
 
 T = TypeVar("T")
-Parts = dict[str, Any]
-"""Arguments as they were given: labels, rewards, valuations."""
+Words = dict[str, Any]
+"""Arguments as they were given."""
 
 Listed = tuple[Any, ...]
 """A row as it was given, with the values of its transitions read."""
@@ -148,7 +148,7 @@ def by_row(
 
 def describe_states(
     states: Sequence[Hashable], labels: object, state_rewards: object, variables: object
-) -> Parts:
+) -> Words:
     """What an author says about all states, as arguments of `build_from_rows`."""
     return {
         "states": len(states),
@@ -159,19 +159,38 @@ def describe_states(
     }
 
 
+class ChainWords(TypedDict, total=False):
+    """What is said beside the rows of a chain: the number of states, and all that is known of these."""
+
+    states: int | None
+    labels: Mapping[str, Sequence[int]] | None
+    state_rewards: Named | None
+    transition_rewards: BySuccessor | None
+    valuations: Mapping[str, Sequence[int | bool]] | None
+    state_names: Sequence[Hashable] | None
+    own_states: Sequence[Hashable] | None
+
+
+class RowWords(ChainWords, total=False):
+    """The same of a model with choices."""
+
+    choice_rewards: Named | None
+
+
+def _words(function: str, kind: type, given: Mapping[str, object]) -> Words:
+    """What is said beside rows, under one name each; None where nothing is said."""
+    words = dict.fromkeys(kind.__annotations__)
+    words |= check_keywords(function, kind, given, ("rows", "parameters", "initial"))
+    own = words.pop("own_states")
+    return words if words["state_names"] is not None else {**words, "state_names": own}
+
+
 def build_from_rows(
     rows: Iterable[Row],
     parameters: Parameters | None = None,
     *,
-    states: int | None = None,
     initial: int | Mapping[int, Probability] = 0,
-    labels: Mapping[str, Sequence[int]] | None = None,
-    state_rewards: Named | None = None,
-    choice_rewards: Named | None = None,
-    transition_rewards: BySuccessor | None = None,
-    valuations: Mapping[str, Sequence[int | bool]] | None = None,
-    state_names: Sequence[Hashable] | None = None,
-    own_states: Sequence[Hashable] | None = None,
+    **words: Unpack[RowWords],
 ) -> ParametricMDP | IntervalMDP:
     """Build a model from explicit rows, in any order of states.
 
@@ -181,6 +200,8 @@ def build_from_rows(
         States are numbers.
     initial : int or mapping
         The initial state, or the probability of each (numbers or `free`): a further state then draws it.
+    states : int, optional
+        The number of states.
     labels : mapping
         Lists of states; "init" and "deadlock" are added.
     state_rewards, choice_rewards, transition_rewards
@@ -199,24 +220,19 @@ def build_from_rows(
     >>> tr.build_from_rows([(0, "go", {0: 1 / 3, 1: "2/3"}), (1, "stay", {1: 1})]).transitions
     3
     """
-    state_names = own_states if state_names is None else state_names
-    parts: Parts = {"labels": labels, "state_rewards": state_rewards, "valuations": valuations}
-    parts |= {"choice_rewards": choice_rewards, "transition_rewards": transition_rewards}
+    given = _words("build_from_rows", RowWords, words)
     if isinstance(initial, Mapping):
-        return build_from_rows(**_with_start(rows, parameters, initial, states, state_names, parts))
-    made = _Assembly.of(rows, 3, parameters, initial, states, state_names, parts)
-    return _discrete_model(made, parameters or Parameters(), parts)
+        return build_from_rows(**_with_start(rows, parameters, initial, given))
+    made = _Assembly.of(rows, 3, parameters, initial, given)
+    return _discrete_model(made, parameters or Parameters(), given)
 
 
-def _discrete_model(made: _Assembly, parameters: Parameters, parts: Parts) -> ParametricMDP | IntervalMDP:
+def _discrete_model(made: _Assembly, parameters: Parameters, words: Words) -> ParametricMDP | IntervalMDP:
     structure, probabilities, exact_ones = made.structure, made.values, None
     if not any(isinstance(p, tuple) for p in probabilities):
         exact_ones, parameters = _write_out_free(structure, probabilities, parameters)
-    by_choice, by_successor = (
-        made.in_order(parts["choice_rewards"]),
-        made.in_order(parts["transition_rewards"]),
-    )
-    by_state = parts["state_rewards"] or {}
+    by_choice, by_successor = (made.in_order(words[f"{what}_rewards"]) for what in ("choice", "transition"))
+    by_state = words["state_rewards"] or {}
     structure = with_rewards(structure, parameters.names, by_state, by_choice, by_successor, exact_ones)
     if exact_ones is None:
         return _interval_model(structure, probabilities)
@@ -225,26 +241,22 @@ def _discrete_model(made: _Assembly, parameters: Parameters, parts: Parts) -> Pa
 
 
 def _with_start(
-    rows: object,
-    parameters: Parameters | None,
-    initial: Mapping[int, Probability],
-    states: int | None,
-    state_names: Sequence[Hashable] | None,
-    parts: Parts,
-) -> Parts:
+    rows: object, parameters: Parameters | None, initial: Mapping[int, Probability], words: Words
+) -> Words:
     """The arguments with a further state, after all others, that draws the first state of a run."""
     listed: list[Row] = _list_rows(rows, 3, parameters)
+    states, labels, names = words["states"], words["labels"] or {}, words["state_names"]
     start = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
     wrong = [state for state in initial if not isinstance(state, int) or not 0 <= state < start]
     if wrong or not initial:
         shown = repr(wrong[0]) if wrong else "no state"
         raise InputError(f"`initial` refers to {shown}, and the states are 0..{start - 1}")
     label = START
-    while label in (parts["labels"] or {}):
+    while label in labels:
         label += "_"
     nothing = {"state_rewards": 0, "choice_rewards": 0, "transition_rewards": {}}
     rewards = {
-        argument: {name: [*values, none] for name, values in (parts[argument] or {}).items()}
+        argument: {name: [*values, none] for name, values in (words[argument] or {}).items()}
         for argument, none in nothing.items()
     }
     return {
@@ -252,10 +264,10 @@ def _with_start(
         "parameters": parameters,
         "states": start + 1,
         "initial": start,
-        "labels": {**(parts["labels"] or {}), label: [start]},
+        "labels": {**labels, label: [start]},
         **rewards,
-        "valuations": _values_of_start(parts["valuations"] or {}),
-        "state_names": _names_with_start(range(start) if state_names is None else state_names),
+        "valuations": _values_of_start(words["valuations"] or {}),
+        "state_names": _names_with_start(range(start) if names is None else names),
     }
 
 
@@ -302,25 +314,23 @@ def check_parameters(parameters: object) -> None:
         check_type("parameters", parameters, Parameters, "Parameters, such as tr.Parameters.box(p=(0, 1))")
 
 
+_SINGLE: dict[str, tuple[type, str]] = {
+    "states": (int, "a number of states"),
+    "state_names": (Sequence, "a list of states"),
+}
+
+
 def _checked_rows(
-    rows: object,
-    width: int,
-    parameters: Parameters | None,
-    initial: object,
-    states: object,
-    state_names: object,
-    named: Parts,
+    rows: object, width: int, parameters: Parameters | None, initial: object, words: Words
 ) -> list[Listed]:
     """The rows, once everything that is given has the right type, and there are as many rewards as rows."""
     check_parameters(parameters)
     check_type("initial", initial, int, "the number of a state")
-    if states is not None:
-        check_type("states", states, int, "a number of states")
-    if state_names is not None:
-        check_type("state_names", state_names, Sequence, "a list of states")
-    for argument, given in named.items():
+    for argument, given in words.items():
         if given is not None:
-            check_type(argument, given, Mapping, "a mapping from names")
+            check_type(argument, given, *_SINGLE.get(argument, (Mapping, "a mapping from names")))
+        if argument in _SINGLE:
+            continue
         for name, values in (given or {}).items():
             check_type(f"{argument}[{name!r}]", values, Sequence | np.ndarray, "a list")
             if argument == "labels":
@@ -338,7 +348,7 @@ def _checked_rows(
     if width == 2 and (twice := [s for s, times in Counter(row[0] for row in listed).items() if times > 1]):
         raise InputError(f"state {twice[0]} has two rows", hint="write all its rates in one row")
     for argument in ("choice_rewards", "transition_rewards"):
-        for name, values in (named.get(argument) or {}).items():
+        for name, values in (words.get(argument) or {}).items():
             if len(values) != len(listed):
                 raise InputError(
                     f"`{argument}[{name!r}]` has {len(values)} rewards for {len(listed)} rows",
@@ -391,17 +401,10 @@ class _Assembly:
     rows: list[int]
 
     @staticmethod
-    def of(
-        rows: object,
-        width: int,
-        parameters: Parameters | None,
-        initial: int,
-        states: int | None,
-        state_names: Sequence[Hashable] | None,
-        parts: Parts,
-    ) -> _Assembly:
+    def of(rows: object, width: int, parameters: Parameters | None, initial: int, words: Words) -> _Assembly:
         """From rows of so many parts (`FORMS`), once everything that is given has the right type."""
-        listed = _checked_rows(rows, width, parameters, initial, states, state_names, parts)
+        listed = _checked_rows(rows, width, parameters, initial, words)
+        states, names = words["states"], words["state_names"]
         timed = width == 2
         met = [s for row in listed for s in (row[0], *(row[-1] if timed else ()))]
         total = states if states is not None else 1 + max(met, default=-1)
@@ -413,26 +416,28 @@ class _Assembly:
             (row[0], i, row[1:-1], {s: v for s, v in row[-1].items() if not authored.is_zero(v)})
             for i, row in enumerate(listed)
         ]
-        labels = dict(parts["labels"] or {})
+        labels = dict(words["labels"] or {})
         if timed:
             choices = [choice for choice in choices if choice[-1]]
             stuck = sorted(set(range(total)) - {choice[0] for choice in choices})
             choices += [(state, -1, (), {state: 1}) for state in stuck]
             labels = {"deadlock": stuck, **labels}
         choices.sort(key=lambda choice: choice[0])
-        names: dict[str, int] = {}
-        action = [names.setdefault(name[0] if name else UNLABELLED, len(names)) for _, _, name, _ in choices]
+        actions: dict[str, int] = {}
+        action = [
+            actions.setdefault(name[0] if name else UNLABELLED, len(actions)) for _, _, name, _ in choices
+        ]
         structure = Structure(
             offsets(np.bincount(np.array([choice[0] for choice in choices], np.int64), minlength=total)),
             offsets([len(choice[-1]) for choice in choices]),
             np.array([s for choice in choices for s in choice[-1]], dtype=np.int32),
             (initial,),
             np.array(action, dtype=np.int32),
-            tuple(names) or (UNLABELLED,),
+            tuple(actions) or (UNLABELLED,),
             label_bitmaps({"init": [initial], "deadlock": [], **labels}, total),
             {},
-            {name: np.asarray(column) for name, column in (parts["valuations"] or {}).items()},
-            NamedStates(range(total) if state_names is None else state_names),
+            {name: np.asarray(column) for name, column in (words["valuations"] or {}).items()},
+            NamedStates(range(total) if names is None else names),
         )
         values = [value for choice in choices for value in choice[-1].values()]
         return _Assembly(structure, values, [choice[1] for choice in choices])
@@ -711,14 +716,8 @@ def build_ctmc_from_rows(
     rows: Iterable[RateRow],
     parameters: Parameters | None = None,
     *,
-    states: int | None = None,
     initial: int = 0,
-    labels: Mapping[str, Sequence[int]] | None = None,
-    state_rewards: Named | None = None,
-    transition_rewards: BySuccessor | None = None,
-    valuations: Mapping[str, Sequence[int | bool]] | None = None,
-    state_names: Sequence[Hashable] | None = None,
-    own_states: Sequence[Hashable] | None = None,
+    **words: Unpack[ChainWords],
 ) -> ParametricCTMC | IntervalCTMC:
     """Build a chain in continuous time from explicit rows, in any order of states.
 
@@ -742,16 +741,14 @@ def build_ctmc_from_rows(
     >>> round(low, 6), round(high, 6)
     (0.8, 0.8)
     """
-    state_names = own_states if state_names is None else state_names
-    parts: Parts = {"labels": labels, "state_rewards": state_rewards, "valuations": valuations}
-    parts["transition_rewards"] = transition_rewards
-    made = _Assembly.of(rows, 2, parameters, initial, states, state_names, parts)
-    return _chain_of(made, parameters or rate_box(()), parts)
+    given = _words("build_ctmc_from_rows", ChainWords, words)
+    made = _Assembly.of(rows, 2, parameters, initial, given)
+    return _chain_of(made, parameters or rate_box(()), given)
 
 
-def _chain_of(made: _Assembly, parameters: Parameters, parts: Parts) -> ParametricCTMC | IntervalCTMC:
-    structure, rates, gained = made.structure, made.values, made.in_order(parts["transition_rewards"])
-    by_state = parts["state_rewards"] or {}
+def _chain_of(made: _Assembly, parameters: Parameters, words: Words) -> ParametricCTMC | IntervalCTMC:
+    structure, rates, gained = made.structure, made.values, made.in_order(words["transition_rewards"])
+    by_state = words["state_rewards"] or {}
     held = {name: _amounts(structure, name, by_state.get(name)) for name in {**by_state, **gained}}
     earned = {name: (own, _gained(structure, name, gained.get(name))) for name, own in held.items()}
     if any(isinstance(rate, tuple) for rate in rates):

@@ -126,6 +126,8 @@ def check_doubles(values: FloatArray, what: str) -> None:
 
 def check_totals(state: FloatArray, choice: FloatArray, exact: Callable[[int], Sequence[Fraction]]) -> None:
     """Rule 5: the rewards of a choice's state and of the choice itself, as doubles and `exact` by index."""
+    if state.min(initial=0.0) >= 0.0 <= choice.min(initial=0.0):
+        return  # nothing cancels
     total = state + choice
     close = (np.abs(total) < _CANCELLED * np.maximum(np.abs(state), np.abs(choice))) & (state != -choice)
     close |= (state == -choice) & (state != 0)

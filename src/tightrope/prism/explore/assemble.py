@@ -8,7 +8,7 @@ no immediate choice is enabled (maximal progress).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -18,13 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.model import numbers as door
+from tightrope.model.polynomial import PolynomialArray
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure
 from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray, offsets
 from tightrope.numerics.jit import kernel
+from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.commands import AlternativeArrays, Alternatives, row_order
-from tightrope.prism.explore.compile import Compiler, StateSpace, Terms, balance, polynomials
-from tightrope.prism.explore.nodes import Number, StateFrame, integers
+from tightrope.prism.explore.compile import Compiler, StateSpace, Terms, polynomials
+from tightrope.prism.explore.nodes import StateFrame
 from tightrope.prism.explore.probabilities import (
     ONE,
     ZERO,
@@ -366,12 +368,8 @@ def merge_successors(start: OffsetArray, outcomes: Merging, width: IndexArray) -
 # Labels, rewards and valuations of the reached states.
 #
 # A state earns all items whose guard holds; a choice sums the items of its action. Sums are exact, and only
-# the result is rounded to the nearest float64. A deadlock's self-loop earns nothing by itself; the mixed
-# choice of a Markov chain earns the average of its commands. Rewards with parameters are one polynomial per
-# choice, that of its state included, evaluated exactly on whole frames like probabilities.
-
-_STATE = -1
-"""In place of an action: what the state alone earns."""
+# the result is rounded to the nearest float64. A deadlock's self-loop earns nothing by itself. Rewards with
+# parameters are one polynomial per choice, that of its state included.
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,57 +383,145 @@ class Survey:
 
 
 class RewardObserver:
-    """One reward structure, filled frame by frame."""
+    """One reward structure, filled frame by frame: what states earn, and what choices earn beside that.
 
-    def __init__(self, survey: Survey, rewards: syntax.Rewards, rows: ModelRows):
-        self.name, self._rows, items = rewards.name or "", rows, rewards.items
+    Where a state has several commands that are one choice, it earns their average, or Σ rate · reward where
+    `rates` are the entries of their rates.
+    """
+
+    def __init__(
+        self,
+        survey: Survey,
+        rewards: syntax.Rewards,
+        rows: ModelRows,
+        compiler: Compiler,
+        rates: PolynomialIndex | None,
+    ):
+        self.name, self._rows, self._rates = rewards.name or "", rows, rates
+        items, parameters = rewards.items, set(survey.program.parameters)
         self._position = items[0].position if items else rewards.position
         self._is_mean = any(item.is_mean for item in items)
         self._without = rows.deadlock | rows.stopped
-        self._on_states = [item for item in items if not item.is_choice]
-        self._on_actions: dict[int, list[syntax.RewardItem]] = {}
+        self._has_parameters = any(
+            name.name in parameters for one in items for name in syntax.names(one.reward)
+        )
+        on_states = [item for item in items if not item.is_choice]
+        on_actions: dict[int, list[syntax.RewardItem]] = {}
         for item in items:
             if item.is_choice and (name := item.action or UNLABELLED) in survey.actions:
-                self._on_actions.setdefault(survey.actions.index(name), []).append(item)
-
-    def _choices(self, part: slice) -> tuple[slice, OffsetArray]:
-        """The choices of a part of the states, and the row of the state of each."""
-        start = self._rows.choice_start[part.start : part.stop + 1]
-        return slice(int(start[0]), int(start[-1])), np.repeat(np.arange(len(start) - 1), np.diff(start))
-
-
-class ParametricObserver(RewardObserver):
-    """Rewards with parameters."""
-
-    def __init__(self, survey: Survey, rewards: syntax.Rewards, rows: ModelRows, compiler: Compiler):
-        super().__init__(survey, rewards, rows)
-        if len(rows.mixed_state):
-            raise syntax.Complaint(
-                "rewards with parameters need one enabled command in every state of a Markov chain",
-                rewards.position,
-                "write one command for them, with the probabilities of its updates",
-            )
+                on_actions.setdefault(survey.actions.index(name), []).append(item)
+        self._of_state = polynomial_of_items(on_states, compiler)
+        self._of_action = {number: polynomial_of_items(own, compiler) for number, own in on_actions.items()}
+        self._has = bool(on_states), len(on_states) < len(items)
         self._table = PolynomialIndex(survey.program.parameters)
-        self._number: IndexArray = np.zeros(len(rows.action), dtype=np.int32)
-        alone = polynomial_of_items(self._on_states, compiler)
-        self._terms: dict[int, Terms] = dict.fromkeys(range(_STATE, len(survey.actions)), alone)
-        for number, own in self._on_actions.items():
-            self._terms[number] = polynomial_of_items([*self._on_states, *own], compiler)
+        self._are_numbers = rates is None and not self._has_parameters
+        dtype = np.float64 if self._are_numbers else np.int32
+        self._held: AnyArray = np.zeros(len(rows.deadlock), dtype=dtype)
+        self._earned: AnyArray = np.zeros(len(rows.action), dtype=dtype)
 
     def observe(self, frame: StateFrame, part: slice) -> None:
-        choices, row = self._choices(part)
-        action = np.where(self._without[part][row], _STATE, self._rows.action[choices])
-        for number, terms in self._terms.items():
-            selected = np.flatnonzero(action == number)
-            if len(selected):
-                inner = frame.select(row[selected])
-                earned = polynomials(terms, inner)
-                check_held(earned, inner, self._position)
-                self._number[choices][selected] = self._table.add_array(earned)
+        """The states of a frame, which are a part of all."""
+        rows, keep = self._rows, _doubles if self._are_numbers else self._table.add_array
+        self._held[part] = self._kept(self._of_state, frame, keep)
+        start = rows.choice_start[part.start : part.stop + 1]
+        row, choices = (
+            np.repeat(np.arange(len(start) - 1), np.diff(start)),
+            slice(int(start[0]), int(start[-1])),
+        )
+        for at, entries in self._of_actions(rows.action[choices], row, frame, part, keep):
+            self._earned[choices][at] = entries
+        if self._are_numbers and all(self._has):
+            self._check_totals(frame, part, row, choices)
+        first, last = np.searchsorted(rows.mixed_state, (part.start, part.stop))
+        if first == last or not self._of_action:
+            return
+        state = rows.mixed_state[first:last].astype(np.int64) - part.start
+        each: IndexArray = np.zeros(len(state), dtype=np.int32)
+        for at, entries in self._of_actions(
+            rows.mixed_action[first:last], state, frame, part, self._table.add_array
+        ):
+            each[at] = entries
+        mixed, begin, several = np.unique(state, return_index=True, return_counts=True)
+        self._is_mean |= bool(np.any(each != each[np.repeat(begin, several)]))
+        gained = self._table.polynomials(each.astype(np.int64))
+        if self._rates is None:
+            gained = gained.divide(RationalArray.from_integers(np.repeat(several, several)))
+        else:
+            gained = gained * self._rates.polynomials(rows.mixed_rate[first:last].astype(np.int64))
+        total = gained.take(begin)
+        for place in range(1, int(several.max())):
+            more = gained.take(np.minimum(begin + place, len(each) - 1))
+            total = PolynomialArray.where(several > place, total + more, total)
+        check_held(total, frame.select(mixed), self._position)
+        self._earned[part.start + mixed] = keep(total)
 
-    def finish(self) -> ParametricReward:
-        expressions, expression = self._table.freeze(self._number)
+    def _of_actions(
+        self, action: IndexArray, row: OffsetArray, frame: StateFrame, part: slice, keep: Keep
+    ) -> Iterator[tuple[OffsetArray, AnyArray]]:
+        """What actions earn in rows of the frame, action by action, but in states that are not left."""
+        left = ~self._without[part][row]
+        for number, terms in self._of_action.items():
+            selected = np.flatnonzero((action == number) & left)
+            if len(selected):
+                yield selected, self._kept(terms, frame.select(row[selected]), keep)
+
+    def _kept(self, terms: Terms, frame: StateFrame, keep: Keep) -> AnyArray:
+        """The values of a polynomial, computed once where they are the same in all rows."""
+        is_one = not any(number.variables for number in terms.values())
+        inner = frame.select(np.zeros(1, dtype=np.int64)) if is_one else frame
+        earned = polynomials(terms, inner)
+        check_held(earned, inner, self._position)
+        return np.repeat(keep(earned), frame.size) if is_one else keep(earned)
+
+    def _check_totals(self, frame: StateFrame, part: slice, row: OffsetArray, choices: slice) -> None:
+        """What states and choices earn together, by the rule of the model's door."""
+        action = self._rows.action[choices]
+
+        def exact(index: int) -> list[Fraction]:
+            inner = frame.select(row[index : index + 1])
+            terms = [self._of_state, self._of_action.get(int(action[index]), {})]
+            return [polynomials(each, inner).polynomial(0).constant_term for each in terms]
+
+        try:
+            door.check_totals(self._held[part][row], self._earned[choices], exact)
+        except door.NotHeldError as error:
+            frame.fail(error.message, self._position, np.arange(frame.size) == row[error.index])
+
+    def finish(self) -> RewardStructure:
+        """Numbers of states and choices, or polynomials of choices, those of their states included; where
+        there are rates, what states earn per unit of time alone."""
+        if self._are_numbers:
+            state, choice = self._has
+            return RewardStructure(
+                self._held if state else None, self._earned if choice else None, self._is_mean
+            )
+        if self._rates is None:
+            return self.total()
+        if self._has_parameters:
+            return self._tabulated(self._held)
+        return RewardStructure(_doubles(self._table.polynomials(np.arange(len(self._table))))[self._held])
+
+    def total(self) -> ParametricReward:
+        """What choices earn with their states; where there are rates, per unit of time."""
+        owner = np.repeat(np.arange(len(self._held)), np.diff(self._rows.choice_start))
+        both = (self._held[owner].astype(np.int64) << 32) | self._earned
+        pairs, which = np.unique(both, return_inverse=True)
+        total = self._table.polynomials(pairs >> 32) + self._table.polynomials(pairs & 0xFFFFFFFF)
+        return self._tabulated(self._table.add_array(total)[which.reshape(-1)])
+
+    def _tabulated(self, entries: IndexArray) -> ParametricReward:
+        expressions, expression = self._table.freeze(entries)
         return ParametricReward(self.name, expressions, expression, is_mean=self._is_mean)
+
+
+Keep = Callable[[PolynomialArray], AnyArray]
+"""In what form values are kept: as entries of a table, or as doubles."""
+
+
+def _doubles(values: PolynomialArray) -> FloatArray:
+    """The doubles nearest to polynomials that are numbers."""
+    zero = RationalArray.constant(0, len(values))
+    return values.terms.get((), zero).to_float()
 
 
 def polynomial_of_items(items: Sequence[syntax.RewardItem], compiler: Compiler) -> Terms:
@@ -448,32 +534,29 @@ def polynomial_of_items(items: Sequence[syntax.RewardItem], compiler: Compiler) 
 
 
 _CHUNK = 2**16
-_EXACT_IN_FLOAT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Named columns over the states, and reward structures."""
+    """Named columns over the states, and reward structures; where there are rates, what is earned in time."""
 
     labels: Mapping[str, BoolArray]
     rewards: Mapping[str, RewardStructure]
     valuations: Mapping[str, AnyArray]
+    per_time: Mapping[str, ParametricReward]
 
 
-def observe(survey: Survey, rows: ModelRows, narrow: bool = False, rewarded: bool = True) -> Observations:
-    """All that is said of the states, rewards if `rewarded`; `narrow` gives columns their smallest type."""
+def observe(
+    survey: Survey, rows: ModelRows, narrow: bool = False, rates: PolynomialIndex | None = None
+) -> Observations:
+    """All that is said of the states; `narrow` gives columns their smallest type."""
     program, space, keys = survey.program, survey.space, survey.states.keys
     compiler, states = space.compiler(), len(keys)
-    structures = program.rewards if rewarded else ()
-    numbers = len(program.labels) * states + 8 * len(structures) * (states + len(rows.action))
-    door.check_room(numbers, f"{len(program.labels):,} labels and {len(structures):,} reward structures")
+    numbers = len(program.labels) * states + 8 * len(program.rewards) * (states + len(rows.action))
+    door.check_room(numbers, f"{len(program.labels):,} labels and {len(program.rewards):,} reward structures")
     labels = [(label.name, compiler.truth(label.expression)) for label in program.labels]
     members = {name: np.empty(states, dtype=np.bool_) for name, _ in labels}
-    rewards: list[_Reward | ParametricObserver] = []
-    for each in structures:
-        used = {name.name for item in each.items for name in syntax.names(item.reward)}
-        kind = _Reward if used.isdisjoint(program.parameters) else ParametricObserver
-        rewards.append(kind(survey, each, rows, compiler))
+    rewards = [RewardObserver(survey, each, rows, compiler, rates) for each in program.rewards]
     columns: list[AnyArray] = [
         np.empty(states, dtype=np.bool_ if is_boolean else _smallest(*bounds) if narrow else np.int32)
         for is_boolean, bounds in zip(space.is_boolean, space.ranges, strict=True)
@@ -493,6 +576,7 @@ def observe(survey: Survey, rows: ModelRows, narrow: bool = False, rewarded: boo
         members,
         {reward.name: reward.finish() for reward in rewards},
         {variable.name: column for variable, column in zip(space.variables, columns, strict=True)},
+        {} if rates is None else {reward.name: reward.total() for reward in rewards},
     )
 
 
@@ -501,107 +585,3 @@ def _smallest(low: int, high: int) -> npt.DTypeLike:
         if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
             return dtype
     return np.int32
-
-
-class _Reward(RewardObserver):
-    """Rewards that are numbers."""
-
-    def __init__(self, survey: Survey, rewards: syntax.Rewards, rows: ModelRows, compiler: Compiler):
-        super().__init__(survey, rewards, rows)
-        on_states = self._on_states
-        self._state_value = _total(on_states, compiler) if on_states else None
-        self._state = np.zeros(len(rows.deadlock)) if on_states else None
-        self._choice_value = {number: _total(own, compiler) for number, own in self._on_actions.items()}
-        self._choice = np.zeros(len(rows.action)) if len(on_states) < len(rewards.items) else None
-
-    def observe(self, frame: StateFrame, part: slice) -> None:
-        if self._state is not None and self._state_value is not None:
-            self._state[part] = self._nearest(self._state_value, frame)
-        if self._choice is None:
-            return
-        choices, row = self._choices(part)
-        action = self._rows.action[choices]
-        for number, value in self._choice_value.items():
-            selected = np.flatnonzero(action == number)
-            if len(selected):
-                self._choice[choices][selected] = self._nearest(value, frame)[row[selected]]
-        if self._state is not None:
-            self._check_totals(frame, self._state[part][row], self._choice[choices], row, action)
-        self._correct_mixed(frame, part)
-
-    def _check_totals(
-        self, frame: StateFrame, state: FloatArray, choice: FloatArray, row: OffsetArray, action: IndexArray
-    ) -> None:
-        """What states and choices earn together, by the rule of the model's door."""
-
-        def exact(index: int) -> tuple[Fraction, Fraction]:
-            own = self._choice_value.get(int(action[index]))
-            earned = Fraction(0) if own is None else _exact(own, frame, int(row[index]))
-            assert self._state_value is not None
-            return _exact(self._state_value, frame, int(row[index])), earned
-
-        try:
-            door.check_totals(state, choice, exact)
-        except door.NotHeldError as error:
-            frame.fail(error.message, self._position, np.arange(frame.size) == row[error.index])
-
-    def _nearest(self, number: Number, frame: StateFrame) -> FloatArray:
-        """The float64 nearest to the exact value in each row."""
-        top, bottom = number.numerator, number.denominator
-        if bottom.high <= _EXACT_IN_FLOAT and top.low >= -_EXACT_IN_FLOAT and top.high <= _EXACT_IN_FLOAT:
-            # Both are exact in float64, so one division rounds once.
-            return integers(top, frame) / integers(bottom, frame)
-        try:
-            return door.doubles(number.array(frame))
-        except door.NotHeldError as error:
-            frame.fail(f"a reward: {error.message},", self._position, np.arange(frame.size) == error.index)
-
-    def _correct_mixed(self, frame: StateFrame, part: slice) -> None:
-        """Averages where a Markov chain drew among several commands; there a choice is a state."""
-        assert self._choice is not None
-        first, last = np.searchsorted(self._rows.mixed_state, (part.start, part.stop))
-        if first == last:
-            return
-        state = self._rows.mixed_state[first:last].astype(np.int64)
-        action = self._rows.mixed_action[first:last]
-        earned = np.zeros(len(state))
-        for number, value in self._choice_value.items():
-            own = np.flatnonzero(action == number)
-            earned[own] = self._nearest(value, frame)[state[own] - part.start]
-        place = state - part.start
-        self._is_mean |= bool(np.any(earned != earned[np.searchsorted(state, state)]))
-        commands = np.bincount(place, minlength=frame.size)
-        total = np.bincount(place, weights=earned, minlength=frame.size)
-        size = np.bincount(place, weights=np.abs(earned), minlength=frame.size)
-        mixed = np.flatnonzero(commands)
-        average = total[mixed] / commands[mixed]
-        close = (np.abs(total) < 0.5 * size)[mixed] | ((np.abs(average) < door.TINY) & (size[mixed] > 0))
-        for index in np.flatnonzero(close).tolist():
-            row = int(mixed[index])
-            values = [self._choice_value.get(number) for number in action[place == row].tolist()]
-            exact = [Fraction(0) if value is None else _exact(value, frame, row) for value in values]
-            try:
-                average[index] = door.double(sum(exact, Fraction(0)) / len(exact))
-            except door.NotHeldError as error:
-                frame.fail(f"a reward: {error.message},", self._position, np.arange(frame.size) == row)
-        self._choice[part.start + mixed] = average
-
-    def finish(self) -> RewardStructure:
-        if self._choice is not None:
-            self._choice[self._rows.choice_start[:-1][self._without]] = 0.0
-        return RewardStructure(self._state, self._choice, self._is_mean)
-
-
-def _total(items: Sequence[syntax.RewardItem], compiler: Compiler) -> Number:
-    """Σ reward over the items whose guard holds."""
-    arithmetic = compiler.arithmetic
-    zero = arithmetic.literal(0, True)
-    earned = [
-        arithmetic.choose(compiler.truth(item.guard), compiler.number(item.reward), zero) for item in items
-    ]
-    return balance(earned, arithmetic.add)
-
-
-def _exact(number: Number, frame: StateFrame, row: int) -> Fraction:
-    """The exact value in one row."""
-    return number.array(frame.select(np.array([row])))[0]

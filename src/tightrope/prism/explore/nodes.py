@@ -71,8 +71,8 @@ class StateFrame:
         return values
 
     def select(self, rows: OffsetArray) -> StateFrame:
-        """The frame of the rows with these numbers, in increasing order."""
-        if len(rows) == self.size:
+        """The frame of the rows with these numbers, in increasing order; a row may come several times."""
+        if len(rows) == self.size and np.array_equal(rows, np.arange(self.size)):
             return self
         return StateFrame(
             (None,) * len(self._columns), len(rows), lambda row: self._describe(int(rows[row])), self, rows

@@ -24,7 +24,6 @@ from tightrope.model.free import FreeCommand, split_commands
 from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.polynomial import PolynomialArray
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure, Structure, release
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import is_interpreting
@@ -33,26 +32,22 @@ from tightrope.prism.explore.assemble import (
     Assembler,
     ModelRows,
     Observations,
-    RewardObserver,
     Survey,
     observe,
-    polynomial_of_items,
     without,
 )
 from tightrope.prism.explore.commands import CommandGroup, TooWideError, groups
-from tightrope.prism.explore.compile import StateSpace, polynomials
+from tightrope.prism.explore.compile import StateSpace
 from tightrope.prism.explore.intervals import IntervalProbabilities, TreeRows, find_factors
 from tightrope.prism.explore.narrow import NARROW, NarrowSearch
 from tightrope.prism.explore.nodes import Boolean, StateFrame, Untranslatable
 from tightrope.prism.explore.probabilities import (
     ZERO,
     KeyIndex,
-    PolynomialIndex,
     PolynomialProbabilities,
     Probabilities,
-    check_held,
 )
-from tightrope.prism.parse.syntax import Complaint, Expression, Literal, ModelType, Rewards, SourceText
+from tightrope.prism.parse.syntax import Complaint, Expression, Literal, ModelType, SourceText
 from tightrope.provenance import origin_in
 
 _MANY = 24
@@ -499,8 +494,6 @@ def warn_of(rows: ModelRows, search: Search, warn: Warn | None) -> None:
 # theirs, as in PRISM. A state in which nothing happens gets a self-loop with rate 1. What transitions earn
 # becomes a reward per unit of time, Σ rate · reward, exact.
 
-_CHUNK = 2**14
-
 
 @complaining
 def explore_rates(
@@ -516,19 +509,12 @@ def explore_rates(
     run_search(search, progress)
     rows = resolved(search.assembler.finish(), rates)
     warn_of(replace(rows, mixed_state=rows.mixed_state[:0]), search, warn)
-    seen = observe(search, rows, narrow=stop is not None, rewarded=False)
-    observers = [_RateReward(search, each, rows, rates) for each in program.rewards]
-    for begin in range(0, len(search.states), _CHUNK):
-        part = slice(begin, min(begin + _CHUNK, len(search.states)))
-        frame = search.space.frame(search.states.keys[part])
-        for observer in observers:
-            observer.observe(frame, part)
-    seen = replace(seen, rewards={each.name: each.of_states() for each in observers})
-    earned = {each.name: each.of_time() for each in observers}
+    seen = observe(search, rows, narrow=stop is not None, rates=rates.table)
     structure = structure_of(search, seen, rows)
     expressions, expression = rates.table.freeze(rows.probability)
     check_table(program, structure, expressions, expression)
-    return ParametricCTMC(structure, expression, expressions, parameters, earned), bool(rows.stopped.any())
+    chain = ParametricCTMC(structure, expression, expressions, parameters, seen.per_time)
+    return chain, bool(rows.stopped.any())
 
 
 @complaining
@@ -550,60 +536,3 @@ def explore_automaton(
         raise Complaint(f"{choice}: the number {exact[int(expression[place])]} is negative", None)
     warn_of(rows, search, warn)
     return MarkovAutomaton.of_rates(structure, exact.take(expression.astype(np.int64)), rows.waiting)
-
-
-class _RateReward(RewardObserver):
-    """What states earn per unit of time, alone and with their transitions."""
-
-    def __init__(self, survey: Survey, rewards: Rewards, rows: ModelRows, rates: PolynomialProbabilities):
-        super().__init__(survey, rewards, rows)
-        self._rates, self._table = rates, PolynomialIndex(survey.program.parameters)
-        self._state: IndexArray = np.zeros(len(rows.deadlock), dtype=np.int32)
-        self._time, compiler = self._state.copy(), survey.space.compiler()
-        self._of_state = polynomial_of_items(self._on_states, compiler)
-        self._of_action = {n: polynomial_of_items(own, compiler) for n, own in self._on_actions.items()}
-
-    def observe(self, frame: StateFrame, part: slice) -> None:
-        total = polynomials(self._of_state, frame)
-        check_held(total, frame, self._position)
-        self._state[part] = self._table.add_array(total)
-        first, last = np.searchsorted(self._rows.mixed_state, (part.start, part.stop))
-        row = self._rows.mixed_state[first:last].astype(np.int64) - part.start
-        action = np.where(self._without[part][row], -1, self._rows.mixed_action[first:last])
-        rate = self._rows.mixed_rate[first:last]
-        for number, terms in self._of_action.items():
-            selected = np.flatnonzero((action == number) & (rate != ZERO))
-            while len(selected):  # commands of one state one after the other
-                _, once = np.unique(row[selected], return_index=True)
-                some = selected[once]
-                inner = frame.select(row[some])
-                rates = self._rates.table.polynomials(rate[some].astype(np.int64))
-                gained = polynomials(terms, inner) * rates
-                total = _add_rows(total, row[some], gained, frame.size)
-                selected = np.delete(selected, once)
-        check_held(total, frame, self._position)
-        self._time[part] = self._table.add_array(total)
-
-    def of_states(self) -> RewardStructure:
-        """What states earn per unit of time, transitions left out."""
-        expressions, expression = self._table.freeze(self._state)
-        if len(expressions.nonconstant):
-            return ParametricReward(self.name, expressions, expression)
-        point = (0,) * len(expressions.parameter_names)
-        return RewardStructure(state=expressions.values(point)[expression])
-
-    def of_time(self) -> ParametricReward:
-        """What is earned per unit of time, transitions included."""
-        expressions, expression = self._table.freeze(self._time)
-        return ParametricReward(self.name, expressions, expression)
-
-
-def _add_rows(
-    total: PolynomialArray, rows: OffsetArray, gained: PolynomialArray, size: int
-) -> PolynomialArray:
-    """`total` with `gained` added in some rows, each of which occurs once."""
-    place: OffsetArray = np.full(size, -1, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
-    here = place >= 0
-    spread = gained.take(np.maximum(place, 0))
-    return PolynomialArray.where(here, total + spread, total)

@@ -276,6 +276,24 @@ def test_copied_runs_with_other_names_are_noticed() -> None:
     assert verdict(before, twice) is Word.NOMINAL
 
 
+@pytest.mark.parametrize("effect", [0.0, 0.4])
+@pytest.mark.parametrize("moved", [False, True])
+def test_other_tasks_are_no_change_of_version(moved: bool, effect: float) -> None:
+    """Ten tasks of 40 runs each; those of the second log are the same, or ten others."""
+    rng = np.random.default_rng(5)
+
+    def log(name: str, first: int) -> pd.DataFrame:
+        task = rng.permutation(np.repeat(np.arange(first, first + 10), 40))
+        won = rng.random(400) < 0.5 + effect * np.where(task % 2, 1.0, -1.0)
+        end = np.where(won, "success", "failure")
+        rows = {"episode": [f"{name}{one}" for one in range(400)], "state": "start", "next_state": end}
+        return pd.DataFrame({**rows, "terminated": True, "task": [f"t{one}" for one in task]})
+
+    found = compare_versions(log("before", 0), log("after", 10 * moved))
+    assert found.verdict.is_proved == (not moved or effect == 0.0)
+    assert ("success depends on 'task'" in found.verdict.why) == (moved and effect > 0.0)
+
+
 def test_copied_rows_of_tables_are_refused(tmp_path: Path) -> None:
     log = runs(1, 200, 0.6, 0.7)
     for name, rows in (("a.csv", log), ("b.csv", log), ("c.csv", runs(2, 200, 0.6, 0.7))):

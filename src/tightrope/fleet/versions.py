@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -31,6 +31,7 @@ from scipy.special import ndtri, xlogy
 
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
+from tightrope.data.fit_tables import CountTable
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import read_tables
 from tightrope.errors import InputError
@@ -47,8 +48,10 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import END, START, Structure
 from tightrope.monitoring.copies import weigh_repeated
 from tightrope.monitoring.episode_scores import Episodes, PathRules
+from tightrope.monitoring.features import is_key
 from tightrope.monitoring.model_fit import ALPHA
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.monitoring.urns import weigh_counts
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text, interval_text, number_text, sure_text
 from tightrope.problem import Problem
@@ -299,8 +302,11 @@ def compare_versions(
         raise InputError("two logs are compared in discrete time, by a question without memory")
     readings = [read_tables(own, model, options) for own in tables]
     versions = [_Version.of(problem, one.counts, unit, cost, one.rows) for one in readings]
-    if _have_copies([one.counts for one in readings]):
-        versions[0] = replace(versions[0], assumed=(*versions[0].assumed, COPIES))
+    doubts = [COPIES] if _have_copies([one.counts for one in readings]) else []
+    if unit is None and (column := _other_mix(versions)) is not None:
+        words = f"success depends on '{column}', whose values differ between the logs: compare by `unit`"
+        doubts.append(Assumed.violated("same runs", words))
+    versions[0] = replace(versions[0], assumed=(*versions[0].assumed, *doubts))
     return _compare(problem, (versions[0], versions[1]), cost and cost[1], margin, delta)
 
 
@@ -331,6 +337,29 @@ def _more_equal_between(logs: Sequence[EpisodeLog]) -> bool:
         equal = sum(number * ((run in other) - (number > 1)) for run, number in own.items())
         excess += equal / max(log.episodes, 1)
     return excess > FEW
+
+
+def _other_mix(versions: Sequence[_Version]) -> str | None:
+    """A column of runs that has other values in one log than in the other, where success depends on it."""
+    first, second = versions
+    shared = [name for name in first.labels if name in second.labels]
+    for name in shared:
+        values, code = np.unique(np.r_[first.labels[name], second.labels[name]], return_inverse=True)
+        log = np.repeat([0, 1], [len(first), len(second)])
+        differs = _evidence(log, code, len(values))
+        depends = -math.inf
+        for one, own in zip(versions, np.split(code, [len(first)]), strict=True):
+            low, high = one.score
+            depends = max(depends, _evidence(own[low == high], low[low == high] > 0.5, 2))
+        if min(differs, depends) >= math.log(ALARM * len(shared)):
+            return name
+    return None
+
+
+def _evidence(value: AnyArray, outcome: AnyArray, outcomes: int) -> float:
+    """The logarithm of an e-value against outcomes that do not depend on a value."""
+    table = CountTable.of(value, outcome)
+    return weigh_counts(table, np.zeros(outcomes, np.int32), np.array([outcomes]), units=True)[0]
 
 
 def _compare(
@@ -422,7 +451,8 @@ def _drafted(tables: Sequence[DataTable], options: LogReadOptions, question: str
 
 @dataclass(frozen=True)
 class _Version:
-    """The runs of one log in order: what each returned (low, high) and cost, its unit and its steps."""
+    """The runs of one log in order: what each returned (low, high) and cost, its unit, what columns say of it
+    (`labels`) and its steps."""
 
     rules: PathRules
     episodes: Episodes
@@ -431,6 +461,7 @@ class _Version:
     column: str | None
     unit: OffsetArray
     units: tuple[str, ...]
+    labels: Mapping[str, AnyArray]
     assumed: tuple[Assumed, ...]
 
     @staticmethod
@@ -469,7 +500,12 @@ class _Version:
         assumed = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, counts.design, tied=False)
         assumed += all_have_a_unit(own, unit or "")
         units = unit, own[number], tuple(names)
-        return _Version(rules, episodes, (low, high), spent[number], *units, assumed)
+        labels = {
+            name: np.array([*log.columns[name].labels, ""])[log.by_unit(name)][number]
+            for name in log.columns
+            if is_key(f"column:{name}", log)
+        }
+        return _Version(rules, episodes, (low, high), spent[number], *units, labels, assumed)
 
     def __len__(self) -> int:
         return len(self.unit)
@@ -501,7 +537,7 @@ def _shared(first: _Version, second: _Version) -> list[str] | None:
     shared = sorted(there[0] & there[1])
     if not shared:
         raise InputError(
-            f"no value of '{first.column}' is in both logs", hint="leave `unit` out to compare single runs"
+            f"no value of '{first.column}' is in both logs", hint="run both versions on the same ones"
         )
     return shared
 

@@ -415,22 +415,18 @@ class RowSums(NamedTuple):
 @inlined
 def _right_side(
     s: int, rows: ChainArrays, affine: Affine, source: Polynomials, sums: RowSums
-) -> tuple[float, float, float]:
-    """The right-hand side of a row into the sums: (constant, size of what is added up, what is fuzzy)."""
+) -> tuple[float, float, float, bool]:
+    """The right-hand side of a row into the sums: (constant, size of what is added up, what is fuzzy, whether
+    parameters enter: else there are no cubic terms)."""
     row_start, successor, expression, weight, reward, _ = rows
     middle, gradient, steepness, fuzz, radius = affine
     constant, slope, curvature, size = source
     b, q, t3 = sums
     n = slope.shape[1]
     second = curvature.shape[1] == n
-    v, scale, blurred = reward[s], abs(reward[s]), 0.0
-    for i in range(n):
-        b[i] = 0.0
-        for j in range(n):
-            q[i, j] = 0.0
-            if second:
-                for k in range(n):
-                    t3[i, j, k] = 0.0
+    v, scale, blurred, enters = reward[s], abs(reward[s]), 0.0, False
+    b[:] = 0.0
+    q[:] = 0.0
     for entry in range(row_start[s], row_start[s + 1]):
         e, t, w = expression[entry], successor[entry], weight[entry]
         wm = w * middle[e]
@@ -438,6 +434,9 @@ def _right_side(
         scale += w * (abs(middle[e]) + radius * steepness[e]) * size[t]
         blurred += w * fuzz[e] * size[t]
         steep = steepness[e] > 0.0
+        if steep and not enters:
+            t3[:] = 0.0
+            enters = True
         for i in range(n):
             b[i] += wm * slope[t, i]
             if second:
@@ -453,7 +452,7 @@ def _right_side(
                     if second:
                         for k in range(n):
                             t3[i, j, k] += wg * curvature[t, j, k]
-    return v, scale, blurred
+    return v, scale, blurred, enters
 
 
 @inlined
@@ -505,7 +504,7 @@ def apply_rows(
             slope_out[s] = 0.0
             curvature_out[s] = 0.0
             continue
-        v, scale, blurred = _right_side(s, rows, affine, source, sums)
+        v, scale, blurred, enters = _right_side(s, rows, affine, source, sums)
         flat, bent, gap = 0.0, 0.0, 0.0
         for i in range(n):
             if solve:
@@ -526,7 +525,8 @@ def apply_rows(
             gap = abs(v - constant[s]) + extent
         entries = row_start[s + 1] - row_start[s]
         rounding = (2 * entries + 2 * n + 24) * _UNIT * (scale + size_out[s])
-        error = gap + _rest(second, radius, sums) + rounding + blurred + rows.reward_error[s]
+        rest = _rest(second, radius, sums) if enters else 0.0
+        error = gap + rest + rounding + blurred + rows.reward_error[s]
         defect[s] = error * _SPARE + _TINY
 
 

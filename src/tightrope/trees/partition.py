@@ -43,6 +43,9 @@ from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
 _OUTWARD = 1.0 + 1e-9
 _PRECISION = 1e-7
+_GAIN = 0.125
+"""What is left of an error of third order where a box is halved along each axis: where even this decides
+nothing, the box is quartered."""
 _MOST_DIMENSIONS = 6
 
 
@@ -86,8 +89,9 @@ class _Box:
         widths: FloatArray = self.corners[1] - self.corners[0]
         return widths
 
-    def halves(self, axis: int, model: TaylorModel | None) -> tuple[_Box, _Box]:
-        below, above = self.corners.copy(), self.corners.copy()
+    def halves(self, size: FloatArray, model: TaylorModel | None = None) -> tuple[_Box, _Box]:
+        """Both halves, cut along the axis where `size` is largest."""
+        below, above, axis = self.corners.copy(), self.corners.copy(), int(np.argmax(size))
         below[1, axis] = above[0, axis] = self.middle[axis]
         return _Box(below, model), _Box(above, model)
 
@@ -192,18 +196,22 @@ class _Splitter:
             return self.problem.answer(math.inf, math.inf), ()
         model = box.model or self.enclose(box)
         value, swing, error = self._range(box, model)
-        truth = self._truth(value, float(np.sum(swing)) + error)
+        truth = self._truth(value, swing.sum() + error)
         if truth != OPEN:
             return truth, ()
-        keeps = error <= float(np.sum(swing))
-        if box.model is None or keeps:
-            axis = int(np.argmax(swing if keeps else box.widths / (self.corners[1] - self.corners[0])))
-            return OPEN, box.halves(axis, model if keeps else None)
-        return OPEN, (replace(box, model=None),)
+        if error <= swing.sum():
+            return OPEN, box.halves(swing, model)
+        if box.model is not None:
+            return OPEN, (_Box(box.corners),)
+        whole = self.corners[1] - self.corners[0]
+        halves = box.halves(box.widths / whole)
+        if self._truth(value, swing.sum() + _GAIN * error) != OPEN:
+            return OPEN, halves
+        return OPEN, tuple(part for half in halves for part in half.halves(half.widths / whole))
 
     def _truth(self, value: float, radius: float) -> str:
         slack = error_factor(8) * (abs(value) + radius)
-        low, high = value - radius - slack, value + radius + slack
+        low, high = float(value - radius - slack), float(value + radius + slack)
         if self.problem.objective.complement and math.isfinite(radius):
             low, high = 1.0 - high - error_factor(4), 1.0 - low + error_factor(4)
         if math.isnan(low) or math.isnan(high) or (math.isinf(low) and math.isinf(high) and low != high):
@@ -213,7 +221,7 @@ class _Splitter:
     def _range(self, box: _Box, model: TaylorModel) -> tuple[float, FloatArray, float]:
         """The value at the middle of a box, how far each axis moves it, and the error of the model there."""
         constant, slope, bend = model.at(0)
-        scale = np.diag(model.axes)
+        scale = model.axes.diagonal()
         middle = (box.middle - model.centre) / scale
         half = 0.5 * box.widths / scale * _OUTWARD
         value = constant + slope @ middle + middle @ bend @ middle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -298,13 +299,11 @@ def pick(file: PropertyFile, name: str | None = None) -> Property:
 
 def decide(comparison: str, threshold: Fraction, lower: float, upper: float) -> TruthValue:
     """Whether a value within certified bounds meets a threshold."""
-    holds, fails = {
-        ">=": (lower >= threshold, upper < threshold),
-        ">": (lower > threshold, upper <= threshold),
-        "<=": (upper <= threshold, lower > threshold),
-        "<": (upper < threshold, lower >= threshold),
-    }[comparison]
-    return "true" if holds else "false" if fails else "not certified"
+    compare = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}[comparison]
+    holds = compare(lower, threshold)
+    if not lower <= upper or compare(upper, threshold) != holds:
+        return "not certified"
+    return "true" if holds else "false"
 
 
 # Boundary states of a question: those behind which nothing needs to be explored.

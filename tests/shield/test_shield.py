@@ -312,7 +312,7 @@ def forge(document: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
         ("arrays.structure/initial_states.2", "BwAAAAAAAAA=", "the initial state is 7"),
         ("arrays.structure/successor.0", "<f8", "not as large as it says"),
         ("arrays.value", ["<f8", [], "AAAAAAAAAAA="], "has the shape"),
-        ("arrays.state", ["<i4", [0], ""], "'controller/state' is missing"),
+        ("arrays.state", ["<i4", [0], ""], "'model/choice_start' is missing"),
     ],
 )
 def test_forged_files_are_refused(tmp_path: Path, place: str, value: Any, message: str) -> None:

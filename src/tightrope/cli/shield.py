@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated
 
 import typer
 
@@ -73,7 +73,12 @@ def shield(request: ShieldRequest) -> None:
     with screen.phase("shield"):
         result = _shield_of(request)
     answer = result.describe()
-    screen.answer(result.verdict, _headline(answer), answer, lambda: _shown(request, answer))
+    relation = bounded(answer.promise, answer.maximises != answer.complement)
+    claim = claim_text(answer.question, relation, "any agent under the shield")
+    sure = "" if answer.confidence is None else sure_text(round(1 - answer.confidence, 15))
+    screen.answer(
+        result.verdict, answer.judged.headline(claim, sure), answer, lambda: _shown(request, answer)
+    )
     if target is not None:
         result.save(target.checked())
     screen.leave(result.verdict)
@@ -82,53 +87,36 @@ def shield(request: ShieldRequest) -> None:
 def _shield_of(request: ShieldRequest) -> tr.Shield:
     """The shield of a result, of data, or of a model alone; with --certificate its values and prices are
     those that the certificate proves."""
+    slack, patience, point = request.slack, request.patience, None
     if Path(request.model).is_dir() or Path(request.model).name == RESULT:
         given = options.list_given(request, "prop data region at const param domain certificate")
         if given:
             raise InputError(f"{given[0]} cannot be used with a result", hint="name the model and its data")
-        return tr.load_result(request.model).shield(slack=request.slack, patience=request.patience)
-    made, subject, words = (_learned if request.data else _solved)(request)
+        return tr.load_result(request.model).shield(slack=slack, patience=patience)
+    subject: tr.LearningResult | tr.Problem
+    if request.data:
+        options.refuse_options(request, "at", "it cannot be used with --data")
+        study, words = Study(request, temporal=True), options.learn_words(request)
+        learned = tr.learn(study.subject.problem, study.reading, delta=request.delta, **words)
+        assert isinstance(learned, tr.LearningResult)
+        subject, made = learned, learned.shield(slack=slack, patience=patience)
+    else:
+        options.refuse_log_options(request.reading)
+        options.refuse_options(request, "region", "it requires --data")
+        question = Question.of(request)
+        loaded = question.load()
+        query = question.query(loaded, "a shield is about one property")
+        problem = temporal_product(loaded.model, query)
+        if problem is None and not query.is_plain:
+            raise query.refusal()
+        subject = problem or tr.Problem(loaded.model, query)
+        point = loaded.point(request.at) if isinstance(loaded.model, tr.ParametricMDP) else None
+        solved = solve(subject if point is None else subject.at(point), **options.learn_words(request))
+        made = tr.Shield.of(solved, subject, slack=slack, patience=patience)
     if request.certificate is None:
         return made
-    tr.certify(subject, request.certificate, overwrite=screen.common.overwrite, **words)
+    tr.certify(subject, request.certificate, at=point, overwrite=screen.common.overwrite)
     return rest_on(made, load(request.certificate))
-
-
-Made: TypeAlias = tuple[tr.Shield, tr.LearningResult | tr.Problem, dict[str, Any]]
-"""A shield, and what its certificate is about."""
-
-
-def _learned(request: ShieldRequest) -> Made:
-    options.refuse_options(request, "at", "it cannot be used with --data")
-    study = Study(request, temporal=True)
-    words = options.learn_words(request)
-    result = tr.learn(study.subject.problem, study.reading, delta=request.delta, **words)
-    assert isinstance(result, tr.LearningResult)
-    return result.shield(slack=request.slack, patience=request.patience), result, {}
-
-
-def _solved(request: ShieldRequest) -> Made:
-    options.refuse_log_options(request.reading)
-    options.refuse_options(request, "region", "it requires --data")
-    question = Question.of(request)
-    loaded = question.load()
-    query = question.query(loaded, "a shield is about one property")
-    problem = temporal_product(loaded.model, query)
-    if problem is None and not query.is_plain:
-        raise query.refusal()
-    problem = problem or tr.Problem(loaded.model, query)
-    point = loaded.point(request.at) if isinstance(loaded.model, tr.ParametricMDP) else None
-    solution = solve(problem if point is None else problem.at(point), **options.learn_words(request))
-    made = tr.Shield.of(solution, problem, slack=request.slack, patience=request.patience)
-    return made, problem, {"at": point}
-
-
-def _headline(answer: ShieldAnswer) -> str:
-    """The guaranteed bound, for any agent."""
-    relation = bounded(answer.promise, answer.maximises != answer.complement)
-    claim = claim_text(answer.question, relation, "any agent under the shield")
-    sure = "" if answer.confidence is None else sure_text(round(1 - answer.confidence, 15))
-    return answer.judged.headline(claim, sure)
 
 
 def _shown(request: ShieldRequest, answer: ShieldAnswer) -> screen.Content:

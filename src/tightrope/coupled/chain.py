@@ -416,8 +416,7 @@ class RowSums(NamedTuple):
 def _right_side(
     s: int, rows: ChainArrays, affine: Affine, source: Polynomials, sums: RowSums
 ) -> tuple[float, float, float, bool]:
-    """The right-hand side of a row into the sums: (constant, size of what is added up, what is fuzzy, whether
-    parameters enter: else there are no cubic terms)."""
+    """A row's right-hand side into the sums: (constant, size of terms, what is fuzzy, any cubic terms?)"""
     row_start, successor, expression, weight, reward, _ = rows
     middle, gradient, steepness, fuzz, radius = affine
     constant, slope, curvature, size = source
@@ -427,6 +426,8 @@ def _right_side(
     v, scale, blurred, enters = reward[s], abs(reward[s]), 0.0, False
     b[:] = 0.0
     q[:] = 0.0
+    if second:
+        t3[:] = 0.0
     for entry in range(row_start[s], row_start[s + 1]):
         e, t, w = expression[entry], successor[entry], weight[entry]
         wm = w * middle[e]
@@ -434,9 +435,7 @@ def _right_side(
         scale += w * (abs(middle[e]) + radius * steepness[e]) * size[t]
         blurred += w * fuzz[e] * size[t]
         steep = steepness[e] > 0.0
-        if steep and not enters:
-            t3[:] = 0.0
-            enters = True
+        enters |= steep
         for i in range(n):
             b[i] += wm * slope[t, i]
             if second:
@@ -525,8 +524,8 @@ def apply_rows(
             gap = abs(v - constant[s]) + extent
         entries = row_start[s + 1] - row_start[s]
         rounding = (2 * entries + 2 * n + 24) * _UNIT * (scale + size_out[s])
-        rest = _rest(second, radius, sums) if enters else 0.0
-        error = gap + rest + rounding + blurred + rows.reward_error[s]
+        gap += _rest(second, radius, sums) if enters else 0.0
+        error = gap + rounding + blurred + rows.reward_error[s]
         defect[s] = error * _SPARE + _TINY
 
 

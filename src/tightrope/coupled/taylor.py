@@ -128,8 +128,7 @@ def _inductive_error(
         better = system.solve(right, guess)
         if better is None:
             return None
-        step, last = better - guess, guess - before
-        before, guess = guess, better
+        step, last, before, guess = better - guess, guess - before, guess, better
         moving = last > 1e-12 * better
         growth = step[moving] / last[moving]
         if k > 2 and growth.min(initial=1.0) >= 1.0:

@@ -27,8 +27,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.io.answers import RemovedAction, ShieldAnswer
 from tightrope.model.states import find_choice, index_or_state, show_action
 from tightrope.problem import Problem
-from tightrope.shield.document import load_document, save_document
-from tightrope.shield.table import ShieldTable, table_of
+from tightrope.shield.table import ShieldTable, load_document, save_document, table_of
 from tightrope.solver.solution import Solution
 from tightrope.verdict import Assessment, Word
 
@@ -61,13 +60,14 @@ class Shield:
     patience: int | None = None
     step: int = 0
     is_committed: bool = False
+    is_decided: bool = False
     _here: int = -1  # the state in which the agent is to act; −1 where it has not arrived
     _name: object = None  # the same as the agent calls it
     _from: int = -1  # the state before it, and the choice taken there
     _by: int = -1
+    _held: tuple[float, float] = (0.0, 0.0)  # the value of the last state, and the slack there
     _offered: dict[str | int, tuple[int, float]] = field(default_factory=dict, repr=False)
     _memory: int = -1  # of the controller, once it acts
-    _decided: float | None = None  # the value of a question that has been decided
 
     @staticmethod
     def of(
@@ -130,18 +130,17 @@ class Shield:
     def start(self) -> Shield:
         """Begin an episode with full slack and patience. Return this shield."""
         self.slack, self.patience = float(self.initial_slack), self.patience_of_episode
-        self.step, self.is_committed, self._decided = 0, False, None
+        self.step, self.is_committed, self.is_decided = 0, False, False
         self._here = self._from = self._by = self._memory = -1
+        values = self.table.value[0, list(self.table.structure.initial_states)]
+        self._held = float(values.min() if self.table.facts.maximises else values.max()), self.slack
         return self
 
     def allowed(self, state: object) -> dict[str | int, float]:
         """Return the allowed choices of `state` (as for `Policy.act`), each with its price."""
         here, slack = self._arrive(state), self.slack
-        if not self.is_committed:
-            prices = {name: price for name, (_, price) in self._offered.items() if price <= slack}
-            if prices:
-                return prices
-        return {self._fallback(here)[0]: 0.0}
+        prices = {name: price for name, (_, price) in self._offered.items() if price <= slack}
+        return prices if prices and not self.is_committed else {self._fallback(here): 0.0}
 
     def take(self, state: object, action: Any) -> None:
         """Record that the agent takes `action` in `state`, and pay its price.
@@ -152,14 +151,11 @@ class Shield:
             If the shield does not allow the action. Nothing changes then.
         """
         here, table = self._arrive(state), self.table
-        known = self._offered.get(action) if isinstance(action, str | int) else None
-        if known is None:
-            wanted = find_choice(table.base, int(table.state[here]), action, "the shield")
-            known = next(entry for entry in self._offered.values() if table.choice[entry[0]] == wanted)
-        choice, price = known
+        if not isinstance(action, str | int) or action not in self._offered:
+            action = self.name_of(find_choice(table.base, int(table.state[here]), action, "the shield"))
+        choice, price = self._offered[action]
         if self.is_committed or price > self.slack:
-            name, fallback = self._fallback(here)
-            if choice != fallback:
+            if action != (fallback := self._fallback(here)):
                 why = (
                     "only the fallback policy acts until the end of the episode"
                     if self.is_committed
@@ -167,7 +163,7 @@ class Shield:
                 )
                 raise InputError(
                     f"the shield does not allow {action!r} in state {table.show(here)}: {why}",
-                    hint=f"the fallback is {name!r}",
+                    hint=f"the fallback is {fallback!r}",
                 )
             self._commit(here)
         elif price > 0:
@@ -180,7 +176,7 @@ class Shield:
 
     def fallback(self, state: object) -> str | int:
         """Return the fallback policy's action in `state`, which is always allowed."""
-        return self._fallback(self._arrive(state))[0]
+        return self._fallback(self._arrive(state))
 
     @property
     def verdict(self) -> Assessment:
@@ -190,30 +186,16 @@ class Shield:
     @property
     def promise(self) -> float:
         """The verified bound that holds now, given the state and the slack that is left."""
-        table = self.table
-        if self._decided is not None:
-            return self._bound(self._decided, 0.0)
-        slack = 0.0 if self.is_committed else self.slack
-        if self._here < 0 <= self._from:  # between a choice and its outcome: what held before it
-            row = table.row(self.step - 1)
-            if not self.is_committed:
-                slack = math.nextafter(slack + table.price.item(row, self._by), math.inf)
-            return self._bound(float(table.value[row, self._from]), slack)
-        here = list(table.structure.initial_states) if self._here < 0 else [self._here]
-        values = table.value[table.row(self.step), here]
-        return self._bound(float(values.min() if table.facts.maximises else values.max()), slack)
+        facts, (bound, slack) = self.table.facts, self._held
+        away = -math.inf if facts.maximises else math.inf
+        if slack:
+            bound = math.nextafter(bound + math.copysign(slack, away), away)
+        bound = min(max(bound, facts.range[0]), facts.range[1])
+        if facts.complement:
+            return math.nextafter(1.0 - bound, -away) if 0 < bound < 1 else 1.0 - bound
+        return bound
 
     # --- where the episode is --------------------------------------------------------------
-
-    def _bound(self, value: float, slack: float) -> float:
-        """The value with the slack taken off, rounded to the safe side, as the question reports it."""
-        facts = self.table.facts
-        away = -math.inf if facts.maximises else math.inf
-        bound = value if slack == 0 else math.nextafter(value + math.copysign(slack, away), away)
-        bound = min(max(bound, facts.range[0]), facts.range[1])
-        if facts.complement and 0 < bound < 1:
-            return math.nextafter(1.0 - bound, -away)
-        return 1.0 - bound if facts.complement else bound
 
     def _arrive(self, state: object) -> int:
         """The state of the structure that the agent is in now."""
@@ -226,8 +208,8 @@ class Shield:
             raise InputError(f"the shield does not know the state: {error.message}{self._advice}") from None
         if self._here < 0:
             self._here, self._name = self._follow(base), state
-            self._settle()
-            self._offered = table.offered(self._here, self.step, self._decided is not None)
+            self._settle(self._here, table.row(self.step))
+            self._offered = table.offered(self._here, self.step, self.is_decided)
         elif table.state[self._here] != base:
             raise InputError(
                 f"the agent is in state {table.show(self._here)} and has taken no action there, but is asked "
@@ -247,17 +229,18 @@ class Shield:
     def _follow(self, base: int) -> int:
         """The state of the structure after the last choice, or the first of an episode."""
         table, structure = self.table, self.table.structure
-        if self._from < 0 and table.controller is None:
+        begins = self._from < 0
+        if begins and table.base is structure:
             return base
-        following = list(structure.initial_states)
-        if self._from >= 0:
+        following = structure.initial_states
+        if not begins:
             first, last = structure.transition_start[self._by : self._by + 2].tolist()
-            following = structure.successor[first:last].tolist()
+            following = tuple(structure.successor[first:last].tolist())
         for after in following:
             if table.state[after] == base:
                 return after
         here = table.base.state_name(base)
-        if self._from < 0:
+        if begins:
             raise InputError(
                 f"an episode begins in state {here}, which is no initial state: the shield of a temporal "
                 "formula follows episodes from their beginning"
@@ -269,36 +252,39 @@ class Shield:
             hint="`tightrope watch` tests whether the model still fits",
         )
 
-    def _settle(self) -> None:
+    def _settle(self, here: int, row: int) -> None:
         """What arriving in a state changes: a question that is decided, patience that is used up."""
-        table, here = self.table, self._here
-        if self._decided is not None:
+        table = self.table
+        if self.is_decided:
             return
-        row = table.row(self.step)
         if table.settled.item(row, here):
-            self._decided = float(table.value[row, here])
+            self.is_decided = True
         elif table.won.item(here):
             self._commit(here)
         elif self.patience is not None and self._from >= 0 and not self.is_committed:
-            if table.ranking.item(here) >= table.ranking.item(self._from):
-                self.patience -= 1
+            self.patience -= table.ranking.item(here) >= table.ranking.item(self._from)
             if self.patience < 0:
                 self._commit(here)
+        is_free = self.is_decided or self.is_committed
+        self._held = table.value.item(row, here), 0.0 if is_free else self.slack
 
     def _commit(self, here: int) -> None:
         """From here on the fallback policy acts until the end of the episode."""
         if not self.is_committed and self.table.memory is not None:
             self._memory = int(self.table.memory[here])
-        self.is_committed = True
+        self.is_committed, self._held = True, (self._held[0], 0.0)
 
-    def _fallback(self, here: int) -> tuple[str | int, int]:
-        """The action of the fallback policy, and its choice in the structure."""
+    def _fallback(self, here: int) -> str | int:
+        """The action of the fallback policy."""
         table = self.table
-        wanted = int(table.fallback[table.row(self.step), here])
         if self.is_committed and table.controller is not None:
-            chosen = table.controller.choice[table.controller.find(int(table.state[here]), self._memory)]
-            wanted = next(choice for choice, _ in self._offered.values() if table.choice[choice] == chosen)
-        return next((name, wanted) for name, (choice, _) in self._offered.items() if choice == wanted)
+            row = table.controller.find(int(table.state[here]), self._memory)
+            return self.name_of(int(table.controller.choice[row]))
+        return self.name_of(int(table.choice[table.fallback[table.row(self.step), here]]))
+
+    def name_of(self, choice: int) -> str | int:
+        """What `allowed` calls a choice of the model here."""
+        return next(name for name, (own, _) in self._offered.items() if self.table.choice[own] == choice)
 
 
 def __getattr__(name: str) -> ModuleType:

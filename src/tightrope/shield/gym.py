@@ -36,8 +36,8 @@ StateOf = Callable[[object], object]
 
 def _numbers(structure: Structure) -> dict[str, int]:
     """The number of each action."""
-    names = (name for name in structure.action_names if name != UNLABELLED)
-    return {name: number for number, name in enumerate(names)}
+    names = [name for name in structure.action_names if name != UNLABELLED]
+    return dict(zip(names, range(len(names)), strict=True))
 
 
 class ModelEnv(Env[int, int]):

@@ -11,17 +11,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 from os import PathLike
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
 
 from tightrope.errors import InputError
-from tightrope.model.policy_file import FiniteMemoryChoices
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, ranges
 from tightrope.shield import Shield
-from tightrope.shield.table import PriceRows, prices_of, rows_by_step
+from tightrope.shield.table import PriceRows, ShieldTable, price_rows
 from tightrope_check.archive import LoadedCertificate
 from tightrope_check.checker import Game
 from tightrope_check.laws import boxes_of
@@ -29,7 +27,7 @@ from tightrope_check.learned import Learned
 from tightrope_check.nature import BoundVector, Graph
 from tightrope_check.numbers import FLOAT64
 from tightrope_check.problem import Certificate
-from tightrope_check.product import AutomatonProduct, product_of
+from tightrope_check.product import in_product
 from tightrope_check.verdict import Check
 
 SETTLES = "the automaton settles what it accepts"
@@ -38,24 +36,20 @@ SETTLES = "the automaton settles what it accepts"
 MARGIN = 2.0**-44
 """Prices are larger by this share of 1 + |v|: sums may round differently on another machine."""
 
+TITLES = {"value": "values", "fallback": "fallbacks", "settled": "decided states", "price": "prices"}
+
 
 def rest_on(shield: Shield, proof: LoadedCertificate) -> Shield:
     """The same shield with the vector, the fallback policy and the prices of a certificate."""
-    (rows, graph, product), table = _certified(proof.certificate, MARGIN), shield.table
+    (graph, rows), table = _certified(proof.certificate, MARGIN), shield.table
     facts = structs.replace(table.facts, certificate=proof.digest)
-    if product is not None and table.memory is not None:  # the certificate has its own order of states
-        parts = ProductParts.of(proof.certificate, product, rows)
-        memories = int(table.memory.max()) + 1
-        places = (parts.state, parts.memory), (table.state, table.memory)
-        key, own = (state.astype(np.int64) * memories + memory for state, memory in places)
-        order = np.argsort(own)
-        if not np.array_equal(own[order], key):
-            raise InputError("the shield does not follow from its certificate: other states of the product")
-        action, successor = table.base.action_of_choice[product.choice], graph.successor.astype(np.int32)
-        ends, names = (graph.initial,), table.base.action_names
-        lifted = Structure(graph.choice_start, graph.transition_start, successor, ends, action, names)
-        table = replace(table, structure=lifted, ranking=table.ranking[order], won=table.won[order])
-        table = replace(table, **parts._asdict())
+    if table.memory is not None:  # the certificate has its own order of the product's states
+        order, own = np.lexsort((table.memory, table.state)), table.structure
+        choices, successor = ranges(own.choice_start, order)[0], graph.successor.astype(np.int32)
+        arrays = graph.choice_start, graph.transition_start, successor, (graph.initial,)
+        structure = Structure(*arrays, own.action_of_choice[choices], own.action_names)
+        table = replace(table, structure=structure, choice=table.choice[choices], state=table.state[order])
+        table = replace(table, ranking=table.ranking[order], memory=None)
     made = replace(shield, table=replace(table, facts=facts, **rows._asdict()))
     if wrongs := [wrong for _, wrong in _wrongs(made, proof) if wrong]:
         raise InputError(f"the shield does not follow from its certificate: {wrongs[0]}")
@@ -78,65 +72,46 @@ def check_shield(
 
 def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str]]:
     """What is compared, and what is wrong with it."""
-    table, facts, problem = shield.table, shield.table.facts, proof.certificate.problem
-    (needed, graph, product), structure, objective = (
-        _certified(proof.certificate),
-        table.structure,
-        problem.objective,
-    )
+    (graph, rows), problem = _certified(proof.certificate), proof.certificate.problem
+    table, facts, objective = shield.table, shield.table.facts, problem.objective
     yield "certificate", f"it rests on another one: {facts.certificate}" * (facts.certificate != proof.digest)
-    names = ("choice_start", "transition_start", "successor")
-    pairs = ((structure, graph), (table.base, problem.graph))
+    names, own = ("choice_start", "transition_start", "successor"), table.structure
+    pairs = ((own, graph), (table.base, problem.graph))
     same = all(np.array_equal(getattr(one, name), getattr(two, name)) for one, two in pairs for name in names)
-    same &= structure.initial_states == (graph.initial,) and (table.controller is None) == (product is None)
+    same = same and own.initial_states == (graph.initial,) and _is_copy(table)
     yield "model", "it is about another model" * (not same)
     if not same:
         return
-    parts = {} if product is None else ProductParts.of(proof.certificate, product, needed)._asdict()
-    for name, part in parts.items():
-        both = [one.columns if name == "controller" else one for one in (getattr(table, name), part)]
-        yield name, "it is not that of the certificate" * (not np.array_equal(both[0], both[1]))
     question = (objective.agent == "MAX", objective.complement, objective.range)
     never_waits = objective.kind == "DISCOUNTED" or objective.steps is not None
     never_waits |= objective.kind in ("UNTIL", "TEMPORAL") and objective.agent == "MIN"
     alike = question == (facts.maximises, facts.complement, facts.range)
-    alike &= facts.needs_patience or never_waits
-    yield "question", "it is about another question" * (not alike)
+    yield "question", "it is about another question" * (not (alike and (facts.needs_patience or never_waits)))
     known = 1.0 if problem.data is None else 1 - problem.data.total_delta
     claimed = 1.0 if facts.confidence is None else facts.confidence
     yield "confidence", f"it claims more than {known:.6g}" * (claimed > known)
-    for name in ("value", "fallback"):
-        differs = not np.array_equal(getattr(table, name), getattr(needed, name))
-        yield f"{name}s", "they are not those of the certificate" * differs
-    alike = table.settled.shape == needed.settled.shape
-    wrong = not alike or bool(np.any(table.settled & ~needed.settled)) or bool(table.won.any())
-    yield "decided states", "they are not those of the certificate" * wrong
-    low = np.argwhere(table.price < needed.price)[:, 1] if alike else [0]
-    yield "prices", f"{structure.choice_name(int(low[0]))} has a lower price" if len(low) else ""
+    for name, needed in rows._asdict().items():
+        mine, words = getattr(table, name), "it is not that of the certificate"
+        alike = mine.shape == needed.shape and not (name == "settled" and table.won.any())
+        wrong = np.argwhere(mine < needed if name == "price" else mine != needed) if alike else [[0]]
+        if name == "price" and len(wrong):
+            words = f"{table.structure.choice_name(int(wrong[0][-1]))} has a lower price"
+        yield TITLES[name], words if len(wrong) else ""
 
 
-class ProductParts(NamedTuple):
-    """The parts of a shield that are about the product with an automaton, which settles what it accepts."""
-
-    state: IndexArray
-    memory: IndexArray
-    choice: OffsetArray
-    controller: FiniteMemoryChoices
-
-    @staticmethod
-    def of(certificate: Certificate, product: AutomatonProduct, rows: PriceRows) -> ProductParts:
-        automaton = certificate.problem.automaton
-        state, memory = np.divmod(product.key, automaton.memories)
-        following = automaton.successor[memory, automaton.letters[state]]
-        controller = FiniteMemoryChoices(state, memory, product.choice[rows.fallback[0]], following)
-        return ProductParts(state.astype(np.int32), memory.astype(np.int32), product.choice, controller)
+def _is_copy(table: ShieldTable) -> bool:
+    """Whether the structure is the model, each of whose states may stand there several times."""
+    own, base = table.structure, table.base
+    choices = ranges(base.choice_start, table.state)[0]
+    transitions = ranges(base.transition_start, table.choice)[0]
+    same = np.array_equal(choices, table.choice) and table.state[own.initial] == base.initial
+    same &= np.array_equal(base.successor[transitions], table.state[own.successor])
+    return bool(same and table.controller is None)
 
 
-def _certified(
-    certificate: Certificate, margin: float = 0.0
-) -> tuple[PriceRows, Graph, AutomatonProduct | None]:
-    """Vector, prices, fallback and decided states that a certificate proves, in float64 on the safe side; the
-    graph that they are about, and the product with an automaton that it is."""
+def _certified(certificate: Certificate, margin: float = 0.0) -> tuple[Graph, PriceRows]:
+    """The graph that a certificate is about (of a product, if it has an automaton), and the parts of a shield
+    that it proves, in float64 on the safe side."""
     problem, graph, objective = certificate.problem, certificate.problem.graph, certificate.problem.objective
     names = [one.name in ("value", "robust policy") for one in certificate.claims]
     number, upward = names.index(True) if any(names) else 0, objective.agent == "MIN"
@@ -144,10 +119,9 @@ def _certified(
     value, fallback = hints.upper if upward else hints.lower, claim.choice
     fallback = hints.witness if fallback is None else fallback
     helps = objective.nature == objective.agent and problem.law == "interval"
-    by_steps = objective.steps is not None
     timed = problem.time is not None or problem.passing is not None or objective.kind == "AVERAGE"
-    covered = any(names) and not helps and not timed
-    if not covered or (not by_steps and (value is None or fallback is None)):
+    is_found = objective.steps is not None or not (value is None or fallback is None)
+    if not any(names) or helps or timed or not is_found:
         raise InputError(
             "certificates do not cover shields of averages and time",
             hint="leave the certificate out: the shield holds without one",
@@ -157,17 +131,14 @@ def _certified(
         if learned is not None and not all(one.passed for one in learned.checks()):
             raise InputError("the certificate is not valid", hint="tightrope verify says why")
         boxes = boxes_of(problem, FLOAT64)[0] if learned is None else learned.model_boxes()
-        product = None
         if problem.automaton is not None:
-            assert value is not None
-            product = product_of(graph, problem.automaton, objective.agent, boxes, len(value))
-            if product.check.name != SETTLES:
+            certificate, boxes, check = in_product(certificate, boxes)
+            if check.name != SETTLES:
                 raise InputError(
                     "certificates do not cover shields of formulas about infinite runs",
                     hint="leave the certificate out: the shield holds without one",
                 )
-            graph, boxes = product.graph, product.lift(boxes)
-            objective = replace(objective, kind="UNTIL", target=product.target)
+            graph, objective = certificate.problem.graph, certificate.problem.objective
         sets = boxes if learned is None else learned.boxes(boxes, number, upward)
         priced = problem if learned is None else learned.priced(problem, upward)
         reward = np.zeros(graph.choices) if priced.objective.reward is None else priced.objective.reward
@@ -177,14 +148,12 @@ def _certified(
             reached = game.choices(BoundVector.of(FLOAT64, value), upward)
             return np.where(reached.infinite, inf, reached.number)
 
-        rows = None
-        if not by_steps:
+        last, steps = None, objective.steps
+        if steps is None:
             assert value is not None and fallback is not None
-            settled, given = objective.boundary(graph.states)
-            value = np.where(settled, given, value)
-            price = prices_of(value, after(value), graph.choice_start, not upward, margin)
-            price[fallback] = 0.0
-            rows = PriceRows(value[None], price[None], fallback[None], settled[None])
-        steps = objective.lower_steps if objective.steps is None else objective.steps
-        rows = rows_by_step(objective, steps, rows, graph.choice_start, after, not upward, margin)
-        return rows, graph, product
+            (settled, given), steps = objective.boundary(graph.states), objective.lower_steps
+            last = np.where(settled, given, value), fallback, settled
+        rows = price_rows(objective, steps, last, graph.choice_start, after, not upward, margin)
+        if last is not None:
+            rows.price[-1][rows.fallback[-1]] = 0.0
+        return graph, rows

@@ -54,12 +54,9 @@ class ShieldWatch(PromiseWatch):
         """Whether the shield allows a choice; its price is counted."""
         shield, before = self.shield, self.shield.slack
         shown = show_state(shield.table.base, state)
-        shield.allowed(shown)
-        offered = ((name, number) for name, (number, _) in shield._offered.items())
         try:
-            shield.take(
-                shown, next(name for name, number in offered if shield.table.choice[number] == choice)
-            )
+            shield.allowed(shown)
+            shield.take(shown, shield.name_of(choice))
         except InputError:
             return False
         self.steps, self.priced = self.steps + 1, self.priced + (shield.slack < before)

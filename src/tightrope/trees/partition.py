@@ -44,8 +44,7 @@ from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 _OUTWARD = 1.0 + 1e-9
 _PRECISION = 1e-7
 _GAIN = 0.125
-"""What is left of an error of third order where a box is halved along each axis: where even this decides
-nothing, the box is quartered."""
+"""What is left of an error of third order along halved axes; boxes that this leaves open are quartered."""
 _MOST_DIMENSIONS = 6
 
 
@@ -73,21 +72,21 @@ class Partition(Record):
 
 @dataclass(eq=False)
 class _Box:
-    """A box in free parameters (two corners) with the enclosure that was last made around it."""
+    """A box in free parameters (two corners) with the enclosure last made around it, or a larger box."""
 
     corners: FloatArray
     model: TaylorModel | None = None
-    """Its centre and half widths are those of the box that it was made for."""
 
     @property
     def middle(self) -> FloatArray:
-        middle: FloatArray = 0.5 * (self.corners[0] + self.corners[1])
-        return middle
+        return np.asarray(0.5 * (self.corners[0] + self.corners[1]))
 
     @property
     def widths(self) -> FloatArray:
-        widths: FloatArray = self.corners[1] - self.corners[0]
-        return widths
+        return np.asarray(self.corners[1] - self.corners[0])
+
+    def part(self, truth: str) -> DomainPart:
+        return DomainPart(tuple(Interval.of(low, high) for low, high in self.corners.T.tolist()), truth)
 
     def halves(self, size: FloatArray, model: TaylorModel | None = None) -> tuple[_Box, _Box]:
         """Both halves, cut along the axis where `size` is largest."""
@@ -126,17 +125,13 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
         volume, _, box = heapq.heappop(waiting)
         truth, children = search.examine(box)
         if truth != OPEN:
-            done.append(_part(box, truth))
+            done.append(box.part(truth))
             open_volume += volume
         for child in children:
             heapq.heappush(waiting, (float(-np.prod(child.widths)), next(order), child))
-    done += [_part(box, OPEN) for _, _, box in waiting]
+    done += [box.part(OPEN) for _, _, box in waiting]
     names = tuple(search.model.parameters.names[i] for i in search.coordinates.free)
     return Partition(names, tuple(done), search.enclosures, time.perf_counter() - begin)
-
-
-def _part(box: _Box, truth: str) -> DomainPart:
-    return DomainPart(tuple(Interval.of(low, high) for low, high in box.corners.T.tolist()), truth)
 
 
 @dataclass(eq=False)
@@ -177,8 +172,8 @@ class _Splitter:
                 hint="fix some of them: --param p=0.5:0.5",
             )
         functions = functions_of(coordinates, model, query.objective)
-        is_chain, policy = model.structure.is_chain, Policy.uniform(model)
-        chain = chain_of(model, query.objective, policy) if is_chain else None
+        is_chain = model.structure.is_chain
+        chain = chain_of(model, query.objective, Policy.uniform(model)) if is_chain else None
         return _Splitter(problem, model, coordinates, functions, chain)
 
     @property
@@ -196,8 +191,7 @@ class _Splitter:
             return self.problem.answer(math.inf, math.inf), ()
         model = box.model or self.enclose(box)
         value, swing, error = self._range(box, model)
-        truth = self._truth(value, swing.sum() + error)
-        if truth != OPEN:
+        if (truth := self._truth(value, swing.sum() + error)) != OPEN:
             return truth, ()
         if error <= swing.sum():
             return OPEN, box.halves(swing, model)
@@ -212,10 +206,8 @@ class _Splitter:
     def _truth(self, value: float, radius: float) -> str:
         slack = error_factor(8) * (abs(value) + radius)
         low, high = float(value - radius - slack), float(value + radius + slack)
-        if self.problem.objective.complement and math.isfinite(radius):
+        if self.problem.objective.complement:
             low, high = 1.0 - high - error_factor(4), 1.0 - low + error_factor(4)
-        if math.isnan(low) or math.isnan(high) or (math.isinf(low) and math.isinf(high) and low != high):
-            return OPEN
         return self.problem.answer(low, high)
 
     def _range(self, box: _Box, model: TaylorModel) -> tuple[float, FloatArray, float]:

@@ -37,7 +37,7 @@ from typing import TypeVar
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.benchmarks.instance import Instance
 from tightrope.benchmarks.suite import list_instances, load, parse_bench, question
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Counts
 from tightrope.data.design import find_decided_states
@@ -283,7 +283,7 @@ def _steps(case: Case, what: What, asked: argparse.Namespace, row: Row) -> Itera
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "battery.cert"
         made, spent = _timed(lambda: certificate(result, case, what))
-        _, saved = _timed(lambda: save_certificate(made, path))
+        _, saved = _timed(lambda: as_file(made).save(path))
         size = path.stat().st_size / 1e6
         row = replace(row, write=spent + saved, megabytes=size, words="did not verify")
         yield row

@@ -38,7 +38,7 @@ from typing import Any
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.benchmarks.instance import Instance
 from tightrope.benchmarks.suite import load, parse_bench, question
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Counts
 from tightrope.data.design import find_decided_states
@@ -215,7 +215,7 @@ def _learned(world: World, counts: Counts, method: str, file: Path) -> LearningR
         policy=None if certifies else world.policy,
     )
     if certifies:
-        save_certificate(certificate_of(result, counts), file)
+        as_file(certificate_of(result, counts)).save(file)
     return result
 
 

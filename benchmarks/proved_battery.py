@@ -27,7 +27,7 @@ from pathlib import Path
 
 import certificate_battery as battery
 from tightrope.benchmarks.instance import Instance
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.certify import certificate_of_difference, certify
 from tightrope.certify.learned import certificate_of
 from tightrope.certify.verification import ask_proved_checker
@@ -98,7 +98,7 @@ def judge(instance: Instance, case: battery.Case, what: battery.What, asked: arg
             if what == VALUE:
                 certify(Problem(case.model, case.objective), path, at=instance.truth)
             else:
-                save_certificate(_certificate(case, what, asked.seconds), path)
+                as_file(_certificate(case, what, asked.seconds)).save(path)
             read = load_certificate(path)
             begun = resource.getrusage(resource.RUSAGE_CHILDREN)
             answer = ask_proved_checker(path, read.digest, asked.limit)

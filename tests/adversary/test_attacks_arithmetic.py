@@ -19,7 +19,7 @@ import pytest
 from adversary.judge import verify
 from adversary.truth_values import Question, is_allowed
 from exact_reference import TinyModel
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.objective import Objective as Asked
 from tightrope.model.structure import RewardStructure
@@ -422,5 +422,5 @@ def test_a_power_of_a_parameter_drips_from_a_file(tmp_path: Path) -> None:
         )
         hints = vectors([low, 0, 1], [1.0, 1, 1] if into == 1 else [high, 0, 1])
         path = tmp_path / f"drip{into}.cert"
-        save_certificate(Certificate(problem, (Claim("value", "free", low, high),), (hints,)), path)
+        as_file(Certificate(problem, (Claim("value", "free", low, high),), (hints,))).save(path)
         assert not verify(path).accepted and not verify(path, "--exact").accepted

@@ -16,7 +16,7 @@ import tightrope as tr
 from adversary.archive import Forgery
 from adversary.honest import ALL, MACHINES, TIMED, Honest, quietly
 from adversary.judge import verify
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.continuous.discrete import embed
 from tightrope.errors import CannotCertify, InputError
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
@@ -188,7 +188,7 @@ def test_a_policy_is_tied_to_the_claim_that_is_called_given(tmp_path: Path) -> N
         values=(hints, replace(best, witness=None)),
     )
     assert check(forged).valid and better.lower > given.upper
-    save_certificate(forged, tmp_path / "forged.cert")
+    as_file(forged).save(tmp_path / "forged.cert")
     verdict = verify(tmp_path / "forged.cert", *honest.binding())
     assert verdict.code == 1 and "its given policy is another one" in verdict.err
 

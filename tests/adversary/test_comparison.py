@@ -16,7 +16,7 @@ from adversary.honest import MACHINES, quietly
 from adversary.judge import verify
 from tightrope.beliefs.graph import BeliefGraph
 from tightrope.beliefs.question import question_of
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.comparison import FOLLOWS, Relation
 from tightrope.certify.observed import beside_beliefs
 from tightrope.certify.problem import ASKED, compare_problems, to_problem
@@ -74,7 +74,7 @@ def test_the_value_of_an_outer_model_is_not_that_of_controllers(guess, tmp_path:
     objective = tr.Problem(pomdp, 'Pmax=? [ F "right" ]').objective
     free, given, _ = outer_certificate(pomdp, objective, controller)
     assert check(free).valid and free.claims[0].lower > 0.999
-    save_certificate(free, tmp_path / "free.cert")
+    as_file(free).save(tmp_path / "free.cert")
     own = ["--model", str(path), "--policy", str(tmp_path / "controller.json"), "--prop"]
     found = verify(tmp_path / "free.cert", *own, 'Pmax=? [ F "right" ]')
     assert found.result is not None and (found.result["lower"], found.result["upper"]) == (0.0, 1.0)
@@ -84,7 +84,7 @@ def test_the_value_of_an_outer_model_is_not_that_of_controllers(guess, tmp_path:
     assert found.code == 1 and found.result is not None and found.result["answer"] == "not certified"
     # A policy of the outer model that is told the state is not the controller.
     both = replace(free, claims=(*free.claims, *given.claims), values=(*free.values, *given.values))
-    save_certificate(both, tmp_path / "both.cert")
+    as_file(both).save(tmp_path / "both.cert")
     assert check(both).valid and both.claims[1].lower > 0.999
     found = verify(tmp_path / "both.cert", *own, 'Pmax=? [ F "right" ]')
     assert found.code == 1 and "another controller" in found.err
@@ -192,7 +192,7 @@ def test_who_collected_a_log_is_what_its_header_says(tmp_path: Path) -> None:
         claims=(replace(given, choice=turned, lower=0.0, upper=1.0),),
         values=(honest.values[honest.claims.index(given)],),
     )
-    save_certificate(forged, tmp_path / "forged.cert")
+    as_file(forged).save(tmp_path / "forged.cert")
     found = verify(tmp_path / "forged.cert", *own, "--policy", str(second))
     assert found.code == 1 and "record another policy" in found.err
 
@@ -211,7 +211,7 @@ def test_returns_that_the_model_refutes_are_refused_with_and_without_data(tmp_pa
     assert tr.verify(tmp_path / "c.cert", model=model, property='R=? [ F "end" ]').valid
     ends = np.array([data.seen_delta[0], 10.0, 11.0])
     forged = replace(honest, problem=replace(honest.problem, data=replace(data, seen_delta=ends)))
-    save_certificate(forged, tmp_path / "forged.cert")
+    as_file(forged).save(tmp_path / "forged.cert")
     for more in ({}, {"data": [[(0, "", 2)]] * 400}):
         with pytest.raises(tr.CannotCertify, match="at most 11: a path returns 100010"):
             tr.verify(tmp_path / "forged.cert", model=model, property='R=? [ F "end" ]', **more)

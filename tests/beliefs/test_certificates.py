@@ -11,7 +11,7 @@ import tightrope as tr
 from beliefs.test_pomdp import CAMERA, MAZE, random_pomdp
 from tightrope.beliefs.question import question_of
 from tightrope.beliefs.solve import solve_partial
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.comparison import compare, own_controller
 from tightrope.certify.observed import certificate_of_controller, controller_certificate, repeated_graph
 from tightrope.certify.verification import verify_file
@@ -117,7 +117,7 @@ def test_a_recipe_of_beliefs_is_charged_before_it_is_followed(tmp_path):
     solved = solve_partial(pomdp, objective, seconds=600, beliefs=50)
     proof = certificate_of_controller(solved.graph, solved.controller)
     long = replace(proof, about={**proof.about, "beliefs": recipe})
-    save_certificate(long, tmp_path / "long.cert")
+    as_file(long).save(tmp_path / "long.cert")
     own = partial(own_controller, pomdp, objective, (), None, solved.controller, None)
     with pytest.raises(OverBudget, match="the beliefs of its recipe"):
         verify_file(tmp_path / "long.cert", WorkBudget(0.001), own=own)
@@ -132,7 +132,7 @@ def test_certificates_name_as_many_beliefs_as_there_are(tmp_path):
     while len(graph.recipe()) < 5000:
         graph.expand(next(n for n in range(len(graph)) if graph.kind[n] == "cut"))
     proof = certificate_of_controller(graph, solved.controller)
-    save_certificate(proof, tmp_path / "long.cert")
+    as_file(proof).save(tmp_path / "long.cert")
     own = partial(own_controller, pomdp, objective, (), None, solved.controller, None)
     assert verify_file(tmp_path / "long.cert", WorkBudget(60), own=own).verdict.valid
     graph.history.extend(["k0"] * 60_000)

@@ -45,7 +45,7 @@ from adversary.proved import NOT_COVERED, asked, proved_program
 from benchmark_script import run_benchmark
 from effort import EXPLORING
 from places import TESTS
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.verification import PLACE, PROGRAM
 from tightrope_check.evidence import METHODS
 from tightrope_check.problem import Certificate, CertifiedProblem, Claim
@@ -210,7 +210,7 @@ def test_forgeries_of_the_arithmetic_are_refused(program: Path, tmp_path: Path) 
     path, refused = tmp_path / "forged.cert", 0
     for attack in arithmetic.ATTACKS:
         try:
-            save_certificate(attack.certificate, path)
+            as_file(attack.certificate).save(path)
         except ValueError:  # numbers with more digits than a file may have
             continue
         code, words = asked(program, path)
@@ -233,7 +233,7 @@ def test_the_forgery_by_underflow_is_refused(program: Path, tmp_path: Path) -> N
         for lower, upper, accepted in ((low, high, False), (truth, truth, True)):
             hints = arithmetic.vectors([lower, 0, 1], [upper, 0 if into == 2 or accepted else 1, 1])
             made = Certificate(problem, (Claim("value", "free", lower, upper),), (hints,))
-            save_certificate(made, tmp_path / "drip.cert")
+            as_file(made).save(tmp_path / "drip.cert")
             assert (asked(program, tmp_path / "drip.cert")[0] == 0) == accepted
 
 

@@ -16,7 +16,7 @@ import tightrope as tr
 from cases.value_certificates import loop, walk_certificate
 from effort import repeats
 from exact_reference import INFINITE, brute_force, random_model, random_objective
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.problem import first_difference, to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.errors import InputError
@@ -361,7 +361,7 @@ def test_rows_that_miss_one_by_rounding_as_a_whole_are_one_distribution():
 def test_files_round_trip_and_any_changed_byte_is_noticed(tmp_path):
     path = tmp_path / "walk.cert"
     certificate = replace(walk_certificate(), about={"model": "walk"})
-    digest = save_certificate(certificate, path)
+    digest = as_file(certificate).save(path)
     again = load(path)
     assert again.digest == digest
     for part in ("problem", "claims", "values"):

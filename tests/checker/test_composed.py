@@ -17,7 +17,7 @@ import pytest
 
 import tightrope as tr
 from adversary.proved import proved_code
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.certify import learned_certificate
 from tightrope_check.archive import load
 from tightrope_check.checker import check
@@ -99,7 +99,7 @@ def test_honest_ones_hold_at_points_and_in_both_arithmetics(
 ) -> None:
     loops, made = text == AVERAGE, certificate(text, whose, over)
     policy = {"plain": plain(loops), "mixed": mixed(loops)}.get(whose)
-    save_certificate(made, tmp_path / "c")
+    as_file(made).save(tmp_path / "c")
     own: dict[str, Any] = {"model": model(loops), "property": text}
     if over != "domain":
         own["data"] = data(loops)
@@ -248,7 +248,7 @@ def test_forged_ones_are_refused(tmp_path: Path) -> None:
     for number, (name, forgery) in enumerate(attacks()):
         try:
             valid = check(forgery, FLOAT64).valid, check(forgery, RATIONAL).valid
-            save_certificate(forgery, tmp_path / f"{number}.cert")
+            as_file(forgery).save(tmp_path / f"{number}.cert")
             again = proved_code(tmp_path / f"{number}.cert")
         except tr.InputError:
             continue

@@ -16,7 +16,7 @@ import tightrope as tr
 from cases.learned_certificates import failures, moved, values
 from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
 from learning_cases import FAMILIES, case, counts_of
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
@@ -252,7 +252,7 @@ def test_learned_proofs_do_not_survive_other_counts_or_rows(tmp_path):
     rows = proof.row.copy()
     rows[0] = rows[1]
     assert failures(with_proof(certificate, replace(proof, row=rows), *certificate.learned.coupled[1:]))
-    save_certificate(certificate, tmp_path / "a.cert")
+    as_file(certificate).save(tmp_path / "a.cert")
     again = load(tmp_path / "a.cert").certificate
     assert values(again) == values(certificate) and failures(again) == []
 

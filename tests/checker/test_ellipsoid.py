@@ -10,7 +10,7 @@ import pytest
 
 from cases.learned_certificates import added, certified, changed, failures, moved, proved, values
 from learning_cases import FAMILIES, case, counts_of
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.errors import CannotCertify
 from tightrope.learning.learn import learn
@@ -153,7 +153,7 @@ def test_events_count_only_where_they_are_derived(region):
 
 def test_files_round_trip(tmp_path):
     _, certificate = certified(AIRCRAFT, "ellipsoid", "rectangular")
-    digest = save_certificate(certificate, tmp_path / "learned.cert")
+    digest = as_file(certificate).save(tmp_path / "learned.cert")
     again = load(tmp_path / "learned.cert")
     assert again.digest == digest
     assert failures(again.certificate) == []

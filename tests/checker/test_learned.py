@@ -14,7 +14,7 @@ import pytest
 from adversary.proved import NOT_COVERED, proved_code
 from cases.learned_certificates import added, certified, changed, failures, moved, proved, values
 from learning_cases import FAMILIES, case, counts_of
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
 from tightrope.data.counts import Batches, Counts
@@ -341,7 +341,7 @@ def test_rows_that_rest_on_proved_bounds_prove_no_bounds():
 
 def test_files_round_trip(tmp_path):
     _, certificate = certified(SMALL, "likelihood", "rectangular")
-    digest = save_certificate(certificate, tmp_path / "learned.cert")
+    digest = as_file(certificate).save(tmp_path / "learned.cert")
     again = load(tmp_path / "learned.cert")
     assert again.digest == digest
     assert values(again.certificate) == values(certificate)
@@ -424,7 +424,7 @@ def test_shares_of_pilots_are_hints(tmp_path):
     assert failures(moved(certificate, "learned.pilot_share", np.array([4000, 4000])))
     assert failures(moved(certificate, "learned.pilot_share", np.array([5, -4])))
     assert failures(moved(certificate, "learned.pilot_share", np.array([0, 0, 0, 0, 0, 1])))
-    save_certificate(certificate, tmp_path / "mixed.cert")
+    as_file(certificate).save(tmp_path / "mixed.cert")
     assert proved_code(tmp_path / "mixed.cert") in (0, NOT_COVERED)
     _, planned = certified(SMALL, "likelihood", "rectangular")
     assert planned.learned.pilot_share is None

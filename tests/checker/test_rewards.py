@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.pipeline import counts_of
@@ -112,7 +112,7 @@ def test_data_outside_of_the_stated_range_are_not_those_of_a_certificate(
     """3.5 is outside of [0, 3.4], which sums alone do not say: whoever has the data sees it."""
     forged = _with_costs(proof, upper=3.4)
     assert check(forged).valid
-    save_certificate(forged, tmp_path / "forged.cert")
+    as_file(forged).save(tmp_path / "forged.cert")
     tr.verify(tmp_path / "forged.cert", model=model)
     with pytest.raises(CannotCertify, match=r"a cost in the data is 3\.5, outside of the range \[0, 3\.4\]"):
         tr.verify(tmp_path / "forged.cert", model=model, property=ASKED, data=log)

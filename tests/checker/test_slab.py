@@ -15,7 +15,7 @@ from adversary.proved import NOT_COVERED, proved_code
 from effort import EXPLORING
 from learning_cases import case
 from places import TESTS
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.comparison import Own, compare
 from tightrope.certify.learned import certificate_of, to_data
 from tightrope.cli.app import run
@@ -171,7 +171,7 @@ def test_the_proved_checker_places_the_same_bets(asked, tmp_path):
     result = tr.learn(model.problem(question), counts, delta=0.05, **options)
     certificate = certificate_of(result, counts)
     path = tmp_path / "slab.cert"
-    save_certificate(certificate, path)
+    as_file(certificate).save(path)
     mine = Learned(certificate, FLOAT64).statements.sources[RowOrigin.SLAB].bets
     assert len(mine.weight) == result.region.slab.strategies == 1 + (asked in TIED)
     assert np.any(mine.stake != 0) and check(certificate).valid

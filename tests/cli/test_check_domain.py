@@ -12,7 +12,7 @@ import pytest
 import tightrope as tr
 from coupled_cases import KINDS, random_case
 from tightrope import Problem
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
 from tightrope.errors import InputError
@@ -116,7 +116,7 @@ def test_certificates_over_domains_hold_for_every_objective(kind, tmp_path):
         case = random_case(1, kind, cyclic=cyclic, products=products)
         result = tr.solve(Problem(case.model, case.objective), policy=case.policy)
         certificate = certificate_of(result)
-        save_certificate(certificate, tmp_path / "one.cert")
+        as_file(certificate).save(tmp_path / "one.cert")
         verdict = check(load(tmp_path / "one.cert").certificate)
         assert [one.name for one in verdict.checks if not one.passed] == []
         low, high = verdict.values["given policy"]

@@ -14,7 +14,7 @@ import pytest
 
 import tightrope
 from learning_cases import case, counts_of
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
 from tightrope.data.writing import write_counts
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert run(arguments) == 0
     subject, counts = case(FAMILY), counts_of(FAMILY)
     result = learn(subject.problem, counts, delta=0.05, region="polytope", sets="rectangular")
-    save_certificate(certificate_of(result, counts, {"model": FAMILY}), place / "learned.cert")
+    as_file(certificate_of(result, counts, {"model": FAMILY})).save(place / "learned.cert")
     write_counts(place / "data.csv", counts, subject.model.structure)
     return place
 
@@ -167,7 +167,7 @@ def test_the_same_from_python(folder):
 def test_words_of_a_file_are_shown_as_its_own_and_never_reach_the_terminal_raw(capsys, folder, tmp_path):
     loaded = load(folder / "value.cert").certificate
     lying = replace(loaded, about={"model": "\x1b[2J\x1b[31mbench:rover(125,125)\u202e"})
-    save_certificate(lying, tmp_path / "lying.cert")
+    as_file(lying).save(tmp_path / "lying.cert")
     assert run(["verify", str(tmp_path / "lying.cert"), "--verbose"]) == 0
     printed = capsys.readouterr().out
     assert "\x1b" not in printed and "\u202e" not in printed
@@ -189,7 +189,7 @@ def test_what_is_assumed_is_derived_and_said(capsys, tmp_path):
     assert found["assumes"] == ["every possible transition has a probability of at least 0.25"]
     certificate = load(proof).certificate
     without = replace(certificate, problem=replace(certificate.problem, assumed_support=None))
-    save_certificate(without, proof)
+    as_file(without).save(proof)
     assert report(capsys, proof)[0] == 1
 
 
@@ -197,12 +197,10 @@ def test_claims_that_are_not_proved_exit_with_1(capsys, folder, tmp_path):
     value = load(folder / "value.cert").certificate
     lower = value.values[0].lower
     raised = np.where((lower > 0) & (lower < 0.9), lower + 1e-3, lower)
-    save_certificate(
-        replace(value, values=(replace(value.values[0], lower=raised),)), tmp_path / "value.cert"
-    )
+    as_file(replace(value, values=(replace(value.values[0], lower=raised),))).save(tmp_path / "value.cert")
     learned = load(folder / "learned.cert").certificate
     data = replace(learned.problem.data, delta=learned.problem.data.delta / 2)
-    save_certificate(replace(learned, problem=replace(learned.problem, data=data)), tmp_path / "learned.cert")
+    as_file(replace(learned, problem=replace(learned.problem, data=data))).save(tmp_path / "learned.cert")
     for name in ("value.cert", "learned.cert"):
         code, found = report(capsys, tmp_path / name)
         assert code == 1 and not found["valid"]

@@ -15,7 +15,7 @@ import pytest
 import tightrope as tr
 from adversary.proved import NOT_COVERED, proved_code
 from learning_cases import case, counts_of
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.coupled.result import CoupledStatus
 from tightrope.coupled.value import Tree
@@ -134,10 +134,10 @@ def test_the_proved_checker_covers_intervals_and_a_likelihood(
     assert proof.problem.data is not None and proof.problem.data.method == "beta-binomial+likelihood"
     assert check(proof).valid
     for name, changes, code in (("honest", {}, 0), ("less", {"delta": 0.5 * DELTA}, 1)):
-        save_certificate(_stolen(proof, **changes), tmp_path / name)
+        as_file(_stolen(proof, **changes)).save(tmp_path / name)
         assert proved_code(tmp_path / name) in (code, NOT_COVERED)
     for word in ("slab", "value slab"):
-        save_certificate(_stolen(proof, method=f"beta-binomial+{word}"), tmp_path / word)
+        as_file(_stolen(proof, method=f"beta-binomial+{word}")).save(tmp_path / word)
         assert proved_code(tmp_path / word) in (1, NOT_COVERED)
 
 

@@ -22,7 +22,7 @@ from msgspec import structs
 from cases.coins import counted, two_coins
 from learning_cases import case, counts_of
 from report_cases import DELTA, copy_stored, write_plain
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.cli.app import run as command
@@ -193,11 +193,11 @@ def test_pairs_that_the_data_pin_down_come_first(result: Path) -> None:
 def test_the_digest_of_the_certificate_is_shown(result: Path, tmp_path: Path) -> None:
     known = case("aircraft(8,4)")
     problem, solution = to_problem(known.truth, known.objective), solve(known.truth, known.objective)
-    digest = save_certificate(to_certificate(problem, solution), tmp_path / "a.cert")
+    digest = as_file(to_certificate(problem, solution)).save(tmp_path / "a.cert")
     page = write_report(result, tmp_path / "r.html", certificate=tmp_path / "a.cert").read_text()
     assert f"<dt>certificate</dt><dd><code>{digest}</code></dd>" in page
     other = to_certificate(problem, solution, about={"model_hash": "0"})
-    save_certificate(other, tmp_path / "b.cert")
+    as_file(other).save(tmp_path / "b.cert")
     with pytest.raises(InputError, match="a certificate of another model"):
         load_run(result, certificate=tmp_path / "b.cert")
     shown = load_run(result, certificate=tmp_path / "a.cert").about_certificate

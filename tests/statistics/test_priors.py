@@ -11,7 +11,7 @@ import pytest
 import tightrope as tr
 from adversary.proved import NOT_COVERED, proved_code
 from effort import repeats
-from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.outcomes import Outcomes
@@ -65,7 +65,7 @@ def test_a_prior_is_a_part_of_the_certificate(tmp_path: Path) -> None:
     assert data is not None and data.prior is not None
     np.testing.assert_array_equal(data.prior, [[0, 30, 10], [1, 3, 7]])
     path = tmp_path / "result.cert"
-    save_certificate(certificate, path)
+    as_file(certificate).save(path)
     assert proved_code(path) in (0, NOT_COVERED)
     for wrong in (None, np.array([[0.0, 1.0, 300.0], [1.0, 300.0, 1.0]])):
         other = replace(certificate, problem=replace(certificate.problem, data=replace(data, prior=wrong)))

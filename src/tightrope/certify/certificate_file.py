@@ -58,11 +58,6 @@ class CertificateFile:
         return {claim.name: (claim.lower, claim.upper) for claim in self.certificate.claims}
 
 
-def save_certificate(certificate: Certificate, path: str | Path) -> str:
-    """Write the file, and return its digest."""
-    return as_file(certificate).save(path)
-
-
 def as_file(certificate: Certificate) -> CertificateFile:
     """The bytes of the file, and its digest."""
     validate(certificate)

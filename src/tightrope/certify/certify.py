@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Mapping
 from fractions import Fraction
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from tightrope.atomic import path_of
 from tightrope.beliefs.robust import RobustController
@@ -27,7 +27,7 @@ from tightrope.certify.solved import about_problem, refuse_steps, solved_file
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file
-from tightrope.io.results import Interval, ModelFit
+from tightrope.io.results import Interval
 from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.differences import Comparison
 from tightrope.learning.doctor import AmendedAnswer
@@ -64,9 +64,12 @@ OVER_THE_SETS = (
     "proves the interval over the sets, which may be wider than the answer's"
 )
 
+Learned: TypeAlias = LearningResult | LearnedAnswer | RateResult | Comparison
+"""What data have shown, and certificates hold."""
+
 
 def certify(
-    subject: Problem | LearningResult | LearnedAnswer | RateResult | Comparison | AmendedAnswer,
+    subject: Problem | Learned | AmendedAnswer,
     path: str | PathLike[str],
     *,
     at: Point | None = None,
@@ -123,20 +126,11 @@ def certify(
         chosen = {"selection": f"{subject.amended.amendment.text}: {subject.selection.why}"}
         subject = _proved(subject)
     is_answer = isinstance(subject, LearnedAnswer) and subject.optimistic is None  # no average
-    if isinstance(subject, LearningResult | LearnedAnswer | RateResult | Comparison) and not is_answer:
+    if isinstance(subject, Learned) and not is_answer:
         if options or not plain:
             raise InputError("a learned result takes no options: its certificate is about what was learned")
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-        if isinstance(subject, Comparison):
-            refuse_refuted(subject.fit)
-            # The difference to the logged behaviour rests on bets, that of the certificate on two parts.
-            shown = Shown({"difference": subject.interval}, subject.baseline is None)
-            return _save(answered_file(certificate_of_difference(subject), shown), claimed)
-        if isinstance(subject, RateResult):
-            about = {"model_hash": subject.model.hash(), "property": subject.question}
-        else:
-            about = {"model_hash": subject.problem.base.hash(), "property": subject.problem.text, **chosen}
-        return _save(learned_file(subject, about=about), claimed)
+        return _save(learned_file(subject, about=chosen), claimed)
     problem = problem_of(subject)
     words = check_keywords("certify", SolveWords, options)
     model = problem.model
@@ -186,7 +180,7 @@ def certificate_file(
     model, query = problem.model, problem.query
     words = {**about_problem(problem), **(about or {})}
     result = solved.result if isinstance(solved, RobustController) else solved
-    if isinstance(result, LearningResult | LearnedAnswer | RateResult):
+    if isinstance(result, Learned):
         return learned_file(result, about=words, verify=verify)
     if isinstance(model, POMDP):
         parts = controller_certificate(problem, solved, theta or (), effort.precision, policy, words)
@@ -201,13 +195,15 @@ def certificate_file(
 
 
 def learned_certificate(
-    result: LearningResult | LearnedAnswer | RateResult,
-    counts: Counts | None = None,
-    about: Mapping[str, object] | None = None,
+    result: Learned, counts: Counts | None = None, about: Mapping[str, object] | None = None
 ) -> Certificate:
     """The certificate of any result of learning that has one."""
     if isinstance(result, RateResult):
-        return learned_rate_certificate(result, about)
+        source = {"model_hash": result.model.hash(), "property": result.question}
+        return learned_rate_certificate(result, {**source, **(about or {})})
+    about = {"model_hash": result.problem.base.hash(), "property": result.problem.text, **(about or {})}
+    if isinstance(result, Comparison):
+        return certificate_of_difference(result, about)
     if is_composed(result):
         return composed_of(result, counts, about)
     assert isinstance(result, LearningResult)
@@ -215,26 +211,32 @@ def learned_certificate(
 
 
 def learned_file(
-    result: LearningResult | LearnedAnswer | RateResult,
+    result: Learned,
     counts: Counts | None = None,
     about: Mapping[str, object] | None = None,
     verify: bool = True,
 ) -> CertificateFile:
     """The same as it is written, if the data fit the model, it agrees with the result, and the checker
     confirms it; without `verify` a large one is not checked."""
-    if not isinstance(result, RateResult):
-        refuse_refuted(result.fit)
+    if (why := why_refuted(result)) is not None:
+        raise CannotCertify(why)
     return answered_file(learned_certificate(result, counts, about), shown_result(result), verify)
 
 
-def refuse_refuted(fit: ModelFit | None) -> None:
-    """Nothing is certified on data that refute the model."""
-    if fit is not None and fit.is_refutation:
-        raise CannotCertify(f"no certificate is written: {str(fit.misfit).partition('. Worst')[0]}")
+def why_refuted(result: Learned) -> str | None:
+    """Why nothing is certified on data that refute the model, else None; results of rates are then no more
+    than contradicted, which no certificate holds (`learned_rate_certificate`)."""
+    fit = None if isinstance(result, RateResult) else result.fit
+    if fit is None or not fit.is_refutation:
+        return None
+    return f"no certificate is written: {str(fit.misfit).partition('. Worst')[0]}"
 
 
-def shown_result(result: LearningResult | LearnedAnswer | RateResult) -> Shown:
+def shown_result(result: Learned) -> Shown:
     """What a result says of each policy."""
+    if isinstance(result, Comparison):
+        # The difference to the logged behaviour rests on bets, that of the certificate on two parts.
+        return Shown({"difference": result.interval}, result.baseline is None)
     if isinstance(result, RateResult):
         joint = result.ledger.method == JOINT_METHOD
         return Shown({"value": result.interval}, joint, (BY_RATES,) if joint else ())
@@ -253,12 +255,13 @@ def shown_result(result: LearningResult | LearnedAnswer | RateResult) -> Shown:
     return Shown({"robust policy": robust, **given}, apart, notes)
 
 
-def certificate_of_difference(comparison: Comparison) -> Certificate:
+def certificate_of_difference(
+    comparison: Comparison, about: Mapping[str, object] | None = None
+) -> Certificate:
     """The certificate of the best policy of a comparison: its value, the baseline's, and the difference. That
     to what was done is of the two apart: what the policy is worth over the region, and what episodes
     returned."""
     result, done = comparison.as_result(), comparison.baseline is None
-    about = {"model_hash": comparison.problem.base.hash(), "property": comparison.problem.text}
     return certificate_of(result, comparison.counts, about, comparison.best.value, done)
 
 

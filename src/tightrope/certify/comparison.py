@@ -137,7 +137,7 @@ def own_of(
     property: Property | None,
     at: Point | None = None,
     data: object = None,
-    policies: tuple[Any, Any] = (None, None),
+    policies: Sequence[Any] = (None, None),
     misfit: float = 0.0,
     translator: str | None = None,
 ) -> Own | OwnChain:

@@ -15,17 +15,9 @@ import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.certify import learned
+from tightrope.certify import solved as claims
 from tightrope.certify.problem import Asked, asked_of
 from tightrope.certify.region import prune, region_for, with_region
-from tightrope.certify.solved import (
-    Solve,
-    average_claim,
-    claim_between,
-    product_model,
-    to_claim,
-    to_words,
-    value_hints,
-)
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.learning.answers import LearnedAnswer
@@ -79,7 +71,7 @@ def composed_of(
         name = "robust policy" if given is None else "given policy"
         draft = _claimed(proved, question, name, result, given)
         words = {**(about or {}), **learned.words_of(plain)}
-        draft = replace(with_region(draft, proved.proof), about=to_words(words))
+        draft = replace(with_region(draft, proved.proof), about=claims.to_words(words))
         draft = prune(replace(draft, claims=learned.met_with_episodes(draft, outcomes)))
     return draft
 
@@ -144,8 +136,8 @@ def _claimed(
         )
 
     if isinstance(result, LearnedAnswer):
-        claim = to_claim(name, problem.objective.range, given or result.policy, problem.objective)
-        claim, hints = average_claim(problem, boxes, claim, hull, ENDS, precision / 4, solved)
+        claim = claims.to_claim(name, problem.objective.range, given or result.policy, problem.objective)
+        claim, hints = claims.average_claim(problem, boxes, claim, hull, ENDS, precision / 4, solved)
     else:
         claim, hints = _temporal(problem, boxes, name, hull, given, solved)
     return replace(draft, claims=(claim,), values=(hints,))
@@ -157,15 +149,15 @@ def _temporal(
     name: str,
     hull: IntervalMDP,
     given: Policy | None,
-    solved: Solve,
+    solved: claims.Solve,
 ) -> tuple[Claim, ValueHints]:
     """Of a given policy of the model, or of the most robust one of the product."""
-    claim = None if given is None else to_claim(name, (0.0, 1.0), given, problem.objective)
-    model, objective, policy = product_model(problem, boxes, claim, hull, given)
+    claim = None if given is None else claims.to_claim(name, (0.0, 1.0), given, problem.objective)
+    model, objective, policy = claims.product_model(problem, boxes, claim, hull, given)
     if policy is None:
         policy = solved(model, replace(objective, nature=objective.agent.opposite), None).policy
     low, high = (solved(model, replace(objective, nature=nature), policy) for nature in ENDS)
-    between = claim_between(name, low, high, policy, problem.objective)
+    between = claims.claim_between(name, low, high, policy, problem.objective)
     if claim is not None:
         between = replace(claim, lower=between.lower, upper=between.upper)
-    return between, value_hints(low, policy, high)
+    return between, claims.value_hints(low, policy, high)

@@ -47,14 +47,7 @@ from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals
 from tightrope_check.coordinates import Box, Space, add, key, polynomial_range
 from tightrope_check.evidence import RegionHints
-from tightrope_check.learned import (
-    ExpressionEnds,
-    Learned,
-    ProjectedRegion,
-    RowSystem,
-    next_box,
-    shrunk_box,
-)
+from tightrope_check.learned import ExpressionEnds, Learned, ProjectedRegion, RowSystem, next_box, shrunk_box
 from tightrope_check.learned import RowOrigin as Kind
 from tightrope_check.nature import Graph
 from tightrope_check.numbers import FLOAT64, RATIONAL

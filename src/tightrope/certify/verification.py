@@ -13,10 +13,11 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from tightrope.errors import CannotCertify, InputError, check_type, shown
+from tightrope.errors import CannotCertify, InputError, check_keywords, check_type, shown
 from tightrope.verdict import Assessment, Assumed, AssumptionStatus
 from tightrope_check.archive import load
 from tightrope_check.budget import WorkBudget
@@ -37,20 +38,26 @@ if TYPE_CHECKING:  # a check alone loads none of it
     from tightrope.model.pomdp import POMDP, Controller
 
 
+class OwnKwargs(TypedDict, total=False):
+    """What a certificate is compared with, as keyword arguments of `verify`."""
+
+    model: MDP | IntervalMDP | ParametricMDP | CTMC | ParametricCTMC | POMDP | None
+    property: Objective | str | None
+    at: Point | None
+    data: object
+    policy: Policy | Controller | None
+    baseline: Policy | None
+    misfit: float | None
+    ltl_translator: str | None
+
+
 def verify(
     certificate: str | Path,
     *,
-    model: MDP | IntervalMDP | ParametricMDP | CTMC | ParametricCTMC | POMDP | None = None,
-    property: Objective | str | None = None,
-    at: Point | None = None,
-    data: object = None,
-    policy: Policy | Controller | None = None,
-    baseline: Policy | None = None,
-    misfit: float = 0.0,
-    ltl_translator: str | None = None,
     shield: str | Path | None = None,
     exact: bool = False,
     budget: float | str | None = None,
+    **own: Unpack[OwnKwargs],
 ) -> Verdict:
     """Check a certificate, and whether it is about a given model, property, data or policy.
 
@@ -99,22 +106,29 @@ def verify(
     >>> verdict.word, verdict.not_tied
     ('proved', ('property', 'data', 'policy'))
     """
-    given = (property, data, policy, baseline, at)
-    if model is None and (misfit != 0 or any(one is not None for one in given)):
+    given = check_keywords("verify", OwnKwargs, own, ("certificate", "shield", "exact", "budget"))
+    given = {**dict.fromkeys(OwnKwargs.__annotations__), **given}
+    model, property, at, data, *policies, misfit, translator = given.values()
+    if model is None and (misfit or any(one is not None for one in (property, at, data, *policies))):
         raise InputError(
             "a property, data, a point or a policy can only be compared beside a model", hint="add `model`"
         )
     check_type("certificate", certificate, str | Path, "the name of a file")
-    own = None
+    reads = None
     if model is not None:
 
-        def own(file: Certificate) -> Own | OwnChain:
+        def reads(file: Certificate) -> Own | OwnChain:
             from tightrope.certify.comparison import own_of
 
-            return own_of(file, model, property, at, data, (policy, baseline), misfit, ltl_translator)
+            return own_of(file, model, property, at, data, policies, misfit or 0.0, translator)
 
     work = WorkBudget.of(budget, exact)
-    return verify_file(certificate, work, exact=exact, own=own, shield=shield).verdict
+    return verify_file(certificate, work, exact=exact, own=reads, shield=shield).verdict
+
+
+_PLAIN = [one for one in signature(verify).parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+_OWN = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in OwnKwargs.__annotations__]
+vars(verify)["__signature__"] = signature(verify).replace(parameters=[*_PLAIN, *_OWN])  # for `help`
 
 
 class AboutOther(CannotCertify):

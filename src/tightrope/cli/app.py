@@ -58,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         code = READER_GONE
-    if code == READER_GONE:
-        _silence_stdout()
+    if code == READER_GONE:  # Python's own flush at exit would complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     gc.freeze()  # else Python looks through all objects for circles once more: 0.1 s for nothing
     sys.exit(code)
 
@@ -267,8 +267,3 @@ def _say(text: str) -> None:
         typer.echo(shown(text, "\t\n"), err=True)
     except BrokenPipeError:
         return
-
-
-def _silence_stdout() -> None:
-    """The reader of our output has gone; keep Python's own flush at exit from complaining."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

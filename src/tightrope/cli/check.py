@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -235,13 +234,17 @@ def refuse_queries(request: CheckRequest, loaded: Loaded, queries: Sequence[Quer
         for query in queries:
             for given in options.list_given(request, "certificate policy_out policy sets"):
                 query.require(Task(f"check {given}"))
-    if request.figure is not None and not partial and not splits_domain(request, loaded, queries):
-        _require_curve(queries)
     for query in queries:
         if query.is_plain and query.reading is not None and screen.common.json:
             screen.warn(query.reading.warning)
     over = request.sets is not None and not partial
+    draws_curve = request.figure is not None and not partial and not splits_domain(request, loaded, queries)
     options.refuse_any(
+        (
+            draws_curve and (several or not late.model_checking.is_curve(queries[0].formula)),
+            "--figure requires one property that asks for two objectives",
+            'multi(Pmax=? [ F "a" ], Pmin=? [ F "b" ])',
+        ),
         (
             several and (request.certificate or request.policy_out),
             f"--certificate and --policy-out require one property, not {len(queries)}",
@@ -456,15 +459,6 @@ def check_partition(
     screen.leave(verdict)
 
 
-def _require_curve(queries: Sequence[Query]) -> None:
-    """A figure is that of two objectives which are both asked for."""
-    if len(queries) != 1 or not late.model_checking.is_curve(queries[0].formula):
-        raise InputError(
-            "--figure requires one property that asks for two objectives",
-            hint='multi(Pmax=? [ F "a" ], Pmin=? [ F "b" ])',
-        )
-
-
 def _refuse_uncertified(loaded: Loaded, query: Query, policy: Policy | None) -> None:
     """What certificates are not about, before anything is computed."""
     starts = len(loaded.model.structure.initial_states)
@@ -558,19 +552,13 @@ def _over_parameters(request: CheckRequest, loaded: Loaded, query: Query) -> Ove
     facts = {"sets": f"the hull of {result.sets.kind.value}", "notes": [], "policy": whose}
     if result.answer is not None:
         facts |= {"truth": result.truth, "notes": list(result.answer.readings)}
-    save = partial(_save_answer, result, model)
+
+    def save_found(place: Path) -> None:
+        assert result.policy is not None
+        result.policy.save(place, model.hash(), to_plain(late.learn_run.certified_facts(result)))
+
     spent = {"solve": result.seconds}
-    return OverDomain(problem.query, result.verdict, result.interval, facts, spent, result, save=save)
-
-
-def _save_answer(result: tr.LearnedAnswer, model: ParametricMDP, place: Path) -> None:
-    """Write the policy of an answer over a domain."""
-    assert result.policy is not None and result.interval is not None
-    low, high = result.interval
-    status = "certified" if result.is_close else "precision-limit"
-    over = f"{result.sets.kind.value} sets"
-    about = CertifiedFacts(question=result.text, lower=low, upper=high, over=over, status=status)
-    result.policy.save(place, model.hash(), to_plain(about))
+    return OverDomain(problem.query, result.verdict, result.interval, facts, spent, result, save=save_found)
 
 
 def _policy_facts(result: tr.LearningResult) -> dict[str, Any]:

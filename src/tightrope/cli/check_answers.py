@@ -283,8 +283,7 @@ def report_answers(loaded: Loaded, answers: Sequence[Answered], is_part: bool = 
         seconds = {"build": loaded.seconds, "solve": sum(answer.seconds for answer in answers)}
         head = structs.asdict(records[0])
         if len(records) > 1:
-            judged = {"verdict": verdict.word, "why": verdict.why, "assumptions": list(verdict.assumptions)}
-            head = {**judged, "properties": records}
+            head = {**verdict.facts, "properties": records}
         screen.print_json(
             CheckAnswer(
                 model=loaded.source,

@@ -13,21 +13,20 @@ from tightrope.atomic import atomic_write
 from tightrope.cli import late, options
 from tightrope.cli import output as screen
 from tightrope.cli.options import SOLVING, declare, option, takes
-from tightrope.cli.sources import LogRequest, Question, Study, Subject, answer_from, read_facts
+from tightrope.cli.sources import LogRequest, Question, Study, Subject, answer_from, prove, read_facts
 from tightrope.errors import InputError
 from tightrope.fleet.versions import SUCCESS, compare_versions
 from tightrope.io import answers
 from tightrope.io.coding import record_of, to_text
 from tightrope.io.log_words import LOG_WORDS
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, refuse_same
-from tightrope.io.results import ReadingFacts
+from tightrope.io.results import Interval, ReadingFacts
 from tightrope.loading import is_continuous
 from tightrope.numerics.text import bound_text, bounded
 from tightrope.statistics.estimates import check_delta
 
 if TYPE_CHECKING:
     from tightrope.io.output import OutputDirectory
-    from tightrope.model.policy import PolicyGiven
 
 
 NOT_OF_LOGS = (
@@ -154,15 +153,15 @@ def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., tr.C
     proof = screen.claim(request.certificate, CERTIFICATE)
     if is_continuous(request.model):
         raise late.compare.refuse_chains()
-    study = Study(request, temporal=True, any_kind=True)
+    study = Study(request, any_kind=True)
     subject = study.subject
-    baseline: PolicyGiven = request.baseline or late.differences.UNIFORM
-    known = late.differences.UNIFORM, late.differences.DO_NOTHING, late.differences.LOGGED
-    if baseline not in known:
-        baseline = tr.Policy(subject.model, baseline)
     reading, call, words = study.reading, ask(subject), options.learn_words(request)
     with screen.phase_progress() as progress:
-        given = {"baseline": baseline, "delta": request.delta, "progress": progress}
+        given = {
+            "baseline": request.baseline or late.differences.UNIFORM,
+            "delta": request.delta,
+            "progress": progress,
+        }
         result = call(subject.problem, reading.counts, **given, **words)
     facts = to_answer(result, read_facts(reading), request)
     answer_from(reading, result, facts, lambda: _shown(request, result))
@@ -180,11 +179,13 @@ def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., tr.C
     elif claimed is not None and result.controller is not None:
         result.controller.save(claimed.checked(), subject.model.hash())
     if page is not None:
-        page.write(_page(result, document))
-    if proof is not None and result.fit is not None and result.fit.is_refutation:
-        screen.warn("no certificate is written: the data contradict the model")
-    elif proof is not None:
-        proved = tr.certify(result, proof.path, overwrite=screen.common.overwrite)["difference"]
+        both = {"today": result.baseline, "new": result.controller}
+        plain = all(one is not None and not one.has_memory for one in both.values())
+        drawn = late.policy_map.map_policies(both) if plain else None
+        page.write(late.page.comparison_page(document.answer, document.headline, document.about, drawn))
+    if proof is not None and (made := prove(result, request.model)) is not None:
+        made.save(proof.checked())
+        proved = Interval.of(*made.values["difference"])
         screen.say(f"certificate: {proof.path} proves a difference in {proved}")
         if result.baseline is None:
             screen.say(f"it may prove less than is shown above: {late.differences.APART}")
@@ -199,13 +200,6 @@ def _fill(directory: OutputDirectory, result: tr.Comparison, document: answers.C
                 policy.save(folder / answers.POLICY_FILES[name], document.model_hash)
         with atomic_write(folder / answers.COMPARISON_FILE) as file:
             file.write(to_text(document) + "\n")
-
-
-def _page(result: tr.Comparison, document: answers.ComparisonDocument) -> str:
-    both = {"today": result.baseline, "new": result.controller}
-    plain = all(one is not None and not one.has_memory for one in both.values())
-    drawn = late.policy_map.map_policies(both) if plain else None
-    return late.page.comparison_page(document.answer, document.headline, document.about, drawn)
 
 
 def wall(result: tr.Comparison, unit: str) -> str:

@@ -6,7 +6,6 @@ as a program of one automaton.
 
 from __future__ import annotations
 
-import json as json_text
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from tightrope.io.formats import Jani, PrismLanguage, format_of, writing_format
 from tightrope.io.output import JANI as JANI_FILE
 from tightrope.io.output import RULE as RULE_FILE
 from tightrope.io.output import claim_file
+from tightrope.io.results import read_result
 from tightrope.learning.result_files import LEARNED, RESULT
 from tightrope.loading import BENCHMARK, is_continuous
 from tightrope.prism.expand.program import Program
@@ -155,7 +155,7 @@ def _find_learned(model: str) -> str:
     if (folder / f"{LEARNED}.drn").is_file():
         return str(folder / f"{LEARNED}.drn")
     kinds = sorted(inner.parent.name for inner in folder.glob(f"*/{LEARNED}.drn"))
-    if not kinds and _is_only_coupled(folder / RESULT):
+    if not kinds and all(one.sets == "coupled" for one in read_result(folder / RESULT).results):
         raise InputError(
             f"the results in {model} use coupled sets (one parameter vector for the whole run), which no "
             "interval model can represent",
@@ -170,15 +170,6 @@ def _find_learned(model: str) -> str:
         f"the results in {model} hold a learned model for each kind of sets: {', '.join(kinds)}",
         hint=f"name one: {folder / kinds[-1] / f'{LEARNED}.drn'}",
     )
-
-
-def _is_only_coupled(result: Path) -> bool:
-    """Whether all results of a directory are over the coupled set."""
-    try:
-        entries = json_text.loads(result.read_text(encoding="utf-8"))["results"]
-        return all(entry["sets"] == "coupled" for entry in entries)
-    except (ValueError, KeyError, TypeError):
-        return False
 
 
 def _at_point(loaded: Loaded, at: str | None, numbers_only: bool) -> AnyModel:

@@ -12,6 +12,7 @@ from tightrope.benchmarks.instance import decimal_text
 from tightrope.cli.options import ModelOptions, declare, takes
 from tightrope.cli.output import Rows, claim, common, group, print_facts, print_json, print_table
 from tightrope.cli.sources import Question
+from tightrope.io.coding import record_of
 from tightrope.io.output import MODEL_GRAPH
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import IntervalMDP
@@ -86,12 +87,11 @@ def describe(source: str, model: AnyModel, seconds: float) -> InfoAnswer:
     structure = model.structure
     parametric = model if isinstance(model, ParametricMDP | ParametricCTMC) else None
     label_states = {name: int(members.sum()) for name, members in structure.labels.items()}
-    return InfoAnswer(
+    return record_of(
+        InfoAnswer,
+        structure,
         model=source,
         type=_type_name(model),
-        states=structure.states,
-        choices=structure.choices,
-        transitions=structure.transitions,
         parameters=parametric.parameters.shown.names if parametric else (),
         free_distributions=len(parametric.parameters.free) if parametric else 0,
         domain=_domain_text(parametric.parameters.shown) if parametric else "",

@@ -10,6 +10,7 @@ from tightrope.certify import region as region
 from tightrope.certify import solved as solved
 from tightrope.cli import check_partial as check_partial
 from tightrope.cli import everywhere as everywhere
+from tightrope.cli import learn_run as learn_run
 from tightrope.cli import result_display as result_display
 from tightrope.cli import sources as sources
 from tightrope.continuous import discrete as discrete

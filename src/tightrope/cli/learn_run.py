@@ -212,17 +212,8 @@ class Learning:
         """The certificate where one is wanted."""
         if self.request.certificate is None:
             return None
-        if not isinstance(result, tr.RateResult) and result.fit is not None and result.fit.is_refutation:
-            screen.warn("no certificate is written: the data contradict the model")
-            return None
         progress("the certificate")
-        subject = self.study.subject
-        about = {"model": self.request.model, "model_hash": subject.loaded.model.hash()}
-        verify = not self.request.no_verify
-        proof = late.certify.learned_file(result, counts, {**about, "property": subject.query.text}, verify)
-        for words in proof.notes:
-            screen.warn(words)
-        return proof
+        return sources.prove(result, self.request.model, counts, not self.request.no_verify)
 
     def proved(
         self, proof: CertificateFile | None, notes: Sequence[str] = ()
@@ -240,7 +231,7 @@ def learn_policies(about: Learning) -> Finished:
     request, study, words = about.request, about.study, about.words
     subject = study.subject
     not_covered = _refuse_before(request, subject, words) if request.certificate is not None else []
-    if subject.product is not None:
+    if subject.is_temporal:
         why = "it writes the learned model, and that of a temporal formula is a product with its automaton"
         cli_options.refuse_options(request, "export", why)
     if subject.pomdp is not None:
@@ -321,7 +312,7 @@ def _learn(
     ask: Any = tr.learn_all if request.compares else tr.learn
     how = {"delta": request.delta, "policy": given, "progress": progress, **about.words.words}
     try:
-        learned = ask(subject.observed_problem, study.reading, **how)
+        learned = ask(subject.problem, study.reading, **how)
     except tr.EmptyRegion as error:
         empty = record_of(
             EmptyAnswer,
@@ -363,11 +354,11 @@ def _read_given_policy(
         return tr.Policy(subject.model, request.policy), None
     progress("solve: at the true point")
     problem = subject.problem
-    model = problem.model
-    assert isinstance(model, tr.ParametricMDP)
-    solution = solve(model.instantiate(subject.loaded.point(request.at)), problem.objective)
-    value, product = Interval.of(*solution.bounds), subject.product
-    return solution.policy if product is None else product.controller(solution.policy), value
+    if subject.is_temporal:
+        problem = late.product_problem.product_problem(subject.model, subject.query)[0]
+    solution = solve(problem.at(subject.loaded.point(request.at)))
+    policy = solution.policy if problem.lift is None else problem.controller(solution.policy)
+    return policy, Interval.of(*solution.bounds)
 
 
 def _refuse_before(request: LearnRequest, subject: Subject, options: tr.LearnOptions) -> list[str]:
@@ -379,7 +370,7 @@ def _refuse_before(request: LearnRequest, subject: Subject, options: tr.LearnOpt
             "the certificate will be about the chosen controller: what no controller exceeds is not in "
             "it (`check --at` at the point of the robust optimum certifies that one)"
         ]
-    elif request.policy is None and subject.product is not None:
+    elif request.policy is None and subject.is_temporal:
         words = [
             "the certificate will be about the robust policy with the memory of the automaton that the "
             "checker derives, computed again there: verify --policy does not compare the policy that -o "
@@ -492,9 +483,8 @@ def learn_answer(about: Learning) -> Finished:
     if timed:
         words.pop("sets", None)
     data: tr.Exposure | tr.Reading = study.exposure if timed else study.reading
-    given = None if request.policy is None else tr.Policy(subject.model, request.policy)
     with screen.phase("solve") as progress:
-        result = tr.learn(problem, data, delta=request.delta, policy=given, **cast(Any, words))
+        result = tr.learn(problem, data, delta=request.delta, policy=request.policy, **cast(Any, words))
         assert not isinstance(result, tr.LearningResult)
         proof = about.prove(result, data.counts if isinstance(data, tr.Reading) else None, progress)
     if isinstance(result, tr.LearnedAnswer):
@@ -529,7 +519,7 @@ def _write_single(
     if isinstance(result, tr.LearnedAnswer):
         if result.policy is None:
             raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
-        result.policy.save(target.checked(), problem.model.hash(), to_plain(_certified_facts(result)))
+        result.policy.save(target.checked(), problem.model.hash(), to_plain(certified_facts(result)))
     elif result.chain is not None:
         from tightrope.io.drn.write import write_drn
 
@@ -545,13 +535,14 @@ def fill_answer(
     for number, policy in enumerate(() if several is None else several.controllers, start=1):
         policies[f"policy-{number:02}.json"] = policy
     for name, policy in policies.items():
-        policy.save(folder / name, record.model_hash, to_plain(_certified_facts(learned)))
+        policy.save(folder / name, record.model_hash, to_plain(certified_facts(learned)))
     record.files = [*([] if beside is None else [beside]), *policies]
     with atomic_write(folder / answers.ANSWER_FILE) as file:
         file.write(to_text(record) + "\n")
 
 
-def _certified_facts(learned: tr.LearnedAnswer) -> io_results.CertifiedFacts:
+def certified_facts(learned: tr.LearnedAnswer) -> io_results.CertifiedFacts:
+    """What the file of its policy says of an answer."""
     interval = learned.interval or Interval(-math.inf, math.inf)
     return io_results.CertifiedFacts(
         question=learned.text,
@@ -631,8 +622,7 @@ def learn_units(about: Learning) -> Finished:
     subject, reading = study.subject, study.reading
     column, colon, text = (request.unit or "").rpartition(":")
     name, share = (column, cli_options.parse_number(text, "the share of --unit")) if colon else (text, SHARE)
-    policy = None if request.policy is None else tr.Policy(subject.model, request.policy)
-    how: Any = {"delta": request.delta, "share": share, "policy": policy, **about.words.words}
+    how: Any = {"delta": request.delta, "share": share, "policy": request.policy, **about.words.words}
     with screen.phase(f"units by '{name}'") as progress:
         fleet = tr.learn_fleet(subject.problem, reading, name, **how)
         record, document, proof = fleet.record(), fleet.document(request.model), None

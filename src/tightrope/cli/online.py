@@ -33,7 +33,7 @@ from tightrope.io.results import Judged
 from tightrope.learning.online import run
 from tightrope.learning.online.answers import EvenLearner
 from tightrope.learning.online.drift_guard import Answer, OnDrift
-from tightrope.learning.online.exploration import Exploration, GapTarget, default_exploration
+from tightrope.learning.online.exploration import Collecting, Exploration, GapTarget, default_exploration
 from tightrope.learning.online.learner import ITERATIONS
 from tightrope.learning.online.run import Line, Source, Truth
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results
@@ -156,11 +156,11 @@ def online(request: OnlineRequest) -> None:
     if (request.episodes is None) == (request.until_gap is None):
         hint = "with --until-gap, --max-episodes N says when to give up"
         raise InputError("give either --episodes N or --until-gap E", hint=hint)
-    subject = load_subject(request, temporal=True, any_kind=True)
-    if subject.product is None and not subject.query.is_plain:
+    subject = load_subject(request, any_kind=True)
+    if not subject.query.is_plain and not subject.is_temporal:
         collect_evenly(request, subject)
         return
-    if subject.product is not None and request.env is not None:
+    if subject.is_temporal and request.env is not None:
         raise InputError(
             f"--env cannot be used with temporal formulas such as {subject.query.text}: the "
             "collecting policy has a memory",
@@ -168,8 +168,9 @@ def online(request: OnlineRequest) -> None:
         )
     if request.output is not None:
         claim(request.output, run.KIND)
-    source, truth, cap = _source(request, subject)
-    learner = _learner(request, subject, cap)
+    problem = late.learn.plain_problem(subject.problem)
+    source, truth, cap = _source(request, subject, problem)
+    learner = _learner(request, subject, problem, cap)
     question = _question(request, subject, learner, cap)
     records: list[Line] = []
     with nullcontext() if request.output is None else run.Journal(request.output, question) as journal:
@@ -194,9 +195,9 @@ def online(request: OnlineRequest) -> None:
     screen.leave(_verdict(records, result))
 
 
-def _learner(request: OnlineRequest, subject: Subject, cap: int) -> tr.OnlineLearner:
-    learner: tr.OnlineLearner = tr.online(
-        subject.problem,
+def _learner(request: OnlineRequest, subject: Subject, problem: tr.Problem, cap: int) -> tr.OnlineLearner:
+    return tr.online(
+        problem,
         delta=request.delta,
         explore=replace(request.exploration, cap=cap),
         until_gap=request.until_gap,
@@ -207,7 +208,6 @@ def _learner(request: OnlineRequest, subject: Subject, cap: int) -> tr.OnlineLea
         allow_loss=request.allow_loss,
         **request.learn_options().words,
     )
-    return learner
 
 
 def _not_reached(target: GapTarget, gap: str, episodes: int) -> CannotCertify:
@@ -224,9 +224,11 @@ def _verdict(records: list[Line], result: tr.LearningResult | None) -> Assessmen
     return answer if result is None else Assessment.worst([result.verdict, answer])
 
 
-def _source(request: OnlineRequest, subject: Subject) -> tuple[Source, Truth | None, int]:
+def _source(
+    request: OnlineRequest, subject: Subject, problem: tr.Problem
+) -> tuple[Source, Truth | None, int]:
     """Where episodes come from, the true model where it is known, and the cap on an episode's length."""
-    model, objective = subject.problem.model, subject.query.objective
+    model, objective = problem.model, problem.objective
     assert isinstance(model, tr.ParametricMDP)
     stop, cap = episode_end(model.states, objective, longest(subject.loaded, request.cap))
     if request.env is not None:
@@ -484,15 +486,15 @@ def collect_evenly(request: OnlineRequest, subject: Subject) -> None:
             hint="leave --explore out: episodes are collected evenly for it",
         )
     directory = None if request.output is None else claim(request.output, "answer")
-    learner = EvenLearner(
-        subject.problem, request.delta, {**request.learn_options().words}, request.until_gap
-    )
+    how, words = Collecting(until_gap=request.until_gap), request.learn_options().words
+    learner = EvenLearner(subject.problem, request.delta, words, how)
     answers = []
     for answer in _answers(request, subject, learner):
         answers.append(answer)
         if screen.common.json:
             screen.print_json(answer)
     result, last = learner.last_result, answers[-1]
+    assert isinstance(result, tr.LearnedAnswer)
     if not screen.common.json:
         rows = [(str(one.episode), f"{one.steps:,}", _known(one)) for one in answers]
         size = f"{screen.count(last.episode, 'episode')}, {screen.count(last.steps, 'step')}"

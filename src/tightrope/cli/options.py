@@ -86,17 +86,13 @@ Cost = Annotated[
 ]
 
 
-def _complete_regions(incomplete: str) -> list[str]:
-    return [name for name in late.registry.region_names() if name.startswith(incomplete)]
-
-
 Region = Annotated[
     str | None,
     option(
         "--region",
         "The confidence set of parameters.",
         "[polytope|l1|ellipsoid|likelihood|slab|joint|chi2]",
-        autocompletion=_complete_regions,
+        autocompletion=lambda begun: [one for one in late.registry.region_names() if one.startswith(begun)],
     ),
 ]
 Avoid = Annotated[

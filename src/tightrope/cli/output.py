@@ -254,10 +254,10 @@ def table_lines(table: Table, verbose: bool) -> list[str]:
         parts = [_wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
         for number in range(max(map(len, parts))):
             texts = [part[number] if number < len(part) else "" for part in parts]
-            aligned = [
-                _pad(text, width, right=table.numeric and column > 0)
-                for column, (text, width) in enumerate(zip(texts, widths, strict=True))
-            ]
+            aligned: list[str] = []
+            for text, width in zip(texts, widths, strict=True):
+                blank = " " * (width - _columns_of(text))
+                aligned.append(blank + text if table.numeric and aligned else text + blank)
             lines.append(f"  {'  '.join(aligned)}".rstrip())
     return [*lines, *([f"  {hidden:,} more (--verbose)"] if hidden else [])]
 
@@ -267,11 +267,6 @@ def _columns_of(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
-
-
-def _pad(text: str, width: int, right: bool) -> str:
-    blank = " " * (width - _columns_of(text))
-    return blank + text if right else text + blank
 
 
 def show(first: str, content: Content) -> None:

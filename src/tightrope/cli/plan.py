@@ -133,7 +133,7 @@ def _collection(request: PlanRequest, study: Study) -> Plan:
     try:
         with screen.phase_progress() as progress:
             return tr.plan(
-                subject.observed_problem,
+                subject.problem,
                 study.reading.counts,
                 delta=request.delta,
                 gap=request.gap,
@@ -172,13 +172,14 @@ def _plan_improvement(request: PlanRequest) -> None:
             )
     study = late.sources.Study(request)
     subject, reading = study.subject, study.reading
-    baseline: Any = request.improve
-    if baseline not in (late.differences.UNIFORM, late.differences.DO_NOTHING, late.differences.LOGGED):
-        baseline = tr.Policy(subject.model, baseline)
     chosen = ("region", "assume_support", "coupled_gap", "threads")
     words = {name: value for name, value in request.words.items() if name in chosen}
     outcome = late.improvement.plan_improvement(
-        subject.problem, reading.counts, baseline, delta=request.delta, **words
+        subject.problem,
+        reading.counts,
+        request.improve or late.differences.UNIFORM,
+        delta=request.delta,
+        **words,
     )
     label = LABEL.replace("`learn`", "`improve`")
     record = record_of(

@@ -15,16 +15,9 @@ from tightrope.cli.output import Content, Rows, Table, assumed_facts, count, sho
 from tightrope.io.results import Interval, ModelFit, power_text
 from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
 from tightrope.model.structure import Structure
+from tightrope.numerics import text as texts
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.late import sparse
-from tightrope.numerics.text import (
-    bounded,
-    confidence_text,
-    interval_text,
-    number_text,
-    text_above,
-    text_below,
-)
 from tightrope.rules.states import STATE, value_names
 from tightrope.statistics.confidence_budget import SAMPLING, Assumption, ConfidenceBudget
 from tightrope.statistics.estimates import IntervalMethod
@@ -57,8 +50,8 @@ def show_result(
     tree = rule and f"{count(rule.nodes, 'test')}, value in {value and value.interval}"
     given = value is not None and rule is None
     at = point and ",".join(f"{name}={value}" for name, value in point.items())
-    most, best = result.robust_optimum, true_value and number_text(true_value.lower)
-    optimum = None if most is None else bounded(most, not result.objective.maximises)
+    most, best = result.robust_optimum, true_value and texts.number_text(true_value.lower)
+    optimum = None if most is None else texts.bounded(most, not result.objective.maximises)
     facts: Rows = [
         *hints_of(result),
         ("property", result.problem.text),
@@ -84,7 +77,7 @@ def show_result(
 
 def value_of(result: tr.LearningResult) -> str:
     """The interval of the robust policy, how it was found, and what no policy exceeds."""
-    best = bounded(result.optimistic_value, not result.objective.maximises)
+    best = texts.bounded(result.optimistic_value, not result.objective.maximises)
     kinds = [] if result.decisions.region is None else [f"{result.decisions.region.value} region"]
     if result.fallback:
         kinds = ["the region is empty"]
@@ -126,7 +119,7 @@ def parameter_facts(result: tr.LearningResult, most: int | None = None) -> Rows:
     names = result.model.parameters.shown.names
     if low is None or high is None or not names:
         return []
-    ends = [f"{n} {interval_text(a, b)}" for n, a, b in zip(names, low, high, strict=False)]
+    ends = [f"{n} {texts.interval_text(a, b)}" for n, a, b in zip(names, low, high, strict=False)]
     more = [] if most is None or len(ends) <= most else [f"{len(ends) - most:,} more (--verbose)"]
     return [("parameters", ", ".join([*ends[:most], *more]))]
 
@@ -229,10 +222,12 @@ def list_coupled_facts(result: tr.LearningResult) -> Rows:
     ]
     for name, witness in (("lowest at", value.lowest), ("highest at", value.highest)):
         if witness is not None:
-            at = ", ".join(f"{n} = {number_text(x)}" for n, x in zip(names, witness.theta, strict=False))
-            facts.append((name, f"{at or 'unconstrained distributions'}: {number_text(witness.lower)}"))
+            at = ", ".join(
+                f"{n} = {texts.number_text(x)}" for n, x in zip(names, witness.theta, strict=False)
+            )
+            facts.append((name, f"{at or 'unconstrained distributions'}: {texts.number_text(witness.lower)}"))
     if result.synthesis is not None:
-        limit = bounded(result.synthesis.limit, not result.objective.maximises)
+        limit = texts.bounded(result.synthesis.limit, not result.objective.maximises)
         facts.append(("limit", f"any policy {limit}, {result.synthesis.optimality_gap:.2g} from this one"))
     return facts
 
@@ -264,21 +259,21 @@ def show_comparison(
             result.decisions.sets.value
             + ("*" if result.fallback else "")
             + ("" if result.verdict.word is not Word.LIMIT else "!"),
-            text_below(interval.lower),
-            text_above(interval.upper),
-            text_above(interval.width),
+            texts.text_below(interval.lower),
+            texts.text_above(interval.upper),
+            texts.text_above(interval.width),
             bar(interval, low, high, true_value.lower if true_value else None),
         )
         for result, interval in zip(results, shown, strict=True)
     ]
     whose = "given policy" if results[0].value else "robust policy"
-    scale = f"{number_text(low)} to {number_text(high)}"
+    scale = f"{texts.number_text(low)} to {texts.number_text(high)}"
     table = Table((whose, "lower", "upper", "width", scale), rows)
     last, empty = (
         results[-1],
         [result.contradiction for result in results if result.contradiction is not None],
     )
-    best = true_value and number_text(true_value.lower)
+    best = true_value and texts.number_text(true_value.lower)
     facts: Rows = [
         *hints_of(last),
         ("confidence", held_together(results)),
@@ -304,7 +299,7 @@ def held_together(results: Sequence[tr.LearningResult]) -> str:
     groups: dict[tuple[str, ...], list[str]] = {}
     for result in results:
         groups.setdefault(result.ledger.lines, []).append(result.decisions.sets.value)
-    level = confidence_text(results[-1].ledger.delta)
+    level = texts.confidence_text(results[-1].ledger.delta)
     if len(groups) == 1:
         return f"{level} for all rows simultaneously"
     *others, _ = sorted(groups.values(), key=len)

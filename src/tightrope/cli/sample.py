@@ -234,8 +234,9 @@ class Simulation:
             )
         )
         at = request.at
-        if pomdp is not None and readings is not None:
-            at = _counted_point(pomdp, readings, at)
+        if pomdp is not None and readings is not None:  # a sensor reports as often as in the table
+            shares = [f"{name}={share}" for name, share in late.labelled.counted(pomdp, readings).items()]
+            at = ",".join([*([at] if at else []), *shares])
         return Simulation(request, question, loaded, at, mixture, policy, stop, cap, text, extra)
 
     @cached_property
@@ -253,7 +254,6 @@ class Simulation:
 
     def counts(self) -> tr.Counts:
         """All that is drawn, with the policies that are to be bet on in its design."""
-
         request = self.request
         counts = self._stepped() if request.env is not None else self._drawn()
         digests = tuple(tr.Policy(self.loaded.model, path).digest for path in request.bet_on or ())
@@ -317,12 +317,6 @@ class Simulation:
             late.costs.CostNoise.parse(text),
             self.request.seed,
         )
-
-
-def _counted_point(pomdp: POMDP, readings: tr.Reading, at: str | None) -> str:
-    """Where --at says for the plant, and a sensor that reports as often as in the table."""
-    shares = [f"{name}={share}" for name, share in late.labelled.counted(pomdp, readings).items()]
-    return ",".join([*([at] if at else []), *shares])
 
 
 def _read_mixture(policy: str, loaded: Loaded) -> Mixture | None:

@@ -47,6 +47,8 @@ from tightrope.problem import AnyModel, Model, Problem, require_discrete
 
 if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
+    from tightrope.certify.certificate_file import CertificateFile
+    from tightrope.certify.certify import Learned
     from tightrope.data.read_options import LogReadOptions
     from tightrope.io.log_words import LogWords
     from tightrope.io.table.data_table import DataTable, LogFile
@@ -225,6 +227,19 @@ def answer_from(
     answer(result.verdict, result.headline(), record, content)
 
 
+def prove(
+    result: Learned, model: str, counts: tr.Counts | None = None, verify: bool = True
+) -> CertificateFile | None:
+    """The certificate of what data have shown, with warnings; none where these refute the model."""
+    if (why := late.certify.why_refuted(result)) is not None:
+        warn(why)
+        return None
+    proof = late.certify.learned_file(result, counts, {"model": model}, verify)
+    for words in proof.notes:
+        warn(words)
+    return proof
+
+
 def _digest(file: LogFile) -> str:
     digest = sha256()
     with file.open() as raw:
@@ -342,7 +357,7 @@ class Question:
 
 def read_own_properties(source: str, constants: Mapping[str, str]) -> tuple[PropertyFile, ...]:
     """The properties that a JANI file brings along, each with how it was read; none for other models."""
-    if not is_jani(source):
+    if plain_suffix(Path(source)) != ".jani" or not Path(source).is_file():
         return ()
     from tightrope.io.jani.read import read_properties as read_jani_properties
 
@@ -354,11 +369,6 @@ def read_own_properties(source: str, constants: Mapping[str, str]) -> tuple[Prop
         warn(f"the property '{result.name}' of {source} is read as {result.text}")
         files.append(parse_properties(result.text, f"property '{result.name}'"))
     return tuple(files)
-
-
-def is_jani(source: str) -> bool:
-    """Whether a model's name is that of a JANI file which is there."""
-    return plain_suffix(Path(source)) == ".jani" and Path(source).is_file()
 
 
 def read_properties(texts: Sequence[str] | None) -> tuple[PropertyFile, ...]:
@@ -401,8 +411,6 @@ class Subject:
     source: str
     loaded: Loaded
     query: Query
-    product: Problem | None = None
-    """The question as one about a product, where it is temporal, or about a controller."""
     pomdp: POMDP | None = None
     """What a controller sees of the model, where it does not see everything."""
     labelled: tr.Reading | None = None
@@ -417,13 +425,13 @@ class Subject:
 
     @property
     def problem(self) -> Problem:
-        """Both together."""
-        return self.product or Problem(self.loaded.model, self.query)
+        """Both together, of the partially observable model where there is one."""
+        return Problem(self.pomdp or self.loaded.model, self.query)
 
     @property
-    def observed_problem(self) -> Problem:
-        """The same of the partially observable model, where there is one."""
-        return self.problem if self.pomdp is None else Problem(self.pomdp, self.query)
+    def is_temporal(self) -> bool:
+        """Whether a formula of LTL is asked."""
+        return self.query.kind is QueryKind.LTL
 
     def point_text(self, at: str | None) -> dict[str, str] | None:
         """The true parameters, where they are known."""
@@ -498,7 +506,7 @@ def load_subject(
 ) -> Subject:
     """Load the model and the question; refuse models without parameters and questions without a value.
 
-    `temporal`: formulas of LTL are wanted as well, on a product; `any_kind`: every property with a value;
+    `temporal`: formulas of LTL are wanted as well; `any_kind`: every property with a value;
     `answers`: properties that are true or false, too, and chains in continuous time. `untied`: of a model
     without parameters the probabilities are taken as unknown. `observed`: partially observable models are
     wanted as well. `labelled`: the file of a sensor's readings, which is joined with the model."""
@@ -513,10 +521,8 @@ def load_subject(
             hint='ask for its parts, such as Pmax=? [ F "goal" ]',
         )
     query = paced(query, pomdp)
-    product = temporal_product(loaded.model, query) if temporal else None
-    if product is not None:
-        query = product.query
-    elif not query.is_plain and not (any_kind or answers):
+    is_wanted = any_kind or answers or (temporal and query.kind is QueryKind.LTL)
+    if not query.is_plain and not is_wanted:
         raise query.refusal()
     if query.is_threshold and not answers:
         raise InputError(
@@ -524,7 +530,7 @@ def load_subject(
             hint="ask for the value: Pmax=? [ … ]",
         )
     require_parameters(loaded)
-    return Subject(request.model, loaded, query, product, pomdp, readings)
+    return Subject(request.model, loaded, query, pomdp, readings)
 
 
 def paced(query: Query, pomdp: POMDP | None) -> Query:

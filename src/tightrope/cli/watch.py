@@ -220,12 +220,6 @@ def refuse_combinations(request: WatchRequest) -> None:
     )
 
 
-def describe_dropped(log: Following) -> str:
-    """`3 rows left out (2 unknown state, 1 missing value)`."""
-    reasons = ", ".join(f"{times:,} {reason}" for reason, times in log.dropped.items())
-    return f"{sum(log.dropped.values()):,} rows left out ({reasons})"
-
-
 def describe(monitor: tr.Monitor, log_e: float, alpha: float, first_alarm: int | None) -> str:
     """What the evidence says, in one line."""
     if first_alarm is not None:
@@ -369,7 +363,9 @@ class _Watching:
         """That of the test of the model, and of the promise where one is watched."""
         assumed = [self.log.order, self.log.ends]
         if self.log.dropped:
-            assumed.append(Assumed.violated(late.confidence_budget.COMPLETE, describe_dropped(self.log)))
+            dropped = ", ".join(f"{times:,} {reason}" for reason, times in self.log.dropped.items())
+            words = f"{sum(self.log.dropped.values()):,} rows left out ({dropped})"
+            assumed.append(Assumed.violated(late.confidence_budget.COMPLETE, words))
         result = self.monitor.assess(assumed)
         if self.fit is not None and self.fit.alarm and (result.is_proved or self.fit.is_refutation):
             result = Assessment.of(result.assumptions, contradicted=self.fit.misfit)

@@ -19,27 +19,19 @@ from tightrope.ambiguity.sets import Sets
 from tightrope.data.columns import StateForm
 from tightrope.data.counts import Counts
 from tightrope.data.design import find_decided_states
+from tightrope.design import oracle as oracles
 from tightrope.design.design import FEWEST, Design, Question, Stage
 from tightrope.design.directions import Directions
 from tightrope.design.episodes import stationary
-from tightrope.design.oracle import (
-    Bounded,
-    Cost,
-    NoPolicyKeepsBound,
-    Oracle,
-    best_episodes,
-    careful,
-    entering,
-    price_oracle,
-)
-from tightrope.errors import CannotCertify, InputError, choose
+from tightrope.design.oracle import careful
+from tightrope.errors import CannotCertify, InputError, check_keywords, choose
 from tightrope.learning.learn import plain_problem
-from tightrope.learning.online.answers import EvenLearner, refuse_other_words
+from tightrope.learning.online.answers import EvenLearner, refuse_uneven
 from tightrope.learning.online.drift_guard import OnDrift
-from tightrope.learning.online.exploration import Exploration, default_exploration
+from tightrope.learning.online.exploration import Collecting, Exploration, default_exploration
 from tightrope.learning.online.learner import ITERATIONS as ITERATIONS_ONLINE
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
+from tightrope.learning.options import DEFAULTS, LearnKwargs, LearnOptions, spell_out
 from tightrope.learning.pipeline import Progress
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -68,7 +60,7 @@ class Explore(Record):
 
     way: Exploration | str = Exploration.OPTIMISTIC
     cap: int | None = None
-    cost: Cost | str | None = None
+    cost: oracles.Cost | str | None = None
     avoid: str | None = None
     at_most: float | None = None
 
@@ -88,11 +80,12 @@ class Explore(Record):
                     )
 
     @staticmethod
-    def of(given: Explore | Exploration | str | None, until_gap: float | str | None) -> Explore:
+    def of(how: Collecting) -> Explore:
         """What is asked for, or what is best for the question where nothing is."""
-        if isinstance(given, Explore):
-            return given
-        return Explore(default_exploration(until_gap) if given is None else given)
+        if isinstance(how.explore, Explore):
+            return how.explore
+        way = default_exploration(how.until_gap) if how.explore is None else how.explore
+        return Explore(choose("explore", Exploration, way))
 
     @property
     def kind(self) -> Exploration:
@@ -104,11 +97,11 @@ class Explore(Record):
         return Designer.of(problem, delta, coupled, self) if self.kind is Exploration.DESIGNED else None
 
     @property
-    def price(self) -> Cost:
+    def price(self) -> oracles.Cost:
         """What data cost."""
-        if isinstance(self.cost, Cost):
+        if isinstance(self.cost, oracles.Cost):
             return self.cost
-        return Cost() if self.cost is None else Cost.parse(self.cost)
+        return oracles.Cost() if self.cost is None else oracles.Cost.parse(self.cost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +109,7 @@ class Designer:
     """Designs stages for a learner: what exploration is for, what data cost, what is to be avoided."""
 
     question: Question
-    cost: Cost
+    cost: oracles.Cost
     lost: BoolArray
     safety: Safety | None
 
@@ -155,17 +148,17 @@ class Designer:
         matrix = stage.past + amount / per_episode * stage.information.of_visits(followed)
         return replace(explored, greedy=criterion.value(matrix) / max(explored.design.value, 1e-300))
 
-    def oracle(self, stage: Stage, bound: float | None = None) -> Oracle:
+    def oracle(self, stage: Stage, bound: float | None = None) -> oracles.Oracle:
         """Who collects most per cost at the estimate, with at most the given probability of what to avoid."""
         structure = self.question.model.structure
         probability = stage.information.probability[self.question.model.expression]
-        bad = entering(structure, probability, self.lost)
-        ask: Oracle = careful(best_episodes(stage.episodes), bad)
+        bad = oracles.entering(structure, probability, self.lost)
+        ask: oracles.Oracle = careful(oracles.best_episodes(stage.episodes), bad)
         if self.safety is not None:
-            ask = Bounded(ask, bad, self.safety.most if bound is None else bound)
-        return price_oracle(ask, self.cost, structure)
+            ask = oracles.Bounded(ask, bad, self.safety.most if bound is None else bound)
+        return oracles.price_oracle(ask, self.cost, structure)
 
-    def keep_safe(self, sets: Sets, stage: Stage, designed: Callable[[Oracle], Design]) -> Explored:
+    def keep_safe(self, sets: Sets, stage: Stage, designed: Callable[[oracles.Oracle], Design]) -> Explored:
         """The best exploration that is certified over the sets; `CannotCertify` where there is none."""
         assert self.safety is not None
         return self.safety.explore(
@@ -270,7 +263,7 @@ class Safety:
         for _ in range(REDESIGNS):
             try:
                 safe = designed(bound)
-            except NoPolicyKeepsBound:
+            except oracles.NoPolicyKeepsBound:
                 break
             reached, _ = self.certified(sets, safe.policy)
             if reached <= self.most:
@@ -319,21 +312,26 @@ def _states_of(model: ParametricMDP, avoid: str) -> BoolArray:
     return target
 
 
-@spell_out()
+class OnlineKwargs(LearnKwargs, total=False):
+    """How data are collected (`Collecting`), and the options of `learn`."""
+
+    states: StateForm | str | None
+    planned_episodes: int | None
+    explore: Explore | Exploration | str | None
+    until_gap: float | str | None
+    data: Counts | None
+    on_drift: OnDrift | str | None
+    baseline: PolicyGiven | str | None
+    allow_loss: float
+
+
+@spell_out({**vars(Collecting()), **DEFAULTS})
 def online(
     problem: Problem,
     *,
     delta: float = 0.001,
     progress: Progress | bool | None = None,
-    states: StateForm | str | None = None,
-    planned_episodes: int | None = None,
-    explore: Explore | Exploration | str | None = None,
-    until_gap: float | str | None = None,
-    data: Counts | None = None,
-    on_drift: OnDrift | str | None = None,
-    baseline: PolicyGiven | str | None = None,
-    allow_loss: float = 0.0,
-    **options: Unpack[LearnKwargs],
+    **words: Unpack[OnlineKwargs],
 ) -> OnlineLearner:
     """Make a learner for a problem whose data are collected while it learns.
 
@@ -370,32 +368,17 @@ def online(
     >>> guarded.guard.monitor.events, guarded.guard.restarts
     (0, 0)
     """
-    asks = problem_of(problem)
+    asks, options = problem_of(problem), check_keywords("online", OnlineKwargs, words, ("delta",))
+    how = Collecting(**{name: options.pop(name) for name in vars(Collecting()) if name in options})
     if asks.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
-        collected = explore not in (None, "uniform", Exploration.UNIFORM) or None
-        refuse_other_words(
-            asks.text,
-            {
-                "explore": collected,
-                "on_drift": on_drift,
-                "baseline": baseline,
-                "allow_loss": allow_loss or None,
-            },
-        )
-        even = EvenLearner(asks, delta, dict(options), until_gap, data, states)
+        refuse_uneven(asks.text, how)
+        even = EvenLearner(asks, delta, cast(LearnKwargs, options), how)
         return cast(OnlineLearner, even)  # the same face: policy, observe, update, result, is_reached
-    words: LearnKwargs = {"iterations": ITERATIONS_ONLINE, **options}
     return OnlineLearner(
         plain_problem(asks),
         delta=delta,
         progress=progress,
-        states=states,
-        planned_episodes=planned_episodes,
-        explore=Explore.of(explore, until_gap),
-        until_gap=until_gap,
-        data=data,
-        on_drift=on_drift,
-        baseline=baseline,
-        allow_loss=allow_loss,
-        options=LearnOptions.of("online", words),
+        explorer=Explore.of(how),
+        collecting=how,
+        options=LearnOptions.of("online", {"iterations": ITERATIONS_ONLINE, **options}),
     )

@@ -21,17 +21,8 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.collection import PlannedDraws
 from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import deciding_steps
+from tightrope.design import directions as bearings
 from tightrope.design.design import FEWEST, Design, Stage, design
-from tightrope.design.directions import (
-    Criterion,
-    Directions,
-    EveryDirection,
-    blind_combinations,
-    expression_directions,
-    find_directions,
-    main_combinations,
-    without_information,
-)
 from tightrope.design.draws import Experiments, design_draws
 from tightrope.design.episodes import Way
 from tightrope.design.exploration import Designer, Explore
@@ -106,7 +97,7 @@ class Planner:
         apart = target.aim is Aim.OPTIMALITY
         judged = (self.aimed, result.optimistic.policy) if apart else (self.aimed,)
         self.outlook = Outlook(result, counts, self.stage, judged)
-        self._criterion: Criterion | None = None
+        self._criterion: bearings.Criterion | None = None
         self._atoms: tuple[Atom, ...] = ()
         self.notes = [self.stage.episodes.uncut] if self.stage.episodes.uncut else []
 
@@ -130,14 +121,14 @@ class Planner:
         answer = self._answer(begun, directions)
         return replace(answer, notes=tuple(self.notes))
 
-    def _answer(self, begun: Plan, directions: Directions | None) -> Plan:
+    def _answer(self, begun: Plan, directions: bearings.Directions | None) -> Plan:
         gap_now = begun.gap_now
         if directions is None or not math.isfinite(gap_now):
             made, following = self._explore_everything()
             return replace(begun, exploration=made, next_episodes=following)
         value = self._value()
         width = width_of(self.target, value)
-        hangs_on = main_combinations(self.stage.information, directions, self.stage.past)
+        hangs_on = bearings.main_combinations(self.stage.information, directions, self.stage.past)
         known = replace(begun, gap_asked=width, value=value, hangs_on=hangs_on)
         if width is not None and self._is_reached(gap_now, width, value):
             return replace(known, status=PlanStatus.REACHED)
@@ -196,11 +187,11 @@ class Planner:
 
     # --- what to expect --------------------------------------------------------------------
 
-    def _blind(self, directions: Directions) -> tuple[str, ...]:
+    def _blind(self, directions: bearings.Directions) -> tuple[str, ...]:
         """Combinations that matter and that no data tell anything about."""
-        return without_information(self.stage.episodes, self.stage.information, directions)
+        return bearings.without_information(self.stage.episodes, self.stage.information, directions)
 
-    def _forecast(self, known: Plan, directions: Directions) -> Plan:
+    def _forecast(self, known: Plan, directions: bearings.Directions) -> Plan:
         formula, begin = self.outlook.forecaster(directions), self._aimed_gap(known)
 
         def forecaster(occupancy: FloatArray) -> Forecast:
@@ -353,7 +344,7 @@ class Planner:
     def _explore_everything(self) -> tuple[DesignedExploration, int]:
         """Where no guarantee is finite, every direction counts alike."""
         following = self._next_episodes(math.inf)
-        everything = EveryDirection(self.stage.information.size)
+        everything = bearings.EveryDirection(self.stage.information.size)
         spend = following * self.designer.cost_of(self.stage.episodes.occupancy(self.judged.policy))
         return self._keep_safe(lambda ask: self.stage.design(everything, spend, ask)), following
 
@@ -380,7 +371,7 @@ class Outlook:
     def __init__(self, result: LearningResult, counts: Counts, stage: Stage, policies: Sequence[Policy]):
         self.result, self.counts, self.stage, self.policies = result, counts, stage, policies
 
-    def directions(self, information: Information | None = None) -> Directions | None:
+    def directions(self, information: Information | None = None) -> bearings.Directions | None:
         """What the gap is made of, at the estimate or elsewhere; None where a value is infinite there."""
         at = self.stage.information if information is None else information
         each = [self._directions_of(policy, at) for policy in self.policies]
@@ -389,7 +380,7 @@ class Outlook:
             return None
         if len(known) == 1:
             return known[0]
-        return Directions.together(*((1.0 / len(known), one) for one in known))
+        return bearings.Directions.together(*((1.0 / len(known), one) for one in known))
 
     @cached_property
     def past(self) -> Past | None:
@@ -401,14 +392,14 @@ class Outlook:
         return Past.of(self.stage.information, self.counts, evidence)
 
     @cached_property
-    def elsewhere(self) -> list[tuple[FloatArray, Directions]]:
+    def elsewhere(self) -> list[tuple[FloatArray, bearings.Directions]]:
         """Where else the parameters may be, and what the gap is made of there."""
         information = self.stage.information
         points = plausible_points(information, self.stage.past - information.smoothing)
         pairs = ((point, self.directions(Information.at(self.result.model, point))) for point in points)
         return [(point, directions) for point, directions in pairs if directions is not None]
 
-    def forecaster(self, directions: Directions) -> Callable[[FloatArray], Forecast]:
+    def forecaster(self, directions: bearings.Directions) -> Callable[[FloatArray], Forecast]:
         """From an occupancy to what to expect of it."""
         information, decisions, past = self.stage.information, self.result.decisions, self.past
         delta = self.result.ledger.delta
@@ -433,11 +424,11 @@ class Outlook:
 
         return lambda occupancy: SampledCurve(information, directions, self.counts, build, occupancy)
 
-    def _directions_of(self, policy: Policy, information: Information) -> Directions | None:
+    def _directions_of(self, policy: Policy, information: Information) -> bearings.Directions | None:
         objective, sets = self.result.problem.objective, self.result.decisions.sets
         if sets is SetsKind.EXPRESSION:
-            return expression_directions(information, objective, policy, self.stage.past)
-        return find_directions(information, objective, policy, coupled=sets is SetsKind.COUPLED)
+            return bearings.expression_directions(information, objective, policy, self.stage.past)
+        return bearings.find_directions(information, objective, policy, coupled=sets is SetsKind.COUPLED)
 
 
 _DRAW_ROUNDS = 4
@@ -458,15 +449,15 @@ class NothingToPlan(CannotCertify):
 class DrawPlanner(Planner):
     """Like `Planner`, for draws instead of episodes."""
 
-    def _blind(self, directions: Directions) -> tuple[str, ...]:
+    def _blind(self, directions: bearings.Directions) -> tuple[str, ...]:
         information = self.stage.information
         every = information.of_visits(np.ones(self.result.model.choices))
-        return blind_combinations(every, information, directions)
+        return bearings.blind_combinations(every, information, directions)
 
     def _so_far(self) -> int:
         return self.counts.steps
 
-    def _forecast(self, known: Plan, directions: Directions) -> Plan:
+    def _forecast(self, known: Plan, directions: bearings.Directions) -> Plan:
         decisions, information = self.result.decisions, self.stage.information
         if not decisions.has_forecast:
             raise InputError(

@@ -33,15 +33,7 @@ from tightrope.certify.solved import to_words
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError
-from tightrope.fleet.tolerance import (
-    MISS,
-    all_have_a_unit,
-    chance_of_next,
-    order_of_most,
-    order_of_next,
-    support_risk,
-    units_for,
-)
+from tightrope.fleet import tolerance
 from tightrope.fleet.versions import step_losses
 from tightrope.io.answers import ANSWER_FILE, AnswerDocument, ProvedFacts, StepFacts
 from tightrope.io.coding import record_of, to_text
@@ -185,9 +177,7 @@ class Fleet(Record):
         problem, whole = self.source.problem, self.verdict
         lines = [f"units: δ = {self.delta:g} for each of the three answers; they do not hold simultaneously"]
         return AnswerDocument(
-            verdict=whole.word,
-            why=whole.why,
-            assumptions=list(whole.assumptions),
+            **whole.facts,
             model=model,
             model_hash=problem.base.hash(),
             question=problem.query.text,
@@ -244,10 +234,13 @@ class Fleet(Record):
         if why := [one.why for one in broken if one.word in (Word.NOMINAL, Word.CONTRADICTED)]:
             raise CannotCertify(f"no certificate is written: {why[0]}")
         source, names, number = self.source, [one.name for one in self.units], len(self.units)
-        k, last = order_of_most(number, self.share, self.delta), max(order_of_next(number, self.delta), 1)
+        k, last = (
+            tolerance.order_of_most(number, self.share, self.delta),
+            max(tolerance.order_of_next(number, self.delta), 1),
+        )
         if k == 0:
             raise CannotCertify(f"no certificate is written: {self.most.text}")
-        units = source.certified(names, MISS)
+        units = source.certified(names, tolerance.MISS)
         by_events = source.observation is None and self.average.bounds is not None
         again = source.certified(names, AVERAGE_MISS) if by_events else []
         ends = sorted(one.low if self.maximises else one.high for one, _ in units)
@@ -265,7 +258,7 @@ class Fleet(Record):
             again=tuple(one for one, _ in again),
             most=ends[k - 1],
             next_unit=ends[last - 1],
-            chance=chance_of_next(number, last),
+            chance=tolerance.chance_of_next(number, last),
             about=to_words(words),
         )
         for _, one in (*units, *again):
@@ -404,7 +397,7 @@ def learn_fleet(
     given = as_policy(model, policy)
     chosen_on: tuple[str, ...] = ()
     assumed: list[Assumed] = [UNITS, Assumed.stated("column", f"'{column}' does not depend on what happened")]
-    assumed += all_have_a_unit(number_of, column)
+    assumed += tolerance.all_have_a_unit(number_of, column)
     bounding = np.ones(len(names), dtype=np.bool_)
     if given is not None:
         before = chosen_before(given, counts)
@@ -428,14 +421,14 @@ def learn_fleet(
         )
     units = tuple(
         UnitBound(names[number], part.episodes, len(part), interval)
-        for number, part, interval in zip(order, parts, bounds.intervals(MISS), strict=True)
+        for number, part, interval in zip(order, parts, bounds.intervals(tolerance.MISS), strict=True)
     )
     word = _Promises(units, question.objective.maximises, delta, share, (*assumed, *bounds.assumptions))
     refuted, scenario = refuted_within(bounds.model, parts, counts, bounds.observation is not None), None
     most = word.most(refuted)
     if chosen_on and bounds.observation is None and refuted is None:
         every = sorted(range(len(names)), key=lambda number: names[number])
-        hull, support = bounds.hull([log.subset(number_of == number) for number in every], MISS)
+        hull, support = bounds.hull([log.subset(number_of == number) for number in every], tolerance.MISS)
         scenario = word.scenario(most.bounds, hull, support, len(names))
     return Fleet(
         column,
@@ -666,9 +659,9 @@ class _Promises:
         return Assessment.of(dict.fromkeys((*self.assumed, *more)), contradicted=refuted, limit=limit)
 
     def most(self, refuted: str | None) -> FleetAnswer:
-        k = order_of_most(len(self.units), self.share, self.delta)
+        k = tolerance.order_of_most(len(self.units), self.share, self.delta)
         if k == 0:
-            need = units_for(self.share, self.delta)
+            need = tolerance.units_for(self.share, self.delta)
             there = f"{len(self.units):,} units"
             text = f"{there} give no bound for {_percent(self.share)} of all units: it takes {need:,}"
             return FleetAnswer("most units", None, text, self._verdict(refuted, limit=text))
@@ -679,7 +672,7 @@ class _Promises:
     def scenario(self, most: Interval | None, hull: Interval, support: int, number: int) -> FleetAnswer:
         """The bound by the hull of all units: whether it is narrower than that by half of them, and why."""
         bounds = Interval.of(*((hull.lower, math.inf) if self.maximises else (-math.inf, hull.upper)))
-        part = max(0.0, 1.0 - support_risk(number, support, self.delta) / (1.0 - MISS))
+        part = max(0.0, 1.0 - tolerance.support_risk(number, support, self.delta) / (1.0 - tolerance.MISS))
         text = f"{self._bound_text(bounds)} for {text_below(100.0 * part)} % of all units"
         better = most is None or (bounds.lower > most.lower if self.maximises else bounds.upper < most.upper)
         word = "narrower" if better and part >= self.share else "wider"
@@ -691,8 +684,8 @@ class _Promises:
 
     def next_unit(self, refuted: str | None) -> FleetAnswer:
         number = len(self.units)
-        k = max(order_of_next(number, self.delta), 1)
-        chance = chance_of_next(number, k)
+        k = max(tolerance.order_of_next(number, self.delta), 1)
+        chance = tolerance.chance_of_next(number, k)
         bounds = self._kth(k)
         text = f"{self._bound_text(bounds)} with probability {text_below(chance)}"
         limit = None

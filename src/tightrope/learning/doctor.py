@@ -21,7 +21,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
-from tightrope.errors import CannotCertify, InputError, describe
+from tightrope.errors import CannotCertify, InputError, check_keywords, describe
 from tightrope.io.results import Breakdown, Interval, power_text
 from tightrope.learning.amendments import (
     AUTO,
@@ -44,7 +44,7 @@ from tightrope.learning.amendments import (
 from tightrope.learning.breakdown import breakdown
 from tightrope.learning.groups import MANY, Groups, learn_groups
 from tightrope.learning.learn import learn, refuse_others
-from tightrope.learning.options import LearnKwargs, LearnOptions, silent, spell_out
+from tightrope.learning.options import DEFAULTS, LearnKwargs, LearnOptions, silent, spell_out
 from tightrope.learning.options import with_selection as with_origin
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.phases import PhasedRates
@@ -243,7 +243,16 @@ def _assess(
     return Assessment.of((*others, doubt))
 
 
-@spell_out()
+class DoctorKwargs(LearnKwargs, total=False):
+    """How the choice of a revision is paid for (`Division`), and the options of `learn`."""
+
+    select_on: float | None
+    select_by: str | None
+    cluster: str | None
+    seed: int
+
+
+@spell_out({**vars(Division()), **DEFAULTS})
 def doctor(
     problem: object,
     data: object,
@@ -251,12 +260,8 @@ def doctor(
     delta: float = 0.001,
     alpha: float = ALPHA,
     amend: str | Amendment | None = None,
-    select_on: float | None = None,
-    select_by: str | None = None,
-    cluster: str | None = None,
-    seed: int = 0,
     progress: Callable[[str], None] | None = None,
-    **options: Unpack[LearnKwargs],
+    **words: Unpack[DoctorKwargs],
 ) -> Diagnosis:
     """Test a model against a log, measure the effect of each finding, and propose fixes.
 
@@ -295,8 +300,9 @@ def doctor(
     question, model = _subject(problem)
     tell = progress or silent
     wanted = Amendment.of(amend) if isinstance(amend, str) and amend != AUTO else amend
-    division = Division(select_on, select_by, cluster, seed)
-    terms = DoctorTerms(question, delta, alpha, dict(options), tell)
+    options = check_keywords("doctor", DoctorKwargs, words, ("delta", "alpha", "amend"))
+    division = Division(**{name: options.pop(name) for name in vars(Division()) if name in options})
+    terms = DoctorTerms(question, delta, alpha, options, tell)
     case: _Answers | RateAnswers
     if isinstance(model, ParametricCTMC):
         case = RateAnswers(terms, model, data, division)
@@ -389,7 +395,7 @@ def with_costs(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amend
 
 def _divide(log: EpisodeLog, division: Division) -> tuple[EpisodeLog, EpisodeLog, Assumed]:
     """The part to choose on, the part to learn from, and what is said about it."""
-    select_on, select_by, cluster, seed = division
+    select_on, select_by, cluster = division.select_on, division.select_by, division.cluster
     if select_by not in (None, "e-values"):
         raise InputError(f"`select_by` is {select_by!r}, not 'e-values'")
     if select_on is not None and select_by is not None:
@@ -408,7 +414,7 @@ def _divide(log: EpisodeLog, division: Division) -> tuple[EpisodeLog, EpisodeLog
     if cluster is not None:
         unit, what = unit_column(log, cluster)[1].astype(np.int64), f"values of '{cluster}'"
     names, place = np.unique(unit, return_inverse=True)
-    picked, selection = divide(len(names), select_on, seed, what)
+    picked, selection = divide(len(names), select_on, division.seed, what)
     mask: BoolArray = picked[place]
     return log.subset(mask), log.subset(~mask), selection
 

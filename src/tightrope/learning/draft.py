@@ -18,18 +18,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2_contingency
 
-from tightrope.data.columns import (
-    ACTION,
-    CHOICE,
-    NEXT_STATE,
-    ROLES,
-    STATE,
-    ColumnFinder,
-    column_entries,
-    is_name_of_next,
-    parse_columns,
-    word,
-)
+from tightrope.data import columns as log_columns
+from tightrope.data.columns import word
 from tightrope.data.costs import Sums
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
@@ -204,7 +194,7 @@ class _Seen(Structured):
                     if len(joint) > MOST_STATES:
                         raise _too_many(table, state)
                 if action:
-                    listed = distinct(mapped(ACTION, chunk.columns[action]))[0]
+                    listed = distinct(mapped(log_columns.ACTION, chunk.columns[action]))[0]
                     actions |= dict.fromkeys(filter(None, map(plain_text, listed)))
         if not joint:
             raise InputError("the log has no row with a state", Location(tables[0].path))
@@ -246,13 +236,13 @@ def _find(
     table: DataTable, variables: Sequence[str], columns: Any
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str | None]:
     """The model's variables, and the columns of states, next states and actions."""
-    named = [] if columns is None else [key.rstrip("'") for key in column_entries(columns)]
-    own = [key for key in dict.fromkeys(named) if key not in ROLES and _variable(key) == key]
+    named = [] if columns is None else [key.rstrip("'") for key in log_columns.column_entries(columns)]
+    own = [key for key in dict.fromkeys(named) if key not in log_columns.ROLES and _variable(key) == key]
     variables = [*variables, *(key for key in own if key not in map(_variable, variables))]
-    given = parse_columns(columns, [*own, *variables])
-    finder = ColumnFinder(table.path, table.names, variables, given)
-    action = finder.role(ACTION)
-    if CHOICE in table.names and CHOICE not in given and action != CHOICE:
+    given = log_columns.parse_columns(columns, [*own, *variables])
+    finder = log_columns.ColumnFinder(table.path, table.names, variables, given)
+    action = finder.role(log_columns.ACTION)
+    if log_columns.CHOICE in table.names and log_columns.CHOICE not in given and action != log_columns.CHOICE:
         raise InputError(
             "the column 'choice' numbers the choices of a model, and there is no model yet",
             Location(table.path),
@@ -260,14 +250,18 @@ def _find(
             if action
             else 'if it names actions: `columns="action=choice"`',
         )
-    if not variables and (whole := finder.role(STATE)) is not None:
+    if not variables and (whole := finder.role(log_columns.STATE)) is not None:
         after = finder.next_state(whole)
-        word = STATE if STATE in given or NEXT_STATE in given else _variable(whole)
+        word = (
+            log_columns.STATE
+            if log_columns.STATE in given or log_columns.NEXT_STATE in given
+            else _variable(whole)
+        )
         return (word,), (whole,), () if after is None else (after,), action
     found = tuple(variables) or tuple(
         name
         for name in table.names
-        if any(is_name_of_next(other, name) for other in table.names if other != name)
+        if any(log_columns.is_name_of_next(other, name) for other in table.names if other != name)
     )
     if not found:
         raise InputError(

@@ -6,16 +6,17 @@ the confidence level. Meaningless combinations are refused with the reason.
 
 from __future__ import annotations
 
-import inspect
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Any, TypedDict, TypeVar, cast
+from inspect import Parameter, signature
+from typing import TypedDict, TypeVar, cast
 
 import numpy as np
 
+from tightrope import provenance
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, check_keywords, choose, describe
@@ -24,15 +25,6 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
 from tightrope.model.structure import END, ParametricReward, Structure, Structured
-from tightrope.provenance import (
-    CHOSEN,
-    COSTS,
-    REFUSED,
-    Artefact,
-    Overlap,
-    Provenance,
-    chosen_without,
-)
 from tightrope.regions.region import RegionKind, RegionOptions
 from tightrope.regions.registry import own_kinds, region_kind
 from tightrope.statistics.bets import count_planned_episodes
@@ -195,7 +187,7 @@ class LearnOptions:
                 raise InputError(f"`{name}` is {value!r}, not True or False")
         for name, (accepts, words) in NUMBERS.items():
             value = getattr(self, name)
-            if value is None and _DEFAULTS[name] is None:
+            if value is None and DEFAULTS[name] is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(f"`{name}` is {value!r}, not a number")
@@ -275,7 +267,7 @@ class LearnOptions:
     def words(self) -> LearnKwargs:
         """What differs from the defaults, as keyword arguments: `learn(problem, data, **options.words)`."""
         given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return cast(LearnKwargs, {name: given[name] for name in given if given[name] != _DEFAULTS[name]})
+        return cast(LearnKwargs, {name: given[name] for name in given if given[name] != DEFAULTS[name]})
 
     @property
     def without_outcomes(self) -> LearnOptions:
@@ -295,30 +287,26 @@ class LearnOptions:
         )
 
 
-_DEFAULTS: dict[str, object] = {entry.name: entry.default for entry in fields(LearnOptions)}
+DEFAULTS: Mapping[str, object] = {entry.name: entry.default for entry in fields(LearnOptions)}
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
-def spell_out(defaults: Mapping[str, object] = _DEFAULTS) -> Callable[[F], F]:
+def spell_out(defaults: Mapping[str, object] = DEFAULTS) -> Callable[[F], F]:
     """Shows the further arguments of a function with their defaults in its signature, as `help` prints it."""
 
     def spelled(function: F) -> F:
-        own = inspect.signature(function)
-        named = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        own = signature(function)
+        named = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
         further = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_shown(default))
-            for name, default in defaults.items()
+            Parameter(name, Parameter.KEYWORD_ONLY, default=value.value if isinstance(value, Enum) else value)
+            for name, value in defaults.items()
             if name not in own.parameters
         ]
-        function.__signature__ = own.replace(parameters=[*named, *further])  # type: ignore[attr-defined]
+        vars(function)["__signature__"] = own.replace(parameters=[*named, *further])
         return function
 
     return spelled
-
-
-def _shown(default: object) -> object:
-    return default.value if isinstance(default, Enum) else default
 
 
 @dataclass(frozen=True)
@@ -483,7 +471,7 @@ def decide_over_domain(model: ParametricMDP, options: LearnOptions) -> Decisions
     """What is decided without data: the region is the domain, and options that speak of data are refused."""
     of_data = "region interval budget ellipsoid intersect cost_range cost_sd outcomes behaviour return_range"
     for name in (*of_data.split(), "prior"):
-        if getattr(options, name) != _DEFAULTS[name]:
+        if getattr(options, name) != DEFAULTS[name]:
             raise InputError(
                 f"`{name}` requires data, and bounds over a domain use none", hint=f"leave `{name}` out"
             )
@@ -662,14 +650,18 @@ def with_selection(counts: Counts, model: Structured, priors: Sequence[Prior] = 
     return replace(counts, design=replace(counts.design, chosen=chosen)) if chosen else counts
 
 
-def chosen_with(model: Any, priors: Sequence[Prior], data: Callable[[], Provenance]) -> tuple[Assumed, ...]:
+def chosen_with(
+    model: Structured, priors: Sequence[Prior], data: Callable[[], provenance.Provenance]
+) -> tuple[Assumed, ...]:
     """Whether model and priors were chosen without these data; names alone may be seen in open rows."""
     chosen, named = selection_of(model.structure, priors, data), model.structure.named_from
-    if named is not None and not (named.is_telling and named.overlap(data()) is Overlap.NONE):
+    if named is not None and not (named.is_telling and named.overlap(data()) is provenance.Overlap.NONE):
         why = chosen_by_names(model)
         covered = "its successors were seen in these data; what was not seen leads elsewhere"
         one = Assumed(
-            f"{Artefact.MODEL} {CHOSEN}", AssumptionStatus.NO if why else AssumptionStatus.YES, why or covered
+            f"{provenance.Artefact.MODEL} {provenance.CHOSEN}",
+            AssumptionStatus.NO if why else AssumptionStatus.YES,
+            why or covered,
         )
         chosen = (*(other for other in chosen if other.name != one.name or not other.holds), one)
     return chosen
@@ -697,15 +689,17 @@ def chosen_by_names(model: Structured) -> str | None:
 
 
 def selection_of(
-    model: Structure, priors: Sequence[Prior], data: Callable[[], Provenance]
+    model: Structure, priors: Sequence[Prior], data: Callable[[], provenance.Provenance]
 ) -> tuple[Assumed, ...]:
     """Whether model and priors were chosen without these data; refuse what may not be."""
-    made: dict[Artefact, list[Provenance | None]] = {Artefact.PRIOR: [prior.made_from for prior in priors]}
+    made: dict[provenance.Artefact, list[provenance.Provenance | None]] = {
+        provenance.Artefact.PRIOR: [prior.made_from for prior in priors]
+    }
     if model.made_from is not None:
-        made[Artefact.MODEL] = [model.made_from]
-    chosen = {what: chosen_without(what, each, data) for what, each in made.items() if each}
+        made[provenance.Artefact.MODEL] = [model.made_from]
+    chosen = {what: provenance.chosen_without(what, each, data) for what, each in made.items() if each}
     for what, one in chosen.items():
-        if one.kept is AssumptionStatus.NO and COSTS[what][0] == REFUSED:
+        if one.kept is AssumptionStatus.NO and provenance.COSTS[what][0] == provenance.REFUSED:
             hint = f"leave `{what}` out, or take one from other data"
             raise InputError(f"`{what}`: {one.why}, which would count twice", hint=hint)
     return tuple(chosen.values())

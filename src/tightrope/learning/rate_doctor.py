@@ -79,13 +79,14 @@ class DoctorTerms(NamedTuple):
     tell: Callable[[str], None]
 
 
-class Division(NamedTuple):
+@dataclass(frozen=True)
+class Division:
     """How the choice of an amendment is paid for, as `doctor` takes it."""
 
-    select_on: float | None
-    select_by: str | None
-    cluster: str | None
-    seed: int
+    select_on: float | None = None
+    select_by: str | None = None
+    cluster: str | None = None
+    seed: int = 0
 
 
 class RateAnswers:

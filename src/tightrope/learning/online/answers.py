@@ -9,48 +9,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tightrope.data.collection import GrowingCounts
-from tightrope.data.columns import StateForm
-from tightrope.data.counts import Counts
 from tightrope.data.steps import ObservationMap
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
-from tightrope.learning.online.exploration import GapTarget
+from tightrope.learning.online.exploration import Collecting, Exploration, GapTarget
+from tightrope.learning.options import LearnKwargs
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import as_text
 from tightrope.problem import Problem, require_discrete
-from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import IntervalMethod, check_delta
+
+if TYPE_CHECKING:
+    from tightrope.learning.learn import Learned
 
 
 class EvenLearner:
     """`online` for questions that are not one objective: `learn` after 1, 2, 4, … episodes."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        delta: float,
-        words: dict[str, Any],
-        until_gap: float | str | None = None,
-        data: Counts | None = None,
-        states: StateForm | str | None = None,
-    ):
+    def __init__(self, problem: Problem, delta: float, words: LearnKwargs, how: Collecting):
         check_delta(delta)
         model = require_discrete(problem.model)
         if not isinstance(model, ParametricMDP):
             raise InputError("the model has no parameters: there is nothing to learn about it")
         self.problem, self.delta, self.model = problem, delta, model
-        self.words = {"interval": IntervalMethod.BETA_BINOMIAL, "region": region_kind("polytope"), **words}
-        self.target = None if until_gap is None else GapTarget.of(until_gap)
+        intervals: LearnKwargs = {"interval": IntervalMethod.BETA_BINOMIAL, "region": "polytope"}
+        self.words: LearnKwargs = {**intervals, **words}
+        self.target = None if how.until_gap is None else GapTarget.of(how.until_gap)
         self.data = GrowingCounts(self.model, by_choice=False)
-        if data is not None:
-            self.data.begin_with(data)
-        self.last_result: Any = None
-        self._reader = ObservationMap(self.model.structure, states=states)
+        if how.data is not None:
+            self.data.begin_with(how.data)
+        self.last_result: Learned | None = None
+        self._reader = ObservationMap(self.model.structure, states=how.states)
         self._due = max(1, 2 * self.episodes)
 
     def __repr__(self) -> str:
@@ -68,18 +62,18 @@ class EvenLearner:
         """The policy to collect the next episode with: every choice of a state alike."""
         return Policy.uniform(self.model)
 
-    def observe(self, episode: Sequence[Any] | OffsetArray) -> Any:
+    def observe(self, episode: Sequence[Any] | OffsetArray) -> Learned | None:
         """Count an episode, as `OnlineLearner.observe` takes it; the answer, where one was due."""
         self.data.add(self._reader.transitions(episode, f"episode {self.episodes}"))
         return self.update() if self.episodes >= self._due else None
 
-    def update(self) -> Any:
+    def update(self) -> Learned:
         """Answer from all episodes so far, whether or not that is due."""
         self._due = max(1, 2 * self.episodes)
-        self.last_result = self.result()
-        return self.last_result
+        self.last_result = result = self.result()
+        return result
 
-    def result(self) -> Any:
+    def result(self) -> Learned:
         """Everything `learn` says about the data so far."""
         counts = replace(self.data.counts(), log=self.data.log_of(self.model))
         return learn(self.problem, counts, delta=self.delta, **self.words)
@@ -91,9 +85,11 @@ class EvenLearner:
         return self.target is not None and interval is not None and self.target.is_reached(interval)
 
 
-def refuse_other_words(text: str, given: dict[str, Any]) -> None:
-    """What has no meaning where episodes are collected evenly."""
-    for name, value in given.items():
+def refuse_uneven(text: str, how: Collecting) -> None:
+    """Refuse what has no meaning where episodes are collected evenly."""
+    explore = None if how.explore in ("uniform", Exploration.UNIFORM) else how.explore
+    others = {"on_drift": how.on_drift, "baseline": how.baseline, "allow_loss": how.allow_loss or None}
+    for name, value in {"explore": explore, **others}.items():
         if value is not None:
             raise InputError(
                 f"`{name}` cannot be used with {text}, for which episodes are collected evenly",

@@ -19,10 +19,12 @@ from enum import Enum
 from typing import Protocol
 
 from tightrope.ambiguity.sets import Sets, SetsKind, rectangular
+from tightrope.data.columns import StateForm
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
 from tightrope.learning.differences import LOGGED, Differences, baseline_policy
+from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.learning.options import Decisions
 from tightrope.learning.pipeline import Pipeline, Prepared
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -71,6 +73,20 @@ class Explorer(Protocol):
     def kind(self) -> Exploration: ...
 
     def designer(self, problem: Problem, delta: float, coupled: bool) -> StageDesigner | None: ...
+
+
+@dataclass(frozen=True)
+class Collecting:
+    """How an online learner collects data, as `tightrope.online` takes it."""
+
+    states: StateForm | str | None = None
+    planned_episodes: int | None = None
+    explore: Explorer | Exploration | str | None = None
+    until_gap: float | str | None = None
+    data: Counts | None = None
+    on_drift: OnDrift | str | None = None
+    baseline: PolicyGiven | str | None = None
+    allow_loss: float = 0.0
 
 
 @dataclass(frozen=True)

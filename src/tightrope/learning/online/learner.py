@@ -20,8 +20,7 @@ import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.collection import GrowingCounts
-from tightrope.data.columns import StateForm, state_form
-from tightrope.data.counts import Counts
+from tightrope.data.columns import state_form
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.steps import ObservationMap
 from tightrope.errors import CannotCertify, InputError, word_methods
@@ -29,11 +28,11 @@ from tightrope.io.results import Interval, ModelFit
 from tightrope.learning import pipeline, policy_solver, products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.online import exploration as exploring
-from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
+from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard
 from tightrope.learning.options import LearnOptions, decide, progress_of, silent
 from tightrope.learning.result import CLOSE, LearningResult, assess, rests_on
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import Policy, PolicyGiven
+from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
 from tightrope.monitoring.model_fit import ALPHA, weigh_fit
 from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
@@ -87,32 +86,28 @@ class OnlineLearner:
         *,
         delta: float = 0.001,
         progress: pipeline.Progress | bool | None = None,
-        states: StateForm | str | None = None,
-        planned_episodes: int | None = None,
-        explore: exploring.Explorer | exploring.Exploration = exploring.Exploration.OPTIMISTIC,
-        until_gap: float | str | None = None,
-        data: Counts | None = None,
-        on_drift: OnDrift | str | None = None,
-        baseline: PolicyGiven | str | None = None,
-        allow_loss: float = 0.0,
-        options: LearnOptions | None = None,
+        explorer: exploring.Explorer,
+        collecting: exploring.Collecting,
+        options: LearnOptions,
     ):
         check_delta(delta)
+        planned_episodes, until_gap = collecting.planned_episodes, collecting.until_gap
         LogReadOptions(planned_episodes=planned_episodes)  # refuses what is no number of episodes
-        self.exploration = explore if isinstance(explore, exploring.Exploration) else explore.kind
+        self.exploration = explorer.kind
         self.target = None if until_gap is None else exploring.GapTarget.of(until_gap)
         model = pipeline.parametric(problem)
         if not model.parameters.names:
             raise InputError("the model has no parameters: there is nothing to learn about it")
         self.problem, self.model, self.delta = problem, model, delta
         self.objective = problem.objective
-        self.options = options or LearnOptions(iterations=ITERATIONS)
+        self.options = options
         products.require_support_of_domain(problem, self.options)
         self.progress: pipeline.Progress = progress_of(progress) or silent
-        self.guard = None if on_drift is None else DriftGuard(model, on_drift)
+        self.guard = None if collecting.on_drift is None else DriftGuard(model, collecting.on_drift)
         self.is_stopped = False
         self._collect_into(GrowingCounts(model, planned_episodes, *self.looks))
-        self._begun_with: Counts | None = None if data is None else problem.to_product(data)
+        begun = collecting.data
+        self._begun_with: Counts | None = None if begun is None else problem.to_product(begun)
         if self._begun_with is not None:
             self.data.begin_with(self._begun_with)
         coupled = self.options.sets is SetsKind.COUPLED
@@ -120,13 +115,13 @@ class OnlineLearner:
         self.decisions = decide(model, self.data.counts(), self.options, no_bets)
         if problem.lift is not None:
             products.refuse_for_product(self.decisions)
-        self.floor = (
-            None if baseline is None else exploring.Floor.of(problem, baseline, allow_loss, self.decisions)
-        )
+        self.floor = None
+        if (baseline := collecting.baseline) is not None:
+            self.floor = exploring.Floor.of(problem, baseline, collecting.allow_loss, self.decisions)
         self.last_update: Update | None = None
         self._best: float | None = None
         self.ledger: ConfidenceBudget | None = None
-        self._states = state_form(states)
+        self._states = state_form(collecting.states)
         self._reader: ObservationMap | None = None
         self._predictions = Predictions()
         self._intervals: EventIntervals | None = None
@@ -137,9 +132,7 @@ class OnlineLearner:
         self._fitted: ModelFit | None = None
         self.last_design: exploring.StagePolicy | None = None
         self._designed_at = 0
-        self._designer: exploring.StageDesigner | None = None
-        if not isinstance(explore, exploring.Exploration):
-            self._designer = explore.designer(problem, delta, self.decisions.sets is SetsKind.COUPLED)
+        self._designer = explorer.designer(problem, delta, self.decisions.sets is SetsKind.COUPLED)
 
     def _facts(self) -> Facts:
         update = self.last_update

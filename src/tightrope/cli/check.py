@@ -134,7 +134,7 @@ NOT_SPLIT = "at policy sets discount terminal_reward assume_support misfit certi
 """Options that cannot be used with parts of a domain."""
 
 
-@takes(CheckRequest, needs={"misfit": "sets", "no_verify": "certificate"})
+@takes(CheckRequest, needs={"misfit": "sets --sets expression", "no_verify": "certificate"})
 @interpreting()
 def check(request: CheckRequest) -> None:
     """Compute certified bounds on the value of a plain or interval model, or of a parametric one at a point.

@@ -125,7 +125,11 @@ class DoctorRequest(options.StudyOptions):
     threads: options.Threads = None
 
 
-@takes(DoctorRequest, {"data": LOG_WORDS, "check": options.SOLVING}, {"output log_out": "amend"})
+@takes(
+    DoctorRequest,
+    {"data": LOG_WORDS, "check": options.SOLVING},
+    {"output log_out": "amend --amend memory=prev"},
+)
 def doctor(request: DoctorRequest) -> None:
     """Test a model against a log and propose fixes.
 

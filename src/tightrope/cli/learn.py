@@ -173,7 +173,7 @@ def parse_outcomes(given: Sequence[str]) -> dict[str, object]:
 @takes(
     LearnRequest,
     {"data": LOG_WORDS, "check": options.SOLVING},
-    {"no_verify": "certificate", "export": "output"},
+    {"no_verify": "certificate", "export": "output -o DIR"},
 )
 def learn(request: LearnRequest) -> None:
     """Learn a robust policy and its certified interval from data.

@@ -92,7 +92,9 @@ Region = Annotated[
         "--region",
         "The confidence set of parameters.",
         "[polytope|l1|ellipsoid|likelihood|slab|joint|chi2]",
-        autocompletion=lambda begun: [one for one in late.registry.region_names() if one.startswith(begun)],
+        autocompletion=lambda incomplete: [
+            one for one in late.registry.region_names() if one.startswith(incomplete)
+        ],
     ),
 ]
 Avoid = Annotated[
@@ -335,7 +337,7 @@ def takes(
     """Let typer see the fields of a record as the options of a command, which is called with the record.
 
     `elsewhere`: the fields of options that are described in the help of another command, by its name.
-    `needs`: fields that mean nothing without another one.
+    `needs`: fields that mean nothing without another one, and what to add where that is not its option.
     """
     homes = {name: command for command, names in elsewhere.items() for name in names.split()}
 
@@ -343,9 +345,11 @@ def takes(
         @functools.wraps(command)
         def run(**given: object) -> None:
             request = _build(record, given)
-            for names, other in needs.items():
+            for names, text in needs.items():
+                other, _, more = text.partition(" ")
                 if (named := list_given(request, names)) and not list_given(request, other):
-                    raise InputError(f"{named[0]} requires {flag_of(other)}", hint=f"add {flag_of(other)}")
+                    flag = flag_of(other)
+                    raise InputError(f"{named[0]} requires {flag}", hint=f"add {more or flag}")
             command(request)
 
         parameters = list(_list_parameters(record, homes))

@@ -21,6 +21,7 @@ import numpy as np
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.collection import GrowingCounts
 from tightrope.data.columns import state_form
+from tightrope.data.counts import Counts
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.steps import ObservationMap
 from tightrope.errors import CannotCertify, InputError, word_methods

@@ -5,7 +5,7 @@
 open Refusal
 
 type leaf = { path : (int * Poly.t) list; sides : (Poly.t * Q.t * int * int) array; budget : Q.t * int; forms : (int * (Q.t * Q.t list)) list;
-              models : (Expansion.chain * Expansion.model * int) list }
+              models : (Expansion.chain * Expansion.model) list }
 type t = Leaf of leaf | Hollow of (int * Poly.t) list * int | Split of Poly.t * t * t
 
 (* One policy of a claim: its chain, and whether its value counts (1) or is taken off (-1). *)
@@ -18,6 +18,7 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
   let n = Region.size space and free = List.length space.free and sg = if upward then -1.0 else 1.0 in
   let linear = Hashtbl.create 100 in
   List.iter (fun e -> let l, c = affine e in Hashtbl.replace linear e (Array.map Q.to_float l, Q.to_float c, l, c)) labels;
+  let at_initial (corner : Expansion.corner) = Hashtbl.find corner.chain.number initial in
   let count = ref 0 and number = ref 0 in
   let width = Array.init n (fun k -> Q.to_float (Q.sub start.high.(k) start.low.(k))) in
   let rec go (box : Region.box) path =
@@ -33,20 +34,20 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       Array.map (fun v -> v /. size) a, Q.to_float !b /. size) region.rows in
     let lp = { Simplex.a = Array.map fst scaled; b = Array.map snd scaled; size = n } in
     let upward_in g = Simplex.maximise lp (Array.mapi (fun k c -> c *. scale.(k)) g) in (* in coordinates x *)
-    (* Along the free coordinate along which the claim changes most; [weight]: how fast. *)
-    let halves weight =
-      let best = ref (-1) and most = ref 0.0 and at = ref 0.0 in
-      for k = 0 to free - 1 do
+    (* Along the free coordinate along which most is lost; [loss]: of how far the cell goes along each. *)
+    let halves loss =
+      let extent k =
         let unit s = Array.init n (fun j -> if j = k then s else 0.0) in
-        match (try upward_in (unit 1.0), upward_in (unit (-1.0)) with Simplex.Singular -> let none = Simplex.Nothing (0, [||]) in none, none) with
-        | Simplex.Vertex (a, _), Simplex.Vertex (b, _) ->
-          let long = (a.(k) -. b.(k)) *. scale.(k) in
-          let part = long *. (weight.(k) +. 1e-6 /. width.(k)) in
-          if long > 1e-7 *. width.(k) && part > !most then (most := part; best := k; at := low.(k) +. 0.5 *. (a.(k) +. b.(k)) *. scale.(k))
-        | _ -> ()
-      done;
+        match upward_in (unit 1.0), upward_in (unit (-1.0)) with
+        | Simplex.Vertex (a, _), Simplex.Vertex (b, _) -> (a.(k) -. b.(k)) *. scale.(k), low.(k) +. 0.5 *. (a.(k) +. b.(k)) *. scale.(k)
+        | _ | exception Simplex.Singular -> 0.0, 0.0 in
+      let extents = Array.init free extent in
+      let long = Array.map fst extents in
+      let best = ref (-1) and most = ref 0.0 in
+      Array.iteri (fun k part -> if long.(k) > 1e-7 *. width.(k) && part > !most then (most := part; best := k)) (loss long);
       if !best < 0 then not_covered "coupled values that need such small cells";
-      let k = !best and v = Q.of_float !at in
+      let k = !best in
+      let v = Q.of_float (snd extents.(k)) in
       let side fact_poly change =
         incr number;
         let id = !number in
@@ -59,16 +60,17 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       let b = side above (fun (b : Region.box) fact -> b.low.(k) <- v; b.low_fact.(k) <- fact) in
       Split (below, a, b) in
     if not (Region.has_room box) then unproved "a cell without room";
-    let chance x e = let l, c, _, _ = Hashtbl.find linear e in Simplex.dot l x +. c in
     let slope_of k e = let l, _, _, _ = Hashtbl.find linear e in l.(k) in
+    let corners x =
+      let chances = Hashtbl.create 100 in
+      Hashtbl.iter (fun e (l, c, _, _) -> Hashtbl.replace chances e (Simplex.dot l x +. c)) linear;
+      List.map (fun { chain; counts } ->
+        Expansion.at_corner chain (if counts > 0 then upward else not upward) (Hashtbl.find chances), sg *. float_of_int counts) parts in
     let gradient x = (* of what is claimed, the signs so that it is to be least *)
       let total = Array.make n 0.0 in
-      List.iter (fun { chain; counts } ->
-        let up = if counts > 0 then upward else not upward in
-        let value = Expansion.values chain up (chance x) in
-        let i = Hashtbl.find chain.number initial in
-        Array.iteri (fun k (s : float array) -> total.(k) <- total.(k) +. sg *. float_of_int counts *. s.(i))
-          (Expansion.slopes chain up (chance x) slope_of n value)) parts;
+      List.iter (fun (corner, c) ->
+        Array.iteri (fun k (s : float array) -> total.(k) <- total.(k) +. c *. s.(at_initial corner)) (Expansion.slopes corner slope_of n))
+        (corners x);
       total in
     let place z = Array.mapi (fun k v -> low.(k) +. v *. scale.(k)) z in
     let rec corner g left = match upward_in (Array.map (fun v -> -. v) g) with
@@ -79,12 +81,24 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         else match upward_in (Array.map (fun v -> -. v) next) with
           | Simplex.Vertex (_, other) when List.sort compare (Array.to_list other) = List.sort compare (Array.to_list basis) -> found, next
           | _ -> corner next (left - 1) in
-    let even = Array.map (fun w -> 1.0 /. w) width in
-    let along_free g x = Array.init free (fun k ->
+    let even long = Array.mapi (fun k v -> v /. width.(k)) long in
+    (* How coordinates move with a free one. *)
+    let moved x k =
       let d = Array.make n 0.0 in
       d.(k) <- 1.0;
       Array.iteri (fun i (a, b) -> d.(free + i) <- d.(a) *. x.(b) +. x.(a) *. d.(b)) space.products;
-      Float.abs (Simplex.dot g d)) in
+      d in
+    (* What a cell loses by taking products as coordinates, and by curves; where neither: as the claim changes. *)
+    let loss g x curve long =
+      let moves = Array.init free (moved x) in
+      let total = Array.init free (fun k -> 1e-9 *. long.(k) *. (Float.abs (Simplex.dot g moves.(k)) +. 1e-6 /. width.(k))) in
+      Array.iteri (fun k d ->
+        let add v = total.(k) <- total.(k) +. long.(k) *. Float.abs v in
+        Array.iteri (fun i (a, b) ->
+          let wide c = scale.(c) in
+          add (g.(free + i) *. 0.25 *. (Float.abs d.(a) *. wide b +. Float.abs d.(b) *. wide a))) space.products;
+        Array.iteri (fun l other -> add (long.(l) *. curve d other)) moves) moves;
+      total in
     match (try Some (corner (Array.make n 0.0) 5) with Simplex.Singular | Expansion.Fails -> None) with
     | None -> halves even
     | Some (Simplex.Nothing (row, basis), _) ->
@@ -97,10 +111,24 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         let scale = Q.inv (Q.neg left) in
         Hollow (path, Region.combine space.book (Poly.constant Q.minus_one) (List.map (fun (c, f) -> Q.mul c scale, f) parts))
     | Some (Simplex.Vertex (z, basis), g) ->
-      match (try leaf region lp scale chance z basis place path with Simplex.Singular | Expansion.Fails -> None) with
-      | Some found -> found
-      | None -> halves (along_free g (place z))
-  and leaf region lp scale chance z basis place path =
+      if fails_at corners lp low scale (place z) then unproved "what is claimed of coupled values does not hold in the region";
+      match leaf region lp scale corners z basis place path with
+      | Ok found -> found
+      | Error curve -> halves (loss g (place z) curve)
+      | exception (Simplex.Singular | Expansion.Fails) -> halves (loss g (place z) (fun _ _ -> 0.0))
+  (* Whether parameters of the region, those of a corner, contradict the claim by more than what doubles lose. *)
+  and fails_at corners lp low scale x =
+    let point = Array.copy x in
+    Array.iteri (fun i (a, b) -> point.(free + i) <- point.(a) *. point.(b)) space.products;
+    let z = Array.mapi (fun k v -> (v -. low.(k)) /. scale.(k)) point in
+    let inside = ref true in
+    Array.iteri (fun i a -> if Simplex.dot a z > lp.Simplex.b.(i) +. 1e-9 then inside := false) lp.a;
+    !inside && match corners point with
+      | exception Expansion.Fails -> false
+      | all ->
+        let value t (corner, c) = t +. c *. corner.Expansion.values.(at_initial corner) in
+        List.fold_left value (-. sg *. bound) all < -1e-6 *. (1.0 +. Float.abs bound)
+  and leaf region lp scale corners z basis place path =
     (* columns: how a point moves when one row of the corner becomes slack, up to the end of the cell *)
     let inv = Simplex.inverse (Array.map (fun i -> lp.Simplex.a.(i)) basis) in
     let column j = Array.init n (fun k -> -. inv.(k).(j)) in
@@ -143,25 +171,38 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
     List.iter (fun e -> let l, _, _, _ = Hashtbl.find linear e in Hashtbl.replace moves e (Array.map (fun a -> Simplex.dot l a) axes)) labels;
     let along j e = (Hashtbl.find moves e).(j) in
     let height = Array.map (fun (_, h, _, _) -> Q.to_float h) sides in
-    let models = List.map (fun { chain; counts } ->
-      let up = if counts > 0 then upward else not upward in
-      chain, Expansion.expand chain up (chance x) along height (Q.to_float (fst budget)), counts) parts in
-    (* what is said at the initial state *)
-    let total = ref (-. sg *. bound) and slope = Array.make n 0.0 and curve = Array.make_matrix n n 0.0 in
-    List.iter (fun ((chain : Expansion.chain), (m : Expansion.model), counts) ->
-      let i = Hashtbl.find chain.number initial and c = sg *. float_of_int counts in
-      total := !total +. c *. m.value.(i);
-      for j = 0 to n - 1 do
-        slope.(j) <- slope.(j) +. c *. m.slope.(j).(i);
-        for k = 0 to n - 1 do curve.(j).(k) <- curve.(j).(k) +. c *. m.curve.(j).(k).(i) done
-      done) models;
-    if Expansion.least height (Q.to_float (fst budget)) !total slope curve < 0.0 then None
-    else begin
+    let most = Q.to_float (fst budget) in
+    let drafts = List.map (fun (corner, c) -> Expansion.draft corner along n, c) (corners x) in
+    let start (draft : Expansion.draft) = at_initial draft.corner in
+    let curve = Array.init n (fun j -> Array.init n (fun k ->
+      List.fold_left (fun t ((draft : Expansion.draft), c) -> t +. c *. draft.curve.(j).(k).(start draft)) 0.0 drafts)) in
+    (* what is said at the initial state: how much more than is claimed *)
+    let more values slopes =
+      let total = List.fold_left2 (fun t (draft, c) (value : float array) -> t +. c *. value.(start draft)) (-. sg *. bound) drafts values in
+      let slope = Array.init n (fun j -> List.fold_left2 (fun t (draft, c) (slope : float array array) -> t +. c *. slope.(j).(start draft)) 0.0 drafts slopes) in
+      Expansion.least height most total slope curve in
+    let tried = try
+      if more (List.map (fun ((d : Expansion.draft), _) -> d.corner.values) drafts) (List.map (fun ((d : Expansion.draft), _) -> d.slope) drafts) < 0.0 then None
+      else
+        let models = List.map (fun (draft, _) -> Expansion.model draft along height most) drafts in
+        if more (List.map (fun (m : Expansion.model) -> m.value) models) (List.map (fun (m : Expansion.model) -> m.slope) models) < 0.0
+        then None else Some models
+      with Expansion.Fails -> None in
+    match tried with
+    | None ->
+      let near = Array.map (Array.map Q.to_float) back in
+      Error (fun d other ->
+        let along d = Array.map (fun row -> Simplex.dot row d) near in
+        let a = along d and b = along other in
+        let t = ref 0.0 in
+        Array.iteri (fun j line -> Array.iteri (fun k c -> t := !t +. a.(j) *. c *. b.(k)) line) curve;
+        !t)
+    | Some models ->
       let forms = List.map (fun e ->
         let _, _, l, c = Hashtbl.find linear e in
         e, (Q.add c (times l x0), Array.to_list (Array.map (times l) exact))) labels in
-      Some (Leaf { path; sides; budget; forms; models })
-    end
+      let models = List.map2 (fun (draft, _) model -> draft.Expansion.corner.chain, model) drafts models in
+      Ok (Leaf { path; sides; budget; forms; models })
   and rational_inverse m = (* of the matrix whose columns are these *)
     let work = Array.init n (fun i -> Array.init n (fun j -> m.(j).(i))) in
     let inv = Array.init n (fun i -> Array.init n (fun j -> if i = j then Q.one else Q.zero)) in

@@ -47,7 +47,7 @@ let tree (root : Reasons.t) labels cover =
       let own = behind l.path and forms = Hashtbl.create 100 in
       List.iter (fun (e, f) -> Hashtbl.replace forms e f) l.forms;
       let axes = Array.to_list (Array.map (fun (p, h, low, high) -> ((Events.terms p, h), own.flat low), own.flat high) l.sides) in
-      let walks = List.map (fun (chain, model, _) -> walk chain model) l.models in
+      let walks = List.map (fun (chain, model) -> walk chain model) l.models in
       let why_budget = own.flat (snd l.budget) in
       Checker.Leaf { more = own.made (); axes; budget = fst l.budget; why_budget; labels = Array.length label; label_at = Array.get label;
         place_of = (fun e -> Option.value ~default:(Array.length label) (Hashtbl.find_opt place e)); linear = Hashtbl.find forms;

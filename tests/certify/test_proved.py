@@ -175,9 +175,13 @@ coupled values, differences of policies."""
 
 ALL = {**KNOWN, **{one.name: one for one in MORE}}
 COVERED = [name for name in ALL if is_covered(name)]
-CELLS = [one.name for one in MORE if "coupled" in one.name or "difference" in one.name]
+CELLS = [name for name in COVERED if "coupled" in name or "difference" in name]
 """Their cells are found anew, so that other cells in the file need not be refused."""
-JUDGED_ALIKE = [name for name in COVERED if name not in CELLS]
+KINDS = {
+    "all": [name for name in COVERED if name not in CELLS],
+    "newest": [*CELLS, *(name for name in COVERED if "bets" in name)],
+}
+"""Kinds that mutants are made of."""
 
 
 @pytest.mark.thinned(5)
@@ -237,12 +241,13 @@ def test_the_forgery_by_underflow_is_refused(program: Path, tmp_path: Path) -> N
             assert (asked(program, tmp_path / "drip.cert")[0] == 0) == accepted
 
 
+@pytest.mark.parametrize("kinds", KINDS)
 @settings(max_examples=EXAMPLES if EXAMPLES > 1000 or EXPLORING else 15)
 @given(data=st.data())
 def test_mutants_are_judged_as_by_exact_verification(
-    program: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    program: Path, tmp_path_factory: pytest.TempPathFactory, kinds: str, data: st.DataObject
 ) -> None:
-    honest = ALL[data.draw(st.sampled_from(JUDGED_ALIKE))]
+    honest = ALL[data.draw(st.sampled_from(KINDS[kinds]))]
     forgery = Forgery.of(honest.certificate)
     paths = [path for path in forgery.fields() if not path.startswith("about")]
     changes = [data.draw(mutation(forgery, paths)) for _ in range(data.draw(st.integers(1, 3)))]
@@ -252,7 +257,24 @@ def test_mutants_are_judged_as_by_exact_verification(
     path = forgery.save(tmp_path_factory.getbasetemp() / "mutant.cert")
     code, words = asked(program, path)
     verdict = verify(path)
+    if code == 0 and not verdict.accepted and honest.name in CELLS:
+        verdict = verify(with_own_cells(forgery, honest).save(path))
     assert code == NOT_COVERED or (code == 0) == verdict.accepted, (honest.name, changes, words, verdict)
+
+
+def with_own_cells(forgery: Forgery, honest: Honest) -> Forgery:
+    """The honest cells in place of those of a mutant, and claims that are wider by a thousandth: what cells
+    that are found anew prove may be a little more than what these do."""
+    own, changed = Forgery.of(honest.certificate), forgery.copy()
+    changed["learned.coupled"] = own["learned.coupled"]
+    for path in [path for path in changed.arrays if path.startswith("learned.coupled")]:
+        changed.arrays.pop(path)
+    changed.arrays |= {path: own[path] for path in own.arrays if path.startswith("learned.coupled")}
+    for number, claim in enumerate(changed["claims"]):
+        margin = 1e-3 * (claim["upper"] - claim["lower"])
+        for end, sign in (("lower", -1), ("upper", 1)):
+            changed[f"claims.{number}.{end}"] = claim[end] + sign * margin
+    return changed
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -272,10 +294,10 @@ def test_coupled_claims_are_no_tighter_than_what_holds(program: Path, tmp_path: 
     assert judged()[0] == 0
     for end, moved in (("lower", lower + 0.2 * (upper - lower)), ("upper", upper - 0.2 * (upper - lower))):
         code, words = judged(**{end: moved})
-        assert code in (1, NOT_COVERED), words
+        assert code == 1, words
     if "difference" in name:
         code, words = judged(pair=np.array([1, 0]))
-        assert code in (1, NOT_COVERED), words
+        assert code == 1, words
         code, words = judged(lower=-upper, upper=-lower, pair=np.array([1, 0]))
         assert code in (0, 2), words
 

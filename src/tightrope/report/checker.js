@@ -4,63 +4,63 @@ globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurab
 b(){var
 b=this||self;b.globalThis=b;delete
 a.prototype._T_}}(Object));(function(H){"use strict";var
-dm="TOTAL",qu="a cut at a point where something seen has no probability",ky="transition_start",pT="Invalid_argument",ha="Map.bal",oR="@[",hz=192,pn=123,kS="choice_start",fM="the header is no JSON text of ours",pS="%ni",qt="values",b8=4096,pl="coupled",pm="plain",qs="coupled values of free agents",cT=0xff,hk="censored",kx=1e-12,pk="outcomes of episodes",qr=1073741824,bf="0",eO="pair",b7="upper",hy="difference",cv=128,oQ="Sys_blocked_io",pj="fd ",ke="target",qq="costs",aq=248,qp=">",kw="batch_count",qo=1027,oP=-16,eF="claims",oO="problem.objective.",kv="Z.Overflow",hx="terminal",m=246,j3="successor",g$="earlier",oN="%u",hn="generative-fixed",kR="method",oM="text",ku=2049,qn="error",hj=20000,pR=1000000000.,j2=127,dP=1024,oL="@{",eJ="episodes",kd=-2147483648,kQ="e",oK=" : flags Open_rdonly and Open_wronly are not compatible",pQ="is out of range",j1=240,dj="-",kc="int16",pP="a region beside intervals of transitions",kb=": Not a directory",oJ=" : file already exists",pO="claim",cV=0xffffff,kP="int32",pi="Out_of_memory",hw="randomised",ph="problem.data",kO="inf",ka="index out of bounds",b6="likelihood",oI="problem.graph.choice_start",hi="_bigarr02",pN="automaton",j$=1.01,hv="nature",qm="hoeffding",eI=-1.,pg="theta",dl=2147483647,pM=", characters ",fP="discount",ct=0xffff,pf="problem.graph.transition_start",oH=12520,fO=400,kN="batch_start",bo="UNTIL",ql="infinity",oG="robust policy",j0="bool",a2=1000,g_="problem.expression",v="",kt=224,qk=1e+150,g9="agent",oF="^",j9="MIN",j_="coefficient",ks="a member has a word of no code",kM="header.json",g8="stated",fL="upper_steps",eE=0x3f,hh="region",pe=150,oE="Match_failure",di="NEXT",oD=16777215,qj="costs that were seen",jZ="initial",hg=252,bJ=".",dO="+",qi=": the lower bound is not inductive",pd=0xf0,hu="kind",oC=2147483648,pL="the region does not fit the coordinates",pK="claims.%d.%s",jY="data",eN="AVERAGE",qh=110,jX="learned",fK="earned",pc=116,oB="%li",fJ="anytime",pb="impossible case",pJ="probability",hf="complement",kL=-32,pa="trajectories",cr=1e-300,b_=1023,o$=-1080,kr="nan",qg="expression",j8="value",oA=0xe0,o_=-1023,qf=117,kK="clopper-pearson",pI=0xdfff,b9="/",qe="Assert_failure",o9="format",he=1000000.,kq="ENOTDIR",oz="reasons.ml",pH=1073741823,g7="problem.data.",D=250,hd=1e-13,hc='"',qd=0.001,jW=1255,pG="polynomial",qc="Fatal error: exception %s\n",o8=0x800,fR=255,qb="ANY",oy="jsError",cq=0x8000,kp="int8",ht="planned",cu=256,eM=1048576,fQ="TEMPORAL",pF="End_of_file",ox="float64",ko="Failure",hs="DISCOUNTED",ow="\n",kJ="ENOENT",ov="learned.ml",o7="([^/]+)",eL="claims.",hr=200,o6=-257,j7=0xf,ot=-48,ou="weissman",kn="choices of earlier steps do not fit",pE=0xdc00,o5=125,qa="ENOTEMPTY",os=4000,kI="bound",aN="camlinternalFormat.ml",o4="Division_by_zero",km="fixed",p$="problem.probability",fI="problem",pD="Sys_error",o3=1e-14,g6="lower_steps",o2=": ",pC="given policy",kH="arrays",o1="there is nothing to cut",kG="row",or="EEXIST",fU="%d",pB="Printexc.handle_uncaught_exception",b5="lower",p_="buffer.ml",hm="int_of_string",o0="no such tangent",j6="delta",kl="name",jV=120,eH=1e-09,kk=103,p8="graph",p9="problem.theta",dQ="value slab",hb=102,fT="transitions",fH="MAX",jU=512,jT="shared_by",pA=257,oq=0x7ff0,op="adaptive",kF=1000000,hq="CUMULATIVE",fS="design",p7="int64",jS=144,oo="0x",jR="nothing",on="\n",om="about",cs=254,fG="reward",aw=100,eD="free",oZ=" : flags Open_text and Open_binary are not compatible",pz="%Li",bK=0.5,p6="it ends early",py="bound_side",eG=160,oY="region.ml",eK="is of another type",ok=0.1,ol="problem.polynomial",dk="REACH_REWARD",kE="Unix.Unix_error",oj="problem.data.method",jQ="mkdir",p5="Stack_overflow",g5=": No such file or directory",hp="policy",p4="problem.data.delta",p3="/static/",oX=-97,p2=253,kD="allowed",p1="Not_found",px=227,pv=1e-08,pw="intervals without one of their ends",p0="problem.domain",jP="batch_transition",pu="problem.assumed_support",g4="is_equality",kj=", ",oh="problem.domain.",oi="digest",kC="rmdir",pZ=32752,pY=1026,ki="domain",ho="repeats",pX="false",kh="slab",kB="events",pt="problem.data.prior",of="Pervasives.do_at_exit",og="utf8",ps="a member has another length",cU=" ",kA="Fatal error: exception ",bT=0x80,pr="Undefined_recursive_module",pW="problem.data.batch_start",pq=1074,oV=1e-06,oW="bound_expression",kg="choice",fN="point",pV="prior",kf="weight",oU="objective",j5="a code has too many words",hl="Set.bal",pU="_",kz="compare: functional value",oT="products with equalities of the domain",pp="%i",oe=1.000000001,od="beta-binomial",oS="true",po="certificate",oc="share",j4="assumed_support";function
-Hl(c,d){var
+dt="TOTAL",qy="a cut at a point where something seen has no probability",kA="transition_start",pW="Invalid_argument",hf="Map.bal",oT="@[",hC=192,pq=123,kU="choice_start",fO="the header is no JSON text of ours",pV="%ni",qx="values",b8=4096,po="coupled",pp="plain",qw="coupled values of free agents",cW=0xff,hn="censored",kz=1e-12,pn="outcomes of episodes",qv=1073741824,bi="0",eQ="pair",b7="upper",ky=4e-15,hB="difference",cv=128,oS="Sys_blocked_io",pm="fd ",kf="target",qu="costs",as=248,qt=">",kx="batch_count",qs=1027,oR=-16,eI="claims",oQ="problem.objective.",kw="Z.Overflow",hA="terminal",m=246,j3="successor",he="earlier",oP="%u",hq="generative-fixed",kT="method",oO="text",kv=2049,qr="error",ke=20000,pU=1000000000.,j2=127,dV=1024,oN="@{",eL="episodes",kd=-2147483648,kS="e",oM=" : flags Open_rdonly and Open_wronly are not compatible",pT="is out of range",j1=240,dp="-",kc="int16",pS="a region beside intervals of transitions",kb=": Not a directory",oL=" : file already exists",pR="claim",cY=0xffffff,kR="int32",pl="Out_of_memory",hz="randomised",pk="problem.data",kQ="inf",ka="index out of bounds",b6="likelihood",oK="problem.graph.choice_start",hm="_bigarr02",pQ="automaton",pj=1.01,hy="nature",qq="hoeffding",eK=-1.,pi="theta",ds=2147483647,pP=", characters ",fR="discount",ct=0xffff,ph="problem.graph.transition_start",oJ=12520,fQ=400,kP="batch_start",bp="UNTIL",qp="infinity",oI="robust policy",j0="bool",a4=1000,hd="problem.expression",w="",ku=224,qo=1e+150,hc="agent",oH="^",j_="MIN",j$="coefficient",kt="a member has a word of no code",kO="header.json",hb="stated",fN="upper_steps",eH=0x3f,hl="region",pg=150,oG="Match_failure",dn="NEXT",oF=16777215,qn="costs that were seen",jZ="initial",hk=252,bJ=".",dU="+",qm=": the lower bound is not inductive",pf=0xf0,hx="kind",oE=2147483648,pO="the region does not fit the coordinates",pN="claims.%d.%s",jY="data",eP="AVERAGE",ql=110,jX="learned",fM="earned",pe=116,oD="%li",fL="anytime",pd="impossible case",pM="probability",qk=0.25,hj="complement",kN=-32,pc="trajectories",cr=1e-300,b_=1023,pb=-1080,ks="nan",qj="expression",j9="value",oC=0xe0,pa=-1023,qi=117,kM="clopper-pearson",pL=0xdfff,b9="/",qh="Assert_failure",o$="format",hi=1000000.,kr="ENOTDIR",oB="reasons.ml",pK=1073741823,ha="problem.data.",D=250,j8=1e-13,hh='"',qg=0.001,jW=1255,pJ="polynomial",qf="Fatal error: exception %s\n",o_=0x800,fT=255,qe="ANY",oA="jsError",cq=0x8000,kq="int8",hw="planned",cu=256,eO=1048576,fS="TEMPORAL",pI="End_of_file",oz="float64",kp="Failure",hv="DISCOUNTED",oy="\n",kL="ENOENT",ox="learned.ml",o9="([^/]+)",eN="claims.",hu=200,o8=-257,j7=0xf,ov=-48,ow="weissman",ko="choices of earlier steps do not fit",pH=0xdc00,o7=125,qd="ENOTEMPTY",ou=4000,kK="bound",aN="camlinternalFormat.ml",o6="Division_by_zero",kn="fixed",qc="problem.probability",fK="problem",pG="Sys_error",o5=1e-14,g$="lower_steps",o4=": ",pF="given policy",kJ="arrays",o3="there is nothing to cut",kI="row",ot="EEXIST",fW="%d",pE="Printexc.handle_uncaught_exception",b5="lower",qb="buffer.ml",hp="int_of_string",o2="no such tangent",j6="delta",km="name",jV=120,dr=1e-09,kl=103,p$="graph",qa="problem.theta",dW="value slab",hg=102,fV="transitions",fJ="MAX",jU=512,jT="shared_by",pD=257,os=0x7ff0,or="adaptive",kH=1000000,ht="CUMULATIVE",fU="design",p_="int64",jS=144,oq="0x",jR="nothing",op="\n",oo="about",cs=254,fI="reward",au=100,eG="free",o1=" : flags Open_text and Open_binary are not compatible",pC="%Li",bK=0.5,p9="it ends early",pB="bound_side",eJ=160,o0="region.ml",eM="is of another type",om=0.1,on="problem.polynomial",dq="REACH_REWARD",kG="Unix.Unix_error",ol="problem.data.method",jQ="mkdir",p8="Stack_overflow",g_=": No such file or directory",hs="policy",p7="problem.data.delta",p6="/static/",oZ=-97,p5=253,kF="allowed",p4="Not_found",pA=227,py=1e-08,pz="intervals without one of their ends",p3="problem.domain",jP="batch_transition",px="problem.assumed_support",g9="is_equality",kk=", ",oj="problem.domain.",ok="digest",kE="rmdir",p2=32752,p1=1026,kj="domain",hr="repeats",p0="false",ki="slab",kD="events",pw="problem.data.prior",oh="Pervasives.do_at_exit",oi="utf8",pv="a member has another length",cX=" ",kC="Fatal error: exception ",bS=0x80,pu="Undefined_recursive_module",pZ="problem.data.batch_start",pt=1074,oX=1e-06,oY="bound_expression",kh="choice",fP="point",pY="prior",kg="weight",oW="objective",j5="a code has too many words",ho="Set.bal",pX="_",kB="compare: functional value",oV="products with equalities of the domain",ps="%i",og=1.000000001,of="beta-binomial",oU="true",pr="certificate",oe="share",j4="assumed_support";function
+Hr(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-Hm(d,b,e,c,f){if(c<=b)for(var
+Hs(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-Hn(a){var
+Ht(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-Ho(b,d,c,e){for(var
+Hu(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-Il(b,a){throw[0,b,a]}function
-eS(b,a){if(b==0)return v;if(a.repeat)return a.repeat(b);var
-d=v,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-hL(c,b,a){var
+Ir(b,a){throw[0,b,a]}function
+eU(b,a){if(b==0)return w;if(a.repeat)return a.repeat(b);var
+d=w,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+hN(c,b,a){var
 d=String.fromCharCode;if(b==0&&a<=b8&&a==c.length)return d.apply(null,c);var
-e=v;for(;0<a;b+=dP,a-=dP)e+=d.apply(null,c.slice(b,b+Math.min(a,dP)));return e}function
-dS(a){if(a.t==2)a.c+=eS(a.l-a.c.length,"\0");else
-a.c=hL(a.c,0,a.c.length);a.t=0}function
-q3(a){if(a.length<24){for(var
+e=w;for(;0<a;b+=dV,a-=dV)e+=d.apply(null,c.slice(b,b+Math.min(a,dV)));return e}function
+dY(a){if(a.t==2)a.c+=eU(a.l-a.c.length,"\0");else
+a.c=hN(a.c,0,a.c.length);a.t=0}function
+q7(a){if(a.length<24){for(var
 b=0;b<a.length;b++)if(a.charCodeAt(b)>j2)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-la(e){for(var
-j=v,c=v,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bT){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<bT;d++);if(d-b>jU){c.substr(0,1);j+=c;c=v;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv){g=h+(f<<6);if(f<oA){a=g-0x3080;if(a<bT)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv){g=h+(g<<6);if(f<pd){a=g-0xe2080;if(a<o8||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>ct)c+=String.fromCharCode(0xd7c0+(a>>10),pE+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>dP){c.substr(0,1);j+=c;c=v}}return j+c}function
+lc(e){for(var
+j=w,c=w,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bS){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<bS;d++);if(d-b>jU){c.substr(0,1);j+=c;c=w;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv){g=h+(f<<6);if(f<oC){a=g-0x3080;if(a<bS)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv){g=h+(g<<6);if(f<pf){a=g-0xe2080;if(a<o_||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>ct)c+=String.fromCharCode(0xd7c0+(a>>10),pH+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>dV){c.substr(0,1);j+=c;c=w}}return j+c}function
 cw(c,a,b){this.t=c;this.c=a;this.l=b}cw.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:dS(this);case
-0:if(q3(this.c)){this.t=9;return this.c}this.t=8;case
+9:return this.c;default:dY(this);case
+0:if(q7(this.c)){this.t=9;return this.c}this.t=8;case
 8:return this.c}};cw.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return la(a)};cw.prototype.slice=function(){var
+a=this.toString();if(this.t==9)return a;return lc(a)};cw.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
 cw(this.t,a,this.l)};function
-qF(a){return new
+qJ(a){return new
 cw(0,a,a.length)}function
-a(a){return qF(a)}function
-k9(c,b){Il(c,a(b))}var
+a(a){return qJ(a)}function
+k$(c,b){Ir(c,a(b))}var
 ax=[0];function
-aE(a){k9(ax.Invalid_argument,a)}function
-dR(){aE(ka)}function
-f(b,a){if(a<0||a>=b.length-1)dR();return b[a+1]}function
-ar(b,a,c){if(a<0||a>=b.length-1)dR();b[a+1]=c;return 0}function
-kT(e,f,d){var
+aF(a){k$(ax.Invalid_argument,a)}function
+dX(){aF(ka)}function
+f(b,a){if(a<0||a>=b.length-1)dX();return b[a+1]}function
+ao(b,a,c){if(a<0||a>=b.length-1)dX();b[a+1]=c;return 0}function
+kV(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-qz(a){switch(a){case
+qD(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-qx(c,e){var
+qB(c,e){var
 b=H,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
@@ -74,16 +74,16 @@ b=H,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)aE("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)aF("Bigarray.create: unsupported kind");var
 d=new
-a(e*qz(c));return d}function
-hA(b){var
+a(e*qD(c));return d}function
+hD(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)aE("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-qN=Math.pow(2,-24);function
-qW(a){throw a}function
-dr(){qW(ax.Division_by_zero)}function
-K(b,c,a){this.lo=b&cV;this.mi=c&cV;this.hi=a&ct}K.prototype.caml_custom="_j";K.prototype.copy=function(){return new
+a=0;a<d;a++){if(b[a]<0)aF("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+qR=Math.pow(2,-24);function
+q0(a){throw a}function
+dx(){q0(ax.Division_by_zero)}function
+K(b,c,a){this.lo=b&cY;this.mi=c&cY;this.hi=a&ct}K.prototype.caml_custom="_j";K.prototype.copy=function(){return new
 K(this.lo,this.mi,this.hi)};K.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};K.prototype.compare=function(a){var
 b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};K.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
@@ -92,7 +92,7 @@ b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
 K(b,c,d)};K.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
 K(b,c,d)};K.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*qN|0)+this.mi*a.lo+this.lo*a.mi,d=(c*qN|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+b=this.lo*a.lo,c=(b*qR|0)+this.mi*a.lo+this.lo*a.mi,d=(c*qR|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
 K(b,c,d)};K.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};K.prototype.isNeg=function(){return this.hi<<16<0};K.prototype.and=function(a){return new
 K(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};K.prototype.or=function(a){return new
 K(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};K.prototype.xor=function(a){return new
@@ -107,45 +107,45 @@ c=this.hi<<16>>16;if(a<24)return new
 K(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
 K(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&ct);return new
-K(this.hi<<16>>a-32,b,b)};K.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&cV;this.lo=this.lo<<1&cV};K.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&cV;this.mi=(this.mi>>>1|this.hi<<23)&cV;this.hi=this.hi>>>1};K.prototype.udivmod=function(e){var
+K(this.hi<<16>>a-32,b,b)};K.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&cY;this.lo=this.lo<<1&cY};K.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&cY;this.mi=(this.mi>>>1|this.hi<<23)&cY;this.hi=this.hi>>>1};K.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
 K(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};K.prototype.div=function(a){var
-b=this;if(a.isZero())dr();var
+b=this;if(a.isZero())dx();var
 d=b.hi^a.hi;if(b.hi&cq)b=b.neg();if(a.hi&cq)a=a.neg();var
 c=b.udivmod(a).quotient;if(d&cq)c=c.neg();return c};K.prototype.mod=function(b){var
-a=this;if(b.isZero())dr();var
+a=this;if(b.isZero())dx();var
 d=a.hi;if(a.hi&cq)a=a.neg();if(b.hi&cq)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cq)c=c.neg();return c};K.prototype.toInt=function(){return this.lo|this.mi<<24};K.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};K.prototype.toArray=function(){return[this.hi>>8,this.hi&cT,this.mi>>16,this.mi>>8&cT,this.mi&cT,this.lo>>16,this.lo>>8&cT,this.lo&cT]};K.prototype.lo32=function(){return this.lo|(this.mi&cT)<<24};K.prototype.hi32=function(){return this.mi>>>8&ct|this.hi<<16};function
-qM(b,a){return new
-K(b&cV,b>>>24&cT|(a&ct)<<8,a>>>16&ct)}function
-k3(a){return a.hi32()}function
-k4(a){return a.lo32()}var
-Hs=hi;function
-dn(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dn.prototype.caml_custom=Hs;dn.prototype.offset=function(b){var
+c=a.udivmod(b).modulus;if(d&cq)c=c.neg();return c};K.prototype.toInt=function(){return this.lo|this.mi<<24};K.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};K.prototype.toArray=function(){return[this.hi>>8,this.hi&cW,this.mi>>16,this.mi>>8&cW,this.mi&cW,this.lo>>16,this.lo>>8&cW,this.lo&cW]};K.prototype.lo32=function(){return this.lo|(this.mi&cW)<<24};K.prototype.hi32=function(){return this.mi>>>8&ct|this.hi<<16};function
+qQ(b,a){return new
+K(b&cY,b>>>24&cW|(a&ct)<<8,a>>>16&ct)}function
+k5(a){return a.hi32()}function
+k6(a){return a.lo32()}var
+Hy=hm;function
+du(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}du.prototype.caml_custom=Hy;du.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))aE("bigarray.js: invalid offset");if(this.dims.length!=b.length)aE("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])dR();c=c*this.dims[a]+b[a]}else
+Array))aF("bigarray.js: invalid offset");if(this.dims.length!=b.length)aF("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])dX();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])dR();c=c*this.dims[a]+(b[a]-1)}return c};dn.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])dX();c=c*this.dims[a]+(b[a]-1)}return c};du.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return qM(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return qQ(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cs,e,c];default:return this.data[a]}};dn.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=k4(b);this.data[a*2+1]=k3(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cs,e,c];default:return this.data[a]}};du.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=k6(b);this.data[a*2+1]=k5(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dn.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};du.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=k4(b),e=k3(b);if(c==e)this.data.fill(c);else
+c=k6(b),e=k5(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dn.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};du.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -165,87 +165,87 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-eP(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}eP.prototype=new
-dn();eP.prototype.offset=function(a){if(typeof
+eR(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}eR.prototype=new
+du();eR.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aE("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])dR();return a};eP.prototype.get=function(a){return this.data[a]};eP.prototype.set=function(a,b){this.data[a]=b;return 0};eP.prototype.fill=function(a){this.data.fill(a);return 0};function
-kU(c,d,a,b){var
-e=qz(c);if(hA(a)*e!=b.length)aE("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-eP(c,d,a,b);return new
-dn(c,d,a,b)}function
-H7(a){return a.slice(1)}function
-Hr(b,e,d){var
-a=H7(d),c=qx(b,hA(a));return kU(b,e,a,c)}function
-Ht(a,b){return a.get(a.offset(b))}function
-Hu(a,b,c){a.set(a.offset(b),c);return 0}function
-hB(b){if(H.Uint8Array)var
+aF("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])dX();return a};eR.prototype.get=function(a){return this.data[a]};eR.prototype.set=function(a,b){this.data[a]=b;return 0};eR.prototype.fill=function(a){this.data.fill(a);return 0};function
+kW(c,d,a,b){var
+e=qD(c);if(hD(a)*e!=b.length)aF("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+eR(c,d,a,b);return new
+du(c,d,a,b)}function
+Ib(a){return a.slice(1)}function
+Hx(b,e,d){var
+a=Ib(d),c=qB(b,hD(a));return kW(b,e,a,c)}function
+Hz(a,b){return a.get(a.offset(b))}function
+HA(a,b,c){a.set(a.offset(b),c);return 0}function
+hE(b){if(H.Uint8Array)var
 c=new(H.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dp(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hL(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?hL(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hB(b);var
+dv(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hN(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?hN(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hE(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bp(a){return a}function
-b$(a,b,c,d,e){dp(bp(a),b,c,d,e);return 0}function
-eQ(){aE(ka)}function
+bq(a){return a}function
+b$(a,b,c,d,e){dv(bq(a),b,c,d,e);return 0}function
+eS(){aF(ka)}function
 bA(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-qD(b,a){if(a>>>0>=b.l)eQ();return bA(b,a)}function
-Hw(b,a){if(a>>>0>=b.l-1)eQ();var
+qH(b,a){if(a>>>0>=b.l)eS();return bA(b,a)}function
+HC(b,a){if(a>>>0>=b.l-1)eS();var
 c=bA(b,a),d=bA(b,a+1);return d<<8|c}function
-qE(b,a){if(a>>>0>=b.l-3)eQ();var
+qI(b,a){if(a>>>0>=b.l-3)eS();var
 c=bA(b,a),d=bA(b,a+1),e=bA(b,a+2),f=bA(b,a+3);return f<<24|e<<16|d<<8|c}function
-dT(a){return new
+dZ(a){return new
 K(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-Hx(d,c){if(c>>>0>=d.l-7)eQ();var
+HD(d,c){if(c>>>0>=d.l-7)eS();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bA(d,c+a);return dT(b)}function
-au(a,c,b){b&=cT;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hB(a)}a.c[c]=b;return 0}function
-dq(b,a,c){if(a>>>0>=b.l)eQ();return au(b,a,c)}function
-dU(a){return a.toArray()}function
-HA(c,b,e){if(b>>>0>=c.l-7)eQ();var
-d=dU(e);for(var
-a=0;a<8;a++)au(c,b+7-a,d[a]);return 0}function
-cW(c,a){if(c.fun)return cW(c.fun,a);if(typeof
+a=0;a<8;a++)b[7-a]=bA(d,c+a);return dZ(b)}function
+av(a,c,b){b&=cW;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hE(a)}a.c[c]=b;return 0}function
+dw(b,a,c){if(a>>>0>=b.l)eS();return av(b,a,c)}function
+d0(a){return a.toArray()}function
+HG(c,b,e){if(b>>>0>=c.l-7)eS();var
+d=d0(e);for(var
+a=0;a<8;a++)av(c,b+7-a,d[a]);return 0}function
+cZ(c,a){if(c.fun)return cZ(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return cW(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return cZ(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return cW(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)dR();return a}function
-qG(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bL(a){a.t&6&&dS(a);return a.c}var
-Ix=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-q2(a){if(Ix)return Math.floor(Math.log2(a));var
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return cZ(c,d)}}function
+c(a,b){if(b>>>0>=a.length-1)dX();return a}function
+qK(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+bL(a){a.t&6&&dY(a);return a.c}var
+ID=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+q6(a){if(ID)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-k1(c){var
+k3(c){var
 a=new(H.Float32Array)(1);a[0]=c;var
 b=new(H.Int32Array)(a.buffer);return b[0]|0}function
-bV(b,c,a){return new
+bU(b,c,a){return new
 K(b,c,a)}function
-fX(a){if(!isFinite(a)){if(isNaN(a))return bV(1,0,oq);return a>0?bV(0,0,oq):bV(0,0,0xfff0)}var
+fZ(a){if(!isFinite(a)){if(isNaN(a))return bU(1,0,os);return a>0?bU(0,0,os):bU(0,0,0xfff0)}var
 f=a==0&&1/a==-Infinity?cq:a>=0?0:cq;if(f)a=-a;var
-b=q2(a)+b_;if(b<=0){b=0;a/=Math.pow(2,-pY)}else{a/=Math.pow(2,b-qo);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+b=q6(a)+b_;if(b<=0){b=0;a/=Math.pow(2,-p1)}else{a/=Math.pow(2,b-qs);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&j7|f|b<<4;return bV(g,e,c)}function
-qB(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hi)for(var
+g=a|0;c=c&j7|f|b<<4;return bU(g,e,c)}function
+qF(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hm)for(var
 a=0;a<b.dims.length;a++)if(b.dims[a]<ct)c.write(16,b.dims[a]);else{c.write(16,ct);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
@@ -263,41 +263,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=dU(b.get(a));for(var
+e=d0(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=dU(fX(b.get(a)));for(var
+e=d0(fZ(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=k1(b.get(a));c.write(32,e)}break;case
+e=k3(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,k1(d[1]));c.write(32,k1(d[2]))}break;case
+d=b.get(a);c.write(32,k3(d[1]));c.write(32,k3(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=dU(fX(f[1]));for(var
+f=b.get(a),e=d0(fZ(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=dU(fX(f[2]));for(var
+e=d0(fZ(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-k2(c){var
+k4(c){var
 a=new(H.Int32Array)(1);a[0]=c;var
 b=new(H.Float32Array)(a.buffer);return b[0]}function
 ca(d){var
 f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&j7)==0?b&cq?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&j7);if(c>0){a+=16;a*=Math.pow(2,c-qo)}else
-a*=Math.pow(2,-pY);if(b&cq)a=-a;return a}function
-bB(b){if(!ax.Failure)ax.Failure=[aq,a(ko),-3];k9(ax.Failure,b)}function
-qy(b,v,r){var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&j7);if(c>0){a+=16;a*=Math.pow(2,c-qs)}else
+a*=Math.pow(2,-p1);if(b&cq)a=-a;return a}function
+bB(b){if(!ax.Failure)ax.Failure=[as,a(kp),-3];k$(ax.Failure,b)}function
+qC(b,v,r){var
 i=b.read32s();if(i<0||i>16)bB("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&cT,o=p>>8&1,h=[];if(r==hi)for(var
+p=b.read32s(),j=p&cW,o=p>>8&1,h=[];if(r==hm)for(var
 a=0;a<i;a++){var
 n=b.read16u();if(n==ct){var
 t=b.read32u(),u=b.read32u();if(t!=0)bB("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=hA(h),f=qx(j,d),g=kU(j,o,h,f);switch(j){case
+d=hD(h),f=qB(j,d),g=kW(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -318,122 +318,122 @@ e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=dT(e);g.set(a,q)}break;case
+q=dZ(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=ca(dT(e));g.set(a,k)}break;case
+k=ca(dZ(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=k2(b.read32s());g.set(a,k)}break;case
+k=k4(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=k2(b.read32s()),l=k2(b.read32s());g.set(a,[cs,m,l])}break;case
+m=k4(b.read32s()),l=k4(b.read32s());g.set(a,[cs,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=ca(dT(e));for(var
+m=ca(dZ(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=ca(dT(e));g.set(a,[cs,m,l])}break}v[0]=(4+i)*4;return kU(j,o,h,f)}function
-qw(a,b,c){return a.compare(b,c)}function
-aL(a,b){return Math.imul(a,b)}function
-ba(b,a){a=aL(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aL(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-HN(a,b){a=ba(a,k4(b));a=ba(a,k3(b));return a}function
-kZ(a,b){return HN(a,fX(b))}function
-qA(c){var
-b=hA(c.dims),d=0;switch(c.kind){case
+l=ca(dZ(e));g.set(a,[cs,m,l])}break}v[0]=(4+i)*4;return kW(j,o,h,f)}function
+qA(a,b,c){return a.compare(b,c)}function
+aI(a,b){return Math.imul(a,b)}function
+bb(b,a){a=aI(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aI(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+HT(a,b){a=bb(a,k6(b));a=bb(a,k5(b));return a}function
+k1(a,b){return HT(a,fZ(b))}function
+qE(c){var
+b=hD(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
 12:if(b>cu)b=cu;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=ba(d,e)}e=0;switch(b&3){case
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bb(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=ba(d,e)}break;case
+1:e|=c.data[a+0];d=bb(d,e)}break;case
 4:case
 5:if(b>cv)b=cv;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=ba(d,e)}if((b&1)!=0)d=ba(d,c.data[a]);break;case
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bb(d,e)}if((b&1)!=0)d=bb(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=ba(d,c.data[a]);break;case
+a=0;a<b;a++)d=bb(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=ba(d,c.data[a]);break;case
+a=0;a<b;a++)d=bb(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=ba(d,c.data[a]);break;case
+a=0;a<b;a++)d=bb(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=kZ(d,c.data[a]);break;case
+a=0;a<b;a++)d=k1(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=kZ(d,c.data[a]);break}return d}function
-HS(a,b){b[0]=4;return a.read32s()}function
-If(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=k1(d,c.data[a]);break}return d}function
+HY(a,b){b[0]=4;return a.read32s()}function
+Il(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
 2:bB("input_value: native integer value too large");default:bB("input_value: ill-formed native integer")}}function
-H5(c,d){var
+H$(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return dT(b)}function
-H0(e,d,b){var
-c=dU(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return dZ(b)}function
+H6(e,d,b){var
+c=d0(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-HV(a,b,c){return a.compare(b)}function
-HX(a){return a.lo32()^a.hi32()}var
-fW={"_j":{deserialize:H5,serialize:H0,fixed_length:8,compare:HV,hash:HX},"_i":{deserialize:HS,fixed_length:4},"_n":{deserialize:If,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qy(a,b,"_bigarray")},serialize:qB,compare:qw,hash:qA},"_bigarr02":{deserialize:function(a,b){return qy(a,b,hi)},serialize:qB,compare:qw,hash:qA}};function
-kV(a){return fW[a.caml_custom]&&fW[a.caml_custom].compare}function
-qH(f,c,d,e){var
-b=kV(c);if(b){var
+H1(a,b,c){return a.compare(b)}function
+H3(a){return a.lo32()^a.hi32()}var
+fY={"_j":{deserialize:H$,serialize:H6,fixed_length:8,compare:H1,hash:H3},"_i":{deserialize:HY,fixed_length:4},"_n":{deserialize:Il,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qC(a,b,"_bigarray")},serialize:qF,compare:qA,hash:qE},"_bigarr02":{deserialize:function(a,b){return qC(a,b,hm)},serialize:qF,compare:qA,hash:qE}};function
+kX(a){return fY[a.caml_custom]&&fY[a.caml_custom].compare}function
+qL(f,c,d,e){var
+b=kX(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-fY(a){return a
+f0(a){return a
 instanceof
 cw}function
-hG(a){return fY(a)}function
-qI(a){if(typeof
-a==="number")return a2;else
-if(fY(a))return hg;else
-if(hG(a))return 1252;else
+hJ(a){return f0(a)}function
+qM(a){if(typeof
+a==="number")return a4;else
+if(f0(a))return hk;else
+if(hJ(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=fR){var
+Array&&a[0]===a[0]>>>0&&a[0]<=fT){var
 b=a[0]|0;return b==cs?0:b}else
 if(a
 instanceof
-String)return oH;else
+String)return oJ;else
 if(typeof
-a=="string")return oH;else
+a=="string")return oJ;else
 if(a
 instanceof
-Number)return a2;else
+Number)return a4;else
 if(a&&a.caml_custom)return jW;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-bq(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-qC(a,b){a.t&6&&dS(a);b.t&6&&dS(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-hK(a,b){return qC(a,b)}function
-eR(a,b,d){var
+br(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+qG(a,b){a.t&6&&dY(a);b.t&6&&dY(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+hM(a,b){return qG(a,b)}function
+eT(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=qI(a);if(f==D){a=a[1];continue}var
-g=qI(b);if(g==D){b=b[1];continue}if(f!==g){if(f==a2){if(g==jW)return qH(a,b,-1,d);return-1}if(g==a2){if(f==jW)return qH(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aE(kz);break;case
+f=qM(a);if(f==D){a=a[1];continue}var
+g=qM(b);if(g==D){b=b[1];continue}if(f!==g){if(f==a4){if(g==jW)return qL(a,b,-1,d);return-1}if(g==a4){if(f==jW)return qL(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aF(kB);break;case
 248:var
-c=bq(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aE(kz);break;case
-250:aE("equal: got Forward_tag, should not happen");break;case
-251:aE("equal: abstract value");break;case
+c=br(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aF(kB);break;case
+250:aF("equal: got Forward_tag, should not happen");break;case
+251:aF("equal: abstract value");break;case
 252:if(a!==b){var
-c=qC(a,b);if(c!=0)return c|0}break;case
-253:aE("equal: got Double_tag, should not happen");break;case
-254:aE("equal: got Double_array_tag, should not happen");break;case
-255:aE("equal: got Custom_tag, should not happen");break;case
-1247:aE(kz);break;case
+c=qG(a,b);if(c!=0)return c|0}break;case
+253:aF("equal: got Double_tag, should not happen");break;case
+254:aF("equal: got Double_array_tag, should not happen");break;case
+255:aF("equal: got Custom_tag, should not happen");break;case
+1247:aF(kB);break;case
 1255:var
-i=kV(a);if(i!=kV(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aE("compare: abstract value");var
+i=kX(a);if(i!=kX(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aF("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -447,280 +447,280 @@ a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;ca
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-as(a,b){return eR(a,b,true)}function
-HB(){return[0]}function
-aD(a){if(a<0)aE("Bytes.create");return new
-cw(a?2:9,v,a)}function
-cy(b,a){if(a==0)dr();return b/a|0}function
-a$(a,b){return+(eR(a,b,false)==0)}function
-HD(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=v;a.t=2}else{a.c=eS(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hB(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-HE(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-HF(a){var
-b;a=bL(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,v);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+ap(a,b){return eT(a,b,true)}function
+HH(){return[0]}function
+aE(a){if(a<0)aF("Bytes.create");return new
+cw(a?2:9,w,a)}function
+cy(b,a){if(a==0)dx();return b/a|0}function
+ba(a,b){return+(eT(a,b,false)==0)}function
+HJ(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=w;a.t=2}else{a.c=eU(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hE(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+HK(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+HL(a){var
+b;a=bL(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,w);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,v),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bB("float_of_string")}function
-k8(d){d=bL(d);var
-e=d.length;if(e>31)aE("format_int: format too long");var
-a={justify:dO,signstyle:dj,filler:cU,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+d=c[3].replace(/0+$/,w),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bB("float_of_string")}function
+k_(d){d=bL(d);var
+e=d.length;if(e>31)aF("format_int: format too long");var
+a={justify:dU,signstyle:dp,filler:cX,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=dj;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bf;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-kW(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dj))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=v;if(b.justify==dO&&b.filler==cU)for(var
-d=e;d<b.width;d++)c+=cU;if(b.signedconv)if(b.sign<0)c+=dj;else
-if(b.signstyle!=dj)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bf;if(b.alternate&&b.base==16)c+=oo;if(b.justify==dO&&b.filler==bf)for(var
-d=e;d<b.width;d++)c+=bf;c+=f;if(b.justify==dj)for(var
-d=e;d<b.width;d++)c+=cU;return a(c)}function
-kX(i,c){function
+b=d.charAt(c);switch(b){case"-":a.justify=dp;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bi;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+kY(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dp))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=w;if(b.justify==dU&&b.filler==cX)for(var
+d=e;d<b.width;d++)c+=cX;if(b.signedconv)if(b.sign<0)c+=dp;else
+if(b.signstyle!=dp)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bi;if(b.alternate&&b.base==16)c+=oq;if(b.justify==dU&&b.filler==bi)for(var
+d=e;d<b.width;d++)c+=bi;c+=f;if(b.justify==dp)for(var
+d=e;d<b.width;d++)c+=cX;return a(c)}function
+kZ(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(dO)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(bf);if(b>0)a=a+bJ+new
-Array(b+1).join(bf);return a}else
+c=parseInt(a.toString().split(dU)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(bi);if(b>0)a=a+bJ+new
+Array(b+1).join(bi);return a}else
 return a.toFixed(b)}}var
-a,e=k8(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kr;e.filler=cU}else
-if(!isFinite(c)){a=kO;e.filler=cU}else
+a,e=k_(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=ks;e.filler=cX}else
+if(!isFinite(c)){a=kQ;e.filler=cX}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==kQ)a=a.slice(0,b-1)+bf+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(kQ),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bf)b--;if(a.charAt(b)==bJ)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==kQ)a=a.slice(0,b-1)+bf+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==kS)a=a.slice(0,b-1)+bi+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(kS),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bi)b--;if(a.charAt(b)==bJ)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==kS)a=a.slice(0,b-1)+bi+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bf)b--;if(a.charAt(b)==bJ)b--;a=a.slice(0,b+1)}}break}return kW(e,a)}function
-hC(e,c){if(bL(e)==fU)return a(v+c);var
-b=k8(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bi)b--;if(a.charAt(b)==bJ)b--;a=a.slice(0,b+1)}}break}return kY(e,a)}function
+hF(e,c){if(bL(e)==fW)return a(w+c);var
+b=k_(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
-d=c.toString(b.base);if(b.prec>=0){b.filler=cU;var
-f=b.prec-d.length;if(f>0)d=eS(f,bf)+d}return kW(b,d)}var
-Ih=0;function
-bU(){return Ih++}function
-kY(a){if(a==0||!isFinite(a))return[0,a,0];var
+d=c.toString(b.base);if(b.prec>=0){b.filler=cX;var
+f=b.prec-d.length;if(f>0)d=eU(f,bi)+d}return kY(b,d)}var
+In=0;function
+bT(){return In++}function
+k0(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-b_,q2(a)+1);a*=Math.pow(2,-b);while(a<bK){a*=2;b--}while(a>=1){a*=bK;b++}if(c)a=-a;return[0,a,b]}function
-qP(a){return a.toUtf16()}function
-f0(){return typeof
+b=Math.max(-b_,q6(a)+1);a*=Math.pow(2,-b);while(a<bK){a*=2;b--}while(a>=1){a*=bK;b++}if(c)a=-a;return[0,a,b]}function
+qT(a){return a.toUtf16()}function
+f3(){return typeof
 H.process!=="undefined"&&typeof
 H.process.versions!=="undefined"&&typeof
 H.process.versions.node!=="undefined"}function
-Iy(){function
-a(a){if(a.charAt(0)===b9)return[v,a.substring(1)];return}function
+IE(){function
+a(a){if(a.charAt(0)===b9)return[w,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||v,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||v,f=a[2]||v;return[d,c.substring(d.length+f.length)]}return}return f0()&&H.process&&H.process.platform?H.process.platform==="win32"?b:a:a}var
-lc=Iy();function
-q0(a){return a.slice(-1)!==b9?a+b9:a}if(f0()&&H.process&&H.process.cwd)var
-fV=H.process.cwd().replace(/\\/g,b9);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||w,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||w,f=a[2]||w;return[d,c.substring(d.length+f.length)]}return}return f3()&&H.process&&H.process.platform?H.process.platform==="win32"?b:a:a}var
+le=IE();function
+q4(a){return a.slice(-1)!==b9?a+b9:a}if(f3()&&H.process&&H.process.cwd)var
+fX=H.process.cwd().replace(/\\/g,b9);else
 var
-fV="/static";fV=q0(fV);function
-H_(a){a=qP(a);if(!lc(a))a=fV+a;var
-e=lc(a),d=e[1].split(b9),b=[];for(var
+fX="/static";fX=q4(fX);function
+Ie(a){a=qT(a);if(!le(a))a=fX+a;var
+e=le(a),d=e[1].split(b9),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-Iu(e){for(var
-f=v,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bT){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<bT;d++);if(d-c>jU){b.substr(0,1);f+=b;b=v;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<o8){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bT|a&eE)}else
-if(a<0xd800||a>=pI)b+=String.fromCharCode(oA|a>>12,bT|a>>6&eE,bT|a&eE);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<pE||h>pI)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pd|a>>18,bT|a>>12&eE,bT|a>>6&eE,bT|a&eE)}if(b.length>dP){b.substr(0,1);f+=b;b=v}}return f+b}function
-Hz(a){var
-b=9;if(!q3(a))b=8,a=Iu(a);return new
+IA(e){for(var
+f=w,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bS){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<bS;d++);if(d-c>jU){b.substr(0,1);f+=b;b=w;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<o_){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bS|a&eH)}else
+if(a<0xd800||a>=pL)b+=String.fromCharCode(oC|a>>12,bS|a>>6&eH,bS|a&eH);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<pH||h>pL)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pf|a>>18,bS|a>>12&eH,bS|a>>6&eH,bS|a&eH)}if(b.length>dV){b.substr(0,1);f+=b;b=w}}return f+b}function
+HF(a){var
+b=9;if(!q7(a))b=8,a=IA(a);return new
 cw(b,a,a.length)}function
-cb(a){return Hz(a)}var
-IP=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",or,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kJ,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kq,qa,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-dY(d,f,e,a){var
-b=IP.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,cb(f||v),cb(e||v)];return c}var
-qT={};function
-dW(a){return qT[a]}function
-dX(b,a){throw[0,b].concat(a)}function
-Hy(a){return new
+cb(a){return HF(a)}var
+IV=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",ot,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kL,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kr,qd,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+d4(d,f,e,a){var
+b=IV.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,cb(f||w),cb(e||w)];return c}var
+qX={};function
+d2(a){return qX[a]}function
+d3(b,a){throw[0,b].concat(a)}function
+HE(a){return new
 cw(4,a,a.length)}function
-ak(a){k9(ax.Sys_error,a)}function
-Ij(a){ak(a+g5)}function
+ak(a){k$(ax.Sys_error,a)}function
+Ip(a){ak(a+g_)}function
 bC(a){return a.l}function
-qv(){}function
-aU(a){this.data=a}aU.prototype=new
-qv();aU.prototype.truncate=function(a){var
-b=this.data;this.data=aD(a|0);dp(b,0,this.data,0,a)};aU.prototype.length=function(){return bC(this.data)};aU.prototype.write=function(b,d,g,a){var
+qz(){}function
+aT(a){this.data=a}aT.prototype=new
+qz();aT.prototype.truncate=function(a){var
+b=this.data;this.data=aE(a|0);dv(b,0,this.data,0,a)};aT.prototype.length=function(){return bC(this.data)};aT.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aD(b+a),f=this.data;this.data=e;dp(f,0,this.data,0,c)}b$(d,g,this.data,b,a);return 0};aU.prototype.read=function(c,a,d,b){var
-e=this.length();dp(this.data,c,a,d,b);return 0};aU.prototype.read_one=function(a){return qD(this.data,a)};aU.prototype.close=function(){};aU.prototype.constructor=aU;function
-bg(b,a){this.content={};this.root=b;this.lookupFun=a}bg.prototype.nm=function(a){return this.root+a};bg.prototype.create_dir_if_needed=function(d){var
-c=d.split(b9),b=v;for(var
-a=0;a<c.length-1;a++){b+=c[a]+b9;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bg.prototype.slash=function(a){return/\/$/.test(a)?a:a+b9};bg.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=aE(b+a),f=this.data;this.data=e;dv(f,0,this.data,0,c)}b$(d,g,this.data,b,a);return 0};aT.prototype.read=function(c,a,d,b){var
+e=this.length();dv(this.data,c,a,d,b);return 0};aT.prototype.read_one=function(a){return qH(this.data,a)};aT.prototype.close=function(){};aT.prototype.constructor=aT;function
+bj(b,a){this.content={};this.root=b;this.lookupFun=a}bj.prototype.nm=function(a){return this.root+a};bj.prototype.create_dir_if_needed=function(d){var
+c=d.split(b9),b=w;for(var
+a=0;a<c.length-1;a++){b+=c[a]+b9;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bj.prototype.slash=function(a){return/\/$/.test(a)?a:a+b9};bj.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-aU(bp(c[1]))}}};bg.prototype.exists=function(a){if(a==v)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bg.prototype.mkdir=function(c,e,d){var
-b=d&&dW(kE);if(this.exists(c))if(b)dX(b,dY(or,jQ,this.nm(c)));else
+aT(bq(c[1]))}}};bj.prototype.exists=function(a){if(a==w)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bj.prototype.mkdir=function(c,e,d){var
+b=d&&d2(kG);if(this.exists(c))if(b)d3(b,d4(ot,jQ,this.nm(c)));else
 ak(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||v;if(!this.exists(a))if(b)dX(b,dY(kJ,jQ,this.nm(a)));else
-ak(a+g5);if(!this.is_dir(a))if(b)dX(b,dY(kq,jQ,this.nm(a)));else
-ak(a+kb);this.create_dir_if_needed(this.slash(c))};bg.prototype.rmdir=function(a,f){var
-b=f&&dW(kE),c=a==v?v:this.slash(a),e=new
-RegExp(oF+c+o7);if(!this.exists(a))if(b)dX(b,dY(kJ,kC,this.nm(a)));else
-ak(a+g5);if(!this.is_dir(a))if(b)dX(b,dY(kq,kC,this.nm(a)));else
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||w;if(!this.exists(a))if(b)d3(b,d4(kL,jQ,this.nm(a)));else
+ak(a+g_);if(!this.is_dir(a))if(b)d3(b,d4(kr,jQ,this.nm(a)));else
+ak(a+kb);this.create_dir_if_needed(this.slash(c))};bj.prototype.rmdir=function(a,f){var
+b=f&&d2(kG),c=a==w?w:this.slash(a),e=new
+RegExp(oH+c+o9);if(!this.exists(a))if(b)d3(b,d4(kL,kE,this.nm(a)));else
+ak(a+g_);if(!this.is_dir(a))if(b)d3(b,d4(kr,kE,this.nm(a)));else
 ak(a+kb);for(var
 d
 in
-this.content)if(d.match(e))if(b)dX(b,dY(qa,kC,this.nm(a)));else
+this.content)if(d.match(e))if(b)d3(b,d4(qd,kE,this.nm(a)));else
 ak(this.nm(a)+": Directory not empty");delete
-this.content[c]};bg.prototype.readdir=function(a){var
-f=a==v?v:this.slash(a);if(!this.exists(a))ak(a+g5);if(!this.is_dir(a))ak(a+kb);var
+this.content[c]};bj.prototype.readdir=function(a){var
+f=a==w?w:this.slash(a);if(!this.exists(a))ak(a+g_);if(!this.is_dir(a))ak(a+kb);var
 g=new
-RegExp(oF+f+o7),d={},c=[];for(var
+RegExp(oH+f+o9),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bg.prototype.is_dir=function(a){if(a==v)return true;var
-b=this.slash(a);return this.content[b]?1:0};bg.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bj.prototype.is_dir=function(a){if(a==w)return true;var
+b=this.slash(a);return this.content[b]?1:0};bj.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bg.prototype.open=function(a,b){if(b.rdonly&&b.wronly)ak(this.nm(a)+oK);if(b.text&&b.binary)ak(this.nm(a)+oZ);this.lookup(a);if(this.content[a]){if(this.is_dir(a))ak(this.nm(a)+" : is a directory");if(b.create&&b.excl)ak(this.nm(a)+oJ);var
+this.content[a];return b};bj.prototype.open=function(a,b){if(b.rdonly&&b.wronly)ak(this.nm(a)+oM);if(b.text&&b.binary)ak(this.nm(a)+o1);this.lookup(a);if(this.content[a]){if(this.is_dir(a))ak(this.nm(a)+" : is a directory");if(b.create&&b.excl)ak(this.nm(a)+oL);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-aU(aD(0));return this.content[a]}else
-Ij(this.nm(a))};bg.prototype.register=function(c,a){var
-b;if(this.content[c])ak(this.nm(c)+oJ);if(fY(a))b=new
-aU(a);if(hG(a))b=new
-aU(bp(a));else
+aT(aE(0));return this.content[a]}else
+Ip(this.nm(a))};bj.prototype.register=function(c,a){var
+b;if(this.content[c])ak(this.nm(c)+oL);if(f0(a))b=new
+aT(a);if(hJ(a))b=new
+aT(bq(a));else
 if(a
 instanceof
 Array)b=new
-aU(Hy(a));else
+aT(HE(a));else
 if(typeof
 a==="string")b=new
-aU(qF(a));else
+aT(qJ(a));else
 if(a.toString){var
-d=bp(cb(a.toString()));b=new
-aU(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-ak(this.nm(c)+" : registering file with invalid content type")};bg.prototype.constructor=bg;function
+d=bq(cb(a.toString()));b=new
+aT(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+ak(this.nm(c)+" : registering file with invalid content type")};bj.prototype.constructor=bj;function
 A(a){return bC(a)}function
-br(b,a){return bA(b,a)}function
-Hq(d){var
+bs(b,a){return bA(b,a)}function
+Hw(d){var
 c=A(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=br(d,a);return b}function
-Hp(a){if(a.t!=4)hB(a);return a.c}function
+Array(c),a=0;for(;a<c;a++)b[a]=bs(d,a);return b}function
+Hv(a){if(a.t!=4)hE(a);return a.c}function
 cx(a){this.fs=require("fs");this.fd=a}cx.prototype=new
-qv();cx.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ak(a.toString())}};cx.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ak(a.toString())}};cx.prototype.write=function(f,b,c,e){var
-a=Hq(b);if(!(a
+qz();cx.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ak(a.toString())}};cx.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ak(a.toString())}};cx.prototype.write=function(f,b,c,e){var
+a=Hw(b);if(!(a
 instanceof
 H.Uint8Array))a=new(H.Uint8Array)(a);var
 d=H.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){ak(a.toString())}return 0};cx.prototype.read=function(g,d,c,f){var
-a=Hp(d);if(!(a
+a=Hv(d);if(!(a
 instanceof
 H.Uint8Array))a=new(H.Uint8Array)(a);var
 e=H.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){ak(a.toString())}for(var
-b=0;b<f;b++)dq(d,c+b,e[c+b]);return 0};cx.prototype.read_one=function(c){var
+b=0;b<f;b++)dw(d,c+b,e[c+b]);return 0};cx.prototype.read_one=function(c){var
 b=new(H.Uint8Array)(1),a=H.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){ak(a.toString())}return a[0]};cx.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){ak(a.toString())}};cx.prototype.constructor=cx;function
-aV(a){this.fs=require("fs");this.root=a}aV.prototype.nm=function(a){return this.root+a};aV.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aV.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aV.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aV.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){ak(a.toString())}};aV.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.open=function(f,c,g){var
+aU(a){this.fs=require("fs");this.root=a}aU.prototype.nm=function(a){return this.root+a};aU.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aU.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aU.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aU.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){ak(a.toString())}};aU.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cx(d)}catch(a){this.raise_nodejs_error(a,g)}};aV.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aV.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),og);return cb(a)}catch(a){this.raise_nodejs_error(a,c)}};aV.prototype.raise_nodejs_error=function(a,d){var
-b=dW(kE);if(d&&b){var
-c=dY(a.code,a.syscall,a.path,a.errno);dX(b,c)}else
-ak(a.toString())};aV.prototype.stats_from_js=function(a){var
+cx(d)}catch(a){this.raise_nodejs_error(a,g)}};aU.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aU.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),oi);return cb(a)}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.raise_nodejs_error=function(a,d){var
+b=d2(kG);if(d&&b){var
+c=d4(a.code,a.syscall,a.path,a.errno);d3(b,c)}else
+ak(a.toString())};aU.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aV.prototype.constructor=aV;function
-qL(b){var
-a=lc(b);if(!a)return;return a[0]+b9}var
-hI=qL(fV)||bB("unable to compute caml_root"),eT=[];if(f0())eT.push({path:hI,device:new
-aV(hI)});else
-eT.push({path:hI,device:new
-bg(hI)});eT.push({path:p3,device:new
-bg(p3)});function
-q_(b){var
-g=H_(b),b=g.join(b9),f=q0(b),c;for(var
-e=0;e<eT.length;e++){var
-a=eT[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f0()){var
-d=qL(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aU.prototype.constructor=aU;function
+qP(b){var
+a=le(b);if(!a)return;return a[0]+b9}var
+hK=qP(fX)||bB("unable to compute caml_root"),eV=[];if(f3())eV.push({path:hK,device:new
+aU(hK)});else
+eV.push({path:hK,device:new
+bj(hK)});eV.push({path:p6,device:new
+bj(p6)});function
+rc(b){var
+g=Ie(b),b=g.join(b9),f=q4(b),c;for(var
+e=0;e<eV.length;e++){var
+a=eV[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f3()){var
+d=qP(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-aV(d)};eT.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ak("no device found for "+f)}function
-HC(c,b){var
-a=q_(c);if(!a.device.register)bB("cannot register file");a.device.register(a.rest,b);return 0}function
-q1(c,b){var
-c=a(c),b=a(b);return HC(c,b)}function
-HH(){var
+aU(d)};eV.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ak("no device found for "+f)}function
+HI(c,b){var
+a=rc(c);if(!a.device.register)bB("cannot register file");a.device.register(a.rest,b);return 0}function
+q5(c,b){var
+c=a(c),b=a(b);return HI(c,b)}function
+HN(){var
 b=H.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)q1(b[a].name,b[a].content);H.jsoo_create_file=q1;H.caml_fs_tmp=[];return 0}function
-qK(){return[0]}function
-HI(a,b){return+(eR(a,b,false)>=0)}function
-k0(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=ba(d,c)}c=0;switch(e&3){case
+a=0;a<b.length;a++)q5(b[a].name,b[a].content);H.jsoo_create_file=q5;H.caml_fs_tmp=[];return 0}function
+qO(){return[0]}function
+HO(a,b){return+(eT(a,b,false)>=0)}function
+k2(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bb(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=ba(d,c)}d^=e;return d}function
-HO(a,b){return k0(a,bL(b))}function
-HL(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=ba(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=bb(d,c)}d^=e;return d}function
+HU(a,b){return k2(a,bL(b))}function
+HR(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bb(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=ba(d,c)}d^=e;return d}function
-qQ(a){switch(a.t&6){default:dS(a);case
+1:c|=b[a];d=bb(d,c)}d^=e;return d}function
+qU(a){switch(a.t&6){default:dY(a);case
 0:return a.c;case
 4:return a.c}}function
-HK(b,c){var
-a=qQ(c);return typeof
-a==="string"?k0(b,a):HL(b,a)}function
-HM(a){a^=a>>>16;a=aL(a,0x85ebca6b|0);a^=a>>>13;a=aL(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-HJ(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cu)d=cu;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(fW[a.caml_custom]&&fW[a.caml_custom].hash){var
-k=fW[a.caml_custom].hash(a);b=ba(b,k);c--}}else
+HQ(b,c){var
+a=qU(c);return typeof
+a==="string"?k2(b,a):HR(b,a)}function
+HS(a){a^=a>>>16;a=aI(a,0x85ebca6b|0);a^=a>>>13;a=aI(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+HP(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cu)d=cu;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(fY[a.caml_custom]&&fY[a.caml_custom].hash){var
+k=fY[a.caml_custom].hash(a);b=bb(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=ba(b,a[2]);c--;break;case
+248:b=bb(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=ba(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(fY(a)){b=HK(b,a);c--}else
-if(hG(a)){b=HO(b,a);c--}else
+o=a.length-1<<10|a[0];b=bb(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(f0(a)){b=HQ(b,a);c--}else
+if(hJ(a)){b=HU(b,a);c--}else
 if(typeof
-a==="string"){b=k0(b,a);c--}else
-if(a===(a|0)){b=ba(b,a+a+1);c--}else
-if(a===+a){b=kZ(b,a);c--}}b=HM(b);return b&0x3FFFFFFF}function
-HP(a,c,k){if(!isFinite(a)){if(isNaN(a))return cb(kr);return cb(a>0?ql:"-infinity")}var
+a==="string"){b=k2(b,a);c--}else
+if(a===(a|0)){b=bb(b,a+a+1);c--}else
+if(a===+a){b=k1(b,a);c--}}b=HS(b);return b&0x3FFFFFFF}function
+HV(a,c,k){if(!isFinite(a)){if(isNaN(a))return cb(ks);return cb(a>0?qp:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?v:dO,e=v;if(i)e=dj;else
+j=d<0?w:dU,e=w;if(i)e=dp;else
 switch(k){case
-43:e=dO;break;case
-32:e=cU;break;default:break}if(c>=0&&c<13){var
+43:e=dU;break;case
+32:e=cX;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bJ);if(h<0)b+=bJ+eS(c,bf);else{var
-f=h+1+c;if(b.length<f)b+=eS(f-b.length,bf);else
-b=b.substr(0,f)}}return cb(e+oo+b+"p"+j+d.toString(10))}function
-HR(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-HU(b){var
-a=dU(b);return dT([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-HZ(a){return+a.isZero()}function
-hD(a){return new
-K(a&cV,a>>24&cV,a>>31&ct)}function
-qO(a){return a.toInt()}function
-HY(a){return+a.isNeg()}function
-H2(a){return a.neg()}function
-HW(g,c){var
-a=k8(g);if(a.signedconv&&HY(c)){a.sign=-1;c=H2(c)}var
-b=v,h=hD(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(qO(e.modulus))+b}while(!HZ(c));if(a.prec>=0){a.filler=cU;var
-d=a.prec-b.length;if(d>0)b=eS(d,bf)+b}return kW(a,b)}function
-H1(a,b){return a.mul(b)}function
-H3(a,b){return a.or(b)}function
-hE(a){return a.toFloat()}function
-Ii(c){var
-a=0,e=A(c),b=10,d=1;if(e>0)switch(br(c,a)){case
+h=b.indexOf(bJ);if(h<0)b+=bJ+eU(c,bi);else{var
+f=h+1+c;if(b.length<f)b+=eU(f-b.length,bi);else
+b=b.substr(0,f)}}return cb(e+oq+b+"p"+j+d.toString(10))}function
+HX(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+H0(b){var
+a=d0(b);return dZ([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+H5(a){return+a.isZero()}function
+hG(a){return new
+K(a&cY,a>>24&cY,a>>31&ct)}function
+qS(a){return a.toInt()}function
+H4(a){return+a.isNeg()}function
+H8(a){return a.neg()}function
+H2(g,c){var
+a=k_(g);if(a.signedconv&&H4(c)){a.sign=-1;c=H8(c)}var
+b=w,h=hG(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(qS(e.modulus))+b}while(!H5(c));if(a.prec>=0){a.filler=cX;var
+d=a.prec-b.length;if(d>0)b=eU(d,bi)+b}return kY(a,b)}function
+H7(a,b){return a.mul(b)}function
+H9(a,b){return a.or(b)}function
+hH(a){return a.toFloat()}function
+Io(c){var
+a=0,e=A(c),b=10,d=1;if(e>0)switch(bs(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&br(c,a)==48)switch(br(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&bs(c,a)==48)switch(bs(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -729,25 +729,25 @@ a=0,e=A(c),b=10,d=1;if(e>0)switch(br(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-qV(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-hF(f){var
-h=Ii(f),c=h[0],i=h[1],d=h[2],g=A(f),j=-1>>>0,e=c<g?br(f,c):0,b=qV(e);if(b<0||b>=d)bB(hm);var
-a=b;for(c++;c<g;c++){e=br(f,c);if(e==95)continue;b=qV(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bB(hm)}if(c!=g)bB(hm);a=i*a;if(d==10&&(a|0)!=a)bB(hm);return a|0}function
-H8(a){return[D,a]}function
+qZ(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+hI(f){var
+h=Io(f),c=h[0],i=h[1],d=h[2],g=A(f),j=-1>>>0,e=c<g?bs(f,c):0,b=qZ(e);if(b<0||b>=d)bB(hp);var
+a=b;for(c++;c<g;c++){e=bs(f,c);if(e==95)continue;b=qZ(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bB(hp)}if(c!=g)bB(hp);a=i*a;if(d==10&&(a|0)!=a)bB(hp);return a|0}function
+Ic(a){return[D,a]}function
 cz(b,a){a|=0;if(a>b_){a-=b_;b*=Math.pow(2,b_);if(a>b_){a-=b_;b*=Math.pow(2,b_)}}if(a<-b_){a+=b_;b*=Math.pow(2,-b_)}b*=Math.pow(2,a);return b}function
-hH(a,b){return+(eR(a,b,false)<=0)}function
-k5(a,b){return+(eR(a,b,false)<0)}function
-k6(c){var
+f1(a,b){return+(eT(a,b,false)<=0)}function
+k7(a,b){return+(eT(a,b,false)<0)}function
+k8(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-H9(a){return Math.log1p(a)}function
-o(a,d){if(a<0)dR();var
+Id(a){return Math.log1p(a)}function
+o(a,d){if(a<0)dX();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-Ip(b){return a(hL(b,0,b.length))}var
-H$=function(){function
+Iv(b){return a(hN(b,0,b.length))}var
+If=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -755,41 +755,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=bT<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=bS<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=qQ(i);if(typeof
+e=[],h=qU(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Ip(k(e,f))}}();function
-Ia(c,b,a){return H$(bp(c),b,a)}function
-Ib(){return 0}var
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Iv(k(e,f))}}();function
+Ig(c,b,a){return If(bq(c),b,a)}function
+Ih(){return 0}var
 cA=new
 Array();function
-dV(c){var
-a=cA[c];if(!a.opened)ak("Cannot flush a closed channel");if(!a.buffer||a.buffer==v)return 0;if(a.fd&&ax.fds[a.fd]&&ax.fds[a.fd].output){var
+d1(c){var
+a=cA[c];if(!a.opened)ak("Cannot flush a closed channel");if(!a.buffer||a.buffer==w)return 0;if(a.fd&&ax.fds[a.fd]&&ax.fds[a.fd].output){var
 b=ax.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=v;return 0}function
-qY(e,f){var
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=w;return 0}function
+q2(e,f){var
 b=cA[e],d=a(f),c=A(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-Iv(a){var
-a=la(a),b=H;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+IB(a){var
+a=lc(a),b=H;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-Iw(a){var
-a=la(a),b=H;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+IC(a){var
+a=lc(a),b=H;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-hM(c,e,d,a){if(ax.fds===undefined)ax.fds=new
+hO(c,e,d,a){if(ax.fds===undefined)ax.fds=new
 Array();a=a?a:{};var
 b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;ax.fds[c]=b;if(!ax.fd_last_idx||c>ax.fd_last_idx)ax.fd_last_idx=c;return c}function
-IQ(c,b,g){var
+IW(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -799,175 +799,175 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ak(bL(c)+oK);if(a.text&&a.binary)ak(bL(c)+oZ);var
-d=q_(c),e=d.device.open(d.rest,a),f=ax.fd_last_idx?ax.fd_last_idx:0;return hM(f+1,qY,e,a)}hM(0,qY,new
-aU(aD(0)));hM(1,Iw,new
-aU(aD(0)));hM(2,Iv,new
-aU(aD(0)));function
-Ic(a){var
-c=ax.fds[a];if(c.flags.wronly)ak(pj+a+" is writeonly");var
-d=null;if(a==0&&f0()){var
-e=require("fs");d=function(){return cb(e.readFileSync(0,og))}}var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ak(bL(c)+oM);if(a.text&&a.binary)ak(bL(c)+o1);var
+d=rc(c),e=d.device.open(d.rest,a),f=ax.fd_last_idx?ax.fd_last_idx:0;return hO(f+1,q2,e,a)}hO(0,q2,new
+aT(aE(0)));hO(1,IC,new
+aT(aE(0)));hO(2,IB,new
+aT(aE(0)));function
+Ii(a){var
+c=ax.fds[a];if(c.flags.wronly)ak(pm+a+" is writeonly");var
+d=null;if(a==0&&f3()){var
+e=require("fs");d=function(){return cb(e.readFileSync(0,oi))}}var
 b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cA[b.fd]=b;return b.fd}function
-qR(c){var
-b=ax.fds[c];if(b.flags.rdonly)ak(pj+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:v};cA[a.fd]=a;return a.fd}function
-Id(){var
+qV(c){var
+b=ax.fds[c];if(b.flags.rdonly)ak(pm+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:w};cA[a.fd]=a;return a.fd}function
+Ij(){var
 b=0;for(var
 a=0;a<cA.length;a++)if(cA[a]&&cA[a].opened&&cA[a].out)b=[0,cA[a].fd,b];return b}function
 aO(a){return a}function
-Ie(g,d,h,f){var
+Ik(g,d,h,f){var
 b=cA[g];if(!b.opened)ak("Cannot output to a closed channel");var
-a;if(h==0&&bC(d)==f)a=d;else{a=aD(f);dp(d,h,a,0,f)}var
-i=aO(a),c=bL(i),e=c.lastIndexOf(ow);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);dV(g);b.buffer+=c.substr(e+1)}return 0}function
-k7(b,a,d,c){return Ie(b,bp(a),d,c)}function
-qS(c,b){var
-d=a(String.fromCharCode(b));k7(c,d,0,1);return 0}function
-fZ(b,a){if(a==0)dr();return b%a}function
-HT(a,b){return a.add(b)}function
-H4(a,b){return a.sub(b)}function
-qU(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pq):Math.pow(2,-pq);var
-b=fX(a),d=hD(1);if(a<c==a>0)b=HT(b,d);else
-b=H4(b,d);return ca(b)}function
-cX(a,b){return+(eR(a,b,false)!=0)}function
-Ig(a,b){a[0]=D;a[1]=b;return 0}function
+a;if(h==0&&bC(d)==f)a=d;else{a=aE(f);dv(d,h,a,0,f)}var
+i=aO(a),c=bL(i),e=c.lastIndexOf(oy);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d1(g);b.buffer+=c.substr(e+1)}return 0}function
+k9(b,a,d,c){return Ik(b,bq(a),d,c)}function
+qW(c,b){var
+d=a(String.fromCharCode(b));k9(c,d,0,1);return 0}function
+f2(b,a){if(a==0)dx();return b%a}function
+HZ(a,b){return a.add(b)}function
+H_(a,b){return a.sub(b)}function
+qY(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pt):Math.pow(2,-pt);var
+b=fZ(a),d=hG(1);if(a<c==a>0)b=HZ(b,d);else
+b=H_(b,d);return ca(b)}function
+c0(a,b){return+(eT(a,b,false)!=0)}function
+Im(a,b){a[0]=D;a[1]=b;return 0}function
 E(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(fY(a))return hg;else
-if(hG(a))return hg;else
+if(f0(a))return hk;else
+if(hJ(a))return hk;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return fR;else
-return a2}function
-bW(b,c,a){if(a&&H.toplevelReloc)b=H.toplevelReloc(a);ax[b+1]=c;if(a)ax[a]=c}function
-k_(a,b){qT[bL(a)]=b;return 0}function
-Im(a){return Math.round(a)}function
-hJ(a){if(a==0)a=1/a;return a<0?1:0}function
-Hv(a,b){if(a===b)return 1;a.t&6&&dS(a);b.t&6&&dS(b);return a.c==b.c?1:0}function
-F(a,b){return Hv(a,b)}function
-Io(){aE(ka)}function
-X(b,a){if(a>>>0>=A(b))Io();return br(b,a)}function
+if(a&&a.caml_custom)return fT;else
+return a4}function
+bV(b,c,a){if(a&&H.toplevelReloc)b=H.toplevelReloc(a);ax[b+1]=c;if(a)ax[a]=c}function
+la(a,b){qX[bL(a)]=b;return 0}function
+Is(a){return Math.round(a)}function
+hL(a){if(a==0)a=1/a;return a<0?1:0}function
+HB(a,b){if(a===b)return 1;a.t&6&&dY(a);b.t&6&&dY(b);return a.c==b.c?1:0}function
+F(a,b){return HB(a,b)}function
+Iu(){aF(ka)}function
+X(b,a){if(a>>>0>=A(b))Iu();return bs(b,a)}function
 G(a,b){return 1-F(a,b)}function
-Iq(){return 0x7FFFFFFF/4|0}function
-Ik(){qW(ax.Not_found)}function
-qZ(c){var
-a=H,b=qP(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cb(a.process.env[b]);if(H.jsoo_static_env&&H.jsoo_static_env[b])return cb(H.jsoo_static_env[b]);Ik()}function
-Ir(){if(H.crypto)if(typeof
+Iw(){return 0x7FFFFFFF/4|0}function
+Iq(){q0(ax.Not_found)}function
+q3(c){var
+a=H,b=qT(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cb(a.process.env[b]);if(H.jsoo_static_env&&H.jsoo_static_env[b])return cb(H.jsoo_static_env[b]);Iq()}function
+Ix(){if(H.crypto)if(typeof
 H.crypto.getRandomValues==="function"){var
 a=new(H.Uint32Array)(1);H.crypto.getRandomValues(a);return[0,a[0]]}else
 if(H.crypto.randomBytes==="function"){var
 b=H.crypto.randomBytes(4),a=new(H.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-HQ=new
-Date().getTime()*qd;function
-Is(){var
+HW=new
+Date().getTime()*qg;function
+Iy(){var
 a=new
-Date().getTime();return a*qd-HQ}function
-k$(a){var
+Date().getTime();return a*qg-HW}function
+lb(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-aW(b,a){return{joo_tramp:b,joo_args:a}}function
-It(a){return Math.trunc(a)}function
-qX(a){return a}function
-bh(a){if(a
+aV(b,a){return{joo_tramp:b,joo_args:a}}function
+Iz(a){return Math.trunc(a)}function
+q1(a){return a}function
+a5(a){if(a
 instanceof
 Array)return a;if(H.RangeError&&a
 instanceof
-H.RangeError&&a.message&&a.message.match(/maximum call stack/i))return qX(ax.Stack_overflow);if(H.InternalError&&a
+H.RangeError&&a.message&&a.message.match(/maximum call stack/i))return q1(ax.Stack_overflow);if(H.InternalError&&a
 instanceof
-H.InternalError&&a.message&&a.message.match(/too much recursion/i))return qX(ax.Stack_overflow);if(a
+H.InternalError&&a.message&&a.message.match(/too much recursion/i))return q1(ax.Stack_overflow);if(a
 instanceof
-H.Error&&dW(oy))return[0,dW(oy),a];return[0,ax.Failure,cb(String(a))]}function
-aF(b){var
-a=Number(b);return a>=-oC&&a<=dl?a:b}function
-ao(a){return BigInt(a)}var
-bs=BigInt(0);function
-q4(b){var
-a=ao(b);return aF(a<bs?-a:a)}function
-q5(a,b){return aF(ao(a)+ao(b))}var
+H.Error&&d2(oA))return[0,d2(oA),a];return[0,ax.Failure,cb(String(a))]}function
+aG(b){var
+a=Number(b);return a>=-oE&&a<=ds?a:b}function
+aq(a){return BigInt(a)}var
+bt=BigInt(0);function
+q8(b){var
+a=aq(b);return aG(a<bt?-a:a)}function
+q9(a,b){return aG(aq(a)+aq(b))}var
 cc=BigInt(1);function
-hN(f,b){if(b===0)dr();var
-e=ao(f),a=ao(b),c=e/a,d=e%a;return aF(d!==bs&&d<bs===a<bs?c+cc:c)}function
-dZ(a,b){return a<b?-1:a>b?1:0}function
-hO(b,a){if(a===0)dr();return aF(ao(b)/ao(a))}function
-IJ(b,a){if(a===0)dr();return aF(ao(b)%ao(a))}function
-Iz(a,b){return[0,hO(a,b),IJ(a,b)]}function
-q6(a,b){return hO(a,b)}function
-d0(a,b){return a===b?1:0}function
-q7(a,b,c){return aF(ao(a)>>BigInt(b)&(cc<<BigInt(c))-cc)}function
-hP(f,b){if(b===0)dr();var
-e=ao(f),a=ao(b),c=e/a,d=e%a;return aF(d!==bs&&d<bs!==a<bs?c-cc:c)}function
-IA(c,b){if(bL(c)!==fU)aE("Z.format");return a(String(b))}function
-IB(f,g){var
-b=ao(f),a=ao(g),h=BigInt("9007199254740992"),c,e,d;if(b<bs)b=-b;if(a<bs)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bs){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aF(BigInt(e))}if((b&b-cc)===bs)return aF(a&-a);if((a&a-cc)===bs){c=b&-b;return aF(c<a?c:a)}c=b%a;b=a;a=c}return aF(b)}function
-IC(a){return 0}function
-ID(a,b){return aF(ao(a)|ao(b))}function
-IE(a,b){return aF(ao(a)*ao(b))}function
-IF(b,c){var
-a=b*c;return a>=-oC&&a<=dl?0:1}function
-IG(a){return aF(-ao(a))}function
-bX(b){var
-a=ao(b);return a===bs?0:(a<bs?-a:a).toString(2).length}function
-lb(a){if(!isFinite(a))bB(kv);return aF(BigInt(Math.trunc(a)))}function
-IH(a,e,c,d){var
-b=bL(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aE("Z.of_substring_base: invalid digit");return aF(BigInt(b))}function
-ld(b,a){var
+hP(f,b){if(b===0)dx();var
+e=aq(f),a=aq(b),c=e/a,d=e%a;return aG(d!==bt&&d<bt===a<bt?c+cc:c)}function
+d5(a,b){return a<b?-1:a>b?1:0}function
+hQ(b,a){if(a===0)dx();return aG(aq(b)/aq(a))}function
+IP(b,a){if(a===0)dx();return aG(aq(b)%aq(a))}function
+IF(a,b){return[0,hQ(a,b),IP(a,b)]}function
+q_(a,b){return hQ(a,b)}function
+d6(a,b){return a===b?1:0}function
+q$(a,b,c){return aG(aq(a)>>BigInt(b)&(cc<<BigInt(c))-cc)}function
+hR(f,b){if(b===0)dx();var
+e=aq(f),a=aq(b),c=e/a,d=e%a;return aG(d!==bt&&d<bt!==a<bt?c-cc:c)}function
+IG(c,b){if(bL(c)!==fW)aF("Z.format");return a(String(b))}function
+IH(f,g){var
+b=aq(f),a=aq(g),h=BigInt("9007199254740992"),c,e,d;if(b<bt)b=-b;if(a<bt)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bt){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aG(BigInt(e))}if((b&b-cc)===bt)return aG(a&-a);if((a&a-cc)===bt){c=b&-b;return aG(c<a?c:a)}c=b%a;b=a;a=c}return aG(b)}function
+II(a){return 0}function
+IJ(a,b){return aG(aq(a)|aq(b))}function
+IK(a,b){return aG(aq(a)*aq(b))}function
+IL(b,c){var
+a=b*c;return a>=-oE&&a<=ds?0:1}function
+IM(a){return aG(-aq(a))}function
+bW(b){var
+a=aq(b);return a===bt?0:(a<bt?-a:a).toString(2).length}function
+ld(a){if(!isFinite(a))bB(kw);return aG(BigInt(Math.trunc(a)))}function
+IN(a,e,c,d){var
+b=bL(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aF("Z.of_substring_base: invalid digit");return aG(BigInt(b))}function
+lf(b,a){var
 c=cc;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-f1(b,a){if(a<0)aE("Z.pow");return aF(ld(ao(b),a))}function
-II(a){return aF(ao(a)-cc)}function
-IK(g,d){var
-f=ao(g),b=bs,a=cc,e=BigInt(2);while(ld(a,d)<=f)a=a*e;while(a-b>cc){var
-c=(b+a)/e;if(ld(c,d)<=f)b=c;else
-a=c}return aF(b)}function
-q8(a,b){return aF(ao(a)<<BigInt(b))}function
-IL(a,b){return aF(ao(a)>>BigInt(b))}function
-bi(a){return a<0?-1:a>0?1:0}function
-q9(a,b){return aF(ao(a)-ao(b))}function
-IM(a){return aF(ao(a)+cc)}function
-IN(a){if(typeof
-a!=="number")bB(kv);return a}function
-hQ(b){var
-a=BigInt.asUintN(64,ao(b));return qM(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-IO(f){H.tightropeCheck=function(d){var
+f4(b,a){if(a<0)aF("Z.pow");return aG(lf(aq(b),a))}function
+IO(a){return aG(aq(a)-cc)}function
+IQ(g,d){var
+f=aq(g),b=bt,a=cc,e=BigInt(2);while(lf(a,d)<=f)a=a*e;while(a-b>cc){var
+c=(b+a)/e;if(lf(c,d)<=f)b=c;else
+a=c}return aG(b)}function
+ra(a,b){return aG(aq(a)<<BigInt(b))}function
+IR(a,b){return aG(aq(a)>>BigInt(b))}function
+bk(a){return a<0?-1:a>0?1:0}function
+rb(a,b){return aG(aq(a)-aq(b))}function
+IS(a){return aG(aq(a)+cc)}function
+IT(a){if(typeof
+a!=="number")bB(kw);return a}function
+hS(b){var
+a=BigInt.asUintN(64,aq(b));return qQ(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+IU(f){H.tightropeCheck=function(d){var
 e=[];for(var
 b=0;b<d.length;b+=b8)e.push(String.fromCharCode.apply(null,d.subarray(b,b+b8)));var
-c=f(a(e.join(v)));return{code:c[1],words:bL(c[2])}};return 0}function
-H6(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-HG(b){var
-a=v;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&H6(b[1]))var
+c=f(a(e.join(w)));return{code:c[1],words:bL(c[2])}};return 0}function
+Ia(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+HM(b){var
+a=w;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Ia(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=kj;var
+d=f;d<e.length;d++){if(d>f)a+=kk;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cw)a+=hc+c.toString()+hc;else
+cw)a+=hh+c.toString()+hh;else
 if(typeof
-c=="string")a+=hc+c.toString()+hc;else
-a+=pU}a+=")"}else
-if(b[0]==aq)a+=b[1];return a}function
-qJ(a){if(a
+c=="string")a+=hh+c.toString()+hh;else
+a+=pX}a+=")"}else
+if(b[0]==as)a+=b[1];return a}function
+qN(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==aq)){var
-c=dW(pB);if(c)c(a,false);else{var
-d=HG(a),b=dW(of);if(b)b(0);H.console.error(kA+d+ow)}}else
+Array&&(a[0]==0||a[0]==as)){var
+c=d2(pE);if(c)c(a,false);else{var
+d=HM(a),b=d2(oh);if(b)b(0);H.console.error(kC+d+oy)}}else
 throw a}function
-In(){var
-a=H;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){qJ(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(qn,function(a){if(a.error)qJ(a.error)})}In();function
-b(a,b){return a.length==1?a(b):cW(a,[b])}function
-e(a,b,c){return a.length==2?a(b,c):cW(a,[b,c])}function
-P(a,b,c,d){return a.length==3?a(b,c,d):cW(a,[b,c,d])}function
-g3(a,b,c,d,e){return a.length==4?a(b,c,d,e):cW(a,[b,c,d,e])}function
-fF(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):cW(a,[b,c,d,e,f])}function
-Hk(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cW(a,[b,c,d,e,f,g,h])}HH();var
-f3=[aq,a(pi),-1],lg=[aq,a(pD),-2],f2=[aq,a(ko),-3],le=[aq,a(pT),-4],lh=[aq,a(o4),-6],L=[aq,a(p1),-7],lf=[aq,a(oE),-8],hS=[aq,a(p5),-9],aa=[aq,a(qe),-11],li=[aq,a(pr),-12],Hi=[4,0,0,0,[12,45,[4,0,0,0,0]]],ia=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(pM),[4,0,0,0,[12,45,[4,0,0,0,[11,a(o2),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Hj=[0,a(kg),[0,a(kf),[0,a(g$),[0,a(eO),0]]]],jc=[0,a(kK),[0,a(qm),[0,a(od),0]]],gN=[0,a(kh),[0,a("slab of few data"),[0,a(dQ),[0,a("value slab of few data"),0]]]],jb=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jJ=[0,1,0,0];bW(11,li,pr);bW(10,aa,qe);bW(9,[aq,a(oQ),-10],oQ);bW(8,hS,p5);bW(7,lf,oE);bW(6,L,p1);bW(5,lh,o4);bW(4,[aq,a(pF),-5],pF);bW(3,le,pT);bW(2,f2,ko);bW(1,lg,pD);bW(0,f3,pi);var
-rm=a("output_substring"),rj=a("%.12g"),ri=a(bJ),rg=a(oS),rh=a(pX),q$=bV(0,0,pZ),ra=bV(0,0,65520),rb=bV(1,0,pZ),rd=bV(oD,oD,32751),re=bV(0,0,15536),ro=a("option is None"),rq=a("\\\\"),rr=a("\\'"),rs=a("\\b"),rt=a("\\t"),ru=a("\\n"),rv=a("\\r"),rp=a("Char.chr"),rB=a("List.fold_left2"),rC=a("List.combine"),rA=a("List.init"),ry=a("nth"),rz=a("List.nth"),rx=a("tl"),rw=a("hd"),rF=a("String.blit / Bytes.blit_string"),rE=a("Bytes.blit"),rD=a("String.sub / Bytes.sub"),rK=a("String.contains_from / Bytes.contains_from"),rH=a(v),rG=a("String.concat"),rP=a("Array.map2: arrays must have the same length"),rO=a("Array.blit"),rN=a("Array.fill"),rM=a("Array.sub"),rL=a("Array.init"),rU=a("Set.remove_min_elt"),rV=[0,0,0,0],rW=[0,0,0],rX=[0,a("set.ml"),570,18],rQ=a(hl),rR=a(hl),rS=a(hl),rT=a(hl),r3=a("Map.remove_min_elt"),r4=[0,0,0,0],r5=[0,a("map.ml"),fO,10],r6=[0,0,0],rZ=a(ha),r0=a(ha),r1=a(ha),r2=a(ha),r7=a("Stdlib.Stack.Empty"),r8=a("Stdlib.Queue.Empty"),r_=a("CamlinternalLazy.Undefined"),se=a("Buffer.add_substring/add_subbytes"),sd=a("Buffer.add: cannot grow buffer"),sc=[0,a(p_),93,2],sb=[0,a(p_),94,2],sn=a("%c"),so=a("%s"),sp=a(pp),sq=a(oB),sr=a(pS),ss=a(pz),st=a("%f"),su=a("%B"),sv=a("%{"),sw=a("%}"),sx=a("%("),sy=a("%)"),sz=a("%a"),sA=a("%t"),sB=a("%?"),sC=a("%r"),sD=a("%_r"),sE=[0,a(aN),850,23],sP=[0,a(aN),814,21],sH=[0,a(aN),815,21],sQ=[0,a(aN),818,21],sI=[0,a(aN),819,21],sR=[0,a(aN),822,19],sJ=[0,a(aN),823,19],sS=[0,a(aN),826,22],sK=[0,a(aN),827,22],sT=[0,a(aN),831,30],sL=[0,a(aN),832,30],sN=[0,a(aN),836,26],sF=[0,a(aN),837,26],sO=[0,a(aN),846,28],sG=[0,a(aN),847,28],sM=[0,a(aN),851,23],tW=a(oN),tU=[0,a(aN),1558,4],tV=a("Printf: bad conversion %["),tX=[0,a(aN),1626,39],tY=[0,a(aN),1649,31],tZ=[0,a(aN),1650,31],t0=a("Printf: bad conversion %_"),t1=a(oL),t2=a(oR),t3=a(oL),t4=a(oR),tS=a(kr),tQ=a("neg_infinity"),tR=a(ql),tP=a(bJ),tK=[0,kk],ty=a("%+nd"),tz=a("% nd"),tB=a("%+ni"),tC=a("% ni"),tD=a("%nx"),tE=a("%#nx"),tF=a("%nX"),tG=a("%#nX"),tH=a("%no"),tI=a("%#no"),tx=a("%nd"),tA=a(pS),tJ=a("%nu"),tl=a("%+ld"),tm=a("% ld"),to=a("%+li"),tp=a("% li"),tq=a("%lx"),tr=a("%#lx"),ts=a("%lX"),tt=a("%#lX"),tu=a("%lo"),tv=a("%#lo"),tk=a("%ld"),tn=a(oB),tw=a("%lu"),s_=a("%+Ld"),s$=a("% Ld"),tb=a("%+Li"),tc=a("% Li"),td=a("%Lx"),te=a("%#Lx"),tf=a("%LX"),tg=a("%#LX"),th=a("%Lo"),ti=a("%#Lo"),s9=a("%Ld"),ta=a(pz),tj=a("%Lu"),sX=a("%+d"),sY=a("% d"),s0=a("%+i"),s1=a("% i"),s2=a("%x"),s3=a("%#x"),s4=a("%X"),s5=a("%#X"),s6=a("%o"),s7=a("%#o"),sW=a(fU),sZ=a(pp),s8=a(oN),sf=a("@]"),sg=a("@}"),sh=a("@?"),si=a("@\n"),sj=a("@."),sk=a("@@"),sl=a("@%"),sm=a("@"),sU=a("CamlinternalFormat.Type_mismatch"),t8=a(v),t9=[0,[11,a(kj),[2,0,[2,0,0]]],a(", %s%s")],ux=[0,[11,a(kA),[2,0,[12,10,0]]],a(qc)],uy=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uw=a("Fatal error: out of memory in uncaught exception handler"),uu=[0,[11,a(kA),[2,0,[12,10,0]]],a(qc)],up=[0,[2,0,[12,10,0]],a("%s\n")],uh=a("Raised at"),ui=a("Re-raised at"),uj=a("Raised by primitive operation at"),uk=a("Called from"),ul=a(" (inlined)"),un=a(v),um=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(pM),Hi]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uo=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uc=a("Out of memory"),ud=a("Stack overflow"),ue=a("Pattern matching failed"),uf=a("Assertion failed"),ug=a("Undefined recursive module"),t_=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],t$=a(v),ua=a(v),ub=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],t7=[0,[4,0,0,0,0],a(fU)],t5=[0,[3,0,0],a("%S")],t6=a(pU),ur=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],uB=a("Fun.Finally_raised: "),uz=a("Stdlib.Fun.Finally_raised"),uC=a("x"),uG=a("Hashtbl: unsupported hash table format"),Hg=a("OCAMLRUNPARAM"),He=a("CAMLRUNPARAM"),uD=a(v),u1=[3,0,3],u2=a(bJ),uW=a(qp),uX=a("<\/"),uY=a(v),uS=a(qp),uT=a("<"),uU=a(v),uQ=a(on),uP=[0,a(v)],uL=a(v),uM=a(v),uN=a(v),uO=a(v),uJ=[0,a(v),0,a(v)],uI=a(v),uH=a("Stdlib.Format.String_tag"),va=bV(1,0,0),u9=a(kv),u_=a("ml_z_overflow"),u$=a(fU),vh=a(pb),vg=a(pb),vb=a(bf),vc=a("+inf"),vd=a("-inf"),ve=a("undef"),vf=a(b9),vv=[0,0],vw=[0,[0,0,0]],vs=[0,0,0],vy=a("this is not a certificate, or it is damaged: "),vx=a("Refusal.Refused"),vI=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],vE=bV(8,0,0),vF=a("\x80"),vG=[0,[4,6,[0,2,8],0,0],a("%08x")],vH=a(v),v0=a(ks),v1=a(ks),v2=a("a member repeats what is not there"),vY=a("a member has a block of no kind"),vZ=a("a member has a block of another length"),v3=a(j5),v5=a("a code repeats nothing"),v4=a(j5),vX=a("a member is longer than it says"),vW=a(ks),vV=a("a member ends early"),v6=a(ps),vJ=a(j5),vK=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],vM=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,px,258],vO=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],vQ=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pA,385,513,769,1025,1537,ku,3073,4097,6145,8193,12289,16385,24577],vS=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wf=a("a member has another length or sum"),v_=a(p6),v$=a("a member is encrypted or stored in another way"),wa=a(p6),wb=a("a member's name is no ASCII text"),wc=a("it would take more than 40 times its own size in memory"),wd=a("too many members, or two of one name"),we=a(ps),wg=a("PK\x01\x02"),v9=a("PK\x03\x04"),wh=a("PK\x05\x06"),wi=a("its members do not fill the file, or its directory is wrong"),wj=a(oi),wk=a("the digest is longer"),wm=a(v),wl=a(oi),wr=[5,0],wp=[0,1],wq=a(oS),wo=a("null"),wt=[0,0],wu=a(pX),ws=[4,0],wn=a("Json.Wrong"),wE=a(v),wv=a(j0),ww=a(ox),wx=a(kc),wy=a(kP),wz=a(p7),wA=a(kp),wB=a(oM),wC=a(hy),wD=a(pm),wS=a('"\\/bfnrt'),wT=a(fM),wU=a("a name is there twice"),xL=a("no term of a polynomial"),xJ=a("no term"),xI=a("no power of a parameter"),xK=a(v),xM=a("a polynomial has a monomial twice"),xG=a(v),xH=a("no rational"),xF=a("no number"),xB=a(eK),xC=a("has too many lines, terms or factors"),xE=a(v),xD=a("is no list of lines"),xA=a("has another number of dimensions"),xz=a("is missing"),xy=a(eK),xx=a(pQ),xw=a(eK),xu=a(pQ),xv=a(eK),xs=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xt=a("has another length"),xr=bV(1,0,0),xq=a(kO),xp=a("is no number in range"),xo=a("is no whole number in range"),xn=a("is not true or false"),xm=a("is none of its words"),xl=a("the field "),xk=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xj=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],w6=a("there is no header"),w7=a(kM),w8=a(kM),w9=a("the header is longer than 1 MiB"),w_=a(fM),w$=a(fM),xb=[0,a(kH),[0,a(po),[0,a(o9),0]]],xc=a("a certificate of another format: format 6 is read"),xd=[1,6],xe=a(o9),xf=a(kH),xg=a("no arrays"),xh=a("it lists other members"),xi=a("it would take too much memory"),xa=a("the header has other fields"),wX=a("-+.0123456789"),wY=a(dj),wZ=a(bf),w0=a(bJ),w1=a("eE"),w2=a("+-"),w3=a(fM),w4=a("-+.eE0123456789"),wW=a(fM),wF=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],wG=a(pm),wH=a(hy),wI=a(j0),wJ=a(ox),wK=a(kc),wL=a(kP),wM=a(p7),wN=a(kp),wO=a(oM),wQ=[0,a(kp),[0,a(kc),[0,a(kP),0]]],wP=a(j0),zR=a(od),zS=a(kK),zT=a(b6),zU=a(dQ),zX=a(b6),zY=a(b6),zZ=a(dQ),zV=a(oj),zW=a("the method "),zA=a(": the confidence is nominal"),zz=a(g7),zB=a(g8),zC=a(g8),zD=a(fS),zE=a(fJ),zF=a(pa),zG=a(ho),zH=a(fT),zI=[0,a(kK),[0,a(qm),[0,a(ou),0]]],zJ=a("rows were left out by their outcomes"),zK=a(hk),zL=a("nobody says that ends or order in time of the data are known"),zM=a("visits were not fixed in advance, or the data looked at while they came"),zQ=a(hn),zN=a("the amount was not fixed in advance: the data were looked at"),zO=a(hn),zP=a(b6),zy=a(dQ),zi=a(g7),zj=a(fS),zk=a(op),zl=a(ht),zq=a(eJ),zm=a(hn),zn=a(fJ),zo=a(eJ),zp=a(eJ),zh=a(g_),ze=a(pW),zf=a("problem.data.batch_transition"),zg=a("problem.data.batch_count"),zd=a(pW),zb=a(pt),zc=a(pt),y_=[0,[0,a(b6),0],[0,[0,a(dQ),0],0]],y$=a(jR),za=a("problem.data.shared_by"),y9=a(oj),y8=a(p4),y7=a(ph),y6=a(g_),y5=a(ol),yZ=a(oh),y0=a(b5),y1=a(b7),y2=a(j_),y3=a(kI),y4=a(g4),yY=a(p0),yV=[0,[11,a(eL),[4,0,0,0,[12,46,[2,0,0]]]],a(pK)],yW=a(b7),yX=a(b5),yS=a(eO),yT=[0,[11,a(eL),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],yU=[0,[11,a(eL),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],yD=[0,[11,a(eL),[4,0,0,0,[12,46,[2,0,0]]]],a(pK)],yE=a(hp),yF=a(eD),yG=a(hw),yR=a(kf),yH=a(kg),yI=a(g$),yJ=a(g$),yK=a(hv),yL=a(fH),yM=a(j9),yP=[0,0],yQ=[0,1],yN=a(fH),yO=a(g9),yC=a(hf),yB=a(fK),yg=a(hu),yh=a(fP),yA=a(fP),yi=a(di),yj=[0,1],yy=a(fL),yz=a(fL),yk=a(g6),yl=a(hx),ym=a(hx),yn=a(kD),yo=a(ke),yp=a(eN),yq=a(hq),yr=a(hs),ys=a(di),yt=a(dk),yu=a(dm),yv=a(bo),yw=a("problem.graph.initial"),yx=a(oI),yd=a(fK),ye=a(fG),yf=a(fK),yb=a(fG),yc=a(fG),ya=a(oO),x3=a(pf),x4=a(p$),x5=a(p$),x6=a(p9),x7=a(p9),x8=a(ol),x9=a(g_),x_=a("problem.lower"),x$=a("problem.upper"),x0=a(pu),x1=a(pu),xX=a("problem.graph.successor"),xY=a(pf),xZ=a(oI),xT=a(bJ),xS=a(bJ),xV=a(eF),xW=a(fI),xP=a(bJ),xQ=a(bJ),xR=a("what it says of "),xU=[0,a(fI),[0,a(eF),0]],xN=a(kO),xO=[0,[0,a("problem.graph"),[0,a(jZ),[0,a(kS),[0,a(ky),[0,a(j3),0]]]]],[0,k6([a("problem.objective"),a(hu),a(g9),a(hv),a(hf),a(g6),a(fL),a(fP),a(fG),a(fK),a(ke),a(kD),a(hx)]),[0,[0,a(fI),[0,a(pJ),[0,a(b5),[0,a(b7),[0,a(qg),[0,a(pG),[0,a(pg),[0,a(j4),0]]]]]]]],[0,[0,a(p0),[0,a(b5),[0,a(b7),[0,a(j_),[0,a(kI),[0,a(g4),0]]]]]],[0,k6([a(ph),a(j6),a(kR),a(jT),a(fS),a(ho),a(hk),a(fJ),a(eJ),a(ht),a(g8),a(pV),a(kN),a(jP),a(kw)]),[0,[0,a(eF),[0,a(kl),[0,a(hp),[0,a(b5),[0,a(b7),Hj]]]]],0]]]]]],EI=a("'"),EJ=a("unknown member '"),EG=a("a coupled proof of no claim"),EH=a("coupled values with step bounds"),ED=a("a difference of claims that are not there, or of no policies"),EE=a(eO),EF=a(eD),Eg=[0,a(fI),[0,a(eF),[0,a(qt),[0,a(jX),[0,a(om),0]]]]],Eh=a(v),Ei=a(om),Ej=[0,a(p8),[0,a(oU),[0,a(ki),[0,a(jY),[0,a(j4),[0,a(pN),0]]]]]],Ek=a("problem."),El=a(fI),Em=a("problem.time"),En=a("chains in continuous time"),Eo=a(p8),Ep=a(oU),Eq=a("an automaton is for temporal questions"),Er=a(fQ),Es=a(pN),Et=a(fQ),Eu=a("temporal formulas"),Ev=a(j4),Ew=a("an assumption about supports that does not fit the model"),Ex=a("hints about sets do not fit the model"),Ey=a(jX),EK=a(jX),Ez=a(eF),EA=a(qt),EB=a("every claim needs its hints, and there must be one"),EC=a("two claims have one name"),Ee=a("'about' has texts that are too long"),Ed=a("'about' has other things than texts"),Ec=a("'about' is no object of texts"),D5=a("shares of pilots that are none, or too many"),DP=[0,a(hh),[0,a(pl),[0,a(kh),0]]],DQ=a("learned."),DR=a(b5),DS=[0,1.],DT=[0,0.],DU=a(b7),DV=[0,1.],DW=[0,0.],DX=a(pl),DY=a("coupled proofs are no list"),DZ=a(kh),D0=a("the stages of a slab are no list"),D1=a("learned.cost_lower"),D2=a(qj),D3=a("pilot_share"),D4=[0,b8],D6=a(pw),Eb=a(pw),D7=a("intervals do not fit the method"),D8=a(b6),D9=a("shares of pilots where there are none"),D_=a("the region does not fit the statement"),D$=a(hh),Ea=a("learned.region."),DH=a(eK),DF=a(eK),DC=[0,a(pO),0],DD=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],DE=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],DG=k6([a("split_direction"),a("split_value"),a("multiplier"),a(fN),a("centre"),a("axes"),a(j8),a("slope"),a("curve"),a(qn),a("dual")]),DI=a(kG),DJ=[0,dl],DK=[0,0],DL=a(kG),DM=a("rows of cells do not fit"),DN=a(pO),DO=[0,3],DB=a("a side of a slab that is not bet on"),Dl=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Dm=[0,a(hh),0],Dn=a(hh),Do=a("region."),Dp=a(fN),Dq=a(fN),Dr=a(oc),Ds=[0,eM],Dt=[0,0],Du=a(oc),Dv=a("side"),Dw=[0,1],Dx=a("guard"),Dy=[0,0.],Dz=a("the points or shares of a slab do not fit"),DA=a("rows of a slab without sides"),C4=[0,dl],C5=[0,0],C6=a(kG),C7=a(fN),C8=a(fN),C9=a("box_basis"),C_=a("bound_basis"),C$=a("choice_basis"),Da=a(oW),Db=a(oW),Dc=a(py),Dd=[0,1],De=a(py),Df=a("bound_near"),Dg=a("box_lower"),Dh=a("box_upper"),Di=a(pL),Dj=a("bounds near a value"),CV=a("a bound is infinite, the value is not"),CO=a(kn),CK=a("the weights are no distribution"),CJ=a("a choice that its state does not have"),B8=[0,a(kl),[0,a(hp),[0,a(b5),[0,a(b7),0]]]],B9=[0,[11,a(eL),[4,0,0,0,[12,46,0]]],a("claims.%d.")],B_=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],B$=[0,-1],Ca=a("lower_ranking"),Cb=a(eO),Cc=[0,3],Cd=[0,2],Ce=a("upper_basis"),Cf=a("lower_basis"),Cg=a("upper_bias"),Ch=a("lower_bias"),Ci=a("witness"),Cj=a("upper_ranking"),Ck=a(b7),Cl=a(b5),Cm=a(g$),Cn=[0,0],Co=a(kn),Cp=a(kf),Cq=[0,1.],Cr=[0,0.],Cs=a(kg),Ct=a(b7),Cu=[0,1],Cv=a(b5),Cw=[0,1],Cx=[0,a(eD),[0,a(km),[0,a(hw),[0,a(eO),0]]]],Cy=a(hp),Cz=[0,a(j8),[0,a(oG),[0,a(pC),[0,a(hy),0]]]],CA=a(kl),CB=a("a lower bound above the upper one"),CC=a("a pair of policies where no difference is claimed, or none"),CD=a(eO),CE=a(hy),CF=a("the policy does not fit"),CG=a(km),CH=a("the weights do not fit"),CI=a(hw),CL=a("what is claimed is no value of the quantity"),CM=a("a witness beside a policy that is given"),C3=a(eD),CN=a(kn),C2=a(km),CP=a("vectors do not fit"),CQ=a(eN),CR=[0,a(dk),[0,a(dm),0]],CS=a("a bias does not fit"),CT=a("the average of a randomised policy"),CU=a(hw),CW=a(oG),CX=a("a policy of another kind than its name says"),CY=a(j8),CZ=a(eD),C0=a("bases without a region"),C1=a("averages over a region"),BY=a("an expression's number is out of range"),BC=a(pJ),BD=[0,1.],BE=[0,0.],BF=a(b5),BG=[0,1.],BH=[0,0.],BI=a(b7),BJ=[0,1.],BK=[0,0.],BL=a(qg),BM=a(pG),BN=a(pg),BO=a(ki),BP=a(jY),BQ=a("problem.denominator"),BR=a("quotients of parameters"),BS=a("problem.misfit"),BT=a("misfits of the model"),BU=a("problem.unseen"),BV=a("outcomes that were never seen"),BW=a("problem.passing"),BX=a("states in the middle of a step"),B5=a(ki),B6=a(jY),BZ=a("not what labels the transitions of one model"),B0=a("nature's direction does not fit the model"),B1=a(qb),B2=a("rewards with parameters are for models over a domain"),B3=a("averages are of rewards that are known"),B4=a(eN),Ba=a("priors are of parameters, and of a likelihood"),Bb=a(b6),Bc=a("priors are of parameters, in their order"),AW=a(dO),AV=a(b6),AU=a(g7),AR=[0,a(j6),[0,a(kR),[0,a(jT),[0,a(fS),[0,a(ho),[0,a(hk),[0,a(fJ),[0,a(eJ),[0,a(ht),[0,a(qq),0]]]]]]]]]],AS=a(g7),AT=[0,[0,a("seen"),a(pk)],[0,[0,a("seen_delta"),a(pk)],0]],AX=a("unseen mass"),AY=a("gamma-poisson"),AZ=a("ellipsoid"),A0=a(b6),A1=a(ou),A2=a(kR),A3=a(j6),A4=[0,a(kB),[0,a("outcomes"),[0,a(fT),0]]],A5=a(jT),A6=a("the method shares its confidence in one way only"),BA=a(kB),A7=a(fT),A8=a(pP),A9=a(pV),A_=[0,pR],A$=[0,0.],Bd=a(ht),Be=a(eJ),Bf=a(fJ),Bg=a(qq),Bh=a(qj),Bi=a(kN),Bj=a(kN),Bk=a(jP),Bl=a(jP),Bm=a(kw),Bn=[0,1],Bo=a(kw),Bp=a("the batches do not fit"),Bq=[0,0],Bz=a("there are too many counts"),By=a("the transitions of a batch do not rise"),Br=a(g8),Bs=[0,5],Bt=a("what is stated of the data does not rise"),Bu=a(hk),Bv=a(ho),Bw=[0,a(hn),[0,a(pa),[0,a(op),0]]],Bx=a(fS),AI=a(oh),AJ=a(b5),AK=a(b7),AL=a(j_),AM=a(kI),AN=a(g4),AO=a(g4),AP=a("the domain's constraints do not fit"),AH=a("the expressions are too large to be evaluated at the point"),AA=a("the fields of the objective are not those of "),Ae=[0,a(hu),[0,a(g9),[0,a(hv),[0,a(hf),[0,a(g6),[0,a(fL),[0,a(fP),0]]]]]]],Af=a(oO),Ag=[0,a(bo),[0,a(di),[0,a(dk),[0,a(hq),[0,a(dm),[0,a(hs),[0,a(eN),[0,a(fQ),0]]]]]]]],Ah=a(hu),Ai=a(hx),Aj=a(kD),Ak=a(ke),Al=a(fK),Am=a(fG),An=a(fP),Ao=a(fL),Ap=[0,kF],Aq=a(g6),Ar=[0,kF],As=a(hf),At=[0,a(fH),[0,a(j9),[0,a(qb),0]]],Au=a(hv),Av=[0,a(fH),[0,a(j9),0]],Aw=a(g9),Ax=[0,a(bo),[0,a(di),[0,a(fQ),0]]],AG=a(dk),AF=a(bo),Ay=[0,a(bo),[0,a(di),[0,a(dk),0]]],AE=a(bo),AD=a(hq),AC=[0,a(bo),[0,a(hq),0]],Az=a(hs),AB=a("more steps than are checked"),z5=[0,a(jZ),0],z6=a("problem.graph."),z7=a(kS),z8=a(kS),z9=a(ky),z_=a(ky),z$=a(j3),Aa=a(j3),Ab=a("the choices of states do not fit"),Ac=a("the transitions of choices do not fit"),Ad=a(jZ),z2=[0,a(bo),[0,a(di),[0,a(fQ),0]]],z3=[0,0.,1.],z4=[0,a(dk),[0,a(dm),0]],z0=a(di),z1=[0,1],AQ=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],EL=a(jR),EM=a(fT),EN=a(kB),EZ=a("a basis of rows that are not there"),EX=a("no such product"),EY=a("a tangent in the middle is for squares"),EW=[0,a(oY),px,21],EU=a("no such row of the domain"),EV=a("the other side of an inequality"),ET=a("a polynomial that is not affine in the coordinates"),ER=a("expressions of so high a degree"),ES=a("so many coordinates"),EQ=[0,a(oY),108,10],EO=[3,0,0],EP=a("Region.Found"),E2=a("a prior of a parameter that there is not"),E0=[0,0,0],Ff=a(pC),Fg=a("slabs of a given policy"),Fe=a("slabs without a plan"),Fb=a("slabs of so many states with cycles"),Fa=[0,a(bo),[0,a(dk),[0,a(dm),0]]],E6=a(" with steps, discounts or averages"),E7=a("slabs of "),E8=a(bo),E9=a(dk),E_=a(dm),E$=a(fH),Fw=a("a reward has too many terms to be bounded"),Fv=a("a bound of no expression"),Fn=a("no such row"),Fp=a("no such event"),Fq=a(o0),Fr=a("rows of balls"),Fs=a("rows of expressions that are not there"),Fo=a("rows of no origin"),Fl=a(o0),Fm=a("rows of origin 3 where there are none"),Fk=[0,a("sets.ml"),112,90],Ft=a(pL),Fu=a("rows that rest on proved bounds come last"),Fj=a("a range over a box without width"),Fh=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Fi=a("the domain contradicts the model: it has no instantiation"),FD=a("no expressions"),FA=a("shares of a slab that do not fit its bets"),FB=a("a row of a slab without shares"),FC=a("shares of a slab that are too fine"),FE=a("a row of a slab"),Fz=a("a line of a slab that has no slope"),Fx=a("bets that are not fair"),FO=a(": a choice has no distribution, or the policy is none"),FK=a(": a lower bound above an upper one"),FL=a(": the agent's witness is missing"),FM=a(eD),FN=a(": a ranking is missing"),FV=[0,a(hs),[0,a(eN),0]],FP=a(": no value is below 0"),FQ=[0,a(bo),[0,a(dm),0]],FU=a(qi),FR=[0,a(bo),[0,a(di),0]],FS=a(qi),FT=a(": the upper bound is not inductive"),FF=a(bo),FG=a(bo),FI=a(eN),FJ=a(dm),FH=a(bo),FX=a(oT),FW=[0,a(oz),24,hb],FY=[0,a(oz),12,51],FZ=a("Simplex.Singular"),F0=a("Expansion.Fails"),F1=a("coupled values that need so many cells"),F2=a("a cell without room"),F3=a("coupled values that need such small cells"),F_=a("coupled values over a domain with equalities"),F9=a("coupled proofs of a bounded number of steps"),F$=a("coupled proofs without a region"),F8=a("a coupled value where the value may be infinite"),F6=a("coupled values with rewards that have parameters"),F7=a(qs),F4=a(qs),F5=[0,0.,0],GG=a("differences without an end"),GF=a("no such row of a slab"),GA=a("an event of more than 2,000,000 trials"),GH=a("probabilities of a choice do not sum to 1"),GB=a("more than 30,000,000 trials of events"),GC=a(fT),GD=a("the intervals do not fit the events"),GE=a(pP),Gz=[0,a(ov),pn,77],Gu=a(qu),Gv=a(qu),Gw=a("a logarithm that is not proved"),Gt=a(o1),Gs=a("rewards among probabilities"),Gn=a(b6),Go=a(dQ),Gp=a("shares of pilots where a plan decides on one"),Gq=[0,1,0],Gr=a("so many pilots"),Gx=a(o1),Gl=[0,a(ov),70,49],Ga=a(oT),Gc=a("bases of choices without a region"),Gb=a("bases of choices that are not there"),G8=a(on),G9=a(o2),G$=a("REFUSED"),Ha=a("NOT COVERED"),G_=a("NO CERTIFICATE"),Hc=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Hb=[0,1,a("REFUSED: it takes more memory than there is\n")],G4=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kj),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],G0=[0,[11,a(eL),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],GZ=a(eF),G1=a(p4),G2=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],G6=a(v),G3=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],G5=a(v),GO=a("coupled values that its cells do not prove"),GP=a(": the claim is not proved"),GX=a("value_sound"),GQ=a(g_),GW=a(jR),GU=a(b6),GV=a(dQ),GT=a("domain_sound"),GR=a("fixed_sound"),GS=a("learned_sound"),GJ=a("the file's contents do not match its digest"),GK=a(kM),GL=[0,a(kH),0],GM=[0,a(po),0];function
+It(){var
+a=H;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){qN(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(qr,function(a){if(a.error)qN(a.error)})}It();function
+b(a,b){return a.length==1?a(b):cZ(a,[b])}function
+e(a,b,c){return a.length==2?a(b,c):cZ(a,[b,c])}function
+Q(a,b,c,d){return a.length==3?a(b,c,d):cZ(a,[b,c,d])}function
+g8(a,b,c,d,e){return a.length==4?a(b,c,d,e):cZ(a,[b,c,d,e])}function
+fH(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):cZ(a,[b,c,d,e,f])}function
+Hq(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cZ(a,[b,c,d,e,f,g,h])}HN();var
+f6=[as,a(pl),-1],li=[as,a(pG),-2],f5=[as,a(kp),-3],lg=[as,a(pW),-4],lj=[as,a(o6),-6],M=[as,a(p4),-7],lh=[as,a(oG),-8],hU=[as,a(p8),-9],ac=[as,a(qh),-11],lk=[as,a(pu),-12],Ho=[4,0,0,0,[12,45,[4,0,0,0,0]]],ic=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(pP),[4,0,0,0,[12,45,[4,0,0,0,[11,a(o4),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Hp=[0,a(kh),[0,a(kg),[0,a(he),[0,a(eQ),0]]]],jd=[0,a(kM),[0,a(qq),[0,a(of),0]]],gS=[0,a(ki),[0,a("slab of few data"),[0,a(dW),[0,a("value slab of few data"),0]]]],jc=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jJ=[0,1,0,0];bV(11,lk,pu);bV(10,ac,qh);bV(9,[as,a(oS),-10],oS);bV(8,hU,p8);bV(7,lh,oG);bV(6,M,p4);bV(5,lj,o6);bV(4,[as,a(pI),-5],pI);bV(3,lg,pW);bV(2,f5,kp);bV(1,li,pG);bV(0,f6,pl);var
+rq=a("output_substring"),rn=a("%.12g"),rm=a(bJ),rk=a(oU),rl=a(p0),rd=bU(0,0,p2),re=bU(0,0,65520),rf=bU(1,0,p2),rh=bU(oF,oF,32751),ri=bU(0,0,15536),rs=a("option is None"),ru=a("\\\\"),rv=a("\\'"),rw=a("\\b"),rx=a("\\t"),ry=a("\\n"),rz=a("\\r"),rt=a("Char.chr"),rF=a("List.map2"),rG=a("List.fold_left2"),rH=a("List.combine"),rE=a("List.init"),rC=a("nth"),rD=a("List.nth"),rB=a("tl"),rA=a("hd"),rK=a("String.blit / Bytes.blit_string"),rJ=a("Bytes.blit"),rI=a("String.sub / Bytes.sub"),rP=a("String.contains_from / Bytes.contains_from"),rM=a(w),rL=a("String.concat"),rV=a("Array.for_all2"),rU=a("Array.map2: arrays must have the same length"),rT=a("Array.blit"),rS=a("Array.fill"),rR=a("Array.sub"),rQ=a("Array.init"),r0=a("Set.remove_min_elt"),r1=[0,0,0,0],r2=[0,0,0],r3=[0,a("set.ml"),570,18],rW=a(ho),rX=a(ho),rY=a(ho),rZ=a(ho),r8=a("Map.remove_min_elt"),r9=[0,0,0,0],r_=[0,a("map.ml"),fQ,10],r$=[0,0,0],r4=a(hf),r5=a(hf),r6=a(hf),r7=a(hf),sa=a("Stdlib.Stack.Empty"),sb=a("Stdlib.Queue.Empty"),sd=a("CamlinternalLazy.Undefined"),sj=a("Buffer.add_substring/add_subbytes"),si=a("Buffer.add: cannot grow buffer"),sh=[0,a(qb),93,2],sg=[0,a(qb),94,2],ss=a("%c"),st=a("%s"),su=a(ps),sv=a(oD),sw=a(pV),sx=a(pC),sy=a("%f"),sz=a("%B"),sA=a("%{"),sB=a("%}"),sC=a("%("),sD=a("%)"),sE=a("%a"),sF=a("%t"),sG=a("%?"),sH=a("%r"),sI=a("%_r"),sJ=[0,a(aN),850,23],sU=[0,a(aN),814,21],sM=[0,a(aN),815,21],sV=[0,a(aN),818,21],sN=[0,a(aN),819,21],sW=[0,a(aN),822,19],sO=[0,a(aN),823,19],sX=[0,a(aN),826,22],sP=[0,a(aN),827,22],sY=[0,a(aN),831,30],sQ=[0,a(aN),832,30],sS=[0,a(aN),836,26],sK=[0,a(aN),837,26],sT=[0,a(aN),846,28],sL=[0,a(aN),847,28],sR=[0,a(aN),851,23],t1=a(oP),tZ=[0,a(aN),1558,4],t0=a("Printf: bad conversion %["),t2=[0,a(aN),1626,39],t3=[0,a(aN),1649,31],t4=[0,a(aN),1650,31],t5=a("Printf: bad conversion %_"),t6=a(oN),t7=a(oT),t8=a(oN),t9=a(oT),tX=a(ks),tV=a("neg_infinity"),tW=a(qp),tU=a(bJ),tP=[0,kl],tD=a("%+nd"),tE=a("% nd"),tG=a("%+ni"),tH=a("% ni"),tI=a("%nx"),tJ=a("%#nx"),tK=a("%nX"),tL=a("%#nX"),tM=a("%no"),tN=a("%#no"),tC=a("%nd"),tF=a(pV),tO=a("%nu"),tq=a("%+ld"),tr=a("% ld"),tt=a("%+li"),tu=a("% li"),tv=a("%lx"),tw=a("%#lx"),tx=a("%lX"),ty=a("%#lX"),tz=a("%lo"),tA=a("%#lo"),tp=a("%ld"),ts=a(oD),tB=a("%lu"),td=a("%+Ld"),te=a("% Ld"),tg=a("%+Li"),th=a("% Li"),ti=a("%Lx"),tj=a("%#Lx"),tk=a("%LX"),tl=a("%#LX"),tm=a("%Lo"),tn=a("%#Lo"),tc=a("%Ld"),tf=a(pC),to=a("%Lu"),s2=a("%+d"),s3=a("% d"),s5=a("%+i"),s6=a("% i"),s7=a("%x"),s8=a("%#x"),s9=a("%X"),s_=a("%#X"),s$=a("%o"),ta=a("%#o"),s1=a(fW),s4=a(ps),tb=a(oP),sk=a("@]"),sl=a("@}"),sm=a("@?"),sn=a("@\n"),so=a("@."),sp=a("@@"),sq=a("@%"),sr=a("@"),sZ=a("CamlinternalFormat.Type_mismatch"),ub=a(w),uc=[0,[11,a(kk),[2,0,[2,0,0]]],a(", %s%s")],uC=[0,[11,a(kC),[2,0,[12,10,0]]],a(qf)],uD=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uB=a("Fatal error: out of memory in uncaught exception handler"),uz=[0,[11,a(kC),[2,0,[12,10,0]]],a(qf)],uu=[0,[2,0,[12,10,0]],a("%s\n")],um=a("Raised at"),un=a("Re-raised at"),uo=a("Raised by primitive operation at"),up=a("Called from"),uq=a(" (inlined)"),us=a(w),ur=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(pP),Ho]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],ut=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uh=a("Out of memory"),ui=a("Stack overflow"),uj=a("Pattern matching failed"),uk=a("Assertion failed"),ul=a("Undefined recursive module"),ud=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],ue=a(w),uf=a(w),ug=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],ua=[0,[4,0,0,0,0],a(fW)],t_=[0,[3,0,0],a("%S")],t$=a(pX),uw=[0,a(w),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],uG=a("Fun.Finally_raised: "),uE=a("Stdlib.Fun.Finally_raised"),uH=a("x"),uL=a("Hashtbl: unsupported hash table format"),Hm=a("OCAMLRUNPARAM"),Hk=a("CAMLRUNPARAM"),uI=a(w),u6=[3,0,3],u7=a(bJ),u1=a(qt),u2=a("<\/"),u3=a(w),uX=a(qt),uY=a("<"),uZ=a(w),uV=a(op),uU=[0,a(w)],uQ=a(w),uR=a(w),uS=a(w),uT=a(w),uO=[0,a(w),0,a(w)],uN=a(w),uM=a("Stdlib.Format.String_tag"),vf=bU(1,0,0),vc=a(kw),vd=a("ml_z_overflow"),ve=a(fW),vm=a(pd),vl=a(pd),vg=a(bi),vh=a("+inf"),vi=a("-inf"),vj=a("undef"),vk=a(b9),vA=[0,0],vB=[0,[0,0,0]],vx=[0,0,0],vD=a("this is not a certificate, or it is damaged: "),vC=a("Refusal.Refused"),vN=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],vJ=bU(8,0,0),vK=a("\x80"),vL=[0,[4,6,[0,2,8],0,0],a("%08x")],vM=a(w),v5=a(kt),v6=a(kt),v7=a("a member repeats what is not there"),v3=a("a member has a block of no kind"),v4=a("a member has a block of another length"),v8=a(j5),v_=a("a code repeats nothing"),v9=a(j5),v2=a("a member is longer than it says"),v1=a(kt),v0=a("a member ends early"),v$=a(pv),vO=a(j5),vP=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],vR=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pA,258],vT=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],vV=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pD,385,513,769,1025,1537,kv,3073,4097,6145,8193,12289,16385,24577],vX=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wk=a("a member has another length or sum"),wd=a(p9),we=a("a member is encrypted or stored in another way"),wf=a(p9),wg=a("a member's name is no ASCII text"),wh=a("it would take more than 40 times its own size in memory"),wi=a("too many members, or two of one name"),wj=a(pv),wl=a("PK\x01\x02"),wc=a("PK\x03\x04"),wm=a("PK\x05\x06"),wn=a("its members do not fill the file, or its directory is wrong"),wo=a(ok),wp=a("the digest is longer"),wr=a(w),wq=a(ok),ww=[5,0],wu=[0,1],wv=a(oU),wt=a("null"),wy=[0,0],wz=a(p0),wx=[4,0],ws=a("Json.Wrong"),wJ=a(w),wA=a(j0),wB=a(oz),wC=a(kc),wD=a(kR),wE=a(p_),wF=a(kq),wG=a(oO),wH=a(hB),wI=a(pp),wX=a('"\\/bfnrt'),wY=a(fO),wZ=a("a name is there twice"),xQ=a("no term of a polynomial"),xO=a("no term"),xN=a("no power of a parameter"),xP=a(w),xR=a("a polynomial has a monomial twice"),xL=a(w),xM=a("no rational"),xK=a("no number"),xG=a(eM),xH=a("has too many lines, terms or factors"),xJ=a(w),xI=a("is no list of lines"),xF=a("has another number of dimensions"),xE=a("is missing"),xD=a(eM),xC=a(pT),xB=a(eM),xz=a(pT),xA=a(eM),xx=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xy=a("has another length"),xw=bU(1,0,0),xv=a(kQ),xu=a("is no number in range"),xt=a("is no whole number in range"),xs=a("is not true or false"),xr=a("is none of its words"),xq=a("the field "),xp=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xo=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],w$=a("there is no header"),xa=a(kO),xb=a(kO),xc=a("the header is longer than 1 MiB"),xd=a(fO),xe=a(fO),xg=[0,a(kJ),[0,a(pr),[0,a(o$),0]]],xh=a("a certificate of another format: format 6 is read"),xi=[1,6],xj=a(o$),xk=a(kJ),xl=a("no arrays"),xm=a("it lists other members"),xn=a("it would take too much memory"),xf=a("the header has other fields"),w2=a("-+.0123456789"),w3=a(dp),w4=a(bi),w5=a(bJ),w6=a("eE"),w7=a("+-"),w8=a(fO),w9=a("-+.eE0123456789"),w1=a(fO),wK=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],wL=a(pp),wM=a(hB),wN=a(j0),wO=a(oz),wP=a(kc),wQ=a(kR),wR=a(p_),wS=a(kq),wT=a(oO),wV=[0,a(kq),[0,a(kc),[0,a(kR),0]]],wU=a(j0),zW=a(of),zX=a(kM),zY=a(b6),zZ=a(dW),z2=a(b6),z3=a(b6),z4=a(dW),z0=a(ol),z1=a("the method "),zF=a(": the confidence is nominal"),zE=a(ha),zG=a(hb),zH=a(hb),zI=a(fU),zJ=a(fL),zK=a(pc),zL=a(hr),zM=a(fV),zN=[0,a(kM),[0,a(qq),[0,a(ow),0]]],zO=a("rows were left out by their outcomes"),zP=a(hn),zQ=a("nobody says that ends or order in time of the data are known"),zR=a("visits were not fixed in advance, or the data looked at while they came"),zV=a(hq),zS=a("the amount was not fixed in advance: the data were looked at"),zT=a(hq),zU=a(b6),zD=a(dW),zn=a(ha),zo=a(fU),zp=a(or),zq=a(hw),zv=a(eL),zr=a(hq),zs=a(fL),zt=a(eL),zu=a(eL),zm=a(hd),zj=a(pZ),zk=a("problem.data.batch_transition"),zl=a("problem.data.batch_count"),zi=a(pZ),zg=a(pw),zh=a(pw),zd=[0,[0,a(b6),0],[0,[0,a(dW),0],0]],ze=a(jR),zf=a("problem.data.shared_by"),zc=a(ol),zb=a(p7),za=a(pk),y$=a(hd),y_=a(on),y4=a(oj),y5=a(b5),y6=a(b7),y7=a(j$),y8=a(kK),y9=a(g9),y3=a(p3),y0=[0,[11,a(eN),[4,0,0,0,[12,46,[2,0,0]]]],a(pN)],y1=a(b7),y2=a(b5),yX=a(eQ),yY=[0,[11,a(eN),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],yZ=[0,[11,a(eN),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],yI=[0,[11,a(eN),[4,0,0,0,[12,46,[2,0,0]]]],a(pN)],yJ=a(hs),yK=a(eG),yL=a(hz),yW=a(kg),yM=a(kh),yN=a(he),yO=a(he),yP=a(hy),yQ=a(fJ),yR=a(j_),yU=[0,0],yV=[0,1],yS=a(fJ),yT=a(hc),yH=a(hj),yG=a(fM),yl=a(hx),ym=a(fR),yF=a(fR),yn=a(dn),yo=[0,1],yD=a(fN),yE=a(fN),yp=a(g$),yq=a(hA),yr=a(hA),ys=a(kF),yt=a(kf),yu=a(eP),yv=a(ht),yw=a(hv),yx=a(dn),yy=a(dq),yz=a(dt),yA=a(bp),yB=a("problem.graph.initial"),yC=a(oK),yi=a(fM),yj=a(fI),yk=a(fM),yg=a(fI),yh=a(fI),yf=a(oQ),x8=a(ph),x9=a(qc),x_=a(qc),x$=a(qa),ya=a(qa),yb=a(on),yc=a(hd),yd=a("problem.lower"),ye=a("problem.upper"),x5=a(px),x6=a(px),x2=a("problem.graph.successor"),x3=a(ph),x4=a(oK),xY=a(bJ),xX=a(bJ),x0=a(eI),x1=a(fK),xU=a(bJ),xV=a(bJ),xW=a("what it says of "),xZ=[0,a(fK),[0,a(eI),0]],xS=a(kQ),xT=[0,[0,a("problem.graph"),[0,a(jZ),[0,a(kU),[0,a(kA),[0,a(j3),0]]]]],[0,k8([a("problem.objective"),a(hx),a(hc),a(hy),a(hj),a(g$),a(fN),a(fR),a(fI),a(fM),a(kf),a(kF),a(hA)]),[0,[0,a(fK),[0,a(pM),[0,a(b5),[0,a(b7),[0,a(qj),[0,a(pJ),[0,a(pi),[0,a(j4),0]]]]]]]],[0,[0,a(p3),[0,a(b5),[0,a(b7),[0,a(j$),[0,a(kK),[0,a(g9),0]]]]]],[0,k8([a(pk),a(j6),a(kT),a(jT),a(fU),a(hr),a(hn),a(fL),a(eL),a(hw),a(hb),a(pY),a(kP),a(jP),a(kx)]),[0,[0,a(eI),[0,a(km),[0,a(hs),[0,a(b5),[0,a(b7),Hp]]]]],0]]]]]],EN=a("'"),EO=a("unknown member '"),EL=a("a coupled proof of no claim"),EM=a("coupled values with step bounds"),EI=a("a difference of claims that are not there, or of no policies"),EJ=a(eQ),EK=a(eG),El=[0,a(fK),[0,a(eI),[0,a(qx),[0,a(jX),[0,a(oo),0]]]]],Em=a(w),En=a(oo),Eo=[0,a(p$),[0,a(oW),[0,a(kj),[0,a(jY),[0,a(j4),[0,a(pQ),0]]]]]],Ep=a("problem."),Eq=a(fK),Er=a("problem.time"),Es=a("chains in continuous time"),Et=a(p$),Eu=a(oW),Ev=a("an automaton is for temporal questions"),Ew=a(fS),Ex=a(pQ),Ey=a(fS),Ez=a("temporal formulas"),EA=a(j4),EB=a("an assumption about supports that does not fit the model"),EC=a("hints about sets do not fit the model"),ED=a(jX),EP=a(jX),EE=a(eI),EF=a(qx),EG=a("every claim needs its hints, and there must be one"),EH=a("two claims have one name"),Ej=a("'about' has texts that are too long"),Ei=a("'about' has other things than texts"),Eh=a("'about' is no object of texts"),D_=a("shares of pilots that are none, or too many"),DU=[0,a(hl),[0,a(po),[0,a(ki),0]]],DV=a("learned."),DW=a(b5),DX=[0,1.],DY=[0,0.],DZ=a(b7),D0=[0,1.],D1=[0,0.],D2=a(po),D3=a("coupled proofs are no list"),D4=a(ki),D5=a("the stages of a slab are no list"),D6=a("learned.cost_lower"),D7=a(qn),D8=a("pilot_share"),D9=[0,b8],D$=a(pz),Eg=a(pz),Ea=a("intervals do not fit the method"),Eb=a(b6),Ec=a("shares of pilots where there are none"),Ed=a("the region does not fit the statement"),Ee=a(hl),Ef=a("learned.region."),DM=a(eM),DK=a(eM),DH=[0,a(pR),0],DI=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],DJ=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],DL=k8([a("split_direction"),a("split_value"),a("multiplier"),a(fP),a("centre"),a("axes"),a(j9),a("slope"),a("curve"),a(qr),a("dual")]),DN=a(kI),DO=[0,ds],DP=[0,0],DQ=a(kI),DR=a("rows of cells do not fit"),DS=a(pR),DT=[0,3],DG=a("a side of a slab that is not bet on"),Dq=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Dr=[0,a(hl),0],Ds=a(hl),Dt=a("region."),Du=a(fP),Dv=a(fP),Dw=a(oe),Dx=[0,eO],Dy=[0,0],Dz=a(oe),DA=a("side"),DB=[0,1],DC=a("guard"),DD=[0,0.],DE=a("the points or shares of a slab do not fit"),DF=a("rows of a slab without sides"),C9=[0,ds],C_=[0,0],C$=a(kI),Da=a(fP),Db=a(fP),Dc=a("box_basis"),Dd=a("bound_basis"),De=a("choice_basis"),Df=a(oY),Dg=a(oY),Dh=a(pB),Di=[0,1],Dj=a(pB),Dk=a("bound_near"),Dl=a("box_lower"),Dm=a("box_upper"),Dn=a(pO),Do=a("bounds near a value"),C0=a("a bound is infinite, the value is not"),CT=a(ko),CP=a("the weights are no distribution"),CO=a("a choice that its state does not have"),Cb=[0,a(km),[0,a(hs),[0,a(b5),[0,a(b7),0]]]],Cc=[0,[11,a(eN),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Cd=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Ce=[0,-1],Cf=a("lower_ranking"),Cg=a(eQ),Ch=[0,3],Ci=[0,2],Cj=a("upper_basis"),Ck=a("lower_basis"),Cl=a("upper_bias"),Cm=a("lower_bias"),Cn=a("witness"),Co=a("upper_ranking"),Cp=a(b7),Cq=a(b5),Cr=a(he),Cs=[0,0],Ct=a(ko),Cu=a(kg),Cv=[0,1.],Cw=[0,0.],Cx=a(kh),Cy=a(b7),Cz=[0,1],CA=a(b5),CB=[0,1],CC=[0,a(eG),[0,a(kn),[0,a(hz),[0,a(eQ),0]]]],CD=a(hs),CE=[0,a(j9),[0,a(oI),[0,a(pF),[0,a(hB),0]]]],CF=a(km),CG=a("a lower bound above the upper one"),CH=a("a pair of policies where no difference is claimed, or none"),CI=a(eQ),CJ=a(hB),CK=a("the policy does not fit"),CL=a(kn),CM=a("the weights do not fit"),CN=a(hz),CQ=a("what is claimed is no value of the quantity"),CR=a("a witness beside a policy that is given"),C8=a(eG),CS=a(ko),C7=a(kn),CU=a("vectors do not fit"),CV=a(eP),CW=[0,a(dq),[0,a(dt),0]],CX=a("a bias does not fit"),CY=a("the average of a randomised policy"),CZ=a(hz),C1=a(oI),C2=a("a policy of another kind than its name says"),C3=a(j9),C4=a(eG),C5=a("bases without a region"),C6=a("averages over a region"),B3=a("an expression's number is out of range"),BH=a(pM),BI=[0,1.],BJ=[0,0.],BK=a(b5),BL=[0,1.],BM=[0,0.],BN=a(b7),BO=[0,1.],BP=[0,0.],BQ=a(qj),BR=a(pJ),BS=a(pi),BT=a(kj),BU=a(jY),BV=a("problem.denominator"),BW=a("quotients of parameters"),BX=a("problem.misfit"),BY=a("misfits of the model"),BZ=a("problem.unseen"),B0=a("outcomes that were never seen"),B1=a("problem.passing"),B2=a("states in the middle of a step"),B_=a(kj),B$=a(jY),B4=a("not what labels the transitions of one model"),B5=a("nature's direction does not fit the model"),B6=a(qe),B7=a("rewards with parameters are for models over a domain"),B8=a("averages are of rewards that are known"),B9=a(eP),Bf=a("priors are of parameters, and of a likelihood"),Bg=a(b6),Bh=a("priors are of parameters, in their order"),A1=a(dU),A0=a(b6),AZ=a(ha),AW=[0,a(j6),[0,a(kT),[0,a(jT),[0,a(fU),[0,a(hr),[0,a(hn),[0,a(fL),[0,a(eL),[0,a(hw),[0,a(qu),0]]]]]]]]]],AX=a(ha),AY=[0,[0,a("seen"),a(pn)],[0,[0,a("seen_delta"),a(pn)],0]],A2=a("unseen mass"),A3=a("gamma-poisson"),A4=a("ellipsoid"),A5=a(b6),A6=a(ow),A7=a(kT),A8=a(j6),A9=[0,a(kD),[0,a("outcomes"),[0,a(fV),0]]],A_=a(jT),A$=a("the method shares its confidence in one way only"),BF=a(kD),Ba=a(fV),Bb=a(pS),Bc=a(pY),Bd=[0,pU],Be=[0,0.],Bi=a(hw),Bj=a(eL),Bk=a(fL),Bl=a(qu),Bm=a(qn),Bn=a(kP),Bo=a(kP),Bp=a(jP),Bq=a(jP),Br=a(kx),Bs=[0,1],Bt=a(kx),Bu=a("the batches do not fit"),Bv=[0,0],BE=a("there are too many counts"),BD=a("the transitions of a batch do not rise"),Bw=a(hb),Bx=[0,5],By=a("what is stated of the data does not rise"),Bz=a(hn),BA=a(hr),BB=[0,a(hq),[0,a(pc),[0,a(or),0]]],BC=a(fU),AN=a(oj),AO=a(b5),AP=a(b7),AQ=a(j$),AR=a(kK),AS=a(g9),AT=a(g9),AU=a("the domain's constraints do not fit"),AM=a("the expressions are too large to be evaluated at the point"),AF=a("the fields of the objective are not those of "),Aj=[0,a(hx),[0,a(hc),[0,a(hy),[0,a(hj),[0,a(g$),[0,a(fN),[0,a(fR),0]]]]]]],Ak=a(oQ),Al=[0,a(bp),[0,a(dn),[0,a(dq),[0,a(ht),[0,a(dt),[0,a(hv),[0,a(eP),[0,a(fS),0]]]]]]]],Am=a(hx),An=a(hA),Ao=a(kF),Ap=a(kf),Aq=a(fM),Ar=a(fI),As=a(fR),At=a(fN),Au=[0,kH],Av=a(g$),Aw=[0,kH],Ax=a(hj),Ay=[0,a(fJ),[0,a(j_),[0,a(qe),0]]],Az=a(hy),AA=[0,a(fJ),[0,a(j_),0]],AB=a(hc),AC=[0,a(bp),[0,a(dn),[0,a(fS),0]]],AL=a(dq),AK=a(bp),AD=[0,a(bp),[0,a(dn),[0,a(dq),0]]],AJ=a(bp),AI=a(ht),AH=[0,a(bp),[0,a(ht),0]],AE=a(hv),AG=a("more steps than are checked"),z_=[0,a(jZ),0],z$=a("problem.graph."),Aa=a(kU),Ab=a(kU),Ac=a(kA),Ad=a(kA),Ae=a(j3),Af=a(j3),Ag=a("the choices of states do not fit"),Ah=a("the transitions of choices do not fit"),Ai=a(jZ),z7=[0,a(bp),[0,a(dn),[0,a(fS),0]]],z8=[0,0.,1.],z9=[0,a(dq),[0,a(dt),0]],z5=a(dn),z6=[0,1],AV=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],EQ=a(jR),ER=a(fV),ES=a(kD),E4=a("a basis of rows that are not there"),E2=a("no such product"),E3=a("a tangent in the middle is for squares"),E1=[0,a(o0),pA,21],EZ=a("no such row of the domain"),E0=a("the other side of an inequality"),EY=a("a polynomial that is not affine in the coordinates"),EW=a("expressions of so high a degree"),EX=a("so many coordinates"),EV=[0,a(o0),108,10],ET=[3,0,0],EU=a("Region.Found"),E7=a("a prior of a parameter that there is not"),E5=[0,0,0],Fk=a(pF),Fl=a("slabs of a given policy"),Fj=a("slabs without a plan"),Fg=a("slabs of so many states with cycles"),Ff=[0,a(bp),[0,a(dq),[0,a(dt),0]]],E$=a(" with steps, discounts or averages"),Fa=a("slabs of "),Fb=a(bp),Fc=a(dq),Fd=a(dt),Fe=a(fJ),FB=a("a reward has too many terms to be bounded"),FA=a("a bound of no expression"),Fs=a("no such row"),Fu=a("no such event"),Fv=a(o2),Fw=a("rows of balls"),Fx=a("rows of expressions that are not there"),Ft=a("rows of no origin"),Fq=a(o2),Fr=a("rows of origin 3 where there are none"),Fp=[0,a("sets.ml"),112,90],Fy=a(pO),Fz=a("rows that rest on proved bounds come last"),Fo=a("a range over a box without width"),Fm=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Fn=a("the domain contradicts the model: it has no instantiation"),FI=a("no expressions"),FF=a("shares of a slab that do not fit its bets"),FG=a("a row of a slab without shares"),FH=a("shares of a slab that are too fine"),FJ=a("a row of a slab"),FE=a("a line of a slab that has no slope"),FC=a("bets that are not fair"),FT=a(": a choice has no distribution, or the policy is none"),FP=a(": a lower bound above an upper one"),FQ=a(": the agent's witness is missing"),FR=a(eG),FS=a(": a ranking is missing"),F0=[0,a(hv),[0,a(eP),0]],FU=a(": no value is below 0"),FV=[0,a(bp),[0,a(dt),0]],FZ=a(qm),FW=[0,a(bp),[0,a(dn),0]],FX=a(qm),FY=a(": the upper bound is not inductive"),FK=a(bp),FL=a(bp),FN=a(eP),FO=a(dt),FM=a(bp),F2=a(oV),F1=[0,a(oB),24,hg],F3=[0,a(oB),12,51],F4=a("Simplex.Singular"),F5=a("Expansion.Fails"),F9=[0,0.,0.],F6=a("coupled values that need so many cells"),F7=a("a cell without room"),F8=a("what is claimed of coupled values does not hold in the region"),F_=a("coupled values that need such small cells"),Gf=a("coupled values over a domain with equalities"),Ge=a("coupled proofs of a bounded number of steps"),Gg=a("coupled proofs without a region"),Gd=a("a coupled value where the value may be infinite"),Gb=a("coupled values with rewards that have parameters"),Gc=a(qw),F$=a(qw),Ga=[0,0.,0],GN=a("differences without an end"),GM=a("no such row of a slab"),GH=a("an event of more than 2,000,000 trials"),GO=a("probabilities of a choice do not sum to 1"),GI=a("more than 30,000,000 trials of events"),GJ=a(fV),GK=a("the intervals do not fit the events"),GL=a(pS),GG=[0,a(ox),pq,77],GB=a(qy),GC=a(qy),GD=a("a logarithm that is not proved"),GA=a(o3),Gz=a("rewards among probabilities"),Gu=a(b6),Gv=a(dW),Gw=a("shares of pilots where a plan decides on one"),Gx=[0,1,0],Gy=a("so many pilots"),GE=a(o3),Gs=[0,a(ox),70,49],Gh=a(oV),Gj=a("bases of choices without a region"),Gi=a("bases of choices that are not there"),Hc=a(op),Hd=a(o4),Hf=a("REFUSED"),Hg=a("NOT COVERED"),He=a("NO CERTIFICATE"),Hi=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Hh=[0,1,a("REFUSED: it takes more memory than there is\n")],G_=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kk),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],G6=[0,[11,a(eN),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],G5=a(eI),G7=a(p7),G8=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Ha=a(w),G9=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],G$=a(w),GV=a(": the claim is not proved"),G3=a("value_sound"),GW=a(hd),G2=a(jR),G0=a(b6),G1=a(dW),GZ=a("domain_sound"),GX=a("fixed_sound"),GY=a("learned_sound"),GQ=a("the file's contents do not match its digest"),GR=a(kO),GS=[0,a(kJ),0],GT=[0,a(pr),0];function
 ay(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -987,185 +987,184 @@ b=a[1];return[9,b,b,ay(a[3])];case
 11:return[11,ay(a[1])];case
 12:return[12,ay(a[1])];case
 13:return[13,ay(a[1])];default:return[14,ay(a[1])]}}function
-bb(a,b){if(typeof
+bc(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,bb(a[1],b)];case
-1:return[1,bb(a[1],b)];case
-2:return[2,bb(a[1],b)];case
-3:return[3,bb(a[1],b)];case
-4:return[4,bb(a[1],b)];case
-5:return[5,bb(a[1],b)];case
-6:return[6,bb(a[1],b)];case
-7:return[7,bb(a[1],b)];case
+0:return[0,bc(a[1],b)];case
+1:return[1,bc(a[1],b)];case
+2:return[2,bc(a[1],b)];case
+3:return[3,bc(a[1],b)];case
+4:return[4,bc(a[1],b)];case
+5:return[5,bc(a[1],b)];case
+6:return[6,bc(a[1],b)];case
+7:return[7,bc(a[1],b)];case
 8:var
-c=a[1];return[8,c,bb(a[2],b)];case
+c=a[1];return[8,c,bc(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,bb(a[3],b)];case
-10:return[10,bb(a[1],b)];case
-11:return[11,bb(a[1],b)];case
-12:return[12,bb(a[1],b)];case
-13:return[13,bb(a[1],b)];default:return[14,bb(a[1],b)]}}function
-av(a,b){if(typeof
+d=a[2],e=a[1];return[9,e,d,bc(a[3],b)];case
+10:return[10,bc(a[1],b)];case
+11:return[11,bc(a[1],b)];case
+12:return[12,bc(a[1],b)];case
+13:return[13,bc(a[1],b)];default:return[14,bc(a[1],b)]}}function
+aw(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,av(a[1],b)];case
-1:return[1,av(a[1],b)];case
+0:return[0,aw(a[1],b)];case
+1:return[1,aw(a[1],b)];case
 2:var
-c=a[1];return[2,c,av(a[2],b)];case
+c=a[1];return[2,c,aw(a[2],b)];case
 3:var
-d=a[1];return[3,d,av(a[2],b)];case
+d=a[1];return[3,d,aw(a[2],b)];case
 4:var
-e=a[3],f=a[2],g=a[1];return[4,g,f,e,av(a[4],b)];case
+e=a[3],f=a[2],g=a[1];return[4,g,f,e,aw(a[4],b)];case
 5:var
-h=a[3],i=a[2],j=a[1];return[5,j,i,h,av(a[4],b)];case
+h=a[3],i=a[2],j=a[1];return[5,j,i,h,aw(a[4],b)];case
 6:var
-k=a[3],l=a[2],m=a[1];return[6,m,l,k,av(a[4],b)];case
+k=a[3],l=a[2],m=a[1];return[6,m,l,k,aw(a[4],b)];case
 7:var
-n=a[3],o=a[2],p=a[1];return[7,p,o,n,av(a[4],b)];case
+n=a[3],o=a[2],p=a[1];return[7,p,o,n,aw(a[4],b)];case
 8:var
-q=a[3],r=a[2],s=a[1];return[8,s,r,q,av(a[4],b)];case
+q=a[3],r=a[2],s=a[1];return[8,s,r,q,aw(a[4],b)];case
 9:var
-t=a[1];return[9,t,av(a[2],b)];case
-10:return[10,av(a[1],b)];case
+t=a[1];return[9,t,aw(a[2],b)];case
+10:return[10,aw(a[1],b)];case
 11:var
-u=a[1];return[11,u,av(a[2],b)];case
+u=a[1];return[11,u,aw(a[2],b)];case
 12:var
-v=a[1];return[12,v,av(a[2],b)];case
+v=a[1];return[12,v,aw(a[2],b)];case
 13:var
-w=a[2],x=a[1];return[13,x,w,av(a[3],b)];case
+w=a[2],x=a[1];return[13,x,w,aw(a[3],b)];case
 14:var
-y=a[2],z=a[1];return[14,z,y,av(a[3],b)];case
-15:return[15,av(a[1],b)];case
-16:return[16,av(a[1],b)];case
+y=a[2],z=a[1];return[14,z,y,aw(a[3],b)];case
+15:return[15,aw(a[1],b)];case
+16:return[16,aw(a[1],b)];case
 17:var
-A=a[1];return[17,A,av(a[2],b)];case
+A=a[1];return[17,A,aw(a[2],b)];case
 18:var
-B=a[1];return[18,B,av(a[2],b)];case
-19:return[19,av(a[1],b)];case
+B=a[1];return[18,B,aw(a[2],b)];case
+19:return[19,aw(a[1],b)];case
 20:var
-C=a[2],D=a[1];return[20,D,C,av(a[3],b)];case
+C=a[2],D=a[1];return[20,D,C,aw(a[3],b)];case
 21:var
-E=a[1];return[21,E,av(a[2],b)];case
-22:return[22,av(a[1],b)];case
+E=a[1];return[21,E,aw(a[2],b)];case
+22:return[22,aw(a[1],b)];case
 23:var
-F=a[1];return[23,F,av(a[2],b)];default:var
-G=a[2],H=a[1];return[24,H,G,av(a[3],b)]}}function
-hR(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-d1(a){throw[0,f2,a]}function
-ae(a){throw[0,le,a]}function
-cB(b,a){return hH(b,a)?b:a}function
-aP(b,a){return HI(b,a)?b:a}function
-ds(a){return 0<=a?a:-a|0}var
-a3=ca(q$),dt=ca(ra),du=ca(rd),lj=ca(re),hT=dl,rc=ca(rb);function
-t(d,c){var
-a=A(d),e=A(c),b=aD(a+e|0);b$(d,0,b,0,a);b$(c,0,b,a,e);return aO(b)}function
-rf(a){return a?rg:rh}function
-lk(a){try{var
-b=[0,hF(a)];return b}catch(a){a=bh(a);if(a[1]===f2)return 0;throw a}}function
+F=a[1];return[23,F,aw(a[2],b)];default:var
+G=a[2],H=a[1];return[24,H,G,aw(a[3],b)]}}function
+hT(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+d7(a){throw[0,f5,a]}function
+ab(a){throw[0,lg,a]}function
+cB(b,a){return f1(b,a)?b:a}function
+aP(b,a){return HO(b,a)?b:a}function
+dy(a){return 0<=a?a:-a|0}var
+a6=ca(rd),dz=ca(re),dA=ca(rh),ll=ca(ri),hV=ds,rg=ca(rf);function
+u(d,c){var
+a=A(d),e=A(c),b=aE(a+e|0);b$(d,0,b,0,a);b$(c,0,b,a,e);return aO(b)}function
+rj(a){return a?rk:rl}function
+lm(a){try{var
+b=[0,hI(a)];return b}catch(a){a=a5(a);if(a[1]===f5)return 0;throw a}}function
 aQ(a,b){if(a){var
-c=a[1];return[0,c,aQ(a[2],b)]}return b}Ic(0);var
-rk=qR(1),cd=qR(2);function
-rl(b){function
+c=a[1];return[0,c,aQ(a[2],b)]}return b}Ii(0);var
+ro=qV(1),cd=qV(2);function
+rp(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{dV(d)}catch(a){a=bh(a);if(a[1]!==lg)throw a;var
+c=a[2],d=a[1];try{d1(d)}catch(a){a=a5(a);if(a[1]!==li)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Id(0))}function
-eU(b,a){return k7(b,a,0,A(a))}function
-ll(a){eU(cd,a);qS(cd,10);return dV(cd)}var
-hU=[0,rl];function
-rn(d){for(;;){var
-a=hU[1],e=[0,1],c=1-hR(hU,a,function(a,c){return function(e){if(hR(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-hV(a){return b(hU[1],0)}k_(a(of),hV);function
-hW(c,d,h){var
+a=c;continue}return 0}}return a(Ij(0))}function
+eW(b,a){return k9(b,a,0,A(a))}function
+ln(a){eW(cd,a);qW(cd,10);return d1(cd)}var
+hW=[0,rp];function
+rr(d){for(;;){var
+a=hW[1],e=[0,1],c=1-hT(hW,a,function(a,c){return function(e){if(hT(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+hX(a){return b(hW[1],0)}la(a(oh),hX);function
+hY(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return hW(c,e,a)};return[0,b(c,f),g]}return 0}function
-hX(h,g,f){var
+e=a[2],f=a[1],g=function(a){return hY(c,e,a)};return[0,b(c,f),g]}return 0}function
+hZ(h,g,f){var
 a=g,d=f;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=e(h,a,c[1]),d=i;continue}return a}}function
-a4(a,b){return a?a[1]:b}function
-eV(a){return a?a[1]:ae(ro)}function
-bj(c,a){return a?[0,b(c,a[1])]:0}function
-lm(d,c,a){return a?b(c,a[1]):d}function
+aW(a,b){return a?a[1]:b}function
+eX(a){return a?a[1]:ab(rs)}function
+bl(c,a){return a?[0,b(c,a[1])]:0}function
+lo(d,c,a){return a?b(c,a[1]):d}function
 bM(c,a){return a?b(c,a[1]):0}function
-ln(a){if(0<=a&&!(fR<a))return a;return ae(rp)}var
-hY=Iq(0),eW=(4*hY|0)-1|0;function
+lp(a){if(0<=a&&!(fT<a))return a;return ab(rt)}var
+h0=Iw(0),eY=(4*h0|0)-1|0;function
 B(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-bY(a){return a?a[1]:d1(rw)}function
-lo(a){return a?a[2]:d1(rx)}function
+bX(a){return a?a[1]:d7(rA)}function
+lq(a){return a?a[2]:d7(rB)}function
 ad(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return d1(ry)}}return ae(rz)}function
+a=e,b=b-1|0;continue}return d7(rC)}}return ab(rD)}function
 ce(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
 al(a){return ce(a,0)}function
-lp(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,lp(a+1|0,d,c)]}function
-J(c,e){if(0<=c){if(50<c){var
+lr(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,lr(a+1|0,d,c)]}function
+I(c,e){if(0<=c){if(50<c){var
 d=0,a=0;for(;;){if(c<=a)return al(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return lp(0,c,e)}return ae(rA)}function
+d=[0,b(e,a),d],a=a+1|0;continue}}return lr(0,c,e)}return ab(rE)}function
 cC(a){if(a){var
 b=a[1];return aQ(b,cC(a[2]))}return 0}function
 k(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
-lq(c,b,a){if(a){var
-d=a[2],f=e(b,c,a[1]);return[0,f,lq(c+1|0,b,d)]}return 0}function
-bD(b,a){return lq(0,b,a)}function
-w(d,c){var
+ls(c,b,a){if(a){var
+d=a[2],f=e(b,c,a[1]);return[0,f,ls(c+1|0,b,d)]}return 0}function
+bD(b,a){return ls(0,b,a)}function
+v(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-bk(f,d){var
+bm(f,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];e(f,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-N(f,d,c){var
+L(f,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=e(f,b,a[1]),a=g;continue}return b}}function
-lr(g,f,e,d){var
+lt(c,b,a){if(b){if(a){var
+d=a[2],f=b[2],g=e(c,b[1],a[1]);return[0,g,lt(c,f,d)]}}else
+if(!a)return 0;return ab(rF)}function
+f7(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
-h=a[2],i=b[2],c=P(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ae(rB)}}function
-cY(e,d){var
+h=a[2],i=b[2],c=Q(g,c,b[1],a[1]),b=i,a=h;continue}}else
+if(!a)return c;return ab(rG)}}function
+c1(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
-cZ(e,d){var
+c2(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
 az(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===as(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===ap(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-f4(d,c){var
+f8(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===as(b[1],d))return f;var
-a=e;continue}throw L}}function
-ls(d,c){var
-a=c;for(;;){if(a){var
-e=a[2],b=0===as(a[1][1],d)?1:0;if(b)return b;var
-a=e;continue}return 0}}function
-d2(e,d){var
+b=a[1],e=a[2],f=b[2];if(0===ap(b[1],d))return f;var
+a=e;continue}throw M}}function
+d8(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-bl(f){var
+bd(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
 a=d;continue}return al(c)}}}function
-f5(g,f){var
+f9(g,f){var
 c=0,b=0,a=f;for(;;){if(a){var
 d=a[1],h=a[2],i=e(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return al(b)}}function
-bN(f){var
+bY(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
@@ -1174,10 +1173,10 @@ a=d;continue}return al(c)}}}function
 bE(e,d){var
 c=0,a=d;for(;;){if(a){var
 f=a[2],c=ce(b(e,a[1]),c),a=f;continue}return al(c)}}function
-f6(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],f6(b[2],a[2])]}}else
-if(!a)return 0;return ae(rC)}function
-bc(a,b){function
+f_(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],f_(b[2],a[2])]}}else
+if(!a)return 0;return ab(rH)}function
+be(a,b){function
 r(j,f){if(2===j){if(f){var
 l=f[2];if(l){var
 m=l[1],n=f[1],y=l[2],z=0<e(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1207,7 +1206,7 @@ v=ce(i,g)}else
 var
 v=ce(h,g);return[0,v,B]}}var
 c=B(b);return 2<=c?k(c,b)[1]:b}function
-bO(b,a){function
+bN(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
 o=n[1],k=g[1],J=n[2],y=e(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
@@ -1271,48 +1270,48 @@ C=ce(i,f)}else
 var
 C=ce(h,f);return[0,C,M]}}var
 c=B(a);return 2<=c?m(c,a)[1]:a}function
-eX(a){function
+d9(a){function
 c(e,d){if(0===e){var
-f=0;return al(hX(function(b,a){return[0,a,b]},f,d))}var
+f=0;return al(hZ(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}function
-eY(b,a){return b<=a?b:a}function
-lt(b,a){return a<=b?b:a}function
-c0(a,c){var
-b=aD(a);HD(b,0,a,c);return b}function
-lu(a){var
-b=bC(a),c=aD(b);dp(a,0,c,0,b);return c}function
-lv(c,b,a){if(0<=b&&0<=a&&!((bC(c)-a|0)<b)){var
-d=aD(a);dp(c,b,d,0,a);return d}return ae(rD)}function
-lw(c,b,a){return aO(lv(c,b,a))}function
-lx(e,c,d,b,a){if(0<=a&&0<=c&&!((bC(e)-a|0)<c)&&0<=b&&!((bC(d)-a|0)<b))return dp(e,c,d,b,a);return ae(rE)}function
-cD(e,c,d,b,a){if(0<=a&&0<=c&&!((A(e)-a|0)<c)&&0<=b&&!((bC(d)-a|0)<b))return b$(e,c,d,b,a);return ae(rF)}function
-hZ(b,a){return aO(c0(b,a))}function
-cf(c,b,a){return aO(lv(bp(c),b,a))}function
-h0(k,g){if(g){var
+eZ(b,a){return b<=a?b:a}function
+lu(b,a){return a<=b?b:a}function
+c3(a,c){var
+b=aE(a);HJ(b,0,a,c);return b}function
+lv(a){var
+b=bC(a),c=aE(b);dv(a,0,c,0,b);return c}function
+lw(c,b,a){if(0<=b&&0<=a&&!((bC(c)-a|0)<b)){var
+d=aE(a);dv(c,b,d,0,a);return d}return ab(rI)}function
+lx(c,b,a){return aO(lw(c,b,a))}function
+ly(e,c,d,b,a){if(0<=a&&0<=c&&!((bC(e)-a|0)<c)&&0<=b&&!((bC(d)-a|0)<b))return dv(e,c,d,b,a);return ab(rJ)}function
+cD(e,c,d,b,a){if(0<=a&&0<=c&&!((A(e)-a|0)<c)&&0<=b&&!((bC(d)-a|0)<b))return b$(e,c,d,b,a);return ab(rK)}function
+h1(b,a){return aO(c3(b,a))}function
+cf(c,b,a){return aO(lw(bq(c),b,a))}function
+h2(k,g){if(g){var
 h=A(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(A(i)+h|0)+c|0,m=b[2],n=c<=j?j:ae(rG),c=n,b=m;continue}var
+j=(A(i)+h|0)+c|0,m=b[2],n=c<=j?j:ab(rL),c=n,b=m;continue}var
 l=A(i)+c|0}else
 var
 l=c;var
-f=aD(l),e=p,d=g;for(;;){if(d){var
+f=aE(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
 o=d[2];b$(a,0,f,e,A(a));b$(k,0,f,e+A(a)|0,h);var
-e=(e+A(a)|0)+h|0,d=o;continue}b$(a,0,f,e,A(a))}return aO(f)}}}return rH}function
-ly(e,c){var
+e=(e+A(a)|0)+h|0,d=o;continue}b$(a,0,f,e,A(a))}return aO(f)}}}return rM}function
+lz(e,c){var
 d=A(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,br(c,a));var
+a=f;for(;;){b(e,bs(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-h1(f,e){var
-c=bp(e),a=0,d=bC(c);for(;;){if(a===d)return 1;if(b(f,bA(c,a))){var
+h3(f,e){var
+c=bq(e),a=0,d=bC(c);for(;;){if(a===d)return 1;if(b(f,bA(c,a))){var
 a=a+1|0;continue}return 0}}function
-lz(j){var
+lA(j){var
 k=0,x=A(j);for(;;){if(x<=k)return j;var
-n=br(j,k)+kL|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+n=bs(j,k)+kN|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bp(j),a=[0,0],q=bC(e)-1|0,t=0;if(!(q<0)){var
+e=bq(j),a=[0,0],q=bC(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
 f=bA(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
@@ -1326,8 +1325,8 @@ m=4;break;case
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
 i=w;continue}break}}if(a[1]===bC(e))var
-s=lu(e);else{var
-b=aD(a[1]);a[1]=0;var
+s=lv(e);else{var
+b=aE(a[1]);a[1]=0;var
 r=bC(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
 c=bA(e,h),d=0;if(35<=c)if(92===c)d=2;else
@@ -1337,50 +1336,50 @@ if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
-8:au(b,a[1],92);a[1]++;au(b,a[1],98);break;case
-9:au(b,a[1],92);a[1]++;au(b,a[1],pc);break;case
-10:au(b,a[1],92);a[1]++;au(b,a[1],qh);break;case
-13:au(b,a[1],92);a[1]++;au(b,a[1],114);break;default:d=1}switch(d){case
-1:au(b,a[1],92);a[1]++;au(b,a[1],48+(c/aw|0)|0);a[1]++;au(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;au(b,a[1],48+(c%10|0)|0);break;case
-2:au(b,a[1],92);a[1]++;au(b,a[1],c);break;case
-3:au(b,a[1],c);break}a[1]++;var
+8:av(b,a[1],92);a[1]++;av(b,a[1],98);break;case
+9:av(b,a[1],92);a[1]++;av(b,a[1],pe);break;case
+10:av(b,a[1],92);a[1]++;av(b,a[1],ql);break;case
+13:av(b,a[1],92);a[1]++;av(b,a[1],114);break;default:d=1}switch(d){case
+1:av(b,a[1],92);a[1]++;av(b,a[1],48+(c/au|0)|0);a[1]++;av(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;av(b,a[1],48+(c%10|0)|0);break;case
+2:av(b,a[1],92);a[1]++;av(b,a[1],c);break;case
+3:av(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
 s=b}return aO(s)}var
 k=k+1|0;continue}}function
-rI(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw L;if(br(e,a)===b)return a;var
+rN(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw M;if(bs(e,a)===b)return a;var
 a=a+1|0;continue}}function
-rJ(b,a,d){var
-c=A(b);if(0<=a&&!(c<a))try{rI(b,c,a,d);var
-e=1;return e}catch(a){a=bh(a);if(a===L)return 0;throw a}return ae(rK)}function
-h2(b,a){return rJ(b,0,a)}function
-bm(f,b){var
+rO(b,a,d){var
+c=A(b);if(0<=a&&!(c<a))try{rN(b,c,a,d);var
+e=1;return e}catch(a){a=a5(a);if(a===M)return 0;throw a}return ab(rP)}function
+h4(b,a){return rO(b,0,a)}function
+bn(f,b){var
 c=[0,0],d=[0,A(b)],e=A(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(br(b,a)===f){var
+a=e;for(;;){if(bs(b,a)===f){var
 h=c[1];c[1]=[0,cf(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
 g=c[1];return[0,cf(b,0,d[1]),g]}function
-lA(b,a){return Hx(bp(b),a)}function
+lB(b,a){return HD(bq(b),a)}function
 j(c,d){if(0===c)return[0];if(0<=c){var
 e=o(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ae(rL)}function
-d3(b,f,e){var
+a=h;continue}break}}return e}return ab(rQ)}function
+e0(b,f,e){var
 c=o(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=o(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
-aH(a){var
-b=a.length-1;return 0===b?[0]:kT(a,0,b)}function
-bt(b,a){var
-c=b.length-1;return 0===c?aH(a):0===a.length-1?kT(b,0,c):Hl(b,a)}function
-cg(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return kT(c,b,a);return ae(rM)}function
-lB(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Ho(c,b,a,d);return ae(rN)}function
-lC(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Hm(e,c,d,b,a);return ae(rO)}function
-bu(e,c){var
+aC(a){var
+b=a.length-1;return 0===b?[0]:kV(a,0,b)}function
+bu(b,a){var
+c=b.length-1;return 0===c?aC(a):0===a.length-1?kV(b,0,c):Hr(b,a)}function
+cg(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return kV(c,b,a);return ab(rR)}function
+lC(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Hu(c,b,a,d);return ab(rS)}function
+lD(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Hs(e,c,d,b,a);return ab(rT)}function
+bf(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
@@ -1391,24 +1390,24 @@ f=o(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-lD(f,d,c){var
-b=d.length-1;if(b!==c.length-1)return ae(rP);if(0===b)return[0];var
+f$(f,d,c){var
+b=d.length-1;if(b!==c.length-1)return ab(rU);if(0===b)return[0];var
 g=o(b,e(f,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=e(f,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
 a=j;continue}break}}return g}function
-u(d,b){var
+r(d,b){var
 c=b.length-1-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){e(d,a,b[1+a]);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-M(d,b){var
+N(d,b){var
 c=b.length-1;if(0===c)return[0];var
 f=o(c,e(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=e(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-aR(c){var
+aX(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
 O(a){if(a){var
@@ -1417,36 +1416,40 @@ d=d+1|0,c=c[2];continue}var
 f=o(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-a5(g,f,c){var
+a7(g,f,c){var
 b=[0,f],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=e(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-c1(d,c){var
+cE(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-eZ(d,c){var
+e1(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-lE(c,b){var
-a=0,d=b.length-1;for(;;){if(a===d)return 0;if(0===as(b[1+a],c))return 1;var
+lE(f,c,b){var
+d=c.length-1;if(d!==b.length-1)return ab(rV);var
+a=0;for(;;){if(a===d)return 1;if(e(f,c[1+a],b[1+a])){var
+a=a+1|0;continue}return 0}}function
+lF(c,b){var
+a=0,d=b.length-1;for(;;){if(a===d)return 0;if(0===ap(b[1+a],c))return 1;var
 a=a+1|0;continue}}function
-cE(a){return a-a==0.?1:0}function
-lF(a){return qU(a,dt)}function
-c2(b,a){if(!(b<a)){var
-c=0;if(hJ(a)||!hJ(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-ab(b,a){if(!(b<a)){var
-c=0;if(hJ(a)||!hJ(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-rY(d){function
+cF(a){return a-a==0.?1:0}function
+lG(a){return qY(a,dz)}function
+c4(b,a){if(!(b<a)){var
+c=0;if(hL(a)||!hL(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+ag(b,a){if(!(b<a)){var
+c=0;if(hL(a)||!hL(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+lH(d){function
 p(a){return a?a[4]:0}function
 f(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,e,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return f(i,k,f(c,e,a));if(c){var
-n=c[2],o=c[1],q=f(c[3],e,a);return f(f(i,k,o),n,q)}return ae(rQ)}return ae(rR)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=f(c[3],e,a);return f(f(i,k,o),n,q)}return ab(rW)}return ab(rX)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return f(f(b,e,d),l,j);if(d){var
-s=d[2],t=d[1],u=f(d[3],l,j);return f(f(b,e,t),s,u)}return ae(rS)}return ae(rT)}var
+s=d[2],t=d[1],u=f(d[3],l,j);return f(f(b,e,t),s,u)}return ab(rY)}return ab(rZ)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,e,a,v]}function
 a(c,b){if(b){var
 f=b[3],h=b[2],i=b[1],j=e(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1462,26 +1465,26 @@ e=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(e+2|0)<h?g(n,m,c(
 j(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return a[2]}throw L}}function
+a=b;continue}return a[2]}throw M}}function
 F(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,a[2]]}return 0}}function
 G(b){var
 a=b;for(;;){if(a){if(a[3]){var
-a=a[3];continue}return a[2]}throw L}}function
+a=a[3];continue}return a[2]}throw M}}function
 S(b){var
 a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ae(rU)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ab(r0)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 f=a[3],g=a[2],h=a[1],l=e(d[1],b,g);if(0===l)return[0,h,1,f];if(0<=l){var
 j=i(b,f),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,f)]}return rV}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,f)]}return r1}var
 s=0;function
 T(a){return a?0:1}function
 U(g,f){var
@@ -1541,10 +1544,10 @@ a=e;continue}return 0}}function
 K(c,f,d){var
 a=f,b=d;for(;;){if(a){var
 g=a[3],h=a[2],i=e(c,h,K(c,a[1],b)),a=g,b=i;continue}return b}}function
-M(c,g){var
+L(c,g){var
 a=g;for(;;){if(a){var
 h=a[3],i=a[1],d=b(c,a[2]);if(d){var
-e=M(c,i);if(e){var
+e=L(c,i);if(e){var
 a=h;continue}var
 f=e}else
 var
@@ -1561,7 +1564,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return rW}function
+p=c(g,e,j);return[0,m(h,k),p]}return r2}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 O(d,c){var
@@ -1571,7 +1574,7 @@ W(a){return O(0,a)}function
 X(g,f){var
 a=f;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=e(d[1],g,b);if(0===c)return b;var
-j=0<=c?h:i,a=j;continue}throw L}}function
+j=0<=c?h:i,a=j;continue}throw M}}function
 Y(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1579,7 +1582,7 @@ d=g,a=l;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return d}}var
-c=k;continue}throw L}}function
+c=k;continue}throw M}}function
 Z(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1595,7 +1598,7 @@ d=g,a=k;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return d}}var
-c=l;continue}throw L}}function
+c=l;continue}throw M}}function
 $(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1604,7 +1607,7 @@ e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return[0,d]}}var
 c=l;continue}return 0}}function
-ab(g,f){var
+aa(g,f){var
 a=f;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=e(d[1],g,b);if(0===c)return[0,b];var
 j=0<=c?h:i,a=j;continue}return 0}}function
@@ -1619,12 +1622,12 @@ A(e,c){if(c){var
 f=c[3],g=c[2],h=c[1],d=A(e,h),i=b(e,g),a=A(e,f);if(i){var
 k=i[1];if(h===d&&g===k&&f===a)return c;return y(d,k,a)}if(d){if(a){var
 l=q(a);return y(d,j(a),l)}return d}return a}return 0}function
-ac(c){if(c){var
+ad(c){if(c){var
 i=c[2],b=c[1];if(i){var
 j=i[2],e=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
 m=k[2],n=k[1];if(m){if(m[2]){var
-o=bO(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+o=bN(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
 0:return[0,0,a];case
 1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
 2:if(a){var
@@ -1632,10 +1635,10 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 e=a[2];if(e){var
 h=e[2];if(h)return[0,[0,[0,0,a[1],0,1],e[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,f(l,m,k[1]),n]}throw[0,aa,rX]};return g(B(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,f(l,m,k[1]),n]}throw[0,ac,r3]};return g(B(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(e,h(b)))))}return a(n,a(l,a(e,h(b))))}return a(l,a(e,h(b)))}return a(e,h(b))}return h(b)}return s}function
-P(c,b){return hX(function(c,b){return a(b,c)},b,c)}function
-ad(a){return P(a,s)}function
+P(c,b){return hZ(function(c,b){return a(b,c)},b,c)}function
+ae(a){return P(a,s)}function
 C(a,d){if(a){var
 b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return C(c,a)}]}return 0}function
 af(a){var
@@ -1646,15 +1649,15 @@ e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
 R(a,d){if(a){var
 b=a[1],c=Q(a[2],a[3]);return[0,b,function(a){return R(c,a)}]}return 0}function
 ag(a){var
-b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,M,N,v,A,w,x,W,j,F,G,S,j,F,i,X,ab,Y,Z,_,$,ac,function(j,i){var
+b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,N,v,A,w,x,W,j,F,G,S,j,F,i,X,aa,Y,Z,_,$,ad,function(j,i){var
 a=i,b=0;for(;;){if(a){var
 c=a[3],f=a[2],k=a[1],g=e(d[1],f,j);if(0!==g){if(0<=g){var
 a=k,b=[0,f,c,b];continue}var
 a=c;continue}var
 h=[0,f,c,b]}else
 var
-h=b;return function(a){return C(h,a)}}},af,ag,P,ad]}function
-lG(g){function
+h=b;return function(a){return C(h,a)}}},af,ag,P,ae]}function
+lI(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1662,9 +1665,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ae(rZ)}return ae(r0)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ab(r4)}return ab(r5)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ae(r1)}return ae(r2)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ab(r6)}return ab(r7)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 O(a){return a?0:1}function
@@ -1672,10 +1675,10 @@ m(d,c,b){if(b){var
 f=b[4],i=b[3],j=b[2],h=b[1],o=b[5],k=e(g[1],d,j);if(0===k)return i===c?b:[0,h,d,c,f,o];if(0<=k){var
 l=m(d,c,f);return f===l?b:a(h,j,i,l)}var
 n=m(d,c,h);return h===n?b:a(n,j,i,f)}return[0,0,d,c,0,1]}function
-Q(d,c){var
+P(d,c){var
 a=c;for(;;){if(a){var
 f=a[4],h=a[3],i=a[1],b=e(g[1],d,a[2]);if(0===b)return h;var
-j=0<=b?f:i,a=j;continue}throw L}}function
+j=0<=b?f:i,a=j;continue}throw M}}function
 R(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1683,7 +1686,7 @@ e=h,d=n,a=o;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,e,d]}}var
-c=m;continue}throw L}}function
+c=m;continue}throw M}}function
 S(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1699,7 +1702,7 @@ e=h,d=n,a=m;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,e,d]}}var
-c=o;continue}throw L}}function
+c=o;continue}throw M}}function
 U(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1719,20 +1722,20 @@ j=0<=b?h:i,a=j;continue}return 0}}function
 n(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return[0,a[2],a[3]]}throw L}}function
+a=b;continue}return[0,a[2],a[3]]}throw M}}function
 B(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,[0,a[2],a[3]]]}return 0}}function
 X(b){var
 a=b;for(;;){if(a){if(a[4]){var
-a=a[4];continue}return[0,a[2],a[3]]}throw L}}function
+a=a[4];continue}return[0,a[2],a[3]]}throw M}}function
 Y(b){var
 a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ae(r3)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ab(r8)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(f,b){if(b){var
@@ -1756,7 +1759,7 @@ u(b,a){if(a){var
 c=a[2],d=a[5],f=a[4],g=a[3],h=u(b,a[1]),i=e(b,c,g);return[0,h,c,i,u(b,f),d]}return 0}function
 E(c,e,d){var
 a=e,b=d;for(;;){if(a){var
-f=a[4],g=a[3],h=a[2],i=P(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
+f=a[4],g=a[3],h=a[2],i=Q(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
 F(b,g){var
 a=g;for(;;){if(a){var
 h=a[4],i=a[1],c=e(b,a[2],a[3]);if(c){var
@@ -1784,16 +1787,16 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],f=a[3],h=a[2],j=a[1],m=e(g[1],b,h);if(0===m)return[0,j,[0,f],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,f,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return r4}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return r9}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
-e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=P(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
+e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=Q(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=P(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,aa,r5]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=Q(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ac,r_]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
-g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,P(d,f,k,m[1]),p):c(n,f,k,p)}var
-h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,P(d,e,q[1],j),s):c(r,e,j,s)}var
+g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,Q(d,f,k,m[1]),p):c(n,f,k,p)}var
+h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,Q(d,e,q[1],j),s):c(r,e,j,s)}var
 t=b}else
 var
 t=a;return t}function
@@ -1804,7 +1807,7 @@ d=a[2],i=a[4],k=a[3],f=w(b,a[1]),g=e(b,d,k),h=w(b,i);return g?c(f,d,g[1],h):j(f,
 x(b,a){if(a){var
 d=a[3],f=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=e(b,f,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,f,d,m),p]}var
-q=c(h,f,d,l);return[0,j(i,m),q]}return r6}function
+q=c(h,f,d,l);return[0,j(i,m),q]}return r$}function
 f(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1827,186 +1830,186 @@ J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
 $(a){return J(0,a)}function
-K(b,a){return hX(function(b,a){return m(a[1],a[2],b)},a,b)}function
-ab(a){return K(a,A)}function
+K(b,a){return hZ(function(b,a){return m(a[1],a[2],b)},a,b)}function
+aa(a){return K(a,A)}function
 z(a,e){if(a){var
 b=a[2],c=a[1],d=f(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
-ac(a){var
+ad(a){var
 b=f(a,0);return function(a){return z(b,a)}}function
-M(d,c){var
+L(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[1],b],a=a[4],b=e;continue}return b}}function
 N(a,e){if(a){var
-b=a[2],c=a[1],d=M(a[3],a[4]);return[0,[0,c,b],function(a){return N(d,a)}]}return 0}function
-ad(a){var
-b=M(a,0);return function(a){return N(b,a)}}return[0,A,O,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,Q,V,R,S,T,U,t,u,ac,ad,function(k,j){var
+b=a[2],c=a[1],d=L(a[3],a[4]);return[0,[0,c,b],function(a){return N(d,a)}]}return 0}function
+ae(a){var
+b=L(a,0);return function(a){return N(b,a)}}return[0,A,O,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,P,V,R,S,T,U,t,u,ad,ae,function(k,j){var
 a=j,b=0;for(;;){if(a){var
 c=a[4],f=a[3],d=a[2],l=a[1],h=e(g[1],d,k);if(0!==h){if(0<=h){var
 a=l,b=[0,d,f,c,b];continue}var
 a=c;continue}var
 i=[0,d,f,c,b]}else
 var
-i=b;return function(a){return z(i,a)}}},K,ab]}var
-lH=[aq,r7,bU(0)];function
-dv(a){return[0,0,0]}function
-d4(a){a[1]=0;a[2]=0;return 0}function
+i=b;return function(a){return z(i,a)}}},K,aa]}var
+lJ=[as,sa,bT(0)];function
+dB(a){return[0,0,0]}function
+d_(a){a[1]=0;a[2]=0;return 0}function
 ch(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-lI(a){var
+lK(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lH}function
-d5(a){var
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lJ}function
+d$(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-d6(b){var
+ea(b){var
 a=b[1];return a?[0,a[1]]:0}function
-lJ(a){return 0===a[1]?1:0}var
-r9=[aq,r8,bU(0)];function
-h3(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-lK(d,a){var
+lL(a){return 0===a[1]?1:0}var
+sc=[as,sb,bT(0)];function
+h5(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+lM(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-r$=[aq,r_,bU(0)];function
-sa(a){throw r$}function
-I(a){var
-d=a[1];a[1]=sa;try{var
-c=b(d,0);Ig(a,c);return c}catch(b){b=bh(b);a[1]=function(a){throw b};throw b}}function
-f7(a){var
-b=1<=a?a:1,c=eW<b?eW:b,d=aD(c);return[0,d,0,c,d]}function
-h4(a){return lw(a[1],0,a[2])}function
-h5(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(eW<b[1])if((d+c|0)<=eW)b[1]=eW;else
-d1(sd);var
-e=aD(b[1]);lx(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,aa,sb]}throw[0,aa,sc]}}function
-h6(a,d,c,b){var
+se=[as,sd,bT(0)];function
+sf(a){throw se}function
+J(a){var
+d=a[1];a[1]=sf;try{var
+c=b(d,0);Im(a,c);return c}catch(b){b=a5(b);a[1]=function(a){throw b};throw b}}function
+ga(a){var
+b=1<=a?a:1,c=eY<b?eY:b,d=aE(c);return[0,d,0,c,d]}function
+h6(a){return lx(a[1],0,a[2])}function
+h7(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(eY<b[1])if((d+c|0)<=eY)b[1]=eY;else
+d7(si);var
+e=aE(b[1]);ly(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ac,sg]}throw[0,ac,sh]}}function
+h8(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((A(d)-b|0)<c?1:0);if(f)ae(se);var
-g=a[2]+b|0;if(a[3]<g)h5(a,b);b$(d,c,a[1],a[2],b);a[2]=g;return 0}function
-d7(a,c){var
-b=A(c),d=a[2]+b|0;if(a[3]<d)h5(a,b);b$(c,0,a[1],a[2],b);a[2]=d;return 0}function
-h7(a){return 5===a[2]?12:-6}function
-lL(a){return[0,0,aD(a)]}function
-lM(a,g){var
+h=b<0?1:0,f=h||((A(d)-b|0)<c?1:0);if(f)ab(sj);var
+g=a[2]+b|0;if(a[3]<g)h7(a,b);b$(d,c,a[1],a[2],b);a[2]=g;return 0}function
+eb(a,c){var
+b=A(c),d=a[2]+b|0;if(a[3]<d)h7(a,b);b$(c,0,a[1],a[2],b);a[2]=d;return 0}function
+h9(a){return 5===a[2]?12:-6}function
+lN(a){return[0,0,aE(a)]}function
+lO(a,g){var
 b=bC(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aD(lt(b*2|0,c));lx(a[2],0,e,0,b);a[2]=e;var
+e=aE(lu(b*2|0,c));ly(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-d8(a,b){lM(a,1);dq(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-aX(a,c){var
-b=A(c);lM(a,b);cD(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-lN(a){return lw(a[2],0,a[1])}function
-lO(a){if(typeof
+ec(a,b){lO(a,1);dw(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+aY(a,c){var
+b=A(c);lO(a,b);cD(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+lP(a){return lx(a[2],0,a[1])}function
+lQ(a){if(typeof
 a==="number")switch(a){case
-0:return sf;case
-1:return sg;case
-2:return sh;case
-3:return si;case
-4:return sj;case
-5:return sk;default:return sl}else
+0:return sk;case
+1:return sl;case
+2:return sm;case
+3:return sn;case
+4:return so;case
+5:return sp;default:return sq}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return t(sm,hZ(1,a[1]))}}function
-h8(b,c){var
+1:return a[1];default:return u(sr,h1(1,a[1]))}}function
+h_(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];aX(b,sn);var
+d=a[1];aY(b,ss);var
 a=d;continue;case
 1:var
-e=a[1];aX(b,so);var
+e=a[1];aY(b,st);var
 a=e;continue;case
 2:var
-f=a[1];aX(b,sp);var
+f=a[1];aY(b,su);var
 a=f;continue;case
 3:var
-g=a[1];aX(b,sq);var
+g=a[1];aY(b,sv);var
 a=g;continue;case
 4:var
-h=a[1];aX(b,sr);var
+h=a[1];aY(b,sw);var
 a=h;continue;case
 5:var
-i=a[1];aX(b,ss);var
+i=a[1];aY(b,sx);var
 a=i;continue;case
 6:var
-j=a[1];aX(b,st);var
+j=a[1];aY(b,sy);var
 a=j;continue;case
 7:var
-k=a[1];aX(b,su);var
+k=a[1];aY(b,sz);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];aX(b,sv);h8(b,m);aX(b,sw);var
+l=a[2],m=a[1];aY(b,sA);h_(b,m);aY(b,sB);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];aX(b,sx);h8(b,o);aX(b,sy);var
+n=a[3],o=a[1];aY(b,sC);h_(b,o);aY(b,sD);var
 a=n;continue;case
 10:var
-p=a[1];aX(b,sz);var
+p=a[1];aY(b,sE);var
 a=p;continue;case
 11:var
-q=a[1];aX(b,sA);var
+q=a[1];aY(b,sF);var
 a=q;continue;case
 12:var
-r=a[1];aX(b,sB);var
+r=a[1];aY(b,sG);var
 a=r;continue;case
 13:var
-s=a[1];aX(b,sC);var
+s=a[1];aY(b,sH);var
 a=s;continue;default:var
-t=a[1];aX(b,sD);var
+t=a[1];aY(b,sI);var
 a=t;continue}}function
-aI(a){if(typeof
+aJ(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aI(a[1])];case
-1:return[1,aI(a[1])];case
-2:return[2,aI(a[1])];case
-3:return[3,aI(a[1])];case
-4:return[4,aI(a[1])];case
-5:return[5,aI(a[1])];case
-6:return[6,aI(a[1])];case
-7:return[7,aI(a[1])];case
+0:return[0,aJ(a[1])];case
+1:return[1,aJ(a[1])];case
+2:return[2,aJ(a[1])];case
+3:return[3,aJ(a[1])];case
+4:return[4,aJ(a[1])];case
+5:return[5,aJ(a[1])];case
+6:return[6,aJ(a[1])];case
+7:return[7,aJ(a[1])];case
 8:var
-b=a[1];return[8,b,aI(a[2])];case
+b=a[1];return[8,b,aJ(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aI(a[3])];case
-10:return[10,aI(a[1])];case
-11:return[11,aI(a[1])];case
-12:return[12,aI(a[1])];case
-13:return[13,aI(a[1])];default:return[14,aI(a[1])]}}function
-aY(a){if(typeof
+c=a[2],d=a[1];return[9,c,d,aJ(a[3])];case
+10:return[10,aJ(a[1])];case
+11:return[11,aJ(a[1])];case
+12:return[12,aJ(a[1])];case
+13:return[13,aJ(a[1])];default:return[14,aJ(a[1])]}}function
+aZ(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=aY(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=aZ(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=aY(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=aZ(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=aY(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=aZ(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=aY(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=aZ(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=aY(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=aZ(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=aY(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=aZ(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=aY(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=aZ(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=aY(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=aZ(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=aY(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=aZ(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=aY(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=aY(aM(aI(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=aZ(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=aZ(aM(aJ(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=aY(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
+n=aZ(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
-o=aY(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aJ=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aJ,aF,aE];case
+o=aZ(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
 12:var
-p=aY(a[1]),aK=p[4],aL=p[3],aN=p[2],aO=p[1],aP=function(a){b(aN,0);return 0};return[0,function(a){b(aO,0);return 0},aP,aL,aK];case
+p=aZ(a[1]),aK=p[4],aL=p[3],aN=p[2],aO=p[1],aP=function(a){b(aN,0);return 0};return[0,function(a){b(aO,0);return 0},aP,aL,aK];case
 13:var
-q=aY(a[1]),aQ=q[4],aR=q[3],aS=q[2],aT=q[1],aU=function(a){b(aQ,0);return 0},aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
-r=aY(a[1]),aX=r[4],aZ=r[3],a0=r[2],a1=r[1],a2=function(a){b(aX,0);return 0},a3=function(a){b(aZ,0);return 0},a4=function(a){b(a0,0);return 0};return[0,function(a){b(a1,0);return 0},a4,a3,a2]}}function
+q=aZ(a[1]),aQ=q[4],aR=q[3],aS=q[2],aT=q[1],aU=function(a){b(aQ,0);return 0},aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
+r=aZ(a[1]),aX=r[4],aY=r[3],a0=r[2],a1=r[1],a2=function(a){b(aX,0);return 0},a3=function(a){b(aY,0);return 0},a4=function(a){b(a0,0);return 0};return[0,function(a){b(a1,0);return 0},a4,a3,a2]}}function
 aM(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
@@ -2018,7 +2021,7 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,aa,sE]}else
+9:a=6;break;default:throw[0,ac,sJ]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
@@ -2124,35 +2127,35 @@ D=c[1],E=aM(B,c[2]);return[8,aM(C,D),E];case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,aa,sN];break;case
+14:a=4;break;default:m=1}if(m)throw[0,ac,sS];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=aY(aM(aI(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aM(F,I)];case
+I=c[3],J=c[2],K=c[1],s=aZ(aM(aJ(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aM(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,aa,sO];break;case
+14:a=4;break;default:n=1}if(n)throw[0,ac,sT];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aM(M,c[1])];throw[0,aa,sP];case
+c!=="number"&&10===c[0])return[10,aM(M,c[1])];throw[0,ac,sU];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aM(N,c[1])];default:o=1}if(o)throw[0,aa,sQ];break;case
+11:return[11,aM(N,c[1])];default:o=1}if(o)throw[0,ac,sV];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aM(O,c[1])];default:p=1}if(p)throw[0,aa,sR];break;case
+12:return[12,aM(O,c[1])];default:p=1}if(p)throw[0,ac,sW];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2160,7 +2163,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aM(P,c[1])];default:q=1}if(q)throw[0,aa,sS];break;default:var
+13:return[13,aM(P,c[1])];default:q=1}if(q)throw[0,ac,sX];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2168,72 +2171,72 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aM(Q,c[1])];default:r=1}if(r)throw[0,aa,sT]}switch(a){case
-0:throw[0,aa,sH];case
-1:throw[0,aa,sI];case
-2:throw[0,aa,sJ];case
-3:throw[0,aa,sK];case
-4:throw[0,aa,sL];case
-5:throw[0,aa,sF];case
-6:throw[0,aa,sG];default:throw[0,aa,sM]}}var
-aS=[aq,sU,bU(0)];function
-f8(b,a){if(typeof
+14:return[14,aM(Q,c[1])];default:r=1}if(r)throw[0,ac,sY]}switch(a){case
+0:throw[0,ac,sM];case
+1:throw[0,ac,sN];case
+2:throw[0,ac,sO];case
+3:throw[0,ac,sP];case
+4:throw[0,ac,sQ];case
+5:throw[0,ac,sK];case
+6:throw[0,ac,sL];default:throw[0,ac,sR]}}var
+aR=[as,sZ,bT(0)];function
+gb(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aS}}function
-e0(e,b,d){var
-a=f8(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aR}}function
+e2(e,b,d){var
+a=gb(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aS}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-bn(c,d,a){if(typeof
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aR}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+bo(c,d,a){if(typeof
 c==="number")return[0,0,am(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=bn(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=bo(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=bn(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=bo(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=bn(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=bo(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=bn(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=bo(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=bn(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=bo(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=bn(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=bo(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=bn(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=bo(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=bn(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=bo(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(cX([0,c[1]],[0,o]))throw aS;var
-p=bn(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(c0([0,c[1]],[0,o]))throw aR;var
+p=bo(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,ay(f)];if(cX([0,ay(B)],C))throw aS;var
-D=[0,ay(e)];if(cX([0,ay(A)],D))throw aS;var
-q=aY(aM(aI(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=bn(ay(z),d,y),F=r[2];return[0,[9,f,e,aI(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,ay(f)];if(c0([0,ay(B)],C))throw aR;var
+D=[0,ay(e)];if(c0([0,ay(A)],D))throw aR;var
+q=aZ(aM(aJ(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=bo(ay(z),d,y),F=r[2];return[0,[9,f,e,aJ(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=bn(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=bo(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=bn(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=bo(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=bn(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=bo(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=bn(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aS}function
+v=bo(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aR}function
 am(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
@@ -2244,37 +2247,37 @@ s=am(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 a!=="number"&&0===a[0]){var
 t=am(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=f8(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=gb(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=am(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aS;case
+v=am(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aR;case
 3:var
-ac=b[2],w=f8(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=gb(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=am(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aS;case
+x=am(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aR;case
 4:var
-ae=b[4],af=b[1],g=e0(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=e2(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=am(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aS;case
+ah=g[2],y=am(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aR;case
 5:var
-ai=b[4],aj=b[1],i=e0(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=e2(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=am(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aS;case
+al=i[2],z=am(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aR;case
 6:var
-an=b[4],ao=b[1],k=e0(b[2],b[3],a),l=k[3],ap=k[1];if(typeof
+an=b[4],ao=b[1],k=e2(b[2],b[3],a),l=k[3],ap=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-aq=k[2],A=am(an,l[1]);return[0,[6,ao,ap,aq,A[1]],A[2]]}throw aS;case
+aq=k[2],A=am(an,l[1]);return[0,[6,ao,ap,aq,A[1]],A[2]]}throw aR;case
 7:var
-ar=b[4],as=b[1],m=e0(b[2],b[3],a),n=m[3],at=m[1];if(typeof
+ar=b[4],as=b[1],m=e2(b[2],b[3],a),n=m[3],at=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-au=m[2],B=am(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aS;case
+au=m[2],B=am(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aR;case
 8:var
-av=b[4],aw=b[1],o=e0(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+av=b[4],aw=b[1],o=e2(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-az=o[2],C=am(av,p[1]);return[0,[8,aw,ax,az,C[1]],C[2]]}throw aS;case
+az=o[2],C=am(av,p[1]);return[0,[8,aw,ax,az,C[1]],C[2]]}throw aR;case
 9:var
-aA=b[2],D=f8(b[1],a),q=D[2],aB=D[1];if(typeof
+aA=b[2],D=gb(b[1],a),q=D[2],aB=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=am(aA,q[1]);return[0,[9,aB,E[1]],E[2]]}throw aS;case
+E=am(aA,q[1]);return[0,[9,aB,E[1]],E[2]]}throw aR;case
 10:var
 F=am(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
@@ -2283,11 +2286,11 @@ aC=b[1],G=am(b[2],a);return[0,[11,aC,G[1]],G[2]];case
 aD=b[1],H=am(b[2],a);return[0,[12,aD,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aE=a[2],aF=b[3],aG=b[1];if(cX([0,b[2]],[0,I]))throw aS;var
+I=a[1],aE=a[2],aF=b[3],aG=b[1];if(c0([0,b[2]],[0,I]))throw aR;var
 J=am(aF,aE);return[0,[13,aG,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,ay(K)];if(cX([0,ay(aJ)],aL))throw aS;var
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,ay(K)];if(c0([0,ay(aJ)],aL))throw aR;var
 L=am(aI,ay(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
@@ -2299,7 +2302,7 @@ N=am(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 aM=b[1],O=am(b[2],a);return[0,[17,aM,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aQ=T[2],U=am(T[1],a),aR=U[1],V=am(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
+T=r[1],aQ=T[2],U=am(T[1],a),aS=U[1],V=am(P,U[2]);return[0,[18,[0,[0,aS,aQ]],V[1]],V[2]]}var
 W=r[1],aT=W[2],X=am(W[1],a),aU=X[1],Y=am(P,X[2]);return[0,[18,[1,[0,aU,aT]],Y[1]],Y[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
@@ -2317,7 +2320,7 @@ c==="number")switch(c){case
 1:return bv(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=am(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aS;default:return bv(c,d,a)}else
+Z=am(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aR;default:return bv(c,d,a)}else
 switch(c[0]){case
 0:return bv(c,d,a);case
 1:return bv(c,d,a);case
@@ -2329,48 +2332,48 @@ switch(c[0]){case
 7:return bv(c,d,a);case
 8:return bv([8,c[1],c[2]],d,a);case
 9:var
-aV=c[1],_=bn(c[2],d,a),$=_[2];return[0,[23,[9,aV,_[1]],$[1]],$[2]];case
-10:return bv(c,d,a);default:return bv(c,d,a)}}throw aS}function
+aV=c[1],_=bo(c[2],d,a),$=_[2];return[0,[23,[9,aV,_[1]],$[1]],$[2]];case
+10:return bv(c,d,a);default:return bv(c,d,a)}}throw aR}function
 bv(d,c,b){var
 a=am(c,b);return[0,[23,d,a[1]],a[2]]}function
 bw(k,g,a){var
-b=A(a),h=0<=g?k:0,d=ds(g);if(d<=b)return a;var
-l=2===h?48:32,c=c0(d,l);switch(h){case
+b=A(a),h=0<=g?k:0,d=dy(g);if(d<=b)return a;var
+l=2===h?48:32,c=c3(d,l);switch(h){case
 0:cD(a,0,c,0,b);break;case
 1:cD(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==X(a,0)&&45!==X(a,0)&&32!==X(a,0)){e=1;i=1}if(!i){dq(c,0,X(a,0));cD(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==X(a,0)&&45!==X(a,0)&&32!==X(a,0)){e=1;i=1}if(!i){dw(c,0,X(a,0));cD(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
 f=0;if(1<b&&48===X(a,0)){var
-j=0;if(jV!==X(a,1)&&88!==X(a,1)){f=1;j=1}if(!j){dq(c,1,X(a,1));cD(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+j=0;if(jV!==X(a,1)&&88!==X(a,1)){f=1;j=1}if(!j){dw(c,1,X(a,1));cD(a,2,c,(d-b|0)+2|0,b-2|0)}}else
 f=1;if(f)cD(a,0,c,d-b|0,b)}}return aO(c)}function
-d9(k,b){var
-c=ds(k),a=A(b),d=X(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+oX>>>0))e=1}else
+ed(k,b){var
+c=dy(k),a=A(b),d=X(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+oZ>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
 j=0;if(jV===X(b,1)||88===X(b,1))j=1;if(j){var
-h=c0(c+2|0,48);dq(h,1,X(b,1));cD(b,2,h,(c-a|0)+4|0,a-2|0);return aO(h)}}e=1;f=1;break;case
+h=c3(c+2|0,48);dw(h,1,X(b,1));cD(b,2,h,(c-a|0)+4|0,a-2|0);return aO(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=c0(c+1|0,48);dq(g,0,d);cD(b,1,g,(c-a|0)+2|0,a-1|0);return aO(g)}}if(e&&a<c){var
-i=c0(c,48);cD(b,0,i,c-a|0,a);return aO(i)}return b}function
-sV(d){var
-a=lz(d),b=A(a),c=c0(b+2|0,34);b$(a,0,c,1,b);return aO(c)}function
-lP(d,f){var
-g=ds(f),e=tK[1];switch(d[2]){case
+g=c3(c+1|0,48);dw(g,0,d);cD(b,1,g,(c-a|0)+2|0,a-1|0);return aO(g)}}if(e&&a<c){var
+i=c3(c,48);cD(b,0,i,c-a|0,a);return aO(i)}return b}function
+s0(d){var
+a=lA(d),b=A(a),c=c3(b+2|0,34);b$(a,0,c,1,b);return aO(c)}function
+lR(d,f){var
+g=dy(f),e=tP[1];switch(d[2]){case
 0:var
-b=hb;break;case
+b=hg;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=kk;break;case
+b=kl;break;case
 4:var
 b=71;break;case
 5:var
@@ -2380,210 +2383,210 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=lL(16);d8(c,37);switch(d[1]){case
+c=lN(16);ec(c,37);switch(d[1]){case
 0:break;case
-1:d8(c,43);break;default:d8(c,32)}if(8<=d[2])d8(c,35);d8(c,46);aX(c,a(v+g));d8(c,b);return lN(c)}function
-f9(m,a){if(13<=m){var
+1:ec(c,43);break;default:ec(c,32)}if(8<=d[2])ec(c,35);ec(c,46);aY(c,a(w+g));ec(c,b);return lP(c)}function
+gc(m,a){if(13<=m){var
 g=[0,0],h=A(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<br(a,c)+ot>>>0))g[1]++;var
+c=n;for(;;){if(!(9<bs(a,c)+ov>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aD(A(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dq(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=A(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aE(A(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dw(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=A(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=br(a,b);if(9<f+ot>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bs(a,b);if(9<f+ov>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
 b=p;continue}break}}return aO(j)}return a}function
-tL(b,c){switch(b){case
+tQ(b,c){switch(b){case
 1:var
-a=sX;break;case
-2:var
-a=sY;break;case
-4:var
-a=s0;break;case
-5:var
-a=s1;break;case
-6:var
 a=s2;break;case
-7:var
+2:var
 a=s3;break;case
-8:var
-a=s4;break;case
-9:var
+4:var
 a=s5;break;case
-10:var
+5:var
 a=s6;break;case
-11:var
+6:var
 a=s7;break;case
-0:case
-13:var
-a=sW;break;case
-3:case
-14:var
-a=sZ;break;default:var
-a=s8}return f9(b,hC(a,c))}function
-tM(b,c){switch(b){case
-1:var
-a=tl;break;case
-2:var
-a=tm;break;case
-4:var
-a=to;break;case
-5:var
-a=tp;break;case
-6:var
-a=tq;break;case
 7:var
-a=tr;break;case
+a=s8;break;case
 8:var
-a=ts;break;case
-9:var
-a=tt;break;case
-10:var
-a=tu;break;case
-11:var
-a=tv;break;case
-0:case
-13:var
-a=tk;break;case
-3:case
-14:var
-a=tn;break;default:var
-a=tw}return f9(b,hC(a,c))}function
-tN(b,c){switch(b){case
-1:var
-a=ty;break;case
-2:var
-a=tz;break;case
-4:var
-a=tB;break;case
-5:var
-a=tC;break;case
-6:var
-a=tD;break;case
-7:var
-a=tE;break;case
-8:var
-a=tF;break;case
-9:var
-a=tG;break;case
-10:var
-a=tH;break;case
-11:var
-a=tI;break;case
-0:case
-13:var
-a=tx;break;case
-3:case
-14:var
-a=tA;break;default:var
-a=tJ}return f9(b,hC(a,c))}function
-tO(b,c){switch(b){case
-1:var
-a=s_;break;case
-2:var
-a=s$;break;case
-4:var
-a=tb;break;case
-5:var
-a=tc;break;case
-6:var
-a=td;break;case
-7:var
-a=te;break;case
-8:var
-a=tf;break;case
-9:var
-a=tg;break;case
-10:var
-a=th;break;case
-11:var
-a=ti;break;case
-0:case
-13:var
 a=s9;break;case
+9:var
+a=s_;break;case
+10:var
+a=s$;break;case
+11:var
+a=ta;break;case
+0:case
+13:var
+a=s1;break;case
 3:case
 14:var
-a=ta;break;default:var
-a=tj}return f9(b,HW(a,c))}function
-cF(c,i,b){function
+a=s4;break;default:var
+a=tb}return gc(b,hF(a,c))}function
+tR(b,c){switch(b){case
+1:var
+a=tq;break;case
+2:var
+a=tr;break;case
+4:var
+a=tt;break;case
+5:var
+a=tu;break;case
+6:var
+a=tv;break;case
+7:var
+a=tw;break;case
+8:var
+a=tx;break;case
+9:var
+a=ty;break;case
+10:var
+a=tz;break;case
+11:var
+a=tA;break;case
+0:case
+13:var
+a=tp;break;case
+3:case
+14:var
+a=ts;break;default:var
+a=tB}return gc(b,hF(a,c))}function
+tS(b,c){switch(b){case
+1:var
+a=tD;break;case
+2:var
+a=tE;break;case
+4:var
+a=tG;break;case
+5:var
+a=tH;break;case
+6:var
+a=tI;break;case
+7:var
+a=tJ;break;case
+8:var
+a=tK;break;case
+9:var
+a=tL;break;case
+10:var
+a=tM;break;case
+11:var
+a=tN;break;case
+0:case
+13:var
+a=tC;break;case
+3:case
+14:var
+a=tF;break;default:var
+a=tO}return gc(b,hF(a,c))}function
+tT(b,c){switch(b){case
+1:var
+a=td;break;case
+2:var
+a=te;break;case
+4:var
+a=tg;break;case
+5:var
+a=th;break;case
+6:var
+a=ti;break;case
+7:var
+a=tj;break;case
+8:var
+a=tk;break;case
+9:var
+a=tl;break;case
+10:var
+a=tm;break;case
+11:var
+a=tn;break;case
+0:case
+13:var
+a=tc;break;case
+3:case
+14:var
+a=tf;break;default:var
+a=to}return gc(b,H2(a,c))}function
+cG(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return HP(b,i,a)}function
+a=32}return HV(b,i,a)}function
 q(c){var
-a=qG(b);return 3===a?b<0.?tQ:tR:4<=a?tS:c}switch(c[2]){case
+a=qK(b);return 3===a?b<0.?tV:tW:4<=a?tX:c}switch(c[2]){case
 5:var
-e=kX(lP(c,i),b),d=0,v=A(e);for(;;){if(d===v)var
+e=kZ(lR(c,i),b),d=0,v=A(e);for(;;){if(d===v)var
 p=0;else{var
 k=X(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:t(e,tP);return q(w)}case
+w=p?e:u(e,tU);return q(w)}case
 6:return j(0);case
 7:var
-h=bp(j(0)),f=bC(h);if(0===f)var
+h=bq(j(0)),f=bC(h);if(0===f)var
 o=h;else{var
-m=aD(f),n=f-1|0,r=0;if(!(n<0)){var
+m=aE(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bA(h,a),s=25<g+oX>>>0?g:g+kL|0;au(m,a,s);var
-u=a+1|0;if(n!==a){var
-a=u;continue}break}}var
+g=bA(h,a),s=25<g+oZ>>>0?g:g+kN|0;av(m,a,s);var
+t=a+1|0;if(n!==a){var
+a=t;continue}break}}var
 o=m}return aO(o);case
-8:return q(j(0));default:return kX(lP(c,i),b)}}function
-fE(f,y,x,w){var
+8:return q(j(0));default:return kZ(lR(c,i),b)}}function
+fG(f,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
 0:var
-z=d[1];return function(b){return _(c,[5,a,b],z)};case
+z=d[1];return function(b){return $(c,[5,a,b],z)};case
 1:var
 B=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=rq;else
+d=ru;else
 if(j2<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=rr;else
+d=rv;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=rs;break;case
+d=rw;break;case
 9:var
-d=rt;break;case
+d=rx;break;case
 10:var
-d=ru;break;case
+d=ry;break;case
 13:var
-d=rv;break;default:e=1}switch(e){case
+d=rz;break;default:e=1}switch(e){case
 1:var
-f=aD(4);au(f,0,92);au(f,1,48+(b/aw|0)|0);au(f,2,48+((b/10|0)%10|0)|0);au(f,3,48+(b%10|0)|0);var
+f=aE(4);av(f,0,92);av(f,1,48+(b/au|0)|0);av(f,2,48+((b/10|0)%10|0)|0);av(f,3,48+(b%10|0)|0);var
 d=aO(f);break;case
 2:var
-g=aD(1);au(g,0,b);var
+g=aE(1);av(g,0,b);var
 d=aO(g);break}var
-h=A(d),i=c0(h+2|0,39);b$(d,0,i,1,h);return _(c,[4,a,aO(i)],B)};case
+h=A(d),i=c3(h+2|0,39);b$(d,0,i,1,h);return $(c,[4,a,aO(i)],B)};case
 2:var
-C=d[2],D=d[1];return h9(c,a,C,D,function(a){return a});case
-3:return h9(c,a,d[2],d[1],sV);case
-4:return f_(c,a,d[4],d[2],d[3],tL,d[1]);case
-5:return f_(c,a,d[4],d[2],d[3],tM,d[1]);case
-6:return f_(c,a,d[4],d[2],d[3],tN,d[1]);case
-7:return f_(c,a,d[4],d[2],d[3],tO,d[1]);case
+C=d[2],D=d[1];return h$(c,a,C,D,function(a){return a});case
+3:return h$(c,a,d[2],d[1],s0);case
+4:return gd(c,a,d[4],d[2],d[3],tQ,d[1]);case
+5:return gd(c,a,d[4],d[2],d[3],tR,d[1]);case
+6:return gd(c,a,d[4],d[2],d[3],tS,d[1]);case
+7:return gd(c,a,d[4],d[2],d[3],tT,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return _(c,[4,a,cF(h,d,b)],i)}:function(b){return _(c,[4,a,cF(h,h7(h),b)],i)};var
-U=j[1];return function(b){return _(c,[4,a,cF(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return $(c,[4,a,cG(h,d,b)],i)}:function(b){return $(c,[4,a,cG(h,h9(h),b)],i)};var
+U=j[1];return function(b){return $(c,[4,a,cG(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return _(c,[4,a,bw(o,n,cF(h,d,b))],i)}:function(b){return _(c,[4,a,bw(o,n,cF(h,h7(h),b))],i)};var
-V=j[1];return function(b){return _(c,[4,a,bw(o,n,cF(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return $(c,[4,a,bw(o,n,cG(h,d,b))],i)}:function(b){return $(c,[4,a,bw(o,n,cG(h,h9(h),b))],i)};var
+V=j[1];return function(b){return $(c,[4,a,bw(o,n,cG(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return _(c,[4,a,bw(p,e,cF(h,d,b))],i)}:function(d,b){return _(c,[4,a,bw(p,d,cF(h,h7(h),b))],i)};var
-W=j[1];return function(d,b){return _(c,[4,a,bw(p,d,cF(h,W,b))],i)}}case
-9:return h9(c,a,d[2],d[1],rf);case
+j==="number")return j?function(e,d,b){return $(c,[4,a,bw(p,e,cG(h,d,b))],i)}:function(d,b){return $(c,[4,a,bw(p,d,cG(h,h9(h),b))],i)};var
+W=j[1];return function(d,b){return $(c,[4,a,bw(p,d,cG(h,W,b))],i)}}case
+9:return h$(c,a,d[2],d[1],rj);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2591,51 +2594,51 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-E=d[3],F=d[2],q=lL(16);h8(q,F);var
-v=lN(q);return function(b){return _(c,[4,a,v],E)};case
+E=d[3],F=d[2],q=lN(16);h_(q,F);var
+v=lP(q);return function(b){return $(c,[4,a,v],E)};case
 14:var
 G=d[3],H=d[2];return function(d){var
-e=d[1],b=am(e,ay(aI(H)));if(typeof
-b[2]==="number")return _(c,a,av(b[1],G));throw aS};case
+e=d[1],b=am(e,ay(aJ(H)));if(typeof
+b[2]==="number")return $(c,a,aw(b[1],G));throw aR};case
 15:var
-I=d[1];return function(d,b){return _(c,[6,a,function(a){return e(d,a,b)}],I)};case
+I=d[1];return function(d,b){return $(c,[6,a,function(a){return e(d,a,b)}],I)};case
 16:var
-J=d[1];return function(b){return _(c,[6,a,b],J)};case
+J=d[1];return function(b){return $(c,[6,a,b],J)};case
 17:var
 a=[0,a,d[1]],d=d[2];continue;case
 18:var
 m=d[1];if(0===m[0]){var
-K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return _(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
-N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return _(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,aa,tU];case
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return $(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return $(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
+19:throw[0,ac,tZ];case
 20:var
-Q=d[3],R=[8,a,tV];return function(a){return _(c,R,Q)};case
+Q=d[3],R=[8,a,t0];return function(a){return $(c,R,Q)};case
 21:var
-S=d[2];return function(b){return _(c,[4,a,hC(tW,b)],S)};case
+S=d[2];return function(b){return $(c,[4,a,hF(t1,b)],S)};case
 22:var
-T=d[1];return function(b){return _(c,[5,a,b],T)};case
+T=d[1];return function(b){return $(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
-1:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
-2:throw[0,aa,tX];default:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g])}else
+0:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
+1:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
+2:throw[0,ac,t2];default:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g])}else
 switch(l[0]){case
-0:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
-1:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
-2:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
-3:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
-4:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
-5:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
-6:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
-7:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
-8:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);case
+0:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
+1:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
+2:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
+3:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
+4:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
+5:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
+6:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
+7:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
+8:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
 9:var
-u=l[2];return f<50?jO(f+1|0,c,a,u,g):aW(jO,[0,c,a,u,g]);case
-10:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g]);default:return f<50?aj(f+1|0,c,a,g):aW(aj,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return f<50?jN(f+1|0,c,a,r,s,t):aW(jN,[0,c,a,r,s,t])}}function
+u=l[2];return f<50?jO(f+1|0,c,a,u,g):aV(jO,[0,c,a,u,g]);case
+10:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);default:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return f<50?jN(f+1|0,c,a,r,s,t):aV(jN,[0,c,a,r,s,t])}}function
 jO(e,d,c,a,b){if(typeof
-a==="number")return e<50?aj(e+1|0,d,c,b):aW(aj,[0,d,c,b]);else
+a==="number")return e<50?aj(e+1|0,d,c,b):aV(aj,[0,d,c,b]);else
 switch(a[0]){case
 0:var
 f=a[1];return function(a){return bF(d,c,f,b)};case
@@ -2656,176 +2659,176 @@ m=a[1];return function(a){return bF(d,c,m,b)};case
 8:var
 n=a[2];return function(a){return bF(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aM(aI(a[1]),p);return function(a){return bF(d,c,bb(q,o),b)};case
+o=a[3],p=a[2],q=aM(aJ(a[1]),p);return function(a){return bF(d,c,bc(q,o),b)};case
 10:var
 r=a[1];return function(e,a){return bF(d,c,r,b)};case
 11:var
 s=a[1];return function(a){return bF(d,c,s,b)};case
 12:var
 t=a[1];return function(a){return bF(d,c,t,b)};case
-13:throw[0,aa,tY];default:throw[0,aa,tZ]}}function
+13:throw[0,ac,t3];default:throw[0,ac,t4]}}function
 aj(d,b,e,a){var
-c=[8,e,t0];return d<50?fE(d+1|0,b,c,a):aW(fE,[0,b,c,a])}function
+c=[8,e,t5];return d<50?fG(d+1|0,b,c,a):aV(fG,[0,b,c,a])}function
 jN(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return tT(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fE(h+1|0,c,g,a):aW(fE,[0,c,g,a])}function
-_(a,b,c){return k$(fE(0,a,b,c))}function
-bF(a,b,c,d){return k$(jO(0,a,b,c,d))}function
-tT(a,b,c,d,e){return k$(jN(0,a,b,c,d,e))}function
-h9(f,e,d,a,c){if(typeof
-a==="number")return function(a){return _(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return _(f,[4,e,bw(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return _(f,[4,e,bw(i,g,b(c,a))],d)}}}function
-f_(g,f,d,h,c,b,a){if(typeof
+i=e[1];return function(e){return tY(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?fG(h+1|0,c,g,a):aV(fG,[0,c,g,a])}function
+$(a,b,c){return lb(fG(0,a,b,c))}function
+bF(a,b,c,d){return lb(jO(0,a,b,c,d))}function
+tY(a,b,c,d,e){return lb(jN(0,a,b,c,d,e))}function
+h$(f,e,d,a,c){if(typeof
+a==="number")return function(a){return $(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return $(f,[4,e,bw(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return $(f,[4,e,bw(i,g,b(c,a))],d)}}}function
+gd(g,f,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return _(g,[4,f,d9(h,e(b,a,c))],d)}:function(c){return _(g,[4,f,e(b,a,c)],d)};var
-l=c[1];return function(c){return _(g,[4,f,d9(l,e(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return $(g,[4,f,ed(h,e(b,a,c))],d)}:function(c){return $(g,[4,f,e(b,a,c)],d)};var
+l=c[1];return function(c){return $(g,[4,f,ed(l,e(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return _(g,[4,f,bw(j,i,d9(h,e(b,a,c)))],d)}:function(c){return _(g,[4,f,bw(j,i,e(b,a,c))],d)};var
-m=c[1];return function(c){return _(g,[4,f,bw(j,i,d9(m,e(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return $(g,[4,f,bw(j,i,ed(h,e(b,a,c)))],d)}:function(c){return $(g,[4,f,bw(j,i,e(b,a,c))],d)};var
+m=c[1];return function(c){return $(g,[4,f,bw(j,i,ed(m,e(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return _(g,[4,f,bw(k,i,d9(h,e(b,a,c)))],d)}:function(h,c){return _(g,[4,f,bw(k,h,e(b,a,c))],d)};var
-n=c[1];return function(h,c){return _(g,[4,f,bw(k,h,d9(n,e(b,a,c)))],d)}}}function
-cG(c,f){var
+c==="number")return c?function(i,h,c){return $(g,[4,f,bw(k,i,ed(h,e(b,a,c)))],d)}:function(h,c){return $(g,[4,f,bw(k,h,e(b,a,c))],d)};var
+n=c[1];return function(h,c){return $(g,[4,f,bw(k,h,ed(n,e(b,a,c)))],d)}}}function
+cH(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=lO(a[2]);cG(c,g);return eU(c,h);case
+g=a[1],h=lQ(a[2]);cH(c,g);return eW(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cG(c,e);eU(c,t1);var
+i=d[1];cH(c,e);eW(c,t6);var
 a=i;continue}var
-j=d[1];cG(c,e);eU(c,t2);var
+j=d[1];cH(c,e);eW(c,t7);var
 a=j;continue;case
 6:var
-m=a[2];cG(c,a[1]);return b(m,c);case
-7:cG(c,a[1]);return dV(c);case
+m=a[2];cH(c,a[1]);return b(m,c);case
+7:cH(c,a[1]);return d1(c);case
 8:var
-n=a[2];cG(c,a[1]);return ae(n);case
+n=a[2];cH(c,a[1]);return ab(n);case
 2:case
 4:var
-k=a[2];cG(c,a[1]);return eU(c,k);default:var
-l=a[2];cG(c,a[1]);return qS(c,l)}}function
-c3(c,g){var
+k=a[2];cH(c,a[1]);return eW(c,k);default:var
+l=a[2];cH(c,a[1]);return qW(c,l)}}function
+c5(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=lO(a[2]);c3(c,h);return d7(c,i);case
+h=a[1],i=lQ(a[2]);c5(c,h);return eb(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];c3(c,f);d7(c,t3);var
+j=e[1];c5(c,f);eb(c,t8);var
 a=j;continue}var
-k=e[1];c3(c,f);d7(c,t4);var
+k=e[1];c5(c,f);eb(c,t9);var
 a=k;continue;case
 6:var
-n=a[2];c3(c,a[1]);return d7(c,b(n,0));case
+n=a[2];c5(c,a[1]);return eb(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];c3(c,a[1]);return ae(o);case
+o=a[2];c5(c,a[1]);return ab(o);case
 2:case
 4:var
-l=a[2];c3(c,a[1]);return d7(c,l);default:var
-m=a[2];c3(c,a[1]);var
-d=c[2];if(c[3]<=d)h5(c,1);au(c[1],d,m);c[2]=d+1|0;return 0}}function
-lQ(d,c){var
-a=c[1],b=0;return _(function(a){cG(d,a);return 0},b,a)}function
-h_(a){return lQ(cd,a)}function
-ap(b){var
-a=b[1];return _(function(b){var
-a=f7(64);c3(a,b);return h4(a)},0,a)}var
-h$=[0,0];function
-ib(i,h){var
+l=a[2];c5(c,a[1]);return eb(c,l);default:var
+m=a[2];c5(c,a[1]);var
+d=c[2];if(c[3]<=d)h7(c,1);av(c[1],d,m);c[2]=d+1|0;return 0}}function
+lS(d,c){var
+a=c[1],b=0;return $(function(a){cH(d,a);return 0},b,a)}function
+ia(a){return lS(cd,a)}function
+ar(b){var
+a=b[1];return $(function(b){var
+a=ga(64);c5(a,b);return h6(a)},0,a)}var
+ib=[0,0];function
+id(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(E(a)===hg)return b(ap(t5),a);if(E(a)===p2){var
-d=kX(rj,a),c=0,g=A(d);for(;;){if(g<=c)return t(d,ri);var
+a==="number"?1:0)){if(E(a)===hk)return b(ar(t_),a);if(E(a)===p5){var
+d=kZ(rn,a),c=0,g=A(d);for(;;){if(g<=c)return u(d,rm);var
 e=X(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return t6}return b(ap(t7),a)}function
-lR(b,a){if(b.length-1<=a)return t8;var
-c=lR(b,a+1|0),d=ib(b,a);return e(ap(t9),d,c)}function
-f$(a){function
+c=c+1|0;continue}return d}}return t$}return b(ar(ua),a)}function
+lT(b,a){if(b.length-1<=a)return ub;var
+c=lT(b,a+1|0),d=id(b,a);return e(ar(uc),d,c)}function
+ge(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(h$[1]);if(i)return i[1];if(a===f3)return uc;if(a===hS)return ud;if(a[1]===lf){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fF(ap(ia),r,q,j,j+5|0,ue)}if(a[1]===aa){var
-f=a[2],k=f[3],s=f[2],u=f[1];return fF(ap(ia),u,s,k,k+6|0,uf)}if(a[1]===li){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fF(ap(ia),w,v,l,l+6|0,ug)}if(0===E(a)){var
+i=p(ib[1]);if(i)return i[1];if(a===f6)return uh;if(a===hU)return ui;if(a[1]===lh){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fH(ar(ic),r,q,j,j+5|0,uj)}if(a[1]===ac){var
+f=a[2],k=f[3],s=f[2],t=f[1];return fH(ar(ic),t,s,k,k+6|0,uk)}if(a[1]===lk){var
+g=a[2],l=g[3],v=g[2],w=g[1];return fH(ar(ic),w,v,l,l+6|0,ul)}if(0===E(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=lR(a,2),n=ib(a,1),c=e(ap(t_),n,m);else
+m=lT(a,2),n=id(a,1),c=e(ar(ud),n,m);else
 switch(h){case
 0:var
-c=t$;break;case
+c=ue;break;case
 1:var
-c=ua;break;default:var
-o=ib(a,1),c=b(ap(ub),o)}return t(x,c)}return a[1]}function
-ic(u,t){var
-f=HB(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=uf;break;default:var
+o=id(a,1),c=b(ar(ug),o)}return u(x,c)}return a[1]}function
+ie(u,t){var
+f=HH(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?uh:ui:0===a?uj:uk}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?ul:un,m=a[2],n=a[7],o=g(a[1]),e=[0,Hk(ap(um),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?um:un:0===a?uo:up}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?uq:us,m=a[2],n=a[7],o=g(a[1]),e=[0,Hq(ar(ur),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(ap(uo),p)];if(e){var
-r=e[1];b(lQ(u,up),r)}var
+p=g(0),e=[0,b(ar(ut),p)];if(e){var
+r=e[1];b(lS(u,uu),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-uq(c){for(;;){var
-a=h$[1],b=1-hR(h$,a,[0,c,a]);if(b)continue;return b}}var
-us=ur.slice();function
-ut(f,e){var
-g=f$(f);b(h_(uu),g);ic(cd,e);var
-a=Ib(0);if(a<0){var
-d=ds(a);ll(c(us,d)[1+d])}return dV(cd)}var
-uv=[0];k_(a(pB),function(e,i){try{try{var
-c=i?uv:qK(0);try{hV(0)}catch(a){}try{var
-a=ut(e,c),d=a}catch(a){a=bh(a);var
-g=f$(e);b(h_(ux),g);ic(cd,c);var
-h=f$(a);b(h_(uy),h);ic(cd,qK(0));var
-d=dV(cd)}var
-f=d}catch(a){a=bh(a);if(a!==f3)throw a;var
-f=ll(uw)}return f}catch(a){return 0}});var
-uA=[aq,uz,bU(0)];uq(function(a){return a[1]===uA?[0,t(uB,f$(a[2]))]:0});function
-id(a){var
+uv(c){for(;;){var
+a=ib[1],b=1-hT(ib,a,[0,c,a]);if(b)continue;return b}}var
+ux=uw.slice();function
+uy(f,e){var
+g=ge(f);b(ia(uz),g);ie(cd,e);var
+a=Ih(0);if(a<0){var
+d=dy(a);ln(c(ux,d)[1+d])}return d1(cd)}var
+uA=[0];la(a(pE),function(e,i){try{try{var
+c=i?uA:qO(0);try{hX(0)}catch(a){}try{var
+a=uy(e,c),d=a}catch(a){a=a5(a);var
+g=ge(e);b(ia(uC),g);ie(cd,c);var
+h=ge(a);b(ia(uD),h);ie(cd,qO(0));var
+d=d1(cd)}var
+f=d}catch(a){a=a5(a);if(a!==f6)throw a;var
+f=ln(uB)}return f}catch(a){return 0}});var
+uF=[as,uE,bT(0)];uv(function(a){return a[1]===uF?[0,u(uG,ge(a[2]))]:0});function
+ig(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-d_(a){a[4]=-a[4]|0;return 0}try{var
-Hh=qZ(Hg),lT=Hh}catch(a){a=bh(a);if(a!==L)throw a;try{var
-Hf=qZ(He),lS=Hf}catch(a){a=bh(a);if(a!==L)throw a;var
-lS=uD}var
-lT=lS}var
-uE=h2(lT,82),ga=[m,function(B){var
-n=Ir(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+ee(a){a[4]=-a[4]|0;return 0}try{var
+Hn=q3(Hm),lV=Hn}catch(a){a=a5(a);if(a!==M)throw a;try{var
+Hl=q3(Hk),lU=Hl}catch(a){a=a5(a);if(a!==M)throw a;var
+lU=uI}var
+lV=lU}var
+uJ=h4(lV,82),gf=[m,function(B){var
+n=Ix(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,uC],l=54+lt(55,k)|0,u=0;if(!(l<0)){var
-e=u;for(;;){var
-f=e%55|0,m=fZ(e,k),w=c(j,m)[1+m],i=t(h[1],a(v+w));h[1]=Ia(i,0,A(i));var
-g=h[1],p=X(g,3)<<24,q=X(g,2)<<16,r=X(g,1)<<8,s=((X(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&pH;c(d[1],f)[1+f]=x;var
+h=[0,uH],l=54+lu(55,k)|0,t=0;if(!(l<0)){var
+e=t;for(;;){var
+f=e%55|0,m=f2(e,k),v=c(j,m)[1+m],i=u(h[1],a(w+v));h[1]=Ig(i,0,A(i));var
+g=h[1],p=X(g,3)<<24,q=X(g,2)<<16,r=X(g,1)<<8,s=((X(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&pK;c(d[1],f)[1+f]=x;var
 y=e+1|0;if(l!==e){var
 e=y;continue}break}}d[2]=0;return d}}];function
-z(i,l){var
-n=i?i[1]:uE,b=16;for(;;){if(!(l<=b)&&!(hY<(b*2|0))){var
+y(i,l){var
+n=i?i[1]:uJ,b=16;for(;;){if(!(l<=b)&&!(h0<(b*2|0))){var
 b=b*2|0;continue}if(n){var
-j=E(ga),a=D===j?ga[1]:m===j?I(ga):ga;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&pH,h=a[2];c(a[1],h)[1+h]=g;var
+j=E(gf),a=D===j?gf[1]:m===j?J(gf):gf;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&pK,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,o(b,0),k,b]}}function
-uF(b){if(b){var
+uK(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-d$(a){var
-b=a[4],c=a[3],d=l(uF,a[2]);return[0,a[1],d,c,b]}function
-lU(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<hY?1:0;if(v){var
-k=o(u,0),l=1-id(g);g[2]=k;var
+ef(a){var
+b=a[4],c=a[3],d=l(uK,a[2]);return[0,a[1],d,c,b]}function
+lW(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<h0?1:0;if(v){var
+k=o(u,0),l=1-ig(g);g[2]=k;var
 m=k.length-1,h=o(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
@@ -2842,123 +2845,123 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-ie(i,a){function
+gg(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];e(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=id(a);if(1-d)d_(a);try{var
+d=ig(a);if(1-d)ee(a);try{var
 f=a[2],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(f,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?d_(a):h;return l}catch(b){b=bh(b);if(d)throw b;d_(a);throw b}}function
-ea(i,a,h){function
+h=1-d,l=h?ee(a):h;return l}catch(b){b=a5(b);if(d)throw b;ee(a);throw b}}function
+eg(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
-e=a[3],f=P(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=id(a);if(1-d)d_(a);try{var
+e=a[3],f=Q(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
+d=ig(a);if(1-d)ee(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)d_(a);var
-l=e[1];return l}catch(b){b=bh(b);if(d)throw b;d_(a);throw b}}function
-ig(a){var
+b=n;continue}break}}if(1-d)ee(a);var
+l=e[1];return l}catch(b){b=a5(b);if(d)throw b;ee(a);throw b}}function
+ih(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-gb(a){var
-b=ig(a);function
-c(a){return a[1]}return function(a){return hW(c,b,a)}}function
-cH(a,b){return 4<=a.length-1?HJ(10,aw,a[3],b)&(a[2].length-1-1|0):ae(uG)}function
-aG(a,d,f){var
-b=cH(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?lU(cH,a):e}function
-eb(b,g){var
-d=cH(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===as(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+e3(a){var
+b=ih(a);function
+c(a){return a[1]}return function(a){return hY(c,b,a)}}function
+cI(a,b){return 4<=a.length-1?HP(10,au,a[3],b)&(a[2].length-1-1|0):ab(uL)}function
+aH(a,d,f){var
+b=cI(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?lW(cI,a):e}function
+c6(b,g){var
+d=cI(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+f=a[3];if(0===ap(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
-ac(g,b){var
-h=cH(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===as(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===as(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===as(b,f[1]))return m;var
+Y(g,b){var
+h=cI(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===ap(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===ap(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===ap(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===as(b,a[1]))return i;var
-a=j;continue}throw L}}throw L}throw L}throw L}function
-Q(g,b){var
-h=cH(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===as(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===as(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===as(b,f[1]))return[0,m];var
+i=a[2],j=a[3];if(0===ap(b,a[1]))return i;var
+a=j;continue}throw M}}throw M}throw M}throw M}function
+R(g,b){var
+h=cI(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===ap(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===ap(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===ap(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===as(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===ap(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
-R(a,d,g){var
-e=cH(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==as(b[1],d)){var
+P(a,d,g){var
+e=cI(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+k=b[3];if(0!==ap(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return lU(cH,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return lW(cI,a);var
 j=i}else
 var
 j=f;return j}}function
-aJ(d,b){var
-f=cH(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===as(a[1],b)?1:0;if(e)return e;var
+aK(d,b){var
+f=cI(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+g=a[3],e=0===ap(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}var
-lX=[aq,uH,bU(0)],lV=0,lW=-1;function
-gc(a,b){a[13]=a[13]+b[3]|0;return lK(b,a[28])}var
-lY=1000000010;function
-ih(b,a){return P(b[17],a,0,A(a))}function
-ii(a){return b(a[19],0)}function
-lZ(a,c,b){a[9]=a[9]-c|0;ih(a,b);a[11]=0;return 0}function
-gd(c,a){var
-b=G(a,uI);return b?lZ(c,A(a),a):b}function
-dw(a,c,d){var
-e=c[3],f=c[2];gd(a,c[1]);ii(a);a[11]=1;a[10]=eY(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gd(a,e)}function
-l0(b,a){return dw(b,uJ,a)}function
-ec(a,c){var
-d=c[2],e=c[3];gd(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gd(a,e)}function
-uK(a,j,c){if(typeof
+lZ=[as,uM,bT(0)],lX=0,lY=-1;function
+gh(a,b){a[13]=a[13]+b[3]|0;return lM(b,a[28])}var
+l0=1000000010;function
+ii(b,a){return Q(b[17],a,0,A(a))}function
+ij(a){return b(a[19],0)}function
+l1(a,c,b){a[9]=a[9]-c|0;ii(a,b);a[11]=0;return 0}function
+gi(c,a){var
+b=G(a,uN);return b?l1(c,A(a),a):b}function
+dC(a,c,d){var
+e=c[3],f=c[2];gi(a,c[1]);ij(a);a[11]=1;a[10]=eZ(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gi(a,e)}function
+l2(b,a){return dC(b,uO,a)}function
+eh(a,c){var
+d=c[2],e=c[3];gi(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gi(a,e)}function
+uP(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-s=d6(a[3]);if(s){var
+s=ea(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return k5(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
-1:d5(a[2]);return 0;case
-2:d5(a[3]);return 0;case
+c=a[1],d=a[2];return k7(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:d$(a[2]);return 0;case
+2:d$(a[3]);return 0;case
 3:var
-v=d6(a[2]);return v?l0(a,v[1][2]):ii(a);case
+v=ea(a[2]);return v?l2(a,v[1][2]):ij(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{h3(f);var
+i=[0,n]}else{h5(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=d5(a[5]);return x?ih(a,b(a[25],x[1])):0}else
+x=d$(a[5]);return x?ii(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return lZ(a,j,c[1]);case
+0:return l1(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],y=d[1],N=d[2],z=d6(a[2]);if(z){var
+d=c[2],g=c[1],y=d[1],N=d[2],z=ea(a[2]);if(z){var
 B=z[1],e=B[2];switch(B[1]){case
-0:return ec(a,g);case
-1:return dw(a,d,e);case
-2:return dw(a,d,e);case
-3:return a[9]<(j+A(y)|0)?dw(a,d,e):ec(a,g);case
-4:return a[11]?ec(a,g):a[9]<(j+A(y)|0)?dw(a,d,e):((a[6]-e|0)+N|0)<a[10]?dw(a,d,e):ec(a,g);default:return ec(a,g)}}return 0;case
+0:return eh(a,g);case
+1:return dC(a,d,e);case
+2:return dC(a,d,e);case
+3:return a[9]<(j+A(y)|0)?dC(a,d,e):eh(a,g);case
+4:return a[11]?eh(a,g):a[9]<(j+A(y)|0)?dC(a,d,e):((a[6]-e|0)+N|0)<a[10]?dC(a,d,e):eh(a,g);default:return eh(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],C=d6(a[3]);if(C){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],C=ea(a[3]);if(C){var
 D=C[1][1],E=D[1];if(E){var
 k=D[1],Q=E[1];for(;;){if(k){var
 F=k[1],R=k[2];if(!(l<=F)){var
@@ -2969,131 +2972,131 @@ G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?ec(a,[0,uM,H+P|0,uL]):dw(a,[0,uO,m+O|0,uN],a[6])}return 0;case
+H=m-l|0;return 0<=H?eh(a,[0,uR,H+P|0,uQ]):dC(a,[0,uT,m+O|0,uS],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=d6(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))l0(a,q)}else
-ii(a)}var
+o=ea(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))l2(a,q)}else
+ij(a)}var
 T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return ch([0,U,T],a[2]);case
 4:return ch(c[1],a[3]);default:var
-J=c[1];ih(a,b(a[24],J));return ch(J,a[5])}}function
-l1(a){for(;;){var
+J=c[1];ii(a,b(a[24],J));return ch(J,a[5])}}function
+l3(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-h3(b);var
-n=0<=e?e:lY;uK(a,n,k);a[12]=j+a[12]|0;continue}throw r9}return h}return 0}}function
-ij(a){d4(a);return ch([0,-1,[0,lW,uP,0]],a)}function
-l2(a,c){var
-d=d6(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return ij(a[1]);var
+h5(b);var
+n=0<=e?e:l0;uP(a,n,k);a[12]=j+a[12]|0;continue}throw sc}return h}return 0}}function
+ik(a){d_(a);return ch([0,-1,[0,lY,uU,0]],a)}function
+l4(a,c){var
+d=ea(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return ik(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,d5(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,d$(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,d5(a[1]),0):c;return i}return 0}return 0}function
-l3(a,j){var
+i=c?(b[1]=a[13]+f|0,d$(a[1]),0):c;return i}return 0}return 0}function
+l5(a,j){var
 h=a[4];function
-i(f){if(a[23])gc(a,[0,lV,5,0]);var
+i(f){if(a[23])gh(a,[0,lX,5,0]);var
 c=a[22];if(c){var
-d=d5(a[4]);if(d)return b(a[27],d[1]);var
+d=d$(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}w(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gc(a,[0,lV,1,0]);l2(a,1);l2(a,0)}a[14]=a[14]-1|0}continue}a[13]=lY;l1(a);a[12]=1;a[13]=1;h3(a[28]);ij(a[1]);d4(a[2]);d4(a[3]);d4(a[4]);d4(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}v(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gh(a,[0,lX,1,0]);l4(a,1);l4(a,0)}a[14]=a[14]-1|0}continue}a[13]=l0;l3(a);a[12]=1;a[13]=1;h5(a[28]);ik(a[1]);d_(a[2]);d_(a[3]);d_(a[4]);d_(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gc(a,d);ch([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gh(a,d);ch([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=A(e);gc(a,[0,c,[0,e],c]);l1(a)}return b(a[18],0)}}var
-l4=hZ(80,32);function
-l5(b,d){var
+e=a[16],c=A(e);gh(a,[0,c,[0,e],c]);l3(a)}return b(a[18],0)}}var
+l6=h1(80,32);function
+l7(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){P(b[17],l4,0,80);var
-a=a-80|0;continue}return P(b[17],l4,0,a)}return c}}function
-uR(a){return a[1]===lX?t(uT,t(a[2],uS)):uU}function
-uV(a){return a[1]===lX?t(uX,t(a[2],uW)):uY}function
-uZ(a){return 0}function
-u0(a){return 0}function
-l6(i,h){function
+c=0<a?1:0;if(c){if(80<a){Q(b[17],l6,0,80);var
+a=a-80|0;continue}return Q(b[17],l6,0,a)}return c}}function
+uW(a){return a[1]===lZ?u(uY,u(a[2],uX)):uZ}function
+u0(a){return a[1]===lZ?u(u2,u(a[2],u1)):u3}function
+u4(a){return 0}function
+u5(a){return 0}function
+l8(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,lW,u1,0];function
-l(a){return 0}lK(d,c);var
-b=dv(0);ij(b);ch([0,1,d],b);var
-e=dv(0),f=dv(0),g=dv(0),a=[0,b,dv(0),g,f,e,78,10,68,78,0,1,1,1,1,hT,u2,i,h,l,k,j,0,0,uR,uV,uZ,u0,c];a[19]=function(b){return P(a[17],uQ,0,1)};a[20]=function(b){return l5(a,b)};a[21]=function(b){return l5(a,b)};return a}function
-l7(c){function
-a(a){return dV(c)}return l6(function(d,a,b){if(0<=a&&0<=b&&!((A(d)-b|0)<a))return k7(c,d,a,b);return ae(rm)},a)}function
-u3(a){function
-b(a){return 0}return l6(function(b,c,d){return h6(a,b,c,d)},b)}var
-u4=jU,u5=function(a){return f7(u4)}(0),u6=l7(rk),u7=l7(cd);u3(u5);rn(function(a){l3(u6,0);return l3(u7,0)});function
-u8(b,a){var
-c=E(a)===aq?a:a[1];return k_(b,c)}IC(0);u8(u_,[aq,u9,bU(0)]);function
-af(a){if(typeof
-a==="number"&&a!==kd)return-a|0;return IG(a)}function
+c=[0,0,0,0],d=[0,lY,u6,0];function
+l(a){return 0}lM(d,c);var
+b=dB(0);ik(b);ch([0,1,d],b);var
+e=dB(0),f=dB(0),g=dB(0),a=[0,b,dB(0),g,f,e,78,10,68,78,0,1,1,1,1,hV,u7,i,h,l,k,j,0,0,uW,u0,u4,u5,c];a[19]=function(b){return Q(a[17],uV,0,1)};a[20]=function(b){return l7(a,b)};a[21]=function(b){return l7(a,b)};return a}function
+l9(c){function
+a(a){return d1(c)}return l8(function(d,a,b){if(0<=a&&0<=b&&!((A(d)-b|0)<a))return k9(c,d,a,b);return ab(rq)},a)}function
+u8(a){function
+b(a){return 0}return l8(function(b,c,d){return h8(a,b,c,d)},b)}var
+u9=jU,u_=function(a){return ga(u9)}(0),u$=l9(ro),va=l9(cd);u8(u_);rr(function(a){l5(u$,0);return l5(va,0)});function
+vb(b,a){var
+c=E(a)===as?a:a[1];return la(b,c)}II(0);vb(vd,[as,vc,bT(0)]);function
+ae(a){if(typeof
+a==="number"&&a!==kd)return-a|0;return IM(a)}function
 aA(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:q5(b,a)}return q5(b,a)}function
-cI(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:q9(b,a)}return q9(b,a)}function
+cJ(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:q9(a,b)}return q9(a,b)}function
-Y(b,a){if(typeof
+c=a-b|0;return 0<=((a^b)&(c^a))?c:rb(a,b)}return rb(a,b)}function
+Z(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!IF(b,a))return aL(b,a);return IE(b,a)}function
-ge(b,a){return typeof
-a==="number"?-1===a?af(b):typeof
-b==="number"?cy(b,a):hO(b,a):hO(b,a)}function
-l8(b,a){return typeof
-a==="number"?-1===a?af(b):typeof
-b==="number"?cy(b,a):q6(b,a):q6(b,a)}function
-l9(a){if(typeof
-a==="number"&&a!==dl)return a+1|0;return IM(a)}function
-l_(a){return typeof
-a==="number"?0<=a?a:a!==kd?-a|0:q4(a):q4(a)}function
-ag(b,a){if(typeof
+a==="number"&&!IL(b,a))return aI(b,a);return IK(b,a)}function
+gj(b,a){return typeof
+a==="number"?-1===a?ae(b):typeof
+b==="number"?cy(b,a):hQ(b,a):hQ(b,a)}function
+l_(b,a){return typeof
+a==="number"?-1===a?ae(b):typeof
+b==="number"?cy(b,a):q_(b,a):q_(b,a)}function
+l$(a){if(typeof
+a==="number"&&a!==ds)return a+1|0;return IS(a)}function
+ma(a){return typeof
+a==="number"?0<=a?a:a!==kd?-a|0:q8(a):q8(a)}function
+af(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:q8(b,a)}return q8(b,a)}function
-ed(b,a){if(typeof
+c=b<<a;return c>>a===b?c:ra(b,a)}return ra(b,a)}function
+ei(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return IL(b,a)}function
-e1(a){return typeof
-a==="number"?a:IN(a)}var
-i=0,d=1,l$=-1;function
-cJ(b,a){return dZ(b,a)<=0?1:0}function
-gf(b,a){return dZ(b,a)<0?1:0}function
-ik(a){return IA(u$,a)}function
-gg(a){return IH(0,a,0,A(a))}function
-il(a){if(typeof
+c=a<32?a:31;return b>>c}return IR(b,a)}function
+e4(a){return typeof
+a==="number"?a:IT(a)}var
+i=0,d=1,mb=-1;function
+cK(b,a){return d5(b,a)<=0?1:0}function
+gk(b,a){return d5(b,a)<0?1:0}function
+il(a){return IG(ve,a)}function
+gl(a){return IN(0,a,0,A(a))}function
+im(a){if(typeof
 a==="number")return a;var
-d=bX(a);if(63<d){var
-b=d-55|0,e=ed(a,b),g=d0(a,ag(e,b)),c=hQ(e),f=g?c:H3(c,va);return cz(hE(f),b)}return hE(hQ(a))}function
-dx(a,b){if(a!==0&&b!==1){var
-c=IB(a,b);if(c===1)return[0,a,b];var
-e=l8(b,c);return[0,l8(a,c),e]}return[0,a,d]}function
+d=bW(a);if(63<d){var
+b=d-55|0,e=ei(a,b),g=d6(a,af(e,b)),c=hS(e),f=g?c:H9(c,vf);return cz(hH(f),b)}return hH(hS(a))}function
+dD(a,b){if(a!==0&&b!==1){var
+c=IH(a,b);if(c===1)return[0,a,b];var
+e=l_(b,c);return[0,l_(a,c),e]}return[0,a,d]}function
 bZ(b,a){var
-c=bi(a);if(0===c)return[0,bi(b),i];if(0<c)return dx(b,a);var
-d=af(a);return dx(af(b),d)}function
-U(a){return[0,a,d]}function
-cK(a){return U(a)}function
-c4(b,a){return bZ(b,a)}var
-y=U(i),r=U(d),bd=U(l$),gh=[0,d,i],im=[0,l$,i],ee=[0,i,i];function
-$(a){if(a==a3)return gh;if(a==dt)return im;if(4===qG(a))return ee;var
-c=kY(a),b=c[2]-53|0,e=lb(cz(c[1],53));return 0<=b?U(ag(e,b)):dx(e,ag(d,-b|0))}function
+c=bk(a);if(0===c)return[0,bk(b),i];if(0<c)return dD(b,a);var
+d=ae(a);return dD(ae(b),d)}function
+T(a){return[0,a,d]}function
+cL(a){return T(a)}function
+c7(b,a){return bZ(b,a)}var
+z=T(i),s=T(d),bg=T(mb),gm=[0,d,i],io=[0,mb,i],ej=[0,i,i];function
+aa(a){if(a==a6)return gm;if(a==dz)return io;if(4===qK(a))return ej;var
+c=k0(a),b=c[2]-53|0,e=ld(cz(c[1],53));return 0<=b?T(af(e,b)):dD(e,af(d,-b|0))}function
 bG(a){if(a[2]===0){var
-b=bi(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+b=bk(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-x(a){return bi(a[1])}function
-ef(a,b){var
-c=d0(a[1],b[1]);if(c)var
-d=d0(a[2],b[2]),e=d?3!==bG(a)?1:0:d;else
+x(a){return bk(a[1])}function
+ek(a,b){var
+c=d6(a[1],b[1]);if(c)var
+d=d6(a[2],b[2]),e=d?3!==bG(a)?1:0:d;else
 var
 e=c;return e}function
-io(d,c){var
+ip(d,c){var
 e=bG(d),b=bG(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
@@ -3114,11 +3117,11 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(a$(d[2],c[2]))return dZ(d[1],c[1]);var
-k=Y(c[1],d[2]);return dZ(Y(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(ba(d[2],c[2]))return d5(d[1],c[1]);var
+k=Z(c[1],d[2]);return d5(Z(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-c5(b,a){return 0<io(b,a)?a:b}function
-dy(b,a){return 0<=io(b,a)?b:a}function
+c8(b,a){return 0<ip(b,a)?a:b}function
+dE(b,a){return 0<=ip(b,a)?b:a}function
 bH(b,a){var
 c=bG(b),g=bG(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
@@ -3131,8 +3134,8 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(a$(b[2],a[2]))return cJ(b[1],a[1]);var
-j=Y(a[1],b[2]);return cJ(Y(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(ba(b[2],a[2]))return cK(b[1],a[1]);var
+j=Z(a[1],b[2]);return cK(Z(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
 bI(b,a){var
 c=bG(b),d=bG(a);if(3!==c){var
@@ -3146,49 +3149,49 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(a$(b[2],a[2]))return gf(b[1],a[1]);var
-i=Y(a[1],b[2]);return gf(Y(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(ba(b[2],a[2]))return gk(b[1],a[1]);var
+i=Z(a[1],b[2]);return gk(Z(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-eg(b,a){return bH(a,b)}function
+el(b,a){return bH(a,b)}function
 ci(b,a){return bI(a,b)}function
 V(l){switch(bG(l)){case
 0:return 0.;case
-1:return a3;case
-2:return dt;case
-3:return rc;default:var
-c=l[1],g=l[2],o=bX(c),p=bX(g);if(!(53<o)&&!(53<p)){var
-z=hE(hQ(g));return hE(hQ(c))/z}var
-q=0<=bi(c)?1:-1,d=o-p|0;if(0<=d)var
-b=ag(g,d),h=c;else
+1:return a6;case
+2:return dz;case
+3:return rg;default:var
+c=l[1],g=l[2],o=bW(c),p=bW(g);if(!(53<o)&&!(53<p)){var
+z=hH(hS(g));return hH(hS(c))/z}var
+q=0<=bk(c)?1:-1,d=o-p|0;if(0<=d)var
+b=af(g,d),h=c;else
 var
-b=g,h=ag(c,-d|0);if(0<=dZ(l_(h),b))var
+b=g,h=af(c,-d|0);if(0<=d5(ma(h),b))var
 e=d,r=h;else
 var
-e=d-1|0,r=ag(h,1);var
-m=Iz(ag(r,54),b),f=m[2],a=m[1];if(0<=bi(f))var
+e=d-1|0,r=af(h,1);var
+m=IF(af(r,54),b),f=m[2],a=m[1];if(0<=bk(f))var
 j=[0,a,f];else
-if(0<=bi(b)){var
+if(0<=bk(b)){var
 u=0,v=aA(f,b);if(typeof
 a==="number"&&a!==kd){var
 n=a-1|0;u=1}if(!u)var
-n=II(a);var
+n=IO(a);var
 j=[0,n,v]}else
 var
-w=cI(f,b),j=[0,l9(a),w];if(o$<e){var
-s=o_<e?i:ag(q,55+(o_-e|0)|0),k=aA(s,j[1]);if(0===bi(j[2]))var
+w=cJ(f,b),j=[0,l$(a),w];if(pb<e){var
+s=pa<e?i:af(q,55+(pa-e|0)|0),k=aA(s,j[1]);if(0===bk(j[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:ID(1,k),t=y;var
-x=il(t);return cz(x-il(s),e-54|0)}return cz(q,o$)}}function
+k==="number"?1|k:IJ(1,k),t=y;var
+x=im(t);return cz(x-im(s),e-54|0)}return cz(q,pb)}}function
 C(a){var
-b=a[2];return[0,af(a[1]),b]}function
-cL(a){var
-b=a[2];return[0,l_(a[1]),b]}function
-ma(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dx(e(c,a[1],b[1]),d)}var
-f=Y(a[2],b[2]),g=Y(b[1],a[2]);return dx(e(c,Y(a[1],b[2]),g),f)}function
-p(d,c){if(d[2]!==0&&c[2]!==0)return ma(aA,d,c);var
+b=a[2];return[0,ae(a[1]),b]}function
+cM(a){var
+b=a[2];return[0,ma(a[1]),b]}function
+mc(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dD(e(c,a[1],b[1]),d)}var
+f=Z(a[2],b[2]),g=Z(b[1],a[2]);return dD(e(c,Z(a[1],b[2]),g),f)}function
+p(d,c){if(d[2]!==0&&c[2]!==0)return mc(aA,d,c);var
 g=bG(d),b=bG(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
@@ -3200,7 +3203,7 @@ g=bG(d),b=bG(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d1(vg);case
+4:return d7(vl);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3208,12 +3211,12 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return ee;default:e=3}var
+3:return ej;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return im}return f?gh:ee}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return ma(cI,d,c);var
+2:f=1;break;default:return io}return f?gm:ej}function
+q(d,c){if(d[2]!==0&&c[2]!==0)return mc(cJ,d,c);var
 g=bG(d),b=bG(c),a=0;switch(g){case
 0:return C(c);case
 1:switch(b){case
@@ -3225,7 +3228,7 @@ g=bG(d),b=bG(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d1(vh);case
+4:return d7(vm);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3233,68 +3236,68 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return ee;default:e=3}var
+3:return ej;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return im}return f?gh:ee}function
+2:f=1;break;default:return io}return f?gm:ej}function
 h(b,a){if(b[2]!==0&&a[2]!==0){var
-d=Y(b[2],a[2]);return dx(Y(b[1],a[1]),d)}var
-c=bi(a[1]);return[0,aL(bi(b[1]),c),i]}function
-c6(a){var
-b=bi(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=Z(b[2],a[2]);return dD(Z(b[1],a[1]),d)}var
+c=bk(a[1]);return[0,aI(bk(b[1]),c),i]}function
+c9(a){var
+b=bk(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
-c=af(a[1]);return[0,af(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?ee:gh}function
-cj(b,a){if(0<=bi(a[1]))return h(b,[0,a[2],a[1]]);var
-c=af(a[1]);return h(b,[0,af(a[2]),c])}function
-gi(b,a){return f1(b,e1(a))}function
-mb(b,a){return ed(b,e1(a))}function
-aB(a){return ag(a,1)}function
-e2(a){return l9(ag(a,1))}function
+c=ae(a[1]);return[0,ae(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?ej:gm}function
+cj(b,a){if(0<=bk(a[1]))return h(b,[0,a[2],a[1]]);var
+c=ae(a[1]);return h(b,[0,ae(a[2]),c])}function
+gn(b,a){return f4(b,e4(a))}function
+md(b,a){return ei(b,e4(a))}function
+aB(a){return af(a,1)}function
+e5(a){return l$(af(a,1))}function
 g(b){var
-c=b[2],a=b[1];return d0(c,1)?d0(a,0)?y:d0(a,1)?r:U(a):bZ(a,c)}function
-e3(a){if(0===bi(a[2]))throw lh;return a}function
-c7(a){return 0===x(e3(a))?a:c6(a)}function
+c=b[2],a=b[1];return d6(c,1)?d6(a,0)?z:d6(a,1)?s:T(a):bZ(a,c)}function
+e6(a){if(0===bk(a[2]))throw lj;return a}function
+c_(a){return 0===x(e6(a))?a:c9(a)}function
 n(b,a){var
-c=e3(a);return bH(e3(b),c)}function
-a6(b,a){var
-c=e3(a);return ef(e3(b),c)}function
-c8(c,a){var
+c=e6(a);return bH(e6(b),c)}function
+a8(b,a){var
+c=e6(a);return ek(e6(b),c)}function
+c$(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
-cM(a){var
-b=a?cM(a[2])+1|0:a;return b}function
-dz(a,b){if(a){var
-c=dz(a[2],b);return[0,a[1],c]}return b}function
-gj(b,a){return b?a:a?0:1}function
-mc(b,a){return 0===b?a:mc(b-1|0,a)+1|0}function
-ip(e,d,c){var
+cN(a){var
+b=a?cN(a[2])+1|0:a;return b}function
+dF(a,b){if(a){var
+c=dF(a[2],b);return[0,a[1],c]}return b}function
+go(b,a){return b?a:a?0:1}function
+me(b,a){return 0===b?a:me(b-1|0,a)+1|0}function
+iq(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-bP(d,c){var
+bO(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-c9(c,a){if(a)var
-e=c9(c,a[2]),d=[0,b(c,a[1]),e];else
+da(c,a){if(a)var
+e=da(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-md(c,a){if(a){var
-d=md(c,a[2]);return dz(b(c,a[1]),d)}return a}function
-iq(c,b,a){if(a){var
-d=iq(c,b,a[2]);return e(c,a[1],d)}return b}function
-a7(e,d){var
+mf(c,a){if(a){var
+d=mf(c,a[2]);return dF(b(c,a[1]),d)}return a}function
+ir(c,b,a){if(a){var
+d=ir(c,b,a[2]);return e(c,a[1],d)}return b}function
+a9(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-e4(c,f){var
+e7(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,e4(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,e7(c,d)];var
 a=d;continue}return a}}function
-eh(b,a){return 0===a?0:[0,b,eh(b+1|0,a-1|0)]}function
-ei(a,e,c){switch(a[4]){case
+em(b,a){return 0===a?0:[0,b,em(b+1|0,a-1|0)]}function
+en(a,e,c){switch(a[4]){case
 0:if(b(a[5],c)&&a[8]<=e)return[0,g([0,d,d])];return b(a[6],c)?0:[0,g([0,i,d])];case
 1:var
 f=b(a[5],c),h=f?1<=e?1:0:f,k=h?[0,g([0,d,d])]:h;return k;case
@@ -3302,10 +3305,10 @@ f=b(a[5],c),h=f?1<=e?1:0:f,k=h?[0,g([0,d,d])]:h;return k;case
 j=b(a[5],c),l=j?[0,b(a[7],c)]:j;return l;default:return 0}}function
 ck(a){var
 b=a[9];return b?b[1]:a[8]}function
-ir(f,d,c,b){var
+is(f,d,c,b){var
 a=d[3];if(a){var
-g=eY(c,ck(f));return e(a[1],g,b)}return a}function
-gk(a){return c8(function(a){return q(g([0,d,d]),a)},a)}function
+g=eZ(c,ck(f));return e(a[1],g,b)}return a}function
+gp(a){return c$(function(a){return q(g([0,d,d]),a)},a)}function
 an(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
@@ -3314,114 +3317,114 @@ b0(g,f,d){var
 b=f,a=d;for(;;){if(a){var
 c=e(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-ej(c,a){if(a){var
-e=ej(c,a[2]);return p(b(c,a[1]),e)}return g([0,i,d])}function
-is(f,q,o,m){var
+eo(c,a){if(a){var
+e=eo(c,a[2]);return p(b(c,a[1]),e)}return g([0,i,d])}function
+it(f,q,o,m){var
 c=q,b=o,a=m;for(;;){if(a){var
 j=a[2];if(c){var
 k=c[2],l=c[1];if(n(l,g([0,i,d]))){var
 c=k,b=b+1|0,a=j;continue}var
-r=is(f,k,b+1|0,j);return p(h(l,e(f,b,a[1])),r)}return g([0,i,d])}return g([0,i,d])}}function
-aZ(b,a){return 1-n(a,b)}function
-ek(f,e,a){var
+r=it(f,k,b+1|0,j);return p(h(l,e(f,b,a[1])),r)}return g([0,i,d])}return g([0,i,d])}}function
+a0(b,a){return 1-n(a,b)}function
+ep(f,e,a){var
 c=q(b(f,a[1]),e),j=n(g([0,i,d]),c)?a[2]:a[3];return h(j,c)}function
-e5(f,e,a){var
+e8(f,e,a){var
 c=q(b(f,a[1]),e),j=n(g([0,i,d]),c)?a[3]:a[2];return h(j,c)}function
-cN(i,g,f,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=p(c,ej(e(g,f,c),j));else
+cO(i,g,f,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=p(c,eo(e(g,f,c),j));else
 var
 d=a[1];var
 k=h(i,d);return p(b[1],k)}function
-e6(j,h){var
+e9(j,h){var
 a=h;for(;;){if(a){var
 f=a[1],k=b(j,f[1]);if(k)var
-l=f[2],c=aZ(g([0,i,d]),l);else
+l=f[2],c=a0(g([0,i,d]),l);else
 var
 c=k;if(!c){var
 a=a[2];continue}var
 e=c}else
 var
 e=a;if(e)return e;var
-m=g([0,d,d]);return aZ(ej(function(a){return b(j,a[1])?g([0,i,d]):a[3]},h),m)}}function
-it(e,a){return a7(function(a){var
+m=g([0,d,d]);return a0(eo(function(a){return b(j,a[1])?g([0,i,d]):a[3]},h),m)}}function
+iu(e,a){return a9(function(a){var
 c=b(e,a[1]);if(c)return c;var
 f=g([0,i,d]);return n(a[3],f)},a)}function
-gl(c,h,f){if(typeof
+gq(c,h,f){if(typeof
 c==="number")return b0(h,0,f);else{if(0===c[0]){var
-k=c[1],j=bP(f,k);return j?e(h,k,j[1]):j}var
+k=c[1],j=bO(f,k);return j?e(h,k,j[1]):j}var
 b=0,a=f,o=c[1];for(;;){if(a){var
-m=a[1],p=ip(b,o,g([0,i,d])),l=aZ(g([0,i,d]),p),n=l?e(h,b,m):l;if(n)return 1;var
+m=a[1],p=iq(b,o,g([0,i,d])),l=a0(g([0,i,d]),p),n=l?e(h,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dA(a,c,b){if(typeof
+dG(a,c,b){if(typeof
 a==="number")return b0(c,0,b);else{if(0===a[0]){var
-h=a[1],f=bP(b,h);return f?e(c,h,f[1]):f}var
+h=a[1],f=bO(b,h);return f?e(c,h,f[1]):f}var
 j=a[1],k=0;return b0(function(a,f){var
-h=g([0,i,d]),b=n(ip(a,j,g([0,i,d])),h);return b?b:e(c,a,f)},k,b)}}function
-cO(f,a,d,c,b){if(typeof
+h=g([0,i,d]),b=n(iq(a,j,g([0,i,d])),h);return b?b:e(c,a,f)},k,b)}}function
+cP(f,a,d,c,b){if(typeof
 a==="number"){var
 i=0;return b0(function(b,a){return e(f,d,e(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=bP(b,h);return g?e(f,d,e(c,h,g[1])):g}return e(f,d,is(c,a[1],0,b))}}function
-e7(b,a){return n(a,b)}function
-me(a,f,e,d,c){if(typeof
+h=a[1],g=bO(b,h);return g?e(f,d,e(c,h,g[1])):g}return e(f,d,it(c,a[1],0,b))}}function
+e_(b,a){return n(a,b)}function
+mg(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gl(a,function(a){return f},c);if(g)var
+g=gq(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dA(a,function(a){return e},c);if(i)return gl(a,function(a){return d},c);var
-h=i}return h}return dA(a,function(i,a){var
+i=dG(a,function(a){return e},c);if(i)return gq(a,function(a){return d},c);var
+h=i}return h}return dG(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-iu(d,c,a){return b(d,a)?0:b(c,a)}function
-mf(h,g,c,f,a){var
-d=iu(h,g,a);if(d)var
+iv(d,c,a){return b(d,a)?0:b(c,a)}function
+mh(h,g,c,f,a){var
+d=iv(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-iv(h,g,c,f,a){var
-d=iu(h,g,a);if(d)var
-i=b(c,f),e=hH(b(c,a),i);else
+iw(h,g,c,f,a){var
+d=iv(h,g,a);if(d)var
+i=b(c,f),e=f1(b(c,a),i);else
 var
 e=d;return e}function
-mg(c,a){var
-d=a[2];return it(function(a){return 1-b(c,a)},d)}function
-mh(m,l,f,c,k,h,j,q,o,a){if(e(f[3],c,a))return 0;var
+mi(c,a){var
+d=a[2];return iu(function(a){return 1-b(c,a)},d)}function
+mj(m,l,f,c,k,h,j,q,o,a){if(e(f[3],c,a))return 0;var
 r=e(f[2],c,a);function
 s(k,j){var
-b=j[2],c=[0,g([0,i,d]),b],m=e(q,a,k);return cN(f[4],l,h,m,c)}var
-t=b(h,a),n=cO(m,e(k,c,a),t,s,r);if(n){var
+b=j[2],c=[0,g([0,i,d]),b],m=e(q,a,k);return cO(f[4],l,h,m,c)}var
+t=b(h,a),n=cP(m,e(k,c,a),t,s,r);if(n){var
 u=e(f[2],c,a),v=function(c,b){var
-d=[0,e(o,a,c)];return cN(f[4],l,j,d,b)},w=b(j,a),x=p(b(h,a),w);return cO(m,e(k,c,a),x,v,u)}return n}function
-gm(c,b,a){if(a)var
-f=gm(c,b+1|0,a[2]),d=[0,e(c,b,a[1]),f];else
+d=[0,e(o,a,c)];return cO(f[4],l,j,d,b)},w=b(j,a),x=p(b(h,a),w);return cP(m,e(k,c,a),x,v,u)}return n}function
+gr(c,b,a){if(a)var
+f=gr(c,b+1|0,a[2]),d=[0,e(c,b,a[1]),f];else
 var
 d=a;return d}function
-iw(a,b){if(a){var
+ix(a,b){if(a){var
 c=a[2],e=a[1];if(b){var
-f=b[1],j=iw(c,b[2]);return[0,[0,e[1],f,f],j]}var
-k=iw(c,0),l=g([0,i,d]),m=g([0,i,d]),h=[0,[0,e[1],m,l],k]}else
+f=b[1],j=ix(c,b[2]);return[0,[0,e[1],f,f],j]}var
+k=ix(c,0),l=g([0,i,d]),m=g([0,i,d]),h=[0,[0,e[1],m,l],k]}else
 var
 h=a;return h}function
-ix(a,d){function
+iy(a,d){function
 b(b){function
-c(c){return ei(a,b,c)?1:e(d,b,c)}return an(a[1],c)}return an(ck(a)+1|0,b)}function
-mi(g,l,d,k,f,j,i,c,a){var
+c(c){return en(a,b,c)?1:e(d,b,c)}return an(a[1],c)}return an(ck(a)+1|0,b)}function
+mk(g,l,d,k,f,j,i,c,a){var
 h=e(d[3],c,a);if(h){var
 m=h[1];return e(g,b(f,a),m)}var
 n=e(d[2],c,a);function
 o(c,b){var
-f=e(i,a,c);return cN(d[4],l,j,f,b)}var
-p=b(f,a);return cO(g,e(k,c,a),p,o,n)}function
-mj(j,i,e,h,c,g){var
+f=e(i,a,c);return cO(d[4],l,j,f,b)}var
+p=b(f,a);return cP(g,e(k,c,a),p,o,n)}function
+ml(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mi(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=an(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mk(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=an(e[1],n);if(f){var
 d=a;continue}return f}}function
-mk(a){return a[9]?0:0===ck(a)?5<=a[4]?0:1:0}function
-ml(a,d){var
-c=mk(a);if(c)return c;function
+mm(a){return a[9]?0:0===ck(a)?5<=a[4]?0:1:0}function
+mn(a,d){var
+c=mm(a);if(c)return c;function
 e(a){return 1-b(d[2],a)}return an(a[1],e)}function
-iy(m,c,l,h){var
-t=ml(m,h);if(t){var
+iz(m,c,l,h){var
+t=mn(m,h);if(t){var
 a=ck(m),f=b(h[1],a);if(m[9])var
 j=function(h){var
 j=e(c[3],a,h);if(j){var
@@ -3432,46 +3435,46 @@ switch(m[4]){case
 w=b(h[5],a),s=h[3],p=h[2],j=function(h){var
 m=e(c[3],a,h);if(m){var
 u=m[1];return n(b(f,h),u)}var
-j=e(c[2],a,h),k=e(l,a,h),o=dA(k,function(c,a){var
+j=e(c[2],a,h),k=e(l,a,h),o=dG(k,function(c,a){var
 b=a[1];return n(g([0,i,d]),b)},j);if(o){if(b(p,h)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return it(function(a){return iv(q,p,s,h,a)},b)};return me(k,function(a){var
-b=a[2];return e6(function(a){return mf(q,p,s,h,a)},b)},t,r,j)}var
+b=a[2];return iu(function(a){return iw(q,p,s,h,a)},b)};return mg(k,function(a){var
+b=a[2];return e9(function(a){return mh(q,p,s,h,a)},b)},t,r,j)}var
 v=function(b,a){var
-d=e(w,h,b);return cN(c[4],ek,f,d,a)};return cO(n,k,b(f,h),v,j)}return o};break;case
+d=e(w,h,b);return cO(c[4],ep,f,d,a)};return cP(n,k,b(f,h),v,j)}return o};break;case
 5:var
 u=b(h[5],a),j=function(d){var
 g=e(c[3],a,d);if(g){var
 h=g[1];return n(b(f,d),h)}var
 i=e(c[2],a,d);function
 j(b,a){var
-g=e(u,d,b);return cN(c[4],ek,f,g,a)}var
-k=b(f,d);return cO(n,e(l,a,d),k,j,i)};break;case
+g=e(u,d,b);return cO(c[4],ep,f,g,a)}var
+k=b(f,d);return cP(n,e(l,a,d),k,j,i)};break;case
 6:var
-v=h[9],x=b(h[5],a),y=h[8],j=function(b){return mh(n,ek,c,a,l,f,y,x,v,b)};break;case
+v=h[9],x=b(h[5],a),y=h[8],j=function(b){return mj(n,ep,c,a,l,f,y,x,v,b)};break;case
 0:case
 4:var
 C=b(h[5],a),r=h[4],o=h[3],k=h[2],j=function(h){var
 s=e(c[3],a,h);if(s){var
 t=s[1],u=n(g([0,i,d]),t);return u?n(b(f,h),t):u}var
-j=e(c[2],a,h),m=e(l,a,h),v=dA(m,function(c,a){var
+j=e(c[2],a,h),m=e(l,a,h),v=dG(m,function(c,a){var
 b=a[1];return n(g([0,i,d]),b)},j);if(v){if(b(k,h)){var
 p=b(c[3],a),y=function(a){var
-e=a[1],c=aZ(g([0,i,d]),e);if(c)return c;var
-f=a[2];return e6(function(d){var
-a=iv(p,k,r,h,d);if(a)var
+e=a[1],c=a0(g([0,i,d]),e);if(c)return c;var
+f=a[2];return e9(function(d){var
+a=iw(p,k,r,h,d);if(a)var
 e=b(o,h),c=b(o,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return it(function(a){return iv(p,k,r,h,a)},b)};return me(m,function(a){var
-b=a[2];return e6(function(a){return mf(p,k,r,h,a)},b)},z,y,j)}var
+b=a[2];return iu(function(a){return iw(p,k,r,h,a)},b)};return mg(m,function(a){var
+b=a[2];return e9(function(a){return mh(p,k,r,h,a)},b)},z,y,j)}var
 A=g([0,i,d]),w=n(b(f,h),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-d=e(C,h,b);return cN(c[4],ek,f,d,a)},x=cO(n,m,b(f,h),B,j);if(x)return gl(m,function(e){var
+d=e(C,h,b);return cO(c[4],ep,f,d,a)},x=cP(n,m,b(f,h),B,j);if(x)return gq(m,function(e){var
 p=b(c[3],a);return function(c){var
-e=c[1],a=aZ(g([0,i,d]),e);if(a)return a;var
-j=c[2];return e6(function(c){if(b(p,c))var
+e=c[1],a=a0(g([0,i,d]),e);if(a)return a;var
+j=c[2];return e9(function(c){if(b(p,c))var
 a=1;else{var
 e=b(k,c);if(e)var
 a=e;else
@@ -3486,9 +3489,9 @@ q=v;return q};break;default:var
 j=function(a){return 0}}var
 q=an(c[1],j)}else
 var
-q=t;return q?mj(n,ek,c,l,h,ck(m)):q}function
-iz(l,c,k,h){var
-r=ml(l,h);if(r){var
+q=t;return q?ml(n,ep,c,l,h,ck(m)):q}function
+iA(l,c,k,h){var
+r=mn(l,h);if(r){var
 a=ck(l),f=b(h[1],a);if(l[9])var
 j=function(h){var
 j=e(c[3],a,h);if(j){var
@@ -3499,12 +3502,12 @@ switch(l[4]){case
 s=b(h[5],a),o=h[3],p=h[2],j=function(d){if(b(p,d))return 1;var
 j=e(c[3],a,d);if(j){var
 m=b(f,d);return n(j[1],m)}var
-g=e(c[2],a,d),h=e(k,a,d),l=dA(h,function(a){return function(a){return mg(p,a)}},g);if(l)var
+g=e(c[2],a,d),h=e(k,a,d),l=dG(h,function(a){return function(a){return mi(p,a)}},g);if(l)var
 q=function(b,a){var
-g=e(s,d,b);return cN(c[4],e5,f,g,a)},i=cO(e7,h,b(f,d),q,g);else
+g=e(s,d,b);return cO(c[4],e8,f,g,a)},i=cP(e_,h,b(f,d),q,g);else
 var
-i=l;return i?gl(h,function(h,e){var
-f=e[2],g=b(c[3],a);return e6(function(a){if(b(g,a))return 1;var
+i=l;return i?gq(h,function(h,e){var
+f=e[2],g=b(c[3],a);return e9(function(a){if(b(g,a))return 1;var
 c=b(o,d);return b(o,a)<c?1:0},f)},g):i};break;case
 5:var
 t=b(h[5],a),j=function(d){var
@@ -3512,40 +3515,40 @@ g=e(c[3],a,d);if(g){var
 h=b(f,d);return n(g[1],h)}var
 i=e(c[2],a,d);function
 j(b,a){var
-g=e(t,d,b);return cN(c[4],e5,f,g,a)}var
-l=b(f,d);return cO(e7,e(k,a,d),l,j,i)};break;case
+g=e(t,d,b);return cO(c[4],e8,f,g,a)}var
+l=b(f,d);return cP(e_,e(k,a,d),l,j,i)};break;case
 6:var
-v=h[9],w=b(h[5],a),x=h[8],j=function(b){return mh(e7,e5,c,a,k,f,x,w,v,b)};break;case
+v=h[9],w=b(h[5],a),x=h[8],j=function(b){return mj(e_,e8,c,a,k,f,x,w,v,b)};break;case
 0:case
 4:var
 u=b(h[5],a),q=h[2],j=function(h){if(b(q,h))return 1;var
 j=e(c[3],a,h);if(j){var
 r=b(f,h);return n(j[1],r)}var
-l=e(c[2],a,h),m=e(k,a,h),s=b(f,h),o=n(g([0,i,d]),s),p=o?dA(m,function(a){return function(a){return mg(q,a)}},l):o;if(p){var
+l=e(c[2],a,h),m=e(k,a,h),s=b(f,h),o=n(g([0,i,d]),s),p=o?dG(m,function(a){return function(a){return mi(q,a)}},l):o;if(p){var
 t=function(b,a){var
-d=e(u,h,b);return cN(c[4],e5,f,d,a)};return cO(e7,m,b(f,h),t,l)}return p};break;default:var
+d=e(u,h,b);return cO(c[4],e8,f,d,a)};return cP(e_,m,b(f,h),t,l)}return p};break;default:var
 j=function(a){return 0}}var
 m=an(c[1],j)}else
 var
-m=r;return m?mj(e7,e5,c,k,h,ck(l)):m}function
-gn(a,b){return a[3]?0:gj(a[1],b)}function
-mm(c,b){var
-a=c[2];return a?gj(a[1],b):a}function
-el(d,c,g,f,b,a){if(gn(c,g)){var
-h=eY(b,ck(d));return[0,e(f[6],h,a)]}return ir(d,c,b,a)}function
-em(a,k,j,i){if(mm(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return ei(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gm(function(e,b){var
-f=P(l,eY(d,ck(a)),c,e),g=iw(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+m=r;return m?ml(e_,e8,c,k,h,ck(l)):m}function
+gs(a,b){return a[3]?0:go(a[1],b)}function
+mo(c,b){var
+a=c[2];return a?go(a[1],b):a}function
+eq(d,c,g,f,b,a){if(gs(c,g)){var
+h=eZ(b,ck(d));return[0,e(f[6],h,a)]}return is(d,c,b,a)}function
+er(a,k,j,i){if(mo(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return en(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return gr(function(e,b){var
+f=Q(l,eZ(d,ck(a)),c,e),g=ix(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return ei(a,b,c)}function
+d(b,c){return en(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-e8(a,h,f,c){var
-j=gn(h,f)?ix(a,function(f,d){var
-g=cM(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(j){if(mm(h,f)){var
-q=c[7];return ix(a,function(o,e){var
+e$(a,h,f,c){var
+j=gs(h,f)?iy(a,function(f,d){var
+g=cN(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(j){if(mo(h,f)){var
+q=c[7];return iy(a,function(o,e){var
 c=b(a[3],e),f=0;return b0(function(p,r){var
-s=P(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
+s=Q(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
 c=a[1],h=b[1],j=n(g([0,i,d]),c),k=j?n(h[2],c):j,l=k?n(c,h[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
 m=l}else
@@ -3554,86 +3557,86 @@ m=a;var
 f=m}else
 var
 f=a?0:1;if(f){var
-t=g([0,d,d]),u=P(q,o,e,p);return a6(ej(function(a){return a},u),t)}return f}},f,c)})}var
+t=g([0,d,d]),u=Q(q,o,e,p);return a8(eo(function(a){return a},u),t)}return f}},f,c)})}var
 k=1}else
 var
 k=j;return k}function
-e9(a,y){var
+fa(a,y){var
 k=a[2]<a[1]?1:0,j=0;if(k)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
-z=g([0,d,d]),c=a6(a[10],z);else
+z=g([0,d,d]),c=a8(a[10],z);else
 var
 c=m;break;case
 1:var
 e=a[9],o=e?e[1]===1?1:0:e,p=o?0===a[8]?1:0:o;if(p)var
-A=g([0,d,d]),c=a6(a[10],A);else
+A=g([0,d,d]),c=a8(a[10],A);else
 var
 c=p;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=g([0,d,d]),c=a6(a[10],C);else
+C=g([0,d,d]),c=a8(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=aZ(g([0,i,d]),D);else
+D=a[10],f=a0(g([0,i,d]),D);else
 var
 f=x;if(f)var
-E=g([0,d,d]),c=aZ(a[10],E);else
+E=g([0,d,d]),c=a0(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=g([0,d,d]),c=a6(a[10],B);else{var
+B=g([0,d,d]),c=a8(a[10],B);else{var
 s=r;j=1}}else{var
 s=k;j=1}if(j)var
 c=s;if(c)var
 F=function(c){var
-e=b(a[3],c);return a7(function(c){var
-f=c[2],e=a7(function(b){var
+e=b(a[3],c);return a9(function(c){var
+f=c[2],e=a9(function(b){var
 e=b[1]<a[1]?1:0;if(e)var
 f=b[2],c=n(g([0,i,d]),f);else
 var
 c=e;return c?n(b[2],b[3]):c},f);if(e)var
-h=g([0,d,d]),j=c[2],b=n(ej(function(a){return a[2]},j),h);else
+h=g([0,d,d]),j=c[2],b=n(eo(function(a){return a[2]},j),h);else
 var
 b=e;if(b){var
-k=c[2],l=ej(function(a){return a[3]},k);return n(g([0,d,d]),l)}return b},e)},h=an(a[1],F);else
+k=c[2],l=eo(function(a){return a[3]},k);return n(g([0,d,d]),l)}return b},e)},h=an(a[1],F);else
 var
-h=c;return h?ix(a,function(l,e){var
-h=b(a[3],e),f=ir(a,y,l,e);if(typeof
+h=c;return h?iy(a,function(l,e){var
+h=b(a[3],e),f=is(a,y,l,e);if(typeof
 f==="number")var
-c=0<cM(h)?1:0;else
+c=0<cN(h)?1:0;else
 if(0===f[0])var
-m=cM(h),c=f[1]<m?1:0;else{var
-j=f[1],o=g([0,i,d]),k=a7(function(a){return n(o,a)},j);if(k)var
-p=g([0,d,d]),q=0,c=a6(is(function(b,a){return g([0,d,d])},j,q,h),p);else
+m=cN(h),c=f[1]<m?1:0;else{var
+j=f[1],o=g([0,i,d]),k=a9(function(a){return n(o,a)},j);if(k)var
+p=g([0,d,d]),q=0,c=a8(it(function(b,a){return g([0,d,d])},j,q,h),p);else
 var
 c=k}if(c){var
 r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=g([0,i,d]);return a6(b[1],c);case
+c=g([0,i,d]);return a8(b[1],c);case
 2:case
 4:var
-e=b[1];return n(g([0,i,d]),e);default:return 1}}};return dA(ir(a,y,l,e),s,r)}return c}):h}function
-mn(a){function
+e=b[1];return n(g([0,i,d]),e);default:return 1}}};return dG(is(a,y,l,e),s,r)}return c}):h}function
+mp(a){function
 c(c){var
-f=b(a[3],c),e=a7(function(a){var
+f=b(a[3],c),e=a9(function(a){var
 b=a[1];return n(g([0,i,d]),b)},f);if(e){if(2===a[4]){var
 h=b(a[7],c);return n(g([0,i,d]),h)}return 1}return e}return an(a[1],c)}function
-go(a,h,c,b){var
-m=e9(a,h);if(m){if(b)var
-r=g([0,i,d]),o=n(b[1],r),j=o?mn(a):o;else
+gt(a,h,c,b){var
+m=fa(a,h);if(m){if(b)var
+r=g([0,i,d]),o=n(b[1],r),j=o?mp(a):o;else
 var
 j=b;if(j)var
 f=j;else{var
-p=e8(a,h,1,c);if(p)var
-s=1,t=function(b,d){return el(a,h,s,c,b,d)},k=iy(a,em(a,h,1,c),t,c);else
+p=e$(a,h,1,c);if(p)var
+s=1,t=function(b,d){return eq(a,h,s,c,b,d)},k=iz(a,er(a,h,1,c),t,c);else
 var
 k=p;if(k){var
-q=mk(a);if(q)var
-u=a[2],v=c[2],w=0,l=iu(function(b){return ei(a,w,b)},v,u);else
+q=mm(a);if(q)var
+u=a[2],v=c[2],w=0,l=iv(function(b){return en(a,w,b)},v,u);else
 var
 l=q;if(l)var
 f=l;else{if(b){var
@@ -3643,123 +3646,123 @@ var
 f=k}}else
 var
 f=m;return f}function
-gp(a,f,c,j){var
-k=e9(a,f);if(k){var
+gu(a,f,c,j){var
+k=fa(a,f);if(k){var
 l=2<=a[4]?0:1,m=l?n(g([0,d,d]),j):l;if(m)var
 h=m;else{var
-o=e8(a,f,0,c);if(o)var
-q=0,r=function(b,d){return el(a,f,q,c,b,d)},i=iz(a,em(a,f,0,c),r,c);else
+o=e$(a,f,0,c);if(o)var
+q=0,r=function(b,d){return eq(a,f,q,c,b,d)},i=iA(a,er(a,f,0,c),r,c);else
 var
 i=o;var
 p=i?1-b(c[2],a[2]):i;if(p)return n(e(c[1],0,a[2]),j);var
 h=p}}else
 var
 h=k;return h}function
-mo(a){var
+mq(a){var
 b=a[9],c=a[8],e=a[7],f=a[6];function
 h(f,e,c){var
-b=P(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,i,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
-mp(j,i){var
+b=Q(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,i,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
+mr(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-mq(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mq(a,c,g)]}return[0,[0,a,c],0]}function
-mr(a,b){if(a){var
-c=a[1],d=mr(a[2],b);return mq(c[1],c[2],d)}return b}function
-ms(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(mp(b,d)){case
+ms(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],ms(a,c,g)]}return[0,[0,a,c],0]}function
+mt(a,b){if(a){var
+c=a[1],d=mt(a[2],b);return ms(c[1],c[2],d)}return b}function
+mu(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(mr(b,d)){case
 0:return[0,[0,p(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],ms(c,b,g)]}}return[0,[0,c,b],0]}function
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],mu(c,b,g)]}}return[0,[0,c,b],0]}function
 ah(a,c){if(c){var
 g=c[1],d=g[2],e=g[1],f=c[2],i=function(c){if(c){var
-j=c[1],g=j[2],k=j[1],l=c[2];switch(mp(d,g)){case
+j=c[1],g=j[2],k=j[1],l=c[2];switch(mr(d,g)){case
 0:var
 m=b(ah(a,f),l);return[0,[0,p(h(a,e),k),g],m];case
 1:var
 n=b(ah(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
 o=b(ah(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
-mt(d,c,a,b){if(a){var
-e=a[1],f=mt(d,c,a[2],b),g=mr(c,e[2]);return ms(h(d,e[1]),g,f)}return b}function
-iA(a,b){if(a){var
-c=a[1],d=iA(a[2],b);return mt(c[1],c[2],b,d)}return a}function
-a8(a){return[0,[0,a,0],0]}function
-mu(h){var
+mv(d,c,a,b){if(a){var
+e=a[1],f=mv(d,c,a[2],b),g=mt(c,e[2]);return mu(h(d,e[1]),g,f)}return b}function
+iB(a,b){if(a){var
+c=a[1],d=iB(a[2],b);return mv(c[1],c[2],b,d)}return a}function
+a_(a){return[0,[0,a,0],0]}function
+mw(h){var
 a=h;for(;;){if(a){var
-b=a[1],c=b[1],e=a[2];if(a6(c,g([0,i,d]))){var
+b=a[1],c=b[1],e=a[2];if(a8(c,g([0,i,d]))){var
 a=e;continue}var
-j=mu(e),f=[0,[0,c,b[2]],j]}else
+j=mw(e),f=[0,[0,c,b[2]],j]}else
 var
 f=a;return f}}function
-e_(c){var
+fb(c){var
 a=c;for(;;){if(a){var
-e=g([0,i,d]),b=a6(a[1][1],e);if(b){var
+e=g([0,i,d]),b=a8(a[1][1],e);if(b){var
 a=a[2];continue}return b}return 1}}function
-dB(c,e,d){var
+dH(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gm(function(c,b){var
-f=b[2],g=0,h=gm(function(f,e){var
-b=P(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,P(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-mv(d,a,g){var
-h=a[2],c=bP(b(d[2],a[1]),h);if(c){var
+f=b(c[2],a),g=0;return gr(function(c,b){var
+f=b[2],g=0,h=gr(function(f,e){var
+b=Q(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,Q(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
+mx(d,a,g){var
+h=a[2],c=bO(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=bP(c[1][2],g);return c8(function(a){return a[2]},i)}var
+i=bO(c[1][2],g);return c$(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-mw(e,c,a){if(0===a)return d;var
-f=mw(e,c+1|0,a-1|0);return Y(b(e,c),f)}function
-gq(e,c,b,a){if(0===e)return mw(c,b,a);var
-f=e-1|0,d=a/2|0,g=gq(f,c,b+d|0,aP(0,a-d|0));return Y(gq(f,c,b,d),g)}function
-mx(a){var
-b=0;return gq(14,function(a){return(2*a|0)+1|0},b,a)}function
-gr(a){var
-b=0;return gq(14,function(a){return a+1|0},b,a)}function
-dC(b,a){return gi(b,a)}function
-bx(a){return U(a)}function
-my(r,c,f,e,b,a){var
+my(e,c,a){if(0===a)return d;var
+f=my(e,c+1|0,a-1|0);return Z(b(e,c),f)}function
+gv(e,c,b,a){if(0===e)return my(c,b,a);var
+f=e-1|0,d=a/2|0,g=gv(f,c,b+d|0,aP(0,a-d|0));return Z(gv(f,c,b,d),g)}function
+mz(a){var
+b=0;return gv(14,function(a){return(2*a|0)+1|0},b,a)}function
+gw(a){var
+b=0;return gv(14,function(a){return a+1|0},b,a)}function
+dI(b,a){return gn(b,a)}function
+bx(a){return T(a)}function
+mA(r,c,f,e,b,a){var
 l=n(c,g([0,i,d]));if(l)var
 m=l;else{var
-o=aZ(c,g([0,d,d])),p=o?gf(i,e):o;if(p)var
-s=h(c,U(e)),j=a6(U(f),s);else
+o=a0(c,g([0,d,d])),p=o?gk(i,e):o;if(p)var
+s=h(c,T(e)),j=a8(T(f),s);else
 var
 j=p;if(j)var
 t=q(g([0,d,d]),c),u=h(bx(b),t),k=n(h(bx(a),c),u);else
 var
 k=j;if(k){var
-v=dC(e,b+a|0),w=mx(a),x=h(r,U(Y(Y(mx(b),w),v))),y=gr(b+a|0),z=Y(dC(aB(d),b+a|0),y),A=dC(cI(e,f),a);return n(U(Y(Y(dC(f,b),A),z)),x)}var
+v=dI(e,b+a|0),w=mz(a),x=h(r,T(Z(Z(mz(b),w),v))),y=gw(b+a|0),z=Z(dI(aB(d),b+a|0),y),A=dI(cJ(e,f),a);return n(T(Z(Z(dI(f,b),A),z)),x)}var
 m=k}return m}function
-iB(f,e,l,k){var
+iC(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-h=c[2],i=a[2];if(gj(e,c[1])){var
-m=iB(f,e,h,i),n=b(f[3],a[1][2]);return b(ah(g([0,d,d]),n),m)}var
+h=c[2],i=a[2];if(go(e,c[1])){var
+m=iC(f,e,h,i),n=b(f[3],a[1][2]);return b(ah(g([0,d,d]),n),m)}var
 c=h,a=i;continue}var
 j=c}else
 var
 j=a;return j}}function
-iC(a){return[0,a[1],a[2]]}function
-mz(e,j){var
+iD(a){return[0,a[1],a[2]]}function
+mB(e,j){var
 f=j[2];if(f){var
-r=f[2],c=iC(f[1]),a=r;for(;;){if(a){var
-n=a[1],i=iC(n),l=c[1]<i[1]?1:0;if(l)var
+r=f[2],c=iD(f[1]),a=r;for(;;){if(a){var
+n=a[1],i=iD(n),l=c[1]<i[1]?1:0;if(l)var
 h=l;else
 var
 m=c[1]===i[1]?1:0,h=m?c[2]<i[2]?1:0:m;if(h){var
-q=a[2],c=iC(n),a=q;continue}var
+q=a[2],c=iD(n),a=q;continue}var
 o=h}else
 var
 o=1;var
 k=o;break}}else
 var
 k=f;if(k){var
-p=j[1],s=j[2];return a7(function(a){var
+p=j[1],s=j[2];return a9(function(a){var
 h=a[1]<e[1][1]?1:0;if(h){var
-n=a[2],c=bP(b(e[2],a[1]),n);if(c){var
-f=c[1],o=cM(f[2]),i=cM(a[3])===o?1:0;if(i){var
-q=iB(e,1,a[3],f[2]),j=e_(b(ah(g([0,af(d),d]),p),q));if(!j){var
-r=iB(e,0,a[3],f[2]),s=a8(g([0,d,d])),t=b(ah(g([0,af(d),d]),s),r);return e_(b(ah(g([0,d,d]),p),t))}var
+n=a[2],c=bO(b(e[2],a[1]),n);if(c){var
+f=c[1],o=cN(f[2]),i=cN(a[3])===o?1:0;if(i){var
+q=iC(e,1,a[3],f[2]),j=fb(b(ah(g([0,ae(d),d]),p),q));if(!j){var
+r=iC(e,0,a[3],f[2]),s=a_(g([0,d,d])),t=b(ah(g([0,ae(d),d]),s),r);return fb(b(ah(g([0,d,d]),p),t))}var
 k=j}else
 var
 k=i;var
@@ -3769,158 +3772,158 @@ l=c;var
 m=l}else
 var
 m=h;return m},s)}return k}function
-mA(e,d,h,g){var
+mC(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(gj(e,a[1])){var
-i=mA(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(go(e,a[1])){var
+i=mC(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
-cP(d,c,a){if(a){var
-b=a[1],f=cP(d,c,a[2]),g=b[3];return mA(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
-iD(c,j,i,h,o,a){switch(a[0]){case
-0:return bP(c[4],a[1]);case
+cQ(d,c,a){if(a){var
+b=a[1],f=cQ(d,c,a[2]),g=b[3];return mC(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
+iE(c,j,i,h,o,a){switch(a[0]){case
+0:return bO(c[4],a[1]);case
 1:var
 e=a[1],k=e<j?1:0;if(k)var
-p=b(i,e)[1],q=a8(b(h[8],e)),l=[0,b(ah(g([0,af(d),d]),q),p)];else
+p=b(i,e)[1],q=a_(b(h[8],e)),l=[0,b(ah(g([0,ae(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=a8(b(h[9],f)),s=b(i,f)[1],n=[0,b(ah(g([0,af(d),d]),s),r)];else
+r=a_(b(h[9],f)),s=b(i,f)[1],n=[0,b(ah(g([0,ae(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=mv(c,[0,a[1],a[2]],a[3]);return c8(function(a){var
-e=b(c[3],a),f=a8(b(c[5],a));return b(ah(g([0,af(d),d]),f),e)},t);case
+t=mx(c,[0,a[1],a[2]],a[3]);return c$(function(a){var
+e=b(c[3],a),f=a_(b(c[5],a));return b(ah(g([0,ae(d),d]),f),e)},t);case
 4:var
-u=mv(c,[0,a[1],a[2]],a[3]);return c8(function(a){var
-e=a8(g([0,d,d])),f=b(c[3],a);return b(ah(g([0,af(d),d]),f),e)},u);default:return bP(o,a[1])}}function
-mB(s,r,q,p,o,m,l){var
+u=mx(c,[0,a[1],a[2]],a[3]);return c$(function(a){var
+e=a_(g([0,d,d])),f=b(c[3],a);return b(ah(g([0,ae(d),d]),f),e)},u);default:return bO(o,a[1])}}function
+mD(s,r,q,p,o,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],h=f[1],e=iD(s,r,q,p,o,f[2]);if(e){var
+f=a[1],h=f[1],e=iE(s,r,q,p,o,f[2]);if(e){var
 j=n(g([0,i,d]),h);if(j){var
 t=e[1],u=b(ah(C(h),t),c),a=a[2],c=u;continue}var
 k=j}else
 var
 k=e;return k}return[0,c]}}function
-dD(r,q,p,o,m,l,k){var
-b=mB(r,q,p,o,m,l,k);if(b){var
+dJ(r,q,p,o,m,l,k){var
+b=mD(r,q,p,o,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
 c=a[1],e=c[1],f=a[2];if(c[2]){var
-h=a6(e,g([0,i,d]));if(h){var
+h=a8(e,g([0,i,d]));if(h){var
 a=f;continue}return h}var
 j=n(g([0,i,d]),e);if(j){var
 a=f;continue}return j}return 1}}return b}function
-mC(c,i,h,f,e,a){var
-j=b(c[3],a[1]),l=a8(a[2]),m=b(ah(g([0,af(d),d]),l),j),k=dD(c,i,h,f,e,a[4],m);if(k){var
-n=a8(a[3]),o=b(ah(g([0,af(d),d]),j),n);return dD(c,i,h,f,e,a[5],o)}return k}function
-dE(l,k,j,C,B,h,A,z){var
+mE(c,i,h,f,e,a){var
+j=b(c[3],a[1]),l=a_(a[2]),m=b(ah(g([0,ae(d),d]),l),j),k=dJ(c,i,h,f,e,a[4],m);if(k){var
+n=a_(a[3]),o=b(ah(g([0,ae(d),d]),j),n);return dJ(c,i,h,f,e,a[5],o)}return k}function
+dK(l,k,j,C,B,h,A,z){var
 f=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-o=iD(l,k,j,h,f,a[1]);if(o)var
-p=iD(l,k,j,h,f,a[2]),x=p?[0,iA(o[1],p[1])]:p,q=x;else
+o=iE(l,k,j,h,f,a[1]);if(o)var
+p=iE(l,k,j,h,f,a[2]),x=p?[0,iB(o[1],p[1])]:p,q=x;else
 var
 q=o;var
 c=q;break;case
 1:var
 r=a[2],s=n(g([0,i,d]),r);if(s)var
-y=mB(l,k,j,h,f,a[1],0),c=c8(function(f){return function(a){var
-c=a8(f),e=mu(a);return b(ah(g([0,af(d),d]),e),c)}}(r),y);else
+y=mD(l,k,j,h,f,a[1],0),c=c$(function(f){return function(a){var
+c=a_(f),e=mw(a);return b(ah(g([0,ae(d),d]),e),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,iA(t,t)];break;case
+t=a[1],c=[0,iB(t,t)];break;case
 3:var
 c=e(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=an(v,function(c,d){return function(a){return mC(l,k,j,h,d,b(c,a))}}(u,f)),c=w?P(B,v,u,a[3]):w}if(c){var
-D=m[2],f=dz(f,[0,c[1],0]),m=D;continue}return c}return[0,f]}}function
-en(a,f,e,d){var
-g=P(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
-iE(a){if(a){var
+u=a[2],v=a[1],w=an(v,function(c,d){return function(a){return mE(l,k,j,h,d,b(c,a))}}(u,f)),c=w?Q(B,v,u,a[3]):w}if(c){var
+D=m[2],f=dF(f,[0,c[1],0]),m=D;continue}return c}return[0,f]}}function
+es(a,f,e,d){var
+g=Q(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
+iF(a){if(a){var
 b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,i,d])]}function
-dF(a,i,h,g,f){var
-c=iE(f[1]);if(c)return c[1];var
+dL(a,i,h,g,f){var
+c=iF(f[1]);if(c)return c[1];var
 j=e(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-mD(d,c,a){if(a){var
-e=a[1],f=mD(d,c,a[2]),g=b(d[3],e[2]);return b(ah(b(c,e[1]),g),f)}return a}function
-mE(a,s,r,q,p,o,f,n){var
+mF(d,c,a){if(a){var
+e=a[1],f=mF(d,c,a[2]),g=b(d[3],e[2]);return b(ah(b(c,e[1]),g),f)}return a}function
+mG(a,s,r,q,p,o,f,n){var
 h=ck(a[1]);return an(h+1|0,function(c){function
 e(e){var
 i=b(a[2],e),j=0;return b0(function(i,t){var
-j=P(f[5],c,e,i);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=eY(c+1|0,h),l=mD(a,b(f[1],v),u);if(o)var
-w=a8(k),m=b(ah(g([0,af(d),d]),l),w);else
+j=Q(f[5],c,e,i);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=eZ(c+1|0,h),l=mF(a,b(f[1],v),u);if(o)var
+w=a_(k),m=b(ah(g([0,ae(d),d]),l),w);else
 var
-x=a8(k),m=b(ah(g([0,af(d),d]),x),l);return dD(a,s,r,q,p,P(n,c,e,i),m)},j,i)}return an(a[1][1],e)})}function
-e$(c,i,h,a,f){function
-m(d){return mC(c,i,h,a,f,b(a[16],d))}var
+x=a_(k),m=b(ah(g([0,ae(d),d]),x),l);return dJ(a,s,r,q,p,Q(n,c,e,i),m)},j,i)}return an(a[1][1],e)})}function
+fc(c,i,h,a,f){function
+m(d){return mE(c,i,h,a,f,b(a[16],d))}var
 k=an(a[15],m);if(k)var
 n=function(h){var
-f=b(c[2],h),i=0;return b0(function(l,i){if(iE(i[1]))var
+f=b(c[2],h),i=0;return b0(function(l,i){if(iF(i[1]))var
 f=1;else{var
 j=e(a[18],h,l),k=j<a[15]?1:0;if(k)var
-m=i[1],n=b(a[16],j)[1],o=b(c[3],n),f=e_(b(ah(g([0,af(d),d]),o),m));else
+m=i[1],n=b(a[16],j)[1],o=b(c[3],n),f=fb(b(ah(g([0,ae(d),d]),o),m));else
 var
 f=k}if(f){var
 p=i[2],q=0;return b0(function(g,f){var
-c=P(a[17],h,l,g),d=c<a[15]?1:0;if(d)var
+c=Q(a[17],h,l,g),d=c<a[15]?1:0;if(d)var
 i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
 e=d;return e},q,p)}return f},i,f)},j=an(c[1][1],n);else
 var
 j=k;var
-l=j?mE(c,i,h,a,f,0,a[6],a[19]):j;return l?mE(c,i,h,a,f,1,a[7],a[20]):l}function
-mF(e,d,c,g,f,a){var
-b=dE(e,d,c,g,f,a,0,a[14]);return b?e$(e,d,c,a,b[1]):b}function
-eo(a){return a[2]?0:1}function
-vi(b,a){return 0}function
-mG(c,b,a){return 0}var
-vj=aB(aB(aB(aB(e2(e2(d)))))),fa=gi(aB(d),vj),iF=aB(aB(aB(aB(aB(aB(e2(d))))))),fb=gi(aB(d),iF);function
-mH(e,d,c){var
+l=j?mG(c,i,h,a,f,0,a[6],a[19]):j;return l?mG(c,i,h,a,f,1,a[7],a[20]):l}function
+mH(e,d,c,g,f,a){var
+b=dK(e,d,c,g,f,a,0,a[14]);return b?fc(e,d,c,a,b[1]):b}function
+et(a){return a[2]?0:1}function
+vn(b,a){return 0}function
+mI(c,b,a){return 0}var
+vo=aB(aB(aB(aB(e5(e5(d)))))),fd=gn(aB(d),vo),iG=aB(aB(aB(aB(aB(aB(e5(d))))))),fe=gn(aB(d),iG);function
+mJ(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=aA(mb(Y(a,a),iF),e);continue}}var
-vk=80,vl=80;function
-iG(c,a){if(cJ(i,a)){var
-b=cJ(Y(aB(d),a),fb);if(b){var
-e=h(c,U(fb)),f=Y(a,a),g=aA(mb(Y(aB(d),f),iF),d);return n(U(mH(d,vl,aA(aA(fb,a),g))),e)}return b}var
-j=h(c,U(mH(i,vk,cI(fb,a))));return n(U(fb),j)}function
-mI(b,a){return 0===a?g([0,d,d]):h(b,mI(b,a-1|0))}function
-mJ(b,a){if(a){var
-c=a[1],e=mJ(b,a[2]),f=c[2],j=g([0,i,d]);return h(mI(ip(c[1],b,j),f),e)}return g([0,d,d])}function
-fc(b,a){if(a){var
-c=a[1],e=fc(b,a[2]),f=mJ(b,c[2]);return p(h(c[1],f),e)}return g([0,i,d])}function
-mK(b){var
+b=b-1|0,a=aA(md(Z(a,a),iG),e);continue}}var
+vp=80,vq=80;function
+iH(c,a){if(cK(i,a)){var
+b=cK(Z(aB(d),a),fe);if(b){var
+e=h(c,T(fe)),f=Z(a,a),g=aA(md(Z(aB(d),f),iG),d);return n(T(mJ(d,vq,aA(aA(fe,a),g))),e)}return b}var
+j=h(c,T(mJ(i,vp,cJ(fe,a))));return n(T(fe),j)}function
+mK(b,a){return 0===a?g([0,d,d]):h(b,mK(b,a-1|0))}function
+mL(b,a){if(a){var
+c=a[1],e=mL(b,a[2]),f=c[2],j=g([0,i,d]);return h(mK(iq(c[1],b,j),f),e)}return g([0,d,d])}function
+ff(b,a){if(a){var
+c=a[1],e=ff(b,a[2]),f=mL(b,c[2]);return p(h(c[1],f),e)}return g([0,i,d])}function
+mM(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-mL(h,g,f){var
+mN(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
 c=e,a=aA(a,d[1]);continue}return d}}function
-gs(f,d,a,c){var
+gx(f,d,a,c){var
 b=a<f?1:0;return b?e(d,a,c):b}function
-mM(c,a){if(a){var
-e=mM(c,a[2]),f=b(c[3],a[1][2]);return b(ah(g([0,d,d]),f),e)}return a}function
-fd(c,b,a){if(b){if(a){var
-f=fd(c,b[2],a[2]),d=hH(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+mO(c,a){if(a){var
+e=mO(c,a[2]),f=b(c[3],a[1][2]);return b(ah(g([0,d,d]),f),e)}return a}function
+fg(c,b,a){if(b){if(a){var
+f=fg(c,b[2],a[2]),d=f1(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-mN(b,a){if(b){if(a){var
-d=mN(b[2],a[2]);return a[1]+d|0}var
+mP(b,a){if(b){if(a){var
+d=mP(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dG(f,c,a){if(0===c)return[0,i];var
-d=b(f[13],a),e=iG(a,d),g=e?[0,Y(c,d)]:e;return g}function
-mO(f,e,b,a){if(b){if(a){var
-g=a[1],k=c7(bx(g)),l=h(bx(e),k),c=dG(f,g,h(b[1][2],l));if(c)var
-d=mO(f,e,b[2],a[2]),m=d?[0,aA(c[1],d[1])]:d,j=m;else
+dM(f,c,a){if(0===c)return[0,i];var
+d=b(f[13],a),e=iH(a,d),g=e?[0,Z(c,d)]:e;return g}function
+mQ(f,e,b,a){if(b){if(a){var
+g=a[1],k=c_(bx(g)),l=h(bx(e),k),c=dM(f,g,h(b[1][2],l));if(c)var
+d=mQ(f,e,b[2],a[2]),m=d?[0,aA(c[1],d[1])]:d,j=m;else
 var
 j=c;return j}return[0,i]}return[0,i]}function
-mP(d,c,a,b){if(a){var
-f=mP(d,c+1|0,a[2],b),g=e(d,c,b);return aA(Y(a[1],g),f)}return i}function
-iH(c,l,h,K,a,B,p,J){var
-r=mN(h,a[12]);if(0===r)return[0,[0,i,0]];var
+mR(d,c,a,b){if(a){var
+f=mR(d,c+1|0,a[2],b),g=e(d,c,b);return aA(Z(a[1],g),f)}return i}function
+iI(c,l,h,K,a,B,p,J){var
+r=mP(h,a[12]);if(0===r)return[0,[0,i,0]];var
 m=g([0,d,d]),j=h;for(;;){if(j){var
 x=j[1][2],y=n(g([0,i,d]),x);if(y){var
 H=j[2],m=q(m,x),j=H;continue}var
@@ -3929,23 +3932,23 @@ var
 s=n(g([0,i,d]),m);if(s)var
 G=function(a){var
 e=b(c[2],a),f=0;return b0(function(j,a){var
-f=mM(c,a[2]),h=a8(g([0,d,d])),e=e_(b(ah(g([0,af(d),d]),h),f));if(e){var
-i=a[2];return a7(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=an(c[1][1],G);else
+f=mO(c,a[2]),h=a_(g([0,d,d])),e=fb(b(ah(g([0,ae(d),d]),h),f));if(e){var
+i=a[2];return a9(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=an(c[1][1],G);else
 var
 t=s;if(t){var
-u=dG(a,r,J);if(u){var
-v=mO(a,r,h,a[12]);if(v){var
-w=mL(function(f){var
-k=fd(f,h,a[12]);if(0===k)return[0,i];var
-m=e(K,f,function(a,b){return gs(f,p,a,b)}),j=an(l,function(a){var
-e=fc(m,b(c[3],a));return n(g([0,i,d]),e)});if(j){var
-o=mL(function(d){if(mK(b(c[3],d)))return[0,i];var
-g=fc(m,b(c[3],d));return dG(a,e(p,f,d),g)},l,i);return c8(function(a){return Y(k,a)},o)}return j},B,i);if(w){var
-L=0,M=eh(0,B),o=l,f=L,N=c9(function(b){return fd(b,h,a[12])},M);for(;;){if(0!==o){var
-k=o-1|0;if(mK(b(c[3],k)))var
+u=dM(a,r,J);if(u){var
+v=mQ(a,r,h,a[12]);if(v){var
+w=mN(function(f){var
+k=fg(f,h,a[12]);if(0===k)return[0,i];var
+m=e(K,f,function(a,b){return gx(f,p,a,b)}),j=an(l,function(a){var
+e=ff(m,b(c[3],a));return n(g([0,i,d]),e)});if(j){var
+o=mN(function(d){if(mM(b(c[3],d)))return[0,i];var
+g=ff(m,b(c[3],d));return dM(a,e(p,f,d),g)},l,i);return c$(function(a){return Z(k,a)},o)}return j},B,i);if(w){var
+L=0,M=em(0,B),o=l,f=L,N=da(function(b){return fg(b,h,a[12])},M);for(;;){if(0!==o){var
+k=o-1|0;if(mM(b(c[3],k)))var
 z=f;else
 var
-A=mP(p,0,N,k),I=cJ(A,i)?f:[0,[0,k,A],f],z=I;var
+A=mR(p,0,N,k),I=cK(A,i)?f:[0,[0,k,A],f],z=I;var
 o=k,f=z;continue}var
 O=aA(v[1],w[1]),C=[0,[0,aA(u[1],O),f]];break}}else
 var
@@ -3959,100 +3962,100 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-mQ(m,l,k,j){var
+mS(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=c7(U(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iG(f,g);if(i){var
-o=aA(c,Y(e,aA(g,fa))),a=a[2],c=o;continue}return i}return[0,c]}}function
-mR(p,o,d,j,i){var
-e=mQ(o,d[2],j,d[1]);if(e){var
-q=U(e[1]),k=n(h(i,U(fa)),q);if(k){var
-r=a8(C(i)),a=d[2],c=r;for(;;){if(a){var
+d=a[1],e=d[2],n=c_(T(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iH(f,g);if(i){var
+o=aA(c,Z(e,aA(g,fd))),a=a[2],c=o;continue}return i}return[0,c]}}function
+mT(p,o,d,j,i){var
+e=mS(o,d[2],j,d[1]);if(e){var
+q=T(e[1]),k=n(h(i,T(fd)),q);if(k){var
+r=a_(C(i)),a=d[2],c=r;for(;;){if(a){var
 g=a[1][1],l=b(p[3],g),m=b(ah(b(j,g),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
 f=k}else
 var
 f=e;return f}function
-iI(c,e,b,d,a){if(d){var
+iJ(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=iI(c,e,b,f,a[2]);return[0,P(c,b,g,a[1]),h]}var
-i=iI(c,e,b,f,0);return[0,P(c,b,g,e),i]}return a}function
-iJ(e,d,c,b,a){var
-f=iI(e,d,c,b[2],a[2]),g=a[1];return[0,p(h(c,b[1]),g),f]}function
-vm(c,b,a){return p(h(c,b),a)}var
-vn=g([0,i,d]);function
-mS(a,b,c){return iJ(vm,vn,a,b,c)}var
-vo=[0,g([0,i,d]),0];function
-ep(a,b,c){return iJ(mS,vo,a,b,c)}var
-vp=[0,g([0,i,d]),0];function
-mT(a,b,c){return iJ(ep,vp,a,b,c)}function
-mU(b,a){var
-c=c9(b,a[2]);return[0,a[1],c]}function
-vq(a){return[0,a,0]}function
-vr(a){return mU(vq,a)}function
-mV(a){return mU(vr,a)}function
-iK(c,b,e,a){if(e){var
+h=iJ(c,e,b,f,a[2]);return[0,Q(c,b,g,a[1]),h]}var
+i=iJ(c,e,b,f,0);return[0,Q(c,b,g,e),i]}return a}function
+iK(e,d,c,b,a){var
+f=iJ(e,d,c,b[2],a[2]),g=a[1];return[0,p(h(c,b[1]),g),f]}function
+vr(c,b,a){return p(h(c,b),a)}var
+vs=g([0,i,d]);function
+mU(a,b,c){return iK(vr,vs,a,b,c)}var
+vt=[0,g([0,i,d]),0];function
+eu(a,b,c){return iK(mU,vt,a,b,c)}var
+vu=[0,g([0,i,d]),0];function
+mV(a,b,c){return iK(eu,vu,a,b,c)}function
+mW(b,a){var
+c=da(b,a[2]);return[0,a[1],c]}function
+vv(a){return[0,a,0]}function
+vw(a){return mW(vv,a)}function
+mX(a){return mW(vw,a)}function
+iL(c,b,e,a){if(e){var
 j=e[2],f=e[1];if(a){var
-k=a[1],l=iK(c,b,j,a[2]),m=a6(f,g([0,i,d]))?k:ep(h(c,f),b,k);return[0,m,l]}var
-n=iK(c,b,j,0),o=[0,g([0,i,d]),0];return[0,ep(h(c,f),b,o),n]}return a}function
-mW(e,l,k){var
+k=a[1],l=iL(c,b,j,a[2]),m=a8(f,g([0,i,d]))?k:eu(h(c,f),b,k);return[0,m,l]}var
+n=iL(c,b,j,0),o=[0,g([0,i,d]),0];return[0,eu(h(c,f),b,o),n]}return a}function
+mY(e,l,k){var
 c=l,a=k;for(;;){if(a){var
 f=a[2],j=a[1];if(n(g([0,i,d]),j)){var
 c=c+1|0,a=f;continue}var
-m=mW(e,c+1|0,f);return p(h(b(e,c),j),m)}return g([0,i,d])}}function
-mX(a){if(a){var
-b=a[1],c=mX(a[2]);return n(b,c)?b:c}return g([0,i,d])}function
-iL(g,f,e,a){var
-b=c9(e,a[2]),c=mW(g,0,b),d=h(f,mX(b)),i=n(c,d)?d:c;return p(a[1],i)}function
-mY(b,a){function
-c(a){return a}return function(d){return iL(b,a,c,d)}}function
-iM(b,a){var
-c=mY(b,a);return function(d){return iL(b,a,c,d)}}function
-mZ(k,j){var
+m=mY(e,c+1|0,f);return p(h(b(e,c),j),m)}return g([0,i,d])}}function
+mZ(a){if(a){var
+b=a[1],c=mZ(a[2]);return n(b,c)?b:c}return g([0,i,d])}function
+iM(g,f,e,a){var
+b=da(e,a[2]),c=mY(g,0,b),d=h(f,mZ(b)),i=n(c,d)?d:c;return p(a[1],i)}function
+m0(b,a){function
+c(a){return a}return function(d){return iM(b,a,c,d)}}function
+iN(b,a){var
+c=m0(b,a);return function(d){return iM(b,a,c,d)}}function
+m1(k,j){var
 b=k,a=j;for(;;){if(b)if(a){var
 e=a[2],f=b[2],h=b[1];if(n(h,g([0,i,d]))){var
 b=f,a=e;continue}var
-l=mZ(f,e),c=[0,[0,h,a[1]],l]}else
+l=m1(f,e),c=[0,[0,h,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-gt(c,b){var
+gy(c,b){var
 a=c[3];return a?e(a[1],0,b):a}function
-gu(c,b){var
-a=bP(c[2],b);return a?a[1][1][1][2]:g([0,i,d])}function
-m0(i,h,f,a,e,c){var
-k=a[2],j=a7(function(a){var
-j=a[1],k=j[1],l=k[1],m=dD(i,h,f,e,c,j[2],l);if(m){var
-n=a8(k[2]),o=b(ah(g([0,af(d),d]),l),n);return dD(i,h,f,e,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=a8(a[3]),n=iq(function(a){var
-b=a[1][1][1];return ah(g([0,af(d),d]),b)},m,l);return dD(i,h,f,e,c,a[4],n)}return j}function
-m1(e,d,a){if(a){var
-g=m1(e,d+1|0,a[2]),c=bP(e[2],d),f=c?c[1][1][1][1]:c;return b(ah(a[1],f),g)}return a}function
-m2(f,a){function
+gz(c,b){var
+a=bO(c[2],b);return a?a[1][1][1][2]:g([0,i,d])}function
+m2(i,h,f,a,e,c){var
+k=a[2],j=a9(function(a){var
+j=a[1],k=j[1],l=k[1],m=dJ(i,h,f,e,c,j[2],l);if(m){var
+n=a_(k[2]),o=b(ah(g([0,ae(d),d]),l),n);return dJ(i,h,f,e,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=a_(a[3]),n=ir(function(a){var
+b=a[1][1][1];return ah(g([0,ae(d),d]),b)},m,l);return dJ(i,h,f,e,c,a[4],n)}return j}function
+m3(e,d,a){if(a){var
+g=m3(e,d+1|0,a[2]),c=bO(e[2],d),f=c?c[1][1][1][1]:c;return b(ah(a[1],f),g)}return a}function
+m4(f,a){function
 c(h){var
-c=b(a[6],h),e=b(a[8],c),i=m1(a,0,e[2]),j=a8(e[1]),k=b(ah(g([0,d,d]),j),i),l=b(f[3],c);return e_(b(ah(g([0,af(d),d]),l),k))}return an(a[5],c)}function
-fe(a){return a?g([0,af(d),d]):g([0,d,d])}function
-iN(j,c,a,ao,T,am,al){var
+c=b(a[6],h),e=b(a[8],c),i=m3(a,0,e[2]),j=a_(e[1]),k=b(ah(g([0,d,d]),j),i),l=b(f[3],c);return fb(b(ah(g([0,ae(d),d]),l),k))}return an(a[5],c)}function
+fh(a){return a?g([0,ae(d),d]):g([0,d,d])}function
+iO(j,c,a,ao,T,am,al){var
 k=a[4],f=n(g([0,i,d]),k);if(f)var
-l=g([0,d,d]),e=aZ(a[4],l);else
+l=g([0,d,d]),e=a0(a[4],l);else
 var
 e=f;if(e){var
 m=function(e){var
-U=1-b(a[1],e);if(U)return U;if(ei(j[1],0,e))return 0;var
+U=1-b(a[1],e);if(U)return U;if(en(j[1],0,e))return 0;var
 O=b(j[2],e),s=b(ao,e);if(typeof
 s==="number")var
 f=0;else
 if(0===s[0]){var
-u=bP(O,s[1]);if(u)var
+u=bO(O,s[1]);if(u)var
 X=u[1],E=[0,[0,g([0,d,d]),X],0];else
 var
 E=u;var
 f=E}else
 var
-f=mZ(s[1],O);var
-P=a7(function(d){var
-e=d[2][2];return a7(function(d){var
+f=m1(s[1],O);var
+P=a9(function(d){var
+e=d[2][2];return a9(function(d){var
 f=b(c[7],d[2]),g=f<c[5]?1:0;if(g)var
 j=d[2],e=b(c[6],f)===j?1:0;else
 var
@@ -4061,15 +4064,15 @@ h=b(a[1],d[1]);if(!h)return b(al,d[1]);var
 i=h}else
 var
 i=e;return i},e)},f);if(P){var
-ae=[0,g([0,i,d]),0],af=mV(b(a[2],e)),m=f,l=mT(C(fe(T)),af,ae);a:for(;;){if(m){var
-I=m[1],J=I[2],x=iE(J[1]);if(x){var
-Y=I[1],K=h(fe(T),Y),Z=l[2],_=l[1],$=[0,p(h(K,x[1]),_),Z],aa=J[2],L=h(K,j[1][10]),k=aa,v=$;for(;;){if(k){var
-F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=mV(G),D=mT(h(L,H[1]),V,v),W=iK(L,G,H[2],D[2]),k=k[2],v=[0,D[1],W];continue}var
+ae=[0,g([0,i,d]),0],af=mX(b(a[2],e)),m=f,l=mV(C(fh(T)),af,ae);a:for(;;){if(m){var
+I=m[1],J=I[2],x=iF(J[1]);if(x){var
+Y=I[1],K=h(fh(T),Y),Z=l[2],_=l[1],$=[0,p(h(K,x[1]),_),Z],aa=J[2],L=h(K,j[1][10]),k=aa,v=$;for(;;){if(k){var
+F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=mX(G),D=mV(h(L,H[1]),V,v),W=iL(L,G,H[2],D[2]),k=k[2],v=[0,D[1],W];continue}var
 m=m[2],l=v;continue a}}var
 t=x}else
 var
 t=[0,l];if(t)var
-Q=c[3],ag=t[1],R=function(a){return gu(c,a)},an=iL(R,Q,iM(R,Q),ag),S=n(g([0,i,d]),an);else
+Q=c[3],ag=t[1],R=function(a){return gz(c,a)},an=iM(R,Q,iN(R,Q),ag),S=n(g([0,i,d]),an);else
 var
 S=t;var
 A=S;break}}else
@@ -4081,26 +4084,26 @@ B=A;if(B){var
 ai=b(a[3],e),r=f,z=[0,h(a[4],ai),0];a:for(;;){if(r){var
 N=r[1],ac=N[2][2],q=ac,o=z,ad=C(h(N[1],j[1][10]));for(;;){if(q){var
 y=q[1];if(b(a[1],y[1]))var
-ab=b(c[8],y[2]),M=mS(h(ad,b(a[3],y[1])),ab,o);else
+ab=b(c[8],y[2]),M=mU(h(ad,b(a[3],y[1])),ab,o);else
 var
 M=o;var
 q=q[2],o=M;continue}var
 r=r[2],z=o;continue a}}var
-aj=c[3],ak=b(mY(function(a){return gu(c,a)},aj),z);return n(g([0,i,d]),ak)}}return B};return an(j[1][1],m)}return e}function
-iO(j,i,h,l,k,f,o,t,s){var
+aj=c[3],ak=b(m0(function(a){return gz(c,a)},aj),z);return n(g([0,i,d]),ak)}}return B};return an(j[1][1],m)}return e}function
+iP(j,i,h,l,k,f,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dE(j,i,h,l,k,f,c,p[1]);return m?e(o,m[1],p):m;case
+p=a[1],m=dK(j,i,h,l,k,f,c,p[1]);return m?e(o,m[1],p):m;case
 1:var
-n=dE(j,i,h,l,k,f,c,a[1]);if(n){var
-u=a8(g([0,af(d),d]));return dD(j,i,h,f,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=iO(j,i,h,l,k,f,o,dz(c,[0,q,0]),v);if(r){var
-w=a[3],c=dz(c,[0,b(ah(g([0,af(d),d]),q),0),0]),a=w;continue}return r}}function
-ff(d,a){function
-u(b,c,d){return en(a,b,c,d)}var
-v=0,e=dB(d,function(b,c,d){return dF(a,v,b,c,d)},u);function
-w(b,c,d){return en(a,b,c,d)}var
-x=1,f=dB(d,function(b,c,d){return dF(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+n=dK(j,i,h,l,k,f,c,a[1]);if(n){var
+u=a_(g([0,ae(d),d]));return dJ(j,i,h,f,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=iP(j,i,h,l,k,f,o,dF(c,[0,q,0]),v);if(r){var
+w=a[3],c=dF(c,[0,b(ah(g([0,ae(d),d]),q),0),0]),a=w;continue}return r}}function
+fi(d,a){function
+u(b,c,d){return es(a,b,c,d)}var
+v=0,e=dH(d,function(b,c,d){return dL(a,v,b,c,d)},u);function
+w(b,c,d){return es(a,b,c,d)}var
+x=1,f=dH(d,function(b,c,d){return dL(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
 1:case
 3:case
 6:var
@@ -4110,70 +4113,70 @@ var
 m=l;if(!t)var
 g=m;if(g)var
 y=function(a){return typeof
-gt(c,a)==="number"?0:1},h=an(d[1][1],y);else
+gy(c,a)==="number"?0:1},h=an(d[1][1],y);else
 var
 h=g;var
-n=h?1-gn(c,1):h,o=n?1-gn(c,0):n,p=o?e9(e,c):o,q=p?e8(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return el(e,c,B,A,a,b)},i=iy(e,em(e,c,1,a[6]),C,z);else
+n=h?1-gs(c,1):h,o=n?1-gs(c,0):n,p=o?fa(e,c):o,q=p?e$(e,c,1,a[6]):p;if(q)var
+z=a[6],A=a[6],B=1,C=function(a,b){return eq(e,c,B,A,a,b)},i=iz(e,er(e,c,1,a[6]),C,z);else
 var
 i=q;var
-r=i?e9(f,c):i,s=r?e8(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return el(f,c,F,E,a,b)},j=iz(f,em(f,c,0,a[7]),G,D);else
+r=i?fa(f,c):i,s=r?e$(f,c,0,a[7]):r;if(s)var
+D=a[7],E=a[7],F=0,G=function(a,b){return eq(f,c,F,E,a,b)},j=iA(f,er(f,c,0,a[7]),G,D);else
 var
 j=s;var
 H=j?1-b(a[7][2],d[1][2]):j;return H}function
-fg(a,c,b){var
+fj(a,c,b){var
 d=0,f=c?a[7]:a[6];return e(f[1],d,b)}function
-iP(c,a){return 1-b(c[7][2],a)}function
-gv(c,s,r,p,o,a,f,m,e){var
+iQ(c,a){return 1-b(c[7][2],a)}function
+gA(c,s,r,p,o,a,f,m,e){var
 j=f?a[22]:a[21];if(j)if(e){var
-l=ff(c,a);if(l){var
-q=j[1],A=e[1];return iO(c,s,r,p,o,a,function(B,e){var
-j=e[9],l=c[1][2],m=fe(f),o=m0(c,s,r,e,a,B),p=o?m2(c,e):o;if(p)var
-t=function(b){return iP(a,b)},u=function(b){return fg(a,f,b)},v=a[1],k=iN(c,e,j,function(a){return gt(v,a)},f,u,t);else
+l=fi(c,a);if(l){var
+q=j[1],A=e[1];return iP(c,s,r,p,o,a,function(B,e){var
+j=e[9],l=c[1][2],m=fh(f),o=m2(c,s,r,e,a,B),p=o?m4(c,e):o;if(p)var
+t=function(b){return iQ(a,b)},u=function(b){return fj(a,f,b)},v=a[1],k=iO(c,e,j,function(a){return gy(v,a)},f,u,t);else
 var
 k=p;var
 q=k?b(j[1],l):k;if(q){var
-w=[0,C(h(m,A)),0],x=ep(m,b(j[2],l),w),y=e[3],z=b(iM(function(a){return gu(e,a)},y),x);return n(g([0,i,d]),z)}return q},m,q)}var
+w=[0,C(h(m,A)),0],x=eu(m,b(j[2],l),w),y=e[3],z=b(iN(function(a){return gz(e,a)},y),x);return n(g([0,i,d]),z)}return q},m,q)}var
 k=l}else
 var
 k=e;else
 var
 k=j;return k}function
-m3(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
-gw(f,x,w,r,p,c,k,a,o,v){var
-j=f[1][2],s=fg(k,1-a,j),t=q(q(fg(c,a,j),s),v),u=h(fe(a),t),l=n(g([0,i,d]),u);if(l)var
+m5(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+gB(f,x,w,r,p,c,k,a,o,v){var
+j=f[1][2],s=fj(k,1-a,j),t=q(q(fj(c,a,j),s),v),u=h(fh(a),t),l=n(g([0,i,d]),u);if(l)var
 m=l;else{var
 e=a?c[22]:c[21];if(e){var
-y=e[1];return iO(f,x,w,r,p,c,function(N,e){var
-l=e[9],m=e[10],j=f[1][2],q=fe(a),r=m0(f,x,w,e,c,N),s=r?m2(f,e):r;if(s)var
-y=function(a){return iP(c,a)},z=function(b){return fg(c,a,b)},A=c[1],o=iN(f,e,l,function(a){return gt(A,a)},a,z,y);else
+y=e[1];return iP(f,x,w,r,p,c,function(N,e){var
+l=e[9],m=e[10],j=f[1][2],q=fh(a),r=m2(f,x,w,e,c,N),s=r?m4(f,e):r;if(s)var
+y=function(a){return iQ(c,a)},z=function(b){return fj(c,a,b)},A=c[1],o=iO(f,e,l,function(a){return gy(A,a)},a,z,y);else
 var
 o=s;var
 t=o?b(l[1],j):o;if(t)var
-B=function(a){return iP(k,a)},D=1-a,E=function(a){return fg(k,D,a)},F=1-a,G=k[1],p=iN(f,e,m,function(a){return gt(G,a)},F,E,B);else
+B=function(a){return iQ(k,a)},D=1-a,E=function(a){return fj(k,D,a)},F=1-a,G=k[1],p=iO(f,e,m,function(a){return gy(G,a)},F,E,B);else
 var
 p=t;var
 u=p?b(m[1],j):p;if(u){var
-H=[0,C(h(q,v)),0],I=b(l[2],j),J=b(m[2],j),K=ep(q,ep(g([0,af(d),d]),J,I),H),L=e[3],M=b(iM(function(a){return gu(e,a)},L),K);return n(g([0,i,d]),M)}return u},o,y)}var
+H=[0,C(h(q,v)),0],I=b(l[2],j),J=b(m[2],j),K=eu(q,eu(g([0,ae(d),d]),J,I),H),L=e[3],M=b(iN(function(a){return gz(e,a)},L),K);return n(g([0,i,d]),M)}return u},o,y)}var
 m=e}return m}function
-iQ(b,d,c,f,e,a){var
+iR(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=C(y),ai=C(x),g=m3(a,i),z=eo(a[1]),A=z?eo(i):z;if(A){var
-l=dE(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],B=e$(b,d,c,a,m),D=B?mF(b,d,c,f,e,g):B,E=D?ff(b,a):D,F=E?ff(b,g):E,G=F?gw(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gw(b,d,c,f,e,a,g,1,m,ai);var
+ah=C(y),ai=C(x),g=m5(a,i),z=et(a[1]),A=z?et(i):z;if(A){var
+l=dK(b,d,c,f,e,a,0,a[14]);if(l){var
+m=l[1],B=fc(b,d,c,a,m),D=B?mH(b,d,c,f,e,g):B,E=D?fi(b,a):D,F=E?fi(b,g):E,G=F?gB(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gB(b,d,c,f,e,a,g,1,m,ai);var
 H=G}else
 var
 H=l;var
 I=H}else
 var
 I=A;return I}var
-h=m3(a,i),J=eo(a[1]),K=J?eo(i):J;if(K){var
-n=dE(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=e$(b,d,c,a,o),M=L?mF(b,d,c,f,e,h):L,N=M?ff(b,a):M,O=N?ff(b,h):N,P=O?gw(b,d,c,f,e,a,h,0,o,x):O;if(P)return gw(b,d,c,f,e,a,h,1,o,y);var
+h=m5(a,i),J=et(a[1]),K=J?et(i):J;if(K){var
+n=dK(b,d,c,f,e,a,0,a[14]);if(n){var
+o=n[1],L=fc(b,d,c,a,o),M=L?mH(b,d,c,f,e,h):L,N=M?fi(b,a):M,O=N?fi(b,h):N,P=O?gB(b,d,c,f,e,a,h,0,o,x):O;if(P)return gB(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
@@ -4186,13 +4189,13 @@ S=k;var
 T=S}else
 var
 T=j;return T}if(a[3]){var
-U=gk(a[5]),p=gk(a[4]),V=eo(a[1]);if(V){var
-q=dE(b,d,c,f,e,a,0,a[14]);if(q){var
-r=q[1],W=e$(b,d,c,a,r);if(W)var
-aj=a[6],ak=a[1],al=function(b,c,d){return en(a,b,c,d)},am=0,an=go(dB(b,function(b,c,d){return dF(a,am,b,c,d)},al),ak,aj,U),s=an||gv(b,d,c,f,e,a,0,r,U);else
+U=gp(a[5]),p=gp(a[4]),V=et(a[1]);if(V){var
+q=dK(b,d,c,f,e,a,0,a[14]);if(q){var
+r=q[1],W=fc(b,d,c,a,r);if(W)var
+aj=a[6],ak=a[1],al=function(b,c,d){return es(a,b,c,d)},am=0,an=gt(dH(b,function(b,c,d){return dL(a,am,b,c,d)},al),ak,aj,U),s=an||gA(b,d,c,f,e,a,0,r,U);else
 var
 s=W;if(s){if(p){var
-ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return en(a,b,c,d)},as=1,X=gp(dB(b,function(b,c,d){return dF(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gv(b,d,c,f,e,a,1,r,p)}var
+ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return es(a,b,c,d)},as=1,X=gu(dH(b,function(b,c,d){return dL(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gA(b,d,c,f,e,a,1,r,p)}var
 Y=1}else
 var
 Y=s;var
@@ -4202,13 +4205,13 @@ Z=q;var
 _=Z}else
 var
 _=V;return _}var
-$=a[4],t=a[5],aa=eo(a[1]);if(aa){var
-u=dE(b,d,c,f,e,a,0,a[14]);if(u){var
-v=u[1],ab=e$(b,d,c,a,v);if(ab)var
-at=a[6],au=a[1],av=function(b,c,d){return en(a,b,c,d)},aw=0,ax=go(dB(b,function(b,c,d){return dF(a,aw,b,c,d)},av),au,at,$),w=ax||gv(b,d,c,f,e,a,0,v,$);else
+$=a[4],t=a[5],aa=et(a[1]);if(aa){var
+u=dK(b,d,c,f,e,a,0,a[14]);if(u){var
+v=u[1],ab=fc(b,d,c,a,v);if(ab)var
+at=a[6],au=a[1],av=function(b,c,d){return es(a,b,c,d)},aw=0,ax=gt(dH(b,function(b,c,d){return dL(a,aw,b,c,d)},av),au,at,$),w=ax||gA(b,d,c,f,e,a,0,v,$);else
 var
 w=ab;if(w){if(t){var
-ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return en(a,b,c,d)},aC=1,ac=gp(dB(b,function(b,c,d){return dF(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gv(b,d,c,f,e,a,1,v,t)}var
+ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return es(a,b,c,d)},aC=1,ac=gu(dH(b,function(b,c,d){return dL(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gA(b,d,c,f,e,a,1,v,t)}var
 ad=1}else
 var
 ad=w;var
@@ -4218,112 +4221,112 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-vt=aB(e2(aB(aB(e2(d))))),vu=c7(U(gi(aB(d),vt)));function
-m4(a){return h(U(a),vu)}function
-m5(b,a){var
-c=cJ(b,a);return c?cJ(a,b):c}function
-m6(c,a){if(a){var
-d=m6(c,a[2]);return aA(b(c,a[1]),d)}return i}function
-m7(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=m7(g,a[2]);if(e){var
+vy=aB(e5(aB(aB(e5(d))))),vz=c_(T(gn(aB(d),vy)));function
+m6(a){return h(T(a),vz)}function
+m7(b,a){var
+c=cK(b,a);return c?cK(a,b):c}function
+m8(c,a){if(a){var
+d=m8(c,a[2]);return aA(b(c,a[1]),d)}return i}function
+m9(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=m9(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return m5(b(c,a),d)};return an(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return m7(b(c,a),d)};return an(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-m8(c,a){if(a){var
-d=m8(c,a[2]);return b(c,a[1])+d|0}return a}function
-m9(a,j,h,g){if(0===g)return vv;var
-l=g-1|0,d=m9(a,j,h,l);if(d)var
-m=eh(0,cM(a[8])),e=c9(function(d){var
-b=eh(0,j);return c9(function(b){function
-c(a,c){return gs(b,h,a,c)}return[0,b,g3(a[9],l,d,b,c)]},b)},m),n=function(d){var
+m_(c,a){if(a){var
+d=m_(c,a[2]);return b(c,a[1])+d|0}return a}function
+m$(a,j,h,g){if(0===g)return vA;var
+l=g-1|0,d=m$(a,j,h,l);if(d)var
+m=em(0,cN(a[8])),e=da(function(d){var
+b=em(0,j);return da(function(b){function
+c(a,c){return gx(b,h,a,c)}return[0,b,g8(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return cJ(m6(e,b(a[3],c)),i)}return an(a[1],c)},f=a7(function(a){return a7(n,a)},e),c=f?[0,c9(function(b){return m7(a,b)},e)]:f,o=c?[0,dz(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return cK(m8(e,b(a[3],c)),i)}return an(a[1],c)},f=a9(function(a){return a9(n,a)},e),c=f?[0,da(function(b){return m9(a,b)},e)]:f,o=c?[0,dF(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-iR(o,m,f,e,c){var
-j=cJ(i,b(e,c));if(j)return j;var
+iS(o,m,f,e,c){var
+j=cK(i,b(e,c));if(j)return j;var
 a=b(o[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
 k=g([0,i,d]);var
-p=C(m4(b(e,c)));return n(h(g([0,aB(d),d]),p),k)}function
-m_(k,j,a,h,g,f,c){if(c){var
-l=c[1],m=l[2],d=m_(k,j,a,h,g+1|0,f,c[2]);if(m5(b(m,a),i))return d;var
-p=l[1],n=aL(f,m8(function(b){return e(k,b,a)},p));if(0===n)return d;var
-q=m4(b(m,a)),o=[0,[0,P(j[4],h,g,a),n,q],d]}else
+p=C(m6(b(e,c)));return n(h(g([0,aB(d),d]),p),k)}function
+na(k,j,a,h,g,f,c){if(c){var
+l=c[1],m=l[2],d=na(k,j,a,h,g+1|0,f,c[2]);if(m7(b(m,a),i))return d;var
+p=l[1],n=aI(f,m_(function(b){return e(k,b,a)},p));if(0===n)return d;var
+q=m6(b(m,a)),o=[0,[0,Q(j[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-iS(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=iS(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:m_(f,e,d,c,0,g,a[1]);return dz(j,i)}var
+iT(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=iT(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:na(f,e,d,c,0,g,a[1]);return dF(j,i)}var
 h=a}else
 var
 h=b;return h}function
-iT(d,a){var
+iU(d,a){var
 c=b(d[10],a);return n(c,a)?c:a}function
-iU(b,a){return C(iT(b,C(a)))}function
-eq(c,a){if(a){var
-e=a[1],f=eq(c,a[2]),j=b(c,e);return p(h(bx(e[2]),j),f)}return g([0,i,d])}function
-gx(f,e,a){if(a){var
-g=a[1],j=b(e,g),c=dG(f,g[2],j);if(c)var
-d=gx(f,e,a[2]),k=d?[0,aA(c[1],d[1])]:d,h=k;else
+iV(b,a){return C(iU(b,C(a)))}function
+ev(c,a){if(a){var
+e=a[1],f=ev(c,a[2]),j=b(c,e);return p(h(bx(e[2]),j),f)}return g([0,i,d])}function
+gC(f,e,a){if(a){var
+g=a[1],j=b(e,g),c=dM(f,g[2],j);if(c)var
+d=gC(f,e,a[2]),k=d?[0,aA(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,i]}function
-iV(a){var
-b=a[3];return aZ(g([0,i,d]),b)}function
-c_(b,a){return h(b,c7(a))}function
-m$(j,c,a){if(a6(c,g([0,i,d])))return[0,g([0,i,d])];var
-k=c7(a),e=b(j[13],k),f=iG(c7(a),e),l=f?[0,h(c,U(e))]:f;return l}var
-gy=U(fa);function
-na(b,e){var
+iW(a){var
+b=a[3];return a0(g([0,i,d]),b)}function
+db(b,a){return h(b,c_(a))}function
+nb(j,c,a){if(a8(c,g([0,i,d])))return[0,g([0,i,d])];var
+k=c_(a),e=b(j[13],k),f=iH(c_(a),e),l=f?[0,h(c,T(e))]:f;return l}var
+gD=T(fd);function
+nc(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(a$(b,c[1])){var
-f=na(b,d);return aA(c[2],f)}var
+c=a[1],d=a[2];if(ba(b,c[1])){var
+f=nc(b,d);return aA(c[2],f)}var
 a=d;continue}return i}}function
-iW(ai,ag,m,af,ae,a,ad,c,G,ac){if(G){var
-H=iW(ai,ag,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=md(function(b){return iS(ag,a,b,0,a[2],ac)},az),aA=g([0,i,d]);if(a6(a[3],aA))var
+iX(ai,ag,m,af,ae,a,ad,c,G,ac){if(G){var
+H=iX(ai,ag,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mf(function(b){return iT(ag,a,b,0,a[2],ac)},az),aA=g([0,i,d]);if(a8(a[3],aA))var
 k=g([0,i,d]);else
 var
-aF=U(na(c,ad)),k=h(a[3],aF);var
-aC=v?0:1;if(aC&&a6(k,g([0,i,d])))return[0,[0,al,ak]];var
-x=b(ae,c),j=x[2],t=x[3],e=b(a[5],c),r=b(a[8],c),w=0;if(c<af&&x[1]===c&&aZ(g([0,i,d]),e)&&n(j,e)&&n(e,t)&&n(g([0,i,d]),k)){var
-ap=e4(function(a){var
-b=1-a[1],c=b?1-iV(a):b;return c},v),y=e4(function(a){var
-b=a[1];return b?iV(a):b},v),l=e4(function(a){var
-b=a[1],c=b?1-iV(a):b;return c},v),K=function(a){var
-b=h(e,p(e,a[3]));return c_(a[3],b)},u=eq(function(b){return iT(a,K(b))},y),z=eq(function(b){return iU(a,K(b))},y),aq=q(t,j),L=function(d,c){var
-a=q(c,r),b=q(r,d),e=n(a,b)?b:a;return h(e,aq)},A=gx(m,function(a){var
+aF=T(nc(c,ad)),k=h(a[3],aF);var
+aC=v?0:1;if(aC&&a8(k,g([0,i,d])))return[0,[0,al,ak]];var
+x=b(ae,c),j=x[2],t=x[3],e=b(a[5],c),r=b(a[8],c),w=0;if(c<af&&x[1]===c&&a0(g([0,i,d]),e)&&n(j,e)&&n(e,t)&&n(g([0,i,d]),k)){var
+ap=e7(function(a){var
+b=1-a[1],c=b?1-iW(a):b;return c},v),y=e7(function(a){var
+b=a[1];return b?iW(a):b},v),l=e7(function(a){var
+b=a[1],c=b?1-iW(a):b;return c},v),K=function(a){var
+b=h(e,p(e,a[3]));return db(a[3],b)},u=ev(function(b){return iU(a,K(b))},y),z=ev(function(b){return iV(a,K(b))},y),aq=q(t,j),L=function(d,c){var
+a=q(c,r),b=q(r,d),e=n(a,b)?b:a;return h(e,aq)},A=gC(m,function(a){var
 c=C(a[3]);if(n(j,h(g([0,aB(d),d]),c)))var
 e=C(a[3]),b=h(g([0,aB(d),d]),e);else
 var
 b=j;var
-f=c_(a[3],b);return p(g([0,d,d]),f)},ap),I=0;if(A){var
-B=gx(m,function(a){var
-b=c_(a[3],e);return p(g([0,d,d]),b)},y),J=0;if(B){var
-ar=U(B[1]),M=p(U(A[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(aZ(g([0,i,d]),j)&&n(j,f)&&n(f,t)&&a7(function(a){return aZ(C(a[3]),j)},l)){var
+f=db(a[3],b);return p(g([0,d,d]),f)},ap),I=0;if(A){var
+B=gC(m,function(a){var
+b=db(a[3],e);return p(g([0,d,d]),b)},y),J=0;if(B){var
+ar=T(B[1]),M=p(T(A[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(a0(g([0,i,d]),j)&&n(j,f)&&n(f,t)&&a9(function(a){return a0(C(a[3]),j)},l)){var
 N=function(b){var
-a=C(b[3]);return c_(a,h(f,q(f,a)))},O=c_(k,f),as=q(eq(function(b){return iT(a,N(b))},l),O),P=q(eq(function(b){return iU(a,N(b))},l),O);if(b(a[7],c))var
-Q=a6(f,t),R=Q?n(P,p(r,u)):Q,s=R?[0,g([0,i,d])]:R;else{var
-Z=n(eq(function(c){var
-b=C(c[3]),e=q(f,b),i=h(q(f,b),e);return iU(a,c_(h(b,q(h(g([0,aB(d),d]),f),b)),i))},l),k);if(Z)var
+a=C(b[3]);return db(a,h(f,q(f,a)))},O=db(k,f),as=q(ev(function(b){return iU(a,N(b))},l),O),P=q(ev(function(b){return iV(a,N(b))},l),O);if(b(a[7],c))var
+Q=a8(f,t),R=Q?n(P,p(r,u)):Q,s=R?[0,g([0,i,d])]:R;else{var
+Z=n(ev(function(c){var
+b=C(c[3]),e=q(f,b),i=h(q(f,b),e);return iV(a,db(h(b,q(h(g([0,aB(d),d]),f),b)),i))},l),k);if(Z)var
 av=q(P,u),s=[0,L(q(as,z),av)];else
 var
 s=Z}var
 S=function(a){var
-b=gx(m,function(b){var
-c=c_(b[3],a);return p(g([0,d,d]),c)},l);if(b){var
-c=m$(m,k,a);if(c)var
-f=q(e,a),s=h(r,a),t=n(g([0,i,d]),f)?h(u,f):h(z,f),v=h(gy,q(t,s)),w=c[1],j=[0,p(p(U(b[1]),w),v)];else
+b=gC(m,function(b){var
+c=db(b[3],a);return p(g([0,d,d]),c)},l);if(b){var
+c=nb(m,k,a);if(c)var
+f=q(e,a),s=h(r,a),t=n(g([0,i,d]),f)?h(u,f):h(z,f),v=h(gD,q(t,s)),w=c[1],j=[0,p(p(T(b[1]),w),v)];else
 var
 j=c;var
 o=j}else
 var
 o=b;return o};if(s){var
 D=S(j);if(D){var
-T=D[1],E=S(f);if(E)var
-V=E[1],at=h(gy,s[1]),au=n(T,V)?T:V,W=[0,q(p(M,au),at)];else
+U=D[1],E=S(f);if(E)var
+V=E[1],at=h(gD,s[1]),au=n(U,V)?U:V,W=[0,q(p(M,au),at)];else
 var
 W=E;var
 X=W}else
@@ -4334,8 +4337,8 @@ var
 Y=s;var
 o=Y;w=1;I=1;J=1;ao=1}if(!ao){var
 o=0;w=1;I=1;J=1}}else{var
-F=m$(m,k,e);if(F)var
-_=c_(k,e),aw=q(C(u),_),ax=L(q(C(z),_),aw),ay=h(gy,p(h(r,e),ax)),$=[0,q(p(M,F[1]),ay)];else
+F=nb(m,k,e);if(F)var
+_=db(k,e),aw=q(C(u),_),ax=L(q(C(z),_),aw),ay=h(gD,p(h(r,e),ax)),$=[0,q(p(M,F[1]),ay)];else
 var
 $=F;var
 aa=$}}else
@@ -4352,12 +4355,12 @@ am=o;var
 an=am}else
 var
 an=H;return an}return[0,[0,g([0,i,d]),0]]}function
-iX(f,e,b,a){if(b){if(a){var
-g=b[1],k=c7(bx(g)),l=h(bx(e),k),c=dG(f,g,h(a[1],l));if(c)var
-d=iX(f,e,b[2],a[2]),m=d?[0,aA(c[1],d[1])]:d,j=m;else
+iY(f,e,b,a){if(b){if(a){var
+g=b[1],k=c_(bx(g)),l=h(bx(e),k),c=dM(f,g,h(a[1],l));if(c)var
+d=iY(f,e,b[2],a[2]),m=d?[0,aA(c[1],d[1])]:d,j=m;else
 var
 j=c;return j}return[0,i]}return[0,i]}function
-nb(t,s,a,C,B,A){if(0===a[6])return vw;function
+nd(t,s,a,C,B,A){if(0===a[6])return vB;function
 w(f){var
 c=b(t[2],f),d=0;return b0(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
@@ -4373,7 +4376,7 @@ i=c;return i}return c?0:1}}return k},d,c)}var
 m=an(t[1][1],w);if(m){var
 x=function(c){return b(a[5],c)<s?1:0},o=an(a[4],x);if(o)var
 y=function(c){var
-d=b(a[3],c);return a7(function(b){return b<a[4]?1:0},d)},u=an(a[1],y);else
+d=b(a[3],c);return a9(function(b){return b<a[4]?1:0},d)},u=an(a[1],y);else
 var
 u=o;var
 f=u}else
@@ -4388,74 +4391,74 @@ v=n(g([0,i,d]),e);var
 j=v;break}}else
 var
 j=f;if(j)var
-E=a[7],k=aZ(g([0,i,d]),E);else
+E=a[7],k=a0(g([0,i,d]),E);else
 var
 k=j;if(k)var
 F=a[7],l=n(h(bx(a[6]),F),A);else
 var
 l=k;if(l){var
-G=m9(a,C,B,a[6]);return c8(function(d){var
-c=eh(0,s);return[0,d,c9(function(c){var
-d=eh(0,a[4]);return e4(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-nc(b,f,c,a,e){if(0===c)return[0,a];var
+G=m$(a,C,B,a[6]);return c$(function(d){var
+c=em(0,s);return[0,d,da(function(c){var
+d=em(0,a[4]);return e7(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+ne(b,f,c,a,e){if(0===c)return[0,a];var
 x=c-1|0;if(e){var
 j=e[1],s=q(g([0,d,d]),b),t=h(h(j,bx(f+1|0)),s),k=n(h(h(a,bx(c)),b),t);if(k){var
-u=nc(b,f+1|0,x,j,e[2]);return c8(function(b){return p(a,b)},u)}return k}var
-l=h(bx(c),b),v=q(g([0,d,d]),b),m=q(h(bx(f+1|0),v),l),o=aZ(g([0,i,d]),m);if(o)var
-w=c7(m),r=[0,p(a,h(h(a,l),w))];else
+u=ne(b,f+1|0,x,j,e[2]);return c$(function(b){return p(a,b)},u)}return k}var
+l=h(bx(c),b),v=q(g([0,d,d]),b),m=q(h(bx(f+1|0),v),l),o=a0(g([0,i,d]),m);if(o)var
+w=c_(m),r=[0,p(a,h(h(a,l),w))];else
 var
 r=o;return r}function
-nd(r,e,f,c,q,b,a){var
+nf(r,e,f,c,q,b,a){var
 m=n(e,g([0,i,d]));if(m)var
 j=m;else{var
-o=aZ(e,g([0,d,d])),p=o?gf(i,c):o;if(p)var
-s=h(e,U(c)),k=a6(U(f),s);else
+o=a0(e,g([0,d,d])),p=o?gk(i,c):o;if(p)var
+s=h(e,T(c)),k=a8(T(f),s);else
 var
 k=p;if(k){var
-l=nc(e,b,a,g([0,d,d]),q);if(l){var
-t=dC(c,b+a|0),u=gr(a),v=h(r,U(Y(Y(gr(b),u),t))),w=dC(cI(c,f),a),x=Y(dC(f,b),w),y=U(Y(gr(b+a|0),x));return n(h(l[1],y),v)}var
+l=ne(e,b,a,g([0,d,d]),q);if(l){var
+t=dI(c,b+a|0),u=gw(a),v=h(r,T(Z(Z(gw(b),u),t))),w=dI(cJ(c,f),a),x=Z(dI(f,b),w),y=T(Z(gw(b+a|0),x));return n(h(l[1],y),v)}var
 j=l}else
 var
 j=k}return j}var
-gz=[aq,vx,bU(0)];function
-ai(a){throw[0,gz,2,t(vy,a)]}function
-a9(a){throw[0,gz,1,a]}function
-S(a){throw[0,gz,3,a]}function
-s(c,b){var
+gE=[as,vC,bT(0)];function
+ai(a){throw[0,gE,2,u(vD,a)]}function
+a1(a){throw[0,gE,1,a]}function
+U(a){throw[0,gE,3,a]}function
+t(c,b){var
 a=1-c;return a?ai(b):a}function
-T(c,b){var
-a=1-c;return a?a9(b):a}function
-gA(a){var
-b=80<A(a)?cf(a,0,80):a;return lz(b)}var
-ne=O(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return al(b);if(cZ(function(b){return function(a){return 0===fZ(b,a)?1:0}}(a),b)){var
+S(c,b){var
+a=1-c;return a?a1(b):a}function
+gF(a){var
+b=80<A(a)?cf(a,0,80):a;return lA(b)}var
+ng=O(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return al(b);if(c2(function(b){return function(a){return 0===f2(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-nf(a,c){var
-b=IK(ag(c,32*a|0),a),d=e1(q7(b,0,16));return e1(q7(b,16,16))<<16|d}var
-vz=3,vA=l(function(a){return nf(vz,a)},ne),vB=cg(ne,0,8),vC=2,vD=l(function(a){return nf(vC,a)},vB);function
+nh(a,c){var
+b=IQ(af(c,32*a|0),a),d=e4(q$(b,0,16));return e4(q$(b,16,16))<<16|d}var
+vE=3,vF=l(function(a){return nh(vE,a)},ng),vG=cg(ng,0,8),vH=2,vI=l(function(a){return nh(vH,a)},vG);function
 cl(b,a){return b>>>a|0|b<<(32-a|0)}function
-ng(a,e,w,v){var
+ni(a,e,w,v){var
 h=0;for(;;){var
-U=HR(qE(bp(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=HX(qI(bq(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cl(o,18),O=cl(o,7)^N^(o>>>3|0),P=cl(p,19),t=b-7|0,Q=(cl(p,17)^P^(p>>>10|0))&-1,u=b+oP|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cl(o,18),O=cl(o,7)^N^(o>>>3|0),P=cl(p,19),t=b-7|0,Q=(cl(p,17)^P^(p>>>10|0))&-1,u=b+oR|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bk(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=cl(f,25),z=cl(f,11),A=(cl(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(vA,g)[1+g]|0)+B|0,C=cl(d,22),D=cl(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cl(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-fh(f){var
-b=aP(1,a5(aP,0,f)),e=o(b+2|0,0),d=o(b+2|0,0);bu(function(a){var
+x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bm(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
+y=cl(f,25),z=cl(f,11),A=(cl(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(vF,g)[1+g]|0)+B|0,C=cl(d,22),D=cl(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cl(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+fk(f){var
+b=aP(1,a7(aP,0,f)),e=o(b+2|0,0),d=o(b+2|0,0);bf(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ai(vJ);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ai(vO);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
-l=o(1<<b,0);u(function(s,a){var
+l=o(1<<b,0);r(function(s,a){var
 m=0<a?1:0;if(m){var
 i=a-1|0,t=c(d,a)[1+a],h=0,q=0;if(i<0)var
 j=h;else{var
@@ -4471,109 +4474,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-vL=vK.slice(),vN=vM.slice(),vP=vO.slice(),vR=vQ.slice(),vT=vS.slice();function
-vU(aa,F,$,w){var
+vQ=vP.slice(),vS=vR.slice(),vU=vT.slice(),vW=vV.slice(),vY=vX.slice();function
+vZ(aa,F,$,w){var
 x=F+$|0,k=[0,F],f=[0,0],b=[0,0];function
-G(a){for(;;){if(b[1]<a){if(x<=k[1])ai(vV);f[1]=f[1]|br(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+G(a){for(;;){if(b[1]<a){if(x<=k[1])ai(v0);f[1]=f[1]|bs(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
 a(a){if(0===a)return 0;G(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
 z(a){for(;;){if(b[1]<a[1]&&k[1]<x){G(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ai(vW);y(d);return g>>>4|0}}var
-l=c0(w,1),d=[0,0];function
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ai(v1);y(d);return g>>>4|0}}var
+l=c3(w,1),d=[0,0];function
 A(b){var
-a=w<(d[1]+b|0)?1:0;return a?ai(vX):a}var
+a=w<(d[1]+b|0)?1:0;return a?ai(v2):a}var
 s=[m,function(b){var
-a=fh(o(30,5));return[0,fh(j(288,function(a){return jS<=a?cu<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),H=a(2),at=0;if(2<H>>>0)ai(vY);else{var
+a=fk(o(30,5));return[0,fk(j(288,function(a){return jS<=a?cu<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),H=a(2),at=0;if(2<H>>>0)ai(v3);else{var
 _=0;switch(H){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ai(vZ);A(t);var
+t=a(16);if(65535!==(t^a(16)))ai(v4);A(t);var
 ac=1;if(!(t<1)){var
 B=ac;for(;;){var
-ad=ln(a(8));dq(l,d[1],ad);d[1]++;var
+ad=lp(a(8));dw(l,d[1],ad);d[1]++;var
 ae=B+1|0;if(t!==B){var
 B=ae;continue}break}}_=1;break;case
 1:var
-J=E(s),K=D===J?s[1]:m===J?I(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+pA|0,q=a(5)+1|0,ak=286<h?1:0,aj=a(4)+4|0,al=ak||(30<q?1:0);if(al)ai(v3);var
+I=E(s),K=D===I?s[1]:m===I?J(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+pD|0,q=a(5)+1|0,ak=286<h?1:0,aj=a(4)+4|0,al=ak||(30<q?1:0);if(al)ai(v8);var
 S=o(19,0),T=aj-1|0,am=0;if(!(T<0)){var
 r=am;for(;;){var
-aq=a(3),X=c(vL,r)[1+r];c(S,X)[1+X]=aq;var
+aq=a(3),X=c(vQ,r)[1+r];c(S,X)[1+X]=aq;var
 ar=r+1|0;if(T!==r){var
 r=ar;continue}break}}var
-u=o(h+q|0,0),e=0,an=fh(S);for(;;){if(e<(h+q|0)){var
-U=z(an),V=U+oP|0;if(2<V>>>0)var
+u=o(h+q|0,0),e=0,an=fk(S);for(;;){if(e<(h+q|0)){var
+U=z(an),V=U+oR|0;if(2<V>>>0)var
 i=1,v=U;else
 switch(V){case
-0:if(0===e)ai(v5);var
+0:if(0===e)ai(v_);var
 W=e-1|0,ao=3+a(2)|0,i=ao,v=c(u,W)[1+W];break;case
 1:var
 i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ai(v4);lB(u,e,i,v);var
+i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ai(v9);lC(u,e,i,v);var
 e=e+i|0;continue}var
-ap=fh(cg(u,h,q)),M=ap,L=fh(cg(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cu<=g)){A(1);au(l,d[1],g);d[1]++;continue}if(cu<g){if(285<g)ai(v0);var
-N=g+o6|0,O=g+o6|0,af=a(c(vP,N)[1+N]),C=c(vN,O)[1+O]+af|0,n=z(M);if(29<n)ai(v1);var
-ag=a(c(vT,n)[1+n]),P=c(vR,n)[1+n]+ag|0;if(d[1]<P)ai(v2);A(C);var
+ap=fk(cg(u,h,q)),M=ap,L=fk(cg(u,0,h));break}}if(!_)for(;;){var
+g=z(L);if(!(cu<=g)){A(1);av(l,d[1],g);d[1]++;continue}if(cu<g){if(285<g)ai(v5);var
+N=g+o8|0,O=g+o8|0,af=a(c(vU,N)[1+N]),C=c(vS,O)[1+O]+af|0,n=z(M);if(29<n)ai(v6);var
+ag=a(c(vY,n)[1+n]),P=c(vW,n)[1+n]+ag|0;if(d[1]<P)ai(v7);A(C);var
 Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
-p=Q;for(;;){au(l,p,bA(l,p-P|0));var
+p=Q;for(;;){av(l,p,bA(l,p-P|0));var
 ah=p+1|0;if(R!==p){var
 p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=k[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ai(v6);return aO(l)}}var
-v7=j(cu,function(d){var
+as=k[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ai(v$);return aO(l)}}var
+wa=j(cu,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),v8=268435456;function
-nh(a){return aP(v8,40*cB(a,53687091)|0)}function
-gB(b,a){var
+b=e,a=c;continue}return c}}),wb=268435456;function
+nj(a){return aP(wb,40*cB(a,53687091)|0)}function
+gG(b,a){var
 c=X(b,a+1|0)<<8;return X(b,a)|c}function
-iY(b,a){var
-c=gB(b,a+2|0)<<16;return gB(b,a)|c}function
-aT(g,d){var
-b=aD(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){au(b,a,ln((g>>>(8*a|0)|0)&fR));var
+iZ(b,a){var
+c=gG(b,a+2|0)<<16;return gG(b,a)|c}function
+aS(g,d){var
+b=aE(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){av(b,a,lp((g>>>(8*a|0)|0)&fT));var
 f=a+1|0;if(c!==a){var
 a=f;continue}break}}return aO(b)}var
-c$=[aq,wn,bU(0)];function
-ni(f){var
+dc=[as,ws,bT(0)];function
+nk(f){var
 b=A(f),a=[0,0];function
 g(c){return a[1]<b?X(f,a[1]):0}function
-h(d){if(b<=a[1])throw c$;var
+h(d){if(b<=a[1])throw dc;var
 c=X(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw c$;return a}function
+a=h(0)!==b?1:0;if(a)throw dc;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return cf(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw c$}}function
-l(m){if(aw<m)throw c$;c(0);var
-b=g(0),e=0;if(kk<=b)if(qh===b){var
-o=0,n=wo;e=1}else
-if(pc===b){var
-o=wp,n=wq;e=1}else
-if(pn===b){a[1]++;c(0);if(o5===g(0)){a[1]++;var
-d=wr}else{var
+b=h(0);if(34===b)return cf(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw dc}}function
+l(m){if(au<m)throw dc;c(0);var
+b=g(0),e=0;if(kl<=b)if(ql===b){var
+o=0,n=wt;e=1}else
+if(pe===b){var
+o=wu,n=wv;e=1}else
+if(pq===b){a[1]++;c(0);if(o7===g(0)){a[1]++;var
+d=ww}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(o5!==A)throw c$;var
+y=z;continue}if(o7!==A)throw dc;var
 d=[5,al(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=ws}else{var
+d=wx}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw c$;var
+v=w;continue}if(93!==x)throw dc;var
 d=[4,al(w)];break}}}else
-if(hb<=b){var
-o=wt,n=wu;e=1}else
+if(hg<=b){var
+o=wy,n=wz;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4584,42 +4587,42 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cf(f,s,a[1]-s|0),u=lk(t),D=u?[1,u[1]]:[2,HF(t)],d=D;break}break;case
-0:break;default:ly(k,n);var
+t=cf(f,s,a[1]-s|0),u=lm(t),D=u?[1,u[1]]:[2,HL(t)],d=D;break}break;case
+0:break;default:lz(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw c$;return d}function
-gC(b,a){var
-c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw L}function
-gD(e){var
-a=bm(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return U(gg(c));if(!b[2]){var
-d=b[1];if(0<bi(gg(d))){var
-f=gg(d);return bZ(gg(c),f)}}}throw L}function
-iZ(a){function
+d=l(0);if(a[1]!==b)throw dc;return d}function
+gH(b,a){var
+c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw M}function
+gI(e){var
+a=bn(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return T(gl(c));if(!b[2]){var
+d=b[1];if(0<bk(gl(d))){var
+f=gl(d);return bZ(gl(c),f)}}}throw M}function
+i0(a){function
 b(c){var
-a=bm(94,c);if(a){var
+a=bn(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=hF(b[1]);return[0,hF(a[1]),d]}}throw L}function
+d=hI(b[1]);return[0,hI(a[1]),d]}}throw M}function
 c(c){var
-a=bm(42,c);if(a){var
-d=k(b,a[2]);return[0,gD(a[1]),d]}throw L}return F(a,wE)?0:k(c,bm(32,a))}function
-wR(h){var
+a=bn(42,c);if(a){var
+d=k(b,a[2]);return[0,gI(a[1]),d]}throw M}return F(a,wJ)?0:k(c,bn(32,a))}function
+wW(h){var
 i=A(h);function
 g(a){var
 b=a<i?1:0,c=b?X(h,a):b;return c}function
-d(a){return cv===(g(a)&hz)?1:0}var
+d(a){return cv===(g(a)&hC)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
 b=g(a),e=g(a+1|0);if(!(cv<=b)){var
-a=a+1|0;continue}if(194<=b&&!(kt<=b)){var
+a=a+1|0;continue}if(194<=b&&!(ku<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(kt<=b&&!(j1<=b)){var
+a=a+2|0;continue}return w}if(ku<=b&&!(j1<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=kt!==b?1:0,u=z||(eG<=e?1:0);if(u){var
-B=237!==b?1:0,v=B||(e<eG?1:0);if(v){var
+z=ku!==b?1:0,u=z||(eJ<=e?1:0);if(u){var
+B=237!==b?1:0,v=B||(e<eJ?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4650,37 +4653,37 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-gE(b){if(typeof
+gJ(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
 c=b[1],d=A(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hb?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hg?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
 e=g;else{if(92!==X(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(qf===X(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(qi===X(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=h1(p,cf(c,a+2|0,4));if(j){var
+j=h3(p,cf(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
 l=j}else
 var
 l=i;var
 n=l;o=1}else{var
-m=h2(wS,X(c,a+1|0));if(m){var
+m=h4(wX,X(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return s(n,wT)}case
-4:return w(gE,b[1]);case
+n=e;return t(n,wY)}case
+4:return v(gJ,b[1]);case
 5:var
-f=b[1],q=B(f);s(B(bO(hK,k(function(a){return a[1]},f)))===q?1:0,wU);return w(function(a){gE([3,a[1]]);return gE(a[2])},f)}return 0}function
-wV(d){var
+f=b[1],q=B(f);t(B(bN(hM,k(function(a){return a[1]},f)))===q?1:0,wZ);return v(function(a){gJ([3,a[1]]);return gJ(a[2])},f)}return 0}function
+w0(d){var
 g=A(d);function
 k(a){var
 b=a<g?1:0;if(b)var
@@ -4688,8 +4691,8 @@ c=48<=X(d,a)?1:0,e=c?X(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?h2(c,X(d,a)):b}function
-i(b){s(k(b),wW);var
+b=a<g?1:0;return b?h4(c,X(d,a)):b}function
+i(b){t(k(b),w1);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
@@ -4700,33 +4703,33 @@ l=X(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,wX)){var
-j=c(a,wY)?a+1|0:a,h=c(j,wZ)?j+1|0:i(j),e=c(h,w0)?i(h+1|0):h;if(c(e,w1))var
-q=c(e+1|0,w2)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,w2)){var
+j=c(a,w3)?a+1|0:a,h=c(j,w4)?j+1|0:i(j),e=c(h,w5)?i(h+1|0):h;if(c(e,w6))var
+q=c(e+1|0,w7)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,w4);if(o)var
+o=1-c(f,w9);if(o)var
 r=h<f?1:0,p=r||((f-a|0)<=19?1:0);else
 var
-p=o;s(p,w3);var
+p=o;t(p,w8);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-w5(o,h){s(aJ(h,w7),w6);var
-i=ac(h,w8),a=i[2];s(i[1]<=eM?1:0,w9);var
-j=E(a),e=D===j?a[1]:m===j?I(a):a;s(wR(e),w_);wV(e);try{var
-u=ni(e),c=u}catch(a){a=bh(a);if(a!==c$&&a[1]!==f2)throw a;var
-c=ai(w$)}if(typeof
+w_(o,h){t(aK(h,xa),w$);var
+i=Y(h,xb),a=i[2];t(i[1]<=eO?1:0,xc);var
+j=E(a),e=D===j?a[1]:m===j?J(a):a;t(wW(e),xd);w0(e);try{var
+u=nk(e),c=u}catch(a){a=a5(a);if(a!==dc&&a[1]!==f5)throw a;var
+c=ai(xe)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(a$(bc(hK,k(function(a){return a[1]},f)),xb)){gE(c);s(a$(f4(xe,f),xd),xc);var
-g=f4(xf,f),n=0;if(typeof
+f=c[1];if(ba(be(hM,k(function(a){return a[1]},f)),xg)){gJ(c);t(ba(f8(xj,f),xi),xh);var
+g=f8(xk,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=ai(xg);var
-p=h[1]-1|0,l=B(d)===p?1:0,q=l?cY(function(a){return aJ(h,a[1])},d):l;s(q,xh);var
-r=0.,t=N(function(U,E){var
-H=E[1],I=ac(h,H)[1],t=E[2];function
+d=ai(xl);var
+p=h[1]-1|0,l=B(d)===p?1:0,q=l?c1(function(a){return aK(h,a[1])},d):l;t(q,xm);var
+r=0.,s=L(function(U,E){var
+H=E[1],I=Y(h,H)[1],t=E[2];function
 c(c){var
-a=gA(H);return ai(b(ap(wF),a))}var
+a=gF(H);return ai(b(ar(wK),a))}var
 J=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4743,11 +4746,11 @@ a!=="number"&&1===a[0]){var
 b=a[1];if(0<=b)return b}return c(0)},S),g=T,l=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
 e=1}}}if(!J)var
 j=c(0),g=j[3],l=j[2],a=j[1];var
-K=0===g?1:0,L=K||(3<B(g)?1:0);if(L)c(0);var
-M=1,m=N(function(b,a){if(0<a&&cy(dl,a)<b)return c(0);return aL(b,a)},M,g),w=F(l,wG),x=1-w,O=x?G(l,wH):x;if(O)c(0);var
-v=0;if(G(a,wI)){var
-f=0;if(G(a,wJ))if(G(a,wK))if(G(a,wL)){if(G(a,wM))if(G(a,wN)){var
-y=G(a,wO);if(y){var
+K=0===g?1:0,M=K||(3<B(g)?1:0);if(M)c(0);var
+N=1,m=L(function(b,a){if(0<a&&cy(ds,a)<b)return c(0);return aI(b,a)},N,g),w=F(l,wL),x=1-w,O=x?G(l,wM):x;if(O)c(0);var
+v=0;if(G(a,wN)){var
+f=0;if(G(a,wO))if(G(a,wP))if(G(a,wQ)){if(G(a,wR))if(G(a,wS)){var
+y=G(a,wT);if(y){var
 d=c(0);f=1}else{var
 d=y;f=1}}else{v=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4756,155 +4759,158 @@ d=8}else
 v=1;if(v)var
 d=1;var
 z=0<d?1:0;if(z)var
-P=cy(I,d)<m?1:0,A=P||(aL(m,d)!==I?1:0);else
+P=cy(I,d)<m?1:0,A=P||(aI(m,d)!==I?1:0);else
 var
 A=z;if(A)c(0);var
 C=1-w;if(C)var
-Q=1!==B(g)?1:0,D=Q||1-az(a,wQ);else
+Q=1!==B(g)?1:0,D=Q||1-az(a,wV);else
 var
 D=C;if(D)c(0);var
-R=F(a,wP)?1.:8.;return U+m*R},r,d);return s(t<=nh(o)?1:0,xi)}}return ai(xa)}function
-a_(c,b,a){var
-d=c[2];return ai(P(ap(xj),d,b,a))}function
-bQ(c,a,f,e){if(typeof
+R=F(a,wU)?1.:8.;return U+m*R},r,d);return t(s<=nj(o)?1:0,xn)}}return ai(xf)}function
+a$(c,b,a){var
+d=c[2];return ai(Q(ar(xo),d,b,a))}function
+bP(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(cY(function(a){return ls(a,d)},e)){w(function(d){var
-b=d[1],c=1-az(b,e);return c?S(t(xl,gA(t(a,b)))):c},d);return[0,d,a,f]}}return ai(b(ap(xk),a))}function
-aC(b,a){return f4(a,b[1])}function
-fi(c,b,a){return 0===aC(b,a)?0:[0,e(c,b,a)]}function
-da(c,b,e){var
-a=aC(c,b);if(typeof
+d=c[1];if(c1(function(e){var
+a=d;for(;;){if(a){var
+c=a[2],b=0===ap(a[1][1],e)?1:0;if(b)return b;var
+a=c;continue}return 0}},e)){v(function(d){var
+b=d[1],c=1-az(b,e);return c?U(u(xq,gF(u(a,b)))):c},d);return[0,d,a,f]}}return ai(b(ar(xp),a))}function
+aD(b,a){return f8(a,b[1])}function
+fl(c,b,a){return 0===aD(b,a)?0:[0,e(c,b,a)]}function
+dd(c,b,e){var
+a=aD(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(az(d,e))return d}return a_(c,b,xm)}function
-gF(c,b){var
-a=aC(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return a_(c,b,xn)}function
-er(e,d,c){var
-f=e?e[1]:hT,a=aC(d,c);if(typeof
+d=a[1];if(az(d,e))return d}return a$(c,b,xr)}function
+gK(c,b){var
+a=aD(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return a$(c,b,xs)}function
+ew(e,d,c){var
+f=e?e[1]:hV,a=aD(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return a_(d,c,xo)}function
-i0(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-du,j=f?f[1]:du,a=aC(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return a$(d,c,xt)}function
+i1(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-dA,j=f?f[1]:dA,a=aD(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!G(a[1],xq)&&h)return a3;break}return a_(e,d,xp)}function
-i1(b,a){return i0(0,[0,ca(xr)],[0,1.-lj/2.],b,a)}function
-es(a,c){var
-b=t(a[2],c),d=Q(a[3],b);eb(a[3],b);return d}function
-gG(d,c,b,a){var
-f=c[2],g=e(ap(xs),f,b);s(1===B(a[1])?1:0,g);if(d&&d[1]!==a[2])return a_(c,b,xt);return 0}function
-i2(e,d){var
+3:if(!G(a[1],xv)&&h)return a6;break}return a$(e,d,xu)}function
+i2(b,a){return i1(0,[0,ca(xw)],[0,1.-ll/2.],b,a)}function
+ex(a,c){var
+b=u(a[2],c),d=R(a[3],b);c6(a[3],b);return d}function
+gL(d,c,b,a){var
+f=c[2],g=e(ar(xx),f,b);t(1===B(a[1])?1:0,g);if(d&&d[1]!==a[2])return a$(c,b,xy);return 0}function
+i3(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-fj(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:hT,g=c[3];if(0===g[0]){var
-h=g[1];i2(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?a_(e,d,xu):c});return h}return a_(e,d,xv)}function
-gH(f,e,d,c,a){var
-i=f?f[1]:-du,j=e?e[1]:du,g=a[3];if(1===g[0]){var
-h=g[1];i2(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?a_(d,c,xx):f});return h}return a_(d,c,xw)}function
-a0(f,e,d,b,a){var
-c=es(b,a);return bj(function(c){gG(f,b,a,c);var
-g=fj(e,d,b,a,c);return[0,c[2],g]},c)}function
+fm(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:hV,g=c[3];if(0===g[0]){var
+h=g[1];i3(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?a$(e,d,xz):c});return h}return a$(e,d,xA)}function
+gM(f,e,d,c,a){var
+i=f?f[1]:-dA,j=e?e[1]:dA,g=a[3];if(1===g[0]){var
+h=g[1];i3(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?a$(d,c,xC):f});return h}return a$(d,c,xB)}function
+a2(f,e,d,b,a){var
+c=ex(b,a);return bl(function(c){gL(f,b,a,c);var
+g=fm(e,d,b,a,c);return[0,c[2],g]},c)}function
 by(f,e,d,b,a){var
-c=es(b,a);return bj(function(c){gG(f,b,a,c);var
-g=gH(e,d,b,a,c);return[0,c[2],g]},c)}function
-i3(g,d,c){var
-a=es(d,c);return bj(function(a){gG(g,d,c,a);var
+c=ex(b,a);return bl(function(c){gL(f,b,a,c);var
+g=gM(e,d,b,a,c);return[0,c[2],g]},c)}function
+i4(g,d,c){var
+a=ex(d,c);return bl(function(a){gL(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];i2(a,function(a){b(f,a);return 0});return[0,a[2],f]}return a_(d,c,xy)},a)}function
-be(c,b,a){return a?a[1]:a_(c,b,xz)}function
-dH(h,c,a){var
-d=es(c,a);return bj(function(f){var
+f=e[1];i3(a,function(a){b(f,a);return 0});return[0,a[2],f]}return a$(d,c,xD)},a)}function
+bh(c,b,a){return a?a[1]:a$(c,b,xE)}function
+dN(h,c,a){var
+d=ex(c,a);return bl(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=P(h,c,a,f),j=function(c,a){return b(i,aL(c,g)+a|0)};return[0,d[1],g,j]}}return a_(c,a,xA)},d)}function
-i4(b,a){var
-c=es(b,a);return bj(function(c){var
+g=e[1],i=Q(h,c,a,f),j=function(c,a){return b(i,aI(c,g)+a|0)};return[0,d[1],g,j]}}return a$(c,a,xF)},d)}function
+i5(b,a){var
+c=ex(b,a);return bl(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];gG(0,b,a,c);var
-d=[0,0],h=[0,0];ly(function(b){var
-a=b+kL|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];gL(0,b,a,c);var
+d=[0,0],h=[0,0];lz(function(b){var
+a=b+kN|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=kF<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)a_(b,a,xC);var
-e=bm(10,g),k=c[2]+1|0,l=B(e)!==k?1:0,m=l||G(ad(e,c[2]),xE);if(m)a_(b,a,xD);return f5(function(a,b){return a<c[2]?1:0},e)}return a_(b,a,xB)},c)}function
-i5(f,a){var
+i=kH<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)a$(b,a,xH);var
+e=bn(10,g),k=c[2]+1|0,l=B(e)!==k?1:0,m=l||G(ad(e,c[2]),xJ);if(m)a$(b,a,xI);return f9(function(a,b){return a<c[2]?1:0},e)}return a$(b,a,xG)},c)}function
+i6(f,a){var
 b=A(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?h1(function(a){var
+d=b<=f?1:0,e=d?h3(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return s(e,xF)}function
-i6(a){var
-d=0;if(G(a,xG)&&45===X(a,0)){var
+e=c;return t(e,xK)}function
+i7(a){var
+d=0;if(G(a,xL)&&45===X(a,0)){var
 b=cf(a,1,A(a)-1|0);d=1}if(!d)var
 b=a;var
-c=bm(47,b);s(B(c)<=2?1:0,xH);var
-e=os;w(function(a){return i5(e,a)},c);return gD(a)}function
-i7(f,e){var
+c=bn(47,b);t(B(c)<=2?1:0,xM);var
+e=ou;v(function(a){return i6(e,a)},c);return gI(a)}function
+i8(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=hF(d),a=ad(a[1],g),b=c;continue;case
+g=hI(d),a=ad(a[1],g),b=c;continue;case
 5:var
-a=f4(d,a[1]),b=c;continue}throw L}return a}}function
-dI(b,a){var
-c=bm(46,a);return i7(b[1],c)}function
-dJ(b,a){return 0===dI(b,a)?1:0}function
+a=f8(d,a[1]),b=c;continue}throw M}return a}}function
+dO(b,a){var
+c=bn(46,a);return i8(b[1],c)}function
+dP(b,a){return 0===dO(b,a)?1:0}function
 b1(c,b){var
-a=dI(c,b);if(typeof
-a!=="number"&&3===a[0])return a[1];throw L}function
-fk(d,c){var
-a=dI(d,c);if(typeof
+a=dO(c,b);if(typeof
+a!=="number"&&3===a[0])return a[1];throw M}function
+fn(d,c){var
+a=dO(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}throw L}function
-fl(c,b){var
-a=dI(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw L}function
-fm(c,b){var
-a=dI(c,b);if(typeof
+b=a[1];if(0<=b)return b}throw M}function
+fo(c,b){var
+a=dO(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];throw M}function
+fp(c,b){var
+a=dO(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!G(a[1],xN))return a3;break}throw L}function
-cm(a){if(Math.abs(a)<=du)return $(a);throw L}function
-nj(a){return a==a3?0:[0,cm(a)]}function
-b2(b,a){return aJ(b[2],a)}function
-gI(b,a){return ac(b[2],a)}function
-a1(d,c){var
-a=gI(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw L}function
-dK(d,c){var
-a=gI(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw L}function
-nk(d,c){var
-a=gI(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw L}function
-gJ(d,c){var
-a=gI(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=bm(10,b[1]);return f5(function(a,b){return a<e?1:0},f)}throw L}function
-et(a){var
-b=a1(a,xX),c=a1(a,xY);return[0,a1(a,xZ),c,b]}function
+3:if(!G(a[1],xS))return a6;break}throw M}function
+cm(a){if(Math.abs(a)<=dA)return aa(a);throw M}function
+nl(a){return a==a6?0:[0,cm(a)]}function
+b2(b,a){return aK(b[2],a)}function
+gN(b,a){return Y(b[2],a)}function
+a3(d,c){var
+a=gN(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw M}function
+dQ(d,c){var
+a=gN(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw M}function
+nm(d,c){var
+a=gN(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw M}function
+gO(d,c){var
+a=gN(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=bn(10,b[1]);return f9(function(a,b){return a<e?1:0},f)}throw M}function
+ey(a){var
+b=a3(a,x2),c=a3(a,x3);return[0,a3(a,x4),c,b]}function
 bz(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-db(a,d){var
+de(a,d){var
 c=a[1];function
-e(a){return b(d,c+a|0)}return J(a[2]-c|0,e)}function
-nl(a){return dJ(a,x0)?0.:fm(a,x1)}var
-x2=$(lj);function
-gK(a){return N(p,y,a)}function
-cn(b,a){return t(ya,a)}function
-nm(a){if(b2(a,cn(a,yb))){var
-c=dK(a,cn(a,yc));return function(a){return cm(b(c[2],a))}}return function(a){return y}}function
-nn(a){function
+e(a){return b(d,c+a|0)}return I(a[2]-c|0,e)}function
+nn(a){return dP(a,x5)?0.:fp(a,x6)}var
+x7=aa(ll);function
+gP(a){return L(p,z,a)}function
+cn(b,a){return u(yf,a)}function
+no(a){if(b2(a,cn(a,yg))){var
+c=dQ(a,cn(a,yh));return function(a){return cm(b(c[2],a))}}return function(a){return z}}function
+np(a){function
 c(b){return cn(a,b)}function
-f(b,d){return b2(a,c(b))?nk(a,c(b))[2]:function(a){return d}}var
-d=b1(a,c(yg)),i=dJ(a,c(yh))?r:cm(fm(a,c(yA))),j=F(d,yi)?yj:dJ(a,c(yy))?0:[0,fk(a,c(yz))],k=fk(a,c(yk));if(b2(a,c(yl)))var
-l=dK(a,c(ym)),g=function(a){return cm(b(l[2],a))};else
+f(b,d){return b2(a,c(b))?nm(a,c(b))[2]:function(a){return d}}var
+d=b1(a,c(yl)),i=dP(a,c(ym))?s:cm(fp(a,c(yF))),j=F(d,yn)?yo:dP(a,c(yD))?0:[0,fn(a,c(yE))],k=fn(a,c(yp));if(b2(a,c(yq)))var
+l=dQ(a,c(yr)),g=function(a){return cm(b(l[2],a))};else
 var
-g=function(a){return y};var
-m=f(yn,1),n=f(yo,0);if(G(d,yp))if(G(d,yq))if(G(d,yr))if(G(d,ys))if(G(d,yt))if(G(d,yu))var
-h=G(d,yv),e=h?S(d):h;else
+g=function(a){return z};var
+m=f(ys,1),n=f(yt,0);if(G(d,yu))if(G(d,yv))if(G(d,yw))if(G(d,yx))if(G(d,yy))if(G(d,yz))var
+h=G(d,yA),e=h?U(d):h;else
 var
 e=4;else
 var
@@ -4918,49 +4924,49 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=fk(a,yw);return[0,a1(a,yx)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-no(c,b){function
-a(a){return fm(c,e(ap(yV),b,a))}var
-d=a(yW);return[0,a(yX),d]}function
-np(a){return 1-dJ(a,yY)}function
-i8(a){var
-b=gJ(a,y5);return O(k(function(a){var
-b=iZ(a);return bc(function(b,a){return as(b[2],a[2])},b)},b))}function
-nq(a){return 1-dJ(a,y7)}function
-fn(a){return bm(43,b1(a,y9))}function
-nr(a){return az(fn(a),y_)?y$:b1(a,za)}function
-i9(c){if(b2(c,zb)){var
-a=dK(c,zc),d=function(c){var
-d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return J(a[1]/3|0,d)}return 0}function
-gL(a){return aP(1,a1(a,zd)[1]-1|0)}function
-i_(d,i){var
-e=a1(d,ze),j=a1(d,zf),k=a1(d,zg),f=e[1]-2|0,l=0;if(!(f<0)){var
+p=fn(a,yB);return[0,a3(a,yC)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+nq(c,b){function
+a(a){return fp(c,e(ar(y0),b,a))}var
+d=a(y1);return[0,a(y2),d]}function
+nr(a){return 1-dP(a,y3)}function
+i9(a){var
+b=gO(a,y_);return O(k(function(a){var
+b=i0(a);return be(function(b,a){return ap(b[2],a[2])},b)},b))}function
+ns(a){return 1-dP(a,za)}function
+fq(a){return bn(43,b1(a,zc))}function
+nt(a){return az(fq(a),zd)?ze:b1(a,zf)}function
+i_(c){if(b2(c,zg)){var
+a=dQ(c,zh),d=function(c){var
+d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return I(a[1]/3|0,d)}return 0}function
+gQ(a){return aP(1,a3(a,zi)[1]-1|0)}function
+i$(d,i){var
+e=a3(d,zj),j=a3(d,zk),k=a3(d,zl),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
-n=b(k[2],c);P(i,a,b(j[2],c),n);var
+n=b(k[2],c);Q(i,a,b(j[2],c),n);var
 o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-ns(a,e,f){var
-d=d3(gL(a),e,0);i_(a,function(e,h,g){var
-a=b(f,h),i=gC(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-nt(a){function
-b(a){return t(zi,a)}var
-d=o(gL(a),0),e=b1(a,b(zj)),g=F(e,zk)?zl:zq,f=b(g);i_(a,function(a,e,b){d[1+a]=gC(c(d,a)[1+a],b);return 0});if(0===i9(a)){if(F(e,zm))return[0,aR(d)];if(!fl(a,b(zn))&&!dJ(a,b(zo))&&!dJ(a,f)){var
-h=gL(a),i=fk(a,f);return[1,fk(a,b(zp)),i,h]}return 0}return 0}function
-zr(e,d,c,b,a){return i}var
-zs=0,zt=0;function
-zu(a){return a}var
-zv=0;function
-zw(a){return 0}var
-zx=[0,0,function(a){return 0},zw,zv,zu,zt,r,zs,zr];function
-nu(a){return az(zy,fn(a))}function
-i$(b){var
+nu(a,e,f){var
+d=e0(gQ(a),e,0);i$(a,function(e,h,g){var
+a=b(f,h),i=gH(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+nv(a){function
+b(a){return u(zn,a)}var
+d=o(gQ(a),0),e=b1(a,b(zo)),g=F(e,zp)?zq:zv,f=b(g);i$(a,function(a,e,b){d[1+a]=gH(c(d,a)[1+a],b);return 0});if(0===i_(a)){if(F(e,zr))return[0,aX(d)];if(!fo(a,b(zs))&&!dP(a,b(zt))&&!dP(a,f)){var
+h=gQ(a),i=fn(a,f);return[1,fn(a,b(zu)),i,h]}return 0}return 0}function
+zw(e,d,c,b,a){return i}var
+zx=0,zy=0;function
+zz(a){return a}var
+zA=0;function
+zB(a){return 0}var
+zC=[0,0,function(a){return 0},zB,zA,zz,zy,s,zx,zw];function
+nw(a){return az(zD,fq(a))}function
+ja(b){var
 a=b[3];if(typeof
-a!=="number"&&2===a[0])return a[3];throw L}function
-ja(c,a){var
+a!=="number"&&2===a[0])return a[3];throw M}function
+jb(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -4972,34 +4978,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-dc(a){return F(a[1],z0)?z1:a[6]}function
-gM(b,a){return k(i6,be(b,a,i4(b,a)))}var
-Hd=qr;function
-BB(d,a2,g,aS,o){var
-p=aS[3],aj=by([0,p],BE,BD,d,BC),Q=by([0,p],BH,BG,d,BF),A=by([0,p],BK,BJ,d,BI),q=a0([0,p],0,0,d,BL),C=i4(d,BM),D=i4(d,BN),E=0!==aC(d,BO)?1:0,r=0!==aC(d,BP)?1:0;if(aJ(g,BQ))S(BR);if(aJ(g,BS))S(BT);if(aJ(g,BU))S(BV);if(aJ(g,BW))S(BX);function
+df(a){return F(a[1],z5)?z6:a[6]}function
+gR(b,a){return k(i7,bh(b,a,i5(b,a)))}var
+Hj=qv;function
+BG(d,a1,g,aR,o){var
+p=aR[3],aj=by([0,p],BJ,BI,d,BH),R=by([0,p],BM,BL,d,BK),A=by([0,p],BP,BO,d,BN),q=a2([0,p],0,0,d,BQ),C=i5(d,BR),D=i5(d,BS),E=0!==aD(d,BT)?1:0,r=0!==aD(d,BU)?1:0;if(aK(g,BV))U(BW);if(aK(g,BX))U(BY);if(aK(g,BZ))U(B0);if(aK(g,B1))U(B2);function
 ak(l,e){var
 c=O(k(function(b){function
 c(c){var
-a=bm(94,c);if(a){var
-b=a[2];if(b&&!b[2]){i5(5,a[1]);return i5(4,b[1])}}return ai(xI)}function
+a=bn(94,c);if(a){var
+b=a[2];if(b&&!b[2]){i6(5,a[1]);return i6(4,b[1])}}return ai(xN)}function
 d(b){var
-a=bm(42,b);return a?(i6(a[1]),w(c,a[2])):ai(xJ)}if(G(b,xK))w(d,bm(32,b));var
-e=iZ(b),a=k(function(a){return[0,a[2],a[1]]},e);w(function(g){var
+a=bn(42,b);return a?(i7(a[1]),v(c,a[2])):ai(xO)}if(G(b,xP))v(d,bn(32,b));var
+e=i0(b),a=k(function(a){return[0,a[2],a[1]]},e);v(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=k5(a[1][1],b[1][1]);if(f){var
+f=k7(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
-h=cY(function(a){var
+h=c1(function(a){var
 b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=N(function(b,a){return b+a[2]|0},k,c)<=b8?1:0,e=i?0!==x(g[2])?1:0:i;else
+k=0,i=L(function(b,a){return b+a[2]|0},k,c)<=b8?1:0,e=i?0!==x(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return s(e,xL)}},a);var
-f=B(a);s(B(bO(as,k(function(a){return a[1]},a)))===f?1:0,xM);return a},e));function
+e=d;return t(e,xQ)}},a);var
+f=B(a);t(B(bN(ap,k(function(a){return a[1]},a)))===f?1:0,xR);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5007,105 +5013,105 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;s(f,BY);return c}var
-H=0;if(aj){if(!Q&&!A&&!q&&!C&&!D&&!E&&!r){var
+d=a(q),f=d?a(o[9]):d;t(f,B3);return c}var
+H=0;if(aj){if(!R&&!A&&!q&&!C&&!D&&!E&&!r){var
 f=[0,aj[1]];H=1}}else
-if(Q){if(A&&!q&&!C&&!D&&!E&&!r){var
-f=[1,Q[1],A[1]];H=1}}else
+if(R){if(A&&!q&&!C&&!D&&!E&&!r){var
+f=[1,R[1],A[1]];H=1}}else
 if(!A&&q&&C){var
 al=C[1],V=0,aY=q[1];if(D)if(E||r)V=1;else{var
-am=O(k(i6,D[1])),aZ=ak(am.length-1,al),W=z(0,aw),ar=function(a){return R(W,a[1],0)};bu(function(a){return w(ar,a)},aZ);var
-at=0.;s(ea(function(b,d,a){return N(function(g,a){var
-b=a[1],d=c(am,b)[1+b],e=bX(d[2]),f=bX(d[1])+e|0;return g+a[2]*f},a,b)},W,at)<=10000000.?1:0,AH);var
+am=O(k(i7,D[1])),aZ=ak(am.length-1,al),W=y(0,au),as=function(a){return P(W,a[1],0)};bf(function(a){return v(as,a)},aZ);var
+at=0.;t(eg(function(b,d,a){return L(function(g,a){var
+b=a[1],d=c(am,b)[1+b],e=bW(d[2]),f=bW(d[1])+e|0;return g+a[2]*f},a,b)},W,at)<=10000000.?1:0,AM);var
 an=0}else
 if(E){var
-h=bQ(aC(d,B5),AI,g,0),X=gM(h,AJ),Y=gM(h,AK),Z=O(gM(h,AL)),I=gM(h,AM),au=be(h,AO,i3([0,B(I)],h,AN)),u=B(X),_=B(Y)===u?1:0,av=_?Z.length-1===aL(u,B(I))?1:0:_;s(av,AP);var
+h=bP(aD(d,B_),AN,g,0),X=gR(h,AO),Y=gR(h,AP),Z=O(gR(h,AQ)),J=gR(h,AR),av=bh(h,AT,i4([0,B(J)],h,AS)),s=B(X),_=B(Y)===s?1:0,aw=_?Z.length-1===aI(s,B(J))?1:0:_;t(aw,AU);var
 $=[0,X,Y,bD(function(a,c){var
-d=b(au[2],a);return[0,aR(cg(Z,aL(a,u),u)),c,d]},I)],a1=ak(B($[1]),al);if(r){var
-a=bQ(aC(d,B6),AS,g,AR);w(function(a){var
-b=aJ(g,t(AU,a[1]));return b?S(a[2]):b},AT);var
-aa=da(a,A2,aQ(jc,aQ([0,A1,[0,A0,[0,AZ,[0,AY,[0,AX,gN]]]]],aQ(AQ,bE(function(a){var
-b=aQ([0,AV,gN],jb);return k(function(b){return t(a,t(AW,b))},b)},jc))))),K=bm(43,aa),ax=i1(a,A3),L=da(a,A5,A4),ab=az(bY(K),jc),ay=ab||F(L,BA);s(ay,A6);var
-ac=1<B(K)?1:0,aA=ac?F(L,A7):ac;if(aA)S(A8);var
-aB=dH(function(a,b,c){return gH(A$,A_,a,b,c)},a,A9);bM(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?F(aa,Bb):h;s(l,Ba);var
+d=b(av[2],a);return[0,aX(cg(Z,aI(a,s),s)),c,d]},J)],a0=ak(B($[1]),al);if(r){var
+a=bP(aD(d,B$),AX,g,AW);v(function(a){var
+b=aK(g,u(AZ,a[1]));return b?U(a[2]):b},AY);var
+aa=dd(a,A7,aQ(jd,aQ([0,A6,[0,A5,[0,A4,[0,A3,[0,A2,gS]]]]],aQ(AV,bE(function(a){var
+b=aQ([0,A0,gS],jc);return k(function(b){return u(a,u(A1,b))},b)},jd))))),K=bn(43,aa),ax=i2(a,A8),M=dd(a,A_,A9),ab=az(bX(K),jd),ay=ab||F(M,BF);t(ay,A$);var
+ac=1<B(K)?1:0,aA=ac?F(M,Ba):ac;if(aA)U(Bb);var
+aB=dN(function(a,b,c){return gM(Be,Bd,a,b,c)},a,Bc);bM(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?F(aa,Bg):h;t(l,Bf);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=e(c,a,0),g=d==It(d)?1:0,j=g?cE(d):g;if(j){var
+d=e(c,a,0),g=d==Iz(d)?1:0,j=g?cF(d):g;if(j){var
 k=0===a?1:0;if(k)var
 f=k;else
 var
 o=e(c,a,0),f=e(c,a-1|0,0)<o?1:0}else
 var
-f=j;s(f,Bc);var
+f=j;t(f,Bh);var
 n=a+1|0;if(i!==a){var
-a=n;continue}break}}return 0},aB);fi(function(a){var
-b=0;return function(c){return er(b,a,c)}},a,Bd);fi(function(a){var
-b=0;return function(c){return er(b,a,c)}},a,Be);gF(a,Bf);if(0!==aC(a,Bg))S(Bh);var
-i=be(a,Bj,a0(0,0,0,a,Bi)),j=be(a,Bl,a0(0,0,[0,p-1|0],a,Bk)),v=be(a,Bo,a0([0,j[1]],Bn,[0,Hd],a,Bm)),aD=j[1];s(b(ja(Bq,i),aD),Bp);var
-ad=v[1]-1|0,aE=0,aF=0;if(!(ad<0)){var
-n=aF,P=aE;for(;;){s(b(v[2],n)<=(qr-P|0)?1:0,Bz);var
-aO=P+b(v[2],n)|0,aP=n+1|0;if(ad!==n){var
-n=aP,P=aO;continue}break}}var
+a=n;continue}break}}return 0},aB);fl(function(a){var
+b=0;return function(c){return ew(b,a,c)}},a,Bi);fl(function(a){var
+b=0;return function(c){return ew(b,a,c)}},a,Bj);gK(a,Bk);if(0!==aD(a,Bl))U(Bm);var
+i=bh(a,Bo,a2(0,0,0,a,Bn)),j=bh(a,Bq,a2(0,0,[0,p-1|0],a,Bp)),w=bh(a,Bt,a2([0,j[1]],Bs,[0,Hj],a,Br)),aC=j[1];t(b(jb(Bv,i),aC),Bu);var
+ad=w[1]-1|0,aE=0,aF=0;if(!(ad<0)){var
+n=aF,Q=aE;for(;;){t(b(w[2],n)<=(qv-Q|0)?1:0,BE);var
+aO=Q+b(w[2],n)|0,aP=n+1|0;if(ad!==n){var
+n=aP,Q=aO;continue}break}}var
 ae=i[1]-2|0,aG=0;if(!(ae<0)){var
 l=aG;for(;;){var
 ag=b(i[2],l)+1|0,ah=b(i[2],l+1|0)-1|0;if(!(ah<ag)){var
 m=ag;for(;;){var
-aM=b(j[2],m);s(b(j[2],m-1|0)<aM?1:0,By);var
+aM=b(j[2],m);t(b(j[2],m-1|0)<aM?1:0,BD);var
 aN=m+1|0;if(ah!==m){var
 m=aN;continue}break}}var
-aK=l+1|0;if(ae!==l){var
-l=aK;continue}break}}var
-M=a0(0,0,Bs,a,Br);if(M)var
-af=M[1],y=J(af[1],af[2]);else
+aL=l+1|0;if(ae!==l){var
+l=aL;continue}break}}var
+N=a2(0,0,Bx,a,Bw);if(N)var
+af=N[1],z=I(af[1],af[2]);else
 var
-y=M;s(a$(bO(bq,y),y),Bt);var
-aH=gF(a,Bu),aI=gF(a,Bv),ao=[0,[0,ax,K,ab,L,da(a,Bx,Bw),aI,aH,y,i,j,v]]}else
+z=N;t(ba(bN(br,z),z),By);var
+aH=gK(a,Bz),aJ=gK(a,BA),ao=[0,[0,ax,K,ab,M,dd(a,BC,BB),aJ,aH,z,i,j,w]]}else
 var
 ao=r;var
-an=[2,aY,a1,$,ao]}else
+an=[2,aY,a0,$,ao]}else
 V=1;if(!V){var
 f=an;H=1}}if(!H)var
-f=ai(BZ);var
-ap=0;if(typeof
-f!=="number"&&1===f[0]){var
-T=1;ap=1}if(!ap)var
-T=0;var
+f=ai(B4);var
 aq=0;if(typeof
+f!=="number"&&1===f[0]){var
+S=1;aq=1}if(!aq)var
+S=0;var
+ar=0;if(typeof
 f!=="number"&&2===f[0]){var
-U=1;aq=1}if(!aq)var
-U=0;s(T===G(o[3],B1)?1:0,B0);var
-aT=0===o[9]?1:0,aU=aT||U;s(aU,B2);var
-aV=0===o[9]?1:0,aW=aV||G(o[1],B4);s(aW,B3);var
-aX=T||U;return[0,f,aX]}function
-B7(v,f,c,u,t,ae,ad){var
-g=bQ(ae,b(ap(B9),t),v,B8),k=bQ(ad,b(ap(B_),t),v,0),d=f[1],x=f[2],af=[0,a3],ag=0,ah=[0,d];function
-y(a){return by(ah,ag,af,k,a)}var
+T=1;ar=1}if(!ar)var
+T=0;t(S===G(o[3],B6)?1:0,B5);var
+aS=0===o[9]?1:0,aT=aS||T;t(aT,B7);var
+aU=0===o[9]?1:0,aV=aU||G(o[1],B9);t(aV,B8);var
+aW=S||T;return[0,f,aW]}function
+Ca(w,f,c,u,s,ae,ad){var
+g=bP(ae,b(ar(Cc),s),w,Cb),k=bP(ad,b(ar(Cd),s),w,0),d=f[1],x=f[2],af=[0,a6],ag=0,ah=[0,d];function
+z(a){return by(ah,ag,af,k,a)}var
 ai=0,aj=0,ak=[0,d];function
-A(a){return a0(ak,aj,ai,k,a)}var
+A(a){return a2(ak,aj,ai,k,a)}var
 al=0,am=0,an=[0,d];function
 B(a){return by(an,am,al,k,a)}var
-ao=0,aq=[0,x];function
-C(a){return a0(aq,B$,ao,k,a)}var
-D=A(Ca),ar=a0(Cd,0,Cc,g,Cb),i=bj(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=C(Ce),at=C(Cf),au=B(Cg),av=B(Ch),aw=a0([0,d],0,0,k,Ci),ax=A(Cj),ay=ax||D,aA=y(Ck),aB=y(Cl),E=dH(function(a){var
-b=0;return function(c,d){return fj(Cn,b,a,c,d)}},g,Cm);if(E){var
-l=E[1],m=l[3];s(3===l[2]?1:0,Co);var
+ao=0,ap=[0,x];function
+C(a){return a2(ap,Ce,ao,k,a)}var
+D=A(Cf),aq=a2(Ci,0,Ch,g,Cg),i=bl(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},aq),as=C(Cj),at=C(Ck),au=B(Cl),av=B(Cm),aw=a2([0,d],0,0,k,Cn),ax=A(Co),ay=ax||D,aA=z(Cp),aB=z(Cq),E=dN(function(a){var
+b=0;return function(c,d){return fm(Cs,b,a,c,d)}},g,Cr);if(E){var
+l=E[1],m=l[3];t(3===l[2]?1:0,Ct);var
 aC=function(a){var
 b=e(m,a,2),c=e(m,a,1);return[0,e(m,a,0),c,b]},G=j(l[1],aC)}else
 var
 G=[0];var
-aD=by([0,x],Cr,Cq,g,Cp),aE=a0([0,d],0,0,g,Cs),aF=i0(Cu,0,0,g,Ct),aG=i0(Cw,0,0,g,Cv),aH=da(g,Cy,Cx),a=[0,da(g,CA,Cz),aH,aG,aF,aE,aD,G,aB,aA,D,ay,aw,av,au,at,as,i];s(a[3]<=a[4]?1:0,CB);var
-H=(0!==i?1:0)===F(a[2],CD)?1:0,aI=H?(0!==i?1:0)===F(a[1],CE)?1:0:H;s(aI,CC);var
-aJ=F(a[2],CG);s((0!==a[5]?1:0)===aJ?1:0,CF);var
-aK=F(a[2],CI);s((0!==a[6]?1:0)===aK?1:0,CH);var
+aD=by([0,x],Cw,Cv,g,Cu),aE=a2([0,d],0,0,g,Cx),aF=i1(Cz,0,0,g,Cy),aG=i1(CB,0,0,g,CA),aH=dd(g,CD,CC),a=[0,dd(g,CF,CE),aH,aG,aF,aE,aD,G,aB,aA,D,ay,aw,av,au,at,as,i];t(a[3]<=a[4]?1:0,CG);var
+H=(0!==i?1:0)===F(a[2],CI)?1:0,aI=H?(0!==i?1:0)===F(a[1],CJ)?1:0:H;t(aI,CH);var
+aJ=F(a[2],CL);t((0!==a[5]?1:0)===aJ?1:0,CK);var
+aK=F(a[2],CN);t((0!==a[6]?1:0)===aK?1:0,CM);var
 aL=[0,a[5],[0,a[12],0]];function
 aM(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;s(j,CJ);var
+e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;t(j,CO);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}w(function(a){return bM(aM,a)},aL);var
+a=k;continue}break}}return 0}v(function(a){return bM(aM,a)},aL);var
 aN=a[6];bM(function(m){var
 e=d-1|0,n=0;if(!(e<0)){var
 a=n;for(;;){var
@@ -5114,7 +5120,7 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}s(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,CK);var
+j=l;break}}t(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,CP);var
 o=a+1|0;if(e!==a){var
 a=o;continue}break}}return 0},aN);function
 aa(c){var
@@ -5125,20 +5131,20 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return lm(ab,aa,a)}if(az(c[1],z2))var
-n=z3;else{var
-ac=az(c[1],z4)?a3:du,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+q(a){return lo(ab,aa,a)}if(az(c[1],z7))var
+n=z8;else{var
+ac=az(c[1],z9)?a6:dA,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
 r=0.;$=1}if(!$)var
-r=dt;var
+r=dz;var
 n=[0,r,ac]}var
 I=0!==i?1:0;if(I)var
 J=I;else
 var
-_=n[1]<=a[3]?1:0,J=_?a[4]<=n[2]?1:0:_;s(J,CL);var
-aO=0===a[12]?1:0,aP=aO||F(a[2],C3);s(aP,CM);var
-o=dc(c),p=[0,a4(o,c[5])],K=z(0,16),aQ=a$(a[7],[0]),aR=aQ||F(a[2],C2);s(aR,CN);var
-aS=p[1],aT=a[7];bu(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<a4(Q(K,a),aS)?1:0;if(i){var
+_=n[1]<=a[3]?1:0,J=_?a[4]<=n[2]?1:0:_;t(J,CQ);var
+aO=0===a[12]?1:0,aP=aO||F(a[2],C8);t(aP,CR);var
+o=df(c),p=[0,aW(o,c[5])],K=y(0,16),aQ=ba(a[7],[0]),aR=aQ||F(a[2],C7);t(aR,CS);var
+aS=p[1],aT=a[7];bf(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<aW(R(K,a),aS)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
 l=b(f[5][2],a)<=h?1:0,e=l?h<b(f[5][2],a+1|0)?1:0:l;else
@@ -5147,25 +5153,25 @@ e=k}else
 var
 e=j}else
 var
-e=i;s(e,CO);p[1]=c;return R(K,a,c)},aT);var
-L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;s(aU,CP);var
-h=F(c[1],CQ),aV=az(c[1],CR),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aW=P?(0!==a[14]?1:0)===O?1:0:P;s(aW,CS);var
-aX=h?F(a[2],CU):h;s(1-aX,CT);function
-aY(e){var
+e=i;t(e,CT);p[1]=c;return P(K,a,c)},aT);var
+L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;t(aU,CU);var
+h=F(c[1],CV),aV=az(c[1],CW),O=h?0===i?1:0:h,Q=(0!==a[13]?1:0)===O?1:0,aX=Q?(0!==a[14]?1:0)===O?1:0:Q;t(aX,CX);var
+aY=h?F(a[2],CZ):h;t(1-aY,CY);function
+aZ(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){s(b(e[2],a)<a3?1:0,CV);var
+a=f;for(;;){t(b(e[2],a)<a6?1:0,C0);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-T(a){return bM(aY,a)}if(1-aV)T(a[8]);if(h)T(a[9]);var
-U=F(a[1],CW);if(U)var
-aZ=0!==o?1:0,V=aZ||(0<c[5]?1:0);else
+S(a){return bM(aZ,a)}if(1-aV)S(a[8]);if(h)S(a[9]);var
+T=F(a[1],C1);if(T)var
+a0=0!==o?1:0,V=a0||(0<c[5]?1:0);else
 var
-V=U;var
-a1=F(a[1],CY),a2=F(a[2],CZ)===a1?1:0,a5=a2||V;s(a5,CX);if(u)var
+V=T;var
+a1=F(a[1],C3),a3=F(a[2],C4)===a1?1:0,a4=a3||V;t(a4,C2);if(u)var
 W=u;else
 var
-Z=0===a[15]?1:0,W=Z?0===a[16]?1:0:Z;s(W,C0);function
-a6(c){var
+Z=0===a[15]?1:0,W=Z?0===a[16]?1:0:Z;t(W,C5);function
+a5(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
@@ -5173,21 +5179,21 @@ h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 a7=0;function
-X(a){return lm(a7,a6,a)}if(h)var
+X(a){return lo(a7,a5,a)}if(h)var
 a8=X(a[15]),Y=a8||X(a[16]);else
 var
-Y=h;if(Y)S(C1);return a}function
-nv(C,B,A){var
-a=bQ(B,C,A,0);function
+Y=h;if(Y)U(C6);return a}function
+nx(C,B,A){var
+a=bP(B,C,A,0);function
 f(d){var
-c=be(a,d,dH(function(a,b,c){return fj(C5,C4,a,b,c)},a,d)),e=c[2],f=c[3];function
+c=bh(a,d,dN(function(a,b,c){return fm(C_,C9,a,b,c)},a,d)),e=c[2],f=c[3];function
 g(a){return j(e,b(f,a))}return[0,e,j(c[1],g)]}var
-i=f(C6),g=be(a,C8,dH(function(a){var
-b=0,c=0;return function(d,e){return gH(c,b,a,d,e)}},a,C7)),d=g[2],D=g[3],k=f(C9),m=k[2],n=f(C_),o=n[2],p=f(C$),h=o.length-1,E=be(a,Db,a0([0,h],0,0,a,Da)),F=be(a,De,a0([0,h],0,Dd,a,Dc)),G=by([0,h],0,0,a,Df),q=by([0,d],0,0,a,Dg),r=by([0,d],0,0,a,Dh),t=3===i[1]?1:0;if(t){var
+i=f(C$),g=bh(a,Db,dN(function(a){var
+b=0,c=0;return function(d,e){return gM(c,b,a,d,e)}},a,Da)),d=g[2],D=g[3],k=f(Dc),m=k[2],n=f(Dd),o=n[2],p=f(De),h=o.length-1,E=bh(a,Dg,a2([0,h],0,0,a,Df)),F=bh(a,Dj,a2([0,h],0,Di,a,Dh)),G=by([0,h],0,0,a,Dk),q=by([0,d],0,0,a,Dl),r=by([0,d],0,0,a,Dm),s=3===i[1]?1:0;if(s){var
 u=0<d?1:0;if(u){var
 v=k[1]===d?1:0;if(v){var
 w=n[1]===d?1:0;if(w)var
-x=p[1]===d?1:0,e=x?0===fZ(m.length-1,2*d|0)?1:0:x;else
+x=p[1]===d?1:0,e=x?0===f2(m.length-1,2*d|0)?1:0:x;else
 var
 e=w}else
 var
@@ -5195,108 +5201,108 @@ e=v}else
 var
 e=u}else
 var
-e=t;s(e,Di);if(0!==G)S(Dj);function
+e=s;t(e,Dn);if(0!==G)U(Do);function
 H(a){return j(d,b(D,a))}var
 z=0,I=j(g[1],H);if(q&&r){var
 J=j(d,r[1][2]),y=[0,[0,j(d,q[1][2]),J]];z=1}if(!z)var
 y=0;var
-K=p[2],L=M(function(a,c){var
-d=b(F[2],a);return[0,b(E[2],a),d,c]},o),N=i[2];return[0,l(function(a){var
-b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},N),d,m,L,K,y,I]}var
-Dk=1048576.;function
-Ef(aq){var
-ar=aq[1],c=d$(aq[2]),m=bQ(ar,Eh,c,Eg),Q=aC(m,Ei),aw=0;if(typeof
+K=p[2],L=N(function(a,c){var
+d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=i[2];return[0,l(function(a){var
+b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
+Dp=1048576.;function
+Ek(ap){var
+aq=ap[1],c=ef(ap[2]),m=bP(aq,Em,c,El),Q=aD(m,En),aw=0;if(typeof
 Q!=="number"&&5===Q[0]){var
 an=Q[1];if(!(64<B(an))){var
 ao=function(c){var
 a=0,b=0;for(;;){if(A(c)<=a)return b;if(92===X(c,a)){var
-d=b+1|0,e=qf===X(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=cv===(X(c,a)&hz)?b:b+1|0,a=a+1|0,b=f;continue}};w(function(b){var
+d=b+1|0,e=qi===X(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=cv===(X(c,a)&hC)?b:b+1|0,a=a+1|0,b=f;continue}};v(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=b8?1:0:c;return s(d,Ee)}return ai(Ed)},an);aw=1}}if(!aw)ai(Ec);var
-q=bQ(aC(m,El),Ek,c,Ej);if(aJ(c,Em))S(En);var
-h=bQ(aC(q,Eo),z6,c,z5),u=be(h,z8,a0(0,0,0,h,z7)),D=be(h,z_,a0(0,0,0,h,z9)),E=be(h,Aa,a0(0,0,[0,aP(0,u[1]-2|0)],h,z$)),v=u[1]-1|0,Y=D[1]-1|0,Z=1<=v?1:0;if(Z)var
-_=v<dl?1:0,$=_?b(ja(0,u),Y):_;else
+c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=b8?1:0:c;return t(d,Ej)}return ai(Ei)},an);aw=1}}if(!aw)ai(Eh);var
+q=bP(aD(m,Eq),Ep,c,Eo);if(aK(c,Er))U(Es);var
+h=bP(aD(q,Et),z$,c,z_),s=bh(h,Ab,a2(0,0,0,h,Aa)),D=bh(h,Ad,a2(0,0,0,h,Ac)),E=bh(h,Af,a2(0,0,[0,aP(0,s[1]-2|0)],h,Ae)),w=s[1]-1|0,Y=D[1]-1|0,Z=1<=w?1:0;if(Z)var
+_=w<ds?1:0,$=_?b(jb(0,s),Y):_;else
 var
-$=Z;s($,Ab);var
-aE=E[1];s(b(ja(0,D),aE),Ac);var
-aF=er([0,v-1|0],h,Ad),i=[0,v,Y,E[1],aF,u,D,E],d=bQ(aC(q,Ep),Af,c,Ae),g=da(d,Ah,Ag),H=i[1],aa=i[2],aG=by([0,H],0,0,d,Ai),aH=i3([0,H],d,Aj),aI=i3([0,H],d,Ak),aK=a0([0,aa],0,0,d,Al),aL=by([0,aa],0,0,d,Am),aM=fi(i1,d,An),aN=fi(function(a,b){return er(Ap,a,b)},d,Ao),aO=er(Ar,d,Aq),aR=gF(d,As),aS=da(d,Au,At),a=[0,g,da(d,Aw,Av),aS,aR,aO,aN,aM,aL,aK,aI,aH,aG];function
-I(a){return az(g,a)}var
-ab=I(Ax),aU=1-a[4],aT=0,aV=aU||ab,aX=0===a[12]?1:0,aW=[0,aV,aT],aY=aX||F(g,AG),a1=0===a[11]?1:0,aZ=[0,aY,aW],a2=a1||F(g,AF),a5=0===a[8]?1:0,a3=[0,a2,aZ],a6=a5||(0===a[9]?1:0),ac=0===a[8]?1:0,a7=[0,a6,a3],a8=ac?0===a[9]?1:0:ac,a9=I(Ay),ae=a[6],a$=[0,(0!==a[10]?1:0)===a9?1:0,[0,a8===ab?1:0,a7]],ba=ae?a[5]<=ae[1]?1:0:1,bc=0===a[5]?1:0,bb=[0,ba,a$],bd=bc||F(g,AE),bg=0!==a[6]?1:0,bf=[0,bd,bb],bh=bg||G(g,AD),bj=1-(0!==a[6]?1:0),bi=[0,bh,bf],bl=bj||I(AC),bm=F(g,Az),bn=[0,(0!==a[7]?1:0)===bm?1:0,[0,bl,bi]];w(function(a){return s(a,t(AA,g))},bn);var
-bo=a4(a[6],0),bp=a[5]+bo|0;s(bp*aP(i[3],hj)<=pR?1:0,AB);var
-bA=F(a[1],Er);s((0!==aC(q,Es)?1:0)===bA?1:0,Eq);if(F(a[1],Et))S(Eu);var
-as=BB(q,ar,c,i,a),n=as[1],at=fi(i1,q,Ev),bB=0===at?1:0,bC=bB||as[2];s(bC,Ew);var
+$=Z;t($,Ag);var
+aE=E[1];t(b(jb(0,D),aE),Ah);var
+aF=ew([0,w-1|0],h,Ai),i=[0,w,Y,E[1],aF,s,D,E],d=bP(aD(q,Eu),Ak,c,Aj),g=dd(d,Am,Al),H=i[1],aa=i[2],aG=by([0,H],0,0,d,An),aH=i4([0,H],d,Ao),aI=i4([0,H],d,Ap),aJ=a2([0,aa],0,0,d,Aq),aL=by([0,aa],0,0,d,Ar),aM=fl(i2,d,As),aN=fl(function(a,b){return ew(Au,a,b)},d,At),aO=ew(Aw,d,Av),aR=gK(d,Ax),aS=dd(d,Az,Ay),a=[0,g,dd(d,AB,AA),aS,aR,aO,aN,aM,aL,aJ,aI,aH,aG];function
+J(a){return az(g,a)}var
+ab=J(AC),aU=1-a[4],aT=0,aV=aU||ab,aY=0===a[12]?1:0,aX=[0,aV,aT],aZ=aY||F(g,AL),a1=0===a[11]?1:0,a0=[0,aZ,aX],a3=a1||F(g,AK),a5=0===a[8]?1:0,a4=[0,a3,a0],a6=a5||(0===a[9]?1:0),ac=0===a[8]?1:0,a7=[0,a6,a4],a8=ac?0===a[9]?1:0:ac,a9=J(AD),ae=a[6],a_=[0,(0!==a[10]?1:0)===a9?1:0,[0,a8===ab?1:0,a7]],ba=ae?a[5]<=ae[1]?1:0:1,bc=0===a[5]?1:0,bb=[0,ba,a_],bd=bc||F(g,AJ),bf=0!==a[6]?1:0,be=[0,bd,bb],bg=bf||G(g,AI),bj=1-(0!==a[6]?1:0),bi=[0,bg,be],bk=bj||J(AH),bl=F(g,AE),bn=[0,(0!==a[7]?1:0)===bl?1:0,[0,bk,bi]];v(function(a){return t(a,u(AF,g))},bn);var
+bo=aW(a[6],0),bp=a[5]+bo|0;t(bp*aP(i[3],ke)<=pU?1:0,AG);var
+bA=F(a[1],Ew);t((0!==aD(q,Ex)?1:0)===bA?1:0,Ev);if(F(a[1],Ey))U(Ez);var
+as=BG(q,aq,c,i,a),n=as[1],at=fl(i2,q,EA),bB=0===at?1:0,bC=bB||as[2];t(bC,EB);var
 ax=0;if(typeof
 n!=="number"&&2===n[0]){var
 r=1;ax=1}if(!ax)var
-r=0;s((0!==aC(m,Ey)?1:0)===r?1:0,Ex);var
+r=0;t((0!==aD(m,ED)?1:0)===r?1:0,EC);var
 ay=0;if(typeof
 n!=="number"&&2===n[0]){var
-f=n[4],l=bQ(aC(m,EK),DQ,c,DP),af=by(0,DT,DS,l,DR),x=by(0,DW,DV,l,DU),K=aC(l,DX),aA=0;if(typeof
+f=n[4],l=bP(aD(m,EP),DV,c,DU),af=by(0,DY,DX,l,DW),x=by(0,D1,D0,l,DZ),K=aD(l,D2),aA=0;if(typeof
 K!=="number"&&4===K[0]){var
 bz=K[1],ag=bD(function(k,l){var
-a=bQ(l,b(ap(DD),k),c,DC);function
-g(b){return be(a,b,es(a,b))}w(function(b){return 0===g(b)[3][0]?0:a_(a,b,DF)},DE);w(function(b){return 1===g(b)[3][0]?0:a_(a,b,DH)},DG);var
-d=be(a,DL,dH(function(a,b,c){return fj(DK,DJ,a,b,c)},a,DI)),f=d[3];s(3===d[2]?1:0,DM);function
+a=bP(l,b(ar(DI),k),c,DH);function
+g(b){return bh(a,b,ex(a,b))}v(function(b){return 0===g(b)[3][0]?0:a$(a,b,DK)},DJ);v(function(b){return 1===g(b)[3][0]?0:a$(a,b,DM)},DL);var
+d=bh(a,DQ,dN(function(a,b,c){return fm(DP,DO,a,b,c)},a,DN)),f=d[3];t(3===d[2]?1:0,DR);function
 h(a){var
 b=e(f,a,2),c=e(f,a,1);return[0,e(f,a,0),c,b]}var
-i=j(d[1],h);return[0,er(DO,a,DN),i]},bz);aA=1}if(!aA)var
-ag=ai(DY);var
-L=aC(l,DZ),aB=0;if(typeof
-L!=="number"&&4===L[0]){var
-bx=L[1],M=bD(function(A,B){var
-g=b(ap(Dl),A),d=bQ(B,g,c,Dm),r=aC(d,Dn),h=nv(t(g,Do),r,c),e=be(d,Dq,dH(function(a){var
-b=0,c=0;return function(d,e){return gH(c,b,a,d,e)}},d,Dp)),i=e[2],a=e[1],u=e[3],f=be(d,Du,dH(function(a,b,c){return fj(Dt,Ds,a,b,c)},d,Dr)),v=f[3],w=f[2],k=a0([0,a],0,Dw,d,Dv),l=by([0,a],Dy,[0,Dk],d,Dx),m=f[1]===a?1:0;if(m)var
+i=j(d[1],h);return[0,ew(DT,a,DS),i]},bz);aA=1}if(!aA)var
+ag=ai(D3);var
+M=aD(l,D4),aB=0;if(typeof
+M!=="number"&&4===M[0]){var
+bx=M[1],N=bD(function(A,B){var
+g=b(ar(Dq),A),d=bP(B,g,c,Dr),r=aD(d,Ds),h=nx(u(g,Dt),r,c),e=bh(d,Dv,dN(function(a){var
+b=0,c=0;return function(d,e){return gM(c,b,a,d,e)}},d,Du)),i=e[2],a=e[1],s=e[3],f=bh(d,Dz,dN(function(a,b,c){return fm(Dy,Dx,a,b,c)},d,Dw)),v=f[3],w=f[2],k=a2([0,a],0,DB,d,DA),l=by([0,a],DD,[0,Dp],d,DC),m=f[1]===a?1:0;if(m)var
 n=i===h[2]?1:0,p=n?a<=64?1:0:n;else
 var
-p=m;s(p,Dz);var
-q=0===k?1:0,x=q?1<a?1:0:q;if(x)S(DA);bM(function(c){var
+p=m;t(p,DE);var
+q=0===k?1:0,x=q?1<a?1:0:q;if(x)U(DF);bM(function(c){var
 d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){T(0===b(c[2],a)?1:0,DB);var
+a=e;for(;;){S(0===b(c[2],a)?1:0,DG);var
 f=a+1|0;if(d!==a){var
 a=f;continue}break}}return 0},k);var
-y=l?j(a,l[1][2]):o(a,0.),z=j(a,function(a){return j(w,b(v,a))});return[0,h,j(a,function(a){return j(i,b(u,a))}),z,y]},bx);aB=1}if(!aB)var
-M=ai(D0);if(aJ(c,D1))S(D2);var
-O=a0(0,0,D4,l,D3);bM(function(a){var
-d=J(a[1],a[2]),e=0,b=N(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=b8?1:0:c;return s(f,D5)},O);var
+y=l?j(a,l[1][2]):o(a,0.),z=j(a,function(a){return j(w,b(v,a))});return[0,h,j(a,function(a){return j(i,b(s,a))}),z,y]},bx);aB=1}if(!aB)var
+N=ai(D5);if(aK(c,D6))U(D7);var
+O=a2(0,0,D9,l,D8);bM(function(a){var
+d=I(a[1],a[2]),e=0,b=L(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=b8?1:0:c;return t(f,D_)},O);var
 bq=f?f[1][3]:f,W=0;if(af)if(x){var
-ah=x[1],aj=af[1];s(aj[1]===ah[1]?1:0,D6);var
+ah=x[1],aj=af[1];t(aj[1]===ah[1]?1:0,D$);var
 y=[0,[0,aj,ah]]}else
 W=1;else
 if(x)W=1;else
 var
 y=x;if(W)var
-y=ai(Eb);T((0!==y?1:0)===bq?1:0,D7);if(f)var
-br=f[1],bs=aQ([0,D8,gN],jb),ak=cZ(function(a){return az(a,br[2])},bs);else
+y=ai(Eg);S((0!==y?1:0)===bq?1:0,Ea);if(f)var
+br=f[1],bs=aQ([0,Eb,gS],jc),ak=c2(function(a){return az(a,br[2])},bs);else
 var
 ak=f;var
-bt=0===O?1:0,bu=bt||ak;T(bu,D9);var
-al=0===M?1:0;if(al)var
+bt=0===O?1:0,bu=bt||ak;S(bu,Ec);var
+al=0===N?1:0;if(al)var
 P=al;else
 if(f)var
-bw=f[1][2],P=cZ(function(a){return az(a,aQ(gN,jb))},bw);else
+bw=f[1][2],P=c2(function(a){return az(a,aQ(gS,jc))},bw);else
 var
-P=f;T(P,D_);var
-am=aC(l,D$),bv=typeof
-am==="number"?0:[0,nv(Ea,am,c)],R=[0,[0,y,bv,O,M,ag]];ay=1}if(!ay)var
+P=f;S(P,Ed);var
+am=aD(l,Ee),bv=typeof
+am==="number"?0:[0,nx(Ef,am,c)],R=[0,[0,y,bv,O,N,ag]];ay=1}if(!ay)var
 R=0;var
-U=aC(m,Ez),V=aC(m,EA),aD=0;if(typeof
-U!=="number"&&4===U[0]&&typeof
+T=aD(m,EE),V=aD(m,EF),aC=0;if(typeof
+T!=="number"&&4===T[0]&&typeof
 V!=="number"&&4===V[0]){var
-av=V[1],C=U[1],bI=0;if(0!==C){var
+av=V[1],C=T[1],bI=0;if(0!==C){var
 bG=B(av);if(B(C)===bG&&!(4<B(C))){var
-bH=f6(C,av),p=bD(function(d,b){return B7(c,i,a,r,d,b[1],b[2])},bH);aD=1;bI=1}}}if(!aD)var
-p=ai(EB);var
-au=k(function(a){return a[1]},p),bE=B(au);s(B(bO(hK,au))===bE?1:0,EC);var
+bH=f_(C,av),p=bD(function(d,b){return Ca(c,i,a,r,d,b[1],b[2])},bH);aC=1;bI=1}}}if(!aC)var
+p=ai(EG);var
+au=k(function(a){return a[1]},p),bE=B(au);t(B(bN(hM,au))===bE?1:0,EH);var
 bF=B(p);function
-z(a){return ad(p,a)[2]}bk(function(d,a){var
+z(a){return ad(p,a)[2]}bm(function(d,a){var
 b=a[17];return bM(function(e){var
 b=e[2],c=e[1];if(r){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,z(b),0],h=1-az(EE,[0,z(c),i]);if(h)var
-j=[0,z(b),0],a=1-az(EF,[0,z(c),j]);else
+i=[0,z(b),0],h=1-az(EJ,[0,z(c),i]);if(h)var
+j=[0,z(b),0],a=1-az(EK,[0,z(c),j]);else
 var
 a=h}else
 var
@@ -5304,274 +5310,274 @@ a=g}else
 var
 a=f}else
 var
-a=r;return s(a,ED)},b)},p);bM(function(b){var
-c=b[5];return w(function(c){s(c[1]<bF?1:0,EG);var
-b=0!==dc(a)?1:0;return b?S(EH):b},c)},R);ie(function(a,b){return ai(t(EJ,t(gA(a),EI)))},c);return[0,i,a,n,at,R,p]}var
-at=lG([0,as]),cQ=at[1];function
-fo(c,b,a){return 0===x(b)?a:P(at[4],c,b,a)}function
-W(a){return fo(0,a,cQ)}var
-nw=W(r);function
-fp(a){return e(at[6],[0,[0,a,1],0],r)}function
-fq(a){return N(function(b,a){return fo(a[1],a[2],b)},cQ,a)}function
-nx(a){return b(at[20],a)}function
-gO(b,a){return a4(e(at[29],b,a),y)}function
-eu(a){return gO(0,a)}function
-ev(a){function
+a=r;return t(a,EI)},b)},p);bM(function(b){var
+c=b[5];return v(function(c){t(c[1]<bF?1:0,EL);var
+b=0!==df(a)?1:0;return b?U(EM):b},c)},R);gg(function(a,b){return ai(u(EO,u(gF(a),EN)))},c);return[0,i,a,n,at,R,p]}var
+at=lI([0,ap]),cR=at[1];function
+fr(c,b,a){return 0===x(b)?a:Q(at[4],c,b,a)}function
+W(a){return fr(0,a,cR)}var
+ny=W(s);function
+fs(a){return e(at[6],[0,[0,a,1],0],s)}function
+ft(a){return L(function(b,a){return fr(a[1],a[2],b)},cR,a)}function
+nz(a){return b(at[20],a)}function
+gT(b,a){return aW(e(at[29],b,a),z)}function
+ez(a){return gT(0,a)}function
+eA(a){function
 b(a,b){return 0===a?1:0}return e(at[14],b,a)}function
-fr(a){var
-b=0;return N(function(b,a){return b+a[2]|0},b,a)}function
+fu(a){var
+b=0;return L(function(b,a){return b+a[2]|0},b,a)}function
 co(a,b){var
-d=a?a[1]:r;return function(a){function
+d=a?a[1]:s;return function(a){function
 c(b,f,a){var
-g=h(d,f),c=p(gO(b,a),g);return 0===x(c)?e(at[7],b,a):P(at[4],b,c,a)}return P(at[13],c,a,b)}}function
-ew(a,b){if(0===x(a))return cQ;function
+g=h(d,f),c=p(gT(b,a),g);return 0===x(c)?e(at[7],b,a):Q(at[4],b,c,a)}return Q(at[13],c,a,b)}}function
+eB(a,b){if(0===x(a))return cR;function
 c(b){return h(a,b)}return e(at[34],c,b)}function
-Z(c,a){return b(co([0,bd],c),a)}function
-gP(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return a$(c,d)?[0,[0,c,j+g|0],gP(h,e)]:k5(c,d)?[0,[0,c,j],gP(h,a)]:[0,[0,d,g],gP(b,e)]}var
+_(c,a){return b(co([0,bg],c),a)}function
+gU(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return ba(c,d)?[0,[0,c,j+g|0],gU(h,e)]:k7(c,d)?[0,[0,c,j],gU(h,a)]:[0,[0,d,g],gU(b,e)]}var
 k=b}else
 var
 k=a;return k}function
-ex(c,a){function
+eC(c,a){function
 d(f,d,c){function
 g(g,c,a){var
-i=h(d,c),j=gP(f,g),k=e(at[6],j,i);return b(co(0,a),k)}return P(at[13],g,a,c)}return P(at[13],d,c,cQ)}function
-jd(e,a,d){var
-f=bc(bq,J(d-a|0,function(c){return b(e[2],a+c|0)}));function
+i=h(d,c),j=gU(f,g),k=e(at[6],j,i);return b(co(0,a),k)}return Q(at[13],g,a,c)}return Q(at[13],d,c,cR)}function
+je(e,a,d){var
+f=be(br,I(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(a$(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(ba(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-fs(a){var
-b=nx(a);return k(function(a){return[0,a[2],a[1]]},b)}function
-ft(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bt(a,o(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+fv(a){var
+b=nz(a);return k(function(a){return[0,a[2],a[1]]},b)}function
+fw(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bu(a,o(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
-dd(b,a,e){var
-c=Q(b[4],a);if(c)return c[1];var
-d=ft(b,e,[0,a]);aG(b[4],a,d);return d}function
-dL(d,b,a){var
-h=aP(b,a),e=[0,cB(b,a),h],f=Q(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=ft(d,ex(c(d[2],b)[1+b],i),[1,b,a]);aG(d[5],e,g);return g}function
-aK(e,a,d,c){var
-f=a?a[1]:a;return ft(e,d,[3,b(bl(function(a){return 0<x(a[1])?1:0}),c),f])}function
-je(a){var
+dg(b,a,e){var
+c=R(b[4],a);if(c)return c[1];var
+d=fw(b,e,[0,a]);aH(b[4],a,d);return d}function
+dR(d,b,a){var
+h=aP(b,a),e=[0,cB(b,a),h],f=R(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=fw(d,eC(c(d[2],b)[1+b],i),[1,b,a]);aH(d[5],e,g);return g}function
+aL(e,a,d,c){var
+f=a?a[1]:a;return fw(e,d,[3,b(bd(function(a){return 0<x(a[1])?1:0}),c),f])}function
+jf(a){var
 d=B(a[1]),e=a[3],f=cC(bD(function(c,a){var
-b=a[3],d=b?[0,[0,O(aQ(a[1],[0,a[2],0])),[0,[0,r,c],0]],0]:b;return d},e));function
+b=a[3],d=b?[0,[0,O(aQ(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
 g(f,e,d){var
 g=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===x(b))return[0,a,g];var
-l=C(b),j=e[2],k=N(function(m,g){var
+l=C(b),j=e[2],k=L(function(m,g){var
 i=g[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(a$(d[2],i)){var
+e=a[2],d=a[1];if(ba(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=al(b),k=al(c),n=h(l,g[1]),j=N(function(b,a){return p(b,a[1])},n,k);return 0===x(j)?f:[0,[0,j,i],f]}},g,j);return[0,M(function(a,d){return q(d,h(b,c(i,a)[1+a]))},a),k]}var
-j=0,m=N(function(e,p){var
-i=N(function(b,a){return g(b,a[2],a[1])},p,e),f=i[1],b=[0,-1],j=d-1|0,q=0;if(!(j<0)){var
+f=al(b),k=al(c),n=h(l,g[1]),j=L(function(b,a){return p(b,a[1])},n,k);return 0===x(j)?f:[0,[0,j,i],f]}},g,j);return[0,N(function(a,d){return q(d,h(b,c(i,a)[1+a]))},a),k]}var
+j=0,m=L(function(e,p){var
+i=L(function(b,a){return g(b,a[2],a[1])},p,e),f=i[1],b=[0,-1],j=d-1|0,q=0;if(!(j<0)){var
 a=q;for(;;){if(0!==x(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(j!==a){var
 a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=B(e))){var
-m=b[1],n=c6(c(f,m)[1+m]),r=i[2],s=k(function(a){var
+m=b[1],n=c9(c(f,m)[1+m]),r=i[2],s=k(function(a){var
 b=a[2];return[0,h(n,a[1]),b]},r),o=[0,l(function(a){return h(n,a)},f),s],t=[0,[0,b[1],o],0];return aQ(k(function(a){var
-c=g(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},j,f),i=z(0,4);w(function(g){var
+c=g(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},j,f),i=y(0,4);v(function(g){var
 h=g[2],j=h[1],k=g[1],l=W(c(j,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fp(a),f=b(co([0,C(c(j,a)[1+a])],e),p);else
+p=fs(a),f=b(co([0,C(c(j,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
-n=f;break}}return R(i,k,[0,n,h[2]])},m);return i}var
-ny=[aq,EP,bU(0)];function
-gQ(f,a){var
-d=z(0,2),c=function(a){var
+n=f;break}}return P(i,k,[0,n,h[2]])},m);return i}var
+nA=[as,EU,bT(0)];function
+gV(f,a){var
+d=y(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=d2(function(a){return aJ(f,a[1])},b);if(a)throw[0,ny,b,c,a[1][1]];return a};e(at[12],n,c);return c}catch(a){a=bh(a);if(a[1]===ny){var
-g=a[4],h=a[2],i=ac(f,g),k=b(bN(function(f){return function(c){var
+a=d8(function(a){return aK(f,a[1])},b);if(a)throw[0,nA,b,c,a[1][1]];return a};e(at[12],n,c);return c}catch(a){a=a5(a);if(a[1]===nA){var
+g=a[4],h=a[2],i=Y(f,g),k=b(bY(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=e(at[6],k,a[3]),l=i[2];w(function(f){return function(a){var
-c=a[2],e=a4(Q(d,c),cQ);return R(d,c,b(co([0,a[1]],e),f))}}(j),l);var
-m=ex(j,i[1]),c=b(co(0,e(at[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,ea(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-nz(f){var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=e(at[6],k,a[3]),l=i[2];v(function(f){return function(a){var
+c=a[2],e=aW(R(d,c),cR);return P(d,c,b(co([0,a[1]],e),f))}}(j),l);var
+m=eC(j,i[1]),c=b(co(0,e(at[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eg(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+nB(f){var
 a=al(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,al(h),g]}throw[0,aa,EQ]}function
-jf(a,n){var
-c=je(a),h=B(a[1]),p=J(h,function(a){return a}),i=b(bl(function(a){return 1-aJ(c,a)}),p),d=z(0,64);w(function(a){var
-b=gQ(c,a)[1];function
-f(e,f){if(fO<fr(e))S(ER);var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,al(h),g]}throw[0,ac,EV]}function
+jg(a,n){var
+c=jf(a),h=B(a[1]),p=I(h,function(a){return a}),i=b(bd(function(a){return 1-aK(c,a)}),p),d=y(0,64);v(function(a){var
+b=gV(c,a)[1];function
+f(e,f){if(fQ<fu(e))U(EW);var
 a=e;for(;;){var
-b=2<=fr(a)?1:0,c=b?1-aJ(d,a):b;if(c){aG(d,a,0);var
-a=nz(a)[1];continue}return c}}return e(at[12],f,b)},n);var
-q=eX(gb(d)),j=bc(function(b,a){var
-c=[0,fr(a),a];return as([0,fr(b),b],c)},q),f=O(aQ(k(function(a){return[0,[0,a,1],0]},i),j));if(fO<f.length-1)S(ES);var
-g=z(0,64);u(function(b,a){return R(g,a,b)},f);function
-l(a){return ac(g,a)}var
-r=O(k(function(b){var
-a=nz(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=z(0,64);return[0,[0,0,o(64,cQ),o(64,EO),z(0,64),m],a,h,i,c,f,g,r]}function
+b=2<=fu(a)?1:0,c=b?1-aK(d,a):b;if(c){aH(d,a,0);var
+a=nB(a)[1];continue}return c}}return e(at[12],f,b)},n);var
+q=d9(e3(d)),j=be(function(b,a){var
+c=[0,fu(a),a];return ap([0,fu(b),b],c)},q),f=O(aQ(k(function(a){return[0,[0,a,1],0]},i),j));if(fQ<f.length-1)U(EX);var
+g=y(0,64);r(function(b,a){return P(g,a,b)},f);function
+l(a){return Y(g,a)}var
+s=O(k(function(b){var
+a=nB(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=y(0,64);return[0,[0,0,o(64,cR),o(64,ET),y(0,64),m],a,h,i,c,f,g,s]}function
 b3(a){return a[6].length-1}function
-gR(a){var
-e=B(a[1]),b=f6(a[1],a[2]),c=cC(bD(function(f,a){var
-b=a[1],c=ef(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,J(e,function(a){return f===a?r:y}),b,h],g];else
+gW(a){var
+e=B(a[1]),b=f_(a[1],a[2]),c=cC(bD(function(f,a){var
+b=a[1],c=ek(b,a[2]);if(c)var
+g=0,h=1,d=[0,[0,I(e,function(a){return f===a?s:z}),b,h],g];else
 var
 d=c;return d},b)),d=aQ(a[3],c);return[0,a[1],a[2],d]}function
 cp(a,g){var
-b=gQ(a[5],g),d=b[1],f=o(b3(a),y);function
+b=gV(a[5],g),d=b[1],f=o(b3(a),z);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
-e=Q(a[7],b);if(e){var
-g=e[1];c(f,g)[1+g]=h;return 0}return a9(ET)}return d}e(at[12],h,d);var
-i=b[2];return[0,f,eu(d),i]}function
-dM(e,d,b){var
-a=[0,W(b)];u(function(b,d){var
-f=a[1];a[1]=fo(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-de(a,g,c){var
+e=R(a[7],b);if(e){var
+g=e[1];c(f,g)[1+g]=h;return 0}return a1(EY)}return d}e(at[12],h,d);var
+i=b[2];return[0,f,ez(d),i]}function
+dS(e,d,b){var
+a=[0,W(b)];r(function(b,d){var
+f=a[1];a[1]=fr(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+dh(a,g,c){var
 b=cp(a,c),d=b[3],e=b[2],f=b[1],h=[m,function(l){var
-b=dd(a[1],g,c);if(0===d)return b;var
-h=[0,[0,r,b],0],i=dM(a,f,e),j=[0,k(function(a){var
-b=a[2];return[0,ew(bd,a[1]),b]},d)];return aK(a[1],j,i,h)}];return[0,l(C,f),e,h]}function
-nA(a){var
-b=[0,cQ,0];return N(function(a,c){var
-b=a[2];return[0,fo([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-nB(b,a){var
-c=fp(a),d=ad(b[2][1],a),e=ad(b[2][2],a),f=de(b,[0,a],Z(c,W(d)));return[0,de(b,[1,a],Z(W(e),c)),f]}function
-fu(a,d,c){if(d<a[3]){var
-f=nB(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;T(b<B(a[2][3])?1:0,EU);var
-e=ad(a[2][3],b),h=nA(e[1]),g=Z(W(e[2]),h),i=0===c?1:0,j=i||e[3];T(j,EV);return 0===c?de(a,[2,b],g):de(a,[3,b],ew(bd,g))}function
-df(a,b){function
-c(a){return a===b?r:y}return dM(a,j(b3(a),c),y)}function
-jg(c,b,a){var
-d=W(a);return Z(df(c,b),d)}function
+b=dg(a[1],g,c);if(0===d)return b;var
+h=[0,[0,s,b],0],i=dS(a,f,e),j=[0,k(function(a){var
+b=a[2];return[0,eB(bg,a[1]),b]},d)];return aL(a[1],j,i,h)}];return[0,l(C,f),e,h]}function
+nC(a){var
+b=[0,cR,0];return L(function(a,c){var
+b=a[2];return[0,fr([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+nD(b,a){var
+c=fs(a),d=ad(b[2][1],a),e=ad(b[2][2],a),f=dh(b,[0,a],_(c,W(d)));return[0,dh(b,[1,a],_(W(e),c)),f]}function
+fx(a,d,c){if(d<a[3]){var
+f=nD(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;S(b<B(a[2][3])?1:0,EZ);var
+e=ad(a[2][3],b),h=nC(e[1]),g=_(W(e[2]),h),i=0===c?1:0,j=i||e[3];S(j,E0);return 0===c?dh(a,[2,b],g):dh(a,[3,b],eB(bg,g))}function
+di(a,b){function
+c(a){return a===b?s:z}return dS(a,j(b3(a),c),z)}function
 jh(c,b,a){var
-d=df(c,b);return Z(W(a),d)}function
-gS(b,f,i,a,e){return[m,function(k){var
-g=i?jg(b,f,e):jh(b,f,e),h=E(a),d=D===h?a[1]:m===h?I(a):a,j=c(b[1][2],d)[1+d];return P(at[11],ef,j,g)?d:aK(b[1],0,g,[0,[0,r,d],0])}]}function
-nC(e,f,a,d,k,A){var
-s=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
+d=W(a);return _(di(c,b),d)}function
+ji(c,b,a){var
+d=di(c,b);return _(W(a),d)}function
+gX(b,f,i,a,e){return[m,function(k){var
+g=i?jh(b,f,e):ji(b,f,e),h=E(a),d=D===h?a[1]:m===h?J(a):a,j=c(b[1][2],d)[1+d];return Q(at[11],ek,j,g)?d:aL(b[1],0,g,[0,[0,s,d],0])}]}function
+nE(e,f,a,d,k,A){var
+r=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],w=c(f[2],d)[1+d];function
 g(a){var
-b=E(a);return D===b?a[1]:m===b?I(a):a}var
-i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],y=q(t,s),z=q(v,u);if(0<x(y)&&0<x(z)){var
-B=c6(h(y,z)),F=[0,[0,s,u,l,o],[0,[0,t,u,i,o],[0,[0,s,v,l,n],[0,[0,t,v,i,n],0]]]],G=b(bN(function(a){var
+b=E(a);return D===b?a[1]:m===b?J(a):a}var
+i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],y=q(t,r),z=q(w,u);if(0<x(y)&&0<x(z)){var
+B=c9(h(y,z)),F=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,w,l,n],[0,[0,t,w,i,n],0]]]],G=b(bY(function(a){var
 c=b(A,h(a[1],a[2]));if(0<x(c)){var
-d=g(a[4]),f=g(a[3]),i=dL(e[1],f,d);return[0,[0,h(B,c),i]]}return 0}),F);return aK(e[1],0,k,G)}var
-H=df(e,d),J=ex(df(e,a),H);if(0<x(cK(x(gO(b(at[25],J)[1],k)))))var
-K=g(n),L=g(i),p=dL(e[1],L,K);else
+d=g(a[4]),f=g(a[3]),i=dR(e[1],f,d);return[0,[0,h(B,c),i]]}return 0}),F);return aL(e[1],0,k,G)}var
+H=di(e,d),I=eC(di(e,a),H);if(0<x(cL(x(gT(b(at[25],I)[1],k)))))var
+K=g(n),L=g(i),p=dR(e[1],L,K);else
 var
-O=g(o),P=g(i),p=dL(e[1],P,O);var
-j=[0,[0,[0,r,p],0]],M=Z(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];w(function(b){var
-d=b[1],a=gO(c(e[6],d)[1+d],M);if(0<x(a)){var
+O=g(o),P=g(i),p=dR(e[1],P,O);var
+j=[0,[0,[0,s,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];v(function(b){var
+d=b[1],a=gT(c(e[6],d)[1+d],M);if(0<x(a)){var
 i=j[1];j[1]=[0,[0,a,g(b[2])],i];return 0}var
 f=x(a)<0?1:0;if(f){var
 k=j[1],l=g(b[3]);j[1]=[0,[0,C(a),l],k];var
 h=0}else
 var
-h=f;return h},N);return aK(e[1],0,k,j[1])}function
-ji(e,b){var
+h=f;return h},N);return aL(e[1],0,k,j[1])}function
+jj(e,b){var
 l=b[1].length-1,g=b3(e),v=B(e[4]);function
-d(b,a){return bt(b,o(g-l|0,a))}var
-f=[m,function(a){throw[0,aa,EW]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],y),a=[0,d(b[1],y),n,j,i],p=e[8];u(function(w,o){var
-f=o[2],d=o[1],b=v+w|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],g=bE(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return h(b,a)},e)},A),B=N(c5,bY(g),g),i=N(dy,bY(g),g),p=d===f?1:0;if(p)var
+d(b,a){return bu(b,o(g-l|0,a))}var
+f=[m,function(a){throw[0,ac,E1]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],z),a=[0,d(b[1],z),n,j,i],p=e[8];r(function(w,o){var
+f=o[2],d=o[1],b=v+w|0,y=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],y],g=bE(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return h(b,a)},e)},A),B=L(c8,bX(g),g),i=L(dE,bX(g),g),p=d===f?1:0;if(p)var
 r=x(c(a[1],d)[1+d])<=0?1:0,n=r?0<=x(c(a[2],d)[1+d])?1:0:r;else
 var
 n=p;var
-j=n?y:B,C=aH(a[4]),D=aH(a[3]),E=aH(a[2]),s=[0,aH(a[1]),E,D,C],F=l<=b?1:0,G=F||ci(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
+j=n?z:B,C=aC(a[4]),D=aC(a[3]),E=aC(a[2]),s=[0,aC(a[1]),E,D,C],F=l<=b?1:0,G=F||ci(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
 H=[m,function(i){if(n){var
-a=[2,df(e,d)],c=df(e,d),g=ex(df(e,d),c);return ft(e[1],g,a)}function
-h(a){return q(a,j)}return nC(e,s,d,f,jg(e,b,j),h)}];c(a[3],b)[1+b]=H}var
+a=[2,di(e,d)],c=di(e,d),g=eC(di(e,d),c);return fw(e[1],g,a)}function
+h(a){return q(a,j)}return nE(e,s,d,f,jh(e,b,j),h)}];c(a[3],b)[1+b]=H}var
 I=l<=b?1:0,t=I||bI(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 J=[m,function(c){function
-a(a){return q(i,a)}return nC(e,s,d,f,jh(e,b,i),a)}];c(a[4],b)[1+b]=J;var
+a(a){return q(i,a)}return nE(e,s,d,f,ji(e,b,i),a)}];c(a[4],b)[1+b]=J;var
 u=0}else
 var
 u=t;return u},p);return a}function
-jj(a){var
-d=a[4],e=k(function(b){return nB(a,b)},d);function
+jk(a){var
+d=a[4],e=k(function(b){return nD(a,b)},d);function
 b(a){return O(k(a,e))}function
 c(b){var
 c=a[4];return O(k(function(a){return ad(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return ji(a,[0,c(a[2][1]),h,g,f])}function
-gT(a){var
-b=a[1],d=M(function(b,d){return bH(d,c(a[2],b)[1+b])},b);return eZ(function(a){return a},d)}function
-nD(f,d,n,j){var
-x=n<f[8].length-1?1:0,N=x?j<=4?1:0:x;T(N,EX);var
-z=c(f[8],n)[1+n],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);T(P,EY);var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jj(a,[0,c(a[2][1]),h,g,f])}function
+gY(a){var
+b=a[1],d=N(function(b,d){return bH(d,c(a[2],b)[1+b])},b);return e1(function(a){return a},d)}function
+nF(f,d,n,j){var
+x=n<f[8].length-1?1:0,N=x?j<=4?1:0:x;S(N,E2);var
+y=c(f[8],n)[1+n],b=y[2],a=y[1],O=j<4?1:0,P=O||(a===b?1:0);S(P,E3);var
 Q=B(f[4])+n|0,t=c(d[1],a)[1+a],u=c(d[2],a)[1+a],A=c(d[1],b)[1+b],F=c(d[2],b)[1+b],q=p(t,u),R=1;if(q[2]===0)var
-s=q;else
+r=q;else
 var
-M=ag(q[2],R),s=dx(q[1],M);if(3<j>>>0)var
-e=bd,l=s,k=s;else
+M=af(q[2],R),r=dD(q[1],M);if(3<j>>>0)var
+e=bg,l=r,k=r;else
 switch(j){case
 0:var
-e=bd,l=A,k=t;break;case
+e=bg,l=A,k=t;break;case
 1:var
-e=bd,l=F,k=u;break;case
+e=bg,l=F,k=u;break;case
 2:var
-e=r,l=A,k=u;break;default:var
-e=r,l=F,k=t}var
-v=o(b3(f),y);function
+e=s,l=A,k=u;break;default:var
+e=s,l=F,k=t}var
+v=o(b3(f),z);function
 w(a,b){v[1+a]=p(c(v,a)[1+a],b);return 0}w(Q,e);w(a,C(h(e,l)));w(b,C(h(e,k)));var
-G=c(d[3],a)[1+a],H=c(d[4],a)[1+a],J=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
+G=c(d[3],a)[1+a],H=c(d[4],a)[1+a],I=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
 L=[m,function(e){var
-c=W(s),b=Z(df(f,a),c),d=ex(b,b);return ft(f[1],d,[2,b])}];else{switch(j){case
+c=W(r),b=_(di(f,a),c),d=eC(b,b);return fw(f[1],d,[2,b])}];else{switch(j){case
 0:var
-i=J,g=G;break;case
+i=I,g=G;break;case
 1:var
 i=K,g=H;break;case
 2:var
-i=J,g=H;break;default:var
+i=I,g=H;break;default:var
 i=K,g=G}var
 L=[m,function(e){var
-a=E(i),c=D===a?i[1]:m===a?I(i):i,b=E(g),d=D===b?g[1]:m===b?I(g):g;return dL(f[1],d,c)}]}return[0,v,C(h(e,h(k,l))),L]}function
-fv(a,b,f){var
+a=E(i),c=D===a?i[1]:m===a?J(i):i,b=E(g),d=D===b?g[1]:m===b?J(g):g;return dR(f[1],d,c)}]}return[0,v,C(h(e,h(k,l))),L]}function
+fy(a,b,f){var
 d=b3(a);function
-e(b,a){return j(d,function(c){return c===b?a:y})}var
+e(b,a){return j(d,function(c){return c===b?a:z})}var
 g=j(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
-f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,r),g,f]}var
-h=c(b[3],a)[1+a],i=C(c(b[1],a)[1+a]);return[0,e(a,bd),i,h]}),h=z(0,64);return[0,a,b,bt(g,f),h]}function
-fw(a){var
-c=bX(a[1]),b=(bX(a[2])-c|0)+96|0;if(0<x(a)){var
-e=bX(a[2]);if(cu<(bX(a[1])+e|0)){if(0<=b){var
-f=ag(d,b),g=a[2];return bZ(hP(ag(a[1],b),g),f)}return U(hP(a[1],a[2]))}}return a}function
-cR(v,a,i,b){var
-D=v?v[1]:function(a){return a};T(eZ(function(b){return b<a[3].length-1?1:0},b),EZ);var
-s=Q(a[4],b);if(s)var
-z=s[1];else{var
-f=[0,0],A=b.length-1;u(function(v,i){var
-b=[0,aH(c(a[3],i)[1+i][1])],g=[0,j(A,function(a){return a===v?r:y})];function
-e(e,a,b){return M(function(a,d){return 0===x(c(b,a)[1+a])?d:q(d,h(e,c(b,a)[1+a]))},a)}var
-z=al(f[1]);w(function(a){var
-f=a[1],d=c(b[1],f)[1+f],h=0!==x(d)?1:0,i=h?(b[1]=e(d,b[1],a[2]),g[1]=e(d,g[1],a[3]),0):h;return i},z);var
-d=[0,-1],B=b[1];u(function(e,c){var
+f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
+h=c(b[3],a)[1+a],i=C(c(b[1],a)[1+a]);return[0,e(a,bg),i,h]}),h=y(0,64);return[0,a,b,bu(g,f),h]}function
+fz(a){var
+c=bW(a[1]),b=(bW(a[2])-c|0)+96|0;if(0<x(a)){var
+e=bW(a[2]);if(cu<(bW(a[1])+e|0)){if(0<=b){var
+f=af(d,b),g=a[2];return bZ(hR(af(a[1],b),g),f)}return T(hR(a[1],a[2]))}}return a}function
+cS(w,a,i,b){var
+D=w?w[1]:function(a){return a};S(e1(function(b){return b<a[3].length-1?1:0},b),E4);var
+t=R(a[4],b);if(t)var
+y=t[1];else{var
+f=[0,0],A=b.length-1;r(function(w,i){var
+b=[0,aC(c(a[3],i)[1+i][1])],g=[0,j(A,function(a){return a===w?s:z})];function
+e(e,a,b){return N(function(a,d){return 0===x(c(b,a)[1+a])?d:q(d,h(e,c(b,a)[1+a]))},a)}var
+y=al(f[1]);v(function(a){var
+f=a[1],d=c(b[1],f)[1+f],h=0!==x(d)?1:0,i=h?(b[1]=e(d,b[1],a[2]),g[1]=e(d,g[1],a[3]),0):h;return i},y);var
+d=[0,-1],B=b[1];r(function(e,c){var
 a=d[1]<0?1:0,b=a?0!==x(c)?1:0:a,f=b?(d[1]=e,0):b;return f},B);var
 m=0<=d[1]?1:0;if(m){var
-n=d[1],o=c6(c(b[1],n)[1+n]),C=b[1],p=l(function(a){return h(o,a)},C),D=g[1],s=l(function(a){return h(o,a)},D),E=f[1],F=k(function(a){var
+n=d[1],o=c9(c(b[1],n)[1+n]),C=b[1],p=l(function(a){return h(o,a)},C),D=g[1],t=l(function(a){return h(o,a)},D),E=f[1],F=k(function(a){var
 g=a[3],b=a[2],h=a[1],i=d[1],f=c(b,i)[1+i];if(0===x(f))return[0,h,b,g];var
-j=e(f,g,s);return[0,h,e(f,b,p),j]},E);f[1]=[0,[0,d[1],p,s],F];var
-t=0}else
+j=e(f,g,t);return[0,h,e(f,b,p),j]},E);f[1]=[0,[0,d[1],p,t],F];var
+u=0}else
 var
-t=m;return t},b);var
-B=f[1],t=k(function(a){return[0,a[1],a[3]]},B);aG(a[4],b,t);var
-z=t}var
-m=o(b.length-1,y);w(function(b){var
+u=m;return u},b);var
+B=f[1],u=k(function(a){return[0,a[1],a[3]]},B);aH(a[4],b,u);var
+y=u}var
+m=o(b.length-1,z);v(function(b){var
 a=b[1],d=0!==x(c(i,a)[1+a])?1:0;if(d){var
-e=b[2];return u(function(b,d){var
+e=b[2];return r(function(b,d){var
 e=0!==x(d)?1:0;if(e){var
 g=h(c(i,a)[1+a],d);m[1+b]=p(c(m,b)[1+b],g);var
 f=0}else
 var
-f=e;return f},e)}return d},z);var
-g=l(D,m),n=aH(i),d=[0,y],e=[0,0];u(function(b,i){var
+f=e;return f},e)}return d},y);var
+g=l(D,m),n=aC(i),d=[0,z],e=[0,0];r(function(b,i){var
 j=0<x(c(g,b)[1+b])?1:0;if(j){var
 f=c(a[3],i)[1+i],l=f[2],m=h(c(g,b)[1+b],l);d[1]=p(d[1],m);var
-o=f[1];u(function(a,d){var
+o=f[1];r(function(a,d){var
 e=0!==x(d)?1:0;if(e){var
 i=h(c(g,b)[1+b],d);n[1+a]=q(c(n,a)[1+a],i);var
 f=0}else
@@ -5579,7 +5585,7 @@ var
 f=e;return f},o);e[1]=[0,[0,g[1+b],f[3]],e[1]];var
 k=0}else
 var
-k=j;return k},b);u(function(b,f){if(0<x(f)){var
+k=j;return k},b);r(function(b,f){if(0<x(f)){var
 j=h(f,c(a[2][2],b)[1+b]);d[1]=p(d[1],j);var
 k=e[1];e[1]=[0,[0,f,c(a[2][4],b)[1+b]],k];return 0}var
 g=x(f)<0?1:0;if(g){var
@@ -5588,48 +5594,48 @@ m=e[1],n=c(a[2][3],b)[1+b];e[1]=[0,[0,C(f),n],m];var
 i=0}else
 var
 i=g;return i},n);return[0,d[1],e[1]]}function
-nE(a,d,c,b){return[m,function(h){var
+nG(a,d,c,b){return[m,function(h){var
 e=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b),f=l(C,d),g=dM(a[1],f,c);return aK(a[1][1],0,g,e)}]}function
-gU(c){var
-b=V(c);for(;;){if(bI($(b),c)){var
-b=qU(b,a3);continue}var
-a=b;for(;;){if(-du<a&&eg($(lF(a)),c)){var
-a=lF(a);continue}return $(a)}}}function
-fx(b){function
+a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},b),f=l(C,d),g=dS(a[1],f,c);return aL(a[1][1],0,g,e)}]}function
+gZ(c){var
+b=V(c);for(;;){if(bI(aa(b),c)){var
+b=qY(b,a6);continue}var
+a=b;for(;;){if(-dA<a&&el(aa(lG(a)),c)){var
+a=lG(a);continue}return aa(a)}}}function
+fA(b){function
 c(a){if(b<=a)return 0;var
 d=cB(b,aP(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-jk(c){var
+jl(c){var
 a=al(c);if(a){var
-d=a[1];return B(b(bl(function(a){return a<=ok*d?1:0}),c))}return a}function
-nF(a){return al(N(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},E0,a)[2])}var
-E1=5000,gV=[m,function(a){return J(E1,function(a){return[0,10*a|0,c4(1,aL(a+1|0,a+2|0))]})}];function
-nG(a){return jk(nF(a))/10|0}function
-fy(b,d){var
-a=[0,0.];u(function(e,b){var
+d=a[1];return B(b(bd(function(a){return a<=om*d?1:0}),c))}return a}function
+nH(a){return al(L(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},E5,a)[2])}var
+E6=5000,g0=[m,function(a){return I(E6,function(a){return[0,10*a|0,c7(1,aI(a+1|0,a+2|0))]})}];function
+nI(a){return jl(nH(a))/10|0}function
+fB(b,d){var
+a=[0,0.];r(function(e,b){var
 c=b!=0.?1:0,g=c?(a[1]=a[1]+b*f(d,e),0):c;return g},b);return a[1]}function
-gW(c,b){var
-a=bt(b,o(c[1].length-1,0.)),d=b.length-1,e=c[1];u(function(c,b){return ar(a,d+c|0,f(a,b[1])*f(a,b[2]))},e);return a}function
-nH(g,e,d){var
-a=e.length-1,b=j(d.length-1,function(b){return b<a?j(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];u(function(k,h){var
+g1(c,b){var
+a=bu(b,o(c[1].length-1,0.)),d=b.length-1,e=c[1];r(function(c,b){return ao(a,d+c|0,f(a,b[1])*f(a,b[2]))},e);return a}function
+nJ(g,e,d){var
+a=e.length-1,b=j(d.length-1,function(b){return b<a?j(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];r(function(k,h){var
 e=h[2],g=h[1],i=a+k|0,l=j(a,function(a){var
 h=f(d,g),i=f(c(b,e)[1+e],a)*h,j=f(d,e);return f(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=l;return 0},h);return b}function
-nI(p,n){var
+nK(p,n){var
 g=n.length-1,d=j(g,function(a){var
-b=[cs,f(n,a)];return bt(c(p,a)[1+a],b)}),k=o(g,-1),w=J(g,function(a){return a}),q=g-1|0,x=l(function(a){var
-b=0.;return a5(function(b,a){return ab(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+b=[cs,f(n,a)];return bu(c(p,a)[1+a],b)}),k=o(g,-1),w=I(g,function(a){return a}),q=g-1|0,x=l(function(a){var
+b=0.;return a7(function(b,a){return ag(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,m=w;for(;;){var
-r=bc(function(e){return function(b,a){var
-g=Math.abs(f(c(d,b)[1+b],e));return HE(Math.abs(f(c(d,a)[1+a],e)),g)}}(a),m),v=0;if(r){var
-h=r[1],z=o3*f(x,a);if(z<Math.abs(f(c(d,h)[1+h],a))){var
-A=b(bl(function(b){return function(a){return a!==b?1:0}}(h)),m);c(k,a)[1+a]=h;var
+r=be(function(e){return function(b,a){var
+g=Math.abs(f(c(d,b)[1+b],e));return HK(Math.abs(f(c(d,a)[1+a],e)),g)}}(a),m),v=0;if(r){var
+h=r[1],z=o5*f(x,a);if(z<Math.abs(f(c(d,h)[1+h],a))){var
+A=b(bd(function(b){return function(a){return a!==b?1:0}}(h)),m);c(k,a)[1+a]=h;var
 s=g-1|0,B=0;if(!(s<0)){var
 e=B;for(;;){var
 u=e!==h?1:0,D=u?f(c(d,e)[1+e],a)!=0.?1:0:u;if(D){var
 E=f(c(d,h)[1+h],a),F=f(c(d,e)[1+e],a)/E;if(!(g<a)){var
 i=a;for(;;){var
-H=F*f(c(d,h)[1+h],i),I=f(c(d,e)[1+e],i)-H;ar(d[1+e],i,I);var
+H=F*f(c(d,h)[1+h],i),J=f(c(d,e)[1+e],i)-H;ao(d[1+e],i,J);var
 K=i+1|0;if(g!==i){var
 i=K;continue}break}}}var
 G=e+1|0;if(s!==e){var
@@ -5639,709 +5645,709 @@ t=m;var
 C=a+1|0;if(q!==a){var
 a=C,m=t;continue}break}}return j(g,function(a){if(0<=c(k,a)[1+a]){var
 b=c(k,a)[1+a],h=f(c(d,b)[1+b],a),e=k[1+a];return f(c(d,e)[1+e],g)/h}return 0.})}function
-ey(a,g,i){var
-I=J(i.length-1,function(a){return a}),K=b(bl(function(a){return 0.<f(i,a)?1:0}),I);function
+eD(a,g,i){var
+J=I(i.length-1,function(a){return a}),K=b(bd(function(a){return 0.<f(i,a)?1:0}),J);function
 j(b){return O(k(function(a){return c(b,a)[1+a]},K))}var
-t=j(a[2]),L=j(a[3]),m=j(i);function
+u=j(a[2]),L=j(a[3]),m=j(i);function
 v(b){var
-c=a[4];return M(function(d,c){var
-e=fy(c,b);return f(a[5],d)-e},c)}function
-w(a){return M(function(c,b){var
-d=f(L,c);return fy(b,a)+d},t)}function
+c=a[4];return N(function(d,c){var
+e=fB(c,b);return f(a[5],d)-e},c)}function
+w(a){return N(function(c,b){var
+d=f(L,c);return fB(b,a)+d},u)}function
 x(d){var
-e=v(d),f=w(gW(a,d)),b=[0,0],g=a[5];u(function(a,e){var
-d=e<=hd*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!c1(function(a){return a<=0.?1:0},f)){var
-h=0.,i=bK*a5(function(b,a){return b+Math.log(a)},h,e);return fy(m,l(function(a){return Math.log(a)},f))+i}return dt}var
-e=g.length-1,G=x(g);if(cE(G)){var
+e=v(d),f=w(g1(a,d)),b=[0,0],g=a[5];r(function(a,e){var
+d=e<=j8*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!cE(function(a){return a<=0.?1:0},f)){var
+h=0.,i=bK*a7(function(b,a){return b+Math.log(a)},h,e);return fB(m,l(function(a){return Math.log(a)},f))+i}return dz}var
+e=g.length-1,G=x(g);if(cF(G)){var
 n=60,d=g,y=G;a:for(;;){if(0===n)return d;var
-z=gW(a,d),N=nH(a,d,z),P=l(function(n){return function(a){var
-b=o(e,0.);u(function(g,d){var
+z=g1(a,d),M=nJ(a,d,z),P=l(function(n){return function(a){var
+b=o(e,0.);r(function(g,d){var
 h=d!=0.?1:0;if(h){var
 i=e-1|0,k=0;if(!(i<0)){var
 a=k;for(;;){var
-l=d*f(c(n,g)[1+g],a);ar(b,a,f(b,a)+l);var
+l=d*f(c(n,g)[1+g],a);ao(b,a,f(b,a)+l);var
 m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(N),t),Q=w(z),p=o(e,0.),R=v(d),A=d3(e,e,0.),B=function(g,i){return function(h,j,d){return u(function(a,b){var
-e=b!=0.?1:0;return e?(ar(g,a,f(g,a)+h*b),u(function(e,d){var
+j=h;return j},a);return b}}(M),u),Q=w(z),p=o(e,0.),R=v(d),A=e0(e,e,0.),B=function(g,i){return function(h,j,d){return r(function(a,b){var
+e=b!=0.?1:0;return e?(ao(g,a,f(g,a)+h*b),r(function(e,d){var
 g=d!=0.?1:0;if(g)var
-k=f(c(i,a)[1+a],e)+j*b*d,h=ar(i[1+a],e,k);else
+k=f(c(i,a)[1+a],e)+j*b*d,h=ao(i[1+a],e,k);else
 var
-h=g;return h},d)):e},d)}}(p,A);u(function(b,d){return function(a,c){return d(f(m,a)/f(b,a),f(m,a)/(f(b,a)*f(b,a)),c)}}(Q,B),P);var
-S=a[4];u(function(b,d){return function(a,c){return d(-0.5/f(b,a),bK/(f(b,a)*f(b,a)),c)}}(R,B),S);var
-C=nI(A,p),q=fy(p,C),h=1.;for(;;){if(h<=kx)var
-s=0;else{var
-D=M(function(c,d){return function(b,a){return a+d*f(c,b)}}(C,h),d),r=x(D);if(!(y+ok*h*q<=r)){var
-H=0;if(!(q<=pv)||!(dt<r))H=1;if(H){h*=bK;continue}}var
-s=[0,[0,D,r]]}if(s){var
-E=s[1],F=E[1];if(pv<q){var
+h=g;return h},d)):e},d)}}(p,A);r(function(b,d){return function(a,c){return d(f(m,a)/f(b,a),f(m,a)/(f(b,a)*f(b,a)),c)}}(Q,B),P);var
+S=a[4];r(function(b,d){return function(a,c){return d(-0.5/f(b,a),bK/(f(b,a)*f(b,a)),c)}}(R,B),S);var
+C=nK(A,p),q=fB(p,C),h=1.;for(;;){if(h<=kz)var
+t=0;else{var
+D=N(function(c,d){return function(b,a){return a+d*f(c,b)}}(C,h),d),s=x(D);if(!(y+om*h*q<=s)){var
+H=0;if(!(q<=py)||!(dz<s))H=1;if(H){h*=bK;continue}}var
+t=[0,[0,D,s]]}if(t){var
+E=t[1],F=E[1];if(py<q){var
 n=n-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
-nJ(a,c){var
+nL(a,c){var
 g=a[4],d=l(function(a){var
-b=cr;return a5(function(b,a){return ab(b,Math.abs(a))},b,a)},g),b=[0,eI],h=a[4];u(function(e,g){var
-h=f(d,e),i=f(a[5],e),j=(fy(g,c)-i)/h;b[1]=ab(b[1],j);return 0},h);if(b[1]<0.)return c;var
-e=c.length-1,i=a[5],j=a[4],k=M(function(b,a){return bt(a,[cs,-f(d,b)])},j),m=[cs,2.*b[1]+3.],n=[0,[0],[0,bt(o(e,0.),[cs,eI])],m,k,i];return cg(ey(n,bt(c,[cs,j$*b[1]+1.]),[cs,he*(d.length-1)]),0,e)}function
-jl(a){var
+b=cr;return a7(function(b,a){return ag(b,Math.abs(a))},b,a)},g),b=[0,eK],h=a[4];r(function(e,g){var
+h=f(d,e),i=f(a[5],e),j=(fB(g,c)-i)/h;b[1]=ag(b[1],j);return 0},h);if(b[1]<0.)return c;var
+e=c.length-1,i=a[5],j=a[4],k=N(function(b,a){return bu(a,[cs,-f(d,b)])},j),m=[cs,2.*b[1]+3.],n=[0,[0],[0,bu(o(e,0.),[cs,eK])],m,k,i];return cg(eD(n,bu(c,[cs,pj*b[1]+1.]),[cs,hi*(d.length-1)]),0,e)}function
+jm(a){var
 e=B(a[4]),d=B(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||ad(a[2][3],b-a[3]|0)[3],e=c?[0,fu(a,b,1),0]:c;return[0,fu(a,b,0),e]}var
-g=cC(J(a[3]+d|0,f)),c=b(bN(function(a){var
-b=cg(a[1],0,e),c=c1(function(a){return 0!==x(a)?1:0},b);if(c)var
+d=b<a[3]?1:0,c=d||ad(a[2][3],b-a[3]|0)[3],e=c?[0,fx(a,b,1),0]:c;return[0,fx(a,b,0),e]}var
+g=cC(I(a[3]+d|0,f)),c=b(bY(function(a){var
+b=cg(a[1],0,e),c=cE(function(a){return 0!==x(a)?1:0},b);if(c)var
 f=V(a[2]),d=[0,[0,l(V,b),f]];else
 var
 d=c;return d}),g),h=O(k(function(a){return a[2]},c));return[0,O(k(function(a){return a[1]},c)),h]}var
-jm=eG;function
-nK(g,f){var
-a=ge(ag(g,jm),f),d=a,c=1,b=a,h=ed(Y(a,a),jm);for(;;){if(0===bi(d))return b;var
-e=ed(Y(d,h),jm),d=e,i=aA(b,ge(e,c+2|0)),c=c+2|0,b=i;continue}}var
-nL=j(ku,function(a){return[m,function(c){var
-b=ag(nK(ds(a-1024|0),a+dP|0),1);return dP<=a?b:af(b)}]}),E3=5,nM=32,E4=3,E5=qk;function
-dg(c,a){var
+jn=eJ;function
+nM(g,f){var
+a=gj(af(g,jn),f),d=a,c=1,b=a,h=ei(Z(a,a),jn);for(;;){if(0===bk(d))return b;var
+e=ei(Z(d,h),jn),d=e,i=aA(b,gj(e,c+2|0)),c=c+2|0,b=i;continue}}var
+nN=j(kv,function(a){return[m,function(c){var
+b=af(nM(dy(a-1024|0),a+dV|0),1);return dV<=a?b:ae(b)}]}),E8=5,nO=32,E9=3,E_=qo;function
+dj(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-fz(a){var
+fC(a){var
 b=a[1];function
-c(a){return b+a|0}return J((a[2]-b|0)+1|0,c)}function
-cS(b,a){return fz(dg(b[6],a))}function
-jn(g,f,e){var
-b=o(g,0),a=[0,0];w(function(d){var
+c(a){return b+a|0}return I((a[2]-b|0)+1|0,c)}function
+cT(b,a){return fC(dj(b[6],a))}function
+jo(g,f,e){var
+b=o(g,0),a=[0,0];v(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=bY(a[1]);a[1]=lo(a[1]);var
-h=c(f,d)[1+d];w(function(d){var
+d=bX(a[1]);a[1]=lq(a[1]);var
+h=c(f,d)[1+d];v(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-ez(c,a){var
-d=J(a,function(a){return a});return b(bl(c),d)}function
-nN(a,i,h){var
-d=a[1][1],e=o(d,0);w(function(d){var
+eE(c,a){var
+d=I(a,function(a){return a});return b(bd(c),d)}function
+nP(a,i,h){var
+d=a[1][1],e=o(d,0);v(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 f=b(a[1][7][2],d),j=c(e,f)[1+f];e[1+f]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-k=a[11]?h:ez(function(b){return c(a[9],b)[1+b]},d),g=jn(d,e,k),l=j(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return E5;return f(a[8],b)});return[0,j(d,function(b){var
+k=a[11]?h:eE(function(b){return c(a[9],b)[1+b]},d),g=jo(d,e,k),l=j(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return E_;return f(a[8],b)});return[0,j(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),l]}var
-eA=rY([0,as]);function
-nO(b){var
+eF=lH([0,ap]);function
+nQ(b){var
 a=0.;function
-c(c,a){return c+a[2]*f(b,a[1])}return function(b){return N(c,a,b)}}function
-nP(A,y,L,K,ae,ad){var
-P=A[1],s=A[1],d=o(s[1],-1),l=[0,0];u(function(a,b){var
+c(c,a){return c+a[2]*f(b,a[1])}return function(b){return L(c,a,b)}}function
+nR(A,z,M,K,ae,ad){var
+Q=A[1],t=A[1],d=o(t[1],-1),l=[0,0];r(function(a,b){var
 e=b?1-c(K,a)[1+a]:b;if(e){var
 g=l[1];c(d,a)[1+a]=g;l[1]++;var
 f=0}else
 var
 f=e;return f},ad);function
 aa(a){if(0<=c(d,a)[1+a]){var
-e=cS(s,c(y,a)[1+a]);return b(bN(function(e){var
-g=b(s[7][2],e),h=c(d,g)[1+g];if(0<=h){var
-i=f(L,e);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),e)}return 0}var
-ab=cC(J(s[1],aa));if(hj<l[1])S(Fb);var
+e=cT(t,c(z,a)[1+a]);return b(bY(function(e){var
+g=b(t[7][2],e),h=c(d,g)[1+g];if(0<=h){var
+i=f(M,e);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),e)}return 0}var
+ab=cC(I(t[1],aa));if(ke<l[1])U(Fg);var
 h=l[1],i=j(h,function(b){var
-a=z(0,4);R(a,b,1.);return a}),g=j(h,function(a){return z(0,4)}),t=o(h,0);function
-m(b,a){return a4(Q(b,a),0.)}w(function(d){var
-a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;R(i[1+b],a,f);return R(c(g,a)[1+a],b,0)},ab);function
+a=y(0,4);P(a,b,1.);return a}),g=j(h,function(a){return y(0,4)}),u=o(h,0);function
+m(b,a){return aW(R(b,a),0.)}v(function(d){var
+a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;P(i[1+b],a,f);return P(c(g,a)[1+a],b,0)},ab);function
 B(a){var
-b=c(g,a)[1+a][1];return aL(c(i,a)[1+a][1],b)}var
-T=J(h,function(a){return[0,B(a),a]}),n=o(h,1.),p=o(h,0),k=1,r=0,q=b(eA[37],T);for(;;){if(b(eA[2],q)){var
-U=k?[0,[0,n,O(al(r)),p,t]]:k,ac=l[1];return bj(function(e){var
-i=M(function(a,b){return c(K,a)[1+a]?b:0.},ae),k=o(ac,0.);u(function(a,d){var
+b=c(g,a)[1+a][1];return aI(c(i,a)[1+a][1],b)}var
+S=I(h,function(a){return[0,B(a),a]}),n=o(h,1.),p=o(h,0),k=1,s=0,q=b(eF[37],S);for(;;){if(b(eF[2],q)){var
+T=k?[0,[0,n,O(al(s)),p,u]]:k,ac=l[1];return bl(function(e){var
+i=N(function(a,b){return c(K,a)[1+a]?b:0.},ae),k=o(ac,0.);r(function(a,d){var
 e=0<=d?1:0;if(e)var
-h=cS(P,c(y,a)[1+a]),j=0.,l=N(function(c,a){var
-d=f(i,b(P[7][2],a));return c+f(L,a)*d},j,h),g=ar(k,d,f(A[6],y[1+a])+l);else
+h=cT(Q,c(z,a)[1+a]),j=0.,l=L(function(c,a){var
+d=f(i,b(Q[7][2],a));return c+f(M,a)*d},j,h),g=ao(k,d,f(A[6],z[1+a])+l);else
 var
 g=e;return g},d);var
-a=aH(k),l=e[2];bu(function(b){var
-d=c(e[4],b)[1+b];return w(function(c){var
-d=c[1];return ar(a,d,f(a,d)-c[2]*f(a,b))},d)},l);var
+a=aC(k),l=e[2];bf(function(b){var
+d=c(e[4],b)[1+b];return v(function(c){var
+d=c[1];return ao(a,d,f(a,d)-c[2]*f(a,b))},d)},l);var
 j=a.length-1-1|0;if(!(j<0)){var
 g=j;for(;;){var
-h=c(e[2],g)[1+g],m=f(e[1],h),n=c(e[3],h)[1+h],p=b(nO(a),n);ar(a,h,(f(a,h)-p)/m);var
+h=c(e[2],g)[1+g],m=f(e[1],h),n=c(e[3],h)[1+h],p=b(nQ(a),n);ao(a,h,(f(a,h)-p)/m);var
 q=g-1|0;if(0!==g){var
-g=q;continue}break}}u(function(d,b){var
-c=0<=b?1:0,e=c?ar(i,d,f(a,b)):c;return e},d);return[0,d,e,i]},U)}var
-v=b(eA[24],q),a=v[2],C=e(eA[6],v,q),D=B(a);if((2*v[1]|0)<D)var
-G=k,F=r,E=e(eA[4],[0,D,a],C);else{var
-x=c(i,a)[1+a];ar(n,a,m(x,a));eb(x,a);if(f(n,a)==0.)var
-I=0,H=eA[1];else
+g=q;continue}break}}r(function(d,b){var
+c=0<=b?1:0,e=c?ao(i,d,f(a,b)):c;return e},d);return[0,d,e,i]},T)}var
+w=b(eF[24],q),a=w[2],C=e(eF[6],w,q),D=B(a);if((2*w[1]|0)<D)var
+G=k,F=s,E=e(eF[4],[0,D,a],C);else{var
+x=c(i,a)[1+a];ao(n,a,m(x,a));c6(x,a);if(f(n,a)==0.)var
+J=0,H=eF[1];else
 var
-I=k,H=C;var
-V=[0,a,r],W=0,X=bc(as,ea(function(c,b,a){return[0,[0,c,b],a]},x,W));c(p,a)[1+a]=X;var
-Y=p[1+a];w(function(d){return function(b){var
-a=b[1];return eb(c(g,a)[1+a],d)}}(a),Y);eb(c(g,a)[1+a],a);var
-Z=0,_=g[1+a],$=bc(bq,ea(function(b,c,a){return[0,b,a]},_,Z));w(function(a){return function(b){var
-d=c(i,b)[1+b],h=f(n,a),e=m(d,a)/h;eb(d,a);t[1+a]=[0,[0,b,e],c(t,a)[1+a]];var
-j=c(p,a)[1+a];return w(function(f){var
-a=f[1],h=e*f[2];R(d,a,m(d,a)-h);return R(c(g,a)[1+a],b,0)},j)}}(a),$);var
-G=I,F=V,E=H}var
-k=G,r=F,q=E;continue}}function
-nQ(a,d){var
-b=a[1],e=b[1],g=ez(function(b){var
+J=k,H=C;var
+V=[0,a,s],W=0,X=be(ap,eg(function(c,b,a){return[0,[0,c,b],a]},x,W));c(p,a)[1+a]=X;var
+Y=p[1+a];v(function(d){return function(b){var
+a=b[1];return c6(c(g,a)[1+a],d)}}(a),Y);c6(c(g,a)[1+a],a);var
+Z=0,_=g[1+a],$=be(br,eg(function(b,c,a){return[0,b,a]},_,Z));v(function(a){return function(b){var
+d=c(i,b)[1+b],h=f(n,a),e=m(d,a)/h;c6(d,a);u[1+a]=[0,[0,b,e],c(u,a)[1+a]];var
+j=c(p,a)[1+a];return v(function(f){var
+a=f[1],h=e*f[2];P(d,a,m(d,a)-h);return P(c(g,a)[1+a],b,0)},j)}}(a),$);var
+G=J,F=V,E=H}var
+k=G,s=F,q=E;continue}}function
+nS(a,d){var
+b=a[1],e=b[1],g=eE(function(b){var
 e=c(d,b)[1+b];return 0.<f(a[6],e)?1:0},e);function
-h(a){return cS(b,c(d,a)[1+a])}return nN(a,cC(J(b[1],h)),g)}function
-nR(g,q,p,o,k){var
-d=g[1],h=dg(d[5],k),c=h[1];function
+h(a){return cT(b,c(d,a)[1+a])}return nP(a,cC(I(b[1],h)),g)}function
+nT(g,q,p,o,k){var
+d=g[1],h=dj(d[5],k),c=h[1];function
 l(e){var
-h=dg(d[6],c+e|0),j=h[1],k=h[2],i=0.;if(k<j)var
+h=dj(d[6],c+e|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
 r=f(o,b(d[7][2],a)),n=m+f(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
 l=n;break}}return q*(f(g[6],c+e|0)+l)}var
-i=j((h[2]-c|0)+1|0,l),e=a5(ab,dt,i),a=0,m=e-eH*(1.+Math.abs(e));for(;;){if(f(i,a)<m){var
+i=j((h[2]-c|0)+1|0,l),e=a7(ag,dz,i),a=0,m=e-dr*(1.+Math.abs(e));for(;;){if(f(i,a)<m){var
 a=a+1|0;continue}return[0,e,c+a|0]}}function
-nS(d,B,r){var
-i=d[1],l=d[1][1],m=i[4]?1.:eI,C=d[4];if(C){var
-Q=d[3],D=M(function(a,b){return c(d[2],a)[1+a]?b:0.},Q),E=j(l[1],l[5][2]),R=C[1];bu(function(a){var
-b=nR(i,m,r,D,a);ar(D,a,m*b[1]);var
+nU(d,B,r){var
+i=d[1],l=d[1][1],m=i[4]?1.:eK,C=d[4];if(C){var
+Q=d[3],D=N(function(a,b){return c(d[2],a)[1+a]?b:0.},Q),E=j(l[1],l[5][2]),R=C[1];bf(function(a){var
+b=nT(i,m,r,D,a);ao(D,a,m*b[1]);var
 d=b[2];c(E,a)[1+a]=d;return 0},R);return[0,E]}if(B)var
-k=aH(B[1]);else{var
-n=d[1],a=n[1],u=j(a[1],a[5][2]),h=o(a[1],-1),p=o(a[1],0),v=a[1]-1|0;if(!(v<0)){var
-g=v;for(;;){if(1-c(d[2],g)[1+g]){var
-O=fz(dg(a[5],g));w(function(f){return function(d){var
-e=cS(a,d);return w(function(e){var
+k=aC(B[1]);else{var
+n=d[1],a=n[1],u=j(a[1],a[5][2]),h=o(a[1],-1),p=o(a[1],0),w=a[1]-1|0;if(!(w<0)){var
+g=w;for(;;){if(1-c(d[2],g)[1+g]){var
+O=fC(dj(a[5],g));v(function(f){return function(d){var
+e=cT(a,d);return v(function(e){var
 d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),O)}var
 P=g-1|0;if(0!==g){var
 g=P;continue}break}}var
-H=a[1],x=ez(function(a){return n[11]?c(d[2],a)[1+a]:c(n[9],a)[1+a]},H),y=[0,0];w(function(a){c(h,a)[1+a]=0;return 0},x);var
+H=a[1],x=eE(function(a){return n[11]?c(d[2],a)[1+a]:c(n[9],a)[1+a]},H),y=[0,0];v(function(a){c(h,a)[1+a]=0;return 0},x);var
 q=x;for(;;){if(0!==q){y[1]++;var
 q=bE(function(a){var
-d=c(p,a)[1+a];return b(bl(function(a){var
+d=c(p,a)[1+a];return b(bd(function(a){var
 b=c(h,a)[1+a]<0?1:0;if(b){var
 e=y[1];c(h,a)[1+a]=e;var
 d=1}else
 var
 d=b;return d}),d)},q);continue}var
-z=a[1]-1|0,I=0;if(!(z<0)){var
-e=I;for(;;){if(1-c(d[2],e)[1+e]){var
-K=fz(dg(a[5],e)),A=d2(function(g){return function(d){var
-e=cS(a,d);return cZ(function(i){var
+z=a[1]-1|0,J=0;if(!(z<0)){var
+e=J;for(;;){if(1-c(d[2],e)[1+e]){var
+K=fC(dj(a[5],e)),A=d8(function(g){return function(d){var
+e=cT(a,d);return c2(function(i){var
 d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(e),K);if(A){var
 L=A[1];c(u,e)[1+e]=L}}var
-N=e+1|0;if(z!==e){var
-e=N;continue}break}}var
+M=e+1|0;if(z!==e){var
+e=M;continue}break}}var
 k=u;break}}var
-s=hr;for(;;){var
-F=nQ(i,k),t=nP(i,k,r,F[1],F[2],o(l[1],1));if(t){var
-S=t[1][3],T=function(a){return a},U=J(l[1],T),G=b(bN(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
-b=nR(i,m,r,h,a),e=b[1],g=m*f(h,a)+eH*(1.+Math.abs(e))<e?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(S)),U);w(function(a){var
+s=hu;for(;;){var
+F=nS(i,k),t=nR(i,k,r,F[1],F[2],o(l[1],1));if(t){var
+S=t[1][3],T=function(a){return a},U=I(l[1],T),G=b(bY(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
+b=nT(i,m,r,h,a),e=b[1],g=m*f(h,a)+dr*(1.+Math.abs(e))<e?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(S)),U);v(function(a){var
 b=a[1],d=a[2];c(k,b)[1+b]=d;return 0},G);if(0!==G&&1<s){var
 s=s-1|0;continue}return[0,k]}return t}}function
-nT(t,n,N,M){var
-m=t[1],d=t[1][1];function
-v(a){return cS(d,c(n,a)[1+a])}var
-x=nQ(m,n),y=x[2],z=x[1],O=[0,d[4],0];function
+nV(u,n,N,M){var
+m=u[1],d=u[1][1];function
+w(a){return cT(d,c(n,a)[1+a])}var
+x=nS(m,n),y=x[2],z=x[1],O=[0,d[4],0];function
 P(a){if(c(z,a)[1+a])return 0;var
-b=v(a);return k(d[7][2],b)}var
-Q=j(d[1],P),A=jn(d[1],Q,O);function
+b=w(a);return k(d[7][2],b)}var
+Q=j(d[1],P),A=jo(d[1],Q,O);function
 R(a){return a}var
-S=J(d[1],R);if(cZ(function(a){var
-b=c(A,a)[1+a],d=b?qk<=f(y,a)?1:0:b;return d},S))return 0;var
-p=nP(m,n,N,z,y,A);if(p){var
-q=p[1],e=q[2],r=q[1],B=o(e[1].length-1,0.),C=d[4],T=q[3];if(0<=c(r,C)[1+C]){var
-D=d[4];ar(B,c(r,D)[1+D],1.)}var
-a=aH(B),H=e[2];bu(function(b){ar(a,b,f(a,b)/f(e[1],b));var
-d=c(e[3],b)[1+b];return w(function(c){var
-d=c[1];return ar(a,d,f(a,d)-c[2]*f(a,b))},d)},H);var
-s=a.length-1-1|0;if(!(s<0)){var
-g=s;for(;;){var
-i=c(e[2],g)[1+g],I=c(e[4],i)[1+i],K=b(nO(a),I);ar(a,i,f(a,i)-K);var
+S=I(d[1],R);if(c2(function(a){var
+b=c(A,a)[1+a],d=b?qo<=f(y,a)?1:0:b;return d},S))return 0;var
+p=nR(m,n,N,z,y,A);if(p){var
+q=p[1],e=q[2],s=q[1],B=o(e[1].length-1,0.),C=d[4],T=q[3];if(0<=c(s,C)[1+C]){var
+D=d[4];ao(B,c(s,D)[1+D],1.)}var
+a=aC(B),H=e[2];bf(function(b){ao(a,b,f(a,b)/f(e[1],b));var
+d=c(e[3],b)[1+b];return v(function(c){var
+d=c[1];return ao(a,d,f(a,d)-c[2]*f(a,b))},d)},H);var
+t=a.length-1-1|0;if(!(t<0)){var
+g=t;for(;;){var
+i=c(e[2],g)[1+g],J=c(e[4],i)[1+i],K=b(nQ(a),J);ao(a,i,f(a,i)-K);var
 L=g-1|0;if(0!==g){var
 g=L;continue}break}}var
-h=o(M,0.);u(function(i,g){var
+h=o(M,0.);r(function(i,g){var
 e=0<=g?1:0;if(e){var
-j=v(i);return w(function(e){var
-i=c(m[3],e)[1+e],j=f(T,b(d[7][2],e));return ar(h,i,f(h,i)+f(a,g)*j)},j)}return e},r);var
-E=eZ(cE,h);if(E)var
+j=w(i);return v(function(e){var
+i=c(m[3],e)[1+e],j=f(T,b(d[7][2],e));return ao(h,i,f(h,i)+f(a,g)*j)},j)}return e},s);var
+E=e1(cF,h);if(E)var
 U=m[5]?l(function(a){return-a},h):h,F=[0,U];else
 var
 F=E;var
 G=F}else
 var
 G=p;return G}function
-jo(c,a){if(a!=0.&&cE(a)){var
-d=kY(a),e=cz(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bK<f)){var
+jp(c,a){if(a!=0.&&cF(a)){var
+d=k0(a),e=cz(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bK<f)){var
 i=0;if(f==bK&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
 g=b+1.;return cz(g,d[2]-c|0)}return a}function
-bR(c,b){var
-a=[0,0.];u(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}function
-fA(b,a){return l(function(b){return bR(b,a)},b)}function
-nU(d){var
-a=d.length-1,b=j(a,function(a){return 1./Math.sqrt(ab(f(c(d,a)[1+a],a),cr))}),g=M(function(c,a){return M(function(d,a){return a*f(b,c)*f(b,d)},a)},d),e=j(a,function(b){return nI(g,j(a,function(a){return a===b?1.:0.}))});return j(a,function(d){return j(a,function(a){var
+bQ(c,b){var
+a=[0,0.];r(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}function
+fD(b,a){return l(function(b){return bQ(b,a)},b)}function
+nW(d){var
+a=d.length-1,b=j(a,function(a){return 1./Math.sqrt(ag(f(c(d,a)[1+a],a),cr))}),g=N(function(c,a){return N(function(d,a){return a*f(b,c)*f(b,d)},a)},d),e=j(a,function(b){return nK(g,j(a,function(a){return a===b?1.:0.}))});return j(a,function(d){return j(a,function(a){var
 g=f(b,a),h=f(b,d),i=f(c(e,d)[1+d],a);return bK*(f(c(e,a)[1+a],d)+i)*h*g})})}var
-Fc=6;function
-Fd(bs,L,br,ca,b$,ac,T,bp){var
-a=bs[1],d=bs[2],aW=0<d[5]?1:0;if(aW)var
-an=aW;else{var
-a9=0!==dc(d)?1:0;if(a9)var
+Fh=6;function
+Fi(bt,L,bs,ca,b$,ab,S,bq){var
+a=bt[1],d=bt[2],aV=0<d[5]?1:0;if(aV)var
+an=aV;else{var
+a9=0!==df(d)?1:0;if(a9)var
 an=a9;else
 var
-b0=1-az(d[1],Fa),an=b0||(0!==d[9]?1:0)}if(an)S(t(E7,t(d[1],E6)));var
-aX=o(a[3],0),aY=a[1]-1|0,bI=0;if(!(aY<0)){var
+b0=1-az(d[1],Ff),an=b0||(0!==d[9]?1:0)}if(an)U(u(Fa,u(d[1],E$)));var
+aY=o(a[3],0),aZ=a[1]-1|0,bI=0;if(!(aZ<0)){var
 C=bI;for(;;){var
-a2=b(a[5][2],C),a6=b(a[5][2],C+1|0)-1|0;if(!(a6<a2)){var
-P=a2;for(;;){var
-a7=b(a[6][2],P),a8=b(a[6][2],P+1|0)-1|0;if(!(a8<a7)){var
-R=a7;for(;;){c(aX,R)[1+R]=C;var
-bZ=R+1|0;if(a8!==R){var
-R=bZ;continue}break}}var
-bX=P+1|0;if(a6!==P){var
-P=bX;continue}break}}var
-bW=C+1|0;if(aY!==C){var
-C=bW;continue}break}}function
-aZ(b,c){return b?j(a[1],b[1][2]):o(a[1],c)}var
-ao=aZ(d[10],0),bJ=aZ(d[11],1),ap=F(d[1],E8),Z=F(d[1],E9);function
-bL(a){if(ap){var
-b=c(ao,a)[1+a],d=b||1-c(bJ,a)[1+a];return d}var
-e=Z?c(ao,a)[1+a]:Z;return e}var
-aq=j(a[1],bL);function
-bM(a){if(ap)return c(ao,a)[1+a]?1.:0.;var
-e=d[12];if(e&&Z&&c(aq,a)[1+a])return b(e[1][2],a);return 0.}var
-a0=j(a[1],bM),bP=F(d[1],E_);function
-bQ(a){var
-b=c(aq,a)[1+a];if(b)var
-e=1-ap,d=e||(0.<f(a0,a)?1:0);else
+a3=b(a[5][2],C),a4=b(a[5][2],C+1|0)-1|0;if(!(a4<a3)){var
+P=a3;for(;;){var
+a5=b(a[6][2],P),a8=b(a[6][2],P+1|0)-1|0;if(!(a8<a5)){var
+Q=a5;for(;;){c(aY,Q)[1+Q]=C;var
+bZ=Q+1|0;if(a8!==Q){var
+Q=bZ;continue}break}}var
+bW=P+1|0;if(a4!==P){var
+P=bW;continue}break}}var
+bV=C+1|0;if(aZ!==C){var
+C=bV;continue}break}}function
+a0(b,c){return b?j(a[1],b[1][2]):o(a[1],c)}var
+aq=a0(d[10],0),bJ=a0(d[11],1),ar=F(d[1],Fb),Y=F(d[1],Fc);function
+bL(a){if(ar){var
+b=c(aq,a)[1+a],d=b||1-c(bJ,a)[1+a];return d}var
+e=Y?c(aq,a)[1+a]:Y;return e}var
+as=j(a[1],bL);function
+bM(a){if(ar)return c(aq,a)[1+a]?1.:0.;var
+e=d[12];if(e&&Y&&c(as,a)[1+a])return b(e[1][2],a);return 0.}var
+a1=j(a[1],bM),bO=F(d[1],Fd);function
+bP(a){var
+b=c(as,a)[1+a];if(b)var
+e=1-ar,d=e||(0.<f(a1,a)?1:0);else
 var
 d=b;return d}var
-bS=j(a[1],bQ),a1=d[8],bT=a1?j(a[2],a1[1][2]):o(a[2],0.),bU=d[4],bV=F(d[2],E$),_=[0,a,aX,j(a[3],ca[2]),bV,bU,bT,aq,a0,bS,Z,bP],v=_[1],b7=v[1],b9=ez(function(a){var
-b=fz(dg(v[5],a));return cZ(function(a){return 0.<f(_[6],a)?1:0},b)},b7);function
+bR=j(a[1],bP),a2=d[8],bS=a2?j(a[2],a2[1][2]):o(a[2],0.),bT=d[4],bU=F(d[2],Fe),_=[0,a,aY,j(a[3],ca[2]),bU,bT,bS,as,a1,bR,Y,bO],w=_[1],b7=w[1],b9=eE(function(a){var
+b=fC(dj(w[5],a));return c2(function(a){return 0.<f(_[6],a)?1:0},b)},b7);function
 b_(a){return a}var
-bh=nN(_,J(v[3],b_),b9),bk=bh[1];function
-bm(a){var
-b=fz(dg(v[5],a));return bE(function(a){var
-b=cS(v,a);return k(v[7][2],b)},b)}var
-bn=l(function(a){return 1-a},bk),bo=v[1],G=o(bo,0),H=dv(0),ba=bo-1|0,a_=0,a$=1,b1=0;if(ba<0)var
+bj=nP(_,I(w[3],b_),b9),bm=bj[1];function
+bn(a){var
+b=fC(dj(w[5],a));return bE(function(a){var
+b=cT(w,a);return k(w[7][2],b)},b)}var
+bo=l(function(a){return 1-a},bm),bp=w[1],G=o(bp,0),H=dB(0),ba=bp-1|0,a_=0,a$=1,b1=0;if(ba<0)var
 at=a$,bb=a_;else{var
 g=b1,av=a$,au=a_;for(;;){var
-bd=c(bn,g)[1+g],b4=bd?0===c(G,g)[1+g]?1:0:bd;if(b4){ch([0,g,bm(g)],H);c(G,g)[1+g]=1;var
-K=av,$=au;for(;;){if(!lJ(H)){var
-be=lI(H),ay=be[2],aa=be[1];if(ay){var
+bc=c(bo,g)[1+g],b4=bc?0===c(G,g)[1+g]?1:0:bc;if(b4){ch([0,g,bn(g)],H);c(G,g)[1+g]=1;var
+K=av,$=au;for(;;){if(!lL(H)){var
+bg=lK(H),ay=bg[2],aa=bg[1];if(ay){var
 n=ay[1];ch([0,aa,ay[2]],H);var
-b6=c(bn,n)[1+n]?1===c(G,n)[1+n]?(d4(H),0):0===c(G,n)[1+n]?(c(G,n)[1+n]=1,ch([0,n,bm(n)],H),K):K:K,bg=b6,bf=$}else{c(G,aa)[1+aa]=2;var
-bg=K,bf=[0,aa,$]}var
-K=bg,$=bf;continue}var
+b6=c(bo,n)[1+n]?1===c(G,n)[1+n]?(d_(H),0):0===c(G,n)[1+n]?(c(G,n)[1+n]=1,ch([0,n,bn(n)],H),K):K:K,bi=b6,bh=$}else{c(G,aa)[1+aa]=2;var
+bi=K,bh=[0,aa,$]}var
+K=bi,$=bh;continue}var
 ax=K,aw=$;break}}else
 var
 ax=av,aw=au;var
 b5=g+1|0;if(ba!==g){var
 g=b5,av=ax,au=aw;continue}var
 at=ax,bb=aw;break}}var
-b2=at?[0,O(al(bb))]:at,h=[0,_,bk,bh[2],b2],bF=0;if(typeof
-T!=="number"&&1===T[0]){var
-aF=T[3],X=T[2],aI=T[1];if(B(fx(aI))===aF){var
-ai=O(fx(aI)),aj=O(fx(X)),bG=0,ak=aP(a5(function(a,b){return b<=0.03*X?a+1|0:a},bG,aj),E3),aJ=aj.length-1;if(0===aJ)var
-aK=1.;else
+b2=at?[0,O(al(bb))]:at,h=[0,_,bm,bj[2],b2],bF=0;if(typeof
+S!=="number"&&1===S[0]){var
+aG=S[3],X=S[2],aJ=S[1];if(B(fA(aJ))===aG){var
+ai=O(fA(aJ)),aj=O(fA(X)),bG=0,ak=aP(a7(function(a,b){return b<=0.03*X?a+1|0:a},bG,aj),E8),aK=aj.length-1;if(0===aK)var
+aL=1.;else
 var
-aV=cB(ak,aJ)-1|0,aK=ab(X-c(aj,aV)[1+aV]|0,1.);var
-aN=aF-1|0,aM=0;if(aN<ak)var
+aU=cB(ak,aK)-1|0,aL=ag(X-c(aj,aU)[1+aU]|0,1.);var
+aN=aG-1|0,aM=0;if(aN<ak)var
 aO=aM;else{var
-N=ak,A=aM;for(;;){var
-aS=N-1|0,aT=c(ai,aS)[1+aS],aE=0;if(A){var
-aU=A[1]-1|0;if(aT<1.5*c(ai,aU)[1+aU])var
+M=ak,A=aM;for(;;){var
+aR=M-1|0,aS=c(ai,aR)[1+aR],aF=0;if(A){var
+aT=A[1]-1|0;if(aS<1.5*c(ai,aT)[1+aT])var
 am=A;else
-aE=1}else
-aE=1;if(aE)var
-am=0.<aT?[0,N,A]:A;var
-bH=N+1|0;if(aN!==N){var
-N=bH,A=am;continue}var
+aF=1}else
+aF=1;if(aF)var
+am=0.<aS?[0,M,A]:A;var
+bH=M+1|0;if(aN!==M){var
+M=bH,A=am;continue}var
 aO=am;break}}var
 aQ=O(al(aO)),aB=[0,[0,aQ,l(function(b){var
-a=b-1|0;return c(ai,a)[1+a]},aQ),aK,X]];bF=1}}if(!bF)var
+a=b-1|0;return c(ai,a)[1+a]},aQ),aL,X]];bF=1}}if(!bF)var
 aB=0;var
-x=aB?aB[1]:S(Fe),U=br.length-1,q=B(L[4]),bv=b3(L),aC=bO(bq,aR(h[1][3])),s=o(U,[0,o(bv,0.),0.]);w(function(a){var
-b=cp(L,c(br,a)[1+a]),d=V(b[2]),e=[0,l(V,b[1]),d];c(s,a)[1+a]=e;return 0},aC);var
+x=aB?aB[1]:U(Fj),T=bs.length-1,q=B(L[4]),bv=b3(L),aD=bN(br,aX(h[1][3])),t=o(T,[0,o(bv,0.),0.]);v(function(a){var
+b=cp(L,c(bs,a)[1+a]),d=V(b[2]),e=[0,l(V,b[1]),d];c(t,a)[1+a]=e;return 0},aD);var
 cb=l(function(a){var
-b=a[1];return c1(function(a){return a!=0.?1:0},b)},s),bw=jl(L),bx=bw[2],r=bw[1],cc=l(function(a){return a[2]},s),cd=l(function(a){return a[1]},s),y=[0,L[8],cd,cc,r,bx],by=jj(L),ce=j(q,function(a){var
-b=c(by[2],a)[1+a];return V(p(c(by[1],a)[1+a],b))/2.}),ae=[m,function(a){return ey(y,nJ(y,ce),o(U,0.))}],af=x[3]<(jV*q|0)?1:0,cf=af?1.:cz(1.,-6);function
-W(a){return M(function(c,b){var
-d=bR(b,a);return f(bx,c)-d},r)}function
-ag(a){var
-b=gW(y,a);return[0,b,nH(y,a,b)]}function
+b=a[1];return cE(function(a){return a!=0.?1:0},b)},t),bw=jm(L),bx=bw[2],s=bw[1],cc=l(function(a){return a[2]},t),cd=l(function(a){return a[1]},t),z=[0,L[8],cd,cc,s,bx],by=jk(L),ce=j(q,function(a){var
+b=c(by[2],a)[1+a];return V(p(c(by[1],a)[1+a],b))/2.}),ac=[m,function(a){return eD(z,nL(z,ce),o(T,0.))}],ae=x[3]<(jV*q|0)?1:0,cf=ae?1.:cz(1.,-6);function
+W(a){return N(function(c,b){var
+d=bQ(b,a);return f(bx,c)-d},s)}function
+af(a){var
+b=g1(z,a);return[0,b,nJ(z,a,b)]}function
 ah(h,b){return j(q,function(i){var
-a=[0,0.];u(function(d,b){var
+a=[0,0.];r(function(d,b){var
 e=b!=0.?1:0;if(e){var
 j=b*f(c(h,d)[1+d],i);a[1]=a[1]+j;var
 g=0}else
 var
 g=e;return g},b);return a[1]})}function
-aD(d,a){var
-b=c(s,a)[1+a],e=b[2];return bR(b[1],d)+e}function
+aE(d,a){var
+b=c(t,a)[1+a],e=b[2];return bQ(b[1],d)+e}function
 bz(d,b,i,h){var
-e=ag(d),j=e[2],k=e[1],a=d3(q,q,0.);function
-g(e,d){return u(function(b,g){return u(function(d,h){var
-i=f(c(a,b)[1+b],d)+e*g*h;return ar(a[1+b],d,i)},d)},d)}w(function(a){var
+e=af(d),j=e[2],k=e[1],a=e0(q,q,0.);function
+g(e,d){return r(function(b,g){return r(function(d,h){var
+i=f(c(a,b)[1+b],d)+e*g*h;return ao(a[1+b],d,i)},d)},d)}v(function(a){var
 d=0.<f(b,a)?1:0;if(d){var
-e=ab(aD(k,a),cr),h=ah(j,c(s,a)[1+a][1]);return g(i*f(b,a)/(e*e),h)}return d},aC);var
-l=W(d);u(function(c,b){var
-a=ab(f(l,c),1e-150);return g(h*bK/(a*a),b)},r);return a}function
+e=ag(aE(k,a),cr),h=ah(j,c(t,a)[1+a][1]);return g(i*f(b,a)/(e*e),h)}return d},aD);var
+l=W(d);r(function(c,b){var
+a=ag(f(l,c),1e-150);return g(h*bK/(a*a),b)},s);return a}function
 bA(a){var
-b=h[1][3];return l(function(b){return c2(1.,ab(0.,aD(a,b)))},b)}function
+b=h[1][3];return l(function(b){return c4(1.,ag(0.,aE(a,b)))},b)}function
 bB(d){var
-b=o(bv,0.);w(function(a){var
+b=o(bv,0.);v(function(a){var
 e=f(d,a)!=0.?1:0;if(e){var
-g=c(s,a)[1+a][1];return u(function(e,c){var
-g=c!=0.?1:0,h=g?ar(b,e,f(b,e)+f(d,a)*c):g;return h},g)}return e},aC);return b}var
-ci=h[1][4]===h[1][5]?1:0,bC=z(0,50);function
+g=c(t,a)[1+a][1];return r(function(e,c){var
+g=c!=0.?1:0,h=g?ao(b,e,f(b,e)+f(d,a)*c):g;return h},g)}return e},aD);return b}var
+ci=h[1][4]===h[1][5]?1:0,bC=y(0,50);function
 bD(F){if(F){var
-ay=F[2],L=F[1],aB=Q(bC,F);if(aB)return aB[1];var
-aC=B(ay),X=bD(ay),G=X[3],a=X[2],Z=ey(y,ey(y,X[1],L),L),be=28,aE=l(function(a){return jo(be,a)},Z),bf=W(Z),bg=W(aE),bh=M(function(b,a){return bK*f(bf,b)<a?1:0},bg),g=eZ(function(a){return a},bh)?aE:Z,aF=f(x[2],aC)/(x[3]+f(x[2],0)),aI=ag(g),bk=aI[2],_=bA(aI[1]),$=1.<=aF?1:0,bm=af||G,al=0,bn=1-bm;if(0===a)al=1;else{var
-aX=0;if(!G&&(!$||!(1<B(a)))){al=1;aX=1}if(!aX)var
-S=a,R=G,P=a}if(al){var
-bo=a?[0,a[1]]:a,aJ=nS(h,bo,_);if(aJ){var
-H=aJ[1],aY=0;if(bn&&!$){var
-aM=bz(g,L,1.,1.),aa=j(q,function(a){return 1./Math.sqrt(f(c(aM,a)[1+a],a))}),aN=nU(M(function(b,a){return M(function(c,a){return a*f(aa,b)*f(aa,c)},a)},aM)),T=aN.length-1,A=d3(T,T,0.),am=T-1|0,aZ=0;if(!(am<0)){var
-d=aZ;for(;;){var
-a0=0;if(!(d<0)){var
-e=a0;for(;;){var
-an=f(c(aN,d)[1+d],e),ao=e-1|0,a2=0;if(ao<0)var
+ay=F[2],L=F[1],aB=R(bC,F);if(aB)return aB[1];var
+aD=B(ay),X=bD(ay),G=X[3],a=X[2],Y=eD(z,eD(z,X[1],L),L),bg=28,aF=l(function(a){return jp(bg,a)},Y),bh=W(Y),bi=W(aF),bj=N(function(b,a){return bK*f(bh,b)<a?1:0},bi),g=e1(function(a){return a},bj)?aF:Y,aG=f(x[2],aD)/(x[3]+f(x[2],0)),aI=af(g),bm=aI[2],_=bA(aI[1]),$=1.<=aG?1:0,bn=ae||G,al=0,bo=1-bn;if(0===a)al=1;else{var
+aY=0;if(!G&&(!$||!(1<B(a)))){al=1;aY=1}if(!aY)var
+S=a,Q=G,P=a}if(al){var
+bp=a?[0,a[1]]:a,aJ=nU(h,bp,_);if(aJ){var
+H=aJ[1],aZ=0;if(bo&&!$){var
+aM=bz(g,L,1.,1.),aa=j(q,function(a){return 1./Math.sqrt(f(c(aM,a)[1+a],a))}),aN=nW(N(function(b,a){return N(function(c,a){return a*f(aa,b)*f(aa,c)},a)},aM)),U=aN.length-1,A=e0(U,U,0.),am=U-1|0,a0=0;if(!(am<0)){var
+d=a0;for(;;){var
+a1=0;if(!(d<0)){var
+e=a1;for(;;){var
+an=f(c(aN,d)[1+d],e),aq=e-1|0,a3=0;if(aq<0)var
 V=an;else{var
-C=a2,ap=an;for(;;){var
-a8=f(c(A,e)[1+e],C),aq=ap-f(c(A,d)[1+d],C)*a8,a9=C+1|0;if(ao!==C){var
-C=a9,ap=aq;continue}var
-V=aq;break}}var
-a6=d===e?Math.sqrt(V):V/f(c(A,e)[1+e],e);ar(c(A,d)[1+d],e,a6);var
-a7=e+1|0;if(d!==e){var
-e=a7;continue}break}}var
-a1=d+1|0;if(am!==d){var
-d=a1;continue}break}}var
-aO=M(function(b,a){return l(function(a){return a*f(aa,b)},a)},A),br=W(g),K=o(aP(q,1),1),at=q-1|0,a_=1;if(!(at<1)){var
+C=a3,ar=an;for(;;){var
+a8=f(c(A,e)[1+e],C),as=ar-f(c(A,d)[1+d],C)*a8,a9=C+1|0;if(aq!==C){var
+C=a9,ar=as;continue}var
+V=as;break}}var
+a4=d===e?Math.sqrt(V):V/f(c(A,e)[1+e],e);ao(c(A,d)[1+d],e,a4);var
+a5=e+1|0;if(d!==e){var
+e=a5;continue}break}}var
+a2=d+1|0;if(am!==d){var
+d=a2;continue}break}}var
+aO=N(function(b,a){return l(function(a){return a*f(aa,b)},a)},A),bs=W(g),K=o(aP(q,1),1),at=q-1|0,a_=1;if(!(at<1)){var
 n=a_;for(;;){var
 av=n-1|0,aw=16<=c(K,av)[1+av]?1:0,ba=aw?37:aw,ax=n-1|0,bb=(2*c(K,ax)[1+ax]|0)^ba;c(K,n)[1+n]=bb;var
-bd=n+1|0;if(at!==n){var
-n=bd;continue}break}}var
-au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},a$=j(nM,function(b){return j(q,function(a){return 1.-2.*(au(b&c(K,a)[1+a])%2|0)})}),bs=l(function(c){var
-b=fA(aO,c),a=[0,0.];u(function(d,c){var
-e=ab(f(br,d),cr),g=bR(c,b)/e;a[1]=ab(a[1],g);return 0},r);var
-d=c2(1.,0.9/ab(a[1],cr));return M(function(b,a){return jo(28,f(g,b)+d*a)},b)},a$),bv=cB(nM,cy(eM,aP(h[1][1][3],1))),bw=ag(g)[2],aQ=z(0,16),p=[0,[0]],t=[0,[0]],ad=function(d,z){var
+bc=n+1|0;if(at!==n){var
+n=bc;continue}break}}var
+au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},a$=j(nO,function(b){return j(q,function(a){return 1.-2.*(au(b&c(K,a)[1+a])%2|0)})}),bt=l(function(c){var
+b=fD(aO,c),a=[0,0.];r(function(d,c){var
+e=ag(f(bs,d),cr),g=bQ(c,b)/e;a[1]=ag(a[1],g);return 0},s);var
+d=c4(1.,0.9/ag(a[1],cr));return N(function(b,a){return jp(28,f(g,b)+d*a)},b)},a$),bv=cB(nO,cy(eO,aP(h[1][1][3],1))),bw=af(g)[2],aQ=y(0,16),p=[0,[0]],u=[0,[0]],ad=function(d,z){var
 a=h[1][1];function
-s(b){if(c(h[2],b)[1+b])return 0;var
-e=cS(a,c(d,b)[1+b]);return k(a[7][2],e)}var
-v=j(a[1],s),w=jn(a[1],v,[0,a[4],0]),x=a[1],y=ez(function(a){return c(w,a)[1+a]},x),g=k(function(a){return c(d,a)[1+a]},y),i=Q(aQ,g);if(i)var
+t(b){if(c(h[2],b)[1+b])return 0;var
+e=cT(a,c(d,b)[1+b]);return k(a[7][2],e)}var
+v=j(a[1],t),w=jo(a[1],v,[0,a[4],0]),x=a[1],y=eE(function(a){return c(w,a)[1+a]},x),g=k(function(a){return c(d,a)[1+a]},y),i=R(aQ,g);if(i)var
 e=i[1];else{var
-C=nT(h,d,_,U),r=bj(function(b){var
+C=nV(h,d,_,T),s=bl(function(b){var
 d=ah(bw,bB(b)),a=j(q,function(e){var
-a=[0,0.];u(function(b,d){var
-g=d*f(c(aO,b)[1+b],e);a[1]=a[1]+g;return 0},d);return a[1]}),e=ab(Math.sqrt(bR(a,a)),cr);return l(function(a){return a/e},a)},C);aG(aQ,g,r);var
-e=r}if(e){var
-m=e[1],b=[0,0],A=p[1];u(function(e,d){var
-a=0===b[1]?1:0,c=a?0.999<bR(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
-n=0===b[1]?1:0,B=n?z:n;if(B){p[1]=bt(p[1],[0,[0,d,m]]);t[1]=bt(t[1],[0,0]);b[1]=[0,p[1].length-1-1|0]}var
+a=[0,0.];r(function(b,d){var
+g=d*f(c(aO,b)[1+b],e);a[1]=a[1]+g;return 0},d);return a[1]}),e=ag(Math.sqrt(bQ(a,a)),cr);return l(function(a){return a/e},a)},C);aH(aQ,g,s);var
+e=s}if(e){var
+m=e[1],b=[0,0],A=p[1];r(function(e,d){var
+a=0===b[1]?1:0,c=a?0.999<bQ(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
+n=0===b[1]?1:0,B=n?z:n;if(B){p[1]=bu(p[1],[0,[0,d,m]]);u[1]=bu(u[1],[0,0]);b[1]=[0,p[1].length-1-1|0]}var
 o=b[1]}else
 var
-o=e;return o},bx=J(bv,function(a){return a}),by=[0,H,b(bN(function(a){return nS(h,[0,H],bA(gW(y,c(bs,a)[1+a])))}),bx)];w(function(e){var
+o=e;return o},bx=I(bv,function(a){return a}),by=[0,H,b(bY(function(a){return nU(h,[0,H],bA(g1(z,c(bt,a)[1+a])))}),bx)];v(function(e){var
 b=ad(e,1);if(b){var
-a=b[1],f=c(t[1],a)[1+a]+1|0;c(t[1],a)[1+a]=f;var
+a=b[1],f=c(u[1],a)[1+a]+1|0;c(u[1],a)[1+a]=f;var
 d=0}else
 var
 d=b;return d},by);var
-aS=ad(H,0),bE=function(a){return a},bF=J(p[1].length-1,bE),ai=bc(function(b,a){var
-d=-c(t[1],a)[1+a]|0,e=[0,cX(aS,[0,a]),d,a],f=-c(t[1],b)[1+b]|0;return as([0,cX(aS,[0,b]),f,b],e)},bF),aT=function(b,a){return f5(function(a,c){return a<b?1:0},a)},aU=function(a){return c(p[1],a)[1+a][1]};if(0===ai)var
+aR=ad(H,0),bE=function(a){return a},bF=I(p[1].length-1,bE),ai=be(function(b,a){var
+d=-c(u[1],a)[1+a]|0,e=[0,c0(aR,[0,a]),d,a],f=-c(u[1],b)[1+b]|0;return ap([0,c0(aR,[0,b]),f,b],e)},bF),aS=function(b,a){return f9(function(a,c){return a<b?1:0},a)},aT=function(a){return c(p[1],a)[1+a][1]};if(0===ai)var
 aj=0===a?[0,H,0]:a;else
 if(0===a)var
-aj=k(aU,aT(E4,ai));else{var
-ak=aT(B(a),ai),v=O(k(function(a){return ad(a,0)},a)),aV=[0,b(bl(function(a){return 1-lE([0,a],v)}),ak)];u(function(a,b){var
-e=aR(cg(v,0,a));if(b&&az(b[1],ak)&&!az(b,e))return 0;var
-d=aV[1];if(d){var
-f=[0,d[1]];c(v,a)[1+a]=f;aV[1]=d[2];return 0}var
-g=[0,bY(ak)];c(v,a)[1+a]=g;return 0},v);var
-bG=aR(v),aj=k(function(a){return aU(a4(a,0))},bG)}var
-N=aj;aY=1}if(!aY)var
-N=[0,H,0];if($)var
-S=N,R=G,P=a;else
+aj=k(aT,aS(E9,ai));else{var
+ak=aS(B(a),ai),w=O(k(function(a){return ad(a,0)},a)),aU=[0,b(bd(function(a){return 1-lF([0,a],w)}),ak)];r(function(a,b){var
+e=aX(cg(w,0,a));if(b&&az(b[1],ak)&&!az(b,e))return 0;var
+d=aU[1];if(d){var
+f=[0,d[1]];c(w,a)[1+a]=f;aU[1]=d[2];return 0}var
+g=[0,bX(ak)];c(w,a)[1+a]=g;return 0},w);var
+bG=aX(w),aj=k(function(a){return aT(aW(a,0))},bG)}var
+M=aj;aZ=1}if(!aZ)var
+M=[0,H,0];if($)var
+S=M,Q=G,P=a;else
 var
-S=N,R=0.25<=aF?1:0,P=N}else
+S=M,Q=qk<=aG?1:0,P=M}else
 var
-S=0,R=G,P=a}var
-aK=k(function(a){return nT(h,a,_,U)},S),bq=az(0,aK)?0:k(function(G){var
-t=ah(bk,bB(eV(G))),H=bz(g,L,x[3]/f(x[2],aC),cf),e=ci?l(function(a){return-a},t):t,h=nU(H),I=W(g),v=l(function(a){return ab(a,cr)},I),m=Math.sqrt(2.*bp),n=l(function(a){return fA(h,a)},r),b=M(function(a,b){return bR(b,c(n,a)[1+a])},r),B=r.length-1,d=o(r.length-1,0.),C=ez(function(a){var
-c=0.<f(b,a)?1:0,d=c?f(v,a)<m*Math.sqrt(f(b,a))?1:0:c;return d},B),j=[0,aH(e)],a=fO;for(;;){if(0<a){var
-D=a-1|0,E=aH(d);w(function(a){var
-l=f(d,a),p=j[1],e=M(function(d,b){return b-l*f(c(r,a)[1+a],d)},p),q=f(b,a),g=bR(e,c(n,a)[1+a])/q,s=f(b,a),t=ab(bR(e,fA(h,e))/s-g*g,0.),i=f(v,a)/(m*Math.sqrt(f(b,a))),k=ab(0.,-g-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),o=k!=l?1:0,u=o?(ar(d,a,k),j[1]=M(function(d,b){return b+k*f(c(r,a)[1+a],d)},e),0):o;return u},C);var
-p=[0,1];u(function(e,g){return function(c,a){var
-b=hd*(1.+Math.abs(a))<Math.abs(a-f(e,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,p),d);var
+S=0,Q=G,P=a}var
+aK=k(function(a){return nV(h,a,_,T)},S),br=az(0,aK)?0:k(function(G){var
+u=ah(bm,bB(eX(G))),H=bz(g,L,x[3]/f(x[2],aD),cf),e=ci?l(function(a){return-a},u):u,h=nW(H),I=W(g),w=l(function(a){return ag(a,cr)},I),m=Math.sqrt(2.*bq),n=l(function(a){return fD(h,a)},s),b=N(function(a,b){return bQ(b,c(n,a)[1+a])},s),B=s.length-1,d=o(s.length-1,0.),C=eE(function(a){var
+c=0.<f(b,a)?1:0,d=c?f(w,a)<m*Math.sqrt(f(b,a))?1:0:c;return d},B),j=[0,aC(e)],a=fQ;for(;;){if(0<a){var
+D=a-1|0,E=aC(d);v(function(a){var
+l=f(d,a),p=j[1],e=N(function(d,b){return b-l*f(c(s,a)[1+a],d)},p),q=f(b,a),g=bQ(e,c(n,a)[1+a])/q,r=f(b,a),t=ag(bQ(e,fD(h,e))/r-g*g,0.),i=f(w,a)/(m*Math.sqrt(f(b,a))),k=ag(0.,-g-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),o=k!=l?1:0,u=o?(ao(d,a,k),j[1]=N(function(d,b){return b+k*f(c(s,a)[1+a],d)},e),0):o;return u},C);var
+p=[0,1];r(function(e,g){return function(c,a){var
+b=j8*(1.+Math.abs(a))<Math.abs(a-f(e,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,p),d);var
 F=p[1]?0:D,a=F;continue}var
-q=j[1],y=fA(h,q),k=bR(q,y);if(oV*bR(e,fA(h,e))<k&&k<a3){var
-J=l(function(a){return jo(12,a*Math.sqrt(2.*bp/k))},y),z=ag(g),A=o(ac,0),K=z[2],N=z[1];bu(function(a){var
+q=j[1],y=fD(h,q),k=bQ(q,y);if(oX*bQ(e,fD(h,e))<k&&k<a6){var
+J=l(function(a){return jp(12,a*Math.sqrt(2.*bq/k))},y),z=af(g),A=o(ab,0),K=z[2],M=z[1];bf(function(a){var
 g=l(function(b){var
-a=b[2];return bR(ah(K,c(s,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=a5(function(b,a){return b+a[3]|0},n,a);u(function(c,h){var
+a=b[2];return bQ(ah(K,c(t,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=a7(function(b,a){return b+a[3]|0},n,a);r(function(c,h){var
 d=f(g,c)<0.?1:0;if(d){var
-i=ab(aD(N,h[2]),0.),a=-4.*f(g,c)/i,j=a!=a?a3:a;b[1]=ab(b[1],j);var
+i=ag(aE(M,h[2]),0.),a=-4.*f(g,c)/i,j=a!=a?a6:a;b[1]=ag(b[1],j);var
 e=0}else
 var
 e=d;return e},a);var
 h=b[1]*cz(1.,-30)<=1.?1:0,j=h?o<=b8?1:0:h;if(j){var
-k=kY(ab(b[1],1.)),m=k[2],p=k[1]==bK?m-1|0:m,q=cz(1.,-p|0),d=l(function(a){return lb(Math.floor(cz(q*a,50)))},g),e=[0,i];u(function(a,b){var
-f=c(d,a)[1+a],g=Y(b[3],f);e[1]=aA(e[1],g);return 0},a);if(0<bi(e[1])){var
-r=c(a,0)[1][3],t=hN(e[1],r);d[1]=cI(c(d,0)[1],t)}return u(function(a,e){var
-f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return j},b$);return A}return o(ac,0)}},aK),aL=[0,g,P,R,bq];aG(bC,F,aL);return aL}var
-aW=E(ae),bH=0,bI=0,bJ=0,bL=D===aW?ae[1]:m===aW?I(ae):ae;return[0,bL,bJ,bI,bH]}var
-cj=o(ac,0);return[0,af,function(p,q,h,n,m){var
-i=x[1],j=0,a=bD(a5(function(j,i){if(n<i)return j;var
-h=o(U,0.),k=i-1|0,q=0;if(!(k<0)){var
+k=k0(ag(b[1],1.)),m=k[2],p=k[1]==bK?m-1|0:m,q=cz(1.,-p|0),d=l(function(a){return ld(Math.floor(cz(q*a,50)))},g),e=[0,i];r(function(a,b){var
+f=c(d,a)[1+a],g=Z(b[3],f);e[1]=aA(e[1],g);return 0},a);if(0<bk(e[1])){var
+s=c(a,0)[1][3],u=hP(e[1],s);d[1]=cJ(c(d,0)[1],u)}return r(function(a,e){var
+f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return j},b$);return A}return o(ab,0)}},aK),aL=[0,g,P,Q,br];aH(bC,F,aL);return aL}var
+aV=E(ac),bH=0,bI=0,bJ=0,bL=D===aV?ac[1]:m===aV?J(ac):ac;return[0,bL,bJ,bI,bH]}var
+cj=o(ab,0);return[0,ae,function(p,q,h,n,m){var
+i=x[1],j=0,a=bD(a7(function(j,i){if(n<i)return j;var
+h=o(T,0.),k=i-1|0,q=0;if(!(k<0)){var
 d=q;for(;;){var
-l=ac-1|0,r=0;if(!(l<0)){var
+l=ab-1|0,r=0;if(!(l<0)){var
 a=r;for(;;){var
 g=b(p,a);if(c(cb,g)[1+g]){var
-t=e(m,d,a);ar(h,g,f(h,g)+t)}var
+t=e(m,d,a);ao(h,g,f(h,g)+t)}var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}var
 s=d+1|0;if(k!==d){var
 d=s;continue}break}}return[0,h,j]},j,i)),d=a[4],k=aP(1,B(a[2]));if(0===d)var
 g=cj;else
 var
-l=af?0:aL(h,k)/6|0,g=ad(d,l);return function(a){return c(g,a)[1+a]}}]}function
-gX(g,b){var
+l=ae?0:aI(h,k)/6|0,g=ad(d,l);return function(a){return c(g,a)[1+a]}}]}function
+g2(g,b){var
 h=1;if(b<1)var
 c=d;else{var
 a=h,e=d;for(;;){var
-f=ge(Y(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+f=gj(Z(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,e=f;continue}var
-c=f;break}}return U(c)}function
-jp(b,a){var
-c=f1(b[2],a);return bZ(f1(b[1],a),c)}function
-nV(d,a,g){function
-G(a,b){return fr(a)<=1?1:0}if(e(at[14],G,a)){var
+c=f;break}}return T(c)}function
+jq(b,a){var
+c=f4(b[2],a);return bZ(f4(b[1],a),c)}function
+nX(d,a,g){function
+G(a,b){return fu(a)<=1?1:0}if(e(at[14],G,a)){var
 r=function(l){var
-c=[0,y,0];function
+c=[0,z,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(g,j[1]),k=(0<x(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cL(a),m],f],o=k?c[2]:c[1];return[0,p(i,h(a,o)),n]}}return[0,p(i,a),f]}return P(at[13],d,a,c)},s=function(b,a){return[m,function(c){return aK(d,0,b,k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},a))}]},t=r(0),u=t[1],v=r(1),A=v[1],H=v[2],K=s(Z(W(A),a),H),L=t[2];return[0,[0,u,A,s(Z(a,W(u)),L),K]]}var
-i=z(0,4);function
-M(a,b){return w(function(a){var
-b=a[1],c=a4(Q(i,b),0);return R(i,b,aP(a[2],c))},a)}e(at[12],M,a);var
-B=bc(as,eX(ig(i))),O=1;if(b8<N(function(a,b){return b8<a?a:aL(a,b[2]+1|0)},O,B))return 0;var
-T=[0,[0,0,a],0],U=N(function(i,a){var
+c=b(g,j[1]),k=(0<x(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cM(a),m],f],o=k?c[2]:c[1];return[0,p(i,h(a,o)),n]}}return[0,p(i,a),f]}return Q(at[13],d,a,c)},s=function(b,a){return[m,function(c){return aL(d,0,b,k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},a))}]},t=r(0),u=t[1],w=r(1),A=w[1],H=w[2],K=s(_(W(A),a),H),M=t[2];return[0,[0,u,A,s(_(a,W(u)),M),K]]}var
+i=y(0,4);function
+N(a,b){return v(function(a){var
+b=a[1],c=aW(R(i,b),0);return P(i,b,aP(a[2],c))},a)}e(at[12],N,a);var
+B=be(ap,d9(ih(i))),O=1;if(b8<L(function(a,b){return b8<a?a:aI(a,b[2]+1|0)},O,B))return 0;var
+S=[0,[0,0,a],0],T=L(function(i,a){var
 d=a[2],e=a[1],f=b(g,e),o=f[2],q=f[1],m=j(d+1|0,function(c){return j(d+1|0,function(b){var
 g=cB(c,b),j=0;if(g<0)var
-i=y;else{var
-a=j,e=y;for(;;){if((b-a|0)<=(d-c|0))var
-k=jp(q,b-a|0),l=h(jp(o,a),k),m=gX(d-c|0,b-a|0),f=p(e,h(h(gX(c,a),m),l));else
+i=z;else{var
+a=j,e=z;for(;;){if((b-a|0)<=(d-c|0))var
+k=jq(q,b-a|0),l=h(jq(o,a),k),m=g2(d-c|0,b-a|0),f=p(e,h(h(g2(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(g!==a){var
 a=n,e=f;continue}var
-i=f;break}}return cj(i,gX(d,b))})});return bE(function(a){var
-g=a[2],i=a[1];return J(d+1|0,function(f){function
+i=f;break}}return cj(i,g2(d,b))})});return bE(function(a){var
+g=a[2],i=a[1];return I(d+1|0,function(f){function
 a(g,o,n){var
 a=g,p=0;for(;;){if(a){var
-d=a[1],k=a[2],l=d[2];if(0!==as(d[1],e)){var
+d=a[1],k=a[2],l=d[2];if(0!==ap(d[1],e)){var
 a=k;continue}var
 i=[0,l]}else
 var
 i=0;var
-j=a4(i,p),q=b(bl(function(a){return a[1]!==e?1:0}),g),r=fo(q,h(o,c(c(m,f)[1+f],j)[1+j]),cQ);return b(co(0,n),r)}}return[0,[0,[0,e,d,f],i],P(at[13],a,g,cQ)]})},i)},T,B),f=k(function(a){var
-b=eu(a[2]);return[0,a[1],b]},U),C=bY(f)[2],l=N(function(b,a){return c5(b,a[2])},C,f),n=N(function(b,a){return dy(b,a[2])},C,f);function
-o(a,b){return 1===b?a:dL(d,o(a,b-1|0),a)}function
+j=aW(i,p),q=b(bd(function(a){return a[1]!==e?1:0}),g),r=fr(q,h(o,c(c(m,f)[1+f],j)[1+j]),cR);return b(co(0,n),r)}}return[0,[0,[0,e,d,f],i],Q(at[13],a,g,cR)]})},i)},S,B),f=k(function(a){var
+b=ez(a[2]);return[0,a[1],b]},T),C=bX(f)[2],l=L(function(b,a){return c8(b,a[2])},C,f),n=L(function(b,a){return dE(b,a[2])},C,f);function
+o(a,b){return 1===b?a:dR(d,o(a,b-1|0),a)}function
 V(f){var
-a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(x(i)<=0)S(Fj);function
+a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(x(i)<=0)U(Fo);function
 j(f){var
-b=e[3],c=E(b),d=D===c?b[1]:m===c?I(b):b;return o(d,a)}function
+b=e[3],c=E(b),d=D===c?b[1]:m===c?J(b):b;return o(d,a)}function
 k(h){var
-b=e[4],d=E(b),f=c-a|0,g=D===d?b[1]:m===d?I(b):b;return o(g,f)}if(0===a)var
+b=e[4],d=E(b),f=c-a|0,g=D===d?b[1]:m===d?J(b):b;return o(g,f)}if(0===a)var
 h=k(0);else
 if(a===c)var
 h=j(0);else
 var
-n=k(0),h=dL(d,j(0),n);var
-l=jp(i,c);return[0,cj(gX(c,a),l),h]}function
-F(a,g){return[m,function(c){return aK(d,0,a,b(bN(function(a){var
+n=k(0),h=dR(d,j(0),n);var
+l=jq(i,c);return[0,cj(g2(c,a),l),h]}function
+F(a,g){return[m,function(c){return aL(d,0,a,b(bY(function(a){var
 c=b(g,a[2]);if(0<x(c)){var
-e=k(V,al(a[1])),i=N(function(b,a){return h(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lo(f),l=bY(f);return[0,[0,i,N(function(a,b){return dL(d,a,b)},l,j)]]}return 0}),f))}]}function
+e=k(V,al(a[1])),i=L(function(b,a){return h(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lq(f),l=bX(f);return[0,[0,i,L(function(a,b){return dR(d,a,b)},l,j)]]}return 0}),f))}]}function
 X(a){return q(n,a)}var
-Y=F(Z(W(n),a),X);function
-_(a){return q(a,l)}return[0,[0,l,n,F(Z(a,W(l)),_),Y]]}function
-nW(a,t,a7,a6,A,ah,aA,az,K,a3,a1){var
+Y=F(_(W(n),a),X);function
+Z(a){return q(a,l)}return[0,[0,l,n,F(_(a,W(l)),Z),Y]]}function
+nY(a,u,a8,a6,A,ah,aA,az,K,a5,a3){var
 F=a[2],d=a[1],G=b3(a);function
 ai(a){var
 c=A[1];if(c){var
-d=c[1],e=$(b(d[2][2],a));return[0,$(b(d[1][2],a)),e]}throw[0,aa,Fk]}var
-aB=jj(a);T(gT(aB),K);var
-aj=z(0,a2),aC=z(0,aw),aD=z(0,aw);function
+d=c[1],e=aa(b(d[2][2],a));return[0,aa(b(d[1][2],a)),e]}throw[0,ac,Fp]}var
+aB=jk(a);S(gY(aB),K);var
+aj=y(0,a4),aC=y(0,au),aD=y(0,au);function
 aE(d){var
-e=Q(aD,d),g=A[2];if(e)return e[1];if(aA&&g){var
-h=g[1];T(d<h[7].length-1?1:0,Fl);var
+e=R(aD,d),g=A[2];if(e)return e[1];if(aA&&g){var
+h=g[1];S(d<h[7].length-1?1:0,Fq);var
 m=c(h[7],d)[1+d],n=function(b){var
-g=Q(aC,b);if(g)var
+g=R(aC,b);if(g)var
 d=g[1];else{var
-h=cp(a,c(t,b)[1+b]),k=V(h[2]),i=[0,l(V,h[1]),k];aG(aC,b,i);var
+h=cp(a,c(u,b)[1+b]),k=V(h[2]),i=[0,l(V,h[1]),k];aH(aC,b,i);var
 d=i}var
-e=[0,0.],j=d[1];u(function(c,a){var
-b=a!=0.?1:0,d=b?(e[1]=e[1]+a*f(m,c),0):b;return d},j);return e[1]+d[2]},i=b(aA[1],n),j=i[1],o=i[2],p=W(C(j[2])),k=[0,j,de(a,[8,(a3*eM|0)+d|0],N(function(e,a){var
-d=a[1],f=c(t,d)[1+d];return b(co([0,a[2]],e),f)},p,o))];aG(aD,d,k);return k}return a9(Fm)}function
-U(x,o){var
-g=o[3],b=o[2],h=o[1];if(2===h)return nD(a,x,b,g);if(8===h)return e(a1,b,g);T(g<=1?1:0,Fn);if(!(5<h>>>0))switch(h){case
-0:return fu(a,b,g);case
+e=[0,0.],j=d[1];r(function(c,a){var
+b=a!=0.?1:0,d=b?(e[1]=e[1]+a*f(m,c),0):b;return d},j);return e[1]+d[2]},i=b(aA[1],n),j=i[1],o=i[2],p=W(C(j[2])),k=[0,j,dh(a,[8,(a5*eO|0)+d|0],L(function(e,a){var
+d=a[1],f=c(u,d)[1+d];return b(co([0,a[2]],e),f)},p,o))];aH(aD,d,k);return k}return a1(Fr)}function
+T(x,o){var
+g=o[3],b=o[2],h=o[1];if(2===h)return nF(a,x,b,g);if(8===h)return e(a3,b,g);S(g<=1?1:0,Fs);if(!(5<h>>>0))switch(h){case
+0:return fx(a,b,g);case
 1:if(ah){var
-s=ah[1][1];T(b<s.length-1?1:0,Fp);var
-u=c(s,b)[1+b],v=ai(b);return 0===g?de(a,[5,b],Z(W(v[2]),u)):de(a,[4,b],Z(u,W(v[1])))}break;case
-3:T(0===g?1:0,Fq);return aE(b)[2];case
-4:return S(Fr);case
+r=ah[1][1];S(b<r.length-1?1:0,Fu);var
+t=c(r,b)[1+b],v=ai(b);return 0===g?dh(a,[5,b],_(W(v[2]),t)):dh(a,[4,b],_(t,W(v[1])))}break;case
+3:S(0===g?1:0,Fv);return aE(b)[2];case
+4:return U(Fw);case
 5:var
-w=Q(aj,b);if(w){var
-f=w[1],p=cp(a,c(t,b)[1+b]),i=p[3],j=p[2],n=p[1],y=k(function(a){var
-b=a[2];return[0,ew(bd,a[1]),b]},i);if(0===g){var
+w=R(aj,b);if(w){var
+f=w[1],p=cp(a,c(u,b)[1+b]),i=p[3],j=p[2],n=p[1],y=k(function(a){var
+b=a[2];return[0,eB(bg,a[1]),b]},i);if(0===g){var
 z=[m,function(p){if(0===i){var
-b=f[4],e=E(b);return D===e?b[1]:m===e?I(b):b}var
-c=f[4],g=E(c),h=0,k=D===g?c[1]:m===g?I(c):c,o=q(f[2],j);return aK(d,[0,i],dM(a,l(C,n),o),[0,[0,r,k],h])}];return[0,n,q(f[2],j),z]}var
+b=f[4],e=E(b);return D===e?b[1]:m===e?J(b):b}var
+c=f[4],g=E(c),h=0,k=D===g?c[1]:m===g?J(c):c,o=q(f[2],j);return aL(d,[0,i],dS(a,l(C,n),o),[0,[0,s,k],h])}];return[0,n,q(f[2],j),z]}var
 A=[m,function(l){if(0===i){var
-b=f[3],e=E(b);return D===e?b[1]:m===e?I(b):b}var
-c=f[3],g=E(c),h=0,k=D===g?c[1]:m===g?I(c):c;return aK(d,[0,y],dM(a,n,q(j,f[1])),[0,[0,r,k],h])}],B=q(j,f[1]);return[0,l(C,n),B,A]}return a9(Fs)}return a9(Fo)}var
+b=f[3],e=E(b);return D===e?b[1]:m===e?J(b):b}var
+c=f[3],g=E(c),h=0,k=D===g?c[1]:m===g?J(c):c;return aL(d,[0,y],dS(a,n,q(j,f[1])),[0,[0,s,k],h])}],B=q(j,f[1]);return[0,l(C,n),B,A]}return a1(Fx)}return a1(Ft)}var
 aF=A[2];if(aF){var
-L=aF[1];T(L[2]===G?1:0,Ft);var
-a8=aR(L[1]),ak=O(b(bl(function(a){return 5!==a[1]?1:0}),a8));T(a$(cg(L[1],0,ak.length-1),ak),Fu);var
-a_=cy(L[3].length-1,2*G|0),am=a_,aH=L[1],al=ak}else
+M=aF[1];S(M[2]===G?1:0,Fy);var
+a9=aX(M[1]),ak=O(b(bd(function(a){return 5!==a[1]?1:0}),a9));S(ba(cg(M[1],0,ak.length-1),ak),Fz);var
+a_=cy(M[3].length-1,2*G|0),am=a_,aG=M[1],al=ak}else
 var
-am=0,aH=[0],al=[0];var
-o=[0,aB],X=z(0,a2),ba=A[2];bM(function(e){var
-g=am-1|0,z=0;if(!(g<0)){var
-b=z;for(;;){var
-L=o[1],N=l(function(b){return function(a){return U(b,a)}}(L),al),h=fv(a,o[1],N),i=function(d){return function(b){var
-a=aL(2*G|0,d)+b|0;return c(e[3],a)[1+a]}}(b),n=function(b,a){return j(G,function(c){return c===b?a:y})},s=o[1],u=j(G,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=cR(0,h,i(b,r),j),g=f[1],d=gU(g);if(bI(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,gS(a,b,0,nE(h,i(b,r),g,k),d)]}var
-l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,i,n,s)),v=j(G,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=cR(0,h,i(b,bd),j),g=f[1],d=C(gU(g));if(ci(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,gS(a,b,1,nE(h,i(b,bd),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,i,n,s)),O=l(function(a){return a[2]},u),P=l(function(a){return a[2]},v),S=l(function(a){return a[1]},u),w=[0,l(function(a){return a[1]},v),S,P,O];T(gT(w),K);var
-x=ji(a,w);T(gT(x),K);o[1]=x;var
+am=0,aG=[0],al=[0];var
+o=[0,aB],X=y(0,a4),a$=A[2];bM(function(e){var
+g=am-1|0,y=0;if(!(g<0)){var
+b=y;for(;;){var
+L=o[1],M=l(function(b){return function(a){return T(b,a)}}(L),al),h=fy(a,o[1],M),i=function(d){return function(b){var
+a=aI(2*G|0,d)+b|0;return c(e[3],a)[1+a]}}(b),n=function(b,a){return j(G,function(c){return c===b?a:z})},r=o[1],t=j(G,function(h,m,i,e){return function(b){var
+j=m(2*b|0),f=cS(0,h,i(b,s),j),g=f[1],d=gZ(g);if(bI(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,gX(a,b,0,nG(h,i(b,s),g,k),d)]}var
+l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,i,n,r)),v=j(G,function(h,m,i,e){return function(b){var
+j=m((2*b|0)+1|0),f=cS(0,h,i(b,bg),j),g=f[1],d=C(gZ(g));if(ci(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,gX(a,b,1,nG(h,i(b,bg),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,i,n,r)),O=l(function(a){return a[2]},t),Q=l(function(a){return a[2]},v),U=l(function(a){return a[1]},t),w=[0,l(function(a){return a[1]},v),U,Q,O];S(gY(w),K);var
+x=jj(a,w);S(gY(x),K);o[1]=x;var
 V=b+1|0;if(g!==b){var
 b=V;continue}break}}var
 A=e[6];bM(function(d){var
-b=o[1],h=d[2],i=d[1],j=b[1],e=M(function(b,a){return c5(a,$(f(i,b)))},j),k=b[2],g=M(function(b,a){return dy(a,$(f(h,b)))},k),l=b[4],m=M(function(b,d){return gS(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,e,g,M(function(b,d){return gS(a,b,1,d,c(e,b)[1+b])},n),m];return 0},A);var
-B=o[1],F=l(function(a){return U(B,a)},al),H=fv(a,o[1],F),J=e[4];return bu(function(g){var
-b=g[2],e=g[1];T(e<t.length-1?1:0,Fv);var
-h=cp(a,c(t,e)[1+e]),i=h[2],j=h[1],v=1===b?j:l(C,j),n=cR(0,H,v,g[3]),o=n[1],w=n[2],r=c(t,e)[1+e],f=1===b?p(i,o):q(i,o),x=1===b?Z(W(f),r):Z(r,W(f)),y=h[3],z=k(function(a){var
-c=a[1],d=a[2],e=1===b?ew(bd,c):c;return[0,e,d]},y),A=[m,function(a){return aK(d,[0,z],x,k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},w))}],s=Q(X,[0,e,b]);if(s){var
-u=s[1][1],B=1===b?bH(u,f):eg(u,f);if(B)return 0}return R(X,[0,e,b],[0,f,A])},J)},ba);var
-v=o[1];function
+b=o[1],h=d[2],i=d[1],j=b[1],e=N(function(b,a){return c8(a,aa(f(i,b)))},j),k=b[2],g=N(function(b,a){return dE(a,aa(f(h,b)))},k),l=b[4],m=N(function(b,d){return gX(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,e,g,N(function(b,d){return gX(a,b,1,d,c(e,b)[1+b])},n),m];return 0},A);var
+B=o[1],F=l(function(a){return T(B,a)},al),H=fy(a,o[1],F),I=e[4];return bf(function(g){var
+b=g[2],e=g[1];S(e<u.length-1?1:0,FA);var
+h=cp(a,c(u,e)[1+e]),i=h[2],j=h[1],v=1===b?j:l(C,j),n=cS(0,H,v,g[3]),o=n[1],w=n[2],r=c(u,e)[1+e],f=1===b?p(i,o):q(i,o),x=1===b?_(W(f),r):_(r,W(f)),y=h[3],z=k(function(a){var
+c=a[1],d=a[2],e=1===b?eB(bg,c):c;return[0,e,d]},y),A=[m,function(a){return aL(d,[0,z],x,k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},w))}],s=R(X,[0,e,b]);if(s){var
+t=s[1][1],B=1===b?bH(t,f):el(t,f);if(B)return 0}return P(X,[0,e,b],[0,f,A])},I)},a$);var
+w=o[1];function
 bb(a){var
 b=[m,function(c){var
-b=fp(a);return dd(d,[1,a],Z(W(ad(F[2],a)),b))}],c=[m,function(c){var
-b=W(ad(F[1],a));return dd(d,[0,a],Z(fp(a),b))}],e=ad(F[2],a);return[0,ad(F[1],a),e,c,b]}function
+b=fs(a);return dg(d,[1,a],_(W(ad(F[2],a)),b))}],c=[m,function(c){var
+b=W(ad(F[1],a));return dg(d,[0,a],_(fs(a),b))}],e=ad(F[2],a);return[0,ad(F[1],a),e,c,b]}function
 bc(d){var
-b=ac(a[7],[0,[0,d,1],0]),e=c(v[4],b)[1+b],f=c(v[3],b)[1+b],g=c(v[2],b)[1+b];return[0,c(v[1],b)[1+b],g,f,e]}var
-an=z(0,a2);bM(function(k){var
-a=k[2];return ie(function(n,l){var
-a=l[1],b=n[1],o=ai(a),p=o[2],s=o[1],f=c6(cK(n[2])),u=c(k[1],a)[1+a],v=ai(a),L=v[2],M=v[1],w=[m,function(b){return dd(d,[5,a],Z(W(L),u))}],x=[m,function(b){return dd(d,[4,a],Z(u,W(M)))}];if(l[2])var
-N=q(r,s),B=x,A=w,z=N,y=q(r,p);else
+b=Y(a[7],[0,[0,d,1],0]),e=c(w[4],b)[1+b],f=c(w[3],b)[1+b],g=c(w[2],b)[1+b];return[0,c(w[1],b)[1+b],g,f,e]}var
+an=y(0,a4);bM(function(k){var
+a=k[2];return gg(function(n,l){var
+a=l[1],b=n[1],o=ai(a),p=o[2],r=o[1],f=c9(cL(n[2])),t=c(k[1],a)[1+a],v=ai(a),L=v[2],M=v[1],w=[m,function(b){return dg(d,[5,a],_(W(L),t))}],x=[m,function(b){return dg(d,[4,a],_(t,W(M)))}];if(l[2])var
+N=q(s,r),B=x,A=w,z=N,y=q(s,p);else
 var
-B=w,A=x,z=p,y=s;var
-g=h(y,f),i=h(z,f),C=c(t,b)[1+b];function
+B=w,A=x,z=p,y=r;var
+g=h(y,f),i=h(z,f),C=c(u,b)[1+b];function
 F(c,a){return[m,function(h){var
-b=E(a),e=0,g=D===b?a[1]:m===b?I(a):a;return aK(d,0,c,[0,[0,f,g],e])}]}var
-O=F(Z(W(i),C),B),j=[0,g,i,F(Z(C,W(g)),A),O],G=Q(an,b);if(G)var
-e=G[1],H=eg(e[1],g)?e:j,J=bH(e[2],i)?e:j,K=[0,H[1],J[2],H[3],J[4]];else
+b=E(a),e=0,g=D===b?a[1]:m===b?J(a):a;return aL(d,0,c,[0,[0,f,g],e])}]}var
+O=F(_(W(i),C),B),j=[0,g,i,F(_(C,W(g)),A),O],G=R(an,b);if(G)var
+e=G[1],H=el(e[1],g)?e:j,I=bH(e[2],i)?e:j,K=[0,H[1],I[2],H[3],I[4]];else
 var
-K=j;return R(an,b,K)},a)},ah);function
-aI(b,a){return dd(d,[6,a],Z(b,W(az)))}function
-aJ(g,f){var
-e=c(t,f)[1+f],u=ev(e);if(u)var
-h=eu(e),_=[m,function(a){return aK(d,0,Z(W(h),e),0)}],v=[0,h,h,[m,function(a){return aK(d,0,Z(e,W(h)),0)}],_];else
+K=j;return P(an,b,K)},a)},ah);function
+aJ(b,a){return dg(d,[6,a],_(b,W(az)))}function
+aK(g,f){var
+e=c(u,f)[1+f],t=eA(e);if(t)var
+h=ez(e),Z=[m,function(a){return aL(d,0,_(W(h),e),0)}],v=[0,h,h,[m,function(a){return aL(d,0,_(e,W(h)),0)}],Z];else
 var
-aj=[m,function(a){return dd(d,[7,f],Z(nw,e))}],v=[0,y,r,[m,function(a){return aK(d,0,e,[0,[0,r,aI(e,f)],0])}],aj];if(0===am)var
+aj=[m,function(a){return dg(d,[7,f],_(ny,e))}],v=[0,z,s,[m,function(a){return aL(d,0,e,[0,[0,s,aJ(e,f)],0])}],aj];if(0===am)var
 w=0;else
 var
-S=gQ(a[5],e),s=S[2],ai=nV(d,S[1],bc),w=bj(function(a){if(0===s)return a;var
+T=gV(a[5],e),r=T[2],ai=nX(d,T[1],bc),w=bl(function(a){if(0===r)return a;var
 b=[m,function(j){var
-b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?I(b):b,h=[0,[0,r,g],f],i=Z(W(a[2]),e);return aK(d,[0,k(function(a){var
-b=a[2];return[0,ew(bd,a[1]),b]},s)],i,h)}],c=[m,function(h){var
-b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?I(b):b;return aK(d,[0,s],Z(e,W(a[1])),[0,[0,r,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=nV(d,e,bb),$=1-g,aa=$||(0!==o?1:0);T(aa,Fw);var
-i=g?eV(o):v,ab=0,ac=g?0:Q(an,f),ad=[0,o,[0,w,[0,ac,ab]]],x=b(bN(function(a){return a}),ad),ae=[0,i[1],i[3]],z=N(function(b,a){var
-c=b[1];return ci(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=N(function(b,a){var
-c=b[1];return bI(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=Q(X,[0,f,0]),U=0;if(B){var
-F=B[1],G=F[1];if(ci(G,z[1])){var
+b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?J(b):b,h=[0,[0,s,g],f],i=_(W(a[2]),e);return aL(d,[0,k(function(a){var
+b=a[2];return[0,eB(bg,a[1]),b]},r)],i,h)}],c=[m,function(h){var
+b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?J(b):b;return aL(d,[0,r],_(e,W(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
+o=nX(d,e,bb),$=1-g,aa=$||(0!==o?1:0);S(aa,FB);var
+i=g?eX(o):v,ab=0,ac=g?0:R(an,f),ad=[0,o,[0,w,[0,ac,ab]]],x=b(bY(function(a){return a}),ad),ae=[0,i[1],i[3]],y=L(function(b,a){var
+c=b[1];return ci(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=L(function(b,a){var
+c=b[1];return bI(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=R(X,[0,f,0]),U=0;if(B){var
+F=B[1],G=F[1];if(ci(G,y[1])){var
 j=[0,G,F[2]];U=1}}if(!U)var
-j=z;var
-H=Q(X,[0,f,1]),V=0;if(H){var
-J=H[1],L=J[1];if(bI(L,A[1])){var
-l=[0,L,J[2]];V=1}}if(!V)var
-l=A;T(bH(j[1],l[1]),K);var
-n=C(gU(C(j[1]))),p=gU(l[1]);function
-M(e,a){return[m,function(h){var
-f=E(a),b=D===f?a[1]:m===f?I(a):a,g=c(d[2],b)[1+b];return P(at[11],ef,g,e)?b:aK(d,0,e,[0,[0,r,b],0])}]}var
-q=c5(az,p),Y=0;if(!u&&!g&&ci(q,n)){var
-R=[m,function(b){var
-a=[0,[0,r,aI(e,f)],0];return aK(d,0,Z(e,W(q)),a)}],O=q;Y=1}if(!Y)var
-ag=j[2],R=M(Z(e,W(n)),ag),O=n;var
-ah=l[2];return[0,O,p,R,M(Z(W(p),e),ah)]}w(function(a){return R(aj,a,aJ(0,a))},a7);var
-aM=z(0,aw);w(function(a){return R(aM,a,aJ(1,a))},a6);var
-be=A[2],aN=bj(function(b){return fv(a,v,l(function(a){return U(v,a)},aH))},be);function
-bf(b){var
-d=b<a[3]?1:0,c=d||ad(F[3],b-a[3]|0)[3],e=c?[0,fu(a,b,1),0]:c;return[0,fu(a,b,0),e]}var
-bg=B(F[3]),aO=cC(J(a[3]+bg|0,bf)),aS=A[2],ao=aS?aS[1][7]:[0],H=a4(aN,fv(a,v,[0])),g=b3(H[1]),aU=H[2][1],aV=j(g,function(a){var
-b=cK(aP(1,ao.length-1));return cj(a5(function(c,b){return p(c,$(f(b,a)))},y,ao),b)});function
+j=y;var
+H=R(X,[0,f,1]),V=0;if(H){var
+I=H[1],M=I[1];if(bI(M,A[1])){var
+l=[0,M,I[2]];V=1}}if(!V)var
+l=A;S(bH(j[1],l[1]),K);var
+n=C(gZ(C(j[1]))),p=gZ(l[1]);function
+N(e,a){return[m,function(h){var
+f=E(a),b=D===f?a[1]:m===f?J(a):a,g=c(d[2],b)[1+b];return Q(at[11],ek,g,e)?b:aL(d,0,e,[0,[0,s,b],0])}]}var
+q=c8(az,p),Y=0;if(!t&&!g&&ci(q,n)){var
+P=[m,function(b){var
+a=[0,[0,s,aJ(e,f)],0];return aL(d,0,_(e,W(q)),a)}],O=q;Y=1}if(!Y)var
+ag=j[2],P=N(_(e,W(n)),ag),O=n;var
+ah=l[2];return[0,O,p,P,N(_(W(p),e),ah)]}v(function(a){return P(aj,a,aK(0,a))},a8);var
+aM=y(0,au);v(function(a){return P(aM,a,aK(1,a))},a6);var
+be=A[2],aN=bl(function(b){return fy(a,w,l(function(a){return T(w,a)},aG))},be);function
+bh(b){var
+d=b<a[3]?1:0,c=d||ad(F[3],b-a[3]|0)[3],e=c?[0,fx(a,b,1),0]:c;return[0,fx(a,b,0),e]}var
+bi=B(F[3]),aO=cC(I(a[3]+bi|0,bh)),aR=A[2],ao=aR?aR[1][7]:[0],H=aW(aN,fy(a,w,[0])),g=b3(H[1]),aT=H[2][1],aU=j(g,function(a){var
+b=cL(aP(1,ao.length-1));return cj(a7(function(c,b){return p(c,aa(f(b,a)))},z,ao),b)});function
 aq(b){var
-a=[0,b[2]],d=b[1];u(function(d,b){var
+a=[0,b[2]],d=b[1];r(function(d,b){var
 e=0!==x(b)?1:0;if(e){var
-g=h(b,c(aV,d)[1+d]);a[1]=q(a[1],g);var
+g=h(b,c(aU,d)[1+d]);a[1]=q(a[1],g);var
 f=0}else
 var
 f=e;return f},d);return 0<=x(a[1])?1:0}var
-ar=cX(ao,[0]);if(ar)var
-as=eZ(aq,H[3]),Y=as?cY(aq,aO):as;else
+ar=c0(ao,[0]);if(ar)var
+as=e1(aq,H[3]),Z=as?c1(aq,aO):as;else
 var
-Y=ar;if(Y)var
-ap=Y;else{var
-_=function(a){var
-b=[0,y],d=a[1];u(function(d,a){var
+Z=ar;if(Z)var
+ap=Z;else{var
+$=function(a){var
+b=[0,z],d=a[1];r(function(d,a){var
 e=0!==x(a)?1:0;if(e){var
-g=h(a,c(aU,d)[1+d]);b[1]=p(b[1],g);var
+g=h(a,c(aT,d)[1+d]);b[1]=p(b[1],g);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,q(a[2],b[1])];return bt(a[1],e)},aW=J(g,function(b){var
-a=2*b|0;return _(c(H[3],a)[1+a])}),aX=aR(l(_,cg(H[3],2*g|0,H[3].length-1-(2*g|0)|0))),i=O(aQ(aW,aQ(aX,k(_,aO)))),ab=j(i.length-1,function(a){return g+a|0}),ae=j(g,function(a){return a}),au=function(a){var
-b=0;return N(function(a,b){var
-c=b[2];if(a&&hH(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
-av=[0,0];u(function(e){return function(a,f){var
+e=[0,q(a[2],b[1])];return bu(a[1],e)},aV=I(g,function(b){var
+a=2*b|0;return $(c(H[3],a)[1+a])}),aY=aX(l($,cg(H[3],2*g|0,H[3].length-1-(2*g|0)|0))),i=O(aQ(aV,aQ(aY,k($,aO)))),ab=j(i.length-1,function(a){return g+a|0}),ae=j(g,function(a){return a}),av=function(a){var
+b=0;return L(function(a,b){var
+c=b[2];if(a&&f1(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+aw=[0,0];r(function(e){return function(a,f){var
 b=x(c(f,g)[1+g])<0?1:0;if(b){var
 h=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],h];var
 d=0}else
 var
-d=b;return d}}(av),i);var
-ax=au(av[1]);if(ax){var
-n=ax[1][1],aY=J(g,function(a){return a}),af=au(b(bN(function(d){return function(a){var
-b=x(c(c(i,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ae,a)[1+a]]]:b;return e}}(n)),aY));if(af){var
-s=af[1][1],ay=c6(c(c(i,n)[1+n],s)[1+s]),aZ=i[1+n],ag=l(function(b){return function(a){return h(b,a)}}(ay),aZ);c(ag,s)[1+s]=ay;u(function(n,a,k){return function(b,e){var
+d=b;return d}}(aw),i);var
+ax=av(aw[1]);if(ax){var
+n=ax[1][1],aZ=I(g,function(a){return a}),af=av(b(bY(function(d){return function(a){var
+b=x(c(c(i,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ae,a)[1+a]]]:b;return e}}(n)),aZ));if(af){var
+t=af[1][1],ay=c9(c(c(i,n)[1+n],t)[1+t]),a0=i[1+n],ag=l(function(b){return function(a){return h(b,a)}}(ay),a0);c(ag,t)[1+t]=ay;r(function(n,a,k){return function(b,e){var
 d=c(e,a)[1+a],f=b!==n?1:0,g=f?0!==x(d)?1:0:f;if(g){var
-l=M(function(a,b){return q(b,h(d,c(k,a)[1+a]))},e);c(i,b)[1+b]=l;var
+l=N(function(a,b){return q(b,h(d,c(k,a)[1+a]))},e);c(i,b)[1+b]=l;var
 m=C(h(d,c(k,a)[1+a]));c(i[1+b],a)[1+a]=m;var
 j=0}else
 var
-j=g;return j}}(n,s,ag),i);i[1+n]=ag;var
-a0=c(ae,s)[1+s];ae[1+s]=c(ab,n)[1+n];ab[1+n]=a0;continue}var
+j=g;return j}}(n,t,ag),i);i[1+n]=ag;var
+a2=c(ae,t)[1+t];ae[1+t]=c(ab,n)[1+n];ab[1+n]=a2;continue}var
 ap=af}else
 var
-ap=1;break}}T(ap,K);function
-bh(a){return U(v,a)}var
-aT=A[2],bi=aT?aT[1][5]:[0];return[0,a,aj,aM,aN,bi,aE,bh]}var
-nX=aw;function
-nY(a){var
-b=ag(d,nX),c=a[2];return bZ(hP(ag(a[1],nX),c),b)}function
-Fy(d,c){var
+ap=1;break}}S(ap,K);function
+bj(a){return T(w,a)}var
+aS=A[2],bk=aS?aS[1][5]:[0];return[0,a,aj,aM,aN,bk,aE,bj]}var
+nZ=au;function
+n0(a){var
+b=af(d,nZ),c=a[2];return bZ(hR(af(a[1],nZ),c),b)}function
+FD(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=fZ(b,a),b=a,a=e;continue}}function
-gY(a){return cE(a)?$(a):a9(Fz)}function
-nZ(c,a){if(cu<bX(a[2])){var
-b=ag(a[1],hz),e=c?hN(b,a[2]):hP(b,a[2]);return bZ(e,ag(d,hz))}return a}function
-gZ(f){var
-a=O(f[2]),d=l(function(a){return a[2]},a),b=l(function(a){return a[3]},a),e=[0,1];u(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||ef(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+e=f2(b,a),b=a,a=e;continue}}function
+g3(a){return cF(a)?aa(a):a1(FE)}function
+n1(c,a){if(cu<bW(a[2])){var
+b=af(a[1],hC),e=c?hP(b,a[2]):hR(b,a[2]);return bZ(e,af(d,hC))}return a}function
+g4(f){var
+a=O(f[2]),d=l(function(a){return a[2]},a),b=l(function(a){return a[3]},a),e=[0,1];r(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||ek(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
 g=e[1];return[0,l(function(a){return a[1]},a),d,b,g]}function
-g0(q,l){function
+g5(q,l){function
 m(a){return a}var
 a=j(l[1].length-1,m);function
 i(g,t,l,f,s,d,r){var
 o=g+t|0,p=f+s|0,u=c(l,f)[1+f],i=g,n=c(a,g)[1+g],h=f,m=u,b=r;for(;;){if(0<e(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return lC(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return lD(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return lC(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return lD(l,h,d,b+1|0,p-h|0)}}function
 k(p,f,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -6355,150 +6361,150 @@ d(c,g,f,e){if(e<=5)return k(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
 f=a.length-1;if(f<=5)k(0,a,0,f);else{var
 g=f/2|0,b=f-g|0,h=o(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-g1(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=io(c(e,g)[1+g],j);return i?-h|0:h}function
-jq(b,a){var
-d=[0,a5(q,r,b[2])],e=aH(b[2]);bu(function(a){var
-g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dy(y,c5(d[1],h));d[1]=q(d[1],f);var
+g6(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=ip(c(e,g)[1+g],j);return i?-h|0:h}function
+jr(b,a){var
+d=[0,a7(q,s,b[2])],e=aC(b[2]);bf(function(a){var
+g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dE(z,c8(d[1],h));d[1]=q(d[1],f);var
 i=p(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-fB(i,a,d){var
-b=[0,y],e=a[1];u(function(a,e){var
+fE(i,a,d){var
+b=[0,z],e=a[1];r(function(a,e){var
 f=0!==x(c(d,a)[1+a])?1:0;if(f){var
 j=c(i,e)[1+e],k=h(c(d,a)[1+a],j);b[1]=p(b[1],k);var
 g=0}else
 var
 g=f;return g},e);return b[1]}function
-dN(c,b,a){return a[4]?a[2]:jq(a,g0(function(d,e){return g1(c,b,a,d,e)},a))}function
-n0(f,j,a){if(a[4])return y;var
-b=g0(function(b,c){return g1(f,j,a,b,c)},a),d=[0,a5(q,r,a[2])],g=b.length-1-1|0,e=[0,0];bu(function(b){var
+dT(c,b,a){return a[4]?a[2]:jr(a,g5(function(d,e){return g6(c,b,a,d,e)},a))}function
+n2(f,j,a){if(a[4])return z;var
+b=g5(function(b,c){return g6(f,j,a,b,c)},a),d=[0,a7(q,s,a[2])],g=b.length-1-1|0,e=[0,0];bf(function(b){var
 f=0===e[1]?1:0;if(f){var
 i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bH(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=a4(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-n1(b,a){var
-d=[0,y],h=b[2];u(function(e,c){var
+k=c(b,g)[1+g],h=aW(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+n3(b,a){var
+d=[0,z],h=b[2];r(function(e,c){var
 b=e!==a?1:0,f=b?(d[1]=p(d[1],c),0):b;return f},h);var
 e=0<x(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<x(c(b[2],a)[1+a])?1:0;if(!f)return bI(d[1],r);var
+f=0<x(c(b[2],a)[1+a])?1:0;if(!f)return bI(d[1],s);var
 g=f}else
 var
 g=e;return g}function
-jr(g,f,a,b){return jq(a,g0(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:g1(g,f,a,d,c)},a))}function
-n2(G){var
-N=G[6],f=G[5],H=G[4],v=G[3],K=G[2],O=G[1],i=O[2],t=O[1][1],Y=dc(i),w=Y?Y[1]:i[5];function
+js(g,f,a,b){return jr(a,g5(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:g6(g,f,a,d,c)},a))}function
+n4(G){var
+M=G[6],f=G[5],H=G[4],v=G[3],K=G[2],O=G[1],i=O[2],t=O[1][1],Y=df(i),w=Y?Y[1]:i[5];function
 Z(a){var
-b=i[7];return b?h($(b[1]),a):a}var
-_=H[2],n=_?_[1]:f,aa=0===H[3]?1:0,am=aa?H[1]!==f?1:0:aa;function
+b=i[7];return b?h(aa(b[1]),a):a}var
+_=H[2],n=_?_[1]:f,$=0===H[3]?1:0,am=$?H[1]!==f?1:0:$;function
 L(c){var
 a=i[10];return a?b(a[1][2],c):a}function
 ab(c){var
 a=i[11],d=a?1-b(a[1][2],c):a;return d}var
 A=f?v[9]:v[8];function
 u(a){var
-c=A?b(A[1][2],a)==a3?1:0:A;return c}var
-R=[m,function(m){if(A){var
+c=A?b(A[1][2],a)==a6?1:0:A;return c}var
+P=[m,function(m){if(A){var
 e=A[1],f=t-1|0,k=0;if(f<0)var
-g=r;else{var
-a=k,c=r;for(;;){var
-j=b(e[2],a)<a3?dy(c,cL($(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
+g=s;else{var
+a=k,c=s;for(;;){var
+j=b(e[2],a)<a6?dE(c,cM(aa(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
 a=l,c=j;continue}var
 g=j;break}}var
 i=g}else
 var
-i=r;return h(i,U(ag(d,hr)))}],g=[m,function(a){if(A){var
+i=s;return h(i,T(af(d,hu)))}],g=[m,function(a){if(A){var
 d=A[1];return j(t,function(e){var
-a=b(d[2],e);if(a<a3)return $(a);var
-c=E(R);return D===c?R[1]:m===c?I(R):R})}return j(t,function(a){return L(a)?r:y})}];function
+a=b(d[2],e);if(a<a6)return aa(a);var
+c=E(P);return D===c?P[1]:m===c?J(P):P})}return j(t,function(a){return L(a)?s:z})}];function
 S(c,b){var
 a=H[3];return a?e(a[1],c,b):a}function
-ac(a){return k(gZ,b(K[3],a))}function
-ae(b,j,i,a){if(N){if(c1(u,a[1]))return 0;var
-d=P(N[1],b,j,i);if(d){var
-e=d[1],c=e[1],g=fB(b,a,dN(b,f,a)),k=f?g:C(g),l=f?c:C(c);if(bI(l,k))return[0,[0,c,e[2]]]}var
+ac(a){return k(g4,b(K[3],a))}function
+ae(b,j,i,a){if(M){if(cE(u,a[1]))return 0;var
+d=Q(M[1],b,j,i);if(d){var
+e=d[1],c=e[1],g=fE(b,a,dT(b,f,a)),k=f?g:C(g),l=f?c:C(c);if(bI(l,k))return[0,[0,c,e[2]]]}var
 h=0}else
 var
-h=N;return h}function
-af(a,c){var
+h=M;return h}function
+ag(a,c){var
 d=b(K[3],c);return bD(function(f,d){var
-b=gZ(d),e=ae(a,c,f,b),g=e?e[1][1]:fB(a,b,dN(a,n,b)),h=Z(g);return p(d[1],h)},d)}var
-B=[0,w],T=[m,function(c){var
-a=E(g),b=D===a?g[1]:m===a?I(g):g;return[0,b]}],V=[0,[0]],ah=[0,[0]];function
+b=g4(d),e=ae(a,c,f,b),g=e?e[1][1]:fE(a,b,dT(a,n,b)),h=Z(g);return p(d[1],h)},d)}var
+B=[0,w],U=[m,function(c){var
+a=E(g),b=D===a?g[1]:m===a?J(g):g;return[0,b]}],V=[0,[0]],ah=[0,[0]];function
 W(b){for(;;){var
-d=E(T),a=D===d?T[1]:m===d?I(T):T;if(b===B[1])return a[1];if(b===(B[1]+1|0)&&cX(V[1],[0]))return V[1];if(b<B[1]){var
+d=E(U),a=D===d?U[1]:m===d?J(U):U;if(b===B[1])return a[1];if(b===(B[1]+1|0)&&c0(V[1],[0]))return V[1];if(b<B[1]){var
 e=o(t,0),l=a[1],n=B[1]-1|0,q=j(t,function(o,k,j){return function(a){var
-l=0;if(F(i[1],FF)&&L(a)&&0!==dc(i)&&i[5]<=k){var
-e=r;l=1}if(!l){var
-m=0;if(F(i[1],FG)&&ab(a))var
-e=y;else
+l=0;if(F(i[1],FK)&&L(a)&&0!==df(i)&&i[5]<=k){var
+e=s;l=1}if(!l){var
+m=0;if(F(i[1],FL)&&ab(a))var
+e=z;else
 m=1;if(m){var
-b=af(o,a),d=S(k,a);if(typeof
-d==="number"){bk(function(g,d){var
+b=ag(o,a),d=S(k,a);if(typeof
+d==="number"){bm(function(g,d){var
 e=ad(b,c(j,a)[1+a]),f=H[1]?ci(d,e):bI(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
 g=ad(b,c(j,a)[1+a])}else
 if(0===d[0])var
 g=ad(b,d[1]);else
 var
-n=d[1],g=lr(function(c,b,a){return p(c,h(b,a))},y,n,b);var
-e=g}}return nZ(f,e)}}(l,n,e));V[1]=a[1];a[1]=q;ah[1]=e;B[1]=B[1]-1|0;continue}B[1]=w;var
-k=E(g),s=D===k?g[1]:m===k?I(g):g;a[1]=s;V[1]=[0];continue}}function
+n=d[1],g=f7(function(c,b,a){return p(c,h(b,a))},z,n,b);var
+e=g}}return n1(f,e)}}(l,n,e));V[1]=a[1];a[1]=q;ah[1]=e;B[1]=B[1]-1|0;continue}B[1]=w;var
+k=E(g),r=D===k?g[1]:m===k?J(g):g;a[1]=r;V[1]=[0];continue}}function
 an(b,a){return c(W(b),a)[1+a]}function
 X(a){if(a<w){W(a);return W(a+1|0)}var
-b=E(g);return D===b?g[1]:m===b?I(g):g}function
-s(c){var
+b=E(g);return D===b?g[1]:m===b?J(g):g}function
+r(c){var
 a=f?v[11]:v[10];return a?b(a[1][2],c):a}function
-ai(a){return cy(s(a),t+1|0)}function
+ai(a){return cy(r(a),t+1|0)}function
 aj(a){var
 b=L(a);if(b)var
 c=b;else{var
-d=F(i[1],FH);if(d)return ab(a);var
+d=F(i[1],FM);if(d)return ab(a);var
 c=d}return c}var
 l=[m,function(d){var
 a=f?v[14]:v[13];if(a){var
-c=a[1];return j(t,function(a){return $(b(c[2],a))})}return o(t,y)}],a=z(0,aw),ak=[0,-1];function
+c=a[1];return j(t,function(a){return aa(b(c[2],a))})}return o(t,z)}],a=y(0,au),ak=[0,-1];function
 al(e,c,d){function
-j(a){return gZ(ad(b(K[3],c),d))}function
+j(a){return g4(ad(b(K[3],c),d))}function
 k(b){var
-a=j(0);return[0,[0,n0(X(e),f,a)],0]}var
+a=j(0);return[0,[0,n2(X(e),f,a)],0]}var
 l=aj(c);if(l)var
 t=i[5]<=e?1:0,m=t||1-L(c);else
 var
 m=l;var
 g=S(e,c),u=typeof
 g==="number"?1:0===g[0]?g[1]===d?1:0:0<x(ad(g[1],d))?1:0;if(typeof
-O[3]==="number")return[0,[0,y],0];if(N){if(!m&&u){if(ak[1]!==e){var
-r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===ds(a[4]))){a[1]=0;a[2]=o(ds(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;lB(a[2],0,a[2].length-1,0)}ak[1]=e}var
-n=Q(a,[0,c,d]);if(n)return n[1];var
+O[3]==="number")return[0,[0,z],0];if(M){if(!m&&u){if(ak[1]!==e){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dy(a[4]))){a[1]=0;a[2]=o(dy(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;lC(a[2],0,a[2].length-1,0)}ak[1]=e}var
+n=R(a,[0,c,d]);if(n)return n[1];var
 v=j(0),p=ae(X(e),c,d,v);if(p)var
 q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
 var
-h=k(0);aG(a,[0,c,d],h);return h}return[0,[0,y],0]}return k(0)}function
+h=k(0);aH(a,[0,c,d],h);return h}return[0,[0,z],0]}return k(0)}function
 ao(c,b,a){return al(c,b,a)[2]}function
 ap(d,c){var
-e=gZ(ad(b(K[3],d),c)),a=E(l),g=D===a?l[1]:m===a?I(l):l;return n0(g,f,e)}function
+e=g4(ad(b(K[3],d),c)),a=E(l),g=D===a?l[1]:m===a?J(l):l;return n2(g,f,e)}function
 aq(a){var
-b=E(l),d=D===b?l[1]:m===b?I(l):l;return c(d,a)[1+a]}function
+b=E(l),d=D===b?l[1]:m===b?J(l):l;return c(d,a)[1+a]}function
 ar(T,a,k){var
-z=ad(ac(a),k),at=0;if(z[4]||!a$(H[2],[0,1-f]))at=1;else
+y=ad(ac(a),k),at=0;if(y[4]||!ba(H[2],[0,1-f]))at=1;else
 if(T<w)var
-A=dN(X(T),n,z);else{var
-U=E(g),e=D===U?g[1]:m===U?I(g):g,d=ad(ac(a),k);if(F(i[1],FI)){var
-V=E(l),B=D===V?l[1]:m===V?I(l):l,ay=ad(b(K[3],a),k)[1],W=function(b,a){return f?bH(b,a):eg(b,a)},C=dN(e,n,d),az=c(e,a)[1+a],au=0;if(W(fB(e,d,C),az)){var
-aA=c(B,a)[1+a],aB=p(c(e,a)[1+a],aA);if(W(p(ay,fB(B,d,C)),aB)){var
+A=dT(X(T),n,y);else{var
+U=E(g),e=D===U?g[1]:m===U?J(g):g,d=ad(ac(a),k);if(F(i[1],FN)){var
+V=E(l),B=D===V?l[1]:m===V?J(l):l,ay=ad(b(K[3],a),k)[1],W=function(b,a){return f?bH(b,a):el(b,a)},C=dT(e,n,d),az=c(e,a)[1+a],au=0;if(W(fE(e,d,C),az)){var
+aA=c(B,a)[1+a],aB=p(c(e,a)[1+a],aA);if(W(p(ay,fE(B,d,C)),aB)){var
 Y=C;au=1}}if(!au)var
-Y=dN(B,n,d);var
+Y=dT(B,n,d);var
 _=Y}else{if(f)var
-aC=d[4],aD=d[3],aE=M(function(a,b){return u(c(d[1],a)[1+a])?y:b},aD),j=[0,d[1],d[2],aE,aC];else
+aC=d[4],aD=d[3],aE=N(function(a,b){return u(c(d[1],a)[1+a])?z:b},aD),j=[0,d[1],d[2],aE,aC];else
 var
 j=d;var
 R=0;if(f){var
-av=0;if(!u(a)&&!bI(a5(p,y,j[3]),r)){R=1;av=1}if(!av)var
-G=dN(e,n,d)}else
+av=0;if(!u(a)&&!bI(a7(p,z,j[3]),s)){R=1;av=1}if(!av)var
+G=dT(e,n,d)}else
 R=1;if(R)if(u(a)){var
-t=F(i[1],FJ)?ai:s,aF=function(b){var
+t=F(i[1],FO)?ai:r,aF=function(b){var
 c=u(b);if(c)var
 e=t(a),d=t(b)<e?1:0;else
 var
@@ -6508,103 +6514,103 @@ e=t(a),d=t(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=J(a[1].length-1,d);return d2(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?n1(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ae=jr(e,n,d,ab[1]);else
+e=I(a[1].length-1,d);return d8(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?n3(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ae=js(e,n,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=M(function(a,b){return $(c(d[1],a)[1+a])?b:y},aH),N=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
+aG=d[4],aH=d[3],aI=N(function(a,b){return $(c(d[1],a)[1+a])?b:z},aH),M=[0,d[1],d[2],aI,aG],af=aa(function(b){var
 c=$(b);if(c)var
-e=s(a),d=s(b)<e?1:0;else
+e=r(a),d=r(b)<e?1:0;else
 var
-d=c;return d},N),aJ=ag?jr(e,n,N,ag[1]):dN(e,n,N),ae=aJ;var
+d=c;return d},M),aJ=af?js(e,n,M,af[1]):dT(e,n,M),ae=aJ;var
 G=ae}else{var
 v=function(b){if(f){var
 g=L(b);if(g)var
 h=g;else
 var
-l=s(a),h=s(b)<l?1:0;return h}var
+l=r(a),h=r(b)<l?1:0;return h}var
 i=aj(b);if(i)var
 d=i;else{var
 j=1-u(b),k=j?x(c(e,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=s(a),d=s(b)<m?1:0}return d},o=jq(j,g0(function(b,a){var
-d=g1(e,n,j,b,a);if(0===d){var
-f=v(c(j[1],b)[1+b]);return bq(v(c(j[1],a)[1+a]),f)}return d},j)),aK=d[1],aL=M(function(a,d){var
-b=v(d),e=b?0<x(c(o,a)[1+a])?1:0:b;return e},aK);if(c1(function(a){return a},aL))var
+m=r(a),d=r(b)<m?1:0}return d},o=jr(j,g5(function(b,a){var
+d=g6(e,n,j,b,a);if(0===d){var
+f=v(c(j[1],b)[1+b]);return br(v(c(j[1],a)[1+a]),f)}return d},j)),aK=d[1],aL=N(function(a,d){var
+b=v(d),e=b?0<x(c(o,a)[1+a])?1:0:b;return e},aK);if(cE(function(a){return a},aL))var
 ah=o;else{var
-ak=function(a){return Z(fB(e,j,a))},O=S(w,a),aw=0;if(typeof
+ak=function(a){return Z(fE(e,j,a))},O=S(w,a),aw=0;if(typeof
 O!=="number"&&1===O[0]){var
 P=ad(O[1],k);aw=1}if(!aw)var
-P=r;var
-aM=function(a){return a},aN=J(j[1].length-1,aM),al=d2(function(a){var
-b=v(c(j[1],a)[1+a]);return b?n1(j,a):b},aN);if(al&&0<x(P)){var
-am=jr(e,n,j,al[1]),aO=ak(am),an=cL(q(ak(o),aO)),ao=af(e,a),Q=S(w,a),ax=0;if(typeof
+P=s;var
+aM=function(a){return a},aN=I(j[1].length-1,aM),al=d8(function(a){var
+b=v(c(j[1],a)[1+a]);return b?n3(j,a):b},aN);if(al&&0<x(P)){var
+am=js(e,n,j,al[1]),aO=ak(am),an=cM(q(ak(o),aO)),ao=ag(e,a),Q=S(w,a),ax=0;if(typeof
 Q!=="number"&&1===Q[0]){var
-aQ=Q[1],ap=lr(function(c,b,a){return p(c,h(b,a))},y,aQ,ao);ax=1}if(!ax)var
+aQ=Q[1],ap=f7(function(c,b,a){return p(c,h(b,a))},z,aQ,ao);ax=1}if(!ax)var
 ap=ad(ao,k);var
-aq=cj(cL(q(ap,c(e,a)[1+a])),P),aP=bH(an,aq)?r:cj(aq,an),ar=c5(aP,c4(1,2)),as=M(function(a,b){var
-d=h(ar,c(am,a)[1+a]);return p(h(q(r,ar),b),d)},o)}else
+aq=cj(cM(q(ap,c(e,a)[1+a])),P),aP=bH(an,aq)?s:cj(aq,an),ar=c8(aP,c7(1,2)),as=N(function(a,b){var
+d=h(ar,c(am,a)[1+a]);return p(h(q(s,ar),b),d)},o)}else
 var
 as=o;var
 ah=as}var
 G=ah}var
 _=G}var
 A=_}if(at)var
-A=z[2];return aR(A)}function
+A=y[2];return aX(A)}function
 as(e,a){if(am){if(e<w){W(e);return c(ah[1],a)[1+a]}var
 d=v[12];if(d)var
 g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ao,[0,an,u,s,ai,function(c,b,a){return al(c,b,a)[1]},as,ar,aq,ap]]}function
-n3(g,a,f,m,h,c,Q){var
-l=0===dc(g[2])?1:0,d=a[1],R=t(d,FK),o=a[8],p=a[9],L=0;if(o&&p){var
+f=d;return f}return 0}return[0,ao,[0,an,u,r,ai,function(c,b,a){return al(c,b,a)[1]},as,ar,aq,ap]]}function
+n5(g,a,f,m,h,c,Q){var
+l=0===df(g[2])?1:0,d=a[1],R=u(d,FP),o=a[8],p=a[9],L=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,M=p[1],r=0,N=0;if(s<0)var
-u=r;else{var
-j=N,v=r;for(;;){var
-O=b(M[2],j),y=O<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
-j=P,v=y;continue}var
-u=y;break}}var
-z=u;L=1}if(!L)var
-z=0;T(1-z,R);var
-S=t(d,FL),A=G(a[2],FM);if(A)var
+t=r;else{var
+j=N,w=r;for(;;){var
+O=b(M[2],j),y=O<b(q[2],j)?1:w,P=j+1|0;if(s!==j){var
+j=P,w=y;continue}var
+t=y;break}}var
+z=t;L=1}if(!L)var
+z=0;S(1-z,R);var
+T=u(d,FQ),A=G(a[2],FR);if(A)var
 B=A;else
 var
-al=0!==a[12]?1:0,B=al||1-l;T(B,S);var
-U=t(d,FN),C=0!==a[10]?1:0;if(C)var
+al=0!==a[12]?1:0,B=al||1-l;S(B,T);var
+U=u(d,FS),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||az(g[2][1],FV);T(D,U);var
-V=f===m?[0,f,0]:[0,f,[0,m,0]];w(function(a){var
-b=t(d,FO);return T(e9(a,h),b)},V);var
-W=t(d,FP),X=0.<=a[3]?1:0,Y=X||1-mn(f);T(Y,W);function
+ak=1-l,D=ak||az(g[2][1],F0);S(D,U);var
+V=f===m?[0,f,0]:[0,f,[0,m,0]];v(function(a){var
+b=u(d,FT);return S(fa(a,h),b)},V);var
+W=u(d,FU),X=0.<=a[3]?1:0,Y=X||1-mp(f);S(Y,W);function
 E(b,e,a){var
-c=b?f:m,d=e8(c,h,b,a);if(d){var
-g=function(d,e){return el(c,h,b,a,d,e)};return g3(e,c,em(c,h,b,a),g,a)}return d}var
-Z=l?az(g[2][1],FQ):l;if(Z){var
-k=g[2][5],_=em(f,h,1,c),$=1,aa=function(a,b){return el(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+c=b?f:m,d=e$(c,h,b,a);if(d){var
+g=function(d,e){return eq(c,h,b,a,d,e)};return g8(e,c,er(c,h,b,a),g,a)}return d}var
+Z=l?az(g[2][1],FV):l;if(Z){var
+k=g[2][5],_=er(f,h,1,c),$=1,aa=function(a,b){return eq(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
 K=1-b(c[2],i),af=K?x(e(c[1],k,i))<=0?1:0:K;if(af){var
-ag=t(d,FU),ah=b(c[5],k),ai=b(c[1],k);T(mi(bH,ek,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+ag=u(d,FZ),ah=b(c[5],k),ai=b(c[1],k);S(mk(bH,ep,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],H=1.-a[4];else
 var
 n=a[4],H=a[3];var
-I=az(g[2][1],FR);if(H<=0.){var
-ac=t(d,FS);T(E(1,iy,c),ac)}var
-ad=n==a3?1:0,J=ad||(I?1.<=n?1:0:I);if(J){var
-ae=t(d,FT);return T(E(0,iz,Q),ae)}return J}function
-n4(a,u,i,g,f,e,d,H){var
-P=a?a[1]:a,n=u?u[1]:z(0,aw),o=i?i[1]:z(0,aw),q=g?g[1]:z(0,10),s=f?f[1]:z(0,10),t=e?e[1]:z(0,4),T=d?d[1]:function(a){throw[0,aa,FY]};return function(d,L,u,K,J){var
-a=H[1],v=[0,0],A=[0,P],M=z(0,aw);function
-f(a){v[1]=[0,a,v[1]];A[1]++;return[5,A[1]-1|0]}var
-U=B(d[1]);function
-e(c,b){if(c<L){var
-f=d[3],g=f5(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*U|0)+N(function(b,a){var
+I=az(g[2][1],FW);if(H<=0.){var
+ac=u(d,FX);S(E(1,iz,c),ac)}var
+ad=n==a6?1:0,J=ad||(I?1.<=n?1:0:I);if(J){var
+ae=u(d,FY);return S(E(0,iA,Q),ae)}return J}function
+n6(a,u,i,g,f,e,d,H){var
+Q=a?a[1]:a,n=u?u[1]:y(0,au),o=i?i[1]:y(0,au),q=g?g[1]:y(0,10),r=f?f[1]:y(0,10),t=e?e[1]:y(0,4),S=d?d[1]:function(a){throw[0,ac,F3]};return function(d,M,u,K,I){var
+a=H[1],w=[0,0],A=[0,Q],N=y(0,au);function
+f(a){w[1]=[0,a,w[1]];A[1]++;return[5,A[1]-1|0]}var
+T=B(d[1]);function
+e(c,b){if(c<M){var
+f=d[3],g=f9(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*T|0)+L(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
 j=ad(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===x(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,aa,FW]}}function
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ac,F1]}}function
 F(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
@@ -6617,52 +6623,52 @@ h=b(u,a[1]);return[3,h[1],h[2],h[3]];case
 7:var
 i=b(u,a[1]);return[4,i[1],i[2],i[3]];case
 8:var
-k=a[1],o=Q(q,k);if(o)return o[1];var
-p=b(K,k),r=f([3,p[1],p[2]]);R(q,k,r);return r;case
+k=a[1],o=R(q,k);if(o)return o[1];var
+p=b(K,k),s=f([3,p[1],p[2]]);P(q,k,s);return s;case
 9:var
-n=a[1],v=Q(s,n);if(v)return v[1];var
-d=b(J,n),w=d[2],x=d[1],F=d[3],y=Q(t,x);if(y)var
+n=a[1],v=R(r,n);if(v)return v[1];var
+d=b(I,n),w=d[2],x=d[1],F=d[3],y=R(t,x);if(y)var
 z=y[1];else{var
 B=[0,0],H=j(w,function(d){var
-a=Q(F,d);return bj(function(a){var
-b=a[4],e=E(b),i=D===e?b[1]:m===e?I(b):b,j=g(i),c=a[3],f=E(c),k=D===f?c[1]:m===f?I(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];B[1]=[0,h];return h},a)}),C=l(function(a){return a?a[1]:eV(B[1])},H);R(t,x,C);var
+a=R(F,d);return bl(function(a){var
+b=a[4],e=E(b),i=D===e?b[1]:m===e?J(b):b,j=g(i),c=a[3],f=E(c),k=D===f?c[1]:m===f?J(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];B[1]=[0,h];return h},a)}),C=l(function(a){return a?a[1]:eX(B[1])},H);P(t,x,C);var
 z=C}var
-G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);R(s,n,A);return A;default:return[5,b(T,a[1])]}}function
+G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);P(r,n,A);return A;default:return[5,b(S,a[1])]}}function
 O(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
-g=f[1],i=c(a[2],e)[1+e],j=N(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(co([0,C(d[1])],f),g)},i,g),k=f[2],l=eu(N(function(c,a){var
-b=ad(d[3],a[2]),e=W(b[2]),f=Z(nA(b[1]),e);return Z(c,ex(a[1],f))},j,k));return N(function(b,a){var
-c=O(a[2]);return p(b,h(a[1],c))},l,g)}return y}function
+g=f[1],i=c(a[2],e)[1+e],j=L(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(co([0,C(d[1])],f),g)},i,g),k=f[2],l=ez(L(function(c,a){var
+b=ad(d[3],a[2]),e=W(b[2]),f=_(nC(b[1]),e);return _(c,eC(a[1],f))},j,k));return L(function(b,a){var
+c=O(a[2]);return p(b,h(a[1],c))},l,g)}return z}function
 i(d){var
-j=Q(n,d);if(j)return j[1];var
+j=R(n,d);if(j)return j[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
 0:var
 h=F(e[1]);break;case
 1:var
 k=i(e[1]),h=f([0,k,i(e[2])]);break;case
 2:var
-h=f([2,fs(e[1])]);break;default:var
-l=g(d),m=e[1],o=c(a[2],d)[1+d];N(function(f,d){var
+h=f([2,fv(e[1])]);break;default:var
+l=g(d),m=e[1],o=c(a[2],d)[1+d];L(function(f,d){var
 e=d[2],g=c(a[2],e)[1+e];return b(co([0,C(d[1])],f),g)},o,m);var
-h=f([1,l,O(d)])}R(n,d,h);return h}function
+h=f([1,l,O(d)])}P(n,d,h);return h}function
 g(b){var
-l=Q(o,b);if(l)return l[1];var
+l=R(o,b);if(l)return l[1];var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
-f=[0,[0,r,F(d[1])],0];break;case
+f=[0,[0,s,F(d[1])],0];break;case
 3:var
 n=d[2],q=k(function(a){var
-b=a[1];if(1-ev(b))S(FX);var
-c=eu(b),d=0<x(c)?1:0,f=e(a[2],d);return[0,cL(c),f]},n),s=d[1],t=aQ(bE(function(a){var
+b=a[1];if(1-eA(b))U(F2);var
+c=ez(b),d=0<x(c)?1:0,f=e(a[2],d);return[0,cM(c),f]},n),r=d[1],t=aQ(bE(function(a){var
 b=a[1],c=g(a[2]);return k(function(a){var
-c=a[2];return[0,h(b,a[1]),c]},c)},s),q),j=z(0,8);w(function(a){var
-b=a[2],c=a4(Q(j,b),y);return R(j,b,p(a[1],c))},t);var
-m=0,f=ea(function(c,b,a){return[0,[0,b,c],a]},j,m);break;default:var
-f=[0,[0,r,i(b)],0]}R(o,b,f);return f}function
+c=a[2];return[0,h(b,a[1]),c]},c)},r),q),j=y(0,8);v(function(a){var
+b=a[2],c=aW(R(j,b),z);return P(j,b,p(a[1],c))},t);var
+m=0,f=eg(function(c,b,a){return[0,[0,b,c],a]},j,m);break;default:var
+f=[0,[0,s,i(b)],0]}P(o,b,f);return f}function
 G(h){var
 b=h;for(;;){var
-e=1-aJ(M,b);if(e){R(M,b,0);var
+e=1-aK(N,b);if(e){P(N,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=d[1];switch(f[0]){case
@@ -6671,26 +6677,26 @@ f=d[1];switch(f[0]){case
 1:G(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return w(function(a){return G(a[2])},i)}var
+i=d[1];return v(function(a){return G(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
 V(e,c){var
-a=A[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,d$(t)],h=[0,d$(s)],i=[0,d$(q)],j=[0,d$(o)];return fF(n4([0,a+e|0],[0,d$(n)],j,i,h,g,f,H),d,L,u,K,J)}function
-X(a){return al(v[1])}return[0,g,i,function(a){var
-b=a[1],c=0<x(b)?1:0,d=e(a[2],c);return[0,cL(b),d]},X,G,V]}}function
-eB(c,b){var
-a=[0,0.];u(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}var
-b4=[aq,FZ,bU(0)];function
-n5(k){var
-g=k.length-1,b=l(aH,k),h=j(g,function(a){return j(g,function(b){return a===b?1.:0.})}),m=g-1|0,w=0;if(!(m<0)){var
+a=A[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ef(t)],h=[0,ef(r)],i=[0,ef(q)],j=[0,ef(o)];return fH(n6([0,a+e|0],[0,ef(n)],j,i,h,g,f,H),d,M,u,K,I)}function
+X(a){return al(w[1])}return[0,g,i,function(a){var
+b=a[1],c=0<x(b)?1:0,d=e(a[2],c);return[0,cM(b),d]},X,G,V]}}function
+dk(c,b){var
+a=[0,0.];r(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}var
+b4=[as,F4,bT(0)];function
+n7(k){var
+g=k.length-1,b=l(aC,k),h=j(g,function(a){return j(g,function(b){return a===b?1.:0.})}),m=g-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
 i=[0,a],n=a+1|0,o=g-1|0;if(!(o<n)){var
 e=n;for(;;){var
 v=i[1],D=Math.abs(f(c(b,v)[1+v],a));if(D<Math.abs(f(c(b,e)[1+e],a)))i[1]=e;var
 E=e+1|0;if(o!==e){var
 e=E;continue}break}}var
-p=i[1];if(Math.abs(f(c(b,p)[1+p],a))<hd)throw b4;var
+p=i[1];if(Math.abs(f(c(b,p)[1+p],a))<j8)throw b4;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
 e=f[1];c(a,e)[1+e]=g;return 0}}(a,i);q(b);q(h);var
@@ -6700,637 +6706,676 @@ s=g-1|0,y=0;if(!(s<0)){var
 d=y;for(;;){var
 t=d!==a?1:0,A=t?f(c(b,d)[1+d],a)!=0.?1:0:t;if(A){var
 B=f(c(b,d)[1+d],a),u=function(d,b,h){return function(a){var
-e=c(a,b)[1+b],g=0;a[1+b]=M(function(e,b){return b-h*f(c(a,d)[1+d],e)},e);return g}}(a,d,B);u(b);u(h)}var
+e=c(a,b)[1+b],g=0;a[1+b]=N(function(e,b){return b-h*f(c(a,d)[1+d],e)},e);return g}}(a,d,B);u(b);u(h)}var
 C=d+1|0;if(s!==d){var
 d=C;continue}break}}var
 z=a+1|0;if(m!==a){var
 a=z;continue}break}}return h}function
-n6(b,d){return j(b.length-1,function(e){var
-a=[0,0.];u(function(b,g){var
+n8(b,d){return j(b.length-1,function(e){var
+a=[0,0.];r(function(b,g){var
 h=g*f(c(d,b)[1+b],e);a[1]=a[1]+h;return 0},b);return a[1]})}function
-g2(a,i){var
+g7(a,i){var
 k=a[3],b=j(k,function(a){return 0.<=f(i,a)?2*a|0:(2*a|0)+1|0}),e=2000;for(;;){if(0===e)throw b4;var
-g=n5(l(function(b){return c(a[1],b)[1+b]},b)),m=j(k,function(h){return function(e){var
-d=[0,0.],g=c(h,e)[1+e];u(function(e,g){var
-h=c(b,e)[1+e];d[1]=d[1]+g*f(a[2],h);return 0},g);return d[1]}}(g)),d=[0,-1],p=[0,kx],q=a[1];u(function(l,m,h){return function(c,i){var
-j=f(a[2],c),d=eB(i,l)-j,e=h[1]<d?1:0,g=e?1-lE(c,b):e,k=g?(h[1]=d,m[1]=c,0):g;return k}}(m,d,p),q);if(0<=d[1]){var
-n=d[1],r=n6(c(a[1],n)[1+n],g),h=[0,-1],s=n6(i,g),t=[0,a3];u(function(j,k,h){return function(b,a){var
-c=eH<a?1:0;if(c)var
-d=ab(0.,f(j,b))/a,e=d<h[1]?1:0,i=e?(h[1]=d,k[1]=b,0):e,g=i;else
+g=n7(l(function(b){return c(a[1],b)[1+b]},b)),m=j(k,function(h){return function(e){var
+d=[0,0.],g=c(h,e)[1+e];r(function(e,g){var
+h=c(b,e)[1+e];d[1]=d[1]+g*f(a[2],h);return 0},g);return d[1]}}(g)),d=[0,-1],p=[0,kz],q=a[1];r(function(l,m,h){return function(c,i){var
+j=f(a[2],c),d=dk(i,l)-j,e=h[1]<d?1:0,g=e?1-lF(c,b):e,k=g?(h[1]=d,m[1]=c,0):g;return k}}(m,d,p),q);if(0<=d[1]){var
+n=d[1],s=n8(c(a[1],n)[1+n],g),h=[0,-1],t=n8(i,g),u=[0,a6];r(function(j,k,h){return function(b,a){var
+c=dr<a?1:0;if(c)var
+d=ag(0.,f(j,b))/a,e=d<h[1]?1:0,i=e?(h[1]=d,k[1]=b,0):e,g=i;else
 var
-g=c;return g}}(s,h,t),r);if(0<=h[1]){var
+g=c;return g}}(t,h,u),s);if(0<=h[1]){var
 o=h[1],v=d[1];c(b,o)[1+o]=v;var
 e=e-1|0;continue}var
-w=aH(b);return[1,d[1],w]}return[0,m,aH(b)]}}var
-eC=[aq,F0,bU(0)];function
-js(a,g){var
-d=a[1].length-1,e=o(d,0.),h=a[4],i=l(function(a){var
-c=aR(a);return O(b(bN(function(a){var
-c=a[3];if(0===c[0]){var
-d=c[1],e=b(g,a[2]);return[0,[0,a[1]*e,d]]}return 0}),c))},h);u(function(a,b){return bu(function(b){var
-c=a===b[2]?1:0,d=c?ar(e,a,f(e,a)+b[1]):c;return d},b)},i);return function(x){var
-b=o(d,0.),k=1,j=hj;for(;;){if(k){var
-n=d-1|0,l=0.,m=0.,y=0;if(n<0)var
-g=m,p=l;else{var
-a=y,t=m,s=l;for(;;){var
-u=[0,f(x,a)],A=c(i,a)[1+a];bu(function(h,e){return function(a){var
-c=a[2],d=c!==h?1:0,g=d?(e[1]=e[1]+a[1]*f(b,c),0):d;return g}}(a,u),A);var
-h=u[1]/(1.-f(e,a)),v=ab(s,Math.abs(h-f(b,a))),w=ab(t,Math.abs(h));ar(b,a,h);var
-B=a+1|0;if(n!==a){var
-a=B,t=w,s=v;continue}var
-g=w,p=v;break}}var
-q=j-1|0,r=1e-17*g<p?1:0,z=r?0<q?1:0:r;if(1-(g<1e+200?1:0))throw eC;var
-k=z,j=q;continue}return b}}}function
-dh(a,d,c){var
+w=aC(b);return[1,d[1],w]}return[0,m,aC(b)]}}var
+cU=[as,F5,bT(0)],cV=lH([0,ap]);function
+dl(a,d,c){var
 e=a[4];return l(function(a){var
-e=0.;return a5(function(e,a){var
+e=0.;return a7(function(e,a){var
 f=b(c,a[3]),g=b(d,a[2]);return e+a[1]*g*f},e,a)},e)}function
-fC(b,a){return 0===a[0]?f(b,a[1]):0.}function
-n7(a,d,c){var
-e=dh(a,c,function(a){return 0===a[0]?0.:d?a[2]:a[1]}),f=a[3],g=lD(function(b,a){return b+a},f,e);return b(js(a,c),g)}function
-n8(a,h,g,e,d,c){function
-i(a){return 0===a[0]?f(c,a[1]):h?a[2]:a[1]}var
-k=js(a,g);return j(d,function(c){return b(k,dh(a,b(e,c),i))})}function
-fD(e,d,c){var
-a=[0,0.],b=[0,0.];u(function(d,c){var
-g=c2(0.,c);a[1]=a[1]+f(e,d)*g;b[1]=c2(b[1],c);return 0},c);return ab(a[1],d*b[1])}function
-n9(c,e){var
+dm(b,a){return 0===a[0]?f(b,a[1]):0.}function
+n9(b,a){return 0===a[0]?f(b[5],a[1]):b[2]?a[2]:a[1]}function
+n_(a,d,c){return j(c,function(c){function
+e(b){return n9(a,b)}var
+f=b(d,c),g=dl(a[1],f,e);return b(a[4],g)})}function
+fF(e,d,c){var
+a=[0,0.],b=[0,0.];r(function(d,c){var
+g=c4(0.,c);a[1]=a[1]+f(e,d)*g;b[1]=c4(b[1],c);return 0},c);return ag(a[1],d*b[1])}function
+n$(c,e){var
 a=e;for(;;)switch(a[0]){case
 0:var
-d=a[1],f=d[2];bu(function(a){b(c[5],a[3]);return b(c[5],a[4])},f);return b(c[5],d[3][2]);case
-1:return b(c[5],a[2]);default:n9(c,a[2]);var
+d=a[1],f=d[2];bf(function(a){b(c[5],a[3]);return b(c[5],a[4])},f);return b(c[5],d[3][2]);case
+1:return b(c[5],a[2]);default:n$(c,a[2]);var
 a=a[3];continue}}function
-n_(a,u,t){if(!bH(a,y)&&!eg(a,r)){var
-i=0,g=0,f=r,e=u,b=t,c=r;for(;;){var
-j=h(cK(b),a),v=q(r,a),l=h(cK(e+1|0),v),m=q(l,j),n=0<x(m)?1:0;if(n)var
-w=h(c,m),z=U(ag(d,60)),o=bH(h(h(f,j),z),w);else
+oa(a,u,t){if(!bH(a,z)&&!el(a,s)){var
+i=0,g=0,f=s,e=u,b=t,c=s;for(;;){var
+j=h(cL(b),a),v=q(s,a),l=h(cL(e+1|0),v),m=q(l,j),n=0<x(m)?1:0;if(n)var
+w=h(c,m),y=T(af(d,60)),o=bH(h(h(f,j),y),w);else
 var
-o=n;if(0!==b&&!o&&i!==hj){var
-s=cj(h(f,j),l),A=ag(d,hr),B=s[2],k=bZ(hN(ag(s[1],hr),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=p(c,k);continue}return al(g)}}return 0}function
-Gd(b,a){return y}function
-Ge(a){return y}function
-Gf(c,b,a){return 0}function
-Gg(b,a){return 0}function
-Gh(c,b,a){return[0,y]}function
-Gi(a){return 0}function
-Gj(a){return 0}function
-Gk(a){return 0}var
-bS=[0,function(b,a){return y},Gk,Gj,Gi,Gh,Gg,Gf,Ge,Gd];function
+o=n;if(0!==b&&!o&&i!==ke){var
+r=cj(h(f,j),l),A=af(d,hu),B=r[2],k=bZ(hP(af(r[1],hu),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=p(c,k);continue}return al(g)}}return 0}function
+Gk(b,a){return z}function
+Gl(a){return z}function
+Gm(c,b,a){return 0}function
+Gn(b,a){return 0}function
+Go(c,b,a){return[0,z]}function
+Gp(a){return 0}function
+Gq(a){return 0}function
+Gr(a){return 0}var
+bR=[0,function(b,a){return z},Gr,Gq,Gp,Go,Gn,Gm,Gl,Gk];function
 jt(c,b,a){return 0}function
 ju(c,b,a){return 0}var
 jv=0,jw=0;function
 jx(c,b,a){return 0}function
 jy(c,b,a){return 0}function
-n$(b,a){return 0}function
+ob(b,a){return 0}function
 jz(c,b,a){return 0}function
-oa(a){throw[0,aa,Gl]}var
+oc(a){throw[0,ac,Gs]}var
 jA=0,jB=0;function
-Gm(a){return i}var
-ob=0;function
+Gt(a){return i}var
+od=0;function
 jC(a){return[0,a[1],a[2]]}function
-jD(a){return r}function
-jE(a){return y}var
-jF=0,jG=0,jH=0,jI=0,jK=lG([0,function(b,a){var
-c=dZ(b[1],a[1]);return 0===c?dZ(b[2],a[2]):c}]),jL=[0,jK[1]];function
+jD(a){return s}function
+jE(a){return z}var
+jF=0,jG=0,jH=0,jI=0,jK=lI([0,function(b,a){var
+c=d5(b[1],a[1]);return 0===c?d5(b[2],a[2]):c}]),jL=[0,jK[1]];function
 jM(a){var
 r=e(jK[29],a,jL[1]);if(r)return r[1];if(0<x(a))var
-k=a[1],l=a[2],s=bX(k),b=bX(l)-s|0,t=ag(l,aP(0,-(b+eG|0)|0)),g=ge(ag(k,(b+eG|0)+aP(0,-(b+eG|0)|0)|0),t),h=e1(ed(g,pe)),n=ag(h,pe),d=c(nL,2048)[ku],o=E(d),u=D===o?d[1]:m===o?I(d):d,v=Y(b,u),f=c(nL,h)[1+h],p=E(f),w=D===p?f[1]:m===p?I(f):f,y=aA(g,n),z=cI(aA(ag(nK(cI(g,n),y),1),w),v),q=Math.abs(Math.log(V(a))),A=c2(he,q),B=ag(lb(Math.ceil(4.+2.*c2(he,q)*A)),32),j=cI(ed(z,48),B);else
+k=a[1],l=a[2],s=bW(k),b=bW(l)-s|0,t=af(l,aP(0,-(b+eJ|0)|0)),g=gj(af(k,(b+eJ|0)+aP(0,-(b+eJ|0)|0)|0),t),h=e4(ei(g,pg)),n=af(h,pg),d=c(nN,2048)[kv],o=E(d),u=D===o?d[1]:m===o?J(d):d,v=Z(b,u),f=c(nN,h)[1+h],p=E(f),w=D===p?f[1]:m===p?J(f):f,y=aA(g,n),z=cJ(aA(af(nM(cJ(g,n),y),1),w),v),q=Math.abs(Math.log(V(a))),A=c4(hi,q),B=af(ld(Math.ceil(4.+2.*c4(hi,q)*A)),32),j=cJ(ei(z,48),B);else
 var
-j=i;jL[1]=P(jK[4],a,j,jL[1]);return j}function
-Gy(a,A,bf,cd,aM,av,cc,cb,v,aI){var
-bg=aM[3],aN=aM[2],X=aM[1],Y=a[3];if(typeof
-Y!=="number"&&2===Y[0]){var
-_=Y[4],bi=Y[3],ae=Y[1],G=l(fq,Y[2]),n=eV(a[5]),s=a[1],ce=B(bi[3]),aO=gR(bi),aP=z(0,a2),ax=z(0,a2),cf=je(aO),bm=z(0,a2),bn=s[1]-1|0,ck=0;if(!(bn<0)){var
+j=i;jL[1]=Q(jK[4],a,j,jL[1]);return j}function
+GF(a,A,bi,cd,aM,aw,cc,cb,w,aJ){var
+bj=aM[3],aN=aM[2],X=aM[1],Z=a[3];if(typeof
+Z!=="number"&&2===Z[0]){var
+$=Z[4],bk=Z[3],ab=Z[1],G=l(ft,Z[2]),n=eX(a[5]),t=a[1],ce=B(bk[3]),aO=gW(bk),aP=y(0,a4),ax=y(0,a4),cf=jf(aO),bn=y(0,a4),bo=t[1]-1|0,ck=0;if(!(bo<0)){var
 an=ck;for(;;){var
-bW=bz(s[5],an),aY=bW[1],bX=bW[2]-1|0;if(!(bX<aY)){var
-ao=aY;for(;;){var
-b0=bz(s[6],ao),b1=b0[2],ap=b0[1],aZ=bc(bq,J(b1-ap|0,function(c){return function(a){return b(ae[2],c+a|0)}}(ap)));if(1-aJ(bm,aZ)){aG(bm,aZ,0);var
-cJ=W(bd),cM=gQ(cf,N(function(d,a){var
-e=c(G,a)[1+a];return b(co(0,d),e)},cJ,aZ))[1];T(b(at[2],cM),GH)}var
-b2=b1-1|0;if(!(b2<ap)){var
-aq=ap;for(;;){var
-a0=b(ae[2],aq);if(1-aJ(aP,a0)){aG(aP,a0,0);aG(ax,a0,[0,an,ao-aY|0,aq-ap|0])}var
-cO=aq+1|0;if(b2!==aq){var
+bV=bz(t[5],an),aZ=bV[1],bW=bV[2]-1|0;if(!(bW<aZ)){var
+aq=aZ;for(;;){var
+b0=bz(t[6],aq),b1=b0[2],ar=b0[1],a0=be(br,I(b1-ar|0,function(c){return function(a){return b(ab[2],c+a|0)}}(ar)));if(1-aK(bn,a0)){aH(bn,a0,0);var
+cK=W(bg),cN=gV(cf,L(function(d,a){var
+e=c(G,a)[1+a];return b(co(0,d),e)},cK,a0))[1];S(b(at[2],cN),GO)}var
+b2=b1-1|0;if(!(b2<ar)){var
+as=ar;for(;;){var
+a2=b(ab[2],as);if(1-aK(aP,a2)){aH(aP,a2,0);aH(ax,a2,[0,an,aq-aZ|0,as-ar|0])}var
+cP=as+1|0;if(b2!==as){var
+as=cP;continue}break}}var
+cO=aq+1|0;if(bW!==aq){var
 aq=cO;continue}break}}var
-cN=ao+1|0;if(bX!==ao){var
-ao=cN;continue}break}}var
-cI=an+1|0;if(bn!==an){var
-an=cI;continue}break}}var
-af=bc(bq,eX(gb(aP))),cl=0;if(33554432<a5(function(c,a){var
-d=cP(0,av,a[2]),b=cP(1,av,a[2])+d|0;if(2097152<b)S(GA);return c+b|0},cl,X))S(GB);var
-H=_?F(_[1][4],GC):_,cm=H?s[3]:X.length-1,bo=n[1];if(bo){var
-bp=bo[1],br=bp[1];T(br[1]===cm?1:0,GD);var
-ak=[0,br[2],bp[2][2]]}else
+cJ=an+1|0;if(bo!==an){var
+an=cJ;continue}break}}var
+ae=be(br,d9(e3(aP))),cl=0;if(33554432<a7(function(c,a){var
+d=cQ(0,aw,a[2]),b=cQ(1,aw,a[2])+d|0;if(2097152<b)U(GH);return c+b|0},cl,X))U(GI);var
+H=$?F($[1][4],GJ):$,cm=H?t[3]:X.length-1,bp=n[1];if(bp){var
+bq=bp[1],bs=bq[1];S(bs[1]===cm?1:0,GK);var
+ak=[0,bs[2],bq[2][2]]}else
 var
-cH=function(a){return 1.},ak=[0,function(a){return 0.},cH];var
-cn=H?0!==n[2]?1:0:H;T(1-cn,GE);var
-bs=0===_?Fi:Fh,aD=v[5],aE=v[3],ai=v[2],a1=v[1],b5=0;if(_){var
-K=_[1],b6=K[2];if(cZ(function(a){var
-b=F(a,Gn),c=b||F(a,Go);return c},b6)){var
+cI=function(a){return 1.},ak=[0,function(a){return 0.},cI];var
+cn=H?0!==n[2]?1:0:H;S(1-cn,GL);var
+bt=0===$?Fn:Fm,aE=w[5],aF=w[3],ai=w[2],a3=w[1],b5=0;if($){var
+K=$[1],b6=K[2];if(c2(function(a){var
+b=F(a,Gu),c=b||F(a,Gv);return c},b6)){var
 b7=function(a){function
 c(c){return b(K[9][2],a)+c|0}var
-d=b(K[9][2],a),e=J(b(K[9][2],a+1|0)-d|0,c),f=0;return N(function(c,a){return c+b(K[11][2],a)|0},f,e)},au=J(K[9][1]-1|0,b7),aF=1===B(ai)?1:0,b8=aF?0!==n[3]?1:0:aF;T(1-b8,Gp);if(aF)var
-L=Gq;else{var
-ba=n[3];if(ba)var
-bb=ba[1],be=J(bb[1],bb[2]);else
+d=b(K[9][2],a),e=I(b(K[9][2],a+1|0)-d|0,c),f=0;return L(function(c,a){return c+b(K[11][2],a)|0},f,e)},av=I(K[9][1]-1|0,b7),aG=1===B(ai)?1:0,b8=aG?0!==n[3]?1:0:aG;S(1-b8,Gw);if(aG)var
+M=Gx;else{var
+bb=n[3];if(bb)var
+bc=bb[1],bh=I(bc[1],bc[2]);else
 var
 ca=function(b){var
-a=b===nG(au)?1:0,c=a?1:a;return c},be=J(nG(au)+1|0,ca);var
-L=be}var
-b9=B(ai);if(b9<B(L))S(Gr);var
-a6=[0,jJ,jI,jH,jG,jF,bS,bS,jE,jD,jC,r,L,jM,jB,jA,oa,jz,n$,jy,jx,jw,jv,bS,bS,ju,jt],b_=function(a){return 0<=x(a)?1:0},a7=function(a){return cY(b_,a)},b$=J(a1,function(a){return a}),a8=b(bl(function(a){return 1-aJ(ax,a)}),b$);bk(function(a,g){var
-d=0!==a8?1:0;if(d)var
-f=0<fd(a,ai,L)?1:0,c=f?1-a7(k(function(c){var
-d=b(A[3],c);return fc(e(aE,a,function(b,c){return gs(a,aD,b,c)}),d)},a8)):f;else
+a=b===nI(av)?1:0,c=a?1:a;return c},bh=I(nI(av)+1|0,ca);var
+M=bh}var
+b9=B(ai);if(b9<B(M))U(Gy);var
+a8=[0,jJ,jI,jH,jG,jF,bR,bR,jE,jD,jC,s,M,jM,jB,jA,oc,jz,ob,jy,jx,jw,jv,bR,bR,ju,jt],b_=function(a){return 0<=x(a)?1:0},a9=function(a){return c1(b_,a)},b$=I(a3,function(a){return a}),a_=b(bd(function(a){return 1-aK(ax,a)}),b$);bm(function(a,g){var
+d=0!==a_?1:0;if(d)var
+f=0<fg(a,ai,M)?1:0,c=f?1-a9(k(function(c){var
+d=b(A[3],c);return ff(e(aF,a,function(b,c){return gx(a,aE,b,c)}),d)},a_)):f;else
 var
-c=d;return c?S(Gs):c},au);var
-a_=iH(A,a1,ai,aE,a6,v[4],aD,v[6]),aj=a_?a_[1]:a9(Gx);bk(function(a,f){var
-b=0<fd(a,ai,L)?1:0;if(b){var
-c=A[4],d=e(aE,a,function(b,c){return gs(a,aD,b,c)});return T(a7(k(function(a){return fc(d,a)},c)),Gt)}return b},au);var
-ay=[0,L,aj,[0,function(h){var
-c=z(0,aw),e=aj[2];w(function(d){var
-e=d[1],f=b(h,e);T(0.<f?1:0,Gu);var
-a=il(d[2])/f,g=cE(a),i=g?0.<a?1:0:g;T(i,Gv);return R(c,e,$(a))},e);function
-a(a){return ac(c,a)}var
-d=mQ(a6,aj[2],a,aj[1]);if(d){var
+c=d;return c?U(Gz):c},av);var
+a$=iI(A,a3,ai,aF,a8,w[4],aE,w[6]),aj=a$?a$[1]:a1(GE);bm(function(a,f){var
+b=0<fg(a,ai,M)?1:0;if(b){var
+c=A[4],d=e(aF,a,function(b,c){return gx(a,aE,b,c)});return S(a9(k(function(a){return ff(d,a)},c)),GA)}return b},av);var
+ay=[0,M,aj,[0,function(h){var
+c=y(0,au),e=aj[2];v(function(d){var
+e=d[1],f=b(h,e);S(0.<f?1:0,GB);var
+a=im(d[2])/f,g=cF(a),i=g?0.<a?1:0:g;S(i,GC);return P(c,e,aa(a))},e);function
+a(a){return Y(c,a)}var
+d=mS(a8,aj[2],a,aj[1]);if(d){var
 f=aj[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,bZ(d[1],fa)],g]}return a9(Gw)}]];b5=1}}if(!b5)var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,bZ(d[1],fd)],g]}return a1(GD)}]];b5=1}}if(!b5)var
 ay=[0,0,[0,i,0],0];var
-bv=ay[3],bw=ay[2],cq=ay[1],az=$(a4(a[4],0.)),aS=a[2][9];if(aS)var
-bx=aS[1],am=bO(bq,J(bx[1],bx[2]));else
+bv=ay[3],bw=ay[2],cq=ay[1],az=aa(aW(a[4],0.)),aR=a[2][9];if(aR)var
+bx=aR[1],am=bN(br,I(bx[1],bx[2]));else
 var
-am=aS;var
-g=jf(aO,k(function(a){return c(G,a)[1+a]},af)),aT=z(0,10),aU=z(0,4),by=function(e,d){var
-b=Q(aT,[0,e,d]);if(b){var
-a=b[1],c=E(a),f=D===c?a[1]:m===c?I(a):a;return f[4]}return a9(GF)},aB=v[1],cs=v[4],ct=n[4];bk(function(q,v){var
-L=nW(g,G,af,0,[0,n[1],[0,v[1]],n[3],n[4],n[5]],bg,bv,az,bs,q+1|0,by);R(aU,q+1|0,L);var
-x=[m,function(s){var
-e=aI[2],a=aI[1],f=nb(A,aB,a,cs,e,aI[3]),q=[0,jJ,jI,jH,jG,jF,bS,bS,jE,jD,jC,r,ob,jM,jB,jA,oa,jz,n$,jy,jx,jw,jv,bS,bS,ju,jt];if(f){var
+am=aR;var
+g=jg(aO,k(function(a){return c(G,a)[1+a]},ae)),aS=y(0,10),aT=y(0,4),by=function(e,d){var
+b=R(aS,[0,e,d]);if(b){var
+a=b[1],c=E(a),f=D===c?a[1]:m===c?J(a):a;return f[4]}return a1(GM)},aB=w[1],cs=w[4],ct=n[4];bm(function(q,w){var
+M=nY(g,G,ae,0,[0,n[1],[0,w[1]],n[3],n[4],n[5]],bj,bv,az,bt,q+1|0,by);P(aT,q+1|0,M);var
+x=[m,function(r){var
+e=aJ[2],a=aJ[1],f=nd(A,aB,a,cs,e,aJ[3]),q=[0,jJ,jI,jH,jG,jF,bR,bR,jE,jD,jC,s,od,jM,jB,jA,oc,jz,ob,jy,jx,jw,jv,bR,bR,ju,jt];if(f){var
 g=f[1],h=g[1];if(h){var
 i=o(a[4],0),j=o(aB,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
-l=bO(bq,b(a[3],d));w(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+l=bN(br,b(a[3],d));v(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
-n=bw[2];w(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,A,aB,a,e,q,bw,h[1],g[2],i,j]}}return a9(Fx)}],a=v[2];return u(function(n,aO){return R(aT,[0,q,n],[m,function(aR){var
-aP=f(v[4],n),M=c(v[3],n)[1+n],P=L[2],an=E(x),a=D===an?x[1]:m===an?I(x):x,d=a[3],A=a[4],w=M.length-1,F=B(d[8]),X=0<w?1:0,ap=X?0===fZ(F,w)?1:0:X;T(ap,FA);var
-Y=a5(Fy,0,M);T(0<Y?1:0,FB);var
-s=J(F,function(b){var
-a=cy(aL(b,w),F);return cy(c(M,a)[1+a],Y)}),aq=0,t=N(function(b,a){return b+a|0},aq,s);function
+n=bw[2];v(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,A,aB,a,e,q,bw,h[1],g[2],i,j]}}return a1(FC)}],a=w[2];return r(function(n,aO){return P(aS,[0,q,n],[m,function(aR){var
+aP=f(w[4],n),N=c(w[3],n)[1+n],P=M[2],an=E(x),a=D===an?x[1]:m===an?J(x):x,d=a[3],A=a[4],v=N.length-1,F=B(d[8]),X=0<v?1:0,ap=X?0===f2(F,v)?1:0:X;S(ap,FF);var
+Y=a7(FD,0,N);S(0<Y?1:0,FG);var
+t=I(F,function(b){var
+a=cy(aI(b,v),F);return cy(c(N,a)[1+a],Y)}),aq=0,u=L(function(b,a){return b+a|0},aq,t);function
 ar(a){return a}var
-as=J(d[4],ar),at=0,_=N(function(c,b){var
-d=bY(a[7]),f=bE(function(a){return a[1]},d),g=0;return c+N(function(c,a){return c+e(A,a,b)|0},g,f)|0},at,as),aa=0<_?1:0,au=aa?cy(536870911,_)<t?1:0:aa;if(au)S(FC);var
-av=0,ac=ea(function(b,a,c){return[0,[0,b,a]]},P,av);function
+as=I(d[4],ar),at=0,Z=L(function(c,b){var
+d=bX(a[7]),f=bE(function(a){return a[1]},d),g=0;return c+L(function(c,a){return c+e(A,a,b)|0},g,f)|0},at,as),$=0<Z?1:0,au=$?cy(536870911,Z)<u?1:0:$;if(au)U(FH);var
+av=0,ab=eg(function(b,a,c){return[0,[0,b,a]]},P,av);function
 aw(a){var
-b=Q(P,a);if(b){var
-c=b[1];return[0,a,c[1],c[2],0,0]}if(ac){var
-d=ac[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return a9(FD)}var
+b=R(P,a);if(b){var
+c=b[1];return[0,a,c[1],c[2],0,0]}if(ab){var
+d=ab[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return a1(FI)}var
 ax=j(a[2],aw);function
-ad(a){return c(ax,a)[1+a]}var
-ae=z(0,10),ay=O(k(O,a[7]));function
+ac(a){return c(ax,a)[1+a]}var
+ad=y(0,10),ay=O(k(O,a[7]));function
 az(e,b,f){var
-g=Q(ae,[0,e,b]);if(g)var
+g=R(ad,[0,e,b]);if(g)var
 h=g[1];else{var
-k=c(c(ay,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return iR(d,m,ad,k,a)},o=j(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},i=l(function(a){return cY(q,a)},p);aG(ae,[0,e,b],i);var
+k=c(c(ay,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return iS(d,m,ac,k,a)},o=j(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},i=l(function(a){return c1(q,a)},p);aH(ad,[0,e,b],i);var
 h=i}return c(h,f)[1+f]}var
-aB=cK(t),H=h($(aP),aB),af=o(a[2],r),ag=o(a[2],r),ah=o(a[2],0),K=o(a[2],y);function
+aB=cL(u),H=h(aa(aP),aB),ae=o(a[2],s),af=o(a[2],s),ah=o(a[2],0),K=o(a[2],z);function
 aC(a){return c(K,a)[1+a]}function
 aD(a){return c(ah,a)[1+a]}function
-aE(a){return c(ag,a)[1+a]}var
-i=[0,0,s,H,az,function(a){return c(af,a)[1+a]},aE,aD,aC,y,nY],aF=a[8];bk(function(d,$){var
-y=Q(P,d);if(y){var
-E=y[1],F=bE(function(b){return iS(A,i,b,0,s,a[7])},$),j=V(h(H,U(c(a[10],d)[1+d]))),aa=0!==F?1:0,I=aa||(j!=0.?1:0);if(I){var
-J=cp(g,c(G,d)[1+d]),z=[0,V(J[2])],ac=J[1];u(function(b,a){var
-c=f(aO,b),d=V(a)*c;z[1]=z[1]+d;return 0},ac);var
-l=V(E[1]),e=V(E[2]),ad=ab(l,eH*e),n=c2(e,ab(z[1],ad)),ae=gY(n);c(af,d)[1+d]=ae;var
-L=function(e){return b(bN(function(a){var
-b=V(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),F)},ai=L(1),aj=0.,M=N(function(c,a){var
-b=a[2];return c+a[1]*b/(n*(n+b))},aj,ai),O=L(0);if(O){var
+aE(a){return c(af,a)[1+a]}var
+i=[0,0,t,H,az,function(a){return c(ae,a)[1+a]},aE,aD,aC,z,n0],aF=a[8];bm(function(d,$){var
+y=R(P,d);if(y){var
+E=y[1],F=bE(function(b){return iT(A,i,b,0,t,a[7])},$),j=V(h(H,T(c(a[10],d)[1+d]))),aa=0!==F?1:0,I=aa||(j!=0.?1:0);if(I){var
+J=cp(g,c(G,d)[1+d]),z=[0,V(J[2])],ab=J[1];r(function(b,a){var
+c=f(aO,b),d=V(a)*c;z[1]=z[1]+d;return 0},ab);var
+l=V(E[1]),e=V(E[2]),ac=ag(l,dr*e),n=c4(e,ag(z[1],ac)),ad=g3(n);c(ae,d)[1+d]=ad;var
+M=function(e){return b(bY(function(a){var
+b=V(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),F)},ai=M(1),aj=0.,N=L(function(c,a){var
+b=a[2];return c+a[1]*b/(n*(n+b))},aj,ai),O=M(0);if(O){var
 o=function(c){var
-a=0.;return N(function(d,a){var
+a=0.;return L(function(d,a){var
 e=b(c,a[2]);return d+a[1]*e},a,O)},q=function(a){var
-b=j*Math.log(a);return o(function(b){return H9(b/a)})-b},r=function(a){var
-b=j/a;return o(function(b){return-b/(a*(a+b))})-b},B=q(l),w=1,v=e,t=l;for(;;){var
-m=bK*(t+v),Z=r(m)*(l-m);if(q(m)+Z<=B)var
-x=m,D=t;else
+b=j*Math.log(a);return o(function(b){return Id(b/a)})-b},s=function(a){var
+b=j/a;return o(function(b){return-b/(a*(a+b))})-b},B=q(l),w=1,v=e,u=l;for(;;){var
+m=bK*(u+v),Z=s(m)*(l-m);if(q(m)+Z<=B)var
+x=m,D=u;else
 var
 x=v,D=m;var
 _=w+1|0;if(40!==w){var
-w=_,v=x,t=D;continue}var
-k=ab(n,x),T=0;if(k<e){var
-W=eH*j;if(W<j+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
-p=[0,k,0,r(k)];T=1}}if(!T)var
-X=l<e?(q(e)-B)/(e-l):0.,C=r(e),Y=j/e,p=[0,e,1,ab(X,C+kx*(Math.abs(C)+o(function(a){return-a/(e*(e+a))})+Y))];var
-ak=gY(p[1]);c(ag,d)[1+d]=ak;var
+w=_,v=x,u=D;continue}var
+k=ag(n,x),U=0;if(k<e){var
+W=dr*j;if(W<j+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
+p=[0,k,0,s(k)];U=1}}if(!U)var
+X=l<e?(q(e)-B)/(e-l):0.,C=s(e),Y=j/e,p=[0,e,1,ag(X,C+kz*(Math.abs(C)+o(function(a){return-a/(e*(e+a))})+Y))];var
+ak=g3(p[1]);c(af,d)[1+d]=ak;var
 al=p[2];c(ah,d)[1+d]=al;var
-am=gY(p[3]-M);c(K,d)[1+d]=am;return 0}}var
-an=gY(-M-j/n);c(K,d)[1+d]=an;var
-R=0}else
+am=g3(p[3]-N);c(K,d)[1+d]=am;return 0}}var
+an=g3(-N-j/n);c(K,d)[1+d]=an;var
+Q=0}else
 var
-R=I;var
-S=R}else
+Q=I;var
+S=Q}else
 var
 S=y;return S},aF);var
-aH=U(fa),ai=dG(a[5],t,d[7]),aj=iX(a[5],t,s,d[8]),ak=iW(a[1],A,a[5],a[2],ad,i,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
-al=ak[1],aI=al[1],aJ=h(H,U(a[6][1])),am=C(nY(cj(p(p(U(aA(ai[1],aj[1])),aJ),aI),aH))),aK=al[2],aM=fq(k(function(a){return[0,a[2],a[1]]},aK)),aN=Z(W(am),aM),R=[0,[0,i[1],i[2],i[3],i[4],i[5],i[6],i[7],i[8],am,i[10]],aN];ao=1}if(!ao)var
-R=a9(FE);var
-aQ=de(g,[9,(q*64|0)+n|0],R[2]);return[0,q,L[2],R[1],aQ]}])},a)},ct);var
-t=nW(g,G,af,am,n,bg,bv,az,bs,0,by);R(aU,0,t);var
+aG=T(fd),ai=dM(a[5],u,d[7]),aj=iY(a[5],u,t,d[8]),ak=iX(a[1],A,a[5],a[2],ac,i,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
+al=ak[1],aJ=al[1],aK=h(H,T(a[6][1])),am=C(n0(cj(p(p(T(aA(ai[1],aj[1])),aK),aJ),aG))),aL=al[2],aM=ft(k(function(a){return[0,a[2],a[1]]},aL)),aN=_(W(am),aM),Q=[0,[0,i[1],i[2],i[3],i[4],i[5],i[6],i[7],i[8],am,i[10]],aN];ao=1}if(!ao)var
+Q=a1(FJ);var
+aQ=dh(g,[9,(q*64|0)+n|0],Q[2]);return[0,q,M[2],Q[1],aQ]}])},a)},ct);var
+u=nY(g,G,ae,am,n,bj,bv,az,bt,0,by);P(aT,0,u);var
 cu=function(c){var
-a=ac(aT,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?I(a):a;return[0,b[1],aB,b[2],b[3]]},cv=function(a){return b(ac(aU,a/eM|0)[6],a%eM|0)[1]},cw=function(a){return ac(ax,a)},ah=fF(n4(0,0,0,0,0,0,0,g),aO,ce,cw,cv,cu),bA=ah[2],bB=ah[1],cx=ah[4],cz=ah[3],aV=z(0,a2),bC=function(h,e){var
-a=ac(h,e),c=a[4],f=E(c),i=D===f?c[1]:m===f?I(c):c,j=b(bB,i),d=a[3],g=E(d),k=D===g?d[1]:m===g?I(d):d,l=b(bB,k);return[0,e,a[1],a[2],l,j]};w(function(a){return R(aV,a,bC(t[2],a))},af);var
-cA=t[3],bF=O(k(function(a){return bC(cA,a)},am)),bG=z(0,a2);if(H)u(function(b,a){return R(bG,a,b)},aN);var
-bH=z(0,a2);bk(function(b,a){return R(bH,a,b)},af);var
-bJ=O(k(function(a){return ac(aV,a)},af)),aC=H?s[3]:bJ.length-1,aW=function(a){if(aC<=a){var
-h=a-aC|0;return c(bF,h)[1+h]}if(H){var
-d=ac(aV,b(ae[2],a)),i=Q(bG,a);if(i){var
-j=i[1],k=$(b(ak[1],a)),l=$(b(ak[2],a)),f=ci(k,d[2])?[0,d[1],k,d[3],[0,[0,r,[1,j]],0],d[5]]:d,e=bI(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,r,[2,j]],0]]:f;if(0<x(az)&&eg(az,e[3])){var
-m=e[5],g=ac(ax,b(ae[2],a));return[0,e[1],e[3],e[3],[0,[0,r,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bJ,a)[1+a]},bL=function(e,d,c){var
-f=b(s[5][2],e)+d|0,a=b(s[6][2],f)+c|0;return H?a:ac(bH,b(ae[2],a))},bP=z(0,aw);bk(function(b,a){return R(bP,a,aC+b|0)},am);var
-bQ=function(e,d){var
+a=Y(aS,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?J(a):a;return[0,b[1],aB,b[2],b[3]]},cv=function(a){return b(Y(aT,a/eO|0)[6],a%eO|0)[1]},cw=function(a){return Y(ax,a)},ah=fH(n6(0,0,0,0,0,0,0,g),aO,ce,cw,cv,cu),bA=ah[2],bB=ah[1],cx=ah[4],cz=ah[3],aU=y(0,a4),bC=function(h,e){var
+a=Y(h,e),c=a[4],f=E(c),i=D===f?c[1]:m===f?J(c):c,j=b(bB,i),d=a[3],g=E(d),k=D===g?d[1]:m===g?J(d):d,l=b(bB,k);return[0,e,a[1],a[2],l,j]};v(function(a){return P(aU,a,bC(u[2],a))},ae);var
+cA=u[3],bF=O(k(function(a){return bC(cA,a)},am)),bG=y(0,a4);if(H)r(function(b,a){return P(bG,a,b)},aN);var
+bH=y(0,a4);bm(function(b,a){return P(bH,a,b)},ae);var
+bJ=O(k(function(a){return Y(aU,a)},ae)),aD=H?t[3]:bJ.length-1,aV=function(a){if(aD<=a){var
+h=a-aD|0;return c(bF,h)[1+h]}if(H){var
+d=Y(aU,b(ab[2],a)),i=R(bG,a);if(i){var
+j=i[1],k=aa(b(ak[1],a)),l=aa(b(ak[2],a)),f=ci(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bI(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<x(az)&&el(az,e[3])){var
+m=e[5],g=Y(ax,b(ab[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bJ,a)[1+a]},bL=function(e,d,c){var
+f=b(t[5][2],e)+d|0,a=b(t[6][2],f)+c|0;return H?a:Y(bH,b(ab[2],a))},bO=y(0,au);bm(function(b,a){return P(bO,a,aD+b|0)},am);var
+bP=function(e,d){var
 c=a[2][9];if(c){var
-f=b(s[5][2],e)+d|0;return ac(bP,b(c[1][2],f))}return c},bR=function(a){function
+f=b(t[5][2],e)+d|0;return Y(bO,b(c[1][2],f))}return c},bQ=function(a){function
 b(d,c,b){var
-a=aW(bL(d,c,b));return[0,a[2],a[3]]}var
-c=[0,jJ,jI,jH,jG,jF,bS,bS,jE,jD,jC,r,ob,Gm,jB,jA,aW,jz,bQ,jy,jx,jw,jv,bS,bS,ju,jt];return dB(A,function(b,d,e){return dF(c,a,b,d,e)},b)},aX=bR(0),bT=0===am?aX:bR(1);if(a$(X,[0]))var
-bU=r;else
+a=aV(bL(d,c,b));return[0,a[2],a[3]]}var
+c=[0,jJ,jI,jH,jG,jF,bR,bR,jE,jD,jC,s,od,Gt,jB,jA,aV,jz,bP,jy,jx,jw,jv,bR,bR,ju,jt];return dH(A,function(b,d,e){return dL(c,a,b,d,e)},b)},aY=bQ(0),bS=0===am?aY:bQ(1);if(ba(X,[0]))var
+bT=s;else
 var
-cF=X.length-1,cG=cb?2:1,bU=cj(cc,cK(aL(cG,cF)));var
-bV=function(a){return a==a3?0:[0,$(a)]},cB=a[6],cC=bD(function(l,e){if(0===e[17]){var
+cG=X.length-1,cH=cb?2:1,bT=cj(cc,cL(aI(cH,cG)));var
+bU=function(a){return a==a6?0:[0,aa(a)]},cB=a[6],cC=bD(function(l,e){if(0===e[17]){var
 q=b(cd,l),d=function(f){var
 M=f?e[16]:e[15],V=0;if(M){var
 g=M[1],H=g[1]-1|0,F=0,$=0;if(H<0)var
-J=F;else{var
+I=F;else{var
 j=$,K=F;for(;;){var
 L=0<=b(g[2],j)?1:K,aa=j+1|0;if(H!==j){var
 j=aa,K=L;continue}var
-J=L;break}}if(J){var
-n=a[1],v=z(0,aw),A=t[4],X=A?A[1]:a9(Gc),B=g[1]-1|0,Y=0;if(!(B<0)){var
+I=L;break}}if(I){var
+n=a[1],w=y(0,au),A=u[4],X=A?A[1]:a1(Gj),B=g[1]-1|0,Y=0;if(!(B<0)){var
 i=Y;for(;;){var
-Z=t[5].length-1;T(b(g[2],i)<Z?1:0,Gb);var
+Z=u[5].length-1;S(b(g[2],i)<Z?1:0,Gi);var
 _=i+1|0;if(B!==i){var
 i=_;continue}break}}var
-r=[0,function(T,R,P){var
-z=b(n[5][2],R)+P|0,j=b(g[2],z);if(0<=j){var
-l=o(b3(t[1]),y),q=[0,0],A=bz(n[6],z),B=A[1],F=A[2]-1|0;if(F<B)var
-H=y;else{var
-a=B,r=y;for(;;){var
-L=b(n[7][2],a),M=c(T,L)[1+L],d=f?M:C(M);if(0!==x(d)){var
-e=b(ae[2],a),N=Q(v,e);if(N)var
+s=[0,function(S,Q,P){var
+y=b(n[5][2],Q)+P|0,j=b(g[2],y);if(0<=j){var
+l=o(b3(u[1]),z),q=[0,0],A=bz(n[6],y),B=A[1],F=A[2]-1|0;if(F<B)var
+H=z;else{var
+a=B,s=z;for(;;){var
+L=b(n[7][2],a),M=c(S,L)[1+L],d=f?M:C(M);if(0!==x(d)){var
+e=b(ab[2],a),N=R(w,e);if(N)var
 i=N[1];else{var
-ab=c(G,e)[1+e],O=cp(t[1],ab);aG(v,e,O);var
+ac=c(G,e)[1+e],O=cp(u[1],ac);aH(w,e,O);var
 i=O}var
-Z=p(r,h(d,i[2])),_=i[1];u(function(g){return function(a,b){var
+Z=p(s,h(d,i[2])),_=i[1];r(function(g){return function(a,b){var
 d=0!==x(b)?1:0;if(d){var
 f=h(g,b);l[1+a]=p(c(l,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
-$=i[3];w(function(e){return function(a){var
-b=a[1];if(1-ev(b))S(Ga);var
-c=q[1],d=a[2];q[1]=[0,[0,C(h(e,eu(b))),d],c];return 0}}(d),$);var
-s=Z}else
+$=i[3];v(function(e){return function(a){var
+b=a[1];if(1-eA(b))U(Gh);var
+c=q[1],d=a[2];q[1]=[0,[0,C(h(e,ez(b))),d],c];return 0}}(d),$);var
+t=Z}else
 var
-s=r;var
+t=s;var
 aa=a+1|0;if(F!==a){var
-a=aa,r=s;continue}var
-H=s;break}}var
-J=cR([0,fw],X,l,c(t[5],j)[1+j]),K=nZ(1,p(H,J[1])),U=k(cz,q[1]),V=J[2],W=aQ(k(function(c){var
-a=c[2],d=E(a),e=D===d?a[1]:m===d?I(a):a,f=b(bA,e);return[0,c[1],f]},V),U),Y=f?K:C(K);return[0,[0,Y,W]]}return 0}];V=1}}if(!V)var
-r=0;var
-ab=f?bT:aX,N=n2([0,a,ab,e,q,f,r]),ac=N[1];function
-O(c,b,a){return a4(P(ac,c,b,a),0)}if(0!==r){var
-W=0;if(0===dc(a[2])&&0===a[2][5]){var
-R=s[1]-1|0,ad=0;if(!(R<0)){var
-d=ad;for(;;){var
-ag=b(s[5][2],d),U=(b(s[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(U<0)){var
+a=aa,s=t;continue}var
+H=t;break}}var
+I=cS([0,fz],X,l,c(u[5],j)[1+j]),K=n1(1,p(H,I[1])),T=k(cz,q[1]),V=I[2],W=aQ(k(function(c){var
+a=c[2],d=E(a),e=D===d?a[1]:m===d?J(a):a,f=b(bA,e);return[0,c[1],f]},V),T),Y=f?K:C(K);return[0,[0,Y,W]]}return 0}];V=1}}if(!V)var
+s=0;var
+ac=f?bS:aY,N=n4([0,a,ac,e,q,f,s]),ad=N[1];function
+O(c,b,a){return aW(Q(ad,c,b,a),0)}if(0!==s){var
+W=0;if(0===df(a[2])&&0===a[2][5]){var
+P=t[1]-1|0,ae=0;if(!(P<0)){var
+d=ae;for(;;){var
+ag=b(t[5][2],d),T=(b(t[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(T<0)){var
 l=af;for(;;){O(0,d,l);var
-ai=l+1|0;if(U!==l){var
+ai=l+1|0;if(T!==l){var
 l=ai;continue}break}}var
-ah=d+1|0;if(R!==d){var
+ah=d+1|0;if(P!==d){var
 d=ah;continue}break}}}else
 W=1;if(W){var
-aj=t[4];bM(function(a){var
-c=a[3];return bu(function(d){var
-a=d[3],c=E(a),e=D===c?a[1]:m===c?I(a):a;b(bA,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];n3(a,e,aX,bT,q,g,j);return[0,[0,q,g,j,f[1],i[1]]]}return 0},cB),cD=a[6];return bD(function(am,i){function
-an(a){return eV(ad(cC,a))}var
-ao=i[17];if(ao)var
-ap=ao[1],aU=[0,an(ap[2])],F=aU,aq=ap[1];else
+aj=u[4];bM(function(a){var
+c=a[3];return bf(function(d){var
+a=d[3],c=E(a),e=D===c?a[1]:m===c?J(a):a;b(bA,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];n5(a,e,aY,bS,q,g,j);return[0,[0,q,g,j,f[1],i[1]]]}return 0},cB),cD=a[6];return bD(function(aj,i){function
+an(a){return eX(ad(cC,a))}var
+aq=i[17];if(aq)var
+ar=aq[1],aT=[0,an(ar[2])],F=aT,as=ar[1];else
 var
-F=0,aq=am;var
-s=an(aq),v=a4(F,s),at=0!==i[17]?1:0;if(at)var
-au=cE(i[3]),aV=au?cE(i[4]):au,ax=1-aV;else
+F=0,as=aj;var
+t=an(as),w=aW(F,t),at=0!==i[17]?1:0;if(at)var
+av=cF(i[3]),aU=av?cF(i[4]):av,ax=1-aU;else
 var
-ax=at;if(ax)S(GG);var
-aX=n[5],ay=d2(function(a){return a[1]===am?1:0},aX);if(ay){var
-aY=0===F?[0,s,0]:[0,s,[0,v,0]],H=k(function(a){return[0,a[1],a[2],a[3]]},aY),aZ=ay[1][2],aB=0!==dc(a[2])?1:0,aD=aB||(0<a[2][5]?1:0);if(aD)S(F9);var
-aE=a4(a[2][7],1.),T=k(function(m){var
+ax=at;if(ax)U(GN);var
+aY=n[5],ay=d8(function(a){return a[1]===aj?1:0},aY);if(ay){var
+aZ=0===F?[0,t,0]:[0,t,[0,w,0]],H=k(function(a){return[0,a[1],a[2],a[3]]},aZ),a0=ay[1][2],aB=0!==df(a[2])?1:0,aE=aB||(0<a[2][5]?1:0);if(aE)U(Ge);var
+aF=aW(a[2][7],1.),Q=k(function(m){var
 f=m[3],v=m[2],w=A[1],C=m[1];function
 j(d){var
-f=b(A[2],d),g=C[3],a=g?e(g[1],0,d):S(F7);if(typeof
+f=b(A[2],d),g=C[3],a=g?e(g[1],0,d):U(Gc);if(typeof
 a==="number")var
-c=S(F4);else
+c=U(F$);else
 if(0===a[0])var
 c=[0,[0,1.,ad(f,a[1])],0];else
 var
-h=f6(k(V,a[1]),f),c=b(bl(function(a){return 0.<a[1]?1:0}),h);return N(function(d,c){var
+h=f_(k(V,a[1]),f),c=b(bd(function(a){return 0.<a[1]?1:0}),h);return L(function(d,c){var
 e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
 b=V(g[1]);if(h)var
-b=S(F6)}else
+b=U(Gb)}else
 var
 b=0.;var
-i=d[2],j=e[2],l=aQ(k(function(a){return[0,f*aE,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},F5,c)}var
-D=w[2],g=z(0,aw),p=z(0,aw),c=dv(0),x=0,y=0;function
+i=d[2],j=e[2],l=aQ(k(function(a){return[0,f*aF,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},Ga,c)}var
+D=w[2],g=y(0,au),p=y(0,au),c=dB(0),x=0,z=0;function
 q(a){var
-h=0===ei(w,0,a)?1:0;if(h){var
+h=0===en(w,0,a)?1:0;if(h){var
 i=1-b(f[2],a);if(i)var
-k=e(f[1],0,a),d=1-ef(e(v[1],0,a),k);else
+k=e(f[1],0,a),d=1-ek(e(v[1],0,a),k);else
 var
 d=i}else
 var
 d=h;var
-g=d?1-aJ(p,a):d;return g?(aG(p,a,0),ch([0,a,[0,j(a)[2]]],c)):g}q(D);var
-d=y,a=x;for(;;){if(lJ(c)){var
+g=d?1-aK(p,a):d;return g?(aH(p,a,0),ch([0,a,[0,j(a)[2]]],c)):g}q(D);var
+d=z,a=x;for(;;){if(lL(c)){var
 h=O(al(a)),B=l(function(a){var
 c=j(a)[2];return O(k(function(c){var
-a=c[3],h=Q(g,a);if(h)var
+a=c[3],h=R(g,a);if(h)var
 i=[0,h[1]];else{if(b(f[2],a))var
-d=a9(F8);else
+d=a1(Gd);else
 var
 j=V(e(f[1],0,a)),d=[0,V(e(v[1],0,a)),j];var
 i=[1,d[1],d[2]]}return[0,c[1],c[2],i]},c))},h);return[0,h,g,l(function(a){return j(a)[1]},h),B]}var
 n=c[1];if(n){var
 o=n[1],r=o[2],s=o[1],i=r[1];if(i){r[1]=i[2];q(i[1][3]);var
-u=d,t=a}else{lI(c);aG(g,s,d);var
+u=d,t=a}else{lK(c);aH(g,s,d);var
 u=d+1|0,t=[0,s,a]}var
-d=u,a=t;continue}throw lH}},H),ae=a[1][4],U=1<B(H)?1:0,Y=bf?U?[0,[0,-i[4]],[0,-i[3]]]:[0,[0,1.-i[4]],[0,1.-i[3]]]:[0,[0,i[3]],[0,i[4]]],_=function(a){function
+d=u,a=t;continue}throw lJ}},H),S=a[1][4],T=1<B(H)?1:0,Z=bi?T?[0,[0,-i[4]],[0,-i[3]]]:[0,[0,1.-i[4]],[0,1.-i[3]]]:[0,[0,i[3]],[0,i[4]]],$=function(a){function
 b(c,b){var
-a=ad(H,c),d=0,f=b?a[3]:a[2];return e(f[1],d,ae)}if(U){var
-c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},aa=t[4],K=aa?aa[1]:a9(F$),af=b3(g),aF=bO(as,aR(aZ)),aI=b(bl(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aF),aM=cg(K[3],2*af|0,K[3].length-1-(2*af|0)|0),ba=bt(aM,O(k(t[7],aI))),bb=function(d){function
+a=ad(H,c),d=0,f=b?a[3]:a[2];return e(f[1],d,S)}if(T){var
+c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ab=u[4],K=ab?ab[1]:a1(Gg),ac=b3(g),aG=bN(ap,aX(a0)),aJ=b(bd(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aG),aM=cg(K[3],2*ac|0,K[3].length-1-(2*ac|0)|0),b5=bu(aM,O(k(u[7],aJ))),b6=function(d){function
 a(a){var
-b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return l(function(b){return nD(g,d,a,b)},e)}return Hn(J(g[8].length-1,a))},P=bO(bq,bE(function(a){var
-b=aR(a[4]);return bE(function(a){var
-b=aR(a);return k(function(a){return a[2]},b)},b)},T)),aL=bD(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},T),ai=function(s){var
-v=s?Y[2]:Y[1],a=v[1],t=0;if(cE(a)){if(s)var
-A=$(a),i=ci(_(s),A);else
+b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return l(function(b){return nF(g,d,a,b)},e)}return Ht(I(g[8].length-1,a))},am=bN(br,bE(function(a){var
+b=aX(a[4]);return bE(function(a){var
+b=aX(a);return k(function(a){return a[2]},b)},b)},Q)),b7=bD(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},Q),ae=function(F){var
+u=F?Z[2]:Z[1],a=u[1],t=0;if(cF(a)){if(F)var
+w=aa(a),i=ci($(F),w);else
 var
-F=$(a),i=bI(_(s),F);if(i){var
+A=aa(a),i=bI($(F),A);if(i){var
 n=[0,a];t=1}}if(!t)var
-n=0;return bj(function(aZ){var
-i=K[2],a=b3(g),F=B(g[4]),Q=s?eI:1.,H=z(0,aw);w(function(a){var
-b=cp(g,c(G,a)[1+a]),d=b[3]?S(F_):[0,b[1],b[2]],e=d[2],f=d[1],h=V(e);return R(H,a,[0,l(V,f),h,f,e])},P);var
-_=[0,0],aa=[0,0],J=j(a,function(a){var
+n=0;return bl(function(aB){var
+i=K[2],a=b3(g),H=B(g[4]),ak=F?eK:1.,M=y(0,au);v(function(a){var
+b=cp(g,c(G,a)[1+a]),d=b[3]?U(Gf):[0,b[1],b[2]],e=d[2],f=d[1],h=V(e);return P(M,a,[0,l(V,f),h,f,e])},am);function
+al(a){return Y(a[1][2],S)}var
+aD=[0,0],aE=[0,0],an=j(a,function(a){var
 b=c(i[1],a)[1+a];return V(q(c(i[2],a)[1+a],b))});function
-aM(G,t,S,aE,aD,A,aC,aB){var
-aF=n5(l(function(a){return c(t[1],a)[1+a]},A)),ad=j(a,function(b){var
-d=c(A,b)[1+b],h=c(t[1],d)[1+d],e=g2(t,l(function(a){return-a},h));if(0===e[0]){var
-i=e[1],g=c(A,b)[1+b],k=eB(c(t[1],g)[1+g],i),m=ab(eH,f(t[2],A[1+b])-k),n=j(a,function(a){return-f(c(aF,a)[1+a],b)});return M(function(b,a){return a*m*f(S,b)},n)}throw b4}),T=l(function(a){return l($,a)},ad),i=j(a,function(b){return j(a,function(a){return c(c(T,a)[1+a],b)[1+b]})}),v=j(a,function(b){return j(a,function(a){return b===a?r:y})}),ap=a-1|0,aP=0;if(!(ap<0)){var
-e=aP;for(;;){var
-O=[0,e],aq=e+1|0,as=a-1|0;if(!(as<aq)){var
-F=aq;for(;;){var
-aA=O[1],aX=cL(c(c(i,aA)[1+aA],e)[1+e]);if(ci(cL(c(c(i,F)[1+F],e)[1+e]),aX))O[1]=F;var
-aY=F+1|0;if(as!==F){var
-F=aY;continue}break}}var
-at=O[1];if(0===x(c(c(i,at)[1+at],e)[1+e]))throw b4;var
-au=function(b,f){return function(a){var
-g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(e,O);au(i);au(v);var
-aQ=c6(c(c(i,e)[1+e],e)[1+e]),av=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=l(function(a){return h(f,a)},d);return e}}(e,aQ);av(i);av(v);var
-ax=a-1|0,aS=0;if(!(ax<0)){var
-n=aS;for(;;){var
-ay=n!==e?1:0,aU=ay?0!==x(c(c(i,n)[1+n],e)[1+e])?1:0:ay;if(aU){var
-aV=c(c(i,n)[1+n],e)[1+e],az=function(d,b,g){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=M(function(b,e){return q(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(e,n,aV);az(i);az(v)}var
-aW=n+1|0;if(ax!==n){var
-n=aW;continue}break}}var
-aT=e+1|0;if(ap!==e){var
-e=aT;continue}break}}var
-af=l($,b(aC,aD));function
-J(b,d){var
-a=[0,y];u(function(b,e){var
-f=h(e,c(d,b)[1+b]);a[1]=p(a[1],f);return 0},b);return a[1]}function
-U(a){var
-b=ag(d,60),c=a[2];return bZ(hN(ag(a[1],60),c),b)}var
-aG=j(a,function(a){var
-b=cR([0,fw],G,l(C,c(v,a)[1+a]),A),d=J(v[1+a],af);return dy(y,U(p(b[1],d)))}),L=M(function(b,d){var
-a=[0,d];u(function(d,e){var
-f=h(e,c(c(T,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},aG);return a[1]},af),ah=j(a,function(h){var
-a=c(v,h)[1+h],b=C(J(a,L)),i=cR([0,fw],G,l(C,a),A);if(x(q(b,i[1]))<0)throw b4;function
+aF(n,ap){aD[1]++;if(ou<aD[1])U(F6);var
+w=fy(g,n,bu(b5,b6(n))),aq=l(V,n[1]),bn=n[1],t=N(function(a,b){return ag(cr,V(q(c(n[2],a)[1+a],b)))},bn),bo=w[3],aG=l(function(a){var
+g=a[1],b=N(function(b,a){var
+c=f(t,b);return V(a)*c},g),d=[0,a[2]],i=a[1];r(function(a,b){var
+e=h(b,c(n[1],a)[1+a]);d[1]=q(d[1],e);return 0},i);var
+e=ag(cr,Math.sqrt(dk(b,b))),j=V(d[1])/e;return[0,l(function(a){return a/e},b),j]},bo),bp=l(function(a){return a[2]},aG),u=[0,l(function(a){return a[1]},aG),bp,a];function
+ab(a){return g7(u,N(function(b,a){return a*f(t,b)},a))}if(1-gY(n))a1(F7);function
+bq(b,a){return f(Y(M,a)[1],b)}function
+ar(d){var
+t=y(0,au);gg(function(b,a){var
+c=a[2];return P(t,b,dk(a[1],d)+c)},M);return k(function(u){var
+w=u[2],D=ak*w;function
+n(a){return Y(t,a)}var
+x=0<w?F:1-F,a=u[1],i=a[1].length-1;function
+o(a){return y(0,8)}var
+g=j(i,o),l=j(i,o);function
+m(b,a,d){var
+e=d+aW(R(c(g,b)[1+b],a),0.);P(g[1+b],a,e);return P(c(l,a)[1+a],b,0)}var
+z=a[4];r(function(a,b){m(a,a,1.);return bf(function(b){var
+c=b[3];if(0===c[0]){var
+d=n(b[2]);return m(a,c[1],-b[1]*d)}return 0},b)},z);function
+h(a){var
+b=c(l,a)[1+a][1];return[0,aI(c(g,a)[1+a][1],b),a]}var
+A=I(i,h),d=[0,b(cV[37],A)];function
+p(a,c){var
+f=d[1],g=h(a);d[1]=e(cV[6],g,f);b(c,0);var
+i=d[1],j=h(a);d[1]=e(cV[4],j,i);return 0}var
+q=j(i,function(t){var
+i=b(cV[24],d[1]),a=i[2];d[1]=e(cV[6],i,d[1]);var
+f=Y(c(g,a)[1+a],a);if(1-(o5<f?1:0))throw cU;function
+j(c){var
+d=d9(e3(c));return b(bd(function(b){return a!==b?1:0}),d)}var
+r=j(c(l,a)[1+a]),n=j(c(g,a)[1+a]);v(function(b){return p(b,function(d){return c6(c(l,b)[1+b],a)})},n);var
+o=k(function(b){return[0,b,Y(c(g,a)[1+a],b)/f]},n),q=k(function(b){return[0,b,Y(c(g,b)[1+b],a)]},r);v(function(f){var
+b=f[1],i=f[2];p(b,function(d){return c6(c(g,b)[1+b],a)});return v(function(c){var
+a=c[1],f=d[1],g=h(a),j=e(cV[6],g,f),k=h(b);d[1]=e(cV[6],k,j);m(b,a,-i*c[2]);var
+l=d[1],n=h(a),o=e(cV[4],n,l),p=h(b);d[1]=e(cV[4],p,o);return 0},o)},q);var
+s=O(o);return[0,a,f,O(q),s]});function
+s(g){var
+a=aC(g);bf(function(b){var
+c=b[1];ao(a,c,f(a,c)/b[2]);var
+d=b[3];return bf(function(b){var
+d=b[1];return ao(a,d,f(a,d)-b[2]*f(a,c))},d)},q);var
+d=i-1|0;if(!(d<0)){var
+b=d;for(;;){var
+e=c(q,b)[1+b],h=e[1],j=e[4];bf(function(c){return function(b){return ao(a,c,f(a,c)-b[2]*f(a,b[1]))}}(h),j);var
+k=b-1|0;if(0!==b){var
+b=k;continue}break}}if(cE(function(a){return 1-(Math.abs(a)<1e+200?1:0)},a))throw cU;return a}var
+B=dl(a,n,function(a){return 0===a[0]?0.:x?a[2]:a[1]}),C=a[3];return[0,[0,a,x,n,s,s(f$(function(b,a){return b+a},C,B))],D]},b7)}function
+Q(a){return N(function(a,b){return f(aq,a)+b*f(t,a)},a)}function
+bs(i,h){var
+e=i,d=h;for(;;){var
+b=ab(l(function(a){return-a},e));if(0===b[0]){var
+c=o(a,0.),j=ar(Q(b[1]));v(function(d){return function(b){var
+c=b[1],e=b[2],g=n_(c,bq,a);return r(function(a,b){var
+g=e*f(b,al(c));return ao(d,a,f(d,a)+g)},g)}}(c),j);if(0===d)return[0,b,c];var
+g=ab(l(function(a){return-a},c));if(0===g[0]){var
+k=be(br,aX(b[2]));if(ba(be(br,aX(g[2])),k))return[0,b,c]}var
+e=c,d=d-1|0;continue}return[0,b,[0]]}}function
+aH(a){return N(function(b,a){return a/f(an,b)},a)}function
+aJ(k,i,l,b){var
+d=j(H,function(d){var
+b=o(a,0.);ao(b,d,1.);var
+c=g[8];r(function(e,a){var
+c=a[2],d=a[1];return ao(b,H+e|0,f(b,d)*f(i,c)+f(i,d)*f(b,c))},c);return b}),h=j(H,function(a){var
+e=oX/f(an,a),g=Math.abs(dk(k,c(d,a)[1+a]))+e;return dr*f(b,a)*g});r(function(c,a){function
+i(a){return ao(h,c,f(h,c)+f(b,c)*Math.abs(a))}var
+j=g[8];r(function(g,b){var
+c=b[2],d=b[1];function
+e(a){return f(t,a)}var
+h=e(d),j=Math.abs(f(a,c))*h,l=e(c);return i(f(k,H+g|0)*qk*(Math.abs(f(a,d))*l+j))},j);return r(function(d,c){var
+g=e(l,a,c);return i(f(b,d)*g)},d)},d);return h}try{var
+bH=[0,bs(o(a,0.),5)],as=bH}catch(a){a=a5(a);if(a!==b4&&a!==cU)throw a;var
+as=0}if(as){var
+aK=as[1],S=aK[1];if(0===S[0]){var
+aM=aK[2],ac=S[1],T=aC(Q(ac)),bI=g[8];r(function(b,a){return ao(T,H+b|0,f(T,a[1])*f(T,a[2]))},bI);var
+aY=[0,1],bJ=N(function(a,b){return(b-f(aq,a))/f(t,a)},T),bL=u[1];r(function(c,b){var
+d=f(u[2],c)+dr,a=d<dk(b,bJ)?1:0,e=a?(aY[1]=0,0):a;return e},bL);var
+aZ=aY[1],bj=0;if(aZ){try{var
+bk=0,bM=ar(T)}catch(a){a=a5(a);if(a!==cU)throw a;var
+aN=0;bj=1;bk=1}if(!bk)var
+bN=-1e-06*(1.+Math.abs(aB)),a0=L(function(c,a){var
+b=a[1],d=al(b);return c+a[2]*f(b[5],d)},-ak*aB,bM)<bN?1:0}else
+var
+a0=aZ;if(!bj)var
+aN=a0;if(aN)a1(F8);try{var
+bl=0,G=S[2],bO=n7(l(function(a){return c(u[1],a)[1+a]},G)),a2=j(a,function(b){var
+d=c(G,b)[1+b],h=c(u[1],d)[1+d],e=g7(u,l(function(a){return-a},h));if(0===e[0]){var
+i=e[1],g=c(G,b)[1+b],k=dk(c(u[1],g)[1+g],i),m=ag(dr,f(u[2],G[1+b])-k),n=j(a,function(a){return-f(c(bO,a)[1+a],b)});return N(function(b,a){return a*m*f(t,b)},n)}throw b4}),aw=l(function(a){return l(aa,a)},a2),X=bm(aw),a3=l(aa,Q(ac)),Z=function(b,d){var
+a=[0,z];r(function(b,e){var
+f=h(e,c(d,b)[1+b]);a[1]=p(a[1],f);return 0},b);return a[1]},ax=function(a){var
+b=af(d,60),c=a[2];return bZ(hP(af(a[1],60),c),b)},bP=j(a,function(a){var
+b=cS([0,fz],w,l(C,c(X,a)[1+a]),G),d=Z(X[1+a],a3);return dE(z,ax(p(b[1],d)))}),ai=N(function(b,d){var
+a=[0,d];r(function(d,e){var
+f=h(e,c(c(aw,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},bP);return a[1]},a3),a4=j(a,function(h){var
+a=c(X,h)[1+h],b=C(Z(a,ai)),i=cS([0,fz],w,l(C,a),G);if(x(q(b,i[1]))<0)throw b4;function
 j(b,a){var
 c=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b);return aK(G[1][1],0,a,c)}var
-d=dM(g,a,b),r=j(i[2],d),n=g2(t,M(function(b,a){var
-c=f(S,b);return V(a)*c},a));if(0===n[0]){var
-o=cR([0,fw],G,a,n[2]),e=U(p(o[1],b));if(x(e)<0)throw b4;var
-s=Z(W(e),d);return[0,d,e,r,j(o[2],s)]}throw b4}),N=j(a,function(a){return a5(function(d,b){return p(d,c(b,a)[1+a])},y,v)}),ai=C(J(N,L)),aj=g2(t,M(function(b,a){var
-c=f(S,b);return V(a)*c},N));if(0===aj[0]){var
-ak=cR([0,fw],G,N,aj[2]),al=U(p(ak[1],ai)),aH=ak[2],aI=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},aH),aJ=q(al,ai),aM=dM(g,l(C,N),aJ),X=[0,al,aK(g[1],0,aM,aI)],aN=l(V,L),am=z(0,aw);w(function(a){var
-b=ac(H,a)[1];return R(am,a,l(function(a){return eB(b,a)},ad))},P);var
-K=function(b,a){return f(ac(am,a),b)},B=l(function(a){return V(a[2])},ah),an=k(function(N){var
-O=N[2],d=N[1],x=0<O?s:1-s,y=V(X[1]),k=b(aE,aN),a=B.length-1,g=d[1].length-1,h=js(d,k),q=x?eI:1.,m=n7(d,x,k),z=n8(d,x,k,K,a,m),A=j(a,function(e){return j(a,function(a){var
-f=c(z,a)[1+a];function
-g(a){return fC(f,a)}return b(h,dh(d,function(a){return K(e,a)},g))})});function
+a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},b);return aL(w[1][1],0,a,c)}var
+d=dS(g,a,b),r=j(i[2],d),n=g7(u,N(function(b,a){var
+c=f(t,b);return V(a)*c},a));if(0===n[0]){var
+o=cS([0,fz],w,a,n[2]),e=ax(p(o[1],b));if(x(e)<0)throw b4;var
+s=_(W(e),d);return[0,d,e,r,j(o[2],s)]}throw b4}),aj=j(a,function(a){return a7(function(d,b){return p(d,c(b,a)[1+a])},z,X)}),a6=C(Z(aj,ai)),a8=g7(u,N(function(b,a){var
+c=f(t,b);return V(a)*c},aj));if(0!==a8[0])throw b4;var
+a9=cS([0,fz],w,aj,a8[2]),a_=ax(p(a9[1],a6)),bQ=a9[2],bR=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},bQ),bS=q(a_,a6),bT=dS(g,l(C,aj),bS),a$=[0,a_,aL(g[1],0,bT,bR)],bU=l(V,ai),bb=y(0,au);v(function(a){var
+b=Y(M,a)[1];return P(bb,a,l(function(a){return dk(b,a)},a2))},am);var
+A=function(b,a){return f(Y(bb,a),b)},K=l(function(a){return V(a[2])},a4),$=V(a$[1]),bV=ar(bU),B=k(function(f){var
+d=f[1],g=f[2],e=n_(d,A,a);return[0,[0,d,e,j(a,function(f){return j(a,function(a){var
+g=c(e,a)[1+a];function
+h(a){return dm(g,a)}function
+i(a){return A(f,a)}var
+j=dl(d[1],i,h);return b(d[4],j)})})],g]},bV),ay=function(a){return al(a[1])},bc=j(a,function(b){return j(a,function(a){var
+d=0.;return L(function(g,d){var
+e=d[1],h=ay(e),i=f(c(c(e[3],b)[1+b],a)[1+a],h);return g+d[2]*i},d,B)})}),bh=function(d,b){var
+e=-ak*aB,g=f7(function(c,a,b){var
+d=f(b,ay(a[1]));return c+a[2]*d},e,B,d),h=j(a,function(a){var
+d=0.;return f7(function(e,b,d){var
+g=ay(b[1]),h=f(c(d,a)[1+a],g);return e+b[2]*h},d,B,b)});return g+fF(K,$,N(function(a,b){return b+fF(K,$,c(bc,a)[1+a])},h))};try{var
+b0=k(function(a){return a[1][2]},B);if(bh(k(function(a){return a[1][1][5]},B),b0)<0.)var
+bi=0;else
+var
+aA=k(function(ai){var
+z=ai[1],g=z[1],s=g[5],m=g[4],n=g[3],d=g[1],p=z[3],q=z[2],a=K.length-1,h=d[1].length-1,t=g[2]?eK:1.;function
+B(a){return n9(g,a)}function
 C(b){var
 e=j(a,function(a){function
-c(a){return fC(b,a)}return dh(d,function(b){return K(a,b)},c)});return j(g,function(b){return-fD(B,y,j(a,function(a){return-f(c(e,a)[1+a],b)}))})}var
-t=b(h,o(g,oe)),r=fO;for(;;){var
-P=C(t),e=b(h,l(function(a){return oe+j$*a},P)),Q=0===r?1:0,R=Q||c1(function(a){return 1-(a<1000000000000.?1:0)},e);if(R)throw eC;var
-D=[0,1];u(function(e,g){return function(c,b){var
-a=1.0001*f(e,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(t,D),e);if(D[1]){var
-i=[0,0.],S=dh(d,k,function(a){return fC(e,a)}),T=C(e);u(function(a,b){i[1]=ab(i[1],(f(S,a)+f(T,a))/b);return 0},e);if(1-(i[1]<0.999999999999?1:0))throw eC;var
-U=i[1]+(1.-i[1])/64.,W=function(a){return 0===a[0]?Math.abs(f(m,a[1])):ab(Math.abs(a[1]),Math.abs(a[2]))},Y=cr,n=a5(function(b,a){return ab(b,Math.abs(a))},Y,m),Z=dh(d,function(a){return Math.abs(b(k,a))},W),_=d[3],$=b(h,lD(function(b,a){return 2e-15*(Math.abs(b)+a)+1e-16*n},_,Z)),aa=M(function(b,a){return a-q*f($,b)},m),ac=j(a,function(e){return j(a,function(b){return j(a,function(a){var
-f=c(c(A,b)[1+b],a)[1+a];function
-g(a){return fC(f,a)}return dh(d,function(a){return K(e,a)},g)})})}),ad=j(a,function(b){return j(a,function(d){return j(g,function(e){return hd*n-fD(B,y,j(a,function(a){return q*f(c(c(c(ac,b)[1+b],d)[1+d],a)[1+a],e)}))})})}),p=[0,d3(a,g,0.)],F=0,E=0;for(;;){if(F)return[0,d,[0,aa,M(function(a,b){return M(function(d,b){return b-q*f(c(p[1],a)[1+a],d)},b)},z),A,e,U],O];var
-v=E+1|0,w=j(a,function(e){var
-i=j(a,function(a){var
-b=c(p[1],a)[1+a];function
-f(a){return fC(b,a)}return dh(d,function(a){return K(e,a)},f)});return b(h,j(g,function(b){return j$*(o3*n-fD(B,y,j(a,function(a){var
-d=f(c(c(ad,e)[1+e],a)[1+a],b);return-(f(c(i,a)[1+a],b)+d)})))}))}),G=1<v?1:0;if(G){var
-H=[0,1];u(function(i){return function(a,e){var
-b=[0,1],g=c(p[1],a)[1+a];u(function(d,c){var
-a=1-(c<=f(g,d)*1.005?1:0),e=a?(b[1]=0,0):a;return e},e);var
-d=1-b[1],h=d?(i[1]=0,0):d;return h}}(H),w);var
-I=H[1]}else
+c(a){return dm(b,a)}return dl(d,function(b){return A(a,b)},c)});return j(h,function(b){return-fF(K,$,j(a,function(a){return-f(c(e,a)[1+a],b)}))})}var
+v=b(m,o(h,og)),u=fQ;for(;;){var
+P=C(v),e=b(m,l(function(a){return og+pj*a},P)),Q=0===u?1:0,R=Q||cE(function(a){return 1-(a<1000000000000.?1:0)},e);if(R)throw cU;var
+D=[0,1];r(function(e,g){return function(c,b){var
+a=1.0001*f(e,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(v,D),e);if(D[1]){var
+i=[0,0.],S=dl(d,n,function(a){return dm(e,a)}),T=C(e);r(function(a,b){i[1]=ag(i[1],(f(S,a)+f(T,a))/b);return 0},e);if(1-(i[1]<0.999999999999?1:0))throw cU;var
+U=i[1]+(1.-i[1])/64.,V=cr,W=function(b,a){return ag(b,Math.abs(a))},E=function(a){return a7(W,V,a)},F=E(s),w=function(c,a){var
+e=ky*E(c)+1e-16*F,g=k(function(a){var
+c=a[2],e=a[1];function
+f(a){return Math.abs(b(c,a))}return dl(d,function(a){return Math.abs(b(e,a))},f)},a);return j(h,function(a){var
+b=0.;return e+ky*L(function(c,b){return c+f(b,a)},b,g)})},X=w(s,[0,[0,n,B],0]),Y=d[3],Z=b(m,f$(function(b,a){return ky*Math.abs(b)+a},Y,X)),_=N(function(b,a){return a-t*f(Z,b)},s),aa=j(a,function(e){return j(a,function(b){return j(a,function(a){var
+f=c(c(p,b)[1+b],a)[1+a];function
+g(a){return dm(f,a)}return dl(d,function(a){return A(e,a)},g)})})}),ab=j(a,function(d){return j(a,function(b){var
+e=0,g=c(q,b)[1+b];function
+i(a){return dm(g,a)}var
+k=[0,[0,function(a){return A(d,a)},i],e],l=c(c(p,d)[1+d],b)[1+b],m=[0,[0,n,function(a){return dm(l,a)}],k],o=w(c(p[1+d],b)[1+b],m);return j(h,function(e){var
+g=fF(K,$,j(a,function(a){return t*f(c(c(c(aa,d)[1+d],b)[1+b],a)[1+a],e)}));return f(o,e)-g})})}),ac=j(a,function(a){var
+b=0,d=[0,[0,function(b){return A(a,b)},B],b],e=c(q,a)[1+a],f=[0,[0,n,function(a){return dm(e,a)}],d];return w(q[1+a],f)}),G=function(e){return j(a,function(b){var
+g=j(a,function(a){var
+f=c(e,a)[1+a];function
+g(a){return dm(f,a)}return dl(d,function(a){return A(b,a)},g)});return j(h,function(d){var
+e=fF(K,$,j(a,function(a){var
+e=f(c(c(ab,b)[1+b],a)[1+a],d);return-(f(c(g,a)[1+a],d)+e)}));return f(c(ac,b)[1+b],d)-e})})},H=G(e0(a,h,0.)),x=60;for(;;){var
+ad=function(a){return 1.02*a},I=l(function(b){return function(a){return l(b,a)}}(ad),H),y=l(m,I),J=0===x?1:0;if(J)var
+M=J;else
 var
-I=G;p[1]=w;var
-J=60<v?1:0;if(J)var
-L=J;else
+af=function(a){return 1-(a<hi*F?1:0)},M=cE(function(b){return function(a){return cE(b,a)}}(af),y);if(M)throw cU;var
+O=G(y),ae=function(b,a){return f1(a,b)};if(lE(function(c){return function(a,b){return lE(c,a,b)}}(ae),I,O)){var
+ah=function(b,a){return b-t*a};return[0,_,f$(function(a,b){return f$(ah,a,b)},q,y),p,e,U]}var
+H=O,x=x-1|0;continue}}var
+v=e,u=u-1|0;continue}},B),b1=k(function(a){return a[2]},aA),b2=bh(k(function(a){return a[1]},aA),b1)<0.?0:[0,aA],bi=b2;var
+az=bi}catch(a){a=a5(a);if(a!==cU)throw a;var
+az=0}if(az)var
+bW=k(function(a){var
+b=Y(M,a),c=b[3],d=aX(l(function(a){return Z(c,a)},aw)),e=Z(c,ai);return[0,a,[0,p(b[4],e),d]]},am),bX=az[1],ah=[0,[0,[0,ap,a4,a$,bW,lt(function(b,a){return[0,b[1][1][1],a]},B,bX)]]];else
 var
-ae=function(a){return 1-(a<he*n?1:0)},L=c1(function(b){return function(a){return c1(b,a)}}(ae),w);if(L)throw eC;var
-F=I,E=v;continue}}var
-t=e,r=r-1|0;continue}},aL),Y=[0,-Q*aZ],_=o(a,0.),aa=d3(a,a,0.);w(function(e){var
-g=e[2],h=ac(e[1][2],ae),i=Q*e[3];Y[1]=Y[1]+i*f(g[1],h);var
-j=a-1|0,l=0;if(!(j<0)){var
-b=l;for(;;){var
-m=i*f(c(g[2],b)[1+b],h);ar(_,b,f(_,b)+m);var
-k=a-1|0,n=0;if(!(k<0)){var
-d=n;for(;;){var
-p=i*f(c(c(g[3],b)[1+b],d)[1+d],h),q=f(c(aa,b)[1+b],d)+p;ar(aa[1+b],d,q);var
-r=d+1|0;if(k!==d){var
-d=r;continue}break}}var
-o=b+1|0;if(j!==b){var
-b=o;continue}break}}return 0},an);var
-aO=Y[1],ao=V(X[1]);return aO+fD(B,ao,M(function(a,b){return b+fD(B,ao,c(aa,a)[1+a])},_))<0.?0:[0,[0,[0,aB,ah,X,k(function(a){var
-b=ac(H,a),c=b[3],d=aR(l(function(a){return J(c,a)},T)),e=J(c,L);return[0,a,[0,p(b[4],e),d]]},P),an]]]}throw b4}function
-ad(i,B){_[1]++;if(os<_[1])S(F1);var
-v=fv(g,i,bt(ba,bb(i))),Z=l(V,i[1]),aN=i[1],n=M(function(a,b){return ab(cr,V(q(c(i[2],a)[1+a],b)))},aN),aO=v[3],af=l(function(a){var
-g=a[1],b=M(function(b,a){var
-c=f(n,b);return V(a)*c},g),d=[0,a[2]],j=a[1];u(function(a,b){var
-e=h(b,c(i[1],a)[1+a]);d[1]=q(d[1],e);return 0},j);var
-e=ab(cr,Math.sqrt(eB(b,b))),k=V(d[1])/e;return[0,l(function(a){return a/e},b),k]},aO),aP=l(function(a){return a[2]},af),ag=[0,l(function(a){return a[1]},af),aP,a];function
-y(a){return g2(ag,M(function(b,a){return a*f(n,b)},a))}if(1-gT(i))a9(F2);function
-G(c,b){var
-a=ac(H,b),d=a[2];return eB(a[1],c)+d}function
-aQ(b,a){return f(ac(H,a)[1],b)}function
-K(a){return M(function(a,b){return f(Z,a)+b*f(n,a)},a)}function
-aS(i,h){var
-e=i,d=h;for(;;){var
-b=y(l(function(a){return-a},e));if(0===b[0]){var
-c=o(a,0.),j=K(b[1]);w(function(g,h){return function(c){var
-d=c[2],b=c[1],e=0<d?s:1-s,i=n7(b,e,function(a){return G(g,a)}),j=ac(b[2],ae),k=n8(b,e,function(a){return G(g,a)},aQ,a,i);return u(function(a,b){return ar(h,a,f(h,a)+Q*d*f(b,j))},k)}}(j,c),aL);if(0===d)return[0,b,c];var
-g=y(l(function(a){return-a},c));if(0===g[0]){var
-k=bc(bq,aR(b[2]));if(a$(bc(bq,aR(g[2])),k))return[0,b,c]}var
-e=c,d=d-1|0;continue}return[0,b,[0]]}}var
-ah=l(function(a){return 1./a},J);try{var
-a_=[0,aS(o(a,0.),5)],L=a_}catch(a){a=bh(a);if(a!==b4&&a!==eC)throw a;var
-L=0}if(L){var
-ai=L[1],t=ai[1];if(0===t[0]){var
-aj=t[1],aT=ai[2];try{var
-a2=aM(v,ag,n,G,aj,t[2],K,B),N=a2}catch(a){a=bh(a);if(a!==b4&&a!==eC)throw a;var
-N=0}if(N)return N[1];var
-ak=K(aj),O=j(F,function(c){var
-b=o(a,0.);ar(b,c,1.);var
-d=g[8];u(function(e,a){var
-c=a[2],d=a[1];return ar(b,F+e|0,f(b,d)*f(ak,c)+f(ak,d)*f(b,c))},d);return Math.abs(eB(aT,b))})}else{var
-aF=t[1],Y=c(v[3],aF)[1+aF],a3=t[2],aG=cR(0,v,l(C,Y[1]),a3),aI=p(Y[2],aG[1]);if(!(0<=x(aI))){var
-a4=[0,[0,r,Y[3]],aG[2]],a5=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},a4),a6=c6(C(aI)),a7=k(function(a){var
-b=a[2];return[0,h(a[1],a6),b]},a5),a8=W(bd);return[1,B,aK(g[1],0,a8,a7)]}var
-O=ah}}else
+bY=l(function(a){return l(V,a)},X),ah=[1,function(d,c){function
+b(a){return l(function(b){return dk(b,a)},bY)}var
+e=b(d),a=[0,0.],g=b(c);r(function(c,b){return r(function(d,b){a[1]=a[1]+f(e,c)*b*f(g,d);return 0},b)},bc);return a[1]}];bl=1}catch(a){a=a5(a);if(a!==b4&&a!==cU)throw a;var
+bt=function(b,a){return 0.},bv=Q(ac),ad=function(a){return aJ(aM,bv,bt,a)}}if(bl){if(0===ah[0])return ah[1];var
+bz=ah[1],bA=Q(ac),ad=function(a){return aJ(aM,bA,bz,a)}}}else{var
+aT=S[1],av=c(w[3],aT)[1+aT],bB=S[2],aU=cS(0,w,l(C,av[1]),bB),aV=p(av[2],aU[1]);if(!(0<=x(aV))){var
+bC=[0,[0,s,av[3]],aU[2]],bD=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},bC),bE=c9(C(aV)),bF=k(function(a){var
+b=a[2];return[0,h(a[1],bE),b]},bD),bG=W(bg);return[1,ap,aL(g[1],0,bG,bF)]}var
+ad=aH}}else
 var
-O=ah;var
-an=F-1|0,al=-1,aU=0.,am=0.,aV=0;if(an<0)var
-ao=am,d=al;else{var
-b=aV,R=am,A=aU,P=al;for(;;){var
-as=function(c){return function(b){return j(a,function(a){return a===c?b:0.})}}(b);try{var
-a0=y(as(eI)),a1=[0,y(as(1.)),a0],T=a1}catch(a){a=bh(a);if(a!==b4)throw a;var
-at=[1,0,[0]],T=[0,at,at],be=a}var
-au=T[1],aJ=0;if(0===au[0]){var
-av=T[2],aw=au[1];if(0===av[0]){var
-ax=av[1],ay=(f(aw,b)-f(ax,b))*f(n,b),az=ay*(f(O,b)+oV/f(J,b)),aA=1e-07*f(J,b)<ay?1:0,aY=aA?A<az?1:0:aA;if(aY)var
-aD=f(Z,b)+bK*(f(aw,b)+f(ax,b))*f(n,b),aC=az,aB=b;else
-var
-aD=R,aC=A,aB=P;var
-X=aD,aE=aC,U=aB;aJ=1}}if(!aJ)var
-X=R,aE=A,U=P;var
-aZ=b+1|0;if(an!==b){var
-b=aZ,R=X,A=aE,P=U;continue}var
-ao=X,d=U;break}}if(d<0)S(F3);var
-z=$(ao);function
-ap(c,k){aa[1]++;var
-d=aa[1],b=dd(g[1],[10,d],c),a=E(b),j=0;if(a!==D&&a!==m&&a!==p2){var
-f=b;j=1}if(!j)var
-f=H8(b);var
-l=aH(i[4]),n=aH(i[3]),o=aH(i[2]),h=[0,aH(i[1]),o,n,l];e(k,h,f);return ad(ji(g,h),[0,[0,d,c],B])}var
-aq=jh(g,d,z),aW=jg(g,d,z),aX=ap(aq,function(a,b){c(a[2],d)[1+d]=z;c(a[4],d)[1+d]=b;return 0});return[2,aq,aX,ap(aW,function(a,b){c(a[1],d)[1+d]=z;c(a[3],d)[1+d]=b;return 0})]}var
-n=ad(i,0);n9(ah,n);return n},n)},aO=ai(0),aP=ai(1),aS=function(a){var
-g=O(P),n=z(0,aw);u(function(b,a){return R(n,a,b)},g);function
+ad=aH;var
+aO=j(H,function(b){function
+c(c){return j(a,function(a){return a===b?c:0.})}try{var
+i=0,d=ab(c(eK)),e=ab(c(1.));i=1}catch(a){a=a5(a);if(a!==b4)throw a}if(i&&0===e[0]){var
+g=e[1];if(0===d[0]){var
+h=d[1];return[0,(f(g,b)-f(h,b))*f(t,b),f(aq,b)+bK*(f(g,b)+f(h,b))*f(t,b)]}}return F9}),aP=l(function(a){return a[1]},aO),at=[0,-1],aQ=[0,0.],bw=ad(aP);r(function(a,b){var
+c=1e-07*f(an,a)<f(aP,a)?1:0,d=c?aQ[1]<b?1:0:c,e=d?(aQ[1]=b,at[1]=a,0):d;return e},bw);if(at[1]<0)U(F_);var
+i=at[1],ae=aa(c(aO,i)[1+i][2]);function
+aR(c,j){aE[1]++;var
+d=aE[1],b=dg(g[1],[10,d],c),a=E(b),i=0;if(a!==D&&a!==m&&a!==p5){var
+f=b;i=1}if(!i)var
+f=Ic(b);var
+k=aC(n[4]),l=aC(n[3]),o=aC(n[2]),h=[0,aC(n[1]),o,l,k];e(j,h,f);return aF(jj(g,h),[0,[0,d,c],ap])}var
+aS=ji(g,i,ae),bx=jh(g,i,ae),by=aR(aS,function(a,b){c(a[2],i)[1+i]=ae;c(a[4],i)[1+i]=b;return 0});return[2,aS,by,aR(bx,function(a,b){c(a[1],i)[1+i]=ae;c(a[3],i)[1+i]=b;return 0})]}function
+bm(y){var
+d=j(a,function(b){return j(a,function(a){return c(c(y,a)[1+a],b)[1+b]})}),g=j(a,function(b){return j(a,function(a){return b===a?s:z})}),k=a-1|0,A=0;if(!(k<0)){var
+b=A;for(;;){var
+i=[0,b],m=b+1|0,n=a-1|0;if(!(n<m)){var
+f=m;for(;;){var
+w=i[1],H=cM(c(c(d,w)[1+w],b)[1+b]);if(ci(cM(c(c(d,f)[1+f],b)[1+b]),H))i[1]=f;var
+I=f+1|0;if(n!==f){var
+f=I;continue}break}}var
+o=i[1];if(0===x(c(c(d,o)[1+o],b)[1+b]))throw b4;var
+p=function(b,f){return function(a){var
+g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
+e=f[1];c(a,e)[1+e]=g;return 0}}(b,i);p(d);p(g);var
+B=c9(c(c(d,b)[1+b],b)[1+b]),r=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=l(function(a){return h(f,a)},d);return e}}(b,B);r(d);r(g);var
+t=a-1|0,C=0;if(!(t<0)){var
+e=C;for(;;){var
+u=e!==b?1:0,E=u?0!==x(c(c(d,e)[1+e],b)[1+b])?1:0:u;if(E){var
+F=c(c(d,e)[1+e],b)[1+b],v=function(d,b,g){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=N(function(b,e){return q(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(b,e,F);v(d);v(g)}var
+G=e+1|0;if(t!==e){var
+e=G;continue}break}}var
+D=b+1|0;if(k!==b){var
+b=D;continue}break}}return g}var
+n=aF(i,0);n$(ah,n);return n},n)},aO=ae(0),aP=ae(1),aR=function(a){var
+g=O(am),n=y(0,au);r(function(b,a){return P(n,a,b)},g);function
 o(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
-c=z(0,10);bk(function(b,a){return R(c,a,b)},b);var
-f=function(a){return ac(c,a)},g=B(b);return e(ah[6],g,f)}}function
+c=y(0,10);bm(function(b,a){return P(c,a,b)},b);var
+f=function(a){return Y(c,a)},g=B(b);return e(ah[6],g,f)}}function
 h(a){switch(a[0]){case
 0:var
-d=a[1],e=o(d[1]),p=z(0,aw),r=d[4];w(function(a){return R(p,a[1],a[2])},r);var
-s=d[2],t=aR(l(function(a){var
-c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fs(a[1]),f],d],c]},s)),u=d[5],i=k(function(d){var
+d=a[1],e=o(d[1]),p=y(0,au),r=d[4];v(function(a){return P(p,a[1],a[2])},r);var
+s=d[2],t=aX(l(function(a){var
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fv(a[1]),f],d],c]},s)),u=d[5],i=k(function(d){var
 a=d[2],b=d[1];function
 e(b){return[m,function(g){var
-d=a[2],e=aR(M(function(d,e){var
-g=c(a[3],d)[1+d],h=aR(l(function(a){return $(f(a,b))},g));return[0,$(f(e,b)),h]},d));return[0,$(f(a[1],b)),e]}]}var
-g=j(b[1].length-1,e),h=$(a[5]);function
+d=a[2],e=aX(N(function(d,e){var
+g=c(a[3],d)[1+d],h=aX(l(function(a){return aa(f(a,b))},g));return[0,aa(f(e,b)),h]},d));return[0,aa(f(a[1],b)),e]}]}var
+g=j(b[1].length-1,e),h=aa(a[5]);function
 i(c){var
-d=ac(b[2],c);return $(f(a[4],d))}function
+d=Y(b[2],c);return aa(f(a[4],d))}function
 k(f){var
-d=ac(b[2],f),a=c(g,d)[1+d],e=E(a);return D===e?a[1]:m===e?I(a):a}var
-n=b[2];return[0,function(a){return aJ(n,a)},k,i,h]},u),v=b(e[1],d[3][2]),x=ad(i,B(i)-1|0),y=bY(i),A=function(a){return ac(p,a)},C=function(a){return a4(Q(n,a),g.length-1)},F=function(a){return c(g,a)[1+a]},G=d[3][1];return[0,[0,b(e[4],0),t,G,v,g.length-1,F,C,A,y,x]];case
+d=Y(b[2],f),a=c(g,d)[1+d],e=E(a);return D===e?a[1]:m===e?J(a):a}var
+n=b[2];return[0,function(a){return aK(n,a)},k,i,h]},u),w=b(e[1],d[3][2]),x=ad(i,B(i)-1|0),z=bX(i),A=function(a){return Y(p,a)},C=function(a){return aW(R(n,a),g.length-1)},F=function(a){return c(g,a)[1+a]},G=d[3][1];return[0,[0,b(e[4],0),t,G,w,g.length-1,F,C,A,z,x]];case
 1:var
 q=o(a[1]),H=b(q[1],a[2]);return[1,b(q[4],0),H];default:var
-J=h(a[3]),K=h(a[2]);return[2,fs(a[1]),K,J]}}return h(a)},aj=function(a){return bj(aS,a)},aT=aj(aP),aA=aT,az=aj(aO)}else
+I=h(a[3]),K=h(a[2]);return[2,fv(a[1]),K,I]}}return h(a)},ai=function(a){return bl(aR,a)},aS=ai(aP),aA=aS,az=ai(aO)}else
 var
 aA=0,az=0;var
-a0=v[5],a1=v[4],a2=v[3],a3=v[2],a6=s[5],a7=s[4],a8=aC+(bF.length-1)|0,a_=b(cx,0);function
-be(a){return[0,a[1],a[2]]}function
-bg(a){var
-d=c(aN,a)[1+a];return $(b(ak[2],d))}function
-bi(a){var
-d=c(aN,a)[1+a];return $(b(ak[1],d))}var
-bm=s[3],bn=s[2],bo=bV(i[4]),bp=bV(i[3]),br=bj(function(a){return a[1]},F),L=[0,s[1],br,bf,bp,bo,bn,bm,bi,bg,be,bU,cq,jM,a_,a8,aW,bL,bQ,a7,a6,az,aA,a3,a2,a1,a0];return[0,L,function(a){var
-d=cP(1,av,c(X,a)[1+a][2]),e=cP(0,av,X[1+a][2]),f=n_(q(r,b(L[9],a)),e,d);return[0,n_(b(L[8],a),d,e),f]}]},cD)}throw[0,aa,Gz]}function
-GI(c){var
-g=A(c),d=z(0,50),T=f7(b8),au=nh(g),av=0;function
+a2=w[5],a3=w[4],a4=w[3],a6=w[2],a8=t[5],a9=t[4],a_=aD+(bF.length-1)|0,a$=b(cx,0);function
+bb(a){return[0,a[1],a[2]]}function
+bc(a){var
+d=c(aN,a)[1+a];return aa(b(ak[2],d))}function
+bh(a){var
+d=c(aN,a)[1+a];return aa(b(ak[1],d))}var
+bj=t[3],bk=t[2],bn=bU(i[4]),bo=bU(i[3]),bp=bl(function(a){return a[1]},F),M=[0,t[1],bp,bi,bo,bn,bk,bj,bh,bc,bb,bT,cq,jM,a$,a_,aV,bL,bP,a9,a8,az,aA,a6,a4,a3,a2];return[0,M,function(a){var
+d=cQ(1,aw,c(X,a)[1+a][2]),e=cQ(0,aw,X[1+a][2]),f=oa(q(s,b(M[9],a)),e,d);return[0,oa(b(M[8],a),d,e),f]}]},cD)}throw[0,ac,GG]}function
+GP(c){var
+g=A(c),d=y(0,50),T=ga(b8),au=nj(g),av=0;function
 x(b,a){var
 d=(b+A(a)|0)<=g?1:0,e=d?F(cf(c,b,A(a)),a):d;return e}var
-a=av,U=au;for(;;){if(x(a,v9)){s((a+30|0)<=g?1:0,v_);var
-l=gB(c,a+8|0),V=iY(c,a+14|0),h=iY(c,a+18|0),i=iY(c,a+22|0),y=gB(c,a+26|0),aw=aT(33,2),ax=t(aT(0,2),aw),ay=t(aT(l,2),ax),az=t(aT(0,2),ay),W=t(aT(20,2),az),aA=aT(y,2),aB=t(aT(i,4),aA),aC=t(aT(h,4),aB),Y=t(aT(V,4),aC),Z=x(a+4|0,t(W,t(Y,aT(0,2))));if(Z)var
-aE=0===l?1:0,_=aE||(8===l?1:0);else
+a=av,U=au;for(;;){if(x(a,wc)){t((a+30|0)<=g?1:0,wd);var
+l=gG(c,a+8|0),V=iZ(c,a+14|0),h=iZ(c,a+18|0),i=iZ(c,a+22|0),z=gG(c,a+26|0),aw=aS(33,2),ax=u(aS(0,2),aw),ay=u(aS(l,2),ax),az=u(aS(0,2),ay),W=u(aS(20,2),az),aA=aS(z,2),aB=u(aS(i,4),aA),aD=u(aS(h,4),aB),Z=u(aS(V,4),aD),_=x(a+4|0,u(W,u(Z,aS(0,2))));if(_)var
+aF=0===l?1:0,$=aF||(8===l?1:0);else
 var
-_=Z;s(_,v$);var
-p=(a+30|0)+y|0,$=0<=h?1:0;if($){var
-aa=0<=i?1:0;if(aa)var
-ab=p<=g?1:0,B=ab?h<=(g-p|0)?1:0:ab;else
+$=_;t($,we);var
+p=(a+30|0)+z|0,aa=0<=h?1:0;if(aa){var
+ab=0<=i?1:0;if(ab)var
+ac=p<=g?1:0,B=ac?h<=(g-p|0)?1:0:ac;else
 var
-B=aa}else
+B=ab}else
 var
-B=$;s(B,wa);var
-q=cf(c,a+30|0,y);s(h1(function(a){return a<cv?1:0},q),wb);var
-ad=U-i|0;s(0<=ad?1:0,wc);var
-ae=1-aJ(d,q),aF=ae?d[1]<a2?1:0:ae;s(aF,wd);var
-aI=8===l?1:0,aK=aI||(h===i?1:0);s(aK,we);aG(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?vU(c,j,i,o):cf(c,j,i),f=A(d)-1|0,e=-1,k=0;if(f<0)var
+B=aa;t(B,wf);var
+q=cf(c,a+30|0,z);t(h3(function(a){return a<cv?1:0},q),wg);var
+ad=U-i|0;t(0<=ad?1:0,wh);var
+ae=1-aK(d,q),aG=ae?d[1]<a4?1:0:ae;t(aG,wi);var
+aJ=8===l?1:0,aL=aJ||(h===i?1:0);t(aL,wj);aH(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
+d=8===m?vZ(c,j,i,o):cf(c,j,i),f=A(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,b=e;for(;;){var
-h=v7[1+((b^br(d,a))&fR)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+h=wa[1+((b^bs(d,a))&fT)]^(b>>>8|0),l=a+1|0;if(f!==a){var
 a=l,b=h;continue}var
-g=h;break}}s((g^-1)===n?1:0,wf);return d}}(l,V,h,i,p)]]);var
-aM=[0,aT(a,4),[0,q,0]],aN=[0,aT(25165824,4),aM],aP=[0,W,[0,Y,[0,aT(0,8),aN]]],aQ=[0,wg,[0,aT(788,2),aP]];w(function(a){return d7(T,a)},aQ);var
+g=h;break}}t((g^-1)===n?1:0,wk);return d}}(l,V,h,i,p)]]);var
+aM=[0,aS(a,4),[0,q,0]],aN=[0,aS(25165824,4),aM],aP=[0,W,[0,Z,[0,aS(0,8),aN]]],aQ=[0,wl,[0,aS(788,2),aP]];v(function(a){return eb(T,a)},aQ);var
 a=p+h|0,U=ad;continue}var
-af=aT(d[1],2),C=h4(T),aS=aT(0,2),aU=t(aT(a,4),aS),aV=t(af,t(af,t(aT(A(C),4),aU))),ag=(g-a|0)===(A(C)+22|0)?1:0,aW=t(wh,t(aT(0,4),aV)),aX=ag?x(a,t(C,aW)):ag;s(aX,wi);var
-ah=Q(d,wj);if(ah){var
-ai=ah[1],r=ai[2];s(ai[1]<=64?1:0,wk);var
-aj=E(r),aY=D===aj?r[1]:m===aj?I(r):r,ak=aY}else
+af=aS(d[1],2),C=h6(T),aR=aS(0,2),aT=u(aS(a,4),aR),aU=u(af,u(af,u(aS(A(C),4),aT))),ag=(g-a|0)===(A(C)+22|0)?1:0,aV=u(wm,u(aS(0,4),aU)),aW=ag?x(a,u(C,aV)):ag;t(aW,wn);var
+ah=R(d,wo);if(ah){var
+ai=ah[1],r=ai[2];t(ai[1]<=64?1:0,wp);var
+aj=E(r),aY=D===aj?r[1]:m===aj?J(r):r,ak=aY}else
 var
-ak=wm;eb(d,wl);w5(A(c),d);var
-aZ=ig(d),a0=function(b){var
-a=b[2][2],c=E(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},a1=function(a){return hW(a0,aZ,a)},j=z(0,16),J=a1;for(;;){var
-u=b(J,0);if(u){var
-K=u[1],an=u[2];R(j,K[1],K[2]);var
-J=an;continue}var
-as=bc(hK,eX(gb(j))),at=bE(function(a){var
-b=ac(j,a);return[0,e(ap(vI),a,A(b)),[0,b,0]]},as),v=aH(vD),M=o(64,0),f=f7(cv),n=[0,0],O=function(c){var
+ak=wr;c6(d,wq);w_(A(c),d);var
+aZ=ih(d),a0=function(b){var
+a=b[2][2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},a1=function(a){return hY(a0,aZ,a)},j=y(0,16),I=a1;for(;;){var
+s=b(I,0);if(s){var
+K=s[1],an=s[2];P(j,K[1],K[2]);var
+I=an;continue}var
+as=be(hM,d9(e3(j))),at=bE(function(a){var
+b=Y(j,a);return[0,e(ar(vN),a,A(b)),[0,b,0]]},as),w=aC(vI),N=o(64,0),f=ga(cv),n=[0,0],O=function(c){var
 b=A(c);n[1]=n[1]+b|0;var
 g=0;if(0<f[2]){var
-d=cB(b,64-f[2]|0);h6(f,c,0,d);var
-a=64===f[2]?(ng(v,M,h4(f),0),f[2]=0,d):d}else
+d=cB(b,64-f[2]|0);h8(f,c,0,d);var
+a=64===f[2]?(ni(w,N,h6(f),0),f[2]=0,d):d}else
 var
-a=g;for(;;){if(64<=(b-a|0)){ng(v,M,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){ni(w,N,c,a);var
 a=a+64|0;continue}var
-e=a<b?1:0;return e?h6(f,c,a,b-a|0):e}};w(O,at);var
-P=aD(8),aq=(119-(n[1]%64|0)|0)%64|0;HA(P,0,HU(H1(vE,hD(n[1]))));var
-ao=aO(lu(P));O(t(vF,t(hZ(aq,0),ao)));var
-ar=aR(v),S=h0(vH,k(ap(vG),ar));s(F(S,ak),GJ);var
-al=ni(ac(j,GK)),am=z(0,50),H=i7(al,GL);if(typeof
+e=a<b?1:0;return e?h8(f,c,a,b-a|0):e}};v(O,at);var
+Q=aE(8),ap=(119-(n[1]%64|0)|0)%64|0;HG(Q,0,H0(H7(vJ,hG(n[1]))));var
+ao=aO(lv(Q));O(u(vK,u(h1(ap,0),ao)));var
+aq=aX(w),S=h2(vM,k(ar(vL),aq));t(F(S,ak),GQ);var
+al=nk(Y(j,GR)),am=y(0,50),H=i8(al,GS);if(typeof
 H!=="number"&&5===H[0]){var
-a3=H[1];w(function(y){var
-z=y[1],b=ac(j,z),o=y[2];if(typeof
+a2=H[1];v(function(y){var
+z=y[1],b=Y(j,z),o=y[2];if(typeof
 o!=="number"&&4===o[0]){var
 e=o[1];if(e){var
 f=e[1],I=0;if(typeof
@@ -7342,296 +7387,295 @@ i=g[2];if(i){var
 l=i[1],A=0;if(typeof
 l!=="number"&&4===l[0]){if(!i[2]){var
 H=l[1],u=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw L},H),m=N(aL,1,u),a=f[1],B=0;if(G(a,wv))if(G(a,ww)){var
-C=0;if(G(a,wx))if(G(a,wy))if(G(a,wz))if(G(a,wA)){if(G(a,wB))throw L;var
+a!=="number"&&1===a[0])return a[1];throw M},H),m=L(aI,1,u),a=f[1],B=0;if(G(a,wA))if(G(a,wB)){var
+C=0;if(G(a,wC))if(G(a,wD))if(G(a,wE))if(G(a,wF)){if(G(a,wG))throw M;var
 n=[3,b];C=1}else
 var
-d=function(a){return qD(bp(b),a)<<24>>24};else
+d=function(a){return qH(bq(b),a)<<24>>24};else
 var
 d=function(d){var
-a=lA(b,8*d|0),c=qO(a);if(a$(hD(c),a))return c;throw L};else
+a=lB(b,8*d|0),c=qS(a);if(ba(hG(c),a))return c;throw M};else
 var
-d=function(a){return qE(bp(b),4*a|0)};else
+d=function(a){return qI(bq(b),4*a|0)};else
 var
-d=function(a){return Hw(bp(b),2*a|0)<<16>>16};if(!C){var
-w=h[1];if(G(w,wC)){if(G(w,wD))throw L;var
+d=function(a){return HC(bq(b),2*a|0)<<16>>16};if(!C){var
+w=h[1];if(G(w,wH)){if(G(w,wI))throw M;var
 x=d}else{var
-q=Hr(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
+q=Hx(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
 c=E,s=D;for(;;){var
-t=gC(s,d(c));Hu(q,c,t);var
+t=gH(s,d(c));HA(q,c,t);var
 F=c+1|0;if(r!==c){var
 c=F,s=t;continue}break}}var
-x=function(a){return Ht(q,a)}}var
+x=function(a){return Hz(q,a)}}var
 v=[0,x];B=1}}else
 var
-n=[1,function(a){return ca(lA(b,8*a|0))}];else
+n=[1,function(a){return ca(lB(b,8*a|0))}];else
 var
 n=[2,function(c){var
-a=X(b,c);if(1===a)return 1;if(a)throw L;return a}];if(!B)var
-v=n;return aG(am,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
-p=1}}}}}throw L},a3);return[0,i7(al,GM),am,S]}throw L}}}function
-GN(a,H,eS){var
-ba=fl(a,cn(a,yC));function
-au(w){var
-j=et(a);function
-f(a){return e(ap(yD),w,a)}var
-l=b1(a,f(yE)),m=G(l,yF);if(m)if(G(l,yG)){var
-p=a1(a,f(yH)),h=z(0,16),g=b2(a,f(yI))?a1(a,f(yJ)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+a=X(b,c);if(1===a)return 1;if(a)throw M;return a}];if(!B)var
+v=n;return aH(am,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
+p=1}}}}}throw M},a2);return[0,i8(al,GT),am,S]}throw M}}}function
+GU(a,K,eT){var
+a$=fo(a,cn(a,yH));function
+av(w){var
+j=ey(a);function
+f(a){return e(ar(yI),w,a)}var
+l=b1(a,f(yJ)),m=G(l,yK);if(m)if(G(l,yL)){var
+p=a3(a,f(yM)),h=y(0,16),g=b2(a,f(yN))?a3(a,f(yO)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
-s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];aG(h,b(g[2],(3*d|0)+1|0),t);var
+s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];aH(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
 d=u;continue}break}}var
 i=[0,function(i,d){function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===as(a[1],d))return[0,f,e(b)];var
+b=a[3],f=a[2];if(0===ap(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cH(h,d),g=e(c(h[2],a)[1+a]),f=d2(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+a=cI(h,d),g=e(c(h[2],a)[1+a]),f=d8(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dK(a,f(yR)),i=[0,function(e,c){function
+v=dQ(a,f(yW)),i=[0,function(e,c){function
 d(a){return cm(b(v[2],a))}var
-a=db(bz(j[1],c),d);return[1,k(function(b){return cj(b,gK(a))},a)]}];else
+a=de(bz(j[1],c),d);return[1,k(function(b){return cj(b,gP(a))},a)]}];else
 var
 i=m;var
-o=b1(a,cn(a,yK)),r=G(o,yL)?G(o,yM)?0:yP:yQ;return[0,F(b1(a,cn(a,yO)),yN),r,i]}function
-dh(c){var
-b=no(a,c),d=nj(b[2]);return[0,nj(b[1]),d]}function
-di(e){return bk(function(c,f){var
-d=1-b(e,c);if(d){var
-a=H[5],g=a?ls(c,a[1][5]):a;return g?S(GO):T(0,t(f,GP))}return d},eS)}if(np(a)){var
-be=et(a),dW=a1(a,y6),bf=i8(a);if(b2(a,cn(a,yd))){if(b2(a,cn(a,ye)))throw L;var
-dD=a1(a,cn(a,yf)),b$=function(d){var
-a=b(dD[2],d);return c(bf,a)[1+a]}}else
+o=b1(a,cn(a,yP)),r=G(o,yQ)?G(o,yR)?0:yU:yV;return[0,F(b1(a,cn(a,yT)),yS),r,i]}function
+dg(c){var
+b=nq(a,c),d=nl(b[2]);return[0,nl(b[1]),d]}function
+dh(a){return bm(function(d,c){var
+e=u(c,GV);return S(b(a,d),e)},eT)}if(nr(a)){var
+bc=ey(a),dW=a3(a,y$),bf=i9(a);if(b2(a,cn(a,yi))){if(b2(a,cn(a,yj)))throw M;var
+dC=a3(a,cn(a,yk)),b$=function(d){var
+a=b(dC[2],d);return c(bf,a)[1+a]}}else
 var
-dE=nm(a),b$=function(a){return[0,[0,b(dE,a),0],0]};var
+dD=no(a),b$=function(a){return[0,[0,b(dD,a),0],0]};var
 dX=function(a){function
 c(a){var
-c=b(dW[2],a);return[0,b(be[3][2],a),c]}var
-d=db(bz(be[2],a),c);return[0,b$(a),d]},dY=function(b){var
-d=c(bf,b)[1+b];return cY(function(a){return 0===a[2]?1:0},d)?y:cm(nl(a))},b8=function(a){return t(yZ,a)},aE=function(b){return O(k(gD,gJ(a,b8(b))))},b9=aE(y0),dR=aE(y1),dS=aE(y2),b_=aE(y3),bb=b9.length-1,dT=nk(a,b8(y4)),dU=cC(J(b_.length-1,function(a){function
+c=b(dW[2],a);return[0,b(bc[3][2],a),c]}var
+d=de(bz(bc[2],a),c);return[0,b$(a),d]},dY=function(b){var
+d=c(bf,b)[1+b];return c1(function(a){return 0===a[2]?1:0},d)?z:cm(nn(a))},b8=function(a){return u(y4,a)},aE=function(b){return O(k(gI,gO(a,b8(b))))},b9=aE(y5),dR=aE(y6),dS=aE(y7),b_=aE(y8),bb=b9.length-1,dT=nm(a,b8(y9)),dU=cC(I(b_.length-1,function(a){function
 d(b){var
-d=J(bb,function(d){var
-e=aL(a,bb)+d|0;return[0,C(h(b,c(dS,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b_,a)[1+a]),0],d]}if(b(dT[2],a)){var
-e=[0,d(bd),0];return[0,d(r),e]}return[0,d(r),0]})),dV=aQ(cC(J(bb,function(a){var
-b=[0,[0,[0,c(dR,a)[1+a],0],[0,[0,bd,[0,[0,a,1],0]],0]],0];return[0,[0,[0,C(c(b9,a)[1+a]),0],[0,[0,r,[0,[0,a,1],0]],0]],b]})),dU),dZ=function(a){return c(bf,a)[1+a]},d1=function(a){return db(bz(be[1],a),dX)},v=[0,nn(a),d1,dZ,dV,dY],K=nq(a),u=a1(a,GQ),bS=i8(a),ae=et(a),bT=K?nr(a):GW,bv=l(function(a){return fq(k(function(a){return[0,a[2],a[1]]},a))},bS),cw=z(0,aw),cx=function(a){var
-b=Q(cw,a);return b?b[1]:(aG(cw,a,a),a)},cy=function(h){var
-d=ae[1][1]-2|0,i=0;if(!(d<0)){var
+d=I(bb,function(d){var
+e=aI(a,bb)+d|0;return[0,C(h(b,c(dS,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b_,a)[1+a]),0],d]}if(b(dT[2],a)){var
+e=[0,d(bg),0];return[0,d(s),e]}return[0,d(s),0]})),dV=aQ(cC(I(bb,function(a){var
+b=[0,[0,[0,c(dR,a)[1+a],0],[0,[0,bg,[0,[0,a,1],0]],0]],0];return[0,[0,[0,C(c(b9,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dU),dZ=function(a){return c(bf,a)[1+a]},d0=function(a){return de(bz(bc[1],a),dX)},w=[0,np(a),d0,dZ,dV,dY],H=ns(a),t=a3(a,GW),bR=i9(a),af=ey(a),bS=H?nt(a):G2,bv=l(function(a){return ft(k(function(a){return[0,a[2],a[1]]},a))},bR),cw=y(0,au),cx=function(a){var
+b=R(cw,a);return b?b[1]:(aH(cw,a,a),a)},cy=function(h){var
+d=af[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bz(ae[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bz(af[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bz(ae[2],b);g3(h,a,b-c|0,g[1],g[2]);var
+g=bz(af[2],b);g8(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(F(bT,EL))var
+a=j;continue}break}}return 0};if(F(bS,EQ))var
 aS=[0,[0],[0],0];else
-if(F(bT,EM)){var
+if(F(bS,ER)){var
 bw=[0,0];cy(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(u[2],a),h=c(bv,g)[1+g];if(1-ev(h)){var
-k=cx(J(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bw[1];bw[1]=[0,[0,[0,fs(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(t[2],a),h=c(bv,g)[1+g];if(1-eA(h)){var
+k=cx(I(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bw[1];bw[1]=[0,[0,[0,fv(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cz=O(al(bw[1])),eg=0,eh=l(function(a){return a[2]},cz),aS=[0,l(function(a){return a[1]},cz),eh,eg]}else{var
-ei=F(bT,EN),ct=z(0,a2),cu=ae[2][1]-2|0,eb=0;if(!(cu<0)){var
-aq=eb;for(;;){var
-ed=b(ae[2][2],aq+1|0),ee=jd(u,b(ae[2][2],aq),ed);w(function(a){return R(ct,a,0)},ee);var
-ef=aq+1|0;if(cu!==aq){var
-aq=ef;continue}break}}var
-aK=z(0,a2),cv=z(0,a2),bs=[0,0],bu=[0,0],ec=bc(as,eX(gb(ct)));w(function(e){var
-f=e[2],a=e[1],g=1-ev(c(bv,a)[1+a]);if(g){var
-h=c(bv,a)[1+a],b=ew(cK(f),h),d=function(a){var
-b=nx(a);return k(function(c){var
+cz=O(al(bw[1])),eh=0,ei=l(function(a){return a[2]},cz),aS=[0,l(function(a){return a[1]},cz),ei,eh]}else{var
+ej=F(bS,ES),ct=y(0,a4),cu=af[2][1]-2|0,ec=0;if(!(cu<0)){var
+aq=ec;for(;;){var
+ee=b(af[2][2],aq+1|0),ef=je(t,b(af[2][2],aq),ee);v(function(a){return P(ct,a,0)},ef);var
+eg=aq+1|0;if(cu!==aq){var
+aq=eg;continue}break}}var
+aL=y(0,a4),cv=y(0,a4),bs=[0,0],bt=[0,0],ed=be(ap,d9(e3(ct)));v(function(e){var
+f=e[2],a=e[1],g=1-eA(c(bv,a)[1+a]);if(g){var
+h=c(bv,a)[1+a],b=eB(cL(f),h),d=function(a){var
+b=nz(a);return k(function(c){var
 b=c[2];switch(bG(b)){case
 0:var
-a=vb;break;case
+a=vg;break;case
 1:var
-a=vc;break;case
+a=vh;break;case
 2:var
-a=vd;break;case
+a=vi;break;case
 3:var
-a=ve;break;default:if(d0(b[2],1))var
-a=ik(b[1]);else
+a=vj;break;default:if(d6(b[2],1))var
+a=il(b[1]);else
 var
-d=t(vf,ik(b[2])),a=t(ik(b[1]),d)}return[0,c[1],a]},b)};if(1-aJ(aK,d(b))){if(ei){var
-i=[0,bu[1],1];R(aK,d(Z(nw,b)),i)}var
-j=[0,bu[1],0];R(aK,d(b),j);bs[1]=[0,b,bs[1]];bu[1]++}return R(cv,[0,a,f],ac(aK,d(b)))}return g},ec);var
+d=u(vk,il(b[2])),a=u(il(b[1]),d)}return[0,c[1],a]},b)};if(1-aK(aL,d(b))){if(ej){var
+i=[0,bt[1],1];P(aL,d(_(ny,b)),i)}var
+j=[0,bt[1],0];P(aL,d(b),j);bs[1]=[0,b,bs[1]];bt[1]++}return P(cv,[0,a,f],Y(aL,d(b)))}return g},ed);var
 ao=[0,O(al(bs[1])),cv],by=o(ao[1].length-1,0);cy(function(j,i,a,e){var
-f=jd(u,a,e),g=b(bN(function(a){var
-b=a[1],c=Q(ao[2],[0,b,a[2]]);return bj(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+f=je(t,a,e),g=b(bY(function(a){var
+b=a[1],c=R(ao[2],[0,b,a[2]]);return bl(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(a$(f,e[1])){var
+e=c[1],f=b[1];if(ba(f,e[1])){var
 i=c[2],a=[0,[0,f,cB(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(bc(as,g));return w(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cx(J(e-a|0,function(c){return(b(u[2],a+c|0)===h?1:0)!==k?1:0}));by[1+d]=[0,[0,j,i,l],c(by,d)[1+d]];return 0},h)});var
-ej=[0,ao],ek=function(a){return a},el=j(ao[1].length-1,ek),em=ao[1],aS=[0,M(function(a,b){var
-d=al(c(by,a)[1+a]);return[0,fs(b),d]},em),el,ej]}var
-dj=aS[1];if(K){var
-ab=function(a){return t(zz,a)},aH=function(b,a){return T(b,t(a,zA))},cc=b2(a,ab(zB));if(cc)var
-cd=a1(a,ab(zC)),ce=J(cd[1],cd[2]);else
+h=d(be(ap,g));return v(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cx(I(e-a|0,function(c){return(b(t[2],a+c|0)===h?1:0)!==k?1:0}));by[1+d]=[0,[0,j,i,l],c(by,d)[1+d]];return 0},h)});var
+ek=[0,ao],el=function(a){return a},em=j(ao[1].length-1,el),en=ao[1],aS=[0,N(function(a,b){var
+d=al(c(by,a)[1+a]);return[0,fv(b),d]},en),em,ek]}var
+di=aS[1];if(H){var
+ac=function(a){return u(zE,a)},aG=function(b,a){return S(b,u(a,zF))},cc=b2(a,ac(zG));if(cc)var
+cd=a3(a,ac(zH)),ce=I(cd[1],cd[2]);else
 var
 ce=cc;var
-bi=b1(a,ab(zD)),bm=fl(a,ab(zE)),cf=fn(a),cg=F(bi,zF);if(cg)var
-ch=1-fl(a,ab(zG)),ck=ch?F(nr(a),zH):ch;else
+bj=b1(a,ac(zI)),bk=fo(a,ac(zJ)),cf=fq(a),cg=F(bj,zK);if(cg)var
+ch=1-fo(a,ac(zL)),ck=ch?F(nt(a),zM):ch;else
 var
 ck=cg;var
-d_=az(bY(cf),zI);aH(1-fl(a,ab(zK)),zJ);aH(cY(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},ce),zL);var
-cl=1-d_;if(cl)var
+d$=az(bX(cf),zN);aG(1-fo(a,ac(zP)),zO);aG(c1(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},ce),zQ);var
+cl=1-d$;if(cl)var
 bn=cl;else{var
-cr=1-bm;if(cr)var
-ea=F(bi,zQ),bn=ea||ck;else
+cr=1-bk;if(cr)var
+eb=F(bj,zV),bn=eb||ck;else
 var
-bn=cr}aH(bn,zM);if(bm){var
-co=F(bi,zO);if(co)var
-d$=az(zP,cf),cq=d$||nu(a),bo=cq?0===i9(a)?1:0:cq;else
+bn=cr}aG(bn,zR);if(bk){var
+co=F(bj,zT);if(co)var
+ea=az(zU,cf),cq=ea||nw(a),bo=cq?0===i_(a)?1:0:cq;else
 var
 bo=co}else
 var
-bo=bm;aH(1-bo,zN);var
-am=fn(a),b3=0;if(am){var
-aI=am[1],aa=0;if(G(aI,zR))if(G(aI,zS)){var
-dp=0;if(G(aI,zT)&&G(aI,zU)){aa=1;dp=1}if(!dp&&am[2])aa=1}else{var
-bp=am[2],dq=0;if(bp&&(G(bp[1],zX)||bp[2])){aa=1;dq=1}if(!dq){var
-bU=1;b3=1;aa=1}}else{var
-br=am[2];if(br){var
-cs=br[1],dr=0;if(G(cs,zY)&&G(cs,zZ))aa=1;else
-dr=1;if(dr&&br[2])aa=1}}if(!aa){var
-bU=0;b3=1}}if(!b3)var
-bU=S(t(zW,b1(a,zV)));var
-aT=bU}else
+bo=bk;aG(1-bo,zS);var
+am=fq(a),b3=0;if(am){var
+aJ=am[1],ab=0;if(G(aJ,zW))if(G(aJ,zX)){var
+dp=0;if(G(aJ,zY)&&G(aJ,zZ)){ab=1;dp=1}if(!dp&&am[2])ab=1}else{var
+bp=am[2],dq=0;if(bp&&(G(bp[1],z2)||bp[2])){ab=1;dq=1}if(!dq){var
+bT=1;b3=1;ab=1}}else{var
+bq=am[2];if(bq){var
+cs=bq[1],dr=0;if(G(cs,z3)&&G(cs,z4))ab=1;else
+dr=1;if(dr&&bq[2])ab=1}}if(!ab){var
+bT=0;b3=1}}if(!b3)var
+bT=U(u(z1,b1(a,z0)));var
+aT=bT}else
 var
-aT=K;var
-W=dj.length-1,ag=function(a){return c(dj,a)[1+a]},av=K?nu(a):K,cR=gR(i$(H)),eB=je(cR)[1],aN=B(cR[1])-eB|0,bV=K?fn(a):K,b4=0;if(bV){var
-dk=bV[2];if(dk){if(!dk[2]){var
+aT=H;var
+W=di.length-1,ag=function(a){return c(di,a)[1+a]},aw=H?nw(a):H,cR=gW(ja(K)),ez=jf(cR)[1],aN=B(cR[1])-ez|0,bU=H?fq(a):H,b4=0;if(bU){var
+dk=bU[2];if(dk){if(!dk[2]){var
 b5=0;if((4*aN|0)<=W)b5=1;else{var
-ds=0;if(av&&!(7<aN)){b5=1;ds=1}if(!ds){var
-dt=0;if(W<(2*aN|0)&&!av){var
-bX=c4(1,10);dt=1}if(!dt)var
-bX=c4(1,2)}}if(b5)var
-bX=c4(9,10);var
-aU=dy(y,c5(r,bX));b4=1}}else{var
-dn=bV[1],du=0;if(G(dn,GU)&&G(dn,GV))du=1;if(!du){var
-aU=r;b4=1}}}if(!b4)var
-aU=y;var
-dl=K?cm(fm(a,y8)):y,ax=1+N(aP,0,J(u[1],u[2]))|0,ay=h(aU,dl);if(K){var
-bg=et(a),bh=o(bg[3][1],0);i_(a,function(d,a,b){bh[1+a]=gC(c(bh,a)[1+a],b);return 0});var
+ds=0;if(aw&&!(7<aN)){b5=1;ds=1}if(!ds){var
+dt=0;if(W<(2*aN|0)&&!aw){var
+bW=c7(1,10);dt=1}if(!dt)var
+bW=c7(1,2)}}if(b5)var
+bW=c7(9,10);var
+aU=dE(z,c8(s,bW));b4=1}}else{var
+dn=bU[1],du=0;if(G(dn,G0)&&G(dn,G1))du=1;if(!du){var
+aU=s;b4=1}}}if(!b4)var
+aU=z;var
+dl=H?cm(fp(a,zb)):z,ax=1+L(aP,0,I(t[1],t[2]))|0,ay=h(aU,dl);if(H){var
+bh=ey(a),bi=o(bh[3][1],0);i$(a,function(d,a,b){bi[1+a]=gH(c(bi,a)[1+a],b);return 0});var
 ai=function(f,e,d){var
-g=b(bg[1][2],f)+e|0,a=b(bg[2][2],g)+d|0;return c(bh,a)[1+a]}}else
+g=b(bh[1][2],f)+e|0,a=b(bh[2][2],g)+d|0;return c(bi,a)[1+a]}}else
 var
 ai=function(c,b,a){return 0};var
-aV=q(dl,ay),dm=0<x(aU)?1:0;if(av)var
-eT=0<x(aV)?c4(1,4):c4(aP(60,Im(100.*Math.exp(-0.0506249999999999201*(1.8*aN-Math.log(V(ay)))))|0),aw),aC=h(ay,eT);else
+aV=q(dl,ay),dm=0<x(aU)?1:0;if(aw)var
+eU=0<x(aV)?c7(1,4):c7(aP(60,Is(100.*Math.exp(-0.0506249999999999201*(1.8*aN-Math.log(V(ay)))))|0),au),aC=h(ay,eU);else
 var
 aC=ay;var
 aW=q(ay,aC);if(dm){var
-d3=a1(a,zh)[2],d4=ns(a,i8(a).length-1,d3),eU=gL(a),aj=nt(a),b6=0;if(typeof
+d1=a3(a,zm)[2],d2=nu(a,i9(a).length-1,d1),eV=gQ(a),aj=nv(a),b6=0;if(typeof
 aj==="number")b6=1;else
 if(0===aj[0])var
-bW=[0,[0,jk(nF(aj[1])),r],0];else{var
-cD=aj[3];if(B(fx(aj[1]))===cD)var
-bW=[0,[0,cB(cD,jk(fx(aj[2]))),r],0];else
+bV=[0,[0,jl(nH(aj[1])),s],0];else{var
+cD=aj[3];if(B(fA(aj[1]))===cD)var
+bV=[0,[0,cB(cD,jl(fA(aj[2]))),s],0];else
 b6=1}if(b6)var
-cA=E(gV),bW=D===cA?gV[1]:m===cA?I(gV):gV;var
-aY=d4,aD=eU,aX=bW}else
+cA=E(g0),bV=D===cA?g0[1]:m===cA?J(g0):g0;var
+aY=d2,aD=eV,aX=bV}else
 var
 e0=0,e1=0,aY=function(b,a){return 0},aD=e0,aX=e1;if(dm)var
-eV=i9(a),eW=i$(H),bB=l(function(a){return fq(k(function(a){return[0,a[2],a[1]]},a))},bS),cQ=bO(bq,J(u[1],u[2])),eA=k(function(a){return c(bB,a)[1+a]},cQ),A=jf(gR(eW),eA),en=B(A[4]),eo=function(a){var
+eW=i_(a),eX=ja(K),bB=l(function(a){return ft(k(function(a){return[0,a[2],a[1]]},a))},bR),cP=bN(br,I(t[1],t[2])),ex=k(function(a){return c(bB,a)[1+a]},cP),A=jg(gW(eX),ex),eo=B(A[4]),ep=function(a){var
 b=cp(A,c(bB,a)[1+a]),d=V(b[2]);return[0,l(V,b[1]),d]},cE=bE(function(a){var
-b=a[1];if(A[3]<=b)a9(E2);var
-c=cp(A,fp(b|0)),d=l(V,c[1]),e=V(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,l(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},eV),cF=b(bl(function(a){return 1-ev(c(bB,a)[1+a])}),cQ),ep=k(function(a){return a[1]},cE),eq=aQ(k(eo,cF),ep),cG=O(k(function(a){return a[2]},cE)),cI=function(a){return O(k(a,eq))},er=jl(A)[2],es=jl(A)[1],eu=cI(function(a){return a[2]}),ex=cI(function(a){return a[1]}),bA=[0,A[8],ex,eu,es,er],cJ=O(cF),cN=jj(A),ez=j(en,function(a){var
-b=c(cN[2],a)[1+a];return V(p(c(cN[1],a)[1+a],b))/2.}),aM=[m,function(a){return ey(bA,nJ(bA,ez),o(cJ.length-1+(cG.length-1)|0,0.))}],cO=z(0,50),a0=function(j,i){var
+b=a[1];if(A[3]<=b)a1(E7);var
+c=cp(A,fs(b|0)),d=l(V,c[1]),e=V(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,l(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},eW),cF=b(bd(function(a){return 1-eA(c(bB,a)[1+a])}),cP),eq=k(function(a){return a[1]},cE),er=aQ(k(ep,cF),eq),cG=O(k(function(a){return a[2]},cE)),cH=function(a){return O(k(a,er))},es=jm(A)[2],et=jm(A)[1],eu=cH(function(a){return a[2]}),ev=cH(function(a){return a[1]}),bA=[0,A[8],ev,eu,et,es],cJ=O(cF),cK=jk(A),ew=j(eo,function(a){var
+b=c(cK[2],a)[1+a];return V(p(c(cK[1],a)[1+a],b))/2.}),aM=[m,function(a){return eD(bA,nL(bA,ew),o(cJ.length-1+(cG.length-1)|0,0.))}],cO=y(0,50),aZ=function(j,i){var
 a=l(function(h){var
 c=j-1|0,b=0,k=0;if(c<0)var
 d=b;else{var
 a=k,f=b;for(;;){var
 g=f+e(i,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,f=g;continue}var
-d=g;break}}return d},cJ),c=Q(cO,a);if(c)return c[1];var
-k=bt(a,cG),d=E(aM),n=D===d?aM[1]:m===d?I(aM):aM,o=ey(bA,n,k),b=z(0,10),q=A[4];bk(function(c,a){return R(b,a,$(f(o,c)))},q);function
+d=g;break}}return d},cJ),c=R(cO,a);if(c)return c[1];var
+k=bu(a,cG),d=E(aM),n=D===d?aM[1]:m===d?J(aM):aM,o=eD(bA,n,k),b=y(0,10),q=A[4];bm(function(c,a){return P(b,a,aa(f(o,c)))},q);function
 r(a){var
-c=Q(A[5],a);if(c){var
+c=R(A[5],a);if(c){var
 d=c[1][1],e=function(a,c,g){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=h(c,ac(b,d[1]));f=1}}if(!f)var
-e=c;return p(g,e)};return P(at[13],e,d,y)}return ac(b,a)}var
-g=J(A[3],r);R(cO,a,g);return g};else
+e=h(c,Y(b,d[1]));f=1}}if(!f)var
+e=c;return p(g,e)};return Q(at[13],e,d,z)}return Y(b,a)}var
+g=I(A[3],r);P(cO,a,g);return g};else
 var
-a0=function(b,a){return 0};if(av){var
-eY=nt(a),eC=H[6];if(cZ(function(a){return F(a[1],Ff)},eC))S(Fg);var
-cT=l(function(a){return fq(k(function(a){return[0,a[2],a[1]]},a))},bS),eD=bO(bq,J(u[1],u[2])),ar=H[1],eE=k(function(a){return c(cT,a)[1+a]},eD),eF=jf(gR(i$(H)),eE),cU=z(0,aw),aO=[0,0],bC=[0,0],bF=z(0,aw),cX=o(ar[2],0),c0=ar[2]-1|0,cV=0,cW=0,eG=0;if(c0<0)var
-c3=cW,c1=cV;else{var
-_=eG,bJ=cW,aR=cV;for(;;){var
-eQ=cS(ar,_),bK=k(u[2],eQ),c_=Q(bF,bK);if(c_)var
+aZ=function(b,a){return 0};if(aw){var
+eY=nv(a),eC=K[6];if(c2(function(a){return F(a[1],Fk)},eC))U(Fl);var
+cS=l(function(a){return ft(k(function(a){return[0,a[2],a[1]]},a))},bR),eE=bN(br,I(t[1],t[2])),as=K[1],eF=k(function(a){return c(cS,a)[1+a]},eE),eG=jg(gW(ja(K)),eF),cU=y(0,au),aO=[0,0],bC=[0,0],bF=y(0,au),cX=o(as[2],0),cY=as[2]-1|0,cV=0,cW=0,eH=0;if(cY<0)var
+c0=cW,cZ=cV;else{var
+$=eH,bJ=cW,aR=cV;for(;;){var
+eR=cT(as,$),bK=k(t[2],eR),c_=R(bF,bK);if(c_)var
 c$=c_[1],bM=bJ,bL=aR;else{var
-da=dg(ar[6],_),bQ=jd(u,da[1],da[2]+1|0),dc=Q(cU,bQ);if(dc)var
-de=dc[1],dd=aR;else{var
-bR=k(function(a){var
-b=a[1];aO[1]++;bC[1]=[0,b,bC[1]];return[0,aO[1]-1|0,b,a[2]]},bQ);aG(cU,bQ,bR);var
-de=bR,dd=[0,O(bR),aR]}var
-df=bF[1];aG(bF,bK,df);var
+da=dj(as[6],$),bP=je(t,da[1],da[2]+1|0),db=R(cU,bP);if(db)var
+dd=db[1],dc=aR;else{var
+bQ=k(function(a){var
+b=a[1];aO[1]++;bC[1]=[0,b,bC[1]];return[0,aO[1]-1|0,b,a[2]]},bP);aH(cU,bP,bQ);var
+dd=bQ,dc=[0,O(bQ),aR]}var
+df=bF[1];aH(bF,bK,df);var
 c$=df,bM=[0,k(function(e){return function(d){var
 a=e;for(;;){if(a){var
 b=a[1],c=a[2];if(d===b[2])return b[1];var
-a=c;continue}throw L}}}(de),bK),bJ],bL=dd}c(cX,_)[1+_]=c$;var
-eR=_+1|0;if(c0!==_){var
-_=eR,bJ=bM,aR=bL;continue}var
-c3=bM,c1=bL;break}}var
-c6=O(al(bC[1])),c7=O(al(c3)),eH=-Math.log(V(aW)),eI=aO[1],c8=Fd(H,eF,cT,u,O(al(c1)),eI,eY,eH),c9=c8[1]?1:Fc,eJ=function(a){return c(c6,a)[1+a]},eK=b(c8[2],eJ),eL=J(c9,function(a){return c4(1,c9)}),eM=1,eN=function(a){return c(c6,a)[1+a]},eO=aO[1],eP=function(a){return c(c7,a)[1+a]},s=[0,c7.length-1,function(a){var
-e=a[2],d=b(ar[5][2],a[1])+e|0;return c(cX,d)[1+d]},eP,eO,eN,eM,aW,eL,eK]}else
+a=c;continue}throw M}}}(dd),bK),bJ],bL=dc}c(cX,$)[1+$]=c$;var
+eS=$+1|0;if(cY!==$){var
+$=eS,bJ=bM,aR=bL;continue}var
+c0=bM,cZ=bL;break}}var
+c3=O(al(bC[1])),c5=O(al(c0)),eI=-Math.log(V(aW)),eJ=aO[1],c6=Fi(K,eG,cS,t,O(al(cZ)),eJ,eY,eI),c9=c6[1]?1:Fh,eK=function(a){return c(c3,a)[1+a]},eL=b(c6[2],eK),eM=I(c9,function(a){return c7(1,c9)}),eN=1,eO=function(a){return c(c3,a)[1+a]},eP=aO[1],eQ=function(a){return c(c5,a)[1+a]},r=[0,c5.length-1,function(a){var
+e=a[2],d=b(as[5][2],a[1])+e|0;return c(cX,d)[1+d]},eQ,eP,eO,eN,aW,eM,eL]}else
 var
-s=zx;if(av){var
-aF=et(a),ca=o(aF[3][1],0),cb=aF[1][1]-2|0,d5=0;if(!(cb<0)){var
-ak=d5;for(;;){var
-d7=function(a){return a},d8=db(bz(aF[1],ak),d7);bk(function(g){return function(a,d){var
-e=b(s[2],[0,g,a]),f=b(s[3],e);return bk(function(f,e){var
-a=b(aF[2][2],d)+f|0;c(ca,a)[1+a]=e;return 0},f)}}(ak),d8);var
-d9=ak+1|0;if(cb!==ak){var
-ak=d9;continue}break}}var
-d6=function(a){return c(ca,a)[1+a]},a3=ns(a,s[4],d6)}else
+r=zC;if(aw){var
+aF=ey(a),ca=o(aF[3][1],0),cb=aF[1][1]-2|0,d3=0;if(!(cb<0)){var
+ak=d3;for(;;){var
+d5=function(a){return a},d7=de(bz(aF[1],ak),d5);bm(function(g){return function(a,d){var
+e=b(r[2],[0,g,a]),f=b(r[3],e);return bm(function(f,e){var
+a=b(aF[2][2],d)+f|0;c(ca,a)[1+a]=e;return 0},f)}}(ak),d7);var
+d_=ak+1|0;if(cb!==ak){var
+ak=d_;continue}break}}var
+d4=function(a){return c(ca,a)[1+a]},a2=nu(a,r[4],d4)}else
 var
-a3=function(b,a){return 0};var
-eZ=O(Gy(H,v,ba,au,aS,ai,aV,aT,[0,ax,aX,a0,aD,aY,aC],[0,s,a3,aW]));di(function(j){var
-J=dh(j),L=c(eZ,j)[1+j],f=L[1];if(G(b1(a,b(ap(yT),j)),yS))var
+a2=function(b,a){return 0};var
+eZ=O(GF(K,w,a$,av,aS,ai,aV,aT,[0,ax,aX,aZ,aD,aY,aC],[0,r,a2,aW]));dh(function(j){var
+K=dg(j),L=c(eZ,j)[1+j],f=L[1];if(G(b1(a,b(ar(yY),j)),yX))var
 u=0;else
 var
-I=a1(a,b(ap(yU),j)),aa=b(I[2],1),u=[0,[0,b(I[2],0),aa]];if(u)var
-M=u[1],ab=[0,au(M[2])],O=ab,N=M[1];else
+J=a3(a,b(ar(yZ),j)),aa=b(J[2],1),u=[0,[0,b(J[2],0),aa]];if(u)var
+M=u[1],ab=[0,av(M[2])],O=ab,N=M[1];else
 var
 O=0,N=j;var
-ac=f[26],ad=f[25],ae=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],ao=f[19],aq=f[18],ar=f[17],as=f[16],at=f[15],av=f[14],aw=f[13],ay=f[12],az=f[11],aE=f[10],aF=f[9],aG=f[8],aH=f[7],aI=f[6],aJ=J[2],aK=J[1],e=[0,au(N),O,ba,aK,aJ,aI,aH,aG,aF,aE,az,ay,aw,av,at,as,ar,aq,ao,am,al,ak,aj,ae,ad,ac];if(K){if(aT){var
-Q=L[2],Y=e[11],D=aZ(g([0,i,d]),Y);if(D)var
+ac=f[26],ad=f[25],af=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],ao=f[19],ap=f[18],aq=f[17],as=f[16],at=f[15],au=f[14],aw=f[13],ay=f[12],az=f[11],aE=f[10],aF=f[9],aG=f[8],aH=f[7],aI=f[6],aJ=K[2],aK=K[1],e=[0,av(N),O,a$,aK,aJ,aI,aH,aG,aF,aE,az,ay,aw,au,at,as,aq,ap,ao,am,al,ak,aj,af,ad,ac];if(H){if(aT){var
+P=L[2],Y=e[11],D=a0(g([0,i,d]),Y);if(D)var
 Z=e[11],_=bx(W),o=n(h(h(g([0,aB(d),d]),_),Z),aV);else
 var
 o=D;var
-E=o?an(W,function(a){return mz(v,ag(a))}):o,F=E?an(W,function(a){var
-c=ag(a)[2],f=cP(1,ai,c),h=cP(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(Q,a)[1],m=nd(e[11],i,k[1],k[2],o,f,h);if(m){var
-p=b(Q,a)[2];return nd(e[11],j,l[1],l[2],p,h,f)}return m}):E;if(F){var
-r=iH(v,ax,aX,a0,e,aD,aY,aC);if(r){var
-$=r[1];return iQ(v,W,ag,function(a,b){return mR(v,e,$,a,b)},mG,e)}var
-H=r}else
+E=o?an(W,function(a){return mB(w,ag(a))}):o,F=E?an(W,function(a){var
+c=ag(a)[2],f=cQ(1,ai,c),h=cQ(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(P,a)[1],m=nf(e[11],i,k[1],k[2],o,f,h);if(m){var
+p=b(P,a)[2];return nf(e[11],j,l[1],l[2],p,h,f)}return m}):E;if(F){var
+s=iI(w,ax,aX,aZ,e,aD,aY,aC);if(s){var
+$=s[1];return iR(w,W,ag,function(a,b){return mT(w,e,$,a,b)},mI,e)}var
+I=s}else
 var
-H=F;return H}var
-R=e[11],w=aZ(g([0,i,d]),R);if(w)var
+I=F;return I}var
+R=e[11],v=a0(g([0,i,d]),R);if(v)var
 S=e[11],k=n(h(bx(W),S),aV);else
 var
-k=w;var
-x=k?an(W,function(a){return mz(v,ag(a))}):k,y=x?an(W,function(a){var
-c=ag(a)[2],f=cP(1,ai,c),h=cP(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=my(e[11],i,k[1],k[2],f,h);return m?my(e[11],j,l[1],l[2],h,f):m}):x;if(y){var
-l=iH(v,ax,aX,a0,e,aD,aY,aC);if(l){var
-t=l[1],m=nb(v,ax,s,aD,a3,aW);if(m){var
-z=m[1],V=z[2],X=z[1],T=function(u,w,a){var
-r=bP(X,a[1]);if(r){var
-G=r[1],H=t[2],T=t[1],l=iq(mc,0,a[2]);if(0<l){var
-K=cM(s[8]);if(cM(a[2])<=K){var
-L=a[3];if(n(g([0,i,d]),L)&&a7(function(a){return a[1]<ax?1:0},H)){var
+k=v;var
+x=k?an(W,function(a){return mB(w,ag(a))}):k,y=x?an(W,function(a){var
+c=ag(a)[2],f=cQ(1,ai,c),h=cQ(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mA(e[11],i,k[1],k[2],f,h);return m?mA(e[11],j,l[1],l[2],h,f):m}):x;if(y){var
+l=iI(w,ax,aX,aZ,e,aD,aY,aC);if(l){var
+t=l[1],m=nd(w,ax,r,aD,a2,aW);if(m){var
+z=m[1],V=z[2],X=z[1],U=function(u,v,a){var
+s=bO(X,a[1]);if(s){var
+G=s[1],H=t[2],U=t[1],l=ir(me,0,a[2]);if(0<l){var
+K=cN(r[8]);if(cN(a[2])<=K){var
+L=a[3];if(n(g([0,i,d]),L)&&a9(function(a){return a[1]<ax?1:0},H)){var
 j=0,f=a[2],c=G;for(;;){if(f&&c){var
 x=0===f[1]?1:0;if(x)var
 k=x;else
@@ -7639,20 +7683,20 @@ var
 I=c[1],J=0,k=b0(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
-h=b(s[3],c),d=a7(function(b){return 1-P(a[4],g,e,b)},h);if(d)return d;var
-i=b(s[3],c);return a7(function(a){return iR(s,u,w,f,a)},i)}var
-c=an(s[1],d);if(c){var
+h=b(r[3],c),d=a9(function(b){return 1-Q(a[4],g,e,b)},h);if(d)return d;var
+i=b(r[3],c);return a9(function(a){return iS(r,u,v,f,a)},i)}var
+c=an(r[1],d);if(c){var
 h=function(b){var
-c=1-P(a[4],g,e,b);return c?c:iR(s,u,w,f,b)};return an(s[4],h)}return c}}(j),J,I);if(k){var
+c=1-Q(a[4],g,e,b);return c?c:iS(r,u,v,f,b)};return an(r[4],h)}return c}}(j),J,I);if(k){var
 j=j+1|0,f=f[2],c=c[2];continue}var
 y=k}else
 var
 y=1;if(y){var
-m=dG(e,l,s[7]);if(m){var
-o=iX(e,l,a[2],s[8]);if(o){var
-q=iW(v,a3,e,u,w,a,H,0,V,G);if(q){var
-z=q[1],M=h(gy,a[9]),N=z[1],O=U(T),Q=h(a[3],O),A=n(C(p(p(U(aA(m[1],o[1])),Q),N)),M);if(A)var
-R=a8(a[9]),S=z[2],B=[0,b(ah(g([0,af(d),d]),S),R)];else
+m=dM(e,l,r[7]);if(m){var
+o=iY(e,l,a[2],r[8]);if(o){var
+q=iX(w,a2,e,u,v,a,H,0,V,G);if(q){var
+z=q[1],M=h(gD,a[9]),N=z[1],O=T(U),P=h(a[3],O),A=n(C(p(p(T(aA(m[1],o[1])),P),N)),M);if(A)var
+R=a_(a[9]),S=z[2],B=[0,b(ah(g([0,ae(d),d]),S),R)];else
 var
 B=A;var
 D=B}else
@@ -7663,84 +7707,84 @@ var
 E=o;var
 F=E}else
 var
-F=m;return F}break}}}}return 0}return r};return iQ(v,W,ag,function(a,b){return mR(v,e,t,a,b)},T,e)}var
+F=m;return F}break}}}}return 0}return s};return iR(w,W,ag,function(a,b){return mT(w,e,t,a,b)},U,e)}var
 A=m}else
 var
 A=l;var
 B=A}else
 var
-B=y;return B}return iQ(v,0,function(a){return vs},vi,mG,e)});return K?aT?GR:GS:GT}var
-a6=et(a),a4=a1(a,x3);function
-a5(a){return h(cK((a[2]-a[1]|0)+2|0),x2)}if(b2(a,x4))var
-dv=dK(a,x5),a_=function(c){var
-a=bz(a4,c);return db(a,function(d){var
-c=cm(b(dv[2],d)),e=c5(r,h(c,p(r,a5(a))));return[0,h(c,q(r,a5(a))),e]})};else
-if(b2(a,x6))var
-b7=O(k(gD,gJ(a,x7))),dw=gJ(a,x8),dx=O(k(function(a){var
-b=iZ(a);return gK(k(function(a){var
-b=a[2],d=a[1];return N(function(e,b){var
-d=b[2],a=b[1],f=f1(c(b7,a)[1+a][2],d);return h(e,bZ(f1(b7[1+a][1],d),f))},d,b)},b))},dw)),dz=a1(a,x9),a_=function(a){function
+B=y;return B}return iR(w,0,function(a){return vx},vn,mI,e)});return H?aT?GX:GY:GZ}var
+a7=ey(a),a5=a3(a,x8);function
+a6(a){return h(cL((a[2]-a[1]|0)+2|0),x7)}if(b2(a,x9))var
+dv=dQ(a,x_),a8=function(c){var
+a=bz(a5,c);return de(a,function(d){var
+c=cm(b(dv[2],d)),e=c8(s,h(c,p(s,a6(a))));return[0,h(c,q(s,a6(a))),e]})};else
+if(b2(a,x$))var
+b7=O(k(gI,gO(a,ya))),dw=gO(a,yb),dx=O(k(function(a){var
+b=i0(a);return gP(k(function(a){var
+b=a[2],d=a[1];return L(function(e,b){var
+d=b[2],a=b[1],f=f4(c(b7,a)[1+a][2],d);return h(e,bZ(f4(b7[1+a][1],d),f))},d,b)},b))},dw)),dy=a3(a,yc),a8=function(a){function
 d(e){var
-a=b(dz[2],e),d=c(dx,a)[1+a];return[0,d,d]}return db(bz(a4,a),d)};else
+a=b(dy[2],e),d=c(dx,a)[1+a];return[0,d,d]}return de(bz(a5,a),d)};else
 var
-dA=dK(a,x_),dB=dK(a,x$),dC=nl(a),a_=function(l){var
-e=bz(a4,l),a=db(e,function(a){var
-c=b(dA[2],a),d=b(dB[2],a),e=cm(d),f=c==0.?c2(dC,d):c;return[0,cm(f),e]}),c=gK(k(function(a){return a[1]},a)),d=gK(k(function(a){return a[2]},a));function
+dz=dQ(a,yd),dA=dQ(a,ye),dB=nn(a),a8=function(l){var
+e=bz(a5,l),a=de(e,function(a){var
+c=b(dz[2],a),d=b(dA[2],a),e=cm(d),f=c==0.?c4(dB,d):c;return[0,cm(f),e]}),c=gP(k(function(a){return a[1]},a)),d=gP(k(function(a){return a[2]},a));function
 f(a){var
-b=a5(e);return bH(cL(q(a,r)),b)}var
-i=0;if(ci(c,r)&&f(c)){var
+b=a6(e);return bH(cM(q(a,s)),b)}var
+i=0;if(ci(c,s)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-j=0;if(bI(d,r)&&f(d)){var
+j=0;if(bI(d,s)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
 a=cj(h(b),g);return[0,a,a]},a)};var
-dF=nm(a);if(b2(a,cn(a,yB)))throw L;function
-dH(a){var
-c=bz(a6[2],a)[1],d=a_(a),e=bD(function(d,a){var
-e=a[2],f=a[1];return[0,b(a6[3][2],c+d|0),f,e]},d);return[0,b(dF,a),e]}var
-X=nn(a),dI=X[10],dJ=X[9],dL=X[8],dM=X[7],dN=X[6],dO=X[5],dP=X[4];function
-dQ(a){return db(bz(a6[1],a),dH)}var
-Y=[0,X[1],X[2],dQ,dP,dO,dN,dM,dL,dJ,dI];di(function(a){var
-o=dh(a),p=au(a),k=ad(H[6],a);function
-l(a){return n2([0,H,Y,k,p,a,0])[2]}var
-m=l(0),n=l(1);n3(H,k,Y,Y,p,m,n);var
-c=o[2],q=o[1],b=au(a),i=mo(n),j=mo(m);if(ba){var
-r=gk(c),d=gk(q),e=go(Y,b,j,r);if(e){if(d)return gp(Y,b,i,d[1]);var
+dF=no(a);if(b2(a,cn(a,yG)))throw M;function
+dG(a){var
+c=bz(a7[2],a)[1],d=a8(a),e=bD(function(d,a){var
+e=a[2],f=a[1];return[0,b(a7[3][2],c+d|0),f,e]},d);return[0,b(dF,a),e]}var
+X=np(a),dH=X[10],dI=X[9],dJ=X[8],dK=X[7],dL=X[6],dN=X[5],dO=X[4];function
+dP(a){return de(bz(a7[1],a),dG)}var
+Z=[0,X[1],X[2],dP,dO,dN,dL,dK,dJ,dI,dH];dh(function(a){var
+o=dg(a),p=av(a),k=ad(K[6],a);function
+l(a){return n4([0,K,Z,k,p,a,0])[2]}var
+m=l(0),n=l(1);n5(K,k,Z,Z,p,m,n);var
+c=o[2],q=o[1],b=av(a),i=mq(n),j=mq(m);if(a$){var
+r=gp(c),d=gp(q),e=gt(Z,b,j,r);if(e){if(d)return gu(Z,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=go(Y,b,j,q);if(g){if(c)return gp(Y,b,i,c[1]);var
+g=gt(Z,b,j,q);if(g){if(c)return gu(Z,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return GX}function
-GY(l){var
-c=GI(l),m=Ef(c);function
+h=g;return h});return G3}function
+G4(l){var
+c=GP(l),m=Ek(c);function
 f(a){var
-d=bm(46,a),e=b(bl(function(a){return 0===lk(a)?1:0}),d),f=bE(function(a){var
-b=a[1],c=a[2];return k(function(a){return t(b,t(xP,a))},c)},xO),c=1-az(h0(xQ,e),f);return c?S(t(xR,gA(a))):c}function
+d=bn(46,a),e=b(bd(function(a){return 0===lm(a)?1:0}),d),f=bE(function(a){var
+b=a[1],c=a[2];return k(function(a){return u(b,u(xU,a))},c)},xT),c=1-az(h2(xV,e),f);return c?U(u(xW,gF(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-e=b[1];return bk(function(e,b){return d(t(c,t(xS,a(v+e))),b)},e);case
+e=b[1];return bm(function(e,b){return d(u(c,u(xX,a(w+e))),b)},e);case
 5:var
-g=b[1];return w(function(a){var
-b=a[2];return d(t(c,t(xT,a[1])),b)},g);default:return f(c)}}w(function(a){return d(a,dI(c,a))},xU);var
-j=c[2];ie(function(a,c){var
-b=bY(bm(46,a));if(G(b,xV)&&G(b,xW))return 0;return f(a)},j);var
-e=dI(c,GZ);if(typeof
+g=b[1];return v(function(a){var
+b=a[2];return d(u(c,u(xY,a[1])),b)},g);default:return f(c)}}v(function(a){return d(a,dO(c,a))},xZ);var
+j=c[2];gg(function(a,c){var
+b=bX(bn(46,a));if(G(b,x0)&&G(b,x1))return 0;return f(a)},j);var
+e=dO(c,G5);if(typeof
 e!=="number"&&4===e[0]){var
-n=e[1],g=bD(function(a,d){return b1(c,b(ap(G0),a))},n),o=GN(c,m,g),i=0;if(np(c)&&nq(c)){var
-p=fm(c,G1),h=b(ap(G2),p);i=1}if(!i)var
-h=G6;var
-q=Is(0),r=c[3],s=P(ap(G3),o,r,q);return t(h0(G5,bD(function(d,b){var
-a=no(c,d),e=a[2],f=a[1];return g3(ap(G4),b,f,e,h)},g)),s)}throw L}function
-G7(a){try{var
-j=[0,0,GY(b(a,0))];return j}catch(a){a=bh(a);if(a[1]===gz){var
-c=a[2],d=c-1|0,g=0,i=t(G9,t(a[3],G8));if(!(2<d>>>0)){var
+n=e[1],g=bD(function(a,d){return b1(c,b(ar(G6),a))},n),o=GU(c,m,g),i=0;if(nr(c)&&ns(c)){var
+p=fp(c,G7),h=b(ar(G8),p);i=1}if(!i)var
+h=Ha;var
+q=Iy(0),r=c[3],s=Q(ar(G9),o,r,q);return u(h2(G$,bD(function(d,b){var
+a=nq(c,d),e=a[2],f=a[1];return g8(ar(G_),b,f,e,h)},g)),s)}throw M}function
+Hb(a){try{var
+j=[0,0,G4(b(a,0))];return j}catch(a){a=a5(a);if(a[1]===gE){var
+c=a[2],d=c-1|0,g=0,i=u(Hd,u(a[3],Hc));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=G$;break;case
+f=Hf;break;case
 1:h=1;break;default:var
-f=Ha}if(!h){var
+f=Hg}if(!h){var
 e=f;g=1}}if(!g)var
-e=G_;return[0,c,t(e,i)]}if(a!==hS&&a!==f3)return Hc;return Hb}}IO(function(a){return G7(function(b){return a})});hV(0);return}(globalThis));
+e=He;return[0,c,u(e,i)]}if(a!==hU&&a!==f6)return Hi;return Hh}}IU(function(a){return Hb(function(b){return a})});hX(0);return}(globalThis));

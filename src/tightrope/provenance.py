@@ -117,11 +117,7 @@ class RowTally:
         self._limit = _ALL
 
     def add(
-        self,
-        mark: Marks,
-        name: OffsetArray,
-        place: OffsetArray | None = None,
-        cost: FloatArray | None = None,
+        self, mark: Marks, name: OffsetArray, place: OffsetArray | None = None, cost: FloatArray | None = None
     ) -> None:
         """Rows by the marks of their transitions, the name of their episode, how many rows of it came before
         (None: all stand here together), and their costs. A name below 0 is that of the row alone: its number

@@ -439,13 +439,7 @@ def _successor(
 
 
 @inlined
-def o_maximize_few(
-    first: int,
-    last: int,
-    model: ModelArrays,
-    values: FloatArray,
-    maximise: bool,
-) -> float:
+def o_maximize_few(first: int, last: int, model: ModelArrays, values: FloatArray, maximise: bool) -> float:
     """The optimum of p·values over at most FEW successors in float64; not finite where a value is not."""
     start, end = np.uint64(first), np.uint64(last)
     sign = -1.0 if maximise else 1.0

@@ -38,13 +38,8 @@ from tightrope.numerics.record import Facts, Record, remember
 from tightrope.numerics.rounding import down, up
 from tightrope.regions.bounds import expression_bounds, parameter_box, quotient_bounds
 from tightrope.regions.region import Region, RegionKind, Relaxation
+from tightrope.statistics import estimates
 from tightrope.statistics.confidence_budget import ConfidenceBudget
-from tightrope.statistics.estimates import (
-    EventIntervals,
-    IntervalMethod,
-    constant_values,
-    transition_intervals,
-)
 
 ROUNDING = 1e-9
 """Bounds that miss feasibility by no more than this were rounded; by more, they contradict each other."""
@@ -264,10 +259,10 @@ def untied(
     model: ParametricMDP,
     counts: Counts,
     delta: float,
-    method: IntervalMethod = IntervalMethod.CLOPPER_PEARSON,
+    method: estimates.IntervalMethod = estimates.IntervalMethod.CLOPPER_PEARSON,
 ) -> Sets:
     """Every transition from its own choice's visits."""
-    intervals = transition_intervals(model, counts, delta, method)
+    intervals = estimates.transition_intervals(model, counts, delta, method)
     known = model.expressions.is_constant[model.expression]
     fallback_lower, fallback_upper = _domain_ranges(model)
     lower, upper = intervals.lower.copy(), intervals.upper.copy()
@@ -281,7 +276,7 @@ def untied(
     )
 
 
-def tied(intervals: EventIntervals) -> Sets:
+def tied(intervals: estimates.EventIntervals) -> Sets:
     """P_I: every expression from the intervals of its events."""
     model = intervals.events.outcomes.model
     bounds = intervals.expression_bounds()
@@ -389,7 +384,7 @@ def _domain_ranges(model: ParametricMDP) -> Bounds:
 
 
 def _with_constants(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> Bounds:
-    constant, value_lower, value_upper = constant_values(model.expressions)
+    constant, value_lower, value_upper = estimates.constant_values(model.expressions)
     lower, upper = lower.copy(), upper.copy()
     lower[constant], upper[constant] = value_lower, value_upper
     return lower, upper

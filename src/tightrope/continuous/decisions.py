@@ -148,8 +148,7 @@ def levels_of(model: EventSteps) -> int:
     for s in model.immediate:
         behind = 0
         for t in range(
-            model.transition_start[model.choice_start[s]],
-            model.transition_start[model.choice_start[s + 1]],
+            model.transition_start[model.choice_start[s]], model.transition_start[model.choice_start[s + 1]]
         ):
             behind = max(behind, level[model.successor[t]])
         level[s] = behind + 1
@@ -178,11 +177,7 @@ def refuse_zeno(automaton: MarkovAutomaton, within: BoolArray | None = None) -> 
 
 
 def expect_optimally(
-    automaton: MarkovAutomaton,
-    active: BoolArray,
-    worth: FloatArray,
-    values: FloatArray,
-    horizon: TimeHorizon,
+    automaton: MarkovAutomaton, active: BoolArray, worth: FloatArray, values: FloatArray, horizon: TimeHorizon
 ) -> tuple[Pair, int]:
     """Bounds on the optimal E[f(X_t)] for every state, and the number of events.
 

@@ -11,17 +11,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tightrope.errors import InputError, describe
+from tightrope.io import results
 from tightrope.io.coding import DocumentFile, Real
-from tightrope.io.results import (
-    Interval,
-    Judged,
-    LedgerFacts,
-    ModelFit,
-    ObservedFacts,
-    ReadingFacts,
-    SignatureDraws,
-    WidthFacts,
-)
 from tightrope.numerics.record import Record
 
 ANSWER_FILE = "answer.json"
@@ -35,7 +26,7 @@ class ProvedFacts(msgspec.Struct, frozen=True):
 
     digest: str
     file: str
-    policies: dict[str, Interval]
+    policies: dict[str, results.Interval]
     not_covered: list[str] | UnsetType = UNSET
 
 
@@ -50,7 +41,7 @@ class StepFacts(msgspec.Struct, frozen=True):
     outcomes: str
 
 
-class AnswerDocument(Judged, kw_only=True):
+class AnswerDocument(results.Judged, kw_only=True):
     """What data say about the answer in the true model: a number lies in `value`, a property is `truth`.
 
     `robust_policy` is the interval of the policy that was found or given, `guarantee` the end of it that the
@@ -62,15 +53,15 @@ class AnswerDocument(Judged, kw_only=True):
     model_hash: str
     question: str = msgspec.field(name="property")
     headline: str
-    value: Interval | None
+    value: results.Interval | None
     truth: str | None
-    robust_policy: Interval | None
+    robust_policy: results.Interval | None
     guarantee: float | None
     optimistic: float | None
     sets: str
-    ledger: LedgerFacts
-    outcomes: ObservedFacts | None = None
-    fit: ModelFit | None = None
+    ledger: results.LedgerFacts
+    outcomes: results.ObservedFacts | None = None
+    fit: results.ModelFit | None = None
     status: str
     notes: list[str]
     peak_memory: int
@@ -111,20 +102,20 @@ class RateFinding(msgspec.Struct, frozen=True):
     e_value: Real
 
 
-class RateAnswer(Judged, kw_only=True):
+class RateAnswer(results.Judged, kw_only=True):
     """`learn` for a chain in continuous time: it has no choices, so both intervals are that of its value."""
 
     model: str
     question: str = msgspec.field(name="property")
     empty: bool
     fallback: bool
-    value: Interval | None
-    robust_policy: Interval | None
-    widths: WidthFacts | None
+    value: results.Interval | None
+    robust_policy: results.Interval | None
+    widths: results.WidthFacts | None
     rates: list[RateFacts]
     findings: list[RateFinding]
-    outcomes: ObservedFacts | None
-    ledger: LedgerFacts
+    outcomes: results.ObservedFacts | None
+    ledger: results.LedgerFacts
     status: str
     notes: list[str]
     data: TimedLogFacts
@@ -149,8 +140,8 @@ class CandidateAnswer(msgspec.Struct, frozen=True):
     parameters where the difference is smallest and largest."""
 
     name: str
-    difference: Interval
-    separate: Interval
+    difference: results.Interval
+    separate: results.Interval
     lowest: dict[str, Real] | None
     highest: dict[str, Real] | None
 
@@ -161,7 +152,7 @@ class KeptProperty(Record):
     the difference to the baseline, or the policy's value."""
 
     text: str
-    interval: Interval
+    interval: results.Interval
     holds: bool
 
 
@@ -178,10 +169,10 @@ class Change:
     share: Real | None
 
 
-class ComparisonAnswer(Judged, kw_only=True):
+class ComparisonAnswer(results.Judged, kw_only=True):
     """`compare` and `improve`: the difference is that of the best policy to the baseline."""
 
-    difference: Interval
+    difference: results.Interval
     improvement: Real
     policy: str
     baseline: str
@@ -192,7 +183,7 @@ class ComparisonAnswer(Judged, kw_only=True):
     changes: list[Change]
     sentence: str
     delta: float
-    data: ReadingFacts
+    data: results.ReadingFacts
     seconds: float
     output: str | None = None
 
@@ -219,7 +210,7 @@ _COMPARISONS = DocumentFile(
 comparison_file, read_comparison = _COMPARISONS.find, _COMPARISONS.read
 
 
-class ShieldFacts(Judged, kw_only=True):
+class ShieldFacts(results.Judged, kw_only=True):
     """What a shield is about and rests on; `range` are the possible values of the question, `certificate`
     the digest of the certificate that its prices follow from, `made_from` the data that it has seen."""
 
@@ -413,7 +404,7 @@ class NextFacts(msgspec.Struct, frozen=True):
     policy: str
 
 
-class PlanDocument(Judged, kw_only=True):
+class PlanDocument(results.Judged, kw_only=True):
     """What a plan says; `design` and `next` are null where there is nothing to collect. Where `unit` is
     "draws", what is said of episodes is about draws of single choices, and `draws` says how many of which."""
 
@@ -431,7 +422,7 @@ class PlanDocument(Judged, kw_only=True):
     status: str
     forecast: bool = True
     label: str
-    interval: Interval
+    interval: results.Interval
     value: Real
     gap_now: Real
     gap_asked: Real | None
@@ -444,7 +435,7 @@ class PlanDocument(Judged, kw_only=True):
     next: NextFacts | None
     notes: list[str]
     unit: str = "episodes"
-    draws: list[SignatureDraws] | UnsetType = UNSET
+    draws: list[results.SignatureDraws] | UnsetType = UNSET
     data: dict[str, Any] | UnsetType = UNSET
     seconds: float | UnsetType = UNSET
     output: str | UnsetType = UNSET

@@ -19,32 +19,12 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.logic import formula as ltl
-from tightrope.logic.formula import (
-    FALSE,
-    TRUE,
-    Formula,
-    Guess,
-    can_begin,
-    guesses,
-    is_co_safe,
-    is_safe,
-    refuse_large,
-    suffix_automaton,
-)
 from tightrope.logic.values import rearranged
 from tightrope.model.graph.components import EndComponents, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.policy_file import FiniteMemoryChoices
-from tightrope.model.product import (
-    Automaton,
-    Letters,
-    Product,
-    RabinPair,
-    choices_of,
-    part_of,
-    product_of,
-)
+from tightrope.model.product import Automaton, Letters, Product, RabinPair, choices_of, part_of, product_of
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.solver.equations.system import first_choices
@@ -53,7 +33,7 @@ from tightrope.solver.equations.system import first_choices
 def winning_states(
     model: MDP | IntervalMDP,
     product: Product,
-    left: list[Formula],
+    left: list[ltl.Formula],
     letters: Letters,
     won: list[Won] | None = None,
     choices: BoolArray | None = None,
@@ -63,14 +43,14 @@ def winning_states(
     `model` has the product's structure, and constant support. `won` takes the components, and how each is
     won; only `choices` may be used in them."""
     memory = product.memory
-    winning: BoolArray = np.array([formula == TRUE for formula in left])[memory]
-    lost = np.array([formula == FALSE for formula in left])[memory]
+    winning: BoolArray = np.array([formula == ltl.TRUE for formula in left])[memory]
+    lost = np.array([formula == ltl.FALSE for formula in left])[memory]
     components = maximal_end_components(Support.of(model), within=~winning & ~lost, choices=choices)
     order = np.argsort(components.component, kind="stable")
     ends = np.searchsorted(components.component[order], np.arange(components.count + 1))
     letter_of = letters.letter[product.state]
     single: dict[tuple[int, int], _Met | None] = {}
-    suffixes = cache(suffix_automaton)  # components often share formula and letters
+    suffixes = cache(ltl.suffix_automaton)  # components often share formula and letters
     for begin, end in pairwise(ends):
         members = order[begin:end]
         start = members[0]
@@ -100,17 +80,17 @@ class _Met:
 
 def _satisfy(
     model: MDP | IntervalMDP,
-    formula: Formula,
-    seen: list[Formula],
+    formula: ltl.Formula,
+    seen: list[ltl.Formula],
     letters: Letters,
-    suffixes: Callable[[Formula, Guess, tuple[int, ...]], tuple[Automaton, RabinPair] | None],
+    suffixes: Callable[[ltl.Formula, ltl.Guess, tuple[int, ...]], tuple[Automaton, RabinPair] | None],
 ) -> _Met | None:
     """How an end component satisfies a formula from its first state, or None; `seen`: what is left there."""
     used, renumbered = np.unique(letters.letter, return_inverse=True)
     here = Letters(renumbered.astype(np.int32), tuple(letters.bits[i] for i in used))
     support = Support.of(model)
-    for guess in guesses(formula):
-        if not can_begin(seen, guess):
+    for guess in ltl.guesses(formula):
+        if not ltl.can_begin(seen, guess):
             continue
         result = suffixes(formula, guess, here.bits)
         if result is None:
@@ -237,11 +217,7 @@ def plan_inside(won: Won) -> ComponentPlan:
 
 
 def finite_memory_choices(
-    product: Product,
-    automaton: Automaton,
-    letters: Letters,
-    policy: OffsetArray,
-    won: list[Won],
+    product: Product, automaton: Automaton, letters: Letters, policy: OffsetArray, won: list[Won]
 ) -> FiniteMemoryChoices:
     """All of it as one table; `policy` is a choice of the product per state."""
     automata = product.memory.astype(np.int64)
@@ -346,8 +322,8 @@ class AcceptingComponents:
 def accepting_components(
     model: MDP | IntervalMDP,
     product: Product,
-    formulas: Sequence[Formula],
-    lefts: Sequence[list[Formula]],
+    formulas: Sequence[ltl.Formula],
+    lefts: Sequence[list[ltl.Formula]],
     letters: Letters,
     free: BoolArray,
 ) -> AcceptingComponents:
@@ -362,20 +338,20 @@ def accepting_components(
 def _find_stops(
     model: MDP | IntervalMDP,
     product: Product,
-    formulas: Sequence[Formula],
-    lefts: Sequence[list[Formula]],
+    formulas: Sequence[ltl.Formula],
+    lefts: Sequence[list[ltl.Formula]],
     letters: Letters,
     free: BoolArray,
     components: EndComponents,
 ) -> list[Stop]:
-    repeated = [i for i, one in enumerate(formulas) if not is_co_safe(one) and not is_safe(one)]
+    repeated = [i for i, one in enumerate(formulas) if not ltl.is_co_safe(one) and not ltl.is_safe(one)]
     if len(repeated) > MOST_REPEATED:
         raise InputError(
             f"multi(…) takes up to {MOST_REPEATED} formulas about what happens forever, such as G F a",
             hint="join some of them by &",
         )
     settled = [
-        [left == TRUE if is_co_safe(one) else left != FALSE for left in rest]
+        [left == ltl.TRUE if ltl.is_co_safe(one) else left != ltl.FALSE for left in rest]
         for one, rest in zip(formulas, lefts, strict=True)
     ]
     first = [int(np.argmax(components.component == number)) for number in range(components.count)]
@@ -387,7 +363,7 @@ def _find_stops(
             wins = np.ones(product.structure.states, np.bool_)
             if chosen:
                 joint = [reduce(ltl.both, parts) for parts in zip(*(lefts[i] for i in chosen), strict=True)]
-                refuse_large(joint[0])
+                ltl.refuse_large(joint[0])
                 wins = winning_states(model, product, joint, letters, won, free)
             how = {int(components.component[one.members[0]]): one for one in won}
             for number, state in enumerate(first):

@@ -131,11 +131,7 @@ def read_average(query: Query) -> tuple[RewardStructure, Directions]:
 
 
 def bound_average(
-    model: MDP | IntervalMDP,
-    reward: FloatArray,
-    directions: Directions,
-    precision: float,
-    solve: Solve,
+    model: MDP | IntervalMDP, reward: FloatArray, directions: Directions, precision: float, solve: Solve
 ) -> BoundedValue:
     """Bounds on the best long-run average of a reward per choice, for an agent and nature."""
     agent, nature = directions
@@ -330,11 +326,7 @@ def reached_averages(quotient: ComponentQuotient, gains: Gains, nature: Directio
 
 
 def average_policy(
-    model: MDP | IntervalMDP,
-    reward: FloatArray,
-    directions: Directions,
-    precision: float,
-    solve: Solve,
+    model: MDP | IntervalMDP, reward: FloatArray, directions: Directions, precision: float, solve: Solve
 ) -> OffsetArray:
     """A good choice per state: greedy for the bias where the best mixture stops, else towards the exits."""
     agent, nature = directions

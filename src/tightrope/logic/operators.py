@@ -20,18 +20,10 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.logic import formula as ltl
+from tightrope.logic import reward_bounds
 from tightrope.logic.accepting import winning_states
 from tightrope.logic.formula import Formula, is_co_safe, progression, refuse_large
 from tightrope.logic.long_run import average_policy, bound_average
-from tightrope.logic.reward_bounds import (
-    CvarProblem,
-    bound_largest_cvar,
-    bound_least_cvar,
-    bound_rewarded,
-    bound_window,
-    expand_reward_bound,
-    whole_rewards,
-)
 from tightrope.logic.temporal import PathBounds, SteeredPath, Translator, bound_path, bound_reward
 from tightrope.logic.values import (
     BoundedValue,
@@ -52,17 +44,9 @@ from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.prism.parse.property_syntax import RewardFormula, ValueOperator, spell
 from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_of
+from tightrope.prism.properties import resolve
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
-from tightrope.prism.properties.resolve import (
-    StateFormulas,
-    read_directions,
-    read_objective,
-    refuse_reward_options,
-    reward_structure_of,
-    steps_of,
-    threshold_of,
-)
 from tightrope.prism.properties.shape import check_is_path, co_safe_path, is_path, operator_kind
 from tightrope.solver.solution import Solution, SolveOptions, Status
 from tightrope.solver.solve import Attained, solve
@@ -157,7 +141,7 @@ class Operators:
         model: MDP | IntervalMDP,
         query: Query,
         effort: SolveOptions,
-        formulas: StateFormulas,
+        formulas: resolve.StateFormulas,
         nested: Callable[[Expression], BoolArray],
     ):
         self.model, self.structure = model, model.structure
@@ -178,14 +162,14 @@ class Operators:
         if isinstance(operator.path, RewardFormula) and kind not in _PLAIN:
             self._refuse_options(operator)
         elif kind not in _PLAIN:
-            refuse_reward_options(self.options)
-        agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
+            resolve.refuse_reward_options(self.options)
+        agent, nature, reading = resolve.read_directions(operator, self.file, self.structure, self.options)
         if kind not in (*_PLAIN, QueryKind.LTL, QueryKind.CO_SAFE_REWARD):
             self.tell_joint()
         bounds = answer(OperatorTask(operator, (agent, nature), starts, precision, is_whole))
         if reading is not None:
             self.tell(reading.warning)
-        return bounds, threshold_of(operator, self._formulas)
+        return bounds, resolve.threshold_of(operator, self._formulas)
 
     def solve(
         self, model: MDP | IntervalMDP, objective: Objective, precision: float, policy: Policy | None = None
@@ -250,7 +234,9 @@ class Operators:
     # --- the kinds: a method for each that one operator can be ----------------------------
 
     def _plain(self, task: OperatorTask) -> StateBounds:
-        objective = read_objective(task.operator, self.file, self.structure, self.options, self._nested)
+        objective = resolve.read_objective(
+            task.operator, self.file, self.structure, self.options, self._nested
+        )
         solution = self.solve(self.model, objective, task.precision)
         self._noted_factors(task, solution)
         return StateBounds(solution.lower, solution.upper)
@@ -259,9 +245,9 @@ class Operators:
 
     def _reward_bounded(self, task: OperatorTask) -> StateBounds:
         assert isinstance(task.operator.path, Expression)
-        earned = expand_reward_bound(task.operator.path, self._formulas, self.structure)
+        earned = reward_bounds.expand_reward_bound(task.operator.path, self._formulas, self.structure)
         assert earned is not None
-        result = bound_rewarded(
+        result = reward_bounds.bound_rewarded(
             self._joint, earned, task.directions, task.starts, self._solver(task.precision)
         )
         self._note(task, result.solution)
@@ -293,7 +279,7 @@ class Operators:
         assert isinstance(task.operator.path, RewardFormula)
         path = co_safe_path(task.operator.path)
         assert path is not None
-        reward = reward_structure_of(task.operator, self.structure)
+        reward = resolve.reward_structure_of(task.operator, self.structure)
         meaning = "" if is_path(path) else ": 0 where that holds at once, else infinite; F … waits for it"
         self.tell(f"the path is read as {spell(path, self.file)}{meaning}")
         translator = Translator(self._formulas, counts_steps=True)
@@ -316,10 +302,12 @@ class Operators:
         """A reward of late steps."""
         path = task.operator.path
         assert isinstance(path, RewardFormula)
-        reward = reward_structure_of(task.operator, self.structure).per_choice(self.structure)
-        steps = steps_of(path.window, self._formulas, path.position)
+        reward = resolve.reward_structure_of(task.operator, self.structure).per_choice(self.structure)
+        steps = resolve.steps_of(path.window, self._formulas, path.position)
         solver = self._solver(task.precision)
-        bounds, solutions = bound_window(self._joint, reward, steps, task.directions, task.starts, solver)
+        bounds, solutions = reward_bounds.bound_window(
+            self._joint, reward, steps, task.directions, task.starts, solver
+        )
         self._note(task, *solutions)
         return bounds
 
@@ -386,7 +374,7 @@ class Operators:
     def _long_run(self, task: OperatorTask) -> StateBounds:
         """A long-run average, or the share of time in some states."""
         operator = task.operator
-        reward = reward_structure_of(operator, self.structure) if operator.is_reward else None
+        reward = resolve.reward_structure_of(operator, self.structure) if operator.is_reward else None
         return self._average(task, self._joint, reward, task.directions)
 
     def _average(
@@ -447,10 +435,10 @@ class Operators:
             )
         if not is_interval and not has_choices:
             agent = nature = Direction.MIN
-        costs = read_objective(operator, self.file, self.structure, self.options, self._nested)
+        costs = resolve.read_objective(operator, self.file, self.structure, self.options, self._nested)
         reward = costs.reward
         assert reward is not None
-        cost = whole_rewards(reward, self.structure, "of this CVaR", "it", operator.position)
+        cost = reward_bounds.whole_rewards(reward, self.structure, "of this CVaR", "it", operator.position)
         objective = Objective(
             costs.kind,
             agent,
@@ -459,15 +447,17 @@ class Operators:
             upper_steps=costs.upper_steps,
             reward=RewardStructure(choice=cost),
         )
-        problem = CvarProblem(self._joint, objective, level, self._solver(task.precision / 10))
+        problem = reward_bounds.CvarProblem(self._joint, objective, level, self._solver(task.precision / 10))
         if agent is Direction.MIN:
-            result = bound_least_cvar(problem, task.starts, self.structure.states)
+            result = reward_bounds.bound_least_cvar(problem, task.starts, self.structure.states)
         else:
             starts = task.starts
             if len(starts) > MOST_STARTS:
                 self.tell("CVaR…max is that of the initial states")
                 starts = np.array(self.structure.initial_states)
-            result = bound_largest_cvar(problem, starts, self.structure.states, level, task.precision / 2)
+            result = reward_bounds.bound_largest_cvar(
+                problem, starts, self.structure.states, level, task.precision / 2
+            )
         return self._noted(task, result)
 
     def _believe(self, bounds: PathBounds) -> None:

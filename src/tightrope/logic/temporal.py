@@ -13,19 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.logic import formula as ltl
+from tightrope.logic import values
 from tightrope.logic.accepting import Won, finite_memory_choices, states_meeting, winning_states
 from tightrope.logic.formula import FALSE, TRUE, Formula, is_co_safe, is_safe, progression, refuse_large
 from tightrope.logic.hoa import translate
-from tightrope.logic.values import (
-    ANYTHING,
-    PROBABILITY,
-    Directions,
-    Solve,
-    StateBounds,
-    from_starts,
-    reaching,
-    require_constant,
-)
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective
@@ -49,7 +40,7 @@ MOST_ATOMS = 30
 class PathBounds:
     """Certified bounds in every state that was asked for, and the solution on the product."""
 
-    bounds: StateBounds
+    bounds: values.StateBounds
     solution: Solution
     is_believed: bool = False
     """An automaton that another program made is part of it."""
@@ -79,22 +70,22 @@ def bound_path(
     model: MDP | IntervalMDP,
     path: tuple[Formula, Formula],
     atoms: list[BoolArray],
-    directions: Directions,
+    directions: values.Directions,
     starts: OffsetArray,
-    solve: Solve,
+    solve: values.Solve,
     translator: str | None = None,
 ) -> PathBounds:
     """Bounds on a formula's probability from `starts`; `translator` makes automata where they are needed."""
     sought = sought_formula(path, directions)
     letters = Letters.of(atoms, model.states)
     if not is_co_safe(sought.formula):
-        require_constant(model, "temporal formulas that are neither safe nor co-safe")
+        values.require_constant(model, "temporal formulas that are neither safe nor co-safe")
     if is_co_safe(sought.formula) or translator is None:
         result = reach_by_progression(model, sought.formula, letters, starts)
     else:
         result = _by_translator(model, sought.formula, len(atoms), letters, starts, translator)
     solution = solve(result.model, sought.objective(result))
-    bounds = from_starts(solution, starts, model.states, PROBABILITY)
+    bounds = values.from_starts(solution, starts, model.states, values.PROBABILITY)
     return PathBounds(bounds, solution, result.is_believed, result, letters)
 
 
@@ -103,14 +94,14 @@ class Sought:
     """A formula to be reached, and whether the value is 1 − its probability."""
 
     formula: Formula
-    directions: Directions
+    directions: values.Directions
     complement: bool
 
     def objective(self, result: Reachability) -> Objective:
-        return reaching(self.directions, result.target, result.allowed, self.complement)
+        return values.reaching(self.directions, result.target, result.allowed, self.complement)
 
 
-def sought_formula(path: tuple[Formula, Formula], directions: Directions) -> Sought:
+def sought_formula(path: tuple[Formula, Formula], directions: values.Directions) -> Sought:
     """The formula itself, or its negation where that is the one to be reached."""
     formula, negation = path
     minimised = directions[0] is Direction.MIN
@@ -125,7 +116,7 @@ def bound_reward(
     atoms: list[BoolArray],
     objective: Objective,
     starts: OffsetArray,
-    solve: Solve,
+    solve: values.Solve,
 ) -> PathBounds:
     """Bounds on the reward that is earned until a co-safe formula is satisfied.
 
@@ -143,7 +134,7 @@ def bound_reward(
         None if reward.choice is None else reward.choice[product.choice],
     )
     solution = solve(factored_model(product, model), replace(objective, target=target, reward=lifted))
-    return PathBounds(from_starts(solution, starts, model.states, ANYTHING), solution)
+    return PathBounds(values.from_starts(solution, starts, model.states, values.ANYTHING), solution)
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,16 +41,9 @@ from tightrope.prism.parse.property_syntax import (
     ValueOperator,
 )
 from tightrope.prism.parse.syntax import Complaint, Expression, Type, parts_of, position_of
+from tightrope.prism.properties import resolve
 from tightrope.prism.properties.capabilities import CAPABILITIES, ModelKind, QueryKind
 from tightrope.prism.properties.query import Query
-from tightrope.prism.properties.resolve import (
-    StateFormulas,
-    path_objective,
-    read_directions,
-    refuse_reward_options,
-    reward_structure_of,
-    threshold_of,
-)
 from tightrope.prism.properties.shape import is_simple_path, nodes, operator_kind, without_negation
 from tightrope.solver.solution import SolveOptions, width
 
@@ -67,12 +60,7 @@ class TimeBound:
 class TimedEvaluation(Evaluation):
     """The formulas of one property file on one chain in continuous time."""
 
-    def __init__(
-        self,
-        chain: CTMC | IntervalCTMC | MarkovAutomaton,
-        query: Query,
-        effort: SolveOptions,
-    ):
+    def __init__(self, chain: CTMC | IntervalCTMC | MarkovAutomaton, query: Query, effort: SolveOptions):
         self.chain = chain
         if query.options.discount is not None:
             raise Complaint("discounts per step cannot be used with continuous time", None, _INSTEAD)
@@ -111,7 +99,7 @@ class TimedOperators(Operators):
         chain: CTMC | IntervalCTMC | MarkovAutomaton,
         query: Query,
         effort: SolveOptions,
-        formulas: StateFormulas,
+        formulas: resolve.StateFormulas,
         nested: Callable[[Expression], BoolArray],
     ):
         self.chain = chain
@@ -120,7 +108,7 @@ class TimedOperators(Operators):
 
     def _maximises(self, operator: ValueOperator) -> bool:
         """Whether the largest value is wanted, of all rates within intervals or over all choices."""
-        agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
+        agent, nature, reading = resolve.read_directions(operator, self.file, self.structure, self.options)
         if reading is not None:
             self.tell(reading.warning)
         return (agent if isinstance(self.chain, MarkovAutomaton) else nature) is Direction.MAX
@@ -134,17 +122,19 @@ class TimedOperators(Operators):
         """See `Operators`; bounds on time are answered here."""
         _refuse(operator, isinstance(self.chain, IntervalCTMC))
         if isinstance(self.chain, IntervalCTMC) and operator.is_reward:
-            _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
+            _, nature, _ = resolve.read_directions(operator, self.file, self.structure, self.options)
             self.model = _jumps(self.chain, nature is Direction.MAX)
             self.structure = self.model.structure
         path = operator.path
         if isinstance(path, RewardFormula):
             if path.operator in (RewardOperator.CUMULATIVE, RewardOperator.INSTANTANEOUS):
-                return self._timed_reward(operator, path, precision), threshold_of(operator, self._formulas)
+                return self._timed_reward(operator, path, precision), resolve.threshold_of(
+                    operator, self._formulas
+                )
             return super().bounds(operator, precision, starts, is_whole)
         simple, negated = without_negation(path)
         if isinstance(simple, PathFormula) and simple.bound is not None and operator.condition is None:
-            return self._timed_path(operator, simple, negated, precision), threshold_of(
+            return self._timed_path(operator, simple, negated, precision), resolve.threshold_of(
                 operator, self._formulas
             )
         return super().bounds(operator, precision, starts, is_whole)
@@ -154,10 +144,12 @@ class TimedOperators(Operators):
     def _timed_path(
         self, operator: ValueOperator, path: PathFormula, negated: bool, precision: float
     ) -> StateBounds:
-        refuse_reward_options(self.options)
+        resolve.refuse_reward_options(self.options)
         assert path.bound is not None
         bound = time_bound(path.bound, self._formulas)
-        problem = path_objective(replace(path, bound=None), self._formulas, Direction.MAX, Direction.MAX)
+        problem = resolve.path_objective(
+            replace(path, bound=None), self._formulas, Direction.MAX, Direction.MAX
+        )
         complement = problem.complement != negated
         maximise = self._maximises(operator) != complement
         later = self._solve_unbounded(problem, maximise, precision) if bound.end is None else None
@@ -217,7 +209,7 @@ class TimedOperators(Operators):
         if self.options.terminal_reward is not None:
             raise Complaint("terminal rewards cannot be used with bounds on time", operator.position)
         time = time_of(path.bound, self._formulas)
-        _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
+        _, nature, _ = resolve.read_directions(operator, self.file, self.structure, self.options)
         maximise = nature is Direction.MAX
         name = _reward_name(operator, self)
         is_moment = path.operator is RewardOperator.INSTANTANEOUS
@@ -304,7 +296,7 @@ class AutomatonOperators(TimedOperators):
         refuse_zeno(self.chain)
         operator, model, spent = task.operator, self.chain.untimed, self.chain.spent
         if operator.is_reward:
-            earned = reward_structure_of(operator, model.structure).per_choice(model.structure)
+            earned = resolve.reward_structure_of(operator, model.structure).per_choice(model.structure)
         else:
             path = operator.path
             assert isinstance(path, RewardFormula) and path.target is not None
@@ -351,7 +343,7 @@ def until(
     return (low, high), steps + first + second
 
 
-def time_bound(bound: StepBound, formulas: StateFormulas) -> TimeBound:
+def time_bound(bound: StepBound, formulas: resolve.StateFormulas) -> TimeBound:
     """The bound on time of a path formula."""
     if bound.reward is not None:
         place = bound.upper or bound.lower
@@ -369,7 +361,7 @@ def time_bound(bound: StepBound, formulas: StateFormulas) -> TimeBound:
     return TimeBound(lower, upper, after_start)
 
 
-def time_of(expression: Expression, formulas: StateFormulas) -> Fraction:
+def time_of(expression: Expression, formulas: resolve.StateFormulas) -> Fraction:
     time = Fraction(formulas.number(expression, Type.DOUBLE, "a time"))
     if time < 0:
         raise Complaint("a time cannot be negative", position_of(expression))
@@ -377,7 +369,7 @@ def time_of(expression: Expression, formulas: StateFormulas) -> Fraction:
 
 
 def _reward_name(operator: ValueOperator, operators: TimedOperators) -> str:
-    reward = reward_structure_of(operator, operators.structure)
+    reward = resolve.reward_structure_of(operator, operators.structure)
     return next(name for name, known in operators.structure.rewards.items() if known is reward)
 
 

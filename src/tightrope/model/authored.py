@@ -16,18 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tightrope.errors import InputError, TightropeError, check_type, describe
+from tightrope.model import polynomial
 from tightrope.model.free import Free
 from tightrope.model.numbers import Number, exact
-from tightrope.model.polynomial import (
-    Function,
-    Polynomial,
-    PolynomialSyntaxError,
-    as_function,
-    parse_function,
-)
 from tightrope.numerics.late import pa
 
-Entry = Function | tuple[Number, Number] | Free
+Entry = polynomial.Function | tuple[Number, Number] | Free
 """What a transition may have: a function of the parameters, bounds, or nothing known."""
 
 Rows = list[tuple[int, str, dict[int, Entry]]]
@@ -203,12 +197,12 @@ def read_value(value: Given, names: Sequence[str], where: Callable[[], str]) -> 
             if len(value) != 2:
                 raise InputError(f"{value!r} is not a pair (lower, upper)")
             for end in value:
-                as_function(end)
+                polynomial.as_function(end)
             return value
         if isinstance(value, str):
-            return parse_function(value, {name: i for i, name in enumerate(names)})
-        function = as_function(value)
-    except PolynomialSyntaxError as error:
+            return polynomial.parse_function(value, {name: i for i, name in enumerate(names)})
+        function = polynomial.as_function(value)
+    except polynomial.PolynomialSyntaxError as error:
         hint = "name them in `parameters`: tr.Parameters.box(p=(0, 1))" if not names else None
         raise InputError(f"{where()}: {value!r}: {error}", hint=hint) from None
     except InputError as error:
@@ -228,7 +222,7 @@ def is_zero(value: Entry) -> bool:
         return False
     if isinstance(value, tuple):
         return exact(value[1]) == 0
-    return as_function(value) == Polynomial({})
+    return polynomial.as_function(value) == polynomial.Polynomial({})
 
 
 def label_states(states: Sequence[Hashable], labels: object) -> dict[str, list[int]]:

@@ -24,15 +24,8 @@ import numpy.typing as npt
 
 from tightrope.atomic import atomic_write, path_of
 from tightrope.errors import InputError, describe
+from tightrope.model import policy_file
 from tightrope.model.authored import ask, is_table, table_columns
-from tightrope.model.policy_file import (
-    Choices,
-    FiniteMemoryChoices,
-    TimeVaryingChoices,
-    check_choices,
-    read_policy_file,
-    write_choices,
-)
 from tightrope.model.states import (
     Table,
     action_column,
@@ -82,8 +75,8 @@ class Policy(Record):
 
     structure: Structure
     weight: FloatArray | None
-    steps: TimeVaryingChoices | None
-    memory: FiniteMemoryChoices | None
+    steps: policy_file.TimeVaryingChoices | None
+    memory: policy_file.FiniteMemoryChoices | None
 
     def __init__(self, model: Structured | Structure, given: PolicyGiven):
         structure = _structure(model)
@@ -92,25 +85,25 @@ class Policy(Record):
             choices = given.choices
             vars(self).update(_made_from=given._made_from)
         elif isinstance(given, str | Path):
-            choices, made_from = read_policy_file(given, structure)
+            choices, made_from = policy_file.read_policy_file(given, structure)
             vars(self).update(_made_from=made_from)
         else:
             choices = _read_given(structure, given)
         if not isinstance(choices, np.ndarray):
             choices.refuse_for(structure)
-        if isinstance(choices, TimeVaryingChoices) and choices.horizon == 0:
+        if isinstance(choices, policy_file.TimeVaryingChoices) and choices.horizon == 0:
             choices = _weights(structure, choices.first)
         if isinstance(choices, np.ndarray):
             choices.flags.writeable = False
             _check_weights(structure, choices)
         self._fill(structure, choices)
 
-    def _fill(self, structure: Structure, choices: Choices) -> None:
+    def _fill(self, structure: Structure, choices: policy_file.Choices) -> None:
         vars(self).update(
             structure=structure,
             weight=choices if isinstance(choices, np.ndarray) else None,
-            steps=choices if isinstance(choices, TimeVaryingChoices) else None,
-            memory=choices if isinstance(choices, FiniteMemoryChoices) else None,
+            steps=choices if isinstance(choices, policy_file.TimeVaryingChoices) else None,
+            memory=choices if isinstance(choices, policy_file.FiniteMemoryChoices) else None,
         )
 
     @staticmethod
@@ -126,7 +119,7 @@ class Policy(Record):
         structure, chosen = _structure(model), np.asarray(choice)
         if chosen.shape != (structure.states,):
             raise InputError(f"the policy names {len(chosen)} choices for {structure.states} states")
-        check_choices(structure, np.arange(structure.states), chosen)
+        policy_file.check_choices(structure, np.arange(structure.states), chosen)
         policy = Policy.__new__(Policy)  # that the probabilities of a state sum to 1 is known
         weight = _weights(structure, chosen)
         weight.flags.writeable = False
@@ -172,7 +165,7 @@ class Policy(Record):
         return policy
 
     @property
-    def choices(self) -> Choices:
+    def choices(self) -> policy_file.Choices:
         """What it consists of: probabilities, choices per step, or choices per memory."""
         for part in (self.weight, self.steps, self.memory):
             if part is not None:
@@ -398,7 +391,7 @@ class Policy(Record):
         return sha256(self.probability.tobytes()).hexdigest()
 
     @property
-    def for_solver(self) -> OffsetArray | FloatArray | TimeVaryingChoices:
+    def for_solver(self) -> OffsetArray | FloatArray | policy_file.TimeVaryingChoices:
         """As the solver takes it: the index of a choice per state, or of a choice per state and step, or a
         probability per choice."""
         if self.steps is not None:
@@ -463,7 +456,7 @@ class Policy(Record):
     ) -> None:
         """Write the JSON text of the policy to a stream."""
         made_from = None if self.made_from is None else self.made_from.text()
-        write_choices(self.structure, self.choices, stream, model_hash, certified, made_from)
+        policy_file.write_choices(self.structure, self.choices, stream, model_hash, certified, made_from)
 
     def _title_(self) -> str:
         deciding = int(np.count_nonzero(np.diff(self.structure.choice_start) > 1))
@@ -499,8 +492,8 @@ class Policy(Record):
 
 PolicyGiven: TypeAlias = (
     Policy
-    | TimeVaryingChoices
-    | FiniteMemoryChoices
+    | policy_file.TimeVaryingChoices
+    | policy_file.FiniteMemoryChoices
     | Mapping[Any, object]
     | Callable[[Any], object]
     | str
@@ -521,7 +514,7 @@ def as_policy(model: Structured | Structure, given: PolicyGiven | None) -> Polic
 
 
 def policy_of(
-    structure: Structure, choice: npt.NDArray[np.generic], steps: TimeVaryingChoices | None
+    structure: Structure, choice: npt.NDArray[np.generic], steps: policy_file.TimeVaryingChoices | None
 ) -> Policy:
     """The policy that a solve found: `steps` where it depends on the step, else a choice per state."""
     if steps is not None:
@@ -571,9 +564,9 @@ def _shares(likely: dict[str, float]) -> str:
     return ", ".join(f"{name or '[]'} {share:.3g}" for name, share in likely.items())
 
 
-def _read_given(structure: Structure, given: PolicyGiven) -> Choices:
+def _read_given(structure: Structure, given: PolicyGiven) -> policy_file.Choices:
     """What a policy is made of besides another one; what makes none is an `InputError`."""
-    if isinstance(given, TimeVaryingChoices | FiniteMemoryChoices):
+    if isinstance(given, policy_file.TimeVaryingChoices | policy_file.FiniteMemoryChoices):
         return given
     if isinstance(given, Mapping):
         return _of_mapping(structure, given)

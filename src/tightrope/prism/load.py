@@ -27,15 +27,8 @@ from tightrope.numerics.text import read_program_text
 from tightrope.prism.expand.constants import decide_guard
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
+from tightrope.prism.explore import search
 from tightrope.prism.explore.compile import evaluate
-from tightrope.prism.explore.search import (
-    Judge,
-    Progress,
-    Warn,
-    explore_automaton,
-    explore_rates,
-    explore_until,
-)
 from tightrope.prism.parse.parser import parse_model
 from tightrope.prism.parse.syntax import Expression, ModelType, SourceText
 from tightrope.prism.properties.query import Boundary
@@ -54,10 +47,10 @@ class BuildWords(TypedDict, total=False):
 
     box: str | None
     domain: str | None
-    progress: Progress | None
-    warn: Warn | None
+    progress: search.Progress | None
+    warn: search.Warn | None
     boundary: Boundary | None
-    judge: Judge | None
+    judge: search.Judge | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +110,10 @@ def build_model(program: Program, **words: Unpack[BuildWords]) -> PrismModel:
         )
     parameters = narrow_domain(Parameters.unit_box(program.parameters), words.get("box"), words.get("domain"))
     if program.type is not ModelType.POMDP:
-        explore = partial(explore_until, judge=words.get("judge"))
+        explore = partial(search.explore_until, judge=words.get("judge"))
         return PrismModel(*_explore(explore, program, parameters, words))
     words["boundary"] = None  # what a boundary leaves out of a state are actions, and these must agree
-    hidden, _ = _explore(explore_until, program, parameters, words)
+    hidden, _ = _explore(search.explore_until, program, parameters, words)
     return PrismModel(_observed(program, hidden))
 
 
@@ -167,7 +160,7 @@ def build_rates(program: Program, **words: Unpack[BuildWords]) -> PrismRates:
     parameters = narrow_domain(rate_box(program.parameters), words.get("box"), words.get("domain"))
     if (warn := words.get("warn")) is not None:
         _warn_of_ranges(parameters, warn)
-    return PrismRates(*_explore(explore_rates, program, parameters, words))
+    return PrismRates(*_explore(search.explore_rates, program, parameters, words))
 
 
 def build_automaton(program: Program, **words: Unpack[BuildWords]) -> MarkovAutomaton:
@@ -182,11 +175,13 @@ def build_automaton(program: Program, **words: Unpack[BuildWords]) -> MarkovAuto
             Location(program.file),
             hint=f"--const {program.parameters[0]}=1",
         )
-    return explore_automaton(program, words.get("progress"), words.get("warn"))
+    return search.explore_automaton(program, words.get("progress"), words.get("warn"))
 
 
 def _explore(
-    explore: Callable[[Program, Expression | None, Parameters, Progress | None, Warn | None], tuple[M, bool]],
+    explore: Callable[
+        [Program, Expression | None, Parameters, search.Progress | None, search.Warn | None], tuple[M, bool]
+    ],
     program: Program,
     parameters: Parameters,
     words: BuildWords,
@@ -216,7 +211,7 @@ def _with_decided_guards(program: Program, parameters: Parameters) -> Program:
     return replace(program, modules=modules)
 
 
-def _warn_of_ranges(parameters: Parameters, warn: Warn) -> None:
+def _warn_of_ranges(parameters: Parameters, warn: search.Warn) -> None:
     ranges = zip(parameters.names, parameters.lower, parameters.upper, strict=True)
     open_names = [name for name, low, high in ranges if low == 0 and high == LARGEST_RATE]
     if open_names:

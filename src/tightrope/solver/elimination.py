@@ -92,13 +92,7 @@ def refine(solution: Solution, is_free: bool) -> Solution:
     gap = widest(lower, upper, solution.relative, solution.unit)
     status = Status.CERTIFIED if gap <= solution.precision else solution.status
     return replace(
-        solution,
-        lower=lower,
-        upper=upper,
-        choice=chain.choice,
-        gap=gap,
-        status=status,
-        is_eliminated=True,
+        solution, lower=lower, upper=upper, choice=chain.choice, gap=gap, status=status, is_eliminated=True
     )
 
 

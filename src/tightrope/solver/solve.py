@@ -318,11 +318,7 @@ def _solve_game(
 
 
 def _finite_horizon(
-    backups: Backups,
-    objective: Objective,
-    progress: Progress,
-    policy: ForSolver,
-    tail: Tail | None = None,
+    backups: Backups, objective: Objective, progress: Progress, policy: ForSolver, tail: Tail | None = None
 ) -> Fixpoint:
     """The value of an objective with a step bound, or of a policy; `tail` follows counted steps."""
     structure = backups.structure

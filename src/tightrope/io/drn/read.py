@@ -24,18 +24,6 @@ import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.io import rows
-from tightrope.io.rows import (
-    Amount,
-    TextLine,
-    Values,
-    fail_at_nth,
-    located,
-    nearest_double,
-    refuse,
-    shorten,
-    truth_or_number,
-    whole_number,
-)
 from tightrope.model import numbers as door
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC, rate_box
 from tightrope.model.expressions import tabulate
@@ -89,7 +77,7 @@ class Header:
     """States have observations, `{3}`."""
     value_type: str | None = None
     parameters: tuple[str, ...] = ()
-    placeholders: dict[str, tuple[str, TextLine]] = field(default_factory=dict)
+    placeholders: dict[str, tuple[str, rows.TextLine]] = field(default_factory=dict)
     """Name without the dollar → (text, where it stands)."""
     reward_names: tuple[str, ...] = ()
     states: int | None = None
@@ -104,9 +92,9 @@ _SECTIONS = ("type", "value_type", "parameters", "placeholders", "reward_models"
 
 def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool = False) -> Header:
     """Reads up to and including the line `@model`; `continuous`: of a chain in continuous time."""
-    header, seen, section, here = Header(), set[str](), "", TextLine(path, 1, "")
+    header, seen, section, here = Header(), set[str](), "", rows.TextLine(path, 1, "")
     for number, line in lines:
-        text, here = line.strip(), TextLine(path, number, line)
+        text, here = line.strip(), rows.TextLine(path, number, line)
         if section and section != "@placeholders":
             _read_section(header, section, line, here, continuous)
             section = ""
@@ -125,7 +113,7 @@ def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool =
             if section in seen:
                 here.fail(f"the section {section} occurs twice")
             if section[1:] not in _SECTIONS:
-                here.fail(f"unknown section {shorten(section)}", section)
+                here.fail(f"unknown section {rows.shorten(section)}", section)
             seen.add(section)
             if inline.strip() and section != "@placeholders":
                 _read_section(header, section, inline, here, continuous)
@@ -134,13 +122,13 @@ def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool =
             _read_placeholder(header, here)
         else:
             hint = "a DRN file begins with sections such as @type, @parameters, @nr_states and @model"
-            here.fail(f"{shorten(text)} is not expected before @model", hint=hint)
+            here.fail(f"{rows.shorten(text)} is not expected before @model", hint=hint)
     if section and section != "@placeholders":
         here.fail(f"the file ends within its section {section}")
-    refuse(path, "the file ends before its @model section", "is this a DRN file? It may be cut off")
+    rows.refuse(path, "the file ends before its @model section", "is this a DRN file? It may be cut off")
 
 
-def _read_section(header: Header, name: str, text: str, here: TextLine, continuous: bool) -> None:
+def _read_section(header: Header, name: str, text: str, here: rows.TextLine, continuous: bool) -> None:
     """The content of a section of one line."""
     match name:
         case "@type":
@@ -149,7 +137,7 @@ def _read_section(header: Header, name: str, text: str, here: TextLine, continuo
             header.value_type = text.strip()
             if header.value_type not in VALUE_TYPES:
                 here.fail(
-                    f"unknown value type {shorten(text)}", hint=f"it is one of {', '.join(VALUE_TYPES)}"
+                    f"unknown value type {rows.shorten(text)}", hint=f"it is one of {', '.join(VALUE_TYPES)}"
                 )
         case "@parameters":
             header.parameters = tuple(text.split())
@@ -162,11 +150,11 @@ def _read_section(header: Header, name: str, text: str, here: TextLine, continuo
         case _:
             what, stripped = name.removeprefix("@nr_"), text.strip()
             if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 18:
-                here.fail(f"the number of {what} expected, found {shorten(text)}")
+                here.fail(f"the number of {what} expected, found {rows.shorten(text)}")
             setattr(header, what, int(stripped))
 
 
-def _read_type(header: Header, text: str, here: TextLine, continuous: bool) -> None:
+def _read_type(header: Header, text: str, here: rows.TextLine, continuous: bool) -> None:
     name = text.strip().lower()
     if continuous and (name == "ctmc" or name in AUTOMATON_TYPES):
         header.is_chain, header.is_continuous = name == "ctmc", True
@@ -174,21 +162,21 @@ def _read_type(header: Header, text: str, here: TextLine, continuous: bool) -> N
     if name in _REFUSED_TYPES:
         here.fail(f"{_REFUSED_TYPES[name]}; tightrope reads MDP and DTMC", text.strip())
     if name not in ("mdp", "dtmc", "pomdp"):
-        here.fail(f"unknown model type {shorten(text)}; tightrope reads MDP, DTMC and POMDP")
+        here.fail(f"unknown model type {rows.shorten(text)}; tightrope reads MDP, DTMC and POMDP")
     header.is_observed, header.is_chain = name == "pomdp", name == "dtmc"
 
 
-def _read_placeholder(header: Header, here: TextLine) -> None:
+def _read_placeholder(header: Header, here: rows.TextLine) -> None:
     name, colon, value = here.text.strip().partition(":")
     if not name.startswith("$") or not colon:
-        here.fail(f"a placeholder such as '$0 : 1/2*p' expected, found {shorten(here.text)}")
+        here.fail(f"a placeholder such as '$0 : 1/2*p' expected, found {rows.shorten(here.text)}")
     key = name[1:].strip()
     if key in header.placeholders:
         here.fail(f"the placeholder ${key} is defined twice", name)
     header.placeholders[key] = (value, here)
 
 
-def _complete(header: Header, here: TextLine) -> None:
+def _complete(header: Header, here: rows.TextLine) -> None:
     if header.is_chain is None:
         here.fail("the section @type is missing before @model", hint="add a line '@type: MDP'")
     if header.states is None:
@@ -228,7 +216,7 @@ class Notes(msgspec.Struct, frozen=True):
         return f"{NOTES_MARK} {json.dumps(msgspec.to_builtins(self), ensure_ascii=False)}"
 
 
-def parse_notes(here: TextLine) -> Notes:
+def parse_notes(here: rows.TextLine) -> Notes:
     notes: Notes | None = None
     try:
         content = msgspec.json.decode(here.text.strip()[len(NOTES_MARK) :])
@@ -295,7 +283,7 @@ class ValuationColumns:
         name, equals, value = item.partition("=")
         if not equals:
             return (item[1:].strip(), 0, True) if item.startswith("!") else (item, 1, True)
-        number = truth_or_number(value)
+        number = rows.truth_or_number(value)
         self.broken |= number is None
         return name, int(number or 0), isinstance(number, bool)
 
@@ -325,13 +313,13 @@ _Meaning = TypeVar("_Meaning")
 class Body:
     """The arrays of the model, growing line by line; entries are the distinct texts of states and actions."""
 
-    def __init__(self, path: Path, header: Header, values: Values):
-        self.path, self.header, self.values, self.here = path, header, values, TextLine(path, 0, "")
+    def __init__(self, path: Path, header: Header, values: rows.Values):
+        self.path, self.header, self.values, self.here = path, header, values, rows.TextLine(path, 0, "")
         notes = header.notes
         self.labels = {name: k for k, name in enumerate(notes.labels if notes else ("init", "deadlock"))}
         self.actions = {name: k for k, name in enumerate(notes.actions if notes else ())}
-        self.state_entries: list[tuple[tuple[Amount, ...], tuple[int, ...]]] = []
-        self.choice_entries: list[tuple[tuple[Amount, ...], int]] = []
+        self.state_entries: list[tuple[tuple[rows.Amount, ...], tuple[int, ...]]] = []
+        self.choice_entries: list[tuple[tuple[rows.Amount, ...], int]] = []
         self.exit_texts: dict[int, str] = {}
         """Of chains in continuous time: the exit rates that are written behind states, by entry."""
         self.observations: dict[int, int] = {}
@@ -365,10 +353,10 @@ class Body:
                     successor.append(int(target))
                     code.append(known[value])
                 except (ValueError, OverflowError, KeyError):
-                    self.here = TextLine(self.path, number, line)
+                    self.here = rows.TextLine(self.path, number, line)
                     self.new_transition(target, colon, value)
                 continue
-            self.here = TextLine(self.path, number, line)
+            self.here = rows.TextLine(self.path, number, line)
             if text.startswith("action "):
                 self.new_choice(text[7:])
             elif text.startswith("state "):
@@ -379,7 +367,7 @@ class Body:
                 self.valuations.add(len(self.state_entry) - 1, text)
             elif text.strip() and not text.startswith("//"):
                 self.fail(
-                    f"{shorten(text)} is not a line of a model",
+                    f"{rows.shorten(text)} is not a line of a model",
                     hint="expected 'state …', 'action …' or a transition such as '3 : 0.5'",
                 )
         self.close_state()
@@ -389,7 +377,7 @@ class Body:
         identifier, rest = [*text.split(None, 1), "", ""][:2]
         index = len(self.state_entry)
         if identifier.strip() != str(index):
-            self.fail(f"state {index} expected here, found {shorten(identifier)}", identifier.strip())
+            self.fail(f"state {index} expected here, found {rows.shorten(identifier)}", identifier.strip())
         entry = self._known_states.get(rest)
         if entry is None:
             rewards, names = self.rewards_and_labels(rest)
@@ -409,7 +397,7 @@ class Body:
             return
         if len(self.successor) == self._first_transition:
             index = len(self.state_entry) - 1
-            fail_at_nth(
+            rows.fail_at_nth(
                 self.path, index, is_state_line, f"state {index} has no transition", self.header.model_line
             )
         self.has_unwritten_choices = True
@@ -435,7 +423,7 @@ class Body:
                 self.fail(f"an action needs a name; {NO_LABEL} stands for none")
             rewards, behind = self.split_rewards(rest)
             if behind.strip():
-                self.fail(f"unexpected {shorten(behind)} behind the action", behind.strip())
+                self.fail(f"unexpected {rows.shorten(behind)} behind the action", behind.strip())
             entry = len(self.choice_entries)
             action = _number(self.actions, UNLABELLED if name == NO_LABEL else name)
             self.choice_entries.append((rewards, action))
@@ -449,10 +437,10 @@ class Body:
     def new_transition(self, target: str, colon: str, value: str) -> None:
         """The careful way, for a line with a new value or with an error."""
         if not colon:
-            self.fail(f"a transition such as '3 : 0.5' expected, found {shorten(target)}")
-        state = whole_number(target)
+            self.fail(f"a transition such as '3 : 0.5' expected, found {rows.shorten(target)}")
+        state = rows.whole_number(target)
         if state is None:
-            self.fail(f"{shorten(target)} is not the number of a state", target.strip())
+            self.fail(f"{rows.shorten(target)} is not the number of a state", target.strip())
         if value not in self._known_values:
             self._known_values[value] = self.meaning(self.values.code, value)
         del self.successor[len(self.code) :]
@@ -464,7 +452,7 @@ class Body:
         value = text.strip()
         if value.startswith("$"):
             if value[1:] not in self._placeholders:
-                self.fail(f"the placeholder {shorten(value)} is not defined", value)
+                self.fail(f"the placeholder {rows.shorten(value)} is not defined", value)
             value = self._placeholders[value[1:]]
         try:
             return understand(value)
@@ -472,9 +460,9 @@ class Body:
             offset = error.offset if isinstance(error, PolynomialSyntaxError) else 0
             start, shown = max(self.here.text.find(value), 0), self.here.text.rstrip("\r\n")
             place = Location(str(self.path), self.here.number, start + offset + 1, shown)
-            raise InputError(f"{shorten(value)}: {error}", place) from None
+            raise InputError(f"{rows.shorten(value)}: {error}", place) from None
 
-    def split_rewards(self, text: str) -> tuple[tuple[Amount, ...], str]:
+    def split_rewards(self, text: str) -> tuple[tuple[rows.Amount, ...], str]:
         """The rewards `[1, 2/3]` at the beginning, one for each structure, and what follows."""
         stripped = text.lstrip()
         if not stripped.startswith("["):
@@ -496,9 +484,9 @@ class Body:
             self.fail(f"{len(pieces)} rewards for {len(names)} reward models", stripped.strip())
         return tuple(self.meaning(self.values.reward, piece) for piece in pieces), stripped[end + 1 :]
 
-    def rewards_and_labels(self, text: str) -> tuple[tuple[Amount, ...], list[str]]:
+    def rewards_and_labels(self, text: str) -> tuple[tuple[rows.Amount, ...], list[str]]:
         """Read rewards, once, and labels, those with spaces or brackets in quotation marks."""
-        rewards: tuple[Amount, ...] | None = None
+        rewards: tuple[rows.Amount, ...] | None = None
         names: list[str] = []
         rest = text.strip()
         while rest:
@@ -527,15 +515,17 @@ class Body:
                     names.append(word)
                 rest = rest[len(word) :]
             if rest and not rest[0].isspace() and rest[0] not in '["':
-                self.fail(f"a space is missing before {shorten(rest.split()[0])}", rest)
+                self.fail(f"a space is missing before {rows.shorten(rest.split()[0])}", rest)
             rest = rest.strip()
         return rewards or (), names
 
     def observe(self, word: str) -> None:
         """The number of an observation, `{3}`, once for a state."""
-        number = whole_number(word[1:-1]) if word.endswith("}") else None
+        number = rows.whole_number(word[1:-1]) if word.endswith("}") else None
         if number is None:
-            self.fail(f"{shorten(word)} is not the number of an observation", word, "it is written as {3}")
+            self.fail(
+                f"{rows.shorten(word)} is not the number of an observation", word, "it is written as {3}"
+            )
         if self.observations.setdefault(len(self.state_entries), number) != number:
             self.fail("a second observation for this state", word)
 
@@ -543,13 +533,13 @@ class Body:
         """Refuse what is no label: exit rates, observations, brackets, comments."""
         if word.startswith("!"):
             self.fail(
-                f"{shorten(word)} is an exit rate, which states of continuous-time models have",
+                f"{rows.shorten(word)} is an exit rate, which states of continuous-time models have",
                 rest,
                 "tightrope reads DTMCs and MDPs; write the model's embedded or uniformised chain",
             )
         if word.startswith("{"):
             self.fail(
-                f"{shorten(word)} is an observation, which states of partially observable models have",
+                f"{rows.shorten(word)} is an observation, which states of partially observable models have",
                 rest,
                 "their files say '@type: POMDP'",
             )
@@ -557,7 +547,7 @@ class Body:
             self.fail("a comment behind a state", rest, "comments stand on lines of their own")
         if wrong := next((c for c in word if c in '[]{}"'), None):
             self.fail(
-                f"{shorten(word)} is neither a label nor rewards: it has {wrong!r} within",
+                f"{rows.shorten(word)} is neither a label nor rewards: it has {wrong!r} within",
                 rest,
                 'rewards stand apart, [1, 2], and a label with such a character in quotes, "a[1]"',
             )
@@ -607,7 +597,7 @@ class _BodyAssembly:
 
     def model(self) -> rows.Model | ParametricCTMC:
         self.rows.check()
-        with located(self.body.path):
+        with rows.located(self.body.path):
             labels, rewards = self._labels(), self._rewards()
         return self.rows.model(labels, rewards, self.body.valuations.columns(self.states))
 
@@ -619,9 +609,9 @@ class _BodyAssembly:
         ):
             if declared is not None and count != declared:
                 hint = "it may be cut off" if count < declared else None
-                refuse(path, f"the file declares {declared} {what} and has {count}", hint)
+                rows.refuse(path, f"the file declares {declared} {what} and has {count}", hint)
         if self.states == 0:
-            refuse(path, "the model has no state")
+            rows.refuse(path, "the model has no state")
 
     def _labels(self) -> dict[str, BoolArray]:
         """Entry by entry: which labels the states with that text have."""
@@ -673,7 +663,7 @@ class _BodyAssembly:
         return ParametricReward(name, expressions, expression[which.reshape(-1)])
 
     def _fail(self, index: int, counts: Callable[[str], bool], message: str) -> NoReturn:
-        fail_at_nth(self.body.path, index, counts, message, self.body.header.model_line)
+        rows.fail_at_nth(self.body.path, index, counts, message, self.body.header.model_line)
 
     def _fail_at_choice(self, choice: int, message: str) -> NoReturn:
         """At the action's line, or at the state's where the file leaves action lines out."""
@@ -697,11 +687,7 @@ def _polynomial(amount: rows.Amount) -> Polynomial:
 
 
 def read_drn(
-    path: str | Path,
-    *,
-    box: str | None = None,
-    domain: str | None = None,
-    progress: Progress | None = None,
+    path: str | Path, *, box: str | None = None, domain: str | None = None, progress: Progress | None = None
 ) -> rows.Model | POMDP:
     """Read a model; `box` and `domain` replace the noted domain of the parameters."""
     place = Path(path)
@@ -717,12 +703,12 @@ def _observed(body: Body, model: rows.Model) -> POMDP:
         message = (
             f"state {missing[0]} has no observation: in a partially observable model all states have one"
         )
-        fail_at_nth(body.path, missing[0], is_state_line, message, body.header.model_line)
+        rows.fail_at_nth(body.path, missing[0], is_state_line, message, body.header.model_line)
     number = np.array([body.observations[entry] for entry in body.state_entry])
     noted = () if body.header.notes is None else body.header.notes.observations
     used, look = np.unique(number, return_inverse=True)
     names = tuple(noted[k] if k < len(noted) else str(k) for k in used.tolist())
-    with located(body.path):
+    with rows.located(body.path):
         return POMDP(model, look.reshape(-1).astype(np.int32), names)
 
 
@@ -748,7 +734,7 @@ def _values(path: Path, header: Header, box: str | None, domain: str | None) -> 
         try:
             parameters = parse_domain(header.notes.domain, names)
         except InputError as error:
-            refuse(path, f"the noted domain is damaged: {error.message}")
+            rows.refuse(path, f"the noted domain is damaged: {error.message}")
     exact = header.value_type in ("parametric", "rational")
     return rows.ExactValues(parameters) if exact else rows.NumberValues(header.value_type)
 
@@ -774,24 +760,24 @@ def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
     def values_of(header: Header) -> rows.NumberValues:
         if header.value_type not in (None, "double", "rational"):
             kind = header.value_type
-            refuse(path, f"a Markov automaton of value type {kind} is not read: only plain ones are")
+            rows.refuse(path, f"a Markov automaton of value type {kind} is not read: only plain ones are")
         return rows.NumberValues()
 
     body, mdp = _read(path, values_of, continuous=True)
     if not isinstance(mdp, MDP):
-        refuse(path, "a Markov automaton with intervals is not read")
+        rows.refuse(path, "a Markov automaton with intervals is not read")
     missing = [state for state, entry in enumerate(body.state_entry) if entry not in body.exit_texts]
     if missing:
-        refuse(
+        rows.refuse(
             path,
             f"state {missing[0]} has no exit rate",
             "write it behind the state: !2.5, or !0 where choices are immediate",
         )
     try:
-        rates = np.array([nearest_double(body.exit_texts[entry]) for entry in body.state_entry])
+        rates = np.array([rows.nearest_double(body.exit_texts[entry]) for entry in body.state_entry])
         return MarkovAutomaton(mdp.structure, mdp.probability, rates)
     except ValueError as error:
-        refuse(path, error.message if isinstance(error, InputError) else f"an exit rate: {error}")
+        rows.refuse(path, error.message if isinstance(error, InputError) else f"an exit rate: {error}")
 
 
 _CLOSE = Fraction(5, 10**6)
@@ -825,7 +811,7 @@ def _check_exits(chain: ParametricCTMC, body: Body) -> None:
         try:
             missed = (values.rate(text) - total).terms.values()
         except ValueError as error:
-            refuse(body.path, f"the exit rate {shorten(text)} of state {state}: {error}")
+            rows.refuse(body.path, f"the exit rate {rows.shorten(text)} of state {state}: {error}")
         size = max((abs(c) for c in total.terms.values()), default=Fraction(1))
         if any(abs(c) > _CLOSE * size for c in missed):
             raise InputError(

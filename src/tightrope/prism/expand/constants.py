@@ -14,17 +14,7 @@ from fractions import Fraction
 from math import prod
 
 from tightrope.errors import InputError, Location
-from tightrope.prism.expand.expressions import (
-    Inliner,
-    Scope,
-    Value,
-    check_type,
-    dependency_order,
-    fold,
-    literal,
-    type_of,
-    value_of,
-)
+from tightrope.prism.expand import expressions
 from tightrope.prism.parse.syntax import (
     Binary,
     Call,
@@ -52,12 +42,12 @@ _MOST_CHARACTERS = 400
 class Constants:
     """`values` of all constants but the parameters and what depends on them."""
 
-    types: Scope
+    types: expressions.Scope
     values: Mapping[str, Literal]
     parameters: tuple[str, ...]
-    symbolic: Inliner
+    symbolic: expressions.Inliner
 
-    def plain(self) -> dict[str, Value]:
+    def plain(self) -> dict[str, expressions.Value]:
         """The values without their syntax."""
         return {name: value.value for name, value in self.values.items()}
 
@@ -65,8 +55,8 @@ class Constants:
 def resolve_constants(
     declared: Sequence[Constant],
     given: Mapping[str, str],
-    formulas: Inliner,
-    variables: Scope,
+    formulas: expressions.Inliner,
+    variables: expressions.Scope,
     outer: Mapping[str, Literal] | None = None,
     parameters_allowed: bool = True,
     used: Collection[str] | None = None,
@@ -84,19 +74,19 @@ def resolve_constants(
     for name, text in given.items():
         values[name] = _read_given_value(by_name[name], text)
     symbolic: dict[str, Expression] = {}
-    for name in dependency_order(definitions, "constants"):
+    for name in expressions.dependency_order(definitions, "constants"):
         value = _definition(by_name[name], definitions[name], types, variables, values)
         if isinstance(value, Literal):
             values[name] = value
         else:
             symbolic[name] = value
-    inliner = Inliner(symbolic, "constants")
+    inliner = expressions.Inliner(symbolic, "constants")
     for name in symbolic:
         check_polynomial(inliner.definition(name), parameters, f"constant '{name}'", quotients=True)
     return Constants(types, values, parameters, inliner)
 
 
-def parse_value(text: str, type_: Type) -> Value | None:
+def parse_value(text: str, type_: Type) -> expressions.Value | None:
     """The value an option's text stands for, exactly; None where it is no value of the type."""
     text = text.strip()
     if len(text) > _MOST_CHARACTERS:
@@ -165,8 +155,8 @@ def _read_given_value(constant: Constant, text: str) -> Literal:
 def _definition(
     constant: Constant,
     definition: Expression,
-    types: Scope,
-    variables: Scope,
+    types: expressions.Scope,
+    variables: expressions.Scope,
     values: Mapping[str, Literal],
 ) -> Expression:
     """A literal, or an expression where the definition depends on a parameter."""
@@ -175,13 +165,13 @@ def _definition(
             raise Complaint(
                 f"constant '{constant.name}' cannot depend on variable '{used.name}'", used.position
             )
-    check_type(
+    expressions.check_type(
         definition, types, constant.type, f"the value of {constant.type.value} constant '{constant.name}'"
     )
-    folded = fold(definition, values)
+    folded = expressions.fold(definition, values)
     parameter = next(names(folded), None)
     if parameter is None:
-        value = value_of(folded)
+        value = expressions.value_of(folded)
         exact = Fraction(value) if constant.type is Type.DOUBLE else value
         return Literal(exact, constant.type, position_of(definition))
     if constant.type is not Type.DOUBLE:
@@ -266,12 +256,12 @@ def _decided(guard: Expression, box: Mapping[str, tuple[Fraction, Fraction]]) ->
             "=": (a == b == c == d, b < c or a > d),
             "!=": (b < c or a > d, a == b == c == d),
         }[guard.operator]
-        return literal(holds, guard.position) if holds or fails else guard
+        return expressions.literal(holds, guard.position) if holds or fails else guard
     parts = tuple(_decided(part, box) for part in children(guard))
     last = getattr(parts[-1], "value", None) if isinstance(parts[-1], Literal) else None
     if isinstance(guard, Binary) and last is {"&": False, "|": True, "=>": True}.get(guard.operator, ...):
-        return literal(bool(last), guard.position)  # whatever the left side is
-    return fold(with_children(guard, parts), {})
+        return expressions.literal(bool(last), guard.position)  # whatever the left side is
+    return expressions.fold(with_children(guard, parts), {})
 
 
 class _OpenError(Exception):
@@ -381,7 +371,7 @@ class _Check:
 class Expander:
     """Expands the expressions of one file. `what` names the expression in messages."""
 
-    def __init__(self, formulas: Inliner, constants: Constants, scope: Scope):
+    def __init__(self, formulas: expressions.Inliner, constants: Constants, scope: expressions.Scope):
         self._formulas = formulas
         self._constants = constants
         self._scope = scope
@@ -405,17 +395,17 @@ class Expander:
         check_polynomial(expanded, self._constants.parameters, what, quotients)
         return expanded
 
-    def constant(self, expression: Expression, type_: Type, what: str, where: str) -> Value:
+    def constant(self, expression: Expression, type_: Type, what: str, where: str) -> expressions.Value:
         """The value of an expression that must not depend on variables."""
         expanded = self.plain(expression, type_, what, where)
         for name in names(expanded):
             raise Complaint(f"{what} must be constant, but depends on variable '{name.name}'", name.position)
-        value = value_of(expanded)
+        value = expressions.value_of(expanded)
         return Fraction(value) if type_ is Type.DOUBLE else value
 
     def whole(self, expression: Expression, what: str, where: str) -> int:
         """The value of an expression that must be a constant whole number, such as N/2 for an even N."""
-        if type_of(self._formulas.inline(expression), self._scope) is not Type.DOUBLE:
+        if expressions.type_of(self._formulas.inline(expression), self._scope) is not Type.DOUBLE:
             return int(self.constant(expression, Type.INT, what, where))
         value = Fraction(self.constant(expression, Type.DOUBLE, what, where))
         if value.denominator != 1:
@@ -429,13 +419,13 @@ class Expander:
     def formula(self, expression: Expression) -> Expression:
         """The content of a formula, of whatever type it is."""
         written_out = self._formulas.inline(expression)
-        type_of(written_out, self._scope)
+        expressions.type_of(written_out, self._scope)
         return self._fold(written_out)
 
     def _expand(self, expression: Expression, type_: Type, what: str) -> Expression:
         written_out = self._formulas.inline(expression)
-        check_type(written_out, self._scope, type_, what)
+        expressions.check_type(written_out, self._scope, type_, what)
         return self._fold(written_out)
 
     def _fold(self, expression: Expression) -> Expression:
-        return fold(self._constants.symbolic.inline(expression), self._constants.values)
+        return expressions.fold(self._constants.symbolic.inline(expression), self._constants.values)

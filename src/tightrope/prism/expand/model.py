@@ -118,9 +118,7 @@ def _initial_values(
 
 
 def _modules(
-    model: syntax.ModelFile,
-    modules: tuple[syntax.Module, ...],
-    commands: CommandExpander,
+    model: syntax.ModelFile, modules: tuple[syntax.Module, ...], commands: CommandExpander
 ) -> tuple[syntax.Module, ...]:
     result = []
     for written, module in zip(model.modules, modules, strict=True):

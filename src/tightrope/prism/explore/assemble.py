@@ -251,9 +251,7 @@ def _race(
     several = np.flatnonzero(~opens & (action != np.repeat(action[first], count)))
     if len(several):
         raise Complaint(
-            "Markovian edges with different rewards are possible in one state",
-            None,
-            "let them earn the same",
+            "Markovian edges with different rewards are possible in one state", None, "let them earn the same"
         )
     return np.append(start[:-1][opens], start[-1]), action[opens]
 

@@ -367,9 +367,7 @@ def by_row(parts: Sequence[Alternatives], size: int) -> Alternatives:
 
 
 def join(
-    left: Alternatives,
-    right: Alternatives,
-    multiply: Callable[[IndexArray, IndexArray], IndexArray],
+    left: Alternatives, right: Alternatives, multiply: Callable[[IndexArray, IndexArray], IndexArray]
 ) -> Alternatives:
     """All pairs of alternatives of the same row; both sides are ordered by row."""
     pairs, outcomes = _count_pairs(left.rows, left.start, right.rows, right.start)

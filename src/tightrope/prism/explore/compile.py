@@ -302,8 +302,7 @@ class Compiler:
             raise Complaint("a number is expected here, not a truth value", position_of(expression))
         if isinstance(value, Ratio):
             raise Complaint(
-                "a polynomial in the parameters is expected here, not a quotient",
-                position_of(expression),
+                "a polynomial in the parameters is expected here, not a quotient", position_of(expression)
             )
         return value
 

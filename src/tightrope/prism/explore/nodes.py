@@ -769,8 +769,7 @@ class NodeArithmetic:
             return result
         below = Number(graph.power(a.numerator, down), self._one, False)
         return self.multiply(
-            self.divide(result, below, position),
-            Number(graph.power(a.denominator, down), self._one, False),
+            self.divide(result, below, position), Number(graph.power(a.denominator, down), self._one, False)
         )
 
     def row_by_row(self, call: Call, first: Number, second: Number) -> Number:

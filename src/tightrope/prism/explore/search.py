@@ -28,25 +28,13 @@ from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStruct
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, FreeUpdates, Program
-from tightrope.prism.explore.assemble import (
-    Assembler,
-    ModelRows,
-    Observations,
-    Survey,
-    observe,
-    without,
-)
+from tightrope.prism.explore.assemble import Assembler, ModelRows, Observations, Survey, observe, without
 from tightrope.prism.explore.commands import CommandGroup, TooWideError, groups
 from tightrope.prism.explore.compile import StateSpace
 from tightrope.prism.explore.intervals import IntervalProbabilities, TreeRows, find_factors
 from tightrope.prism.explore.narrow import NARROW, NarrowSearch
 from tightrope.prism.explore.nodes import Boolean, StateFrame, Untranslatable
-from tightrope.prism.explore.probabilities import (
-    ZERO,
-    KeyIndex,
-    PolynomialProbabilities,
-    Probabilities,
-)
+from tightrope.prism.explore.probabilities import ZERO, KeyIndex, PolynomialProbabilities, Probabilities
 from tightrope.prism.parse.syntax import Complaint, Expression, Literal, ModelType, SourceText
 from tightrope.provenance import origin_in
 
@@ -456,12 +444,7 @@ class _Deep:
             with suppress(Untranslatable):
                 search = self._search
                 self._one_by_one = NarrowSearch(
-                    search.space,
-                    search.commands,
-                    search.states,
-                    search.assembler,
-                    search.stop,
-                    search.most,
+                    search.space, search.commands, search.states, search.assembler, search.stop, search.most
                 )
         if self._one_by_one is None or self._one_by_one.run() < _WORTH:
             self._narrow = 0

@@ -371,9 +371,7 @@ class PropertyBuilder(DeclarationBuilder):
         condition, braces, close = rest[-3:]
         if condition is not None and not _speaks_of_paths(condition):
             raise Complaint(
-                "the condition after || is a path",
-                position_of(condition),
-                "PRISM writes 'or' as a single |",
+                "the condition after || is a path", position_of(condition), "PRISM writes 'or' as a single |"
             )
         if not _speaks_of_paths(path):  # a state formula is about where a path begins: F<=0
             zero = syntax.Literal(0, Type.INT, at(operator))
@@ -434,12 +432,7 @@ class PropertyBuilder(DeclarationBuilder):
         return _operator(operator, close, extrema or "", threshold, path, structure, cvar_level=level)
 
     def steady_state(
-        self,
-        operator: Token,
-        threshold: Threshold,
-        states: Expression,
-        braces: Braces | None,
-        close: Token,
+        self, operator: Token, threshold: Threshold, states: Expression, braces: Braces | None, close: Token
     ) -> Expression:
         share = RewardFormula(RewardOperator.LONG_RUN, at(operator), target=states)
         extrema = operator.removeprefix("LRA").removeprefix("S")

@@ -212,11 +212,7 @@ CAPABILITIES = {
             models=_DISCRETE,
         ),
         Capability(
-            QueryKind.CVAR,
-            "CVaR is",
-            "cvar",
-            ('CVaR{"cost",0.9}min=? [ F "goal" ]',),
-            models=_DISCRETE,
+            QueryKind.CVAR, "CVaR is", "cvar", ('CVaR{"cost",0.9}min=? [ F "goal" ]',), models=_DISCRETE
         ),
         Capability(
             QueryKind.MULTI_OBJECTIVE,

@@ -30,13 +30,7 @@ from tightrope.prism.parse.property_syntax import (
     ValueOperator,
     is_infinite,
 )
-from tightrope.prism.parse.syntax import (
-    Binary,
-    Expression,
-    Position,
-    SourceText,
-    suggestion,
-)
+from tightrope.prism.parse.syntax import Binary, Expression, Position, SourceText, suggestion
 from tightrope.prism.properties import resolve, shape
 from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind, Task, require_task
 from tightrope.prism.properties.resolve import StateFormulas

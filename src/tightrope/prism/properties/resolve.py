@@ -58,15 +58,8 @@ from tightrope.prism.parse.syntax import (
     position_of,
     suggestion,
 )
+from tightrope.prism.properties import shape
 from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind
-from tightrope.prism.properties.shape import (
-    check_is_path,
-    first_temporal,
-    has_operators,
-    is_path,
-    is_simple_path,
-    without_negation,
-)
 
 # State formulas of properties as sets of states.
 #
@@ -151,7 +144,7 @@ class StateFormulas:
 
     def number(self, expression: syntax.Expression, type_: syntax.Type, what: str) -> Fraction:
         """The value of a threshold or a step bound."""
-        if has_operators(expression) or is_path(expression):
+        if shape.has_operators(expression) or shape.is_path(expression):
             raise syntax.Complaint(f"{what} must be constant", syntax.position_of(expression))
         written_out = self._formulas.inline(expression)
         for name in syntax.names(written_out):
@@ -459,13 +452,10 @@ def named_reward(wanted: str | None, position: Position, structure: Structure) -
         return structure.rewards[known[int(wanted) - 1]]
     if wanted.isdecimal():
         raise Complaint(
-            f"there is no reward structure {wanted}; the model has {len(known)}, counted from 1",
-            position,
+            f"there is no reward structure {wanted}; the model has {len(known)}, counted from 1", position
         )
     raise Complaint(
-        f'there is no reward structure "{wanted}"',
-        position,
-        suggestion(wanted, known, "reward structures"),
+        f'there is no reward structure "{wanted}"', position, suggestion(wanted, known, "reward structures")
     )
 
 
@@ -511,11 +501,11 @@ def path_objective(
     expression: Expression, formulas: StateFormulas, agent: Direction, nature: Direction
 ) -> Objective:
     """The problem whose value, or whose complement's, is the probability of a simple path formula."""
-    check_is_path(expression)
-    path, negated = without_negation(expression)
-    if not isinstance(path, PathFormula) or not is_simple_path(path):
+    shape.check_is_path(expression)
+    path, negated = shape.without_negation(expression)
+    if not isinstance(path, PathFormula) or not shape.is_simple_path(path):
         subject = CAPABILITIES[QueryKind.LTL].subject
-        raise Complaint(f"{subject} not supported here", first_temporal(expression))
+        raise Complaint(f"{subject} not supported here", shape.first_temporal(expression))
     target, left = formulas.states(path.right), None if path.left is None else formulas.states(path.left)
     lower, upper = steps_of(path.bound, formulas, path.position)
     allowed, complement = left, path.operator in _BANS

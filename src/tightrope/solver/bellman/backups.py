@@ -238,11 +238,7 @@ def safe_choice_values(
 
 @kernel
 def answers(
-    arrays: LoopArrays,
-    region: RegionArrays | None,
-    values: FloatArray,
-    maximise: bool,
-    out: FloatArray,
+    arrays: LoopArrays, region: RegionArrays | None, values: FloatArray, maximise: bool, out: FloatArray
 ) -> None:
     """See `BellmanOperator.answer`."""
     model, scratch = arrays

@@ -590,12 +590,7 @@ def _find_ever_rewarded(support: Support, equations: Equations, rewarded: BoolAr
         unrewarded = system.enabled & ~rewarded
         now = np.add.reduceat(unrewarded.astype(np.int64), structure.choice_start[:-1]) == 0
         choices = unrewarded  # a choice with a reward is no way to avoid one
-    return positive(
-        support,
-        now,
-        (system.agent_maximises, system.nature_maximises),
-        choices=choices,
-    ).states
+    return positive(support, now, (system.agent_maximises, system.nature_maximises), choices=choices).states
 
 
 @dataclass(frozen=True, eq=False)

@@ -246,11 +246,7 @@ class _Choices:
 
 
 def solve_densely(
-    kernel: BellmanOperator,
-    system: System,
-    settled: BoolArray,
-    values: FloatArray,
-    goal: SolveOptions,
+    kernel: BellmanOperator, system: System, settled: BoolArray, values: FloatArray, goal: SolveOptions
 ) -> tuple[FloatArray, FloatArray] | None:
     """Bounds of all states, those that are `settled` as in `values`; None where this is not the way."""
     open_states = np.flatnonzero(~settled)
@@ -465,11 +461,7 @@ def rank_mixture(
 
 
 def _earn(
-    equations: Equations,
-    within: BoolArray,
-    open_choice: BoolArray,
-    agent_joins: bool,
-    policy: OffsetArray,
+    equations: Equations, within: BoolArray, open_choice: BoolArray, agent_joins: bool, policy: OffsetArray
 ) -> BoolArray:
     """States where a total reward is earned instead of progress; the agent's choices there."""
     system, structure = equations.system, equations.system.structure

@@ -40,18 +40,7 @@ from tightrope.solver.bellman.fixed_choices import (
     sweep_fixed_choices,
 )
 from tightrope.solver.bellman.operator import Backups, BackupWorkspace, BellmanOperator
-from tightrope.solver.equations.ordering import (
-    MERGED_IN_PLAIN_ONES,
-    MERGED_IN_SMALL_ONES,
-    HostPortion,
-    cut_levels,
-    layers,
-    level_portions,
-    level_states,
-    order_acyclic,
-    order_structure,
-    portions,
-)
+from tightrope.solver.equations import ordering
 from tightrope.solver.equations.system import (
     CLOSED,
     Block,
@@ -168,7 +157,7 @@ class HostBackend:
         return self.support.possible & system.enabled[system.structure.transition_choice]
 
     def find_loops(self, system: System) -> BoolArray:
-        every = order_structure(system.structure)
+        every = ordering.order_structure(system.structure)
         if every is not None:  # transitions of other states all lead elsewhere
             return every.settled
         return find_loops(self.support, system.enabled)
@@ -178,22 +167,22 @@ class HostBackend:
         return self._portion(components, system, settled)
 
     def schedule_acyclic(self, system: System, settled: BoolArray) -> SolveSchedule | None:
-        order = order_acyclic(system.structure, partial(self._usable, system), settled)
+        order = ordering.order_acyclic(system.structure, partial(self._usable, system), settled)
         if order is None:
             return None
         levels = order.levels
-        portion = HostPortion(Block.of_states(levels.states), False, False, levels=levels)
+        portion = ordering.HostPortion(Block.of_states(levels.states), False, False, levels=levels)
         return SolveSchedule([[portion]] if len(levels.states) else [], order.ranking.copy())
 
     def _portion(self, components: Components, system: System, settled: BoolArray) -> SolveSchedule:
         is_plain = self.kernel.lower is self.kernel.upper
-        merged = MERGED_IN_PLAIN_ONES if is_plain else MERGED_IN_SMALL_ONES
-        every = list(portions(components, system.leader, settled, merged))
+        merged = ordering.MERGED_IN_PLAIN_ONES if is_plain else ordering.MERGED_IN_SMALL_ONES
+        every = list(ordering.portions(components, system.leader, settled, merged))
         if self._team.workers == 1:
             return SolveSchedule([[portion] for portion in every], _ranking(components))
         if not is_plain:  # there, over-relaxed sweeps over a whole block gain more than parts of it
             every = [replace(each, is_large=len(each.block) >= 2 * LEAST_GROUPS) for each in every]
-        levels = level_portions(every, system.structure, self._usable(system))
+        levels = ordering.level_portions(every, system.structure, self._usable(system))
         return SolveSchedule(levels, _ranking(components))
 
     def may_idle(self, system: System, settled: BoolArray) -> bool:
@@ -202,11 +191,11 @@ class HostBackend:
     def back_up(
         self, system: System, portion: Portion, lower: FloatArray, upper: FloatArray, policy: OffsetArray
     ) -> None:
-        assert isinstance(portion, HostPortion)
+        assert isinstance(portion, ordering.HostPortion)
         states, workers = portion.block.member, self._team.workers
         if workers > 1 and len(states) >= workers:
-            levels = portion.levels or level_states(system.structure, self._usable(system), states)
-            stages = cut_levels(levels, system.structure, workers, LEAST_OF_LEVEL)
+            levels = portion.levels or ordering.level_states(system.structure, self._usable(system), states)
+            stages = ordering.cut_levels(levels, system.structure, workers, LEAST_OF_LEVEL)
             if len(stages) > 1 or stages[0, 1] < stages[0, -1]:
                 from tightrope.solver.iteration.parallel_block import back_up_levels
 
@@ -221,14 +210,14 @@ class HostBackend:
         self, equations: Equations, system: System, portion: Portion, lower: FloatArray, worker: int
     ) -> BlockBackend:
         """A connected block is put into an order of its own (`layers`)."""
-        assert isinstance(portion, HostPortion)
+        assert isinstance(portion, ordering.HostPortion)
         if self._shared is None or self._shared.system is not system:
             self._shared = HostSystem(self.kernel, self.support, system)
         scratch, block = self._scratch[worker], portion.block
         distance = np.zeros(len(block), np.int32)
         if portion.is_connected and not self._is_dense(block):
             is_reach = equations.meaning is Meaning.REACH
-            ordered = layers(self.support, block, lower, scratch.place, is_reach)
+            ordered = ordering.layers(self.support, block, lower, scratch.place, is_reach)
             block, distance = ordered.block, ordered.distance
         whole = HostBlock.of(self._shared, block, distance, scratch)
         parts = min(self._team.workers, len(block) // LEAST_GROUPS) if portion.is_large else 1
@@ -654,12 +643,7 @@ def find_progress(support: Support, system: System, block: Block, values: FloatA
 
 
 def read_boundary(
-    structure: Structure,
-    block: Block,
-    lower: FloatArray,
-    upper: FloatArray,
-    is_part: bool,
-    place: IndexArray,
+    structure: Structure, block: Block, lower: FloatArray, upper: FloatArray, is_part: bool, place: IndexArray
 ) -> BoundaryValues:
     """`place` is −1 on all states, before and after."""
     place[block.member] = 0

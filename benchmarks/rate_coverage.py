@@ -23,7 +23,7 @@ import pyarrow as pa
 import tightrope as tr
 from tightrope.data.exposure import TimedRows, read_exposure, simulate_times
 from tightrope.model.continuous import ParametricCTMC
-from tightrope.prism.load import load_rates_text
+from tightrope.prism.load import load_prism_text
 from tightrope.regions.rate_box import estimate_jointly, likelihood_of, region_of_rates, threshold
 from tightrope.statistics.rates import RateClasses, estimate_rates, middles_of
 
@@ -58,7 +58,7 @@ def table_of(rows: TimedRows, model: ParametricCTMC, episodes: int) -> pa.Table:
 
 def measure(replications: int, delta: float, values: int) -> dict[str, object]:
     """The share of replications that miss; values are bounded at the last look, of the first ones."""
-    model = load_rates_text(FARM, box="lam=0.01:10,mu=0.01:10")
+    model = load_prism_text(FARM, box="lam=0.01:10,mu=0.01:10")
     chain = model.instantiate(**TRUTH)
     exact = tr.solve(chain, ASKED).bounds
     assert exact is not None
@@ -91,7 +91,7 @@ def measure(replications: int, delta: float, values: int) -> dict[str, object]:
 
 def measure_jointly(replications: int, delta: float, bounded: int) -> dict[str, object]:
     """The share of replications that the likelihood region misses; widths at the last look, of the first."""
-    model = load_rates_text(RING, box="a=0.01:10,b=0.01:10")
+    model = load_prism_text(RING, box="a=0.01:10,b=0.01:10")
     chain = model.instantiate(**RING_TRUTH)
     truth = np.array([list(RING_TRUTH.values())])
     classes = RateClasses.of(model)

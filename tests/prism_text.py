@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tightrope.errors import InputError
+from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.syntax import (
     Binary,
     Call,
@@ -13,6 +15,14 @@ from tightrope.prism.parse.syntax import (
     Unary,
     children,
 )
+
+
+def parse_expression(text: str, file: str) -> Expression:
+    """A lone expression, labels allowed: the only property of its text."""
+    parsed = parse_properties(text, file).properties
+    if len(parsed) != 1 or not parsed[0].text:
+        raise InputError("one expression is required here")
+    return parsed[0].formula
 
 
 def shown(expression: Expression) -> str:

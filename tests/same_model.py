@@ -66,4 +66,4 @@ def rewards_or_zeros(rewards: Any, size: int) -> Any:
 
 def read_jani(path: str | Path, constants: Mapping[str, str] | None = None, **words: Any) -> Any:
     """The model of a JANI file."""
-    return built("build_model", path, constants, **words).model
+    return built(path, constants, **words).model

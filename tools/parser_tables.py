@@ -20,7 +20,7 @@ from tightrope.prism.parse.refusals import load_lark
 from tightrope.prism.parse.tables import GrammarRule, Tables, path_of
 from tightrope.prism.parse.tables import Token as OwnToken
 
-STARTS = ("model", "properties", "lone_expression")
+STARTS = ("model", "properties")
 
 
 def read_by_lark(start: str, builder: object, text: str) -> object:

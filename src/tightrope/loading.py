@@ -24,17 +24,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from tightrope.errors import InputError, check_type, describe
+from tightrope.errors import InputError, Location, check_type, describe
 from tightrope.io.formats import FileOptions, ModelFormat, format_of, formats, from_stormpy
+from tightrope.model.continuous import MarkovAutomaton
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Ranges, box_text, narrow_domain
 from tightrope.numerics.record import Record
 from tightrope.numerics.text import GZIP
-from tightrope.problem import AnyModel, Model, Problem, constant_texts
+from tightrope.problem import AnyModel, Problem, constant_texts
 
 if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
-    from tightrope.model.continuous import MarkovAutomaton
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.prism.explore.search import Judge, Progress, Warn
     from tightrope.prism.load import BuildWords
@@ -144,39 +144,43 @@ def read_model(
     path, form = _existing(request.source)
     options = request.options(progress, warn)
     form.check(path, options)
-    if form.is_automaton(path):
-        automaton = _read_automaton(request, path, form, options)
-        return ReadModel(automaton.untimed, automaton=automaton)
-    if request.timed and form.is_continuous(path):
-        rates = form.read_rates(path, options)
-        return ReadModel(rates.model, is_partial=rates.is_partial)
+    _check_time(request, path, form.type_of(path))
     model, is_partial = form.build(path, options)
-    return ReadModel(cast("Model", model), is_partial=is_partial)
+    if isinstance(automaton := model, MarkovAutomaton):
+        return ReadModel(automaton.untimed, automaton=automaton)
+    return ReadModel(model, is_partial=is_partial)
+
+
+def _check_time(request: ModelRequest, path: Path, kind: str) -> None:
+    """Refuse models in continuous time where these are not wanted."""
+    if kind == "ctmc" and not request.timed:
+        raise InputError(
+            "this is a model in continuous time (ctmc), and models in discrete time are required here",
+            Location(str(path)),
+            hint="check, info, export, sample and learn take such models, in Python tr.load and tr.solve",
+        )
+    if kind == "ma" and not request.untimed:
+        raise InputError(f"{path.name} is a Markov automaton: only 'check' and tr.solve take it")
+    for argument, given in (("params", request.params), ("domain", request.domain)):
+        if kind == "ma" and given is not None:
+            raise InputError(
+                f"`{argument}` cannot be used: the Markov automata of {path.name} have no parameters"
+            )
 
 
 def is_markov_automaton(source: str) -> bool:
     """Whether a model's name is that of a file of a Markov automaton which is there."""
-    path, form = _find(source)
-    return form is not None and form.is_automaton(path)
-
-
-def _read_automaton(
-    request: ModelRequest, path: Path, form: ModelFormat, options: FileOptions
-) -> MarkovAutomaton:
-    if not request.untimed:
-        raise InputError(f"{path.name} is a Markov automaton: only 'check' and tr.solve take it")
-    for argument, given in (("params", request.params), ("domain", request.domain)):
-        if given is not None:
-            raise InputError(
-                f"`{argument}` cannot be used: the Markov automata of {path.name} have no parameters"
-            )
-    return form.read_automaton(path, options)
+    return _type_of(source) == "ma"
 
 
 def is_continuous(source: str) -> bool:
     """Whether a model's name is that of a file in continuous time which is there."""
+    return _type_of(source) == "ctmc"
+
+
+def _type_of(source: str) -> str:
     path, form = _find(source)
-    return form is not None and form.is_continuous(path)
+    return "" if form is None else form.type_of(path)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -18,7 +18,7 @@ from adversary.archive import Forgery
 from tightrope.certify.rates import learned_rate_certificate, rate_certificate, rate_problem
 from tightrope.cli.app import run
 from tightrope.errors import CannotCertify
-from tightrope.prism.load import load_rates_text
+from tightrope.prism.load import load_prism_text
 from tightrope.statistics.rates import gamma_poisson
 from tightrope_check.archive import load
 from tightrope_check.checker import check
@@ -55,7 +55,7 @@ ASKED = [
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    return load_rates_text(CHAIN, box="lam=0.1:2,mu=0.3:3")
+    return load_prism_text(CHAIN, box="lam=0.1:2,mu=0.3:3")
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +245,7 @@ def test_what_is_not_the_user_s_own_is_named(model: Any, log: Any, honest: Path)
     discrete = tr.build_from_rows([(0, "a", {0: 1})])
     with pytest.raises(CannotCertify, match="a chain in continuous time, and your model is none"):
         tr.verify(honest, model=discrete)
-    narrower = load_rates_text(CHAIN, box="lam=0.1:1.9,mu=0.3:3")
+    narrower = load_prism_text(CHAIN, box="lam=0.1:1.9,mu=0.3:3")
     with pytest.raises(CannotCertify, match=r"another model: .* lies in .* states the range of the file"):
         tr.verify(honest, model=narrower)
 

@@ -23,7 +23,7 @@ from tightrope.cli.app import run
 from tightrope.continuous.poisson import poisson_weights
 from tightrope.errors import InputError
 from tightrope.model.continuous import CTMC, ParametricCTMC, over_box
-from tightrope.prism.load import load_prism_text, load_rates_text
+from tightrope.prism.load import load_prism_text
 
 QUEUE = """
 ctmc
@@ -139,7 +139,7 @@ QUESTIONS = (
 
 
 def chain_of(text: str) -> CTMC:
-    return load_rates_text(text).instantiate()
+    return load_prism_text(text).instantiate()
 
 
 def storm_values(text: str, asked: str, folder: Path) -> float:
@@ -321,7 +321,7 @@ def test_poisson_weights_enclose_exact_probabilities(mean: str) -> None:
 
 
 def test_rates_with_parameters_and_rewards_of_transitions() -> None:
-    model = load_rates_text(FARM, box="lam=0.1:1,mu=0.5:2")
+    model = load_prism_text(FARM, box="lam=0.1:1,mu=0.5:2")
     chain = model.instantiate(lam=Fraction(1, 4), mu=1)
     assert chain.rate.tolist() == [0.75, 0.5, 1.0, 0.25, 1.0, 1.0]
     assert chain.earned["repairs"].tolist() == [0.0, 0.25, 0.25, 0.25]
@@ -331,7 +331,7 @@ def test_rates_with_parameters_and_rewards_of_transitions() -> None:
 
 
 def test_bounds_over_a_box_contain_all_fixed_rates() -> None:
-    model = load_rates_text(FARM, box="lam=0.2:0.4,mu=0.8:1.2")
+    model = load_prism_text(FARM, box="lam=0.2:0.4,mu=0.8:1.2")
     box = over_box(model, model.parameters.lower, model.parameters.upper)
     rng = np.random.default_rng(3)
     for path in (
@@ -369,7 +369,7 @@ def test_bounds_over_a_box_contain_all_fixed_rates() -> None:
 )
 def test_wrong_chains_are_refused(text: str, message: str) -> None:
     with pytest.raises(InputError) as raised:
-        load_rates_text(text)
+        load_prism_text(text)
     assert message in str(raised.value)
 
 
@@ -394,7 +394,7 @@ def test_what_counts_steps_or_single_costs_is_refused() -> None:
 
 def test_a_state_whose_commands_have_rate_0_is_a_deadlock() -> None:
     text = "ctmc module m s:[0..2]; [] s<2 -> 1-s:(s'=s+1); endmodule"
-    model = load_rates_text(text)
+    model = load_prism_text(text)
     assert model.structure.labels["deadlock"].tolist() == [False, True]
 
 
@@ -435,7 +435,7 @@ def test_certificates_are_about_the_jumps_of_a_chain(
     """`verify --model` derives the embedded chain from the file itself, at the point that it is given."""
     file, proof = tmp_path / "farm.sm", tmp_path / "farm.cert"
     file.write_text(FARM)
-    chain = load_rates_text(FARM).instantiate(lam=0.3, mu=1)
+    chain = load_prism_text(FARM).instantiate(lam=0.3, mu=1)
     at = ("--at", "lam=0.3,mu=1")
     for asked in ('P=? [ "up" U "down" ]', 'R{"lost"}=? [ F "down" ]'):
         prop = ("--prop", asked.replace('"up"', "(up>0)"))
@@ -507,7 +507,7 @@ def test_every_chain_has_its_time() -> None:
 )
 def test_what_no_reachable_state_earns_is_nothing_exactly(text: str) -> None:
     """Bounds of a sum of weights round outward, but a sum of zeros is zero."""
-    chain = load_rates_text(
+    chain = load_prism_text(
         "ctmc module m s : [0..3]; [] s=0 -> 2 : (s'=1) + 1 : (s'=2); [] s=1 -> 3 : (s'=0); "
         "[] s=2 -> 1 : (s'=0) + 0.5 : (s'=1); endmodule rewards \"r\" s=3 : 1; endrewards"
     )
@@ -517,7 +517,7 @@ def test_what_no_reachable_state_earns_is_nothing_exactly(text: str) -> None:
 
 def test_states_that_earn_nothing_any_more_do_not_slow_down_the_others() -> None:
     """s=1 and s=2 change 10,000 times per unit of time, and earn nothing."""
-    chain = load_rates_text(
+    chain = load_prism_text(
         "ctmc module m s : [0..2]; [] s=0 -> 1 : (s'=1); [] s=1 -> 1e4 : (s'=2); [] s=2 -> 1e4 : (s'=1); "
         'endmodule rewards "r" s=0 : 3; endrewards'
     )

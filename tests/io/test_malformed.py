@@ -17,11 +17,8 @@ from tightrope.io.explicit import read_explicit
 
 DRN_MISTAKES = [
     ("@type: MDP\n", "", "{file}:14:1: the section @type is missing before @model"),
-    (
-        "@type: MDP",
-        "@type: CTMC",
-        "{file}:2:8: continuous-time models are not supported; tightrope reads MDP and DTMC",
-    ),
+    ("@type: MDP", "@type: SMG", "{file}:2:8: games are not supported; tightrope reads MDP and DTMC"),
+    ("@type: MDP", "@type: CTMC", "{file}:20:2: a second action in a state of a CTMC"),
     (
         "@type: MDP",
         "@type: POMDP",

@@ -16,6 +16,7 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.io.jani.read import read_properties
+from tightrope.loading import ModelRequest, read_model
 
 FARM = """
 ctmc
@@ -265,3 +266,11 @@ def test_exit_rates_of_six_digits_are_close_enough(tmp_path: Path, written: str,
         return
     with pytest.raises(tr.InputError, match=r"the exit rate is 1.2346, but the rates of its transitions sum"):
         tr.load(target)
+
+
+@pytest.mark.parametrize("name", ["farm.sm", "farm.jani", "farm.drn", "farm.tra"])
+def test_discrete_time_is_required(files: Path, name: str) -> None:
+    """By all that asks a question of discrete time, whatever the file."""
+    with pytest.raises(InputError, match="models in discrete time are required here") as caught:
+        read_model(ModelRequest(str(files / name), {}))
+    assert caught.value.location is not None and caught.value.location.file == str(files / name)

@@ -14,7 +14,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError
-from tightrope.io.formats import format_of, formats, readable_endings, writing_format
+from tightrope.io.formats import format_of, formats, writing_format
 
 MODULE = '''
 """States and probabilities, a line per transition: from, action, to, probability."""
@@ -51,9 +51,10 @@ class Rows(ModelFormat):
 
 def test_every_ending_belongs_to_one_format() -> None:
     assert [form.name for form in formats()] == ["PRISM", "JANI", "DRN", "UMB", "explicit"]
-    endings = readable_endings()
+    endings = [suffix for form in formats() for suffix in form.suffixes]
     assert len(endings) == len(set(endings)) == 9
-    assert readable_endings(compressed=True) == (".prism", ".nm", ".pm", ".sm", ".ma", ".jani", ".drn")
+    compressed = [suffix for form in formats() if form.holds.compressed for suffix in form.suffixes]
+    assert compressed == [".prism", ".nm", ".pm", ".sm", ".ma", ".jani", ".drn"]
     for path, name in (("a/m.nm", "PRISM"), ("m.drn.gz", "DRN"), ("m.tra", "explicit"), ("m.umb", "UMB")):
         form = format_of(path)
         assert form is not None and form.name == name

@@ -22,7 +22,7 @@ from tightrope.cli.app import run
 from tightrope.data.exposure import read_exposure, simulate_times
 from tightrope.errors import InputError
 from tightrope.model.continuous import ParametricCTMC
-from tightrope.prism.load import load_rates_text
+from tightrope.prism.load import load_prism_text
 from tightrope.regions.rate_box import region_of_rates
 from tightrope.statistics.rates import RateClasses, estimate_rates, gamma_poisson
 
@@ -52,7 +52,7 @@ endmodule
 
 @pytest.fixture(scope="module")
 def farm() -> ParametricCTMC:
-    return load_rates_text(FARM, box="lam=0.01:10,mu=0.01:10")
+    return load_prism_text(FARM, box="lam=0.01:10,mu=0.01:10")
 
 
 def log_of(model: ParametricCTMC, seed: int, episodes: int = 30, time: float = 20, **at: float) -> pa.Table:
@@ -91,7 +91,7 @@ def test_multiples_of_a_rate_pool_events_and_exposure(farm: ParametricCTMC) -> N
 
 
 def test_sums_of_rates_are_rows_and_products_bound_themselves() -> None:
-    model = load_rates_text(RACE, box="a=0.1:5,b=0.1:5")
+    model = load_prism_text(RACE, box="a=0.1:5,b=0.1:5")
     log = log_of(model, 4, 40, 30, a=1.0, b=0.5)
     seen = read_exposure(log, model.structure)
     found = estimate_rates(model, seen.jumps, seen.waited, 0.05)
@@ -111,10 +111,10 @@ def test_sums_of_rates_are_rows_and_products_bound_themselves() -> None:
 
 
 def test_a_log_that_no_rates_explain_is_empty() -> None:
-    model = load_rates_text(FARM, box="lam=0.01:10,mu=5:10")
+    model = load_prism_text(FARM, box="lam=0.01:10,mu=5:10")
     result = tr.learn(
         tr.Problem(model, 'P=? [ F<=1 "down" ]'),
-        log_of(load_rates_text(FARM, box="lam=0.01:10,mu=0.01:10"), 1, lam=0.3, mu=1.0),
+        log_of(load_prism_text(FARM, box="lam=0.01:10,mu=0.01:10"), 1, lam=0.3, mu=1.0),
         delta=0.05,
     )
     assert result.value is None and result.region.is_empty
@@ -322,7 +322,7 @@ def test_storm_reads_what_is_exported(tmp_path: Path, capsys: pytest.CaptureFixt
     assert built.nr_states == 4 and "CTMC" in str(built.model_type).upper()
     asked = stormpy.parse_properties('P=? [ F<=6 "down" ]')
     value = stormpy.model_checking(built, asked[0]).get_value(built.initial_states[0])
-    ours = tr.solve(load_rates_text(FARM).instantiate(lam=0.3, mu=1), 'P=? [ F<=6 "down" ]').bounds
+    ours = tr.solve(load_prism_text(FARM).instantiate(lam=0.3, mu=1), 'P=? [ F<=6 "down" ]').bounds
     assert ours is not None and ours[0] - 1e-6 <= value <= ours[1] + 1e-6
 
 
@@ -344,7 +344,7 @@ def test_drn_files_of_chains_are_read_back(tmp_path: Path, capsys: pytest.Captur
     assert isinstance(again, ParametricCTMC)
     assert (
         again.instantiate(lam=0.3, mu=1).rate.tolist()
-        == load_rates_text(FARM).instantiate(lam=0.3, mu=1).rate.tolist()
+        == load_prism_text(FARM).instantiate(lam=0.3, mu=1).rate.tolist()
     )
     drn.write_text(drn.read_text().replace("state 0 !0.9", "state 0 !1"))
     assert run(["check", str(drn), *asked]) == 2
@@ -353,7 +353,7 @@ def test_drn_files_of_chains_are_read_back(tmp_path: Path, capsys: pytest.Captur
 
 def test_expected_times_are_learned_and_certified_without_rewards(tmp_path: Path) -> None:
     """Until all three are down at rates of 1: 8/3, by the equations of the three states."""
-    model = load_rates_text(FARM.split("rewards")[0], box="lam=0.01:10,mu=0.01:10")
+    model = load_prism_text(FARM.split("rewards")[0], box="lam=0.01:10,mu=0.01:10")
     asked = 'T=? [ F "down" ]'
     truth = tr.solve(model.instantiate(lam=1, mu=1), asked).bounds
     assert truth == pytest.approx((8 / 3, 8 / 3), abs=1e-5)

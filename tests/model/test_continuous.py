@@ -11,7 +11,7 @@ import pytest
 import tightrope as tr
 from tightrope.errors import InputError
 from tightrope.model.continuous import IntervalCTMC
-from tightrope.prism.load import load_rates_text
+from tightrope.prism.load import load_prism_text
 
 FARM = """
 ctmc
@@ -50,7 +50,7 @@ def build_farm() -> tr.ParametricCTMC:
 
 
 def test_a_function_builds_what_a_prism_file_says(tmp_path: Path) -> None:
-    ours, theirs = build_farm(), load_rates_text(FARM, box="lam=0.01:10,mu=0.01:10")
+    ours, theirs = build_farm(), load_prism_text(FARM, box="lam=0.01:10,mu=0.01:10")
     assert ours.valuations["up"].tolist() == theirs.valuations["up"].tolist() == [3, 2, 1, 0]
     at = {"lam": 0.3, "mu": 1}
     one, other = ours.instantiate(at), theirs.instantiate(at)

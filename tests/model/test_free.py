@@ -11,7 +11,7 @@ import pytest
 import tightrope as tr
 from tightrope.model.free import MOST_COORDINATES
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.prism.load import load_prism_text, load_rates_text
+from tightrope.prism.load import load_prism_text
 
 MODULE = "mdp\nmodule m\n s : [0..2] init 0;\n {}\n [] s>0 -> true;\nendmodule\n"
 ROW = "[a] s=0 -> free : (s'=1) + free : (s'=2);"
@@ -136,7 +136,7 @@ def test_what_is_no_free_row_is_refused_where_it_stands(text: str, place: str, m
 
 def test_rates_cannot_be_free() -> None:
     with pytest.raises(tr.InputError, match="model:4:13: a rate cannot be free"):
-        load_rates_text(MODULE.format(ROW).replace("mdp", "ctmc"))
+        load_prism_text(MODULE.format(ROW).replace("mdp", "ctmc"))
     with pytest.raises(tr.InputError, match="free is not a number"):
         tr.build_ctmc_from_rows([(0, {1: tr.free}), (1, {0: 1})])  # type: ignore[dict-item]
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prism_reference import Undefined, value
+from prism_text import parse_expression
 from tightrope.model.polynomial import Polynomial, PolynomialArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.compile import evaluate
-from tightrope.prism.parse.parser import parse_expression
 from tightrope.prism.parse.syntax import (
     Binary,
     Call,

@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import pytest
 
-from prism_text import shown
+from prism_text import parse_expression, shown
 from tightrope.errors import InputError
 from tightrope.prism.expand.constants import parse_value
 from tightrope.prism.expand.expressions import Value, fold, value_of
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
 from tightrope.prism.load import load_prism_text
-from tightrope.prism.parse.parser import parse_expression, parse_model
+from tightrope.prism.parse.parser import parse_model
 from tightrope.prism.parse.syntax import Literal, ModelType, Type
 
 

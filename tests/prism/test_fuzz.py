@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from effort import CHARACTERS, FUZZED
 from places import TESTS
+from prism_text import parse_expression
 from tightrope.errors import InputError
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.rationals import RationalArray
@@ -25,7 +26,7 @@ from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.compile import evaluate
 from tightrope.prism.explore.search import explore_until
-from tightrope.prism.parse.parser import parse_expression, parse_model, parse_properties
+from tightrope.prism.parse.parser import parse_model, parse_properties
 from tightrope.prism.parse.syntax import Complaint, Type
 from tightrope.prism.properties.query import read_query
 from tightrope.prism.properties.resolve import PropertyOptions

@@ -18,7 +18,7 @@ import tightrope as tr
 from tightrope import provenance
 from tightrope.cli.app import run
 from tightrope.logic.model_checking import check_query
-from tightrope.prism.load import load_prism_text, load_rates_text
+from tightrope.prism.load import load_prism_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.properties.query import read_query
 from tightrope.solver.solution import SolveOptions
@@ -338,7 +338,7 @@ def test_a_bounded_weak_until_is_the_complement_of_an_until_with_its_bounds(boun
     assert answer(walk, f'P=? [ ("a" W{bound} "b") & (F true) ]') == (1 - until, 1 - until)
     later = f'P=? [ X (X ("a" W{bound} "b")) ]', f'P=? [ !(X (X (("a" & !"b") U{bound} (!"a" & !"b")))) ]'
     assert answer(walk, later[0]).expected == pytest.approx(answer(walk, later[1]).expected)
-    chain = load_rates_text(WALK.replace("dtmc", "ctmc"))
+    chain = load_prism_text(WALK.replace("dtmc", "ctmc"))
     until = tr.solve(chain, f'P=? [ ("a" & !"b") U{bound} (!"a" & !"b") ]').lower[0]
     assert answer(chain, f'P=? [ "a" W{bound} "b" ]') == (1 - until, 1 - until)
 

@@ -7,13 +7,14 @@ import random
 import numpy as np
 import pytest
 
+from prism_text import parse_expression
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.expand.model import expand
 from tightrope.prism.explore import search
 from tightrope.prism.explore.narrow import NarrowSearch
 from tightrope.prism.explore.search import explore_until
-from tightrope.prism.parse.parser import parse_expression, parse_model
+from tightrope.prism.parse.parser import parse_model
 
 SYNCHRONISED = """mdp
 module clock

@@ -10,11 +10,11 @@ import pytest
 from lark.exceptions import UnexpectedInput
 
 from places import TESTS
-from prism_text import shown
+from prism_text import parse_expression, shown
 from tightrope.errors import InputError
 from tightrope.prism.parse import parser
 from tightrope.prism.parse.builders import ModelBuilder
-from tightrope.prism.parse.parser import NotParsedError, parse_expression, parse_model, parse_properties
+from tightrope.prism.parse.parser import NotParsedError, parse_model, parse_properties
 from tightrope.prism.parse.property_syntax import (
     PathFormula,
     PathOperator,

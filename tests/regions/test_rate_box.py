@@ -15,7 +15,7 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.data.exposure import read_exposure
 from tightrope.errors import InputError
-from tightrope.prism.load import load_rates_text
+from tightrope.prism.load import load_prism_text
 from tightrope.regions.rate_box import (
     enclose_likelihood,
     estimate_jointly,
@@ -41,7 +41,7 @@ POINT = np.array([[0.5, 0.3]])
 
 @pytest.fixture(scope="module")
 def ring() -> tr.ParametricCTMC:
-    return load_rates_text(RING, box="a=0.01:10,b=0.01:10")
+    return load_prism_text(RING, box="a=0.01:10,b=0.01:10")
 
 
 def likelihood_at(model: tr.ParametricCTMC, seed: int, episodes: int = 10) -> tuple[RateLikelihood, Any]:
@@ -116,7 +116,7 @@ def test_shared_parameters_are_known_more_closely_together(ring: tr.ParametricCT
 def test_rates_of_their_own_are_mixed_by_class_in_closed_form() -> None:
     moves = "[] x=0 -> a:(x'=1); [] x=1 -> b:(x'=0);"
     text = f"ctmc const double a; const double b; module m x:[0..1]; {moves} endmodule"
-    model = load_rates_text(text, box="a=0.01:10,b=0.01:10")
+    model = load_prism_text(text, box="a=0.01:10,b=0.01:10")
     likelihood, middle = likelihood_at(model, 4)
     assert not likelihood.mixes_parameters()
     k, t, scale = likelihood.events, likelihood.exposure, SHAPE / middle
@@ -125,7 +125,7 @@ def test_rates_of_their_own_are_mixed_by_class_in_closed_form() -> None:
 
 
 def test_rates_that_are_not_affine_keep_intervals_of_their_own() -> None:
-    model = load_rates_text(RACE, box="a=0.01:10,b=0.01:10")
+    model = load_prism_text(RACE, box="a=0.01:10,b=0.01:10")
     asked = 'P=? [ F<=2 "far" ]'
     log_ = tr.simulate_times(model.instantiate(TRUTH), 40, 1, 20)
     result = tr.learn(tr.Problem(model, asked), log_, delta=0.1, region="likelihood")
@@ -136,14 +136,14 @@ def test_rates_that_are_not_affine_keep_intervals_of_their_own() -> None:
     with pytest.raises(InputError, match="for rates there are 'polytope' and 'likelihood'"):
         tr.learn(tr.Problem(model, asked), log_, region="slab")
     square = "ctmc const double a; module m x:[0..1]; [] x=0->a*a:(x'=1); [] x=1->1:(x'=0); endmodule"
-    one = load_rates_text(square, box="a=0.1:5")
+    one = load_prism_text(square, box="a=0.1:5")
     short = tr.simulate_times(one.instantiate(a=1), 5, 1, 5)
     with pytest.raises(InputError, match="no rate is affine"):
         tr.learn(tr.Problem(one, "S=? [ x=1 ]"), short, region="likelihood")
 
 
 def test_a_log_that_no_rates_explain_is_empty(ring: tr.ParametricCTMC) -> None:
-    narrow = load_rates_text(RING, box="a=4:10,b=4:10")
+    narrow = load_prism_text(RING, box="a=4:10,b=4:10")
     log_ = tr.simulate_times(ring.instantiate(TRUTH), 20, 1, 20)
     assert tr.learn(tr.Problem(narrow, 'P=? [ F<=1 "far" ]'), log_, region="likelihood").region.is_empty
 

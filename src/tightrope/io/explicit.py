@@ -122,10 +122,11 @@ def _index(line: TextLine, word: str) -> int:
     return index
 
 
+CTMC_TYPE = "ctmc"
 _HEADER = re.compile(r"#\s*Transitions?\b[^()]*\(([^()]*)\)", re.IGNORECASE)
-_CHAINS = {"dtmc": True, "idtmc": True, "mdp": False, "imdp": False}
+_CHAINS = {"dtmc": True, "idtmc": True, CTMC_TYPE: True, "mdp": False, "imdp": False}
 _REFUSED_TYPES = {
-    **dict.fromkeys(("ctmc", "ctmdp"), "continuous-time models"),
+    "ctmdp": "continuous-time models",
     "ma": "Markov automata",
     **dict.fromkeys(("pomdp", "popta", "ipomdp"), "partially observable models"),
     "pta": "timed automata",
@@ -144,13 +145,9 @@ def _declared(path: Path, comments: str) -> tuple[TextLine, str] | None:
     return None
 
 
-def _is_chain(line: TextLine, name: str, continuous: bool = False) -> bool:
+def _is_chain(line: TextLine, name: str) -> bool:
     """Whether the type that a file names is a chain's; refuses types that are not read."""
     known = name.lower()
-    if known == "ctmc":
-        if not continuous:
-            line.fail(f"{name}: models in discrete time are required here", name)
-        return True
     if known in _REFUSED_TYPES:
         line.fail(f"{name}: {_REFUSED_TYPES[known]} are not supported; {_READ}", name)
     if known not in _CHAINS:
@@ -158,11 +155,11 @@ def _is_chain(line: TextLine, name: str, continuous: bool = False) -> bool:
     return _CHAINS[known]
 
 
-def read_transitions(path: Path, continuous: bool = False) -> FileRows:
-    """The content of a `.tra` file; `continuous`: of a chain in continuous time."""
+def read_transitions(path: Path) -> FileRows:
+    """The content of a `.tra` file."""
     comments, lines = read_content(path)
     declared = _declared(path, comments)
-    is_chain = None if declared is None else _is_chain(*declared, continuous)
+    is_chain = None if declared is None else _is_chain(*declared)
     if (head := next(lines, None)) is not None and (word := head.text.strip()).lower() in {
         **_CHAINS,
         **_REFUSED_TYPES,
@@ -179,7 +176,8 @@ def read_transitions(path: Path, continuous: bool = False) -> FileRows:
             f"{form} for {kind}, which line {declared[0].number} says this is",
             hint="a DTMC has the numbers of states and transitions, an MDP also that of choices between",
         )
-    values = RateValues(rate_box(()), per_time=True) if continuous else NumberValues()
+    has_rates = declared is not None and declared[1].lower() == CTMC_TYPE
+    values = RateValues(rate_box(()), per_time=True) if has_rates else NumberValues()
     rows = _TransitionRows(head, counts, values)
     rows.read(lines)
     return rows.finish(comments)
@@ -511,10 +509,10 @@ def _state(line: TextLine, text: str, states: int) -> int:
     return state
 
 
-def read_explicit(path: str | Path, continuous: bool = False) -> MDP | IntervalMDP | ParametricCTMC:
-    """The model in `path.tra` and the files beside it; `continuous`: a chain in continuous time."""
+def read_explicit(path: str | Path) -> MDP | IntervalMDP | ParametricCTMC:
+    """The model in `path.tra` and the files beside it."""
     base = explicit_base(path)
-    rows = read_transitions(_with(base, ".tra"), continuous)
+    rows = read_transitions(_with(base, ".tra"))
     labels, valuations = _labels(_with(base, ".lab"), rows.states), _with(base, ".sta")
     columns = read_valuations(valuations, rows.states) if valuations.exists() else {}
     model = rows.model(labels, _rewards(base, rows), columns)

@@ -38,15 +38,11 @@ from tightrope.numerics.text import plain_suffix, read_program_text
 
 if TYPE_CHECKING:
     from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
-    from tightrope.model.mdp import MDP, IntervalMDP
-    from tightrope.model.parametric_mdp import ParametricMDP
-    from tightrope.model.pomdp import POMDP
-    from tightrope.model.structure import Structured
-    from tightrope.prism.load import BuildWords, PrismModel, PrismRates
+    from tightrope.prism.load import BuildWords, BuiltModel
 
 
-FileModel: TypeAlias = "ParametricMDP | IntervalMDP | MDP | POMDP"
-"""A model in discrete time, as files hold it."""
+FileModel: TypeAlias = "ParametricMDP | IntervalMDP | MDP | POMDP | ParametricCTMC | MarkovAutomaton"
+"""A model as files hold it."""
 
 GROUP = "tightrope.formats"
 _NO_WORDS: BuildWords = {}
@@ -121,7 +117,7 @@ class ModelFormat(ABC):
 
     @abstractmethod
     def read(self, path: Path, options: FileOptions) -> FileModel:
-        """The model in a file: an `MDP`, `IntervalMDP` or `ParametricMDP`."""
+        """The model in a file, in discrete or continuous time."""
 
     def build(self, path: Path, options: FileOptions) -> tuple[FileModel, bool]:
         """The model, and whether only the states were built that a question needs."""
@@ -130,22 +126,6 @@ class ModelFormat(ABC):
     def type_of(self, path: Path) -> str:
         """The type of the model in a file as far as that matters: "ctmc", "ma", or another one."""
         return ""
-
-    def is_continuous(self, path: Path) -> bool:
-        """Whether the file holds a chain in continuous time."""
-        return self.type_of(path) == "ctmc"
-
-    def is_automaton(self, path: Path) -> bool:
-        """Whether the file holds a Markov automaton."""
-        return self.type_of(path) == "ma"
-
-    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        """The chain in continuous time in a file."""
-        raise InputError(f"{path.name}: {self.name} files hold no chains in continuous time")
-
-    def read_automaton(self, path: Path, options: FileOptions) -> MarkovAutomaton:
-        """The Markov automaton in a file."""
-        raise InputError(f"{path.name}: {self.name} files hold no Markov automata")
 
     def write(self, model: Structured, path: Path) -> list[Path]:
         """Write a model; the files that were written."""
@@ -219,11 +199,6 @@ def format_of(path: str | Path) -> ModelFormat | None:
     return next(of_suffix, None)
 
 
-def readable_endings(compressed: bool = False) -> tuple[str, ...]:
-    """The endings of files that are read; of those that are read `compressed`."""
-    return tuple(s for form in formats() if form.holds.compressed or not compressed for s in form.suffixes)
-
-
 def writable() -> Iterator[ModelFormat]:
     """The formats that models are written in."""
     return (form for form in formats() if form.holds.writes)
@@ -272,10 +247,6 @@ def _call(function: str, *given: object, **named: object) -> T:  # type: ignore[
     return result
 
 
-def _rates(chain: ParametricCTMC) -> PrismRates:
-    return _call("prism.load.PrismRates", chain)
-
-
 class FileFormat(ModelFormat):
     """Files whose type `declared_type` of their reader finds."""
 
@@ -286,37 +257,24 @@ class FileFormat(ModelFormat):
 
 
 class Programs(FileFormat):
-    """Programs, which `_built` reads and builds."""
+    """Programs, of which `reader` has `built`."""
 
     def read(self, path: Path, options: FileOptions) -> FileModel:
         return self.build(path, options)[0]
 
     def build(self, path: Path, options: FileOptions) -> tuple[FileModel, bool]:
-        read: PrismModel = self._built("build_model", path, options)
+        read: BuiltModel = _call(f"{self.reader}.built", path, options.constants, **options.words)
         return read.model, read.is_partial
-
-    def read_automaton(self, path: Path, options: FileOptions) -> MarkovAutomaton:
-        return self._built("build_automaton", path, options)
-
-    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        return self._built("build_rates", path, options)
-
-    @abstractmethod
-    def _built(self, build: str, path: Path, options: FileOptions) -> T: ...  # type: ignore[type-var]
 
 
 class PrismLanguage(Programs):
     """Programs in the PRISM language; models of states and transitions are not written as such."""
 
-    name = "PRISM"
+    name, reader = "PRISM", "prism.load"
     suffixes = (".prism", ".nm", ".pm", ".sm", ".ma")
     holds = Capabilities(
         constants=True, parameters=True, intervals=True, exact=True, rates=True, compressed=True, writes=False
     )
-
-    def _built(self, build: str, path: Path, options: FileOptions) -> T:  # type: ignore[type-var]
-        program: object = _call("prism.load.read_program", path, options.constants)
-        return _call(f"prism.load.{build}", program, **options.words)
 
     def type_of(self, path: Path) -> str:
         text = _ASIDE.sub(" ", read_program_text(path))  # without comments and quoted names
@@ -329,9 +287,6 @@ class Jani(Programs):
     name, mark, reader = "JANI", output.JANI, "io.jani.read"
     suffixes = (".jani",)
     holds = Capabilities(constants=True, parameters=True, exact=True, rates=True, compressed=True)
-
-    def _built(self, build: str, path: Path, options: FileOptions) -> T:  # type: ignore[type-var]
-        return _call("io.jani.read.built", build, path, options.constants, **options.words)
 
     def write(self, model: Structured, path: Path) -> list[Path]:
         program: object = _call("io.jani.write.as_program", model, "the model")
@@ -351,12 +306,6 @@ class Drn(FileFormat):
     def read(self, path: Path, options: FileOptions) -> FileModel:
         about = {"box": options.box, "domain": options.domain, "progress": options.words.get("progress")}
         return _call("io.drn.read.read_drn", path, **about)
-
-    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        return _rates(_call("io.drn.read.read_rates_drn", path, options.box, options.domain))
-
-    def read_automaton(self, path: Path, options: FileOptions) -> MarkovAutomaton:
-        return _call("io.drn.read.read_automaton_drn", path)
 
     def write(self, model: Structured, path: Path) -> list[Path]:
         _call("io.drn.write.write_drn", model, path)
@@ -392,9 +341,6 @@ class Explicit(FileFormat):
 
     def read(self, path: Path, options: FileOptions) -> FileModel:
         return _call("io.explicit.read_explicit", path)
-
-    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        return _rates(_call("io.explicit.read_explicit", path, True))
 
     def write(self, model: Structured, path: Path) -> list[Path]:
         return _call("io.explicit.write_explicit", model, path)

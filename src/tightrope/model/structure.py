@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from os import PathLike
@@ -116,10 +116,10 @@ class Structure(Record):
     """The data that the model was drafted or revised from; None where its file names none."""
     named_from: Provenance | None = field(default=None, compare=False, repr=False)
     """The data that its successors were seen in, where nothing else was chosen by these."""
-    means: InitVar[Collection[str]] = ()
+    means: Collection[str] = field(default=(), compare=False, repr=False)
     """The names of further rewards that are means (`RewardStructure.is_mean`)."""
 
-    def __post_init__(self, means: Collection[str]) -> None:
+    def __post_init__(self) -> None:
         object.__setattr__(self, "initial_states", tuple(int(s) for s in self.initial_states))
         action = self.action if self.action is not None else np.zeros(self.choices, np.int32)
         for name, value in {
@@ -129,9 +129,10 @@ class Structure(Record):
             "action": frozen_array(action, np.int32),
             "labels": MappingProxyType({k: frozen_array(v, np.bool_) for k, v in self.labels.items()}),
             "rewards": MappingProxyType(
-                {k: self._check_reward(k, v, v.is_mean or k in means) for k, v in self.rewards.items()}
+                {k: self._check_reward(k, v, v.is_mean or k in self.means) for k, v in self.rewards.items()}
             ),
             "valuations": MappingProxyType({k: frozen_array(v) for k, v in self.valuations.items()}),
+            "means": (),
         }.items():
             object.__setattr__(self, name, value)
         self._validate()

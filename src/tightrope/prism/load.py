@@ -1,19 +1,18 @@
 """From a PRISM file to a model: read a program, then build what it describes.
 
-`read_program` and `read_text` parse and expand; `build_model` explores a program in discrete time,
-`build_rates` one in continuous time. Programs that other front ends make (JANI) are built by the same two.
-`load_prism`, `load_prism_text` and `load_rates_text` are both steps in one call.
+`read_program` and `read_text` parse and expand; `build_model` explores a program, in discrete or continuous
+time. Programs that other front ends make (JANI) are built by it, too. `load_prism` and `load_prism_text` are
+both steps in one call.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Generic, TypedDict, TypeVar, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -30,10 +29,8 @@ from tightrope.prism.expand.program import Program
 from tightrope.prism.explore import search
 from tightrope.prism.explore.compile import evaluate
 from tightrope.prism.parse.parser import parse_model
-from tightrope.prism.parse.syntax import Expression, ModelType, SourceText
+from tightrope.prism.parse.syntax import ModelType, SourceText
 from tightrope.prism.properties.query import Boundary
-
-M = TypeVar("M")
 
 
 class BuildWords(TypedDict, total=False):
@@ -53,40 +50,37 @@ class BuildWords(TypedDict, total=False):
     judge: search.Judge | None
 
 
+Model = ParametricMDP | IntervalMDP | POMDP | ParametricCTMC | MarkovAutomaton
+"""What a program describes; in discrete time one without parameters is a `ParametricMDP` with none."""
+
+
 @dataclass(frozen=True, eq=False)
-class BuiltModel(Generic[M]):
+class BuiltModel:
     """A model, and whether states beyond a boundary were left out."""
 
-    model: M
+    model: Model
     is_partial: bool = False
-
-
-PrismModel = BuiltModel[ParametricMDP | IntervalMDP | POMDP]
-"""In discrete time; a model without parameters is a `ParametricMDP` with none."""
-
-PrismRates = BuiltModel[ParametricCTMC]
-"""In continuous time."""
 
 
 def load_prism(
     path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
-) -> ParametricMDP | IntervalMDP | POMDP:
+) -> Model:
     """The model of a PRISM file; `constants` are the values of `--const`."""
-    return build_model(read_program(path, constants), **words).model
+    return built(path, constants, **words).model
 
 
 def load_prism_text(
     text: str, file: str = "model", constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
-) -> ParametricMDP | IntervalMDP | POMDP:
+) -> Model:
     """The model of a program in a string; `file` is what messages call it."""
     return build_model(read_text(text, file, constants), **words).model
 
 
-def load_rates_text(
-    text: str, file: str = "model", constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
-) -> ParametricCTMC:
-    """The chain in continuous time of a program in a string."""
-    return build_rates(read_text(text, file, constants), **words).model
+def built(
+    path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
+) -> BuiltModel:
+    """What a PRISM file describes, as far as a question needs it."""
+    return build_model(read_program(path, constants), **words)
 
 
 def read_program(path: str | Path, constants: Mapping[str, str] | None = None) -> Program:
@@ -100,21 +94,26 @@ def read_text(text: str, file: str = "model", constants: Mapping[str, str] | Non
         return expand(parse_model(text, file), constants or {})
 
 
-def build_model(program: Program, **words: Unpack[BuildWords]) -> PrismModel:
-    """Explore a program in discrete time."""
-    if program.type is ModelType.CTMC:
-        raise InputError(
-            "this is a model in continuous time (ctmc), and models in discrete time are required here",
-            Location(program.file),
-            hint="check, info, export, sample and learn take such models, in Python tr.load and tr.solve",
-        )
-    parameters = narrow_domain(Parameters.unit_box(program.parameters), words.get("box"), words.get("domain"))
-    if program.type is not ModelType.POMDP:
-        explore = partial(search.explore_until, judge=words.get("judge"))
-        return PrismModel(*_explore(explore, program, parameters, words))
-    words["boundary"] = None  # what a boundary leaves out of a state are actions, and these must agree
-    hidden, _ = _explore(search.explore_until, program, parameters, words)
-    return PrismModel(_observed(program, hidden))
+def build_model(program: Program, **words: Unpack[BuildWords]) -> BuiltModel:
+    """Explore a program; of rates, a warning names ranges that are taken for granted."""
+    kind, warn = program.type, words.get("warn")
+    if kind in (ModelType.CTMC, ModelType.MA):
+        _refuse_uncertain_rates(program)
+    known = (rate_box if kind is ModelType.CTMC else Parameters.unit_box)(program.parameters)
+    parameters = narrow_domain(known, words.get("box"), words.get("domain"))
+    if kind is ModelType.CTMC and warn is not None:
+        _warn_of_ranges(parameters, warn)
+    program = _with_decided_guards(program, parameters)
+    boundary = words.get("boundary")
+    if kind in (ModelType.POMDP, ModelType.MA):  # what a boundary leaves out of a state are actions
+        boundary = None
+    stop = None if boundary is None else boundary(program)
+    progress, judge = words.get("progress"), words.get("judge")
+    model, is_partial = search.explore_until(program, stop, parameters, progress, warn, judge)
+    if kind is ModelType.POMDP:
+        assert isinstance(model, ParametricMDP | IntervalMDP)
+        return BuiltModel(_observed(program, model))
+    return BuiltModel(model, is_partial)
 
 
 def _observed(program: Program, hidden: ParametricMDP | IntervalMDP) -> POMDP:
@@ -141,55 +140,29 @@ def _observed(program: Program, hidden: ParametricMDP | IntervalMDP) -> POMDP:
         raise InputError(error.message, Location(program.file), error.hint) from None
 
 
-def build_rates(program: Program, **words: Unpack[BuildWords]) -> PrismRates:
-    """Explore a program in continuous time (`ctmc`); a warning names ranges that are taken for granted."""
-    if program.type is not ModelType.CTMC:
-        raise InputError("the type of this model is not ctmc (continuous time)", Location(program.file))
-    if program.free:
+def _refuse_uncertain_rates(program: Program) -> None:
+    """Rates are numbers, of chains also polynomials in the parameters."""
+    if program.type is ModelType.MA:
+        if program.free or program.is_interval:
+            raise InputError("Markov automata with intervals are not supported", Location(program.file))
+        if program.parameters:
+            raise InputError(
+                f"constant '{program.parameters[0]}' has no value, and Markov automata have no parameters",
+                Location(program.file),
+                hint=f"--const {program.parameters[0]}=1",
+            )
+    elif program.free:
         raise program.error(
             "a rate cannot be free: nothing would bound it",
             program.free[0].position,
             "let it be a constant without a value: a parameter",
         )
-    if program.is_interval:
+    elif program.is_interval:
         raise InputError(
             "intervals of rates are not read",
             Location(program.file),
             hint="let the rates be constants without a value, and give their ranges: --param lam=0.1:0.3",
         )
-    parameters = narrow_domain(rate_box(program.parameters), words.get("box"), words.get("domain"))
-    if (warn := words.get("warn")) is not None:
-        _warn_of_ranges(parameters, warn)
-    return PrismRates(*_explore(search.explore_rates, program, parameters, words))
-
-
-def build_automaton(program: Program, **words: Unpack[BuildWords]) -> MarkovAutomaton:
-    """Explore a Markov automaton (`ma`)."""
-    if program.type is not ModelType.MA:
-        raise InputError("this is not a Markov automaton: its type is not ma", Location(program.file))
-    if program.free or program.is_interval:
-        raise InputError("Markov automata with intervals are not supported", Location(program.file))
-    if program.parameters:
-        raise InputError(
-            f"constant '{program.parameters[0]}' has no value, and Markov automata have no parameters",
-            Location(program.file),
-            hint=f"--const {program.parameters[0]}=1",
-        )
-    return search.explore_automaton(program, words.get("progress"), words.get("warn"))
-
-
-def _explore(
-    explore: Callable[
-        [Program, Expression | None, Parameters, search.Progress | None, search.Warn | None], tuple[M, bool]
-    ],
-    program: Program,
-    parameters: Parameters,
-    words: BuildWords,
-) -> tuple[M, bool]:
-    program = _with_decided_guards(program, parameters)
-    boundary = words.get("boundary")
-    stop = None if boundary is None else boundary(program)
-    return explore(program, stop, parameters, words.get("progress"), words.get("warn"))
 
 
 def _with_decided_guards(program: Program, parameters: Parameters) -> Program:

@@ -58,12 +58,6 @@ from tightrope.provenance import origin_lines
 
 VALUE_TYPES = ("double", "rational", "double-interval", "rational-interval", "parametric")
 AUTOMATON_TYPES = ("ma", "markov automaton", "markovautomaton")
-_REFUSED_TYPES = {
-    "ctmc": "continuous-time models are not supported",
-    **dict.fromkeys(AUTOMATON_TYPES, "Markov automata are not supported here"),
-    "smg": "games are not supported",
-    "s2pg": "games are not supported",
-}
 
 
 @dataclass
@@ -90,13 +84,13 @@ class Header:
 _SECTIONS = ("type", "value_type", "parameters", "placeholders", "reward_models", "nr_states", "nr_choices")
 
 
-def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool = False) -> Header:
-    """Reads up to and including the line `@model`; `continuous`: of a chain in continuous time."""
+def read_header(path: Path, lines: Iterator[tuple[int, str]]) -> Header:
+    """Reads up to and including the line `@model`."""
     header, seen, section, here = Header(), set[str](), "", rows.TextLine(path, 1, "")
     for number, line in lines:
         text, here = line.strip(), rows.TextLine(path, number, line)
         if section and section != "@placeholders":
-            _read_section(header, section, line, here, continuous)
+            _read_section(header, section, line, here)
             section = ""
             continue
         if text.startswith(NOTES_MARK):
@@ -116,7 +110,7 @@ def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool =
                 here.fail(f"unknown section {rows.shorten(section)}", section)
             seen.add(section)
             if inline.strip() and section != "@placeholders":
-                _read_section(header, section, inline, here, continuous)
+                _read_section(header, section, inline, here)
                 section = ""
         elif section:
             _read_placeholder(header, here)
@@ -128,11 +122,11 @@ def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool =
     rows.refuse(path, "the file ends before its @model section", "is this a DRN file? It may be cut off")
 
 
-def _read_section(header: Header, name: str, text: str, here: rows.TextLine, continuous: bool) -> None:
+def _read_section(header: Header, name: str, text: str, here: rows.TextLine) -> None:
     """The content of a section of one line."""
     match name:
         case "@type":
-            _read_type(header, text, here, continuous)
+            _read_type(header, text, here)
         case "@value_type":
             header.value_type = text.strip()
             if header.value_type not in VALUE_TYPES:
@@ -154,16 +148,14 @@ def _read_section(header: Header, name: str, text: str, here: rows.TextLine, con
             setattr(header, what, int(stripped))
 
 
-def _read_type(header: Header, text: str, here: rows.TextLine, continuous: bool) -> None:
+def _read_type(header: Header, text: str, here: rows.TextLine) -> None:
     name = text.strip().lower()
-    if continuous and (name == "ctmc" or name in AUTOMATON_TYPES):
-        header.is_chain, header.is_continuous = name == "ctmc", True
-        return
-    if name in _REFUSED_TYPES:
-        here.fail(f"{_REFUSED_TYPES[name]}; tightrope reads MDP and DTMC", text.strip())
-    if name not in ("mdp", "dtmc", "pomdp"):
+    if name in ("smg", "s2pg"):
+        here.fail("games are not supported; tightrope reads MDP and DTMC", text.strip())
+    header.is_continuous = name == "ctmc" or name in AUTOMATON_TYPES
+    if name not in ("mdp", "dtmc", "pomdp") and not header.is_continuous:
         here.fail(f"unknown model type {rows.shorten(text)}; tightrope reads MDP, DTMC and POMDP")
-    header.is_observed, header.is_chain = name == "pomdp", name == "dtmc"
+    header.is_observed, header.is_chain = name == "pomdp", name in ("dtmc", "ctmc")
 
 
 def _read_placeholder(header: Header, here: rows.TextLine) -> None:
@@ -410,9 +402,9 @@ class Body:
         if is_first and len(self.successor) > self._first_transition:
             self.fail("an action behind transitions that belong to none")
         if self.header.is_chain and not is_first:
-            self.fail(
-                "a second action in a state of a DTMC", hint="a model with several actions a state is an MDP"
-            )
+            kind = "CTMC" if self.header.is_continuous else "DTMC"
+            hint = "a model with several actions a state is an MDP"
+            self.fail(f"a second action in a state of a {kind}", hint=hint)
         self.open_choice(self.choice(text), len(self.successor))
 
     def choice(self, text: str) -> int:
@@ -688,12 +680,23 @@ def _polynomial(amount: rows.Amount) -> Polynomial:
 
 def read_drn(
     path: str | Path, *, box: str | None = None, domain: str | None = None, progress: Progress | None = None
-) -> rows.Model | POMDP:
-    """Read a model; `box` and `domain` replace the noted domain of the parameters."""
+) -> rows.Model | POMDP | ParametricCTMC | MarkovAutomaton:
+    """Read a model; `box` and `domain` replace the noted domain of the parameters.
+
+    Parameters of rates lie in [0, 1000] unless `box`, `domain` or a note states a range."""
     place = Path(path)
-    body, model = _read(place, lambda header: _values(place, header, box, domain), progress=progress)
-    assert not isinstance(model, ParametricCTMC)
-    return _observed(body, model) if body.header.is_observed else model
+    with reading(place) as file:
+        lines = enumerate(file, 1)
+        header = read_header(place, lines)
+        body = Body(place, header, _values(place, header, box, domain))
+        body.read(lines, progress)
+    model = _BodyAssembly(body).model()
+    if isinstance(model, ParametricCTMC):
+        _check_exits(model, body)
+        return model
+    if header.is_continuous:
+        return _automaton(body, model)
+    return _observed(body, model) if header.is_observed else model
 
 
 def _observed(body: Body, model: rows.Model) -> POMDP:
@@ -712,29 +715,22 @@ def _observed(body: Body, model: rows.Model) -> POMDP:
         return POMDP(model, look.reshape(-1).astype(np.int32), names)
 
 
-def _read(
-    path: Path,
-    values_of: Callable[[Header], rows.Values],
-    continuous: bool = False,
-    progress: Progress | None = None,
-) -> tuple[Body, rows.Model | ParametricCTMC]:
-    """What stands in a file, and its model; errors point at the line where something is wrong."""
-    with reading(path) as file:
-        lines = enumerate(file, 1)
-        header = read_header(path, lines, continuous)
-        body = Body(path, header, values_of(header))
-        body.read(lines, progress)
-    return body, _BodyAssembly(body).model()
-
-
 def _values(path: Path, header: Header, box: str | None, domain: str | None) -> rows.Values:
+    if header.is_continuous and not header.is_chain:
+        if header.value_type not in (None, "double", "rational"):
+            kind = header.value_type
+            rows.refuse(path, f"a Markov automaton of value type {kind} is not read: only plain ones are")
+        return rows.NumberValues()
     names = header.parameters
-    parameters = narrow_domain(Parameters.unit_box(names), box, domain)
+    known = (rate_box if header.is_continuous else Parameters.unit_box)(names)
+    parameters = narrow_domain(known, box, domain)
     if box is None and domain is None and header.notes is not None and header.notes.domain:
         try:
-            parameters = parse_domain(header.notes.domain, names)
+            parameters = parse_domain(header.notes.domain, names, base=known)
         except InputError as error:
             rows.refuse(path, f"the noted domain is damaged: {error.message}")
+    if header.is_continuous:
+        return rows.RateValues(parameters)
     exact = header.value_type in ("parametric", "rational")
     return rows.ExactValues(parameters) if exact else rows.NumberValues(header.value_type)
 
@@ -753,18 +749,10 @@ def declared_type(path: Path) -> str:
     return ""
 
 
-def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
-    """The automaton in a DRN file."""
-    path = Path(path)
-
-    def values_of(header: Header) -> rows.NumberValues:
-        if header.value_type not in (None, "double", "rational"):
-            kind = header.value_type
-            rows.refuse(path, f"a Markov automaton of value type {kind} is not read: only plain ones are")
-        return rows.NumberValues()
-
-    body, mdp = _read(path, values_of, continuous=True)
-    if not isinstance(mdp, MDP):
+def _automaton(body: Body, model: rows.Model) -> MarkovAutomaton:
+    """The model with the exit rates of its states."""
+    path = body.path
+    if not isinstance(model, MDP):
         rows.refuse(path, "a Markov automaton with intervals is not read")
     missing = [state for state, entry in enumerate(body.state_entry) if entry not in body.exit_texts]
     if missing:
@@ -775,27 +763,13 @@ def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
         )
     try:
         rates = np.array([rows.nearest_double(body.exit_texts[entry]) for entry in body.state_entry])
-        return MarkovAutomaton(mdp.structure, mdp.probability, rates)
+        return MarkovAutomaton(model.structure, model.probability, rates)
     except ValueError as error:
         rows.refuse(path, error.message if isinstance(error, InputError) else f"an exit rate: {error}")
 
 
 _CLOSE = Fraction(5, 10**6)
 """How far, relatively, an exit rate may be from the sum of the rates: six digits, rounded, are as close."""
-
-
-def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None = None) -> ParametricCTMC:
-    """Read a chain; parameters lie in [0, 1000] unless `box`, `domain` or a note states a range."""
-
-    def values_of(header: Header) -> rows.RateValues:
-        noted = header.notes.domain or None if header.notes is not None else None
-        constraints = noted if box is None and domain is None else domain
-        return rows.RateValues(narrow_domain(rate_box(header.parameters), box, constraints))
-
-    body, chain = _read(Path(path), values_of, continuous=True)
-    assert isinstance(chain, ParametricCTMC)
-    _check_exits(chain, body)
-    return chain
 
 
 def _check_exits(chain: ParametricCTMC, body: Body) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from tightrope.errors import InputError, Location
 from tightrope.io.jani.nodes import (
@@ -43,11 +43,10 @@ from tightrope.io.jani.nodes import (
 from tightrope.io.rows import shorten
 from tightrope.model.polynomial import LONGEST, exact_number
 from tightrope.numerics.text import reading
-from tightrope.prism import load
 from tightrope.prism.expand.expressions import fold
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program, Synchronisation
-from tightrope.prism.load import BuildWords
+from tightrope.prism.load import BuildWords, BuiltModel, build_model
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.digital_clocks import TIME, Clock, Invariant, as_mdp, with_digital_clocks
 from tightrope.prism.parse.property_syntax import PropertyFile, spell
@@ -615,12 +614,12 @@ _TYPES = {
 
 
 def built(
-    build: str, path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
-) -> Any:
-    """What a function of `tightrope.prism.load` builds of a JANI file."""
+    path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
+) -> BuiltModel:
+    """What a JANI file describes, as far as a question needs it."""
     file = Path(path)
     with _naming_paths(file) as places:
-        return getattr(load, build)(_program(_parse(file), places, str(file), constants or {}), **words)
+        return build_model(_program(_parse(file), places, str(file), constants or {}), **words)
 
 
 def declared_type(path: str | Path) -> str:

@@ -393,6 +393,7 @@ class RewardObserver:
         rewards: syntax.Rewards,
         rows: ModelRows,
         compiler: Compiler,
+        names: Sequence[str],
         rates: PolynomialIndex | None,
     ):
         self.name, self._rows, self._rates = rewards.name or "", rows, rates
@@ -411,7 +412,7 @@ class RewardObserver:
         self._of_state = polynomial_of_items(on_states, compiler)
         self._of_action = {number: polynomial_of_items(own, compiler) for number, own in on_actions.items()}
         self._has = bool(on_states), len(on_states) < len(items)
-        self._table = PolynomialIndex(survey.program.parameters)
+        self._table = PolynomialIndex(names)
         self._are_numbers = rates is None and not self._has_parameters
         dtype = np.float64 if self._are_numbers else np.int32
         self._held: AnyArray = np.zeros(len(rows.deadlock), dtype=dtype)
@@ -545,16 +546,21 @@ class Observations:
 
 
 def observe(
-    survey: Survey, rows: ModelRows, narrow: bool = False, rates: PolynomialIndex | None = None
+    survey: Survey,
+    rows: ModelRows,
+    names: Sequence[str],
+    narrow: bool = False,
+    rates: PolynomialIndex | None = None,
 ) -> Observations:
-    """All that is said of the states; `narrow` gives columns their smallest type."""
+    """All that is said of the states; rewards have parameters of these `names`, and `narrow` gives columns
+    their smallest type."""
     program, space, keys = survey.program, survey.space, survey.states.keys
     compiler, states = space.compiler(), len(keys)
     numbers = len(program.labels) * states + 8 * len(program.rewards) * (states + len(rows.action))
     door.check_room(numbers, f"{len(program.labels):,} labels and {len(program.rewards):,} reward structures")
     labels = [(label.name, compiler.truth(label.expression)) for label in program.labels]
     members = {name: np.empty(states, dtype=np.bool_) for name, _ in labels}
-    rewards = [RewardObserver(survey, each, rows, compiler, rates) for each in program.rewards]
+    rewards = [RewardObserver(survey, each, rows, compiler, names, rates) for each in program.rewards]
     columns: list[AnyArray] = [
         np.empty(states, dtype=np.bool_ if is_boolean else _smallest(*bounds) if narrow else np.int32)
         for is_boolean, bounds in zip(space.is_boolean, space.ranges, strict=True)

@@ -24,7 +24,7 @@ from tightrope.model.free import FreeCommand, split_commands
 from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure, Structure, release
+from tightrope.model.structure import UNLABELLED, ParametricReward, Structure, release
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import is_interpreting
 from tightrope.prism.expand.program import Definitions, FreeUpdates, Program
@@ -204,22 +204,28 @@ def explore_until(
     progress: Progress | None = None,
     warn: Warn | None = None,
     judge: Judge | None = None,
-) -> tuple[ParametricMDP | IntervalMDP, bool]:
+) -> tuple[ParametricMDP | IntervalMDP | ParametricCTMC | MarkovAutomaton, bool]:
     """The model in which states with `stop` only have a self-loop, and whether there are any.
 
     It ends where the judge has enough; what was not looked at has a self-loop. Without `stop` no judge is
     asked: only questions with a boundary speak of states by their variables alone.
+
+    In continuous time all enabled commands compete: rates to the same successor add up; modules that move
+    together multiply theirs, as in PRISM. A state in which nothing happens gets a self-loop with rate 1. What
+    transitions earn becomes a reward per unit of time, Σ rate · reward, exact. In a Markov automaton rates
+    stand beside each other where nothing is immediate.
     """
     if program.is_interval:
         return _explore_intervals(program, stop, progress, warn)
-    plain = PolynomialProbabilities(program.symbols)
-    search = Search.of(program, stop, plain)
+    table = PolynomialProbabilities(program.symbols, are_rates=program.type is ModelType.CTMC)
+    search = Search.of(program, stop, table)
     domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
-    until = None if judge is None or stop is None else FIRST_PART
+    until = None if judge is None or stop is None or table.are_rates else FIRST_PART
     while run_search(search, progress, until):
         assert judge is not None and until is not None
-        rows, seen = resolved(search.assembler.so_far(), plain), search.assembler.rows_done
-        model = _plain_model(search, plain, rows, domain, is_part=True)
+        rows, seen = resolved(search.assembler.so_far(), table), search.assembler.rows_done
+        model = _model_of(search, table, rows, domain, is_part=True)
+        assert isinstance(model, ParametricMDP)
         rewards = [item.reward for each in program.rewards for item in each.items]
         positive = all(isinstance(one, Literal) and one.value >= 0 for one in rewards)
         if judge(ModelPart(model, np.arange(model.states) >= seen, positive)):
@@ -227,10 +233,10 @@ def explore_until(
             return model, True
         until *= PART_GROWTH
         del model, rows
-    rows = resolved(search.assembler.finish(), plain)
+    rows = resolved(search.assembler.finish(), table)
+    built = _model_of(search, table, rows, domain, stop is not None)
     warn_of(rows, search, warn)
-    is_part = bool(rows.stopped.any())
-    return _plain_model(search, plain, rows, domain, stop is not None), is_part
+    return built, bool(rows.stopped.any())
 
 
 def _explore_intervals(
@@ -247,23 +253,33 @@ def _explore_intervals(
             "commands with interval probabilities synchronise; P and R over paths use the factors, "
             "other properties the products of their bounds"
         )
-    structure = structure_of(search, observe(search, rows, narrow=stop is not None), rows)
+    structure = structure_of(search, observe(search, rows, (), narrow=stop is not None), rows)
     lower, upper = intervals.lower(), intervals.upper()
     factored = None if trees is None else factored_rows(structure, trees, lower, upper)
     own = lower[rows.probability], upper[rows.probability]
     return IntervalMDP(structure, *own, factored=factored), bool(rows.stopped.any())
 
 
-def _plain_model(
-    search: Search, plain: PolynomialProbabilities, rows: ModelRows, domain: Parameters, is_part: bool
-) -> ParametricMDP:
-    program, structure = search.program, structure_of(search, observe(search, rows, narrow=is_part), rows)
+def _model_of(
+    search: Search, table: PolynomialProbabilities, rows: ModelRows, domain: Parameters, is_part: bool
+) -> ParametricMDP | ParametricCTMC | MarkovAutomaton:
+    program = search.program
     if program.free:
-        expressions, expression, domain = _split_free(program, plain, rows, domain)
-        structure = replace(structure, rewards=_over(structure, domain.names))
+        expressions, expression, domain = _split_free(program, table, rows, domain)
     else:
-        expressions, expression = plain.table.freeze(rows.probability)
+        expressions, expression = table.table.freeze(rows.probability)
+    seen = observe(search, rows, domain.names, is_part, table.table if table.are_rates else None)
+    structure = structure_of(search, seen, rows)
     check_table(program, structure, expressions, expression)
+    if table.are_rates:
+        return ParametricCTMC(structure, expression, expressions, domain, seen.per_time)
+    if search.is_automaton:
+        exact = expressions.exact_values(())
+        if np.less(exact.numerator, 0).any():
+            place = int(np.argmax(np.less(exact.numerator, 0)[expression]))
+            choice = structure.choice_name(int(structure.transition_choice[place]))
+            raise Complaint(f"{choice}: the number {exact[int(expression[place])]} is negative", None)
+        return MarkovAutomaton.of_rates(structure, exact.take(expression.astype(np.int64)), rows.waiting)
     release(expression)
     return ParametricMDP.within_probabilities(structure, expression, expressions, domain)
 
@@ -288,22 +304,6 @@ def _split_free(
     return split_commands(
         functions, number.astype(np.int32).reshape(-1), rows.transition_start, parameters, commands
     )
-
-
-def _over(structure: Structure, names: tuple[str, ...]) -> dict[str, RewardStructure]:
-    """The rewards, those with parameters over all coordinates."""
-    return {
-        key: ParametricReward(
-            each.name,
-            replace(each.expressions, parameter_names=names),
-            each.expression,
-            each.by_transition,
-            each.is_mean,
-        )
-        if isinstance(each, ParametricReward)
-        else each
-        for key, each in structure.rewards.items()
-    }
 
 
 def resolved(rows: ModelRows, probabilities: PolynomialProbabilities) -> ModelRows:
@@ -459,7 +459,7 @@ def warn_of(rows: ModelRows, search: Search, warn: Warn | None) -> None:
             "{} states are deadlocks, such as {}; each was given a self-loop",
         ),
         (
-            sorted(set(rows.mixed_state.tolist())),
+            [] if search.assembler.are_rates else sorted(set(rows.mixed_state.tolist())),
             "in state {} several commands of the Markov chain are enabled; each is taken equally likely",
             "in {} states, such as {}, several commands of the Markov chain are enabled; "
             "each is taken equally likely",
@@ -469,53 +469,3 @@ def warn_of(rows: ModelRows, search: Search, warn: Warn | None) -> None:
             key = search.states.keys[int(wrong[0])].reshape(1, -1)
             name = search.space.describe(search.space.layout.decode(key)[:, 0])
             warn(one.format(name) if len(wrong) == 1 else many.format(len(wrong), name))
-
-
-# From a program in continuous time (`ctmc`) to its chain: rates in place of probabilities.
-#
-# All enabled commands compete: rates to the same successor add up; modules that move together multiply
-# theirs, as in PRISM. A state in which nothing happens gets a self-loop with rate 1. What transitions earn
-# becomes a reward per unit of time, Σ rate · reward, exact.
-
-
-@complaining
-def explore_rates(
-    program: Program,
-    stop: Expression | None,
-    parameters: Parameters,
-    progress: Progress | None = None,
-    warn: Warn | None = None,
-) -> tuple[ParametricCTMC, bool]:
-    """The chain of a program in which states with `stop` only have a self-loop, and whether there are any."""
-    rates = PolynomialProbabilities(program.parameters, are_rates=True)
-    search = Search.of(program, stop, rates)
-    run_search(search, progress)
-    rows = resolved(search.assembler.finish(), rates)
-    warn_of(replace(rows, mixed_state=rows.mixed_state[:0]), search, warn)
-    seen = observe(search, rows, narrow=stop is not None, rates=rates.table)
-    structure = structure_of(search, seen, rows)
-    expressions, expression = rates.table.freeze(rows.probability)
-    check_table(program, structure, expressions, expression)
-    chain = ParametricCTMC(structure, expression, expressions, parameters, seen.per_time)
-    return chain, bool(rows.stopped.any())
-
-
-@complaining
-def explore_automaton(
-    program: Program, progress: Progress | None = None, warn: Warn | None = None
-) -> MarkovAutomaton:
-    """The Markov automaton of a program: rates stand beside each other where nothing is immediate."""
-    numbers = PolynomialProbabilities(())
-    search = Search.of(program, None, numbers)
-    run_search(search, progress)
-    rows = resolved(search.assembler.finish(), numbers)
-    structure = structure_of(search, observe(search, rows), rows)
-    expressions, expression = numbers.table.freeze(rows.probability)
-    check_table(program, structure, expressions, expression)
-    exact = expressions.exact_values(())
-    if np.less(exact.numerator, 0).any():
-        place = int(np.argmax(np.less(exact.numerator, 0)[expression]))
-        choice = structure.choice_name(int(structure.transition_choice[place]))
-        raise Complaint(f"{choice}: the number {exact[int(expression[place])]} is negative", None)
-    warn_of(rows, search, warn)
-    return MarkovAutomaton.of_rates(structure, exact.take(expression.astype(np.int64)), rows.waiting)

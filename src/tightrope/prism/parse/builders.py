@@ -92,9 +92,6 @@ class ExpressionBuilder:
         # Regrouping a quotient could divide by what is multiplied with, which may be 0.
         return (_chain_left if "/" in parts[1::2] else _balance)(parts[::2], parts[1::2])
 
-    def lone_expression(self, expression: Expression) -> Expression:
-        return expression
-
 
 def at(token: Token) -> Position:
     """Where a token starts."""

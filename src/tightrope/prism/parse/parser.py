@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.builders import ExpressionBuilder, ModelBuilder, PropertyBuilder
+from tightrope.prism.parse.builders import ModelBuilder, PropertyBuilder
 from tightrope.prism.parse.digital_clocks import as_mdp
 from tightrope.prism.parse.syntax import Complaint, SourceText
 from tightrope.prism.parse.tables import NotParsedError, TableParser, Tables
@@ -23,11 +23,7 @@ from tightrope.prism.parse.tables import NotParsedError, TableParser, Tables
 T = TypeVar("T")
 
 
-_BUILDERS: dict[str, type[ExpressionBuilder]] = {
-    "model": ModelBuilder,
-    "properties": PropertyBuilder,
-    "lone_expression": ExpressionBuilder,
-}
+_BUILDERS = {"model": ModelBuilder, "properties": PropertyBuilder}
 
 
 def parse_model(text: str, file: str) -> syntax.ModelFile:
@@ -182,11 +178,6 @@ def _check_depth(formula: syntax.Expression, source: SourceText) -> None:
             place = getattr(node, "position", None)
             raise source.error(f"this formula is nested more than {most} deep", place, "ask it in parts")
         stack.extend((getattr(node, field.name), depth + 1, operators) for field in fields(node))
-
-
-def parse_expression(text: str, file: str) -> syntax.Expression:
-    """A lone expression, labels allowed."""
-    return cast(syntax.Expression, _parse(SourceText(text, file), "lone_expression"))
 
 
 def _with_text(property_: formulas.Property, file: formulas.PropertyFile) -> formulas.Property:

@@ -21,7 +21,7 @@ from tightrope.prism.parse.syntax import Position, SourceText
 
 @cache
 def load_lark(start: str) -> Lark:
-    """Lark's parser of what `start` says: a model, properties or a lone expression."""
+    """Lark's parser of what `start` says: a model or properties."""
     names = ["grammar.lark", "properties.lark"] if start == "properties" else ["grammar.lark"]
     grammar = "\n".join(Path(__file__).with_name(name).read_text("utf-8") for name in names)
     return Lark(grammar, start=start, parser="lalr", lexer="basic")

@@ -1,8 +1,8 @@
 """Parsing with precomputed tables.
 
-`tables-model.json`, `tables-properties.json` and `tables-lone_expression.json` hold lark's tables for
-`grammar.lark` and `properties.lark` (`tools/parser_tables.py` writes them, a test compares). Only an
-incorrect text (`NotParsedError`) loads lark, which takes 0.25 s and knows the expected tokens.
+`tables-model.json` and `tables-properties.json` hold lark's tables for `grammar.lark` and `properties.lark`
+(`tools/parser_tables.py` writes them, a test compares). Only an incorrect text (`NotParsedError`) loads lark,
+which takes 0.25 s and knows the expected tokens.
 
 A number passes a dozen precedence rules unchanged. Such a run of reductions depends only on the state below,
 the state on top and the next token, so one lookup replaces it. Tokens that no rule keeps are not created.

@@ -117,11 +117,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class Capability:
-    """A kind of query: the words of its refusal, the module of `logic`, the tasks and models that take it."""
+    """A kind of query: the words of its refusal, the tasks and models that take it."""
 
     kind: QueryKind
     subject: str
-    answered_by: str
     examples: tuple[str, ...]
     exactness: str = "certified bounds"
     tasks: tuple[Task, ...] = ()
@@ -140,7 +139,6 @@ CAPABILITIES = {
         Capability(
             QueryKind.PLAIN,
             "one P or R over a simple path or a reward is",
-            "operators",
             ('Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F "goal" ]', "R=? [ C<=10 ]", "R=? [ Cdiscount=0.9 ]"),
             "certified bounds, certificate",
             tuple(Task),
@@ -155,7 +153,6 @@ CAPABILITIES = {
         Capability(
             QueryKind.LTL,
             "general LTL (temporal operators inside others, or combined) is",
-            "temporal",
             ('Pmax=? [ (G F "a") & (F G "b") ]', 'P=? [ F ("a" & (X "b")) ]'),
             "certified bounds, certificate",
             (Task.POLICY_OUT, Task.CERTIFICATE, Task.LEARN_CERTIFICATE),
@@ -164,7 +161,6 @@ CAPABILITIES = {
         Capability(
             QueryKind.LONG_RUN,
             "long-run averages are",
-            "long_run",
             ('R{"cost"}max=? [ S ]', 'S=? [ "up" ]'),
             "certified bounds, certificate",
             (Task.POLICY_OUT, Task.CERTIFICATE, Task.LEARN_CERTIFICATE),
@@ -172,74 +168,57 @@ CAPABILITIES = {
         Capability(
             QueryKind.INSTANTANEOUS,
             "instantaneous rewards I=k are",
-            "operators",
             ("R=? [ I=10 ]",),
             models=(*_DISCRETE, ModelKind.CONTINUOUS, ModelKind.RATE_INTERVALS),
         ),
         Capability(
             QueryKind.LATE_REWARD,
             "rewards from a step on, C>=k and C[a,b], are",
-            "reward_bounds",
             ("R=? [ C[2,5] ]", "R=? [ C>=2 ]"),
             models=_DISCRETE,
         ),
         Capability(
             QueryKind.CO_SAFE_REWARD,
             "rewards until a path formula is satisfied are",
-            "temporal",
             ('R=? [ (F "a") & (F "b") ]',),
         ),
         Capability(
             QueryKind.REWARD_BOUNDED,
             "bounds on rewards are",
-            "reward_bounds",
             ('Pmax=? [ F{"cost"}<=5 "goal" ]',),
             models=_DISCRETE,
         ),
         Capability(
             QueryKind.CONDITIONAL,
             "conditional probabilities are",
-            "conditional",
             ('Pmax=? [ F "a" || F "b" ]',),
             models=_POSSIBLE,
         ),
         Capability(
             QueryKind.QUANTILE,
             "quantiles are",
-            "reward_bounds",
             ('quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])',),
             "certified bounds on k",
             models=_DISCRETE,
         ),
-        Capability(
-            QueryKind.CVAR, "CVaR is", "cvar", ('CVaR{"cost",0.9}min=? [ F "goal" ]',), models=_DISCRETE
-        ),
+        Capability(QueryKind.CVAR, "CVaR is", ('CVaR{"cost",0.9}min=? [ F "goal" ]',), models=_DISCRETE),
         Capability(
             QueryKind.MULTI_OBJECTIVE,
             "several objectives, multi(…), are",
-            "multi_objective",
             ('multi(Pmax=? [ G (F "a") ], P<=0.05 [ F "crash" ])',),
             "certified bounds, true or false, a curve",
             models=_POSSIBLE,
         ),
-        Capability(
-            QueryKind.CTL,
-            "A and E are",
-            "evaluate",
-            ('A [ G !"crash" ]', "E [ a U b ]"),
-            "exact, by the graph",
-        ),
+        Capability(QueryKind.CTL, "A and E are", ('A [ G !"crash" ]', "E [ a U b ]"), "exact, by the graph"),
         Capability(
             QueryKind.NESTED,
             "operators inside other formulas are",
-            "evaluate",
             ('Pmax=? [ F P>=0.5 [ "up" U "goal" ] ]',),
             "exact or *not decided*",
         ),
         Capability(
             QueryKind.COMPOSED,
             "filters, arithmetic and state expressions are",
-            "evaluate",
             ('filter(avg, P=? [ F "goal" ], x>2)', "1 - P=? [ F a ] * 2", "x + 1"),
             "bounds of the parts, carried through",
         ),

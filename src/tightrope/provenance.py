@@ -54,6 +54,9 @@ NAMED = "// successors from data:"
 MEAN = "// mean over successors, earned in no play:"
 """How the line of a model file begins that names rewards which are means (`RewardStructure.is_mean`)."""
 
+SUM = "// rewards of choices, those of their states included:"
+"""The same of rewards which are sums (`RewardStructure.is_summed`)."""
+
 CLOCK = "// clock, which counts no further than the model looks:"
 """The same of a variable that was the clock of a timed automaton."""
 
@@ -304,7 +307,7 @@ def origin_in(text: str, file: str | None = None) -> dict[str, Any]:
     """What the comments of a model file say of its data and rewards, as a structure takes it."""
     marks = {"made_from": COMMENT, "named_from": NAMED}
     known = {name: Provenance.in_comments(text, file, mark) for name, mark in marks.items()}
-    return {**known, "means": names_in(text, MEAN)}
+    return {**known, "means": names_in(text, MEAN), "sums": names_in(text, SUM)}
 
 
 def named_lines(mark: str, names: Iterable[str]) -> list[str]:
@@ -320,11 +323,13 @@ def names_in(text: str, mark: str) -> frozenset[str]:
 def origin_lines(of: Any) -> list[str]:
     """The same as comments: of a structure, or those in a text."""
     if isinstance(of, str):
-        marks = COMMENT, NAMED, MEAN, CLOCK
+        marks = COMMENT, NAMED, MEAN, SUM, CLOCK
         return [line.strip() for line in of.splitlines() if line.strip().startswith(marks)]
     known = (of.made_from, COMMENT), (of.named_from, NAMED)
     means = (name for name, reward in of.rewards.items() if reward.is_mean)
-    lines = named_lines(MEAN, means) + named_lines(CLOCK, getattr(of.definitions, "clocks", ()))
+    sums = (name for name, reward in of.rewards.items() if reward.is_summed)
+    lines = named_lines(MEAN, means) + named_lines(SUM, sums)
+    lines += named_lines(CLOCK, getattr(of.definitions, "clocks", ()))
     return [one.comment(mark) for one, mark in known if one is not None] + lines
 
 

@@ -16,6 +16,7 @@ import stormpy
 import tightrope as tr
 from places import TESTS
 from same_model import read_jani
+from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.io.jani.write import write_jani
 from tightrope.model.structure import ParametricReward
@@ -286,3 +287,38 @@ def test_choices_of_one_action_in_one_state() -> None:
     reward = load_prism_text(f"{text} rewards [a] true : x*c+1; endrewards", "m.prism").rewards[""]
     assert isinstance(reward, ParametricReward)
     assert [reward.expressions.text(row) for row in reward.expression.tolist()] == ["1", "1", "0"]
+
+
+SUMMED = """mdp const double p; module m x : [0..1] init 0;
+[a] x=0 -> p:(x'=1) + 1-p:(x'=0); [b] x=1 -> 1:(x'=0); endmodule
+rewards "s" x=1 : 2; [a] true : p; endrewards
+"""
+
+
+@pytest.mark.parametrize("ending", ["prism", "drn", "umb", "tra"])
+def test_what_states_earn_at_a_moment_is_no_zero_where_it_was_added_to_what_choices_earn(
+    ending: str, tmp_path: Path
+) -> None:
+    """At p = 0.5 state 1, which earns 2, is reached after a step with probability 0.5."""
+    (tmp_path / "m.prism").write_text(SUMMED)
+    question, model = 'R{"s"}max=? [ I=1 ]', tr.load(tmp_path / "m.prism")
+    whole = tr.solve(tr.load(tmp_path / "m.prism", const={"p": 0.5}), question)
+    assert whole.lower[0] <= 1.0 <= whole.upper[0]
+    own = model.instantiate({"p": 0.5})
+    if ending != "prism":
+        paths = str(tmp_path / "m.prism"), str(tmp_path / f"n.{ending}")
+        assert run(["export", paths[0], "--at", "p=0.5", "-o", paths[1]]) == 0
+        own = tr.load(tmp_path / f"n.{ending}")
+    with pytest.raises(tr.InputError, match="what states alone earn is not known"):
+        tr.solve(own, question)
+    with pytest.raises(tr.InputError, match="what states alone earn is not known"):
+        tr.Problem(own, "Rmax=? [ F x=1 ]", terminal_reward="s")
+
+
+def test_rewards_by_successor_are_added_to_those_of_states() -> None:
+    rows = [(0, "a", {0: 0.5, 1: 0.5}), (1, "b", {0: 1})]
+    model = tr.build_from_rows(rows, state_rewards={"s": [0, 2]}, transition_rewards={"s": [{1: 3}, {}]})
+    with pytest.raises(tr.InputError, match="what states alone earn is not known"):
+        tr.solve(model, 'R{"s"}=? [ I=1 ]')
+    total = tr.solve(model, 'R{"s"}=? [ C<=2 ]').at_initial_states
+    assert total.lower <= 3.25 <= total.upper

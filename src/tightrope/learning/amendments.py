@@ -736,10 +736,10 @@ def _with_draw(made: Amended, problem: Problem, begins: OffsetArray) -> Amended:
         action_names=structure.action_names,
         labels={name: np.r_[members, members[heads[0]]] for name, members in structure.labels.items()},
         rewards={
-            name: RewardStructure(
-                None if one.state is None else np.r_[one.state, 0.0],
-                None if one.choice is None else np.r_[one.choice, 0.0],
-                one.is_mean,
+            name: replace(
+                one,
+                state=None if one.state is None else np.r_[one.state, 0.0],
+                choice=None if one.choice is None else np.r_[one.choice, 0.0],
             )
             for name, one in structure.rewards.items()
         },

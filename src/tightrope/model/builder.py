@@ -562,7 +562,7 @@ def _polynomials(
     both, rows = tabulate(names, (*whole, *single))
     if both.is_constant.all():
         values = both.exact_values([0] * len(names))
-        return RewardStructure(None, door.doubles(values)[rows[:size]], is_mean=True)
+        return RewardStructure(None, door.doubles(values)[rows[:size]], True, states is not None)
     return ParametricReward(name, both, rows[:size], rows[size:])
 
 

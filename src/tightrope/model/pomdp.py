@@ -629,4 +629,4 @@ def _lifted(
         raise InputError(f"the rewards {name!r} have parameters, which is not supported with a sensor")
     state = None if reward.state is None else np.where(acts, reward.state[behind], 0.0)
     own = None if reward.choice is None else np.where(choice >= 0, reward.choice[choice], 0.0)
-    return RewardStructure(state, own, reward.is_mean)
+    return replace(reward, state=state, choice=own)

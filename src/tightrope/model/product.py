@@ -289,10 +289,10 @@ def lift_reward(reward: RewardStructure, product: Product) -> RewardStructure:
     if isinstance(reward, ParametricReward):
         lifted = reward.expression[product.choice]
         return ParametricReward(reward.name, reward.expressions, lifted, is_mean=reward.is_mean)
-    return RewardStructure(
-        None if reward.state is None else reward.state[product.state],
-        None if reward.choice is None else reward.choice[product.choice],
-        reward.is_mean,
+    return replace(
+        reward,
+        state=None if reward.state is None else reward.state[product.state],
+        choice=None if reward.choice is None else reward.choice[product.choice],
     )
 
 

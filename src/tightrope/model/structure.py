@@ -117,7 +117,8 @@ class Structure(Record):
     named_from: Provenance | None = field(default=None, compare=False, repr=False)
     """The data that its successors were seen in, where nothing else was chosen by these."""
     means: Collection[str] = field(default=(), compare=False, repr=False)
-    """The names of further rewards that are means (`RewardStructure.is_mean`)."""
+    sums: Collection[str] = field(default=(), compare=False, repr=False)
+    """The names of further rewards that are means or sums (`RewardStructure`)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "initial_states", tuple(int(s) for s in self.initial_states))
@@ -128,11 +129,10 @@ class Structure(Record):
             "successor": frozen_array(self.successor, np.int32),
             "action": frozen_array(action, np.int32),
             "labels": MappingProxyType({k: frozen_array(v, np.bool_) for k, v in self.labels.items()}),
-            "rewards": MappingProxyType(
-                {k: self._check_reward(k, v, v.is_mean or k in self.means) for k, v in self.rewards.items()}
-            ),
+            "rewards": MappingProxyType({k: self._check_reward(k, v) for k, v in self.rewards.items()}),
             "valuations": MappingProxyType({k: frozen_array(v) for k, v in self.valuations.items()}),
             "means": (),
+            "sums": (),
         }.items():
             object.__setattr__(self, name, value)
         self._validate()
@@ -197,7 +197,8 @@ class Structure(Record):
     def _facts_(self) -> Facts:
         return structure_facts(self)
 
-    def _check_reward(self, name: str, reward: RewardStructure, is_mean: bool) -> RewardStructure:
+    def _check_reward(self, name: str, reward: RewardStructure) -> RewardStructure:
+        is_mean, is_summed = reward.is_mean or name in self.means, reward.is_summed or name in self.sums
         if isinstance(reward, ParametricReward):
             if reward.expression.shape != (self.choices,):
                 raise InputError(
@@ -218,7 +219,7 @@ class Structure(Record):
             if not np.all(np.isfinite(frozen)):
                 raise InputError(f"reward structure '{name}' has a {kind} reward that is not finite")
             parts[kind] = frozen
-        return replace(reward, state=parts["state"], choice=parts["choice"], is_mean=is_mean)
+        return replace(reward, **parts, is_mean=is_mean, is_summed=is_summed)
 
     @property
     def states(self) -> int:
@@ -557,6 +558,8 @@ class RewardStructure(Record):
     choice: FloatArray | None = None
     is_mean: bool = False
     """What choices earn are means: successors of some earn different amounts."""
+    is_summed: bool = False
+    """What choices earn may include what their states earn."""
 
     @remember
     def per_choice(self, structure: Structure) -> FloatArray:
@@ -624,7 +627,7 @@ class ParametricReward(RewardStructure):
         """The rewards at a point: the float64 nearest to the exact values."""
         try:
             choice = doubles(self.expressions.exact_values(point))[self.expression]
-            return RewardStructure(None, choice, self.is_mean)
+            return RewardStructure(None, choice, self.is_mean, True)
         except NotHeldError as error:
             named = f"the rewards '{self.name}'" if self.name else "the rewards"
             raise InputError(f"{named} at this point: {error.message}") from None

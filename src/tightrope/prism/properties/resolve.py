@@ -31,7 +31,7 @@ import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.structure import Durations, RewardStructure, Structure
+from tightrope.model.structure import Durations, ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.expand import expressions
@@ -410,8 +410,7 @@ def _reward_objective(
     if path.operator is RewardOperator.INSTANTANEOUS:
         assert path.bound is not None
         steps = whole_steps(path.bound, formulas, False)
-        last = np.zeros(structure.states) if reward.state is None else reward.state
-        nothing = RewardStructure()
+        last, nothing = _of_states(reward, structure), RewardStructure()
         return Objective(
             ObjectiveKind.CUMULATIVE, *directions, upper_steps=steps, reward=nothing, terminal=last
         )
@@ -473,8 +472,18 @@ def _terminal(name: str | None, structure: Structure) -> FloatArray | None:
             Location("`terminal_reward`"),
             suggestion(name, structure.rewards, "reward structures"),
         )
-    state_rewards = structure.rewards[name].state
-    return np.zeros(structure.states) if state_rewards is None else state_rewards
+    return _of_states(structure.rewards[name], structure)
+
+
+def _of_states(reward: RewardStructure, structure: Structure) -> FloatArray:
+    """What states earn, without their choices."""
+    if isinstance(reward, ParametricReward) or reward.is_summed:
+        raise InputError(
+            "these rewards were added up by choice, for their parameters or successors: what states alone "
+            "earn is not known",
+            hint="give the values of parameters as constants: --const p=0.5",
+        )
+    return np.zeros(structure.states) if reward.state is None else reward.state
 
 
 def threshold_of(operator: ValueOperator, formulas: StateFormulas) -> Fraction | None:

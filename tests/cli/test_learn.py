@@ -172,6 +172,27 @@ def test_bars() -> None:
     assert len(bar(Interval(2.0, 2.0), 2.0, 2.0, 2.0)) == BAR
 
 
+def test_a_certificate_that_is_not_written_leaves_none_of_this_run(
+    coins: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What an earlier run wrote under the name is said to be of that run, and is left as it is."""
+    model, file = coins
+    fitting, proof = tmp_path / "fitting.csv", tmp_path / "coins.cert"
+    fitting.write_text("s,action,s_next,count\n0,a,1,900\n0,a,2,100\n0,b,1,450\n0,b,2,550\n")
+    common = (str(model), "--prop", 'Pmax=? [ F "won" ]', "--certificate", str(proof))
+    refused = "warning: no certificate is written: the data contradict the model"
+    assert run(["learn", *common, "--data", str(file)]) == 1
+    said = capsys.readouterr().err
+    assert refused in said and "earlier" not in said and not proof.exists()
+    run(["learn", *common, "--data", str(fitting)])
+    earlier = proof.read_bytes()
+    capsys.readouterr()
+    assert run(["learn", *common, "--data", str(file)]) == 1
+    said = capsys.readouterr().err
+    assert refused in said and f"; {proof} is from an earlier run\n" in said
+    assert proof.read_bytes() == earlier
+
+
 def test_an_empty_region(coins: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     model, file = coins
     common = (str(model), "--prop", 'Pmax=? [ F "won" ]', "--data", str(file), "--region", "polytope")

@@ -183,7 +183,7 @@ def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., tr.C
         plain = all(one is not None and not one.has_memory for one in both.values())
         drawn = late.policy_map.map_policies(both) if plain else None
         page.write(late.page.comparison_page(document.answer, document.headline, document.about, drawn))
-    if proof is not None and (made := prove(result, request.model)) is not None:
+    if proof is not None and (made := prove(result, request.model, proof.path)) is not None:
         made.save(proof.checked())
         proved = Interval.of(*made.values["difference"])
         screen.say(f"certificate: {proof.path} proves a difference in {proved}")

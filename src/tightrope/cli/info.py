@@ -10,7 +10,7 @@ import typer
 
 from tightrope.benchmarks.instance import decimal_text
 from tightrope.cli.options import ModelOptions, declare, takes
-from tightrope.cli.output import Rows, claim, common, group, print_facts, print_json, print_table
+from tightrope.cli.output import Rows, claim, common, group, print_facts, print_json
 from tightrope.cli.sources import Question
 from tightrope.io.coding import record_of
 from tightrope.io.output import MODEL_GRAPH
@@ -170,7 +170,7 @@ def questions() -> None:
         refused = ", ".join(task for task, text in cells if text == "–") or "nothing"
         columns = ", ".join(task for task, text in cells if text == "yes")
         facts = [("example", example), ("supported by", columns), ("not by", refused)]
-        print_table(name, ("", ""), facts, numeric=False)
+        print_facts(name, facts)
     (work, size), (most, whole) = counted().values()
     typer.echo(
         f"{work} of {size} cells work ({work / size:.1%}), a column for every command; with all options "

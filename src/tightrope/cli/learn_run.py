@@ -210,10 +210,10 @@ class Learning:
         progress: screen.PhaseProgress,
     ) -> CertificateFile | None:
         """The certificate where one is wanted."""
-        if self.request.certificate is None:
+        if (file := self.request.certificate) is None:
             return None
         progress("the certificate")
-        return sources.prove(result, self.request.model, counts, not self.request.no_verify)
+        return sources.prove(result, self.request.model, file, counts, not self.request.no_verify)
 
     def proved(
         self, proof: CertificateFile | None, notes: Sequence[str] = ()

@@ -317,15 +317,6 @@ def claim(path: Path | None, kind: FileKind) -> OutputFile | None:
     return None if path is None else late.output.claim_file(path, kind, common.overwrite)
 
 
-def print_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: bool = True
-) -> None:
-    """A table, all rows of it."""
-    if not common.quiet:
-        table = Table(columns, [list(row) for row in rows], title, numeric)
-        typer.echo("\n".join(table_lines(table, verbose=True)))
-
-
 def answer(
     verdict: Assessment,
     headline: str,

@@ -228,11 +228,12 @@ def answer_from(
 
 
 def prove(
-    result: Learned, model: str, counts: tr.Counts | None = None, verify: bool = True
+    result: Learned, model: str, file: Path, counts: tr.Counts | None = None, verify: bool = True
 ) -> CertificateFile | None:
-    """The certificate of what data have shown, with warnings; none where these refute the model."""
+    """The certificate of what data have shown, with warnings; none where these refute the model: the file of
+    an earlier run stays."""
     if (why := late.certify.why_refuted(result)) is not None:
-        warn(why)
+        warn(why + (f"; {file} is from an earlier run" if file.exists() else ""))
         return None
     proof = late.certify.learned_file(result, counts, {"model": model}, verify)
     for words in proof.notes:

@@ -62,12 +62,8 @@ def as_file(certificate: Certificate) -> CertificateFile:
     """The bytes of the file, and its digest."""
     validate(certificate)
     members: dict[str, bytes] = {}
-    arrays: dict[str, list[Any]] = {}
-    head = {
-        "format": FORMAT,
-        "certificate": _part(certificate, "", arrays, members),
-        "arrays": arrays,
-    }
+    arrays: dict[str, list[object]] = {}
+    head = {"format": FORMAT, "certificate": _part(certificate, "", arrays, members), "arrays": arrays}
     members["header.json"] = json.dumps(head, ensure_ascii=True).encode("ascii")
     digest = digest_of(members)
     members["digest"] = digest.encode("ascii")
@@ -88,9 +84,11 @@ def _zip(members: dict[str, bytes], how: int) -> bytes:
     return result.getvalue()
 
 
-def _part(value: Any, path: str, arrays: dict[str, list[Any]], members: dict[str, bytes]) -> dict[str, Any]:
+def _part(
+    value: object, path: str, arrays: dict[str, list[object]], members: dict[str, bytes]
+) -> dict[str, object]:
     """What the header says of a part; its arrays become members."""
-    node: dict[str, Any] = {}
+    node: dict[str, object] = {}
     for name, spec in list_fields(value):
         held = getattr(value, name)
         here = f"{path}{name}"
@@ -106,7 +104,7 @@ def _part(value: Any, path: str, arrays: dict[str, list[Any]], members: dict[str
     return node
 
 
-def _pack(array: Any) -> tuple[list[Any], bytes]:
+def _pack(array: Any) -> tuple[list[object], bytes]:
     """How an array or a list of exact numbers is stored: what the header says of it, and its bytes."""
     if isinstance(array, tuple):
         return ["text", "plain", [len(array)]], "".join(f"{_line(one)}\n" for one in array).encode("ascii")
@@ -137,7 +135,7 @@ def _narrowest(array: Any) -> str:
     return "int64"
 
 
-def _bytes(array: Any, kind: str) -> bytes:
+def _bytes(array: object, kind: str) -> bytes:
     return np.asarray(array).astype(np.dtype(kind).newbyteorder("<")).tobytes()
 
 

@@ -59,9 +59,8 @@ BY_INTERVALS = (
     "every choice anew, and may prove less than the answer says"
 )
 OVER_THE_SETS = (
-    "values were also bounded along themselves, by quadratics on a ball that certificates do not "
-    "cover: this one "
-    "proves the interval over the sets, which may be wider than the answer's"
+    "values were also bounded along themselves, by quadratics on a ball that certificates do not cover: this "
+    "one proves the interval over the sets, which may be wider than the answer's"
 )
 
 Learned: TypeAlias = LearningResult | LearnedAnswer | RateResult | Comparison
@@ -73,7 +72,7 @@ def certify(
     path: str | PathLike[str],
     *,
     at: Point | None = None,
-    policy: Any = None,
+    policy: object = None,
     precision: float = 1e-6,
     ltl_translator: str | None = None,
     overwrite: bool = False,
@@ -224,8 +223,7 @@ def learned_file(
 
 
 def why_refuted(result: Learned) -> str | None:
-    """Why nothing is certified on data that refute the model, else None; results of rates are then no more
-    than contradicted, which no certificate holds (`learned_rate_certificate`)."""
+    """Why nothing is certified on data that refute the model; of rates `learned_rate_certificate` says so."""
     fit = None if isinstance(result, RateResult) else result.fit
     if fit is None or not fit.is_refutation:
         return None
@@ -255,14 +253,11 @@ def shown_result(result: Learned) -> Shown:
     return Shown({"robust policy": robust, **given}, apart, notes)
 
 
-def certificate_of_difference(
-    comparison: Comparison, about: Mapping[str, object] | None = None
-) -> Certificate:
+def certificate_of_difference(one: Comparison, about: Mapping[str, object] | None = None) -> Certificate:
     """The certificate of the best policy of a comparison: its value, the baseline's, and the difference. That
     to what was done is of the two apart: what the policy is worth over the region, and what episodes
     returned."""
-    result, done = comparison.as_result(), comparison.baseline is None
-    return certificate_of(result, comparison.counts, about, comparison.best.value, done)
+    return certificate_of(one.as_result(), one.counts, about, one.best.value, one.baseline is None)
 
 
 def _save(file: CertificateFile, claimed: OutputFile) -> dict[str, Interval]:

@@ -56,8 +56,7 @@ from tightrope.verdict import AssumptionStatus
 from tightrope_check.checker import unbound
 from tightrope_check.fleet import FleetCertificate
 from tightrope_check.problem import RUNS, Certificate, CertifiedObjective, CertifiedProblem, Claim
-from tightrope_check.verdict import MEANING
-from tightrope_check.verdict import Verdict as Verdict
+from tightrope_check.verdict import MEANING, Verdict
 
 Bounds = tuple[float, float]
 Property = Objective | Query | str
@@ -162,22 +161,19 @@ def own_of(
     else:
         if problem.domain is not None and problem.domain.lower:
             model, data = without_numbers(model, data)
-        own = _own(model, property, at, data, policy, translator)
+        plain, theta = require_discrete(embed(model) if isinstance(model, CTMC) else model), None
+        question: tuple[Objective | problems.Asked | None, tuple[str, Fraction] | None] = (None, None)
+        if property is not None:
+            question = _question(plain, property, translator, isinstance(model, CTMC))
+        counts = None if data is None else counts_of(data, plain)
+        if isinstance(plain, ParametricMDP) and (at is not None or not plain.parameters.names):
+            theta = plain.parameters.point({} if at is None else at)
+        elif at is not None:
+            raise InputError("`at` requires a parametric model; this model has no parameters")
+        chosen = None if policy is None else _policy(plain, policy)
+        own = Own(plain, question[0], theta, counts, chosen, question[1])
     usual = None if baseline is None else _policy(own.model, baseline)
     return replace(own, misfit=misfit, baseline=usual, origin=origin)
-
-
-def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator: str | None) -> Own:
-    timed = isinstance(model, CTMC)
-    own = require_discrete(embed(model) if timed else model)
-    objective, limit = (None, None) if property is None else _question(own, property, translator, timed)
-    counts = None if data is None else counts_of(data, own)
-    theta = None
-    if isinstance(own, ParametricMDP) and (at is not None or not own.parameters.names):
-        theta = own.parameters.point({} if at is None else at)
-    elif at is not None:
-        raise InputError("`at` requires a parametric model; this model has no parameters")
-    return Own(own, objective, theta, counts, None if policy is None else _policy(own, policy), limit)
 
 
 def _policy(model: Structured, given: Any) -> Policy:

@@ -86,11 +86,11 @@ def to_problem(
 
 
 def _law_of_expressions(
-    model: ParametricMDP, reward: Any, theta: Sequence[Fraction] | None
+    model: ParametricMDP, reward: object, theta: Sequence[Fraction] | None
 ) -> dict[str, Any]:
     """Probabilities as expressions, those of a reward behind them: at a point, or over the domain."""
     polynomial, elsewhere = to_polynomials(model.expressions), model.structure.elsewhere
-    law: dict[str, Any] = {"expression": model.expression.astype(np.int64)}
+    law: dict[str, object] = {"expression": model.expression.astype(np.int64)}
     denominators = model.expressions.denominators
     if theta is not None:
         point = tuple(Fraction(value) for value in theta)
@@ -289,7 +289,7 @@ def name_difference(what: str, field: str | None) -> str | None:
     return None if field is None else f"{what}: '{field}' differs"
 
 
-def first_difference(given: Any, own: Any, path: str = "") -> str | None:
+def first_difference(given: object, own: object, path: str = "") -> str | None:
     """The name of the first field in which two certificates, or parts of them, differ, or None."""
     for name, _ in list_fields(given):
         here, ours, inner = getattr(given, name), getattr(own, name), f"{path}{name}"

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -92,7 +91,7 @@ def rate_problem(
 
 def _question(
     model: ParametricCTMC | CTMC, query: Query
-) -> tuple[certified.CertifiedObjective, tuple[Fraction, ...], Any]:
+) -> tuple[certified.CertifiedObjective, tuple[Fraction, ...], object]:
     """The objective, its times, and what states earn per unit of time."""
     operator = query.operator
     path, plain = operator.path, query.kind in (QueryKind.PLAIN, QueryKind.INSTANTANEOUS)
@@ -127,7 +126,7 @@ def _question(
     raise InputError(f"{query.text}: {_COVERED[0]}", hint=_COVERED[1])
 
 
-def _earned(model: ParametricCTMC | CTMC, query: Query) -> Any:
+def _earned(model: ParametricCTMC | CTMC, query: Query) -> object:
     """What states earn per unit of time, events included: expressions, or numbers."""
     if _is_time(query):
         return np.ones(model.states)

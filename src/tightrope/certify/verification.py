@@ -29,19 +29,17 @@ from tightrope_check.verdict import Verdict as Verdict
 if TYPE_CHECKING:  # a check alone loads none of it
     from tightrope.certify.comparison import Own
     from tightrope.certify.rates import OwnChain
-    from tightrope.model.continuous import CTMC, ParametricCTMC
-    from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.model.objective import Objective
     from tightrope.model.parameters import Point
-    from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.policy import Policy
-    from tightrope.model.pomdp import POMDP, Controller
+    from tightrope.model.pomdp import Controller
+    from tightrope.problem import AnyModel
 
 
 class OwnKwargs(TypedDict, total=False):
     """What a certificate is compared with, as keyword arguments of `verify`."""
 
-    model: MDP | IntervalMDP | ParametricMDP | CTMC | ParametricCTMC | POMDP | None
+    model: AnyModel | None
     property: Objective | str | None
     at: Point | None
     data: object

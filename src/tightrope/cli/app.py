@@ -26,9 +26,10 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from io import TextIOWrapper
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO, cast
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from tightrope import __version__
@@ -103,7 +104,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def _spelt_out(group: Any, arguments: Sequence[str]) -> Iterator[Sequence[str]]:
+def _spelt_out(group: TyperGroup, arguments: Sequence[str]) -> Iterator[Sequence[str]]:
     """The arguments of a command, what all commands take done (`tightrope.cli.everywhere`)."""
     name = _named(arguments)
     if name is None or name not in group.commands:
@@ -150,7 +151,7 @@ def build_app(chosen: str | None) -> typer.Typer:
     return app
 
 
-def build_command(arguments: Sequence[str]) -> Any:
+def build_command(arguments: Sequence[str]) -> TyperGroup:
     """What parses these arguments: the command that they name is loaded."""
     return load_group(_named(arguments))
 
@@ -161,16 +162,16 @@ def _named(arguments: Sequence[str]) -> str | None:
 
 
 @cache
-def load_group(chosen: str | None) -> Any:
+def load_group(chosen: str | None) -> TyperGroup:
     """The app as what parses arguments."""
-    group: Any = get_command(build_app(chosen))
+    group = cast(TyperGroup, get_command(build_app(chosen)))
     for command in (group, *group.commands.values()):
-        command.get_params = _with_conversions(command.get_params)
+        vars(command)["get_params"] = _with_conversions(command.get_params)
     return group
 
 
-def _with_conversions(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
-    def get(context: Any) -> list[Any]:
+def _with_conversions(get_params: Callable[[Any], list[Any]]) -> Callable[[object], list[object]]:
+    def get(context: object) -> list[object]:
         parameters = get_params(context)
         for parameter in parameters:
             if "process_value" not in vars(parameter):
@@ -180,14 +181,14 @@ def _with_conversions(get_params: Callable[[Any], list[Any]]) -> Callable[[Any],
     return get
 
 
-def _converting(parameter: Any) -> Callable[[Any, Any], Any]:
+def _converting(parameter: Any) -> Callable[[object, object], object]:
     """How a parameter's value becomes what the command takes: as typer does it, which loads pydantic to that
     end, except where nothing is to be converted. Typer (0.29) has no setting for that; it is 7 % of the CPU
     time of a small `info`."""
     convert, descriptor = parameter.process_value, getattr(parameter, "type_descriptor", None)
     kind = getattr(descriptor, "annotation", None)
 
-    def process(context: Any, value: Any) -> Any:
+    def process(context: object, value: Any) -> object:
         is_single = parameter.nargs == 1 and not parameter.multiple
         if value is None and not parameter.required and parameter.nargs == 1:
             value = None if is_single else ()

@@ -482,9 +482,9 @@ class OverDomain:
     query: Query
     verdict: Assessment
     interval: Interval | None
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
     seconds: Mapping[str, float]
-    result: Any
+    result: object
     words: Mapping[str, object] = field(default_factory=dict)
     details: screen.Rows = ()
     save: Callable[[Path], None] | None = None
@@ -561,9 +561,9 @@ def _over_parameters(request: CheckRequest, loaded: Loaded, query: Query) -> Ove
     return OverDomain(problem.query, result.verdict, result.interval, facts, spent, result, save=save_found)
 
 
-def _policy_facts(result: tr.LearningResult) -> dict[str, Any]:
+def _policy_facts(result: tr.LearningResult) -> dict[str, object]:
     """The fields of the record about policies over sets."""
-    facts: dict[str, Any] = {"sets": result.decisions.sets.value, "notes": list(result.notes)}
+    facts: dict[str, object] = {"sets": result.decisions.sets.value, "notes": list(result.notes)}
     coupled = late.result.describe_coupled_value(result.robust.coupled, result.model.parameters.names)
     if coupled is not None:
         shown = {"status": coupled.status, "witness": coupled.witness, "gap": coupled.gap}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -44,7 +45,7 @@ class PartialSolver:
     request: CheckRequest
     pomdp: POMDP
     robust: bool
-    point: Sequence[Any]
+    point: Sequence[Fraction]
     given: Controller | None
 
     @staticmethod

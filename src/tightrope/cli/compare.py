@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tightrope as tr
 from tightrope.atomic import atomic_write
@@ -26,6 +26,7 @@ from tightrope.numerics.text import bound_text, bounded
 from tightrope.statistics.estimates import check_delta
 
 if TYPE_CHECKING:
+    from tightrope.coupled.result import Witness
     from tightrope.io.output import OutputDirectory
 
 
@@ -219,7 +220,7 @@ def to_answer(
     output = request.output
     names = result.parameters.names
 
-    def point(witness: Any) -> dict[str, float] | None:
+    def point(witness: Witness | None) -> dict[str, float] | None:
         return None if witness is None else dict(zip(names, witness.theta.tolist(), strict=True))
 
     return record_of(

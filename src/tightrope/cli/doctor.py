@@ -156,7 +156,7 @@ def doctor(request: DoctorRequest) -> None:
     timed = isinstance(model, tr.ParametricCTMC)
     if timed and (model_file or log_file):
         raise InputError("a revised model in continuous time cannot be written as a PRISM file")
-    reading: Any = (
+    reading: tr.Exposure | tr.Reading = (
         late.exposure.exposure_of(tables, model.structure, log.options) if timed else log.read(model, tables)
     )
     with phase_progress() as progress:
@@ -186,7 +186,7 @@ def doctor(request: DoctorRequest) -> None:
     screen.leave(result.verdict)
 
 
-def _subject(request: DoctorRequest) -> tuple[Any, Any]:
+def _subject(request: DoctorRequest) -> tuple[object, Any]:
     """The problem, or the model alone where nothing is asked, and the model."""
     question = late.sources.Question.of(request)
     loaded = question.load(timed=True)

@@ -120,7 +120,7 @@ def words_of(command: Any, arguments: Sequence[str]) -> list[Typed]:
     return [*words, *([Typed(tuple(tokens))] if tokens else [])]
 
 
-def take_common(command: Any, name: str, arguments: Sequence[str]) -> list[str]:
+def take_common(command: object, name: str, arguments: Sequence[str]) -> list[str]:
     """The arguments without those that every command takes, and with what a file of settings adds."""
     if any(word.startswith("-") and word.lstrip("-") == "fair" for word in arguments):
         raise InputError(
@@ -158,7 +158,7 @@ def _joined(name: str, words: Sequence[Typed]) -> list[Typed]:
     return list(joined.values())
 
 
-def read_settings(file: Path) -> dict[str, Any]:
+def read_settings(file: Path) -> dict[str, object]:
     """What a file sets; what it may not set is refused."""
     import tomllib
 

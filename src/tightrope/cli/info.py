@@ -19,6 +19,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
+from tightrope.numerics.jit import interpreting
 from tightrope.prism.properties.capabilities import capability_rows, counted
 from tightrope.problem import AnyModel
 
@@ -61,6 +62,7 @@ class InfoRequest(ModelOptions):
 
 
 @takes(InfoRequest, needs={"policy": "dot"})
+@interpreting()
 def info(request: InfoRequest) -> None:
     """Describe a model: size, parameters, labels and rewards.
 

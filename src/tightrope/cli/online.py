@@ -124,7 +124,7 @@ class OnlineRequest(options.SubjectOptions):
 
     def learn_options(self) -> tr.LearnOptions:
         """What is said about how to learn."""
-        return tr.LearnOptions(**options.learn_words(self), iterations=ITERATIONS)
+        return tr.LearnOptions.of("online", {**options.learn_words(self), "iterations": ITERATIONS})
 
 
 NEEDS = {

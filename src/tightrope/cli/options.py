@@ -25,7 +25,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
 
 import typer
 from typer.models import ArgumentInfo
@@ -34,6 +34,9 @@ from tightrope.cli import late
 from tightrope.cli.flags import OPTIONS
 from tightrope.errors import InputError, Location
 from tightrope.io.log_words import LogWords
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class DeviceName(Enum):
@@ -48,7 +51,9 @@ def option(names: str, help: str, metavar: str | None = None, **checks: Any) -> 
     return typer.Option(*names.split(), help=as_written(help), metavar=metavar, **checks)
 
 
-def declare(names: str, help: str, metavar: str | None = None, *, default: Any = None, **checks: Any) -> Any:
+def declare(
+    names: str, help: str, metavar: str | None = None, *, default: object = None, **checks: object
+) -> Any:
     """A field of a record that is an option which no other command has, with its default."""
     return field(default=default, metadata={OPTION: option(names, help, metavar, **checks)})
 
@@ -174,7 +179,7 @@ _DATA = option(
 Data = Annotated[list[str] | None, _DATA]
 
 
-def refuse_log_options(reading: Any) -> None:
+def refuse_log_options(reading: LogWords) -> None:
     """Refuse what says how logs are read, beside labelled readings, which are read in one way."""
     refuse_options(reading, " ".join(one.name for one in fields(reading)), "it requires --data")
 
@@ -399,7 +404,7 @@ def _list_parameters(record: type, homes: Mapping[str, str]) -> Iterator[inspect
         )
 
 
-def _said(record: Any) -> list[Field[Any]]:
+def _said(record: type[DataclassInstance]) -> list[Field[object]]:
     """The fields that are options; of what says how logs are read, those with words for it."""
     every = list(fields(record))
     return [each for each in every if WORD in each.metadata] or every
@@ -416,7 +421,7 @@ def _build(record: Any, given: Mapping[str, object]) -> Any:
 
 
 @functools.cache
-def _kinds(record: type) -> dict[str, Any]:
+def _kinds(record: type) -> dict[str, object]:
     """The types of a record's fields, but of those that words describe."""
     return (
         {}
@@ -425,7 +430,7 @@ def _kinds(record: type) -> dict[str, Any]:
     )
 
 
-def list_given(request: Any, names: str | None = None) -> list[str]:
+def list_given(request: DataclassInstance, names: str | None = None) -> list[str]:
     """The options of a record that are given, of those by these names of fields or of all."""
     given, usual = [], {each.name: each.default for each in fields(request)}
     for name in names.split() if names is not None else usual:
@@ -435,19 +440,19 @@ def list_given(request: Any, names: str | None = None) -> list[str]:
     return given
 
 
-def learn_words(request: Any) -> dict[str, Any]:
+def learn_words(request: DataclassInstance) -> dict[str, Any]:
     """The arguments of `learn` that the fields of a request give, by their names."""
     named = {each.name: getattr(request, each.name) for each in fields(request)}
     words = {name: value for name, value in named.items() if name in late.options.LearnKwargs.__annotations__}
     words |= {"seconds": named.get("time_limit"), "cost_range": None} | parse_costs(named.get("cost_range"))
-    return {
-        name: value.value if isinstance(value, DeviceName) else value
-        for name, value in words.items()
-        if value is not None
-    }
+    plain = {name: one.value if isinstance(one, DeviceName) else one for name, one in words.items()}
+    return {name: one for name, one in plain.items() if one is not None}
 
 
-def refuse_options(request: object, names: str, why: str = "it cannot be used with continuous time") -> None:
+IN_TIME = "it cannot be used with continuous time"
+
+
+def refuse_options(request: DataclassInstance, names: str, why: str = IN_TIME) -> None:
     """Refuse options of a record, by the names of its fields, that make no sense for the model given."""
     for option in list_given(request, names):
         refuse(option, why)
@@ -460,7 +465,7 @@ def refuse_any(*cases: tuple[object, str] | tuple[object, str, str | None]) -> N
             raise InputError(problem, hint=hint[0] if hint else None)
 
 
-def refuse(option: str, why: str = "it cannot be used with continuous time") -> NoReturn:
+def refuse(option: str, why: str = IN_TIME) -> NoReturn:
     """An option that is there, and why it must not be."""
     raise InputError(f"{option}: {why}", hint=f"leave {option} out")
 

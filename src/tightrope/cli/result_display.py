@@ -84,12 +84,10 @@ def value_of(result: tr.LearningResult) -> str:
     how = ", ".join([*kinds, f"{result.kind.value} sets"])
     if result.verdict.word is Word.CONTRADICTED and not result.fallback:
         return f"none; under the contradicted model {result.by_model} ({how})"
-    is_chain = result.model.states == result.model.choices
-    return f"{result.robust.interval} ({how})" + ("" if is_chain else f"; any {_one(result)} {best}")
-
-
-def _one(result: tr.LearningResult) -> str:
-    return "policy" if result.robust_optimum is None else "controller"
+    if result.model.states == result.model.choices:
+        return f"{result.robust.interval} ({how})"
+    whose = "policy" if result.robust_optimum is None else "controller"
+    return f"{result.robust.interval} ({how}); any {whose} {best}"
 
 
 def hints_of(result: tr.LearningResult) -> Rows:

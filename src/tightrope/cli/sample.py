@@ -124,7 +124,6 @@ def sample(request: SampleRequest) -> None:
     if timed:
         sample_timed(request)
         return
-
     output = request.output or request.append
     assert output is not None
     is_parquet(output)
@@ -336,7 +335,6 @@ def _read_mixture(policy: str, loaded: Loaded) -> Mixture | None:
 
 
 def _policy(request: SampleRequest, loaded: Loaded, pomdp: POMDP | None) -> tr.Policy | None:
-
     if request.policy == UNIFORM:
         return None
     if pomdp is not None:
@@ -378,13 +376,10 @@ def _report_walk(walk: Simulation, output: Path, counts: tr.Counts, seconds: flo
         ("transitions seen", f"{group(seen)} of {group(len(counts.transition))}"),
         ("cap", f"{group(walk.cap)} steps" if of_episodes else None),
         ("episodes end", ends if of_episodes else None),
+        ("file", answer.file),
+        ("seconds", f"{answer.seconds:.3g}"),
     ]
-    _report(walk.request, answer, facts)
-
-
-def _report(request: SampleRequest, answer: SampleAnswer, facts: Rows) -> None:
-    written = [("file", answer.file), ("seconds", f"{answer.seconds:.3g}")]
-    print_facts(request.model, [*facts, *written], answer)
+    print_facts(walk.request.model, facts, answer)
 
 
 def sample_timed(request: SampleRequest) -> None:
@@ -430,7 +425,8 @@ def sample_timed(request: SampleRequest) -> None:
         file=str(output),
     )
     watched = f"{group(episodes)}, each watched for {duration:,g}"
-    _report(request, answer, [("episodes", watched), ("jumps", group(rows.jumps))])
+    facts = [("episodes", watched), ("jumps", group(rows.jumps)), ("file", answer.file)]
+    print_facts(request.model, [*facts, ("seconds", f"{answer.seconds:.3g}")], answer)
 
 
 def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, Any]]:

@@ -31,8 +31,7 @@ from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.learning.online.exploration import Collecting, Exploration, default_exploration
 from tightrope.learning.online.learner import ITERATIONS as ITERATIONS_ONLINE
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.options import DEFAULTS, LearnKwargs, LearnOptions, spell_out
-from tightrope.learning.pipeline import Progress
+from tightrope.learning.options import DEFAULTS, LearnKwargs, LearnOptions, Progress, spell_out
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven

@@ -44,8 +44,8 @@ from tightrope.design.oracle import Atom, Oracle
 from tightrope.design.plan import DesignedExploration, Plan, PlanStatus, Strategy
 from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
 from tightrope.io.answers import DESIGNED, EVEN, GIVEN, OPTIMISTIC, ROBUST, UNIFORM, Aim, Target
-from tightrope.learning.options import Decisions, LearnOptions, decide, spell_out
-from tightrope.learning.pipeline import Pipeline, Progress, counts_of, parametric
+from tightrope.learning.options import Decisions, LearnOptions, Progress, decide, spell_out
+from tightrope.learning.pipeline import Pipeline, counts_of, parametric
 from tightrope.learning.policy_solver import PolicyValue
 from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import MDP

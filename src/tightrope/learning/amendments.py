@@ -372,7 +372,7 @@ class _Paired:
     structure: Structure
     memory: Memory
     product: Product
-    memories: list[Any]
+    memories: list[object]
     number: dict[tuple[int, Hashable], int]
 
     @staticmethod
@@ -393,7 +393,7 @@ class _Paired:
                     f"with this memory the model has more than {MOST_PAIRS:,} states",
                     hint="remember less: at some choices, or a counter with a smaller limit",
                 )
-        codes: dict[Any, int] = {}
+        codes: dict[object, int] = {}
         memories = [codes.setdefault(remembered, len(codes)) for _, remembered in queue]
         states = np.array([state for state, _ in queue], np.int64)
         choice = ranges(structure.choice_start, states)[0]
@@ -809,7 +809,7 @@ def memory_of(feature: str, model: ParametricMDP, chosen: BoolArray) -> Memory:
         return Memory(None, lambda m, t: state[t] if needed[successor[t]] else -1, called, forgets=True)
     if feature == "prev2":
 
-        def shift(m: tuple[Any, Any], t: int) -> tuple[Any, Any]:
+        def shift(m: tuple[object, object], t: int) -> tuple[object, object]:
             to = successor[t]
             return (state[t] if soon[to] else -1, m[0] if needed[to] else -1)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TypeAlias, Unpack, cast
 
 import numpy as np
 
@@ -31,17 +31,20 @@ from tightrope.learning.differences import (
     Differences,
     KeptText,
 )
-from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
-from tightrope.learning.pipeline import Progress
+from tightrope.learning.options import LearnKwargs, LearnOptions, Progress, spell_out
 from tightrope.model.continuous import Continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.policy_file import TimeVaryingChoices
+from tightrope.model.structure import Structured
 from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem, problem_of
 from tightrope_check.search import value_slopes as slopes
 from tightrope_check.search.value_slopes import GraphQuestion, PolicyEquations
+
+Policies: TypeAlias = PolicyGiven | Mapping[str, PolicyGiven] | Sequence[PolicyGiven]
+"""One policy, several by name, or a list of them."""
 
 
 def refuse_chains(why: str = "a chain in continuous time has no choices") -> InputError:
@@ -78,7 +81,7 @@ def differences(
 def compare(
     problem: Problem,
     data: object,
-    policy: PolicyGiven | Mapping[str, PolicyGiven] | Sequence[PolicyGiven],
+    policy: Policies,
     baseline: PolicyGiven | str = UNIFORM,
     *,
     delta: float = 0.001,
@@ -126,7 +129,7 @@ def improve(
     *,
     baseline: PolicyGiven | str = UNIFORM,
     keep: Sequence[str] = (),
-    candidate: PolicyGiven | Mapping[str, PolicyGiven] | Sequence[PolicyGiven] | None = None,
+    candidate: Policies | None = None,
     delta: float = 0.001,
     progress: Progress | bool | None = None,
     **options: Unpack[LearnKwargs],
@@ -472,18 +475,16 @@ class Points:
         self.stopped = len(singles) > MOST_CHANGED
 
 
-def _named(policy: Any, model: Any, word: str = "policy") -> dict[str, Policy]:
+def _named(policy: Policies, model: Structured, word: str = "policy") -> dict[str, Policy]:
     """Policies by their names; those in a list are numbered from 1."""
-    is_table = isinstance(policy, Mapping) and any(isinstance(one, Policy) for one in policy.values())
-    if is_table:
+    given: Mapping[str, object] = {f"the {word}": policy}
+    if isinstance(policy, Mapping) and any(isinstance(one, Policy) for one in policy.values()):
         given = dict(policy)
     elif isinstance(policy, list | tuple) and policy and isinstance(policy[0], Policy):
         given = {f"{word} {number}": one for number, one in enumerate(policy, start=1)}
-    else:
-        given = {f"the {word}": policy}
     result: dict[str, Policy] = {}
     for name, one in given.items():
-        own = as_policy(model, one)
+        own = as_policy(model, cast(PolicyGiven, one))
         if own is None:
             raise InputError(f"`{word}` is {describe(one)}, not a policy")
         result[str(name)] = own

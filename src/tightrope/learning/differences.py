@@ -39,7 +39,7 @@ from tightrope.learning.bet_policy import PolicyBets, question_of
 from tightrope.learning.coupling import COUPLED_SECONDS, couple, cut_along_gradient
 from tightrope.learning.learn import plain_problem
 from tightrope.learning.logged import ASSUMED, LoggedBaseline
-from tightrope.learning.options import LearnOptions, OutcomesUse
+from tightrope.learning.options import LearnOptions, OutcomesUse, Progress
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, observe_done
 from tightrope.learning.policy_solver import OPTIMISTIC
 from tightrope.learning.products import steered_question
@@ -142,7 +142,7 @@ class Comparison(Record):
     seconds: float = field(default=0.0, compare=False)
     table: Differences | None = field(default=None, compare=False, repr=False)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Everything but what it could be computed on from."""
         return {**vars(self), "table": None}
 
@@ -352,7 +352,7 @@ class Differences:
         baseline: PolicyGiven | str,
         delta: float,
         options: LearnOptions,
-        progress: pipeline.Progress | bool | None,
+        progress: Progress | bool | None,
     ) -> Differences:
         is_logged = isinstance(baseline, str) and baseline == LOGGED
         if is_logged and cls.averages:
@@ -766,7 +766,7 @@ class AverageDifferences(Differences):
         functions = self.coordinates.functions(self.chain.model.expressions)
         return functions.chances(x)
 
-    def cut(self, policies: Any) -> None:
+    def cut(self, policies: object) -> None:
         """Regions of many coordinates are left as they are."""
 
     def cycle(self, policy: Policy) -> CycleBounds | None:

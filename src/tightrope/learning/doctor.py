@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Unpack, cast
 
 import numpy as np
 
@@ -23,24 +23,8 @@ from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError, check_keywords, describe
 from tightrope.io.results import Breakdown, Interval, power_text
-from tightrope.learning.amendments import (
-    AUTO,
-    LEAST,
-    MOST,
-    SELECTION,
-    UNKNOWN,
-    UNPAID,
-    Amended,
-    Amendment,
-    Diagnosed,
-    amend,
-    divide,
-    e_value_of,
-    itself,
-    pick,
-    rank,
-    unit_column,
-)
+from tightrope.learning import amendments as fixes
+from tightrope.learning.amendments import amend
 from tightrope.learning.breakdown import breakdown
 from tightrope.learning.groups import MANY, Groups, learn_groups
 from tightrope.learning.learn import learn, refuse_others
@@ -79,7 +63,7 @@ class AmendedAnswer(Record):
     `counts` are the data of the revised model (None in continuous time); `examination` tests it on these.
     """
 
-    amended: Amended | SplitRates | PhasedRates
+    amended: fixes.Amended | SplitRates | PhasedRates
     selection: Assumed
     examination: Examination
     result: LearningResult | RateResult | None
@@ -92,7 +76,7 @@ class AmendedAnswer(Record):
     @property
     def e_value(self) -> float:
         """The evidence against the amended model."""
-        return e_value_of(self.examination.log_e_value)
+        return fixes.e_value_of(self.examination.log_e_value)
 
     @property
     def value(self) -> Interval | None:
@@ -124,7 +108,7 @@ class AmendedAnswer(Record):
 
     def _facts_(self) -> Facts:
         value = "not asked" if self.value is None else f"{self.value}"
-        return [("verdict", self.verdict.word.value), ("value", value), (SELECTION, self.selection.why)]
+        return [("verdict", self.verdict.word.value), ("value", value), (fixes.SELECTION, self.selection.why)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,7 +129,7 @@ class Diagnosis(Record):
 
     model: ParametricMDP | ParametricCTMC
     examination: Examination
-    findings: tuple[Diagnosed, ...]
+    findings: tuple[fixes.Diagnosed, ...]
     counts: Counts | None
     result: LearningResult | RateResult | None = None
     estimate: float | None = None
@@ -192,7 +176,7 @@ class Diagnosis(Record):
     @property
     def e_value(self) -> float:
         """The evidence against the model, of all tests together."""
-        return e_value_of(self.examination.log_e_value)
+        return fixes.e_value_of(self.examination.log_e_value)
 
     @property
     def unit(self) -> str | None:
@@ -259,7 +243,7 @@ def doctor(
     *,
     delta: float = 0.001,
     alpha: float = ALPHA,
-    amend: str | Amendment | None = None,
+    amend: str | fixes.Amendment | None = None,
     progress: Callable[[str], None] | None = None,
     **words: Unpack[DoctorKwargs],
 ) -> Diagnosis:
@@ -299,10 +283,10 @@ def doctor(
     """
     question, model = _subject(problem)
     tell = progress or silent
-    wanted = Amendment.of(amend) if isinstance(amend, str) and amend != AUTO else amend
+    wanted = fixes.Amendment.of(amend) if isinstance(amend, str) and amend != fixes.AUTO else amend
     options = check_keywords("doctor", DoctorKwargs, words, ("delta", "alpha", "amend"))
     division = Division(**{name: options.pop(name) for name in vars(Division()) if name in options})
-    terms = DoctorTerms(question, delta, alpha, options, tell)
+    terms = DoctorTerms(question, delta, alpha, cast(LearnKwargs, options), tell)
     case: _Answers | RateAnswers
     if isinstance(model, ParametricCTMC):
         case = RateAnswers(terms, model, data, division)
@@ -316,14 +300,14 @@ def doctor(
         tell("learn")
         result, estimate = case.learn()
     level = 0.5 * math.log(1.0 / alpha)
-    listed = [one for one in found.findings if one.weighed >= level][:MOST] + case.costs()
+    listed = [one for one in found.findings if one.weighed >= level][: fixes.MOST] + case.costs()
     findings = [case.diagnose(one, estimate, len(listed) - place) for place, one in enumerate(listed)]
-    findings.sort(key=rank)
+    findings.sort(key=fixes.rank)
     answer = None
     if wanted is not None:
-        picked = pick(findings) if wanted == AUTO else wanted
-        assert isinstance(picked, Amendment)
-        answer = AmendedAnswer(*case.answer(picked, wanted == AUTO))
+        picked = fixes.pick(findings) if wanted == fixes.AUTO else wanted
+        assert isinstance(picked, fixes.Amendment)
+        answer = AmendedAnswer(*case.answer(picked, wanted == fixes.AUTO))
     why = case.selection.why
     return Diagnosis(model, found, tuple(findings), case.counts, result, estimate, answer, why)
 
@@ -356,7 +340,7 @@ def _rows(counts: Counts) -> EpisodeLog:
 # --- costs ---------------------------------------------------------------------------------
 
 
-def with_costs(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amended:
+def with_costs(problem: Problem, log: EpisodeLog, amendment: fixes.Amendment) -> fixes.Amended:
     """The reward that is asked for as the log has it, where it has one number for every choice."""
     model = problem.model
     assert isinstance(model, ParametricMDP)
@@ -383,11 +367,11 @@ def with_costs(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amend
     changed = ParametricMDP(
         replace(structure, rewards=rewards), model.expression, model.expressions, model.parameters
     )
-    product = itself(structure)
+    product = fixes.itself(structure)
     rows = replace(log, model_hash=changed.hash())
     question = Problem(changed, problem.query.on(changed.structure))
     claims = f"rewards are what column '{amendment.feature}' says"
-    return Amended(amendment, question, rows, product, ("",), claims, structure)
+    return fixes.Amended(amendment, question, rows, product, ("",), claims, structure)
 
 
 # --- selection -----------------------------------------------------------------------------
@@ -404,17 +388,17 @@ def _divide(log: EpisodeLog, division: Division) -> tuple[EpisodeLog, EpisodeLog
         return (
             log,
             log,
-            Assumed.derived(SELECTION, "a union bound accounts for the selection of the revision"),
+            Assumed.derived(fixes.SELECTION, "a union bound accounts for the selection of the revision"),
         )
     if select_on is None:
         if cluster is not None:
             raise InputError("`cluster` requires `select_on`: it names the units that `select_on` divides")
-        return log, log, UNPAID
+        return log, log, fixes.UNPAID
     unit, what = np.arange(log.episodes), "episodes"
     if cluster is not None:
-        unit, what = unit_column(log, cluster)[1].astype(np.int64), f"values of '{cluster}'"
+        unit, what = fixes.unit_column(log, cluster)[1].astype(np.int64), f"values of '{cluster}'"
     names, place = np.unique(unit, return_inverse=True)
-    picked, selection = divide(len(names), select_on, division.seed, what)
+    picked, selection = fixes.divide(len(names), select_on, division.seed, what)
     mask: BoolArray = picked[place]
     return log.subset(mask), log.subset(~mask), selection
 
@@ -466,10 +450,10 @@ class _Answers:
             finding = cost_finding(self.question, self.log, self.alpha, self.bounds)
         return [] if finding is None else [finding]
 
-    def diagnose(self, finding: Finding, estimate: float | None, left: int) -> Diagnosed:
+    def diagnose(self, finding: Finding, estimate: float | None, left: int) -> fixes.Diagnosed:
         """The smallest amendment that removes a finding, and the answer with it."""
         candidates, why = self._candidates(finding)
-        made: Diagnosed | None = None
+        made: fixes.Diagnosed | None = None
         for change in candidates:
             share = max(self.end - time.perf_counter(), 0.0) / max(left, 1)
             if share < 0.05:
@@ -484,26 +468,27 @@ class _Answers:
             if not is_left:
                 break
         if made is None and finding.kind == "unit" and self.seen is not None:
-            return Diagnosed(finding, value=self.seen.interval, why=why)
-        return made or Diagnosed(finding, why=why)
+            return fixes.Diagnosed(finding, value=self.seen.interval, why=why)
+        return made or fixes.Diagnosed(finding, why=why)
 
-    def _candidates(self, finding: Finding) -> tuple[list[Amendment], str]:
+    def _candidates(self, finding: Finding) -> tuple[list[fixes.Amendment], str]:
         """Amendments that drop the assumption, the smallest first, or why there is none."""
         rest = finding.feature.partition(":")[2]
         at = finding.contexts or None
         if finding.kind == "memory":
-            return [Amendment("memory", finding.feature, at), Amendment("memory", finding.feature)], ""
+            return [fixes.Amendment("memory", finding.feature, choices) for choices in (at, None)], ""
         if finding.kind == "column" or (finding.kind == "unit" and rest in self.log.columns):
-            return [Amendment("split", rest, at), Amendment("split", rest), Amendment("groups", rest)], ""
+            splits = [fixes.Amendment("split", rest, choices) for choices in (at, None)]
+            return [*splits, fixes.Amendment("groups", rest)], ""
         if finding.kind == "unit":
             return [], "episodes differ, and no column explains it; the observed returns still hold"
         if finding.kind in ("tie", "expression"):
             choices = self._named(finding)
             if choices and finding.kind == "tie":
-                return [Amendment("untie", "", choices), Amendment("untie")], ""
-            return [Amendment("free", "", choices or None)], ""
+                return [fixes.Amendment("untie", "", choices), fixes.Amendment("untie")], ""
+            return [fixes.Amendment("free", "", choices or None)], ""
         if finding.kind == "cost":
-            return [Amendment("costs", rest)], ""
+            return [fixes.Amendment("costs", rest)], ""
         if finding.kind == "drift":
             return [], "the parameters change; `watch` shows when, and `since` excludes earlier rows"
         if finding.kind == "serial":
@@ -527,8 +512,8 @@ class _Answers:
         return tuple(np.flatnonzero(signature == signature[named[0]]).tolist())
 
     def _follow(
-        self, finding: Finding, change: Amendment, estimate: float | None, seconds: float
-    ) -> tuple[Diagnosed, bool]:
+        self, finding: Finding, change: fixes.Amendment, estimate: float | None, seconds: float
+    ) -> tuple[fixes.Diagnosed, bool]:
         """What an amendment does, and whether the amended model shows the same departure still."""
         if change.kind == "groups":
             groups = self._groups(change, self.log, self.delta, seconds)
@@ -536,7 +521,7 @@ class _Answers:
             middle = None if value is None else 0.5 * (value.lower + value.upper)
             effect = None if estimate is None or middle is None else middle - estimate
             after, alarm = groups.examination.log_e_value, groups.examination.alarm
-            return Diagnosed(finding, change, value, middle, effect, after, not alarm), alarm
+            return fixes.Diagnosed(finding, change, value, middle, effect, after, not alarm), alarm
         made = self._amend(self.log, change)
         counts = made.counts(self.counts)
         again = examine(made.model, made.log, alpha=self.alpha, counts=counts)
@@ -544,15 +529,15 @@ class _Answers:
         is_left = any((one.kind, one.feature) == what for one in again.refuting)
         value = best = effect = None
         if self.question is not None:
-            alone = {**self._words(made.model, seconds), "outcomes": "none"}
+            alone: LearnKwargs = {**self._words(made.model, seconds), "outcomes": "none"}
             result = self._learn(made, replace(counts, log=None), again, self.delta, alone)
             value, best = result.interval, self.at_best_fit(made.problem, counts)
             effect = None if estimate is None or best is None else best - estimate
         alarm = again.alarm
-        return Diagnosed(finding, change, value, best, effect, again.log_e_value, not alarm), is_left
+        return fixes.Diagnosed(finding, change, value, best, effect, again.log_e_value, not alarm), is_left
 
     def _learn(
-        self, made: Amended, counts: Counts, tested: Examination, delta: float, words: dict[str, Any]
+        self, made: fixes.Amended, counts: Counts, tested: Examination, delta: float, words: LearnKwargs
     ) -> LearningResult:
         """The answer on an amended model that is tested already."""
         options = LearnOptions.of("learn", words)
@@ -563,20 +548,20 @@ class _Answers:
         )
         return chain.result(options)
 
-    def _groups(self, change: Amendment, log: EpisodeLog, delta: float, seconds: float) -> Groups:
-        words = {**self.options, "seconds": seconds}
+    def _groups(self, change: fixes.Amendment, log: EpisodeLog, delta: float, seconds: float) -> Groups:
+        words: LearnKwargs = {**self.options, "seconds": seconds}
         return learn_groups(self.problem, log, self.counts, change.feature, delta, words)
 
-    def _amend(self, log: EpisodeLog, change: Amendment, least: int = LEAST) -> Amended:
+    def _amend(self, log: EpisodeLog, change: fixes.Amendment, least: int = fixes.LEAST) -> fixes.Amended:
         if change.kind == "costs":
             return with_costs(self.problem, log, change)
         if change.kind == "groups":  # what is asked may be anything: the draw of the split is no step of it
-            made = amend(Problem(self.model, NOTHING), log, Amendment("split", change.feature), 0)
+            made = amend(Problem(self.model, NOTHING), log, fixes.Amendment("split", change.feature), 0)
             claims = f"every value of '{change.feature}' has parameters of its own, which learn from others"
             return replace(made, amendment=change, claims=claims)
         return amend(self.problem, log, change, least)
 
-    def _origin(self, made: Amended, log: EpisodeLog, least: int) -> tuple[str, ...]:
+    def _origin(self, made: fixes.Amended, log: EpisodeLog, least: int) -> tuple[str, ...]:
         """Which rows chose the amendment, and in which successors or values of a split were seen."""
         base = self.model.structure
         other = made if log is self.log else self._amend(self.log, made.amendment, least)
@@ -588,24 +573,24 @@ class _Answers:
         lines = () if chosen is None else (chosen.comment(),)
         return lines if named is None else (*lines, named.comment(NAMED))
 
-    def _words(self, model: ParametricMDP, seconds: float) -> dict[str, Any]:
+    def _words(self, model: ParametricMDP, seconds: float) -> LearnKwargs:
         """The options of `learn`; models with many unknown probabilities are answered over tied sets."""
-        words = {**self.options, "seconds": seconds}
+        words: LearnKwargs = {**self.options, "seconds": seconds}
         if len(model.parameters) > MANY and "sets" not in words and "region" not in words:
             words["sets"] = "tied"
         return words
 
-    def answer(self, change: Amendment, is_chosen: bool) -> tuple[Any, ...]:
+    def answer(self, change: fixes.Amendment, is_chosen: bool) -> tuple[object, ...]:
         """The fields of the answer on an amended model, from the part of the log to learn from."""
         log, selection = self.learned, self.selection
         if not is_chosen and selection.kept is AssumptionStatus.NO:
-            selection = UNKNOWN
-        delta, least = self.delta, LEAST
+            selection = fixes.UNKNOWN
+        delta, least = self.delta, fixes.LEAST
         if selection.kept is AssumptionStatus.YES and log is self.log:
             possible = max(len(_possible(self.model, log)), 1)
             delta, least, change = self.delta / possible, 0, replace(change, choices=None)
             why = f"the amendment is one of {possible} that could have been chosen, and each has δ/{possible}"
-            selection = Assumed.derived(SELECTION, why)
+            selection = Assumed.derived(fixes.SELECTION, why)
         self.tell(f"learn: {change.text}")
         made = self._amend(log, change, least)
         made = replace(made, origin=lambda: self._origin(made, log, least))

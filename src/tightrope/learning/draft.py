@@ -28,7 +28,7 @@ from tightrope.data.read_options import COMPLETE, LogReadOptions
 from tightrope.data.reading import Reading, read_tables
 from tightrope.data.rows import parse_maps, plain_text
 from tightrope.errors import InputError, Location
-from tightrope.io.table.columns import distinct
+from tightrope.io.table.columns import ArrowColumn, distinct
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.files import open_tables
 from tightrope.learning.amendments import divide
@@ -150,7 +150,7 @@ def draft_tables(
     """The same of tables that are open."""
     if not tables:
         raise InputError("there is no data")
-    seen = _Seen.of(tables, variables, options.columns, options.maps)
+    seen = _Seen.of(tables, variables, options)
     reading = read_tables(tables, seen, options)
     drafting = _Drafting(
         seen.called(reading.counts.names), reading, options.ends == COMPLETE, select_on, seed
@@ -175,11 +175,11 @@ class _Seen(Structured):
         return "drafted"
 
     @staticmethod
-    def of(tables: Sequence[DataTable], variables: Sequence[str], columns: Any, maps: Any) -> _Seen:
-        words, state, after, action = _find(tables[0], variables, columns)
-        meaning = parse_maps(maps, words)
+    def of(tables: Sequence[DataTable], variables: Sequence[str], options: LogReadOptions) -> _Seen:
+        words, state, after, action = _find(tables[0], variables, options.columns)
+        meaning = parse_maps(options.maps, words)
 
-        def mapped(role: str, column: Any) -> Any:
+        def mapped(role: str, column: ArrowColumn) -> ArrowColumn:
             known = role in meaning
             return meaning[role].apply(column, np.zeros(len(column), np.int8)) if known else column
 
@@ -233,7 +233,7 @@ class _Seen(Structured):
 
 
 def _find(
-    table: DataTable, variables: Sequence[str], columns: Any
+    table: DataTable, variables: Sequence[str], columns: Sequence[str] | Mapping[str, str] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str | None]:
     """The model's variables, and the columns of states, next states and actions."""
     named = [] if columns is None else [key.rstrip("'") for key in log_columns.column_entries(columns)]
@@ -285,7 +285,7 @@ def _find(
     return words, tuple(there), tuple(name for name in nexts if name is not None), action
 
 
-def _joint(columns: Sequence[Any], values: Sequence[dict[str, int]]) -> set[tuple[int, ...]]:
+def _joint(columns: Sequence[ArrowColumn], values: Sequence[dict[str, int]]) -> set[tuple[int, ...]]:
     """The combinations of values in some columns, whose texts are numbered as they come."""
     codes = []
     for column, number in zip(columns, values, strict=True):

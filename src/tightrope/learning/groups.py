@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
 from tightrope.io.results import Interval, ModelFit, power_text
 from tightrope.learning.amendments import unit_column
-from tightrope.learning.options import LearnOptions
+from tightrope.learning.options import LearnKwargs, LearnOptions
 from tightrope.learning.pipeline import DeltaSplit, Pipeline, Settled
 from tightrope.learning.result import MODEL_RIGHT, LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -130,7 +129,7 @@ def _answer(
 
 
 def learn_groups(
-    problem: Problem, log: EpisodeLog, counts: Counts, column: str, delta: float, words: dict[str, Any]
+    problem: Problem, log: EpisodeLog, counts: Counts, column: str, delta: float, words: LearnKwargs
 ) -> Groups:
     """The answer for every group of a log, sampled like `counts`; `words` are options of `learn`."""
     model = problem.model

@@ -9,14 +9,14 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, cast
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading
 from tightrope.errors import InputError, ReadingWarning, check_type, choose, describe
-from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
-from tightrope.learning.pipeline import Pipeline, PlainQuestions, Progress, Request, Serves, counts_of
+from tightrope.learning.options import LearnKwargs, LearnOptions, Progress, spell_out
+from tightrope.learning.pipeline import Pipeline, PlainQuestions, Request, Serves, counts_of
 from tightrope.learning.result import LearningResult, ResultTable
 from tightrope.model.continuous import Continuous
 from tightrope.model.free import NUMBERS_UNUSED
@@ -135,19 +135,17 @@ def learn(
 def _wrong_costs(result: LearningResult, bounds: tuple[float, float] | None) -> str | None:
     """Words about costs of the log that are not those of the reward that was asked for; else None."""
     counts, about = result.counts, result.problem
-    if counts is None or counts.log is None or asked_reward(about) is None:
-        return None
-    if not 0 < counts.steps <= MOST_READ:
+    if counts is None or counts.log is None or not 0 < counts.steps <= MOST_READ or not asked_reward(about):
         return None
     log = counts.log()
     finding = None if log.model_hash != about.model.hash() else cost_finding(about, log, ALPHA, bounds)
     return None if finding is None else finding.text
 
 
-def counted_anew(data: object, numeric: AnyModel, model: AnyModel) -> Any:
+def counted_anew(data: object, numeric: AnyModel, model: AnyModel) -> object:
     """Counts of a model of numbers as those of the model without them, which has the same transitions."""
     if isinstance(data, Reading):
-        return replace(data, counts=counted_anew(data.counts, numeric, model))
+        return replace(data, counts=cast(Counts, counted_anew(data.counts, numeric, model)))
     if not isinstance(data, Counts) or data.model_hash != numeric.hash():
         return data
     log = data.log

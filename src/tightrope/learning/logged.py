@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -29,9 +28,9 @@ from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.structure import ParametricReward
+from tightrope.model.structure import ParametricReward, Structure
 from tightrope.monitoring.episode_scores import PathGraph, PathRules
-from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.late import sparse
 from tightrope.numerics.rounding import down, up
 from tightrope.problem import Problem
@@ -415,7 +414,7 @@ def _reach(region: Polytope) -> FloatArray:
     return np.asarray(2.0 * np.maximum(np.abs(lower), np.abs(upper)) + 1e-12)
 
 
-def _frequencies(structure: Any, visits: Any) -> Policy:
+def _frequencies(structure: Structure, visits: OffsetArray) -> Policy:
     """How often each choice was taken, a little smoothed."""
     owner, start = structure.choice_state, structure.choice_start
     smooth = visits + 0.25 / np.diff(start)[owner]

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -123,7 +122,7 @@ class ObservedControllers(PlainQuestions):
         return Pipeline.start(lifted, counts, request.delta, options=options, progress=request.progress)
 
 
-def observed_problem(problem: Problem, counts: Counts, options: LearnOptions, policy: Any) -> Problem:
+def observed_problem(problem: Problem, counts: Counts, options: LearnOptions, policy: object) -> Problem:
     """The question about the given controller, or about the best one found at the estimate."""
     pomdp = problem.model
     assert isinstance(pomdp, POMDP)
@@ -160,7 +159,7 @@ def choose_controller(problem: Problem, counts: Counts, options: LearnOptions) -
     )
 
 
-def estimated_value(problem: Problem, counts: Counts, given: Any) -> float:
+def estimated_value(problem: Problem, counts: Counts, given: object) -> float:
     """What a controller is worth at the estimate, for forecasts."""
     pomdp = problem.model
     assert isinstance(pomdp, POMDP) and isinstance(pomdp.model, ParametricMDP)

@@ -10,14 +10,13 @@ episodes under one policy, none missing or cut because of its outcome. `share` s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy.special import gammaln
 
-from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.fold import EXCLUDED
@@ -44,12 +43,17 @@ from tightrope.statistics.returns import BETTING, Tally, frequency_interval, mea
 from tightrope.verdict import Assumed, AssumptionStatus
 from tightrope_check.search.value_slopes import GraphQuestion, PolicyEquations
 
+if TYPE_CHECKING:  # with automata, which few questions need
+    from tightrope.logic.product_problem import ProductLift
+
 REFUTES = 0.001
 """The probability with which a right behaviour is refused."""
 
 UNIFORM = "uniform"
 """The behaviour that takes every choice of a state alike."""
 
+Forecast = Callable[[FloatArray, int], float]
+"""The width over the model's sets after so many episodes of these expected counts each."""
 
 SEEN_POLICY = (
     "the given policy was made from these data: its bounds are those for all policies at once, without bets "
@@ -284,7 +288,8 @@ class Observation:
         """Score the episodes and bound the value."""
         log = self.log
         if self.queues is not None and self.policy is not None:
-            lift, choices = cast(Any, self.problem.lift), np.arange(self.rules.structure.choices)
+            lift = cast("ProductLift | None", self.problem.lift)
+            choices = np.arange(self.rules.structure.choices)
             base_choice = choices if lift is None else lift.product.choice
             log = self.queues.episodes(self.rules, self.policy.probability, base_choice)
             if not len(log):
@@ -375,7 +380,7 @@ def _plan_episodes(
         return Unobserved("long-run averages do not show in finitely many steps")
     if counts.log is None or counts.design.episodes is None:
         return Unobserved("the data are counts, and the value of the behaviour policy needs episodes")
-    structure, lift = problem.model.structure, cast(Any, problem.lift)
+    structure, lift = problem.model.structure, cast("ProductLift | None", problem.lift)
     own = as_policy(problem.model, policy)
     given = own if given is None else given
     base = structure if lift is None else lift.base.structure
@@ -423,7 +428,7 @@ def _plan_episodes(
 def episodes_of(problem: Problem, counts: Counts) -> Episodes:
     """The episodes of a log, as those of the model in question."""
     assert counts.log is not None
-    structure, lift = problem.model.structure, cast(Any, problem.lift)
+    structure, lift = problem.model.structure, cast("ProductLift | None", problem.lift)
     base, rows = structure if lift is None else lift.base.structure, counts.log()
     log = Episodes.of(base, rows.transition, rows.previous, rows.episode, rows.episodes)
     return log if lift is None else log.within(base, structure, lift.product.transition)
@@ -534,21 +539,23 @@ CHEAP_TRANSITIONS = 2000
 """Up to so many, and few coordinates, the model's part is forecast by learning from expected counts."""
 
 
-def share(seen: Observation, chain: Any) -> float:
-    """The part of δ for outcomes."""
+def share(seen: Observation, delta: float, coupled: bool, forecast: Forecast) -> float:
+    """The part of δ for outcomes; `coupled`: the model's part is over coupled sets."""
     number = seen.planned or REFERENCE
     model = seen.problem.model
     assert isinstance(model, ParametricMDP)
     if len(model.parameters) > MANY_PARAMETERS:
         return MOST_OF_IT
-    logs = np.array(list(_forecasts(seen, chain, number)))
+    logs = np.array(list(_forecasts(seen, delta, coupled, forecast, number)))
     ahead = float(logs.mean()) if len(logs) else 0.0
     if abs(ahead) < 0.5 * float(np.abs(logs).sum()) / max(len(logs), 1) or -MODEL < ahead < OUTCOMES:
         return IN_DOUBT
     return MOST_OF_IT if ahead > 0.0 else 1.0 - MOST_OF_IT
 
 
-def _forecasts(seen: Observation, chain: Any, number: int) -> Iterator[float]:
+def _forecasts(
+    seen: Observation, delta: float, coupled: bool, forecast: Forecast, number: int
+) -> Iterator[float]:
     """At some points of the domain: the logarithm of the model's width over that of the outcomes."""
     model, objective = seen.problem.model, seen.objective
     assert isinstance(model, ParametricMDP)
@@ -564,18 +571,18 @@ def _forecasts(seen: Observation, chain: Any, number: int) -> Iterator[float]:
         if spread is None or not math.isfinite(spread.variance):
             return
         cheap = coordinates.size <= MOST_VERTEX_DIMENSIONS and model.transitions <= CHEAP_TRANSITIONS
-        if cheap and chain.options.sets is not SetsKind.COUPLED:
-            outcomes = seen.forecast(spread.value, spread.variance, number, chain.delta)
+        if cheap and not coupled:
+            outcomes = seen.forecast(spread.value, spread.variance, number, delta)
             total = np.zeros(model.transitions)
             total[spread.transition] = spread.count
             try:
-                width = chain.forecast(total, number)
+                width = forecast(total, number)
             except TightropeError:  # there, not with the data at hand
                 continue
         else:
-            outcomes = 2.0 * math.sqrt(2.0 * math.log(2.0 / chain.delta) * spread.variance / number)
+            outcomes = 2.0 * math.sqrt(2.0 * math.log(2.0 / delta) * spread.variance / number)
             slope = maximiser.functions.linear @ jacobian.reshape(-1, len(point))
-            width = _formula(spread, probability, slope, model.expression, number, chain)
+            width = _formula(spread, probability, slope, model.expression, number, delta, coupled)
         if seen.is_weighted:
             outcomes *= math.sqrt(_weighed(seen, equations.question, probability, spread))
         if width > 0.0 and outcomes > 0.0 and min(width, outcomes) < math.inf:
@@ -619,7 +626,8 @@ def _formula(
     slope: FloatArray,
     expression: IndexArray,
     number: int,
-    chain: Any,
+    delta: float,
+    coupled: bool,
 ) -> float:
     """About the width over a likelihood region: at one parameter vector, or at the end of every interval."""
     size, events = slope.shape[1], expression[spread.transition]
@@ -627,10 +635,10 @@ def _formula(
     possible = np.maximum(probability, 1e-12)
     information = (slope * (met / possible**2)[:, None]).T @ slope
     inverse = np.linalg.pinv(information, hermitian=True)
-    level = 2.0 * (math.log(1.0 / chain.delta) + 1.15 * size + 1.5)
+    level = 2.0 * (math.log(1.0 / delta) + 1.15 * size + 1.5)
     gradient = np.bincount(events, spread.leverage, len(probability)) @ slope
     together = 2.0 * math.sqrt(max(level * float(gradient @ inverse @ gradient), 0.0) / number)
-    if chain.options.sets is SetsKind.COUPLED:
+    if coupled:
         return together
     half = np.sqrt(np.maximum(level * np.einsum("ei,ij,ej->e", slope, inverse, slope), 0.0) / number)
     most = np.minimum(half, np.maximum(probability, 1.0 - probability))

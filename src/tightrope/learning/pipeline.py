@@ -19,7 +19,7 @@ from enum import Enum
 from functools import cached_property, partial
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tightrope.data.counts import Counts, expected_counts
 from tightrope.data.reading import Reading, read_data
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Binding, ModelFit
+from tightrope.learning import outcomes as returns
 from tightrope.learning import products
 from tightrope.learning.bet_policy import PolicyBets, bets_of, why_no_bets
 from tightrope.learning.options import (
@@ -36,6 +37,7 @@ from tightrope.learning.options import (
     Decisions,
     LearnOptions,
     OutcomesUse,
+    Progress,
     decide,
     decide_over_domain,
     learn_costs,
@@ -43,18 +45,6 @@ from tightrope.learning.options import (
     silent,
     unused_costs,
     with_selection,
-)
-from tightrope.learning.options import Progress as Progress
-from tightrope.learning.outcomes import (
-    SEEN_POLICY,
-    Observation,
-    ObservedOutcomes,
-    Unobserved,
-    chosen_before,
-    meet,
-    plan_observation,
-    refutation,
-    share,
 )
 from tightrope.learning.policy_solver import OPTIMISTIC, PolicySolver, PolicyValue, are_solved_together
 from tightrope.learning.result import (
@@ -171,7 +161,7 @@ class DeltaSplit:
 
     delta: float
     costs: CostIntervals | None = None
-    observation: Observation | Unobserved | None = None
+    observation: returns.Observation | returns.Unobserved | None = None
     """How outcomes will be looked at, or why they will not; None where nobody asked."""
     of_outcomes: float = 0.0
 
@@ -225,7 +215,7 @@ class Pipeline:
         self.steering: Policy | None = None
         self.tested = None if counts is None else (problem.model, counts)
         self._together, self._refines = serves is Serves.SEVERAL, serves is Serves.REFINED
-        self._made: dict[tuple[str, object], tuple[Any, float]] = {}
+        self._made: dict[tuple[str, object], tuple[object, float]] = {}
         self._preparing, self._weighing = Lock(), Lock()
         if counts is None:
             return
@@ -299,7 +289,7 @@ class Pipeline:
 
     def has_seen(self, policy: Policy | None) -> bool:
         """Whether a policy was made from the data: then no statement may single it out."""
-        return policy is not None and chosen_before(policy, self.data).kept is AssumptionStatus.NO
+        return policy is not None and returns.chosen_before(policy, self.data).kept is AssumptionStatus.NO
 
     def made(self, policy: Policy) -> Policy:
         """A policy that was found with these data, which says so."""
@@ -315,10 +305,10 @@ class Pipeline:
         alone = Pipeline(self.problem, made, DeltaSplit(self.delta), options=options, policy=policy)
         return alone.evaluate(options).interval.width
 
-    def _look(self, seconds: dict[str, float]) -> ObservedOutcomes | Unobserved | None:
+    def _look(self, seconds: dict[str, float]) -> returns.ObservedOutcomes | returns.Unobserved | None:
         """What episodes returned; read once."""
         plan = self.split.observation
-        if not isinstance(plan, Observation):
+        if not isinstance(plan, returns.Observation):
             return plan
         seconds["outcomes"] = self._made["outcomes", "plan"][1]
         with self._weighing:
@@ -381,8 +371,8 @@ class Pipeline:
         """What episodes returned with all of δ; the model says what is possible, over its whole domain."""
         seconds: dict[str, float] = {}
         seen = self._look(seconds)
-        if not isinstance(seen, ObservedOutcomes) or self.evaluation is not None:
-            why = "a policy with a memory is given" if isinstance(seen, ObservedOutcomes) else seen
+        if not isinstance(seen, returns.ObservedOutcomes) or self.evaluation is not None:
+            why = "a policy with a memory is given" if isinstance(seen, returns.ObservedOutcomes) else seen
             raise InputError(f"there are no outcomes to learn from alone: {getattr(why, 'text', why)}")
         kind = options.sets if options.sets in OVER_THE_DOMAIN else SetsKind.EXPRESSION
         over = replace(options.without_outcomes, sets=kind, outcomes=OutcomesUse.AUTO)
@@ -426,21 +416,23 @@ class Pipeline:
         if self.problem.lift is not None:
             of_product = products.notes(self.problem)
         notes = (*prepared.sets.notes, *region_notes, *solved.solver.notes, *of_product, *unused)
-        notes += (SEEN_POLICY,) if counts is not None and self.has_seen(self.steering or self.policy) else ()
+        if counts is not None and self.has_seen(self.steering or self.policy):
+            notes += (returns.SEEN_POLICY,)
         robust = solved.robust or solved.value
         assert robust is not None and solved.optimistic is not None
         if solved.robust is not None:
             robust = replace(robust, policy=self.made(robust.policy))
         vars(solved.optimistic)["policy"] = self.made(solved.optimistic.policy)
         value, seen = solved.value, self._look(spent)
-        if isinstance(seen, ObservedOutcomes) and tested is not None and tested.dependence is not None:
-            seen = Unobserved(f"episodes are no independent draws: {tested.dependence}")
+        dependence = None if tested is None else tested.dependence
+        if isinstance(seen, returns.ObservedOutcomes) and dependence is not None:
+            seen = returns.Unobserved(f"episodes are no independent draws: {dependence}")
         wrong_costs = None if self.split.costs is None else self.split.costs.contradiction
-        if isinstance(seen, ObservedOutcomes):
+        if isinstance(seen, returns.ObservedOutcomes):
             is_chain = self.problem.base.structure.choices == self.problem.base.structure.states
             about = robust if is_chain or value is None else value
-            refuted = refutation(counts, tested, prepared.contradiction, wrong_costs) is not None
-            interval, seen = meet(about.interval, replace(seen, total=self.delta), refuted)
+            refuted = returns.refutation(counts, tested, prepared.contradiction, wrong_costs) is not None
+            interval, seen = returns.meet(about.interval, replace(seen, total=self.delta), refuted)
             if is_chain:
                 robust = replace(robust, interval=interval)
             value = None if value is None else replace(value, interval=interval)
@@ -622,8 +614,7 @@ class Pipeline:
             self._made[phase, key] = value, time.perf_counter() - begin
         made, spent = self._made[phase, key]
         seconds[phase] += spent
-        result: T = made
-        return result
+        return cast(T, made)
 
     # --- solve and couple ------------------------------------------------------------------
 
@@ -668,21 +659,22 @@ class Pipeline:
 
 def plan_outcomes(
     about: Problem, own: Policy | None, counts: Counts, options: LearnOptions, given: Policy | None
-) -> Observation | Unobserved:
+) -> returns.Observation | returns.Unobserved:
     """How returns will be looked at: `about` is asked of `own`, which is `given` in the base."""
-    seen = plan_observation(about, counts, own, options.behaviour, options.return_range, given)
+    seen = returns.plan_observation(about, counts, own, options.behaviour, options.return_range, given)
     if options.misfit:  # the log is not of the process that is asked about
-        seen = Unobserved("episodes are those of the process without a misfit")
-    if options.outcomes is OutcomesUse.ONLY and isinstance(seen, Unobserved):
+        seen = returns.Unobserved("episodes are those of the process without a misfit")
+    if options.outcomes is OutcomesUse.ONLY and isinstance(seen, returns.Unobserved):
         raise InputError(f"there are no outcomes to learn from alone: {seen.text}")
     return seen
 
 
-def with_outcomes(chain: Pipeline, seen: Observation | Unobserved) -> DeltaSplit:
+def with_outcomes(chain: Pipeline, seen: returns.Observation | returns.Unobserved) -> DeltaSplit:
     """The split of a chain, which forecasts what outcomes are worth, with their part."""
-    if isinstance(seen, Unobserved):
+    if isinstance(seen, returns.Unobserved):
         return replace(chain.split, observation=seen)
-    part = 1.0 if chain.options.outcomes is OutcomesUse.ONLY else share(seen, chain)
+    alone, coupled = chain.options.outcomes is OutcomesUse.ONLY, chain.options.sets is SetsKind.COUPLED
+    part = 1.0 if alone else returns.share(seen, chain.delta, coupled, chain.forecast)
     return replace(chain.split, observation=seen, of_outcomes=part * chain.delta)
 
 

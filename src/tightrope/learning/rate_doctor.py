@@ -21,18 +21,10 @@ import numpy as np
 
 from tightrope.data.exposure import Exposure, Pieces, read_exposure
 from tightrope.errors import CannotCertify, InputError
+from tightrope.learning import phases as phasing
 from tightrope.learning.amendments import UNKNOWN, UNPAID, Amendment, Diagnosed, divide, states_named
 from tightrope.learning.learn import learn
-from tightrope.learning.phases import (
-    PhasedRates,
-    choose_phases,
-    examine_phases,
-    exposure_from,
-    learn_phases,
-    refuse_rewards,
-    take,
-    with_phases,
-)
+from tightrope.learning.options import LearnKwargs
 from tightrope.learning.rates import RateResult, estimate, fixed_rewards, result_of
 from tightrope.logic.timed import RateBounds, bound_over_rates
 from tightrope.model.continuous import LARGEST_RATE, IntervalCTMC, ParametricCTMC
@@ -75,7 +67,7 @@ class DoctorTerms(NamedTuple):
     question: Problem | None
     delta: float
     alpha: float
-    options: dict[str, Any]
+    options: LearnKwargs
     tell: Callable[[str], None]
 
 
@@ -106,7 +98,7 @@ class RateAnswers:
             )
         pieces = self.exposure.pieces()
         self.chosen, self.learned, self.selection = _divide(pieces, division.select_on, division.seed)
-        self.on = exposure_from(model.structure, self.chosen, self.exposure)
+        self.on = phasing.exposure_from(model.structure, self.chosen, self.exposure)
 
     def examine(self) -> Examination:
         """What the part of the log to choose on says against constant rates."""
@@ -158,17 +150,17 @@ class RateAnswers:
 
     def _follow(
         self, change: Amendment, learned: Pieces, selection: Assumed
-    ) -> tuple[SplitRates | PhasedRates, Assumed, Examination, RateResult | None]:
+    ) -> tuple[SplitRates | phasing.PhasedRates, Assumed, Examination, RateResult | None]:
         """The amended chain, its test and its answer."""
         chosen, like = self.chosen, self.exposure
         model, question, delta = self.model, self.question, self.delta
         if change.kind == "phase":
             name = change.feature.partition(":")[2]
             named = states_named(model.structure, name) if name else np.ones(model.states, np.bool_)
-            phases = choose_phases(model, chosen, change, named)
-            phased = with_phases(model, learned, change, like, phases)
-            tested = examine_phases(phased, self.alpha)
-            return phased, selection, tested, learn_phases(question, phased, tested, delta)
+            phases = phasing.choose_phases(model, chosen, change, named)
+            phased = phasing.with_phases(model, learned, change, like, phases)
+            tested = phasing.examine_phases(phased, self.alpha)
+            return phased, selection, tested, phasing.learn_phases(question, phased, tested, delta)
         if change.kind not in ("rates", "untie"):
             raise InputError(
                 f"`{change.text}` revises models in discrete time",
@@ -186,7 +178,7 @@ def _divide(pieces: Pieces, share: float | None, seed: int) -> tuple[Pieces, Pie
         return pieces, pieces, UNPAID
     picked, selection = divide(int(pieces.episode[-1]) + 1, share, seed, "episodes")
     rows: BoolArray = picked[pieces.episode]
-    parts = [take(pieces, np.flatnonzero(side)) for side in (rows, ~rows)]
+    parts = [phasing.take(pieces, np.flatnonzero(side)) for side in (rows, ~rows)]
     return parts[0], parts[1], selection
 
 
@@ -200,7 +192,7 @@ def split_rates(
     structure, size = model.structure, model.states
     split = np.zeros(size, np.bool_)
     split[list(range(size) if change.choices is None else change.choices)] = True
-    refuse_rewards(model, np.flatnonzero(split).tolist(), change)
+    phasing.refuse_rewards(model, np.flatnonzero(split).tolist(), change)
     pieces, code, values = _values(structure, pieces, change, edges)
     possible = np.ones((size, values), np.bool_)
     if change.feature == "prev":
@@ -241,7 +233,7 @@ def split_rates(
     return SplitRates(
         change,
         chain,
-        exposure_from(built, moved, like),
+        phasing.exposure_from(built, moved, like),
         behind,
         value[source],
         stays and bool(split.all()),
@@ -297,7 +289,7 @@ def _cut(pieces: Pieces, since: FloatArray, edges: FloatArray) -> tuple[Pieces, 
     begin = np.where(code == low[rows], since[rows], np.r_[-math.inf, edges][code])
     end = np.minimum(until[rows], ends[code])
     passed, is_last = begin - since[rows], code == high[rows]
-    whole = take(pieces, rows)
+    whole = phasing.take(pieces, rows)
     return replace(
         whole,
         duration=np.where(is_last, until[rows], end) - begin,

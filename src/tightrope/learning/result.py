@@ -713,7 +713,7 @@ class ResultTable(dict[SetsKind, LearningResult]):
 
     def to_dataframe(self) -> Any:
         """The same as a pandas data frame, with numbers."""
-        columns: dict[str, list[Any]] = {
+        columns: dict[str, object] = {
             "sets": [kind.value for kind in self],
             "verdict": [one.verdict.word.value for one in self.values()],
             "guarantee": [one.guarantee for one in self.values()],
@@ -832,23 +832,21 @@ def binding_events(
                 sides.setdefault(int(system.index[row]), set()).add(side)
     table, box = outcomes.model.expressions, outcomes.model.parameters
     domain = None if table.denominators else ranges_over_box(table, box.lower, box.upper)
-    named = tuple(
-        records.BindingEvent(
-            event, " and ".join(sorted(sides[event])), _text(event, intervals, outcomes, domain)
-        )
+
+    def text(event: int) -> str:
+        if intervals is not None:
+            return intervals.describe(event, domain)
+        choice = outcomes.example_choice(int(outcomes.start[event]))
+        return f"the distribution of {outcomes.model.structure.choice_name(choice)}"
+
+    named = (
+        records.BindingEvent(event, " and ".join(sorted(sides[event])), text(event))
         for event in sorted(sides)[:MOST_NAMED]
     )
-    return records.Binding(len(sides), named)
+    return records.Binding(len(sides), tuple(named))
 
 
 _SIDES = {int(Origin.EVENT_UPPER): "upper", int(Origin.EVENT_LOWER): "lower", int(Origin.L1): "ball"}
-
-
-def _text(event: int, intervals: EventIntervals | None, outcomes: Outcomes, domain: Any) -> str:
-    if intervals is not None:
-        return intervals.describe(event, domain)
-    choice = outcomes.example_choice(int(outcomes.start[event]))
-    return f"the distribution of {outcomes.model.structure.choice_name(choice)}"
 
 
 def _facets(region: Polytope) -> OffsetArray:

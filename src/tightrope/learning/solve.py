@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.learning.learn import plain_problem, reduction_of
-from tightrope.learning.options import LearnOptions, spell_out
-from tightrope.learning.pipeline import Pipeline, Progress
+from tightrope.learning.options import LearnOptions, Progress, spell_out
+from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.products import require_support_of_domain
 from tightrope.logic.model_checking import Answer, check_query
 from tightrope.logic.product_problem import follow

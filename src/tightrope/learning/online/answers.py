@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tightrope.data.collection import GrowingCounts
 from tightrope.data.steps import ObservationMap
@@ -62,7 +62,7 @@ class EvenLearner:
         """The policy to collect the next episode with: every choice of a state alike."""
         return Policy.uniform(self.model)
 
-    def observe(self, episode: Sequence[Any] | OffsetArray) -> Learned | None:
+    def observe(self, episode: Sequence[object] | OffsetArray) -> Learned | None:
         """Count an episode, as `OnlineLearner.observe` takes it; the answer, where one was due."""
         self.data.add(self._reader.transitions(episode, f"episode {self.episodes}"))
         return self.update() if self.episodes >= self._due else None

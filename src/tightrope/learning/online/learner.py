@@ -30,7 +30,7 @@ from tightrope.learning import pipeline, policy_solver, products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.online import exploration as exploring
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard
-from tightrope.learning.options import LearnOptions, decide, progress_of, silent
+from tightrope.learning.options import LearnOptions, Progress, decide, progress_of, silent
 from tightrope.learning.result import CLOSE, LearningResult, assess, rests_on
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -86,7 +86,7 @@ class OnlineLearner:
         problem: Problem,
         *,
         delta: float = 0.001,
-        progress: pipeline.Progress | bool | None = None,
+        progress: Progress | bool | None = None,
         explorer: exploring.Explorer,
         collecting: exploring.Collecting,
         options: LearnOptions,
@@ -103,7 +103,7 @@ class OnlineLearner:
         self.objective = problem.objective
         self.options = options
         products.require_support_of_domain(problem, self.options)
-        self.progress: pipeline.Progress = progress_of(progress) or silent
+        self.progress: Progress = progress_of(progress) or silent
         self.guard = None if collecting.on_drift is None else DriftGuard(model, collecting.on_drift)
         self.is_stopped = False
         self._collect_into(GrowingCounts(model, planned_episodes, *self.looks))
@@ -225,7 +225,7 @@ class OnlineLearner:
         update = self.last_update or self.update()
         return update.sampling_policy
 
-    def observe(self, episode: Sequence[Any] | OffsetArray) -> Update | None:
+    def observe(self, episode: Sequence[object] | OffsetArray) -> Update | None:
         """Count an episode. Episodes begin in the initial state.
 
         Parameters

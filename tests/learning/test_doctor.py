@@ -153,7 +153,7 @@ def test_a_model_alone() -> None:
 
 
 def test_selection_is_paid_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("tightrope.learning.doctor.MOST", 2)
+    monkeypatch.setattr("tightrope.learning.amendments.MOST", 2)
     data = tr.read_data(simulate(by_seen, 300), agent())
     truth = unedited(0.3)
     half = tr.doctor(question(), data, amend="auto", select_on=0.5, seed=4, **OPTIONS).amended
@@ -180,7 +180,7 @@ def test_selection_is_paid_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_clusters_stay_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tightrope.learning.doctor.MOST", 1)
+    monkeypatch.setattr("tightrope.learning.amendments.MOST", 1)
     lines = ["episode,state,action,next_state,task"]
     for number, steps in enumerate(simulate(by_seen, 100)):
         lines += [f"{number},{at},{action},{to},t{number % 10}" for at, action, to in steps]

@@ -317,6 +317,12 @@ def claim(path: Path | None, kind: FileKind) -> OutputFile | None:
     return None if path is None else late.output.claim_file(path, kind, common.overwrite)
 
 
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table, all rows of it."""
+    if not common.quiet:
+        typer.echo("\n".join(table_lines(Table(columns, rows, title), verbose=True)))
+
+
 def answer(
     verdict: Assessment,
     headline: str,

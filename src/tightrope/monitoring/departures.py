@@ -70,9 +70,9 @@ class Parts:
         return len(self.width)
 
     @staticmethod
-    def signatures(outcomes: Outcomes) -> Parts:
+    def signatures(outcomes: Outcomes, chosen: BoolArray | None = None) -> Parts:
         """One part per distribution that choices of the model have, where more than one thing can happen."""
-        wide = outcomes.width > 1
+        wide = outcomes.width > 1 if chosen is None else chosen
         number = np.cumsum(wide) - 1
         retained = wide[outcomes.signature]
         place = np.where(retained, np.cumsum(retained) - 1, -1)

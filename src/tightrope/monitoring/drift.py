@@ -23,7 +23,7 @@ from tightrope.monitoring.best_fit import (
     moved_parameters,
     refit,
 )
-from tightrope.monitoring.departures import log_sum
+from tightrope.monitoring.departures import Parts, log_sum
 from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.statistics.outcomes import Outcomes
@@ -55,15 +55,12 @@ class Compensation:
 
     def __init__(self, fit: BestFit, outcomes: Outcomes):
         depends = fit.informative[outcomes.expression] > 0.0
-        retained = np.logical_or.reduceat(depends, outcomes.start[:-1])
-        number = np.where(retained, np.cumsum(retained) - 1, -1)
-        chosen = np.flatnonzero(retained[outcomes.signature])
-        self.expression = outcomes.expression[chosen].astype(np.int64)
-        self.multiplicity = outcomes.multiplicity[chosen].astype(np.float64)
-        self.start = np.r_[0, np.cumsum(outcomes.width[retained])].astype(np.int64)
+        parts = Parts.signatures(outcomes, np.logical_or.reduceat(depends, outcomes.start[:-1]))
+        self.expression, self.multiplicity = parts.expression.astype(np.int64), parts.multiplicity
+        self.start = np.r_[0, np.cumsum(parts.width)].astype(np.int64)
         self.expressions = len(fit.functions)
-        self._part = number[outcomes.signature[outcomes.of_transition]]
-        self.visits = np.zeros(int(retained.sum()))
+        self._part = np.r_[parts.part, -1][parts.outcome]
+        self.visits = np.zeros(len(parts))
         self.closed = 0
         self.seen = np.zeros((0, len(self.visits)))
         self.roots = np.zeros((0, len(self.expression)))
@@ -87,7 +84,7 @@ class Compensation:
         """S of the first 0, 1, 2, … periods at these probabilities per expression, for every power, about."""
         result = np.zeros((self.closed + 1, len(POWERS)))
         if len(self.seen):
-            each = _give_back(*self._arrays(chance))
+            each = -(self.seen[:, :, None] * np.log(self._averages(chance)[0])).sum(axis=1)
             result[self.closed + 1 - len(each) :] = np.cumsum(each, axis=0)
         return result
 
@@ -103,17 +100,22 @@ class Compensation:
         tilt, bend = np.zeros(self.expressions), np.zeros(self.expressions)
         if not len(self.seen) or not len(self.expression):
             return Tangent(0.0, tilt, bend)
-        level, size, slope, curve = _tangent(*self._arrays(chance), share)
-        np.add.at(tilt, self.expression, slope)
-        np.add.at(bend, self.expression, curve)
+        averages, root = self._averages(chance)
+        weight = share[:, None, :] * self.seen[:, :, None]
+        terms, drawn = weight * np.log(averages), weight.sum(axis=0)
+        level = float(terms.sum()) - float(drawn.sum(axis=0) @ (1.0 - POWERS))
+        size = float(np.abs(terms).sum()) + 2.0 * float(drawn.sum(axis=1) @ (1.0 + np.diff(self.start)))
+        slope = _slopes(weight * (1.0 - POWERS) / averages, self.roots, self.start, root) * self.multiplicity
+        np.add.at(tilt, self.expression, slope.sum(axis=0))
+        np.add.at(bend, self.expression, POWERS @ slope)
         level += _ROUNDING * size + (_ROUNDING + 2.0**-52 * share.size * len(self.visits)) * float(tilt.sum())
         return Tangent(level, tilt, bend)
 
-    def _arrays(
-        self, chance: FloatArray
-    ) -> tuple[FloatArray, FloatArray, OffsetArray, FloatArray, FloatArray]:
+    def _averages(self, chance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Σ q^λ·c^(1−λ) of each distribution in each period, for every power (1 where there was none), and
+        the eighth roots of c."""
         root = np.maximum(chance[self.expression], _LEAST) ** 0.125
-        return self.seen, self.roots, self.start, self.multiplicity, root
+        return _averages(self.seen, self.roots, self.start, self.multiplicity, root), root
 
     def state(self) -> dict[str, AnyArray]:
         return {
@@ -131,74 +133,39 @@ class Compensation:
 
 @kernel
 def _averages(
-    roots: FloatArray, multiplicity: FloatArray, root: FloatArray, first: int, last: int
-) -> tuple[float, float, float]:
-    """Σ q^λ·c^(1−λ) over the outcomes first to last, from the eighth roots of q and c, for every power."""
-    firm, middle, loose = 0.0, 0.0, 0.0
-    for o in range(first, last):
-        q, c = roots[o], root[o]
-        square = c * c
-        cube = q * q * q
-        firm += multiplicity[o] * cube * cube * square
-        middle += multiplicity[o] * cube * square * square * c
-        loose += multiplicity[o] * q * square * square * square * c
-    return firm, middle, loose
-
-
-@kernel
-def _give_back(
     seen: FloatArray, roots: FloatArray, start: OffsetArray, multiplicity: FloatArray, root: FloatArray
 ) -> FloatArray:
-    result = np.zeros((len(seen), 3))
+    result = np.ones((len(seen), len(start) - 1, 3))
     for e in range(len(seen)):
         for s in range(len(start) - 1):
-            visits = seen[e, s]
-            if visits > 0.0:
-                averages = _averages(roots[e], multiplicity, root, start[s], start[s + 1])
-                for k in range(3):
-                    if averages[k] > 0.0:
-                        result[e, k] -= visits * np.log(averages[k])
+            if seen[e, s] == 0.0:
+                continue
+            firm, middle, loose = 0.0, 0.0, 0.0
+            for o in range(start[s], start[s + 1]):
+                q, c = roots[e, o], root[o]
+                square, cube = c * c, q * q * q
+                firm += multiplicity[o] * cube * cube * square
+                middle += multiplicity[o] * cube * square * square * c
+                loose += multiplicity[o] * q * square * square * square * c
+            if loose > 0.0:
+                result[e, s, 0], result[e, s, 1], result[e, s, 2] = firm, middle, loose
     return result
 
 
 @kernel
-def _tangent(
-    seen: FloatArray,
-    roots: FloatArray,
-    start: OffsetArray,
-    multiplicity: FloatArray,
-    root: FloatArray,
-    share: FloatArray,
-) -> tuple[float, float, FloatArray, FloatArray]:
-    """The level without spare, what its rounding is in proportion to, and tilt and bend per outcome."""
-    tilt, bend = np.zeros(len(root)), np.zeros(len(root))
-    level, size = 0.0, 0.0
-    slope = np.zeros(3)
-    for e in range(len(seen)):
-        if share[e, 0] + share[e, 1] + share[e, 2] == 0.0:
-            continue
+def _slopes(slope: FloatArray, roots: FloatArray, start: OffsetArray, root: FloatArray) -> FloatArray:
+    """Σ slope·(q/c)^λ over periods, by power and outcome."""
+    result = np.zeros((3, len(root)))
+    for e in range(len(slope)):
         for s in range(len(start) - 1):
-            visits = seen[e, s]
-            if visits == 0.0:
-                continue
-            averages = _averages(roots[e], multiplicity, root, start[s], start[s + 1])
-            for k in range(3):
-                weight = share[e, k] * visits
-                slope[k] = 0.0
-                if weight > 0.0 and averages[k] > 0.0:
-                    logarithm = np.log(averages[k])
-                    level += weight * (logarithm - (1.0 - POWERS[k]))
-                    size += weight * (2.0 + abs(logarithm) + 2.0 * (start[s + 1] - start[s]))
-                    slope[k] = weight * (1.0 - POWERS[k]) / averages[k]
-            for o in range(start[s], start[s + 1]):
-                ratio = roots[e, o] / root[o]
-                cube = ratio * ratio * ratio
-                firm = slope[0] * cube * cube
-                middle = slope[1] * cube
-                loose = slope[2] * ratio
-                tilt[o] += multiplicity[o] * (firm + middle + loose)
-                bend[o] += multiplicity[o] * (POWERS[0] * firm + POWERS[1] * middle + POWERS[2] * loose)
-    return level, size, tilt, bend
+            if slope[e, s, 0] + slope[e, s, 1] + slope[e, s, 2] > 0.0:
+                for o in range(start[s], start[s + 1]):
+                    ratio = roots[e, o] / root[o]
+                    cube = ratio * ratio * ratio
+                    result[0, o] += slope[e, s, 0] * cube * cube
+                    result[1, o] += slope[e, s, 1] * cube
+                    result[2, o] += slope[e, s, 2] * ratio
+    return result
 
 
 _ROUNDS = 3

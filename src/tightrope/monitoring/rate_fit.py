@@ -26,7 +26,7 @@ from tightrope.monitoring.departures import bet_on_all
 from tightrope.monitoring.examination import Examination, Finding
 from tightrope.monitoring.features import AS_LABELS
 from tightrope.monitoring.urns import sums
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, ranges
 from tightrope.statistics.rates import SHAPE, RateClasses, texts_of
 
 SHAPES = (1.0, 8.0, 64.0, 512.0)
@@ -75,19 +75,9 @@ def examine_rates(model: ParametricCTMC, exposure: Exposure, *, alpha: float) ->
     False
     """
     test = _RateTest(model, exposure)
-    found = [(name, *test.evidence(cells)) for name, cells in test.features()]
-    if (tied := test.ties()) is not None:
-        found.append(("tie", *tied))
-    findings = (
-        [] if test.pieces is None else Finding.of_copies(weigh_timed_copies(test.pieces), WEIGHTS["copy"])
-    )
-    for name, log_e, worst in found:
-        weight = test.log_weight(name)
-        words = WORDS.get(name) or f"the column {name.partition(':')[2]}"
-        text = f"{worst.text} depends on {words} (e-value {power_text(log_e)}): {worst.shown}"
-        contexts = (worst.state,) if worst.state >= 0 else ()
-        one = Finding("rate", name, text, log_e, contexts=contexts, effect=worst.effect, log_weight=weight)
-        findings.append(replace(one, is_stated=test.is_stated(name)))
+    findings = [test.finding(name, cells) for name, cells in test.features()] + test.ties()
+    if test.pieces is not None:
+        findings += Finding.of_copies(weigh_timed_copies(test.pieces), WEIGHTS["copy"])
     findings.sort(key=lambda one: -one.log_e_value)
     total = float(logsumexp([one.weighed for one in findings])) if findings else 0.0
     stated = [one.weighed for one in findings if one.is_stated]
@@ -125,16 +115,6 @@ class _RateCells:
         return replace(
             self, transition=self.transition[mask], value=self.value[mask], events=events, exposure=exposure
         )
-
-
-@dataclass(frozen=True)
-class _Worst:
-    """The unit that shows a feature most."""
-
-    state: int
-    text: str
-    shown: str
-    effect: float
 
 
 @dataclass(frozen=True)
@@ -242,25 +222,48 @@ class _RateTest:
                 labels = held.labels
             yield f"column:{column}", self._by_code(code, (*labels, "missing"))
 
-    def log_weight(self, feature: str) -> float:
-        """The logarithm of a feature's weight, which is fixed before the first row."""
-        if feature in WEIGHTS:
-            return math.log(WEIGHTS[feature])
-        columns = {} if self.pieces is None else self.pieces.columns
-        binned = _is_binned(columns[feature.partition(":")[2]])
-        return math.log(WEIGHTS["column"] / len(columns) * (1.0 - AS_LABELS if binned else AS_LABELS))
+    def _show(self, name: str, log_e: float, shown: tuple[int, str, _RateCells, int]) -> Finding:
+        """A feature's evidence in words, with its weight, which is fixed before the first row.
 
-    def is_stated(self, feature: str) -> bool:
-        """Whether it is known that a feature comes before the outcome (`tightrope.monitoring.features`)."""
-        columns = {} if self.pieces is None else self.pieces.columns
-        column = columns.get(feature.partition(":")[2])
-        return column is None or column.is_known
+        `shown` are a state, what is there, and where it shows most: the values with the most events and what
+        the rate is there, against all.
+        """
+        state, subject, cells, unit = shown
+        cells, column, weight = cells.paired(), None, WEIGHTS.get(name, 0.0)
+        if name not in WEIGHTS:
+            columns = {} if self.pieces is None else self.pieces.columns
+            column = columns[name.partition(":")[2]]
+            weight = WEIGHTS["column"] / len(columns) * (1.0 - AS_LABELS if _is_binned(column) else AS_LABELS)
+        own = cells.transition == unit
+        value, events, exposure = cells.value[own], cells.events[own], cells.exposure[own]
+        pooled = events.sum() / max(exposure.sum(), 1e-300)
+        surprise = np.abs(events - pooled * exposure) / np.sqrt(np.maximum(pooled * exposure, 1.0))
+        parts = []
+        for i in np.sort(np.argsort(-surprise, kind="stable")[:LISTED]).tolist():
+            number = int(value[i]) * (2 if cells.times is not None else 1)
+            label = cells.names[number] if number < len(cells.names) else f"number {number}"
+            time = f"{exposure[i]:,.0f}" if exposure[i] >= 1000 else f"{exposure[i]:.4g}"
+            rate = f"{events[i] / max(exposure[i], 1e-300):.3g}"
+            parts.append(f"{label}: {rate} ({int(events[i]):,} in {time})")
+        words = WORDS.get(name) or f"the column {name.partition(':')[2]}"
+        parts.append(f"overall {pooled:.3g}")
+        text = f"{subject} depends on {words} (e-value {power_text(log_e)}): {'; '.join(parts)}"
+        return Finding(
+            "rate",
+            name,
+            text,
+            log_e,
+            contexts=(state,) if state >= 0 else (),
+            effect=float(np.abs(events - pooled * exposure).sum() / max(2.0 * events.sum(), 1.0)),
+            log_weight=math.log(weight),
+            is_stated=column is None or column.is_known,
+        )
 
     def _name(self, transition: int) -> str:
         name = self.model.structure.state_name
         return f"{name(int(self.owner[transition]))} to {name(int(self.model.successor[transition]))}"
 
-    def ties(self) -> tuple[float, _Worst] | None:
+    def ties(self) -> list[Finding]:
         """Whether transitions whose rates are multiples of one unknown rate have it in common."""
         model, structure = self.model, self.model.structure
         classes = RateClasses.of(model)
@@ -279,12 +282,12 @@ class _RateTest:
         )
         cells = _RateCells(number, shared, events, factor * waited, names)
         if not several.any():
-            return None
+            return []
         units = _units(np.where(several, low, 0.0), high, several)
         log_e = units.log_e(cells)
         worst = int(np.argmax(np.where(several, log_e, -math.inf)))
         text = f"the rate {texts_of(classes, model.parameters.names)[worst]}"
-        return units.combined(log_e), _show(-1, text, cells, worst)
+        return [self._show("tie", units.combined(log_e), (-1, text, cells, worst))]
 
     def _by_code(self, code: OffsetArray, names: tuple[str, ...]) -> _RateCells:
         pieces = self.pieces
@@ -322,24 +325,17 @@ class _RateTest:
         self, key: OffsetArray, waited: FloatArray, jumped: OffsetArray, size: int, names: tuple[str, ...]
     ) -> _RateCells:
         """Exposures of states by value, shared by all their transitions, and the events of these."""
-        start = self.model.structure.transition_start[self.model.structure.choice_start[key // size]]
-        stop = self.model.structure.transition_start[self.model.structure.choice_start[key // size + 1]]
-        each = np.repeat(np.arange(len(key)), stop - start)
-        transition = np.arange(len(each)) - np.repeat(np.cumsum(stop - start) - (stop - start), stop - start)
-        transition = transition + start[each]
+        structure = self.model.structure
+        start = structure.transition_start[structure.choice_start]
+        transition, each = ranges(start, key // size)
         value = (key % size)[each]
-        wanted, counted = np.unique(jumped, return_counts=True)
-        cell = transition * size + value
-        order = np.argsort(cell)
-        events = np.zeros(len(cell))
-        if len(cell):
-            place = order[np.minimum(np.searchsorted(cell[order], wanted), len(cell) - 1)]
-            known = cell[place] == wanted
-            np.add.at(events, place[known], counted[known])
+        wanted, counted = np.unique(np.r_[jumped, np.iinfo(np.int64).max], return_counts=True)
+        place = np.searchsorted(wanted, transition * size + value)
+        events = np.where(wanted[place] == transition * size + value, counted[place], 0).astype(np.float64)
         return _RateCells(transition, value, events, waited[each], names)
 
-    def evidence(self, cells: _RateCells) -> tuple[float, _Worst]:
-        """Of transitions, and of states with all their transitions; and what shows it most."""
+    def finding(self, name: str, cells: _RateCells) -> Finding:
+        """The evidence of transitions, and of states with all their transitions."""
         alone = self.transitions.log_e(cells)
         log_e = self.transitions.combined(alone)
         worst, shown = int(np.argmax(alone)), cells
@@ -355,30 +351,12 @@ class _RateTest:
                 worst, shown = int(np.argmax(of_states)), together
                 state, text = worst, f"the rate of leaving {structure.state_name(worst)}"
             log_e = float(np.logaddexp(log_e, both) - math.log(2.0))
-        return log_e, _show(state, text, shown, worst)
+        return self._show(name, log_e, (state, text, shown, worst))
 
 
 def _units(low: FloatArray, high: FloatArray, is_there: BoolArray) -> _Units:
     middle = np.where(low > 0.0, np.sqrt(low * np.minimum(high, 1e300)), np.minimum(high, 1e300) / 100.0)
     return _Units(low, high, np.maximum(middle, 1e-300), is_there)
-
-
-def _show(state: int, text: str, cells: _RateCells, unit: int) -> _Worst:
-    """The values with the most events and what the rate is there, against all."""
-    cells = cells.paired()
-    own = cells.transition == unit
-    value, events, exposure = cells.value[own], cells.events[own], cells.exposure[own]
-    pooled = events.sum() / max(exposure.sum(), 1e-300)
-    surprise = np.abs(events - pooled * exposure) / np.sqrt(np.maximum(pooled * exposure, 1.0))
-    order = np.sort(np.argsort(-surprise, kind="stable")[:LISTED])
-    parts = []
-    for i in order.tolist():
-        number = int(value[i]) * (2 if cells.times is not None else 1)
-        name = cells.names[number] if number < len(cells.names) else f"number {number}"
-        time = f"{exposure[i]:,.0f}" if exposure[i] >= 1000 else f"{exposure[i]:.4g}"
-        parts.append(f"{name}: {events[i] / max(exposure[i], 1e-300):.3g} ({int(events[i]):,} in {time})")
-    effect = float(np.abs(events - pooled * exposure).sum() / max(2.0 * events.sum(), 1.0))
-    return _Worst(state, text, f"{'; '.join(parts)}; overall {pooled:.3g}", effect)
 
 
 def _is_binned(column: LogColumn) -> bool:

@@ -33,9 +33,7 @@ from tightrope.monitoring.features import (
     Feature,
     codes,
     is_key,
-    is_stated,
     list_features,
-    part_of,
     tells_outcome,
     value_name,
 )
@@ -81,19 +79,6 @@ LISTED, SHOWN, SORTS = 4, 6, 8
 MOST_UNITS = 100_000
 MOST_PARAMETERS = 400
 """Models of more are not tested by counts."""
-
-
-WORDS = {
-    "prev": "the state before",
-    "prev2": "the two states before",
-    "action": "the action before",
-    "revisit": "whether the state was visited before in the episode",
-    "since-start": "the number of steps since the episode began",
-    "since-entry": "the number of steps since the state was entered",
-    "last": "how it came out the last time, also in other episodes",
-    "recent": "how it came out the last 16 times, also in other episodes",
-    "tie": "the choice, though the model says that several have one distribution",
-}
 
 
 @dataclass(frozen=True)
@@ -336,12 +321,12 @@ def _weigh_rows(model: ParametricMDP, given: Rows, level: float) -> Evidence:
     source = None if rows <= len(log) else whole if tables is None else tables
     tests, left_out = _weigh_features(_Rows.of(model, log, planned and is_whole), log, source, ordered)
     terms = [(one.weighed, True) for one in findings]
-    terms += [(test.weighed, is_stated(test.feature.name, log)) for test in tests]
+    terms += [(test.weighed, test.feature.is_stated) for test in tests]
     tests.sort(key=lambda test: -test.weighed)
     named: dict[str, _Test] = {}
     for test in tests:
         named.setdefault(test.feature.name, test)
-    findings += [_finding(model, log, test) for test in list(named.values())[:SHOWN]]
+    findings += [_finding(model, test) for test in list(named.values())[:SHOWN]]
     alarms = [one.row + 1 for one in whole.excluded[:1]]
     alone = [test.after for test in tests if test.after is not None and test.weighed >= level]
     for after in alone[:1]:
@@ -368,7 +353,7 @@ def _weigh_features(
             left_out.append(feature.name)
             continue
         own = rows.tied(log) if feature.kind == "tie" else rows
-        share = math.log(SHARES[feature.kind] * feature.weight * part_of(feature.name, log))
+        share = math.log(SHARES[feature.kind] * feature.weight)
         test = _in_order(feature, own, log, code, share + math.log1p(-BY_COUNTS))
         if math.isfinite(test.log_e):
             tests.append(test)
@@ -660,16 +645,10 @@ def _by_counts(model: ParametricMDP, counts: Counts, weight: float, level: float
     return Evidence(findings, [], [event for event, log_e in looked if log_e >= level][:1], (), looked)
 
 
-def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test) -> Finding:
+def _finding(model: ParametricMDP, test: _Test) -> Finding:
     """A feature's evidence in words, with where it shows most; where there is none, its name alone."""
     feature, log_e = test.feature, test.log_e
-    name, _, own = feature.name.partition(":")
-    about = WORDS.get(feature.name) or {
-        "seen": f"whether {own} was seen before in the episode",
-        "column": f"column '{own}'",
-        "unit": f"the unit: {own}s differ",
-    }.get(name, feature.name)
-    text, rest = f"the next state depends on {about}", (test.log_weight, is_stated(feature.name, log))
+    text, rest = f"the next state depends on {feature.words}", (test.log_weight, feature.is_stated)
     cells = test.cells() if log_e > 0.0 else None
     if cells is None or not np.any(cells.gain > 0.0):
         return Finding(feature.kind, feature.name, text, log_e, None, (), (), None, *rest)

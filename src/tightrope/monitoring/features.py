@@ -40,15 +40,21 @@ GLANCE = 20_000
 """Rows by which it is judged whether a column tells the outcome."""
 
 MEMORY = {
-    "prev": 0.3,
-    "seen": 0.25,
-    "revisit": 0.1,
-    "since-start": 0.1,
-    "since-entry": 0.1,
-    "action": 0.1,
-    "prev2": 0.05,
+    "prev": (0.3, "the state before"),
+    "revisit": (0.1, "whether the state was visited before in the episode"),
+    "since-start": (0.1, "the number of steps since the episode began"),
+    "since-entry": (0.1, "the number of steps since the state was entered"),
+    "action": (0.1, "the action before"),
+    "prev2": (0.05, "the two states before"),
 }
+SEEN = 0.25
 """How the share of memory is divided; that of `seen` among states by their rank."""
+
+SERIAL = {
+    "last": "how it came out the last time, also in other episodes",
+    "recent": "how it came out the last 16 times, also in other episodes",
+}
+TIE = "the choice, though the model says that several have one distribution"
 
 EPISODE = "episode"
 
@@ -58,36 +64,48 @@ AS_LABELS = 0.75
 
 @dataclass(frozen=True)
 class Feature:
-    """A name, what kind of departure it shows, and its part of the share of that kind."""
+    """A name, what kind of departure it shows, in words, and its part of the share of that kind; whether it
+    is known that its value comes before the outcome."""
 
     name: str
     kind: str
+    words: str
     weight: float = 1.0
+    is_stated: bool = True
 
 
 def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
     """The features of a log; what parts they have follows from the model and the names of columns alone."""
-    structure = model.structure
+    structure, columns = model.structure, log.columns
     result = [
-        Feature(name, "memory", part)
-        for name, part in MEMORY.items()
-        if name not in ("seen", "action") or (name == "action" and structure.has_choices)
+        Feature(name, "memory", words, part)
+        for name, (part, words) in MEMORY.items()
+        if name != "action" or structure.has_choices
     ]
     whole = sum(1.0 / (rank + 1) for rank in range(min(MOST_SEEN, model.states)))
     for rank, state in enumerate(first_states(model, log)):
-        own = MEMORY["seen"] / (rank + 1) / whole
-        result.append(Feature(f"seen:{structure.state_name(state)}", "memory", own))
-    columns = list(log.columns)
-    result += [Feature(f"column:{name}", "column", 1.0 / len(columns)) for name in columns]
-    words = [name for name, one in log.columns.items() if one.values is None and len(one.labels) > FEW]
-    units = [*([EPISODE] if log.episodes > 1 else []), *words]
-    result += [Feature(f"unit:{name}", "unit", 1.0 / (1 + len(columns))) for name in units]
+        name, part = structure.state_name(state), SEEN / (rank + 1) / whole
+        result.append(
+            Feature(f"seen:{name}", "memory", f"whether {name} was seen before in the episode", part)
+        )
+
+    def add(kind: str, name: str, words: str, weight: float) -> None:
+        column = columns.get(name)
+        is_known = column is None or column.is_known
+        result.append(Feature(f"{kind}:{name}", kind, words, weight if is_known else 0.5 * weight, is_known))
+
+    for name, column in columns.items():
+        part = 1.0 - AS_LABELS if has_bins(column) else AS_LABELS
+        add("column", name, f"column '{name}'", part / len(columns))
+    words = [name for name, one in columns.items() if one.values is None and len(one.labels) > FEW]
+    for name in [*([EPISODE] if log.episodes > 1 else []), *words]:
+        add("unit", name, f"the unit: {name}s differ", 1.0 / (1 + len(columns)))
     seen = np.bincount(log.transition, minlength=structure.transitions)
     visits = np.bincount(structure.transition_choice, seen)[structure.transition_choice]
     surprise = -xlogy(seen, seen / np.maximum(visits, 1.0)).sum() / max(len(log), 1)
     is_drawn = is_varied(log.transition, float(surprise))
-    serial = [Feature(name, "serial", 0.5) for name in ("last", "recent") if is_drawn]
-    return (*result, *serial, Feature("tie", "tie"))
+    serial = [Feature(name, "serial", words, 0.5) for name, words in SERIAL.items() if is_drawn]
+    return (*result, *serial, Feature("tie", "tie", TIE))
 
 
 def is_varied(kind: AnyArray, surprise: float) -> bool:
@@ -108,26 +126,10 @@ def has_bins(column: LogColumn) -> bool:
     return column.values is not None and len(np.unique(column.code[:PREFIX])) > FEW
 
 
-def is_stated(feature: str, log: EpisodeLog) -> bool:
-    """Whether it is known of a feature that its value comes before the outcome."""
-    column = log.columns.get(feature.partition(":")[2])
-    return column is None or column.is_known
-
-
 def is_key(feature: str, log: EpisodeLog) -> bool:
     """Whether a feature is a column that is constant within episodes, whose values may stand in order."""
     name = feature.partition(":")[2]
     return name in log.columns and np.array_equal(log.columns[name].code, log.by_unit(name)[log.episode])
-
-
-def part_of(feature: str, log: EpisodeLog) -> float:
-    """The part of a feature's weight that its codes have, by how those of a column are made."""
-    name, _, rest = feature.partition(":")
-    if rest not in log.columns:
-        return 1.0
-    column = log.columns[rest]
-    part = 1.0 if name == "unit" else 1.0 - AS_LABELS if has_bins(column) else AS_LABELS
-    return part if column.is_known else 0.5 * part
 
 
 def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:

@@ -13,8 +13,8 @@ from tightrope.data.fit_tables import CountTable
 from tightrope.io.results import power_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.copies import weigh_repeated
-from tightrope.monitoring.examination import SHARES, WORDS
-from tightrope.monitoring.features import codes, is_stated, list_features, part_of
+from tightrope.monitoring.examination import SHARES
+from tightrope.monitoring.features import codes, list_features
 from tightrope.monitoring.model_fit import ALPHA, weigh_fit
 from tightrope.monitoring.urns import weigh_counts
 from tightrope.numerics.arrays import OffsetArray
@@ -61,7 +61,7 @@ def weigh_within(model: ParametricMDP, log: EpisodeLog, unit: OffsetArray) -> tu
     signature = np.repeat(np.arange(len(outcomes.width)), outcomes.width)
     best, terms = (-math.inf, ""), [-math.inf]
     for feature in list_features(model, log):
-        if feature.kind not in WITHIN or not is_stated(feature.name, log):
+        if feature.kind not in WITHIN or not feature.is_stated:
             continue
         tied = feature.kind == "tie"
         of_row = outcomes.of_transition[log.transition] if tied else log.transition
@@ -72,7 +72,7 @@ def weigh_within(model: ParametricMDP, log: EpisodeLog, unit: OffsetArray) -> tu
         names, owner = np.unique(owner, return_inverse=True)
         table = CountTable.of(codes(feature.name, model, log), place)
         _, gain = weigh_counts(table, owner.astype(np.int32), sizes[names % len(sizes)])
-        share = math.log(SHARES[feature.kind] * feature.weight * part_of(feature.name, log))
+        share = math.log(SHARES[feature.kind] * feature.weight)
         terms.append(float(np.logaddexp(0.0, gain).sum()) - len(gain) * math.log(2.0) + share)
-        best = max(best, (terms[-1], WORDS.get(feature.name, feature.name)))
+        best = max(best, (terms[-1], feature.words))
     return float(np.logaddexp.reduce(terms)), best[1]

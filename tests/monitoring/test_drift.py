@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.best_fit import BestFit, log_chances
+from tightrope.monitoring.best_fit import BestFit, log_chances_of
 from tightrope.monitoring.drift import POWERS, Compensation, JointTerms, log_weight, weigh_terms
 from tightrope.prism.load import load_prism_text
 from tightrope.statistics.outcomes import Outcomes
@@ -49,9 +49,9 @@ def per_expression(model: ParametricMDP, chance: np.ndarray) -> np.ndarray:
 
 
 def predictions(fit: BestFit, *point: float) -> np.ndarray:
-    found = log_chances(fit, np.array(point))
-    assert found is not None
-    return found
+    inside, found = log_chances_of(fit, np.array([point]))
+    assert inside[0]
+    return found[0]
 
 
 def filled(model: ParametricMDP, fit: BestFit, seed: int) -> tuple[Compensation, np.ndarray]:

@@ -29,20 +29,14 @@ from tightrope.regions.tightening import coordinate_envelopes
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope_check.search.smoothed_likelihood import SMOOTHING
+from tightrope_check.search.smoothed_likelihood import SMOOTHING, SmoothedLikelihood
 
 HOPELESS = -1e250
 """Below the logarithm of any positive probability, and finite however often it is added."""
 
 
-def log_chances(fit: BestFit, point: FloatArray) -> FloatArray | None:
-    """A lower bound on log f per expression at the free parameters `point`; None outside the domain."""
-    inside, result = log_chances_of(fit, point[None, :])
-    return result[0] if inside[0] else None
-
-
 def log_chances_of(fit: BestFit, points: FloatArray) -> tuple[BoolArray, FloatArray]:
-    """The same at many points [n, free]: which of them lie in the domain, and one row for each that does."""
+    """Which points [n, free] lie in the domain, and a lower bound on log f per expression, a row for each."""
     functions = fit.functions
     inside, x = fit.are_well_inside(points), fit.lift(points)
     size = np.abs(x) @ np.abs(functions.linear).T + np.abs(functions.constant)
@@ -69,21 +63,17 @@ class BestFit:
 
     coordinates: Coordinates
     functions: AffineFunctions
+    maximiser: LikelihoodMaximiser
+    """Finds parameters in the domain itself, for predictions."""
+    informative: FloatArray
+    """1 for expressions that depend on the parameters, 0 for constants."""
 
     @staticmethod
     def of(model: ParametricMDP) -> BestFit:
-        return BestFit(Outcomes.of(model).coordinates, Outcomes.of(model).functions)
-
-    @cached_property
-    def maximiser(self) -> LikelihoodMaximiser:
-        """Finds parameters in the domain itself, for predictions."""
-        return LikelihoodMaximiser.of(self.coordinates, self.functions)
-
-    @cached_property
-    def informative(self) -> FloatArray:
-        """1 for expressions that depend on the parameters, 0 for constants."""
-        result: FloatArray = (np.abs(self.functions.linear).max(axis=1, initial=0.0) > 0.0).astype(np.float64)
-        return result
+        outcomes = Outcomes.of(model)
+        depends = np.abs(outcomes.functions.linear).max(axis=1, initial=0.0) > 0.0
+        fields = outcomes.coordinates, outcomes.functions, outcomes.maximiser
+        return BestFit(*fields, depends.astype(np.float64))
 
     @cached_property
     def rows(self) -> tuple[FloatArray, FloatArray]:
@@ -98,43 +88,31 @@ class BestFit:
     @cached_property
     def whole(self) -> list[_Part]:
         """All coordinates, products and reciprocals among them, in blocks where they fall apart."""
-        linear, size = self.functions.linear, self.coordinates.size
         if self.maximiser.blocks:
             return self.parts
-        functions = linear, self.functions.constant, _NO_PRODUCTS, np.empty((0, 2 + size))
-        return [_Part(np.arange(size), np.arange(len(linear)), functions, self.rows)]
+        linear, constant = self.functions.linear, self.functions.constant
+        search = SmoothedLikelihood((), linear, constant, *self.rows)
+        return [_Part.of(np.arange(self.coordinates.size), np.arange(len(linear)), search)]
 
     @cached_property
     def parts(self) -> list[_Part]:
         """The free parameters, in blocks where they fall apart."""
-        maximiser, linear, constant = self.maximiser, self.functions.linear, self.functions.constant
-        if maximiser.blocks:
+        blocks, fit = self.maximiser.blocks, self.maximiser
+        if not blocks:
             return [
-                _Part(
-                    block.columns,
-                    block.rows[0],
-                    (part.linear, part.constant, _NO_PRODUCTS, np.empty((0, 2 + len(block.columns)))),
-                    (part.faces, part.bounds),
-                )
-                for block, part in zip(maximiser.blocks, maximiser.parts, strict=True)
+                _Part.of(np.arange(len(self.coordinates.free)), np.arange(len(self.functions)), fit.search)
             ]
-        free, bottoms = len(self.coordinates.free), enumerate(maximiser.search.denominators)
-        terms = [np.r_[k, coefficient, power] for k, each in bottoms for coefficient, power in each]
-        products = np.array(self.coordinates.products, dtype=np.int64).reshape(-1, 2)
-        functions = linear, constant, products, np.array(terms).reshape(len(terms), 2 + free)
-        return [_Part(np.arange(free), np.arange(len(linear)), functions, maximiser.faces)]
-
-    @cached_property
-    def _free_rows(self) -> tuple[FloatArray, FloatArray]:
-        """The rows of the domain beside the box, in the free parameters."""
-        rows, bound, _ = self.coordinates.domain_rows()
-        return rows[:, : len(self.coordinates.free)], bound
+        return [
+            _Part.of(block.columns, block.rows[0], part)
+            for block, part in zip(blocks, fit.parts, strict=True)
+        ]
 
     def are_well_inside(self, points: FloatArray) -> BoolArray:
         """Which free parameters [n, free] lie in the domain, by a margin that rounding cannot make up."""
         free = points.shape[1]
         lower, upper = self.coordinates.lower[:free], self.coordinates.upper[:free]
-        rows, bound = self._free_rows
+        rows, bound, _ = self.coordinates.domain_rows()
+        rows = rows[:, :free]
         size = np.abs(points) @ np.abs(rows).T + np.abs(bound)
         within = np.all((lower < points) & (points < upper), axis=1)
         room = np.all(points @ rows.T < bound - 1e-10 * (1.0 + size), axis=1)
@@ -207,14 +185,6 @@ _NEARLY_THERE = 1e-3
 """What is left to gain, in nats, at which an estimate is good enough."""
 
 
-def estimate(fit: BestFit, weight: FloatArray, start: FloatArray) -> FloatArray:
-    """All parameters for the events in `weight`, from `start` on."""
-    points = start.copy()[None, None, :]
-    refit(fit, weight[None, :], points, np.array([0]), np.array([len(start)]))
-    result: FloatArray = points[0, 0]
-    return result
-
-
 def refit(
     fit: BestFit, weight: FloatArray, points: FloatArray, first: OffsetArray, last: OffsetArray
 ) -> None:
@@ -232,6 +202,14 @@ class _Part(NamedTuple):
     expression: OffsetArray
     functions: tuple[FloatArray, FloatArray, OffsetArray, FloatArray]
     faces: tuple[FloatArray, FloatArray]
+
+    @staticmethod
+    def of(own: OffsetArray, expression: OffsetArray, search: SmoothedLikelihood) -> _Part:
+        bottoms = enumerate(search.denominators)
+        terms = [np.r_[k, coefficient, power] for k, each in bottoms for coefficient, power in each]
+        products = np.array(search.products, dtype=np.int64).reshape(-1, 2)
+        functions = search.linear, search.constant, products, np.array(terms).reshape(-1, 2 + len(own))
+        return _Part(own, expression, functions, (search.faces, search.bounds))
 
 
 def _climb_parts(
@@ -251,9 +229,6 @@ def _climb_parts(
             functions = linear[used], constant[used], products, bottoms
             climb(functions, faces, (weight[expression[used]], slope[own]), part, (first, last), how)
             t[own] = part
-
-
-_NO_PRODUCTS: OffsetArray = np.empty((0, 2), dtype=np.int64)
 
 
 @kernel

@@ -74,11 +74,9 @@ def weigh_repeated(log: EpisodeLog, unit: OffsetArray | None = None) -> Copies:
     copied, first = source >= 0, _first(source)
 
     def ratio(group: OffsetArray) -> FloatArray:
-        whole, sources, copies = (
-            np.bincount(group[one], minlength=len(group)) for one in (slice(None), first, copied)
+        return _draws(
+            *(np.bincount(group[one], minlength=len(group)) for one in (slice(None), first, copied))
         )
-        left = whole - sources
-        return np.asarray(gammaln(left + 1) - gammaln(left - copies + 1), dtype=np.float64)
 
     return _weighed(source, [*ratio(unit).tolist(), *(-ratio(cell)).tolist()])
 
@@ -113,9 +111,14 @@ def weigh_timed_copies(pieces: Pieces) -> Copies:
     kind = kinds_of([code, pieces.transition[last]], start)
     source = _sources(kind, np.bincount(number, gain, episodes).astype(np.float64))
     sources, copies = _first(source)[number], ending((source >= 0)[number])
-    left, due = at_risk(every) - at_risk(sources), ending(every) - ending(sources)
-    ratio = gammaln(left + 1) - gammaln(left - copies + 1) + gammaln(due - copies + 1) - gammaln(due + 1)
+    ratio = _draws(at_risk(every), at_risk(sources), copies) - _draws(ending(every), ending(sources), copies)
     return _weighed(source, ratio.tolist())
+
+
+def _draws(whole: OffsetArray, sources: OffsetArray, copies: OffsetArray) -> FloatArray:
+    """The logarithm of the number of orders in which copies can be drawn from all but the sources."""
+    left = whole - sources
+    return np.asarray(gammaln(left + 1) - gammaln(left - copies + 1), dtype=np.float64)
 
 
 def _first(source: OffsetArray) -> BoolArray:

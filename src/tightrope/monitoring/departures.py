@@ -10,43 +10,25 @@ follow from the model.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from scipy.special import gammaln
 
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes
 
 SPARE = 1e-11
 """Relative to the absolute values of what is summed: many times the rounding of all sums."""
 
 
-_TABLED = 1 << 17
-
-
-@cache
-def _table() -> FloatArray:
-    """The logarithm of the gamma function at 0, ½, 1, … (∞ at 0)."""
-    result: FloatArray = gammaln(0.5 * np.arange(_TABLED))
-    return result
-
-
-def log_gamma_halves(halves: OffsetArray) -> FloatArray:
-    """log Γ at halves of integers."""
-    small = _table()[np.minimum(halves, _TABLED - 1)]
-    large = np.flatnonzero(halves >= _TABLED)
-    small[large] = gammaln(0.5 * halves[large])
-    return small
-
-
 def free_prediction(seen: FloatArray, part: IndexArray, parts: int, width: OffsetArray) -> FloatArray:
     """KT of each part, rounded down: `seen` per outcome, of which `part` says whose it is."""
-    terms = log_gamma_halves((2.0 * seen + 1.0).astype(np.int64)) - _table()[1]
+    terms = gammaln(seen + 0.5) - gammaln(0.5)
     total = np.bincount(part, weights=seen, minlength=parts)
     size = np.bincount(part, weights=np.abs(terms), minlength=parts)
-    begin, end = log_gamma_halves(width), log_gamma_halves((2.0 * total).astype(np.int64) + width)
+    begin, end = gammaln(0.5 * width), gammaln(total + 0.5 * width)
     value = np.bincount(part, weights=terms, minlength=parts) + (begin - end)
     spread = size + np.abs(end) + np.abs(begin)
     result: FloatArray = np.minimum(value - SPARE * (spread + 1.0), 0.0)
@@ -166,14 +148,24 @@ class PartEvidence:
         result: FloatArray = self.free() - np.bincount(self.parts.part, logs, len(self.parts))
         return result
 
-    def state(self) -> dict[str, FloatArray]:
-        return {"seen": self.seen, "model": self.model, "model_size": self.model_size}
+    KEPT = ("seen", "model", "model_size")
 
-    def restore(self, state: dict[str, FloatArray]) -> None:
-        self.seen, self.model, self.model_size = state["seen"], state["model"], state["model_size"]
+    def restore(self, state: Mapping[str, AnyArray], prefix: str) -> None:
+        put_back(self, self.KEPT, state, prefix)
         owner = self.parts.part[self.seen > 0.0]
         self._stale[:] = False
         self._stale[owner] = True
+
+
+def held(owner: object, names: Sequence[str], prefix: str = "") -> dict[str, AnyArray]:
+    """Attributes as arrays, for `put_back`: arithmetic goes on to the last bit."""
+    return {f"{prefix}{name}": np.array(getattr(owner, name)) for name in names}
+
+
+def put_back(owner: object, names: Sequence[str], state: Mapping[str, AnyArray], prefix: str = "") -> None:
+    for name in names:
+        value = np.array(state[f"{prefix}{name}"])
+        setattr(owner, name, value if value.ndim else value.item())
 
 
 def log_sum(terms: FloatArray) -> float:

@@ -23,7 +23,7 @@ from tightrope.monitoring.best_fit import (
     moved_parameters,
     refit,
 )
-from tightrope.monitoring.departures import Parts, log_sum
+from tightrope.monitoring.departures import Parts, held, log_sum, put_back
 from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.statistics.outcomes import Outcomes
@@ -117,18 +117,7 @@ class Compensation:
         root = np.maximum(chance[self.expression], _LEAST) ** 0.125
         return _averages(self.seen, self.roots, self.start, self.multiplicity, root), root
 
-    def state(self) -> dict[str, AnyArray]:
-        return {
-            "past_closed": np.array(self.closed),
-            "past_visits": self.visits.copy(),
-            "past_seen": self.seen.copy(),
-            "past_roots": self.roots.copy(),
-        }
-
-    def restore(self, state: Mapping[str, AnyArray]) -> None:
-        self.closed = int(state["past_closed"])
-        for name in ("visits", "seen", "roots"):
-            setattr(self, name, np.array(state[f"past_{name}"], dtype=np.float64))
+    KEPT = ("closed", "visits", "seen", "roots")
 
 
 @kernel
@@ -288,7 +277,7 @@ MANY, FEW = 128.0, 8.0
 
 _SPARE = 1e-11
 _KEPT = (
-    *("number", "event", "before", "length", "lean", "closed", "estimated_at"),
+    *("number", "event", "before", "length", "closed", "estimated_at"),
     *("past", "points", "log_chance", "own"),
 )
 
@@ -304,7 +293,7 @@ class DriftEvidence:
     """The candidates of one stream, in slots of arrays; `order` lists the used slots, oldest first.
 
     `before` is the model's log-prediction of the `past` (events per expression, `length` together), own[slot,
-    k] that of prediction k since, which began from `lean` past events and was `estimated_at` so many events
+    k] that of prediction k since, which was `estimated_at` so many events
     since; `closed` periods were then over. Prediction 0 moves all parameters, the others one each (`alone`).
     """
 
@@ -341,7 +330,6 @@ class DriftEvidence:
     event: FloatArray
     before: FloatArray
     length: FloatArray
-    lean: FloatArray
     closed: FloatArray
     estimated_at: FloatArray
     past: FloatArray
@@ -423,17 +411,13 @@ class DriftEvidence:
                 result = (slot, value)
         return result
 
-    def moved_alone(self, slot: int) -> int | None:
-        """The parameter, by its place among the free ones, that explains a candidate best; None: several."""
-        kind = int((self.own[slot] + self._log_share).argmax())
-        return int(self.first[kind]) if len(self.first) > 1 and kind else None
-
     def anomaly(self, names: Sequence[str], slot: int, log_e: float, when: str = "event") -> Anomaly:
         """When the parameters changed, and which of them by how many standard errors."""
-        past, since, alone = self.past[slot], int(self.event[slot]), self.moved_alone(slot)
+        past, since = self.past[slot], int(self.event[slot])
+        kind = int((self.own[slot] + self._log_share).argmax()) if len(self.first) > 1 else 0
         text = f"the parameters since {when} {since + 1:,} are not those before"
-        if alone is not None:
-            name = names[self.fit.coordinates.free[alone]]
+        if kind:  # that explains it best
+            name = names[self.fit.coordinates.free[self.first[kind]]]
             text = f"parameter {name} since {when} {since + 1:,} is not what it was before"
         moved = moved_parameters(self.fit, names, past, self.total - past)
         return Anomaly("drift", text, log_e, (), since, moved)
@@ -448,8 +432,12 @@ class DriftEvidence:
         if slot == len(self.number):
             self._grow(2 * slot)
         self.number[slot], self.event[slot], self.before[slot] = self.made, event, before
-        self.length[slot], self.lean[slot] = self.total.sum(), max(TEMPERED[0], TEMPERED[1] * event)
-        self.estimated_at[slot], self.own[slot], self.closed[slot] = 0.0, 0.0, self.compensation.closed
+        self.length[slot], self.estimated_at[slot], self.own[slot], self.closed[slot] = (
+            self.total.sum(),
+            0.0,
+            0.0,
+            self.compensation.closed,
+        )
         self.past[slot], self.points[slot], self.log_chance[slot] = self.total, point, log_chance
         self.order.append(slot)
 
@@ -461,7 +449,8 @@ class DriftEvidence:
         if not len(due):
             return
         self.estimated_at[due] = events[due]
-        tempering = np.minimum(1.0, self.lean[due] / np.maximum(self.length[due], 1.0))
+        lean = np.maximum(TEMPERED[0], TEMPERED[1] * self.event[due])
+        tempering = np.minimum(1.0, lean / np.maximum(self.length[due], 1.0))
         weight = (self.total - self.past[due]) + self.past[due] * tempering[:, None]
         points = self.points[due]
         refit(self.fit, weight, points, self.first, self.last)
@@ -482,17 +471,13 @@ class DriftEvidence:
         self.order = retained[::-1]
 
     def state(self) -> dict[str, AnyArray]:
-        """Everything, slot by slot: the arithmetic of a monitor that goes on is the same to the last bit."""
-        result: dict[str, AnyArray] = {f"drift_{name}": np.array(getattr(self, name)) for name in _KEPT}
-        result |= self.compensation.state()
-        result["drift_total"] = self.total.copy()
-        result["drift_order"] = np.array([self.made, *self.order], dtype=np.int64)
-        return result
+        """Everything, slot by slot."""
+        past = held(self.compensation, Compensation.KEPT, "past_")
+        order = np.array([self.made, *self.order], dtype=np.int64)
+        return held(self, (*_KEPT, "total"), "drift_") | past | {"drift_order": order}
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
-        for name in _KEPT:
-            setattr(self, name, np.array(state[f"drift_{name}"], dtype=np.float64))
-        self.compensation.restore(state)
+        put_back(self, (*_KEPT, "total"), state, "drift_")
+        put_back(self.compensation, Compensation.KEPT, state, "past_")
         self._given = None
-        self.total = np.array(state["drift_total"], dtype=np.float64)
         self.made, *self.order = (int(number) for number in state["drift_order"])

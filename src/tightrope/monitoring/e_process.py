@@ -19,7 +19,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.io.results import Anomaly, Seen
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.best_fit import BestFit, estimate, log_chances
+from tightrope.monitoring.best_fit import BestFit, log_chances_of, refit
 from tightrope.monitoring.departures import SPARE, PartEvidence, Parts, free_prediction, log_sum
 from tightrope.monitoring.drift import FEW, MANY, DriftEvidence
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -48,13 +48,11 @@ class EProcess:
         self.fit = BestFit.of(model)
         self.events = 0
         self.seen = np.zeros(len(model.expressions))
-        self.point = self.fit.maximiser.start
         self.best = self.fit.centre
         self.total, self.total_size = 0.0, 0.0
-        chances = log_chances(self.fit, self.point)
-        if chances is None:
+        self.point, self.log_chance = self.fit.maximiser.start, np.empty(0)
+        if not self._predict(self.point):
             raise InputError("the domain of the parameters has no interior")
-        self.log_chance: FloatArray = chances
         self.departures = {
             "expression": PartEvidence(Parts.signatures(self.outcomes)),
             "tie": PartEvidence(Parts.choices(self.outcomes, visited)),
@@ -77,10 +75,16 @@ class EProcess:
     def renew_prediction(self) -> None:
         """Estimate the parameters anew from all that was seen; what comes next is predicted by them."""
         self.drift.close(self.log_chance)
-        point = estimate(self.fit, self.seen, self.point)
-        chances = log_chances(self.fit, point)
-        if chances is not None:
-            self.point, self.log_chance = point, chances
+        points = self.point.copy()[None, None, :]
+        refit(self.fit, self.seen[None, :], points, np.array([0]), np.array([len(self.point)]))
+        self._predict(points[0, 0])
+
+    def _predict(self, point: FloatArray) -> bool:
+        """Predict by these parameters, if they are in the domain."""
+        inside, chances = log_chances_of(self.fit, point[None, :])
+        if inside[0]:
+            self.point, self.log_chance = point, chances[0]
+        return bool(inside[0])
 
     def begin_change(self) -> None:
         """Let a change of the parameters begin here."""

@@ -117,7 +117,6 @@ class Finding:
     feature: str
     text: str
     log_e_value: float
-    p_value: float | None = None
     contexts: tuple[int, ...] = ()
     cells: tuple[OutcomeShare, ...] = ()
     effect: float | None = None
@@ -486,16 +485,18 @@ class _Rows:
 
     def tied(self, log: EpisodeLog) -> _Rows:
         """The same with choices of one distribution as one context."""
-        of_choice = self.model.signatures.of_choice
+        outcomes, of_choice = Outcomes.of(self.model), self.model.signatures.of_choice
         several = np.bincount(of_choice, minlength=len(self.model.signatures)) > 1
-        signature, outcome, visits = _pooled(self.model, log, several)
+        signature = of_choice[self.context].astype(np.int64)
+        outcome = outcomes.of_transition[log.transition] - outcomes.start[signature]
+        visits = Visits.of(signature, outcome, np.where(several, outcomes.width, 1))
         return _Rows(self.model, visits, signature, outcome, self.end, -1, False)
 
     def schemes(self, most: int | None = None) -> list[tuple[float, OffsetArray, int]]:
         """Ways to use the first `most` rows: (log weight, visits used per context, rows; 0: a number of its
         own)."""
         visits = self.visits
-        by_context = first_visits(visits if most is None else _cut(visits, most))
+        by_context = first_visits(visits if most is None else visits.before(most))
         if self.path < 0:
             return [(0.0, by_context, 0)]
         share = math.log1p(-AT_ONCE) if self.planned else 0.0
@@ -510,17 +511,6 @@ class _Rows:
 
     def _exits(self, rows: int) -> OffsetArray:
         return before_last_exits(self.visits, rows, int(self.end[rows - 1]))
-
-
-def _pooled(
-    model: ParametricMDP, log: EpisodeLog, looked_at: BoolArray | None = None
-) -> tuple[OffsetArray, OffsetArray, Visits]:
-    """Signatures and outcomes of rows, and the visits to those signatures that are looked at."""
-    outcomes = Outcomes.of(model)
-    signature = model.signatures.of_choice[log.choice(model.structure)].astype(np.int64)
-    outcome = outcomes.of_transition[log.transition] - outcomes.start[signature]
-    width = outcomes.width if looked_at is None else np.where(looked_at, outcomes.width, 1)
-    return signature, outcome, Visits.of(signature, outcome, width)
 
 
 def _changes(
@@ -557,16 +547,7 @@ def _changes(
     )
     effect = abs(cell.observed - before) * cell.visits / max(int(grid.visits.sum()), 1)
     about = ((choice,), (cell,), effect, weight)
-    return [Finding("drift", "drift", f"{text}; {cell.words}", change.log_e, None, *about)], reached
-
-
-def _cut(visits: Visits, rows: int) -> Visits:
-    """The visits of the first rows."""
-    early = visits.row < rows
-    start = np.concatenate([[0], np.cumsum(early)])[visits.start].astype(np.int64)
-    return Visits(
-        visits.row[early], start, visits.outcome[early], visits.width, visits.context, visits.contexts
-    )
+    return [Finding("drift", "drift", f"{text}; {cell.words}", change.log_e, *about)], reached
 
 
 def _path_rows(model: ParametricMDP, log: EpisodeLog, end: IndexArray) -> int:
@@ -640,7 +621,7 @@ def _by_counts(model: ParametricMDP, counts: Counts, weight: float, level: float
             if seen.count
         )
         apart = 0.5 * sum(abs(seen.observed - seen.expected) for seen in one.outcomes)
-        about = None, (), cells, apart if one.outcomes else None, weight
+        about = (), cells, apart if one.outcomes else None, weight
         findings.append(Finding(one.kind, "", one.words, one.log_evidence, *about, by_counts=one))
     return Evidence(findings, [], [event for event, log_e in looked if log_e >= level][:1], (), looked)
 
@@ -651,7 +632,7 @@ def _finding(model: ParametricMDP, test: _Test) -> Finding:
     text, rest = f"the next state depends on {feature.words}", (test.log_weight, feature.is_stated)
     cells = test.cells() if log_e > 0.0 else None
     if cells is None or not np.any(cells.gain > 0.0):
-        return Finding(feature.kind, feature.name, text, log_e, None, (), (), None, *rest)
+        return Finding(feature.kind, feature.name, text, log_e, (), (), None, *rest)
     table, gains = cells.number, cells.gain
     order = [int(one) for one in np.argsort(-gains, kind="stable")[:LISTED] if gains[one] > 0.0]
     owner = np.repeat(np.arange(len(gains)), np.diff(cells.start))
@@ -679,4 +660,4 @@ def _finding(model: ParametricMDP, test: _Test) -> Finding:
         shown.append((choice, OutcomeShare(model.structure.choice_name(choice), when, to, *numbers)))
     contexts, listed = tuple(choice for choice, _ in shown), tuple(one for _, one in shown)
     text, effect = f"{text}; {listed[0].words}" if listed else text, float(moved.sum()) / test.size
-    return Finding(feature.kind, feature.name, text, log_e, None, contexts, listed, effect, *rest)
+    return Finding(feature.kind, feature.name, text, log_e, contexts, listed, effect, *rest)

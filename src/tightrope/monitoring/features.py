@@ -21,7 +21,7 @@ from tightrope.data.free_columns import LogColumn, by_appearance
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.urns import first_rows
-from tightrope.numerics.arrays import AnyArray, IndexArray, OffsetArray, read_only
+from tightrope.numerics.arrays import AnyArray, BoolArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
 
 PREFIX = 256
@@ -138,10 +138,10 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
     if name in ("column", "unit") and rest in log.columns:
         column = log.columns[rest]
         code = _binned(column) if name == "column" and has_bins(column) else column.code
-        before: IndexArray = np.where(log.previous >= 0, column.code[log.previous], column.code)
-        if column.is_known or np.array_equal(before, column.code):
+        begins = log.previous < 0
+        if column.is_known or np.all(begins | (column.code[log.previous] == column.code)):
             return code
-        return np.where(log.previous >= 0, code[log.previous], -1).astype(np.int32)
+        return _before(log, code)
     if name == "unit" and rest == EPISODE:
         return log.episode
     if name == "tie":
@@ -149,33 +149,36 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
     if name in ("last", "recent"):
         return _earlier_outcomes(model, log, name == "recent")
     state = log.state(model.structure).astype(np.int32)
-    before = np.where(log.previous >= 0, state[log.previous], -1).astype(np.int32)
+    before = _before(log, state)
     if name == "prev":
         return before
     if name == "prev2":
-        older = np.where(log.previous >= 0, before[log.previous], -1).astype(np.int64)
+        older = _before(log, before).astype(np.int64)
         pair = np.where(before >= 0, (older + 1) * model.states + before, -1)
         return by_appearance(pair)[1]
     if name == "action":
-        action = model.structure.action_of_choice[log.choice(model.structure)]
-        return np.where(log.previous >= 0, action[log.previous], -1).astype(np.int32)
+        return _before(log, model.structure.action_of_choice[log.choice(model.structure)])
     if name in ("since-start", "since-entry", "revisit"):
         steps, entry = _durations(read_only(log.previous), state)
         if name == "revisit":
             visit = log.episode * np.int64(model.states) + state
             if log.episodes * model.states > 8 * len(log) + 64:
                 visit = np.unique(visit, return_inverse=True)[1]
-            before = first_rows(visit, int(visit.max(initial=0)) + 1)[visit] < entry
-            return before.astype(np.int32)
+            earlier: BoolArray = first_rows(visit, int(visit.max(initial=0)) + 1)[visit] < entry
+            return earlier.astype(np.int32)
         return dyadic(steps if name == "since-start" else steps - steps[entry]).astype(np.int32)
     if name == "seen":
         names = {model.structure.state_name(one): one for one in first_states(model, log)}
         if rest in names:
-            rows = np.flatnonzero(state == names[rest])[::-1]
-            seen_at = np.full(log.episodes, len(log), dtype=np.int64)
-            seen_at[log.episode[rows]] = rows
-            return (seen_at[log.episode] < np.arange(len(log))).astype(np.int32)
+            episode = np.where(state == names[rest], log.episode, log.episodes)
+            seen_at = first_rows(episode, log.episodes + 1)[log.episode]
+            return (seen_at < np.arange(len(log))).astype(np.int32)
     raise InputError(f"a log has no feature '{feature}'", hint="prev, seen:STATE, column:NAME, unit:NAME, …")
+
+
+def _before(log: EpisodeLog, code: IndexArray) -> IndexArray:
+    """What the row before has, −1 where none is."""
+    return np.where(log.previous >= 0, code[log.previous], -1).astype(np.int32)
 
 
 def value_name(
@@ -190,6 +193,7 @@ def value_name(
     structure = model.structure
     if value < 0:
         return "beginning of an episode" if name in ("prev", "prev2", "action") else "nothing there"
+    span = "0" if value == 0 else f"{2**value - 1} to {2 ** (value + 1) - 2}"
     if name == "tie":
         return "as others"
     if name in ("prev", "last"):
@@ -203,14 +207,12 @@ def value_name(
     if name == "action":
         return f"after action '{structure.action_names[value]}'"
     if name == "recent":
-        number = "0" if value == 0 else f"{2**value - 1} to {2 ** (value + 1) - 2}"
-        return f"{number} of the last {RECENT} differ from the first"
+        return f"{span} of the last {RECENT} differ from the first"
     if name in ("revisit", "seen"):
         what = "it" if name == "revisit" else rest
         return f"{what} {'was' if value else 'was not'} seen before"
     if name in ("since-start", "since-entry"):
-        low, high = 2**value - 1, 2 ** (value + 1) - 2
-        return f"step {low}" if low == high else f"steps {low} to {high}"
+        return f"step {span}" if value == 0 else f"steps {span}"
     if log is None or code is None:
         return f"at one {rest}"
     if rest in log.columns:

@@ -24,7 +24,7 @@ from tightrope.errors import InputError, check_number, describe
 from tightrope.io.results import Anomaly
 from tightrope.model.authored import is_table
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.departures import log_sum
+from tightrope.monitoring.departures import held, log_sum, put_back
 from tightrope.monitoring.e_process import FIRST_CHANGE, SHARES, EProcess
 from tightrope.numerics.arrays import AnyArray, OffsetArray
 from tightrope.verdict import Assessment, Assumed
@@ -143,7 +143,8 @@ class Monitor(EProcess):
             If counts no longer contain the order of their rows.
         """
         counts = data if isinstance(data, Counts) else getattr(data, "counts", None)
-        if isinstance(data, str | Path) or is_table(data) or _are_places(data):
+        places = data if isinstance(data, list | tuple) and data else (data,)
+        if all(isinstance(one, str | Path) or is_table(one) for one in places):
             from tightrope.data.reading import read_data
 
             counts = read_data(data, self.model).counts
@@ -302,17 +303,14 @@ class Monitor(EProcess):
         """Return what the monitor has learned, as arrays and numbers for `restore`."""
         result = self.impossible
         message = [] if result is None else [str(result.event), result.text]
-        parts = {
-            f"{kind}_{name}": array
-            for kind, evidence in zip(_KINDS, self.departures.values(), strict=True)
-            for name, array in evidence.state().items()
-        }
+        parts: dict[str, AnyArray] = {}
+        for kind, evidence in zip(_KINDS, self.departures.values(), strict=True):
+            parts |= held(evidence, evidence.KEPT, f"{kind}_")
         return {
-            **{name: np.array(getattr(self, name)) for name in _KEPT},
+            **held(self, (*_KEPT, "largest")),
             "progress": np.array(
                 [self.events, self.first_alarm or 0, self.first_warning or 0], dtype=np.int64
             ),
-            "largest": np.array(self.largest),
             "waiting": np.concatenate([_NOTHING, *self._waiting]),
             "impossible": np.array(message),
             **parts,
@@ -322,18 +320,14 @@ class Monitor(EProcess):
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from the `state` of a monitor of the same model; any other raises a ValueError."""
         self._require_fit(state)
-        for name in _KEPT:
-            value = np.array(state[name])
-            setattr(self, name, value if value.ndim else value.item())
+        put_back(self, (*_KEPT, "largest"), state)
         self.events, alarm, warning = (int(number) for number in state["progress"])
         self.first_alarm, self.first_warning = alarm or None, warning or None
-        self.largest = float(state["largest"])
         self._waiting = [np.array(state["waiting"], dtype=np.int64)] if len(state["waiting"]) else []
         message = [str(text) for text in state["impossible"]]
         self.impossible = Impossible(int(message[0]), message[1]) if message else None
         for kind, evidence in zip(_KINDS, self.departures.values(), strict=True):
-            names = ("seen", "model", "model_size")
-            evidence.restore({name: np.array(state[f"{kind}_{name}"]) for name in names})
+            evidence.restore(state, f"{kind}_")
         self.drift.restore(state)
 
     def _require_fit(self, state: Mapping[str, AnyArray]) -> None:
@@ -421,9 +415,3 @@ def next_glance(events: int, look_at: int) -> int:
     """
     gap = (next_look(events) - events) // GLANCES
     return min(events + gap, look_at) if gap >= FIRST_CHANGE else look_at
-
-
-def _are_places(data: Any) -> bool:
-    """Whether it is a list of paths, or of tables."""
-    is_list = isinstance(data, list | tuple) and len(data) > 0
-    return is_list and all(isinstance(one, str | Path) or is_table(one) for one in data)

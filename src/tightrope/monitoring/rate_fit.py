@@ -97,24 +97,19 @@ class _RateCells:
     names: tuple[str, ...]
     times: FloatArray | None = None
 
-    def merged(self, transition: OffsetArray, value: OffsetArray, shared: bool) -> _RateCells:
-        """Cells of the same transition and value as one; their exposure is shared, or adds up."""
-        key = transition * (int(value.max(initial=0)) + 1) + value
+    def merged(self, group: OffsetArray, value: OffsetArray, shared: bool) -> _RateCells:
+        """Cells of the same group (−1: none) and value as one; their exposure is shared, or adds up."""
+        inside = np.flatnonzero(group >= 0)
+        key = (group * (int(value.max(initial=0)) + 1) + value)[inside]
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
-        exposure = self.exposure[first] if shared else sums(which, self.exposure, len(first))
-        events = sums(which, self.events, len(first))
-        place, value = transition[first], value[first]
-        return replace(self, transition=place, value=value, events=events, exposure=exposure)
+        first = inside[first]
+        exposure = self.exposure[first] if shared else sums(which, self.exposure[inside], len(first))
+        events = sums(which, self.events[inside], len(first))
+        return replace(self, transition=group[first], value=value[first], events=events, exposure=exposure)
 
     def paired(self) -> _RateCells:
         """Bins of times, two by two."""
         return self if self.times is None else self.merged(self.transition, self.value // 2, False)
-
-    def select(self, mask: BoolArray) -> _RateCells:
-        events, exposure = self.events[mask], self.exposure[mask]
-        return replace(
-            self, transition=self.transition[mask], value=self.value[mask], events=events, exposure=exposure
-        )
 
 
 @dataclass(frozen=True)
@@ -343,8 +338,8 @@ class _RateTest:
         state = int(self.owner[worst])
         text = f"the rate from {self._name(worst)}"
         if self.has_races:
-            moving = cells.select(self.transitions.is_there[cells.transition])
-            together = moving.merged(self.owner[moving.transition], moving.value, True)
+            leaving = np.where(self.transitions.is_there, self.owner, -1)
+            together = cells.merged(leaving[cells.transition], cells.value, True)
             of_states = self.states.log_e(together)
             both = self.states.combined(of_states)
             if float(of_states.max()) > float(alone[worst]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import betaln, expit, gammaln, logit
@@ -83,6 +83,12 @@ class Visits:
             int(np.count_nonzero(wide)),
         )
 
+    def before(self, rows: int) -> Visits:
+        """Those of the first rows."""
+        early = self.row < rows
+        start = np.r_[0, np.cumsum(early)][self.start]
+        return replace(self, row=self.row[early], start=start, outcome=self.outcome[early])
+
 
 def looks(first: int, most: int) -> list[int]:
     """The numbers of visits, or rows, at which evidence is looked at, up to `most`.
@@ -104,8 +110,7 @@ def first_visits(visits: Visits) -> OffsetArray:
 
 def before_last_exits(visits: Visits, rows: int, end: int) -> OffsetArray:
     """How many of the first `rows` rows are exits from each state but for the last; of state `end` all."""
-    inside = np.concatenate([[0], np.cumsum(visits.row < rows)])[visits.start]
-    number = np.diff(inside)
+    number = np.diff(visits.before(rows).start)
     return np.where(visits.context == end, number, np.maximum(number - 1, 0)).astype(np.int64)
 
 

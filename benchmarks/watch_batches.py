@@ -21,7 +21,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.e_process import BatchTest, weigh_batches
-from tightrope.monitoring.model_fit import weigh_fit
+from tightrope.monitoring.examination import weigh_fit
 from watch_streams import chances, draw, small
 
 Row = dict[str, Any]

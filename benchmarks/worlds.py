@@ -375,7 +375,7 @@ def behaviour(system: World, model: tr.ParametricMDP) -> tr.Policy:
 
 
 OLD: dict[str, Any] = {"outcomes": "none"}
-ROWS = "tightrope.monitoring.model_fit.rows_at_hand"
+ROWS = "tightrope.monitoring.examination.rows_at_hand"
 """What tests the rows of a log; without it the test is the old one, of signatures, ties and changes."""
 
 

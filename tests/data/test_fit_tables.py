@@ -19,7 +19,7 @@ from tightrope.data.counts import LazyLog
 from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, TableCounter, VisitGrid, _hash
 from tightrope.data.reading import Reading
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring import model_fit
+from tightrope.monitoring import examination
 from tightrope.monitoring.features import codes
 from tightrope.monitoring.urns import weigh_changes, weigh_counts
 
@@ -202,8 +202,8 @@ def read(path: Path, model: ParametricMDP, threads: int | None = None) -> Readin
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logs of more than 1,000 rows are long, and parts of 1,024 rows are read at the same time."""
-    monkeypatch.setattr(model_fit, "READ_AGAIN", 1_000)
-    monkeypatch.setattr(model_fit, "EXAMINED", 600)
+    monkeypatch.setattr(examination, "READ_AGAIN", 1_000)
+    monkeypatch.setattr(examination, "EXAMINED", 600)
     monkeypatch.setattr(fit_tables, "WAITING", 700)
     monkeypatch.setattr("tightrope.data.reading.LONG", 1_000)
     monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 1_024)
@@ -241,7 +241,7 @@ def test_every_row_of_a_long_log_is_tested_though_few_are_read_again(
 
     counts = read(path, model).counts
     monkeypatch.setattr(LazyLog, "__call__", refuse)
-    fit = model_fit.weigh_fit(model, counts)
+    fit = examination.weigh_fit(model, counts)
     assert fit.rows_tested == 4_500 and "4,500 events, all rows tested" in fit.text
     assert fit.alarm == linked
     if linked:
@@ -256,8 +256,8 @@ def test_rows_that_are_not_in_the_order_of_time_are_tested_by_counts_alone(tmp_p
     assert counts.design.order.holds
     (tables,) = counts.observed
     assert tables.grid is not None and not tables.grid.is_ordered
-    assert len(model_fit.first_rows(counts.log, tables)) == 0
-    fit = model_fit.weigh_fit(model, counts)
+    assert len(examination.earliest_rows(counts.log, tables)) == 0
+    fit = examination.weigh_fit(model, counts)
     assert not fit.alarm and fit.rows_tested == 4_500
 
 
@@ -267,7 +267,7 @@ def test_rows_are_tested_while_they_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, mixed: bool
 ) -> None:
     """A log of more rows than are kept: the second toss is the first one's, in every part and order."""
-    monkeypatch.setattr(model_fit, "EXAMINED", 200)
+    monkeypatch.setattr(examination, "EXAMINED", 200)
     parameters = tr.Parameters.box(p=(0.1, 0.9))
     (p,) = parameters.symbols()
     rows = [(0, "a", {1: p, 2: 1 - p}), (1, "b", {3: 1}), (2, "b", {3: 1}), (3, "c", {4: p, 5: 1 - p})]
@@ -283,7 +283,7 @@ def test_rows_are_tested_while_they_are_counted(
         order = np.argsort(np.tile([0, 1, 2], 1_000), kind="stable") if mixed else np.arange(3_000)
         table = pa.table({name: values if name == "time" else values[order] for name, values in log.items()})
         pq.write_table(table, tmp_path / "log.parquet", row_group_size=700)
-        fit = model_fit.weigh_fit(model, read(tmp_path / "log.parquet", model, threads).counts)
+        fit = examination.weigh_fit(model, read(tmp_path / "log.parquet", model, threads).counts)
         assert fit.rows_tested == fit.events == 3_000
         assert fit.alarm == differs
 
@@ -313,6 +313,6 @@ def test_columns_beside_are_tested_while_rows_are_counted(
         raise AssertionError("all rows are read again")
 
     monkeypatch.setattr(LazyLog, "__call__", refuse)
-    fit = model_fit.weigh_fit(model, counts)
+    fit = examination.weigh_fit(model, counts)
     assert fit.alarm and fit.rows_tested == 4_500
     assert any("hand" in one.text for one in fit.suspects)

@@ -133,7 +133,7 @@ def test_a_model_that_fits_has_no_findings() -> None:
 
 
 def test_all_rows_are_tested_where_not_all_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, rows in (("data.reading.LONG", 0), ("monitoring.model_fit.READ_AGAIN", 0)):
+    for name, rows in (("data.reading.LONG", 0), ("monitoring.examination.READ_AGAIN", 0)):
         monkeypatch.setattr(f"tightrope.{name}", rows)
     monkeypatch.setattr("tightrope.data.episode_log.MOST", 300)
     model, log = write_runs(tmp_path, 900)

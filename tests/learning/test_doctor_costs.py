@@ -13,7 +13,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.monitoring.model_fit import cost_finding
+from tightrope.monitoring.examination import cost_finding
 from tightrope.statistics.costs import mean_evidence
 
 

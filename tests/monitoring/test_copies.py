@@ -17,8 +17,7 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.exposure import Pieces
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.copies import weigh_copies, weigh_repeated, weigh_timed_copies
-from tightrope.monitoring.examination import examine
-from tightrope.monitoring.model_fit import weigh_fit
+from tightrope.monitoring.examination import examine, weigh_fit
 from tightrope.statistics.outcomes import Outcomes
 
 

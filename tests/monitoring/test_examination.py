@@ -21,9 +21,8 @@ from tightrope.data.free_columns import LogColumn
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring import urns
-from tightrope.monitoring.examination import examine, replay
+from tightrope.monitoring.examination import examine, replay, weigh_fit
 from tightrope.monitoring.features import codes, list_features
-from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.monitoring.urns import (
     FeatureCells,
     Visits,
@@ -234,7 +233,7 @@ def test_units_that_differ_are_found_by_counts() -> None:
 
 
 def test_rows_that_are_too_many_are_an_assumption(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tightrope.monitoring.model_fit.MOST_READ", 500)
+    monkeypatch.setattr("tightrope.monitoring.examination.MOST_READ", 500)
     model, log = two_coins(200, 200, 8)
     result = tr.learn(
         tr.Problem(model, 'P=? [ F "won" ]'), log.counts(model, SamplingDesign(SamplingKind.ADAPTIVE))

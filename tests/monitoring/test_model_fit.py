@@ -18,7 +18,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.io.results import ModelFit
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.e_process import SHARES, BatchTest, weigh_batches
-from tightrope.monitoring.model_fit import weigh_fit
+from tightrope.monitoring.examination import weigh_fit
 
 LOW, HIGH = 0.1, 0.9
 

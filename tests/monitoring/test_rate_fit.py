@@ -14,7 +14,7 @@ import tightrope as tr
 from benchmark_script import run_benchmark
 from tightrope.cli.app import run
 from tightrope.data.exposure import Exposure, read_exposure
-from tightrope.monitoring.rate_fit import WEIGHTS, examine_rates
+from tightrope.monitoring.rate_fit import OF_COLUMNS, OF_COPIES, WEIGHTS, examine_rates
 
 PARAMETERS = tr.Parameters.box(lam=(0.01, 100), mu=(0.01, 100))
 LAM, MU = PARAMETERS.symbols()
@@ -154,4 +154,5 @@ def test_weights_of_features_are_fixed_before_the_data() -> None:
         weights.append({one.feature: one.log_weight for one in result.findings})
     assert weights[0].items() <= weights[1].items() and "unit:episode" not in weights[0]
     assert math.isclose(weights[0]["column:site"], math.log(0.17 * 0.75))
-    assert sum(map(math.exp, weights[1].values())) <= 1.0 == pytest.approx(sum(WEIGHTS.values()))
+    whole = OF_COLUMNS + OF_COPIES + sum(weight for weight, _ in WEIGHTS.values())
+    assert sum(map(math.exp, weights[1].values())) <= 1.0 == pytest.approx(whole)

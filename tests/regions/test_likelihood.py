@@ -16,7 +16,7 @@ from tightrope.errors import InputError
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial
-from tightrope.monitoring.model_fit import weigh_fit
+from tightrope.monitoring.examination import weigh_fit
 from tightrope.regions.bounds import expression_bounds, parameter_box
 from tightrope.regions.halfspaces import Origin
 from tightrope.regions.likelihood import LIKELIHOOD, LogLikelihood
@@ -247,7 +247,7 @@ def test_without_batches_the_region_is_refused_and_without_data_it_is_the_domain
 
 
 def test_a_wrong_model_leaves_the_likelihood_region_as_it_is() -> None:
-    """It is contradicted by a test apart (`tightrope.monitoring.model_fit`)."""
+    """It is contradicted by a test apart (`tightrope.monitoring.examination`)."""
     wrong = coins(Parameters.unit_box(("p",)), [P, P / 2])
     contradicting = in_batches(wrong, [[450, 50, 400, 100, 0, 0]] * 4, SamplingKind.ADAPTIVE)
     assert not LIKELIHOOD.build(RegionTask(wrong, contradicting, 0.05)).emptiness.is_empty

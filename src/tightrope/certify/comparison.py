@@ -43,7 +43,7 @@ from tightrope.model.policy import Policy
 from tightrope.model.pomdp import POMDP, Controller, controller_of
 from tightrope.model.structure import Structured
 from tightrope.monitoring.episode_scores import PathRules
-from tightrope.monitoring.model_fit import ALPHA, weigh_fit
+from tightrope.monitoring.examination import ALPHA, weigh_fit
 from tightrope.monitoring.rate_fit import examine_rates
 from tightrope.monitoring.units import refuted_within
 from tightrope.prism.parse.parser import parse_properties

@@ -47,7 +47,6 @@ from tightrope.logic import timed as timed
 from tightrope.model import pomdp as pomdp
 from tightrope.monitoring import examination as examination
 from tightrope.monitoring import following as following
-from tightrope.monitoring import model_fit as model_fit
 from tightrope.monitoring import promise as promise
 from tightrope.numerics import jit as jit
 from tightrope.numerics import machine as machine

@@ -399,12 +399,12 @@ class _Watching:
         if (
             0
             < monitor.events
-            <= (late.following.MOST_KEPT if self.log.is_stream else late.model_fit.MOST_READ)
+            <= (late.following.MOST_KEPT if self.log.is_stream else late.examination.MOST_READ)
             and not is_settled
         ):
             counts = self.log.counts(monitor.model, self.request.follow)
             if counts.steps == monitor.events:
-                self.fit = late.model_fit.weigh_fit(monitor.model, counts, self.model_alpha, monitor)
+                self.fit = late.examination.weigh_fit(monitor.model, counts, self.model_alpha, monitor)
 
     def examine_live(self) -> None:
         """The same while data come in, where they have grown enough."""

@@ -48,8 +48,8 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import END, START, Structure
 from tightrope.monitoring.copies import weigh_repeated
 from tightrope.monitoring.episode_scores import Episodes, PathRules
+from tightrope.monitoring.examination import ALPHA
 from tightrope.monitoring.features import is_key
-from tightrope.monitoring.model_fit import ALPHA
 from tightrope.monitoring.urns import weigh_counts
 from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record

@@ -24,7 +24,7 @@ from tightrope.io.results import Interval, ModelFit, power_text
 from tightrope.learning.options import decide, silent
 from tightrope.learning.policy_solver import PolicySolver
 from tightrope.learning.products import require_support
-from tightrope.monitoring.model_fit import ALPHA
+from tightrope.monitoring.examination import ALPHA
 from tightrope.numerics.record import Facts, Record
 from tightrope.statistics.estimates import event_intervals
 

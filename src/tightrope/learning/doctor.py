@@ -39,9 +39,18 @@ from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
-from tightrope.monitoring.examination import Examination, Finding, examine, is_planned
+from tightrope.monitoring.examination import (
+    Examination,
+    Finding,
+    asked_reward,
+    cost_finding,
+    earliest_rows,
+    examine,
+    fit_of,
+    is_planned,
+    tables_of,
+)
 from tightrope.monitoring.features import is_key, list_features
-from tightrope.monitoring.model_fit import asked_reward, cost_finding, first_rows, fit_of, tables_of
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem, learnable, require_model
@@ -433,7 +442,7 @@ class _Answers:
         if self.tables is None:
             counts = self.log.counts(self.model, self.counts.design)
             return examine(self.model, self.log, alpha=self.alpha, counts=counts, planned=self.planned)
-        held = first_rows(lambda: self.log, self.tables, len(self.log))
+        held = earliest_rows(lambda: self.log, self.tables, len(self.log))
         return examine(self.model, held, alpha=self.alpha, counts=self.counts, tables=self.tables)
 
     def learn(self) -> tuple[LearningResult, float | None]:

@@ -24,7 +24,7 @@ from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
 from tightrope.model.pomdp import POMDP
-from tightrope.monitoring.model_fit import ALPHA, MOST_READ, asked_reward, cost_finding
+from tightrope.monitoring.examination import ALPHA, MOST_READ, asked_reward, cost_finding
 from tightrope.prism.properties.capabilities import ModelKind, QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.problem import AnyModel, Problem, learnable, problem_of

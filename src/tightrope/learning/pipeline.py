@@ -6,7 +6,7 @@
 
 With probability at least 1 − δ the true parameters lie in the region, so the true value of every policy lies
 in its interval (paper, Theorem 1). An empty region has probability at most δ under the model, so falling back
-to tied sets costs nothing. All data are tested at a separate level (`monitoring.model_fit`). Observed costs
+to tied sets costs nothing. All data are tested at a separate level (`monitoring.examination`). Observed costs
 get half of δ, or all of it if no probability is unknown, if a range or a deviation is stated.
 """
 
@@ -58,7 +58,7 @@ from tightrope.learning.result import (
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
-from tightrope.monitoring.model_fit import weigh_fit
+from tightrope.monitoring.examination import weigh_fit
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Aside, Team, count_threads
 from tightrope.problem import AnyModel, Problem, learnable, require_discrete

@@ -33,8 +33,7 @@ from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
 from tightrope.monitoring.episode_scores import PathGraph
-from tightrope.monitoring.examination import Examination
-from tightrope.monitoring.model_fit import ALPHA
+from tightrope.monitoring.examination import ALPHA, Examination
 from tightrope.monitoring.rate_fit import examine_rates
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.machine import peak_memory

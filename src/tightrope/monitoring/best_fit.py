@@ -38,7 +38,7 @@ HOPELESS = -1e250
 def log_chances_of(fit: BestFit, points: FloatArray) -> tuple[BoolArray, FloatArray]:
     """Which points [n, free] lie in the domain, and a lower bound on log f per expression, a row for each."""
     functions = fit.functions
-    inside, x = fit.are_well_inside(points), fit.lift(points)
+    inside, x = fit.are_well_inside(points), fit.coordinates.lift_free(points)
     size = np.abs(x) @ np.abs(functions.linear).T + np.abs(functions.constant)
     value = x @ functions.linear.T + functions.constant
     value = value - functions.slack - error_factor(3 * x.shape[1] + 6) * size
@@ -118,10 +118,6 @@ class BestFit:
         room = np.all(points @ rows.T < bound - 1e-10 * (1.0 + size), axis=1)
         result: BoolArray = np.asarray(within & room, dtype=np.bool_)
         return result
-
-    def lift(self, points: FloatArray) -> FloatArray:
-        """All coordinates [n, size] at free parameters [n, free], in plain float64."""
-        return self.coordinates.lift_free(points)
 
     @cached_property
     def centre(self) -> FloatArray:

@@ -137,11 +137,6 @@ class PartEvidence:
         """The logarithm of the weight of one part, where all share so much."""
         return math.log(share / max(self.parts.total, 1))
 
-    @property
-    def met(self) -> OffsetArray:
-        """The parts of which something was seen."""
-        return np.unique(self.parts.part[self.seen > 0.0]).astype(np.int64)
-
     def over(self, fitted: FloatArray) -> FloatArray:
         """What each part gains over probabilities of the expressions, about."""
         logs = self.seen * np.log(np.maximum(fitted[self.parts.expression], 1e-300))

@@ -23,7 +23,7 @@ from tightrope.monitoring.best_fit import (
     moved_parameters,
     refit,
 )
-from tightrope.monitoring.departures import Parts, held, log_sum, put_back
+from tightrope.monitoring.departures import SPARE, Parts, held, log_sum, put_back
 from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.statistics.outcomes import Outcomes
@@ -275,7 +275,6 @@ WITHIN = 12.0
 MANY, FEW = 128.0, 8.0
 """So many candidates have about the same weight: of a stream, and of data in batches."""
 
-_SPARE = 1e-11
 _KEPT = (
     *("number", "event", "before", "length", "closed", "estimated_at"),
     *("past", "points", "log_chance", "own"),
@@ -310,32 +309,10 @@ class DriftEvidence:
         share = [0.5] + [0.5 / tried] * tried if tried else [1.0]
         self._log_share = np.log(share)
         self.total = np.zeros(len(fit.functions))
-        self._grow(16)
-
-    def _grow(self, slots: int) -> None:
-        kinds, free, size = len(self.first), len(self.fit.coordinates.free), len(self.fit.functions)
-        shapes: dict[str, tuple[int, ...]] = {
-            "past": (size,),
-            "points": (kinds, free),
-            "log_chance": (kinds, size),
-            "own": (kinds,),
-        }
-        for name in _KEPT:
-            larger = np.zeros((slots, *shapes.get(name, ())))
-            smaller = getattr(self, name, larger[:0])
-            larger[: len(smaller)] = smaller
-            setattr(self, name, larger)
-
-    number: FloatArray
-    event: FloatArray
-    before: FloatArray
-    length: FloatArray
-    closed: FloatArray
-    estimated_at: FloatArray
-    past: FloatArray
-    points: FloatArray
-    log_chance: FloatArray
-    own: FloatArray
+        kinds, size = len(self.first), len(fit.functions)
+        self.number, self.event, self.before, self.length, self.closed, self.estimated_at = np.zeros((6, 16))
+        self.past, self.own = np.zeros((16, size)), np.zeros((16, kinds))
+        self.points, self.log_chance = np.zeros((16, kinds, free)), np.zeros((16, kinds, size))
 
     def add(self, seen: FloatArray) -> None:
         """Events since the last call, per expression, all predicted before they came."""
@@ -344,7 +321,7 @@ class DriftEvidence:
 
     def _since(self) -> FloatArray:
         """The logarithm of the mixture of each candidate's predictions since it began, rounded down."""
-        spare = _SPARE + len(self.total) * 2.0**-52
+        spare = SPARE + len(self.total) * 2.0**-52
         terms = self.own * (1.0 + spare) + self._log_share
         largest = terms.max(axis=1)
         result: FloatArray = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1)) - 1e-9
@@ -430,7 +407,9 @@ class DriftEvidence:
         self.made += 1
         slot = next((slot for slot in range(len(self.number)) if slot not in self.order), len(self.number))
         if slot == len(self.number):
-            self._grow(2 * slot)
+            for name in _KEPT:
+                full = getattr(self, name)
+                setattr(self, name, np.concatenate([full, np.zeros_like(full)]))
         self.number[slot], self.event[slot], self.before[slot] = self.made, event, before
         self.length[slot], self.estimated_at[slot], self.own[slot], self.closed[slot] = (
             self.total.sum(),

@@ -119,7 +119,7 @@ class EProcess:
         for kind, terms in self.terms().items():
             evidence = self.departures[kind]
             log_e = terms - evidence.log_weight(SHARES[kind])
-            met, gain = evidence.met, evidence.over(fitted)
+            met, gain = np.unique(evidence.parts.part[evidence.seen > 0.0]), evidence.over(fitted)
             for part in met[np.lexsort((-gain[met], -log_e[met]))[:most]].tolist():
                 anomaly = self._anomaly(kind, evidence, part, float(log_e[part]), fitted)
                 ranked.append((float(log_e[part]), float(gain[part]), anomaly))

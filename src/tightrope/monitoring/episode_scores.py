@@ -178,9 +178,8 @@ class PathRules:
             ends = float(low[initial]), float(high[initial])
             return PathRules(structure, gain, objective.discount, same, same, 0, last, rests, ends)
         if kind is ObjectiveKind.TOTAL:
-            earning = np.zeros(states, dtype=np.bool_)
-            earning[structure.choice_state[taken & (gain != 0.0)]] = True
-            target = ~graph.leads_to(earning)
+            earning = structure.choice_state[taken & (gain != 0.0)]
+            target = ~graph.leads_to(np.bincount(earning, minlength=states) > 0)
             worth = np.zeros(states)
         else:
             assert objective.target is not None
@@ -330,7 +329,7 @@ class PathGraph:
         scale = 1.0 / (1.0 - rate)
         low = np.full(self.states, min(float(self.gain.min(initial=0.0)), 0.0) * scale * (1.0 + 1e-12))
         high = np.full(self.states, max(float(self.gain.max(initial=0.0)), 0.0) * scale * (1.0 + 1e-12))
-        idle = ~self.leads_to(self._earning())
+        idle = ~self.leads_to(np.bincount(self.source[self.gain != 0.0], minlength=self.states) > 0)
         rounds = min(int(np.log(1e-9) / np.log(rate)) + 1, _MOST_ROUNDS)
         for _ in range(rounds):
             low, high = (
@@ -338,11 +337,6 @@ class PathGraph:
                 up(self.backup(high, rate, np.maximum) + 1e-15 * np.abs(high)),
             )
         return np.where(idle, 0.0, low), np.where(idle, 0.0, high)
-
-    def _earning(self) -> BoolArray:
-        earning: BoolArray = np.zeros(self.states, dtype=np.bool_)
-        earning[self.source[self.gain != 0.0]] = True
-        return earning
 
     def until(self, target: BoolArray, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bounds on sums until the target; infinite where a cycle may bring ever more."""

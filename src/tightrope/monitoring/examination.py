@@ -8,53 +8,54 @@ out. `learn`, `doctor` and `watch` use this one sum; the costly test by events i
 Choices that share a distribution are one context for the feature `tie`. In a chain a part of each weight is
 for the whole path. Long logs are tested in order on their first rows, by counts on all (`data.fit_tables`).
 False alarms of changes (`weigh_changes`) add to those of the sum; the larger of the two is the evidence.
+
+The level α spends nothing of δ. Costs are tested against the reward in question at a level of their own: they
+do not refute the model, but make an answer nominal.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from tightrope.data.counts import LONG, Counts
+from tightrope.data.columns import COST, HABITS
+from tightrope.data.counts import LONG, MOST, Counts, LazyLog
 from tightrope.data.design import SamplingDesign, absorbing_states
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, VisitGrid
 from tightrope.errors import InputError, check_number
-from tightrope.io.results import Anomaly, Seen, power_text
+from tightrope.io import results
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import ParametricReward, RewardStructure
+from tightrope.monitoring import urns
 from tightrope.monitoring.copies import Copies, weigh_copies
-from tightrope.monitoring.departures import log_sum
+from tightrope.monitoring.departures import bet_on_all, log_sum
 from tightrope.monitoring.e_process import BatchTest, weigh_batches
 from tightrope.monitoring.features import (
     Feature,
     codes,
+    has_bins,
     is_key,
     list_features,
     tells_outcome,
     value_name,
 )
 from tightrope.monitoring.monitor import Monitor
-from tightrope.monitoring.urns import (
-    FIRST_ROWS,
-    LOOKS,
-    FeatureCells,
-    Visits,
-    before_last_exits,
-    first_visits,
-    hedged_by_context,
-    looks,
-    weigh,
-    weigh_changes,
-    weigh_counts,
-    weigh_units,
-)
 from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
+from tightrope.problem import Problem
+from tightrope.statistics.costs import mean_evidence
 from tightrope.statistics.outcomes import Outcomes
+
+ALPHA = 0.001
+"""The probability of a false alarm of the test that `learn` makes."""
+
+READ_AGAIN, MOST_READ, EXAMINED = LONG, MOST, 20_000
+"""Rows read again; read without tables of them; examined in the order of visits."""
 
 SHARES = {
     "events": 0.15,
@@ -123,16 +124,15 @@ class Finding:
     log_weight: float = 0.0
     is_stated: bool = True
     """Whether it is known that the feature comes before the outcome; nobody knows that of a column."""
-    by_counts: Anomaly | None = None
+    by_counts: results.Anomaly | None = None
     """What counts alone show."""
 
     @staticmethod
     def of_copies(copies: Copies, share: float) -> list[Finding]:
         """What to say where episodes look copied."""
-        share_copied = float(copies.copied.mean()) if len(copies.copied) else 0.0
-        weight = math.log(share)
-        one = Finding("copy", "", copies.text, copies.log_e, effect=share_copied, log_weight=weight)
-        return [one] if share_copied else []
+        effect = float(copies.copied.mean()) if copies.copied.any() else 0.0
+        one = Finding("copy", "", copies.text, copies.log_e, effect=effect, log_weight=math.log(share))
+        return [one] if effect else []
 
     @property
     def weighed(self) -> float:
@@ -140,15 +140,15 @@ class Finding:
         return self.log_e_value + self.log_weight
 
     @property
-    def anomaly(self) -> Anomaly:
+    def anomaly(self) -> results.Anomaly:
         """The same for those who list what fits worst."""
         if self.by_counts is not None:
             return self.by_counts
         seen = (
-            Seen(f"{one.context}, {one.value}: to {one.outcome}", one.count, one.observed, one.pooled)
+            results.Seen(f"{one.context}, {one.value}: to {one.outcome}", one.count, one.observed, one.pooled)
             for one in self.cells
         )
-        return Anomaly(self.kind, self.text.partition(";")[0], self.log_e_value, tuple(seen))
+        return results.Anomaly(self.kind, self.text.partition(";")[0], self.log_e_value, tuple(seen))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -206,7 +206,7 @@ class Examination(Record):
         )
 
     def _title_(self) -> str:
-        return f"Examination: e-value {power_text(self.log_e_value)} after {self.rows:,} rows"
+        return f"Examination: e-value {results.power_text(self.log_e_value)} after {self.rows:,} rows"
 
     def _facts_(self) -> Facts:
         return [(one.kind, one.text) for one in self.findings[:5]]
@@ -329,7 +329,7 @@ def _weigh_rows(model: ParametricMDP, given: Rows, level: float) -> Evidence:
     alarms = [one.row + 1 for one in whole.excluded[:1]]
     alone = [test.after for test in tests if test.after is not None and test.weighed >= level]
     for after in alone[:1]:
-        earlier = (look for look in looks(FIRST_ROWS, len(log)) if after(look) >= level)
+        earlier = (look for look in urns.looks(urns.FIRST_ROWS, len(log)) if after(look) >= level)
         alarms.append(next(earlier, len(log)))
     if ordered:
         change, reached = _changes(model, whole, level, tables)
@@ -398,10 +398,10 @@ def _in_order(feature: Feature, rows: _Rows, log: EpisodeLog, code: IndexArray, 
     visits, name = rows.visits, feature.name
 
     def shown() -> _Cells:
-        cells = FeatureCells.of(visits, code)
+        cells = urns.FeatureCells.of(visits, code)
         number = np.zeros((len(cells.value), int(visits.width.max(initial=1))))
         np.add.at(number, (cells.cell, visits.outcome), 1.0)
-        gain = hedged_by_context(visits, cells, np.diff(visits.start))
+        gain = urns.hedged_by_context(visits, cells, np.diff(visits.start))
         return _Cells(visits.context, cells.start, cells.value, number, gain)
 
     def after(most: int) -> float:
@@ -426,7 +426,7 @@ def _on_all_rows(
     if table is None:
         return []
     width = np.diff(structure.transition_start)
-    log_e, gains = weigh_counts(table, structure.transition_choice, width, feature.kind == "unit")
+    log_e, gains = urns.weigh_counts(table, structure.transition_choice, width, feature.kind == "unit")
 
     def shown() -> _Cells:
         order = np.argsort(-gains, kind="stable")[:LISTED]
@@ -464,7 +464,7 @@ class _Rows:
     after."""
 
     model: ParametricMDP
-    visits: Visits
+    visits: urns.Visits
     context: OffsetArray
     outcome: OffsetArray
     end: IndexArray
@@ -479,7 +479,7 @@ class _Rows:
         width = np.diff(structure.transition_start)
         end = structure.successor[log.transition]
         path = _path_rows(model, log, end) if structure.choices == structure.states else -1
-        visits = Visits.of(context, outcome, width)
+        visits = urns.Visits.of(context, outcome, width)
         planned = planned and path == len(log) and bool(log.over.all() or log.episodes == 1)
         return _Rows(model, visits, context, outcome, end, path, planned)
 
@@ -489,14 +489,14 @@ class _Rows:
         several = np.bincount(of_choice, minlength=len(self.model.signatures)) > 1
         signature = of_choice[self.context].astype(np.int64)
         outcome = outcomes.of_transition[log.transition] - outcomes.start[signature]
-        visits = Visits.of(signature, outcome, np.where(several, outcomes.width, 1))
+        visits = urns.Visits.of(signature, outcome, np.where(several, outcomes.width, 1))
         return _Rows(self.model, visits, signature, outcome, self.end, -1, False)
 
     def schemes(self, most: int | None = None) -> list[tuple[float, OffsetArray, int]]:
         """Ways to use the first `most` rows: (log weight, visits used per context, rows; 0: a number of its
         own)."""
         visits = self.visits
-        by_context = first_visits(visits if most is None else visits.before(most))
+        by_context = urns.first_visits(visits if most is None else visits.before(most))
         if self.path < 0:
             return [(0.0, by_context, 0)]
         share = math.log1p(-AT_ONCE) if self.planned else 0.0
@@ -504,13 +504,13 @@ class _Rows:
         if self.planned and most is None:
             result.append((math.log(AT_ONCE), self._exits(self.path), self.path))
         share += math.log(PATH)
-        reached = looks(FIRST_ROWS, self.path if most is None else min(self.path, most))
+        reached = urns.looks(urns.FIRST_ROWS, self.path if most is None else min(self.path, most))
         if reached:
-            result.append((share - math.log(LOOKS), self._exits(reached[-1]), reached[-1]))
+            result.append((share - math.log(urns.LOOKS), self._exits(reached[-1]), reached[-1]))
         return result
 
     def _exits(self, rows: int) -> OffsetArray:
-        return before_last_exits(self.visits, rows, int(self.end[rows - 1]))
+        return urns.before_last_exits(self.visits, rows, int(self.end[rows - 1]))
 
 
 def _changes(
@@ -524,7 +524,7 @@ def _changes(
     if grid is None or not grid.is_ordered:
         return [], -1
     counts = grid.counts()
-    change = weigh_changes(counts, level - weight)
+    change = urns.weigh_changes(counts, level - weight)
     if change is None:
         return [], -1
     text, structure = "the next state depends on the time in the log", model.structure
@@ -576,11 +576,11 @@ def _evidence(rows: _Rows, feature: Feature, code: IndexArray, most: int | None 
             units = int(unit.max(initial=-1)) + 1
             if 1 < units <= MOST_UNITS:
                 sorts = _sorts(rows, used)
-                terms.append(share + weigh_units(visits, unit, units, used, sorts, at == 0))
+                terms.append(share + urns.weigh_units(visits, unit, units, used, sorts, at == 0))
             continue
-        cells = FeatureCells.of(visits, code)
+        cells = urns.FeatureCells.of(visits, code)
         if cells.start[-1] > len(visits.width):
-            terms.append(share + weigh(visits, cells, used, at == 0))
+            terms.append(share + urns.weigh(visits, cells, used, at == 0))
     return log_sum(np.array(terms))
 
 
@@ -661,3 +661,132 @@ def _finding(model: ParametricMDP, test: _Test) -> Finding:
     contexts, listed = tuple(choice for choice, _ in shown), tuple(one for _, one in shown)
     text, effect = f"{text}; {listed[0].words}" if listed else text, float(moved.sum()) / test.size
     return Finding(feature.kind, feature.name, text, log_e, contexts, listed, effect, *rest)
+
+
+def rows_at_hand(model: ParametricMDP, counts: Counts) -> Rows | None:
+    """The rows of a log that are tested, or the first of them with tables of all."""
+    if counts.log is None or not counts.steps:
+        return None
+    tables = tables_of(counts)
+    log = None if tables is None else earliest_rows(counts.log, tables)
+    if tables is None or (
+        log is not None and counts.steps <= MOST_READ and any(map(has_bins, log.columns.values()))
+    ):
+        tables, log = None, counts.log() if counts.steps <= MOST_READ else None
+    if log is None or log.model_hash != model.hash() or (tables is None and not len(log)):
+        return None
+    return Rows(log, tables, is_planned(counts.design), counts.design.order.holds, EXAMINED)
+
+
+def tables_of(counts: Counts) -> FitTables | None:
+    """The tables of all rows of a long log, where they were kept while it was counted."""
+    tables = next((one for one in counts.observed if isinstance(one, FitTables)), None)
+    is_used = tables is not None and counts.steps > READ_AGAIN and tables.rows == counts.steps
+    return tables if is_used else None
+
+
+def earliest_rows(log: Callable[[], EpisodeLog], tables: FitTables, rows: int = EXAMINED) -> EpisodeLog:
+    """The first rows of a log; none where these may depend on outcomes, for want of an order in time."""
+    first: EpisodeLog = log.first(rows) if isinstance(log, LazyLog) else log().first(rows)
+    if tables.grid is not None and tables.grid.is_ordered:
+        return first
+    return first.select(np.zeros(len(first), dtype=np.bool_))
+
+
+def weigh_fit(
+    model: ParametricMDP, counts: Counts, alpha: float = ALPHA, watched: Monitor | None = None
+) -> results.ModelFit:
+    """Test whether the data fit the model; `watched` has seen the same events, with its part of alpha."""
+    batches = 0 if counts.batches is None else int(np.count_nonzero(np.diff(counts.batches.start)))
+    seen = weigh_all(model, rows_at_hand(model, counts), counts, alpha, watched)
+    return fit_of(seen, model, counts.design, batches > 1, counts.log is not None)
+
+
+def fit_of(
+    seen: Examination, model: ParametricMDP, design: SamplingDesign, ordered: bool = True, is_log: bool = True
+) -> results.ModelFit:
+    """The record of an examination: what it says of a model, for results about the same data."""
+    by_rows = replace(seen, findings=tuple(one for one in seen.findings if one.by_counts is None))
+    needs_order = (ordered or seen.rows > 0) and not by_rows.refutes_in_any_order(model)
+    doubts = [one for one in (design.ends, *([design.order] if needs_order else [])) if not one.holds]
+    nominal = (*design.censored, *(f"{one.name}: {one.why}" for one in doubts))
+    nominal += () if seen.doubtful_columns is None else (seen.doubtful_columns,)
+    suspects = [one.anomaly for one in seen.findings if one.log_e_value > 0.0 or one.by_counts is not None]
+    alpha, first, (events, log_e) = seen.alpha, seen.first_alarm, seen.looks[-1]
+    tested = seen.rows if is_log else None
+    if is_untested := bool(seen.untested) and not seen.rows:
+        verdict, text, log_e = results.UNTESTED, f"{results.UNTESTED}: {seen.untested}", 0.0
+    else:
+        verdict = results.CONTRADICTED if seen.alarm else results.GROWING if seen.is_doubt else results.FITS
+        how = "" if ordered else " of counts without order"
+        rate = f"a correct model reaches {1.0 / alpha:,.0f} with probability at most {alpha:g}"
+        if nominal:
+            rate += ", nominally: data are missing, or their order or ends or a column are not known"
+        when = "" if first is None else f", alarm after {first:,}"
+        if tested is not None:
+            how += ", all rows tested" if tested >= events else f", {tested:,} rows tested"
+        text = f"{verdict}: e-value {results.power_text(log_e)} after {events:,} events{how}{when} ({rate})"
+    return results.ModelFit(
+        verdict=verdict,
+        alarm=seen.alarm,
+        e_value=math.inf if log_e > 700.0 else math.exp(log_e),
+        log_e_value=log_e,
+        alpha=alpha,
+        events=events,
+        first_alarm=first,
+        ordered=ordered,
+        nominal=nominal,
+        text=text,
+        looks=() if is_untested else tuple(results.Look(*look) for look in seen.looks),
+        suspects=tuple(sorted(suspects, key=lambda one: -one.log_evidence)[:SHOWN]),
+        rows_tested=tested,
+    )
+
+
+def cost_finding(
+    problem: Problem, log: EpisodeLog, alpha: float, bounds: tuple[float, float] | None
+) -> Finding | None:
+    """Compare costs with the reward in question: number by number, or means where `bounds` are stated."""
+    reward = asked_reward(problem)
+    wanted = {COST, *HABITS[COST], *(() if reward is None else problem.model.structure.rewards)}
+    name = next(
+        (one for one in log.columns if one.lower() in wanted and log.columns[one].values is not None), ""
+    )
+    if reward is None or not name:
+        return None
+    structure, values = problem.model.structure, log.columns[name].values
+    assert values is not None
+    seen = np.isfinite(values)
+    choice, cost = log.choice(structure)[seen], values[seen]
+    expected = reward.per_choice(structure)[choice]
+    apart = np.abs(cost - expected)
+    first = cost[np.unique(choice, return_index=True)[1]][np.unique(choice, return_inverse=True)[1]]
+    if (cost == first).all():
+        wrong = apart > 1e-6 * np.maximum(1.0, np.abs(expected))
+        log_e = math.inf if wrong.any() else -math.inf
+    elif bounds is None:
+        return None
+    else:
+        each = mean_evidence(cost, expected, choice.astype(np.int32), bounds)
+        logs = np.array(list(each.values()))
+        log_e = bet_on_all(logs, structure.choices)
+        wrong = choice == list(each)[int(np.argmax(logs))]
+    if log_e < math.log(1.0 / alpha):
+        return None
+    at = int(choice[wrong][0])
+    here = choice == at
+    text = (
+        f"{structure.choice_name(at)} costs {cost[here].mean():.6g} in column '{name}' ({int(here.sum()):,} "
+        f"rows), and the model says {expected[here][0]:.6g}"
+    )
+    contexts = tuple(dict.fromkeys(choice[wrong].tolist()))
+    return Finding("cost", f"cost:{name}", text, log_e, contexts=contexts, effect=float(apart.mean()))
+
+
+def asked_reward(problem: Problem) -> RewardStructure | None:
+    """The reward of numbers that a question is about."""
+    objective = problem.query.plain_objective if isinstance(problem.model, ParametricMDP) else None
+    reward = None if objective is None else objective.reward
+    if reward is None or isinstance(reward, ParametricReward):
+        return None
+    return next((one for one in problem.model.structure.rewards.values() if one is reward), None)

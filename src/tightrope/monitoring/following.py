@@ -19,7 +19,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from tightrope.data.columns import DONE, EPISODE, STEP, TERMINATED, TIME, TRUNCATED
+from tightrope.data.columns import EPISODE, FLAGS, STEP, TIME
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS as EPISODE_ENDS
 from tightrope.data.design import ORDER
@@ -45,8 +45,6 @@ BLOCK_BYTES = 1 << 20
 
 MOST_KEPT = 20_000
 """Rows of standard input that are kept to be examined."""
-
-ENDS = (DONE, TERMINATED, TRUNCATED)
 
 _AS_THEY_COME = Assumed.derived(ORDER, "rows are taken as they come")
 _GOING_ON = Assumed.derived(EPISODE_ENDS, "what is open goes on: rows are taken as they come")
@@ -223,7 +221,7 @@ class Following:
                 "a log that is followed needs the next state in every row: the last one is still open",
                 hint="watch it when it is finished, without --follow",
             )
-        if self.by_episodes and not {EPISODE, STEP, *ENDS} & set(columns.roles):
+        if self.by_episodes and not {EPISODE, STEP, *FLAGS} & set(columns.roles):
             raise InputError(
                 "the log does not show where episodes begin, which a watch on returns needs",
                 hint="add a column episode or step, or watch without --result",
@@ -261,10 +259,10 @@ def load_monitor(path: Path, monitor: Monitor, promise: PromiseWatch | None = No
     place, known = Location(str(path)), "name another file"
     try:
         head, state = load_arrays(path)
+        if head["format"] != FORMAT or not head.keys() >= {"model", "alpha", "read"}:
+            raise KeyError("format")
     except DAMAGE as error:
         raise InputError("this is not a checkpoint of a monitor", place, known) from error
-    if head.get("format") != FORMAT or not head.keys() >= {"model", "alpha", "read"}:
-        raise InputError("this is not a checkpoint of a monitor", place, known)
     for name, mine in (("model", monitor.model.hash()), ("alpha", monitor.alpha)):
         if head[name] != mine:
             raise InputError(

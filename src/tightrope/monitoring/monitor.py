@@ -351,13 +351,12 @@ class Monitor(EProcess):
             (state["drift_closed"], closed + 1),
             ([closed], MOST_PERIODS),
         )
-        if any(np.any((np.asarray(part) < 0) | (np.asarray(part) >= most)) for part, most in within):
-            raise ValueError("a number points to what is not there")
         if (
-            len(np.unique(order)) != len(order)
+            any(np.any((np.asarray(part) < 0) | (np.asarray(part) >= most)) for part, most in within)
+            or len(np.unique(order)) != len(order)
             or len(state["past_seen"]) != len(state["past_roots"]) > closed
         ):
-            raise ValueError("candidates for a change are not what they were")
+            raise ValueError("a number points to what is not there")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Monitor):

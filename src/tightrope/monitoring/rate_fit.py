@@ -42,25 +42,15 @@ MOST_VALUES = 64
 LISTED = 3
 
 WEIGHTS = {
-    "since-entry": 0.2,
-    "since-start": 0.12,
-    "clock": 0.1,
-    "prev": 0.15,
-    "unit:episode": 0.13,
-    "tie": 0.12,
-    "column": 0.17,
-    "copy": 0.01,
+    "since-entry": (0.2, "the time since the state was entered"),
+    "since-start": (0.12, "the time since the episode began"),
+    "clock": (0.1, "when it happens"),
+    "prev": (0.15, "the state before"),
+    "unit:episode": (0.13, "the episode"),
+    "tie": (0.12, "the transition, though the model says that they share one rate"),
 }
+OF_COLUMNS, OF_COPIES = 0.17, 0.01
 """How the evidence is divided among features, shown or not; columns share theirs."""
-
-WORDS = {
-    "since-entry": "the time since the state was entered",
-    "since-start": "the time since the episode began",
-    "clock": "when it happens",
-    "prev": "the state before",
-    "unit:episode": "the episode",
-    "tie": "the transition, though the model says that they share one rate",
-}
 
 
 def examine_rates(model: ParametricCTMC, exposure: Exposure, *, alpha: float) -> Examination:
@@ -77,7 +67,7 @@ def examine_rates(model: ParametricCTMC, exposure: Exposure, *, alpha: float) ->
     test = _RateTest(model, exposure)
     findings = [test.finding(name, cells) for name, cells in test.features()] + test.ties()
     if test.pieces is not None:
-        findings += Finding.of_copies(weigh_timed_copies(test.pieces), WEIGHTS["copy"])
+        findings += Finding.of_copies(weigh_timed_copies(test.pieces), OF_COPIES)
     findings.sort(key=lambda one: -one.log_e_value)
     total = float(logsumexp([one.weighed for one in findings])) if findings else 0.0
     stated = [one.weighed for one in findings if one.is_stated]
@@ -210,11 +200,7 @@ class _RateTest:
             if pieces.clock is not None:
                 yield "clock", self._by_time(pieces.clock - pieces.clock.min(), unit)
         for column, held in pieces.columns.items():
-            code = held.code.astype(np.int64)
-            if _is_binned(held) and held.values is not None:
-                code, labels = _binned(held.values)
-            else:
-                labels = held.labels
+            code, labels = _binned(held) if _is_binned(held) else (held.code.astype(np.int64), held.labels)
             yield f"column:{column}", self._by_code(code, (*labels, "missing"))
 
     def _show(self, name: str, log_e: float, shown: tuple[int, str, _RateCells, int]) -> Finding:
@@ -224,11 +210,14 @@ class _RateTest:
         the rate is there, against all.
         """
         state, subject, cells, unit = shown
-        cells, column, weight = cells.paired(), None, WEIGHTS.get(name, 0.0)
-        if name not in WEIGHTS:
+        cells, column = cells.paired(), None
+        if name in WEIGHTS:
+            weight, words = WEIGHTS[name]
+        else:
             columns = {} if self.pieces is None else self.pieces.columns
             column = columns[name.partition(":")[2]]
-            weight = WEIGHTS["column"] / len(columns) * (1.0 - AS_LABELS if _is_binned(column) else AS_LABELS)
+            weight = OF_COLUMNS / len(columns) * (1.0 - AS_LABELS if _is_binned(column) else AS_LABELS)
+            words = f"the column {name.partition(':')[2]}"
         own = cells.transition == unit
         value, events, exposure = cells.value[own], cells.events[own], cells.exposure[own]
         pooled = events.sum() / max(exposure.sum(), 1e-300)
@@ -240,19 +229,11 @@ class _RateTest:
             time = f"{exposure[i]:,.0f}" if exposure[i] >= 1000 else f"{exposure[i]:.4g}"
             rate = f"{events[i] / max(exposure[i], 1e-300):.3g}"
             parts.append(f"{label}: {rate} ({int(events[i]):,} in {time})")
-        words = WORDS.get(name) or f"the column {name.partition(':')[2]}"
         parts.append(f"overall {pooled:.3g}")
         text = f"{subject} depends on {words} (e-value {power_text(log_e)}): {'; '.join(parts)}"
-        return Finding(
-            "rate",
-            name,
-            text,
-            log_e,
-            contexts=(state,) if state >= 0 else (),
-            effect=float(np.abs(events - pooled * exposure).sum() / max(2.0 * events.sum(), 1.0)),
-            log_weight=math.log(weight),
-            is_stated=column is None or column.is_known,
-        )
+        effect = float(np.abs(events - pooled * exposure).sum() / max(2.0 * events.sum(), 1.0))
+        rest = effect, math.log(weight), column is None or column.is_known
+        return Finding("rate", name, text, log_e, (state,) if state >= 0 else (), (), *rest)
 
     def _name(self, transition: int) -> str:
         name = self.model.structure.state_name
@@ -358,8 +339,10 @@ def _is_binned(column: LogColumn) -> bool:
     return len(column.labels) > MOST_VALUES and column.values is not None
 
 
-def _binned(values: FloatArray) -> tuple[OffsetArray, tuple[str, ...]]:
+def _binned(column: LogColumn) -> tuple[OffsetArray, tuple[str, ...]]:
     """Numbers by their sign and size, in powers of 2; −1 where there is none."""
+    values = column.values
+    assert values is not None
     size = np.zeros(len(values))
     there = np.isfinite(values) & (values != 0.0)
     size[there] = np.sign(values[there]) * (np.clip(np.floor(np.log2(np.abs(values[there]))), -30, 30) + 31)

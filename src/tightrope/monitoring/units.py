@@ -13,9 +13,8 @@ from tightrope.data.fit_tables import CountTable
 from tightrope.io.results import power_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.copies import weigh_repeated
-from tightrope.monitoring.examination import SHARES
+from tightrope.monitoring.examination import ALPHA, SHARES, weigh_fit
 from tightrope.monitoring.features import codes, list_features
-from tightrope.monitoring.model_fit import ALPHA, weigh_fit
 from tightrope.monitoring.urns import weigh_counts
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.statistics.outcomes import Outcomes

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import betaln, expit, gammaln, logit
 
 from tightrope.data.fit_tables import VISITS, CountTable
-from tightrope.monitoring.departures import bet_on_all, hedged, mean
+from tightrope.monitoring.departures import SPARE, bet_on_all, hedged, mean
 from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
@@ -50,8 +50,6 @@ SIZES = np.array([[6.0, 0.6], [12.0, 0.25], [24.0, 0.15]])
 
 LEAST_CHANGE = 64
 """Visits before which no change is looked for."""
-
-_SPARE = 1e-11
 
 
 @dataclass(frozen=True)
@@ -324,7 +322,7 @@ def weigh_counts(
     met = visits > 0.0
     gain = np.zeros(len(width))
     gain[met] = np.logaddexp.reduce(np.stack(terms)[:, met], axis=0) - math.log(len(terms)) - most[met]
-    gain[met] -= _SPARE * (8.0 * (visits * np.log(visits + half + 3.0) + width + cells) + 100.0)[met]
+    gain[met] -= SPARE * (8.0 * (visits * np.log(visits + half + 3.0) + width + cells) + 100.0)[met]
     return bet_on_all(gain[met], max(int(np.count_nonzero(width > 1)), 2)) + table.log_weight, gain
 
 

@@ -35,7 +35,7 @@ from tightrope.learning.result import CLOSE, LearningResult, assess, rests_on
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
-from tightrope.monitoring.model_fit import ALPHA, weigh_fit
+from tightrope.monitoring.examination import ALPHA, weigh_fit
 from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, as_card, as_text
 from tightrope.numerics.text import bound_text

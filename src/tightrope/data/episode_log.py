@@ -22,7 +22,7 @@ import numpy as np
 from tightrope.data.columns import TIME
 from tightrope.data.counts import MOST, BatchCounter, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states
-from tightrope.data.fold import Collector, Excluded, Fold, fold_parts
+from tightrope.data.fold import Collector, Excluded, Fold
 from tightrope.data.free_columns import MOST_LABELS, LogColumn, by_appearance, columns_of, free_columns
 from tightrope.data.read_options import Recent
 from tightrope.data.read_plan import ReadPlan
@@ -550,14 +550,8 @@ def keep_recent(
             "the rows are not in order of time, and events are numbered in order of time",
             "sort them by time, or by episode and step",
         )
-    rows = Collector("place", "time", "transition")
-    fold_parts(Fold(plan, (rows,), by_name=True), lambda *_: Fold(plan))
-    held = rows.finish()
-    order = np.argsort(held["place"], kind="stable")
-    if TIME in plan.roles and whole.design.order.holds:
-        order = order[np.argsort(held["time"][order], kind="stable")]
-    transition = held["transition"][order]
-    transition = transition[transition >= 0]
+    log = read_rows(plan, whole.design.order.holds, True, max(MOST, whole.steps))
+    transition = log.transition.astype(np.int64)
     if len(transition) != whole.steps:
         raise table.error(
             f"the log was read twice, with {whole.steps:,} and then with {len(transition):,} events",

@@ -48,7 +48,6 @@ _DISABLED_ACTION = int(RowProblem.DISABLED_ACTION)
 _AMBIGUOUS_ACTION = int(RowProblem.AMBIGUOUS_ACTION)
 _CONTRADICTING_ACTION = int(RowProblem.CONTRADICTING_ACTION)
 _IMPOSSIBLE_TRANSITION = int(RowProblem.IMPOSSIBLE_TRANSITION)
-_AMBIGUOUS_NUMBER = int(RowProblem.AMBIGUOUS_NUMBER)
 
 
 @dataclass(frozen=True)
@@ -174,16 +173,16 @@ class ModelIndex:
             transition,
             problems,
         )
-        if (choice.action == NUMBERED).any():
-            numbered = np.where(choice.action == NUMBERED, choice.local, NOT_GIVEN)
-            _check_numbers(
-                structure.choice_start,
-                structure.action_of_choice,
-                self._named,
-                frozen_array(state, np.int64),
-                frozen_array(numbered, np.int64),
-                problems,
+        numbered = np.flatnonzero((choice.action == NUMBERED) & (problems == RowProblem.NONE))
+        numbered = numbered[choice.local[numbered] < len(self._named)]
+        if len(numbered):  # the number of one choice within the state, and of the action of another
+            meant, first = self._named[choice.local[numbered]], structure.choice_start[state[numbered]]
+            pairs = (
+                structure.choice_state * np.int64(len(structure.action_names)) + structure.action_of_choice
             )
+            other = structure.action_of_choice[first + choice.local[numbered]] != meant
+            has = np.isin(state[numbered] * np.int64(len(structure.action_names)) + meant, pairs)
+            problems[numbered[other & has]] = RowProblem.AMBIGUOUS_NUMBER
         return transition
 
 
@@ -253,29 +252,6 @@ def _locate(
             problems[i] = _IMPOSSIBLE_TRANSITION
         else:
             transition[i] = place
-
-
-@kernel
-def _check_numbers(
-    choice_start: OffsetArray,
-    action_of_choice: IndexArray,
-    named: IndexArray,
-    state: OffsetArray,
-    number: OffsetArray,
-    problems: npt.NDArray[np.int8],
-) -> None:
-    """Mark rows whose number is that of one choice within the state, and of the action of another."""
-    for i in range(len(state)):
-        if number[i] < 0 or number[i] >= len(named) or problems[i] != _NONE:
-            continue
-        first, last = choice_start[state[i]], choice_start[state[i] + 1]
-        meant = named[number[i]]
-        if action_of_choice[first + number[i]] == meant:
-            continue
-        for c in range(first, last):
-            if action_of_choice[c] == meant:
-                problems[i] = _AMBIGUOUS_NUMBER
-                break
 
 
 @kernel

@@ -159,12 +159,9 @@ class ObservationMap:
                 hint='where it is the model\'s index of the state, say `states="index"`; '
                 f"else turn it into a state with {self.conversion}",
             )
-        if isinstance(shown, Mapping):
-            values: list[Any] = [shown.get(name) for name in names]
-        elif isinstance(shown, Sequence) and len(shown) == len(names):
+        values: list[Any] = [shown.get(name) for name in names] if isinstance(shown, Mapping) else []
+        if isinstance(shown, Sequence) and len(shown) == len(names):
             values = list(shown)
-        else:
-            values = []
         if not names or not values or not all(_is_whole(value) for value in values):
             wanted = f"whole numbers for the variables {', '.join(names)}" if names else "a state"
             raise InputError(

@@ -143,15 +143,11 @@ class _RowWriter:
                 raise InputError(
                     f"the model's variable '{clash[0]}' clashes with a column's name: write states by index"
                 )
-        by_variables = states is StateForm.VARIABLES
-        kind: dict[str, type] = {}
-        for name, column in structure.valuations.items():
-            kind[name] = bool if column.dtype == np.bool_ else int
-        before: dict[str, type] = kind if by_variables else {col.STATE: int}
-        after: dict[str, type] = (
-            {n + col.NEXT: k for n, k in kind.items()} if by_variables else {col.NEXT_STATE: int}
-        )
-        self.types: dict[str, type] = {**before, col.CHOICE: int, col.ACTION: str, **after}
+        nothing = self.columns(np.empty(0, dtype=np.int64))
+        kinds = {col.ACTION: str}
+        self.types: dict[str, type] = {
+            name: kinds.get(name, bool if one.dtype == np.bool_ else int) for name, one in nothing.items()
+        }
 
     def columns(self, transition: OffsetArray) -> dict[str, AnyArray]:
         structure = self.structure

@@ -39,17 +39,8 @@ from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
-from tightrope.monitoring.examination import (
-    Examination,
-    Finding,
-    asked_reward,
-    cost_finding,
-    earliest_rows,
-    examine,
-    fit_of,
-    is_planned,
-    tables_of,
-)
+from tightrope.monitoring import examination
+from tightrope.monitoring.examination import Examination, Finding, examine, is_planned
 from tightrope.monitoring.features import is_key, list_features
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
@@ -354,7 +345,7 @@ def with_costs(problem: Problem, log: EpisodeLog, amendment: fixes.Amendment) ->
     model = problem.model
     assert isinstance(model, ParametricMDP)
     structure, column = model.structure, log.columns.get(amendment.feature)
-    reward = asked_reward(problem)
+    reward = examination.asked_reward(problem)
     if reward is None or column is None or column.values is None or problem.query.file is None:
         raise InputError(
             f"`{amendment.text}`: the property asks for no reward without parameters, or the log has no "
@@ -421,7 +412,11 @@ class _Answers:
     def __init__(self, terms: DoctorTerms, model: ParametricMDP, data: object, division: Division):
         question, delta, alpha, options, tell = terms
         self.bounds = options.get("cost_range")
-        if question is not None and self.bounds is not None and asked_reward(question) is not None:
+        if (
+            question is not None
+            and self.bounds is not None
+            and examination.asked_reward(question) is not None
+        ):
             self.bounds = checked_range(self.bounds)
             del options["cost_range"]  # of costs whose means are numbers it is for their test alone
         self.counts = with_origin(counts_of(data, model), model)
@@ -429,7 +424,7 @@ class _Answers:
         if self.counts.model_hash != model.hash():
             raise InputError("the counts belong to another model (their model hash differs)")
         self.log, self.learned, self.selection = _divide(log, division)
-        self.tables = tables_of(self.counts) if self.log is log and log.rows_left_out else None
+        self.tables = examination.tables_of(self.counts) if self.log is log and log.rows_left_out else None
         self.planned = is_planned(self.counts.design) and division.cluster is None
         self.model, self.question = model, question
         self.seen: ObservedOutcomes | None = None
@@ -442,7 +437,7 @@ class _Answers:
         if self.tables is None:
             counts = self.log.counts(self.model, self.counts.design)
             return examine(self.model, self.log, alpha=self.alpha, counts=counts, planned=self.planned)
-        held = earliest_rows(lambda: self.log, self.tables, len(self.log))
+        held = examination.earliest_rows(lambda: self.log, self.tables, len(self.log))
         return examine(self.model, held, alpha=self.alpha, counts=self.counts, tables=self.tables)
 
     def learn(self) -> tuple[LearningResult, float | None]:
@@ -456,7 +451,7 @@ class _Answers:
         """Whether the costs of the log are those that are asked for."""
         finding = None
         if self.question is not None:
-            finding = cost_finding(self.question, self.log, self.alpha, self.bounds)
+            finding = examination.cost_finding(self.question, self.log, self.alpha, self.bounds)
         return [] if finding is None else [finding]
 
     def diagnose(self, finding: Finding, estimate: float | None, left: int) -> fixes.Diagnosed:
@@ -550,7 +545,7 @@ class _Answers:
     ) -> LearningResult:
         """The answer on an amended model that is tested already."""
         options = LearnOptions.of("learn", words)
-        settled = Settled(fit=fit_of(tested, made.model, counts.design))
+        settled = Settled(fit=examination.fit_of(tested, made.model, counts.design))
         problem = learnable(made.problem)
         chain = Pipeline.start(
             problem, counts, delta, options=options, settled=settled, serves=Serves.REFINED

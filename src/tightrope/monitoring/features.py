@@ -193,7 +193,6 @@ def value_name(
     structure = model.structure
     if value < 0:
         return "beginning of an episode" if name in ("prev", "prev2", "action") else "nothing there"
-    span = "0" if value == 0 else f"{2**value - 1} to {2 ** (value + 1) - 2}"
     if name == "tie":
         return "as others"
     if name in ("prev", "last"):
@@ -206,12 +205,13 @@ def value_name(
         return f"after {begin}, {structure.state_name(int(state[first]))}"
     if name == "action":
         return f"after action '{structure.action_names[value]}'"
-    if name == "recent":
-        return f"{span} of the last {RECENT} differ from the first"
     if name in ("revisit", "seen"):
         what = "it" if name == "revisit" else rest
         return f"{what} {'was' if value else 'was not'} seen before"
-    if name in ("since-start", "since-entry"):
+    if name in ("since-start", "since-entry", "recent"):
+        span = "0" if value == 0 else f"{2**value - 1} to {2 ** (value + 1) - 2}"
+        if name == "recent":
+            return f"{span} of the last {RECENT} differ from the first"
         return f"step {span}" if value == 0 else f"steps {span}"
     if log is None or code is None:
         return f"at one {rest}"

@@ -180,8 +180,6 @@ class Following:
         first = self._bytes.get(file.name)
         if first is None:
             first = self._bytes[file.name] = self._begin(file)
-        if path.stat().st_size <= first:
-            return
         with path.open("rb") as lines:
             header = b"".join(islice(lines, self._header_lines(file)))
             lines.seek(first)

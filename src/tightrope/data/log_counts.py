@@ -372,11 +372,8 @@ def ends_of(plan: ReadPlan, fold: Fold, order: Assumed) -> Assumed:
 
 
 def _ends_of(plan: ReadPlan, fold: Fold, order: Assumed) -> Assumed:
-    options, others, episodes = (
-        plan.options,
-        int(fold.notes[seq.OPEN_ENDS]),
-        int(fold.notes[seq.EPISODES]),
-    )
+    options = plan.options
+    others, episodes = int(fold.notes[seq.OPEN_ENDS]), int(fold.notes[seq.EPISODES])
     # without a trace rows may lack, unless every step of the model leads one level further
     may_lack = fold.from_next and not _shows_gaps(plan) and not has_levels(plan.structure)
     if not may_lack and not others and not fold.last_is_open:

@@ -19,15 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.io.table.columns import (
-    ArrowColumn,
-    ProblemCodes,
-    RowProblem,
-    distinct,
-    holds_text,
-    mark,
-    whole_numbers,
-)
+from tightrope.io.table import columns as cells
+from tightrope.io.table.columns import ArrowColumn, ProblemCodes, RowProblem, mark
 from tightrope.model.structure import UNLABELLED, Structure, frozen_array
 from tightrope.numerics.arrays import IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
@@ -105,23 +98,23 @@ class ModelIndex:
         names = np.full(rows, NOT_GIVEN, dtype=np.int64)
         local = np.full(rows, NOT_GIVEN, dtype=np.int64)
         if choice is not None:
-            local = whole_numbers(choice, "choice", file, problems)
+            local = cells.whole_numbers(choice, "choice", file, problems)
             mark(problems, local < 0, RowProblem.DISABLED_ACTION)
         if action is None:
             if choice is None:
                 local[:] = 0
             return Taken(names, local)
-        if not holds_text(action) and self._has_numbers_for_names:
+        if not cells.holds_text(action) and self._has_numbers_for_names:
             action = action.cast("string")
-        if not holds_text(action):
-            numbers = whole_numbers(action, "action", file, problems)
+        if not cells.holds_text(action):
+            numbers = cells.whole_numbers(action, "action", file, problems)
             mark(problems, numbers < 0, RowProblem.DISABLED_ACTION)
             if choice is None:
                 names[:] = NUMBERED
                 return Taken(names, numbers)
             mark(problems, numbers != local, RowProblem.CONTRADICTING_ACTION)
             return Taken(names, local)
-        values, codes = distinct(action)
+        values, codes = cells.distinct(action)
         meanings = [self._meaning(value) for value in values] + [(NOT_GIVEN, NOT_GIVEN)]
         by_name, by_number = np.array(meanings, dtype=np.int64).T
         missing = codes < 0

@@ -16,13 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.io.results import Anomaly
-from tightrope.monitoring.best_fit import (
-    BARRIER,
-    BestFit,
-    log_chances_of,
-    moved_parameters,
-    refit,
-)
+from tightrope.monitoring.best_fit import BARRIER, BestFit, log_chances_of, moved_parameters, refit
 from tightrope.monitoring.departures import SPARE, Parts, held, log_sum, put_back
 from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel

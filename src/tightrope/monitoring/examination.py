@@ -31,19 +31,11 @@ from tightrope.errors import InputError, check_number
 from tightrope.io import results
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
-from tightrope.monitoring import urns
+from tightrope.monitoring import features, urns
 from tightrope.monitoring.copies import Copies, weigh_copies
 from tightrope.monitoring.departures import bet_on_all, log_sum
 from tightrope.monitoring.e_process import BatchTest, weigh_batches
-from tightrope.monitoring.features import (
-    Feature,
-    codes,
-    has_bins,
-    is_key,
-    list_features,
-    tells_outcome,
-    value_name,
-)
+from tightrope.monitoring.features import Feature
 from tightrope.monitoring.monitor import Monitor
 from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
@@ -343,12 +335,12 @@ def _weigh_features(
     """The tests of all features in the order of rows, and by counts of a `source`; columns left out."""
     tests: list[_Test] = []
     left_out = []
-    for feature in list_features(rows.model, log):
+    for feature in features.list_features(rows.model, log):
         if feature.kind == "serial" and not ordered:
             continue
-        code = codes(feature.name, rows.model, log)
+        code = features.codes(feature.name, rows.model, log)
         is_column = feature.kind in ("column", "unit") and code is not log.episode
-        if is_column and tells_outcome(rows.context, rows.outcome, code):
+        if is_column and features.tells_outcome(rows.context, rows.outcome, code):
             left_out.append(feature.name)
             continue
         own = rows.tied(log) if feature.kind == "tie" else rows
@@ -356,7 +348,7 @@ def _weigh_features(
         test = _in_order(feature, own, log, code, share + math.log1p(-BY_COUNTS))
         if math.isfinite(test.log_e):
             tests.append(test)
-        counting = log if source is None and is_key(feature.name, log) else source
+        counting = log if source is None and features.is_key(feature.name, log) else source
         if counting is not None and feature.kind != "tie":
             tests += _on_all_rows(feature, rows.model, counting, share + math.log(BY_COUNTS))
     return tests, left_out
@@ -408,7 +400,7 @@ def _in_order(feature: Feature, rows: _Rows, log: EpisodeLog, code: IndexArray, 
         return _evidence(rows, feature, code, most) + log_weight
 
     def named(value: int) -> str:
-        return value_name(name, rows.model, value, log, code)
+        return features.value_name(name, rows.model, value, log, code)
 
     return _Test(feature, _evidence(rows, feature, code), log_weight, len(code), named, shown, after)
 
@@ -421,7 +413,7 @@ def _on_all_rows(
     if isinstance(source, FitTables):
         table = source.table(feature.name)
     else:
-        log, code = source, codes(feature.name, model, source)
+        log, code = source, features.codes(feature.name, model, source)
         table = CountTable.of(code, log.transition)
     if table is None:
         return []
@@ -443,7 +435,7 @@ def _on_all_rows(
         return _Cells(context, start, values[names % max(len(values), 1)], number, gains[context])
 
     def named(value: int) -> str:
-        return value_name(feature.name, model, value, log, code)
+        return features.value_name(feature.name, model, value, log, code)
 
     return [_Test(feature, log_e, log_weight, int(table.number.sum()), named, shown)]
 
@@ -670,7 +662,7 @@ def rows_at_hand(model: ParametricMDP, counts: Counts) -> Rows | None:
     tables = tables_of(counts)
     log = None if tables is None else earliest_rows(counts.log, tables)
     if tables is None or (
-        log is not None and counts.steps <= MOST_READ and any(map(has_bins, log.columns.values()))
+        log is not None and counts.steps <= MOST_READ and any(map(features.has_bins, log.columns.values()))
     ):
         tables, log = None, counts.log() if counts.steps <= MOST_READ else None
     if log is None or log.model_hash != model.hash() or (tables is None and not len(log)):

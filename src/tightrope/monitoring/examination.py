@@ -47,7 +47,7 @@ ALPHA = 0.001
 """The probability of a false alarm of the test that `learn` makes."""
 
 READ_AGAIN, MOST_READ, EXAMINED = LONG, MOST, 20_000
-"""Rows read again; read without tables of them; examined in the order of visits."""
+"""LogRows read again; read without tables of them; examined in the order of visits."""
 
 SHARES = {
     "events": 0.15,
@@ -228,10 +228,10 @@ def examine(
     """
     check_number("alpha", alpha, 0, 1)
     ordered = ordered and (counts is None or counts.design.order.holds)
-    return weigh_all(model, Rows(log, tables, planned, ordered, first), counts, alpha)
+    return weigh_all(model, LogRows(log, tables, planned, ordered, first), counts, alpha)
 
 
-class Rows(NamedTuple):
+class LogRows(NamedTuple):
     """The rows that are at hand, as `examine` takes them."""
 
     log: EpisodeLog
@@ -243,14 +243,14 @@ class Rows(NamedTuple):
 
 def weigh_all(
     model: ParametricMDP,
-    rows: Rows | None,
+    rows: LogRows | None,
     counts: Counts | None,
     alpha: float,
     watched: Monitor | None = None,
 ) -> Examination:
     """The sum of all tests, with that of events where it may decide, or was made (`watched`)."""
-    level, by_counts = math.log(1.0 / alpha), Evidence([], [], [])
-    seen, tested, untested = Evidence([], [], []), 0, ""
+    level, by_counts = math.log(1.0 / alpha), TestEvidence([], [], [])
+    seen, tested, untested = TestEvidence([], [], []), 0, ""
     try:
         if counts is not None:
             is_alone = rows is None and counts.log is None
@@ -288,7 +288,7 @@ def weigh_all(
     )
 
 
-class Evidence(NamedTuple):
+class TestEvidence(NamedTuple):
     """What some tests say; `terms` are logarithms, and whether it is known that all comes before outcomes."""
 
     findings: list[Finding]
@@ -298,7 +298,7 @@ class Evidence(NamedTuple):
     looks: Sequence[tuple[int, float]] = ()
 
 
-def _weigh_rows(model: ParametricMDP, given: Rows, level: float) -> Evidence:
+def _weigh_rows(model: ParametricMDP, given: LogRows, level: float) -> TestEvidence:
     """What rows that the model excludes, copies, features and changes say."""
     whole, tables, planned, ordered, first = given
     log = whole if first is None else whole.first(first)
@@ -326,7 +326,7 @@ def _weigh_rows(model: ParametricMDP, given: Rows, level: float) -> Evidence:
     if ordered:
         change, reached = _changes(model, whole, level, tables)
         findings, alarms = findings + change, alarms + ([reached + 1] if reached >= 0 else [])
-    return Evidence(findings, terms, alarms, left_out)
+    return TestEvidence(findings, terms, alarms, left_out)
 
 
 def _weigh_features(
@@ -452,7 +452,7 @@ class _Cells(NamedTuple):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of a log by context; `path`: how many are first on one path (−1 with actions); `end`: states
+    """LogRows of a log by context; `path`: how many are first on one path (−1 with actions); `end`: states
     after."""
 
     model: ParametricMDP
@@ -596,7 +596,7 @@ def _sorts(rows: _Rows, used: OffsetArray) -> list[BoolArray]:
     return [np.ascontiguousarray(one, dtype=np.bool_) for one in result]
 
 
-def _by_counts(model: ParametricMDP, counts: Counts, weight: float, level: float) -> Evidence:
+def _by_counts(model: ParametricMDP, counts: Counts, weight: float, level: float) -> TestEvidence:
     """What ties, expressions and changes of the parameters say, by counts in batches."""
     if model.is_table or len(model.parameters) > MOST_PARAMETERS:
         raise InputError(f"a model of {len(model.parameters):,} parameters explains almost all counts")
@@ -615,7 +615,7 @@ def _by_counts(model: ParametricMDP, counts: Counts, weight: float, level: float
         apart = 0.5 * sum(abs(seen.observed - seen.expected) for seen in one.outcomes)
         about = (), cells, apart if one.outcomes else None, weight
         findings.append(Finding(one.kind, "", one.words, one.log_evidence, *about, by_counts=one))
-    return Evidence(findings, [], [event for event, log_e in looked if log_e >= level][:1], (), looked)
+    return TestEvidence(findings, [], [event for event, log_e in looked if log_e >= level][:1], (), looked)
 
 
 def _finding(model: ParametricMDP, test: _Test) -> Finding:
@@ -655,7 +655,7 @@ def _finding(model: ParametricMDP, test: _Test) -> Finding:
     return Finding(feature.kind, feature.name, text, log_e, contexts, listed, effect, *rest)
 
 
-def rows_at_hand(model: ParametricMDP, counts: Counts) -> Rows | None:
+def rows_at_hand(model: ParametricMDP, counts: Counts) -> LogRows | None:
     """The rows of a log that are tested, or the first of them with tables of all."""
     if counts.log is None or not counts.steps:
         return None
@@ -667,7 +667,7 @@ def rows_at_hand(model: ParametricMDP, counts: Counts) -> Rows | None:
         tables, log = None, counts.log() if counts.steps <= MOST_READ else None
     if log is None or log.model_hash != model.hash() or (tables is None and not len(log)):
         return None
-    return Rows(log, tables, is_planned(counts.design), counts.design.order.holds, EXAMINED)
+    return LogRows(log, tables, is_planned(counts.design), counts.design.order.holds, EXAMINED)
 
 
 def tables_of(counts: Counts) -> FitTables | None:

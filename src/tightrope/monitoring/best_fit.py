@@ -86,26 +86,24 @@ class BestFit:
         return rows, np.concatenate([bound, product_bound, box.upper, -box.lower])
 
     @cached_property
-    def whole(self) -> list[_ClimbPart]:
+    def whole(self) -> list[_Slice]:
         """All coordinates, products and reciprocals among them, in blocks where they fall apart."""
         if self.maximiser.blocks:
             return self.parts
         linear, constant = self.functions.linear, self.functions.constant
         search = SmoothedLikelihood((), linear, constant, *self.rows)
-        return [_ClimbPart.of(np.arange(self.coordinates.size), np.arange(len(linear)), search)]
+        return [_Slice.of(np.arange(self.coordinates.size), np.arange(len(linear)), search)]
 
     @cached_property
-    def parts(self) -> list[_ClimbPart]:
+    def parts(self) -> list[_Slice]:
         """The free parameters, in blocks where they fall apart."""
         blocks, fit = self.maximiser.blocks, self.maximiser
         if not blocks:
             return [
-                _ClimbPart.of(
-                    np.arange(len(self.coordinates.free)), np.arange(len(self.functions)), fit.search
-                )
+                _Slice.of(np.arange(len(self.coordinates.free)), np.arange(len(self.functions)), fit.search)
             ]
         return [
-            _ClimbPart.of(block.columns, block.rows[0], part)
+            _Slice.of(block.columns, block.rows[0], part)
             for block, part in zip(blocks, fit.parts, strict=True)
         ]
 
@@ -193,7 +191,7 @@ def refit(
             _climb_parts(fit.parts, weight[row] * fit.informative, points[row, kind], moved, roughly)
 
 
-class _ClimbPart(NamedTuple):
+class _Slice(NamedTuple):
     """Some coordinates, the expressions that depend on them, what `climb` takes of these, and the faces."""
 
     own: OffsetArray
@@ -202,16 +200,16 @@ class _ClimbPart(NamedTuple):
     faces: tuple[FloatArray, FloatArray]
 
     @staticmethod
-    def of(own: OffsetArray, expression: OffsetArray, search: SmoothedLikelihood) -> _ClimbPart:
+    def of(own: OffsetArray, expression: OffsetArray, search: SmoothedLikelihood) -> _Slice:
         bottoms = enumerate(search.denominators)
         terms = [np.r_[k, coefficient, power] for k, each in bottoms for coefficient, power in each]
         products = np.array(search.products, dtype=np.int64).reshape(-1, 2)
         functions = search.linear, search.constant, products, np.array(terms).reshape(-1, 2 + len(own))
-        return _ClimbPart(own, expression, functions, (search.faces, search.bounds))
+        return _Slice(own, expression, functions, (search.faces, search.bounds))
 
 
 def _climb_parts(
-    parts: Sequence[_ClimbPart],
+    parts: Sequence[_Slice],
     weight: FloatArray,
     t: FloatArray,
     moved: tuple[int, int],

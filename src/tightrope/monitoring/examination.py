@@ -47,7 +47,7 @@ ALPHA = 0.001
 """The probability of a false alarm of the test that `learn` makes."""
 
 READ_AGAIN, MOST_READ, EXAMINED = LONG, MOST, 20_000
-"""LogRows read again; read without tables of them; examined in the order of visits."""
+"""Rows read again; read without tables of them; examined in the order of visits."""
 
 SHARES = {
     "events": 0.15,
@@ -249,8 +249,8 @@ def weigh_all(
     watched: Monitor | None = None,
 ) -> Examination:
     """The sum of all tests, with that of events where it may decide, or was made (`watched`)."""
-    level, by_counts = math.log(1.0 / alpha), TestEvidence([], [], [])
-    seen, tested, untested = TestEvidence([], [], []), 0, ""
+    level, by_counts = math.log(1.0 / alpha), Weighed([], [], [])
+    seen, tested, untested = Weighed([], [], []), 0, ""
     try:
         if counts is not None:
             is_alone = rows is None and counts.log is None
@@ -288,7 +288,7 @@ def weigh_all(
     )
 
 
-class TestEvidence(NamedTuple):
+class Weighed(NamedTuple):
     """What some tests say; `terms` are logarithms, and whether it is known that all comes before outcomes."""
 
     findings: list[Finding]
@@ -298,7 +298,7 @@ class TestEvidence(NamedTuple):
     looks: Sequence[tuple[int, float]] = ()
 
 
-def _weigh_rows(model: ParametricMDP, given: LogRows, level: float) -> TestEvidence:
+def _weigh_rows(model: ParametricMDP, given: LogRows, level: float) -> Weighed:
     """What rows that the model excludes, copies, features and changes say."""
     whole, tables, planned, ordered, first = given
     log = whole if first is None else whole.first(first)
@@ -326,7 +326,7 @@ def _weigh_rows(model: ParametricMDP, given: LogRows, level: float) -> TestEvide
     if ordered:
         change, reached = _changes(model, whole, level, tables)
         findings, alarms = findings + change, alarms + ([reached + 1] if reached >= 0 else [])
-    return TestEvidence(findings, terms, alarms, left_out)
+    return Weighed(findings, terms, alarms, left_out)
 
 
 def _weigh_features(
@@ -452,7 +452,7 @@ class _Cells(NamedTuple):
 
 @dataclass(frozen=True)
 class _Rows:
-    """LogRows of a log by context; `path`: how many are first on one path (−1 with actions); `end`: states
+    """Rows of a log by context; `path`: how many are first on one path (−1 with actions); `end`: states
     after."""
 
     model: ParametricMDP
@@ -596,7 +596,7 @@ def _sorts(rows: _Rows, used: OffsetArray) -> list[BoolArray]:
     return [np.ascontiguousarray(one, dtype=np.bool_) for one in result]
 
 
-def _by_counts(model: ParametricMDP, counts: Counts, weight: float, level: float) -> TestEvidence:
+def _by_counts(model: ParametricMDP, counts: Counts, weight: float, level: float) -> Weighed:
     """What ties, expressions and changes of the parameters say, by counts in batches."""
     if model.is_table or len(model.parameters) > MOST_PARAMETERS:
         raise InputError(f"a model of {len(model.parameters):,} parameters explains almost all counts")
@@ -615,7 +615,7 @@ def _by_counts(model: ParametricMDP, counts: Counts, weight: float, level: float
         apart = 0.5 * sum(abs(seen.observed - seen.expected) for seen in one.outcomes)
         about = (), cells, apart if one.outcomes else None, weight
         findings.append(Finding(one.kind, "", one.words, one.log_evidence, *about, by_counts=one))
-    return TestEvidence(findings, [], [event for event, log_e in looked if log_e >= level][:1], (), looked)
+    return Weighed(findings, [], [event for event, log_e in looked if log_e >= level][:1], (), looked)
 
 
 def _finding(model: ParametricMDP, test: _Test) -> Finding:

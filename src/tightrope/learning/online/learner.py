@@ -486,6 +486,17 @@ class Update(Record):
         """How far the guarantee is at most from the best that any policy can do."""
         return 0.0 if self.optimistic == self.guarantee else abs(self.optimistic - self.guarantee)
 
+    def to_json(self) -> dict[str, object]:
+        """The keys of a line of `tightrope online --json` that the learner itself knows."""
+        names = ("episode", "steps", "guarantee", "optimistic", "width", "status", "fallback")
+        known = {"gap": self.gap, "above_baseline": self.above}
+        return {
+            "update": self.number,
+            **{name: getattr(self, name) for name in names},
+            **{name: value for name, value in known.items() if value is not None},
+            "seconds": round(self.seconds, 6),
+        }
+
     @property
     def _sampling(self) -> AnyArray:
         """The sampling policy as choices, or as probabilities where it is random."""

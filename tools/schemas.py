@@ -21,7 +21,7 @@ from tightrope.io.coding import json_schema
 DOCUMENTS = {
     "result-2": "io.results:ResultDocument",
     "policy-2": "io.results:PolicyDocument",
-    "draws-1": "io.results:DrawsDocument",
+    "draws-1": "io.answers:DrawsDocument",
     "manifest-1": "io.output:Manifest",
     "plan-2": "io.answers:PlanDocument",
     "plan-improve-1": "cli.plan:ImprovementPlanAnswer",

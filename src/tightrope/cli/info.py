@@ -61,7 +61,7 @@ class InfoRequest(ModelOptions):
     most: int = declare("--states", "The largest number of states in the graph.", "N", default=40, min=1)
 
 
-@takes(InfoRequest, needs={"policy": "dot"})
+@takes(InfoRequest, needs={"policy": "dot --dot FILE"})
 @interpreting()
 def info(request: InfoRequest) -> None:
     """Describe a model: size, parameters, labels and rewards.

@@ -27,7 +27,7 @@ from tightrope.verdict import Word
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.cli.sources import Study
     from tightrope.design.plan import Plan, Strategy
-    from tightrope.io.results import SignatureDraws
+    from tightrope.io.answers import SignatureDraws
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,8 +27,8 @@ from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.simulator import EPISODES, EpisodeWalk, Simulator, draw, pick, seed_generator, seed_key
 from tightrope.errors import InputError, Location
+from tightrope.io.answers import DRAWS_FORMAT, DRAWS_VERSION, DrawsDocument, SignatureDraws
 from tightrope.io.coding import read_document, to_text
-from tightrope.io.results import DRAWS_FORMAT, DRAWS_VERSION, DrawsDocument, SignatureDraws
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import AnyArray, IndexArray, OffsetArray

@@ -1,4 +1,5 @@
-"""The records behind `learn` of questions that are no single objective, `compare`, `improve` and `shield`."""
+"""The records behind `learn` of questions that are no single objective, `compare`, `improve`, `shield` and
+planned draws."""
 
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ from tightrope.numerics.record import Record
 ANSWER_FILE = "answer.json"
 ANSWER_FORMAT = "tightrope-answer"
 ANSWER_VERSION = 1
+DRAWS_FORMAT = "tightrope draws"
+DRAWS_VERSION = 1
 
 
 class ProvedFacts(msgspec.Struct, frozen=True):
@@ -28,6 +31,25 @@ class ProvedFacts(msgspec.Struct, frozen=True):
     file: str
     policies: dict[str, results.Interval]
     not_covered: list[str] | UnsetType = UNSET
+
+
+class SignatureDraws(msgspec.Struct, kw_only=True, frozen=True):
+    """How often choices of one signature are drawn altogether; `choices` and `example` say which they are."""
+
+    signature: list[str]
+    draws: int
+    choices: int | UnsetType = UNSET
+    example: str | UnsetType = UNSET
+
+
+class DrawsDocument(msgspec.Struct, kw_only=True, frozen=True):
+    """How many draws of which choice were planned (`tightrope.data.collection`)."""
+
+    format: str = DRAWS_FORMAT
+    version: int = DRAWS_VERSION
+    model: str | None = None
+    planned_from: str | None = None
+    draws: list[SignatureDraws]
 
 
 class StepFacts(msgspec.Struct, frozen=True):
@@ -435,7 +457,7 @@ class PlanDocument(results.Judged, kw_only=True):
     next: NextFacts | None
     notes: list[str]
     unit: str = "episodes"
-    draws: list[results.SignatureDraws] | UnsetType = UNSET
+    draws: list[SignatureDraws] | UnsetType = UNSET
     data: dict[str, Any] | UnsetType = UNSET
     seconds: float | UnsetType = UNSET
     output: str | UnsetType = UNSET

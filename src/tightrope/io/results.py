@@ -160,10 +160,9 @@ class Moved:
 class Anomaly:
     """One way in which data depart from a model.
 
-    `kind` is expression (all choices with one distribution), tie (one choice among several that are said to
-    be equal), drift (parameters changed), excluded (the model gives the event probability 0), returns, copy
-    (episodes that repeat others), or what outcomes depend on beside the choice: memory, serial (outcomes
-    before, also in other episodes), column or unit.
+    `kind`: expression (all choices with one distribution), tie (one choice among several said to be equal),
+    drift (parameters changed), excluded (probability 0 in the model), returns, copy (episodes repeat others),
+    or what outcomes depend on beside the choice: memory, serial (earlier outcomes), column or unit.
     `log_e_value` is the natural logarithm of its own evidence, before it is weighed against the others; null
     where it is infinite. `since` are the events before a change.
 
@@ -259,8 +258,8 @@ class ModelFit(Record):
 
     @property
     def is_doubt(self) -> bool:
-        """Whether the evidence is at least half of the way to an alarm: no guarantee rests on such a model
-        without saying so. A right model gets there with probability at most √alpha."""
+        """Whether the evidence is half of the way to an alarm: a right model gets there with probability
+        at most √alpha."""
         return self.alarm or self.verdict == GROWING
 
     @property
@@ -274,16 +273,12 @@ class ModelFit(Record):
         """Words about a model that is contradicted, with what fits worst; else None."""
         if not self.alarm:
             return None
+        start, power = "the data contradict the model: ", power_text(self.log_e_value)
         if self.dependence is not None:
-            return (
-                f"the data contradict the model: {self.dependence} (e-value {power_text(self.log_e_value)})"
-            )
+            return f"{start}{self.dependence} (e-value {power})"
         worst = f" Worst: {self.suspects[0].words}." if self.suspects else ""
-        return (
-            f"the data contradict the model: e-value {power_text(self.log_e_value)} after {self.events:,} "
-            f"events; a correct model reaches {1.0 / self.alpha:,.0f} with probability at most "
-            f"{self.alpha:g}.{worst}"
-        )
+        often = f"a correct model reaches {1.0 / self.alpha:,.0f} with probability at most {self.alpha:g}"
+        return f"{start}e-value {power} after {self.events:,} events; {often}.{worst}"
 
     def _title_(self) -> str:
         return f"ModelFit: {self.text}"
@@ -826,10 +821,6 @@ def read_result(path: str | Path) -> ResultDocument:
     return read_document(file, ResultDocument, RESULT_FORMAT, RESULT_VERSION, HINT).having(file=file)
 
 
-DRAWS_FORMAT = "tightrope draws"
-DRAWS_VERSION = 1
-
-
 class CertifiedFacts(msgspec.Struct, kw_only=True, frozen=True):
     """What the policy of a file attains, and what it speaks of."""
 
@@ -890,22 +881,3 @@ class PolicyDocument(PolicyHead, kw_only=True, frozen=True):
     [state, [[from step, action, number], …]]."""
 
     policy: list[list[Any] | PolicyEntry]
-
-
-class SignatureDraws(msgspec.Struct, kw_only=True, frozen=True):
-    """How often choices of one signature are drawn altogether; `choices` and `example` say which they are."""
-
-    signature: list[str]
-    draws: int
-    choices: int | UnsetType = UNSET
-    example: str | UnsetType = UNSET
-
-
-class DrawsDocument(msgspec.Struct, kw_only=True, frozen=True):
-    """How many draws of which choice were planned (`tightrope.data.collection`)."""
-
-    format: str = DRAWS_FORMAT
-    version: int = DRAWS_VERSION
-    model: str | None = None
-    planned_from: str | None = None
-    draws: list[SignatureDraws]

@@ -26,7 +26,7 @@ from tightrope.io.coding import record_of
 from tightrope.io.results import Interval, WidthFacts, power_text
 from tightrope.learning.options import LearnOptions, OutcomesUse, selection_of
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
-from tightrope.learning.pipeline import Request
+from tightrope.learning.pipeline import DeltaSplit, Request
 from tightrope.learning.result import CLOSE, rests_on
 from tightrope.logic.timed import RateBounds, TimeBound, bound_over_rates, time_bound, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
@@ -207,11 +207,12 @@ class RateResult(Record):
 
 @dataclass(frozen=True, eq=False)
 class RateChain:
-    """A chain in continuous time, a log of it, and how it is learned about."""
+    """A chain in continuous time, a log of it, and how it is learned about: δ is split already."""
 
     problem: Problem
     exposure: Exposure
-    delta: float
+    split: DeltaSplit
+    reach: TimedReach | Unobserved
     kind: RegionKind
     reading: float
     """The seconds that reading the log took."""
@@ -220,12 +221,9 @@ class RateChain:
         """Statistics → region → interval chain → bounds."""
         model, query, begin = self.problem.model, self.problem.query, time.perf_counter()
         assert isinstance(model, ParametricCTMC)
-        used = options.outcomes is not OutcomesUse.NONE
-        reach = timed_reach(query) if used else Unobserved("left out, as was asked")
-        share = 0.0 if isinstance(reach, Unobserved) or self.exposure.pieces is None else SHARE
-        events, region, ledger = estimate(model, self.exposure, self.delta * (1.0 - share), self.kind)
-        if share:
-            ledger = replace(ledger, delta=self.delta, of_outcomes=self.delta * share)
+        split = self.split
+        events, region, ledger = estimate(model, self.exposure, split.of_probabilities, self.kind)
+        ledger = replace(ledger, delta=split.delta, of_outcomes=split.of_outcomes)
         learned = time.perf_counter()
         fit = examine_rates(model, self.exposure, alpha=ALPHA)
         tested = time.perf_counter()
@@ -235,11 +233,9 @@ class RateChain:
 
         made = result_of(self.problem, model, self.exposure, (events, region, ledger), fit, bound)
         value = made.value
-        seen: ObservedOutcomes | Unobserved | None = reach if isinstance(reach, Unobserved) else None
-        if not isinstance(reach, Unobserved):
-            seen = observe_times(reach, self.exposure, model.structure, self.delta * SHARE)
+        seen = observe_times(self.reach, self.exposure, model.structure, split.of_outcomes)
         if isinstance(seen, ObservedOutcomes) and value is not None:
-            seen = replace(seen, total=self.delta)
+            seen = replace(seen, total=split.delta)
             known, refuted = Interval.of(value.lower, value.upper), rates_refuted(fit) is not None
             both, seen = meet(known, seen, refuted)
             value = replace(value, lower=both.lower, upper=both.upper)
@@ -308,7 +304,11 @@ class UnknownRates:
         assert isinstance(model, ParametricCTMC)
         kind = region_of_rates_kind(options.region, model)
         exposure = data if isinstance(data, Exposure) else read_exposure(data, model.structure)
-        return RateChain(problem, exposure, delta, kind, time.perf_counter() - begin)
+        used = options.outcomes is not OutcomesUse.NONE
+        reach = timed_reach(problem.query) if used else Unobserved("left out, as was asked")
+        shows = isinstance(reach, TimedReach) and exposure.pieces is not None
+        split = DeltaSplit(delta, of_outcomes=SHARE * delta if shows else 0.0)
+        return RateChain(problem, exposure, split, reach, kind, time.perf_counter() - begin)
 
     lift: Callable[[Any, LearnOptions], RateResult] = staticmethod(RateChain.result)
 
@@ -431,11 +431,11 @@ def timed_reach(query: Query) -> TimedReach | Unobserved:
 
 
 def observe_times(
-    reach: TimedReach, exposure: Exposure, structure: Structure, delta: float
+    reach: TimedReach | Unobserved, exposure: Exposure, structure: Structure, delta: float
 ) -> ObservedOutcomes | Unobserved:
     """The probability in the episodes of a log alone, at level 1 − delta."""
-    if exposure.pieces is None:
-        return Unobserved("the rows of the log are not at hand")
+    if isinstance(reach, Unobserved) or exposure.pieces is None:
+        return reach if isinstance(reach, Unobserved) else Unobserved("the rows of the log are not at hand")
     pieces = exposure.pieces()
     begins = np.flatnonzero(np.diff(pieces.episode, prepend=-1))
     chosen = pieces.state[begins] == structure.initial

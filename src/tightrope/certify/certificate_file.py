@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -28,11 +27,12 @@ from tightrope.atomic import atomic_write_bytes
 from tightrope.errors import CannotCertify
 from tightrope.io.results import Interval
 from tightrope.model.objective import Direction
+from tightrope.numerics.arrays import AnyArray
 from tightrope.prism.properties.query import Query
 from tightrope_check.archive import FORMAT, TYPES, digest_of, most_memory, unpacked_size
 from tightrope_check.budget import OverBudget, WorkBudget
 from tightrope_check.checker import check
-from tightrope_check.fields import list_fields, validate
+from tightrope_check.fields import Polynomial, list_fields, validate
 from tightrope_check.numbers import FLOAT64
 from tightrope_check.problem import Certificate
 
@@ -104,7 +104,7 @@ def _part(
     return node
 
 
-def _pack(array: Any) -> tuple[list[object], bytes]:
+def _pack(array: AnyArray | tuple[Fraction | Polynomial, ...]) -> tuple[list[object], bytes]:
     """How an array or a list of exact numbers is stored: what the header says of it, and its bytes."""
     if isinstance(array, tuple):
         return ["text", "plain", [len(array)]], "".join(f"{_line(one)}\n" for one in array).encode("ascii")
@@ -119,7 +119,7 @@ def _pack(array: Any) -> tuple[list[object], bytes]:
     return [plain, "plain", list(array.shape)], _bytes(array, plain)
 
 
-def _line(exact: Any) -> str:
+def _line(exact: Fraction | Polynomial) -> str:
     """A fraction, or the terms of a polynomial."""
     if isinstance(exact, Fraction):
         return str(exact)
@@ -127,7 +127,7 @@ def _line(exact: Any) -> str:
     return " ".join(terms)
 
 
-def _narrowest(array: Any) -> str:
+def _narrowest(array: AnyArray) -> str:
     least, most = int(array.min(initial=0)), int(array.max(initial=0))
     for name in ("int8", "int16", "int32"):
         if np.iinfo(name).min <= least and most <= np.iinfo(name).max:

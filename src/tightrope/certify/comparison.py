@@ -116,7 +116,7 @@ class Own:
     misfit: float = 0.0
     baseline: Policy | None = None
     controlled: Relation | None = None
-    origin: Any = None
+    origin: AnyModel | None = None
 
     def relation(self, problem: CertifiedProblem) -> Relation:
         """What the problem of a file must be to this one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -25,7 +25,7 @@ from tightrope.statistics.estimates import check_delta
 from tightrope.verdict import Word
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
-    from tightrope.learning.amendments import Diagnosed
+    from tightrope.learning.amendments import Amended, Diagnosed
     from tightrope.learning.doctor import AmendedAnswer
     from tightrope.learning.groups import Groups
 
@@ -176,7 +176,7 @@ def doctor(request: DoctorRequest) -> None:
     answer = _answer(result, request, time.perf_counter() - begin)
     late.sources.answer_from(reading, result, answer, lambda: _shown(result, answer, timed))
     if result.amended is not None and result.amended.counts is not None:
-        made: Any = result.amended.amended
+        made = cast("Amended", result.amended.amended)
         if model_file is not None:
             model_file.write(made.prism())
         if log_file is not None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import typer
 from msgspec import UNSET, Struct, UnsetType, structs
@@ -309,10 +309,9 @@ def _learn(
     subject = study.subject
     if subject.pomdp is not None:
         progress("a controller that sees observations only")
-    ask: Any = tr.learn_all if request.compares else tr.learn
-    how = {"delta": request.delta, "policy": given, "progress": progress, **about.words.words}
+    ask = partial(tr.learn_all if request.compares else tr.learn, subject.problem, study.reading)
     try:
-        learned = ask(subject.problem, study.reading, **how)
+        learned = ask(delta=request.delta, policy=given, progress=progress, **about.words.words)
     except tr.EmptyRegion as error:
         empty = record_of(
             EmptyAnswer,
@@ -326,7 +325,7 @@ def _learn(
             seconds={"build": round(subject.loaded.seconds, 6)},
         )
         screen.answer_refuted(error, error.verdict, empty)
-    results: list[tr.LearningResult] = list(learned.values()) if request.compares else [learned]
+    results = list(learned.values()) if isinstance(learned, dict) else [cast(tr.LearningResult, learned)]
     if request.breakdown is not None:
         progress("breakdown")
         rows, threshold = request.breakdown_words
@@ -477,14 +476,14 @@ def other_kind(prop: str | None) -> QueryKind | None:
 
 def learn_answer(about: Learning) -> Finished:
     """Learn about a property that is no single objective, or about a chain in continuous time."""
-    request, study, words = about.request, about.study, dict(about.words.words)
+    request, study, words = about.request, about.study, about.words.words
     subject, problem = study.subject, study.subject.problem
     timed = isinstance(problem.model, tr.ParametricCTMC)
     if timed:
         words.pop("sets", None)
     data: tr.Exposure | tr.Reading = study.exposure if timed else study.reading
     with screen.phase("solve") as progress:
-        result = tr.learn(problem, data, delta=request.delta, policy=request.policy, **cast(Any, words))
+        result = tr.learn(problem, data, delta=request.delta, policy=request.policy, **words)
         assert not isinstance(result, tr.LearningResult)
         proof = about.prove(result, data.counts if isinstance(data, tr.Reading) else None, progress)
     if isinstance(result, tr.LearnedAnswer):
@@ -622,9 +621,9 @@ def learn_units(about: Learning) -> Finished:
     subject, reading = study.subject, study.reading
     column, colon, text = (request.unit or "").rpartition(":")
     name, share = (column, cli_options.parse_number(text, "the share of --unit")) if colon else (text, SHARE)
-    how: Any = {"delta": request.delta, "share": share, "policy": request.policy, **about.words.words}
+    learn = partial(tr.learn_fleet, delta=request.delta, share=share, policy=request.policy)
     with screen.phase(f"units by '{name}'") as progress:
-        fleet = tr.learn_fleet(subject.problem, reading, name, **how)
+        fleet = learn(subject.problem, reading, name, **about.words.words)
         record, document, proof = fleet.record(), fleet.document(request.model), None
         if request.certificate is not None:
             progress("the certificate")

@@ -129,7 +129,7 @@ REACHED = {
     "lines of model": 10_456,
     "lines of prism": 10_925,
     "lines of io": 9_565,
-    "lines of data": 10_271,
+    "lines of data": 10_267,
     "lines of statistics + regions": 7_301,
     "lines of certificate": 9_317,
     "lines of cli": 8_960,

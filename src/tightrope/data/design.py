@@ -30,7 +30,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.late import csgraph, sparse
 from tightrope.verdict import Assumed, AssumptionStatus
 
@@ -235,13 +235,9 @@ def has_levels(structure: Structure) -> bool:
     edges = _edges(structure, leaves[structure.choice_state[structure.transition_choice]])
     if edges is None:
         return False
-    order, before = csgraph.breadth_first_order(edges, structure.initial, directed=True)
-    level: OffsetArray = np.full(structure.states, -1, dtype=np.int64)
-    level[structure.initial] = 0
-    for state in order[1:].tolist():
-        level[state] = level[before[state]] + 1
+    level = csgraph.dijkstra(edges, indices=structure.initial, unweighted=True)
     source, target = edges.nonzero()
-    seen = level[source] >= 0
+    seen = np.isfinite(level[source])
     return bool(np.all(level[target[seen]] == level[source[seen]] + 1))
 
 

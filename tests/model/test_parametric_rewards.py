@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from fractions import Fraction
 from itertools import product
@@ -322,3 +323,16 @@ def test_rewards_by_successor_are_added_to_those_of_states() -> None:
         tr.solve(model, 'R{"s"}=? [ I=1 ]')
     total = tr.solve(model, 'R{"s"}=? [ C<=2 ]').at_initial_states
     assert total.lower <= 3.25 <= total.upper
+
+
+@pytest.mark.parametrize("ending", ["drn", "tra", "jani"])
+def test_what_states_of_a_chain_earn_at_a_moment_stands_in_files(ending: str, tmp_path: Path) -> None:
+    """State 1 earns 3p; at time 1 the chain is there with probability (1 − exp(−1.5)) / 3."""
+    text = """ctmc const double p; module m x : [0..1] init 0;
+    [a] x=0 -> 0.5:(x'=1); [b] x=1 -> 1:(x'=0); endmodule rewards "r" x=1 : 3*p; [b] true : 7; endrewards"""
+    (tmp_path / "m.prism").write_text(text)
+    file = str(tmp_path / f"n.{ending}")
+    assert run(["export", str(tmp_path / "m.prism"), "--at", "p=1", "-o", file]) == 0
+    chain = tr.load(file)
+    held = tr.solve(chain.instantiate({"p": 1}) if ending == "jani" else chain, 'R{"r"}=? [ I=1 ]')
+    assert held.lower[0] <= 1.0 - math.exp(-1.5) <= held.upper[0]

@@ -511,7 +511,7 @@ def exit_rewards(model: ParametricCTMC | CTMC) -> dict[str, RewardStructure]:
     for name, reward in model.structure.rewards.items():
         if isinstance(reward, ParametricReward):
             raise _refusal(name)
-        held = np.zeros(model.states) if reward.state is None else reward.state
+        held = reward.per_choice(model.structure)
         if isinstance(model, CTMC):
             left: FloatArray = (model.earned[name] - held) / model.exit_rate
         else:

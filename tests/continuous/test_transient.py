@@ -22,6 +22,7 @@ from places import TESTS
 from tightrope.cli.app import run
 from tightrope.continuous.poisson import poisson_weights
 from tightrope.errors import InputError
+from tightrope.loading import ModelRequest, read_model
 from tightrope.model.continuous import CTMC, ParametricCTMC, over_box
 from tightrope.prism.load import load_prism_text
 
@@ -364,7 +365,6 @@ def test_bounds_over_a_box_contain_all_fixed_rates() -> None:
             "the rate p - 1 is negative at p=0",
         ),
         ("ctmc module m s:[0..1]; [] s=0 -> [1,2]:(s'=1); endmodule", "intervals of rates are not read"),
-        ("dtmc module m s:[0..1]; [] s=0 -> (s'=1); endmodule", "is not ctmc"),
     ],
 )
 def test_wrong_chains_are_refused(text: str, message: str) -> None:
@@ -373,9 +373,10 @@ def test_wrong_chains_are_refused(text: str, message: str) -> None:
     assert message in str(raised.value)
 
 
-def test_discrete_commands_refuse_continuous_models_in_words() -> None:
+def test_discrete_commands_refuse_continuous_models_in_words(tmp_path: Path) -> None:
+    (tmp_path / "queue.sm").write_text(QUEUE)
     with pytest.raises(InputError, match="a model in continuous time"):
-        load_prism_text(QUEUE)
+        read_model(ModelRequest(str(tmp_path / "queue.sm"), {}))
 
 
 def test_times_inside_of_formulas_are_refused() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,8 +21,13 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.late import linalg, sparse
 from tightrope.statistics.coordinates import AffineFunctions
 from tightrope_check.search.value_slopes import Matrix, SolvedEquations
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+    from scipy.sparse.linalg import SuperLU
 
 _ERROR_ROUNDS = 60
 _MOST_CURVATURES = 2**28
@@ -179,22 +184,19 @@ class ErrorSystem:
     """I − P₀ on the rows that are not fixed, factored; `matrix` is P₀ from these rows to all."""
 
     free: OffsetArray
-    matrix: Any
-    factor: Any
+    matrix: csr_array
+    factor: SuperLU
 
     @staticmethod
     def of(chain: Chain, affine: Affine) -> ErrorSystem | None:
         """None where the matrix is singular in float64."""
-        from scipy.sparse import eye_array
-        from scipy.sparse.linalg import splu
-
         free = np.flatnonzero(~chain.fixed)
         matrix = build_matrix(chain, chain.weight * affine.middle[chain.expression])[free]
-        inner = (eye_array(len(free), format="csc") - matrix[:, free]).tocsc()
+        inner = (sparse.eye_array(len(free), format="csc") - matrix[:, free]).tocsc()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
-                return ErrorSystem(free, matrix, splu(inner))
+                return ErrorSystem(free, matrix, linalg.splu(inner))
             except (RuntimeError, Warning):
                 return None
 
@@ -218,11 +220,9 @@ class ErrorSystem:
         return result
 
 
-def build_matrix(chain: Chain, data: FloatArray) -> Any:
+def build_matrix(chain: Chain, data: FloatArray) -> csr_array:
     """The entries of the chain as a sparse matrix over all rows."""
-    from scipy.sparse import csr_array
-
-    return csr_array((data, chain.successor, chain.row_start), shape=(chain.rows, chain.rows))
+    return sparse.csr_array((data, chain.successor, chain.row_start), shape=(chain.rows, chain.rows))
 
 
 def solve_polynomials(chain: Chain, affine: Affine, system: ErrorSystem, bend: int) -> Polynomials:
@@ -312,7 +312,7 @@ class ValueGradient:
         return None if first is None else self._terms(matrix, base, first)
 
     def _terms(
-        self, matrix: Any, base: SolvedEquations | None, first: FloatArray
+        self, matrix: csr_array, base: SolvedEquations | None, first: FloatArray
     ) -> Iterator[tuple[FloatArray, FloatArray]]:
         chain = self.chain
         values: list[FloatArray] = [first]
@@ -334,7 +334,7 @@ class ValueGradient:
             yield base.visits(weight), values[0]
 
 
-def _solve(chain: Chain, matrix: Any) -> SolvedEquations | None:
+def _solve(chain: Chain, matrix: csr_array) -> SolvedEquations | None:
     known, entries = np.where(chain.fixed, chain.value, 0.0), matrix.tocoo()
-    matrix = Matrix(entries.row, entries.col, entries.data, chain.rows)
-    return SolvedEquations.of(matrix, chain.reward, known, np.flatnonzero(~chain.fixed), chain.acyclic)
+    rows = Matrix(entries.row, entries.col, entries.data, chain.rows)
+    return SolvedEquations.of(rows, chain.reward, known, np.flatnonzero(~chain.fixed), chain.acyclic)

@@ -20,21 +20,11 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.logic import formula as ltl
-from tightrope.logic import reward_bounds
+from tightrope.logic import reward_bounds, values
 from tightrope.logic.accepting import winning_states
 from tightrope.logic.formula import Formula, is_co_safe, progression, refuse_large
 from tightrope.logic.long_run import average_policy, bound_average
 from tightrope.logic.temporal import PathBounds, SteeredPath, Translator, bound_path, bound_reward
-from tightrope.logic.values import (
-    BoundedValue,
-    Directions,
-    Solve,
-    StateBounds,
-    reaching,
-    rearranged,
-    require_constant,
-    under,
-)
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -65,9 +55,9 @@ def bound_quotient(
     condition: Both,
     atoms: list[BoolArray],
     starts: OffsetArray,
-    solve: Solve,
+    solve: values.Solve,
     translator: str | None,
-) -> tuple[StateBounds, tuple[PathBounds, PathBounds]]:
+) -> tuple[values.StateBounds, tuple[PathBounds, PathBounds]]:
     """The quotient, and the two probabilities that it is made of: of both together, of the condition."""
     together = ltl.both(path[0], condition[0]), ltl.either(path[1], condition[1])
     directions = Direction.MAX, Direction.MIN
@@ -76,7 +66,7 @@ def bound_quotient(
         for formula in (together, condition)
     )
     quotient = first.bounds.divided_by(second.bounds)
-    bounds = StateBounds(np.maximum(quotient.lower, 0.0), np.minimum(quotient.upper, 1.0))
+    bounds = values.StateBounds(np.maximum(quotient.lower, 0.0), np.minimum(quotient.upper, 1.0))
     return bounds, (first, second)
 
 
@@ -85,12 +75,12 @@ def bound_beginning_anew(
     path: Both,
     condition: Both,
     atoms: list[BoolArray],
-    directions: Directions,
+    directions: values.Directions,
     start: int,
-    solve: Solve,
+    solve: values.Solve,
 ) -> Solution | None:
     """The best conditional probability from one state; None where no policy makes the condition possible."""
-    require_constant(model, "conditional probabilities with choices")
+    values.require_constant(model, "conditional probabilities with choices")
     letters, complement = Letters.of(atoms, model.states), directions[0] is Direction.MIN
     together = ltl.both(path[1] if complement else path[0], condition[0])
     automata, lefts = [], []
@@ -112,8 +102,8 @@ def bound_beginning_anew(
     again = np.flatnonzero(fails & ~goal)
     owner = np.concatenate([there.structure.choice_state, again])
     rows = np.concatenate([np.arange(there.choices), np.full(len(again), -1)])
-    longer, _ = rearranged(there, owner, rows)
-    return solve(longer, reaching(directions, goal, complement=complement))
+    longer, _ = values.rearranged(there, owner, rows)
+    return solve(longer, values.reaching(directions, goal, complement=complement))
 
 
 _PLAIN = (QueryKind.PLAIN, QueryKind.INSTANTANEOUS)
@@ -124,7 +114,7 @@ class OperatorTask:
     """An operator, who wants what, and from which states: all, or those that count."""
 
     operator: ValueOperator
-    directions: Directions
+    directions: values.Directions
     starts: OffsetArray
     precision: float
     is_whole: bool
@@ -155,10 +145,10 @@ class Operators:
 
     def bounds(
         self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
-    ) -> tuple[StateBounds, Fraction | None]:
+    ) -> tuple[values.StateBounds, Fraction | None]:
         """Certified bounds of the value that an operator is about, and what it is compared with."""
         kind = operator_kind(operator)
-        answer: Callable[[OperatorTask], StateBounds] = getattr(self, f"_{kind.name.lower()}")
+        answer: Callable[[OperatorTask], values.StateBounds] = getattr(self, f"_{kind.name.lower()}")
         if isinstance(operator.path, RewardFormula) and kind not in _PLAIN:
             self._refuse_options(operator)
         elif kind not in _PLAIN:
@@ -205,7 +195,7 @@ class Operators:
         if reading not in self.readings:
             self.readings.append(reading)
 
-    def _solver(self, precision: float) -> Solve:
+    def _solver(self, precision: float) -> values.Solve:
         return lambda model, objective: self.solve(model, objective, precision)
 
     def _note(self, task: OperatorTask, *solutions: Solution) -> None:
@@ -233,17 +223,17 @@ class Operators:
 
     # --- the kinds: a method for each that one operator can be ----------------------------
 
-    def _plain(self, task: OperatorTask) -> StateBounds:
+    def _plain(self, task: OperatorTask) -> values.StateBounds:
         objective = resolve.read_objective(
             task.operator, self.file, self.structure, self.options, self._nested
         )
         solution = self.solve(self.model, objective, task.precision)
         self._noted_factors(task, solution)
-        return StateBounds(solution.lower, solution.upper)
+        return values.StateBounds(solution.lower, solution.upper)
 
     _instantaneous = _plain
 
-    def _reward_bounded(self, task: OperatorTask) -> StateBounds:
+    def _reward_bounded(self, task: OperatorTask) -> values.StateBounds:
         assert isinstance(task.operator.path, Expression)
         earned = reward_bounds.expand_reward_bound(task.operator.path, self._formulas, self.structure)
         assert earned is not None
@@ -253,7 +243,7 @@ class Operators:
         self._note(task, result.solution)
         return result.bounds
 
-    def _ltl(self, task: OperatorTask) -> StateBounds:
+    def _ltl(self, task: OperatorTask) -> values.StateBounds:
         path = task.operator.path
         assert isinstance(path, Expression)
         check_is_path(path)
@@ -274,7 +264,7 @@ class Operators:
         self._noted_factors(task, result.solution)
         return result.bounds
 
-    def _co_safe_reward(self, task: OperatorTask) -> StateBounds:
+    def _co_safe_reward(self, task: OperatorTask) -> values.StateBounds:
         """A reward that is earned until a co-safe path formula is satisfied."""
         assert isinstance(task.operator.path, RewardFormula)
         path = co_safe_path(task.operator.path)
@@ -298,7 +288,7 @@ class Operators:
         self._noted_factors(task, result.solution)
         return result.bounds
 
-    def _late_reward(self, task: OperatorTask) -> StateBounds:
+    def _late_reward(self, task: OperatorTask) -> values.StateBounds:
         """A reward of late steps."""
         path = task.operator.path
         assert isinstance(path, RewardFormula)
@@ -311,7 +301,7 @@ class Operators:
         self._note(task, *solutions)
         return bounds
 
-    def _conditional(self, task: OperatorTask) -> StateBounds:
+    def _conditional(self, task: OperatorTask) -> values.StateBounds:
         """P(path and condition) / P(condition)."""
         operator = task.operator
         assert operator.condition is not None and isinstance(operator.path, Expression)
@@ -344,7 +334,7 @@ class Operators:
 
     def _begin_anew(
         self, task: OperatorTask, both: tuple[Both, Both], atoms: list[BoolArray]
-    ) -> tuple[StateBounds, BoolArray]:
+    ) -> tuple[values.StateBounds, BoolArray]:
         """With choices or intervals: every state is a separate problem."""
         starts, states = task.starts, self.structure.states
         if len(starts) > MOST_STARTS:
@@ -369,9 +359,9 @@ class Operators:
             self.iterations += result.iterations
             if not result.is_certified:
                 self._miss(task, f"not close enough in state {self.structure.state_name(start)}")
-        return StateBounds(lower, upper), impossible
+        return values.StateBounds(lower, upper), impossible
 
-    def _long_run(self, task: OperatorTask) -> StateBounds:
+    def _long_run(self, task: OperatorTask) -> values.StateBounds:
         """A long-run average, or the share of time in some states."""
         operator = task.operator
         reward = resolve.reward_structure_of(operator, self.structure) if operator.is_reward else None
@@ -382,8 +372,8 @@ class Operators:
         task: OperatorTask,
         model: MDP | IntervalMDP,
         reward: RewardStructure | None,
-        directions: Directions,
-    ) -> StateBounds:
+        directions: values.Directions,
+    ) -> values.StateBounds:
         """The long-run average of a reward in a model, that of being in the states asked about if None."""
         is_share = reward is None
         if reward is None:
@@ -395,7 +385,7 @@ class Operators:
         if self.effort.controller and task.is_whole:
             choice, nature = average_policy(model, earned, directions, task.precision, solve), directions[1]
             chain = bound_average(
-                under(model, choice), earned[choice], (nature, nature), task.precision, solve
+                values.under(model, choice), earned[choice], (nature, nature), task.precision, solve
             )
             low, high = (
                 float(end[self.structure.initial]) for end in (chain.bounds.lower, chain.bounds.upper)
@@ -406,15 +396,15 @@ class Operators:
         bounds = self._noted(task, result)
         if not is_share:
             return bounds
-        return StateBounds(np.maximum(bounds.lower, 0.0), np.minimum(bounds.upper, 1.0), bounds.unit)
+        return values.StateBounds(np.maximum(bounds.lower, 0.0), np.minimum(bounds.upper, 1.0), bounds.unit)
 
-    def _noted(self, task: OperatorTask, result: BoundedValue) -> StateBounds:
+    def _noted(self, task: OperatorTask, result: values.BoundedValue) -> values.StateBounds:
         self.iterations += result.iterations
         if result.missed is not None:
             self._miss(task, result.missed)
         return result.bounds
 
-    def _cvar(self, task: OperatorTask) -> StateBounds:
+    def _cvar(self, task: OperatorTask) -> values.StateBounds:
         """The mean of the worst part of all plays."""
         operator = task.operator
         assert operator.cvar_level is not None

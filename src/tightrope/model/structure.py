@@ -170,12 +170,10 @@ class Structure(Record):
             len(action) and not 0 <= action.min() <= action.max() < len(self.action_names)
         ):
             raise InputError("every choice needs an action among the action names")
-        for name, members in self.labels.items():
-            if members.shape != (states,):
-                raise InputError(f"label '{name}' has {members.shape[0]} entries for {states} states")
-        for name, column in self.valuations.items():
-            if column.shape != (states,):
-                raise InputError(f"variable '{name}' has {column.shape[0]} values for {states} states")
+        for what, columns in (("label", self.labels), ("variable", self.valuations)):
+            for name, column in columns.items():
+                if column.shape != (states,):
+                    raise InputError(f"{what} '{name}' has {column.shape[0]} entries for {states} states")
         if self.state_names is not None and len(self.state_names) != states:
             raise InputError(f"{len(self.state_names)} state names are given for {states} states")
 

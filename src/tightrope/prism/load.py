@@ -23,11 +23,10 @@ from tightrope.model.parameters import Parameters, narrow_domain
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
 from tightrope.numerics.text import read_program_text
-from tightrope.prism.expand.constants import decide_guard
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore import search
-from tightrope.prism.explore.compile import evaluate
+from tightrope.prism.explore.compile import decide_guard, evaluate
 from tightrope.prism.parse.parser import parse_model
 from tightrope.prism.parse.syntax import ModelType, SourceText
 from tightrope.prism.properties.query import Boundary

@@ -30,7 +30,6 @@ from tightrope.prism.parse.syntax import (
     names,
     position_of,
     suggestion,
-    with_children,
 )
 
 _NUMBER = re.compile(r"([+-]?(?:[0-9]+|[0-9]*\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)((?:/[0-9]+)*)")
@@ -212,7 +211,7 @@ def refuse_parameters(expression: Expression, parameters: Collection[str], where
 
 def check_guard(guard: Expression, parameters: Collection[str]) -> None:
     """Complain about parameters outside of comparisons that no variable has a part in."""
-    if isinstance(guard, Binary) and guard.operator in _COMPARED:
+    if isinstance(guard, Binary) and guard.operator in expressions.COMPARISONS:
         if all(name.name in parameters for name in names(guard)):
             return
     elif isinstance(guard, Unary | Binary) and guard.operator in ("!", "&", "|", "=>", "<=>"):
@@ -220,82 +219,6 @@ def check_guard(guard: Expression, parameters: Collection[str]) -> None:
             check_guard(part, parameters)
         return
     refuse_parameters(guard, parameters, "a guard")
-
-
-def decide_guard(guard: Expression, box: Mapping[str, tuple[Fraction, Fraction]]) -> Expression:
-    """The guard without parameters, which lie in `box`; complains where that does not decide it."""
-    if not any(name.name in box for name in names(guard)):
-        return guard
-    decided = _decided(guard, box)
-    for name in names(decided):
-        if name.name in box:
-            low, high = box[name.name]
-            raise Complaint(
-                f"parameter '{name.name}' may not occur in a guard that its domain, [{low}, {high}], does "
-                "not decide: which commands there are would depend on it",
-                name.position,
-                f'narrow the domain with `params`, or give it a value: `const={{"{name.name}": …}}`',
-            )
-    return decided
-
-
-def _decided(guard: Expression, box: Mapping[str, tuple[Fraction, Fraction]]) -> Expression:
-    is_logic = isinstance(guard, Unary | Binary) and guard.operator in ("!", "&", "|", "=>", "<=>")
-    if not is_logic and not any(name.name in box for name in names(guard)):
-        return guard
-    if isinstance(guard, Binary) and guard.operator in _COMPARED:
-        try:
-            (a, b), (c, d) = _range(guard.left, box), _range(guard.right, box)
-        except _OpenError:
-            return guard
-        holds, fails = {
-            "<": (b < c, a >= d),
-            "<=": (b <= c, a > d),
-            ">": (a > d, b <= c),
-            ">=": (a >= d, b < c),
-            "=": (a == b == c == d, b < c or a > d),
-            "!=": (b < c or a > d, a == b == c == d),
-        }[guard.operator]
-        return expressions.literal(holds, guard.position) if holds or fails else guard
-    parts = tuple(_decided(part, box) for part in children(guard))
-    last = getattr(parts[-1], "value", None) if isinstance(parts[-1], Literal) else None
-    if isinstance(guard, Binary) and last is {"&": False, "|": True, "=>": True}.get(guard.operator, ...):
-        return expressions.literal(bool(last), guard.position)  # whatever the left side is
-    return expressions.fold(with_children(guard, parts), {})
-
-
-class _OpenError(Exception):
-    """The range of an expression is not known."""
-
-
-def _range(expression: Expression, box: Mapping[str, tuple[Fraction, Fraction]]) -> tuple[Fraction, Fraction]:
-    """Between which numbers an expression lies, by interval arithmetic."""
-    match expression:
-        case Literal(value, Type.INT | Type.DOUBLE):
-            return Fraction(value), Fraction(value)
-        case Name(name) if name in box:
-            return box[name]
-        case Unary("-", operand):
-            low, high = _range(operand, box)
-            return -high, -low
-        case Binary(operator, left, right) if operator in ("+", "-", "*", "/"):
-            (a, b), (c, d) = _range(left, box), _range(right, box)
-            if operator in "+-":
-                return (a + c, b + d) if operator == "+" else (a - d, b - c)
-            if operator == "/":
-                if c <= 0 <= d:
-                    raise _OpenError
-                c, d = 1 / d, 1 / c
-            ends = (a * c, a * d, b * c, b * d)
-            return min(ends), max(ends)
-        case Call("min" | "max", arguments):
-            ranges = [_range(argument, box) for argument in arguments]
-            best = min if expression.function == "min" else max
-            return best(low for low, _ in ranges), best(high for _, high in ranges)
-    raise _OpenError
-
-
-_COMPARED = ("<", "<=", ">", ">=", "=", "!=")
 
 
 def check_polynomial(

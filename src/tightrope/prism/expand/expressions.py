@@ -63,7 +63,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
 }
-_LOGIC: dict[str, Callable[[bool, bool], bool]] = {
+LOGIC: dict[str, Callable[[bool, bool], bool]] = {
     "&": lambda left, right: left and right,
     "|": lambda left, right: left or right,
     "=>": lambda left, right: not left or right,
@@ -91,8 +91,8 @@ def apply(node: Expression, operands: Sequence[Value]) -> Value:
 
 def _binary(node: Binary, left: Value, right: Value) -> Value:
     symbol = node.operator
-    if symbol in _LOGIC:
-        return _LOGIC[symbol](bool(left), bool(right))
+    if symbol in LOGIC:
+        return LOGIC[symbol](bool(left), bool(right))
     if symbol in COMPARISONS:
         return bool(COMPARISONS[symbol](left, right))
     if symbol == "+":
@@ -271,7 +271,7 @@ def _article(type_: syntax.Type) -> str:
 def _type_of_binary(expression: syntax.Binary, scope: Scope) -> syntax.Type:
     left, right = type_of(expression.left, scope), type_of(expression.right, scope)
     operator = expression.operator
-    if operator in _LOGIC:
+    if operator in LOGIC:
         _need_bool(left, expression.left, operator)
         _need_bool(right, expression.right, operator)
         return syntax.Type.BOOL

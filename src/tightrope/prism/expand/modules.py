@@ -15,15 +15,6 @@ from tightrope.prism.expand.constants import Expander
 from tightrope.prism.expand.expressions import Inliner, rename
 from tightrope.prism.expand.program import FreeUpdates, StateVariable, Synchronisation
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.syntax import (
-    ActionRenaming,
-    Complaint,
-    Composition,
-    Module,
-    ModuleName,
-    Parallel,
-    suggestion,
-)
 
 Rewrite = Callable[[syntax.Expression], syntax.Expression]
 
@@ -42,13 +33,15 @@ def copy_out(model: syntax.ModelFile, formulas: Inliner) -> tuple[syntax.Module,
             result = _rewritten(module, formulas.inline)
         else:
             if module.base not in by_name:
-                raise Complaint(
+                raise syntax.Complaint(
                     f"there is no module '{module.base}' to rename",
                     module.position,
-                    suggestion(module.base, by_name, "modules"),
+                    syntax.suggestion(module.base, by_name, "modules"),
                 )
             if module.base in (*path, name) or len(path) > 100:
-                raise Complaint(f"module '{name}' is, through renamings, a copy of itself", module.position)
+                raise syntax.Complaint(
+                    f"module '{name}' is, through renamings, a copy of itself", module.position
+                )
             result = _rename(module_of(module.base, (*path, name)), module, known, formulas)
         done[name] = result
         return result
@@ -75,23 +68,23 @@ def _rename(
     mapping: dict[str, str] = {}
     for old, new in renaming.renaming:
         if old in mapping:
-            raise Complaint(f"'{old}' is renamed twice in module '{renaming.name}'", renaming.position)
+            raise syntax.Complaint(f"'{old}' is renamed twice in module '{renaming.name}'", renaming.position)
         if old in formulas:
-            raise Complaint(
+            raise syntax.Complaint(
                 f"'{old}' is a formula and cannot be renamed in module '{renaming.name}'",
                 renaming.position,
                 "formulas are written out first; rename the variables and constants they contain",
             )
         if old not in known:
-            raise Complaint(
+            raise syntax.Complaint(
                 f"module '{renaming.name}' renames '{old}', which is not a variable, constant or action",
                 renaming.position,
-                suggestion(old, known),
+                syntax.suggestion(old, known),
             )
         mapping[old] = new
     left_out = [variable.name for variable in base.variables if variable.name not in mapping]
     if left_out:
-        raise Complaint(
+        raise syntax.Complaint(
             f"module '{renaming.name}' must rename all variables of '{renaming.base}';"
             f" without a new name: {', '.join(left_out)}",
             renaming.position,
@@ -115,7 +108,9 @@ def _renamed_clocks(
     clocks = tuple(mapping[name] for name in base.clocks)
     for old, new in mapping.items():
         if new in clocks and old not in base.clocks:
-            raise Complaint(f"'{old}' becomes the clock '{new}', and was not compared as one", position)
+            raise syntax.Complaint(
+                f"'{old}' becomes the clock '{new}', and was not compared as one", position
+            )
     return clocks
 
 
@@ -162,7 +157,9 @@ _MOST = 100_000
 _DEEPEST = 250
 
 
-def compose(modules: Sequence[Module], system: Composition | None) -> tuple[Synchronisation, ...]:
+def compose(
+    modules: Sequence[syntax.Module], system: syntax.Composition | None
+) -> tuple[Synchronisation, ...]:
     """The synchronisations, in the order in which their first commands are written."""
     parts = _Parts(modules)
     if system is None:
@@ -173,7 +170,7 @@ def compose(modules: Sequence[Module], system: Composition | None) -> tuple[Sync
         result = parts.of(system)
         left_out = [module for i, module in enumerate(modules) if i not in parts.used]
         if left_out:
-            raise Complaint(
+            raise syntax.Complaint(
                 f"module '{left_out[0].name}' does not stand in system … endsystem",
                 left_out[0].position,
                 "every module stands there once",
@@ -202,7 +199,7 @@ class _ComposedPart:
 class _Parts:
     """The synchronisations of the parts of one composition."""
 
-    def __init__(self, modules: Sequence[Module]):
+    def __init__(self, modules: Sequence[syntax.Module]):
         self._modules = modules
         self._number = {module.name: i for i, module in enumerate(modules)}
         self.used: set[int] = set()
@@ -213,37 +210,37 @@ class _Parts:
         ways = tuple(Synchronisation(action, ((number, action),)) for action in actions)
         return _ComposedPart(ways, actions_of(ways))
 
-    def of(self, part: Composition, depth: int = 0) -> _ComposedPart:
+    def of(self, part: syntax.Composition, depth: int = 0) -> _ComposedPart:
         if depth > _DEEPEST:
-            raise Complaint(f"this composition is nested more than {_DEEPEST} deep", part.position)
-        if isinstance(part, ModuleName):
+            raise syntax.Complaint(f"this composition is nested more than {_DEEPEST} deep", part.position)
+        if isinstance(part, syntax.ModuleName):
             return self._name_part(part)
-        if isinstance(part, Parallel):
+        if isinstance(part, syntax.Parallel):
             left, right = self.of(part.left, depth + 1), self.of(part.right, depth + 1)
             if len(left.ways) * len(right.ways) > _MOST:
-                raise Complaint(
+                raise syntax.Complaint(
                     f"this composition has more than {_MOST:,} ways to synchronise", part.position
                 )
             return _parallel(left, right, part.actions)
-        assert isinstance(part, ActionRenaming)
+        assert isinstance(part, syntax.ActionRenaming)
         inner = self.of(part.inner, depth + 1)
         mapping: dict[str, str | None] = {}
         for old, new in part.renaming:
             if old in mapping:
-                raise Complaint(f"action '{old}' is renamed twice", part.position)
+                raise syntax.Complaint(f"action '{old}' is renamed twice", part.position)
             mapping[old] = new
         return _rename_composed(inner, mapping)
 
-    def _name_part(self, part: ModuleName) -> _ComposedPart:
+    def _name_part(self, part: syntax.ModuleName) -> _ComposedPart:
         number = self._number.get(part.name)
         if number is None:
-            raise Complaint(
+            raise syntax.Complaint(
                 f"there is no module '{part.name}'",
                 part.position,
-                suggestion(part.name, self._number, "modules"),
+                syntax.suggestion(part.name, self._number, "modules"),
             )
         if number in self.used:
-            raise Complaint(
+            raise syntax.Complaint(
                 f"module '{part.name}' stands twice in system … endsystem",
                 part.position,
                 f"a copy under another name:  module {part.name}2 = {part.name} [ … ] endmodule",
@@ -334,13 +331,13 @@ class CommandExpander:
     ) -> tuple[syntax.CommandUpdate, ...]:
         """The updates of a command with free ones, whose probabilities are still to come."""
         if self.is_interval:
-            raise Complaint(
+            raise syntax.Complaint(
                 "a model has free probabilities or intervals, not both",
                 command.position,
                 "[0, 1] in place of free says the same here",
             )
         if len({mark for mark in marks if mark is not None}) > 1:
-            raise Complaint("free probabilities of different names in one command", command.position)
+            raise syntax.Complaint("free probabilities of different names in one command", command.position)
         one = syntax.Literal(1, syntax.Type.INT)
         return tuple(
             update if mark is None else replace(update, probability=one)
@@ -360,7 +357,7 @@ class CommandExpander:
         if known := next((one for one in self.free if shared and one.shared == shared), None):
             names = known.names
             if len(names) != len(places) - 1:
-                raise Complaint(
+                raise syntax.Complaint(
                     f'free("{shared}") has {len(places)} outcomes here and {len(names) + 1} elsewhere',
                     at,
                     f"the other is in line {known.position.line}; those that share one have as many outcomes",
@@ -391,11 +388,11 @@ class CommandExpander:
         if isinstance(probability, syntax.Literal) and isinstance(upper, syntax.Literal):
             low, high = Fraction(probability.value), Fraction(upper.value)
             if low > high:
-                raise Complaint(f"the interval [{low}, {high}] is empty", update.position)
+                raise syntax.Complaint(f"the interval [{low}, {high}] is empty", update.position)
         written: set[str] = set()
         for assignment in update.assignments:
             if assignment.name in written:
-                raise Complaint(f"one update assigns '{assignment.name}' twice", assignment.position)
+                raise syntax.Complaint(f"one update assigns '{assignment.name}' twice", assignment.position)
             written.add(assignment.name)
         assignments = tuple(
             self._assignment(assignment, command, module) for assignment in update.assignments
@@ -413,20 +410,20 @@ class CommandExpander:
     ) -> syntax.Assignment:
         variable = self._variables.get(assignment.name)
         if variable is None:
-            raise Complaint(
+            raise syntax.Complaint(
                 f"'{assignment.name}' is not a variable, so it cannot be assigned",
                 assignment.position,
-                suggestion(assignment.name, self._variables, "variables"),
+                syntax.suggestion(assignment.name, self._variables, "variables"),
             )
         sharing = self._moving_together.get((module.name, command.action))
         if variable.module is None and sharing is not None:
-            raise Complaint(
+            raise syntax.Complaint(
                 f"global variable '{variable.name}' may not be assigned in a synchronised command: action"
                 f" '{command.action}' belongs to modules {', '.join(sharing)}",
                 assignment.position,
             )
         if variable.module not in (None, module.name):
-            raise Complaint(
+            raise syntax.Complaint(
                 f"module '{module.name}' may not assign '{variable.name}', a variable of module"
                 f" '{variable.module}'",
                 assignment.position,

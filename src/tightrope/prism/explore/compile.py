@@ -20,23 +20,15 @@ from tightrope.model.polynomial import Monomial, PolynomialArray, monomial_degre
 from tightrope.numerics.arrays import BoolArray, ExactIntegers, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rationals import RationalArray
+from tightrope.prism.expand.expressions import COMPARISONS, LOGIC, fold, literal
 from tightrope.prism.expand.program import Program
-from tightrope.prism.explore.nodes import (
-    Boolean,
-    Column,
-    Integer,
-    NodeArithmetic,
-    NodeGraph,
-    Number,
-    StateFrame,
-    integers,
-)
+from tightrope.prism.explore import nodes
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_of
 
 T = TypeVar("T")
 
-Terms = dict[Monomial, Number]
+Terms = dict[Monomial, nodes.Number]
 """A polynomial in the parameters: the coefficient of each monomial; a number is that of the constant one."""
 
 
@@ -48,7 +40,7 @@ class Ratio:
     denominator: Terms
 
 
-Compiled = Boolean | Terms | Ratio
+Compiled = nodes.Boolean | Terms | Ratio
 
 _LARGEST_DEGREE = 1000
 _LARGEST_SIZE = 12_000
@@ -71,8 +63,8 @@ class Compiler:
 
     def __init__(self, scope: Scope, ranges: Sequence[tuple[int, int]]):
         self.scope = scope
-        self.graph = NodeGraph(ranges)
-        self.arithmetic = NodeArithmetic(self.graph)
+        self.graph = nodes.NodeGraph(ranges)
+        self.arithmetic = nodes.NodeArithmetic(self.graph)
 
     def compile(self, expression: syntax.Expression) -> Compiled:
         match expression:
@@ -94,16 +86,16 @@ class Compiler:
                 return self._checked(expression)
         raise Complaint("this is not allowed here", position_of(expression))
 
-    def truth(self, expression: syntax.Expression) -> Boolean:
+    def truth(self, expression: syntax.Expression) -> nodes.Boolean:
         value = self.compile(expression)
-        if not isinstance(value, Boolean):
+        if not isinstance(value, nodes.Boolean):
             raise Complaint("a truth value is expected here, not a number", position_of(expression))
         return value
 
-    def number(self, expression: syntax.Expression) -> Number:
+    def number(self, expression: syntax.Expression) -> nodes.Number:
         """A number that does not depend on parameters."""
         value = self.compile(expression)
-        if isinstance(value, Boolean):
+        if isinstance(value, nodes.Boolean):
             raise Complaint("a number is expected here, not a truth value", position_of(expression))
         if not _is_number(value):
             names = {i: name for name, i in self.scope.parameters.items()}
@@ -166,9 +158,9 @@ class Compiler:
             case relation:
                 return self._comparison(relation, expression)
 
-    def _comparison(self, relation: str, expression: syntax.Binary) -> Boolean:
+    def _comparison(self, relation: str, expression: syntax.Binary) -> nodes.Boolean:
         left = self.compile(expression.left)
-        if isinstance(left, Boolean):
+        if isinstance(left, nodes.Boolean):
             same = self.graph.same(left, self.truth(expression.right))
             return same if relation == "=" else self.graph.negation(same)
         right = self.number(expression.right)
@@ -210,7 +202,7 @@ class Compiler:
     def _quotient(self, expression: syntax.Binary) -> Compiled:
         left = self.compile(expression.left)
         right = self.compile(expression.right)
-        if isinstance(left, Ratio) or not (isinstance(right, Boolean) or _is_number(right)):
+        if isinstance(left, Ratio) or not (isinstance(right, nodes.Boolean) or _is_number(right)):
             place = expression.position
             (a, b), (c, d) = (self._parts(side, expression) for side in (left, right))
             return Ratio(self._terms(self._product(a, d, place)), self._terms(self._product(b, c, place)))
@@ -220,7 +212,7 @@ class Compiler:
     def _conditional(self, expression: syntax.Conditional) -> Compiled:
         condition = self.truth(expression.condition)
         then, otherwise = self.compile(expression.then), self.compile(expression.otherwise)
-        if isinstance(then, Boolean):
+        if isinstance(then, nodes.Boolean):
             return self.graph.choose_truth(condition, then, self.truth(expression.otherwise))
         if isinstance(then, Ratio) or isinstance(otherwise, Ratio):
             (a, b), (c, d) = self._parts(then), self._parts(otherwise)
@@ -229,7 +221,7 @@ class Compiler:
         right = self._terms(otherwise, expression.otherwise)
         return self._choose(condition, left, right)
 
-    def _choose(self, condition: Boolean, left: Terms, right: Terms) -> Terms:
+    def _choose(self, condition: nodes.Boolean, left: Terms, right: Terms) -> Terms:
         zero = self.arithmetic.literal(0, True)
         return {
             m: self.arithmetic.choose(condition, left.get(m, zero), right.get(m, zero))
@@ -251,13 +243,13 @@ class Compiler:
             return self._power(call)
         return {(): self._function(call, [self.number(argument) for argument in call.arguments])}
 
-    def _function(self, call: syntax.Call, values: list[Number]) -> Number:
+    def _function(self, call: syntax.Call, values: list[nodes.Number]) -> nodes.Number:
         arithmetic = self.arithmetic
         match call.function:
             case "min" | "max" as extreme:
                 return balance(values, arithmetic.minimum if extreme == "min" else arithmetic.maximum)
             case "floor" | "ceil" | "round" as rounding:
-                rounded: Number = getattr(arithmetic, rounding)(values[0])
+                rounded: nodes.Number = getattr(arithmetic, rounding)(values[0])
                 return rounded
             case "mod":
                 return arithmetic.modulo(values[0], values[1], call.position)
@@ -268,7 +260,7 @@ class Compiler:
     def _power(self, call: syntax.Call) -> Compiled:
         base = self.compile(call.arguments[0])
         exponent = self.number(call.arguments[1])
-        if isinstance(base, Boolean) or _is_number(base):
+        if isinstance(base, nodes.Boolean) or _is_number(base):
             return {(): self.arithmetic.power(self.number(call.arguments[0]), exponent, call)}
         if exponent.denominator.constant != 1:
             raise Complaint("a power of parameters needs a whole exponent", call.position)
@@ -286,7 +278,7 @@ class Compiler:
         above = self._product(parts[0], parts[3], call.position)
         return Ratio(self._terms(above), self._terms(self._product(parts[1], parts[2], call.position)))
 
-    def _raise_to_power(self, base: Terms, times: Integer, call: syntax.Call) -> Terms:
+    def _raise_to_power(self, base: Terms, times: nodes.Integer, call: syntax.Call) -> Terms:
         power: Terms = {(): self.arithmetic.literal(1, False)}
         for _ in range(times.low):
             power = self._terms(self._product(power, base, call.position))
@@ -298,7 +290,7 @@ class Compiler:
         return result
 
     def _terms(self, value: Compiled, expression: syntax.Expression | None = None) -> Terms:
-        if isinstance(value, Boolean):
+        if isinstance(value, nodes.Boolean):
             raise Complaint("a number is expected here, not a truth value", position_of(expression))
         if isinstance(value, Ratio):
             raise Complaint(
@@ -310,6 +302,57 @@ class Compiler:
         if isinstance(value, Ratio):
             return value.numerator, value.denominator
         return self._terms(value, expression), {(): self.arithmetic.literal(1, False)}
+
+
+class _BoxCompiler(Compiler):
+    """Compiles expressions of parameters alone, which lie in a box: bounds of nodes are theirs."""
+
+    def __init__(self, box: Mapping[str, tuple[Fraction, Fraction]]):
+        self._below = {name: math.lcm(low.denominator, high.denominator) for name, (low, high) in box.items()}
+        sides = zip(box.values(), self._below.values(), strict=True)
+        ranges = [(int(low * below), int(high * below)) for (low, high), below in sides]
+        super().__init__(Scope({name: i for i, name in enumerate(box)}, frozenset(), {}), ranges)
+
+    def _name(self, name: syntax.Name) -> Compiled:
+        whole = self._terms(super()._name(name))
+        below = self.arithmetic.literal(self._below[name.name], False)
+        return {(): self.arithmetic.divide(whole[()], below, name.position)}
+
+
+def decide_guard(guard: Expression, box: Mapping[str, tuple[Fraction, Fraction]]) -> Expression:
+    """The guard without parameters, which lie in `box`; complains where that does not decide it."""
+    if not any(name.name in box for name in syntax.names(guard)):
+        return guard
+    decided = _decided(guard, _BoxCompiler(box))
+    for name in syntax.names(decided):
+        if name.name in box:
+            low, high = box[name.name]
+            raise Complaint(
+                f"parameter '{name.name}' may not occur in a guard that its domain, [{low}, {high}], does "
+                "not decide: which commands there are would depend on it",
+                name.position,
+                f'narrow the domain with `params`, or give it a value: `const={{"{name.name}": …}}`',
+            )
+    return decided
+
+
+def _decided(guard: Expression, compiler: _BoxCompiler) -> Expression:
+    is_logic = isinstance(guard, syntax.Unary | syntax.Binary) and guard.operator in ("!", *LOGIC)
+    if not is_logic and not any(name.name in compiler.scope.variables for name in syntax.names(guard)):
+        return guard
+    if isinstance(guard, syntax.Binary) and guard.operator in COMPARISONS:
+        try:
+            holds = compiler.truth(guard).constant
+        except Complaint:
+            return guard
+        return guard if holds is None else literal(holds, guard.position)
+    parts = tuple(_decided(part, compiler) for part in syntax.children(guard))
+    last = getattr(parts[-1], "value", None) if isinstance(parts[-1], syntax.Literal) else None
+    if isinstance(guard, syntax.Binary) and last is {"&": False, "|": True, "=>": True}.get(
+        guard.operator, ...
+    ):
+        return literal(bool(last), guard.position)  # whatever the left side is
+    return fold(syntax.with_children(guard, parts), {})
 
 
 def _is_number(value: Terms | Ratio) -> TypeGuard[Terms]:
@@ -363,7 +406,7 @@ Values = BoolArray | ExactIntegers | RationalArray | PolynomialArray
 
 def evaluate(
     expression: Expression,
-    columns: Mapping[str, Column],
+    columns: Mapping[str, nodes.Column],
     size: int,
     parameters: Mapping[str, int] | None = None,
 ) -> Any:
@@ -389,22 +432,22 @@ def evaluate(
     def describe(row: int) -> str:
         return "(" + ",".join(f"{name}={array[row]}" for name, array in zip(names, arrays, strict=True)) + ")"
 
-    return run(Compiler(scope, ranges).compile(expression), StateFrame(arrays, size, describe))
+    return run(Compiler(scope, ranges).compile(expression), nodes.StateFrame(arrays, size, describe))
 
 
-def run(compiled: Compiled, frame: StateFrame) -> Values:
+def run(compiled: Compiled, frame: nodes.StateFrame) -> Values:
     """A compiled expression on a frame, with one entry per row."""
-    if isinstance(compiled, Boolean):
+    if isinstance(compiled, nodes.Boolean):
         return frame.mask(compiled.value(frame))
     if isinstance(compiled, Ratio):
         raise Complaint("a polynomial is expected here, not a quotient of polynomials", None)
     if not _is_number(compiled):
         return polynomials(compiled, frame)
     number = compiled[()]
-    return integers(number.numerator, frame) if number.is_integer else number.array(frame)
+    return nodes.integers(number.numerator, frame) if number.is_integer else number.array(frame)
 
 
-def polynomials(terms: Terms, frame: StateFrame) -> PolynomialArray:
+def polynomials(terms: Terms, frame: nodes.StateFrame) -> PolynomialArray:
     """The values of a polynomial in all rows."""
     return PolynomialArray({m: number.array(frame) for m, number in terms.items()}, frame.size)
 
@@ -454,7 +497,7 @@ class KeyLayout:
         self.words = word + 1
         self.size = math.prod(self.radix.tolist())
 
-    def encode(self, columns: Sequence[Column], size: int) -> OffsetArray:
+    def encode(self, columns: Sequence[nodes.Column], size: int) -> OffsetArray:
         """The keys of `size` rows, one column per variable."""
         keys: OffsetArray = np.zeros((size, self.words), dtype=np.int64)
         for variable, column in enumerate(columns):
@@ -504,13 +547,13 @@ class StateSpace:
         values = np.array(self._initial_values, dtype=np.int64)
         return self.layout.encode(list(values.T), len(values))
 
-    def frame(self, keys: OffsetArray) -> StateFrame:
+    def frame(self, keys: OffsetArray) -> nodes.StateFrame:
         """The states with these keys, ready for evaluation."""
         values = self.layout.decode(keys)
-        columns: list[Column | None] = [
+        columns: list[nodes.Column | None] = [
             values[i] != 0 if is_boolean else values[i] for i, is_boolean in enumerate(self.is_boolean)
         ]
-        return StateFrame(columns, len(keys), lambda row: self.describe(values[:, row]))
+        return nodes.StateFrame(columns, len(keys), lambda row: self.describe(values[:, row]))
 
     def describe(self, values: OffsetArray) -> str:
         """`(x=1,b=true)`"""

@@ -194,9 +194,6 @@ class ModelBuilder(DeclarationBuilder):
     def initial_states(self, keyword: Token, expression: Expression) -> tuple[Expression, Position]:
         return expression, at(keyword)
 
-    def global_variable(self, variable: syntax.VariableDeclaration) -> syntax.VariableDeclaration:
-        return variable
-
     def bounded_variable(
         self, name: Token, low: Expression, high: Expression, initial: Expression | None
     ) -> syntax.VariableDeclaration:
@@ -550,17 +547,14 @@ class PropertyBuilder(DeclarationBuilder):
     def window_reward(self, operator: Token, first: Expression, last: Expression) -> RewardFormula:
         return RewardFormula(RewardOperator.WINDOW, at(operator), window=StepBound(first, last))
 
-    def long_run_reward(self, operator: Token) -> RewardFormula:
-        return RewardFormula(RewardOperator.LONG_RUN, at(operator))
+    def bare_reward(self, operator: Token) -> RewardFormula:
+        return RewardFormula(
+            RewardOperator.TOTAL if operator == "C" else RewardOperator.LONG_RUN, at(operator)
+        )
 
-    def instantaneous_reward(self, operator: Token, steps: Expression) -> RewardFormula:
-        return RewardFormula(RewardOperator.INSTANTANEOUS, at(operator), bound=steps)
-
-    def discounted_reward(self, operator: Token, factor: Expression) -> RewardFormula:
-        return RewardFormula(RewardOperator.DISCOUNTED, at(operator), bound=factor)
-
-    def total_reward(self, operator: Token) -> RewardFormula:
-        return RewardFormula(RewardOperator.TOTAL, at(operator))
+    def bounded_reward(self, operator: Token, bound: Expression) -> RewardFormula:
+        kind = RewardOperator.INSTANTANEOUS if operator.startswith("I") else RewardOperator.DISCOUNTED
+        return RewardFormula(kind, at(operator), bound=bound)
 
 
 def _filtered(operator: formulas.ValueOperator, braces: Braces | None) -> Expression:

@@ -49,15 +49,6 @@ from tightrope.prism.parse.property_syntax import (
     StepBound,
     ValueOperator,
 )
-from tightrope.prism.parse.syntax import (
-    Complaint,
-    Expression,
-    Position,
-    SourceText,
-    Type,
-    position_of,
-    suggestion,
-)
 from tightrope.prism.properties import shape
 from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind
 
@@ -314,16 +305,16 @@ def read_objective(
     file: PropertyFile,
     structure: Structure,
     options: PropertyOptions,
-    nested: Callable[[Expression], BoolArray] | None = None,
+    nested: Callable[[syntax.Expression], BoolArray] | None = None,
 ) -> Objective:
     """The objective of one P or R; `nested` evaluates operators inside its state formulas."""
-    with SourceText(file.source, file.file).complaints():
+    with syntax.SourceText(file.source, file.file).complaints():
         formulas = formulas_of(file, structure, options, nested)
         agent, nature, _ = read_directions(operator, file, structure, options)
         if isinstance(operator.path, RewardFormula):
             reward = reward_structure_of(operator, structure)
             if operator.cvar_level is not None and operator.path.operator is RewardOperator.DISCOUNTED:
-                raise Complaint("CVaR of discounted costs is not supported", operator.path.position)
+                raise syntax.Complaint("CVaR of discounted costs is not supported", operator.path.position)
             return _reward_objective(operator.path, reward, formulas, structure, (agent, nature), options)
         refuse_reward_options(options)
         return path_objective(operator.path, formulas, agent, nature)
@@ -333,7 +324,7 @@ def formulas_of(
     file: PropertyFile,
     structure: Structure,
     options: PropertyOptions,
-    nested: Callable[[Expression], BoolArray] | None = None,
+    nested: Callable[[syntax.Expression], BoolArray] | None = None,
 ) -> StateFormulas:
     """The state formulas of a file on a structure."""
     definitions = options.definitions or cast("Definitions | None", structure.definitions) or Definitions()
@@ -367,13 +358,13 @@ def _directions(
     letter = "R" if operator.is_reward else "S" if is_share else "P"
     letter = "CVaR" if operator.cvar_level is not None else letter
     if structure.has_choices:
-        raise Complaint(
+        raise syntax.Complaint(
             f"{letter}=? is ambiguous: the model has choices, and the value depends on the policy",
             operator.position,
             f"write {letter}max=? or {letter}min=?",
         )
     if is_interval:
-        raise Complaint(
+        raise syntax.Complaint(
             f"{letter}=? is ambiguous: the model has interval probabilities, which nature chooses",
             operator.position,
             f"write {letter}max=? or {letter}min=?",
@@ -420,14 +411,14 @@ def _reward_objective(
         return Objective(ObjectiveKind.CUMULATIVE, *directions, upper_steps=steps, reward=reward)
     if path.operator is RewardOperator.DISCOUNTED:
         assert path.bound is not None
-        factor = formulas.number(path.bound, Type.DOUBLE, "a discount factor")
+        factor = formulas.number(path.bound, syntax.Type.DOUBLE, "a discount factor")
         discount = float(factor)  # the nearest double is what is asked, as with the option
         if options.is_timed or not 0 < discount < 1:
             problem = "discounts per step cannot be used with continuous time"
             outside = f"the discount factor is {discount:g}, not within (0, 1)"
-            raise Complaint(
+            raise syntax.Complaint(
                 problem if options.is_timed else outside,
-                position_of(path.bound) or path.position,
+                syntax.position_of(path.bound) or path.position,
                 "R=? [ C<=t ] adds up what is earned until t" if options.is_timed else None,
             )
     if discount is None:
@@ -437,24 +428,26 @@ def _reward_objective(
     return Objective(ObjectiveKind.DISCOUNTED, *directions, reward=reward, discount=discount)
 
 
-def named_reward(wanted: str | None, position: Position, structure: Structure) -> RewardStructure:
+def named_reward(wanted: str | None, position: syntax.Position, structure: Structure) -> RewardStructure:
     """By name, by number from 1 (`R{2}`), or the first where the property names none."""
     known = [name for name, reward in structure.rewards.items() if not isinstance(reward, Durations)]
     if wanted is not None and wanted in structure.rewards:
         return structure.rewards[wanted]
     if not known:
         hint = 'T=? [ F "goal" ] asks for an expected time' if structure.rewards else None
-        raise Complaint("the model has no reward structure", position, hint)
+        raise syntax.Complaint("the model has no reward structure", position, hint)
     if wanted is None:
         return structure.rewards[known[0]]
     if wanted.isdecimal() and len(wanted) < 10 and 1 <= int(wanted) <= len(known):
         return structure.rewards[known[int(wanted) - 1]]
     if wanted.isdecimal():
-        raise Complaint(
+        raise syntax.Complaint(
             f"there is no reward structure {wanted}; the model has {len(known)}, counted from 1", position
         )
-    raise Complaint(
-        f'there is no reward structure "{wanted}"', position, suggestion(wanted, known, "reward structures")
+    raise syntax.Complaint(
+        f'there is no reward structure "{wanted}"',
+        position,
+        syntax.suggestion(wanted, known, "reward structures"),
     )
 
 
@@ -470,7 +463,7 @@ def _terminal(name: str | None, structure: Structure) -> FloatArray | None:
         raise InputError(
             f"there is no reward structure '{name}'",
             Location("`terminal_reward`"),
-            suggestion(name, structure.rewards, "reward structures"),
+            syntax.suggestion(name, structure.rewards, "reward structures"),
         )
     return _of_states(structure.rewards[name], structure)
 
@@ -490,10 +483,11 @@ def threshold_of(operator: ValueOperator, formulas: StateFormulas) -> Fraction |
     """The number that a value is compared with; None for `=?`."""
     if operator.threshold is None:
         return None
-    threshold = formulas.number(operator.threshold, Type.DOUBLE, "a threshold")
+    threshold = formulas.number(operator.threshold, syntax.Type.DOUBLE, "a threshold")
     if not operator.is_reward and not 0 <= threshold <= 1:
-        raise Complaint(
-            "the threshold of P must lie in [0, 1]", position_of(operator.threshold) or operator.position
+        raise syntax.Complaint(
+            "the threshold of P must lie in [0, 1]",
+            syntax.position_of(operator.threshold) or operator.position,
         )
     return threshold
 
@@ -507,14 +501,14 @@ def refuse_reward_options(options: PropertyOptions) -> None:
 
 
 def path_objective(
-    expression: Expression, formulas: StateFormulas, agent: Direction, nature: Direction
+    expression: syntax.Expression, formulas: StateFormulas, agent: Direction, nature: Direction
 ) -> Objective:
     """The problem whose value, or whose complement's, is the probability of a simple path formula."""
     shape.check_is_path(expression)
     path, negated = shape.without_negation(expression)
     if not isinstance(path, PathFormula) or not shape.is_simple_path(path):
         subject = CAPABILITIES[QueryKind.LTL].subject
-        raise Complaint(f"{subject} not supported here", shape.first_temporal(expression))
+        raise syntax.Complaint(f"{subject} not supported here", shape.first_temporal(expression))
     target, left = formulas.states(path.right), None if path.left is None else formulas.states(path.left)
     lower, upper = steps_of(path.bound, formulas, path.position)
     allowed, complement = left, path.operator in _BANS
@@ -541,28 +535,30 @@ _BANS = (PathOperator.GLOBALLY, PathOperator.WEAK_UNTIL, PathOperator.RELEASE)
 """Their probability is that of the complement of an until formula."""
 
 
-def whole_steps(expression: Expression, formulas: StateFormulas, is_strict: bool) -> int:
+def whole_steps(expression: syntax.Expression, formulas: StateFormulas, is_strict: bool) -> int:
     """An upper bound on steps, inclusive."""
-    steps = int(formulas.number(expression, Type.INT, "a step bound")) - is_strict
+    steps = int(formulas.number(expression, syntax.Type.INT, "a step bound")) - is_strict
     if steps < 0:
-        raise Complaint(
-            f"no step is {'<' if is_strict else '<='} {steps + is_strict}", position_of(expression)
+        raise syntax.Complaint(
+            f"no step is {'<' if is_strict else '<='} {steps + is_strict}", syntax.position_of(expression)
         )
     return steps
 
 
-def steps_of(bound: StepBound | None, formulas: StateFormulas, position: Position) -> tuple[int, int | None]:
+def steps_of(
+    bound: StepBound | None, formulas: StateFormulas, position: syntax.Position
+) -> tuple[int, int | None]:
     if bound is None:
         return 0, None
     lower, upper = 0, None
     if bound.lower is not None:
-        lower = int(formulas.number(bound.lower, Type.INT, "a step bound")) + bound.lower_strict
+        lower = int(formulas.number(bound.lower, syntax.Type.INT, "a step bound")) + bound.lower_strict
         if lower - bound.lower_strict < 0:
-            raise Complaint("a step bound cannot be negative", position_of(bound.lower))
+            raise syntax.Complaint("a step bound cannot be negative", syntax.position_of(bound.lower))
     if bound.upper is not None:
         upper = whole_steps(bound.upper, formulas, bound.upper_strict)
         if upper < lower:
-            raise Complaint(
-                f"the step bound [{lower},{upper}] is empty", position_of(bound.upper) or position
+            raise syntax.Complaint(
+                f"the step bound [{lower},{upper}] is empty", syntax.position_of(bound.upper) or position
             )
     return lower, upper

@@ -10,7 +10,7 @@ as no filled successor becomes worse for it than the pivot and no other one bett
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray, stret
 from tightrope.numerics.jit import inlined, kernel
 from tightrope.numerics.late import linalg, sparse
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_matrix
+    from scipy.sparse.linalg import SuperLU
 
 
 class Pace(NamedTuple):
@@ -86,8 +90,8 @@ def sweep_fixed_choices(
 class Factors:
     """The sparse LU factors of a block's equations under the choices kept."""
 
-    matrix: Any
-    factors: Any
+    matrix: csc_matrix
+    factors: SuperLU
     row: IndexArray
     outer: OffsetArray
     """The group of every entry that leads out of the block, and where it is among the rows' entries."""

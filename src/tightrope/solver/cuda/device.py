@@ -34,6 +34,10 @@ DEVICES = ("cpu", "cuda")
 """What `device` may say."""
 
 
+Launched = Callable[..., object]
+"""A kernel, called with its blocks, its threads and its arguments."""
+
+
 class CupyDevice:
     """The current CUDA device, through CuPy.
 
@@ -64,7 +68,7 @@ class CupyDevice:
             ) from error
         self.name: str = properties["name"].decode()
         self.threads = int(properties["multiProcessorCount"]) * 24 * BLOCK
-        self._modules: dict[tuple[tuple[str, ...], int], Mapping[str, Any]] = {}
+        self._modules: dict[tuple[tuple[str, ...], int], Mapping[str, Launched]] = {}
 
     def upload(self, values: DeviceArray) -> DeviceArray:
         """A copy on the device; large arrays go through page-locked memory, several times as fast."""
@@ -99,7 +103,7 @@ class CupyDevice:
     def pointer(self, values: DeviceArray) -> int:
         return int(values.data.ptr)
 
-    def functions(self, options: Sequence[str], k: int) -> Mapping[str, Any]:
+    def functions(self, options: Sequence[str], k: int) -> Mapping[str, Launched]:
         """The kernels for segments of k successors (0: any number) by name, compiled with `options`."""
         key = tuple(options), k
         if key not in self._modules:
@@ -111,7 +115,7 @@ class CupyDevice:
             self._modules[key] = {name: module.get_function(name) for name in kernel_names(k)}
         return self._modules[key]
 
-    def launch(self, function: Any, arguments: Sequence[object], threads: int | None = None) -> None:
+    def launch(self, function: Launched, arguments: Sequence[object], threads: int | None = None) -> None:
         """Start a kernel. Arguments are device arrays, None, NumPy scalars or records."""
         blocks = (threads or self.threads) // BLOCK
         function((blocks,), (BLOCK,), tuple(0 if argument is None else argument for argument in arguments))
@@ -186,7 +190,7 @@ class EmulatedDevice:
     threads = 6
 
     def __init__(self) -> None:
-        self._libraries: dict[tuple[str, ...], Mapping[str, Any]] = {}
+        self._libraries: dict[tuple[str, ...], Mapping[str, Launched]] = {}
 
     def upload(self, values: DeviceArray) -> DeviceArray:
         return np.array(values)
@@ -200,14 +204,14 @@ class EmulatedDevice:
     def pointer(self, values: DeviceArray) -> int:
         return int(values.ctypes.data)
 
-    def functions(self, options: Sequence[str], k: int) -> Mapping[str, Any]:
+    def functions(self, options: Sequence[str], k: int) -> Mapping[str, Launched]:
         key = tuple(options)
         if key not in self._libraries:
             names = dict.fromkeys(name for width in (0, *self.widths) for name in kernel_names(width))
             self._libraries[key] = _compile(options, tuple(names))
         return self._libraries[key]
 
-    def launch(self, function: Any, arguments: Sequence[object], threads: int | None = None) -> None:
+    def launch(self, function: Launched, arguments: Sequence[object], threads: int | None = None) -> None:
         held: list[Any] = []
         for argument in arguments:
             if argument is None:
@@ -229,7 +233,7 @@ Device = CupyDevice | EmulatedDevice
 """A place where kernels run."""
 
 
-def _compile(options: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+def _compile(options: Sequence[str], names: Sequence[str]) -> dict[str, Launched]:
     """A library with an entry per kernel, kept for the next process in the user's own directory only."""
     entries = "".join(
         f'extern "C" void entry{i}(unsigned blocks, unsigned threads, void **arguments) '

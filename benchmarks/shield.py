@@ -164,7 +164,7 @@ class Guard:
         return np.where(free, 0, np.where(shares <= LEVELS, shares, LEVELS + 1)).astype(np.int64)
 
 
-@njit(cache=True)
+@njit
 def choose(score: Floats, cost: Wholes, first: int, last: int, level: int) -> int:
     """The allowed choice of the largest score, −1 where none is allowed."""
     best = -1
@@ -174,7 +174,7 @@ def choose(score: Floats, cost: Wholes, first: int, last: int, level: int) -> in
     return best
 
 
-@njit(cache=True)
+@njit
 def reach(graph: Graph, cost: Wholes, score: Floats, is_random: bool) -> tuple[Wholes, Wholes]:
     """The nodes (state, level) that an agent meets, and the choice at each: −2 for a uniform draw."""
     choice_start, transition_start, successor, _, ends, initial = graph
@@ -203,7 +203,7 @@ def reach(graph: Graph, cost: Wholes, score: Floats, is_random: bool) -> tuple[W
     return stack[:size], pick
 
 
-@njit(cache=True)
+@njit
 def evaluate(
     graph: Graph,
     cost: Wholes,
@@ -247,7 +247,7 @@ def evaluate(
     return later
 
 
-@njit(cache=True)
+@njit
 def learn_q(
     graph: Graph, cost: Wholes, fallback: Wholes, reward: Floats, episodes: int, most: int, seed: int
 ) -> Floats:

@@ -269,7 +269,7 @@ class SavedResult(Result):
             given = any(file.endswith("given-policy.json") for file in listed)
             policies = {name: self._read(name) for name in ("robust", *(["given"] if given else []))}
         except TightropeError as error:
-            return WhatIf(remark=f"left out: {error}")
+            return WhatIf(remark=f"left out: {getattr(error, 'message', error)}")
         shapes = {shape.kind: shape.tracks or {} for shape in self.document.regions}
         certified = {"robust": self.interval, **({"given": self.value} if self.value is not None else {})}
         return what_if(problem, policies, shapes.get(self.outcome.region or "", {}), certified)

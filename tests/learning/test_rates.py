@@ -297,6 +297,17 @@ def test_sample_learn_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert [rate["rate"] for rate in found["rates"]] == ["lam", "mu"]
     assert found["data"]["censored"] > 30 and found["data"]["time"] == pytest.approx(1200)
     assert "@type: CTMC" in drn.read_text() and "double-interval" in drn.read_text()
+    page, folder = tmp_path / "report.html", tmp_path / "out"
+    assert (
+        said("learn", str(model), *box, "--data", str(log), *asked, "-o", str(folder))["value"]
+        == found["value"]
+    )
+    assert "@type: CTMC" in (folder / "learned.drn").read_text()
+    said("report", str(folder), "-o", str(page))
+    text = page.read_text()
+    assert "PROVED: probability in [" in text and "rate lam" in text and "log.csv" in text
+    assert run(["learn", str(model), *box, "--data", str(log), *asked, "-o", str(tmp_path / "x.json")]) == 2
+    assert "write -o learned.drn, or -o DIR" in capsys.readouterr().err
     proof = str(tmp_path / "learned.cert")
     again = said("learn", str(model), *box, "--data", str(log), *asked, "--certificate", proof)
     proved = again["certificate"]["policies"]["value"]

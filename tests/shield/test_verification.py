@@ -60,6 +60,32 @@ def test_a_model_without_data_has_certified_shields_as_well(tmp_path: Path) -> N
     assert tr.verify(tmp_path / "crash.cert", shield=tmp_path / "shield.json").valid
 
 
+COSTS = ('R{"cost"}min=? [ F "goal" ]', 'R{"cost"}max=? [ C<=5 ]', 'R{"cost"}max=? [ Cdiscount=0.9 ]')
+
+
+@pytest.mark.parametrize("goal", COSTS)
+def test_shields_of_costs_are_certified(tmp_path: Path, goal: str) -> None:
+    rows = [(0, "safe", {1: 0.8, 0: 0.2}), (0, "fast", {1: 0.5, 0: 0.5}), (1, "", {1: 1})]
+    model = tr.build_from_rows(rows, labels={"goal": [1]}, choice_rewards={"cost": [1.0, 1.5, 0.0]})
+    problem = model.problem(goal)
+    tr.certify(problem, tmp_path / "cost.cert")
+    plain = Shield.of(tr.solve(problem), slack=0.5)
+    shield = rest_on(plain, load(tmp_path / "cost.cert"))
+    assert shield.promise == pytest.approx(plain.promise) and shield.allowed(0) == pytest.approx(
+        plain.allowed(0)
+    )
+    shield.save(tmp_path / "shield.json")
+    assert tr.verify(tmp_path / "cost.cert", shield=tmp_path / "shield.json").valid
+    document = json.loads((tmp_path / "shield.json").read_text())
+    (tmp_path / "shield.json").write_text(json.dumps({**document, "range": [0.0, 0.5]}))
+    failed = [
+        one.name
+        for one in check_shield(tmp_path / "shield.json", load(tmp_path / "cost.cert"))
+        if not one.passed
+    ]
+    assert failed == ["shield: question"]
+
+
 def stored(values: Any, like: list[Any]) -> list[Any]:
     data = np.asarray(values).astype(like[0])
     return [*like[:2], base64.b64encode(data.tobytes()).decode()]

@@ -399,6 +399,7 @@ def _refuse_uncertified(given: tr.Policy | str | None, study: Study, words: tr.L
     late.region.refuse_uncertified(model, decide(model, counts, words).region)
 
 
+CHAIN = "learned.drn"
 ANSWERED = "the answer above stands; only the files are missing"
 SINGLE = (".json", ".drn")
 """The endings of a file with the policy or the chain of an answer, in place of a directory."""
@@ -417,10 +418,10 @@ class LearnFiles:
     def claim(request: LearnRequest, timed: bool, kind: str) -> LearnFiles:
         """Refuse what must not or cannot be written; --overwrite is about files alone."""
         output, certificate, single, folder = request.output, request.certificate, None, None
-        if timed and output is not None and output.suffix != ".drn":
+        if timed and output is not None and output.suffix == ".json":
             raise InputError(
-                "the learned interval chain in continuous time is written as one file",
-                hint="write -o learned.drn",
+                "the learned interval chain in continuous time is written as .drn",
+                hint="write -o learned.drn, or -o DIR",
             )
         if output is not None and kind == "answer" and output.suffix in SINGLE:
             single = screen.claim(output, io_output.DRN if timed else io_output.POLICY)
@@ -497,10 +498,10 @@ def learn_answer(about: Learning) -> Finished:
         rates.seconds = {"build": round(subject.loaded.seconds, 6), **rates.seconds}
         rates.certificate = about.proved(proof)
         record, show = rates, partial(_show_rates, rates)
+        document = result.answer(rates, {"file": ", ".join(study.log.places)})
     sources.answer_from(data, result, record, show)
 
     def fill(folder: Path, progress: screen.PhaseProgress) -> None:
-        assert isinstance(result, tr.LearnedAnswer)
         fill_answer(folder, result, document, None if proof is None else about.files.inside)
 
     def write() -> None:
@@ -520,22 +521,29 @@ def _write_single(
             raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
         result.policy.save(target.checked(), problem.model.hash(), to_plain(certified_facts(result)))
     elif result.chain is not None:
-        from tightrope.io.drn.write import write_drn
-
-        write_drn(result.chain, target.checked())
+        result.chain.save(target.checked())
 
 
 def fill_answer(
-    folder: Path, learned: tr.LearnedAnswer, record: answers.AnswerDocument, beside: str | None = None
+    folder: Path,
+    learned: tr.LearnedAnswer | tr.RateResult,
+    record: answers.AnswerDocument,
+    beside: str | None = None,
 ) -> None:
-    """Write the document of an answer, its policy, and those that a mixture draws from."""
-    several = None if learned.answer is None else learned.answer.achieved
-    policies = {} if learned.policy is None else {"policy.json": learned.policy}
-    for number, policy in enumerate(() if several is None else several.controllers, start=1):
-        policies[f"policy-{number:02}.json"] = policy
-    for name, policy in policies.items():
-        policy.save(folder / name, record.model_hash, to_plain(certified_facts(learned)))
-    record.files = [*([] if beside is None else [beside]), *policies]
+    """Write the document of an answer, its policy with those that a mixture draws from, or its chain."""
+    files = [] if beside is None else [beside]
+    if isinstance(learned, tr.LearnedAnswer):
+        several = None if learned.answer is None else learned.answer.achieved
+        policies = {} if learned.policy is None else {"policy.json": learned.policy}
+        for number, policy in enumerate(() if several is None else several.controllers, start=1):
+            policies[f"policy-{number:02}.json"] = policy
+        for name, policy in policies.items():
+            policy.save(folder / name, record.model_hash, to_plain(certified_facts(learned)))
+        files += policies
+    elif learned.chain is not None:
+        learned.chain.save(folder / CHAIN)
+        files.append(CHAIN)
+    record.files = files
     with atomic_write(folder / answers.ANSWER_FILE) as file:
         file.write(to_text(record) + "\n")
 

@@ -75,11 +75,11 @@ class AnswerDocument(results.Judged, kw_only=True):
     model_hash: str
     question: str = msgspec.field(name="property")
     headline: str
-    value: results.Interval | None
-    truth: str | None
-    robust_policy: results.Interval | None
-    guarantee: float | None
-    optimistic: float | None
+    value: results.Interval | None = None
+    truth: str | None = None
+    robust_policy: results.Interval | None = None
+    guarantee: float | None = None
+    optimistic: float | None = None
     sets: str
     ledger: results.LedgerFacts
     outcomes: results.ObservedFacts | None = None

@@ -21,8 +21,8 @@ import numpy as np
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.exposure import Exposure, Pieces, read_exposure
 from tightrope.errors import InputError, check_number
-from tightrope.io.answers import RateAnswer, RateFacts, RateFinding, TimedLogFacts
-from tightrope.io.coding import record_of
+from tightrope.io.answers import AnswerDocument, RateAnswer, RateFacts, RateFinding, TimedLogFacts
+from tightrope.io.coding import record_of, to_plain
 from tightrope.io.results import Interval, WidthFacts, power_text
 from tightrope.learning.options import LearnOptions, OutcomesUse, selection_of
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
@@ -132,16 +132,12 @@ class RateResult(Record):
         return f"RateResult: {interval_text(self.value.lower, self.value.upper, 6)}"
 
     def _facts_(self) -> Facts:
-        rates = [
-            (text, f"{interval_text(low, high, 6)} from {k:,} events in {t:.6g}")
-            for text, low, high, k, t in self.rates
-        ]
         return [
             ("asked", self.question),
             ("verdict", self.headline()),
             *([] if self.fit is None else [("constant rates", self.fit_text)]),
             *([] if self.outcomes is None else [("outcomes", self.outcomes.text)]),
-            *rates,
+            *self._rate_facts,
             *(("ledger", line) for line in self.ledger.lines),
         ]
 
@@ -193,6 +189,26 @@ class RateResult(Record):
             peak_memory=peak_memory(),
             seconds={name: round(spent, 6) for name, spent in self.seconds.items()},
         )
+
+    def answer(self, record: RateAnswer, about: Mapping[str, object]) -> AnswerDocument:
+        """Return the `record` as an answer, of which `report` makes a page; `about` names the data."""
+        return record_of(
+            AnswerDocument,
+            record,
+            model_hash=self.model.hash(),
+            headline=self.headline(),
+            robust_policy=None,
+            sets="expression",
+            notes=[*(f"rate {name}: {text}" for name, text in self._rate_facts), *record.notes],
+            data={**about, **to_plain(record.data)},
+        )
+
+    @property
+    def _rate_facts(self) -> Facts:
+        return [
+            (text, f"{interval_text(low, high, 6)} from {k:,} events in {t:.6g}")
+            for text, low, high, k, t in self.rates
+        ]
 
     @property
     def rates(self) -> list[tuple[str, float, float, int, float]]:

@@ -21,6 +21,7 @@ def draw_intervals(run: ResultDocument, axes: Axes) -> None:
     """One row per kind of sets: the robust policy's interval, a given policy's, the optimistic value."""
     low, high = value_range(run)
     axes.set_xlim(low, high)
+    axes.locator_params(axis="x", nbins=5)
     for row, (label, outcome) in enumerate(run.shown):
         both = outcome.value is not None
         colour = style.SETS.get(outcome.sets, style.GREY)

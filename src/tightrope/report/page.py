@@ -212,7 +212,7 @@ def page(
         advice=advice(run, "" if rule is None else rule.sentence()),
         rule=rule,
         promises=[] if contradicted else promises(run),
-        differs=_differs(policies),
+        differs=_differs(policies) if isinstance(run.main.tree, UnsetType) else "",
         findings=[(one.kind, one.words, power_text(one.log_evidence)) for one in findings],
         evidence=evidence_words(run) if findings else "",
         intervals=_show(INTERVALS, run),
@@ -242,20 +242,13 @@ def _show(picture: Picture, run: ResultDocument) -> dict[str, object]:
     return {"name": picture.name, "title": picture.title, "svg": svg, "tables": tables, "caption": caption}
 
 
-@dataclass(frozen=True)
-class _Panels:
-    legend: Markup
-    first: list[Markup]
-    more: list[Markup]
-
-
-def _panels(run: ResultDocument) -> _Panels | None:
+def _panels(run: ResultDocument) -> dict[str, object] | None:
     """A panel for each pair of parameters, with one legend; None where no region has a shadow."""
     pairs = pairs_of(run)
     if not pairs:
         return None
     keys = region_keys(run)
-    columns = columns_within([str(key.get_label()) for key in keys], 62)
+    columns = columns_within([str(key.get_label()) for key in keys], 54)
     with PAGE.style():
         keyed = Figure(figsize=(PAGE.width, 0.1 + 0.22 * -(-len(keys) // columns)))
         keyed.legend(
@@ -267,7 +260,7 @@ def _panels(run: ResultDocument) -> _Panels | None:
         for i, (pair, figure) in enumerate(panel_figures(run, PAGE))
     ]
     legend = inline_svg(keyed, "region-keys", f"Legend: {names}")
-    return _Panels(legend, svgs[:PANELS], svgs[PANELS:])
+    return {"legend": legend, "first": svgs[:PANELS], "more": svgs[PANELS:]}
 
 
 def asset(name: str) -> str:
@@ -391,7 +384,6 @@ def comparison_page(
                 draw_policy(policies, axes, name=name)
                 axes.set_title(name)
         maps = inline_svg(figure, "maps", "Both policies by state variables")
-
     shown = facts.changes[:MOST_STATES]
     return template("comparison.html").render(
         version=__version__,

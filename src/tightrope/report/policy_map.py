@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -307,9 +308,10 @@ def draw_policy(
     first, second = policies.axes
     across, up = _variable_named(policies, x, first), _variable_named(policies, y, second)
     held = policies.start() if x is None and y is None else {}
-    rows = np.ones(policies.states, dtype=np.bool_)
-    for i, at in held.items():
-        rows &= policies.variables[i].column == at
+    rows, fixed = np.ones(policies.states, dtype=np.bool_), list[str]()
+    for variable, at in ((policies.variables[i], at) for i, at in held.items()):
+        rows &= variable.column == at
+        fixed.append(f"{variable.name}={variable.labels[at]}")
     action = policies.policies[name][rows]
     counts = np.zeros((len(up.labels), len(across.labels), len(policies.actions)))
     np.add.at(counts, (up.column[rows], across.column[rows], action), 1.0)
@@ -320,13 +322,10 @@ def draw_policy(
     name_axes(axes, f"{across.name} (state variable)", f"{up.name} (state variable)")
     used = np.unique(counts.argmax(axis=2)[counts.sum(axis=2) > 0])
     keys = [Patch(color=ACTIONS[int(a) % len(ACTIONS)], label=plain(policies.actions[int(a)])) for a in used]
-    fixed = ", ".join(
-        f"{policies.variables[i].name}={policies.variables[i].labels[at]}" for i, at in held.items()
-    )
     legend_below(axes, keys)
     legend = axes.get_legend()
     assert legend is not None
-    legend.set_title(plain(f"action where {fixed}" if fixed else "action"))
+    legend.set_title(plain(fill(f"action where {', '.join(fixed)}" if fixed else "action", 30)))
 
 
 def _variable_named(policies: PolicyMap, name: str | None, place: int) -> MapVariable:

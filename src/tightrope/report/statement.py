@@ -192,7 +192,7 @@ def comparison_advice(facts: Any, question: str) -> list[tuple[str, str]]:
     """The same for the page of `compare` and `improve`."""
     proved, gain = facts.verdict is Word.PROVED, facts.improvement
     if not proved:
-        return [("", do_not_act(facts.verdict, facts.assumptions)), *_weakest(facts.assumptions)]
+        return do_not_act(facts.verdict, facts.assumptions)
     if gain <= 0:
         lines = [("", facts.sentence)]
     else:
@@ -209,14 +209,15 @@ DIAGNOSE = ("Next", "'tightrope doctor' says what contradicts the model and how 
 REVIEW = ("Review", "When the data double or 'tightrope watch' raises an alarm.")
 
 
-def do_not_act(word: Word, assumptions: Sequence[Assumed]) -> str:
+def do_not_act(word: Word, assumptions: Sequence[Assumed]) -> list[tuple[str, str]]:
     """What a result that is not proved advises."""
     if word is Word.CONTRADICTED:
-        return "Do not act on this result: the data contradict the model. Fix the model first."
-    if word is Word.LIMIT:
-        return "Do not act on this result yet: the computation did not finish."
+        why = "Do not act on this result: the data contradict the model. Fix the model first."
+        return [("", why), DIAGNOSE]
     open_ = [f"{one.name} ({_STATUS[one.kept]})" for one in assumptions if not one.holds]
-    return f"Do not act on this result yet. Check first: {', '.join(open_) or 'the assumptions'}."
+    why = f". Check first: {', '.join(open_) or 'the assumptions'}."
+    why = ": the computation did not finish." if word is Word.LIMIT else why
+    return [("", f"Do not act on this result yet{why}"), *_weakest(assumptions)]
 
 
 def _weakest(assumptions: Sequence[Assumed]) -> list[tuple[str, str]]:
@@ -238,10 +239,7 @@ def advice(run: ResultDocument, rule: str = "") -> list[tuple[str, str]]:
     """What to do, as pairs (title, sentence); the first is `rule` or what else to do."""
     main, what, judged = run.main, quantity(run), run.main.judged
     if judged.word is not Word.PROVED or not math.isfinite(main.guarantee):
-        lines = [("", do_not_act(judged.word, main.assumptions))]
-        if judged.word is Word.CONTRADICTED:
-            return [*lines, DIAGNOSE]
-        return [*lines, *_weakest(main.assumptions)]
+        return do_not_act(judged.word, main.assumptions)
     promise = main.guarantee
     if main.tree is not UNSET and main.tree.promise is not None:
         promise = main.tree.promise.guarantee
@@ -278,12 +276,7 @@ def advice(run: ResultDocument, rule: str = "") -> list[tuple[str, str]]:
 def answer_advice(answer: AnswerDocument, rule: str) -> list[tuple[str, str]]:
     """The same for an answer that is no single objective's; `rule` says what its policy does."""
     if answer.judged.word is not Word.PROVED:
-        lines = [("", do_not_act(answer.judged.word, answer.assumptions))]
-        return (
-            [*lines, DIAGNOSE]
-            if answer.judged.word is Word.CONTRADICTED
-            else [*lines, *_weakest(answer.assumptions)]
-        )
+        return do_not_act(answer.judged.word, answer.assumptions)
     claim = answer.headline.partition(": ")[2]
     promise = f"{claim[:1].upper()}{claim[1:]}."
     lines = [("", rule), ("Promise", promise)] if rule else [("", promise)]

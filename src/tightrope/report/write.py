@@ -136,30 +136,30 @@ def write_report(
     """Write a report; its path. Files that are no reports of ours are refused, unless `overwrite`."""
     claimed = None if output is None else _claim(Path(output), overwrite)
     planned = answers.plan_file(result) or answers.answer_file(result) or answers.comparison_file(result)
+    run = load_run(result, beside, certificate) if planned is None else None
     if planned is not None:
         refuse_beside_plans(planned, [*beside, *([] if certificate is None else [certificate])])
-        target = planned.parent / REPORT if output is None else Path(output)
-        alone = _claim(target, overwrite) if output is None else claimed
-        if answers.plan_file(result) is not None:
-            text = plan_page(answers.read_plan(planned))
-        elif answers.answer_file(result) is not None:
-            policy = {"new": planned.parent / answers.POLICY_FILES["new"]}
-            text = answer_page(
-                answers.read_answer(planned), read_policy_map(policy) if policy["new"].is_file() else None
-            )
-        else:
-            compared = answers.read_comparison(planned)
-            files = {name: planned.parent / file for name, file in answers.POLICY_FILES.items()}
-            known = all(file.is_file() for file in files.values())
-            policies = read_policy_map(files) if known else None
-            text = comparison_page(compared.answer, compared.headline, compared.about, policies)
-        return _write(text, target, alone, overwrite)
-    run = load_run(result, beside, certificate)
-    assert run.file is not None
-    target = run.file.parent / REPORT if output is None else Path(output)
+    place = planned if run is None else run.file
+    assert place is not None
+    target = place.parent / REPORT if output is None else Path(output)
     alone = _claim(target, overwrite) if output is None else claimed
-    values = None if what_if is None else what_if()
-    return _write(page(run, load_policies(run), values, self_check(run)), target, alone, overwrite)
+    files = {name: place.parent / file for name, file in answers.POLICY_FILES.items()}
+    if run is not None:
+        values = None if what_if is None else what_if()
+        text = page(run, load_policies(run), values, self_check(run))
+    elif answers.plan_file(result) is not None:
+        text = plan_page(answers.read_plan(place))
+    elif answers.answer_file(result) is not None:
+        text = answer_page(answers.read_answer(place), _map_of({"new": files["new"]}))
+    else:
+        compared = answers.read_comparison(place)
+        text = comparison_page(compared.answer, compared.headline, compared.about, _map_of(files))
+    return _write(text, target, alone, overwrite)
+
+
+def _map_of(files: dict[str, Path]) -> PolicyMap | None:
+    """The policies of files that are all there."""
+    return read_policy_map(files) if all(file.is_file() for file in files.values()) else None
 
 
 def refuse_beside_plans(plan: Path, others: Sequence[object]) -> None:

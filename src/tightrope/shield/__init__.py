@@ -156,11 +156,9 @@ class Shield:
         choice, price = self._offered[action]
         if self.is_committed or price > self.slack:
             if action != (fallback := self._fallback(here)):
-                why = (
-                    "only the fallback policy acts until the end of the episode"
-                    if self.is_committed
-                    else f"its price is {price:.5g}, the slack left is {self.slack:.5g}"
-                )
+                why = f"its price is {price:.5g}, the slack left is {self.slack:.5g}"
+                if self.is_committed:
+                    why = "only the fallback policy acts until the end of the episode"
                 raise InputError(
                     f"the shield does not allow {action!r} in state {table.show(here)}: {why}",
                     hint=f"the fallback is {fallback!r}",
@@ -283,7 +281,7 @@ class Shield:
         return self.name_of(int(table.choice[table.fallback[table.row(self.step), here]]))
 
     def name_of(self, choice: int) -> str | int:
-        """What `allowed` calls a choice of the model here."""
+        """Return what `allowed` calls `choice`, the index of a choice of the model, in this state."""
         return next(name for name, (own, _) in self._offered.items() if self.table.choice[own] == choice)
 
 

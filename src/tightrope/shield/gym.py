@@ -15,6 +15,7 @@ from typing import Any, SupportsFloat, SupportsInt
 
 import numpy as np
 
+from tightrope.data.design import absorbing_states
 from tightrope.errors import InputError
 from tightrope.model.mdp import MDP
 from tightrope.model.parameters import Point
@@ -61,6 +62,7 @@ class ModelEnv(Env[int, int]):
         earned = rewards.get(next(iter(rewards), "") if reward is None else reward)
         self.earned = np.zeros(known.choices) if earned is None else earned.per_choice(self.structure)
         self.numbers, self.state = _numbers(self.structure), self.structure.initial_states[0]
+        self.absorbing = absorbing_states(self.structure)
         self.actions = range(max(len(self.numbers), 1))
         self.observation_space: Any = Discrete(known.states)
         self.action_space: Any = Discrete(len(self.actions))
@@ -79,9 +81,7 @@ class ModelEnv(Env[int, int]):
             shares, reward = self.probability[first:last], float(self.earned[choice])
             place = self.np_random.choice(last - first, p=shares / shares.sum())
             self.state = int(self.structure.successor[first + place])
-        choices = self.structure.choice_start[self.state : self.state + 2]
-        following = self.structure.successor[slice(*self.structure.transition_start[choices])]
-        ends = bool(np.all(following == self.state))
+        ends = bool(self.absorbing[self.state])
         return self.state, reward, ends, False, {"action_mask": self.action_masks()}
 
     def action_masks(self) -> BoolArray:

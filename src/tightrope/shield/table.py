@@ -85,8 +85,7 @@ class ShieldTable:
                 raise InputError(f"'{name}' has the shape {array.shape}, not {shape}")
         if np.isnan(self.value).any() or not np.all(self.price >= 0):
             raise InputError("a value is no number, or a price is not at least 0")
-        for row in self.fallback:
-            check_choices(self.structure, np.arange(states), row)
+        check_choices(self.structure, np.tile(np.arange(states), steps), self.fallback.reshape(-1))
         if self.state.min() < 0 or self.state.max() >= self.base.states:
             raise InputError("a state of the product is none of the model")
         check_choices(self.base, self.state[self.structure.choice_state].astype(np.int64), self.choice)

@@ -30,9 +30,6 @@ from tightrope_check.problem import Certificate
 from tightrope_check.product import in_product
 from tightrope_check.verdict import Check
 
-SETTLES = "the automaton settles what it accepts"
-"""The check of a product (`tightrope_check.product`) in which accepting is reaching."""
-
 MARGIN = 2.0**-44
 """Prices are larger by this share of 1 + |v|: sums may round differently on another machine."""
 
@@ -82,11 +79,13 @@ def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str
     yield "model", "it is about another model" * (not same)
     if not same:
         return
-    question = (objective.agent == "MAX", objective.complement, objective.range)
+    least, most = objective.range
+    alike = (objective.agent == "MAX", objective.complement) == (facts.maximises, facts.complement)
+    alike &= facts.range[0] <= least and most <= facts.range[1]
     never_waits = objective.kind == "DISCOUNTED" or objective.steps is not None
     never_waits |= objective.kind in ("UNTIL", "TEMPORAL") and objective.agent == "MIN"
-    alike = question == (facts.maximises, facts.complement, facts.range)
-    yield "question", "it is about another question" * (not (alike and (facts.needs_patience or never_waits)))
+    alike &= facts.needs_patience or never_waits
+    yield "question", "it is about another question" * (not alike)
     known = 1.0 if problem.data is None else 1 - problem.data.total_delta
     claimed = 1.0 if facts.confidence is None else facts.confidence
     yield "confidence", f"it claims more than {known:.6g}" * (claimed > known)
@@ -133,7 +132,7 @@ def _certified(certificate: Certificate, margin: float = 0.0) -> tuple[Graph, Pr
         boxes = boxes_of(problem, FLOAT64)[0] if learned is None else learned.model_boxes()
         if problem.automaton is not None:
             certificate, boxes, check = in_product(certificate, boxes)
-            if check.name != SETTLES:
+            if check.name != "the automaton settles what it accepts":  # then accepting is not reaching
                 raise InputError(
                     "certificates do not cover shields of formulas about infinite runs",
                     hint="leave the certificate out: the shield holds without one",

@@ -334,5 +334,5 @@ def test_what_states_of_a_chain_earn_at_a_moment_stands_in_files(ending: str, tm
     file = str(tmp_path / f"n.{ending}")
     assert run(["export", str(tmp_path / "m.prism"), "--at", "p=1", "-o", file]) == 0
     chain = tr.load(file)
-    held = tr.solve(chain.instantiate({"p": 1}) if ending == "jani" else chain, 'R{"r"}=? [ I=1 ]')
+    held = tr.solve(chain, 'R{"r"}=? [ I=1 ]')
     assert held.lower[0] <= 1.0 - math.exp(-1.5) <= held.upper[0]

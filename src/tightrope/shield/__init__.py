@@ -138,9 +138,10 @@ class Shield:
 
     def allowed(self, state: object) -> dict[str | int, float]:
         """Return the allowed choices of `state` (as for `Policy.act`), each with its price."""
-        here, slack = self._arrive(state), self.slack
+        self._arrive(state)
+        slack = self.slack
         prices = {name: price for name, (_, price) in self._offered.items() if price <= slack}
-        return prices if prices and not self.is_committed else {self._fallback(here): 0.0}
+        return prices if prices and not self.is_committed else {self.fallback(state): 0.0}
 
     def take(self, state: object, action: Any) -> None:
         """Record that the agent takes `action` in `state`, and pay its price.
@@ -155,7 +156,7 @@ class Shield:
             action = self.name_of(find_choice(table.base, int(table.state[here]), action, "the shield"))
         choice, price = self._offered[action]
         if self.is_committed or price > self.slack:
-            if action != (fallback := self._fallback(here)):
+            if action != (fallback := self.fallback(state)):
                 why = f"its price is {price:.5g}, the slack left is {self.slack:.5g}"
                 if self.is_committed:
                     why = "only the fallback policy acts until the end of the episode"
@@ -174,7 +175,11 @@ class Shield:
 
     def fallback(self, state: object) -> str | int:
         """Return the fallback policy's action in `state`, which is always allowed."""
-        return self._fallback(self._arrive(state))
+        here, table = self._arrive(state), self.table
+        if self.is_committed and table.controller is not None:
+            row = table.controller.find(int(table.state[here]), self._memory)
+            return self.name_of(int(table.controller.choice[row]))
+        return self.name_of(int(table.choice[table.fallback[table.row(self.step), here]]))
 
     @property
     def verdict(self) -> Assessment:
@@ -271,14 +276,6 @@ class Shield:
         if not self.is_committed and self.table.memory is not None:
             self._memory = int(self.table.memory[here])
         self.is_committed, self._held = True, (self._held[0], 0.0)
-
-    def _fallback(self, here: int) -> str | int:
-        """The action of the fallback policy."""
-        table = self.table
-        if self.is_committed and table.controller is not None:
-            row = table.controller.find(int(table.state[here]), self._memory)
-            return self.name_of(int(table.controller.choice[row]))
-        return self.name_of(int(table.choice[table.fallback[table.row(self.step), here]]))
 
     def name_of(self, choice: int) -> str | int:
         """Return what `allowed` calls `choice`, the index of a choice of the model, in this state."""

@@ -136,7 +136,7 @@ def _inductive_error(
         step, last, before, guess = better - guess, guess - before, guess, better
         moving = last > 1e-12 * better
         growth = step[moving] / last[moving]
-        if k > 2 and growth.min(initial=1.0) >= 1.0:
+        if k > 2 and growth.size and growth.min() >= 1.0:
             return None  # c ↦ defect + max P(y)c is convex: steps that grow in every row do not end
         ratio = float(growth.max(initial=0.0))
         if ratio < 1.0:

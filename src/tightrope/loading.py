@@ -28,7 +28,7 @@ from tightrope.errors import InputError, Location, check_type, describe
 from tightrope.io.formats import FileOptions, ModelFormat, format_of, formats, from_stormpy
 from tightrope.model.continuous import MarkovAutomaton
 from tightrope.model.numbers import Number
-from tightrope.model.parameters import Parameters, Ranges, box_text, narrow_domain
+from tightrope.model.parameters import Ranges, box_text, narrow_domain
 from tightrope.numerics.record import Record
 from tightrope.numerics.text import GZIP
 from tightrope.problem import AnyModel, Problem, constant_texts
@@ -109,10 +109,6 @@ class ModelRequest:
     """Chains in continuous time are wanted as well."""
     judge: Judge | None = None
 
-    def narrowed(self, parameters: Parameters) -> Parameters:
-        """Parameters within the ranges and constraints that were asked for."""
-        return narrow_domain(parameters, box_text(self.params), self.domain)
-
     def options(self, progress: Progress | None, warn: Warn | None) -> FileOptions:
         """What is said beside a file."""
         words = {"box": box_text(self.params), "domain": self.domain, "progress": progress, "warn": warn}
@@ -161,11 +157,9 @@ def _check_time(request: ModelRequest, path: Path, kind: str) -> None:
         )
     if kind == "ma" and not request.untimed:
         raise InputError(f"{path.name} is a Markov automaton: only 'check' and tr.solve take it")
-    for argument, given in (("params", request.params), ("domain", request.domain)):
-        if kind == "ma" and given is not None:
-            raise InputError(
-                f"`{argument}` cannot be used: the Markov automata of {path.name} have no parameters"
-            )
+    if kind == "ma" and (request.params is not None or request.domain is not None):
+        given = "domain" if request.params is None else "params"
+        raise InputError(f"`{given}` cannot be used: the Markov automata of {path.name} have no parameters")
 
 
 def is_markov_automaton(source: str) -> bool:
@@ -273,7 +267,8 @@ def _instance(request: ModelRequest) -> Instance:
         )
     if request.params is None and request.domain is None:
         return instance
-    return replace(instance, domain=request.narrowed(instance.parameters()).text())
+    within = narrow_domain(instance.parameters(), box_text(request.params), request.domain)
+    return replace(instance, domain=within.text())
 
 
 def accepted() -> str:

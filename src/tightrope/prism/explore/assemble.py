@@ -24,7 +24,7 @@ from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArra
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.expand.program import Program
-from tightrope.prism.explore.commands import AlternativeArrays, Alternatives, row_order
+from tightrope.prism.explore.commands import AlternativeArrays, Alternatives
 from tightrope.prism.explore.compile import Compiler, StateSpace, Terms, polynomials
 from tightrope.prism.explore.nodes import StateFrame
 from tightrope.prism.explore.probabilities import (
@@ -118,7 +118,7 @@ class Assembler:
             happens = np.add.reduceat(parts[0].probability != ZERO, parts[0].start[:-1]) > 0
             count = np.bincount(rows[happens], minlength=size)
         else:
-            count, order = row_order(rows, size)
+            count = np.bincount(rows, minlength=size)
         dead = count == 0
         if stopped is None:
             stopped = np.zeros(size, dtype=np.bool_)
@@ -128,8 +128,8 @@ class Assembler:
             action = np.concatenate([action, np.zeros(int(dead.sum()), dtype=np.int32)])
             rows = np.concatenate([rows, parts[-1].rows])
         if dead.any() or self.are_rates:
-            count, order = row_order(rows, size)
-        everything = Alternatives.concatenate(parts)
+            count = np.bincount(rows, minlength=size)
+        everything, order = Alternatives.concatenate(parts), np.argsort(rows, kind="stable")
         start, successor_keys, number = possible_outcomes(order, everything.arrays, keys)
         action = action[order]
         if rated is not None:
@@ -236,7 +236,7 @@ def _with_maximal_progress(
     for part, has_rates in zip(parts, rated, strict=True):
         if has_rates:
             happens = np.add.reduceat(part.probability != ZERO, part.start[:-1]) > 0
-            part = part.select(waiting[part.rows] & happens)
+            part = part.take(np.flatnonzero(waiting[part.rows] & happens))
         possible.append(part)
     return possible
 

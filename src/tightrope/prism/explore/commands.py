@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tightrope.model.structure import UNLABELLED
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, offsets, ranges
 from tightrope.numerics.jit import kernel
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.compile import Compiler, KeyLayout, StateSpace
@@ -331,12 +331,11 @@ class Alternatives:
         start = np.arange(0, count * outcomes + 1, outcomes, dtype=np.int64)
         return cls(rows, start, step.reshape(-1, words), probability.reshape(-1))
 
-    def select(self, members: BoolArray) -> Alternatives:
-        """Some of the alternatives."""
-        width = np.diff(self.start)
-        outcomes = np.repeat(members, width)
-        start = np.concatenate([[0], np.cumsum(width[members])])
-        return Alternatives(self.rows[members], start, self.step[outcomes], self.probability[outcomes])
+    def take(self, which: OffsetArray) -> Alternatives:
+        """Those with these numbers, in this order."""
+        outcomes, _ = ranges(self.start, which)
+        start = offsets(self.start[which + 1] - self.start[which])
+        return Alternatives(self.rows[which], start, self.step[outcomes], self.probability[outcomes])
 
     @classmethod
     def concatenate(cls, parts: Sequence[Alternatives]) -> Alternatives:
@@ -353,17 +352,10 @@ class Alternatives:
         )
 
 
-def by_row(parts: Sequence[Alternatives], size: int) -> Alternatives:
+def by_row(parts: Sequence[Alternatives]) -> Alternatives:
     """The alternatives of all parts ordered by row; those of one row stay in the order of the parts."""
     everything = Alternatives.concatenate(parts)
-    if len(parts) == 1:
-        return everything
-    order = row_order(everything.rows, size)[1]
-    start = np.zeros(len(order) + 1, dtype=np.int64)
-    step, probability = np.empty_like(everything.step), np.empty_like(everything.probability)
-    result = Alternatives(everything.rows[order], start, step, probability)
-    _reorder(order, everything.arrays, result.arrays)
-    return result
+    return everything if len(parts) == 1 else everything.take(np.argsort(everything.rows, kind="stable"))
 
 
 def join(
@@ -377,38 +369,6 @@ def join(
     first, second = np.empty((2, outcomes), dtype=np.int32)
     _fill_pairs(left.arrays, right.arrays, (rows, start, step, first), second)
     return Alternatives(rows, start, step, multiply(first, second))
-
-
-@kernel
-def row_order(rows: OffsetArray, size: int) -> tuple[OffsetArray, OffsetArray]:
-    """How many entries each row has, and the stable order of the entries by row."""
-    count = np.zeros(size, dtype=np.int64)
-    for row in rows:
-        count[row] += 1
-    place = np.zeros(size, dtype=np.int64)
-    for row in range(1, size):
-        place[row] = place[row - 1] + count[row - 1]
-    order = np.empty(len(rows), dtype=np.int64)
-    for entry in range(len(rows)):
-        row = rows[entry]
-        order[place[row]] = entry
-        place[row] += 1
-    return count, order
-
-
-@kernel
-def _reorder(order: OffsetArray, given: AlternativeArrays, out: AlternativeArrays) -> None:
-    _, start, step, probability = given
-    _, new_start, new_step, new_probability = out
-    write = 0
-    for position in range(len(order)):
-        entry = order[position]
-        for outcome in range(start[entry], start[entry + 1]):
-            for word in range(step.shape[1]):
-                new_step[write, word] = step[outcome, word]
-            new_probability[write] = probability[outcome]
-            write += 1
-        new_start[position + 1] = write
 
 
 @kernel
@@ -514,7 +474,7 @@ class CommandGroup:
             ]
             if not enabled:
                 return None
-            result = self._join(result, by_row(enabled, frame.size), part[0][0].position)
+            result = self._join(result, by_row(enabled), part[0][0].position)
         return result
 
     def _check_size(

@@ -547,7 +547,7 @@ def _alternatives(
 ) -> Alternatives:
     """What the commands of one part do in the rows where all parts take part, in the order of rows."""
     result = (command.alternatives(frame, mask & taking) for command, mask in part)
-    return by_row([each for each in result if each is not None], frame.size)
+    return by_row([each for each in result if each is not None])
 
 
 def _grow(

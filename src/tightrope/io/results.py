@@ -214,6 +214,8 @@ class Look:
 
 FITS, GROWING = "no evidence against it", "evidence growing"
 CONTRADICTED, UNTESTED = "model contradicted", "not tested"
+DEPENDENT = ("copy", "serial")
+"""Kinds of anomalies of episodes that are no independent draws."""
 REMEDY = "run 'tightrope doctor' for a diagnosis, or collect more data"
 
 
@@ -266,7 +268,7 @@ class ModelFit(Record):
     def dependence(self) -> str | None:
         """Words about episodes that are no independent draws, if that fits worst; else None."""
         worst = self.suspects[0] if self.alarm and self.suspects else None
-        return worst.text if worst is not None and worst.kind in ("copy", "serial") else None
+        return worst.text if worst is not None and worst.kind in DEPENDENT else None
 
     @property
     def misfit(self) -> str | None:

@@ -717,7 +717,10 @@ def fit_of(
         when = "" if first is None else f", alarm after {first:,}"
         if tested is not None:
             how += ", all rows tested" if tested >= events else f", {tested:,} rows tested"
-        text = f"{verdict}: e-value {results.power_text(log_e)} after {events:,} events{how}{when} ({rate})"
+        worst = max(suspects, key=lambda one: one.log_evidence, default=None)
+        what = f"{worst.text}; " if seen.alarm and worst and worst.kind in results.DEPENDENT else ""
+        power = results.power_text(log_e)
+        text = f"{verdict}: {what}e-value {power} after {events:,} events{how}{when} ({rate})"
     return results.ModelFit(
         verdict=verdict,
         alarm=seen.alarm,

@@ -21,7 +21,7 @@ import numpy as np
 
 from tightrope.io.results import Moved
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, invert
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.regions.likelihood import LogLikelihood
@@ -140,14 +140,16 @@ class BestFit:
         self, weight: FloatArray, start: FloatArray | None = None, slope: FloatArray | None = None
     ) -> FloatArray:
         """Coordinates near the maximum of the likelihood (plus slope·x), strictly inside."""
-        rows, bound = self.rows
-        used = np.flatnonzero(weight * self.informative > 0.0)
-        x = self.centre if start is None else start
-        chance = self.functions.linear[used] @ x + self.functions.constant[used]
-        x = (x if np.all(bound - rows @ x > 1e-14) and np.all(chance > 0.0) else self.centre).copy()
-        how = BARRIER, _CLOSE, _NEARBY
+        x, how = self.inside(start), (BARRIER, _CLOSE, _NEARBY)
         _climb_parts(self.whole, weight * self.informative, x, (0, len(x)), how, slope)
         return x
+
+    def inside(self, x: FloatArray | None) -> FloatArray:
+        """A copy of this point if it lies strictly inside, else of the centre."""
+        rows, bound = self.rows
+        if x is None or np.any(bound - rows @ x <= 1e-14) or np.any(self.functions.at(x) <= 0.0):
+            x = self.centre
+        return x.copy()
 
     def upper(
         self, weight: FloatArray, x: FloatArray, tilt: FloatArray | None = None, level: float = 0.0
@@ -219,11 +221,12 @@ def _climb_parts(
     """`climb` in all parts, one after the other, in those coordinates that are moved."""
     slope = np.zeros(len(t)) if slope is None else slope
     for own, expression, (linear, constant, products, bottoms), faces in parts:
-        first, last = np.searchsorted(own, moved).tolist()
+        first, last = moved if len(own) == len(t) else np.searchsorted(own, moved).tolist()
         if first < last:
-            used, part = np.flatnonzero(weight[expression] > 0.0), np.ascontiguousarray(t[own])
+            count, part = weight[expression], t[own]
+            used = np.flatnonzero(count > 0.0)
             functions = linear[used], constant[used], products, bottoms
-            climb(functions, faces, (weight[expression[used]], slope[own]), part, (first, last), how)
+            climb(functions, faces, (count[used], slope[own]), part, (first, last), how)
             t[own] = part
 
 
@@ -247,7 +250,7 @@ def climb(
     x = np.empty(linear.shape[1])
     slope_of = np.zeros((linear.shape[1], width))
     gradient, bend, slope = np.empty(width), np.empty((width, width)), np.empty(width)
-    step = np.empty(width)
+    step, inverse = np.empty(width), np.empty((width, width))
     trial = t.copy()
     value = _objective(functions, domain, weights, t, x, barrier)
     if value == -np.inf:
@@ -285,11 +288,13 @@ def climb(
             for i in range(width):
                 slope[i] = faces[row, first + i]
             _add(gradient, bend, slope, -barrier / room, barrier / (room * room))
-        for i in range(width):
-            step[i] = gradient[i]
-        _solve(bend, step)
+        if invert(bend, inverse) == 0.0:
+            return
         rise = 0.0
         for i in range(width):
+            step[i] = 0.0
+            for j in range(width):
+                step[i] += inverse[i, j] * gradient[j]
             rise += gradient[i] * step[i]
         if not 0.0 < rise < np.inf:
             return
@@ -317,25 +322,6 @@ def _add(gradient: FloatArray, bend: FloatArray, slope: FloatArray, pull: float,
             gradient[i] += pull * slope[i]
             for j in range(len(slope)):
                 bend[i, j] += curve * slope[i] * slope[j]
-
-
-@kernel
-def _solve(matrix: FloatArray, right: FloatArray) -> None:
-    """matrix⁻¹·right in place of `right`, for a positive definite matrix; 0 where it is singular."""
-    size = len(right)
-    for pivot in range(size):
-        if matrix[pivot, pivot] == 0.0:
-            right[:] = 0.0
-            return
-        for row in range(pivot + 1, size):
-            factor = matrix[row, pivot] / matrix[pivot, pivot]
-            for column in range(pivot + 1, size):
-                matrix[row, column] -= factor * matrix[pivot, column]
-            right[row] -= factor * right[pivot]
-    for row in range(size - 1, -1, -1):
-        for column in range(row + 1, size):
-            right[row] -= matrix[row, column] * right[column]
-        right[row] /= matrix[row, row]
 
 
 @kernel

@@ -96,10 +96,11 @@ class Compensation:
             return Tangent(0.0, tilt, bend)
         averages, root = self._averages(chance)
         weight = share[:, None, :] * self.seen[:, :, None]
-        terms, drawn = weight * np.log(averages), weight.sum(axis=0)
-        level = float(terms.sum()) - float(drawn.sum(axis=0) @ (1.0 - POWERS))
-        size = float(np.abs(terms).sum()) + 2.0 * float(drawn.sum(axis=1) @ (1.0 + np.diff(self.start)))
-        slope = _slopes(weight * (1.0 - POWERS) / averages, self.roots, self.start, root) * self.multiplicity
+        total, drawn = float((weight * np.log(averages)).sum()), self.seen.T @ share
+        level = total - float(drawn.sum(axis=0) @ (1.0 - POWERS))
+        size = abs(total) + 2.0 * float(drawn.sum(axis=1) @ (1.0 + np.diff(self.start)))
+        slope = _slopes(weight / averages, self.roots, self.start, root)
+        slope *= (1.0 - POWERS)[:, None] * self.multiplicity
         np.add.at(tilt, self.expression, slope.sum(axis=0))
         np.add.at(bend, self.expression, POWERS @ slope)
         level += _ROUNDING * size + (_ROUNDING + 2.0**-52 * share.size * len(self.visits)) * float(tilt.sum())
@@ -214,7 +215,7 @@ class JointTerms:
         """
         functions, (rows, bound) = self.fit.functions, self.fit.rows
         informed = weight * self.fit.informative
-        x, best, trial = start, -math.inf, self.fit.search(weight, start)
+        x, best, trial = start, -math.inf, self.fit.inside(start)
         for _ in range(_STEPS):
             exact = functions.at(trial)
             tangent, chance = self.compensation.tangent(exact, periods), np.maximum(exact, _LEAST)

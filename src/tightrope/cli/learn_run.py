@@ -506,22 +506,17 @@ def learn_answer(about: Learning) -> Finished:
 
     def write() -> None:
         about.files.write(answers.ANSWER_FILE, proof, fill)
-        if about.files.single is not None:
-            _write_single(result, problem, about.files.single)
+        if (target := about.files.single) is None:
+            return
+        if isinstance(result, tr.RateResult):
+            if result.chain is not None:
+                result.chain.save(target.checked())
+        elif result.policy is None:
+            raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
+        else:
+            result.policy.save(target.checked(), problem.model.hash(), to_plain(certified_facts(result)))
 
     return Finished(write, lambda: screen.leave(result.verdict))
-
-
-def _write_single(
-    result: tr.LearnedAnswer | tr.RateResult, problem: tr.Problem, target: io_output.OutputFile
-) -> None:
-    """The policy of an answer, or the learned chain."""
-    if isinstance(result, tr.LearnedAnswer):
-        if result.policy is None:
-            raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
-        result.policy.save(target.checked(), problem.model.hash(), to_plain(certified_facts(result)))
-    elif result.chain is not None:
-        result.chain.save(target.checked())
 
 
 def fill_answer(

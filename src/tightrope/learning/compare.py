@@ -22,15 +22,9 @@ from tightrope.coupled.value import CoupledLimits, functions_of, rewards_at
 from tightrope.errors import InputError, check_type, describe
 from tightrope.io.answers import KeptProperty
 from tightrope.io.results import Interval
+from tightrope.learning import differences as tables
 from tightrope.learning.bet_policy import question_of
-from tightrope.learning.differences import (
-    UNIFORM,
-    AverageDifferences,
-    Comparison,
-    Difference,
-    Differences,
-    KeptText,
-)
+from tightrope.learning.differences import UNIFORM, Comparison, Difference, Differences
 from tightrope.learning.options import LearnKwargs, LearnOptions, Progress, spell_out
 from tightrope.model.continuous import Continuous
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -73,7 +67,7 @@ def differences(
     if isinstance(model, ParametricMDP) and model.choices == model.states:
         raise refuse_chains("the model has one choice in every state")
     if problem_of(problem).query.kind is QueryKind.LONG_RUN:
-        return AverageDifferences.start(problem, data, baseline, delta, options, progress)
+        return tables.AverageDifferences.start(problem, data, baseline, delta, options, progress)
     return Differences.start(problem, data, baseline, delta, options, progress)
 
 
@@ -165,7 +159,7 @@ def improve(
     chosen = LearnOptions.of("improve", options)
     check_type("keep", keep, str | Sequence, "a list of properties")
     table = differences(problem, data, baseline, delta, chosen, progress)
-    wanted = [KeptText.of(text, table.problem) for text in ([keep] if isinstance(keep, str) else keep)]
+    wanted = [tables.KeptText.of(text, table.problem) for text in ([keep] if isinstance(keep, str) else keep)]
     given = {} if candidate is None else _named(candidate, table.problem.base, "candidate")
     search = Search(table, wanted, given)
     return search.over_what_was_done() if table.baseline is None else search.run()
@@ -185,7 +179,7 @@ Change = tuple[int, int]
 class Search:
     """Certifies candidates, the most promising first, and changes the best of them while it pays."""
 
-    def __init__(self, table: Differences, keep: Sequence[KeptText], given: Mapping[str, Policy]):
+    def __init__(self, table: Differences, keep: Sequence[tables.KeptText], given: Mapping[str, Policy]):
         self.table, self.keep, self.given = table, keep, given
         self.tried: dict[str, tuple[Difference, tuple[KeptProperty, ...]]] = {}
         self.points, self.optimum = Points(table), table.optimum_over()

@@ -19,16 +19,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind, rectangular
+from tightrope.coupled import value as coupled_values
 from tightrope.coupled.difference import AverageBounds, Cycle, CycleBounds, Side, bound_difference
 from tightrope.coupled.result import CoupledValue, Witness
 from tightrope.coupled.synthesis import Optimum
-from tightrope.coupled.value import (
-    CoupledLimits,
-    bound_coupled_value,
-    functions_of,
-    rectangular_solutions,
-    rewards_at,
-)
+from tightrope.coupled.value import CoupledLimits
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.answers import Change, KeptProperty
@@ -441,7 +436,7 @@ class Differences:
             if self.prepared.region is None or self.prepared.contradiction is not None:
                 raise CannotCertify("the region is empty, so policies with a memory cannot be compared")
             sets = rectangular(self.prepared.region, product.model)
-        low, high = rectangular_solutions(sets, asked, policy, precision)
+        low, high = coupled_values.rectangular_solutions(sets, asked, policy, precision)
         start = sets.model.initial
         return Side(sets.model, asked, policy, float(low.lower[start]), float(high.upper[start]))
 
@@ -509,10 +504,10 @@ class Differences:
         side = self.side(policy)
         key = id(side), x.tobytes()
         if key not in self._values:
-            functions = functions_of(self.coordinates, side.model, side.objective)
+            functions = coupled_values.functions_of(self.coordinates, side.model, side.objective)
             values = functions.at(x)
             point = MDP(side.model.structure, np.clip(values, 0.0, 1.0)[side.model.expression])
-            asked = rewards_at(side.objective, values, side.model)
+            asked = coupled_values.rewards_at(side.objective, values, side.model)
             solution = solve(point, asked, policy=side.policy, precision=self.chain.options.precision)
             end = solution.lower if self.maximises else solution.upper
             self._values[key] = float(end[side.model.initial])
@@ -564,7 +559,7 @@ class Differences:
                 side = self.side(policy, one.objective)
                 interval = Interval.of(side.lower, side.upper)
                 if isinstance(self.prepared.sets.region, Polytope) and one.is_open(interval):
-                    value = bound_coupled_value(
+                    value = coupled_values.bound_coupled_value(
                         self.prepared.sets, one.objective, policy, limits=CoupledLimits(cells=200)
                     )
                     interval = Interval.of(value.lower, value.upper)

@@ -29,32 +29,14 @@ from tightrope.data.counts import Counts, expected_counts
 from tightrope.data.reading import Reading, read_data
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Binding, ModelFit
+from tightrope.learning import options as choosing
 from tightrope.learning import outcomes as returns
 from tightrope.learning import products
+from tightrope.learning import result as answering
 from tightrope.learning.bet_policy import PolicyBets, bets_of, why_no_bets
-from tightrope.learning.options import (
-    OVER_THE_DOMAIN,
-    Decisions,
-    LearnOptions,
-    OutcomesUse,
-    Progress,
-    decide,
-    decide_over_domain,
-    learn_costs,
-    progress_of,
-    silent,
-    unused_costs,
-    with_selection,
-)
+from tightrope.learning.options import Decisions, LearnOptions, OutcomesUse, Progress, decide
 from tightrope.learning.policy_solver import OPTIMISTIC, PolicySolver, PolicyValue, are_solved_together
-from tightrope.learning.result import (
-    NOTHING,
-    LearningResult,
-    TriedSets,
-    Widths,
-    binding_events,
-    widths_of,
-)
+from tightrope.learning.result import LearningResult
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
@@ -148,7 +130,7 @@ class SolvedPolicies:
     value: PolicyValue | None
     shape: Shape
     synthesis: CoupledSynthesis | None = None
-    tried: tuple[TriedSets, ...] = ()
+    tried: tuple[answering.TriedSets, ...] = ()
 
 
 Fit = Aside[tuple[ModelFit, float]]
@@ -206,9 +188,9 @@ class Pipeline:
     ):
         assert isinstance(problem.model, ParametricMDP)
         self.problem, self.model = problem, problem.model
-        counts = None if counts is None else with_selection(counts, problem.base, options.prior)
+        counts = None if counts is None else choosing.with_selection(counts, problem.base, options.prior)
         self.counts, self.policy, self.split, self.options = counts, policy, split, options
-        self.progress: Progress = progress_of(progress) or silent
+        self.progress: Progress = choosing.progress_of(progress) or choosing.silent
         self.settled = settled or Settled()
         self.bets = self.settled.bets
         self.evaluation: Pipeline | None = None
@@ -259,7 +241,7 @@ class Pipeline:
         )
         chain = make(split := DeltaSplit(delta))
         if lifted is not None:
-            costs = learn_costs(chain.model, problem.query.plain_objective, lifted, delta, options)
+            costs = choosing.learn_costs(chain.model, problem.query.plain_objective, lifted, delta, options)
             chain = make(split := DeltaSplit(delta, costs))
         begin = time.perf_counter()
         if counts is not None and options.outcomes is not OutcomesUse.NONE:
@@ -374,7 +356,7 @@ class Pipeline:
         if not isinstance(seen, returns.ObservedOutcomes) or self.evaluation is not None:
             why = "a policy with a memory is given" if isinstance(seen, returns.ObservedOutcomes) else seen
             raise InputError(f"there are no outcomes to learn from alone: {getattr(why, 'text', why)}")
-        kind = options.sets if options.sets in OVER_THE_DOMAIN else SetsKind.EXPRESSION
+        kind = options.sets if options.sets in choosing.OVER_THE_DOMAIN else SetsKind.EXPRESSION
         over = replace(options.without_outcomes, sets=kind, outcomes=OutcomesUse.AUTO)
         result = Pipeline(self.problem, None, DeltaSplit(0.0), options=over, policy=self.policy).result(over)
         need, assumed = seen.sampling(self.data.design)
@@ -411,7 +393,7 @@ class Pipeline:
         if counts is not None:
             tested, spent["fit"] = fit.get()
         region_notes = prepared.region.notes if prepared.region is not None else ()
-        unused = () if counts is None else unused_costs(self.objective, counts, options)
+        unused = () if counts is None else choosing.unused_costs(self.objective, counts, options)
         of_product: tuple[str, ...] = ()
         if self.problem.lift is not None:
             of_product = products.notes(self.problem)
@@ -463,7 +445,7 @@ class Pipeline:
     def decide(self, options: LearnOptions) -> Decisions:
         """What the options leave open, filled in without a look at outcomes."""
         if self.counts is None:
-            return decide_over_domain(self.model, options)
+            return choosing.decide_over_domain(self.model, options)
         joint = self._refines and self.evaluation is None
         plain = self.problem.lift is None
         decisions = decide(self.model, self.counts, options, self._no_bets(options), joint, plain)
@@ -689,15 +671,15 @@ class Shape:
         _ = self.widths, self.binding
 
     @cached_property
-    def widths(self) -> Widths:
-        return widths_of(self._chain.model, self._prepared.sets, self._prepared.box)
+    def widths(self) -> answering.Widths:
+        return answering.widths_of(self._chain.model, self._prepared.sets, self._prepared.box)
 
     @cached_property
     def binding(self) -> Binding:
         if self._chain.counts is None:
-            return NOTHING
+            return answering.NOTHING
         region = self._prepared.region if self._prepared.contradiction is None else None
-        return binding_events(region, self._prepared.intervals, self._chain.outcomes)
+        return answering.binding_events(region, self._prepared.intervals, self._chain.outcomes)
 
 
 def parametric(problem: Problem) -> ParametricMDP:

@@ -248,8 +248,7 @@ class RateChain:
             return chain, bound_over_rates(chain, query, SolveOptions(options.precision))
 
         made = result_of(self.problem, model, self.exposure, (events, region, ledger), fit, bound)
-        value = made.value
-        seen = observe_times(self.reach, self.exposure, model.structure, split.of_outcomes)
+        value, seen = made.value, observe_times(self.reach, self.exposure, model.structure, split.of_outcomes)
         if isinstance(seen, ObservedOutcomes) and value is not None:
             seen = replace(seen, total=split.delta)
             known, refuted = Interval.of(value.lower, value.upper), rates_refuted(fit) is not None

@@ -217,6 +217,31 @@ def test_shields_of_formulas_that_are_settled_are_certified(tmp_path: Path, goal
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_a_product_that_begins_in_a_twin_of_the_initial_state_is_refused(tmp_path: Path) -> None:
+    parameters = tr.Parameters.box(p=("0.1", "0.9"), q=("0.1", "0.9"))
+    p, q = parameters.symbols()
+    rows = [(s, name, {1: x, 2: 1 - x}) for s in (0, 3) for name, x in (("try", p), ("risk", q))]
+    rows += [(1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [1], "mid": [0]})
+    log = [[(0, "try", 1)]] * 8 + [[(0, "risk", 2)]] * 4
+    result = tr.learn(model.problem('Pmax=? [ F ("mid" & (X "goal")) ]'), log, delta=0.1)
+    tr.certify(result, tmp_path / "goal.cert")
+    path, proof = tmp_path / "shield.json", load(tmp_path / "goal.cert")
+    shield = rest_on(result.shield(slack=0.1), proof)
+    shield.save(path)
+    assert all(one.passed for one in check_shield(path, proof))
+    table, arrays = shield.table, (document := json.loads(path.read_text()))["arrays"]
+    shift = int(table.base.choice_start[3] - table.base.choice_start[0])
+    first = table.state[table.structure.choice_state] == 0
+    forged = {"state": np.where(table.state == 0, 3, table.state), "model/initial_states": [3]}
+    forged["choice"] = np.where(first, table.choice + shift, table.choice)
+    for name, values in forged.items():
+        arrays[name] = stored(values, arrays[name])
+    path.write_text(json.dumps(document))
+    assert [one.name for one in check_shield(path, proof) if not one.passed] == ["shield: model"]
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_formulas_about_infinite_runs_are_not_covered(tmp_path: Path) -> None:
     result = learned('Pmax=? [ G (F "goal") ]')
     tr.certify(result, tmp_path / "goal.cert")

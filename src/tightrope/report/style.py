@@ -62,7 +62,6 @@ REGIONS = {
 TRUTH = "#c2185b"
 OPTIMISTIC = "#8a6d00"
 ACTIONS = ("#3b82c4", "#e08a1e", "#2a9d6f", "#b04fb5", "#c8453b", "#7c8795", "#8d7a1d", "#19a3b1")
-PHASES = ("#7c8795", "#2a9d6f", "#e08a1e", "#3b82c4", "#b04fb5", "#19a3b1")
 
 TIP = "tip:"
 """How the id of a mark begins that tells something: the lines follow."""

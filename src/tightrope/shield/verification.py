@@ -19,7 +19,7 @@ from tightrope.errors import InputError
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, ranges
 from tightrope.shield import Shield
-from tightrope.shield.table import PriceRows, ShieldTable, price_rows
+from tightrope.shield.table import GRAPH, PriceRows, ShieldTable, price_rows
 from tightrope_check.archive import LoadedCertificate
 from tightrope_check.checker import Game
 from tightrope_check.laws import boxes_of
@@ -72,10 +72,9 @@ def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str
     (graph, rows), problem = _certified(proof.certificate), proof.certificate.problem
     table, facts, objective = shield.table, shield.table.facts, problem.objective
     yield "certificate", f"it rests on another one: {facts.certificate}" * (facts.certificate != proof.digest)
-    names, own = ("choice_start", "transition_start", "successor"), table.structure
-    pairs = ((own, graph), (table.base, problem.graph))
-    same = all(np.array_equal(getattr(one, name), getattr(two, name)) for one, two in pairs for name in names)
-    same = same and own.initial_states == (graph.initial,) and _is_copy(table)
+    pairs = ((table.structure, graph), (table.base, problem.graph))
+    same = all(np.array_equal(getattr(a, name), getattr(b, name)) for a, b in pairs for name in GRAPH[:3])
+    same = same and all(a.initial_states == (b.initial,) for a, b in pairs) and _is_copy(table)
     yield "model", "it is about another model" * (not same)
     if not same:
         return
@@ -100,12 +99,14 @@ def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str
 
 def _is_copy(table: ShieldTable) -> bool:
     """Whether the structure is the model, each of whose states may stand there several times."""
-    own, base = table.structure, table.base
-    choices = ranges(base.choice_start, table.state)[0]
-    transitions = ranges(base.transition_start, table.choice)[0]
-    same = np.array_equal(choices, table.choice) and table.state[own.initial] == base.initial
+    own, base, initial = table.structure, table.base, table.state[table.structure.initial]
+    states = own.choice_start, base.choice_start, table.state
+    levels = states, (own.transition_start, base.transition_start, table.choice)
+    same = all(np.array_equal(np.diff(start), np.diff(of)[which]) for start, of, which in levels)
+    choices, transitions = (ranges(of, which)[0] for _, of, which in levels)
+    same &= np.array_equal(choices, table.choice) and bool(initial == base.initial)
     same &= np.array_equal(base.successor[transitions], table.state[own.successor])
-    return bool(same and table.controller is None)
+    return same and table.controller is None
 
 
 def _certified(certificate: Certificate, margin: float = 0.0) -> tuple[Graph, PriceRows]:

@@ -272,8 +272,7 @@ def weigh_all(
         alarms += [] if watched.first_alarm is None else [watched.first_alarm]
     value = max(changed, log_sum(np.array([log_e for log_e, _ in terms])), -700.0)
     events = tested if counts is None else counts.steps
-    if value >= level and not alarms:
-        alarms.append(events)
+    alarms = alarms or ([events] if value >= level else [])
     return Examination(
         tuple(sorted([*by_counts.findings, *seen.findings], key=lambda one: -one.weighed)),
         value,
@@ -302,10 +301,7 @@ def _weigh_rows(model: ParametricMDP, given: LogRows, level: float) -> Weighed:
     """What rows that the model excludes, copies, features and changes say."""
     whole, tables, planned, ordered, first = given
     log = whole if first is None else whole.first(first)
-    weight = math.log(SHARES["counts"])
-    findings = [
-        Finding("excluded", "", one.text, math.inf, log_weight=weight) for one in whole.excluded[:LISTED]
-    ]
+    findings = [Finding("excluded", "", one.text, math.inf) for one in whole.excluded[:LISTED]]
     findings += Finding.of_copies(weigh_copies(Outcomes.of(model), whole), SHARES["copy"])
     is_whole = tables is None and not log.rows_left_out
     rows = len(whole) if tables is None else tables.rows
@@ -703,7 +699,8 @@ def fit_of(
     doubts = [one for one in (design.ends, *([design.order] if needs_order else [])) if not one.holds]
     nominal = (*design.censored, *(f"{one.name}: {one.why}" for one in doubts))
     nominal += () if seen.doubtful_columns is None else (seen.doubtful_columns,)
-    suspects = [one.anomaly for one in seen.findings if one.log_e_value > 0.0 or one.by_counts is not None]
+    shown = (one for one in seen.findings if one.log_e_value > 0.0 or one.by_counts is not None)
+    suspects = sorted((one.anomaly for one in shown), key=lambda one: -one.log_evidence)[:SHOWN]
     alpha, first, (events, log_e) = seen.alpha, seen.first_alarm, seen.looks[-1]
     tested = seen.rows if is_log else None
     if is_untested := bool(seen.untested) and not seen.rows:
@@ -717,8 +714,8 @@ def fit_of(
         when = "" if first is None else f", alarm after {first:,}"
         if tested is not None:
             how += ", all rows tested" if tested >= events else f", {tested:,} rows tested"
-        worst = max(suspects, key=lambda one: one.log_evidence, default=None)
-        what = f"{worst.text}; " if seen.alarm and worst and worst.kind in results.DEPENDENT else ""
+        is_named = seen.alarm and suspects and suspects[0].kind in results.DEPENDENT
+        what = f"{suspects[0].text}; " if is_named else ""
         power = results.power_text(log_e)
         text = f"{verdict}: {what}e-value {power} after {events:,} events{how}{when} ({rate})"
     return results.ModelFit(
@@ -733,7 +730,7 @@ def fit_of(
         nominal=nominal,
         text=text,
         looks=() if is_untested else tuple(results.Look(*look) for look in seen.looks),
-        suspects=tuple(sorted(suspects, key=lambda one: -one.log_evidence)[:SHOWN]),
+        suspects=tuple(suspects),
         rows_tested=tested,
     )
 

@@ -260,6 +260,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "MDP: words": any_call(lambda: tr.MDP, plain().structure, "half"),
     # --- certificates ---
     "verify: no file": lambda: tr.verify("no/such.cert"),
+    "verify: a word misspelt": any_call(lambda: tr.verify, "no/such.cert", modl=1),
     "verify: a property without a model": lambda: tr.verify("no/such.cert", property=HOME),
     # --- methods ---
     "free: further arguments": any_call(lambda: tr.free, "a", 3, 4),
@@ -296,6 +297,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "learn_all: no kinds": lambda: tr.learn_all(problem(), data(), kinds=[]),
     "improve: a number to keep": any_call(lambda: tr.improve, problem(), data, baseline=uniform(), keep=3),
     "solve: half a thread": any_call(lambda: tr.solve, plain(), HOME, threads=1.5),
+    "doctor: a word misspelt": any_call(lambda: tr.doctor, problem(), EPISODES, selct_on=0.5),
     "doctor: a level of words": any_call(lambda: tr.doctor, problem(), EPISODES, alpha="low"),
     "policy: a negative seed": lambda: uniform().act(2, rng=-1),
     "Simulator: half an episode": any_call(lambda: tr.Simulator(plain()).episodes, 2.5, seed=1),

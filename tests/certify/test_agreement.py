@@ -205,6 +205,15 @@ def test_no_file_is_written_past_the_comparison() -> None:
     assert found == {"certify/certificate_file.py", "fleet/__init__.py"}
 
 
+def test_one_function_asks_whether_data_refute_the_model() -> None:
+    """Before a certificate is written it is `why_refuted`, for the library and every command; `verify` tests
+    the user's own data, and `watch` writes none."""
+    source = Path(tr.__file__).parent
+    files = [path for name in ("certify", "cli", "fleet") for path in (source / name).glob("*.py")]
+    asking = {path.relative_to(source).as_posix() for path in files if ".is_refutation" in path.read_text()}
+    assert asking == {"certify/certify.py", "certify/comparison.py", "cli/watch.py"}
+
+
 SYNCHRONISED = """mdp
 module a
  x : [0..2] init 0;

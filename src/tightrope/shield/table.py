@@ -214,10 +214,8 @@ def price_rows(
     """Rows backwards from the `last` one: values, fallback policy and decided states (None: all is decided
     then). `after` bounds what choices lead to. Prices are larger by a `margin` of 1 + |v|."""
     first, states = choice_start[:-1].astype(np.int64), len(choice_start) - 1
-    state_of, best = (
-        np.repeat(np.arange(states), np.diff(choice_start)),
-        np.maximum if maximises else np.minimum,
-    )
+    best, is_over = np.maximum if maximises else np.minimum, last is None
+    state_of = np.repeat(np.arange(states), np.diff(choice_start))
     if last is None:
         given = objective.terminal if objective.target is None else objective.target
         end = np.zeros(states) if given is None else given.astype(np.float64)
@@ -229,11 +227,12 @@ def price_rows(
         with np.errstate(invalid="ignore"):
             loss = (here - reached if maximises else reached - here) + margin * (1.0 + np.abs(here))
         price = np.where(loss > 0, np.nextafter(loss, np.inf), 0.0)  # ∞ − ∞ is no loss
-        price[settled[state_of]] = 0.0
         return PriceRows(value, price, fallback, settled)
 
     reached = after(value)
     rows = [priced(reached)]
+    if is_over:
+        rows[0].price[:] = 0.0
     for step in range(steps - 1, -1, -1):
         value = best.reduceat(reached, first)
         attains = np.flatnonzero(reached == value[state_of])

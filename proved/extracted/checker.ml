@@ -2339,6 +2339,36 @@ let rec composed l k = function
 | [] -> []
 | a :: f' -> plus a (axis l k) (composed l (Stdlib.Int.succ k) f')
 
+(** val composed2 : cell -> int -> affine list -> poly **)
+
+let rec composed2 l k = function
+| [] -> []
+| a :: f' ->
+  plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
+    (times (axis l k)
+      (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
+        (constant (fst a)) (composed l 0 (snd a))))
+    (composed2 l (Stdlib.Int.succ k) f')
+
+(** val newest : poly list -> poly **)
+
+let rec newest = function
+| [] -> []
+| p :: v' -> (match v' with
+              | [] -> p
+              | _ :: _ -> newest v')
+
+(** val sure_of : cell -> poly list -> quadratic -> bool **)
+
+let sure_of l env f =
+  (||)
+    (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
+      (least2 (height l) l.budget f))
+    (zero
+      (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
+        (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
+          (constant (fst f)) (composed2 l 0 (snd f))) (newest env)))
+
 (** val labels_ok : model -> cell -> bool **)
 
 let labels_ok m l =
@@ -2542,9 +2572,7 @@ let cell_ok m n evs c upward b env l =
       ((&&) ((&&) (axes_ok m n evs l c env) (labels_ok m l))
         (walk_ok m l w (rule_of c.ask) upward (bound_of c upward)
           (bounded_at c))) (w.is_open s))
-    (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
-      (least2 (height l) l.budget
-        (add2 g (w.guess s) ((Exact.F.neg (Exact.F.mul g b)), []))))
+    (sure_of l env (add2 g (w.guess s) ((Exact.F.neg (Exact.F.mul g b)), [])))
 
 (** val joint :
     model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
@@ -2590,11 +2618,10 @@ let pair_ok m n evs c c' upward b env l =
               (bounded_at c))) (w.is_open s))
         (walk_ok m l w' (rule_of c'.ask) (not upward)
           (bound_of c' (not upward)) (bounded_at c'))) (w'.is_open s))
-    (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
-      (least2 (height l) l.budget
-        (add2 g
-          (add2 (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
-            (w'.guess s) (w.guess s)) ((Exact.F.neg (Exact.F.mul g b)), []))))
+    (sure_of l env
+      (add2 g
+        (add2 (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
+          (w'.guess s) (w.guess s)) ((Exact.F.neg (Exact.F.mul g b)), [])))
 
 (** val apart :
     model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->

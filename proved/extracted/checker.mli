@@ -642,6 +642,12 @@ val axes_ok :
 
 val composed : cell -> int -> Exact.F.t list -> poly
 
+val composed2 : cell -> int -> affine list -> poly
+
+val newest : poly list -> poly
+
+val sure_of : cell -> poly list -> quadratic -> bool
+
 val labels_ok : model -> cell -> bool
 
 val labelled : cell -> ledge -> bool

@@ -5,7 +5,7 @@
 open Refusal
 
 type leaf = { path : (int * Poly.t) list; sides : (Poly.t * Q.t * int * int) array; budget : Q.t * int; forms : (int * (Q.t * Q.t list)) list;
-              models : (Expansion.chain * Expansion.model) list }
+              models : (Expansion.chain * Expansion.model) list; said : int option (* that the form at the initial state is not negative *) }
 type t = Leaf of leaf | Hollow of (int * Poly.t) list * int | Split of Poly.t * t * t
 
 (* One policy of a claim: its chain, and whether its value counts (1) or is taken off (-1). *)
@@ -19,7 +19,7 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
   let linear = Hashtbl.create 100 in
   List.iter (fun e -> let l, c = affine e in Hashtbl.replace linear e (Array.map Q.to_float l, Q.to_float c, l, c)) labels;
   let at_initial (corner : Expansion.corner) = Hashtbl.find corner.chain.number initial in
-  let count = ref 0 and number = ref 0 in
+  let count = ref 0 in
   let width = Array.init n (fun k -> Q.to_float (Q.sub start.high.(k) start.low.(k))) in
   let rec go (box : Region.box) path =
     incr count;
@@ -49,8 +49,7 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       let k = !best in
       let v = Q.of_float (snd extents.(k)) in
       let side fact_poly change =
-        incr number;
-        let id = !number in
+        let id = space.book.count in (* no other cell's, of the other end neither *)
         let fact = Lazy.from_val (Region.given space.book (Region.Cell id) fact_poly) in
         let next = { Region.low = Array.copy box.low; high = Array.copy box.high; low_fact = Array.copy box.low_fact; high_fact = Array.copy box.high_fact } in
         change next fact;
@@ -128,27 +127,50 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       | all ->
         let value t (corner, c) = t +. c *. corner.Expansion.values.(at_initial corner) in
         List.fold_left value (-. sg *. bound) all < -1e-6 *. (1.0 +. Float.abs bound)
+  (* In the frame of the corner; where curves spoil that, in the frame of the cell's box, by products of its rows. *)
   and leaf region lp scale corners z basis place path =
-    (* columns: how a point moves when one row of the corner becomes slack, up to the end of the cell *)
-    let inv = Simplex.inverse (Array.map (fun i -> lp.Simplex.a.(i)) basis) in
-    let column j = Array.init n (fun k -> -. inv.(k).(j)) in
-    let reach j = match Simplex.maximise lp (Array.map (fun c -> -. c) lp.a.(basis.(j))) with
-      | Simplex.Vertex (other, _) -> lp.b.(basis.(j)) -. Simplex.dot lp.a.(basis.(j)) other
-      | Nothing _ -> raise Simplex.Singular in
-    let axes = Array.init n (fun j -> let h = Float.max 1e-9 (reach j) in Array.mapi (fun k v -> v *. h *. scale.(k)) (column j)) in
+    let furthest g = match Simplex.maximise lp g with Simplex.Vertex (z, basis) -> z, basis | Nothing _ -> raise Simplex.Singular in
+    let points = ref [ z ] in
+    let of_corner () = (* columns: how a point moves when one row of the corner becomes slack, up to the end of the cell *)
+      let inv = Simplex.inverse (Array.map (fun i -> lp.Simplex.a.(i)) basis) in
+      let reach j =
+        let other, _ = furthest (Array.map (fun c -> -. c) lp.a.(basis.(j))) in
+        points := other :: !points;
+        lp.b.(basis.(j)) -. Simplex.dot lp.a.(basis.(j)) other in
+      let axis j = let h = Float.max 1e-9 (reach j) in Array.init n (fun k -> -. inv.(k).(j) *. h *. scale.(k)) in
+      framed region lp scale corners path (Array.init n axis) (place z) (Array.make n basis) None in
+    let of_box () =
+      let x = place z in
+      let sides = Array.init n (fun k ->
+        let end_of sign =
+          let far, basis = furthest (Array.init n (fun j -> if j = k then sign else 0.0)) in
+          points := far :: !points;
+          (place far).(k), basis in
+        let (low, _ as below), (high, _ as above) = end_of (-1.0), end_of 1.0 in
+        let wide = Float.max (1e-9 *. scale.(k)) (high -. low) in
+        if x.(k) -. low <= high -. x.(k) then below, wide else above, -. wide) in
+      let axes = Array.mapi (fun k (_, wide) -> Array.init n (fun j -> if j = k then wide else 0.0)) sides in
+      framed region lp scale corners path axes (Array.map (fun ((v, _), _) -> v) sides) (Array.map (fun ((_, b), _) -> b) sides) (Some (basis, points)) in
+    match of_corner () with
+    | Ok _ as found -> found
+    | Error (value, curve) when value < 0.0 -> Error curve
+    | Error _ | exception (Simplex.Singular | Expansion.Fails) -> Result.map_error snd (of_box ())
+  (* Variables from a point [x0] of a frame on; [lows]: where each is least; the point's value, where the form is not what is claimed. *)
+  and framed region lp scale corners path axes x0 lows products =
+    let origin = x0 in
     let exact = Array.map (Array.map Q.of_float) axes in (* [j].(k): coordinate k of axis j *)
-    let back = rational_inverse exact in (* y = back (x - corner) *)
-    let x0 = Array.map Q.of_float (place z) in
+    let back = rational_inverse exact in (* y = back (x - x0) *)
+    let x0 = Array.map Q.of_float x0 in
     let times u x = let t = ref Q.zero in Array.iteri (fun k c -> t := Q.add !t (Q.mul c x.(k))) u; !t in
     let short q = let bits = 60 in Q.make (Z.cdiv (Z.shift_left (Q.num q) bits) (Q.den q)) (Z.shift_left Z.one bits) in
     let off = Array.init n (fun j ->
-      let total, _ = Region.most ~cut:Region.shorter region (Array.map Q.neg back.(j)) basis in
+      let total, _ = Region.most ~cut:Region.shorter region (Array.map Q.neg back.(j)) lows.(j) in
       Q.max Q.zero (short (Q.add total (times back.(j) x0)))) in
     let x0 = Array.mapi (fun k v -> let t = ref v in Array.iteri (fun j o -> t := Q.sub !t (Q.mul o exact.(j).(k))) off; !t) x0 in
     let sides = Array.init n (fun j ->
       let u = back.(j) in
       let c = Q.neg (times u x0) in
-      let total, parts = Region.most ~cut:Region.shorter region (Array.map Q.neg u) basis in
+      let total, parts = Region.most ~cut:Region.shorter region (Array.map Q.neg u) lows.(j) in
       if Q.sign (Q.sub c total) < 0 then raise Simplex.Singular;
       let fact parts p = Region.combine region.of_space.book p (List.map (fun (c, f) -> c, Lazy.force f) parts) in
       let y = Region.form space u c in
@@ -181,28 +203,44 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       let total = List.fold_left2 (fun t (draft, c) (value : float array) -> t +. c *. value.(start draft)) (-. sg *. bound) drafts values in
       let slope = Array.init n (fun j -> List.fold_left2 (fun t (draft, c) (slope : float array array) -> t +. c *. slope.(j).(start draft)) 0.0 drafts slopes) in
       Expansion.least height most total slope curve in
-    let tried = try
-      if more (List.map (fun ((d : Expansion.draft), _) -> d.corner.values) drafts) (List.map (fun ((d : Expansion.draft), _) -> d.slope) drafts) < 0.0 then None
-      else
-        let models = List.map (fun (draft, _) -> Expansion.model draft along height most) drafts in
-        if more (List.map (fun (m : Expansion.model) -> m.value) models) (List.map (fun (m : Expansion.model) -> m.slope) models) < 0.0
-        then None else Some models
-      with Expansion.Fails -> None in
+    let values = List.map (fun ((d : Expansion.draft), _) -> d.corner.values) drafts and firsts = List.map (fun ((d : Expansion.draft), _) -> d.slope) drafts in
+    let form values slopes =
+      let at (draft, c) (value : float array) = Q.mul (Q.of_float c) (Q.of_float value.(start draft)) in
+      let sum f = List.fold_left Q.add Q.zero f in
+      sum (Q.of_float (-. sg *. bound) :: List.map2 at drafts values),
+      Array.init n (fun j -> sum (List.map2 (fun one (slope : float array array) -> at one slope.(j)) drafts slopes)),
+      Array.init n (fun j -> Array.init n (fun k -> sum (List.map (fun ((draft : Expansion.draft), _ as one) -> at one draft.curve.(j).(k)) drafts))) in
+    let models () = List.map (fun (draft, _) -> Expansion.model draft along height most) drafts in
+    let value models = List.map (fun (m : Expansion.model) -> m.value) models and slope models = List.map (fun (m : Expansion.model) -> m.slope) models in
+    let total = List.fold_left2 (fun t (draft, c) (value : float array) -> t +. c *. value.(start draft)) (-. sg *. bound) drafts values in
+    let tried = try match products with
+      | None when more values firsts >= 0.0 ->
+        let models = models () in
+        if more (value models) (slope models) >= 0.0 then Some (models, None) else None
+      | None -> None
+      | Some (basis, points) ->
+        let near = Array.mapi (fun k v -> (v -. Q.to_float region.box.low.(k)) /. scale.(k)) origin in
+        let products = Products.make region lp scale basis !points near x0 exact sides in
+        if Products.holds products (form values firsts) = None then None
+        else
+          let models = models () in
+          Option.map (fun fact -> models, Some (fact ())) (Products.holds products (form (value models) (slope models)))
+      with Expansion.Fails | Simplex.Singular -> None in
     match tried with
     | None ->
       let near = Array.map (Array.map Q.to_float) back in
-      Error (fun d other ->
+      Error (total, fun d other ->
         let along d = Array.map (fun row -> Simplex.dot row d) near in
         let a = along d and b = along other in
         let t = ref 0.0 in
         Array.iteri (fun j line -> Array.iteri (fun k c -> t := !t +. a.(j) *. c *. b.(k)) line) curve;
         !t)
-    | Some models ->
+    | Some (models, said) ->
       let forms = List.map (fun e ->
         let _, _, l, c = Hashtbl.find linear e in
         e, (Q.add c (times l x0), Array.to_list (Array.map (times l) exact))) labels in
       let models = List.map2 (fun (draft, _) model -> draft.Expansion.corner.chain, model) drafts models in
-      Ok (Leaf { path; sides; budget; forms; models })
+      Ok (Leaf { path; sides; budget; forms; models; said })
   and rational_inverse m = (* of the matrix whose columns are these *)
     let work = Array.init n (fun i -> Array.init n (fun j -> m.(j).(i))) in
     let inv = Array.init n (fun i -> Array.init n (fun j -> if i = j then Q.one else Q.zero)) in

@@ -49,6 +49,7 @@ let tree (root : Reasons.t) labels cover =
       let axes = Array.to_list (Array.map (fun (p, h, low, high) -> ((Events.terms p, h), own.flat low), own.flat high) l.sides) in
       let walks = List.map (fun (chain, model) -> walk chain model) l.models in
       let why_budget = own.flat (snd l.budget) in
+      Option.iter (fun fact -> ignore (own.single fact)) l.said; (* the last one *)
       Checker.Leaf { more = own.made (); axes; budget = fst l.budget; why_budget; labels = Array.length label; label_at = Array.get label;
         place_of = (fun e -> Option.value ~default:(Array.length label) (Hashtbl.find_opt place e)); linear = Hashtbl.find forms;
         first_walk = List.hd walks; second_walk = List.nth walks (List.length walks - 1) } in
@@ -57,7 +58,7 @@ let tree (root : Reasons.t) labels cover =
 let rec share (root : Reasons.t) = function
   | Cells.Split (_, a, b) -> share root a; share root b
   | Hollow (_, fact) -> root.share fact
-  | Leaf l -> Array.iter (fun (_, _, low, high) -> root.share low; root.share high) l.sides; root.share (snd l.budget)
+  | Leaf l -> Array.iter (fun (_, _, low, high) -> root.share low; root.share high) l.sides; root.share (snd l.budget); Option.iter root.share l.said
 
 (* Trees for the two ends of a claim, None where vectors do. *)
 let of_claim (file : Problem.t) model complement (claim : claim) space (sets : Sets.t) polynomials _ rows root parts =

@@ -307,6 +307,11 @@ let read_stage arrays number json =
   let count, scales, share = given own "share" (matrix (integer_entries ~least:0 ~most:1048576) own "share") in
   let side = integers own "side" ~length:rows ~most:1 and guard = reals own "guard" ~length:rows ~least:0.0 ~most:most_times in
   require (count = rows && width = within.size && rows <= most_rows) "the points or shares of a slab do not fit";
+  for i = 0 to rows - 1 do
+    let total = ref 0 in
+    for k = 0 to scales - 1 do total := !total + share i k done;
+    demand (!total > 0) "a row of a slab without shares"
+  done;
   if side = None && rows > 1 then not_covered "rows of a slab without sides";
   Option.iter (fun (v : int vector) -> for i = 0 to v.size - 1 do demand (v.get i = 0) "a side of a slab that is not bet on" done) side;
   { within; near_points = Array.init rows (fun i -> Array.init width (point i)); shares = Array.init rows (fun i -> Array.init scales (share i));

@@ -33,6 +33,12 @@ Definition axes_ok (c : cert) (env : list poly) : bool :=
     follows M N evs c env lo p && follows M N evs c env hi (plus (-1) p (constant h)) end) (axes l) &&
   follows M N evs c env (why_budget l) (fold_right (fun a => plus (-1) (fst (fst (fst a)))) (constant (budget l)) (axes l)).
 Fixpoint composed (k : nat) (f : list Q) : poly := match f with [] => [] | a :: f' => plus a (axis k) (composed (S k) f') end.
+Fixpoint composed2 (k : nat) (f : list affine) : poly :=
+  match f with [] => [] | a :: f' => plus 1 (times (axis k) (plus 1 (constant (fst a)) (composed 0 (snd a)))) (composed2 (S k) f') end.
+Fixpoint newest (v : list poly) : poly := match v with [] => [] | [p] => p | _ :: v' => newest v' end.
+(* A form is not negative: anywhere within heights and budget, or since it is the last fact of the cell. *)
+Definition sure_of (env : list poly) (f : quadratic) : bool :=
+  Qle_bool 0 (least2 height (budget l) f) || zero (plus (-1) (plus 1 (constant (fst f)) (composed2 0 (snd f))) (newest env)).
 Definition labels_ok : bool :=
   below (labels l) (fun k => let e := label_at l k in let f := linear l e in
     zero (plus (-1) (polys M e) (plus 1 (constant (fst f)) (composed 0 (snd f))))).
@@ -97,7 +103,7 @@ Definition bounded_at (c : cert) (t : nat) : bool := negb (endless (high c) t).
 Definition cell_ok (c : cert) (upward : bool) (b : Q) (env : list poly) (l : cell) : bool :=
   let w := first_walk l in let s := initial (shape M) in let g := sign upward in
   axes_ok l c env && labels_ok l && walk_ok l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) && is_open w s &&
-  Qle_bool 0 (least2 (height l) (budget l) (add2 g (guess w s) (Qopp (Qmult g b), []))).
+  sure_of l env (add2 g (guess w s) (Qopp (Qmult g b), [])).
 Definition joint (c : cert) (upward : bool) (env : list poly) (b : option Q) : bool :=
   match (if upward then joint_high c else joint_low c), b with
   | Some t, Some b => vectors_ok c && covered c (cell_ok c upward b) env t
@@ -111,7 +117,7 @@ Definition pair_ok (c c' : cert) (upward : bool) (b : Q) (env : list poly) (l : 
   let w := first_walk l in let w' := second_walk l in let s := initial (shape M) in let g := sign upward in
   axes_ok l c env && labels_ok l && walk_ok l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) && is_open w s &&
   walk_ok l w' (rule_of (ask c')) (negb upward) (bound_of c' (negb upward)) (bounded_at c') && is_open w' s &&
-  Qle_bool 0 (least2 (height l) (budget l) (add2 g (add2 (-1) (guess w' s) (guess w s)) (Qopp (Qmult g b), []))).
+  sure_of l env (add2 g (add2 (-1) (guess w' s) (guess w s)) (Qopp (Qmult g b), [])).
 Definition apart (c c' : cert) (upward : bool) (env : list poly) (b : Q) : bool :=
   let s := initial (shape M) in
   Qle_bool 0 (Qmult (sign upward) (Qminus (Qminus (bound_of c upward s) (bound_of c' (negb upward) s)) b)) ||
@@ -419,6 +425,22 @@ Proof.
 Qed.
 Lemma composed_at f : forall k, [[ composed l k f ]] = sumi (fun j b => y j * Q2R b) k f.
 Proof. induction f as [|b f IH]; intros k; simpl; [reflexivity|]. rewrite plus_at, IH. unfold y. lra. Qed.
+Lemma composed2_at f : forall k, [[ composed2 l k f ]] = sumi (fun j a => y j * at1 y a) k f.
+Proof.
+  induction f as [|a f IH]; intros k; cbn [composed2 sumi]; [reflexivity|]. rewrite plus_at, times_at, plus_at, constant_at, composed_at, IH, Q2R_1.
+  unfold at1, form_at, y. ring.
+Qed.
+Lemma newest_true : forall v : list poly, (forall q, In q v -> 0 <= [[ q ]]) -> 0 <= [[ newest v ]].
+Proof.
+  induction v as [|p v IH]; intros H; [simpl; lra|]. destruct v as [|p' v]; [apply H; now left|]. apply IH. intros q Hq. apply H. now right.
+Qed.
+Lemma sure_true f : sure_of l env f = true -> 0 <= at2 y f.
+Proof.
+  unfold sure_of. intros H. apply orb_prop in H. destruct H as [H|H].
+  - apply Qle_bool_R in H. rewrite Q2R_0 in H. eapply Rle_trans; [exact H|]. apply least2_at; [apply within|apply together].
+  - apply (zero_at theta) in H. rewrite (m1 theta), plus_at, constant_at, composed2_at, Q2R_1 in H. pose proof (newest_true env HE) as L.
+    unfold at2, form_at. lra.
+Qed.
 Hypothesis LB : labels_ok M l = true.
 Lemma label_true e : labelled l e = true -> chance M theta e = at1 y (linear l (expr e)).
 Proof.
@@ -640,8 +662,7 @@ Proof.
         apply (covered_true N evs cut stakes c CT BT EV _ _ _ _ A HE). intros env' ce HE' GC. unfold pair_ok in GC. split_andb GC.
         destruct (walk_true N evs cut stakes c CT BT EV S1 H H5 c ce env' EV HE' GC GC5 _ upward a GC4 GC3 LA (eps / 2) ltac:(lra)) as (k1 & K1).
         destruct (walk_true N evs cut stakes c' CT BT EV H6 H1 H4 c ce env' EV HE' GC GC5 _ (negb upward) a' GC2 GC1 LA' (eps / 2) ltac:(lra)) as (k2 & K2).
-        apply Qle_bool_R in GC0. rewrite Q2R_0 in GC0.
-        pose proof (least2_at (y ce) (height ce) (budget ce) (within N evs c EV ce env' HE' GC) (together N evs c EV ce env' HE' GC) (add2 (sign upward) (add2 (-1) (guess (second_walk ce) (initial (shape M))) (guess (first_walk ce) (initial (shape M)))) (Qopp (Qmult (sign upward) b), []))) as L.
+        pose proof (sure_true N evs c EV ce env' HE' GC _ GC0) as L.
         rewrite !add2_at in L. unfold at2 at 3, form_at in L. simpl fst in L. simpl snd in L. simpl sumi in L. rewrite Q2R_opp, Q2R_mult in L.
         replace (Q2R (-1)) with (-1) in L by (unfold Q2R; simpl; lra).
         exists (Nat.max k1 k2). intros k Hk. specialize (K1 k ltac:(lia)). specialize (K2 k ltac:(lia)). fold (v k) in K1. fold (v' k) in K2.
@@ -675,8 +696,7 @@ Proof.
       destruct b as [b|]; [|discriminate]. apply andb_prop in J. destruct J as [VO J]. split; [exact VO|]. exists b. split; [reflexivity|]. intros a LA eps He.
       apply (covered_true N evs cut stakes c CT BT EV _ _ _ _ J HE). intros env' ce HE' GC. unfold cell_ok in GC. split_andb GC.
       destruct (walk_true N evs cut stakes c CT BT EV S1 NB VO c ce env' EV HE' GC GC3 _ upward a GC2 GC1 LA eps He) as (k1 & K1).
-      apply Qle_bool_R in GC0. rewrite Q2R_0 in GC0.
-      pose proof (least2_at (y ce) (height ce) (budget ce) (within N evs c EV ce env' HE' GC) (together N evs c EV ce env' HE' GC) (add2 (sign upward) (guess (first_walk ce) (initial (shape M))) (Qopp (Qmult (sign upward) b), []))) as L.
+      pose proof (sure_true N evs c EV ce env' HE' GC _ GC0) as L.
       rewrite add2_at in L. unfold at2 at 2, form_at in L. simpl fst in L. simpl snd in L. simpl sumi in L. rewrite Q2R_opp, Q2R_mult in L.
       exists k1. intros k Hk. specialize (K1 k Hk). lra. }
     assert (V : vectors_ok M c = true -> steady M = true /\ agent_owns (ask c) true = false /\ agent_owns (ask c) false = false /\

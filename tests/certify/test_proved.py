@@ -258,18 +258,18 @@ def test_mutants_are_judged_as_by_exact_verification(
     code, words = asked(program, path)
     verdict = verify(path)
     if code == 0 and not verdict.accepted and honest.name in CELLS:
-        verdict = verify(with_own_cells(forgery, honest).save(path))
+        verdict = verify(with_own_hints(forgery, honest).save(path))
     assert code == NOT_COVERED or (code == 0) == verdict.accepted, (honest.name, changes, words, verdict)
 
 
-def with_own_cells(forgery: Forgery, honest: Honest) -> Forgery:
-    """The honest cells in place of those of a mutant, and claims that are wider by a thousandth: what cells
-    that are found anew prove may be a little more than what these do."""
+def with_own_hints(forgery: Forgery, honest: Honest) -> Forgery:
+    """The honest hints about regions and cells in place of those of a mutant, and claims that are wider by a
+    thousandth: what cells that are found anew prove may be a little more than what these do."""
     own, changed = Forgery.of(honest.certificate), forgery.copy()
-    changed["learned.coupled"] = own["learned.coupled"]
-    for path in [path for path in changed.arrays if path.startswith("learned.coupled")]:
+    changed.node["learned"] = own.node["learned"]
+    for path in [path for path in changed.arrays if path.startswith("learned.")]:
         changed.arrays.pop(path)
-    changed.arrays |= {path: own[path] for path in own.arrays if path.startswith("learned.coupled")}
+    changed.arrays |= {path: own[path] for path in own.arrays if path.startswith("learned.")}
     for number, claim in enumerate(changed["claims"]):
         margin = 1e-3 * (claim["upper"] - claim["lower"])
         for end, sign in (("lower", -1), ("upper", 1)):

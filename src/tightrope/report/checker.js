@@ -3,65 +3,65 @@
 globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurable:true,get:b}),_T_));function
 b(){var
 b=this||self;b.globalThis=b;delete
-a.prototype._T_}}(Object));(function(H){"use strict";var
-dt="TOTAL",qy="a cut at a point where something seen has no probability",kA="transition_start",pW="Invalid_argument",hf="Map.bal",oT="@[",hC=192,pq=123,kU="choice_start",fO="the header is no JSON text of ours",pV="%ni",qx="values",b8=4096,po="coupled",pp="plain",qw="coupled values of free agents",cW=0xff,hn="censored",kz=1e-12,pn="outcomes of episodes",qv=1073741824,bi="0",eQ="pair",b7="upper",ky=4e-15,hB="difference",cv=128,oS="Sys_blocked_io",pm="fd ",kf="target",qu="costs",as=248,qt=">",kx="batch_count",qs=1027,oR=-16,eI="claims",oQ="problem.objective.",kw="Z.Overflow",hA="terminal",m=246,j3="successor",he="earlier",oP="%u",hq="generative-fixed",kT="method",oO="text",kv=2049,qr="error",ke=20000,pU=1000000000.,j2=127,dV=1024,oN="@{",eL="episodes",kd=-2147483648,kS="e",oM=" : flags Open_rdonly and Open_wronly are not compatible",pT="is out of range",j1=240,dp="-",kc="int16",pS="a region beside intervals of transitions",kb=": Not a directory",oL=" : file already exists",pR="claim",cY=0xffffff,kR="int32",pl="Out_of_memory",hz="randomised",pk="problem.data",kQ="inf",ka="index out of bounds",b6="likelihood",oK="problem.graph.choice_start",hm="_bigarr02",pQ="automaton",pj=1.01,hy="nature",qq="hoeffding",eK=-1.,pi="theta",ds=2147483647,pP=", characters ",fR="discount",ct=0xffff,ph="problem.graph.transition_start",oJ=12520,fQ=400,kP="batch_start",bp="UNTIL",qp="infinity",oI="robust policy",j0="bool",a4=1000,hd="problem.expression",w="",ku=224,qo=1e+150,hc="agent",oH="^",j_="MIN",j$="coefficient",kt="a member has a word of no code",kO="header.json",hb="stated",fN="upper_steps",eH=0x3f,hl="region",pg=150,oG="Match_failure",dn="NEXT",oF=16777215,qn="costs that were seen",jZ="initial",hk=252,bJ=".",dU="+",qm=": the lower bound is not inductive",pf=0xf0,hx="kind",oE=2147483648,pO="the region does not fit the coordinates",pN="claims.%d.%s",jY="data",eP="AVERAGE",ql=110,jX="learned",fM="earned",pe=116,oD="%li",fL="anytime",pd="impossible case",pM="probability",qk=0.25,hj="complement",kN=-32,pc="trajectories",cr=1e-300,b_=1023,pb=-1080,ks="nan",qj="expression",j9="value",oC=0xe0,pa=-1023,qi=117,kM="clopper-pearson",pL=0xdfff,b9="/",qh="Assert_failure",o$="format",hi=1000000.,kr="ENOTDIR",oB="reasons.ml",pK=1073741823,ha="problem.data.",D=250,j8=1e-13,hh='"',qg=0.001,jW=1255,pJ="polynomial",qf="Fatal error: exception %s\n",o_=0x800,fT=255,qe="ANY",oA="jsError",cq=0x8000,kq="int8",hw="planned",cu=256,eO=1048576,fS="TEMPORAL",pI="End_of_file",oz="float64",kp="Failure",hv="DISCOUNTED",oy="\n",kL="ENOENT",ox="learned.ml",o9="([^/]+)",eN="claims.",hu=200,o8=-257,j7=0xf,ov=-48,ow="weissman",ko="choices of earlier steps do not fit",pH=0xdc00,o7=125,qd="ENOTEMPTY",ou=4000,kK="bound",aN="camlinternalFormat.ml",o6="Division_by_zero",kn="fixed",qc="problem.probability",fK="problem",pG="Sys_error",o5=1e-14,g$="lower_steps",o4=": ",pF="given policy",kJ="arrays",o3="there is nothing to cut",kI="row",ot="EEXIST",fW="%d",pE="Printexc.handle_uncaught_exception",b5="lower",qb="buffer.ml",hp="int_of_string",o2="no such tangent",j6="delta",km="name",jV=120,dr=1e-09,kl=103,p$="graph",qa="problem.theta",dW="value slab",hg=102,fV="transitions",fJ="MAX",jU=512,jT="shared_by",pD=257,os=0x7ff0,or="adaptive",kH=1000000,ht="CUMULATIVE",fU="design",p_="int64",jS=144,oq="0x",jR="nothing",op="\n",oo="about",cs=254,fI="reward",au=100,eG="free",o1=" : flags Open_text and Open_binary are not compatible",pC="%Li",bK=0.5,p9="it ends early",pB="bound_side",eJ=160,o0="region.ml",eM="is of another type",om=0.1,on="problem.polynomial",dq="REACH_REWARD",kG="Unix.Unix_error",ol="problem.data.method",jQ="mkdir",p8="Stack_overflow",g_=": No such file or directory",hs="policy",p7="problem.data.delta",p6="/static/",oZ=-97,p5=253,kF="allowed",p4="Not_found",pA=227,py=1e-08,pz="intervals without one of their ends",p3="problem.domain",jP="batch_transition",px="problem.assumed_support",g9="is_equality",kk=", ",oj="problem.domain.",ok="digest",kE="rmdir",p2=32752,p1=1026,kj="domain",hr="repeats",p0="false",ki="slab",kD="events",pw="problem.data.prior",oh="Pervasives.do_at_exit",oi="utf8",pv="a member has another length",cX=" ",kC="Fatal error: exception ",bS=0x80,pu="Undefined_recursive_module",pZ="problem.data.batch_start",pt=1074,oX=1e-06,oY="bound_expression",kh="choice",fP="point",pY="prior",kg="weight",oW="objective",j5="a code has too many words",ho="Set.bal",pX="_",kB="compare: functional value",oV="products with equalities of the domain",ps="%i",og=1.000000001,of="beta-binomial",oU="true",pr="certificate",oe="share",j4="assumed_support";function
-Hr(c,d){var
+a.prototype._T_}}(Object));(function(J){"use strict";var
+dx="TOTAL",qI="a cut at a point where something seen has no probability",kE="transition_start",p6="Invalid_argument",hi="Map.bal",o2="@[",hF=192,pA="a row of a slab without shares",pz=123,kY="choice_start",fS="the header is no JSON text of ours",p5="%ni",qH="values",ca=4096,px="coupled",py="plain",qG="coupled values of free agents",cZ=0xff,hq="censored",kD=1e-12,pw="outcomes of episodes",qF=1073741824,bl="0",eT="pair",b$="upper",kC=4e-15,hE="difference",cz=128,o1="Sys_blocked_io",pv="fd ",kj="target",qE="costs",at=248,qD=">",kB="batch_count",qC=1027,o0=-16,eM="claims",oZ="problem.objective.",kA="Z.Overflow",hD="terminal",m=246,j7="successor",hh="earlier",oY="%u",ht="generative-fixed",kX="method",oX="text",kz=2049,qB="error",ki=20000,p4=1000000000.,j6=127,dZ=1024,oW="@{",eO="episodes",kh=-2147483648,kW="e",oV=" : flags Open_rdonly and Open_wronly are not compatible",p3="is out of range",j5=240,du="-",kg="int16",p2="a region beside intervals of transitions",kf=": Not a directory",oU=" : file already exists",p1="claim",c1=0xffffff,kV="int32",pu="Out_of_memory",hC="randomised",pt="problem.data",kU="inf",ke="index out of bounds",b_="likelihood",oT="problem.graph.choice_start",hp="_bigarr02",p0="automaton",ps=1.01,hB="nature",qA="hoeffding",dY=-1.,pr="theta",dw=2147483647,pZ=", characters ",fV="discount",cx=0xffff,pq="problem.graph.transition_start",oS=12520,fU=400,kT="batch_start",bs="UNTIL",qz="infinity",oR="robust policy",j4="bool",a7=1000,hg="problem.expression",x="",ky=224,qy=1e+150,hf="agent",oQ="^",kc="MIN",kd="coefficient",kx="a member has a word of no code",kS="header.json",he="stated",fR="upper_steps",eL=0x3f,ho="region",pp=150,oP="Match_failure",dt="NEXT",oO=16777215,qx="costs that were seen",j3="initial",hn=252,bM=".",dX="+",qw=": the lower bound is not inductive",po=0xf0,hA="kind",oN=2147483648,pY="the region does not fit the coordinates",pX="claims.%d.%s",j2="data",eS="AVERAGE",qv=110,j1="learned",fQ="earned",pn=116,oM="%li",fP="anytime",pm="impossible case",pW="probability",qu=0.25,hm="complement",kR=-32,pl="trajectories",bW=1e-300,cc=1023,pk=-1080,kw="nan",qt="expression",kb="value",oL=0xe0,pj=-1023,qs=117,kQ="clopper-pearson",pV=0xdfff,cb="/",qr="Assert_failure",pi="format",hl=1000000.,kv="ENOTDIR",oK="reasons.ml",pU=1073741823,hd="problem.data.",D=250,ka=1e-13,hk='"',qq=0.001,j0=1255,pT="polynomial",qp="Fatal error: exception %s\n",ph=0x800,fX=255,qo="ANY",oJ="jsError",cv=0x8000,ku="int8",hz="planned",cy=256,eR=1048576,fW="TEMPORAL",pS="End_of_file",oI="float64",kt="Failure",hy="DISCOUNTED",oH="\n",kP="ENOENT",oG="learned.ml",pg="([^/]+)",eQ="claims.",hx=200,pf=-257,j$=0xf,oE=-48,oF="weissman",ks="choices of earlier steps do not fit",pR=0xdc00,pe=125,qn="ENOTEMPTY",oD=4000,kO="bound",aO="camlinternalFormat.ml",pd="Division_by_zero",kr="fixed",qm="problem.probability",fO="problem",pQ="Sys_error",pc=1e-14,hc="lower_steps",pb=": ",pP="given policy",kN="arrays",pa="there is nothing to cut",kM="row",oC="EEXIST",f0="%d",pO="Printexc.handle_uncaught_exception",b9="lower",ql="buffer.ml",hs="int_of_string",o$="no such tangent",j_="delta",kq="name",jZ=120,cY=1e-09,kp=103,qj="graph",qk="problem.theta",d0="value slab",hj=102,fZ="transitions",fN="MAX",jY=512,jX="shared_by",pN=257,oB=0x7ff0,oA="adaptive",kL=1000000,hw="CUMULATIVE",fY="design",qi="int64",jW=144,oz="0x",jV="nothing",oy="\n",ox="about",cw=254,fM="reward",au=100,eK="free",o_=" : flags Open_text and Open_binary are not compatible",pM="%Li",bN=0.5,qh="it ends early",pL="bound_side",eN=160,o9="region.ml",eP="is of another type",ov=0.1,ow="problem.polynomial",dv="REACH_REWARD",kK="Unix.Unix_error",ou="problem.data.method",jU="mkdir",qg="Stack_overflow",hb=": No such file or directory",hv="policy",qf="problem.data.delta",qe="/static/",o8=-97,qd=253,kJ="allowed",qc="Not_found",pK=227,pI=1e-08,pJ="intervals without one of their ends",qb="problem.domain",jT="batch_transition",pH="problem.assumed_support",ha="is_equality",ko=", ",os="problem.domain.",ot="digest",kI="rmdir",qa=32752,p$=1026,kn="domain",hu="repeats",p_="false",km="slab",kH="events",pG="problem.data.prior",oq="Pervasives.do_at_exit",or="utf8",pF="a member has another length",c0=" ",kG="Fatal error: exception ",bX=0x80,pE="Undefined_recursive_module",p9="problem.data.batch_start",pD=1074,o6=1e-06,o7="bound_expression",kl="choice",fT="point",p8="prior",kk="weight",o5="objective",j9="a code has too many words",hr="Set.bal",p7="_",kF="compare: functional value",o4="products with equalities of the domain",pC="%i",op=1.000000001,oo="beta-binomial",o3="true",pB="certificate",on="share",j8="assumed_support";function
+HE(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-Hs(d,b,e,c,f){if(c<=b)for(var
+HF(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-Ht(a){var
+HG(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-Hu(b,d,c,e){for(var
+HH(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-Ir(b,a){throw[0,b,a]}function
-eU(b,a){if(b==0)return w;if(a.repeat)return a.repeat(b);var
-d=w,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-hN(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=b8&&a==c.length)return d.apply(null,c);var
-e=w;for(;0<a;b+=dV,a-=dV)e+=d.apply(null,c.slice(b,b+Math.min(a,dV)));return e}function
-dY(a){if(a.t==2)a.c+=eU(a.l-a.c.length,"\0");else
-a.c=hN(a.c,0,a.c.length);a.t=0}function
-q7(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>j2)return false;return true}else
+IE(b,a){throw[0,b,a]}function
+eX(b,a){if(b==0)return x;if(a.repeat)return a.repeat(b);var
+d=x,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+hQ(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=ca&&a==c.length)return d.apply(null,c);var
+e=x;for(;0<a;b+=dZ,a-=dZ)e+=d.apply(null,c.slice(b,b+Math.min(a,dZ)));return e}function
+d2(a){if(a.t==2)a.c+=eX(a.l-a.c.length,"\0");else
+a.c=hQ(a.c,0,a.c.length);a.t=0}function
+rf(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>j6)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-lc(e){for(var
-j=w,c=w,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bS){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<bS;d++);if(d-b>jU){c.substr(0,1);j+=c;c=w;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv){g=h+(f<<6);if(f<oC){a=g-0x3080;if(a<bS)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv){g=h+(g<<6);if(f<pf){a=g-0xe2080;if(a<o_||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cv&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>ct)c+=String.fromCharCode(0xd7c0+(a>>10),pH+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>dV){c.substr(0,1);j+=c;c=w}}return j+c}function
-cw(c,a,b){this.t=c;this.c=a;this.l=b}cw.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:dY(this);case
-0:if(q7(this.c)){this.t=9;return this.c}this.t=8;case
-8:return this.c}};cw.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return lc(a)};cw.prototype.slice=function(){var
+lg(e){for(var
+j=x,c=x,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bX){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<bX;d++);if(d-b>jY){c.substr(0,1);j+=c;c=x;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(f<<6);if(f<oL){a=g-0x3080;if(a<bX)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(g<<6);if(f<po){a=g-0xe2080;if(a<ph||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cx)c+=String.fromCharCode(0xd7c0+(a>>10),pR+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>dZ){c.substr(0,1);j+=c;c=x}}return j+c}function
+cA(c,a,b){this.t=c;this.c=a;this.l=b}cA.prototype.toString=function(){switch(this.t){case
+9:return this.c;default:d2(this);case
+0:if(rf(this.c)){this.t=9;return this.c}this.t=8;case
+8:return this.c}};cA.prototype.toUtf16=function(){var
+a=this.toString();if(this.t==9)return a;return lg(a)};cA.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
-cw(this.t,a,this.l)};function
-qJ(a){return new
-cw(0,a,a.length)}function
-a(a){return qJ(a)}function
-k$(c,b){Ir(c,a(b))}var
-ax=[0];function
-aF(a){k$(ax.Invalid_argument,a)}function
-dX(){aF(ka)}function
-f(b,a){if(a<0||a>=b.length-1)dX();return b[a+1]}function
-ao(b,a,c){if(a<0||a>=b.length-1)dX();b[a+1]=c;return 0}function
-kV(e,f,d){var
+cA(this.t,a,this.l)};function
+qT(a){return new
+cA(0,a,a.length)}function
+a(a){return qT(a)}function
+ld(c,b){IE(c,a(b))}var
+ay=[0];function
+aH(a){ld(ay.Invalid_argument,a)}function
+d1(){aH(ke)}function
+f(b,a){if(a<0||a>=b.length-1)d1();return b[a+1]}function
+ap(b,a,c){if(a<0||a>=b.length-1)d1();b[a+1]=c;return 0}function
+kZ(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-qD(a){switch(a){case
+qN(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-qB(c,e){var
-b=H,a;switch(c){case
+qL(c,e){var
+b=J,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
 2:a=b.Int8Array;break;case
@@ -74,78 +74,78 @@ b=H,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)aF("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)aH("Bigarray.create: unsupported kind");var
 d=new
-a(e*qD(c));return d}function
-hD(b){var
+a(e*qN(c));return d}function
+hG(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)aF("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-qR=Math.pow(2,-24);function
-q0(a){throw a}function
-dx(){q0(ax.Division_by_zero)}function
-K(b,c,a){this.lo=b&cY;this.mi=c&cY;this.hi=a&ct}K.prototype.caml_custom="_j";K.prototype.copy=function(){return new
-K(this.lo,this.mi,this.hi)};K.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};K.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};K.prototype.neg=function(){var
+a=0;a<d;a++){if(b[a]<0)aH("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+q1=Math.pow(2,-24);function
+q_(a){throw a}function
+dB(){q_(ay.Division_by_zero)}function
+N(b,c,a){this.lo=b&c1;this.mi=c&c1;this.hi=a&cx}N.prototype.caml_custom="_j";N.prototype.copy=function(){return new
+N(this.lo,this.mi,this.hi)};N.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-K(a,b,c)};K.prototype.add=function(a){var
+N(a,b,c)};N.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-K(b,c,d)};K.prototype.sub=function(a){var
+N(b,c,d)};N.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-K(b,c,d)};K.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*qR|0)+this.mi*a.lo+this.lo*a.mi,d=(c*qR|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-K(b,c,d)};K.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};K.prototype.isNeg=function(){return this.hi<<16<0};K.prototype.and=function(a){return new
-K(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};K.prototype.or=function(a){return new
-K(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};K.prototype.xor=function(a){return new
-K(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};K.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-K(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-K(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-K(0,0,this.lo<<a-48)};K.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-K(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-K(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-K(this.hi>>a-48,0,0)};K.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+N(b,c,d)};N.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*q1|0)+this.mi*a.lo+this.lo*a.mi,d=(c*q1|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+N(b,c,d)};N.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};N.prototype.isNeg=function(){return this.hi<<16<0};N.prototype.and=function(a){return new
+N(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};N.prototype.or=function(a){return new
+N(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};N.prototype.xor=function(a){return new
+N(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};N.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+N(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+N(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+N(0,0,this.lo<<a-48)};N.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+N(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+N(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+N(this.hi>>a-48,0,0)};N.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-K(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+N(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-K(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&ct);return new
-K(this.hi<<16>>a-32,b,b)};K.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&cY;this.lo=this.lo<<1&cY};K.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&cY;this.mi=(this.mi>>>1|this.hi<<23)&cY;this.hi=this.hi>>>1};K.prototype.udivmod=function(e){var
+N(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cx);return new
+N(this.hi<<16>>a-32,b,b)};N.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c1;this.lo=this.lo<<1&c1};N.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c1;this.mi=(this.mi>>>1|this.hi<<23)&c1;this.hi=this.hi>>>1};N.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-K(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};K.prototype.div=function(a){var
-b=this;if(a.isZero())dx();var
-d=b.hi^a.hi;if(b.hi&cq)b=b.neg();if(a.hi&cq)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cq)c=c.neg();return c};K.prototype.mod=function(b){var
-a=this;if(b.isZero())dx();var
-d=a.hi;if(a.hi&cq)a=a.neg();if(b.hi&cq)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cq)c=c.neg();return c};K.prototype.toInt=function(){return this.lo|this.mi<<24};K.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};K.prototype.toArray=function(){return[this.hi>>8,this.hi&cW,this.mi>>16,this.mi>>8&cW,this.mi&cW,this.lo>>16,this.lo>>8&cW,this.lo&cW]};K.prototype.lo32=function(){return this.lo|(this.mi&cW)<<24};K.prototype.hi32=function(){return this.mi>>>8&ct|this.hi<<16};function
-qQ(b,a){return new
-K(b&cY,b>>>24&cW|(a&ct)<<8,a>>>16&ct)}function
-k5(a){return a.hi32()}function
-k6(a){return a.lo32()}var
-Hy=hm;function
-du(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}du.prototype.caml_custom=Hy;du.prototype.offset=function(b){var
+N(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};N.prototype.div=function(a){var
+b=this;if(a.isZero())dB();var
+d=b.hi^a.hi;if(b.hi&cv)b=b.neg();if(a.hi&cv)a=a.neg();var
+c=b.udivmod(a).quotient;if(d&cv)c=c.neg();return c};N.prototype.mod=function(b){var
+a=this;if(b.isZero())dB();var
+d=a.hi;if(a.hi&cv)a=a.neg();if(b.hi&cv)b=b.neg();var
+c=a.udivmod(b).modulus;if(d&cv)c=c.neg();return c};N.prototype.toInt=function(){return this.lo|this.mi<<24};N.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};N.prototype.toArray=function(){return[this.hi>>8,this.hi&cZ,this.mi>>16,this.mi>>8&cZ,this.mi&cZ,this.lo>>16,this.lo>>8&cZ,this.lo&cZ]};N.prototype.lo32=function(){return this.lo|(this.mi&cZ)<<24};N.prototype.hi32=function(){return this.mi>>>8&cx|this.hi<<16};function
+q0(b,a){return new
+N(b&c1,b>>>24&cZ|(a&cx)<<8,a>>>16&cx)}function
+k9(a){return a.hi32()}function
+k_(a){return a.lo32()}var
+HL=hp;function
+dy(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dy.prototype.caml_custom=HL;dy.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))aF("bigarray.js: invalid offset");if(this.dims.length!=b.length)aF("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])dX();c=c*this.dims[a]+b[a]}else
+Array))aH("bigarray.js: invalid offset");if(this.dims.length!=b.length)aH("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d1();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])dX();c=c*this.dims[a]+(b[a]-1)}return c};du.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d1();c=c*this.dims[a]+(b[a]-1)}return c};dy.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return qQ(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return q0(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cs,e,c];default:return this.data[a]}};du.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=k6(b);this.data[a*2+1]=k5(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cw,e,c];default:return this.data[a]}};dy.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=k_(b);this.data[a*2+1]=k9(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};du.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dy.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=k6(b),e=k5(b);if(c==e)this.data.fill(c);else
+c=k_(b),e=k9(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};du.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dy.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -165,88 +165,88 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-eR(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}eR.prototype=new
-du();eR.prototype.offset=function(a){if(typeof
+eU(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}eU.prototype=new
+dy();eU.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aF("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])dX();return a};eR.prototype.get=function(a){return this.data[a]};eR.prototype.set=function(a,b){this.data[a]=b;return 0};eR.prototype.fill=function(a){this.data.fill(a);return 0};function
-kW(c,d,a,b){var
-e=qD(c);if(hD(a)*e!=b.length)aF("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-eR(c,d,a,b);return new
-du(c,d,a,b)}function
-Ib(a){return a.slice(1)}function
-Hx(b,e,d){var
-a=Ib(d),c=qB(b,hD(a));return kW(b,e,a,c)}function
-Hz(a,b){return a.get(a.offset(b))}function
-HA(a,b,c){a.set(a.offset(b),c);return 0}function
-hE(b){if(H.Uint8Array)var
-c=new(H.Uint8Array)(b.l);else
+aH("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d1();return a};eU.prototype.get=function(a){return this.data[a]};eU.prototype.set=function(a,b){this.data[a]=b;return 0};eU.prototype.fill=function(a){this.data.fill(a);return 0};function
+k0(c,d,a,b){var
+e=qN(c);if(hG(a)*e!=b.length)aH("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+eU(c,d,a,b);return new
+dy(c,d,a,b)}function
+Io(a){return a.slice(1)}function
+HK(b,e,d){var
+a=Io(d),c=qL(b,hG(a));return k0(b,e,a,c)}function
+HM(a,b){return a.get(a.offset(b))}function
+HN(a,b,c){a.set(a.offset(b),c);return 0}function
+hH(b){if(J.Uint8Array)var
+c=new(J.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dv(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hN(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?hN(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hE(b);var
+dz(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hQ(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?hQ(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hH(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bq(a){return a}function
-b$(a,b,c,d,e){dv(bq(a),b,c,d,e);return 0}function
-eS(){aF(ka)}function
-bA(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+bt(a){return a}function
+cd(a,b,c,d,e){dz(bt(a),b,c,d,e);return 0}function
+eV(){aH(ke)}function
+bE(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-qH(b,a){if(a>>>0>=b.l)eS();return bA(b,a)}function
-HC(b,a){if(a>>>0>=b.l-1)eS();var
-c=bA(b,a),d=bA(b,a+1);return d<<8|c}function
-qI(b,a){if(a>>>0>=b.l-3)eS();var
-c=bA(b,a),d=bA(b,a+1),e=bA(b,a+2),f=bA(b,a+3);return f<<24|e<<16|d<<8|c}function
-dZ(a){return new
-K(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-HD(d,c){if(c>>>0>=d.l-7)eS();var
+qR(b,a){if(a>>>0>=b.l)eV();return bE(b,a)}function
+HP(b,a){if(a>>>0>=b.l-1)eV();var
+c=bE(b,a),d=bE(b,a+1);return d<<8|c}function
+qS(b,a){if(a>>>0>=b.l-3)eV();var
+c=bE(b,a),d=bE(b,a+1),e=bE(b,a+2),f=bE(b,a+3);return f<<24|e<<16|d<<8|c}function
+d3(a){return new
+N(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+HQ(d,c){if(c>>>0>=d.l-7)eV();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bA(d,c+a);return dZ(b)}function
-av(a,c,b){b&=cW;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hE(a)}a.c[c]=b;return 0}function
-dw(b,a,c){if(a>>>0>=b.l)eS();return av(b,a,c)}function
-d0(a){return a.toArray()}function
-HG(c,b,e){if(b>>>0>=c.l-7)eS();var
-d=d0(e);for(var
+a=0;a<8;a++)b[7-a]=bE(d,c+a);return d3(b)}function
+av(a,c,b){b&=cZ;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hH(a)}a.c[c]=b;return 0}function
+dA(b,a,c){if(a>>>0>=b.l)eV();return av(b,a,c)}function
+d4(a){return a.toArray()}function
+HT(c,b,e){if(b>>>0>=c.l-7)eV();var
+d=d4(e);for(var
 a=0;a<8;a++)av(c,b+7-a,d[a]);return 0}function
-cZ(c,a){if(c.fun)return cZ(c.fun,a);if(typeof
+c2(c,a){if(c.fun)return c2(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return cZ(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return c2(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return cZ(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)dX();return a}function
-qK(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bL(a){a.t&6&&dY(a);return a.c}var
-ID=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-q6(a){if(ID)return Math.floor(Math.log2(a));var
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c2(c,d)}}function
+c(a,b){if(b>>>0>=a.length-1)d1();return a}function
+qU(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+bO(a){a.t&6&&d2(a);return a.c}var
+IQ=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+re(a){if(IQ)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-k3(c){var
-a=new(H.Float32Array)(1);a[0]=c;var
-b=new(H.Int32Array)(a.buffer);return b[0]|0}function
-bU(b,c,a){return new
-K(b,c,a)}function
-fZ(a){if(!isFinite(a)){if(isNaN(a))return bU(1,0,os);return a>0?bU(0,0,os):bU(0,0,0xfff0)}var
-f=a==0&&1/a==-Infinity?cq:a>=0?0:cq;if(f)a=-a;var
-b=q6(a)+b_;if(b<=0){b=0;a/=Math.pow(2,-p1)}else{a/=Math.pow(2,b-qs);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+k7(c){var
+a=new(J.Float32Array)(1);a[0]=c;var
+b=new(J.Int32Array)(a.buffer);return b[0]|0}function
+bZ(b,c,a){return new
+N(b,c,a)}function
+f3(a){if(!isFinite(a)){if(isNaN(a))return bZ(1,0,oB);return a>0?bZ(0,0,oB):bZ(0,0,0xfff0)}var
+f=a==0&&1/a==-Infinity?cv:a>=0?0:cv;if(f)a=-a;var
+b=re(a)+cc;if(b<=0){b=0;a/=Math.pow(2,-p$)}else{a/=Math.pow(2,b-qC);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&j7|f|b<<4;return bU(g,e,c)}function
-qF(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hm)for(var
-a=0;a<b.dims.length;a++)if(b.dims[a]<ct)c.write(16,b.dims[a]);else{c.write(16,ct);c.write(32,0);c.write(32,b.dims[a])}else
+g=a|0;c=c&j$|f|b<<4;return bZ(g,e,c)}function
+qP(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hp)for(var
+a=0;a<b.dims.length;a++)if(b.dims[a]<cx)c.write(16,b.dims[a]);else{c.write(16,cx);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
 2:case
@@ -263,41 +263,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=d0(b.get(a));for(var
+e=d4(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=d0(fZ(b.get(a)));for(var
+e=d4(f3(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=k3(b.get(a));c.write(32,e)}break;case
+e=k7(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,k3(d[1]));c.write(32,k3(d[2]))}break;case
+d=b.get(a);c.write(32,k7(d[1]));c.write(32,k7(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=d0(fZ(f[1]));for(var
+f=b.get(a),e=d4(f3(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=d0(fZ(f[2]));for(var
+e=d4(f3(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-k4(c){var
-a=new(H.Int32Array)(1);a[0]=c;var
-b=new(H.Float32Array)(a.buffer);return b[0]}function
-ca(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&j7)==0?b&cq?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&j7);if(c>0){a+=16;a*=Math.pow(2,c-qs)}else
-a*=Math.pow(2,-p1);if(b&cq)a=-a;return a}function
-bB(b){if(!ax.Failure)ax.Failure=[as,a(kp),-3];k$(ax.Failure,b)}function
-qC(b,v,r){var
-i=b.read32s();if(i<0||i>16)bB("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&cW,o=p>>8&1,h=[];if(r==hm)for(var
+k8(c){var
+a=new(J.Int32Array)(1);a[0]=c;var
+b=new(J.Float32Array)(a.buffer);return b[0]}function
+ce(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&j$)==0?b&cv?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&j$);if(c>0){a+=16;a*=Math.pow(2,c-qC)}else
+a*=Math.pow(2,-p$);if(b&cv)a=-a;return a}function
+bF(b){if(!ay.Failure)ay.Failure=[at,a(kt),-3];ld(ay.Failure,b)}function
+qM(b,v,r){var
+i=b.read32s();if(i<0||i>16)bF("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&cZ,o=p>>8&1,h=[];if(r==hp)for(var
 a=0;a<i;a++){var
-n=b.read16u();if(n==ct){var
-t=b.read32u(),u=b.read32u();if(t!=0)bB("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+n=b.read16u();if(n==cx){var
+t=b.read32u(),u=b.read32u();if(t!=0)bF("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=hD(h),f=qB(j,d),g=kW(j,o,h,f);switch(j){case
+d=hG(h),f=qL(j,d),g=k0(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -311,129 +311,129 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)bB("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)bF("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=dZ(e);g.set(a,q)}break;case
+q=d3(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=ca(dZ(e));g.set(a,k)}break;case
+k=ce(d3(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=k4(b.read32s());g.set(a,k)}break;case
+k=k8(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=k4(b.read32s()),l=k4(b.read32s());g.set(a,[cs,m,l])}break;case
+m=k8(b.read32s()),l=k8(b.read32s());g.set(a,[cw,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=ca(dZ(e));for(var
+m=ce(d3(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=ca(dZ(e));g.set(a,[cs,m,l])}break}v[0]=(4+i)*4;return kW(j,o,h,f)}function
-qA(a,b,c){return a.compare(b,c)}function
-aI(a,b){return Math.imul(a,b)}function
-bb(b,a){a=aI(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aI(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-HT(a,b){a=bb(a,k6(b));a=bb(a,k5(b));return a}function
-k1(a,b){return HT(a,fZ(b))}function
-qE(c){var
-b=hD(c.dims),d=0;switch(c.kind){case
+l=ce(d3(e));g.set(a,[cw,m,l])}break}v[0]=(4+i)*4;return k0(j,o,h,f)}function
+qK(a,b,c){return a.compare(b,c)}function
+aw(a,b){return Math.imul(a,b)}function
+be(b,a){a=aw(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aw(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+H6(a,b){a=be(a,k_(b));a=be(a,k9(b));return a}function
+k5(a,b){return H6(a,f3(b))}function
+qO(c){var
+b=hG(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
-12:if(b>cu)b=cu;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bb(d,e)}e=0;switch(b&3){case
+12:if(b>cy)b=cy;var
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=be(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=bb(d,e)}break;case
+1:e|=c.data[a+0];d=be(d,e)}break;case
 4:case
-5:if(b>cv)b=cv;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bb(d,e)}if((b&1)!=0)d=bb(d,c.data[a]);break;case
+5:if(b>cz)b=cz;var
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=be(d,e)}if((b&1)!=0)d=be(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bb(d,c.data[a]);break;case
+a=0;a<b;a++)d=be(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bb(d,c.data[a]);break;case
+a=0;a<b;a++)d=be(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=bb(d,c.data[a]);break;case
+a=0;a<b;a++)d=be(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=k1(d,c.data[a]);break;case
+a=0;a<b;a++)d=k5(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=k1(d,c.data[a]);break}return d}function
-HY(a,b){b[0]=4;return a.read32s()}function
-Il(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=k5(d,c.data[a]);break}return d}function
+H$(a,b){b[0]=4;return a.read32s()}function
+Iy(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:bB("input_value: native integer value too large");default:bB("input_value: ill-formed native integer")}}function
-H$(c,d){var
+2:bF("input_value: native integer value too large");default:bF("input_value: ill-formed native integer")}}function
+Im(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return dZ(b)}function
-H6(e,d,b){var
-c=d0(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d3(b)}function
+Ih(e,d,b){var
+c=d4(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-H1(a,b,c){return a.compare(b)}function
-H3(a){return a.lo32()^a.hi32()}var
-fY={"_j":{deserialize:H$,serialize:H6,fixed_length:8,compare:H1,hash:H3},"_i":{deserialize:HY,fixed_length:4},"_n":{deserialize:Il,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qC(a,b,"_bigarray")},serialize:qF,compare:qA,hash:qE},"_bigarr02":{deserialize:function(a,b){return qC(a,b,hm)},serialize:qF,compare:qA,hash:qE}};function
-kX(a){return fY[a.caml_custom]&&fY[a.caml_custom].compare}function
-qL(f,c,d,e){var
-b=kX(c);if(b){var
+Ic(a,b,c){return a.compare(b)}function
+Ie(a){return a.lo32()^a.hi32()}var
+f2={"_j":{deserialize:Im,serialize:Ih,fixed_length:8,compare:Ic,hash:Ie},"_i":{deserialize:H$,fixed_length:4},"_n":{deserialize:Iy,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qM(a,b,"_bigarray")},serialize:qP,compare:qK,hash:qO},"_bigarr02":{deserialize:function(a,b){return qM(a,b,hp)},serialize:qP,compare:qK,hash:qO}};function
+k1(a){return f2[a.caml_custom]&&f2[a.caml_custom].compare}function
+qV(f,c,d,e){var
+b=k1(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-f0(a){return a
+f4(a){return a
 instanceof
-cw}function
-hJ(a){return f0(a)}function
-qM(a){if(typeof
-a==="number")return a4;else
-if(f0(a))return hk;else
-if(hJ(a))return 1252;else
+cA}function
+hM(a){return f4(a)}function
+qW(a){if(typeof
+a==="number")return a7;else
+if(f4(a))return hn;else
+if(hM(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=fT){var
-b=a[0]|0;return b==cs?0:b}else
+Array&&a[0]===a[0]>>>0&&a[0]<=fX){var
+b=a[0]|0;return b==cw?0:b}else
 if(a
 instanceof
-String)return oJ;else
+String)return oS;else
 if(typeof
-a=="string")return oJ;else
+a=="string")return oS;else
 if(a
 instanceof
-Number)return a4;else
-if(a&&a.caml_custom)return jW;else
+Number)return a7;else
+if(a&&a.caml_custom)return j0;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-br(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-qG(a,b){a.t&6&&dY(a);b.t&6&&dY(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-hM(a,b){return qG(a,b)}function
-eT(a,b,d){var
+bf(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+qQ(a,b){a.t&6&&d2(a);b.t&6&&d2(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+hP(a,b){return qQ(a,b)}function
+eW(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=qM(a);if(f==D){a=a[1];continue}var
-g=qM(b);if(g==D){b=b[1];continue}if(f!==g){if(f==a4){if(g==jW)return qL(a,b,-1,d);return-1}if(g==a4){if(f==jW)return qL(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aF(kB);break;case
+f=qW(a);if(f==D){a=a[1];continue}var
+g=qW(b);if(g==D){b=b[1];continue}if(f!==g){if(f==a7){if(g==j0)return qV(a,b,-1,d);return-1}if(g==a7){if(f==j0)return qV(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aH(kF);break;case
 248:var
-c=br(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aF(kB);break;case
-250:aF("equal: got Forward_tag, should not happen");break;case
-251:aF("equal: abstract value");break;case
+c=bf(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aH(kF);break;case
+250:aH("equal: got Forward_tag, should not happen");break;case
+251:aH("equal: abstract value");break;case
 252:if(a!==b){var
-c=qG(a,b);if(c!=0)return c|0}break;case
-253:aF("equal: got Double_tag, should not happen");break;case
-254:aF("equal: got Double_array_tag, should not happen");break;case
-255:aF("equal: got Custom_tag, should not happen");break;case
-1247:aF(kB);break;case
+c=qQ(a,b);if(c!=0)return c|0}break;case
+253:aH("equal: got Double_tag, should not happen");break;case
+254:aH("equal: got Double_array_tag, should not happen");break;case
+255:aH("equal: got Custom_tag, should not happen");break;case
+1247:aH(kF);break;case
 1255:var
-i=kX(a);if(i!=kX(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aF("compare: abstract value");var
+i=k1(a);if(i!=k1(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aH("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -441,286 +441,286 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=bL(a),b=bL(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=bO(a),b=bO(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-ap(a,b){return eT(a,b,true)}function
-HH(){return[0]}function
-aE(a){if(a<0)aF("Bytes.create");return new
-cw(a?2:9,w,a)}function
-cy(b,a){if(a==0)dx();return b/a|0}function
-ba(a,b){return+(eT(a,b,false)==0)}function
-HJ(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=w;a.t=2}else{a.c=eU(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hE(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-HK(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-HL(a){var
-b;a=bL(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,w);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+ak(a,b){return eW(a,b,true)}function
+HU(){return[0]}function
+aG(a){if(a<0)aH("Bytes.create");return new
+cA(a?2:9,x,a)}function
+cC(b,a){if(a==0)dB();return b/a|0}function
+bd(a,b){return+(eW(a,b,false)==0)}function
+HW(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=x;a.t=2}else{a.c=eX(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hH(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+HX(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+HY(a){var
+b;a=bO(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,x);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,w),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bB("float_of_string")}function
-k_(d){d=bL(d);var
-e=d.length;if(e>31)aF("format_int: format too long");var
-a={justify:dU,signstyle:dp,filler:cX,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+d=c[3].replace(/0+$/,x),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bF("float_of_string")}function
+lc(d){d=bO(d);var
+e=d.length;if(e>31)aH("format_int: format too long");var
+a={justify:dX,signstyle:du,filler:c0,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=dp;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bi;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-kY(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dp))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=w;if(b.justify==dU&&b.filler==cX)for(var
-d=e;d<b.width;d++)c+=cX;if(b.signedconv)if(b.sign<0)c+=dp;else
-if(b.signstyle!=dp)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bi;if(b.alternate&&b.base==16)c+=oq;if(b.justify==dU&&b.filler==bi)for(var
-d=e;d<b.width;d++)c+=bi;c+=f;if(b.justify==dp)for(var
-d=e;d<b.width;d++)c+=cX;return a(c)}function
-kZ(i,c){function
+b=d.charAt(c);switch(b){case"-":a.justify=du;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bl;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+k2(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=du))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=x;if(b.justify==dX&&b.filler==c0)for(var
+d=e;d<b.width;d++)c+=c0;if(b.signedconv)if(b.sign<0)c+=du;else
+if(b.signstyle!=du)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bl;if(b.alternate&&b.base==16)c+=oz;if(b.justify==dX&&b.filler==bl)for(var
+d=e;d<b.width;d++)c+=bl;c+=f;if(b.justify==du)for(var
+d=e;d<b.width;d++)c+=c0;return a(c)}function
+k3(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(dU)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(bi);if(b>0)a=a+bJ+new
-Array(b+1).join(bi);return a}else
+c=parseInt(a.toString().split(dX)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(bl);if(b>0)a=a+bM+new
+Array(b+1).join(bl);return a}else
 return a.toFixed(b)}}var
-a,e=k_(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=ks;e.filler=cX}else
-if(!isFinite(c)){a=kQ;e.filler=cX}else
+a,e=lc(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kw;e.filler=c0}else
+if(!isFinite(c)){a=kU;e.filler=c0}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==kS)a=a.slice(0,b-1)+bi+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(kS),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bi)b--;if(a.charAt(b)==bJ)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==kS)a=a.slice(0,b-1)+bi+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==kW)a=a.slice(0,b-1)+bl+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(kW),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bM)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==kW)a=a.slice(0,b-1)+bl+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bi)b--;if(a.charAt(b)==bJ)b--;a=a.slice(0,b+1)}}break}return kY(e,a)}function
-hF(e,c){if(bL(e)==fW)return a(w+c);var
-b=k_(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bM)b--;a=a.slice(0,b+1)}}break}return k2(e,a)}function
+hI(e,c){if(bO(e)==f0)return a(x+c);var
+b=lc(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
-d=c.toString(b.base);if(b.prec>=0){b.filler=cX;var
-f=b.prec-d.length;if(f>0)d=eU(f,bi)+d}return kY(b,d)}var
-In=0;function
-bT(){return In++}function
-k0(a){if(a==0||!isFinite(a))return[0,a,0];var
+d=c.toString(b.base);if(b.prec>=0){b.filler=c0;var
+f=b.prec-d.length;if(f>0)d=eX(f,bl)+d}return k2(b,d)}var
+IA=0;function
+bY(){return IA++}function
+k4(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-b_,q6(a)+1);a*=Math.pow(2,-b);while(a<bK){a*=2;b--}while(a>=1){a*=bK;b++}if(c)a=-a;return[0,a,b]}function
-qT(a){return a.toUtf16()}function
-f3(){return typeof
-H.process!=="undefined"&&typeof
-H.process.versions!=="undefined"&&typeof
-H.process.versions.node!=="undefined"}function
-IE(){function
-a(a){if(a.charAt(0)===b9)return[w,a.substring(1)];return}function
+b=Math.max(-cc,re(a)+1);a*=Math.pow(2,-b);while(a<bN){a*=2;b--}while(a>=1){a*=bN;b++}if(c)a=-a;return[0,a,b]}function
+q3(a){return a.toUtf16()}function
+f7(){return typeof
+J.process!=="undefined"&&typeof
+J.process.versions!=="undefined"&&typeof
+J.process.versions.node!=="undefined"}function
+IR(){function
+a(a){if(a.charAt(0)===cb)return[x,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||w,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||w,f=a[2]||w;return[d,c.substring(d.length+f.length)]}return}return f3()&&H.process&&H.process.platform?H.process.platform==="win32"?b:a:a}var
-le=IE();function
-q4(a){return a.slice(-1)!==b9?a+b9:a}if(f3()&&H.process&&H.process.cwd)var
-fX=H.process.cwd().replace(/\\/g,b9);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||x,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||x,f=a[2]||x;return[d,c.substring(d.length+f.length)]}return}return f7()&&J.process&&J.process.platform?J.process.platform==="win32"?b:a:a}var
+li=IR();function
+rc(a){return a.slice(-1)!==cb?a+cb:a}if(f7()&&J.process&&J.process.cwd)var
+f1=J.process.cwd().replace(/\\/g,cb);else
 var
-fX="/static";fX=q4(fX);function
-Ie(a){a=qT(a);if(!le(a))a=fX+a;var
-e=le(a),d=e[1].split(b9),b=[];for(var
+f1="/static";f1=rc(f1);function
+Ir(a){a=q3(a);if(!li(a))a=f1+a;var
+e=li(a),d=e[1].split(cb),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-IA(e){for(var
-f=w,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bS){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<bS;d++);if(d-c>jU){b.substr(0,1);f+=b;b=w;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<o_){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bS|a&eH)}else
-if(a<0xd800||a>=pL)b+=String.fromCharCode(oC|a>>12,bS|a>>6&eH,bS|a&eH);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<pH||h>pL)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pf|a>>18,bS|a>>12&eH,bS|a>>6&eH,bS|a&eH)}if(b.length>dV){b.substr(0,1);f+=b;b=w}}return f+b}function
-HF(a){var
-b=9;if(!q7(a))b=8,a=IA(a);return new
-cw(b,a,a.length)}function
-cb(a){return HF(a)}var
-IV=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",ot,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kL,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kr,qd,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-d4(d,f,e,a){var
-b=IV.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,cb(f||w),cb(e||w)];return c}var
-qX={};function
-d2(a){return qX[a]}function
-d3(b,a){throw[0,b].concat(a)}function
-HE(a){return new
-cw(4,a,a.length)}function
-ak(a){k$(ax.Sys_error,a)}function
-Ip(a){ak(a+g_)}function
-bC(a){return a.l}function
-qz(){}function
-aT(a){this.data=a}aT.prototype=new
-qz();aT.prototype.truncate=function(a){var
-b=this.data;this.data=aE(a|0);dv(b,0,this.data,0,a)};aT.prototype.length=function(){return bC(this.data)};aT.prototype.write=function(b,d,g,a){var
+IN(e){for(var
+f=x,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bX){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<bX;d++);if(d-c>jY){b.substr(0,1);f+=b;b=x;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<ph){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bX|a&eL)}else
+if(a<0xd800||a>=pV)b+=String.fromCharCode(oL|a>>12,bX|a>>6&eL,bX|a&eL);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<pR||h>pV)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(po|a>>18,bX|a>>12&eL,bX|a>>6&eL,bX|a&eL)}if(b.length>dZ){b.substr(0,1);f+=b;b=x}}return f+b}function
+HS(a){var
+b=9;if(!rf(a))b=8,a=IN(a);return new
+cA(b,a,a.length)}function
+cf(a){return HS(a)}var
+I8=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oC,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kP,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kv,qn,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+d8(d,f,e,a){var
+b=I8.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,cf(f||x),cf(e||x)];return c}var
+q7={};function
+d6(a){return q7[a]}function
+d7(b,a){throw[0,b].concat(a)}function
+HR(a){return new
+cA(4,a,a.length)}function
+al(a){ld(ay.Sys_error,a)}function
+IC(a){al(a+hb)}function
+bG(a){return a.l}function
+qJ(){}function
+aV(a){this.data=a}aV.prototype=new
+qJ();aV.prototype.truncate=function(a){var
+b=this.data;this.data=aG(a|0);dz(b,0,this.data,0,a)};aV.prototype.length=function(){return bG(this.data)};aV.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aE(b+a),f=this.data;this.data=e;dv(f,0,this.data,0,c)}b$(d,g,this.data,b,a);return 0};aT.prototype.read=function(c,a,d,b){var
-e=this.length();dv(this.data,c,a,d,b);return 0};aT.prototype.read_one=function(a){return qH(this.data,a)};aT.prototype.close=function(){};aT.prototype.constructor=aT;function
-bj(b,a){this.content={};this.root=b;this.lookupFun=a}bj.prototype.nm=function(a){return this.root+a};bj.prototype.create_dir_if_needed=function(d){var
-c=d.split(b9),b=w;for(var
-a=0;a<c.length-1;a++){b+=c[a]+b9;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bj.prototype.slash=function(a){return/\/$/.test(a)?a:a+b9};bj.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=aG(b+a),f=this.data;this.data=e;dz(f,0,this.data,0,c)}cd(d,g,this.data,b,a);return 0};aV.prototype.read=function(c,a,d,b){var
+e=this.length();dz(this.data,c,a,d,b);return 0};aV.prototype.read_one=function(a){return qR(this.data,a)};aV.prototype.close=function(){};aV.prototype.constructor=aV;function
+bm(b,a){this.content={};this.root=b;this.lookupFun=a}bm.prototype.nm=function(a){return this.root+a};bm.prototype.create_dir_if_needed=function(d){var
+c=d.split(cb),b=x;for(var
+a=0;a<c.length-1;a++){b+=c[a]+cb;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bm.prototype.slash=function(a){return/\/$/.test(a)?a:a+cb};bm.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-aT(bq(c[1]))}}};bj.prototype.exists=function(a){if(a==w)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bj.prototype.mkdir=function(c,e,d){var
-b=d&&d2(kG);if(this.exists(c))if(b)d3(b,d4(ot,jQ,this.nm(c)));else
-ak(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||w;if(!this.exists(a))if(b)d3(b,d4(kL,jQ,this.nm(a)));else
-ak(a+g_);if(!this.is_dir(a))if(b)d3(b,d4(kr,jQ,this.nm(a)));else
-ak(a+kb);this.create_dir_if_needed(this.slash(c))};bj.prototype.rmdir=function(a,f){var
-b=f&&d2(kG),c=a==w?w:this.slash(a),e=new
-RegExp(oH+c+o9);if(!this.exists(a))if(b)d3(b,d4(kL,kE,this.nm(a)));else
-ak(a+g_);if(!this.is_dir(a))if(b)d3(b,d4(kr,kE,this.nm(a)));else
-ak(a+kb);for(var
+aV(bt(c[1]))}}};bm.prototype.exists=function(a){if(a==x)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bm.prototype.mkdir=function(c,e,d){var
+b=d&&d6(kK);if(this.exists(c))if(b)d7(b,d8(oC,jU,this.nm(c)));else
+al(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||x;if(!this.exists(a))if(b)d7(b,d8(kP,jU,this.nm(a)));else
+al(a+hb);if(!this.is_dir(a))if(b)d7(b,d8(kv,jU,this.nm(a)));else
+al(a+kf);this.create_dir_if_needed(this.slash(c))};bm.prototype.rmdir=function(a,f){var
+b=f&&d6(kK),c=a==x?x:this.slash(a),e=new
+RegExp(oQ+c+pg);if(!this.exists(a))if(b)d7(b,d8(kP,kI,this.nm(a)));else
+al(a+hb);if(!this.is_dir(a))if(b)d7(b,d8(kv,kI,this.nm(a)));else
+al(a+kf);for(var
 d
 in
-this.content)if(d.match(e))if(b)d3(b,d4(qd,kE,this.nm(a)));else
-ak(this.nm(a)+": Directory not empty");delete
-this.content[c]};bj.prototype.readdir=function(a){var
-f=a==w?w:this.slash(a);if(!this.exists(a))ak(a+g_);if(!this.is_dir(a))ak(a+kb);var
+this.content)if(d.match(e))if(b)d7(b,d8(qn,kI,this.nm(a)));else
+al(this.nm(a)+": Directory not empty");delete
+this.content[c]};bm.prototype.readdir=function(a){var
+f=a==x?x:this.slash(a);if(!this.exists(a))al(a+hb);if(!this.is_dir(a))al(a+kf);var
 g=new
-RegExp(oH+f+o9),d={},c=[];for(var
+RegExp(oQ+f+pg),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bj.prototype.is_dir=function(a){if(a==w)return true;var
-b=this.slash(a);return this.content[b]?1:0};bj.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bm.prototype.is_dir=function(a){if(a==x)return true;var
+b=this.slash(a);return this.content[b]?1:0};bm.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bj.prototype.open=function(a,b){if(b.rdonly&&b.wronly)ak(this.nm(a)+oM);if(b.text&&b.binary)ak(this.nm(a)+o1);this.lookup(a);if(this.content[a]){if(this.is_dir(a))ak(this.nm(a)+" : is a directory");if(b.create&&b.excl)ak(this.nm(a)+oL);var
+this.content[a];return b};bm.prototype.open=function(a,b){if(b.rdonly&&b.wronly)al(this.nm(a)+oV);if(b.text&&b.binary)al(this.nm(a)+o_);this.lookup(a);if(this.content[a]){if(this.is_dir(a))al(this.nm(a)+" : is a directory");if(b.create&&b.excl)al(this.nm(a)+oU);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-aT(aE(0));return this.content[a]}else
-Ip(this.nm(a))};bj.prototype.register=function(c,a){var
-b;if(this.content[c])ak(this.nm(c)+oL);if(f0(a))b=new
-aT(a);if(hJ(a))b=new
-aT(bq(a));else
+aV(aG(0));return this.content[a]}else
+IC(this.nm(a))};bm.prototype.register=function(c,a){var
+b;if(this.content[c])al(this.nm(c)+oU);if(f4(a))b=new
+aV(a);if(hM(a))b=new
+aV(bt(a));else
 if(a
 instanceof
 Array)b=new
-aT(HE(a));else
+aV(HR(a));else
 if(typeof
 a==="string")b=new
-aT(qJ(a));else
+aV(qT(a));else
 if(a.toString){var
-d=bq(cb(a.toString()));b=new
-aT(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-ak(this.nm(c)+" : registering file with invalid content type")};bj.prototype.constructor=bj;function
-A(a){return bC(a)}function
-bs(b,a){return bA(b,a)}function
-Hw(d){var
-c=A(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=bs(d,a);return b}function
-Hv(a){if(a.t!=4)hE(a);return a.c}function
-cx(a){this.fs=require("fs");this.fd=a}cx.prototype=new
-qz();cx.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ak(a.toString())}};cx.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ak(a.toString())}};cx.prototype.write=function(f,b,c,e){var
-a=Hw(b);if(!(a
+d=bt(cf(a.toString()));b=new
+aV(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+al(this.nm(c)+" : registering file with invalid content type")};bm.prototype.constructor=bm;function
+B(a){return bG(a)}function
+bu(b,a){return bE(b,a)}function
+HJ(d){var
+c=B(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=bu(d,a);return b}function
+HI(a){if(a.t!=4)hH(a);return a.c}function
+cB(a){this.fs=require("fs");this.fd=a}cB.prototype=new
+qJ();cB.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){al(a.toString())}};cB.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){al(a.toString())}};cB.prototype.write=function(f,b,c,e){var
+a=HJ(b);if(!(a
 instanceof
-H.Uint8Array))a=new(H.Uint8Array)(a);var
-d=H.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){ak(a.toString())}return 0};cx.prototype.read=function(g,d,c,f){var
-a=Hv(d);if(!(a
+J.Uint8Array))a=new(J.Uint8Array)(a);var
+d=J.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){al(a.toString())}return 0};cB.prototype.read=function(g,d,c,f){var
+a=HI(d);if(!(a
 instanceof
-H.Uint8Array))a=new(H.Uint8Array)(a);var
-e=H.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){ak(a.toString())}for(var
-b=0;b<f;b++)dw(d,c+b,e[c+b]);return 0};cx.prototype.read_one=function(c){var
-b=new(H.Uint8Array)(1),a=H.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){ak(a.toString())}return a[0]};cx.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){ak(a.toString())}};cx.prototype.constructor=cx;function
-aU(a){this.fs=require("fs");this.root=a}aU.prototype.nm=function(a){return this.root+a};aU.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aU.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aU.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aU.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){ak(a.toString())}};aU.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.open=function(f,c,g){var
+J.Uint8Array))a=new(J.Uint8Array)(a);var
+e=J.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){al(a.toString())}for(var
+b=0;b<f;b++)dA(d,c+b,e[c+b]);return 0};cB.prototype.read_one=function(c){var
+b=new(J.Uint8Array)(1),a=J.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){al(a.toString())}return a[0]};cB.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){al(a.toString())}};cB.prototype.constructor=cB;function
+aW(a){this.fs=require("fs");this.root=a}aW.prototype.nm=function(a){return this.root+a};aW.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aW.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aW.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aW.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){al(a.toString())}};aW.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cx(d)}catch(a){this.raise_nodejs_error(a,g)}};aU.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aU.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),oi);return cb(a)}catch(a){this.raise_nodejs_error(a,c)}};aU.prototype.raise_nodejs_error=function(a,d){var
-b=d2(kG);if(d&&b){var
-c=d4(a.code,a.syscall,a.path,a.errno);d3(b,c)}else
-ak(a.toString())};aU.prototype.stats_from_js=function(a){var
+cB(d)}catch(a){this.raise_nodejs_error(a,g)}};aW.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aW.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),or);return cf(a)}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.raise_nodejs_error=function(a,d){var
+b=d6(kK);if(d&&b){var
+c=d8(a.code,a.syscall,a.path,a.errno);d7(b,c)}else
+al(a.toString())};aW.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aU.prototype.constructor=aU;function
-qP(b){var
-a=le(b);if(!a)return;return a[0]+b9}var
-hK=qP(fX)||bB("unable to compute caml_root"),eV=[];if(f3())eV.push({path:hK,device:new
-aU(hK)});else
-eV.push({path:hK,device:new
-bj(hK)});eV.push({path:p6,device:new
-bj(p6)});function
-rc(b){var
-g=Ie(b),b=g.join(b9),f=q4(b),c;for(var
-e=0;e<eV.length;e++){var
-a=eV[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f3()){var
-d=qP(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aW.prototype.constructor=aW;function
+qZ(b){var
+a=li(b);if(!a)return;return a[0]+cb}var
+hN=qZ(f1)||bF("unable to compute caml_root"),eY=[];if(f7())eY.push({path:hN,device:new
+aW(hN)});else
+eY.push({path:hN,device:new
+bm(hN)});eY.push({path:qe,device:new
+bm(qe)});function
+rm(b){var
+g=Ir(b),b=g.join(cb),f=rc(b),c;for(var
+e=0;e<eY.length;e++){var
+a=eY[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f7()){var
+d=qZ(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-aU(d)};eV.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ak("no device found for "+f)}function
-HI(c,b){var
-a=rc(c);if(!a.device.register)bB("cannot register file");a.device.register(a.rest,b);return 0}function
-q5(c,b){var
-c=a(c),b=a(b);return HI(c,b)}function
-HN(){var
-b=H.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)q5(b[a].name,b[a].content);H.jsoo_create_file=q5;H.caml_fs_tmp=[];return 0}function
-qO(){return[0]}function
-HO(a,b){return+(eT(a,b,false)>=0)}function
-k2(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bb(d,c)}c=0;switch(e&3){case
+aW(d)};eY.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;al("no device found for "+f)}function
+HV(c,b){var
+a=rm(c);if(!a.device.register)bF("cannot register file");a.device.register(a.rest,b);return 0}function
+rd(c,b){var
+c=a(c),b=a(b);return HV(c,b)}function
+H0(){var
+b=J.caml_fs_tmp;if(b)for(var
+a=0;a<b.length;a++)rd(b[a].name,b[a].content);J.jsoo_create_file=rd;J.caml_fs_tmp=[];return 0}function
+qY(){return[0]}function
+H1(a,b){return+(eW(a,b,false)>=0)}function
+k6(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=be(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=bb(d,c)}d^=e;return d}function
-HU(a,b){return k2(a,bL(b))}function
-HR(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bb(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=be(d,c)}d^=e;return d}function
+H7(a,b){return k6(a,bO(b))}function
+H4(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=be(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=bb(d,c)}d^=e;return d}function
-qU(a){switch(a.t&6){default:dY(a);case
+1:c|=b[a];d=be(d,c)}d^=e;return d}function
+q4(a){switch(a.t&6){default:d2(a);case
 0:return a.c;case
 4:return a.c}}function
-HQ(b,c){var
-a=qU(c);return typeof
-a==="string"?k2(b,a):HR(b,a)}function
-HS(a){a^=a>>>16;a=aI(a,0x85ebca6b|0);a^=a>>>13;a=aI(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-HP(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cu)d=cu;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(fY[a.caml_custom]&&fY[a.caml_custom].hash){var
-k=fY[a.caml_custom].hash(a);b=bb(b,k);c--}}else
+H3(b,c){var
+a=q4(c);return typeof
+a==="string"?k6(b,a):H4(b,a)}function
+H5(a){a^=a>>>16;a=aw(a,0x85ebca6b|0);a^=a>>>13;a=aw(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+H2(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cy)d=cy;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f2[a.caml_custom]&&f2[a.caml_custom].hash){var
+k=f2[a.caml_custom].hash(a);b=be(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=bb(b,a[2]);c--;break;case
+248:b=be(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=bb(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(f0(a)){b=HQ(b,a);c--}else
-if(hJ(a)){b=HU(b,a);c--}else
+o=a.length-1<<10|a[0];b=be(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(f4(a)){b=H3(b,a);c--}else
+if(hM(a)){b=H7(b,a);c--}else
 if(typeof
-a==="string"){b=k2(b,a);c--}else
-if(a===(a|0)){b=bb(b,a+a+1);c--}else
-if(a===+a){b=k1(b,a);c--}}b=HS(b);return b&0x3FFFFFFF}function
-HV(a,c,k){if(!isFinite(a)){if(isNaN(a))return cb(ks);return cb(a>0?qp:"-infinity")}var
+a==="string"){b=k6(b,a);c--}else
+if(a===(a|0)){b=be(b,a+a+1);c--}else
+if(a===+a){b=k5(b,a);c--}}b=H5(b);return b&0x3FFFFFFF}function
+H8(a,c,k){if(!isFinite(a)){if(isNaN(a))return cf(kw);return cf(a>0?qz:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?w:dU,e=w;if(i)e=dp;else
+j=d<0?x:dX,e=x;if(i)e=du;else
 switch(k){case
-43:e=dU;break;case
-32:e=cX;break;default:break}if(c>=0&&c<13){var
+43:e=dX;break;case
+32:e=c0;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bJ);if(h<0)b+=bJ+eU(c,bi);else{var
-f=h+1+c;if(b.length<f)b+=eU(f-b.length,bi);else
-b=b.substr(0,f)}}return cb(e+oq+b+"p"+j+d.toString(10))}function
-HX(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-H0(b){var
-a=d0(b);return dZ([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-H5(a){return+a.isZero()}function
-hG(a){return new
-K(a&cY,a>>24&cY,a>>31&ct)}function
-qS(a){return a.toInt()}function
-H4(a){return+a.isNeg()}function
-H8(a){return a.neg()}function
-H2(g,c){var
-a=k_(g);if(a.signedconv&&H4(c)){a.sign=-1;c=H8(c)}var
-b=w,h=hG(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(qS(e.modulus))+b}while(!H5(c));if(a.prec>=0){a.filler=cX;var
-d=a.prec-b.length;if(d>0)b=eU(d,bi)+b}return kY(a,b)}function
-H7(a,b){return a.mul(b)}function
-H9(a,b){return a.or(b)}function
-hH(a){return a.toFloat()}function
-Io(c){var
-a=0,e=A(c),b=10,d=1;if(e>0)switch(bs(c,a)){case
+h=b.indexOf(bM);if(h<0)b+=bM+eX(c,bl);else{var
+f=h+1+c;if(b.length<f)b+=eX(f-b.length,bl);else
+b=b.substr(0,f)}}return cf(e+oz+b+"p"+j+d.toString(10))}function
+H_(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+Ib(b){var
+a=d4(b);return d3([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+Ig(a){return+a.isZero()}function
+hJ(a){return new
+N(a&c1,a>>24&c1,a>>31&cx)}function
+q2(a){return a.toInt()}function
+If(a){return+a.isNeg()}function
+Ij(a){return a.neg()}function
+Id(g,c){var
+a=lc(g);if(a.signedconv&&If(c)){a.sign=-1;c=Ij(c)}var
+b=x,h=hJ(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(q2(e.modulus))+b}while(!Ig(c));if(a.prec>=0){a.filler=c0;var
+d=a.prec-b.length;if(d>0)b=eX(d,bl)+b}return k2(a,b)}function
+Ii(a,b){return a.mul(b)}function
+Ik(a,b){return a.or(b)}function
+hK(a){return a.toFloat()}function
+IB(c){var
+a=0,e=B(c),b=10,d=1;if(e>0)switch(bu(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&bs(c,a)==48)switch(bs(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&bu(c,a)==48)switch(bu(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -729,25 +729,25 @@ a=0,e=A(c),b=10,d=1;if(e>0)switch(bs(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-qZ(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-hI(f){var
-h=Io(f),c=h[0],i=h[1],d=h[2],g=A(f),j=-1>>>0,e=c<g?bs(f,c):0,b=qZ(e);if(b<0||b>=d)bB(hp);var
-a=b;for(c++;c<g;c++){e=bs(f,c);if(e==95)continue;b=qZ(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bB(hp)}if(c!=g)bB(hp);a=i*a;if(d==10&&(a|0)!=a)bB(hp);return a|0}function
-Ic(a){return[D,a]}function
-cz(b,a){a|=0;if(a>b_){a-=b_;b*=Math.pow(2,b_);if(a>b_){a-=b_;b*=Math.pow(2,b_)}}if(a<-b_){a+=b_;b*=Math.pow(2,-b_)}b*=Math.pow(2,a);return b}function
-f1(a,b){return+(eT(a,b,false)<=0)}function
-k7(a,b){return+(eT(a,b,false)<0)}function
-k8(c){var
+q9(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+hL(f){var
+h=IB(f),c=h[0],i=h[1],d=h[2],g=B(f),j=-1>>>0,e=c<g?bu(f,c):0,b=q9(e);if(b<0||b>=d)bF(hs);var
+a=b;for(c++;c<g;c++){e=bu(f,c);if(e==95)continue;b=q9(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bF(hs)}if(c!=g)bF(hs);a=i*a;if(d==10&&(a|0)!=a)bF(hs);return a|0}function
+Ip(a){return[D,a]}function
+cD(b,a){a|=0;if(a>cc){a-=cc;b*=Math.pow(2,cc);if(a>cc){a-=cc;b*=Math.pow(2,cc)}}if(a<-cc){a+=cc;b*=Math.pow(2,-cc)}b*=Math.pow(2,a);return b}function
+f5(a,b){return+(eW(a,b,false)<=0)}function
+k$(a,b){return+(eW(a,b,false)<0)}function
+la(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-Id(a){return Math.log1p(a)}function
-o(a,d){if(a<0)dX();var
+Iq(a){return Math.log1p(a)}function
+o(a,d){if(a<0)d1();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-Iv(b){return a(hN(b,0,b.length))}var
-If=function(){function
+II(b){return a(hQ(b,0,b.length))}var
+Is=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -755,41 +755,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=bS<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=bX<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=qU(i);if(typeof
+e=[],h=q4(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Iv(k(e,f))}}();function
-Ig(c,b,a){return If(bq(c),b,a)}function
-Ih(){return 0}var
-cA=new
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return II(k(e,f))}}();function
+It(c,b,a){return Is(bt(c),b,a)}function
+Iu(){return 0}var
+cE=new
 Array();function
-d1(c){var
-a=cA[c];if(!a.opened)ak("Cannot flush a closed channel");if(!a.buffer||a.buffer==w)return 0;if(a.fd&&ax.fds[a.fd]&&ax.fds[a.fd].output){var
-b=ax.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=w;return 0}function
-q2(e,f){var
-b=cA[e],d=a(f),c=A(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-IB(a){var
-a=lc(a),b=H;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+d5(c){var
+a=cE[c];if(!a.opened)al("Cannot flush a closed channel");if(!a.buffer||a.buffer==x)return 0;if(a.fd&&ay.fds[a.fd]&&ay.fds[a.fd].output){var
+b=ay.fds[a.fd].output;switch(b.length){case
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=x;return 0}function
+ra(e,f){var
+b=cE[e],d=a(f),c=B(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+IO(a){var
+a=lg(a),b=J;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-IC(a){var
-a=lc(a),b=H;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+IP(a){var
+a=lg(a),b=J;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-hO(c,e,d,a){if(ax.fds===undefined)ax.fds=new
+hR(c,e,d,a){if(ay.fds===undefined)ay.fds=new
 Array();a=a?a:{};var
-b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;ax.fds[c]=b;if(!ax.fd_last_idx||c>ax.fd_last_idx)ax.fd_last_idx=c;return c}function
-IW(c,b,g){var
+b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;ay.fds[c]=b;if(!ay.fd_last_idx||c>ay.fd_last_idx)ay.fd_last_idx=c;return c}function
+I9(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -799,384 +799,385 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ak(bL(c)+oM);if(a.text&&a.binary)ak(bL(c)+o1);var
-d=rc(c),e=d.device.open(d.rest,a),f=ax.fd_last_idx?ax.fd_last_idx:0;return hO(f+1,q2,e,a)}hO(0,q2,new
-aT(aE(0)));hO(1,IC,new
-aT(aE(0)));hO(2,IB,new
-aT(aE(0)));function
-Ii(a){var
-c=ax.fds[a];if(c.flags.wronly)ak(pm+a+" is writeonly");var
-d=null;if(a==0&&f3()){var
-e=require("fs");d=function(){return cb(e.readFileSync(0,oi))}}var
-b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cA[b.fd]=b;return b.fd}function
-qV(c){var
-b=ax.fds[c];if(b.flags.rdonly)ak(pm+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:w};cA[a.fd]=a;return a.fd}function
-Ij(){var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)al(bO(c)+oV);if(a.text&&a.binary)al(bO(c)+o_);var
+d=rm(c),e=d.device.open(d.rest,a),f=ay.fd_last_idx?ay.fd_last_idx:0;return hR(f+1,ra,e,a)}hR(0,ra,new
+aV(aG(0)));hR(1,IP,new
+aV(aG(0)));hR(2,IO,new
+aV(aG(0)));function
+Iv(a){var
+c=ay.fds[a];if(c.flags.wronly)al(pv+a+" is writeonly");var
+d=null;if(a==0&&f7()){var
+e=require("fs");d=function(){return cf(e.readFileSync(0,or))}}var
+b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cE[b.fd]=b;return b.fd}function
+q5(c){var
+b=ay.fds[c];if(b.flags.rdonly)al(pv+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:x};cE[a.fd]=a;return a.fd}function
+Iw(){var
 b=0;for(var
-a=0;a<cA.length;a++)if(cA[a]&&cA[a].opened&&cA[a].out)b=[0,cA[a].fd,b];return b}function
-aO(a){return a}function
-Ik(g,d,h,f){var
-b=cA[g];if(!b.opened)ak("Cannot output to a closed channel");var
-a;if(h==0&&bC(d)==f)a=d;else{a=aE(f);dv(d,h,a,0,f)}var
-i=aO(a),c=bL(i),e=c.lastIndexOf(oy);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d1(g);b.buffer+=c.substr(e+1)}return 0}function
-k9(b,a,d,c){return Ik(b,bq(a),d,c)}function
-qW(c,b){var
-d=a(String.fromCharCode(b));k9(c,d,0,1);return 0}function
-f2(b,a){if(a==0)dx();return b%a}function
-HZ(a,b){return a.add(b)}function
-H_(a,b){return a.sub(b)}function
-qY(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pt):Math.pow(2,-pt);var
-b=fZ(a),d=hG(1);if(a<c==a>0)b=HZ(b,d);else
-b=H_(b,d);return ca(b)}function
-c0(a,b){return+(eT(a,b,false)!=0)}function
-Im(a,b){a[0]=D;a[1]=b;return 0}function
+a=0;a<cE.length;a++)if(cE[a]&&cE[a].opened&&cE[a].out)b=[0,cE[a].fd,b];return b}function
+aP(a){return a}function
+Ix(g,d,h,f){var
+b=cE[g];if(!b.opened)al("Cannot output to a closed channel");var
+a;if(h==0&&bG(d)==f)a=d;else{a=aG(f);dz(d,h,a,0,f)}var
+i=aP(a),c=bO(i),e=c.lastIndexOf(oH);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d5(g);b.buffer+=c.substr(e+1)}return 0}function
+lb(b,a,d,c){return Ix(b,bt(a),d,c)}function
+q6(c,b){var
+d=a(String.fromCharCode(b));lb(c,d,0,1);return 0}function
+f6(b,a){if(a==0)dB();return b%a}function
+Ia(a,b){return a.add(b)}function
+Il(a,b){return a.sub(b)}function
+q8(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pD):Math.pow(2,-pD);var
+b=f3(a),d=hJ(1);if(a<c==a>0)b=Ia(b,d);else
+b=Il(b,d);return ce(b)}function
+c3(a,b){return+(eW(a,b,false)!=0)}function
+Iz(a,b){a[0]=D;a[1]=b;return 0}function
 E(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(f0(a))return hk;else
-if(hJ(a))return hk;else
+if(f4(a))return hn;else
+if(hM(a))return hn;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return fT;else
-return a4}function
-bV(b,c,a){if(a&&H.toplevelReloc)b=H.toplevelReloc(a);ax[b+1]=c;if(a)ax[a]=c}function
-la(a,b){qX[bL(a)]=b;return 0}function
-Is(a){return Math.round(a)}function
-hL(a){if(a==0)a=1/a;return a<0?1:0}function
-HB(a,b){if(a===b)return 1;a.t&6&&dY(a);b.t&6&&dY(b);return a.c==b.c?1:0}function
-F(a,b){return HB(a,b)}function
-Iu(){aF(ka)}function
-X(b,a){if(a>>>0>=A(b))Iu();return bs(b,a)}function
-G(a,b){return 1-F(a,b)}function
-Iw(){return 0x7FFFFFFF/4|0}function
-Iq(){q0(ax.Not_found)}function
-q3(c){var
-a=H,b=qT(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cb(a.process.env[b]);if(H.jsoo_static_env&&H.jsoo_static_env[b])return cb(H.jsoo_static_env[b]);Iq()}function
-Ix(){if(H.crypto)if(typeof
-H.crypto.getRandomValues==="function"){var
-a=new(H.Uint32Array)(1);H.crypto.getRandomValues(a);return[0,a[0]]}else
-if(H.crypto.randomBytes==="function"){var
-b=H.crypto.randomBytes(4),a=new(H.Uint32Array)(b);return[0,a[0]]}var
+if(a&&a.caml_custom)return fX;else
+return a7}function
+b0(b,c,a){if(a&&J.toplevelReloc)b=J.toplevelReloc(a);ay[b+1]=c;if(a)ay[a]=c}function
+le(a,b){q7[bO(a)]=b;return 0}function
+IF(a){return Math.round(a)}function
+hO(a){if(a==0)a=1/a;return a<0?1:0}function
+HO(a,b){if(a===b)return 1;a.t&6&&d2(a);b.t&6&&d2(b);return a.c==b.c?1:0}function
+H(a,b){return HO(a,b)}function
+IH(){aH(ke)}function
+Z(b,a){if(a>>>0>=B(b))IH();return bu(b,a)}function
+I(a,b){return 1-H(a,b)}function
+IJ(){return 0x7FFFFFFF/4|0}function
+ID(){q_(ay.Not_found)}function
+rb(c){var
+a=J,b=q3(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cf(a.process.env[b]);if(J.jsoo_static_env&&J.jsoo_static_env[b])return cf(J.jsoo_static_env[b]);ID()}function
+IK(){if(J.crypto)if(typeof
+J.crypto.getRandomValues==="function"){var
+a=new(J.Uint32Array)(1);J.crypto.getRandomValues(a);return[0,a[0]]}else
+if(J.crypto.randomBytes==="function"){var
+b=J.crypto.randomBytes(4),a=new(J.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-HW=new
-Date().getTime()*qg;function
-Iy(){var
+H9=new
+Date().getTime()*qq;function
+IL(){var
 a=new
-Date().getTime();return a*qg-HW}function
-lb(a){var
+Date().getTime();return a*qq-H9}function
+lf(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-aV(b,a){return{joo_tramp:b,joo_args:a}}function
-Iz(a){return Math.trunc(a)}function
-q1(a){return a}function
-a5(a){if(a
+aX(b,a){return{joo_tramp:b,joo_args:a}}function
+IM(a){return Math.trunc(a)}function
+q$(a){return a}function
+aY(a){if(a
 instanceof
-Array)return a;if(H.RangeError&&a
+Array)return a;if(J.RangeError&&a
 instanceof
-H.RangeError&&a.message&&a.message.match(/maximum call stack/i))return q1(ax.Stack_overflow);if(H.InternalError&&a
+J.RangeError&&a.message&&a.message.match(/maximum call stack/i))return q$(ay.Stack_overflow);if(J.InternalError&&a
 instanceof
-H.InternalError&&a.message&&a.message.match(/too much recursion/i))return q1(ax.Stack_overflow);if(a
+J.InternalError&&a.message&&a.message.match(/too much recursion/i))return q$(ay.Stack_overflow);if(a
 instanceof
-H.Error&&d2(oA))return[0,d2(oA),a];return[0,ax.Failure,cb(String(a))]}function
-aG(b){var
-a=Number(b);return a>=-oE&&a<=ds?a:b}function
+J.Error&&d6(oJ))return[0,d6(oJ),a];return[0,ay.Failure,cf(String(a))]}function
+aI(b){var
+a=Number(b);return a>=-oN&&a<=dw?a:b}function
 aq(a){return BigInt(a)}var
-bt=BigInt(0);function
-q8(b){var
-a=aq(b);return aG(a<bt?-a:a)}function
-q9(a,b){return aG(aq(a)+aq(b))}var
-cc=BigInt(1);function
-hP(f,b){if(b===0)dx();var
-e=aq(f),a=aq(b),c=e/a,d=e%a;return aG(d!==bt&&d<bt===a<bt?c+cc:c)}function
-d5(a,b){return a<b?-1:a>b?1:0}function
-hQ(b,a){if(a===0)dx();return aG(aq(b)/aq(a))}function
-IP(b,a){if(a===0)dx();return aG(aq(b)%aq(a))}function
-IF(a,b){return[0,hQ(a,b),IP(a,b)]}function
-q_(a,b){return hQ(a,b)}function
-d6(a,b){return a===b?1:0}function
-q$(a,b,c){return aG(aq(a)>>BigInt(b)&(cc<<BigInt(c))-cc)}function
-hR(f,b){if(b===0)dx();var
-e=aq(f),a=aq(b),c=e/a,d=e%a;return aG(d!==bt&&d<bt!==a<bt?c-cc:c)}function
-IG(c,b){if(bL(c)!==fW)aF("Z.format");return a(String(b))}function
-IH(f,g){var
-b=aq(f),a=aq(g),h=BigInt("9007199254740992"),c,e,d;if(b<bt)b=-b;if(a<bt)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bt){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aG(BigInt(e))}if((b&b-cc)===bt)return aG(a&-a);if((a&a-cc)===bt){c=b&-b;return aG(c<a?c:a)}c=b%a;b=a;a=c}return aG(b)}function
-II(a){return 0}function
-IJ(a,b){return aG(aq(a)|aq(b))}function
-IK(a,b){return aG(aq(a)*aq(b))}function
-IL(b,c){var
-a=b*c;return a>=-oE&&a<=ds?0:1}function
-IM(a){return aG(-aq(a))}function
-bW(b){var
-a=aq(b);return a===bt?0:(a<bt?-a:a).toString(2).length}function
-ld(a){if(!isFinite(a))bB(kw);return aG(BigInt(Math.trunc(a)))}function
-IN(a,e,c,d){var
-b=bL(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aF("Z.of_substring_base: invalid digit");return aG(BigInt(b))}function
-lf(b,a){var
-c=cc;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-f4(b,a){if(a<0)aF("Z.pow");return aG(lf(aq(b),a))}function
-IO(a){return aG(aq(a)-cc)}function
-IQ(g,d){var
-f=aq(g),b=bt,a=cc,e=BigInt(2);while(lf(a,d)<=f)a=a*e;while(a-b>cc){var
-c=(b+a)/e;if(lf(c,d)<=f)b=c;else
-a=c}return aG(b)}function
-ra(a,b){return aG(aq(a)<<BigInt(b))}function
-IR(a,b){return aG(aq(a)>>BigInt(b))}function
-bk(a){return a<0?-1:a>0?1:0}function
-rb(a,b){return aG(aq(a)-aq(b))}function
-IS(a){return aG(aq(a)+cc)}function
-IT(a){if(typeof
-a!=="number")bB(kw);return a}function
-hS(b){var
-a=BigInt.asUintN(64,aq(b));return qQ(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-IU(f){H.tightropeCheck=function(d){var
+bv=BigInt(0);function
+rg(b){var
+a=aq(b);return aI(a<bv?-a:a)}function
+rh(a,b){return aI(aq(a)+aq(b))}var
+cg=BigInt(1);function
+hS(f,b){if(b===0)dB();var
+e=aq(f),a=aq(b),c=e/a,d=e%a;return aI(d!==bv&&d<bv===a<bv?c+cg:c)}function
+d9(a,b){return a<b?-1:a>b?1:0}function
+hT(b,a){if(a===0)dB();return aI(aq(b)/aq(a))}function
+I2(b,a){if(a===0)dB();return aI(aq(b)%aq(a))}function
+IS(a,b){return[0,hT(a,b),I2(a,b)]}function
+ri(a,b){return hT(a,b)}function
+d_(a,b){return a===b?1:0}function
+rj(a,b,c){return aI(aq(a)>>BigInt(b)&(cg<<BigInt(c))-cg)}function
+hU(f,b){if(b===0)dB();var
+e=aq(f),a=aq(b),c=e/a,d=e%a;return aI(d!==bv&&d<bv!==a<bv?c-cg:c)}function
+IT(c,b){if(bO(c)!==f0)aH("Z.format");return a(String(b))}function
+IU(f,g){var
+b=aq(f),a=aq(g),h=BigInt("9007199254740992"),c,e,d;if(b<bv)b=-b;if(a<bv)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bv){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aI(BigInt(e))}if((b&b-cg)===bv)return aI(a&-a);if((a&a-cg)===bv){c=b&-b;return aI(c<a?c:a)}c=b%a;b=a;a=c}return aI(b)}function
+IV(a){return 0}function
+IW(a,b){return aI(aq(a)|aq(b))}function
+IX(a,b){return aI(aq(a)*aq(b))}function
+IY(b,c){var
+a=b*c;return a>=-oN&&a<=dw?0:1}function
+IZ(a){return aI(-aq(a))}function
+b1(b){var
+a=aq(b);return a===bv?0:(a<bv?-a:a).toString(2).length}function
+lh(a){if(!isFinite(a))bF(kA);return aI(BigInt(Math.trunc(a)))}function
+I0(a,e,c,d){var
+b=bO(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aH("Z.of_substring_base: invalid digit");return aI(BigInt(b))}function
+lj(b,a){var
+c=cg;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+f8(b,a){if(a<0)aH("Z.pow");return aI(lj(aq(b),a))}function
+I1(a){return aI(aq(a)-cg)}function
+I3(g,d){var
+f=aq(g),b=bv,a=cg,e=BigInt(2);while(lj(a,d)<=f)a=a*e;while(a-b>cg){var
+c=(b+a)/e;if(lj(c,d)<=f)b=c;else
+a=c}return aI(b)}function
+rk(a,b){return aI(aq(a)<<BigInt(b))}function
+I4(a,b){return aI(aq(a)>>BigInt(b))}function
+bn(a){return a<0?-1:a>0?1:0}function
+rl(a,b){return aI(aq(a)-aq(b))}function
+I5(a){return aI(aq(a)+cg)}function
+I6(a){if(typeof
+a!=="number")bF(kA);return a}function
+hV(b){var
+a=BigInt.asUintN(64,aq(b));return q0(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+I7(f){J.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=b8)e.push(String.fromCharCode.apply(null,d.subarray(b,b+b8)));var
-c=f(a(e.join(w)));return{code:c[1],words:bL(c[2])}};return 0}function
-Ia(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-HM(b){var
-a=w;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Ia(b[1]))var
+b=0;b<d.length;b+=ca)e.push(String.fromCharCode.apply(null,d.subarray(b,b+ca)));var
+c=f(a(e.join(x)));return{code:c[1],words:bO(c[2])}};return 0}function
+In(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+HZ(b){var
+a=x;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&In(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=kk;var
+d=f;d<e.length;d++){if(d>f)a+=ko;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cw)a+=hh+c.toString()+hh;else
+cA)a+=hk+c.toString()+hk;else
 if(typeof
-c=="string")a+=hh+c.toString()+hh;else
-a+=pX}a+=")"}else
-if(b[0]==as)a+=b[1];return a}function
-qN(a){if(a
+c=="string")a+=hk+c.toString()+hk;else
+a+=p7}a+=")"}else
+if(b[0]==at)a+=b[1];return a}function
+qX(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==as)){var
-c=d2(pE);if(c)c(a,false);else{var
-d=HM(a),b=d2(oh);if(b)b(0);H.console.error(kC+d+oy)}}else
+Array&&(a[0]==0||a[0]==at)){var
+c=d6(pO);if(c)c(a,false);else{var
+d=HZ(a),b=d6(oq);if(b)b(0);J.console.error(kG+d+oH)}}else
 throw a}function
-It(){var
-a=H;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){qN(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(qr,function(a){if(a.error)qN(a.error)})}It();function
-b(a,b){return a.length==1?a(b):cZ(a,[b])}function
-e(a,b,c){return a.length==2?a(b,c):cZ(a,[b,c])}function
-Q(a,b,c,d){return a.length==3?a(b,c,d):cZ(a,[b,c,d])}function
-g8(a,b,c,d,e){return a.length==4?a(b,c,d,e):cZ(a,[b,c,d,e])}function
-fH(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):cZ(a,[b,c,d,e,f])}function
-Hq(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cZ(a,[b,c,d,e,f,g,h])}HN();var
-f6=[as,a(pl),-1],li=[as,a(pG),-2],f5=[as,a(kp),-3],lg=[as,a(pW),-4],lj=[as,a(o6),-6],M=[as,a(p4),-7],lh=[as,a(oG),-8],hU=[as,a(p8),-9],ac=[as,a(qh),-11],lk=[as,a(pu),-12],Ho=[4,0,0,0,[12,45,[4,0,0,0,0]]],ic=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(pP),[4,0,0,0,[12,45,[4,0,0,0,[11,a(o4),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Hp=[0,a(kh),[0,a(kg),[0,a(he),[0,a(eQ),0]]]],jd=[0,a(kM),[0,a(qq),[0,a(of),0]]],gS=[0,a(ki),[0,a("slab of few data"),[0,a(dW),[0,a("value slab of few data"),0]]]],jc=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jJ=[0,1,0,0];bV(11,lk,pu);bV(10,ac,qh);bV(9,[as,a(oS),-10],oS);bV(8,hU,p8);bV(7,lh,oG);bV(6,M,p4);bV(5,lj,o6);bV(4,[as,a(pI),-5],pI);bV(3,lg,pW);bV(2,f5,kp);bV(1,li,pG);bV(0,f6,pl);var
-rq=a("output_substring"),rn=a("%.12g"),rm=a(bJ),rk=a(oU),rl=a(p0),rd=bU(0,0,p2),re=bU(0,0,65520),rf=bU(1,0,p2),rh=bU(oF,oF,32751),ri=bU(0,0,15536),rs=a("option is None"),ru=a("\\\\"),rv=a("\\'"),rw=a("\\b"),rx=a("\\t"),ry=a("\\n"),rz=a("\\r"),rt=a("Char.chr"),rF=a("List.map2"),rG=a("List.fold_left2"),rH=a("List.combine"),rE=a("List.init"),rC=a("nth"),rD=a("List.nth"),rB=a("tl"),rA=a("hd"),rK=a("String.blit / Bytes.blit_string"),rJ=a("Bytes.blit"),rI=a("String.sub / Bytes.sub"),rP=a("String.contains_from / Bytes.contains_from"),rM=a(w),rL=a("String.concat"),rV=a("Array.for_all2"),rU=a("Array.map2: arrays must have the same length"),rT=a("Array.blit"),rS=a("Array.fill"),rR=a("Array.sub"),rQ=a("Array.init"),r0=a("Set.remove_min_elt"),r1=[0,0,0,0],r2=[0,0,0],r3=[0,a("set.ml"),570,18],rW=a(ho),rX=a(ho),rY=a(ho),rZ=a(ho),r8=a("Map.remove_min_elt"),r9=[0,0,0,0],r_=[0,a("map.ml"),fQ,10],r$=[0,0,0],r4=a(hf),r5=a(hf),r6=a(hf),r7=a(hf),sa=a("Stdlib.Stack.Empty"),sb=a("Stdlib.Queue.Empty"),sd=a("CamlinternalLazy.Undefined"),sj=a("Buffer.add_substring/add_subbytes"),si=a("Buffer.add: cannot grow buffer"),sh=[0,a(qb),93,2],sg=[0,a(qb),94,2],ss=a("%c"),st=a("%s"),su=a(ps),sv=a(oD),sw=a(pV),sx=a(pC),sy=a("%f"),sz=a("%B"),sA=a("%{"),sB=a("%}"),sC=a("%("),sD=a("%)"),sE=a("%a"),sF=a("%t"),sG=a("%?"),sH=a("%r"),sI=a("%_r"),sJ=[0,a(aN),850,23],sU=[0,a(aN),814,21],sM=[0,a(aN),815,21],sV=[0,a(aN),818,21],sN=[0,a(aN),819,21],sW=[0,a(aN),822,19],sO=[0,a(aN),823,19],sX=[0,a(aN),826,22],sP=[0,a(aN),827,22],sY=[0,a(aN),831,30],sQ=[0,a(aN),832,30],sS=[0,a(aN),836,26],sK=[0,a(aN),837,26],sT=[0,a(aN),846,28],sL=[0,a(aN),847,28],sR=[0,a(aN),851,23],t1=a(oP),tZ=[0,a(aN),1558,4],t0=a("Printf: bad conversion %["),t2=[0,a(aN),1626,39],t3=[0,a(aN),1649,31],t4=[0,a(aN),1650,31],t5=a("Printf: bad conversion %_"),t6=a(oN),t7=a(oT),t8=a(oN),t9=a(oT),tX=a(ks),tV=a("neg_infinity"),tW=a(qp),tU=a(bJ),tP=[0,kl],tD=a("%+nd"),tE=a("% nd"),tG=a("%+ni"),tH=a("% ni"),tI=a("%nx"),tJ=a("%#nx"),tK=a("%nX"),tL=a("%#nX"),tM=a("%no"),tN=a("%#no"),tC=a("%nd"),tF=a(pV),tO=a("%nu"),tq=a("%+ld"),tr=a("% ld"),tt=a("%+li"),tu=a("% li"),tv=a("%lx"),tw=a("%#lx"),tx=a("%lX"),ty=a("%#lX"),tz=a("%lo"),tA=a("%#lo"),tp=a("%ld"),ts=a(oD),tB=a("%lu"),td=a("%+Ld"),te=a("% Ld"),tg=a("%+Li"),th=a("% Li"),ti=a("%Lx"),tj=a("%#Lx"),tk=a("%LX"),tl=a("%#LX"),tm=a("%Lo"),tn=a("%#Lo"),tc=a("%Ld"),tf=a(pC),to=a("%Lu"),s2=a("%+d"),s3=a("% d"),s5=a("%+i"),s6=a("% i"),s7=a("%x"),s8=a("%#x"),s9=a("%X"),s_=a("%#X"),s$=a("%o"),ta=a("%#o"),s1=a(fW),s4=a(ps),tb=a(oP),sk=a("@]"),sl=a("@}"),sm=a("@?"),sn=a("@\n"),so=a("@."),sp=a("@@"),sq=a("@%"),sr=a("@"),sZ=a("CamlinternalFormat.Type_mismatch"),ub=a(w),uc=[0,[11,a(kk),[2,0,[2,0,0]]],a(", %s%s")],uC=[0,[11,a(kC),[2,0,[12,10,0]]],a(qf)],uD=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uB=a("Fatal error: out of memory in uncaught exception handler"),uz=[0,[11,a(kC),[2,0,[12,10,0]]],a(qf)],uu=[0,[2,0,[12,10,0]],a("%s\n")],um=a("Raised at"),un=a("Re-raised at"),uo=a("Raised by primitive operation at"),up=a("Called from"),uq=a(" (inlined)"),us=a(w),ur=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(pP),Ho]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],ut=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uh=a("Out of memory"),ui=a("Stack overflow"),uj=a("Pattern matching failed"),uk=a("Assertion failed"),ul=a("Undefined recursive module"),ud=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],ue=a(w),uf=a(w),ug=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],ua=[0,[4,0,0,0,0],a(fW)],t_=[0,[3,0,0],a("%S")],t$=a(pX),uw=[0,a(w),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],uG=a("Fun.Finally_raised: "),uE=a("Stdlib.Fun.Finally_raised"),uH=a("x"),uL=a("Hashtbl: unsupported hash table format"),Hm=a("OCAMLRUNPARAM"),Hk=a("CAMLRUNPARAM"),uI=a(w),u6=[3,0,3],u7=a(bJ),u1=a(qt),u2=a("<\/"),u3=a(w),uX=a(qt),uY=a("<"),uZ=a(w),uV=a(op),uU=[0,a(w)],uQ=a(w),uR=a(w),uS=a(w),uT=a(w),uO=[0,a(w),0,a(w)],uN=a(w),uM=a("Stdlib.Format.String_tag"),vf=bU(1,0,0),vc=a(kw),vd=a("ml_z_overflow"),ve=a(fW),vm=a(pd),vl=a(pd),vg=a(bi),vh=a("+inf"),vi=a("-inf"),vj=a("undef"),vk=a(b9),vA=[0,0],vB=[0,[0,0,0]],vx=[0,0,0],vD=a("this is not a certificate, or it is damaged: "),vC=a("Refusal.Refused"),vN=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],vJ=bU(8,0,0),vK=a("\x80"),vL=[0,[4,6,[0,2,8],0,0],a("%08x")],vM=a(w),v5=a(kt),v6=a(kt),v7=a("a member repeats what is not there"),v3=a("a member has a block of no kind"),v4=a("a member has a block of another length"),v8=a(j5),v_=a("a code repeats nothing"),v9=a(j5),v2=a("a member is longer than it says"),v1=a(kt),v0=a("a member ends early"),v$=a(pv),vO=a(j5),vP=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],vR=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pA,258],vT=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],vV=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pD,385,513,769,1025,1537,kv,3073,4097,6145,8193,12289,16385,24577],vX=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wk=a("a member has another length or sum"),wd=a(p9),we=a("a member is encrypted or stored in another way"),wf=a(p9),wg=a("a member's name is no ASCII text"),wh=a("it would take more than 40 times its own size in memory"),wi=a("too many members, or two of one name"),wj=a(pv),wl=a("PK\x01\x02"),wc=a("PK\x03\x04"),wm=a("PK\x05\x06"),wn=a("its members do not fill the file, or its directory is wrong"),wo=a(ok),wp=a("the digest is longer"),wr=a(w),wq=a(ok),ww=[5,0],wu=[0,1],wv=a(oU),wt=a("null"),wy=[0,0],wz=a(p0),wx=[4,0],ws=a("Json.Wrong"),wJ=a(w),wA=a(j0),wB=a(oz),wC=a(kc),wD=a(kR),wE=a(p_),wF=a(kq),wG=a(oO),wH=a(hB),wI=a(pp),wX=a('"\\/bfnrt'),wY=a(fO),wZ=a("a name is there twice"),xQ=a("no term of a polynomial"),xO=a("no term"),xN=a("no power of a parameter"),xP=a(w),xR=a("a polynomial has a monomial twice"),xL=a(w),xM=a("no rational"),xK=a("no number"),xG=a(eM),xH=a("has too many lines, terms or factors"),xJ=a(w),xI=a("is no list of lines"),xF=a("has another number of dimensions"),xE=a("is missing"),xD=a(eM),xC=a(pT),xB=a(eM),xz=a(pT),xA=a(eM),xx=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xy=a("has another length"),xw=bU(1,0,0),xv=a(kQ),xu=a("is no number in range"),xt=a("is no whole number in range"),xs=a("is not true or false"),xr=a("is none of its words"),xq=a("the field "),xp=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xo=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],w$=a("there is no header"),xa=a(kO),xb=a(kO),xc=a("the header is longer than 1 MiB"),xd=a(fO),xe=a(fO),xg=[0,a(kJ),[0,a(pr),[0,a(o$),0]]],xh=a("a certificate of another format: format 6 is read"),xi=[1,6],xj=a(o$),xk=a(kJ),xl=a("no arrays"),xm=a("it lists other members"),xn=a("it would take too much memory"),xf=a("the header has other fields"),w2=a("-+.0123456789"),w3=a(dp),w4=a(bi),w5=a(bJ),w6=a("eE"),w7=a("+-"),w8=a(fO),w9=a("-+.eE0123456789"),w1=a(fO),wK=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],wL=a(pp),wM=a(hB),wN=a(j0),wO=a(oz),wP=a(kc),wQ=a(kR),wR=a(p_),wS=a(kq),wT=a(oO),wV=[0,a(kq),[0,a(kc),[0,a(kR),0]]],wU=a(j0),zW=a(of),zX=a(kM),zY=a(b6),zZ=a(dW),z2=a(b6),z3=a(b6),z4=a(dW),z0=a(ol),z1=a("the method "),zF=a(": the confidence is nominal"),zE=a(ha),zG=a(hb),zH=a(hb),zI=a(fU),zJ=a(fL),zK=a(pc),zL=a(hr),zM=a(fV),zN=[0,a(kM),[0,a(qq),[0,a(ow),0]]],zO=a("rows were left out by their outcomes"),zP=a(hn),zQ=a("nobody says that ends or order in time of the data are known"),zR=a("visits were not fixed in advance, or the data looked at while they came"),zV=a(hq),zS=a("the amount was not fixed in advance: the data were looked at"),zT=a(hq),zU=a(b6),zD=a(dW),zn=a(ha),zo=a(fU),zp=a(or),zq=a(hw),zv=a(eL),zr=a(hq),zs=a(fL),zt=a(eL),zu=a(eL),zm=a(hd),zj=a(pZ),zk=a("problem.data.batch_transition"),zl=a("problem.data.batch_count"),zi=a(pZ),zg=a(pw),zh=a(pw),zd=[0,[0,a(b6),0],[0,[0,a(dW),0],0]],ze=a(jR),zf=a("problem.data.shared_by"),zc=a(ol),zb=a(p7),za=a(pk),y$=a(hd),y_=a(on),y4=a(oj),y5=a(b5),y6=a(b7),y7=a(j$),y8=a(kK),y9=a(g9),y3=a(p3),y0=[0,[11,a(eN),[4,0,0,0,[12,46,[2,0,0]]]],a(pN)],y1=a(b7),y2=a(b5),yX=a(eQ),yY=[0,[11,a(eN),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],yZ=[0,[11,a(eN),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],yI=[0,[11,a(eN),[4,0,0,0,[12,46,[2,0,0]]]],a(pN)],yJ=a(hs),yK=a(eG),yL=a(hz),yW=a(kg),yM=a(kh),yN=a(he),yO=a(he),yP=a(hy),yQ=a(fJ),yR=a(j_),yU=[0,0],yV=[0,1],yS=a(fJ),yT=a(hc),yH=a(hj),yG=a(fM),yl=a(hx),ym=a(fR),yF=a(fR),yn=a(dn),yo=[0,1],yD=a(fN),yE=a(fN),yp=a(g$),yq=a(hA),yr=a(hA),ys=a(kF),yt=a(kf),yu=a(eP),yv=a(ht),yw=a(hv),yx=a(dn),yy=a(dq),yz=a(dt),yA=a(bp),yB=a("problem.graph.initial"),yC=a(oK),yi=a(fM),yj=a(fI),yk=a(fM),yg=a(fI),yh=a(fI),yf=a(oQ),x8=a(ph),x9=a(qc),x_=a(qc),x$=a(qa),ya=a(qa),yb=a(on),yc=a(hd),yd=a("problem.lower"),ye=a("problem.upper"),x5=a(px),x6=a(px),x2=a("problem.graph.successor"),x3=a(ph),x4=a(oK),xY=a(bJ),xX=a(bJ),x0=a(eI),x1=a(fK),xU=a(bJ),xV=a(bJ),xW=a("what it says of "),xZ=[0,a(fK),[0,a(eI),0]],xS=a(kQ),xT=[0,[0,a("problem.graph"),[0,a(jZ),[0,a(kU),[0,a(kA),[0,a(j3),0]]]]],[0,k8([a("problem.objective"),a(hx),a(hc),a(hy),a(hj),a(g$),a(fN),a(fR),a(fI),a(fM),a(kf),a(kF),a(hA)]),[0,[0,a(fK),[0,a(pM),[0,a(b5),[0,a(b7),[0,a(qj),[0,a(pJ),[0,a(pi),[0,a(j4),0]]]]]]]],[0,[0,a(p3),[0,a(b5),[0,a(b7),[0,a(j$),[0,a(kK),[0,a(g9),0]]]]]],[0,k8([a(pk),a(j6),a(kT),a(jT),a(fU),a(hr),a(hn),a(fL),a(eL),a(hw),a(hb),a(pY),a(kP),a(jP),a(kx)]),[0,[0,a(eI),[0,a(km),[0,a(hs),[0,a(b5),[0,a(b7),Hp]]]]],0]]]]]],EN=a("'"),EO=a("unknown member '"),EL=a("a coupled proof of no claim"),EM=a("coupled values with step bounds"),EI=a("a difference of claims that are not there, or of no policies"),EJ=a(eQ),EK=a(eG),El=[0,a(fK),[0,a(eI),[0,a(qx),[0,a(jX),[0,a(oo),0]]]]],Em=a(w),En=a(oo),Eo=[0,a(p$),[0,a(oW),[0,a(kj),[0,a(jY),[0,a(j4),[0,a(pQ),0]]]]]],Ep=a("problem."),Eq=a(fK),Er=a("problem.time"),Es=a("chains in continuous time"),Et=a(p$),Eu=a(oW),Ev=a("an automaton is for temporal questions"),Ew=a(fS),Ex=a(pQ),Ey=a(fS),Ez=a("temporal formulas"),EA=a(j4),EB=a("an assumption about supports that does not fit the model"),EC=a("hints about sets do not fit the model"),ED=a(jX),EP=a(jX),EE=a(eI),EF=a(qx),EG=a("every claim needs its hints, and there must be one"),EH=a("two claims have one name"),Ej=a("'about' has texts that are too long"),Ei=a("'about' has other things than texts"),Eh=a("'about' is no object of texts"),D_=a("shares of pilots that are none, or too many"),DU=[0,a(hl),[0,a(po),[0,a(ki),0]]],DV=a("learned."),DW=a(b5),DX=[0,1.],DY=[0,0.],DZ=a(b7),D0=[0,1.],D1=[0,0.],D2=a(po),D3=a("coupled proofs are no list"),D4=a(ki),D5=a("the stages of a slab are no list"),D6=a("learned.cost_lower"),D7=a(qn),D8=a("pilot_share"),D9=[0,b8],D$=a(pz),Eg=a(pz),Ea=a("intervals do not fit the method"),Eb=a(b6),Ec=a("shares of pilots where there are none"),Ed=a("the region does not fit the statement"),Ee=a(hl),Ef=a("learned.region."),DM=a(eM),DK=a(eM),DH=[0,a(pR),0],DI=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],DJ=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],DL=k8([a("split_direction"),a("split_value"),a("multiplier"),a(fP),a("centre"),a("axes"),a(j9),a("slope"),a("curve"),a(qr),a("dual")]),DN=a(kI),DO=[0,ds],DP=[0,0],DQ=a(kI),DR=a("rows of cells do not fit"),DS=a(pR),DT=[0,3],DG=a("a side of a slab that is not bet on"),Dq=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Dr=[0,a(hl),0],Ds=a(hl),Dt=a("region."),Du=a(fP),Dv=a(fP),Dw=a(oe),Dx=[0,eO],Dy=[0,0],Dz=a(oe),DA=a("side"),DB=[0,1],DC=a("guard"),DD=[0,0.],DE=a("the points or shares of a slab do not fit"),DF=a("rows of a slab without sides"),C9=[0,ds],C_=[0,0],C$=a(kI),Da=a(fP),Db=a(fP),Dc=a("box_basis"),Dd=a("bound_basis"),De=a("choice_basis"),Df=a(oY),Dg=a(oY),Dh=a(pB),Di=[0,1],Dj=a(pB),Dk=a("bound_near"),Dl=a("box_lower"),Dm=a("box_upper"),Dn=a(pO),Do=a("bounds near a value"),C0=a("a bound is infinite, the value is not"),CT=a(ko),CP=a("the weights are no distribution"),CO=a("a choice that its state does not have"),Cb=[0,a(km),[0,a(hs),[0,a(b5),[0,a(b7),0]]]],Cc=[0,[11,a(eN),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Cd=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Ce=[0,-1],Cf=a("lower_ranking"),Cg=a(eQ),Ch=[0,3],Ci=[0,2],Cj=a("upper_basis"),Ck=a("lower_basis"),Cl=a("upper_bias"),Cm=a("lower_bias"),Cn=a("witness"),Co=a("upper_ranking"),Cp=a(b7),Cq=a(b5),Cr=a(he),Cs=[0,0],Ct=a(ko),Cu=a(kg),Cv=[0,1.],Cw=[0,0.],Cx=a(kh),Cy=a(b7),Cz=[0,1],CA=a(b5),CB=[0,1],CC=[0,a(eG),[0,a(kn),[0,a(hz),[0,a(eQ),0]]]],CD=a(hs),CE=[0,a(j9),[0,a(oI),[0,a(pF),[0,a(hB),0]]]],CF=a(km),CG=a("a lower bound above the upper one"),CH=a("a pair of policies where no difference is claimed, or none"),CI=a(eQ),CJ=a(hB),CK=a("the policy does not fit"),CL=a(kn),CM=a("the weights do not fit"),CN=a(hz),CQ=a("what is claimed is no value of the quantity"),CR=a("a witness beside a policy that is given"),C8=a(eG),CS=a(ko),C7=a(kn),CU=a("vectors do not fit"),CV=a(eP),CW=[0,a(dq),[0,a(dt),0]],CX=a("a bias does not fit"),CY=a("the average of a randomised policy"),CZ=a(hz),C1=a(oI),C2=a("a policy of another kind than its name says"),C3=a(j9),C4=a(eG),C5=a("bases without a region"),C6=a("averages over a region"),B3=a("an expression's number is out of range"),BH=a(pM),BI=[0,1.],BJ=[0,0.],BK=a(b5),BL=[0,1.],BM=[0,0.],BN=a(b7),BO=[0,1.],BP=[0,0.],BQ=a(qj),BR=a(pJ),BS=a(pi),BT=a(kj),BU=a(jY),BV=a("problem.denominator"),BW=a("quotients of parameters"),BX=a("problem.misfit"),BY=a("misfits of the model"),BZ=a("problem.unseen"),B0=a("outcomes that were never seen"),B1=a("problem.passing"),B2=a("states in the middle of a step"),B_=a(kj),B$=a(jY),B4=a("not what labels the transitions of one model"),B5=a("nature's direction does not fit the model"),B6=a(qe),B7=a("rewards with parameters are for models over a domain"),B8=a("averages are of rewards that are known"),B9=a(eP),Bf=a("priors are of parameters, and of a likelihood"),Bg=a(b6),Bh=a("priors are of parameters, in their order"),A1=a(dU),A0=a(b6),AZ=a(ha),AW=[0,a(j6),[0,a(kT),[0,a(jT),[0,a(fU),[0,a(hr),[0,a(hn),[0,a(fL),[0,a(eL),[0,a(hw),[0,a(qu),0]]]]]]]]]],AX=a(ha),AY=[0,[0,a("seen"),a(pn)],[0,[0,a("seen_delta"),a(pn)],0]],A2=a("unseen mass"),A3=a("gamma-poisson"),A4=a("ellipsoid"),A5=a(b6),A6=a(ow),A7=a(kT),A8=a(j6),A9=[0,a(kD),[0,a("outcomes"),[0,a(fV),0]]],A_=a(jT),A$=a("the method shares its confidence in one way only"),BF=a(kD),Ba=a(fV),Bb=a(pS),Bc=a(pY),Bd=[0,pU],Be=[0,0.],Bi=a(hw),Bj=a(eL),Bk=a(fL),Bl=a(qu),Bm=a(qn),Bn=a(kP),Bo=a(kP),Bp=a(jP),Bq=a(jP),Br=a(kx),Bs=[0,1],Bt=a(kx),Bu=a("the batches do not fit"),Bv=[0,0],BE=a("there are too many counts"),BD=a("the transitions of a batch do not rise"),Bw=a(hb),Bx=[0,5],By=a("what is stated of the data does not rise"),Bz=a(hn),BA=a(hr),BB=[0,a(hq),[0,a(pc),[0,a(or),0]]],BC=a(fU),AN=a(oj),AO=a(b5),AP=a(b7),AQ=a(j$),AR=a(kK),AS=a(g9),AT=a(g9),AU=a("the domain's constraints do not fit"),AM=a("the expressions are too large to be evaluated at the point"),AF=a("the fields of the objective are not those of "),Aj=[0,a(hx),[0,a(hc),[0,a(hy),[0,a(hj),[0,a(g$),[0,a(fN),[0,a(fR),0]]]]]]],Ak=a(oQ),Al=[0,a(bp),[0,a(dn),[0,a(dq),[0,a(ht),[0,a(dt),[0,a(hv),[0,a(eP),[0,a(fS),0]]]]]]]],Am=a(hx),An=a(hA),Ao=a(kF),Ap=a(kf),Aq=a(fM),Ar=a(fI),As=a(fR),At=a(fN),Au=[0,kH],Av=a(g$),Aw=[0,kH],Ax=a(hj),Ay=[0,a(fJ),[0,a(j_),[0,a(qe),0]]],Az=a(hy),AA=[0,a(fJ),[0,a(j_),0]],AB=a(hc),AC=[0,a(bp),[0,a(dn),[0,a(fS),0]]],AL=a(dq),AK=a(bp),AD=[0,a(bp),[0,a(dn),[0,a(dq),0]]],AJ=a(bp),AI=a(ht),AH=[0,a(bp),[0,a(ht),0]],AE=a(hv),AG=a("more steps than are checked"),z_=[0,a(jZ),0],z$=a("problem.graph."),Aa=a(kU),Ab=a(kU),Ac=a(kA),Ad=a(kA),Ae=a(j3),Af=a(j3),Ag=a("the choices of states do not fit"),Ah=a("the transitions of choices do not fit"),Ai=a(jZ),z7=[0,a(bp),[0,a(dn),[0,a(fS),0]]],z8=[0,0.,1.],z9=[0,a(dq),[0,a(dt),0]],z5=a(dn),z6=[0,1],AV=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],EQ=a(jR),ER=a(fV),ES=a(kD),E4=a("a basis of rows that are not there"),E2=a("no such product"),E3=a("a tangent in the middle is for squares"),E1=[0,a(o0),pA,21],EZ=a("no such row of the domain"),E0=a("the other side of an inequality"),EY=a("a polynomial that is not affine in the coordinates"),EW=a("expressions of so high a degree"),EX=a("so many coordinates"),EV=[0,a(o0),108,10],ET=[3,0,0],EU=a("Region.Found"),E7=a("a prior of a parameter that there is not"),E5=[0,0,0],Fk=a(pF),Fl=a("slabs of a given policy"),Fj=a("slabs without a plan"),Fg=a("slabs of so many states with cycles"),Ff=[0,a(bp),[0,a(dq),[0,a(dt),0]]],E$=a(" with steps, discounts or averages"),Fa=a("slabs of "),Fb=a(bp),Fc=a(dq),Fd=a(dt),Fe=a(fJ),FB=a("a reward has too many terms to be bounded"),FA=a("a bound of no expression"),Fs=a("no such row"),Fu=a("no such event"),Fv=a(o2),Fw=a("rows of balls"),Fx=a("rows of expressions that are not there"),Ft=a("rows of no origin"),Fq=a(o2),Fr=a("rows of origin 3 where there are none"),Fp=[0,a("sets.ml"),112,90],Fy=a(pO),Fz=a("rows that rest on proved bounds come last"),Fo=a("a range over a box without width"),Fm=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Fn=a("the domain contradicts the model: it has no instantiation"),FI=a("no expressions"),FF=a("shares of a slab that do not fit its bets"),FG=a("a row of a slab without shares"),FH=a("shares of a slab that are too fine"),FJ=a("a row of a slab"),FE=a("a line of a slab that has no slope"),FC=a("bets that are not fair"),FT=a(": a choice has no distribution, or the policy is none"),FP=a(": a lower bound above an upper one"),FQ=a(": the agent's witness is missing"),FR=a(eG),FS=a(": a ranking is missing"),F0=[0,a(hv),[0,a(eP),0]],FU=a(": no value is below 0"),FV=[0,a(bp),[0,a(dt),0]],FZ=a(qm),FW=[0,a(bp),[0,a(dn),0]],FX=a(qm),FY=a(": the upper bound is not inductive"),FK=a(bp),FL=a(bp),FN=a(eP),FO=a(dt),FM=a(bp),F2=a(oV),F1=[0,a(oB),24,hg],F3=[0,a(oB),12,51],F4=a("Simplex.Singular"),F5=a("Expansion.Fails"),F9=[0,0.,0.],F6=a("coupled values that need so many cells"),F7=a("a cell without room"),F8=a("what is claimed of coupled values does not hold in the region"),F_=a("coupled values that need such small cells"),Gf=a("coupled values over a domain with equalities"),Ge=a("coupled proofs of a bounded number of steps"),Gg=a("coupled proofs without a region"),Gd=a("a coupled value where the value may be infinite"),Gb=a("coupled values with rewards that have parameters"),Gc=a(qw),F$=a(qw),Ga=[0,0.,0],GN=a("differences without an end"),GM=a("no such row of a slab"),GH=a("an event of more than 2,000,000 trials"),GO=a("probabilities of a choice do not sum to 1"),GI=a("more than 30,000,000 trials of events"),GJ=a(fV),GK=a("the intervals do not fit the events"),GL=a(pS),GG=[0,a(ox),pq,77],GB=a(qy),GC=a(qy),GD=a("a logarithm that is not proved"),GA=a(o3),Gz=a("rewards among probabilities"),Gu=a(b6),Gv=a(dW),Gw=a("shares of pilots where a plan decides on one"),Gx=[0,1,0],Gy=a("so many pilots"),GE=a(o3),Gs=[0,a(ox),70,49],Gh=a(oV),Gj=a("bases of choices without a region"),Gi=a("bases of choices that are not there"),Hc=a(op),Hd=a(o4),Hf=a("REFUSED"),Hg=a("NOT COVERED"),He=a("NO CERTIFICATE"),Hi=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Hh=[0,1,a("REFUSED: it takes more memory than there is\n")],G_=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kk),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],G6=[0,[11,a(eN),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],G5=a(eI),G7=a(p7),G8=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Ha=a(w),G9=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],G$=a(w),GV=a(": the claim is not proved"),G3=a("value_sound"),GW=a(hd),G2=a(jR),G0=a(b6),G1=a(dW),GZ=a("domain_sound"),GX=a("fixed_sound"),GY=a("learned_sound"),GQ=a("the file's contents do not match its digest"),GR=a(kO),GS=[0,a(kJ),0],GT=[0,a(pr),0];function
-ay(a){if(typeof
+IG(){var
+a=J;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){qX(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(qB,function(a){if(a.error)qX(a.error)})}IG();function
+b(a,b){return a.length==1?a(b):c2(a,[b])}function
+e(a,b,c){return a.length==2?a(b,c):c2(a,[b,c])}function
+R(a,b,c,d){return a.length==3?a(b,c,d):c2(a,[b,c,d])}function
+g$(a,b,c,d,e){return a.length==4?a(b,c,d,e):c2(a,[b,c,d,e])}function
+fL(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c2(a,[b,c,d,e,f])}function
+HD(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c2(a,[b,c,d,e,f,g,h])}H0();var
+f_=[at,a(pu),-1],lm=[at,a(pQ),-2],f9=[at,a(kt),-3],lk=[at,a(p6),-4],ln=[at,a(pd),-6],O=[at,a(qc),-7],ll=[at,a(oP),-8],hX=[at,a(qg),-9],ad=[at,a(qr),-11],lo=[at,a(pE),-12],HB=[4,0,0,0,[12,45,[4,0,0,0,0]]],ih=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(pZ),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pb),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],HC=[0,a(kl),[0,a(kk),[0,a(hh),[0,a(eT),0]]]],jh=[0,a(kQ),[0,a(qA),[0,a(oo),0]]],gV=[0,a(km),[0,a("slab of few data"),[0,a(d0),[0,a("value slab of few data"),0]]]],jg=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jN=[0,1,0,0];b0(11,lo,pE);b0(10,ad,qr);b0(9,[at,a(o1),-10],o1);b0(8,hX,qg);b0(7,ll,oP);b0(6,O,qc);b0(5,ln,pd);b0(4,[at,a(pS),-5],pS);b0(3,lk,p6);b0(2,f9,kt);b0(1,lm,pQ);b0(0,f_,pu);var
+rA=a("output_substring"),rx=a("%.12g"),rw=a(bM),ru=a(o3),rv=a(p_),rn=bZ(0,0,qa),ro=bZ(0,0,65520),rp=bZ(1,0,qa),rr=bZ(oO,oO,32751),rs=bZ(0,0,15536),rC=a("option is None"),rF=a("\\\\"),rG=a("\\'"),rH=a("\\b"),rI=a("\\t"),rJ=a("\\n"),rK=a("\\r"),rE=a("Char.chr"),rQ=a("List.map2"),rR=a("List.fold_left2"),rS=a("List.combine"),rP=a("List.init"),rN=a("nth"),rO=a("List.nth"),rM=a("tl"),rL=a("hd"),rV=a("String.blit / Bytes.blit_string"),rU=a("Bytes.blit"),rT=a("String.sub / Bytes.sub"),r0=a("String.contains_from / Bytes.contains_from"),rX=a(x),rW=a("String.concat"),r6=a("Array.for_all2"),r5=a("Array.map2: arrays must have the same length"),r4=a("Array.blit"),r3=a("Array.fill"),r2=a("Array.sub"),r1=a("Array.init"),r$=a("Set.remove_min_elt"),sa=[0,0,0,0],sb=[0,0,0],sc=[0,a("set.ml"),570,18],r7=a(hr),r8=a(hr),r9=a(hr),r_=a(hr),sh=a("Map.remove_min_elt"),si=[0,0,0,0],sj=[0,a("map.ml"),fU,10],sk=[0,0,0],sd=a(hi),se=a(hi),sf=a(hi),sg=a(hi),sl=a("Stdlib.Stack.Empty"),sm=a("Stdlib.Queue.Empty"),so=a("CamlinternalLazy.Undefined"),su=a("Buffer.add_substring/add_subbytes"),st=a("Buffer.add: cannot grow buffer"),ss=[0,a(ql),93,2],sr=[0,a(ql),94,2],sD=a("%c"),sE=a("%s"),sF=a(pC),sG=a(oM),sH=a(p5),sI=a(pM),sJ=a("%f"),sK=a("%B"),sL=a("%{"),sM=a("%}"),sN=a("%("),sO=a("%)"),sP=a("%a"),sQ=a("%t"),sR=a("%?"),sS=a("%r"),sT=a("%_r"),sU=[0,a(aO),850,23],s5=[0,a(aO),814,21],sX=[0,a(aO),815,21],s6=[0,a(aO),818,21],sY=[0,a(aO),819,21],s7=[0,a(aO),822,19],sZ=[0,a(aO),823,19],s8=[0,a(aO),826,22],s0=[0,a(aO),827,22],s9=[0,a(aO),831,30],s1=[0,a(aO),832,30],s3=[0,a(aO),836,26],sV=[0,a(aO),837,26],s4=[0,a(aO),846,28],sW=[0,a(aO),847,28],s2=[0,a(aO),851,23],ua=a(oY),t_=[0,a(aO),1558,4],t$=a("Printf: bad conversion %["),ub=[0,a(aO),1626,39],uc=[0,a(aO),1649,31],ud=[0,a(aO),1650,31],ue=a("Printf: bad conversion %_"),uf=a(oW),ug=a(o2),uh=a(oW),ui=a(o2),t8=a(kw),t6=a("neg_infinity"),t7=a(qz),t5=a(bM),t0=[0,kp],tO=a("%+nd"),tP=a("% nd"),tR=a("%+ni"),tS=a("% ni"),tT=a("%nx"),tU=a("%#nx"),tV=a("%nX"),tW=a("%#nX"),tX=a("%no"),tY=a("%#no"),tN=a("%nd"),tQ=a(p5),tZ=a("%nu"),tB=a("%+ld"),tC=a("% ld"),tE=a("%+li"),tF=a("% li"),tG=a("%lx"),tH=a("%#lx"),tI=a("%lX"),tJ=a("%#lX"),tK=a("%lo"),tL=a("%#lo"),tA=a("%ld"),tD=a(oM),tM=a("%lu"),to=a("%+Ld"),tp=a("% Ld"),tr=a("%+Li"),ts=a("% Li"),tt=a("%Lx"),tu=a("%#Lx"),tv=a("%LX"),tw=a("%#LX"),tx=a("%Lo"),ty=a("%#Lo"),tn=a("%Ld"),tq=a(pM),tz=a("%Lu"),tb=a("%+d"),tc=a("% d"),te=a("%+i"),tf=a("% i"),tg=a("%x"),th=a("%#x"),ti=a("%X"),tj=a("%#X"),tk=a("%o"),tl=a("%#o"),ta=a(f0),td=a(pC),tm=a(oY),sv=a("@]"),sw=a("@}"),sx=a("@?"),sy=a("@\n"),sz=a("@."),sA=a("@@"),sB=a("@%"),sC=a("@"),s_=a("CamlinternalFormat.Type_mismatch"),um=a(x),un=[0,[11,a(ko),[2,0,[2,0,0]]],a(", %s%s")],uN=[0,[11,a(kG),[2,0,[12,10,0]]],a(qp)],uO=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uM=a("Fatal error: out of memory in uncaught exception handler"),uK=[0,[11,a(kG),[2,0,[12,10,0]]],a(qp)],uF=[0,[2,0,[12,10,0]],a("%s\n")],ux=a("Raised at"),uy=a("Re-raised at"),uz=a("Raised by primitive operation at"),uA=a("Called from"),uB=a(" (inlined)"),uD=a(x),uC=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(pZ),HB]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uE=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],us=a("Out of memory"),ut=a("Stack overflow"),uu=a("Pattern matching failed"),uv=a("Assertion failed"),uw=a("Undefined recursive module"),uo=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],up=a(x),uq=a(x),ur=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],ul=[0,[4,0,0,0,0],a(f0)],uj=[0,[3,0,0],a("%S")],uk=a(p7),uH=[0,a(x),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],uR=a("Fun.Finally_raised: "),uP=a("Stdlib.Fun.Finally_raised"),uS=a("x"),uW=a("Hashtbl: unsupported hash table format"),Hz=a("OCAMLRUNPARAM"),Hx=a("CAMLRUNPARAM"),uT=a(x),vf=[3,0,3],vg=a(bM),va=a(qD),vb=a("<\/"),vc=a(x),u8=a(qD),u9=a("<"),u_=a(x),u6=a(oy),u5=[0,a(x)],u1=a(x),u2=a(x),u3=a(x),u4=a(x),uZ=[0,a(x),0,a(x)],uY=a(x),uX=a("Stdlib.Format.String_tag"),vq=bZ(1,0,0),vn=a(kA),vo=a("ml_z_overflow"),vp=a(f0),vx=a(pm),vw=a(pm),vr=a(bl),vs=a("+inf"),vt=a("-inf"),vu=a("undef"),vv=a(cb),vL=[0,0],vM=[0,[0,0,0]],vI=[0,0,0],vO=a("this is not a certificate, or it is damaged: "),vN=a("Refusal.Refused"),vY=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],vU=bZ(8,0,0),vV=a("\x80"),vW=[0,[4,6,[0,2,8],0,0],a("%08x")],vX=a(x),we=a(kx),wf=a(kx),wg=a("a member repeats what is not there"),wc=a("a member has a block of no kind"),wd=a("a member has a block of another length"),wh=a(j9),wj=a("a code repeats nothing"),wi=a(j9),wb=a("a member is longer than it says"),wa=a(kx),v$=a("a member ends early"),wk=a(pF),vZ=a(j9),v0=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],v2=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pK,258],v4=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],v6=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pN,385,513,769,1025,1537,kz,3073,4097,6145,8193,12289,16385,24577],v8=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wv=a("a member has another length or sum"),wo=a(qh),wp=a("a member is encrypted or stored in another way"),wq=a(qh),wr=a("a member's name is no ASCII text"),ws=a("it would take more than 40 times its own size in memory"),wt=a("too many members, or two of one name"),wu=a(pF),ww=a("PK\x01\x02"),wn=a("PK\x03\x04"),wx=a("PK\x05\x06"),wy=a("its members do not fill the file, or its directory is wrong"),wz=a(ot),wA=a("the digest is longer"),wC=a(x),wB=a(ot),wH=[5,0],wF=[0,1],wG=a(o3),wE=a("null"),wJ=[0,0],wK=a(p_),wI=[4,0],wD=a("Json.Wrong"),wU=a(x),wL=a(j4),wM=a(oI),wN=a(kg),wO=a(kV),wP=a(qi),wQ=a(ku),wR=a(oX),wS=a(hE),wT=a(py),w8=a('"\\/bfnrt'),w9=a(fS),w_=a("a name is there twice"),x1=a("no term of a polynomial"),xZ=a("no term"),xY=a("no power of a parameter"),x0=a(x),x2=a("a polynomial has a monomial twice"),xW=a(x),xX=a("no rational"),xV=a("no number"),xR=a(eP),xS=a("has too many lines, terms or factors"),xU=a(x),xT=a("is no list of lines"),xQ=a("has another number of dimensions"),xP=a("is missing"),xO=a(eP),xN=a(p3),xM=a(eP),xK=a(p3),xL=a(eP),xI=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xJ=a("has another length"),xH=bZ(1,0,0),xG=a(kU),xF=a("is no number in range"),xE=a("is no whole number in range"),xD=a("is not true or false"),xC=a("is none of its words"),xB=a("the field "),xA=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xz=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xk=a("there is no header"),xl=a(kS),xm=a(kS),xn=a("the header is longer than 1 MiB"),xo=a(fS),xp=a(fS),xr=[0,a(kN),[0,a(pB),[0,a(pi),0]]],xs=a("a certificate of another format: format 6 is read"),xt=[1,6],xu=a(pi),xv=a(kN),xw=a("no arrays"),xx=a("it lists other members"),xy=a("it would take too much memory"),xq=a("the header has other fields"),xb=a("-+.0123456789"),xc=a(du),xd=a(bl),xe=a(bM),xf=a("eE"),xg=a("+-"),xh=a(fS),xi=a("-+.eE0123456789"),xa=a(fS),wV=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],wW=a(py),wX=a(hE),wY=a(j4),wZ=a(oI),w0=a(kg),w1=a(kV),w2=a(qi),w3=a(ku),w4=a(oX),w6=[0,a(ku),[0,a(kg),[0,a(kV),0]]],w5=a(j4),z7=a(oo),z8=a(kQ),z9=a(b_),z_=a(d0),Ab=a(b_),Ac=a(b_),Ad=a(d0),z$=a(ou),Aa=a("the method "),zQ=a(": the confidence is nominal"),zP=a(hd),zR=a(he),zS=a(he),zT=a(fY),zU=a(fP),zV=a(pl),zW=a(hu),zX=a(fZ),zY=[0,a(kQ),[0,a(qA),[0,a(oF),0]]],zZ=a("rows were left out by their outcomes"),z0=a(hq),z1=a("nobody says that ends or order in time of the data are known"),z2=a("visits were not fixed in advance, or the data looked at while they came"),z6=a(ht),z3=a("the amount was not fixed in advance: the data were looked at"),z4=a(ht),z5=a(b_),zO=a(d0),zy=a(hd),zz=a(fY),zA=a(oA),zB=a(hz),zG=a(eO),zC=a(ht),zD=a(fP),zE=a(eO),zF=a(eO),zx=a(hg),zu=a(p9),zv=a("problem.data.batch_transition"),zw=a("problem.data.batch_count"),zt=a(p9),zr=a(pG),zs=a(pG),zo=[0,[0,a(b_),0],[0,[0,a(d0),0],0]],zp=a(jV),zq=a("problem.data.shared_by"),zn=a(ou),zm=a(qf),zl=a(pt),zk=a(hg),zj=a(ow),zd=a(os),ze=a(b9),zf=a(b$),zg=a(kd),zh=a(kO),zi=a(ha),zc=a(qb),y$=[0,[11,a(eQ),[4,0,0,0,[12,46,[2,0,0]]]],a(pX)],za=a(b$),zb=a(b9),y8=a(eT),y9=[0,[11,a(eQ),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],y_=[0,[11,a(eQ),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],yT=[0,[11,a(eQ),[4,0,0,0,[12,46,[2,0,0]]]],a(pX)],yU=a(hv),yV=a(eK),yW=a(hC),y7=a(kk),yX=a(kl),yY=a(hh),yZ=a(hh),y0=a(hB),y1=a(fN),y2=a(kc),y5=[0,0],y6=[0,1],y3=a(fN),y4=a(hf),yS=a(hm),yR=a(fQ),yw=a(hA),yx=a(fV),yQ=a(fV),yy=a(dt),yz=[0,1],yO=a(fR),yP=a(fR),yA=a(hc),yB=a(hD),yC=a(hD),yD=a(kJ),yE=a(kj),yF=a(eS),yG=a(hw),yH=a(hy),yI=a(dt),yJ=a(dv),yK=a(dx),yL=a(bs),yM=a("problem.graph.initial"),yN=a(oT),yt=a(fQ),yu=a(fM),yv=a(fQ),yr=a(fM),ys=a(fM),yq=a(oZ),yh=a(pq),yi=a(qm),yj=a(qm),yk=a(qk),yl=a(qk),ym=a(ow),yn=a(hg),yo=a("problem.lower"),yp=a("problem.upper"),ye=a(pH),yf=a(pH),yb=a("problem.graph.successor"),yc=a(pq),yd=a(oT),x9=a(bM),x8=a(bM),x$=a(eM),ya=a(fO),x5=a(bM),x6=a(bM),x7=a("what it says of "),x_=[0,a(fO),[0,a(eM),0]],x3=a(kU),x4=[0,[0,a("problem.graph"),[0,a(j3),[0,a(kY),[0,a(kE),[0,a(j7),0]]]]],[0,la([a("problem.objective"),a(hA),a(hf),a(hB),a(hm),a(hc),a(fR),a(fV),a(fM),a(fQ),a(kj),a(kJ),a(hD)]),[0,[0,a(fO),[0,a(pW),[0,a(b9),[0,a(b$),[0,a(qt),[0,a(pT),[0,a(pr),[0,a(j8),0]]]]]]]],[0,[0,a(qb),[0,a(b9),[0,a(b$),[0,a(kd),[0,a(kO),[0,a(ha),0]]]]]],[0,la([a(pt),a(j_),a(kX),a(jX),a(fY),a(hu),a(hq),a(fP),a(eO),a(hz),a(he),a(p8),a(kT),a(jT),a(kB)]),[0,[0,a(eM),[0,a(kq),[0,a(hv),[0,a(b9),[0,a(b$),HC]]]]],0]]]]]],EZ=a("'"),E0=a("unknown member '"),EX=a("a coupled proof of no claim"),EY=a("coupled values with step bounds"),EU=a("a difference of claims that are not there, or of no policies"),EV=a(eT),EW=a(eK),Ex=[0,a(fO),[0,a(eM),[0,a(qH),[0,a(j1),[0,a(ox),0]]]]],Ey=a(x),Ez=a(ox),EA=[0,a(qj),[0,a(o5),[0,a(kn),[0,a(j2),[0,a(j8),[0,a(p0),0]]]]]],EB=a("problem."),EC=a(fO),ED=a("problem.time"),EE=a("chains in continuous time"),EF=a(qj),EG=a(o5),EH=a("an automaton is for temporal questions"),EI=a(fW),EJ=a(p0),EK=a(fW),EL=a("temporal formulas"),EM=a(j8),EN=a("an assumption about supports that does not fit the model"),EO=a("hints about sets do not fit the model"),EP=a(j1),E1=a(j1),EQ=a(eM),ER=a(qH),ES=a("every claim needs its hints, and there must be one"),ET=a("two claims have one name"),Ev=a("'about' has texts that are too long"),Eu=a("'about' has other things than texts"),Et=a("'about' is no object of texts"),Ek=a("shares of pilots that are none, or too many"),D6=[0,a(ho),[0,a(px),[0,a(km),0]]],D7=a("learned."),D8=a(b9),D9=[0,1.],D_=[0,0.],D$=a(b$),Ea=[0,1.],Eb=[0,0.],Ec=a(px),Ed=a("coupled proofs are no list"),Ee=a(km),Ef=a("the stages of a slab are no list"),Eg=a("learned.cost_lower"),Eh=a(qx),Ei=a("pilot_share"),Ej=[0,ca],El=a(pJ),Es=a(pJ),Em=a("intervals do not fit the method"),En=a(b_),Eo=a("shares of pilots where there are none"),Ep=a("the region does not fit the statement"),Eq=a(ho),Er=a("learned.region."),DY=a(eP),DW=a(eP),DT=[0,a(p1),0],DU=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],DV=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],DX=la([a("split_direction"),a("split_value"),a("multiplier"),a(fT),a("centre"),a("axes"),a(kb),a("slope"),a("curve"),a(qB),a("dual")]),DZ=a(kM),D0=[0,dw],D1=[0,0],D2=a(kM),D3=a("rows of cells do not fit"),D4=a(p1),D5=[0,3],DR=a("a side of a slab that is not bet on"),DB=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],DC=[0,a(ho),0],DD=a(ho),DE=a("region."),DF=a(fT),DG=a(fT),DH=a(on),DI=[0,eR],DJ=[0,0],DK=a(on),DL=a("side"),DM=[0,1],DN=a("guard"),DO=[0,0.],DP=a("the points or shares of a slab do not fit"),DS=a(pA),DQ=a("rows of a slab without sides"),Di=[0,dw],Dj=[0,0],Dk=a(kM),Dl=a(fT),Dm=a(fT),Dn=a("box_basis"),Do=a("bound_basis"),Dp=a("choice_basis"),Dq=a(o7),Dr=a(o7),Ds=a(pL),Dt=[0,1],Du=a(pL),Dv=a("bound_near"),Dw=a("box_lower"),Dx=a("box_upper"),Dy=a(pY),Dz=a("bounds near a value"),C$=a("a bound is infinite, the value is not"),C4=a(ks),C0=a("the weights are no distribution"),CZ=a("a choice that its state does not have"),Cm=[0,a(kq),[0,a(hv),[0,a(b9),[0,a(b$),0]]]],Cn=[0,[11,a(eQ),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Co=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Cp=[0,-1],Cq=a("lower_ranking"),Cr=a(eT),Cs=[0,3],Ct=[0,2],Cu=a("upper_basis"),Cv=a("lower_basis"),Cw=a("upper_bias"),Cx=a("lower_bias"),Cy=a("witness"),Cz=a("upper_ranking"),CA=a(b$),CB=a(b9),CC=a(hh),CD=[0,0],CE=a(ks),CF=a(kk),CG=[0,1.],CH=[0,0.],CI=a(kl),CJ=a(b$),CK=[0,1],CL=a(b9),CM=[0,1],CN=[0,a(eK),[0,a(kr),[0,a(hC),[0,a(eT),0]]]],CO=a(hv),CP=[0,a(kb),[0,a(oR),[0,a(pP),[0,a(hE),0]]]],CQ=a(kq),CR=a("a lower bound above the upper one"),CS=a("a pair of policies where no difference is claimed, or none"),CT=a(eT),CU=a(hE),CV=a("the policy does not fit"),CW=a(kr),CX=a("the weights do not fit"),CY=a(hC),C1=a("what is claimed is no value of the quantity"),C2=a("a witness beside a policy that is given"),Dh=a(eK),C3=a(ks),Dg=a(kr),C5=a("vectors do not fit"),C6=a(eS),C7=[0,a(dv),[0,a(dx),0]],C8=a("a bias does not fit"),C9=a("the average of a randomised policy"),C_=a(hC),Da=a(oR),Db=a("a policy of another kind than its name says"),Dc=a(kb),Dd=a(eK),De=a("bases without a region"),Df=a("averages over a region"),Cc=a("an expression's number is out of range"),BS=a(pW),BT=[0,1.],BU=[0,0.],BV=a(b9),BW=[0,1.],BX=[0,0.],BY=a(b$),BZ=[0,1.],B0=[0,0.],B1=a(qt),B2=a(pT),B3=a(pr),B4=a(kn),B5=a(j2),B6=a("problem.denominator"),B7=a("quotients of parameters"),B8=a("problem.misfit"),B9=a("misfits of the model"),B_=a("problem.unseen"),B$=a("outcomes that were never seen"),Ca=a("problem.passing"),Cb=a("states in the middle of a step"),Cj=a(kn),Ck=a(j2),Cd=a("not what labels the transitions of one model"),Ce=a("nature's direction does not fit the model"),Cf=a(qo),Cg=a("rewards with parameters are for models over a domain"),Ch=a("averages are of rewards that are known"),Ci=a(eS),Bq=a("priors are of parameters, and of a likelihood"),Br=a(b_),Bs=a("priors are of parameters, in their order"),Ba=a(dX),A$=a(b_),A_=a(hd),A7=[0,a(j_),[0,a(kX),[0,a(jX),[0,a(fY),[0,a(hu),[0,a(hq),[0,a(fP),[0,a(eO),[0,a(hz),[0,a(qE),0]]]]]]]]]],A8=a(hd),A9=[0,[0,a("seen"),a(pw)],[0,[0,a("seen_delta"),a(pw)],0]],Bb=a("unseen mass"),Bc=a("gamma-poisson"),Bd=a("ellipsoid"),Be=a(b_),Bf=a(oF),Bg=a(kX),Bh=a(j_),Bi=[0,a(kH),[0,a("outcomes"),[0,a(fZ),0]]],Bj=a(jX),Bk=a("the method shares its confidence in one way only"),BQ=a(kH),Bl=a(fZ),Bm=a(p2),Bn=a(p8),Bo=[0,p4],Bp=[0,0.],Bt=a(hz),Bu=a(eO),Bv=a(fP),Bw=a(qE),Bx=a(qx),By=a(kT),Bz=a(kT),BA=a(jT),BB=a(jT),BC=a(kB),BD=[0,1],BE=a(kB),BF=a("the batches do not fit"),BG=[0,0],BP=a("there are too many counts"),BO=a("the transitions of a batch do not rise"),BH=a(he),BI=[0,5],BJ=a("what is stated of the data does not rise"),BK=a(hq),BL=a(hu),BM=[0,a(ht),[0,a(pl),[0,a(oA),0]]],BN=a(fY),AY=a(os),AZ=a(b9),A0=a(b$),A1=a(kd),A2=a(kO),A3=a(ha),A4=a(ha),A5=a("the domain's constraints do not fit"),AX=a("the expressions are too large to be evaluated at the point"),AQ=a("the fields of the objective are not those of "),Au=[0,a(hA),[0,a(hf),[0,a(hB),[0,a(hm),[0,a(hc),[0,a(fR),[0,a(fV),0]]]]]]],Av=a(oZ),Aw=[0,a(bs),[0,a(dt),[0,a(dv),[0,a(hw),[0,a(dx),[0,a(hy),[0,a(eS),[0,a(fW),0]]]]]]]],Ax=a(hA),Ay=a(hD),Az=a(kJ),AA=a(kj),AB=a(fQ),AC=a(fM),AD=a(fV),AE=a(fR),AF=[0,kL],AG=a(hc),AH=[0,kL],AI=a(hm),AJ=[0,a(fN),[0,a(kc),[0,a(qo),0]]],AK=a(hB),AL=[0,a(fN),[0,a(kc),0]],AM=a(hf),AN=[0,a(bs),[0,a(dt),[0,a(fW),0]]],AW=a(dv),AV=a(bs),AO=[0,a(bs),[0,a(dt),[0,a(dv),0]]],AU=a(bs),AT=a(hw),AS=[0,a(bs),[0,a(hw),0]],AP=a(hy),AR=a("more steps than are checked"),Aj=[0,a(j3),0],Ak=a("problem.graph."),Al=a(kY),Am=a(kY),An=a(kE),Ao=a(kE),Ap=a(j7),Aq=a(j7),Ar=a("the choices of states do not fit"),As=a("the transitions of choices do not fit"),At=a(j3),Ag=[0,a(bs),[0,a(dt),[0,a(fW),0]]],Ah=[0,0.,1.],Ai=[0,a(dv),[0,a(dx),0]],Ae=a(dt),Af=[0,1],A6=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],E2=a(jV),E3=a(fZ),E4=a(kH),Fe=a("a basis of rows that are not there"),Fc=a("no such product"),Fd=a("a tangent in the middle is for squares"),Fb=[0,a(o9),pK,21],E$=a("no such row of the domain"),Fa=a("the other side of an inequality"),E_=a("a polynomial that is not affine in the coordinates"),E8=a("expressions of so high a degree"),E9=a("so many coordinates"),E7=[0,a(o9),108,10],E5=[3,0,0],E6=a("Region.Found"),Fh=a("a prior of a parameter that there is not"),Ff=[0,0,0],Fw=a(pP),Fx=a("slabs of a given policy"),Fv=a("slabs without a plan"),Fs=a("slabs of so many states with cycles"),Fr=[0,a(bs),[0,a(dv),[0,a(dx),0]]],Fl=a(" with steps, discounts or averages"),Fm=a("slabs of "),Fn=a(bs),Fo=a(dv),Fp=a(dx),Fq=a(fN),FN=a("a reward has too many terms to be bounded"),FM=a("a bound of no expression"),FE=a("no such row"),FG=a("no such event"),FH=a(o$),FI=a("rows of balls"),FJ=a("rows of expressions that are not there"),FF=a("rows of no origin"),FC=a(o$),FD=a("rows of origin 3 where there are none"),FB=[0,a("sets.ml"),112,90],FK=a(pY),FL=a("rows that rest on proved bounds come last"),FA=a("a range over a box without width"),Fy=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Fz=a("the domain contradicts the model: it has no instantiation"),FU=a("no expressions"),FR=a("shares of a slab that do not fit its bets"),FS=a(pA),FT=a("shares of a slab that are too fine"),FV=a("a row of a slab"),FQ=a("a line of a slab that has no slope"),FO=a("bets that are not fair"),F5=a(": a choice has no distribution, or the policy is none"),F1=a(": a lower bound above an upper one"),F2=a(": the agent's witness is missing"),F3=a(eK),F4=a(": a ranking is missing"),Ga=[0,a(hy),[0,a(eS),0]],F6=a(": no value is below 0"),F7=[0,a(bs),[0,a(dx),0]],F$=a(qw),F8=[0,a(bs),[0,a(dt),0]],F9=a(qw),F_=a(": the upper bound is not inductive"),FW=a(bs),FX=a(bs),FZ=a(eS),F0=a(dx),FY=a(bs),Gc=a(o4),Gb=[0,a(oK),24,hj],Gd=[0,a(oK),12,51],Ge=a("Simplex.Singular"),Gf=a("Expansion.Fails"),Gk=[0,0.,0.],Gh=a("coupled values that need so many cells"),Gi=a("a cell without room"),Gj=a("what is claimed of coupled values does not hold in the region"),Gl=a("coupled values that need such small cells"),Gs=a("coupled values over a domain with equalities"),Gr=a("coupled proofs of a bounded number of steps"),Gt=a("coupled proofs without a region"),Gq=a("a coupled value where the value may be infinite"),Go=a("coupled values with rewards that have parameters"),Gp=a(qG),Gm=a(qG),Gn=[0,0.,0],G0=a("differences without an end"),GZ=a("no such row of a slab"),GU=a("an event of more than 2,000,000 trials"),G1=a("probabilities of a choice do not sum to 1"),GV=a("more than 30,000,000 trials of events"),GW=a(fZ),GX=a("the intervals do not fit the events"),GY=a(p2),GT=[0,a(oG),pz,77],GO=a(qI),GP=a(qI),GQ=a("a logarithm that is not proved"),GN=a(pa),GM=a("rewards among probabilities"),GH=a(b_),GI=a(d0),GJ=a("shares of pilots where a plan decides on one"),GK=[0,1,0],GL=a("so many pilots"),GR=a(pa),GF=[0,a(oG),70,49],Gu=a(o4),Gw=a("bases of choices without a region"),Gv=a("bases of choices that are not there"),Hp=a(oy),Hq=a(pb),Hs=a("REFUSED"),Ht=a("NOT COVERED"),Hr=a("NO CERTIFICATE"),Hv=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Hu=[0,1,a("REFUSED: it takes more memory than there is\n")],Hl=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(ko),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Hh=[0,[11,a(eQ),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Hg=a(eM),Hi=a(qf),Hj=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Hn=a(x),Hk=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Hm=a(x),G8=a(": the claim is not proved"),He=a("value_sound"),G9=a(hg),Hd=a(jV),Hb=a(b_),Hc=a(d0),Ha=a("domain_sound"),G_=a("fixed_sound"),G$=a("learned_sound"),G3=a("the file's contents do not match its digest"),G4=a(kS),G5=[0,a(kN),0],G6=[0,a(pB),0];function
+az(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,ay(a[1])];case
-1:return[1,ay(a[1])];case
-2:return[2,ay(a[1])];case
-3:return[3,ay(a[1])];case
-4:return[4,ay(a[1])];case
-5:return[5,ay(a[1])];case
-6:return[6,ay(a[1])];case
-7:return[7,ay(a[1])];case
+0:return[0,az(a[1])];case
+1:return[1,az(a[1])];case
+2:return[2,az(a[1])];case
+3:return[3,az(a[1])];case
+4:return[4,az(a[1])];case
+5:return[5,az(a[1])];case
+6:return[6,az(a[1])];case
+7:return[7,az(a[1])];case
 8:var
-c=a[1];return[8,c,ay(a[2])];case
+c=a[1];return[8,c,az(a[2])];case
 9:var
-b=a[1];return[9,b,b,ay(a[3])];case
-10:return[10,ay(a[1])];case
-11:return[11,ay(a[1])];case
-12:return[12,ay(a[1])];case
-13:return[13,ay(a[1])];default:return[14,ay(a[1])]}}function
-bc(a,b){if(typeof
+b=a[1];return[9,b,b,az(a[3])];case
+10:return[10,az(a[1])];case
+11:return[11,az(a[1])];case
+12:return[12,az(a[1])];case
+13:return[13,az(a[1])];default:return[14,az(a[1])]}}function
+bg(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,bc(a[1],b)];case
-1:return[1,bc(a[1],b)];case
-2:return[2,bc(a[1],b)];case
-3:return[3,bc(a[1],b)];case
-4:return[4,bc(a[1],b)];case
-5:return[5,bc(a[1],b)];case
-6:return[6,bc(a[1],b)];case
-7:return[7,bc(a[1],b)];case
+0:return[0,bg(a[1],b)];case
+1:return[1,bg(a[1],b)];case
+2:return[2,bg(a[1],b)];case
+3:return[3,bg(a[1],b)];case
+4:return[4,bg(a[1],b)];case
+5:return[5,bg(a[1],b)];case
+6:return[6,bg(a[1],b)];case
+7:return[7,bg(a[1],b)];case
 8:var
-c=a[1];return[8,c,bc(a[2],b)];case
+c=a[1];return[8,c,bg(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,bc(a[3],b)];case
-10:return[10,bc(a[1],b)];case
-11:return[11,bc(a[1],b)];case
-12:return[12,bc(a[1],b)];case
-13:return[13,bc(a[1],b)];default:return[14,bc(a[1],b)]}}function
-aw(a,b){if(typeof
+d=a[2],e=a[1];return[9,e,d,bg(a[3],b)];case
+10:return[10,bg(a[1],b)];case
+11:return[11,bg(a[1],b)];case
+12:return[12,bg(a[1],b)];case
+13:return[13,bg(a[1],b)];default:return[14,bg(a[1],b)]}}function
+ax(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,aw(a[1],b)];case
-1:return[1,aw(a[1],b)];case
+0:return[0,ax(a[1],b)];case
+1:return[1,ax(a[1],b)];case
 2:var
-c=a[1];return[2,c,aw(a[2],b)];case
+c=a[1];return[2,c,ax(a[2],b)];case
 3:var
-d=a[1];return[3,d,aw(a[2],b)];case
+d=a[1];return[3,d,ax(a[2],b)];case
 4:var
-e=a[3],f=a[2],g=a[1];return[4,g,f,e,aw(a[4],b)];case
+e=a[3],f=a[2],g=a[1];return[4,g,f,e,ax(a[4],b)];case
 5:var
-h=a[3],i=a[2],j=a[1];return[5,j,i,h,aw(a[4],b)];case
+h=a[3],i=a[2],j=a[1];return[5,j,i,h,ax(a[4],b)];case
 6:var
-k=a[3],l=a[2],m=a[1];return[6,m,l,k,aw(a[4],b)];case
+k=a[3],l=a[2],m=a[1];return[6,m,l,k,ax(a[4],b)];case
 7:var
-n=a[3],o=a[2],p=a[1];return[7,p,o,n,aw(a[4],b)];case
+n=a[3],o=a[2],p=a[1];return[7,p,o,n,ax(a[4],b)];case
 8:var
-q=a[3],r=a[2],s=a[1];return[8,s,r,q,aw(a[4],b)];case
+q=a[3],r=a[2],s=a[1];return[8,s,r,q,ax(a[4],b)];case
 9:var
-t=a[1];return[9,t,aw(a[2],b)];case
-10:return[10,aw(a[1],b)];case
+t=a[1];return[9,t,ax(a[2],b)];case
+10:return[10,ax(a[1],b)];case
 11:var
-u=a[1];return[11,u,aw(a[2],b)];case
+u=a[1];return[11,u,ax(a[2],b)];case
 12:var
-v=a[1];return[12,v,aw(a[2],b)];case
+v=a[1];return[12,v,ax(a[2],b)];case
 13:var
-w=a[2],x=a[1];return[13,x,w,aw(a[3],b)];case
+w=a[2],x=a[1];return[13,x,w,ax(a[3],b)];case
 14:var
-y=a[2],z=a[1];return[14,z,y,aw(a[3],b)];case
-15:return[15,aw(a[1],b)];case
-16:return[16,aw(a[1],b)];case
+y=a[2],z=a[1];return[14,z,y,ax(a[3],b)];case
+15:return[15,ax(a[1],b)];case
+16:return[16,ax(a[1],b)];case
 17:var
-A=a[1];return[17,A,aw(a[2],b)];case
+A=a[1];return[17,A,ax(a[2],b)];case
 18:var
-B=a[1];return[18,B,aw(a[2],b)];case
-19:return[19,aw(a[1],b)];case
+B=a[1];return[18,B,ax(a[2],b)];case
+19:return[19,ax(a[1],b)];case
 20:var
-C=a[2],D=a[1];return[20,D,C,aw(a[3],b)];case
+C=a[2],D=a[1];return[20,D,C,ax(a[3],b)];case
 21:var
-E=a[1];return[21,E,aw(a[2],b)];case
-22:return[22,aw(a[1],b)];case
+E=a[1];return[21,E,ax(a[2],b)];case
+22:return[22,ax(a[1],b)];case
 23:var
-F=a[1];return[23,F,aw(a[2],b)];default:var
-G=a[2],H=a[1];return[24,H,G,aw(a[3],b)]}}function
-hT(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-d7(a){throw[0,f5,a]}function
-ab(a){throw[0,lg,a]}function
-cB(b,a){return f1(b,a)?b:a}function
-aP(b,a){return HO(b,a)?b:a}function
-dy(a){return 0<=a?a:-a|0}var
-a6=ca(rd),dz=ca(re),dA=ca(rh),ll=ca(ri),hV=ds,rg=ca(rf);function
+F=a[1];return[23,F,ax(a[2],b)];default:var
+G=a[2],H=a[1];return[24,H,G,ax(a[3],b)]}}function
+hW(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+d$(a){throw[0,f9,a]}function
+ac(a){throw[0,lk,a]}function
+cF(b,a){return f5(b,a)?b:a}function
+aQ(b,a){return H1(b,a)?b:a}function
+dC(a){return 0<=a?a:-a|0}var
+a8=ce(rn),dD=ce(ro),dE=ce(rr),lp=ce(rs),hY=dw,rq=ce(rp);function
 u(d,c){var
-a=A(d),e=A(c),b=aE(a+e|0);b$(d,0,b,0,a);b$(c,0,b,a,e);return aO(b)}function
-rj(a){return a?rk:rl}function
-lm(a){try{var
-b=[0,hI(a)];return b}catch(a){a=a5(a);if(a[1]===f5)return 0;throw a}}function
-aQ(a,b){if(a){var
-c=a[1];return[0,c,aQ(a[2],b)]}return b}Ii(0);var
-ro=qV(1),cd=qV(2);function
-rp(b){function
+a=B(d),e=B(c),b=aG(a+e|0);cd(d,0,b,0,a);cd(c,0,b,a,e);return aP(b)}function
+rt(a){return a?ru:rv}function
+lq(a){try{var
+b=[0,hL(a)];return b}catch(a){a=aY(a);if(a[1]===f9)return 0;throw a}}function
+aJ(a,b){if(a){var
+c=a[1];return[0,c,aJ(a[2],b)]}return b}Iv(0);var
+ry=q5(1),ch=q5(2);function
+rz(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{d1(d)}catch(a){a=a5(a);if(a[1]!==li)throw a;var
+c=a[2],d=a[1];try{d5(d)}catch(a){a=aY(a);if(a[1]!==lm)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Ij(0))}function
-eW(b,a){return k9(b,a,0,A(a))}function
-ln(a){eW(cd,a);qW(cd,10);return d1(cd)}var
-hW=[0,rp];function
-rr(d){for(;;){var
-a=hW[1],e=[0,1],c=1-hT(hW,a,function(a,c){return function(e){if(hT(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-hX(a){return b(hW[1],0)}la(a(oh),hX);function
-hY(c,d,h){var
+a=c;continue}return 0}}return a(Iw(0))}function
+eZ(b,a){return lb(b,a,0,B(a))}function
+lr(a){eZ(ch,a);q6(ch,10);return d5(ch)}var
+hZ=[0,rz];function
+rB(d){for(;;){var
+a=hZ[1],e=[0,1],c=1-hW(hZ,a,function(a,c){return function(e){if(hW(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+h0(a){return b(hZ[1],0)}le(a(oq),h0);function
+h1(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return hY(c,e,a)};return[0,b(c,f),g]}return 0}function
-hZ(h,g,f){var
+e=a[2],f=a[1],g=function(a){return h1(c,e,a)};return[0,b(c,f),g]}return 0}function
+h2(h,g,f){var
 a=g,d=f;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=e(h,a,c[1]),d=i;continue}return a}}function
-aW(a,b){return a?a[1]:b}function
-eX(a){return a?a[1]:ab(rs)}function
-bl(c,a){return a?[0,b(c,a[1])]:0}function
-lo(d,c,a){return a?b(c,a[1]):d}function
-bM(c,a){return a?b(c,a[1]):0}function
-lp(a){if(0<=a&&!(fT<a))return a;return ab(rt)}var
-h0=Iw(0),eY=(4*h0|0)-1|0;function
-B(c){var
+aZ(a,b){return a?a[1]:b}function
+e0(a){return a?a[1]:ac(rC)}function
+bh(c,a){return a?[0,b(c,a[1])]:0}function
+ls(d,c,a){return a?b(c,a[1]):d}function
+bw(c,a){return a?b(c,a[1]):0}function
+rD(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+lt(a){if(0<=a&&!(fX<a))return a;return ac(rE)}var
+h3=IJ(0),e1=(4*h3|0)-1|0;function
+C(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-bX(a){return a?a[1]:d7(rA)}function
-lq(a){return a?a[2]:d7(rB)}function
-ad(d,c){if(0<=c){var
+b2(a){return a?a[1]:d$(rL)}function
+lu(a){return a?a[2]:d$(rM)}function
+af(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return d7(rC)}}return ab(rD)}function
-ce(d,c){var
+a=e,b=b-1|0;continue}return d$(rN)}}return ac(rO)}function
+ci(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-al(a){return ce(a,0)}function
-lr(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,lr(a+1|0,d,c)]}function
-I(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return al(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return lr(0,c,e)}return ab(rE)}function
-cC(a){if(a){var
-b=a[1];return aQ(b,cC(a[2]))}return 0}function
-k(c,a){if(a){var
-d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
-ls(c,b,a){if(a){var
-d=a[2],f=e(b,c,a[1]);return[0,f,ls(c+1|0,b,d)]}return 0}function
-bD(b,a){return ls(0,b,a)}function
+am(a){return ci(a,0)}function
+lv(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,lv(a+1|0,d,c)]}function
+F(c,e){if(0<=c){if(50<c){var
+d=0,a=0;for(;;){if(c<=a)return am(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return lv(0,c,e)}return ac(rP)}function
+cG(a){if(a){var
+b=a[1];return aJ(b,cG(a[2]))}return 0}function
+l(c,a){if(a){var
+d=a[2],e=b(c,a[1]);return[0,e,l(c,d)]}return 0}function
+lw(c,b,a){if(a){var
+d=a[2],f=e(b,c,a[1]);return[0,f,lw(c+1|0,b,d)]}return 0}function
+bH(b,a){return lw(0,b,a)}function
 v(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-bm(f,d){var
+bo(f,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];e(f,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-L(f,d,c){var
+K(f,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=e(f,b,a[1]),a=g;continue}return b}}function
-lt(c,b,a){if(b){if(a){var
-d=a[2],f=b[2],g=e(c,b[1],a[1]);return[0,g,lt(c,f,d)]}}else
-if(!a)return 0;return ab(rF)}function
-f7(g,f,e,d){var
+f$(c,b,a){if(b){if(a){var
+d=a[2],f=b[2],g=e(c,b[1],a[1]);return[0,g,f$(c,f,d)]}}else
+if(!a)return 0;return ac(rQ)}function
+e2(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
-h=a[2],i=b[2],c=Q(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ab(rG)}}function
-c1(e,d){var
+h=a[2],i=b[2],c=R(g,c,b[1],a[1]),b=i,a=h;continue}}else
+if(!a)return c;return ac(rR)}}function
+c4(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
-c2(e,d){var
+c5(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-az(d,c){var
+aA(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===ap(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===ak(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-f8(d,c){var
+ga(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===ap(b[1],d))return f;var
-a=e;continue}throw M}}function
-d8(e,d){var
+b=a[1],e=a[2],f=b[2];if(0===ak(b[1],d))return f;var
+a=e;continue}throw O}}function
+ea(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-bd(f){var
+a9(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return al(c)}}}function
-f9(g,f){var
+a=d;continue}return am(c)}}}function
+e3(g,f){var
 c=0,b=0,a=f;for(;;){if(a){var
-d=a[1],h=a[2],i=e(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return al(b)}}function
-bY(f){var
+d=a[1],h=a[2],i=e(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return am(b)}}function
+bP(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return al(c)}}}function
-bE(e,d){var
+a=d;continue}return am(c)}}}function
+bp(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=ce(b(e,a[1]),c),a=f;continue}return al(c)}}function
-f_(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],f_(b[2],a[2])]}}else
-if(!a)return 0;return ab(rH)}function
-be(a,b){function
+f=a[2],c=ci(b(e,a[1]),c),a=f;continue}return am(c)}}function
+gb(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],gb(b[2],a[2])]}}else
+if(!a)return 0;return ac(rS)}function
+a_(a,b){function
 r(j,f){if(2===j){if(f){var
 l=f[2];if(l){var
 m=l[1],n=f[1],y=l[2],z=0<e(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1188,9 +1189,9 @@ s=j>>1,t=k(s,f),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 q=h[1],r=i[1],w=h[2],x=i[2];if(0<e(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=ce(i,g)}else
+v=ci(i,g)}else
 var
-v=ce(h,g);return[0,v,B]}}function
+v=ci(h,g);return[0,v,B]}}function
 k(j,f){if(2===j){if(f){var
 k=f[2];if(k){var
 l=k[1],m=f[1],y=k[2],z=0<e(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
@@ -1202,11 +1203,11 @@ s=j>>1,t=r(s,f),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 p=h[1],q=i[1],w=h[2],x=i[2];if(0<e(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=ce(i,g)}else
+v=ci(i,g)}else
 var
-v=ce(h,g);return[0,v,B]}}var
-c=B(b);return 2<=c?k(c,b)[1]:b}function
-bN(b,a){function
+v=ci(h,g);return[0,v,B]}}var
+c=C(b);return 2<=c?k(c,b)[1]:b}function
+bx(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
 o=n[1],k=g[1],J=n[2],y=e(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
@@ -1235,9 +1236,9 @@ u=h[2],v=h[1],w=i[2],l=i[1],x=e(b,l,v);if(0===x){var
 i=w,h=u,f=[0,l,f];continue}if(0<=x){var
 h=u,f=[0,v,f];continue}var
 i=w,f=[0,l,f];continue}var
-C=ce(i,f)}else
+C=ci(i,f)}else
 var
-C=ce(h,f);return[0,C,M]}}function
+C=ci(h,f);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
 n=m[1],k=g[1],J=m[2],y=e(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
@@ -1266,54 +1267,54 @@ t=h[2],u=h[1],v=i[2],l=i[1],w=e(b,l,u);if(0===w){var
 i=v,h=t,f=[0,l,f];continue}if(0<w){var
 i=v,f=[0,l,f];continue}var
 h=t,f=[0,u,f];continue}var
-C=ce(i,f)}else
+C=ci(i,f)}else
 var
-C=ce(h,f);return[0,C,M]}}var
-c=B(a);return 2<=c?m(c,a)[1]:a}function
-d9(a){function
+C=ci(h,f);return[0,C,M]}}var
+c=C(a);return 2<=c?m(c,a)[1]:a}function
+eb(a){function
 c(e,d){if(0===e){var
-f=0;return al(hZ(function(b,a){return[0,a,b]},f,d))}var
+f=0;return am(h2(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}function
-eZ(b,a){return b<=a?b:a}function
-lu(b,a){return a<=b?b:a}function
-c3(a,c){var
-b=aE(a);HJ(b,0,a,c);return b}function
-lv(a){var
-b=bC(a),c=aE(b);dv(a,0,c,0,b);return c}function
-lw(c,b,a){if(0<=b&&0<=a&&!((bC(c)-a|0)<b)){var
-d=aE(a);dv(c,b,d,0,a);return d}return ab(rI)}function
-lx(c,b,a){return aO(lw(c,b,a))}function
-ly(e,c,d,b,a){if(0<=a&&0<=c&&!((bC(e)-a|0)<c)&&0<=b&&!((bC(d)-a|0)<b))return dv(e,c,d,b,a);return ab(rJ)}function
-cD(e,c,d,b,a){if(0<=a&&0<=c&&!((A(e)-a|0)<c)&&0<=b&&!((bC(d)-a|0)<b))return b$(e,c,d,b,a);return ab(rK)}function
-h1(b,a){return aO(c3(b,a))}function
-cf(c,b,a){return aO(lw(bq(c),b,a))}function
-h2(k,g){if(g){var
-h=A(k),c=0,b=g,p=0;for(;;){if(b){var
+e4(b,a){return b<=a?b:a}function
+lx(b,a){return a<=b?b:a}function
+c6(a,c){var
+b=aG(a);HW(b,0,a,c);return b}function
+ly(a){var
+b=bG(a),c=aG(b);dz(a,0,c,0,b);return c}function
+lz(c,b,a){if(0<=b&&0<=a&&!((bG(c)-a|0)<b)){var
+d=aG(a);dz(c,b,d,0,a);return d}return ac(rT)}function
+lA(c,b,a){return aP(lz(c,b,a))}function
+lB(e,c,d,b,a){if(0<=a&&0<=c&&!((bG(e)-a|0)<c)&&0<=b&&!((bG(d)-a|0)<b))return dz(e,c,d,b,a);return ac(rU)}function
+cH(e,c,d,b,a){if(0<=a&&0<=c&&!((B(e)-a|0)<c)&&0<=b&&!((bG(d)-a|0)<b))return cd(e,c,d,b,a);return ac(rV)}function
+h4(b,a){return aP(c6(b,a))}function
+cj(c,b,a){return aP(lz(bt(c),b,a))}function
+h5(k,g){if(g){var
+h=B(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(A(i)+h|0)+c|0,m=b[2],n=c<=j?j:ab(rL),c=n,b=m;continue}var
-l=A(i)+c|0}else
+j=(B(i)+h|0)+c|0,m=b[2],n=c<=j?j:ac(rW),c=n,b=m;continue}var
+l=B(i)+c|0}else
 var
 l=c;var
-f=aE(l),e=p,d=g;for(;;){if(d){var
+f=aG(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];b$(a,0,f,e,A(a));b$(k,0,f,e+A(a)|0,h);var
-e=(e+A(a)|0)+h|0,d=o;continue}b$(a,0,f,e,A(a))}return aO(f)}}}return rM}function
-lz(e,c){var
-d=A(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,bs(c,a));var
+o=d[2];cd(a,0,f,e,B(a));cd(k,0,f,e+B(a)|0,h);var
+e=(e+B(a)|0)+h|0,d=o;continue}cd(a,0,f,e,B(a))}return aP(f)}}}return rX}function
+lC(e,c){var
+d=B(c)-1|0,f=0;if(!(d<0)){var
+a=f;for(;;){b(e,bu(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-h3(f,e){var
-c=bq(e),a=0,d=bC(c);for(;;){if(a===d)return 1;if(b(f,bA(c,a))){var
+h6(f,e){var
+c=bt(e),a=0,d=bG(c);for(;;){if(a===d)return 1;if(b(f,bE(c,a))){var
 a=a+1|0;continue}return 0}}function
-lA(j){var
-k=0,x=A(j);for(;;){if(x<=k)return j;var
-n=bs(j,k)+kN|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+lD(j){var
+k=0,x=B(j);for(;;){if(x<=k)return j;var
+n=bu(j,k)+kR|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bq(j),a=[0,0],q=bC(e)-1|0,t=0;if(!(q<0)){var
+e=bt(j),a=[0,0],q=bG(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
-f=bA(e,i),g=0;if(32<=f){var
+f=bE(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
 if(56<l-1>>>0){g=1;p=1}if(!p){var
 m=1;g=2}}else
@@ -1324,132 +1325,132 @@ m=4;break;case
 1:var
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
-i=w;continue}break}}if(a[1]===bC(e))var
-s=lv(e);else{var
-b=aE(a[1]);a[1]=0;var
-r=bC(e)-1|0,u=0;if(!(r<0)){var
+i=w;continue}break}}if(a[1]===bG(e))var
+s=ly(e);else{var
+b=aG(a[1]);a[1]=0;var
+r=bG(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
-c=bA(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(j2<=c)d=1;else
+c=bE(e,h),d=0;if(35<=c)if(92===c)d=2;else
+if(j6<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
 8:av(b,a[1],92);a[1]++;av(b,a[1],98);break;case
-9:av(b,a[1],92);a[1]++;av(b,a[1],pe);break;case
-10:av(b,a[1],92);a[1]++;av(b,a[1],ql);break;case
+9:av(b,a[1],92);a[1]++;av(b,a[1],pn);break;case
+10:av(b,a[1],92);a[1]++;av(b,a[1],qv);break;case
 13:av(b,a[1],92);a[1]++;av(b,a[1],114);break;default:d=1}switch(d){case
 1:av(b,a[1],92);a[1]++;av(b,a[1],48+(c/au|0)|0);a[1]++;av(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;av(b,a[1],48+(c%10|0)|0);break;case
 2:av(b,a[1],92);a[1]++;av(b,a[1],c);break;case
 3:av(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
-s=b}return aO(s)}var
+s=b}return aP(s)}var
 k=k+1|0;continue}}function
-rN(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw M;if(bs(e,a)===b)return a;var
+rY(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw O;if(bu(e,a)===b)return a;var
 a=a+1|0;continue}}function
-rO(b,a,d){var
-c=A(b);if(0<=a&&!(c<a))try{rN(b,c,a,d);var
-e=1;return e}catch(a){a=a5(a);if(a===M)return 0;throw a}return ab(rP)}function
-h4(b,a){return rO(b,0,a)}function
-bn(f,b){var
-c=[0,0],d=[0,A(b)],e=A(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(bs(b,a)===f){var
-h=c[1];c[1]=[0,cf(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+rZ(b,a,d){var
+c=B(b);if(0<=a&&!(c<a))try{rY(b,c,a,d);var
+e=1;return e}catch(a){a=aY(a);if(a===O)return 0;throw a}return ac(r0)}function
+h7(b,a){return rZ(b,0,a)}function
+bq(f,b){var
+c=[0,0],d=[0,B(b)],e=B(b)-1|0;if(!(e<0)){var
+a=e;for(;;){if(bu(b,a)===f){var
+h=c[1];c[1]=[0,cj(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,cf(b,0,d[1]),g]}function
-lB(b,a){return HD(bq(b),a)}function
-j(c,d){if(0===c)return[0];if(0<=c){var
+g=c[1];return[0,cj(b,0,d[1]),g]}function
+lE(b,a){return HQ(bt(b),a)}function
+i(c,d){if(0===c)return[0];if(0<=c){var
 e=o(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ab(rQ)}function
-e0(b,f,e){var
+a=h;continue}break}}return e}return ac(r1)}function
+e5(b,f,e){var
 c=o(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=o(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
-aC(a){var
-b=a.length-1;return 0===b?[0]:kV(a,0,b)}function
-bu(b,a){var
-c=b.length-1;return 0===c?aC(a):0===a.length-1?kV(b,0,c):Hr(b,a)}function
-cg(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return kV(c,b,a);return ab(rR)}function
-lC(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Hu(c,b,a,d);return ab(rS)}function
-lD(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Hs(e,c,d,b,a);return ab(rT)}function
-bf(e,c){var
+aE(a){var
+b=a.length-1;return 0===b?[0]:kZ(a,0,b)}function
+bi(b,a){var
+c=b.length-1;return 0===c?aE(a):0===a.length-1?kZ(b,0,c):HE(b,a)}function
+b3(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return kZ(c,b,a);return ac(r2)}function
+lF(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return HH(c,b,a,d);return ac(r3)}function
+lG(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return HF(e,c,d,b,a);return ac(r4)}function
+bj(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-l(e,c){var
+k(e,c){var
 d=c.length-1;if(0===d)return[0];var
 f=o(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-f$(f,d,c){var
-b=d.length-1;if(b!==c.length-1)return ab(rU);if(0===b)return[0];var
+gc(f,d,c){var
+b=d.length-1;if(b!==c.length-1)return ac(r5);if(0===b)return[0];var
 g=o(b,e(f,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=e(f,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
 a=j;continue}break}}return g}function
-r(d,b){var
+p(d,b){var
 c=b.length-1-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){e(d,a,b[1+a]);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-N(d,b){var
+L(d,b){var
 c=b.length-1;if(0===c)return[0];var
 f=o(c,e(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=e(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-aX(c){var
+aR(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
-O(a){if(a){var
+P(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
 f=o(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-a7(g,f,c){var
+a0(g,f,c){var
 b=[0,f],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=e(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-cE(d,c){var
+cI(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-e1(d,c){var
+e6(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-lE(f,c,b){var
-d=c.length-1;if(d!==b.length-1)return ab(rV);var
+lH(f,c,b){var
+d=c.length-1;if(d!==b.length-1)return ac(r6);var
 a=0;for(;;){if(a===d)return 1;if(e(f,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
-lF(c,b){var
-a=0,d=b.length-1;for(;;){if(a===d)return 0;if(0===ap(b[1+a],c))return 1;var
+lI(c,b){var
+a=0,d=b.length-1;for(;;){if(a===d)return 0;if(0===ak(b[1+a],c))return 1;var
 a=a+1|0;continue}}function
-cF(a){return a-a==0.?1:0}function
-lG(a){return qY(a,dz)}function
-c4(b,a){if(!(b<a)){var
-c=0;if(hL(a)||!hL(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-ag(b,a){if(!(b<a)){var
-c=0;if(hL(a)||!hL(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-lH(d){function
+cJ(a){return a-a==0.?1:0}function
+lJ(a){return q8(a,dD)}function
+c7(b,a){if(!(b<a)){var
+c=0;if(hO(a)||!hO(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+ae(b,a){if(!(b<a)){var
+c=0;if(hO(a)||!hO(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+lK(d){function
 p(a){return a?a[4]:0}function
 f(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,e,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return f(i,k,f(c,e,a));if(c){var
-n=c[2],o=c[1],q=f(c[3],e,a);return f(f(i,k,o),n,q)}return ab(rW)}return ab(rX)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=f(c[3],e,a);return f(f(i,k,o),n,q)}return ac(r7)}return ac(r8)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return f(f(b,e,d),l,j);if(d){var
-s=d[2],t=d[1],u=f(d[3],l,j);return f(f(b,e,t),s,u)}return ab(rY)}return ab(rZ)}var
+s=d[2],t=d[1],u=f(d[3],l,j);return f(f(b,e,t),s,u)}return ac(r9)}return ac(r_)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,e,a,v]}function
 a(c,b){if(b){var
 f=b[3],h=b[2],i=b[1],j=e(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1465,26 +1466,26 @@ e=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(e+2|0)<h?g(n,m,c(
 j(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return a[2]}throw M}}function
+a=b;continue}return a[2]}throw O}}function
 F(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,a[2]]}return 0}}function
 G(b){var
 a=b;for(;;){if(a){if(a[3]){var
-a=a[3];continue}return a[2]}throw M}}function
+a=a[3];continue}return a[2]}throw O}}function
 S(b){var
 a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ab(r0)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ac(r$)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 f=a[3],g=a[2],h=a[1],l=e(d[1],b,g);if(0===l)return[0,h,1,f];if(0<=l){var
 j=i(b,f),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,f)]}return r1}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,f)]}return sa}var
 s=0;function
 T(a){return a?0:1}function
 U(g,f){var
@@ -1552,11 +1553,11 @@ a=h;continue}var
 f=e}else
 var
 f=d;return f}return 1}}function
-N(c,g){var
+M(c,g){var
 a=g;for(;;){if(a){var
 h=a[3],i=a[1],d=b(c,a[2]);if(d)var
 e=d;else{var
-f=N(c,i);if(!f){var
+f=M(c,i);if(!f){var
 a=h;continue}var
 e=f}return e}return 0}}function
 v(d,a){if(a){var
@@ -1564,17 +1565,17 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return r2}function
+p=c(g,e,j);return[0,m(h,k),p]}return sb}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
-O(d,c){var
+N(d,c){var
 b=d,a=c;for(;;){if(a){var
-e=a[2],f=a[1],b=[0,e,O(b,a[3])],a=f;continue}return b}}function
-W(a){return O(0,a)}function
+e=a[2],f=a[1],b=[0,e,N(b,a[3])],a=f;continue}return b}}function
+W(a){return N(0,a)}function
 X(g,f){var
 a=f;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=e(d[1],g,b);if(0===c)return b;var
-j=0<=c?h:i,a=j;continue}throw M}}function
+j=0<=c?h:i,a=j;continue}throw O}}function
 Y(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1582,7 +1583,7 @@ d=g,a=l;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return d}}var
-c=k;continue}throw M}}function
+c=k;continue}throw O}}function
 Z(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1598,7 +1599,7 @@ d=g,a=k;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return d}}var
-c=l;continue}throw M}}function
+c=l;continue}throw O}}function
 $(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1622,12 +1623,12 @@ A(e,c){if(c){var
 f=c[3],g=c[2],h=c[1],d=A(e,h),i=b(e,g),a=A(e,f);if(i){var
 k=i[1];if(h===d&&g===k&&f===a)return c;return y(d,k,a)}if(d){if(a){var
 l=q(a);return y(d,j(a),l)}return d}return a}return 0}function
-ad(c){if(c){var
+ab(c){if(c){var
 i=c[2],b=c[1];if(i){var
 j=i[2],e=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
 m=k[2],n=k[1];if(m){if(m[2]){var
-o=bN(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+o=bx(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
 0:return[0,0,a];case
 1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
 2:if(a){var
@@ -1635,29 +1636,29 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 e=a[2];if(e){var
 h=e[2];if(h)return[0,[0,[0,0,a[1],0,1],e[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,f(l,m,k[1]),n]}throw[0,ac,r3]};return g(B(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,f(l,m,k[1]),n]}throw[0,ad,sc]};return g(C(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(e,h(b)))))}return a(n,a(l,a(e,h(b))))}return a(l,a(e,h(b)))}return a(e,h(b))}return h(b)}return s}function
-P(c,b){return hZ(function(c,b){return a(b,c)},b,c)}function
+P(c,b){return h2(function(c,b){return a(b,c)},b,c)}function
 ae(a){return P(a,s)}function
-C(a,d){if(a){var
-b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return C(c,a)}]}return 0}function
+B(a,d){if(a){var
+b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
 af(a){var
-b=l(a,0);return function(a){return C(b,a)}}function
+b=l(a,0);return function(a){return B(b,a)}}function
 Q(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
 R(a,d){if(a){var
 b=a[1],c=Q(a[2],a[3]);return[0,b,function(a){return R(c,a)}]}return 0}function
 ag(a){var
-b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,N,v,A,w,x,W,j,F,G,S,j,F,i,X,aa,Y,Z,_,$,ad,function(j,i){var
+b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,S,j,F,i,X,aa,Y,Z,_,$,ab,function(j,i){var
 a=i,b=0;for(;;){if(a){var
 c=a[3],f=a[2],k=a[1],g=e(d[1],f,j);if(0!==g){if(0<=g){var
 a=k,b=[0,f,c,b];continue}var
 a=c;continue}var
 h=[0,f,c,b]}else
 var
-h=b;return function(a){return C(h,a)}}},af,ag,P,ae]}function
-lI(g){function
+h=b;return function(a){return B(h,a)}}},af,ag,P,ae]}function
+lL(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1665,12 +1666,12 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ab(r4)}return ab(r5)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ac(sd)}return ac(se)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ab(r6)}return ab(r7)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ac(sf)}return ac(sg)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
-O(a){return a?0:1}function
+N(a){return a?0:1}function
 m(d,c,b){if(b){var
 f=b[4],i=b[3],j=b[2],h=b[1],o=b[5],k=e(g[1],d,j);if(0===k)return i===c?b:[0,h,d,c,f,o];if(0<=k){var
 l=m(d,c,f);return f===l?b:a(h,j,i,l)}var
@@ -1678,15 +1679,15 @@ n=m(d,c,h);return h===n?b:a(n,j,i,f)}return[0,0,d,c,0,1]}function
 P(d,c){var
 a=c;for(;;){if(a){var
 f=a[4],h=a[3],i=a[1],b=e(g[1],d,a[2]);if(0===b)return h;var
-j=0<=b?f:i,a=j;continue}throw M}}function
-R(g,l){var
+j=0<=b?f:i,a=j;continue}throw O}}function
+Q(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=o;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,e,d]}}var
-c=m;continue}throw M}}function
+c=m;continue}throw O}}function
 S(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1702,7 +1703,7 @@ e=h,d=n,a=m;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,e,d]}}var
-c=o;continue}throw M}}function
+c=o;continue}throw O}}function
 U(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1722,20 +1723,20 @@ j=0<=b?h:i,a=j;continue}return 0}}function
 n(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return[0,a[2],a[3]]}throw M}}function
+a=b;continue}return[0,a[2],a[3]]}throw O}}function
 B(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,[0,a[2],a[3]]]}return 0}}function
 X(b){var
 a=b;for(;;){if(a){if(a[4]){var
-a=a[4];continue}return[0,a[2],a[3]]}throw M}}function
+a=a[4];continue}return[0,a[2],a[3]]}throw O}}function
 Y(b){var
 a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ab(r8)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ac(sh)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(f,b){if(b){var
@@ -1759,7 +1760,7 @@ u(b,a){if(a){var
 c=a[2],d=a[5],f=a[4],g=a[3],h=u(b,a[1]),i=e(b,c,g);return[0,h,c,i,u(b,f),d]}return 0}function
 E(c,e,d){var
 a=e,b=d;for(;;){if(a){var
-f=a[4],g=a[3],h=a[2],i=Q(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
+f=a[4],g=a[3],h=a[2],i=R(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
 F(b,g){var
 a=g;for(;;){if(a){var
 h=a[4],i=a[1],c=e(b,a[2],a[3]);if(c){var
@@ -1787,16 +1788,16 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],f=a[3],h=a[2],j=a[1],m=e(g[1],b,h);if(0===m)return[0,j,[0,f],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,f,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return r9}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return si}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
-e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=Q(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
+e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=R(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=Q(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ac,r_]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=R(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ad,sj]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
-g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,Q(d,f,k,m[1]),p):c(n,f,k,p)}var
-h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,Q(d,e,q[1],j),s):c(r,e,j,s)}var
+g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,R(d,f,k,m[1]),p):c(n,f,k,p)}var
+h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,R(d,e,q[1],j),s):c(r,e,j,s)}var
 t=b}else
 var
 t=a;return t}function
@@ -1807,7 +1808,7 @@ d=a[2],i=a[4],k=a[3],f=w(b,a[1]),g=e(b,d,k),h=w(b,i);return g?c(f,d,g[1],h):j(f,
 x(b,a){if(a){var
 d=a[3],f=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=e(b,f,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,f,d,m),p]}var
-q=c(h,f,d,l);return[0,j(i,m),q]}return r$}function
+q=c(h,f,d,l);return[0,j(i,m),q]}return sk}function
 f(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1830,19 +1831,19 @@ J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
 $(a){return J(0,a)}function
-K(b,a){return hZ(function(b,a){return m(a[1],a[2],b)},a,b)}function
+K(b,a){return h2(function(b,a){return m(a[1],a[2],b)},a,b)}function
 aa(a){return K(a,A)}function
 z(a,e){if(a){var
 b=a[2],c=a[1],d=f(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
-ad(a){var
+ab(a){var
 b=f(a,0);return function(a){return z(b,a)}}function
 L(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[1],b],a=a[4],b=e;continue}return b}}function
-N(a,e){if(a){var
-b=a[2],c=a[1],d=L(a[3],a[4]);return[0,[0,c,b],function(a){return N(d,a)}]}return 0}function
+M(a,e){if(a){var
+b=a[2],c=a[1],d=L(a[3],a[4]);return[0,[0,c,b],function(a){return M(d,a)}]}return 0}function
 ae(a){var
-b=L(a,0);return function(a){return N(b,a)}}return[0,A,O,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,P,V,R,S,T,U,t,u,ad,ae,function(k,j){var
+b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,P,V,Q,S,T,U,t,u,ab,ae,function(k,j){var
 a=j,b=0;for(;;){if(a){var
 c=a[4],f=a[3],d=a[2],l=a[1],h=e(g[1],d,k);if(0!==h){if(0<=h){var
 a=l,b=[0,d,f,c,b];continue}var
@@ -1850,167 +1851,169 @@ a=c;continue}var
 i=[0,d,f,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-lJ=[as,sa,bT(0)];function
-dB(a){return[0,0,0]}function
-d_(a){a[1]=0;a[2]=0;return 0}function
-ch(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-lK(a){var
+lM=[at,sl,bY(0)];function
+dF(a){return[0,0,0]}function
+ec(a){a[1]=0;a[2]=0;return 0}function
+ck(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+lN(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lJ}function
-d$(a){var
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lM}function
+ed(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-ea(b){var
+ee(b){var
 a=b[1];return a?[0,a[1]]:0}function
-lL(a){return 0===a[1]?1:0}var
-sc=[as,sb,bT(0)];function
-h5(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-lM(d,a){var
+lO(a){return 0===a[1]?1:0}var
+sn=[at,sm,bY(0)];function
+h8(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+lP(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-se=[as,sd,bT(0)];function
-sf(a){throw se}function
-J(a){var
-d=a[1];a[1]=sf;try{var
-c=b(d,0);Im(a,c);return c}catch(b){b=a5(b);a[1]=function(a){throw b};throw b}}function
-ga(a){var
-b=1<=a?a:1,c=eY<b?eY:b,d=aE(c);return[0,d,0,c,d]}function
-h6(a){return lx(a[1],0,a[2])}function
-h7(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(eY<b[1])if((d+c|0)<=eY)b[1]=eY;else
-d7(si);var
-e=aE(b[1]);ly(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ac,sg]}throw[0,ac,sh]}}function
-h8(a,d,c,b){var
+sp=[at,so,bY(0)];function
+sq(a){throw sp}function
+G(a){var
+d=a[1];a[1]=sq;try{var
+c=b(d,0);Iz(a,c);return c}catch(b){b=aY(b);a[1]=function(a){throw b};throw b}}function
+h9(a){var
+b=E(a);if(b!==D&&b!==m&&b!==qd)return a;return Ip(a)}function
+gd(a){var
+b=1<=a?a:1,c=e1<b?e1:b,d=aG(c);return[0,d,0,c,d]}function
+h_(a){return lA(a[1],0,a[2])}function
+h$(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e1<b[1])if((d+c|0)<=e1)b[1]=e1;else
+d$(st);var
+e=aG(b[1]);lB(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ad,sr]}throw[0,ad,ss]}}function
+ia(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((A(d)-b|0)<c?1:0);if(f)ab(sj);var
-g=a[2]+b|0;if(a[3]<g)h7(a,b);b$(d,c,a[1],a[2],b);a[2]=g;return 0}function
-eb(a,c){var
-b=A(c),d=a[2]+b|0;if(a[3]<d)h7(a,b);b$(c,0,a[1],a[2],b);a[2]=d;return 0}function
-h9(a){return 5===a[2]?12:-6}function
-lN(a){return[0,0,aE(a)]}function
-lO(a,g){var
-b=bC(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aE(lu(b*2|0,c));ly(a[2],0,e,0,b);a[2]=e;var
+h=b<0?1:0,f=h||((B(d)-b|0)<c?1:0);if(f)ac(su);var
+g=a[2]+b|0;if(a[3]<g)h$(a,b);cd(d,c,a[1],a[2],b);a[2]=g;return 0}function
+ef(a,c){var
+b=B(c),d=a[2]+b|0;if(a[3]<d)h$(a,b);cd(c,0,a[1],a[2],b);a[2]=d;return 0}function
+ib(a){return 5===a[2]?12:-6}function
+lQ(a){return[0,0,aG(a)]}function
+lR(a,g){var
+b=bG(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
+e=aG(lx(b*2|0,c));lB(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-ec(a,b){lO(a,1);dw(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-aY(a,c){var
-b=A(c);lO(a,b);cD(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-lP(a){return lx(a[2],0,a[1])}function
-lQ(a){if(typeof
+eg(a,b){lR(a,1);dA(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+a1(a,c){var
+b=B(c);lR(a,b);cH(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+lS(a){return lA(a[2],0,a[1])}function
+lT(a){if(typeof
 a==="number")switch(a){case
-0:return sk;case
-1:return sl;case
-2:return sm;case
-3:return sn;case
-4:return so;case
-5:return sp;default:return sq}else
+0:return sv;case
+1:return sw;case
+2:return sx;case
+3:return sy;case
+4:return sz;case
+5:return sA;default:return sB}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return u(sr,h1(1,a[1]))}}function
-h_(b,c){var
+1:return a[1];default:return u(sC,h4(1,a[1]))}}function
+ic(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];aY(b,ss);var
+d=a[1];a1(b,sD);var
 a=d;continue;case
 1:var
-e=a[1];aY(b,st);var
+e=a[1];a1(b,sE);var
 a=e;continue;case
 2:var
-f=a[1];aY(b,su);var
+f=a[1];a1(b,sF);var
 a=f;continue;case
 3:var
-g=a[1];aY(b,sv);var
+g=a[1];a1(b,sG);var
 a=g;continue;case
 4:var
-h=a[1];aY(b,sw);var
+h=a[1];a1(b,sH);var
 a=h;continue;case
 5:var
-i=a[1];aY(b,sx);var
+i=a[1];a1(b,sI);var
 a=i;continue;case
 6:var
-j=a[1];aY(b,sy);var
+j=a[1];a1(b,sJ);var
 a=j;continue;case
 7:var
-k=a[1];aY(b,sz);var
+k=a[1];a1(b,sK);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];aY(b,sA);h_(b,m);aY(b,sB);var
+l=a[2],m=a[1];a1(b,sL);ic(b,m);a1(b,sM);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];aY(b,sC);h_(b,o);aY(b,sD);var
+n=a[3],o=a[1];a1(b,sN);ic(b,o);a1(b,sO);var
 a=n;continue;case
 10:var
-p=a[1];aY(b,sE);var
+p=a[1];a1(b,sP);var
 a=p;continue;case
 11:var
-q=a[1];aY(b,sF);var
+q=a[1];a1(b,sQ);var
 a=q;continue;case
 12:var
-r=a[1];aY(b,sG);var
+r=a[1];a1(b,sR);var
 a=r;continue;case
 13:var
-s=a[1];aY(b,sH);var
+s=a[1];a1(b,sS);var
 a=s;continue;default:var
-t=a[1];aY(b,sI);var
+t=a[1];a1(b,sT);var
 a=t;continue}}function
-aJ(a){if(typeof
+aL(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aJ(a[1])];case
-1:return[1,aJ(a[1])];case
-2:return[2,aJ(a[1])];case
-3:return[3,aJ(a[1])];case
-4:return[4,aJ(a[1])];case
-5:return[5,aJ(a[1])];case
-6:return[6,aJ(a[1])];case
-7:return[7,aJ(a[1])];case
+0:return[0,aL(a[1])];case
+1:return[1,aL(a[1])];case
+2:return[2,aL(a[1])];case
+3:return[3,aL(a[1])];case
+4:return[4,aL(a[1])];case
+5:return[5,aL(a[1])];case
+6:return[6,aL(a[1])];case
+7:return[7,aL(a[1])];case
 8:var
-b=a[1];return[8,b,aJ(a[2])];case
+b=a[1];return[8,b,aL(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aJ(a[3])];case
-10:return[10,aJ(a[1])];case
-11:return[11,aJ(a[1])];case
-12:return[12,aJ(a[1])];case
-13:return[13,aJ(a[1])];default:return[14,aJ(a[1])]}}function
-aZ(a){if(typeof
+c=a[2],d=a[1];return[9,c,d,aL(a[3])];case
+10:return[10,aL(a[1])];case
+11:return[11,aL(a[1])];case
+12:return[12,aL(a[1])];case
+13:return[13,aL(a[1])];default:return[14,aL(a[1])]}}function
+a2(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=aZ(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=a2(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=aZ(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=a2(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=aZ(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=a2(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=aZ(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=a2(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=aZ(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=a2(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=aZ(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=a2(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=aZ(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=a2(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=aZ(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=a2(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=aZ(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=a2(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=aZ(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=aZ(aM(aJ(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=a2(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a2(aN(aL(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=aZ(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
+n=a2(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
-o=aZ(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
+o=a2(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
 12:var
-p=aZ(a[1]),aK=p[4],aL=p[3],aN=p[2],aO=p[1],aP=function(a){b(aN,0);return 0};return[0,function(a){b(aO,0);return 0},aP,aL,aK];case
+p=a2(a[1]),aJ=p[4],aK=p[3],aM=p[2],aO=p[1],aP=function(a){b(aM,0);return 0};return[0,function(a){b(aO,0);return 0},aP,aK,aJ];case
 13:var
-q=aZ(a[1]),aQ=q[4],aR=q[3],aS=q[2],aT=q[1],aU=function(a){b(aQ,0);return 0},aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
-r=aZ(a[1]),aX=r[4],aY=r[3],a0=r[2],a1=r[1],a2=function(a){b(aX,0);return 0},a3=function(a){b(aY,0);return 0},a4=function(a){b(a0,0);return 0};return[0,function(a){b(a1,0);return 0},a4,a3,a2]}}function
-aM(d,c){var
+q=a2(a[1]),aQ=q[4],aR=q[3],aS=q[2],aT=q[1],aU=function(a){b(aQ,0);return 0},aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
+r=a2(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a3=function(a){b(aY,0);return 0},a4=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a4,a3,a1]}}function
+aN(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -2021,12 +2024,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,ac,sJ]}else
+9:a=6;break;default:throw[0,ad,sU]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aM(t,c[1])];case
+0:return[0,aN(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2037,7 +2040,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aM(u,c[1])];case
+1:return[1,aN(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2049,7 +2052,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aM(v,c[1])];case
+2:return[2,aN(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2061,7 +2064,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aM(w,c[1])];case
+3:return[3,aN(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2073,7 +2076,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aM(x,c[1])];case
+4:return[4,aN(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2085,7 +2088,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aM(y,c[1])];case
+5:return[5,aN(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2097,7 +2100,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aM(z,c[1])];case
+6:return[6,aN(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2109,7 +2112,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aM(A,c[1])];case
+7:return[7,aN(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2122,40 +2125,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aM(B,c[2]);return[8,aM(C,D),E];case
+D=c[1],E=aN(B,c[2]);return[8,aN(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,ac,sS];break;case
+14:a=4;break;default:m=1}if(m)throw[0,ad,s3];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=aZ(aM(aJ(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aM(F,I)];case
+I=c[3],J=c[2],K=c[1],s=a2(aN(aL(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aN(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,ac,sT];break;case
+14:a=4;break;default:n=1}if(n)throw[0,ad,s4];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aM(M,c[1])];throw[0,ac,sU];case
+c!=="number"&&10===c[0])return[10,aN(M,c[1])];throw[0,ad,s5];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aM(N,c[1])];default:o=1}if(o)throw[0,ac,sV];break;case
+11:return[11,aN(N,c[1])];default:o=1}if(o)throw[0,ad,s6];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aM(O,c[1])];default:p=1}if(p)throw[0,ac,sW];break;case
+12:return[12,aN(O,c[1])];default:p=1}if(p)throw[0,ad,s7];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2163,7 +2166,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aM(P,c[1])];default:q=1}if(q)throw[0,ac,sX];break;default:var
+13:return[13,aN(P,c[1])];default:q=1}if(q)throw[0,ad,s8];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2171,209 +2174,209 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aM(Q,c[1])];default:r=1}if(r)throw[0,ac,sY]}switch(a){case
-0:throw[0,ac,sM];case
-1:throw[0,ac,sN];case
-2:throw[0,ac,sO];case
-3:throw[0,ac,sP];case
-4:throw[0,ac,sQ];case
-5:throw[0,ac,sK];case
-6:throw[0,ac,sL];default:throw[0,ac,sR]}}var
-aR=[as,sZ,bT(0)];function
-gb(b,a){if(typeof
+14:return[14,aN(Q,c[1])];default:r=1}if(r)throw[0,ad,s9]}switch(a){case
+0:throw[0,ad,sX];case
+1:throw[0,ad,sY];case
+2:throw[0,ad,sZ];case
+3:throw[0,ad,s0];case
+4:throw[0,ad,s1];case
+5:throw[0,ad,sV];case
+6:throw[0,ad,sW];default:throw[0,ad,s2]}}var
+aS=[at,s_,bY(0)];function
+ge(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aR}}function
-e2(e,b,d){var
-a=gb(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aS}}function
+e7(e,b,d){var
+a=ge(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aR}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-bo(c,d,a){if(typeof
-c==="number")return[0,0,am(d,a)];else
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aS}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+br(c,d,a){if(typeof
+c==="number")return[0,0,an(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=bo(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=br(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=bo(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=br(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=bo(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=br(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=bo(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=br(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=bo(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=br(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=bo(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=br(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=bo(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=br(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=bo(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=br(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(c0([0,c[1]],[0,o]))throw aR;var
-p=bo(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(c3([0,c[1]],[0,o]))throw aS;var
+p=br(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,ay(f)];if(c0([0,ay(B)],C))throw aR;var
-D=[0,ay(e)];if(c0([0,ay(A)],D))throw aR;var
-q=aZ(aM(aJ(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=bo(ay(z),d,y),F=r[2];return[0,[9,f,e,aJ(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,az(f)];if(c3([0,az(B)],C))throw aS;var
+D=[0,az(e)];if(c3([0,az(A)],D))throw aS;var
+q=a2(aN(aL(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=br(az(z),d,y),F=r[2];return[0,[9,f,e,aL(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=bo(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=br(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=bo(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=br(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=bo(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=br(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=bo(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aR}function
-am(b,a){if(typeof
+v=br(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aS}function
+an(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-s=am(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
+s=an(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 1:if(typeof
 a!=="number"&&0===a[0]){var
-t=am(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
+t=an(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=gb(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=ge(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=am(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aR;case
+v=an(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aS;case
 3:var
-ac=b[2],w=gb(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=ge(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=am(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aR;case
+x=an(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aS;case
 4:var
-ae=b[4],af=b[1],g=e2(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=e7(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=am(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aR;case
+ah=g[2],y=an(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aS;case
 5:var
-ai=b[4],aj=b[1],i=e2(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=e7(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=am(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aR;case
+al=i[2],z=an(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aS;case
 6:var
-an=b[4],ao=b[1],k=e2(b[2],b[3],a),l=k[3],ap=k[1];if(typeof
+am=b[4],ao=b[1],k=e7(b[2],b[3],a),l=k[3],ap=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-aq=k[2],A=am(an,l[1]);return[0,[6,ao,ap,aq,A[1]],A[2]]}throw aR;case
+aq=k[2],A=an(am,l[1]);return[0,[6,ao,ap,aq,A[1]],A[2]]}throw aS;case
 7:var
-ar=b[4],as=b[1],m=e2(b[2],b[3],a),n=m[3],at=m[1];if(typeof
+ar=b[4],as=b[1],m=e7(b[2],b[3],a),n=m[3],at=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-au=m[2],B=am(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aR;case
+au=m[2],B=an(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aS;case
 8:var
-av=b[4],aw=b[1],o=e2(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+av=b[4],aw=b[1],o=e7(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-az=o[2],C=am(av,p[1]);return[0,[8,aw,ax,az,C[1]],C[2]]}throw aR;case
+ay=o[2],C=an(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aS;case
 9:var
-aA=b[2],D=gb(b[1],a),q=D[2],aB=D[1];if(typeof
+aA=b[2],D=ge(b[1],a),q=D[2],aB=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=am(aA,q[1]);return[0,[9,aB,E[1]],E[2]]}throw aR;case
+E=an(aA,q[1]);return[0,[9,aB,E[1]],E[2]]}throw aS;case
 10:var
-F=am(b[1],a);return[0,[10,F[1]],F[2]];case
+F=an(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
-aC=b[1],G=am(b[2],a);return[0,[11,aC,G[1]],G[2]];case
+aC=b[1],G=an(b[2],a);return[0,[11,aC,G[1]],G[2]];case
 12:var
-aD=b[1],H=am(b[2],a);return[0,[12,aD,H[1]],H[2]];case
+aD=b[1],H=an(b[2],a);return[0,[12,aD,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aE=a[2],aF=b[3],aG=b[1];if(c0([0,b[2]],[0,I]))throw aR;var
-J=am(aF,aE);return[0,[13,aG,I,J[1]],J[2]]}break;case
+I=a[1],aE=a[2],aF=b[3],aG=b[1];if(c3([0,b[2]],[0,I]))throw aS;var
+J=an(aF,aE);return[0,[13,aG,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,ay(K)];if(c0([0,ay(aJ)],aL))throw aR;var
-L=am(aI,ay(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,az(K)];if(c3([0,az(aJ)],aL))throw aS;var
+L=an(aI,az(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
-M=am(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
+M=an(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
 16:if(typeof
 a!=="number"&&11===a[0]){var
-N=am(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
+N=an(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 17:var
-aM=b[1],O=am(b[2],a);return[0,[17,aM,O[1]],O[2]];case
+aM=b[1],O=an(b[2],a);return[0,[17,aM,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aQ=T[2],U=am(T[1],a),aS=U[1],V=am(P,U[2]);return[0,[18,[0,[0,aS,aQ]],V[1]],V[2]]}var
-W=r[1],aT=W[2],X=am(W[1],a),aU=X[1],Y=am(P,X[2]);return[0,[18,[1,[0,aU,aT]],Y[1]],Y[2]];case
+T=r[1],aQ=T[2],U=an(T[1],a),aR=U[1],V=an(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
+W=r[1],aT=W[2],X=an(W[1],a),aU=X[1],Y=an(P,X[2]);return[0,[18,[1,[0,aU,aT]],Y[1]],Y[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
-Q=am(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
+Q=an(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
 20:if(typeof
 a!=="number"&&1===a[0]){var
-aN=b[2],aO=b[1],R=am(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
+aN=b[2],aO=b[1],R=an(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
 21:if(typeof
 a!=="number"&&2===a[0]){var
-aP=b[1],S=am(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
+aP=b[1],S=an(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
-0:return bv(c,d,a);case
-1:return bv(c,d,a);case
+0:return by(c,d,a);case
+1:return by(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=am(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aR;default:return bv(c,d,a)}else
+Z=an(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aS;default:return by(c,d,a)}else
 switch(c[0]){case
-0:return bv(c,d,a);case
-1:return bv(c,d,a);case
-2:return bv(c,d,a);case
-3:return bv(c,d,a);case
-4:return bv(c,d,a);case
-5:return bv(c,d,a);case
-6:return bv(c,d,a);case
-7:return bv(c,d,a);case
-8:return bv([8,c[1],c[2]],d,a);case
+0:return by(c,d,a);case
+1:return by(c,d,a);case
+2:return by(c,d,a);case
+3:return by(c,d,a);case
+4:return by(c,d,a);case
+5:return by(c,d,a);case
+6:return by(c,d,a);case
+7:return by(c,d,a);case
+8:return by([8,c[1],c[2]],d,a);case
 9:var
-aV=c[1],_=bo(c[2],d,a),$=_[2];return[0,[23,[9,aV,_[1]],$[1]],$[2]];case
-10:return bv(c,d,a);default:return bv(c,d,a)}}throw aR}function
-bv(d,c,b){var
-a=am(c,b);return[0,[23,d,a[1]],a[2]]}function
-bw(k,g,a){var
-b=A(a),h=0<=g?k:0,d=dy(g);if(d<=b)return a;var
-l=2===h?48:32,c=c3(d,l);switch(h){case
-0:cD(a,0,c,0,b);break;case
-1:cD(a,0,c,d-b|0,b);break;default:var
+aV=c[1],_=br(c[2],d,a),$=_[2];return[0,[23,[9,aV,_[1]],$[1]],$[2]];case
+10:return by(c,d,a);default:return by(c,d,a)}}throw aS}function
+by(d,c,b){var
+a=an(c,b);return[0,[23,d,a[1]],a[2]]}function
+bz(k,g,a){var
+b=B(a),h=0<=g?k:0,d=dC(g);if(d<=b)return a;var
+l=2===h?48:32,c=c6(d,l);switch(h){case
+0:cH(a,0,c,0,b);break;case
+1:cH(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==X(a,0)&&45!==X(a,0)&&32!==X(a,0)){e=1;i=1}if(!i){dw(c,0,X(a,0));cD(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==Z(a,0)&&45!==Z(a,0)&&32!==Z(a,0)){e=1;i=1}if(!i){dA(c,0,Z(a,0));cH(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
-f=0;if(1<b&&48===X(a,0)){var
-j=0;if(jV!==X(a,1)&&88!==X(a,1)){f=1;j=1}if(!j){dw(c,1,X(a,1));cD(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cD(a,0,c,d-b|0,b)}}return aO(c)}function
-ed(k,b){var
-c=dy(k),a=A(b),d=X(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+oZ>>>0))e=1}else
+f=0;if(1<b&&48===Z(a,0)){var
+j=0;if(jZ!==Z(a,1)&&88!==Z(a,1)){f=1;j=1}if(!j){dA(c,1,Z(a,1));cH(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cH(a,0,c,d-b|0,b)}}return aP(c)}function
+eh(k,b){var
+c=dC(k),a=B(b),d=Z(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+o8>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(jV===X(b,1)||88===X(b,1))j=1;if(j){var
-h=c3(c+2|0,48);dw(h,1,X(b,1));cD(b,2,h,(c-a|0)+4|0,a-2|0);return aO(h)}}e=1;f=1;break;case
+j=0;if(jZ===Z(b,1)||88===Z(b,1))j=1;if(j){var
+h=c6(c+2|0,48);dA(h,1,Z(b,1));cH(b,2,h,(c-a|0)+4|0,a-2|0);return aP(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=c3(c+1|0,48);dw(g,0,d);cD(b,1,g,(c-a|0)+2|0,a-1|0);return aO(g)}}if(e&&a<c){var
-i=c3(c,48);cD(b,0,i,c-a|0,a);return aO(i)}return b}function
-s0(d){var
-a=lA(d),b=A(a),c=c3(b+2|0,34);b$(a,0,c,1,b);return aO(c)}function
-lR(d,f){var
-g=dy(f),e=tP[1];switch(d[2]){case
+g=c6(c+1|0,48);dA(g,0,d);cH(b,1,g,(c-a|0)+2|0,a-1|0);return aP(g)}}if(e&&a<c){var
+i=c6(c,48);cH(b,0,i,c-a|0,a);return aP(i)}return b}function
+s$(d){var
+a=lD(d),b=B(a),c=c6(b+2|0,34);cd(a,0,c,1,b);return aP(c)}function
+lU(d,f){var
+g=dC(f),e=t0[1];switch(d[2]){case
 0:var
-b=hg;break;case
+b=hj;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=kl;break;case
+b=kp;break;case
 4:var
 b=71;break;case
 5:var
@@ -2383,210 +2386,210 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=lN(16);ec(c,37);switch(d[1]){case
+c=lQ(16);eg(c,37);switch(d[1]){case
 0:break;case
-1:ec(c,43);break;default:ec(c,32)}if(8<=d[2])ec(c,35);ec(c,46);aY(c,a(w+g));ec(c,b);return lP(c)}function
-gc(m,a){if(13<=m){var
-g=[0,0],h=A(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bs(a,c)+ov>>>0))g[1]++;var
+1:eg(c,43);break;default:eg(c,32)}if(8<=d[2])eg(c,35);eg(c,46);a1(c,a(x+g));eg(c,b);return lS(c)}function
+gf(m,a){if(13<=m){var
+g=[0,0],h=B(a)-1|0,n=0;if(!(h<0)){var
+c=n;for(;;){if(!(9<bu(a,c)+oE>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aE(A(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dw(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=A(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aG(B(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dA(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=B(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bs(a,b);if(9<f+ov>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bu(a,b);if(9<f+oE>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
-b=p;continue}break}}return aO(j)}return a}function
-tQ(b,c){switch(b){case
+b=p;continue}break}}return aP(j)}return a}function
+t1(b,c){switch(b){case
 1:var
-a=s2;break;case
+a=tb;break;case
 2:var
-a=s3;break;case
-4:var
-a=s5;break;case
-5:var
-a=s6;break;case
-6:var
-a=s7;break;case
-7:var
-a=s8;break;case
-8:var
-a=s9;break;case
-9:var
-a=s_;break;case
-10:var
-a=s$;break;case
-11:var
-a=ta;break;case
-0:case
-13:var
-a=s1;break;case
-3:case
-14:var
-a=s4;break;default:var
-a=tb}return gc(b,hF(a,c))}function
-tR(b,c){switch(b){case
-1:var
-a=tq;break;case
-2:var
-a=tr;break;case
-4:var
-a=tt;break;case
-5:var
-a=tu;break;case
-6:var
-a=tv;break;case
-7:var
-a=tw;break;case
-8:var
-a=tx;break;case
-9:var
-a=ty;break;case
-10:var
-a=tz;break;case
-11:var
-a=tA;break;case
-0:case
-13:var
-a=tp;break;case
-3:case
-14:var
-a=ts;break;default:var
-a=tB}return gc(b,hF(a,c))}function
-tS(b,c){switch(b){case
-1:var
-a=tD;break;case
-2:var
-a=tE;break;case
-4:var
-a=tG;break;case
-5:var
-a=tH;break;case
-6:var
-a=tI;break;case
-7:var
-a=tJ;break;case
-8:var
-a=tK;break;case
-9:var
-a=tL;break;case
-10:var
-a=tM;break;case
-11:var
-a=tN;break;case
-0:case
-13:var
-a=tC;break;case
-3:case
-14:var
-a=tF;break;default:var
-a=tO}return gc(b,hF(a,c))}function
-tT(b,c){switch(b){case
-1:var
-a=td;break;case
-2:var
-a=te;break;case
-4:var
-a=tg;break;case
-5:var
-a=th;break;case
-6:var
-a=ti;break;case
-7:var
-a=tj;break;case
-8:var
-a=tk;break;case
-9:var
-a=tl;break;case
-10:var
-a=tm;break;case
-11:var
-a=tn;break;case
-0:case
-13:var
 a=tc;break;case
+4:var
+a=te;break;case
+5:var
+a=tf;break;case
+6:var
+a=tg;break;case
+7:var
+a=th;break;case
+8:var
+a=ti;break;case
+9:var
+a=tj;break;case
+10:var
+a=tk;break;case
+11:var
+a=tl;break;case
+0:case
+13:var
+a=ta;break;case
 3:case
 14:var
-a=tf;break;default:var
-a=to}return gc(b,H2(a,c))}function
-cG(c,i,b){function
+a=td;break;default:var
+a=tm}return gf(b,hI(a,c))}function
+t2(b,c){switch(b){case
+1:var
+a=tB;break;case
+2:var
+a=tC;break;case
+4:var
+a=tE;break;case
+5:var
+a=tF;break;case
+6:var
+a=tG;break;case
+7:var
+a=tH;break;case
+8:var
+a=tI;break;case
+9:var
+a=tJ;break;case
+10:var
+a=tK;break;case
+11:var
+a=tL;break;case
+0:case
+13:var
+a=tA;break;case
+3:case
+14:var
+a=tD;break;default:var
+a=tM}return gf(b,hI(a,c))}function
+t3(b,c){switch(b){case
+1:var
+a=tO;break;case
+2:var
+a=tP;break;case
+4:var
+a=tR;break;case
+5:var
+a=tS;break;case
+6:var
+a=tT;break;case
+7:var
+a=tU;break;case
+8:var
+a=tV;break;case
+9:var
+a=tW;break;case
+10:var
+a=tX;break;case
+11:var
+a=tY;break;case
+0:case
+13:var
+a=tN;break;case
+3:case
+14:var
+a=tQ;break;default:var
+a=tZ}return gf(b,hI(a,c))}function
+t4(b,c){switch(b){case
+1:var
+a=to;break;case
+2:var
+a=tp;break;case
+4:var
+a=tr;break;case
+5:var
+a=ts;break;case
+6:var
+a=tt;break;case
+7:var
+a=tu;break;case
+8:var
+a=tv;break;case
+9:var
+a=tw;break;case
+10:var
+a=tx;break;case
+11:var
+a=ty;break;case
+0:case
+13:var
+a=tn;break;case
+3:case
+14:var
+a=tq;break;default:var
+a=tz}return gf(b,Id(a,c))}function
+cK(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return HV(b,i,a)}function
+a=32}return H8(b,i,a)}function
 q(c){var
-a=qK(b);return 3===a?b<0.?tV:tW:4<=a?tX:c}switch(c[2]){case
+a=qU(b);return 3===a?b<0.?t6:t7:4<=a?t8:c}switch(c[2]){case
 5:var
-e=kZ(lR(c,i),b),d=0,v=A(e);for(;;){if(d===v)var
+e=k3(lU(c,i),b),d=0,v=B(e);for(;;){if(d===v)var
 p=0;else{var
-k=X(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
+k=Z(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:u(e,tU);return q(w)}case
+w=p?e:u(e,t5);return q(w)}case
 6:return j(0);case
 7:var
-h=bq(j(0)),f=bC(h);if(0===f)var
+h=bt(j(0)),f=bG(h);if(0===f)var
 o=h;else{var
-m=aE(f),n=f-1|0,r=0;if(!(n<0)){var
+m=aG(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bA(h,a),s=25<g+oZ>>>0?g:g+kN|0;av(m,a,s);var
+g=bE(h,a),s=25<g+o8>>>0?g:g+kR|0;av(m,a,s);var
 t=a+1|0;if(n!==a){var
 a=t;continue}break}}var
-o=m}return aO(o);case
-8:return q(j(0));default:return kZ(lR(c,i),b)}}function
-fG(f,y,x,w){var
+o=m}return aP(o);case
+8:return q(j(0));default:return k3(lU(c,i),b)}}function
+fK(f,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
 0:var
-z=d[1];return function(b){return $(c,[5,a,b],z)};case
+z=d[1];return function(b){return aa(c,[5,a,b],z)};case
 1:var
-B=d[1];return function(b){var
+A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=ru;else
-if(j2<=b)e=1;else
+d=rF;else
+if(j6<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=rv;else
+d=rG;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=rw;break;case
+d=rH;break;case
 9:var
-d=rx;break;case
+d=rI;break;case
 10:var
-d=ry;break;case
+d=rJ;break;case
 13:var
-d=rz;break;default:e=1}switch(e){case
+d=rK;break;default:e=1}switch(e){case
 1:var
-f=aE(4);av(f,0,92);av(f,1,48+(b/au|0)|0);av(f,2,48+((b/10|0)%10|0)|0);av(f,3,48+(b%10|0)|0);var
-d=aO(f);break;case
+f=aG(4);av(f,0,92);av(f,1,48+(b/au|0)|0);av(f,2,48+((b/10|0)%10|0)|0);av(f,3,48+(b%10|0)|0);var
+d=aP(f);break;case
 2:var
-g=aE(1);av(g,0,b);var
-d=aO(g);break}var
-h=A(d),i=c3(h+2|0,39);b$(d,0,i,1,h);return $(c,[4,a,aO(i)],B)};case
+g=aG(1);av(g,0,b);var
+d=aP(g);break}var
+h=B(d),i=c6(h+2|0,39);cd(d,0,i,1,h);return aa(c,[4,a,aP(i)],A)};case
 2:var
-C=d[2],D=d[1];return h$(c,a,C,D,function(a){return a});case
-3:return h$(c,a,d[2],d[1],s0);case
-4:return gd(c,a,d[4],d[2],d[3],tQ,d[1]);case
-5:return gd(c,a,d[4],d[2],d[3],tR,d[1]);case
-6:return gd(c,a,d[4],d[2],d[3],tS,d[1]);case
-7:return gd(c,a,d[4],d[2],d[3],tT,d[1]);case
+C=d[2],D=d[1];return id(c,a,C,D,function(a){return a});case
+3:return id(c,a,d[2],d[1],s$);case
+4:return gg(c,a,d[4],d[2],d[3],t1,d[1]);case
+5:return gg(c,a,d[4],d[2],d[3],t2,d[1]);case
+6:return gg(c,a,d[4],d[2],d[3],t3,d[1]);case
+7:return gg(c,a,d[4],d[2],d[3],t4,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return $(c,[4,a,cG(h,d,b)],i)}:function(b){return $(c,[4,a,cG(h,h9(h),b)],i)};var
-U=j[1];return function(b){return $(c,[4,a,cG(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return aa(c,[4,a,cK(h,d,b)],i)}:function(b){return aa(c,[4,a,cK(h,ib(h),b)],i)};var
+U=j[1];return function(b){return aa(c,[4,a,cK(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return $(c,[4,a,bw(o,n,cG(h,d,b))],i)}:function(b){return $(c,[4,a,bw(o,n,cG(h,h9(h),b))],i)};var
-V=j[1];return function(b){return $(c,[4,a,bw(o,n,cG(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return aa(c,[4,a,bz(o,n,cK(h,d,b))],i)}:function(b){return aa(c,[4,a,bz(o,n,cK(h,ib(h),b))],i)};var
+V=j[1];return function(b){return aa(c,[4,a,bz(o,n,cK(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return $(c,[4,a,bw(p,e,cG(h,d,b))],i)}:function(d,b){return $(c,[4,a,bw(p,d,cG(h,h9(h),b))],i)};var
-W=j[1];return function(d,b){return $(c,[4,a,bw(p,d,cG(h,W,b))],i)}}case
-9:return h$(c,a,d[2],d[1],rj);case
+j==="number")return j?function(e,d,b){return aa(c,[4,a,bz(p,e,cK(h,d,b))],i)}:function(d,b){return aa(c,[4,a,bz(p,d,cK(h,ib(h),b))],i)};var
+W=j[1];return function(d,b){return aa(c,[4,a,bz(p,d,cK(h,W,b))],i)}}case
+9:return id(c,a,d[2],d[1],rt);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2594,241 +2597,241 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-E=d[3],F=d[2],q=lN(16);h_(q,F);var
-v=lP(q);return function(b){return $(c,[4,a,v],E)};case
+E=d[3],F=d[2],q=lQ(16);ic(q,F);var
+v=lS(q);return function(b){return aa(c,[4,a,v],E)};case
 14:var
 G=d[3],H=d[2];return function(d){var
-e=d[1],b=am(e,ay(aJ(H)));if(typeof
-b[2]==="number")return $(c,a,aw(b[1],G));throw aR};case
+e=d[1],b=an(e,az(aL(H)));if(typeof
+b[2]==="number")return aa(c,a,ax(b[1],G));throw aS};case
 15:var
-I=d[1];return function(d,b){return $(c,[6,a,function(a){return e(d,a,b)}],I)};case
+I=d[1];return function(d,b){return aa(c,[6,a,function(a){return e(d,a,b)}],I)};case
 16:var
-J=d[1];return function(b){return $(c,[6,a,b],J)};case
+J=d[1];return function(b){return aa(c,[6,a,b],J)};case
 17:var
 a=[0,a,d[1]],d=d[2];continue;case
 18:var
 m=d[1];if(0===m[0]){var
-K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return $(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
-N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return $(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,ac,tZ];case
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return aa(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return aa(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
+19:throw[0,ad,t_];case
 20:var
-Q=d[3],R=[8,a,t0];return function(a){return $(c,R,Q)};case
+Q=d[3],R=[8,a,t$];return function(a){return aa(c,R,Q)};case
 21:var
-S=d[2];return function(b){return $(c,[4,a,hF(t1,b)],S)};case
+S=d[2];return function(b){return aa(c,[4,a,hI(ua,b)],S)};case
 22:var
-T=d[1];return function(b){return $(c,[5,a,b],T)};case
+T=d[1];return function(b){return aa(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
-1:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
-2:throw[0,ac,t2];default:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g])}else
+0:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
+1:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
+2:throw[0,ad,ub];default:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g])}else
 switch(l[0]){case
-0:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
-1:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
-2:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
-3:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
-4:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
-5:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
-6:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
-7:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
-8:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);case
+0:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
+1:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
+2:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
+3:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
+4:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
+5:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
+6:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
+7:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
+8:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
 9:var
-u=l[2];return f<50?jO(f+1|0,c,a,u,g):aV(jO,[0,c,a,u,g]);case
-10:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g]);default:return f<50?aj(f+1|0,c,a,g):aV(aj,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return f<50?jN(f+1|0,c,a,r,s,t):aV(jN,[0,c,a,r,s,t])}}function
-jO(e,d,c,a,b){if(typeof
-a==="number")return e<50?aj(e+1|0,d,c,b):aV(aj,[0,d,c,b]);else
+u=l[2];return f<50?jS(f+1|0,c,a,u,g):aX(jS,[0,c,a,u,g]);case
+10:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);default:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return f<50?jR(f+1|0,c,a,r,s,t):aX(jR,[0,c,a,r,s,t])}}function
+jS(e,d,c,a,b){if(typeof
+a==="number")return e<50?aj(e+1|0,d,c,b):aX(aj,[0,d,c,b]);else
 switch(a[0]){case
 0:var
-f=a[1];return function(a){return bF(d,c,f,b)};case
+f=a[1];return function(a){return bI(d,c,f,b)};case
 1:var
-g=a[1];return function(a){return bF(d,c,g,b)};case
+g=a[1];return function(a){return bI(d,c,g,b)};case
 2:var
-h=a[1];return function(a){return bF(d,c,h,b)};case
+h=a[1];return function(a){return bI(d,c,h,b)};case
 3:var
-i=a[1];return function(a){return bF(d,c,i,b)};case
+i=a[1];return function(a){return bI(d,c,i,b)};case
 4:var
-j=a[1];return function(a){return bF(d,c,j,b)};case
+j=a[1];return function(a){return bI(d,c,j,b)};case
 5:var
-k=a[1];return function(a){return bF(d,c,k,b)};case
+k=a[1];return function(a){return bI(d,c,k,b)};case
 6:var
-l=a[1];return function(a){return bF(d,c,l,b)};case
+l=a[1];return function(a){return bI(d,c,l,b)};case
 7:var
-m=a[1];return function(a){return bF(d,c,m,b)};case
+m=a[1];return function(a){return bI(d,c,m,b)};case
 8:var
-n=a[2];return function(a){return bF(d,c,n,b)};case
+n=a[2];return function(a){return bI(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aM(aJ(a[1]),p);return function(a){return bF(d,c,bc(q,o),b)};case
+o=a[3],p=a[2],q=aN(aL(a[1]),p);return function(a){return bI(d,c,bg(q,o),b)};case
 10:var
-r=a[1];return function(e,a){return bF(d,c,r,b)};case
+r=a[1];return function(e,a){return bI(d,c,r,b)};case
 11:var
-s=a[1];return function(a){return bF(d,c,s,b)};case
+s=a[1];return function(a){return bI(d,c,s,b)};case
 12:var
-t=a[1];return function(a){return bF(d,c,t,b)};case
-13:throw[0,ac,t3];default:throw[0,ac,t4]}}function
+t=a[1];return function(a){return bI(d,c,t,b)};case
+13:throw[0,ad,uc];default:throw[0,ad,ud]}}function
 aj(d,b,e,a){var
-c=[8,e,t5];return d<50?fG(d+1|0,b,c,a):aV(fG,[0,b,c,a])}function
-jN(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return tY(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fG(h+1|0,c,g,a):aV(fG,[0,c,g,a])}function
-$(a,b,c){return lb(fG(0,a,b,c))}function
-bF(a,b,c,d){return lb(jO(0,a,b,c,d))}function
-tY(a,b,c,d,e){return lb(jN(0,a,b,c,d,e))}function
-h$(f,e,d,a,c){if(typeof
-a==="number")return function(a){return $(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return $(f,[4,e,bw(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return $(f,[4,e,bw(i,g,b(c,a))],d)}}}function
-gd(g,f,d,h,c,b,a){if(typeof
+c=[8,e,ue];return d<50?fK(d+1|0,b,c,a):aX(fK,[0,b,c,a])}function
+jR(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return t9(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?fK(h+1|0,c,g,a):aX(fK,[0,c,g,a])}function
+aa(a,b,c){return lf(fK(0,a,b,c))}function
+bI(a,b,c,d){return lf(jS(0,a,b,c,d))}function
+t9(a,b,c,d,e){return lf(jR(0,a,b,c,d,e))}function
+id(f,e,d,a,c){if(typeof
+a==="number")return function(a){return aa(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return aa(f,[4,e,bz(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return aa(f,[4,e,bz(i,g,b(c,a))],d)}}}function
+gg(g,f,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return $(g,[4,f,ed(h,e(b,a,c))],d)}:function(c){return $(g,[4,f,e(b,a,c)],d)};var
-l=c[1];return function(c){return $(g,[4,f,ed(l,e(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return aa(g,[4,f,eh(h,e(b,a,c))],d)}:function(c){return aa(g,[4,f,e(b,a,c)],d)};var
+l=c[1];return function(c){return aa(g,[4,f,eh(l,e(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return $(g,[4,f,bw(j,i,ed(h,e(b,a,c)))],d)}:function(c){return $(g,[4,f,bw(j,i,e(b,a,c))],d)};var
-m=c[1];return function(c){return $(g,[4,f,bw(j,i,ed(m,e(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return aa(g,[4,f,bz(j,i,eh(h,e(b,a,c)))],d)}:function(c){return aa(g,[4,f,bz(j,i,e(b,a,c))],d)};var
+m=c[1];return function(c){return aa(g,[4,f,bz(j,i,eh(m,e(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return $(g,[4,f,bw(k,i,ed(h,e(b,a,c)))],d)}:function(h,c){return $(g,[4,f,bw(k,h,e(b,a,c))],d)};var
-n=c[1];return function(h,c){return $(g,[4,f,bw(k,h,ed(n,e(b,a,c)))],d)}}}function
-cH(c,f){var
+c==="number")return c?function(i,h,c){return aa(g,[4,f,bz(k,i,eh(h,e(b,a,c)))],d)}:function(h,c){return aa(g,[4,f,bz(k,h,e(b,a,c))],d)};var
+n=c[1];return function(h,c){return aa(g,[4,f,bz(k,h,eh(n,e(b,a,c)))],d)}}}function
+cL(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=lQ(a[2]);cH(c,g);return eW(c,h);case
+g=a[1],h=lT(a[2]);cL(c,g);return eZ(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cH(c,e);eW(c,t6);var
+i=d[1];cL(c,e);eZ(c,uf);var
 a=i;continue}var
-j=d[1];cH(c,e);eW(c,t7);var
+j=d[1];cL(c,e);eZ(c,ug);var
 a=j;continue;case
 6:var
-m=a[2];cH(c,a[1]);return b(m,c);case
-7:cH(c,a[1]);return d1(c);case
+m=a[2];cL(c,a[1]);return b(m,c);case
+7:cL(c,a[1]);return d5(c);case
 8:var
-n=a[2];cH(c,a[1]);return ab(n);case
+n=a[2];cL(c,a[1]);return ac(n);case
 2:case
 4:var
-k=a[2];cH(c,a[1]);return eW(c,k);default:var
-l=a[2];cH(c,a[1]);return qW(c,l)}}function
-c5(c,g){var
+k=a[2];cL(c,a[1]);return eZ(c,k);default:var
+l=a[2];cL(c,a[1]);return q6(c,l)}}function
+c8(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=lQ(a[2]);c5(c,h);return eb(c,i);case
+h=a[1],i=lT(a[2]);c8(c,h);return ef(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];c5(c,f);eb(c,t8);var
+j=e[1];c8(c,f);ef(c,uh);var
 a=j;continue}var
-k=e[1];c5(c,f);eb(c,t9);var
+k=e[1];c8(c,f);ef(c,ui);var
 a=k;continue;case
 6:var
-n=a[2];c5(c,a[1]);return eb(c,b(n,0));case
+n=a[2];c8(c,a[1]);return ef(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];c5(c,a[1]);return ab(o);case
+o=a[2];c8(c,a[1]);return ac(o);case
 2:case
 4:var
-l=a[2];c5(c,a[1]);return eb(c,l);default:var
-m=a[2];c5(c,a[1]);var
-d=c[2];if(c[3]<=d)h7(c,1);av(c[1],d,m);c[2]=d+1|0;return 0}}function
-lS(d,c){var
-a=c[1],b=0;return $(function(a){cH(d,a);return 0},b,a)}function
-ia(a){return lS(cd,a)}function
+l=a[2];c8(c,a[1]);return ef(c,l);default:var
+m=a[2];c8(c,a[1]);var
+d=c[2];if(c[3]<=d)h$(c,1);av(c[1],d,m);c[2]=d+1|0;return 0}}function
+lV(d,c){var
+a=c[1],b=0;return aa(function(a){cL(d,a);return 0},b,a)}function
+ie(a){return lV(ch,a)}function
 ar(b){var
-a=b[1];return $(function(b){var
-a=ga(64);c5(a,b);return h6(a)},0,a)}var
-ib=[0,0];function
-id(i,h){var
+a=b[1];return aa(function(b){var
+a=gd(64);c8(a,b);return h_(a)},0,a)}var
+ig=[0,0];function
+ii(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(E(a)===hk)return b(ar(t_),a);if(E(a)===p5){var
-d=kZ(rn,a),c=0,g=A(d);for(;;){if(g<=c)return u(d,rm);var
-e=X(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
+a==="number"?1:0)){if(E(a)===hn)return b(ar(uj),a);if(E(a)===qd){var
+d=k3(rx,a),c=0,g=B(d);for(;;){if(g<=c)return u(d,rw);var
+e=Z(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return t$}return b(ar(ua),a)}function
-lT(b,a){if(b.length-1<=a)return ub;var
-c=lT(b,a+1|0),d=id(b,a);return e(ar(uc),d,c)}function
-ge(a){function
+c=c+1|0;continue}return d}}return uk}return b(ar(ul),a)}function
+lW(b,a){if(b.length-1<=a)return um;var
+c=lW(b,a+1|0),d=ii(b,a);return e(ar(un),d,c)}function
+gh(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(ib[1]);if(i)return i[1];if(a===f6)return uh;if(a===hU)return ui;if(a[1]===lh){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fH(ar(ic),r,q,j,j+5|0,uj)}if(a[1]===ac){var
-f=a[2],k=f[3],s=f[2],t=f[1];return fH(ar(ic),t,s,k,k+6|0,uk)}if(a[1]===lk){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fH(ar(ic),w,v,l,l+6|0,ul)}if(0===E(a)){var
+i=p(ig[1]);if(i)return i[1];if(a===f_)return us;if(a===hX)return ut;if(a[1]===ll){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fL(ar(ih),r,q,j,j+5|0,uu)}if(a[1]===ad){var
+f=a[2],k=f[3],s=f[2],t=f[1];return fL(ar(ih),t,s,k,k+6|0,uv)}if(a[1]===lo){var
+g=a[2],l=g[3],v=g[2],w=g[1];return fL(ar(ih),w,v,l,l+6|0,uw)}if(0===E(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=lT(a,2),n=id(a,1),c=e(ar(ud),n,m);else
+m=lW(a,2),n=ii(a,1),c=e(ar(uo),n,m);else
 switch(h){case
 0:var
-c=ue;break;case
+c=up;break;case
 1:var
-c=uf;break;default:var
-o=id(a,1),c=b(ar(ug),o)}return u(x,c)}return a[1]}function
-ie(u,t){var
-f=HH(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=uq;break;default:var
+o=ii(a,1),c=b(ar(ur),o)}return u(x,c)}return a[1]}function
+ij(u,t){var
+f=HU(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?um:un:0===a?uo:up}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?uq:us,m=a[2],n=a[7],o=g(a[1]),e=[0,Hq(ar(ur),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?ux:uy:0===a?uz:uA}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?uB:uD,m=a[2],n=a[7],o=g(a[1]),e=[0,HD(ar(uC),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(ar(ut),p)];if(e){var
-r=e[1];b(lS(u,uu),r)}var
+p=g(0),e=[0,b(ar(uE),p)];if(e){var
+r=e[1];b(lV(u,uF),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-uv(c){for(;;){var
-a=ib[1],b=1-hT(ib,a,[0,c,a]);if(b)continue;return b}}var
-ux=uw.slice();function
-uy(f,e){var
-g=ge(f);b(ia(uz),g);ie(cd,e);var
-a=Ih(0);if(a<0){var
-d=dy(a);ln(c(ux,d)[1+d])}return d1(cd)}var
-uA=[0];la(a(pE),function(e,i){try{try{var
-c=i?uA:qO(0);try{hX(0)}catch(a){}try{var
-a=uy(e,c),d=a}catch(a){a=a5(a);var
-g=ge(e);b(ia(uC),g);ie(cd,c);var
-h=ge(a);b(ia(uD),h);ie(cd,qO(0));var
-d=d1(cd)}var
-f=d}catch(a){a=a5(a);if(a!==f6)throw a;var
-f=ln(uB)}return f}catch(a){return 0}});var
-uF=[as,uE,bT(0)];uv(function(a){return a[1]===uF?[0,u(uG,ge(a[2]))]:0});function
-ig(a){var
+uG(c){for(;;){var
+a=ig[1],b=1-hW(ig,a,[0,c,a]);if(b)continue;return b}}var
+uI=uH.slice();function
+uJ(f,e){var
+g=gh(f);b(ie(uK),g);ij(ch,e);var
+a=Iu(0);if(a<0){var
+d=dC(a);lr(c(uI,d)[1+d])}return d5(ch)}var
+uL=[0];le(a(pO),function(e,i){try{try{var
+c=i?uL:qY(0);try{h0(0)}catch(a){}try{var
+a=uJ(e,c),d=a}catch(a){a=aY(a);var
+g=gh(e);b(ie(uN),g);ij(ch,c);var
+h=gh(a);b(ie(uO),h);ij(ch,qY(0));var
+d=d5(ch)}var
+f=d}catch(a){a=aY(a);if(a!==f_)throw a;var
+f=lr(uM)}return f}catch(a){return 0}});var
+uQ=[at,uP,bY(0)];uG(function(a){return a[1]===uQ?[0,u(uR,gh(a[2]))]:0});function
+ik(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-ee(a){a[4]=-a[4]|0;return 0}try{var
-Hn=q3(Hm),lV=Hn}catch(a){a=a5(a);if(a!==M)throw a;try{var
-Hl=q3(Hk),lU=Hl}catch(a){a=a5(a);if(a!==M)throw a;var
-lU=uI}var
-lV=lU}var
-uJ=h4(lV,82),gf=[m,function(B){var
-n=Ix(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+ei(a){a[4]=-a[4]|0;return 0}try{var
+HA=rb(Hz),lY=HA}catch(a){a=aY(a);if(a!==O)throw a;try{var
+Hy=rb(Hx),lX=Hy}catch(a){a=aY(a);if(a!==O)throw a;var
+lX=uT}var
+lY=lX}var
+uU=h7(lY,82),gi=[m,function(A){var
+n=IK(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,uH],l=54+lu(55,k)|0,t=0;if(!(l<0)){var
+h=[0,uS],l=54+lx(55,k)|0,t=0;if(!(l<0)){var
 e=t;for(;;){var
-f=e%55|0,m=f2(e,k),v=c(j,m)[1+m],i=u(h[1],a(w+v));h[1]=Ig(i,0,A(i));var
-g=h[1],p=X(g,3)<<24,q=X(g,2)<<16,r=X(g,1)<<8,s=((X(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&pK;c(d[1],f)[1+f]=x;var
+f=e%55|0,m=f6(e,k),v=c(j,m)[1+m],i=u(h[1],a(x+v));h[1]=It(i,0,B(i));var
+g=h[1],p=Z(g,3)<<24,q=Z(g,2)<<16,r=Z(g,1)<<8,s=((Z(g,0)+r|0)+q|0)+p|0,w=(c(d[1],f)[1+f]^s)&pU;c(d[1],f)[1+f]=w;var
 y=e+1|0;if(l!==e){var
 e=y;continue}break}}d[2]=0;return d}}];function
-y(i,l){var
-n=i?i[1]:uJ,b=16;for(;;){if(!(l<=b)&&!(h0<(b*2|0))){var
+z(i,l){var
+n=i?i[1]:uU,b=16;for(;;){if(!(l<=b)&&!(h3<(b*2|0))){var
 b=b*2|0;continue}if(n){var
-j=E(gf),a=D===j?gf[1]:m===j?J(gf):gf;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&pK,h=a[2];c(a[1],h)[1+h]=g;var
+j=E(gi),a=D===j?gi[1]:m===j?G(gi):gi;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&pU,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,o(b,0),k,b]}}function
-uK(b){if(b){var
+uV(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-ef(a){var
-b=a[4],c=a[3],d=l(uK,a[2]);return[0,a[1],d,c,b]}function
-lW(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<h0?1:0;if(v){var
-k=o(u,0),l=1-ig(g);g[2]=k;var
+ej(a){var
+b=a[4],c=a[3],d=k(uV,a[2]);return[0,a[1],d,c,b]}function
+lZ(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<h3?1:0;if(v){var
+k=o(u,0),l=1-ik(g);g[2]=k;var
 m=k.length-1,h=o(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
@@ -2845,123 +2848,123 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-gg(i,a){function
+gj(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];e(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=ig(a);if(1-d)ee(a);try{var
+d=ik(a);if(1-d)ei(a);try{var
 f=a[2],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(f,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?ee(a):h;return l}catch(b){b=a5(b);if(d)throw b;ee(a);throw b}}function
-eg(i,a,h){function
+h=1-d,l=h?ei(a):h;return l}catch(b){b=aY(b);if(d)throw b;ei(a);throw b}}function
+ek(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
-e=a[3],f=Q(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=ig(a);if(1-d)ee(a);try{var
+e=a[3],f=R(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
+d=ik(a);if(1-d)ei(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)ee(a);var
-l=e[1];return l}catch(b){b=a5(b);if(d)throw b;ee(a);throw b}}function
-ih(a){var
+b=n;continue}break}}if(1-d)ei(a);var
+l=e[1];return l}catch(b){b=aY(b);if(d)throw b;ei(a);throw b}}function
+il(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-e3(a){var
-b=ih(a);function
-c(a){return a[1]}return function(a){return hY(c,b,a)}}function
-cI(a,b){return 4<=a.length-1?HP(10,au,a[3],b)&(a[2].length-1-1|0):ab(uL)}function
-aH(a,d,f){var
-b=cI(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?lW(cI,a):e}function
-c6(b,g){var
-d=cI(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===ap(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+e8(a){var
+b=il(a);function
+c(a){return a[1]}return function(a){return h1(c,b,a)}}function
+cM(a,b){return 4<=a.length-1?H2(10,au,a[3],b)&(a[2].length-1-1|0):ac(uW)}function
+aK(a,d,f){var
+b=cM(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?lZ(cM,a):e}function
+c9(b,g){var
+d=cM(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+f=a[3];if(0===ak(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
-Y(g,b){var
-h=cI(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===ap(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===ap(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===ap(b,f[1]))return m;var
+_(g,b){var
+h=cM(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===ak(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===ak(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===ak(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===ap(b,a[1]))return i;var
-a=j;continue}throw M}}throw M}throw M}throw M}function
-R(g,b){var
-h=cI(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===ap(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===ap(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===ap(b,f[1]))return[0,m];var
+i=a[2],j=a[3];if(0===ak(b,a[1]))return i;var
+a=j;continue}throw O}}throw O}throw O}throw O}function
+S(g,b){var
+h=cM(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===ak(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===ak(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===ak(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===ap(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===ak(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
-P(a,d,g){var
-e=cI(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==ap(b[1],d)){var
+Q(a,d,g){var
+e=cM(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+k=b[3];if(0!==ak(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return lW(cI,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return lZ(cM,a);var
 j=i}else
 var
 j=f;return j}}function
-aK(d,b){var
-f=cI(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===ap(a[1],b)?1:0;if(e)return e;var
+aM(d,b){var
+f=cM(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+g=a[3],e=0===ak(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}var
-lZ=[as,uM,bT(0)],lX=0,lY=-1;function
-gh(a,b){a[13]=a[13]+b[3]|0;return lM(b,a[28])}var
-l0=1000000010;function
-ii(b,a){return Q(b[17],a,0,A(a))}function
-ij(a){return b(a[19],0)}function
-l1(a,c,b){a[9]=a[9]-c|0;ii(a,b);a[11]=0;return 0}function
-gi(c,a){var
-b=G(a,uN);return b?l1(c,A(a),a):b}function
-dC(a,c,d){var
-e=c[3],f=c[2];gi(a,c[1]);ij(a);a[11]=1;a[10]=eZ(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gi(a,e)}function
-l2(b,a){return dC(b,uO,a)}function
-eh(a,c){var
-d=c[2],e=c[3];gi(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gi(a,e)}function
-uP(a,j,c){if(typeof
+l2=[at,uX,bY(0)],l0=0,l1=-1;function
+gk(a,b){a[13]=a[13]+b[3]|0;return lP(b,a[28])}var
+l3=1000000010;function
+im(b,a){return R(b[17],a,0,B(a))}function
+io(a){return b(a[19],0)}function
+l4(a,c,b){a[9]=a[9]-c|0;im(a,b);a[11]=0;return 0}function
+gl(c,a){var
+b=I(a,uY);return b?l4(c,B(a),a):b}function
+dG(a,c,d){var
+e=c[3],f=c[2];gl(a,c[1]);io(a);a[11]=1;a[10]=e4(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gl(a,e)}function
+l5(b,a){return dG(b,uZ,a)}function
+el(a,c){var
+d=c[2],e=c[3];gl(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gl(a,e)}function
+u0(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-s=ea(a[3]);if(s){var
+s=ee(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return k7(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
-1:d$(a[2]);return 0;case
-2:d$(a[3]);return 0;case
+c=a[1],d=a[2];return k$(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:ed(a[2]);return 0;case
+2:ed(a[3]);return 0;case
 3:var
-v=ea(a[2]);return v?l2(a,v[1][2]):ij(a);case
+v=ee(a[2]);return v?l5(a,v[1][2]):io(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{h5(f);var
+i=[0,n]}else{h8(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=d$(a[5]);return x?ii(a,b(a[25],x[1])):0}else
+x=ed(a[5]);return x?im(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return l1(a,j,c[1]);case
+0:return l4(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],y=d[1],N=d[2],z=ea(a[2]);if(z){var
-B=z[1],e=B[2];switch(B[1]){case
-0:return eh(a,g);case
-1:return dC(a,d,e);case
-2:return dC(a,d,e);case
-3:return a[9]<(j+A(y)|0)?dC(a,d,e):eh(a,g);case
-4:return a[11]?eh(a,g):a[9]<(j+A(y)|0)?dC(a,d,e):((a[6]-e|0)+N|0)<a[10]?dC(a,d,e):eh(a,g);default:return eh(a,g)}}return 0;case
+d=c[2],g=c[1],y=d[1],N=d[2],z=ee(a[2]);if(z){var
+A=z[1],e=A[2];switch(A[1]){case
+0:return el(a,g);case
+1:return dG(a,d,e);case
+2:return dG(a,d,e);case
+3:return a[9]<(j+B(y)|0)?dG(a,d,e):el(a,g);case
+4:return a[11]?el(a,g):a[9]<(j+B(y)|0)?dG(a,d,e):((a[6]-e|0)+N|0)<a[10]?dG(a,d,e):el(a,g);default:return el(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],C=ea(a[3]);if(C){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],C=ee(a[3]);if(C){var
 D=C[1][1],E=D[1];if(E){var
 k=D[1],Q=E[1];for(;;){if(k){var
 F=k[1],R=k[2];if(!(l<=F)){var
@@ -2972,132 +2975,132 @@ G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?eh(a,[0,uR,H+P|0,uQ]):dC(a,[0,uT,m+O|0,uS],a[6])}return 0;case
+H=m-l|0;return 0<=H?el(a,[0,u2,H+P|0,u1]):dG(a,[0,u4,m+O|0,u3],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=ea(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))l2(a,q)}else
-ij(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return ch([0,U,T],a[2]);case
-4:return ch(c[1],a[3]);default:var
-J=c[1];ii(a,b(a[24],J));return ch(J,a[5])}}function
-l3(a){for(;;){var
+o=ee(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))l5(a,q)}else
+io(a)}var
+T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return ck([0,U,T],a[2]);case
+4:return ck(c[1],a[3]);default:var
+J=c[1];im(a,b(a[24],J));return ck(J,a[5])}}function
+l6(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-h5(b);var
-n=0<=e?e:l0;uP(a,n,k);a[12]=j+a[12]|0;continue}throw sc}return h}return 0}}function
-ik(a){d_(a);return ch([0,-1,[0,lY,uU,0]],a)}function
-l4(a,c){var
-d=ea(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return ik(a[1]);var
+h8(b);var
+n=0<=e?e:l3;u0(a,n,k);a[12]=j+a[12]|0;continue}throw sn}return h}return 0}}function
+ip(a){ec(a);return ck([0,-1,[0,l1,u5,0]],a)}function
+l7(a,c){var
+d=ee(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return ip(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,d$(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,ed(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,d$(a[1]),0):c;return i}return 0}return 0}function
-l5(a,j){var
+i=c?(b[1]=a[13]+f|0,ed(a[1]),0):c;return i}return 0}return 0}function
+l8(a,j){var
 h=a[4];function
-i(f){if(a[23])gh(a,[0,lX,5,0]);var
+i(f){if(a[23])gk(a,[0,l0,5,0]);var
 c=a[22];if(c){var
-d=d$(a[4]);if(d)return b(a[27],d[1]);var
+d=ed(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}v(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gh(a,[0,lX,1,0]);l4(a,1);l4(a,0)}a[14]=a[14]-1|0}continue}a[13]=l0;l3(a);a[12]=1;a[13]=1;h5(a[28]);ik(a[1]);d_(a[2]);d_(a[3]);d_(a[4]);d_(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}v(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gk(a,[0,l0,1,0]);l7(a,1);l7(a,0)}a[14]=a[14]-1|0}continue}a[13]=l3;l6(a);a[12]=1;a[13]=1;h8(a[28]);ip(a[1]);ec(a[2]);ec(a[3]);ec(a[4]);ec(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gh(a,d);ch([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gk(a,d);ck([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=A(e);gh(a,[0,c,[0,e],c]);l3(a)}return b(a[18],0)}}var
-l6=h1(80,32);function
-l7(b,d){var
+e=a[16],c=B(e);gk(a,[0,c,[0,e],c]);l6(a)}return b(a[18],0)}}var
+l9=h4(80,32);function
+l_(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){Q(b[17],l6,0,80);var
-a=a-80|0;continue}return Q(b[17],l6,0,a)}return c}}function
-uW(a){return a[1]===lZ?u(uY,u(a[2],uX)):uZ}function
-u0(a){return a[1]===lZ?u(u2,u(a[2],u1)):u3}function
-u4(a){return 0}function
-u5(a){return 0}function
-l8(i,h){function
+c=0<a?1:0;if(c){if(80<a){R(b[17],l9,0,80);var
+a=a-80|0;continue}return R(b[17],l9,0,a)}return c}}function
+u7(a){return a[1]===l2?u(u9,u(a[2],u8)):u_}function
+u$(a){return a[1]===l2?u(vb,u(a[2],va)):vc}function
+vd(a){return 0}function
+ve(a){return 0}function
+l$(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,lY,u6,0];function
-l(a){return 0}lM(d,c);var
-b=dB(0);ik(b);ch([0,1,d],b);var
-e=dB(0),f=dB(0),g=dB(0),a=[0,b,dB(0),g,f,e,78,10,68,78,0,1,1,1,1,hV,u7,i,h,l,k,j,0,0,uW,u0,u4,u5,c];a[19]=function(b){return Q(a[17],uV,0,1)};a[20]=function(b){return l7(a,b)};a[21]=function(b){return l7(a,b)};return a}function
-l9(c){function
-a(a){return d1(c)}return l8(function(d,a,b){if(0<=a&&0<=b&&!((A(d)-b|0)<a))return k9(c,d,a,b);return ab(rq)},a)}function
-u8(a){function
-b(a){return 0}return l8(function(b,c,d){return h8(a,b,c,d)},b)}var
-u9=jU,u_=function(a){return ga(u9)}(0),u$=l9(ro),va=l9(cd);u8(u_);rr(function(a){l5(u$,0);return l5(va,0)});function
-vb(b,a){var
-c=E(a)===as?a:a[1];return la(b,c)}II(0);vb(vd,[as,vc,bT(0)]);function
-ae(a){if(typeof
-a==="number"&&a!==kd)return-a|0;return IM(a)}function
-aA(b,a){if(typeof
+c=[0,0,0,0],d=[0,l1,vf,0];function
+l(a){return 0}lP(d,c);var
+b=dF(0);ip(b);ck([0,1,d],b);var
+e=dF(0),f=dF(0),g=dF(0),a=[0,b,dF(0),g,f,e,78,10,68,78,0,1,1,1,1,hY,vg,i,h,l,k,j,0,0,u7,u$,vd,ve,c];a[19]=function(b){return R(a[17],u6,0,1)};a[20]=function(b){return l_(a,b)};a[21]=function(b){return l_(a,b)};return a}function
+ma(c){function
+a(a){return d5(c)}return l$(function(d,a,b){if(0<=a&&0<=b&&!((B(d)-b|0)<a))return lb(c,d,a,b);return ac(rA)},a)}function
+vh(a){function
+b(a){return 0}return l$(function(b,c,d){return ia(a,b,c,d)},b)}var
+vi=jY,vj=function(a){return gd(vi)}(0),vk=ma(ry),vl=ma(ch);vh(vj);rB(function(a){l8(vk,0);return l8(vl,0)});function
+vm(b,a){var
+c=E(a)===at?a:a[1];return le(b,c)}IV(0);vm(vo,[at,vn,bY(0)]);function
+ag(a){if(typeof
+a==="number"&&a!==kh)return-a|0;return IZ(a)}function
+aB(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:q9(b,a)}return q9(b,a)}function
-cJ(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:rh(b,a)}return rh(b,a)}function
+cN(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:rb(a,b)}return rb(a,b)}function
-Z(b,a){if(typeof
+c=a-b|0;return 0<=((a^b)&(c^a))?c:rl(a,b)}return rl(a,b)}function
+$(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!IL(b,a))return aI(b,a);return IK(b,a)}function
-gj(b,a){return typeof
-a==="number"?-1===a?ae(b):typeof
-b==="number"?cy(b,a):hQ(b,a):hQ(b,a)}function
-l_(b,a){return typeof
-a==="number"?-1===a?ae(b):typeof
-b==="number"?cy(b,a):q_(b,a):q_(b,a)}function
-l$(a){if(typeof
-a==="number"&&a!==ds)return a+1|0;return IS(a)}function
-ma(a){return typeof
-a==="number"?0<=a?a:a!==kd?-a|0:q8(a):q8(a)}function
-af(b,a){if(typeof
+a==="number"&&!IY(b,a))return aw(b,a);return IX(b,a)}function
+gm(b,a){return typeof
+a==="number"?-1===a?ag(b):typeof
+b==="number"?cC(b,a):hT(b,a):hT(b,a)}function
+mb(b,a){return typeof
+a==="number"?-1===a?ag(b):typeof
+b==="number"?cC(b,a):ri(b,a):ri(b,a)}function
+mc(a){if(typeof
+a==="number"&&a!==dw)return a+1|0;return I5(a)}function
+md(a){return typeof
+a==="number"?0<=a?a:a!==kh?-a|0:rg(a):rg(a)}function
+ah(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:ra(b,a)}return ra(b,a)}function
-ei(b,a){if(typeof
+c=b<<a;return c>>a===b?c:rk(b,a)}return rk(b,a)}function
+em(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return IR(b,a)}function
-e4(a){return typeof
-a==="number"?a:IT(a)}var
-i=0,d=1,mb=-1;function
-cK(b,a){return d5(b,a)<=0?1:0}function
-gk(b,a){return d5(b,a)<0?1:0}function
-il(a){return IG(ve,a)}function
-gl(a){return IN(0,a,0,A(a))}function
-im(a){if(typeof
+c=a<32?a:31;return b>>c}return I4(b,a)}function
+e9(a){return typeof
+a==="number"?a:I6(a)}var
+j=0,d=1,me=-1;function
+cO(b,a){return d9(b,a)<=0?1:0}function
+gn(b,a){return d9(b,a)<0?1:0}function
+iq(a){return IT(vp,a)}function
+go(a){return I0(0,a,0,B(a))}function
+ir(a){if(typeof
 a==="number")return a;var
-d=bW(a);if(63<d){var
-b=d-55|0,e=ei(a,b),g=d6(a,af(e,b)),c=hS(e),f=g?c:H9(c,vf);return cz(hH(f),b)}return hH(hS(a))}function
-dD(a,b){if(a!==0&&b!==1){var
-c=IH(a,b);if(c===1)return[0,a,b];var
-e=l_(b,c);return[0,l_(a,c),e]}return[0,a,d]}function
-bZ(b,a){var
-c=bk(a);if(0===c)return[0,bk(b),i];if(0<c)return dD(b,a);var
-d=ae(a);return dD(ae(b),d)}function
-T(a){return[0,a,d]}function
-cL(a){return T(a)}function
-c7(b,a){return bZ(b,a)}var
-z=T(i),s=T(d),bg=T(mb),gm=[0,d,i],io=[0,mb,i],ej=[0,i,i];function
-aa(a){if(a==a6)return gm;if(a==dz)return io;if(4===qK(a))return ej;var
-c=k0(a),b=c[2]-53|0,e=ld(cz(c[1],53));return 0<=b?T(af(e,b)):dD(e,af(d,-b|0))}function
-bG(a){if(a[2]===0){var
-b=bk(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=b1(a);if(63<d){var
+b=d-55|0,e=em(a,b),g=d_(a,ah(e,b)),c=hV(e),f=g?c:Ik(c,vq);return cD(hK(f),b)}return hK(hV(a))}function
+dH(a,b){if(a!==0&&b!==1){var
+c=IU(a,b);if(c===1)return[0,a,b];var
+e=mb(b,c);return[0,mb(a,c),e]}return[0,a,d]}function
+b4(b,a){var
+c=bn(a);if(0===c)return[0,bn(b),j];if(0<c)return dH(b,a);var
+d=ag(a);return dH(ag(b),d)}function
+U(a){return[0,a,d]}function
+cP(a){return U(a)}function
+c_(b,a){return b4(b,a)}var
+w=U(j),s=U(d),a$=U(me),gp=[0,d,j],is=[0,me,j],en=[0,j,j];function
+X(a){if(a==a8)return gp;if(a==dD)return is;if(4===qU(a))return en;var
+c=k4(a),b=c[2]-53|0,e=lh(cD(c[1],53));return 0<=b?U(ah(e,b)):dH(e,ah(d,-b|0))}function
+bJ(a){if(a[2]===0){var
+b=bn(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-x(a){return bk(a[1])}function
-ek(a,b){var
-c=d6(a[1],b[1]);if(c)var
-d=d6(a[2],b[2]),e=d?3!==bG(a)?1:0:d;else
+y(a){return bn(a[1])}function
+dI(a,b){var
+c=d_(a[1],b[1]);if(c)var
+d=d_(a[2],b[2]),e=d?3!==bJ(a)?1:0:d;else
 var
 e=c;return e}function
-ip(d,c){var
-e=bG(d),b=bG(c),a=0;switch(e){case
+it(d,c){var
+e=bJ(d),b=bJ(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -3117,13 +3120,13 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(ba(d[2],c[2]))return d5(d[1],c[1]);var
-k=Z(c[1],d[2]);return d5(Z(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(bd(d[2],c[2]))return d9(d[1],c[1]);var
+k=$(c[1],d[2]);return d9($(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-c8(b,a){return 0<ip(b,a)?a:b}function
-dE(b,a){return 0<=ip(b,a)?b:a}function
-bH(b,a){var
-c=bG(b),g=bG(a);if(3!==c){var
+c$(b,a){return 0<it(b,a)?a:b}function
+dJ(b,a){return 0<=it(b,a)?b:a}function
+bK(b,a){var
+c=bJ(b),g=bJ(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -3134,11 +3137,11 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(ba(b[2],a[2]))return cK(b[1],a[1]);var
-j=Z(a[1],b[2]);return cK(Z(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(bd(b[2],a[2]))return cO(b[1],a[1]);var
+j=$(a[1],b[2]);return cO($(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
-bI(b,a){var
-c=bG(b),d=bG(a);if(3!==c){var
+bA(b,a){var
+c=bJ(b),d=bJ(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -3149,50 +3152,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(ba(b[2],a[2]))return gk(b[1],a[1]);var
-i=Z(a[1],b[2]);return gk(Z(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(bd(b[2],a[2]))return gn(b[1],a[1]);var
+i=$(a[1],b[2]);return gn($(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-el(b,a){return bH(a,b)}function
-ci(b,a){return bI(a,b)}function
-V(l){switch(bG(l)){case
+eo(b,a){return bK(a,b)}function
+cl(b,a){return bA(a,b)}function
+M(l){switch(bJ(l)){case
 0:return 0.;case
-1:return a6;case
-2:return dz;case
-3:return rg;default:var
-c=l[1],g=l[2],o=bW(c),p=bW(g);if(!(53<o)&&!(53<p)){var
-z=hH(hS(g));return hH(hS(c))/z}var
-q=0<=bk(c)?1:-1,d=o-p|0;if(0<=d)var
-b=af(g,d),h=c;else
+1:return a8;case
+2:return dD;case
+3:return rq;default:var
+c=l[1],g=l[2],o=b1(c),p=b1(g);if(!(53<o)&&!(53<p)){var
+z=hK(hV(g));return hK(hV(c))/z}var
+q=0<=bn(c)?1:-1,d=o-p|0;if(0<=d)var
+b=ah(g,d),h=c;else
 var
-b=g,h=af(c,-d|0);if(0<=d5(ma(h),b))var
+b=g,h=ah(c,-d|0);if(0<=d9(md(h),b))var
 e=d,r=h;else
 var
-e=d-1|0,r=af(h,1);var
-m=IF(af(r,54),b),f=m[2],a=m[1];if(0<=bk(f))var
-j=[0,a,f];else
-if(0<=bk(b)){var
-u=0,v=aA(f,b);if(typeof
-a==="number"&&a!==kd){var
+e=d-1|0,r=ah(h,1);var
+m=IS(ah(r,54),b),f=m[2],a=m[1];if(0<=bn(f))var
+i=[0,a,f];else
+if(0<=bn(b)){var
+u=0,v=aB(f,b);if(typeof
+a==="number"&&a!==kh){var
 n=a-1|0;u=1}if(!u)var
-n=IO(a);var
-j=[0,n,v]}else
+n=I1(a);var
+i=[0,n,v]}else
 var
-w=cJ(f,b),j=[0,l$(a),w];if(pb<e){var
-s=pa<e?i:af(q,55+(pa-e|0)|0),k=aA(s,j[1]);if(0===bk(j[2]))var
+w=cN(f,b),i=[0,mc(a),w];if(pk<e){var
+s=pj<e?j:ah(q,55+(pj-e|0)|0),k=aB(s,i[1]);if(0===bn(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:IJ(1,k),t=y;var
-x=im(t);return cz(x-im(s),e-54|0)}return cz(q,pb)}}function
-C(a){var
-b=a[2];return[0,ae(a[1]),b]}function
-cM(a){var
-b=a[2];return[0,ma(a[1]),b]}function
-mc(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dD(e(c,a[1],b[1]),d)}var
-f=Z(a[2],b[2]),g=Z(b[1],a[2]);return dD(e(c,Z(a[1],b[2]),g),f)}function
-p(d,c){if(d[2]!==0&&c[2]!==0)return mc(aA,d,c);var
-g=bG(d),b=bG(c),a=0;switch(g){case
+k==="number"?1|k:IW(1,k),t=y;var
+x=ir(t);return cD(x-ir(s),e-54|0)}return cD(q,pk)}}function
+A(a){var
+b=a[2];return[0,ag(a[1]),b]}function
+cQ(a){var
+b=a[2];return[0,md(a[1]),b]}function
+mf(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dH(e(c,a[1],b[1]),d)}var
+f=$(a[2],b[2]),g=$(b[1],a[2]);return dH(e(c,$(a[1],b[2]),g),f)}function
+q(d,c){if(d[2]!==0&&c[2]!==0)return mf(aB,d,c);var
+g=bJ(d),b=bJ(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -3203,7 +3206,7 @@ g=bG(d),b=bG(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d7(vl);case
+4:return d$(vw);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3211,14 +3214,14 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return ej;default:e=3}var
+3:return en;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return io}return f?gm:ej}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return mc(cJ,d,c);var
-g=bG(d),b=bG(c),a=0;switch(g){case
-0:return C(c);case
+2:f=1;break;default:return is}return f?gp:en}function
+r(d,c){if(d[2]!==0&&c[2]!==0)return mf(cN,d,c);var
+g=bJ(d),b=bJ(c),a=0;switch(g){case
+0:return A(c);case
 1:switch(b){case
 1:a=3;break;case
 0:case
@@ -3228,7 +3231,7 @@ g=bG(d),b=bG(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d7(vm);case
+4:return d$(vx);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3236,320 +3239,320 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return ej;default:e=3}var
+3:return en;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return io}return f?gm:ej}function
+2:f=1;break;default:return is}return f?gp:en}function
 h(b,a){if(b[2]!==0&&a[2]!==0){var
-d=Z(b[2],a[2]);return dD(Z(b[1],a[1]),d)}var
-c=bk(a[1]);return[0,aI(bk(b[1]),c),i]}function
-c9(a){var
-b=bk(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=$(b[2],a[2]);return dH($(b[1],a[1]),d)}var
+c=bn(a[1]);return[0,aw(bn(b[1]),c),j]}function
+da(a){var
+b=bn(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
-c=ae(a[1]);return[0,ae(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?ej:gm}function
-cj(b,a){if(0<=bk(a[1]))return h(b,[0,a[2],a[1]]);var
-c=ae(a[1]);return h(b,[0,ae(a[2]),c])}function
-gn(b,a){return f4(b,e4(a))}function
-md(b,a){return ei(b,e4(a))}function
-aB(a){return af(a,1)}function
-e5(a){return l$(af(a,1))}function
+c=ag(a[1]);return[0,ag(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?en:gp}function
+cm(b,a){if(0<=bn(a[1]))return h(b,[0,a[2],a[1]]);var
+c=ag(a[1]);return h(b,[0,ag(a[2]),c])}function
+gq(b,a){return f8(b,e9(a))}function
+mg(b,a){return em(b,e9(a))}function
+aC(a){return ah(a,1)}function
+e_(a){return mc(ah(a,1))}function
 g(b){var
-c=b[2],a=b[1];return d6(c,1)?d6(a,0)?z:d6(a,1)?s:T(a):bZ(a,c)}function
-e6(a){if(0===bk(a[2]))throw lj;return a}function
-c_(a){return 0===x(e6(a))?a:c9(a)}function
+c=b[2],a=b[1];return d_(c,1)?d_(a,0)?w:d_(a,1)?s:U(a):b4(a,c)}function
+e$(a){if(0===bn(a[2]))throw ln;return a}function
+db(a){return 0===y(e$(a))?a:da(a)}function
 n(b,a){var
-c=e6(a);return bH(e6(b),c)}function
-a8(b,a){var
-c=e6(a);return ek(e6(b),c)}function
-c$(c,a){var
+c=e$(a);return bK(e$(b),c)}function
+ba(b,a){var
+c=e$(a);return dI(e$(b),c)}function
+dc(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
-cN(a){var
-b=a?cN(a[2])+1|0:a;return b}function
-dF(a,b){if(a){var
-c=dF(a[2],b);return[0,a[1],c]}return b}function
-go(b,a){return b?a:a?0:1}function
-me(b,a){return 0===b?a:me(b-1|0,a)+1|0}function
-iq(e,d,c){var
+cR(a){var
+b=a?cR(a[2])+1|0:a;return b}function
+dK(a,b){if(a){var
+c=dK(a[2],b);return[0,a[1],c]}return b}function
+gr(b,a){return b?a:a?0:1}function
+mh(b,a){return 0===b?a:mh(b-1|0,a)+1|0}function
+iu(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-bO(d,c){var
+bQ(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-da(c,a){if(a)var
-e=da(c,a[2]),d=[0,b(c,a[1]),e];else
+dd(c,a){if(a)var
+e=dd(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mf(c,a){if(a){var
-d=mf(c,a[2]);return dF(b(c,a[1]),d)}return a}function
-ir(c,b,a){if(a){var
-d=ir(c,b,a[2]);return e(c,a[1],d)}return b}function
-a9(e,d){var
+mi(c,a){if(a){var
+d=mi(c,a[2]);return dK(b(c,a[1]),d)}return a}function
+iv(c,b,a){if(a){var
+d=iv(c,b,a[2]);return e(c,a[1],d)}return b}function
+bb(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-e7(c,f){var
+fa(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,e7(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,fa(c,d)];var
 a=d;continue}return a}}function
-em(b,a){return 0===a?0:[0,b,em(b+1|0,a-1|0)]}function
-en(a,e,c){switch(a[4]){case
-0:if(b(a[5],c)&&a[8]<=e)return[0,g([0,d,d])];return b(a[6],c)?0:[0,g([0,i,d])];case
+ep(b,a){return 0===a?0:[0,b,ep(b+1|0,a-1|0)]}function
+eq(a,e,c){switch(a[4]){case
+0:if(b(a[5],c)&&a[8]<=e)return[0,g([0,d,d])];return b(a[6],c)?0:[0,g([0,j,d])];case
 1:var
 f=b(a[5],c),h=f?1<=e?1:0:f,k=h?[0,g([0,d,d])]:h;return k;case
 2:var
-j=b(a[5],c),l=j?[0,b(a[7],c)]:j;return l;default:return 0}}function
-ck(a){var
+i=b(a[5],c),l=i?[0,b(a[7],c)]:i;return l;default:return 0}}function
+cn(a){var
 b=a[9];return b?b[1]:a[8]}function
-is(f,d,c,b){var
+iw(f,d,c,b){var
 a=d[3];if(a){var
-g=eZ(c,ck(f));return e(a[1],g,b)}return a}function
-gp(a){return c$(function(a){return q(g([0,d,d]),a)},a)}function
-an(f,e){var
+g=e4(c,cn(f));return e(a[1],g,b)}return a}function
+gs(a){return dc(function(a){return r(g([0,d,d]),a)},a)}function
+ao(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-b0(g,f,d){var
+b5(g,f,d){var
 b=f,a=d;for(;;){if(a){var
 c=e(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-eo(c,a){if(a){var
-e=eo(c,a[2]);return p(b(c,a[1]),e)}return g([0,i,d])}function
-it(f,q,o,m){var
-c=q,b=o,a=m;for(;;){if(a){var
-j=a[2];if(c){var
-k=c[2],l=c[1];if(n(l,g([0,i,d]))){var
-c=k,b=b+1|0,a=j;continue}var
-r=it(f,k,b+1|0,j);return p(h(l,e(f,b,a[1])),r)}return g([0,i,d])}return g([0,i,d])}}function
-a0(b,a){return 1-n(a,b)}function
-ep(f,e,a){var
-c=q(b(f,a[1]),e),j=n(g([0,i,d]),c)?a[2]:a[3];return h(j,c)}function
-e8(f,e,a){var
-c=q(b(f,a[1]),e),j=n(g([0,i,d]),c)?a[3]:a[2];return h(j,c)}function
-cO(i,g,f,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=p(c,eo(e(g,f,c),j));else
+er(c,a){if(a){var
+e=er(c,a[2]);return q(b(c,a[1]),e)}return g([0,j,d])}function
+ix(f,p,o,m){var
+c=p,b=o,a=m;for(;;){if(a){var
+i=a[2];if(c){var
+k=c[2],l=c[1];if(n(l,g([0,j,d]))){var
+c=k,b=b+1|0,a=i;continue}var
+r=ix(f,k,b+1|0,i);return q(h(l,e(f,b,a[1])),r)}return g([0,j,d])}return g([0,j,d])}}function
+a3(b,a){return 1-n(a,b)}function
+es(f,e,a){var
+c=r(b(f,a[1]),e),i=n(g([0,j,d]),c)?a[2]:a[3];return h(i,c)}function
+fb(f,e,a){var
+c=r(b(f,a[1]),e),i=n(g([0,j,d]),c)?a[3]:a[2];return h(i,c)}function
+cS(i,g,f,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=q(c,er(e(g,f,c),j));else
 var
 d=a[1];var
-k=h(i,d);return p(b[1],k)}function
-e9(j,h){var
+k=h(i,d);return q(b[1],k)}function
+fc(i,h){var
 a=h;for(;;){if(a){var
-f=a[1],k=b(j,f[1]);if(k)var
-l=f[2],c=a0(g([0,i,d]),l);else
+f=a[1],k=b(i,f[1]);if(k)var
+l=f[2],c=a3(g([0,j,d]),l);else
 var
 c=k;if(!c){var
 a=a[2];continue}var
 e=c}else
 var
 e=a;if(e)return e;var
-m=g([0,d,d]);return a0(eo(function(a){return b(j,a[1])?g([0,i,d]):a[3]},h),m)}}function
-iu(e,a){return a9(function(a){var
+m=g([0,d,d]);return a3(er(function(a){return b(i,a[1])?g([0,j,d]):a[3]},h),m)}}function
+iy(e,a){return bb(function(a){var
 c=b(e,a[1]);if(c)return c;var
-f=g([0,i,d]);return n(a[3],f)},a)}function
-gq(c,h,f){if(typeof
-c==="number")return b0(h,0,f);else{if(0===c[0]){var
-k=c[1],j=bO(f,k);return j?e(h,k,j[1]):j}var
+f=g([0,j,d]);return n(a[3],f)},a)}function
+gt(c,h,f){if(typeof
+c==="number")return b5(h,0,f);else{if(0===c[0]){var
+k=c[1],i=bQ(f,k);return i?e(h,k,i[1]):i}var
 b=0,a=f,o=c[1];for(;;){if(a){var
-m=a[1],p=iq(b,o,g([0,i,d])),l=a0(g([0,i,d]),p),n=l?e(h,b,m):l;if(n)return 1;var
+m=a[1],p=iu(b,o,g([0,j,d])),l=a3(g([0,j,d]),p),n=l?e(h,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dG(a,c,b){if(typeof
-a==="number")return b0(c,0,b);else{if(0===a[0]){var
-h=a[1],f=bO(b,h);return f?e(c,h,f[1]):f}var
-j=a[1],k=0;return b0(function(a,f){var
-h=g([0,i,d]),b=n(iq(a,j,g([0,i,d])),h);return b?b:e(c,a,f)},k,b)}}function
-cP(f,a,d,c,b){if(typeof
+dL(a,c,b){if(typeof
+a==="number")return b5(c,0,b);else{if(0===a[0]){var
+h=a[1],f=bQ(b,h);return f?e(c,h,f[1]):f}var
+i=a[1],k=0;return b5(function(a,f){var
+h=g([0,j,d]),b=n(iu(a,i,g([0,j,d])),h);return b?b:e(c,a,f)},k,b)}}function
+cT(f,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return b0(function(b,a){return e(f,d,e(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=bO(b,h);return g?e(f,d,e(c,h,g[1])):g}return e(f,d,it(c,a[1],0,b))}}function
-e_(b,a){return n(a,b)}function
-mg(a,f,e,d,c){if(typeof
+i=0;return b5(function(b,a){return e(f,d,e(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=bQ(b,h);return g?e(f,d,e(c,h,g[1])):g}return e(f,d,ix(c,a[1],0,b))}}function
+fd(b,a){return n(a,b)}function
+mj(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gq(a,function(a){return f},c);if(g)var
+g=gt(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dG(a,function(a){return e},c);if(i)return gq(a,function(a){return d},c);var
-h=i}return h}return dG(a,function(i,a){var
+i=dL(a,function(a){return e},c);if(i)return gt(a,function(a){return d},c);var
+h=i}return h}return dL(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-iv(d,c,a){return b(d,a)?0:b(c,a)}function
-mh(h,g,c,f,a){var
-d=iv(h,g,a);if(d)var
+iz(d,c,a){return b(d,a)?0:b(c,a)}function
+mk(h,g,c,f,a){var
+d=iz(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-iw(h,g,c,f,a){var
-d=iv(h,g,a);if(d)var
-i=b(c,f),e=f1(b(c,a),i);else
+iA(h,g,c,f,a){var
+d=iz(h,g,a);if(d)var
+i=b(c,f),e=f5(b(c,a),i);else
 var
 e=d;return e}function
-mi(c,a){var
-d=a[2];return iu(function(a){return 1-b(c,a)},d)}function
-mj(m,l,f,c,k,h,j,q,o,a){if(e(f[3],c,a))return 0;var
+ml(c,a){var
+d=a[2];return iy(function(a){return 1-b(c,a)},d)}function
+mm(m,l,f,c,k,h,i,p,o,a){if(e(f[3],c,a))return 0;var
 r=e(f[2],c,a);function
-s(k,j){var
-b=j[2],c=[0,g([0,i,d]),b],m=e(q,a,k);return cO(f[4],l,h,m,c)}var
-t=b(h,a),n=cP(m,e(k,c,a),t,s,r);if(n){var
+s(k,i){var
+b=i[2],c=[0,g([0,j,d]),b],m=e(p,a,k);return cS(f[4],l,h,m,c)}var
+t=b(h,a),n=cT(m,e(k,c,a),t,s,r);if(n){var
 u=e(f[2],c,a),v=function(c,b){var
-d=[0,e(o,a,c)];return cO(f[4],l,j,d,b)},w=b(j,a),x=p(b(h,a),w);return cP(m,e(k,c,a),x,v,u)}return n}function
-gr(c,b,a){if(a)var
-f=gr(c,b+1|0,a[2]),d=[0,e(c,b,a[1]),f];else
+d=[0,e(o,a,c)];return cS(f[4],l,i,d,b)},w=b(i,a),x=q(b(h,a),w);return cT(m,e(k,c,a),x,v,u)}return n}function
+gu(c,b,a){if(a)var
+f=gu(c,b+1|0,a[2]),d=[0,e(c,b,a[1]),f];else
 var
 d=a;return d}function
-ix(a,b){if(a){var
+iB(a,b){if(a){var
 c=a[2],e=a[1];if(b){var
-f=b[1],j=ix(c,b[2]);return[0,[0,e[1],f,f],j]}var
-k=ix(c,0),l=g([0,i,d]),m=g([0,i,d]),h=[0,[0,e[1],m,l],k]}else
+f=b[1],i=iB(c,b[2]);return[0,[0,e[1],f,f],i]}var
+k=iB(c,0),l=g([0,j,d]),m=g([0,j,d]),h=[0,[0,e[1],m,l],k]}else
 var
 h=a;return h}function
-iy(a,d){function
+iC(a,d){function
 b(b){function
-c(c){return en(a,b,c)?1:e(d,b,c)}return an(a[1],c)}return an(ck(a)+1|0,b)}function
-mk(g,l,d,k,f,j,i,c,a){var
+c(c){return eq(a,b,c)?1:e(d,b,c)}return ao(a[1],c)}return ao(cn(a)+1|0,b)}function
+mn(g,l,d,k,f,j,i,c,a){var
 h=e(d[3],c,a);if(h){var
 m=h[1];return e(g,b(f,a),m)}var
 n=e(d[2],c,a);function
 o(c,b){var
-f=e(i,a,c);return cO(d[4],l,j,f,b)}var
-p=b(f,a);return cP(g,e(k,c,a),p,o,n)}function
-ml(j,i,e,h,c,g){var
+f=e(i,a,c);return cS(d[4],l,j,f,b)}var
+p=b(f,a);return cT(g,e(k,c,a),p,o,n)}function
+mo(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mk(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=an(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mn(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ao(e[1],n);if(f){var
 d=a;continue}return f}}function
-mm(a){return a[9]?0:0===ck(a)?5<=a[4]?0:1:0}function
-mn(a,d){var
-c=mm(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return an(a[1],e)}function
-iz(m,c,l,h){var
-t=mn(m,h);if(t){var
-a=ck(m),f=b(h[1],a);if(m[9])var
-j=function(h){var
-j=e(c[3],a,h);if(j){var
-k=j[1];return n(b(f,h),k)}var
-l=g([0,i,d]);return n(b(f,h),l)};else
+mp(a){return a[9]?0:0===cn(a)?5<=a[4]?0:1:0}function
+mq(a,d){var
+c=mp(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return ao(a[1],e)}function
+iD(m,c,l,h){var
+t=mq(m,h);if(t){var
+a=cn(m),f=b(h[1],a);if(m[9])var
+i=function(h){var
+i=e(c[3],a,h);if(i){var
+k=i[1];return n(b(f,h),k)}var
+l=g([0,j,d]);return n(b(f,h),l)};else
 switch(m[4]){case
 2:var
-w=b(h[5],a),s=h[3],p=h[2],j=function(h){var
+w=b(h[5],a),s=h[3],p=h[2],i=function(h){var
 m=e(c[3],a,h);if(m){var
 u=m[1];return n(b(f,h),u)}var
-j=e(c[2],a,h),k=e(l,a,h),o=dG(k,function(c,a){var
-b=a[1];return n(g([0,i,d]),b)},j);if(o){if(b(p,h)){var
+i=e(c[2],a,h),k=e(l,a,h),o=dL(k,function(c,a){var
+b=a[1];return n(g([0,j,d]),b)},i);if(o){if(b(p,h)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return iu(function(a){return iw(q,p,s,h,a)},b)};return mg(k,function(a){var
-b=a[2];return e9(function(a){return mh(q,p,s,h,a)},b)},t,r,j)}var
+b=a[2];return iy(function(a){return iA(q,p,s,h,a)},b)};return mj(k,function(a){var
+b=a[2];return fc(function(a){return mk(q,p,s,h,a)},b)},t,r,i)}var
 v=function(b,a){var
-d=e(w,h,b);return cO(c[4],ep,f,d,a)};return cP(n,k,b(f,h),v,j)}return o};break;case
+d=e(w,h,b);return cS(c[4],es,f,d,a)};return cT(n,k,b(f,h),v,i)}return o};break;case
 5:var
-u=b(h[5],a),j=function(d){var
+u=b(h[5],a),i=function(d){var
 g=e(c[3],a,d);if(g){var
 h=g[1];return n(b(f,d),h)}var
 i=e(c[2],a,d);function
 j(b,a){var
-g=e(u,d,b);return cO(c[4],ep,f,g,a)}var
-k=b(f,d);return cP(n,e(l,a,d),k,j,i)};break;case
+g=e(u,d,b);return cS(c[4],es,f,g,a)}var
+k=b(f,d);return cT(n,e(l,a,d),k,j,i)};break;case
 6:var
-v=h[9],x=b(h[5],a),y=h[8],j=function(b){return mj(n,ep,c,a,l,f,y,x,v,b)};break;case
+v=h[9],x=b(h[5],a),y=h[8],i=function(b){return mm(n,es,c,a,l,f,y,x,v,b)};break;case
 0:case
 4:var
-C=b(h[5],a),r=h[4],o=h[3],k=h[2],j=function(h){var
+C=b(h[5],a),r=h[4],o=h[3],k=h[2],i=function(h){var
 s=e(c[3],a,h);if(s){var
-t=s[1],u=n(g([0,i,d]),t);return u?n(b(f,h),t):u}var
-j=e(c[2],a,h),m=e(l,a,h),v=dG(m,function(c,a){var
-b=a[1];return n(g([0,i,d]),b)},j);if(v){if(b(k,h)){var
+t=s[1],u=n(g([0,j,d]),t);return u?n(b(f,h),t):u}var
+i=e(c[2],a,h),m=e(l,a,h),v=dL(m,function(c,a){var
+b=a[1];return n(g([0,j,d]),b)},i);if(v){if(b(k,h)){var
 p=b(c[3],a),y=function(a){var
-e=a[1],c=a0(g([0,i,d]),e);if(c)return c;var
-f=a[2];return e9(function(d){var
-a=iw(p,k,r,h,d);if(a)var
+e=a[1],c=a3(g([0,j,d]),e);if(c)return c;var
+f=a[2];return fc(function(d){var
+a=iA(p,k,r,h,d);if(a)var
 e=b(o,h),c=b(o,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return iu(function(a){return iw(p,k,r,h,a)},b)};return mg(m,function(a){var
-b=a[2];return e9(function(a){return mh(p,k,r,h,a)},b)},z,y,j)}var
-A=g([0,i,d]),w=n(b(f,h),A);if(w)var
+b=a[2];return iy(function(a){return iA(p,k,r,h,a)},b)};return mj(m,function(a){var
+b=a[2];return fc(function(a){return mk(p,k,r,h,a)},b)},z,y,i)}var
+A=g([0,j,d]),w=n(b(f,h),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-d=e(C,h,b);return cO(c[4],ep,f,d,a)},x=cP(n,m,b(f,h),B,j);if(x)return gq(m,function(e){var
+d=e(C,h,b);return cS(c[4],es,f,d,a)},x=cT(n,m,b(f,h),B,i);if(x)return gt(m,function(e){var
 p=b(c[3],a);return function(c){var
-e=c[1],a=a0(g([0,i,d]),e);if(a)return a;var
-j=c[2];return e9(function(c){if(b(p,c))var
+e=c[1],a=a3(g([0,j,d]),e);if(a)return a;var
+i=c[2];return fc(function(c){if(b(p,c))var
 a=1;else{var
 e=b(k,c);if(e)var
 a=e;else
 var
-l=g([0,i,d]),a=n(b(f,c),l)}if(a)var
-j=a;else
+l=g([0,j,d]),a=n(b(f,c),l)}if(a)var
+i=a;else
 var
-m=b(o,h),j=b(o,c)<m?1:0;return j},j)}},j);var
+m=b(o,h),i=b(o,c)<m?1:0;return i},i)}},i);var
 q=x}}else
 var
 q=v;return q};break;default:var
-j=function(a){return 0}}var
-q=an(c[1],j)}else
+i=function(a){return 0}}var
+q=ao(c[1],i)}else
 var
-q=t;return q?ml(n,ep,c,l,h,ck(m)):q}function
-iA(l,c,k,h){var
-r=mn(l,h);if(r){var
-a=ck(l),f=b(h[1],a);if(l[9])var
-j=function(h){var
-j=e(c[3],a,h);if(j){var
-k=b(f,h);return n(j[1],k)}var
-l=b(f,h);return n(g([0,i,d]),l)};else
+q=t;return q?mo(n,es,c,l,h,cn(m)):q}function
+iE(l,c,k,h){var
+r=mq(l,h);if(r){var
+a=cn(l),f=b(h[1],a);if(l[9])var
+i=function(h){var
+i=e(c[3],a,h);if(i){var
+k=b(f,h);return n(i[1],k)}var
+l=b(f,h);return n(g([0,j,d]),l)};else
 switch(l[4]){case
 2:var
-s=b(h[5],a),o=h[3],p=h[2],j=function(d){if(b(p,d))return 1;var
+s=b(h[5],a),o=h[3],p=h[2],i=function(d){if(b(p,d))return 1;var
 j=e(c[3],a,d);if(j){var
 m=b(f,d);return n(j[1],m)}var
-g=e(c[2],a,d),h=e(k,a,d),l=dG(h,function(a){return function(a){return mi(p,a)}},g);if(l)var
+g=e(c[2],a,d),h=e(k,a,d),l=dL(h,function(a){return function(a){return ml(p,a)}},g);if(l)var
 q=function(b,a){var
-g=e(s,d,b);return cO(c[4],e8,f,g,a)},i=cP(e_,h,b(f,d),q,g);else
+g=e(s,d,b);return cS(c[4],fb,f,g,a)},i=cT(fd,h,b(f,d),q,g);else
 var
-i=l;return i?gq(h,function(h,e){var
-f=e[2],g=b(c[3],a);return e9(function(a){if(b(g,a))return 1;var
+i=l;return i?gt(h,function(h,e){var
+f=e[2],g=b(c[3],a);return fc(function(a){if(b(g,a))return 1;var
 c=b(o,d);return b(o,a)<c?1:0},f)},g):i};break;case
 5:var
-t=b(h[5],a),j=function(d){var
+t=b(h[5],a),i=function(d){var
 g=e(c[3],a,d);if(g){var
 h=b(f,d);return n(g[1],h)}var
 i=e(c[2],a,d);function
 j(b,a){var
-g=e(t,d,b);return cO(c[4],e8,f,g,a)}var
-l=b(f,d);return cP(e_,e(k,a,d),l,j,i)};break;case
+g=e(t,d,b);return cS(c[4],fb,f,g,a)}var
+l=b(f,d);return cT(fd,e(k,a,d),l,j,i)};break;case
 6:var
-v=h[9],w=b(h[5],a),x=h[8],j=function(b){return mj(e_,e8,c,a,k,f,x,w,v,b)};break;case
+v=h[9],w=b(h[5],a),x=h[8],i=function(b){return mm(fd,fb,c,a,k,f,x,w,v,b)};break;case
 0:case
 4:var
-u=b(h[5],a),q=h[2],j=function(h){if(b(q,h))return 1;var
-j=e(c[3],a,h);if(j){var
-r=b(f,h);return n(j[1],r)}var
-l=e(c[2],a,h),m=e(k,a,h),s=b(f,h),o=n(g([0,i,d]),s),p=o?dG(m,function(a){return function(a){return mi(q,a)}},l):o;if(p){var
+u=b(h[5],a),q=h[2],i=function(h){if(b(q,h))return 1;var
+i=e(c[3],a,h);if(i){var
+r=b(f,h);return n(i[1],r)}var
+l=e(c[2],a,h),m=e(k,a,h),s=b(f,h),o=n(g([0,j,d]),s),p=o?dL(m,function(a){return function(a){return ml(q,a)}},l):o;if(p){var
 t=function(b,a){var
-d=e(u,h,b);return cO(c[4],e8,f,d,a)};return cP(e_,m,b(f,h),t,l)}return p};break;default:var
-j=function(a){return 0}}var
-m=an(c[1],j)}else
+d=e(u,h,b);return cS(c[4],fb,f,d,a)};return cT(fd,m,b(f,h),t,l)}return p};break;default:var
+i=function(a){return 0}}var
+m=ao(c[1],i)}else
 var
-m=r;return m?ml(e_,e8,c,k,h,ck(l)):m}function
-gs(a,b){return a[3]?0:go(a[1],b)}function
-mo(c,b){var
-a=c[2];return a?go(a[1],b):a}function
-eq(d,c,g,f,b,a){if(gs(c,g)){var
-h=eZ(b,ck(d));return[0,e(f[6],h,a)]}return is(d,c,b,a)}function
-er(a,k,j,i){if(mo(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return en(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gr(function(e,b){var
-f=Q(l,eZ(d,ck(a)),c,e),g=ix(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+m=r;return m?mo(fd,fb,c,k,h,cn(l)):m}function
+gv(a,b){return a[3]?0:gr(a[1],b)}function
+mr(c,b){var
+a=c[2];return a?gr(a[1],b):a}function
+et(d,c,g,f,b,a){if(gv(c,g)){var
+h=e4(b,cn(d));return[0,e(f[6],h,a)]}return iw(d,c,b,a)}function
+eu(a,k,j,i){if(mr(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return eq(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return gu(function(e,b){var
+f=R(l,e4(d,cn(a)),c,e),g=iB(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return en(a,b,c)}function
+d(b,c){return eq(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-e$(a,h,f,c){var
-j=gs(h,f)?iy(a,function(f,d){var
-g=cN(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(j){if(mo(h,f)){var
-q=c[7];return iy(a,function(o,e){var
-c=b(a[3],e),f=0;return b0(function(p,r){var
-s=Q(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],h=b[1],j=n(g([0,i,d]),c),k=j?n(h[2],c):j,l=k?n(c,h[3]):k;if(l){var
+fe(a,h,f,c){var
+i=gv(h,f)?iC(a,function(f,d){var
+g=cR(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(i){if(mr(h,f)){var
+q=c[7];return iC(a,function(o,e){var
+c=b(a[3],e),f=0;return b5(function(p,r){var
+s=R(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
+c=a[1],h=b[1],i=n(g([0,j,d]),c),k=i?n(h[2],c):i,l=k?n(c,h[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
 m=l}else
 var
@@ -3557,86 +3560,86 @@ m=a;var
 f=m}else
 var
 f=a?0:1;if(f){var
-t=g([0,d,d]),u=Q(q,o,e,p);return a8(eo(function(a){return a},u),t)}return f}},f,c)})}var
+t=g([0,d,d]),u=R(q,o,e,p);return ba(er(function(a){return a},u),t)}return f}},f,c)})}var
 k=1}else
 var
-k=j;return k}function
-fa(a,y){var
-k=a[2]<a[1]?1:0,j=0;if(k)switch(a[4]){case
+k=i;return k}function
+ff(a,y){var
+k=a[2]<a[1]?1:0,i=0;if(k)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
-z=g([0,d,d]),c=a8(a[10],z);else
+z=g([0,d,d]),c=ba(a[10],z);else
 var
 c=m;break;case
 1:var
 e=a[9],o=e?e[1]===1?1:0:e,p=o?0===a[8]?1:0:o;if(p)var
-A=g([0,d,d]),c=a8(a[10],A);else
+A=g([0,d,d]),c=ba(a[10],A);else
 var
 c=p;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=g([0,d,d]),c=a8(a[10],C);else
+C=g([0,d,d]),c=ba(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=a0(g([0,i,d]),D);else
+D=a[10],f=a3(g([0,j,d]),D);else
 var
 f=x;if(f)var
-E=g([0,d,d]),c=a0(a[10],E);else
+E=g([0,d,d]),c=a3(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=g([0,d,d]),c=a8(a[10],B);else{var
-s=r;j=1}}else{var
-s=k;j=1}if(j)var
+B=g([0,d,d]),c=ba(a[10],B);else{var
+s=r;i=1}}else{var
+s=k;i=1}if(i)var
 c=s;if(c)var
 F=function(c){var
-e=b(a[3],c);return a9(function(c){var
-f=c[2],e=a9(function(b){var
+e=b(a[3],c);return bb(function(c){var
+f=c[2],e=bb(function(b){var
 e=b[1]<a[1]?1:0;if(e)var
-f=b[2],c=n(g([0,i,d]),f);else
+f=b[2],c=n(g([0,j,d]),f);else
 var
 c=e;return c?n(b[2],b[3]):c},f);if(e)var
-h=g([0,d,d]),j=c[2],b=n(eo(function(a){return a[2]},j),h);else
+h=g([0,d,d]),i=c[2],b=n(er(function(a){return a[2]},i),h);else
 var
 b=e;if(b){var
-k=c[2],l=eo(function(a){return a[3]},k);return n(g([0,d,d]),l)}return b},e)},h=an(a[1],F);else
+k=c[2],l=er(function(a){return a[3]},k);return n(g([0,d,d]),l)}return b},e)},h=ao(a[1],F);else
 var
-h=c;return h?iy(a,function(l,e){var
-h=b(a[3],e),f=is(a,y,l,e);if(typeof
+h=c;return h?iC(a,function(l,e){var
+h=b(a[3],e),f=iw(a,y,l,e);if(typeof
 f==="number")var
-c=0<cN(h)?1:0;else
+c=0<cR(h)?1:0;else
 if(0===f[0])var
-m=cN(h),c=f[1]<m?1:0;else{var
-j=f[1],o=g([0,i,d]),k=a9(function(a){return n(o,a)},j);if(k)var
-p=g([0,d,d]),q=0,c=a8(it(function(b,a){return g([0,d,d])},j,q,h),p);else
+m=cR(h),c=f[1]<m?1:0;else{var
+i=f[1],o=g([0,j,d]),k=bb(function(a){return n(o,a)},i);if(k)var
+p=g([0,d,d]),q=0,c=ba(ix(function(b,a){return g([0,d,d])},i,q,h),p);else
 var
 c=k}if(c){var
 r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=g([0,i,d]);return a8(b[1],c);case
+c=g([0,j,d]);return ba(b[1],c);case
 2:case
 4:var
-e=b[1];return n(g([0,i,d]),e);default:return 1}}};return dG(is(a,y,l,e),s,r)}return c}):h}function
-mp(a){function
+e=b[1];return n(g([0,j,d]),e);default:return 1}}};return dL(iw(a,y,l,e),s,r)}return c}):h}function
+ms(a){function
 c(c){var
-f=b(a[3],c),e=a9(function(a){var
-b=a[1];return n(g([0,i,d]),b)},f);if(e){if(2===a[4]){var
-h=b(a[7],c);return n(g([0,i,d]),h)}return 1}return e}return an(a[1],c)}function
-gt(a,h,c,b){var
-m=fa(a,h);if(m){if(b)var
-r=g([0,i,d]),o=n(b[1],r),j=o?mp(a):o;else
+f=b(a[3],c),e=bb(function(a){var
+b=a[1];return n(g([0,j,d]),b)},f);if(e){if(2===a[4]){var
+h=b(a[7],c);return n(g([0,j,d]),h)}return 1}return e}return ao(a[1],c)}function
+gw(a,h,c,b){var
+m=ff(a,h);if(m){if(b)var
+r=g([0,j,d]),o=n(b[1],r),i=o?ms(a):o;else
 var
-j=b;if(j)var
-f=j;else{var
-p=e$(a,h,1,c);if(p)var
-s=1,t=function(b,d){return eq(a,h,s,c,b,d)},k=iz(a,er(a,h,1,c),t,c);else
+i=b;if(i)var
+f=i;else{var
+p=fe(a,h,1,c);if(p)var
+s=1,t=function(b,d){return et(a,h,s,c,b,d)},k=iD(a,eu(a,h,1,c),t,c);else
 var
 k=p;if(k){var
-q=mm(a);if(q)var
-u=a[2],v=c[2],w=0,l=iv(function(b){return en(a,w,b)},v,u);else
+q=mp(a);if(q)var
+u=a[2],v=c[2],w=0,l=iz(function(b){return eq(a,w,b)},v,u);else
 var
 l=q;if(l)var
 f=l;else{if(b){var
@@ -3646,123 +3649,123 @@ var
 f=k}}else
 var
 f=m;return f}function
-gu(a,f,c,j){var
-k=fa(a,f);if(k){var
+gx(a,f,c,j){var
+k=ff(a,f);if(k){var
 l=2<=a[4]?0:1,m=l?n(g([0,d,d]),j):l;if(m)var
 h=m;else{var
-o=e$(a,f,0,c);if(o)var
-q=0,r=function(b,d){return eq(a,f,q,c,b,d)},i=iA(a,er(a,f,0,c),r,c);else
+o=fe(a,f,0,c);if(o)var
+q=0,r=function(b,d){return et(a,f,q,c,b,d)},i=iE(a,eu(a,f,0,c),r,c);else
 var
 i=o;var
 p=i?1-b(c[2],a[2]):i;if(p)return n(e(c[1],0,a[2]),j);var
 h=p}}else
 var
 h=k;return h}function
-mq(a){var
+mt(a){var
 b=a[9],c=a[8],e=a[7],f=a[6];function
 h(f,e,c){var
-b=Q(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,i,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
-mr(j,i){var
+b=R(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,j,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
+mu(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-ms(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],ms(a,c,g)]}return[0,[0,a,c],0]}function
-mt(a,b){if(a){var
-c=a[1],d=mt(a[2],b);return ms(c[1],c[2],d)}return b}function
-mu(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(mr(b,d)){case
-0:return[0,[0,p(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],mu(c,b,g)]}}return[0,[0,c,b],0]}function
-ah(a,c){if(c){var
+mv(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mv(a,c,g)]}return[0,[0,a,c],0]}function
+mw(a,b){if(a){var
+c=a[1],d=mw(a[2],b);return mv(c[1],c[2],d)}return b}function
+mx(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(mu(b,d)){case
+0:return[0,[0,q(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],mx(c,b,g)]}}return[0,[0,c,b],0]}function
+ab(a,c){if(c){var
 g=c[1],d=g[2],e=g[1],f=c[2],i=function(c){if(c){var
-j=c[1],g=j[2],k=j[1],l=c[2];switch(mr(d,g)){case
+j=c[1],g=j[2],k=j[1],l=c[2];switch(mu(d,g)){case
 0:var
-m=b(ah(a,f),l);return[0,[0,p(h(a,e),k),g],m];case
+m=b(ab(a,f),l);return[0,[0,q(h(a,e),k),g],m];case
 1:var
-n=b(ah(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
-o=b(ah(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
-mv(d,c,a,b){if(a){var
-e=a[1],f=mv(d,c,a[2],b),g=mt(c,e[2]);return mu(h(d,e[1]),g,f)}return b}function
-iB(a,b){if(a){var
-c=a[1],d=iB(a[2],b);return mv(c[1],c[2],b,d)}return a}function
-a_(a){return[0,[0,a,0],0]}function
-mw(h){var
+n=b(ab(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
+o=b(ab(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
+my(d,c,a,b){if(a){var
+e=a[1],f=my(d,c,a[2],b),g=mw(c,e[2]);return mx(h(d,e[1]),g,f)}return b}function
+gy(a,b){if(a){var
+c=a[1],d=gy(a[2],b);return my(c[1],c[2],b,d)}return a}function
+aT(a){return[0,[0,a,0],0]}function
+mz(h){var
 a=h;for(;;){if(a){var
-b=a[1],c=b[1],e=a[2];if(a8(c,g([0,i,d]))){var
+b=a[1],c=b[1],e=a[2];if(ba(c,g([0,j,d]))){var
 a=e;continue}var
-j=mw(e),f=[0,[0,c,b[2]],j]}else
+i=mz(e),f=[0,[0,c,b[2]],i]}else
 var
 f=a;return f}}function
-fb(c){var
+ev(c){var
 a=c;for(;;){if(a){var
-e=g([0,i,d]),b=a8(a[1][1],e);if(b){var
+e=g([0,j,d]),b=ba(a[1][1],e);if(b){var
 a=a[2];continue}return b}return 1}}function
-dH(c,e,d){var
+dM(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gr(function(c,b){var
-f=b[2],g=0,h=gr(function(f,e){var
-b=Q(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,Q(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-mx(d,a,g){var
-h=a[2],c=bO(b(d[2],a[1]),h);if(c){var
+f=b(c[2],a),g=0;return gu(function(c,b){var
+f=b[2],g=0,h=gu(function(f,e){var
+b=R(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,R(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
+mA(d,a,g){var
+h=a[2],c=bQ(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=bO(c[1][2],g);return c$(function(a){return a[2]},i)}var
+i=bQ(c[1][2],g);return dc(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-my(e,c,a){if(0===a)return d;var
-f=my(e,c+1|0,a-1|0);return Z(b(e,c),f)}function
-gv(e,c,b,a){if(0===e)return my(c,b,a);var
-f=e-1|0,d=a/2|0,g=gv(f,c,b+d|0,aP(0,a-d|0));return Z(gv(f,c,b,d),g)}function
-mz(a){var
-b=0;return gv(14,function(a){return(2*a|0)+1|0},b,a)}function
-gw(a){var
-b=0;return gv(14,function(a){return a+1|0},b,a)}function
-dI(b,a){return gn(b,a)}function
-bx(a){return T(a)}function
-mA(r,c,f,e,b,a){var
-l=n(c,g([0,i,d]));if(l)var
+mB(e,c,a){if(0===a)return d;var
+f=mB(e,c+1|0,a-1|0);return $(b(e,c),f)}function
+gz(e,c,b,a){if(0===e)return mB(c,b,a);var
+f=e-1|0,d=a/2|0,g=gz(f,c,b+d|0,aQ(0,a-d|0));return $(gz(f,c,b,d),g)}function
+mC(a){var
+b=0;return gz(14,function(a){return(2*a|0)+1|0},b,a)}function
+gA(a){var
+b=0;return gz(14,function(a){return a+1|0},b,a)}function
+dN(b,a){return gq(b,a)}function
+bB(a){return U(a)}function
+mD(q,c,f,e,b,a){var
+l=n(c,g([0,j,d]));if(l)var
 m=l;else{var
-o=a0(c,g([0,d,d])),p=o?gk(i,e):o;if(p)var
-s=h(c,T(e)),j=a8(T(f),s);else
+o=a3(c,g([0,d,d])),p=o?gn(j,e):o;if(p)var
+s=h(c,U(e)),i=ba(U(f),s);else
 var
-j=p;if(j)var
-t=q(g([0,d,d]),c),u=h(bx(b),t),k=n(h(bx(a),c),u);else
+i=p;if(i)var
+t=r(g([0,d,d]),c),u=h(bB(b),t),k=n(h(bB(a),c),u);else
 var
-k=j;if(k){var
-v=dI(e,b+a|0),w=mz(a),x=h(r,T(Z(Z(mz(b),w),v))),y=gw(b+a|0),z=Z(dI(aB(d),b+a|0),y),A=dI(cJ(e,f),a);return n(T(Z(Z(dI(f,b),A),z)),x)}var
+k=i;if(k){var
+v=dN(e,b+a|0),w=mC(a),x=h(q,U($($(mC(b),w),v))),y=gA(b+a|0),z=$(dN(aC(d),b+a|0),y),A=dN(cN(e,f),a);return n(U($($(dN(f,b),A),z)),x)}var
 m=k}return m}function
-iC(f,e,l,k){var
+iF(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-h=c[2],i=a[2];if(go(e,c[1])){var
-m=iC(f,e,h,i),n=b(f[3],a[1][2]);return b(ah(g([0,d,d]),n),m)}var
+h=c[2],i=a[2];if(gr(e,c[1])){var
+m=iF(f,e,h,i),n=b(f[3],a[1][2]);return b(ab(g([0,d,d]),n),m)}var
 c=h,a=i;continue}var
 j=c}else
 var
 j=a;return j}}function
-iD(a){return[0,a[1],a[2]]}function
-mB(e,j){var
+iG(a){return[0,a[1],a[2]]}function
+mE(e,j){var
 f=j[2];if(f){var
-r=f[2],c=iD(f[1]),a=r;for(;;){if(a){var
-n=a[1],i=iD(n),l=c[1]<i[1]?1:0;if(l)var
+r=f[2],c=iG(f[1]),a=r;for(;;){if(a){var
+n=a[1],i=iG(n),l=c[1]<i[1]?1:0;if(l)var
 h=l;else
 var
 m=c[1]===i[1]?1:0,h=m?c[2]<i[2]?1:0:m;if(h){var
-q=a[2],c=iD(n),a=q;continue}var
+q=a[2],c=iG(n),a=q;continue}var
 o=h}else
 var
 o=1;var
 k=o;break}}else
 var
 k=f;if(k){var
-p=j[1],s=j[2];return a9(function(a){var
+p=j[1],s=j[2];return bb(function(a){var
 h=a[1]<e[1][1]?1:0;if(h){var
-n=a[2],c=bO(b(e[2],a[1]),n);if(c){var
-f=c[1],o=cN(f[2]),i=cN(a[3])===o?1:0;if(i){var
-q=iC(e,1,a[3],f[2]),j=fb(b(ah(g([0,ae(d),d]),p),q));if(!j){var
-r=iC(e,0,a[3],f[2]),s=a_(g([0,d,d])),t=b(ah(g([0,ae(d),d]),s),r);return fb(b(ah(g([0,d,d]),p),t))}var
+n=a[2],c=bQ(b(e[2],a[1]),n);if(c){var
+f=c[1],o=cR(f[2]),i=cR(a[3])===o?1:0;if(i){var
+q=iF(e,1,a[3],f[2]),j=ev(b(ab(g([0,ag(d),d]),p),q));if(!j){var
+r=iF(e,0,a[3],f[2]),s=aT(g([0,d,d])),t=b(ab(g([0,ag(d),d]),s),r);return ev(b(ab(g([0,d,d]),p),t))}var
 k=j}else
 var
 k=i;var
@@ -3772,185 +3775,185 @@ l=c;var
 m=l}else
 var
 m=h;return m},s)}return k}function
-mC(e,d,h,g){var
+mF(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(go(e,a[1])){var
-i=mC(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gr(e,a[1])){var
+i=mF(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
-cQ(d,c,a){if(a){var
-b=a[1],f=cQ(d,c,a[2]),g=b[3];return mC(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
-iE(c,j,i,h,o,a){switch(a[0]){case
-0:return bO(c[4],a[1]);case
+cU(d,c,a){if(a){var
+b=a[1],f=cU(d,c,a[2]),g=b[3];return mF(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
+iH(c,j,i,h,o,a){switch(a[0]){case
+0:return bQ(c[4],a[1]);case
 1:var
 e=a[1],k=e<j?1:0;if(k)var
-p=b(i,e)[1],q=a_(b(h[8],e)),l=[0,b(ah(g([0,ae(d),d]),q),p)];else
+p=b(i,e)[1],q=aT(b(h[8],e)),l=[0,b(ab(g([0,ag(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=a_(b(h[9],f)),s=b(i,f)[1],n=[0,b(ah(g([0,ae(d),d]),s),r)];else
+r=aT(b(h[9],f)),s=b(i,f)[1],n=[0,b(ab(g([0,ag(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=mx(c,[0,a[1],a[2]],a[3]);return c$(function(a){var
-e=b(c[3],a),f=a_(b(c[5],a));return b(ah(g([0,ae(d),d]),f),e)},t);case
+t=mA(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
+e=b(c[3],a),f=aT(b(c[5],a));return b(ab(g([0,ag(d),d]),f),e)},t);case
 4:var
-u=mx(c,[0,a[1],a[2]],a[3]);return c$(function(a){var
-e=a_(g([0,d,d])),f=b(c[3],a);return b(ah(g([0,ae(d),d]),f),e)},u);default:return bO(o,a[1])}}function
-mD(s,r,q,p,o,m,l){var
+u=mA(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
+e=aT(g([0,d,d])),f=b(c[3],a);return b(ab(g([0,ag(d),d]),f),e)},u);default:return bQ(o,a[1])}}function
+mG(s,r,q,p,o,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],h=f[1],e=iE(s,r,q,p,o,f[2]);if(e){var
-j=n(g([0,i,d]),h);if(j){var
-t=e[1],u=b(ah(C(h),t),c),a=a[2],c=u;continue}var
-k=j}else
+f=a[1],h=f[1],e=iH(s,r,q,p,o,f[2]);if(e){var
+i=n(g([0,j,d]),h);if(i){var
+t=e[1],u=b(ab(A(h),t),c),a=a[2],c=u;continue}var
+k=i}else
 var
 k=e;return k}return[0,c]}}function
-dJ(r,q,p,o,m,l,k){var
-b=mD(r,q,p,o,m,l,k);if(b){var
+dO(r,q,p,o,m,l,k){var
+b=mG(r,q,p,o,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
 c=a[1],e=c[1],f=a[2];if(c[2]){var
-h=a8(e,g([0,i,d]));if(h){var
+h=ba(e,g([0,j,d]));if(h){var
 a=f;continue}return h}var
-j=n(g([0,i,d]),e);if(j){var
-a=f;continue}return j}return 1}}return b}function
-mE(c,i,h,f,e,a){var
-j=b(c[3],a[1]),l=a_(a[2]),m=b(ah(g([0,ae(d),d]),l),j),k=dJ(c,i,h,f,e,a[4],m);if(k){var
-n=a_(a[3]),o=b(ah(g([0,ae(d),d]),j),n);return dJ(c,i,h,f,e,a[5],o)}return k}function
-dK(l,k,j,C,B,h,A,z){var
+i=n(g([0,j,d]),e);if(i){var
+a=f;continue}return i}return 1}}return b}function
+mH(c,i,h,f,e,a){var
+j=b(c[3],a[1]),l=aT(a[2]),m=b(ab(g([0,ag(d),d]),l),j),k=dO(c,i,h,f,e,a[4],m);if(k){var
+n=aT(a[3]),o=b(ab(g([0,ag(d),d]),j),n);return dO(c,i,h,f,e,a[5],o)}return k}function
+dP(l,k,i,C,B,h,A,z){var
 f=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-o=iE(l,k,j,h,f,a[1]);if(o)var
-p=iE(l,k,j,h,f,a[2]),x=p?[0,iB(o[1],p[1])]:p,q=x;else
+o=iH(l,k,i,h,f,a[1]);if(o)var
+p=iH(l,k,i,h,f,a[2]),x=p?[0,gy(o[1],p[1])]:p,q=x;else
 var
 q=o;var
 c=q;break;case
 1:var
-r=a[2],s=n(g([0,i,d]),r);if(s)var
-y=mD(l,k,j,h,f,a[1],0),c=c$(function(f){return function(a){var
-c=a_(f),e=mw(a);return b(ah(g([0,ae(d),d]),e),c)}}(r),y);else
+r=a[2],s=n(g([0,j,d]),r);if(s)var
+y=mG(l,k,i,h,f,a[1],0),c=dc(function(f){return function(a){var
+c=aT(f),e=mz(a);return b(ab(g([0,ag(d),d]),e),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,iB(t,t)];break;case
+t=a[1],c=[0,gy(t,t)];break;case
 3:var
 c=e(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=an(v,function(c,d){return function(a){return mE(l,k,j,h,d,b(c,a))}}(u,f)),c=w?Q(B,v,u,a[3]):w}if(c){var
-D=m[2],f=dF(f,[0,c[1],0]),m=D;continue}return c}return[0,f]}}function
-es(a,f,e,d){var
-g=Q(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
-iF(a){if(a){var
-b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,i,d])]}function
-dL(a,i,h,g,f){var
-c=iF(f[1]);if(c)return c[1];var
+u=a[2],v=a[1],w=ao(v,function(c,d){return function(a){return mH(l,k,i,h,d,b(c,a))}}(u,f)),c=w?R(B,v,u,a[3]):w}if(c){var
+D=m[2],f=dK(f,[0,c[1],0]),m=D;continue}return c}return[0,f]}}function
+ew(a,f,e,d){var
+g=R(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
+iI(a){if(a){var
+b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,j,d])]}function
+dQ(a,i,h,g,f){var
+c=iI(f[1]);if(c)return c[1];var
 j=e(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-mF(d,c,a){if(a){var
-e=a[1],f=mF(d,c,a[2]),g=b(d[3],e[2]);return b(ah(b(c,e[1]),g),f)}return a}function
-mG(a,s,r,q,p,o,f,n){var
-h=ck(a[1]);return an(h+1|0,function(c){function
+mI(d,c,a){if(a){var
+e=a[1],f=mI(d,c,a[2]),g=b(d[3],e[2]);return b(ab(b(c,e[1]),g),f)}return a}function
+mJ(a,s,r,q,p,o,f,n){var
+h=cn(a[1]);return ao(h+1|0,function(c){function
 e(e){var
-i=b(a[2],e),j=0;return b0(function(i,t){var
-j=Q(f[5],c,e,i);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=eZ(c+1|0,h),l=mF(a,b(f[1],v),u);if(o)var
-w=a_(k),m=b(ah(g([0,ae(d),d]),l),w);else
+i=b(a[2],e),j=0;return b5(function(i,t){var
+j=R(f[5],c,e,i);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=e4(c+1|0,h),l=mI(a,b(f[1],v),u);if(o)var
+w=aT(k),m=b(ab(g([0,ag(d),d]),l),w);else
 var
-x=a_(k),m=b(ah(g([0,ae(d),d]),x),l);return dJ(a,s,r,q,p,Q(n,c,e,i),m)},j,i)}return an(a[1][1],e)})}function
-fc(c,i,h,a,f){function
-m(d){return mE(c,i,h,a,f,b(a[16],d))}var
-k=an(a[15],m);if(k)var
+x=aT(k),m=b(ab(g([0,ag(d),d]),x),l);return dO(a,s,r,q,p,R(n,c,e,i),m)},j,i)}return ao(a[1][1],e)})}function
+fg(c,i,h,a,f){function
+m(d){return mH(c,i,h,a,f,b(a[16],d))}var
+k=ao(a[15],m);if(k)var
 n=function(h){var
-f=b(c[2],h),i=0;return b0(function(l,i){if(iF(i[1]))var
+f=b(c[2],h),i=0;return b5(function(l,i){if(iI(i[1]))var
 f=1;else{var
 j=e(a[18],h,l),k=j<a[15]?1:0;if(k)var
-m=i[1],n=b(a[16],j)[1],o=b(c[3],n),f=fb(b(ah(g([0,ae(d),d]),o),m));else
+m=i[1],n=b(a[16],j)[1],o=b(c[3],n),f=ev(b(ab(g([0,ag(d),d]),o),m));else
 var
 f=k}if(f){var
-p=i[2],q=0;return b0(function(g,f){var
-c=Q(a[17],h,l,g),d=c<a[15]?1:0;if(d)var
+p=i[2],q=0;return b5(function(g,f){var
+c=R(a[17],h,l,g),d=c<a[15]?1:0;if(d)var
 i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return f},i,f)},j=an(c[1][1],n);else
+e=d;return e},q,p)}return f},i,f)},j=ao(c[1][1],n);else
 var
 j=k;var
-l=j?mG(c,i,h,a,f,0,a[6],a[19]):j;return l?mG(c,i,h,a,f,1,a[7],a[20]):l}function
-mH(e,d,c,g,f,a){var
-b=dK(e,d,c,g,f,a,0,a[14]);return b?fc(e,d,c,a,b[1]):b}function
-et(a){return a[2]?0:1}function
-vn(b,a){return 0}function
-mI(c,b,a){return 0}var
-vo=aB(aB(aB(aB(e5(e5(d)))))),fd=gn(aB(d),vo),iG=aB(aB(aB(aB(aB(aB(e5(d))))))),fe=gn(aB(d),iG);function
-mJ(e,d,c){var
+l=j?mJ(c,i,h,a,f,0,a[6],a[19]):j;return l?mJ(c,i,h,a,f,1,a[7],a[20]):l}function
+mK(e,d,c,g,f,a){var
+b=dP(e,d,c,g,f,a,0,a[14]);return b?fg(e,d,c,a,b[1]):b}function
+ex(a){return a[2]?0:1}function
+vy(b,a){return 0}function
+mL(c,b,a){return 0}var
+vz=aC(aC(aC(aC(e_(e_(d)))))),fh=gq(aC(d),vz),iJ=aC(aC(aC(aC(aC(aC(e_(d))))))),fi=gq(aC(d),iJ);function
+mM(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=aA(md(Z(a,a),iG),e);continue}}var
-vp=80,vq=80;function
-iH(c,a){if(cK(i,a)){var
-b=cK(Z(aB(d),a),fe);if(b){var
-e=h(c,T(fe)),f=Z(a,a),g=aA(md(Z(aB(d),f),iG),d);return n(T(mJ(d,vq,aA(aA(fe,a),g))),e)}return b}var
-j=h(c,T(mJ(i,vp,cJ(fe,a))));return n(T(fe),j)}function
-mK(b,a){return 0===a?g([0,d,d]):h(b,mK(b,a-1|0))}function
-mL(b,a){if(a){var
-c=a[1],e=mL(b,a[2]),f=c[2],j=g([0,i,d]);return h(mK(iq(c[1],b,j),f),e)}return g([0,d,d])}function
-ff(b,a){if(a){var
-c=a[1],e=ff(b,a[2]),f=mL(b,c[2]);return p(h(c[1],f),e)}return g([0,i,d])}function
-mM(b){var
+b=b-1|0,a=aB(mg($(a,a),iJ),e);continue}}var
+vA=80,vB=80;function
+iK(c,a){if(cO(j,a)){var
+b=cO($(aC(d),a),fi);if(b){var
+e=h(c,U(fi)),f=$(a,a),g=aB(mg($(aC(d),f),iJ),d);return n(U(mM(d,vB,aB(aB(fi,a),g))),e)}return b}var
+i=h(c,U(mM(j,vA,cN(fi,a))));return n(U(fi),i)}function
+mN(b,a){return 0===a?g([0,d,d]):h(b,mN(b,a-1|0))}function
+mO(b,a){if(a){var
+c=a[1],e=mO(b,a[2]),f=c[2],i=g([0,j,d]);return h(mN(iu(c[1],b,i),f),e)}return g([0,d,d])}function
+fj(b,a){if(a){var
+c=a[1],e=fj(b,a[2]),f=mO(b,c[2]);return q(h(c[1],f),e)}return g([0,j,d])}function
+mP(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-mN(h,g,f){var
+mQ(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
-c=e,a=aA(a,d[1]);continue}return d}}function
-gx(f,d,a,c){var
+c=e,a=aB(a,d[1]);continue}return d}}function
+gB(f,d,a,c){var
 b=a<f?1:0;return b?e(d,a,c):b}function
-mO(c,a){if(a){var
-e=mO(c,a[2]),f=b(c[3],a[1][2]);return b(ah(g([0,d,d]),f),e)}return a}function
-fg(c,b,a){if(b){if(a){var
-f=fg(c,b[2],a[2]),d=f1(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+mR(c,a){if(a){var
+e=mR(c,a[2]),f=b(c[3],a[1][2]);return b(ab(g([0,d,d]),f),e)}return a}function
+fk(c,b,a){if(b){if(a){var
+f=fk(c,b[2],a[2]),d=f5(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-mP(b,a){if(b){if(a){var
-d=mP(b[2],a[2]);return a[1]+d|0}var
+mS(b,a){if(b){if(a){var
+d=mS(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dM(f,c,a){if(0===c)return[0,i];var
-d=b(f[13],a),e=iH(a,d),g=e?[0,Z(c,d)]:e;return g}function
-mQ(f,e,b,a){if(b){if(a){var
-g=a[1],k=c_(bx(g)),l=h(bx(e),k),c=dM(f,g,h(b[1][2],l));if(c)var
-d=mQ(f,e,b[2],a[2]),m=d?[0,aA(c[1],d[1])]:d,j=m;else
+dR(f,c,a){if(0===c)return[0,j];var
+d=b(f[13],a),e=iK(a,d),g=e?[0,$(c,d)]:e;return g}function
+mT(f,e,b,a){if(b){if(a){var
+g=a[1],k=db(bB(g)),l=h(bB(e),k),c=dR(f,g,h(b[1][2],l));if(c)var
+d=mT(f,e,b[2],a[2]),m=d?[0,aB(c[1],d[1])]:d,i=m;else
 var
-j=c;return j}return[0,i]}return[0,i]}function
-mR(d,c,a,b){if(a){var
-f=mR(d,c+1|0,a[2],b),g=e(d,c,b);return aA(Z(a[1],g),f)}return i}function
-iI(c,l,h,K,a,B,p,J){var
-r=mP(h,a[12]);if(0===r)return[0,[0,i,0]];var
-m=g([0,d,d]),j=h;for(;;){if(j){var
-x=j[1][2],y=n(g([0,i,d]),x);if(y){var
-H=j[2],m=q(m,x),j=H;continue}var
+i=c;return i}return[0,j]}return[0,j]}function
+mU(d,c,a,b){if(a){var
+f=mU(d,c+1|0,a[2],b),g=e(d,c,b);return aB($(a[1],g),f)}return j}function
+iL(c,l,h,K,a,B,p,J){var
+q=mS(h,a[12]);if(0===q)return[0,[0,j,0]];var
+m=g([0,d,d]),i=h;for(;;){if(i){var
+x=i[1][2],y=n(g([0,j,d]),x);if(y){var
+H=i[2],m=r(m,x),i=H;continue}var
 s=y}else
 var
-s=n(g([0,i,d]),m);if(s)var
+s=n(g([0,j,d]),m);if(s)var
 G=function(a){var
-e=b(c[2],a),f=0;return b0(function(j,a){var
-f=mO(c,a[2]),h=a_(g([0,d,d])),e=fb(b(ah(g([0,ae(d),d]),h),f));if(e){var
-i=a[2];return a9(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=an(c[1][1],G);else
+e=b(c[2],a),f=0;return b5(function(j,a){var
+f=mR(c,a[2]),h=aT(g([0,d,d])),e=ev(b(ab(g([0,ag(d),d]),h),f));if(e){var
+i=a[2];return bb(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=ao(c[1][1],G);else
 var
 t=s;if(t){var
-u=dM(a,r,J);if(u){var
-v=mQ(a,r,h,a[12]);if(v){var
-w=mN(function(f){var
-k=fg(f,h,a[12]);if(0===k)return[0,i];var
-m=e(K,f,function(a,b){return gx(f,p,a,b)}),j=an(l,function(a){var
-e=ff(m,b(c[3],a));return n(g([0,i,d]),e)});if(j){var
-o=mN(function(d){if(mM(b(c[3],d)))return[0,i];var
-g=ff(m,b(c[3],d));return dM(a,e(p,f,d),g)},l,i);return c$(function(a){return Z(k,a)},o)}return j},B,i);if(w){var
-L=0,M=em(0,B),o=l,f=L,N=da(function(b){return fg(b,h,a[12])},M);for(;;){if(0!==o){var
-k=o-1|0;if(mM(b(c[3],k)))var
+u=dR(a,q,J);if(u){var
+v=mT(a,q,h,a[12]);if(v){var
+w=mQ(function(f){var
+k=fk(f,h,a[12]);if(0===k)return[0,j];var
+m=e(K,f,function(a,b){return gB(f,p,a,b)}),i=ao(l,function(a){var
+e=fj(m,b(c[3],a));return n(g([0,j,d]),e)});if(i){var
+o=mQ(function(d){if(mP(b(c[3],d)))return[0,j];var
+g=fj(m,b(c[3],d));return dR(a,e(p,f,d),g)},l,j);return dc(function(a){return $(k,a)},o)}return i},B,j);if(w){var
+L=0,M=ep(0,B),o=l,f=L,N=dd(function(b){return fk(b,h,a[12])},M);for(;;){if(0!==o){var
+k=o-1|0;if(mP(b(c[3],k)))var
 z=f;else
 var
-A=mR(p,0,N,k),I=cK(A,i)?f:[0,[0,k,A],f],z=I;var
+A=mU(p,0,N,k),I=cO(A,j)?f:[0,[0,k,A],f],z=I;var
 o=k,f=z;continue}var
-O=aA(v[1],w[1]),C=[0,[0,aA(u[1],O),f]];break}}else
+O=aB(v[1],w[1]),C=[0,[0,aB(u[1],O),f]];break}}else
 var
 C=w;var
 D=C}else
@@ -3962,100 +3965,113 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-mS(m,l,k,j){var
+mV(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=c_(T(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iH(f,g);if(i){var
-o=aA(c,Z(e,aA(g,fd))),a=a[2],c=o;continue}return i}return[0,c]}}function
-mT(p,o,d,j,i){var
-e=mS(o,d[2],j,d[1]);if(e){var
-q=T(e[1]),k=n(h(i,T(fd)),q);if(k){var
-r=a_(C(i)),a=d[2],c=r;for(;;){if(a){var
-g=a[1][1],l=b(p[3],g),m=b(ah(b(j,g),l),c),a=a[2],c=m;continue}var
+d=a[1],e=d[2],n=db(U(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iK(f,g);if(i){var
+o=aB(c,$(e,aB(g,fh))),a=a[2],c=o;continue}return i}return[0,c]}}function
+mW(p,o,d,j,i){var
+e=mV(o,d[2],j,d[1]);if(e){var
+q=U(e[1]),k=n(h(i,U(fh)),q);if(k){var
+r=aT(A(i)),a=d[2],c=r;for(;;){if(a){var
+g=a[1][1],l=b(p[3],g),m=b(ab(b(j,g),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
 f=k}else
 var
 f=e;return f}function
-iJ(c,e,b,d,a){if(d){var
+iM(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=iJ(c,e,b,f,a[2]);return[0,Q(c,b,g,a[1]),h]}var
-i=iJ(c,e,b,f,0);return[0,Q(c,b,g,e),i]}return a}function
-iK(e,d,c,b,a){var
-f=iJ(e,d,c,b[2],a[2]),g=a[1];return[0,p(h(c,b[1]),g),f]}function
-vr(c,b,a){return p(h(c,b),a)}var
-vs=g([0,i,d]);function
-mU(a,b,c){return iK(vr,vs,a,b,c)}var
-vt=[0,g([0,i,d]),0];function
-eu(a,b,c){return iK(mU,vt,a,b,c)}var
-vu=[0,g([0,i,d]),0];function
-mV(a,b,c){return iK(eu,vu,a,b,c)}function
-mW(b,a){var
-c=da(b,a[2]);return[0,a[1],c]}function
-vv(a){return[0,a,0]}function
-vw(a){return mW(vv,a)}function
-mX(a){return mW(vw,a)}function
-iL(c,b,e,a){if(e){var
-j=e[2],f=e[1];if(a){var
-k=a[1],l=iL(c,b,j,a[2]),m=a8(f,g([0,i,d]))?k:eu(h(c,f),b,k);return[0,m,l]}var
-n=iL(c,b,j,0),o=[0,g([0,i,d]),0];return[0,eu(h(c,f),b,o),n]}return a}function
-mY(e,l,k){var
+h=iM(c,e,b,f,a[2]);return[0,R(c,b,g,a[1]),h]}var
+i=iM(c,e,b,f,0);return[0,R(c,b,g,e),i]}return a}function
+iN(e,d,c,b,a){var
+f=iM(e,d,c,b[2],a[2]),g=a[1];return[0,q(h(c,b[1]),g),f]}function
+vC(c,b,a){return q(h(c,b),a)}var
+vD=g([0,j,d]);function
+mX(a,b,c){return iN(vC,vD,a,b,c)}var
+vE=[0,g([0,j,d]),0];function
+ey(a,b,c){return iN(mX,vE,a,b,c)}var
+vF=[0,g([0,j,d]),0];function
+mY(a,b,c){return iN(ey,vF,a,b,c)}function
+mZ(b,a){var
+c=dd(b,a[2]);return[0,a[1],c]}function
+vG(a){return[0,a,0]}function
+vH(a){return mZ(vG,a)}function
+m0(a){return mZ(vH,a)}function
+iO(c,b,e,a){if(e){var
+i=e[2],f=e[1];if(a){var
+k=a[1],l=iO(c,b,i,a[2]),m=ba(f,g([0,j,d]))?k:ey(h(c,f),b,k);return[0,m,l]}var
+n=iO(c,b,i,0),o=[0,g([0,j,d]),0];return[0,ey(h(c,f),b,o),n]}return a}function
+m1(e,l,k){var
 c=l,a=k;for(;;){if(a){var
-f=a[2],j=a[1];if(n(g([0,i,d]),j)){var
+f=a[2],i=a[1];if(n(g([0,j,d]),i)){var
 c=c+1|0,a=f;continue}var
-m=mY(e,c+1|0,f);return p(h(b(e,c),j),m)}return g([0,i,d])}}function
-mZ(a){if(a){var
-b=a[1],c=mZ(a[2]);return n(b,c)?b:c}return g([0,i,d])}function
-iM(g,f,e,a){var
-b=da(e,a[2]),c=mY(g,0,b),d=h(f,mZ(b)),i=n(c,d)?d:c;return p(a[1],i)}function
-m0(b,a){function
-c(a){return a}return function(d){return iM(b,a,c,d)}}function
-iN(b,a){var
-c=m0(b,a);return function(d){return iM(b,a,c,d)}}function
-m1(k,j){var
-b=k,a=j;for(;;){if(b)if(a){var
-e=a[2],f=b[2],h=b[1];if(n(h,g([0,i,d]))){var
+m=m1(e,c+1|0,f);return q(h(b(e,c),i),m)}return g([0,j,d])}}function
+m2(a){if(a){var
+b=a[1],c=m2(a[2]);return n(b,c)?b:c}return g([0,j,d])}function
+iP(g,f,e,a){var
+b=dd(e,a[2]),c=m1(g,0,b),d=h(f,m2(b)),i=n(c,d)?d:c;return q(a[1],i)}function
+m3(b,a){function
+c(a){return a}return function(d){return iP(b,a,c,d)}}function
+m4(b,a){var
+c=m3(b,a);return function(d){return iP(b,a,c,d)}}function
+m5(k,i){var
+b=k,a=i;for(;;){if(b)if(a){var
+e=a[2],f=b[2],h=b[1];if(n(h,g([0,j,d]))){var
 b=f,a=e;continue}var
-l=m1(f,e),c=[0,[0,h,a[1]],l]}else
+l=m5(f,e),c=[0,[0,h,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-gy(c,b){var
+gC(c,b){var
 a=c[3];return a?e(a[1],0,b):a}function
-gz(c,b){var
-a=bO(c[2],b);return a?a[1][1][1][2]:g([0,i,d])}function
-m2(i,h,f,a,e,c){var
-k=a[2],j=a9(function(a){var
-j=a[1],k=j[1],l=k[1],m=dJ(i,h,f,e,c,j[2],l);if(m){var
-n=a_(k[2]),o=b(ah(g([0,ae(d),d]),l),n);return dJ(i,h,f,e,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=a_(a[3]),n=ir(function(a){var
-b=a[1][1][1];return ah(g([0,ae(d),d]),b)},m,l);return dJ(i,h,f,e,c,a[4],n)}return j}function
-m3(e,d,a){if(a){var
-g=m3(e,d+1|0,a[2]),c=bO(e[2],d),f=c?c[1][1][1][1]:c;return b(ah(a[1],f),g)}return a}function
-m4(f,a){function
+m6(c,b){var
+a=bQ(c[2],b),d=a?a[1][1][1][1]:a;return d}function
+iQ(c,b){var
+a=bQ(c[2],b);return a?a[1][1][1][2]:g([0,j,d])}function
+m7(i,h,f,a,e,c){var
+k=a[2],j=bb(function(a){var
+j=a[1],k=j[1],l=k[1],m=dO(i,h,f,e,c,j[2],l);if(m){var
+n=aT(k[2]),o=b(ab(g([0,ag(d),d]),l),n);return dO(i,h,f,e,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=aT(a[3]),n=iv(function(a){var
+b=a[1][1][1];return ab(g([0,ag(d),d]),b)},m,l);return dO(i,h,f,e,c,a[4],n)}return j}function
+iR(d,c,a){if(a){var
+e=iR(d,c+1|0,a[2]),f=m6(d,c);return b(ab(a[1],f),e)}return a}function
+m8(c,e,a){if(a){var
+f=a[1],h=m8(c,e+1|0,a[2]),i=iR(c,0,f[2]),j=aT(f[1]),k=b(ab(g([0,d,d]),j),i),l=gy(m6(c,e),k);return b(ab(g([0,d,d]),l),h)}return a}function
+m9(e,k,c){var
+l=e[3],m=b(m4(function(a){return iQ(e,a)},l),c),i=n(g([0,j,d]),m);if(i)return i;var
+a=k;for(;;){if(a){var
+f=a[2];if(f){var
+a=f;continue}var
+h=a[1]}else
+var
+h=a;var
+o=m8(e,0,c[2]),p=aT(c[1]),q=b(ab(g([0,d,d]),p),o);return ev(b(ab(g([0,ag(d),d]),q),h))}}function
+m_(f,a){function
 c(h){var
-c=b(a[6],h),e=b(a[8],c),i=m3(a,0,e[2]),j=a_(e[1]),k=b(ah(g([0,d,d]),j),i),l=b(f[3],c);return fb(b(ah(g([0,ae(d),d]),l),k))}return an(a[5],c)}function
-fh(a){return a?g([0,ae(d),d]):g([0,d,d])}function
-iO(j,c,a,ao,T,am,al){var
-k=a[4],f=n(g([0,i,d]),k);if(f)var
-l=g([0,d,d]),e=a0(a[4],l);else
+c=b(a[6],h),e=b(a[8],c),i=iR(a,0,e[2]),j=aT(e[1]),k=b(ab(g([0,d,d]),j),i),l=b(f[3],c);return ev(b(ab(g([0,ag(d),d]),l),k))}return ao(a[5],c)}function
+fl(a){return a?g([0,ag(d),d]):g([0,d,d])}function
+iS(i,c,a,an,T,am,al){var
+k=a[4],f=n(g([0,j,d]),k);if(f)var
+l=g([0,d,d]),e=a3(a[4],l);else
 var
 e=f;if(e){var
 m=function(e){var
-U=1-b(a[1],e);if(U)return U;if(en(j[1],0,e))return 0;var
-O=b(j[2],e),s=b(ao,e);if(typeof
+U=1-b(a[1],e);if(U)return U;if(eq(i[1],0,e))return 0;var
+O=b(i[2],e),s=b(an,e);if(typeof
 s==="number")var
 f=0;else
 if(0===s[0]){var
-u=bO(O,s[1]);if(u)var
+u=bQ(O,s[1]);if(u)var
 X=u[1],E=[0,[0,g([0,d,d]),X],0];else
 var
 E=u;var
 f=E}else
 var
-f=m1(s[1],O);var
-P=a9(function(d){var
-e=d[2][2];return a9(function(d){var
+f=m5(s[1],O);var
+P=bb(function(d){var
+e=d[2][2];return bb(function(d){var
 f=b(c[7],d[2]),g=f<c[5]?1:0;if(g)var
 j=d[2],e=b(c[6],f)===j?1:0;else
 var
@@ -4064,46 +4080,46 @@ h=b(a[1],d[1]);if(!h)return b(al,d[1]);var
 i=h}else
 var
 i=e;return i},e)},f);if(P){var
-ae=[0,g([0,i,d]),0],af=mX(b(a[2],e)),m=f,l=mV(C(fh(T)),af,ae);a:for(;;){if(m){var
-I=m[1],J=I[2],x=iF(J[1]);if(x){var
-Y=I[1],K=h(fh(T),Y),Z=l[2],_=l[1],$=[0,p(h(K,x[1]),_),Z],aa=J[2],L=h(K,j[1][10]),k=aa,v=$;for(;;){if(k){var
-F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=mX(G),D=mV(h(L,H[1]),V,v),W=iL(L,G,H[2],D[2]),k=k[2],v=[0,D[1],W];continue}var
+ae=[0,g([0,j,d]),0],af=m0(b(a[2],e)),m=f,l=mY(A(fl(T)),af,ae);a:for(;;){if(m){var
+I=m[1],J=I[2],x=iI(J[1]);if(x){var
+Y=I[1],K=h(fl(T),Y),Z=l[2],_=l[1],$=[0,q(h(K,x[1]),_),Z],aa=J[2],L=h(K,i[1][10]),k=aa,v=$;for(;;){if(k){var
+F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=m0(G),D=mY(h(L,H[1]),V,v),W=iO(L,G,H[2],D[2]),k=k[2],v=[0,D[1],W];continue}var
 m=m[2],l=v;continue a}}var
 t=x}else
 var
 t=[0,l];if(t)var
-Q=c[3],ag=t[1],R=function(a){return gz(c,a)},an=iM(R,Q,iN(R,Q),ag),S=n(g([0,i,d]),an);else
+Q=c[3],ag=t[1],R=function(a){return iQ(c,a)},ao=iP(R,Q,m4(R,Q),ag),S=n(g([0,j,d]),ao);else
 var
 S=t;var
-A=S;break}}else
+B=S;break}}else
 var
-A=P;if(A)var
-ah=b(a[3],e),B=n(g([0,d,d]),ah);else
+B=P;if(B)var
+ah=b(a[3],e),C=n(g([0,d,d]),ah);else
 var
-B=A;if(B){var
+C=B;if(C){var
 ai=b(a[3],e),r=f,z=[0,h(a[4],ai),0];a:for(;;){if(r){var
-N=r[1],ac=N[2][2],q=ac,o=z,ad=C(h(N[1],j[1][10]));for(;;){if(q){var
-y=q[1];if(b(a[1],y[1]))var
-ab=b(c[8],y[2]),M=mU(h(ad,b(a[3],y[1])),ab,o);else
+N=r[1],ac=N[2][2],p=ac,o=z,ad=A(h(N[1],i[1][10]));for(;;){if(p){var
+y=p[1];if(b(a[1],y[1]))var
+ab=b(c[8],y[2]),M=mX(h(ad,b(a[3],y[1])),ab,o);else
 var
 M=o;var
-q=q[2],o=M;continue}var
+p=p[2],o=M;continue}var
 r=r[2],z=o;continue a}}var
-aj=c[3],ak=b(m0(function(a){return gz(c,a)},aj),z);return n(g([0,i,d]),ak)}}return B};return an(j[1][1],m)}return e}function
-iP(j,i,h,l,k,f,o,t,s){var
+aj=c[3],ak=b(m3(function(a){return iQ(c,a)},aj),z);return n(g([0,j,d]),ak)}}return C};return ao(i[1][1],m)}return e}function
+iT(j,i,h,l,k,f,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dK(j,i,h,l,k,f,c,p[1]);return m?e(o,m[1],p):m;case
+p=a[1],m=dP(j,i,h,l,k,f,c,p[1]);return m?e(o,m[1],p):m;case
 1:var
-n=dK(j,i,h,l,k,f,c,a[1]);if(n){var
-u=a_(g([0,ae(d),d]));return dJ(j,i,h,f,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=iP(j,i,h,l,k,f,o,dF(c,[0,q,0]),v);if(r){var
-w=a[3],c=dF(c,[0,b(ah(g([0,ae(d),d]),q),0),0]),a=w;continue}return r}}function
-fi(d,a){function
-u(b,c,d){return es(a,b,c,d)}var
-v=0,e=dH(d,function(b,c,d){return dL(a,v,b,c,d)},u);function
-w(b,c,d){return es(a,b,c,d)}var
-x=1,f=dH(d,function(b,c,d){return dL(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+n=dP(j,i,h,l,k,f,c,a[1]);if(n){var
+u=aT(g([0,ag(d),d]));return dO(j,i,h,f,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=iT(j,i,h,l,k,f,o,dK(c,[0,q,0]),v);if(r){var
+w=a[3],c=dK(c,[0,b(ab(g([0,ag(d),d]),q),0),0]),a=w;continue}return r}}function
+fm(d,a){function
+u(b,c,d){return ew(a,b,c,d)}var
+v=0,e=dM(d,function(b,c,d){return dQ(a,v,b,c,d)},u);function
+w(b,c,d){return ew(a,b,c,d)}var
+x=1,f=dM(d,function(b,c,d){return dQ(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
 1:case
 3:case
 6:var
@@ -4113,70 +4129,70 @@ var
 m=l;if(!t)var
 g=m;if(g)var
 y=function(a){return typeof
-gy(c,a)==="number"?0:1},h=an(d[1][1],y);else
+gC(c,a)==="number"?0:1},h=ao(d[1][1],y);else
 var
 h=g;var
-n=h?1-gs(c,1):h,o=n?1-gs(c,0):n,p=o?fa(e,c):o,q=p?e$(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return eq(e,c,B,A,a,b)},i=iz(e,er(e,c,1,a[6]),C,z);else
+n=h?1-gv(c,1):h,o=n?1-gv(c,0):n,p=o?ff(e,c):o,q=p?fe(e,c,1,a[6]):p;if(q)var
+z=a[6],A=a[6],B=1,C=function(a,b){return et(e,c,B,A,a,b)},i=iD(e,eu(e,c,1,a[6]),C,z);else
 var
 i=q;var
-r=i?fa(f,c):i,s=r?e$(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return eq(f,c,F,E,a,b)},j=iA(f,er(f,c,0,a[7]),G,D);else
+r=i?ff(f,c):i,s=r?fe(f,c,0,a[7]):r;if(s)var
+D=a[7],E=a[7],F=0,G=function(a,b){return et(f,c,F,E,a,b)},j=iE(f,eu(f,c,0,a[7]),G,D);else
 var
 j=s;var
 H=j?1-b(a[7][2],d[1][2]):j;return H}function
-fj(a,c,b){var
+fn(a,c,b){var
 d=0,f=c?a[7]:a[6];return e(f[1],d,b)}function
-iQ(c,a){return 1-b(c[7][2],a)}function
-gA(c,s,r,p,o,a,f,m,e){var
-j=f?a[22]:a[21];if(j)if(e){var
-l=fi(c,a);if(l){var
-q=j[1],A=e[1];return iP(c,s,r,p,o,a,function(B,e){var
-j=e[9],l=c[1][2],m=fh(f),o=m2(c,s,r,e,a,B),p=o?m4(c,e):o;if(p)var
-t=function(b){return iQ(a,b)},u=function(b){return fj(a,f,b)},v=a[1],k=iO(c,e,j,function(a){return gy(v,a)},f,u,t);else
+iU(c,a){return 1-b(c[7][2],a)}function
+gD(c,o,n,l,k,a,e,j,d){var
+f=e?a[22]:a[21];if(f)if(d){var
+i=fm(c,a);if(i){var
+m=f[1],u=d[1];return iT(c,o,n,l,k,a,function(p,d){var
+f=d[9],i=c[1][2],j=fl(e),k=m7(c,o,n,d,a,p),l=k?m_(c,d):k;if(l)var
+q=function(b){return iU(a,b)},r=function(b){return fn(a,e,b)},s=a[1],g=iS(c,d,f,function(a){return gC(s,a)},e,r,q);else
 var
-k=p;var
-q=k?b(j[1],l):k;if(q){var
-w=[0,C(h(m,A)),0],x=eu(m,b(j[2],l),w),y=e[3],z=b(iN(function(a){return gz(e,a)},y),x);return n(g([0,i,d]),z)}return q},m,q)}var
-k=l}else
+g=l;var
+m=g?b(f[1],i):g;if(m){var
+t=[0,A(h(j,u)),0];return m9(d,p,ey(j,b(f[2],i),t))}return m},j,m)}var
+g=i}else
 var
-k=e;else
+g=d;else
 var
-k=j;return k}function
-m5(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
-gB(f,x,w,r,p,c,k,a,o,v){var
-j=f[1][2],s=fj(k,1-a,j),t=q(q(fj(c,a,j),s),v),u=h(fh(a),t),l=n(g([0,i,d]),u);if(l)var
+g=f;return g}function
+m$(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+gE(e,v,u,q,p,c,k,a,o,t){var
+i=e[1][2],s=fn(k,1-a,i),w=r(r(fn(c,a,i),s),t),x=h(fl(a),w),l=n(g([0,j,d]),x);if(l)var
 m=l;else{var
-e=a?c[22]:c[21];if(e){var
-y=e[1];return iP(f,x,w,r,p,c,function(N,e){var
-l=e[9],m=e[10],j=f[1][2],q=fh(a),r=m2(f,x,w,e,c,N),s=r?m4(f,e):r;if(s)var
-y=function(a){return iQ(c,a)},z=function(b){return fj(c,a,b)},A=c[1],o=iO(f,e,l,function(a){return gy(A,a)},a,z,y);else
+f=a?c[22]:c[21];if(f){var
+y=f[1];return iT(e,v,u,q,p,c,function(w,f){var
+j=f[9],l=f[10],i=e[1][2],o=fl(a),p=m7(e,v,u,f,c,w),q=p?m_(e,f):p;if(q)var
+x=function(a){return iU(c,a)},y=function(b){return fn(c,a,b)},z=c[1],m=iS(e,f,j,function(a){return gC(z,a)},a,y,x);else
 var
-o=s;var
-t=o?b(l[1],j):o;if(t)var
-B=function(a){return iQ(k,a)},D=1-a,E=function(a){return fj(k,D,a)},F=1-a,G=k[1],p=iO(f,e,m,function(a){return gy(G,a)},F,E,B);else
+m=q;var
+r=m?b(j[1],i):m;if(r)var
+B=function(a){return iU(k,a)},C=1-a,D=function(a){return fn(k,C,a)},E=1-a,F=k[1],n=iS(e,f,l,function(a){return gC(F,a)},E,D,B);else
 var
-p=t;var
-u=p?b(m[1],j):p;if(u){var
-H=[0,C(h(q,v)),0],I=b(l[2],j),J=b(m[2],j),K=eu(q,eu(g([0,ae(d),d]),J,I),H),L=e[3],M=b(iN(function(a){return gz(e,a)},L),K);return n(g([0,i,d]),M)}return u},o,y)}var
-m=e}return m}function
-iR(b,d,c,f,e,a){var
+n=r;var
+s=n?b(l[1],i):n;if(s){var
+G=[0,A(h(o,t)),0],H=b(j[2],i),I=b(l[2],i);return m9(f,w,ey(o,ey(g([0,ag(d),d]),I,H),G))}return s},o,y)}var
+m=f}return m}function
+iV(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=C(y),ai=C(x),g=m5(a,i),z=et(a[1]),A=z?et(i):z;if(A){var
-l=dK(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],B=fc(b,d,c,a,m),D=B?mH(b,d,c,f,e,g):B,E=D?fi(b,a):D,F=E?fi(b,g):E,G=F?gB(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gB(b,d,c,f,e,a,g,1,m,ai);var
+ah=A(y),ai=A(x),g=m$(a,i),z=ex(a[1]),B=z?ex(i):z;if(B){var
+l=dP(b,d,c,f,e,a,0,a[14]);if(l){var
+m=l[1],C=fg(b,d,c,a,m),D=C?mK(b,d,c,f,e,g):C,E=D?fm(b,a):D,F=E?fm(b,g):E,G=F?gE(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gE(b,d,c,f,e,a,g,1,m,ai);var
 H=G}else
 var
 H=l;var
 I=H}else
 var
-I=A;return I}var
-h=m5(a,i),J=et(a[1]),K=J?et(i):J;if(K){var
-n=dK(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=fc(b,d,c,a,o),M=L?mH(b,d,c,f,e,h):L,N=M?fi(b,a):M,O=N?fi(b,h):N,P=O?gB(b,d,c,f,e,a,h,0,o,x):O;if(P)return gB(b,d,c,f,e,a,h,1,o,y);var
+I=B;return I}var
+h=m$(a,i),J=ex(a[1]),K=J?ex(i):J;if(K){var
+n=dP(b,d,c,f,e,a,0,a[14]);if(n){var
+o=n[1],L=fg(b,d,c,a,o),M=L?mK(b,d,c,f,e,h):L,N=M?fm(b,a):M,O=N?fm(b,h):N,P=O?gE(b,d,c,f,e,a,h,0,o,x):O;if(P)return gE(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
@@ -4189,13 +4205,13 @@ S=k;var
 T=S}else
 var
 T=j;return T}if(a[3]){var
-U=gp(a[5]),p=gp(a[4]),V=et(a[1]);if(V){var
-q=dK(b,d,c,f,e,a,0,a[14]);if(q){var
-r=q[1],W=fc(b,d,c,a,r);if(W)var
-aj=a[6],ak=a[1],al=function(b,c,d){return es(a,b,c,d)},am=0,an=gt(dH(b,function(b,c,d){return dL(a,am,b,c,d)},al),ak,aj,U),s=an||gA(b,d,c,f,e,a,0,r,U);else
+U=gs(a[5]),p=gs(a[4]),V=ex(a[1]);if(V){var
+q=dP(b,d,c,f,e,a,0,a[14]);if(q){var
+r=q[1],W=fg(b,d,c,a,r);if(W)var
+aj=a[6],ak=a[1],al=function(b,c,d){return ew(a,b,c,d)},am=0,an=gw(dM(b,function(b,c,d){return dQ(a,am,b,c,d)},al),ak,aj,U),s=an||gD(b,d,c,f,e,a,0,r,U);else
 var
 s=W;if(s){if(p){var
-ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return es(a,b,c,d)},as=1,X=gu(dH(b,function(b,c,d){return dL(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gA(b,d,c,f,e,a,1,r,p)}var
+ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return ew(a,b,c,d)},as=1,X=gx(dM(b,function(b,c,d){return dQ(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gD(b,d,c,f,e,a,1,r,p)}var
 Y=1}else
 var
 Y=s;var
@@ -4205,13 +4221,13 @@ Z=q;var
 _=Z}else
 var
 _=V;return _}var
-$=a[4],t=a[5],aa=et(a[1]);if(aa){var
-u=dK(b,d,c,f,e,a,0,a[14]);if(u){var
-v=u[1],ab=fc(b,d,c,a,v);if(ab)var
-at=a[6],au=a[1],av=function(b,c,d){return es(a,b,c,d)},aw=0,ax=gt(dH(b,function(b,c,d){return dL(a,aw,b,c,d)},av),au,at,$),w=ax||gA(b,d,c,f,e,a,0,v,$);else
+$=a[4],t=a[5],aa=ex(a[1]);if(aa){var
+u=dP(b,d,c,f,e,a,0,a[14]);if(u){var
+v=u[1],ab=fg(b,d,c,a,v);if(ab)var
+at=a[6],au=a[1],av=function(b,c,d){return ew(a,b,c,d)},aw=0,ax=gw(dM(b,function(b,c,d){return dQ(a,aw,b,c,d)},av),au,at,$),w=ax||gD(b,d,c,f,e,a,0,v,$);else
 var
 w=ab;if(w){if(t){var
-ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return es(a,b,c,d)},aC=1,ac=gu(dH(b,function(b,c,d){return dL(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gA(b,d,c,f,e,a,1,v,t)}var
+ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return ew(a,b,c,d)},aC=1,ac=gx(dM(b,function(b,c,d){return dQ(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gD(b,d,c,f,e,a,1,v,t)}var
 ad=1}else
 var
 ad=w;var
@@ -4221,112 +4237,112 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-vy=aB(e5(aB(aB(e5(d))))),vz=c_(T(gn(aB(d),vy)));function
-m6(a){return h(T(a),vz)}function
-m7(b,a){var
-c=cK(b,a);return c?cK(a,b):c}function
-m8(c,a){if(a){var
-d=m8(c,a[2]);return aA(b(c,a[1]),d)}return i}function
-m9(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=m9(g,a[2]);if(e){var
+vJ=aC(e_(aC(aC(e_(d))))),vK=db(U(gq(aC(d),vJ)));function
+na(a){return h(U(a),vK)}function
+nb(b,a){var
+c=cO(b,a);return c?cO(a,b):c}function
+nc(c,a){if(a){var
+d=nc(c,a[2]);return aB(b(c,a[1]),d)}return j}function
+nd(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=nd(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return m7(b(c,a),d)};return an(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return nb(b(c,a),d)};return ao(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-m_(c,a){if(a){var
-d=m_(c,a[2]);return b(c,a[1])+d|0}return a}function
-m$(a,j,h,g){if(0===g)return vA;var
-l=g-1|0,d=m$(a,j,h,l);if(d)var
-m=em(0,cN(a[8])),e=da(function(d){var
-b=em(0,j);return da(function(b){function
-c(a,c){return gx(b,h,a,c)}return[0,b,g8(a[9],l,d,b,c)]},b)},m),n=function(d){var
+ne(c,a){if(a){var
+d=ne(c,a[2]);return b(c,a[1])+d|0}return a}function
+nf(a,i,h,g){if(0===g)return vL;var
+l=g-1|0,d=nf(a,i,h,l);if(d)var
+m=ep(0,cR(a[8])),e=dd(function(d){var
+b=ep(0,i);return dd(function(b){function
+c(a,c){return gB(b,h,a,c)}return[0,b,g$(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return cK(m8(e,b(a[3],c)),i)}return an(a[1],c)},f=a9(function(a){return a9(n,a)},e),c=f?[0,da(function(b){return m9(a,b)},e)]:f,o=c?[0,dF(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return cO(nc(e,b(a[3],c)),j)}return ao(a[1],c)},f=bb(function(a){return bb(n,a)},e),c=f?[0,dd(function(b){return nd(a,b)},e)]:f,o=c?[0,dK(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-iS(o,m,f,e,c){var
-j=cK(i,b(e,c));if(j)return j;var
+iW(o,m,f,e,c){var
+i=cO(j,b(e,c));if(i)return i;var
 a=b(o[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
-k=g([0,i,d]);var
-p=C(m6(b(e,c)));return n(h(g([0,aB(d),d]),p),k)}function
-na(k,j,a,h,g,f,c){if(c){var
-l=c[1],m=l[2],d=na(k,j,a,h,g+1|0,f,c[2]);if(m7(b(m,a),i))return d;var
-p=l[1],n=aI(f,m_(function(b){return e(k,b,a)},p));if(0===n)return d;var
-q=m6(b(m,a)),o=[0,[0,Q(j[4],h,g,a),n,q],d]}else
+k=g([0,j,d]);var
+p=A(na(b(e,c)));return n(h(g([0,aC(d),d]),p),k)}function
+ng(k,i,a,h,g,f,c){if(c){var
+l=c[1],m=l[2],d=ng(k,i,a,h,g+1|0,f,c[2]);if(nb(b(m,a),j))return d;var
+p=l[1],n=aw(f,ne(function(b){return e(k,b,a)},p));if(0===n)return d;var
+q=na(b(m,a)),o=[0,[0,R(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-iT(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=iT(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:na(f,e,d,c,0,g,a[1]);return dF(j,i)}var
+iX(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=iX(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:ng(f,e,d,c,0,g,a[1]);return dK(j,i)}var
 h=a}else
 var
 h=b;return h}function
-iU(d,a){var
+iY(d,a){var
 c=b(d[10],a);return n(c,a)?c:a}function
-iV(b,a){return C(iU(b,C(a)))}function
-ev(c,a){if(a){var
-e=a[1],f=ev(c,a[2]),j=b(c,e);return p(h(bx(e[2]),j),f)}return g([0,i,d])}function
-gC(f,e,a){if(a){var
-g=a[1],j=b(e,g),c=dM(f,g[2],j);if(c)var
-d=gC(f,e,a[2]),k=d?[0,aA(c[1],d[1])]:d,h=k;else
+iZ(b,a){return A(iY(b,A(a)))}function
+ez(c,a){if(a){var
+e=a[1],f=ez(c,a[2]),i=b(c,e);return q(h(bB(e[2]),i),f)}return g([0,j,d])}function
+gF(f,e,a){if(a){var
+g=a[1],i=b(e,g),c=dR(f,g[2],i);if(c)var
+d=gF(f,e,a[2]),k=d?[0,aB(c[1],d[1])]:d,h=k;else
 var
-h=c;return h}return[0,i]}function
-iW(a){var
-b=a[3];return a0(g([0,i,d]),b)}function
-db(b,a){return h(b,c_(a))}function
-nb(j,c,a){if(a8(c,g([0,i,d])))return[0,g([0,i,d])];var
-k=c_(a),e=b(j[13],k),f=iH(c_(a),e),l=f?[0,h(c,T(e))]:f;return l}var
-gD=T(fd);function
-nc(b,e){var
+h=c;return h}return[0,j]}function
+i0(a){var
+b=a[3];return a3(g([0,j,d]),b)}function
+de(b,a){return h(b,db(a))}function
+nh(i,c,a){if(ba(c,g([0,j,d])))return[0,g([0,j,d])];var
+k=db(a),e=b(i[13],k),f=iK(db(a),e),l=f?[0,h(c,U(e))]:f;return l}var
+gG=U(fh);function
+ni(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(ba(b,c[1])){var
-f=nc(b,d);return aA(c[2],f)}var
-a=d;continue}return i}}function
-iX(ai,ag,m,af,ae,a,ad,c,G,ac){if(G){var
-H=iX(ai,ag,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mf(function(b){return iT(ag,a,b,0,a[2],ac)},az),aA=g([0,i,d]);if(a8(a[3],aA))var
-k=g([0,i,d]);else
+c=a[1],d=a[2];if(bd(b,c[1])){var
+f=ni(b,d);return aB(c[2],f)}var
+a=d;continue}return j}}function
+i1(ai,ah,m,ag,af,a,ae,c,G,ad){if(G){var
+H=i1(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ad);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mi(function(b){return iX(ah,a,b,0,a[2],ad)},az),aA=g([0,j,d]);if(ba(a[3],aA))var
+k=g([0,j,d]);else
 var
-aF=T(nc(c,ad)),k=h(a[3],aF);var
-aC=v?0:1;if(aC&&a8(k,g([0,i,d])))return[0,[0,al,ak]];var
-x=b(ae,c),j=x[2],t=x[3],e=b(a[5],c),r=b(a[8],c),w=0;if(c<af&&x[1]===c&&a0(g([0,i,d]),e)&&n(j,e)&&n(e,t)&&n(g([0,i,d]),k)){var
-ap=e7(function(a){var
-b=1-a[1],c=b?1-iW(a):b;return c},v),y=e7(function(a){var
-b=a[1];return b?iW(a):b},v),l=e7(function(a){var
-b=a[1],c=b?1-iW(a):b;return c},v),K=function(a){var
-b=h(e,p(e,a[3]));return db(a[3],b)},u=ev(function(b){return iU(a,K(b))},y),z=ev(function(b){return iV(a,K(b))},y),aq=q(t,j),L=function(d,c){var
-a=q(c,r),b=q(r,d),e=n(a,b)?b:a;return h(e,aq)},A=gC(m,function(a){var
-c=C(a[3]);if(n(j,h(g([0,aB(d),d]),c)))var
-e=C(a[3]),b=h(g([0,aB(d),d]),e);else
+aF=U(ni(c,ae)),k=h(a[3],aF);var
+aB=v?0:1;if(aB&&ba(k,g([0,j,d])))return[0,[0,al,ak]];var
+x=b(af,c),i=x[2],t=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<ag&&x[1]===c&&a3(g([0,j,d]),e)&&n(i,e)&&n(e,t)&&n(g([0,j,d]),k)){var
+ap=fa(function(a){var
+b=1-a[1],c=b?1-i0(a):b;return c},v),y=fa(function(a){var
+b=a[1];return b?i0(a):b},v),l=fa(function(a){var
+b=a[1],c=b?1-i0(a):b;return c},v),K=function(a){var
+b=h(e,q(e,a[3]));return de(a[3],b)},u=ez(function(b){return iY(a,K(b))},y),z=ez(function(b){return iZ(a,K(b))},y),aq=r(t,i),L=function(d,c){var
+a=r(c,p),b=r(p,d),e=n(a,b)?b:a;return h(e,aq)},B=gF(m,function(a){var
+c=A(a[3]);if(n(i,h(g([0,aC(d),d]),c)))var
+e=A(a[3]),b=h(g([0,aC(d),d]),e);else
 var
-b=j;var
-f=db(a[3],b);return p(g([0,d,d]),f)},ap),I=0;if(A){var
-B=gC(m,function(a){var
-b=db(a[3],e);return p(g([0,d,d]),b)},y),J=0;if(B){var
-ar=T(B[1]),M=p(T(A[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(a0(g([0,i,d]),j)&&n(j,f)&&n(f,t)&&a9(function(a){return a0(C(a[3]),j)},l)){var
+b=i;var
+f=de(a[3],b);return q(g([0,d,d]),f)},ap),I=0;if(B){var
+C=gF(m,function(a){var
+b=de(a[3],e);return q(g([0,d,d]),b)},y),J=0;if(C){var
+ar=U(C[1]),M=q(U(B[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(a3(g([0,j,d]),i)&&n(i,f)&&n(f,t)&&bb(function(a){return a3(A(a[3]),i)},l)){var
 N=function(b){var
-a=C(b[3]);return db(a,h(f,q(f,a)))},O=db(k,f),as=q(ev(function(b){return iU(a,N(b))},l),O),P=q(ev(function(b){return iV(a,N(b))},l),O);if(b(a[7],c))var
-Q=a8(f,t),R=Q?n(P,p(r,u)):Q,s=R?[0,g([0,i,d])]:R;else{var
-Z=n(ev(function(c){var
-b=C(c[3]),e=q(f,b),i=h(q(f,b),e);return iV(a,db(h(b,q(h(g([0,aB(d),d]),f),b)),i))},l),k);if(Z)var
-av=q(P,u),s=[0,L(q(as,z),av)];else
+a=A(b[3]);return de(a,h(f,r(f,a)))},O=de(k,f),as=r(ez(function(b){return iY(a,N(b))},l),O),P=r(ez(function(b){return iZ(a,N(b))},l),O);if(b(a[7],c))var
+Q=ba(f,t),R=Q?n(P,q(p,u)):Q,s=R?[0,g([0,j,d])]:R;else{var
+Z=n(ez(function(c){var
+b=A(c[3]),e=r(f,b),i=h(r(f,b),e);return iZ(a,de(h(b,r(h(g([0,aC(d),d]),f),b)),i))},l),k);if(Z)var
+av=r(P,u),s=[0,L(r(as,z),av)];else
 var
 s=Z}var
 S=function(a){var
-b=gC(m,function(b){var
-c=db(b[3],a);return p(g([0,d,d]),c)},l);if(b){var
-c=nb(m,k,a);if(c)var
-f=q(e,a),s=h(r,a),t=n(g([0,i,d]),f)?h(u,f):h(z,f),v=h(gD,q(t,s)),w=c[1],j=[0,p(p(T(b[1]),w),v)];else
+b=gF(m,function(b){var
+c=de(b[3],a);return q(g([0,d,d]),c)},l);if(b){var
+c=nh(m,k,a);if(c)var
+f=r(e,a),s=h(p,a),t=n(g([0,j,d]),f)?h(u,f):h(z,f),v=h(gG,r(t,s)),w=c[1],i=[0,q(q(U(b[1]),w),v)];else
 var
-j=c;var
-o=j}else
+i=c;var
+o=i}else
 var
 o=b;return o};if(s){var
-D=S(j);if(D){var
-U=D[1],E=S(f);if(E)var
-V=E[1],at=h(gD,s[1]),au=n(U,V)?U:V,W=[0,q(p(M,au),at)];else
+D=S(i);if(D){var
+T=D[1],E=S(f);if(E)var
+V=E[1],at=h(gG,s[1]),au=n(T,V)?T:V,W=[0,r(q(M,au),at)];else
 var
 W=E;var
 X=W}else
@@ -4337,32 +4353,32 @@ var
 Y=s;var
 o=Y;w=1;I=1;J=1;ao=1}if(!ao){var
 o=0;w=1;I=1;J=1}}else{var
-F=nb(m,k,e);if(F)var
-_=db(k,e),aw=q(C(u),_),ax=L(q(C(z),_),aw),ay=h(gD,p(h(r,e),ax)),$=[0,q(p(M,F[1]),ay)];else
+F=nh(m,k,e);if(F)var
+_=de(k,e),aw=r(A(u),_),ax=L(r(A(z),_),aw),ay=h(gG,q(h(p,e),ax)),$=[0,r(q(M,F[1]),ay)];else
 var
 $=F;var
 aa=$}}else
 var
-aa=B;if(!J)var
-ab=aa}else
+aa=C;if(!J)var
+ac=aa}else
 var
-ab=A;if(!I){var
-o=ab;w=1}}if(!w)var
+ac=B;if(!I){var
+o=ac;w=1}}if(!w)var
 o=0;if(o)var
-aD=b(ai[3],c),aE=b(ah(b(a[8],c),aD),ak),am=[0,[0,p(o[1],al),aE]];else
+aD=b(ai[3],c),aE=b(ab(b(a[8],c),aD),ak),am=[0,[0,q(o[1],al),aE]];else
 var
 am=o;var
 an=am}else
 var
-an=H;return an}return[0,[0,g([0,i,d]),0]]}function
-iY(f,e,b,a){if(b){if(a){var
-g=b[1],k=c_(bx(g)),l=h(bx(e),k),c=dM(f,g,h(a[1],l));if(c)var
-d=iY(f,e,b[2],a[2]),m=d?[0,aA(c[1],d[1])]:d,j=m;else
+an=H;return an}return[0,[0,g([0,j,d]),0]]}function
+i2(f,e,b,a){if(b){if(a){var
+g=b[1],k=db(bB(g)),l=h(bB(e),k),c=dR(f,g,h(a[1],l));if(c)var
+d=i2(f,e,b[2],a[2]),m=d?[0,aB(c[1],d[1])]:d,i=m;else
 var
-j=c;return j}return[0,i]}return[0,i]}function
-nd(t,s,a,C,B,A){if(0===a[6])return vB;function
+i=c;return i}return[0,j]}return[0,j]}function
+nj(t,s,a,C,B,A){if(0===a[6])return vM;function
 w(f){var
-c=b(t[2],f),d=0;return b0(function(j,m){var
+c=b(t[2],f),d=0;return b5(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
 o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
 g=d[1],h=g<a[4]?1:0;if(h)var
@@ -4373,92 +4389,92 @@ d=d[2],c=c[2];continue}var
 i=e}else
 var
 i=c;return i}return c?0:1}}return k},d,c)}var
-m=an(t[1][1],w);if(m){var
-x=function(c){return b(a[5],c)<s?1:0},o=an(a[4],x);if(o)var
+m=ao(t[1][1],w);if(m){var
+x=function(c){return b(a[5],c)<s?1:0},o=ao(a[4],x);if(o)var
 y=function(c){var
-d=b(a[3],c);return a9(function(b){return b<a[4]?1:0},d)},u=an(a[1],y);else
+d=b(a[3],c);return bb(function(b){return b<a[4]?1:0},d)},u=ao(a[1],y);else
 var
 u=o;var
 f=u}else
 var
 f=m;if(f){var
 D=a[8],e=g([0,d,d]),c=D;for(;;){if(c){var
-p=c[1],r=n(g([0,i,d]),p);if(r){var
-z=c[2],e=q(e,p),c=z;continue}var
-v=r}else
+p=c[1],q=n(g([0,j,d]),p);if(q){var
+z=c[2],e=r(e,p),c=z;continue}var
+v=q}else
 var
-v=n(g([0,i,d]),e);var
-j=v;break}}else
+v=n(g([0,j,d]),e);var
+i=v;break}}else
 var
-j=f;if(j)var
-E=a[7],k=a0(g([0,i,d]),E);else
+i=f;if(i)var
+E=a[7],k=a3(g([0,j,d]),E);else
 var
-k=j;if(k)var
-F=a[7],l=n(h(bx(a[6]),F),A);else
+k=i;if(k)var
+F=a[7],l=n(h(bB(a[6]),F),A);else
 var
 l=k;if(l){var
-G=m$(a,C,B,a[6]);return c$(function(d){var
-c=em(0,s);return[0,d,da(function(c){var
-d=em(0,a[4]);return e7(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-ne(b,f,c,a,e){if(0===c)return[0,a];var
+G=nf(a,C,B,a[6]);return dc(function(d){var
+c=ep(0,s);return[0,d,dd(function(c){var
+d=ep(0,a[4]);return fa(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+nk(b,f,c,a,e){if(0===c)return[0,a];var
 x=c-1|0;if(e){var
-j=e[1],s=q(g([0,d,d]),b),t=h(h(j,bx(f+1|0)),s),k=n(h(h(a,bx(c)),b),t);if(k){var
-u=ne(b,f+1|0,x,j,e[2]);return c$(function(b){return p(a,b)},u)}return k}var
-l=h(bx(c),b),v=q(g([0,d,d]),b),m=q(h(bx(f+1|0),v),l),o=a0(g([0,i,d]),m);if(o)var
-w=c_(m),r=[0,p(a,h(h(a,l),w))];else
+i=e[1],s=r(g([0,d,d]),b),t=h(h(i,bB(f+1|0)),s),k=n(h(h(a,bB(c)),b),t);if(k){var
+u=nk(b,f+1|0,x,i,e[2]);return dc(function(b){return q(a,b)},u)}return k}var
+l=h(bB(c),b),v=r(g([0,d,d]),b),m=r(h(bB(f+1|0),v),l),o=a3(g([0,j,d]),m);if(o)var
+w=db(m),p=[0,q(a,h(h(a,l),w))];else
 var
-r=o;return r}function
-nf(r,e,f,c,q,b,a){var
-m=n(e,g([0,i,d]));if(m)var
-j=m;else{var
-o=a0(e,g([0,d,d])),p=o?gk(i,c):o;if(p)var
-s=h(e,T(c)),k=a8(T(f),s);else
+p=o;return p}function
+nl(r,e,f,c,q,b,a){var
+m=n(e,g([0,j,d]));if(m)var
+i=m;else{var
+o=a3(e,g([0,d,d])),p=o?gn(j,c):o;if(p)var
+s=h(e,U(c)),k=ba(U(f),s);else
 var
 k=p;if(k){var
-l=ne(e,b,a,g([0,d,d]),q);if(l){var
-t=dI(c,b+a|0),u=gw(a),v=h(r,T(Z(Z(gw(b),u),t))),w=dI(cJ(c,f),a),x=Z(dI(f,b),w),y=T(Z(gw(b+a|0),x));return n(h(l[1],y),v)}var
-j=l}else
+l=nk(e,b,a,g([0,d,d]),q);if(l){var
+t=dN(c,b+a|0),u=gA(a),v=h(r,U($($(gA(b),u),t))),w=dN(cN(c,f),a),x=$(dN(f,b),w),y=U($(gA(b+a|0),x));return n(h(l[1],y),v)}var
+i=l}else
 var
-j=k}return j}var
-gE=[as,vC,bT(0)];function
-ai(a){throw[0,gE,2,u(vD,a)]}function
-a1(a){throw[0,gE,1,a]}function
-U(a){throw[0,gE,3,a]}function
+i=k}return i}var
+gH=[at,vN,bY(0)];function
+ai(a){throw[0,gH,2,u(vO,a)]}function
+a4(a){throw[0,gH,1,a]}function
+V(a){throw[0,gH,3,a]}function
 t(c,b){var
 a=1-c;return a?ai(b):a}function
-S(c,b){var
-a=1-c;return a?a1(b):a}function
-gF(a){var
-b=80<A(a)?cf(a,0,80):a;return lA(b)}var
-ng=O(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return al(b);if(c2(function(b){return function(a){return 0===f2(b,a)?1:0}}(a),b)){var
+T(c,b){var
+a=1-c;return a?a4(b):a}function
+gI(a){var
+b=80<B(a)?cj(a,0,80):a;return lD(b)}var
+nm=P(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return am(b);if(c5(function(b){return function(a){return 0===f6(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-nh(a,c){var
-b=IQ(af(c,32*a|0),a),d=e4(q$(b,0,16));return e4(q$(b,16,16))<<16|d}var
-vE=3,vF=l(function(a){return nh(vE,a)},ng),vG=cg(ng,0,8),vH=2,vI=l(function(a){return nh(vH,a)},vG);function
-cl(b,a){return b>>>a|0|b<<(32-a|0)}function
-ni(a,e,w,v){var
+nn(a,c){var
+b=I3(ah(c,32*a|0),a),d=e9(rj(b,0,16));return e9(rj(b,16,16))<<16|d}var
+vP=3,vQ=k(function(a){return nn(vP,a)},nm),vR=b3(nm,0,8),vS=2,vT=k(function(a){return nn(vS,a)},vR);function
+co(b,a){return b>>>a|0|b<<(32-a|0)}function
+no(a,e,w,v){var
 h=0;for(;;){var
-U=HX(qI(bq(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=H_(qS(bt(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cl(o,18),O=cl(o,7)^N^(o>>>3|0),P=cl(p,19),t=b-7|0,Q=(cl(p,17)^P^(p>>>10|0))&-1,u=b+oR|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=co(o,18),O=co(o,7)^N^(o>>>3|0),P=co(p,19),t=b-7|0,Q=(co(p,17)^P^(p>>>10|0))&-1,u=b+o0|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bm(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=cl(f,25),z=cl(f,11),A=(cl(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(vF,g)[1+g]|0)+B|0,C=cl(d,22),D=cl(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cl(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-fk(f){var
-b=aP(1,a7(aP,0,f)),e=o(b+2|0,0),d=o(b+2|0,0);bf(function(a){var
+x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bo(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
+y=co(f,25),z=co(f,11),A=(co(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(vQ,g)[1+g]|0)+B|0,C=co(d,22),D=co(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((co(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+fo(f){var
+b=aQ(1,a0(aQ,0,f)),e=o(b+2|0,0),d=o(b+2|0,0);bj(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ai(vO);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ai(vZ);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
-l=o(1<<b,0);r(function(s,a){var
+l=o(1<<b,0);p(function(s,a){var
 m=0<a?1:0;if(m){var
 i=a-1|0,t=c(d,a)[1+a],h=0,q=0;if(i<0)var
 j=h;else{var
@@ -4474,109 +4490,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-vQ=vP.slice(),vS=vR.slice(),vU=vT.slice(),vW=vV.slice(),vY=vX.slice();function
-vZ(aa,F,$,w){var
+v1=v0.slice(),v3=v2.slice(),v5=v4.slice(),v7=v6.slice(),v9=v8.slice();function
+v_(aa,F,$,w){var
 x=F+$|0,k=[0,F],f=[0,0],b=[0,0];function
-G(a){for(;;){if(b[1]<a){if(x<=k[1])ai(v0);f[1]=f[1]|bs(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+H(a){for(;;){if(b[1]<a){if(x<=k[1])ai(v$);f[1]=f[1]|bu(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
-a(a){if(0===a)return 0;G(a);var
+a(a){if(0===a)return 0;H(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
-z(a){for(;;){if(b[1]<a[1]&&k[1]<x){G(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ai(v1);y(d);return g>>>4|0}}var
-l=c3(w,1),d=[0,0];function
+z(a){for(;;){if(b[1]<a[1]&&k[1]<x){H(b[1]+8|0);continue}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ai(wa);y(d);return g>>>4|0}}var
+l=c6(w,1),d=[0,0];function
 A(b){var
-a=w<(d[1]+b|0)?1:0;return a?ai(v2):a}var
+a=w<(d[1]+b|0)?1:0;return a?ai(wb):a}var
 s=[m,function(b){var
-a=fk(o(30,5));return[0,fk(j(288,function(a){return jS<=a?cu<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),H=a(2),at=0;if(2<H>>>0)ai(v3);else{var
-_=0;switch(H){case
+a=fo(o(30,5));return[0,fo(i(288,function(a){return jW<=a?cy<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),I=a(2),at=0;if(2<I>>>0)ai(wc);else{var
+_=0;switch(I){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ai(v4);A(t);var
+t=a(16);if(65535!==(t^a(16)))ai(wd);A(t);var
 ac=1;if(!(t<1)){var
 B=ac;for(;;){var
-ad=lp(a(8));dw(l,d[1],ad);d[1]++;var
+ad=lt(a(8));dA(l,d[1],ad);d[1]++;var
 ae=B+1|0;if(t!==B){var
 B=ae;continue}break}}_=1;break;case
 1:var
-I=E(s),K=D===I?s[1]:m===I?J(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+pD|0,q=a(5)+1|0,ak=286<h?1:0,aj=a(4)+4|0,al=ak||(30<q?1:0);if(al)ai(v8);var
+J=E(s),K=D===J?s[1]:m===J?G(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+pN|0,q=a(5)+1|0,ak=286<h?1:0,aj=a(4)+4|0,al=ak||(30<q?1:0);if(al)ai(wh);var
 S=o(19,0),T=aj-1|0,am=0;if(!(T<0)){var
 r=am;for(;;){var
-aq=a(3),X=c(vQ,r)[1+r];c(S,X)[1+X]=aq;var
+aq=a(3),X=c(v1,r)[1+r];c(S,X)[1+X]=aq;var
 ar=r+1|0;if(T!==r){var
 r=ar;continue}break}}var
-u=o(h+q|0,0),e=0,an=fk(S);for(;;){if(e<(h+q|0)){var
-U=z(an),V=U+oR|0;if(2<V>>>0)var
-i=1,v=U;else
+u=o(h+q|0,0),e=0,an=fo(S);for(;;){if(e<(h+q|0)){var
+U=z(an),V=U+o0|0;if(2<V>>>0)var
+j=1,v=U;else
 switch(V){case
-0:if(0===e)ai(v_);var
-W=e-1|0,ao=3+a(2)|0,i=ao,v=c(u,W)[1+W];break;case
+0:if(0===e)ai(wj);var
+W=e-1|0,ao=3+a(2)|0,j=ao,v=c(u,W)[1+W];break;case
 1:var
-i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ai(v9);lC(u,e,i,v);var
-e=e+i|0;continue}var
-ap=fk(cg(u,h,q)),M=ap,L=fk(cg(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cu<=g)){A(1);av(l,d[1],g);d[1]++;continue}if(cu<g){if(285<g)ai(v5);var
-N=g+o8|0,O=g+o8|0,af=a(c(vU,N)[1+N]),C=c(vS,O)[1+O]+af|0,n=z(M);if(29<n)ai(v6);var
-ag=a(c(vY,n)[1+n]),P=c(vW,n)[1+n]+ag|0;if(d[1]<P)ai(v7);A(C);var
+j=3+a(3)|0,v=0;break;default:var
+j=11+a(7)|0,v=0}if((h+q|0)<(e+j|0))ai(wi);lF(u,e,j,v);var
+e=e+j|0;continue}var
+ap=fo(b3(u,h,q)),M=ap,L=fo(b3(u,0,h));break}}if(!_)for(;;){var
+g=z(L);if(!(cy<=g)){A(1);av(l,d[1],g);d[1]++;continue}if(cy<g){if(285<g)ai(we);var
+N=g+pf|0,O=g+pf|0,af=a(c(v5,N)[1+N]),C=c(v3,O)[1+O]+af|0,n=z(M);if(29<n)ai(wf);var
+ag=a(c(v9,n)[1+n]),P=c(v7,n)[1+n]+ag|0;if(d[1]<P)ai(wg);A(C);var
 Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
-p=Q;for(;;){av(l,p,bA(l,p-P|0));var
+p=Q;for(;;){av(l,p,bE(l,p-P|0));var
 ah=p+1|0;if(R!==p){var
 p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=k[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ai(v$);return aO(l)}}var
-wa=j(cu,function(d){var
+as=k[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ai(wk);return aP(l)}}var
+wl=i(cy,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),wb=268435456;function
-nj(a){return aP(wb,40*cB(a,53687091)|0)}function
-gG(b,a){var
-c=X(b,a+1|0)<<8;return X(b,a)|c}function
-iZ(b,a){var
-c=gG(b,a+2|0)<<16;return gG(b,a)|c}function
-aS(g,d){var
-b=aE(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){av(b,a,lp((g>>>(8*a|0)|0)&fT));var
+b=e,a=c;continue}return c}}),wm=268435456;function
+np(a){return aQ(wm,40*cF(a,53687091)|0)}function
+gJ(b,a){var
+c=Z(b,a+1|0)<<8;return Z(b,a)|c}function
+i3(b,a){var
+c=gJ(b,a+2|0)<<16;return gJ(b,a)|c}function
+aU(g,d){var
+b=aG(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){av(b,a,lt((g>>>(8*a|0)|0)&fX));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return aO(b)}var
-dc=[as,ws,bT(0)];function
-nk(f){var
-b=A(f),a=[0,0];function
-g(c){return a[1]<b?X(f,a[1]):0}function
-h(d){if(b<=a[1])throw dc;var
-c=X(f,a[1]);a[1]++;return c}function
+a=f;continue}break}}return aP(b)}var
+df=[at,wD,bY(0)];function
+nq(f){var
+b=B(f),a=[0,0];function
+g(c){return a[1]<b?Z(f,a[1]):0}function
+h(d){if(b<=a[1])throw df;var
+c=Z(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw dc;return a}function
+a=h(0)!==b?1:0;if(a)throw df;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return cf(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw dc}}function
-l(m){if(au<m)throw dc;c(0);var
-b=g(0),e=0;if(kl<=b)if(ql===b){var
-o=0,n=wt;e=1}else
-if(pe===b){var
-o=wu,n=wv;e=1}else
-if(pq===b){a[1]++;c(0);if(o7===g(0)){a[1]++;var
-d=ww}else{var
+b=h(0);if(34===b)return cj(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw df}}function
+l(m){if(au<m)throw df;c(0);var
+b=g(0),e=0;if(kp<=b)if(qv===b){var
+o=0,n=wE;e=1}else
+if(pn===b){var
+o=wF,n=wG;e=1}else
+if(pz===b){a[1]++;c(0);if(pe===g(0)){a[1]++;var
+d=wH}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(o7!==A)throw dc;var
-d=[5,al(z)];break}}}else
+y=z;continue}if(pe!==A)throw df;var
+d=[5,am(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=wx}else{var
+d=wI}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw dc;var
-d=[4,al(w)];break}}}else
-if(hg<=b){var
-o=wy,n=wz;e=1}else
+v=w;continue}if(93!==x)throw df;var
+d=[4,am(w)];break}}}else
+if(hj<=b){var
+o=wJ,n=wK;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4587,42 +4603,42 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cf(f,s,a[1]-s|0),u=lm(t),D=u?[1,u[1]]:[2,HL(t)],d=D;break}break;case
-0:break;default:lz(k,n);var
+t=cj(f,s,a[1]-s|0),u=lq(t),D=u?[1,u[1]]:[2,HY(t)],d=D;break}break;case
+0:break;default:lC(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw dc;return d}function
-gH(b,a){var
-c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw M}function
-gI(e){var
-a=bn(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return T(gl(c));if(!b[2]){var
-d=b[1];if(0<bk(gl(d))){var
-f=gl(d);return bZ(gl(c),f)}}}throw M}function
-i0(a){function
+d=l(0);if(a[1]!==b)throw df;return d}function
+gK(b,a){var
+c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw O}function
+gL(e){var
+a=bq(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return U(go(c));if(!b[2]){var
+d=b[1];if(0<bn(go(d))){var
+f=go(d);return b4(go(c),f)}}}throw O}function
+i4(a){function
 b(c){var
-a=bn(94,c);if(a){var
+a=bq(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=hI(b[1]);return[0,hI(a[1]),d]}}throw M}function
+d=hL(b[1]);return[0,hL(a[1]),d]}}throw O}function
 c(c){var
-a=bn(42,c);if(a){var
-d=k(b,a[2]);return[0,gI(a[1]),d]}throw M}return F(a,wJ)?0:k(c,bn(32,a))}function
-wW(h){var
-i=A(h);function
+a=bq(42,c);if(a){var
+d=l(b,a[2]);return[0,gL(a[1]),d]}throw O}return H(a,wU)?0:l(c,bq(32,a))}function
+w7(h){var
+i=B(h);function
 g(a){var
-b=a<i?1:0,c=b?X(h,a):b;return c}function
-d(a){return cv===(g(a)&hC)?1:0}var
+b=a<i?1:0,c=b?Z(h,a):b;return c}function
+d(a){return cz===(g(a)&hF)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
-b=g(a),e=g(a+1|0);if(!(cv<=b)){var
-a=a+1|0;continue}if(194<=b&&!(ku<=b)){var
+b=g(a),e=g(a+1|0);if(!(cz<=b)){var
+a=a+1|0;continue}if(194<=b&&!(ky<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(ku<=b&&!(j1<=b)){var
+a=a+2|0;continue}return w}if(ky<=b&&!(j5<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=ku!==b?1:0,u=z||(eJ<=e?1:0);if(u){var
-B=237!==b?1:0,v=B||(e<eJ?1:0);if(v){var
+z=ky!==b?1:0,u=z||(eN<=e?1:0);if(u){var
+A=237!==b?1:0,v=A||(e<eN?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4631,13 +4647,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=j1<=b?1:0;if(l){var
+l=j5<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=j1!==b?1:0,q=x||(jS<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<jS?1:0);if(r){var
+x=j5!==b?1:0,q=x||(jW<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<jW?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4653,83 +4669,83 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-gJ(b){if(typeof
+gM(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
-c=b[1],d=A(c),a=0,p=function(a){var
+c=b[1],d=B(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hg?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hj?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
-e=g;else{if(92!==X(c,a)){var
+e=g;else{if(92!==Z(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(qi===X(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(qs===Z(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=h3(p,cf(c,a+2|0,4));if(j){var
+j=h6(p,cj(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
-l=j}else
+k=j}else
 var
-l=i;var
-n=l;o=1}else{var
-m=h4(wX,X(c,a+1|0));if(m){var
+k=i;var
+n=k;o=1}else{var
+m=h7(w8,Z(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return t(n,wY)}case
-4:return v(gJ,b[1]);case
+n=e;return t(n,w9)}case
+4:return v(gM,b[1]);case
 5:var
-f=b[1],q=B(f);t(B(bN(hM,k(function(a){return a[1]},f)))===q?1:0,wZ);return v(function(a){gJ([3,a[1]]);return gJ(a[2])},f)}return 0}function
-w0(d){var
-g=A(d);function
+f=b[1],q=C(f);t(C(bx(hP,l(function(a){return a[1]},f)))===q?1:0,w_);return v(function(a){gM([3,a[1]]);return gM(a[2])},f)}return 0}function
+w$(d){var
+g=B(d);function
 k(a){var
 b=a<g?1:0;if(b)var
-c=48<=X(d,a)?1:0,e=c?X(d,a)<=57?1:0:c;else
+c=48<=Z(d,a)?1:0,e=c?Z(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?h4(c,X(d,a)):b}function
-i(b){t(k(b),w1);var
+b=a<g?1:0;return b?h7(c,Z(d,a)):b}function
+i(b){t(k(b),xa);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
-m=a<g?1:0;if(m){if(34===X(d,a)){var
+m=a<g?1:0;if(m){if(34===Z(d,a)){var
 b=a+1|0;for(;;){if(g<=b)var
 n=b;else{var
-l=X(d,b);if(34!==l){if(92===l){var
+l=Z(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,w2)){var
-j=c(a,w3)?a+1|0:a,h=c(j,w4)?j+1|0:i(j),e=c(h,w5)?i(h+1|0):h;if(c(e,w6))var
-q=c(e+1|0,w7)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,xb)){var
+j=c(a,xc)?a+1|0:a,h=c(j,xd)?j+1|0:i(j),e=c(h,xe)?i(h+1|0):h;if(c(e,xf))var
+q=c(e+1|0,xg)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,w9);if(o)var
+o=1-c(f,xi);if(o)var
 r=h<f?1:0,p=r||((f-a|0)<=19?1:0);else
 var
-p=o;t(p,w8);var
+p=o;t(p,xh);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-w_(o,h){t(aK(h,xa),w$);var
-i=Y(h,xb),a=i[2];t(i[1]<=eO?1:0,xc);var
-j=E(a),e=D===j?a[1]:m===j?J(a):a;t(wW(e),xd);w0(e);try{var
-u=nk(e),c=u}catch(a){a=a5(a);if(a!==dc&&a[1]!==f5)throw a;var
-c=ai(xe)}if(typeof
+xj(o,h){t(aM(h,xl),xk);var
+i=_(h,xm),a=i[2];t(i[1]<=eR?1:0,xn);var
+j=E(a),e=D===j?a[1]:m===j?G(a):a;t(w7(e),xo);w$(e);try{var
+u=nq(e),c=u}catch(a){a=aY(a);if(a!==df&&a[1]!==f9)throw a;var
+c=ai(xp)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(ba(be(hM,k(function(a){return a[1]},f)),xg)){gJ(c);t(ba(f8(xj,f),xi),xh);var
-g=f8(xk,f),n=0;if(typeof
+f=c[1];if(bd(a_(hP,l(function(a){return a[1]},f)),xr)){gM(c);t(bd(ga(xu,f),xt),xs);var
+g=ga(xv,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=ai(xl);var
-p=h[1]-1|0,l=B(d)===p?1:0,q=l?c1(function(a){return aK(h,a[1])},d):l;t(q,xm);var
-r=0.,s=L(function(U,E){var
-H=E[1],I=Y(h,H)[1],t=E[2];function
+d=ai(xw);var
+p=h[1]-1|0,k=C(d)===p?1:0,q=k?c4(function(a){return aM(h,a[1])},d):k;t(q,xx);var
+r=0.,s=K(function(U,E){var
+F=E[1],G=_(h,F)[1],t=E[2];function
 c(c){var
-a=gF(H);return ai(b(ar(wK),a))}var
+a=gI(F);return ai(b(ar(wV),a))}var
 J=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4741,16 +4757,16 @@ q!=="number"&&3===q[0]){var
 r=p[2];if(r){var
 s=r[1],u=0;if(typeof
 s!=="number"&&4===s[0])if(r[2]){e=1;i=1;u=1}else{var
-S=s[1],T=k(function(a){if(typeof
+S=s[1],T=l(function(a){if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}return c(0)},S),g=T,l=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
+b=a[1];if(0<=b)return b}return c(0)},S),g=T,k=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
 e=1}}}if(!J)var
-j=c(0),g=j[3],l=j[2],a=j[1];var
-K=0===g?1:0,M=K||(3<B(g)?1:0);if(M)c(0);var
-N=1,m=L(function(b,a){if(0<a&&cy(ds,a)<b)return c(0);return aI(b,a)},N,g),w=F(l,wL),x=1-w,O=x?G(l,wM):x;if(O)c(0);var
-v=0;if(G(a,wN)){var
-f=0;if(G(a,wO))if(G(a,wP))if(G(a,wQ)){if(G(a,wR))if(G(a,wS)){var
-y=G(a,wT);if(y){var
+j=c(0),g=j[3],k=j[2],a=j[1];var
+L=0===g?1:0,M=L||(3<C(g)?1:0);if(M)c(0);var
+N=1,m=K(function(b,a){if(0<a&&cC(dw,a)<b)return c(0);return aw(b,a)},N,g),w=H(k,wW),x=1-w,O=x?I(k,wX):x;if(O)c(0);var
+v=0;if(I(a,wY)){var
+f=0;if(I(a,wZ))if(I(a,w0))if(I(a,w1)){if(I(a,w2))if(I(a,w3)){var
+y=I(a,w4);if(y){var
 d=c(0);f=1}else{var
 d=y;f=1}}else{v=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4759,158 +4775,158 @@ d=8}else
 v=1;if(v)var
 d=1;var
 z=0<d?1:0;if(z)var
-P=cy(I,d)<m?1:0,A=P||(aI(m,d)!==I?1:0);else
+P=cC(G,d)<m?1:0,A=P||(aw(m,d)!==G?1:0);else
 var
 A=z;if(A)c(0);var
-C=1-w;if(C)var
-Q=1!==B(g)?1:0,D=Q||1-az(a,wV);else
+B=1-w;if(B)var
+Q=1!==C(g)?1:0,D=Q||1-aA(a,w6);else
 var
-D=C;if(D)c(0);var
-R=F(a,wU)?1.:8.;return U+m*R},r,d);return t(s<=nj(o)?1:0,xn)}}return ai(xf)}function
-a$(c,b,a){var
-d=c[2];return ai(Q(ar(xo),d,b,a))}function
-bP(c,a,f,e){if(typeof
+D=B;if(D)c(0);var
+R=H(a,w5)?1.:8.;return U+m*R},r,d);return t(s<=np(o)?1:0,xy)}}return ai(xq)}function
+bc(c,b,a){var
+d=c[2];return ai(R(ar(xz),d,b,a))}function
+bR(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(c1(function(e){var
+d=c[1];if(c4(function(e){var
 a=d;for(;;){if(a){var
-c=a[2],b=0===ap(a[1][1],e)?1:0;if(b)return b;var
+c=a[2],b=0===ak(a[1][1],e)?1:0;if(b)return b;var
 a=c;continue}return 0}},e)){v(function(d){var
-b=d[1],c=1-az(b,e);return c?U(u(xq,gF(u(a,b)))):c},d);return[0,d,a,f]}}return ai(b(ar(xp),a))}function
-aD(b,a){return f8(a,b[1])}function
-fl(c,b,a){return 0===aD(b,a)?0:[0,e(c,b,a)]}function
-dd(c,b,e){var
-a=aD(c,b);if(typeof
+b=d[1],c=1-aA(b,e);return c?V(u(xB,gI(u(a,b)))):c},d);return[0,d,a,f]}}return ai(b(ar(xA),a))}function
+aF(b,a){return ga(a,b[1])}function
+fp(c,b,a){return 0===aF(b,a)?0:[0,e(c,b,a)]}function
+dg(c,b,e){var
+a=aF(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(az(d,e))return d}return a$(c,b,xr)}function
-gK(c,b){var
-a=aD(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return a$(c,b,xs)}function
-ew(e,d,c){var
-f=e?e[1]:hV,a=aD(d,c);if(typeof
+d=a[1];if(aA(d,e))return d}return bc(c,b,xC)}function
+gN(c,b){var
+a=aF(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return bc(c,b,xD)}function
+eA(e,d,c){var
+f=e?e[1]:hY,a=aF(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return a$(d,c,xt)}function
-i1(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-dA,j=f?f[1]:dA,a=aD(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return bc(d,c,xE)}function
+i5(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-dE,j=f?f[1]:dE,a=aF(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!G(a[1],xv)&&h)return a6;break}return a$(e,d,xu)}function
-i2(b,a){return i1(0,[0,ca(xw)],[0,1.-ll/2.],b,a)}function
-ex(a,c){var
-b=u(a[2],c),d=R(a[3],b);c6(a[3],b);return d}function
-gL(d,c,b,a){var
-f=c[2],g=e(ar(xx),f,b);t(1===B(a[1])?1:0,g);if(d&&d[1]!==a[2])return a$(c,b,xy);return 0}function
-i3(e,d){var
+3:if(!I(a[1],xG)&&h)return a8;break}return bc(e,d,xF)}function
+i6(b,a){return i5(0,[0,ce(xH)],[0,1.-lp/2.],b,a)}function
+eB(a,c){var
+b=u(a[2],c),d=S(a[3],b);c9(a[3],b);return d}function
+gO(d,c,b,a){var
+f=c[2],g=e(ar(xI),f,b);t(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bc(c,b,xJ);return 0}function
+i7(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-fm(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:hV,g=c[3];if(0===g[0]){var
-h=g[1];i3(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?a$(e,d,xz):c});return h}return a$(e,d,xA)}function
-gM(f,e,d,c,a){var
-i=f?f[1]:-dA,j=e?e[1]:dA,g=a[3];if(1===g[0]){var
-h=g[1];i3(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?a$(d,c,xC):f});return h}return a$(d,c,xB)}function
-a2(f,e,d,b,a){var
-c=ex(b,a);return bl(function(c){gL(f,b,a,c);var
-g=fm(e,d,b,a,c);return[0,c[2],g]},c)}function
-by(f,e,d,b,a){var
-c=ex(b,a);return bl(function(c){gL(f,b,a,c);var
-g=gM(e,d,b,a,c);return[0,c[2],g]},c)}function
-i4(g,d,c){var
-a=ex(d,c);return bl(function(a){gL(g,d,c,a);var
+fq(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:hY,g=c[3];if(0===g[0]){var
+h=g[1];i7(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bc(e,d,xK):c});return h}return bc(e,d,xL)}function
+gP(f,e,d,c,a){var
+i=f?f[1]:-dE,j=e?e[1]:dE,g=a[3];if(1===g[0]){var
+h=g[1];i7(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bc(d,c,xN):f});return h}return bc(d,c,xM)}function
+a5(f,e,d,b,a){var
+c=eB(b,a);return bh(function(c){gO(f,b,a,c);var
+g=fq(e,d,b,a,c);return[0,c[2],g]},c)}function
+bC(f,e,d,b,a){var
+c=eB(b,a);return bh(function(c){gO(f,b,a,c);var
+g=gP(e,d,b,a,c);return[0,c[2],g]},c)}function
+i8(g,d,c){var
+a=eB(d,c);return bh(function(a){gO(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];i3(a,function(a){b(f,a);return 0});return[0,a[2],f]}return a$(d,c,xD)},a)}function
-bh(c,b,a){return a?a[1]:a$(c,b,xE)}function
-dN(h,c,a){var
-d=ex(c,a);return bl(function(f){var
+f=e[1];i7(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bc(d,c,xO)},a)}function
+bk(c,b,a){return a?a[1]:bc(c,b,xP)}function
+dS(h,c,a){var
+d=eB(c,a);return bh(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=Q(h,c,a,f),j=function(c,a){return b(i,aI(c,g)+a|0)};return[0,d[1],g,j]}}return a$(c,a,xF)},d)}function
-i5(b,a){var
-c=ex(b,a);return bl(function(c){var
+g=e[1],i=R(h,c,a,f),j=function(c,a){return b(i,aw(c,g)+a|0)};return[0,d[1],g,j]}}return bc(c,a,xQ)},d)}function
+i9(b,a){var
+c=eB(b,a);return bh(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];gL(0,b,a,c);var
-d=[0,0],h=[0,0];lz(function(b){var
-a=b+kN|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];gO(0,b,a,c);var
+d=[0,0],h=[0,0];lC(function(b){var
+a=b+kR|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=kH<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)a$(b,a,xH);var
-e=bn(10,g),k=c[2]+1|0,l=B(e)!==k?1:0,m=l||G(ad(e,c[2]),xJ);if(m)a$(b,a,xI);return f9(function(a,b){return a<c[2]?1:0},e)}return a$(b,a,xG)},c)}function
-i6(f,a){var
-b=A(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?h3(function(a){var
+i=kL<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bc(b,a,xS);var
+e=bq(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||I(af(e,c[2]),xU);if(m)bc(b,a,xT);return e3(function(a,b){return a<c[2]?1:0},e)}return bc(b,a,xR)},c)}function
+i_(f,a){var
+b=B(a),c=1<=b?1:0;if(c)var
+d=b<=f?1:0,e=d?h6(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return t(e,xK)}function
-i7(a){var
-d=0;if(G(a,xL)&&45===X(a,0)){var
-b=cf(a,1,A(a)-1|0);d=1}if(!d)var
+e=c;return t(e,xV)}function
+i$(a){var
+d=0;if(I(a,xW)&&45===Z(a,0)){var
+b=cj(a,1,B(a)-1|0);d=1}if(!d)var
 b=a;var
-c=bn(47,b);t(B(c)<=2?1:0,xM);var
-e=ou;v(function(a){return i6(e,a)},c);return gI(a)}function
-i8(f,e){var
+c=bq(47,b);t(C(c)<=2?1:0,xX);var
+e=oD;v(function(a){return i_(e,a)},c);return gL(a)}function
+ja(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=hI(d),a=ad(a[1],g),b=c;continue;case
+g=hL(d),a=af(a[1],g),b=c;continue;case
 5:var
-a=f8(d,a[1]),b=c;continue}throw M}return a}}function
-dO(b,a){var
-c=bn(46,a);return i8(b[1],c)}function
-dP(b,a){return 0===dO(b,a)?1:0}function
-b1(c,b){var
-a=dO(c,b);if(typeof
-a!=="number"&&3===a[0])return a[1];throw M}function
-fn(d,c){var
-a=dO(d,c);if(typeof
+a=ga(d,a[1]),b=c;continue}throw O}return a}}function
+dT(b,a){var
+c=bq(46,a);return ja(b[1],c)}function
+dU(b,a){return 0===dT(b,a)?1:0}function
+b6(c,b){var
+a=dT(c,b);if(typeof
+a!=="number"&&3===a[0])return a[1];throw O}function
+fr(d,c){var
+a=dT(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}throw M}function
-fo(c,b){var
-a=dO(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw M}function
-fp(c,b){var
-a=dO(c,b);if(typeof
+b=a[1];if(0<=b)return b}throw O}function
+fs(c,b){var
+a=dT(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];throw O}function
+ft(c,b){var
+a=dT(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!G(a[1],xS))return a6;break}throw M}function
-cm(a){if(Math.abs(a)<=dA)return aa(a);throw M}function
-nl(a){return a==a6?0:[0,cm(a)]}function
-b2(b,a){return aK(b[2],a)}function
-gN(b,a){return Y(b[2],a)}function
-a3(d,c){var
-a=gN(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw M}function
-dQ(d,c){var
-a=gN(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw M}function
-nm(d,c){var
-a=gN(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw M}function
-gO(d,c){var
-a=gN(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=bn(10,b[1]);return f9(function(a,b){return a<e?1:0},f)}throw M}function
-ey(a){var
-b=a3(a,x2),c=a3(a,x3);return[0,a3(a,x4),c,b]}function
-bz(c,a){var
+3:if(!I(a[1],x3))return a8;break}throw O}function
+cp(a){if(Math.abs(a)<=dE)return X(a);throw O}function
+nr(a){return a==a8?0:[0,cp(a)]}function
+b7(b,a){return aM(b[2],a)}function
+gQ(b,a){return _(b[2],a)}function
+a6(d,c){var
+a=gQ(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw O}function
+dV(d,c){var
+a=gQ(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw O}function
+ns(d,c){var
+a=gQ(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw O}function
+gR(d,c){var
+a=gQ(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=bq(10,b[1]);return e3(function(a,b){return a<e?1:0},f)}throw O}function
+eC(a){var
+b=a6(a,yb),c=a6(a,yc);return[0,a6(a,yd),c,b]}function
+bD(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-de(a,d){var
+dh(a,d){var
 c=a[1];function
-e(a){return b(d,c+a|0)}return I(a[2]-c|0,e)}function
-nn(a){return dP(a,x5)?0.:fp(a,x6)}var
-x7=aa(ll);function
-gP(a){return L(p,z,a)}function
-cn(b,a){return u(yf,a)}function
-no(a){if(b2(a,cn(a,yg))){var
-c=dQ(a,cn(a,yh));return function(a){return cm(b(c[2],a))}}return function(a){return z}}function
-np(a){function
-c(b){return cn(a,b)}function
-f(b,d){return b2(a,c(b))?nm(a,c(b))[2]:function(a){return d}}var
-d=b1(a,c(yl)),i=dP(a,c(ym))?s:cm(fp(a,c(yF))),j=F(d,yn)?yo:dP(a,c(yD))?0:[0,fn(a,c(yE))],k=fn(a,c(yp));if(b2(a,c(yq)))var
-l=dQ(a,c(yr)),g=function(a){return cm(b(l[2],a))};else
+e(a){return b(d,c+a|0)}return F(a[2]-c|0,e)}function
+nt(a){return dU(a,ye)?0.:ft(a,yf)}var
+yg=X(lp);function
+gS(a){return K(q,w,a)}function
+cq(b,a){return u(yq,a)}function
+nu(a){if(b7(a,cq(a,yr))){var
+c=dV(a,cq(a,ys));return function(a){return cp(b(c[2],a))}}return function(a){return w}}function
+nv(a){function
+c(b){return cq(a,b)}function
+f(b,d){return b7(a,c(b))?ns(a,c(b))[2]:function(a){return d}}var
+d=b6(a,c(yw)),i=dU(a,c(yx))?s:cp(ft(a,c(yQ))),j=H(d,yy)?yz:dU(a,c(yO))?0:[0,fr(a,c(yP))],k=fr(a,c(yA));if(b7(a,c(yB)))var
+l=dV(a,c(yC)),g=function(a){return cp(b(l[2],a))};else
 var
-g=function(a){return z};var
-m=f(ys,1),n=f(yt,0);if(G(d,yu))if(G(d,yv))if(G(d,yw))if(G(d,yx))if(G(d,yy))if(G(d,yz))var
-h=G(d,yA),e=h?U(d):h;else
+g=function(a){return w};var
+m=f(yD,1),n=f(yE,0);if(I(d,yF))if(I(d,yG))if(I(d,yH))if(I(d,yI))if(I(d,yJ))if(I(d,yK))var
+h=I(d,yL),e=h?V(d):h;else
 var
 e=4;else
 var
@@ -4924,49 +4940,49 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=fn(a,yB);return[0,a3(a,yC)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-nq(c,b){function
-a(a){return fp(c,e(ar(y0),b,a))}var
-d=a(y1);return[0,a(y2),d]}function
-nr(a){return 1-dP(a,y3)}function
-i9(a){var
-b=gO(a,y_);return O(k(function(a){var
-b=i0(a);return be(function(b,a){return ap(b[2],a[2])},b)},b))}function
-ns(a){return 1-dP(a,za)}function
-fq(a){return bn(43,b1(a,zc))}function
-nt(a){return az(fq(a),zd)?ze:b1(a,zf)}function
-i_(c){if(b2(c,zg)){var
-a=dQ(c,zh),d=function(c){var
-d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return I(a[1]/3|0,d)}return 0}function
-gQ(a){return aP(1,a3(a,zi)[1]-1|0)}function
-i$(d,i){var
-e=a3(d,zj),j=a3(d,zk),k=a3(d,zl),f=e[1]-2|0,l=0;if(!(f<0)){var
+p=fr(a,yM);return[0,a6(a,yN)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+nw(c,b){function
+a(a){return ft(c,e(ar(y$),b,a))}var
+d=a(za);return[0,a(zb),d]}function
+nx(a){return 1-dU(a,zc)}function
+jb(a){var
+b=gR(a,zj);return P(l(function(a){var
+b=i4(a);return a_(function(b,a){return ak(b[2],a[2])},b)},b))}function
+ny(a){return 1-dU(a,zl)}function
+fu(a){return bq(43,b6(a,zn))}function
+nz(a){return aA(fu(a),zo)?zp:b6(a,zq)}function
+jc(c){if(b7(c,zr)){var
+a=dV(c,zs),d=function(c){var
+d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return F(a[1]/3|0,d)}return 0}function
+gT(a){return aQ(1,a6(a,zt)[1]-1|0)}function
+jd(d,i){var
+e=a6(d,zu),j=a6(d,zv),k=a6(d,zw),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
-n=b(k[2],c);Q(i,a,b(j[2],c),n);var
+n=b(k[2],c);R(i,a,b(j[2],c),n);var
 o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-nu(a,e,f){var
-d=e0(gQ(a),e,0);i$(a,function(e,h,g){var
-a=b(f,h),i=gH(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-nv(a){function
-b(a){return u(zn,a)}var
-d=o(gQ(a),0),e=b1(a,b(zo)),g=F(e,zp)?zq:zv,f=b(g);i$(a,function(a,e,b){d[1+a]=gH(c(d,a)[1+a],b);return 0});if(0===i_(a)){if(F(e,zr))return[0,aX(d)];if(!fo(a,b(zs))&&!dP(a,b(zt))&&!dP(a,f)){var
-h=gQ(a),i=fn(a,f);return[1,fn(a,b(zu)),i,h]}return 0}return 0}function
-zw(e,d,c,b,a){return i}var
-zx=0,zy=0;function
-zz(a){return a}var
-zA=0;function
-zB(a){return 0}var
-zC=[0,0,function(a){return 0},zB,zA,zz,zy,s,zx,zw];function
-nw(a){return az(zD,fq(a))}function
-ja(b){var
+nA(a,e,f){var
+d=e5(gT(a),e,0);jd(a,function(e,h,g){var
+a=b(f,h),i=gK(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+nB(a){function
+b(a){return u(zy,a)}var
+d=o(gT(a),0),e=b6(a,b(zz)),g=H(e,zA)?zB:zG,f=b(g);jd(a,function(a,e,b){d[1+a]=gK(c(d,a)[1+a],b);return 0});if(0===jc(a)){if(H(e,zC))return[0,aR(d)];if(!fs(a,b(zD))&&!dU(a,b(zE))&&!dU(a,f)){var
+h=gT(a),i=fr(a,f);return[1,fr(a,b(zF)),i,h]}return 0}return 0}function
+zH(e,d,c,b,a){return j}var
+zI=0,zJ=0;function
+zK(a){return a}var
+zL=0;function
+zM(a){return 0}var
+zN=[0,0,function(a){return 0},zM,zL,zK,zJ,s,zI,zH];function
+nC(a){return aA(zO,fu(a))}function
+je(b){var
 a=b[3];if(typeof
-a!=="number"&&2===a[0])return a[3];throw M}function
-jb(c,a){var
+a!=="number"&&2===a[0])return a[3];throw O}function
+jf(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -4978,34 +4994,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-df(a){return F(a[1],z5)?z6:a[6]}function
-gR(b,a){return k(i7,bh(b,a,i5(b,a)))}var
-Hj=qv;function
-BG(d,a1,g,aR,o){var
-p=aR[3],aj=by([0,p],BJ,BI,d,BH),R=by([0,p],BM,BL,d,BK),A=by([0,p],BP,BO,d,BN),q=a2([0,p],0,0,d,BQ),C=i5(d,BR),D=i5(d,BS),E=0!==aD(d,BT)?1:0,r=0!==aD(d,BU)?1:0;if(aK(g,BV))U(BW);if(aK(g,BX))U(BY);if(aK(g,BZ))U(B0);if(aK(g,B1))U(B2);function
-ak(l,e){var
-c=O(k(function(b){function
+di(a){return H(a[1],Ae)?Af:a[6]}function
+gU(b,a){return l(i$,bk(b,a,i9(b,a)))}var
+Hw=qF;function
+BR(d,a1,g,aS,o){var
+p=aS[3],aj=bC([0,p],BU,BT,d,BS),R=bC([0,p],BX,BW,d,BV),A=bC([0,p],B0,BZ,d,BY),q=a5([0,p],0,0,d,B1),B=i9(d,B2),D=i9(d,B3),E=0!==aF(d,B4)?1:0,r=0!==aF(d,B5)?1:0;if(aM(g,B6))V(B7);if(aM(g,B8))V(B9);if(aM(g,B_))V(B$);if(aM(g,Ca))V(Cb);function
+al(m,e){var
+c=P(l(function(b){function
 c(c){var
-a=bn(94,c);if(a){var
-b=a[2];if(b&&!b[2]){i6(5,a[1]);return i6(4,b[1])}}return ai(xN)}function
+a=bq(94,c);if(a){var
+b=a[2];if(b&&!b[2]){i_(5,a[1]);return i_(4,b[1])}}return ai(xY)}function
 d(b){var
-a=bn(42,b);return a?(i7(a[1]),v(c,a[2])):ai(xO)}if(G(b,xP))v(d,bn(32,b));var
-e=i0(b),a=k(function(a){return[0,a[2],a[1]]},e);v(function(g){var
+a=bq(42,b);return a?(i$(a[1]),v(c,a[2])):ai(xZ)}if(I(b,x0))v(d,bq(32,b));var
+e=i4(b),a=l(function(a){return[0,a[2],a[1]]},e);v(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=k7(a[1][1],b[1][1]);if(f){var
+f=k$(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
-h=c1(function(a){var
-b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=L(function(b,a){return b+a[2]|0},k,c)<=b8?1:0,e=i?0!==x(g[2])?1:0:i;else
+h=c4(function(a){var
+b=a[1]<m?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
+k=0,i=K(function(b,a){return b+a[2]|0},k,c)<=ca?1:0,e=i?0!==y(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return t(e,xQ)}},a);var
-f=B(a);t(B(bN(ap,k(function(a){return a[1]},a)))===f?1:0,xR);return a},e));function
+e=d;return t(e,x1)}},a);var
+f=C(a);t(C(bx(ak,l(function(a){return a[1]},a)))===f?1:0,x2);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5013,66 +5029,66 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;t(f,B3);return c}var
-H=0;if(aj){if(!R&&!A&&!q&&!C&&!D&&!E&&!r){var
-f=[0,aj[1]];H=1}}else
-if(R){if(A&&!q&&!C&&!D&&!E&&!r){var
-f=[1,R[1],A[1]];H=1}}else
-if(!A&&q&&C){var
-al=C[1],V=0,aY=q[1];if(D)if(E||r)V=1;else{var
-am=O(k(i7,D[1])),aZ=ak(am.length-1,al),W=y(0,au),as=function(a){return P(W,a[1],0)};bf(function(a){return v(as,a)},aZ);var
-at=0.;t(eg(function(b,d,a){return L(function(g,a){var
-b=a[1],d=c(am,b)[1+b],e=bW(d[2]),f=bW(d[1])+e|0;return g+a[2]*f},a,b)},W,at)<=10000000.?1:0,AM);var
-an=0}else
+d=a(q),f=d?a(o[9]):d;t(f,Cc);return c}var
+G=0;if(aj){if(!R&&!A&&!q&&!B&&!D&&!E&&!r){var
+f=[0,aj[1]];G=1}}else
+if(R){if(A&&!q&&!B&&!D&&!E&&!r){var
+f=[1,R[1],A[1]];G=1}}else
+if(!A&&q&&B){var
+am=B[1],U=0,aY=q[1];if(D)if(E||r)U=1;else{var
+an=P(l(i$,D[1])),aZ=al(an.length-1,am),W=z(0,au),as=function(a){return Q(W,a[1],0)};bj(function(a){return v(as,a)},aZ);var
+at=0.;t(ek(function(b,d,a){return K(function(g,a){var
+b=a[1],d=c(an,b)[1+b],e=b1(d[2]),f=b1(d[1])+e|0;return g+a[2]*f},a,b)},W,at)<=10000000.?1:0,AX);var
+ao=0}else
 if(E){var
-h=bP(aD(d,B_),AN,g,0),X=gR(h,AO),Y=gR(h,AP),Z=O(gR(h,AQ)),J=gR(h,AR),av=bh(h,AT,i4([0,B(J)],h,AS)),s=B(X),_=B(Y)===s?1:0,aw=_?Z.length-1===aI(s,B(J))?1:0:_;t(aw,AU);var
-$=[0,X,Y,bD(function(a,c){var
-d=b(av[2],a);return[0,aX(cg(Z,aI(a,s),s)),c,d]},J)],a0=ak(B($[1]),al);if(r){var
-a=bP(aD(d,B$),AX,g,AW);v(function(a){var
-b=aK(g,u(AZ,a[1]));return b?U(a[2]):b},AY);var
-aa=dd(a,A7,aQ(jd,aQ([0,A6,[0,A5,[0,A4,[0,A3,[0,A2,gS]]]]],aQ(AV,bE(function(a){var
-b=aQ([0,A0,gS],jc);return k(function(b){return u(a,u(A1,b))},b)},jd))))),K=bn(43,aa),ax=i2(a,A8),M=dd(a,A_,A9),ab=az(bX(K),jd),ay=ab||F(M,BF);t(ay,A$);var
-ac=1<B(K)?1:0,aA=ac?F(M,Ba):ac;if(aA)U(Bb);var
-aB=dN(function(a,b,c){return gM(Be,Bd,a,b,c)},a,Bc);bM(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?F(aa,Bg):h;t(l,Bf);var
+h=bR(aF(d,Cj),AY,g,0),X=gU(h,AZ),Y=gU(h,A0),Z=P(gU(h,A1)),J=gU(h,A2),av=bk(h,A4,i8([0,C(J)],h,A3)),s=C(X),_=C(Y)===s?1:0,ax=_?Z.length-1===aw(s,C(J))?1:0:_;t(ax,A5);var
+$=[0,X,Y,bH(function(a,c){var
+d=b(av[2],a);return[0,aR(b3(Z,aw(a,s),s)),c,d]},J)],a0=al(C($[1]),am);if(r){var
+a=bR(aF(d,Ck),A8,g,A7);v(function(a){var
+b=aM(g,u(A_,a[1]));return b?V(a[2]):b},A9);var
+aa=dg(a,Bg,aJ(jh,aJ([0,Bf,[0,Be,[0,Bd,[0,Bc,[0,Bb,gV]]]]],aJ(A6,bp(function(a){var
+b=aJ([0,A$,gV],jg);return l(function(b){return u(a,u(Ba,b))},b)},jh))))),L=bq(43,aa),ay=i6(a,Bh),M=dg(a,Bj,Bi),ab=aA(b2(L),jh),az=ab||H(M,BQ);t(az,Bk);var
+ac=1<C(L)?1:0,aB=ac?H(M,Bl):ac;if(aB)V(Bm);var
+aC=dS(function(a,b,c){return gP(Bp,Bo,a,b,c)},a,Bn);bw(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?H(aa,Br):h;t(l,Bq);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=e(c,a,0),g=d==Iz(d)?1:0,j=g?cF(d):g;if(j){var
+d=e(c,a,0),g=d==IM(d)?1:0,j=g?cJ(d):g;if(j){var
 k=0===a?1:0;if(k)var
 f=k;else
 var
 o=e(c,a,0),f=e(c,a-1|0,0)<o?1:0}else
 var
-f=j;t(f,Bh);var
+f=j;t(f,Bs);var
 n=a+1|0;if(i!==a){var
-a=n;continue}break}}return 0},aB);fl(function(a){var
-b=0;return function(c){return ew(b,a,c)}},a,Bi);fl(function(a){var
-b=0;return function(c){return ew(b,a,c)}},a,Bj);gK(a,Bk);if(0!==aD(a,Bl))U(Bm);var
-i=bh(a,Bo,a2(0,0,0,a,Bn)),j=bh(a,Bq,a2(0,0,[0,p-1|0],a,Bp)),w=bh(a,Bt,a2([0,j[1]],Bs,[0,Hj],a,Br)),aC=j[1];t(b(jb(Bv,i),aC),Bu);var
-ad=w[1]-1|0,aE=0,aF=0;if(!(ad<0)){var
-n=aF,Q=aE;for(;;){t(b(w[2],n)<=(qv-Q|0)?1:0,BE);var
-aO=Q+b(w[2],n)|0,aP=n+1|0;if(ad!==n){var
-n=aP,Q=aO;continue}break}}var
-ae=i[1]-2|0,aG=0;if(!(ae<0)){var
-l=aG;for(;;){var
-ag=b(i[2],l)+1|0,ah=b(i[2],l+1|0)-1|0;if(!(ah<ag)){var
+a=n;continue}break}}return 0},aC);fp(function(a){var
+b=0;return function(c){return eA(b,a,c)}},a,Bt);fp(function(a){var
+b=0;return function(c){return eA(b,a,c)}},a,Bu);gN(a,Bv);if(0!==aF(a,Bw))V(Bx);var
+i=bk(a,Bz,a5(0,0,0,a,By)),j=bk(a,BB,a5(0,0,[0,p-1|0],a,BA)),w=bk(a,BE,a5([0,j[1]],BD,[0,Hw],a,BC)),aD=j[1];t(b(jf(BG,i),aD),BF);var
+ad=w[1]-1|0,aE=0,aG=0;if(!(ad<0)){var
+n=aG,O=aE;for(;;){t(b(w[2],n)<=(qF-O|0)?1:0,BP);var
+aP=O+b(w[2],n)|0,aQ=n+1|0;if(ad!==n){var
+n=aQ,O=aP;continue}break}}var
+ae=i[1]-2|0,aH=0;if(!(ae<0)){var
+k=aH;for(;;){var
+ag=b(i[2],k)+1|0,ah=b(i[2],k+1|0)-1|0;if(!(ah<ag)){var
 m=ag;for(;;){var
-aM=b(j[2],m);t(b(j[2],m-1|0)<aM?1:0,BD);var
-aN=m+1|0;if(ah!==m){var
-m=aN;continue}break}}var
-aL=l+1|0;if(ae!==l){var
-l=aL;continue}break}}var
-N=a2(0,0,Bx,a,Bw);if(N)var
-af=N[1],z=I(af[1],af[2]);else
+aN=b(j[2],m);t(b(j[2],m-1|0)<aN?1:0,BO);var
+aO=m+1|0;if(ah!==m){var
+m=aO;continue}break}}var
+aL=k+1|0;if(ae!==k){var
+k=aL;continue}break}}var
+N=a5(0,0,BI,a,BH);if(N)var
+af=N[1],x=F(af[1],af[2]);else
 var
-z=N;t(ba(bN(br,z),z),By);var
-aH=gK(a,Bz),aJ=gK(a,BA),ao=[0,[0,ax,K,ab,M,dd(a,BC,BB),aJ,aH,z,i,j,w]]}else
+x=N;t(bd(bx(bf,x),x),BJ);var
+aI=gN(a,BK),aK=gN(a,BL),ap=[0,[0,ay,L,ab,M,dg(a,BN,BM),aK,aI,x,i,j,w]]}else
 var
-ao=r;var
-an=[2,aY,a0,$,ao]}else
-V=1;if(!V){var
-f=an;H=1}}if(!H)var
-f=ai(B4);var
+ap=r;var
+ao=[2,aY,a0,$,ap]}else
+U=1;if(!U){var
+f=ao;G=1}}if(!G)var
+f=ai(Cd);var
 aq=0;if(typeof
 f!=="number"&&1===f[0]){var
 S=1;aq=1}if(!aq)var
@@ -5080,39 +5096,39 @@ S=0;var
 ar=0;if(typeof
 f!=="number"&&2===f[0]){var
 T=1;ar=1}if(!ar)var
-T=0;t(S===G(o[3],B6)?1:0,B5);var
-aS=0===o[9]?1:0,aT=aS||T;t(aT,B7);var
-aU=0===o[9]?1:0,aV=aU||G(o[1],B9);t(aV,B8);var
-aW=S||T;return[0,f,aW]}function
-Ca(w,f,c,u,s,ae,ad){var
-g=bP(ae,b(ar(Cc),s),w,Cb),k=bP(ad,b(ar(Cd),s),w,0),d=f[1],x=f[2],af=[0,a6],ag=0,ah=[0,d];function
-z(a){return by(ah,ag,af,k,a)}var
+T=0;t(S===I(o[3],Cf)?1:0,Ce);var
+aT=0===o[9]?1:0,aU=aT||T;t(aU,Cg);var
+aV=0===o[9]?1:0,aW=aV||I(o[1],Ci);t(aW,Ch);var
+aX=S||T;return[0,f,aX]}function
+Cl(w,f,c,u,s,ae,ad){var
+g=bR(ae,b(ar(Cn),s),w,Cm),k=bR(ad,b(ar(Co),s),w,0),d=f[1],x=f[2],af=[0,a8],ag=0,ah=[0,d];function
+y(a){return bC(ah,ag,af,k,a)}var
 ai=0,aj=0,ak=[0,d];function
-A(a){return a2(ak,aj,ai,k,a)}var
+A(a){return a5(ak,aj,ai,k,a)}var
 al=0,am=0,an=[0,d];function
-B(a){return by(an,am,al,k,a)}var
+B(a){return bC(an,am,al,k,a)}var
 ao=0,ap=[0,x];function
-C(a){return a2(ap,Ce,ao,k,a)}var
-D=A(Cf),aq=a2(Ci,0,Ch,g,Cg),i=bl(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},aq),as=C(Cj),at=C(Ck),au=B(Cl),av=B(Cm),aw=a2([0,d],0,0,k,Cn),ax=A(Co),ay=ax||D,aA=z(Cp),aB=z(Cq),E=dN(function(a){var
-b=0;return function(c,d){return fm(Cs,b,a,c,d)}},g,Cr);if(E){var
-l=E[1],m=l[3];t(3===l[2]?1:0,Ct);var
+C(a){return a5(ap,Cp,ao,k,a)}var
+D=A(Cq),aq=a5(Ct,0,Cs,g,Cr),j=bh(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},aq),as=C(Cu),at=C(Cv),au=B(Cw),av=B(Cx),aw=a5([0,d],0,0,k,Cy),ax=A(Cz),ay=ax||D,az=y(CA),aB=y(CB),E=dS(function(a){var
+b=0;return function(c,d){return fq(CD,b,a,c,d)}},g,CC);if(E){var
+l=E[1],m=l[3];t(3===l[2]?1:0,CE);var
 aC=function(a){var
-b=e(m,a,2),c=e(m,a,1);return[0,e(m,a,0),c,b]},G=j(l[1],aC)}else
+b=e(m,a,2),c=e(m,a,1);return[0,e(m,a,0),c,b]},F=i(l[1],aC)}else
 var
-G=[0];var
-aD=by([0,x],Cw,Cv,g,Cu),aE=a2([0,d],0,0,g,Cx),aF=i1(Cz,0,0,g,Cy),aG=i1(CB,0,0,g,CA),aH=dd(g,CD,CC),a=[0,dd(g,CF,CE),aH,aG,aF,aE,aD,G,aB,aA,D,ay,aw,av,au,at,as,i];t(a[3]<=a[4]?1:0,CG);var
-H=(0!==i?1:0)===F(a[2],CI)?1:0,aI=H?(0!==i?1:0)===F(a[1],CJ)?1:0:H;t(aI,CH);var
-aJ=F(a[2],CL);t((0!==a[5]?1:0)===aJ?1:0,CK);var
-aK=F(a[2],CN);t((0!==a[6]?1:0)===aK?1:0,CM);var
+F=[0];var
+aD=bC([0,x],CH,CG,g,CF),aE=a5([0,d],0,0,g,CI),aF=i5(CK,0,0,g,CJ),aG=i5(CM,0,0,g,CL),aH=dg(g,CO,CN),a=[0,dg(g,CQ,CP),aH,aG,aF,aE,aD,F,aB,az,D,ay,aw,av,au,at,as,j];t(a[3]<=a[4]?1:0,CR);var
+G=(0!==j?1:0)===H(a[2],CT)?1:0,aI=G?(0!==j?1:0)===H(a[1],CU)?1:0:G;t(aI,CS);var
+aJ=H(a[2],CW);t((0!==a[5]?1:0)===aJ?1:0,CV);var
+aK=H(a[2],CY);t((0!==a[6]?1:0)===aK?1:0,CX);var
 aL=[0,a[5],[0,a[12],0]];function
 aM(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;t(j,CO);var
+e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;t(j,CZ);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}v(function(a){return bM(aM,a)},aL);var
-aN=a[6];bM(function(m){var
+a=k;continue}break}}return 0}v(function(a){return bw(aM,a)},aL);var
+aN=a[6];bw(function(m){var
 e=d-1|0,n=0;if(!(e<0)){var
 a=n;for(;;){var
 h=b(f[5][2],a),i=b(f[5][2],a+1|0)-1|0,g=0.;if(i<h)var
@@ -5120,7 +5136,7 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}t(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,CP);var
+j=l;break}}t(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,C0);var
 o=a+1|0;if(e!==a){var
 a=o;continue}break}}return 0},aN);function
 aa(c){var
@@ -5131,20 +5147,20 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return lo(ab,aa,a)}if(az(c[1],z7))var
-n=z8;else{var
-ac=az(c[1],z9)?a6:dA,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+q(a){return ls(ab,aa,a)}if(aA(c[1],Ag))var
+n=Ah;else{var
+ac=aA(c[1],Ai)?a8:dE,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
 r=0.;$=1}if(!$)var
-r=dz;var
+r=dD;var
 n=[0,r,ac]}var
-I=0!==i?1:0;if(I)var
+I=0!==j?1:0;if(I)var
 J=I;else
 var
-_=n[1]<=a[3]?1:0,J=_?a[4]<=n[2]?1:0:_;t(J,CQ);var
-aO=0===a[12]?1:0,aP=aO||F(a[2],C8);t(aP,CR);var
-o=df(c),p=[0,aW(o,c[5])],K=y(0,16),aQ=ba(a[7],[0]),aR=aQ||F(a[2],C7);t(aR,CS);var
-aS=p[1],aT=a[7];bf(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<aW(R(K,a),aS)?1:0;if(i){var
+_=n[1]<=a[3]?1:0,J=_?a[4]<=n[2]?1:0:_;t(J,C1);var
+aO=0===a[12]?1:0,aP=aO||H(a[2],Dh);t(aP,C2);var
+o=di(c),p=[0,aZ(o,c[5])],K=z(0,16),aQ=bd(a[7],[0]),aR=aQ||H(a[2],Dg);t(aR,C3);var
+aS=p[1],aT=a[7];bj(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<aZ(S(K,a),aS)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
 l=b(f[5][2],a)<=h?1:0,e=l?h<b(f[5][2],a+1|0)?1:0:l;else
@@ -5153,47 +5169,47 @@ e=k}else
 var
 e=j}else
 var
-e=i;t(e,CT);p[1]=c;return P(K,a,c)},aT);var
-L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;t(aU,CU);var
-h=F(c[1],CV),aV=az(c[1],CW),O=h?0===i?1:0:h,Q=(0!==a[13]?1:0)===O?1:0,aX=Q?(0!==a[14]?1:0)===O?1:0:Q;t(aX,CX);var
-aY=h?F(a[2],CZ):h;t(1-aY,CY);function
-aZ(e){var
+e=i;t(e,C4);p[1]=c;return Q(K,a,c)},aT);var
+L=0===o?1:0,M=L?0===j?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;t(aU,C5);var
+h=H(c[1],C6),aV=aA(c[1],C7),O=h?0===j?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aW=P?(0!==a[14]?1:0)===O?1:0:P;t(aW,C8);var
+aX=h?H(a[2],C_):h;t(1-aX,C9);function
+aY(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){t(b(e[2],a)<a6?1:0,C0);var
+a=f;for(;;){t(b(e[2],a)<a8?1:0,C$);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-S(a){return bM(aZ,a)}if(1-aV)S(a[8]);if(h)S(a[9]);var
-T=F(a[1],C1);if(T)var
-a0=0!==o?1:0,V=a0||(0<c[5]?1:0);else
+R(a){return bw(aY,a)}if(1-aV)R(a[8]);if(h)R(a[9]);var
+T=H(a[1],Da);if(T)var
+a0=0!==o?1:0,U=a0||(0<c[5]?1:0);else
 var
-V=T;var
-a1=F(a[1],C3),a3=F(a[2],C4)===a1?1:0,a4=a3||V;t(a4,C2);if(u)var
+U=T;var
+a1=H(a[1],Dc),a2=H(a[2],Dd)===a1?1:0,a3=a2||U;t(a3,Db);if(u)var
 W=u;else
 var
-Z=0===a[15]?1:0,W=Z?0===a[16]?1:0:Z;t(W,C5);function
-a5(c){var
+Z=0===a[15]?1:0,W=Z?0===a[16]?1:0:Z;t(W,De);function
+a4(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
 h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
-a7=0;function
-X(a){return lo(a7,a5,a)}if(h)var
-a8=X(a[15]),Y=a8||X(a[16]);else
+a6=0;function
+X(a){return ls(a6,a4,a)}if(h)var
+a7=X(a[15]),Y=a7||X(a[16]);else
 var
-Y=h;if(Y)U(C6);return a}function
-nx(C,B,A){var
-a=bP(B,C,A,0);function
+Y=h;if(Y)V(Df);return a}function
+nD(C,B,A){var
+a=bR(B,C,A,0);function
 f(d){var
-c=bh(a,d,dN(function(a,b,c){return fm(C_,C9,a,b,c)},a,d)),e=c[2],f=c[3];function
-g(a){return j(e,b(f,a))}return[0,e,j(c[1],g)]}var
-i=f(C$),g=bh(a,Db,dN(function(a){var
-b=0,c=0;return function(d,e){return gM(c,b,a,d,e)}},a,Da)),d=g[2],D=g[3],k=f(Dc),m=k[2],n=f(Dd),o=n[2],p=f(De),h=o.length-1,E=bh(a,Dg,a2([0,h],0,0,a,Df)),F=bh(a,Dj,a2([0,h],0,Di,a,Dh)),G=by([0,h],0,0,a,Dk),q=by([0,d],0,0,a,Dl),r=by([0,d],0,0,a,Dm),s=3===i[1]?1:0;if(s){var
+c=bk(a,d,dS(function(a,b,c){return fq(Dj,Di,a,b,c)},a,d)),e=c[2],f=c[3];function
+g(a){return i(e,b(f,a))}return[0,e,i(c[1],g)]}var
+j=f(Dk),g=bk(a,Dm,dS(function(a){var
+b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},a,Dl)),d=g[2],D=g[3],l=f(Dn),m=l[2],n=f(Do),o=n[2],p=f(Dp),h=o.length-1,E=bk(a,Dr,a5([0,h],0,0,a,Dq)),F=bk(a,Du,a5([0,h],0,Dt,a,Ds)),G=bC([0,h],0,0,a,Dv),q=bC([0,d],0,0,a,Dw),r=bC([0,d],0,0,a,Dx),s=3===j[1]?1:0;if(s){var
 u=0<d?1:0;if(u){var
-v=k[1]===d?1:0;if(v){var
+v=l[1]===d?1:0;if(v){var
 w=n[1]===d?1:0;if(w)var
-x=p[1]===d?1:0,e=x?0===f2(m.length-1,2*d|0)?1:0:x;else
+x=p[1]===d?1:0,e=x?0===f6(m.length-1,2*d|0)?1:0:x;else
 var
 e=w}else
 var
@@ -5201,108 +5217,118 @@ e=v}else
 var
 e=u}else
 var
-e=s;t(e,Dn);if(0!==G)U(Do);function
-H(a){return j(d,b(D,a))}var
-z=0,I=j(g[1],H);if(q&&r){var
-J=j(d,r[1][2]),y=[0,[0,j(d,q[1][2]),J]];z=1}if(!z)var
+e=s;t(e,Dy);if(0!==G)V(Dz);function
+H(a){return i(d,b(D,a))}var
+z=0,I=i(g[1],H);if(q&&r){var
+J=i(d,r[1][2]),y=[0,[0,i(d,q[1][2]),J]];z=1}if(!z)var
 y=0;var
-K=p[2],L=N(function(a,c){var
-d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=i[2];return[0,l(function(a){var
-b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
-Dp=1048576.;function
-Ek(ap){var
-aq=ap[1],c=ef(ap[2]),m=bP(aq,Em,c,El),Q=aD(m,En),aw=0;if(typeof
+K=p[2],M=L(function(a,c){var
+d=b(F[2],a);return[0,b(E[2],a),d,c]},o),N=j[2];return[0,k(function(a){var
+b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},N),d,m,M,K,y,I]}var
+DA=1048576.;function
+Ew(ap){var
+aq=ap[1],c=ej(ap[2]),m=bR(aq,Ey,c,Ex),Q=aF(m,Ez),aw=0;if(typeof
 Q!=="number"&&5===Q[0]){var
-an=Q[1];if(!(64<B(an))){var
+an=Q[1];if(!(64<C(an))){var
 ao=function(c){var
-a=0,b=0;for(;;){if(A(c)<=a)return b;if(92===X(c,a)){var
-d=b+1|0,e=qi===X(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=cv===(X(c,a)&hC)?b:b+1|0,a=a+1|0,b=f;continue}};v(function(b){var
+a=0,b=0;for(;;){if(B(c)<=a)return b;if(92===Z(c,a)){var
+d=b+1|0,e=qs===Z(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=cz===(Z(c,a)&hF)?b:b+1|0,a=a+1|0,b=f;continue}};v(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=b8?1:0:c;return t(d,Ej)}return ai(Ei)},an);aw=1}}if(!aw)ai(Eh);var
-q=bP(aD(m,Eq),Ep,c,Eo);if(aK(c,Er))U(Es);var
-h=bP(aD(q,Et),z$,c,z_),s=bh(h,Ab,a2(0,0,0,h,Aa)),D=bh(h,Ad,a2(0,0,0,h,Ac)),E=bh(h,Af,a2(0,0,[0,aP(0,s[1]-2|0)],h,Ae)),w=s[1]-1|0,Y=D[1]-1|0,Z=1<=w?1:0;if(Z)var
-_=w<ds?1:0,$=_?b(jb(0,s),Y):_;else
+c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=ca?1:0:c;return t(d,Ev)}return ai(Eu)},an);aw=1}}if(!aw)ai(Et);var
+q=bR(aF(m,EC),EB,c,EA);if(aM(c,ED))V(EE);var
+h=bR(aF(q,EF),Ak,c,Aj),s=bk(h,Am,a5(0,0,0,h,Al)),D=bk(h,Ao,a5(0,0,0,h,An)),E=bk(h,Aq,a5(0,0,[0,aQ(0,s[1]-2|0)],h,Ap)),w=s[1]-1|0,X=D[1]-1|0,Y=1<=w?1:0;if(Y)var
+_=w<dw?1:0,$=_?b(jf(0,s),X):_;else
 var
-$=Z;t($,Ag);var
-aE=E[1];t(b(jb(0,D),aE),Ah);var
-aF=ew([0,w-1|0],h,Ai),i=[0,w,Y,E[1],aF,s,D,E],d=bP(aD(q,Eu),Ak,c,Aj),g=dd(d,Am,Al),H=i[1],aa=i[2],aG=by([0,H],0,0,d,An),aH=i4([0,H],d,Ao),aI=i4([0,H],d,Ap),aJ=a2([0,aa],0,0,d,Aq),aL=by([0,aa],0,0,d,Ar),aM=fl(i2,d,As),aN=fl(function(a,b){return ew(Au,a,b)},d,At),aO=ew(Aw,d,Av),aR=gK(d,Ax),aS=dd(d,Az,Ay),a=[0,g,dd(d,AB,AA),aS,aR,aO,aN,aM,aL,aJ,aI,aH,aG];function
-J(a){return az(g,a)}var
-ab=J(AC),aU=1-a[4],aT=0,aV=aU||ab,aY=0===a[12]?1:0,aX=[0,aV,aT],aZ=aY||F(g,AL),a1=0===a[11]?1:0,a0=[0,aZ,aX],a3=a1||F(g,AK),a5=0===a[8]?1:0,a4=[0,a3,a0],a6=a5||(0===a[9]?1:0),ac=0===a[8]?1:0,a7=[0,a6,a4],a8=ac?0===a[9]?1:0:ac,a9=J(AD),ae=a[6],a_=[0,(0!==a[10]?1:0)===a9?1:0,[0,a8===ab?1:0,a7]],ba=ae?a[5]<=ae[1]?1:0:1,bc=0===a[5]?1:0,bb=[0,ba,a_],bd=bc||F(g,AJ),bf=0!==a[6]?1:0,be=[0,bd,bb],bg=bf||G(g,AI),bj=1-(0!==a[6]?1:0),bi=[0,bg,be],bk=bj||J(AH),bl=F(g,AE),bn=[0,(0!==a[7]?1:0)===bl?1:0,[0,bk,bi]];v(function(a){return t(a,u(AF,g))},bn);var
-bo=aW(a[6],0),bp=a[5]+bo|0;t(bp*aP(i[3],ke)<=pU?1:0,AG);var
-bA=F(a[1],Ew);t((0!==aD(q,Ex)?1:0)===bA?1:0,Ev);if(F(a[1],Ey))U(Ez);var
-as=BG(q,aq,c,i,a),n=as[1],at=fl(i2,q,EA),bB=0===at?1:0,bC=bB||as[2];t(bC,EB);var
+$=Y;t($,Ar);var
+aD=E[1];t(b(jf(0,D),aD),As);var
+aE=eA([0,w-1|0],h,At),j=[0,w,X,E[1],aE,s,D,E],d=bR(aF(q,EG),Av,c,Au),g=dg(d,Ax,Aw),G=j[1],aa=j[2],aG=bC([0,G],0,0,d,Ay),aH=i8([0,G],d,Az),aI=i8([0,G],d,AA),aK=a5([0,aa],0,0,d,AB),aL=bC([0,aa],0,0,d,AC),aN=fp(i6,d,AD),aO=fp(function(a,b){return eA(AF,a,b)},d,AE),aP=eA(AH,d,AG),aR=gN(d,AI),aS=dg(d,AK,AJ),a=[0,g,dg(d,AM,AL),aS,aR,aP,aO,aN,aL,aK,aI,aH,aG];function
+J(a){return aA(g,a)}var
+ab=J(AN),aU=1-a[4],aT=0,aV=aU||ab,aX=0===a[12]?1:0,aW=[0,aV,aT],aY=aX||H(g,AW),a1=0===a[11]?1:0,a0=[0,aY,aW],a2=a1||H(g,AV),a4=0===a[8]?1:0,a3=[0,a2,a0],a6=a4||(0===a[9]?1:0),ac=0===a[8]?1:0,a7=[0,a6,a3],a8=ac?0===a[9]?1:0:ac,a9=J(AO),ad=a[6],a_=[0,(0!==a[10]?1:0)===a9?1:0,[0,a8===ab?1:0,a7]],a$=ad?a[5]<=ad[1]?1:0:1,bb=0===a[5]?1:0,ba=[0,a$,a_],bd=bb||H(g,AU),bf=0!==a[6]?1:0,be=[0,bd,ba],bg=bf||I(g,AT),bi=1-(0!==a[6]?1:0),bh=[0,bg,be],bj=bi||J(AS),bl=H(g,AP),bm=[0,(0!==a[7]?1:0)===bl?1:0,[0,bj,bh]];v(function(a){return t(a,u(AQ,g))},bm);var
+bn=aZ(a[6],0),bp=a[5]+bn|0;t(bp*aQ(j[3],ki)<=p4?1:0,AR);var
+bB=H(a[1],EI);t((0!==aF(q,EJ)?1:0)===bB?1:0,EH);if(H(a[1],EK))V(EL);var
+as=BR(q,aq,c,j,a),n=as[1],at=fp(i6,q,EM),bD=0===at?1:0,bE=bD||as[2];t(bE,EN);var
 ax=0;if(typeof
 n!=="number"&&2===n[0]){var
 r=1;ax=1}if(!ax)var
-r=0;t((0!==aD(m,ED)?1:0)===r?1:0,EC);var
+r=0;t((0!==aF(m,EP)?1:0)===r?1:0,EO);var
 ay=0;if(typeof
 n!=="number"&&2===n[0]){var
-f=n[4],l=bP(aD(m,EP),DV,c,DU),af=by(0,DY,DX,l,DW),x=by(0,D1,D0,l,DZ),K=aD(l,D2),aA=0;if(typeof
-K!=="number"&&4===K[0]){var
-bz=K[1],ag=bD(function(k,l){var
-a=bP(l,b(ar(DI),k),c,DH);function
-g(b){return bh(a,b,ex(a,b))}v(function(b){return 0===g(b)[3][0]?0:a$(a,b,DK)},DJ);v(function(b){return 1===g(b)[3][0]?0:a$(a,b,DM)},DL);var
-d=bh(a,DQ,dN(function(a,b,c){return fm(DP,DO,a,b,c)},a,DN)),f=d[3];t(3===d[2]?1:0,DR);function
+f=n[4],k=bR(aF(m,E1),D7,c,D6),ae=bC(0,D_,D9,k,D8),x=bC(0,Eb,Ea,k,D$),L=aF(k,Ec),az=0;if(typeof
+L!=="number"&&4===L[0]){var
+bA=L[1],ag=bH(function(k,l){var
+a=bR(l,b(ar(DU),k),c,DT);function
+g(b){return bk(a,b,eB(a,b))}v(function(b){return 0===g(b)[3][0]?0:bc(a,b,DW)},DV);v(function(b){return 1===g(b)[3][0]?0:bc(a,b,DY)},DX);var
+d=bk(a,D2,dS(function(a,b,c){return fq(D1,D0,a,b,c)},a,DZ)),f=d[3];t(3===d[2]?1:0,D3);function
 h(a){var
 b=e(f,a,2),c=e(f,a,1);return[0,e(f,a,0),c,b]}var
-i=j(d[1],h);return[0,ew(DT,a,DS),i]},bz);aA=1}if(!aA)var
-ag=ai(D3);var
-M=aD(l,D4),aB=0;if(typeof
+j=i(d[1],h);return[0,eA(D5,a,D4),j]},bA);az=1}if(!az)var
+ag=ai(Ed);var
+M=aF(k,Ee),aB=0;if(typeof
 M!=="number"&&4===M[0]){var
-bx=M[1],N=bD(function(A,B){var
-g=b(ar(Dq),A),d=bP(B,g,c,Dr),r=aD(d,Ds),h=nx(u(g,Dt),r,c),e=bh(d,Dv,dN(function(a){var
-b=0,c=0;return function(d,e){return gM(c,b,a,d,e)}},d,Du)),i=e[2],a=e[1],s=e[3],f=bh(d,Dz,dN(function(a,b,c){return fm(Dy,Dx,a,b,c)},d,Dw)),v=f[3],w=f[2],k=a2([0,a],0,DB,d,DA),l=by([0,a],DD,[0,Dp],d,DC),m=f[1]===a?1:0;if(m)var
-n=i===h[2]?1:0,p=n?a<=64?1:0:n;else
+bz=M[1],N=bH(function(N,O){var
+k=b(ar(DB),N),d=bR(O,k,c,DC),E=aF(d,DD),l=nD(u(k,DE),E,c),h=bk(d,DG,dS(function(a){var
+b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},d,DF)),m=h[2],a=h[1],F=h[3],j=bk(d,DK,dS(function(a,b,c){return fq(DJ,DI,a,b,c)},d,DH)),n=j[3],p=j[2],q=a5([0,a],0,DM,d,DL),r=bC([0,a],DO,[0,DA],d,DN),s=j[1]===a?1:0;if(s)var
+v=m===l[2]?1:0,w=v?a<=64?1:0:v;else
 var
-p=m;t(p,DE);var
-q=0===k?1:0,x=q?1<a?1:0:q;if(x)U(DF);bM(function(c){var
+w=s;t(w,DP);var
+x=a-1|0,G=0;if(!(x<0)){var
+f=G;for(;;){var
+A=p-1|0,z=0,K=0;if(A<0)var
+B=z;else{var
+g=K,C=z;for(;;){var
+D=C+e(n,f,g)|0,M=g+1|0;if(A!==g){var
+g=M,C=D;continue}var
+B=D;break}}T(0<B?1:0,DS);var
+L=f+1|0;if(x!==f){var
+f=L;continue}break}}var
+y=0===q?1:0,H=y?1<a?1:0:y;if(H)V(DQ);bw(function(c){var
 d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){S(0===b(c[2],a)?1:0,DG);var
+a=e;for(;;){T(0===b(c[2],a)?1:0,DR);var
 f=a+1|0;if(d!==a){var
-a=f;continue}break}}return 0},k);var
-y=l?j(a,l[1][2]):o(a,0.),z=j(a,function(a){return j(w,b(v,a))});return[0,h,j(a,function(a){return j(i,b(s,a))}),z,y]},bx);aB=1}if(!aB)var
-N=ai(D5);if(aK(c,D6))U(D7);var
-O=a2(0,0,D9,l,D8);bM(function(a){var
-d=I(a[1],a[2]),e=0,b=L(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=b8?1:0:c;return t(f,D_)},O);var
-bq=f?f[1][3]:f,W=0;if(af)if(x){var
-ah=x[1],aj=af[1];t(aj[1]===ah[1]?1:0,D$);var
+a=f;continue}break}}return 0},q);var
+I=r?i(a,r[1][2]):o(a,0.),J=i(a,function(a){return i(p,b(n,a))});return[0,l,i(a,function(a){return i(m,b(F,a))}),J,I]},bz);aB=1}if(!aB)var
+N=ai(Ef);if(aM(c,Eg))V(Eh);var
+O=a5(0,0,Ej,k,Ei);bw(function(a){var
+d=F(a[1],a[2]),e=0,b=K(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=ca?1:0:c;return t(f,Ek)},O);var
+bq=f?f[1][3]:f,W=0;if(ae)if(x){var
+ah=x[1],aj=ae[1];t(aj[1]===ah[1]?1:0,El);var
 y=[0,[0,aj,ah]]}else
 W=1;else
 if(x)W=1;else
 var
 y=x;if(W)var
-y=ai(Eg);S((0!==y?1:0)===bq?1:0,Ea);if(f)var
-br=f[1],bs=aQ([0,Eb,gS],jc),ak=c2(function(a){return az(a,br[2])},bs);else
+y=ai(Es);T((0!==y?1:0)===bq?1:0,Em);if(f)var
+br=f[1],bs=aJ([0,En,gV],jg),ak=c5(function(a){return aA(a,br[2])},bs);else
 var
 ak=f;var
-bt=0===O?1:0,bu=bt||ak;S(bu,Ec);var
+bt=0===O?1:0,bu=bt||ak;T(bu,Eo);var
 al=0===N?1:0;if(al)var
 P=al;else
 if(f)var
-bw=f[1][2],P=c2(function(a){return az(a,aQ(gS,jc))},bw);else
+by=f[1][2],P=c5(function(a){return aA(a,aJ(gV,jg))},by);else
 var
-P=f;S(P,Ed);var
-am=aD(l,Ee),bv=typeof
-am==="number"?0:[0,nx(Ef,am,c)],R=[0,[0,y,bv,O,N,ag]];ay=1}if(!ay)var
+P=f;T(P,Ep);var
+am=aF(k,Eq),bv=typeof
+am==="number"?0:[0,nD(Er,am,c)],R=[0,[0,y,bv,O,N,ag]];ay=1}if(!ay)var
 R=0;var
-T=aD(m,EE),V=aD(m,EF),aC=0;if(typeof
-T!=="number"&&4===T[0]&&typeof
-V!=="number"&&4===V[0]){var
-av=V[1],C=T[1],bI=0;if(0!==C){var
-bG=B(av);if(B(C)===bG&&!(4<B(C))){var
-bH=f_(C,av),p=bD(function(d,b){return Ca(c,i,a,r,d,b[1],b[2])},bH);aC=1;bI=1}}}if(!aC)var
-p=ai(EG);var
-au=k(function(a){return a[1]},p),bE=B(au);t(B(bN(hM,au))===bE?1:0,EH);var
-bF=B(p);function
-z(a){return ad(p,a)[2]}bm(function(d,a){var
-b=a[17];return bM(function(e){var
+S=aF(m,EQ),U=aF(m,ER),aC=0;if(typeof
+S!=="number"&&4===S[0]&&typeof
+U!=="number"&&4===U[0]){var
+av=U[1],A=S[1],bK=0;if(0!==A){var
+bI=C(av);if(C(A)===bI&&!(4<C(A))){var
+bJ=gb(A,av),p=bH(function(d,b){return Cl(c,j,a,r,d,b[1],b[2])},bJ);aC=1;bK=1}}}if(!aC)var
+p=ai(ES);var
+au=l(function(a){return a[1]},p),bF=C(au);t(C(bx(hP,au))===bF?1:0,ET);var
+bG=C(p);function
+z(a){return af(p,a)[2]}bo(function(d,a){var
+b=a[17];return bw(function(e){var
 b=e[2],c=e[1];if(r){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,z(b),0],h=1-az(EJ,[0,z(c),i]);if(h)var
-j=[0,z(b),0],a=1-az(EK,[0,z(c),j]);else
+i=[0,z(b),0],h=1-aA(EV,[0,z(c),i]);if(h)var
+j=[0,z(b),0],a=1-aA(EW,[0,z(c),j]);else
 var
 a=h}else
 var
@@ -5310,509 +5336,509 @@ a=g}else
 var
 a=f}else
 var
-a=r;return t(a,EI)},b)},p);bM(function(b){var
-c=b[5];return v(function(c){t(c[1]<bF?1:0,EL);var
-b=0!==df(a)?1:0;return b?U(EM):b},c)},R);gg(function(a,b){return ai(u(EO,u(gF(a),EN)))},c);return[0,i,a,n,at,R,p]}var
-at=lI([0,ap]),cR=at[1];function
-fr(c,b,a){return 0===x(b)?a:Q(at[4],c,b,a)}function
-W(a){return fr(0,a,cR)}var
-ny=W(s);function
-fs(a){return e(at[6],[0,[0,a,1],0],s)}function
-ft(a){return L(function(b,a){return fr(a[1],a[2],b)},cR,a)}function
-nz(a){return b(at[20],a)}function
-gT(b,a){return aW(e(at[29],b,a),z)}function
-ez(a){return gT(0,a)}function
-eA(a){function
-b(a,b){return 0===a?1:0}return e(at[14],b,a)}function
-fu(a){var
-b=0;return L(function(b,a){return b+a[2]|0},b,a)}function
-co(a,b){var
+a=r;return t(a,EU)},b)},p);bw(function(b){var
+c=b[5];return v(function(c){t(c[1]<bG?1:0,EX);var
+b=0!==di(a)?1:0;return b?V(EY):b},c)},R);gj(function(a,b){return ai(u(E0,u(gI(a),EZ)))},c);return[0,j,a,n,at,R,p]}var
+as=lL([0,ak]),cV=as[1];function
+fv(c,b,a){return 0===y(b)?a:R(as[4],c,b,a)}function
+W(a){return fv(0,a,cV)}var
+nE=W(s);function
+fw(a){return e(as[6],[0,[0,a,1],0],s)}function
+fx(a){return K(function(b,a){return fv(a[1],a[2],b)},cV,a)}function
+nF(a){return b(as[20],a)}function
+gW(b,a){return aZ(e(as[29],b,a),w)}function
+eD(a){return gW(0,a)}function
+eE(a){function
+b(a,b){return 0===a?1:0}return e(as[14],b,a)}function
+fy(a){var
+b=0;return K(function(b,a){return b+a[2]|0},b,a)}function
+bS(a,b){var
 d=a?a[1]:s;return function(a){function
 c(b,f,a){var
-g=h(d,f),c=p(gT(b,a),g);return 0===x(c)?e(at[7],b,a):Q(at[4],b,c,a)}return Q(at[13],c,a,b)}}function
-eB(a,b){if(0===x(a))return cR;function
-c(b){return h(a,b)}return e(at[34],c,b)}function
-_(c,a){return b(co([0,bg],c),a)}function
-gU(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return ba(c,d)?[0,[0,c,j+g|0],gU(h,e)]:k7(c,d)?[0,[0,c,j],gU(h,a)]:[0,[0,d,g],gU(b,e)]}var
+g=h(d,f),c=q(gW(b,a),g);return 0===y(c)?e(as[7],b,a):R(as[4],b,c,a)}return R(as[13],c,a,b)}}function
+eF(a,b){if(0===y(a))return cV;function
+c(b){return h(a,b)}return e(as[34],c,b)}function
+Y(c,a){return b(bS([0,a$],c),a)}function
+gX(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return bd(c,d)?[0,[0,c,j+g|0],gX(h,e)]:k$(c,d)?[0,[0,c,j],gX(h,a)]:[0,[0,d,g],gX(b,e)]}var
 k=b}else
 var
 k=a;return k}function
-eC(c,a){function
+dj(c,a){function
 d(f,d,c){function
 g(g,c,a){var
-i=h(d,c),j=gU(f,g),k=e(at[6],j,i);return b(co(0,a),k)}return Q(at[13],g,a,c)}return Q(at[13],d,c,cR)}function
-je(e,a,d){var
-f=be(br,I(d-a|0,function(c){return b(e[2],a+c|0)}));function
+i=h(d,c),j=gX(f,g),k=e(as[6],j,i);return b(bS(0,a),k)}return R(as[13],g,a,c)}return R(as[13],d,c,cV)}function
+ji(e,a,d){var
+f=a_(bf,F(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(ba(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(bd(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-fv(a){var
-b=nz(a);return k(function(a){return[0,a[2],a[1]]},b)}function
-fw(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bu(a,o(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+fz(a){var
+b=nF(a);return l(function(a){return[0,a[2],a[1]]},b)}function
+fA(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bi(a,o(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
-dg(b,a,e){var
-c=R(b[4],a);if(c)return c[1];var
-d=fw(b,e,[0,a]);aH(b[4],a,d);return d}function
-dR(d,b,a){var
-h=aP(b,a),e=[0,cB(b,a),h],f=R(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=fw(d,eC(c(d[2],b)[1+b],i),[1,b,a]);aH(d[5],e,g);return g}function
-aL(e,a,d,c){var
-f=a?a[1]:a;return fw(e,d,[3,b(bd(function(a){return 0<x(a[1])?1:0}),c),f])}function
-jf(a){var
-d=B(a[1]),e=a[3],f=cC(bD(function(c,a){var
-b=a[3],d=b?[0,[0,O(aQ(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
+dk(b,a,e){var
+c=S(b[4],a);if(c)return c[1];var
+d=fA(b,e,[0,a]);aK(b[4],a,d);return d}function
+cr(d,b,a){var
+h=aQ(b,a),e=[0,cF(b,a),h],f=S(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=fA(d,dj(c(d[2],b)[1+b],i),[1,b,a]);aK(d[5],e,g);return g}function
+aD(e,a,d,c){var
+f=a?a[1]:a;return fA(e,d,[3,b(a9(function(a){return 0<y(a[1])?1:0}),c),f])}function
+jj(a){var
+d=C(a[1]),e=a[3],f=cG(bH(function(c,a){var
+b=a[3],d=b?[0,[0,P(aJ(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
 g(f,e,d){var
-g=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===x(b))return[0,a,g];var
-l=C(b),j=e[2],k=L(function(m,g){var
+g=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===y(b))return[0,a,g];var
+l=A(b),j=e[2],k=K(function(m,g){var
 i=g[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(ba(d[2],i)){var
+e=a[2],d=a[1];if(bd(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=al(b),k=al(c),n=h(l,g[1]),j=L(function(b,a){return p(b,a[1])},n,k);return 0===x(j)?f:[0,[0,j,i],f]}},g,j);return[0,N(function(a,d){return q(d,h(b,c(i,a)[1+a]))},a),k]}var
-j=0,m=L(function(e,p){var
-i=L(function(b,a){return g(b,a[2],a[1])},p,e),f=i[1],b=[0,-1],j=d-1|0,q=0;if(!(j<0)){var
-a=q;for(;;){if(0!==x(c(f,a)[1+a]))b[1]=a;var
+f=am(b),k=am(c),n=h(l,g[1]),j=K(function(b,a){return q(b,a[1])},n,k);return 0===y(j)?f:[0,[0,j,i],f]}},g,j);return[0,L(function(a,d){return r(d,h(b,c(i,a)[1+a]))},a),k]}var
+j=0,m=K(function(e,p){var
+i=K(function(b,a){return g(b,a[2],a[1])},p,e),f=i[1],b=[0,-1],j=d-1|0,q=0;if(!(j<0)){var
+a=q;for(;;){if(0!==y(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(j!==a){var
-a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=B(e))){var
-m=b[1],n=c9(c(f,m)[1+m]),r=i[2],s=k(function(a){var
-b=a[2];return[0,h(n,a[1]),b]},r),o=[0,l(function(a){return h(n,a)},f),s],t=[0,[0,b[1],o],0];return aQ(k(function(a){var
-c=g(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},j,f),i=y(0,4);v(function(g){var
+a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=C(e))){var
+m=b[1],n=da(c(f,m)[1+m]),r=i[2],s=l(function(a){var
+b=a[2];return[0,h(n,a[1]),b]},r),o=[0,k(function(a){return h(n,a)},f),s],t=[0,[0,b[1],o],0];return aJ(l(function(a){var
+c=g(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},j,f),i=z(0,4);v(function(g){var
 h=g[2],j=h[1],k=g[1],l=W(c(j,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fs(a),f=b(co([0,C(c(j,a)[1+a])],e),p);else
+p=fw(a),f=b(bS([0,A(c(j,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
-n=f;break}}return P(i,k,[0,n,h[2]])},m);return i}var
-nA=[as,EU,bT(0)];function
-gV(f,a){var
-d=y(0,2),c=function(a){var
+n=f;break}}return Q(i,k,[0,n,h[2]])},m);return i}var
+nG=[at,E6,bY(0)];function
+gY(f,a){var
+d=z(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=d8(function(a){return aK(f,a[1])},b);if(a)throw[0,nA,b,c,a[1][1]];return a};e(at[12],n,c);return c}catch(a){a=a5(a);if(a[1]===nA){var
-g=a[4],h=a[2],i=Y(f,g),k=b(bY(function(f){return function(c){var
+a=ea(function(a){return aM(f,a[1])},b);if(a)throw[0,nG,b,c,a[1][1]];return a};e(as[12],n,c);return c}catch(a){a=aY(a);if(a[1]===nG){var
+g=a[4],h=a[2],i=_(f,g),k=b(bP(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=e(at[6],k,a[3]),l=i[2];v(function(f){return function(a){var
-c=a[2],e=aW(R(d,c),cR);return P(d,c,b(co([0,a[1]],e),f))}}(j),l);var
-m=eC(j,i[1]),c=b(co(0,e(at[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eg(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-nB(f){var
-a=al(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,al(h),g]}throw[0,ac,EV]}function
-jg(a,n){var
-c=jf(a),h=B(a[1]),p=I(h,function(a){return a}),i=b(bd(function(a){return 1-aK(c,a)}),p),d=y(0,64);v(function(a){var
-b=gV(c,a)[1];function
-f(e,f){if(fQ<fu(e))U(EW);var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=e(as[6],k,a[3]),l=i[2];v(function(f){return function(a){var
+c=a[2],e=aZ(S(d,c),cV);return Q(d,c,b(bS([0,a[1]],e),f))}}(j),l);var
+m=dj(j,i[1]),c=b(bS(0,e(as[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,ek(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+nH(f){var
+a=am(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,am(h),g]}throw[0,ad,E7]}function
+jk(a,n){var
+c=jj(a),h=C(a[1]),q=F(h,function(a){return a}),i=b(a9(function(a){return 1-aM(c,a)}),q),d=z(0,64);v(function(a){var
+b=gY(c,a)[1];function
+f(e,f){if(fU<fy(e))V(E8);var
 a=e;for(;;){var
-b=2<=fu(a)?1:0,c=b?1-aK(d,a):b;if(c){aH(d,a,0);var
-a=nB(a)[1];continue}return c}}return e(at[12],f,b)},n);var
-q=d9(e3(d)),j=be(function(b,a){var
-c=[0,fu(a),a];return ap([0,fu(b),b],c)},q),f=O(aQ(k(function(a){return[0,[0,a,1],0]},i),j));if(fQ<f.length-1)U(EX);var
-g=y(0,64);r(function(b,a){return P(g,a,b)},f);function
-l(a){return Y(g,a)}var
-s=O(k(function(b){var
-a=nB(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=y(0,64);return[0,[0,0,o(64,cR),o(64,ET),y(0,64),m],a,h,i,c,f,g,s]}function
-b3(a){return a[6].length-1}function
-gW(a){var
-e=B(a[1]),b=f_(a[1],a[2]),c=cC(bD(function(f,a){var
-b=a[1],c=ek(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,I(e,function(a){return f===a?s:z}),b,h],g];else
+b=2<=fy(a)?1:0,c=b?1-aM(d,a):b;if(c){aK(d,a,0);var
+a=nH(a)[1];continue}return c}}return e(as[12],f,b)},n);var
+r=eb(e8(d)),j=a_(function(b,a){var
+c=[0,fy(a),a];return ak([0,fy(b),b],c)},r),f=P(aJ(l(function(a){return[0,[0,a,1],0]},i),j));if(fU<f.length-1)V(E9);var
+g=z(0,64);p(function(b,a){return Q(g,a,b)},f);function
+k(a){return _(g,a)}var
+s=P(l(function(b){var
+a=nH(b),c=k(a[2]);return[0,k(a[1]),c]},j)),m=z(0,64);return[0,[0,0,o(64,cV),o(64,E5),z(0,64),m],a,h,i,c,f,g,s]}function
+b8(a){return a[6].length-1}function
+gZ(a){var
+e=C(a[1]),b=gb(a[1],a[2]),c=cG(bH(function(f,a){var
+b=a[1],c=dI(b,a[2]);if(c)var
+g=0,h=1,d=[0,[0,F(e,function(a){return f===a?s:w}),b,h],g];else
 var
-d=c;return d},b)),d=aQ(a[3],c);return[0,a[1],a[2],d]}function
-cp(a,g){var
-b=gV(a[5],g),d=b[1],f=o(b3(a),z);function
+d=c;return d},b)),d=aJ(a[3],c);return[0,a[1],a[2],d]}function
+cs(a,g){var
+b=gY(a[5],g),d=b[1],f=o(b8(a),w);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
-e=R(a[7],b);if(e){var
-g=e[1];c(f,g)[1+g]=h;return 0}return a1(EY)}return d}e(at[12],h,d);var
-i=b[2];return[0,f,ez(d),i]}function
-dS(e,d,b){var
-a=[0,W(b)];r(function(b,d){var
-f=a[1];a[1]=fr(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-dh(a,g,c){var
-b=cp(a,c),d=b[3],e=b[2],f=b[1],h=[m,function(l){var
-b=dg(a[1],g,c);if(0===d)return b;var
-h=[0,[0,s,b],0],i=dS(a,f,e),j=[0,k(function(a){var
-b=a[2];return[0,eB(bg,a[1]),b]},d)];return aL(a[1],j,i,h)}];return[0,l(C,f),e,h]}function
-nC(a){var
-b=[0,cR,0];return L(function(a,c){var
-b=a[2];return[0,fr([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-nD(b,a){var
-c=fs(a),d=ad(b[2][1],a),e=ad(b[2][2],a),f=dh(b,[0,a],_(c,W(d)));return[0,dh(b,[1,a],_(W(e),c)),f]}function
-fx(a,d,c){if(d<a[3]){var
-f=nD(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;S(b<B(a[2][3])?1:0,EZ);var
-e=ad(a[2][3],b),h=nC(e[1]),g=_(W(e[2]),h),i=0===c?1:0,j=i||e[3];S(j,E0);return 0===c?dh(a,[2,b],g):dh(a,[3,b],eB(bg,g))}function
-di(a,b){function
-c(a){return a===b?s:z}return dS(a,j(b3(a),c),z)}function
-jh(c,b,a){var
-d=W(a);return _(di(c,b),d)}function
-ji(c,b,a){var
-d=di(c,b);return _(W(a),d)}function
-gX(b,f,i,a,e){return[m,function(k){var
-g=i?jh(b,f,e):ji(b,f,e),h=E(a),d=D===h?a[1]:m===h?J(a):a,j=c(b[1][2],d)[1+d];return Q(at[11],ek,j,g)?d:aL(b[1],0,g,[0,[0,s,d],0])}]}function
-nE(e,f,a,d,k,A){var
-r=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],w=c(f[2],d)[1+d];function
+e=S(a[7],b);if(e){var
+g=e[1];c(f,g)[1+g]=h;return 0}return a4(E_)}return d}e(as[12],h,d);var
+i=b[2];return[0,f,eD(d),i]}function
+dl(e,d,b){var
+a=[0,W(b)];p(function(b,d){var
+f=a[1];a[1]=fv(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+dm(a,g,c){var
+b=cs(a,c),d=b[3],e=b[2],f=b[1],h=[m,function(k){var
+b=dk(a[1],g,c);if(0===d)return b;var
+h=[0,[0,s,b],0],i=dl(a,f,e),j=[0,l(function(a){var
+b=a[2];return[0,eF(a$,a[1]),b]},d)];return aD(a[1],j,i,h)}];return[0,k(A,f),e,h]}function
+nI(a){var
+b=[0,cV,0];return K(function(a,c){var
+b=a[2];return[0,fv([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+nJ(b,a){var
+c=fw(a),d=af(b[2][1],a),e=af(b[2][2],a),f=dm(b,[0,a],Y(c,W(d)));return[0,dm(b,[1,a],Y(W(e),c)),f]}function
+fB(a,d,c){if(d<a[3]){var
+f=nJ(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;T(b<C(a[2][3])?1:0,E$);var
+e=af(a[2][3],b),h=nI(e[1]),g=Y(W(e[2]),h),i=0===c?1:0,j=i||e[3];T(j,Fa);return 0===c?dm(a,[2,b],g):dm(a,[3,b],eF(a$,g))}function
+dn(a,b){function
+c(a){return a===b?s:w}return dl(a,i(b8(a),c),w)}function
+jl(c,b,a){var
+d=W(a);return Y(dn(c,b),d)}function
+jm(c,b,a){var
+d=dn(c,b);return Y(W(a),d)}function
+g0(b,f,i,a,e){return[m,function(k){var
+g=i?jl(b,f,e):jm(b,f,e),h=E(a),d=D===h?a[1]:m===h?G(a):a,j=c(b[1][2],d)[1+d];return R(as[11],dI,j,g)?d:aD(b[1],0,g,[0,[0,s,d],0])}]}function
+nK(e,f,a,d,k,B){var
+q=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],w=c(f[2],d)[1+d];function
 g(a){var
-b=E(a);return D===b?a[1]:m===b?J(a):a}var
-i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],y=q(t,r),z=q(w,u);if(0<x(y)&&0<x(z)){var
-B=c9(h(y,z)),F=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,w,l,n],[0,[0,t,w,i,n],0]]]],G=b(bY(function(a){var
-c=b(A,h(a[1],a[2]));if(0<x(c)){var
-d=g(a[4]),f=g(a[3]),i=dR(e[1],f,d);return[0,[0,h(B,c),i]]}return 0}),F);return aL(e[1],0,k,G)}var
-H=di(e,d),I=eC(di(e,a),H);if(0<x(cL(x(gT(b(at[25],I)[1],k)))))var
-K=g(n),L=g(i),p=dR(e[1],L,K);else
+b=E(a);return D===b?a[1]:m===b?G(a):a}var
+i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],x=r(t,q),z=r(w,u);if(0<y(x)&&0<y(z)){var
+C=da(h(x,z)),F=[0,[0,q,u,l,o],[0,[0,t,u,i,o],[0,[0,q,w,l,n],[0,[0,t,w,i,n],0]]]],H=b(bP(function(a){var
+c=b(B,h(a[1],a[2]));if(0<y(c)){var
+d=g(a[4]),f=g(a[3]),i=cr(e[1],f,d);return[0,[0,h(C,c),i]]}return 0}),F);return aD(e[1],0,k,H)}var
+I=dn(e,d),J=dj(dn(e,a),I);if(0<y(cP(y(gW(b(as[25],J)[1],k)))))var
+K=g(n),L=g(i),p=cr(e[1],L,K);else
 var
-O=g(o),P=g(i),p=dR(e[1],P,O);var
-j=[0,[0,[0,s,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];v(function(b){var
-d=b[1],a=gT(c(e[6],d)[1+d],M);if(0<x(a)){var
+O=g(o),P=g(i),p=cr(e[1],P,O);var
+j=[0,[0,[0,s,p],0]],M=Y(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];v(function(b){var
+d=b[1],a=gW(c(e[6],d)[1+d],M);if(0<y(a)){var
 i=j[1];j[1]=[0,[0,a,g(b[2])],i];return 0}var
-f=x(a)<0?1:0;if(f){var
-k=j[1],l=g(b[3]);j[1]=[0,[0,C(a),l],k];var
+f=y(a)<0?1:0;if(f){var
+k=j[1],l=g(b[3]);j[1]=[0,[0,A(a),l],k];var
 h=0}else
 var
-h=f;return h},N);return aL(e[1],0,k,j[1])}function
-jj(e,b){var
-l=b[1].length-1,g=b3(e),v=B(e[4]);function
-d(b,a){return bu(b,o(g-l|0,a))}var
-f=[m,function(a){throw[0,ac,E1]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],z),a=[0,d(b[1],z),n,j,i],p=e[8];r(function(w,o){var
-f=o[2],d=o[1],b=v+w|0,y=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],y],g=bE(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return h(b,a)},e)},A),B=L(c8,bX(g),g),i=L(dE,bX(g),g),p=d===f?1:0;if(p)var
-r=x(c(a[1],d)[1+d])<=0?1:0,n=r?0<=x(c(a[2],d)[1+d])?1:0:r;else
+h=f;return h},N);return aD(e[1],0,k,j[1])}function
+jn(e,b){var
+k=b[1].length-1,g=b8(e),v=C(e[4]);function
+d(b,a){return bi(b,o(g-k|0,a))}var
+f=[m,function(a){throw[0,ad,Fb]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],w),a=[0,d(b[1],w),n,j,i],q=e[8];p(function(x,o){var
+f=o[2],d=o[1],b=v+x|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],g=bp(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return l(function(a){return h(b,a)},e)},A),B=K(c$,b2(g),g),i=K(dJ,b2(g),g),p=d===f?1:0;if(p)var
+q=y(c(a[1],d)[1+d])<=0?1:0,n=q?0<=y(c(a[2],d)[1+d])?1:0:q;else
 var
 n=p;var
-j=n?z:B,C=aC(a[4]),D=aC(a[3]),E=aC(a[2]),s=[0,aC(a[1]),E,D,C],F=l<=b?1:0,G=F||ci(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
+j=n?w:B,C=aE(a[4]),D=aE(a[3]),E=aE(a[2]),s=[0,aE(a[1]),E,D,C],F=k<=b?1:0,G=F||cl(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
 H=[m,function(i){if(n){var
-a=[2,di(e,d)],c=di(e,d),g=eC(di(e,d),c);return fw(e[1],g,a)}function
-h(a){return q(a,j)}return nE(e,s,d,f,jh(e,b,j),h)}];c(a[3],b)[1+b]=H}var
-I=l<=b?1:0,t=I||bI(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
+a=[2,dn(e,d)],c=dn(e,d),g=dj(dn(e,d),c);return fA(e[1],g,a)}function
+h(a){return r(a,j)}return nK(e,s,d,f,jl(e,b,j),h)}];c(a[3],b)[1+b]=H}var
+I=k<=b?1:0,t=I||bA(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 J=[m,function(c){function
-a(a){return q(i,a)}return nE(e,s,d,f,ji(e,b,i),a)}];c(a[4],b)[1+b]=J;var
+a(a){return r(i,a)}return nK(e,s,d,f,jm(e,b,i),a)}];c(a[4],b)[1+b]=J;var
 u=0}else
 var
-u=t;return u},p);return a}function
-jk(a){var
-d=a[4],e=k(function(b){return nD(a,b)},d);function
-b(a){return O(k(a,e))}function
+u=t;return u},q);return a}function
+jo(a){var
+d=a[4],e=l(function(b){return nJ(a,b)},d);function
+b(a){return P(l(a,e))}function
 c(b){var
-c=a[4];return O(k(function(a){return ad(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jj(a,[0,c(a[2][1]),h,g,f])}function
-gY(a){var
-b=a[1],d=N(function(b,d){return bH(d,c(a[2],b)[1+b])},b);return e1(function(a){return a},d)}function
-nF(f,d,n,j){var
-x=n<f[8].length-1?1:0,N=x?j<=4?1:0:x;S(N,E2);var
-y=c(f[8],n)[1+n],b=y[2],a=y[1],O=j<4?1:0,P=O||(a===b?1:0);S(P,E3);var
-Q=B(f[4])+n|0,t=c(d[1],a)[1+a],u=c(d[2],a)[1+a],A=c(d[1],b)[1+b],F=c(d[2],b)[1+b],q=p(t,u),R=1;if(q[2]===0)var
-r=q;else
+c=a[4];return P(l(function(a){return af(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jn(a,[0,c(a[2][1]),h,g,f])}function
+g1(a){var
+b=a[1],d=L(function(b,d){return bK(d,c(a[2],b)[1+b])},b);return e6(function(a){return a},d)}function
+nL(f,d,n,j){var
+y=n<f[8].length-1?1:0,N=y?j<=4?1:0:y;T(N,Fc);var
+z=c(f[8],n)[1+n],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);T(P,Fd);var
+Q=C(f[4])+n|0,t=c(d[1],a)[1+a],u=c(d[2],a)[1+a],B=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=q(t,u),R=1;if(p[2]===0)var
+r=p;else
 var
-M=af(q[2],R),r=dD(q[1],M);if(3<j>>>0)var
-e=bg,l=r,k=r;else
+M=ah(p[2],R),r=dH(p[1],M);if(3<j>>>0)var
+e=a$,l=r,k=r;else
 switch(j){case
 0:var
-e=bg,l=A,k=t;break;case
+e=a$,l=B,k=t;break;case
 1:var
-e=bg,l=F,k=u;break;case
+e=a$,l=F,k=u;break;case
 2:var
-e=s,l=A,k=u;break;default:var
+e=s,l=B,k=u;break;default:var
 e=s,l=F,k=t}var
-v=o(b3(f),z);function
-w(a,b){v[1+a]=p(c(v,a)[1+a],b);return 0}w(Q,e);w(a,C(h(e,l)));w(b,C(h(e,k)));var
-G=c(d[3],a)[1+a],H=c(d[4],a)[1+a],I=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
+v=o(b8(f),w);function
+x(a,b){v[1+a]=q(c(v,a)[1+a],b);return 0}x(Q,e);x(a,A(h(e,l)));x(b,A(h(e,k)));var
+H=c(d[3],a)[1+a],I=c(d[4],a)[1+a],J=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
 L=[m,function(e){var
-c=W(r),b=_(di(f,a),c),d=eC(b,b);return fw(f[1],d,[2,b])}];else{switch(j){case
+c=W(r),b=Y(dn(f,a),c),d=dj(b,b);return fA(f[1],d,[2,b])}];else{switch(j){case
 0:var
-i=I,g=G;break;case
+i=J,g=H;break;case
 1:var
-i=K,g=H;break;case
+i=K,g=I;break;case
 2:var
-i=I,g=H;break;default:var
-i=K,g=G}var
+i=J,g=I;break;default:var
+i=K,g=H}var
 L=[m,function(e){var
-a=E(i),c=D===a?i[1]:m===a?J(i):i,b=E(g),d=D===b?g[1]:m===b?J(g):g;return dR(f[1],d,c)}]}return[0,v,C(h(e,h(k,l))),L]}function
-fy(a,b,f){var
-d=b3(a);function
-e(b,a){return j(d,function(c){return c===b?a:z})}var
-g=j(2*d|0,function(d){var
+a=E(i),c=D===a?i[1]:m===a?G(i):i,b=E(g),d=D===b?g[1]:m===b?G(g):g;return cr(f[1],d,c)}]}return[0,v,A(h(e,h(k,l))),L]}function
+fC(a,b,f){var
+d=b8(a);function
+e(b,a){return i(d,function(c){return c===b?a:w})}var
+g=i(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
 f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
-h=c(b[3],a)[1+a],i=C(c(b[1],a)[1+a]);return[0,e(a,bg),i,h]}),h=y(0,64);return[0,a,b,bu(g,f),h]}function
-fz(a){var
-c=bW(a[1]),b=(bW(a[2])-c|0)+96|0;if(0<x(a)){var
-e=bW(a[2]);if(cu<(bW(a[1])+e|0)){if(0<=b){var
-f=af(d,b),g=a[2];return bZ(hR(af(a[1],b),g),f)}return T(hR(a[1],a[2]))}}return a}function
-cS(w,a,i,b){var
-D=w?w[1]:function(a){return a};S(e1(function(b){return b<a[3].length-1?1:0},b),E4);var
-t=R(a[4],b);if(t)var
-y=t[1];else{var
-f=[0,0],A=b.length-1;r(function(w,i){var
-b=[0,aC(c(a[3],i)[1+i][1])],g=[0,j(A,function(a){return a===w?s:z})];function
-e(e,a,b){return N(function(a,d){return 0===x(c(b,a)[1+a])?d:q(d,h(e,c(b,a)[1+a]))},a)}var
-y=al(f[1]);v(function(a){var
-f=a[1],d=c(b[1],f)[1+f],h=0!==x(d)?1:0,i=h?(b[1]=e(d,b[1],a[2]),g[1]=e(d,g[1],a[3]),0):h;return i},y);var
-d=[0,-1],B=b[1];r(function(e,c){var
-a=d[1]<0?1:0,b=a?0!==x(c)?1:0:a,f=b?(d[1]=e,0):b;return f},B);var
+h=c(b[3],a)[1+a],i=A(c(b[1],a)[1+a]);return[0,e(a,a$),i,h]}),h=z(0,64);return[0,a,b,bi(g,f),h]}function
+eG(a){var
+c=b1(a[1]),b=(b1(a[2])-c|0)+96|0;if(0<y(a)){var
+e=b1(a[2]);if(cy<(b1(a[1])+e|0)){if(0<=b){var
+f=ah(d,b),g=a[2];return b4(hU(ah(a[1],b),g),f)}return U(hU(a[1],a[2]))}}return a}function
+ct(x,a,j,b){var
+D=x?x[1]:function(a){return a};T(e6(function(b){return b<a[3].length-1?1:0},b),Fe);var
+t=S(a[4],b);if(t)var
+z=t[1];else{var
+f=[0,0],B=b.length-1;p(function(x,j){var
+b=[0,aE(c(a[3],j)[1+j][1])],g=[0,i(B,function(a){return a===x?s:w})];function
+e(e,a,b){return L(function(a,d){return 0===y(c(b,a)[1+a])?d:r(d,h(e,c(b,a)[1+a]))},a)}var
+z=am(f[1]);v(function(a){var
+f=a[1],d=c(b[1],f)[1+f],h=0!==y(d)?1:0,i=h?(b[1]=e(d,b[1],a[2]),g[1]=e(d,g[1],a[3]),0):h;return i},z);var
+d=[0,-1],A=b[1];p(function(e,c){var
+a=d[1]<0?1:0,b=a?0!==y(c)?1:0:a,f=b?(d[1]=e,0):b;return f},A);var
 m=0<=d[1]?1:0;if(m){var
-n=d[1],o=c9(c(b[1],n)[1+n]),C=b[1],p=l(function(a){return h(o,a)},C),D=g[1],t=l(function(a){return h(o,a)},D),E=f[1],F=k(function(a){var
-g=a[3],b=a[2],h=a[1],i=d[1],f=c(b,i)[1+i];if(0===x(f))return[0,h,b,g];var
-j=e(f,g,t);return[0,h,e(f,b,p),j]},E);f[1]=[0,[0,d[1],p,t],F];var
+n=d[1],o=da(c(b[1],n)[1+n]),C=b[1],q=k(function(a){return h(o,a)},C),D=g[1],t=k(function(a){return h(o,a)},D),E=f[1],F=l(function(a){var
+g=a[3],b=a[2],h=a[1],i=d[1],f=c(b,i)[1+i];if(0===y(f))return[0,h,b,g];var
+j=e(f,g,t);return[0,h,e(f,b,q),j]},E);f[1]=[0,[0,d[1],q,t],F];var
 u=0}else
 var
 u=m;return u},b);var
-B=f[1],u=k(function(a){return[0,a[1],a[3]]},B);aH(a[4],b,u);var
-y=u}var
-m=o(b.length-1,z);v(function(b){var
-a=b[1],d=0!==x(c(i,a)[1+a])?1:0;if(d){var
-e=b[2];return r(function(b,d){var
-e=0!==x(d)?1:0;if(e){var
-g=h(c(i,a)[1+a],d);m[1+b]=p(c(m,b)[1+b],g);var
+C=f[1],u=l(function(a){return[0,a[1],a[3]]},C);aK(a[4],b,u);var
+z=u}var
+m=o(b.length-1,w);v(function(b){var
+a=b[1],d=0!==y(c(j,a)[1+a])?1:0;if(d){var
+e=b[2];return p(function(b,d){var
+e=0!==y(d)?1:0;if(e){var
+g=h(c(j,a)[1+a],d);m[1+b]=q(c(m,b)[1+b],g);var
 f=0}else
 var
-f=e;return f},e)}return d},y);var
-g=l(D,m),n=aC(i),d=[0,z],e=[0,0];r(function(b,i){var
-j=0<x(c(g,b)[1+b])?1:0;if(j){var
-f=c(a[3],i)[1+i],l=f[2],m=h(c(g,b)[1+b],l);d[1]=p(d[1],m);var
-o=f[1];r(function(a,d){var
-e=0!==x(d)?1:0;if(e){var
-i=h(c(g,b)[1+b],d);n[1+a]=q(c(n,a)[1+a],i);var
+f=e;return f},e)}return d},z);var
+g=k(D,m),n=aE(j),d=[0,w],e=[0,0];p(function(b,i){var
+j=0<y(c(g,b)[1+b])?1:0;if(j){var
+f=c(a[3],i)[1+i],l=f[2],m=h(c(g,b)[1+b],l);d[1]=q(d[1],m);var
+o=f[1];p(function(a,d){var
+e=0!==y(d)?1:0;if(e){var
+i=h(c(g,b)[1+b],d);n[1+a]=r(c(n,a)[1+a],i);var
 f=0}else
 var
 f=e;return f},o);e[1]=[0,[0,g[1+b],f[3]],e[1]];var
 k=0}else
 var
-k=j;return k},b);r(function(b,f){if(0<x(f)){var
-j=h(f,c(a[2][2],b)[1+b]);d[1]=p(d[1],j);var
+k=j;return k},b);p(function(b,f){if(0<y(f)){var
+j=h(f,c(a[2][2],b)[1+b]);d[1]=q(d[1],j);var
 k=e[1];e[1]=[0,[0,f,c(a[2][4],b)[1+b]],k];return 0}var
-g=x(f)<0?1:0;if(g){var
-l=h(f,c(a[2][1],b)[1+b]);d[1]=p(d[1],l);var
-m=e[1],n=c(a[2][3],b)[1+b];e[1]=[0,[0,C(f),n],m];var
+g=y(f)<0?1:0;if(g){var
+l=h(f,c(a[2][1],b)[1+b]);d[1]=q(d[1],l);var
+m=e[1],n=c(a[2][3],b)[1+b];e[1]=[0,[0,A(f),n],m];var
 i=0}else
 var
 i=g;return i},n);return[0,d[1],e[1]]}function
-nG(a,d,c,b){return[m,function(h){var
-e=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},b),f=l(C,d),g=dS(a[1],f,c);return aL(a[1][1],0,g,e)}]}function
-gZ(c){var
-b=V(c);for(;;){if(bI(aa(b),c)){var
-b=qY(b,a6);continue}var
-a=b;for(;;){if(-dA<a&&el(aa(lG(a)),c)){var
-a=lG(a);continue}return aa(a)}}}function
-fA(b){function
+nM(a,d,c,b){return[m,function(h){var
+e=l(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},b),f=k(A,d),g=dl(a[1],f,c);return aD(a[1][1],0,g,e)}]}function
+g2(c){var
+b=M(c);for(;;){if(bA(X(b),c)){var
+b=q8(b,a8);continue}var
+a=b;for(;;){if(-dE<a&&eo(X(lJ(a)),c)){var
+a=lJ(a);continue}return X(a)}}}function
+fD(b){function
 c(a){if(b<=a)return 0;var
-d=cB(b,aP(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-jl(c){var
-a=al(c);if(a){var
-d=a[1];return B(b(bd(function(a){return a<=om*d?1:0}),c))}return a}function
-nH(a){return al(L(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},E5,a)[2])}var
-E6=5000,g0=[m,function(a){return I(E6,function(a){return[0,10*a|0,c7(1,aI(a+1|0,a+2|0))]})}];function
-nI(a){return jl(nH(a))/10|0}function
-fB(b,d){var
-a=[0,0.];r(function(e,b){var
+d=cF(b,aQ(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+jp(c){var
+a=am(c);if(a){var
+d=a[1];return C(b(a9(function(a){return a<=ov*d?1:0}),c))}return a}function
+nN(a){return am(K(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Ff,a)[2])}var
+Fg=5000,g3=[m,function(a){return F(Fg,function(a){return[0,10*a|0,c_(1,aw(a+1|0,a+2|0))]})}];function
+nO(a){return jp(nN(a))/10|0}function
+fE(b,d){var
+a=[0,0.];p(function(e,b){var
 c=b!=0.?1:0,g=c?(a[1]=a[1]+b*f(d,e),0):c;return g},b);return a[1]}function
-g1(c,b){var
-a=bu(b,o(c[1].length-1,0.)),d=b.length-1,e=c[1];r(function(c,b){return ao(a,d+c|0,f(a,b[1])*f(a,b[2]))},e);return a}function
-nJ(g,e,d){var
-a=e.length-1,b=j(d.length-1,function(b){return b<a?j(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];r(function(k,h){var
-e=h[2],g=h[1],i=a+k|0,l=j(a,function(a){var
-h=f(d,g),i=f(c(b,e)[1+e],a)*h,j=f(d,e);return f(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=l;return 0},h);return b}function
-nK(p,n){var
-g=n.length-1,d=j(g,function(a){var
-b=[cs,f(n,a)];return bu(c(p,a)[1+a],b)}),k=o(g,-1),w=I(g,function(a){return a}),q=g-1|0,x=l(function(a){var
-b=0.;return a7(function(b,a){return ag(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+g4(c,b){var
+a=bi(b,o(c[1].length-1,0.)),d=b.length-1,e=c[1];p(function(c,b){return ap(a,d+c|0,f(a,b[1])*f(a,b[2]))},e);return a}function
+nP(g,e,d){var
+a=e.length-1,b=i(d.length-1,function(b){return b<a?i(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(k,h){var
+e=h[2],g=h[1],j=a+k|0,l=i(a,function(a){var
+h=f(d,g),i=f(c(b,e)[1+e],a)*h,j=f(d,e);return f(c(b,g)[1+g],a)*j+i});c(b,j)[1+j]=l;return 0},h);return b}function
+nQ(p,n){var
+g=n.length-1,d=i(g,function(a){var
+b=[cw,f(n,a)];return bi(c(p,a)[1+a],b)}),l=o(g,-1),w=F(g,function(a){return a}),q=g-1|0,x=k(function(a){var
+b=0.;return a0(function(b,a){return ae(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,m=w;for(;;){var
-r=be(function(e){return function(b,a){var
-g=Math.abs(f(c(d,b)[1+b],e));return HK(Math.abs(f(c(d,a)[1+a],e)),g)}}(a),m),v=0;if(r){var
-h=r[1],z=o5*f(x,a);if(z<Math.abs(f(c(d,h)[1+h],a))){var
-A=b(bd(function(b){return function(a){return a!==b?1:0}}(h)),m);c(k,a)[1+a]=h;var
+r=a_(function(e){return function(b,a){var
+g=Math.abs(f(c(d,b)[1+b],e));return HX(Math.abs(f(c(d,a)[1+a],e)),g)}}(a),m),v=0;if(r){var
+h=r[1],z=pc*f(x,a);if(z<Math.abs(f(c(d,h)[1+h],a))){var
+A=b(a9(function(b){return function(a){return a!==b?1:0}}(h)),m);c(l,a)[1+a]=h;var
 s=g-1|0,B=0;if(!(s<0)){var
 e=B;for(;;){var
 u=e!==h?1:0,D=u?f(c(d,e)[1+e],a)!=0.?1:0:u;if(D){var
-E=f(c(d,h)[1+h],a),F=f(c(d,e)[1+e],a)/E;if(!(g<a)){var
-i=a;for(;;){var
-H=F*f(c(d,h)[1+h],i),J=f(c(d,e)[1+e],i)-H;ao(d[1+e],i,J);var
-K=i+1|0;if(g!==i){var
-i=K;continue}break}}}var
-G=e+1|0;if(s!==e){var
-e=G;continue}break}}var
+E=f(c(d,h)[1+h],a),G=f(c(d,e)[1+e],a)/E;if(!(g<a)){var
+j=a;for(;;){var
+I=G*f(c(d,h)[1+h],j),J=f(c(d,e)[1+e],j)-I;ap(d[1+e],j,J);var
+K=j+1|0;if(g!==j){var
+j=K;continue}break}}}var
+H=e+1|0;if(s!==e){var
+e=H;continue}break}}var
 t=A;v=1}}if(!v)var
 t=m;var
 C=a+1|0;if(q!==a){var
-a=C,m=t;continue}break}}return j(g,function(a){if(0<=c(k,a)[1+a]){var
-b=c(k,a)[1+a],h=f(c(d,b)[1+b],a),e=k[1+a];return f(c(d,e)[1+e],g)/h}return 0.})}function
-eD(a,g,i){var
-J=I(i.length-1,function(a){return a}),K=b(bd(function(a){return 0.<f(i,a)?1:0}),J);function
-j(b){return O(k(function(a){return c(b,a)[1+a]},K))}var
-u=j(a[2]),L=j(a[3]),m=j(i);function
+a=C,m=t;continue}break}}return i(g,function(a){if(0<=c(l,a)[1+a]){var
+b=c(l,a)[1+a],h=f(c(d,b)[1+b],a),e=l[1+a];return f(c(d,e)[1+e],g)/h}return 0.})}function
+eH(a,g,i){var
+J=F(i.length-1,function(a){return a}),K=b(a9(function(a){return 0.<f(i,a)?1:0}),J);function
+j(b){return P(l(function(a){return c(b,a)[1+a]},K))}var
+u=j(a[2]),M=j(a[3]),m=j(i);function
 v(b){var
-c=a[4];return N(function(d,c){var
-e=fB(c,b);return f(a[5],d)-e},c)}function
-w(a){return N(function(c,b){var
-d=f(L,c);return fB(b,a)+d},u)}function
+c=a[4];return L(function(d,c){var
+e=fE(c,b);return f(a[5],d)-e},c)}function
+w(a){return L(function(c,b){var
+d=f(M,c);return fE(b,a)+d},u)}function
 x(d){var
-e=v(d),f=w(g1(a,d)),b=[0,0],g=a[5];r(function(a,e){var
-d=e<=j8*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!cE(function(a){return a<=0.?1:0},f)){var
-h=0.,i=bK*a7(function(b,a){return b+Math.log(a)},h,e);return fB(m,l(function(a){return Math.log(a)},f))+i}return dz}var
-e=g.length-1,G=x(g);if(cF(G)){var
-n=60,d=g,y=G;a:for(;;){if(0===n)return d;var
-z=g1(a,d),M=nJ(a,d,z),P=l(function(n){return function(a){var
-b=o(e,0.);r(function(g,d){var
+e=v(d),f=w(g4(a,d)),b=[0,0],g=a[5];p(function(a,e){var
+d=e<=ka*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!cI(function(a){return a<=0.?1:0},f)){var
+h=0.,i=bN*a0(function(b,a){return b+Math.log(a)},h,e);return fE(m,k(function(a){return Math.log(a)},f))+i}return dD}var
+e=g.length-1,H=x(g);if(cJ(H)){var
+n=60,d=g,y=H;a:for(;;){if(0===n)return d;var
+z=g4(a,d),N=nP(a,d,z),O=k(function(n){return function(a){var
+b=o(e,0.);p(function(g,d){var
 h=d!=0.?1:0;if(h){var
 i=e-1|0,k=0;if(!(i<0)){var
 a=k;for(;;){var
-l=d*f(c(n,g)[1+g],a);ao(b,a,f(b,a)+l);var
+l=d*f(c(n,g)[1+g],a);ap(b,a,f(b,a)+l);var
 m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(M),u),Q=w(z),p=o(e,0.),R=v(d),A=e0(e,e,0.),B=function(g,i){return function(h,j,d){return r(function(a,b){var
-e=b!=0.?1:0;return e?(ao(g,a,f(g,a)+h*b),r(function(e,d){var
+j=h;return j},a);return b}}(N),u),Q=w(z),q=o(e,0.),R=v(d),A=e5(e,e,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
+e=b!=0.?1:0;return e?(ap(g,a,f(g,a)+h*b),p(function(e,d){var
 g=d!=0.?1:0;if(g)var
-k=f(c(i,a)[1+a],e)+j*b*d,h=ao(i[1+a],e,k);else
+k=f(c(i,a)[1+a],e)+j*b*d,h=ap(i[1+a],e,k);else
 var
-h=g;return h},d)):e},d)}}(p,A);r(function(b,d){return function(a,c){return d(f(m,a)/f(b,a),f(m,a)/(f(b,a)*f(b,a)),c)}}(Q,B),P);var
-S=a[4];r(function(b,d){return function(a,c){return d(-0.5/f(b,a),bK/(f(b,a)*f(b,a)),c)}}(R,B),S);var
-C=nK(A,p),q=fB(p,C),h=1.;for(;;){if(h<=kz)var
+h=g;return h},d)):e},d)}}(q,A);p(function(b,d){return function(a,c){return d(f(m,a)/f(b,a),f(m,a)/(f(b,a)*f(b,a)),c)}}(Q,B),O);var
+S=a[4];p(function(b,d){return function(a,c){return d(-0.5/f(b,a),bN/(f(b,a)*f(b,a)),c)}}(R,B),S);var
+C=nQ(A,q),r=fE(q,C),h=1.;for(;;){if(h<=kD)var
 t=0;else{var
-D=N(function(c,d){return function(b,a){return a+d*f(c,b)}}(C,h),d),s=x(D);if(!(y+om*h*q<=s)){var
-H=0;if(!(q<=py)||!(dz<s))H=1;if(H){h*=bK;continue}}var
+D=L(function(c,d){return function(b,a){return a+d*f(c,b)}}(C,h),d),s=x(D);if(!(y+ov*h*r<=s)){var
+I=0;if(!(r<=pI)||!(dD<s))I=1;if(I){h*=bN;continue}}var
 t=[0,[0,D,s]]}if(t){var
-E=t[1],F=E[1];if(py<q){var
-n=n-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
-nL(a,c){var
-g=a[4],d=l(function(a){var
-b=cr;return a7(function(b,a){return ag(b,Math.abs(a))},b,a)},g),b=[0,eK],h=a[4];r(function(e,g){var
-h=f(d,e),i=f(a[5],e),j=(fB(g,c)-i)/h;b[1]=ag(b[1],j);return 0},h);if(b[1]<0.)return c;var
-e=c.length-1,i=a[5],j=a[4],k=N(function(b,a){return bu(a,[cs,-f(d,b)])},j),m=[cs,2.*b[1]+3.],n=[0,[0],[0,bu(o(e,0.),[cs,eK])],m,k,i];return cg(eD(n,bu(c,[cs,pj*b[1]+1.]),[cs,hi*(d.length-1)]),0,e)}function
-jm(a){var
-e=B(a[4]),d=B(a[2][3]);function
+E=t[1],G=E[1];if(pI<r){var
+n=n-1|0,d=G,y=E[2];continue a}return G}return d}}}return g}function
+nR(a,c){var
+g=a[4],d=k(function(a){var
+b=bW;return a0(function(b,a){return ae(b,Math.abs(a))},b,a)},g),b=[0,dY],h=a[4];p(function(e,g){var
+h=f(d,e),i=f(a[5],e),j=(fE(g,c)-i)/h;b[1]=ae(b[1],j);return 0},h);if(b[1]<0.)return c;var
+e=c.length-1,i=a[5],j=a[4],l=L(function(b,a){return bi(a,[cw,-f(d,b)])},j),m=[cw,2.*b[1]+3.],n=[0,[0],[0,bi(o(e,0.),[cw,dY])],m,l,i];return b3(eH(n,bi(c,[cw,ps*b[1]+1.]),[cw,hl*(d.length-1)]),0,e)}function
+jq(a){var
+e=C(a[4]),d=C(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||ad(a[2][3],b-a[3]|0)[3],e=c?[0,fx(a,b,1),0]:c;return[0,fx(a,b,0),e]}var
-g=cC(I(a[3]+d|0,f)),c=b(bY(function(a){var
-b=cg(a[1],0,e),c=cE(function(a){return 0!==x(a)?1:0},b);if(c)var
-f=V(a[2]),d=[0,[0,l(V,b),f]];else
+d=b<a[3]?1:0,c=d||af(a[2][3],b-a[3]|0)[3],e=c?[0,fB(a,b,1),0]:c;return[0,fB(a,b,0),e]}var
+g=cG(F(a[3]+d|0,f)),c=b(bP(function(a){var
+b=b3(a[1],0,e),c=cI(function(a){return 0!==y(a)?1:0},b);if(c)var
+f=M(a[2]),d=[0,[0,k(M,b),f]];else
 var
-d=c;return d}),g),h=O(k(function(a){return a[2]},c));return[0,O(k(function(a){return a[1]},c)),h]}var
-jn=eJ;function
-nM(g,f){var
-a=gj(af(g,jn),f),d=a,c=1,b=a,h=ei(Z(a,a),jn);for(;;){if(0===bk(d))return b;var
-e=ei(Z(d,h),jn),d=e,i=aA(b,gj(e,c+2|0)),c=c+2|0,b=i;continue}}var
-nN=j(kv,function(a){return[m,function(c){var
-b=af(nM(dy(a-1024|0),a+dV|0),1);return dV<=a?b:ae(b)}]}),E8=5,nO=32,E9=3,E_=qo;function
-dj(c,a){var
+d=c;return d}),g),h=P(l(function(a){return a[2]},c));return[0,P(l(function(a){return a[1]},c)),h]}var
+jr=eN;function
+nS(g,f){var
+a=gm(ah(g,jr),f),d=a,c=1,b=a,h=em($(a,a),jr);for(;;){if(0===bn(d))return b;var
+e=em($(d,h),jr),d=e,i=aB(b,gm(e,c+2|0)),c=c+2|0,b=i;continue}}var
+nT=i(kz,function(a){return[m,function(c){var
+b=ah(nS(dC(a-1024|0),a+dZ|0),1);return dZ<=a?b:ag(b)}]}),Fi=5,nU=32,Fj=3,Fk=qy;function
+dp(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-fC(a){var
+fF(a){var
 b=a[1];function
-c(a){return b+a|0}return I((a[2]-b|0)+1|0,c)}function
-cT(b,a){return fC(dj(b[6],a))}function
-jo(g,f,e){var
+c(a){return b+a|0}return F((a[2]-b|0)+1|0,c)}function
+cW(b,a){return fF(dp(b[6],a))}function
+js(g,f,e){var
 b=o(g,0),a=[0,0];v(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=bX(a[1]);a[1]=lq(a[1]);var
+d=b2(a[1]);a[1]=lu(a[1]);var
 h=c(f,d)[1+d];v(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-eE(c,a){var
-d=I(a,function(a){return a});return b(bd(c),d)}function
-nP(a,i,h){var
+eI(c,a){var
+d=F(a,function(a){return a});return b(a9(c),d)}function
+nV(a,j,h){var
 d=a[1][1],e=o(d,0);v(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 f=b(a[1][7][2],d),j=c(e,f)[1+f];e[1+f]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
-i=h;return i},i);var
-k=a[11]?h:eE(function(b){return c(a[9],b)[1+b]},d),g=jo(d,e,k),l=j(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return E_;return f(a[8],b)});return[0,j(d,function(b){var
+i=h;return i},j);var
+k=a[11]?h:eI(function(b){return c(a[9],b)[1+b]},d),g=js(d,e,k),l=i(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Fk;return f(a[8],b)});return[0,i(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),l]}var
-eF=lH([0,ap]);function
-nQ(b){var
+eJ=lK([0,ak]);function
+nW(b){var
 a=0.;function
-c(c,a){return c+a[2]*f(b,a[1])}return function(b){return L(c,a,b)}}function
-nR(A,z,M,K,ae,ad){var
-Q=A[1],t=A[1],d=o(t[1],-1),l=[0,0];r(function(a,b){var
-e=b?1-c(K,a)[1+a]:b;if(e){var
+c(c,a){return c+a[2]*f(b,a[1])}return function(b){return K(c,a,b)}}function
+nX(A,y,N,M,ae,ad){var
+O=A[1],t=A[1],d=o(t[1],-1),l=[0,0];p(function(a,b){var
+e=b?1-c(M,a)[1+a]:b;if(e){var
 g=l[1];c(d,a)[1+a]=g;l[1]++;var
 f=0}else
 var
 f=e;return f},ad);function
 aa(a){if(0<=c(d,a)[1+a]){var
-e=cT(t,c(z,a)[1+a]);return b(bY(function(e){var
+e=cW(t,c(y,a)[1+a]);return b(bP(function(e){var
 g=b(t[7][2],e),h=c(d,g)[1+g];if(0<=h){var
-i=f(M,e);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),e)}return 0}var
-ab=cC(I(t[1],aa));if(ke<l[1])U(Fg);var
-h=l[1],i=j(h,function(b){var
-a=y(0,4);P(a,b,1.);return a}),g=j(h,function(a){return y(0,4)}),u=o(h,0);function
-m(b,a){return aW(R(b,a),0.)}v(function(d){var
-a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;P(i[1+b],a,f);return P(c(g,a)[1+a],b,0)},ab);function
+i=f(N,e);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),e)}return 0}var
+ab=cG(F(t[1],aa));if(ki<l[1])V(Fs);var
+h=l[1],j=i(h,function(b){var
+a=z(0,4);Q(a,b,1.);return a}),g=i(h,function(a){return z(0,4)}),u=o(h,0);function
+m(b,a){return aZ(S(b,a),0.)}v(function(d){var
+a=d[2],b=d[1],e=d[3],f=m(c(j,b)[1+b],a)-e;Q(j[1+b],a,f);return Q(c(g,a)[1+a],b,0)},ab);function
 B(a){var
-b=c(g,a)[1+a][1];return aI(c(i,a)[1+a][1],b)}var
-S=I(h,function(a){return[0,B(a),a]}),n=o(h,1.),p=o(h,0),k=1,s=0,q=b(eF[37],S);for(;;){if(b(eF[2],q)){var
-T=k?[0,[0,n,O(al(s)),p,u]]:k,ac=l[1];return bl(function(e){var
-i=N(function(a,b){return c(K,a)[1+a]?b:0.},ae),k=o(ac,0.);r(function(a,d){var
+b=c(g,a)[1+a][1];return aw(c(j,a)[1+a][1],b)}var
+R=F(h,function(a){return[0,B(a),a]}),n=o(h,1.),q=o(h,0),k=1,s=0,r=b(eJ[37],R);for(;;){if(b(eJ[2],r)){var
+T=k?[0,[0,n,P(am(s)),q,u]]:k,ac=l[1];return bh(function(e){var
+i=L(function(a,b){return c(M,a)[1+a]?b:0.},ae),k=o(ac,0.);p(function(a,d){var
 e=0<=d?1:0;if(e)var
-h=cT(Q,c(z,a)[1+a]),j=0.,l=L(function(c,a){var
-d=f(i,b(Q[7][2],a));return c+f(M,a)*d},j,h),g=ao(k,d,f(A[6],z[1+a])+l);else
+h=cW(O,c(y,a)[1+a]),j=0.,l=K(function(c,a){var
+d=f(i,b(O[7][2],a));return c+f(N,a)*d},j,h),g=ap(k,d,f(A[6],y[1+a])+l);else
 var
 g=e;return g},d);var
-a=aC(k),l=e[2];bf(function(b){var
+a=aE(k),l=e[2];bj(function(b){var
 d=c(e[4],b)[1+b];return v(function(c){var
-d=c[1];return ao(a,d,f(a,d)-c[2]*f(a,b))},d)},l);var
+d=c[1];return ap(a,d,f(a,d)-c[2]*f(a,b))},d)},l);var
 j=a.length-1-1|0;if(!(j<0)){var
 g=j;for(;;){var
-h=c(e[2],g)[1+g],m=f(e[1],h),n=c(e[3],h)[1+h],p=b(nQ(a),n);ao(a,h,(f(a,h)-p)/m);var
-q=g-1|0;if(0!==g){var
-g=q;continue}break}}r(function(d,b){var
-c=0<=b?1:0,e=c?ao(i,d,f(a,b)):c;return e},d);return[0,d,e,i]},T)}var
-w=b(eF[24],q),a=w[2],C=e(eF[6],w,q),D=B(a);if((2*w[1]|0)<D)var
-G=k,F=s,E=e(eF[4],[0,D,a],C);else{var
-x=c(i,a)[1+a];ao(n,a,m(x,a));c6(x,a);if(f(n,a)==0.)var
-J=0,H=eF[1];else
+h=c(e[2],g)[1+g],m=f(e[1],h),n=c(e[3],h)[1+h],q=b(nW(a),n);ap(a,h,(f(a,h)-q)/m);var
+r=g-1|0;if(0!==g){var
+g=r;continue}break}}p(function(d,b){var
+c=0<=b?1:0,e=c?ap(i,d,f(a,b)):c;return e},d);return[0,d,e,i]},T)}var
+w=b(eJ[24],r),a=w[2],C=e(eJ[6],w,r),D=B(a);if((2*w[1]|0)<D)var
+H=k,G=s,E=e(eJ[4],[0,D,a],C);else{var
+x=c(j,a)[1+a];ap(n,a,m(x,a));c9(x,a);if(f(n,a)==0.)var
+J=0,I=eJ[1];else
 var
-J=k,H=C;var
-V=[0,a,s],W=0,X=be(ap,eg(function(c,b,a){return[0,[0,c,b],a]},x,W));c(p,a)[1+a]=X;var
-Y=p[1+a];v(function(d){return function(b){var
-a=b[1];return c6(c(g,a)[1+a],d)}}(a),Y);c6(c(g,a)[1+a],a);var
-Z=0,_=g[1+a],$=be(br,eg(function(b,c,a){return[0,b,a]},_,Z));v(function(a){return function(b){var
-d=c(i,b)[1+b],h=f(n,a),e=m(d,a)/h;c6(d,a);u[1+a]=[0,[0,b,e],c(u,a)[1+a]];var
-j=c(p,a)[1+a];return v(function(f){var
-a=f[1],h=e*f[2];P(d,a,m(d,a)-h);return P(c(g,a)[1+a],b,0)},j)}}(a),$);var
-G=J,F=V,E=H}var
-k=G,s=F,q=E;continue}}function
-nS(a,d){var
-b=a[1],e=b[1],g=eE(function(b){var
+J=k,I=C;var
+U=[0,a,s],W=0,X=a_(ak,ek(function(c,b,a){return[0,[0,c,b],a]},x,W));c(q,a)[1+a]=X;var
+Y=q[1+a];v(function(d){return function(b){var
+a=b[1];return c9(c(g,a)[1+a],d)}}(a),Y);c9(c(g,a)[1+a],a);var
+Z=0,_=g[1+a],$=a_(bf,ek(function(b,c,a){return[0,b,a]},_,Z));v(function(a){return function(b){var
+d=c(j,b)[1+b],h=f(n,a),e=m(d,a)/h;c9(d,a);u[1+a]=[0,[0,b,e],c(u,a)[1+a]];var
+i=c(q,a)[1+a];return v(function(f){var
+a=f[1],h=e*f[2];Q(d,a,m(d,a)-h);return Q(c(g,a)[1+a],b,0)},i)}}(a),$);var
+H=J,G=U,E=I}var
+k=H,s=G,r=E;continue}}function
+nY(a,d){var
+b=a[1],e=b[1],g=eI(function(b){var
 e=c(d,b)[1+b];return 0.<f(a[6],e)?1:0},e);function
-h(a){return cT(b,c(d,a)[1+a])}return nP(a,cC(I(b[1],h)),g)}function
-nT(g,q,p,o,k){var
-d=g[1],h=dj(d[5],k),c=h[1];function
+h(a){return cW(b,c(d,a)[1+a])}return nV(a,cG(F(b[1],h)),g)}function
+nZ(g,q,p,o,k){var
+d=g[1],h=dp(d[5],k),c=h[1];function
 l(e){var
-h=dj(d[6],c+e|0),j=h[1],k=h[2],i=0.;if(k<j)var
+h=dp(d[6],c+e|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
 r=f(o,b(d[7][2],a)),n=m+f(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
 l=n;break}}return q*(f(g[6],c+e|0)+l)}var
-i=j((h[2]-c|0)+1|0,l),e=a7(ag,dz,i),a=0,m=e-dr*(1.+Math.abs(e));for(;;){if(f(i,a)<m){var
+j=i((h[2]-c|0)+1|0,l),e=a0(ae,dD,j),a=0,m=e-cY*(1.+Math.abs(e));for(;;){if(f(j,a)<m){var
 a=a+1|0;continue}return[0,e,c+a|0]}}function
-nU(d,B,r){var
-i=d[1],l=d[1][1],m=i[4]?1.:eK,C=d[4];if(C){var
-Q=d[3],D=N(function(a,b){return c(d[2],a)[1+a]?b:0.},Q),E=j(l[1],l[5][2]),R=C[1];bf(function(a){var
-b=nT(i,m,r,D,a);ao(D,a,m*b[1]);var
+n0(d,B,r){var
+j=d[1],l=d[1][1],m=j[4]?1.:dY,C=d[4];if(C){var
+Q=d[3],D=L(function(a,b){return c(d[2],a)[1+a]?b:0.},Q),E=i(l[1],l[5][2]),R=C[1];bj(function(a){var
+b=nZ(j,m,r,D,a);ap(D,a,m*b[1]);var
 d=b[2];c(E,a)[1+a]=d;return 0},R);return[0,E]}if(B)var
-k=aC(B[1]);else{var
-n=d[1],a=n[1],u=j(a[1],a[5][2]),h=o(a[1],-1),p=o(a[1],0),w=a[1]-1|0;if(!(w<0)){var
+k=aE(B[1]);else{var
+n=d[1],a=n[1],u=i(a[1],a[5][2]),h=o(a[1],-1),p=o(a[1],0),w=a[1]-1|0;if(!(w<0)){var
 g=w;for(;;){if(1-c(d[2],g)[1+g]){var
-O=fC(dj(a[5],g));v(function(f){return function(d){var
-e=cT(a,d);return v(function(e){var
+O=fF(dp(a[5],g));v(function(f){return function(d){var
+e=cW(a,d);return v(function(e){var
 d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),O)}var
 P=g-1|0;if(0!==g){var
 g=P;continue}break}}var
-H=a[1],x=eE(function(a){return n[11]?c(d[2],a)[1+a]:c(n[9],a)[1+a]},H),y=[0,0];v(function(a){c(h,a)[1+a]=0;return 0},x);var
+I=a[1],x=eI(function(a){return n[11]?c(d[2],a)[1+a]:c(n[9],a)[1+a]},I),y=[0,0];v(function(a){c(h,a)[1+a]=0;return 0},x);var
 q=x;for(;;){if(0!==q){y[1]++;var
-q=bE(function(a){var
-d=c(p,a)[1+a];return b(bd(function(a){var
+q=bp(function(a){var
+d=c(p,a)[1+a];return b(a9(function(a){var
 b=c(h,a)[1+a]<0?1:0;if(b){var
 e=y[1];c(h,a)[1+a]=e;var
 d=1}else
@@ -5820,534 +5846,534 @@ var
 d=b;return d}),d)},q);continue}var
 z=a[1]-1|0,J=0;if(!(z<0)){var
 e=J;for(;;){if(1-c(d[2],e)[1+e]){var
-K=fC(dj(a[5],e)),A=d8(function(g){return function(d){var
-e=cT(a,d);return c2(function(i){var
+K=fF(dp(a[5],e)),A=ea(function(g){return function(d){var
+e=cW(a,d);return c5(function(i){var
 d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(e),K);if(A){var
-L=A[1];c(u,e)[1+e]=L}}var
-M=e+1|0;if(z!==e){var
-e=M;continue}break}}var
+M=A[1];c(u,e)[1+e]=M}}var
+N=e+1|0;if(z!==e){var
+e=N;continue}break}}var
 k=u;break}}var
-s=hu;for(;;){var
-F=nS(i,k),t=nR(i,k,r,F[1],F[2],o(l[1],1));if(t){var
-S=t[1][3],T=function(a){return a},U=I(l[1],T),G=b(bY(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
-b=nT(i,m,r,h,a),e=b[1],g=m*f(h,a)+dr*(1.+Math.abs(e))<e?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(S)),U);v(function(a){var
-b=a[1],d=a[2];c(k,b)[1+b]=d;return 0},G);if(0!==G&&1<s){var
+s=hx;for(;;){var
+G=nY(j,k),t=nX(j,k,r,G[1],G[2],o(l[1],1));if(t){var
+S=t[1][3],T=function(a){return a},U=F(l[1],T),H=b(bP(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
+b=nZ(j,m,r,h,a),e=b[1],g=m*f(h,a)+cY*(1.+Math.abs(e))<e?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(S)),U);v(function(a){var
+b=a[1],d=a[2];c(k,b)[1+b]=d;return 0},H);if(0!==H&&1<s){var
 s=s-1|0;continue}return[0,k]}return t}}function
-nV(u,n,N,M){var
+n1(u,n,N,M){var
 m=u[1],d=u[1][1];function
-w(a){return cT(d,c(n,a)[1+a])}var
-x=nS(m,n),y=x[2],z=x[1],O=[0,d[4],0];function
+w(a){return cW(d,c(n,a)[1+a])}var
+x=nY(m,n),y=x[2],z=x[1],O=[0,d[4],0];function
 P(a){if(c(z,a)[1+a])return 0;var
-b=w(a);return k(d[7][2],b)}var
-Q=j(d[1],P),A=jo(d[1],Q,O);function
+b=w(a);return l(d[7][2],b)}var
+Q=i(d[1],P),A=js(d[1],Q,O);function
 R(a){return a}var
-S=I(d[1],R);if(c2(function(a){var
-b=c(A,a)[1+a],d=b?qo<=f(y,a)?1:0:b;return d},S))return 0;var
-p=nR(m,n,N,z,y,A);if(p){var
-q=p[1],e=q[2],s=q[1],B=o(e[1].length-1,0.),C=d[4],T=q[3];if(0<=c(s,C)[1+C]){var
-D=d[4];ao(B,c(s,D)[1+D],1.)}var
-a=aC(B),H=e[2];bf(function(b){ao(a,b,f(a,b)/f(e[1],b));var
+S=F(d[1],R);if(c5(function(a){var
+b=c(A,a)[1+a],d=b?qy<=f(y,a)?1:0:b;return d},S))return 0;var
+q=nX(m,n,N,z,y,A);if(q){var
+r=q[1],e=r[2],s=r[1],B=o(e[1].length-1,0.),C=d[4],T=r[3];if(0<=c(s,C)[1+C]){var
+D=d[4];ap(B,c(s,D)[1+D],1.)}var
+a=aE(B),I=e[2];bj(function(b){ap(a,b,f(a,b)/f(e[1],b));var
 d=c(e[3],b)[1+b];return v(function(c){var
-d=c[1];return ao(a,d,f(a,d)-c[2]*f(a,b))},d)},H);var
+d=c[1];return ap(a,d,f(a,d)-c[2]*f(a,b))},d)},I);var
 t=a.length-1-1|0;if(!(t<0)){var
 g=t;for(;;){var
-i=c(e[2],g)[1+g],J=c(e[4],i)[1+i],K=b(nQ(a),J);ao(a,i,f(a,i)-K);var
+j=c(e[2],g)[1+g],J=c(e[4],j)[1+j],K=b(nW(a),J);ap(a,j,f(a,j)-K);var
 L=g-1|0;if(0!==g){var
 g=L;continue}break}}var
-h=o(M,0.);r(function(i,g){var
+h=o(M,0.);p(function(i,g){var
 e=0<=g?1:0;if(e){var
 j=w(i);return v(function(e){var
-i=c(m[3],e)[1+e],j=f(T,b(d[7][2],e));return ao(h,i,f(h,i)+f(a,g)*j)},j)}return e},s);var
-E=e1(cF,h);if(E)var
-U=m[5]?l(function(a){return-a},h):h,F=[0,U];else
+i=c(m[3],e)[1+e],j=f(T,b(d[7][2],e));return ap(h,i,f(h,i)+f(a,g)*j)},j)}return e},s);var
+E=e6(cJ,h);if(E)var
+U=m[5]?k(function(a){return-a},h):h,G=[0,U];else
 var
-F=E;var
-G=F}else
+G=E;var
+H=G}else
 var
-G=p;return G}function
-jp(c,a){if(a!=0.&&cF(a)){var
-d=k0(a),e=cz(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bK<f)){var
-i=0;if(f==bK&&b%2.!=0.)i=1;if(!i){var
+H=q;return H}function
+jt(c,a){if(a!=0.&&cJ(a)){var
+d=k4(a),e=cD(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bN<f)){var
+i=0;if(f==bN&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
-g=b+1.;return cz(g,d[2]-c|0)}return a}function
-bQ(c,b){var
-a=[0,0.];r(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}function
-fD(b,a){return l(function(b){return bQ(b,a)},b)}function
-nW(d){var
-a=d.length-1,b=j(a,function(a){return 1./Math.sqrt(ag(f(c(d,a)[1+a],a),cr))}),g=N(function(c,a){return N(function(d,a){return a*f(b,c)*f(b,d)},a)},d),e=j(a,function(b){return nK(g,j(a,function(a){return a===b?1.:0.}))});return j(a,function(d){return j(a,function(a){var
-g=f(b,a),h=f(b,d),i=f(c(e,d)[1+d],a);return bK*(f(c(e,a)[1+a],d)+i)*h*g})})}var
-Fh=6;function
-Fi(bt,L,bs,ca,b$,ab,S,bq){var
-a=bt[1],d=bt[2],aV=0<d[5]?1:0;if(aV)var
-an=aV;else{var
-a9=0!==df(d)?1:0;if(a9)var
-an=a9;else
+g=b+1.;return cD(g,d[2]-c|0)}return a}function
+bT(c,b){var
+a=[0,0.];p(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}function
+fG(b,a){return k(function(b){return bT(b,a)},b)}function
+n2(d){var
+a=d.length-1,b=i(a,function(a){return 1./Math.sqrt(ae(f(c(d,a)[1+a],a),bW))}),g=L(function(c,a){return L(function(d,a){return a*f(b,c)*f(b,d)},a)},d),e=i(a,function(b){return nQ(g,i(a,function(a){return a===b?1.:0.}))});return i(a,function(d){return i(a,function(a){var
+g=f(b,a),h=f(b,d),i=f(c(e,d)[1+d],a);return bN*(f(c(e,a)[1+a],d)+i)*h*g})})}var
+Ft=6;function
+Fu(bv,N,bu,cc,cb,ab,T,bt){var
+a=bv[1],d=bv[2],aW=0<d[5]?1:0;if(aW)var
+ao=aW;else{var
+a$=0!==di(d)?1:0;if(a$)var
+ao=a$;else
 var
-b0=1-az(d[1],Ff),an=b0||(0!==d[9]?1:0)}if(an)U(u(Fa,u(d[1],E$)));var
-aY=o(a[3],0),aZ=a[1]-1|0,bI=0;if(!(aZ<0)){var
-C=bI;for(;;){var
-a3=b(a[5][2],C),a4=b(a[5][2],C+1|0)-1|0;if(!(a4<a3)){var
-P=a3;for(;;){var
-a5=b(a[6][2],P),a8=b(a[6][2],P+1|0)-1|0;if(!(a8<a5)){var
-Q=a5;for(;;){c(aY,Q)[1+Q]=C;var
-bZ=Q+1|0;if(a8!==Q){var
-Q=bZ;continue}break}}var
-bW=P+1|0;if(a4!==P){var
-P=bW;continue}break}}var
-bV=C+1|0;if(aZ!==C){var
-C=bV;continue}break}}function
-a0(b,c){return b?j(a[1],b[1][2]):o(a[1],c)}var
-aq=a0(d[10],0),bJ=a0(d[11],1),ar=F(d[1],Fb),Y=F(d[1],Fc);function
+b0=1-aA(d[1],Fr),ao=b0||(0!==d[9]?1:0)}if(ao)V(u(Fm,u(d[1],Fl)));var
+aX=o(a[3],0),aY=a[1]-1|0,bJ=0;if(!(aY<0)){var
+B=bJ;for(;;){var
+a4=b(a[5][2],B),a5=b(a[5][2],B+1|0)-1|0;if(!(a5<a4)){var
+Q=a4;for(;;){var
+a6=b(a[6][2],Q),a7=b(a[6][2],Q+1|0)-1|0;if(!(a7<a6)){var
+R=a6;for(;;){c(aX,R)[1+R]=B;var
+bZ=R+1|0;if(a7!==R){var
+R=bZ;continue}break}}var
+bY=Q+1|0;if(a5!==Q){var
+Q=bY;continue}break}}var
+bX=B+1|0;if(aY!==B){var
+B=bX;continue}break}}function
+a1(b,c){return b?i(a[1],b[1][2]):o(a[1],c)}var
+aq=a1(d[10],0),bK=a1(d[11],1),ar=H(d[1],Fn),Y=H(d[1],Fo);function
 bL(a){if(ar){var
-b=c(aq,a)[1+a],d=b||1-c(bJ,a)[1+a];return d}var
+b=c(aq,a)[1+a],d=b||1-c(bK,a)[1+a];return d}var
 e=Y?c(aq,a)[1+a]:Y;return e}var
-as=j(a[1],bL);function
+as=i(a[1],bL);function
 bM(a){if(ar)return c(aq,a)[1+a]?1.:0.;var
 e=d[12];if(e&&Y&&c(as,a)[1+a])return b(e[1][2],a);return 0.}var
-a1=j(a[1],bM),bO=F(d[1],Fd);function
-bP(a){var
+a2=i(a[1],bM),bO=H(d[1],Fp);function
+bQ(a){var
 b=c(as,a)[1+a];if(b)var
-e=1-ar,d=e||(0.<f(a1,a)?1:0);else
+e=1-ar,d=e||(0.<f(a2,a)?1:0);else
 var
 d=b;return d}var
-bR=j(a[1],bP),a2=d[8],bS=a2?j(a[2],a2[1][2]):o(a[2],0.),bT=d[4],bU=F(d[2],Fe),_=[0,a,aY,j(a[3],ca[2]),bU,bT,bS,as,a1,bR,Y,bO],w=_[1],b7=w[1],b9=eE(function(a){var
-b=fC(dj(w[5],a));return c2(function(a){return 0.<f(_[6],a)?1:0},b)},b7);function
-b_(a){return a}var
-bj=nP(_,I(w[3],b_),b9),bm=bj[1];function
-bn(a){var
-b=fC(dj(w[5],a));return bE(function(a){var
-b=cT(w,a);return k(w[7][2],b)},b)}var
-bo=l(function(a){return 1-a},bm),bp=w[1],G=o(bp,0),H=dB(0),ba=bp-1|0,a_=0,a$=1,b1=0;if(ba<0)var
-at=a$,bb=a_;else{var
-g=b1,av=a$,au=a_;for(;;){var
-bc=c(bo,g)[1+g],b4=bc?0===c(G,g)[1+g]?1:0:bc;if(b4){ch([0,g,bn(g)],H);c(G,g)[1+g]=1;var
-K=av,$=au;for(;;){if(!lL(H)){var
-bg=lK(H),ay=bg[2],aa=bg[1];if(ay){var
-n=ay[1];ch([0,aa,ay[2]],H);var
-b6=c(bo,n)[1+n]?1===c(G,n)[1+n]?(d_(H),0):0===c(G,n)[1+n]?(c(G,n)[1+n]=1,ch([0,n,bn(n)],H),K):K:K,bi=b6,bh=$}else{c(G,aa)[1+aa]=2;var
-bi=K,bh=[0,aa,$]}var
-K=bi,$=bh;continue}var
-ax=K,aw=$;break}}else
+bR=i(a[1],bQ),a3=d[8],bS=a3?i(a[2],a3[1][2]):o(a[2],0.),bU=d[4],bV=H(d[2],Fq),Z=[0,a,aX,i(a[3],cc[2]),bV,bU,bS,as,a2,bR,Y,bO],w=Z[1],b9=w[1],b_=eI(function(a){var
+b=fF(dp(w[5],a));return c5(function(a){return 0.<f(Z[6],a)?1:0},b)},b9);function
+b$(a){return a}var
+bm=nV(Z,F(w[3],b$),b_),bo=bm[1];function
+bq(a){var
+b=fF(dp(w[5],a));return bp(function(a){var
+b=cW(w,a);return l(w[7][2],b)},b)}var
+br=k(function(a){return 1-a},bo),bs=w[1],I=o(bs,0),J=dF(0),bc=bs-1|0,ba=0,bb=1,b1=0;if(bc<0)var
+at=bb,bd=ba;else{var
+g=b1,av=bb,au=ba;for(;;){var
+be=c(br,g)[1+g],b5=be?0===c(I,g)[1+g]?1:0:be;if(b5){ck([0,g,bq(g)],J);c(I,g)[1+g]=1;var
+K=av,_=au;for(;;){if(!lO(J)){var
+bg=lN(J),az=bg[2],aa=bg[1];if(az){var
+n=az[1];ck([0,aa,az[2]],J);var
+b7=c(br,n)[1+n]?1===c(I,n)[1+n]?(ec(J),0):0===c(I,n)[1+n]?(c(I,n)[1+n]=1,ck([0,n,bq(n)],J),K):K:K,bl=b7,bk=_}else{c(I,aa)[1+aa]=2;var
+bl=K,bk=[0,aa,_]}var
+K=bl,_=bk;continue}var
+ay=K,ax=_;break}}else
 var
-ax=av,aw=au;var
-b5=g+1|0;if(ba!==g){var
-g=b5,av=ax,au=aw;continue}var
-at=ax,bb=aw;break}}var
-b2=at?[0,O(al(bb))]:at,h=[0,_,bm,bj[2],b2],bF=0;if(typeof
-S!=="number"&&1===S[0]){var
-aG=S[3],X=S[2],aJ=S[1];if(B(fA(aJ))===aG){var
-ai=O(fA(aJ)),aj=O(fA(X)),bG=0,ak=aP(a7(function(a,b){return b<=0.03*X?a+1|0:a},bG,aj),E8),aK=aj.length-1;if(0===aK)var
+ay=av,ax=au;var
+b6=g+1|0;if(bc!==g){var
+g=b6,av=ay,au=ax;continue}var
+at=ay,bd=ax;break}}var
+b4=at?[0,P(am(bd))]:at,h=[0,Z,bo,bm[2],b4],bG=0;if(typeof
+T!=="number"&&1===T[0]){var
+aH=T[3],X=T[2],aI=T[1];if(C(fD(aI))===aH){var
+ai=P(fD(aI)),aj=P(fD(X)),bH=0,al=aQ(a0(function(a,b){return b<=0.03*X?a+1|0:a},bH,aj),Fi),aJ=aj.length-1;if(0===aJ)var
 aL=1.;else
 var
-aU=cB(ak,aK)-1|0,aL=ag(X-c(aj,aU)[1+aU]|0,1.);var
-aN=aG-1|0,aM=0;if(aN<ak)var
+aV=cF(al,aJ)-1|0,aL=ae(X-c(aj,aV)[1+aV]|0,1.);var
+aN=aH-1|0,aM=0;if(aN<al)var
 aO=aM;else{var
-M=ak,A=aM;for(;;){var
-aR=M-1|0,aS=c(ai,aR)[1+aR],aF=0;if(A){var
-aT=A[1]-1|0;if(aS<1.5*c(ai,aT)[1+aT])var
-am=A;else
-aF=1}else
-aF=1;if(aF)var
-am=0.<aS?[0,M,A]:A;var
-bH=M+1|0;if(aN!==M){var
-M=bH,A=am;continue}var
-aO=am;break}}var
-aQ=O(al(aO)),aB=[0,[0,aQ,l(function(b){var
-a=b-1|0;return c(ai,a)[1+a]},aQ),aL,X]];bF=1}}if(!bF)var
-aB=0;var
-x=aB?aB[1]:U(Fj),T=bs.length-1,q=B(L[4]),bv=b3(L),aD=bN(br,aX(h[1][3])),t=o(T,[0,o(bv,0.),0.]);v(function(a){var
-b=cp(L,c(bs,a)[1+a]),d=V(b[2]),e=[0,l(V,b[1]),d];c(t,a)[1+a]=e;return 0},aD);var
-cb=l(function(a){var
-b=a[1];return cE(function(a){return a!=0.?1:0},b)},t),bw=jm(L),bx=bw[2],s=bw[1],cc=l(function(a){return a[2]},t),cd=l(function(a){return a[1]},t),z=[0,L[8],cd,cc,s,bx],by=jk(L),ce=j(q,function(a){var
-b=c(by[2],a)[1+a];return V(p(c(by[1],a)[1+a],b))/2.}),ac=[m,function(a){return eD(z,nL(z,ce),o(T,0.))}],ae=x[3]<(jV*q|0)?1:0,cf=ae?1.:cz(1.,-6);function
-W(a){return N(function(c,b){var
-d=bQ(b,a);return f(bx,c)-d},s)}function
-af(a){var
-b=g1(z,a);return[0,b,nJ(z,a,b)]}function
-ah(h,b){return j(q,function(i){var
-a=[0,0.];r(function(d,b){var
+O=al,A=aM;for(;;){var
+aS=O-1|0,aT=c(ai,aS)[1+aS],aG=0;if(A){var
+aU=A[1]-1|0;if(aT<1.5*c(ai,aU)[1+aU])var
+an=A;else
+aG=1}else
+aG=1;if(aG)var
+an=0.<aT?[0,O,A]:A;var
+bI=O+1|0;if(aN!==O){var
+O=bI,A=an;continue}var
+aO=an;break}}var
+aP=P(am(aO)),aC=[0,[0,aP,k(function(b){var
+a=b-1|0;return c(ai,a)[1+a]},aP),aL,X]];bG=1}}if(!bG)var
+aC=0;var
+x=aC?aC[1]:V(Fv),U=bu.length-1,r=C(N[4]),bw=b8(N),aD=bx(bf,aR(h[1][3])),t=o(U,[0,o(bw,0.),0.]);v(function(a){var
+b=cs(N,c(bu,a)[1+a]),d=M(b[2]),e=[0,k(M,b[1]),d];c(t,a)[1+a]=e;return 0},aD);var
+cd=k(function(a){var
+b=a[1];return cI(function(a){return a!=0.?1:0},b)},t),by=jq(N),bz=by[2],s=by[1],ce=k(function(a){return a[2]},t),cf=k(function(a){return a[1]},t),y=[0,N[8],cf,ce,s,bz],bA=jo(N),cg=i(r,function(a){var
+b=c(bA[2],a)[1+a];return M(q(c(bA[1],a)[1+a],b))/2.}),ac=[m,function(a){return eH(y,nR(y,cg),o(U,0.))}],ad=x[3]<(jZ*r|0)?1:0,ch=ad?1.:cD(1.,-6);function
+W(a){return L(function(c,b){var
+d=bT(b,a);return f(bz,c)-d},s)}function
+ag(a){var
+b=g4(y,a);return[0,b,nP(y,a,b)]}function
+ah(h,b){return i(r,function(i){var
+a=[0,0.];p(function(d,b){var
 e=b!=0.?1:0;if(e){var
 j=b*f(c(h,d)[1+d],i);a[1]=a[1]+j;var
 g=0}else
 var
 g=e;return g},b);return a[1]})}function
-aE(d,a){var
-b=c(t,a)[1+a],e=b[2];return bQ(b[1],d)+e}function
-bz(d,b,i,h){var
-e=af(d),j=e[2],k=e[1],a=e0(q,q,0.);function
-g(e,d){return r(function(b,g){return r(function(d,h){var
-i=f(c(a,b)[1+b],d)+e*g*h;return ao(a[1+b],d,i)},d)},d)}v(function(a){var
+aF(d,a){var
+b=c(t,a)[1+a],e=b[2];return bT(b[1],d)+e}function
+bB(d,b,i,h){var
+e=ag(d),j=e[2],k=e[1],a=e5(r,r,0.);function
+g(e,d){return p(function(b,g){return p(function(d,h){var
+i=f(c(a,b)[1+b],d)+e*g*h;return ap(a[1+b],d,i)},d)},d)}v(function(a){var
 d=0.<f(b,a)?1:0;if(d){var
-e=ag(aE(k,a),cr),h=ah(j,c(t,a)[1+a][1]);return g(i*f(b,a)/(e*e),h)}return d},aD);var
-l=W(d);r(function(c,b){var
-a=ag(f(l,c),1e-150);return g(h*bK/(a*a),b)},s);return a}function
-bA(a){var
-b=h[1][3];return l(function(b){return c4(1.,ag(0.,aE(a,b)))},b)}function
-bB(d){var
-b=o(bv,0.);v(function(a){var
+e=ae(aF(k,a),bW),h=ah(j,c(t,a)[1+a][1]);return g(i*f(b,a)/(e*e),h)}return d},aD);var
+l=W(d);p(function(c,b){var
+a=ae(f(l,c),1e-150);return g(h*bN/(a*a),b)},s);return a}function
+bC(a){var
+b=h[1][3];return k(function(b){return c7(1.,ae(0.,aF(a,b)))},b)}function
+bD(d){var
+b=o(bw,0.);v(function(a){var
 e=f(d,a)!=0.?1:0;if(e){var
-g=c(t,a)[1+a][1];return r(function(e,c){var
-g=c!=0.?1:0,h=g?ao(b,e,f(b,e)+f(d,a)*c):g;return h},g)}return e},aD);return b}var
-ci=h[1][4]===h[1][5]?1:0,bC=y(0,50);function
-bD(F){if(F){var
-ay=F[2],L=F[1],aB=R(bC,F);if(aB)return aB[1];var
-aD=B(ay),X=bD(ay),G=X[3],a=X[2],Y=eD(z,eD(z,X[1],L),L),bg=28,aF=l(function(a){return jp(bg,a)},Y),bh=W(Y),bi=W(aF),bj=N(function(b,a){return bK*f(bh,b)<a?1:0},bi),g=e1(function(a){return a},bj)?aF:Y,aG=f(x[2],aD)/(x[3]+f(x[2],0)),aI=af(g),bm=aI[2],_=bA(aI[1]),$=1.<=aG?1:0,bn=ae||G,al=0,bo=1-bn;if(0===a)al=1;else{var
-aY=0;if(!G&&(!$||!(1<B(a)))){al=1;aY=1}if(!aY)var
-S=a,Q=G,P=a}if(al){var
-bp=a?[0,a[1]]:a,aJ=nU(h,bp,_);if(aJ){var
-H=aJ[1],aZ=0;if(bo&&!$){var
-aM=bz(g,L,1.,1.),aa=j(q,function(a){return 1./Math.sqrt(f(c(aM,a)[1+a],a))}),aN=nW(N(function(b,a){return N(function(c,a){return a*f(aa,b)*f(aa,c)},a)},aM)),U=aN.length-1,A=e0(U,U,0.),am=U-1|0,a0=0;if(!(am<0)){var
-d=a0;for(;;){var
-a1=0;if(!(d<0)){var
-e=a1;for(;;){var
-an=f(c(aN,d)[1+d],e),aq=e-1|0,a3=0;if(aq<0)var
-V=an;else{var
-C=a3,ar=an;for(;;){var
-a8=f(c(A,e)[1+e],C),as=ar-f(c(A,d)[1+d],C)*a8,a9=C+1|0;if(aq!==C){var
-C=a9,ar=as;continue}var
+g=c(t,a)[1+a][1];return p(function(e,c){var
+g=c!=0.?1:0,h=g?ap(b,e,f(b,e)+f(d,a)*c):g;return h},g)}return e},aD);return b}var
+ci=h[1][4]===h[1][5]?1:0,bE=z(0,50);function
+bF(H){if(H){var
+ay=H[2],M=H[1],az=S(bE,H);if(az)return az[1];var
+aC=C(ay),X=bF(ay),I=X[3],a=X[2],Y=eH(y,eH(y,X[1],M),M),bf=28,aD=k(function(a){return jt(bf,a)},Y),bg=W(Y),bk=W(aD),bl=L(function(b,a){return bN*f(bg,b)<a?1:0},bk),g=e6(function(a){return a},bl)?aD:Y,aG=f(x[2],aC)/(x[3]+f(x[2],0)),aH=ag(g),bm=aH[2],Z=bC(aH[1]),_=1.<=aG?1:0,bo=ad||I,am=0,bp=1-bo;if(0===a)am=1;else{var
+aX=0;if(!I&&(!_||!(1<C(a)))){am=1;aX=1}if(!aX)var
+R=a,Q=I,O=a}if(am){var
+bq=a?[0,a[1]]:a,aI=n0(h,bq,Z);if(aI){var
+J=aI[1],aY=0;if(bp&&!_){var
+aM=bB(g,M,1.,1.),aa=i(r,function(a){return 1./Math.sqrt(f(c(aM,a)[1+a],a))}),aN=n2(L(function(b,a){return L(function(c,a){return a*f(aa,b)*f(aa,c)},a)},aM)),T=aN.length-1,A=e5(T,T,0.),an=T-1|0,a1=0;if(!(an<0)){var
+d=a1;for(;;){var
+a2=0;if(!(d<0)){var
+e=a2;for(;;){var
+ao=f(c(aN,d)[1+d],e),aq=e-1|0,a4=0;if(aq<0)var
+V=ao;else{var
+B=a4,ar=ao;for(;;){var
+a7=f(c(A,e)[1+e],B),as=ar-f(c(A,d)[1+d],B)*a7,a$=B+1|0;if(aq!==B){var
+B=a$,ar=as;continue}var
 V=as;break}}var
-a4=d===e?Math.sqrt(V):V/f(c(A,e)[1+e],e);ao(c(A,d)[1+d],e,a4);var
-a5=e+1|0;if(d!==e){var
-e=a5;continue}break}}var
-a2=d+1|0;if(am!==d){var
-d=a2;continue}break}}var
-aO=N(function(b,a){return l(function(a){return a*f(aa,b)},a)},A),bs=W(g),K=o(aP(q,1),1),at=q-1|0,a_=1;if(!(at<1)){var
-n=a_;for(;;){var
-av=n-1|0,aw=16<=c(K,av)[1+av]?1:0,ba=aw?37:aw,ax=n-1|0,bb=(2*c(K,ax)[1+ax]|0)^ba;c(K,n)[1+n]=bb;var
-bc=n+1|0;if(at!==n){var
-n=bc;continue}break}}var
-au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},a$=j(nO,function(b){return j(q,function(a){return 1.-2.*(au(b&c(K,a)[1+a])%2|0)})}),bt=l(function(c){var
-b=fD(aO,c),a=[0,0.];r(function(d,c){var
-e=ag(f(bs,d),cr),g=bQ(c,b)/e;a[1]=ag(a[1],g);return 0},s);var
-d=c4(1.,0.9/ag(a[1],cr));return N(function(b,a){return jp(28,f(g,b)+d*a)},b)},a$),bv=cB(nO,cy(eO,aP(h[1][1][3],1))),bw=af(g)[2],aQ=y(0,16),p=[0,[0]],u=[0,[0]],ad=function(d,z){var
+a5=d===e?Math.sqrt(V):V/f(c(A,e)[1+e],e);ap(c(A,d)[1+d],e,a5);var
+a6=e+1|0;if(d!==e){var
+e=a6;continue}break}}var
+a3=d+1|0;if(an!==d){var
+d=a3;continue}break}}var
+aO=L(function(b,a){return k(function(a){return a*f(aa,b)},a)},A),bs=W(g),K=o(aQ(r,1),1),at=r-1|0,ba=1;if(!(at<1)){var
+n=ba;for(;;){var
+av=n-1|0,aw=16<=c(K,av)[1+av]?1:0,bc=aw?37:aw,ax=n-1|0,bd=(2*c(K,ax)[1+ax]|0)^bc;c(K,n)[1+n]=bd;var
+be=n+1|0;if(at!==n){var
+n=be;continue}break}}var
+au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},bb=i(nU,function(b){return i(r,function(a){return 1.-2.*(au(b&c(K,a)[1+a])%2|0)})}),bu=k(function(c){var
+b=fG(aO,c),a=[0,0.];p(function(d,c){var
+e=ae(f(bs,d),bW),g=bT(c,b)/e;a[1]=ae(a[1],g);return 0},s);var
+d=c7(1.,0.9/ae(a[1],bW));return L(function(b,a){return jt(28,f(g,b)+d*a)},b)},bb),bv=cF(nU,cC(eR,aQ(h[1][1][3],1))),bw=ag(g)[2],aP=z(0,16),q=[0,[0]],u=[0,[0]],af=function(d,z){var
 a=h[1][1];function
 t(b){if(c(h[2],b)[1+b])return 0;var
-e=cT(a,c(d,b)[1+b]);return k(a[7][2],e)}var
-v=j(a[1],t),w=jo(a[1],v,[0,a[4],0]),x=a[1],y=eE(function(a){return c(w,a)[1+a]},x),g=k(function(a){return c(d,a)[1+a]},y),i=R(aQ,g);if(i)var
-e=i[1];else{var
-C=nV(h,d,_,T),s=bl(function(b){var
-d=ah(bw,bB(b)),a=j(q,function(e){var
-a=[0,0.];r(function(b,d){var
-g=d*f(c(aO,b)[1+b],e);a[1]=a[1]+g;return 0},d);return a[1]}),e=ag(Math.sqrt(bQ(a,a)),cr);return l(function(a){return a/e},a)},C);aH(aQ,g,s);var
+e=cW(a,c(d,b)[1+b]);return l(a[7][2],e)}var
+v=i(a[1],t),w=js(a[1],v,[0,a[4],0]),x=a[1],y=eI(function(a){return c(w,a)[1+a]},x),g=l(function(a){return c(d,a)[1+a]},y),j=S(aP,g);if(j)var
+e=j[1];else{var
+C=n1(h,d,Z,U),s=bh(function(b){var
+d=ah(bw,bD(b)),a=i(r,function(e){var
+a=[0,0.];p(function(b,d){var
+g=d*f(c(aO,b)[1+b],e);a[1]=a[1]+g;return 0},d);return a[1]}),e=ae(Math.sqrt(bT(a,a)),bW);return k(function(a){return a/e},a)},C);aK(aP,g,s);var
 e=s}if(e){var
-m=e[1],b=[0,0],A=p[1];r(function(e,d){var
-a=0===b[1]?1:0,c=a?0.999<bQ(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
-n=0===b[1]?1:0,B=n?z:n;if(B){p[1]=bu(p[1],[0,[0,d,m]]);u[1]=bu(u[1],[0,0]);b[1]=[0,p[1].length-1-1|0]}var
+m=e[1],b=[0,0],A=q[1];p(function(e,d){var
+a=0===b[1]?1:0,c=a?0.999<bT(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
+n=0===b[1]?1:0,B=n?z:n;if(B){q[1]=bi(q[1],[0,[0,d,m]]);u[1]=bi(u[1],[0,0]);b[1]=[0,q[1].length-1-1|0]}var
 o=b[1]}else
 var
-o=e;return o},bx=I(bv,function(a){return a}),by=[0,H,b(bY(function(a){return nU(h,[0,H],bA(g1(z,c(bt,a)[1+a])))}),bx)];v(function(e){var
-b=ad(e,1);if(b){var
+o=e;return o},bx=F(bv,function(a){return a}),by=[0,J,b(bP(function(a){return n0(h,[0,J],bC(g4(y,c(bu,a)[1+a])))}),bx)];v(function(e){var
+b=af(e,1);if(b){var
 a=b[1],f=c(u[1],a)[1+a]+1|0;c(u[1],a)[1+a]=f;var
 d=0}else
 var
 d=b;return d},by);var
-aR=ad(H,0),bE=function(a){return a},bF=I(p[1].length-1,bE),ai=be(function(b,a){var
-d=-c(u[1],a)[1+a]|0,e=[0,c0(aR,[0,a]),d,a],f=-c(u[1],b)[1+b]|0;return ap([0,c0(aR,[0,b]),f,b],e)},bF),aS=function(b,a){return f9(function(a,c){return a<b?1:0},a)},aT=function(a){return c(p[1],a)[1+a][1]};if(0===ai)var
-aj=0===a?[0,H,0]:a;else
+aS=af(J,0),bz=function(a){return a},bA=F(q[1].length-1,bz),ai=a_(function(b,a){var
+d=-c(u[1],a)[1+a]|0,e=[0,c3(aS,[0,a]),d,a],f=-c(u[1],b)[1+b]|0;return ak([0,c3(aS,[0,b]),f,b],e)},bA),aT=function(b,a){return e3(function(a,c){return a<b?1:0},a)},aU=function(a){return c(q[1],a)[1+a][1]};if(0===ai)var
+aj=0===a?[0,J,0]:a;else
 if(0===a)var
-aj=k(aT,aS(E9,ai));else{var
-ak=aS(B(a),ai),w=O(k(function(a){return ad(a,0)},a)),aU=[0,b(bd(function(a){return 1-lF([0,a],w)}),ak)];r(function(a,b){var
-e=aX(cg(w,0,a));if(b&&az(b[1],ak)&&!az(b,e))return 0;var
-d=aU[1];if(d){var
-f=[0,d[1]];c(w,a)[1+a]=f;aU[1]=d[2];return 0}var
-g=[0,bX(ak)];c(w,a)[1+a]=g;return 0},w);var
-bG=aX(w),aj=k(function(a){return aT(aW(a,0))},bG)}var
-M=aj;aZ=1}if(!aZ)var
-M=[0,H,0];if($)var
-S=M,Q=G,P=a;else
+aj=l(aU,aT(Fj,ai));else{var
+al=aT(C(a),ai),w=P(l(function(a){return af(a,0)},a)),aV=[0,b(a9(function(a){return 1-lI([0,a],w)}),al)];p(function(a,b){var
+e=aR(b3(w,0,a));if(b&&aA(b[1],al)&&!aA(b,e))return 0;var
+d=aV[1];if(d){var
+f=[0,d[1]];c(w,a)[1+a]=f;aV[1]=d[2];return 0}var
+g=[0,b2(al)];c(w,a)[1+a]=g;return 0},w);var
+bG=aR(w),aj=l(function(a){return aU(aZ(a,0))},bG)}var
+N=aj;aY=1}if(!aY)var
+N=[0,J,0];if(_)var
+R=N,Q=I,O=a;else
 var
-S=M,Q=qk<=aG?1:0,P=M}else
+R=N,Q=qu<=aG?1:0,O=N}else
 var
-S=0,Q=G,P=a}var
-aK=k(function(a){return nV(h,a,_,T)},S),br=az(0,aK)?0:k(function(G){var
-u=ah(bm,bB(eX(G))),H=bz(g,L,x[3]/f(x[2],aD),cf),e=ci?l(function(a){return-a},u):u,h=nW(H),I=W(g),w=l(function(a){return ag(a,cr)},I),m=Math.sqrt(2.*bq),n=l(function(a){return fD(h,a)},s),b=N(function(a,b){return bQ(b,c(n,a)[1+a])},s),B=s.length-1,d=o(s.length-1,0.),C=eE(function(a){var
-c=0.<f(b,a)?1:0,d=c?f(w,a)<m*Math.sqrt(f(b,a))?1:0:c;return d},B),j=[0,aC(e)],a=fQ;for(;;){if(0<a){var
-D=a-1|0,E=aC(d);v(function(a){var
-l=f(d,a),p=j[1],e=N(function(d,b){return b-l*f(c(s,a)[1+a],d)},p),q=f(b,a),g=bQ(e,c(n,a)[1+a])/q,r=f(b,a),t=ag(bQ(e,fD(h,e))/r-g*g,0.),i=f(w,a)/(m*Math.sqrt(f(b,a))),k=ag(0.,-g-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),o=k!=l?1:0,u=o?(ao(d,a,k),j[1]=N(function(d,b){return b+k*f(c(s,a)[1+a],d)},e),0):o;return u},C);var
-p=[0,1];r(function(e,g){return function(c,a){var
-b=j8*(1.+Math.abs(a))<Math.abs(a-f(e,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,p),d);var
-F=p[1]?0:D,a=F;continue}var
-q=j[1],y=fD(h,q),k=bQ(q,y);if(oX*bQ(e,fD(h,e))<k&&k<a6){var
-J=l(function(a){return jp(12,a*Math.sqrt(2.*bq/k))},y),z=af(g),A=o(ab,0),K=z[2],M=z[1];bf(function(a){var
-g=l(function(b){var
-a=b[2];return bQ(ah(K,c(t,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=a7(function(b,a){return b+a[3]|0},n,a);r(function(c,h){var
+R=0,Q=I,O=a}var
+aJ=l(function(a){return n1(h,a,Z,U)},R),br=aA(0,aJ)?0:l(function(G){var
+u=ah(bm,bD(e0(G))),H=bB(g,M,x[3]/f(x[2],aC),ch),e=ci?k(function(a){return-a},u):u,h=n2(H),I=W(g),w=k(function(a){return ae(a,bW)},I),m=Math.sqrt(2.*bt),n=k(function(a){return fG(h,a)},s),b=L(function(a,b){return bT(b,c(n,a)[1+a])},s),B=s.length-1,d=o(s.length-1,0.),C=eI(function(a){var
+c=0.<f(b,a)?1:0,d=c?f(w,a)<m*Math.sqrt(f(b,a))?1:0:c;return d},B),i=[0,aE(e)],a=fU;for(;;){if(0<a){var
+D=a-1|0,E=aE(d);v(function(a){var
+l=f(d,a),p=i[1],e=L(function(d,b){return b-l*f(c(s,a)[1+a],d)},p),q=f(b,a),g=bT(e,c(n,a)[1+a])/q,r=f(b,a),t=ae(bT(e,fG(h,e))/r-g*g,0.),j=f(w,a)/(m*Math.sqrt(f(b,a))),k=ae(0.,-g-Math.sqrt(t)*j/Math.sqrt(1.-j*j)),o=k!=l?1:0,u=o?(ap(d,a,k),i[1]=L(function(d,b){return b+k*f(c(s,a)[1+a],d)},e),0):o;return u},C);var
+q=[0,1];p(function(e,g){return function(c,a){var
+b=ka*(1.+Math.abs(a))<Math.abs(a-f(e,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,q),d);var
+F=q[1]?0:D,a=F;continue}var
+r=i[1],y=fG(h,r),l=bT(r,y);if(o6*bT(e,fG(h,e))<l&&l<a8){var
+J=k(function(a){return jt(12,a*Math.sqrt(2.*bt/l))},y),z=ag(g),A=o(ab,0),K=z[2],N=z[1];bj(function(a){var
+g=k(function(b){var
+a=b[2];return bT(ah(K,c(t,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=a0(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
 d=f(g,c)<0.?1:0;if(d){var
-i=ag(aE(M,h[2]),0.),a=-4.*f(g,c)/i,j=a!=a?a6:a;b[1]=ag(b[1],j);var
+i=ae(aF(N,h[2]),0.),a=-4.*f(g,c)/i,j=a!=a?a8:a;b[1]=ae(b[1],j);var
 e=0}else
 var
 e=d;return e},a);var
-h=b[1]*cz(1.,-30)<=1.?1:0,j=h?o<=b8?1:0:h;if(j){var
-k=k0(ag(b[1],1.)),m=k[2],p=k[1]==bK?m-1|0:m,q=cz(1.,-p|0),d=l(function(a){return ld(Math.floor(cz(q*a,50)))},g),e=[0,i];r(function(a,b){var
-f=c(d,a)[1+a],g=Z(b[3],f);e[1]=aA(e[1],g);return 0},a);if(0<bk(e[1])){var
-s=c(a,0)[1][3],u=hP(e[1],s);d[1]=cJ(c(d,0)[1],u)}return r(function(a,e){var
-f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return j},b$);return A}return o(ab,0)}},aK),aL=[0,g,P,Q,br];aH(bC,F,aL);return aL}var
-aV=E(ac),bH=0,bI=0,bJ=0,bL=D===aV?ac[1]:m===aV?J(ac):ac;return[0,bL,bJ,bI,bH]}var
-cj=o(ab,0);return[0,ae,function(p,q,h,n,m){var
-i=x[1],j=0,a=bD(a7(function(j,i){if(n<i)return j;var
-h=o(T,0.),k=i-1|0,q=0;if(!(k<0)){var
+h=b[1]*cD(1.,-30)<=1.?1:0,i=h?o<=ca?1:0:h;if(i){var
+l=k4(ae(b[1],1.)),m=l[2],q=l[1]==bN?m-1|0:m,r=cD(1.,-q|0),d=k(function(a){return lh(Math.floor(cD(r*a,50)))},g),e=[0,j];p(function(a,b){var
+f=c(d,a)[1+a],g=$(b[3],f);e[1]=aB(e[1],g);return 0},a);if(0<bn(e[1])){var
+s=c(a,0)[1][3],u=hS(e[1],s);d[1]=cN(c(d,0)[1],u)}return p(function(a,e){var
+f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return i},cb);return A}return o(ab,0)}},aJ),aL=[0,g,O,Q,br];aK(bE,H,aL);return aL}var
+aW=E(ac),bH=0,bI=0,bJ=0,bK=D===aW?ac[1]:m===aW?G(ac):ac;return[0,bK,bJ,bI,bH]}var
+cj=o(ab,0);return[0,ad,function(p,q,h,n,m){var
+i=x[1],j=0,a=bF(a0(function(j,i){if(n<i)return j;var
+h=o(U,0.),k=i-1|0,q=0;if(!(k<0)){var
 d=q;for(;;){var
 l=ab-1|0,r=0;if(!(l<0)){var
 a=r;for(;;){var
-g=b(p,a);if(c(cb,g)[1+g]){var
-t=e(m,d,a);ao(h,g,f(h,g)+t)}var
+g=b(p,a);if(c(cd,g)[1+g]){var
+t=e(m,d,a);ap(h,g,f(h,g)+t)}var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}var
 s=d+1|0;if(k!==d){var
-d=s;continue}break}}return[0,h,j]},j,i)),d=a[4],k=aP(1,B(a[2]));if(0===d)var
+d=s;continue}break}}return[0,h,j]},j,i)),d=a[4],k=aQ(1,C(a[2]));if(0===d)var
 g=cj;else
 var
-l=ae?0:aI(h,k)/6|0,g=ad(d,l);return function(a){return c(g,a)[1+a]}}]}function
-g2(g,b){var
+l=ad?0:aw(h,k)/6|0,g=af(d,l);return function(a){return c(g,a)[1+a]}}]}function
+g5(g,b){var
 h=1;if(b<1)var
 c=d;else{var
 a=h,e=d;for(;;){var
-f=gj(Z(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+f=gm($(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,e=f;continue}var
-c=f;break}}return T(c)}function
-jq(b,a){var
-c=f4(b[2],a);return bZ(f4(b[1],a),c)}function
-nX(d,a,g){function
-G(a,b){return fu(a)<=1?1:0}if(e(at[14],G,a)){var
-r=function(l){var
-c=[0,z,0];function
+c=f;break}}return U(c)}function
+ju(b,a){var
+c=f8(b[2],a);return b4(f8(b[1],a),c)}function
+n3(d,a,g){function
+I(a,b){return fy(a)<=1?1:0}if(e(as[14],I,a)){var
+p=function(l){var
+c=[0,w,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(g,j[1]),k=(0<x(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cM(a),m],f],o=k?c[2]:c[1];return[0,p(i,h(a,o)),n]}}return[0,p(i,a),f]}return Q(at[13],d,a,c)},s=function(b,a){return[m,function(c){return aL(d,0,b,k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},a))}]},t=r(0),u=t[1],w=r(1),A=w[1],H=w[2],K=s(_(W(A),a),H),M=t[2];return[0,[0,u,A,s(_(a,W(u)),M),K]]}var
-i=y(0,4);function
+c=b(g,j[1]),k=(0<y(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cQ(a),m],f],o=k?c[2]:c[1];return[0,q(i,h(a,o)),n]}}return[0,q(i,a),f]}return R(as[13],d,a,c)},s=function(b,a){return[m,function(c){return aD(d,0,b,l(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},a))}]},t=p(0),u=t[1],x=p(1),A=x[1],J=x[2],L=s(Y(W(A),a),J),M=t[2];return[0,[0,u,A,s(Y(a,W(u)),M),L]]}var
+j=z(0,4);function
 N(a,b){return v(function(a){var
-b=a[1],c=aW(R(i,b),0);return P(i,b,aP(a[2],c))},a)}e(at[12],N,a);var
-B=be(ap,d9(ih(i))),O=1;if(b8<L(function(a,b){return b8<a?a:aI(a,b[2]+1|0)},O,B))return 0;var
-S=[0,[0,0,a],0],T=L(function(i,a){var
-d=a[2],e=a[1],f=b(g,e),o=f[2],q=f[1],m=j(d+1|0,function(c){return j(d+1|0,function(b){var
-g=cB(c,b),j=0;if(g<0)var
-i=z;else{var
-a=j,e=z;for(;;){if((b-a|0)<=(d-c|0))var
-k=jq(q,b-a|0),l=h(jq(o,a),k),m=g2(d-c|0,b-a|0),f=p(e,h(h(g2(c,a),m),l));else
+b=a[1],c=aZ(S(j,b),0);return Q(j,b,aQ(a[2],c))},a)}e(as[12],N,a);var
+B=a_(ak,eb(il(j))),O=1;if(ca<K(function(a,b){return ca<a?a:aw(a,b[2]+1|0)},O,B))return 0;var
+P=[0,[0,0,a],0],T=K(function(j,a){var
+d=a[2],e=a[1],f=b(g,e),o=f[2],p=f[1],m=i(d+1|0,function(c){return i(d+1|0,function(b){var
+g=cF(c,b),j=0;if(g<0)var
+i=w;else{var
+a=j,e=w;for(;;){if((b-a|0)<=(d-c|0))var
+k=ju(p,b-a|0),l=h(ju(o,a),k),m=g5(d-c|0,b-a|0),f=q(e,h(h(g5(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(g!==a){var
 a=n,e=f;continue}var
-i=f;break}}return cj(i,g2(d,b))})});return bE(function(a){var
-g=a[2],i=a[1];return I(d+1|0,function(f){function
+i=f;break}}return cm(i,g5(d,b))})});return bp(function(a){var
+g=a[2],i=a[1];return F(d+1|0,function(f){function
 a(g,o,n){var
 a=g,p=0;for(;;){if(a){var
-d=a[1],k=a[2],l=d[2];if(0!==ap(d[1],e)){var
+d=a[1],k=a[2],l=d[2];if(0!==ak(d[1],e)){var
 a=k;continue}var
 i=[0,l]}else
 var
 i=0;var
-j=aW(i,p),q=b(bd(function(a){return a[1]!==e?1:0}),g),r=fr(q,h(o,c(c(m,f)[1+f],j)[1+j]),cR);return b(co(0,n),r)}}return[0,[0,[0,e,d,f],i],Q(at[13],a,g,cR)]})},i)},S,B),f=k(function(a){var
-b=ez(a[2]);return[0,a[1],b]},T),C=bX(f)[2],l=L(function(b,a){return c8(b,a[2])},C,f),n=L(function(b,a){return dE(b,a[2])},C,f);function
-o(a,b){return 1===b?a:dR(d,o(a,b-1|0),a)}function
-V(f){var
-a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(x(i)<=0)U(Fo);function
+j=aZ(i,p),q=b(a9(function(a){return a[1]!==e?1:0}),g),r=fv(q,h(o,c(c(m,f)[1+f],j)[1+j]),cV);return b(bS(0,n),r)}}return[0,[0,[0,e,d,f],i],R(as[13],a,g,cV)]})},j)},P,B),f=l(function(a){var
+b=eD(a[2]);return[0,a[1],b]},T),C=b2(f)[2],k=K(function(b,a){return c$(b,a[2])},C,f),n=K(function(b,a){return dJ(b,a[2])},C,f);function
+o(a,b){return 1===b?a:cr(d,o(a,b-1|0),a)}function
+U(f){var
+a=f[3],c=f[2],e=b(g,f[1]),i=r(e[2],e[1]);if(y(i)<=0)V(FA);function
 j(f){var
-b=e[3],c=E(b),d=D===c?b[1]:m===c?J(b):b;return o(d,a)}function
+b=e[3],c=E(b),d=D===c?b[1]:m===c?G(b):b;return o(d,a)}function
 k(h){var
-b=e[4],d=E(b),f=c-a|0,g=D===d?b[1]:m===d?J(b):b;return o(g,f)}if(0===a)var
+b=e[4],d=E(b),f=c-a|0,g=D===d?b[1]:m===d?G(b):b;return o(g,f)}if(0===a)var
 h=k(0);else
 if(a===c)var
 h=j(0);else
 var
-n=k(0),h=dR(d,j(0),n);var
-l=jq(i,c);return[0,cj(g2(c,a),l),h]}function
-F(a,g){return[m,function(c){return aL(d,0,a,b(bY(function(a){var
-c=b(g,a[2]);if(0<x(c)){var
-e=k(V,al(a[1])),i=L(function(b,a){return h(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lq(f),l=bX(f);return[0,[0,i,L(function(a,b){return dR(d,a,b)},l,j)]]}return 0}),f))}]}function
-X(a){return q(n,a)}var
-Y=F(_(W(n),a),X);function
-Z(a){return q(a,l)}return[0,[0,l,n,F(_(a,W(l)),Z),Y]]}function
-nY(a,u,a8,a6,A,ah,aA,az,K,a5,a3){var
-F=a[2],d=a[1],G=b3(a);function
+n=k(0),h=cr(d,j(0),n);var
+l=ju(i,c);return[0,cm(g5(c,a),l),h]}function
+H(a,g){return[m,function(c){return aD(d,0,a,b(bP(function(a){var
+c=b(g,a[2]);if(0<y(c)){var
+e=l(U,am(a[1])),i=K(function(b,a){return h(b,a[1])},c,e),f=l(function(a){return a[2]},e),j=lu(f),k=b2(f);return[0,[0,i,K(function(a,b){return cr(d,a,b)},k,j)]]}return 0}),f))}]}function
+X(a){return r(n,a)}var
+Z=H(Y(W(n),a),X);function
+_(a){return r(a,k)}return[0,[0,k,n,H(Y(a,W(k)),_),Z]]}function
+n4(a,u,a8,a6,B,ah,aB,aA,N,a5,a3){var
+H=a[2],d=a[1],I=b8(a);function
 ai(a){var
-c=A[1];if(c){var
-d=c[1],e=aa(b(d[2][2],a));return[0,aa(b(d[1][2],a)),e]}throw[0,ac,Fp]}var
-aB=jk(a);S(gY(aB),K);var
-aj=y(0,a4),aC=y(0,au),aD=y(0,au);function
-aE(d){var
-e=R(aD,d),g=A[2];if(e)return e[1];if(aA&&g){var
-h=g[1];S(d<h[7].length-1?1:0,Fq);var
+c=B[1];if(c){var
+d=c[1],e=X(b(d[2][2],a));return[0,X(b(d[1][2],a)),e]}throw[0,ad,FB]}var
+aC=jo(a);T(g1(aC),N);var
+aj=z(0,a7),aE=z(0,au),aF=z(0,au);function
+aG(d){var
+e=S(aF,d),g=B[2];if(e)return e[1];if(aB&&g){var
+h=g[1];T(d<h[7].length-1?1:0,FC);var
 m=c(h[7],d)[1+d],n=function(b){var
-g=R(aC,b);if(g)var
+g=S(aE,b);if(g)var
 d=g[1];else{var
-h=cp(a,c(u,b)[1+b]),k=V(h[2]),i=[0,l(V,h[1]),k];aH(aC,b,i);var
+h=cs(a,c(u,b)[1+b]),l=M(h[2]),i=[0,k(M,h[1]),l];aK(aE,b,i);var
 d=i}var
-e=[0,0.],j=d[1];r(function(c,a){var
-b=a!=0.?1:0,d=b?(e[1]=e[1]+a*f(m,c),0):b;return d},j);return e[1]+d[2]},i=b(aA[1],n),j=i[1],o=i[2],p=W(C(j[2])),k=[0,j,dh(a,[8,(a5*eO|0)+d|0],L(function(e,a){var
-d=a[1],f=c(u,d)[1+d];return b(co([0,a[2]],e),f)},p,o))];aH(aD,d,k);return k}return a1(Fr)}function
-T(x,o){var
-g=o[3],b=o[2],h=o[1];if(2===h)return nF(a,x,b,g);if(8===h)return e(a3,b,g);S(g<=1?1:0,Fs);if(!(5<h>>>0))switch(h){case
-0:return fx(a,b,g);case
+e=[0,0.],j=d[1];p(function(c,a){var
+b=a!=0.?1:0,d=b?(e[1]=e[1]+a*f(m,c),0):b;return d},j);return e[1]+d[2]},i=b(aB[1],n),j=i[1],o=i[2],q=W(A(j[2])),l=[0,j,dm(a,[8,(a5*eR|0)+d|0],K(function(e,a){var
+d=a[1],f=c(u,d)[1+d];return b(bS([0,a[2]],e),f)},q,o))];aK(aF,d,l);return l}return a4(FD)}function
+U(x,o){var
+g=o[3],b=o[2],h=o[1];if(2===h)return nL(a,x,b,g);if(8===h)return e(a3,b,g);T(g<=1?1:0,FE);if(!(5<h>>>0))switch(h){case
+0:return fB(a,b,g);case
 1:if(ah){var
-r=ah[1][1];S(b<r.length-1?1:0,Fu);var
-t=c(r,b)[1+b],v=ai(b);return 0===g?dh(a,[5,b],_(W(v[2]),t)):dh(a,[4,b],_(t,W(v[1])))}break;case
-3:S(0===g?1:0,Fv);return aE(b)[2];case
-4:return U(Fw);case
+q=ah[1][1];T(b<q.length-1?1:0,FG);var
+t=c(q,b)[1+b],v=ai(b);return 0===g?dm(a,[5,b],Y(W(v[2]),t)):dm(a,[4,b],Y(t,W(v[1])))}break;case
+3:T(0===g?1:0,FH);return aG(b)[2];case
+4:return V(FI);case
 5:var
-w=R(aj,b);if(w){var
-f=w[1],p=cp(a,c(u,b)[1+b]),i=p[3],j=p[2],n=p[1],y=k(function(a){var
-b=a[2];return[0,eB(bg,a[1]),b]},i);if(0===g){var
+w=S(aj,b);if(w){var
+f=w[1],p=cs(a,c(u,b)[1+b]),i=p[3],j=p[2],n=p[1],y=l(function(a){var
+b=a[2];return[0,eF(a$,a[1]),b]},i);if(0===g){var
 z=[m,function(p){if(0===i){var
-b=f[4],e=E(b);return D===e?b[1]:m===e?J(b):b}var
-c=f[4],g=E(c),h=0,k=D===g?c[1]:m===g?J(c):c,o=q(f[2],j);return aL(d,[0,i],dS(a,l(C,n),o),[0,[0,s,k],h])}];return[0,n,q(f[2],j),z]}var
-A=[m,function(l){if(0===i){var
-b=f[3],e=E(b);return D===e?b[1]:m===e?J(b):b}var
-c=f[3],g=E(c),h=0,k=D===g?c[1]:m===g?J(c):c;return aL(d,[0,y],dS(a,n,q(j,f[1])),[0,[0,s,k],h])}],B=q(j,f[1]);return[0,l(C,n),B,A]}return a1(Fx)}return a1(Ft)}var
-aF=A[2];if(aF){var
-M=aF[1];S(M[2]===G?1:0,Fy);var
-a9=aX(M[1]),ak=O(b(bd(function(a){return 5!==a[1]?1:0}),a9));S(ba(cg(M[1],0,ak.length-1),ak),Fz);var
-a_=cy(M[3].length-1,2*G|0),am=a_,aG=M[1],al=ak}else
+b=f[4],e=E(b);return D===e?b[1]:m===e?G(b):b}var
+c=f[4],g=E(c),h=0,l=D===g?c[1]:m===g?G(c):c,o=r(f[2],j);return aD(d,[0,i],dl(a,k(A,n),o),[0,[0,s,l],h])}];return[0,n,r(f[2],j),z]}var
+B=[m,function(l){if(0===i){var
+b=f[3],e=E(b);return D===e?b[1]:m===e?G(b):b}var
+c=f[3],g=E(c),h=0,k=D===g?c[1]:m===g?G(c):c;return aD(d,[0,y],dl(a,n,r(j,f[1])),[0,[0,s,k],h])}],C=r(j,f[1]);return[0,k(A,n),C,B]}return a4(FJ)}return a4(FF)}var
+aH=B[2];if(aH){var
+O=aH[1];T(O[2]===I?1:0,FK);var
+a_=aR(O[1]),ak=P(b(a9(function(a){return 5!==a[1]?1:0}),a_));T(bd(b3(O[1],0,ak.length-1),ak),FL);var
+ba=cC(O[3].length-1,2*I|0),am=ba,aI=O[1],al=ak}else
 var
-am=0,aG=[0],al=[0];var
-o=[0,aB],X=y(0,a4),a$=A[2];bM(function(e){var
-g=am-1|0,y=0;if(!(g<0)){var
-b=y;for(;;){var
-L=o[1],M=l(function(b){return function(a){return T(b,a)}}(L),al),h=fy(a,o[1],M),i=function(d){return function(b){var
-a=aI(2*G|0,d)+b|0;return c(e[3],a)[1+a]}}(b),n=function(b,a){return j(G,function(c){return c===b?a:z})},r=o[1],t=j(G,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=cS(0,h,i(b,s),j),g=f[1],d=gZ(g);if(bI(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,gX(a,b,0,nG(h,i(b,s),g,k),d)]}var
-l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,i,n,r)),v=j(G,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=cS(0,h,i(b,bg),j),g=f[1],d=C(gZ(g));if(ci(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,gX(a,b,1,nG(h,i(b,bg),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,i,n,r)),O=l(function(a){return a[2]},t),Q=l(function(a){return a[2]},v),U=l(function(a){return a[1]},t),w=[0,l(function(a){return a[1]},v),U,Q,O];S(gY(w),K);var
-x=jj(a,w);S(gY(x),K);o[1]=x;var
+am=0,aI=[0],al=[0];var
+o=[0,aC],Z=z(0,a7),bb=B[2];bw(function(e){var
+g=am-1|0,z=0;if(!(g<0)){var
+b=z;for(;;){var
+K=o[1],M=k(function(b){return function(a){return U(b,a)}}(K),al),h=fC(a,o[1],M),j=function(d){return function(b){var
+a=aw(2*I|0,d)+b|0;return c(e[3],a)[1+a]}}(b),n=function(b,a){return i(I,function(c){return c===b?a:w})},p=o[1],t=i(I,function(h,m,i,e){return function(b){var
+j=m(2*b|0),f=ct(0,h,i(b,s),j),g=f[1],d=g2(g);if(bA(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,g0(a,b,0,nM(h,i(b,s),g,k),d)]}var
+l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,j,n,p)),v=i(I,function(h,m,i,e){return function(b){var
+j=m((2*b|0)+1|0),f=ct(0,h,i(b,a$),j),g=f[1],d=A(g2(g));if(cl(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,g0(a,b,1,nM(h,i(b,a$),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,j,n,p)),O=k(function(a){return a[2]},t),P=k(function(a){return a[2]},v),R=k(function(a){return a[1]},t),x=[0,k(function(a){return a[1]},v),R,P,O];T(g1(x),N);var
+y=jn(a,x);T(g1(y),N);o[1]=y;var
 V=b+1|0;if(g!==b){var
 b=V;continue}break}}var
-A=e[6];bM(function(d){var
-b=o[1],h=d[2],i=d[1],j=b[1],e=N(function(b,a){return c8(a,aa(f(i,b)))},j),k=b[2],g=N(function(b,a){return dE(a,aa(f(h,b)))},k),l=b[4],m=N(function(b,d){return gX(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,e,g,N(function(b,d){return gX(a,b,1,d,c(e,b)[1+b])},n),m];return 0},A);var
-B=o[1],F=l(function(a){return T(B,a)},al),H=fy(a,o[1],F),I=e[4];return bf(function(g){var
-b=g[2],e=g[1];S(e<u.length-1?1:0,FA);var
-h=cp(a,c(u,e)[1+e]),i=h[2],j=h[1],v=1===b?j:l(C,j),n=cS(0,H,v,g[3]),o=n[1],w=n[2],r=c(u,e)[1+e],f=1===b?p(i,o):q(i,o),x=1===b?_(W(f),r):_(r,W(f)),y=h[3],z=k(function(a){var
-c=a[1],d=a[2],e=1===b?eB(bg,c):c;return[0,e,d]},y),A=[m,function(a){return aL(d,[0,z],x,k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},w))}],s=R(X,[0,e,b]);if(s){var
-t=s[1][1],B=1===b?bH(t,f):el(t,f);if(B)return 0}return P(X,[0,e,b],[0,f,A])},I)},a$);var
-w=o[1];function
-bb(a){var
+B=e[6];bw(function(d){var
+b=o[1],h=d[2],i=d[1],j=b[1],e=L(function(b,a){return c$(a,X(f(i,b)))},j),k=b[2],g=L(function(b,a){return dJ(a,X(f(h,b)))},k),l=b[4],m=L(function(b,d){return g0(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,e,g,L(function(b,d){return g0(a,b,1,d,c(e,b)[1+b])},n),m];return 0},B);var
+C=o[1],F=k(function(a){return U(C,a)},al),H=fC(a,o[1],F),J=e[4];return bj(function(g){var
+b=g[2],e=g[1];T(e<u.length-1?1:0,FM);var
+h=cs(a,c(u,e)[1+e]),i=h[2],j=h[1],v=1===b?j:k(A,j),n=ct(0,H,v,g[3]),o=n[1],w=n[2],p=c(u,e)[1+e],f=1===b?q(i,o):r(i,o),x=1===b?Y(W(f),p):Y(p,W(f)),y=h[3],z=l(function(a){var
+c=a[1],d=a[2],e=1===b?eF(a$,c):c;return[0,e,d]},y),B=[m,function(a){return aD(d,[0,z],x,l(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},w))}],s=S(Z,[0,e,b]);if(s){var
+t=s[1][1],C=1===b?bK(t,f):eo(t,f);if(C)return 0}return Q(Z,[0,e,b],[0,f,B])},J)},bb);var
+x=o[1];function
+bc(a){var
 b=[m,function(c){var
-b=fs(a);return dg(d,[1,a],_(W(ad(F[2],a)),b))}],c=[m,function(c){var
-b=W(ad(F[1],a));return dg(d,[0,a],_(fs(a),b))}],e=ad(F[2],a);return[0,ad(F[1],a),e,c,b]}function
-bc(d){var
-b=Y(a[7],[0,[0,d,1],0]),e=c(w[4],b)[1+b],f=c(w[3],b)[1+b],g=c(w[2],b)[1+b];return[0,c(w[1],b)[1+b],g,f,e]}var
-an=y(0,a4);bM(function(k){var
-a=k[2];return gg(function(n,l){var
-a=l[1],b=n[1],o=ai(a),p=o[2],r=o[1],f=c9(cL(n[2])),t=c(k[1],a)[1+a],v=ai(a),L=v[2],M=v[1],w=[m,function(b){return dg(d,[5,a],_(W(L),t))}],x=[m,function(b){return dg(d,[4,a],_(t,W(M)))}];if(l[2])var
-N=q(s,r),B=x,A=w,z=N,y=q(s,p);else
+b=fw(a);return dk(d,[1,a],Y(W(af(H[2],a)),b))}],c=[m,function(c){var
+b=W(af(H[1],a));return dk(d,[0,a],Y(fw(a),b))}],e=af(H[2],a);return[0,af(H[1],a),e,c,b]}function
+be(d){var
+b=_(a[7],[0,[0,d,1],0]),e=c(x[4],b)[1+b],f=c(x[3],b)[1+b],g=c(x[2],b)[1+b];return[0,c(x[1],b)[1+b],g,f,e]}var
+an=z(0,a7);bw(function(k){var
+a=k[2];return gj(function(n,l){var
+a=l[1],b=n[1],o=ai(a),p=o[2],q=o[1],f=da(cP(n[2])),t=c(k[1],a)[1+a],v=ai(a),L=v[2],M=v[1],w=[m,function(b){return dk(d,[5,a],Y(W(L),t))}],x=[m,function(b){return dk(d,[4,a],Y(t,W(M)))}];if(l[2])var
+N=r(s,q),B=x,A=w,z=N,y=r(s,p);else
 var
-B=w,A=x,z=p,y=r;var
+B=w,A=x,z=p,y=q;var
 g=h(y,f),i=h(z,f),C=c(u,b)[1+b];function
 F(c,a){return[m,function(h){var
-b=E(a),e=0,g=D===b?a[1]:m===b?J(a):a;return aL(d,0,c,[0,[0,f,g],e])}]}var
-O=F(_(W(i),C),B),j=[0,g,i,F(_(C,W(g)),A),O],G=R(an,b);if(G)var
-e=G[1],H=el(e[1],g)?e:j,I=bH(e[2],i)?e:j,K=[0,H[1],I[2],H[3],I[4]];else
+b=E(a),e=0,g=D===b?a[1]:m===b?G(a):a;return aD(d,0,c,[0,[0,f,g],e])}]}var
+O=F(Y(W(i),C),B),j=[0,g,i,F(Y(C,W(g)),A),O],H=S(an,b);if(H)var
+e=H[1],I=eo(e[1],g)?e:j,J=bK(e[2],i)?e:j,K=[0,I[1],J[2],I[3],J[4]];else
 var
-K=j;return P(an,b,K)},a)},ah);function
-aJ(b,a){return dg(d,[6,a],_(b,W(az)))}function
-aK(g,f){var
-e=c(u,f)[1+f],t=eA(e);if(t)var
-h=ez(e),Z=[m,function(a){return aL(d,0,_(W(h),e),0)}],v=[0,h,h,[m,function(a){return aL(d,0,_(e,W(h)),0)}],Z];else
+K=j;return Q(an,b,K)},a)},ah);function
+aL(b,a){return dk(d,[6,a],Y(b,W(aA)))}function
+aM(g,f){var
+e=c(u,f)[1+f],t=eE(e);if(t)var
+h=eD(e),_=[m,function(a){return aD(d,0,Y(W(h),e),0)}],v=[0,h,h,[m,function(a){return aD(d,0,Y(e,W(h)),0)}],_];else
 var
-aj=[m,function(a){return dg(d,[7,f],_(ny,e))}],v=[0,z,s,[m,function(a){return aL(d,0,e,[0,[0,s,aJ(e,f)],0])}],aj];if(0===am)var
-w=0;else
+aj=[m,function(a){return dk(d,[7,f],Y(nE,e))}],v=[0,w,s,[m,function(a){return aD(d,0,e,[0,[0,s,aL(e,f)],0])}],aj];if(0===am)var
+x=0;else
 var
-T=gV(a[5],e),r=T[2],ai=nX(d,T[1],bc),w=bl(function(a){if(0===r)return a;var
+Q=gY(a[5],e),r=Q[2],ai=n3(d,Q[1],be),x=bh(function(a){if(0===r)return a;var
 b=[m,function(j){var
-b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?J(b):b,h=[0,[0,s,g],f],i=_(W(a[2]),e);return aL(d,[0,k(function(a){var
-b=a[2];return[0,eB(bg,a[1]),b]},r)],i,h)}],c=[m,function(h){var
-b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?J(b):b;return aL(d,[0,r],_(e,W(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=nX(d,e,bb),$=1-g,aa=$||(0!==o?1:0);S(aa,FB);var
-i=g?eX(o):v,ab=0,ac=g?0:R(an,f),ad=[0,o,[0,w,[0,ac,ab]]],x=b(bY(function(a){return a}),ad),ae=[0,i[1],i[3]],y=L(function(b,a){var
-c=b[1];return ci(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=L(function(b,a){var
-c=b[1];return bI(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=R(X,[0,f,0]),U=0;if(B){var
-F=B[1],G=F[1];if(ci(G,y[1])){var
-j=[0,G,F[2]];U=1}}if(!U)var
-j=y;var
-H=R(X,[0,f,1]),V=0;if(H){var
-I=H[1],M=I[1];if(bI(M,A[1])){var
-l=[0,M,I[2]];V=1}}if(!V)var
-l=A;S(bH(j[1],l[1]),K);var
-n=C(gZ(C(j[1]))),p=gZ(l[1]);function
-N(e,a){return[m,function(h){var
-f=E(a),b=D===f?a[1]:m===f?J(a):a,g=c(d[2],b)[1+b];return Q(at[11],ek,g,e)?b:aL(d,0,e,[0,[0,s,b],0])}]}var
-q=c8(az,p),Y=0;if(!t&&!g&&ci(q,n)){var
+b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?G(b):b,h=[0,[0,s,g],f],i=Y(W(a[2]),e);return aD(d,[0,l(function(a){var
+b=a[2];return[0,eF(a$,a[1]),b]},r)],i,h)}],c=[m,function(h){var
+b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?G(b):b;return aD(d,[0,r],Y(e,W(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
+o=n3(d,e,bc),$=1-g,aa=$||(0!==o?1:0);T(aa,FN);var
+i=g?e0(o):v,ab=0,ac=g?0:S(an,f),ad=[0,o,[0,x,[0,ac,ab]]],y=b(bP(function(a){return a}),ad),ae=[0,i[1],i[3]],z=K(function(b,a){var
+c=b[1];return cl(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],B=K(function(b,a){var
+c=b[1];return bA(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),C=S(Z,[0,f,0]),U=0;if(C){var
+F=C[1],H=F[1];if(cl(H,z[1])){var
+j=[0,H,F[2]];U=1}}if(!U)var
+j=z;var
+I=S(Z,[0,f,1]),V=0;if(I){var
+J=I[1],L=J[1];if(bA(L,B[1])){var
+k=[0,L,J[2]];V=1}}if(!V)var
+k=B;T(bK(j[1],k[1]),N);var
+n=A(g2(A(j[1]))),p=g2(k[1]);function
+M(e,a){return[m,function(h){var
+f=E(a),b=D===f?a[1]:m===f?G(a):a,g=c(d[2],b)[1+b];return R(as[11],dI,g,e)?b:aD(d,0,e,[0,[0,s,b],0])}]}var
+q=c$(aA,p),X=0;if(!t&&!g&&cl(q,n)){var
 P=[m,function(b){var
-a=[0,[0,s,aJ(e,f)],0];return aL(d,0,_(e,W(q)),a)}],O=q;Y=1}if(!Y)var
-ag=j[2],P=N(_(e,W(n)),ag),O=n;var
-ah=l[2];return[0,O,p,P,N(_(W(p),e),ah)]}v(function(a){return P(aj,a,aK(0,a))},a8);var
-aM=y(0,au);v(function(a){return P(aM,a,aK(1,a))},a6);var
-be=A[2],aN=bl(function(b){return fy(a,w,l(function(a){return T(w,a)},aG))},be);function
-bh(b){var
-d=b<a[3]?1:0,c=d||ad(F[3],b-a[3]|0)[3],e=c?[0,fx(a,b,1),0]:c;return[0,fx(a,b,0),e]}var
-bi=B(F[3]),aO=cC(I(a[3]+bi|0,bh)),aR=A[2],ao=aR?aR[1][7]:[0],H=aW(aN,fy(a,w,[0])),g=b3(H[1]),aT=H[2][1],aU=j(g,function(a){var
-b=cL(aP(1,ao.length-1));return cj(a7(function(c,b){return p(c,aa(f(b,a)))},z,ao),b)});function
+a=[0,[0,s,aL(e,f)],0];return aD(d,0,Y(e,W(q)),a)}],O=q;X=1}if(!X)var
+ag=j[2],P=M(Y(e,W(n)),ag),O=n;var
+ah=k[2];return[0,O,p,P,M(Y(W(p),e),ah)]}v(function(a){return Q(aj,a,aM(0,a))},a8);var
+aN=z(0,au);v(function(a){return Q(aN,a,aM(1,a))},a6);var
+bf=B[2],aO=bh(function(b){return fC(a,x,k(function(a){return U(x,a)},aI))},bf);function
+bg(b){var
+d=b<a[3]?1:0,c=d||af(H[3],b-a[3]|0)[3],e=c?[0,fB(a,b,1),0]:c;return[0,fB(a,b,0),e]}var
+bk=C(H[3]),aP=cG(F(a[3]+bk|0,bg)),aS=B[2],ao=aS?aS[1][7]:[0],J=aZ(aO,fC(a,x,[0])),g=b8(J[1]),aU=J[2][1],aV=i(g,function(a){var
+b=cP(aQ(1,ao.length-1));return cm(a0(function(c,b){return q(c,X(f(b,a)))},w,ao),b)});function
 aq(b){var
-a=[0,b[2]],d=b[1];r(function(d,b){var
-e=0!==x(b)?1:0;if(e){var
-g=h(b,c(aU,d)[1+d]);a[1]=q(a[1],g);var
+a=[0,b[2]],d=b[1];p(function(d,b){var
+e=0!==y(b)?1:0;if(e){var
+g=h(b,c(aV,d)[1+d]);a[1]=r(a[1],g);var
 f=0}else
 var
-f=e;return f},d);return 0<=x(a[1])?1:0}var
-ar=c0(ao,[0]);if(ar)var
-as=e1(aq,H[3]),Z=as?c1(aq,aO):as;else
+f=e;return f},d);return 0<=y(a[1])?1:0}var
+ar=c3(ao,[0]);if(ar)var
+at=e6(aq,J[3]),$=at?c4(aq,aP):at;else
 var
-Z=ar;if(Z)var
-ap=Z;else{var
-$=function(a){var
-b=[0,z],d=a[1];r(function(d,a){var
-e=0!==x(a)?1:0;if(e){var
-g=h(a,c(aT,d)[1+d]);b[1]=p(b[1],g);var
+$=ar;if($)var
+ap=$;else{var
+aa=function(a){var
+b=[0,w],d=a[1];p(function(d,a){var
+e=0!==y(a)?1:0;if(e){var
+g=h(a,c(aU,d)[1+d]);b[1]=q(b[1],g);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,q(a[2],b[1])];return bu(a[1],e)},aV=I(g,function(b){var
-a=2*b|0;return $(c(H[3],a)[1+a])}),aY=aX(l($,cg(H[3],2*g|0,H[3].length-1-(2*g|0)|0))),i=O(aQ(aV,aQ(aY,k($,aO)))),ab=j(i.length-1,function(a){return g+a|0}),ae=j(g,function(a){return a}),av=function(a){var
-b=0;return L(function(a,b){var
-c=b[2];if(a&&f1(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
-aw=[0,0];r(function(e){return function(a,f){var
-b=x(c(f,g)[1+g])<0?1:0;if(b){var
+e=[0,r(a[2],b[1])];return bi(a[1],e)},aW=F(g,function(b){var
+a=2*b|0;return aa(c(J[3],a)[1+a])}),aX=aR(k(aa,b3(J[3],2*g|0,J[3].length-1-(2*g|0)|0))),j=P(aJ(aW,aJ(aX,l(aa,aP)))),ab=i(j.length-1,function(a){return g+a|0}),ac=i(g,function(a){return a}),av=function(a){var
+b=0;return K(function(a,b){var
+c=b[2];if(a&&f5(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+ax=[0,0];p(function(e){return function(a,f){var
+b=y(c(f,g)[1+g])<0?1:0;if(b){var
 h=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],h];var
 d=0}else
 var
-d=b;return d}}(aw),i);var
-ax=av(aw[1]);if(ax){var
-n=ax[1][1],aZ=I(g,function(a){return a}),af=av(b(bY(function(d){return function(a){var
-b=x(c(c(i,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ae,a)[1+a]]]:b;return e}}(n)),aZ));if(af){var
-t=af[1][1],ay=c9(c(c(i,n)[1+n],t)[1+t]),a0=i[1+n],ag=l(function(b){return function(a){return h(b,a)}}(ay),a0);c(ag,t)[1+t]=ay;r(function(n,a,k){return function(b,e){var
-d=c(e,a)[1+a],f=b!==n?1:0,g=f?0!==x(d)?1:0:f;if(g){var
-l=N(function(a,b){return q(b,h(d,c(k,a)[1+a]))},e);c(i,b)[1+b]=l;var
-m=C(h(d,c(k,a)[1+a]));c(i[1+b],a)[1+a]=m;var
-j=0}else
+d=b;return d}}(ax),j);var
+ay=av(ax[1]);if(ay){var
+n=ay[1][1],aY=F(g,function(a){return a}),ae=av(b(bP(function(d){return function(a){var
+b=y(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),aY));if(ae){var
+t=ae[1][1],az=da(c(c(j,n)[1+n],t)[1+t]),a1=j[1+n],ag=k(function(b){return function(a){return h(b,a)}}(az),a1);c(ag,t)[1+t]=az;p(function(n,a,k){return function(b,e){var
+d=c(e,a)[1+a],f=b!==n?1:0,g=f?0!==y(d)?1:0:f;if(g){var
+l=L(function(a,b){return r(b,h(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
+m=A(h(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
+i=0}else
 var
-j=g;return j}}(n,t,ag),i);i[1+n]=ag;var
-a2=c(ae,t)[1+t];ae[1+t]=c(ab,n)[1+n];ab[1+n]=a2;continue}var
-ap=af}else
+i=g;return i}}(n,t,ag),j);j[1+n]=ag;var
+a2=c(ac,t)[1+t];ac[1+t]=c(ab,n)[1+n];ab[1+n]=a2;continue}var
+ap=ae}else
 var
-ap=1;break}}S(ap,K);function
-bj(a){return T(w,a)}var
-aS=A[2],bk=aS?aS[1][5]:[0];return[0,a,aj,aM,aN,bk,aE,bj]}var
-nZ=au;function
-n0(a){var
-b=af(d,nZ),c=a[2];return bZ(hR(af(a[1],nZ),c),b)}function
-FD(d,c){var
+ap=1;break}}T(ap,N);function
+bl(a){return U(x,a)}var
+aT=B[2],bm=aT?aT[1][5]:[0];return[0,a,aj,aN,aO,bm,aG,bl]}var
+n5=au;function
+n6(a){var
+b=ah(d,n5),c=a[2];return b4(hU(ah(a[1],n5),c),b)}function
+FP(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=f2(b,a),b=a,a=e;continue}}function
-g3(a){return cF(a)?aa(a):a1(FE)}function
-n1(c,a){if(cu<bW(a[2])){var
-b=af(a[1],hC),e=c?hP(b,a[2]):hR(b,a[2]);return bZ(e,af(d,hC))}return a}function
-g4(f){var
-a=O(f[2]),d=l(function(a){return a[2]},a),b=l(function(a){return a[3]},a),e=[0,1];r(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||ek(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
-g=e[1];return[0,l(function(a){return a[1]},a),d,b,g]}function
-g5(q,l){function
+e=f6(b,a),b=a,a=e;continue}}function
+g6(a){return cJ(a)?X(a):a4(FQ)}function
+n7(c,a){if(cy<b1(a[2])){var
+b=ah(a[1],hF),e=c?hS(b,a[2]):hU(b,a[2]);return b4(e,ah(d,hF))}return a}function
+g7(f){var
+a=P(f[2]),d=k(function(a){return a[2]},a),b=k(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||dI(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+g=e[1];return[0,k(function(a){return a[1]},a),d,b,g]}function
+g8(q,l){function
 m(a){return a}var
-a=j(l[1].length-1,m);function
-i(g,t,l,f,s,d,r){var
+a=i(l[1].length-1,m);function
+j(g,t,l,f,s,d,r){var
 o=g+t|0,p=f+s|0,u=c(l,f)[1+f],i=g,n=c(a,g)[1+g],h=f,m=u,b=r;for(;;){if(0<e(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return lD(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return lG(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return lD(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return lG(l,h,d,b+1|0,p-h|0)}}function
 k(p,f,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -6358,153 +6384,153 @@ n=b[1]+1|0;c(f,n)[1+n]=j;var
 t=d+1|0;if(h!==d){var
 d=t;continue a}break}break}}return 0}function
 d(c,g,f,e){if(e<=5)return k(c,g,f,e);var
-b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
+b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return j(c+h|0,b,g,f+b|0,h,g,f)}var
 f=a.length-1;if(f<=5)k(0,a,0,f);else{var
-g=f/2|0,b=f-g|0,h=o(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-g6(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=ip(c(e,g)[1+g],j);return i?-h|0:h}function
-jr(b,a){var
-d=[0,a7(q,s,b[2])],e=aC(b[2]);bf(function(a){var
-g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dE(z,c8(d[1],h));d[1]=q(d[1],f);var
-i=p(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-fE(i,a,d){var
-b=[0,z],e=a[1];r(function(a,e){var
-f=0!==x(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=h(c(d,a)[1+a],j);b[1]=p(b[1],k);var
+g=f/2|0,b=f-g|0,h=o(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);j(b,g,h,0,b,a,0)}return a}function
+g9(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=it(c(e,g)[1+g],j);return i?-h|0:h}function
+jv(b,a){var
+d=[0,a0(r,s,b[2])],e=aE(b[2]);bj(function(a){var
+g=c(b[2],a)[1+a],h=r(c(b[3],a)[1+a],g),f=dJ(w,c$(d[1],h));d[1]=r(d[1],f);var
+i=q(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+fH(i,a,d){var
+b=[0,w],e=a[1];p(function(a,e){var
+f=0!==y(c(d,a)[1+a])?1:0;if(f){var
+j=c(i,e)[1+e],k=h(c(d,a)[1+a],j);b[1]=q(b[1],k);var
 g=0}else
 var
 g=f;return g},e);return b[1]}function
-dT(c,b,a){return a[4]?a[2]:jr(a,g5(function(d,e){return g6(c,b,a,d,e)},a))}function
-n2(f,j,a){if(a[4])return z;var
-b=g5(function(b,c){return g6(f,j,a,b,c)},a),d=[0,a7(q,s,a[2])],g=b.length-1-1|0,e=[0,0];bf(function(b){var
+dW(c,b,a){return a[4]?a[2]:jv(a,g8(function(d,e){return g9(c,b,a,d,e)},a))}function
+n8(f,j,a){if(a[4])return w;var
+b=g8(function(b,c){return g9(f,j,a,b,c)},a),d=[0,a0(r,s,a[2])],g=b.length-1-1|0,e=[0,0];bj(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bH(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
+i=c(a[2],b)[1+b],g=r(c(a[3],b)[1+b],i);if(bK(d[1],g)){e[1]=[0,b];return 0}d[1]=r(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=aW(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-n3(b,a){var
-d=[0,z],h=b[2];r(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=p(d[1],c),0):b;return f},h);var
-e=0<x(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<x(c(b[2],a)[1+a])?1:0;if(!f)return bI(d[1],s);var
+k=c(b,g)[1+g],h=aZ(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+n9(b,a){var
+d=[0,w],h=b[2];p(function(e,c){var
+b=e!==a?1:0,f=b?(d[1]=q(d[1],c),0):b;return f},h);var
+e=0<y(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<y(c(b[2],a)[1+a])?1:0;if(!f)return bA(d[1],s);var
 g=f}else
 var
 g=e;return g}function
-js(g,f,a,b){return jr(a,g5(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:g6(g,f,a,d,c)},a))}function
-n4(G){var
-M=G[6],f=G[5],H=G[4],v=G[3],K=G[2],O=G[1],i=O[2],t=O[1][1],Y=df(i),w=Y?Y[1]:i[5];function
-Z(a){var
-b=i[7];return b?h(aa(b[1]),a):a}var
-_=H[2],n=_?_[1]:f,$=0===H[3]?1:0,am=$?H[1]!==f?1:0:$;function
-L(c){var
-a=i[10];return a?b(a[1][2],c):a}function
+jw(g,f,a,b){return jv(a,g8(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:g9(g,f,a,d,c)},a))}function
+n_(I){var
+N=I[6],f=I[5],J=I[4],v=I[3],K=I[2],O=I[1],j=O[2],t=O[1][1],Z=di(j),x=Z?Z[1]:j[5];function
+_(a){var
+b=j[7];return b?h(X(b[1]),a):a}var
+$=J[2],n=$?$[1]:f,aa=0===J[3]?1:0,am=aa?J[1]!==f?1:0:aa;function
+M(c){var
+a=j[10];return a?b(a[1][2],c):a}function
 ab(c){var
-a=i[11],d=a?1-b(a[1][2],c):a;return d}var
-A=f?v[9]:v[8];function
+a=j[11],d=a?1-b(a[1][2],c):a;return d}var
+B=f?v[9]:v[8];function
 u(a){var
-c=A?b(A[1][2],a)==a6?1:0:A;return c}var
-P=[m,function(m){if(A){var
-e=A[1],f=t-1|0,k=0;if(f<0)var
+c=B?b(B[1][2],a)==a8?1:0:B;return c}var
+P=[m,function(m){if(B){var
+e=B[1],f=t-1|0,k=0;if(f<0)var
 g=s;else{var
 a=k,c=s;for(;;){var
-j=b(e[2],a)<a6?dE(c,cM(aa(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
+j=b(e[2],a)<a8?dJ(c,cQ(X(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
 a=l,c=j;continue}var
 g=j;break}}var
 i=g}else
 var
-i=s;return h(i,T(af(d,hu)))}],g=[m,function(a){if(A){var
-d=A[1];return j(t,function(e){var
-a=b(d[2],e);if(a<a6)return aa(a);var
-c=E(P);return D===c?P[1]:m===c?J(P):P})}return j(t,function(a){return L(a)?s:z})}];function
-S(c,b){var
-a=H[3];return a?e(a[1],c,b):a}function
-ac(a){return k(g4,b(K[3],a))}function
-ae(b,j,i,a){if(M){if(cE(u,a[1]))return 0;var
-d=Q(M[1],b,j,i);if(d){var
-e=d[1],c=e[1],g=fE(b,a,dT(b,f,a)),k=f?g:C(g),l=f?c:C(c);if(bI(l,k))return[0,[0,c,e[2]]]}var
+i=s;return h(i,U(ah(d,hx)))}],g=[m,function(a){if(B){var
+d=B[1];return i(t,function(e){var
+a=b(d[2],e);if(a<a8)return X(a);var
+c=E(P);return D===c?P[1]:m===c?G(P):P})}return i(t,function(a){return M(a)?s:w})}];function
+Q(c,b){var
+a=J[3];return a?e(a[1],c,b):a}function
+ac(a){return l(g7,b(K[3],a))}function
+ad(b,j,i,a){if(N){if(cI(u,a[1]))return 0;var
+d=R(N[1],b,j,i);if(d){var
+e=d[1],c=e[1],g=fH(b,a,dW(b,f,a)),k=f?g:A(g),l=f?c:A(c);if(bA(l,k))return[0,[0,c,e[2]]]}var
 h=0}else
 var
-h=M;return h}function
-ag(a,c){var
-d=b(K[3],c);return bD(function(f,d){var
-b=g4(d),e=ae(a,c,f,b),g=e?e[1][1]:fE(a,b,dT(a,n,b)),h=Z(g);return p(d[1],h)},d)}var
-B=[0,w],U=[m,function(c){var
-a=E(g),b=D===a?g[1]:m===a?J(g):g;return[0,b]}],V=[0,[0]],ah=[0,[0]];function
+h=N;return h}function
+ae(a,c){var
+d=b(K[3],c);return bH(function(f,d){var
+b=g7(d),e=ad(a,c,f,b),g=e?e[1][1]:fH(a,b,dW(a,n,b)),h=_(g);return q(d[1],h)},d)}var
+C=[0,x],T=[m,function(c){var
+a=E(g),b=D===a?g[1]:m===a?G(g):g;return[0,b]}],V=[0,[0]],ag=[0,[0]];function
 W(b){for(;;){var
-d=E(U),a=D===d?U[1]:m===d?J(U):U;if(b===B[1])return a[1];if(b===(B[1]+1|0)&&c0(V[1],[0]))return V[1];if(b<B[1]){var
-e=o(t,0),l=a[1],n=B[1]-1|0,q=j(t,function(o,k,j){return function(a){var
-l=0;if(F(i[1],FK)&&L(a)&&0!==df(i)&&i[5]<=k){var
+d=E(T),a=D===d?T[1]:m===d?G(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c3(V[1],[0]))return V[1];if(b<C[1]){var
+e=o(t,0),l=a[1],n=C[1]-1|0,p=i(t,function(o,k,i){return function(a){var
+l=0;if(H(j[1],FW)&&M(a)&&0!==di(j)&&j[5]<=k){var
 e=s;l=1}if(!l){var
-m=0;if(F(i[1],FL)&&ab(a))var
-e=z;else
+m=0;if(H(j[1],FX)&&ab(a))var
+e=w;else
 m=1;if(m){var
-b=ag(o,a),d=S(k,a);if(typeof
-d==="number"){bm(function(g,d){var
-e=ad(b,c(j,a)[1+a]),f=H[1]?ci(d,e):bI(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
-g=ad(b,c(j,a)[1+a])}else
+b=ae(o,a),d=Q(k,a);if(typeof
+d==="number"){bo(function(g,d){var
+e=af(b,c(i,a)[1+a]),f=J[1]?cl(d,e):bA(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
+g=af(b,c(i,a)[1+a])}else
 if(0===d[0])var
-g=ad(b,d[1]);else
+g=af(b,d[1]);else
 var
-n=d[1],g=f7(function(c,b,a){return p(c,h(b,a))},z,n,b);var
-e=g}}return n1(f,e)}}(l,n,e));V[1]=a[1];a[1]=q;ah[1]=e;B[1]=B[1]-1|0;continue}B[1]=w;var
-k=E(g),r=D===k?g[1]:m===k?J(g):g;a[1]=r;V[1]=[0];continue}}function
+n=d[1],g=e2(function(c,b,a){return q(c,h(b,a))},w,n,b);var
+e=g}}return n7(f,e)}}(l,n,e));V[1]=a[1];a[1]=p;ag[1]=e;C[1]=C[1]-1|0;continue}C[1]=x;var
+k=E(g),r=D===k?g[1]:m===k?G(g):g;a[1]=r;V[1]=[0];continue}}function
 an(b,a){return c(W(b),a)[1+a]}function
-X(a){if(a<w){W(a);return W(a+1|0)}var
-b=E(g);return D===b?g[1]:m===b?J(g):g}function
-r(c){var
+Y(a){if(a<x){W(a);return W(a+1|0)}var
+b=E(g);return D===b?g[1]:m===b?G(g):g}function
+p(c){var
 a=f?v[11]:v[10];return a?b(a[1][2],c):a}function
-ai(a){return cy(r(a),t+1|0)}function
+ai(a){return cC(p(a),t+1|0)}function
 aj(a){var
-b=L(a);if(b)var
+b=M(a);if(b)var
 c=b;else{var
-d=F(i[1],FM);if(d)return ab(a);var
+d=H(j[1],FY);if(d)return ab(a);var
 c=d}return c}var
-l=[m,function(d){var
+k=[m,function(d){var
 a=f?v[14]:v[13];if(a){var
-c=a[1];return j(t,function(a){return aa(b(c[2],a))})}return o(t,z)}],a=y(0,au),ak=[0,-1];function
+c=a[1];return i(t,function(a){return X(b(c[2],a))})}return o(t,w)}],a=z(0,au),ak=[0,-1];function
 al(e,c,d){function
-j(a){return g4(ad(b(K[3],c),d))}function
+i(a){return g7(af(b(K[3],c),d))}function
 k(b){var
-a=j(0);return[0,[0,n2(X(e),f,a)],0]}var
+a=i(0);return[0,[0,n8(Y(e),f,a)],0]}var
 l=aj(c);if(l)var
-t=i[5]<=e?1:0,m=t||1-L(c);else
+t=j[5]<=e?1:0,m=t||1-M(c);else
 var
 m=l;var
-g=S(e,c),u=typeof
-g==="number"?1:0===g[0]?g[1]===d?1:0:0<x(ad(g[1],d))?1:0;if(typeof
-O[3]==="number")return[0,[0,z],0];if(M){if(!m&&u){if(ak[1]!==e){var
-r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dy(a[4]))){a[1]=0;a[2]=o(dy(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;lC(a[2],0,a[2].length-1,0)}ak[1]=e}var
-n=R(a,[0,c,d]);if(n)return n[1];var
-v=j(0),p=ae(X(e),c,d,v);if(p)var
+g=Q(e,c),u=typeof
+g==="number"?1:0===g[0]?g[1]===d?1:0:0<y(af(g[1],d))?1:0;if(typeof
+O[3]==="number")return[0,[0,w],0];if(N){if(!m&&u){if(ak[1]!==e){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dC(a[4]))){a[1]=0;a[2]=o(dC(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;lF(a[2],0,a[2].length-1,0)}ak[1]=e}var
+n=S(a,[0,c,d]);if(n)return n[1];var
+v=i(0),p=ad(Y(e),c,d,v);if(p)var
 q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
 var
-h=k(0);aH(a,[0,c,d],h);return h}return[0,[0,z],0]}return k(0)}function
+h=k(0);aK(a,[0,c,d],h);return h}return[0,[0,w],0]}return k(0)}function
 ao(c,b,a){return al(c,b,a)[2]}function
 ap(d,c){var
-e=g4(ad(b(K[3],d),c)),a=E(l),g=D===a?l[1]:m===a?J(l):l;return n2(g,f,e)}function
+e=g7(af(b(K[3],d),c)),a=E(k),g=D===a?k[1]:m===a?G(k):k;return n8(g,f,e)}function
 aq(a){var
-b=E(l),d=D===b?l[1]:m===b?J(l):l;return c(d,a)[1+a]}function
-ar(T,a,k){var
-y=ad(ac(a),k),at=0;if(y[4]||!ba(H[2],[0,1-f]))at=1;else
-if(T<w)var
-A=dT(X(T),n,y);else{var
-U=E(g),e=D===U?g[1]:m===U?J(g):g,d=ad(ac(a),k);if(F(i[1],FN)){var
-V=E(l),B=D===V?l[1]:m===V?J(l):l,ay=ad(b(K[3],a),k)[1],W=function(b,a){return f?bH(b,a):el(b,a)},C=dT(e,n,d),az=c(e,a)[1+a],au=0;if(W(fE(e,d,C),az)){var
-aA=c(B,a)[1+a],aB=p(c(e,a)[1+a],aA);if(W(p(ay,fE(B,d,C)),aB)){var
-Y=C;au=1}}if(!au)var
-Y=dT(B,n,d);var
-_=Y}else{if(f)var
-aC=d[4],aD=d[3],aE=N(function(a,b){return u(c(d[1],a)[1+a])?z:b},aD),j=[0,d[1],d[2],aE,aC];else
+b=E(k),d=D===b?k[1]:m===b?G(k):k;return c(d,a)[1+a]}function
+ar(T,a,l){var
+z=af(ac(a),l),at=0;if(z[4]||!bd(J[2],[0,1-f]))at=1;else
+if(T<x)var
+A=dW(Y(T),n,z);else{var
+U=E(g),e=D===U?g[1]:m===U?G(g):g,d=af(ac(a),l);if(H(j[1],FZ)){var
+V=E(k),B=D===V?k[1]:m===V?G(k):k,ay=af(b(K[3],a),l)[1],W=function(b,a){return f?bK(b,a):eo(b,a)},C=dW(e,n,d),az=c(e,a)[1+a],au=0;if(W(fH(e,d,C),az)){var
+aA=c(B,a)[1+a],aB=q(c(e,a)[1+a],aA);if(W(q(ay,fH(B,d,C)),aB)){var
+X=C;au=1}}if(!au)var
+X=dW(B,n,d);var
+Z=X}else{if(f)var
+aC=d[4],aD=d[3],aE=L(function(a,b){return u(c(d[1],a)[1+a])?w:b},aD),i=[0,d[1],d[2],aE,aC];else
 var
-j=d;var
-R=0;if(f){var
-av=0;if(!u(a)&&!bI(a7(p,z,j[3]),s)){R=1;av=1}if(!av)var
-G=dT(e,n,d)}else
-R=1;if(R)if(u(a)){var
-t=F(i[1],FO)?ai:r,aF=function(b){var
+i=d;var
+S=0;if(f){var
+av=0;if(!u(a)&&!bA(a0(q,w,i[3]),s)){S=1;av=1}if(!av)var
+I=dW(e,n,d)}else
+S=1;if(S)if(u(a)){var
+t=H(j[1],F0)?ai:p,aF=function(b){var
 c=u(b);if(c)var
 e=t(a),d=t(b)<e?1:0;else
 var
@@ -6514,103 +6540,103 @@ e=t(a),d=t(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=I(a[1].length-1,d);return d8(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?n3(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ae=js(e,n,d,ab[1]);else
+e=F(a[1].length-1,d);return ea(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?n9(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ad=jw(e,n,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=N(function(a,b){return $(c(d[1],a)[1+a])?b:z},aH),M=[0,d[1],d[2],aI,aG],af=aa(function(b){var
+aG=d[4],aH=d[3],aI=L(function(a,b){return $(c(d[1],a)[1+a])?b:w},aH),N=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
 c=$(b);if(c)var
-e=r(a),d=r(b)<e?1:0;else
+e=p(a),d=p(b)<e?1:0;else
 var
-d=c;return d},M),aJ=af?js(e,n,M,af[1]):dT(e,n,M),ae=aJ;var
-G=ae}else{var
+d=c;return d},N),aJ=ag?jw(e,n,N,ag[1]):dW(e,n,N),ad=aJ;var
+I=ad}else{var
 v=function(b){if(f){var
-g=L(b);if(g)var
+g=M(b);if(g)var
 h=g;else
 var
-l=r(a),h=r(b)<l?1:0;return h}var
+l=p(a),h=p(b)<l?1:0;return h}var
 i=aj(b);if(i)var
 d=i;else{var
-j=1-u(b),k=j?x(c(e,b)[1+b])<=0?1:0:j;if(k)var
+j=1-u(b),k=j?y(c(e,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=r(a),d=r(b)<m?1:0}return d},o=jr(j,g5(function(b,a){var
-d=g6(e,n,j,b,a);if(0===d){var
-f=v(c(j[1],b)[1+b]);return br(v(c(j[1],a)[1+a]),f)}return d},j)),aK=d[1],aL=N(function(a,d){var
-b=v(d),e=b?0<x(c(o,a)[1+a])?1:0:b;return e},aK);if(cE(function(a){return a},aL))var
+m=p(a),d=p(b)<m?1:0}return d},o=jv(i,g8(function(b,a){var
+d=g9(e,n,i,b,a);if(0===d){var
+f=v(c(i[1],b)[1+b]);return bf(v(c(i[1],a)[1+a]),f)}return d},i)),aK=d[1],aL=L(function(a,d){var
+b=v(d),e=b?0<y(c(o,a)[1+a])?1:0:b;return e},aK);if(cI(function(a){return a},aL))var
 ah=o;else{var
-ak=function(a){return Z(fE(e,j,a))},O=S(w,a),aw=0;if(typeof
+ak=function(a){return _(fH(e,i,a))},O=Q(x,a),aw=0;if(typeof
 O!=="number"&&1===O[0]){var
-P=ad(O[1],k);aw=1}if(!aw)var
+P=af(O[1],l);aw=1}if(!aw)var
 P=s;var
-aM=function(a){return a},aN=I(j[1].length-1,aM),al=d8(function(a){var
-b=v(c(j[1],a)[1+a]);return b?n3(j,a):b},aN);if(al&&0<x(P)){var
-am=js(e,n,j,al[1]),aO=ak(am),an=cM(q(ak(o),aO)),ao=ag(e,a),Q=S(w,a),ax=0;if(typeof
-Q!=="number"&&1===Q[0]){var
-aQ=Q[1],ap=f7(function(c,b,a){return p(c,h(b,a))},z,aQ,ao);ax=1}if(!ax)var
-ap=ad(ao,k);var
-aq=cj(cM(q(ap,c(e,a)[1+a])),P),aP=bH(an,aq)?s:cj(aq,an),ar=c8(aP,c7(1,2)),as=N(function(a,b){var
-d=h(ar,c(am,a)[1+a]);return p(h(q(s,ar),b),d)},o)}else
+aM=function(a){return a},aN=F(i[1].length-1,aM),al=ea(function(a){var
+b=v(c(i[1],a)[1+a]);return b?n9(i,a):b},aN);if(al&&0<y(P)){var
+am=jw(e,n,i,al[1]),aO=ak(am),an=cQ(r(ak(o),aO)),ao=ae(e,a),R=Q(x,a),ax=0;if(typeof
+R!=="number"&&1===R[0]){var
+aQ=R[1],ap=e2(function(c,b,a){return q(c,h(b,a))},w,aQ,ao);ax=1}if(!ax)var
+ap=af(ao,l);var
+aq=cm(cQ(r(ap,c(e,a)[1+a])),P),aP=bK(an,aq)?s:cm(aq,an),ar=c$(aP,c_(1,2)),as=L(function(a,b){var
+d=h(ar,c(am,a)[1+a]);return q(h(r(s,ar),b),d)},o)}else
 var
 as=o;var
 ah=as}var
-G=ah}var
-_=G}var
-A=_}if(at)var
-A=y[2];return aX(A)}function
-as(e,a){if(am){if(e<w){W(e);return c(ah[1],a)[1+a]}var
+I=ah}var
+Z=I}var
+A=Z}if(at)var
+A=z[2];return aR(A)}function
+as(e,a){if(am){if(e<x){W(e);return c(ag[1],a)[1+a]}var
 d=v[12];if(d)var
 g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ao,[0,an,u,r,ai,function(c,b,a){return al(c,b,a)[1]},as,ar,aq,ap]]}function
-n5(g,a,f,m,h,c,Q){var
-l=0===df(g[2])?1:0,d=a[1],R=u(d,FP),o=a[8],p=a[9],L=0;if(o&&p){var
+f=d;return f}return 0}return[0,ao,[0,an,u,p,ai,function(c,b,a){return al(c,b,a)[1]},as,ar,aq,ap]]}function
+n$(g,a,f,m,h,c,Q){var
+l=0===di(g[2])?1:0,d=a[1],R=u(d,F1),o=a[8],p=a[9],L=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,M=p[1],r=0,N=0;if(s<0)var
 t=r;else{var
 j=N,w=r;for(;;){var
-O=b(M[2],j),y=O<b(q[2],j)?1:w,P=j+1|0;if(s!==j){var
-j=P,w=y;continue}var
-t=y;break}}var
+O=b(M[2],j),x=O<b(q[2],j)?1:w,P=j+1|0;if(s!==j){var
+j=P,w=x;continue}var
+t=x;break}}var
 z=t;L=1}if(!L)var
-z=0;S(1-z,R);var
-T=u(d,FQ),A=G(a[2],FR);if(A)var
+z=0;T(1-z,R);var
+S=u(d,F2),A=I(a[2],F3);if(A)var
 B=A;else
 var
-al=0!==a[12]?1:0,B=al||1-l;S(B,T);var
-U=u(d,FS),C=0!==a[10]?1:0;if(C)var
+al=0!==a[12]?1:0,B=al||1-l;T(B,S);var
+U=u(d,F4),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||az(g[2][1],F0);S(D,U);var
+ak=1-l,D=ak||aA(g[2][1],Ga);T(D,U);var
 V=f===m?[0,f,0]:[0,f,[0,m,0]];v(function(a){var
-b=u(d,FT);return S(fa(a,h),b)},V);var
-W=u(d,FU),X=0.<=a[3]?1:0,Y=X||1-mp(f);S(Y,W);function
+b=u(d,F5);return T(ff(a,h),b)},V);var
+W=u(d,F6),X=0.<=a[3]?1:0,Y=X||1-ms(f);T(Y,W);function
 E(b,e,a){var
-c=b?f:m,d=e$(c,h,b,a);if(d){var
-g=function(d,e){return eq(c,h,b,a,d,e)};return g8(e,c,er(c,h,b,a),g,a)}return d}var
-Z=l?az(g[2][1],FV):l;if(Z){var
-k=g[2][5],_=er(f,h,1,c),$=1,aa=function(a,b){return eq(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+c=b?f:m,d=fe(c,h,b,a);if(d){var
+g=function(d,e){return et(c,h,b,a,d,e)};return g$(e,c,eu(c,h,b,a),g,a)}return d}var
+Z=l?aA(g[2][1],F7):l;if(Z){var
+k=g[2][5],_=eu(f,h,1,c),$=1,aa=function(a,b){return et(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-K=1-b(c[2],i),af=K?x(e(c[1],k,i))<=0?1:0:K;if(af){var
-ag=u(d,FZ),ah=b(c[5],k),ai=b(c[1],k);S(mk(bH,ep,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+K=1-b(c[2],i),af=K?y(e(c[1],k,i))<=0?1:0:K;if(af){var
+ag=u(d,F$),ah=b(c[5],k),ai=b(c[1],k);T(mn(bK,es,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
-n=1.-a[3],H=1.-a[4];else
+n=1.-a[3],G=1.-a[4];else
 var
-n=a[4],H=a[3];var
-I=az(g[2][1],FW);if(H<=0.){var
-ac=u(d,FX);S(E(1,iz,c),ac)}var
-ad=n==a6?1:0,J=ad||(I?1.<=n?1:0:I);if(J){var
-ae=u(d,FY);return S(E(0,iA,Q),ae)}return J}function
-n6(a,u,i,g,f,e,d,H){var
-Q=a?a[1]:a,n=u?u[1]:y(0,au),o=i?i[1]:y(0,au),q=g?g[1]:y(0,10),r=f?f[1]:y(0,10),t=e?e[1]:y(0,4),S=d?d[1]:function(a){throw[0,ac,F3]};return function(d,M,u,K,I){var
-a=H[1],w=[0,0],A=[0,Q],N=y(0,au);function
-f(a){w[1]=[0,a,w[1]];A[1]++;return[5,A[1]-1|0]}var
-T=B(d[1]);function
+n=a[4],G=a[3];var
+H=aA(g[2][1],F8);if(G<=0.){var
+ac=u(d,F9);T(E(1,iD,c),ac)}var
+ad=n==a8?1:0,J=ad||(H?1.<=n?1:0:H);if(J){var
+ae=u(d,F_);return T(E(0,iE,Q),ae)}return J}function
+oa(a,u,j,g,f,e,d,I){var
+P=a?a[1]:a,n=u?u[1]:z(0,au),o=j?j[1]:z(0,au),p=g?g[1]:z(0,10),r=f?f[1]:z(0,10),t=e?e[1]:z(0,4),R=d?d[1]:function(a){throw[0,ad,Gd]};return function(d,M,u,L,J){var
+a=I[1],x=[0,0],B=[0,P],N=z(0,au);function
+f(a){x[1]=[0,a,x[1]];B[1]++;return[5,B[1]-1|0]}var
+T=C(d[1]);function
 e(c,b){if(c<M){var
-f=d[3],g=f9(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*T|0)+L(function(b,a){var
+f=d[3],g=e3(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*T|0)+K(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
-j=ad(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===x(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ac,F1]}}function
+j=af(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===y(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ad,Gb]}}function
 F(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
@@ -6621,1170 +6647,1295 @@ F(a){switch(a[0]){case
 6:var
 h=b(u,a[1]);return[3,h[1],h[2],h[3]];case
 7:var
-i=b(u,a[1]);return[4,i[1],i[2],i[3]];case
+j=b(u,a[1]);return[4,j[1],j[2],j[3]];case
 8:var
-k=a[1],o=R(q,k);if(o)return o[1];var
-p=b(K,k),s=f([3,p[1],p[2]]);P(q,k,s);return s;case
+l=a[1],o=S(p,l);if(o)return o[1];var
+q=b(L,l),s=f([3,q[1],q[2]]);Q(p,l,s);return s;case
 9:var
-n=a[1],v=R(r,n);if(v)return v[1];var
-d=b(I,n),w=d[2],x=d[1],F=d[3],y=R(t,x);if(y)var
+n=a[1],v=S(r,n);if(v)return v[1];var
+d=b(J,n),w=d[2],x=d[1],F=d[3],y=S(t,x);if(y)var
 z=y[1];else{var
-B=[0,0],H=j(w,function(d){var
-a=R(F,d);return bl(function(a){var
-b=a[4],e=E(b),i=D===e?b[1]:m===e?J(b):b,j=g(i),c=a[3],f=E(c),k=D===f?c[1]:m===f?J(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];B[1]=[0,h];return h},a)}),C=l(function(a){return a?a[1]:eX(B[1])},H);P(t,x,C);var
+B=[0,0],I=i(w,function(d){var
+a=S(F,d);return bh(function(a){var
+b=a[4],e=E(b),i=D===e?b[1]:m===e?G(b):b,j=g(i),c=a[3],f=E(c),k=D===f?c[1]:m===f?G(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];B[1]=[0,h];return h},a)}),C=k(function(a){return a?a[1]:e0(B[1])},I);Q(t,x,C);var
 z=C}var
-G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);P(r,n,A);return A;default:return[5,b(S,a[1])]}}function
+H=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},H]);Q(r,n,A);return A;default:return[5,b(R,a[1])]}}function
 O(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
-g=f[1],i=c(a[2],e)[1+e],j=L(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(co([0,C(d[1])],f),g)},i,g),k=f[2],l=ez(L(function(c,a){var
-b=ad(d[3],a[2]),e=W(b[2]),f=_(nC(b[1]),e);return _(c,eC(a[1],f))},j,k));return L(function(b,a){var
-c=O(a[2]);return p(b,h(a[1],c))},l,g)}return z}function
-i(d){var
-j=R(n,d);if(j)return j[1];var
+g=f[1],i=c(a[2],e)[1+e],j=K(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bS([0,A(d[1])],f),g)},i,g),k=f[2],l=eD(K(function(c,a){var
+b=af(d[3],a[2]),e=W(b[2]),f=Y(nI(b[1]),e);return Y(c,dj(a[1],f))},j,k));return K(function(b,a){var
+c=O(a[2]);return q(b,h(a[1],c))},l,g)}return w}function
+j(d){var
+i=S(n,d);if(i)return i[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
 0:var
 h=F(e[1]);break;case
 1:var
-k=i(e[1]),h=f([0,k,i(e[2])]);break;case
+k=j(e[1]),h=f([0,k,j(e[2])]);break;case
 2:var
-h=f([2,fv(e[1])]);break;default:var
-l=g(d),m=e[1],o=c(a[2],d)[1+d];L(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(co([0,C(d[1])],f),g)},o,m);var
-h=f([1,l,O(d)])}P(n,d,h);return h}function
+h=f([2,fz(e[1])]);break;default:var
+l=g(d),m=e[1],o=c(a[2],d)[1+d];K(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bS([0,A(d[1])],f),g)},o,m);var
+h=f([1,l,O(d)])}Q(n,d,h);return h}function
 g(b){var
-l=R(o,b);if(l)return l[1];var
+k=S(o,b);if(k)return k[1];var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=[0,[0,s,F(d[1])],0];break;case
 3:var
-n=d[2],q=k(function(a){var
-b=a[1];if(1-eA(b))U(F2);var
-c=ez(b),d=0<x(c)?1:0,f=e(a[2],d);return[0,cM(c),f]},n),r=d[1],t=aQ(bE(function(a){var
-b=a[1],c=g(a[2]);return k(function(a){var
-c=a[2];return[0,h(b,a[1]),c]},c)},r),q),j=y(0,8);v(function(a){var
-b=a[2],c=aW(R(j,b),z);return P(j,b,p(a[1],c))},t);var
-m=0,f=eg(function(c,b,a){return[0,[0,b,c],a]},j,m);break;default:var
-f=[0,[0,s,i(b)],0]}P(o,b,f);return f}function
-G(h){var
+n=d[2],p=l(function(a){var
+b=a[1];if(1-eE(b))V(Gc);var
+c=eD(b),d=0<y(c)?1:0,f=e(a[2],d);return[0,cQ(c),f]},n),r=d[1],t=aJ(bp(function(a){var
+b=a[1],c=g(a[2]);return l(function(a){var
+c=a[2];return[0,h(b,a[1]),c]},c)},r),p),i=z(0,8);v(function(a){var
+b=a[2],c=aZ(S(i,b),w);return Q(i,b,q(a[1],c))},t);var
+m=0,f=ek(function(c,b,a){return[0,[0,b,c],a]},i,m);break;default:var
+f=[0,[0,s,j(b)],0]}Q(o,b,f);return f}function
+H(h){var
 b=h;for(;;){var
-e=1-aK(N,b);if(e){P(N,b,0);var
+e=1-aM(N,b);if(e){Q(N,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=d[1];switch(f[0]){case
 8:case
 9:F(f);return 0}break;case
-1:G(d[1]);var
+1:H(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return v(function(a){return G(a[2])},i)}var
+i=d[1];return v(function(a){return H(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
-V(e,c){var
-a=A[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ef(t)],h=[0,ef(r)],i=[0,ef(q)],j=[0,ef(o)];return fH(n6([0,a+e|0],[0,ef(n)],j,i,h,g,f,H),d,M,u,K,I)}function
-X(a){return al(w[1])}return[0,g,i,function(a){var
-b=a[1],c=0<x(b)?1:0,d=e(a[2],c);return[0,cM(b),d]},X,G,V]}}function
-dk(c,b){var
-a=[0,0.];r(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}var
-b4=[as,F4,bT(0)];function
-n7(k){var
-g=k.length-1,b=l(aC,k),h=j(g,function(a){return j(g,function(b){return a===b?1.:0.})}),m=g-1|0,w=0;if(!(m<0)){var
+U(e,c){var
+a=B[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ej(t)],h=[0,ej(r)],i=[0,ej(p)],j=[0,ej(o)];return fL(oa([0,a+e|0],[0,ej(n)],j,i,h,g,f,I),d,M,u,L,J)}function
+X(a){return am(x[1])}return[0,g,j,function(a){var
+b=a[1],c=0<y(b)?1:0,d=e(a[2],c);return[0,cQ(b),d]},X,H,U]}}function
+bU(c,b){var
+a=[0,0.];p(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}var
+bL=[at,Ge,bY(0)];function
+ob(l){var
+g=l.length-1,b=k(aE,l),h=i(g,function(a){return i(g,function(b){return a===b?1.:0.})}),m=g-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
-i=[0,a],n=a+1|0,o=g-1|0;if(!(o<n)){var
+j=[0,a],n=a+1|0,o=g-1|0;if(!(o<n)){var
 e=n;for(;;){var
-v=i[1],D=Math.abs(f(c(b,v)[1+v],a));if(D<Math.abs(f(c(b,e)[1+e],a)))i[1]=e;var
+v=j[1],D=Math.abs(f(c(b,v)[1+v],a));if(D<Math.abs(f(c(b,e)[1+e],a)))j[1]=e;var
 E=e+1|0;if(o!==e){var
 e=E;continue}break}}var
-p=i[1];if(Math.abs(f(c(b,p)[1+p],a))<j8)throw b4;var
+p=j[1];if(Math.abs(f(c(b,p)[1+p],a))<ka)throw bL;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(a,i);q(b);q(h);var
+e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(h);var
 x=1./f(c(b,a)[1+a],a),r=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=l(function(a){return a*f},d);return e}}(a,x);r(b);r(h);var
+d=c(b,a)[1+a],e=0;b[1+a]=k(function(a){return a*f},d);return e}}(a,x);r(b);r(h);var
 s=g-1|0,y=0;if(!(s<0)){var
 d=y;for(;;){var
 t=d!==a?1:0,A=t?f(c(b,d)[1+d],a)!=0.?1:0:t;if(A){var
 B=f(c(b,d)[1+d],a),u=function(d,b,h){return function(a){var
-e=c(a,b)[1+b],g=0;a[1+b]=N(function(e,b){return b-h*f(c(a,d)[1+d],e)},e);return g}}(a,d,B);u(b);u(h)}var
+e=c(a,b)[1+b],g=0;a[1+b]=L(function(e,b){return b-h*f(c(a,d)[1+d],e)},e);return g}}(a,d,B);u(b);u(h)}var
 C=d+1|0;if(s!==d){var
 d=C;continue}break}}var
 z=a+1|0;if(m!==a){var
 a=z;continue}break}}return h}function
-n8(b,d){return j(b.length-1,function(e){var
-a=[0,0.];r(function(b,g){var
+oc(b,d){return i(b.length-1,function(e){var
+a=[0,0.];p(function(b,g){var
 h=g*f(c(d,b)[1+b],e);a[1]=a[1]+h;return 0},b);return a[1]})}function
-g7(a,i){var
-k=a[3],b=j(k,function(a){return 0.<=f(i,a)?2*a|0:(2*a|0)+1|0}),e=2000;for(;;){if(0===e)throw b4;var
-g=n7(l(function(b){return c(a[1],b)[1+b]},b)),m=j(k,function(h){return function(e){var
-d=[0,0.],g=c(h,e)[1+e];r(function(e,g){var
-h=c(b,e)[1+e];d[1]=d[1]+g*f(a[2],h);return 0},g);return d[1]}}(g)),d=[0,-1],p=[0,kz],q=a[1];r(function(l,m,h){return function(c,i){var
-j=f(a[2],c),d=dk(i,l)-j,e=h[1]<d?1:0,g=e?1-lF(c,b):e,k=g?(h[1]=d,m[1]=c,0):g;return k}}(m,d,p),q);if(0<=d[1]){var
-n=d[1],s=n8(c(a[1],n)[1+n],g),h=[0,-1],t=n8(i,g),u=[0,a6];r(function(j,k,h){return function(b,a){var
-c=dr<a?1:0;if(c)var
-d=ag(0.,f(j,b))/a,e=d<h[1]?1:0,i=e?(h[1]=d,k[1]=b,0):e,g=i;else
+fI(a,j){var
+l=a[3],b=i(l,function(a){return 0.<=f(j,a)?2*a|0:(2*a|0)+1|0}),e=2000;for(;;){if(0===e)throw bL;var
+g=ob(k(function(b){return c(a[1],b)[1+b]},b)),m=i(l,function(h){return function(e){var
+d=[0,0.],g=c(h,e)[1+e];p(function(e,g){var
+h=c(b,e)[1+e];d[1]=d[1]+g*f(a[2],h);return 0},g);return d[1]}}(g)),d=[0,-1],q=[0,kD],r=a[1];p(function(l,m,h){return function(c,i){var
+j=f(a[2],c),d=bU(i,l)-j,e=h[1]<d?1:0,g=e?1-lI(c,b):e,k=g?(h[1]=d,m[1]=c,0):g;return k}}(m,d,q),r);if(0<=d[1]){var
+n=d[1],s=oc(c(a[1],n)[1+n],g),h=[0,-1],t=oc(j,g),u=[0,a8];p(function(j,k,h){return function(b,a){var
+c=cY<a?1:0;if(c)var
+d=ae(0.,f(j,b))/a,e=d<h[1]?1:0,i=e?(h[1]=d,k[1]=b,0):e,g=i;else
 var
 g=c;return g}}(t,h,u),s);if(0<=h[1]){var
 o=h[1],v=d[1];c(b,o)[1+o]=v;var
 e=e-1|0;continue}var
-w=aC(b);return[1,d[1],w]}return[0,m,aC(b)]}}var
-cU=[as,F5,bT(0)],cV=lH([0,ap]);function
-dl(a,d,c){var
-e=a[4];return l(function(a){var
-e=0.;return a7(function(e,a){var
+w=aE(b);return[1,d[1],w]}return[0,m,aE(b)]}}var
+cu=[at,Gf,bY(0)],cX=lK([0,ak]);function
+dq(a,d,c){var
+e=a[4];return k(function(a){var
+e=0.;return a0(function(e,a){var
 f=b(c,a[3]),g=b(d,a[2]);return e+a[1]*g*f},e,a)},e)}function
-dm(b,a){return 0===a[0]?f(b,a[1]):0.}function
-n9(b,a){return 0===a[0]?f(b[5],a[1]):b[2]?a[2]:a[1]}function
-n_(a,d,c){return j(c,function(c){function
-e(b){return n9(a,b)}var
-f=b(d,c),g=dl(a[1],f,e);return b(a[4],g)})}function
-fF(e,d,c){var
-a=[0,0.],b=[0,0.];r(function(d,c){var
-g=c4(0.,c);a[1]=a[1]+f(e,d)*g;b[1]=c4(b[1],c);return 0},c);return ag(a[1],d*b[1])}function
-n$(c,e){var
-a=e;for(;;)switch(a[0]){case
+dr(b,a){return 0===a[0]?f(b,a[1]):0.}function
+od(b,a){return 0===a[0]?f(b[5],a[1]):b[2]?a[2]:a[1]}function
+oe(a,d,c){return i(c,function(c){function
+e(b){return od(a,b)}var
+f=b(d,c),g=dq(a[1],f,e);return b(a[4],g)})}function
+fJ(e,d,c){var
+a=[0,0.],b=[0,0.];p(function(d,c){var
+g=c7(0.,c);a[1]=a[1]+f(e,d)*g;b[1]=c7(b[1],c);return 0},c);return ae(a[1],d*b[1])}function
+g_(c,b,a){return b<=a?(((c+aw(b,c)|0)-(aw(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+aw(a,c)|0)-(aw(a,a-1|0)/2|0)|0)+b|0)-a|0}function
+ds(a){return a+(aw(a,a+1|0)/2|0)|0}function
+of(m,w,f,v,b,l,k){var
+h=l[2],j=l[1];if(k){var
+n=k[1],p=n[2],q=n[1],g=o(ds(b),m),r=b-1|0,x=0;if(!(r<0)){var
+a=x;for(;;){var
+y=e(f,q,c(h,a)[1+a]),z=e(w,e(f,j,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
+s=b-1|0,A=0;if(!(s<0)){var
+d=A;for(;;){var
+C=c(p,d)[1+d],D=e(f,c(h,a)[1+a],C),t=g_(b,a,d),E=e(v,c(g,t)[1+t],D),u=g_(b,a,d);c(g,u)[1+u]=E;var
+F=d+1|0;if(s!==d){var
+d=F;continue}break}}var
+B=a+1|0;if(r!==a){var
+a=B;continue}break}}return[0,g,e(f,j,q)]}function
+G(a){return a<b?c(h,a)[1+a]:m}return[0,i(ds(b),G),j]}function
+og(b,a,d){function
+e(a){var
+e=bU(c(b[3][1],a)[1+a],d);return[0,f(b[3][2],a)-e,a]}var
+g=a_(ak,F(b[3][1].length-1,e)),h=e3(function(b,c){return b<a?1:0},g);return l(function(a){return a[2]},h)}function
+Gg(j,z,P,O,N,L,K,x,v){var
+a=z[3],l=j[1][1];function
+Q(a){var
+b=c(j[3],a)[1+a];function
+d(g){var
+a=[0,w],d=b[1];p(function(d,b){var
+e=0!==y(b)?1:0;if(e){var
+i=h(b,c(g,d)[1+d]);a[1]=q(a[1],i);var
+f=0}else
+var
+f=e;return f},d);return a[1]}var
+e=k(d,x),f=d(K);return[0,r(b[2],f),e]}function
+R(d){return i(a,function(a){var
+b=[0,f(L,a)];p(function(d,e){var
+g=f(P,a),h=e*M(c(c(x,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
+S=F(2*a|0,function(a){return a});function
+A(b){var
+a=c(v,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
+B(c,b){function
+d(a){return a===c?b:w}return i(ds(a),d)}var
+n=o(2*ds(a)|0,[0,[0],w,0]);function
+C(a,g,f,e){var
+b=2*a|0,h=[0,B(a,s),g,f];c(n,b)[1+b]=h;var
+d=(2*a|0)+1|0,i=[0,B(a,a$),w,e];c(n,d)[1+d]=i;return 0}var
+D=a-1|0,T=0;if(!(D<0)){var
+b=T;for(;;){var
+e=A(b),E=e[4],G=e[3],u=e[2],X=e[1],Z=h9(G);C(b,u,h9(E),Z);var
+H=a-1|0;if(!(H<b)){var
+d=b;for(;;){var
+g=A(d),I=g[3],$=g[4],aa=g[1],J=h(u,g[2]),ab=[m,function(a,b){return function(c){return cr(l,a,b)}}(G,I)],ac=[m,function(c,d,e,f,g,h,i){return function(j){var
+a=[0,[0,d,f],[0,[0,s,cr(l,g,c)],0]],b=dj(e,h);return aD(l,0,Y(W(i),b),a)}}(E,u,X,$,I,aa,J)];C(g_(a,b,d),J,ac,ab);var
+ad=d+1|0;if(H!==d){var
+d=ad;continue}break}}var
+_=b+1|0;if(D!==b){var
+b=_;continue}break}}var
+t=[0,j,a,z,R,0,Q,v,n],U=2*a|0,V=bp(function(a){return og(t,U,a)},N);t[5]=bx(bf,aJ(S,aJ(aR(O),V)));return t}function
+oh(a,n){var
+I=n[3],t=n[2],u=n[1],d=t.length-1,g=a[1][1][1],e=o(ds(d),w);p(function(a,b){var
+f=A(b);c(e,a)[1+a]=f;var
+g=c(I,a)[1+a];return p(function(g,f){var
+b=g_(d,a,g);e[1+b]=r(c(e,b)[1+b],f);return 0},g)},t);var
+v=8;for(;;){var
+B=a[2],X=a[5],C=l(function(c){var
+d=b(a[6],c),e=k(M,d[2]),g=M(d[1]),h=bW,f=a0(function(b,a){return ae(b,Math.abs(a))},h,e);return[0,c,[0,g/f,k(function(a){return a/f},e)]]},X),F=P(bp(function(e){return function(c){var
+d=c[2],a=c[1];return[0,[0,[0,a,-1],d,0],b(bP(function(b){var
+c=b[1],e=c<=a?1:0,f=e?[0,[0,[0,a,c],d,[0,b[2]]]]:e;return f}),e)]}}(C),C)),Y=k(function(j){return function(b){var
+e=b[3],f=b[2];function
+g(b,a){return b-a}function
+h(b,a){return b*a}var
+c=of(0.,function(b,a){return b+a},h,g,j,f,e),a=c[1],d=ae(bW,Math.sqrt(bU(a,a))),i=c[2]/d;return[0,k(function(a){return a/d},a),i]}}(B),F),Z=a[8],H=bi(k(function(a){var
+b=M(a[2]);return[0,k(M,a[1]),b]},Z),Y),_=ds(B),$=k(function(a){return a[2]},H),aa=[0,k(function(a){return a[1]},H),$,_],ab=k(function(a){return a[1]},F),x=fI(aa,k(M,e));if(0===x[0]){var
+J=x[1],ac=b3(J,0,d),K=b(a[4],ac),ad=function(e){return function(b){var
+d=bU(c(a[3][1],b)[1+b],e);return f(a[3][2],b)-d<-1e-09?1:0}}(K),af=og(a,8,K),N=b(a9(ad),af);if(0<v&&0!==N){var
+ag=M(u);if(ag<bU(J,k(M,e))){a[5]=bx(bf,aJ(N,a[5]));var
+v=v-1|0;continue}}var
+j=[0,[0,ab,x[2]]]}else
+var
+j=0;if(j){var
+O=j[1],Q=O[2],y=a[8].length-1,ah=O[1],ai=k(function(e){if(e<y)return c(a[8],e)[1+e];var
+l=e-y|0,n=c(ah,l)[1+l],f=n[2],i=n[1];function
+j(f){var
+e=c(a[1][3],f)[1+f],b=e[3],h=E(b),d=D===h?b[1]:m===h?G(b):b,j=e[2],l=k(A,e[1]),i=dl(a[1][1],l,j),n=c(g[2],d)[1+d];return R(as[11],dI,n,i)?d:aD(g,0,i,[0,[0,s,d],0])}var
+p=0<=f?[0,b(a[6],f)]:0,o=of(w,q,h,r,d,b(a[6],i),p),t=0<=f?[m,function(b){var
+a=j(f);return cr(g,j(i),a)}]:[m,function(a){return j(i)}];return[0,o[1],o[2],t]},Q),aj=bi(a[8],ai),S=function(b){function
+e(f){var
+g=b?0:1,d=(2*f|0)+g|0,e=c(a[8],d)[1+d];return b?e[2]:A(e[2])}return i(ds(d),e)},T=function(e){function
+b(d){var
+f=e?0:1,b=(2*d|0)+f|0;return c(a[8],b)[1+b][3]}return i(ds(d),b)},ak=T(1),al=T(0),am=S(1),an=[0,S(0),am,al,ak],ao=a[1],ap=z(0,1),aq=[0,ao[1],an,aj,ap],U=ct([0,eG],aq,e,L(function(a,b){return y+a|0},Q)),ar=U[2];if(bA(u,U[1]))return 0;var
+V=[0,function(h){function
+e(b){return c(a[7],b)[1+b][1]}var
+d=[0,W(u)];p(function(a,f){var
+g=e(a);d[1]=b(bS([0,f],d[1]),g);var
+h=c(I,a)[1+a];return p(function(f,c){var
+g=e(f),h=dj(e(a),g);d[1]=b(bS([0,c],d[1]),h);return 0},h)},t);var
+f=l(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},ar);return aD(g,0,d[1],f)}]}else
+var
+V=j;return V}}function
+oi(a,e){var
+c=e;for(;;)switch(c[0]){case
 0:var
-d=a[1],f=d[2];bf(function(a){b(c[5],a[3]);return b(c[5],a[4])},f);return b(c[5],d[3][2]);case
-1:return b(c[5],a[2]);default:n$(c,a[2]);var
-a=a[3];continue}}function
-oa(a,u,t){if(!bH(a,z)&&!el(a,s)){var
+d=c[1],f=d[2];bj(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bw(a[5],d[6]);case
+1:return b(a[5],c[2]);default:oi(a,c[2]);var
+c=c[3];continue}}function
+oj(a,u,t){if(!bK(a,w)&&!eo(a,s)){var
 i=0,g=0,f=s,e=u,b=t,c=s;for(;;){var
-j=h(cL(b),a),v=q(s,a),l=h(cL(e+1|0),v),m=q(l,j),n=0<x(m)?1:0;if(n)var
-w=h(c,m),y=T(af(d,60)),o=bH(h(h(f,j),y),w);else
+j=h(cP(b),a),v=r(s,a),l=h(cP(e+1|0),v),m=r(l,j),n=0<y(m)?1:0;if(n)var
+x=h(c,m),z=U(ah(d,60)),o=bK(h(h(f,j),z),x);else
 var
-o=n;if(0!==b&&!o&&i!==ke){var
-r=cj(h(f,j),l),A=af(d,hu),B=r[2],k=bZ(hP(af(r[1],hu),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=p(c,k);continue}return al(g)}}return 0}function
-Gk(b,a){return z}function
-Gl(a){return z}function
-Gm(c,b,a){return 0}function
-Gn(b,a){return 0}function
-Go(c,b,a){return[0,z]}function
-Gp(a){return 0}function
-Gq(a){return 0}function
-Gr(a){return 0}var
-bR=[0,function(b,a){return z},Gr,Gq,Gp,Go,Gn,Gm,Gl,Gk];function
-jt(c,b,a){return 0}function
-ju(c,b,a){return 0}var
-jv=0,jw=0;function
+o=n;if(0!==b&&!o&&i!==ki){var
+p=cm(h(f,j),l),A=ah(d,hx),B=p[2],k=b4(hS(ah(p[1],hx),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=q(c,k);continue}return am(g)}}return 0}function
+Gx(b,a){return w}function
+Gy(a){return w}function
+Gz(c,b,a){return 0}function
+GA(b,a){return 0}function
+GB(c,b,a){return[0,w]}function
+GC(a){return 0}function
+GD(a){return 0}function
+GE(a){return 0}var
+bV=[0,function(b,a){return w},GE,GD,GC,GB,GA,Gz,Gy,Gx];function
 jx(c,b,a){return 0}function
-jy(c,b,a){return 0}function
-ob(b,a){return 0}function
-jz(c,b,a){return 0}function
-oc(a){throw[0,ac,Gs]}var
-jA=0,jB=0;function
-Gt(a){return i}var
-od=0;function
-jC(a){return[0,a[1],a[2]]}function
-jD(a){return s}function
-jE(a){return z}var
-jF=0,jG=0,jH=0,jI=0,jK=lI([0,function(b,a){var
-c=d5(b[1],a[1]);return 0===c?d5(b[2],a[2]):c}]),jL=[0,jK[1]];function
-jM(a){var
-r=e(jK[29],a,jL[1]);if(r)return r[1];if(0<x(a))var
-k=a[1],l=a[2],s=bW(k),b=bW(l)-s|0,t=af(l,aP(0,-(b+eJ|0)|0)),g=gj(af(k,(b+eJ|0)+aP(0,-(b+eJ|0)|0)|0),t),h=e4(ei(g,pg)),n=af(h,pg),d=c(nN,2048)[kv],o=E(d),u=D===o?d[1]:m===o?J(d):d,v=Z(b,u),f=c(nN,h)[1+h],p=E(f),w=D===p?f[1]:m===p?J(f):f,y=aA(g,n),z=cJ(aA(af(nM(cJ(g,n),y),1),w),v),q=Math.abs(Math.log(V(a))),A=c4(hi,q),B=af(ld(Math.ceil(4.+2.*c4(hi,q)*A)),32),j=cJ(ei(z,48),B);else
+jy(c,b,a){return 0}var
+jz=0,jA=0;function
+jB(c,b,a){return 0}function
+jC(c,b,a){return 0}function
+ok(b,a){return 0}function
+jD(c,b,a){return 0}function
+ol(a){throw[0,ad,GF]}var
+jE=0,jF=0;function
+GG(a){return j}var
+om=0;function
+jG(a){return[0,a[1],a[2]]}function
+jH(a){return s}function
+jI(a){return w}var
+jJ=0,jK=0,jL=0,jM=0,jO=lL([0,function(b,a){var
+c=d9(b[1],a[1]);return 0===c?d9(b[2],a[2]):c}]),jP=[0,jO[1]];function
+jQ(a){var
+r=e(jO[29],a,jP[1]);if(r)return r[1];if(0<y(a))var
+k=a[1],l=a[2],s=b1(k),b=b1(l)-s|0,t=ah(l,aQ(0,-(b+eN|0)|0)),g=gm(ah(k,(b+eN|0)+aQ(0,-(b+eN|0)|0)|0),t),h=e9(em(g,pp)),n=ah(h,pp),d=c(nT,2048)[kz],o=E(d),u=D===o?d[1]:m===o?G(d):d,v=$(b,u),f=c(nT,h)[1+h],p=E(f),w=D===p?f[1]:m===p?G(f):f,x=aB(g,n),z=cN(aB(ah(nS(cN(g,n),x),1),w),v),q=Math.abs(Math.log(M(a))),A=c7(hl,q),B=ah(lh(Math.ceil(4.+2.*c7(hl,q)*A)),32),i=cN(em(z,48),B);else
 var
-j=i;jL[1]=Q(jK[4],a,j,jL[1]);return j}function
-GF(a,A,bi,cd,aM,aw,cc,cb,w,aJ){var
-bj=aM[3],aN=aM[2],X=aM[1],Z=a[3];if(typeof
-Z!=="number"&&2===Z[0]){var
-$=Z[4],bk=Z[3],ab=Z[1],G=l(ft,Z[2]),n=eX(a[5]),t=a[1],ce=B(bk[3]),aO=gW(bk),aP=y(0,a4),ax=y(0,a4),cf=jf(aO),bn=y(0,a4),bo=t[1]-1|0,ck=0;if(!(bo<0)){var
-an=ck;for(;;){var
-bV=bz(t[5],an),aZ=bV[1],bW=bV[2]-1|0;if(!(bW<aZ)){var
-aq=aZ;for(;;){var
-b0=bz(t[6],aq),b1=b0[2],ar=b0[1],a0=be(br,I(b1-ar|0,function(c){return function(a){return b(ab[2],c+a|0)}}(ar)));if(1-aK(bn,a0)){aH(bn,a0,0);var
-cK=W(bg),cN=gV(cf,L(function(d,a){var
-e=c(G,a)[1+a];return b(co(0,d),e)},cK,a0))[1];S(b(at[2],cN),GO)}var
-b2=b1-1|0;if(!(b2<ar)){var
-as=ar;for(;;){var
-a2=b(ab[2],as);if(1-aK(aP,a2)){aH(aP,a2,0);aH(ax,a2,[0,an,aq-aZ|0,as-ar|0])}var
-cP=as+1|0;if(b2!==as){var
-as=cP;continue}break}}var
-cO=aq+1|0;if(bW!==aq){var
-aq=cO;continue}break}}var
-cJ=an+1|0;if(bo!==an){var
-an=cJ;continue}break}}var
-ae=be(br,d9(e3(aP))),cl=0;if(33554432<a7(function(c,a){var
-d=cQ(0,aw,a[2]),b=cQ(1,aw,a[2])+d|0;if(2097152<b)U(GH);return c+b|0},cl,X))U(GI);var
-H=$?F($[1][4],GJ):$,cm=H?t[3]:X.length-1,bp=n[1];if(bp){var
-bq=bp[1],bs=bq[1];S(bs[1]===cm?1:0,GK);var
-ak=[0,bs[2],bq[2][2]]}else
+i=j;jP[1]=R(jO[4],a,i,jP[1]);return i}function
+GS(a,B,bl,ch,aN,ax,cg,cf,x,aL){var
+bm=aN[3],aO=aN[2],Z=aN[1],$=a[3];if(typeof
+$!=="number"&&2===$[0]){var
+aa=$[4],bn=$[3],ab=$[1],I=k(fx,$[2]),n=e0(a[5]),t=a[1],ci=C(bn[3]),aP=gZ(bn),aQ=z(0,a7),ay=z(0,a7),cj=jj(aP),bq=z(0,a7),br=t[1]-1|0,cn=0;if(!(br<0)){var
+ao=cn;for(;;){var
+b0=bD(t[5],ao),a1=b0[1],b1=b0[2]-1|0;if(!(b1<a1)){var
+aq=a1;for(;;){var
+b5=bD(t[6],aq),b6=b5[2],ar=b5[1],a2=a_(bf,F(b6-ar|0,function(c){return function(a){return b(ab[2],c+a|0)}}(ar)));if(1-aM(bq,a2)){aK(bq,a2,0);var
+cN=W(a$),cO=gY(cj,K(function(d,a){var
+e=c(I,a)[1+a];return b(bS(0,d),e)},cN,a2))[1];T(b(as[2],cO),G1)}var
+b7=b6-1|0;if(!(b7<ar)){var
+at=ar;for(;;){var
+a3=b(ab[2],at);if(1-aM(aQ,a3)){aK(aQ,a3,0);aK(ay,a3,[0,ao,aq-a1|0,at-ar|0])}var
+cS=at+1|0;if(b7!==at){var
+at=cS;continue}break}}var
+cR=aq+1|0;if(b1!==aq){var
+aq=cR;continue}break}}var
+cM=ao+1|0;if(br!==ao){var
+ao=cM;continue}break}}var
+ac=a_(bf,eb(e8(aQ))),co=0;if(33554432<a0(function(c,a){var
+d=cU(0,ax,a[2]),b=cU(1,ax,a[2])+d|0;if(2097152<b)V(GU);return c+b|0},co,Z))V(GV);var
+J=aa?H(aa[1][4],GW):aa,cp=J?t[3]:Z.length-1,bs=n[1];if(bs){var
+bt=bs[1],bu=bt[1];T(bu[1]===cp?1:0,GX);var
+al=[0,bu[2],bt[2][2]]}else
 var
-cI=function(a){return 1.},ak=[0,function(a){return 0.},cI];var
-cn=H?0!==n[2]?1:0:H;S(1-cn,GL);var
-bt=0===$?Fn:Fm,aE=w[5],aF=w[3],ai=w[2],a3=w[1],b5=0;if($){var
-K=$[1],b6=K[2];if(c2(function(a){var
-b=F(a,Gu),c=b||F(a,Gv);return c},b6)){var
-b7=function(a){function
-c(c){return b(K[9][2],a)+c|0}var
-d=b(K[9][2],a),e=I(b(K[9][2],a+1|0)-d|0,c),f=0;return L(function(c,a){return c+b(K[11][2],a)|0},f,e)},av=I(K[9][1]-1|0,b7),aG=1===B(ai)?1:0,b8=aG?0!==n[3]?1:0:aG;S(1-b8,Gw);if(aG)var
-M=Gx;else{var
-bb=n[3];if(bb)var
-bc=bb[1],bh=I(bc[1],bc[2]);else
+cL=function(a){return 1.},al=[0,function(a){return 0.},cL];var
+cq=J?0!==n[2]?1:0:J;T(1-cq,GY);var
+bv=0===aa?Fz:Fy,aG=x[5],aH=x[3],ai=x[2],a5=x[1],b9=0;if(aa){var
+N=aa[1],b_=N[2];if(c5(function(a){var
+b=H(a,GH),c=b||H(a,GI);return c},b_)){var
+b$=function(a){function
+c(c){return b(N[9][2],a)+c|0}var
+d=b(N[9][2],a),e=F(b(N[9][2],a+1|0)-d|0,c),f=0;return K(function(c,a){return c+b(N[11][2],a)|0},f,e)},av=F(N[9][1]-1|0,b$),aI=1===C(ai)?1:0,ca=aI?0!==n[3]?1:0:aI;T(1-ca,GJ);if(aI)var
+O=GK;else{var
+be=n[3];if(be)var
+bg=be[1],bk=F(bg[1],bg[2]);else
 var
-ca=function(b){var
-a=b===nI(av)?1:0,c=a?1:a;return c},bh=I(nI(av)+1|0,ca);var
-M=bh}var
-b9=B(ai);if(b9<B(M))U(Gy);var
-a8=[0,jJ,jI,jH,jG,jF,bR,bR,jE,jD,jC,s,M,jM,jB,jA,oc,jz,ob,jy,jx,jw,jv,bR,bR,ju,jt],b_=function(a){return 0<=x(a)?1:0},a9=function(a){return c1(b_,a)},b$=I(a3,function(a){return a}),a_=b(bd(function(a){return 1-aK(ax,a)}),b$);bm(function(a,g){var
-d=0!==a_?1:0;if(d)var
-f=0<fg(a,ai,M)?1:0,c=f?1-a9(k(function(c){var
-d=b(A[3],c);return ff(e(aF,a,function(b,c){return gx(a,aE,b,c)}),d)},a_)):f;else
+ce=function(b){var
+a=b===nO(av)?1:0,c=a?1:a;return c},bk=F(nO(av)+1|0,ce);var
+O=bk}var
+cb=C(ai);if(cb<C(O))V(GL);var
+a6=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,O,jQ,jF,jE,ol,jD,ok,jC,jB,jA,jz,bV,bV,jy,jx],cc=function(a){return 0<=y(a)?1:0},ba=function(a){return c4(cc,a)},cd=F(a5,function(a){return a}),bb=b(a9(function(a){return 1-aM(ay,a)}),cd);bo(function(a,g){var
+d=0!==bb?1:0;if(d)var
+f=0<fk(a,ai,O)?1:0,c=f?1-ba(l(function(c){var
+d=b(B[3],c);return fj(e(aH,a,function(b,c){return gB(a,aG,b,c)}),d)},bb)):f;else
 var
-c=d;return c?U(Gz):c},av);var
-a$=iI(A,a3,ai,aF,a8,w[4],aE,w[6]),aj=a$?a$[1]:a1(GE);bm(function(a,f){var
-b=0<fg(a,ai,M)?1:0;if(b){var
-c=A[4],d=e(aF,a,function(b,c){return gx(a,aE,b,c)});return S(a9(k(function(a){return ff(d,a)},c)),GA)}return b},av);var
-ay=[0,M,aj,[0,function(h){var
-c=y(0,au),e=aj[2];v(function(d){var
-e=d[1],f=b(h,e);S(0.<f?1:0,GB);var
-a=im(d[2])/f,g=cF(a),i=g?0.<a?1:0:g;S(i,GC);return P(c,e,aa(a))},e);function
-a(a){return Y(c,a)}var
-d=mS(a8,aj[2],a,aj[1]);if(d){var
-f=aj[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,bZ(d[1],fd)],g]}return a1(GD)}]];b5=1}}if(!b5)var
-ay=[0,0,[0,i,0],0];var
-bv=ay[3],bw=ay[2],cq=ay[1],az=aa(aW(a[4],0.)),aR=a[2][9];if(aR)var
-bx=aR[1],am=bN(br,I(bx[1],bx[2]));else
+c=d;return c?V(GM):c},av);var
+bc=iL(B,a5,ai,aH,a6,x[4],aG,x[6]),aj=bc?bc[1]:a4(GR);bo(function(a,f){var
+b=0<fk(a,ai,O)?1:0;if(b){var
+c=B[4],d=e(aH,a,function(b,c){return gB(a,aG,b,c)});return T(ba(l(function(a){return fj(d,a)},c)),GN)}return b},av);var
+az=[0,O,aj,[0,function(h){var
+c=z(0,au),e=aj[2];v(function(d){var
+e=d[1],f=b(h,e);T(0.<f?1:0,GO);var
+a=ir(d[2])/f,g=cJ(a),i=g?0.<a?1:0:g;T(i,GP);return Q(c,e,X(a))},e);function
+a(a){return _(c,a)}var
+d=mV(a6,aj[2],a,aj[1]);if(d){var
+f=aj[2],g=l(function(c){var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b4(d[1],fh)],g]}return a4(GQ)}]];b9=1}}if(!b9)var
+az=[0,0,[0,j,0],0];var
+by=az[3],bz=az[2],cr=az[1],aA=X(aZ(a[4],0.)),aS=a[2][9];if(aS)var
+bB=aS[1],an=bx(bf,F(bB[1],bB[2]));else
 var
-am=aR;var
-g=jg(aO,k(function(a){return c(G,a)[1+a]},ae)),aS=y(0,10),aT=y(0,4),by=function(e,d){var
-b=R(aS,[0,e,d]);if(b){var
-a=b[1],c=E(a),f=D===c?a[1]:m===c?J(a):a;return f[4]}return a1(GM)},aB=w[1],cs=w[4],ct=n[4];bm(function(q,w){var
-M=nY(g,G,ae,0,[0,n[1],[0,w[1]],n[3],n[4],n[5]],bj,bv,az,bt,q+1|0,by);P(aT,q+1|0,M);var
-x=[m,function(r){var
-e=aJ[2],a=aJ[1],f=nd(A,aB,a,cs,e,aJ[3]),q=[0,jJ,jI,jH,jG,jF,bR,bR,jE,jD,jC,s,od,jM,jB,jA,oc,jz,ob,jy,jx,jw,jv,bR,bR,ju,jt];if(f){var
+an=aS;var
+g=jk(aP,l(function(a){return c(I,a)[1+a]},ac)),aT=z(0,10),aU=z(0,4),bC=function(e,d){var
+b=S(aT,[0,e,d]);if(b){var
+a=b[1],c=E(a),f=D===c?a[1]:m===c?G(a):a;return f[4]}return a4(GZ)},aC=x[1],cv=x[4],cw=n[4];bo(function(r,x){var
+N=n4(g,I,ac,0,[0,n[1],[0,x[1]],n[3],n[4],n[5]],bm,by,aA,bv,r+1|0,bC);Q(aU,r+1|0,N);var
+y=[m,function(r){var
+e=aL[2],a=aL[1],f=nj(B,aC,a,cv,e,aL[3]),q=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,om,jQ,jF,jE,ol,jD,ok,jC,jB,jA,jz,bV,bV,jy,jx];if(f){var
 g=f[1],h=g[1];if(h){var
-i=o(a[4],0),j=o(aB,0),k=a[1]-1|0,m=0;if(!(k<0)){var
+i=o(a[4],0),j=o(aC,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
-l=bN(br,b(a[3],d));v(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+l=bx(bf,b(a[3],d));v(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
-n=bw[2];v(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,A,aB,a,e,q,bw,h[1],g[2],i,j]}}return a1(FC)}],a=w[2];return r(function(n,aO){return P(aS,[0,q,n],[m,function(aR){var
-aP=f(w[4],n),N=c(w[3],n)[1+n],P=M[2],an=E(x),a=D===an?x[1]:m===an?J(x):x,d=a[3],A=a[4],v=N.length-1,F=B(d[8]),X=0<v?1:0,ap=X?0===f2(F,v)?1:0:X;S(ap,FF);var
-Y=a7(FD,0,N);S(0<Y?1:0,FG);var
-t=I(F,function(b){var
-a=cy(aI(b,v),F);return cy(c(N,a)[1+a],Y)}),aq=0,u=L(function(b,a){return b+a|0},aq,t);function
+n=bz[2];v(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,B,aC,a,e,q,bz,h[1],g[2],i,j]}}return a4(FO)}],a=x[2];return p(function(n,aO){return Q(aT,[0,r,n],[m,function(aR){var
+aP=f(x[4],n),O=c(x[3],n)[1+n],Q=N[2],an=E(y),a=D===an?y[1]:m===an?G(y):y,d=a[3],B=a[4],v=O.length-1,H=C(d[8]),Z=0<v?1:0,ap=Z?0===f6(H,v)?1:0:Z;T(ap,FR);var
+_=a0(FP,0,O);T(0<_?1:0,FS);var
+t=F(H,function(b){var
+a=cC(aw(b,v),H);return cC(c(O,a)[1+a],_)}),aq=0,u=K(function(b,a){return b+a|0},aq,t);function
 ar(a){return a}var
-as=I(d[4],ar),at=0,Z=L(function(c,b){var
-d=bX(a[7]),f=bE(function(a){return a[1]},d),g=0;return c+L(function(c,a){return c+e(A,a,b)|0},g,f)|0},at,as),$=0<Z?1:0,au=$?cy(536870911,Z)<u?1:0:$;if(au)U(FH);var
-av=0,ab=eg(function(b,a,c){return[0,[0,b,a]]},P,av);function
-aw(a){var
-b=R(P,a);if(b){var
+as=F(d[4],ar),at=0,$=K(function(c,b){var
+d=b2(a[7]),f=bp(function(a){return a[1]},d),g=0;return c+K(function(c,a){return c+e(B,a,b)|0},g,f)|0},at,as),aa=0<$?1:0,au=aa?cC(536870911,$)<u?1:0:aa;if(au)V(FT);var
+av=0,ab=ek(function(b,a,c){return[0,[0,b,a]]},Q,av);function
+ax(a){var
+b=S(Q,a);if(b){var
 c=b[1];return[0,a,c[1],c[2],0,0]}if(ab){var
-d=ab[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return a1(FI)}var
-ax=j(a[2],aw);function
-ac(a){return c(ax,a)[1+a]}var
-ad=y(0,10),ay=O(k(O,a[7]));function
-az(e,b,f){var
-g=R(ad,[0,e,b]);if(g)var
+d=ab[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return a4(FU)}var
+ay=i(a[2],ax);function
+ac(a){return c(ay,a)[1+a]}var
+ad=z(0,10),az=P(l(P,a[7]));function
+aA(e,b,f){var
+g=S(ad,[0,e,b]);if(g)var
 h=g[1];else{var
-k=c(c(ay,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return iS(d,m,ac,k,a)},o=j(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},i=l(function(a){return c1(q,a)},p);aH(ad,[0,e,b],i);var
-h=i}return c(h,f)[1+f]}var
-aB=cL(u),H=h(aa(aP),aB),ae=o(a[2],s),af=o(a[2],s),ah=o(a[2],0),K=o(a[2],z);function
-aC(a){return c(K,a)[1+a]}function
-aD(a){return c(ah,a)[1+a]}function
-aE(a){return c(af,a)[1+a]}var
-i=[0,0,t,H,az,function(a){return c(ae,a)[1+a]},aE,aD,aC,z,n0],aF=a[8];bm(function(d,$){var
-y=R(P,d);if(y){var
-E=y[1],F=bE(function(b){return iT(A,i,b,0,t,a[7])},$),j=V(h(H,T(c(a[10],d)[1+d]))),aa=0!==F?1:0,I=aa||(j!=0.?1:0);if(I){var
-J=cp(g,c(G,d)[1+d]),z=[0,V(J[2])],ab=J[1];r(function(b,a){var
-c=f(aO,b),d=V(a)*c;z[1]=z[1]+d;return 0},ab);var
-l=V(E[1]),e=V(E[2]),ac=ag(l,dr*e),n=c4(e,ag(z[1],ac)),ad=g3(n);c(ae,d)[1+d]=ad;var
-M=function(e){return b(bY(function(a){var
-b=V(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),F)},ai=M(1),aj=0.,N=L(function(c,a){var
-b=a[2];return c+a[1]*b/(n*(n+b))},aj,ai),O=M(0);if(O){var
+l=c(c(az,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return iW(d,m,ac,l,a)},o=i(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},j=k(function(a){return c4(q,a)},p);aK(ad,[0,e,b],j);var
+h=j}return c(h,f)[1+f]}var
+aC=cP(u),J=h(X(aP),aC),af=o(a[2],s),ag=o(a[2],s),ah=o(a[2],0),L=o(a[2],w);function
+aD(a){return c(L,a)[1+a]}function
+aE(a){return c(ah,a)[1+a]}function
+aF(a){return c(ag,a)[1+a]}var
+j=[0,0,t,J,aA,function(a){return c(af,a)[1+a]},aF,aE,aD,w,n6],aG=a[8];bo(function(d,$){var
+y=S(Q,d);if(y){var
+E=y[1],F=bp(function(b){return iX(B,j,b,0,t,a[7])},$),i=M(h(J,U(c(a[10],d)[1+d]))),aa=0!==F?1:0,G=aa||(i!=0.?1:0);if(G){var
+H=cs(g,c(I,d)[1+d]),z=[0,M(H[2])],ab=H[1];p(function(b,a){var
+c=f(aO,b),d=M(a)*c;z[1]=z[1]+d;return 0},ab);var
+l=M(E[1]),e=M(E[2]),ac=ae(l,cY*e),n=c7(e,ae(z[1],ac)),ad=g6(n);c(af,d)[1+d]=ad;var
+N=function(e){return b(bP(function(a){var
+b=M(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),F)},ai=N(1),aj=0.,O=K(function(c,a){var
+b=a[2];return c+a[1]*b/(n*(n+b))},aj,ai),P=N(0);if(P){var
 o=function(c){var
-a=0.;return L(function(d,a){var
-e=b(c,a[2]);return d+a[1]*e},a,O)},q=function(a){var
-b=j*Math.log(a);return o(function(b){return Id(b/a)})-b},s=function(a){var
-b=j/a;return o(function(b){return-b/(a*(a+b))})-b},B=q(l),w=1,v=e,u=l;for(;;){var
-m=bK*(u+v),Z=s(m)*(l-m);if(q(m)+Z<=B)var
+a=0.;return K(function(d,a){var
+e=b(c,a[2]);return d+a[1]*e},a,P)},r=function(a){var
+b=i*Math.log(a);return o(function(b){return Iq(b/a)})-b},s=function(a){var
+b=i/a;return o(function(b){return-b/(a*(a+b))})-b},A=r(l),w=1,v=e,u=l;for(;;){var
+m=bN*(u+v),Z=s(m)*(l-m);if(r(m)+Z<=A)var
 x=m,D=u;else
 var
 x=v,D=m;var
 _=w+1|0;if(40!==w){var
 w=_,v=x,u=D;continue}var
-k=ag(n,x),U=0;if(k<e){var
-W=dr*j;if(W<j+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
-p=[0,k,0,s(k)];U=1}}if(!U)var
-X=l<e?(q(e)-B)/(e-l):0.,C=s(e),Y=j/e,p=[0,e,1,ag(X,C+kz*(Math.abs(C)+o(function(a){return-a/(e*(e+a))})+Y))];var
-ak=g3(p[1]);c(af,d)[1+d]=ak;var
-al=p[2];c(ah,d)[1+d]=al;var
-am=g3(p[3]-N);c(K,d)[1+d]=am;return 0}}var
-an=g3(-N-j/n);c(K,d)[1+d]=an;var
-Q=0}else
+k=ae(n,x),V=0;if(k<e){var
+W=cY*i;if(W<i+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
+q=[0,k,0,s(k)];V=1}}if(!V)var
+X=l<e?(r(e)-A)/(e-l):0.,C=s(e),Y=i/e,q=[0,e,1,ae(X,C+kD*(Math.abs(C)+o(function(a){return-a/(e*(e+a))})+Y))];var
+ak=g6(q[1]);c(ag,d)[1+d]=ak;var
+al=q[2];c(ah,d)[1+d]=al;var
+am=g6(q[3]-O);c(L,d)[1+d]=am;return 0}}var
+an=g6(-O-i/n);c(L,d)[1+d]=an;var
+R=0}else
 var
-Q=I;var
-S=Q}else
+R=G;var
+T=R}else
 var
-S=y;return S},aF);var
-aG=T(fd),ai=dM(a[5],u,d[7]),aj=iY(a[5],u,t,d[8]),ak=iX(a[1],A,a[5],a[2],ac,i,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
-al=ak[1],aJ=al[1],aK=h(H,T(a[6][1])),am=C(n0(cj(p(p(T(aA(ai[1],aj[1])),aK),aJ),aG))),aL=al[2],aM=ft(k(function(a){return[0,a[2],a[1]]},aL)),aN=_(W(am),aM),Q=[0,[0,i[1],i[2],i[3],i[4],i[5],i[6],i[7],i[8],am,i[10]],aN];ao=1}if(!ao)var
-Q=a1(FJ);var
-aQ=dh(g,[9,(q*64|0)+n|0],Q[2]);return[0,q,M[2],Q[1],aQ]}])},a)},ct);var
-u=nY(g,G,ae,am,n,bj,bv,az,bt,0,by);P(aT,0,u);var
-cu=function(c){var
-a=Y(aS,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?J(a):a;return[0,b[1],aB,b[2],b[3]]},cv=function(a){return b(Y(aT,a/eO|0)[6],a%eO|0)[1]},cw=function(a){return Y(ax,a)},ah=fH(n6(0,0,0,0,0,0,0,g),aO,ce,cw,cv,cu),bA=ah[2],bB=ah[1],cx=ah[4],cz=ah[3],aU=y(0,a4),bC=function(h,e){var
-a=Y(h,e),c=a[4],f=E(c),i=D===f?c[1]:m===f?J(c):c,j=b(bB,i),d=a[3],g=E(d),k=D===g?d[1]:m===g?J(d):d,l=b(bB,k);return[0,e,a[1],a[2],l,j]};v(function(a){return P(aU,a,bC(u[2],a))},ae);var
-cA=u[3],bF=O(k(function(a){return bC(cA,a)},am)),bG=y(0,a4);if(H)r(function(b,a){return P(bG,a,b)},aN);var
-bH=y(0,a4);bm(function(b,a){return P(bH,a,b)},ae);var
-bJ=O(k(function(a){return Y(aU,a)},ae)),aD=H?t[3]:bJ.length-1,aV=function(a){if(aD<=a){var
-h=a-aD|0;return c(bF,h)[1+h]}if(H){var
-d=Y(aU,b(ab[2],a)),i=R(bG,a);if(i){var
-j=i[1],k=aa(b(ak[1],a)),l=aa(b(ak[2],a)),f=ci(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bI(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<x(az)&&el(az,e[3])){var
-m=e[5],g=Y(ax,b(ab[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bJ,a)[1+a]},bL=function(e,d,c){var
-f=b(t[5][2],e)+d|0,a=b(t[6][2],f)+c|0;return H?a:Y(bH,b(ab[2],a))},bO=y(0,au);bm(function(b,a){return P(bO,a,aD+b|0)},am);var
-bP=function(e,d){var
+T=y;return T},aG);var
+aH=U(fh),ai=dR(a[5],u,d[7]),aj=i2(a[5],u,t,d[8]),ak=i1(a[1],B,a[5],a[2],ac,j,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
+al=ak[1],aI=al[1],aJ=h(J,U(a[6][1])),am=A(n6(cm(q(q(U(aB(ai[1],aj[1])),aJ),aI),aH))),aL=al[2],aM=fx(l(function(a){return[0,a[2],a[1]]},aL)),aN=Y(W(am),aM),R=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],am,j[10]],aN];ao=1}if(!ao)var
+R=a4(FV);var
+aQ=dm(g,[9,(r*64|0)+n|0],R[2]);return[0,r,N[2],R[1],aQ]}])},a)},cw);var
+u=n4(g,I,ac,an,n,bm,by,aA,bv,0,bC);Q(aU,0,u);var
+cx=function(c){var
+a=_(aT,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?G(a):a;return[0,b[1],aC,b[2],b[3]]},cy=function(a){return b(_(aU,a/eR|0)[6],a%eR|0)[1]},cz=function(a){return _(ay,a)},ag=fL(oa(0,0,0,0,0,0,0,g),aP,ci,cz,cy,cx),bE=ag[2],bF=ag[1],cA=ag[4],cB=ag[3],aV=z(0,a7),bG=function(h,e){var
+a=_(h,e),c=a[4],f=E(c),i=D===f?c[1]:m===f?G(c):c,j=b(bF,i),d=a[3],g=E(d),k=D===g?d[1]:m===g?G(d):d,l=b(bF,k);return[0,e,a[1],a[2],l,j]};v(function(a){return Q(aV,a,bG(u[2],a))},ac);var
+cD=u[3],bI=P(l(function(a){return bG(cD,a)},an)),bJ=z(0,a7);if(J)p(function(b,a){return Q(bJ,a,b)},aO);var
+bK=z(0,a7);bo(function(b,a){return Q(bK,a,b)},ac);var
+bM=P(l(function(a){return _(aV,a)},ac)),aF=J?t[3]:bM.length-1,aW=function(a){if(aF<=a){var
+h=a-aF|0;return c(bI,h)[1+h]}if(J){var
+d=_(aV,b(ab[2],a)),i=S(bJ,a);if(i){var
+j=i[1],k=X(b(al[1],a)),l=X(b(al[2],a)),f=cl(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bA(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<y(aA)&&eo(aA,e[3])){var
+m=e[5],g=_(ay,b(ab[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bM,a)[1+a]},bO=function(e,d,c){var
+f=b(t[5][2],e)+d|0,a=b(t[6][2],f)+c|0;return J?a:_(bK,b(ab[2],a))},bQ=z(0,au);bo(function(b,a){return Q(bQ,a,aF+b|0)},an);var
+bR=function(e,d){var
 c=a[2][9];if(c){var
-f=b(t[5][2],e)+d|0;return Y(bO,b(c[1][2],f))}return c},bQ=function(a){function
+f=b(t[5][2],e)+d|0;return _(bQ,b(c[1][2],f))}return c},bT=function(a){function
 b(d,c,b){var
-a=aV(bL(d,c,b));return[0,a[2],a[3]]}var
-c=[0,jJ,jI,jH,jG,jF,bR,bR,jE,jD,jC,s,od,Gt,jB,jA,aV,jz,bP,jy,jx,jw,jv,bR,bR,ju,jt];return dH(A,function(b,d,e){return dL(c,a,b,d,e)},b)},aY=bQ(0),bS=0===am?aY:bQ(1);if(ba(X,[0]))var
-bT=s;else
+a=aW(bO(d,c,b));return[0,a[2],a[3]]}var
+c=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,om,GG,jF,jE,aW,jD,bR,jC,jB,jA,jz,bV,bV,jy,jx];return dM(B,function(b,d,e){return dQ(c,a,b,d,e)},b)},aX=bT(0),bX=0===an?aX:bT(1);if(bd(Z,[0]))var
+bY=s;else
 var
-cG=X.length-1,cH=cb?2:1,bT=cj(cc,cL(aI(cH,cG)));var
-bU=function(a){return a==a6?0:[0,aa(a)]},cB=a[6],cC=bD(function(l,e){if(0===e[17]){var
-q=b(cd,l),d=function(f){var
-M=f?e[16]:e[15],V=0;if(M){var
+cH=Z.length-1,cK=cf?2:1,bY=cm(cg,cP(aw(cK,cH)));var
+bZ=function(a){return a==a8?0:[0,X(a)]},cE=a[6],cF=bH(function(k,e){if(0===e[17]){var
+r=b(ch,k),d=function(f){var
+M=f?e[16]:e[15],U=0;if(M){var
 g=M[1],H=g[1]-1|0,F=0,$=0;if(H<0)var
-I=F;else{var
+J=F;else{var
 j=$,K=F;for(;;){var
 L=0<=b(g[2],j)?1:K,aa=j+1|0;if(H!==j){var
 j=aa,K=L;continue}var
-I=L;break}}if(I){var
-n=a[1],w=y(0,au),A=u[4],X=A?A[1]:a1(Gj),B=g[1]-1|0,Y=0;if(!(B<0)){var
+J=L;break}}if(J){var
+n=a[1],x=z(0,au),B=u[4],X=B?B[1]:a4(Gw),C=g[1]-1|0,Y=0;if(!(C<0)){var
 i=Y;for(;;){var
-Z=u[5].length-1;S(b(g[2],i)<Z?1:0,Gi);var
-_=i+1|0;if(B!==i){var
+Z=u[5].length-1;T(b(g[2],i)<Z?1:0,Gv);var
+_=i+1|0;if(C!==i){var
 i=_;continue}break}}var
-s=[0,function(S,Q,P){var
-y=b(n[5][2],Q)+P|0,j=b(g[2],y);if(0<=j){var
-l=o(b3(u[1]),z),q=[0,0],A=bz(n[6],y),B=A[1],F=A[2]-1|0;if(F<B)var
-H=z;else{var
-a=B,s=z;for(;;){var
-L=b(n[7][2],a),M=c(S,L)[1+L],d=f?M:C(M);if(0!==x(d)){var
-e=b(ab[2],a),N=R(w,e);if(N)var
+s=[0,function(R,Q,P){var
+z=b(n[5][2],Q)+P|0,j=b(g[2],z);if(0<=j){var
+k=o(b8(u[1]),w),r=[0,0],B=bD(n[6],z),C=B[1],F=B[2]-1|0;if(F<C)var
+H=w;else{var
+a=C,s=w;for(;;){var
+L=b(n[7][2],a),M=c(R,L)[1+L],d=f?M:A(M);if(0!==y(d)){var
+e=b(ab[2],a),N=S(x,e);if(N)var
 i=N[1];else{var
-ac=c(G,e)[1+e],O=cp(u[1],ac);aH(w,e,O);var
+ac=c(I,e)[1+e],O=cs(u[1],ac);aK(x,e,O);var
 i=O}var
-Z=p(s,h(d,i[2])),_=i[1];r(function(g){return function(a,b){var
-d=0!==x(b)?1:0;if(d){var
-f=h(g,b);l[1+a]=p(c(l,a)[1+a],f);var
+Z=q(s,h(d,i[2])),_=i[1];p(function(g){return function(a,b){var
+d=0!==y(b)?1:0;if(d){var
+f=h(g,b);k[1+a]=q(c(k,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
 $=i[3];v(function(e){return function(a){var
-b=a[1];if(1-eA(b))U(Gh);var
-c=q[1],d=a[2];q[1]=[0,[0,C(h(e,ez(b))),d],c];return 0}}(d),$);var
+b=a[1];if(1-eE(b))V(Gu);var
+c=r[1],d=a[2];r[1]=[0,[0,A(h(e,eD(b))),d],c];return 0}}(d),$);var
 t=Z}else
 var
 t=s;var
 aa=a+1|0;if(F!==a){var
 a=aa,s=t;continue}var
 H=t;break}}var
-I=cS([0,fz],X,l,c(u[5],j)[1+j]),K=n1(1,p(H,I[1])),T=k(cz,q[1]),V=I[2],W=aQ(k(function(c){var
-a=c[2],d=E(a),e=D===d?a[1]:m===d?J(a):a,f=b(bA,e);return[0,c[1],f]},V),T),Y=f?K:C(K);return[0,[0,Y,W]]}return 0}];V=1}}if(!V)var
+J=ct([0,eG],X,k,c(u[5],j)[1+j]),K=n7(1,q(H,J[1])),T=l(cB,r[1]),U=J[2],W=aJ(l(function(c){var
+a=c[2],d=E(a),e=D===d?a[1]:m===d?G(a):a,f=b(bE,e);return[0,c[1],f]},U),T),Y=f?K:A(K);return[0,[0,Y,W]]}return 0}];U=1}}if(!U)var
 s=0;var
-ac=f?bS:aY,N=n4([0,a,ac,e,q,f,s]),ad=N[1];function
-O(c,b,a){return aW(Q(ad,c,b,a),0)}if(0!==s){var
-W=0;if(0===df(a[2])&&0===a[2][5]){var
+ac=f?bX:aX,N=n_([0,a,ac,e,r,f,s]),ad=N[1];function
+O(c,b,a){return aZ(R(ad,c,b,a),0)}if(0!==s){var
+W=0;if(0===di(a[2])&&0===a[2][5]){var
 P=t[1]-1|0,ae=0;if(!(P<0)){var
 d=ae;for(;;){var
-ag=b(t[5][2],d),T=(b(t[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(T<0)){var
-l=af;for(;;){O(0,d,l);var
-ai=l+1|0;if(T!==l){var
-l=ai;continue}break}}var
+ag=b(t[5][2],d),Q=(b(t[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(Q<0)){var
+k=af;for(;;){O(0,d,k);var
+ai=k+1|0;if(Q!==k){var
+k=ai;continue}break}}var
 ah=d+1|0;if(P!==d){var
 d=ah;continue}break}}}else
 W=1;if(W){var
-aj=u[4];bM(function(a){var
-c=a[3];return bf(function(d){var
-a=d[3],c=E(a),e=D===c?a[1]:m===c?J(a):a;b(bA,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];n5(a,e,aY,bS,q,g,j);return[0,[0,q,g,j,f[1],i[1]]]}return 0},cB),cD=a[6];return bD(function(aj,i){function
-an(a){return eX(ad(cC,a))}var
-aq=i[17];if(aq)var
-ar=aq[1],aT=[0,an(ar[2])],F=aT,as=ar[1];else
+aj=u[4];bw(function(a){var
+c=a[3];return bj(function(d){var
+a=d[3],c=E(a),e=D===c?a[1]:m===c?G(a):a;b(bE,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];n$(a,e,aX,bX,r,g,j);return[0,[0,r,g,j,f[1],i[1]]]}return 0},cE),cG=a[6];return bH(function(an,j){function
+ao(a){return e0(af(cF,a))}var
+aq=j[17];if(aq)var
+ar=aq[1],aU=[0,ao(ar[2])],H=aU,as=ar[1];else
 var
-F=0,as=aj;var
-t=an(as),w=aW(F,t),at=0!==i[17]?1:0;if(at)var
-av=cF(i[3]),aU=av?cF(i[4]):av,ax=1-aU;else
+H=0,as=an;var
+t=ao(as),x=aZ(H,t),at=0!==j[17]?1:0;if(at)var
+av=cJ(j[3]),aV=av?cJ(j[4]):av,ay=1-aV;else
 var
-ax=at;if(ax)U(GN);var
-aY=n[5],ay=d8(function(a){return a[1]===aj?1:0},aY);if(ay){var
-aZ=0===F?[0,t,0]:[0,t,[0,w,0]],H=k(function(a){return[0,a[1],a[2],a[3]]},aZ),a0=ay[1][2],aB=0!==df(a[2])?1:0,aE=aB||(0<a[2][5]?1:0);if(aE)U(Ge);var
-aF=aW(a[2][7],1.),Q=k(function(m){var
-f=m[3],v=m[2],w=A[1],C=m[1];function
+ay=at;if(ay)V(G0);var
+aX=n[5],az=ea(function(a){return a[1]===an?1:0},aX);if(az){var
+a1=0===H?[0,t,0]:[0,t,[0,x,0]],J=l(function(a){return[0,a[1],a[2],a[3]]},a1),a2=az[1][2],aC=0!==di(a[2])?1:0,aG=aC||(0<a[2][5]?1:0);if(aG)V(Gr);var
+aH=aZ(a[2][7],1.),T=l(function(m){var
+f=m[3],v=m[2],w=B[1],C=m[1];function
 j(d){var
-f=b(A[2],d),g=C[3],a=g?e(g[1],0,d):U(Gc);if(typeof
+f=b(B[2],d),g=C[3],a=g?e(g[1],0,d):V(Gp);if(typeof
 a==="number")var
-c=U(F$);else
+c=V(Gm);else
 if(0===a[0])var
-c=[0,[0,1.,ad(f,a[1])],0];else
+c=[0,[0,1.,af(f,a[1])],0];else
 var
-h=f_(k(V,a[1]),f),c=b(bd(function(a){return 0.<a[1]?1:0}),h);return L(function(d,c){var
+h=gb(l(M,a[1]),f),c=b(a9(function(a){return 0.<a[1]?1:0}),h);return K(function(d,c){var
 e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
-b=V(g[1]);if(h)var
-b=U(Gb)}else
+b=M(g[1]);if(h)var
+b=V(Go)}else
 var
 b=0.;var
-i=d[2],j=e[2],l=aQ(k(function(a){return[0,f*aF,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},Ga,c)}var
-D=w[2],g=y(0,au),p=y(0,au),c=dB(0),x=0,z=0;function
+i=d[2],j=e[2],k=aJ(l(function(a){return[0,f*aH,a[2],a[1]]},j),i);return[0,d[1]+f*b,k]},Gn,c)}var
+D=w[2],g=z(0,au),p=z(0,au),c=dF(0),x=0,y=0;function
 q(a){var
-h=0===en(w,0,a)?1:0;if(h){var
+h=0===eq(w,0,a)?1:0;if(h){var
 i=1-b(f[2],a);if(i)var
-k=e(f[1],0,a),d=1-ek(e(v[1],0,a),k);else
+k=e(f[1],0,a),d=1-dI(e(v[1],0,a),k);else
 var
 d=i}else
 var
 d=h;var
-g=d?1-aK(p,a):d;return g?(aH(p,a,0),ch([0,a,[0,j(a)[2]]],c)):g}q(D);var
-d=z,a=x;for(;;){if(lL(c)){var
-h=O(al(a)),B=l(function(a){var
-c=j(a)[2];return O(k(function(c){var
-a=c[3],h=R(g,a);if(h)var
+g=d?1-aM(p,a):d;return g?(aK(p,a,0),ck([0,a,[0,j(a)[2]]],c)):g}q(D);var
+d=y,a=x;for(;;){if(lO(c)){var
+h=P(am(a)),A=k(function(a){var
+c=j(a)[2];return P(l(function(c){var
+a=c[3],h=S(g,a);if(h)var
 i=[0,h[1]];else{if(b(f[2],a))var
-d=a1(Gd);else
+d=a4(Gq);else
 var
-j=V(e(f[1],0,a)),d=[0,V(e(v[1],0,a)),j];var
-i=[1,d[1],d[2]]}return[0,c[1],c[2],i]},c))},h);return[0,h,g,l(function(a){return j(a)[1]},h),B]}var
+j=M(e(f[1],0,a)),d=[0,M(e(v[1],0,a)),j];var
+i=[1,d[1],d[2]]}return[0,c[1],c[2],i]},c))},h);return[0,h,g,k(function(a){return j(a)[1]},h),A]}var
 n=c[1];if(n){var
 o=n[1],r=o[2],s=o[1],i=r[1];if(i){r[1]=i[2];q(i[1][3]);var
-u=d,t=a}else{lK(c);aH(g,s,d);var
+u=d,t=a}else{lN(c);aK(g,s,d);var
 u=d+1|0,t=[0,s,a]}var
-d=u,a=t;continue}throw lJ}},H),S=a[1][4],T=1<B(H)?1:0,Z=bi?T?[0,[0,-i[4]],[0,-i[3]]]:[0,[0,1.-i[4]],[0,1.-i[3]]]:[0,[0,i[3]],[0,i[4]]],$=function(a){function
+d=u,a=t;continue}throw lM}},J),$=a[1][4],U=1<C(J)?1:0,aa=bl?U?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ab=function(a){function
 b(c,b){var
-a=ad(H,c),d=0,f=b?a[3]:a[2];return e(f[1],d,S)}if(T){var
-c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ab=u[4],K=ab?ab[1]:a1(Gg),ac=b3(g),aG=bN(ap,aX(a0)),aJ=b(bd(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aG),aM=cg(K[3],2*ac|0,K[3].length-1-(2*ac|0)|0),b5=bu(aM,O(k(u[7],aJ))),b6=function(d){function
+a=af(J,c),d=0,f=b?a[3]:a[2];return e(f[1],d,$)}if(U){var
+c=b(1,1-a);return r(b(0,a),c)}return b(0,a)},ac=u[4],N=ac?ac[1]:a4(Gt),ad=b8(g),aI=bx(ak,aR(a2)),aL=b(a9(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aI),aN=b3(N[3],2*ad|0,N[3].length-1-(2*ad|0)|0),by=bi(aN,P(l(u[7],aL))),bz=function(d){function
 a(a){var
-b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return l(function(b){return nF(g,d,a,b)},e)}return Ht(I(g[8].length-1,a))},am=bN(br,bE(function(a){var
-b=aX(a[4]);return bE(function(a){var
-b=aX(a);return k(function(a){return a[2]},b)},b)},Q)),b7=bD(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},Q),ae=function(F){var
-u=F?Z[2]:Z[1],a=u[1],t=0;if(cF(a)){if(F)var
-w=aa(a),i=ci($(F),w);else
+b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return k(function(b){return nL(g,d,a,b)},e)}return HG(F(g[8].length-1,a))},O=bx(bf,bp(function(a){var
+b=aR(a[4]);return bp(function(a){var
+b=aR(a);return l(function(a){return a[2]},b)},b)},T)),bB=bH(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},T),ai=function(x){var
+u=x?aa[2]:aa[1],a=u[1],t=0;if(cJ(a)){if(x)var
+B=X(a),j=cl(ab(x),B);else
 var
-A=aa(a),i=bI($(F),A);if(i){var
+H=X(a),j=bA(ab(x),H);if(j){var
 n=[0,a];t=1}}if(!t)var
-n=0;return bl(function(aB){var
-i=K[2],a=b3(g),H=B(g[4]),ak=F?eK:1.,M=y(0,au);v(function(a){var
-b=cp(g,c(G,a)[1+a]),d=b[3]?U(Gf):[0,b[1],b[2]],e=d[2],f=d[1],h=V(e);return P(M,a,[0,l(V,f),h,f,e])},am);function
-al(a){return Y(a[1][2],S)}var
-aD=[0,0],aE=[0,0],an=j(a,function(a){var
-b=c(i[1],a)[1+a];return V(q(c(i[2],a)[1+a],b))});function
-aF(n,ap){aD[1]++;if(ou<aD[1])U(F6);var
-w=fy(g,n,bu(b5,b6(n))),aq=l(V,n[1]),bn=n[1],t=N(function(a,b){return ag(cr,V(q(c(n[2],a)[1+a],b)))},bn),bo=w[3],aG=l(function(a){var
-g=a[1],b=N(function(b,a){var
-c=f(t,b);return V(a)*c},g),d=[0,a[2]],i=a[1];r(function(a,b){var
-e=h(b,c(n[1],a)[1+a]);d[1]=q(d[1],e);return 0},i);var
-e=ag(cr,Math.sqrt(dk(b,b))),j=V(d[1])/e;return[0,l(function(a){return a/e},b),j]},bo),bp=l(function(a){return a[2]},aG),u=[0,l(function(a){return a[1]},aG),bp,a];function
-ab(a){return g7(u,N(function(b,a){return a*f(t,b)},a))}if(1-gY(n))a1(F7);function
-bq(b,a){return f(Y(M,a)[1],b)}function
-ar(d){var
-t=y(0,au);gg(function(b,a){var
-c=a[2];return P(t,b,dk(a[1],d)+c)},M);return k(function(u){var
-w=u[2],D=ak*w;function
-n(a){return Y(t,a)}var
-x=0<w?F:1-F,a=u[1],i=a[1].length-1;function
-o(a){return y(0,8)}var
-g=j(i,o),l=j(i,o);function
-m(b,a,d){var
-e=d+aW(R(c(g,b)[1+b],a),0.);P(g[1+b],a,e);return P(c(l,a)[1+a],b,0)}var
-z=a[4];r(function(a,b){m(a,a,1.);return bf(function(b){var
-c=b[3];if(0===c[0]){var
-d=n(b[2]);return m(a,c[1],-b[1]*d)}return 0},b)},z);function
-h(a){var
-b=c(l,a)[1+a][1];return[0,aI(c(g,a)[1+a][1],b),a]}var
-A=I(i,h),d=[0,b(cV[37],A)];function
-p(a,c){var
-f=d[1],g=h(a);d[1]=e(cV[6],g,f);b(c,0);var
-i=d[1],j=h(a);d[1]=e(cV[4],j,i);return 0}var
-q=j(i,function(t){var
-i=b(cV[24],d[1]),a=i[2];d[1]=e(cV[6],i,d[1]);var
-f=Y(c(g,a)[1+a],a);if(1-(o5<f?1:0))throw cU;function
-j(c){var
-d=d9(e3(c));return b(bd(function(b){return a!==b?1:0}),d)}var
-r=j(c(l,a)[1+a]),n=j(c(g,a)[1+a]);v(function(b){return p(b,function(d){return c6(c(l,b)[1+b],a)})},n);var
-o=k(function(b){return[0,b,Y(c(g,a)[1+a],b)/f]},n),q=k(function(b){return[0,b,Y(c(g,b)[1+b],a)]},r);v(function(f){var
-b=f[1],i=f[2];p(b,function(d){return c6(c(g,b)[1+b],a)});return v(function(c){var
-a=c[1],f=d[1],g=h(a),j=e(cV[6],g,f),k=h(b);d[1]=e(cV[6],k,j);m(b,a,-i*c[2]);var
-l=d[1],n=h(a),o=e(cV[4],n,l),p=h(b);d[1]=e(cV[4],p,o);return 0},o)},q);var
-s=O(o);return[0,a,f,O(q),s]});function
-s(g){var
-a=aC(g);bf(function(b){var
-c=b[1];ao(a,c,f(a,c)/b[2]);var
-d=b[3];return bf(function(b){var
-d=b[1];return ao(a,d,f(a,d)-b[2]*f(a,c))},d)},q);var
-d=i-1|0;if(!(d<0)){var
-b=d;for(;;){var
-e=c(q,b)[1+b],h=e[1],j=e[4];bf(function(c){return function(b){return ao(a,c,f(a,c)-b[2]*f(a,b[1]))}}(h),j);var
-k=b-1|0;if(0!==b){var
-b=k;continue}break}}if(cE(function(a){return 1-(Math.abs(a)<1e+200?1:0)},a))throw cU;return a}var
-B=dl(a,n,function(a){return 0===a[0]?0.:x?a[2]:a[1]}),C=a[3];return[0,[0,a,x,n,s,s(f$(function(b,a){return b+a},C,B))],D]},b7)}function
-Q(a){return N(function(a,b){return f(aq,a)+b*f(t,a)},a)}function
-bs(i,h){var
-e=i,d=h;for(;;){var
-b=ab(l(function(a){return-a},e));if(0===b[0]){var
-c=o(a,0.),j=ar(Q(b[1]));v(function(d){return function(b){var
-c=b[1],e=b[2],g=n_(c,bq,a);return r(function(a,b){var
-g=e*f(b,al(c));return ao(d,a,f(d,a)+g)},g)}}(c),j);if(0===d)return[0,b,c];var
-g=ab(l(function(a){return-a},c));if(0===g[0]){var
-k=be(br,aX(b[2]));if(ba(be(br,aX(g[2])),k))return[0,b,c]}var
-e=c,d=d-1|0;continue}return[0,b,[0]]}}function
-aH(a){return N(function(b,a){return a/f(an,b)},a)}function
-aJ(k,i,l,b){var
-d=j(H,function(d){var
-b=o(a,0.);ao(b,d,1.);var
-c=g[8];r(function(e,a){var
-c=a[2],d=a[1];return ao(b,H+e|0,f(b,d)*f(i,c)+f(i,d)*f(b,c))},c);return b}),h=j(H,function(a){var
-e=oX/f(an,a),g=Math.abs(dk(k,c(d,a)[1+a]))+e;return dr*f(b,a)*g});r(function(c,a){function
-i(a){return ao(h,c,f(h,c)+f(b,c)*Math.abs(a))}var
-j=g[8];r(function(g,b){var
-c=b[2],d=b[1];function
-e(a){return f(t,a)}var
-h=e(d),j=Math.abs(f(a,c))*h,l=e(c);return i(f(k,H+g|0)*qk*(Math.abs(f(a,d))*l+j))},j);return r(function(d,c){var
-g=e(l,a,c);return i(f(b,d)*g)},d)},d);return h}try{var
-bH=[0,bs(o(a,0.),5)],as=bH}catch(a){a=a5(a);if(a!==b4&&a!==cU)throw a;var
-as=0}if(as){var
-aK=as[1],S=aK[1];if(0===S[0]){var
-aM=aK[2],ac=S[1],T=aC(Q(ac)),bI=g[8];r(function(b,a){return ao(T,H+b|0,f(T,a[1])*f(T,a[2]))},bI);var
-aY=[0,1],bJ=N(function(a,b){return(b-f(aq,a))/f(t,a)},T),bL=u[1];r(function(c,b){var
-d=f(u[2],c)+dr,a=d<dk(b,bJ)?1:0,e=a?(aY[1]=0,0):a;return e},bL);var
-aZ=aY[1],bj=0;if(aZ){try{var
-bk=0,bM=ar(T)}catch(a){a=a5(a);if(a!==cU)throw a;var
-aN=0;bj=1;bk=1}if(!bk)var
-bN=-1e-06*(1.+Math.abs(aB)),a0=L(function(c,a){var
-b=a[1],d=al(b);return c+a[2]*f(b[5],d)},-ak*aB,bM)<bN?1:0}else
-var
-a0=aZ;if(!bj)var
-aN=a0;if(aN)a1(F8);try{var
-bl=0,G=S[2],bO=n7(l(function(a){return c(u[1],a)[1+a]},G)),a2=j(a,function(b){var
-d=c(G,b)[1+b],h=c(u[1],d)[1+d],e=g7(u,l(function(a){return-a},h));if(0===e[0]){var
-i=e[1],g=c(G,b)[1+b],k=dk(c(u[1],g)[1+g],i),m=ag(dr,f(u[2],G[1+b])-k),n=j(a,function(a){return-f(c(bO,a)[1+a],b)});return N(function(b,a){return a*m*f(t,b)},n)}throw b4}),aw=l(function(a){return l(aa,a)},a2),X=bm(aw),a3=l(aa,Q(ac)),Z=function(b,d){var
-a=[0,z];r(function(b,e){var
-f=h(e,c(d,b)[1+b]);a[1]=p(a[1],f);return 0},b);return a[1]},ax=function(a){var
-b=af(d,60),c=a[2];return bZ(hP(af(a[1],60),c),b)},bP=j(a,function(a){var
-b=cS([0,fz],w,l(C,c(X,a)[1+a]),G),d=Z(X[1+a],a3);return dE(z,ax(p(b[1],d)))}),ai=N(function(b,d){var
-a=[0,d];r(function(d,e){var
-f=h(e,c(c(aw,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},bP);return a[1]},a3),a4=j(a,function(h){var
-a=c(X,h)[1+h],b=C(Z(a,ai)),i=cS([0,fz],w,l(C,a),G);if(x(q(b,i[1]))<0)throw b4;function
-j(b,a){var
-c=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},b);return aL(w[1][1],0,a,c)}var
-d=dS(g,a,b),r=j(i[2],d),n=g7(u,N(function(b,a){var
-c=f(t,b);return V(a)*c},a));if(0===n[0]){var
-o=cS([0,fz],w,a,n[2]),e=ax(p(o[1],b));if(x(e)<0)throw b4;var
-s=_(W(e),d);return[0,d,e,r,j(o[2],s)]}throw b4}),aj=j(a,function(a){return a7(function(d,b){return p(d,c(b,a)[1+a])},z,X)}),a6=C(Z(aj,ai)),a8=g7(u,N(function(b,a){var
-c=f(t,b);return V(a)*c},aj));if(0!==a8[0])throw b4;var
-a9=cS([0,fz],w,aj,a8[2]),a_=ax(p(a9[1],a6)),bQ=a9[2],bR=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},bQ),bS=q(a_,a6),bT=dS(g,l(C,aj),bS),a$=[0,a_,aL(g[1],0,bT,bR)],bU=l(V,ai),bb=y(0,au);v(function(a){var
-b=Y(M,a)[1];return P(bb,a,l(function(a){return dk(b,a)},a2))},am);var
-A=function(b,a){return f(Y(bb,a),b)},K=l(function(a){return V(a[2])},a4),$=V(a$[1]),bV=ar(bU),B=k(function(f){var
-d=f[1],g=f[2],e=n_(d,A,a);return[0,[0,d,e,j(a,function(f){return j(a,function(a){var
+n=0;return bh(function(U){var
+j=N[2],a=b8(g),B=C(g[4]),H=x?dY:1.,J=z(0,au);v(function(a){var
+b=cs(g,c(I,a)[1+a]),d=b[3]?V(Gs):[0,b[1],b[2]],e=d[2],f=d[1],h=M(e);return Q(J,a,[0,k(M,f),h,f,e])},O);function
+ac(a){return _(a[1][2],$)}var
+am=[0,0],ad=i(a,function(a){var
+b=c(j[1],a)[1+a];return M(r(c(j[2],a)[1+a],b))});function
+ao(j,P,F,aG,aE,ag,af,ad,ab){var
+I=k(function(a){return k(X,a)},ag),t=aF(I),ai=k(X,af);function
+u(b,d){var
+a=[0,w];p(function(b,e){var
+f=h(e,c(d,b)[1+b]);a[1]=q(a[1],f);return 0},b);return a[1]}function
+R(a){var
+b=ah(d,60),c=a[2];return b4(hS(ah(a[1],60),c),b)}var
+aH=i(a,function(a){var
+b=c(ad,a)[1+a],d=ct([0,eG],j,k(A,c(t,a)[1+a]),b),e=u(t[1+a],ai);return dJ(w,R(q(d[1],e)))}),x=L(function(b,d){var
+a=[0,d];p(function(d,e){var
+f=h(e,c(c(I,d)[1+d],b)[1+b]);a[1]=r(a[1],f);return 0},aH);return a[1]},ai),S=i(a,function(b){var
+a=c(t,b)[1+b],d=A(u(a,x)),s=c(ad,b)[1+b],i=ct([0,eG],j,k(A,a),s);if(y(r(d,i[1]))<0)throw bL;function
+n(b,a){var
+c=l(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},b);return aD(j[1][1],0,a,c)}var
+e=dl(g,a,d),v=n(i[2],e),o=fI(P,L(function(b,a){var
+c=f(F,b);return M(a)*c},a));if(0===o[0]){var
+p=ct([0,eG],j,a,o[2]),h=R(q(p[1],d));if(y(h)<0)throw bL;var
+w=Y(W(h),e);return[0,e,h,v,n(p[2],w)]}throw bL}),N=i(a,function(a){return a0(function(d,b){return q(d,c(b,a)[1+a])},w,t)}),aj=A(u(N,x)),ak=fI(P,L(function(b,a){var
+c=f(F,b);return M(a)*c},N));if(0===ak[0]){var
+al=ct([0,eG],j,N,ak[2]),am=R(q(al[1],aj)),aI=al[2],aJ=l(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},aI),aK=r(am,aj),aL=dl(g,k(A,N),aK),an=[0,am,aD(g[1],0,aL,aJ)],aM=k(M,x),ao=z(0,au);v(function(a){var
+b=_(J,a)[1];return Q(ao,a,k(function(a){return bU(b,a)},ag))},O);var
+n=function(b,a){return f(_(ao,a),b)},s=k(function(a){return M(a[2])},S),B=M(an[1]),aN=b(aG,aM),e=l(function(f){var
+d=f[1],g=f[2],e=oe(d,n,a);return[0,[0,d,e,i(a,function(f){return i(a,function(a){var
 g=c(e,a)[1+a];function
-h(a){return dm(g,a)}function
-i(a){return A(f,a)}var
-j=dl(d[1],i,h);return b(d[4],j)})})],g]},bV),ay=function(a){return al(a[1])},bc=j(a,function(b){return j(a,function(a){var
-d=0.;return L(function(g,d){var
-e=d[1],h=ay(e),i=f(c(c(e[3],b)[1+b],a)[1+a],h);return g+d[2]*i},d,B)})}),bh=function(d,b){var
-e=-ak*aB,g=f7(function(c,a,b){var
-d=f(b,ay(a[1]));return c+a[2]*d},e,B,d),h=j(a,function(a){var
-d=0.;return f7(function(e,b,d){var
-g=ay(b[1]),h=f(c(d,a)[1+a],g);return e+b[2]*h},d,B,b)});return g+fF(K,$,N(function(a,b){return b+fF(K,$,c(bc,a)[1+a])},h))};try{var
-b0=k(function(a){return a[1][2]},B);if(bh(k(function(a){return a[1][1][5]},B),b0)<0.)var
-bi=0;else
-var
-aA=k(function(ai){var
-z=ai[1],g=z[1],s=g[5],m=g[4],n=g[3],d=g[1],p=z[3],q=z[2],a=K.length-1,h=d[1].length-1,t=g[2]?eK:1.;function
-B(a){return n9(g,a)}function
-C(b){var
-e=j(a,function(a){function
-c(a){return dm(b,a)}return dl(d,function(b){return A(a,b)},c)});return j(h,function(b){return-fF(K,$,j(a,function(a){return-f(c(e,a)[1+a],b)}))})}var
-v=b(m,o(h,og)),u=fQ;for(;;){var
-P=C(v),e=b(m,l(function(a){return og+pj*a},P)),Q=0===u?1:0,R=Q||cE(function(a){return 1-(a<1000000000000.?1:0)},e);if(R)throw cU;var
-D=[0,1];r(function(e,g){return function(c,b){var
-a=1.0001*f(e,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(v,D),e);if(D[1]){var
-i=[0,0.],S=dl(d,n,function(a){return dm(e,a)}),T=C(e);r(function(a,b){i[1]=ag(i[1],(f(S,a)+f(T,a))/b);return 0},e);if(1-(i[1]<0.999999999999?1:0))throw cU;var
-U=i[1]+(1.-i[1])/64.,V=cr,W=function(b,a){return ag(b,Math.abs(a))},E=function(a){return a7(W,V,a)},F=E(s),w=function(c,a){var
-e=ky*E(c)+1e-16*F,g=k(function(a){var
+h(a){return dr(g,a)}function
+i(a){return n(f,a)}var
+j=dq(d[1],i,h);return b(d[4],j)})})],g]},aN),C=function(a){return ac(a[1])},ap=i(a,function(b){return i(a,function(a){var
+d=0.;return K(function(g,d){var
+e=d[1],h=C(e),i=f(c(c(e[3],b)[1+b],a)[1+a],h);return g+d[2]*i},d,e)})}),aq=function(d,b){var
+g=-H*U,h=e2(function(c,a,b){var
+d=f(b,C(a[1]));return c+a[2]*d},g,e,d),j=i(a,function(a){var
+d=0.;return e2(function(e,b,d){var
+g=C(b[1]),h=f(c(d,a)[1+a],g);return e+b[2]*h},d,e,b)});return h+fJ(s,B,L(function(a,b){return b+fJ(s,B,c(ap,a)[1+a])},j))},T=l(function(a){return a[1][1][5]},e),ar=l(function(a){return a[1][2]},e),as=function(j,g){function
+b(a,b){var
+c=X(f(b,C(a[1])));return h(X(a[2]),c)}function
+d(a){return K(q,w,a)}var
+k=i(a,function(f){return i(a,function(a){return d(l(function(d){return b(d,c(c(d[1][3],f)[1+f],a)[1+a])},e))})}),m=i(a,function(a){return d(f$(function(e,d){return b(e,c(d,a)[1+a])},e,g))}),n=f$(b,e,j);return[0,d([0,X(-H*U),n]),m,k]},at=function(a){return l(function(ai){var
+C=ai[1],g=C[1],u=g[5],m=g[4],q=g[3],d=g[1],r=C[3],t=C[2],a=s.length-1,h=d[1].length-1,v=g[2]?dY:1.;function
+D(a){return od(g,a)}function
+E(b){var
+e=i(a,function(a){function
+c(a){return dr(b,a)}return dq(d,function(b){return n(a,b)},c)});return i(h,function(b){return-fJ(s,B,i(a,function(a){return-f(c(e,a)[1+a],b)}))})}var
+x=b(m,o(h,op)),w=fU;for(;;){var
+Q=E(x),e=b(m,k(function(a){return op+ps*a},Q)),R=0===w?1:0,S=R||cI(function(a){return 1-(a<1000000000000.?1:0)},e);if(S)throw cu;var
+F=[0,1];p(function(e,g){return function(c,b){var
+a=1.0001*f(e,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(x,F),e);if(F[1]){var
+j=[0,0.],T=dq(d,q,function(a){return dr(e,a)}),U=E(e);p(function(a,b){j[1]=ae(j[1],(f(T,a)+f(U,a))/b);return 0},e);if(1-(j[1]<0.999999999999?1:0))throw cu;var
+V=j[1]+(1.-j[1])/64.,W=bW,X=function(b,a){return ae(b,Math.abs(a))},G=function(a){return a0(X,W,a)},H=G(u),y=function(c,a){var
+e=kC*G(c)+1e-16*H,g=l(function(a){var
 c=a[2],e=a[1];function
-f(a){return Math.abs(b(c,a))}return dl(d,function(a){return Math.abs(b(e,a))},f)},a);return j(h,function(a){var
-b=0.;return e+ky*L(function(c,b){return c+f(b,a)},b,g)})},X=w(s,[0,[0,n,B],0]),Y=d[3],Z=b(m,f$(function(b,a){return ky*Math.abs(b)+a},Y,X)),_=N(function(b,a){return a-t*f(Z,b)},s),aa=j(a,function(e){return j(a,function(b){return j(a,function(a){var
-f=c(c(p,b)[1+b],a)[1+a];function
-g(a){return dm(f,a)}return dl(d,function(a){return A(e,a)},g)})})}),ab=j(a,function(d){return j(a,function(b){var
-e=0,g=c(q,b)[1+b];function
-i(a){return dm(g,a)}var
-k=[0,[0,function(a){return A(d,a)},i],e],l=c(c(p,d)[1+d],b)[1+b],m=[0,[0,n,function(a){return dm(l,a)}],k],o=w(c(p[1+d],b)[1+b],m);return j(h,function(e){var
-g=fF(K,$,j(a,function(a){return t*f(c(c(c(aa,d)[1+d],b)[1+b],a)[1+a],e)}));return f(o,e)-g})})}),ac=j(a,function(a){var
-b=0,d=[0,[0,function(b){return A(a,b)},B],b],e=c(q,a)[1+a],f=[0,[0,n,function(a){return dm(e,a)}],d];return w(q[1+a],f)}),G=function(e){return j(a,function(b){var
-g=j(a,function(a){var
+f(a){return Math.abs(b(c,a))}return dq(d,function(a){return Math.abs(b(e,a))},f)},a);return i(h,function(a){var
+b=0.;return e+kC*K(function(c,b){return c+f(b,a)},b,g)})},Y=y(u,[0,[0,q,D],0]),Z=d[3],_=b(m,gc(function(b,a){return kC*Math.abs(b)+a},Z,Y)),$=L(function(b,a){return a-v*f(_,b)},u),aa=i(a,function(e){return i(a,function(b){return i(a,function(a){var
+f=c(c(r,b)[1+b],a)[1+a];function
+g(a){return dr(f,a)}return dq(d,function(a){return n(e,a)},g)})})}),ab=i(a,function(d){return i(a,function(b){var
+e=0,g=c(t,b)[1+b];function
+j(a){return dr(g,a)}var
+k=[0,[0,function(a){return n(d,a)},j],e],l=c(c(r,d)[1+d],b)[1+b],m=[0,[0,q,function(a){return dr(l,a)}],k],o=y(c(r[1+d],b)[1+b],m);return i(h,function(e){var
+g=fJ(s,B,i(a,function(a){return v*f(c(c(c(aa,d)[1+d],b)[1+b],a)[1+a],e)}));return f(o,e)-g})})}),ac=i(a,function(a){var
+b=0,d=[0,[0,function(b){return n(a,b)},D],b],e=c(t,a)[1+a],f=[0,[0,q,function(a){return dr(e,a)}],d];return y(t[1+a],f)}),I=function(e){return i(a,function(b){var
+g=i(a,function(a){var
 f=c(e,a)[1+a];function
-g(a){return dm(f,a)}return dl(d,function(a){return A(b,a)},g)});return j(h,function(d){var
-e=fF(K,$,j(a,function(a){var
-e=f(c(c(ab,b)[1+b],a)[1+a],d);return-(f(c(g,a)[1+a],d)+e)}));return f(c(ac,b)[1+b],d)-e})})},H=G(e0(a,h,0.)),x=60;for(;;){var
-ad=function(a){return 1.02*a},I=l(function(b){return function(a){return l(b,a)}}(ad),H),y=l(m,I),J=0===x?1:0;if(J)var
-M=J;else
+g(a){return dr(f,a)}return dq(d,function(a){return n(b,a)},g)});return i(h,function(d){var
+e=fJ(s,B,i(a,function(a){var
+e=f(c(c(ab,b)[1+b],a)[1+a],d);return-(f(c(g,a)[1+a],d)+e)}));return f(c(ac,b)[1+b],d)-e})})},J=I(e5(a,h,0.)),z=60;for(;;){var
+ad=function(a){return 1.02*a},M=k(function(b){return function(a){return k(b,a)}}(ad),J),A=k(m,M),N=0===z?1:0;if(N)var
+O=N;else
 var
-af=function(a){return 1-(a<hi*F?1:0)},M=cE(function(b){return function(a){return cE(b,a)}}(af),y);if(M)throw cU;var
-O=G(y),ae=function(b,a){return f1(a,b)};if(lE(function(c){return function(a,b){return lE(c,a,b)}}(ae),I,O)){var
-ah=function(b,a){return b-t*a};return[0,_,f$(function(a,b){return f$(ah,a,b)},q,y),p,e,U]}var
-H=O,x=x-1|0;continue}}var
-v=e,u=u-1|0;continue}},B),b1=k(function(a){return a[2]},aA),b2=bh(k(function(a){return a[1]},aA),b1)<0.?0:[0,aA],bi=b2;var
-az=bi}catch(a){a=a5(a);if(a!==cU)throw a;var
-az=0}if(az)var
-bW=k(function(a){var
-b=Y(M,a),c=b[3],d=aX(l(function(a){return Z(c,a)},aw)),e=Z(c,ai);return[0,a,[0,p(b[4],e),d]]},am),bX=az[1],ah=[0,[0,[0,ap,a4,a$,bW,lt(function(b,a){return[0,b[1][1][1],a]},B,bX)]]];else
+ag=function(a){return 1-(a<hl*H?1:0)},O=cI(function(b){return function(a){return cI(b,a)}}(ag),A);if(O)throw cu;var
+P=I(A),af=function(b,a){return f5(a,b)};if(lH(function(c){return function(a,b){return lH(c,a,b)}}(af),M,P)){var
+ah=function(b,a){return b-v*a};return[0,$,gc(function(a,b){return gc(ah,a,b)},t,A),r,e,V]}var
+J=P,z=z-1|0;continue}}var
+x=e,w=w-1|0;continue}},e)},av=function(a){return l(function(a){return a[1]},a)},aw=function(a){return l(function(a){return a[2]},a)},aO=-H*U,aP=e2(function(c,a,b){var
+d=f(b,C(a[1]));return c+a[2]*d},aO,e,T);try{if(ab){var
+ay=ab[1],aV=L(function(a,b){var
+d=f(F,a);return(b-M(c(j[2][1],a)[1+a]))/d},af),az=Gg(j,P,F,ay[1],ay[2][1],aV,x,I,S);if(0===oh(az,as(T,ar)))var
+aA=0;else
 var
-bY=l(function(a){return l(V,a)},X),ah=[1,function(d,c){function
-b(a){return l(function(b){return dk(b,a)},bY)}var
-e=b(d),a=[0,0.],g=b(c);r(function(c,b){return r(function(d,b){a[1]=a[1]+f(e,c)*b*f(g,d);return 0},b)},bc);return a[1]}];bl=1}catch(a){a=a5(a);if(a!==b4&&a!==cU)throw a;var
-bt=function(b,a){return 0.},bv=Q(ac),ad=function(a){return aJ(aM,bv,bt,a)}}if(bl){if(0===ah[0])return ah[1];var
-bz=ah[1],bA=Q(ac),ad=function(a){return aJ(aM,bA,bz,a)}}}else{var
-aT=S[1],av=c(w[3],aT)[1+aT],bB=S[2],aU=cS(0,w,l(C,av[1]),bB),aV=p(av[2],aU[1]);if(!(0<=x(aV))){var
-bC=[0,[0,s,av[3]],aU[2]],bD=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},bC),bE=c9(C(aV)),bF=k(function(a){var
-b=a[2];return[0,h(a[1],bE),b]},bD),bG=W(bg);return[1,ap,aL(g[1],0,bG,bF)]}var
-ad=aH}}else
+$=at(0),aW=aw($),aX=oh(az,as(av($),aW)),aA=bh(function(a){return[0,$,[0,b(a,0)]]},aX);var
+Z=aA}else{var
+aB=0.<=aq(T,ar)?1:0;if(aB)var
+aa=at(0),aZ=aw(aa),aC=0.<=aq(av(aa),aZ)?1:0,a1=aC?[0,[0,aa,0]]:aC,Z=a1;else
 var
-ad=aH;var
-aO=j(H,function(b){function
-c(c){return j(a,function(a){return a===b?c:0.})}try{var
-i=0,d=ab(c(eK)),e=ab(c(1.));i=1}catch(a){a=a5(a);if(a!==b4)throw a}if(i&&0===e[0]){var
+Z=aB}var
+V=Z}catch(a){a=aY(a);if(a!==cu&&a!==bL)throw a;var
+V=0}if(V){var
+ax=V[1],aQ=l(function(a){var
+b=_(J,a),c=b[3],d=aR(k(function(a){return u(c,a)},I)),e=u(c,x);return[0,a,[0,q(b[4],e),d]]},O),aS=ax[1],aT=f$(function(b,a){return[0,b[1][1][1],a]},e,aS);return[0,[0,[0,aE,S,an,aQ,aT,ax[2]]]]}var
+aU=k(function(a){return k(M,a)},t);return[1,[0,aP,function(d,c){function
+b(a){return k(function(b){return bU(b,a)},aU)}var
+e=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+f(e,c)*b*f(g,d);return 0},b)},ap);return a[1]}]]}throw bL}function
+an(j,Y){am[1]++;if(oD<am[1])V(Gh);var
+I=fC(g,j,bi(by,bz(j))),af=k(M,j[1]),aT=j[1],n=L(function(a,b){return ae(bW,M(r(c(j[2],a)[1+a],b)))},aT),aU=I[3],aq=k(function(a){var
+g=a[1],b=L(function(b,a){var
+c=f(n,b);return M(a)*c},g),d=[0,a[2]],i=a[1];p(function(a,b){var
+e=h(b,c(j[1],a)[1+a]);d[1]=r(d[1],e);return 0},i);var
+e=ae(bW,Math.sqrt(bU(b,b))),l=M(d[1])/e;return[0,k(function(a){return a/e},b),l]},aU),aV=k(function(a){return a[2]},aq),t=[0,k(function(a){return a[1]},aq),aV,a];function
+Z(a){return fI(t,L(function(b,a){return a*f(n,b)},a))}if(1-g1(j))a4(Gi);function
+aW(b,a){return f(_(J,a)[1],b)}function
+$(d){var
+t=z(0,au);gj(function(b,a){var
+c=a[2];return Q(t,b,bU(a[1],d)+c)},J);return l(function(u){var
+w=u[2],E=H*w;function
+n(a){return _(t,a)}var
+y=0<w?x:1-x,a=u[1],j=a[1].length-1;function
+o(a){return z(0,8)}var
+g=i(j,o),k=i(j,o);function
+m(b,a,d){var
+e=d+aZ(S(c(g,b)[1+b],a),0.);Q(g[1+b],a,e);return Q(c(k,a)[1+a],b,0)}var
+A=a[4];p(function(a,b){m(a,a,1.);return bj(function(b){var
+c=b[3];if(0===c[0]){var
+d=n(b[2]);return m(a,c[1],-b[1]*d)}return 0},b)},A);function
+h(a){var
+b=c(k,a)[1+a][1];return[0,aw(c(g,a)[1+a][1],b),a]}var
+B=F(j,h),d=[0,b(cX[37],B)];function
+q(a,c){var
+f=d[1],g=h(a);d[1]=e(cX[6],g,f);b(c,0);var
+i=d[1],j=h(a);d[1]=e(cX[4],j,i);return 0}var
+r=i(j,function(t){var
+i=b(cX[24],d[1]),a=i[2];d[1]=e(cX[6],i,d[1]);var
+f=_(c(g,a)[1+a],a);if(1-(pc<f?1:0))throw cu;function
+j(c){var
+d=eb(e8(c));return b(a9(function(b){return a!==b?1:0}),d)}var
+r=j(c(k,a)[1+a]),n=j(c(g,a)[1+a]);v(function(b){return q(b,function(d){return c9(c(k,b)[1+b],a)})},n);var
+o=l(function(b){return[0,b,_(c(g,a)[1+a],b)/f]},n),p=l(function(b){return[0,b,_(c(g,b)[1+b],a)]},r);v(function(f){var
+b=f[1],i=f[2];q(b,function(d){return c9(c(g,b)[1+b],a)});return v(function(c){var
+a=c[1],f=d[1],g=h(a),j=e(cX[6],g,f),k=h(b);d[1]=e(cX[6],k,j);m(b,a,-i*c[2]);var
+l=d[1],n=h(a),o=e(cX[4],n,l),p=h(b);d[1]=e(cX[4],p,o);return 0},o)},p);var
+s=P(o);return[0,a,f,P(p),s]});function
+s(g){var
+a=aE(g);bj(function(b){var
+c=b[1];ap(a,c,f(a,c)/b[2]);var
+d=b[3];return bj(function(b){var
+d=b[1];return ap(a,d,f(a,d)-b[2]*f(a,c))},d)},r);var
+d=j-1|0;if(!(d<0)){var
+b=d;for(;;){var
+e=c(r,b)[1+b],h=e[1],i=e[4];bj(function(c){return function(b){return ap(a,c,f(a,c)-b[2]*f(a,b[1]))}}(h),i);var
+k=b-1|0;if(0!==b){var
+b=k;continue}break}}if(cI(function(a){return 1-(Math.abs(a)<1e+200?1:0)},a))throw cu;return a}var
+C=dq(a,n,function(a){return 0===a[0]?0.:y?a[2]:a[1]}),D=a[3];return[0,[0,a,y,n,s,s(gc(function(b,a){return b+a},D,C))],E]},bB)}function
+u(a){return L(function(a,b){return f(af,a)+b*f(n,a)},a)}function
+aX(i,h){var
+e=i,d=h;for(;;){var
+b=Z(k(function(a){return-a},e));if(0===b[0]){var
+c=o(a,0.),j=$(u(b[1]));v(function(d){return function(b){var
+c=b[1],e=b[2],g=oe(c,aW,a);return p(function(a,b){var
+g=e*f(b,ac(c));return ap(d,a,f(d,a)+g)},g)}}(c),j);if(0===d)return[0,b,c];var
+g=Z(k(function(a){return-a},c));if(0===g[0]){var
+l=a_(bf,aR(b[2]));if(bd(a_(bf,aR(g[2])),l))return[0,b,c]}var
+e=c,d=d-1|0;continue}return[0,b,[0]]}}function
+ar(a){return L(function(b,a){return a/f(ad,b)},a)}function
+as(k,j,l,b){var
+d=i(B,function(d){var
+b=o(a,0.);ap(b,d,1.);var
+c=g[8];p(function(e,a){var
+c=a[2],d=a[1];return ap(b,B+e|0,f(b,d)*f(j,c)+f(j,d)*f(b,c))},c);return b}),h=i(B,function(a){var
+e=o6/f(ad,a),g=Math.abs(bU(k,c(d,a)[1+a]))+e;return cY*f(b,a)*g});p(function(c,a){function
+i(a){return ap(h,c,f(h,c)+f(b,c)*Math.abs(a))}var
+j=g[8];p(function(g,b){var
+c=b[2],d=b[1];function
+e(a){return f(n,a)}var
+h=e(d),j=Math.abs(f(a,c))*h,l=e(c);return i(f(k,B+g|0)*qu*(Math.abs(f(a,d))*l+j))},j);return p(function(d,c){var
+g=e(l,a,c);return i(f(b,d)*g)},d)},d);return h}try{var
+bh=[0,aX(o(a,0.),5)],ag=bh}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a;var
+ag=0}if(ag){var
+at=ag[1],N=at[1];if(0===N[0]){var
+av=at[2],w=N[1],R=aE(u(w)),bk=g[8];p(function(b,a){return ap(R,B+b|0,f(R,a[1])*f(R,a[2]))},bk);var
+aI=[0,1],bl=L(function(a,b){return(b-f(af,a))/f(n,a)},R),bm=t[1];p(function(c,b){var
+d=f(t[2],c)+cY,a=d<bU(b,bl)?1:0,e=a?(aI[1]=0,0):a;return e},bm);var
+aJ=aI[1],aO=0;if(aJ){try{var
+aP=0,bn=$(R)}catch(a){a=aY(a);if(a!==cu)throw a;var
+ax=0;aO=1;aP=1}if(!aP)var
+bo=-1e-06*(1.+Math.abs(U)),aK=K(function(c,a){var
+b=a[1],d=ac(b);return c+a[2]*f(b[5],d)},-H*U,bn)<bo?1:0}else
+var
+aK=aJ;if(!aO)var
+ax=aK;if(ax)a4(Gj);try{var
+aQ=0,C=N[2],aL=function(b){var
+a=fI(t,b);if(0===a[0])return[0,a[1],a[2]];throw bL},T=[0,[0,w,0]];try{var
+aS=0,bt=ob(k(function(a){return c(t[1],a)[1+a]},C)),bu=function(b){var
+d=c(C,b)[1+b],h=c(t[1],d)[1+d],e=aL(k(function(a){return-a},h))[1];T[1]=[0,e,T[1]];var
+g=C[1+b],j=bU(c(t[1],g)[1+g],e),l=ae(cY,f(t[2],C[1+b])-j);return i(a,function(a){var
+d=f(n,a);return-f(c(bt,a)[1+a],b)*l*d})},bv=u(w),ak=ao(I,t,n,$,Y,i(a,bu),bv,o(a,C),0);aS=1}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a}var
+al=0;if(aS)if(0===ak[0])var
+O=ak;else{var
+aN=ak[1];if(aN[1]<0.)var
+O=[1,aN[2]];else
+al=1}else
+al=1;if(al)var
+aM=u(w),aj=i(a,function(b){function
+c(e){var
+c=aL(i(a,function(a){return a===b?e:0.})),d=c[1];T[1]=[0,d,T[1]];var
+g=c[2];return[0,f(u(d),b),g]}var
+d=c(1.),e=d[1],g=c(dY),h=g[1],j=ae(cY*f(n,b),e-h);return f(aM,b)-h<=e-f(aM,b)?[0,g,j]:[0,d,-j]}),bp=L(function(c,b){var
+d=b[2];return i(a,function(a){return a===c?d:0.})},aj),bq=[0,[0,C,T]],br=k(function(a){return a[1][2]},aj),bs=ao(I,t,n,$,Y,bp,k(function(a){return a[1][1]},aj),br,bq),O=rD(function(a){return a[2]},bs);aQ=1}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a;var
+a0=function(b,a){return 0.},a1=u(w),aa=function(a){return as(av,a1,a0,a)}}if(aQ){if(0===O[0])return O[1];var
+a6=O[1],a7=u(w),aa=function(a){return as(av,a7,a6,a)}}}else{var
+aF=N[1],ai=c(I[3],aF)[1+aF],a8=N[2],aG=ct(0,I,k(A,ai[1]),a8),aH=q(ai[2],aG[1]);if(!(0<=y(aH))){var
+ba=[0,[0,s,ai[3]],aG[2]],bb=l(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},ba),bc=da(A(aH)),be=l(function(a){var
+b=a[2];return[0,h(a[1],bc),b]},bb),bg=W(a$);return[1,Y,aD(g[1],0,bg,be)]}var
+aa=ar}}else
+var
+aa=ar;var
+ay=i(B,function(b){function
+c(c){return i(a,function(a){return a===b?c:0.})}try{var
+j=0,d=Z(c(dY)),e=Z(c(1.));j=1}catch(a){a=aY(a);if(a!==bL)throw a}if(j&&0===e[0]){var
 g=e[1];if(0===d[0]){var
-h=d[1];return[0,(f(g,b)-f(h,b))*f(t,b),f(aq,b)+bK*(f(g,b)+f(h,b))*f(t,b)]}}return F9}),aP=l(function(a){return a[1]},aO),at=[0,-1],aQ=[0,0.],bw=ad(aP);r(function(a,b){var
-c=1e-07*f(an,a)<f(aP,a)?1:0,d=c?aQ[1]<b?1:0:c,e=d?(aQ[1]=b,at[1]=a,0):d;return e},bw);if(at[1]<0)U(F_);var
-i=at[1],ae=aa(c(aO,i)[1+i][2]);function
-aR(c,j){aE[1]++;var
-d=aE[1],b=dg(g[1],[10,d],c),a=E(b),i=0;if(a!==D&&a!==m&&a!==p5){var
-f=b;i=1}if(!i)var
-f=Ic(b);var
-k=aC(n[4]),l=aC(n[3]),o=aC(n[2]),h=[0,aC(n[1]),o,l,k];e(j,h,f);return aF(jj(g,h),[0,[0,d,c],ap])}var
-aS=ji(g,i,ae),bx=jh(g,i,ae),by=aR(aS,function(a,b){c(a[2],i)[1+i]=ae;c(a[4],i)[1+i]=b;return 0});return[2,aS,by,aR(bx,function(a,b){c(a[1],i)[1+i]=ae;c(a[3],i)[1+i]=b;return 0})]}function
-bm(y){var
-d=j(a,function(b){return j(a,function(a){return c(c(y,a)[1+a],b)[1+b]})}),g=j(a,function(b){return j(a,function(a){return b===a?s:z})}),k=a-1|0,A=0;if(!(k<0)){var
+h=d[1];return[0,(f(g,b)-f(h,b))*f(n,b),f(af,b)+bN*(f(g,b)+f(h,b))*f(n,b)]}}return Gk}),az=k(function(a){return a[1]},ay),ah=[0,-1],aA=[0,0.],a2=aa(az);p(function(a,b){var
+c=1e-07*f(ad,a)<f(az,a)?1:0,d=c?aA[1]<b?1:0:c,e=d?(aA[1]=b,ah[1]=a,0):d;return e},a2);if(ah[1]<0)V(Gl);var
+d=ah[1],ab=X(c(ay,d)[1+d][2]);function
+aB(a,d){var
+b=g[1][1],f=h9(dk(g[1],[10,b],a)),h=aE(j[4]),i=aE(j[3]),k=aE(j[2]),c=[0,aE(j[1]),k,i,h];e(d,c,f);return an(jn(g,c),[0,[0,b,a],Y])}var
+aC=jm(g,d,ab),a3=jl(g,d,ab),a5=aB(aC,function(a,b){c(a[2],d)[1+d]=ab;c(a[4],d)[1+d]=b;return 0});return[2,aC,a5,aB(a3,function(a,b){c(a[1],d)[1+d]=ab;c(a[3],d)[1+d]=b;return 0})]}function
+aF(z){var
+d=i(a,function(b){return i(a,function(a){return c(c(z,a)[1+a],b)[1+b]})}),g=i(a,function(b){return i(a,function(a){return b===a?s:w})}),l=a-1|0,A=0;if(!(l<0)){var
 b=A;for(;;){var
-i=[0,b],m=b+1|0,n=a-1|0;if(!(n<m)){var
+j=[0,b],m=b+1|0,n=a-1|0;if(!(n<m)){var
 f=m;for(;;){var
-w=i[1],H=cM(c(c(d,w)[1+w],b)[1+b]);if(ci(cM(c(c(d,f)[1+f],b)[1+b]),H))i[1]=f;var
+x=j[1],H=cQ(c(c(d,x)[1+x],b)[1+b]);if(cl(cQ(c(c(d,f)[1+f],b)[1+b]),H))j[1]=f;var
 I=f+1|0;if(n!==f){var
 f=I;continue}break}}var
-o=i[1];if(0===x(c(c(d,o)[1+o],b)[1+b]))throw b4;var
+o=j[1];if(0===y(c(c(d,o)[1+o],b)[1+b]))throw bL;var
 p=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(b,i);p(d);p(g);var
-B=c9(c(c(d,b)[1+b],b)[1+b]),r=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=l(function(a){return h(f,a)},d);return e}}(b,B);r(d);r(g);var
+e=f[1];c(a,e)[1+e]=g;return 0}}(b,j);p(d);p(g);var
+B=da(c(c(d,b)[1+b],b)[1+b]),q=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=k(function(a){return h(f,a)},d);return e}}(b,B);q(d);q(g);var
 t=a-1|0,C=0;if(!(t<0)){var
 e=C;for(;;){var
-u=e!==b?1:0,E=u?0!==x(c(c(d,e)[1+e],b)[1+b])?1:0:u;if(E){var
+u=e!==b?1:0,E=u?0!==y(c(c(d,e)[1+e],b)[1+b])?1:0:u;if(E){var
 F=c(c(d,e)[1+e],b)[1+b],v=function(d,b,g){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=N(function(b,e){return q(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(b,e,F);v(d);v(g)}var
+e=c(a,b)[1+b],f=0;a[1+b]=L(function(b,e){return r(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(b,e,F);v(d);v(g)}var
 G=e+1|0;if(t!==e){var
 e=G;continue}break}}var
-D=b+1|0;if(k!==b){var
+D=b+1|0;if(l!==b){var
 b=D;continue}break}}return g}var
-n=aF(i,0);n$(ah,n);return n},n)},aO=ae(0),aP=ae(1),aR=function(a){var
-g=O(am),n=y(0,au);r(function(b,a){return P(n,a,b)},g);function
+n=an(j,0);oi(ag,n);return n},n)},aP=ai(0),aQ=ai(1),aS=function(a){var
+g=P(O),n=z(0,au);p(function(b,a){return Q(n,a,b)},g);function
 o(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
-c=y(0,10);bm(function(b,a){return P(c,a,b)},b);var
-f=function(a){return Y(c,a)},g=B(b);return e(ah[6],g,f)}}function
+c=z(0,10);bo(function(b,a){return Q(c,a,b)},b);var
+f=function(a){return _(c,a)},g=C(b);return e(ag[6],g,f)}}function
 h(a){switch(a[0]){case
 0:var
-d=a[1],e=o(d[1]),p=y(0,au),r=d[4];v(function(a){return P(p,a[1],a[2])},r);var
-s=d[2],t=aX(l(function(a){var
-c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fv(a[1]),f],d],c]},s)),u=d[5],i=k(function(d){var
+d=a[1],e=o(d[1]),p=z(0,au),r=d[4];v(function(a){return Q(p,a[1],a[2])},r);var
+s=d[2],t=aR(k(function(a){var
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fz(a[1]),f],d],c]},s)),u=d[5],j=l(function(d){var
 a=d[2],b=d[1];function
 e(b){return[m,function(g){var
-d=a[2],e=aX(N(function(d,e){var
-g=c(a[3],d)[1+d],h=aX(l(function(a){return aa(f(a,b))},g));return[0,aa(f(e,b)),h]},d));return[0,aa(f(a[1],b)),e]}]}var
-g=j(b[1].length-1,e),h=aa(a[5]);function
-i(c){var
-d=Y(b[2],c);return aa(f(a[4],d))}function
-k(f){var
-d=Y(b[2],f),a=c(g,d)[1+d],e=E(a);return D===e?a[1]:m===e?J(a):a}var
-n=b[2];return[0,function(a){return aK(n,a)},k,i,h]},u),w=b(e[1],d[3][2]),x=ad(i,B(i)-1|0),z=bX(i),A=function(a){return Y(p,a)},C=function(a){return aW(R(n,a),g.length-1)},F=function(a){return c(g,a)[1+a]},G=d[3][1];return[0,[0,b(e[4],0),t,G,w,g.length-1,F,C,A,z,x]];case
+d=a[2],e=aR(L(function(d,e){var
+g=c(a[3],d)[1+d],h=aR(k(function(a){return X(f(a,b))},g));return[0,X(f(e,b)),h]},d));return[0,X(f(a[1],b)),e]}]}var
+g=i(b[1].length-1,e),h=X(a[5]);function
+j(c){var
+d=_(b[2],c);return X(f(a[4],d))}function
+l(f){var
+d=_(b[2],f),a=c(g,d)[1+d],e=E(a);return D===e?a[1]:m===e?G(a):a}var
+n=b[2];return[0,function(a){return aM(n,a)},l,j,h]},u),w=b(e[1],d[3][2]),x=d[6];bw(function(a){b(e[2],a);return 0},x);var
+y=af(j,C(j)-1|0),A=b2(j),B=function(a){return _(p,a)},F=function(a){return aZ(S(n,a),g.length-1)},H=function(a){return c(g,a)[1+a]},I=d[3][1];return[0,[0,b(e[4],0),t,I,w,g.length-1,H,F,B,A,y]];case
 1:var
-q=o(a[1]),H=b(q[1],a[2]);return[1,b(q[4],0),H];default:var
-I=h(a[3]),K=h(a[2]);return[2,fv(a[1]),K,I]}}return h(a)},ai=function(a){return bl(aR,a)},aS=ai(aP),aA=aS,az=ai(aO)}else
+q=o(a[1]),J=b(q[1],a[2]);return[1,b(q[4],0),J];default:var
+K=h(a[3]),M=h(a[2]);return[2,fz(a[1]),M,K]}}return h(a)},aj=function(a){return bh(aS,a)},aT=aj(aQ),aB=aT,aA=aj(aP)}else
 var
-aA=0,az=0;var
-a2=w[5],a3=w[4],a4=w[3],a6=w[2],a8=t[5],a9=t[4],a_=aD+(bF.length-1)|0,a$=b(cx,0);function
-bb(a){return[0,a[1],a[2]]}function
-bc(a){var
-d=c(aN,a)[1+a];return aa(b(ak[2],d))}function
-bh(a){var
-d=c(aN,a)[1+a];return aa(b(ak[1],d))}var
-bj=t[3],bk=t[2],bn=bU(i[4]),bo=bU(i[3]),bp=bl(function(a){return a[1]},F),M=[0,t[1],bp,bi,bo,bn,bk,bj,bh,bc,bb,bT,cq,jM,a$,a_,aV,bL,bP,a9,a8,az,aA,a6,a4,a3,a2];return[0,M,function(a){var
-d=cQ(1,aw,c(X,a)[1+a][2]),e=cQ(0,aw,X[1+a][2]),f=oa(q(s,b(M[9],a)),e,d);return[0,oa(b(M[8],a),d,e),f]}]},cD)}throw[0,ac,GG]}function
-GP(c){var
-g=A(c),d=y(0,50),T=ga(b8),au=nj(g),av=0;function
+aB=0,aA=0;var
+a3=x[5],a5=x[4],a6=x[3],a7=x[2],a8=t[5],ba=t[4],bb=aF+(bI.length-1)|0,bc=b(cA,0);function
+be(a){return[0,a[1],a[2]]}function
+bg(a){var
+d=c(aO,a)[1+a];return X(b(al[2],d))}function
+bk(a){var
+d=c(aO,a)[1+a];return X(b(al[1],d))}var
+bm=t[3],bn=t[2],bq=bZ(j[4]),br=bZ(j[3]),bs=bh(function(a){return a[1]},H),R=[0,t[1],bs,bl,br,bq,bn,bm,bk,bg,be,bY,cr,jQ,bc,bb,aW,bO,bR,ba,a8,aA,aB,a7,a6,a5,a3];return[0,R,function(a){var
+d=cU(1,ax,c(Z,a)[1+a][2]),e=cU(0,ax,Z[1+a][2]),f=oj(r(s,b(R[9],a)),e,d);return[0,oj(b(R[8],a),d,e),f]}]},cG)}throw[0,ad,GT]}function
+G2(c){var
+g=B(c),d=z(0,50),T=gd(ca),au=np(g),av=0;function
 x(b,a){var
-d=(b+A(a)|0)<=g?1:0,e=d?F(cf(c,b,A(a)),a):d;return e}var
-a=av,U=au;for(;;){if(x(a,wc)){t((a+30|0)<=g?1:0,wd);var
-l=gG(c,a+8|0),V=iZ(c,a+14|0),h=iZ(c,a+18|0),i=iZ(c,a+22|0),z=gG(c,a+26|0),aw=aS(33,2),ax=u(aS(0,2),aw),ay=u(aS(l,2),ax),az=u(aS(0,2),ay),W=u(aS(20,2),az),aA=aS(z,2),aB=u(aS(i,4),aA),aD=u(aS(h,4),aB),Z=u(aS(V,4),aD),_=x(a+4|0,u(W,u(Z,aS(0,2))));if(_)var
-aF=0===l?1:0,$=aF||(8===l?1:0);else
+d=(b+B(a)|0)<=g?1:0,e=d?H(cj(c,b,B(a)),a):d;return e}var
+a=av,U=au;for(;;){if(x(a,wn)){t((a+30|0)<=g?1:0,wo);var
+k=gJ(c,a+8|0),V=i3(c,a+14|0),h=i3(c,a+18|0),i=i3(c,a+22|0),y=gJ(c,a+26|0),ax=aU(33,2),ay=u(aU(0,2),ax),az=u(aU(k,2),ay),aA=u(aU(0,2),az),W=u(aU(20,2),aA),aB=aU(y,2),aC=u(aU(i,4),aB),aD=u(aU(h,4),aC),X=u(aU(V,4),aD),Y=x(a+4|0,u(W,u(X,aU(0,2))));if(Y)var
+aF=0===k?1:0,$=aF||(8===k?1:0);else
 var
-$=_;t($,we);var
-p=(a+30|0)+z|0,aa=0<=h?1:0;if(aa){var
+$=Y;t($,wp);var
+p=(a+30|0)+y|0,aa=0<=h?1:0;if(aa){var
 ab=0<=i?1:0;if(ab)var
-ac=p<=g?1:0,B=ac?h<=(g-p|0)?1:0:ac;else
+ac=p<=g?1:0,A=ac?h<=(g-p|0)?1:0:ac;else
 var
-B=ab}else
+A=ab}else
 var
-B=aa;t(B,wf);var
-q=cf(c,a+30|0,z);t(h3(function(a){return a<cv?1:0},q),wg);var
-ad=U-i|0;t(0<=ad?1:0,wh);var
-ae=1-aK(d,q),aG=ae?d[1]<a4?1:0:ae;t(aG,wi);var
-aJ=8===l?1:0,aL=aJ||(h===i?1:0);t(aL,wj);aH(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?vZ(c,j,i,o):cf(c,j,i),f=A(d)-1|0,e=-1,k=0;if(f<0)var
+A=aa;t(A,wq);var
+q=cj(c,a+30|0,y);t(h6(function(a){return a<cz?1:0},q),wr);var
+ad=U-i|0;t(0<=ad?1:0,ws);var
+ae=1-aM(d,q),aH=ae?d[1]<a7?1:0:ae;t(aH,wt);var
+aI=8===k?1:0,aJ=aI||(h===i?1:0);t(aJ,wu);aK(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
+d=8===m?v_(c,j,i,o):cj(c,j,i),f=B(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,b=e;for(;;){var
-h=wa[1+((b^bs(d,a))&fT)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+h=wl[1+((b^bu(d,a))&fX)]^(b>>>8|0),l=a+1|0;if(f!==a){var
 a=l,b=h;continue}var
-g=h;break}}t((g^-1)===n?1:0,wk);return d}}(l,V,h,i,p)]]);var
-aM=[0,aS(a,4),[0,q,0]],aN=[0,aS(25165824,4),aM],aP=[0,W,[0,Z,[0,aS(0,8),aN]]],aQ=[0,wl,[0,aS(788,2),aP]];v(function(a){return eb(T,a)},aQ);var
+g=h;break}}t((g^-1)===n?1:0,wv);return d}}(k,V,h,i,p)]]);var
+aL=[0,aU(a,4),[0,q,0]],aN=[0,aU(25165824,4),aL],aO=[0,W,[0,X,[0,aU(0,8),aN]]],aQ=[0,ww,[0,aU(788,2),aO]];v(function(a){return ef(T,a)},aQ);var
 a=p+h|0,U=ad;continue}var
-af=aS(d[1],2),C=h6(T),aR=aS(0,2),aT=u(aS(a,4),aR),aU=u(af,u(af,u(aS(A(C),4),aT))),ag=(g-a|0)===(A(C)+22|0)?1:0,aV=u(wm,u(aS(0,4),aU)),aW=ag?x(a,u(C,aV)):ag;t(aW,wn);var
-ah=R(d,wo);if(ah){var
-ai=ah[1],r=ai[2];t(ai[1]<=64?1:0,wp);var
-aj=E(r),aY=D===aj?r[1]:m===aj?J(r):r,ak=aY}else
+af=aU(d[1],2),C=h_(T),aS=aU(0,2),aT=u(aU(a,4),aS),aV=u(af,u(af,u(aU(B(C),4),aT))),ag=(g-a|0)===(B(C)+22|0)?1:0,aW=u(wx,u(aU(0,4),aV)),aX=ag?x(a,u(C,aW)):ag;t(aX,wy);var
+ah=S(d,wz);if(ah){var
+ai=ah[1],r=ai[2];t(ai[1]<=64?1:0,wA);var
+aj=E(r),aY=D===aj?r[1]:m===aj?G(r):r,ak=aY}else
 var
-ak=wr;c6(d,wq);w_(A(c),d);var
-aZ=ih(d),a0=function(b){var
-a=b[2][2],c=E(a),d=D===c?a[1]:m===c?J(a):a;return[0,b[1],d]},a1=function(a){return hY(a0,aZ,a)},j=y(0,16),I=a1;for(;;){var
-s=b(I,0);if(s){var
-K=s[1],an=s[2];P(j,K[1],K[2]);var
-I=an;continue}var
-as=be(hM,d9(e3(j))),at=bE(function(a){var
-b=Y(j,a);return[0,e(ar(vN),a,A(b)),[0,b,0]]},as),w=aC(vI),N=o(64,0),f=ga(cv),n=[0,0],O=function(c){var
-b=A(c);n[1]=n[1]+b|0;var
+ak=wC;c9(d,wB);xj(B(c),d);var
+aZ=il(d),a0=function(b){var
+a=b[2][2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},a1=function(a){return h1(a0,aZ,a)},j=z(0,16),J=a1;for(;;){var
+s=b(J,0);if(s){var
+L=s[1],an=s[2];Q(j,L[1],L[2]);var
+J=an;continue}var
+as=a_(hP,eb(e8(j))),at=bp(function(a){var
+b=_(j,a);return[0,e(ar(vY),a,B(b)),[0,b,0]]},as),w=aE(vT),M=o(64,0),f=gd(cz),n=[0,0],N=function(c){var
+b=B(c);n[1]=n[1]+b|0;var
 g=0;if(0<f[2]){var
-d=cB(b,64-f[2]|0);h8(f,c,0,d);var
-a=64===f[2]?(ni(w,N,h6(f),0),f[2]=0,d):d}else
+d=cF(b,64-f[2]|0);ia(f,c,0,d);var
+a=64===f[2]?(no(w,M,h_(f),0),f[2]=0,d):d}else
 var
-a=g;for(;;){if(64<=(b-a|0)){ni(w,N,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){no(w,M,c,a);var
 a=a+64|0;continue}var
-e=a<b?1:0;return e?h8(f,c,a,b-a|0):e}};v(O,at);var
-Q=aE(8),ap=(119-(n[1]%64|0)|0)%64|0;HG(Q,0,H0(H7(vJ,hG(n[1]))));var
-ao=aO(lv(Q));O(u(vK,u(h1(ap,0),ao)));var
-aq=aX(w),S=h2(vM,k(ar(vL),aq));t(F(S,ak),GQ);var
-al=nk(Y(j,GR)),am=y(0,50),H=i8(al,GS);if(typeof
-H!=="number"&&5===H[0]){var
-a2=H[1];v(function(y){var
-z=y[1],b=Y(j,z),o=y[2];if(typeof
+e=a<b?1:0;return e?ia(f,c,a,b-a|0):e}};v(N,at);var
+P=aG(8),ap=(119-(n[1]%64|0)|0)%64|0;HT(P,0,Ib(Ii(vU,hJ(n[1]))));var
+ao=aP(ly(P));N(u(vV,u(h4(ap,0),ao)));var
+aq=aR(w),R=h5(vX,l(ar(vW),aq));t(H(R,ak),G3);var
+al=nq(_(j,G4)),am=z(0,50),F=ja(al,G5);if(typeof
+F!=="number"&&5===F[0]){var
+a2=F[1];v(function(y){var
+z=y[1],b=_(j,z),o=y[2];if(typeof
 o!=="number"&&4===o[0]){var
 e=o[1];if(e){var
-f=e[1],I=0;if(typeof
-f==="number"||!(3===f[0]))I=1;else{var
+f=e[1],H=0;if(typeof
+f==="number"||!(3===f[0]))H=1;else{var
 g=e[2];if(g){var
 h=g[1],p=0;if(typeof
 h!=="number"&&3===h[0]){var
 i=g[2];if(i){var
-l=i[1],A=0;if(typeof
-l!=="number"&&4===l[0]){if(!i[2]){var
-H=l[1],u=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw M},H),m=L(aI,1,u),a=f[1],B=0;if(G(a,wA))if(G(a,wB)){var
-C=0;if(G(a,wC))if(G(a,wD))if(G(a,wE))if(G(a,wF)){if(G(a,wG))throw M;var
+k=i[1],A=0;if(typeof
+k!=="number"&&4===k[0]){if(!i[2]){var
+G=k[1],u=l(function(a){if(typeof
+a!=="number"&&1===a[0])return a[1];throw O},G),m=K(aw,1,u),a=f[1],B=0;if(I(a,wL))if(I(a,wM)){var
+C=0;if(I(a,wN))if(I(a,wO))if(I(a,wP))if(I(a,wQ)){if(I(a,wR))throw O;var
 n=[3,b];C=1}else
 var
-d=function(a){return qH(bq(b),a)<<24>>24};else
+d=function(a){return qR(bt(b),a)<<24>>24};else
 var
 d=function(d){var
-a=lB(b,8*d|0),c=qS(a);if(ba(hG(c),a))return c;throw M};else
+a=lE(b,8*d|0),c=q2(a);if(bd(hJ(c),a))return c;throw O};else
 var
-d=function(a){return qI(bq(b),4*a|0)};else
+d=function(a){return qS(bt(b),4*a|0)};else
 var
-d=function(a){return HC(bq(b),2*a|0)<<16>>16};if(!C){var
-w=h[1];if(G(w,wH)){if(G(w,wI))throw M;var
+d=function(a){return HP(bt(b),2*a|0)<<16>>16};if(!C){var
+w=h[1];if(I(w,wS)){if(I(w,wT))throw O;var
 x=d}else{var
-q=Hx(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
+q=HK(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
 c=E,s=D;for(;;){var
-t=gH(s,d(c));HA(q,c,t);var
+t=gK(s,d(c));HN(q,c,t);var
 F=c+1|0;if(r!==c){var
 c=F,s=t;continue}break}}var
-x=function(a){return Hz(q,a)}}var
+x=function(a){return HM(q,a)}}var
 v=[0,x];B=1}}else
 var
-n=[1,function(a){return ca(lB(b,8*a|0))}];else
+n=[1,function(a){return ce(lE(b,8*a|0))}];else
 var
 n=[2,function(c){var
-a=X(b,c);if(1===a)return 1;if(a)throw M;return a}];if(!B)var
-v=n;return aH(am,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
-p=1}}}}}throw M},a2);return[0,i8(al,GT),am,S]}throw M}}}function
-GU(a,K,eT){var
-a$=fo(a,cn(a,yH));function
+a=Z(b,c);if(1===a)return 1;if(a)throw O;return a}];if(!B)var
+v=n;return aK(am,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
+p=1}}}}}throw O},a2);return[0,ja(al,G6),am,R]}throw O}}}function
+G7(a,N,eT){var
+bc=fs(a,cq(a,yS));function
 av(w){var
-j=ey(a);function
-f(a){return e(ar(yI),w,a)}var
-l=b1(a,f(yJ)),m=G(l,yK);if(m)if(G(l,yL)){var
-p=a3(a,f(yM)),h=y(0,16),g=b2(a,f(yN))?a3(a,f(yO)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+j=eC(a);function
+f(a){return e(ar(yT),w,a)}var
+k=b6(a,f(yU)),m=I(k,yV);if(m)if(I(k,yW)){var
+p=a6(a,f(yX)),h=z(0,16),g=b7(a,f(yY))?a6(a,f(yZ)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
-s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];aH(h,b(g[2],(3*d|0)+1|0),t);var
+s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];aK(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
 d=u;continue}break}}var
 i=[0,function(i,d){function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===ap(a[1],d))return[0,f,e(b)];var
+b=a[3],f=a[2];if(0===ak(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cI(h,d),g=e(c(h[2],a)[1+a]),f=d8(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+a=cM(h,d),g=e(c(h[2],a)[1+a]),f=ea(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dQ(a,f(yW)),i=[0,function(e,c){function
-d(a){return cm(b(v[2],a))}var
-a=de(bz(j[1],c),d);return[1,k(function(b){return cj(b,gP(a))},a)]}];else
+v=dV(a,f(y7)),i=[0,function(e,c){function
+d(a){return cp(b(v[2],a))}var
+a=dh(bD(j[1],c),d);return[1,l(function(b){return cm(b,gS(a))},a)]}];else
 var
 i=m;var
-o=b1(a,cn(a,yP)),r=G(o,yQ)?G(o,yR)?0:yU:yV;return[0,F(b1(a,cn(a,yT)),yS),r,i]}function
-dg(c){var
-b=nq(a,c),d=nl(b[2]);return[0,nl(b[1]),d]}function
-dh(a){return bm(function(d,c){var
-e=u(c,GV);return S(b(a,d),e)},eT)}if(nr(a)){var
-bc=ey(a),dW=a3(a,y$),bf=i9(a);if(b2(a,cn(a,yi))){if(b2(a,cn(a,yj)))throw M;var
-dC=a3(a,cn(a,yk)),b$=function(d){var
-a=b(dC[2],d);return c(bf,a)[1+a]}}else
+o=b6(a,cq(a,y0)),r=I(o,y1)?I(o,y2)?0:y5:y6;return[0,H(b6(a,cq(a,y4)),y3),r,i]}function
+df(c){var
+b=nw(a,c),d=nr(b[2]);return[0,nr(b[1]),d]}function
+dg(a){return bo(function(d,c){var
+e=u(c,G8);return T(b(a,d),e)},eT)}if(nx(a)){var
+bg=eC(a),dW=a6(a,zk),bj=jb(a);if(b7(a,cq(a,yt))){if(b7(a,cq(a,yu)))throw O;var
+dC=a6(a,cq(a,yv)),b$=function(d){var
+a=b(dC[2],d);return c(bj,a)[1+a]}}else
 var
-dD=no(a),b$=function(a){return[0,[0,b(dD,a),0],0]};var
+dD=nu(a),b$=function(a){return[0,[0,b(dD,a),0],0]};var
 dX=function(a){function
 c(a){var
-c=b(dW[2],a);return[0,b(bc[3][2],a),c]}var
-d=de(bz(bc[2],a),c);return[0,b$(a),d]},dY=function(b){var
-d=c(bf,b)[1+b];return c1(function(a){return 0===a[2]?1:0},d)?z:cm(nn(a))},b8=function(a){return u(y4,a)},aE=function(b){return O(k(gI,gO(a,b8(b))))},b9=aE(y5),dR=aE(y6),dS=aE(y7),b_=aE(y8),bb=b9.length-1,dT=nm(a,b8(y9)),dU=cC(I(b_.length-1,function(a){function
+c=b(dW[2],a);return[0,b(bg[3][2],a),c]}var
+d=dh(bD(bg[2],a),c);return[0,b$(a),d]},dY=function(b){var
+d=c(bj,b)[1+b];return c4(function(a){return 0===a[2]?1:0},d)?w:cp(nt(a))},b8=function(a){return u(zd,a)},aF=function(b){return P(l(gL,gR(a,b8(b))))},b9=aF(ze),dP=aF(zf),dQ=aF(zg),b_=aF(zh),be=b9.length-1,dS=ns(a,b8(zi)),dT=cG(F(b_.length-1,function(a){function
 d(b){var
-d=I(bb,function(d){var
-e=aI(a,bb)+d|0;return[0,C(h(b,c(dS,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b_,a)[1+a]),0],d]}if(b(dT[2],a)){var
-e=[0,d(bg),0];return[0,d(s),e]}return[0,d(s),0]})),dV=aQ(cC(I(bb,function(a){var
-b=[0,[0,[0,c(dR,a)[1+a],0],[0,[0,bg,[0,[0,a,1],0]],0]],0];return[0,[0,[0,C(c(b9,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dU),dZ=function(a){return c(bf,a)[1+a]},d0=function(a){return de(bz(bc[1],a),dX)},w=[0,np(a),d0,dZ,dV,dY],H=ns(a),t=a3(a,GW),bR=i9(a),af=ey(a),bS=H?nt(a):G2,bv=l(function(a){return ft(k(function(a){return[0,a[2],a[1]]},a))},bR),cw=y(0,au),cx=function(a){var
-b=R(cw,a);return b?b[1]:(aH(cw,a,a),a)},cy=function(h){var
-d=af[1][1]-2|0,i=0;if(!(d<0)){var
+d=F(be,function(d){var
+e=aw(a,be)+d|0;return[0,A(h(b,c(dQ,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b_,a)[1+a]),0],d]}if(b(dS[2],a)){var
+e=[0,d(a$),0];return[0,d(s),e]}return[0,d(s),0]})),dU=aJ(cG(F(be,function(a){var
+b=[0,[0,[0,c(dP,a)[1+a],0],[0,[0,a$,[0,[0,a,1],0]],0]],0];return[0,[0,[0,A(c(b9,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dT),dZ=function(a){return c(bj,a)[1+a]},d0=function(a){return dh(bD(bg[1],a),dX)},x=[0,nv(a),d0,dZ,dU,dY],J=ny(a),t=a6(a,G9),bS=jb(a),ae=eC(a),bT=J?nz(a):Hd,bw=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),cw=z(0,au),cx=function(a){var
+b=S(cw,a);return b?b[1]:(aK(cw,a,a),a)},cy=function(h){var
+d=ae[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bz(af[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bD(ae[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bz(af[2],b);g8(h,a,b-c|0,g[1],g[2]);var
+g=bD(ae[2],b);g$(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(F(bS,EQ))var
+a=j;continue}break}}return 0};if(H(bT,E2))var
 aS=[0,[0],[0],0];else
-if(F(bS,ER)){var
-bw=[0,0];cy(function(j,i,d,e){var
+if(H(bT,E3)){var
+by=[0,0];cy(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(t[2],a),h=c(bv,g)[1+g];if(1-eA(h)){var
-k=cx(I(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bw[1];bw[1]=[0,[0,[0,fv(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(t[2],a),h=c(bw,g)[1+g];if(1-eE(h)){var
+k=cx(F(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=by[1];by[1]=[0,[0,[0,fz(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cz=O(al(bw[1])),eh=0,ei=l(function(a){return a[2]},cz),aS=[0,l(function(a){return a[1]},cz),ei,eh]}else{var
-ej=F(bS,ES),ct=y(0,a4),cu=af[2][1]-2|0,ec=0;if(!(cu<0)){var
+cz=P(am(by[1])),eh=0,ei=k(function(a){return a[2]},cz),aS=[0,k(function(a){return a[1]},cz),ei,eh]}else{var
+ej=H(bT,E4),ct=z(0,a7),cu=ae[2][1]-2|0,ec=0;if(!(cu<0)){var
 aq=ec;for(;;){var
-ee=b(af[2][2],aq+1|0),ef=je(t,b(af[2][2],aq),ee);v(function(a){return P(ct,a,0)},ef);var
+ee=b(ae[2][2],aq+1|0),ef=ji(t,b(ae[2][2],aq),ee);v(function(a){return Q(ct,a,0)},ef);var
 eg=aq+1|0;if(cu!==aq){var
 aq=eg;continue}break}}var
-aL=y(0,a4),cv=y(0,a4),bs=[0,0],bt=[0,0],ed=be(ap,d9(e3(ct)));v(function(e){var
-f=e[2],a=e[1],g=1-eA(c(bv,a)[1+a]);if(g){var
-h=c(bv,a)[1+a],b=eB(cL(f),h),d=function(a){var
-b=nz(a);return k(function(c){var
-b=c[2];switch(bG(b)){case
+aL=z(0,a7),cv=z(0,a7),bu=[0,0],bv=[0,0],ed=a_(ak,eb(e8(ct)));v(function(e){var
+f=e[2],a=e[1],g=1-eE(c(bw,a)[1+a]);if(g){var
+h=c(bw,a)[1+a],b=eF(cP(f),h),d=function(a){var
+b=nF(a);return l(function(c){var
+b=c[2];switch(bJ(b)){case
 0:var
-a=vg;break;case
+a=vr;break;case
 1:var
-a=vh;break;case
+a=vs;break;case
 2:var
-a=vi;break;case
+a=vt;break;case
 3:var
-a=vj;break;default:if(d6(b[2],1))var
-a=il(b[1]);else
+a=vu;break;default:if(d_(b[2],1))var
+a=iq(b[1]);else
 var
-d=u(vk,il(b[2])),a=u(il(b[1]),d)}return[0,c[1],a]},b)};if(1-aK(aL,d(b))){if(ej){var
-i=[0,bt[1],1];P(aL,d(_(ny,b)),i)}var
-j=[0,bt[1],0];P(aL,d(b),j);bs[1]=[0,b,bs[1]];bt[1]++}return P(cv,[0,a,f],Y(aL,d(b)))}return g},ed);var
-ao=[0,O(al(bs[1])),cv],by=o(ao[1].length-1,0);cy(function(j,i,a,e){var
-f=je(t,a,e),g=b(bY(function(a){var
-b=a[1],c=R(ao[2],[0,b,a[2]]);return bl(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=u(vv,iq(b[2])),a=u(iq(b[1]),d)}return[0,c[1],a]},b)};if(1-aM(aL,d(b))){if(ej){var
+i=[0,bv[1],1];Q(aL,d(Y(nE,b)),i)}var
+j=[0,bv[1],0];Q(aL,d(b),j);bu[1]=[0,b,bu[1]];bv[1]++}return Q(cv,[0,a,f],_(aL,d(b)))}return g},ed);var
+ap=[0,P(am(bu[1])),cv],bz=o(ap[1].length-1,0);cy(function(j,i,a,e){var
+f=ji(t,a,e),g=b(bP(function(a){var
+b=a[1],c=S(ap[2],[0,b,a[2]]);return bh(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(ba(f,e[1])){var
-i=c[2],a=[0,[0,f,cB(b[2],e[2])],i];continue}}var
+e=c[1],f=b[1];if(bd(f,e[1])){var
+i=c[2],a=[0,[0,f,cF(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(be(ap,g));return v(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cx(I(e-a|0,function(c){return(b(t[2],a+c|0)===h?1:0)!==k?1:0}));by[1+d]=[0,[0,j,i,l],c(by,d)[1+d]];return 0},h)});var
-ek=[0,ao],el=function(a){return a},em=j(ao[1].length-1,el),en=ao[1],aS=[0,N(function(a,b){var
-d=al(c(by,a)[1+a]);return[0,fv(b),d]},en),em,ek]}var
-di=aS[1];if(H){var
-ac=function(a){return u(zE,a)},aG=function(b,a){return S(b,u(a,zF))},cc=b2(a,ac(zG));if(cc)var
-cd=a3(a,ac(zH)),ce=I(cd[1],cd[2]);else
+h=d(a_(ak,g));return v(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cx(F(e-a|0,function(c){return(b(t[2],a+c|0)===h?1:0)!==k?1:0}));bz[1+d]=[0,[0,j,i,l],c(bz,d)[1+d]];return 0},h)});var
+ek=[0,ap],el=function(a){return a},em=i(ap[1].length-1,el),en=ap[1],aS=[0,L(function(a,b){var
+d=am(c(bz,a)[1+a]);return[0,fz(b),d]},en),em,ek]}var
+di=aS[1];if(J){var
+ad=function(a){return u(zP,a)},aH=function(b,a){return T(b,u(a,zQ))},cc=b7(a,ad(zR));if(cc)var
+cd=a6(a,ad(zS)),ce=F(cd[1],cd[2]);else
 var
 ce=cc;var
-bj=b1(a,ac(zI)),bk=fo(a,ac(zJ)),cf=fq(a),cg=F(bj,zK);if(cg)var
-ch=1-fo(a,ac(zL)),ck=ch?F(nt(a),zM):ch;else
+bm=b6(a,ad(zT)),bn=fs(a,ad(zU)),cf=fu(a),cg=H(bm,zV);if(cg)var
+ch=1-fs(a,ad(zW)),ci=ch?H(nz(a),zX):ch;else
 var
-ck=cg;var
-d$=az(bX(cf),zN);aG(1-fo(a,ac(zP)),zO);aG(c1(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},ce),zQ);var
-cl=1-d$;if(cl)var
-bn=cl;else{var
-cr=1-bk;if(cr)var
-eb=F(bj,zV),bn=eb||ck;else
+ci=cg;var
+d8=aA(b2(cf),zY);aH(1-fs(a,ad(z0)),zZ);aH(c4(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},ce),z1);var
+cj=1-d8;if(cj)var
+bq=cj;else{var
+co=1-bn;if(co)var
+d$=H(bm,z6),bq=d$||ci;else
 var
-bn=cr}aG(bn,zR);if(bk){var
-co=F(bj,zT);if(co)var
-ea=az(zU,cf),cq=ea||nw(a),bo=cq?0===i_(a)?1:0:cq;else
+bq=co}aH(bq,z2);if(bn){var
+ck=H(bm,z4);if(ck)var
+d9=aA(z5,cf),cn=d9||nC(a),br=cn?0===jc(a)?1:0:cn;else
 var
-bo=co}else
+br=ck}else
 var
-bo=bk;aG(1-bo,zS);var
-am=fq(a),b3=0;if(am){var
-aJ=am[1],ab=0;if(G(aJ,zW))if(G(aJ,zX)){var
-dp=0;if(G(aJ,zY)&&G(aJ,zZ)){ab=1;dp=1}if(!dp&&am[2])ab=1}else{var
-bp=am[2],dq=0;if(bp&&(G(bp[1],z2)||bp[2])){ab=1;dq=1}if(!dq){var
-bT=1;b3=1;ab=1}}else{var
-bq=am[2];if(bq){var
-cs=bq[1],dr=0;if(G(cs,z3)&&G(cs,z4))ab=1;else
-dr=1;if(dr&&bq[2])ab=1}}if(!ab){var
-bT=0;b3=1}}if(!b3)var
-bT=U(u(z1,b1(a,z0)));var
-aT=bT}else
+br=bn;aH(1-br,z3);var
+an=fu(a),bY=0;if(an){var
+aI=an[1],ac=0;if(I(aI,z7))if(I(aI,z8)){var
+dn=0;if(I(aI,z9)&&I(aI,z_)){ac=1;dn=1}if(!dn&&an[2])ac=1}else{var
+bs=an[2],dq=0;if(bs&&(I(bs[1],Ab)||bs[2])){ac=1;dq=1}if(!dq){var
+bU=1;bY=1;ac=1}}else{var
+bt=an[2];if(bt){var
+cr=bt[1],dr=0;if(I(cr,Ac)&&I(cr,Ad))ac=1;else
+dr=1;if(dr&&bt[2])ac=1}}if(!ac){var
+bU=0;bY=1}}if(!bY)var
+bU=V(u(Aa,b6(a,z$)));var
+aU=bU}else
 var
-aT=H;var
-W=di.length-1,ag=function(a){return c(di,a)[1+a]},aw=H?nw(a):H,cR=gW(ja(K)),ez=jf(cR)[1],aN=B(cR[1])-ez|0,bU=H?fq(a):H,b4=0;if(bU){var
-dk=bU[2];if(dk){if(!dk[2]){var
-b5=0;if((4*aN|0)<=W)b5=1;else{var
-ds=0;if(aw&&!(7<aN)){b5=1;ds=1}if(!ds){var
-dt=0;if(W<(2*aN|0)&&!aw){var
-bW=c7(1,10);dt=1}if(!dt)var
-bW=c7(1,2)}}if(b5)var
-bW=c7(9,10);var
-aU=dE(z,c8(s,bW));b4=1}}else{var
-dn=bU[1],du=0;if(G(dn,G0)&&G(dn,G1))du=1;if(!du){var
-aU=s;b4=1}}}if(!b4)var
-aU=z;var
-dl=H?cm(fp(a,zb)):z,ax=1+L(aP,0,I(t[1],t[2]))|0,ay=h(aU,dl);if(H){var
-bh=ey(a),bi=o(bh[3][1],0);i$(a,function(d,a,b){bi[1+a]=gH(c(bi,a)[1+a],b);return 0});var
+aU=J;var
+W=di.length-1,ah=function(a){return c(di,a)[1+a]},ax=J?nC(a):J,cN=gZ(je(N)),ey=jj(cN)[1],aO=C(cN[1])-ey|0,bV=J?fu(a):J,bZ=0;if(bV){var
+dj=bV[2];if(dj){if(!dj[2]){var
+b0=0;if((4*aO|0)<=W)b0=1;else{var
+ds=0;if(ax&&!(7<aO)){b0=1;ds=1}if(!ds){var
+dt=0;if(W<(2*aO|0)&&!ax){var
+bX=c_(1,10);dt=1}if(!dt)var
+bX=c_(1,2)}}if(b0)var
+bX=c_(9,10);var
+aV=dJ(w,c$(s,bX));bZ=1}}else{var
+dm=bV[1],du=0;if(I(dm,Hb)&&I(dm,Hc))du=1;if(!du){var
+aV=s;bZ=1}}}if(!bZ)var
+aV=w;var
+dk=J?cp(ft(a,zm)):w,ay=1+K(aQ,0,F(t[1],t[2]))|0,az=h(aV,dk);if(J){var
+bk=eC(a),bl=o(bk[3][1],0);jd(a,function(d,a,b){bl[1+a]=gK(c(bl,a)[1+a],b);return 0});var
 ai=function(f,e,d){var
-g=b(bh[1][2],f)+e|0,a=b(bh[2][2],g)+d|0;return c(bi,a)[1+a]}}else
+g=b(bk[1][2],f)+e|0,a=b(bk[2][2],g)+d|0;return c(bl,a)[1+a]}}else
 var
 ai=function(c,b,a){return 0};var
-aV=q(dl,ay),dm=0<x(aU)?1:0;if(aw)var
-eU=0<x(aV)?c7(1,4):c7(aP(60,Is(100.*Math.exp(-0.0506249999999999201*(1.8*aN-Math.log(V(ay)))))|0),au),aC=h(ay,eU);else
+aW=r(dk,az),dl=0<y(aV)?1:0;if(ax)var
+eU=0<y(aW)?c_(1,4):c_(aQ(60,IF(100.*Math.exp(-0.0506249999999999201*(1.8*aO-Math.log(M(az)))))|0),au),aD=h(az,eU);else
 var
-aC=ay;var
-aW=q(ay,aC);if(dm){var
-d1=a3(a,zm)[2],d2=nu(a,i9(a).length-1,d1),eV=gQ(a),aj=nv(a),b6=0;if(typeof
-aj==="number")b6=1;else
+aD=az;var
+aX=r(az,aD);if(dl){var
+d1=a6(a,zx)[2],d2=nA(a,jb(a).length-1,d1),eV=gT(a),aj=nB(a),b1=0;if(typeof
+aj==="number")b1=1;else
 if(0===aj[0])var
-bV=[0,[0,jl(nH(aj[1])),s],0];else{var
-cD=aj[3];if(B(fA(aj[1]))===cD)var
-bV=[0,[0,cB(cD,jl(fA(aj[2]))),s],0];else
-b6=1}if(b6)var
-cA=E(g0),bV=D===cA?g0[1]:m===cA?J(g0):g0;var
-aY=d2,aD=eV,aX=bV}else
+bW=[0,[0,jp(nN(aj[1])),s],0];else{var
+cB=aj[3];if(C(fD(aj[1]))===cB)var
+bW=[0,[0,cF(cB,jp(fD(aj[2]))),s],0];else
+b1=1}if(b1)var
+cA=E(g3),bW=D===cA?g3[1]:m===cA?G(g3):g3;var
+aZ=d2,aE=eV,aY=bW}else
 var
-e0=0,e1=0,aY=function(b,a){return 0},aD=e0,aX=e1;if(dm)var
-eW=i_(a),eX=ja(K),bB=l(function(a){return ft(k(function(a){return[0,a[2],a[1]]},a))},bR),cP=bN(br,I(t[1],t[2])),ex=k(function(a){return c(bB,a)[1+a]},cP),A=jg(gW(eX),ex),eo=B(A[4]),ep=function(a){var
-b=cp(A,c(bB,a)[1+a]),d=V(b[2]);return[0,l(V,b[1]),d]},cE=bE(function(a){var
-b=a[1];if(A[3]<=b)a1(E7);var
-c=cp(A,fs(b|0)),d=l(V,c[1]),e=V(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,l(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},eW),cF=b(bd(function(a){return 1-eA(c(bB,a)[1+a])}),cP),eq=k(function(a){return a[1]},cE),er=aQ(k(ep,cF),eq),cG=O(k(function(a){return a[2]},cE)),cH=function(a){return O(k(a,er))},es=jm(A)[2],et=jm(A)[1],eu=cH(function(a){return a[2]}),ev=cH(function(a){return a[1]}),bA=[0,A[8],ev,eu,et,es],cJ=O(cF),cK=jk(A),ew=j(eo,function(a){var
-b=c(cK[2],a)[1+a];return V(p(c(cK[1],a)[1+a],b))/2.}),aM=[m,function(a){return eD(bA,nL(bA,ew),o(cJ.length-1+(cG.length-1)|0,0.))}],cO=y(0,50),aZ=function(j,i){var
-a=l(function(h){var
+e0=0,e1=0,aZ=function(b,a){return 0},aE=e0,aY=e1;if(dl)var
+eW=jc(a),eX=je(N),bE=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),cL=bx(bf,F(t[1],t[2])),ex=l(function(a){return c(bE,a)[1+a]},cL),B=jk(gZ(eX),ex),eo=C(B[4]),ep=function(a){var
+b=cs(B,c(bE,a)[1+a]),d=M(b[2]);return[0,k(M,b[1]),d]},cC=bp(function(a){var
+b=a[1];if(B[3]<=b)a4(Fh);var
+c=cs(B,fw(b|0)),d=k(M,c[1]),e=M(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,k(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},eW),cD=b(a9(function(a){return 1-eE(c(bE,a)[1+a])}),cL),eq=l(function(a){return a[1]},cC),er=aJ(l(ep,cD),eq),cE=P(l(function(a){return a[2]},cC)),cH=function(a){return P(l(a,er))},es=jq(B)[2],et=jq(B)[1],eu=cH(function(a){return a[2]}),ev=cH(function(a){return a[1]}),bC=[0,B[8],ev,eu,et,es],cI=P(cD),cJ=jo(B),ew=i(eo,function(a){var
+b=c(cJ[2],a)[1+a];return M(q(c(cJ[1],a)[1+a],b))/2.}),aN=[m,function(a){return eH(bC,nR(bC,ew),o(cI.length-1+(cE.length-1)|0,0.))}],cK=z(0,50),a0=function(j,i){var
+a=k(function(h){var
 c=j-1|0,b=0,k=0;if(c<0)var
 d=b;else{var
 a=k,f=b;for(;;){var
 g=f+e(i,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,f=g;continue}var
-d=g;break}}return d},cJ),c=R(cO,a);if(c)return c[1];var
-k=bu(a,cG),d=E(aM),n=D===d?aM[1]:m===d?J(aM):aM,o=eD(bA,n,k),b=y(0,10),q=A[4];bm(function(c,a){return P(b,a,aa(f(o,c)))},q);function
+d=g;break}}return d},cI),c=S(cK,a);if(c)return c[1];var
+l=bi(a,cE),d=E(aN),n=D===d?aN[1]:m===d?G(aN):aN,o=eH(bC,n,l),b=z(0,10),p=B[4];bo(function(c,a){return Q(b,a,X(f(o,c)))},p);function
 r(a){var
-c=R(A[5],a);if(c){var
+c=S(B[5],a);if(c){var
 d=c[1][1],e=function(a,c,g){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=h(c,Y(b,d[1]));f=1}}if(!f)var
-e=c;return p(g,e)};return Q(at[13],e,d,z)}return Y(b,a)}var
-g=I(A[3],r);P(cO,a,g);return g};else
+e=h(c,_(b,d[1]));f=1}}if(!f)var
+e=c;return q(g,e)};return R(as[13],e,d,w)}return _(b,a)}var
+g=F(B[3],r);Q(cK,a,g);return g};else
 var
-aZ=function(b,a){return 0};if(aw){var
-eY=nv(a),eC=K[6];if(c2(function(a){return F(a[1],Fk)},eC))U(Fl);var
-cS=l(function(a){return ft(k(function(a){return[0,a[2],a[1]]},a))},bR),eE=bN(br,I(t[1],t[2])),as=K[1],eF=k(function(a){return c(cS,a)[1+a]},eE),eG=jg(gW(ja(K)),eF),cU=y(0,au),aO=[0,0],bC=[0,0],bF=y(0,au),cX=o(as[2],0),cY=as[2]-1|0,cV=0,cW=0,eH=0;if(cY<0)var
-c0=cW,cZ=cV;else{var
-$=eH,bJ=cW,aR=cV;for(;;){var
-eR=cT(as,$),bK=k(t[2],eR),c_=R(bF,bK);if(c_)var
-c$=c_[1],bM=bJ,bL=aR;else{var
-da=dj(as[6],$),bP=je(t,da[1],da[2]+1|0),db=R(cU,bP);if(db)var
+a0=function(b,a){return 0};if(ax){var
+eY=nB(a),ez=N[6];if(c5(function(a){return H(a[1],Fw)},ez))V(Fx);var
+cO=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),eA=bx(bf,F(t[1],t[2])),at=N[1],eB=l(function(a){return c(cO,a)[1+a]},eA),eD=jk(gZ(je(N)),eB),cS=z(0,au),aP=[0,0],bF=[0,0],bG=z(0,au),cX=o(at[2],0),cY=at[2]-1|0,cT=0,cV=0,eG=0;if(cY<0)var
+c0=cV,cZ=cT;else{var
+aa=eG,bI=cV,aR=cT;for(;;){var
+eR=cW(at,aa),bL=l(t[2],eR),c8=S(bG,bL);if(c8)var
+c9=c8[1],bN=bI,bM=aR;else{var
+da=dp(at[6],aa),bO=ji(t,da[1],da[2]+1|0),db=S(cS,bO);if(db)var
 dd=db[1],dc=aR;else{var
-bQ=k(function(a){var
-b=a[1];aO[1]++;bC[1]=[0,b,bC[1]];return[0,aO[1]-1|0,b,a[2]]},bP);aH(cU,bP,bQ);var
-dd=bQ,dc=[0,O(bQ),aR]}var
-df=bF[1];aH(bF,bK,df);var
-c$=df,bM=[0,k(function(e){return function(d){var
+bR=l(function(a){var
+b=a[1];aP[1]++;bF[1]=[0,b,bF[1]];return[0,aP[1]-1|0,b,a[2]]},bO);aK(cS,bO,bR);var
+dd=bR,dc=[0,P(bR),aR]}var
+de=bG[1];aK(bG,bL,de);var
+c9=de,bN=[0,l(function(e){return function(d){var
 a=e;for(;;){if(a){var
 b=a[1],c=a[2];if(d===b[2])return b[1];var
-a=c;continue}throw M}}}(dd),bK),bJ],bL=dc}c(cX,$)[1+$]=c$;var
-eS=$+1|0;if(cY!==$){var
-$=eS,bJ=bM,aR=bL;continue}var
-c0=bM,cZ=bL;break}}var
-c3=O(al(bC[1])),c5=O(al(c0)),eI=-Math.log(V(aW)),eJ=aO[1],c6=Fi(K,eG,cS,t,O(al(cZ)),eJ,eY,eI),c9=c6[1]?1:Fh,eK=function(a){return c(c3,a)[1+a]},eL=b(c6[2],eK),eM=I(c9,function(a){return c7(1,c9)}),eN=1,eO=function(a){return c(c3,a)[1+a]},eP=aO[1],eQ=function(a){return c(c5,a)[1+a]},r=[0,c5.length-1,function(a){var
-e=a[2],d=b(as[5][2],a[1])+e|0;return c(cX,d)[1+d]},eQ,eP,eO,eN,aW,eM,eL]}else
+a=c;continue}throw O}}}(dd),bL),bI],bM=dc}c(cX,aa)[1+aa]=c9;var
+eS=aa+1|0;if(cY!==aa){var
+aa=eS,bI=bN,aR=bM;continue}var
+c0=bN,cZ=bM;break}}var
+c1=P(am(bF[1])),c2=P(am(c0)),eI=-Math.log(M(aX)),eJ=aP[1],c3=Fu(N,eD,cO,t,P(am(cZ)),eJ,eY,eI),c6=c3[1]?1:Ft,eK=function(a){return c(c1,a)[1+a]},eL=b(c3[2],eK),eM=F(c6,function(a){return c_(1,c6)}),eN=1,eO=function(a){return c(c1,a)[1+a]},eP=aP[1],eQ=function(a){return c(c2,a)[1+a]},p=[0,c2.length-1,function(a){var
+e=a[2],d=b(at[5][2],a[1])+e|0;return c(cX,d)[1+d]},eQ,eP,eO,eN,aX,eM,eL]}else
 var
-r=zC;if(aw){var
-aF=ey(a),ca=o(aF[3][1],0),cb=aF[1][1]-2|0,d3=0;if(!(cb<0)){var
-ak=d3;for(;;){var
-d5=function(a){return a},d7=de(bz(aF[1],ak),d5);bm(function(g){return function(a,d){var
-e=b(r[2],[0,g,a]),f=b(r[3],e);return bm(function(f,e){var
-a=b(aF[2][2],d)+f|0;c(ca,a)[1+a]=e;return 0},f)}}(ak),d7);var
-d_=ak+1|0;if(cb!==ak){var
-ak=d_;continue}break}}var
-d4=function(a){return c(ca,a)[1+a]},a2=nu(a,r[4],d4)}else
+p=zN;if(ax){var
+aG=eC(a),ca=o(aG[3][1],0),cb=aG[1][1]-2|0,d3=0;if(!(cb<0)){var
+al=d3;for(;;){var
+d5=function(a){return a},d6=dh(bD(aG[1],al),d5);bo(function(g){return function(a,d){var
+e=b(p[2],[0,g,a]),f=b(p[3],e);return bo(function(f,e){var
+a=b(aG[2][2],d)+f|0;c(ca,a)[1+a]=e;return 0},f)}}(al),d6);var
+d7=al+1|0;if(cb!==al){var
+al=d7;continue}break}}var
+d4=function(a){return c(ca,a)[1+a]},a1=nA(a,p[4],d4)}else
 var
-a2=function(b,a){return 0};var
-eZ=O(GF(K,w,a$,av,aS,ai,aV,aT,[0,ax,aX,aZ,aD,aY,aC],[0,r,a2,aW]));dh(function(j){var
-K=dg(j),L=c(eZ,j)[1+j],f=L[1];if(G(b1(a,b(ar(yY),j)),yX))var
+a1=function(b,a){return 0};var
+eZ=P(GS(N,x,bc,av,aS,ai,aW,aU,[0,ay,aY,a0,aE,aZ,aD],[0,p,a1,aX]));dg(function(i){var
+K=df(i),L=c(eZ,i)[1+i],f=L[1];if(I(b6(a,b(ar(y9),i)),y8))var
 u=0;else
 var
-J=a3(a,b(ar(yZ),j)),aa=b(J[2],1),u=[0,[0,b(J[2],0),aa]];if(u)var
-M=u[1],ab=[0,av(M[2])],O=ab,N=M[1];else
+H=a6(a,b(ar(y_),i)),aa=b(H[2],1),u=[0,[0,b(H[2],0),aa]];if(u)var
+M=u[1],ac=[0,av(M[2])],O=ac,N=M[1];else
 var
-O=0,N=j;var
-ac=f[26],ad=f[25],af=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],ao=f[19],ap=f[18],aq=f[17],as=f[16],at=f[15],au=f[14],aw=f[13],ay=f[12],az=f[11],aE=f[10],aF=f[9],aG=f[8],aH=f[7],aI=f[6],aJ=K[2],aK=K[1],e=[0,av(N),O,a$,aK,aJ,aI,aH,aG,aF,aE,az,ay,aw,au,at,as,aq,ap,ao,am,al,ak,aj,af,ad,ac];if(H){if(aT){var
-P=L[2],Y=e[11],D=a0(g([0,i,d]),Y);if(D)var
-Z=e[11],_=bx(W),o=n(h(h(g([0,aB(d),d]),_),Z),aV);else
+O=0,N=i;var
+ad=f[26],ae=f[25],af=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],an=f[19],ap=f[18],aq=f[17],as=f[16],at=f[15],au=f[14],aw=f[13],ax=f[12],az=f[11],aA=f[10],aF=f[9],aG=f[8],aH=f[7],aI=f[6],aJ=K[2],aK=K[1],e=[0,av(N),O,bc,aK,aJ,aI,aH,aG,aF,aA,az,ax,aw,au,at,as,aq,ap,an,am,al,ak,aj,af,ae,ad];if(J){if(aU){var
+P=L[2],Y=e[11],D=a3(g([0,j,d]),Y);if(D)var
+Z=e[11],_=bB(W),o=n(h(h(g([0,aC(d),d]),_),Z),aW);else
 var
 o=D;var
-E=o?an(W,function(a){return mB(w,ag(a))}):o,F=E?an(W,function(a){var
-c=ag(a)[2],f=cQ(1,ai,c),h=cQ(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(P,a)[1],m=nf(e[11],i,k[1],k[2],o,f,h);if(m){var
-p=b(P,a)[2];return nf(e[11],j,l[1],l[2],p,h,f)}return m}):E;if(F){var
-s=iI(w,ax,aX,aZ,e,aD,aY,aC);if(s){var
-$=s[1];return iR(w,W,ag,function(a,b){return mT(w,e,$,a,b)},mI,e)}var
-I=s}else
+E=o?ao(W,function(a){return mE(x,ah(a))}):o,F=E?ao(W,function(a){var
+c=ah(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=r(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(P,a)[1],m=nl(e[11],i,k[1],k[2],o,f,h);if(m){var
+p=b(P,a)[2];return nl(e[11],j,l[1],l[2],p,h,f)}return m}):E;if(F){var
+s=iL(x,ay,aY,a0,e,aE,aZ,aD);if(s){var
+$=s[1];return iV(x,W,ah,function(a,b){return mW(x,e,$,a,b)},mL,e)}var
+G=s}else
 var
-I=F;return I}var
-R=e[11],v=a0(g([0,i,d]),R);if(v)var
-S=e[11],k=n(h(bx(W),S),aV);else
+G=F;return G}var
+Q=e[11],v=a3(g([0,j,d]),Q);if(v)var
+S=e[11],k=n(h(bB(W),S),aW);else
 var
 k=v;var
-x=k?an(W,function(a){return mB(w,ag(a))}):k,y=x?an(W,function(a){var
-c=ag(a)[2],f=cQ(1,ai,c),h=cQ(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mA(e[11],i,k[1],k[2],f,h);return m?mA(e[11],j,l[1],l[2],h,f):m}):x;if(y){var
-l=iI(w,ax,aX,aZ,e,aD,aY,aC);if(l){var
-t=l[1],m=nd(w,ax,r,aD,a2,aW);if(m){var
-z=m[1],V=z[2],X=z[1],U=function(u,v,a){var
-s=bO(X,a[1]);if(s){var
-G=s[1],H=t[2],U=t[1],l=ir(me,0,a[2]);if(0<l){var
-K=cN(r[8]);if(cN(a[2])<=K){var
-L=a[3];if(n(g([0,i,d]),L)&&a9(function(a){return a[1]<ax?1:0},H)){var
-j=0,f=a[2],c=G;for(;;){if(f&&c){var
-x=0===f[1]?1:0;if(x)var
-k=x;else
+w=k?ao(W,function(a){return mE(x,ah(a))}):k,y=w?ao(W,function(a){var
+c=ah(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=r(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mD(e[11],i,k[1],k[2],f,h);return m?mD(e[11],j,l[1],l[2],h,f):m}):w;if(y){var
+l=iL(x,ay,aY,a0,e,aE,aZ,aD);if(l){var
+t=l[1],m=nj(x,ay,p,aE,a1,aX);if(m){var
+z=m[1],V=z[2],X=z[1],T=function(u,v,a){var
+s=bQ(X,a[1]);if(s){var
+G=s[1],H=t[2],T=t[1],l=iv(mh,0,a[2]);if(0<l){var
+K=cR(p[8]);if(cR(a[2])<=K){var
+L=a[3];if(n(g([0,j,d]),L)&&bb(function(a){return a[1]<ay?1:0},H)){var
+i=0,f=a[2],c=G;for(;;){if(f&&c){var
+w=0===f[1]?1:0;if(w)var
+k=w;else
 var
-I=c[1],J=0,k=b0(function(g){return function(e,i){var
+I=c[1],J=0,k=b5(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
-h=b(r[3],c),d=a9(function(b){return 1-Q(a[4],g,e,b)},h);if(d)return d;var
-i=b(r[3],c);return a9(function(a){return iS(r,u,v,f,a)},i)}var
-c=an(r[1],d);if(c){var
+h=b(p[3],c),d=bb(function(b){return 1-R(a[4],g,e,b)},h);if(d)return d;var
+i=b(p[3],c);return bb(function(a){return iW(p,u,v,f,a)},i)}var
+c=ao(p[1],d);if(c){var
 h=function(b){var
-c=1-Q(a[4],g,e,b);return c?c:iS(r,u,v,f,b)};return an(r[4],h)}return c}}(j),J,I);if(k){var
-j=j+1|0,f=f[2],c=c[2];continue}var
+c=1-R(a[4],g,e,b);return c?c:iW(p,u,v,f,b)};return ao(p[4],h)}return c}}(i),J,I);if(k){var
+i=i+1|0,f=f[2],c=c[2];continue}var
 y=k}else
 var
 y=1;if(y){var
-m=dM(e,l,r[7]);if(m){var
-o=iY(e,l,a[2],r[8]);if(o){var
-q=iX(w,a2,e,u,v,a,H,0,V,G);if(q){var
-z=q[1],M=h(gD,a[9]),N=z[1],O=T(U),P=h(a[3],O),A=n(C(p(p(T(aA(m[1],o[1])),P),N)),M);if(A)var
-R=a_(a[9]),S=z[2],B=[0,b(ah(g([0,ae(d),d]),S),R)];else
+m=dR(e,l,p[7]);if(m){var
+o=i2(e,l,a[2],p[8]);if(o){var
+r=i1(x,a1,e,u,v,a,H,0,V,G);if(r){var
+z=r[1],M=h(gG,a[9]),N=z[1],O=U(T),P=h(a[3],O),B=n(A(q(q(U(aB(m[1],o[1])),P),N)),M);if(B)var
+Q=aT(a[9]),S=z[2],C=[0,b(ab(g([0,ag(d),d]),S),Q)];else
 var
-B=A;var
-D=B}else
+C=B;var
+D=C}else
 var
-D=q;var
+D=r;var
 E=D}else
 var
 E=o;var
 F=E}else
 var
-F=m;return F}break}}}}return 0}return s};return iR(w,W,ag,function(a,b){return mT(w,e,t,a,b)},U,e)}var
-A=m}else
+F=m;return F}break}}}}return 0}return s};return iV(x,W,ah,function(a,b){return mW(x,e,t,a,b)},T,e)}var
+B=m}else
 var
-A=l;var
-B=A}else
+B=l;var
+C=B}else
 var
-B=y;return B}return iR(w,0,function(a){return vx},vn,mI,e)});return H?aT?GX:GY:GZ}var
-a7=ey(a),a5=a3(a,x8);function
-a6(a){return h(cL((a[2]-a[1]|0)+2|0),x7)}if(b2(a,x9))var
-dv=dQ(a,x_),a8=function(c){var
-a=bz(a5,c);return de(a,function(d){var
-c=cm(b(dv[2],d)),e=c8(s,h(c,p(s,a6(a))));return[0,h(c,q(s,a6(a))),e]})};else
-if(b2(a,x$))var
-b7=O(k(gI,gO(a,ya))),dw=gO(a,yb),dx=O(k(function(a){var
-b=i0(a);return gP(k(function(a){var
-b=a[2],d=a[1];return L(function(e,b){var
-d=b[2],a=b[1],f=f4(c(b7,a)[1+a][2],d);return h(e,bZ(f4(b7[1+a][1],d),f))},d,b)},b))},dw)),dy=a3(a,yc),a8=function(a){function
+C=y;return C}return iV(x,0,function(a){return vI},vy,mL,e)});return J?aU?G_:G$:Ha}var
+a8=eC(a),a2=a6(a,yh);function
+a5(a){return h(cP((a[2]-a[1]|0)+2|0),yg)}if(b7(a,yi))var
+dv=dV(a,yj),ba=function(c){var
+a=bD(a2,c);return dh(a,function(d){var
+c=cp(b(dv[2],d)),e=c$(s,h(c,q(s,a5(a))));return[0,h(c,r(s,a5(a))),e]})};else
+if(b7(a,yk))var
+b3=P(l(gL,gR(a,yl))),dw=gR(a,ym),dx=P(l(function(a){var
+b=i4(a);return gS(l(function(a){var
+b=a[2],d=a[1];return K(function(e,b){var
+d=b[2],a=b[1],f=f8(c(b3,a)[1+a][2],d);return h(e,b4(f8(b3[1+a][1],d),f))},d,b)},b))},dw)),dy=a6(a,yn),ba=function(a){function
 d(e){var
-a=b(dy[2],e),d=c(dx,a)[1+a];return[0,d,d]}return de(bz(a5,a),d)};else
+a=b(dy[2],e),d=c(dx,a)[1+a];return[0,d,d]}return dh(bD(a2,a),d)};else
 var
-dz=dQ(a,yd),dA=dQ(a,ye),dB=nn(a),a8=function(l){var
-e=bz(a5,l),a=de(e,function(a){var
-c=b(dz[2],a),d=b(dA[2],a),e=cm(d),f=c==0.?c4(dB,d):c;return[0,cm(f),e]}),c=gP(k(function(a){return a[1]},a)),d=gP(k(function(a){return a[2]},a));function
+dz=dV(a,yo),dA=dV(a,yp),dB=nt(a),ba=function(k){var
+e=bD(a2,k),a=dh(e,function(a){var
+c=b(dz[2],a),d=b(dA[2],a),e=cp(d),f=c==0.?c7(dB,d):c;return[0,cp(f),e]}),c=gS(l(function(a){return a[1]},a)),d=gS(l(function(a){return a[2]},a));function
 f(a){var
-b=a6(e);return bH(cM(q(a,s)),b)}var
-i=0;if(ci(c,s)&&f(c)){var
+b=a5(e);return bK(cQ(r(a,s)),b)}var
+i=0;if(cl(c,s)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-j=0;if(bI(d,s)&&f(d)){var
-h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
-a=cj(h(b),g);return[0,a,a]},a)};var
-dF=no(a);if(b2(a,cn(a,yG)))throw M;function
-dG(a){var
-c=bz(a7[2],a)[1],d=a8(a),e=bD(function(d,a){var
-e=a[2],f=a[1];return[0,b(a7[3][2],c+d|0),f,e]},d);return[0,b(dF,a),e]}var
-X=np(a),dH=X[10],dI=X[9],dJ=X[8],dK=X[7],dL=X[6],dN=X[5],dO=X[4];function
-dP(a){return de(bz(a7[1],a),dG)}var
-Z=[0,X[1],X[2],dP,dO,dN,dL,dK,dJ,dI,dH];dh(function(a){var
-o=dg(a),p=av(a),k=ad(K[6],a);function
-l(a){return n4([0,K,Z,k,p,a,0])[2]}var
-m=l(0),n=l(1);n5(K,k,Z,Z,p,m,n);var
-c=o[2],q=o[1],b=av(a),i=mq(n),j=mq(m);if(a$){var
-r=gp(c),d=gp(q),e=gt(Z,b,j,r);if(e){if(d)return gu(Z,b,i,d[1]);var
+j=0;if(bA(d,s)&&f(d)){var
+h=function(a){return a[2]},g=d;j=1}if(!j)return a}return l(function(b){var
+a=cm(h(b),g);return[0,a,a]},a)};var
+dE=nu(a);if(b7(a,cq(a,yR)))throw O;function
+dF(a){var
+c=bD(a8[2],a)[1],d=ba(a),e=bH(function(d,a){var
+e=a[2],f=a[1];return[0,b(a8[3][2],c+d|0),f,e]},d);return[0,b(dE,a),e]}var
+Z=nv(a),dG=Z[10],dH=Z[9],dI=Z[8],dK=Z[7],dL=Z[6],dM=Z[5],dN=Z[4];function
+dO(a){return dh(bD(a8[1],a),dF)}var
+$=[0,Z[1],Z[2],dO,dN,dM,dL,dK,dI,dH,dG];dg(function(a){var
+o=df(a),p=av(a),k=af(N[6],a);function
+l(a){return n_([0,N,$,k,p,a,0])[2]}var
+m=l(0),n=l(1);n$(N,k,$,$,p,m,n);var
+c=o[2],q=o[1],b=av(a),i=mt(n),j=mt(m);if(bc){var
+r=gs(c),d=gs(q),e=gw($,b,j,r);if(e){if(d)return gx($,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=gt(Z,b,j,q);if(g){if(c)return gu(Z,b,i,c[1]);var
+g=gw($,b,j,q);if(g){if(c)return gx($,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return G3}function
-G4(l){var
-c=GP(l),m=Ek(c);function
+h=g;return h});return He}function
+Hf(k){var
+c=G2(k),m=Ew(c);function
 f(a){var
-d=bn(46,a),e=b(bd(function(a){return 0===lm(a)?1:0}),d),f=bE(function(a){var
-b=a[1],c=a[2];return k(function(a){return u(b,u(xU,a))},c)},xT),c=1-az(h2(xV,e),f);return c?U(u(xW,gF(a))):c}function
+d=bq(46,a),e=b(a9(function(a){return 0===lq(a)?1:0}),d),f=bp(function(a){var
+b=a[1],c=a[2];return l(function(a){return u(b,u(x5,a))},c)},x4),c=1-aA(h5(x6,e),f);return c?V(u(x7,gI(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-e=b[1];return bm(function(e,b){return d(u(c,u(xX,a(w+e))),b)},e);case
+e=b[1];return bo(function(e,b){return d(u(c,u(x8,a(x+e))),b)},e);case
 5:var
 g=b[1];return v(function(a){var
-b=a[2];return d(u(c,u(xY,a[1])),b)},g);default:return f(c)}}v(function(a){return d(a,dO(c,a))},xZ);var
-j=c[2];gg(function(a,c){var
-b=bX(bn(46,a));if(G(b,x0)&&G(b,x1))return 0;return f(a)},j);var
-e=dO(c,G5);if(typeof
+b=a[2];return d(u(c,u(x9,a[1])),b)},g);default:return f(c)}}v(function(a){return d(a,dT(c,a))},x_);var
+j=c[2];gj(function(a,c){var
+b=b2(bq(46,a));if(I(b,x$)&&I(b,ya))return 0;return f(a)},j);var
+e=dT(c,Hg);if(typeof
 e!=="number"&&4===e[0]){var
-n=e[1],g=bD(function(a,d){return b1(c,b(ar(G6),a))},n),o=GU(c,m,g),i=0;if(nr(c)&&ns(c)){var
-p=fp(c,G7),h=b(ar(G8),p);i=1}if(!i)var
-h=Ha;var
-q=Iy(0),r=c[3],s=Q(ar(G9),o,r,q);return u(h2(G$,bD(function(d,b){var
-a=nq(c,d),e=a[2],f=a[1];return g8(ar(G_),b,f,e,h)},g)),s)}throw M}function
-Hb(a){try{var
-j=[0,0,G4(b(a,0))];return j}catch(a){a=a5(a);if(a[1]===gE){var
-c=a[2],d=c-1|0,g=0,i=u(Hd,u(a[3],Hc));if(!(2<d>>>0)){var
+n=e[1],g=bH(function(a,d){return b6(c,b(ar(Hh),a))},n),o=G7(c,m,g),i=0;if(nx(c)&&ny(c)){var
+p=ft(c,Hi),h=b(ar(Hj),p);i=1}if(!i)var
+h=Hn;var
+q=IL(0),r=c[3],s=R(ar(Hk),o,r,q);return u(h5(Hm,bH(function(d,b){var
+a=nw(c,d),e=a[2],f=a[1];return g$(ar(Hl),b,f,e,h)},g)),s)}throw O}function
+Ho(a){try{var
+j=[0,0,Hf(b(a,0))];return j}catch(a){a=aY(a);if(a[1]===gH){var
+c=a[2],d=c-1|0,g=0,i=u(Hq,u(a[3],Hp));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=Hf;break;case
+f=Hs;break;case
 1:h=1;break;default:var
-f=Hg}if(!h){var
+f=Ht}if(!h){var
 e=f;g=1}}if(!g)var
-e=He;return[0,c,u(e,i)]}if(a!==hU&&a!==f6)return Hi;return Hh}}IU(function(a){return Hb(function(b){return a})});hX(0);return}(globalThis));
+e=Hr;return[0,c,u(e,i)]}if(a!==hX&&a!==f_)return Hv;return Hu}}I7(function(a){return Ho(function(b){return a})});h0(0);return}(globalThis));

@@ -12,6 +12,7 @@ type t = Leaf of leaf | Hollow of (int * Poly.t) list * int | Split of Poly.t * 
 type part = { chain : Expansion.chain; counts : int }
 
 let most_cells = 4000
+let most_products = 5 (* coordinates; of more, products are slower than more cells *)
 
 (* [envelopes box]: rows of products within a box; [start]: the box and the other rows. [affine e]: an expression in coordinates. *)
 let cover (space : Region.space) (start : Region.box) rows envelopes affine labels parts upward (bound : float) initial =
@@ -153,7 +154,8 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       framed region lp scale corners path axes (Array.map (fun ((v, _), _) -> v) sides) (Array.map (fun ((_, b), _) -> b) sides) (Some (basis, points)) in
     match of_corner () with
     | Ok _ as found -> found
-    | Error (value, curve) when value < 0.0 -> Error curve
+    | Error (value, curve) when value < 0.0 || n > most_products -> Error curve
+    | exception (Simplex.Singular | Expansion.Fails as fails) when n > most_products -> raise fails
     | Error _ | exception (Simplex.Singular | Expansion.Fails) -> Result.map_error snd (of_box ())
   (* Variables from a point [x0] of a frame on; [lows]: where each is least; the point's value, where the form is not what is claimed. *)
   and framed region lp scale corners path axes x0 lows products =

@@ -7290,13 +7290,13 @@ aU=k(function(a){return k(M,a)},t);return[1,[0,aP,function(d,c){function
 b(a){return k(function(b){return bU(b,a)},aU)}var
 e=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+f(e,c)*b*f(g,d);return 0},b)},ap);return a[1]}]]}throw bL}function
 an(j,Y){am[1]++;if(oD<am[1])V(Gh);var
-I=fC(g,j,bi(by,bz(j))),af=k(M,j[1]),aT=j[1],n=L(function(a,b){return ae(bW,M(r(c(j[2],a)[1+a],b)))},aT),aU=I[3],aq=k(function(a){var
+I=fC(g,j,bi(by,bz(j))),af=k(M,j[1]),aU=j[1],n=L(function(a,b){return ae(bW,M(r(c(j[2],a)[1+a],b)))},aU),aV=I[3],aq=k(function(a){var
 g=a[1],b=L(function(b,a){var
 c=f(n,b);return M(a)*c},g),d=[0,a[2]],i=a[1];p(function(a,b){var
 e=h(b,c(j[1],a)[1+a]);d[1]=r(d[1],e);return 0},i);var
-e=ae(bW,Math.sqrt(bU(b,b))),l=M(d[1])/e;return[0,k(function(a){return a/e},b),l]},aU),aV=k(function(a){return a[2]},aq),t=[0,k(function(a){return a[1]},aq),aV,a];function
+e=ae(bW,Math.sqrt(bU(b,b))),l=M(d[1])/e;return[0,k(function(a){return a/e},b),l]},aV),aW=k(function(a){return a[2]},aq),t=[0,k(function(a){return a[1]},aq),aW,a];function
 Z(a){return fI(t,L(function(b,a){return a*f(n,b)},a))}if(1-g1(j))a4(Gi);function
-aW(b,a){return f(_(J,a)[1],b)}function
+aX(b,a){return f(_(J,a)[1],b)}function
 $(d){var
 t=z(0,au);gj(function(b,a){var
 c=a[2];return Q(t,b,bU(a[1],d)+c)},J);return l(function(u){var
@@ -7339,11 +7339,11 @@ k=b-1|0;if(0!==b){var
 b=k;continue}break}}if(cI(function(a){return 1-(Math.abs(a)<1e+200?1:0)},a))throw cu;return a}var
 C=dq(a,n,function(a){return 0===a[0]?0.:y?a[2]:a[1]}),D=a[3];return[0,[0,a,y,n,s,s(gc(function(b,a){return b+a},D,C))],E]},bB)}function
 u(a){return L(function(a,b){return f(af,a)+b*f(n,a)},a)}function
-aX(i,h){var
+a0(i,h){var
 e=i,d=h;for(;;){var
 b=Z(k(function(a){return-a},e));if(0===b[0]){var
 c=o(a,0.),j=$(u(b[1]));v(function(d){return function(b){var
-c=b[1],e=b[2],g=oe(c,aW,a);return p(function(a,b){var
+c=b[1],e=b[2],g=oe(c,aX,a);return p(function(a,b){var
 g=e*f(b,ac(c));return ap(d,a,f(d,a)+g)},g)}}(c),j);if(0===d)return[0,b,c];var
 g=Z(k(function(a){return-a},c));if(0===g[0]){var
 l=a_(bf,aR(b[2]));if(bd(a_(bf,aR(g[2])),l))return[0,b,c]}var
@@ -7361,44 +7361,43 @@ c=b[2],d=b[1];function
 e(a){return f(n,a)}var
 h=e(d),j=Math.abs(f(a,c))*h,l=e(c);return i(f(k,B+g|0)*qu*(Math.abs(f(a,d))*l+j))},j);return p(function(d,c){var
 g=e(l,a,c);return i(f(b,d)*g)},d)},d);return h}try{var
-bh=[0,aX(o(a,0.),5)],ag=bh}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a;var
+bk=[0,a0(o(a,0.),5)],ag=bk}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a;var
 ag=0}if(ag){var
 at=ag[1],N=at[1];if(0===N[0]){var
-av=at[2],w=N[1],R=aE(u(w)),bk=g[8];p(function(b,a){return ap(R,B+b|0,f(R,a[1])*f(R,a[2]))},bk);var
-aI=[0,1],bl=L(function(a,b){return(b-f(af,a))/f(n,a)},R),bm=t[1];p(function(c,b){var
-d=f(t[2],c)+cY,a=d<bU(b,bl)?1:0,e=a?(aI[1]=0,0):a;return e},bm);var
+av=at[2],w=N[1],R=aE(u(w)),bl=g[8];p(function(b,a){return ap(R,B+b|0,f(R,a[1])*f(R,a[2]))},bl);var
+aI=[0,1],bm=L(function(a,b){return(b-f(af,a))/f(n,a)},R),bn=t[1];p(function(c,b){var
+d=f(t[2],c)+cY,a=d<bU(b,bm)?1:0,e=a?(aI[1]=0,0):a;return e},bn);var
 aJ=aI[1],aO=0;if(aJ){try{var
-aP=0,bn=$(R)}catch(a){a=aY(a);if(a!==cu)throw a;var
+aP=0,bo=$(R)}catch(a){a=aY(a);if(a!==cu)throw a;var
 ax=0;aO=1;aP=1}if(!aP)var
-bo=-1e-06*(1.+Math.abs(U)),aK=K(function(c,a){var
-b=a[1],d=ac(b);return c+a[2]*f(b[5],d)},-H*U,bn)<bo?1:0}else
+bp=-1e-06*(1.+Math.abs(U)),aK=K(function(c,a){var
+b=a[1],d=ac(b);return c+a[2]*f(b[5],d)},-H*U,bo)<bp?1:0}else
 var
 aK=aJ;if(!aO)var
 ax=aK;if(ax)a4(Gj);try{var
 aQ=0,C=N[2],aL=function(b){var
 a=fI(t,b);if(0===a[0])return[0,a[1],a[2]];throw bL},T=[0,[0,w,0]];try{var
-aS=0,bt=ob(k(function(a){return c(t[1],a)[1+a]},C)),bu=function(b){var
+aS=0,bu=ob(k(function(a){return c(t[1],a)[1+a]},C)),bv=function(b){var
 d=c(C,b)[1+b],h=c(t[1],d)[1+d],e=aL(k(function(a){return-a},h))[1];T[1]=[0,e,T[1]];var
 g=C[1+b],j=bU(c(t[1],g)[1+g],e),l=ae(cY,f(t[2],C[1+b])-j);return i(a,function(a){var
-d=f(n,a);return-f(c(bt,a)[1+a],b)*l*d})},bv=u(w),ak=ao(I,t,n,$,Y,i(a,bu),bv,o(a,C),0);aS=1}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a}var
+d=f(n,a);return-f(c(bu,a)[1+a],b)*l*d})},bw=u(w),ak=ao(I,t,n,$,Y,i(a,bv),bw,o(a,C),0);aS=1}catch(b){b=aY(b);if(b!==bL&&b!==cu)throw b;if(5<a)throw b}var
 al=0;if(aS)if(0===ak[0])var
 O=ak;else{var
-aN=ak[1];if(aN[1]<0.)var
-O=[1,aN[2]];else
-al=1}else
+aN=ak[1],aT=0;if(!(aN[1]<0.)&&!(5<a)){al=1;aT=1}if(!aT)var
+O=[1,aN[2]]}else
 al=1;if(al)var
 aM=u(w),aj=i(a,function(b){function
 c(e){var
 c=aL(i(a,function(a){return a===b?e:0.})),d=c[1];T[1]=[0,d,T[1]];var
 g=c[2];return[0,f(u(d),b),g]}var
-d=c(1.),e=d[1],g=c(dY),h=g[1],j=ae(cY*f(n,b),e-h);return f(aM,b)-h<=e-f(aM,b)?[0,g,j]:[0,d,-j]}),bp=L(function(c,b){var
-d=b[2];return i(a,function(a){return a===c?d:0.})},aj),bq=[0,[0,C,T]],br=k(function(a){return a[1][2]},aj),bs=ao(I,t,n,$,Y,bp,k(function(a){return a[1][1]},aj),br,bq),O=rD(function(a){return a[2]},bs);aQ=1}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a;var
-a0=function(b,a){return 0.},a1=u(w),aa=function(a){return as(av,a1,a0,a)}}if(aQ){if(0===O[0])return O[1];var
-a6=O[1],a7=u(w),aa=function(a){return as(av,a7,a6,a)}}}else{var
-aF=N[1],ai=c(I[3],aF)[1+aF],a8=N[2],aG=ct(0,I,k(A,ai[1]),a8),aH=q(ai[2],aG[1]);if(!(0<=y(aH))){var
-ba=[0,[0,s,ai[3]],aG[2]],bb=l(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},ba),bc=da(A(aH)),be=l(function(a){var
-b=a[2];return[0,h(a[1],bc),b]},bb),bg=W(a$);return[1,Y,aD(g[1],0,bg,be)]}var
+d=c(1.),e=d[1],g=c(dY),h=g[1],j=ae(cY*f(n,b),e-h);return f(aM,b)-h<=e-f(aM,b)?[0,g,j]:[0,d,-j]}),bq=L(function(c,b){var
+d=b[2];return i(a,function(a){return a===c?d:0.})},aj),br=[0,[0,C,T]],bs=k(function(a){return a[1][2]},aj),bt=ao(I,t,n,$,Y,bq,k(function(a){return a[1][1]},aj),bs,br),O=rD(function(a){return a[2]},bt);aQ=1}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a;var
+a1=function(b,a){return 0.},a2=u(w),aa=function(a){return as(av,a2,a1,a)}}if(aQ){if(0===O[0])return O[1];var
+a7=O[1],a8=u(w),aa=function(a){return as(av,a8,a7,a)}}}else{var
+aF=N[1],ai=c(I[3],aF)[1+aF],ba=N[2],aG=ct(0,I,k(A,ai[1]),ba),aH=q(ai[2],aG[1]);if(!(0<=y(aH))){var
+bb=[0,[0,s,ai[3]],aG[2]],bc=l(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},bb),be=da(A(aH)),bg=l(function(a){var
+b=a[2];return[0,h(a[1],be),b]},bc),bh=W(a$);return[1,Y,aD(g[1],0,bh,bg)]}var
 aa=ar}}else
 var
 aa=ar;var
@@ -7406,12 +7405,12 @@ ay=i(B,function(b){function
 c(c){return i(a,function(a){return a===b?c:0.})}try{var
 j=0,d=Z(c(dY)),e=Z(c(1.));j=1}catch(a){a=aY(a);if(a!==bL)throw a}if(j&&0===e[0]){var
 g=e[1];if(0===d[0]){var
-h=d[1];return[0,(f(g,b)-f(h,b))*f(n,b),f(af,b)+bN*(f(g,b)+f(h,b))*f(n,b)]}}return Gk}),az=k(function(a){return a[1]},ay),ah=[0,-1],aA=[0,0.],a2=aa(az);p(function(a,b){var
-c=1e-07*f(ad,a)<f(az,a)?1:0,d=c?aA[1]<b?1:0:c,e=d?(aA[1]=b,ah[1]=a,0):d;return e},a2);if(ah[1]<0)V(Gl);var
+h=d[1];return[0,(f(g,b)-f(h,b))*f(n,b),f(af,b)+bN*(f(g,b)+f(h,b))*f(n,b)]}}return Gk}),az=k(function(a){return a[1]},ay),ah=[0,-1],aA=[0,0.],a3=aa(az);p(function(a,b){var
+c=1e-07*f(ad,a)<f(az,a)?1:0,d=c?aA[1]<b?1:0:c,e=d?(aA[1]=b,ah[1]=a,0):d;return e},a3);if(ah[1]<0)V(Gl);var
 d=ah[1],ab=X(c(ay,d)[1+d][2]);function
 aB(a,d){var
 b=g[1][1],f=h9(dk(g[1],[10,b],a)),h=aE(j[4]),i=aE(j[3]),k=aE(j[2]),c=[0,aE(j[1]),k,i,h];e(d,c,f);return an(jn(g,c),[0,[0,b,a],Y])}var
-aC=jm(g,d,ab),a3=jl(g,d,ab),a5=aB(aC,function(a,b){c(a[2],d)[1+d]=ab;c(a[4],d)[1+d]=b;return 0});return[2,aC,a5,aB(a3,function(a,b){c(a[1],d)[1+d]=ab;c(a[3],d)[1+d]=b;return 0})]}function
+aC=jm(g,d,ab),a5=jl(g,d,ab),a6=aB(aC,function(a,b){c(a[2],d)[1+d]=ab;c(a[4],d)[1+d]=b;return 0});return[2,aC,a6,aB(a5,function(a,b){c(a[1],d)[1+d]=ab;c(a[3],d)[1+d]=b;return 0})]}function
 aF(z){var
 d=i(a,function(b){return i(a,function(a){return c(c(z,a)[1+a],b)[1+b]})}),g=i(a,function(b){return i(a,function(a){return b===a?s:w})}),l=a-1|0,A=0;if(!(l<0)){var
 b=A;for(;;){var

@@ -17,7 +17,7 @@ from adversary.archive import Forgery
 from adversary.proved import NOT_COVERED, proved_code
 from tightrope.data.writing import write_log
 from tightrope.learning.draft import draft
-from tightrope.monitoring.best_fit import _solve
+from tightrope.numerics.arrays import invert
 from tightrope.statistics.intervals import open_intervals, unseen_mass
 
 DONE = 'P=? [ F "done" ]'
@@ -295,10 +295,12 @@ def test_what_is_proved_of_drafted_logs_is_true(tmp_path: Path) -> None:
     assert misses <= 3 and certain == 0
 
 
-def test_a_step_without_curvature_is_none() -> None:
-    right = np.ones(2)
-    _solve(np.array([[1.0, 1.0], [1.0, 1.0]]), right)
-    assert right.tolist() == [0.0, 0.0]
+@pytest.mark.parametrize(("corner", "pivot"), [(1.0, 0.0), (3.0, 1.0)])
+def test_the_least_pivot_of_an_inverse_shows_a_curve_without_curvature(corner: float, pivot: float) -> None:
+    """Newton's method makes no step where it is 0."""
+    inverse = np.empty((2, 2))
+    assert invert(np.array([[1.0, 1.0], [1.0, corner]]), inverse) == pivot
+    assert pivot == 0.0 or inverse.tolist() == [[1.5, -0.5], [-0.5, 0.5]]
 
 
 def walk_log(episodes: int, seed: int) -> pa.Table:

@@ -294,6 +294,8 @@ def test_sample_learn_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[s
     truth = said("check", str(model), *at, *asked[:2])
     assert found["value"]["lower"] < truth["lower"] < truth["upper"] < found["value"]["upper"]
     assert found["verdict"] == "proved" and not found["empty"] and found["ledger"]["holds"]
+    (why,) = (one["why"] for one in found["assumptions"] if one["name"] == "model")
+    assert "; tested: not refuted: e-value 10^" in why
     assert [rate["rate"] for rate in found["rates"]] == ["lam", "mu"]
     assert found["data"]["censored"] > 30 and found["data"]["time"] == pytest.approx(1200)
     assert "@type: CTMC" in drn.read_text() and "double-interval" in drn.read_text()

@@ -27,7 +27,7 @@ from tightrope.io.results import Interval, WidthFacts, power_text
 from tightrope.learning.options import LearnOptions, OutcomesUse, selection_of
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
 from tightrope.learning.pipeline import DeltaSplit, Request
-from tightrope.learning.result import CLOSE, rests_on
+from tightrope.learning.result import CLOSE, NOT_TESTED, rests_on
 from tightrope.logic.timed import RateBounds, TimeBound, bound_over_rates, time_bound, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -104,6 +104,9 @@ class RateResult(Record):
     def verdict(self) -> Assessment:
         """What the result is worth, in one word, with all that it rests on."""
         assumed = rests_on(self.ledger, LearnOptions(), None, self.problem)
+        if self.fit is not None and self.fit.findings:
+            tested = f"tested: {self.fit_text}"
+            assumed = tuple(replace(one, why=one.why.replace(NOT_TESTED, tested)) for one in assumed)
         if self.value is None:
             return Assessment.of(assumed, contradicted=EMPTY)
         seen = self.outcomes

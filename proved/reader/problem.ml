@@ -44,6 +44,9 @@ type t = { graph : graph; objective : objective; law : law; assumed_support : fl
 
 let domain file = match file.law with Domain (_, _, domain, _) -> domain | _ -> raise Not_found
 
+(* Of a claim with cells: whether they prove it is a matter of the search. *)
+let has_cells file number = match file.learned with Some l -> List.mem_assoc number l.coupled | None -> false
+
 let offsets ?(rising = true) (start : int vector) total =
   let fits = ref (start.size > 0 && start.get 0 = 0 && start.get (start.size - 1) = total) in
   for i = 0 to start.size - 2 do

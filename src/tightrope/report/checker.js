@@ -4,22 +4,22 @@ globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurab
 b(){var
 b=this||self;b.globalThis=b;delete
 a.prototype._T_}}(Object));(function(J){"use strict";var
-dx="TOTAL",qI="a cut at a point where something seen has no probability",kE="transition_start",p6="Invalid_argument",hi="Map.bal",o2="@[",hF=192,pA="a row of a slab without shares",pz=123,kY="choice_start",fS="the header is no JSON text of ours",p5="%ni",qH="values",ca=4096,px="coupled",py="plain",qG="coupled values of free agents",cZ=0xff,hq="censored",kD=1e-12,pw="outcomes of episodes",qF=1073741824,bl="0",eT="pair",b$="upper",kC=4e-15,hE="difference",cz=128,o1="Sys_blocked_io",pv="fd ",kj="target",qE="costs",at=248,qD=">",kB="batch_count",qC=1027,o0=-16,eM="claims",oZ="problem.objective.",kA="Z.Overflow",hD="terminal",m=246,j7="successor",hh="earlier",oY="%u",ht="generative-fixed",kX="method",oX="text",kz=2049,qB="error",ki=20000,p4=1000000000.,j6=127,dZ=1024,oW="@{",eO="episodes",kh=-2147483648,kW="e",oV=" : flags Open_rdonly and Open_wronly are not compatible",p3="is out of range",j5=240,du="-",kg="int16",p2="a region beside intervals of transitions",kf=": Not a directory",oU=" : file already exists",p1="claim",c1=0xffffff,kV="int32",pu="Out_of_memory",hC="randomised",pt="problem.data",kU="inf",ke="index out of bounds",b_="likelihood",oT="problem.graph.choice_start",hp="_bigarr02",p0="automaton",ps=1.01,hB="nature",qA="hoeffding",dY=-1.,pr="theta",dw=2147483647,pZ=", characters ",fV="discount",cx=0xffff,pq="problem.graph.transition_start",oS=12520,fU=400,kT="batch_start",bs="UNTIL",qz="infinity",oR="robust policy",j4="bool",a7=1000,hg="problem.expression",x="",ky=224,qy=1e+150,hf="agent",oQ="^",kc="MIN",kd="coefficient",kx="a member has a word of no code",kS="header.json",he="stated",fR="upper_steps",eL=0x3f,ho="region",pp=150,oP="Match_failure",dt="NEXT",oO=16777215,qx="costs that were seen",j3="initial",hn=252,bM=".",dX="+",qw=": the lower bound is not inductive",po=0xf0,hA="kind",oN=2147483648,pY="the region does not fit the coordinates",pX="claims.%d.%s",j2="data",eS="AVERAGE",qv=110,j1="learned",fQ="earned",pn=116,oM="%li",fP="anytime",pm="impossible case",pW="probability",qu=0.25,hm="complement",kR=-32,pl="trajectories",bW=1e-300,cc=1023,pk=-1080,kw="nan",qt="expression",kb="value",oL=0xe0,pj=-1023,qs=117,kQ="clopper-pearson",pV=0xdfff,cb="/",qr="Assert_failure",pi="format",hl=1000000.,kv="ENOTDIR",oK="reasons.ml",pU=1073741823,hd="problem.data.",D=250,ka=1e-13,hk='"',qq=0.001,j0=1255,pT="polynomial",qp="Fatal error: exception %s\n",ph=0x800,fX=255,qo="ANY",oJ="jsError",cv=0x8000,ku="int8",hz="planned",cy=256,eR=1048576,fW="TEMPORAL",pS="End_of_file",oI="float64",kt="Failure",hy="DISCOUNTED",oH="\n",kP="ENOENT",oG="learned.ml",pg="([^/]+)",eQ="claims.",hx=200,pf=-257,j$=0xf,oE=-48,oF="weissman",ks="choices of earlier steps do not fit",pR=0xdc00,pe=125,qn="ENOTEMPTY",oD=4000,kO="bound",aO="camlinternalFormat.ml",pd="Division_by_zero",kr="fixed",qm="problem.probability",fO="problem",pQ="Sys_error",pc=1e-14,hc="lower_steps",pb=": ",pP="given policy",kN="arrays",pa="there is nothing to cut",kM="row",oC="EEXIST",f0="%d",pO="Printexc.handle_uncaught_exception",b9="lower",ql="buffer.ml",hs="int_of_string",o$="no such tangent",j_="delta",kq="name",jZ=120,cY=1e-09,kp=103,qj="graph",qk="problem.theta",d0="value slab",hj=102,fZ="transitions",fN="MAX",jY=512,jX="shared_by",pN=257,oB=0x7ff0,oA="adaptive",kL=1000000,hw="CUMULATIVE",fY="design",qi="int64",jW=144,oz="0x",jV="nothing",oy="\n",ox="about",cw=254,fM="reward",au=100,eK="free",o_=" : flags Open_text and Open_binary are not compatible",pM="%Li",bN=0.5,qh="it ends early",pL="bound_side",eN=160,o9="region.ml",eP="is of another type",ov=0.1,ow="problem.polynomial",dv="REACH_REWARD",kK="Unix.Unix_error",ou="problem.data.method",jU="mkdir",qg="Stack_overflow",hb=": No such file or directory",hv="policy",qf="problem.data.delta",qe="/static/",o8=-97,qd=253,kJ="allowed",qc="Not_found",pK=227,pI=1e-08,pJ="intervals without one of their ends",qb="problem.domain",jT="batch_transition",pH="problem.assumed_support",ha="is_equality",ko=", ",os="problem.domain.",ot="digest",kI="rmdir",qa=32752,p$=1026,kn="domain",hu="repeats",p_="false",km="slab",kH="events",pG="problem.data.prior",oq="Pervasives.do_at_exit",or="utf8",pF="a member has another length",c0=" ",kG="Fatal error: exception ",bX=0x80,pE="Undefined_recursive_module",p9="problem.data.batch_start",pD=1074,o6=1e-06,o7="bound_expression",kl="choice",fT="point",p8="prior",kk="weight",o5="objective",j9="a code has too many words",hr="Set.bal",p7="_",kF="compare: functional value",o4="products with equalities of the domain",pC="%i",op=1.000000001,oo="beta-binomial",o3="true",pB="certificate",on="share",j8="assumed_support";function
-HE(c,d){var
+dx="TOTAL",qJ="a cut at a point where something seen has no probability",kE="transition_start",p7="Invalid_argument",hi="Map.bal",o3="@[",hF=192,pB="a row of a slab without shares",pA=123,kY="choice_start",fS="the header is no JSON text of ours",p6="%ni",qI="values",ca=4096,py="coupled",pz="plain",qH="coupled values of free agents",cZ=0xff,hq="censored",kD=1e-12,px="outcomes of episodes",qG=1073741824,bl="0",eT="pair",b$="upper",kC=4e-15,hE="difference",cz=128,o2="Sys_blocked_io",pw="fd ",kj="target",qF="costs",at=248,qE=">",kB="batch_count",qD=1027,o1=-16,eM="claims",o0="problem.objective.",kA="Z.Overflow",hD="terminal",m=246,j7="successor",hh="earlier",oZ="%u",ht="generative-fixed",kX="method",oY="text",kz=2049,qC="error",ki=20000,p5=1000000000.,j6=127,dZ=1024,oX="@{",eO="episodes",kh=-2147483648,kW="e",oW=" : flags Open_rdonly and Open_wronly are not compatible",p4="is out of range",j5=240,du="-",kg="int16",p3="a region beside intervals of transitions",kf=": Not a directory",oV=" : file already exists",p2="claim",c1=0xffffff,kV="int32",pv="Out_of_memory",hC="randomised",pu="problem.data",kU="inf",ke="index out of bounds",b_="likelihood",oU="problem.graph.choice_start",hp="_bigarr02",p1="automaton",pt=1.01,hB="nature",qB="hoeffding",dY=-1.,ps="theta",dw=2147483647,p0=", characters ",fV="discount",cx=0xffff,pr="problem.graph.transition_start",oT=12520,fU=400,kT="batch_start",bs="UNTIL",qA="infinity",oS="robust policy",j4="bool",a7=1000,hg="problem.expression",x="",ky=224,qz=1e+150,hf="agent",oR="^",kc="MIN",kd="coefficient",kx="a member has a word of no code",kS="header.json",he="stated",fR="upper_steps",eL=0x3f,ho="region",pq=150,oQ="Match_failure",dt="NEXT",oP=16777215,qy="costs that were seen",j3="initial",hn=252,bM=".",dX="+",qx=": the lower bound is not inductive",pp=0xf0,hA="kind",oO=2147483648,pZ="the region does not fit the coordinates",pY="claims.%d.%s",j2="data",eS="AVERAGE",qw=110,j1="learned",fQ="earned",po=116,oN="%li",fP="anytime",pn="impossible case",pX="probability",qv=0.25,hm="complement",kR=-32,pm="trajectories",bW=1e-300,cc=1023,pl=-1080,kw="nan",qu="expression",kb="value",oM=0xe0,pk=-1023,qt=117,kQ="clopper-pearson",pW=0xdfff,cb="/",qs="Assert_failure",pj="format",hl=1000000.,kv="ENOTDIR",oL="reasons.ml",pV=1073741823,hd="problem.data.",D=250,ka=1e-13,hk='"',qr=0.001,j0=1255,pU="polynomial",qq="Fatal error: exception %s\n",pi=0x800,fX=255,qp="ANY",oK="jsError",cv=0x8000,ku="int8",hz="planned",cy=256,eR=1048576,fW="TEMPORAL",pT="End_of_file",oJ="float64",kt="Failure",hy="DISCOUNTED",oI="\n",kP="ENOENT",oH="learned.ml",ph="([^/]+)",eQ="claims.",hx=200,pg=-257,j$=0xf,oF=-48,oG="weissman",ks="choices of earlier steps do not fit",pS=0xdc00,pf=125,qo="ENOTEMPTY",oE=4000,kO="bound",aO="camlinternalFormat.ml",pe="Division_by_zero",kr="fixed",qn="problem.probability",fO="problem",pR="Sys_error",pd=1e-14,hc="lower_steps",pc=": ",pQ="given policy",kN="arrays",pb="there is nothing to cut",kM="row",oD="EEXIST",f0="%d",pP="Printexc.handle_uncaught_exception",b9="lower",qm="buffer.ml",hs="int_of_string",pa="no such tangent",j_="delta",kq="name",jZ=120,cY=1e-09,kp=103,qk="graph",ql="problem.theta",d0="value slab",hj=102,fZ="transitions",fN="MAX",jY=512,jX="shared_by",pO=257,oC=0x7ff0,oB="adaptive",kL=1000000,hw="CUMULATIVE",fY="design",qj="int64",jW=144,oA="0x",jV="nothing",oz="\n",oy="about",cw=254,fM="reward",au=100,eK="free",o$=" : flags Open_text and Open_binary are not compatible",pN="%Li",bN=0.5,qi="it ends early",pM="bound_side",eN=160,o_="region.ml",eP="is of another type",ow=0.1,ox="problem.polynomial",dv="REACH_REWARD",kK="Unix.Unix_error",ov="problem.data.method",jU="mkdir",qh="Stack_overflow",hb=": No such file or directory",hv="policy",qg="problem.data.delta",qf="/static/",o9=-97,qe=253,kJ="allowed",qd="Not_found",pL=227,pJ=1e-08,pK="intervals without one of their ends",qc="problem.domain",jT="batch_transition",pI="problem.assumed_support",ha="is_equality",ko=", ",ot="problem.domain.",ou="digest",kI="rmdir",qb=32752,qa=1026,kn="domain",hu="repeats",p$="false",km="slab",kH="events",pH="problem.data.prior",or="Pervasives.do_at_exit",os="utf8",pG="a member has another length",c0=" ",kG="Fatal error: exception ",bX=0x80,pF="Undefined_recursive_module",p_="problem.data.batch_start",pE=1074,o7=1e-06,o8="bound_expression",kl="choice",fT="point",p9="prior",kk="weight",o6="objective",j9="a code has too many words",hr="Set.bal",p8="_",kF="compare: functional value",o5="products with equalities of the domain",pD="%i",oq=1.000000001,op="beta-binomial",o4="true",pC="certificate",oo="share",j8="assumed_support";function
+HG(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-HF(d,b,e,c,f){if(c<=b)for(var
+HH(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-HG(a){var
+HI(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-HH(b,d,c,e){for(var
+HJ(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-IE(b,a){throw[0,b,a]}function
+IG(b,a){throw[0,b,a]}function
 eX(b,a){if(b==0)return x;if(a.repeat)return a.repeat(b);var
 d=x,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
 hQ(c,b,a){var
@@ -27,26 +27,26 @@ d=String.fromCharCode;if(b==0&&a<=ca&&a==c.length)return d.apply(null,c);var
 e=x;for(;0<a;b+=dZ,a-=dZ)e+=d.apply(null,c.slice(b,b+Math.min(a,dZ)));return e}function
 d2(a){if(a.t==2)a.c+=eX(a.l-a.c.length,"\0");else
 a.c=hQ(a.c,0,a.c.length);a.t=0}function
-rf(a){if(a.length<24){for(var
+rg(a){if(a.length<24){for(var
 b=0;b<a.length;b++)if(a.charCodeAt(b)>j6)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
 lg(e){for(var
 j=x,c=x,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bX){for(var
 d=b+1;d<i&&(f=e.charCodeAt(d))<bX;d++);if(d-b>jY){c.substr(0,1);j+=c;c=x;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(f<<6);if(f<oL){a=g-0x3080;if(a<bX)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(g<<6);if(f<po){a=g-0xe2080;if(a<ph||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cx)c+=String.fromCharCode(0xd7c0+(a>>10),pR+(a&0x3FF));else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(f<<6);if(f<oM){a=g-0x3080;if(a<bX)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(g<<6);if(f<pp){a=g-0xe2080;if(a<pi||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cx)c+=String.fromCharCode(0xd7c0+(a>>10),pS+(a&0x3FF));else
 c+=String.fromCharCode(a);if(c.length>dZ){c.substr(0,1);j+=c;c=x}}return j+c}function
 cA(c,a,b){this.t=c;this.c=a;this.l=b}cA.prototype.toString=function(){switch(this.t){case
 9:return this.c;default:d2(this);case
-0:if(rf(this.c)){this.t=9;return this.c}this.t=8;case
+0:if(rg(this.c)){this.t=9;return this.c}this.t=8;case
 8:return this.c}};cA.prototype.toUtf16=function(){var
 a=this.toString();if(this.t==9)return a;return lg(a)};cA.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
 cA(this.t,a,this.l)};function
-qT(a){return new
+qU(a){return new
 cA(0,a,a.length)}function
-a(a){return qT(a)}function
-ld(c,b){IE(c,a(b))}var
+a(a){return qU(a)}function
+ld(c,b){IG(c,a(b))}var
 ay=[0];function
 aH(a){ld(ay.Invalid_argument,a)}function
 d1(){aH(ke)}function
@@ -56,11 +56,11 @@ kZ(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-qN(a){switch(a){case
+qO(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-qL(c,e){var
+qM(c,e){var
 b=J,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
@@ -76,13 +76,13 @@ b=J,a;switch(c){case
 11:a=b.Float64Array;break;case
 12:a=b.Uint8Array;break}if(!a)aH("Bigarray.create: unsupported kind");var
 d=new
-a(e*qN(c));return d}function
+a(e*qO(c));return d}function
 hG(b){var
 d=b.length,c=1;for(var
 a=0;a<d;a++){if(b[a]<0)aH("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-q1=Math.pow(2,-24);function
-q_(a){throw a}function
-dB(){q_(ay.Division_by_zero)}function
+q2=Math.pow(2,-24);function
+q$(a){throw a}function
+dB(){q$(ay.Division_by_zero)}function
 N(b,c,a){this.lo=b&c1;this.mi=c&c1;this.hi=a&cx}N.prototype.caml_custom="_j";N.prototype.copy=function(){return new
 N(this.lo,this.mi,this.hi)};N.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.compare=function(a){var
 b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.neg=function(){var
@@ -92,7 +92,7 @@ b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
 N(b,c,d)};N.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
 N(b,c,d)};N.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*q1|0)+this.mi*a.lo+this.lo*a.mi,d=(c*q1|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+b=this.lo*a.lo,c=(b*q2|0)+this.mi*a.lo+this.lo*a.mi,d=(c*q2|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
 N(b,c,d)};N.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};N.prototype.isNeg=function(){return this.hi<<16<0};N.prototype.and=function(a){return new
 N(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};N.prototype.or=function(a){return new
 N(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};N.prototype.xor=function(a){return new
@@ -116,12 +116,12 @@ c=b.udivmod(a).quotient;if(d&cv)c=c.neg();return c};N.prototype.mod=function(b){
 a=this;if(b.isZero())dB();var
 d=a.hi;if(a.hi&cv)a=a.neg();if(b.hi&cv)b=b.neg();var
 c=a.udivmod(b).modulus;if(d&cv)c=c.neg();return c};N.prototype.toInt=function(){return this.lo|this.mi<<24};N.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};N.prototype.toArray=function(){return[this.hi>>8,this.hi&cZ,this.mi>>16,this.mi>>8&cZ,this.mi&cZ,this.lo>>16,this.lo>>8&cZ,this.lo&cZ]};N.prototype.lo32=function(){return this.lo|(this.mi&cZ)<<24};N.prototype.hi32=function(){return this.mi>>>8&cx|this.hi<<16};function
-q0(b,a){return new
+q1(b,a){return new
 N(b&c1,b>>>24&cZ|(a&cx)<<8,a>>>16&cx)}function
 k9(a){return a.hi32()}function
 k_(a){return a.lo32()}var
-HL=hp;function
-dy(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dy.prototype.caml_custom=HL;dy.prototype.offset=function(b){var
+HN=hp;function
+dy(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dy.prototype.caml_custom=HN;dy.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
@@ -130,7 +130,7 @@ a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d1();c=c*this.dims[a]+
 for(var
 a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d1();c=c*this.dims[a]+(b[a]-1)}return c};dy.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return q0(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return q1(d,b);case
 10:case
 11:var
 e=this.data[a*2+0],c=this.data[a*2+1];return[cw,e,c];default:return this.data[a]}};dy.prototype.set=function(a,b){switch(this.kind){case
@@ -172,14 +172,14 @@ instanceof
 Array&&a.length==1)a=a[0];else
 aH("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d1();return a};eU.prototype.get=function(a){return this.data[a]};eU.prototype.set=function(a,b){this.data[a]=b;return 0};eU.prototype.fill=function(a){this.data.fill(a);return 0};function
 k0(c,d,a,b){var
-e=qN(c);if(hG(a)*e!=b.length)aH("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+e=qO(c);if(hG(a)*e!=b.length)aH("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
 eU(c,d,a,b);return new
 dy(c,d,a,b)}function
-Io(a){return a.slice(1)}function
-HK(b,e,d){var
-a=Io(d),c=qL(b,hG(a));return k0(b,e,a,c)}function
-HM(a,b){return a.get(a.offset(b))}function
-HN(a,b,c){a.set(a.offset(b),c);return 0}function
+Iq(a){return a.slice(1)}function
+HM(b,e,d){var
+a=Iq(d),c=qM(b,hG(a));return k0(b,e,a,c)}function
+HO(a,b){return a.get(a.offset(b))}function
+HP(a,b,c){a.set(a.offset(b),c);return 0}function
 hH(b){if(J.Uint8Array)var
 c=new(J.Uint8Array)(b.l);else
 var
@@ -200,21 +200,21 @@ eV(){aH(ke)}function
 bE(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-qR(b,a){if(a>>>0>=b.l)eV();return bE(b,a)}function
-HP(b,a){if(a>>>0>=b.l-1)eV();var
+qS(b,a){if(a>>>0>=b.l)eV();return bE(b,a)}function
+HR(b,a){if(a>>>0>=b.l-1)eV();var
 c=bE(b,a),d=bE(b,a+1);return d<<8|c}function
-qS(b,a){if(a>>>0>=b.l-3)eV();var
+qT(b,a){if(a>>>0>=b.l-3)eV();var
 c=bE(b,a),d=bE(b,a+1),e=bE(b,a+2),f=bE(b,a+3);return f<<24|e<<16|d<<8|c}function
 d3(a){return new
 N(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-HQ(d,c){if(c>>>0>=d.l-7)eV();var
+HS(d,c){if(c>>>0>=d.l-7)eV();var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[7-a]=bE(d,c+a);return d3(b)}function
 av(a,c,b){b&=cZ;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hH(a)}a.c[c]=b;return 0}function
 dA(b,a,c){if(a>>>0>=b.l)eV();return av(b,a,c)}function
 d4(a){return a.toArray()}function
-HT(c,b,e){if(b>>>0>=c.l-7)eV();var
+HV(c,b,e){if(b>>>0>=c.l-7)eV();var
 d=d4(e);for(var
 a=0;a<8;a++)av(c,b+7-a,d[a]);return 0}function
 c2(c,a){if(c.fun)return c2(c.fun,a);if(typeof
@@ -228,10 +228,10 @@ Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
 b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c2(c,d)}}function
 c(a,b){if(b>>>0>=a.length-1)d1();return a}function
-qU(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+qV(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
 bO(a){a.t&6&&d2(a);return a.c}var
-IQ=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-re(a){if(IQ)return Math.floor(Math.log2(a));var
+IS=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+rf(a){if(IS)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
 k7(c){var
@@ -239,13 +239,13 @@ a=new(J.Float32Array)(1);a[0]=c;var
 b=new(J.Int32Array)(a.buffer);return b[0]|0}function
 bZ(b,c,a){return new
 N(b,c,a)}function
-f3(a){if(!isFinite(a)){if(isNaN(a))return bZ(1,0,oB);return a>0?bZ(0,0,oB):bZ(0,0,0xfff0)}var
+f3(a){if(!isFinite(a)){if(isNaN(a))return bZ(1,0,oC);return a>0?bZ(0,0,oC):bZ(0,0,0xfff0)}var
 f=a==0&&1/a==-Infinity?cv:a>=0?0:cv;if(f)a=-a;var
-b=re(a)+cc;if(b<=0){b=0;a/=Math.pow(2,-p$)}else{a/=Math.pow(2,b-qC);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+b=rf(a)+cc;if(b<=0){b=0;a/=Math.pow(2,-qa)}else{a/=Math.pow(2,b-qD);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
 g=a|0;c=c&j$|f|b<<4;return bZ(g,e,c)}function
-qP(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hp)for(var
+qQ(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hp)for(var
 a=0;a<b.dims.length;a++)if(b.dims[a]<cx)c.write(16,b.dims[a]);else{c.write(16,cx);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
@@ -286,10 +286,10 @@ a=new(J.Int32Array)(1);a[0]=c;var
 b=new(J.Float32Array)(a.buffer);return b[0]}function
 ce(d){var
 f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&j$)==0?b&cv?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&j$);if(c>0){a+=16;a*=Math.pow(2,c-qC)}else
-a*=Math.pow(2,-p$);if(b&cv)a=-a;return a}function
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&j$);if(c>0){a+=16;a*=Math.pow(2,c-qD)}else
+a*=Math.pow(2,-qa);if(b&cv)a=-a;return a}function
 bF(b){if(!ay.Failure)ay.Failure=[at,a(kt),-3];ld(ay.Failure,b)}function
-qM(b,v,r){var
+qN(b,v,r){var
 i=b.read32s();if(i<0||i>16)bF("input_value: wrong number of bigarray dimensions");var
 p=b.read32s(),j=p&cZ,o=p>>8&1,h=[];if(r==hp)for(var
 a=0;a<i;a++){var
@@ -297,7 +297,7 @@ n=b.read16u();if(n==cx){var
 t=b.read32u(),u=b.read32u();if(t!=0)bF("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=hG(h),f=qL(j,d),g=k0(j,o,h,f);switch(j){case
+d=hG(h),f=qM(j,d),g=k0(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -339,12 +339,12 @@ c=0;c<8;c++)e[c]=b.read8u();var
 m=ce(d3(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
 l=ce(d3(e));g.set(a,[cw,m,l])}break}v[0]=(4+i)*4;return k0(j,o,h,f)}function
-qK(a,b,c){return a.compare(b,c)}function
+qL(a,b,c){return a.compare(b,c)}function
 aw(a,b){return Math.imul(a,b)}function
 be(b,a){a=aw(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aw(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-H6(a,b){a=be(a,k_(b));a=be(a,k9(b));return a}function
-k5(a,b){return H6(a,f3(b))}function
-qO(c){var
+H8(a,b){a=be(a,k_(b));a=be(a,k9(b));return a}function
+k5(a,b){return H8(a,f3(b))}function
+qP(c){var
 b=hG(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
@@ -369,29 +369,29 @@ a=0;a<b;a++)d=k5(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
 a=0;a<b;a++)d=k5(d,c.data[a]);break}return d}function
-H$(a,b){b[0]=4;return a.read32s()}function
-Iy(a,b){switch(a.read8u()){case
+Ib(a,b){b[0]=4;return a.read32s()}function
+IA(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
 2:bF("input_value: native integer value too large");default:bF("input_value: ill-formed native integer")}}function
-Im(c,d){var
+Io(c,d){var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d3(b)}function
-Ih(e,d,b){var
+Ij(e,d,b){var
 c=d4(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-Ic(a,b,c){return a.compare(b)}function
-Ie(a){return a.lo32()^a.hi32()}var
-f2={"_j":{deserialize:Im,serialize:Ih,fixed_length:8,compare:Ic,hash:Ie},"_i":{deserialize:H$,fixed_length:4},"_n":{deserialize:Iy,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qM(a,b,"_bigarray")},serialize:qP,compare:qK,hash:qO},"_bigarr02":{deserialize:function(a,b){return qM(a,b,hp)},serialize:qP,compare:qK,hash:qO}};function
+Ie(a,b,c){return a.compare(b)}function
+Ig(a){return a.lo32()^a.hi32()}var
+f2={"_j":{deserialize:Io,serialize:Ij,fixed_length:8,compare:Ie,hash:Ig},"_i":{deserialize:Ib,fixed_length:4},"_n":{deserialize:IA,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qN(a,b,"_bigarray")},serialize:qQ,compare:qL,hash:qP},"_bigarr02":{deserialize:function(a,b){return qN(a,b,hp)},serialize:qQ,compare:qL,hash:qP}};function
 k1(a){return f2[a.caml_custom]&&f2[a.caml_custom].compare}function
-qV(f,c,d,e){var
+qW(f,c,d,e){var
 b=k1(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
 f4(a){return a
 instanceof
 cA}function
 hM(a){return f4(a)}function
-qW(a){if(typeof
+qX(a){if(typeof
 a==="number")return a7;else
 if(f4(a))return hn;else
 if(hM(a))return 1252;else
@@ -401,9 +401,9 @@ Array&&a[0]===a[0]>>>0&&a[0]<=fX){var
 b=a[0]|0;return b==cw?0:b}else
 if(a
 instanceof
-String)return oS;else
+String)return oT;else
 if(typeof
-a=="string")return oS;else
+a=="string")return oT;else
 if(a
 instanceof
 Number)return a7;else
@@ -414,12 +414,12 @@ a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
 bf(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-qQ(a,b){a.t&6&&d2(a);b.t&6&&d2(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-hP(a,b){return qQ(a,b)}function
+qR(a,b){a.t&6&&d2(a);b.t&6&&d2(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+hP(a,b){return qR(a,b)}function
 eW(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=qW(a);if(f==D){a=a[1];continue}var
-g=qW(b);if(g==D){b=b[1];continue}if(f!==g){if(f==a7){if(g==j0)return qV(a,b,-1,d);return-1}if(g==a7){if(f==j0)return qV(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+f=qX(a);if(f==D){a=a[1];continue}var
+g=qX(b);if(g==D){b=b[1];continue}if(f!==g){if(f==a7){if(g==j0)return qW(a,b,-1,d);return-1}if(g==a7){if(f==j0)return qW(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
 247:aH(kF);break;case
 248:var
 c=bf(a[2],b[2]);if(c!=0)return c|0;break;case
@@ -427,7 +427,7 @@ c=bf(a[2],b[2]);if(c!=0)return c|0;break;case
 250:aH("equal: got Forward_tag, should not happen");break;case
 251:aH("equal: abstract value");break;case
 252:if(a!==b){var
-c=qQ(a,b);if(c!=0)return c|0}break;case
+c=qR(a,b);if(c!=0)return c|0}break;case
 253:aH("equal: got Double_tag, should not happen");break;case
 254:aH("equal: got Double_array_tag, should not happen");break;case
 255:aH("equal: got Custom_tag, should not happen");break;case
@@ -448,14 +448,14 @@ a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;ca
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
 ak(a,b){return eW(a,b,true)}function
-HU(){return[0]}function
+HW(){return[0]}function
 aG(a){if(a<0)aH("Bytes.create");return new
 cA(a?2:9,x,a)}function
 cC(b,a){if(a==0)dB();return b/a|0}function
 bd(a,b){return+(eW(a,b,false)==0)}function
-HW(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=x;a.t=2}else{a.c=eX(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hH(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-HX(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-HY(a){var
+HY(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=x;a.t=2}else{a.c=eX(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hH(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+HZ(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+H0(a){var
 b;a=bO(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,x);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
 d=c[3].replace(/0+$/,x),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bF("float_of_string")}function
@@ -468,7 +468,7 @@ k2(b,f){if(b.uppercase)f=f.toUpperCase();var
 e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=du))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
 c=x;if(b.justify==dX&&b.filler==c0)for(var
 d=e;d<b.width;d++)c+=c0;if(b.signedconv)if(b.sign<0)c+=du;else
-if(b.signstyle!=du)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bl;if(b.alternate&&b.base==16)c+=oz;if(b.justify==dX&&b.filler==bl)for(var
+if(b.signstyle!=du)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bl;if(b.alternate&&b.base==16)c+=oA;if(b.justify==dX&&b.filler==bl)for(var
 d=e;d<b.width;d++)c+=bl;c+=f;if(b.justify==du)for(var
 d=e;d<b.width;d++)c+=c0;return a(c)}function
 k3(i,c){function
@@ -491,119 +491,119 @@ b=lc(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=c0;var
 f=b.prec-d.length;if(f>0)d=eX(f,bl)+d}return k2(b,d)}var
-IA=0;function
-bY(){return IA++}function
+IC=0;function
+bY(){return IC++}function
 k4(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-cc,re(a)+1);a*=Math.pow(2,-b);while(a<bN){a*=2;b--}while(a>=1){a*=bN;b++}if(c)a=-a;return[0,a,b]}function
-q3(a){return a.toUtf16()}function
+b=Math.max(-cc,rf(a)+1);a*=Math.pow(2,-b);while(a<bN){a*=2;b--}while(a>=1){a*=bN;b++}if(c)a=-a;return[0,a,b]}function
+q4(a){return a.toUtf16()}function
 f7(){return typeof
 J.process!=="undefined"&&typeof
 J.process.versions!=="undefined"&&typeof
 J.process.versions.node!=="undefined"}function
-IR(){function
+IT(){function
 a(a){if(a.charAt(0)===cb)return[x,a.substring(1)];return}function
 b(c){var
 g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||x,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
 d=a[1]||x,f=a[2]||x;return[d,c.substring(d.length+f.length)]}return}return f7()&&J.process&&J.process.platform?J.process.platform==="win32"?b:a:a}var
-li=IR();function
-rc(a){return a.slice(-1)!==cb?a+cb:a}if(f7()&&J.process&&J.process.cwd)var
+li=IT();function
+rd(a){return a.slice(-1)!==cb?a+cb:a}if(f7()&&J.process&&J.process.cwd)var
 f1=J.process.cwd().replace(/\\/g,cb);else
 var
-f1="/static";f1=rc(f1);function
-Ir(a){a=q3(a);if(!li(a))a=f1+a;var
+f1="/static";f1=rd(f1);function
+It(a){a=q4(a);if(!li(a))a=f1+a;var
 e=li(a),d=e[1].split(cb),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-IN(e){for(var
+IP(e){for(var
 f=x,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bX){for(var
 d=c+1;d<g&&(a=e.charCodeAt(d))<bX;d++);if(d-c>jY){b.substr(0,1);f+=b;b=x;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<ph){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bX|a&eL)}else
-if(a<0xd800||a>=pV)b+=String.fromCharCode(oL|a>>12,bX|a>>6&eL,bX|a&eL);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<pR||h>pV)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(po|a>>18,bX|a>>12&eL,bX|a>>6&eL,bX|a&eL)}if(b.length>dZ){b.substr(0,1);f+=b;b=x}}return f+b}function
-HS(a){var
-b=9;if(!rf(a))b=8,a=IN(a);return new
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<pi){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bX|a&eL)}else
+if(a<0xd800||a>=pW)b+=String.fromCharCode(oM|a>>12,bX|a>>6&eL,bX|a&eL);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<pS||h>pW)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pp|a>>18,bX|a>>12&eL,bX|a>>6&eL,bX|a&eL)}if(b.length>dZ){b.substr(0,1);f+=b;b=x}}return f+b}function
+HU(a){var
+b=9;if(!rg(a))b=8,a=IP(a);return new
 cA(b,a,a.length)}function
-cf(a){return HS(a)}var
-I8=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oC,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kP,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kv,qn,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+cf(a){return HU(a)}var
+I_=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oD,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kP,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kv,qo,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
 d8(d,f,e,a){var
-b=I8.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+b=I_.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
 c=[b,cf(f||x),cf(e||x)];return c}var
-q7={};function
-d6(a){return q7[a]}function
+q8={};function
+d6(a){return q8[a]}function
 d7(b,a){throw[0,b].concat(a)}function
-HR(a){return new
+HT(a){return new
 cA(4,a,a.length)}function
 al(a){ld(ay.Sys_error,a)}function
-IC(a){al(a+hb)}function
+IE(a){al(a+hb)}function
 bG(a){return a.l}function
-qJ(){}function
+qK(){}function
 aV(a){this.data=a}aV.prototype=new
-qJ();aV.prototype.truncate=function(a){var
+qK();aV.prototype.truncate=function(a){var
 b=this.data;this.data=aG(a|0);dz(b,0,this.data,0,a)};aV.prototype.length=function(){return bG(this.data)};aV.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
 e=aG(b+a),f=this.data;this.data=e;dz(f,0,this.data,0,c)}cd(d,g,this.data,b,a);return 0};aV.prototype.read=function(c,a,d,b){var
-e=this.length();dz(this.data,c,a,d,b);return 0};aV.prototype.read_one=function(a){return qR(this.data,a)};aV.prototype.close=function(){};aV.prototype.constructor=aV;function
+e=this.length();dz(this.data,c,a,d,b);return 0};aV.prototype.read_one=function(a){return qS(this.data,a)};aV.prototype.close=function(){};aV.prototype.constructor=aV;function
 bm(b,a){this.content={};this.root=b;this.lookupFun=a}bm.prototype.nm=function(a){return this.root+a};bm.prototype.create_dir_if_needed=function(d){var
 c=d.split(cb),b=x;for(var
 a=0;a<c.length-1;a++){b+=c[a]+cb;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bm.prototype.slash=function(a){return/\/$/.test(a)?a:a+cb};bm.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
 aV(bt(c[1]))}}};bm.prototype.exists=function(a){if(a==x)return 1;var
 b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bm.prototype.mkdir=function(c,e,d){var
-b=d&&d6(kK);if(this.exists(c))if(b)d7(b,d8(oC,jU,this.nm(c)));else
+b=d&&d6(kK);if(this.exists(c))if(b)d7(b,d8(oD,jU,this.nm(c)));else
 al(c+": File exists");var
 a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||x;if(!this.exists(a))if(b)d7(b,d8(kP,jU,this.nm(a)));else
 al(a+hb);if(!this.is_dir(a))if(b)d7(b,d8(kv,jU,this.nm(a)));else
 al(a+kf);this.create_dir_if_needed(this.slash(c))};bm.prototype.rmdir=function(a,f){var
 b=f&&d6(kK),c=a==x?x:this.slash(a),e=new
-RegExp(oQ+c+pg);if(!this.exists(a))if(b)d7(b,d8(kP,kI,this.nm(a)));else
+RegExp(oR+c+ph);if(!this.exists(a))if(b)d7(b,d8(kP,kI,this.nm(a)));else
 al(a+hb);if(!this.is_dir(a))if(b)d7(b,d8(kv,kI,this.nm(a)));else
 al(a+kf);for(var
 d
 in
-this.content)if(d.match(e))if(b)d7(b,d8(qn,kI,this.nm(a)));else
+this.content)if(d.match(e))if(b)d7(b,d8(qo,kI,this.nm(a)));else
 al(this.nm(a)+": Directory not empty");delete
 this.content[c]};bm.prototype.readdir=function(a){var
 f=a==x?x:this.slash(a);if(!this.exists(a))al(a+hb);if(!this.is_dir(a))al(a+kf);var
 g=new
-RegExp(oQ+f+pg),d={},c=[];for(var
+RegExp(oR+f+ph),d={},c=[];for(var
 e
 in
 this.content){var
 b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bm.prototype.is_dir=function(a){if(a==x)return true;var
 b=this.slash(a);return this.content[b]?1:0};bm.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bm.prototype.open=function(a,b){if(b.rdonly&&b.wronly)al(this.nm(a)+oV);if(b.text&&b.binary)al(this.nm(a)+o_);this.lookup(a);if(this.content[a]){if(this.is_dir(a))al(this.nm(a)+" : is a directory");if(b.create&&b.excl)al(this.nm(a)+oU);var
+this.content[a];return b};bm.prototype.open=function(a,b){if(b.rdonly&&b.wronly)al(this.nm(a)+oW);if(b.text&&b.binary)al(this.nm(a)+o$);this.lookup(a);if(this.content[a]){if(this.is_dir(a))al(this.nm(a)+" : is a directory");if(b.create&&b.excl)al(this.nm(a)+oV);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
 aV(aG(0));return this.content[a]}else
-IC(this.nm(a))};bm.prototype.register=function(c,a){var
-b;if(this.content[c])al(this.nm(c)+oU);if(f4(a))b=new
+IE(this.nm(a))};bm.prototype.register=function(c,a){var
+b;if(this.content[c])al(this.nm(c)+oV);if(f4(a))b=new
 aV(a);if(hM(a))b=new
 aV(bt(a));else
 if(a
 instanceof
 Array)b=new
-aV(HR(a));else
+aV(HT(a));else
 if(typeof
 a==="string")b=new
-aV(qT(a));else
+aV(qU(a));else
 if(a.toString){var
 d=bt(cf(a.toString()));b=new
 aV(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
 al(this.nm(c)+" : registering file with invalid content type")};bm.prototype.constructor=bm;function
 B(a){return bG(a)}function
 bu(b,a){return bE(b,a)}function
-HJ(d){var
+HL(d){var
 c=B(d),b=new
 Array(c),a=0;for(;a<c;a++)b[a]=bu(d,a);return b}function
-HI(a){if(a.t!=4)hH(a);return a.c}function
+HK(a){if(a.t!=4)hH(a);return a.c}function
 cB(a){this.fs=require("fs");this.fd=a}cB.prototype=new
-qJ();cB.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){al(a.toString())}};cB.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){al(a.toString())}};cB.prototype.write=function(f,b,c,e){var
-a=HJ(b);if(!(a
+qK();cB.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){al(a.toString())}};cB.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){al(a.toString())}};cB.prototype.write=function(f,b,c,e){var
+a=HL(b);if(!(a
 instanceof
 J.Uint8Array))a=new(J.Uint8Array)(a);var
 d=J.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){al(a.toString())}return 0};cB.prototype.read=function(g,d,c,f){var
-a=HI(d);if(!(a
+a=HK(d);if(!(a
 instanceof
 J.Uint8Array))a=new(J.Uint8Array)(a);var
 e=J.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){al(a.toString())}for(var
@@ -619,7 +619,7 @@ d=this.fs.openSync(this.nm(f),b);return new
 cB(d)}catch(a){this.raise_nodejs_error(a,g)}};aW.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.stat=function(b,c){try{var
 a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.lstat=function(b,c){try{var
 a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aW.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),or);return cf(a)}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.raise_nodejs_error=function(a,d){var
+a=this.fs.readlinkSync(this.nm(b),os);return cf(a)}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.raise_nodejs_error=function(a,d){var
 b=d6(kK);if(d&&b){var
 c=d8(a.code,a.syscall,a.path,a.errno);d7(b,c)}else
 al(a.toString())};aW.prototype.stats_from_js=function(a){var
@@ -630,48 +630,48 @@ if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
 if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aW.prototype.constructor=aW;function
-qZ(b){var
+q0(b){var
 a=li(b);if(!a)return;return a[0]+cb}var
-hN=qZ(f1)||bF("unable to compute caml_root"),eY=[];if(f7())eY.push({path:hN,device:new
+hN=q0(f1)||bF("unable to compute caml_root"),eY=[];if(f7())eY.push({path:hN,device:new
 aW(hN)});else
 eY.push({path:hN,device:new
-bm(hN)});eY.push({path:qe,device:new
-bm(qe)});function
-rm(b){var
-g=Ir(b),b=g.join(cb),f=rc(b),c;for(var
+bm(hN)});eY.push({path:qf,device:new
+bm(qf)});function
+rn(b){var
+g=It(b),b=g.join(cb),f=rd(b),c;for(var
 e=0;e<eY.length;e++){var
 a=eY[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f7()){var
-d=qZ(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+d=q0(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
 aW(d)};eY.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;al("no device found for "+f)}function
-HV(c,b){var
-a=rm(c);if(!a.device.register)bF("cannot register file");a.device.register(a.rest,b);return 0}function
-rd(c,b){var
-c=a(c),b=a(b);return HV(c,b)}function
-H0(){var
+HX(c,b){var
+a=rn(c);if(!a.device.register)bF("cannot register file");a.device.register(a.rest,b);return 0}function
+re(c,b){var
+c=a(c),b=a(b);return HX(c,b)}function
+H2(){var
 b=J.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)rd(b[a].name,b[a].content);J.jsoo_create_file=rd;J.caml_fs_tmp=[];return 0}function
-qY(){return[0]}function
-H1(a,b){return+(eW(a,b,false)>=0)}function
+a=0;a<b.length;a++)re(b[a].name,b[a].content);J.jsoo_create_file=re;J.caml_fs_tmp=[];return 0}function
+qZ(){return[0]}function
+H3(a,b){return+(eW(a,b,false)>=0)}function
 k6(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=be(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
 1:c|=b.charCodeAt(a);d=be(d,c)}d^=e;return d}function
-H7(a,b){return k6(a,bO(b))}function
-H4(d,b){var
+H9(a,b){return k6(a,bO(b))}function
+H6(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=be(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
 1:c|=b[a];d=be(d,c)}d^=e;return d}function
-q4(a){switch(a.t&6){default:d2(a);case
+q5(a){switch(a.t&6){default:d2(a);case
 0:return a.c;case
 4:return a.c}}function
-H3(b,c){var
-a=q4(c);return typeof
-a==="string"?k6(b,a):H4(b,a)}function
-H5(a){a^=a>>>16;a=aw(a,0x85ebca6b|0);a^=a>>>13;a=aw(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-H2(j,l,n,m){var
+H5(b,c){var
+a=q5(c);return typeof
+a==="string"?k6(b,a):H6(b,a)}function
+H7(a){a^=a>>>16;a=aw(a,0x85ebca6b|0);a^=a>>>13;a=aw(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+H4(j,l,n,m){var
 f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cy)d=cy;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f2[a.caml_custom]&&f2[a.caml_custom].hash){var
 k=f2[a.caml_custom].hash(a);b=be(b,k);c--}}else
 if(a
@@ -680,13 +680,13 @@ Array&&a[0]===(a[0]|0))switch(a[0]){case
 248:b=be(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
 o=a.length-1<<10|a[0];b=be(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(f4(a)){b=H3(b,a);c--}else
-if(hM(a)){b=H7(b,a);c--}else
+if(f4(a)){b=H5(b,a);c--}else
+if(hM(a)){b=H9(b,a);c--}else
 if(typeof
 a==="string"){b=k6(b,a);c--}else
 if(a===(a|0)){b=be(b,a+a+1);c--}else
-if(a===+a){b=k5(b,a);c--}}b=H5(b);return b&0x3FFFFFFF}function
-H8(a,c,k){if(!isFinite(a)){if(isNaN(a))return cf(kw);return cf(a>0?qz:"-infinity")}var
+if(a===+a){b=k5(b,a);c--}}b=H7(b);return b&0x3FFFFFFF}function
+H_(a,c,k){if(!isFinite(a)){if(isNaN(a))return cf(kw);return cf(a>0?qA:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
@@ -699,25 +699,25 @@ g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
 h=b.indexOf(bM);if(h<0)b+=bM+eX(c,bl);else{var
 f=h+1+c;if(b.length<f)b+=eX(f-b.length,bl);else
-b=b.substr(0,f)}}return cf(e+oz+b+"p"+j+d.toString(10))}function
-H_(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-Ib(b){var
+b=b.substr(0,f)}}return cf(e+oA+b+"p"+j+d.toString(10))}function
+Ia(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+Id(b){var
 a=d4(b);return d3([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-Ig(a){return+a.isZero()}function
+Ii(a){return+a.isZero()}function
 hJ(a){return new
 N(a&c1,a>>24&c1,a>>31&cx)}function
-q2(a){return a.toInt()}function
-If(a){return+a.isNeg()}function
-Ij(a){return a.neg()}function
-Id(g,c){var
-a=lc(g);if(a.signedconv&&If(c)){a.sign=-1;c=Ij(c)}var
+q3(a){return a.toInt()}function
+Ih(a){return+a.isNeg()}function
+Il(a){return a.neg()}function
+If(g,c){var
+a=lc(g);if(a.signedconv&&Ih(c)){a.sign=-1;c=Il(c)}var
 b=x,h=hJ(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(q2(e.modulus))+b}while(!Ig(c));if(a.prec>=0){a.filler=c0;var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(q3(e.modulus))+b}while(!Ii(c));if(a.prec>=0){a.filler=c0;var
 d=a.prec-b.length;if(d>0)b=eX(d,bl)+b}return k2(a,b)}function
-Ii(a,b){return a.mul(b)}function
-Ik(a,b){return a.or(b)}function
+Ik(a,b){return a.mul(b)}function
+Im(a,b){return a.or(b)}function
 hK(a){return a.toFloat()}function
-IB(c){var
+ID(c){var
 a=0,e=B(c),b=10,d=1;if(e>0)switch(bu(c,a)){case
 45:a++;d=-1;break;case
 43:a++;d=1;break}if(a+1<e&&bu(c,a)==48)switch(bu(c,a+1)){case
@@ -729,11 +729,11 @@ a=0,e=B(c),b=10,d=1;if(e>0)switch(bu(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-q9(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+q_(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
 hL(f){var
-h=IB(f),c=h[0],i=h[1],d=h[2],g=B(f),j=-1>>>0,e=c<g?bu(f,c):0,b=q9(e);if(b<0||b>=d)bF(hs);var
-a=b;for(c++;c<g;c++){e=bu(f,c);if(e==95)continue;b=q9(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bF(hs)}if(c!=g)bF(hs);a=i*a;if(d==10&&(a|0)!=a)bF(hs);return a|0}function
-Ip(a){return[D,a]}function
+h=ID(f),c=h[0],i=h[1],d=h[2],g=B(f),j=-1>>>0,e=c<g?bu(f,c):0,b=q_(e);if(b<0||b>=d)bF(hs);var
+a=b;for(c++;c<g;c++){e=bu(f,c);if(e==95)continue;b=q_(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bF(hs)}if(c!=g)bF(hs);a=i*a;if(d==10&&(a|0)!=a)bF(hs);return a|0}function
+Ir(a){return[D,a]}function
 cD(b,a){a|=0;if(a>cc){a-=cc;b*=Math.pow(2,cc);if(a>cc){a-=cc;b*=Math.pow(2,cc)}}if(a<-cc){a+=cc;b*=Math.pow(2,-cc)}b*=Math.pow(2,a);return b}function
 f5(a,b){return+(eW(a,b,false)<=0)}function
 k$(a,b){return+(eW(a,b,false)<0)}function
@@ -741,13 +741,13 @@ la(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-Iq(a){return Math.log1p(a)}function
+Is(a){return Math.log1p(a)}function
 o(a,d){if(a<0)d1();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-II(b){return a(hQ(b,0,b.length))}var
-Is=function(){function
+IK(b){return a(hQ(b,0,b.length))}var
+Iu=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -762,34 +762,34 @@ o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=q4(i);if(typeof
+e=[],h=q5(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return II(k(e,f))}}();function
-It(c,b,a){return Is(bt(c),b,a)}function
-Iu(){return 0}var
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return IK(k(e,f))}}();function
+Iv(c,b,a){return Iu(bt(c),b,a)}function
+Iw(){return 0}var
 cE=new
 Array();function
 d5(c){var
 a=cE[c];if(!a.opened)al("Cannot flush a closed channel");if(!a.buffer||a.buffer==x)return 0;if(a.fd&&ay.fds[a.fd]&&ay.fds[a.fd].output){var
 b=ay.fds[a.fd].output;switch(b.length){case
 2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=x;return 0}function
-ra(e,f){var
+rb(e,f){var
 b=cE[e],d=a(f),c=B(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-IO(a){var
+IQ(a){var
 a=lg(a),b=J;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-IP(a){var
+IR(a){var
 a=lg(a),b=J;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
 hR(c,e,d,a){if(ay.fds===undefined)ay.fds=new
 Array();a=a?a:{};var
 b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;ay.fds[c]=b;if(!ay.fd_last_idx||c>ay.fd_last_idx)ay.fd_last_idx=c;return c}function
-I9(c,b,g){var
+I$(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -799,38 +799,38 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)al(bO(c)+oV);if(a.text&&a.binary)al(bO(c)+o_);var
-d=rm(c),e=d.device.open(d.rest,a),f=ay.fd_last_idx?ay.fd_last_idx:0;return hR(f+1,ra,e,a)}hR(0,ra,new
-aV(aG(0)));hR(1,IP,new
-aV(aG(0)));hR(2,IO,new
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)al(bO(c)+oW);if(a.text&&a.binary)al(bO(c)+o$);var
+d=rn(c),e=d.device.open(d.rest,a),f=ay.fd_last_idx?ay.fd_last_idx:0;return hR(f+1,rb,e,a)}hR(0,rb,new
+aV(aG(0)));hR(1,IR,new
+aV(aG(0)));hR(2,IQ,new
 aV(aG(0)));function
-Iv(a){var
-c=ay.fds[a];if(c.flags.wronly)al(pv+a+" is writeonly");var
+Ix(a){var
+c=ay.fds[a];if(c.flags.wronly)al(pw+a+" is writeonly");var
 d=null;if(a==0&&f7()){var
-e=require("fs");d=function(){return cf(e.readFileSync(0,or))}}var
+e=require("fs");d=function(){return cf(e.readFileSync(0,os))}}var
 b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cE[b.fd]=b;return b.fd}function
-q5(c){var
-b=ay.fds[c];if(b.flags.rdonly)al(pv+c+" is readonly");var
+q6(c){var
+b=ay.fds[c];if(b.flags.rdonly)al(pw+c+" is readonly");var
 a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:x};cE[a.fd]=a;return a.fd}function
-Iw(){var
+Iy(){var
 b=0;for(var
 a=0;a<cE.length;a++)if(cE[a]&&cE[a].opened&&cE[a].out)b=[0,cE[a].fd,b];return b}function
 aP(a){return a}function
-Ix(g,d,h,f){var
+Iz(g,d,h,f){var
 b=cE[g];if(!b.opened)al("Cannot output to a closed channel");var
 a;if(h==0&&bG(d)==f)a=d;else{a=aG(f);dz(d,h,a,0,f)}var
-i=aP(a),c=bO(i),e=c.lastIndexOf(oH);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d5(g);b.buffer+=c.substr(e+1)}return 0}function
-lb(b,a,d,c){return Ix(b,bt(a),d,c)}function
-q6(c,b){var
+i=aP(a),c=bO(i),e=c.lastIndexOf(oI);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d5(g);b.buffer+=c.substr(e+1)}return 0}function
+lb(b,a,d,c){return Iz(b,bt(a),d,c)}function
+q7(c,b){var
 d=a(String.fromCharCode(b));lb(c,d,0,1);return 0}function
 f6(b,a){if(a==0)dB();return b%a}function
-Ia(a,b){return a.add(b)}function
-Il(a,b){return a.sub(b)}function
-q8(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pD):Math.pow(2,-pD);var
-b=f3(a),d=hJ(1);if(a<c==a>0)b=Ia(b,d);else
-b=Il(b,d);return ce(b)}function
+Ic(a,b){return a.add(b)}function
+In(a,b){return a.sub(b)}function
+q9(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pE):Math.pow(2,-pE);var
+b=f3(a),d=hJ(1);if(a<c==a>0)b=Ic(b,d);else
+b=In(b,d);return ce(b)}function
 c3(a,b){return+(eW(a,b,false)!=0)}function
-Iz(a,b){a[0]=D;a[1]=b;return 0}function
+IB(a,b){a[0]=D;a[1]=b;return 0}function
 E(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
@@ -843,101 +843,101 @@ a=="function")return 247;else
 if(a&&a.caml_custom)return fX;else
 return a7}function
 b0(b,c,a){if(a&&J.toplevelReloc)b=J.toplevelReloc(a);ay[b+1]=c;if(a)ay[a]=c}function
-le(a,b){q7[bO(a)]=b;return 0}function
-IF(a){return Math.round(a)}function
+le(a,b){q8[bO(a)]=b;return 0}function
+IH(a){return Math.round(a)}function
 hO(a){if(a==0)a=1/a;return a<0?1:0}function
-HO(a,b){if(a===b)return 1;a.t&6&&d2(a);b.t&6&&d2(b);return a.c==b.c?1:0}function
-H(a,b){return HO(a,b)}function
-IH(){aH(ke)}function
-Z(b,a){if(a>>>0>=B(b))IH();return bu(b,a)}function
+HQ(a,b){if(a===b)return 1;a.t&6&&d2(a);b.t&6&&d2(b);return a.c==b.c?1:0}function
+H(a,b){return HQ(a,b)}function
+IJ(){aH(ke)}function
+Z(b,a){if(a>>>0>=B(b))IJ();return bu(b,a)}function
 I(a,b){return 1-H(a,b)}function
-IJ(){return 0x7FFFFFFF/4|0}function
-ID(){q_(ay.Not_found)}function
-rb(c){var
-a=J,b=q3(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cf(a.process.env[b]);if(J.jsoo_static_env&&J.jsoo_static_env[b])return cf(J.jsoo_static_env[b]);ID()}function
-IK(){if(J.crypto)if(typeof
+IL(){return 0x7FFFFFFF/4|0}function
+IF(){q$(ay.Not_found)}function
+rc(c){var
+a=J,b=q4(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cf(a.process.env[b]);if(J.jsoo_static_env&&J.jsoo_static_env[b])return cf(J.jsoo_static_env[b]);IF()}function
+IM(){if(J.crypto)if(typeof
 J.crypto.getRandomValues==="function"){var
 a=new(J.Uint32Array)(1);J.crypto.getRandomValues(a);return[0,a[0]]}else
 if(J.crypto.randomBytes==="function"){var
 b=J.crypto.randomBytes(4),a=new(J.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-H9=new
-Date().getTime()*qq;function
-IL(){var
+H$=new
+Date().getTime()*qr;function
+IN(){var
 a=new
-Date().getTime();return a*qq-H9}function
+Date().getTime();return a*qr-H$}function
 lf(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
 aX(b,a){return{joo_tramp:b,joo_args:a}}function
-IM(a){return Math.trunc(a)}function
-q$(a){return a}function
+IO(a){return Math.trunc(a)}function
+ra(a){return a}function
 aY(a){if(a
 instanceof
 Array)return a;if(J.RangeError&&a
 instanceof
-J.RangeError&&a.message&&a.message.match(/maximum call stack/i))return q$(ay.Stack_overflow);if(J.InternalError&&a
+J.RangeError&&a.message&&a.message.match(/maximum call stack/i))return ra(ay.Stack_overflow);if(J.InternalError&&a
 instanceof
-J.InternalError&&a.message&&a.message.match(/too much recursion/i))return q$(ay.Stack_overflow);if(a
+J.InternalError&&a.message&&a.message.match(/too much recursion/i))return ra(ay.Stack_overflow);if(a
 instanceof
-J.Error&&d6(oJ))return[0,d6(oJ),a];return[0,ay.Failure,cf(String(a))]}function
+J.Error&&d6(oK))return[0,d6(oK),a];return[0,ay.Failure,cf(String(a))]}function
 aI(b){var
-a=Number(b);return a>=-oN&&a<=dw?a:b}function
+a=Number(b);return a>=-oO&&a<=dw?a:b}function
 aq(a){return BigInt(a)}var
 bv=BigInt(0);function
-rg(b){var
+rh(b){var
 a=aq(b);return aI(a<bv?-a:a)}function
-rh(a,b){return aI(aq(a)+aq(b))}var
+ri(a,b){return aI(aq(a)+aq(b))}var
 cg=BigInt(1);function
 hS(f,b){if(b===0)dB();var
 e=aq(f),a=aq(b),c=e/a,d=e%a;return aI(d!==bv&&d<bv===a<bv?c+cg:c)}function
 d9(a,b){return a<b?-1:a>b?1:0}function
 hT(b,a){if(a===0)dB();return aI(aq(b)/aq(a))}function
-I2(b,a){if(a===0)dB();return aI(aq(b)%aq(a))}function
-IS(a,b){return[0,hT(a,b),I2(a,b)]}function
-ri(a,b){return hT(a,b)}function
+I4(b,a){if(a===0)dB();return aI(aq(b)%aq(a))}function
+IU(a,b){return[0,hT(a,b),I4(a,b)]}function
+rj(a,b){return hT(a,b)}function
 d_(a,b){return a===b?1:0}function
-rj(a,b,c){return aI(aq(a)>>BigInt(b)&(cg<<BigInt(c))-cg)}function
+rk(a,b,c){return aI(aq(a)>>BigInt(b)&(cg<<BigInt(c))-cg)}function
 hU(f,b){if(b===0)dB();var
 e=aq(f),a=aq(b),c=e/a,d=e%a;return aI(d!==bv&&d<bv!==a<bv?c-cg:c)}function
-IT(c,b){if(bO(c)!==f0)aH("Z.format");return a(String(b))}function
-IU(f,g){var
+IV(c,b){if(bO(c)!==f0)aH("Z.format");return a(String(b))}function
+IW(f,g){var
 b=aq(f),a=aq(g),h=BigInt("9007199254740992"),c,e,d;if(b<bv)b=-b;if(a<bv)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bv){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aI(BigInt(e))}if((b&b-cg)===bv)return aI(a&-a);if((a&a-cg)===bv){c=b&-b;return aI(c<a?c:a)}c=b%a;b=a;a=c}return aI(b)}function
-IV(a){return 0}function
-IW(a,b){return aI(aq(a)|aq(b))}function
-IX(a,b){return aI(aq(a)*aq(b))}function
-IY(b,c){var
-a=b*c;return a>=-oN&&a<=dw?0:1}function
-IZ(a){return aI(-aq(a))}function
+IX(a){return 0}function
+IY(a,b){return aI(aq(a)|aq(b))}function
+IZ(a,b){return aI(aq(a)*aq(b))}function
+I0(b,c){var
+a=b*c;return a>=-oO&&a<=dw?0:1}function
+I1(a){return aI(-aq(a))}function
 b1(b){var
 a=aq(b);return a===bv?0:(a<bv?-a:a).toString(2).length}function
 lh(a){if(!isFinite(a))bF(kA);return aI(BigInt(Math.trunc(a)))}function
-I0(a,e,c,d){var
+I2(a,e,c,d){var
 b=bO(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aH("Z.of_substring_base: invalid digit");return aI(BigInt(b))}function
 lj(b,a){var
 c=cg;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
 f8(b,a){if(a<0)aH("Z.pow");return aI(lj(aq(b),a))}function
-I1(a){return aI(aq(a)-cg)}function
-I3(g,d){var
+I3(a){return aI(aq(a)-cg)}function
+I5(g,d){var
 f=aq(g),b=bv,a=cg,e=BigInt(2);while(lj(a,d)<=f)a=a*e;while(a-b>cg){var
 c=(b+a)/e;if(lj(c,d)<=f)b=c;else
 a=c}return aI(b)}function
-rk(a,b){return aI(aq(a)<<BigInt(b))}function
-I4(a,b){return aI(aq(a)>>BigInt(b))}function
+rl(a,b){return aI(aq(a)<<BigInt(b))}function
+I6(a,b){return aI(aq(a)>>BigInt(b))}function
 bn(a){return a<0?-1:a>0?1:0}function
-rl(a,b){return aI(aq(a)-aq(b))}function
-I5(a){return aI(aq(a)+cg)}function
-I6(a){if(typeof
+rm(a,b){return aI(aq(a)-aq(b))}function
+I7(a){return aI(aq(a)+cg)}function
+I8(a){if(typeof
 a!=="number")bF(kA);return a}function
 hV(b){var
-a=BigInt.asUintN(64,aq(b));return q0(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-I7(f){J.tightropeCheck=function(d){var
+a=BigInt.asUintN(64,aq(b));return q1(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+I9(f){J.tightropeCheck=function(d){var
 e=[];for(var
 b=0;b<d.length;b+=ca)e.push(String.fromCharCode.apply(null,d.subarray(b,b+ca)));var
 c=f(a(e.join(x)));return{code:c[1],words:bO(c[2])}};return 0}function
-In(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-HZ(b){var
-a=x;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&In(b[1]))var
+Ip(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+H1(b){var
+a=x;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Ip(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
@@ -949,25 +949,25 @@ instanceof
 cA)a+=hk+c.toString()+hk;else
 if(typeof
 c=="string")a+=hk+c.toString()+hk;else
-a+=p7}a+=")"}else
+a+=p8}a+=")"}else
 if(b[0]==at)a+=b[1];return a}function
-qX(a){if(a
+qY(a){if(a
 instanceof
 Array&&(a[0]==0||a[0]==at)){var
-c=d6(pO);if(c)c(a,false);else{var
-d=HZ(a),b=d6(oq);if(b)b(0);J.console.error(kG+d+oH)}}else
+c=d6(pP);if(c)c(a,false);else{var
+d=H1(a),b=d6(or);if(b)b(0);J.console.error(kG+d+oI)}}else
 throw a}function
-IG(){var
-a=J;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){qX(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(qB,function(a){if(a.error)qX(a.error)})}IG();function
+II(){var
+a=J;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){qY(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(qC,function(a){if(a.error)qY(a.error)})}II();function
 b(a,b){return a.length==1?a(b):c2(a,[b])}function
 e(a,b,c){return a.length==2?a(b,c):c2(a,[b,c])}function
 R(a,b,c,d){return a.length==3?a(b,c,d):c2(a,[b,c,d])}function
 g$(a,b,c,d,e){return a.length==4?a(b,c,d,e):c2(a,[b,c,d,e])}function
 fL(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c2(a,[b,c,d,e,f])}function
-HD(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c2(a,[b,c,d,e,f,g,h])}H0();var
-f_=[at,a(pu),-1],lm=[at,a(pQ),-2],f9=[at,a(kt),-3],lk=[at,a(p6),-4],ln=[at,a(pd),-6],O=[at,a(qc),-7],ll=[at,a(oP),-8],hX=[at,a(qg),-9],ad=[at,a(qr),-11],lo=[at,a(pE),-12],HB=[4,0,0,0,[12,45,[4,0,0,0,0]]],ih=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(pZ),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pb),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],HC=[0,a(kl),[0,a(kk),[0,a(hh),[0,a(eT),0]]]],jh=[0,a(kQ),[0,a(qA),[0,a(oo),0]]],gV=[0,a(km),[0,a("slab of few data"),[0,a(d0),[0,a("value slab of few data"),0]]]],jg=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jN=[0,1,0,0];b0(11,lo,pE);b0(10,ad,qr);b0(9,[at,a(o1),-10],o1);b0(8,hX,qg);b0(7,ll,oP);b0(6,O,qc);b0(5,ln,pd);b0(4,[at,a(pS),-5],pS);b0(3,lk,p6);b0(2,f9,kt);b0(1,lm,pQ);b0(0,f_,pu);var
-rA=a("output_substring"),rx=a("%.12g"),rw=a(bM),ru=a(o3),rv=a(p_),rn=bZ(0,0,qa),ro=bZ(0,0,65520),rp=bZ(1,0,qa),rr=bZ(oO,oO,32751),rs=bZ(0,0,15536),rC=a("option is None"),rF=a("\\\\"),rG=a("\\'"),rH=a("\\b"),rI=a("\\t"),rJ=a("\\n"),rK=a("\\r"),rE=a("Char.chr"),rQ=a("List.map2"),rR=a("List.fold_left2"),rS=a("List.combine"),rP=a("List.init"),rN=a("nth"),rO=a("List.nth"),rM=a("tl"),rL=a("hd"),rV=a("String.blit / Bytes.blit_string"),rU=a("Bytes.blit"),rT=a("String.sub / Bytes.sub"),r0=a("String.contains_from / Bytes.contains_from"),rX=a(x),rW=a("String.concat"),r6=a("Array.for_all2"),r5=a("Array.map2: arrays must have the same length"),r4=a("Array.blit"),r3=a("Array.fill"),r2=a("Array.sub"),r1=a("Array.init"),r$=a("Set.remove_min_elt"),sa=[0,0,0,0],sb=[0,0,0],sc=[0,a("set.ml"),570,18],r7=a(hr),r8=a(hr),r9=a(hr),r_=a(hr),sh=a("Map.remove_min_elt"),si=[0,0,0,0],sj=[0,a("map.ml"),fU,10],sk=[0,0,0],sd=a(hi),se=a(hi),sf=a(hi),sg=a(hi),sl=a("Stdlib.Stack.Empty"),sm=a("Stdlib.Queue.Empty"),so=a("CamlinternalLazy.Undefined"),su=a("Buffer.add_substring/add_subbytes"),st=a("Buffer.add: cannot grow buffer"),ss=[0,a(ql),93,2],sr=[0,a(ql),94,2],sD=a("%c"),sE=a("%s"),sF=a(pC),sG=a(oM),sH=a(p5),sI=a(pM),sJ=a("%f"),sK=a("%B"),sL=a("%{"),sM=a("%}"),sN=a("%("),sO=a("%)"),sP=a("%a"),sQ=a("%t"),sR=a("%?"),sS=a("%r"),sT=a("%_r"),sU=[0,a(aO),850,23],s5=[0,a(aO),814,21],sX=[0,a(aO),815,21],s6=[0,a(aO),818,21],sY=[0,a(aO),819,21],s7=[0,a(aO),822,19],sZ=[0,a(aO),823,19],s8=[0,a(aO),826,22],s0=[0,a(aO),827,22],s9=[0,a(aO),831,30],s1=[0,a(aO),832,30],s3=[0,a(aO),836,26],sV=[0,a(aO),837,26],s4=[0,a(aO),846,28],sW=[0,a(aO),847,28],s2=[0,a(aO),851,23],ua=a(oY),t_=[0,a(aO),1558,4],t$=a("Printf: bad conversion %["),ub=[0,a(aO),1626,39],uc=[0,a(aO),1649,31],ud=[0,a(aO),1650,31],ue=a("Printf: bad conversion %_"),uf=a(oW),ug=a(o2),uh=a(oW),ui=a(o2),t8=a(kw),t6=a("neg_infinity"),t7=a(qz),t5=a(bM),t0=[0,kp],tO=a("%+nd"),tP=a("% nd"),tR=a("%+ni"),tS=a("% ni"),tT=a("%nx"),tU=a("%#nx"),tV=a("%nX"),tW=a("%#nX"),tX=a("%no"),tY=a("%#no"),tN=a("%nd"),tQ=a(p5),tZ=a("%nu"),tB=a("%+ld"),tC=a("% ld"),tE=a("%+li"),tF=a("% li"),tG=a("%lx"),tH=a("%#lx"),tI=a("%lX"),tJ=a("%#lX"),tK=a("%lo"),tL=a("%#lo"),tA=a("%ld"),tD=a(oM),tM=a("%lu"),to=a("%+Ld"),tp=a("% Ld"),tr=a("%+Li"),ts=a("% Li"),tt=a("%Lx"),tu=a("%#Lx"),tv=a("%LX"),tw=a("%#LX"),tx=a("%Lo"),ty=a("%#Lo"),tn=a("%Ld"),tq=a(pM),tz=a("%Lu"),tb=a("%+d"),tc=a("% d"),te=a("%+i"),tf=a("% i"),tg=a("%x"),th=a("%#x"),ti=a("%X"),tj=a("%#X"),tk=a("%o"),tl=a("%#o"),ta=a(f0),td=a(pC),tm=a(oY),sv=a("@]"),sw=a("@}"),sx=a("@?"),sy=a("@\n"),sz=a("@."),sA=a("@@"),sB=a("@%"),sC=a("@"),s_=a("CamlinternalFormat.Type_mismatch"),um=a(x),un=[0,[11,a(ko),[2,0,[2,0,0]]],a(", %s%s")],uN=[0,[11,a(kG),[2,0,[12,10,0]]],a(qp)],uO=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uM=a("Fatal error: out of memory in uncaught exception handler"),uK=[0,[11,a(kG),[2,0,[12,10,0]]],a(qp)],uF=[0,[2,0,[12,10,0]],a("%s\n")],ux=a("Raised at"),uy=a("Re-raised at"),uz=a("Raised by primitive operation at"),uA=a("Called from"),uB=a(" (inlined)"),uD=a(x),uC=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(pZ),HB]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uE=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],us=a("Out of memory"),ut=a("Stack overflow"),uu=a("Pattern matching failed"),uv=a("Assertion failed"),uw=a("Undefined recursive module"),uo=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],up=a(x),uq=a(x),ur=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],ul=[0,[4,0,0,0,0],a(f0)],uj=[0,[3,0,0],a("%S")],uk=a(p7),uH=[0,a(x),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],uR=a("Fun.Finally_raised: "),uP=a("Stdlib.Fun.Finally_raised"),uS=a("x"),uW=a("Hashtbl: unsupported hash table format"),Hz=a("OCAMLRUNPARAM"),Hx=a("CAMLRUNPARAM"),uT=a(x),vf=[3,0,3],vg=a(bM),va=a(qD),vb=a("<\/"),vc=a(x),u8=a(qD),u9=a("<"),u_=a(x),u6=a(oy),u5=[0,a(x)],u1=a(x),u2=a(x),u3=a(x),u4=a(x),uZ=[0,a(x),0,a(x)],uY=a(x),uX=a("Stdlib.Format.String_tag"),vq=bZ(1,0,0),vn=a(kA),vo=a("ml_z_overflow"),vp=a(f0),vx=a(pm),vw=a(pm),vr=a(bl),vs=a("+inf"),vt=a("-inf"),vu=a("undef"),vv=a(cb),vL=[0,0],vM=[0,[0,0,0]],vI=[0,0,0],vO=a("this is not a certificate, or it is damaged: "),vN=a("Refusal.Refused"),vY=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],vU=bZ(8,0,0),vV=a("\x80"),vW=[0,[4,6,[0,2,8],0,0],a("%08x")],vX=a(x),we=a(kx),wf=a(kx),wg=a("a member repeats what is not there"),wc=a("a member has a block of no kind"),wd=a("a member has a block of another length"),wh=a(j9),wj=a("a code repeats nothing"),wi=a(j9),wb=a("a member is longer than it says"),wa=a(kx),v$=a("a member ends early"),wk=a(pF),vZ=a(j9),v0=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],v2=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pK,258],v4=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],v6=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pN,385,513,769,1025,1537,kz,3073,4097,6145,8193,12289,16385,24577],v8=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wv=a("a member has another length or sum"),wo=a(qh),wp=a("a member is encrypted or stored in another way"),wq=a(qh),wr=a("a member's name is no ASCII text"),ws=a("it would take more than 40 times its own size in memory"),wt=a("too many members, or two of one name"),wu=a(pF),ww=a("PK\x01\x02"),wn=a("PK\x03\x04"),wx=a("PK\x05\x06"),wy=a("its members do not fill the file, or its directory is wrong"),wz=a(ot),wA=a("the digest is longer"),wC=a(x),wB=a(ot),wH=[5,0],wF=[0,1],wG=a(o3),wE=a("null"),wJ=[0,0],wK=a(p_),wI=[4,0],wD=a("Json.Wrong"),wU=a(x),wL=a(j4),wM=a(oI),wN=a(kg),wO=a(kV),wP=a(qi),wQ=a(ku),wR=a(oX),wS=a(hE),wT=a(py),w8=a('"\\/bfnrt'),w9=a(fS),w_=a("a name is there twice"),x1=a("no term of a polynomial"),xZ=a("no term"),xY=a("no power of a parameter"),x0=a(x),x2=a("a polynomial has a monomial twice"),xW=a(x),xX=a("no rational"),xV=a("no number"),xR=a(eP),xS=a("has too many lines, terms or factors"),xU=a(x),xT=a("is no list of lines"),xQ=a("has another number of dimensions"),xP=a("is missing"),xO=a(eP),xN=a(p3),xM=a(eP),xK=a(p3),xL=a(eP),xI=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xJ=a("has another length"),xH=bZ(1,0,0),xG=a(kU),xF=a("is no number in range"),xE=a("is no whole number in range"),xD=a("is not true or false"),xC=a("is none of its words"),xB=a("the field "),xA=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xz=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xk=a("there is no header"),xl=a(kS),xm=a(kS),xn=a("the header is longer than 1 MiB"),xo=a(fS),xp=a(fS),xr=[0,a(kN),[0,a(pB),[0,a(pi),0]]],xs=a("a certificate of another format: format 6 is read"),xt=[1,6],xu=a(pi),xv=a(kN),xw=a("no arrays"),xx=a("it lists other members"),xy=a("it would take too much memory"),xq=a("the header has other fields"),xb=a("-+.0123456789"),xc=a(du),xd=a(bl),xe=a(bM),xf=a("eE"),xg=a("+-"),xh=a(fS),xi=a("-+.eE0123456789"),xa=a(fS),wV=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],wW=a(py),wX=a(hE),wY=a(j4),wZ=a(oI),w0=a(kg),w1=a(kV),w2=a(qi),w3=a(ku),w4=a(oX),w6=[0,a(ku),[0,a(kg),[0,a(kV),0]]],w5=a(j4),z7=a(oo),z8=a(kQ),z9=a(b_),z_=a(d0),Ab=a(b_),Ac=a(b_),Ad=a(d0),z$=a(ou),Aa=a("the method "),zQ=a(": the confidence is nominal"),zP=a(hd),zR=a(he),zS=a(he),zT=a(fY),zU=a(fP),zV=a(pl),zW=a(hu),zX=a(fZ),zY=[0,a(kQ),[0,a(qA),[0,a(oF),0]]],zZ=a("rows were left out by their outcomes"),z0=a(hq),z1=a("nobody says that ends or order in time of the data are known"),z2=a("visits were not fixed in advance, or the data looked at while they came"),z6=a(ht),z3=a("the amount was not fixed in advance: the data were looked at"),z4=a(ht),z5=a(b_),zO=a(d0),zy=a(hd),zz=a(fY),zA=a(oA),zB=a(hz),zG=a(eO),zC=a(ht),zD=a(fP),zE=a(eO),zF=a(eO),zx=a(hg),zu=a(p9),zv=a("problem.data.batch_transition"),zw=a("problem.data.batch_count"),zt=a(p9),zr=a(pG),zs=a(pG),zo=[0,[0,a(b_),0],[0,[0,a(d0),0],0]],zp=a(jV),zq=a("problem.data.shared_by"),zn=a(ou),zm=a(qf),zl=a(pt),zk=a(hg),zj=a(ow),zd=a(os),ze=a(b9),zf=a(b$),zg=a(kd),zh=a(kO),zi=a(ha),zc=a(qb),y$=[0,[11,a(eQ),[4,0,0,0,[12,46,[2,0,0]]]],a(pX)],za=a(b$),zb=a(b9),y8=a(eT),y9=[0,[11,a(eQ),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],y_=[0,[11,a(eQ),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],yT=[0,[11,a(eQ),[4,0,0,0,[12,46,[2,0,0]]]],a(pX)],yU=a(hv),yV=a(eK),yW=a(hC),y7=a(kk),yX=a(kl),yY=a(hh),yZ=a(hh),y0=a(hB),y1=a(fN),y2=a(kc),y5=[0,0],y6=[0,1],y3=a(fN),y4=a(hf),yS=a(hm),yR=a(fQ),yw=a(hA),yx=a(fV),yQ=a(fV),yy=a(dt),yz=[0,1],yO=a(fR),yP=a(fR),yA=a(hc),yB=a(hD),yC=a(hD),yD=a(kJ),yE=a(kj),yF=a(eS),yG=a(hw),yH=a(hy),yI=a(dt),yJ=a(dv),yK=a(dx),yL=a(bs),yM=a("problem.graph.initial"),yN=a(oT),yt=a(fQ),yu=a(fM),yv=a(fQ),yr=a(fM),ys=a(fM),yq=a(oZ),yh=a(pq),yi=a(qm),yj=a(qm),yk=a(qk),yl=a(qk),ym=a(ow),yn=a(hg),yo=a("problem.lower"),yp=a("problem.upper"),ye=a(pH),yf=a(pH),yb=a("problem.graph.successor"),yc=a(pq),yd=a(oT),x9=a(bM),x8=a(bM),x$=a(eM),ya=a(fO),x5=a(bM),x6=a(bM),x7=a("what it says of "),x_=[0,a(fO),[0,a(eM),0]],x3=a(kU),x4=[0,[0,a("problem.graph"),[0,a(j3),[0,a(kY),[0,a(kE),[0,a(j7),0]]]]],[0,la([a("problem.objective"),a(hA),a(hf),a(hB),a(hm),a(hc),a(fR),a(fV),a(fM),a(fQ),a(kj),a(kJ),a(hD)]),[0,[0,a(fO),[0,a(pW),[0,a(b9),[0,a(b$),[0,a(qt),[0,a(pT),[0,a(pr),[0,a(j8),0]]]]]]]],[0,[0,a(qb),[0,a(b9),[0,a(b$),[0,a(kd),[0,a(kO),[0,a(ha),0]]]]]],[0,la([a(pt),a(j_),a(kX),a(jX),a(fY),a(hu),a(hq),a(fP),a(eO),a(hz),a(he),a(p8),a(kT),a(jT),a(kB)]),[0,[0,a(eM),[0,a(kq),[0,a(hv),[0,a(b9),[0,a(b$),HC]]]]],0]]]]]],EZ=a("'"),E0=a("unknown member '"),EX=a("a coupled proof of no claim"),EY=a("coupled values with step bounds"),EU=a("a difference of claims that are not there, or of no policies"),EV=a(eT),EW=a(eK),Ex=[0,a(fO),[0,a(eM),[0,a(qH),[0,a(j1),[0,a(ox),0]]]]],Ey=a(x),Ez=a(ox),EA=[0,a(qj),[0,a(o5),[0,a(kn),[0,a(j2),[0,a(j8),[0,a(p0),0]]]]]],EB=a("problem."),EC=a(fO),ED=a("problem.time"),EE=a("chains in continuous time"),EF=a(qj),EG=a(o5),EH=a("an automaton is for temporal questions"),EI=a(fW),EJ=a(p0),EK=a(fW),EL=a("temporal formulas"),EM=a(j8),EN=a("an assumption about supports that does not fit the model"),EO=a("hints about sets do not fit the model"),EP=a(j1),E1=a(j1),EQ=a(eM),ER=a(qH),ES=a("every claim needs its hints, and there must be one"),ET=a("two claims have one name"),Ev=a("'about' has texts that are too long"),Eu=a("'about' has other things than texts"),Et=a("'about' is no object of texts"),Ek=a("shares of pilots that are none, or too many"),D6=[0,a(ho),[0,a(px),[0,a(km),0]]],D7=a("learned."),D8=a(b9),D9=[0,1.],D_=[0,0.],D$=a(b$),Ea=[0,1.],Eb=[0,0.],Ec=a(px),Ed=a("coupled proofs are no list"),Ee=a(km),Ef=a("the stages of a slab are no list"),Eg=a("learned.cost_lower"),Eh=a(qx),Ei=a("pilot_share"),Ej=[0,ca],El=a(pJ),Es=a(pJ),Em=a("intervals do not fit the method"),En=a(b_),Eo=a("shares of pilots where there are none"),Ep=a("the region does not fit the statement"),Eq=a(ho),Er=a("learned.region."),DY=a(eP),DW=a(eP),DT=[0,a(p1),0],DU=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],DV=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],DX=la([a("split_direction"),a("split_value"),a("multiplier"),a(fT),a("centre"),a("axes"),a(kb),a("slope"),a("curve"),a(qB),a("dual")]),DZ=a(kM),D0=[0,dw],D1=[0,0],D2=a(kM),D3=a("rows of cells do not fit"),D4=a(p1),D5=[0,3],DR=a("a side of a slab that is not bet on"),DB=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],DC=[0,a(ho),0],DD=a(ho),DE=a("region."),DF=a(fT),DG=a(fT),DH=a(on),DI=[0,eR],DJ=[0,0],DK=a(on),DL=a("side"),DM=[0,1],DN=a("guard"),DO=[0,0.],DP=a("the points or shares of a slab do not fit"),DS=a(pA),DQ=a("rows of a slab without sides"),Di=[0,dw],Dj=[0,0],Dk=a(kM),Dl=a(fT),Dm=a(fT),Dn=a("box_basis"),Do=a("bound_basis"),Dp=a("choice_basis"),Dq=a(o7),Dr=a(o7),Ds=a(pL),Dt=[0,1],Du=a(pL),Dv=a("bound_near"),Dw=a("box_lower"),Dx=a("box_upper"),Dy=a(pY),Dz=a("bounds near a value"),C$=a("a bound is infinite, the value is not"),C4=a(ks),C0=a("the weights are no distribution"),CZ=a("a choice that its state does not have"),Cm=[0,a(kq),[0,a(hv),[0,a(b9),[0,a(b$),0]]]],Cn=[0,[11,a(eQ),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Co=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Cp=[0,-1],Cq=a("lower_ranking"),Cr=a(eT),Cs=[0,3],Ct=[0,2],Cu=a("upper_basis"),Cv=a("lower_basis"),Cw=a("upper_bias"),Cx=a("lower_bias"),Cy=a("witness"),Cz=a("upper_ranking"),CA=a(b$),CB=a(b9),CC=a(hh),CD=[0,0],CE=a(ks),CF=a(kk),CG=[0,1.],CH=[0,0.],CI=a(kl),CJ=a(b$),CK=[0,1],CL=a(b9),CM=[0,1],CN=[0,a(eK),[0,a(kr),[0,a(hC),[0,a(eT),0]]]],CO=a(hv),CP=[0,a(kb),[0,a(oR),[0,a(pP),[0,a(hE),0]]]],CQ=a(kq),CR=a("a lower bound above the upper one"),CS=a("a pair of policies where no difference is claimed, or none"),CT=a(eT),CU=a(hE),CV=a("the policy does not fit"),CW=a(kr),CX=a("the weights do not fit"),CY=a(hC),C1=a("what is claimed is no value of the quantity"),C2=a("a witness beside a policy that is given"),Dh=a(eK),C3=a(ks),Dg=a(kr),C5=a("vectors do not fit"),C6=a(eS),C7=[0,a(dv),[0,a(dx),0]],C8=a("a bias does not fit"),C9=a("the average of a randomised policy"),C_=a(hC),Da=a(oR),Db=a("a policy of another kind than its name says"),Dc=a(kb),Dd=a(eK),De=a("bases without a region"),Df=a("averages over a region"),Cc=a("an expression's number is out of range"),BS=a(pW),BT=[0,1.],BU=[0,0.],BV=a(b9),BW=[0,1.],BX=[0,0.],BY=a(b$),BZ=[0,1.],B0=[0,0.],B1=a(qt),B2=a(pT),B3=a(pr),B4=a(kn),B5=a(j2),B6=a("problem.denominator"),B7=a("quotients of parameters"),B8=a("problem.misfit"),B9=a("misfits of the model"),B_=a("problem.unseen"),B$=a("outcomes that were never seen"),Ca=a("problem.passing"),Cb=a("states in the middle of a step"),Cj=a(kn),Ck=a(j2),Cd=a("not what labels the transitions of one model"),Ce=a("nature's direction does not fit the model"),Cf=a(qo),Cg=a("rewards with parameters are for models over a domain"),Ch=a("averages are of rewards that are known"),Ci=a(eS),Bq=a("priors are of parameters, and of a likelihood"),Br=a(b_),Bs=a("priors are of parameters, in their order"),Ba=a(dX),A$=a(b_),A_=a(hd),A7=[0,a(j_),[0,a(kX),[0,a(jX),[0,a(fY),[0,a(hu),[0,a(hq),[0,a(fP),[0,a(eO),[0,a(hz),[0,a(qE),0]]]]]]]]]],A8=a(hd),A9=[0,[0,a("seen"),a(pw)],[0,[0,a("seen_delta"),a(pw)],0]],Bb=a("unseen mass"),Bc=a("gamma-poisson"),Bd=a("ellipsoid"),Be=a(b_),Bf=a(oF),Bg=a(kX),Bh=a(j_),Bi=[0,a(kH),[0,a("outcomes"),[0,a(fZ),0]]],Bj=a(jX),Bk=a("the method shares its confidence in one way only"),BQ=a(kH),Bl=a(fZ),Bm=a(p2),Bn=a(p8),Bo=[0,p4],Bp=[0,0.],Bt=a(hz),Bu=a(eO),Bv=a(fP),Bw=a(qE),Bx=a(qx),By=a(kT),Bz=a(kT),BA=a(jT),BB=a(jT),BC=a(kB),BD=[0,1],BE=a(kB),BF=a("the batches do not fit"),BG=[0,0],BP=a("there are too many counts"),BO=a("the transitions of a batch do not rise"),BH=a(he),BI=[0,5],BJ=a("what is stated of the data does not rise"),BK=a(hq),BL=a(hu),BM=[0,a(ht),[0,a(pl),[0,a(oA),0]]],BN=a(fY),AY=a(os),AZ=a(b9),A0=a(b$),A1=a(kd),A2=a(kO),A3=a(ha),A4=a(ha),A5=a("the domain's constraints do not fit"),AX=a("the expressions are too large to be evaluated at the point"),AQ=a("the fields of the objective are not those of "),Au=[0,a(hA),[0,a(hf),[0,a(hB),[0,a(hm),[0,a(hc),[0,a(fR),[0,a(fV),0]]]]]]],Av=a(oZ),Aw=[0,a(bs),[0,a(dt),[0,a(dv),[0,a(hw),[0,a(dx),[0,a(hy),[0,a(eS),[0,a(fW),0]]]]]]]],Ax=a(hA),Ay=a(hD),Az=a(kJ),AA=a(kj),AB=a(fQ),AC=a(fM),AD=a(fV),AE=a(fR),AF=[0,kL],AG=a(hc),AH=[0,kL],AI=a(hm),AJ=[0,a(fN),[0,a(kc),[0,a(qo),0]]],AK=a(hB),AL=[0,a(fN),[0,a(kc),0]],AM=a(hf),AN=[0,a(bs),[0,a(dt),[0,a(fW),0]]],AW=a(dv),AV=a(bs),AO=[0,a(bs),[0,a(dt),[0,a(dv),0]]],AU=a(bs),AT=a(hw),AS=[0,a(bs),[0,a(hw),0]],AP=a(hy),AR=a("more steps than are checked"),Aj=[0,a(j3),0],Ak=a("problem.graph."),Al=a(kY),Am=a(kY),An=a(kE),Ao=a(kE),Ap=a(j7),Aq=a(j7),Ar=a("the choices of states do not fit"),As=a("the transitions of choices do not fit"),At=a(j3),Ag=[0,a(bs),[0,a(dt),[0,a(fW),0]]],Ah=[0,0.,1.],Ai=[0,a(dv),[0,a(dx),0]],Ae=a(dt),Af=[0,1],A6=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],E2=a(jV),E3=a(fZ),E4=a(kH),Fe=a("a basis of rows that are not there"),Fc=a("no such product"),Fd=a("a tangent in the middle is for squares"),Fb=[0,a(o9),pK,21],E$=a("no such row of the domain"),Fa=a("the other side of an inequality"),E_=a("a polynomial that is not affine in the coordinates"),E8=a("expressions of so high a degree"),E9=a("so many coordinates"),E7=[0,a(o9),108,10],E5=[3,0,0],E6=a("Region.Found"),Fh=a("a prior of a parameter that there is not"),Ff=[0,0,0],Fw=a(pP),Fx=a("slabs of a given policy"),Fv=a("slabs without a plan"),Fs=a("slabs of so many states with cycles"),Fr=[0,a(bs),[0,a(dv),[0,a(dx),0]]],Fl=a(" with steps, discounts or averages"),Fm=a("slabs of "),Fn=a(bs),Fo=a(dv),Fp=a(dx),Fq=a(fN),FN=a("a reward has too many terms to be bounded"),FM=a("a bound of no expression"),FE=a("no such row"),FG=a("no such event"),FH=a(o$),FI=a("rows of balls"),FJ=a("rows of expressions that are not there"),FF=a("rows of no origin"),FC=a(o$),FD=a("rows of origin 3 where there are none"),FB=[0,a("sets.ml"),112,90],FK=a(pY),FL=a("rows that rest on proved bounds come last"),FA=a("a range over a box without width"),Fy=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Fz=a("the domain contradicts the model: it has no instantiation"),FU=a("no expressions"),FR=a("shares of a slab that do not fit its bets"),FS=a(pA),FT=a("shares of a slab that are too fine"),FV=a("a row of a slab"),FQ=a("a line of a slab that has no slope"),FO=a("bets that are not fair"),F5=a(": a choice has no distribution, or the policy is none"),F1=a(": a lower bound above an upper one"),F2=a(": the agent's witness is missing"),F3=a(eK),F4=a(": a ranking is missing"),Ga=[0,a(hy),[0,a(eS),0]],F6=a(": no value is below 0"),F7=[0,a(bs),[0,a(dx),0]],F$=a(qw),F8=[0,a(bs),[0,a(dt),0]],F9=a(qw),F_=a(": the upper bound is not inductive"),FW=a(bs),FX=a(bs),FZ=a(eS),F0=a(dx),FY=a(bs),Gc=a(o4),Gb=[0,a(oK),24,hj],Gd=[0,a(oK),12,51],Ge=a("Simplex.Singular"),Gf=a("Expansion.Fails"),Gk=[0,0.,0.],Gh=a("coupled values that need so many cells"),Gi=a("a cell without room"),Gj=a("what is claimed of coupled values does not hold in the region"),Gl=a("coupled values that need such small cells"),Gs=a("coupled values over a domain with equalities"),Gr=a("coupled proofs of a bounded number of steps"),Gt=a("coupled proofs without a region"),Gq=a("a coupled value where the value may be infinite"),Go=a("coupled values with rewards that have parameters"),Gp=a(qG),Gm=a(qG),Gn=[0,0.,0],G0=a("differences without an end"),GZ=a("no such row of a slab"),GU=a("an event of more than 2,000,000 trials"),G1=a("probabilities of a choice do not sum to 1"),GV=a("more than 30,000,000 trials of events"),GW=a(fZ),GX=a("the intervals do not fit the events"),GY=a(p2),GT=[0,a(oG),pz,77],GO=a(qI),GP=a(qI),GQ=a("a logarithm that is not proved"),GN=a(pa),GM=a("rewards among probabilities"),GH=a(b_),GI=a(d0),GJ=a("shares of pilots where a plan decides on one"),GK=[0,1,0],GL=a("so many pilots"),GR=a(pa),GF=[0,a(oG),70,49],Gu=a(o4),Gw=a("bases of choices without a region"),Gv=a("bases of choices that are not there"),Hp=a(oy),Hq=a(pb),Hs=a("REFUSED"),Ht=a("NOT COVERED"),Hr=a("NO CERTIFICATE"),Hv=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Hu=[0,1,a("REFUSED: it takes more memory than there is\n")],Hl=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(ko),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Hh=[0,[11,a(eQ),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Hg=a(eM),Hi=a(qf),Hj=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Hn=a(x),Hk=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Hm=a(x),G8=a(": the claim is not proved"),He=a("value_sound"),G9=a(hg),Hd=a(jV),Hb=a(b_),Hc=a(d0),Ha=a("domain_sound"),G_=a("fixed_sound"),G$=a("learned_sound"),G3=a("the file's contents do not match its digest"),G4=a(kS),G5=[0,a(kN),0],G6=[0,a(pB),0];function
+HF(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c2(a,[b,c,d,e,f,g,h])}H2();var
+f_=[at,a(pv),-1],lm=[at,a(pR),-2],f9=[at,a(kt),-3],lk=[at,a(p7),-4],ln=[at,a(pe),-6],O=[at,a(qd),-7],ll=[at,a(oQ),-8],hX=[at,a(qh),-9],ad=[at,a(qs),-11],lo=[at,a(pF),-12],HD=[4,0,0,0,[12,45,[4,0,0,0,0]]],ih=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(p0),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pc),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],HE=[0,a(kl),[0,a(kk),[0,a(hh),[0,a(eT),0]]]],jh=[0,a(kQ),[0,a(qB),[0,a(op),0]]],gV=[0,a(km),[0,a("slab of few data"),[0,a(d0),[0,a("value slab of few data"),0]]]],jg=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jN=[0,1,0,0];b0(11,lo,pF);b0(10,ad,qs);b0(9,[at,a(o2),-10],o2);b0(8,hX,qh);b0(7,ll,oQ);b0(6,O,qd);b0(5,ln,pe);b0(4,[at,a(pT),-5],pT);b0(3,lk,p7);b0(2,f9,kt);b0(1,lm,pR);b0(0,f_,pv);var
+rB=a("output_substring"),ry=a("%.12g"),rx=a(bM),rv=a(o4),rw=a(p$),ro=bZ(0,0,qb),rp=bZ(0,0,65520),rq=bZ(1,0,qb),rs=bZ(oP,oP,32751),rt=bZ(0,0,15536),rD=a("option is None"),rG=a("\\\\"),rH=a("\\'"),rI=a("\\b"),rJ=a("\\t"),rK=a("\\n"),rL=a("\\r"),rF=a("Char.chr"),rR=a("List.map2"),rS=a("List.fold_left2"),rT=a("List.combine"),rQ=a("List.init"),rO=a("nth"),rP=a("List.nth"),rN=a("tl"),rM=a("hd"),rW=a("String.blit / Bytes.blit_string"),rV=a("Bytes.blit"),rU=a("String.sub / Bytes.sub"),r1=a("String.contains_from / Bytes.contains_from"),rY=a(x),rX=a("String.concat"),r7=a("Array.for_all2"),r6=a("Array.map2: arrays must have the same length"),r5=a("Array.blit"),r4=a("Array.fill"),r3=a("Array.sub"),r2=a("Array.init"),sa=a("Set.remove_min_elt"),sb=[0,0,0,0],sc=[0,0,0],sd=[0,a("set.ml"),570,18],r8=a(hr),r9=a(hr),r_=a(hr),r$=a(hr),si=a("Map.remove_min_elt"),sj=[0,0,0,0],sk=[0,a("map.ml"),fU,10],sl=[0,0,0],se=a(hi),sf=a(hi),sg=a(hi),sh=a(hi),sm=a("Stdlib.Stack.Empty"),sn=a("Stdlib.Queue.Empty"),sp=a("CamlinternalLazy.Undefined"),sv=a("Buffer.add_substring/add_subbytes"),su=a("Buffer.add: cannot grow buffer"),st=[0,a(qm),93,2],ss=[0,a(qm),94,2],sE=a("%c"),sF=a("%s"),sG=a(pD),sH=a(oN),sI=a(p6),sJ=a(pN),sK=a("%f"),sL=a("%B"),sM=a("%{"),sN=a("%}"),sO=a("%("),sP=a("%)"),sQ=a("%a"),sR=a("%t"),sS=a("%?"),sT=a("%r"),sU=a("%_r"),sV=[0,a(aO),850,23],s6=[0,a(aO),814,21],sY=[0,a(aO),815,21],s7=[0,a(aO),818,21],sZ=[0,a(aO),819,21],s8=[0,a(aO),822,19],s0=[0,a(aO),823,19],s9=[0,a(aO),826,22],s1=[0,a(aO),827,22],s_=[0,a(aO),831,30],s2=[0,a(aO),832,30],s4=[0,a(aO),836,26],sW=[0,a(aO),837,26],s5=[0,a(aO),846,28],sX=[0,a(aO),847,28],s3=[0,a(aO),851,23],ub=a(oZ),t$=[0,a(aO),1558,4],ua=a("Printf: bad conversion %["),uc=[0,a(aO),1626,39],ud=[0,a(aO),1649,31],ue=[0,a(aO),1650,31],uf=a("Printf: bad conversion %_"),ug=a(oX),uh=a(o3),ui=a(oX),uj=a(o3),t9=a(kw),t7=a("neg_infinity"),t8=a(qA),t6=a(bM),t1=[0,kp],tP=a("%+nd"),tQ=a("% nd"),tS=a("%+ni"),tT=a("% ni"),tU=a("%nx"),tV=a("%#nx"),tW=a("%nX"),tX=a("%#nX"),tY=a("%no"),tZ=a("%#no"),tO=a("%nd"),tR=a(p6),t0=a("%nu"),tC=a("%+ld"),tD=a("% ld"),tF=a("%+li"),tG=a("% li"),tH=a("%lx"),tI=a("%#lx"),tJ=a("%lX"),tK=a("%#lX"),tL=a("%lo"),tM=a("%#lo"),tB=a("%ld"),tE=a(oN),tN=a("%lu"),tp=a("%+Ld"),tq=a("% Ld"),ts=a("%+Li"),tt=a("% Li"),tu=a("%Lx"),tv=a("%#Lx"),tw=a("%LX"),tx=a("%#LX"),ty=a("%Lo"),tz=a("%#Lo"),to=a("%Ld"),tr=a(pN),tA=a("%Lu"),tc=a("%+d"),td=a("% d"),tf=a("%+i"),tg=a("% i"),th=a("%x"),ti=a("%#x"),tj=a("%X"),tk=a("%#X"),tl=a("%o"),tm=a("%#o"),tb=a(f0),te=a(pD),tn=a(oZ),sw=a("@]"),sx=a("@}"),sy=a("@?"),sz=a("@\n"),sA=a("@."),sB=a("@@"),sC=a("@%"),sD=a("@"),s$=a("CamlinternalFormat.Type_mismatch"),un=a(x),uo=[0,[11,a(ko),[2,0,[2,0,0]]],a(", %s%s")],uO=[0,[11,a(kG),[2,0,[12,10,0]]],a(qq)],uP=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uN=a("Fatal error: out of memory in uncaught exception handler"),uL=[0,[11,a(kG),[2,0,[12,10,0]]],a(qq)],uG=[0,[2,0,[12,10,0]],a("%s\n")],uy=a("Raised at"),uz=a("Re-raised at"),uA=a("Raised by primitive operation at"),uB=a("Called from"),uC=a(" (inlined)"),uE=a(x),uD=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(p0),HD]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uF=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],ut=a("Out of memory"),uu=a("Stack overflow"),uv=a("Pattern matching failed"),uw=a("Assertion failed"),ux=a("Undefined recursive module"),up=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uq=a(x),ur=a(x),us=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],um=[0,[4,0,0,0,0],a(f0)],uk=[0,[3,0,0],a("%S")],ul=a(p8),uI=[0,a(x),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],uS=a("Fun.Finally_raised: "),uQ=a("Stdlib.Fun.Finally_raised"),uT=a("x"),uX=a("Hashtbl: unsupported hash table format"),HB=a("OCAMLRUNPARAM"),Hz=a("CAMLRUNPARAM"),uU=a(x),vg=[3,0,3],vh=a(bM),vb=a(qE),vc=a("<\/"),vd=a(x),u9=a(qE),u_=a("<"),u$=a(x),u7=a(oz),u6=[0,a(x)],u2=a(x),u3=a(x),u4=a(x),u5=a(x),u0=[0,a(x),0,a(x)],uZ=a(x),uY=a("Stdlib.Format.String_tag"),vr=bZ(1,0,0),vo=a(kA),vp=a("ml_z_overflow"),vq=a(f0),vy=a(pn),vx=a(pn),vs=a(bl),vt=a("+inf"),vu=a("-inf"),vv=a("undef"),vw=a(cb),vM=[0,0],vN=[0,[0,0,0]],vJ=[0,0,0],vP=a("this is not a certificate, or it is damaged: "),vO=a("Refusal.Refused"),vZ=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],vV=bZ(8,0,0),vW=a("\x80"),vX=[0,[4,6,[0,2,8],0,0],a("%08x")],vY=a(x),wf=a(kx),wg=a(kx),wh=a("a member repeats what is not there"),wd=a("a member has a block of no kind"),we=a("a member has a block of another length"),wi=a(j9),wk=a("a code repeats nothing"),wj=a(j9),wc=a("a member is longer than it says"),wb=a(kx),wa=a("a member ends early"),wl=a(pG),v0=a(j9),v1=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],v3=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pL,258],v5=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],v7=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pO,385,513,769,1025,1537,kz,3073,4097,6145,8193,12289,16385,24577],v9=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],ww=a("a member has another length or sum"),wp=a(qi),wq=a("a member is encrypted or stored in another way"),wr=a(qi),ws=a("a member's name is no ASCII text"),wt=a("it would take more than 40 times its own size in memory"),wu=a("too many members, or two of one name"),wv=a(pG),wx=a("PK\x01\x02"),wo=a("PK\x03\x04"),wy=a("PK\x05\x06"),wz=a("its members do not fill the file, or its directory is wrong"),wA=a(ou),wB=a("the digest is longer"),wD=a(x),wC=a(ou),wI=[5,0],wG=[0,1],wH=a(o4),wF=a("null"),wK=[0,0],wL=a(p$),wJ=[4,0],wE=a("Json.Wrong"),wV=a(x),wM=a(j4),wN=a(oJ),wO=a(kg),wP=a(kV),wQ=a(qj),wR=a(ku),wS=a(oY),wT=a(hE),wU=a(pz),w9=a('"\\/bfnrt'),w_=a(fS),w$=a("a name is there twice"),x2=a("no term of a polynomial"),x0=a("no term"),xZ=a("no power of a parameter"),x1=a(x),x3=a("a polynomial has a monomial twice"),xX=a(x),xY=a("no rational"),xW=a("no number"),xS=a(eP),xT=a("has too many lines, terms or factors"),xV=a(x),xU=a("is no list of lines"),xR=a("has another number of dimensions"),xQ=a("is missing"),xP=a(eP),xO=a(p4),xN=a(eP),xL=a(p4),xM=a(eP),xJ=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xK=a("has another length"),xI=bZ(1,0,0),xH=a(kU),xG=a("is no number in range"),xF=a("is no whole number in range"),xE=a("is not true or false"),xD=a("is none of its words"),xC=a("the field "),xB=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xA=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xl=a("there is no header"),xm=a(kS),xn=a(kS),xo=a("the header is longer than 1 MiB"),xp=a(fS),xq=a(fS),xs=[0,a(kN),[0,a(pC),[0,a(pj),0]]],xt=a("a certificate of another format: format 6 is read"),xu=[1,6],xv=a(pj),xw=a(kN),xx=a("no arrays"),xy=a("it lists other members"),xz=a("it would take too much memory"),xr=a("the header has other fields"),xc=a("-+.0123456789"),xd=a(du),xe=a(bl),xf=a(bM),xg=a("eE"),xh=a("+-"),xi=a(fS),xj=a("-+.eE0123456789"),xb=a(fS),wW=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],wX=a(pz),wY=a(hE),wZ=a(j4),w0=a(oJ),w1=a(kg),w2=a(kV),w3=a(qj),w4=a(ku),w5=a(oY),w7=[0,a(ku),[0,a(kg),[0,a(kV),0]]],w6=a(j4),z8=a(op),z9=a(kQ),z_=a(b_),z$=a(d0),Ac=a(b_),Ad=a(b_),Ae=a(d0),Aa=a(ov),Ab=a("the method "),zR=a(": the confidence is nominal"),zQ=a(hd),zS=a(he),zT=a(he),zU=a(fY),zV=a(fP),zW=a(pm),zX=a(hu),zY=a(fZ),zZ=[0,a(kQ),[0,a(qB),[0,a(oG),0]]],z0=a("rows were left out by their outcomes"),z1=a(hq),z2=a("nobody says that ends or order in time of the data are known"),z3=a("visits were not fixed in advance, or the data looked at while they came"),z7=a(ht),z4=a("the amount was not fixed in advance: the data were looked at"),z5=a(ht),z6=a(b_),zP=a(d0),zz=a(hd),zA=a(fY),zB=a(oB),zC=a(hz),zH=a(eO),zD=a(ht),zE=a(fP),zF=a(eO),zG=a(eO),zy=a(hg),zv=a(p_),zw=a("problem.data.batch_transition"),zx=a("problem.data.batch_count"),zu=a(p_),zs=a(pH),zt=a(pH),zp=[0,[0,a(b_),0],[0,[0,a(d0),0],0]],zq=a(jV),zr=a("problem.data.shared_by"),zo=a(ov),zn=a(qg),zm=a(pu),zl=a(hg),zk=a(ox),ze=a(ot),zf=a(b9),zg=a(b$),zh=a(kd),zi=a(kO),zj=a(ha),zd=a(qc),za=[0,[11,a(eQ),[4,0,0,0,[12,46,[2,0,0]]]],a(pY)],zb=a(b$),zc=a(b9),y9=a(eT),y_=[0,[11,a(eQ),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],y$=[0,[11,a(eQ),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],yU=[0,[11,a(eQ),[4,0,0,0,[12,46,[2,0,0]]]],a(pY)],yV=a(hv),yW=a(eK),yX=a(hC),y8=a(kk),yY=a(kl),yZ=a(hh),y0=a(hh),y1=a(hB),y2=a(fN),y3=a(kc),y6=[0,0],y7=[0,1],y4=a(fN),y5=a(hf),yT=a(hm),yS=a(fQ),yx=a(hA),yy=a(fV),yR=a(fV),yz=a(dt),yA=[0,1],yP=a(fR),yQ=a(fR),yB=a(hc),yC=a(hD),yD=a(hD),yE=a(kJ),yF=a(kj),yG=a(eS),yH=a(hw),yI=a(hy),yJ=a(dt),yK=a(dv),yL=a(dx),yM=a(bs),yN=a("problem.graph.initial"),yO=a(oU),yu=a(fQ),yv=a(fM),yw=a(fQ),ys=a(fM),yt=a(fM),yr=a(o0),yi=a(pr),yj=a(qn),yk=a(qn),yl=a(ql),ym=a(ql),yn=a(ox),yo=a(hg),yp=a("problem.lower"),yq=a("problem.upper"),yf=a(pI),yg=a(pI),yc=a("problem.graph.successor"),yd=a(pr),ye=a(oU),x_=a(bM),x9=a(bM),ya=a(eM),yb=a(fO),x6=a(bM),x7=a(bM),x8=a("what it says of "),x$=[0,a(fO),[0,a(eM),0]],x4=a(kU),x5=[0,[0,a("problem.graph"),[0,a(j3),[0,a(kY),[0,a(kE),[0,a(j7),0]]]]],[0,la([a("problem.objective"),a(hA),a(hf),a(hB),a(hm),a(hc),a(fR),a(fV),a(fM),a(fQ),a(kj),a(kJ),a(hD)]),[0,[0,a(fO),[0,a(pX),[0,a(b9),[0,a(b$),[0,a(qu),[0,a(pU),[0,a(ps),[0,a(j8),0]]]]]]]],[0,[0,a(qc),[0,a(b9),[0,a(b$),[0,a(kd),[0,a(kO),[0,a(ha),0]]]]]],[0,la([a(pu),a(j_),a(kX),a(jX),a(fY),a(hu),a(hq),a(fP),a(eO),a(hz),a(he),a(p9),a(kT),a(jT),a(kB)]),[0,[0,a(eM),[0,a(kq),[0,a(hv),[0,a(b9),[0,a(b$),HE]]]]],0]]]]]],E0=a("'"),E1=a("unknown member '"),EY=a("a coupled proof of no claim"),EZ=a("coupled values with step bounds"),EV=a("a difference of claims that are not there, or of no policies"),EW=a(eT),EX=a(eK),Ey=[0,a(fO),[0,a(eM),[0,a(qI),[0,a(j1),[0,a(oy),0]]]]],Ez=a(x),EA=a(oy),EB=[0,a(qk),[0,a(o6),[0,a(kn),[0,a(j2),[0,a(j8),[0,a(p1),0]]]]]],EC=a("problem."),ED=a(fO),EE=a("problem.time"),EF=a("chains in continuous time"),EG=a(qk),EH=a(o6),EI=a("an automaton is for temporal questions"),EJ=a(fW),EK=a(p1),EL=a(fW),EM=a("temporal formulas"),EN=a(j8),EO=a("an assumption about supports that does not fit the model"),EP=a("hints about sets do not fit the model"),EQ=a(j1),E2=a(j1),ER=a(eM),ES=a(qI),ET=a("every claim needs its hints, and there must be one"),EU=a("two claims have one name"),Ew=a("'about' has texts that are too long"),Ev=a("'about' has other things than texts"),Eu=a("'about' is no object of texts"),El=a("shares of pilots that are none, or too many"),D7=[0,a(ho),[0,a(py),[0,a(km),0]]],D8=a("learned."),D9=a(b9),D_=[0,1.],D$=[0,0.],Ea=a(b$),Eb=[0,1.],Ec=[0,0.],Ed=a(py),Ee=a("coupled proofs are no list"),Ef=a(km),Eg=a("the stages of a slab are no list"),Eh=a("learned.cost_lower"),Ei=a(qy),Ej=a("pilot_share"),Ek=[0,ca],Em=a(pK),Et=a(pK),En=a("intervals do not fit the method"),Eo=a(b_),Ep=a("shares of pilots where there are none"),Eq=a("the region does not fit the statement"),Er=a(ho),Es=a("learned.region."),DZ=a(eP),DX=a(eP),DU=[0,a(p2),0],DV=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],DW=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],DY=la([a("split_direction"),a("split_value"),a("multiplier"),a(fT),a("centre"),a("axes"),a(kb),a("slope"),a("curve"),a(qC),a("dual")]),D0=a(kM),D1=[0,dw],D2=[0,0],D3=a(kM),D4=a("rows of cells do not fit"),D5=a(p2),D6=[0,3],DS=a("a side of a slab that is not bet on"),DC=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],DD=[0,a(ho),0],DE=a(ho),DF=a("region."),DG=a(fT),DH=a(fT),DI=a(oo),DJ=[0,eR],DK=[0,0],DL=a(oo),DM=a("side"),DN=[0,1],DO=a("guard"),DP=[0,0.],DQ=a("the points or shares of a slab do not fit"),DT=a(pB),DR=a("rows of a slab without sides"),Dj=[0,dw],Dk=[0,0],Dl=a(kM),Dm=a(fT),Dn=a(fT),Do=a("box_basis"),Dp=a("bound_basis"),Dq=a("choice_basis"),Dr=a(o8),Ds=a(o8),Dt=a(pM),Du=[0,1],Dv=a(pM),Dw=a("bound_near"),Dx=a("box_lower"),Dy=a("box_upper"),Dz=a(pZ),DA=a("bounds near a value"),Da=a("a bound is infinite, the value is not"),C5=a(ks),C1=a("the weights are no distribution"),C0=a("a choice that its state does not have"),Cn=[0,a(kq),[0,a(hv),[0,a(b9),[0,a(b$),0]]]],Co=[0,[11,a(eQ),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Cp=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Cq=[0,-1],Cr=a("lower_ranking"),Cs=a(eT),Ct=[0,3],Cu=[0,2],Cv=a("upper_basis"),Cw=a("lower_basis"),Cx=a("upper_bias"),Cy=a("lower_bias"),Cz=a("witness"),CA=a("upper_ranking"),CB=a(b$),CC=a(b9),CD=a(hh),CE=[0,0],CF=a(ks),CG=a(kk),CH=[0,1.],CI=[0,0.],CJ=a(kl),CK=a(b$),CL=[0,1],CM=a(b9),CN=[0,1],CO=[0,a(eK),[0,a(kr),[0,a(hC),[0,a(eT),0]]]],CP=a(hv),CQ=[0,a(kb),[0,a(oS),[0,a(pQ),[0,a(hE),0]]]],CR=a(kq),CS=a("a lower bound above the upper one"),CT=a("a pair of policies where no difference is claimed, or none"),CU=a(eT),CV=a(hE),CW=a("the policy does not fit"),CX=a(kr),CY=a("the weights do not fit"),CZ=a(hC),C2=a("what is claimed is no value of the quantity"),C3=a("a witness beside a policy that is given"),Di=a(eK),C4=a(ks),Dh=a(kr),C6=a("vectors do not fit"),C7=a(eS),C8=[0,a(dv),[0,a(dx),0]],C9=a("a bias does not fit"),C_=a("the average of a randomised policy"),C$=a(hC),Db=a(oS),Dc=a("a policy of another kind than its name says"),Dd=a(kb),De=a(eK),Df=a("bases without a region"),Dg=a("averages over a region"),Cd=a("an expression's number is out of range"),BT=a(pX),BU=[0,1.],BV=[0,0.],BW=a(b9),BX=[0,1.],BY=[0,0.],BZ=a(b$),B0=[0,1.],B1=[0,0.],B2=a(qu),B3=a(pU),B4=a(ps),B5=a(kn),B6=a(j2),B7=a("problem.denominator"),B8=a("quotients of parameters"),B9=a("problem.misfit"),B_=a("misfits of the model"),B$=a("problem.unseen"),Ca=a("outcomes that were never seen"),Cb=a("problem.passing"),Cc=a("states in the middle of a step"),Ck=a(kn),Cl=a(j2),Ce=a("not what labels the transitions of one model"),Cf=a("nature's direction does not fit the model"),Cg=a(qp),Ch=a("rewards with parameters are for models over a domain"),Ci=a("averages are of rewards that are known"),Cj=a(eS),Br=a("priors are of parameters, and of a likelihood"),Bs=a(b_),Bt=a("priors are of parameters, in their order"),Bb=a(dX),Ba=a(b_),A$=a(hd),A8=[0,a(j_),[0,a(kX),[0,a(jX),[0,a(fY),[0,a(hu),[0,a(hq),[0,a(fP),[0,a(eO),[0,a(hz),[0,a(qF),0]]]]]]]]]],A9=a(hd),A_=[0,[0,a("seen"),a(px)],[0,[0,a("seen_delta"),a(px)],0]],Bc=a("unseen mass"),Bd=a("gamma-poisson"),Be=a("ellipsoid"),Bf=a(b_),Bg=a(oG),Bh=a(kX),Bi=a(j_),Bj=[0,a(kH),[0,a("outcomes"),[0,a(fZ),0]]],Bk=a(jX),Bl=a("the method shares its confidence in one way only"),BR=a(kH),Bm=a(fZ),Bn=a(p3),Bo=a(p9),Bp=[0,p5],Bq=[0,0.],Bu=a(hz),Bv=a(eO),Bw=a(fP),Bx=a(qF),By=a(qy),Bz=a(kT),BA=a(kT),BB=a(jT),BC=a(jT),BD=a(kB),BE=[0,1],BF=a(kB),BG=a("the batches do not fit"),BH=[0,0],BQ=a("there are too many counts"),BP=a("the transitions of a batch do not rise"),BI=a(he),BJ=[0,5],BK=a("what is stated of the data does not rise"),BL=a(hq),BM=a(hu),BN=[0,a(ht),[0,a(pm),[0,a(oB),0]]],BO=a(fY),AZ=a(ot),A0=a(b9),A1=a(b$),A2=a(kd),A3=a(kO),A4=a(ha),A5=a(ha),A6=a("the domain's constraints do not fit"),AY=a("the expressions are too large to be evaluated at the point"),AR=a("the fields of the objective are not those of "),Av=[0,a(hA),[0,a(hf),[0,a(hB),[0,a(hm),[0,a(hc),[0,a(fR),[0,a(fV),0]]]]]]],Aw=a(o0),Ax=[0,a(bs),[0,a(dt),[0,a(dv),[0,a(hw),[0,a(dx),[0,a(hy),[0,a(eS),[0,a(fW),0]]]]]]]],Ay=a(hA),Az=a(hD),AA=a(kJ),AB=a(kj),AC=a(fQ),AD=a(fM),AE=a(fV),AF=a(fR),AG=[0,kL],AH=a(hc),AI=[0,kL],AJ=a(hm),AK=[0,a(fN),[0,a(kc),[0,a(qp),0]]],AL=a(hB),AM=[0,a(fN),[0,a(kc),0]],AN=a(hf),AO=[0,a(bs),[0,a(dt),[0,a(fW),0]]],AX=a(dv),AW=a(bs),AP=[0,a(bs),[0,a(dt),[0,a(dv),0]]],AV=a(bs),AU=a(hw),AT=[0,a(bs),[0,a(hw),0]],AQ=a(hy),AS=a("more steps than are checked"),Ak=[0,a(j3),0],Al=a("problem.graph."),Am=a(kY),An=a(kY),Ao=a(kE),Ap=a(kE),Aq=a(j7),Ar=a(j7),As=a("the choices of states do not fit"),At=a("the transitions of choices do not fit"),Au=a(j3),Ah=[0,a(bs),[0,a(dt),[0,a(fW),0]]],Ai=[0,0.,1.],Aj=[0,a(dv),[0,a(dx),0]],Af=a(dt),Ag=[0,1],A7=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],E3=a(jV),E4=a(fZ),E5=a(kH),Ff=a("a basis of rows that are not there"),Fd=a("no such product"),Fe=a("a tangent in the middle is for squares"),Fc=[0,a(o_),pL,21],Fa=a("no such row of the domain"),Fb=a("the other side of an inequality"),E$=a("a polynomial that is not affine in the coordinates"),E9=a("expressions of so high a degree"),E_=a("so many coordinates"),E8=[0,a(o_),108,10],E6=[3,0,0],E7=a("Region.Found"),Fi=a("a prior of a parameter that there is not"),Fg=[0,0,0],Fx=a(pQ),Fy=a("slabs of a given policy"),Fw=a("slabs without a plan"),Ft=a("slabs of so many states with cycles"),Fs=[0,a(bs),[0,a(dv),[0,a(dx),0]]],Fm=a(" with steps, discounts or averages"),Fn=a("slabs of "),Fo=a(bs),Fp=a(dv),Fq=a(dx),Fr=a(fN),FO=a("a reward has too many terms to be bounded"),FN=a("a bound of no expression"),FF=a("no such row"),FH=a("no such event"),FI=a(pa),FJ=a("rows of balls"),FK=a("rows of expressions that are not there"),FG=a("rows of no origin"),FD=a(pa),FE=a("rows of origin 3 where there are none"),FC=[0,a("sets.ml"),112,90],FL=a(pZ),FM=a("rows that rest on proved bounds come last"),FB=a("a range over a box without width"),Fz=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),FA=a("the domain contradicts the model: it has no instantiation"),FV=a("no expressions"),FS=a("shares of a slab that do not fit its bets"),FT=a(pB),FU=a("shares of a slab that are too fine"),FW=a("a row of a slab"),FR=a("a line of a slab that has no slope"),FP=a("bets that are not fair"),F6=a(": a choice has no distribution, or the policy is none"),F2=a(": a lower bound above an upper one"),F3=a(": the agent's witness is missing"),F4=a(eK),F5=a(": a ranking is missing"),Gb=[0,a(hy),[0,a(eS),0]],F7=a(": no value is below 0"),F8=[0,a(bs),[0,a(dx),0]],Ga=a(qx),F9=[0,a(bs),[0,a(dt),0]],F_=a(qx),F$=a(": the upper bound is not inductive"),FX=a(bs),FY=a(bs),F0=a(eS),F1=a(dx),FZ=a(bs),Gd=a(o5),Gc=[0,a(oL),24,hj],Ge=[0,a(oL),12,51],Gf=a("Simplex.Singular"),Gg=a("Expansion.Fails"),Gl=[0,0.,0.],Gi=a("coupled values that need so many cells"),Gj=a("a cell without room"),Gk=a("what is claimed of coupled values does not hold in the region"),Gm=a("coupled values that need such small cells"),Gt=a("coupled values over a domain with equalities"),Gs=a("coupled proofs of a bounded number of steps"),Gu=a("coupled proofs without a region"),Gr=a("a coupled value where the value may be infinite"),Gp=a("coupled values with rewards that have parameters"),Gq=a(qH),Gn=a(qH),Go=[0,0.,0],G1=a("differences without an end"),G0=a("no such row of a slab"),GV=a("an event of more than 2,000,000 trials"),G2=a("probabilities of a choice do not sum to 1"),GW=a("more than 30,000,000 trials of events"),GX=a(fZ),GY=a("the intervals do not fit the events"),GZ=a(p3),GU=[0,a(oH),pA,77],GP=a(qJ),GQ=a(qJ),GR=a("a logarithm that is not proved"),GO=a(pb),GN=a("rewards among probabilities"),GI=a(b_),GJ=a(d0),GK=a("shares of pilots where a plan decides on one"),GL=[0,1,0],GM=a("so many pilots"),GS=a(pb),GG=[0,a(oH),70,49],Gv=a(o5),Gx=a("bases of choices without a region"),Gw=a("bases of choices that are not there"),Hr=a(oz),Hs=a(pc),Hu=a("REFUSED"),Hv=a("NOT COVERED"),Ht=a("NO CERTIFICATE"),Hx=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Hw=[0,1,a("REFUSED: it takes more memory than there is\n")],Hn=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(ko),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Hj=[0,[11,a(eQ),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Hi=a(eM),Hk=a(qg),Hl=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Hp=a(x),Hm=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Ho=a(x),G9=a("coupled values that its cells do not prove"),G_=a(": the claim is not proved"),Hg=a("value_sound"),G$=a(hg),Hf=a(jV),Hd=a(b_),He=a(d0),Hc=a("domain_sound"),Ha=a("fixed_sound"),Hb=a("learned_sound"),G4=a("the file's contents do not match its digest"),G5=a(kS),G6=[0,a(kN),0],G7=[0,a(pC),0];function
 az(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -1055,29 +1055,29 @@ hW(a,c,b){return a[1]===c?(a[1]=b,1):0}function
 d$(a){throw[0,f9,a]}function
 ac(a){throw[0,lk,a]}function
 cF(b,a){return f5(b,a)?b:a}function
-aQ(b,a){return H1(b,a)?b:a}function
+aQ(b,a){return H3(b,a)?b:a}function
 dC(a){return 0<=a?a:-a|0}var
-a8=ce(rn),dD=ce(ro),dE=ce(rr),lp=ce(rs),hY=dw,rq=ce(rp);function
+a8=ce(ro),dD=ce(rp),dE=ce(rs),lp=ce(rt),hY=dw,rr=ce(rq);function
 u(d,c){var
 a=B(d),e=B(c),b=aG(a+e|0);cd(d,0,b,0,a);cd(c,0,b,a,e);return aP(b)}function
-rt(a){return a?ru:rv}function
+ru(a){return a?rv:rw}function
 lq(a){try{var
 b=[0,hL(a)];return b}catch(a){a=aY(a);if(a[1]===f9)return 0;throw a}}function
 aJ(a,b){if(a){var
-c=a[1];return[0,c,aJ(a[2],b)]}return b}Iv(0);var
-ry=q5(1),ch=q5(2);function
-rz(b){function
+c=a[1];return[0,c,aJ(a[2],b)]}return b}Ix(0);var
+rz=q6(1),ch=q6(2);function
+rA(b){function
 a(b){var
 a=b;for(;;){if(a){var
 c=a[2],d=a[1];try{d5(d)}catch(a){a=aY(a);if(a[1]!==lm)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Iw(0))}function
+a=c;continue}return 0}}return a(Iy(0))}function
 eZ(b,a){return lb(b,a,0,B(a))}function
-lr(a){eZ(ch,a);q6(ch,10);return d5(ch)}var
-hZ=[0,rz];function
-rB(d){for(;;){var
+lr(a){eZ(ch,a);q7(ch,10);return d5(ch)}var
+hZ=[0,rA];function
+rC(d){for(;;){var
 a=hZ[1],e=[0,1],c=1-hW(hZ,a,function(a,c){return function(e){if(hW(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-h0(a){return b(hZ[1],0)}le(a(oq),h0);function
+h0(a){return b(hZ[1],0)}le(a(or),h0);function
 h1(c,d,h){var
 a=b(d,0);if(a){var
 e=a[2],f=a[1],g=function(a){return h1(c,e,a)};return[0,b(c,f),g]}return 0}function
@@ -1086,22 +1086,22 @@ a=g,d=f;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=e(h,a,c[1]),d=i;continue}return a}}function
 aZ(a,b){return a?a[1]:b}function
-e0(a){return a?a[1]:ac(rC)}function
+e0(a){return a?a[1]:ac(rD)}function
 bh(c,a){return a?[0,b(c,a[1])]:0}function
 ls(d,c,a){return a?b(c,a[1]):d}function
 bw(c,a){return a?b(c,a[1]):0}function
-rD(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-lt(a){if(0<=a&&!(fX<a))return a;return ac(rE)}var
-h3=IJ(0),e1=(4*h3|0)-1|0;function
+rE(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+lt(a){if(0<=a&&!(fX<a))return a;return ac(rF)}var
+h3=IL(0),e1=(4*h3|0)-1|0;function
 C(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-b2(a){return a?a[1]:d$(rL)}function
-lu(a){return a?a[2]:d$(rM)}function
+b2(a){return a?a[1]:d$(rM)}function
+lu(a){return a?a[2]:d$(rN)}function
 af(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return d$(rN)}}return ac(rO)}function
+a=e,b=b-1|0;continue}return d$(rO)}}return ac(rP)}function
 ci(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
@@ -1110,7 +1110,7 @@ lv(a,d,c){if(d<=a)return 0;var
 e=b(c,a);return[0,e,lv(a+1|0,d,c)]}function
 F(c,e){if(0<=c){if(50<c){var
 d=0,a=0;for(;;){if(c<=a)return am(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return lv(0,c,e)}return ac(rP)}function
+d=[0,b(e,a),d],a=a+1|0;continue}}return lv(0,c,e)}return ac(rQ)}function
 cG(a){if(a){var
 b=a[1];return aJ(b,cG(a[2]))}return 0}function
 l(c,a){if(a){var
@@ -1131,11 +1131,11 @@ b=d,a=c;for(;;){if(a){var
 g=a[2],b=e(f,b,a[1]),a=g;continue}return b}}function
 f$(c,b,a){if(b){if(a){var
 d=a[2],f=b[2],g=e(c,b[1],a[1]);return[0,g,f$(c,f,d)]}}else
-if(!a)return 0;return ac(rQ)}function
+if(!a)return 0;return ac(rR)}function
 e2(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
 h=a[2],i=b[2],c=R(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ac(rR)}}function
+if(!a)return c;return ac(rS)}}function
 c4(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
@@ -1152,6 +1152,10 @@ ga(d,c){var
 a=c;for(;;){if(a){var
 b=a[1],e=a[2],f=b[2];if(0===ak(b[1],d))return f;var
 a=e;continue}throw O}}function
+lx(d,c){var
+a=c;for(;;){if(a){var
+e=a[2],b=0===ak(a[1][1],d)?1:0;if(b)return b;var
+a=e;continue}return 0}}function
 ea(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
@@ -1176,7 +1180,7 @@ c=0,a=d;for(;;){if(a){var
 f=a[2],c=ci(b(e,a[1]),c),a=f;continue}return am(c)}}function
 gb(b,a){if(b){if(a){var
 c=a[1],d=b[1];return[0,[0,d,c],gb(b[2],a[2])]}}else
-if(!a)return 0;return ac(rS)}function
+if(!a)return 0;return ac(rT)}function
 a_(a,b){function
 r(j,f){if(2===j){if(f){var
 l=f[2];if(l){var
@@ -1277,30 +1281,30 @@ f=0;return am(h2(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}function
 e4(b,a){return b<=a?b:a}function
-lx(b,a){return a<=b?b:a}function
+ly(b,a){return a<=b?b:a}function
 c6(a,c){var
-b=aG(a);HW(b,0,a,c);return b}function
-ly(a){var
+b=aG(a);HY(b,0,a,c);return b}function
+lz(a){var
 b=bG(a),c=aG(b);dz(a,0,c,0,b);return c}function
-lz(c,b,a){if(0<=b&&0<=a&&!((bG(c)-a|0)<b)){var
-d=aG(a);dz(c,b,d,0,a);return d}return ac(rT)}function
-lA(c,b,a){return aP(lz(c,b,a))}function
-lB(e,c,d,b,a){if(0<=a&&0<=c&&!((bG(e)-a|0)<c)&&0<=b&&!((bG(d)-a|0)<b))return dz(e,c,d,b,a);return ac(rU)}function
-cH(e,c,d,b,a){if(0<=a&&0<=c&&!((B(e)-a|0)<c)&&0<=b&&!((bG(d)-a|0)<b))return cd(e,c,d,b,a);return ac(rV)}function
+lA(c,b,a){if(0<=b&&0<=a&&!((bG(c)-a|0)<b)){var
+d=aG(a);dz(c,b,d,0,a);return d}return ac(rU)}function
+lB(c,b,a){return aP(lA(c,b,a))}function
+lC(e,c,d,b,a){if(0<=a&&0<=c&&!((bG(e)-a|0)<c)&&0<=b&&!((bG(d)-a|0)<b))return dz(e,c,d,b,a);return ac(rV)}function
+cH(e,c,d,b,a){if(0<=a&&0<=c&&!((B(e)-a|0)<c)&&0<=b&&!((bG(d)-a|0)<b))return cd(e,c,d,b,a);return ac(rW)}function
 h4(b,a){return aP(c6(b,a))}function
-cj(c,b,a){return aP(lz(bt(c),b,a))}function
+cj(c,b,a){return aP(lA(bt(c),b,a))}function
 h5(k,g){if(g){var
 h=B(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(B(i)+h|0)+c|0,m=b[2],n=c<=j?j:ac(rW),c=n,b=m;continue}var
+j=(B(i)+h|0)+c|0,m=b[2],n=c<=j?j:ac(rX),c=n,b=m;continue}var
 l=B(i)+c|0}else
 var
 l=c;var
 f=aG(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
 o=d[2];cd(a,0,f,e,B(a));cd(k,0,f,e+B(a)|0,h);var
-e=(e+B(a)|0)+h|0,d=o;continue}cd(a,0,f,e,B(a))}return aP(f)}}}return rX}function
-lC(e,c){var
+e=(e+B(a)|0)+h|0,d=o;continue}cd(a,0,f,e,B(a))}return aP(f)}}}return rY}function
+lD(e,c){var
 d=B(c)-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,bu(c,a));var
 g=a+1|0;if(d!==a){var
@@ -1308,7 +1312,7 @@ a=g;continue}break}}return 0}function
 h6(f,e){var
 c=bt(e),a=0,d=bG(c);for(;;){if(a===d)return 1;if(b(f,bE(c,a))){var
 a=a+1|0;continue}return 0}}function
-lD(j){var
+lE(j){var
 k=0,x=B(j);for(;;){if(x<=k)return j;var
 n=bu(j,k)+kR|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
@@ -1326,7 +1330,7 @@ m=4;break;case
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
 i=w;continue}break}}if(a[1]===bG(e))var
-s=ly(e);else{var
+s=lz(e);else{var
 b=aG(a[1]);a[1]=0;var
 r=bG(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
@@ -1338,8 +1342,8 @@ d=3;else
 if(14<=c)d=1;else
 switch(c){case
 8:av(b,a[1],92);a[1]++;av(b,a[1],98);break;case
-9:av(b,a[1],92);a[1]++;av(b,a[1],pn);break;case
-10:av(b,a[1],92);a[1]++;av(b,a[1],qv);break;case
+9:av(b,a[1],92);a[1]++;av(b,a[1],po);break;case
+10:av(b,a[1],92);a[1]++;av(b,a[1],qw);break;case
 13:av(b,a[1],92);a[1]++;av(b,a[1],114);break;default:d=1}switch(d){case
 1:av(b,a[1],92);a[1]++;av(b,a[1],48+(c/au|0)|0);a[1]++;av(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;av(b,a[1],48+(c%10|0)|0);break;case
 2:av(b,a[1],92);a[1]++;av(b,a[1],c);break;case
@@ -1348,13 +1352,13 @@ v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
 s=b}return aP(s)}var
 k=k+1|0;continue}}function
-rY(e,d,c,b){var
+rZ(e,d,c,b){var
 a=c;for(;;){if(d<=a)throw O;if(bu(e,a)===b)return a;var
 a=a+1|0;continue}}function
-rZ(b,a,d){var
-c=B(b);if(0<=a&&!(c<a))try{rY(b,c,a,d);var
-e=1;return e}catch(a){a=aY(a);if(a===O)return 0;throw a}return ac(r0)}function
-h7(b,a){return rZ(b,0,a)}function
+r0(b,a,d){var
+c=B(b);if(0<=a&&!(c<a))try{rZ(b,c,a,d);var
+e=1;return e}catch(a){a=aY(a);if(a===O)return 0;throw a}return ac(r1)}function
+h7(b,a){return r0(b,0,a)}function
 bq(f,b){var
 c=[0,0],d=[0,B(b)],e=B(b)-1|0;if(!(e<0)){var
 a=e;for(;;){if(bu(b,a)===f){var
@@ -1362,12 +1366,12 @@ h=c[1];c[1]=[0,cj(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
 g=c[1];return[0,cj(b,0,d[1]),g]}function
-lE(b,a){return HQ(bt(b),a)}function
+lF(b,a){return HS(bt(b),a)}function
 i(c,d){if(0===c)return[0];if(0<=c){var
 e=o(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ac(r1)}function
+a=h;continue}break}}return e}return ac(r2)}function
 e5(b,f,e){var
 c=o(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=o(f,e);var
@@ -1376,10 +1380,10 @@ a=h;continue}break}}return c}function
 aE(a){var
 b=a.length-1;return 0===b?[0]:kZ(a,0,b)}function
 bi(b,a){var
-c=b.length-1;return 0===c?aE(a):0===a.length-1?kZ(b,0,c):HE(b,a)}function
-b3(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return kZ(c,b,a);return ac(r2)}function
-lF(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return HH(c,b,a,d);return ac(r3)}function
-lG(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return HF(e,c,d,b,a);return ac(r4)}function
+c=b.length-1;return 0===c?aE(a):0===a.length-1?kZ(b,0,c):HG(b,a)}function
+b3(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return kZ(c,b,a);return ac(r3)}function
+lG(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return HJ(c,b,a,d);return ac(r4)}function
+lH(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return HH(e,c,d,b,a);return ac(r5)}function
 bj(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
@@ -1392,7 +1396,7 @@ a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
 gc(f,d,c){var
-b=d.length-1;if(b!==c.length-1)return ac(r5);if(0===b)return[0];var
+b=d.length-1;if(b!==c.length-1)return ac(r6);if(0===b)return[0];var
 g=o(b,e(f,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=e(f,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
@@ -1428,29 +1432,29 @@ a=a+1|0;continue}}function
 e6(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-lH(f,c,b){var
-d=c.length-1;if(d!==b.length-1)return ac(r6);var
+lI(f,c,b){var
+d=c.length-1;if(d!==b.length-1)return ac(r7);var
 a=0;for(;;){if(a===d)return 1;if(e(f,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
-lI(c,b){var
+lJ(c,b){var
 a=0,d=b.length-1;for(;;){if(a===d)return 0;if(0===ak(b[1+a],c))return 1;var
 a=a+1|0;continue}}function
 cJ(a){return a-a==0.?1:0}function
-lJ(a){return q8(a,dD)}function
+lK(a){return q9(a,dD)}function
 c7(b,a){if(!(b<a)){var
 c=0;if(hO(a)||!hO(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
 ae(b,a){if(!(b<a)){var
 c=0;if(hO(a)||!hO(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-lK(d){function
+lL(d){function
 p(a){return a?a[4]:0}function
 f(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,e,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return f(i,k,f(c,e,a));if(c){var
-n=c[2],o=c[1],q=f(c[3],e,a);return f(f(i,k,o),n,q)}return ac(r7)}return ac(r8)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=f(c[3],e,a);return f(f(i,k,o),n,q)}return ac(r8)}return ac(r9)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return f(f(b,e,d),l,j);if(d){var
-s=d[2],t=d[1],u=f(d[3],l,j);return f(f(b,e,t),s,u)}return ac(r9)}return ac(r_)}var
+s=d[2],t=d[1],u=f(d[3],l,j);return f(f(b,e,t),s,u)}return ac(r_)}return ac(r$)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,e,a,v]}function
 a(c,b){if(b){var
 f=b[3],h=b[2],i=b[1],j=e(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1479,13 +1483,13 @@ a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ac(r$)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ac(sa)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 f=a[3],g=a[2],h=a[1],l=e(d[1],b,g);if(0===l)return[0,h,1,f];if(0<=l){var
 j=i(b,f),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,f)]}return sa}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,f)]}return sb}var
 s=0;function
 T(a){return a?0:1}function
 U(g,f){var
@@ -1565,7 +1569,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return sb}function
+p=c(g,e,j);return[0,m(h,k),p]}return sc}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1636,7 +1640,7 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 e=a[2];if(e){var
 h=e[2];if(h)return[0,[0,[0,0,a[1],0,1],e[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,f(l,m,k[1]),n]}throw[0,ad,sc]};return g(C(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,f(l,m,k[1]),n]}throw[0,ad,sd]};return g(C(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(e,h(b)))))}return a(n,a(l,a(e,h(b))))}return a(l,a(e,h(b)))}return a(e,h(b))}return h(b)}return s}function
 P(c,b){return h2(function(c,b){return a(b,c)},b,c)}function
 ae(a){return P(a,s)}function
@@ -1658,7 +1662,7 @@ a=c;continue}var
 h=[0,f,c,b]}else
 var
 h=b;return function(a){return B(h,a)}}},af,ag,P,ae]}function
-lL(g){function
+lM(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1666,9 +1670,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ac(sd)}return ac(se)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ac(se)}return ac(sf)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ac(sf)}return ac(sg)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ac(sg)}return ac(sh)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1736,7 +1740,7 @@ a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ac(sh)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ac(si)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(f,b){if(b){var
@@ -1788,12 +1792,12 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],f=a[3],h=a[2],j=a[1],m=e(g[1],b,h);if(0===m)return[0,j,[0,f],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,f,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return si}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return sj}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
 e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=R(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=R(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ad,sj]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=R(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ad,sk]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
 g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,R(d,f,k,m[1]),p):c(n,f,k,p)}var
@@ -1808,7 +1812,7 @@ d=a[2],i=a[4],k=a[3],f=w(b,a[1]),g=e(b,d,k),h=w(b,i);return g?c(f,d,g[1],h):j(f,
 x(b,a){if(a){var
 d=a[3],f=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=e(b,f,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,f,d,m),p]}var
-q=c(h,f,d,l);return[0,j(i,m),q]}return sk}function
+q=c(h,f,d,l);return[0,j(i,m),q]}return sl}function
 f(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1851,115 +1855,115 @@ a=c;continue}var
 i=[0,d,f,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-lM=[at,sl,bY(0)];function
+lN=[at,sm,bY(0)];function
 dF(a){return[0,0,0]}function
 ec(a){a[1]=0;a[2]=0;return 0}function
 ck(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-lN(a){var
+lO(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lM}function
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lN}function
 ed(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
 ee(b){var
 a=b[1];return a?[0,a[1]]:0}function
-lO(a){return 0===a[1]?1:0}var
-sn=[at,sm,bY(0)];function
+lP(a){return 0===a[1]?1:0}var
+so=[at,sn,bY(0)];function
 h8(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-lP(d,a){var
+lQ(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-sp=[at,so,bY(0)];function
-sq(a){throw sp}function
+sq=[at,sp,bY(0)];function
+sr(a){throw sq}function
 G(a){var
-d=a[1];a[1]=sq;try{var
-c=b(d,0);Iz(a,c);return c}catch(b){b=aY(b);a[1]=function(a){throw b};throw b}}function
+d=a[1];a[1]=sr;try{var
+c=b(d,0);IB(a,c);return c}catch(b){b=aY(b);a[1]=function(a){throw b};throw b}}function
 h9(a){var
-b=E(a);if(b!==D&&b!==m&&b!==qd)return a;return Ip(a)}function
+b=E(a);if(b!==D&&b!==m&&b!==qe)return a;return Ir(a)}function
 gd(a){var
 b=1<=a?a:1,c=e1<b?e1:b,d=aG(c);return[0,d,0,c,d]}function
-h_(a){return lA(a[1],0,a[2])}function
+h_(a){return lB(a[1],0,a[2])}function
 h$(a,c){var
 d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e1<b[1])if((d+c|0)<=e1)b[1]=e1;else
-d$(st);var
-e=aG(b[1]);lB(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ad,sr]}throw[0,ad,ss]}}function
+d$(su);var
+e=aG(b[1]);lC(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ad,ss]}throw[0,ad,st]}}function
 ia(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((B(d)-b|0)<c?1:0);if(f)ac(su);var
+h=b<0?1:0,f=h||((B(d)-b|0)<c?1:0);if(f)ac(sv);var
 g=a[2]+b|0;if(a[3]<g)h$(a,b);cd(d,c,a[1],a[2],b);a[2]=g;return 0}function
 ef(a,c){var
 b=B(c),d=a[2]+b|0;if(a[3]<d)h$(a,b);cd(c,0,a[1],a[2],b);a[2]=d;return 0}function
 ib(a){return 5===a[2]?12:-6}function
-lQ(a){return[0,0,aG(a)]}function
-lR(a,g){var
+lR(a){return[0,0,aG(a)]}function
+lS(a,g){var
 b=bG(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aG(lx(b*2|0,c));lB(a[2],0,e,0,b);a[2]=e;var
+e=aG(ly(b*2|0,c));lC(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-eg(a,b){lR(a,1);dA(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+eg(a,b){lS(a,1);dA(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
 a1(a,c){var
-b=B(c);lR(a,b);cH(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-lS(a){return lA(a[2],0,a[1])}function
-lT(a){if(typeof
+b=B(c);lS(a,b);cH(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+lT(a){return lB(a[2],0,a[1])}function
+lU(a){if(typeof
 a==="number")switch(a){case
-0:return sv;case
-1:return sw;case
-2:return sx;case
-3:return sy;case
-4:return sz;case
-5:return sA;default:return sB}else
+0:return sw;case
+1:return sx;case
+2:return sy;case
+3:return sz;case
+4:return sA;case
+5:return sB;default:return sC}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return u(sC,h4(1,a[1]))}}function
+1:return a[1];default:return u(sD,h4(1,a[1]))}}function
 ic(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];a1(b,sD);var
+d=a[1];a1(b,sE);var
 a=d;continue;case
 1:var
-e=a[1];a1(b,sE);var
+e=a[1];a1(b,sF);var
 a=e;continue;case
 2:var
-f=a[1];a1(b,sF);var
+f=a[1];a1(b,sG);var
 a=f;continue;case
 3:var
-g=a[1];a1(b,sG);var
+g=a[1];a1(b,sH);var
 a=g;continue;case
 4:var
-h=a[1];a1(b,sH);var
+h=a[1];a1(b,sI);var
 a=h;continue;case
 5:var
-i=a[1];a1(b,sI);var
+i=a[1];a1(b,sJ);var
 a=i;continue;case
 6:var
-j=a[1];a1(b,sJ);var
+j=a[1];a1(b,sK);var
 a=j;continue;case
 7:var
-k=a[1];a1(b,sK);var
+k=a[1];a1(b,sL);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];a1(b,sL);ic(b,m);a1(b,sM);var
+l=a[2],m=a[1];a1(b,sM);ic(b,m);a1(b,sN);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];a1(b,sN);ic(b,o);a1(b,sO);var
+n=a[3],o=a[1];a1(b,sO);ic(b,o);a1(b,sP);var
 a=n;continue;case
 10:var
-p=a[1];a1(b,sP);var
+p=a[1];a1(b,sQ);var
 a=p;continue;case
 11:var
-q=a[1];a1(b,sQ);var
+q=a[1];a1(b,sR);var
 a=q;continue;case
 12:var
-r=a[1];a1(b,sR);var
+r=a[1];a1(b,sS);var
 a=r;continue;case
 13:var
-s=a[1];a1(b,sS);var
+s=a[1];a1(b,sT);var
 a=s;continue;default:var
-t=a[1];a1(b,sT);var
+t=a[1];a1(b,sU);var
 a=t;continue}}function
 aL(a){if(typeof
 a==="number")return 0;else
@@ -2024,7 +2028,7 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,ad,sU]}else
+9:a=6;break;default:throw[0,ad,sV]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
@@ -2130,7 +2134,7 @@ D=c[1],E=aN(B,c[2]);return[8,aN(C,D),E];case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,ad,s3];break;case
+14:a=4;break;default:m=1}if(m)throw[0,ad,s4];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
@@ -2142,23 +2146,23 @@ I=c[3],J=c[2],K=c[1],s=a2(aN(aL(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aN(F
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,ad,s4];break;case
+14:a=4;break;default:n=1}if(n)throw[0,ad,s5];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aN(M,c[1])];throw[0,ad,s5];case
+c!=="number"&&10===c[0])return[10,aN(M,c[1])];throw[0,ad,s6];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aN(N,c[1])];default:o=1}if(o)throw[0,ad,s6];break;case
+11:return[11,aN(N,c[1])];default:o=1}if(o)throw[0,ad,s7];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aN(O,c[1])];default:p=1}if(p)throw[0,ad,s7];break;case
+12:return[12,aN(O,c[1])];default:p=1}if(p)throw[0,ad,s8];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2166,7 +2170,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aN(P,c[1])];default:q=1}if(q)throw[0,ad,s8];break;default:var
+13:return[13,aN(P,c[1])];default:q=1}if(q)throw[0,ad,s9];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2174,15 +2178,15 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aN(Q,c[1])];default:r=1}if(r)throw[0,ad,s9]}switch(a){case
-0:throw[0,ad,sX];case
-1:throw[0,ad,sY];case
-2:throw[0,ad,sZ];case
-3:throw[0,ad,s0];case
-4:throw[0,ad,s1];case
-5:throw[0,ad,sV];case
-6:throw[0,ad,sW];default:throw[0,ad,s2]}}var
-aS=[at,s_,bY(0)];function
+14:return[14,aN(Q,c[1])];default:r=1}if(r)throw[0,ad,s_]}switch(a){case
+0:throw[0,ad,sY];case
+1:throw[0,ad,sZ];case
+2:throw[0,ad,s0];case
+3:throw[0,ad,s1];case
+4:throw[0,ad,s2];case
+5:throw[0,ad,sW];case
+6:throw[0,ad,sX];default:throw[0,ad,s3]}}var
+aS=[at,s$,bY(0)];function
 ge(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
 a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aS}}function
@@ -2351,7 +2355,7 @@ f=0;if(1<b&&48===Z(a,0)){var
 j=0;if(jZ!==Z(a,1)&&88!==Z(a,1)){f=1;j=1}if(!j){dA(c,1,Z(a,1));cH(a,2,c,(d-b|0)+2|0,b-2|0)}}else
 f=1;if(f)cH(a,0,c,d-b|0,b)}}return aP(c)}function
 eh(k,b){var
-c=dC(k),a=B(b),d=Z(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+o8>>>0))e=1}else
+c=dC(k),a=B(b),d=Z(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+o9>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
@@ -2365,10 +2369,10 @@ h=c6(c+2|0,48);dA(h,1,Z(b,1));cH(b,2,h,(c-a|0)+4|0,a-2|0);return aP(h)}}e=1;f=1;
 f=1;if(!f&&a<(c+1|0)){var
 g=c6(c+1|0,48);dA(g,0,d);cH(b,1,g,(c-a|0)+2|0,a-1|0);return aP(g)}}if(e&&a<c){var
 i=c6(c,48);cH(b,0,i,c-a|0,a);return aP(i)}return b}function
-s$(d){var
-a=lD(d),b=B(a),c=c6(b+2|0,34);cd(a,0,c,1,b);return aP(c)}function
-lU(d,f){var
-g=dC(f),e=t0[1];switch(d[2]){case
+ta(d){var
+a=lE(d),b=B(a),c=c6(b+2|0,34);cd(a,0,c,1,b);return aP(c)}function
+lV(d,f){var
+g=dC(f),e=t1[1];switch(d[2]){case
 0:var
 b=hj;break;case
 1:var
@@ -2386,159 +2390,159 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=lQ(16);eg(c,37);switch(d[1]){case
+c=lR(16);eg(c,37);switch(d[1]){case
 0:break;case
-1:eg(c,43);break;default:eg(c,32)}if(8<=d[2])eg(c,35);eg(c,46);a1(c,a(x+g));eg(c,b);return lS(c)}function
+1:eg(c,43);break;default:eg(c,32)}if(8<=d[2])eg(c,35);eg(c,46);a1(c,a(x+g));eg(c,b);return lT(c)}function
 gf(m,a){if(13<=m){var
 g=[0,0],h=B(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bu(a,c)+oE>>>0))g[1]++;var
+c=n;for(;;){if(!(9<bu(a,c)+oF>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
 i=g[1],j=aG(B(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dA(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=B(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bu(a,b);if(9<f+oE>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bu(a,b);if(9<f+oF>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
 b=p;continue}break}}return aP(j)}return a}function
-t1(b,c){switch(b){case
-1:var
-a=tb;break;case
-2:var
-a=tc;break;case
-4:var
-a=te;break;case
-5:var
-a=tf;break;case
-6:var
-a=tg;break;case
-7:var
-a=th;break;case
-8:var
-a=ti;break;case
-9:var
-a=tj;break;case
-10:var
-a=tk;break;case
-11:var
-a=tl;break;case
-0:case
-13:var
-a=ta;break;case
-3:case
-14:var
-a=td;break;default:var
-a=tm}return gf(b,hI(a,c))}function
 t2(b,c){switch(b){case
 1:var
-a=tB;break;case
+a=tc;break;case
 2:var
-a=tC;break;case
+a=td;break;case
 4:var
-a=tE;break;case
+a=tf;break;case
 5:var
-a=tF;break;case
+a=tg;break;case
 6:var
-a=tG;break;case
+a=th;break;case
 7:var
-a=tH;break;case
+a=ti;break;case
 8:var
-a=tI;break;case
+a=tj;break;case
 9:var
-a=tJ;break;case
+a=tk;break;case
 10:var
-a=tK;break;case
+a=tl;break;case
 11:var
-a=tL;break;case
+a=tm;break;case
 0:case
 13:var
-a=tA;break;case
+a=tb;break;case
 3:case
 14:var
-a=tD;break;default:var
-a=tM}return gf(b,hI(a,c))}function
+a=te;break;default:var
+a=tn}return gf(b,hI(a,c))}function
 t3(b,c){switch(b){case
 1:var
-a=tO;break;case
+a=tC;break;case
 2:var
-a=tP;break;case
+a=tD;break;case
 4:var
-a=tR;break;case
+a=tF;break;case
 5:var
-a=tS;break;case
+a=tG;break;case
 6:var
-a=tT;break;case
+a=tH;break;case
 7:var
-a=tU;break;case
+a=tI;break;case
 8:var
-a=tV;break;case
+a=tJ;break;case
 9:var
-a=tW;break;case
+a=tK;break;case
 10:var
-a=tX;break;case
+a=tL;break;case
 11:var
-a=tY;break;case
+a=tM;break;case
 0:case
 13:var
-a=tN;break;case
+a=tB;break;case
 3:case
 14:var
-a=tQ;break;default:var
-a=tZ}return gf(b,hI(a,c))}function
+a=tE;break;default:var
+a=tN}return gf(b,hI(a,c))}function
 t4(b,c){switch(b){case
 1:var
-a=to;break;case
+a=tP;break;case
 2:var
-a=tp;break;case
+a=tQ;break;case
 4:var
-a=tr;break;case
+a=tS;break;case
 5:var
-a=ts;break;case
+a=tT;break;case
 6:var
-a=tt;break;case
+a=tU;break;case
 7:var
-a=tu;break;case
+a=tV;break;case
 8:var
-a=tv;break;case
+a=tW;break;case
 9:var
-a=tw;break;case
+a=tX;break;case
 10:var
-a=tx;break;case
+a=tY;break;case
 11:var
-a=ty;break;case
+a=tZ;break;case
 0:case
 13:var
-a=tn;break;case
+a=tO;break;case
 3:case
 14:var
-a=tq;break;default:var
-a=tz}return gf(b,Id(a,c))}function
+a=tR;break;default:var
+a=t0}return gf(b,hI(a,c))}function
+t5(b,c){switch(b){case
+1:var
+a=tp;break;case
+2:var
+a=tq;break;case
+4:var
+a=ts;break;case
+5:var
+a=tt;break;case
+6:var
+a=tu;break;case
+7:var
+a=tv;break;case
+8:var
+a=tw;break;case
+9:var
+a=tx;break;case
+10:var
+a=ty;break;case
+11:var
+a=tz;break;case
+0:case
+13:var
+a=to;break;case
+3:case
+14:var
+a=tr;break;default:var
+a=tA}return gf(b,If(a,c))}function
 cK(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return H8(b,i,a)}function
+a=32}return H_(b,i,a)}function
 q(c){var
-a=qU(b);return 3===a?b<0.?t6:t7:4<=a?t8:c}switch(c[2]){case
+a=qV(b);return 3===a?b<0.?t7:t8:4<=a?t9:c}switch(c[2]){case
 5:var
-e=k3(lU(c,i),b),d=0,v=B(e);for(;;){if(d===v)var
+e=k3(lV(c,i),b),d=0,v=B(e);for(;;){if(d===v)var
 p=0;else{var
 k=Z(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:u(e,t5);return q(w)}case
+w=p?e:u(e,t6);return q(w)}case
 6:return j(0);case
 7:var
 h=bt(j(0)),f=bG(h);if(0===f)var
 o=h;else{var
 m=aG(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bE(h,a),s=25<g+o8>>>0?g:g+kR|0;av(m,a,s);var
+g=bE(h,a),s=25<g+o9>>>0?g:g+kR|0;av(m,a,s);var
 t=a+1|0;if(n!==a){var
 a=t;continue}break}}var
 o=m}return aP(o);case
-8:return q(j(0));default:return k3(lU(c,i),b)}}function
+8:return q(j(0));default:return k3(lV(c,i),b)}}function
 fK(f,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
@@ -2548,22 +2552,22 @@ z=d[1];return function(b){return aa(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=rF;else
+d=rG;else
 if(j6<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=rG;else
+d=rH;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=rH;break;case
-9:var
 d=rI;break;case
-10:var
+9:var
 d=rJ;break;case
+10:var
+d=rK;break;case
 13:var
-d=rK;break;default:e=1}switch(e){case
+d=rL;break;default:e=1}switch(e){case
 1:var
 f=aG(4);av(f,0,92);av(f,1,48+(b/au|0)|0);av(f,2,48+((b/10|0)%10|0)|0);av(f,3,48+(b%10|0)|0);var
 d=aP(f);break;case
@@ -2573,11 +2577,11 @@ d=aP(g);break}var
 h=B(d),i=c6(h+2|0,39);cd(d,0,i,1,h);return aa(c,[4,a,aP(i)],A)};case
 2:var
 C=d[2],D=d[1];return id(c,a,C,D,function(a){return a});case
-3:return id(c,a,d[2],d[1],s$);case
-4:return gg(c,a,d[4],d[2],d[3],t1,d[1]);case
-5:return gg(c,a,d[4],d[2],d[3],t2,d[1]);case
-6:return gg(c,a,d[4],d[2],d[3],t3,d[1]);case
-7:return gg(c,a,d[4],d[2],d[3],t4,d[1]);case
+3:return id(c,a,d[2],d[1],ta);case
+4:return gg(c,a,d[4],d[2],d[3],t2,d[1]);case
+5:return gg(c,a,d[4],d[2],d[3],t3,d[1]);case
+6:return gg(c,a,d[4],d[2],d[3],t4,d[1]);case
+7:return gg(c,a,d[4],d[2],d[3],t5,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
@@ -2589,7 +2593,7 @@ V=j[1];return function(b){return aa(c,[4,a,bz(o,n,cK(h,V,b))],i)}}var
 p=k[1];if(typeof
 j==="number")return j?function(e,d,b){return aa(c,[4,a,bz(p,e,cK(h,d,b))],i)}:function(d,b){return aa(c,[4,a,bz(p,d,cK(h,ib(h),b))],i)};var
 W=j[1];return function(d,b){return aa(c,[4,a,bz(p,d,cK(h,W,b))],i)}}case
-9:return id(c,a,d[2],d[1],rt);case
+9:return id(c,a,d[2],d[1],ru);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2597,8 +2601,8 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-E=d[3],F=d[2],q=lQ(16);ic(q,F);var
-v=lS(q);return function(b){return aa(c,[4,a,v],E)};case
+E=d[3],F=d[2],q=lR(16);ic(q,F);var
+v=lT(q);return function(b){return aa(c,[4,a,v],E)};case
 14:var
 G=d[3],H=d[2];return function(d){var
 e=d[1],b=an(e,az(aL(H)));if(typeof
@@ -2613,11 +2617,11 @@ a=[0,a,d[1]],d=d[2];continue;case
 m=d[1];if(0===m[0]){var
 K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return aa(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
 N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return aa(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,ad,t_];case
+19:throw[0,ad,t$];case
 20:var
-Q=d[3],R=[8,a,t$];return function(a){return aa(c,R,Q)};case
+Q=d[3],R=[8,a,ua];return function(a){return aa(c,R,Q)};case
 21:var
-S=d[2];return function(b){return aa(c,[4,a,hI(ua,b)],S)};case
+S=d[2];return function(b){return aa(c,[4,a,hI(ub,b)],S)};case
 22:var
 T=d[1];return function(b){return aa(c,[5,a,b],T)};case
 23:var
@@ -2625,7 +2629,7 @@ g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
 0:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
 1:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
-2:throw[0,ad,ub];default:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g])}else
+2:throw[0,ad,uc];default:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g])}else
 switch(l[0]){case
 0:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
 1:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
@@ -2669,15 +2673,15 @@ r=a[1];return function(e,a){return bI(d,c,r,b)};case
 s=a[1];return function(a){return bI(d,c,s,b)};case
 12:var
 t=a[1];return function(a){return bI(d,c,t,b)};case
-13:throw[0,ad,uc];default:throw[0,ad,ud]}}function
+13:throw[0,ad,ud];default:throw[0,ad,ue]}}function
 aj(d,b,e,a){var
-c=[8,e,ue];return d<50?fK(d+1|0,b,c,a):aX(fK,[0,b,c,a])}function
+c=[8,e,uf];return d<50?fK(d+1|0,b,c,a):aX(fK,[0,b,c,a])}function
 jR(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return t9(c,f,a,i,b(d,e))}}var
+i=e[1];return function(e){return t_(c,f,a,i,b(d,e))}}var
 g=[4,f,d];return h<50?fK(h+1|0,c,g,a):aX(fK,[0,c,g,a])}function
 aa(a,b,c){return lf(fK(0,a,b,c))}function
 bI(a,b,c,d){return lf(jS(0,a,b,c,d))}function
-t9(a,b,c,d,e){return lf(jR(0,a,b,c,d,e))}function
+t_(a,b,c,d,e){return lf(jR(0,a,b,c,d,e))}function
 id(f,e,d,a,c){if(typeof
 a==="number")return function(a){return aa(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
 g=a[2],h=a[1];return function(a){return aa(f,[4,e,bz(h,g,b(c,a))],d)}}var
@@ -2697,12 +2701,12 @@ a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=lT(a[2]);cL(c,g);return eZ(c,h);case
+g=a[1],h=lU(a[2]);cL(c,g);return eZ(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cL(c,e);eZ(c,uf);var
+i=d[1];cL(c,e);eZ(c,ug);var
 a=i;continue}var
-j=d[1];cL(c,e);eZ(c,ug);var
+j=d[1];cL(c,e);eZ(c,uh);var
 a=j;continue;case
 6:var
 m=a[2];cL(c,a[1]);return b(m,c);case
@@ -2712,18 +2716,18 @@ n=a[2];cL(c,a[1]);return ac(n);case
 2:case
 4:var
 k=a[2];cL(c,a[1]);return eZ(c,k);default:var
-l=a[2];cL(c,a[1]);return q6(c,l)}}function
+l=a[2];cL(c,a[1]);return q7(c,l)}}function
 c8(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=lT(a[2]);c8(c,h);return ef(c,i);case
+h=a[1],i=lU(a[2]);c8(c,h);return ef(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];c8(c,f);ef(c,uh);var
+j=e[1];c8(c,f);ef(c,ui);var
 a=j;continue}var
-k=e[1];c8(c,f);ef(c,ui);var
+k=e[1];c8(c,f);ef(c,uj);var
 a=k;continue;case
 6:var
 n=a[2];c8(c,a[1]);return ef(c,b(n,0));case
@@ -2736,100 +2740,100 @@ o=a[2];c8(c,a[1]);return ac(o);case
 l=a[2];c8(c,a[1]);return ef(c,l);default:var
 m=a[2];c8(c,a[1]);var
 d=c[2];if(c[3]<=d)h$(c,1);av(c[1],d,m);c[2]=d+1|0;return 0}}function
-lV(d,c){var
+lW(d,c){var
 a=c[1],b=0;return aa(function(a){cL(d,a);return 0},b,a)}function
-ie(a){return lV(ch,a)}function
+ie(a){return lW(ch,a)}function
 ar(b){var
 a=b[1];return aa(function(b){var
 a=gd(64);c8(a,b);return h_(a)},0,a)}var
 ig=[0,0];function
 ii(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(E(a)===hn)return b(ar(uj),a);if(E(a)===qd){var
-d=k3(rx,a),c=0,g=B(d);for(;;){if(g<=c)return u(d,rw);var
+a==="number"?1:0)){if(E(a)===hn)return b(ar(uk),a);if(E(a)===qe){var
+d=k3(ry,a),c=0,g=B(d);for(;;){if(g<=c)return u(d,rx);var
 e=Z(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return uk}return b(ar(ul),a)}function
-lW(b,a){if(b.length-1<=a)return um;var
-c=lW(b,a+1|0),d=ii(b,a);return e(ar(un),d,c)}function
+c=c+1|0;continue}return d}}return ul}return b(ar(um),a)}function
+lX(b,a){if(b.length-1<=a)return un;var
+c=lX(b,a+1|0),d=ii(b,a);return e(ar(uo),d,c)}function
 gh(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(ig[1]);if(i)return i[1];if(a===f_)return us;if(a===hX)return ut;if(a[1]===ll){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fL(ar(ih),r,q,j,j+5|0,uu)}if(a[1]===ad){var
-f=a[2],k=f[3],s=f[2],t=f[1];return fL(ar(ih),t,s,k,k+6|0,uv)}if(a[1]===lo){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fL(ar(ih),w,v,l,l+6|0,uw)}if(0===E(a)){var
+i=p(ig[1]);if(i)return i[1];if(a===f_)return ut;if(a===hX)return uu;if(a[1]===ll){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fL(ar(ih),r,q,j,j+5|0,uv)}if(a[1]===ad){var
+f=a[2],k=f[3],s=f[2],t=f[1];return fL(ar(ih),t,s,k,k+6|0,uw)}if(a[1]===lo){var
+g=a[2],l=g[3],v=g[2],w=g[1];return fL(ar(ih),w,v,l,l+6|0,ux)}if(0===E(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=lW(a,2),n=ii(a,1),c=e(ar(uo),n,m);else
+m=lX(a,2),n=ii(a,1),c=e(ar(up),n,m);else
 switch(h){case
 0:var
-c=up;break;case
+c=uq;break;case
 1:var
-c=uq;break;default:var
-o=ii(a,1),c=b(ar(ur),o)}return u(x,c)}return a[1]}function
+c=ur;break;default:var
+o=ii(a,1),c=b(ar(us),o)}return u(x,c)}return a[1]}function
 ij(u,t){var
-f=HU(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+f=HW(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?ux:uy:0===a?uz:uA}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?uB:uD,m=a[2],n=a[7],o=g(a[1]),e=[0,HD(ar(uC),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?uy:uz:0===a?uA:uB}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?uC:uE,m=a[2],n=a[7],o=g(a[1]),e=[0,HF(ar(uD),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(ar(uE),p)];if(e){var
-r=e[1];b(lV(u,uF),r)}var
+p=g(0),e=[0,b(ar(uF),p)];if(e){var
+r=e[1];b(lW(u,uG),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-uG(c){for(;;){var
+uH(c){for(;;){var
 a=ig[1],b=1-hW(ig,a,[0,c,a]);if(b)continue;return b}}var
-uI=uH.slice();function
-uJ(f,e){var
-g=gh(f);b(ie(uK),g);ij(ch,e);var
-a=Iu(0);if(a<0){var
-d=dC(a);lr(c(uI,d)[1+d])}return d5(ch)}var
-uL=[0];le(a(pO),function(e,i){try{try{var
-c=i?uL:qY(0);try{h0(0)}catch(a){}try{var
-a=uJ(e,c),d=a}catch(a){a=aY(a);var
-g=gh(e);b(ie(uN),g);ij(ch,c);var
-h=gh(a);b(ie(uO),h);ij(ch,qY(0));var
+uJ=uI.slice();function
+uK(f,e){var
+g=gh(f);b(ie(uL),g);ij(ch,e);var
+a=Iw(0);if(a<0){var
+d=dC(a);lr(c(uJ,d)[1+d])}return d5(ch)}var
+uM=[0];le(a(pP),function(e,i){try{try{var
+c=i?uM:qZ(0);try{h0(0)}catch(a){}try{var
+a=uK(e,c),d=a}catch(a){a=aY(a);var
+g=gh(e);b(ie(uO),g);ij(ch,c);var
+h=gh(a);b(ie(uP),h);ij(ch,qZ(0));var
 d=d5(ch)}var
 f=d}catch(a){a=aY(a);if(a!==f_)throw a;var
-f=lr(uM)}return f}catch(a){return 0}});var
-uQ=[at,uP,bY(0)];uG(function(a){return a[1]===uQ?[0,u(uR,gh(a[2]))]:0});function
+f=lr(uN)}return f}catch(a){return 0}});var
+uR=[at,uQ,bY(0)];uH(function(a){return a[1]===uR?[0,u(uS,gh(a[2]))]:0});function
 ik(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
 ei(a){a[4]=-a[4]|0;return 0}try{var
-HA=rb(Hz),lY=HA}catch(a){a=aY(a);if(a!==O)throw a;try{var
-Hy=rb(Hx),lX=Hy}catch(a){a=aY(a);if(a!==O)throw a;var
-lX=uT}var
-lY=lX}var
-uU=h7(lY,82),gi=[m,function(A){var
-n=IK(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+HC=rc(HB),lZ=HC}catch(a){a=aY(a);if(a!==O)throw a;try{var
+HA=rc(Hz),lY=HA}catch(a){a=aY(a);if(a!==O)throw a;var
+lY=uU}var
+lZ=lY}var
+uV=h7(lZ,82),gi=[m,function(A){var
+n=IM(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,uS],l=54+lx(55,k)|0,t=0;if(!(l<0)){var
+h=[0,uT],l=54+ly(55,k)|0,t=0;if(!(l<0)){var
 e=t;for(;;){var
-f=e%55|0,m=f6(e,k),v=c(j,m)[1+m],i=u(h[1],a(x+v));h[1]=It(i,0,B(i));var
-g=h[1],p=Z(g,3)<<24,q=Z(g,2)<<16,r=Z(g,1)<<8,s=((Z(g,0)+r|0)+q|0)+p|0,w=(c(d[1],f)[1+f]^s)&pU;c(d[1],f)[1+f]=w;var
+f=e%55|0,m=f6(e,k),v=c(j,m)[1+m],i=u(h[1],a(x+v));h[1]=Iv(i,0,B(i));var
+g=h[1],p=Z(g,3)<<24,q=Z(g,2)<<16,r=Z(g,1)<<8,s=((Z(g,0)+r|0)+q|0)+p|0,w=(c(d[1],f)[1+f]^s)&pV;c(d[1],f)[1+f]=w;var
 y=e+1|0;if(l!==e){var
 e=y;continue}break}}d[2]=0;return d}}];function
 z(i,l){var
-n=i?i[1]:uU,b=16;for(;;){if(!(l<=b)&&!(h3<(b*2|0))){var
+n=i?i[1]:uV,b=16;for(;;){if(!(l<=b)&&!(h3<(b*2|0))){var
 b=b*2|0;continue}if(n){var
 j=E(gi),a=D===j?gi[1]:m===j?G(gi):gi;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&pU,h=a[2];c(a[1],h)[1+h]=g;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&pV,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,o(b,0),k,b]}}function
-uV(b){if(b){var
+uW(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
 ej(a){var
-b=a[4],c=a[3],d=k(uV,a[2]);return[0,a[1],d,c,b]}function
-lZ(C,g){var
+b=a[4],c=a[3],d=k(uW,a[2]);return[0,a[1],d,c,b]}function
+l0(C,g){var
 j=g[2],u=(j.length-1)*2|0,v=u<h3?1:0;if(v){var
 k=o(u,0),l=1-ik(g);g[2]=k;var
 m=k.length-1,h=o(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
@@ -2880,10 +2884,10 @@ b=0,f=0;return function(a){return e(f,b,a)}}function
 e8(a){var
 b=il(a);function
 c(a){return a[1]}return function(a){return h1(c,b,a)}}function
-cM(a,b){return 4<=a.length-1?H2(10,au,a[3],b)&(a[2].length-1-1|0):ac(uW)}function
+cM(a,b){return 4<=a.length-1?H4(10,au,a[3],b)&(a[2].length-1-1|0):ac(uX)}function
 aK(a,d,f){var
 b=cM(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?lZ(cM,a):e}function
+e=a[2].length-1<<1<a[1]?1:0;return e?l0(cM,a):e}function
 c9(b,g){var
 d=cM(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
 f=a[3];if(0===ak(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
@@ -2911,7 +2915,7 @@ b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return lZ(cM,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return l0(cM,a);var
 j=i}else
 var
 j=f;return j}}function
@@ -2919,20 +2923,20 @@ aM(d,b){var
 f=cM(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
 g=a[3],e=0===ak(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}var
-l2=[at,uX,bY(0)],l0=0,l1=-1;function
-gk(a,b){a[13]=a[13]+b[3]|0;return lP(b,a[28])}var
-l3=1000000010;function
+l3=[at,uY,bY(0)],l1=0,l2=-1;function
+gk(a,b){a[13]=a[13]+b[3]|0;return lQ(b,a[28])}var
+l4=1000000010;function
 im(b,a){return R(b[17],a,0,B(a))}function
 io(a){return b(a[19],0)}function
-l4(a,c,b){a[9]=a[9]-c|0;im(a,b);a[11]=0;return 0}function
+l5(a,c,b){a[9]=a[9]-c|0;im(a,b);a[11]=0;return 0}function
 gl(c,a){var
-b=I(a,uY);return b?l4(c,B(a),a):b}function
+b=I(a,uZ);return b?l5(c,B(a),a):b}function
 dG(a,c,d){var
 e=c[3],f=c[2];gl(a,c[1]);io(a);a[11]=1;a[10]=e4(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gl(a,e)}function
-l5(b,a){return dG(b,uZ,a)}function
+l6(b,a){return dG(b,u0,a)}function
 el(a,c){var
 d=c[2],e=c[3];gl(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gl(a,e)}function
-u0(a,j,c){if(typeof
+u1(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
 s=ee(a[3]);if(s){var
@@ -2941,7 +2945,7 @@ c=a[1],d=a[2];return k$(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9
 1:ed(a[2]);return 0;case
 2:ed(a[3]);return 0;case
 3:var
-v=ee(a[2]);return v?l5(a,v[1][2]):io(a);case
+v=ee(a[2]);return v?l6(a,v[1][2]):io(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
@@ -2954,7 +2958,7 @@ i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
 x=ed(a[5]);return x?im(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return l4(a,j,c[1]);case
+0:return l5(a,j,c[1]);case
 1:var
 d=c[2],g=c[1],y=d[1],N=d[2],z=ee(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
@@ -2975,24 +2979,24 @@ G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?el(a,[0,u2,H+P|0,u1]):dG(a,[0,u4,m+O|0,u3],a[6])}return 0;case
+H=m-l|0;return 0<=H?el(a,[0,u3,H+P|0,u2]):dG(a,[0,u5,m+O|0,u4],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
 o=ee(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))l5(a,q)}else
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))l6(a,q)}else
 io(a)}var
 T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return ck([0,U,T],a[2]);case
 4:return ck(c[1],a[3]);default:var
 J=c[1];im(a,b(a[24],J));return ck(J,a[5])}}function
-l6(a){for(;;){var
+l7(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
 h8(b);var
-n=0<=e?e:l3;u0(a,n,k);a[12]=j+a[12]|0;continue}throw sn}return h}return 0}}function
-ip(a){ec(a);return ck([0,-1,[0,l1,u5,0]],a)}function
-l7(a,c){var
+n=0<=e?e:l4;u1(a,n,k);a[12]=j+a[12]|0;continue}throw so}return h}return 0}}function
+ip(a){ec(a);return ck([0,-1,[0,l2,u6,0]],a)}function
+l8(a,c){var
 d=ee(a[1]);if(d){var
 e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return ip(a[1]);var
 g=b[2];if(typeof
@@ -3002,93 +3006,93 @@ h=1-c,j=h?(b[1]=a[13]+f|0,ed(a[1]),0):h;return j;case
 1:case
 2:var
 i=c?(b[1]=a[13]+f|0,ed(a[1]),0):c;return i}return 0}return 0}function
-l8(a,j){var
+l9(a,j){var
 h=a[4];function
-i(f){if(a[23])gk(a,[0,l0,5,0]);var
+i(f){if(a[23])gk(a,[0,l1,5,0]);var
 c=a[22];if(c){var
 d=ed(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}v(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gk(a,[0,l0,1,0]);l7(a,1);l7(a,0)}a[14]=a[14]-1|0}continue}a[13]=l3;l6(a);a[12]=1;a[13]=1;h8(a[28]);ip(a[1]);ec(a[2]);ec(a[3]);ec(a[4]);ec(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}v(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gk(a,[0,l1,1,0]);l8(a,1);l8(a,0)}a[14]=a[14]-1|0}continue}a[13]=l4;l7(a);a[12]=1;a[13]=1;h8(a[28]);ip(a[1]);ec(a[2]);ec(a[3]);ec(a[4]);ec(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
 d=[0,-a[13]|0,[3,g,f],0];gk(a,d);ck([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=B(e);gk(a,[0,c,[0,e],c]);l6(a)}return b(a[18],0)}}var
-l9=h4(80,32);function
-l_(b,d){var
+e=a[16],c=B(e);gk(a,[0,c,[0,e],c]);l7(a)}return b(a[18],0)}}var
+l_=h4(80,32);function
+l$(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){R(b[17],l9,0,80);var
-a=a-80|0;continue}return R(b[17],l9,0,a)}return c}}function
-u7(a){return a[1]===l2?u(u9,u(a[2],u8)):u_}function
-u$(a){return a[1]===l2?u(vb,u(a[2],va)):vc}function
-vd(a){return 0}function
+c=0<a?1:0;if(c){if(80<a){R(b[17],l_,0,80);var
+a=a-80|0;continue}return R(b[17],l_,0,a)}return c}}function
+u8(a){return a[1]===l3?u(u_,u(a[2],u9)):u$}function
+va(a){return a[1]===l3?u(vc,u(a[2],vb)):vd}function
 ve(a){return 0}function
-l$(i,h){function
+vf(a){return 0}function
+ma(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,l1,vf,0];function
-l(a){return 0}lP(d,c);var
+c=[0,0,0,0],d=[0,l2,vg,0];function
+l(a){return 0}lQ(d,c);var
 b=dF(0);ip(b);ck([0,1,d],b);var
-e=dF(0),f=dF(0),g=dF(0),a=[0,b,dF(0),g,f,e,78,10,68,78,0,1,1,1,1,hY,vg,i,h,l,k,j,0,0,u7,u$,vd,ve,c];a[19]=function(b){return R(a[17],u6,0,1)};a[20]=function(b){return l_(a,b)};a[21]=function(b){return l_(a,b)};return a}function
-ma(c){function
-a(a){return d5(c)}return l$(function(d,a,b){if(0<=a&&0<=b&&!((B(d)-b|0)<a))return lb(c,d,a,b);return ac(rA)},a)}function
-vh(a){function
-b(a){return 0}return l$(function(b,c,d){return ia(a,b,c,d)},b)}var
-vi=jY,vj=function(a){return gd(vi)}(0),vk=ma(ry),vl=ma(ch);vh(vj);rB(function(a){l8(vk,0);return l8(vl,0)});function
-vm(b,a){var
-c=E(a)===at?a:a[1];return le(b,c)}IV(0);vm(vo,[at,vn,bY(0)]);function
+e=dF(0),f=dF(0),g=dF(0),a=[0,b,dF(0),g,f,e,78,10,68,78,0,1,1,1,1,hY,vh,i,h,l,k,j,0,0,u8,va,ve,vf,c];a[19]=function(b){return R(a[17],u7,0,1)};a[20]=function(b){return l$(a,b)};a[21]=function(b){return l$(a,b)};return a}function
+mb(c){function
+a(a){return d5(c)}return ma(function(d,a,b){if(0<=a&&0<=b&&!((B(d)-b|0)<a))return lb(c,d,a,b);return ac(rB)},a)}function
+vi(a){function
+b(a){return 0}return ma(function(b,c,d){return ia(a,b,c,d)},b)}var
+vj=jY,vk=function(a){return gd(vj)}(0),vl=mb(rz),vm=mb(ch);vi(vk);rC(function(a){l9(vl,0);return l9(vm,0)});function
+vn(b,a){var
+c=E(a)===at?a:a[1];return le(b,c)}IX(0);vn(vp,[at,vo,bY(0)]);function
 ag(a){if(typeof
-a==="number"&&a!==kh)return-a|0;return IZ(a)}function
+a==="number"&&a!==kh)return-a|0;return I1(a)}function
 aB(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:rh(b,a)}return rh(b,a)}function
+c=b+a|0;return 0<=((c^b)&(c^a))?c:ri(b,a)}return ri(b,a)}function
 cN(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:rl(a,b)}return rl(a,b)}function
+c=a-b|0;return 0<=((a^b)&(c^a))?c:rm(a,b)}return rm(a,b)}function
 $(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!IY(b,a))return aw(b,a);return IX(b,a)}function
+a==="number"&&!I0(b,a))return aw(b,a);return IZ(b,a)}function
 gm(b,a){return typeof
 a==="number"?-1===a?ag(b):typeof
 b==="number"?cC(b,a):hT(b,a):hT(b,a)}function
-mb(b,a){return typeof
+mc(b,a){return typeof
 a==="number"?-1===a?ag(b):typeof
-b==="number"?cC(b,a):ri(b,a):ri(b,a)}function
-mc(a){if(typeof
-a==="number"&&a!==dw)return a+1|0;return I5(a)}function
-md(a){return typeof
-a==="number"?0<=a?a:a!==kh?-a|0:rg(a):rg(a)}function
+b==="number"?cC(b,a):rj(b,a):rj(b,a)}function
+md(a){if(typeof
+a==="number"&&a!==dw)return a+1|0;return I7(a)}function
+me(a){return typeof
+a==="number"?0<=a?a:a!==kh?-a|0:rh(a):rh(a)}function
 ah(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:rk(b,a)}return rk(b,a)}function
+c=b<<a;return c>>a===b?c:rl(b,a)}return rl(b,a)}function
 em(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return I4(b,a)}function
+c=a<32?a:31;return b>>c}return I6(b,a)}function
 e9(a){return typeof
-a==="number"?a:I6(a)}var
-j=0,d=1,me=-1;function
+a==="number"?a:I8(a)}var
+j=0,d=1,mf=-1;function
 cO(b,a){return d9(b,a)<=0?1:0}function
 gn(b,a){return d9(b,a)<0?1:0}function
-iq(a){return IT(vp,a)}function
-go(a){return I0(0,a,0,B(a))}function
+iq(a){return IV(vq,a)}function
+go(a){return I2(0,a,0,B(a))}function
 ir(a){if(typeof
 a==="number")return a;var
 d=b1(a);if(63<d){var
-b=d-55|0,e=em(a,b),g=d_(a,ah(e,b)),c=hV(e),f=g?c:Ik(c,vq);return cD(hK(f),b)}return hK(hV(a))}function
+b=d-55|0,e=em(a,b),g=d_(a,ah(e,b)),c=hV(e),f=g?c:Im(c,vr);return cD(hK(f),b)}return hK(hV(a))}function
 dH(a,b){if(a!==0&&b!==1){var
-c=IU(a,b);if(c===1)return[0,a,b];var
-e=mb(b,c);return[0,mb(a,c),e]}return[0,a,d]}function
+c=IW(a,b);if(c===1)return[0,a,b];var
+e=mc(b,c);return[0,mc(a,c),e]}return[0,a,d]}function
 b4(b,a){var
 c=bn(a);if(0===c)return[0,bn(b),j];if(0<c)return dH(b,a);var
 d=ag(a);return dH(ag(b),d)}function
-U(a){return[0,a,d]}function
-cP(a){return U(a)}function
+V(a){return[0,a,d]}function
+cP(a){return V(a)}function
 c_(b,a){return b4(b,a)}var
-w=U(j),s=U(d),a$=U(me),gp=[0,d,j],is=[0,me,j],en=[0,j,j];function
-X(a){if(a==a8)return gp;if(a==dD)return is;if(4===qU(a))return en;var
-c=k4(a),b=c[2]-53|0,e=lh(cD(c[1],53));return 0<=b?U(ah(e,b)):dH(e,ah(d,-b|0))}function
+w=V(j),s=V(d),a$=V(mf),gp=[0,d,j],is=[0,mf,j],en=[0,j,j];function
+X(a){if(a==a8)return gp;if(a==dD)return is;if(4===qV(a))return en;var
+c=k4(a),b=c[2]-53|0,e=lh(cD(c[1],53));return 0<=b?V(ah(e,b)):dH(e,ah(d,-b|0))}function
 bJ(a){if(a[2]===0){var
 b=bn(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
@@ -3161,40 +3165,40 @@ M(l){switch(bJ(l)){case
 0:return 0.;case
 1:return a8;case
 2:return dD;case
-3:return rq;default:var
+3:return rr;default:var
 c=l[1],g=l[2],o=b1(c),p=b1(g);if(!(53<o)&&!(53<p)){var
 z=hK(hV(g));return hK(hV(c))/z}var
 q=0<=bn(c)?1:-1,d=o-p|0;if(0<=d)var
 b=ah(g,d),h=c;else
 var
-b=g,h=ah(c,-d|0);if(0<=d9(md(h),b))var
+b=g,h=ah(c,-d|0);if(0<=d9(me(h),b))var
 e=d,r=h;else
 var
 e=d-1|0,r=ah(h,1);var
-m=IS(ah(r,54),b),f=m[2],a=m[1];if(0<=bn(f))var
+m=IU(ah(r,54),b),f=m[2],a=m[1];if(0<=bn(f))var
 i=[0,a,f];else
 if(0<=bn(b)){var
 u=0,v=aB(f,b);if(typeof
 a==="number"&&a!==kh){var
 n=a-1|0;u=1}if(!u)var
-n=I1(a);var
+n=I3(a);var
 i=[0,n,v]}else
 var
-w=cN(f,b),i=[0,mc(a),w];if(pk<e){var
-s=pj<e?j:ah(q,55+(pj-e|0)|0),k=aB(s,i[1]);if(0===bn(i[2]))var
+w=cN(f,b),i=[0,md(a),w];if(pl<e){var
+s=pk<e?j:ah(q,55+(pk-e|0)|0),k=aB(s,i[1]);if(0===bn(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:IW(1,k),t=y;var
-x=ir(t);return cD(x-ir(s),e-54|0)}return cD(q,pk)}}function
+k==="number"?1|k:IY(1,k),t=y;var
+x=ir(t);return cD(x-ir(s),e-54|0)}return cD(q,pl)}}function
 A(a){var
 b=a[2];return[0,ag(a[1]),b]}function
 cQ(a){var
-b=a[2];return[0,md(a[1]),b]}function
-mf(c,a,b){if(a[2]===b[2]){var
+b=a[2];return[0,me(a[1]),b]}function
+mg(c,a,b){if(a[2]===b[2]){var
 d=a[2];return dH(e(c,a[1],b[1]),d)}var
 f=$(a[2],b[2]),g=$(b[1],a[2]);return dH(e(c,$(a[1],b[2]),g),f)}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return mf(aB,d,c);var
+q(d,c){if(d[2]!==0&&c[2]!==0)return mg(aB,d,c);var
 g=bJ(d),b=bJ(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
@@ -3206,7 +3210,7 @@ g=bJ(d),b=bJ(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d$(vw);case
+4:return d$(vx);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3219,7 +3223,7 @@ f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
 2:f=1;break;default:return is}return f?gp:en}function
-r(d,c){if(d[2]!==0&&c[2]!==0)return mf(cN,d,c);var
+r(d,c){if(d[2]!==0&&c[2]!==0)return mg(cN,d,c);var
 g=bJ(d),b=bJ(c),a=0;switch(g){case
 0:return A(c);case
 1:switch(b){case
@@ -3231,7 +3235,7 @@ g=bJ(d),b=bJ(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d$(vx);case
+4:return d$(vy);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3255,11 +3259,11 @@ c=ag(a[1]);return[0,ag(a[2]),c];case
 cm(b,a){if(0<=bn(a[1]))return h(b,[0,a[2],a[1]]);var
 c=ag(a[1]);return h(b,[0,ag(a[2]),c])}function
 gq(b,a){return f8(b,e9(a))}function
-mg(b,a){return em(b,e9(a))}function
+mh(b,a){return em(b,e9(a))}function
 aC(a){return ah(a,1)}function
-e_(a){return mc(ah(a,1))}function
+e_(a){return md(ah(a,1))}function
 g(b){var
-c=b[2],a=b[1];return d_(c,1)?d_(a,0)?w:d_(a,1)?s:U(a):b4(a,c)}function
+c=b[2],a=b[1];return d_(c,1)?d_(a,0)?w:d_(a,1)?s:V(a):b4(a,c)}function
 e$(a){if(0===bn(a[2]))throw ln;return a}function
 db(a){return 0===y(e$(a))?a:da(a)}function
 n(b,a){var
@@ -3273,7 +3277,7 @@ b=a?cR(a[2])+1|0:a;return b}function
 dK(a,b){if(a){var
 c=dK(a[2],b);return[0,a[1],c]}return b}function
 gr(b,a){return b?a:a?0:1}function
-mh(b,a){return 0===b?a:mh(b-1|0,a)+1|0}function
+mi(b,a){return 0===b?a:mi(b-1|0,a)+1|0}function
 iu(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
@@ -3287,8 +3291,8 @@ dd(c,a){if(a)var
 e=dd(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mi(c,a){if(a){var
-d=mi(c,a[2]);return dK(b(c,a[1]),d)}return a}function
+mj(c,a){if(a){var
+d=mj(c,a[2]);return dK(b(c,a[1]),d)}return a}function
 iv(c,b,a){if(a){var
 d=iv(c,b,a[2]);return e(c,a[1],d)}return b}function
 bb(e,d){var
@@ -3368,7 +3372,7 @@ a==="number"){var
 i=0;return b5(function(b,a){return e(f,d,e(c,b,a))},i,b)}else{if(0===a[0]){var
 h=a[1],g=bQ(b,h);return g?e(f,d,e(c,h,g[1])):g}return e(f,d,ix(c,a[1],0,b))}}function
 fd(b,a){return n(a,b)}function
-mj(a,f,e,d,c){if(typeof
+mk(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
 g=gt(a,function(a){return f},c);if(g)var
 h=g;else{var
@@ -3379,7 +3383,7 @@ g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
 iz(d,c,a){return b(d,a)?0:b(c,a)}function
-mk(h,g,c,f,a){var
+ml(h,g,c,f,a){var
 d=iz(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
@@ -3389,9 +3393,9 @@ d=iz(h,g,a);if(d)var
 i=b(c,f),e=f5(b(c,a),i);else
 var
 e=d;return e}function
-ml(c,a){var
+mm(c,a){var
 d=a[2];return iy(function(a){return 1-b(c,a)},d)}function
-mm(m,l,f,c,k,h,i,p,o,a){if(e(f[3],c,a))return 0;var
+mn(m,l,f,c,k,h,i,p,o,a){if(e(f[3],c,a))return 0;var
 r=e(f[2],c,a);function
 s(k,i){var
 b=i[2],c=[0,g([0,j,d]),b],m=e(p,a,k);return cS(f[4],l,h,m,c)}var
@@ -3411,23 +3415,23 @@ h=a;return h}function
 iC(a,d){function
 b(b){function
 c(c){return eq(a,b,c)?1:e(d,b,c)}return ao(a[1],c)}return ao(cn(a)+1|0,b)}function
-mn(g,l,d,k,f,j,i,c,a){var
+mo(g,l,d,k,f,j,i,c,a){var
 h=e(d[3],c,a);if(h){var
 m=h[1];return e(g,b(f,a),m)}var
 n=e(d[2],c,a);function
 o(c,b){var
 f=e(i,a,c);return cS(d[4],l,j,f,b)}var
 p=b(f,a);return cT(g,e(k,c,a),p,o,n)}function
-mo(j,i,e,h,c,g){var
+mp(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mn(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ao(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mo(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ao(e[1],n);if(f){var
 d=a;continue}return f}}function
-mp(a){return a[9]?0:0===cn(a)?5<=a[4]?0:1:0}function
-mq(a,d){var
-c=mp(a);if(c)return c;function
+mq(a){return a[9]?0:0===cn(a)?5<=a[4]?0:1:0}function
+mr(a,d){var
+c=mq(a);if(c)return c;function
 e(a){return 1-b(d[2],a)}return ao(a[1],e)}function
 iD(m,c,l,h){var
-t=mq(m,h);if(t){var
+t=mr(m,h);if(t){var
 a=cn(m),f=b(h[1],a);if(m[9])var
 i=function(h){var
 i=e(c[3],a,h);if(i){var
@@ -3441,8 +3445,8 @@ u=m[1];return n(b(f,h),u)}var
 i=e(c[2],a,h),k=e(l,a,h),o=dL(k,function(c,a){var
 b=a[1];return n(g([0,j,d]),b)},i);if(o){if(b(p,h)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return iy(function(a){return iA(q,p,s,h,a)},b)};return mj(k,function(a){var
-b=a[2];return fc(function(a){return mk(q,p,s,h,a)},b)},t,r,i)}var
+b=a[2];return iy(function(a){return iA(q,p,s,h,a)},b)};return mk(k,function(a){var
+b=a[2];return fc(function(a){return ml(q,p,s,h,a)},b)},t,r,i)}var
 v=function(b,a){var
 d=e(w,h,b);return cS(c[4],es,f,d,a)};return cT(n,k,b(f,h),v,i)}return o};break;case
 5:var
@@ -3454,7 +3458,7 @@ j(b,a){var
 g=e(u,d,b);return cS(c[4],es,f,g,a)}var
 k=b(f,d);return cT(n,e(l,a,d),k,j,i)};break;case
 6:var
-v=h[9],x=b(h[5],a),y=h[8],i=function(b){return mm(n,es,c,a,l,f,y,x,v,b)};break;case
+v=h[9],x=b(h[5],a),y=h[8],i=function(b){return mn(n,es,c,a,l,f,y,x,v,b)};break;case
 0:case
 4:var
 C=b(h[5],a),r=h[4],o=h[3],k=h[2],i=function(h){var
@@ -3469,8 +3473,8 @@ a=iA(p,k,r,h,d);if(a)var
 e=b(o,h),c=b(o,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return iy(function(a){return iA(p,k,r,h,a)},b)};return mj(m,function(a){var
-b=a[2];return fc(function(a){return mk(p,k,r,h,a)},b)},z,y,i)}var
+b=a[2];return iy(function(a){return iA(p,k,r,h,a)},b)};return mk(m,function(a){var
+b=a[2];return fc(function(a){return ml(p,k,r,h,a)},b)},z,y,i)}var
 A=g([0,j,d]),w=n(b(f,h),A);if(w)var
 q=w;else{var
 B=function(b,a){var
@@ -3492,9 +3496,9 @@ q=v;return q};break;default:var
 i=function(a){return 0}}var
 q=ao(c[1],i)}else
 var
-q=t;return q?mo(n,es,c,l,h,cn(m)):q}function
+q=t;return q?mp(n,es,c,l,h,cn(m)):q}function
 iE(l,c,k,h){var
-r=mq(l,h);if(r){var
+r=mr(l,h);if(r){var
 a=cn(l),f=b(h[1],a);if(l[9])var
 i=function(h){var
 i=e(c[3],a,h);if(i){var
@@ -3505,7 +3509,7 @@ switch(l[4]){case
 s=b(h[5],a),o=h[3],p=h[2],i=function(d){if(b(p,d))return 1;var
 j=e(c[3],a,d);if(j){var
 m=b(f,d);return n(j[1],m)}var
-g=e(c[2],a,d),h=e(k,a,d),l=dL(h,function(a){return function(a){return ml(p,a)}},g);if(l)var
+g=e(c[2],a,d),h=e(k,a,d),l=dL(h,function(a){return function(a){return mm(p,a)}},g);if(l)var
 q=function(b,a){var
 g=e(s,d,b);return cS(c[4],fb,f,g,a)},i=cT(fd,h,b(f,d),q,g);else
 var
@@ -3521,25 +3525,25 @@ j(b,a){var
 g=e(t,d,b);return cS(c[4],fb,f,g,a)}var
 l=b(f,d);return cT(fd,e(k,a,d),l,j,i)};break;case
 6:var
-v=h[9],w=b(h[5],a),x=h[8],i=function(b){return mm(fd,fb,c,a,k,f,x,w,v,b)};break;case
+v=h[9],w=b(h[5],a),x=h[8],i=function(b){return mn(fd,fb,c,a,k,f,x,w,v,b)};break;case
 0:case
 4:var
 u=b(h[5],a),q=h[2],i=function(h){if(b(q,h))return 1;var
 i=e(c[3],a,h);if(i){var
 r=b(f,h);return n(i[1],r)}var
-l=e(c[2],a,h),m=e(k,a,h),s=b(f,h),o=n(g([0,j,d]),s),p=o?dL(m,function(a){return function(a){return ml(q,a)}},l):o;if(p){var
+l=e(c[2],a,h),m=e(k,a,h),s=b(f,h),o=n(g([0,j,d]),s),p=o?dL(m,function(a){return function(a){return mm(q,a)}},l):o;if(p){var
 t=function(b,a){var
 d=e(u,h,b);return cS(c[4],fb,f,d,a)};return cT(fd,m,b(f,h),t,l)}return p};break;default:var
 i=function(a){return 0}}var
 m=ao(c[1],i)}else
 var
-m=r;return m?mo(fd,fb,c,k,h,cn(l)):m}function
+m=r;return m?mp(fd,fb,c,k,h,cn(l)):m}function
 gv(a,b){return a[3]?0:gr(a[1],b)}function
-mr(c,b){var
+ms(c,b){var
 a=c[2];return a?gr(a[1],b):a}function
 et(d,c,g,f,b,a){if(gv(c,g)){var
 h=e4(b,cn(d));return[0,e(f[6],h,a)]}return iw(d,c,b,a)}function
-eu(a,k,j,i){if(mr(k,j)){var
+eu(a,k,j,i){if(ms(k,j)){var
 l=i[7],f=a[10],g=function(b,c){return eq(a,b,c)},h=function(d,c){var
 e=b(a[3],c),f=0;return gu(function(e,b){var
 f=R(l,e4(d,cn(a)),c,e),g=iB(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
@@ -3548,7 +3552,7 @@ d(b,c){return eq(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
 fe(a,h,f,c){var
 i=gv(h,f)?iC(a,function(f,d){var
-g=cR(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(i){if(mr(h,f)){var
+g=cR(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(i){if(ms(h,f)){var
 q=c[7];return iC(a,function(o,e){var
 c=b(a[3],e),f=0;return b5(function(p,r){var
 s=R(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
@@ -3623,14 +3627,14 @@ c=g([0,j,d]);return ba(b[1],c);case
 2:case
 4:var
 e=b[1];return n(g([0,j,d]),e);default:return 1}}};return dL(iw(a,y,l,e),s,r)}return c}):h}function
-ms(a){function
+mt(a){function
 c(c){var
 f=b(a[3],c),e=bb(function(a){var
 b=a[1];return n(g([0,j,d]),b)},f);if(e){if(2===a[4]){var
 h=b(a[7],c);return n(g([0,j,d]),h)}return 1}return e}return ao(a[1],c)}function
 gw(a,h,c,b){var
 m=ff(a,h);if(m){if(b)var
-r=g([0,j,d]),o=n(b[1],r),i=o?ms(a):o;else
+r=g([0,j,d]),o=n(b[1],r),i=o?mt(a):o;else
 var
 i=b;if(i)var
 f=i;else{var
@@ -3638,7 +3642,7 @@ p=fe(a,h,1,c);if(p)var
 s=1,t=function(b,d){return et(a,h,s,c,b,d)},k=iD(a,eu(a,h,1,c),t,c);else
 var
 k=p;if(k){var
-q=mp(a);if(q)var
+q=mq(a);if(q)var
 u=a[2],v=c[2],w=0,l=iz(function(b){return eq(a,w,b)},v,u);else
 var
 l=q;if(l)var
@@ -3661,41 +3665,41 @@ p=i?1-b(c[2],a[2]):i;if(p)return n(e(c[1],0,a[2]),j);var
 h=p}}else
 var
 h=k;return h}function
-mt(a){var
+mu(a){var
 b=a[9],c=a[8],e=a[7],f=a[6];function
 h(f,e,c){var
 b=R(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,j,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
-mu(j,i){var
+mv(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-mv(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mv(a,c,g)]}return[0,[0,a,c],0]}function
-mw(a,b){if(a){var
-c=a[1],d=mw(a[2],b);return mv(c[1],c[2],d)}return b}function
-mx(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(mu(b,d)){case
+mw(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mw(a,c,g)]}return[0,[0,a,c],0]}function
+mx(a,b){if(a){var
+c=a[1],d=mx(a[2],b);return mw(c[1],c[2],d)}return b}function
+my(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(mv(b,d)){case
 0:return[0,[0,q(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],mx(c,b,g)]}}return[0,[0,c,b],0]}function
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],my(c,b,g)]}}return[0,[0,c,b],0]}function
 ab(a,c){if(c){var
 g=c[1],d=g[2],e=g[1],f=c[2],i=function(c){if(c){var
-j=c[1],g=j[2],k=j[1],l=c[2];switch(mu(d,g)){case
+j=c[1],g=j[2],k=j[1],l=c[2];switch(mv(d,g)){case
 0:var
 m=b(ab(a,f),l);return[0,[0,q(h(a,e),k),g],m];case
 1:var
 n=b(ab(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
 o=b(ab(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
-my(d,c,a,b){if(a){var
-e=a[1],f=my(d,c,a[2],b),g=mw(c,e[2]);return mx(h(d,e[1]),g,f)}return b}function
+mz(d,c,a,b){if(a){var
+e=a[1],f=mz(d,c,a[2],b),g=mx(c,e[2]);return my(h(d,e[1]),g,f)}return b}function
 gy(a,b){if(a){var
-c=a[1],d=gy(a[2],b);return my(c[1],c[2],b,d)}return a}function
+c=a[1],d=gy(a[2],b);return mz(c[1],c[2],b,d)}return a}function
 aT(a){return[0,[0,a,0],0]}function
-mz(h){var
+mA(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=b[1],e=a[2];if(ba(c,g([0,j,d]))){var
 a=e;continue}var
-i=mz(e),f=[0,[0,c,b[2]],i]}else
+i=mA(e),f=[0,[0,c,b[2]],i]}else
 var
 f=a;return f}}function
 ev(c){var
@@ -3708,34 +3712,34 @@ m(a){var
 f=b(c[2],a),g=0;return gu(function(c,b){var
 f=b[2],g=0,h=gu(function(f,e){var
 b=R(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,R(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-mA(d,a,g){var
+mB(d,a,g){var
 h=a[2],c=bQ(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
 i=bQ(c[1][2],g);return dc(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-mB(e,c,a){if(0===a)return d;var
-f=mB(e,c+1|0,a-1|0);return $(b(e,c),f)}function
-gz(e,c,b,a){if(0===e)return mB(c,b,a);var
+mC(e,c,a){if(0===a)return d;var
+f=mC(e,c+1|0,a-1|0);return $(b(e,c),f)}function
+gz(e,c,b,a){if(0===e)return mC(c,b,a);var
 f=e-1|0,d=a/2|0,g=gz(f,c,b+d|0,aQ(0,a-d|0));return $(gz(f,c,b,d),g)}function
-mC(a){var
+mD(a){var
 b=0;return gz(14,function(a){return(2*a|0)+1|0},b,a)}function
 gA(a){var
 b=0;return gz(14,function(a){return a+1|0},b,a)}function
 dN(b,a){return gq(b,a)}function
-bB(a){return U(a)}function
-mD(q,c,f,e,b,a){var
+bB(a){return V(a)}function
+mE(q,c,f,e,b,a){var
 l=n(c,g([0,j,d]));if(l)var
 m=l;else{var
 o=a3(c,g([0,d,d])),p=o?gn(j,e):o;if(p)var
-s=h(c,U(e)),i=ba(U(f),s);else
+s=h(c,V(e)),i=ba(V(f),s);else
 var
 i=p;if(i)var
 t=r(g([0,d,d]),c),u=h(bB(b),t),k=n(h(bB(a),c),u);else
 var
 k=i;if(k){var
-v=dN(e,b+a|0),w=mC(a),x=h(q,U($($(mC(b),w),v))),y=gA(b+a|0),z=$(dN(aC(d),b+a|0),y),A=dN(cN(e,f),a);return n(U($($(dN(f,b),A),z)),x)}var
+v=dN(e,b+a|0),w=mD(a),x=h(q,V($($(mD(b),w),v))),y=gA(b+a|0),z=$(dN(aC(d),b+a|0),y),A=dN(cN(e,f),a);return n(V($($(dN(f,b),A),z)),x)}var
 m=k}return m}function
 iF(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
@@ -3746,7 +3750,7 @@ j=c}else
 var
 j=a;return j}}function
 iG(a){return[0,a[1],a[2]]}function
-mE(e,j){var
+mF(e,j){var
 f=j[2];if(f){var
 r=f[2],c=iG(f[1]),a=r;for(;;){if(a){var
 n=a[1],i=iG(n),l=c[1]<i[1]?1:0;if(l)var
@@ -3775,13 +3779,13 @@ l=c;var
 m=l}else
 var
 m=h;return m},s)}return k}function
-mF(e,d,h,g){var
+mG(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
 f=a[2];if(gr(e,a[1])){var
-i=mF(e,d,c+1|0,f);return b(d,c)+i|0}var
+i=mG(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
 cU(d,c,a){if(a){var
-b=a[1],f=cU(d,c,a[2]),g=b[3];return mF(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
+b=a[1],f=cU(d,c,a[2]),g=b[3];return mG(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
 iH(c,j,i,h,o,a){switch(a[0]){case
 0:return bQ(c[4],a[1]);case
 1:var
@@ -3795,12 +3799,12 @@ r=aT(b(h[9],f)),s=b(i,f)[1],n=[0,b(ab(g([0,ag(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=mA(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
+t=mB(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
 e=b(c[3],a),f=aT(b(c[5],a));return b(ab(g([0,ag(d),d]),f),e)},t);case
 4:var
-u=mA(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
+u=mB(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
 e=aT(g([0,d,d])),f=b(c[3],a);return b(ab(g([0,ag(d),d]),f),e)},u);default:return bQ(o,a[1])}}function
-mG(s,r,q,p,o,m,l){var
+mH(s,r,q,p,o,m,l){var
 a=m,c=l;for(;;){if(a){var
 f=a[1],h=f[1],e=iH(s,r,q,p,o,f[2]);if(e){var
 i=n(g([0,j,d]),h);if(i){var
@@ -3809,14 +3813,14 @@ k=i}else
 var
 k=e;return k}return[0,c]}}function
 dO(r,q,p,o,m,l,k){var
-b=mG(r,q,p,o,m,l,k);if(b){var
+b=mH(r,q,p,o,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
 c=a[1],e=c[1],f=a[2];if(c[2]){var
 h=ba(e,g([0,j,d]));if(h){var
 a=f;continue}return h}var
 i=n(g([0,j,d]),e);if(i){var
 a=f;continue}return i}return 1}}return b}function
-mH(c,i,h,f,e,a){var
+mI(c,i,h,f,e,a){var
 j=b(c[3],a[1]),l=aT(a[2]),m=b(ab(g([0,ag(d),d]),l),j),k=dO(c,i,h,f,e,a[4],m);if(k){var
 n=aT(a[3]),o=b(ab(g([0,ag(d),d]),j),n);return dO(c,i,h,f,e,a[5],o)}return k}function
 dP(l,k,i,C,B,h,A,z){var
@@ -3830,15 +3834,15 @@ q=o;var
 c=q;break;case
 1:var
 r=a[2],s=n(g([0,j,d]),r);if(s)var
-y=mG(l,k,i,h,f,a[1],0),c=dc(function(f){return function(a){var
-c=aT(f),e=mz(a);return b(ab(g([0,ag(d),d]),e),c)}}(r),y);else
+y=mH(l,k,i,h,f,a[1],0),c=dc(function(f){return function(a){var
+c=aT(f),e=mA(a);return b(ab(g([0,ag(d),d]),e),c)}}(r),y);else
 var
 c=s;break;case
 2:var
 t=a[1],c=[0,gy(t,t)];break;case
 3:var
 c=e(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=ao(v,function(c,d){return function(a){return mH(l,k,i,h,d,b(c,a))}}(u,f)),c=w?R(B,v,u,a[3]):w}if(c){var
+u=a[2],v=a[1],w=ao(v,function(c,d){return function(a){return mI(l,k,i,h,d,b(c,a))}}(u,f)),c=w?R(B,v,u,a[3]):w}if(c){var
 D=m[2],f=dK(f,[0,c[1],0]),m=D;continue}return c}return[0,f]}}function
 ew(a,f,e,d){var
 g=R(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
@@ -3847,19 +3851,19 @@ b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,j,d])]}function
 dQ(a,i,h,g,f){var
 c=iI(f[1]);if(c)return c[1];var
 j=e(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-mI(d,c,a){if(a){var
-e=a[1],f=mI(d,c,a[2]),g=b(d[3],e[2]);return b(ab(b(c,e[1]),g),f)}return a}function
-mJ(a,s,r,q,p,o,f,n){var
+mJ(d,c,a){if(a){var
+e=a[1],f=mJ(d,c,a[2]),g=b(d[3],e[2]);return b(ab(b(c,e[1]),g),f)}return a}function
+mK(a,s,r,q,p,o,f,n){var
 h=cn(a[1]);return ao(h+1|0,function(c){function
 e(e){var
 i=b(a[2],e),j=0;return b5(function(i,t){var
 j=R(f[5],c,e,i);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=e4(c+1|0,h),l=mI(a,b(f[1],v),u);if(o)var
+k=j[1],u=t[2],v=e4(c+1|0,h),l=mJ(a,b(f[1],v),u);if(o)var
 w=aT(k),m=b(ab(g([0,ag(d),d]),l),w);else
 var
 x=aT(k),m=b(ab(g([0,ag(d),d]),x),l);return dO(a,s,r,q,p,R(n,c,e,i),m)},j,i)}return ao(a[1][1],e)})}function
 fg(c,i,h,a,f){function
-m(d){return mH(c,i,h,a,f,b(a[16],d))}var
+m(d){return mI(c,i,h,a,f,b(a[16],d))}var
 k=ao(a[15],m);if(k)var
 n=function(h){var
 f=b(c[2],h),i=0;return b5(function(l,i){if(iI(i[1]))var
@@ -3875,58 +3879,58 @@ var
 e=d;return e},q,p)}return f},i,f)},j=ao(c[1][1],n);else
 var
 j=k;var
-l=j?mJ(c,i,h,a,f,0,a[6],a[19]):j;return l?mJ(c,i,h,a,f,1,a[7],a[20]):l}function
-mK(e,d,c,g,f,a){var
+l=j?mK(c,i,h,a,f,0,a[6],a[19]):j;return l?mK(c,i,h,a,f,1,a[7],a[20]):l}function
+mL(e,d,c,g,f,a){var
 b=dP(e,d,c,g,f,a,0,a[14]);return b?fg(e,d,c,a,b[1]):b}function
 ex(a){return a[2]?0:1}function
-vy(b,a){return 0}function
-mL(c,b,a){return 0}var
-vz=aC(aC(aC(aC(e_(e_(d)))))),fh=gq(aC(d),vz),iJ=aC(aC(aC(aC(aC(aC(e_(d))))))),fi=gq(aC(d),iJ);function
-mM(e,d,c){var
+vz(b,a){return 0}function
+mM(c,b,a){return 0}var
+vA=aC(aC(aC(aC(e_(e_(d)))))),fh=gq(aC(d),vA),iJ=aC(aC(aC(aC(aC(aC(e_(d))))))),fi=gq(aC(d),iJ);function
+mN(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=aB(mg($(a,a),iJ),e);continue}}var
-vA=80,vB=80;function
+b=b-1|0,a=aB(mh($(a,a),iJ),e);continue}}var
+vB=80,vC=80;function
 iK(c,a){if(cO(j,a)){var
 b=cO($(aC(d),a),fi);if(b){var
-e=h(c,U(fi)),f=$(a,a),g=aB(mg($(aC(d),f),iJ),d);return n(U(mM(d,vB,aB(aB(fi,a),g))),e)}return b}var
-i=h(c,U(mM(j,vA,cN(fi,a))));return n(U(fi),i)}function
-mN(b,a){return 0===a?g([0,d,d]):h(b,mN(b,a-1|0))}function
-mO(b,a){if(a){var
-c=a[1],e=mO(b,a[2]),f=c[2],i=g([0,j,d]);return h(mN(iu(c[1],b,i),f),e)}return g([0,d,d])}function
+e=h(c,V(fi)),f=$(a,a),g=aB(mh($(aC(d),f),iJ),d);return n(V(mN(d,vC,aB(aB(fi,a),g))),e)}return b}var
+i=h(c,V(mN(j,vB,cN(fi,a))));return n(V(fi),i)}function
+mO(b,a){return 0===a?g([0,d,d]):h(b,mO(b,a-1|0))}function
+mP(b,a){if(a){var
+c=a[1],e=mP(b,a[2]),f=c[2],i=g([0,j,d]);return h(mO(iu(c[1],b,i),f),e)}return g([0,d,d])}function
 fj(b,a){if(a){var
-c=a[1],e=fj(b,a[2]),f=mO(b,c[2]);return q(h(c[1],f),e)}return g([0,j,d])}function
-mP(b){var
+c=a[1],e=fj(b,a[2]),f=mP(b,c[2]);return q(h(c[1],f),e)}return g([0,j,d])}function
+mQ(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-mQ(h,g,f){var
+mR(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
 c=e,a=aB(a,d[1]);continue}return d}}function
 gB(f,d,a,c){var
 b=a<f?1:0;return b?e(d,a,c):b}function
-mR(c,a){if(a){var
-e=mR(c,a[2]),f=b(c[3],a[1][2]);return b(ab(g([0,d,d]),f),e)}return a}function
+mS(c,a){if(a){var
+e=mS(c,a[2]),f=b(c[3],a[1][2]);return b(ab(g([0,d,d]),f),e)}return a}function
 fk(c,b,a){if(b){if(a){var
 f=fk(c,b[2],a[2]),d=f5(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-mS(b,a){if(b){if(a){var
-d=mS(b[2],a[2]);return a[1]+d|0}var
+mT(b,a){if(b){if(a){var
+d=mT(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
 dR(f,c,a){if(0===c)return[0,j];var
 d=b(f[13],a),e=iK(a,d),g=e?[0,$(c,d)]:e;return g}function
-mT(f,e,b,a){if(b){if(a){var
+mU(f,e,b,a){if(b){if(a){var
 g=a[1],k=db(bB(g)),l=h(bB(e),k),c=dR(f,g,h(b[1][2],l));if(c)var
-d=mT(f,e,b[2],a[2]),m=d?[0,aB(c[1],d[1])]:d,i=m;else
+d=mU(f,e,b[2],a[2]),m=d?[0,aB(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-mU(d,c,a,b){if(a){var
-f=mU(d,c+1|0,a[2],b),g=e(d,c,b);return aB($(a[1],g),f)}return j}function
+mV(d,c,a,b){if(a){var
+f=mV(d,c+1|0,a[2],b),g=e(d,c,b);return aB($(a[1],g),f)}return j}function
 iL(c,l,h,K,a,B,p,J){var
-q=mS(h,a[12]);if(0===q)return[0,[0,j,0]];var
+q=mT(h,a[12]);if(0===q)return[0,[0,j,0]];var
 m=g([0,d,d]),i=h;for(;;){if(i){var
 x=i[1][2],y=n(g([0,j,d]),x);if(y){var
 H=i[2],m=r(m,x),i=H;continue}var
@@ -3935,23 +3939,23 @@ var
 s=n(g([0,j,d]),m);if(s)var
 G=function(a){var
 e=b(c[2],a),f=0;return b5(function(j,a){var
-f=mR(c,a[2]),h=aT(g([0,d,d])),e=ev(b(ab(g([0,ag(d),d]),h),f));if(e){var
+f=mS(c,a[2]),h=aT(g([0,d,d])),e=ev(b(ab(g([0,ag(d),d]),h),f));if(e){var
 i=a[2];return bb(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=ao(c[1][1],G);else
 var
 t=s;if(t){var
 u=dR(a,q,J);if(u){var
-v=mT(a,q,h,a[12]);if(v){var
-w=mQ(function(f){var
+v=mU(a,q,h,a[12]);if(v){var
+w=mR(function(f){var
 k=fk(f,h,a[12]);if(0===k)return[0,j];var
 m=e(K,f,function(a,b){return gB(f,p,a,b)}),i=ao(l,function(a){var
 e=fj(m,b(c[3],a));return n(g([0,j,d]),e)});if(i){var
-o=mQ(function(d){if(mP(b(c[3],d)))return[0,j];var
+o=mR(function(d){if(mQ(b(c[3],d)))return[0,j];var
 g=fj(m,b(c[3],d));return dR(a,e(p,f,d),g)},l,j);return dc(function(a){return $(k,a)},o)}return i},B,j);if(w){var
 L=0,M=ep(0,B),o=l,f=L,N=dd(function(b){return fk(b,h,a[12])},M);for(;;){if(0!==o){var
-k=o-1|0;if(mP(b(c[3],k)))var
+k=o-1|0;if(mQ(b(c[3],k)))var
 z=f;else
 var
-A=mU(p,0,N,k),I=cO(A,j)?f:[0,[0,k,A],f],z=I;var
+A=mV(p,0,N,k),I=cO(A,j)?f:[0,[0,k,A],f],z=I;var
 o=k,f=z;continue}var
 O=aB(v[1],w[1]),C=[0,[0,aB(u[1],O),f]];break}}else
 var
@@ -3965,13 +3969,13 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-mV(m,l,k,j){var
+mW(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=db(U(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iK(f,g);if(i){var
+d=a[1],e=d[2],n=db(V(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iK(f,g);if(i){var
 o=aB(c,$(e,aB(g,fh))),a=a[2],c=o;continue}return i}return[0,c]}}function
-mW(p,o,d,j,i){var
-e=mV(o,d[2],j,d[1]);if(e){var
-q=U(e[1]),k=n(h(i,U(fh)),q);if(k){var
+mX(p,o,d,j,i){var
+e=mW(o,d[2],j,d[1]);if(e){var
+q=V(e[1]),k=n(h(i,V(fh)),q);if(k){var
 r=aT(A(i)),a=d[2],c=r;for(;;){if(a){var
 g=a[1][1],l=b(p[3],g),m=b(ab(b(j,g),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
@@ -3985,70 +3989,70 @@ h=iM(c,e,b,f,a[2]);return[0,R(c,b,g,a[1]),h]}var
 i=iM(c,e,b,f,0);return[0,R(c,b,g,e),i]}return a}function
 iN(e,d,c,b,a){var
 f=iM(e,d,c,b[2],a[2]),g=a[1];return[0,q(h(c,b[1]),g),f]}function
-vC(c,b,a){return q(h(c,b),a)}var
-vD=g([0,j,d]);function
-mX(a,b,c){return iN(vC,vD,a,b,c)}var
-vE=[0,g([0,j,d]),0];function
-ey(a,b,c){return iN(mX,vE,a,b,c)}var
+vD(c,b,a){return q(h(c,b),a)}var
+vE=g([0,j,d]);function
+mY(a,b,c){return iN(vD,vE,a,b,c)}var
 vF=[0,g([0,j,d]),0];function
-mY(a,b,c){return iN(ey,vF,a,b,c)}function
-mZ(b,a){var
+ey(a,b,c){return iN(mY,vF,a,b,c)}var
+vG=[0,g([0,j,d]),0];function
+mZ(a,b,c){return iN(ey,vG,a,b,c)}function
+m0(b,a){var
 c=dd(b,a[2]);return[0,a[1],c]}function
-vG(a){return[0,a,0]}function
-vH(a){return mZ(vG,a)}function
-m0(a){return mZ(vH,a)}function
+vH(a){return[0,a,0]}function
+vI(a){return m0(vH,a)}function
+m1(a){return m0(vI,a)}function
 iO(c,b,e,a){if(e){var
 i=e[2],f=e[1];if(a){var
 k=a[1],l=iO(c,b,i,a[2]),m=ba(f,g([0,j,d]))?k:ey(h(c,f),b,k);return[0,m,l]}var
 n=iO(c,b,i,0),o=[0,g([0,j,d]),0];return[0,ey(h(c,f),b,o),n]}return a}function
-m1(e,l,k){var
+m2(e,l,k){var
 c=l,a=k;for(;;){if(a){var
 f=a[2],i=a[1];if(n(g([0,j,d]),i)){var
 c=c+1|0,a=f;continue}var
-m=m1(e,c+1|0,f);return q(h(b(e,c),i),m)}return g([0,j,d])}}function
-m2(a){if(a){var
-b=a[1],c=m2(a[2]);return n(b,c)?b:c}return g([0,j,d])}function
+m=m2(e,c+1|0,f);return q(h(b(e,c),i),m)}return g([0,j,d])}}function
+m3(a){if(a){var
+b=a[1],c=m3(a[2]);return n(b,c)?b:c}return g([0,j,d])}function
 iP(g,f,e,a){var
-b=dd(e,a[2]),c=m1(g,0,b),d=h(f,m2(b)),i=n(c,d)?d:c;return q(a[1],i)}function
-m3(b,a){function
+b=dd(e,a[2]),c=m2(g,0,b),d=h(f,m3(b)),i=n(c,d)?d:c;return q(a[1],i)}function
+m4(b,a){function
 c(a){return a}return function(d){return iP(b,a,c,d)}}function
-m4(b,a){var
-c=m3(b,a);return function(d){return iP(b,a,c,d)}}function
-m5(k,i){var
+m5(b,a){var
+c=m4(b,a);return function(d){return iP(b,a,c,d)}}function
+m6(k,i){var
 b=k,a=i;for(;;){if(b)if(a){var
 e=a[2],f=b[2],h=b[1];if(n(h,g([0,j,d]))){var
 b=f,a=e;continue}var
-l=m5(f,e),c=[0,[0,h,a[1]],l]}else
+l=m6(f,e),c=[0,[0,h,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
 gC(c,b){var
 a=c[3];return a?e(a[1],0,b):a}function
-m6(c,b){var
+m7(c,b){var
 a=bQ(c[2],b),d=a?a[1][1][1][1]:a;return d}function
 iQ(c,b){var
 a=bQ(c[2],b);return a?a[1][1][1][2]:g([0,j,d])}function
-m7(i,h,f,a,e,c){var
+m8(i,h,f,a,e,c){var
 k=a[2],j=bb(function(a){var
 j=a[1],k=j[1],l=k[1],m=dO(i,h,f,e,c,j[2],l);if(m){var
 n=aT(k[2]),o=b(ab(g([0,ag(d),d]),l),n);return dO(i,h,f,e,c,a[2],o)}return m},k);if(j){var
 l=a[2],m=aT(a[3]),n=iv(function(a){var
 b=a[1][1][1];return ab(g([0,ag(d),d]),b)},m,l);return dO(i,h,f,e,c,a[4],n)}return j}function
 iR(d,c,a){if(a){var
-e=iR(d,c+1|0,a[2]),f=m6(d,c);return b(ab(a[1],f),e)}return a}function
-m8(c,e,a){if(a){var
-f=a[1],h=m8(c,e+1|0,a[2]),i=iR(c,0,f[2]),j=aT(f[1]),k=b(ab(g([0,d,d]),j),i),l=gy(m6(c,e),k);return b(ab(g([0,d,d]),l),h)}return a}function
-m9(e,k,c){var
-l=e[3],m=b(m4(function(a){return iQ(e,a)},l),c),i=n(g([0,j,d]),m);if(i)return i;var
+e=iR(d,c+1|0,a[2]),f=m7(d,c);return b(ab(a[1],f),e)}return a}function
+m9(c,e,a){if(a){var
+f=a[1],h=m9(c,e+1|0,a[2]),i=iR(c,0,f[2]),j=aT(f[1]),k=b(ab(g([0,d,d]),j),i),l=gy(m7(c,e),k);return b(ab(g([0,d,d]),l),h)}return a}function
+m_(e,k,c){var
+l=e[3],m=b(m5(function(a){return iQ(e,a)},l),c),i=n(g([0,j,d]),m);if(i)return i;var
 a=k;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
 h=a[1]}else
 var
 h=a;var
-o=m8(e,0,c[2]),p=aT(c[1]),q=b(ab(g([0,d,d]),p),o);return ev(b(ab(g([0,ag(d),d]),q),h))}}function
-m_(f,a){function
+o=m9(e,0,c[2]),p=aT(c[1]),q=b(ab(g([0,d,d]),p),o);return ev(b(ab(g([0,ag(d),d]),q),h))}}function
+m$(f,a){function
 c(h){var
 c=b(a[6],h),e=b(a[8],c),i=iR(a,0,e[2]),j=aT(e[1]),k=b(ab(g([0,d,d]),j),i),l=b(f[3],c);return ev(b(ab(g([0,ag(d),d]),l),k))}return ao(a[5],c)}function
 fl(a){return a?g([0,ag(d),d]):g([0,d,d])}function
@@ -4069,7 +4073,7 @@ var
 E=u;var
 f=E}else
 var
-f=m5(s[1],O);var
+f=m6(s[1],O);var
 P=bb(function(d){var
 e=d[2][2];return bb(function(d){var
 f=b(c[7],d[2]),g=f<c[5]?1:0;if(g)var
@@ -4080,15 +4084,15 @@ h=b(a[1],d[1]);if(!h)return b(al,d[1]);var
 i=h}else
 var
 i=e;return i},e)},f);if(P){var
-ae=[0,g([0,j,d]),0],af=m0(b(a[2],e)),m=f,l=mY(A(fl(T)),af,ae);a:for(;;){if(m){var
+ae=[0,g([0,j,d]),0],af=m1(b(a[2],e)),m=f,l=mZ(A(fl(T)),af,ae);a:for(;;){if(m){var
 I=m[1],J=I[2],x=iI(J[1]);if(x){var
 Y=I[1],K=h(fl(T),Y),Z=l[2],_=l[1],$=[0,q(h(K,x[1]),_),Z],aa=J[2],L=h(K,i[1][10]),k=aa,v=$;for(;;){if(k){var
-F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=m0(G),D=mY(h(L,H[1]),V,v),W=iO(L,G,H[2],D[2]),k=k[2],v=[0,D[1],W];continue}var
+F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=m1(G),D=mZ(h(L,H[1]),V,v),W=iO(L,G,H[2],D[2]),k=k[2],v=[0,D[1],W];continue}var
 m=m[2],l=v;continue a}}var
 t=x}else
 var
 t=[0,l];if(t)var
-Q=c[3],ag=t[1],R=function(a){return iQ(c,a)},ao=iP(R,Q,m4(R,Q),ag),S=n(g([0,j,d]),ao);else
+Q=c[3],ag=t[1],R=function(a){return iQ(c,a)},ao=iP(R,Q,m5(R,Q),ag),S=n(g([0,j,d]),ao);else
 var
 S=t;var
 B=S;break}}else
@@ -4100,12 +4104,12 @@ C=B;if(C){var
 ai=b(a[3],e),r=f,z=[0,h(a[4],ai),0];a:for(;;){if(r){var
 N=r[1],ac=N[2][2],p=ac,o=z,ad=A(h(N[1],i[1][10]));for(;;){if(p){var
 y=p[1];if(b(a[1],y[1]))var
-ab=b(c[8],y[2]),M=mX(h(ad,b(a[3],y[1])),ab,o);else
+ab=b(c[8],y[2]),M=mY(h(ad,b(a[3],y[1])),ab,o);else
 var
 M=o;var
 p=p[2],o=M;continue}var
 r=r[2],z=o;continue a}}var
-aj=c[3],ak=b(m3(function(a){return iQ(c,a)},aj),z);return n(g([0,j,d]),ak)}}return C};return ao(i[1][1],m)}return e}function
+aj=c[3],ak=b(m4(function(a){return iQ(c,a)},aj),z);return n(g([0,j,d]),ak)}}return C};return ao(i[1][1],m)}return e}function
 iT(j,i,h,l,k,f,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
@@ -4148,24 +4152,24 @@ gD(c,o,n,l,k,a,e,j,d){var
 f=e?a[22]:a[21];if(f)if(d){var
 i=fm(c,a);if(i){var
 m=f[1],u=d[1];return iT(c,o,n,l,k,a,function(p,d){var
-f=d[9],i=c[1][2],j=fl(e),k=m7(c,o,n,d,a,p),l=k?m_(c,d):k;if(l)var
+f=d[9],i=c[1][2],j=fl(e),k=m8(c,o,n,d,a,p),l=k?m$(c,d):k;if(l)var
 q=function(b){return iU(a,b)},r=function(b){return fn(a,e,b)},s=a[1],g=iS(c,d,f,function(a){return gC(s,a)},e,r,q);else
 var
 g=l;var
 m=g?b(f[1],i):g;if(m){var
-t=[0,A(h(j,u)),0];return m9(d,p,ey(j,b(f[2],i),t))}return m},j,m)}var
+t=[0,A(h(j,u)),0];return m_(d,p,ey(j,b(f[2],i),t))}return m},j,m)}var
 g=i}else
 var
 g=d;else
 var
 g=f;return g}function
-m$(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+na(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
 gE(e,v,u,q,p,c,k,a,o,t){var
 i=e[1][2],s=fn(k,1-a,i),w=r(r(fn(c,a,i),s),t),x=h(fl(a),w),l=n(g([0,j,d]),x);if(l)var
 m=l;else{var
 f=a?c[22]:c[21];if(f){var
 y=f[1];return iT(e,v,u,q,p,c,function(w,f){var
-j=f[9],l=f[10],i=e[1][2],o=fl(a),p=m7(e,v,u,f,c,w),q=p?m_(e,f):p;if(q)var
+j=f[9],l=f[10],i=e[1][2],o=fl(a),p=m8(e,v,u,f,c,w),q=p?m$(e,f):p;if(q)var
 x=function(a){return iU(c,a)},y=function(b){return fn(c,a,b)},z=c[1],m=iS(e,f,j,function(a){return gC(z,a)},a,y,x);else
 var
 m=q;var
@@ -4174,25 +4178,25 @@ B=function(a){return iU(k,a)},C=1-a,D=function(a){return fn(k,C,a)},E=1-a,F=k[1]
 var
 n=r;var
 s=n?b(l[1],i):n;if(s){var
-G=[0,A(h(o,t)),0],H=b(j[2],i),I=b(l[2],i);return m9(f,w,ey(o,ey(g([0,ag(d),d]),I,H),G))}return s},o,y)}var
+G=[0,A(h(o,t)),0],H=b(j[2],i),I=b(l[2],i);return m_(f,w,ey(o,ey(g([0,ag(d),d]),I,H),G))}return s},o,y)}var
 m=f}return m}function
 iV(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=A(y),ai=A(x),g=m$(a,i),z=ex(a[1]),B=z?ex(i):z;if(B){var
+ah=A(y),ai=A(x),g=na(a,i),z=ex(a[1]),B=z?ex(i):z;if(B){var
 l=dP(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],C=fg(b,d,c,a,m),D=C?mK(b,d,c,f,e,g):C,E=D?fm(b,a):D,F=E?fm(b,g):E,G=F?gE(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gE(b,d,c,f,e,a,g,1,m,ai);var
+m=l[1],C=fg(b,d,c,a,m),D=C?mL(b,d,c,f,e,g):C,E=D?fm(b,a):D,F=E?fm(b,g):E,G=F?gE(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gE(b,d,c,f,e,a,g,1,m,ai);var
 H=G}else
 var
 H=l;var
 I=H}else
 var
 I=B;return I}var
-h=m$(a,i),J=ex(a[1]),K=J?ex(i):J;if(K){var
+h=na(a,i),J=ex(a[1]),K=J?ex(i):J;if(K){var
 n=dP(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=fg(b,d,c,a,o),M=L?mK(b,d,c,f,e,h):L,N=M?fm(b,a):M,O=N?fm(b,h):N,P=O?gE(b,d,c,f,e,a,h,0,o,x):O;if(P)return gE(b,d,c,f,e,a,h,1,o,y);var
+o=n[1],L=fg(b,d,c,a,o),M=L?mL(b,d,c,f,e,h):L,N=M?fm(b,a):M,O=N?fm(b,h):N,P=O?gE(b,d,c,f,e,a,h,0,o,x):O;if(P)return gE(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
@@ -4237,28 +4241,28 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-vJ=aC(e_(aC(aC(e_(d))))),vK=db(U(gq(aC(d),vJ)));function
-na(a){return h(U(a),vK)}function
-nb(b,a){var
+vK=aC(e_(aC(aC(e_(d))))),vL=db(V(gq(aC(d),vK)));function
+nb(a){return h(V(a),vL)}function
+nc(b,a){var
 c=cO(b,a);return c?cO(a,b):c}function
-nc(c,a){if(a){var
-d=nc(c,a[2]);return aB(b(c,a[1]),d)}return j}function
-nd(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=nd(g,a[2]);if(e){var
+nd(c,a){if(a){var
+d=nd(c,a[2]);return aB(b(c,a[1]),d)}return j}function
+ne(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=ne(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return nb(b(c,a),d)};return ao(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return nc(b(c,a),d)};return ao(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-ne(c,a){if(a){var
-d=ne(c,a[2]);return b(c,a[1])+d|0}return a}function
-nf(a,i,h,g){if(0===g)return vL;var
-l=g-1|0,d=nf(a,i,h,l);if(d)var
+nf(c,a){if(a){var
+d=nf(c,a[2]);return b(c,a[1])+d|0}return a}function
+ng(a,i,h,g){if(0===g)return vM;var
+l=g-1|0,d=ng(a,i,h,l);if(d)var
 m=ep(0,cR(a[8])),e=dd(function(d){var
 b=ep(0,i);return dd(function(b){function
 c(a,c){return gB(b,h,a,c)}return[0,b,g$(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return cO(nc(e,b(a[3],c)),j)}return ao(a[1],c)},f=bb(function(a){return bb(n,a)},e),c=f?[0,dd(function(b){return nd(a,b)},e)]:f,o=c?[0,dK(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return cO(nd(e,b(a[3],c)),j)}return ao(a[1],c)},f=bb(function(a){return bb(n,a)},e),c=f?[0,dd(function(b){return ne(a,b)},e)]:f,o=c?[0,dK(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
 iW(o,m,f,e,c){var
@@ -4266,15 +4270,15 @@ i=cO(j,b(e,c));if(i)return i;var
 a=b(o[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
 k=g([0,j,d]);var
-p=A(na(b(e,c)));return n(h(g([0,aC(d),d]),p),k)}function
-ng(k,i,a,h,g,f,c){if(c){var
-l=c[1],m=l[2],d=ng(k,i,a,h,g+1|0,f,c[2]);if(nb(b(m,a),j))return d;var
-p=l[1],n=aw(f,ne(function(b){return e(k,b,a)},p));if(0===n)return d;var
-q=na(b(m,a)),o=[0,[0,R(i[4],h,g,a),n,q],d]}else
+p=A(nb(b(e,c)));return n(h(g([0,aC(d),d]),p),k)}function
+nh(k,i,a,h,g,f,c){if(c){var
+l=c[1],m=l[2],d=nh(k,i,a,h,g+1|0,f,c[2]);if(nc(b(m,a),j))return d;var
+p=l[1],n=aw(f,nf(function(b){return e(k,b,a)},p));if(0===n)return d;var
+q=nb(b(m,a)),o=[0,[0,R(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
 iX(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=iX(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:ng(f,e,d,c,0,g,a[1]);return dK(j,i)}var
+g=b[1],i=iX(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nh(f,e,d,c,0,g,a[1]);return dK(j,i)}var
 h=a}else
 var
 h=b;return h}function
@@ -4291,20 +4295,20 @@ h=c;return h}return[0,j]}function
 i0(a){var
 b=a[3];return a3(g([0,j,d]),b)}function
 de(b,a){return h(b,db(a))}function
-nh(i,c,a){if(ba(c,g([0,j,d])))return[0,g([0,j,d])];var
-k=db(a),e=b(i[13],k),f=iK(db(a),e),l=f?[0,h(c,U(e))]:f;return l}var
-gG=U(fh);function
-ni(b,e){var
+ni(i,c,a){if(ba(c,g([0,j,d])))return[0,g([0,j,d])];var
+k=db(a),e=b(i[13],k),f=iK(db(a),e),l=f?[0,h(c,V(e))]:f;return l}var
+gG=V(fh);function
+nj(b,e){var
 a=e;for(;;){if(a){var
 c=a[1],d=a[2];if(bd(b,c[1])){var
-f=ni(b,d);return aB(c[2],f)}var
+f=nj(b,d);return aB(c[2],f)}var
 a=d;continue}return j}}function
 i1(ai,ah,m,ag,af,a,ae,c,G,ad){if(G){var
 H=i1(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ad);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mi(function(b){return iX(ah,a,b,0,a[2],ad)},az),aA=g([0,j,d]);if(ba(a[3],aA))var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mj(function(b){return iX(ah,a,b,0,a[2],ad)},az),aA=g([0,j,d]);if(ba(a[3],aA))var
 k=g([0,j,d]);else
 var
-aF=U(ni(c,ae)),k=h(a[3],aF);var
+aF=V(nj(c,ae)),k=h(a[3],aF);var
 aB=v?0:1;if(aB&&ba(k,g([0,j,d])))return[0,[0,al,ak]];var
 x=b(af,c),i=x[2],t=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<ag&&x[1]===c&&a3(g([0,j,d]),e)&&n(i,e)&&n(e,t)&&n(g([0,j,d]),k)){var
 ap=fa(function(a){var
@@ -4320,7 +4324,7 @@ b=i;var
 f=de(a[3],b);return q(g([0,d,d]),f)},ap),I=0;if(B){var
 C=gF(m,function(a){var
 b=de(a[3],e);return q(g([0,d,d]),b)},y),J=0;if(C){var
-ar=U(C[1]),M=q(U(B[1]),ar);if(l){var
+ar=V(C[1]),M=q(V(B[1]),ar);if(l){var
 f=b(a[6],c),ao=0;if(a3(g([0,j,d]),i)&&n(i,f)&&n(f,t)&&bb(function(a){return a3(A(a[3]),i)},l)){var
 N=function(b){var
 a=A(b[3]);return de(a,h(f,r(f,a)))},O=de(k,f),as=r(ez(function(b){return iY(a,N(b))},l),O),P=r(ez(function(b){return iZ(a,N(b))},l),O);if(b(a[7],c))var
@@ -4333,8 +4337,8 @@ s=Z}var
 S=function(a){var
 b=gF(m,function(b){var
 c=de(b[3],a);return q(g([0,d,d]),c)},l);if(b){var
-c=nh(m,k,a);if(c)var
-f=r(e,a),s=h(p,a),t=n(g([0,j,d]),f)?h(u,f):h(z,f),v=h(gG,r(t,s)),w=c[1],i=[0,q(q(U(b[1]),w),v)];else
+c=ni(m,k,a);if(c)var
+f=r(e,a),s=h(p,a),t=n(g([0,j,d]),f)?h(u,f):h(z,f),v=h(gG,r(t,s)),w=c[1],i=[0,q(q(V(b[1]),w),v)];else
 var
 i=c;var
 o=i}else
@@ -4342,7 +4346,7 @@ var
 o=b;return o};if(s){var
 D=S(i);if(D){var
 T=D[1],E=S(f);if(E)var
-V=E[1],at=h(gG,s[1]),au=n(T,V)?T:V,W=[0,r(q(M,au),at)];else
+U=E[1],at=h(gG,s[1]),au=n(T,U)?T:U,W=[0,r(q(M,au),at)];else
 var
 W=E;var
 X=W}else
@@ -4353,7 +4357,7 @@ var
 Y=s;var
 o=Y;w=1;I=1;J=1;ao=1}if(!ao){var
 o=0;w=1;I=1;J=1}}else{var
-F=nh(m,k,e);if(F)var
+F=ni(m,k,e);if(F)var
 _=de(k,e),aw=r(A(u),_),ax=L(r(A(z),_),aw),ay=h(gG,q(h(p,e),ax)),$=[0,r(q(M,F[1]),ay)];else
 var
 $=F;var
@@ -4376,7 +4380,7 @@ g=b[1],k=db(bB(g)),l=h(bB(e),k),c=dR(f,g,h(a[1],l));if(c)var
 d=i2(f,e,b[2],a[2]),m=d?[0,aB(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nj(t,s,a,C,B,A){if(0===a[6])return vM;function
+nk(t,s,a,C,B,A){if(0===a[6])return vN;function
 w(f){var
 c=b(t[2],f),d=0;return b5(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
@@ -4413,65 +4417,65 @@ k=i;if(k)var
 F=a[7],l=n(h(bB(a[6]),F),A);else
 var
 l=k;if(l){var
-G=nf(a,C,B,a[6]);return dc(function(d){var
+G=ng(a,C,B,a[6]);return dc(function(d){var
 c=ep(0,s);return[0,d,dd(function(c){var
 d=ep(0,a[4]);return fa(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-nk(b,f,c,a,e){if(0===c)return[0,a];var
+nl(b,f,c,a,e){if(0===c)return[0,a];var
 x=c-1|0;if(e){var
 i=e[1],s=r(g([0,d,d]),b),t=h(h(i,bB(f+1|0)),s),k=n(h(h(a,bB(c)),b),t);if(k){var
-u=nk(b,f+1|0,x,i,e[2]);return dc(function(b){return q(a,b)},u)}return k}var
+u=nl(b,f+1|0,x,i,e[2]);return dc(function(b){return q(a,b)},u)}return k}var
 l=h(bB(c),b),v=r(g([0,d,d]),b),m=r(h(bB(f+1|0),v),l),o=a3(g([0,j,d]),m);if(o)var
 w=db(m),p=[0,q(a,h(h(a,l),w))];else
 var
 p=o;return p}function
-nl(r,e,f,c,q,b,a){var
+nm(r,e,f,c,q,b,a){var
 m=n(e,g([0,j,d]));if(m)var
 i=m;else{var
 o=a3(e,g([0,d,d])),p=o?gn(j,c):o;if(p)var
-s=h(e,U(c)),k=ba(U(f),s);else
+s=h(e,V(c)),k=ba(V(f),s);else
 var
 k=p;if(k){var
-l=nk(e,b,a,g([0,d,d]),q);if(l){var
-t=dN(c,b+a|0),u=gA(a),v=h(r,U($($(gA(b),u),t))),w=dN(cN(c,f),a),x=$(dN(f,b),w),y=U($(gA(b+a|0),x));return n(h(l[1],y),v)}var
+l=nl(e,b,a,g([0,d,d]),q);if(l){var
+t=dN(c,b+a|0),u=gA(a),v=h(r,V($($(gA(b),u),t))),w=dN(cN(c,f),a),x=$(dN(f,b),w),y=V($(gA(b+a|0),x));return n(h(l[1],y),v)}var
 i=l}else
 var
 i=k}return i}var
-gH=[at,vN,bY(0)];function
-ai(a){throw[0,gH,2,u(vO,a)]}function
+gH=[at,vO,bY(0)];function
+ai(a){throw[0,gH,2,u(vP,a)]}function
 a4(a){throw[0,gH,1,a]}function
-V(a){throw[0,gH,3,a]}function
+U(a){throw[0,gH,3,a]}function
 t(c,b){var
 a=1-c;return a?ai(b):a}function
 T(c,b){var
 a=1-c;return a?a4(b):a}function
 gI(a){var
-b=80<B(a)?cj(a,0,80):a;return lD(b)}var
-nm=P(function(f,e,d){var
+b=80<B(a)?cj(a,0,80):a;return lE(b)}var
+nn=P(function(f,e,d){var
 a=f,b=e,c=d;for(;;){if(64===c)return am(b);if(c5(function(b){return function(a){return 0===f6(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-nn(a,c){var
-b=I3(ah(c,32*a|0),a),d=e9(rj(b,0,16));return e9(rj(b,16,16))<<16|d}var
-vP=3,vQ=k(function(a){return nn(vP,a)},nm),vR=b3(nm,0,8),vS=2,vT=k(function(a){return nn(vS,a)},vR);function
+no(a,c){var
+b=I5(ah(c,32*a|0),a),d=e9(rk(b,0,16));return e9(rk(b,16,16))<<16|d}var
+vQ=3,vR=k(function(a){return no(vQ,a)},nn),vS=b3(nn,0,8),vT=2,vU=k(function(a){return no(vT,a)},vS);function
 co(b,a){return b>>>a|0|b<<(32-a|0)}function
-no(a,e,w,v){var
+np(a,e,w,v){var
 h=0;for(;;){var
-U=H_(qS(bt(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=Ia(qT(bt(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=co(o,18),O=co(o,7)^N^(o>>>3|0),P=co(p,19),t=b-7|0,Q=(co(p,17)^P^(p>>>10|0))&-1,u=b+o0|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=co(o,18),O=co(o,7)^N^(o>>>3|0),P=co(p,19),t=b-7|0,Q=(co(p,17)^P^(p>>>10|0))&-1,u=b+o1|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
 x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bo(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=co(f,25),z=co(f,11),A=(co(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(vQ,g)[1+g]|0)+B|0,C=co(d,22),D=co(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((co(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+y=co(f,25),z=co(f,11),A=(co(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(vR,g)[1+g]|0)+B|0,C=co(d,22),D=co(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((co(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
 fo(f){var
 b=aQ(1,a0(aQ,0,f)),e=o(b+2|0,0),d=o(b+2|0,0);bj(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ai(vZ);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ai(v0);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
 l=o(1<<b,0);p(function(s,a){var
@@ -4490,24 +4494,24 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-v1=v0.slice(),v3=v2.slice(),v5=v4.slice(),v7=v6.slice(),v9=v8.slice();function
-v_(aa,F,$,w){var
+v2=v1.slice(),v4=v3.slice(),v6=v5.slice(),v8=v7.slice(),v_=v9.slice();function
+v$(aa,F,$,w){var
 x=F+$|0,k=[0,F],f=[0,0],b=[0,0];function
-H(a){for(;;){if(b[1]<a){if(x<=k[1])ai(v$);f[1]=f[1]|bu(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+H(a){for(;;){if(b[1]<a){if(x<=k[1])ai(wa);f[1]=f[1]|bu(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
 a(a){if(0===a)return 0;H(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
 z(a){for(;;){if(b[1]<a[1]&&k[1]<x){H(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ai(wa);y(d);return g>>>4|0}}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ai(wb);y(d);return g>>>4|0}}var
 l=c6(w,1),d=[0,0];function
 A(b){var
-a=w<(d[1]+b|0)?1:0;return a?ai(wb):a}var
+a=w<(d[1]+b|0)?1:0;return a?ai(wc):a}var
 s=[m,function(b){var
 a=fo(o(30,5));return[0,fo(i(288,function(a){return jW<=a?cy<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),I=a(2),at=0;if(2<I>>>0)ai(wc);else{var
+ab=a(1),I=a(2),at=0;if(2<I>>>0)ai(wd);else{var
 _=0;switch(I){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ai(wd);A(t);var
+t=a(16);if(65535!==(t^a(16)))ai(we);A(t);var
 ac=1;if(!(t<1)){var
 B=ac;for(;;){var
 ad=lt(a(8));dA(l,d[1],ad);d[1]++;var
@@ -4515,26 +4519,26 @@ ae=B+1|0;if(t!==B){var
 B=ae;continue}break}}_=1;break;case
 1:var
 J=E(s),K=D===J?s[1]:m===J?G(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+pN|0,q=a(5)+1|0,ak=286<h?1:0,aj=a(4)+4|0,al=ak||(30<q?1:0);if(al)ai(wh);var
+h=a(5)+pO|0,q=a(5)+1|0,ak=286<h?1:0,aj=a(4)+4|0,al=ak||(30<q?1:0);if(al)ai(wi);var
 S=o(19,0),T=aj-1|0,am=0;if(!(T<0)){var
 r=am;for(;;){var
-aq=a(3),X=c(v1,r)[1+r];c(S,X)[1+X]=aq;var
+aq=a(3),X=c(v2,r)[1+r];c(S,X)[1+X]=aq;var
 ar=r+1|0;if(T!==r){var
 r=ar;continue}break}}var
 u=o(h+q|0,0),e=0,an=fo(S);for(;;){if(e<(h+q|0)){var
-U=z(an),V=U+o0|0;if(2<V>>>0)var
+U=z(an),V=U+o1|0;if(2<V>>>0)var
 j=1,v=U;else
 switch(V){case
-0:if(0===e)ai(wj);var
+0:if(0===e)ai(wk);var
 W=e-1|0,ao=3+a(2)|0,j=ao,v=c(u,W)[1+W];break;case
 1:var
 j=3+a(3)|0,v=0;break;default:var
-j=11+a(7)|0,v=0}if((h+q|0)<(e+j|0))ai(wi);lF(u,e,j,v);var
+j=11+a(7)|0,v=0}if((h+q|0)<(e+j|0))ai(wj);lG(u,e,j,v);var
 e=e+j|0;continue}var
 ap=fo(b3(u,h,q)),M=ap,L=fo(b3(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cy<=g)){A(1);av(l,d[1],g);d[1]++;continue}if(cy<g){if(285<g)ai(we);var
-N=g+pf|0,O=g+pf|0,af=a(c(v5,N)[1+N]),C=c(v3,O)[1+O]+af|0,n=z(M);if(29<n)ai(wf);var
-ag=a(c(v9,n)[1+n]),P=c(v7,n)[1+n]+ag|0;if(d[1]<P)ai(wg);A(C);var
+g=z(L);if(!(cy<=g)){A(1);av(l,d[1],g);d[1]++;continue}if(cy<g){if(285<g)ai(wf);var
+N=g+pg|0,O=g+pg|0,af=a(c(v6,N)[1+N]),C=c(v4,O)[1+O]+af|0,n=z(M);if(29<n)ai(wg);var
+ag=a(c(v_,n)[1+n]),P=c(v8,n)[1+n]+ag|0;if(d[1]<P)ai(wh);A(C);var
 Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
 p=Q;for(;;){av(l,p,bE(l,p-P|0));var
 ah=p+1|0;if(R!==p){var
@@ -4542,12 +4546,12 @@ p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=k[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ai(wk);return aP(l)}}var
-wl=i(cy,function(d){var
+as=k[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ai(wl);return aP(l)}}var
+wm=i(cy,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),wm=268435456;function
-np(a){return aQ(wm,40*cF(a,53687091)|0)}function
+b=e,a=c;continue}return c}}),wn=268435456;function
+nq(a){return aQ(wn,40*cF(a,53687091)|0)}function
 gJ(b,a){var
 c=Z(b,a+1|0)<<8;return Z(b,a)|c}function
 i3(b,a){var
@@ -4557,8 +4561,8 @@ b=aG(d),c=d-1|0,e=0;if(!(c<0)){var
 a=e;for(;;){av(b,a,lt((g>>>(8*a|0)|0)&fX));var
 f=a+1|0;if(c!==a){var
 a=f;continue}break}}return aP(b)}var
-df=[at,wD,bY(0)];function
-nq(f){var
+df=[at,wE,bY(0)];function
+nr(f){var
 b=B(f),a=[0,0];function
 g(c){return a[1]<b?Z(f,a[1]):0}function
 h(d){if(b<=a[1])throw df;var
@@ -4571,28 +4575,28 @@ a=h(0)!==b?1:0;if(a)throw df;return a}function
 q(c){for(;;){var
 b=h(0);if(34===b)return cj(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw df}}function
 l(m){if(au<m)throw df;c(0);var
-b=g(0),e=0;if(kp<=b)if(qv===b){var
-o=0,n=wE;e=1}else
-if(pn===b){var
-o=wF,n=wG;e=1}else
-if(pz===b){a[1]++;c(0);if(pe===g(0)){a[1]++;var
-d=wH}else{var
+b=g(0),e=0;if(kp<=b)if(qw===b){var
+o=0,n=wF;e=1}else
+if(po===b){var
+o=wG,n=wH;e=1}else
+if(pA===b){a[1]++;c(0);if(pf===g(0)){a[1]++;var
+d=wI}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(pe!==A)throw df;var
+y=z;continue}if(pf!==A)throw df;var
 d=[5,am(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=wI}else{var
+d=wJ}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
 v=w;continue}if(93!==x)throw df;var
 d=[4,am(w)];break}}}else
 if(hj<=b){var
-o=wJ,n=wK;e=1}else
+o=wK,n=wL;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4603,8 +4607,8 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cj(f,s,a[1]-s|0),u=lq(t),D=u?[1,u[1]]:[2,HY(t)],d=D;break}break;case
-0:break;default:lC(k,n);var
+t=cj(f,s,a[1]-s|0),u=lq(t),D=u?[1,u[1]]:[2,H0(t)],d=D;break}break;case
+0:break;default:lD(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
 d=l(0);if(a[1]!==b)throw df;return d}function
@@ -4612,7 +4616,7 @@ gK(b,a){var
 c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw O}function
 gL(e){var
 a=bq(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return U(go(c));if(!b[2]){var
+b=a[2],c=a[1];if(!b)return V(go(c));if(!b[2]){var
 d=b[1];if(0<bn(go(d))){var
 f=go(d);return b4(go(c),f)}}}throw O}function
 i4(a){function
@@ -4622,8 +4626,8 @@ b=a[2];if(b&&!b[2]){var
 d=hL(b[1]);return[0,hL(a[1]),d]}}throw O}function
 c(c){var
 a=bq(42,c);if(a){var
-d=l(b,a[2]);return[0,gL(a[1]),d]}throw O}return H(a,wU)?0:l(c,bq(32,a))}function
-w7(h){var
+d=l(b,a[2]);return[0,gL(a[1]),d]}throw O}return H(a,wV)?0:l(c,bq(32,a))}function
+w8(h){var
 i=B(h);function
 g(a){var
 b=a<i?1:0,c=b?Z(h,a):b;return c}function
@@ -4682,7 +4686,7 @@ g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
 e=g;else{if(92!==Z(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(qs===Z(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(qt===Z(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
 j=h6(p,cj(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
@@ -4690,16 +4694,16 @@ k=j}else
 var
 k=i;var
 n=k;o=1}else{var
-m=h7(w8,Z(c,a+1|0));if(m){var
+m=h7(w9,Z(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return t(n,w9)}case
+n=e;return t(n,w_)}case
 4:return v(gM,b[1]);case
 5:var
-f=b[1],q=C(f);t(C(bx(hP,l(function(a){return a[1]},f)))===q?1:0,w_);return v(function(a){gM([3,a[1]]);return gM(a[2])},f)}return 0}function
-w$(d){var
+f=b[1],q=C(f);t(C(bx(hP,l(function(a){return a[1]},f)))===q?1:0,w$);return v(function(a){gM([3,a[1]]);return gM(a[2])},f)}return 0}function
+xa(d){var
 g=B(d);function
 k(a){var
 b=a<g?1:0;if(b)var
@@ -4708,7 +4712,7 @@ var
 e=b;return e}function
 c(a,c){var
 b=a<g?1:0;return b?h7(c,Z(d,a)):b}function
-i(b){t(k(b),xa);var
+i(b){t(k(b),xb);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
@@ -4719,33 +4723,33 @@ l=Z(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,xb)){var
-j=c(a,xc)?a+1|0:a,h=c(j,xd)?j+1|0:i(j),e=c(h,xe)?i(h+1|0):h;if(c(e,xf))var
-q=c(e+1|0,xg)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,xc)){var
+j=c(a,xd)?a+1|0:a,h=c(j,xe)?j+1|0:i(j),e=c(h,xf)?i(h+1|0):h;if(c(e,xg))var
+q=c(e+1|0,xh)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,xi);if(o)var
+o=1-c(f,xj);if(o)var
 r=h<f?1:0,p=r||((f-a|0)<=19?1:0);else
 var
-p=o;t(p,xh);var
+p=o;t(p,xi);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-xj(o,h){t(aM(h,xl),xk);var
-i=_(h,xm),a=i[2];t(i[1]<=eR?1:0,xn);var
-j=E(a),e=D===j?a[1]:m===j?G(a):a;t(w7(e),xo);w$(e);try{var
-u=nq(e),c=u}catch(a){a=aY(a);if(a!==df&&a[1]!==f9)throw a;var
-c=ai(xp)}if(typeof
+xk(o,h){t(aM(h,xm),xl);var
+i=_(h,xn),a=i[2];t(i[1]<=eR?1:0,xo);var
+j=E(a),e=D===j?a[1]:m===j?G(a):a;t(w8(e),xp);xa(e);try{var
+u=nr(e),c=u}catch(a){a=aY(a);if(a!==df&&a[1]!==f9)throw a;var
+c=ai(xq)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(bd(a_(hP,l(function(a){return a[1]},f)),xr)){gM(c);t(bd(ga(xu,f),xt),xs);var
-g=ga(xv,f),n=0;if(typeof
+f=c[1];if(bd(a_(hP,l(function(a){return a[1]},f)),xs)){gM(c);t(bd(ga(xv,f),xu),xt);var
+g=ga(xw,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=ai(xw);var
-p=h[1]-1|0,k=C(d)===p?1:0,q=k?c4(function(a){return aM(h,a[1])},d):k;t(q,xx);var
+d=ai(xx);var
+p=h[1]-1|0,k=C(d)===p?1:0,q=k?c4(function(a){return aM(h,a[1])},d):k;t(q,xy);var
 r=0.,s=K(function(U,E){var
 F=E[1],G=_(h,F)[1],t=E[2];function
 c(c){var
-a=gI(F);return ai(b(ar(wV),a))}var
+a=gI(F);return ai(b(ar(wW),a))}var
 J=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4763,10 +4767,10 @@ b=a[1];if(0<=b)return b}return c(0)},S),g=T,k=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u)
 e=1}}}if(!J)var
 j=c(0),g=j[3],k=j[2],a=j[1];var
 L=0===g?1:0,M=L||(3<C(g)?1:0);if(M)c(0);var
-N=1,m=K(function(b,a){if(0<a&&cC(dw,a)<b)return c(0);return aw(b,a)},N,g),w=H(k,wW),x=1-w,O=x?I(k,wX):x;if(O)c(0);var
-v=0;if(I(a,wY)){var
-f=0;if(I(a,wZ))if(I(a,w0))if(I(a,w1)){if(I(a,w2))if(I(a,w3)){var
-y=I(a,w4);if(y){var
+N=1,m=K(function(b,a){if(0<a&&cC(dw,a)<b)return c(0);return aw(b,a)},N,g),w=H(k,wX),x=1-w,O=x?I(k,wY):x;if(O)c(0);var
+v=0;if(I(a,wZ)){var
+f=0;if(I(a,w0))if(I(a,w1))if(I(a,w2)){if(I(a,w3))if(I(a,w4)){var
+y=I(a,w5);if(y){var
 d=c(0);f=1}else{var
 d=y;f=1}}else{v=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4779,43 +4783,40 @@ P=cC(G,d)<m?1:0,A=P||(aw(m,d)!==G?1:0);else
 var
 A=z;if(A)c(0);var
 B=1-w;if(B)var
-Q=1!==C(g)?1:0,D=Q||1-aA(a,w6);else
+Q=1!==C(g)?1:0,D=Q||1-aA(a,w7);else
 var
 D=B;if(D)c(0);var
-R=H(a,w5)?1.:8.;return U+m*R},r,d);return t(s<=np(o)?1:0,xy)}}return ai(xq)}function
+R=H(a,w6)?1.:8.;return U+m*R},r,d);return t(s<=nq(o)?1:0,xz)}}return ai(xr)}function
 bc(c,b,a){var
-d=c[2];return ai(R(ar(xz),d,b,a))}function
+d=c[2];return ai(R(ar(xA),d,b,a))}function
 bR(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(c4(function(e){var
-a=d;for(;;){if(a){var
-c=a[2],b=0===ak(a[1][1],e)?1:0;if(b)return b;var
-a=c;continue}return 0}},e)){v(function(d){var
-b=d[1],c=1-aA(b,e);return c?V(u(xB,gI(u(a,b)))):c},d);return[0,d,a,f]}}return ai(b(ar(xA),a))}function
+d=c[1];if(c4(function(a){return lx(a,d)},e)){v(function(d){var
+b=d[1],c=1-aA(b,e);return c?U(u(xC,gI(u(a,b)))):c},d);return[0,d,a,f]}}return ai(b(ar(xB),a))}function
 aF(b,a){return ga(a,b[1])}function
 fp(c,b,a){return 0===aF(b,a)?0:[0,e(c,b,a)]}function
 dg(c,b,e){var
 a=aF(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aA(d,e))return d}return bc(c,b,xC)}function
+d=a[1];if(aA(d,e))return d}return bc(c,b,xD)}function
 gN(c,b){var
 a=aF(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bc(c,b,xD)}function
+a!=="number"&&0===a[0])return a[1];return bc(c,b,xE)}function
 eA(e,d,c){var
 f=e?e[1]:hY,a=aF(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bc(d,c,xE)}function
+b=a[1];if(0<=b&&b<=f)return b}return bc(d,c,xF)}function
 i5(b,g,f,e,d){var
 h=b?b[1]:b,i=g?g[1]:-dE,j=f?f[1]:dE,a=aF(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!I(a[1],xG)&&h)return a8;break}return bc(e,d,xF)}function
-i6(b,a){return i5(0,[0,ce(xH)],[0,1.-lp/2.],b,a)}function
+3:if(!I(a[1],xH)&&h)return a8;break}return bc(e,d,xG)}function
+i6(b,a){return i5(0,[0,ce(xI)],[0,1.-lp/2.],b,a)}function
 eB(a,c){var
 b=u(a[2],c),d=S(a[3],b);c9(a[3],b);return d}function
 gO(d,c,b,a){var
-f=c[2],g=e(ar(xI),f,b);t(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bc(c,b,xJ);return 0}function
+f=c[2],g=e(ar(xJ),f,b);t(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bc(c,b,xK);return 0}function
 i7(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
@@ -4824,11 +4825,11 @@ a=g;continue}break}}return 0}function
 fq(a,f,e,d,c){var
 i=a?a[1]:a,j=f?f[1]:hY,g=c[3];if(0===g[0]){var
 h=g[1];i7(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bc(e,d,xK):c});return h}return bc(e,d,xL)}function
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bc(e,d,xL):c});return h}return bc(e,d,xM)}function
 gP(f,e,d,c,a){var
 i=f?f[1]:-dE,j=e?e[1]:dE,g=a[3];if(1===g[0]){var
 h=g[1];i7(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bc(d,c,xN):f});return h}return bc(d,c,xM)}function
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bc(d,c,xO):f});return h}return bc(d,c,xN)}function
 a5(f,e,d,b,a){var
 c=eB(b,a);return bh(function(c){gO(f,b,a,c);var
 g=fq(e,d,b,a,c);return[0,c[2],g]},c)}function
@@ -4838,34 +4839,34 @@ g=gP(e,d,b,a,c);return[0,c[2],g]},c)}function
 i8(g,d,c){var
 a=eB(d,c);return bh(function(a){gO(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];i7(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bc(d,c,xO)},a)}function
-bk(c,b,a){return a?a[1]:bc(c,b,xP)}function
+f=e[1];i7(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bc(d,c,xP)},a)}function
+bk(c,b,a){return a?a[1]:bc(c,b,xQ)}function
 dS(h,c,a){var
 d=eB(c,a);return bh(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=R(h,c,a,f),j=function(c,a){return b(i,aw(c,g)+a|0)};return[0,d[1],g,j]}}return bc(c,a,xQ)},d)}function
+g=e[1],i=R(h,c,a,f),j=function(c,a){return b(i,aw(c,g)+a|0)};return[0,d[1],g,j]}}return bc(c,a,xR)},d)}function
 i9(b,a){var
 c=eB(b,a);return bh(function(c){var
 f=c[3];if(3===f[0]){var
 g=f[1];gO(0,b,a,c);var
-d=[0,0],h=[0,0];lC(function(b){var
+d=[0,0],h=[0,0];lD(function(b){var
 a=b+kR|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=kL<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bc(b,a,xS);var
-e=bq(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||I(af(e,c[2]),xU);if(m)bc(b,a,xT);return e3(function(a,b){return a<c[2]?1:0},e)}return bc(b,a,xR)},c)}function
+i=kL<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bc(b,a,xT);var
+e=bq(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||I(af(e,c[2]),xV);if(m)bc(b,a,xU);return e3(function(a,b){return a<c[2]?1:0},e)}return bc(b,a,xS)},c)}function
 i_(f,a){var
 b=B(a),c=1<=b?1:0;if(c)var
 d=b<=f?1:0,e=d?h6(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return t(e,xV)}function
+e=c;return t(e,xW)}function
 i$(a){var
-d=0;if(I(a,xW)&&45===Z(a,0)){var
+d=0;if(I(a,xX)&&45===Z(a,0)){var
 b=cj(a,1,B(a)-1|0);d=1}if(!d)var
 b=a;var
-c=bq(47,b);t(C(c)<=2?1:0,xX);var
-e=oD;v(function(a){return i_(e,a)},c);return gL(a)}function
+c=bq(47,b);t(C(c)<=2?1:0,xY);var
+e=oE;v(function(a){return i_(e,a)},c);return gL(a)}function
 ja(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
@@ -4891,42 +4892,42 @@ ft(c,b){var
 a=dT(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!I(a[1],x3))return a8;break}throw O}function
+3:if(!I(a[1],x4))return a8;break}throw O}function
 cp(a){if(Math.abs(a)<=dE)return X(a);throw O}function
-nr(a){return a==a8?0:[0,cp(a)]}function
+ns(a){return a==a8?0:[0,cp(a)]}function
 b7(b,a){return aM(b[2],a)}function
 gQ(b,a){return _(b[2],a)}function
 a6(d,c){var
 a=gQ(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw O}function
 dV(d,c){var
 a=gQ(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw O}function
-ns(d,c){var
+nt(d,c){var
 a=gQ(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw O}function
 gR(d,c){var
 a=gQ(d,c),b=a[3];if(3===b[0]){var
 e=a[2],f=bq(10,b[1]);return e3(function(a,b){return a<e?1:0},f)}throw O}function
 eC(a){var
-b=a6(a,yb),c=a6(a,yc);return[0,a6(a,yd),c,b]}function
+b=a6(a,yc),c=a6(a,yd);return[0,a6(a,ye),c,b]}function
 bD(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
 dh(a,d){var
 c=a[1];function
 e(a){return b(d,c+a|0)}return F(a[2]-c|0,e)}function
-nt(a){return dU(a,ye)?0.:ft(a,yf)}var
-yg=X(lp);function
+nu(a){return dU(a,yf)?0.:ft(a,yg)}var
+yh=X(lp);function
 gS(a){return K(q,w,a)}function
-cq(b,a){return u(yq,a)}function
-nu(a){if(b7(a,cq(a,yr))){var
-c=dV(a,cq(a,ys));return function(a){return cp(b(c[2],a))}}return function(a){return w}}function
-nv(a){function
+cq(b,a){return u(yr,a)}function
+nv(a){if(b7(a,cq(a,ys))){var
+c=dV(a,cq(a,yt));return function(a){return cp(b(c[2],a))}}return function(a){return w}}function
+nw(a){function
 c(b){return cq(a,b)}function
-f(b,d){return b7(a,c(b))?ns(a,c(b))[2]:function(a){return d}}var
-d=b6(a,c(yw)),i=dU(a,c(yx))?s:cp(ft(a,c(yQ))),j=H(d,yy)?yz:dU(a,c(yO))?0:[0,fr(a,c(yP))],k=fr(a,c(yA));if(b7(a,c(yB)))var
-l=dV(a,c(yC)),g=function(a){return cp(b(l[2],a))};else
+f(b,d){return b7(a,c(b))?nt(a,c(b))[2]:function(a){return d}}var
+d=b6(a,c(yx)),i=dU(a,c(yy))?s:cp(ft(a,c(yR))),j=H(d,yz)?yA:dU(a,c(yP))?0:[0,fr(a,c(yQ))],k=fr(a,c(yB));if(b7(a,c(yC)))var
+l=dV(a,c(yD)),g=function(a){return cp(b(l[2],a))};else
 var
 g=function(a){return w};var
-m=f(yD,1),n=f(yE,0);if(I(d,yF))if(I(d,yG))if(I(d,yH))if(I(d,yI))if(I(d,yJ))if(I(d,yK))var
-h=I(d,yL),e=h?V(d):h;else
+m=f(yE,1),n=f(yF,0);if(I(d,yG))if(I(d,yH))if(I(d,yI))if(I(d,yJ))if(I(d,yK))if(I(d,yL))var
+h=I(d,yM),e=h?U(d):h;else
 var
 e=4;else
 var
@@ -4940,23 +4941,23 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=fr(a,yM);return[0,a6(a,yN)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-nw(c,b){function
-a(a){return ft(c,e(ar(y$),b,a))}var
-d=a(za);return[0,a(zb),d]}function
-nx(a){return 1-dU(a,zc)}function
+p=fr(a,yN);return[0,a6(a,yO)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+nx(c,b){function
+a(a){return ft(c,e(ar(za),b,a))}var
+d=a(zb);return[0,a(zc),d]}function
+ny(a){return 1-dU(a,zd)}function
 jb(a){var
-b=gR(a,zj);return P(l(function(a){var
+b=gR(a,zk);return P(l(function(a){var
 b=i4(a);return a_(function(b,a){return ak(b[2],a[2])},b)},b))}function
-ny(a){return 1-dU(a,zl)}function
-fu(a){return bq(43,b6(a,zn))}function
-nz(a){return aA(fu(a),zo)?zp:b6(a,zq)}function
-jc(c){if(b7(c,zr)){var
-a=dV(c,zs),d=function(c){var
+nz(a){return 1-dU(a,zm)}function
+fu(a){return bq(43,b6(a,zo))}function
+nA(a){return aA(fu(a),zp)?zq:b6(a,zr)}function
+jc(c){if(b7(c,zs)){var
+a=dV(c,zt),d=function(c){var
 d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return F(a[1]/3|0,d)}return 0}function
-gT(a){return aQ(1,a6(a,zt)[1]-1|0)}function
+gT(a){return aQ(1,a6(a,zu)[1]-1|0)}function
 jd(d,i){var
-e=a6(d,zu),j=a6(d,zv),k=a6(d,zw),f=e[1]-2|0,l=0;if(!(f<0)){var
+e=a6(d,zv),j=a6(d,zw),k=a6(d,zx),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
@@ -4965,20 +4966,20 @@ o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-nA(a,e,f){var
+nB(a,e,f){var
 d=e5(gT(a),e,0);jd(a,function(e,h,g){var
 a=b(f,h),i=gK(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-nB(a){function
-b(a){return u(zy,a)}var
-d=o(gT(a),0),e=b6(a,b(zz)),g=H(e,zA)?zB:zG,f=b(g);jd(a,function(a,e,b){d[1+a]=gK(c(d,a)[1+a],b);return 0});if(0===jc(a)){if(H(e,zC))return[0,aR(d)];if(!fs(a,b(zD))&&!dU(a,b(zE))&&!dU(a,f)){var
-h=gT(a),i=fr(a,f);return[1,fr(a,b(zF)),i,h]}return 0}return 0}function
-zH(e,d,c,b,a){return j}var
-zI=0,zJ=0;function
-zK(a){return a}var
-zL=0;function
-zM(a){return 0}var
-zN=[0,0,function(a){return 0},zM,zL,zK,zJ,s,zI,zH];function
-nC(a){return aA(zO,fu(a))}function
+nC(a){function
+b(a){return u(zz,a)}var
+d=o(gT(a),0),e=b6(a,b(zA)),g=H(e,zB)?zC:zH,f=b(g);jd(a,function(a,e,b){d[1+a]=gK(c(d,a)[1+a],b);return 0});if(0===jc(a)){if(H(e,zD))return[0,aR(d)];if(!fs(a,b(zE))&&!dU(a,b(zF))&&!dU(a,f)){var
+h=gT(a),i=fr(a,f);return[1,fr(a,b(zG)),i,h]}return 0}return 0}function
+zI(e,d,c,b,a){return j}var
+zJ=0,zK=0;function
+zL(a){return a}var
+zM=0;function
+zN(a){return 0}var
+zO=[0,0,function(a){return 0},zN,zM,zL,zK,s,zJ,zI];function
+nD(a){return aA(zP,fu(a))}function
 je(b){var
 a=b[3];if(typeof
 a!=="number"&&2===a[0])return a[3];throw O}function
@@ -4994,18 +4995,18 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-di(a){return H(a[1],Ae)?Af:a[6]}function
+di(a){return H(a[1],Af)?Ag:a[6]}function
 gU(b,a){return l(i$,bk(b,a,i9(b,a)))}var
-Hw=qF;function
-BR(d,a1,g,aS,o){var
-p=aS[3],aj=bC([0,p],BU,BT,d,BS),R=bC([0,p],BX,BW,d,BV),A=bC([0,p],B0,BZ,d,BY),q=a5([0,p],0,0,d,B1),B=i9(d,B2),D=i9(d,B3),E=0!==aF(d,B4)?1:0,r=0!==aF(d,B5)?1:0;if(aM(g,B6))V(B7);if(aM(g,B8))V(B9);if(aM(g,B_))V(B$);if(aM(g,Ca))V(Cb);function
+Hy=qG;function
+BS(d,a1,g,aS,o){var
+p=aS[3],aj=bC([0,p],BV,BU,d,BT),R=bC([0,p],BY,BX,d,BW),A=bC([0,p],B1,B0,d,BZ),q=a5([0,p],0,0,d,B2),B=i9(d,B3),D=i9(d,B4),E=0!==aF(d,B5)?1:0,r=0!==aF(d,B6)?1:0;if(aM(g,B7))U(B8);if(aM(g,B9))U(B_);if(aM(g,B$))U(Ca);if(aM(g,Cb))U(Cc);function
 al(m,e){var
 c=P(l(function(b){function
 c(c){var
 a=bq(94,c);if(a){var
-b=a[2];if(b&&!b[2]){i_(5,a[1]);return i_(4,b[1])}}return ai(xY)}function
+b=a[2];if(b&&!b[2]){i_(5,a[1]);return i_(4,b[1])}}return ai(xZ)}function
 d(b){var
-a=bq(42,b);return a?(i$(a[1]),v(c,a[2])):ai(xZ)}if(I(b,x0))v(d,bq(32,b));var
+a=bq(42,b);return a?(i$(a[1]),v(c,a[2])):ai(x0)}if(I(b,x1))v(d,bq(32,b));var
 e=i4(b),a=l(function(a){return[0,a[2],a[1]]},e);v(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
@@ -5020,8 +5021,8 @@ k=0,i=K(function(b,a){return b+a[2]|0},k,c)<=ca?1:0,e=i?0!==y(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return t(e,x1)}},a);var
-f=C(a);t(C(bx(ak,l(function(a){return a[1]},a)))===f?1:0,x2);return a},e));function
+e=d;return t(e,x2)}},a);var
+f=C(a);t(C(bx(ak,l(function(a){return a[1]},a)))===f?1:0,x3);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5029,66 +5030,66 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;t(f,Cc);return c}var
+d=a(q),f=d?a(o[9]):d;t(f,Cd);return c}var
 G=0;if(aj){if(!R&&!A&&!q&&!B&&!D&&!E&&!r){var
 f=[0,aj[1]];G=1}}else
 if(R){if(A&&!q&&!B&&!D&&!E&&!r){var
 f=[1,R[1],A[1]];G=1}}else
 if(!A&&q&&B){var
-am=B[1],U=0,aY=q[1];if(D)if(E||r)U=1;else{var
+am=B[1],V=0,aY=q[1];if(D)if(E||r)V=1;else{var
 an=P(l(i$,D[1])),aZ=al(an.length-1,am),W=z(0,au),as=function(a){return Q(W,a[1],0)};bj(function(a){return v(as,a)},aZ);var
 at=0.;t(ek(function(b,d,a){return K(function(g,a){var
-b=a[1],d=c(an,b)[1+b],e=b1(d[2]),f=b1(d[1])+e|0;return g+a[2]*f},a,b)},W,at)<=10000000.?1:0,AX);var
+b=a[1],d=c(an,b)[1+b],e=b1(d[2]),f=b1(d[1])+e|0;return g+a[2]*f},a,b)},W,at)<=10000000.?1:0,AY);var
 ao=0}else
 if(E){var
-h=bR(aF(d,Cj),AY,g,0),X=gU(h,AZ),Y=gU(h,A0),Z=P(gU(h,A1)),J=gU(h,A2),av=bk(h,A4,i8([0,C(J)],h,A3)),s=C(X),_=C(Y)===s?1:0,ax=_?Z.length-1===aw(s,C(J))?1:0:_;t(ax,A5);var
+h=bR(aF(d,Ck),AZ,g,0),X=gU(h,A0),Y=gU(h,A1),Z=P(gU(h,A2)),J=gU(h,A3),av=bk(h,A5,i8([0,C(J)],h,A4)),s=C(X),_=C(Y)===s?1:0,ax=_?Z.length-1===aw(s,C(J))?1:0:_;t(ax,A6);var
 $=[0,X,Y,bH(function(a,c){var
 d=b(av[2],a);return[0,aR(b3(Z,aw(a,s),s)),c,d]},J)],a0=al(C($[1]),am);if(r){var
-a=bR(aF(d,Ck),A8,g,A7);v(function(a){var
-b=aM(g,u(A_,a[1]));return b?V(a[2]):b},A9);var
-aa=dg(a,Bg,aJ(jh,aJ([0,Bf,[0,Be,[0,Bd,[0,Bc,[0,Bb,gV]]]]],aJ(A6,bp(function(a){var
-b=aJ([0,A$,gV],jg);return l(function(b){return u(a,u(Ba,b))},b)},jh))))),L=bq(43,aa),ay=i6(a,Bh),M=dg(a,Bj,Bi),ab=aA(b2(L),jh),az=ab||H(M,BQ);t(az,Bk);var
-ac=1<C(L)?1:0,aB=ac?H(M,Bl):ac;if(aB)V(Bm);var
-aC=dS(function(a,b,c){return gP(Bp,Bo,a,b,c)},a,Bn);bw(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?H(aa,Br):h;t(l,Bq);var
+a=bR(aF(d,Cl),A9,g,A8);v(function(a){var
+b=aM(g,u(A$,a[1]));return b?U(a[2]):b},A_);var
+aa=dg(a,Bh,aJ(jh,aJ([0,Bg,[0,Bf,[0,Be,[0,Bd,[0,Bc,gV]]]]],aJ(A7,bp(function(a){var
+b=aJ([0,Ba,gV],jg);return l(function(b){return u(a,u(Bb,b))},b)},jh))))),L=bq(43,aa),ay=i6(a,Bi),M=dg(a,Bk,Bj),ab=aA(b2(L),jh),az=ab||H(M,BR);t(az,Bl);var
+ac=1<C(L)?1:0,aB=ac?H(M,Bm):ac;if(aB)U(Bn);var
+aC=dS(function(a,b,c){return gP(Bq,Bp,a,b,c)},a,Bo);bw(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?H(aa,Bs):h;t(l,Br);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=e(c,a,0),g=d==IM(d)?1:0,j=g?cJ(d):g;if(j){var
+d=e(c,a,0),g=d==IO(d)?1:0,j=g?cJ(d):g;if(j){var
 k=0===a?1:0;if(k)var
 f=k;else
 var
 o=e(c,a,0),f=e(c,a-1|0,0)<o?1:0}else
 var
-f=j;t(f,Bs);var
+f=j;t(f,Bt);var
 n=a+1|0;if(i!==a){var
 a=n;continue}break}}return 0},aC);fp(function(a){var
-b=0;return function(c){return eA(b,a,c)}},a,Bt);fp(function(a){var
-b=0;return function(c){return eA(b,a,c)}},a,Bu);gN(a,Bv);if(0!==aF(a,Bw))V(Bx);var
-i=bk(a,Bz,a5(0,0,0,a,By)),j=bk(a,BB,a5(0,0,[0,p-1|0],a,BA)),w=bk(a,BE,a5([0,j[1]],BD,[0,Hw],a,BC)),aD=j[1];t(b(jf(BG,i),aD),BF);var
+b=0;return function(c){return eA(b,a,c)}},a,Bu);fp(function(a){var
+b=0;return function(c){return eA(b,a,c)}},a,Bv);gN(a,Bw);if(0!==aF(a,Bx))U(By);var
+i=bk(a,BA,a5(0,0,0,a,Bz)),j=bk(a,BC,a5(0,0,[0,p-1|0],a,BB)),w=bk(a,BF,a5([0,j[1]],BE,[0,Hy],a,BD)),aD=j[1];t(b(jf(BH,i),aD),BG);var
 ad=w[1]-1|0,aE=0,aG=0;if(!(ad<0)){var
-n=aG,O=aE;for(;;){t(b(w[2],n)<=(qF-O|0)?1:0,BP);var
+n=aG,O=aE;for(;;){t(b(w[2],n)<=(qG-O|0)?1:0,BQ);var
 aP=O+b(w[2],n)|0,aQ=n+1|0;if(ad!==n){var
 n=aQ,O=aP;continue}break}}var
 ae=i[1]-2|0,aH=0;if(!(ae<0)){var
 k=aH;for(;;){var
 ag=b(i[2],k)+1|0,ah=b(i[2],k+1|0)-1|0;if(!(ah<ag)){var
 m=ag;for(;;){var
-aN=b(j[2],m);t(b(j[2],m-1|0)<aN?1:0,BO);var
+aN=b(j[2],m);t(b(j[2],m-1|0)<aN?1:0,BP);var
 aO=m+1|0;if(ah!==m){var
 m=aO;continue}break}}var
 aL=k+1|0;if(ae!==k){var
 k=aL;continue}break}}var
-N=a5(0,0,BI,a,BH);if(N)var
+N=a5(0,0,BJ,a,BI);if(N)var
 af=N[1],x=F(af[1],af[2]);else
 var
-x=N;t(bd(bx(bf,x),x),BJ);var
-aI=gN(a,BK),aK=gN(a,BL),ap=[0,[0,ay,L,ab,M,dg(a,BN,BM),aK,aI,x,i,j,w]]}else
+x=N;t(bd(bx(bf,x),x),BK);var
+aI=gN(a,BL),aK=gN(a,BM),ap=[0,[0,ay,L,ab,M,dg(a,BO,BN),aK,aI,x,i,j,w]]}else
 var
 ap=r;var
 ao=[2,aY,a0,$,ap]}else
-U=1;if(!U){var
+V=1;if(!V){var
 f=ao;G=1}}if(!G)var
-f=ai(Cd);var
+f=ai(Ce);var
 aq=0;if(typeof
 f!=="number"&&1===f[0]){var
 S=1;aq=1}if(!aq)var
@@ -5096,36 +5097,36 @@ S=0;var
 ar=0;if(typeof
 f!=="number"&&2===f[0]){var
 T=1;ar=1}if(!ar)var
-T=0;t(S===I(o[3],Cf)?1:0,Ce);var
-aT=0===o[9]?1:0,aU=aT||T;t(aU,Cg);var
-aV=0===o[9]?1:0,aW=aV||I(o[1],Ci);t(aW,Ch);var
+T=0;t(S===I(o[3],Cg)?1:0,Cf);var
+aT=0===o[9]?1:0,aU=aT||T;t(aU,Ch);var
+aV=0===o[9]?1:0,aW=aV||I(o[1],Cj);t(aW,Ci);var
 aX=S||T;return[0,f,aX]}function
-Cl(w,f,c,u,s,ae,ad){var
-g=bR(ae,b(ar(Cn),s),w,Cm),k=bR(ad,b(ar(Co),s),w,0),d=f[1],x=f[2],af=[0,a8],ag=0,ah=[0,d];function
+Cm(w,f,c,u,s,ae,ad){var
+g=bR(ae,b(ar(Co),s),w,Cn),k=bR(ad,b(ar(Cp),s),w,0),d=f[1],x=f[2],af=[0,a8],ag=0,ah=[0,d];function
 y(a){return bC(ah,ag,af,k,a)}var
 ai=0,aj=0,ak=[0,d];function
 A(a){return a5(ak,aj,ai,k,a)}var
 al=0,am=0,an=[0,d];function
 B(a){return bC(an,am,al,k,a)}var
 ao=0,ap=[0,x];function
-C(a){return a5(ap,Cp,ao,k,a)}var
-D=A(Cq),aq=a5(Ct,0,Cs,g,Cr),j=bh(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},aq),as=C(Cu),at=C(Cv),au=B(Cw),av=B(Cx),aw=a5([0,d],0,0,k,Cy),ax=A(Cz),ay=ax||D,az=y(CA),aB=y(CB),E=dS(function(a){var
-b=0;return function(c,d){return fq(CD,b,a,c,d)}},g,CC);if(E){var
-l=E[1],m=l[3];t(3===l[2]?1:0,CE);var
+C(a){return a5(ap,Cq,ao,k,a)}var
+D=A(Cr),aq=a5(Cu,0,Ct,g,Cs),j=bh(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},aq),as=C(Cv),at=C(Cw),au=B(Cx),av=B(Cy),aw=a5([0,d],0,0,k,Cz),ax=A(CA),ay=ax||D,az=y(CB),aB=y(CC),E=dS(function(a){var
+b=0;return function(c,d){return fq(CE,b,a,c,d)}},g,CD);if(E){var
+l=E[1],m=l[3];t(3===l[2]?1:0,CF);var
 aC=function(a){var
 b=e(m,a,2),c=e(m,a,1);return[0,e(m,a,0),c,b]},F=i(l[1],aC)}else
 var
 F=[0];var
-aD=bC([0,x],CH,CG,g,CF),aE=a5([0,d],0,0,g,CI),aF=i5(CK,0,0,g,CJ),aG=i5(CM,0,0,g,CL),aH=dg(g,CO,CN),a=[0,dg(g,CQ,CP),aH,aG,aF,aE,aD,F,aB,az,D,ay,aw,av,au,at,as,j];t(a[3]<=a[4]?1:0,CR);var
-G=(0!==j?1:0)===H(a[2],CT)?1:0,aI=G?(0!==j?1:0)===H(a[1],CU)?1:0:G;t(aI,CS);var
-aJ=H(a[2],CW);t((0!==a[5]?1:0)===aJ?1:0,CV);var
-aK=H(a[2],CY);t((0!==a[6]?1:0)===aK?1:0,CX);var
+aD=bC([0,x],CI,CH,g,CG),aE=a5([0,d],0,0,g,CJ),aF=i5(CL,0,0,g,CK),aG=i5(CN,0,0,g,CM),aH=dg(g,CP,CO),a=[0,dg(g,CR,CQ),aH,aG,aF,aE,aD,F,aB,az,D,ay,aw,av,au,at,as,j];t(a[3]<=a[4]?1:0,CS);var
+G=(0!==j?1:0)===H(a[2],CU)?1:0,aI=G?(0!==j?1:0)===H(a[1],CV)?1:0:G;t(aI,CT);var
+aJ=H(a[2],CX);t((0!==a[5]?1:0)===aJ?1:0,CW);var
+aK=H(a[2],CZ);t((0!==a[6]?1:0)===aK?1:0,CY);var
 aL=[0,a[5],[0,a[12],0]];function
 aM(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;t(j,CZ);var
+e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;t(j,C0);var
 k=a+1|0;if(c!==a){var
 a=k;continue}break}}return 0}v(function(a){return bw(aM,a)},aL);var
 aN=a[6];bw(function(m){var
@@ -5136,7 +5137,7 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}t(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,C0);var
+j=l;break}}t(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,C1);var
 o=a+1|0;if(e!==a){var
 a=o;continue}break}}return 0},aN);function
 aa(c){var
@@ -5147,18 +5148,18 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return ls(ab,aa,a)}if(aA(c[1],Ag))var
-n=Ah;else{var
-ac=aA(c[1],Ai)?a8:dE,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+q(a){return ls(ab,aa,a)}if(aA(c[1],Ah))var
+n=Ai;else{var
+ac=aA(c[1],Aj)?a8:dE,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
 r=0.;$=1}if(!$)var
 r=dD;var
 n=[0,r,ac]}var
 I=0!==j?1:0;if(I)var
 J=I;else
 var
-_=n[1]<=a[3]?1:0,J=_?a[4]<=n[2]?1:0:_;t(J,C1);var
-aO=0===a[12]?1:0,aP=aO||H(a[2],Dh);t(aP,C2);var
-o=di(c),p=[0,aZ(o,c[5])],K=z(0,16),aQ=bd(a[7],[0]),aR=aQ||H(a[2],Dg);t(aR,C3);var
+_=n[1]<=a[3]?1:0,J=_?a[4]<=n[2]?1:0:_;t(J,C2);var
+aO=0===a[12]?1:0,aP=aO||H(a[2],Di);t(aP,C3);var
+o=di(c),p=[0,aZ(o,c[5])],K=z(0,16),aQ=bd(a[7],[0]),aR=aQ||H(a[2],Dh);t(aR,C4);var
 aS=p[1],aT=a[7];bj(function(g){var
 h=g[3],a=g[2],c=g[1],i=c<aZ(S(K,a),aS)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
@@ -5169,24 +5170,24 @@ e=k}else
 var
 e=j}else
 var
-e=i;t(e,C4);p[1]=c;return Q(K,a,c)},aT);var
-L=0===o?1:0,M=L?0===j?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;t(aU,C5);var
-h=H(c[1],C6),aV=aA(c[1],C7),O=h?0===j?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aW=P?(0!==a[14]?1:0)===O?1:0:P;t(aW,C8);var
-aX=h?H(a[2],C_):h;t(1-aX,C9);function
+e=i;t(e,C5);p[1]=c;return Q(K,a,c)},aT);var
+L=0===o?1:0,M=L?0===j?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;t(aU,C6);var
+h=H(c[1],C7),aV=aA(c[1],C8),O=h?0===j?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aW=P?(0!==a[14]?1:0)===O?1:0:P;t(aW,C9);var
+aX=h?H(a[2],C$):h;t(1-aX,C_);function
 aY(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){t(b(e[2],a)<a8?1:0,C$);var
+a=f;for(;;){t(b(e[2],a)<a8?1:0,Da);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
 R(a){return bw(aY,a)}if(1-aV)R(a[8]);if(h)R(a[9]);var
-T=H(a[1],Da);if(T)var
-a0=0!==o?1:0,U=a0||(0<c[5]?1:0);else
+T=H(a[1],Db);if(T)var
+a0=0!==o?1:0,V=a0||(0<c[5]?1:0);else
 var
-U=T;var
-a1=H(a[1],Dc),a2=H(a[2],Dd)===a1?1:0,a3=a2||U;t(a3,Db);if(u)var
+V=T;var
+a1=H(a[1],Dd),a2=H(a[2],De)===a1?1:0,a3=a2||V;t(a3,Dc);if(u)var
 W=u;else
 var
-Z=0===a[15]?1:0,W=Z?0===a[16]?1:0:Z;t(W,De);function
+Z=0===a[15]?1:0,W=Z?0===a[16]?1:0:Z;t(W,Df);function
 a4(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5198,14 +5199,14 @@ a6=0;function
 X(a){return ls(a6,a4,a)}if(h)var
 a7=X(a[15]),Y=a7||X(a[16]);else
 var
-Y=h;if(Y)V(Df);return a}function
-nD(C,B,A){var
+Y=h;if(Y)U(Dg);return a}function
+nE(C,B,A){var
 a=bR(B,C,A,0);function
 f(d){var
-c=bk(a,d,dS(function(a,b,c){return fq(Dj,Di,a,b,c)},a,d)),e=c[2],f=c[3];function
+c=bk(a,d,dS(function(a,b,c){return fq(Dk,Dj,a,b,c)},a,d)),e=c[2],f=c[3];function
 g(a){return i(e,b(f,a))}return[0,e,i(c[1],g)]}var
-j=f(Dk),g=bk(a,Dm,dS(function(a){var
-b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},a,Dl)),d=g[2],D=g[3],l=f(Dn),m=l[2],n=f(Do),o=n[2],p=f(Dp),h=o.length-1,E=bk(a,Dr,a5([0,h],0,0,a,Dq)),F=bk(a,Du,a5([0,h],0,Dt,a,Ds)),G=bC([0,h],0,0,a,Dv),q=bC([0,d],0,0,a,Dw),r=bC([0,d],0,0,a,Dx),s=3===j[1]?1:0;if(s){var
+j=f(Dl),g=bk(a,Dn,dS(function(a){var
+b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},a,Dm)),d=g[2],D=g[3],l=f(Do),m=l[2],n=f(Dp),o=n[2],p=f(Dq),h=o.length-1,E=bk(a,Ds,a5([0,h],0,0,a,Dr)),F=bk(a,Dv,a5([0,h],0,Du,a,Dt)),G=bC([0,h],0,0,a,Dw),q=bC([0,d],0,0,a,Dx),r=bC([0,d],0,0,a,Dy),s=3===j[1]?1:0;if(s){var
 u=0<d?1:0;if(u){var
 v=l[1]===d?1:0;if(v){var
 w=n[1]===d?1:0;if(w)var
@@ -5217,7 +5218,7 @@ e=v}else
 var
 e=u}else
 var
-e=s;t(e,Dy);if(0!==G)V(Dz);function
+e=s;t(e,Dz);if(0!==G)U(DA);function
 H(a){return i(d,b(D,a))}var
 z=0,I=i(g[1],H);if(q&&r){var
 J=i(d,r[1][2]),y=[0,[0,i(d,q[1][2]),J]];z=1}if(!z)var
@@ -5225,54 +5226,54 @@ y=0;var
 K=p[2],M=L(function(a,c){var
 d=b(F[2],a);return[0,b(E[2],a),d,c]},o),N=j[2];return[0,k(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},N),d,m,M,K,y,I]}var
-DA=1048576.;function
-Ew(ap){var
-aq=ap[1],c=ej(ap[2]),m=bR(aq,Ey,c,Ex),Q=aF(m,Ez),aw=0;if(typeof
+DB=1048576.;function
+Ex(ap){var
+aq=ap[1],c=ej(ap[2]),m=bR(aq,Ez,c,Ey),Q=aF(m,EA),aw=0;if(typeof
 Q!=="number"&&5===Q[0]){var
 an=Q[1];if(!(64<C(an))){var
 ao=function(c){var
 a=0,b=0;for(;;){if(B(c)<=a)return b;if(92===Z(c,a)){var
-d=b+1|0,e=qs===Z(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+d=b+1|0,e=qt===Z(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
 f=cz===(Z(c,a)&hF)?b:b+1|0,a=a+1|0,b=f;continue}};v(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=ca?1:0:c;return t(d,Ev)}return ai(Eu)},an);aw=1}}if(!aw)ai(Et);var
-q=bR(aF(m,EC),EB,c,EA);if(aM(c,ED))V(EE);var
-h=bR(aF(q,EF),Ak,c,Aj),s=bk(h,Am,a5(0,0,0,h,Al)),D=bk(h,Ao,a5(0,0,0,h,An)),E=bk(h,Aq,a5(0,0,[0,aQ(0,s[1]-2|0)],h,Ap)),w=s[1]-1|0,X=D[1]-1|0,Y=1<=w?1:0;if(Y)var
+c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=ca?1:0:c;return t(d,Ew)}return ai(Ev)},an);aw=1}}if(!aw)ai(Eu);var
+q=bR(aF(m,ED),EC,c,EB);if(aM(c,EE))U(EF);var
+h=bR(aF(q,EG),Al,c,Ak),s=bk(h,An,a5(0,0,0,h,Am)),D=bk(h,Ap,a5(0,0,0,h,Ao)),E=bk(h,Ar,a5(0,0,[0,aQ(0,s[1]-2|0)],h,Aq)),w=s[1]-1|0,X=D[1]-1|0,Y=1<=w?1:0;if(Y)var
 _=w<dw?1:0,$=_?b(jf(0,s),X):_;else
 var
-$=Y;t($,Ar);var
-aD=E[1];t(b(jf(0,D),aD),As);var
-aE=eA([0,w-1|0],h,At),j=[0,w,X,E[1],aE,s,D,E],d=bR(aF(q,EG),Av,c,Au),g=dg(d,Ax,Aw),G=j[1],aa=j[2],aG=bC([0,G],0,0,d,Ay),aH=i8([0,G],d,Az),aI=i8([0,G],d,AA),aK=a5([0,aa],0,0,d,AB),aL=bC([0,aa],0,0,d,AC),aN=fp(i6,d,AD),aO=fp(function(a,b){return eA(AF,a,b)},d,AE),aP=eA(AH,d,AG),aR=gN(d,AI),aS=dg(d,AK,AJ),a=[0,g,dg(d,AM,AL),aS,aR,aP,aO,aN,aL,aK,aI,aH,aG];function
+$=Y;t($,As);var
+aD=E[1];t(b(jf(0,D),aD),At);var
+aE=eA([0,w-1|0],h,Au),j=[0,w,X,E[1],aE,s,D,E],d=bR(aF(q,EH),Aw,c,Av),g=dg(d,Ay,Ax),G=j[1],aa=j[2],aG=bC([0,G],0,0,d,Az),aH=i8([0,G],d,AA),aI=i8([0,G],d,AB),aK=a5([0,aa],0,0,d,AC),aL=bC([0,aa],0,0,d,AD),aN=fp(i6,d,AE),aO=fp(function(a,b){return eA(AG,a,b)},d,AF),aP=eA(AI,d,AH),aR=gN(d,AJ),aS=dg(d,AL,AK),a=[0,g,dg(d,AN,AM),aS,aR,aP,aO,aN,aL,aK,aI,aH,aG];function
 J(a){return aA(g,a)}var
-ab=J(AN),aU=1-a[4],aT=0,aV=aU||ab,aX=0===a[12]?1:0,aW=[0,aV,aT],aY=aX||H(g,AW),a1=0===a[11]?1:0,a0=[0,aY,aW],a2=a1||H(g,AV),a4=0===a[8]?1:0,a3=[0,a2,a0],a6=a4||(0===a[9]?1:0),ac=0===a[8]?1:0,a7=[0,a6,a3],a8=ac?0===a[9]?1:0:ac,a9=J(AO),ad=a[6],a_=[0,(0!==a[10]?1:0)===a9?1:0,[0,a8===ab?1:0,a7]],a$=ad?a[5]<=ad[1]?1:0:1,bb=0===a[5]?1:0,ba=[0,a$,a_],bd=bb||H(g,AU),bf=0!==a[6]?1:0,be=[0,bd,ba],bg=bf||I(g,AT),bi=1-(0!==a[6]?1:0),bh=[0,bg,be],bj=bi||J(AS),bl=H(g,AP),bm=[0,(0!==a[7]?1:0)===bl?1:0,[0,bj,bh]];v(function(a){return t(a,u(AQ,g))},bm);var
-bn=aZ(a[6],0),bp=a[5]+bn|0;t(bp*aQ(j[3],ki)<=p4?1:0,AR);var
-bB=H(a[1],EI);t((0!==aF(q,EJ)?1:0)===bB?1:0,EH);if(H(a[1],EK))V(EL);var
-as=BR(q,aq,c,j,a),n=as[1],at=fp(i6,q,EM),bD=0===at?1:0,bE=bD||as[2];t(bE,EN);var
+ab=J(AO),aU=1-a[4],aT=0,aV=aU||ab,aX=0===a[12]?1:0,aW=[0,aV,aT],aY=aX||H(g,AX),a1=0===a[11]?1:0,a0=[0,aY,aW],a2=a1||H(g,AW),a4=0===a[8]?1:0,a3=[0,a2,a0],a6=a4||(0===a[9]?1:0),ac=0===a[8]?1:0,a7=[0,a6,a3],a8=ac?0===a[9]?1:0:ac,a9=J(AP),ad=a[6],a_=[0,(0!==a[10]?1:0)===a9?1:0,[0,a8===ab?1:0,a7]],a$=ad?a[5]<=ad[1]?1:0:1,bb=0===a[5]?1:0,ba=[0,a$,a_],bd=bb||H(g,AV),bf=0!==a[6]?1:0,be=[0,bd,ba],bg=bf||I(g,AU),bi=1-(0!==a[6]?1:0),bh=[0,bg,be],bj=bi||J(AT),bl=H(g,AQ),bm=[0,(0!==a[7]?1:0)===bl?1:0,[0,bj,bh]];v(function(a){return t(a,u(AR,g))},bm);var
+bn=aZ(a[6],0),bp=a[5]+bn|0;t(bp*aQ(j[3],ki)<=p5?1:0,AS);var
+bB=H(a[1],EJ);t((0!==aF(q,EK)?1:0)===bB?1:0,EI);if(H(a[1],EL))U(EM);var
+as=BS(q,aq,c,j,a),n=as[1],at=fp(i6,q,EN),bD=0===at?1:0,bE=bD||as[2];t(bE,EO);var
 ax=0;if(typeof
 n!=="number"&&2===n[0]){var
 r=1;ax=1}if(!ax)var
-r=0;t((0!==aF(m,EP)?1:0)===r?1:0,EO);var
+r=0;t((0!==aF(m,EQ)?1:0)===r?1:0,EP);var
 ay=0;if(typeof
 n!=="number"&&2===n[0]){var
-f=n[4],k=bR(aF(m,E1),D7,c,D6),ae=bC(0,D_,D9,k,D8),x=bC(0,Eb,Ea,k,D$),L=aF(k,Ec),az=0;if(typeof
+f=n[4],k=bR(aF(m,E2),D8,c,D7),ae=bC(0,D$,D_,k,D9),x=bC(0,Ec,Eb,k,Ea),L=aF(k,Ed),az=0;if(typeof
 L!=="number"&&4===L[0]){var
 bA=L[1],ag=bH(function(k,l){var
-a=bR(l,b(ar(DU),k),c,DT);function
-g(b){return bk(a,b,eB(a,b))}v(function(b){return 0===g(b)[3][0]?0:bc(a,b,DW)},DV);v(function(b){return 1===g(b)[3][0]?0:bc(a,b,DY)},DX);var
-d=bk(a,D2,dS(function(a,b,c){return fq(D1,D0,a,b,c)},a,DZ)),f=d[3];t(3===d[2]?1:0,D3);function
+a=bR(l,b(ar(DV),k),c,DU);function
+g(b){return bk(a,b,eB(a,b))}v(function(b){return 0===g(b)[3][0]?0:bc(a,b,DX)},DW);v(function(b){return 1===g(b)[3][0]?0:bc(a,b,DZ)},DY);var
+d=bk(a,D3,dS(function(a,b,c){return fq(D2,D1,a,b,c)},a,D0)),f=d[3];t(3===d[2]?1:0,D4);function
 h(a){var
 b=e(f,a,2),c=e(f,a,1);return[0,e(f,a,0),c,b]}var
-j=i(d[1],h);return[0,eA(D5,a,D4),j]},bA);az=1}if(!az)var
-ag=ai(Ed);var
-M=aF(k,Ee),aB=0;if(typeof
+j=i(d[1],h);return[0,eA(D6,a,D5),j]},bA);az=1}if(!az)var
+ag=ai(Ee);var
+M=aF(k,Ef),aB=0;if(typeof
 M!=="number"&&4===M[0]){var
 bz=M[1],N=bH(function(N,O){var
-k=b(ar(DB),N),d=bR(O,k,c,DC),E=aF(d,DD),l=nD(u(k,DE),E,c),h=bk(d,DG,dS(function(a){var
-b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},d,DF)),m=h[2],a=h[1],F=h[3],j=bk(d,DK,dS(function(a,b,c){return fq(DJ,DI,a,b,c)},d,DH)),n=j[3],p=j[2],q=a5([0,a],0,DM,d,DL),r=bC([0,a],DO,[0,DA],d,DN),s=j[1]===a?1:0;if(s)var
+k=b(ar(DC),N),d=bR(O,k,c,DD),E=aF(d,DE),l=nE(u(k,DF),E,c),h=bk(d,DH,dS(function(a){var
+b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},d,DG)),m=h[2],a=h[1],F=h[3],j=bk(d,DL,dS(function(a,b,c){return fq(DK,DJ,a,b,c)},d,DI)),n=j[3],p=j[2],q=a5([0,a],0,DN,d,DM),r=bC([0,a],DP,[0,DB],d,DO),s=j[1]===a?1:0;if(s)var
 v=m===l[2]?1:0,w=v?a<=64?1:0:v;else
 var
-w=s;t(w,DP);var
+w=s;t(w,DQ);var
 x=a-1|0,G=0;if(!(x<0)){var
 f=G;for(;;){var
 A=p-1|0,z=0,K=0;if(A<0)var
@@ -5280,55 +5281,55 @@ B=z;else{var
 g=K,C=z;for(;;){var
 D=C+e(n,f,g)|0,M=g+1|0;if(A!==g){var
 g=M,C=D;continue}var
-B=D;break}}T(0<B?1:0,DS);var
+B=D;break}}T(0<B?1:0,DT);var
 L=f+1|0;if(x!==f){var
 f=L;continue}break}}var
-y=0===q?1:0,H=y?1<a?1:0:y;if(H)V(DQ);bw(function(c){var
+y=0===q?1:0,H=y?1<a?1:0:y;if(H)U(DR);bw(function(c){var
 d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){T(0===b(c[2],a)?1:0,DR);var
+a=e;for(;;){T(0===b(c[2],a)?1:0,DS);var
 f=a+1|0;if(d!==a){var
 a=f;continue}break}}return 0},q);var
 I=r?i(a,r[1][2]):o(a,0.),J=i(a,function(a){return i(p,b(n,a))});return[0,l,i(a,function(a){return i(m,b(F,a))}),J,I]},bz);aB=1}if(!aB)var
-N=ai(Ef);if(aM(c,Eg))V(Eh);var
-O=a5(0,0,Ej,k,Ei);bw(function(a){var
-d=F(a[1],a[2]),e=0,b=K(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=ca?1:0:c;return t(f,Ek)},O);var
+N=ai(Eg);if(aM(c,Eh))U(Ei);var
+O=a5(0,0,Ek,k,Ej);bw(function(a){var
+d=F(a[1],a[2]),e=0,b=K(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=ca?1:0:c;return t(f,El)},O);var
 bq=f?f[1][3]:f,W=0;if(ae)if(x){var
-ah=x[1],aj=ae[1];t(aj[1]===ah[1]?1:0,El);var
+ah=x[1],aj=ae[1];t(aj[1]===ah[1]?1:0,Em);var
 y=[0,[0,aj,ah]]}else
 W=1;else
 if(x)W=1;else
 var
 y=x;if(W)var
-y=ai(Es);T((0!==y?1:0)===bq?1:0,Em);if(f)var
-br=f[1],bs=aJ([0,En,gV],jg),ak=c5(function(a){return aA(a,br[2])},bs);else
+y=ai(Et);T((0!==y?1:0)===bq?1:0,En);if(f)var
+br=f[1],bs=aJ([0,Eo,gV],jg),ak=c5(function(a){return aA(a,br[2])},bs);else
 var
 ak=f;var
-bt=0===O?1:0,bu=bt||ak;T(bu,Eo);var
+bt=0===O?1:0,bu=bt||ak;T(bu,Ep);var
 al=0===N?1:0;if(al)var
 P=al;else
 if(f)var
 by=f[1][2],P=c5(function(a){return aA(a,aJ(gV,jg))},by);else
 var
-P=f;T(P,Ep);var
-am=aF(k,Eq),bv=typeof
-am==="number"?0:[0,nD(Er,am,c)],R=[0,[0,y,bv,O,N,ag]];ay=1}if(!ay)var
+P=f;T(P,Eq);var
+am=aF(k,Er),bv=typeof
+am==="number"?0:[0,nE(Es,am,c)],R=[0,[0,y,bv,O,N,ag]];ay=1}if(!ay)var
 R=0;var
-S=aF(m,EQ),U=aF(m,ER),aC=0;if(typeof
+S=aF(m,ER),V=aF(m,ES),aC=0;if(typeof
 S!=="number"&&4===S[0]&&typeof
-U!=="number"&&4===U[0]){var
-av=U[1],A=S[1],bK=0;if(0!==A){var
+V!=="number"&&4===V[0]){var
+av=V[1],A=S[1],bK=0;if(0!==A){var
 bI=C(av);if(C(A)===bI&&!(4<C(A))){var
-bJ=gb(A,av),p=bH(function(d,b){return Cl(c,j,a,r,d,b[1],b[2])},bJ);aC=1;bK=1}}}if(!aC)var
-p=ai(ES);var
-au=l(function(a){return a[1]},p),bF=C(au);t(C(bx(hP,au))===bF?1:0,ET);var
+bJ=gb(A,av),p=bH(function(d,b){return Cm(c,j,a,r,d,b[1],b[2])},bJ);aC=1;bK=1}}}if(!aC)var
+p=ai(ET);var
+au=l(function(a){return a[1]},p),bF=C(au);t(C(bx(hP,au))===bF?1:0,EU);var
 bG=C(p);function
 z(a){return af(p,a)[2]}bo(function(d,a){var
 b=a[17];return bw(function(e){var
 b=e[2],c=e[1];if(r){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,z(b),0],h=1-aA(EV,[0,z(c),i]);if(h)var
-j=[0,z(b),0],a=1-aA(EW,[0,z(c),j]);else
+i=[0,z(b),0],h=1-aA(EW,[0,z(c),i]);if(h)var
+j=[0,z(b),0],a=1-aA(EX,[0,z(c),j]);else
 var
 a=h}else
 var
@@ -5336,16 +5337,16 @@ a=g}else
 var
 a=f}else
 var
-a=r;return t(a,EU)},b)},p);bw(function(b){var
-c=b[5];return v(function(c){t(c[1]<bG?1:0,EX);var
-b=0!==di(a)?1:0;return b?V(EY):b},c)},R);gj(function(a,b){return ai(u(E0,u(gI(a),EZ)))},c);return[0,j,a,n,at,R,p]}var
-as=lL([0,ak]),cV=as[1];function
+a=r;return t(a,EV)},b)},p);bw(function(b){var
+c=b[5];return v(function(c){t(c[1]<bG?1:0,EY);var
+b=0!==di(a)?1:0;return b?U(EZ):b},c)},R);gj(function(a,b){return ai(u(E1,u(gI(a),E0)))},c);return[0,j,a,n,at,R,p]}var
+as=lM([0,ak]),cV=as[1];function
 fv(c,b,a){return 0===y(b)?a:R(as[4],c,b,a)}function
 W(a){return fv(0,a,cV)}var
-nE=W(s);function
+nF=W(s);function
 fw(a){return e(as[6],[0,[0,a,1],0],s)}function
 fx(a){return K(function(b,a){return fv(a[1],a[2],b)},cV,a)}function
-nF(a){return b(as[20],a)}function
+nG(a){return b(as[20],a)}function
 gW(b,a){return aZ(e(as[29],b,a),w)}function
 eD(a){return gW(0,a)}function
 eE(a){function
@@ -5377,7 +5378,7 @@ g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
 fz(a){var
-b=nF(a);return l(function(a){return[0,a[2],a[1]]},b)}function
+b=nG(a);return l(function(a){return[0,a[2],a[1]]},b)}function
 fA(a,g,f){if(a[1]===a[2].length-1){var
 b=function(a){return bi(a,o(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
@@ -5418,33 +5419,33 @@ f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
 n=f;break}}return Q(i,k,[0,n,h[2]])},m);return i}var
-nG=[at,E6,bY(0)];function
+nH=[at,E7,bY(0)];function
 gY(f,a){var
 d=z(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=ea(function(a){return aM(f,a[1])},b);if(a)throw[0,nG,b,c,a[1][1]];return a};e(as[12],n,c);return c}catch(a){a=aY(a);if(a[1]===nG){var
+a=ea(function(a){return aM(f,a[1])},b);if(a)throw[0,nH,b,c,a[1][1]];return a};e(as[12],n,c);return c}catch(a){a=aY(a);if(a[1]===nH){var
 g=a[4],h=a[2],i=_(f,g),k=b(bP(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
 d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=e(as[6],k,a[3]),l=i[2];v(function(f){return function(a){var
 c=a[2],e=aZ(S(d,c),cV);return Q(d,c,b(bS([0,a[1]],e),f))}}(j),l);var
 m=dj(j,i[1]),c=b(bS(0,e(as[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,ek(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-nH(f){var
+nI(f){var
 a=am(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,am(h),g]}throw[0,ad,E7]}function
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,am(h),g]}throw[0,ad,E8]}function
 jk(a,n){var
 c=jj(a),h=C(a[1]),q=F(h,function(a){return a}),i=b(a9(function(a){return 1-aM(c,a)}),q),d=z(0,64);v(function(a){var
 b=gY(c,a)[1];function
-f(e,f){if(fU<fy(e))V(E8);var
+f(e,f){if(fU<fy(e))U(E9);var
 a=e;for(;;){var
 b=2<=fy(a)?1:0,c=b?1-aM(d,a):b;if(c){aK(d,a,0);var
-a=nH(a)[1];continue}return c}}return e(as[12],f,b)},n);var
+a=nI(a)[1];continue}return c}}return e(as[12],f,b)},n);var
 r=eb(e8(d)),j=a_(function(b,a){var
-c=[0,fy(a),a];return ak([0,fy(b),b],c)},r),f=P(aJ(l(function(a){return[0,[0,a,1],0]},i),j));if(fU<f.length-1)V(E9);var
+c=[0,fy(a),a];return ak([0,fy(b),b],c)},r),f=P(aJ(l(function(a){return[0,[0,a,1],0]},i),j));if(fU<f.length-1)U(E_);var
 g=z(0,64);p(function(b,a){return Q(g,a,b)},f);function
 k(a){return _(g,a)}var
 s=P(l(function(b){var
-a=nH(b),c=k(a[2]);return[0,k(a[1]),c]},j)),m=z(0,64);return[0,[0,0,o(64,cV),o(64,E5),z(0,64),m],a,h,i,c,f,g,s]}function
+a=nI(b),c=k(a[2]);return[0,k(a[1]),c]},j)),m=z(0,64);return[0,[0,0,o(64,cV),o(64,E6),z(0,64),m],a,h,i,c,f,g,s]}function
 b8(a){return a[6].length-1}function
 gZ(a){var
 e=C(a[1]),b=gb(a[1],a[2]),c=cG(bH(function(f,a){var
@@ -5457,7 +5458,7 @@ b=gY(a[5],g),d=b[1],f=o(b8(a),w);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 e=S(a[7],b);if(e){var
-g=e[1];c(f,g)[1+g]=h;return 0}return a4(E_)}return d}e(as[12],h,d);var
+g=e[1];c(f,g)[1+g]=h;return 0}return a4(E$)}return d}e(as[12],h,d);var
 i=b[2];return[0,f,eD(d),i]}function
 dl(e,d,b){var
 a=[0,W(b)];p(function(b,d){var
@@ -5467,15 +5468,15 @@ b=cs(a,c),d=b[3],e=b[2],f=b[1],h=[m,function(k){var
 b=dk(a[1],g,c);if(0===d)return b;var
 h=[0,[0,s,b],0],i=dl(a,f,e),j=[0,l(function(a){var
 b=a[2];return[0,eF(a$,a[1]),b]},d)];return aD(a[1],j,i,h)}];return[0,k(A,f),e,h]}function
-nI(a){var
+nJ(a){var
 b=[0,cV,0];return K(function(a,c){var
 b=a[2];return[0,fv([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-nJ(b,a){var
+nK(b,a){var
 c=fw(a),d=af(b[2][1],a),e=af(b[2][2],a),f=dm(b,[0,a],Y(c,W(d)));return[0,dm(b,[1,a],Y(W(e),c)),f]}function
 fB(a,d,c){if(d<a[3]){var
-f=nJ(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;T(b<C(a[2][3])?1:0,E$);var
-e=af(a[2][3],b),h=nI(e[1]),g=Y(W(e[2]),h),i=0===c?1:0,j=i||e[3];T(j,Fa);return 0===c?dm(a,[2,b],g):dm(a,[3,b],eF(a$,g))}function
+f=nK(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;T(b<C(a[2][3])?1:0,Fa);var
+e=af(a[2][3],b),h=nJ(e[1]),g=Y(W(e[2]),h),i=0===c?1:0,j=i||e[3];T(j,Fb);return 0===c?dm(a,[2,b],g):dm(a,[3,b],eF(a$,g))}function
 dn(a,b){function
 c(a){return a===b?s:w}return dl(a,i(b8(a),c),w)}function
 jl(c,b,a){var
@@ -5484,7 +5485,7 @@ jm(c,b,a){var
 d=dn(c,b);return Y(W(a),d)}function
 g0(b,f,i,a,e){return[m,function(k){var
 g=i?jl(b,f,e):jm(b,f,e),h=E(a),d=D===h?a[1]:m===h?G(a):a,j=c(b[1][2],d)[1+d];return R(as[11],dI,j,g)?d:aD(b[1],0,g,[0,[0,s,d],0])}]}function
-nK(e,f,a,d,k,B){var
+nL(e,f,a,d,k,B){var
 q=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],w=c(f[2],d)[1+d];function
 g(a){var
 b=E(a);return D===b?a[1]:m===b?G(a):a}var
@@ -5507,7 +5508,7 @@ h=f;return h},N);return aD(e[1],0,k,j[1])}function
 jn(e,b){var
 k=b[1].length-1,g=b8(e),v=C(e[4]);function
 d(b,a){return bi(b,o(g-k|0,a))}var
-f=[m,function(a){throw[0,ad,Fb]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],w),a=[0,d(b[1],w),n,j,i],q=e[8];p(function(x,o){var
+f=[m,function(a){throw[0,ad,Fc]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],w),a=[0,d(b[1],w),n,j,i],q=e[8];p(function(x,o){var
 f=o[2],d=o[1],b=v+x|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],g=bp(function(b){var
 d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return l(function(a){return h(b,a)},e)},A),B=K(c$,b2(g),g),i=K(dJ,b2(g),g),p=d===f?1:0;if(p)var
 q=y(c(a[1],d)[1+d])<=0?1:0,n=q?0<=y(c(a[2],d)[1+d])?1:0:q;else
@@ -5516,24 +5517,24 @@ n=p;var
 j=n?w:B,C=aE(a[4]),D=aE(a[3]),E=aE(a[2]),s=[0,aE(a[1]),E,D,C],F=k<=b?1:0,G=F||cl(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
 H=[m,function(i){if(n){var
 a=[2,dn(e,d)],c=dn(e,d),g=dj(dn(e,d),c);return fA(e[1],g,a)}function
-h(a){return r(a,j)}return nK(e,s,d,f,jl(e,b,j),h)}];c(a[3],b)[1+b]=H}var
+h(a){return r(a,j)}return nL(e,s,d,f,jl(e,b,j),h)}];c(a[3],b)[1+b]=H}var
 I=k<=b?1:0,t=I||bA(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 J=[m,function(c){function
-a(a){return r(i,a)}return nK(e,s,d,f,jm(e,b,i),a)}];c(a[4],b)[1+b]=J;var
+a(a){return r(i,a)}return nL(e,s,d,f,jm(e,b,i),a)}];c(a[4],b)[1+b]=J;var
 u=0}else
 var
 u=t;return u},q);return a}function
 jo(a){var
-d=a[4],e=l(function(b){return nJ(a,b)},d);function
+d=a[4],e=l(function(b){return nK(a,b)},d);function
 b(a){return P(l(a,e))}function
 c(b){var
 c=a[4];return P(l(function(a){return af(b,a)},c))}var
 f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jn(a,[0,c(a[2][1]),h,g,f])}function
 g1(a){var
 b=a[1],d=L(function(b,d){return bK(d,c(a[2],b)[1+b])},b);return e6(function(a){return a},d)}function
-nL(f,d,n,j){var
-y=n<f[8].length-1?1:0,N=y?j<=4?1:0:y;T(N,Fc);var
-z=c(f[8],n)[1+n],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);T(P,Fd);var
+nM(f,d,n,j){var
+y=n<f[8].length-1?1:0,N=y?j<=4?1:0:y;T(N,Fd);var
+z=c(f[8],n)[1+n],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);T(P,Fe);var
 Q=C(f[4])+n|0,t=c(d[1],a)[1+a],u=c(d[2],a)[1+a],B=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=q(t,u),R=1;if(p[2]===0)var
 r=p;else
 var
@@ -5571,9 +5572,9 @@ h=c(b[3],a)[1+a],i=A(c(b[1],a)[1+a]);return[0,e(a,a$),i,h]}),h=z(0,64);return[0,
 eG(a){var
 c=b1(a[1]),b=(b1(a[2])-c|0)+96|0;if(0<y(a)){var
 e=b1(a[2]);if(cy<(b1(a[1])+e|0)){if(0<=b){var
-f=ah(d,b),g=a[2];return b4(hU(ah(a[1],b),g),f)}return U(hU(a[1],a[2]))}}return a}function
+f=ah(d,b),g=a[2];return b4(hU(ah(a[1],b),g),f)}return V(hU(a[1],a[2]))}}return a}function
 ct(x,a,j,b){var
-D=x?x[1]:function(a){return a};T(e6(function(b){return b<a[3].length-1?1:0},b),Fe);var
+D=x?x[1]:function(a){return a};T(e6(function(b){return b<a[3].length-1?1:0},b),Ff);var
 t=S(a[4],b);if(t)var
 z=t[1];else{var
 f=[0,0],B=b.length-1;p(function(x,j){var
@@ -5620,41 +5621,41 @@ m=e[1],n=c(a[2][3],b)[1+b];e[1]=[0,[0,A(f),n],m];var
 i=0}else
 var
 i=g;return i},n);return[0,d[1],e[1]]}function
-nM(a,d,c,b){return[m,function(h){var
+nN(a,d,c,b){return[m,function(h){var
 e=l(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},b),f=k(A,d),g=dl(a[1],f,c);return aD(a[1][1],0,g,e)}]}function
 g2(c){var
 b=M(c);for(;;){if(bA(X(b),c)){var
-b=q8(b,a8);continue}var
-a=b;for(;;){if(-dE<a&&eo(X(lJ(a)),c)){var
-a=lJ(a);continue}return X(a)}}}function
+b=q9(b,a8);continue}var
+a=b;for(;;){if(-dE<a&&eo(X(lK(a)),c)){var
+a=lK(a);continue}return X(a)}}}function
 fD(b){function
 c(a){if(b<=a)return 0;var
 d=cF(b,aQ(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
 jp(c){var
 a=am(c);if(a){var
-d=a[1];return C(b(a9(function(a){return a<=ov*d?1:0}),c))}return a}function
-nN(a){return am(K(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Ff,a)[2])}var
-Fg=5000,g3=[m,function(a){return F(Fg,function(a){return[0,10*a|0,c_(1,aw(a+1|0,a+2|0))]})}];function
-nO(a){return jp(nN(a))/10|0}function
+d=a[1];return C(b(a9(function(a){return a<=ow*d?1:0}),c))}return a}function
+nO(a){return am(K(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Fg,a)[2])}var
+Fh=5000,g3=[m,function(a){return F(Fh,function(a){return[0,10*a|0,c_(1,aw(a+1|0,a+2|0))]})}];function
+nP(a){return jp(nO(a))/10|0}function
 fE(b,d){var
 a=[0,0.];p(function(e,b){var
 c=b!=0.?1:0,g=c?(a[1]=a[1]+b*f(d,e),0):c;return g},b);return a[1]}function
 g4(c,b){var
 a=bi(b,o(c[1].length-1,0.)),d=b.length-1,e=c[1];p(function(c,b){return ap(a,d+c|0,f(a,b[1])*f(a,b[2]))},e);return a}function
-nP(g,e,d){var
+nQ(g,e,d){var
 a=e.length-1,b=i(d.length-1,function(b){return b<a?i(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(k,h){var
 e=h[2],g=h[1],j=a+k|0,l=i(a,function(a){var
 h=f(d,g),i=f(c(b,e)[1+e],a)*h,j=f(d,e);return f(c(b,g)[1+g],a)*j+i});c(b,j)[1+j]=l;return 0},h);return b}function
-nQ(p,n){var
+nR(p,n){var
 g=n.length-1,d=i(g,function(a){var
 b=[cw,f(n,a)];return bi(c(p,a)[1+a],b)}),l=o(g,-1),w=F(g,function(a){return a}),q=g-1|0,x=k(function(a){var
 b=0.;return a0(function(b,a){return ae(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,m=w;for(;;){var
 r=a_(function(e){return function(b,a){var
-g=Math.abs(f(c(d,b)[1+b],e));return HX(Math.abs(f(c(d,a)[1+a],e)),g)}}(a),m),v=0;if(r){var
-h=r[1],z=pc*f(x,a);if(z<Math.abs(f(c(d,h)[1+h],a))){var
+g=Math.abs(f(c(d,b)[1+b],e));return HZ(Math.abs(f(c(d,a)[1+a],e)),g)}}(a),m),v=0;if(r){var
+h=r[1],z=pd*f(x,a);if(z<Math.abs(f(c(d,h)[1+h],a))){var
 A=b(a9(function(b){return function(a){return a!==b?1:0}}(h)),m);c(l,a)[1+a]=h;var
 s=g-1|0,B=0;if(!(s<0)){var
 e=B;for(;;){var
@@ -5686,7 +5687,7 @@ d=e<=ka*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!
 h=0.,i=bN*a0(function(b,a){return b+Math.log(a)},h,e);return fE(m,k(function(a){return Math.log(a)},f))+i}return dD}var
 e=g.length-1,H=x(g);if(cJ(H)){var
 n=60,d=g,y=H;a:for(;;){if(0===n)return d;var
-z=g4(a,d),N=nP(a,d,z),O=k(function(n){return function(a){var
+z=g4(a,d),N=nQ(a,d,z),O=k(function(n){return function(a){var
 b=o(e,0.);p(function(g,d){var
 h=d!=0.?1:0;if(h){var
 i=e-1|0,k=0;if(!(i<0)){var
@@ -5703,18 +5704,18 @@ k=f(c(i,a)[1+a],e)+j*b*d,h=ap(i[1+a],e,k);else
 var
 h=g;return h},d)):e},d)}}(q,A);p(function(b,d){return function(a,c){return d(f(m,a)/f(b,a),f(m,a)/(f(b,a)*f(b,a)),c)}}(Q,B),O);var
 S=a[4];p(function(b,d){return function(a,c){return d(-0.5/f(b,a),bN/(f(b,a)*f(b,a)),c)}}(R,B),S);var
-C=nQ(A,q),r=fE(q,C),h=1.;for(;;){if(h<=kD)var
+C=nR(A,q),r=fE(q,C),h=1.;for(;;){if(h<=kD)var
 t=0;else{var
-D=L(function(c,d){return function(b,a){return a+d*f(c,b)}}(C,h),d),s=x(D);if(!(y+ov*h*r<=s)){var
-I=0;if(!(r<=pI)||!(dD<s))I=1;if(I){h*=bN;continue}}var
+D=L(function(c,d){return function(b,a){return a+d*f(c,b)}}(C,h),d),s=x(D);if(!(y+ow*h*r<=s)){var
+I=0;if(!(r<=pJ)||!(dD<s))I=1;if(I){h*=bN;continue}}var
 t=[0,[0,D,s]]}if(t){var
-E=t[1],G=E[1];if(pI<r){var
+E=t[1],G=E[1];if(pJ<r){var
 n=n-1|0,d=G,y=E[2];continue a}return G}return d}}}return g}function
-nR(a,c){var
+nS(a,c){var
 g=a[4],d=k(function(a){var
 b=bW;return a0(function(b,a){return ae(b,Math.abs(a))},b,a)},g),b=[0,dY],h=a[4];p(function(e,g){var
 h=f(d,e),i=f(a[5],e),j=(fE(g,c)-i)/h;b[1]=ae(b[1],j);return 0},h);if(b[1]<0.)return c;var
-e=c.length-1,i=a[5],j=a[4],l=L(function(b,a){return bi(a,[cw,-f(d,b)])},j),m=[cw,2.*b[1]+3.],n=[0,[0],[0,bi(o(e,0.),[cw,dY])],m,l,i];return b3(eH(n,bi(c,[cw,ps*b[1]+1.]),[cw,hl*(d.length-1)]),0,e)}function
+e=c.length-1,i=a[5],j=a[4],l=L(function(b,a){return bi(a,[cw,-f(d,b)])},j),m=[cw,2.*b[1]+3.],n=[0,[0],[0,bi(o(e,0.),[cw,dY])],m,l,i];return b3(eH(n,bi(c,[cw,pt*b[1]+1.]),[cw,hl*(d.length-1)]),0,e)}function
 jq(a){var
 e=C(a[4]),d=C(a[2][3]);function
 f(b){var
@@ -5725,11 +5726,11 @@ f=M(a[2]),d=[0,[0,k(M,b),f]];else
 var
 d=c;return d}),g),h=P(l(function(a){return a[2]},c));return[0,P(l(function(a){return a[1]},c)),h]}var
 jr=eN;function
-nS(g,f){var
+nT(g,f){var
 a=gm(ah(g,jr),f),d=a,c=1,b=a,h=em($(a,a),jr);for(;;){if(0===bn(d))return b;var
 e=em($(d,h),jr),d=e,i=aB(b,gm(e,c+2|0)),c=c+2|0,b=i;continue}}var
-nT=i(kz,function(a){return[m,function(c){var
-b=ah(nS(dC(a-1024|0),a+dZ|0),1);return dZ<=a?b:ag(b)}]}),Fi=5,nU=32,Fj=3,Fk=qy;function
+nU=i(kz,function(a){return[m,function(c){var
+b=ah(nT(dC(a-1024|0),a+dZ|0),1);return dZ<=a?b:ag(b)}]}),Fj=5,nV=32,Fk=3,Fl=qz;function
 dp(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
 fF(a){var
@@ -5744,20 +5745,20 @@ h=c(f,d)[1+d];v(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
 eI(c,a){var
 d=F(a,function(a){return a});return b(a9(c),d)}function
-nV(a,j,h){var
+nW(a,j,h){var
 d=a[1][1],e=o(d,0);v(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 f=b(a[1][7][2],d),j=c(e,f)[1+f];e[1+f]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},j);var
-k=a[11]?h:eI(function(b){return c(a[9],b)[1+b]},d),g=js(d,e,k),l=i(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Fk;return f(a[8],b)});return[0,i(d,function(b){var
+k=a[11]?h:eI(function(b){return c(a[9],b)[1+b]},d),g=js(d,e,k),l=i(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Fl;return f(a[8],b)});return[0,i(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),l]}var
-eJ=lK([0,ak]);function
-nW(b){var
+eJ=lL([0,ak]);function
+nX(b){var
 a=0.;function
 c(c,a){return c+a[2]*f(b,a[1])}return function(b){return K(c,a,b)}}function
-nX(A,y,N,M,ae,ad){var
+nY(A,y,N,M,ae,ad){var
 O=A[1],t=A[1],d=o(t[1],-1),l=[0,0];p(function(a,b){var
 e=b?1-c(M,a)[1+a]:b;if(e){var
 g=l[1];c(d,a)[1+a]=g;l[1]++;var
@@ -5768,7 +5769,7 @@ aa(a){if(0<=c(d,a)[1+a]){var
 e=cW(t,c(y,a)[1+a]);return b(bP(function(e){var
 g=b(t[7][2],e),h=c(d,g)[1+g];if(0<=h){var
 i=f(N,e);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),e)}return 0}var
-ab=cG(F(t[1],aa));if(ki<l[1])V(Fs);var
+ab=cG(F(t[1],aa));if(ki<l[1])U(Ft);var
 h=l[1],j=i(h,function(b){var
 a=z(0,4);Q(a,b,1.);return a}),g=i(h,function(a){return z(0,4)}),u=o(h,0);function
 m(b,a){return aZ(S(b,a),0.)}v(function(d){var
@@ -5788,7 +5789,7 @@ d=c(e[4],b)[1+b];return v(function(c){var
 d=c[1];return ap(a,d,f(a,d)-c[2]*f(a,b))},d)},l);var
 j=a.length-1-1|0;if(!(j<0)){var
 g=j;for(;;){var
-h=c(e[2],g)[1+g],m=f(e[1],h),n=c(e[3],h)[1+h],q=b(nW(a),n);ap(a,h,(f(a,h)-q)/m);var
+h=c(e[2],g)[1+g],m=f(e[1],h),n=c(e[3],h)[1+h],q=b(nX(a),n);ap(a,h,(f(a,h)-q)/m);var
 r=g-1|0;if(0!==g){var
 g=r;continue}break}}p(function(d,b){var
 c=0<=b?1:0,e=c?ap(i,d,f(a,b)):c;return e},d);return[0,d,e,i]},T)}var
@@ -5798,20 +5799,20 @@ x=c(j,a)[1+a];ap(n,a,m(x,a));c9(x,a);if(f(n,a)==0.)var
 J=0,I=eJ[1];else
 var
 J=k,I=C;var
-U=[0,a,s],W=0,X=a_(ak,ek(function(c,b,a){return[0,[0,c,b],a]},x,W));c(q,a)[1+a]=X;var
+V=[0,a,s],W=0,X=a_(ak,ek(function(c,b,a){return[0,[0,c,b],a]},x,W));c(q,a)[1+a]=X;var
 Y=q[1+a];v(function(d){return function(b){var
 a=b[1];return c9(c(g,a)[1+a],d)}}(a),Y);c9(c(g,a)[1+a],a);var
 Z=0,_=g[1+a],$=a_(bf,ek(function(b,c,a){return[0,b,a]},_,Z));v(function(a){return function(b){var
 d=c(j,b)[1+b],h=f(n,a),e=m(d,a)/h;c9(d,a);u[1+a]=[0,[0,b,e],c(u,a)[1+a]];var
 i=c(q,a)[1+a];return v(function(f){var
 a=f[1],h=e*f[2];Q(d,a,m(d,a)-h);return Q(c(g,a)[1+a],b,0)},i)}}(a),$);var
-H=J,G=U,E=I}var
+H=J,G=V,E=I}var
 k=H,s=G,r=E;continue}}function
-nY(a,d){var
+nZ(a,d){var
 b=a[1],e=b[1],g=eI(function(b){var
 e=c(d,b)[1+b];return 0.<f(a[6],e)?1:0},e);function
-h(a){return cW(b,c(d,a)[1+a])}return nV(a,cG(F(b[1],h)),g)}function
-nZ(g,q,p,o,k){var
+h(a){return cW(b,c(d,a)[1+a])}return nW(a,cG(F(b[1],h)),g)}function
+n0(g,q,p,o,k){var
 d=g[1],h=dp(d[5],k),c=h[1];function
 l(e){var
 h=dp(d[6],c+e|0),j=h[1],k=h[2],i=0.;if(k<j)var
@@ -5822,10 +5823,10 @@ a=s,m=n;continue}var
 l=n;break}}return q*(f(g[6],c+e|0)+l)}var
 j=i((h[2]-c|0)+1|0,l),e=a0(ae,dD,j),a=0,m=e-cY*(1.+Math.abs(e));for(;;){if(f(j,a)<m){var
 a=a+1|0;continue}return[0,e,c+a|0]}}function
-n0(d,B,r){var
+n1(d,B,r){var
 j=d[1],l=d[1][1],m=j[4]?1.:dY,C=d[4];if(C){var
 Q=d[3],D=L(function(a,b){return c(d[2],a)[1+a]?b:0.},Q),E=i(l[1],l[5][2]),R=C[1];bj(function(a){var
-b=nZ(j,m,r,D,a);ap(D,a,m*b[1]);var
+b=n0(j,m,r,D,a);ap(D,a,m*b[1]);var
 d=b[2];c(E,a)[1+a]=d;return 0},R);return[0,E]}if(B)var
 k=aE(B[1]);else{var
 n=d[1],a=n[1],u=i(a[1],a[5][2]),h=o(a[1],-1),p=o(a[1],0),w=a[1]-1|0;if(!(w<0)){var
@@ -5854,22 +5855,22 @@ N=e+1|0;if(z!==e){var
 e=N;continue}break}}var
 k=u;break}}var
 s=hx;for(;;){var
-G=nY(j,k),t=nX(j,k,r,G[1],G[2],o(l[1],1));if(t){var
+G=nZ(j,k),t=nY(j,k,r,G[1],G[2],o(l[1],1));if(t){var
 S=t[1][3],T=function(a){return a},U=F(l[1],T),H=b(bP(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
-b=nZ(j,m,r,h,a),e=b[1],g=m*f(h,a)+cY*(1.+Math.abs(e))<e?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(S)),U);v(function(a){var
+b=n0(j,m,r,h,a),e=b[1],g=m*f(h,a)+cY*(1.+Math.abs(e))<e?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(S)),U);v(function(a){var
 b=a[1],d=a[2];c(k,b)[1+b]=d;return 0},H);if(0!==H&&1<s){var
 s=s-1|0;continue}return[0,k]}return t}}function
-n1(u,n,N,M){var
+n2(u,n,N,M){var
 m=u[1],d=u[1][1];function
 w(a){return cW(d,c(n,a)[1+a])}var
-x=nY(m,n),y=x[2],z=x[1],O=[0,d[4],0];function
+x=nZ(m,n),y=x[2],z=x[1],O=[0,d[4],0];function
 P(a){if(c(z,a)[1+a])return 0;var
 b=w(a);return l(d[7][2],b)}var
 Q=i(d[1],P),A=js(d[1],Q,O);function
 R(a){return a}var
 S=F(d[1],R);if(c5(function(a){var
-b=c(A,a)[1+a],d=b?qy<=f(y,a)?1:0:b;return d},S))return 0;var
-q=nX(m,n,N,z,y,A);if(q){var
+b=c(A,a)[1+a],d=b?qz<=f(y,a)?1:0:b;return d},S))return 0;var
+q=nY(m,n,N,z,y,A);if(q){var
 r=q[1],e=r[2],s=r[1],B=o(e[1].length-1,0.),C=d[4],T=r[3];if(0<=c(s,C)[1+C]){var
 D=d[4];ap(B,c(s,D)[1+D],1.)}var
 a=aE(B),I=e[2];bj(function(b){ap(a,b,f(a,b)/f(e[1],b));var
@@ -5877,7 +5878,7 @@ d=c(e[3],b)[1+b];return v(function(c){var
 d=c[1];return ap(a,d,f(a,d)-c[2]*f(a,b))},d)},I);var
 t=a.length-1-1|0;if(!(t<0)){var
 g=t;for(;;){var
-j=c(e[2],g)[1+g],J=c(e[4],j)[1+j],K=b(nW(a),J);ap(a,j,f(a,j)-K);var
+j=c(e[2],g)[1+g],J=c(e[4],j)[1+j],K=b(nX(a),J);ap(a,j,f(a,j)-K);var
 L=g-1|0;if(0!==g){var
 g=L;continue}break}}var
 h=o(M,0.);p(function(i,g){var
@@ -5899,17 +5900,17 @@ g=b+1.;return cD(g,d[2]-c|0)}return a}function
 bT(c,b){var
 a=[0,0.];p(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}function
 fG(b,a){return k(function(b){return bT(b,a)},b)}function
-n2(d){var
-a=d.length-1,b=i(a,function(a){return 1./Math.sqrt(ae(f(c(d,a)[1+a],a),bW))}),g=L(function(c,a){return L(function(d,a){return a*f(b,c)*f(b,d)},a)},d),e=i(a,function(b){return nQ(g,i(a,function(a){return a===b?1.:0.}))});return i(a,function(d){return i(a,function(a){var
+n3(d){var
+a=d.length-1,b=i(a,function(a){return 1./Math.sqrt(ae(f(c(d,a)[1+a],a),bW))}),g=L(function(c,a){return L(function(d,a){return a*f(b,c)*f(b,d)},a)},d),e=i(a,function(b){return nR(g,i(a,function(a){return a===b?1.:0.}))});return i(a,function(d){return i(a,function(a){var
 g=f(b,a),h=f(b,d),i=f(c(e,d)[1+d],a);return bN*(f(c(e,a)[1+a],d)+i)*h*g})})}var
-Ft=6;function
-Fu(bv,N,bu,cc,cb,ab,T,bt){var
+Fu=6;function
+Fv(bv,N,bu,cc,cb,ab,T,bt){var
 a=bv[1],d=bv[2],aW=0<d[5]?1:0;if(aW)var
 ao=aW;else{var
 a$=0!==di(d)?1:0;if(a$)var
 ao=a$;else
 var
-b0=1-aA(d[1],Fr),ao=b0||(0!==d[9]?1:0)}if(ao)V(u(Fm,u(d[1],Fl)));var
+b0=1-aA(d[1],Fs),ao=b0||(0!==d[9]?1:0)}if(ao)U(u(Fn,u(d[1],Fm)));var
 aX=o(a[3],0),aY=a[1]-1|0,bJ=0;if(!(aY<0)){var
 B=bJ;for(;;){var
 a4=b(a[5][2],B),a5=b(a[5][2],B+1|0)-1|0;if(!(a5<a4)){var
@@ -5923,23 +5924,23 @@ Q=bY;continue}break}}var
 bX=B+1|0;if(aY!==B){var
 B=bX;continue}break}}function
 a1(b,c){return b?i(a[1],b[1][2]):o(a[1],c)}var
-aq=a1(d[10],0),bK=a1(d[11],1),ar=H(d[1],Fn),Y=H(d[1],Fo);function
+aq=a1(d[10],0),bK=a1(d[11],1),ar=H(d[1],Fo),Y=H(d[1],Fp);function
 bL(a){if(ar){var
 b=c(aq,a)[1+a],d=b||1-c(bK,a)[1+a];return d}var
 e=Y?c(aq,a)[1+a]:Y;return e}var
 as=i(a[1],bL);function
 bM(a){if(ar)return c(aq,a)[1+a]?1.:0.;var
 e=d[12];if(e&&Y&&c(as,a)[1+a])return b(e[1][2],a);return 0.}var
-a2=i(a[1],bM),bO=H(d[1],Fp);function
+a2=i(a[1],bM),bO=H(d[1],Fq);function
 bQ(a){var
 b=c(as,a)[1+a];if(b)var
 e=1-ar,d=e||(0.<f(a2,a)?1:0);else
 var
 d=b;return d}var
-bR=i(a[1],bQ),a3=d[8],bS=a3?i(a[2],a3[1][2]):o(a[2],0.),bU=d[4],bV=H(d[2],Fq),Z=[0,a,aX,i(a[3],cc[2]),bV,bU,bS,as,a2,bR,Y,bO],w=Z[1],b9=w[1],b_=eI(function(a){var
+bR=i(a[1],bQ),a3=d[8],bS=a3?i(a[2],a3[1][2]):o(a[2],0.),bU=d[4],bV=H(d[2],Fr),Z=[0,a,aX,i(a[3],cc[2]),bV,bU,bS,as,a2,bR,Y,bO],w=Z[1],b9=w[1],b_=eI(function(a){var
 b=fF(dp(w[5],a));return c5(function(a){return 0.<f(Z[6],a)?1:0},b)},b9);function
 b$(a){return a}var
-bm=nV(Z,F(w[3],b$),b_),bo=bm[1];function
+bm=nW(Z,F(w[3],b$),b_),bo=bm[1];function
 bq(a){var
 b=fF(dp(w[5],a));return bp(function(a){var
 b=cW(w,a);return l(w[7][2],b)},b)}var
@@ -5947,8 +5948,8 @@ br=k(function(a){return 1-a},bo),bs=w[1],I=o(bs,0),J=dF(0),bc=bs-1|0,ba=0,bb=1,b
 at=bb,bd=ba;else{var
 g=b1,av=bb,au=ba;for(;;){var
 be=c(br,g)[1+g],b5=be?0===c(I,g)[1+g]?1:0:be;if(b5){ck([0,g,bq(g)],J);c(I,g)[1+g]=1;var
-K=av,_=au;for(;;){if(!lO(J)){var
-bg=lN(J),az=bg[2],aa=bg[1];if(az){var
+K=av,_=au;for(;;){if(!lP(J)){var
+bg=lO(J),az=bg[2],aa=bg[1];if(az){var
 n=az[1];ck([0,aa,az[2]],J);var
 b7=c(br,n)[1+n]?1===c(I,n)[1+n]?(ec(J),0):0===c(I,n)[1+n]?(c(I,n)[1+n]=1,ck([0,n,bq(n)],J),K):K:K,bl=b7,bk=_}else{c(I,aa)[1+aa]=2;var
 bl=K,bk=[0,aa,_]}var
@@ -5962,7 +5963,7 @@ at=ay,bd=ax;break}}var
 b4=at?[0,P(am(bd))]:at,h=[0,Z,bo,bm[2],b4],bG=0;if(typeof
 T!=="number"&&1===T[0]){var
 aH=T[3],X=T[2],aI=T[1];if(C(fD(aI))===aH){var
-ai=P(fD(aI)),aj=P(fD(X)),bH=0,al=aQ(a0(function(a,b){return b<=0.03*X?a+1|0:a},bH,aj),Fi),aJ=aj.length-1;if(0===aJ)var
+ai=P(fD(aI)),aj=P(fD(X)),bH=0,al=aQ(a0(function(a,b){return b<=0.03*X?a+1|0:a},bH,aj),Fj),aJ=aj.length-1;if(0===aJ)var
 aL=1.;else
 var
 aV=cF(al,aJ)-1|0,aL=ae(X-c(aj,aV)[1+aV]|0,1.);var
@@ -5981,15 +5982,15 @@ aO=an;break}}var
 aP=P(am(aO)),aC=[0,[0,aP,k(function(b){var
 a=b-1|0;return c(ai,a)[1+a]},aP),aL,X]];bG=1}}if(!bG)var
 aC=0;var
-x=aC?aC[1]:V(Fv),U=bu.length-1,r=C(N[4]),bw=b8(N),aD=bx(bf,aR(h[1][3])),t=o(U,[0,o(bw,0.),0.]);v(function(a){var
+x=aC?aC[1]:U(Fw),V=bu.length-1,r=C(N[4]),bw=b8(N),aD=bx(bf,aR(h[1][3])),t=o(V,[0,o(bw,0.),0.]);v(function(a){var
 b=cs(N,c(bu,a)[1+a]),d=M(b[2]),e=[0,k(M,b[1]),d];c(t,a)[1+a]=e;return 0},aD);var
 cd=k(function(a){var
 b=a[1];return cI(function(a){return a!=0.?1:0},b)},t),by=jq(N),bz=by[2],s=by[1],ce=k(function(a){return a[2]},t),cf=k(function(a){return a[1]},t),y=[0,N[8],cf,ce,s,bz],bA=jo(N),cg=i(r,function(a){var
-b=c(bA[2],a)[1+a];return M(q(c(bA[1],a)[1+a],b))/2.}),ac=[m,function(a){return eH(y,nR(y,cg),o(U,0.))}],ad=x[3]<(jZ*r|0)?1:0,ch=ad?1.:cD(1.,-6);function
+b=c(bA[2],a)[1+a];return M(q(c(bA[1],a)[1+a],b))/2.}),ac=[m,function(a){return eH(y,nS(y,cg),o(V,0.))}],ad=x[3]<(jZ*r|0)?1:0,ch=ad?1.:cD(1.,-6);function
 W(a){return L(function(c,b){var
 d=bT(b,a);return f(bz,c)-d},s)}function
 ag(a){var
-b=g4(y,a);return[0,b,nP(y,a,b)]}function
+b=g4(y,a);return[0,b,nQ(y,a,b)]}function
 ah(h,b){return i(r,function(i){var
 a=[0,0.];p(function(d,b){var
 e=b!=0.?1:0;if(e){var
@@ -6020,19 +6021,19 @@ ay=H[2],M=H[1],az=S(bE,H);if(az)return az[1];var
 aC=C(ay),X=bF(ay),I=X[3],a=X[2],Y=eH(y,eH(y,X[1],M),M),bf=28,aD=k(function(a){return jt(bf,a)},Y),bg=W(Y),bk=W(aD),bl=L(function(b,a){return bN*f(bg,b)<a?1:0},bk),g=e6(function(a){return a},bl)?aD:Y,aG=f(x[2],aC)/(x[3]+f(x[2],0)),aH=ag(g),bm=aH[2],Z=bC(aH[1]),_=1.<=aG?1:0,bo=ad||I,am=0,bp=1-bo;if(0===a)am=1;else{var
 aX=0;if(!I&&(!_||!(1<C(a)))){am=1;aX=1}if(!aX)var
 R=a,Q=I,O=a}if(am){var
-bq=a?[0,a[1]]:a,aI=n0(h,bq,Z);if(aI){var
+bq=a?[0,a[1]]:a,aI=n1(h,bq,Z);if(aI){var
 J=aI[1],aY=0;if(bp&&!_){var
-aM=bB(g,M,1.,1.),aa=i(r,function(a){return 1./Math.sqrt(f(c(aM,a)[1+a],a))}),aN=n2(L(function(b,a){return L(function(c,a){return a*f(aa,b)*f(aa,c)},a)},aM)),T=aN.length-1,A=e5(T,T,0.),an=T-1|0,a1=0;if(!(an<0)){var
+aM=bB(g,M,1.,1.),aa=i(r,function(a){return 1./Math.sqrt(f(c(aM,a)[1+a],a))}),aN=n3(L(function(b,a){return L(function(c,a){return a*f(aa,b)*f(aa,c)},a)},aM)),T=aN.length-1,A=e5(T,T,0.),an=T-1|0,a1=0;if(!(an<0)){var
 d=a1;for(;;){var
 a2=0;if(!(d<0)){var
 e=a2;for(;;){var
 ao=f(c(aN,d)[1+d],e),aq=e-1|0,a4=0;if(aq<0)var
-V=ao;else{var
+U=ao;else{var
 B=a4,ar=ao;for(;;){var
 a7=f(c(A,e)[1+e],B),as=ar-f(c(A,d)[1+d],B)*a7,a$=B+1|0;if(aq!==B){var
 B=a$,ar=as;continue}var
-V=as;break}}var
-a5=d===e?Math.sqrt(V):V/f(c(A,e)[1+e],e);ap(c(A,d)[1+d],e,a5);var
+U=as;break}}var
+a5=d===e?Math.sqrt(U):U/f(c(A,e)[1+e],e);ap(c(A,d)[1+d],e,a5);var
 a6=e+1|0;if(d!==e){var
 e=a6;continue}break}}var
 a3=d+1|0;if(an!==d){var
@@ -6042,16 +6043,16 @@ n=ba;for(;;){var
 av=n-1|0,aw=16<=c(K,av)[1+av]?1:0,bc=aw?37:aw,ax=n-1|0,bd=(2*c(K,ax)[1+ax]|0)^bc;c(K,n)[1+n]=bd;var
 be=n+1|0;if(at!==n){var
 n=be;continue}break}}var
-au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},bb=i(nU,function(b){return i(r,function(a){return 1.-2.*(au(b&c(K,a)[1+a])%2|0)})}),bu=k(function(c){var
+au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},bb=i(nV,function(b){return i(r,function(a){return 1.-2.*(au(b&c(K,a)[1+a])%2|0)})}),bu=k(function(c){var
 b=fG(aO,c),a=[0,0.];p(function(d,c){var
 e=ae(f(bs,d),bW),g=bT(c,b)/e;a[1]=ae(a[1],g);return 0},s);var
-d=c7(1.,0.9/ae(a[1],bW));return L(function(b,a){return jt(28,f(g,b)+d*a)},b)},bb),bv=cF(nU,cC(eR,aQ(h[1][1][3],1))),bw=ag(g)[2],aP=z(0,16),q=[0,[0]],u=[0,[0]],af=function(d,z){var
+d=c7(1.,0.9/ae(a[1],bW));return L(function(b,a){return jt(28,f(g,b)+d*a)},b)},bb),bv=cF(nV,cC(eR,aQ(h[1][1][3],1))),bw=ag(g)[2],aP=z(0,16),q=[0,[0]],u=[0,[0]],af=function(d,z){var
 a=h[1][1];function
 t(b){if(c(h[2],b)[1+b])return 0;var
 e=cW(a,c(d,b)[1+b]);return l(a[7][2],e)}var
 v=i(a[1],t),w=js(a[1],v,[0,a[4],0]),x=a[1],y=eI(function(a){return c(w,a)[1+a]},x),g=l(function(a){return c(d,a)[1+a]},y),j=S(aP,g);if(j)var
 e=j[1];else{var
-C=n1(h,d,Z,U),s=bh(function(b){var
+C=n2(h,d,Z,V),s=bh(function(b){var
 d=ah(bw,bD(b)),a=i(r,function(e){var
 a=[0,0.];p(function(b,d){var
 g=d*f(c(aO,b)[1+b],e);a[1]=a[1]+g;return 0},d);return a[1]}),e=ae(Math.sqrt(bT(a,a)),bW);return k(function(a){return a/e},a)},C);aK(aP,g,s);var
@@ -6061,7 +6062,7 @@ a=0===b[1]?1:0,c=a?0.999<bT(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
 n=0===b[1]?1:0,B=n?z:n;if(B){q[1]=bi(q[1],[0,[0,d,m]]);u[1]=bi(u[1],[0,0]);b[1]=[0,q[1].length-1-1|0]}var
 o=b[1]}else
 var
-o=e;return o},bx=F(bv,function(a){return a}),by=[0,J,b(bP(function(a){return n0(h,[0,J],bC(g4(y,c(bu,a)[1+a])))}),bx)];v(function(e){var
+o=e;return o},bx=F(bv,function(a){return a}),by=[0,J,b(bP(function(a){return n1(h,[0,J],bC(g4(y,c(bu,a)[1+a])))}),bx)];v(function(e){var
 b=af(e,1);if(b){var
 a=b[1],f=c(u[1],a)[1+a]+1|0;c(u[1],a)[1+a]=f;var
 d=0}else
@@ -6071,8 +6072,8 @@ aS=af(J,0),bz=function(a){return a},bA=F(q[1].length-1,bz),ai=a_(function(b,a){v
 d=-c(u[1],a)[1+a]|0,e=[0,c3(aS,[0,a]),d,a],f=-c(u[1],b)[1+b]|0;return ak([0,c3(aS,[0,b]),f,b],e)},bA),aT=function(b,a){return e3(function(a,c){return a<b?1:0},a)},aU=function(a){return c(q[1],a)[1+a][1]};if(0===ai)var
 aj=0===a?[0,J,0]:a;else
 if(0===a)var
-aj=l(aU,aT(Fj,ai));else{var
-al=aT(C(a),ai),w=P(l(function(a){return af(a,0)},a)),aV=[0,b(a9(function(a){return 1-lI([0,a],w)}),al)];p(function(a,b){var
+aj=l(aU,aT(Fk,ai));else{var
+al=aT(C(a),ai),w=P(l(function(a){return af(a,0)},a)),aV=[0,b(a9(function(a){return 1-lJ([0,a],w)}),al)];p(function(a,b){var
 e=aR(b3(w,0,a));if(b&&aA(b[1],al)&&!aA(b,e))return 0;var
 d=aV[1];if(d){var
 f=[0,d[1]];c(w,a)[1+a]=f;aV[1]=d[2];return 0}var
@@ -6082,18 +6083,18 @@ N=aj;aY=1}if(!aY)var
 N=[0,J,0];if(_)var
 R=N,Q=I,O=a;else
 var
-R=N,Q=qu<=aG?1:0,O=N}else
+R=N,Q=qv<=aG?1:0,O=N}else
 var
 R=0,Q=I,O=a}var
-aJ=l(function(a){return n1(h,a,Z,U)},R),br=aA(0,aJ)?0:l(function(G){var
-u=ah(bm,bD(e0(G))),H=bB(g,M,x[3]/f(x[2],aC),ch),e=ci?k(function(a){return-a},u):u,h=n2(H),I=W(g),w=k(function(a){return ae(a,bW)},I),m=Math.sqrt(2.*bt),n=k(function(a){return fG(h,a)},s),b=L(function(a,b){return bT(b,c(n,a)[1+a])},s),B=s.length-1,d=o(s.length-1,0.),C=eI(function(a){var
+aJ=l(function(a){return n2(h,a,Z,V)},R),br=aA(0,aJ)?0:l(function(G){var
+u=ah(bm,bD(e0(G))),H=bB(g,M,x[3]/f(x[2],aC),ch),e=ci?k(function(a){return-a},u):u,h=n3(H),I=W(g),w=k(function(a){return ae(a,bW)},I),m=Math.sqrt(2.*bt),n=k(function(a){return fG(h,a)},s),b=L(function(a,b){return bT(b,c(n,a)[1+a])},s),B=s.length-1,d=o(s.length-1,0.),C=eI(function(a){var
 c=0.<f(b,a)?1:0,d=c?f(w,a)<m*Math.sqrt(f(b,a))?1:0:c;return d},B),i=[0,aE(e)],a=fU;for(;;){if(0<a){var
 D=a-1|0,E=aE(d);v(function(a){var
 l=f(d,a),p=i[1],e=L(function(d,b){return b-l*f(c(s,a)[1+a],d)},p),q=f(b,a),g=bT(e,c(n,a)[1+a])/q,r=f(b,a),t=ae(bT(e,fG(h,e))/r-g*g,0.),j=f(w,a)/(m*Math.sqrt(f(b,a))),k=ae(0.,-g-Math.sqrt(t)*j/Math.sqrt(1.-j*j)),o=k!=l?1:0,u=o?(ap(d,a,k),i[1]=L(function(d,b){return b+k*f(c(s,a)[1+a],d)},e),0):o;return u},C);var
 q=[0,1];p(function(e,g){return function(c,a){var
 b=ka*(1.+Math.abs(a))<Math.abs(a-f(e,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,q),d);var
 F=q[1]?0:D,a=F;continue}var
-r=i[1],y=fG(h,r),l=bT(r,y);if(o6*bT(e,fG(h,e))<l&&l<a8){var
+r=i[1],y=fG(h,r),l=bT(r,y);if(o7*bT(e,fG(h,e))<l&&l<a8){var
 J=k(function(a){return jt(12,a*Math.sqrt(2.*bt/l))},y),z=ag(g),A=o(ab,0),K=z[2],N=z[1];bj(function(a){var
 g=k(function(b){var
 a=b[2];return bT(ah(K,c(t,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=a0(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
@@ -6110,7 +6111,7 @@ f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return i},cb);return A}return o(
 aW=E(ac),bH=0,bI=0,bJ=0,bK=D===aW?ac[1]:m===aW?G(ac):ac;return[0,bK,bJ,bI,bH]}var
 cj=o(ab,0);return[0,ad,function(p,q,h,n,m){var
 i=x[1],j=0,a=bF(a0(function(j,i){if(n<i)return j;var
-h=o(U,0.),k=i-1|0,q=0;if(!(k<0)){var
+h=o(V,0.),k=i-1|0,q=0;if(!(k<0)){var
 d=q;for(;;){var
 l=ab-1|0,r=0;if(!(l<0)){var
 a=r;for(;;){var
@@ -6129,10 +6130,10 @@ c=d;else{var
 a=h,e=d;for(;;){var
 f=gm($(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,e=f;continue}var
-c=f;break}}return U(c)}function
+c=f;break}}return V(c)}function
 ju(b,a){var
 c=f8(b[2],a);return b4(f8(b[1],a),c)}function
-n3(d,a,g){function
+n4(d,a,g){function
 I(a,b){return fy(a)<=1?1:0}if(e(as[14],I,a)){var
 p=function(l){var
 c=[0,w,0];function
@@ -6167,8 +6168,8 @@ i=0;var
 j=aZ(i,p),q=b(a9(function(a){return a[1]!==e?1:0}),g),r=fv(q,h(o,c(c(m,f)[1+f],j)[1+j]),cV);return b(bS(0,n),r)}}return[0,[0,[0,e,d,f],i],R(as[13],a,g,cV)]})},j)},P,B),f=l(function(a){var
 b=eD(a[2]);return[0,a[1],b]},T),C=b2(f)[2],k=K(function(b,a){return c$(b,a[2])},C,f),n=K(function(b,a){return dJ(b,a[2])},C,f);function
 o(a,b){return 1===b?a:cr(d,o(a,b-1|0),a)}function
-U(f){var
-a=f[3],c=f[2],e=b(g,f[1]),i=r(e[2],e[1]);if(y(i)<=0)V(FA);function
+V(f){var
+a=f[3],c=f[2],e=b(g,f[1]),i=r(e[2],e[1]);if(y(i)<=0)U(FB);function
 j(f){var
 b=e[3],c=E(b),d=D===c?b[1]:m===c?G(b):b;return o(d,a)}function
 k(h){var
@@ -6181,20 +6182,20 @@ n=k(0),h=cr(d,j(0),n);var
 l=ju(i,c);return[0,cm(g5(c,a),l),h]}function
 H(a,g){return[m,function(c){return aD(d,0,a,b(bP(function(a){var
 c=b(g,a[2]);if(0<y(c)){var
-e=l(U,am(a[1])),i=K(function(b,a){return h(b,a[1])},c,e),f=l(function(a){return a[2]},e),j=lu(f),k=b2(f);return[0,[0,i,K(function(a,b){return cr(d,a,b)},k,j)]]}return 0}),f))}]}function
+e=l(V,am(a[1])),i=K(function(b,a){return h(b,a[1])},c,e),f=l(function(a){return a[2]},e),j=lu(f),k=b2(f);return[0,[0,i,K(function(a,b){return cr(d,a,b)},k,j)]]}return 0}),f))}]}function
 X(a){return r(n,a)}var
 Z=H(Y(W(n),a),X);function
 _(a){return r(a,k)}return[0,[0,k,n,H(Y(a,W(k)),_),Z]]}function
-n4(a,u,a8,a6,B,ah,aB,aA,N,a5,a3){var
+n5(a,u,a8,a6,B,ah,aB,aA,N,a5,a3){var
 H=a[2],d=a[1],I=b8(a);function
 ai(a){var
 c=B[1];if(c){var
-d=c[1],e=X(b(d[2][2],a));return[0,X(b(d[1][2],a)),e]}throw[0,ad,FB]}var
+d=c[1],e=X(b(d[2][2],a));return[0,X(b(d[1][2],a)),e]}throw[0,ad,FC]}var
 aC=jo(a);T(g1(aC),N);var
 aj=z(0,a7),aE=z(0,au),aF=z(0,au);function
 aG(d){var
 e=S(aF,d),g=B[2];if(e)return e[1];if(aB&&g){var
-h=g[1];T(d<h[7].length-1?1:0,FC);var
+h=g[1];T(d<h[7].length-1?1:0,FD);var
 m=c(h[7],d)[1+d],n=function(b){var
 g=S(aE,b);if(g)var
 d=g[1];else{var
@@ -6202,15 +6203,15 @@ h=cs(a,c(u,b)[1+b]),l=M(h[2]),i=[0,k(M,h[1]),l];aK(aE,b,i);var
 d=i}var
 e=[0,0.],j=d[1];p(function(c,a){var
 b=a!=0.?1:0,d=b?(e[1]=e[1]+a*f(m,c),0):b;return d},j);return e[1]+d[2]},i=b(aB[1],n),j=i[1],o=i[2],q=W(A(j[2])),l=[0,j,dm(a,[8,(a5*eR|0)+d|0],K(function(e,a){var
-d=a[1],f=c(u,d)[1+d];return b(bS([0,a[2]],e),f)},q,o))];aK(aF,d,l);return l}return a4(FD)}function
-U(x,o){var
-g=o[3],b=o[2],h=o[1];if(2===h)return nL(a,x,b,g);if(8===h)return e(a3,b,g);T(g<=1?1:0,FE);if(!(5<h>>>0))switch(h){case
+d=a[1],f=c(u,d)[1+d];return b(bS([0,a[2]],e),f)},q,o))];aK(aF,d,l);return l}return a4(FE)}function
+V(x,o){var
+g=o[3],b=o[2],h=o[1];if(2===h)return nM(a,x,b,g);if(8===h)return e(a3,b,g);T(g<=1?1:0,FF);if(!(5<h>>>0))switch(h){case
 0:return fB(a,b,g);case
 1:if(ah){var
-q=ah[1][1];T(b<q.length-1?1:0,FG);var
+q=ah[1][1];T(b<q.length-1?1:0,FH);var
 t=c(q,b)[1+b],v=ai(b);return 0===g?dm(a,[5,b],Y(W(v[2]),t)):dm(a,[4,b],Y(t,W(v[1])))}break;case
-3:T(0===g?1:0,FH);return aG(b)[2];case
-4:return V(FI);case
+3:T(0===g?1:0,FI);return aG(b)[2];case
+4:return U(FJ);case
 5:var
 w=S(aj,b);if(w){var
 f=w[1],p=cs(a,c(u,b)[1+b]),i=p[3],j=p[2],n=p[1],y=l(function(a){var
@@ -6220,31 +6221,31 @@ b=f[4],e=E(b);return D===e?b[1]:m===e?G(b):b}var
 c=f[4],g=E(c),h=0,l=D===g?c[1]:m===g?G(c):c,o=r(f[2],j);return aD(d,[0,i],dl(a,k(A,n),o),[0,[0,s,l],h])}];return[0,n,r(f[2],j),z]}var
 B=[m,function(l){if(0===i){var
 b=f[3],e=E(b);return D===e?b[1]:m===e?G(b):b}var
-c=f[3],g=E(c),h=0,k=D===g?c[1]:m===g?G(c):c;return aD(d,[0,y],dl(a,n,r(j,f[1])),[0,[0,s,k],h])}],C=r(j,f[1]);return[0,k(A,n),C,B]}return a4(FJ)}return a4(FF)}var
+c=f[3],g=E(c),h=0,k=D===g?c[1]:m===g?G(c):c;return aD(d,[0,y],dl(a,n,r(j,f[1])),[0,[0,s,k],h])}],C=r(j,f[1]);return[0,k(A,n),C,B]}return a4(FK)}return a4(FG)}var
 aH=B[2];if(aH){var
-O=aH[1];T(O[2]===I?1:0,FK);var
-a_=aR(O[1]),ak=P(b(a9(function(a){return 5!==a[1]?1:0}),a_));T(bd(b3(O[1],0,ak.length-1),ak),FL);var
+O=aH[1];T(O[2]===I?1:0,FL);var
+a_=aR(O[1]),ak=P(b(a9(function(a){return 5!==a[1]?1:0}),a_));T(bd(b3(O[1],0,ak.length-1),ak),FM);var
 ba=cC(O[3].length-1,2*I|0),am=ba,aI=O[1],al=ak}else
 var
 am=0,aI=[0],al=[0];var
 o=[0,aC],Z=z(0,a7),bb=B[2];bw(function(e){var
 g=am-1|0,z=0;if(!(g<0)){var
 b=z;for(;;){var
-K=o[1],M=k(function(b){return function(a){return U(b,a)}}(K),al),h=fC(a,o[1],M),j=function(d){return function(b){var
+K=o[1],M=k(function(b){return function(a){return V(b,a)}}(K),al),h=fC(a,o[1],M),j=function(d){return function(b){var
 a=aw(2*I|0,d)+b|0;return c(e[3],a)[1+a]}}(b),n=function(b,a){return i(I,function(c){return c===b?a:w})},p=o[1],t=i(I,function(h,m,i,e){return function(b){var
 j=m(2*b|0),f=ct(0,h,i(b,s),j),g=f[1],d=g2(g);if(bA(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,g0(a,b,0,nM(h,i(b,s),g,k),d)]}var
+k=f[2];return[0,d,g0(a,b,0,nN(h,i(b,s),g,k),d)]}var
 l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,j,n,p)),v=i(I,function(h,m,i,e){return function(b){var
 j=m((2*b|0)+1|0),f=ct(0,h,i(b,a$),j),g=f[1],d=A(g2(g));if(cl(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,g0(a,b,1,nM(h,i(b,a$),g,k),d)]}var
+k=f[2];return[0,d,g0(a,b,1,nN(h,i(b,a$),g,k),d)]}var
 l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,j,n,p)),O=k(function(a){return a[2]},t),P=k(function(a){return a[2]},v),R=k(function(a){return a[1]},t),x=[0,k(function(a){return a[1]},v),R,P,O];T(g1(x),N);var
 y=jn(a,x);T(g1(y),N);o[1]=y;var
-V=b+1|0;if(g!==b){var
-b=V;continue}break}}var
+U=b+1|0;if(g!==b){var
+b=U;continue}break}}var
 B=e[6];bw(function(d){var
 b=o[1],h=d[2],i=d[1],j=b[1],e=L(function(b,a){return c$(a,X(f(i,b)))},j),k=b[2],g=L(function(b,a){return dJ(a,X(f(h,b)))},k),l=b[4],m=L(function(b,d){return g0(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,e,g,L(function(b,d){return g0(a,b,1,d,c(e,b)[1+b])},n),m];return 0},B);var
-C=o[1],F=k(function(a){return U(C,a)},al),H=fC(a,o[1],F),J=e[4];return bj(function(g){var
-b=g[2],e=g[1];T(e<u.length-1?1:0,FM);var
+C=o[1],F=k(function(a){return V(C,a)},al),H=fC(a,o[1],F),J=e[4];return bj(function(g){var
+b=g[2],e=g[1];T(e<u.length-1?1:0,FN);var
 h=cs(a,c(u,e)[1+e]),i=h[2],j=h[1],v=1===b?j:k(A,j),n=ct(0,H,v,g[3]),o=n[1],w=n[2],p=c(u,e)[1+e],f=1===b?q(i,o):r(i,o),x=1===b?Y(W(f),p):Y(p,W(f)),y=h[3],z=l(function(a){var
 c=a[1],d=a[2],e=1===b?eF(a$,c):c;return[0,e,d]},y),B=[m,function(a){return aD(d,[0,z],x,l(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},w))}],s=S(Z,[0,e,b]);if(s){var
@@ -6274,15 +6275,15 @@ aM(g,f){var
 e=c(u,f)[1+f],t=eE(e);if(t)var
 h=eD(e),_=[m,function(a){return aD(d,0,Y(W(h),e),0)}],v=[0,h,h,[m,function(a){return aD(d,0,Y(e,W(h)),0)}],_];else
 var
-aj=[m,function(a){return dk(d,[7,f],Y(nE,e))}],v=[0,w,s,[m,function(a){return aD(d,0,e,[0,[0,s,aL(e,f)],0])}],aj];if(0===am)var
+aj=[m,function(a){return dk(d,[7,f],Y(nF,e))}],v=[0,w,s,[m,function(a){return aD(d,0,e,[0,[0,s,aL(e,f)],0])}],aj];if(0===am)var
 x=0;else
 var
-Q=gY(a[5],e),r=Q[2],ai=n3(d,Q[1],be),x=bh(function(a){if(0===r)return a;var
+Q=gY(a[5],e),r=Q[2],ai=n4(d,Q[1],be),x=bh(function(a){if(0===r)return a;var
 b=[m,function(j){var
 b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?G(b):b,h=[0,[0,s,g],f],i=Y(W(a[2]),e);return aD(d,[0,l(function(a){var
 b=a[2];return[0,eF(a$,a[1]),b]},r)],i,h)}],c=[m,function(h){var
 b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?G(b):b;return aD(d,[0,r],Y(e,W(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=n3(d,e,bc),$=1-g,aa=$||(0!==o?1:0);T(aa,FN);var
+o=n4(d,e,bc),$=1-g,aa=$||(0!==o?1:0);T(aa,FO);var
 i=g?e0(o):v,ab=0,ac=g?0:S(an,f),ad=[0,o,[0,x,[0,ac,ab]]],y=b(bP(function(a){return a}),ad),ae=[0,i[1],i[3]],z=K(function(b,a){var
 c=b[1];return cl(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],B=K(function(b,a){var
 c=b[1];return bA(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),C=S(Z,[0,f,0]),U=0;if(C){var
@@ -6302,7 +6303,7 @@ a=[0,[0,s,aL(e,f)],0];return aD(d,0,Y(e,W(q)),a)}],O=q;X=1}if(!X)var
 ag=j[2],P=M(Y(e,W(n)),ag),O=n;var
 ah=k[2];return[0,O,p,P,M(Y(W(p),e),ah)]}v(function(a){return Q(aj,a,aM(0,a))},a8);var
 aN=z(0,au);v(function(a){return Q(aN,a,aM(1,a))},a6);var
-bf=B[2],aO=bh(function(b){return fC(a,x,k(function(a){return U(x,a)},aI))},bf);function
+bf=B[2],aO=bh(function(b){return fC(a,x,k(function(a){return V(x,a)},aI))},bf);function
 bg(b){var
 d=b<a[3]?1:0,c=d||af(H[3],b-a[3]|0)[3],e=c?[0,fB(a,b,1),0]:c;return[0,fB(a,b,0),e]}var
 bk=C(H[3]),aP=cG(F(a[3]+bk|0,bg)),aS=B[2],ao=aS?aS[1][7]:[0],J=aZ(aO,fC(a,x,[0])),g=b8(J[1]),aU=J[2][1],aV=i(g,function(a){var
@@ -6350,16 +6351,16 @@ a2=c(ac,t)[1+t];ac[1+t]=c(ab,n)[1+n];ab[1+n]=a2;continue}var
 ap=ae}else
 var
 ap=1;break}}T(ap,N);function
-bl(a){return U(x,a)}var
+bl(a){return V(x,a)}var
 aT=B[2],bm=aT?aT[1][5]:[0];return[0,a,aj,aN,aO,bm,aG,bl]}var
-n5=au;function
-n6(a){var
-b=ah(d,n5),c=a[2];return b4(hU(ah(a[1],n5),c),b)}function
-FP(d,c){var
+n6=au;function
+n7(a){var
+b=ah(d,n6),c=a[2];return b4(hU(ah(a[1],n6),c),b)}function
+FQ(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
 e=f6(b,a),b=a,a=e;continue}}function
-g6(a){return cJ(a)?X(a):a4(FQ)}function
-n7(c,a){if(cy<b1(a[2])){var
+g6(a){return cJ(a)?X(a):a4(FR)}function
+n8(c,a){if(cy<b1(a[2])){var
 b=ah(a[1],hF),e=c?hS(b,a[2]):hU(b,a[2]);return b4(e,ah(d,hF))}return a}function
 g7(f){var
 a=P(f[2]),d=k(function(a){return a[2]},a),b=k(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
@@ -6371,9 +6372,9 @@ a=i(l[1].length-1,m);function
 j(g,t,l,f,s,d,r){var
 o=g+t|0,p=f+s|0,u=c(l,f)[1+f],i=g,n=c(a,g)[1+g],h=f,m=u,b=r;for(;;){if(0<e(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return lG(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return lH(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return lG(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return lH(l,h,d,b+1|0,p-h|0)}}function
 k(p,f,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -6401,7 +6402,7 @@ g=0}else
 var
 g=f;return g},e);return b[1]}function
 dW(c,b,a){return a[4]?a[2]:jv(a,g8(function(d,e){return g9(c,b,a,d,e)},a))}function
-n8(f,j,a){if(a[4])return w;var
+n9(f,j,a){if(a[4])return w;var
 b=g8(function(b,c){return g9(f,j,a,b,c)},a),d=[0,a0(r,s,a[2])],g=b.length-1-1|0,e=[0,0];bj(function(b){var
 f=0===e[1]?1:0;if(f){var
 i=c(a[2],b)[1+b],g=r(c(a[3],b)[1+b],i);if(bK(d[1],g)){e[1]=[0,b];return 0}d[1]=r(d[1],g);var
@@ -6409,7 +6410,7 @@ h=0}else
 var
 h=f;return h},b);var
 k=c(b,g)[1+g],h=aZ(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-n9(b,a){var
+n_(b,a){var
 d=[0,w],h=b[2];p(function(e,c){var
 b=e!==a?1:0,f=b?(d[1]=q(d[1],c),0):b;return f},h);var
 e=0<y(c(b[3],a)[1+a])?1:0;if(e){var
@@ -6419,7 +6420,7 @@ var
 g=e;return g}function
 jw(g,f,a,b){return jv(a,g8(function(d,c){var
 e=c===b?1:0;return d===b?e?0:-1:e?1:g9(g,f,a,d,c)},a))}function
-n_(I){var
+n$(I){var
 N=I[6],f=I[5],J=I[4],v=I[3],K=I[2],O=I[1],j=O[2],t=O[1][1],Z=di(j),x=Z?Z[1]:j[5];function
 _(a){var
 b=j[7];return b?h(X(b[1]),a):a}var
@@ -6440,7 +6441,7 @@ a=l,c=j;continue}var
 g=j;break}}var
 i=g}else
 var
-i=s;return h(i,U(ah(d,hx)))}],g=[m,function(a){if(B){var
+i=s;return h(i,V(ah(d,hx)))}],g=[m,function(a){if(B){var
 d=B[1];return i(t,function(e){var
 a=b(d[2],e);if(a<a8)return X(a);var
 c=E(P);return D===c?P[1]:m===c?G(P):P})}return i(t,function(a){return M(a)?s:w})}];function
@@ -6457,13 +6458,13 @@ ae(a,c){var
 d=b(K[3],c);return bH(function(f,d){var
 b=g7(d),e=ad(a,c,f,b),g=e?e[1][1]:fH(a,b,dW(a,n,b)),h=_(g);return q(d[1],h)},d)}var
 C=[0,x],T=[m,function(c){var
-a=E(g),b=D===a?g[1]:m===a?G(g):g;return[0,b]}],V=[0,[0]],ag=[0,[0]];function
+a=E(g),b=D===a?g[1]:m===a?G(g):g;return[0,b]}],U=[0,[0]],ag=[0,[0]];function
 W(b){for(;;){var
-d=E(T),a=D===d?T[1]:m===d?G(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c3(V[1],[0]))return V[1];if(b<C[1]){var
+d=E(T),a=D===d?T[1]:m===d?G(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c3(U[1],[0]))return U[1];if(b<C[1]){var
 e=o(t,0),l=a[1],n=C[1]-1|0,p=i(t,function(o,k,i){return function(a){var
-l=0;if(H(j[1],FW)&&M(a)&&0!==di(j)&&j[5]<=k){var
+l=0;if(H(j[1],FX)&&M(a)&&0!==di(j)&&j[5]<=k){var
 e=s;l=1}if(!l){var
-m=0;if(H(j[1],FX)&&ab(a))var
+m=0;if(H(j[1],FY)&&ab(a))var
 e=w;else
 m=1;if(m){var
 b=ae(o,a),d=Q(k,a);if(typeof
@@ -6474,8 +6475,8 @@ if(0===d[0])var
 g=af(b,d[1]);else
 var
 n=d[1],g=e2(function(c,b,a){return q(c,h(b,a))},w,n,b);var
-e=g}}return n7(f,e)}}(l,n,e));V[1]=a[1];a[1]=p;ag[1]=e;C[1]=C[1]-1|0;continue}C[1]=x;var
-k=E(g),r=D===k?g[1]:m===k?G(g):g;a[1]=r;V[1]=[0];continue}}function
+e=g}}return n8(f,e)}}(l,n,e));U[1]=a[1];a[1]=p;ag[1]=e;C[1]=C[1]-1|0;continue}C[1]=x;var
+k=E(g),r=D===k?g[1]:m===k?G(g):g;a[1]=r;U[1]=[0];continue}}function
 an(b,a){return c(W(b),a)[1+a]}function
 Y(a){if(a<x){W(a);return W(a+1|0)}var
 b=E(g);return D===b?g[1]:m===b?G(g):g}function
@@ -6485,7 +6486,7 @@ ai(a){return cC(p(a),t+1|0)}function
 aj(a){var
 b=M(a);if(b)var
 c=b;else{var
-d=H(j[1],FY);if(d)return ab(a);var
+d=H(j[1],FZ);if(d)return ab(a);var
 c=d}return c}var
 k=[m,function(d){var
 a=f?v[14]:v[13];if(a){var
@@ -6493,7 +6494,7 @@ c=a[1];return i(t,function(a){return X(b(c[2],a))})}return o(t,w)}],a=z(0,au),ak
 al(e,c,d){function
 i(a){return g7(af(b(K[3],c),d))}function
 k(b){var
-a=i(0);return[0,[0,n8(Y(e),f,a)],0]}var
+a=i(0);return[0,[0,n9(Y(e),f,a)],0]}var
 l=aj(c);if(l)var
 t=j[5]<=e?1:0,m=t||1-M(c);else
 var
@@ -6502,7 +6503,7 @@ g=Q(e,c),u=typeof
 g==="number"?1:0===g[0]?g[1]===d?1:0:0<y(af(g[1],d))?1:0;if(typeof
 O[3]==="number")return[0,[0,w],0];if(N){if(!m&&u){if(ak[1]!==e){var
 r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dC(a[4]))){a[1]=0;a[2]=o(dC(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;lF(a[2],0,a[2].length-1,0)}ak[1]=e}var
+r=1;if(r&&0<a[1]){a[1]=0;lG(a[2],0,a[2].length-1,0)}ak[1]=e}var
 n=S(a,[0,c,d]);if(n)return n[1];var
 v=i(0),p=ad(Y(e),c,d,v);if(p)var
 q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
@@ -6510,14 +6511,14 @@ var
 h=k(0);aK(a,[0,c,d],h);return h}return[0,[0,w],0]}return k(0)}function
 ao(c,b,a){return al(c,b,a)[2]}function
 ap(d,c){var
-e=g7(af(b(K[3],d),c)),a=E(k),g=D===a?k[1]:m===a?G(k):k;return n8(g,f,e)}function
+e=g7(af(b(K[3],d),c)),a=E(k),g=D===a?k[1]:m===a?G(k):k;return n9(g,f,e)}function
 aq(a){var
 b=E(k),d=D===b?k[1]:m===b?G(k):k;return c(d,a)[1+a]}function
 ar(T,a,l){var
 z=af(ac(a),l),at=0;if(z[4]||!bd(J[2],[0,1-f]))at=1;else
 if(T<x)var
 A=dW(Y(T),n,z);else{var
-U=E(g),e=D===U?g[1]:m===U?G(g):g,d=af(ac(a),l);if(H(j[1],FZ)){var
+U=E(g),e=D===U?g[1]:m===U?G(g):g,d=af(ac(a),l);if(H(j[1],F0)){var
 V=E(k),B=D===V?k[1]:m===V?G(k):k,ay=af(b(K[3],a),l)[1],W=function(b,a){return f?bK(b,a):eo(b,a)},C=dW(e,n,d),az=c(e,a)[1+a],au=0;if(W(fH(e,d,C),az)){var
 aA=c(B,a)[1+a],aB=q(c(e,a)[1+a],aA);if(W(q(ay,fH(B,d,C)),aB)){var
 X=C;au=1}}if(!au)var
@@ -6530,7 +6531,7 @@ S=0;if(f){var
 av=0;if(!u(a)&&!bA(a0(q,w,i[3]),s)){S=1;av=1}if(!av)var
 I=dW(e,n,d)}else
 S=1;if(S)if(u(a)){var
-t=H(j[1],F0)?ai:p,aF=function(b){var
+t=H(j[1],F1)?ai:p,aF=function(b){var
 c=u(b);if(c)var
 e=t(a),d=t(b)<e?1:0;else
 var
@@ -6541,7 +6542,7 @@ var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
 e=F(a[1].length-1,d);return ea(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?n9(a,d):e},e)},ab=aa(aF,d);if(ab)var
+e=b(f,c(a[1],d)[1+d]);return e?n_(a,d):e},e)},ab=aa(aF,d);if(ab)var
 ad=jw(e,n,d,ab[1]);else
 var
 aG=d[4],aH=d[3],aI=L(function(a,b){return $(c(d[1],a)[1+a])?b:w},aH),N=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
@@ -6570,7 +6571,7 @@ O!=="number"&&1===O[0]){var
 P=af(O[1],l);aw=1}if(!aw)var
 P=s;var
 aM=function(a){return a},aN=F(i[1].length-1,aM),al=ea(function(a){var
-b=v(c(i[1],a)[1+a]);return b?n9(i,a):b},aN);if(al&&0<y(P)){var
+b=v(c(i[1],a)[1+a]);return b?n_(i,a):b},aN);if(al&&0<y(P)){var
 am=jw(e,n,i,al[1]),aO=ak(am),an=cQ(r(ak(o),aO)),ao=ae(e,a),R=Q(x,a),ax=0;if(typeof
 R!=="number"&&1===R[0]){var
 aQ=R[1],ap=e2(function(c,b,a){return q(c,h(b,a))},w,aQ,ao);ax=1}if(!ax)var
@@ -6589,8 +6590,8 @@ d=v[12];if(d)var
 g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
 f=d;return f}return 0}return[0,ao,[0,an,u,p,ai,function(c,b,a){return al(c,b,a)[1]},as,ar,aq,ap]]}function
-n$(g,a,f,m,h,c,Q){var
-l=0===di(g[2])?1:0,d=a[1],R=u(d,F1),o=a[8],p=a[9],L=0;if(o&&p){var
+oa(g,a,f,m,h,c,Q){var
+l=0===di(g[2])?1:0,d=a[1],R=u(d,F2),o=a[8],p=a[9],L=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,M=p[1],r=0,N=0;if(s<0)var
 t=r;else{var
 j=N,w=r;for(;;){var
@@ -6599,36 +6600,36 @@ j=P,w=x;continue}var
 t=x;break}}var
 z=t;L=1}if(!L)var
 z=0;T(1-z,R);var
-S=u(d,F2),A=I(a[2],F3);if(A)var
+S=u(d,F3),A=I(a[2],F4);if(A)var
 B=A;else
 var
 al=0!==a[12]?1:0,B=al||1-l;T(B,S);var
-U=u(d,F4),C=0!==a[10]?1:0;if(C)var
+U=u(d,F5),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aA(g[2][1],Ga);T(D,U);var
+ak=1-l,D=ak||aA(g[2][1],Gb);T(D,U);var
 V=f===m?[0,f,0]:[0,f,[0,m,0]];v(function(a){var
-b=u(d,F5);return T(ff(a,h),b)},V);var
-W=u(d,F6),X=0.<=a[3]?1:0,Y=X||1-ms(f);T(Y,W);function
+b=u(d,F6);return T(ff(a,h),b)},V);var
+W=u(d,F7),X=0.<=a[3]?1:0,Y=X||1-mt(f);T(Y,W);function
 E(b,e,a){var
 c=b?f:m,d=fe(c,h,b,a);if(d){var
 g=function(d,e){return et(c,h,b,a,d,e)};return g$(e,c,eu(c,h,b,a),g,a)}return d}var
-Z=l?aA(g[2][1],F7):l;if(Z){var
+Z=l?aA(g[2][1],F8):l;if(Z){var
 k=g[2][5],_=eu(f,h,1,c),$=1,aa=function(a,b){return et(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
 K=1-b(c[2],i),af=K?y(e(c[1],k,i))<=0?1:0:K;if(af){var
-ag=u(d,F$),ah=b(c[5],k),ai=b(c[1],k);T(mn(bK,es,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+ag=u(d,Ga),ah=b(c[5],k),ai=b(c[1],k);T(mo(bK,es,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aA(g[2][1],F8);if(G<=0.){var
-ac=u(d,F9);T(E(1,iD,c),ac)}var
+H=aA(g[2][1],F9);if(G<=0.){var
+ac=u(d,F_);T(E(1,iD,c),ac)}var
 ad=n==a8?1:0,J=ad||(H?1.<=n?1:0:H);if(J){var
-ae=u(d,F_);return T(E(0,iE,Q),ae)}return J}function
-oa(a,u,j,g,f,e,d,I){var
-P=a?a[1]:a,n=u?u[1]:z(0,au),o=j?j[1]:z(0,au),p=g?g[1]:z(0,10),r=f?f[1]:z(0,10),t=e?e[1]:z(0,4),R=d?d[1]:function(a){throw[0,ad,Gd]};return function(d,M,u,L,J){var
+ae=u(d,F$);return T(E(0,iE,Q),ae)}return J}function
+ob(a,u,j,g,f,e,d,I){var
+P=a?a[1]:a,n=u?u[1]:z(0,au),o=j?j[1]:z(0,au),p=g?g[1]:z(0,10),r=f?f[1]:z(0,10),t=e?e[1]:z(0,4),R=d?d[1]:function(a){throw[0,ad,Ge]};return function(d,M,u,L,J){var
 a=I[1],x=[0,0],B=[0,P],N=z(0,au);function
 f(a){x[1]=[0,a,x[1]];B[1]++;return[5,B[1]-1|0]}var
 T=C(d[1]);function
@@ -6636,7 +6637,7 @@ e(c,b){if(c<M){var
 f=d[3],g=e3(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*T|0)+K(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
 j=af(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===y(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ad,Gb]}}function
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ad,Gc]}}function
 F(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
@@ -6664,7 +6665,7 @@ O(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
 g=f[1],i=c(a[2],e)[1+e],j=K(function(f,d){var
 e=d[2],g=c(a[2],e)[1+e];return b(bS([0,A(d[1])],f),g)},i,g),k=f[2],l=eD(K(function(c,a){var
-b=af(d[3],a[2]),e=W(b[2]),f=Y(nI(b[1]),e);return Y(c,dj(a[1],f))},j,k));return K(function(b,a){var
+b=af(d[3],a[2]),e=W(b[2]),f=Y(nJ(b[1]),e);return Y(c,dj(a[1],f))},j,k));return K(function(b,a){var
 c=O(a[2]);return q(b,h(a[1],c))},l,g)}return w}function
 j(d){var
 i=S(n,d);if(i)return i[1];var
@@ -6685,7 +6686,7 @@ d=c(a[3],b)[1+b];switch(d[0]){case
 f=[0,[0,s,F(d[1])],0];break;case
 3:var
 n=d[2],p=l(function(a){var
-b=a[1];if(1-eE(b))V(Gc);var
+b=a[1];if(1-eE(b))U(Gd);var
 c=eD(b),d=0<y(c)?1:0,f=e(a[2],d);return[0,cQ(c),f]},n),r=d[1],t=aJ(bp(function(a){var
 b=a[1],c=g(a[2]);return l(function(a){var
 c=a[2];return[0,h(b,a[1]),c]},c)},r),p),i=z(0,8);v(function(a){var
@@ -6707,14 +6708,14 @@ i=d[1];return v(function(a){return H(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
-U(e,c){var
-a=B[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ej(t)],h=[0,ej(r)],i=[0,ej(p)],j=[0,ej(o)];return fL(oa([0,a+e|0],[0,ej(n)],j,i,h,g,f,I),d,M,u,L,J)}function
+V(e,c){var
+a=B[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ej(t)],h=[0,ej(r)],i=[0,ej(p)],j=[0,ej(o)];return fL(ob([0,a+e|0],[0,ej(n)],j,i,h,g,f,I),d,M,u,L,J)}function
 X(a){return am(x[1])}return[0,g,j,function(a){var
-b=a[1],c=0<y(b)?1:0,d=e(a[2],c);return[0,cQ(b),d]},X,H,U]}}function
+b=a[1],c=0<y(b)?1:0,d=e(a[2],c);return[0,cQ(b),d]},X,H,V]}}function
 bU(c,b){var
 a=[0,0.];p(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}var
-bL=[at,Ge,bY(0)];function
-ob(l){var
+bL=[at,Gf,bY(0)];function
+oc(l){var
 g=l.length-1,b=k(aE,l),h=i(g,function(a){return i(g,function(b){return a===b?1.:0.})}),m=g-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
 j=[0,a],n=a+1|0,o=g-1|0;if(!(o<n)){var
@@ -6737,16 +6738,16 @@ C=d+1|0;if(s!==d){var
 d=C;continue}break}}var
 z=a+1|0;if(m!==a){var
 a=z;continue}break}}return h}function
-oc(b,d){return i(b.length-1,function(e){var
+od(b,d){return i(b.length-1,function(e){var
 a=[0,0.];p(function(b,g){var
 h=g*f(c(d,b)[1+b],e);a[1]=a[1]+h;return 0},b);return a[1]})}function
 fI(a,j){var
 l=a[3],b=i(l,function(a){return 0.<=f(j,a)?2*a|0:(2*a|0)+1|0}),e=2000;for(;;){if(0===e)throw bL;var
-g=ob(k(function(b){return c(a[1],b)[1+b]},b)),m=i(l,function(h){return function(e){var
+g=oc(k(function(b){return c(a[1],b)[1+b]},b)),m=i(l,function(h){return function(e){var
 d=[0,0.],g=c(h,e)[1+e];p(function(e,g){var
 h=c(b,e)[1+e];d[1]=d[1]+g*f(a[2],h);return 0},g);return d[1]}}(g)),d=[0,-1],q=[0,kD],r=a[1];p(function(l,m,h){return function(c,i){var
-j=f(a[2],c),d=bU(i,l)-j,e=h[1]<d?1:0,g=e?1-lI(c,b):e,k=g?(h[1]=d,m[1]=c,0):g;return k}}(m,d,q),r);if(0<=d[1]){var
-n=d[1],s=oc(c(a[1],n)[1+n],g),h=[0,-1],t=oc(j,g),u=[0,a8];p(function(j,k,h){return function(b,a){var
+j=f(a[2],c),d=bU(i,l)-j,e=h[1]<d?1:0,g=e?1-lJ(c,b):e,k=g?(h[1]=d,m[1]=c,0):g;return k}}(m,d,q),r);if(0<=d[1]){var
+n=d[1],s=od(c(a[1],n)[1+n],g),h=[0,-1],t=od(j,g),u=[0,a8];p(function(j,k,h){return function(b,a){var
 c=cY<a?1:0;if(c)var
 d=ae(0.,f(j,b))/a,e=d<h[1]?1:0,i=e?(h[1]=d,k[1]=b,0):e,g=i;else
 var
@@ -6754,22 +6755,22 @@ g=c;return g}}(t,h,u),s);if(0<=h[1]){var
 o=h[1],v=d[1];c(b,o)[1+o]=v;var
 e=e-1|0;continue}var
 w=aE(b);return[1,d[1],w]}return[0,m,aE(b)]}}var
-cu=[at,Gf,bY(0)],cX=lK([0,ak]);function
+cu=[at,Gg,bY(0)],cX=lL([0,ak]);function
 dq(a,d,c){var
 e=a[4];return k(function(a){var
 e=0.;return a0(function(e,a){var
 f=b(c,a[3]),g=b(d,a[2]);return e+a[1]*g*f},e,a)},e)}function
 dr(b,a){return 0===a[0]?f(b,a[1]):0.}function
-od(b,a){return 0===a[0]?f(b[5],a[1]):b[2]?a[2]:a[1]}function
-oe(a,d,c){return i(c,function(c){function
-e(b){return od(a,b)}var
+oe(b,a){return 0===a[0]?f(b[5],a[1]):b[2]?a[2]:a[1]}function
+of(a,d,c){return i(c,function(c){function
+e(b){return oe(a,b)}var
 f=b(d,c),g=dq(a[1],f,e);return b(a[4],g)})}function
 fJ(e,d,c){var
 a=[0,0.],b=[0,0.];p(function(d,c){var
 g=c7(0.,c);a[1]=a[1]+f(e,d)*g;b[1]=c7(b[1],c);return 0},c);return ae(a[1],d*b[1])}function
 g_(c,b,a){return b<=a?(((c+aw(b,c)|0)-(aw(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+aw(a,c)|0)-(aw(a,a-1|0)/2|0)|0)+b|0)-a|0}function
 ds(a){return a+(aw(a,a+1|0)/2|0)|0}function
-of(m,w,f,v,b,l,k){var
+og(m,w,f,v,b,l,k){var
 h=l[2],j=l[1];if(k){var
 n=k[1],p=n[2],q=n[1],g=o(ds(b),m),r=b-1|0,x=0;if(!(r<0)){var
 a=x;for(;;){var
@@ -6782,11 +6783,11 @@ d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
 a=B;continue}break}}return[0,g,e(f,j,q)]}function
 G(a){return a<b?c(h,a)[1+a]:m}return[0,i(ds(b),G),j]}function
-og(b,a,d){function
+oh(b,a,d){function
 e(a){var
 e=bU(c(b[3][1],a)[1+a],d);return[0,f(b[3][2],a)-e,a]}var
 g=a_(ak,F(b[3][1].length-1,e)),h=e3(function(b,c){return b<a?1:0},g);return l(function(a){return a[2]},h)}function
-Gg(j,z,P,O,N,L,K,x,v){var
+Gh(j,z,P,O,N,L,K,x,v){var
 a=z[3],l=j[1][1];function
 Q(a){var
 b=c(j[3],a)[1+a];function
@@ -6821,8 +6822,8 @@ ad=d+1|0;if(H!==d){var
 d=ad;continue}break}}var
 _=b+1|0;if(D!==b){var
 b=_;continue}break}}var
-t=[0,j,a,z,R,0,Q,v,n],U=2*a|0,V=bp(function(a){return og(t,U,a)},N);t[5]=bx(bf,aJ(S,aJ(aR(O),V)));return t}function
-oh(a,n){var
+t=[0,j,a,z,R,0,Q,v,n],U=2*a|0,V=bp(function(a){return oh(t,U,a)},N);t[5]=bx(bf,aJ(S,aJ(aR(O),V)));return t}function
+oi(a,n){var
 I=n[3],t=n[2],u=n[1],d=t.length-1,g=a[1][1][1],e=o(ds(d),w);p(function(a,b){var
 f=A(b);c(e,a)[1+a]=f;var
 g=c(I,a)[1+a];return p(function(g,f){var
@@ -6835,10 +6836,10 @@ c=b[1],e=c<=a?1:0,f=e?[0,[0,[0,a,c],d,[0,b[2]]]]:e;return f}),e)]}}(C),C)),Y=k(f
 e=b[3],f=b[2];function
 g(b,a){return b-a}function
 h(b,a){return b*a}var
-c=of(0.,function(b,a){return b+a},h,g,j,f,e),a=c[1],d=ae(bW,Math.sqrt(bU(a,a))),i=c[2]/d;return[0,k(function(a){return a/d},a),i]}}(B),F),Z=a[8],H=bi(k(function(a){var
+c=og(0.,function(b,a){return b+a},h,g,j,f,e),a=c[1],d=ae(bW,Math.sqrt(bU(a,a))),i=c[2]/d;return[0,k(function(a){return a/d},a),i]}}(B),F),Z=a[8],H=bi(k(function(a){var
 b=M(a[2]);return[0,k(M,a[1]),b]},Z),Y),_=ds(B),$=k(function(a){return a[2]},H),aa=[0,k(function(a){return a[1]},H),$,_],ab=k(function(a){return a[1]},F),x=fI(aa,k(M,e));if(0===x[0]){var
 J=x[1],ac=b3(J,0,d),K=b(a[4],ac),ad=function(e){return function(b){var
-d=bU(c(a[3][1],b)[1+b],e);return f(a[3][2],b)-d<-1e-09?1:0}}(K),af=og(a,8,K),N=b(a9(ad),af);if(0<v&&0!==N){var
+d=bU(c(a[3][1],b)[1+b],e);return f(a[3][2],b)-d<-1e-09?1:0}}(K),af=oh(a,8,K),N=b(a9(ad),af);if(0<v&&0!==N){var
 ag=M(u);if(ag<bU(J,k(M,e))){a[5]=bx(bf,aJ(N,a[5]));var
 v=v-1|0;continue}}var
 j=[0,[0,ab,x[2]]]}else
@@ -6848,7 +6849,7 @@ O=j[1],Q=O[2],y=a[8].length-1,ah=O[1],ai=k(function(e){if(e<y)return c(a[8],e)[1
 l=e-y|0,n=c(ah,l)[1+l],f=n[2],i=n[1];function
 j(f){var
 e=c(a[1][3],f)[1+f],b=e[3],h=E(b),d=D===h?b[1]:m===h?G(b):b,j=e[2],l=k(A,e[1]),i=dl(a[1][1],l,j),n=c(g[2],d)[1+d];return R(as[11],dI,n,i)?d:aD(g,0,i,[0,[0,s,d],0])}var
-p=0<=f?[0,b(a[6],f)]:0,o=of(w,q,h,r,d,b(a[6],i),p),t=0<=f?[m,function(b){var
+p=0<=f?[0,b(a[6],f)]:0,o=og(w,q,h,r,d,b(a[6],i),p),t=0<=f?[m,function(b){var
 a=j(f);return cr(g,j(i),a)}]:[m,function(a){return j(i)}];return[0,o[1],o[2],t]},Q),aj=bi(a[8],ai),S=function(b){function
 e(f){var
 g=b?0:1,d=(2*f|0)+g|0,e=c(a[8],d)[1+d];return b?e[2]:A(e[2])}return i(ds(d),e)},T=function(e){function
@@ -6864,50 +6865,50 @@ f=l(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},ar);return aD(g,0,d[1],f)}]}else
 var
 V=j;return V}}function
-oi(a,e){var
+oj(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
 d=c[1],f=d[2];bj(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bw(a[5],d[6]);case
-1:return b(a[5],c[2]);default:oi(a,c[2]);var
+1:return b(a[5],c[2]);default:oj(a,c[2]);var
 c=c[3];continue}}function
-oj(a,u,t){if(!bK(a,w)&&!eo(a,s)){var
+ok(a,u,t){if(!bK(a,w)&&!eo(a,s)){var
 i=0,g=0,f=s,e=u,b=t,c=s;for(;;){var
 j=h(cP(b),a),v=r(s,a),l=h(cP(e+1|0),v),m=r(l,j),n=0<y(m)?1:0;if(n)var
-x=h(c,m),z=U(ah(d,60)),o=bK(h(h(f,j),z),x);else
+x=h(c,m),z=V(ah(d,60)),o=bK(h(h(f,j),z),x);else
 var
 o=n;if(0!==b&&!o&&i!==ki){var
 p=cm(h(f,j),l),A=ah(d,hx),B=p[2],k=b4(hS(ah(p[1],hx),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=q(c,k);continue}return am(g)}}return 0}function
-Gx(b,a){return w}function
-Gy(a){return w}function
-Gz(c,b,a){return 0}function
-GA(b,a){return 0}function
-GB(c,b,a){return[0,w]}function
-GC(a){return 0}function
+Gy(b,a){return w}function
+Gz(a){return w}function
+GA(c,b,a){return 0}function
+GB(b,a){return 0}function
+GC(c,b,a){return[0,w]}function
 GD(a){return 0}function
-GE(a){return 0}var
-bV=[0,function(b,a){return w},GE,GD,GC,GB,GA,Gz,Gy,Gx];function
+GE(a){return 0}function
+GF(a){return 0}var
+bV=[0,function(b,a){return w},GF,GE,GD,GC,GB,GA,Gz,Gy];function
 jx(c,b,a){return 0}function
 jy(c,b,a){return 0}var
 jz=0,jA=0;function
 jB(c,b,a){return 0}function
 jC(c,b,a){return 0}function
-ok(b,a){return 0}function
+ol(b,a){return 0}function
 jD(c,b,a){return 0}function
-ol(a){throw[0,ad,GF]}var
+om(a){throw[0,ad,GG]}var
 jE=0,jF=0;function
-GG(a){return j}var
-om=0;function
+GH(a){return j}var
+on=0;function
 jG(a){return[0,a[1],a[2]]}function
 jH(a){return s}function
 jI(a){return w}var
-jJ=0,jK=0,jL=0,jM=0,jO=lL([0,function(b,a){var
+jJ=0,jK=0,jL=0,jM=0,jO=lM([0,function(b,a){var
 c=d9(b[1],a[1]);return 0===c?d9(b[2],a[2]):c}]),jP=[0,jO[1]];function
 jQ(a){var
 r=e(jO[29],a,jP[1]);if(r)return r[1];if(0<y(a))var
-k=a[1],l=a[2],s=b1(k),b=b1(l)-s|0,t=ah(l,aQ(0,-(b+eN|0)|0)),g=gm(ah(k,(b+eN|0)+aQ(0,-(b+eN|0)|0)|0),t),h=e9(em(g,pp)),n=ah(h,pp),d=c(nT,2048)[kz],o=E(d),u=D===o?d[1]:m===o?G(d):d,v=$(b,u),f=c(nT,h)[1+h],p=E(f),w=D===p?f[1]:m===p?G(f):f,x=aB(g,n),z=cN(aB(ah(nS(cN(g,n),x),1),w),v),q=Math.abs(Math.log(M(a))),A=c7(hl,q),B=ah(lh(Math.ceil(4.+2.*c7(hl,q)*A)),32),i=cN(em(z,48),B);else
+k=a[1],l=a[2],s=b1(k),b=b1(l)-s|0,t=ah(l,aQ(0,-(b+eN|0)|0)),g=gm(ah(k,(b+eN|0)+aQ(0,-(b+eN|0)|0)|0),t),h=e9(em(g,pq)),n=ah(h,pq),d=c(nU,2048)[kz],o=E(d),u=D===o?d[1]:m===o?G(d):d,v=$(b,u),f=c(nU,h)[1+h],p=E(f),w=D===p?f[1]:m===p?G(f):f,x=aB(g,n),z=cN(aB(ah(nT(cN(g,n),x),1),w),v),q=Math.abs(Math.log(M(a))),A=c7(hl,q),B=ah(lh(Math.ceil(4.+2.*c7(hl,q)*A)),32),i=cN(em(z,48),B);else
 var
 i=j;jP[1]=R(jO[4],a,i,jP[1]);return i}function
-GS(a,B,bl,ch,aN,ax,cg,cf,x,aL){var
+GT(a,B,bl,ch,aN,ax,cg,cf,x,aL){var
 bm=aN[3],aO=aN[2],Z=aN[1],$=a[3];if(typeof
 $!=="number"&&2===$[0]){var
 aa=$[4],bn=$[3],ab=$[1],I=k(fx,$[2]),n=e0(a[5]),t=a[1],ci=C(bn[3]),aP=gZ(bn),aQ=z(0,a7),ay=z(0,a7),cj=jj(aP),bq=z(0,a7),br=t[1]-1|0,cn=0;if(!(br<0)){var
@@ -6916,7 +6917,7 @@ b0=bD(t[5],ao),a1=b0[1],b1=b0[2]-1|0;if(!(b1<a1)){var
 aq=a1;for(;;){var
 b5=bD(t[6],aq),b6=b5[2],ar=b5[1],a2=a_(bf,F(b6-ar|0,function(c){return function(a){return b(ab[2],c+a|0)}}(ar)));if(1-aM(bq,a2)){aK(bq,a2,0);var
 cN=W(a$),cO=gY(cj,K(function(d,a){var
-e=c(I,a)[1+a];return b(bS(0,d),e)},cN,a2))[1];T(b(as[2],cO),G1)}var
+e=c(I,a)[1+a];return b(bS(0,d),e)},cN,a2))[1];T(b(as[2],cO),G2)}var
 b7=b6-1|0;if(!(b7<ar)){var
 at=ar;for(;;){var
 a3=b(ab[2],at);if(1-aM(aQ,a3)){aK(aQ,a3,0);aK(ay,a3,[0,ao,aq-a1|0,at-ar|0])}var
@@ -6927,44 +6928,44 @@ aq=cR;continue}break}}var
 cM=ao+1|0;if(br!==ao){var
 ao=cM;continue}break}}var
 ac=a_(bf,eb(e8(aQ))),co=0;if(33554432<a0(function(c,a){var
-d=cU(0,ax,a[2]),b=cU(1,ax,a[2])+d|0;if(2097152<b)V(GU);return c+b|0},co,Z))V(GV);var
-J=aa?H(aa[1][4],GW):aa,cp=J?t[3]:Z.length-1,bs=n[1];if(bs){var
-bt=bs[1],bu=bt[1];T(bu[1]===cp?1:0,GX);var
+d=cU(0,ax,a[2]),b=cU(1,ax,a[2])+d|0;if(2097152<b)U(GV);return c+b|0},co,Z))U(GW);var
+J=aa?H(aa[1][4],GX):aa,cp=J?t[3]:Z.length-1,bs=n[1];if(bs){var
+bt=bs[1],bu=bt[1];T(bu[1]===cp?1:0,GY);var
 al=[0,bu[2],bt[2][2]]}else
 var
 cL=function(a){return 1.},al=[0,function(a){return 0.},cL];var
-cq=J?0!==n[2]?1:0:J;T(1-cq,GY);var
-bv=0===aa?Fz:Fy,aG=x[5],aH=x[3],ai=x[2],a5=x[1],b9=0;if(aa){var
+cq=J?0!==n[2]?1:0:J;T(1-cq,GZ);var
+bv=0===aa?FA:Fz,aG=x[5],aH=x[3],ai=x[2],a5=x[1],b9=0;if(aa){var
 N=aa[1],b_=N[2];if(c5(function(a){var
-b=H(a,GH),c=b||H(a,GI);return c},b_)){var
+b=H(a,GI),c=b||H(a,GJ);return c},b_)){var
 b$=function(a){function
 c(c){return b(N[9][2],a)+c|0}var
-d=b(N[9][2],a),e=F(b(N[9][2],a+1|0)-d|0,c),f=0;return K(function(c,a){return c+b(N[11][2],a)|0},f,e)},av=F(N[9][1]-1|0,b$),aI=1===C(ai)?1:0,ca=aI?0!==n[3]?1:0:aI;T(1-ca,GJ);if(aI)var
-O=GK;else{var
+d=b(N[9][2],a),e=F(b(N[9][2],a+1|0)-d|0,c),f=0;return K(function(c,a){return c+b(N[11][2],a)|0},f,e)},av=F(N[9][1]-1|0,b$),aI=1===C(ai)?1:0,ca=aI?0!==n[3]?1:0:aI;T(1-ca,GK);if(aI)var
+O=GL;else{var
 be=n[3];if(be)var
 bg=be[1],bk=F(bg[1],bg[2]);else
 var
 ce=function(b){var
-a=b===nO(av)?1:0,c=a?1:a;return c},bk=F(nO(av)+1|0,ce);var
+a=b===nP(av)?1:0,c=a?1:a;return c},bk=F(nP(av)+1|0,ce);var
 O=bk}var
-cb=C(ai);if(cb<C(O))V(GL);var
-a6=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,O,jQ,jF,jE,ol,jD,ok,jC,jB,jA,jz,bV,bV,jy,jx],cc=function(a){return 0<=y(a)?1:0},ba=function(a){return c4(cc,a)},cd=F(a5,function(a){return a}),bb=b(a9(function(a){return 1-aM(ay,a)}),cd);bo(function(a,g){var
+cb=C(ai);if(cb<C(O))U(GM);var
+a6=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,O,jQ,jF,jE,om,jD,ol,jC,jB,jA,jz,bV,bV,jy,jx],cc=function(a){return 0<=y(a)?1:0},ba=function(a){return c4(cc,a)},cd=F(a5,function(a){return a}),bb=b(a9(function(a){return 1-aM(ay,a)}),cd);bo(function(a,g){var
 d=0!==bb?1:0;if(d)var
 f=0<fk(a,ai,O)?1:0,c=f?1-ba(l(function(c){var
 d=b(B[3],c);return fj(e(aH,a,function(b,c){return gB(a,aG,b,c)}),d)},bb)):f;else
 var
-c=d;return c?V(GM):c},av);var
-bc=iL(B,a5,ai,aH,a6,x[4],aG,x[6]),aj=bc?bc[1]:a4(GR);bo(function(a,f){var
+c=d;return c?U(GN):c},av);var
+bc=iL(B,a5,ai,aH,a6,x[4],aG,x[6]),aj=bc?bc[1]:a4(GS);bo(function(a,f){var
 b=0<fk(a,ai,O)?1:0;if(b){var
-c=B[4],d=e(aH,a,function(b,c){return gB(a,aG,b,c)});return T(ba(l(function(a){return fj(d,a)},c)),GN)}return b},av);var
+c=B[4],d=e(aH,a,function(b,c){return gB(a,aG,b,c)});return T(ba(l(function(a){return fj(d,a)},c)),GO)}return b},av);var
 az=[0,O,aj,[0,function(h){var
 c=z(0,au),e=aj[2];v(function(d){var
-e=d[1],f=b(h,e);T(0.<f?1:0,GO);var
-a=ir(d[2])/f,g=cJ(a),i=g?0.<a?1:0:g;T(i,GP);return Q(c,e,X(a))},e);function
+e=d[1],f=b(h,e);T(0.<f?1:0,GP);var
+a=ir(d[2])/f,g=cJ(a),i=g?0.<a?1:0:g;T(i,GQ);return Q(c,e,X(a))},e);function
 a(a){return _(c,a)}var
-d=mV(a6,aj[2],a,aj[1]);if(d){var
+d=mW(a6,aj[2],a,aj[1]);if(d){var
 f=aj[2],g=l(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b4(d[1],fh)],g]}return a4(GQ)}]];b9=1}}if(!b9)var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b4(d[1],fh)],g]}return a4(GR)}]];b9=1}}if(!b9)var
 az=[0,0,[0,j,0],0];var
 by=az[3],bz=az[2],cr=az[1],aA=X(aZ(a[4],0.)),aS=a[2][9];if(aS)var
 bB=aS[1],an=bx(bf,F(bB[1],bB[2]));else
@@ -6972,10 +6973,10 @@ var
 an=aS;var
 g=jk(aP,l(function(a){return c(I,a)[1+a]},ac)),aT=z(0,10),aU=z(0,4),bC=function(e,d){var
 b=S(aT,[0,e,d]);if(b){var
-a=b[1],c=E(a),f=D===c?a[1]:m===c?G(a):a;return f[4]}return a4(GZ)},aC=x[1],cv=x[4],cw=n[4];bo(function(r,x){var
-N=n4(g,I,ac,0,[0,n[1],[0,x[1]],n[3],n[4],n[5]],bm,by,aA,bv,r+1|0,bC);Q(aU,r+1|0,N);var
+a=b[1],c=E(a),f=D===c?a[1]:m===c?G(a):a;return f[4]}return a4(G0)},aC=x[1],cv=x[4],cw=n[4];bo(function(r,x){var
+N=n5(g,I,ac,0,[0,n[1],[0,x[1]],n[3],n[4],n[5]],bm,by,aA,bv,r+1|0,bC);Q(aU,r+1|0,N);var
 y=[m,function(r){var
-e=aL[2],a=aL[1],f=nj(B,aC,a,cv,e,aL[3]),q=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,om,jQ,jF,jE,ol,jD,ok,jC,jB,jA,jz,bV,bV,jy,jx];if(f){var
+e=aL[2],a=aL[1],f=nk(B,aC,a,cv,e,aL[3]),q=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,on,jQ,jF,jE,om,jD,ol,jC,jB,jA,jz,bV,bV,jy,jx];if(f){var
 g=f[1],h=g[1];if(h){var
 i=o(a[4],0),j=o(aC,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
@@ -6983,19 +6984,19 @@ l=bx(bf,b(a[3],d));v(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
 n=bz[2];v(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,B,aC,a,e,q,bz,h[1],g[2],i,j]}}return a4(FO)}],a=x[2];return p(function(n,aO){return Q(aT,[0,r,n],[m,function(aR){var
-aP=f(x[4],n),O=c(x[3],n)[1+n],Q=N[2],an=E(y),a=D===an?y[1]:m===an?G(y):y,d=a[3],B=a[4],v=O.length-1,H=C(d[8]),Z=0<v?1:0,ap=Z?0===f6(H,v)?1:0:Z;T(ap,FR);var
-_=a0(FP,0,O);T(0<_?1:0,FS);var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,B,aC,a,e,q,bz,h[1],g[2],i,j]}}return a4(FP)}],a=x[2];return p(function(n,aO){return Q(aT,[0,r,n],[m,function(aR){var
+aP=f(x[4],n),O=c(x[3],n)[1+n],Q=N[2],an=E(y),a=D===an?y[1]:m===an?G(y):y,d=a[3],B=a[4],v=O.length-1,H=C(d[8]),Z=0<v?1:0,ap=Z?0===f6(H,v)?1:0:Z;T(ap,FS);var
+_=a0(FQ,0,O);T(0<_?1:0,FT);var
 t=F(H,function(b){var
 a=cC(aw(b,v),H);return cC(c(O,a)[1+a],_)}),aq=0,u=K(function(b,a){return b+a|0},aq,t);function
 ar(a){return a}var
 as=F(d[4],ar),at=0,$=K(function(c,b){var
-d=b2(a[7]),f=bp(function(a){return a[1]},d),g=0;return c+K(function(c,a){return c+e(B,a,b)|0},g,f)|0},at,as),aa=0<$?1:0,au=aa?cC(536870911,$)<u?1:0:aa;if(au)V(FT);var
+d=b2(a[7]),f=bp(function(a){return a[1]},d),g=0;return c+K(function(c,a){return c+e(B,a,b)|0},g,f)|0},at,as),aa=0<$?1:0,au=aa?cC(536870911,$)<u?1:0:aa;if(au)U(FU);var
 av=0,ab=ek(function(b,a,c){return[0,[0,b,a]]},Q,av);function
 ax(a){var
 b=S(Q,a);if(b){var
 c=b[1];return[0,a,c[1],c[2],0,0]}if(ab){var
-d=ab[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return a4(FU)}var
+d=ab[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return a4(FV)}var
 ay=i(a[2],ax);function
 ac(a){return c(ay,a)[1+a]}var
 ad=z(0,10),az=P(l(P,a[7]));function
@@ -7008,9 +7009,9 @@ aC=cP(u),J=h(X(aP),aC),af=o(a[2],s),ag=o(a[2],s),ah=o(a[2],0),L=o(a[2],w);functi
 aD(a){return c(L,a)[1+a]}function
 aE(a){return c(ah,a)[1+a]}function
 aF(a){return c(ag,a)[1+a]}var
-j=[0,0,t,J,aA,function(a){return c(af,a)[1+a]},aF,aE,aD,w,n6],aG=a[8];bo(function(d,$){var
+j=[0,0,t,J,aA,function(a){return c(af,a)[1+a]},aF,aE,aD,w,n7],aG=a[8];bo(function(d,$){var
 y=S(Q,d);if(y){var
-E=y[1],F=bp(function(b){return iX(B,j,b,0,t,a[7])},$),i=M(h(J,U(c(a[10],d)[1+d]))),aa=0!==F?1:0,G=aa||(i!=0.?1:0);if(G){var
+E=y[1],F=bp(function(b){return iX(B,j,b,0,t,a[7])},$),i=M(h(J,V(c(a[10],d)[1+d]))),aa=0!==F?1:0,G=aa||(i!=0.?1:0);if(G){var
 H=cs(g,c(I,d)[1+d]),z=[0,M(H[2])],ab=H[1];p(function(b,a){var
 c=f(aO,b),d=M(a)*c;z[1]=z[1]+d;return 0},ab);var
 l=M(E[1]),e=M(E[2]),ac=ae(l,cY*e),n=c7(e,ae(z[1],ac)),ad=g6(n);c(af,d)[1+d]=ad;var
@@ -7020,7 +7021,7 @@ b=a[2];return c+a[1]*b/(n*(n+b))},aj,ai),P=N(0);if(P){var
 o=function(c){var
 a=0.;return K(function(d,a){var
 e=b(c,a[2]);return d+a[1]*e},a,P)},r=function(a){var
-b=i*Math.log(a);return o(function(b){return Iq(b/a)})-b},s=function(a){var
+b=i*Math.log(a);return o(function(b){return Is(b/a)})-b},s=function(a){var
 b=i/a;return o(function(b){return-b/(a*(a+b))})-b},A=r(l),w=1,v=e,u=l;for(;;){var
 m=bN*(u+v),Z=s(m)*(l-m);if(r(m)+Z<=A)var
 x=m,D=u;else
@@ -7028,9 +7029,9 @@ var
 x=v,D=m;var
 _=w+1|0;if(40!==w){var
 w=_,v=x,u=D;continue}var
-k=ae(n,x),V=0;if(k<e){var
+k=ae(n,x),U=0;if(k<e){var
 W=cY*i;if(W<i+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
-q=[0,k,0,s(k)];V=1}}if(!V)var
+q=[0,k,0,s(k)];U=1}}if(!U)var
 X=l<e?(r(e)-A)/(e-l):0.,C=s(e),Y=i/e,q=[0,e,1,ae(X,C+kD*(Math.abs(C)+o(function(a){return-a/(e*(e+a))})+Y))];var
 ak=g6(q[1]);c(ag,d)[1+d]=ak;var
 al=q[2];c(ah,d)[1+d]=al;var
@@ -7042,13 +7043,13 @@ R=G;var
 T=R}else
 var
 T=y;return T},aG);var
-aH=U(fh),ai=dR(a[5],u,d[7]),aj=i2(a[5],u,t,d[8]),ak=i1(a[1],B,a[5],a[2],ac,j,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
-al=ak[1],aI=al[1],aJ=h(J,U(a[6][1])),am=A(n6(cm(q(q(U(aB(ai[1],aj[1])),aJ),aI),aH))),aL=al[2],aM=fx(l(function(a){return[0,a[2],a[1]]},aL)),aN=Y(W(am),aM),R=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],am,j[10]],aN];ao=1}if(!ao)var
-R=a4(FV);var
+aH=V(fh),ai=dR(a[5],u,d[7]),aj=i2(a[5],u,t,d[8]),ak=i1(a[1],B,a[5],a[2],ac,j,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
+al=ak[1],aI=al[1],aJ=h(J,V(a[6][1])),am=A(n7(cm(q(q(V(aB(ai[1],aj[1])),aJ),aI),aH))),aL=al[2],aM=fx(l(function(a){return[0,a[2],a[1]]},aL)),aN=Y(W(am),aM),R=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],am,j[10]],aN];ao=1}if(!ao)var
+R=a4(FW);var
 aQ=dm(g,[9,(r*64|0)+n|0],R[2]);return[0,r,N[2],R[1],aQ]}])},a)},cw);var
-u=n4(g,I,ac,an,n,bm,by,aA,bv,0,bC);Q(aU,0,u);var
+u=n5(g,I,ac,an,n,bm,by,aA,bv,0,bC);Q(aU,0,u);var
 cx=function(c){var
-a=_(aT,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?G(a):a;return[0,b[1],aC,b[2],b[3]]},cy=function(a){return b(_(aU,a/eR|0)[6],a%eR|0)[1]},cz=function(a){return _(ay,a)},ag=fL(oa(0,0,0,0,0,0,0,g),aP,ci,cz,cy,cx),bE=ag[2],bF=ag[1],cA=ag[4],cB=ag[3],aV=z(0,a7),bG=function(h,e){var
+a=_(aT,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?G(a):a;return[0,b[1],aC,b[2],b[3]]},cy=function(a){return b(_(aU,a/eR|0)[6],a%eR|0)[1]},cz=function(a){return _(ay,a)},ag=fL(ob(0,0,0,0,0,0,0,g),aP,ci,cz,cy,cx),bE=ag[2],bF=ag[1],cA=ag[4],cB=ag[3],aV=z(0,a7),bG=function(h,e){var
 a=_(h,e),c=a[4],f=E(c),i=D===f?c[1]:m===f?G(c):c,j=b(bF,i),d=a[3],g=E(d),k=D===g?d[1]:m===g?G(d):d,l=b(bF,k);return[0,e,a[1],a[2],l,j]};v(function(a){return Q(aV,a,bG(u[2],a))},ac);var
 cD=u[3],bI=P(l(function(a){return bG(cD,a)},an)),bJ=z(0,a7);if(J)p(function(b,a){return Q(bJ,a,b)},aO);var
 bK=z(0,a7);bo(function(b,a){return Q(bK,a,b)},ac);var
@@ -7063,22 +7064,22 @@ c=a[2][9];if(c){var
 f=b(t[5][2],e)+d|0;return _(bQ,b(c[1][2],f))}return c},bT=function(a){function
 b(d,c,b){var
 a=aW(bO(d,c,b));return[0,a[2],a[3]]}var
-c=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,om,GG,jF,jE,aW,jD,bR,jC,jB,jA,jz,bV,bV,jy,jx];return dM(B,function(b,d,e){return dQ(c,a,b,d,e)},b)},aX=bT(0),bX=0===an?aX:bT(1);if(bd(Z,[0]))var
+c=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,on,GH,jF,jE,aW,jD,bR,jC,jB,jA,jz,bV,bV,jy,jx];return dM(B,function(b,d,e){return dQ(c,a,b,d,e)},b)},aX=bT(0),bX=0===an?aX:bT(1);if(bd(Z,[0]))var
 bY=s;else
 var
 cH=Z.length-1,cK=cf?2:1,bY=cm(cg,cP(aw(cK,cH)));var
 bZ=function(a){return a==a8?0:[0,X(a)]},cE=a[6],cF=bH(function(k,e){if(0===e[17]){var
 r=b(ch,k),d=function(f){var
-M=f?e[16]:e[15],U=0;if(M){var
+M=f?e[16]:e[15],V=0;if(M){var
 g=M[1],H=g[1]-1|0,F=0,$=0;if(H<0)var
 J=F;else{var
 j=$,K=F;for(;;){var
 L=0<=b(g[2],j)?1:K,aa=j+1|0;if(H!==j){var
 j=aa,K=L;continue}var
 J=L;break}}if(J){var
-n=a[1],x=z(0,au),B=u[4],X=B?B[1]:a4(Gw),C=g[1]-1|0,Y=0;if(!(C<0)){var
+n=a[1],x=z(0,au),B=u[4],X=B?B[1]:a4(Gx),C=g[1]-1|0,Y=0;if(!(C<0)){var
 i=Y;for(;;){var
-Z=u[5].length-1;T(b(g[2],i)<Z?1:0,Gv);var
+Z=u[5].length-1;T(b(g[2],i)<Z?1:0,Gw);var
 _=i+1|0;if(C!==i){var
 i=_;continue}break}}var
 s=[0,function(R,Q,P){var
@@ -7098,7 +7099,7 @@ e=0}else
 var
 e=d;return e}}(d),_);var
 $=i[3];v(function(e){return function(a){var
-b=a[1];if(1-eE(b))V(Gu);var
+b=a[1];if(1-eE(b))U(Gv);var
 c=r[1],d=a[2];r[1]=[0,[0,A(h(e,eD(b))),d],c];return 0}}(d),$);var
 t=Z}else
 var
@@ -7106,10 +7107,10 @@ t=s;var
 aa=a+1|0;if(F!==a){var
 a=aa,s=t;continue}var
 H=t;break}}var
-J=ct([0,eG],X,k,c(u[5],j)[1+j]),K=n7(1,q(H,J[1])),T=l(cB,r[1]),U=J[2],W=aJ(l(function(c){var
-a=c[2],d=E(a),e=D===d?a[1]:m===d?G(a):a,f=b(bE,e);return[0,c[1],f]},U),T),Y=f?K:A(K);return[0,[0,Y,W]]}return 0}];U=1}}if(!U)var
+J=ct([0,eG],X,k,c(u[5],j)[1+j]),K=n8(1,q(H,J[1])),T=l(cB,r[1]),V=J[2],W=aJ(l(function(c){var
+a=c[2],d=E(a),e=D===d?a[1]:m===d?G(a):a,f=b(bE,e);return[0,c[1],f]},V),T),Y=f?K:A(K);return[0,[0,Y,W]]}return 0}];V=1}}if(!V)var
 s=0;var
-ac=f?bX:aX,N=n_([0,a,ac,e,r,f,s]),ad=N[1];function
+ac=f?bX:aX,N=n$([0,a,ac,e,r,f,s]),ad=N[1];function
 O(c,b,a){return aZ(R(ad,c,b,a),0)}if(0!==s){var
 W=0;if(0===di(a[2])&&0===a[2][5]){var
 P=t[1]-1|0,ae=0;if(!(P<0)){var
@@ -7123,7 +7124,7 @@ d=ah;continue}break}}}else
 W=1;if(W){var
 aj=u[4];bw(function(a){var
 c=a[3];return bj(function(d){var
-a=d[3],c=E(a),e=D===c?a[1]:m===c?G(a):a;b(bE,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];n$(a,e,aX,bX,r,g,j);return[0,[0,r,g,j,f[1],i[1]]]}return 0},cE),cG=a[6];return bH(function(an,j){function
+a=d[3],c=E(a),e=D===c?a[1]:m===c?G(a):a;b(bE,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];oa(a,e,aX,bX,r,g,j);return[0,[0,r,g,j,f[1],i[1]]]}return 0},cE),cG=a[6];return bH(function(an,j){function
 ao(a){return e0(af(cF,a))}var
 aq=j[17];if(aq)var
 ar=aq[1],aU=[0,ao(ar[2])],H=aU,as=ar[1];else
@@ -7132,15 +7133,15 @@ H=0,as=an;var
 t=ao(as),x=aZ(H,t),at=0!==j[17]?1:0;if(at)var
 av=cJ(j[3]),aV=av?cJ(j[4]):av,ay=1-aV;else
 var
-ay=at;if(ay)V(G0);var
+ay=at;if(ay)U(G1);var
 aX=n[5],az=ea(function(a){return a[1]===an?1:0},aX);if(az){var
-a1=0===H?[0,t,0]:[0,t,[0,x,0]],J=l(function(a){return[0,a[1],a[2],a[3]]},a1),a2=az[1][2],aC=0!==di(a[2])?1:0,aG=aC||(0<a[2][5]?1:0);if(aG)V(Gr);var
+a1=0===H?[0,t,0]:[0,t,[0,x,0]],J=l(function(a){return[0,a[1],a[2],a[3]]},a1),a2=az[1][2],aC=0!==di(a[2])?1:0,aG=aC||(0<a[2][5]?1:0);if(aG)U(Gs);var
 aH=aZ(a[2][7],1.),T=l(function(m){var
 f=m[3],v=m[2],w=B[1],C=m[1];function
 j(d){var
-f=b(B[2],d),g=C[3],a=g?e(g[1],0,d):V(Gp);if(typeof
+f=b(B[2],d),g=C[3],a=g?e(g[1],0,d):U(Gq);if(typeof
 a==="number")var
-c=V(Gm);else
+c=U(Gn);else
 if(0===a[0])var
 c=[0,[0,1.,af(f,a[1])],0];else
 var
@@ -7149,10 +7150,10 @@ e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
 b=M(g[1]);if(h)var
-b=V(Go)}else
+b=U(Gp)}else
 var
 b=0.;var
-i=d[2],j=e[2],k=aJ(l(function(a){return[0,f*aH,a[2],a[1]]},j),i);return[0,d[1]+f*b,k]},Gn,c)}var
+i=d[2],j=e[2],k=aJ(l(function(a){return[0,f*aH,a[2],a[1]]},j),i);return[0,d[1]+f*b,k]},Go,c)}var
 D=w[2],g=z(0,au),p=z(0,au),c=dF(0),x=0,y=0;function
 q(a){var
 h=0===eq(w,0,a)?1:0;if(h){var
@@ -7163,26 +7164,26 @@ d=i}else
 var
 d=h;var
 g=d?1-aM(p,a):d;return g?(aK(p,a,0),ck([0,a,[0,j(a)[2]]],c)):g}q(D);var
-d=y,a=x;for(;;){if(lO(c)){var
+d=y,a=x;for(;;){if(lP(c)){var
 h=P(am(a)),A=k(function(a){var
 c=j(a)[2];return P(l(function(c){var
 a=c[3],h=S(g,a);if(h)var
 i=[0,h[1]];else{if(b(f[2],a))var
-d=a4(Gq);else
+d=a4(Gr);else
 var
 j=M(e(f[1],0,a)),d=[0,M(e(v[1],0,a)),j];var
 i=[1,d[1],d[2]]}return[0,c[1],c[2],i]},c))},h);return[0,h,g,k(function(a){return j(a)[1]},h),A]}var
 n=c[1];if(n){var
 o=n[1],r=o[2],s=o[1],i=r[1];if(i){r[1]=i[2];q(i[1][3]);var
-u=d,t=a}else{lN(c);aK(g,s,d);var
+u=d,t=a}else{lO(c);aK(g,s,d);var
 u=d+1|0,t=[0,s,a]}var
-d=u,a=t;continue}throw lM}},J),$=a[1][4],U=1<C(J)?1:0,aa=bl?U?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ab=function(a){function
+d=u,a=t;continue}throw lN}},J),$=a[1][4],V=1<C(J)?1:0,aa=bl?V?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ab=function(a){function
 b(c,b){var
-a=af(J,c),d=0,f=b?a[3]:a[2];return e(f[1],d,$)}if(U){var
-c=b(1,1-a);return r(b(0,a),c)}return b(0,a)},ac=u[4],N=ac?ac[1]:a4(Gt),ad=b8(g),aI=bx(ak,aR(a2)),aL=b(a9(function(c){var
+a=af(J,c),d=0,f=b?a[3]:a[2];return e(f[1],d,$)}if(V){var
+c=b(1,1-a);return r(b(0,a),c)}return b(0,a)},ac=u[4],N=ac?ac[1]:a4(Gu),ad=b8(g),aI=bx(ak,aR(a2)),aL=b(a9(function(c){var
 a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aI),aN=b3(N[3],2*ad|0,N[3].length-1-(2*ad|0)|0),by=bi(aN,P(l(u[7],aL))),bz=function(d){function
 a(a){var
-b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return k(function(b){return nL(g,d,a,b)},e)}return HG(F(g[8].length-1,a))},O=bx(bf,bp(function(a){var
+b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return k(function(b){return nM(g,d,a,b)},e)}return HI(F(g[8].length-1,a))},O=bx(bf,bp(function(a){var
 b=aR(a[4]);return bp(function(a){var
 b=aR(a);return l(function(a){return a[2]},b)},b)},T)),bB=bH(function(b,a){var
 c=0===b?1:-1;return[0,a,c]},T),ai=function(x){var
@@ -7191,9 +7192,9 @@ B=X(a),j=cl(ab(x),B);else
 var
 H=X(a),j=bA(ab(x),H);if(j){var
 n=[0,a];t=1}}if(!t)var
-n=0;return bh(function(U){var
+n=0;return bh(function(V){var
 j=N[2],a=b8(g),B=C(g[4]),H=x?dY:1.,J=z(0,au);v(function(a){var
-b=cs(g,c(I,a)[1+a]),d=b[3]?V(Gs):[0,b[1],b[2]],e=d[2],f=d[1],h=M(e);return Q(J,a,[0,k(M,f),h,f,e])},O);function
+b=cs(g,c(I,a)[1+a]),d=b[3]?U(Gt):[0,b[1],b[2]],e=d[2],f=d[1],h=M(e);return Q(J,a,[0,k(M,f),h,f,e])},O);function
 ac(a){return _(a[1][2],$)}var
 am=[0,0],ad=i(a,function(a){var
 b=c(j[1],a)[1+a];return M(r(c(j[2],a)[1+a],b))});function
@@ -7221,28 +7222,28 @@ al=ct([0,eG],j,N,ak[2]),am=R(q(al[1],aj)),aI=al[2],aJ=l(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},aI),aK=r(am,aj),aL=dl(g,k(A,N),aK),an=[0,am,aD(g[1],0,aL,aJ)],aM=k(M,x),ao=z(0,au);v(function(a){var
 b=_(J,a)[1];return Q(ao,a,k(function(a){return bU(b,a)},ag))},O);var
 n=function(b,a){return f(_(ao,a),b)},s=k(function(a){return M(a[2])},S),B=M(an[1]),aN=b(aG,aM),e=l(function(f){var
-d=f[1],g=f[2],e=oe(d,n,a);return[0,[0,d,e,i(a,function(f){return i(a,function(a){var
+d=f[1],g=f[2],e=of(d,n,a);return[0,[0,d,e,i(a,function(f){return i(a,function(a){var
 g=c(e,a)[1+a];function
 h(a){return dr(g,a)}function
 i(a){return n(f,a)}var
 j=dq(d[1],i,h);return b(d[4],j)})})],g]},aN),C=function(a){return ac(a[1])},ap=i(a,function(b){return i(a,function(a){var
 d=0.;return K(function(g,d){var
 e=d[1],h=C(e),i=f(c(c(e[3],b)[1+b],a)[1+a],h);return g+d[2]*i},d,e)})}),aq=function(d,b){var
-g=-H*U,h=e2(function(c,a,b){var
+g=-H*V,h=e2(function(c,a,b){var
 d=f(b,C(a[1]));return c+a[2]*d},g,e,d),j=i(a,function(a){var
 d=0.;return e2(function(e,b,d){var
 g=C(b[1]),h=f(c(d,a)[1+a],g);return e+b[2]*h},d,e,b)});return h+fJ(s,B,L(function(a,b){return b+fJ(s,B,c(ap,a)[1+a])},j))},T=l(function(a){return a[1][1][5]},e),ar=l(function(a){return a[1][2]},e),as=function(j,g){function
 b(a,b){var
 c=X(f(b,C(a[1])));return h(X(a[2]),c)}function
 d(a){return K(q,w,a)}var
-k=i(a,function(f){return i(a,function(a){return d(l(function(d){return b(d,c(c(d[1][3],f)[1+f],a)[1+a])},e))})}),m=i(a,function(a){return d(f$(function(e,d){return b(e,c(d,a)[1+a])},e,g))}),n=f$(b,e,j);return[0,d([0,X(-H*U),n]),m,k]},at=function(a){return l(function(ai){var
+k=i(a,function(f){return i(a,function(a){return d(l(function(d){return b(d,c(c(d[1][3],f)[1+f],a)[1+a])},e))})}),m=i(a,function(a){return d(f$(function(e,d){return b(e,c(d,a)[1+a])},e,g))}),n=f$(b,e,j);return[0,d([0,X(-H*V),n]),m,k]},at=function(a){return l(function(ai){var
 C=ai[1],g=C[1],u=g[5],m=g[4],q=g[3],d=g[1],r=C[3],t=C[2],a=s.length-1,h=d[1].length-1,v=g[2]?dY:1.;function
-D(a){return od(g,a)}function
+D(a){return oe(g,a)}function
 E(b){var
 e=i(a,function(a){function
 c(a){return dr(b,a)}return dq(d,function(b){return n(a,b)},c)});return i(h,function(b){return-fJ(s,B,i(a,function(a){return-f(c(e,a)[1+a],b)}))})}var
-x=b(m,o(h,op)),w=fU;for(;;){var
-Q=E(x),e=b(m,k(function(a){return op+ps*a},Q)),R=0===w?1:0,S=R||cI(function(a){return 1-(a<1000000000000.?1:0)},e);if(S)throw cu;var
+x=b(m,o(h,oq)),w=fU;for(;;){var
+Q=E(x),e=b(m,k(function(a){return oq+pt*a},Q)),R=0===w?1:0,S=R||cI(function(a){return 1-(a<1000000000000.?1:0)},e);if(S)throw cu;var
 F=[0,1];p(function(e,g){return function(c,b){var
 a=1.0001*f(e,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(x,F),e);if(F[1]){var
 j=[0,0.],T=dq(d,q,function(a){return dr(e,a)}),U=E(e);p(function(a,b){j[1]=ae(j[1],(f(T,a)+f(U,a))/b);return 0},e);if(1-(j[1]<0.999999999999?1:0))throw cu;var
@@ -7267,35 +7268,35 @@ ad=function(a){return 1.02*a},M=k(function(b){return function(a){return k(b,a)}}
 O=N;else
 var
 ag=function(a){return 1-(a<hl*H?1:0)},O=cI(function(b){return function(a){return cI(b,a)}}(ag),A);if(O)throw cu;var
-P=I(A),af=function(b,a){return f5(a,b)};if(lH(function(c){return function(a,b){return lH(c,a,b)}}(af),M,P)){var
+P=I(A),af=function(b,a){return f5(a,b)};if(lI(function(c){return function(a,b){return lI(c,a,b)}}(af),M,P)){var
 ah=function(b,a){return b-v*a};return[0,$,gc(function(a,b){return gc(ah,a,b)},t,A),r,e,V]}var
 J=P,z=z-1|0;continue}}var
-x=e,w=w-1|0;continue}},e)},av=function(a){return l(function(a){return a[1]},a)},aw=function(a){return l(function(a){return a[2]},a)},aO=-H*U,aP=e2(function(c,a,b){var
+x=e,w=w-1|0;continue}},e)},av=function(a){return l(function(a){return a[1]},a)},aw=function(a){return l(function(a){return a[2]},a)},aO=-H*V,aP=e2(function(c,a,b){var
 d=f(b,C(a[1]));return c+a[2]*d},aO,e,T);try{if(ab){var
 ay=ab[1],aV=L(function(a,b){var
-d=f(F,a);return(b-M(c(j[2][1],a)[1+a]))/d},af),az=Gg(j,P,F,ay[1],ay[2][1],aV,x,I,S);if(0===oh(az,as(T,ar)))var
+d=f(F,a);return(b-M(c(j[2][1],a)[1+a]))/d},af),az=Gh(j,P,F,ay[1],ay[2][1],aV,x,I,S);if(0===oi(az,as(T,ar)))var
 aA=0;else
 var
-$=at(0),aW=aw($),aX=oh(az,as(av($),aW)),aA=bh(function(a){return[0,$,[0,b(a,0)]]},aX);var
+$=at(0),aW=aw($),aX=oi(az,as(av($),aW)),aA=bh(function(a){return[0,$,[0,b(a,0)]]},aX);var
 Z=aA}else{var
 aB=0.<=aq(T,ar)?1:0;if(aB)var
 aa=at(0),aZ=aw(aa),aC=0.<=aq(av(aa),aZ)?1:0,a1=aC?[0,[0,aa,0]]:aC,Z=a1;else
 var
 Z=aB}var
-V=Z}catch(a){a=aY(a);if(a!==cu&&a!==bL)throw a;var
-V=0}if(V){var
-ax=V[1],aQ=l(function(a){var
+U=Z}catch(a){a=aY(a);if(a!==cu&&a!==bL)throw a;var
+U=0}if(U){var
+ax=U[1],aQ=l(function(a){var
 b=_(J,a),c=b[3],d=aR(k(function(a){return u(c,a)},I)),e=u(c,x);return[0,a,[0,q(b[4],e),d]]},O),aS=ax[1],aT=f$(function(b,a){return[0,b[1][1][1],a]},e,aS);return[0,[0,[0,aE,S,an,aQ,aT,ax[2]]]]}var
 aU=k(function(a){return k(M,a)},t);return[1,[0,aP,function(d,c){function
 b(a){return k(function(b){return bU(b,a)},aU)}var
 e=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+f(e,c)*b*f(g,d);return 0},b)},ap);return a[1]}]]}throw bL}function
-an(j,Y){am[1]++;if(oD<am[1])V(Gh);var
+an(j,Y){am[1]++;if(oE<am[1])U(Gi);var
 I=fC(g,j,bi(by,bz(j))),af=k(M,j[1]),aU=j[1],n=L(function(a,b){return ae(bW,M(r(c(j[2],a)[1+a],b)))},aU),aV=I[3],aq=k(function(a){var
 g=a[1],b=L(function(b,a){var
 c=f(n,b);return M(a)*c},g),d=[0,a[2]],i=a[1];p(function(a,b){var
 e=h(b,c(j[1],a)[1+a]);d[1]=r(d[1],e);return 0},i);var
 e=ae(bW,Math.sqrt(bU(b,b))),l=M(d[1])/e;return[0,k(function(a){return a/e},b),l]},aV),aW=k(function(a){return a[2]},aq),t=[0,k(function(a){return a[1]},aq),aW,a];function
-Z(a){return fI(t,L(function(b,a){return a*f(n,b)},a))}if(1-g1(j))a4(Gi);function
+Z(a){return fI(t,L(function(b,a){return a*f(n,b)},a))}if(1-g1(j))a4(Gj);function
 aX(b,a){return f(_(J,a)[1],b)}function
 $(d){var
 t=z(0,au);gj(function(b,a){var
@@ -7318,7 +7319,7 @@ f=d[1],g=h(a);d[1]=e(cX[6],g,f);b(c,0);var
 i=d[1],j=h(a);d[1]=e(cX[4],j,i);return 0}var
 r=i(j,function(t){var
 i=b(cX[24],d[1]),a=i[2];d[1]=e(cX[6],i,d[1]);var
-f=_(c(g,a)[1+a],a);if(1-(pc<f?1:0))throw cu;function
+f=_(c(g,a)[1+a],a);if(1-(pd<f?1:0))throw cu;function
 j(c){var
 d=eb(e8(c));return b(a9(function(b){return a!==b?1:0}),d)}var
 r=j(c(k,a)[1+a]),n=j(c(g,a)[1+a]);v(function(b){return q(b,function(d){return c9(c(k,b)[1+b],a)})},n);var
@@ -7343,7 +7344,7 @@ a0(i,h){var
 e=i,d=h;for(;;){var
 b=Z(k(function(a){return-a},e));if(0===b[0]){var
 c=o(a,0.),j=$(u(b[1]));v(function(d){return function(b){var
-c=b[1],e=b[2],g=oe(c,aX,a);return p(function(a,b){var
+c=b[1],e=b[2],g=of(c,aX,a);return p(function(a,b){var
 g=e*f(b,ac(c));return ap(d,a,f(d,a)+g)},g)}}(c),j);if(0===d)return[0,b,c];var
 g=Z(k(function(a){return-a},c));if(0===g[0]){var
 l=a_(bf,aR(b[2]));if(bd(a_(bf,aR(g[2])),l))return[0,b,c]}var
@@ -7354,12 +7355,12 @@ d=i(B,function(d){var
 b=o(a,0.);ap(b,d,1.);var
 c=g[8];p(function(e,a){var
 c=a[2],d=a[1];return ap(b,B+e|0,f(b,d)*f(j,c)+f(j,d)*f(b,c))},c);return b}),h=i(B,function(a){var
-e=o6/f(ad,a),g=Math.abs(bU(k,c(d,a)[1+a]))+e;return cY*f(b,a)*g});p(function(c,a){function
+e=o7/f(ad,a),g=Math.abs(bU(k,c(d,a)[1+a]))+e;return cY*f(b,a)*g});p(function(c,a){function
 i(a){return ap(h,c,f(h,c)+f(b,c)*Math.abs(a))}var
 j=g[8];p(function(g,b){var
 c=b[2],d=b[1];function
 e(a){return f(n,a)}var
-h=e(d),j=Math.abs(f(a,c))*h,l=e(c);return i(f(k,B+g|0)*qu*(Math.abs(f(a,d))*l+j))},j);return p(function(d,c){var
+h=e(d),j=Math.abs(f(a,c))*h,l=e(c);return i(f(k,B+g|0)*qv*(Math.abs(f(a,d))*l+j))},j);return p(function(d,c){var
 g=e(l,a,c);return i(f(b,d)*g)},d)},d);return h}try{var
 bk=[0,a0(o(a,0.),5)],ag=bk}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a;var
 ag=0}if(ag){var
@@ -7370,14 +7371,14 @@ d=f(t[2],c)+cY,a=d<bU(b,bm)?1:0,e=a?(aI[1]=0,0):a;return e},bn);var
 aJ=aI[1],aO=0;if(aJ){try{var
 aP=0,bo=$(R)}catch(a){a=aY(a);if(a!==cu)throw a;var
 ax=0;aO=1;aP=1}if(!aP)var
-bp=-1e-06*(1.+Math.abs(U)),aK=K(function(c,a){var
-b=a[1],d=ac(b);return c+a[2]*f(b[5],d)},-H*U,bo)<bp?1:0}else
+bp=-1e-06*(1.+Math.abs(V)),aK=K(function(c,a){var
+b=a[1],d=ac(b);return c+a[2]*f(b[5],d)},-H*V,bo)<bp?1:0}else
 var
 aK=aJ;if(!aO)var
-ax=aK;if(ax)a4(Gj);try{var
+ax=aK;if(ax)a4(Gk);try{var
 aQ=0,C=N[2],aL=function(b){var
 a=fI(t,b);if(0===a[0])return[0,a[1],a[2]];throw bL},T=[0,[0,w,0]];try{var
-aS=0,bu=ob(k(function(a){return c(t[1],a)[1+a]},C)),bv=function(b){var
+aS=0,bu=oc(k(function(a){return c(t[1],a)[1+a]},C)),bv=function(b){var
 d=c(C,b)[1+b],h=c(t[1],d)[1+d],e=aL(k(function(a){return-a},h))[1];T[1]=[0,e,T[1]];var
 g=C[1+b],j=bU(c(t[1],g)[1+g],e),l=ae(cY,f(t[2],C[1+b])-j);return i(a,function(a){var
 d=f(n,a);return-f(c(bu,a)[1+a],b)*l*d})},bw=u(w),ak=ao(I,t,n,$,Y,i(a,bv),bw,o(a,C),0);aS=1}catch(b){b=aY(b);if(b!==bL&&b!==cu)throw b;if(5<a)throw b}var
@@ -7391,7 +7392,7 @@ c(e){var
 c=aL(i(a,function(a){return a===b?e:0.})),d=c[1];T[1]=[0,d,T[1]];var
 g=c[2];return[0,f(u(d),b),g]}var
 d=c(1.),e=d[1],g=c(dY),h=g[1],j=ae(cY*f(n,b),e-h);return f(aM,b)-h<=e-f(aM,b)?[0,g,j]:[0,d,-j]}),bq=L(function(c,b){var
-d=b[2];return i(a,function(a){return a===c?d:0.})},aj),br=[0,[0,C,T]],bs=k(function(a){return a[1][2]},aj),bt=ao(I,t,n,$,Y,bq,k(function(a){return a[1][1]},aj),bs,br),O=rD(function(a){return a[2]},bt);aQ=1}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a;var
+d=b[2];return i(a,function(a){return a===c?d:0.})},aj),br=[0,[0,C,T]],bs=k(function(a){return a[1][2]},aj),bt=ao(I,t,n,$,Y,bq,k(function(a){return a[1][1]},aj),bs,br),O=rE(function(a){return a[2]},bt);aQ=1}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a;var
 a1=function(b,a){return 0.},a2=u(w),aa=function(a){return as(av,a2,a1,a)}}if(aQ){if(0===O[0])return O[1];var
 a7=O[1],a8=u(w),aa=function(a){return as(av,a8,a7,a)}}}else{var
 aF=N[1],ai=c(I[3],aF)[1+aF],ba=N[2],aG=ct(0,I,k(A,ai[1]),ba),aH=q(ai[2],aG[1]);if(!(0<=y(aH))){var
@@ -7405,8 +7406,8 @@ ay=i(B,function(b){function
 c(c){return i(a,function(a){return a===b?c:0.})}try{var
 j=0,d=Z(c(dY)),e=Z(c(1.));j=1}catch(a){a=aY(a);if(a!==bL)throw a}if(j&&0===e[0]){var
 g=e[1];if(0===d[0]){var
-h=d[1];return[0,(f(g,b)-f(h,b))*f(n,b),f(af,b)+bN*(f(g,b)+f(h,b))*f(n,b)]}}return Gk}),az=k(function(a){return a[1]},ay),ah=[0,-1],aA=[0,0.],a3=aa(az);p(function(a,b){var
-c=1e-07*f(ad,a)<f(az,a)?1:0,d=c?aA[1]<b?1:0:c,e=d?(aA[1]=b,ah[1]=a,0):d;return e},a3);if(ah[1]<0)V(Gl);var
+h=d[1];return[0,(f(g,b)-f(h,b))*f(n,b),f(af,b)+bN*(f(g,b)+f(h,b))*f(n,b)]}}return Gl}),az=k(function(a){return a[1]},ay),ah=[0,-1],aA=[0,0.],a3=aa(az);p(function(a,b){var
+c=1e-07*f(ad,a)<f(az,a)?1:0,d=c?aA[1]<b?1:0:c,e=d?(aA[1]=b,ah[1]=a,0):d;return e},a3);if(ah[1]<0)U(Gm);var
 d=ah[1],ab=X(c(ay,d)[1+d][2]);function
 aB(a,d){var
 b=g[1][1],f=h9(dk(g[1],[10,b],a)),h=aE(j[4]),i=aE(j[3]),k=aE(j[2]),c=[0,aE(j[1]),k,i,h];e(d,c,f);return an(jn(g,c),[0,[0,b,a],Y])}var
@@ -7434,7 +7435,7 @@ G=e+1|0;if(t!==e){var
 e=G;continue}break}}var
 D=b+1|0;if(l!==b){var
 b=D;continue}break}}return g}var
-n=an(j,0);oi(ag,n);return n},n)},aP=ai(0),aQ=ai(1),aS=function(a){var
+n=an(j,0);oj(ag,n);return n},n)},aP=ai(0),aQ=ai(1),aS=function(a){var
 g=P(O),n=z(0,au);p(function(b,a){return Q(n,a,b)},g);function
 o(d){var
 b=0,a=d;for(;;){if(a){var
@@ -7469,60 +7470,60 @@ d=c(aO,a)[1+a];return X(b(al[2],d))}function
 bk(a){var
 d=c(aO,a)[1+a];return X(b(al[1],d))}var
 bm=t[3],bn=t[2],bq=bZ(j[4]),br=bZ(j[3]),bs=bh(function(a){return a[1]},H),R=[0,t[1],bs,bl,br,bq,bn,bm,bk,bg,be,bY,cr,jQ,bc,bb,aW,bO,bR,ba,a8,aA,aB,a7,a6,a5,a3];return[0,R,function(a){var
-d=cU(1,ax,c(Z,a)[1+a][2]),e=cU(0,ax,Z[1+a][2]),f=oj(r(s,b(R[9],a)),e,d);return[0,oj(b(R[8],a),d,e),f]}]},cG)}throw[0,ad,GT]}function
-G2(c){var
-g=B(c),d=z(0,50),T=gd(ca),au=np(g),av=0;function
+d=cU(1,ax,c(Z,a)[1+a][2]),e=cU(0,ax,Z[1+a][2]),f=ok(r(s,b(R[9],a)),e,d);return[0,ok(b(R[8],a),d,e),f]}]},cG)}throw[0,ad,GU]}function
+G3(c){var
+g=B(c),d=z(0,50),T=gd(ca),au=nq(g),av=0;function
 x(b,a){var
 d=(b+B(a)|0)<=g?1:0,e=d?H(cj(c,b,B(a)),a):d;return e}var
-a=av,U=au;for(;;){if(x(a,wn)){t((a+30|0)<=g?1:0,wo);var
+a=av,U=au;for(;;){if(x(a,wo)){t((a+30|0)<=g?1:0,wp);var
 k=gJ(c,a+8|0),V=i3(c,a+14|0),h=i3(c,a+18|0),i=i3(c,a+22|0),y=gJ(c,a+26|0),ax=aU(33,2),ay=u(aU(0,2),ax),az=u(aU(k,2),ay),aA=u(aU(0,2),az),W=u(aU(20,2),aA),aB=aU(y,2),aC=u(aU(i,4),aB),aD=u(aU(h,4),aC),X=u(aU(V,4),aD),Y=x(a+4|0,u(W,u(X,aU(0,2))));if(Y)var
 aF=0===k?1:0,$=aF||(8===k?1:0);else
 var
-$=Y;t($,wp);var
+$=Y;t($,wq);var
 p=(a+30|0)+y|0,aa=0<=h?1:0;if(aa){var
 ab=0<=i?1:0;if(ab)var
 ac=p<=g?1:0,A=ac?h<=(g-p|0)?1:0:ac;else
 var
 A=ab}else
 var
-A=aa;t(A,wq);var
-q=cj(c,a+30|0,y);t(h6(function(a){return a<cz?1:0},q),wr);var
-ad=U-i|0;t(0<=ad?1:0,ws);var
-ae=1-aM(d,q),aH=ae?d[1]<a7?1:0:ae;t(aH,wt);var
-aI=8===k?1:0,aJ=aI||(h===i?1:0);t(aJ,wu);aK(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?v_(c,j,i,o):cj(c,j,i),f=B(d)-1|0,e=-1,k=0;if(f<0)var
+A=aa;t(A,wr);var
+q=cj(c,a+30|0,y);t(h6(function(a){return a<cz?1:0},q),ws);var
+ad=U-i|0;t(0<=ad?1:0,wt);var
+ae=1-aM(d,q),aH=ae?d[1]<a7?1:0:ae;t(aH,wu);var
+aI=8===k?1:0,aJ=aI||(h===i?1:0);t(aJ,wv);aK(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
+d=8===m?v$(c,j,i,o):cj(c,j,i),f=B(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,b=e;for(;;){var
-h=wl[1+((b^bu(d,a))&fX)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+h=wm[1+((b^bu(d,a))&fX)]^(b>>>8|0),l=a+1|0;if(f!==a){var
 a=l,b=h;continue}var
-g=h;break}}t((g^-1)===n?1:0,wv);return d}}(k,V,h,i,p)]]);var
-aL=[0,aU(a,4),[0,q,0]],aN=[0,aU(25165824,4),aL],aO=[0,W,[0,X,[0,aU(0,8),aN]]],aQ=[0,ww,[0,aU(788,2),aO]];v(function(a){return ef(T,a)},aQ);var
+g=h;break}}t((g^-1)===n?1:0,ww);return d}}(k,V,h,i,p)]]);var
+aL=[0,aU(a,4),[0,q,0]],aN=[0,aU(25165824,4),aL],aO=[0,W,[0,X,[0,aU(0,8),aN]]],aQ=[0,wx,[0,aU(788,2),aO]];v(function(a){return ef(T,a)},aQ);var
 a=p+h|0,U=ad;continue}var
-af=aU(d[1],2),C=h_(T),aS=aU(0,2),aT=u(aU(a,4),aS),aV=u(af,u(af,u(aU(B(C),4),aT))),ag=(g-a|0)===(B(C)+22|0)?1:0,aW=u(wx,u(aU(0,4),aV)),aX=ag?x(a,u(C,aW)):ag;t(aX,wy);var
-ah=S(d,wz);if(ah){var
-ai=ah[1],r=ai[2];t(ai[1]<=64?1:0,wA);var
+af=aU(d[1],2),C=h_(T),aS=aU(0,2),aT=u(aU(a,4),aS),aV=u(af,u(af,u(aU(B(C),4),aT))),ag=(g-a|0)===(B(C)+22|0)?1:0,aW=u(wy,u(aU(0,4),aV)),aX=ag?x(a,u(C,aW)):ag;t(aX,wz);var
+ah=S(d,wA);if(ah){var
+ai=ah[1],r=ai[2];t(ai[1]<=64?1:0,wB);var
 aj=E(r),aY=D===aj?r[1]:m===aj?G(r):r,ak=aY}else
 var
-ak=wC;c9(d,wB);xj(B(c),d);var
+ak=wD;c9(d,wC);xk(B(c),d);var
 aZ=il(d),a0=function(b){var
 a=b[2][2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},a1=function(a){return h1(a0,aZ,a)},j=z(0,16),J=a1;for(;;){var
 s=b(J,0);if(s){var
 L=s[1],an=s[2];Q(j,L[1],L[2]);var
 J=an;continue}var
 as=a_(hP,eb(e8(j))),at=bp(function(a){var
-b=_(j,a);return[0,e(ar(vY),a,B(b)),[0,b,0]]},as),w=aE(vT),M=o(64,0),f=gd(cz),n=[0,0],N=function(c){var
+b=_(j,a);return[0,e(ar(vZ),a,B(b)),[0,b,0]]},as),w=aE(vU),M=o(64,0),f=gd(cz),n=[0,0],N=function(c){var
 b=B(c);n[1]=n[1]+b|0;var
 g=0;if(0<f[2]){var
 d=cF(b,64-f[2]|0);ia(f,c,0,d);var
-a=64===f[2]?(no(w,M,h_(f),0),f[2]=0,d):d}else
+a=64===f[2]?(np(w,M,h_(f),0),f[2]=0,d):d}else
 var
-a=g;for(;;){if(64<=(b-a|0)){no(w,M,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){np(w,M,c,a);var
 a=a+64|0;continue}var
 e=a<b?1:0;return e?ia(f,c,a,b-a|0):e}};v(N,at);var
-P=aG(8),ap=(119-(n[1]%64|0)|0)%64|0;HT(P,0,Ib(Ii(vU,hJ(n[1]))));var
-ao=aP(ly(P));N(u(vV,u(h4(ap,0),ao)));var
-aq=aR(w),R=h5(vX,l(ar(vW),aq));t(H(R,ak),G3);var
-al=nq(_(j,G4)),am=z(0,50),F=ja(al,G5);if(typeof
+P=aG(8),ap=(119-(n[1]%64|0)|0)%64|0;HV(P,0,Id(Ik(vV,hJ(n[1]))));var
+ao=aP(lz(P));N(u(vW,u(h4(ap,0),ao)));var
+aq=aR(w),R=h5(vY,l(ar(vX),aq));t(H(R,ak),G4);var
+al=nr(_(j,G5)),am=z(0,50),F=ja(al,G6);if(typeof
 F!=="number"&&5===F[0]){var
 a2=F[1];v(function(y){var
 z=y[1],b=_(j,z),o=y[2];if(typeof
@@ -7537,41 +7538,41 @@ i=g[2];if(i){var
 k=i[1],A=0;if(typeof
 k!=="number"&&4===k[0]){if(!i[2]){var
 G=k[1],u=l(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw O},G),m=K(aw,1,u),a=f[1],B=0;if(I(a,wL))if(I(a,wM)){var
-C=0;if(I(a,wN))if(I(a,wO))if(I(a,wP))if(I(a,wQ)){if(I(a,wR))throw O;var
+a!=="number"&&1===a[0])return a[1];throw O},G),m=K(aw,1,u),a=f[1],B=0;if(I(a,wM))if(I(a,wN)){var
+C=0;if(I(a,wO))if(I(a,wP))if(I(a,wQ))if(I(a,wR)){if(I(a,wS))throw O;var
 n=[3,b];C=1}else
 var
-d=function(a){return qR(bt(b),a)<<24>>24};else
+d=function(a){return qS(bt(b),a)<<24>>24};else
 var
 d=function(d){var
-a=lE(b,8*d|0),c=q2(a);if(bd(hJ(c),a))return c;throw O};else
+a=lF(b,8*d|0),c=q3(a);if(bd(hJ(c),a))return c;throw O};else
 var
-d=function(a){return qS(bt(b),4*a|0)};else
+d=function(a){return qT(bt(b),4*a|0)};else
 var
-d=function(a){return HP(bt(b),2*a|0)<<16>>16};if(!C){var
-w=h[1];if(I(w,wS)){if(I(w,wT))throw O;var
+d=function(a){return HR(bt(b),2*a|0)<<16>>16};if(!C){var
+w=h[1];if(I(w,wT)){if(I(w,wU))throw O;var
 x=d}else{var
-q=HK(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
+q=HM(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
 c=E,s=D;for(;;){var
-t=gK(s,d(c));HN(q,c,t);var
+t=gK(s,d(c));HP(q,c,t);var
 F=c+1|0;if(r!==c){var
 c=F,s=t;continue}break}}var
-x=function(a){return HM(q,a)}}var
+x=function(a){return HO(q,a)}}var
 v=[0,x];B=1}}else
 var
-n=[1,function(a){return ce(lE(b,8*a|0))}];else
+n=[1,function(a){return ce(lF(b,8*a|0))}];else
 var
 n=[2,function(c){var
 a=Z(b,c);if(1===a)return 1;if(a)throw O;return a}];if(!B)var
 v=n;return aK(am,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
-p=1}}}}}throw O},a2);return[0,ja(al,G6),am,R]}throw O}}}function
-G7(a,N,eT){var
-bc=fs(a,cq(a,yS));function
+p=1}}}}}throw O},a2);return[0,ja(al,G7),am,R]}throw O}}}function
+G8(a,J,eT){var
+bc=fs(a,cq(a,yT));function
 av(w){var
 j=eC(a);function
-f(a){return e(ar(yT),w,a)}var
-k=b6(a,f(yU)),m=I(k,yV);if(m)if(I(k,yW)){var
-p=a6(a,f(yX)),h=z(0,16),g=b7(a,f(yY))?a6(a,f(yZ)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+f(a){return e(ar(yU),w,a)}var
+k=b6(a,f(yV)),m=I(k,yW);if(m)if(I(k,yX)){var
+p=a6(a,f(yY)),h=z(0,16),g=b7(a,f(yZ))?a6(a,f(y0)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
 s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];aK(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
@@ -7583,31 +7584,32 @@ b=a[3],f=a[2];if(0===ak(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
 a=cM(h,d),g=e(c(h[2],a)[1+a]),f=ea(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dV(a,f(y7)),i=[0,function(e,c){function
+v=dV(a,f(y8)),i=[0,function(e,c){function
 d(a){return cp(b(v[2],a))}var
 a=dh(bD(j[1],c),d);return[1,l(function(b){return cm(b,gS(a))},a)]}];else
 var
 i=m;var
-o=b6(a,cq(a,y0)),r=I(o,y1)?I(o,y2)?0:y5:y6;return[0,H(b6(a,cq(a,y4)),y3),r,i]}function
+o=b6(a,cq(a,y1)),r=I(o,y2)?I(o,y3)?0:y6:y7;return[0,H(b6(a,cq(a,y5)),y4),r,i]}function
 df(c){var
-b=nw(a,c),d=nr(b[2]);return[0,nr(b[1]),d]}function
-dg(a){return bo(function(d,c){var
-e=u(c,G8);return T(b(a,d),e)},eT)}if(nx(a)){var
-bg=eC(a),dW=a6(a,zk),bj=jb(a);if(b7(a,cq(a,yt))){if(b7(a,cq(a,yu)))throw O;var
-dC=a6(a,cq(a,yv)),b$=function(d){var
+b=nx(a,c),d=ns(b[2]);return[0,ns(b[1]),d]}function
+dg(e){return bo(function(c,f){var
+d=1-b(e,c);if(d){var
+a=J[5],g=a?lx(c,a[1][5]):a;return g?U(G9):T(0,u(f,G_))}return d},eT)}if(ny(a)){var
+bg=eC(a),dW=a6(a,zl),bj=jb(a);if(b7(a,cq(a,yu))){if(b7(a,cq(a,yv)))throw O;var
+dC=a6(a,cq(a,yw)),b$=function(d){var
 a=b(dC[2],d);return c(bj,a)[1+a]}}else
 var
-dD=nu(a),b$=function(a){return[0,[0,b(dD,a),0],0]};var
+dD=nv(a),b$=function(a){return[0,[0,b(dD,a),0],0]};var
 dX=function(a){function
 c(a){var
 c=b(dW[2],a);return[0,b(bg[3][2],a),c]}var
 d=dh(bD(bg[2],a),c);return[0,b$(a),d]},dY=function(b){var
-d=c(bj,b)[1+b];return c4(function(a){return 0===a[2]?1:0},d)?w:cp(nt(a))},b8=function(a){return u(zd,a)},aF=function(b){return P(l(gL,gR(a,b8(b))))},b9=aF(ze),dP=aF(zf),dQ=aF(zg),b_=aF(zh),be=b9.length-1,dS=ns(a,b8(zi)),dT=cG(F(b_.length-1,function(a){function
+d=c(bj,b)[1+b];return c4(function(a){return 0===a[2]?1:0},d)?w:cp(nu(a))},b8=function(a){return u(ze,a)},aF=function(b){return P(l(gL,gR(a,b8(b))))},b9=aF(zf),dP=aF(zg),dQ=aF(zh),b_=aF(zi),be=b9.length-1,dS=nt(a,b8(zj)),dT=cG(F(b_.length-1,function(a){function
 d(b){var
 d=F(be,function(d){var
 e=aw(a,be)+d|0;return[0,A(h(b,c(dQ,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b_,a)[1+a]),0],d]}if(b(dS[2],a)){var
 e=[0,d(a$),0];return[0,d(s),e]}return[0,d(s),0]})),dU=aJ(cG(F(be,function(a){var
-b=[0,[0,[0,c(dP,a)[1+a],0],[0,[0,a$,[0,[0,a,1],0]],0]],0];return[0,[0,[0,A(c(b9,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dT),dZ=function(a){return c(bj,a)[1+a]},d0=function(a){return dh(bD(bg[1],a),dX)},x=[0,nv(a),d0,dZ,dU,dY],J=ny(a),t=a6(a,G9),bS=jb(a),ae=eC(a),bT=J?nz(a):Hd,bw=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),cw=z(0,au),cx=function(a){var
+b=[0,[0,[0,c(dP,a)[1+a],0],[0,[0,a$,[0,[0,a,1],0]],0]],0];return[0,[0,[0,A(c(b9,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dT),dZ=function(a){return c(bj,a)[1+a]},d0=function(a){return dh(bD(bg[1],a),dX)},x=[0,nw(a),d0,dZ,dU,dY],N=nz(a),t=a6(a,G$),bS=jb(a),ae=eC(a),bT=N?nA(a):Hf,bw=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),cw=z(0,au),cx=function(a){var
 b=S(cw,a);return b?b[1]:(aK(cw,a,a),a)},cy=function(h){var
 d=ae[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
@@ -7617,9 +7619,9 @@ g=bD(ae[2],b);g$(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(H(bT,E2))var
+a=j;continue}break}}return 0};if(H(bT,E3))var
 aS=[0,[0],[0],0];else
-if(H(bT,E3)){var
+if(H(bT,E4)){var
 by=[0,0];cy(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
@@ -7628,7 +7630,7 @@ k=cx(F(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=by[1]
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
 cz=P(am(by[1])),eh=0,ei=k(function(a){return a[2]},cz),aS=[0,k(function(a){return a[1]},cz),ei,eh]}else{var
-ej=H(bT,E4),ct=z(0,a7),cu=ae[2][1]-2|0,ec=0;if(!(cu<0)){var
+ej=H(bT,E5),ct=z(0,a7),cu=ae[2][1]-2|0,ec=0;if(!(cu<0)){var
 aq=ec;for(;;){var
 ee=b(ae[2][2],aq+1|0),ef=ji(t,b(ae[2][2],aq),ee);v(function(a){return Q(ct,a,0)},ef);var
 eg=aq+1|0;if(cu!==aq){var
@@ -7636,20 +7638,20 @@ aq=eg;continue}break}}var
 aL=z(0,a7),cv=z(0,a7),bu=[0,0],bv=[0,0],ed=a_(ak,eb(e8(ct)));v(function(e){var
 f=e[2],a=e[1],g=1-eE(c(bw,a)[1+a]);if(g){var
 h=c(bw,a)[1+a],b=eF(cP(f),h),d=function(a){var
-b=nF(a);return l(function(c){var
+b=nG(a);return l(function(c){var
 b=c[2];switch(bJ(b)){case
 0:var
-a=vr;break;case
-1:var
 a=vs;break;case
-2:var
+1:var
 a=vt;break;case
+2:var
+a=vu;break;case
 3:var
-a=vu;break;default:if(d_(b[2],1))var
+a=vv;break;default:if(d_(b[2],1))var
 a=iq(b[1]);else
 var
-d=u(vv,iq(b[2])),a=u(iq(b[1]),d)}return[0,c[1],a]},b)};if(1-aM(aL,d(b))){if(ej){var
-i=[0,bv[1],1];Q(aL,d(Y(nE,b)),i)}var
+d=u(vw,iq(b[2])),a=u(iq(b[1]),d)}return[0,c[1],a]},b)};if(1-aM(aL,d(b))){if(ej){var
+i=[0,bv[1],1];Q(aL,d(Y(nF,b)),i)}var
 j=[0,bv[1],0];Q(aL,d(b),j);bu[1]=[0,b,bu[1]];bv[1]++}return Q(cv,[0,a,f],_(aL,d(b)))}return g},ed);var
 ap=[0,P(am(bu[1])),cv],bz=o(ap[1].length-1,0);cy(function(j,i,a,e){var
 f=ji(t,a,e),g=b(bP(function(a){var
@@ -7666,43 +7668,43 @@ h=d(a_(ak,g));return v(function(f){var
 g=f[2],d=f[1],h=g[2],k=g[1],l=cx(F(e-a|0,function(c){return(b(t[2],a+c|0)===h?1:0)!==k?1:0}));bz[1+d]=[0,[0,j,i,l],c(bz,d)[1+d]];return 0},h)});var
 ek=[0,ap],el=function(a){return a},em=i(ap[1].length-1,el),en=ap[1],aS=[0,L(function(a,b){var
 d=am(c(bz,a)[1+a]);return[0,fz(b),d]},en),em,ek]}var
-di=aS[1];if(J){var
-ad=function(a){return u(zP,a)},aH=function(b,a){return T(b,u(a,zQ))},cc=b7(a,ad(zR));if(cc)var
-cd=a6(a,ad(zS)),ce=F(cd[1],cd[2]);else
+di=aS[1];if(N){var
+ad=function(a){return u(zQ,a)},aH=function(b,a){return T(b,u(a,zR))},cc=b7(a,ad(zS));if(cc)var
+cd=a6(a,ad(zT)),ce=F(cd[1],cd[2]);else
 var
 ce=cc;var
-bm=b6(a,ad(zT)),bn=fs(a,ad(zU)),cf=fu(a),cg=H(bm,zV);if(cg)var
-ch=1-fs(a,ad(zW)),ci=ch?H(nz(a),zX):ch;else
+bm=b6(a,ad(zU)),bn=fs(a,ad(zV)),cf=fu(a),cg=H(bm,zW);if(cg)var
+ch=1-fs(a,ad(zX)),ci=ch?H(nA(a),zY):ch;else
 var
 ci=cg;var
-d8=aA(b2(cf),zY);aH(1-fs(a,ad(z0)),zZ);aH(c4(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},ce),z1);var
+d8=aA(b2(cf),zZ);aH(1-fs(a,ad(z1)),z0);aH(c4(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},ce),z2);var
 cj=1-d8;if(cj)var
 bq=cj;else{var
 co=1-bn;if(co)var
-d$=H(bm,z6),bq=d$||ci;else
+d$=H(bm,z7),bq=d$||ci;else
 var
-bq=co}aH(bq,z2);if(bn){var
-ck=H(bm,z4);if(ck)var
-d9=aA(z5,cf),cn=d9||nC(a),br=cn?0===jc(a)?1:0:cn;else
+bq=co}aH(bq,z3);if(bn){var
+ck=H(bm,z5);if(ck)var
+d9=aA(z6,cf),cn=d9||nD(a),br=cn?0===jc(a)?1:0:cn;else
 var
 br=ck}else
 var
-br=bn;aH(1-br,z3);var
+br=bn;aH(1-br,z4);var
 an=fu(a),bY=0;if(an){var
-aI=an[1],ac=0;if(I(aI,z7))if(I(aI,z8)){var
-dn=0;if(I(aI,z9)&&I(aI,z_)){ac=1;dn=1}if(!dn&&an[2])ac=1}else{var
-bs=an[2],dq=0;if(bs&&(I(bs[1],Ab)||bs[2])){ac=1;dq=1}if(!dq){var
+aI=an[1],ac=0;if(I(aI,z8))if(I(aI,z9)){var
+dn=0;if(I(aI,z_)&&I(aI,z$)){ac=1;dn=1}if(!dn&&an[2])ac=1}else{var
+bs=an[2],dq=0;if(bs&&(I(bs[1],Ac)||bs[2])){ac=1;dq=1}if(!dq){var
 bU=1;bY=1;ac=1}}else{var
 bt=an[2];if(bt){var
-cr=bt[1],dr=0;if(I(cr,Ac)&&I(cr,Ad))ac=1;else
+cr=bt[1],dr=0;if(I(cr,Ad)&&I(cr,Ae))ac=1;else
 dr=1;if(dr&&bt[2])ac=1}}if(!ac){var
 bU=0;bY=1}}if(!bY)var
-bU=V(u(Aa,b6(a,z$)));var
+bU=U(u(Ab,b6(a,Aa)));var
 aU=bU}else
 var
-aU=J;var
-W=di.length-1,ah=function(a){return c(di,a)[1+a]},ax=J?nC(a):J,cN=gZ(je(N)),ey=jj(cN)[1],aO=C(cN[1])-ey|0,bV=J?fu(a):J,bZ=0;if(bV){var
+aU=N;var
+W=di.length-1,ah=function(a){return c(di,a)[1+a]},ax=N?nD(a):N,cN=gZ(je(J)),ey=jj(cN)[1],aO=C(cN[1])-ey|0,bV=N?fu(a):N,bZ=0;if(bV){var
 dj=bV[2];if(dj){if(!dj[2]){var
 b0=0;if((4*aO|0)<=W)b0=1;else{var
 ds=0;if(ax&&!(7<aO)){b0=1;ds=1}if(!ds){var
@@ -7711,24 +7713,24 @@ bX=c_(1,10);dt=1}if(!dt)var
 bX=c_(1,2)}}if(b0)var
 bX=c_(9,10);var
 aV=dJ(w,c$(s,bX));bZ=1}}else{var
-dm=bV[1],du=0;if(I(dm,Hb)&&I(dm,Hc))du=1;if(!du){var
+dm=bV[1],du=0;if(I(dm,Hd)&&I(dm,He))du=1;if(!du){var
 aV=s;bZ=1}}}if(!bZ)var
 aV=w;var
-dk=J?cp(ft(a,zm)):w,ay=1+K(aQ,0,F(t[1],t[2]))|0,az=h(aV,dk);if(J){var
+dk=N?cp(ft(a,zn)):w,ay=1+K(aQ,0,F(t[1],t[2]))|0,az=h(aV,dk);if(N){var
 bk=eC(a),bl=o(bk[3][1],0);jd(a,function(d,a,b){bl[1+a]=gK(c(bl,a)[1+a],b);return 0});var
 ai=function(f,e,d){var
 g=b(bk[1][2],f)+e|0,a=b(bk[2][2],g)+d|0;return c(bl,a)[1+a]}}else
 var
 ai=function(c,b,a){return 0};var
 aW=r(dk,az),dl=0<y(aV)?1:0;if(ax)var
-eU=0<y(aW)?c_(1,4):c_(aQ(60,IF(100.*Math.exp(-0.0506249999999999201*(1.8*aO-Math.log(M(az)))))|0),au),aD=h(az,eU);else
+eU=0<y(aW)?c_(1,4):c_(aQ(60,IH(100.*Math.exp(-0.0506249999999999201*(1.8*aO-Math.log(M(az)))))|0),au),aD=h(az,eU);else
 var
 aD=az;var
 aX=r(az,aD);if(dl){var
-d1=a6(a,zx)[2],d2=nA(a,jb(a).length-1,d1),eV=gT(a),aj=nB(a),b1=0;if(typeof
+d1=a6(a,zy)[2],d2=nB(a,jb(a).length-1,d1),eV=gT(a),aj=nC(a),b1=0;if(typeof
 aj==="number")b1=1;else
 if(0===aj[0])var
-bW=[0,[0,jp(nN(aj[1])),s],0];else{var
+bW=[0,[0,jp(nO(aj[1])),s],0];else{var
 cB=aj[3];if(C(fD(aj[1]))===cB)var
 bW=[0,[0,cF(cB,jp(fD(aj[2]))),s],0];else
 b1=1}if(b1)var
@@ -7736,11 +7738,11 @@ cA=E(g3),bW=D===cA?g3[1]:m===cA?G(g3):g3;var
 aZ=d2,aE=eV,aY=bW}else
 var
 e0=0,e1=0,aZ=function(b,a){return 0},aE=e0,aY=e1;if(dl)var
-eW=jc(a),eX=je(N),bE=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),cL=bx(bf,F(t[1],t[2])),ex=l(function(a){return c(bE,a)[1+a]},cL),B=jk(gZ(eX),ex),eo=C(B[4]),ep=function(a){var
+eW=jc(a),eX=je(J),bE=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),cL=bx(bf,F(t[1],t[2])),ex=l(function(a){return c(bE,a)[1+a]},cL),B=jk(gZ(eX),ex),eo=C(B[4]),ep=function(a){var
 b=cs(B,c(bE,a)[1+a]),d=M(b[2]);return[0,k(M,b[1]),d]},cC=bp(function(a){var
-b=a[1];if(B[3]<=b)a4(Fh);var
+b=a[1];if(B[3]<=b)a4(Fi);var
 c=cs(B,fw(b|0)),d=k(M,c[1]),e=M(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,k(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},eW),cD=b(a9(function(a){return 1-eE(c(bE,a)[1+a])}),cL),eq=l(function(a){return a[1]},cC),er=aJ(l(ep,cD),eq),cE=P(l(function(a){return a[2]},cC)),cH=function(a){return P(l(a,er))},es=jq(B)[2],et=jq(B)[1],eu=cH(function(a){return a[2]}),ev=cH(function(a){return a[1]}),bC=[0,B[8],ev,eu,et,es],cI=P(cD),cJ=jo(B),ew=i(eo,function(a){var
-b=c(cJ[2],a)[1+a];return M(q(c(cJ[1],a)[1+a],b))/2.}),aN=[m,function(a){return eH(bC,nR(bC,ew),o(cI.length-1+(cE.length-1)|0,0.))}],cK=z(0,50),a0=function(j,i){var
+b=c(cJ[2],a)[1+a];return M(q(c(cJ[1],a)[1+a],b))/2.}),aN=[m,function(a){return eH(bC,nS(bC,ew),o(cI.length-1+(cE.length-1)|0,0.))}],cK=z(0,50),a0=function(j,i){var
 a=k(function(h){var
 c=j-1|0,b=0,k=0;if(c<0)var
 d=b;else{var
@@ -7759,8 +7761,8 @@ e=c;return q(g,e)};return R(as[13],e,d,w)}return _(b,a)}var
 g=F(B[3],r);Q(cK,a,g);return g};else
 var
 a0=function(b,a){return 0};if(ax){var
-eY=nB(a),ez=N[6];if(c5(function(a){return H(a[1],Fw)},ez))V(Fx);var
-cO=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),eA=bx(bf,F(t[1],t[2])),at=N[1],eB=l(function(a){return c(cO,a)[1+a]},eA),eD=jk(gZ(je(N)),eB),cS=z(0,au),aP=[0,0],bF=[0,0],bG=z(0,au),cX=o(at[2],0),cY=at[2]-1|0,cT=0,cV=0,eG=0;if(cY<0)var
+eY=nC(a),ez=J[6];if(c5(function(a){return H(a[1],Fx)},ez))U(Fy);var
+cO=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),eA=bx(bf,F(t[1],t[2])),at=J[1],eB=l(function(a){return c(cO,a)[1+a]},eA),eD=jk(gZ(je(J)),eB),cS=z(0,au),aP=[0,0],bF=[0,0],bG=z(0,au),cX=o(at[2],0),cY=at[2]-1|0,cT=0,cV=0,eG=0;if(cY<0)var
 c0=cV,cZ=cT;else{var
 aa=eG,bI=cV,aR=cT;for(;;){var
 eR=cW(at,aa),bL=l(t[2],eR),c8=S(bG,bL);if(c8)var
@@ -7778,10 +7780,10 @@ a=c;continue}throw O}}}(dd),bL),bI],bM=dc}c(cX,aa)[1+aa]=c9;var
 eS=aa+1|0;if(cY!==aa){var
 aa=eS,bI=bN,aR=bM;continue}var
 c0=bN,cZ=bM;break}}var
-c1=P(am(bF[1])),c2=P(am(c0)),eI=-Math.log(M(aX)),eJ=aP[1],c3=Fu(N,eD,cO,t,P(am(cZ)),eJ,eY,eI),c6=c3[1]?1:Ft,eK=function(a){return c(c1,a)[1+a]},eL=b(c3[2],eK),eM=F(c6,function(a){return c_(1,c6)}),eN=1,eO=function(a){return c(c1,a)[1+a]},eP=aP[1],eQ=function(a){return c(c2,a)[1+a]},p=[0,c2.length-1,function(a){var
+c1=P(am(bF[1])),c2=P(am(c0)),eI=-Math.log(M(aX)),eJ=aP[1],c3=Fv(J,eD,cO,t,P(am(cZ)),eJ,eY,eI),c6=c3[1]?1:Fu,eK=function(a){return c(c1,a)[1+a]},eL=b(c3[2],eK),eM=F(c6,function(a){return c_(1,c6)}),eN=1,eO=function(a){return c(c1,a)[1+a]},eP=aP[1],eQ=function(a){return c(c2,a)[1+a]},p=[0,c2.length-1,function(a){var
 e=a[2],d=b(at[5][2],a[1])+e|0;return c(cX,d)[1+d]},eQ,eP,eO,eN,aX,eM,eL]}else
 var
-p=zN;if(ax){var
+p=zO;if(ax){var
 aG=eC(a),ca=o(aG[3][1],0),cb=aG[1][1]-2|0,d3=0;if(!(cb<0)){var
 al=d3;for(;;){var
 d5=function(a){return a},d6=dh(bD(aG[1],al),d5);bo(function(g){return function(a,d){var
@@ -7789,27 +7791,27 @@ e=b(p[2],[0,g,a]),f=b(p[3],e);return bo(function(f,e){var
 a=b(aG[2][2],d)+f|0;c(ca,a)[1+a]=e;return 0},f)}}(al),d6);var
 d7=al+1|0;if(cb!==al){var
 al=d7;continue}break}}var
-d4=function(a){return c(ca,a)[1+a]},a1=nA(a,p[4],d4)}else
+d4=function(a){return c(ca,a)[1+a]},a1=nB(a,p[4],d4)}else
 var
 a1=function(b,a){return 0};var
-eZ=P(GS(N,x,bc,av,aS,ai,aW,aU,[0,ay,aY,a0,aE,aZ,aD],[0,p,a1,aX]));dg(function(i){var
-K=df(i),L=c(eZ,i)[1+i],f=L[1];if(I(b6(a,b(ar(y9),i)),y8))var
+eZ=P(GT(J,x,bc,av,aS,ai,aW,aU,[0,ay,aY,a0,aE,aZ,aD],[0,p,a1,aX]));dg(function(i){var
+J=df(i),K=c(eZ,i)[1+i],f=K[1];if(I(b6(a,b(ar(y_),i)),y9))var
 u=0;else
 var
-H=a6(a,b(ar(y_),i)),aa=b(H[2],1),u=[0,[0,b(H[2],0),aa]];if(u)var
-M=u[1],ac=[0,av(M[2])],O=ac,N=M[1];else
+H=a6(a,b(ar(y$),i)),aa=b(H[2],1),u=[0,[0,b(H[2],0),aa]];if(u)var
+L=u[1],ac=[0,av(L[2])],O=ac,M=L[1];else
 var
-O=0,N=i;var
-ad=f[26],ae=f[25],af=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],an=f[19],ap=f[18],aq=f[17],as=f[16],at=f[15],au=f[14],aw=f[13],ax=f[12],az=f[11],aA=f[10],aF=f[9],aG=f[8],aH=f[7],aI=f[6],aJ=K[2],aK=K[1],e=[0,av(N),O,bc,aK,aJ,aI,aH,aG,aF,aA,az,ax,aw,au,at,as,aq,ap,an,am,al,ak,aj,af,ae,ad];if(J){if(aU){var
-P=L[2],Y=e[11],D=a3(g([0,j,d]),Y);if(D)var
+O=0,M=i;var
+ad=f[26],ae=f[25],af=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],an=f[19],ap=f[18],aq=f[17],as=f[16],at=f[15],au=f[14],aw=f[13],ax=f[12],az=f[11],aA=f[10],aF=f[9],aG=f[8],aH=f[7],aI=f[6],aJ=J[2],aK=J[1],e=[0,av(M),O,bc,aK,aJ,aI,aH,aG,aF,aA,az,ax,aw,au,at,as,aq,ap,an,am,al,ak,aj,af,ae,ad];if(N){if(aU){var
+P=K[2],Y=e[11],D=a3(g([0,j,d]),Y);if(D)var
 Z=e[11],_=bB(W),o=n(h(h(g([0,aC(d),d]),_),Z),aW);else
 var
 o=D;var
-E=o?ao(W,function(a){return mE(x,ah(a))}):o,F=E?ao(W,function(a){var
-c=ah(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=r(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(P,a)[1],m=nl(e[11],i,k[1],k[2],o,f,h);if(m){var
-p=b(P,a)[2];return nl(e[11],j,l[1],l[2],p,h,f)}return m}):E;if(F){var
+E=o?ao(W,function(a){return mF(x,ah(a))}):o,F=E?ao(W,function(a){var
+c=ah(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=r(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(P,a)[1],m=nm(e[11],i,k[1],k[2],o,f,h);if(m){var
+p=b(P,a)[2];return nm(e[11],j,l[1],l[2],p,h,f)}return m}):E;if(F){var
 s=iL(x,ay,aY,a0,e,aE,aZ,aD);if(s){var
-$=s[1];return iV(x,W,ah,function(a,b){return mW(x,e,$,a,b)},mL,e)}var
+$=s[1];return iV(x,W,ah,function(a,b){return mX(x,e,$,a,b)},mM,e)}var
 G=s}else
 var
 G=F;return G}var
@@ -7817,13 +7819,13 @@ Q=e[11],v=a3(g([0,j,d]),Q);if(v)var
 S=e[11],k=n(h(bB(W),S),aW);else
 var
 k=v;var
-w=k?ao(W,function(a){return mE(x,ah(a))}):k,y=w?ao(W,function(a){var
-c=ah(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=r(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mD(e[11],i,k[1],k[2],f,h);return m?mD(e[11],j,l[1],l[2],h,f):m}):w;if(y){var
+w=k?ao(W,function(a){return mF(x,ah(a))}):k,y=w?ao(W,function(a){var
+c=ah(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=r(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mE(e[11],i,k[1],k[2],f,h);return m?mE(e[11],j,l[1],l[2],h,f):m}):w;if(y){var
 l=iL(x,ay,aY,a0,e,aE,aZ,aD);if(l){var
-t=l[1],m=nj(x,ay,p,aE,a1,aX);if(m){var
-z=m[1],V=z[2],X=z[1],T=function(u,v,a){var
+t=l[1],m=nk(x,ay,p,aE,a1,aX);if(m){var
+z=m[1],U=z[2],X=z[1],T=function(u,v,a){var
 s=bQ(X,a[1]);if(s){var
-G=s[1],H=t[2],T=t[1],l=iv(mh,0,a[2]);if(0<l){var
+G=s[1],H=t[2],T=t[1],l=iv(mi,0,a[2]);if(0<l){var
 K=cR(p[8]);if(cR(a[2])<=K){var
 L=a[3];if(n(g([0,j,d]),L)&&bb(function(a){return a[1]<ay?1:0},H)){var
 i=0,f=a[2],c=G;for(;;){if(f&&c){var
@@ -7844,8 +7846,8 @@ var
 y=1;if(y){var
 m=dR(e,l,p[7]);if(m){var
 o=i2(e,l,a[2],p[8]);if(o){var
-r=i1(x,a1,e,u,v,a,H,0,V,G);if(r){var
-z=r[1],M=h(gG,a[9]),N=z[1],O=U(T),P=h(a[3],O),B=n(A(q(q(U(aB(m[1],o[1])),P),N)),M);if(B)var
+r=i1(x,a1,e,u,v,a,H,0,U,G);if(r){var
+z=r[1],M=h(gG,a[9]),N=z[1],O=V(T),P=h(a[3],O),B=n(A(q(q(V(aB(m[1],o[1])),P),N)),M);if(B)var
 Q=aT(a[9]),S=z[2],C=[0,b(ab(g([0,ag(d),d]),S),Q)];else
 var
 C=B;var
@@ -7857,27 +7859,27 @@ var
 E=o;var
 F=E}else
 var
-F=m;return F}break}}}}return 0}return s};return iV(x,W,ah,function(a,b){return mW(x,e,t,a,b)},T,e)}var
+F=m;return F}break}}}}return 0}return s};return iV(x,W,ah,function(a,b){return mX(x,e,t,a,b)},T,e)}var
 B=m}else
 var
 B=l;var
 C=B}else
 var
-C=y;return C}return iV(x,0,function(a){return vI},vy,mL,e)});return J?aU?G_:G$:Ha}var
-a8=eC(a),a2=a6(a,yh);function
-a5(a){return h(cP((a[2]-a[1]|0)+2|0),yg)}if(b7(a,yi))var
-dv=dV(a,yj),ba=function(c){var
+C=y;return C}return iV(x,0,function(a){return vJ},vz,mM,e)});return N?aU?Ha:Hb:Hc}var
+a8=eC(a),a2=a6(a,yi);function
+a5(a){return h(cP((a[2]-a[1]|0)+2|0),yh)}if(b7(a,yj))var
+dv=dV(a,yk),ba=function(c){var
 a=bD(a2,c);return dh(a,function(d){var
 c=cp(b(dv[2],d)),e=c$(s,h(c,q(s,a5(a))));return[0,h(c,r(s,a5(a))),e]})};else
-if(b7(a,yk))var
-b3=P(l(gL,gR(a,yl))),dw=gR(a,ym),dx=P(l(function(a){var
+if(b7(a,yl))var
+b3=P(l(gL,gR(a,ym))),dw=gR(a,yn),dx=P(l(function(a){var
 b=i4(a);return gS(l(function(a){var
 b=a[2],d=a[1];return K(function(e,b){var
-d=b[2],a=b[1],f=f8(c(b3,a)[1+a][2],d);return h(e,b4(f8(b3[1+a][1],d),f))},d,b)},b))},dw)),dy=a6(a,yn),ba=function(a){function
+d=b[2],a=b[1],f=f8(c(b3,a)[1+a][2],d);return h(e,b4(f8(b3[1+a][1],d),f))},d,b)},b))},dw)),dy=a6(a,yo),ba=function(a){function
 d(e){var
 a=b(dy[2],e),d=c(dx,a)[1+a];return[0,d,d]}return dh(bD(a2,a),d)};else
 var
-dz=dV(a,yo),dA=dV(a,yp),dB=nt(a),ba=function(k){var
+dz=dV(a,yp),dA=dV(a,yq),dB=nu(a),ba=function(k){var
 e=bD(a2,k),a=dh(e,function(a){var
 c=b(dz[2],a),d=b(dA[2],a),e=cp(d),f=c==0.?c7(dB,d):c;return[0,cp(f),e]}),c=gS(l(function(a){return a[1]},a)),d=gS(l(function(a){return a[2]},a));function
 f(a){var
@@ -7887,17 +7889,17 @@ h=function(a){return a[1]},g=c;i=1}if(!i){var
 j=0;if(bA(d,s)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return l(function(b){var
 a=cm(h(b),g);return[0,a,a]},a)};var
-dE=nu(a);if(b7(a,cq(a,yR)))throw O;function
+dE=nv(a);if(b7(a,cq(a,yS)))throw O;function
 dF(a){var
 c=bD(a8[2],a)[1],d=ba(a),e=bH(function(d,a){var
 e=a[2],f=a[1];return[0,b(a8[3][2],c+d|0),f,e]},d);return[0,b(dE,a),e]}var
-Z=nv(a),dG=Z[10],dH=Z[9],dI=Z[8],dK=Z[7],dL=Z[6],dM=Z[5],dN=Z[4];function
+Z=nw(a),dG=Z[10],dH=Z[9],dI=Z[8],dK=Z[7],dL=Z[6],dM=Z[5],dN=Z[4];function
 dO(a){return dh(bD(a8[1],a),dF)}var
 $=[0,Z[1],Z[2],dO,dN,dM,dL,dK,dI,dH,dG];dg(function(a){var
-o=df(a),p=av(a),k=af(N[6],a);function
-l(a){return n_([0,N,$,k,p,a,0])[2]}var
-m=l(0),n=l(1);n$(N,k,$,$,p,m,n);var
-c=o[2],q=o[1],b=av(a),i=mt(n),j=mt(m);if(bc){var
+o=df(a),p=av(a),k=af(J[6],a);function
+l(a){return n$([0,J,$,k,p,a,0])[2]}var
+m=l(0),n=l(1);oa(J,k,$,$,p,m,n);var
+c=o[2],q=o[1],b=av(a),i=mu(n),j=mu(m);if(bc){var
 r=gs(c),d=gs(q),e=gw($,b,j,r);if(e){if(d)return gx($,b,i,d[1]);var
 f=1}else
 var
@@ -7905,36 +7907,36 @@ f=e;return f}var
 g=gw($,b,j,q);if(g){if(c)return gx($,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return He}function
-Hf(k){var
-c=G2(k),m=Ew(c);function
+h=g;return h});return Hg}function
+Hh(k){var
+c=G3(k),m=Ex(c);function
 f(a){var
 d=bq(46,a),e=b(a9(function(a){return 0===lq(a)?1:0}),d),f=bp(function(a){var
-b=a[1],c=a[2];return l(function(a){return u(b,u(x5,a))},c)},x4),c=1-aA(h5(x6,e),f);return c?V(u(x7,gI(a))):c}function
+b=a[1],c=a[2];return l(function(a){return u(b,u(x6,a))},c)},x5),c=1-aA(h5(x7,e),f);return c?U(u(x8,gI(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-e=b[1];return bo(function(e,b){return d(u(c,u(x8,a(x+e))),b)},e);case
+e=b[1];return bo(function(e,b){return d(u(c,u(x9,a(x+e))),b)},e);case
 5:var
 g=b[1];return v(function(a){var
-b=a[2];return d(u(c,u(x9,a[1])),b)},g);default:return f(c)}}v(function(a){return d(a,dT(c,a))},x_);var
+b=a[2];return d(u(c,u(x_,a[1])),b)},g);default:return f(c)}}v(function(a){return d(a,dT(c,a))},x$);var
 j=c[2];gj(function(a,c){var
-b=b2(bq(46,a));if(I(b,x$)&&I(b,ya))return 0;return f(a)},j);var
-e=dT(c,Hg);if(typeof
+b=b2(bq(46,a));if(I(b,ya)&&I(b,yb))return 0;return f(a)},j);var
+e=dT(c,Hi);if(typeof
 e!=="number"&&4===e[0]){var
-n=e[1],g=bH(function(a,d){return b6(c,b(ar(Hh),a))},n),o=G7(c,m,g),i=0;if(nx(c)&&ny(c)){var
-p=ft(c,Hi),h=b(ar(Hj),p);i=1}if(!i)var
-h=Hn;var
-q=IL(0),r=c[3],s=R(ar(Hk),o,r,q);return u(h5(Hm,bH(function(d,b){var
-a=nw(c,d),e=a[2],f=a[1];return g$(ar(Hl),b,f,e,h)},g)),s)}throw O}function
-Ho(a){try{var
-j=[0,0,Hf(b(a,0))];return j}catch(a){a=aY(a);if(a[1]===gH){var
-c=a[2],d=c-1|0,g=0,i=u(Hq,u(a[3],Hp));if(!(2<d>>>0)){var
+n=e[1],g=bH(function(a,d){return b6(c,b(ar(Hj),a))},n),o=G8(c,m,g),i=0;if(ny(c)&&nz(c)){var
+p=ft(c,Hk),h=b(ar(Hl),p);i=1}if(!i)var
+h=Hp;var
+q=IN(0),r=c[3],s=R(ar(Hm),o,r,q);return u(h5(Ho,bH(function(d,b){var
+a=nx(c,d),e=a[2],f=a[1];return g$(ar(Hn),b,f,e,h)},g)),s)}throw O}function
+Hq(a){try{var
+j=[0,0,Hh(b(a,0))];return j}catch(a){a=aY(a);if(a[1]===gH){var
+c=a[2],d=c-1|0,g=0,i=u(Hs,u(a[3],Hr));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=Hs;break;case
+f=Hu;break;case
 1:h=1;break;default:var
-f=Ht}if(!h){var
+f=Hv}if(!h){var
 e=f;g=1}}if(!g)var
-e=Hr;return[0,c,u(e,i)]}if(a!==hX&&a!==f_)return Hv;return Hu}}I7(function(a){return Ho(function(b){return a})});h0(0);return}(globalThis));
+e=Ht;return[0,c,u(e,i)]}if(a!==hX&&a!==f_)return Hx;return Hw}}I9(function(a){return Hq(function(b){return a})});h0(0);return}(globalThis));

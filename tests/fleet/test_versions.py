@@ -287,11 +287,17 @@ def test_other_tasks_are_no_change_of_version(moved: bool, effect: float) -> Non
         won = rng.random(400) < 0.5 + effect * np.where(task % 2, 1.0, -1.0)
         end = np.where(won, "success", "failure")
         rows = {"episode": [f"{name}{one}" for one in range(400)], "state": "start", "next_state": end}
-        return pd.DataFrame({**rows, "terminated": True, "task": [f"t{one}" for one in task]})
+        taken = np.where(won, 10, 20) + 100 * (first > 0)
+        return pd.DataFrame(
+            {**rows, "terminated": True, "task": [f"t{one}" for one in task], "seconds": taken}
+        )
 
-    found = compare_versions(log("before", 0), log("after", 10 * moved))
+    logs = log("before", 0), log("after", 10 * moved)
+    found = compare_versions(*logs)
     assert found.verdict.is_proved == (not moved or effect == 0.0)
     assert ("success depends on 'task'" in found.verdict.why) == (moved and effect > 0.0)
+    others = [one.drop(columns="task") for one in logs]
+    assert compare_versions(*others).verdict.is_proved, "numbers are what runs led to"
 
 
 def test_copied_rows_of_tables_are_refused(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ from tightrope.monitoring.episode_scores import Episodes, PathRules
 from tightrope.monitoring.examination import ALPHA
 from tightrope.monitoring.features import is_key
 from tightrope.monitoring.urns import weigh_counts
-from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text, interval_text, number_text, sure_text
 from tightrope.problem import Problem
@@ -304,7 +304,10 @@ def compare_versions(
     versions = [_Version.of(problem, one.counts, unit, cost, one.rows) for one in readings]
     doubts = [COPIES] if _have_copies([one.counts for one in readings]) else []
     if unit is None and (column := _other_mix(versions)) is not None:
-        words = f"success depends on '{column}', whose values differ between the logs: compare by `unit`"
+        words = (
+            f"success depends on '{column}', whose values differ between the logs: compare by `unit`, or "
+            "leave the column out with `ignored` if it says how runs ended"
+        )
         doubts.append(Assumed.violated("same runs", words))
     versions[0] = replace(versions[0], assumed=(*versions[0].assumed, *doubts))
     return _compare(problem, (versions[0], versions[1]), cost and cost[1], margin, delta)
@@ -341,14 +344,15 @@ def _more_equal_between(logs: Sequence[EpisodeLog]) -> bool:
 
 def _other_mix(versions: Sequence[_Version]) -> str | None:
     """A column of runs that has other values in one log than in the other, where success depends on it."""
-    first, second = versions
-    shared = [name for name in first.labels if name in second.labels]
+    shared = [name for name in versions[0].labels if name in versions[1].labels]
     for name in shared:
-        values, code = np.unique(np.r_[first.labels[name], second.labels[name]], return_inverse=True)
-        log = np.repeat([0, 1], [len(first), len(second)])
-        differs = _evidence(log, code, len(values))
+        held = [one.labels[name] for one in versions]
+        place = {label: number for number, label in enumerate(dict.fromkeys(held[0][0] + held[1][0]))}
+        codes = [np.array([*map(place.get, labels), len(place)])[code] for labels, code in held]
+        log = np.repeat([0, 1], [len(one) for one in versions])
+        differs = _evidence(log, np.concatenate(codes), len(place) + 1)
         depends = -math.inf
-        for one, own in zip(versions, np.split(code, [len(first)]), strict=True):
+        for one, own in zip(versions, codes, strict=True):
             low, high = one.score
             depends = max(depends, _evidence(own[low == high], low[low == high] > 0.5, 2))
         if min(differs, depends) >= math.log(ALARM * len(shared)):
@@ -451,8 +455,8 @@ def _drafted(tables: Sequence[DataTable], options: LogReadOptions, question: str
 
 @dataclass(frozen=True)
 class _Version:
-    """The runs of one log in order: what each returned (low, high) and cost, its unit, what columns say of it
-    (`labels`) and its steps."""
+    """The runs of one log in order: what each returned (low, high) and cost, its unit, what columns of words
+    say of it (`labels`: names, and which of them; −1 is none) and its steps."""
 
     rules: PathRules
     episodes: Episodes
@@ -461,7 +465,7 @@ class _Version:
     column: str | None
     unit: OffsetArray
     units: tuple[str, ...]
-    labels: Mapping[str, AnyArray]
+    labels: Mapping[str, tuple[tuple[str, ...], IndexArray]]
     assumed: tuple[Assumed, ...]
 
     @staticmethod
@@ -501,9 +505,9 @@ class _Version:
         assumed += all_have_a_unit(own, unit or "")
         units = unit, own[number], tuple(names)
         labels = {
-            name: np.array([*log.columns[name].labels, ""])[log.by_unit(name)][number]
-            for name in log.columns
-            if is_key(f"column:{name}", log)
+            name: (column.labels, log.by_unit(name)[number])
+            for name, column in log.columns.items()
+            if (column.values is None or column.is_known) and is_key(f"column:{name}", log)
         }
         return _Version(rules, episodes, (low, high), spent[number], *units, labels, assumed)
 

@@ -95,11 +95,8 @@ class Compensation:
         if not len(self.seen) or not len(self.expression):
             return Tangent(0.0, tilt, bend)
         averages, root = self._averages(chance)
-        weight = share[:, None, :] * self.seen[:, :, None]
-        total, drawn = float((weight * np.log(averages)).sum()), self.seen.T @ share
-        level = total - float(drawn.sum(axis=0) @ (1.0 - POWERS))
-        size = abs(total) + 2.0 * float(drawn.sum(axis=1) @ (1.0 + np.diff(self.start)))
-        slope = _slopes(weight / averages, self.roots, self.start, root)
+        total, size, slope = _slopes(self.seen, share, averages, self.roots, self.start, root)
+        level = total - float(((1.0 - POWERS) * share).sum(axis=1) @ self.seen.sum(axis=1))
         slope *= (1.0 - POWERS)[:, None] * self.multiplicity
         np.add.at(tilt, self.expression, slope.sum(axis=0))
         np.add.at(bend, self.expression, POWERS @ slope)
@@ -137,19 +134,37 @@ def _averages(
 
 
 @kernel
-def _slopes(slope: FloatArray, roots: FloatArray, start: OffsetArray, root: FloatArray) -> FloatArray:
-    """Σ slope·(q/c)^λ over periods, by power and outcome."""
-    result = np.zeros((3, len(root)))
-    for e in range(len(slope)):
+def _slopes(
+    seen: FloatArray,
+    share: FloatArray,
+    averages: FloatArray,
+    roots: FloatArray,
+    start: OffsetArray,
+    root: FloatArray,
+) -> tuple[float, float, FloatArray]:
+    """Σ share·seen·log(average), what its rounding is in proportion to, and its slopes (q/c)^λ by power and
+    outcome."""
+    result, slope = np.zeros((3, len(root))), np.zeros(3)
+    total, size = 0.0, 0.0
+    for e in range(len(seen)):
+        if share[e, 0] + share[e, 1] + share[e, 2] == 0.0:
+            continue
         for s in range(len(start) - 1):
-            if slope[e, s, 0] + slope[e, s, 1] + slope[e, s, 2] > 0.0:
-                for o in range(start[s], start[s + 1]):
-                    ratio = roots[e, o] / root[o]
-                    cube = ratio * ratio * ratio
-                    result[0, o] += slope[e, s, 0] * cube * cube
-                    result[1, o] += slope[e, s, 1] * cube
-                    result[2, o] += slope[e, s, 2] * ratio
-    return result
+            if seen[e, s] == 0.0:
+                continue
+            for k in range(3):
+                weight, average = share[e, k] * seen[e, s], averages[e, s, k]
+                logarithm = np.log(average)
+                total += weight * logarithm
+                size += weight * (2.0 + abs(logarithm) + 2.0 * (start[s + 1] - start[s]))
+                slope[k] = weight / average
+            for o in range(start[s], start[s + 1]):
+                ratio = roots[e, o] / root[o]
+                cube = ratio * ratio * ratio
+                result[0, o] += slope[0] * cube * cube
+                result[1, o] += slope[1] * cube
+                result[2, o] += slope[2] * ratio
+    return total, size, result
 
 
 _ROUNDS = 3

@@ -241,7 +241,7 @@ def _parse(lines: bytes) -> Any:
         ) from error
 
 
-FORMAT = "tightrope monitor 3"
+FORMAT = "tightrope monitor 4"
 
 
 def save_monitor(

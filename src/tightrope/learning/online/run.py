@@ -232,7 +232,7 @@ class OnlineRun:
 
 
 CHECKPOINT = "checkpoint.npz"
-FORMAT = "tightrope online 4"
+FORMAT = "tightrope online 5"
 LIVE = (RECORDS, CHECKPOINT)
 """The files that a run goes on changing."""
 

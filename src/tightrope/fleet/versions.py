@@ -383,10 +383,8 @@ def _compare(
         costs = [one.paired((one.cost, one.cost), shared) for one in versions]
         spent = _difference("cost", costs, most, delta)
     steps, why = _contributions(first, second, shared, problem, delta)
-    assumed = [
-        _runs_of(versions) if shared is None else UNITS,
-        *(word for one in versions for word in one.assumed),
-    ]
+    of_runs = _runs_of(versions) if shared is None else UNITS
+    assumed = list(dict.fromkeys([of_runs, *first.assumed, *second.assumed]))
     size = min(map(len, versions)) if shared is None else len(shared)
     (low_before, high_before), (low_after, high_after) = [(low[:size], high[:size]) for low, high in scores]
     return VersionComparison(
@@ -403,7 +401,7 @@ def _compare(
         delta,
         margin,
         why,
-        _verdict(list(dict.fromkeys(assumed)), success, size, margin, delta),
+        _verdict(assumed, success, size, margin, delta),
     )
 
 
@@ -414,9 +412,8 @@ def _runs_of(versions: Sequence[_Version]) -> Assumed:
         evidence = order_evidence(low[low == high] > 0.5)
         if evidence >= math.log(ALARM):
             number = f"e-value 10^{evidence / math.log(10.0):.0f}, alarm at {ALARM:,}"
-            return Assumed.violated(
-                "runs", f"the order of the runs {when} depends on how they ended ({number})"
-            )
+            why = f"the order of the runs {when} depends on how they ended"
+            return Assumed.violated("runs", f"{why} ({number})")
     return RUNS
 
 
@@ -496,10 +493,8 @@ class _Version:
         number = number[log.state(structure)[begin] == structure.initial]
         if len(number) != len(low):
             raise InputError("the log has runs without rows", hint="leave them out of the log")
-        names: list[str] = []
-        own: OffsetArray = np.zeros(log.episodes, dtype=np.int64)
-        if unit is not None:
-            names, own = units_in(log, unit)
+        none: tuple[list[str], OffsetArray] = [], np.zeros(log.episodes, dtype=np.int64)
+        names, own = none if unit is None else units_in(log, unit)
         spent = np.zeros(log.episodes) if cost is None else _costs(log, structure, rows, *cost)
         assumed = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, counts.design, tied=False)
         assumed += all_have_a_unit(own, unit or "")

@@ -94,8 +94,8 @@ class Compensation:
         tilt, bend = np.zeros(self.expressions), np.zeros(self.expressions)
         if not len(self.seen) or not len(self.expression):
             return Tangent(0.0, tilt, bend)
-        averages, root = self._averages(chance)
-        total, size, slope = _slopes(self.seen, share, averages, self.roots, self.start, root)
+        averages, ratio = self._averages(chance)
+        total, size, slope = _slopes(self.seen, share, averages, ratio, self.start)
         level = total - float(((1.0 - POWERS) * share).sum(axis=1) @ self.seen.sum(axis=1))
         slope *= (1.0 - POWERS)[:, None] * self.multiplicity
         np.add.at(tilt, self.expression, slope.sum(axis=0))
@@ -104,18 +104,17 @@ class Compensation:
         return Tangent(level, tilt, bend)
 
     def _averages(self, chance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Σ q^λ·c^(1−λ) of each distribution in each period, for every power (1 where there was none), and
-        the eighth roots of c."""
-        root = np.maximum(chance[self.expression], _LEAST) ** 0.125
-        return _averages(self.seen, self.roots, self.start, self.multiplicity, root), root
+        """Σ c·(q/c)^λ of each distribution in each period, for every power (1 where there was none), and the
+        eighth roots of q/c."""
+        least = np.maximum(chance[self.expression], _LEAST)
+        ratio = self.roots / least**0.125
+        return _averages(self.seen, self.multiplicity * least, ratio, self.start), ratio
 
     KEPT = ("closed", "visits", "seen", "roots")
 
 
 @kernel
-def _averages(
-    seen: FloatArray, roots: FloatArray, start: OffsetArray, multiplicity: FloatArray, root: FloatArray
-) -> FloatArray:
+def _averages(seen: FloatArray, weight: FloatArray, ratio: FloatArray, start: OffsetArray) -> FloatArray:
     result = np.ones((len(seen), len(start) - 1, 3))
     for e in range(len(seen)):
         for s in range(len(start) - 1):
@@ -123,11 +122,10 @@ def _averages(
                 continue
             firm, middle, loose = 0.0, 0.0, 0.0
             for o in range(start[s], start[s + 1]):
-                q, c = roots[e, o], root[o]
-                square, cube = c * c, q * q * q
-                firm += multiplicity[o] * cube * cube * square
-                middle += multiplicity[o] * cube * square * square * c
-                loose += multiplicity[o] * q * square * square * square * c
+                cube = ratio[e, o] * ratio[e, o] * ratio[e, o]
+                firm += weight[o] * cube * cube
+                middle += weight[o] * cube
+                loose += weight[o] * ratio[e, o]
             if loose > 0.0:
                 result[e, s, 0], result[e, s, 1], result[e, s, 2] = firm, middle, loose
     return result
@@ -135,16 +133,11 @@ def _averages(
 
 @kernel
 def _slopes(
-    seen: FloatArray,
-    share: FloatArray,
-    averages: FloatArray,
-    roots: FloatArray,
-    start: OffsetArray,
-    root: FloatArray,
+    seen: FloatArray, share: FloatArray, averages: FloatArray, ratio: FloatArray, start: OffsetArray
 ) -> tuple[float, float, FloatArray]:
     """Σ share·seen·log(average), what its rounding is in proportion to, and its slopes (q/c)^λ by power and
     outcome."""
-    result, slope = np.zeros((3, len(root))), np.zeros(3)
+    result, slope = np.zeros((3, ratio.shape[1])), np.zeros(3)
     total, size = 0.0, 0.0
     for e in range(len(seen)):
         if share[e, 0] + share[e, 1] + share[e, 2] == 0.0:
@@ -159,11 +152,10 @@ def _slopes(
                 size += weight * (2.0 + abs(logarithm) + 2.0 * (start[s + 1] - start[s]))
                 slope[k] = weight / average
             for o in range(start[s], start[s + 1]):
-                ratio = roots[e, o] / root[o]
-                cube = ratio * ratio * ratio
+                cube = ratio[e, o] * ratio[e, o] * ratio[e, o]
                 result[0, o] += slope[0] * cube * cube
                 result[1, o] += slope[1] * cube
-                result[2, o] += slope[2] * ratio
+                result[2, o] += slope[2] * ratio[e, o]
     return total, size, result
 
 

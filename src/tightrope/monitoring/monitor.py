@@ -250,7 +250,7 @@ class Monitor(EProcess):
         """This monitor, or a copy that has taken in what waits for the next look."""
         if not self._waiting:
             return self
-        copied = copy.deepcopy(self)
+        copied = copy.copy(self)
         copied._take_waiting()
         return copied
 
@@ -368,11 +368,6 @@ class Monitor(EProcess):
     def __repr__(self) -> str:
         result = f"alarm at event {self.first_alarm}" if self.alarm else "no alarm"
         return f"Monitor({self.events} events, alpha={self.alpha:g}, {result})"
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Monitor:
-        copied = Monitor(self.model, alpha=self.alpha)
-        copied.restore(copy.deepcopy(self.state(), memo))
-        return copied
 
     def __getstate__(self) -> dict[str, Any]:
         return {"model": self.model, "alpha": self.alpha, "state": self.state()}

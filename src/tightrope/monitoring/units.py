@@ -28,9 +28,7 @@ def refuted_within(
 ) -> str | None:
     """What the rows of units say against independent runs, where these alone bound their values, or else
     against the model: half of α is for all units together, the rest for each alone."""
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole + part
+    whole = sum(parts[1:], start=parts[0])
     if by_returns:
         unit = np.repeat(np.arange(len(parts)), [part.episodes for part in parts])
         copies = weigh_repeated(whole, unit)

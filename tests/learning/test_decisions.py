@@ -269,3 +269,18 @@ def test_an_interval_without_width_has_no_forecast(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("tightrope.learning.coupling._forecast", lambda *given: 0.0)
     result = learn(*attempts(), delta=0.1, outcomes="none")
     assert "sets not coupled: the gain is too small (no forecast)" in result.decisions.reasons[-1]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ['Smax=? [ "crash" ]', 'multi(Pmax=? [ F "target" ], P>=0 [ F "crash" ])', 'P>=0 [ F "crash" ] & true'],
+)
+def test_questions_without_one_objective_have_defaults(question: str) -> None:
+    """Where many unknown expressions and an order in time lead to a region that could bet on a value."""
+    given = case("rover(4,4)")
+    problem, data = given.model.problem(question), Simulator(given.truth, model_hash=given.model.hash())
+    result = learn(problem, data.episodes(100, seed=1))
+    assert result.decisions.region == region_kind("joint") and result.verdict.is_proved
+    assert "a likelihood (no slab" in " ".join(result.decisions.reasons)
+    with pytest.raises(InputError, match=r"a slab \(betting region\) cannot be used"):
+        learn(problem, data.episodes(100, seed=1), region="slab")

@@ -128,8 +128,10 @@ class LearnedAnswer(Record):
     @property
     def claim(self) -> str:
         """What is claimed, rounded so that it holds as it is written."""
-        if self.interval is None or self.guarantee is None:
-            return f"is {self.truth}" if self.interval is None else f"in {self.interval}"
+        if self.interval is None:
+            return f"is {self.truth}"
+        if self.guarantee is None:
+            return f"{'in' if self.interval.upper > self.interval.lower else 'is'} {self.interval}"
         return bounded(self.guarantee, self._has_floor)
 
     @property
@@ -202,10 +204,11 @@ class OtherQuestions(PlainQuestions):
     def lift(self, chain: Pipeline, options: LearnOptions) -> LearnedAnswer:
         """The answer over the hull of the sets."""
         begin, decisions = time.perf_counter(), chain.decide(options)
-        if decisions.sets not in SETS or decisions.bets:
+        if decisions.sets not in SETS or decisions.needs_bets:
+            what = "a slab (betting region)" if decisions.needs_bets else f"{decisions.sets.value} sets"
             raise InputError(
-                f"{decisions.sets.value} sets cannot be used with {self.about or chain.problem.text}",
-                hint="--sets tied, parameter, expression or rectangular",
+                f"{what} cannot be used with {self.about or chain.problem.text}",
+                hint="leave the region out; --sets tied, parameter, expression or rectangular",
             )
         self.refuse(chain)
         prepared = chain.prepare(decisions, sets_only=True)

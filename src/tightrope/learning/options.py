@@ -359,6 +359,11 @@ class Decisions:
         return self.region is not None and self.region.bets
 
     @property
+    def needs_bets(self) -> bool:
+        """Whether the region is nothing without bets."""
+        return self.bets and not self.splits
+
+    @property
     def has_forecast(self) -> bool:
         """Whether a formula tells how narrow the region will be after more data."""
         return self.region is not None and self.region.has_forecast

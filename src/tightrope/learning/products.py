@@ -29,7 +29,7 @@ def refuse_for_product(decisions: Decisions, policy: Policy | None = None) -> No
             "choice would need its own data",
             hint="--sets tied",
         )
-    if policy is not None and decisions.bets:
+    if policy is not None and decisions.needs_bets:
         raise InputError(
             "a slab (betting region) does not support temporal formulas and finite-memory policies",
             hint="leave --region slab out",

@@ -27,7 +27,7 @@ from tightrope.numerics.arrays import (
 )
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import remember
-from tightrope.solver.equations.system import Block, BlockArrays
+from tightrope.solver.equations.system import Block, BlockArrays, find_loops
 
 MANY_COMPONENTS = 64
 MERGED_STATES = 256
@@ -311,11 +311,8 @@ def order_acyclic(
 @remember
 def order_structure(structure: Structure) -> AcyclicOrder | None:
     """An order for all transitions there are, states that only loop being settled."""
-    state_start = structure.transition_start[structure.choice_start]
-    loops = np.empty(structure.states, np.bool_)
-    _only_loops(state_start, structure.successor, loops)
     usable = np.ones(1, np.bool_)
-    return _order(structure, usable, loops)
+    return _order(structure, usable, find_loops(structure, usable))
 
 
 def _order(structure: Structure, usable: BoolArray, settled: BoolArray) -> AcyclicOrder | None:
@@ -394,16 +391,6 @@ def _measure(state_start: OffsetArray, successor: IndexArray, usable: BoolArray,
                 highest = max(highest, longest + 1)
                 depth -= 1
     return highest
-
-
-@kernel
-def _only_loops(state_start: OffsetArray, successor: IndexArray, loops: BoolArray) -> None:
-    for s in range(len(loops)):
-        loops[s] = True
-        for t in range(state_start[s], state_start[s + 1]):
-            if successor[t] != s:
-                loops[s] = False
-                break
 
 
 @kernel

@@ -21,7 +21,6 @@ from tightrope.errors import InputError
 from tightrope.model.graph.components import EndComponents, backward_reachable, maximal_end_components
 from tightrope.model.graph.qualitative import almost_sure, avoiding, positive, surely_drawn
 from tightrope.model.graph.support import (
-    ForwardArrays,
     GraphArrays,
     Ranked,
     Support,
@@ -260,15 +259,6 @@ class Equations:
     def can_idle(self) -> bool:
         return self.meaning is not Meaning.DISCOUNTED
 
-    @cached_property
-    def agent_has_no_choice(self) -> bool:
-        """Whether at most one choice of every state that is not fixed is the agent's to take."""
-        structure, enabled = self.system.structure, self.system.enabled
-        if structure.is_chain:
-            return True
-        open_choices = np.add.reduceat(enabled.astype(np.int32), structure.choice_start[:-1])
-        return bool(np.all(self.fixed | (open_choices <= 1)))
-
     def with_policy(self, policy: OffsetArray) -> Equations:
         """The same equations with one choice per state."""
         enabled = np.zeros(self.system.structure.choices, np.bool_)
@@ -283,33 +273,35 @@ class Equations:
             return Sinks(states, np.zeros(len(states)))
         if self.meaning is Meaning.REWARD:
             return Sinks(states, np.full(len(states), np.inf))
-        structure, system = self.system.structure, self.system
-        best = np.maximum if system.agent_maximises else np.minimum
-        nothing = -np.inf if system.agent_maximises else np.inf
-        each = best.reduceat(np.where(system.enabled, system.reward, nothing), structure.choice_start[:-1])
-        return Sinks(states, np.where(each[states] > 0, np.inf, 0.0))
+        best, _ = best_choices(self.system, self.system.reward)
+        return Sinks(states, np.where(best[states] > 0, np.inf, 0.0))
 
 
-def find_loops(support: Support, enabled: BoolArray) -> BoolArray:
-    """States without a way out through enabled choices."""
-    loops = np.empty(support.structure.states, np.bool_)
-    _only_loops(support.forward, read_only(enabled), loops)
+def agent_has_no_choice(system: System, settled: BoolArray) -> bool:
+    """Whether at most one choice of every state that is not settled is the agent's to take."""
+    structure = system.structure
+    if structure.is_chain:
+        return True
+    open_choices = np.add.reduceat(system.enabled.astype(np.int32), structure.choice_start[:-1])
+    return bool(np.all(settled | (open_choices <= 1)))
+
+
+def find_loops(structure: Structure, usable: BoolArray) -> BoolArray:
+    """States without a way out through `usable` transitions (one entry: all are)."""
+    loops = np.empty(structure.states, np.bool_)
+    state_start = structure.transition_start[structure.choice_start]
+    _only_loops(state_start, structure.successor, read_only(usable), loops)
     return loops
 
 
 @kernel
-def _only_loops(graph: ForwardArrays, enabled: BoolArray, loops: BoolArray) -> None:
-    choice_start, transition_start, successor, possible = graph
+def _only_loops(state_start: OffsetArray, successor: IndexArray, usable: BoolArray, loops: BoolArray) -> None:
+    all_usable = len(usable) == 1
     for s in range(len(loops)):
         loops[s] = True
-        for c in range(choice_start[s], choice_start[s + 1]):
-            if not enabled[c]:
-                continue
-            for t in range(transition_start[c], transition_start[c + 1]):
-                if possible[t] and successor[t] != s:
-                    loops[s] = False
-                    break
-            if not loops[s]:
+        for t in range(state_start[s], state_start[s + 1]):
+            if successor[t] != s and (all_usable or usable[t]):
+                loops[s] = False
                 break
 
 
@@ -412,10 +404,28 @@ def first_choices(structure: Structure, mask: BoolArray) -> OffsetArray:
 def best_choices(system: System, each: FloatArray) -> tuple[FloatArray, OffsetArray]:
     """The agent's optimum over the enabled choices of every state, and the first choice that attains it."""
     structure = system.structure
-    nothing = -np.inf if system.agent_maximises else np.inf
-    each = np.where(system.enabled, each, nothing)
-    best = (np.maximum if system.agent_maximises else np.minimum).reduceat(each, structure.choice_start[:-1])
-    return best, first_choices(structure, system.enabled & (each == best[structure.choice_state]))
+    if structure.is_chain and system.enabled.all():
+        return each, np.arange(structure.states, dtype=np.int64)
+    best, first = np.empty(structure.states), np.empty(structure.states, np.int64)
+    _best_choices(structure.choice_start, each, system.enabled, system.agent_maximises, best, first)
+    return best, first
+
+
+@kernel
+def _best_choices(
+    choice_start: OffsetArray,
+    each: FloatArray,
+    enabled: BoolArray,
+    maximises: bool,
+    best: FloatArray,
+    first: OffsetArray,
+) -> None:
+    for s in range(len(best)):
+        value, choice = -np.inf if maximises else np.inf, -1
+        for c in range(choice_start[s], choice_start[s + 1]):
+            if enabled[c] and (choice < 0 or (each[c] > value if maximises else each[c] < value)):
+                value, choice = each[c], c
+        best[s], first[s] = value, choice
 
 
 def _has_negative(structure: Structure, reward: FloatArray, counted: BoolArray) -> bool:
@@ -527,7 +537,7 @@ def decide(support: Support, equations: Equations) -> Decision:
         some = ranked.states
         if some.all():  # nothing else can happen to a play: it cannot miss the target for ever
             sure = some
-        elif support.is_constant and equations.agent_has_no_choice:
+        elif support.is_constant and agent_has_no_choice(system, equations.fixed):
             sure = surely_drawn(support, target, some, system.enabled)
         else:
             within = undecided & some

@@ -29,6 +29,7 @@ from tightrope.solver.equations.system import (
     Meaning,
     Quotient,
     System,
+    agent_has_no_choice,
     collapse,
     decide,
     first_choices,
@@ -174,11 +175,6 @@ def default_policy(equations: Equations) -> OffsetArray:
         first = first_choices(structure, mask)
         policy = np.where(first >= 0, first, policy)
     return policy
-
-
-def agent_has_no_choice(system: System, settled: BoolArray) -> bool:
-    open_choices = np.add.reduceat(system.enabled.astype(np.int32), system.structure.choice_start[:-1])
-    return bool(np.all(settled | (open_choices <= 1)))
 
 
 LARGEST_DENSE = 400

@@ -49,6 +49,7 @@ from tightrope.solver.equations.system import (
     Meaning,
     Rows,
     System,
+    best_choices,
     find_loops,
     longest_choices,
 )
@@ -160,7 +161,7 @@ class HostBackend:
         every = ordering.order_structure(system.structure)
         if every is not None:  # transitions of other states all lead elsewhere
             return every.settled
-        return find_loops(self.support, system.enabled)
+        return find_loops(system.structure, self._usable(system))
 
     def schedule(self, system: System, settled: BoolArray) -> SolveSchedule:
         components = strongly_connected_components(self.support, usable=self._usable(system), expand=~settled)
@@ -235,22 +236,18 @@ class HostBackend:
 
     def judge(self, equations: Equations, lower: FloatArray, upper: FloatArray) -> Judgement:
         system, structure = equations.system, equations.system.structure
-        maximises, enabled, owners_maximise = (
-            system.agent_maximises,
-            system.enabled,
-            equations.owners_maximise,
-        )
+        owners_maximise = equations.owners_maximise
         holds: dict[bool, BoolArray] = {}
         policy: OffsetArray = np.zeros(0, np.int64)
         good, slack = np.empty(structure.choices, np.bool_), np.empty(structure.choices, np.bool_)
         for upward, values in ((False, lower), (True, upper)):
             each = self.backups.safe_choices(system, values, upward)
-            best, choice = _best_of(structure, each, enabled, maximises, with_choice=upward != maximises)
+            best, choice = best_choices(system, each)
             holds[upward] = best <= values if upward else best >= values
-            if choice is not None:
+            if upward != system.agent_maximises:
                 policy = choice
             if upward != owners_maximise:
-                _attaining(structure.choice_start, each, values, enabled, owners_maximise, good, slack)
+                _attaining(structure.choice_start, each, values, system.enabled, owners_maximise, good, slack)
         return Judgement(holds[False], holds[True], policy, good, slack)
 
     def keep_transitions(self, values: FloatArray, nature_maximises: bool, slack: BoolArray) -> BoolArray:
@@ -282,17 +279,6 @@ def _ranking(components: Components) -> OffsetArray | None:
     return ranking
 
 
-def _best_of(
-    structure: Structure, each: FloatArray, enabled: BoolArray, maximises: bool, *, with_choice: bool
-) -> tuple[FloatArray, OffsetArray | None]:
-    """The best of every state's enabled choices (none: −∞ or ∞) and, if wanted, the first that attains it."""
-    if structure.is_chain and enabled.all():
-        return each, np.arange(structure.states, dtype=np.int64) if with_choice else None
-    best, first = np.empty(structure.states), np.empty(structure.states, np.int64)
-    _best_choices(structure.choice_start, each, enabled, maximises, best, first)
-    return best, first if with_choice else None
-
-
 @kernel
 def _attaining(
     choice_start: OffsetArray,
@@ -309,23 +295,6 @@ def _attaining(
             beyond = each[c] > bound[s] if maximise else each[c] < bound[s]
             slack[c] = enabled[c] and beyond
             good[c] = enabled[c] and (beyond or each[c] == bound[s])
-
-
-@kernel
-def _best_choices(
-    choice_start: OffsetArray,
-    each: FloatArray,
-    enabled: BoolArray,
-    maximises: bool,
-    best: FloatArray,
-    first: OffsetArray,
-) -> None:
-    for s in range(len(best)):
-        value, choice = -np.inf if maximises else np.inf, -1
-        for c in range(choice_start[s], choice_start[s + 1]):
-            if enabled[c] and (choice < 0 or (each[c] > value if maximises else each[c] < value)):
-                value, choice = each[c], c
-        best[s], first[s] = value, choice
 
 
 LARGEST = 1e300

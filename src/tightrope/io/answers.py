@@ -269,10 +269,10 @@ class ShieldDocument(ShieldAnswer, kw_only=True):
     of its type, its shape, and its bytes in base64."""
 
     format: str = "tightrope shield"
-    version: int = 1
+    version: int = 2
     action_names: list[str]
     state_names: list[Any] | None
-    arrays: dict[str, tuple[str, list[int], str]]
+    arrays: dict[str, tuple[str, list[int], bytes]]
 
 
 # The record of a plan: what it is to reach, the ways to collect data, and what they are forecast to give.

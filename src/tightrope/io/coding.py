@@ -46,7 +46,7 @@ class Head(msgspec.Struct, frozen=True):
 def to_plain(value: object) -> Any:
     """Records, numbers and containers as JSON has them; numpy's values by their own conversion."""
     match value:
-        case None | bool():
+        case None | bool() | bytes():
             return value
         case str():
             return str(value)

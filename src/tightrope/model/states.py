@@ -104,7 +104,7 @@ def find_choice(structure: Structure, state: int, action: object, where: str = "
 def show_action(structure: Structure, choice: int) -> str | int:
     """The name of a choice's action; a number where it is one, as environments number their actions."""
     name = structure.action_name(choice)
-    return int(name) if name.isdecimal() else name
+    return int(name) if name.isdecimal() and str(int(name)) == name else name
 
 
 def is_whole(value: object) -> TypeGuard[int]:

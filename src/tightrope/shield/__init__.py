@@ -2,36 +2,257 @@
 
 A value vector v, verified for the fallback policy, prices every choice c of a state s: price(c) = max(0, v(s)
 − q(c)), q(c) the worst expectation of v after c over nature's sets, rounded down. The agent starts with some
-slack, and pays for choices whose price is at most the rest. Then v(state) − slack is a submartingale for
-every agent and nature, so the bound decreases by at most the initial slack. For minimising agents the signs
-turn; earned rewards count beside v.
+slack, and pays for choices. The patience is the number of steps per episode that do not lower the ranking of
+the solution; then the fallback policy acts until the end, and attains v from there. With a step bound there
+is a vector for each step. Proof: docs/explanation/shields.md.
 
-An agent that must reach something could wait for ever at price 0. The patience is the number of steps per
-episode that do not lower the ranking of the solution; then the fallback policy acts until the end, and
-attains v from there. Proof: docs/explanation/shields.md.
+Nothing in a file is trusted. `tightrope verify --shield` shows that the prices follow from a certificate.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from importlib import import_module
+from numbers import Real
 from os import PathLike
 from types import ModuleType
 from typing import Any
 
-from msgspec import structs
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import asdict
 
-from tightrope.atomic import path_of
-from tightrope.errors import CannotCertify, InputError
-from tightrope.io.answers import RemovedAction, ShieldAnswer
-from tightrope.model.states import find_choice, index_or_state, show_action
+from tightrope.atomic import atomic_write, path_of
+from tightrope.errors import CannotCertify, InputError, Location, check_type
+from tightrope.io.answers import RemovedAction, ShieldAnswer, ShieldDocument, ShieldFacts
+from tightrope.io.coding import read_document, record_of, to_plain, to_text
+from tightrope.logic.accepting import finite_memory_choices
+from tightrope.logic.product_problem import ProductLift
+from tightrope.model.graph.support import Support
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.policy import Policy
+from tightrope.model.policy_file import check_choices
+from tightrope.model.product import every_transition, product_with_memory
+from tightrope.model.states import find_choice, index_or_state, is_whole
+from tightrope.model.structure import NamedStates, Structure
+from tightrope.numerics.arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    OffsetArray,
+    offsets,
+    ranges,
+)
+from tightrope.numerics.record import same
 from tightrope.problem import Problem
-from tightrope.shield.table import ShieldTable, load_document, save_document, table_of
+from tightrope.solver.equations.system import equations_of, horizon_system
 from tightrope.solver.solution import Solution
+from tightrope.solver.solve import solve
 from tightrope.verdict import Assessment, Word
+from tightrope_check.problem import CertifiedObjective
+
+FORMAT, VERSION = "tightrope shield", 2
+GRAPH = ("choice_start", "transition_start", "successor", "action", "initial_states")
+ROWS = {"value": "<f8", "price": "<f8", "fallback": "<i8", "settled": "|b1"}
+COLUMN, COLUMN_KINDS = "variable/", ("<f8", "<i8", "<i4", "|b1", "|u1")
 
 LEAST_PATIENCE = 100
+MOST_PRICES = 50_000_000
+"""Prices by step and choice beyond which a question with a step bound is refused."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShieldTable:
+    """Verified values, prices and the fallback policy, shared by all episodes.
+
+    Rows of `value`, `price`, `fallback` and `settled` are steps, the last for all later ones. `structure` is
+    the model, `base`, or its product with an automaton, whose states are copies of `state`.
+    """
+
+    facts: ShieldFacts
+    base: Structure
+    structure: Structure
+    state: IndexArray
+    ranking: OffsetArray
+    """−1 where a temporal formula is won, but only if the fallback policy acts from there on."""
+    value: FloatArray
+    price: FloatArray
+    fallback: OffsetArray
+    settled: BoolArray
+    """States in which the question is decided, so that every choice is free."""
+
+    def __post_init__(self) -> None:
+        """Refuse tables that do not fit together, or hold what no price or value is."""
+        states, steps = self.structure.states, len(self.value) if self.value.ndim == 2 else 0
+        shapes = dict.fromkeys(ROWS, (steps, states)) | {"price": (steps, self.structure.choices)}
+        for name, shape in {**shapes, "ranking": (states,)}.items():
+            if getattr(self, name).shape != shape or steps == 0:
+                raise InputError(f"'{name}' has the shape {getattr(self, name).shape}, not {shape}")
+        if np.isnan(self.value).any() or not np.all(self.price >= 0):
+            raise InputError("a value is no number, or a price is not at least 0")
+        check_choices(self.structure, np.tile(np.arange(states), steps), self.fallback.reshape(-1))
+
+    def is_about(self, model: Structure) -> bool:
+        """Whether the shield has the choices of a model, under the names of its states and actions."""
+
+        def named(one: Structure) -> object:
+            actions = np.array(one.action_names)[one.action_of_choice]
+            graph = one.choice_start, one.transition_start, one.successor, one.initial_states, actions
+            return graph, dict(one.valuations), list(one.state_names or ())
+
+        return same(named(self.base), named(model))
+
+    def offered(self, state: int, row: int, is_decided: bool) -> dict[str | int, tuple[int, float]]:
+        """The choices of a state by action, each with its price; by place where actions are not unique."""
+        first, last = self.structure.choice_start[state : state + 2].tolist()
+        names = [self._shown[action] for action in self.structure.action_of_choice[first:last].tolist()]
+        prices = [0.0] * (last - first) if is_decided else self.price[row, first:last].tolist()
+        if len(set(names)) < len(names):  # an action may itself be called by a number: places for all
+            names = list(range(len(names)))
+        return dict(zip(names, zip(range(first, last), prices, strict=True), strict=True))
+
+    @cached_property
+    def _shown(self) -> list[str | int]:
+        return [as_number(name) for name in self.structure.action_names]
+
+    def show(self, state: int) -> str:
+        """The name of the state of the model behind one of the structure."""
+        return self.base.state_name(int(self.state[state]))
+
+
+def as_number(action: str) -> str | int:
+    """An action as environments number or name it."""
+    return int(action) if action.isdecimal() and str(int(action)) == action else action
+
+
+def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -> ShieldTable:
+    """Prices of all choices under the verified values of a solution; `known` are facts of a learned one."""
+    objective, kernel, last = solution.objective, solution.kernel, None
+    structure, maximises = kernel.structure, objective.agent is Direction.MAX
+    if objective.agent is objective.nature and kernel.lower is not kernel.upper:
+        raise InputError(
+            "a shield needs a bound against every nature, and here nature helps the agent",
+            hint="ask for the worst nature, such as Pmaxmin or Rminmax",
+        )
+    steps = objective.lower_steps if objective.upper_steps is None else objective.upper_steps
+    steps = 1 if objective.kind is ObjectiveKind.NEXT else steps
+    if steps and (steps + 1) * structure.choices > MOST_PRICES:
+        raise InputError(
+            f"{steps:,} steps of {structure.choices:,} choices need more than {MOST_PRICES:,} prices",
+            hint="ask without a step bound, or with a smaller one",
+        )
+    every, state = np.ones(structure.choices, np.bool_), np.arange(structure.states, dtype=np.int32)
+    if objective.is_bounded:
+        system = horizon_system(objective, structure, every)
+    else:
+        equations = equations_of(objective, structure, Support(structure, kernel.lower, kernel.upper), every)
+        system, fixed, unbounded = equations.system, equations.fixed, solution
+        if steps:
+            unbounded = solve(kernel, replace(objective, lower_steps=0), precision=solution.precision)
+        value = unbounded.fixpoint_lower if maximises else unbounded.fixpoint_upper
+        last = np.where(fixed, equations.value, value), unbounded.choice, fixed
+    after = partial(kernel.safe_choices, system, upward=not maximises)
+    rows = price_rows(objective, steps, last, structure.choice_start, after, maximises)
+    avoids = objective.kind is ObjectiveKind.UNTIL and not maximises
+    given = {"question": "" if problem is None else problem.text, "confidence": None}
+    facts = ShieldFacts(
+        **(solution.verdict.facts | given | known),
+        maximises=maximises,
+        complement=objective.complement,
+        range=objective.range,
+        needs_patience=not (objective.is_bounded or avoids or objective.kind is ObjectiveKind.DISCOUNTED),
+    )
+    table = ShieldTable(facts, structure, structure, state, solution.ranking, **rows)
+    return table if problem is None or problem.lift is None else _lift(table, problem)
+
+
+def price_rows(
+    objective: Objective | CertifiedObjective,
+    steps: int,
+    last: tuple[FloatArray, OffsetArray, BoolArray] | None,
+    choice_start: OffsetArray,
+    after: Callable[[FloatArray], FloatArray],
+    maximises: bool,
+    margin: float = 0.0,
+) -> dict[str, npt.NDArray[Any]]:
+    """Rows backwards from the `last` one: values, fallback policy and decided states (None: all is decided
+    then). `after` bounds what choices lead to. Prices are larger by a `margin` of 1 + |v|."""
+    first, states = choice_start[:-1].astype(np.int64), len(choice_start) - 1
+    best, is_over, rows = np.maximum if maximises else np.minimum, last is None, []
+    state_of = np.repeat(np.arange(states), np.diff(choice_start))
+    if last is None:
+        given = objective.terminal if objective.target is None else objective.target
+        end = np.zeros(states) if given is None else given.astype(np.float64)
+        last = end, first, np.ones(states, np.bool_)
+    value, fallback, settled = last
+    reached = after(value)
+    for step in range(steps, -1, -1):
+        if step < steps:
+            reached = after(value)
+            value = best.reduceat(reached, first)
+            attains = np.flatnonzero(reached == value[state_of])
+            fallback = attains[np.unique(state_of[attains], return_index=True)[1]].astype(np.int64)
+            settled = np.zeros(states, np.bool_)
+            if objective.target is not None and objective.kind in ("UNTIL", ObjectiveKind.UNTIL):
+                won = objective.target if step >= objective.lower_steps else settled
+                settled = won if objective.allowed is None else won | ~objective.allowed
+                value[settled] = won[settled]
+        here = value[state_of]
+        with np.errstate(invalid="ignore"):
+            loss = (here - reached if maximises else reached - here) + margin * (1.0 + np.abs(here))
+        price = np.where(loss > 0, np.nextafter(loss, np.inf), 0.0)  # ∞ − ∞ is no loss
+        if step < steps:
+            price[fallback] = 0.0
+        elif is_over:
+            price[:] = 0.0
+        rows.append((value, price, fallback, settled))
+    return {name: np.stack(row[::-1]) for name, row in zip(ROWS, zip(*rows, strict=True), strict=True)}
+
+
+def unfold(base: Structure, state: IndexArray, successor: AnyArray, initial: tuple[int, ...]) -> Structure:
+    """The structure whose states are copies of these of `base`, with their choices."""
+    if len(state) == 0 or state.min() < 0 or state.max() >= base.states:
+        raise InputError("a state of the product is none of the model")
+    choice = ranges(base.choice_start, state)[0]
+    starts = offsets(np.diff(base.choice_start)[state]), offsets(np.diff(base.transition_start)[choice])
+    made = Structure(*starts, successor, initial, base.action_of_choice[choice], base.action_names)
+    if not np.array_equal(state[successor], base.successor[ranges(base.transition_start, choice)[0]]):
+        raise InputError("a transition of the product is none of the model")
+    return made
+
+
+def _lift(table: ShieldTable, problem: Problem) -> ShieldTable:
+    """The same prices for the model behind a product with an automaton."""
+    lift = problem.lift
+    if not isinstance(lift, ProductLift) or lift.reach is None or lift.letters is None:
+        raise InputError(f"shields do not cover questions such as {problem.text}")
+    product, base = lift.product, lift.base
+    if lift.needs_support:  # once it is won, the formula is satisfied only by the fallback, with its memory
+        automaton, choices = lift.reach.automaton, table.fallback[0]
+        rows = finite_memory_choices(product, automaton, lift.letters, choices, lift.reach.won)
+        possible = Support.of(every_transition(base.structure))
+        product, follows = product_with_memory(base, Policy(base, rows), possible)
+        place = np.empty((rows.memories + 1, base.states), np.int64)
+        place[:, lift.product.state] = place[lift.product.memory, lift.product.state] = np.arange(
+            len(choices)
+        )
+        place, inside = place[product.memory, product.state], product.memory >= automaton.states
+        is_won = table.settled[0] & (table.value[0] > 0)
+        table = replace(
+            table,
+            structure=product.structure,
+            ranking=np.where(inside | is_won[place], -1, table.ranking[place]),
+            value=np.where(inside, 1.0, table.value[:, place]),
+            price=table.price[:, ranges(table.structure.choice_start, place)[0]],
+            fallback=follows.choice[None],
+            settled=(table.settled & ~is_won)[:, place] & ~inside,
+        )
+    return replace(table, base=base.structure, state=product.state)
 
 
 @dataclass
@@ -61,13 +282,12 @@ class Shield:
     step: int = 0
     is_committed: bool = False
     is_decided: bool = False
-    _here: int = -1  # the state in which the agent is to act; −1 where it has not arrived
-    _name: object = None  # the same as the agent calls it
-    _from: int = -1  # the state before it, and the choice taken there
-    _by: int = -1
-    _held: tuple[float, float] = (0.0, 0.0)  # the value of the last state, and the slack there
+    _here: int = -1  # the last known state; −1 where an episode is to begin
+    _by: int = -1  # the choice taken there; −1 where the agent is to act
+    _name: object = None  # what the agent calls the state
+    _held: tuple[float, float] = (0.0, 0.0)  # the value of the state, and the slack there
     _offered: dict[str | int, tuple[int, float]] = field(default_factory=dict, repr=False)
-    _memory: int = -1  # of the controller, once it acts
+    _fallback: str | int = ""
 
     @staticmethod
     def of(
@@ -78,49 +298,90 @@ class Shield:
         patience: int | None = None,
         **known: Any,
     ) -> Shield:
-        """Return a shield of `solution` (of `problem`) with nature's sets as solved; `slack`, `patience` as
-        in `LearningResult.shield`. `known` are facts of a learned solution: verdict, confidence and data.
+        """Return a shield of `solution` (of `problem`, which temporal formulas need) with nature's sets as
+        solved; `slack`, `patience` as in `LearningResult.shield`. `known` are facts of a learned solution:
+        verdict, confidence and data.
         """
-        if problem is not None and problem.is_of_controller:
+        if not isinstance(solution, Solution):
             raise InputError(
-                "a shield needs to see the state, and this answer is about a controller that sees "
-                "observations only"
+                "a shield needs the values of one P or R: averages and other questions have no shields",
+                hint="of a temporal formula take `result.shield` or the command `tightrope shield`",
+            )
+        if solution.weight is not None:
+            raise InputError("a shield needs the policy that a solve found, not a given one")
+        if problem is not None and problem.is_of_controller:
+            raise InputError("a shield needs to see the state, and this controller sees observations only")
+        if problem is not None and problem.query.is_threshold:
+            raise InputError(
+                f"{problem.text} is true or false, and a shield is about a value",
+                hint="ask for the value: Pmax=? [ … ]",
             )
         if known.get("verdict") is Word.CONTRADICTED:
             raise CannotCertify(f"a shield needs a model that the data do not contradict: {known['why']}")
         return Shield(table_of(solution, problem, **known), slack, patience).start()
 
     def __post_init__(self) -> None:
+        check_type("slack", self.initial_slack, Real, "a number")
         if not 0 <= self.initial_slack < math.inf:
             raise InputError(f"the slack is {self.initial_slack}, not a number of at least 0")
-        if self.patience_of_episode is not None and self.patience_of_episode < 0:
-            raise InputError(f"the patience is {self.patience_of_episode}, not a number of steps")
-        if not self.table.facts.needs_patience:
-            self.patience_of_episode = None
-        elif self.patience_of_episode is None:
+        steps = self.patience_of_episode
+        if steps is not None and not (is_whole(steps) and steps >= 0):
+            raise InputError(f"the patience is {steps}, not a number of steps")
+        if steps is None and self.table.facts.needs_patience:
             self.patience_of_episode = max(4 * (int(self.table.ranking.max(initial=0)) + 1), LEAST_PATIENCE)
+        elif not self.table.facts.needs_patience:
+            self.patience_of_episode = None
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Shield:
         """Return the shield in the file `path`, which `save` or `tightrope shield` wrote."""
-        document, table = load_document(path_of(path))
-        return Shield(table, document.slack, document.patience).start()
+        place, hint = path_of(path), "write one with 'tightrope shield'"
+        document = read_document(place, ShieldDocument, FORMAT, VERSION, hint)
+        try:
+            shield = Shield(_table_in(document), document.slack, document.patience).start()
+            sign = 1 if document.maximises != document.complement else -1
+            if sign * document.promise > sign * shield.promise:
+                raise InputError(f"it states {document.promise}, and its tables give {shield.promise}")
+        except (InputError, KeyError) as error:
+            why = error.message if isinstance(error, InputError) else f"the array {error} is missing"
+            raise InputError(f"this is no shield: {why}", Location(str(place))) from error
+        return shield
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the shield to `path` as JSON. Using the file needs no model."""
-        save_document(self.describe(), self.table, path_of(path))
+        table, base = self.table, self.table.base
+        names = None if base.state_names is None else list(base.state_names)
+        for part in (part for name in names or () for part in (name if isinstance(name, tuple) else (name,))):
+            if not isinstance(part, str | int):
+                raise InputError(
+                    f"the state {part!r} cannot be written to a file",
+                    hint="shields are saved for states named by text, whole numbers or tuples of these",
+                )
+        arrays = {name: getattr(table, name) for name in (*ROWS, "ranking")}
+        arrays |= {f"model/{name}": getattr(base, name) for name in GRAPH}
+        arrays |= {f"{COLUMN}{name}": column for name, column in base.valuations.items()}
+        if base is not (own := table.structure):
+            arrays |= {"state": table.state, "successor": own.successor, "initial_states": own.initial_states}
+        stored = {name: _store(np.asarray(array)) for name, array in arrays.items()}
+        given = asdict(self.describe()) | {"action_names": list(base.action_names), "state_names": names}
+        document = ShieldDocument(**given, arrays=stored)
+        with atomic_write(path_of(path)) as file:
+            file.write(to_text({"format": FORMAT, **to_plain(document)}))
 
     def describe(self) -> ShieldAnswer:
         """Return the bound at the beginning of an episode, and how often the shield interferes."""
-        table, slack = self.table, self.initial_slack
-        return ShieldAnswer(
-            **structs.asdict(table.facts),
-            promise=self.fresh().promise,
-            slack=slack,
-            patience=self.patience_of_episode,
+        table, structure, price = self.table, self.table.structure, self.table.price[0]
+        is_open, affordable = ~table.settled[0], price <= self.initial_slack
+        offered = np.add.reduceat(affordable.astype(np.int64), structure.choice_start[:-1])
+        barred = structure.action_of_choice[~affordable & is_open[structure.choice_state]]
+        removed = Counter(dict(enumerate(np.bincount(barred).tolist()))).most_common()
+        return record_of(
+            ShieldAnswer,
+            self.fresh(),
+            table.facts,
             states=table.base.states,
-            free_states=table.free_states(slack),
-            removed=[RemovedAction(*each) for each in table.removed(slack)],
+            free_states=int(np.count_nonzero((offered > 1) & is_open)),
+            removed=[RemovedAction(structure.action_names[action], n) for action, n in removed if n],
         )
 
     def fresh(self) -> Shield:
@@ -131,7 +392,7 @@ class Shield:
         """Begin an episode with full slack and patience. Return this shield."""
         self.slack, self.patience = float(self.initial_slack), self.patience_of_episode
         self.step, self.is_committed, self.is_decided = 0, False, False
-        self._here = self._from = self._by = self._memory = -1
+        self._here = self._by = -1
         values = self.table.value[0, list(self.table.structure.initial_states)]
         self._held = float(values.min() if self.table.facts.maximises else values.max()), self.slack
         return self
@@ -141,7 +402,7 @@ class Shield:
         self._arrive(state)
         slack = self.slack
         prices = {name: price for name, (_, price) in self._offered.items() if price <= slack}
-        return prices if prices and not self.is_committed else {self.fallback(state): 0.0}
+        return prices if prices and not self.is_committed else {self._fallback: 0.0}
 
     def take(self, state: object, action: Any) -> None:
         """Record that the agent takes `action` in `state`, and pay its price.
@@ -153,33 +414,33 @@ class Shield:
         """
         here, table = self._arrive(state), self.table
         if not isinstance(action, str | int) or action not in self._offered:
-            action = self.name_of(find_choice(table.base, int(table.state[here]), action, "the shield"))
+            action = self.choices[find_choice(table.base, int(table.state[here]), action, "the shield")]
         choice, price = self._offered[action]
         if self.is_committed or price > self.slack:
-            if action != (fallback := self.fallback(state)):
+            if action != self._fallback:
                 why = f"its price is {price:.5g}, the slack left is {self.slack:.5g}"
                 if self.is_committed:
                     why = "only the fallback policy acts until the end of the episode"
                 raise InputError(
                     f"the shield does not allow {action!r} in state {table.show(here)}: {why}",
-                    hint=f"the fallback is {fallback!r}",
+                    hint=f"the fallback is {self._fallback!r}",
                 )
-            self._commit(here)
+            self.is_committed, self._held = True, (self._held[0], 0.0)
         elif price > 0:
             self.slack = max(math.nextafter(self.slack - price, -math.inf), 0.0)
-        if self.is_committed and table.controller is not None:
-            row = table.controller.find(int(table.state[here]), self._memory)
-            self._memory = int(table.controller.following[row])
-        self._from, self._by, self._here = here, choice, -1
+        self._by = choice
         self.step += 1
 
     def fallback(self, state: object) -> str | int:
         """Return the fallback policy's action in `state`, which is always allowed."""
-        here, table = self._arrive(state), self.table
-        if self.is_committed and table.controller is not None:
-            row = table.controller.find(int(table.state[here]), self._memory)
-            return self.name_of(int(table.controller.choice[row]))
-        return self.name_of(int(table.choice[table.fallback[table.row(self.step), here]]))
+        self._arrive(state)
+        return self._fallback
+
+    @property
+    def choices(self) -> dict[int, str | int]:
+        """What `allowed` calls the choices of the model in the last state."""
+        first = int(self.table.base.choice_start[self.table.state[self._here]])
+        return {first + place: name for place, name in enumerate(self._offered)}
 
     @property
     def verdict(self) -> Assessment:
@@ -202,17 +463,16 @@ class Shield:
 
     def _arrive(self, state: object) -> int:
         """The state of the structure that the agent is in now."""
-        table = self.table
-        if self._here >= 0 and state is self._name:
+        table, is_new = self.table, self._here < 0 or self._by >= 0
+        if not is_new and state is self._name:
             return self._here
         try:
             base = index_or_state(table.base, state)
         except InputError as error:
             raise InputError(f"the shield does not know the state: {error.message}{self._advice}") from None
-        if self._here < 0:
-            self._here, self._name = self._follow(base), state
-            self._settle(self._here, table.row(self.step))
-            self._offered = table.offered(self._here, self.step, self.is_decided)
+        if is_new:
+            self._settle(self._follow(base))
+            self._name = state
         elif table.state[self._here] != base:
             raise InputError(
                 f"the agent is in state {table.show(self._here)} and has taken no action there, but is asked "
@@ -224,62 +484,83 @@ class Shield:
     @property
     def _advice(self) -> str:
         """The end of an error about a state that the shield cannot follow."""
-        if self._from < 0:
-            return ""
-        last = int(self.table.fallback[self.table.row(self.step - 1), self._from])
-        return f"; the fallback in the last known state is {show_action(self.table.structure, last)!r}"
+        return "" if self._here < 0 else f"; the fallback in the last known state is {self._fallback!r}"
 
     def _follow(self, base: int) -> int:
         """The state of the structure after the last choice, or the first of an episode."""
-        table, structure = self.table, self.table.structure
-        begins = self._from < 0
+        table, structure, begins = self.table, self.table.structure, self._here < 0
         if begins and table.base is structure:
             return base
-        following = structure.initial_states
+        following = list(structure.initial_states)
         if not begins:
             first, last = structure.transition_start[self._by : self._by + 2].tolist()
-            following = tuple(structure.successor[first:last].tolist())
+            following = structure.successor[first:last].tolist()
         for after in following:
             if table.state[after] == base:
                 return after
-        here = table.base.state_name(base)
         if begins:
             raise InputError(
-                f"an episode begins in state {here}, which is no initial state: the shield of a temporal "
-                "formula follows episodes from their beginning"
+                f"an episode begins in state {table.base.state_name(base)}, which is no initial state: the "
+                "shield of a temporal formula follows episodes from their beginning"
             )
         raise InputError(
-            f"the model has no transition from state {table.show(self._from)} by "
-            f"'{structure.action_name(self._by)}' to state {here}, so the guaranteed bound no longer "
-            f"holds{self._advice}",
+            f"the model has no transition from state {table.show(self._here)} by "
+            f"'{structure.action_name(self._by)}' to state {table.base.state_name(base)}, so the guaranteed "
+            f"bound no longer holds{self._advice}",
             hint="`tightrope watch` tests whether the model still fits",
         )
 
-    def _settle(self, here: int, row: int) -> None:
-        """What arriving in a state changes: a question that is decided, patience that is used up."""
-        table = self.table
-        if self.is_decided:
-            return
-        if table.settled.item(row, here):
-            self.is_decided = True
-        elif table.won.item(here):
-            self._commit(here)
-        elif self.patience is not None and self._from >= 0 and not self.is_committed:
-            self.patience -= table.ranking.item(here) >= table.ranking.item(self._from)
-            if self.patience < 0:
-                self._commit(here)
-        is_free = self.is_decided or self.is_committed
-        self._held = table.value.item(row, here), 0.0 if is_free else self.slack
+    def _settle(self, here: int) -> None:
+        """Arrive in a state: is the question decided, is the patience used up, what is offered there?"""
+        table, row = self.table, min(self.step, len(self.table.value) - 1)
+        if not self.is_decided:
+            if table.settled.item(row, here):
+                self.is_decided = True
+            elif table.ranking.item(here) < 0:
+                self.is_committed = True
+            elif self.patience is not None and self._here >= 0 and not self.is_committed:
+                self.patience -= table.ranking.item(here) >= table.ranking.item(self._here)
+                self.is_committed = self.patience < 0
+            is_free = self.is_decided or self.is_committed
+            self._held = table.value.item(row, here), 0.0 if is_free else self.slack
+        self._offered = table.offered(here, row, self.is_decided)
+        place = table.fallback.item(row, here) - table.structure.choice_start.item(here)
+        self._fallback, self._here, self._by = list(self._offered)[place], here, -1
 
-    def _commit(self, here: int) -> None:
-        """From here on the fallback policy acts until the end of the episode."""
-        if not self.is_committed and self.table.memory is not None:
-            self._memory = int(self.table.memory[here])
-        self.is_committed, self._held = True, (self._held[0], 0.0)
 
-    def name_of(self, choice: int) -> str | int:
-        """Return what `allowed` calls `choice`, the index of a choice of the model, in this state."""
-        return next(name for name, (own, _) in self._offered.items() if self.table.choice[own] == choice)
+def _store(array: npt.NDArray[Any]) -> tuple[str, list[int], bytes]:
+    kind = array.dtype.newbyteorder("<")
+    return kind.str, list(array.shape), array.astype(kind).tobytes()
+
+
+def _read(name: str, kind: str, shape: list[int], data: bytes) -> npt.NDArray[np.generic]:
+    """An array, if its description fits its bytes."""
+    kinds = COLUMN_KINDS if name.startswith(COLUMN) else (ROWS.get(name, "<i8"), ROWS.get(name, "<i4"))
+    try:
+        if kind not in kinds or min(shape, default=0) < 0 or (len(shape) != 1 and name not in ROWS):
+            raise ValueError
+        return np.frombuffer(data, kind).reshape(shape)
+    except ValueError:
+        words = f"the array '{name}' is of no type that it may have, or not as large as it says"
+        raise InputError(words) from None
+
+
+def _table_in(document: ShieldDocument) -> ShieldTable:
+    """The tables of a file, validated."""
+    arrays: dict[str, Any] = {name: _read(name, *stored) for name, stored in document.arrays.items()}
+    names = [tuple(name) if isinstance(name, list) else name for name in document.state_names or ()]
+    structure = base = Structure(
+        **{name: arrays[f"model/{name}"] for name in GRAPH},
+        action_names=tuple(document.action_names),
+        valuations={name.removeprefix(COLUMN): arrays[name] for name in arrays if name.startswith(COLUMN)},
+        state_names=None if document.state_names is None else NamedStates(names),
+    )
+    state, rows = np.arange(base.states, dtype=np.int32), {name: arrays[name] for name in ROWS}
+    if "state" in arrays:
+        state = arrays["state"]
+        structure = unfold(base, state, arrays["successor"], arrays["initial_states"])
+    facts = record_of(ShieldFacts, document)
+    return ShieldTable(facts, base, structure, state, arrays["ranking"], **rows)
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,7 +1,8 @@
 """Gymnasium: models as environments, and shields around environments (`pip install 'tightrope[gym]'`).
 
-The action number k stands for the k-th action name of the model, the unlabelled one left out; in a state with
-a single choice every number takes it. An action that a state does not have leaves the state unchanged.
+Actions that are named by numbers have these; the others follow in the order of the model. Choices without a
+name of their own are numbered by their place, and in a state with a single choice every number takes it. An
+action that a state does not have leaves the state unchanged.
 
 >>> import tightrope as tr
 >>> tr.gym.ModelEnv(tr.benchmark("betting(5)").model, at={"p": 0.5, "q": 0}).reset(seed=1)[0]
@@ -21,9 +22,10 @@ from tightrope.model.mdp import MDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.states import show_state
-from tightrope.model.structure import UNLABELLED, Structure
-from tightrope.numerics.arrays import BoolArray
-from tightrope.shield import Shield
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.rules.states import name_choices
+from tightrope.shield import Shield, as_number
 
 try:
     from gymnasium import Env, Wrapper
@@ -35,10 +37,14 @@ Info = dict[str, Any]
 StateOf = Callable[[object], object]
 
 
-def _numbers(structure: Structure) -> dict[str, int]:
-    """The number of each action."""
-    names = [name for name in structure.action_names if name != UNLABELLED]
-    return dict(zip(names, range(len(names)), strict=True))
+def _numbers(structure: Structure) -> OffsetArray:
+    """The number of each choice; −1 for the only choice of a state, if it is unnamed."""
+    names, place = name_choices(structure)
+    words = [name for name in names if name and isinstance(as_number(name), str)]
+    first = 1 + max((int(name) for name in names if name.isdecimal()), default=-1)
+    number = {name: first + k for k, name in enumerate(words)}
+    own = [number[name] if name in number else int(name or -1) for name in names]
+    return np.array(own, np.int64)[place]
 
 
 class ModelEnv(Env[int, int]):
@@ -63,9 +69,8 @@ class ModelEnv(Env[int, int]):
         self.earned = np.zeros(known.choices) if earned is None else earned.per_choice(self.structure)
         self.numbers, self.state = _numbers(self.structure), self.structure.initial_states[0]
         self.absorbing = absorbing_states(self.structure)
-        self.actions = range(max(len(self.numbers), 1))
         self.observation_space: Any = Discrete(known.states)
-        self.action_space: Any = Discrete(len(self.actions))
+        self.action_space: Any = Discrete(max(int(self.numbers.max()) + 1, 1))
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[int, Info]:
         """Begin an episode in an initial state."""
@@ -86,7 +91,7 @@ class ModelEnv(Env[int, int]):
 
     def action_masks(self) -> BoolArray:
         """Which actions the state has."""
-        return np.isin(self.actions, list(self._choices()))
+        return np.isin(np.arange(self.action_space.n), list(self._choices()))
 
     def state_of(self, observation: int) -> object:
         """The state as shields and policies call it."""
@@ -96,8 +101,8 @@ class ModelEnv(Env[int, int]):
         """The choices of the state by the numbers of their actions."""
         first, last = self.structure.choice_start[self.state : self.state + 2].tolist()
         if last - first == 1:
-            return {number: int(first) for number in self.actions}
-        return {self.numbers.get(self.structure.action_name(c), 0): c for c in range(first, last)}
+            return dict.fromkeys(range(self.action_space.n), first)
+        return dict(zip(self.numbers[first:last].tolist(), range(first, last), strict=True))
 
 
 class ShieldWrapper(Wrapper[object, SupportsInt, Any, Any]):
@@ -111,16 +116,16 @@ class ShieldWrapper(Wrapper[object, SupportsInt, Any, Any]):
         self, env: Env[Any, Any], shield: Shield, state_of: StateOf | None = None, forbidden: str = "fallback"
     ):
         super().__init__(env)
-        if not isinstance(env.action_space, Discrete):
-            raise InputError(f"shields need numbered actions, and this environment has {env.action_space}")
+        space, self.shield, self.numbers = env.action_space, shield.fresh(), _numbers(shield.table.base)
+        if not isinstance(space, Discrete) or space.start != 0:
+            raise InputError(f"shields need numbered actions, from 0 on, and this environment has {space}")
         if forbidden not in ("fallback", "raise"):
             raise InputError(f"`forbidden` is {forbidden!r}, not 'fallback' or 'raise'")
-        self.shield, self.forbidden, self.numbers = shield.fresh(), forbidden, _numbers(shield.table.base)
+        if self.numbers.max() >= space.n:
+            raise InputError(f"the model has {self.numbers.max() + 1} actions, not {space.n}")
         own: StateOf = getattr(env.unwrapped, "state_of", lambda observation: observation)
-        self.state_of, self.actions = state_of or own, range(int(env.action_space.n))
-        if len(self.numbers) > len(self.actions):
-            raise InputError(f"the model has {len(self.numbers)} actions, not {len(self.actions)}")
-        self.state, self.allowed = object(), dict[int, str | int]()
+        self.state_of, self.forbidden, self.actions = state_of or own, forbidden, range(int(space.n))
+        self.state, self.named, self.prices = object(), dict[int, str | int](), dict[int, float]()
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[object, Info]:
         """Begin an episode with the whole slack."""
@@ -131,29 +136,24 @@ class ShieldWrapper(Wrapper[object, SupportsInt, Any, Any]):
     def step(self, action: SupportsInt) -> tuple[object, SupportsFloat, bool, bool, Info]:
         """Take an action that the shield allows, or what replaces it."""
         number = int(action)
-        if number not in self.allowed and self.forbidden == "fallback":
-            name = self.shield.fallback(self.state)
-            number = self._number(name)
-        else:
-            name = self.allowed.get(number, dict(enumerate(self.numbers)).get(number, number))
-        self.shield.take(self.state, name)
+        if number not in self.prices and self.forbidden == "fallback":
+            fallback = self.shield.fallback(self.state)
+            number = next(own for own, name in self.named.items() if name == fallback)
+        self.shield.take(self.state, self.named.get(number, f"action {number}"))
         observation, reward, ends, stops, info = self.env.step(number)
         facts = {"taken": number, "replaced": number != int(action)}
         return observation, reward, ends, stops, self._arrive(observation, info, **facts)
 
     def action_masks(self) -> BoolArray:
         """Which actions the shield allows, as MaskablePPO of sb3-contrib asks for them."""
-        return np.isin(self.actions, list(self.allowed))
-
-    def _number(self, name: str | int) -> int:
-        return self.numbers.get(str(name), name if isinstance(name, int) else 0)
+        return np.isin(self.actions, list(self.prices))
 
     def _arrive(self, observation: object, info: Info, **facts: object) -> Info:
         self.state = self.state_of(observation)
         prices = self.shield.allowed(self.state)
-        self.allowed = {self._number(name): name for name in prices}
-        if UNLABELLED in prices:
-            self.allowed = dict.fromkeys(self.actions, UNLABELLED)
-        facts["prices"] = {number: prices[name] for number, name in self.allowed.items()}
-        facts |= {"slack": self.shield.slack, "promise": self.shield.promise}
+        self.named = {int(self.numbers[choice]): name for choice, name in self.shield.choices.items()}
+        if -1 in self.named:
+            self.named = dict.fromkeys(self.actions, self.named[-1])
+        self.prices = {number: prices[name] for number, name in self.named.items() if name in prices}
+        facts |= {"prices": self.prices, "slack": self.shield.slack, "promise": self.shield.promise}
         return {**info, "shield": facts}

@@ -16,18 +16,19 @@ import numpy as np
 from msgspec import structs
 
 from tightrope.errors import InputError
+from tightrope.io.answers import ShieldFacts
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import FloatArray, ranges
-from tightrope.shield import Shield
-from tightrope.shield.table import GRAPH, PriceRows, ShieldTable, price_rows
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import same
+from tightrope.shield import GRAPH, Shield, ShieldTable, price_rows, unfold
+from tightrope.verdict import Assessment
 from tightrope_check.archive import LoadedCertificate
 from tightrope_check.checker import Game
 from tightrope_check.laws import boxes_of
 from tightrope_check.learned import Learned
-from tightrope_check.nature import BoundVector, Graph
+from tightrope_check.nature import BoundVector
 from tightrope_check.numbers import FLOAT64
-from tightrope_check.problem import Certificate
-from tightrope_check.product import in_product
+from tightrope_check.product import product_of
 from tightrope_check.verdict import Check
 
 MARGIN = 2.0**-44
@@ -38,17 +39,10 @@ TITLES = {"value": "values", "fallback": "fallbacks", "settled": "decided states
 
 def rest_on(shield: Shield, proof: LoadedCertificate) -> Shield:
     """The same shield with the vector, the fallback policy and the prices of a certificate."""
-    (graph, rows), table = _certified(proof.certificate, MARGIN), shield.table
-    facts = structs.replace(table.facts, certificate=proof.digest)
-    if table.memory is not None:  # the certificate has its own order of the product's states
-        order, own = np.lexsort((table.memory, table.state)), table.structure
-        choices, successor = ranges(own.choice_start, order)[0], graph.successor.astype(np.int32)
-        arrays = graph.choice_start, graph.transition_start, successor, (graph.initial,)
-        structure = Structure(*arrays, own.action_of_choice[choices], own.action_names)
-        table = replace(table, structure=structure, choice=table.choice[choices], state=table.state[order])
-        table = replace(table, ranking=table.ranking[order], memory=None)
-    made = replace(shield, table=replace(table, facts=facts, **rows._asdict()))
-    if wrongs := [wrong for _, wrong in _wrongs(made, proof) if wrong]:
+    facts = structs.replace(shield.table.facts, certificate=proof.digest)
+    table = _proved(shield.table.base, proof, MARGIN)
+    made = replace(shield, table=replace(table, facts=facts))
+    if wrongs := [wrong for _, wrong in _wrongs(made.table, proof) if wrong]:
         raise InputError(f"the shield does not follow from its certificate: {wrongs[0]}")
     return made.start()
 
@@ -57,62 +51,51 @@ def check_shield(
     path: str | PathLike[str], proof: LoadedCertificate, model: Structure | None = None
 ) -> list[Check]:
     """Compare the shield in a file with a certificate, and its names with the user's `model`."""
-    shield = Shield.load(path)
+    table = Shield.load(path).table
     try:
-        wrongs = list(_wrongs(shield, proof))
-    except InputError as error:
-        wrongs = [("kind", error.message)]
+        wrongs = list(_wrongs(table, proof))
+    except (InputError, ValueError) as error:
+        wrongs = [("kind", str(error))]
     if model is not None:
-        wrongs.append(("names", "" if shield.table.is_about(model) else "they are not those of the model"))
+        wrongs.append(("names", "" if table.is_about(model) else "they are not those of the model"))
     return [Check(f"shield: {name}", not wrong, wrong) for name, wrong in wrongs]
 
 
-def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str]]:
+def _wrongs(mine: ShieldTable, proof: LoadedCertificate) -> Iterator[tuple[str, str]]:
     """What is compared, and what is wrong with it."""
-    (graph, rows), problem = _certified(proof.certificate), proof.certificate.problem
-    table, facts, objective = shield.table, shield.table.facts, problem.objective
-    yield "certificate", f"it rests on another one: {facts.certificate}" * (facts.certificate != proof.digest)
-    pairs = ((table.structure, graph), (table.base, problem.graph))
-    same = all(np.array_equal(getattr(a, name), getattr(b, name)) for a, b in pairs for name in GRAPH[:3])
-    same = same and all(a.initial_states == (b.initial,) for a, b in pairs) and _is_copy(table)
-    yield "model", "it is about another model" * (not same)
-    if not same:
+    facts, graph, own = mine.facts, proof.certificate.problem.graph, mine.structure
+    rests = "it rests on another one" if facts.certificate else "it names none"
+    yield "certificate", rests * (facts.certificate != proof.digest)
+    model = [getattr(mine.base, name) for name in GRAPH[:3]], mine.base.initial_states
+    alike = same(model, ([getattr(graph, name) for name in GRAPH[:3]], (graph.initial,)))
+    needed = _proved(mine.base, proof) if alike else mine
+    copies = needed.structure.successor, needed.structure.initial_states, needed.state
+    alike &= same((own.successor, own.initial_states, mine.state), copies) and mine.ranking.min() >= 0
+    yield "model", "it is about another model" * (not alike)
+    if not alike:
         return
-    least, most = objective.range
-    alike = (objective.agent == "MAX", objective.complement) == (facts.maximises, facts.complement)
+    known, (least, most) = needed.facts, needed.facts.range
+    alike = (facts.maximises, facts.complement) == (known.maximises, known.complement)
     alike &= facts.range[0] <= least and most <= facts.range[1]
-    never_waits = objective.kind == "DISCOUNTED" or objective.steps is not None
-    never_waits |= objective.kind in ("UNTIL", "TEMPORAL") and objective.agent == "MIN"
-    alike &= facts.needs_patience or never_waits
+    alike &= facts.needs_patience or not known.needs_patience
     yield "question", "it is about another question" * (not alike)
-    known = 1.0 if problem.data is None else 1 - problem.data.total_delta
-    claimed = 1.0 if facts.confidence is None else facts.confidence
-    yield "confidence", f"it claims more than {known:.6g}" * (claimed > known)
-    for name, needed in rows._asdict().items():
-        mine, words = getattr(table, name), "it is not that of the certificate"
-        alike = mine.shape == needed.shape and not (name == "settled" and table.won.any())
-        wrong = np.argwhere(mine < needed if name == "price" else mine != needed) if alike else [[0]]
-        if name == "price" and len(wrong):
-            words = f"{table.structure.choice_name(int(wrong[0][-1]))} has a lower price"
-        yield TITLES[name], words if len(wrong) else ""
+    claimed, sure = (1.0 if one.confidence is None else one.confidence for one in (facts, known))
+    yield "confidence", f"it claims more than {sure:.6g}" * (claimed > sure)
+    for name, title in TITLES.items():
+        array, right, words = getattr(mine, name), getattr(needed, name), "it is not that of the certificate"
+        wrong = [[0]]
+        if array.shape == right.shape:
+            wrong = np.argwhere(array < right if name == "price" else array != right).tolist()
+        if name == "price" and wrong:
+            words = f"{own.choice_name(wrong[0][-1])} has a lower price"
+        yield title, words if wrong else ""
 
 
-def _is_copy(table: ShieldTable) -> bool:
-    """Whether the structure is the model, each of whose states may stand there several times."""
-    own, base, initial = table.structure, table.base, table.state[table.structure.initial]
-    states = own.choice_start, base.choice_start, table.state
-    levels = states, (own.transition_start, base.transition_start, table.choice)
-    same = all(np.array_equal(np.diff(start), np.diff(of)[which]) for start, of, which in levels)
-    choices, transitions = (ranges(of, which)[0] for _, of, which in levels)
-    same &= np.array_equal(choices, table.choice) and bool(initial == base.initial)
-    same &= np.array_equal(base.successor[transitions], table.state[own.successor])
-    return same and table.controller is None
-
-
-def _certified(certificate: Certificate, margin: float = 0.0) -> tuple[Graph, PriceRows]:
-    """The graph that a certificate is about (of a product, if it has an automaton), and the parts of a shield
-    that it proves, in float64 on the safe side."""
-    problem, graph, objective = certificate.problem, certificate.problem.graph, certificate.problem.objective
+def _proved(base: Structure, proof: LoadedCertificate, margin: float = 0.0) -> ShieldTable:
+    """The shield of the model `base` that a certificate proves, in float64 on the safe side; of a product, if
+    it has an automaton."""
+    certificate, problem, structure = proof.certificate, proof.certificate.problem, base
+    objective, graph, state = problem.objective, problem.graph, np.arange(base.states, dtype=np.int32)
     names = [one.name in ("value", "robust policy") for one in certificate.claims]
     number, upward = names.index(True) if any(names) else 0, objective.agent == "MIN"
     hints, claim = certificate.values[number], certificate.claims[number]
@@ -121,24 +104,23 @@ def _certified(certificate: Certificate, margin: float = 0.0) -> tuple[Graph, Pr
     helps = objective.nature == objective.agent and problem.law == "interval"
     timed = problem.time is not None or problem.passing is not None or objective.kind == "AVERAGE"
     is_found = objective.steps is not None or not (value is None or fallback is None)
+    hint = "leave the certificate out: the shield holds without one"
     if not any(names) or helps or timed or not is_found:
-        raise InputError(
-            "certificates do not cover shields of averages and time",
-            hint="leave the certificate out: the shield holds without one",
-        )
+        raise InputError("certificates do not cover shields of averages and time", hint=hint)
     with np.errstate(all="ignore"):
         learned = Learned(certificate, FLOAT64) if problem.law == "domain" else None
         if learned is not None and not all(one.passed for one in learned.checks()):
             raise InputError("the certificate is not valid", hint="tightrope verify says why")
         boxes = boxes_of(problem, FLOAT64)[0] if learned is None else learned.model_boxes()
-        if problem.automaton is not None:
-            certificate, boxes, check = in_product(certificate, boxes)
-            if check.name != "the automaton settles what it accepts":  # then accepting is not reaching
-                raise InputError(
-                    "certificates do not cover shields of formulas about infinite runs",
-                    hint="leave the certificate out: the shield holds without one",
-                )
-            graph, objective = certificate.problem.graph, certificate.problem.objective
+        if (automaton := problem.automaton) is not None and value is not None:
+            product = product_of(graph, automaton, objective.agent, boxes, len(value))
+            if product.check.name != "the automaton settles what it accepts":  # accepting is not reaching
+                words = "certificates do not cover shields of formulas about infinite runs"
+                raise InputError(words, hint=hint)
+            boxes, graph = product.lift(boxes), product.graph
+            objective = replace(objective, kind="UNTIL", target=product.target)
+            state = (product.key // automaton.memories).astype(np.int32)
+            structure = unfold(base, state, graph.successor, (graph.initial,))
         sets = boxes if learned is None else learned.boxes(boxes, number, upward)
         priced = problem if learned is None else learned.priced(problem, upward)
         reward = np.zeros(graph.choices) if priced.objective.reward is None else priced.objective.reward
@@ -154,6 +136,18 @@ def _certified(certificate: Certificate, margin: float = 0.0) -> tuple[Graph, Pr
             (settled, given), steps = objective.boundary(graph.states), objective.lower_steps
             last = np.where(settled, given, value), fallback, settled
         rows = price_rows(objective, steps, last, graph.choice_start, after, not upward, margin)
-        if last is not None:
-            rows.price[-1][rows.fallback[-1]] = 0.0
-        return graph, rows
+    if last is not None:
+        rows["price"][-1][rows["fallback"][-1]] = 0.0
+    avoids = objective.kind == "UNTIL" and upward
+    facts = ShieldFacts(
+        **Assessment.of([]).facts,
+        question="",
+        confidence=None if problem.data is None else 1 - problem.data.total_delta,
+        maximises=not upward,
+        complement=objective.complement,
+        range=objective.range,
+        needs_patience=not (objective.steps is not None or avoids or objective.kind == "DISCOUNTED"),
+    )
+    ranking = hints.upper_ranking if upward and hints.upper_ranking is not None else hints.lower_ranking
+    ranking = np.zeros(graph.states, np.int64) if ranking is None else ranking
+    return ShieldTable(facts, base, structure, state, ranking, **rows)

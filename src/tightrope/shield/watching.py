@@ -56,7 +56,7 @@ class ShieldWatch(PromiseWatch):
         shown = show_state(shield.table.base, state)
         try:
             shield.allowed(shown)
-            shield.take(shown, shield.name_of(choice))
+            shield.take(shown, shield.choices[choice])
         except InputError:
             return False
         self.steps, self.priced = self.steps + 1, self.priced + (shield.slack < before)

@@ -1,6 +1,6 @@
 """What a policy loses against the robust one, at the worst nature for the robust values.
 
-Let v be the verified values, price(c) = v(s) − q(c) the price of a choice (`tightrope.shield.table`) and p
+Let v be the verified values, price(c) = v(s) − q(c) the price of a choice (`tightrope.shield`) and p
 nature's answer to v. Under p a policy π loses Σ d(s) · price(π(s)) from the start, where d are the expected
 visits of π. This is linear algebra over the states that π reaches, so many policies can be compared. It
 guides the search only: what a tree guarantees is solved and verified over all of nature's sets.
@@ -21,7 +21,7 @@ from tightrope.model.objective import Direction
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.rules.states import name_choices
-from tightrope.shield.table import table_of
+from tightrope.shield import table_of
 from tightrope.solver.solution import Solution
 
 STEP_PRICE = 1e-9

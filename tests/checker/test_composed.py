@@ -291,3 +291,34 @@ def test_what_is_not_covered_is_said(tmp_path: Path) -> None:
     with pytest.raises(tr.InputError, match="about policies without memory"):
         tr.certify(remembered, tmp_path / "d")
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("text", ['R{"cost"}min=? [ S ]', 'Pmin=? [ (F "mid") & (F<=3 "up") ]'])
+def test_default_regions_that_bet_have_certificates(text: str, tmp_path: Path) -> None:
+    """With eight unknown expressions in the order of time; a slab that was asked for has none."""
+    parameters = tr.Parameters.box(**dict.fromkeys("pqru", ("0.1", "0.9")))
+    p, q, r, u = parameters.symbols()
+    rows = [
+        (0, "a", {1: p, 2: 1 - p}),
+        (0, "b", {1: q, 2: 1 - q}),
+        (1, "", {0: r, 3: 1 - r}),
+        (2, "", {0: u, 3: 1 - u}),
+        (3, "", {0: 1}),
+    ]
+    built = tr.build_from_rows(
+        rows, parameters, labels={"mid": [1], "up": [2]}, state_rewards={"cost": [1, 3, 0, 2]}
+    )
+    problem = tr.Problem(built, text)
+    truth = built.instantiate(p="0.6", q="0.3", r="0.5", u="0.4")
+    log = tr.Simulator(truth, model_hash=built.hash(), cap=6).episodes(40, seed=1)
+    result = tr.learn(problem, log, delta=0.05)
+    assert result.decisions.region is not None and result.decisions.region.bets
+    tr.certify(result, tmp_path / "c")
+    verdict = tr.verify(tmp_path / "c", model=built, data=log)
+    low, high = tr.solve(truth, text).bounds
+    assert verdict.word == "proved" and result.interval is not None
+    (claim,) = load(tmp_path / "c").certificate.claims
+    assert claim.lower <= high and low <= claim.upper <= result.interval.upper + 0.15
+    if "S" not in text:
+        with pytest.raises(tr.InputError, match="a slab bets on"):
+            tr.certify(tr.learn(problem, log, delta=0.05, region="slab"), tmp_path / "d")

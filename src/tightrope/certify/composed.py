@@ -95,18 +95,12 @@ def _given(result: LearningResult | LearnedAnswer) -> Policy | None:
 
 def _learn_sets(result: LearningResult | LearnedAnswer, counts: Counts | None) -> LearningResult:
     """The result of a question that asks nothing: its statistics, region and sets are those of any."""
-    decisions = result.decisions
-    if decisions.bets:
-        raise InputError(
-            "a slab bets on the value of a policy without memory, and this question has no such value",
-            hint="leave the certificate out, or take --region polytope",
-        )
-    kind = decisions.sets
+    kind = result.decisions.sets
     kind = SetsKind.EXPRESSION if kind in (SetsKind.COUPLED, SetsKind.RECTANGULAR) else kind
     options, base = replace(result.options, sets=kind), result.problem.base
     assert isinstance(base, ParametricMDP)
     if counts is not None:
-        options = replace(options.without_outcomes, region=region_for(base, decisions.region))
+        options = replace(options.without_outcomes, region=region_for(base, result))
     chain = Pipeline.start(Problem(base, _nowhere(result)), counts, result.sets.ledger.delta, options=options)
     return chain.result(options)
 

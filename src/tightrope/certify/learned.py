@@ -406,14 +406,9 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
     the model. Coupled sets become rectangular ones: their proofs are about policies without memory."""
     problem, decisions = result.problem, result.decisions
     assert isinstance(problem.lift, ProductLift) and problem.lift.temporal is not None
-    if decisions.bets:
-        raise InputError(
-            "a slab bets on a policy, and certificates of temporal formulas do not cover its memory",
-            hint="leave the certificate out, or take --region polytope",
-        )
     question = asked_of(problem.lift.temporal)
     made = _certified_product(problem, problem.lift, question)
-    region = regions.region_for(result.model, decisions.region)
+    region = regions.region_for(result.model, result)
     options = replace(result.options.without_outcomes, sets=decisions.sets, region=region)
     if decisions.sets is SetsKind.COUPLED:
         options = replace(options, sets=SetsKind.RECTANGULAR)

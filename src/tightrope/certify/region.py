@@ -31,6 +31,7 @@ import numpy as np
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.certify.problem import to_graph, to_polynomials
 from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.result import LearningResult
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -548,8 +549,16 @@ def goes_by_intervals(model: ParametricMDP, sets: SetsKind | None, region: Regio
     return bool(model.expressions.denominators) and (other or sets is SetsKind.COUPLED)
 
 
-def region_for(model: ParametricMDP, region: RegionKind | None) -> RegionKind | None:
-    """The region that a certificate is over."""
+def region_for(model: ParametricMDP, result: LearningResult | LearnedAnswer) -> RegionKind | None:
+    """The region of a certificate about more than a policy without memory, so one without bets."""
+    region = result.decisions.region
+    if region is not None and region.bets:
+        if result.decisions.needs_bets and result.options.region is not None:
+            raise InputError(
+                "a slab bets on the value of a policy without memory, which this certificate is not about",
+                hint="leave the certificate out, or take --region polytope",
+            )
+        region = region_kind("likelihood")
     return region_kind("polytope") if goes_by_intervals(model, None, region) else region
 
 

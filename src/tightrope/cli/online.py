@@ -178,14 +178,16 @@ def online(request: OnlineRequest) -> None:
         with screen.phase_progress() as progress:
             for record in whole.records():
                 records.append(record)
-                progress(_progress_line(record, request.most_episodes))
+                progress(_progress_line(record, request.most_episodes, problem.maximises))
                 if screen.common.json:
                     screen.print_json({**record, "peak_memory": peak_memory()})
         result = learner.result() if request.output is not None or not screen.common.json else None
         if result is not None and not screen.common.json:
             explored = _describe_exploration(request.exploration, learner)
             verdict, shown = _verdict(records, result), show_run(subject, records, result, explored, request)
-            first = headline(verdict, subject.query.text, records[-1], request.delta)
+            relation = texts.bounded(float(records[-1]["guarantee"]), problem.maximises)
+            proved = texts.claim_text(subject.query.text, relation, "the robust policy")
+            first = verdict.headline(proved, texts.sure_text(request.delta))
             screen.answer(verdict, first, {}, lambda: shown)
         if request.output is not None and result is not None:
             _write(request, subject, learner, result, records)
@@ -335,17 +337,10 @@ def _describe_exploration(request: Explore, learner: tr.OnlineLearner) -> str:
     return ", ".join(words)
 
 
-def _progress_line(record: Line, episodes: int) -> str:
-    """Episodes done, and what is guaranteed so far."""
-    floor = _is_floor(record)
+def _progress_line(record: Line, episodes: int, floor: bool) -> str:
+    """Episodes done, and what is guaranteed so far; whether from below."""
     line = f"{record['episode']:,} of {episodes:,} episodes, guarantee {_bound(record['guarantee'], floor)}"
     return f"{line}, optimistic {_bound(record['optimistic'], not floor)}"
-
-
-def headline(verdict: Assessment, question: str, record: Line, delta: float) -> str:
-    """The verdict of a run in a line: the guarantee of its last update, as far as it may be claimed."""
-    relation = texts.bounded(float(record["guarantee"]), _is_floor(record))
-    return verdict.headline(texts.claim_text(question, relation, "the robust policy"), texts.sure_text(delta))
 
 
 def show_run(
@@ -356,7 +351,7 @@ def show_run(
     request: OnlineRequest,
 ) -> screen.Content:
     """What the records add up to; some of them, with --verbose."""
-    floor, last = _is_floor(records[-1]), records[-1]
+    floor, last = subject.problem.maximises, records[-1]
     known = any(record["performance"] is not None for record in records)
     best = None if last.get("best_guarantee") is None else _bound(last["best_guarantee"], floor)
     is_better = (
@@ -383,7 +378,7 @@ def show_run(
         ("budget", result.ledger.lines),
         *screen.spent({}),
     ]
-    return screen.Content(rows, more, tables=[_table(records, known, best is not None)])
+    return screen.Content(rows, more, tables=[_table(records, known, best is not None, floor)])
 
 
 def _collected(records: Sequence[Line]) -> str:
@@ -392,8 +387,7 @@ def _collected(records: Sequence[Line]) -> str:
     return f"{done}, {count(len(records), 'update')}"
 
 
-def _table(records: Sequence[Line], known: bool, together: bool) -> screen.Table:
-    floor = _is_floor(records[-1])
+def _table(records: Sequence[Line], known: bool, together: bool, floor: bool) -> screen.Table:
     columns = ["episode", "steps", "guarantee", *(["best so far"] if together else [])]
     columns += [*(["performance"] if known else []), "optimistic", "seconds"]
     rows = [
@@ -439,11 +433,6 @@ def _drift(records: Sequence[Line]) -> str:
 def _count_kept(records: Sequence[Line]) -> str:
     broken = sum(record["holds"] is False for record in records)
     return f"{len(records) - broken} of {len(records)} guarantees hold at the true parameters"
-
-
-def _is_floor(record: Line) -> bool:
-    """Whether the guarantee is a lower bound: the optimistic value lies on its other side."""
-    return float(record["guarantee"]) <= float(record["optimistic"])
 
 
 def _bound(value: object, is_lower: bool) -> str:

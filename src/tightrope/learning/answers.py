@@ -136,7 +136,8 @@ class LearnedAnswer(Record):
 
     @property
     def _has_floor(self) -> bool:
-        return self.interval is not None and self.guarantee == self.interval.lower
+        query = self.problem.query
+        return _agent(query) == "max" if query.directions is None else query.directions[0] is Direction.MAX
 
     def headline(self) -> str:
         """Return the verdict and the claim in one line."""
@@ -245,14 +246,18 @@ class OtherQuestions(PlainQuestions):
 
 
 def _guarantee(query: Query, interval: Interval) -> float | None:
+    agent = _agent(query)
+    return None if agent is None else interval.lower if agent == "max" else interval.upper
+
+
+def _agent(query: Query) -> str | None:
+    """What the agent does to the one value that is asked for."""
     formula = query.formula
     if isinstance(formula, Multi):
         formula = next(
             one for one in formula.objectives if isinstance(one, ValueOperator) and one.comparison is None
         )
-    if not isinstance(formula, ValueOperator) or formula.agent is None or formula.comparison is not None:
-        return None
-    return interval.lower if formula.agent == "max" else interval.upper
+    return formula.agent if isinstance(formula, ValueOperator) and formula.comparison is None else None
 
 
 def hull_of(prepared: Prepared, options: LearnOptions) -> IntervalMDP:

@@ -130,7 +130,8 @@ def answer_page(answer: AnswerDocument, policy: PolicyMap | None = None) -> str:
     ]
     facts += [] if answer.truth is None else [("truth" + under, answer.truth)]
     if answer.optimistic is not None and answer.robust_policy is not None:
-        floor = answer.guarantee == answer.robust_policy.lower
+        low, high = answer.robust_policy.lower, answer.robust_policy.upper
+        floor = answer.guarantee == low < high or (low == high and "min=" not in answer.question)
         facts.append(("any policy" + under, bounded(answer.optimistic, not floor)))
     facts += [
         (name, text) if text else ("note", name)

@@ -10,12 +10,17 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import tightrope as tr
 from benchmark_script import run_benchmark
+from tightrope.logic.reward_bounds import find_quantile, read_threshold
+from tightrope.logic.values import StateTruth
+from tightrope.prism.parse.parser import parse_properties
+from tightrope.prism.parse.property_syntax import Quantile
 
 pytestmark = pytest.mark.usefixtures("in_python")
 
@@ -74,6 +79,26 @@ def test_conditional_probabilities_of_interval_models() -> None:
     cut = tr.build_from_rows([(0, "", {0: (0, 0.8), 1: (0.2, 1)}), (1, "", {1: 1})], labels={"a": [1]})
     with pytest.raises(tr.InputError, match="conditional probabilities with choices are supported only if"):
         tr.solve(cut, 'Pmax=? [ F "a" || F "a" ]')
+
+
+def test_quantiles_are_not_sought_for_long_where_the_limit_is_open() -> None:
+    """Three limits: it holds, fails, and is open; what is tried beyond 1,024 is for the first alone."""
+    tried: list[int] = []
+
+    def decide(operator: Any) -> StateTruth:
+        bound = operator.path.bound
+        k = float("inf") if bound is None else float(bound.upper.value)
+        tried.append(int(min(k, 1e6)))
+        return StateTruth(np.array([k > 3000, False, False]), np.array([k <= 3000, True, k < 5]))
+
+    text = 'quantile(min k, Pmax>=0.8 [ F{"cost"}<=k "known" ])'
+    query = read_threshold(cast(Quantile, parse_properties(text, "p").properties[0].formula))
+    bounds, number = find_quantile(query, decide, np.ones(3, np.bool_))
+    assert (bounds.lower.tolist(), bounds.upper.tolist()) == ([3001, np.inf, 5], [3001, np.inf, np.inf])
+    assert number < 30 and max(k for k in tried if k < 1e6) == 4096
+    tried.clear()
+    find_quantile(query, decide, np.array([False, True, True]))
+    assert max(k for k in tried if k < 1e6) == 1024
 
 
 def test_quantiles(two_ways: Any) -> None:

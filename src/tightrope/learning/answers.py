@@ -40,7 +40,7 @@ from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.text import bounded, claim_text, sure_text
+from tightrope.numerics.text import bounded, claim_text, number_text, sure_text
 from tightrope.prism.parse.property_syntax import Multi, ValueOperator
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
@@ -131,7 +131,8 @@ class LearnedAnswer(Record):
         if self.interval is None:
             return f"is {self.truth}"
         if self.guarantee is None:
-            return f"{'in' if self.interval.upper > self.interval.lower else 'is'} {self.interval}"
+            low, high = self.interval.lower, self.interval.upper
+            return f"in {self.interval}" if low < high or np.isinf(low) else f"= {number_text(low)}"
         return bounded(self.guarantee, self._has_floor)
 
     @property

@@ -208,10 +208,10 @@ def _bound_late(
 # the first that certainly holds. They are neighbours unless a probability is closer to the threshold than its
 # bounds; then the quantile lies between them. The path without a bound, the limit in k, shows that there is
 # no such k: ∞ where no k is large enough, or every k holds; −∞ where a largest k is asked for and not even 0
-# holds.
+# holds. Where the limit itself is open, as in uncertain models, hardly any k holds for certain: few are tried.
 
-MOST = 1 << 15
-"""The largest k that is tried."""
+MOST, FEW = 1 << 15, 1 << 10
+"""The largest k that is tried, and that is tried where the limit does not hold for certain."""
 
 _FORM = 'quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])'
 _RISES = {
@@ -287,13 +287,13 @@ def find_quantile(
             known[k] = decide(query.at(k))
         return known[k] if query.rises else known[k].negated()
 
-    never = np.zeros(len(wanted), np.bool_)
+    never, ends = np.zeros(len(wanted), np.bool_), np.ones(len(wanted), np.bool_)
     if query.has_limit:
         limit = decide(query.at(None))
-        never = limit.fails if query.rises else limit.holds
+        never, ends = (limit.fails, limit.holds) if query.rises else (limit.holds, limit.fails)
     sought = wanted & ~never
-    open_from = _first(lambda k: ~meets(k).fails, sought)
-    holds_from = _first(lambda k: meets(k).holds, sought)
+    open_from = _first(lambda k: ~meets(k).fails, sought, np.full(len(wanted), MOST))
+    holds_from = _first(lambda k: meets(k).holds, sought, np.where(ends, MOST, FEW))
     lower, upper = (np.where(never, np.inf, end) for end in (open_from, holds_from))
     if not query.rises:  # the last k before the first that fails
         lower, upper = (np.where(end == 0, -np.inf, end - 1) for end in (lower, upper))
@@ -302,8 +302,8 @@ def find_quantile(
     return StateBounds(lower, upper), len(known)
 
 
-def _first(holds: Callable[[int], BoolArray], sought: BoolArray) -> FloatArray:
-    """The first k at which something holds that holds from then on, per state; ∞ beyond the largest."""
+def _first(holds: Callable[[int], BoolArray], sought: BoolArray, most: OffsetArray) -> FloatArray:
+    """The first k at which something holds that holds from then on, per state; ∞ beyond the largest tried."""
     at_least = np.zeros(len(sought), np.int64)
     result = np.full(len(sought), np.inf)
     k = 0
@@ -311,7 +311,7 @@ def _first(holds: Callable[[int], BoolArray], sought: BoolArray) -> FloatArray:
         now = holds(k)
         result = np.where(now & np.isinf(result), float(k), result)
         at_least = np.where(now, at_least, np.maximum(at_least, k + 1))
-        if (now | ~sought).all() or k == MOST:
+        if (now | ~sought | (k >= most)).all():
             break
         k = min(max(1, 2 * k), MOST)
     while True:

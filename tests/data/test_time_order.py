@@ -368,3 +368,51 @@ def test_interleaved_units_are_watched_like_sorted_ones(machine: ParametricMDP, 
         )
     assert np.array_equal(*events)
     assert read_data(as_table(rows), machine, until_now=True).counts.steps == len(rows) - 2
+
+
+def test_rows_of_a_log_are_sorted_as_they_were_when_they_were_counted(
+    model: ParametricMDP, tmp_path: Path
+) -> None:
+    """A file in which a row is impossible, or breaks a chain, before it shows that its rows are shuffled."""
+    walks = [row for one in episodes(6, 5) for row in one]
+    jitter = np.random.default_rng(3).uniform(0.0, 1.0, len(walks))
+    lines = [f"{k},{k * 1000 + j + e},{x},walk,{to}" for (k, j, x, to), e in zip(walks, jitter, strict=True)]
+    shuffled = np.random.default_rng(1).permutation(len(lines)).tolist()
+    for head, cut in (("episode,time,state,action,next_state", 5), ("episode,time,state,action", 4)):
+        for number in range(3):
+            part = [",".join(lines[k].split(",")[:cut]) for k in shuffled]
+            (tmp_path / f"{cut}_{number}.csv").write_text("\n".join([head, *part]) + "\n")
+            counts = read_data(tmp_path / f"{cut}_{number}.csv", model).counts
+            seen = np.bincount(counts.log().transition, minlength=model.transitions)
+            assert seen.tolist() == counts.transition.tolist()
+            shuffled = np.random.default_rng(2 + number).permutation(len(lines)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("role", "values", "words"),
+    [
+        ("episode", [1.0, np.nan], "column 'episode' has no value"),
+        ("episode", ["1", " "], "column 'episode' has no value"),
+        ("time", [1.0, np.nan], "column 'time' has no value"),
+        ("time", [1.0, np.inf], "column 'time' holds inf, which is not a number"),
+        ("time", pa.array([1, 2**63], pa.uint64()), "column 'time' holds 9223372036854775808"),
+    ],
+)
+def test_names_and_times_that_are_none_are_refused(
+    model: ParametricMDP, tmp_path: Path, role: str, values: object, words: str
+) -> None:
+    """Rows without a name are no episode, and a time that no clock shows comes neither first nor last."""
+    rows = {"episode": [1, 1], "time": [1, 2], "state": [3, 4], "action": ["walk"] * 2, "next_state": [4, 5]}
+    pq.write_table(pa.table({**rows, role: values}), tmp_path / "log.parquet")
+    with pytest.raises(InputError, match=f"row 2: {words}"):
+        read_data(tmp_path / "log.parquet", model)
+
+
+def test_long_numbers_name_one_episode_beside_words_too(model: ParametricMDP, tmp_path: Path) -> None:
+    """Chunks in which all names are numbers, and chunks in which some are words."""
+    for name, other in (("1234567890123456789", "7"), ("-9223372036854775808", "7"), ("0007", "8")):
+        head = "episode,step,state,action,next_state\n"
+        (tmp_path / "a.csv").write_text(f"{head}{name},0,3,walk,4\n")
+        (tmp_path / "b.csv").write_text(f"{head}{name},1,4,walk,5\n{other},0,3,walk,2\nword,0,3,walk,2\n")
+        reading = read_data([tmp_path / "a.csv", tmp_path / "b.csv"], model)
+        assert reading.counts.design.episodes == 3

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -190,3 +191,71 @@ def test_what_copied_episodes_returned_counts_for_nothing() -> None:
     assert result.verdict.word == "contradicted" and "80 of 160 episodes repeat" in result.verdict.why
     assert result.seen is None and result.outcomes is not None
     assert "no independent draws" in result.outcomes.text
+
+
+@pytest.mark.parametrize("heads", [0.5, 0.8])
+@pytest.mark.parametrize("names", [(0, 1, 0, 1), (0, 0, 0, 0), (0, 1, 2, 0)])
+def test_the_evidence_for_namesakes_has_a_mean_of_at_most_one(heads: float, names: tuple[int, ...]) -> None:
+    """All logs of four episodes with two steps, some of which share a name."""
+    mean, largest = 0.0, -math.inf
+    for sides in itertools.product((0, 1), repeat=8):
+        model, log = tosses([sides[k : k + 2] for k in (0, 2, 4, 6)])
+        log = replace(log, names=np.array(names)[log.episode])
+        log_e, number = weigh_copies(Outcomes.of(model), log).log_e, sum(sides)
+        mean += heads ** (8 - number) * (1.0 - heads) ** number * math.exp(log_e)
+        largest = max(largest, log_e)
+    assert mean <= 1.0
+    assert largest > -4.0, largest
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("clock", ["2024-01-01 {:02d}:{:02d}:{:02d}", None])
+def test_files_that_overlap_are_no_evidence_twice(tmp_path: Path, clock: str | None, share: float) -> None:
+    """Runs of one toss that stand in two exports, with the same names, at the same times."""
+    parameters = tr.Parameters.box(p=(0.01, 0.99))
+    (p,) = parameters.symbols()
+    rows = [(0, "go", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters, valuations={"x": [0, 1, 2]}, labels={"good": [1]})
+    side, size = np.random.default_rng(6).integers(1, 3, 600), 300
+    for name, first in (("a", 0), ("b", size - int(share * size))):
+        times = [clock.format(k // 3600, k // 60 % 60, k % 60) if clock else k for k in range(2 * size)]
+        lines = [f"{k},{times[k]},0,go,{side[k]}" for k in range(first, first + size)]
+        header = "episode,time,x,action,x_next" if clock else "episode,note,x,action,x_next"
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *lines]) + "\n")
+    reading = tr.read_data(tmp_path, model, order="time" if clock else "as-read")
+    result = tr.learn(model.problem('P=? [ F "good" ]'), reading, delta=0.05)
+    assert result.verdict.word == ("contradicted" if share else "proved")
+    if share:
+        assert f"{int(share * size)} of 600 episodes repeat an earlier one" in result.verdict.why
+
+
+def test_files_that_number_their_runs_alike_are_no_copies(tmp_path: Path) -> None:
+    """Three machines with one file each: runs have the same names, begin at once, and are others."""
+    rng, model = np.random.default_rng(8), coin()
+    for machine in range(3):
+        sides = rng.integers(0, 2, (40, 3))
+        lines = [
+            f"{k},{100 * k + j},{a},{b}"
+            for k, one in enumerate(sides.tolist())
+            for j, (a, b) in enumerate(itertools.pairwise((0, *one)))
+        ]
+        (tmp_path / f"{machine}.csv").write_text("\n".join(["episode,time,state,next_state", *lines]) + "\n")
+    question = model.problem('P=? [ F<=3 "one" ]')
+    reading = tr.read_data(tmp_path, model, states="index", order="time", ends="complete")
+    result = tr.learn(question, reading, delta=0.05)
+    assert result.verdict.word == "proved"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_timed_files_that_overlap_are_no_evidence_twice(tmp_path: Path, share: float) -> None:
+    rng = np.random.default_rng(7)
+    parameters = tr.Parameters.box(on=(0.1, 10.0), off=(0.1, 10.0))
+    on, off = parameters.symbols()
+    model = tr.build_ctmc_from_rows([(0, {1: on}), (1, {0: off})], parameters, labels={"up": [1]})
+    lasted, size = np.round(np.maximum(rng.exponential(1.0, 200), 0.001), 3), 100
+    for name, first in (("a", 0), ("b", size - int(share * size))):
+        lines = [f"{k},{10 * k},0\n{k},{10 * k + lasted[k]},1" for k in range(first, first + size)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["episode,time,state", *lines]) + "\n")
+    exposure = tr.read_exposure(tmp_path, model, ends="complete")
+    result = tr.learn(model.problem('P=? [ F<=1 "up" ]'), exposure, delta=0.05)
+    assert result.verdict.word == ("contradicted" if share else "proved")

@@ -87,9 +87,8 @@ class CostTally:
         """The costs of a chunk."""
         if len(cost):
             self._add(transition, np.asarray(cost, dtype=np.float64))
-        if (room := FIRST - len(self.first)) > 0:
+            room = max(FIRST - len(self.first), 0)
             self.first += zip(transition[:room].tolist(), cost[:room].tolist(), strict=True)
-        if len(cost):
             self.least, self.most = min(self.least, float(cost.min())), max(self.most, float(cost.max()))
         return self
 

@@ -22,13 +22,13 @@ import numpy as np
 from tightrope.data.columns import TIME
 from tightrope.data.counts import MOST, BatchCounter, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states
-from tightrope.data.fold import Collector, Excluded, Fold
+from tightrope.data.fold import Collector, Excluded, Fold, NotInTime
 from tightrope.data.free_columns import MOST_LABELS, LogColumn, by_appearance, columns_of, free_columns
 from tightrope.data.read_options import Recent
 from tightrope.data.read_plan import ReadPlan
-from tightrope.data.row_sequence import EPISODES, HOLES, MISSING, OUT_OF_ORDER, START_HIGH, START_LOW, Tick
+from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER, Tick
 from tightrope.data.rows import TABLE, TimeKind
-from tightrope.data.time_order import fold_sorted
+from tightrope.data.time_order import fold_sorted, times_fall
 from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem
 from tightrope.model.structure import Structure, Structured
@@ -77,9 +77,8 @@ class EpisodeLog(Record):
     def of_parts(parts: Sequence[OffsetArray], structure: Structure, model_hash: str) -> EpisodeLog:
         """Whole episodes, by the transitions of each; some may be empty."""
         episode = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-        return EpisodeLog.of_episodes(
-            np.concatenate([np.empty(0, np.int64), *parts]), episode, len(parts), structure, model_hash
-        )
+        transition = np.concatenate([np.empty(0, np.int64), *parts])
+        return EpisodeLog.of_episodes(transition, episode, len(parts), structure, model_hash)
 
     @staticmethod
     def of_episodes(
@@ -252,16 +251,19 @@ def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, 
     fields += ["number", "since_start", "before", "is_over"]
     rows, beside = Collector(*fields), free_columns(plan)
     fold = Fold(plan, (rows,), by_name=True, excludes=excludes, beside=beside)
-    for number in range(len(plan.tables)):
-        for chunk in fold.chunks(number):
-            fold.update(chunk, number)
-            notes = fold.notes
-            late = fold.has_steps and notes[EPISODES] > 0 and notes[START_LOW] < notes[START_HIGH]
-            if (notes[OUT_OF_ORDER] or late) and (fold.named or fold.has_time):
-                rows = Collector(*fields)
-                return fold_sorted(plan, (rows,), excludes, beside)[0], rows
-            if most is not None and fold.rows >= most:
-                return fold, rows
+    try:
+        for number in range(len(plan.tables)):
+            for chunk in fold.chunks(number):
+                fold.update(chunk, number)
+                if fold.is_out_of_order and (fold.named or fold.has_time):
+                    raise NotInTime("rows of an episode are out of order")
+                if most is not None and fold.rows >= most:
+                    return fold, rows
+    except InputError as error:
+        if not (isinstance(error, NotInTime) or times_fall(plan)):
+            raise
+        rows = Collector(*fields)
+        return fold_sorted(plan, (rows,), excludes, beside)[0], rows
     fold.finish()
     return fold, rows
 

@@ -63,7 +63,7 @@ class Pieces(Record):
     """Times spent in one state, one per row, and the transition at the end (−1: none).
 
     `since_entry`, `since_start` are the times passed in the state and in the episode before, `clock` the
-    log's time (None if absent), `before` the previous state (−1: none).
+    log's time (None if absent), `before` the previous state (−1: none), `names` tell episodes apart.
     """
 
     state: OffsetArray
@@ -75,6 +75,7 @@ class Pieces(Record):
     before: OffsetArray
     clock: FloatArray | None
     columns: Mapping[str, LogColumn]
+    names: OffsetArray | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,8 +160,8 @@ def exposure_of(data: object, structure: Structure, options: LogReadOptions) -> 
     if not tables:
         raise InputError("there is no data")
     entries, options = entries_of(options, structure)
+    files = tuple(table.path for table in tables)
     if entries:
-        names = tuple(table.path for table in tables)
         tables, options = as_timed_tables(tables, entries, structure, options)
     columns = [_columns(table, structure, options) for table in tables]
     if len(texts := {_read_as(own) for own in columns}) > 1:
@@ -186,7 +187,6 @@ def exposure_of(data: object, structure: Structure, options: LogReadOptions) -> 
     text = _read_as(columns[0]) + (f"; not read: {', '.join(unread)}" if unread else "")
     for role, value_map in maps.items():
         text += f"; values mapped: {role}: {value_map.text}"
-    files = names if entries else tuple(table.path for table in tables)
     if entries:
         text = f"one row per subject, with times and statuses of {len(entries)} states; {text}"
     return sojourns.exposure(text, files, is_own)
@@ -379,10 +379,9 @@ class _TimedDecoder(RowDecoder):
             values = cost_values(chunk.columns[name], name, self.file)
         else:
             moments = self._moments(chunk, role, flags)
-            is_date = self.time_kind is TimeKind.DATE
-            values = (
-                (moments - self.plan.origin).astype(np.float64) * 1e-9 if is_date else EXACT.clock(moments)
-            )
+            values = EXACT.clock(moments)
+            if self.time_kind is TimeKind.DATE:
+                values = (moments - self.plan.origin).astype(np.float64) * 1e-9
         values = np.where(flags == RowProblem.NONE, values * self.plan.factor, np.nan)
         wrong = ~np.isfinite(values) | ((values < 0) if role == col.COST else False)
         if wrong.any():
@@ -507,11 +506,13 @@ class _Sojourns:
             waited[state] = float(total)
         return waited
 
+    def _names(self) -> OffsetArray:
+        return self.plan.names_of(self.held["episode"], self.held["place"] & ((1 << decoding.TABLE) - 1))
+
     def _provenance(self, episodes: int) -> Provenance:
         """Which rows were read; where they are in two files, these are the same."""
-        plan, place = self.plan, self.held["place"]
+        plan, place, name = self.plan, self.held["place"], self._names()
         mark = with_number(state_marks(plan.structure)[self.state], self.lasted)
-        name = plan.names_of(self.held["episode"], place & ((1 << decoding.TABLE) - 1))
         held: dict[Provenance, DataTable] = {}
         for source, table in enumerate(plan.tables):
             tally, here = RowTally(), place >> decoding.TABLE == source
@@ -532,7 +533,7 @@ class _Sojourns:
         columns = columns_of(self.plan.columns, self.beside, self.held, int(episode[-1]) + 1)
         since = (passed - passed[entry], passed - passed[start])
         clock = self.clock if self.plan.has_times else None
-        return Pieces(state, lasted, self.transition, episode, *since, before, clock, columns)
+        return Pieces(state, lasted, self.transition, episode, *since, before, clock, columns, self._names())
 
 
 LARGEST_CAP = 10**6

@@ -51,9 +51,8 @@ class LogColumn(Record):
         """Some rows of it, with labels numbered by first appearance there."""
         seen, code = by_appearance(self.code[rows])
         labels = tuple(self.labels[one] for one in seen.tolist())
-        return replace(
-            self, code=code, labels=labels, values=None if self.values is None else self.values[rows]
-        )
+        values = None if self.values is None else self.values[rows]
+        return replace(self, code=code, labels=labels, values=values)
 
     def joined(self, later: LogColumn) -> LogColumn:
         """These rows, then the later ones."""

@@ -502,10 +502,8 @@ def _count_table(plan: ReadPlan, stated: SamplingDesign | None, watch: ReadProgr
         order=_order_of_table(plan),
         ends=_ends_of_table(plan, counts),
     )
-    design, seen = (
-        _as_stated(plan, design, stated, bool(fold.dropped)),
-        of_counts(structure, counts.transition),
-    )
+    design = _as_stated(plan, design, stated, bool(fold.dropped))
+    seen = of_counts(structure, counts.transition)
     counts = replace(counts, design=design, seen=joined([seen]))
     return LogCounts(counts, fold.rows, fold.dropped, (), [seen])
 

@@ -170,11 +170,10 @@ class ModelIndex:
         numbered = numbered[choice.local[numbered] < len(self._named)]
         if len(numbered):  # the number of one choice within the state, and of the action of another
             meant, first = self._named[choice.local[numbered]], structure.choice_start[state[numbered]]
-            pairs = (
-                structure.choice_state * np.int64(len(structure.action_names)) + structure.action_of_choice
-            )
+            size = np.int64(len(structure.action_names))
+            pairs = structure.choice_state * size + structure.action_of_choice
             other = structure.action_of_choice[first + choice.local[numbered]] != meant
-            has = np.isin(state[numbered] * np.int64(len(structure.action_names)) + meant, pairs)
+            has = np.isin(state[numbered] * size + meant, pairs)
             problems[numbered[other & has]] = RowProblem.AMBIGUOUS_NUMBER
         return transition
 

@@ -126,10 +126,8 @@ class LogReadOptions(LogWords):
                     hint = f"{counted}; dates and episodes are not read here"
                     raise InputError(f"`{name}` is '{value}', not the number of an event", hint=hint)
                 given[name] = value = int(value.replace(",", ""))
-            least, is_number = (
-                int(name != "chosen_at"),
-                isinstance(value, int) and not isinstance(value, bool),
-            )
+            least = int(name != "chosen_at")
+            is_number = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (is_number and value >= least):
                 message = f"`{name}` is {value!r}, not a number of events from {least} on"
                 raise InputError(message, hint=counted)

@@ -328,16 +328,13 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
     names = {str(n): name for n, name in enumerate(filter(None, structure.action_names))}
     if names and any((table.metadata or {}).get("actions") == "numbers" for table in tables):
         maps.setdefault(col.ACTION, ValueMap(names))
-    clocks = [
-        (table, own.roles[col.TIME])
-        for table, own in zip(tables, columns, strict=True)
-        if col.TIME in own.roles
-    ]
+    pairs = list(zip(tables, columns, strict=True))
+    clocks = [(table, own.roles[col.TIME]) for table, own in pairs if col.TIME in own.roles]
     written = given.time_format or (time_format_of(clocks) if clocks else None)
     if written is not None:
         maps[col.TIME] = TimeFormat(format=written)
     if any(options.watched_until in table.names for table in tables):
-        columns = [_with_watched(table, c, options) for table, c in zip(tables, columns, strict=True)]
+        columns = [_with_watched(table, own, options) for table, own in pairs]
     for table, own in zip(tables, columns, strict=True):
         _check_maps(table, own, maps)
     if columns and all(own.is_counted for own in columns):
@@ -534,9 +531,8 @@ def _with_watched(table: DataTable, columns: RowColumns, options: LogReadOptions
         )
     if name in columns.names:
         raise InputError(f"`watched_until` names the column '{name}', which is read as something else")
-    return (
-        columns if columns.is_counted else replace(columns, roles={**columns.roles, col.WATCHED_UNTIL: name})
-    )
+    roles = {**columns.roles, col.WATCHED_UNTIL: name}
+    return columns if columns.is_counted else replace(columns, roles=roles)
 
 
 def _refuse_words_about_rows(

@@ -273,9 +273,8 @@ class WrongRow:
         if self.columns.action is not None:
             value = self._value(self.columns.action)
             return f"'{value}'" if isinstance(value, str) else f"choice {value}"
-        return (
-            "its only choice" if self.columns.choice is None else f"choice {self._value(self.columns.choice)}"
-        )
+        choice = self.columns.choice
+        return "its only choice" if choice is None else f"choice {self._value(choice)}"
 
     def _choices(self, state: int) -> range:
         return range(int(self.structure.choice_start[state]), int(self.structure.choice_start[state + 1]))

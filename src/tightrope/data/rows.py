@@ -42,7 +42,7 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.late import pa, pc
 
-_WHOLE = re.compile(r"-?[0-9]{1,18}|0[xX][0-9a-fA-F]{1,15}")
+_WHOLE = re.compile(r"-?[0-9]+|0[xX][0-9a-fA-F]{1,16}")
 """Texts that are whole numbers, to Arrow as well."""
 
 TABLE = 40
@@ -302,6 +302,8 @@ class RowDecoder:
             cells.truth_values(column, name, self.file, flags)
         elif role == col.COST:
             mark(flags, np.isnan(cost_values(column, name, self.file)), RowProblem.MISSING_VALUE)
+        elif role == col.TIME:
+            self.times(chunk, flags)
         elif self.holds_numbers(role):
             cells.whole_numbers(column, name, self.file, flags)
         return flags
@@ -390,10 +392,8 @@ def identities(column: ArrowColumn, problems: ProblemCodes) -> OffsetArray:
         return cells.read_numbers(column).astype(np.int64, copy=False)
     values, codes = cells.distinct(column)
     numbers = np.array([*(_identity(value) for value in values), 0], dtype=np.int64)
-    missing = codes < 0
-    if "" in values:
-        missing = missing | (codes == values.index(""))
-    mark(problems, missing, RowProblem.MISSING_VALUE)
+    blank = (place for place, value in enumerate(values) if value != value or not str(value).strip())
+    mark(problems, np.isin(codes, [-1, *blank]), RowProblem.MISSING_VALUE)
     return numbers[codes]
 
 
@@ -450,10 +450,12 @@ def moments(
         whole: OffsetArray = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         return whole
     if pa.types.is_integer(kind):
-        numbers: OffsetArray = column.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return numbers
+        numbers = cells.read_numbers(column.fill_null(0))
+        mark(problems, numbers > np.iinfo(np.int64).max, RowProblem.NOT_A_NUMBER)
+        return numbers.astype(np.int64)
     if pa.types.is_floating(kind):
         values = column.fill_null(0.0).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        mark(problems, ~np.isfinite(values), RowProblem.NOT_A_NUMBER)
         return rising_integers(values)
     raise InputError(f"column '{name}' has the type {kind}, which is not a time", Location(file))
 
@@ -475,7 +477,9 @@ def _identity(value: object) -> int:
         return 0
     text = str(value).strip()
     if _WHOLE.fullmatch(text):
-        return int(text, 16 if "x" in text.lower() else 10)
+        number = int(text, 16 if "x" in text.lower() else 10)
+        number -= 2**64 if number >= 2**63 and "x" in text.lower() else 0
+        return number if -(2**63) <= number < 2**63 else digest(text)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return digest(text)

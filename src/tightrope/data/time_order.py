@@ -191,9 +191,8 @@ def clock_of(plan: ReadPlan) -> Clock:
         return Clock(tick=Tick(), has_number_times=False, time_kind=None)
     decoder, looked = plan.decoder(0), 0
     times, names, kinds = [], [], set[TimeKind]()
-    for chunk in plan.tables[0].chunks(
-        [columns.roles[one] for one in (TIME, EPISODE) if one in columns.roles]
-    ):
+    wanted = [columns.roles[one] for one in (TIME, EPISODE) if one in columns.roles]
+    for chunk in plan.tables[0].chunks(wanted):
         flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
         time = decoder.times(chunk, flags)
         episode = np.zeros(chunk.rows, dtype=np.int64)

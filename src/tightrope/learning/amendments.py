@@ -766,8 +766,7 @@ def _with_draws(
     """The log with a row before each of the `first` ones, in which the value of a column is drawn."""
     place = np.searchsorted(first, np.arange(len(log)), side="right") + np.arange(len(log))
     order = np.sort(np.r_[np.arange(len(log)), first], kind="stable")
-    is_draw = np.ones(len(order), np.bool_)
-    is_draw[place] = False
+    is_draw = ~np.isin(np.arange(len(order)), place)
     transition = log.transition[order]
     transition[is_draw] = draws
     previous = np.where(log.previous >= 0, place[log.previous], -1)[order]
@@ -781,6 +780,7 @@ def _with_draws(
         previous=previous.astype(np.int32),
         episode=log.episode[order],
         time=None if log.time is None else log.time[order],
+        names=None if log.names is None else log.names[order],
         columns={**columns, column: replace(own, code=np.where(is_draw, -1, own.code).astype(np.int32))},
         excluded=(),
         model_hash=model_hash,

@@ -99,13 +99,10 @@ class BestFit:
         """The free parameters, in blocks where they fall apart."""
         blocks, fit = self.maximiser.blocks, self.maximiser
         if not blocks:
-            return [
-                _Slice.of(np.arange(len(self.coordinates.free)), np.arange(len(self.functions)), fit.search)
-            ]
-        return [
-            _Slice.of(block.columns, block.rows[0], part)
-            for block, part in zip(blocks, fit.parts, strict=True)
-        ]
+            free, every = np.arange(len(self.coordinates.free)), np.arange(len(self.functions))
+            return [_Slice.of(free, every, fit.search)]
+        pairs = zip(blocks, fit.parts, strict=True)
+        return [_Slice.of(block.columns, block.rows[0], part) for block, part in pairs]
 
     def are_well_inside(self, points: FloatArray) -> BoolArray:
         """Which free parameters [n, free] lie in the domain, by a margin that rounding cannot make up."""
@@ -410,9 +407,8 @@ def _covariance(fit: BestFit, seen: FloatArray, point: FloatArray) -> FloatArray
     used = np.flatnonzero(seen * fit.informative > 0.0)
     x = fit.maximiser.lifted(point)
     chance = fit.functions.linear[used] @ x + fit.functions.constant[used]
-    slope = (
-        fit.functions.linear[used] @ fit.maximiser.jacobian(point) * (np.sqrt(seen[used]) / chance)[:, None]
-    )
+    slope = fit.functions.linear[used] @ fit.maximiser.jacobian(point)
+    slope *= (np.sqrt(seen[used]) / chance)[:, None]
     width = fit.coordinates.upper[: len(point)] - fit.coordinates.lower[: len(point)]
     information = slope.T @ slope + np.diag(1.0 / np.maximum(width, 1e-12) ** 2)
     return np.linalg.inv(information).astype(np.float64, copy=False)

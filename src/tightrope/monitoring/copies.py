@@ -3,13 +3,15 @@
 A bet names a source for some episodes. Each of the others is fresh with probability 1 − ε, or begins a block
 of copies, its source each of the n episodes with probability 1/n; the next one continues the block with
 probability γ. ε and γ have Beta(½, ½) mixtures. How well the sources are guessed decides how much evidence
-there is, never whether it is valid (docs/proofs/statistics.md).
+there is, never whether it is valid (docs/proofs/statistics.md). Where files overlap, episodes have namesakes:
+earlier ones of the same name that begin at the same time. Half of the evidence is a bet that these are the
+sources, with one probability.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +21,8 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.exposure import Pieces
 from tightrope.monitoring.departures import SPARE, free_prediction
 from tightrope.monitoring.features import is_varied
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.monitoring.urns import sums
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes
 
 OFFSETS = 8
@@ -52,15 +55,19 @@ def weigh_copies(outcomes: Outcomes, log: EpisodeLog) -> Copies:
     seen = np.bincount(outcome, minlength=size).astype(np.float64)
     visits = np.bincount(outcomes.signature, weights=seen, minlength=len(outcomes.width))[outcomes.signature]
     surprise = -xlogy(1.0, np.maximum(seen, 1.0) / np.maximum(visits, 1.0))
-    gain = np.bincount(log.episode, surprise[outcome], log.episodes).astype(np.float64)
+    gain = sums(log.episode, surprise[outcome], log.episodes)
     order, start = log.by_episode()
-    source = _sources(kinds_of([log.transition[order]], start), gain)
-    for episode in np.flatnonzero(source >= 0).tolist():  # a row is predicted by one that stands before it
-        rows, others = (order[start[one] : start[one + 1]] for one in (episode, source[episode]))
-        source[episode] = source[episode] if np.all(others < rows) else -1
-    fresh = seen - np.bincount(outcome[(source >= 0)[log.episode]], minlength=size)
-    free = free_prediction(fresh, outcomes.signature, len(outcomes.width), outcomes.width)
-    return _weighed(source, [*free, *(seen * surprise)])
+
+    def terms(source: OffsetArray) -> list[float]:
+        for episode in np.flatnonzero(source >= 0).tolist():  # rows are predicted by some that stand before
+            rows, others = (order[start[one] : start[one + 1]] for one in (episode, source[episode]))
+            source[episode] = source[episode] if np.all(others < rows) else -1
+        fresh = seen - np.bincount(outcome[(source >= 0)[log.episode]], minlength=size)
+        free = free_prediction(fresh, outcomes.signature, len(outcomes.width), outcomes.width)
+        return [*free, *(seen * surprise)]
+
+    kind = kinds_of([log.transition[order]], start)
+    return _weigh(terms, kind, gain, _namesakes(len(kind), log.episode, log.names, log.time))
 
 
 def weigh_repeated(log: EpisodeLog, unit: OffsetArray | None = None) -> Copies:
@@ -70,15 +77,17 @@ def weigh_repeated(log: EpisodeLog, unit: OffsetArray | None = None) -> Copies:
     kind = kinds_of([log.transition[order]], start)
     unit = np.zeros(len(kind), np.int64) if unit is None else unit
     cell = np.unique(unit * np.int64(len(kind)) + kind, return_inverse=True)[1]
-    source = _sources(kind, np.log(np.bincount(unit)[unit] / np.bincount(cell)[cell]))
-    copied, first = source >= 0, _first(source)
+    gain = np.log(np.bincount(unit)[unit] / np.bincount(cell)[cell])
 
-    def ratio(group: OffsetArray) -> FloatArray:
-        return _draws(
-            *(np.bincount(group[one], minlength=len(group)) for one in (slice(None), first, copied))
-        )
+    def terms(source: OffsetArray) -> list[float]:
+        parts = slice(None), _first(source), source >= 0
+        ratio = [
+            _draws(*(np.bincount(group[one], minlength=len(group)) for one in parts))
+            for group in (unit, cell)
+        ]
+        return [*ratio[0].tolist(), *(-ratio[1]).tolist()]
 
-    return _weighed(source, [*ratio(unit).tolist(), *(-ratio(cell)).tolist()])
+    return _weigh(terms, kind, gain, _namesakes(len(kind), log.episode, log.names, log.time))
 
 
 def weigh_timed_copies(pieces: Pieces) -> Copies:
@@ -108,11 +117,16 @@ def weigh_timed_copies(pieces: Pieces) -> Copies:
     gain = np.where(ends, np.log(at_risk(every)[cell] / np.maximum(ending(every)[cell], 1)), 0.0)
     episodes = int(number.max(initial=-1)) + 1
     start = np.r_[0, np.cumsum(np.bincount(number, minlength=episodes))]
-    kind = kinds_of([code, pieces.transition[last]], start)
-    source = _sources(kind, np.bincount(number, gain, episodes).astype(np.float64))
-    sources, copies = _first(source)[number], ending((source >= 0)[number])
-    ratio = _draws(at_risk(every), at_risk(sources), copies) - _draws(ending(every), ending(sources), copies)
-    return _weighed(source, ratio.tolist())
+
+    def terms(source: OffsetArray) -> list[float]:
+        sources, copies = _first(source)[number], ending((source >= 0)[number])
+        drawn = _draws(at_risk(every), at_risk(sources), copies)
+        return list(drawn - _draws(ending(every), ending(sources), copies))
+
+    kind, total = kinds_of([code, pieces.transition[last]], start), sums(number, gain, episodes)
+    names, clock = pieces.names, None if pieces.clock is None else pieces.clock[last]
+    namesake = _namesakes(episodes, number, None if names is None else names[last], clock)
+    return _weigh(terms, kind, total, namesake)
 
 
 def _draws(whole: OffsetArray, sources: OffsetArray, copies: OffsetArray) -> FloatArray:
@@ -123,19 +137,43 @@ def _draws(whole: OffsetArray, sources: OffsetArray, copies: OffsetArray) -> Flo
 
 def _first(source: OffsetArray) -> BoolArray:
     """Episodes that are the source of others, and no copies themselves."""
-    result = np.zeros(len(source), np.bool_)
-    result[source[source >= 0]] = True
-    return result & (source < 0)
+    return np.isin(np.arange(len(source)), source) & (source < 0)
 
 
-def _weighed(source: OffsetArray, terms: list[float]) -> Copies:
-    """The evidence with the prior of the sources."""
-    copied = source >= 0
+def _weigh(
+    terms_of: Callable[[OffsetArray], list[float]], kind: OffsetArray, gain: FloatArray, namesake: OffsetArray
+) -> Copies:
+    """The evidence with the prior of the sources: anywhere, or namesakes where there are some."""
+    source = _sources(kind, gain)
+    terms, copied = terms_of(source), source >= 0
     continued = int((copied[1:] & copied[:-1] & (np.diff(source) == 1)).sum())
     begun, stopped = int(copied.sum()) - continued, int(copied[:-1].sum()) - continued
-    terms = [*terms, -begun * math.log(max(len(source), 1)), 2.0 * -betaln(0.5, 0.5)]
+    terms += [-begun * math.log(max(len(source), 1)), 2.0 * -betaln(0.5, 0.5)]
     terms += [betaln(begun + 0.5, int((~copied).sum()) + 0.5), betaln(continued + 0.5, stopped + 0.5)]
-    return Copies(math.fsum(terms) - SPARE * math.fsum(map(abs, terms)), copied)
+    results = [(terms, copied)]
+    if (among := namesake >= 0).any():
+        source = np.where(among & (kind == kind[namesake]), namesake, -1)
+        terms, copied = terms_of(source), source >= 0
+        number = int(copied.sum())
+        terms += [betaln(number + 0.5, int(among.sum()) - number + 0.5), -betaln(0.5, 0.5)]
+        results.append((terms, copied))
+    price = math.log(len(results))
+    each = [Copies(math.fsum(t) - SPARE * math.fsum(map(abs, t)) - price, copied) for t, copied in results]
+    return max(each, key=lambda one: one.log_e)
+
+
+def _namesakes(
+    size: int, episode: AnyArray, names: OffsetArray | None, time: FloatArray | None
+) -> OffsetArray:
+    """The first episode that has the same name and begins at the same time, −1 where none is."""
+    source = np.full(size, -1, dtype=np.int64)
+    if names is not None:
+        number, first = np.unique(episode, return_index=True)
+        key = names[first] if time is None else names[first] ^ time[first].view(np.int64)
+        place, which = np.unique(key, return_index=True, return_inverse=True)[1:]
+        source[number] = number[place[which]]
+        source[source == np.arange(size)] = -1
+    return source
 
 
 def kinds_of(rows: Sequence[IndexArray | OffsetArray], start: OffsetArray) -> OffsetArray:

@@ -55,18 +55,10 @@ class Parts:
     def signatures(outcomes: Outcomes, chosen: BoolArray | None = None) -> Parts:
         """One part per distribution that choices of the model have, where more than one thing can happen."""
         wide = outcomes.width > 1 if chosen is None else chosen
-        number = np.cumsum(wide) - 1
-        retained = wide[outcomes.signature]
-        place = np.where(retained, np.cumsum(retained) - 1, -1)
-        return Parts(
-            number[outcomes.signature[retained]].astype(np.int32),
-            outcomes.width[wide],
-            outcomes.multiplicity[retained].astype(np.float64),
-            outcomes.expression[retained],
-            place[outcomes.of_transition],
-            outcomes.model.signatures.example[wide].astype(np.int64),
-            int(wide.sum()),
-        )
+        part = np.where(wide, np.cumsum(wide) - 1, -1)[outcomes.signature]
+        own = outcomes.multiplicity.astype(np.float64), outcomes.expression
+        about = outcomes.width[wide], outcomes.model.signatures.example[wide].astype(np.int64)
+        return Parts._of(part, own, outcomes.of_transition, *about, int(wide.sum()))
 
     @staticmethod
     def choices(outcomes: Outcomes, visited: BoolArray | None = None) -> Parts:
@@ -79,17 +71,23 @@ class Parts:
         own = np.flatnonzero(tied if visited is None else tied & visited)
         number = np.full(model.choices, -1, dtype=np.int64)
         number[own] = np.arange(len(own))
-        part = np.repeat(number, length)
-        retained = part >= 0
-        return Parts(
-            part[retained].astype(np.int32),
-            length[own],
-            np.ones(int(retained.sum())),
-            outcomes.expression[outcomes.of_transition[retained]],
-            np.where(retained, np.cumsum(retained) - 1, -1),
-            own.astype(np.int64),
-            int(tied.sum()),
-        )
+        part, every = np.repeat(number, length), np.arange(model.transitions)
+        each = np.ones(len(every)), outcomes.expression[outcomes.of_transition]
+        return Parts._of(part, each, every, length[own], own.astype(np.int64), int(tied.sum()))
+
+    @staticmethod
+    def _of(
+        part: OffsetArray,
+        each: tuple[FloatArray, IndexArray],
+        place_of: AnyArray,
+        width: OffsetArray,
+        choice: OffsetArray,
+        total: int,
+    ) -> Parts:
+        """Those of outcomes that have a part."""
+        kept = part >= 0
+        place = np.where(kept, np.cumsum(kept) - 1, -1)[place_of]
+        return Parts(part[kept].astype(np.int32), width, each[0][kept], each[1][kept], place, choice, total)
 
 
 class PartEvidence:
@@ -123,9 +121,8 @@ class PartEvidence:
             renumbered = np.searchsorted(stale, self.parts.part[chosen]).astype(np.int32)
             free = free_prediction(self.seen[chosen], renumbered, len(stale), self.parts.width[stale])
             uniform = self.seen[chosen] * np.log(self.parts.multiplicity[chosen])
-            self._free[stale] = free - np.bincount(renumbered, weights=uniform, minlength=len(stale)) * (
-                1.0 + SPARE
-            )
+            alike = np.bincount(renumbered, weights=uniform, minlength=len(stale))
+            self._free[stale] = free - alike * (1.0 + SPARE)
             self._stale[:] = False
         return self._free
 

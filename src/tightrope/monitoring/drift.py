@@ -324,9 +324,7 @@ class DriftEvidence:
     def _since(self) -> FloatArray:
         """The logarithm of the mixture of each candidate's predictions since it began, rounded down."""
         spare = SPARE + len(self.total) * 2.0**-52
-        terms = self.own * (1.0 + spare) + self._log_share
-        largest = terms.max(axis=1)
-        result: FloatArray = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1)) - 1e-9
+        result: FloatArray = np.logaddexp.reduce(self.own * (1.0 + spare) + self._log_share, axis=1) - 1e-9
         return result
 
     def close(self, log_chance: FloatArray) -> None:
@@ -413,20 +411,15 @@ class DriftEvidence:
                 full = getattr(self, name)
                 setattr(self, name, np.concatenate([full, np.zeros_like(full)]))
         self.number[slot], self.event[slot], self.before[slot] = self.made, event, before
-        self.length[slot], self.estimated_at[slot], self.own[slot], self.closed[slot] = (
-            self.total.sum(),
-            0.0,
-            0.0,
-            self.compensation.closed,
-        )
+        self.length[slot], self.closed[slot] = self.total.sum(), self.compensation.closed
+        self.estimated_at[slot], self.own[slot] = 0.0, 0.0
         self.past[slot], self.points[slot], self.log_chance[slot] = self.total, point, log_chance
         self.order.append(slot)
 
     def _renew(self) -> None:
         events = self.total.sum() - self.length
-        due = np.array(
-            [s for s in self.order if events[s] >= REFRESH * max(self.estimated_at[s], 1.0)], dtype=np.int64
-        )
+        due = np.array(self.order, dtype=np.int64)
+        due = due[events[due] >= REFRESH * np.maximum(self.estimated_at[due], 1.0)]
         if not len(due):
             return
         self.estimated_at[due] = events[due]

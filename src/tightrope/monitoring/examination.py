@@ -365,14 +365,14 @@ def is_planned(design: SamplingDesign) -> bool:
 
 
 class _Test(NamedTuple):
-    """The test of a feature on so many rows: `named` are values in words, `after` its weighed evidence after
-    fewer rows."""
+    """The test of a feature on so many rows, of a log with its codes where these are at hand; `after`: its
+    weighed evidence after fewer rows."""
 
     feature: Feature
     log_e: float
     log_weight: float
     size: int
-    named: Callable[[int], str]
+    rows: tuple[EpisodeLog, IndexArray] | tuple[None, None]
     cells: Callable[[], _Cells]
     after: Callable[[int], float] | None = None
 
@@ -383,7 +383,7 @@ class _Test(NamedTuple):
 
 def _in_order(feature: Feature, rows: _Rows, log: EpisodeLog, code: IndexArray, log_weight: float) -> _Test:
     """The test in the order of visits."""
-    visits, name = rows.visits, feature.name
+    visits = rows.visits
 
     def shown() -> _Cells:
         cells = urns.FeatureCells.of(visits, code)
@@ -395,22 +395,20 @@ def _in_order(feature: Feature, rows: _Rows, log: EpisodeLog, code: IndexArray, 
     def after(most: int) -> float:
         return _evidence(rows, feature, code, most) + log_weight
 
-    def named(value: int) -> str:
-        return features.value_name(name, rows.model, value, log, code)
-
-    return _Test(feature, _evidence(rows, feature, code), log_weight, len(code), named, shown, after)
+    return _Test(feature, _evidence(rows, feature, code), log_weight, len(code), (log, code), shown, after)
 
 
 def _on_all_rows(
     feature: Feature, model: ParametricMDP, source: EpisodeLog | FitTables, log_weight: float
 ) -> list[_Test]:
     """The test by counts, where rows are counted by this feature."""
-    structure, log, code = model.structure, None, None
+    structure = model.structure
+    rows: tuple[EpisodeLog, IndexArray] | tuple[None, None] = None, None
     if isinstance(source, FitTables):
         table = source.table(feature.name)
     else:
-        log, code = source, features.codes(feature.name, model, source)
-        table = CountTable.of(code, log.transition)
+        rows = source, features.codes(feature.name, model, source)
+        table = CountTable.of(rows[1], source.transition)
     if table is None:
         return []
     width = np.diff(structure.transition_start)
@@ -430,10 +428,7 @@ def _on_all_rows(
         start = np.append(begin, len(names)).astype(np.int64)
         return _Cells(context, start, values[names % max(len(values), 1)], number, gains[context])
 
-    def named(value: int) -> str:
-        return features.value_name(feature.name, model, value, log, code)
-
-    return [_Test(feature, log_e, log_weight, int(table.number.sum()), named, shown)]
+    return [_Test(feature, log_e, log_weight, int(table.number.sum()), rows, shown)]
 
 
 class _Cells(NamedTuple):
@@ -643,7 +638,8 @@ def _finding(model: ParametricMDP, test: _Test) -> Finding:
             place_of = outcomes.of_transition[slice(*model.structure.transition_start[choice : choice + 2])]
             slot += int(np.argmax(place_of == outcomes.start[cells.context[place]] + best)) - best
         to = model.structure.state_name(int(model.structure.successor[slot]))
-        when = "another value" if value == OTHERS else test.named(value)
+        named = features.value_name(feature.name, model, value, *test.rows)
+        when = "another value" if value == OTHERS else named
         numbers = int(table[cell, best]), int(number[cell]), float(total[cell, best])
         shown.append((choice, OutcomeShare(model.structure.choice_name(choice), when, to, *numbers)))
     contexts, listed = tuple(choice for choice, _ in shown), tuple(one for _, one in shown)

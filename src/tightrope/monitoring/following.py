@@ -127,8 +127,7 @@ class Following:
         """Hand over what is new in a log that grows; how many rows that was."""
         before = sum(self.read.values())
         for file in find_files(self.places, self.options.format, growing=True):
-            is_text = file.format.is_text
-            if is_text and file.compression is None and not file.is_remote:
+            if file.format.is_text and file.compression is None and not file.is_remote:
                 self._take_lines_of(file, take)
             elif file.name not in self.read:
                 self._take(file.name, (open_table(file),), take)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +43,6 @@ NEARLY = 3.0
 """… unless they come so close to the level of a warning."""
 
 
-@dataclass(frozen=True)
-class Impossible:
-    """An event that the model excludes: no parameters give it a positive probability."""
-
-    event: int
-    text: str
-
-
 class Monitor(EProcess):
     """Watch whether data fit a model; a false alarm ever occurs with probability at most `alpha`.
 
@@ -70,7 +61,8 @@ class Monitor(EProcess):
         self.alpha = float(alpha)
         self.first_alarm: int | None = None
         self.first_warning: int | None = None
-        self.impossible: Impossible | None = None
+        self.impossible: tuple[int, str] | None = None
+        """The first event that the model excludes: no parameters give it a positive probability."""
         self.largest = 0.0
         self.estimated_at = 0
         self.look_at = next_look(0)
@@ -223,7 +215,7 @@ class Monitor(EProcess):
         """Process an event that the model excludes; `text` describes it and its place in the log."""
         self.events += 1
         if self.impossible is None:
-            self.impossible = Impossible(self.events, text)
+            self.impossible = self.events, text
         self.first_alarm = self.first_alarm or self.events
         self.largest = math.inf
         self.look_at = max(self.look_at, self.events + 1)
@@ -240,7 +232,7 @@ class Monitor(EProcess):
             return []
         anomalies: list[Anomaly] = []
         if self.impossible is not None:
-            anomalies.append(Anomaly("excluded", self.impossible.text, math.inf, since=None))
+            anomalies.append(Anomaly("excluded", self.impossible[1], math.inf, since=None))
         now = self._up_to_now()
         if now.seen.any():
             anomalies += now.worst(most)
@@ -301,8 +293,7 @@ class Monitor(EProcess):
 
     def state(self) -> dict[str, AnyArray]:
         """Return what the monitor has learned, as arrays and numbers for `restore`."""
-        result = self.impossible
-        message = [] if result is None else [str(result.event), result.text]
+        message = [] if self.impossible is None else [*map(str, self.impossible)]
         parts: dict[str, AnyArray] = {}
         for kind, evidence in zip(_KINDS, self.departures.values(), strict=True):
             parts |= held(evidence, evidence.KEPT, f"{kind}_")
@@ -325,7 +316,7 @@ class Monitor(EProcess):
         self.first_alarm, self.first_warning = alarm or None, warning or None
         self._waiting = [np.array(state["waiting"], dtype=np.int64)] if len(state["waiting"]) else []
         message = [str(text) for text in state["impossible"]]
-        self.impossible = Impossible(int(message[0]), message[1]) if message else None
+        self.impossible = (int(message[0]), message[1]) if message else None
         for kind, evidence in zip(_KINDS, self.departures.values(), strict=True):
             evidence.restore(state, f"{kind}_")
         self.drift.restore(state)

@@ -360,12 +360,8 @@ class PromiseWatch:
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Go on; refused where the state is that of another promise."""
-        mine = self.state()
-        same = all(
-            name in state and np.array_equal(state[name], mine[name])
-            for name in ("returns_promise", "returns_policy")
-        )
-        if not same:
+        mine, own = self.state(), ("returns_promise", "returns_policy")
+        if not all(name in state and np.array_equal(state[name], mine[name]) for name in own):
             raise InputError(
                 "the checkpoint is of another result or policy, or of none",
                 hint="watch with the same --result and --policy, or name another file",

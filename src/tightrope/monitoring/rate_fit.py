@@ -252,13 +252,10 @@ class _RateTest:
         np.minimum.at(low, number, self.transitions.low[shared] / factor * (1 - 1e-12))
         np.maximum.at(high, number, self.transitions.high[shared] / factor * (1 + 1e-12))
         names = tuple(map(self._name, range(structure.transitions)))
-        events, waited = (
-            self.exposure.jumps[shared].astype(np.float64),
-            self.exposure.waited[self.owner[shared]],
-        )
-        cells = _RateCells(number, shared, events, factor * waited, names)
         if not several.any():
             return []
+        events, waited = self.exposure.jumps[shared], self.exposure.waited[self.owner[shared]]
+        cells = _RateCells(number, shared, events.astype(np.float64), factor * waited, names)
         units = _units(np.where(several, low, 0.0), high, several)
         log_e = units.log_e(cells)
         worst = int(np.argmax(np.where(several, log_e, -math.inf)))

@@ -127,12 +127,9 @@ class FeatureCells:
         owner = np.repeat(np.arange(contexts), np.diff(visits.start))
         value = code[visits.row].astype(np.int64) + 1
         wide = int(value.max(initial=0)) + 1
-        names, key = (
-            np.arange(contexts * wide if contexts * wide <= 8 * len(value) else 0),
-            owner * wide + value,
-        )
-        if not len(names):
-            names, key = np.unique(key, return_inverse=True)
+        key, size = owner * wide + value, contexts * wide
+        is_dense = size <= 8 * len(value)
+        names, key = (np.arange(size), key) if is_dense else np.unique(key, return_inverse=True)
         first = first_rows(key, len(names))
         order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(key))]
         rank = np.arange(len(order)) - np.searchsorted(names[order] // wide, names[order] // wide)

@@ -208,7 +208,7 @@ def _bound_late(
 # the first that certainly holds. They are neighbours unless a probability is closer to the threshold than its
 # bounds; then the quantile lies between them. The path without a bound, the limit in k, shows that there is
 # no such k: ∞ where no k is large enough, or every k holds; −∞ where a largest k is asked for and not even 0
-# holds. Where the limit itself is open, as in uncertain models, hardly any k holds for certain: few are tried.
+# holds. Where the limit is open, as in uncertain models, hardly any k holds for certain: few are tried.
 
 MOST, FEW = 1 << 15, 1 << 10
 """The largest k that is tried, and that is tried where the limit does not hold for certain."""

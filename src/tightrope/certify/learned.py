@@ -17,7 +17,6 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -359,15 +358,10 @@ def _widen(
         proved = projected.bounds.ends(expression)[side]
         at = expressions == expression
         if side:
-            upper[at] = np.maximum(upper[at], min(_up(proved), 1.0))
+            upper[at] = np.maximum(upper[at], min(plain.round_up(proved), 1.0))
         else:
-            lower[at] = np.minimum(lower[at], max(-_up(-proved), 0.0))
+            lower[at] = np.minimum(lower[at], max(-plain.round_up(-proved), 0.0))
     return replace(sets, lower=lower, upper=upper)
-
-
-def _up(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
 
 
 def _reward_ends(link: Learned, proof: RegionHints | None, draft: Certificate) -> RewardEnds | None:

@@ -11,6 +11,7 @@ to the gain (taken from it, below) until the checker's own backups confirm it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -144,8 +145,14 @@ def claim_between(
     initial = low.kernel.structure.initial
     bounds = float(low.fixpoint_lower[initial]), float(high.fixpoint_upper[initial])
     if low.objective.complement:
-        bounds = float(np.nextafter(1 - bounds[1], -np.inf)), float(np.nextafter(1 - bounds[0], np.inf))
+        bounds = -round_up(Fraction(bounds[1]) - 1), round_up(1 - Fraction(bounds[0]))
     return to_claim(name, bounds, policy, objective)
+
+
+def round_up(value: Fraction) -> float:
+    """The least double that is not below a number."""
+    nearest = float(value)
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
 
 
 def refuse_steps(policy: Policy | None, objective: Objective) -> None:

@@ -12,10 +12,11 @@ import warnings
 from collections.abc import Mapping
 from fractions import Fraction
 from os import PathLike
-from typing import Any, TypeAlias, Unpack
+from typing import TypeAlias, Unpack, cast
 
 from tightrope.atomic import path_of
 from tightrope.beliefs.robust import RobustController
+from tightrope.beliefs.solve import PartialSolution
 from tightrope.certify.certificate_file import CertificateFile, Shown, answered_file, shown_value
 from tightrope.certify.composed import composed_of, is_composed
 from tightrope.certify.learned import certificate_of
@@ -34,18 +35,18 @@ from tightrope.learning.doctor import AmendedAnswer
 from tightrope.learning.rates import JOINT_METHOD, RateResult
 from tightrope.learning.result import LearningResult
 from tightrope.learning.solve import solve_observed
-from tightrope.logic.model_checking import check_query
+from tightrope.logic.model_checking import Answer, check_query
 from tightrope.logic.product_problem import ProductLift
 from tightrope.logic.timed import RateBounds, bound_over_rates
 from tightrope.model.continuous import CTMC, ParametricCTMC, over_box
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import as_policy
-from tightrope.model.pomdp import POMDP, controller_of
+from tightrope.model.policy import Policy, PolicyGiven, as_policy
+from tightrope.model.pomdp import POMDP, Controller, controller_of
 from tightrope.prism.properties.capabilities import has_own_certificate
 from tightrope.problem import AnyModel, Problem, problem_of, require_discrete
-from tightrope.solver.solution import SolveOptions
+from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import SolveWords, solve
 from tightrope.verdict import Word
 from tightrope_check.problem import Certificate
@@ -168,10 +169,10 @@ def _proved(answer: AmendedAnswer) -> LearningResult:
 
 def certificate_file(
     problem: Problem,
-    solved: Any,
+    solved: object,
     theta: tuple[Fraction, ...] | None,
     effort: SolveOptions,
-    policy: Any = None,
+    policy: Policy | Controller | None = None,
     about: Mapping[str, object] | None = None,
     verify: bool = True,
 ) -> CertificateFile:
@@ -182,14 +183,16 @@ def certificate_file(
     if isinstance(result, Learned):
         return learned_file(result, about=words, verify=verify)
     if isinstance(model, POMDP):
+        assert isinstance(solved, PartialSolution | RobustController) and not isinstance(policy, Policy)
         parts = controller_certificate(problem, solved, theta or (), effort.precision, policy, words)
         return answered_file(*parts, verify)
     if isinstance(model, ParametricCTMC | CTMC):
-        over = isinstance(solved, RateBounds)
-        ends = (solved.lower, solved.upper) if over else solved.bounds
-        shown = shown_value(ends, None if over else solved.truth, query)
+        assert isinstance(solved, RateBounds | Answer)
+        ends = (solved.lower, solved.upper) if isinstance(solved, RateBounds) else solved.bounds
+        shown = shown_value(ends, None if isinstance(solved, RateBounds) else solved.truth, query)
         proof = rate_certificate(rate_problem(model, query, theta), words, effort.precision)
         return answered_file(proof, shown, verify)
+    assert isinstance(solved, Solution | Answer | None) and not isinstance(policy, Controller)
     return solved_file(problem, solved, theta, effort, policy, words, verify)
 
 
@@ -281,8 +284,8 @@ def _point(model: AnyModel, at: Point | None) -> tuple[Fraction, ...] | None:
 
 
 def _solved(
-    problem: Problem, theta: tuple[Fraction, ...] | None, effort: SolveOptions, policy: Any
-) -> tuple[Any, Any]:
+    problem: Problem, theta: tuple[Fraction, ...] | None, effort: SolveOptions, policy: object
+) -> tuple[object, Policy | Controller | None]:
     """The answer, and the policy that was given; no answer of a temporal formula under one that draws."""
     model, query, support = problem.model, problem.query, effort.assume_support
     if isinstance(model, POMDP):
@@ -296,7 +299,7 @@ def _solved(
         chain = model.instantiate(theta) if isinstance(model, ParametricCTMC) else model
         return check_query(query, chain, effort, everywhere=False), None
     model = require_discrete(model)
-    given = as_policy(model, policy)
+    given = as_policy(model, cast(PolicyGiven | None, policy))
     if has_own_certificate(query.kind):
         check_number("precision", effort.precision, 0, 1)
         if (reading := asked_of(query, effort.translator).reading) is not None:
@@ -305,7 +308,7 @@ def _solved(
             warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=3)
         if given is not None and not given.is_deterministic:
             return None, given
-        known: Any = model.instantiate(theta) if isinstance(model, ParametricMDP) else model
+        known = model.instantiate(theta) if isinstance(model, ParametricMDP) else model
         known = known.without_factors if isinstance(known, IntervalMDP) else known  # what it is about
         return check_query(query, known, effort, support, everywhere=False, policy=given), given
     refuse_steps(given, problem.objective)

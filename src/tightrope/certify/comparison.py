@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP, counts_steps
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import Policy
+from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.pomdp import POMDP, Controller, controller_of
 from tightrope.model.structure import Structured
 from tightrope.monitoring.episode_scores import PathRules
@@ -136,7 +136,7 @@ def own_of(
     property: Property | None,
     at: Point | None = None,
     data: object = None,
-    policies: Sequence[Any] = (None, None),
+    policies: Sequence[object] = (None, None),
     misfit: float = 0.0,
     translator: str | None = None,
 ) -> Own | OwnChain:
@@ -176,9 +176,9 @@ def own_of(
     return replace(own, misfit=misfit, baseline=usual, origin=origin)
 
 
-def _policy(model: Structured, given: Any) -> Policy:
+def _policy(model: Structured, given: object) -> Policy:
     """A policy as it is, of whatever structure; anything else as one of the model, or refused in words."""
-    return given if isinstance(given, Policy) else Policy(model, given)
+    return given if isinstance(given, Policy) else Policy(model, cast(PolicyGiven, given))
 
 
 def _question(

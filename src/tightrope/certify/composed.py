@@ -101,13 +101,10 @@ def _learn_sets(result: LearningResult | LearnedAnswer, counts: Counts | None) -
     assert isinstance(base, ParametricMDP)
     if counts is not None:
         options = replace(options.without_outcomes, region=region_for(base, result))
-    chain = Pipeline.start(Problem(base, _nowhere(result)), counts, result.sets.ledger.delta, options=options)
+    nothing = np.zeros(base.states, dtype=np.bool_)
+    nowhere = Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nothing)
+    chain = Pipeline.start(Problem(base, nowhere), counts, result.sets.ledger.delta, options=options)
     return chain.result(options)
-
-
-def _nowhere(result: LearningResult | LearnedAnswer) -> Objective:
-    nothing = np.zeros(result.problem.base.structure.states, dtype=np.bool_)
-    return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nothing)
 
 
 def _claimed(

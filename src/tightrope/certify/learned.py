@@ -53,7 +53,7 @@ from tightrope.statistics.bets import PARTS
 from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.costs import CostModel
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
-from tightrope.verdict import AssumptionStatus
+from tightrope.verdict import Assumed, AssumptionStatus
 from tightrope_check import evidence
 from tightrope_check import problem as certified
 from tightrope_check.evidence import LearnedHints, RegionHints
@@ -442,8 +442,8 @@ def to_data(
 ) -> evidence.Data:
     """Batches in time order where the method uses the order; one batch of everything otherwise. Costs are a
     part of it where something is `assumed` of them."""
-    design, batches = counts.design, counts.batches
-    if evidence.METHODS[method].ordered and batches is not None:
+    design, batches, ordered = counts.design, counts.batches, evidence.METHODS[method].ordered
+    if ordered and batches is not None:
         start, transition, count = batches.start, batches.transition, batches.count
     else:
         transition = np.flatnonzero(counts.transition)
@@ -463,13 +463,12 @@ def to_data(
         episodes=design.episodes if design.by_episodes else None,
         planned=None if design.late_plan else design.planned,
         costs=None if assumed is None else to_costs(counts, assumed),
-        stated=_stated_numbers(design, method),
+        stated=stated_numbers(design.ends, *([design.order] if ordered else [])),
     )
 
 
-def _stated_numbers(design: SamplingDesign, method: str) -> OffsetArray | None:
-    """What is said of the ends of episodes, and of the order where the method needs it."""
-    needed = (design.ends, design.order) if evidence.METHODS[method].ordered else (design.ends,)
+def stated_numbers(*needed: Assumed) -> OffsetArray | None:
+    """The numbers of what is said of data: of the ends of episodes, and of the order where it matters."""
     stated = {(one.name, one.kept.value) for one in needed}
     numbers = [i for i, (name, status, _) in enumerate(evidence.STATED) if (name, status) in stated]
     return np.array(numbers, dtype=np.int64) if numbers else None

@@ -19,18 +19,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from tightrope.beliefs.graph import BEFORE, STOP, SUCCESS, BeliefGraph, safely_rounded
 from tightrope.beliefs.question import Question
 from tightrope.beliefs.robust import RobustController
-from tightrope.beliefs.solve import evaluate
+from tightrope.beliefs.solve import PartialSolution, evaluate
 from tightrope.certify.certificate_file import Shown, shown_value
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import claim_between, to_certificate, to_words, value_hints
 from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -59,7 +59,7 @@ class BesideBeliefs:
 
 def controller_certificate(
     problem: Problem,
-    solved: Any,
+    solved: PartialSolution | RobustController | LearningResult,
     theta: Sequence[Fraction],
     precision: float,
     given: Controller | None = None,
@@ -70,7 +70,8 @@ def controller_certificate(
     pomdp, objective = problem.model, problem.objective
     assert isinstance(pomdp, POMDP)
     chosen = solved.controller if isinstance(solved, RobustController) else given
-    if chosen is not None:
+    if chosen is not None or not isinstance(solved, PartialSolution):
+        assert chosen is not None
         proof = certificate_of_chain(pomdp, objective, chosen, theta, precision, about or {})
         return proof, shown_value((solved.interval.lower, solved.interval.upper))
     if solved.graph is None:
@@ -148,23 +149,14 @@ def beside_beliefs(graph: BeliefGraph, controller: Controller) -> BesideBeliefs:
     renumber[STOP] = STOP
     for number, at in place.items():
         renumber[BEFORE + number] = at
-    counts, reward = [1, 1], [0.0, 0.0]
-    successor: list[Sequence[int] | OffsetArray] = [[SUCCESS], [STOP]]
-    chance: list[Sequence[float] | FloatArray] = [[1.0], [1.0]]
     rows = _chain(question, controller, BEFORE + len(order))
+    of_states: list[Sequence[_Row]] = [[(0.0, [SUCCESS], [1.0])], [(0.0, [STOP], [1.0])]]
     for number in order:
-        own = graph.rounded[number]
-        counts.append(len(own) + (number == 0))
-        for earned, towards, likely in own:
-            reward.append(earned)
-            successor.append(renumber[towards])
-            chance.append(likely)
-        if number == 0:
-            _append(rows[0], reward, successor, chance)
-    for row in rows[1:]:
-        counts.append(1)
-        _append(row, reward, successor, chance)
-    start = np.concatenate([[0], np.cumsum(counts)])
+        own = [(earned, renumber[towards], likely) for earned, towards, likely in graph.rounded[number]]
+        of_states.append([*own, *(rows[:1] if number == 0 else [])])
+    of_states += [[row] for row in rows[1:]]
+    reward, successor, chance = zip(*(row for each in of_states for row in each), strict=True)
+    start = np.concatenate([[0], np.cumsum([len(each) for each in of_states])])
     structure = Structure(
         start,
         np.concatenate([[0], np.cumsum([len(one) for one in successor])]),
@@ -180,13 +172,7 @@ def beside_beliefs(graph: BeliefGraph, controller: Controller) -> BesideBeliefs:
     return BesideBeliefs(model, _objective(question, model, np.array(reward)), choice)
 
 
-_Row = tuple[float, list[int], list[float]]
-
-
-def _append(row: _Row, reward: list[float], successor: list[Any], chance: list[Any]) -> None:
-    reward.append(row[0])
-    successor.append(row[1])
-    chance.append(row[2])
+_Row = tuple[float, Sequence[int] | OffsetArray, Sequence[float] | FloatArray]
 
 
 def _chain(question: Question, controller: Controller, begin: int) -> list[_Row]:

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certify import problem as problems
-from tightrope.certify.learned import as_contradiction, met_with_episodes, with_episodes
+from tightrope.certify.learned import as_contradiction, met_with_episodes, stated_numbers, with_episodes
 from tightrope.certify.solved import average_claim, to_words, value_hints
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import CannotCertify, InputError
@@ -40,7 +40,7 @@ from tightrope.statistics.rates import gamma_poisson
 from tightrope_check import problem as certified
 from tightrope_check.budget import WorkBudget
 from tightrope_check.checker import prove
-from tightrope_check.evidence import STATED, Data, Domain, LearnedHints
+from tightrope_check.evidence import Data, Domain, LearnedHints
 from tightrope_check.fields import Polynomial
 from tightrope_check.numbers import FLOAT64, RATIONAL
 from tightrope_check.problem import Certificate, CertifiedProblem, Claim, ValueHints
@@ -144,8 +144,6 @@ def _is_time(query: Query) -> bool:
 def to_rate_data(exposure: Exposure, delta: float) -> Data:
     """Jumps and exposures, in the words of a certificate."""
     transition = np.flatnonzero(exposure.jumps)
-    ends = (exposure.ends.name, exposure.ends.kept.value)
-    stated = [i for i, (name, status, _) in enumerate(STATED) if (name, status) == ends]
     return Data(
         delta=float(delta),
         method="gamma-poisson",
@@ -157,7 +155,7 @@ def to_rate_data(exposure: Exposure, delta: float) -> Data:
         batch_start=np.array([0, len(transition)]),
         batch_transition=transition.astype(np.int64),
         batch_count=exposure.jumps[transition].astype(np.int64),
-        stated=np.array(stated, dtype=np.int64) if stated else None,
+        stated=stated_numbers(exposure.ends),
         waited=exposure.waited.astype(np.float64),
     )
 

@@ -279,10 +279,8 @@ def composed_certificate(
         whole, objective, followed = product_model(problem, boxes, claim, known, policy)
         solution = solved(whole, objective, followed)
         low, high = float(solution.lower[whole.initial]), float(solution.upper[whole.initial])
-        claim, hints = (
-            replace(claim, lower=max(low, 0.0), upper=min(high, 1.0)),
-            value_hints(solution, followed),
-        )
+        claim = replace(claim, lower=max(low, 0.0), upper=min(high, 1.0))
+        hints = value_hints(solution, followed)
     return Certificate(problem, (claim,), (hints,), about=to_words(about or {}))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from tightrope.cli.check_answers import About, Answered, Case, DomainAnswer
 from tightrope.cli.options import declare, option, switch, takes
 from tightrope.cli.sources import Loaded, Question
 from tightrope.errors import InputError
-from tightrope.io.coding import to_plain
+from tightrope.io.coding import record_of, to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, refuse_same
 from tightrope.io.results import CertifiedFacts, Interval
 from tightrope.loading import is_continuous, is_markov_automaton
@@ -44,6 +44,7 @@ from tightrope.verdict import Assessment
 
 if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
+    from tightrope.logic.model_checking import Answer
 
 
 class DomainSets(Enum):
@@ -276,28 +277,31 @@ class CheckFiles:
         return CheckFiles(certificate, screen.claim(request.policy_out, POLICY), figure)
 
     def write(
-        self, proof: CertificateFile | None, save: Callable[[Path], None] | None, curve: Any = None
+        self, proof: CertificateFile | None, save: Callable[[Path], None] | None, curve: object = None
     ) -> None:
         """What was named, of the one property that is asked for: `save` writes its policy."""
         if proof is not None and self.certificate is not None:
             proof.save(self.certificate.checked())
         if self.figure is not None and curve is not None:
-            late.curves.write_pareto_curve(curve, self.figure)
+            late.curves.write_pareto_curve(cast("Answer", curve), self.figure)
         if self.policy is not None and save is not None:
             save(self.policy.checked())
 
 
 def certify(
-    request: CheckRequest, loaded: Loaded, query: Query, solved: Any, about: About
+    request: CheckRequest, loaded: Loaded, query: Query, solved: object, about: About
 ) -> CertificateFile:
     """The certificate of what was solved; beside its problem it says where that came from."""
     problem, how, verify = Problem(loaded.model, query), request.solve_options(), not request.no_verify
     source = {"model": loaded.source, "constants": options.parse_constants(request.const), **about.words}
     theta = None if about.point is None else tuple(about.point)
     is_plain = request.sets is None and isinstance(loaded.model, MDP | IntervalMDP | ParametricMDP)
-    make = late.solved.solved_file if is_plain else late.certify.certificate_file  # the first loads less
-    words, policy = {**late.solved.about_problem(problem), **source}, cast(Any, about.policy)
-    proof = make(problem, solved, theta, how, policy, words, verify)
+    words = {**late.solved.about_problem(problem), **source}
+    if is_plain:  # which loads less
+        known, policy = cast("Solution | Answer", solved), cast("Policy | None", about.policy)
+        proof = late.solved.solved_file(problem, known, theta, how, policy, words, verify)
+    else:
+        proof = late.certify.certificate_file(problem, solved, theta, how, about.policy, words, verify)
     for note in proof.notes:
         screen.warn(note)
     return proof
@@ -398,7 +402,7 @@ class PointSolver:
 
     def save(self, answer: Answered, place: Path) -> None:
         """Write the policy, with the interval that it attains, computed anew."""
-        result = answer.result
+        result = cast("Solution | Answer", answer.result)
         if isinstance(result, Solution):
             policy = self.policy or result.policy
             value = attained(result, policy, self.workspace)
@@ -498,10 +502,11 @@ def check_domain(request: CheckRequest, loaded: Loaded, query: Query, files: Che
         with screen.phase("the certificate"):
             proof = certify(request, loaded, over.query, over.result, About(words=over.words))
     status = "certified" if over.verdict.is_proved else "limit"
-    facts: dict[str, Any] = {"status": status, **NOTHING, **over.facts, **over.verdict.facts}
     seconds = {"build": loaded.seconds, **over.seconds}
-    answer = DomainAnswer(
-        **facts,
+    answer = record_of(
+        DomainAnswer,
+        over,
+        **{"status": status, **NOTHING, **over.facts},
         model=loaded.source,
         question=over.query.text,
         lower=None if over.interval is None else over.interval.lower,

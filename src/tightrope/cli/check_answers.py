@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
 from tightrope.cli import output as screen
-from tightrope.io.coding import Real
+from tightrope.io.coding import Real, record_of
 from tightrope.io.results import CoupledValueFacts, DomainPart, Interval, Judged, WitnessFacts
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics import text as texts
@@ -135,7 +135,7 @@ class Answered:
     """A property, its result as it was computed, and what is said of it."""
 
     query: Query
-    result: Solution | Answer
+    result: object
     seconds: float
     record: PropertyAnswer
     whose: str = ""
@@ -253,7 +253,7 @@ def describe_answer(
 
 
 def _record(
-    query: Query, verdict: Assessment, value: InitialValues | None, status: str, **others: Any
+    query: Query, verdict: Assessment, value: InitialValues | None, status: str, **others: object
 ) -> PropertyAnswer:
     """The status never says more or less than the verdict."""
     if verdict.is_proved:
@@ -261,7 +261,8 @@ def _record(
     elif status == "certified":
         status = verdict.word.value
     several = value is not None and value.states > 1
-    return PropertyAnswer(
+    return record_of(
+        PropertyAnswer,
         **verdict.facts,
         question=query.text,
         name=query.name or UNSET,

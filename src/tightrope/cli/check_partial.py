@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from msgspec import UNSET
 
@@ -30,6 +30,9 @@ from tightrope.verdict import Assessment, Word
 
 if TYPE_CHECKING:
     from tightrope.cli.check import CheckRequest
+    from tightrope.learning.result import LearningResult
+
+    Observed: TypeAlias = PartialSolution | RobustController | LearningResult
 
 NOT_PARTIAL = "misfit open_share assume_support coupled_gap ltl_translator figure all_states terminal_reward"
 """Options that cannot be used with partially observable models."""
@@ -79,7 +82,8 @@ class PartialSolver:
         """Solve, and say what came out."""
         begin, query = time.perf_counter(), paced(query, self.pomdp)
         work, how = WORK if self.request.time_limit is None else None, self.request.solve_options()
-        solved: Any = solve_observed(Problem(self.pomdp, query), self.given, how, self.point, work)
+        asked = Problem(self.pomdp, query)
+        solved = cast("Observed", solve_observed(asked, self.given, how, self.point, work))
         lower, upper = (
             solved.bounds if isinstance(solved, PartialSolution | RobustController) else solved.interval
         )
@@ -109,12 +113,12 @@ class PartialSolver:
 
     def save(self, answer: Answered, place: Path) -> None:
         """Write the controller."""
-        solved: Any = answer.result
+        solved = cast("PartialSolution | RobustController", answer.result)
         low, high = solved.attained if isinstance(solved, PartialSolution) else solved.interval
         solved.controller.save(place, {"property": answer.query.text, "lower": low, "upper": high})
 
 
-def _ended(solved: Any) -> str | None:
+def _ended(solved: Observed) -> str | None:
     """Why bounds are wider than was asked; None where they are not, or where no closeness was asked for."""
     if isinstance(solved, RobustController):
         return LATE if solved.cut else None
@@ -123,7 +127,7 @@ def _ended(solved: Any) -> str | None:
     return None if solved.verdict.word is Word.PROVED else str(solved.status)
 
 
-def _notes(solved: Any, is_given: bool, close: float) -> list[str]:
+def _notes(solved: Observed, is_given: bool, close: float) -> list[str]:
     """What the bounds are about."""
     if isinstance(solved, RobustController):
         better = "above" if solved.objective.maximises else "below"
@@ -138,7 +142,7 @@ def _notes(solved: Any, is_given: bool, close: float) -> list[str]:
             f"true optimum: no controller has a value {better} {solved.true_optimum:.6g} in the true model, "
             "whatever it is",
         ]
-    if is_given:
+    if is_given or not isinstance(solved, PartialSolution):
         return ["the bounds are about the given controller"]
     beliefs, nodes = count(solved.beliefs, "belief"), count(solved.controller.nodes, "node")
     size = f"{beliefs} expanded; the controller has {nodes}"

@@ -242,10 +242,6 @@ def to_answer(
     )
 
 
-def _share(share: float | None) -> str:
-    return "" if share is None else f", about {share:.0%} of the gain"
-
-
 def _shown(request: ComparedOptions, result: tr.Comparison) -> screen.Content:
     """What is printed: the differences, what else is bounded, and where the policies differ."""
     hidden, done = len(result.changes) - MOST_CHANGES, request.output is not None
@@ -256,8 +252,9 @@ def _shown(request: ComparedOptions, result: tr.Comparison) -> screen.Content:
         *(("satisfied" if one.holds else "violated", f"{one.text}: {one.interval}") for one in result.kept),
         ("limit", limit and f"certified improvement of any policy {limit}"),
         *(
-            ("change", f"{one.state}: {one.new} instead of {one.today}{_share(one.share)}")
+            ("change", f"{one.state}: {one.new} instead of {one.today}{share}")
             for one in result.changes[:MOST_CHANGES]
+            for share in ["" if one.share is None else f", about {one.share:.0%} of the gain"]
         ),
         ("change", f"{screen.count(hidden, 'more state')} (--json)" if hidden > 0 else None),
         ("written", request.output if done and result.controller is not None else None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -25,6 +25,7 @@ from tightrope.statistics.estimates import check_delta
 from tightrope.verdict import Word
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
+    from tightrope.cli.sources import Loaded
     from tightrope.learning.amendments import Amended, Diagnosed
     from tightrope.learning.doctor import AmendedAnswer
     from tightrope.learning.groups import Groups
@@ -152,13 +153,16 @@ def doctor(request: DoctorRequest) -> None:
     )
     log = late.sources.LogRequest.of(request.reading, request.data or ())
     tables = log.tables()
-    subject, model = _subject(request)
-    timed = isinstance(model, tr.ParametricCTMC)
+    subject, loaded = _subject(request)
+    timed = isinstance(loaded.model, tr.ParametricCTMC)
     if timed and (model_file or log_file):
         raise InputError("a revised model in continuous time cannot be written as a PRISM file")
-    reading: tr.Exposure | tr.Reading = (
-        late.exposure.exposure_of(tables, model.structure, log.options) if timed else log.read(model, tables)
-    )
+    if timed:
+        reading: tr.Exposure | tr.Reading = late.exposure.exposure_of(
+            tables, loaded.model.structure, log.options
+        )
+    else:
+        reading = log.read(loaded.discrete, tables)
     with phase_progress() as progress:
         result = tr.doctor(
             subject,
@@ -186,14 +190,14 @@ def doctor(request: DoctorRequest) -> None:
     screen.leave(result.verdict)
 
 
-def _subject(request: DoctorRequest) -> tuple[object, Any]:
+def _subject(request: DoctorRequest) -> tuple[object, Loaded]:
     """The problem, or the model alone where nothing is asked, and the model."""
     question = late.sources.Question.of(request)
     loaded = question.load(timed=True)
     if request.prop is None and loaded.benchmark is None:
-        return loaded.model, loaded.model
+        return loaded.model, loaded
     query = question.query(loaded, "`doctor` answers one property")
-    return tr.Problem(loaded.model, query), loaded.model
+    return tr.Problem(loaded.model, query), loaded
 
 
 def _answer(result: tr.Diagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:

@@ -353,6 +353,8 @@ def show_run(
     """What the records add up to; some of them, with --verbose."""
     floor, last = subject.problem.maximises, records[-1]
     known = any(record["performance"] is not None for record in records)
+    hold = len(records) - sum(record["holds"] is False for record in records)
+    validated = f"{hold} of {len(records)} guarantees hold at the true parameters"
     best = None if last.get("best_guarantee") is None else _bound(last["best_guarantee"], floor)
     is_better = (
         best not in (None, _bound(last["guarantee"], floor)) and result.verdict.word is not Word.CONTRADICTED
@@ -363,11 +365,11 @@ def show_run(
         ("value", value_of(result)),
         ("best so far", f"{best} (all updates hold simultaneously)" if is_better else None),
         *policy_facts(result),
-        ("data", _collected(records)),
+        ("data", f"{_size(last['episode'], last['steps'])}, {screen.count(len(records), 'update')}"),
         ("explored", explored),
         ("gap", _gap(last) if "reached" in last else None),
         ("baseline", _above(records) if "above_baseline" in last else None),
-        ("validation", _count_kept(records) if known else None),
+        ("validation", validated if known else None),
         ("drift", _drift(records) if "drift" in last else None),
         *fit_facts(result),
         ("written", request.output),
@@ -381,10 +383,8 @@ def show_run(
     return screen.Content(rows, more, tables=[_table(records, known, best is not None, floor)])
 
 
-def _collected(records: Sequence[Line]) -> str:
-    last, count = records[-1], screen.count
-    done = f"{count(last['episode'], 'episode')}, {count(last['steps'], 'step')}"
-    return f"{done}, {count(len(records), 'update')}"
+def _size(episodes: int, steps: int) -> str:
+    return f"{screen.count(episodes, 'episode')}, {screen.count(steps, 'step')}"
 
 
 def _table(records: Sequence[Line], known: bool, together: bool, floor: bool) -> screen.Table:
@@ -428,11 +428,6 @@ def _drift(records: Sequence[Line]) -> str:
     if result["restarts"]:
         text += f"; {result['restarts']:,} restarts, the last after {result['since']:,} episodes"
     return text
-
-
-def _count_kept(records: Sequence[Line]) -> str:
-    broken = sum(record["holds"] is False for record in records)
-    return f"{len(records) - broken} of {len(records)} guarantees hold at the true parameters"
 
 
 def _bound(value: object, is_lower: bool) -> str:
@@ -486,9 +481,8 @@ def collect_evenly(request: OnlineRequest, subject: Subject) -> None:
     assert isinstance(result, tr.LearnedAnswer)
     if not screen.common.json:
         rows = [(str(one.episode), f"{one.steps:,}", _known(one)) for one in answers]
-        size = f"{screen.count(last.episode, 'episode')}, {screen.count(last.steps, 'step')}"
         shown = screen.Content(
-            [("property", text), *result.facts(), ("data", size)],
+            [("property", text), *result.facts(), ("data", _size(last.episode, last.steps))],
             tables=[screen.Table(("episodes", "steps", "known"), rows, "Updates")],
         )
         screen.answer(result.verdict, result.headline(), {}, lambda: shown)

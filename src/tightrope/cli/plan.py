@@ -27,7 +27,6 @@ from tightrope.verdict import Word
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.cli.sources import Study
     from tightrope.design.plan import Plan, Strategy
-    from tightrope.io.answers import SignatureDraws
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +79,11 @@ class PlanRequest(options.StudyOptions):
     @property
     def words(self) -> dict[str, Any]:
         """What goes to `tightrope.plan` as it is, where it is given."""
-        given = {
-            name: getattr(self, name)
-            for name in ["optimality", "above", "budget", "cost", "avoid", "at_most"]
+        names = ["optimality", "above", "budget", "cost", "avoid", "at_most", "generative", "refuted"]
+        given = {name: getattr(self, name) for name in names}
+        return options.learn_words(self) | {
+            name: value for name, value in given.items() if value is not None and value is not False
         }
-        given |= {name: getattr(self, name) or None for name in ("generative", "refuted")}
-        return {**options.learn_words(self), **{k: v for k, v in given.items() if v is not None}}
 
 
 @takes(PlanRequest, {"data": LOG_WORDS, "check": options.SOLVING})
@@ -253,7 +251,10 @@ def _details(outcome: Plan) -> list[tuple[str, str]]:
         shares = [f"{one.text} ({one.share:.0%})" for one in outcome.hangs_on]
         facts.append(("gap due to", "; ".join(shares)))
     if outcome.draws is not None:
-        facts += [("draw", _describe_draw(row)) for row in outcome.draws.table[:MOST_ROWS]]
+        for row in outcome.draws.table[:MOST_ROWS]:
+            shown = row.signature[0][:MOST_TEXT] + "…" * (len(row.signature[0]) > MOST_TEXT)
+            choices = f"{row.draws:,} of the {row.choices:,} choices"
+            facts.append(("draw", f"{choices} with {shown}, such as {row.example}"))
     if (made := outcome.exploration) is not None:
         several = "1 policy" if len(made.shares) == 1 else f"{len(made.shares)} policies, mixed into one"
         near = f"within {made.optimality:.1%} of the best exploration at the estimate ({made.solves} solves)"
@@ -291,11 +292,6 @@ def _row(outcome: Plan, one: Strategy) -> tuple[str, ...]:
         return name, "beyond 10⁹", "", *last
     high = round_forecast(one.high) if math.isfinite(one.high) else "10⁹ and more"
     return name, round_forecast(one.episodes), f"{round_forecast(one.low)} to {high}", *last
-
-
-def _describe_draw(row: SignatureDraws) -> str:
-    shown = row.signature[0] if len(row.signature[0]) <= MOST_TEXT else f"{row.signature[0][:MOST_TEXT]}…"
-    return f"{row.draws:,} of the {row.choices:,} choices with {shown}, such as {row.example}"
 
 
 def _why_not(outcome: Plan) -> str:

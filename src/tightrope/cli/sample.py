@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -31,7 +31,7 @@ from tightrope.model.pomdp import POMDP, controller_of
 
 if TYPE_CHECKING:
     from tightrope.model.structure import Structure
-    from tightrope.numerics.arrays import BoolArray
+    from tightrope.numerics.arrays import AnyArray, BoolArray
 
 
 UNIFORM = "uniform"
@@ -429,7 +429,7 @@ def sample_timed(request: SampleRequest) -> None:
     print_facts(request.model, [*facts, ("seconds", f"{answer.seconds:.3g}")], answer)
 
 
-def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, Any]]:
+def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, AnyArray]]:
     """States by the model's variables, or by index where it has none."""
     if not structure.valuations:
         return {"state": int}, {"state": np.arange(structure.states)}

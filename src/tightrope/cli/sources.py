@@ -376,20 +376,12 @@ def read_properties(texts: Sequence[str] | None) -> tuple[PropertyFile, ...]:
     """Parse every `--prop`: a property file by its name, anything else as a property."""
     files = []
     for given in texts or ():
-        text, names = _split_names(given)
-        path = Path(text)
-        if path.suffix in PROPERTY_SUFFIXES:
-            file = parse_properties(read_program_text(path), text)
-        else:
-            file = parse_properties(text, "--prop")
-        files.append(file if names is None else _choose(file, names))
+        before, mark, names = given.rpartition("#")  # goals.props#reach,3
+        path = Path(text := before if mark else given)
+        named = (read_program_text(path), text) if path.suffix in PROPERTY_SUFFIXES else (text, "--prop")
+        file = parse_properties(*named)
+        files.append(_choose(file, [name.strip() for name in names.split(",")]) if mark else file)
     return tuple(files)
-
-
-def _split_names(text: str) -> tuple[str, list[str] | None]:
-    """`goals.props#reach,3`: the file, or the text, and the properties of it that are wanted."""
-    before, mark, names = text.rpartition("#")
-    return (before, [name.strip() for name in names.split(",")]) if mark else (text, None)
 
 
 def _choose(file: PropertyFile, names: Sequence[str]) -> PropertyFile:

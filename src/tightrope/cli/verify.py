@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # what a check alone does not load
     from tightrope.certify.rates import OwnChain
     from tightrope.cli.sources import Loaded
     from tightrope.prism.properties.query import Query
+    from tightrope.problem import Model
 
 
 class ProvedCheckFacts(msgspec.Struct, frozen=True):
@@ -251,7 +252,7 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
     log = None if request.data is None else late.sources.LogRequest.of(request.reading, request.data)
     tables = () if log is None else log.tables()
     loaded, query, readings = _load(request, in_time, problem.time is not None)
-    model, data = loaded.model, cast(Any, readings)
+    model, data = loaded.model, cast(object, readings)
     observed = isinstance(model, tr.POMDP)
     at = None
     if problem.law == "point" or (observed and problem.law != "domain") or request.at is not None:
@@ -262,7 +263,7 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
     if log is not None and problem.time is not None:
         data = late.exposure.exposure_of(tables, model.structure, log.options)
     elif log is not None:
-        data = log.read(cast(Any, model.model if isinstance(model, tr.POMDP) else model), tables).counts
+        data = log.read(cast("Model", model.model if isinstance(model, tr.POMDP) else model), tables).counts
     given = ((request.policy, request.baseline), request.misfit or 0.0, request.ltl_translator)
     return late.comparison.own_of(certificate, model, query, at, data, *given)
 
@@ -282,7 +283,7 @@ def _load(wanted: VerifyRequest, in_time: bool, timed: bool) -> tuple[Loaded, Qu
         if wanted.data is not None:
             raise InputError("--observations replaces --data: give one of them")
         loaded, pomdp, readings = late.sources.seen_through(loaded, wanted.observations)
-        loaded = dataclasses.replace(loaded, model=cast(Any, pomdp))
+        loaded = dataclasses.replace(loaded, model=cast(tr.POMDP, pomdp))
         counts = None if readings is None else readings.counts
     if wanted.prop is None and loaded.benchmark is None:
         return loaded, None, counts

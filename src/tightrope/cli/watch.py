@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -195,8 +194,11 @@ def watch(request: WatchRequest) -> None:
     if request.checkpoint is not None and request.checkpoint.exists():
         log.read.update(late.following.load_monitor(request.checkpoint, monitor, returns))
     watching = _Watching(request, monitor, log, promised, returns)
-    with _interruptible(), suppress(AlarmRaised):
-        watching.run()
+    try:
+        with suppress(AlarmRaised):
+            watching.run()
+    except KeyboardInterrupt:  # ends the watch, and is no failure
+        typer.echo("", err=True)
     watching.examine()
     watching.report(final=True)
     watching.keep()
@@ -292,15 +294,6 @@ FIRST_LOOK = 96
 
 class AlarmRaised(Exception):
     """The first alarm, where the user wants to stop there."""
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C ends the watch and is no failure."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("", err=True)
 
 
 class _Watching:

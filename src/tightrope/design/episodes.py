@@ -77,7 +77,8 @@ class Episodes:
         acyclic = acyclic_components(support, expand=~ends)
         nothing = np.zeros(0, np.int32)
         common = (structure, model.expression, information.probability, ends)
-        affordable = cap is not None and _affordable(structure, cap)
+        work, memory = structure.transitions * (cap or 0), structure.states * (cap or 0)
+        affordable = cap is not None and work <= MOST_SWEEP_WORK and memory <= MOST_DECISIONS
         if acyclic is not None:
             longest = _longest(acyclic.order, support, ends)
             if cap is None or longest <= cap:
@@ -197,11 +198,6 @@ def stationary(structure: Structure, occupancy: FloatArray) -> Policy:
     weight = np.where(np.repeat(met, choices), share, np.repeat(1.0 / choices, choices))
     again = np.add.reduceat(weight, starts)
     return Policy(structure, np.minimum(weight / np.repeat(again, choices), 1.0))
-
-
-def _affordable(structure: Structure, cap: int) -> bool:
-    work, memory = structure.transitions * cap, structure.states * cap
-    return work <= MOST_SWEEP_WORK and memory <= MOST_DECISIONS
 
 
 def _longest(order: IndexArray, support: Support, stop: BoolArray) -> int:

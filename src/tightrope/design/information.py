@@ -74,14 +74,10 @@ class Information:
 
     def rewards(self, curvature: FloatArray) -> FloatArray:
         """tr(C·I_c) per choice: what a visit is worth where information counts by C."""
-        return self.per_signature(curvature)[self.model.signatures.of_choice]
-
-    def per_signature(self, curvature: FloatArray) -> FloatArray:
-        """tr(C·I_c) per signature."""
         worth = np.einsum("ei,ij,ej->e", self.slope, curvature, self.slope) / self._possible
         signatures = self.model.signatures
         total: FloatArray = np.add.reduceat(worth[signatures.expression], signatures.start[:-1])
-        return np.maximum(total, 0.0)
+        return np.maximum(total, 0.0)[signatures.of_choice]
 
     def room(self, step: FloatArray) -> float:
         """The largest share of a step from the point that stays within the domain, at most 1."""

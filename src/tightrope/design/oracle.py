@@ -350,13 +350,10 @@ def _read(path: Path) -> Cost:
     if not isinstance(actions, dict):
         raise InputError("'actions' is not an object of prices per action", place, hint)
     prices = [*(content.get(word, 0.0) for word in WORDS), *actions.values()]
-    if not all(_is_price(price) for price in prices):
+    numbers = [price for price in prices if isinstance(price, int | float) and not isinstance(price, bool)]
+    if len(numbers) < len(prices) or not all(0.0 <= price < math.inf for price in numbers):
         raise InputError("a price is a number that is not negative", place, hint)
     return Cost(float(prices[0]), float(prices[1]), tuple((name, float(p)) for name, p in actions.items()))
-
-
-def _is_price(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value < math.inf
 
 
 BOUND_ROUNDS = 40

@@ -211,27 +211,26 @@ class Planner:
             needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], known.gap_asked)
         ways = [designed, *ways]
         at = self._grid(needed)
-        strategies = tuple(
-            Strategy(
-                way.name,
-                *needed[way.name],
-                float(way.occupancy.sum()),
-                self.designer.cost_of(way.occupancy),
-                np.array([(float(n), *forecasts[way.name](float(n))) for n in at]),
+        strategies = []
+        for way in ways:
+            per_episode = float(way.occupancy.sum()), self.designer.cost_of(way.occupancy)
+            strategies.append(
+                self._strategy(way.name, needed[way.name], forecasts[way.name], at, *per_episode)
             )
-            for way in ways
-        )
-        known = replace(known, strategies=strategies)
+        known = replace(known, strategies=tuple(strategies))
         self._warn_of_few_data(forecasts[DESIGNED])
         if not math.isfinite(needed[DESIGNED].expected):
-            return self._too_much(known)
+            blind = PlanStatus.UNREACHABLE if known.unidentifiable else PlanStatus.BEYOND
+            return replace(known, status=blind)
         following = self._next_episodes(needed[DESIGNED].expected)
         stage = self._keep_safe(lambda ask: self._design(float(following), ask))
         return replace(known, status=PlanStatus.PLANNED, exploration=stage, next_episodes=following)
 
-    def _too_much(self, known: Plan) -> Plan:
-        blind = PlanStatus.UNREACHABLE if known.unidentifiable else PlanStatus.BEYOND
-        return replace(known, status=blind)
+    def _strategy(
+        self, name: str, needed: Gap, forecast: Forecast, at: list[int], steps: float = 1.0, cost: float = 1.0
+    ) -> Strategy:
+        points = np.array([(float(n), *forecast(float(n))) for n in at])
+        return Strategy(name, *needed, steps, cost, points)
 
     def _amounts(self, first: float, needed: dict[str, Gap], rounds: int, close: float) -> Iterator[float]:
         """Amounts to design for: what the last design needs, until that is no less than a part of them."""
@@ -484,7 +483,8 @@ class DrawPlanner(Planner):
         )
         known = replace(known, strategies=strategies)
         if not math.isfinite(needed[DESIGNED].expected):
-            return self._too_much(known)
+            blind = PlanStatus.UNREACHABLE if known.unidentifiable else PlanStatus.BEYOND
+            return replace(known, status=blind)
         total = math.ceil(needed[DESIGNED].expected)
         model = self.result.model
         digest = hashlib.sha256(self.counts.transition.tobytes()).hexdigest()
@@ -494,10 +494,6 @@ class DrawPlanner(Planner):
             "draws is spread evenly"
         )
         return replace(known, status=PlanStatus.PLANNED, draws=table, next_episodes=total)
-
-    def _strategy(self, name: str, needed: Gap, forecast: Forecast, at: list[int]) -> Strategy:
-        points = np.array([(float(n), *forecast(float(n))) for n in at])
-        return Strategy(name, *needed, 1.0, 1.0, points)
 
 
 PLANNED_SETS = (SetsKind.RECTANGULAR, SetsKind.COUPLED, SetsKind.EXPRESSION)
@@ -597,18 +593,18 @@ def plan(
     options = LearnOptions(**given).without_outcomes
     wanted = problem_of(problem)
     target = replace(target, falls=wanted.query.directions is not None and not wanted.maximises)
+    designed = next((name for name in ("cost", "avoid", "generative") if own[name]), None)
     if isinstance(wanted.model, POMDP):
-        if alone := [name for name in ("cost", "avoid", "generative") if own[name]]:
+        if designed is not None:
             raise InputError(
-                f"`{alone[0]}` requires designed exploration; this forecast is for more data of the same kind"
+                f"`{designed}` requires designed exploration; this forecast is for more data of the same kind"
             )
         return plan_controller(wanted, data, delta, target, options, policy)
     if _narrows_without_formula(wanted):
-        alone = [name for name in ("cost", "avoid", "generative") if own[name]]
-        if alone:
+        if designed is not None:
             raise InputError(
-                f"`{alone[0]}` requires designed exploration, which is not supported for {wanted.text}",
-                hint=f"leave `{alone[0]}` out: the forecast is for more data of the same kind",
+                f"`{designed}` requires designed exploration, which is not supported for {wanted.text}",
+                hint=f"leave `{designed}` out: the forecast is for more data of the same kind",
             )
         return plan_more(wanted, counts_of(data, wanted.base), delta, target, options, policy)
     question = learnable(wanted)

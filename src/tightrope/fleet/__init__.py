@@ -48,7 +48,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.monitoring.episode_scores import Episodes, Scores
 from tightrope.monitoring.units import refuted_within
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text, interval_text, sure_text, text_below
@@ -404,7 +404,8 @@ def learn_fleet(
         assumed.append(before)
     elif model.structure.choices > model.structure.states:
         bounding = second_half(names)
-        given = _choose(question, log.subset(_in(number_of, ~bounding)), counts, delta, chosen)
+        choosing = np.append(~bounding, False)[number_of]  # episodes without a unit have number −1
+        given = _choose(question, log.subset(choosing), counts, delta, chosen)
         chosen_on = tuple(name for name, one in zip(names, bounding, strict=True) if not one)
     order = sorted(np.flatnonzero(bounding).tolist(), key=lambda number: names[number])
     parts = [log.subset(number_of == number) for number in order]
@@ -439,12 +440,6 @@ def learn_fleet(
         scenario,
         bounds,
     )
-
-
-def _in(unit: OffsetArray, chosen: BoolArray) -> BoolArray:
-    """The episodes of the chosen units; those without a unit have number −1."""
-    result: BoolArray = np.append(chosen, False)[unit]
-    return result
 
 
 def _choose(problem: Problem, log: EpisodeLog, counts: Counts, delta: float, options: LearnOptions) -> Policy:

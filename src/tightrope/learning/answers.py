@@ -33,7 +33,6 @@ from tightrope.logic.model_checking import Answer, check_query
 from tightrope.logic.values import BoundedValue, Directions, under
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.structure import ParametricReward
@@ -301,7 +300,9 @@ class LongRunAverages(OtherQuestions):
         """The policy for the average, and its interval over the hull."""
         given, model, precision = chain.policy, chain.model, options.precision
         reward, directions = find_reward(chain.problem.query)
-        hull = _supported(hull, model, chain.problem.text)
+        vanishing = (hull.lower <= 0) & (hull.upper > 0)
+        if vanishing.any():
+            raise CannotCertify(support_is_open(chain.problem.text, model, int(np.argmax(vanishing))))
 
         def solved(part: MDP | IntervalMDP, objective: Objective) -> Solution:
             seconds, threads = options.seconds, options.threads
@@ -342,14 +343,6 @@ def find_reward(query: Query) -> tuple[FloatArray, Directions]:
     if isinstance(reward, ParametricReward):
         raise query.error("learning does not support averages of rewards with parameters", position)
     return reward.per_choice(query.structure), directions
-
-
-def _supported(hull: IntervalMDP, model: ParametricMDP, text: str) -> IntervalMDP:
-    """The hull, none of whose transitions may vanish."""
-    vanishing = (hull.lower <= 0) & (hull.upper > 0)
-    if vanishing.any():
-        raise CannotCertify(support_is_open(text, model, int(np.argmax(vanishing))))
-    return hull
 
 
 def _is_close(average: BoundedValue, at: int, precision: float, reward: FloatArray) -> bool:

@@ -591,7 +591,7 @@ class Differences:
     def coordinates(self) -> Coordinates:
         return self.chain.outcomes.coordinates
 
-    def optimum_over(self) -> Optimum | None:
+    def optimum_over(self) -> Optimum | AverageOptimum | None:
         region = self.prepared.sets.region
         if not isinstance(region, Polytope):
             return None
@@ -826,7 +826,7 @@ class AverageDifferences(Differences):
         known = self.cycle(policy)
         return float("nan") if known is None or self._bounds is None else self._bounds.at(known.cycle, x)
 
-    def optimum_over(self) -> Any:
+    def optimum_over(self) -> AverageOptimum | None:
         return None if self._bounds is None else AverageOptimum(self)
 
     def _gained(self, policy: Policy, usual: Policy) -> FloatArray:

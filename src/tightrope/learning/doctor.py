@@ -55,6 +55,13 @@ ALPHA = 0.001
 SECONDS = 60.0
 """For all amendments together, where nobody says."""
 
+NOT_AMENDED = {
+    "drift": "the parameters change; `watch` shows when, and `since` excludes earlier rows",
+    "serial": "outcomes depend on those before them; no amendment of the model says how",
+    "copy": "leave the copies out of the log",
+    "excluded": "the model gives it probability 0: write the transition into the model",
+}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AmendedAnswer(Record):
@@ -493,15 +500,7 @@ class _Answers:
             return [fixes.Amendment("free", "", choices or None)], ""
         if finding.kind == "cost":
             return [fixes.Amendment("costs", rest)], ""
-        if finding.kind == "drift":
-            return [], "the parameters change; `watch` shows when, and `since` excludes earlier rows"
-        if finding.kind == "serial":
-            return [], "outcomes depend on those before them; no amendment of the model says how"
-        if finding.kind == "copy":
-            return [], "leave the copies out of the log"
-        if finding.kind == "excluded":
-            return [], "the model gives it probability 0: write the transition into the model"
-        return [], "no amendment is known"
+        return [], NOT_AMENDED.get(finding.kind, "no amendment is known")
 
     def _named(self, finding: Finding) -> tuple[int, ...]:
         """The choices that a finding by counts speaks of: those with the distribution of the one it names."""

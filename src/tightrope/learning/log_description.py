@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import numpy as np
-
 from tightrope.data.counts import Counts, Coverage, cover
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import Reading, plan_reading, read_tables
@@ -22,7 +20,6 @@ from tightrope.io.results import LedgerFacts
 from tightrope.io.table.data_table import DataTable
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structured
-from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event_intervals
@@ -165,7 +162,8 @@ def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> Point
             shown = region.emptiness.conflict
             conflict = shown.texts if shown is not None else ("no parameter of the domain fits",)
         else:
-            ends, likeliest = parameter_box(region), _likeliest(outcomes, counts)
+            free, ends = [Fraction(float(t)) for t in outcomes.estimate(counts)], parameter_box(region)
+            likeliest = [float(one.evaluate(free)) for one in outcomes.coordinates.substitution]
             rows = zip(model.parameters.shown.names, likeliest, *ends, strict=False)
             parameters = tuple(ParameterEstimate(n, float(t), float(a), float(b)) for n, t, a, b in rows)
     ledger, level = intervals.ledger.record(), f"{1 - delta:g}"
@@ -185,9 +183,3 @@ def _expression(intervals: EventIntervals, event: int) -> ExpressionEstimate:
         float(intervals.lower[event]),
         float(intervals.upper[event]),
     )
-
-
-def _likeliest(outcomes: Outcomes, counts: Counts) -> FloatArray:
-    """The smoothed maximum of the likelihood within the domain, one value per parameter."""
-    free = [Fraction(float(t)) for t in outcomes.estimate(counts)]
-    return np.array([float(polynomial.evaluate(free)) for polynomial in outcomes.coordinates.substitution])

@@ -215,7 +215,9 @@ class LearnOptions:
                 hint=f"leave `{unused}` out",
             )
         object.__setattr__(self, "prior", read_priors(self.prior))
-        if self.prior and not (self.region in (None, region_kind(SEEDED)) and self._has_region):
+        open_region = self.ellipsoid is EllipsoidVersion.SOUND and not self.intersect
+        has_region = open_region and (self.sets is None or self.sets.has_region)
+        if self.prior and not (self.region in (None, region_kind(SEEDED)) and has_region):
             raise InputError(
                 "`prior` requires the likelihood region",
                 hint='leave `prior` out, or use `region="likelihood"`',
@@ -228,12 +230,6 @@ class LearnOptions:
         if self.sets is not None and not self.sets.has_region:
             _refuse_region(self.sets, self.region)
         _refuse_what_is_known(self)
-
-    @property
-    def _has_region(self) -> bool:
-        """Whether a region may be behind the sets."""
-        open_region = self.ellipsoid is EllipsoidVersion.SOUND and not self.intersect
-        return open_region and (self.sets is None or self.sets.has_region)
 
     @classmethod
     def of(cls, function: str, words: Mapping[str, object]) -> LearnOptions:

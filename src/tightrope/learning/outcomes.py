@@ -183,18 +183,13 @@ class ObservedOutcomes(Record):
         return [("seen", self.text), ("policy", self.policy)]
 
 
-def excluded_in(counts: Counts | None) -> str | None:
-    """Words about rows that were dropped because the model has no such transition, else None."""
-    words = [problem.words for problem in EXCLUDED]
-    missing = () if counts is None else counts.design.censored
-    excluded = next((text for text in missing if any(word in text for word in words)), None)
-    return None if excluded is None else f"transitions were seen that the model excludes: {excluded}"
-
-
 def refutation(counts: Counts | None, fit: ModelFit | None, *known: str | None) -> str | None:
     """Words about what refutes the model: what is `known`, rows of the log, or the test of the model."""
+    missing = () if counts is None else counts.design.censored
+    excluded = [text for text in missing if any(problem.words in text for problem in EXCLUDED)]
+    seen = f"transitions were seen that the model excludes: {excluded[0]}" if excluded else None
     tested = fit.misfit if fit is not None and fit.is_refutation else None
-    return next((words for words in (*known, excluded_in(counts), tested) if words), None)
+    return next((words for words in (*known, seen, tested) if words), None)
 
 
 def meet(model: Interval, seen: ObservedOutcomes, refuted: bool = False) -> tuple[Interval, ObservedOutcomes]:

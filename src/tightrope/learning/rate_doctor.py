@@ -229,7 +229,8 @@ def split_rates(
     )
     kind, _, name = change.feature.partition(":")
     code_of = pieces.columns[name].code if kind == "column" else None
-    stays = code_of is not None and bool((code_of == code_of[_first_rows(pieces.episode)]).all())
+    _, first_row, of_row = np.unique(pieces.episode, return_index=True, return_inverse=True)
+    stays = code_of is not None and bool((code_of == code_of[first_row[of_row]]).all())
     return SplitRates(
         change,
         chain,
@@ -239,13 +240,6 @@ def split_rates(
         stays and bool(split.all()),
         f"rates may depend on {change.feature or 'the transition'}, and are constant otherwise",
     )
-
-
-def _first_rows(episode: OffsetArray) -> OffsetArray:
-    """For every row the first one of its episode."""
-    _, first, which = np.unique(episode, return_index=True, return_inverse=True)
-    result: OffsetArray = first[which]
-    return result
 
 
 def _values(

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -328,7 +327,8 @@ class UnknownRates:
         split = DeltaSplit(delta, of_outcomes=SHARE * delta if shows else 0.0)
         return RateChain(problem, exposure, split, reach, kind, time.perf_counter() - begin)
 
-    lift: Callable[[Any, LearnOptions], RateResult] = staticmethod(RateChain.result)
+    def lift(self, chain: RateChain, options: LearnOptions) -> RateResult:
+        return chain.result(options)
 
 
 def region_of_rates_kind(region: RegionKind | None, model: ParametricCTMC) -> RegionKind:

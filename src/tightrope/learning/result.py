@@ -35,7 +35,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.ranges import ranges_over_box
-from tightrope.model.states import action_column, to_pandas, with_nulls, with_states
+from tightrope.model.states import Table, action_column, to_pandas, with_nulls, with_states
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus
 from tightrope.numerics.record import Facts, Record, freeze_fields
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
     from tightrope.coupled.result import CoupledValue, Witness
     from tightrope.coupled.synthesis import CoupledSynthesis
+    from tightrope.learning.assumption_chain import AssumptionChain
     from tightrope.report.policy_map import PolicyMap
     from tightrope.report.what_if import WhatIf
     from tightrope.shield import Shield
@@ -534,7 +535,7 @@ class LearningResult(Result):
 
         return breakdown(self, threshold=threshold, rows=rows)
 
-    def assumption_chain(self, unit: str | None = None) -> Any:
+    def assumption_chain(self, unit: str | None = None) -> AssumptionChain:
         """Return the results under weaker and weaker assumptions (expressions, ties, one distribution per
         choice, per `unit`, a column of the log), the cost of each step, and the assumptions that the data
         refute.
@@ -639,7 +640,7 @@ class LearningResult(Result):
         names = None if self.counts is None else self.counts.names
         return drawn and drawn.calling(value_names(self.problem.base.structure, names))
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> Table:
         """Return a table with a row per state: its value under the robust policy and the action there.
 
         | column | holds |
@@ -652,8 +653,7 @@ class LearningResult(Result):
         The intervals of all states hold simultaneously. Coupled sets tighten the initial state's only.
         `action` is the first decision of a policy that depends on the step, and null where it is random.
         """
-        structure, policy = self.model.structure, self.policy.at(0)
-        low, high = self.robust.solutions
+        structure, policy, (low, high) = self.model.structure, self.policy.at(0), self.robust.solutions
         lower, upper = low.lower.copy(), high.upper.copy()
         lower[structure.initial], upper[structure.initial] = self.interval.lower, self.interval.upper
         chosen = np.maximum.reduceat(
@@ -670,7 +670,7 @@ class LearningResult(Result):
         }
         return with_states(structure, np.arange(structure.states), columns)
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> Table:
         """Return `to_arrow` as a data frame."""
         return to_pandas(self.to_arrow())
 
@@ -711,7 +711,7 @@ class ResultTable(dict[SetsKind, LearningResult]):
         heading = f"<caption>{escape(self._heading)}</caption>"
         return f"<table>{heading}<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> Table:
         """The same as a pandas data frame, with numbers."""
         columns: dict[str, object] = {
             "sets": [kind.value for kind in self],
@@ -795,18 +795,12 @@ def rests_on(
         least = f"every possible transition has a probability of at least {options.assume_support:g}"
         assumptions.append(Assumed.stated("support", least))
     if options.misfit:
-        assumptions.append(Assumed.stated("misfit", misfit_text(options.misfit)))
+        near = f"within total variation {options.misfit:g} of a distribution that was learned for it"
+        words = f"at every choice and step the process is {near}, with no transition beyond the model's"
+        assumptions.append(Assumed.stated("misfit", words))
     if ledger.of_costs and options.cost_model is not None:
         assumptions.append(Assumed.stated("costs", options.cost_model.text))
     return tuple(assumptions)
-
-
-def misfit_text(misfit: float) -> str:
-    """What a guarantee with a misfit is about, in words."""
-    return (
-        f"at every choice and step the process is within total variation {misfit:g} of a distribution that "
-        "was learned for it, with no transition beyond the model's"
-    )
 
 
 MOST_NAMED = 200
@@ -825,7 +819,9 @@ def binding_events(
     if intervals is None and not np.any(region.system.origin == Origin.L1):
         return NOTHING
     sides: dict[int, set[str]] = {}
-    for system, rows in ((region.system, _facets(region)), _bounding(region, intervals)):
+    facets: OffsetArray = np.zeros(0, np.int64) if region.enclosure is None else region.enclosure.facets
+    facets = facets[facets < len(region.system)]  # rows that carry a vertex, where vertices are known
+    for system, rows in ((region.system, facets), _bounding(region, intervals)):
         for row in rows.tolist():
             side = _SIDES.get(int(system.origin[row]))
             if side is not None:
@@ -847,14 +843,6 @@ def binding_events(
 
 
 _SIDES = {int(Origin.EVENT_UPPER): "upper", int(Origin.EVENT_LOWER): "lower", int(Origin.L1): "ball"}
-
-
-def _facets(region: Polytope) -> OffsetArray:
-    """Rows of the system that carry a vertex, where the vertices are known."""
-    if region.enclosure is None:
-        return np.zeros(0, dtype=np.int64)
-    facets = region.enclosure.facets
-    return facets[facets < len(region.system)].astype(np.int64)
 
 
 def _bounding(region: Polytope, intervals: EventIntervals | None) -> tuple[Halfspaces, OffsetArray]:

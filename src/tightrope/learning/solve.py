@@ -194,8 +194,10 @@ def solve_observed(
     elif isinstance(pomdp.model, IntervalMDP):
         solved = over_intervals(pomdp, objective, close, seconds)
     else:
-        limits: dict[str, Any] = {"seconds": seconds, "relative": effort.relative, "work": work}
-        solved = solve_partial(pomdp, objective, point=point, precision=close, **limits)
+        relative = effort.relative
+        solved = solve_partial(
+            pomdp, objective, point=point, precision=close, relative=relative, seconds=seconds, work=work
+        )
     if question.query.is_threshold:
         return replace(solved, truth=question.answer(*solved.bounds))
     return solved
@@ -217,18 +219,14 @@ def solve_over_domain(
     reduced = plain_problem(problem)
     require_support_of_domain(reduced, options)
     given = None
-    if policy is not None and reduced.lift is not None and not is_of(policy, reduced.model):
+    is_own = isinstance(policy, Policy) and policy.structure is reduced.model.structure
+    if policy is not None and reduced.lift is not None and not is_own:
         given = as_policy(reduced.base, policy)
         assert given is not None
         reduced, policy = follow(reduced, given)
     chain = Pipeline.start(reduced, None, 0.0, options=options, policy=policy, progress=progress)
     chain.steering = given
     return chain.result(options)
-
-
-def is_of(policy: PolicyGiven, model: AnyModel) -> bool:
-    """Whether a policy is one of a model, and not of the one that it is a product of."""
-    return isinstance(policy, Policy) and policy.structure is model.structure
 
 
 def _refuse(what: str, given: Mapping[str, object], names: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.ambiguity.sets import Sets, SetsKind
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.collection import GrowingCounts
 from tightrope.data.columns import state_form
 from tightrope.data.counts import Counts
@@ -403,7 +403,10 @@ class OnlineLearner:
         if self._designer is not None and self.data.episodes >= REDESIGN * self._designed_at:
             self.progress("design: the next stage of exploration")
             self.last_design = self._designer.design(
-                self.data.counts(), update.robust_policy, update.optimistic_policy, self._present_sets
+                self.data.counts(),
+                update.robust_policy,
+                update.optimistic_policy,
+                lambda: self._chain().prepare(self.decisions, sets_only=True).sets,
             )
             self._designed_at = max(self.data.episodes, 1)
             update = replace(update, sampling_policy=self.last_design.policy)
@@ -432,10 +435,6 @@ class OnlineLearner:
             progress=self.progress,
             settled=pipeline.Settled(self._predictions, self._intervals, self._near, self._betted),
         )
-
-    def _present_sets(self) -> Sets:
-        """The sets of the region as it is now."""
-        return self._chain().prepare(self.decisions, sets_only=True).sets
 
 
 def _part(state: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
@@ -497,18 +496,13 @@ class Update(Record):
             "seconds": round(self.seconds, 6),
         }
 
-    @property
-    def _sampling(self) -> AnyArray:
-        """The sampling policy as choices, or as probabilities where it is random."""
-        policy = self.sampling_policy
-        return policy.choice if policy.is_deterministic else policy.probability
-
     def state(self) -> dict[str, AnyArray]:
-        """All of it as arrays."""
+        """All of it as arrays; the sampling policy as probabilities where it is random."""
+        sampling = self.sampling_policy
         return {
             "robust_policy": self.robust_policy.choice,
             "optimistic_policy": self.optimistic_policy.choice,
-            "sampling_policy": self._sampling,
+            "sampling_policy": sampling.choice if sampling.is_deterministic else sampling.probability,
             "interval": np.array([] if self.interval is None else list(self.interval)),
             "above": np.array([] if self.above is None else list(self.above)),
             "numbers": np.array([self.number, self.episode, self.steps, self.fallback]),

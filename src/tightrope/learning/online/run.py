@@ -287,15 +287,11 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None and self._state is None and self._appended <= 1:
-            self._remove_start()
-        os.close(self._descriptor)
-
-    def _remove_start(self) -> None:
-        """Undo a start: the first record knows of no episode."""
-        for path in self._made:
+        is_start = kind is not None and self._state is None and self._appended <= 1
+        for path in self._made if is_start else ():  # the first record knows of no episode
             with suppress(OSError):
                 path.rmdir() if path.is_dir() else path.unlink()
+        os.close(self._descriptor)
 
     def resume(self, learner: OnlineLearner) -> bool:
         """Bring the learner to where the earlier run was; whether there was one."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certify.region import Name, with_region
+from tightrope.certify.solved import round_up
 from tightrope.coupled.cells import Frame, affine_at, frame_of
 from tightrope.coupled.cells import Rows as FrameRows
 from tightrope.coupled.result import Cell, CoupledValue, VertexProof, occupancy
@@ -149,7 +150,7 @@ def _tighter(claim: Claim, low: Fraction | float, high: Fraction | float, comple
     )
     if complement:
         low, high = 1 - high, 1 - low
-    return replace(claim, lower=max(claim.lower, _below(low)), upper=min(claim.upper, -_below(-high)))
+    return replace(claim, lower=max(claim.lower, -round_up(-low)), upper=min(claim.upper, round_up(high)))
 
 
 def _open_states(link: Learned, claim: int, value: CoupledValue) -> tuple[OffsetArray, OffsetArray]:
@@ -287,12 +288,6 @@ def _occupancy(value: CoupledValue, cell: int, proof: VertexProof, row: OffsetAr
 
 def _starts(parts: Sequence[FloatArray | OffsetArray]) -> OffsetArray:
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-
-
-def _below(end: Fraction | float) -> float:
-    """The next float64 at or below."""
-    nearest = float(end)
-    return nearest if nearest <= end else float(np.nextafter(nearest, -inf))
 
 
 _SPARE_HULL = 1e-10

@@ -16,7 +16,7 @@ import numpy as np
 
 from tightrope.certify import problem as problems
 from tightrope.certify.learned import as_contradiction, met_with_episodes, stated_numbers, with_episodes
-from tightrope.certify.solved import average_claim, to_words, value_hints
+from tightrope.certify.solved import average_claim, round_up, to_words, value_hints
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
@@ -42,7 +42,7 @@ from tightrope_check.budget import WorkBudget
 from tightrope_check.checker import prove
 from tightrope_check.evidence import Data, Domain, LearnedHints
 from tightrope_check.fields import Polynomial
-from tightrope_check.numbers import FLOAT64, RATIONAL
+from tightrope_check.numbers import FLOAT64
 from tightrope_check.problem import Certificate, CertifiedProblem, Claim, ValueHints
 from tightrope_check.rates import PoissonWindow, RateSets
 from tightrope_check.statistics.rates import RateClass, classes_of, excludes
@@ -235,8 +235,8 @@ def _claimed(draft: Certificate) -> tuple[float, float]:
         low, high = 1 - high, 1 - low
     scale = 1 if problem.objective.is_probability else max(abs(low), abs(high)) if high != math.inf else 1
     least, most = problem.objective.range
-    lower = float(RATIONAL.down(RATIONAL.array([low - room * scale]))[0]) if low != math.inf else math.inf
-    upper = float(RATIONAL.up(RATIONAL.array([high + room * scale]))[0]) if high != math.inf else math.inf
+    lower = math.inf if low == math.inf else -round_up(room * scale - low)
+    upper = math.inf if high == math.inf else round_up(high + room * scale)
     return max(lower, least) + 0.0, min(upper, most) + 0.0
 
 

@@ -149,7 +149,7 @@ def claim_between(
     return to_claim(name, bounds, policy, objective)
 
 
-def round_up(value: Fraction) -> float:
+def round_up(value: Fraction | float) -> float:
     """The least double that is not below a number."""
     nearest = float(value)
     return nearest if nearest >= value else math.nextafter(nearest, math.inf)

@@ -82,8 +82,8 @@ class PartialSolver:
         """Solve, and say what came out."""
         begin, query = time.perf_counter(), paced(query, self.pomdp)
         work, how = WORK if self.request.time_limit is None else None, self.request.solve_options()
-        asked = Problem(self.pomdp, query)
-        solved = cast("Observed", solve_observed(asked, self.given, how, self.point, work))
+        problem = Problem(self.pomdp, query)
+        solved = cast("Observed", solve_observed(problem, self.given, how, self.point, work))
         lower, upper = (
             solved.bounds if isinstance(solved, PartialSolution | RobustController) else solved.interval
         )

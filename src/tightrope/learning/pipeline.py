@@ -394,9 +394,7 @@ class Pipeline:
             tested, spent["fit"] = fit.get()
         region_notes = prepared.region.notes if prepared.region is not None else ()
         unused = () if counts is None else choosing.unused_costs(self.objective, counts, options)
-        of_product: tuple[str, ...] = ()
-        if self.problem.lift is not None:
-            of_product = products.notes(self.problem)
+        of_product = () if self.problem.lift is None else products.notes(self.problem)
         notes = (*prepared.sets.notes, *region_notes, *solved.solver.notes, *of_product, *unused)
         if counts is not None and self.has_seen(self.steering or self.policy):
             notes += (returns.SEEN_POLICY,)
@@ -466,19 +464,14 @@ class Pipeline:
         given = self.policy if options.sets is SetsKind.COUPLED else None  # else the best one is bet on
         return why_no_bets(self.model, self.objective, given, self.data.design)
 
-    @property
-    def _has_values_to_bet_on(self) -> bool:
-        """Whether the question is one objective, and no policy with a memory is given."""
-        if self.problem.lift is not None:
-            return self.policy is None
-        return self.problem.query.is_plain and not self.problem.is_of_controller
-
     def prepare(
         self, decisions: Decisions, sets_only: bool = False, before_sets: Callable[[], None] | None = None
     ) -> Prepared:
         """The sets that were decided on, or tied ones where their region is empty."""
         seconds, kind, intervals = {"region": 0.0, "sets": 0.0}, decisions.region, None
-        if kind is not None and kind.bets and self.bets is None and self._has_values_to_bet_on:
+        plain = self.problem.query.is_plain and not self.problem.is_of_controller
+        has_values = plain if self.problem.lift is None else self.policy is None
+        if kind is not None and kind.bets and self.bets is None and has_values:
             given = None if self.has_seen(self.policy) else self.policy
             self.bets = bets_of(self.model, self.objective, given, self.data.design, kind.has_intervals)
         if self.counts is not None:

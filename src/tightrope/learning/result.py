@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
     from tightrope.coupled.result import CoupledValue, Witness
     from tightrope.coupled.synthesis import CoupledSynthesis
-    from tightrope.learning.assumption_chain import AssumptionChain
     from tightrope.report.policy_map import PolicyMap
     from tightrope.report.what_if import WhatIf
     from tightrope.shield import Shield
@@ -535,7 +534,7 @@ class LearningResult(Result):
 
         return breakdown(self, threshold=threshold, rows=rows)
 
-    def assumption_chain(self, unit: str | None = None) -> AssumptionChain:
+    def assumption_chain(self, unit: str | None = None) -> Any:
         """Return the results under weaker and weaker assumptions (expressions, ties, one distribution per
         choice, per `unit`, a column of the log), the cost of each step, and the assumptions that the data
         refute.

@@ -42,7 +42,6 @@ from tightrope.numerics.text import bound_text
 from tightrope.problem import Problem
 from tightrope.regions.event_polytope import Nearby
 from tightrope.regions.polytope import Polytope
-from tightrope.regions.region import Region
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.solution import Solution
@@ -362,7 +361,9 @@ class OnlineLearner:
         coupled = self.decisions.sets is SetsKind.COUPLED and prepared.contradiction is None
         boxes = isinstance(solver.kernel, IntervalOperator) and not coupled
         of_sets = digest_of(solver.kernel) if boxes else ""
-        digest, near = f"{of_intervals} {of_sets}", near_of(prepared.region, self._near)
+        digest, near, region = f"{of_intervals} {of_sets}", None, prepared.region
+        if isinstance(region, Polytope) and region.kind.is_of_intervals:
+            near = Nearby.around(region, self._near)
         frame["fallback"] = prepared.contradiction is not None
         if before is not None and of_sets and of_sets == self._digest.partition(" ")[2]:
             update = replace(before, **frame, seconds=time.perf_counter() - begin)
@@ -604,9 +605,3 @@ def digest_of(bounds: BellmanOperator | EventIntervals) -> str:
     digest = hashlib.sha256(np.ascontiguousarray(bounds.lower).tobytes())
     digest.update(np.ascontiguousarray(bounds.upper).tobytes())
     return digest.hexdigest()
-
-
-def near_of(region: Region | None, before: Nearby | None) -> Nearby | None:
-    if isinstance(region, Polytope) and region.kind.is_of_intervals:
-        return Nearby.around(region, before)
-    return None

@@ -4,6 +4,7 @@
     python benchmarks/shield.py --logs 20
     python benchmarks/shield.py --smoke                 a small model, seconds
     python benchmarks/shield.py --logs 0 --samples 'rover(4,4)' 'betting(5)' --seeds 5
+    python benchmarks/shield.py --logs 0 --speed        a million states; rover(125,125)
 
 δ = 0.1. Every log gives a shield, and every agent runs under it in the true model: one that takes random
 choices, one that takes the most expensive allowed choice, one that stays where it is whenever it can, and a
@@ -16,7 +17,8 @@ wrong side of the promise.
 Rivals on the same logs: a shield from the observed frequencies alone, with the same slack and its own
 promise, and one that allows choices within a factor λ of the best robust value, held against the first
 shield's promise. `--samples` also asks how many more episodes intervals without ties need for the same
-promise and the Q-learner's return.
+promise and the Q-learner's return. `--speed` prints the CPU time of `allowed` and `take` together, in a chain
+with two choices per state, and of `result.shield`.
 
 Prints a table and writes the rows as JSON (default: bench-results/shield.json). Leaves with status 1 where
 shields miss more often than δ.
@@ -49,7 +51,7 @@ from tightrope.data.simulator import Simulator
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import RewardStructure
+from tightrope.model.structure import RewardStructure, Structure
 from tightrope.problem import Problem
 from tightrope.shield import Shield
 
@@ -70,6 +72,9 @@ MODELS = {
     "parallel(5)": 300,
 }
 """Models, and the episodes of a log."""
+
+LARGE = "rover(125,125)", 2000
+"""The model whose shield is timed, and the episodes of its log."""
 
 AGENTS = ("random", "expensive", "waiting", "q-learner")
 Floats = npt.NDArray[np.float64]
@@ -412,6 +417,52 @@ def compare(name: str, size: int, seed: int, most: int) -> Comparison:
     return Comparison(name, seed, size, guard.promise, reached, found, most)
 
 
+@dataclass(frozen=True)
+class Speed:
+    """CPU time: microseconds of a step, the median of ten runs and the slowest; seconds to make a shield."""
+
+    states: int
+    step: float
+    slowest: float
+    model: str
+    size: int
+    seconds: float
+
+
+def measure_speed(states: int, name: str, episodes: int) -> Speed:
+    """Steps along a chain, where each action may crash, and the shield of a model from its result."""
+    here = np.arange(states)
+    after, crash = np.minimum(here + 1, states - 2), np.full(states, states - 1)
+    successor = np.stack([after, crash, after, crash], 1)
+    successor[-2:] = here[-2:, None]
+    risk = 1e-3 / states
+    structure = Structure(
+        choice_start=2 * np.arange(states + 1),
+        transition_start=2 * np.arange(2 * states + 1),
+        successor=successor.ravel().astype(np.int32),
+        action=np.tile(np.arange(2, dtype=np.int32), states),
+        action_names=("safe", "fast"),
+        labels={"goal": here == states - 2},
+    )
+    model = MDP(structure, np.tile([1 - risk, risk, 1 - 2 * risk, 2 * risk], states))
+    shield = Shield.of(tr.solve(model, 'Pmax=? [ F "goal" ]'), slack=0.01)
+    runs, steps = [], min(20_000, states // 20)
+    for run in range(10):
+        shield.start()
+        begin = time.process_time()
+        for state in range(run * steps, (run + 1) * steps):
+            allowed = shield.allowed(state)
+            shield.take(state, "fast" if "fast" in allowed else "safe")
+        runs.append((time.process_time() - begin) / steps * 1e6)
+    bench = tr.benchmark(name)
+    data = Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(episodes, seed=1)
+    result = tr.learn(bench.problem, data, delta=DELTA, sets="tied")
+    begin = time.process_time()
+    result.shield(slack=SLACK)
+    seconds = time.process_time() - begin
+    return Speed(states, float(np.median(runs)), max(runs), name, bench.model.states, seconds)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--smoke", action="store_true", help="one log of a small model")
@@ -420,6 +471,7 @@ def main() -> int:
     parser.add_argument("--samples", nargs="*", default=[], help="models whose samples are compared")
     parser.add_argument("--seeds", type=int, default=5, help="logs of that comparison")
     parser.add_argument("--most", type=int, default=64, help="times the episodes that are tried there")
+    parser.add_argument("--speed", action="store_true", help="time steps and the making of a shield")
     parser.add_argument("--json", type=Path, default=Path("bench-results/shield.json"))
     asked = parser.parse_args()
     if asked.smoke:
@@ -449,12 +501,20 @@ def main() -> int:
             one = compared[-1]
             times = str(one.factor) if one.factor is not None else f"more than {one.most}"
             print(f"{name}, seed {seed}: without ties {times} times {one.episodes} episodes", flush=True)
+    speed = None
+    if asked.speed:
+        speed = measure_speed(2_000, "rover(5,5)", 50) if asked.smoke else measure_speed(10**6, *LARGE)
+        print(
+            f"allowed + take, {speed.states:,} states: {speed.step:.1f} µs (slowest run {speed.slowest:.1f})"
+        )
+        print(f"shield of {speed.model}, {speed.size:,} states, from its result: {speed.seconds:.2f} s")
     asked.json.parent.mkdir(parents=True, exist_ok=True)
     content = {
         "delta": DELTA,
         "rows": [vars(row) for row in rows],
         "totals": totals,
         "samples": [vars(one) for one in compared],
+        "speed": None if speed is None else vars(speed),
     }
     asked.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     print(f"{time.perf_counter() - begin:.0f} s; rows in {asked.json}")

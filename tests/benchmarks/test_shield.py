@@ -27,11 +27,14 @@ def load_benchmark() -> Any:
 def test_the_smoke_run_misses_nothing(tmp_path: Path, monkeypatch: Any) -> None:
     benchmark = load_benchmark()
     record = tmp_path / "shield.json"
-    monkeypatch.setattr(sys, "argv", ["shield.py", "--smoke", "--json", str(record)])
+    monkeypatch.setattr(sys, "argv", ["shield.py", "--smoke", "--speed", "--json", str(record)])
     assert benchmark.main() == 0
     content = json.loads(record.read_text())
     assert content["totals"]["shield"] == {"misses": 0, "pairs": 8, "rate": 0.0}
     assert {row["agent"] for row in content["rows"]} == set(benchmark.AGENTS)
+    speed = content["speed"]
+    assert (speed["states"], speed["model"], speed["size"]) == (2_000, "rover(5,5)", 955)
+    assert 0 < speed["step"] <= speed["slowest"] < 1_000 and 0 < speed["seconds"] < 10
 
 
 def test_what_is_computed_is_what_agents_under_the_shield_return() -> None:

@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from numbers import Real
 from os import PathLike
@@ -37,7 +37,7 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
 from tightrope.model.policy_file import check_choices
 from tightrope.model.product import every_transition, product_with_memory
-from tightrope.model.states import find_choice, index_or_state, is_whole
+from tightrope.model.states import find_choice, index_or_state, is_whole, show_action
 from tightrope.model.structure import NamedStates, Structure
 from tightrope.numerics.arrays import (
     AnyArray,
@@ -110,24 +110,15 @@ class ShieldTable:
     def offered(self, state: int, row: int, is_decided: bool) -> dict[str | int, tuple[int, float]]:
         """The choices of a state by action, each with its price; by place where actions are not unique."""
         first, last = self.structure.choice_start[state : state + 2].tolist()
-        names = [self._shown[action] for action in self.structure.action_of_choice[first:last].tolist()]
+        names = [show_action(self.structure, choice) for choice in range(first, last)]
         prices = [0.0] * (last - first) if is_decided else self.price[row, first:last].tolist()
         if len(set(names)) < len(names):  # an action may itself be called by a number: places for all
             names = list(range(len(names)))
         return dict(zip(names, zip(range(first, last), prices, strict=True), strict=True))
 
-    @cached_property
-    def _shown(self) -> list[str | int]:
-        return [as_number(name) for name in self.structure.action_names]
-
     def show(self, state: int) -> str:
         """The name of the state of the model behind one of the structure."""
         return self.base.state_name(int(self.state[state]))
-
-
-def as_number(action: str) -> str | int:
-    """An action as environments number or name it."""
-    return int(action) if action.isdecimal() and str(int(action)) == action else action
 
 
 def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -> ShieldTable:
@@ -158,15 +149,8 @@ def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -
         last = np.where(fixed, equations.value, value), unbounded.choice, fixed
     after = partial(kernel.safe_choices, system, upward=not maximises)
     rows = price_rows(objective, steps, last, structure.choice_start, after, maximises)
-    avoids = objective.kind is ObjectiveKind.UNTIL and not maximises
     given = {"question": "" if problem is None else problem.text, "confidence": None}
-    facts = ShieldFacts(
-        **(solution.verdict.facts | given | known),
-        maximises=maximises,
-        complement=objective.complement,
-        range=objective.range,
-        needs_patience=not (objective.is_bounded or avoids or objective.kind is ObjectiveKind.DISCOUNTED),
-    )
+    facts = facts_of(objective, maximises, objective.is_bounded, solution.verdict.facts | given | known)
     table = ShieldTable(facts, structure, structure, state, solution.ranking, **rows)
     return table if problem is None or problem.lift is None else _lift(table, problem)
 
@@ -212,6 +196,16 @@ def price_rows(
             price[:] = 0.0
         rows.append((value, price, fallback, settled))
     return {name: np.stack(row[::-1]) for name, row in zip(ROWS, zip(*rows, strict=True), strict=True)}
+
+
+def facts_of(
+    objective: Objective | CertifiedObjective, maximises: bool, is_bounded: bool, known: dict[str, Any]
+) -> ShieldFacts:
+    """What is known of a shield, and what an objective says of it. Agents that avoid something may wait."""
+    kind = getattr(objective.kind, "name", objective.kind)
+    may_wait = is_bounded or kind == "DISCOUNTED" or (kind == "UNTIL" and not maximises)
+    own = {"maximises": maximises, "complement": objective.complement, "range": objective.range}
+    return ShieldFacts(**(known | own), needs_patience=not may_wait)
 
 
 def unfold(base: Structure, state: IndexArray, successor: AnyArray, initial: tuple[int, ...]) -> Structure:

@@ -25,7 +25,7 @@ from tightrope.model.states import show_state
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.rules.states import name_choices
-from tightrope.shield import Shield, as_number
+from tightrope.shield import Shield
 
 try:
     from gymnasium import Env, Wrapper
@@ -40,11 +40,10 @@ StateOf = Callable[[object], object]
 def _numbers(structure: Structure) -> OffsetArray:
     """The number of each choice; −1 for the only choice of a state, if it is unnamed."""
     names, place = name_choices(structure)
-    words = [name for name in names if name and isinstance(as_number(name), str)]
-    first = 1 + max((int(name) for name in names if name.isdecimal()), default=-1)
-    number = {name: first + k for k, name in enumerate(words)}
-    own = [number[name] if name in number else int(name or -1) for name in names]
-    return np.array(own, np.int64)[place]
+    number = {name: int(name) for name in names if name.isdecimal() and str(int(name)) == name}
+    words = [name for name in names if name and name not in number]
+    number |= {name: k for k, name in enumerate(words, start=max(number.values(), default=-1) + 1)}
+    return np.array([number.get(name, -1) for name in names], np.int64)[place]
 
 
 class ModelEnv(Env[int, int]):

@@ -16,11 +16,10 @@ import numpy as np
 from msgspec import structs
 
 from tightrope.errors import InputError
-from tightrope.io.answers import ShieldFacts
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import same
-from tightrope.shield import GRAPH, Shield, ShieldTable, price_rows, unfold
+from tightrope.shield import GRAPH, Shield, ShieldTable, facts_of, price_rows, unfold
 from tightrope.verdict import Assessment
 from tightrope_check.archive import LoadedCertificate
 from tightrope_check.checker import Game
@@ -39,8 +38,8 @@ TITLES = {"value": "values", "fallback": "fallbacks", "settled": "decided states
 
 def rest_on(shield: Shield, proof: LoadedCertificate) -> Shield:
     """The same shield with the vector, the fallback policy and the prices of a certificate."""
-    facts = structs.replace(shield.table.facts, certificate=proof.digest)
     table = _proved(shield.table.base, proof, MARGIN)
+    facts = structs.replace(shield.table.facts, certificate=proof.digest, range=table.facts.range)
     made = replace(shield, table=replace(table, facts=facts))
     if wrongs := [wrong for _, wrong in _wrongs(made.table, proof) if wrong]:
         raise InputError(f"the shield does not follow from its certificate: {wrongs[0]}")
@@ -74,12 +73,10 @@ def _wrongs(mine: ShieldTable, proof: LoadedCertificate) -> Iterator[tuple[str, 
     yield "model", "it is about another model" * (not alike)
     if not alike:
         return
-    known, (least, most) = needed.facts, needed.facts.range
-    alike = (facts.maximises, facts.complement) == (known.maximises, known.complement)
-    alike &= facts.range[0] <= least and most <= facts.range[1]
-    alike &= facts.needs_patience or not known.needs_patience
+    parts = ("maximises", "complement", "range", "needs_patience")
+    alike = all(getattr(facts, part) == getattr(needed.facts, part) for part in parts)
     yield "question", "it is about another question" * (not alike)
-    claimed, sure = (1.0 if one.confidence is None else one.confidence for one in (facts, known))
+    claimed, sure = (1.0 if one.confidence is None else one.confidence for one in (facts, needed.facts))
     yield "confidence", f"it claims more than {sure:.6g}" * (claimed > sure)
     for name, title in TITLES.items():
         array, right, words = getattr(mine, name), getattr(needed, name), "it is not that of the certificate"
@@ -138,16 +135,9 @@ def _proved(base: Structure, proof: LoadedCertificate, margin: float = 0.0) -> S
         rows = price_rows(objective, steps, last, graph.choice_start, after, not upward, margin)
     if last is not None:
         rows["price"][-1][rows["fallback"][-1]] = 0.0
-    avoids = objective.kind == "UNTIL" and upward
-    facts = ShieldFacts(
-        **Assessment.of([]).facts,
-        question="",
-        confidence=None if problem.data is None else 1 - problem.data.total_delta,
-        maximises=not upward,
-        complement=objective.complement,
-        range=objective.range,
-        needs_patience=not (objective.steps is not None or avoids or objective.kind == "DISCOUNTED"),
-    )
+    sure = None if problem.data is None else 1 - problem.data.total_delta
+    known = Assessment.of([]).facts | {"question": "", "confidence": sure, "certificate": proof.digest}
+    facts = facts_of(objective, not upward, objective.steps is not None, known)
     ranking = hints.upper_ranking if upward and hints.upper_ranking is not None else hints.lower_ranking
     ranking = np.zeros(graph.states, np.int64) if ranking is None else ranking
     return ShieldTable(facts, base, structure, state, ranking, **rows)

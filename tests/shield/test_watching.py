@@ -54,6 +54,18 @@ def test_prices_are_paid_and_forbidden_steps_are_counted() -> None:
     assert (strict.steps, strict.forbidden, strict.returns.episodes) == (2, 2, 2)
 
 
+def test_episodes_that_leave_the_shield_on_their_way_are_said_to_have_left() -> None:
+    rows = [(0, "on", {1: 1}), (1, "safe", {2: 1}), (1, "fast", {3: 1}), (2, "", {2: 1}), (3, "", {3: 1})]
+    parameters = tr.Parameters.box(p=("0.1", "0.9"))
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [2]})
+    problem = model.problem(PROP)
+    watch = ShieldWatch(problem, tr.Shield.of(tr.solve(problem.at(p=0.5)), problem, slack=0.0), 0.01)
+    watch.observe(np.array([0, 1, 0, 2, 0]), np.array([True, False, True, False, True]), 5)
+    watch.observe(np.array([0]), np.array([True]), 6)
+    assert (watch.steps, watch.forbidden, watch.left, watch.cut) == (5, 1, 1, 1)
+    assert watch.mean == 1.0  # whoever left or was cut off counts as a success
+
+
 def test_a_broken_promise_raises_an_alarm_and_a_true_one_does_not() -> None:
     rng = np.random.default_rng(2)
     fine, broken = watch_of(0.0), watch_of(0.0)

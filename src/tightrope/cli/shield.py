@@ -76,11 +76,10 @@ def shield(request: ShieldRequest) -> None:
     relation = bounded(answer.promise, answer.maximises != answer.complement)
     claim = claim_text(answer.question, relation, "any agent under the shield")
     sure = "" if answer.confidence is None else sure_text(round(1 - answer.confidence, 15))
-    screen.answer(
-        result.verdict, answer.judged.headline(claim, sure), answer, lambda: _shown(request, answer)
-    )
     if target is not None:
         result.save(target.checked())
+    headline = answer.judged.headline(claim, sure)
+    screen.answer(result.verdict, headline, answer, lambda: _shown(request, answer))
     screen.leave(result.verdict)
 
 

@@ -598,7 +598,7 @@ def read_shield(request: WatchRequest, loaded: Loaded) -> tuple[Promised, Promis
     question = late.sources.Question.of(request, [] if own else [text])
     query = replace(question, request=replace(request, terminal_reward=None)).queries(loaded)[0]
     if not query.is_plain:
-        raise query.refusal()
+        raise InputError(f"a shield of {text} cannot be watched", hint="watch the model without --shield")
     watch = late.watching.ShieldWatch(tr.Problem(loaded.model, query), shield, 0.5 * request.alpha)
     words = "episodes that leave the shield or are cut off count as if all had gone well from there on"
     return Promised(watch.promise, words, not shield.verdict.is_proved), watch

@@ -168,7 +168,7 @@ def price_rows(
     then). `after` bounds what choices lead to. Prices are larger by a `margin` of 1 + |v|."""
     first, states = choice_start[:-1].astype(np.int64), len(choice_start) - 1
     best, is_over, rows = np.maximum if maximises else np.minimum, last is None, []
-    state_of = np.repeat(np.arange(states), np.diff(choice_start))
+    counts = np.diff(choice_start)
     if last is None:
         given = objective.terminal if objective.target is None else objective.target
         end = np.zeros(states) if given is None else given.astype(np.float64)
@@ -179,16 +179,18 @@ def price_rows(
         if step < steps:
             reached = after(value)
             value = best.reduceat(reached, first)
-            attains = np.flatnonzero(reached == value[state_of])
-            fallback = attains[np.unique(state_of[attains], return_index=True)[1]].astype(np.int64)
+            attains = np.flatnonzero(reached == np.repeat(value, counts))
+            owner = np.repeat(np.arange(states), counts)[attains]
+            fallback = attains[np.unique(owner, return_index=True)[1]].astype(np.int64)
             settled = np.zeros(states, np.bool_)
             if objective.target is not None and objective.kind in ("UNTIL", ObjectiveKind.UNTIL):
                 won = objective.target if step >= objective.lower_steps else settled
                 settled = won if objective.allowed is None else won | ~objective.allowed
                 value[settled] = won[settled]
-        here = value[state_of]
+        here = np.repeat(value, counts)
         with np.errstate(invalid="ignore"):
-            loss = (here - reached if maximises else reached - here) + margin * (1.0 + np.abs(here))
+            loss = here - reached if maximises else reached - here
+            loss += margin * (1.0 + np.abs(here)) if margin else 0.0
         price = np.where(loss > 0, np.nextafter(loss, np.inf), 0.0)  # ∞ − ∞ is no loss
         if step < steps:
             price[fallback] = 0.0

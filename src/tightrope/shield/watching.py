@@ -1,7 +1,8 @@
 """Shields against logs: every step's price, the slack, and a time-uniform test of the guaranteed success
 rate.
 
-Episodes that take a forbidden action or are cut off count as successes from there.
+Episodes that take a forbidden action or are cut off count as successes from there; those that begin with one
+do not count.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.problem import Problem
 from tightrope.shield import Shield
 
+ROUNDING = 1e-9
+"""Prices up to this may be rounding."""
+
 
 class ShieldWatch(PromiseWatch):
     """Check whether the agents of a log use a shield, and whether its bound holds for them.
 
-    `steps` were followed, `priced` had a price, `spent` is the total slack used, `least` the smallest slack
-    left, `forbidden` counts steps that the shield does not allow.
+    `steps` were followed, `priced` had a price beyond rounding, `spent` is the total slack used, `least` the
+    smallest slack left, `forbidden` counts steps that the shield does not allow.
     """
 
     def __init__(self, problem: Problem, shield: Shield, alpha: float):
@@ -39,7 +43,7 @@ class ShieldWatch(PromiseWatch):
 
     def observe(self, transition: OffsetArray, begins: BoolArray, event: int) -> None:
         """Take in events in order; one that the shield does not allow ends the promise of its episode."""
-        structure, followed = self.shield.table.base, transition.astype(np.int64)
+        structure, followed, left = self.shield.table.base, transition.astype(np.int64), 0
         for place, choice in enumerate(structure.transition_choice[transition].tolist()):
             state = int(structure.choice_state[choice])
             if begins[place]:
@@ -47,8 +51,9 @@ class ShieldWatch(PromiseWatch):
                 self.follows = state == structure.initial
             if self.follows and not self._allows(state, choice):
                 followed[place], self.follows = -1, False
-                self.forbidden += 1
+                self.forbidden, left = self.forbidden + 1, left + (not begins[place])
         super().observe(followed, begins, event)
+        self.left, self.cut = self.left + left, self.cut - left
 
     def _allows(self, state: int, choice: int) -> bool:
         """Whether the shield allows a choice; its price is counted."""
@@ -59,6 +64,6 @@ class ShieldWatch(PromiseWatch):
             shield.take(shown, shield.choices[choice])
         except InputError:
             return False
-        self.steps, self.priced = self.steps + 1, self.priced + (shield.slack < before)
+        self.steps, self.priced = self.steps + 1, self.priced + (shield.slack < before - ROUNDING)
         self.spent, self.least = self.spent + before - shield.slack, min(self.least, shield.slack)
         return True

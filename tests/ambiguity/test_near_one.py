@@ -5,6 +5,7 @@ Every expected value is exact, in rationals, of the float64 bounds as they are.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from tightrope.model.graph.support import Support, can_stay, must_enter
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.structure import Structure
-from tightrope.numerics.rounding import distil
+from tightrope.numerics.rounding import difference, distil
 from tightrope.prism.load import load_prism_text
 from tightrope.prism.properties.query import parse_query
 from tightrope.prism.properties.resolve import PropertyOptions
@@ -287,3 +288,14 @@ def test_bounds_that_float64_cannot_tell_from_one_are_refused() -> None:
         "                 ^\n"
         "hint: write bounds that sum to 1 exactly, or that stay below it by 1e-15 or more"
     )
+
+
+def test_differences_are_rounded_only_where_they_must_be() -> None:
+    """Exactly the least double that is not below high − low; nothing is added to what is exact."""
+    assert difference(1.0, 1.0) == 0.0 and difference(0.75, 0.25) == 0.5
+    assert difference(1.0, 1e-300) == 1.0 and -difference(1e-300, 1.0) == math.nextafter(1.0, 0.0)
+    assert math.isinf(difference(math.inf, 1.0)) and math.isnan(difference(math.inf, math.inf))
+    rng = np.random.default_rng(3)
+    for high, low in (rng.random((500, 2)) * 10.0 ** rng.integers(-20, 3, (500, 2))).tolist():
+        exact, got = Fraction(high) - Fraction(low), difference(high, low)
+        assert Fraction(got) >= exact > Fraction(math.nextafter(got, -math.inf))

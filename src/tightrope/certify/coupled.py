@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from tightrope.certify.region import Name, with_region
-from tightrope.certify.solved import round_up
 from tightrope.coupled.cells import Frame, affine_at, frame_of
 from tightrope.coupled.cells import Rows as FrameRows
 from tightrope.coupled.result import Cell, CoupledValue, VertexProof, occupancy
 from tightrope.coupled.taylor import expand
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.rounding import round_up
 from tightrope_check.coupled import Cells, CoupledHints, hull_misfit, packed_size
 from tightrope_check.difference import coupled_check
 from tightrope_check.learned import Learned, RowSystem, Statements

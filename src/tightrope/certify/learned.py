@@ -42,6 +42,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.product import Product
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.rounding import difference, round_up
 from tightrope.problem import Problem, require_discrete
 from tightrope.provenance import CHOSEN
 from tightrope.regions.ellipsoid import Ellipsoid
@@ -277,8 +278,7 @@ def _with_difference(draft: Certificate) -> Certificate:
     """The claim that the first policy's value less the second's lies between what both intervals say."""
     first, second = draft.claims
     pair = np.arange(2, dtype=np.int64)
-    low = float(np.nextafter(first.lower - second.upper, -np.inf))
-    high = float(np.nextafter(first.upper - second.lower, np.inf))
+    low, high = 0.0 - difference(second.upper, first.lower), difference(first.upper, second.lower)
     claim = Claim("difference", "pair", low, high, pair=pair)
     return replace(draft, claims=(first, second, claim), values=(*draft.values, ValueHints()))
 
@@ -358,9 +358,9 @@ def _widen(
         proved = projected.bounds.ends(expression)[side]
         at = expressions == expression
         if side:
-            upper[at] = np.maximum(upper[at], min(plain.round_up(proved), 1.0))
+            upper[at] = np.maximum(upper[at], min(round_up(proved), 1.0))
         else:
-            lower[at] = np.minimum(lower[at], max(-plain.round_up(-proved), 0.0))
+            lower[at] = np.minimum(lower[at], max(-round_up(-proved), 0.0))
     return replace(sets, lower=lower, upper=upper)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tightrope.certify import problem as problems
 from tightrope.certify.learned import as_contradiction, met_with_episodes, stated_numbers, with_episodes
-from tightrope.certify.solved import average_claim, round_up, to_words, value_hints
+from tightrope.certify.solved import average_claim, to_words, value_hints
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
@@ -29,6 +29,7 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Point
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
+from tightrope.numerics.rounding import round_up
 from tightrope.prism.parse.property_syntax import RewardFormula, RewardOperator
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query

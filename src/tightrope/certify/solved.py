@@ -11,7 +11,6 @@ to the gain (taken from it, below) until the checker's own backups confirm it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,6 +32,7 @@ from tightrope.model.policy import Policy, policy_of
 from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.rounding import difference
 from tightrope.numerics.text import text_above, text_below
 from tightrope.problem import Problem, require_discrete
 from tightrope.solver.bellman.factored import FactoredOperator
@@ -145,14 +145,8 @@ def claim_between(
     initial = low.kernel.structure.initial
     bounds = float(low.fixpoint_lower[initial]), float(high.fixpoint_upper[initial])
     if low.objective.complement:
-        bounds = -round_up(Fraction(bounds[1]) - 1), round_up(1 - Fraction(bounds[0]))
+        bounds = 0.0 - difference(bounds[1], 1.0), difference(1.0, bounds[0])
     return to_claim(name, bounds, policy, objective)
-
-
-def round_up(value: Fraction | float) -> float:
-    """The least double that is not below a number."""
-    nearest = float(value)
-    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
 
 
 def refuse_steps(policy: Policy | None, objective: Objective) -> None:

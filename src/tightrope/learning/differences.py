@@ -48,6 +48,7 @@ from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, brief
+from tightrope.numerics.rounding import difference
 from tightrope.numerics.team import Aside
 from tightrope.numerics.text import bound_text, bounded, interval_text, quantity_of, sure_text
 from tightrope.problem import Problem, problem_of
@@ -706,7 +707,7 @@ def _done(structure: Structure, policy: Policy, state: int) -> str:
 
 def separate(low: float, high: float, least: float, most: float) -> Interval:
     """The difference of two intervals, on the safe side."""
-    return Interval.of(math.nextafter(low - most, -math.inf), math.nextafter(high - least, math.inf))
+    return Interval.of(0.0 - difference(most, low), difference(high, least))
 
 
 MOST_CELLS = 8

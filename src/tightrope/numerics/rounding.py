@@ -15,6 +15,8 @@ overflow.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import overload
 
 import numpy as np
@@ -46,6 +48,18 @@ def up(value: FloatArray) -> FloatArray: ...
 def up(value: float | FloatArray) -> float | FloatArray:
     """The next double above: an upper bound of whatever was rounded to `value`."""
     return -down(-value)
+
+
+def round_up(value: Fraction | float) -> float:
+    """The least double that is not below a number."""
+    nearest = float(value)
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
+
+
+def difference(high: float, low: float) -> float:
+    """The least double that is not below high − low: exactly this where it is one."""
+    nearest = high - low
+    return round_up(Fraction(high) - Fraction(low)) if math.isfinite(nearest) else nearest
 
 
 def error_factor(terms: int) -> float:

@@ -44,7 +44,7 @@ BENCHMARK = "bench:"
 
 
 def load(
-    source: str | os.PathLike[str] | Any,
+    source: str | os.PathLike[str] | object,
     *,
     const: Mapping[str, Number | bool] | None = None,
     params: Ranges | str | None = None,

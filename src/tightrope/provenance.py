@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.record import remember
 from tightrope.verdict import Assumed
 
@@ -80,7 +80,7 @@ def _of_text(text: str) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
 
 
-def _bits(numbers: npt.NDArray[Any]) -> Marks:
+def _bits(numbers: AnyArray) -> Marks:
     return np.ascontiguousarray(numbers).astype(np.int64).view(np.uint64)
 
 

@@ -526,3 +526,14 @@ def test_states_that_earn_nothing_any_more_do_not_slow_down_the_others() -> None
     expected = 3 * (1 - np.exp(-2))
     assert solved.is_certified and solved.bounds == pytest.approx((expected, expected), rel=1e-6)
     assert solved.iterations < 100
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("question", ["I=1", "C<=1", "C<=1000"])
+def test_rewards_near_the_largest_double_are_enclosed(question: str, sign: int) -> None:
+    rows = [(0, {1: 3}), (1, {0: 2})]
+    chain = tr.build_ctmc_from_rows(rows, state_rewards={"r": [sign * 0.8e308, 0]}).instantiate()  # type: ignore[union-attr]
+    small = tr.build_ctmc_from_rows(rows, state_rewards={"r": [1, 0]}).instantiate()  # type: ignore[union-attr]
+    low, high = tr.solve(chain, f"R=? [ {question} ]").bounds
+    exact = sign * Fraction(tr.solve(small, f"R=? [ {question} ]").bounds[0]) * 8 * 10**307
+    assert low <= exact <= high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import tightrope as tr
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
+from tightrope.prism.load import load_prism_text
 from tightrope.solver import Status, elimination, solve
 
 FEW = 20_000
@@ -161,3 +163,72 @@ def test_elimination_ends_in_dense_arrays_where_states_are_left_with_many_others
     assert dense.is_eliminated and sparse.is_eliminated and dense.is_certified
     assert dense.bounds == pytest.approx(sparse.bounds, rel=1e-9)
     assert dense.lower[0] <= sparse.upper[0] and sparse.lower[0] <= dense.upper[0]
+
+
+def chain_of_rewards(reward: str, again: str = "0") -> MDP:
+    """Three steps to the end, one of which may be repeated."""
+    text = f"""dtmc
+      module m
+        x : [0..3];
+        [a] x<2 -> (x'=x+1);
+        [a] x=2 -> {again} : true + 1-{again} : (x'=3);
+        [b] x=3 -> true;
+      endmodule
+      rewards "r" x<3 : {reward}; endrewards
+      label "end" = x=3;"""
+    model = load_prism_text(text)
+    assert isinstance(model, tr.ParametricMDP)
+    return model.instantiate()
+
+
+@pytest.mark.parametrize("again", ["0", "1/2"])
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("question", ['F "end"', "C", "C<=3", "C<=2000000", "C>=1"])
+def test_sums_beyond_all_doubles_are_enclosed(question: str, sign: str, again: str) -> None:
+    model = chain_of_rewards(f"{sign}0.7e308", again)
+    solution = tr.solve(model, f"R=? [ {question} ]")
+    bounds = solution.bounds
+    assert bounds is not None
+    low, high = bounds
+    steps = (2 if question == "C>=1" else 3) + (again != "0" and question != "C<=3")
+    if again != "0" and question == "C<=2000000":
+        steps -= Fraction(1, 2**200)  # less than nothing is left of it
+    value = steps * 7 * 10**307 * (1 if sign == "" else -1)
+    assert low <= value <= high
+    assert solution.is_certified == (abs(value) < sys.float_info.max)
+
+
+def test_discounted_sums_beyond_all_doubles_are_enclosed() -> None:
+    for sign in (1, -1):
+        model = chain_of_rewards(f"{sign}*0.7e308", "1/2")
+        solution = tr.solve(model, "R=? [ Cdiscount=0.99 ]")
+        assert solution.bounds is not None
+        low, high = solution.bounds
+        rest = Fraction(99, 100)
+        value = 7 * 10**307 * sign * (1 + rest + rest**2 / (1 - rest / 2))
+        assert low <= value <= high and not solution.is_certified
+
+
+def test_rewards_of_a_state_and_its_choice_are_together_a_double() -> None:
+    with pytest.raises(tr.InputError, match="'r' has a state reward not finite or too large"):
+        tr.build_from_rows([(0, "", {0: 1})], state_rewards={"r": [1.7e308]})
+
+
+def test_intervals_of_rewards_beyond_all_doubles_are_enclosed() -> None:
+    text = """mdp
+      module m
+        x : [0..3];
+        [a] x<3 -> [0.1,0.6] : (x'=x+1) + [0.3,0.9] : true;
+        [b] x=3 -> true;
+      endmodule
+      rewards "r" x<3 : SIGN0.7e308; endrewards
+      label "end" = x=3;"""
+    for sign in ("", "-"):
+        model = load_prism_text(text.replace("SIGN", sign))
+        for directions in ("maxmin", "minmax"):
+            least = 30 if (sign == "-") == (directions == "maxmin") else 5
+            solution = tr.solve(model, f'R{directions}=? [ F "end" ]')
+            value = least * 7 * 10**307 * (1 if sign == "" else -1)
+            assert solution.bounds is not None
+            assert solution.bounds[0] <= value <= solution.bounds[1]
+            assert not solution.is_certified

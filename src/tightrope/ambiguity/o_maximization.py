@@ -63,7 +63,8 @@ def _to_side(total: float, error: float, smallest: float, largest: float, upward
     """A sum rounded up or down by its error, between the smallest and the largest value that has mass."""
     if smallest == largest:
         total = smallest
-    elif not np.isinf(total):
+    elif not (np.isinf(smallest) or np.isinf(largest)):
+        total = min(max(total, smallest), largest)  # where a sum of these is beyond all doubles
         total = min(total + error, largest) if upward else max(total - error, smallest)
     return total
 

@@ -340,8 +340,9 @@ def bounds_of(
 ) -> Pair:
     """The lower and upper bound of a weighted sum with its errors."""
     error = (relative + weights.error) * 1.01 + 8 * UNIT
+    result, most = np.where(np.isfinite(result), result, 0.0), np.where(np.isfinite(result), result, np.inf)
     low = np.maximum(result * ((1 - error) / weights.high_total) - absolute - _TINY, 0.0)
-    high = result * ((1 + error) / weights.low_total) + (absolute + outside) * (1 + 8 * UNIT) + _TINY
+    high = most * ((1 + error) / weights.low_total) + (absolute + outside) * (1 + 8 * UNIT) + _TINY
     return low, high
 
 

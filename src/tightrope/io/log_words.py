@@ -22,6 +22,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from types import UnionType
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError, Location, check_type
@@ -43,8 +44,8 @@ class LogWord:
     flag: str
     help: str
     metavar: str | None
-    kind: Any = str
-    saved: Any = None
+    kind: object = str
+    saved: type | UnionType | None = None
     about: str = ""
 
 
@@ -58,10 +59,10 @@ def word(
     flag: str,
     help: str,
     metavar: str | None = None,
-    kind: Any = str,
+    kind: object = str,
     *,
-    default: Any = None,
-    saved: Any = None,
+    default: object = None,
+    saved: type | UnionType | None = None,
     about: str = "",
 ) -> Any:
     """A field that can be said in a terminal."""
@@ -225,7 +226,7 @@ WORDS: Mapping[str, LogWord] = {
 LOG_WORDS = " ".join(name for name in WORDS if name != "reading")
 """The fields of options that `tightrope data --help` describes for all commands."""
 
-KINDS: Mapping[str, Any] = {name: one.saved for name, one in WORDS.items() if one.saved is not None}
+KINDS = {name: one.saved for name, one in WORDS.items() if one.saved is not None}
 """The single values of a reading, in the order in which they are written."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

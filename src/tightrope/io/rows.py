@@ -382,19 +382,6 @@ class FileRows:
                 self.fail_at_transition(again, what)
         self.values.check(self)
 
-    def check_totals(
-        self,
-        state: FloatArray,
-        choice: FloatArray,
-        held: Callable[[int], Fraction],
-        earned: Callable[[int], Fraction],
-    ) -> None:
-        """What a state and its choice earn together, as doubles, by the rule of the model's door."""
-        try:
-            door.check_choice_totals(self.choice_start, state, choice, held, earned)
-        except door.NotHeldError as error:
-            self.fail_at_choice(error.index, error.message)
-
     def model(
         self,
         labels: Mapping[str, BoolArray],

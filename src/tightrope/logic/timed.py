@@ -27,6 +27,7 @@ from tightrope.model.continuous import CTMC, IntervalCTMC, MarkovAutomaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import down, up
 from tightrope.numerics.text import interval_text
@@ -224,16 +225,13 @@ class TimedOperators(Operators):
             horizon = self._horizon(time, maximise, precision, effort)
             if is_moment:
                 (low, high), steps = expect_at(chain, everything, nothing, shifted, horizon)
-                moved = floor
+                moved = RationalArray.constant(Fraction(floor), 1)
             else:
                 (low, high), steps = earn_until(chain, shifted, horizon)
-                moved = float(Fraction(floor) * time)
+                moved = RationalArray.constant(Fraction(floor) * time, 1)
             if floor != 0.0:
-                slack = 4 * abs(moved) * 2.0**-52
-                low, high = (
-                    down(low + moved) - slack - _rounding(shifted, time, is_moment),
-                    up(high + moved) + slack,
-                )
+                low = down(low + moved.to_float_down()) - _rounding(shifted, time, is_moment)
+                high = up(high + moved.to_float_up())
             return (low, high), steps
 
         low, high = self._refine(operator, computed, precision)

@@ -226,12 +226,12 @@ def _find_given(row: Iterable[object]) -> BoolArray:
 
 
 def _rewards(
-    R: Any, pairs: Any, states: int, actions: int, matrices: list[Matrix] | None
+    R: Matrix, pairs: npt.ArrayLike, states: int, actions: int, matrices: list[Matrix] | None
 ) -> FloatArray | None:
     """One reward per choice (state, action)."""
     if R is None:
         return None
-    state, action = (np.asarray([pair[k] for pair in pairs], dtype=np.int64) for k in (0, 1))
+    state, action = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
     if isinstance(R, list | tuple) and any(hasattr(part, "tocsr") for part in R):
         R = np.stack([part.toarray() for part in R])
     rewards = _floats(np.asarray(R), "R")

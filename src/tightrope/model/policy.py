@@ -617,7 +617,7 @@ def _of_array(structure: Structure, given: object) -> FloatArray:
     return _weights(structure, structure.choice_start[:-1] + array)
 
 
-def _of_mapping(structure: Structure, given: Mapping[Any, object]) -> FloatArray:
+def _of_mapping(structure: Structure, given: Mapping[object, object]) -> FloatArray:
     weight = _find_forced(structure)
     seen = np.diff(structure.choice_start) == 1
     named: dict[int, object] = {}

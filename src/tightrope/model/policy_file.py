@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, TypeAlias
 
 import numpy as np
 
@@ -364,7 +364,7 @@ def _randomised(
         yield json.dumps({"state": shown, "choices": choices})
 
 
-def read_object(path: Path | str) -> dict[str, Any]:
+def read_object(path: Path | str) -> dict[str, object]:
     """The JSON object in a policy's file."""
     place = Location(str(path))
     try:

@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from types import MappingProxyType
-from typing import Any, NoReturn, cast, overload
+from typing import NoReturn, cast, overload
 
 import numpy as np
 
@@ -381,18 +381,18 @@ def normalise(polynomial: Polynomial) -> tuple[Polynomial, Fraction]:
 
 def cancel(left: Polynomial, right: Polynomial) -> tuple[Polynomial, Polynomial]:
     """Both divided by their greatest common divisor; neither is 0."""
-    from flint import fmpq, fmpq_mpoly_ctx
+    from flint import fmpq, fmpq_mpoly, fmpq_mpoly_ctx
 
     variables = sorted({*left.variables, *right.variables})
     context = fmpq_mpoly_ctx.get([f"x{v}" for v in variables], "lex")
 
-    def read(polynomial: Polynomial) -> Any:
+    def read(polynomial: Polynomial) -> fmpq_mpoly:
         powers = ((dict(monomial), c) for monomial, c in polynomial.terms.items())
         return context.from_dict(
             {tuple(p.get(v, 0) for v in variables): fmpq(c.numerator, c.denominator) for p, c in powers}
         )
 
-    def written(polynomial: Any) -> Polynomial:
+    def written(polynomial: fmpq_mpoly) -> Polynomial:
         return Polynomial(
             (
                 tuple((v, e) for v, e in zip(variables, map(int, powers), strict=True) if e),

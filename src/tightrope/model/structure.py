@@ -214,8 +214,8 @@ class Structure(Record):
             frozen = frozen_array(values, np.float64)
             if frozen.shape != (size,):
                 raise InputError(f"reward structure '{name}' has {len(frozen)} {kind} rewards, not {size}")
-            if not np.all(np.isfinite(frozen)):
-                raise InputError(f"reward structure '{name}' has a {kind} reward that is not finite")
+            if not np.all(np.abs(frozen) < 2.0**1023):  # so that sums of two are doubles
+                raise InputError(f"reward structure '{name}' has a {kind} reward not finite or too large")
             parts[kind] = frozen
         return replace(reward, **parts, is_mean=is_mean, is_summed=is_summed)
 

@@ -14,14 +14,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.policy import Policy, policy_of
 from tightrope.model.policy_file import TimeVaryingChoices
-from tightrope.model.states import action_column, to_pandas, with_nulls, with_states
+from tightrope.model.states import Table, action_column, to_pandas, with_nulls, with_states
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
@@ -293,7 +292,7 @@ class Solution(Record):
             *([("synchronised intervals", "factor by factor")] if self.is_factored else []),
         ]
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> Table:
         """Return a table with a row per state: bounds of its value, and the choice there.
 
         `action` and `choice` are the first decision of a policy that depends on the step, null if random.
@@ -309,7 +308,7 @@ class Solution(Record):
         }
         return with_states(structure, states, columns)
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> Table:
         """Return `to_arrow` as a data frame."""
         return to_pandas(self.to_arrow())
 

@@ -124,6 +124,7 @@ class SolverWords(SolveWords, total=False):
     start: FloatArray | None
 
 
+@np.errstate(over="ignore", invalid="ignore")  # proofs hold beyond all doubles, too
 def solve(
     problem: Solvable,
     property: str | Objective | None = None,

@@ -628,12 +628,16 @@ class _BodyAssembly:
                 structures[name] = self._parametric(name, of_states, of_choices)
                 continue
             state, choice = _doubles(of_states)[self.state_entry], _doubles(of_choices)[self.choice_entry]
-            self.rows.check_totals(
-                state,
-                choice,
-                lambda s, own=of_states: _polynomial(own[self.state_entry[s]]).constant_term,  # type: ignore[misc]
-                lambda c, own=of_choices: _polynomial(own[self.choice_entry[c]]).constant_term,  # type: ignore[misc]
-            )
+            try:
+                door.check_choice_totals(
+                    self.rows.choice_start,
+                    state,
+                    choice,
+                    lambda s, own=of_states: _polynomial(own[self.state_entry[s]]).constant_term,  # type: ignore[misc]
+                    lambda c, own=of_choices: _polynomial(own[self.choice_entry[c]]).constant_term,  # type: ignore[misc]
+                )
+            except door.NotHeldError as error:
+                self._fail_at_choice(error.index, error.message)
             noted = (notes.rewards.get(name) if notes else None) or ()
             structures[name] = RewardStructure(
                 state if state.any() or "state" in noted else None,

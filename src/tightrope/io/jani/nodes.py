@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tightrope.prism.expand.constants import resolve_constants
 from tightrope.prism.expand.expressions import Inliner, check_type, dependency_order, fold
@@ -50,7 +50,7 @@ class Places:
 class JaniNode:
     """A value of a JANI file. Methods complain where it is not what they want."""
 
-    value: Any
+    value: object
     path: str
     places: Places
 
@@ -74,7 +74,7 @@ class JaniNode:
         return isinstance(self.value, dict) and key in self.value
 
     def at(self, key: str) -> JaniNode:
-        if not self.has(key):
+        if not isinstance(self.value, dict) or key not in self.value:
             self.fail(f"'{key}' is missing")
         return JaniNode(self.value[key], f"{self.path}.{key}" if self.path else key, self.places)
 
@@ -555,7 +555,7 @@ def _read_array(node: JaniNode, kind: JaniType, scope: JaniScope, name: str) -> 
 
 
 def _title(node: JaniNode, name: str) -> str:
-    comment = node.value.get("comment")
+    comment = node.at("comment").value if node.has("comment") else None
     return comment[len(CALLED) :] if isinstance(comment, str) and comment.startswith(CALLED) else name
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import (
@@ -55,7 +54,7 @@ Number = int | Fraction
 _MOST_BITS = 20_000
 """Numbers beyond this size are a mistake in the model, and exact arithmetic would stall on them."""
 
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+COMPARISONS: dict[str, Callable[..., bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,

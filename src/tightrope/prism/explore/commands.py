@@ -352,6 +352,16 @@ class Alternatives:
         )
 
 
+EnabledPart = list[tuple[CompiledCommand, BoolArray]]
+"""Commands of a module, and in which rows they are enabled."""
+
+
+def alternatives_of(part: EnabledPart, frame: StateFrame, rows: BoolArray | bool) -> list[Alternatives]:
+    """What each command of a part does in some rows, where it does something."""
+    result = (command.alternatives(frame, mask & rows) for command, mask in part)
+    return [each for each in result if each is not None]
+
+
 def by_row(parts: Sequence[Alternatives]) -> Alternatives:
     """The alternatives of all parts ordered by row; those of one row stay in the order of the parts."""
     everything = Alternatives.concatenate(parts)
@@ -447,14 +457,18 @@ class CommandGroup:
         """Whether it is a Markovian command, which moves alone."""
         return self.parts[0][0].has_rates
 
-    def alternatives(self, frame: StateFrame, relevant: BoolArray | None = None) -> Alternatives | None:
-        """What the group can do; updates are evaluated only where every module takes part."""
+    def enabled(self, frame: StateFrame, relevant: BoolArray | None = None) -> list[EnabledPart]:
+        """Part by part, perhaps of the relevant commands alone."""
         flag = itertools.repeat(True) if relevant is None else iter(relevant.tolist())
-        masks = [
+        return [
             [(c, mask) for c in commands if next(flag) and (mask := c.enabled(frame)) is not None]
             for commands in self.parts
         ]
-        possible: BoolArray | None = None
+
+    def alternatives(self, frame: StateFrame, relevant: BoolArray | None = None) -> Alternatives | None:
+        """What the group can do; updates are evaluated only where every module takes part."""
+        masks = self.enabled(frame, relevant)
+        possible: BoolArray | bool = True
         if len(self.parts) > 1:
             possible = np.ones(frame.size, dtype=np.bool_)
             for part in masks:
@@ -467,19 +481,12 @@ class CommandGroup:
             self._check_size(frame, masks, possible)
         result: Alternatives | None = None
         for part in masks:
-            enabled = [
-                outcome
-                for command, mask in part
-                if (outcome := command.alternatives(frame, mask if possible is None else mask & possible))
-            ]
-            if not enabled:
+            if not (enabled := alternatives_of(part, frame, possible)):
                 return None
             result = self._join(result, by_row(enabled), part[0][0].position)
         return result
 
-    def _check_size(
-        self, frame: StateFrame, masks: list[list[tuple[CompiledCommand, BoolArray]]], possible: BoolArray
-    ) -> None:
+    def _check_size(self, frame: StateFrame, masks: list[EnabledPart], possible: BoolArray) -> None:
         """Count what the commands can do together before any of it is written out."""
         most = most_outcomes()
         if prod(sum(len(command.updates) for command, _ in part) for part in masks) * frame.size <= most:

@@ -30,7 +30,13 @@ from tightrope.model import numbers as door
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.explore.assemble import ModelRows, Survey
-from tightrope.prism.explore.commands import Alternatives, CommandGroup, CompiledCommand, by_row
+from tightrope.prism.explore.commands import (
+    Alternatives,
+    CommandGroup,
+    EnabledPart,
+    alternatives_of,
+    by_row,
+)
 from tightrope.prism.explore.compile import Compiler
 from tightrope.prism.explore.nodes import Number, StateFrame
 from tightrope.prism.explore.probabilities import (
@@ -378,9 +384,6 @@ _OUTCOMES = 2**18
 _DIGITS = 9
 """Freedoms that agree to so many digits are the same."""
 
-Enabled = list[list[tuple[CompiledCommand, BoolArray]]]
-"""For every part of a group its commands, and in which rows they are enabled."""
-
 
 def find_factors(
     survey: Survey,
@@ -453,8 +456,9 @@ class _FactorSearch:
         """The states with these numbers."""
         keys, first = self._states.keys[numbers], self._rows.choice_start[numbers]
         frame = self._space.frame(keys)
-        result = [_find_enabled(group, frame) for group in self._groups]
-        counts = [[_count(part, frame.size) for part in parts] for parts in result]
+        result = [group.enabled(frame) for group in self._groups]
+        none = np.zeros(frame.size, dtype=np.int64)
+        counts = [[np.sum([none, *(mask for _, mask in part)], axis=0) for part in parts] for parts in result]
         several = [np.prod(count, axis=0) for count in counts]
         total = np.sum(several, axis=0)
         drawn = total > 1 if is_chain else np.zeros(frame.size, dtype=np.bool_)
@@ -510,10 +514,10 @@ class _FactorSearch:
 
 
 def _combine(
-    frame: StateFrame, parts: Enabled, count: Sequence[OffsetArray], taking: BoolArray
+    frame: StateFrame, parts: list[EnabledPart], count: Sequence[OffsetArray], taking: BoolArray
 ) -> Combinations:
     """The combinations of a group in some rows, in which all parts take part."""
-    sides = [_alternatives(part, frame, taking) for part in parts]
+    sides = [by_row(alternatives_of(part, frame, taking)) for part in parts]
     number = np.where(taking, np.prod(count, axis=0), 0)
     row = np.repeat(np.arange(frame.size), number)
     place = np.arange(len(row)) - np.repeat(np.cumsum(number) - number, number)
@@ -526,28 +530,6 @@ def _combine(
         factor[:, column] = first[row] + rest % own[row]
         rest = rest // own[row]
     return Combinations(row, place, factor, CommandFactors.of(sides))
-
-
-def _find_enabled(group: CommandGroup, frame: StateFrame) -> Enabled:
-    return [
-        [(command, mask) for command in part if (mask := command.enabled(frame)) is not None]
-        for part in group.parts
-    ]
-
-
-def _count(part: list[tuple[CompiledCommand, BoolArray]], size: int) -> OffsetArray:
-    result: OffsetArray = np.zeros(size, dtype=np.int64)
-    for _, mask in part:
-        result += mask
-    return result
-
-
-def _alternatives(
-    part: list[tuple[CompiledCommand, BoolArray]], frame: StateFrame, taking: BoolArray
-) -> Alternatives:
-    """What the commands of one part do in the rows where all parts take part, in the order of rows."""
-    result = (command.alternatives(frame, mask & taking) for command, mask in part)
-    return by_row([each for each in result if each is not None])
 
 
 def _grow(

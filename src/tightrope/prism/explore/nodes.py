@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn, TypeAlias, TypeVar, cast
+from typing import NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -332,7 +332,7 @@ def run(code: OffsetArray, begin: int, end: int, registers: OffsetArray) -> bool
 
 
 N = TypeVar("N", bound=ValueNode)
-Operator = Callable[[Any, Any], Any]
+Operator = Callable[..., Value]
 """Of numbers or arrays."""
 
 

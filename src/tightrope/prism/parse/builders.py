@@ -216,7 +216,7 @@ class ModelBuilder(DeclarationBuilder):
     def invariant(self, word: Token, condition: Expression) -> Invariant:
         return Invariant(condition)
 
-    def module(self, name: Token, *items: Any) -> syntax.Module:
+    def module(self, name: Token, *items: object) -> syntax.Module:
         variables = tuple(item for item in items if isinstance(item, syntax.VariableDeclaration))
         commands = tuple(item for item in items if isinstance(item, syntax.GuardedCommand))
         clocks = tuple(item for item in items if isinstance(item, Clock))

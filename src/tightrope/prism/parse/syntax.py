@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from tightrope.errors import InputError, Location
 
@@ -403,7 +403,7 @@ def with_children(expression: Expression, new: tuple[Expression, ...]) -> Expres
     return Call(expression.function, new, expression.position)
 
 
-def rewritten(node: Tree, change: Callable[[Any], object]) -> Tree:
+def rewritten(node: Tree, change: Callable[[object], object]) -> Tree:
     """A tree with what `change` makes of a node in place of it, where that is not None."""
     if (new := change(node)) is not None:
         return cast(Tree, new)

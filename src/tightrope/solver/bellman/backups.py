@@ -7,6 +7,8 @@ excludes. A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| 
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from tightrope.ambiguity.o_maximization import (
@@ -26,6 +28,8 @@ from tightrope.numerics.jit import inlined, kernel
 from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, SystemArrays
 
 STEP_ERROR = 2.0**-50
+MOST = sys.float_info.max
+"""Sums beyond it are rounded to it where infinity is not the safe side."""
 
 LoopArrays = tuple[ModelArrays, Scratch]
 """What every loop takes: the model, and room for one choice."""
@@ -58,8 +62,8 @@ def safe_step(x: float, reward: float, discount: float, upward: bool) -> float:
     """reward + discount·x, rounded to the side of `upward`."""
     x *= discount
     if (discount != 1.0 or reward != 0.0) and not np.isinf(x) and not (x == 0.0 and reward == 0.0):
-        error = STEP_ERROR * (abs(reward) + abs(x)) + UNDERFLOW
-        x = x + reward + error if upward else x + reward - error
+        error = STEP_ERROR * min(abs(reward) + abs(x), MOST) + UNDERFLOW
+        x = max(x + reward, -MOST) + error if upward else min(x + reward, MOST) - error
     return x
 
 

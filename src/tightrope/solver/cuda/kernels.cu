@@ -34,6 +34,7 @@ typedef unsigned char Flag;
 #define SUM_UNIT 0x1p-52
 #define UNDERFLOW_ROOM 1e-300
 #define STEP_ERROR 0x1p-50
+#define MOST 0x1.fffffffffffffp1023
 #define MOST_STEPS 500
 #define BLOCK 256
 // Measured on an H200: blocks a multiprocessor (registers against loads in flight), choices loaded together.
@@ -355,7 +356,8 @@ template <int K> struct Choice {
         size += last;
         double error = (k() + 6) * SUM_UNIT * size + UNDERFLOW_ROOM;
         if (smallest == largest) return smallest;
-        if (isinf(total)) return total;
+        if (isinf(smallest) || isinf(largest)) return total;
+        total = lesser(greater_of(total, smallest), largest);
         return upward ? lesser(total + error, largest) : greater_of(total - error, smallest);
     }
 
@@ -675,8 +677,8 @@ __device__ inline double safe_step(const System &e, Offset c, double x, bool upw
     double r = e.rewarded ? (e.reward ? e.reward[c] : e.reward_all) : 0.0;
     if (e.discounted) x *= e.discount ? e.discount[c] : e.discount_all;
     if ((e.discounted || r != 0.0) && !isinf(x) && !(x == 0.0 && r == 0.0)) {
-        double error = STEP_ERROR * (fabs(r) + fabs(x)) + UNDERFLOW_ROOM;
-        x = upward ? x + r + error : x + r - error;
+        double error = STEP_ERROR * lesser(fabs(r) + fabs(x), MOST) + UNDERFLOW_ROOM;
+        x = upward ? greater_of(x + r, -MOST) + error : lesser(x + r, MOST) - error;
     }
     return x;
 }

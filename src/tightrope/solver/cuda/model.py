@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +62,7 @@ class DeviceModel:
             f"-DSLOT={self.layout.slot_type}",
             f"-DDIRECT={int(self.layout.distinct is None)}",
         )
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "choice_start": device.upload(structure.choice_start),
             "transition_start": device.upload(structure.transition_start),
         }
@@ -170,7 +169,7 @@ class DeviceSystem:
                 "discounted": int(len(system.discount) > 0),
                 "agent_maximises": int(system.agent_maximises),
                 "nature_maximises": int(system.nature_maximises),
-                "floor": float(system.floor),
+                "floor": float(max(system.floor, -largest)),
                 "ceiling": float(min(system.ceiling, largest)),
                 "slack": float(system.slack),
                 "mode": arrays.mode,
@@ -390,7 +389,7 @@ SYSTEM = (
 class DeviceRecord:
     """A structure as a launch passes it (`words`, one structured scalar); holds on to what it points to."""
 
-    def __init__(self, device: Device, fields: tuple[str, ...], values: Mapping[str, Any]):
+    def __init__(self, device: Device, fields: tuple[str, ...], values: Mapping[str, object]):
         assert set(values) <= set(fields)
         self._device, self._fields = device, fields
         self._values = dict(values)
@@ -437,7 +436,7 @@ class Pool:
             self._explore()
             self._upload()
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         return {
             "joint": self.joint,
             "vertex_of": self.vertex_of,

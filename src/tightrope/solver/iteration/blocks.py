@@ -497,7 +497,7 @@ def find_margins(
 ) -> tuple[GroupVector | None, int]:
     """(w, sweeps used) for the choices kept at `values`; None where neither `most` sweeps nor a factorisation
     find it: the choices may never leave the block. Without any sweep it is factorised whatever its size."""
-    if block.is_stuck or not bool((reference > 0.0).all()):
+    if block.is_stuck or not bool(((reference > 0.0) & (reference < float("inf"))).all()):
         return None, 0
     used, tolerance = 0, FIRST_CHANGE
     margins = block.xp.zeros(block.groups)

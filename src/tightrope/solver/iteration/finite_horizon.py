@@ -162,9 +162,9 @@ class _Backwards:
         least, most = float(np.min(growth[0])), float(np.max(growth[1]))
         size = float(np.max(np.abs(ends))) + times * max(abs(least), abs(most))
         lost = (left + 8) * 2.0**-50 * size
-        is_alike = times * (most - least) <= lost  # nan and inf are too far apart
+        is_alike = times * (most - least) <= lost
         is_plain = self.kernel.lower is self.kernel.upper and len(system.discount) == 0
-        if not is_alike and not (is_plain and period <= MOST_PERIOD):
+        if not (size < np.inf and (is_alike or (is_plain and period <= MOST_PERIOD))):
             return
         own, policy, short = int(not system.agent_maximises), record.current, [0.0, 0.0]
         if is_alike:

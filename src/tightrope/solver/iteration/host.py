@@ -402,7 +402,8 @@ class HostSystem:
     @cached_property
     def bounded(self) -> System:
         """The same equations, cut off where nothing sensible is."""
-        return replace(self.system, ceiling=min(self.system.ceiling, LARGEST))
+        floor, ceiling = max(self.system.floor, -LARGEST), min(self.system.ceiling, LARGEST)
+        return replace(self.system, floor=floor, ceiling=ceiling)
 
     @cached_property
     def counting(self) -> System:

@@ -132,9 +132,8 @@ class GrowingCounts:
     def counts(self) -> Counts:
         """What has been seen so far: the closed batches, and the open one where it has an episode."""
         parts = [*self._closed, sparse(self.pending)] if self._open_episodes else self._closed
-        design = SamplingDesign(
-            SamplingKind.ADAPTIVE, self.episodes, self.steps, planned=self.planned, anytime=True
-        )
+        design = SamplingDesign(SamplingKind.ADAPTIVE, self.episodes, self.steps, anytime=True)
+        design = replace(design, planned=self.planned)
         if self._begun_with is not None:
             before = self._begun_with.design
             added, steps = self.episodes - (before.episodes or 0), self.steps - before.steps

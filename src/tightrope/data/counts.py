@@ -489,6 +489,7 @@ def cover(structure: Structure, counts: Counts) -> Coverage:
     several = np.diff(structure.transition_start) > 1
     rare = np.flatnonzero(is_visited)
     rare = rare[np.argsort(visits[rare], kind="stable")[:LISTED]]
+    never = np.flatnonzero(several & ~is_visited)[:LISTED]
     return Coverage(
         states=structure.states,
         states_visited=len(np.unique(structure.choice_state[is_visited])),
@@ -501,9 +502,7 @@ def cover(structure: Structure, counts: Counts) -> Coverage:
             for a in order
         ),
         fewest_visits=tuple(ChoiceVisits(structure.choice_name(int(c)), int(visits[c])) for c in rare),
-        never_visited=tuple(
-            structure.choice_name(int(c)) for c in np.flatnonzero(several & ~is_visited)[:LISTED]
-        ),
+        never_visited=tuple(structure.choice_name(int(c)) for c in never),
     )
 
 

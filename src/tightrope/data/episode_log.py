@@ -317,10 +317,9 @@ def _blocks(
     for name, block in blocks.items():
         seen, code = by_appearance(block[begin])
         if 1 < len(seen) <= MOST_LABELS and name not in ignored:
-            shown = [
-                plan.tables[at].path if name == "file" else str(np.datetime64(at, "D"))
-                for at in seen.tolist()
-            ]
+            places = seen.tolist()
+            paths = name == "file"
+            shown = [plan.tables[at].path if paths else str(np.datetime64(at, "D")) for at in places]
             is_known = name in plan.options.names("known")
             result[name] = LogColumn(code[episode], tuple(shown), is_known=is_known)
     return result

@@ -619,10 +619,8 @@ def simulate_times(chain: CTMC, episodes: int, seed: int, time: float, cap: int 
         going = ~ends
         number, now, clock = number[going], now[going], later[going]
         place = before[now] + rng.random(len(now)) * chain.exit_rate[now]
-        transition = np.searchsorted(total, place, side="right")
-        transition = np.clip(
-            transition, structure.transition_start[now], structure.transition_start[now + 1] - 1
-        )
+        first, last = structure.transition_start[now], structure.transition_start[now + 1] - 1
+        transition = np.clip(np.searchsorted(total, place, side="right"), first, last)
         now = chain.successor[transition].astype(np.int64)
         jumps += len(now)
         parts.append((number, clock.copy(), now.copy()))

@@ -28,8 +28,8 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import AnyArray, BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
-MOST_KEYS = 1 << 18
-"""Entries of a table."""
+MOST_KEYS, MOST_OF_PART = 1 << 18, 1 << 16
+"""Entries of a table, and of that of a part of a log."""
 
 MOST_LEVELS = 40
 
@@ -46,9 +46,8 @@ BINS = 64
 """Bins of steps since the state was entered, for each bin of steps since the episode began."""
 
 FIRST_VISITS, PER_OCTAVE = 16, 16
-VISITS = np.unique(np.r_[0, np.rint(FIRST_VISITS * 2.0 ** (np.arange(16 * 34) / PER_OCTAVE))]).astype(
-    np.int64
-)
+_SIZES = FIRST_VISITS * 2.0 ** (np.arange(16 * 34) / PER_OCTAVE)
+VISITS = np.unique(np.rint(np.r_[0.0, _SIZES]).astype(np.int64))
 """Numbers of visits at which counts are kept."""
 
 
@@ -98,50 +97,57 @@ _hash_one = kernel(_hash)
 
 ONE = np.ones(1, dtype=np.int64)
 
-Slots = tuple[OffsetArray, OffsetArray, OffsetArray]
+Pairs = tuple[OffsetArray, OffsetArray, OffsetArray]
 """Values, transitions, and how often they came together."""
 
 
 class TableCounter:
-    """Counts pairs of a value and a transition as they come, in a table of open addressing."""
+    """Counts pairs of a value and a transition as they come, in a table of open addressing.
 
-    def __init__(self, most: int = MOST_KEYS):
-        self.most, self.level, self.used = most, 0, 0
-        self._make(1 << 8)
+    That of a later part of a log (`is_later`) holds rows once it is full: they are counted when it is merged.
+    """
+
+    def __init__(self, most: int = MOST_KEYS, is_later: bool = False):
+        self.most, self.level, self.used = min(most, MOST_OF_PART) if is_later else most, 0, 0
+        self.held: list[Pairs] | None = [] if is_later else None
+        self._make(1 << 7)
 
     def _make(self, size: int) -> None:
-        self.value = np.zeros(size, dtype=np.int64)
-        self.transition = np.full(size, -1, dtype=np.int64)
-        self.number = np.zeros(size, dtype=np.int64)
+        self.slots = np.zeros((size, 3), dtype=np.int64)
+        self.slots[:, 1] = -1
 
     def add(self, value: OffsetArray, transition: OffsetArray, number: OffsetArray = ONE) -> None:
         """Count rows, each so often as `number` says (its last entry is for all that follow)."""
         done = 0
-        while done < len(value):
-            slots = (self.value, self.transition, self.number)
-            limit, rows = len(self.value) // 2, (value, transition, number)
+        while done < len(value) and not self.held:
+            limit, rows = len(self.slots) // 2, (value, transition, number)
             if self.level < MOST_LEVELS:
                 limit = min(limit, self.most)
-            done, self.used = _count(rows, done, slots, self.used, limit, self.level)
+            done, self.used = _count(rows, done, self.slots, self.used, limit, self.level)
             if done < len(value):
                 is_small = self.used < self.most or self.level == MOST_LEVELS
+                if self.held is not None and not is_small:
+                    break
                 self._count_again(*((4, 0) if is_small else (1, 1)))
+        if done < len(value) and self.held is not None:
+            self.held.append((value[done:], transition[done:], number[min(done, len(number) - 1) :]))
 
     def _count_again(self, growth: int, levels: int) -> None:
         """Make room: more of it, or fewer values."""
         rows = self._rows()
         self.level, self.used = self.level + levels, 0
-        self._make(growth * len(self.value))
+        self._make(growth * len(self.slots))
         self.add(*rows)
 
     def merge(self, later: TableCounter) -> None:
         if later.level > self.level:
             self._count_again(1, later.level - self.level)
-        self.add(*later._rows())
+        for rows in (later._rows(), *(later.held or ())):
+            self.add(*rows)
 
-    def _rows(self) -> Slots:
-        there = np.flatnonzero(self.transition >= 0)
-        return self.value[there], self.transition[there], self.number[there]
+    def _rows(self) -> Pairs:
+        value, transition, number = np.ascontiguousarray(self.slots[self.slots[:, 1] >= 0].T)
+        return value, transition, number
 
     def table(self) -> CountTable:
         value, transition, number = self._rows()
@@ -150,28 +156,33 @@ class TableCounter:
 
 
 @kernel
-def _count(rows: Slots, first: int, slots: Slots, used: int, limit: int, level: int) -> tuple[int, int]:
+def _count(
+    rows: Pairs, first: int, slots: npt.NDArray[np.int64], used: int, limit: int, level: int
+) -> tuple[int, int]:
     """Count rows from `first` on until `limit` places are used; the first row that was not counted."""
     value, transition, number = rows
-    values, transitions, numbers = slots
-    mask, last = len(values) - 1, len(number) - 1
+    mask, last = len(slots) - 1, len(number) - 1
+    before, v, h = OTHERS, OTHERS, 0
     for i in range(first, len(value)):
-        v, t = value[i], transition[i]
+        t = transition[i]
         if t < 0:
             continue
-        h = _hash_one(v)
-        if level > 0 and v >= 0 and h >> (63 - level) != 0:
-            v = OTHERS
+        if value[i] != before:
+            before = v = value[i]
             h = _hash_one(v)
-        place = ((h ^ (t * 0x9E3779B97F4A7)) * 0x2545F4914F6CDD1D >> 30) & mask
-        while transitions[place] >= 0 and (transitions[place] != t or values[place] != v):
+            if level > 0 and v >= 0 and h >> (63 - level) != 0:
+                v = OTHERS
+        # most rows have others: these stand near each other
+        place = 2 * t if v == OTHERS else (h ^ (t * 0x9E3779B97F4A7)) * 0x2545F4914F6CDD1D >> 30
+        place &= mask
+        while slots[place, 1] >= 0 and (slots[place, 1] != t or slots[place, 0] != v):
             place = (place + 1) & mask
-        if transitions[place] < 0:
+        if slots[place, 1] < 0:
             if used >= limit:
                 return i, used
-            values[place], transitions[place] = v, t
+            slots[place, 0], slots[place, 1] = v, t
             used += 1
-        numbers[place] += number[min(i, last)]
+        slots[place, 2] += number[min(i, last)]
     return len(value), used
 
 
@@ -215,19 +226,16 @@ class VisitGrid:
         outcome = self.outcome_of[transition]
         outcome = outcome[outcome >= 0]
         if self.held is not None:
-            small = np.uint8 if len(self.seen) <= 256 else np.uint16 if len(self.seen) <= 65_536 else np.int32
-            self.held.append(outcome.astype(small))
+            self.held.append(outcome.astype(np.min_scalar_type(len(self.seen))))
             return
         self._follow(outcome.astype(np.int64))
 
     def _follow(self, outcome: OffsetArray) -> None:
         widest, done = int(np.diff(self.start).max(initial=1)), 0
-        state = (self.visits, self.reached, self.seen)
+        state = (VISITS, self.visits, self.reached, self.seen)
         while done < len(outcome):
             context, counted = np.empty(1024, dtype=np.int64), np.empty(1024 * widest, dtype=np.int64)
-            done, number, size = _visit(
-                outcome, done, self.context_of, self.start, VISITS, state, context, counted
-            )
+            done, number, size = _visit(outcome, done, self.context_of, self.start, state, context, counted)
             self.context.append(context[:number].copy())
             self.counted.append(counted[:size].copy())
 
@@ -271,14 +279,13 @@ def _visit(
     first: int,
     context_of: OffsetArray,
     start: OffsetArray,
-    visits: OffsetArray,
-    state: tuple[OffsetArray, OffsetArray, OffsetArray],
+    state: tuple[OffsetArray, OffsetArray, OffsetArray, OffsetArray],
     context: OffsetArray,
     counted: OffsetArray,
 ) -> tuple[int, int, int]:
     """Follow outcomes until there is no more room for counts; the outcome to go on with, how many times
     counts were kept, and how many there are."""
-    number, reached, seen = state
+    visits, number, reached, seen = state
     filled, size = 0, 0
     for i in range(first, len(outcome)):
         o = outcome[i]
@@ -313,6 +320,7 @@ class FitTables:
     structure: Structure
     grid: VisitGrid | None = None
     most: int = field(default_factory=lambda: MOST_KEYS)
+    is_later: bool = False
     rows: int = 0
     counters: dict[str, TableCounter] = field(default_factory=dict)
     waiting: list[dict[str, OffsetArray]] = field(default_factory=list)
@@ -320,9 +328,8 @@ class FitTables:
     """Columns whose values change within episodes: rows have the value of the row before."""
 
     def update(self, events: EventBatch) -> None:
-        values = {
-            name: getattr(events, name) for name in ("transition", "before", "episode", "place", "time")
-        }
+        names = ("transition", "before", "episode", "place", "time")
+        values = {name: getattr(events, name) for name in names}
         values["steps"] = dyadic(events.since_start) * BINS + dyadic(events.since_entry)
         values |= {f"column:{name}": _codes(code) for name, code in events.columns.items()}
         for name, code in events.columns.items():
@@ -348,11 +355,14 @@ class FitTables:
         values["unit:episode"] = values.pop("episode").astype(np.int64) & LARGEST
         for name, value in values.items():
             if name not in self.counters:
-                self.counters[name] = TableCounter(max(self.most, 4 * self.structure.transitions))
+                most, is_later = max(self.most, 4 * self.structure.transitions), self.is_later
+                self.counters[name] = TableCounter(most, is_later)
             self.counters[name].add(value.astype(np.int64), transition)
-        if self.grid is not None:
+        if np.any(place[1:] < place[:-1]):
             order = np.argsort(place, kind="stable")
-            self.grid.add(transition[order], place[order], moment[order])
+            transition, place, moment = transition[order], place[order], moment[order]
+        if self.grid is not None:
+            self.grid.add(transition, place, moment)
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "structure": None}
@@ -408,9 +418,16 @@ def _codes(code: AnyArray) -> OffsetArray:
     return np.where(code < -1, _hash(code), code).astype(np.int64)
 
 
+def _dyadic(steps: AnyArray) -> OffsetArray:
+    return (np.frexp(steps + 1.0)[1] - 1).astype(np.int64)
+
+
+_FIRST = _dyadic(np.arange(1 << 12))
+
+
 def dyadic(steps: AnyArray) -> OffsetArray:
     """0, 1–2, 3–6, 7–14, …"""
-    return (np.frexp(steps + 1.0)[1] - 1).astype(np.int64)
+    return _FIRST[steps] if steps.max(initial=0) < len(_FIRST) else _dyadic(steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,7 +438,8 @@ class _TablesOf:
     grid: VisitGrid
 
     def __call__(self, is_later: bool, is_ordered: bool) -> FitTables:
-        return FitTables(self.structure, VisitGrid(self.grid.outcome_of, self.grid.start, is_later))
+        grid = VisitGrid(self.grid.outcome_of, self.grid.start, is_later)
+        return FitTables(self.structure, grid, is_later=is_later)
 
 
 def observers_for(model: object) -> tuple[_TablesOf, ...]:

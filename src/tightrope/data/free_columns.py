@@ -155,10 +155,7 @@ def free_columns(plan: ReadPlan, for_tables: bool = False) -> dict[str, ColumnCo
     names = {own.roles[EPISODE] for own in columns if EPISODE in own.roles}
     wanted = dict.fromkeys([name for name in free if name not in ignored][:MOST_COLUMNS], BLANK)
     wanted |= {} if for_tables else {name: frozenset({""}) for name in sorted(names)}
-    return {
-        name: ColumnCodes(blank, name in known, for_tables and name not in known)
-        for name, blank in wanted.items()
-    }
+    return {n: ColumnCodes(blank, n in known, for_tables and n not in known) for n, blank in wanted.items()}
 
 
 def columns_of(

@@ -71,9 +71,8 @@ class ModelIndex:
         self._has_numbers_for_names = any(name.removeprefix("_").isdigit() for name in structure.action_names)
         named = [number for number, name in enumerate(structure.action_names) if name != UNLABELLED]
         self._named: IndexArray = np.array(named, dtype=np.int32)
-        repeated = _find_repeated_successor(
-            structure.transition_start, structure.successor, np.full(structure.states, -1, dtype=np.int64)
-        )
+        seen: OffsetArray = np.full(structure.states, -1, dtype=np.int64)
+        repeated = _find_repeated_successor(structure.transition_start, structure.successor, seen)
         if repeated >= 0:
             raise InputError(
                 f"{structure.choice_name(repeated)} lists a successor twice: data cannot distinguish the two",

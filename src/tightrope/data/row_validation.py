@@ -393,10 +393,8 @@ def _others(plan: ReadPlan, columns: RowColumns) -> Iterator[Other]:
             words = f"variables {words} than in the model: say `maps=[{listed}]`"
             yield words, columns, dict.fromkeys(variables, shift)
         for order in permutations(range(len(variables))) if len(variables) <= 4 else ():
-            state, after = (
-                tuple(names[k] for k in order) if names else ()
-                for names in (columns.state, columns.next_state)
-            )
+            sides = columns.state, columns.next_state
+            state, after = (tuple(names[k] for k in order) if names else () for names in sides)
             yield _renamed(columns, "columns of variables in another order", (*state, *after))
     if not columns.from_next_row:
         words = "state and next state the other way round"

@@ -249,10 +249,8 @@ class RowDecoder:
         placed: BoolArray = unplaced == RowProblem.NONE
         np.copyto(problems, unplaced, where=problems == RowProblem.NONE)
         number = np.arange(chunk.first_row, chunk.first_row + rows, dtype=np.int64)
-        codes = {
-            name: code(chunk.columns[name]) if name in chunk.columns else unknown
-            for name, code in self.beside.items()
-        }
+        held = chunk.columns
+        codes = {n: code(held[n]) if n in held else unknown for n, code in self.beside.items()}
         place = (episode, step, time, placed, ended, flags.get(col.TRUNCATED, no))
         read = (number, state, choice.action, choice.local, next_state, *place, problems, cost, codes)
         return EventBatch(*read, no, no, unknown, unknown, *[nothing] * 6)

@@ -252,9 +252,8 @@ class Simulator(Record):
             return self, None
         product, choices = product_with_memory(self.mdp, policy, Support.of(self.mdp))
         beside, stop = lift_model(self.mdp, product), self.stopping[product.state]
-        return Simulator(
-            beside, choices.probability, stop, self.cap, threads=self.threads
-        ), product.transition
+        walker = Simulator(beside, choices.probability, stop, self.cap, threads=self.threads)
+        return walker, product.transition
 
     @cached_property
     def stopping(self) -> BoolArray:
@@ -283,9 +282,8 @@ class Simulator(Record):
     def _episode_table(self) -> AliasTable:
         mdp = self.mdp
         weight = (self._followed or Policy.uniform(mdp)).probability
-        return build_alias_table(
-            mdp.choice_start, mdp.transition_start, weight, mdp.probability, self.stopping
-        )
+        start = mdp.choice_start, mdp.transition_start
+        return build_alias_table(*start, weight, mdp.probability, self.stopping)
 
     @cached_property
     def _choice_table(self) -> AliasTable:

@@ -226,9 +226,8 @@ class ObservationMap:
         if steps is not None and steps.ndim == 1 and np.issubdtype(steps.dtype, np.integer):
             transition = steps.astype(np.int64)
         else:
-            transition = np.array(
-                [self._transition_of(step, f"{name}, step {i}") for i, step in enumerate(episode)]
-            )
+            each = (self._transition_of(step, f"{name}, step {i}") for i, step in enumerate(episode))
+            transition = np.array(list(each))
         if self.structure.draws_start:
             transition = self._with_start(transition, name)
         self._check(transition, name)

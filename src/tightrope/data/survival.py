@@ -104,9 +104,8 @@ def _rows(table: DataTable, entries: Sequence[Entry], structure: Structure, give
     subjects = whole.num_rows
     begin = np.zeros(subjects) if TIME not in given else _times(whole[given[TIME]], given[TIME], table)
     when = np.stack([_times(whole[entry.time], entry.time, table) for entry in entries], axis=1)
-    happened: BoolArray = np.stack(
-        [_status(whole[entry.status], entry.status, table) for entry in entries], axis=1
-    )
+    flags = [_status(whole[entry.status], entry.status, table) for entry in entries]
+    happened: BoolArray = np.stack(flags, axis=1)
     until = when.max(axis=1)
     _check_times(_Subjects(table, begin, when, happened), entries, structure)
     order = np.argsort(np.where(happened, when, np.inf), axis=1, kind="stable")

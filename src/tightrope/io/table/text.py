@@ -145,9 +145,7 @@ class JsonLines(_Lines):
                 for batch in reader:
                     flat = flatten(pa.Table.from_batches([batch]))
                     there, rows = flat.column_names, batch.num_rows
-                    columns = {
-                        name: whole(flat.column(name)) if name in there else pa.nulls(rows) for name in names
-                    }
+                    columns = {n: whole(flat.column(n)) if n in there else pa.nulls(rows) for n in names}
                     yield columns, rows, raw.tell() if not raw.closed else 0
         except pa.ArrowInvalid as error:
             raise _bad_line(table, error) from error

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numba
 import numpy as np
 from numba import config, types
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.extending import _Intrinsic
 from numba.core.serialize import dumps
 
@@ -163,35 +163,8 @@ def private_directory() -> Path | None:
     return None
 
 
-class _KernelLocator(_CacheLocator):
-    """The place for one kernel, whatever numba's settings say by now."""
-
-    def __init__(self, function: object, file: str):
-        self._folder = kernel_directory(Path(file))
-
-    @classmethod
-    def from_function(cls, function: object, file: str) -> _KernelLocator:
-        return cls(function, file)
-
-    def get_cache_path(self) -> str:
-        return str(self._folder or "")
-
-    def get_source_stamp(self) -> str:
-        return ""  # the file's name says it
-
-    def get_disambiguator(self) -> str:
-        return ""  # the file's name says what it is compiled from
-
-    def ensure_cache_path(self) -> None:
-        """A folder is made when something is put there."""
-
-
-class _KernelImplementation(CompileResultCacheImpl):
-    _locator_classes = [_KernelLocator]  # noqa: RUF012 (as numba declares it)
-
-
 class _KernelFiles:
-    """The files of one kernel, with the face of numba's pair of index and data."""
+    """The files of one kernel, with the face of numba's pair of index and data and of their place."""
 
     def __init__(self, kernel: Kernel, is_called_by_kernels: bool = False):
         source = Path(kernel.function.__code__.co_filename)
@@ -201,6 +174,9 @@ class _KernelFiles:
         self._kernel = kernel.function.__name__
         self._digest = kernel_digest(kernel) + is_called_by_kernels * " without a face for Python"
         self._marks: dict[str, int] = {}
+
+    def ensure_cache_path(self) -> None:
+        """A folder is made when something is put there."""
 
     def load(self, key: tuple[Untyped, ...]) -> object:
         sig, target, code = key
@@ -300,11 +276,15 @@ def drop_unused(folders: Path) -> None:
 
 
 class _KernelCache(FunctionCache):
-    _impl_class = _KernelImplementation
+    """Numba's, with our files in place of its own."""
 
     def __init__(self, kernel: Kernel, is_called_by_kernels: bool):
-        super().__init__(kernel.function)  # type: ignore[no-untyped-call]
+        self._name, self._py_func = repr(kernel.function), kernel.function
         self._cache_file: Untyped = _KernelFiles(kernel, is_called_by_kernels)
+        self._impl: Untyped = CompileResultCacheImpl.__new__(CompileResultCacheImpl)
+        self._impl._locator = self._cache_file
+        self._cache_path = str(self._cache_file._folder or "")
+        self.enable()  # type: ignore[no-untyped-call]
 
 
 @cache

@@ -12,7 +12,6 @@ type t = Leaf of leaf | Hollow of (int * Poly.t) list * int | Split of Poly.t * 
 type part = { chain : Expansion.chain; counts : int }
 
 let most_cells = 4000
-let most_products = 5 (* coordinates; of more, products are slower than more cells *)
 
 (* [envelopes box]: rows of products within a box; [start]: the box and the other rows. [affine e]: an expression in coordinates. *)
 let cover (space : Region.space) (start : Region.box) rows envelopes affine labels parts upward (bound : float) initial =
@@ -36,7 +35,7 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
     let lp = { Simplex.a = Array.map fst scaled; b = Array.map snd scaled; size = n } in
     let upward_in g = Simplex.maximise lp (Array.mapi (fun k c -> c *. scale.(k)) g) in (* in coordinates x *)
     (* Along the free coordinate along which most is lost; [loss]: of how far the cell goes along each. *)
-    let halves loss =
+    let halves ?near loss =
       let extent k =
         let unit s = Array.init n (fun j -> if j = k then s else 0.0) in
         match upward_in (unit 1.0), upward_in (unit (-1.0)) with
@@ -48,7 +47,14 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       Array.iteri (fun k part -> if long.(k) > 1e-7 *. width.(k) && part > !most then (most := part; best := k)) (loss long);
       if !best < 0 then not_covered "coupled values that need such small cells";
       let k = !best in
-      let v = Q.of_float (snd extents.(k)) in
+      let k, v = match near with
+        | None -> k, snd extents.(k)
+        | Some (corner, focus) ->
+          let away k = if long.(k) > 1e-7 *. width.(k) then Float.abs (focus.(k) -. corner.(k)) /. long.(k) else 0.0 in
+          let k' = List.fold_left (fun best k -> if away k > away best then k else best) 0 (List.init free Fun.id) in
+          if away k' > 0.2 || away k' < 0.004 then k, snd extents.(k)
+          else k', corner.(k') +. 2.5 *. (focus.(k') -. corner.(k')) in
+      let v = Q.of_float v in
       let side fact_poly change =
         let id = space.book.count in (* no other cell's, of the other end neither *)
         let fact = Lazy.from_val (Region.given space.book (Region.Cell id) fact_poly) in
@@ -59,18 +65,20 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       let a = side below (fun (b : Region.box) fact -> b.high.(k) <- v; b.high_fact.(k) <- fact) in
       let b = side above (fun (b : Region.box) fact -> b.low.(k) <- v; b.low_fact.(k) <- fact) in
       Split (below, a, b) in
-    if not (Region.has_room box) then unproved "a cell without room";
+    match List.find_opt (fun k -> Q.gt box.low.(k) box.high.(k)) (List.init n Fun.id) with
+    | Some k -> (* (x - low) + (high - x) < 0 *)
+      let scale = Q.inv (Q.sub box.low.(k) box.high.(k)) in
+      Hollow (path, Region.combine space.book (Poly.constant Q.minus_one) [ scale, Lazy.force box.low_fact.(k); scale, Lazy.force box.high_fact.(k) ])
+    | None ->
     let slope_of k e = let l, _, _, _ = Hashtbl.find linear e in l.(k) in
-    let corners x =
-      let chances = Hashtbl.create 100 in
-      Hashtbl.iter (fun e (l, c, _, _) -> Hashtbl.replace chances e (Simplex.dot l x +. c)) linear;
-      List.map (fun { chain; counts } ->
-        Expansion.at_corner chain (if counts > 0 then upward else not upward) (Hashtbl.find chances), sg *. float_of_int counts) parts in
+    let corners chance = List.map (fun { chain; counts } ->
+      Expansion.at_corner chain (if counts > 0 then upward else not upward) chance, sg *. float_of_int counts) parts in
+    let chance_at x e = let l, c, _, _ = Hashtbl.find linear e in Simplex.dot l x +. c in
     let gradient x = (* of what is claimed, the signs so that it is to be least *)
       let total = Array.make n 0.0 in
       List.iter (fun (corner, c) ->
         Array.iteri (fun k (s : float array) -> total.(k) <- total.(k) +. c *. s.(at_initial corner)) (Expansion.slopes corner slope_of n))
-        (corners x);
+        (corners (chance_at x));
       total in
     let place z = Array.mapi (fun k v -> low.(k) +. v *. scale.(k)) z in
     let rec corner g left = match upward_in (Array.map (fun v -> -. v) g) with
@@ -111,10 +119,10 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         let scale = Q.inv (Q.neg left) in
         Hollow (path, Region.combine space.book (Poly.constant Q.minus_one) (List.map (fun (c, f) -> Q.mul c scale, f) parts))
     | Some (Simplex.Vertex (z, basis), g) ->
-      if fails_at corners lp low scale (place z) then unproved "what is claimed of coupled values does not hold in the region";
+      if fails_at (fun x -> corners (chance_at x)) lp low scale (place z) then unproved "what is claimed of coupled values does not hold in the region";
       match leaf region lp scale corners z basis place path with
       | Ok found -> found
-      | Error curve -> halves (loss g (place z) curve)
+      | Error (curve, focus) -> halves ?near:(Option.map (fun focus -> place z, place focus) focus) (loss g (place z) curve)
       | exception (Simplex.Singular | Expansion.Fails) -> halves (loss g (place z) (fun _ _ -> 0.0))
   (* Whether parameters of the region, those of a corner, contradict the claim by more than what doubles lose. *)
   and fails_at corners lp low scale x =
@@ -128,18 +136,18 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       | all ->
         let value t (corner, c) = t +. c *. corner.Expansion.values.(at_initial corner) in
         List.fold_left value (-. sg *. bound) all < -1e-6 *. (1.0 +. Float.abs bound)
-  (* In the frame of the corner; where curves spoil that, in the frame of the cell's box, by products of its rows. *)
+  (* In the frame of the corner; where curves spoil that, by products of the cell's rows, there or in the frame of the cell's box. *)
   and leaf region lp scale corners z basis place path =
     let furthest g = match Simplex.maximise lp g with Simplex.Vertex (z, basis) -> z, basis | Nothing _ -> raise Simplex.Singular in
-    let points = ref [ z ] in
-    let of_corner () = (* columns: how a point moves when one row of the corner becomes slack, up to the end of the cell *)
+    let points = ref [ z ] and worst = ref None in
+    let of_corner = lazy ( (* columns: how a point moves when one row of the corner becomes slack, up to the end of the cell *)
       let inv = Simplex.inverse (Array.map (fun i -> lp.Simplex.a.(i)) basis) in
       let reach j =
         let other, _ = furthest (Array.map (fun c -> -. c) lp.a.(basis.(j))) in
         points := other :: !points;
         lp.b.(basis.(j)) -. Simplex.dot lp.a.(basis.(j)) other in
       let axis j = let h = Float.max 1e-9 (reach j) in Array.init n (fun k -> -. inv.(k).(j) *. h *. scale.(k)) in
-      framed region lp scale corners path (Array.init n axis) (place z) (Array.make n basis) None in
+      framed region lp scale corners worst path (Array.init n axis) (place z) (Array.make n basis)) in
     let of_box () =
       let x = place z in
       let sides = Array.init n (fun k ->
@@ -151,14 +159,20 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         let wide = Float.max (1e-9 *. scale.(k)) (high -. low) in
         if x.(k) -. low <= high -. x.(k) then below, wide else above, -. wide) in
       let axes = Array.mapi (fun k (_, wide) -> Array.init n (fun j -> if j = k then wide else 0.0)) sides in
-      framed region lp scale corners path axes (Array.map (fun ((v, _), _) -> v) sides) (Array.map (fun ((_, b), _) -> b) sides) (Some (basis, points)) in
-    match of_corner () with
-    | Ok _ as found -> found
-    | Error (value, curve) when value < 0.0 || n > most_products -> Error curve
-    | exception (Simplex.Singular | Expansion.Fails as fails) when n > most_products -> raise fails
-    | Error _ | exception (Simplex.Singular | Expansion.Fails) -> Result.map_error snd (of_box ())
+      framed region lp scale corners worst path axes (Array.map (fun ((v, _), _) -> v) sides) (Array.map (fun ((_, b), _) -> b) sides) in
+    let products = Some (basis, points) in
+    (* another frame is no better where it is not shown near the corner *)
+    let close = function Some point -> Array.for_all2 (fun a b -> Float.abs (a -. b) < 0.5) point z | None -> false in
+    let rec first = function
+      | [] -> raise Simplex.Singular
+      | [ last ] -> Result.map_error (fun (_, curve) -> curve, !worst) (last ())
+      | one :: others -> match one () with
+        | Ok _ as found -> found
+        | Error (value, curve) when value < 0.0 || close !worst -> Error (curve, !worst)
+        | Error _ | exception (Simplex.Singular | Expansion.Fails) -> first others in
+    first [ (fun () -> Lazy.force of_corner None); (fun () -> Lazy.force of_corner products); fun () -> of_box () products ]
   (* Variables from a point [x0] of a frame on; [lows]: where each is least; the point's value, where the form is not what is claimed. *)
-  and framed region lp scale corners path axes x0 lows products =
+  and framed region lp scale corners worst path axes x0 lows =
     let origin = x0 in
     let exact = Array.map (Array.map Q.of_float) axes in (* [j].(k): coordinate k of axis j *)
     let back = rational_inverse exact in (* y = back (x - x0) *)
@@ -190,43 +204,37 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       let total, parts = Region.most ~cut:Region.shorter region u basis in
       let most = short (Q.add total c) in
       most, Region.combine space.book (Region.form space (Array.map Q.neg u) (Q.sub most c)) (List.map (fun (c, f) -> c, Lazy.force f) parts) in
-    let x = Array.map Q.to_float x0 in
-    let moves = Hashtbl.create 100 in
-    List.iter (fun e -> let l, _, _, _ = Hashtbl.find linear e in Hashtbl.replace moves e (Array.map (fun a -> Simplex.dot l a) axes)) labels;
-    let along j e = (Hashtbl.find moves e).(j) in
+    let forms = List.map (fun e -> let _, _, l, c = Hashtbl.find linear e in e, (Q.add c (times l x0), Array.map (times l) exact)) labels in
+    let rounded = Hashtbl.create 100 in
+    List.iter (fun (e, (c, l)) -> Hashtbl.replace rounded e (Q.to_float c, Array.map Q.to_float l)) forms;
+    let along j e = (snd (Hashtbl.find rounded e)).(j) in
     let height = Array.map (fun (_, h, _, _) -> Q.to_float h) sides in
     let most = Q.to_float (fst budget) in
-    let drafts = List.map (fun (corner, c) -> Expansion.draft corner along n, c) (corners x) in
-    let start (draft : Expansion.draft) = at_initial draft.corner in
-    let curve = Array.init n (fun j -> Array.init n (fun k ->
-      List.fold_left (fun t ((draft : Expansion.draft), c) -> t +. c *. draft.curve.(j).(k).(start draft)) 0.0 drafts)) in
+    let drafts = List.map (fun (corner, c) -> Expansion.draft corner along n, c) (corners (fun e -> fst (Hashtbl.find rounded e))) in
+    let start_of (draft : Expansion.draft) = at_initial draft.corner in
+    let rough = List.map (fun ((d : Expansion.draft), _) -> { Expansion.value = d.corner.values; slope = d.slope; curve = d.curve; slow = [||]; rate = 0.0 }) drafts in
     (* what is said at the initial state: how much more than is claimed *)
-    let more values slopes =
-      let total = List.fold_left2 (fun t (draft, c) (value : float array) -> t +. c *. value.(start draft)) (-. sg *. bound) drafts values in
-      let slope = Array.init n (fun j -> List.fold_left2 (fun t (draft, c) (slope : float array array) -> t +. c *. slope.(j).(start draft)) 0.0 drafts slopes) in
-      Expansion.least height most total slope curve in
-    let values = List.map (fun ((d : Expansion.draft), _) -> d.corner.values) drafts and firsts = List.map (fun ((d : Expansion.draft), _) -> d.slope) drafts in
-    let form values slopes =
-      let at (draft, c) (value : float array) = Q.mul (Q.of_float c) (Q.of_float value.(start draft)) in
-      let sum f = List.fold_left Q.add Q.zero f in
-      sum (Q.of_float (-. sg *. bound) :: List.map2 at drafts values),
-      Array.init n (fun j -> sum (List.map2 (fun one (slope : float array array) -> at one slope.(j)) drafts slopes)),
-      Array.init n (fun j -> Array.init n (fun k -> sum (List.map (fun ((draft : Expansion.draft), _ as one) -> at one draft.curve.(j).(k)) drafts))) in
-    let models () = List.map (fun (draft, _) -> Expansion.model draft along height most) drafts in
-    let value models = List.map (fun (m : Expansion.model) -> m.value) models and slope models = List.map (fun (m : Expansion.model) -> m.slope) models in
-    let total = List.fold_left2 (fun t (draft, c) (value : float array) -> t +. c *. value.(start draft)) (-. sg *. bound) drafts values in
+    let said models =
+      let sum start at = List.fold_left2 (fun t (draft, c) model -> Q.add t (Q.mul (Q.of_float c) (Q.of_float (at model (start_of draft))))) start drafts models in
+      sum (Q.of_float (-. sg *. bound)) (fun (m : Expansion.model) i -> m.value.(i)),
+      Array.init n (fun j -> sum Q.zero (fun (m : Expansion.model) i -> m.slope.(j).(i))),
+      Array.init n (fun j -> Array.init n (fun k -> sum Q.zero (fun (m : Expansion.model) i -> m.curve.(j).(k).(i)))) in
+    let total, _, curve = said rough in
+    let total = Q.to_float total and curve = Array.map (Array.map Q.to_float) curve in
+    let enough (number, first, second) =
+      Expansion.least height most (Q.to_float number) (Array.map Q.to_float first) (Array.map (Array.map Q.to_float) second) >= 0.0 in
+    let models = lazy (List.map (fun (draft, _) -> Expansion.model draft height most) drafts) in
+    fun products ->
     let tried = try match products with
-      | None when more values firsts >= 0.0 ->
-        let models = models () in
-        if more (value models) (slope models) >= 0.0 then Some (models, None) else None
+      | None when enough (said rough) && enough (said (Lazy.force models)) -> Some None
       | None -> None
       | Some (basis, points) ->
         let near = Array.mapi (fun k v -> (v -. Q.to_float region.box.low.(k)) /. scale.(k)) origin in
         let products = Products.make region lp scale basis !points near x0 exact sides in
-        if Products.holds products (form values firsts) = None then None
-        else
-          let models = models () in
-          Option.map (fun fact -> models, Some (fact ())) (Products.holds products (form (value models) (slope models)))
+        let result = if Products.holds products (said rough) = None then None
+        else Option.map (fun fact -> Some (fact ())) (Products.holds products (said (Lazy.force models))) in
+        if !worst = None && Lazy.is_val models then worst := products.worst;
+        result
       with Expansion.Fails | Simplex.Singular -> None in
     match tried with
     | None ->
@@ -237,11 +245,9 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         let t = ref 0.0 in
         Array.iteri (fun j line -> Array.iteri (fun k c -> t := !t +. a.(j) *. c *. b.(k)) line) curve;
         !t)
-    | Some (models, said) ->
-      let forms = List.map (fun e ->
-        let _, _, l, c = Hashtbl.find linear e in
-        e, (Q.add c (times l x0), Array.to_list (Array.map (times l) exact))) labels in
-      let models = List.map2 (fun (draft, _) model -> draft.Expansion.corner.chain, model) drafts models in
+    | Some said ->
+      let forms = List.map (fun (e, (c, l)) -> e, (c, Array.to_list l)) forms in
+      let models = List.map2 (fun (draft, _) model -> draft.Expansion.corner.chain, model) drafts (Lazy.force models) in
       Ok (Leaf { path; sides; budget; forms; models; said })
   and rational_inverse m = (* of the matrix whose columns are these *)
     let work = Array.init n (fun i -> Array.init n (fun j -> m.(j).(i))) in

@@ -84,8 +84,7 @@ let of_claim (file : Problem.t) model complement (claim : claim) space (sets : S
   let envelopes box = Array.concat (List.init (Array.length space.products) (fun i ->
     let x, y = space.products.(i) in
     Array.map (Region.envelope space box i) (if x = y then [| 0; 4; 1; 2 |] else [| 0; 1; 2; 3 |]))) in
-  let labels = List.sort_uniq compare (List.concat_map (fun (c : Expansion.chain) ->
-    List.concat_map (fun terms -> List.map (fun (_, e, _) -> e) (Array.to_list terms)) (Array.to_list c.terms)) chains) in
+  let labels = List.sort_uniq compare (List.concat_map (fun (c : Expansion.chain) -> Array.to_list c.labels) chains) in
   let affine e = match Region.affine space polynomials.(e) with
     | l, c, [] -> l, c
     | _ -> not_covered "coupled values over a domain with equalities" in

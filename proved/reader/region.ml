@@ -323,6 +323,23 @@ let shorter q =
   else if extra >= 0 then Q.make (Z.fdiv (Z.shift_left (Q.num q) extra) (Q.den q)) (Z.shift_left Z.one extra)
   else Q.of_bigint (Z.fdiv (Q.num q) (Q.den q))
 
+(* direction·x ≤ the number by given multiples of rows; what these leave is bounded by the box. *)
+let within box rows y direction =
+  let rest = Array.copy direction and total = ref Q.zero and parts = ref [] in
+  Array.iteri (fun j (row : row) ->
+    if Q.sign y.(j) > 0 then begin
+      total := Q.add !total (Q.mul y.(j) row.bound);
+      Array.iteri (fun k a -> if Q.sign a <> 0 then rest.(k) <- Q.sub rest.(k) (Q.mul y.(j) a)) row.linear;
+      parts := (y.(j), row.fact) :: !parts
+    end) rows;
+  Array.iteri (fun k r ->
+    if Q.sign r > 0 then begin
+      total := Q.add !total (Q.mul r box.high.(k)); parts := (r, box.high_fact.(k)) :: !parts
+    end else if Q.sign r < 0 then begin
+      total := Q.add !total (Q.mul r box.low.(k)); parts := (Q.neg r, box.low_fact.(k)) :: !parts
+    end) rest;
+  !total, !parts
+
 (* direction·x ≤ the number, and the multiples of facts that say so. *)
 let most ?(cut = Fun.id) region direction basis =
   demand (Array.for_all (fun i -> i < Array.length region.rows) basis) "a basis of rows that are not there";
@@ -332,21 +349,7 @@ let most ?(cut = Fun.id) region direction basis =
     if Q.sign direction.(column) <> 0 then
       Array.iteri (fun j c -> if Q.sign c <> 0 then y.(j) <- Q.add y.(j) (Q.mul direction.(column) c)) how) solved;
   let y = Array.map cut y in
-  let rest = Array.copy direction and total = ref Q.zero and parts = ref [] in
-  Array.iteri (fun j i ->
-    if Q.sign y.(j) > 0 then begin
-      let row = region.rows.(i) in
-      total := Q.add !total (Q.mul y.(j) row.bound);
-      Array.iteri (fun k a -> if Q.sign a <> 0 then rest.(k) <- Q.sub rest.(k) (Q.mul y.(j) a)) row.linear;
-      parts := (y.(j), row.fact) :: !parts
-    end) basis;
-  Array.iteri (fun k r ->
-    if Q.sign r > 0 then begin
-      total := Q.add !total (Q.mul r region.box.high.(k)); parts := (r, region.box.high_fact.(k)) :: !parts
-    end else if Q.sign r < 0 then begin
-      total := Q.add !total (Q.mul r region.box.low.(k)); parts := (Q.neg r, region.box.low_fact.(k)) :: !parts
-    end) rest;
-  !total, !parts
+  within region.box (Array.map (fun i -> region.rows.(i)) basis) y direction
 
 (* The fact number − direction·x ≥ 0. *)
 let most_fact region direction bound parts = lazy (

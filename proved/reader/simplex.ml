@@ -32,9 +32,11 @@ let inverse m =
 
 let times_matrix g m = Array.init (Array.length g) (fun j -> let t = ref 0.0 in Array.iteri (fun i c -> t := !t +. c *. m.(i).(j)) g; !t)
 
-let maximise rows g =
+let maximise ?from rows g =
   let n = rows.size in
-  let basis = Array.init n (fun k -> if g.(k) >= 0.0 then 2 * k else 2 * k + 1) in
+  let basis = match from with
+    | Some basis -> Array.copy basis
+    | None -> Array.init n (fun k -> if g.(k) >= 0.0 then 2 * k else 2 * k + 1) in
   let rec go left =
     if left = 0 then raise Singular;
     let inv = inverse (Array.map (fun i -> rows.a.(i)) basis) in

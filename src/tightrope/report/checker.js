@@ -3,65 +3,65 @@
 globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurable:true,get:b}),_T_));function
 b(){var
 b=this||self;b.globalThis=b;delete
-a.prototype._T_}}(Object));(function(J){"use strict";var
-dx="TOTAL",qJ="a cut at a point where something seen has no probability",kE="transition_start",p7="Invalid_argument",hi="Map.bal",o3="@[",hF=192,pB="a row of a slab without shares",pA=123,kY="choice_start",fS="the header is no JSON text of ours",p6="%ni",qI="values",ca=4096,py="coupled",pz="plain",qH="coupled values of free agents",cZ=0xff,hq="censored",kD=1e-12,px="outcomes of episodes",qG=1073741824,bl="0",eT="pair",b$="upper",kC=4e-15,hE="difference",cz=128,o2="Sys_blocked_io",pw="fd ",kj="target",qF="costs",at=248,qE=">",kB="batch_count",qD=1027,o1=-16,eM="claims",o0="problem.objective.",kA="Z.Overflow",hD="terminal",m=246,j7="successor",hh="earlier",oZ="%u",ht="generative-fixed",kX="method",oY="text",kz=2049,qC="error",ki=20000,p5=1000000000.,j6=127,dZ=1024,oX="@{",eO="episodes",kh=-2147483648,kW="e",oW=" : flags Open_rdonly and Open_wronly are not compatible",p4="is out of range",j5=240,du="-",kg="int16",p3="a region beside intervals of transitions",kf=": Not a directory",oV=" : file already exists",p2="claim",c1=0xffffff,kV="int32",pv="Out_of_memory",hC="randomised",pu="problem.data",kU="inf",ke="index out of bounds",b_="likelihood",oU="problem.graph.choice_start",hp="_bigarr02",p1="automaton",pt=1.01,hB="nature",qB="hoeffding",dY=-1.,ps="theta",dw=2147483647,p0=", characters ",fV="discount",cx=0xffff,pr="problem.graph.transition_start",oT=12520,fU=400,kT="batch_start",bs="UNTIL",qA="infinity",oS="robust policy",j4="bool",a7=1000,hg="problem.expression",x="",ky=224,qz=1e+150,hf="agent",oR="^",kc="MIN",kd="coefficient",kx="a member has a word of no code",kS="header.json",he="stated",fR="upper_steps",eL=0x3f,ho="region",pq=150,oQ="Match_failure",dt="NEXT",oP=16777215,qy="costs that were seen",j3="initial",hn=252,bM=".",dX="+",qx=": the lower bound is not inductive",pp=0xf0,hA="kind",oO=2147483648,pZ="the region does not fit the coordinates",pY="claims.%d.%s",j2="data",eS="AVERAGE",qw=110,j1="learned",fQ="earned",po=116,oN="%li",fP="anytime",pn="impossible case",pX="probability",qv=0.25,hm="complement",kR=-32,pm="trajectories",bW=1e-300,cc=1023,pl=-1080,kw="nan",qu="expression",kb="value",oM=0xe0,pk=-1023,qt=117,kQ="clopper-pearson",pW=0xdfff,cb="/",qs="Assert_failure",pj="format",hl=1000000.,kv="ENOTDIR",oL="reasons.ml",pV=1073741823,hd="problem.data.",D=250,ka=1e-13,hk='"',qr=0.001,j0=1255,pU="polynomial",qq="Fatal error: exception %s\n",pi=0x800,fX=255,qp="ANY",oK="jsError",cv=0x8000,ku="int8",hz="planned",cy=256,eR=1048576,fW="TEMPORAL",pT="End_of_file",oJ="float64",kt="Failure",hy="DISCOUNTED",oI="\n",kP="ENOENT",oH="learned.ml",ph="([^/]+)",eQ="claims.",hx=200,pg=-257,j$=0xf,oF=-48,oG="weissman",ks="choices of earlier steps do not fit",pS=0xdc00,pf=125,qo="ENOTEMPTY",oE=4000,kO="bound",aO="camlinternalFormat.ml",pe="Division_by_zero",kr="fixed",qn="problem.probability",fO="problem",pR="Sys_error",pd=1e-14,hc="lower_steps",pc=": ",pQ="given policy",kN="arrays",pb="there is nothing to cut",kM="row",oD="EEXIST",f0="%d",pP="Printexc.handle_uncaught_exception",b9="lower",qm="buffer.ml",hs="int_of_string",pa="no such tangent",j_="delta",kq="name",jZ=120,cY=1e-09,kp=103,qk="graph",ql="problem.theta",d0="value slab",hj=102,fZ="transitions",fN="MAX",jY=512,jX="shared_by",pO=257,oC=0x7ff0,oB="adaptive",kL=1000000,hw="CUMULATIVE",fY="design",qj="int64",jW=144,oA="0x",jV="nothing",oz="\n",oy="about",cw=254,fM="reward",au=100,eK="free",o$=" : flags Open_text and Open_binary are not compatible",pN="%Li",bN=0.5,qi="it ends early",pM="bound_side",eN=160,o_="region.ml",eP="is of another type",ow=0.1,ox="problem.polynomial",dv="REACH_REWARD",kK="Unix.Unix_error",ov="problem.data.method",jU="mkdir",qh="Stack_overflow",hb=": No such file or directory",hv="policy",qg="problem.data.delta",qf="/static/",o9=-97,qe=253,kJ="allowed",qd="Not_found",pL=227,pJ=1e-08,pK="intervals without one of their ends",qc="problem.domain",jT="batch_transition",pI="problem.assumed_support",ha="is_equality",ko=", ",ot="problem.domain.",ou="digest",kI="rmdir",qb=32752,qa=1026,kn="domain",hu="repeats",p$="false",km="slab",kH="events",pH="problem.data.prior",or="Pervasives.do_at_exit",os="utf8",pG="a member has another length",c0=" ",kG="Fatal error: exception ",bX=0x80,pF="Undefined_recursive_module",p_="problem.data.batch_start",pE=1074,o7=1e-06,o8="bound_expression",kl="choice",fT="point",p9="prior",kk="weight",o6="objective",j9="a code has too many words",hr="Set.bal",p8="_",kF="compare: functional value",o5="products with equalities of the domain",pD="%i",oq=1.000000001,op="beta-binomial",o4="true",pC="certificate",oo="share",j8="assumed_support";function
-HG(c,d){var
+a.prototype._T_}}(Object));(function(K){"use strict";var
+dv="TOTAL",qQ="a cut at a point where something seen has no probability",kK="transition_start",qc="Invalid_argument",hh="Map.bal",o8="@[",hE=192,pH="a row of a slab without shares",pG=123,k5="choice_start",fQ="the header is no JSON text of ours",qb="%ni",qP="values",cb=4096,pE="coupled",pF="plain",qO="coupled values of free agents",c0=0xff,hp="censored",kJ=1e-12,pD="outcomes of episodes",k4=-1e-09,qN=1073741824,bm="0",eV="pair",ca="upper",hD="difference",cz=128,o7="Sys_blocked_io",pC="fd ",kq="target",qM="costs",au=248,qL=">",kI="batch_count",qK=1027,o6=-16,eN="claims",o5="problem.objective.",kH="Z.Overflow",hC="terminal",kb=1048576.,m=246,kc="successor",hg="earlier",o4="%u",hs="generative-fixed",k3="method",o3="text",kG=2049,qJ="error",kp=20000,qa=1000000000.,ka=127,dZ=1024,o2="@{",eQ="episodes",ko=-2147483648,k2="e",o1=" : flags Open_rdonly and Open_wronly are not compatible",p$="is out of range",j$=240,ds="-",kn="int16",p_="a region beside intervals of transitions",km=": Not a directory",o0=" : file already exists",p9="claim",c2=0xffffff,k1="int32",pB="Out_of_memory",hB="randomised",pA="problem.data",k0="inf",kl="index out of bounds",b$="likelihood",oZ="problem.graph.choice_start",ho="_bigarr02",p8="automaton",pz=1.01,hA="nature",qI="hoeffding",dY=-1.,py="theta",du=2147483647,p7=", characters ",fT="discount",cx=0xffff,px="problem.graph.transition_start",oY=12520,fS=400,kZ="batch_start",bt="UNTIL",qH="infinity",oX="robust policy",j_="bool",a_=1000,hf="problem.expression",w="",kF=224,qG=1e+150,he="agent",oW="^",kj="MIN",kk="coefficient",kE="a member has a word of no code",kY="header.json",hd="stated",fP="upper_steps",eM=0x3f,hn="region",pw=150,oV="Match_failure",dr="NEXT",oU=16777215,pv=-10,qF="costs that were seen",j9="initial",hm=252,bQ=".",dX="+",qE=": the lower bound is not inductive",pu=0xf0,hz="kind",oT=2147483648,p6="the region does not fit the coordinates",p5="claims.%d.%s",j8="data",eU="AVERAGE",qD=110,j7="learned",fO="earned",pt=116,oS="%li",fN="anytime",p4=1e-07,ps="impossible case",p3="probability",qC=0.25,hl="complement",kX=-32,pr="trajectories",bX=1e-300,cd=1023,pq=-1080,kD="nan",qB="expression",ki="value",oR=0xe0,pp=-1023,qA=117,kW="clopper-pearson",p2=0xdfff,cc="/",qz="Assert_failure",po="format",hk=1000000.,kC="ENOTDIR",oQ="reasons.ml",p1=1073741823,hc="problem.data.",B=250,kh=1e-13,hj='"',qy=0.001,j6=1255,p0="polynomial",qx="Fatal error: exception %s\n",pn=0x800,fV=255,qw="ANY",oP="jsError",cv=0x8000,kB="int8",hy="planned",cy=256,eT=1048576,fU="TEMPORAL",pZ="End_of_file",oO="float64",kA="Failure",hx="DISCOUNTED",oN="\n",kV="ENOENT",oM="learned.ml",pm="([^/]+)",eS="claims.",hw=200,pl=-257,kg=0xf,oK=-48,oL="weissman",kz="choices of earlier steps do not fit",pY=0xdc00,pk=125,qv="ENOTEMPTY",oJ=4000,kU="bound",aQ="camlinternalFormat.ml",pj="Division_by_zero",ky="fixed",qu="problem.probability",fM="problem",pX="Sys_error",eP=1e-14,hb="lower_steps",pi=": ",pW="given policy",kT="arrays",ph="there is nothing to cut",kS="row",oI="EEXIST",fY="%d",pV="Printexc.handle_uncaught_exception",b_="lower",qt="buffer.ml",hr="int_of_string",pg="no such tangent",kf="delta",kx="name",j5=120,cZ=1e-09,kw=103,qr="graph",qs="problem.theta",d0="value slab",hi=102,fX="transitions",fL="MAX",j4=512,j3="shared_by",pU=257,oH=0x7ff0,pf=1e-15,oG="adaptive",kR=1000000,hv="CUMULATIVE",fW="design",qq="int64",j2=144,oF="0x",j1="nothing",oE="\n",oD="about",cw=254,fK="reward",aq=100,eL="free",pe=" : flags Open_text and Open_binary are not compatible",pT="%Li",bs=0.5,qp="it ends early",pS="bound_side",eO=160,pd="region.ml",eR="is of another type",j0=0.1,oC="problem.polynomial",dt="REACH_REWARD",kQ="Unix.Unix_error",oB="problem.data.method",jZ="mkdir",qo="Stack_overflow",ha=": No such file or directory",hu="policy",qn="problem.data.delta",qm="/static/",pc=-97,ql=253,kP="allowed",qk="Not_found",pR=227,pP=1e-08,pQ="intervals without one of their ends",qj="problem.domain",jY="batch_transition",pO="problem.assumed_support",g$="is_equality",kv=", ",oz="problem.domain.",oA="digest",kO="rmdir",qi=32752,qh=1026,ku="domain",ht="repeats",qg="false",kt="slab",kN="events",pN="problem.data.prior",ox="Pervasives.do_at_exit",oy="utf8",pM="a member has another length",c1=" ",kM="Fatal error: exception ",bY=0x80,pL="Undefined_recursive_module",qf="problem.data.batch_start",pK=1074,pa=1e-06,pb="bound_expression",ks="choice",fR="point",qe="prior",kr="weight",o$="objective",ke="a code has too many words",hq="Set.bal",qd="_",kL="compare: functional value",o_="products with equalities of the domain",pJ="%i",ow=1.000000001,ov="beta-binomial",o9="true",pI="certificate",ou="share",kd="assumed_support";function
+HP(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-HH(d,b,e,c,f){if(c<=b)for(var
+HQ(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-HI(a){var
+qS(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-HJ(b,d,c,e){for(var
+HR(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-IG(b,a){throw[0,b,a]}function
-eX(b,a){if(b==0)return x;if(a.repeat)return a.repeat(b);var
-d=x,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+IO(b,a){throw[0,b,a]}function
+eZ(b,a){if(b==0)return w;if(a.repeat)return a.repeat(b);var
+d=w,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
 hQ(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=ca&&a==c.length)return d.apply(null,c);var
-e=x;for(;0<a;b+=dZ,a-=dZ)e+=d.apply(null,c.slice(b,b+Math.min(a,dZ)));return e}function
-d2(a){if(a.t==2)a.c+=eX(a.l-a.c.length,"\0");else
+d=String.fromCharCode;if(b==0&&a<=cb&&a==c.length)return d.apply(null,c);var
+e=w;for(;0<a;b+=dZ,a-=dZ)e+=d.apply(null,c.slice(b,b+Math.min(a,dZ)));return e}function
+d2(a){if(a.t==2)a.c+=eZ(a.l-a.c.length,"\0");else
 a.c=hQ(a.c,0,a.c.length);a.t=0}function
-rg(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>j6)return false;return true}else
+ro(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>ka)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-lg(e){for(var
-j=x,c=x,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bX){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<bX;d++);if(d-b>jY){c.substr(0,1);j+=c;c=x;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(f<<6);if(f<oM){a=g-0x3080;if(a<bX)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(g<<6);if(f<pp){a=g-0xe2080;if(a<pi||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cx)c+=String.fromCharCode(0xd7c0+(a>>10),pS+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>dZ){c.substr(0,1);j+=c;c=x}}return j+c}function
+ln(e){for(var
+j=w,c=w,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bY){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<bY;d++);if(d-b>j4){c.substr(0,1);j+=c;c=w;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(f<<6);if(f<oR){a=g-0x3080;if(a<bY)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(g<<6);if(f<pu){a=g-0xe2080;if(a<pn||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cx)c+=String.fromCharCode(0xd7c0+(a>>10),pY+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>dZ){c.substr(0,1);j+=c;c=w}}return j+c}function
 cA(c,a,b){this.t=c;this.c=a;this.l=b}cA.prototype.toString=function(){switch(this.t){case
 9:return this.c;default:d2(this);case
-0:if(rg(this.c)){this.t=9;return this.c}this.t=8;case
+0:if(ro(this.c)){this.t=9;return this.c}this.t=8;case
 8:return this.c}};cA.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return lg(a)};cA.prototype.slice=function(){var
+a=this.toString();if(this.t==9)return a;return ln(a)};cA.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
 cA(this.t,a,this.l)};function
-qU(a){return new
+q2(a){return new
 cA(0,a,a.length)}function
-a(a){return qU(a)}function
-ld(c,b){IG(c,a(b))}var
-ay=[0];function
-aH(a){ld(ay.Invalid_argument,a)}function
-d1(){aH(ke)}function
-f(b,a){if(a<0||a>=b.length-1)d1();return b[a+1]}function
-ap(b,a,c){if(a<0||a>=b.length-1)d1();b[a+1]=c;return 0}function
-kZ(e,f,d){var
+a(a){return q2(a)}function
+lk(c,b){IO(c,a(b))}var
+aB=[0];function
+aK(a){lk(aB.Invalid_argument,a)}function
+d1(){aK(kl)}function
+e(b,a){if(a<0||a>=b.length-1)d1();return b[a+1]}function
+Z(b,a,c){if(a<0||a>=b.length-1)d1();b[a+1]=c;return 0}function
+k6(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-qO(a){switch(a){case
+qW(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-qM(c,e){var
-b=J,a;switch(c){case
+qU(c,e){var
+b=K,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
 2:a=b.Int8Array;break;case
@@ -74,78 +74,78 @@ b=J,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)aH("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)aK("Bigarray.create: unsupported kind");var
 d=new
-a(e*qO(c));return d}function
-hG(b){var
+a(e*qW(c));return d}function
+hF(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)aH("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-q2=Math.pow(2,-24);function
-q$(a){throw a}function
-dB(){q$(ay.Division_by_zero)}function
-N(b,c,a){this.lo=b&c1;this.mi=c&c1;this.hi=a&cx}N.prototype.caml_custom="_j";N.prototype.copy=function(){return new
-N(this.lo,this.mi,this.hi)};N.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.neg=function(){var
+a=0;a<d;a++){if(b[a]<0)aK("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+q_=Math.pow(2,-24);function
+rh(a){throw a}function
+dz(){rh(aB.Division_by_zero)}function
+M(b,c,a){this.lo=b&c2;this.mi=c&c2;this.hi=a&cx}M.prototype.caml_custom="_j";M.prototype.copy=function(){return new
+M(this.lo,this.mi,this.hi)};M.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};M.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};M.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-N(a,b,c)};N.prototype.add=function(a){var
+M(a,b,c)};M.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-N(b,c,d)};N.prototype.sub=function(a){var
+M(b,c,d)};M.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-N(b,c,d)};N.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*q2|0)+this.mi*a.lo+this.lo*a.mi,d=(c*q2|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-N(b,c,d)};N.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};N.prototype.isNeg=function(){return this.hi<<16<0};N.prototype.and=function(a){return new
-N(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};N.prototype.or=function(a){return new
-N(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};N.prototype.xor=function(a){return new
-N(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};N.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-N(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-N(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-N(0,0,this.lo<<a-48)};N.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-N(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-N(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-N(this.hi>>a-48,0,0)};N.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+M(b,c,d)};M.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*q_|0)+this.mi*a.lo+this.lo*a.mi,d=(c*q_|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+M(b,c,d)};M.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};M.prototype.isNeg=function(){return this.hi<<16<0};M.prototype.and=function(a){return new
+M(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};M.prototype.or=function(a){return new
+M(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};M.prototype.xor=function(a){return new
+M(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};M.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+M(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+M(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+M(0,0,this.lo<<a-48)};M.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+M(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+M(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+M(this.hi>>a-48,0,0)};M.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-N(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+M(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-N(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cx);return new
-N(this.hi<<16>>a-32,b,b)};N.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c1;this.lo=this.lo<<1&c1};N.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c1;this.mi=(this.mi>>>1|this.hi<<23)&c1;this.hi=this.hi>>>1};N.prototype.udivmod=function(e){var
+M(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cx);return new
+M(this.hi<<16>>a-32,b,b)};M.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c2;this.lo=this.lo<<1&c2};M.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c2;this.mi=(this.mi>>>1|this.hi<<23)&c2;this.hi=this.hi>>>1};M.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-N(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};N.prototype.div=function(a){var
-b=this;if(a.isZero())dB();var
+M(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};M.prototype.div=function(a){var
+b=this;if(a.isZero())dz();var
 d=b.hi^a.hi;if(b.hi&cv)b=b.neg();if(a.hi&cv)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cv)c=c.neg();return c};N.prototype.mod=function(b){var
-a=this;if(b.isZero())dB();var
+c=b.udivmod(a).quotient;if(d&cv)c=c.neg();return c};M.prototype.mod=function(b){var
+a=this;if(b.isZero())dz();var
 d=a.hi;if(a.hi&cv)a=a.neg();if(b.hi&cv)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cv)c=c.neg();return c};N.prototype.toInt=function(){return this.lo|this.mi<<24};N.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};N.prototype.toArray=function(){return[this.hi>>8,this.hi&cZ,this.mi>>16,this.mi>>8&cZ,this.mi&cZ,this.lo>>16,this.lo>>8&cZ,this.lo&cZ]};N.prototype.lo32=function(){return this.lo|(this.mi&cZ)<<24};N.prototype.hi32=function(){return this.mi>>>8&cx|this.hi<<16};function
-q1(b,a){return new
-N(b&c1,b>>>24&cZ|(a&cx)<<8,a>>>16&cx)}function
-k9(a){return a.hi32()}function
-k_(a){return a.lo32()}var
-HN=hp;function
-dy(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dy.prototype.caml_custom=HN;dy.prototype.offset=function(b){var
+c=a.udivmod(b).modulus;if(d&cv)c=c.neg();return c};M.prototype.toInt=function(){return this.lo|this.mi<<24};M.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};M.prototype.toArray=function(){return[this.hi>>8,this.hi&c0,this.mi>>16,this.mi>>8&c0,this.mi&c0,this.lo>>16,this.lo>>8&c0,this.lo&c0]};M.prototype.lo32=function(){return this.lo|(this.mi&c0)<<24};M.prototype.hi32=function(){return this.mi>>>8&cx|this.hi<<16};function
+q9(b,a){return new
+M(b&c2,b>>>24&c0|(a&cx)<<8,a>>>16&cx)}function
+le(a){return a.hi32()}function
+lf(a){return a.lo32()}var
+HV=ho;function
+dw(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dw.prototype.caml_custom=HV;dw.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))aH("bigarray.js: invalid offset");if(this.dims.length!=b.length)aH("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+Array))aK("bigarray.js: invalid offset");if(this.dims.length!=b.length)aK("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
 a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d1();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d1();c=c*this.dims[a]+(b[a]-1)}return c};dy.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d1();c=c*this.dims[a]+(b[a]-1)}return c};dw.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return q1(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return q9(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cw,e,c];default:return this.data[a]}};dy.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=k_(b);this.data[a*2+1]=k9(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cw,e,c];default:return this.data[a]}};dw.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=lf(b);this.data[a*2+1]=le(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dy.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dw.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=k_(b),e=k9(b);if(c==e)this.data.fill(c);else
+c=lf(b),e=le(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dy.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dw.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -165,87 +165,87 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-eU(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}eU.prototype=new
-dy();eU.prototype.offset=function(a){if(typeof
+eW(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}eW.prototype=new
+dw();eW.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aH("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d1();return a};eU.prototype.get=function(a){return this.data[a]};eU.prototype.set=function(a,b){this.data[a]=b;return 0};eU.prototype.fill=function(a){this.data.fill(a);return 0};function
-k0(c,d,a,b){var
-e=qO(c);if(hG(a)*e!=b.length)aH("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-eU(c,d,a,b);return new
-dy(c,d,a,b)}function
-Iq(a){return a.slice(1)}function
-HM(b,e,d){var
-a=Iq(d),c=qM(b,hG(a));return k0(b,e,a,c)}function
-HO(a,b){return a.get(a.offset(b))}function
-HP(a,b,c){a.set(a.offset(b),c);return 0}function
-hH(b){if(J.Uint8Array)var
-c=new(J.Uint8Array)(b.l);else
+aK("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d1();return a};eW.prototype.get=function(a){return this.data[a]};eW.prototype.set=function(a,b){this.data[a]=b;return 0};eW.prototype.fill=function(a){this.data.fill(a);return 0};function
+k7(c,d,a,b){var
+e=qW(c);if(hF(a)*e!=b.length)aK("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+eW(c,d,a,b);return new
+dw(c,d,a,b)}function
+Iy(a){return a.slice(1)}function
+HU(b,e,d){var
+a=Iy(d),c=qU(b,hF(a));return k7(b,e,a,c)}function
+HW(a,b){return a.get(a.offset(b))}function
+HX(a,b,c){a.set(a.offset(b),c);return 0}function
+hG(b){if(K.Uint8Array)var
+c=new(K.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dz(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hQ(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?hQ(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hH(b);var
+dx(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hQ(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?hQ(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hG(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bt(a){return a}function
-cd(a,b,c,d,e){dz(bt(a),b,c,d,e);return 0}function
-eV(){aH(ke)}function
-bE(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+bu(a){return a}function
+ce(a,b,c,d,e){dx(bu(a),b,c,d,e);return 0}function
+eX(){aK(kl)}function
+bG(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-qS(b,a){if(a>>>0>=b.l)eV();return bE(b,a)}function
-HR(b,a){if(a>>>0>=b.l-1)eV();var
-c=bE(b,a),d=bE(b,a+1);return d<<8|c}function
-qT(b,a){if(a>>>0>=b.l-3)eV();var
-c=bE(b,a),d=bE(b,a+1),e=bE(b,a+2),f=bE(b,a+3);return f<<24|e<<16|d<<8|c}function
+q0(b,a){if(a>>>0>=b.l)eX();return bG(b,a)}function
+HZ(b,a){if(a>>>0>=b.l-1)eX();var
+c=bG(b,a),d=bG(b,a+1);return d<<8|c}function
+q1(b,a){if(a>>>0>=b.l-3)eX();var
+c=bG(b,a),d=bG(b,a+1),e=bG(b,a+2),f=bG(b,a+3);return f<<24|e<<16|d<<8|c}function
 d3(a){return new
-N(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-HS(d,c){if(c>>>0>=d.l-7)eV();var
+M(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+H0(d,c){if(c>>>0>=d.l-7)eX();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bE(d,c+a);return d3(b)}function
-av(a,c,b){b&=cZ;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hH(a)}a.c[c]=b;return 0}function
-dA(b,a,c){if(a>>>0>=b.l)eV();return av(b,a,c)}function
+a=0;a<8;a++)b[7-a]=bG(d,c+a);return d3(b)}function
+ax(a,c,b){b&=c0;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hG(a)}a.c[c]=b;return 0}function
+dy(b,a,c){if(a>>>0>=b.l)eX();return ax(b,a,c)}function
 d4(a){return a.toArray()}function
-HV(c,b,e){if(b>>>0>=c.l-7)eV();var
+H3(c,b,e){if(b>>>0>=c.l-7)eX();var
 d=d4(e);for(var
-a=0;a<8;a++)av(c,b+7-a,d[a]);return 0}function
-c2(c,a){if(c.fun)return c2(c.fun,a);if(typeof
+a=0;a<8;a++)ax(c,b+7-a,d[a]);return 0}function
+c3(c,a){if(c.fun)return c3(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return c2(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return c3(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c2(c,d)}}function
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c3(c,d)}}function
 c(a,b){if(b>>>0>=a.length-1)d1();return a}function
-qV(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bO(a){a.t&6&&d2(a);return a.c}var
-IS=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-rf(a){if(IS)return Math.floor(Math.log2(a));var
+q3(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+bR(a){a.t&6&&d2(a);return a.c}var
+I0=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+rn(a){if(I0)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-k7(c){var
-a=new(J.Float32Array)(1);a[0]=c;var
-b=new(J.Int32Array)(a.buffer);return b[0]|0}function
-bZ(b,c,a){return new
-N(b,c,a)}function
-f3(a){if(!isFinite(a)){if(isNaN(a))return bZ(1,0,oC);return a>0?bZ(0,0,oC):bZ(0,0,0xfff0)}var
+lc(c){var
+a=new(K.Float32Array)(1);a[0]=c;var
+b=new(K.Int32Array)(a.buffer);return b[0]|0}function
+b0(b,c,a){return new
+M(b,c,a)}function
+f1(a){if(!isFinite(a)){if(isNaN(a))return b0(1,0,oH);return a>0?b0(0,0,oH):b0(0,0,0xfff0)}var
 f=a==0&&1/a==-Infinity?cv:a>=0?0:cv;if(f)a=-a;var
-b=rf(a)+cc;if(b<=0){b=0;a/=Math.pow(2,-qa)}else{a/=Math.pow(2,b-qD);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+b=rn(a)+cd;if(b<=0){b=0;a/=Math.pow(2,-qh)}else{a/=Math.pow(2,b-qK);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&j$|f|b<<4;return bZ(g,e,c)}function
-qQ(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hp)for(var
+g=a|0;c=c&kg|f|b<<4;return b0(g,e,c)}function
+qY(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==ho)for(var
 a=0;a<b.dims.length;a++)if(b.dims[a]<cx)c.write(16,b.dims[a]);else{c.write(16,cx);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
@@ -267,37 +267,37 @@ e=d4(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=d4(f3(b.get(a)));for(var
+e=d4(f1(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=k7(b.get(a));c.write(32,e)}break;case
+e=lc(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,k7(d[1]));c.write(32,k7(d[2]))}break;case
+d=b.get(a);c.write(32,lc(d[1]));c.write(32,lc(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=d4(f3(f[1]));for(var
+f=b.get(a),e=d4(f1(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=d4(f3(f[2]));for(var
+e=d4(f1(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-k8(c){var
-a=new(J.Int32Array)(1);a[0]=c;var
-b=new(J.Float32Array)(a.buffer);return b[0]}function
-ce(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&j$)==0?b&cv?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&j$);if(c>0){a+=16;a*=Math.pow(2,c-qD)}else
-a*=Math.pow(2,-qa);if(b&cv)a=-a;return a}function
-bF(b){if(!ay.Failure)ay.Failure=[at,a(kt),-3];ld(ay.Failure,b)}function
-qN(b,v,r){var
-i=b.read32s();if(i<0||i>16)bF("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&cZ,o=p>>8&1,h=[];if(r==hp)for(var
+ld(c){var
+a=new(K.Int32Array)(1);a[0]=c;var
+b=new(K.Float32Array)(a.buffer);return b[0]}function
+cf(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kg)==0?b&cv?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&kg);if(c>0){a+=16;a*=Math.pow(2,c-qK)}else
+a*=Math.pow(2,-qh);if(b&cv)a=-a;return a}function
+bH(b){if(!aB.Failure)aB.Failure=[au,a(kA),-3];lk(aB.Failure,b)}function
+qV(b,v,r){var
+i=b.read32s();if(i<0||i>16)bH("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&c0,o=p>>8&1,h=[];if(r==ho)for(var
 a=0;a<i;a++){var
 n=b.read16u();if(n==cx){var
-t=b.read32u(),u=b.read32u();if(t!=0)bF("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+t=b.read32u(),u=b.read32u();if(t!=0)bH("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=hG(h),f=qM(j,d),g=k0(j,o,h,f);switch(j){case
+d=hF(h),f=qU(j,d),g=k7(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -311,7 +311,7 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)bF("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)bH("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
@@ -324,116 +324,116 @@ e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=ce(d3(e));g.set(a,k)}break;case
+k=cf(d3(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=k8(b.read32s());g.set(a,k)}break;case
+k=ld(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=k8(b.read32s()),l=k8(b.read32s());g.set(a,[cw,m,l])}break;case
+m=ld(b.read32s()),l=ld(b.read32s());g.set(a,[cw,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=ce(d3(e));for(var
+m=cf(d3(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=ce(d3(e));g.set(a,[cw,m,l])}break}v[0]=(4+i)*4;return k0(j,o,h,f)}function
-qL(a,b,c){return a.compare(b,c)}function
-aw(a,b){return Math.imul(a,b)}function
-be(b,a){a=aw(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aw(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-H8(a,b){a=be(a,k_(b));a=be(a,k9(b));return a}function
-k5(a,b){return H8(a,f3(b))}function
-qP(c){var
-b=hG(c.dims),d=0;switch(c.kind){case
+l=cf(d3(e));g.set(a,[cw,m,l])}break}v[0]=(4+i)*4;return k7(j,o,h,f)}function
+qT(a,b,c){return a.compare(b,c)}function
+av(a,b){return Math.imul(a,b)}function
+bi(b,a){a=av(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=av(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+Ie(a,b){a=bi(a,lf(b));a=bi(a,le(b));return a}function
+la(a,b){return Ie(a,f1(b))}function
+qX(c){var
+b=hF(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
 12:if(b>cy)b=cy;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=be(d,e)}e=0;switch(b&3){case
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bi(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=be(d,e)}break;case
+1:e|=c.data[a+0];d=bi(d,e)}break;case
 4:case
 5:if(b>cz)b=cz;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=be(d,e)}if((b&1)!=0)d=be(d,c.data[a]);break;case
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bi(d,e)}if((b&1)!=0)d=bi(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=be(d,c.data[a]);break;case
+a=0;a<b;a++)d=bi(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=be(d,c.data[a]);break;case
+a=0;a<b;a++)d=bi(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=be(d,c.data[a]);break;case
+a=0;a<b;a++)d=bi(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=k5(d,c.data[a]);break;case
+a=0;a<b;a++)d=la(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=k5(d,c.data[a]);break}return d}function
-Ib(a,b){b[0]=4;return a.read32s()}function
-IA(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=la(d,c.data[a]);break}return d}function
+Ij(a,b){b[0]=4;return a.read32s()}function
+II(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:bF("input_value: native integer value too large");default:bF("input_value: ill-formed native integer")}}function
-Io(c,d){var
+2:bH("input_value: native integer value too large");default:bH("input_value: ill-formed native integer")}}function
+Iw(c,d){var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d3(b)}function
-Ij(e,d,b){var
+Ir(e,d,b){var
 c=d4(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-Ie(a,b,c){return a.compare(b)}function
-Ig(a){return a.lo32()^a.hi32()}var
-f2={"_j":{deserialize:Io,serialize:Ij,fixed_length:8,compare:Ie,hash:Ig},"_i":{deserialize:Ib,fixed_length:4},"_n":{deserialize:IA,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qN(a,b,"_bigarray")},serialize:qQ,compare:qL,hash:qP},"_bigarr02":{deserialize:function(a,b){return qN(a,b,hp)},serialize:qQ,compare:qL,hash:qP}};function
-k1(a){return f2[a.caml_custom]&&f2[a.caml_custom].compare}function
-qW(f,c,d,e){var
-b=k1(c);if(b){var
+Im(a,b,c){return a.compare(b)}function
+Io(a){return a.lo32()^a.hi32()}var
+f0={"_j":{deserialize:Iw,serialize:Ir,fixed_length:8,compare:Im,hash:Io},"_i":{deserialize:Ij,fixed_length:4},"_n":{deserialize:II,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qV(a,b,"_bigarray")},serialize:qY,compare:qT,hash:qX},"_bigarr02":{deserialize:function(a,b){return qV(a,b,ho)},serialize:qY,compare:qT,hash:qX}};function
+k8(a){return f0[a.caml_custom]&&f0[a.caml_custom].compare}function
+q4(f,c,d,e){var
+b=k8(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-f4(a){return a
+f2(a){return a
 instanceof
 cA}function
-hM(a){return f4(a)}function
-qX(a){if(typeof
-a==="number")return a7;else
-if(f4(a))return hn;else
-if(hM(a))return 1252;else
+hL(a){return f2(a)}function
+q5(a){if(typeof
+a==="number")return a_;else
+if(f2(a))return hm;else
+if(hL(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=fX){var
+Array&&a[0]===a[0]>>>0&&a[0]<=fV){var
 b=a[0]|0;return b==cw?0:b}else
 if(a
 instanceof
-String)return oT;else
+String)return oY;else
 if(typeof
-a=="string")return oT;else
+a=="string")return oY;else
 if(a
 instanceof
-Number)return a7;else
-if(a&&a.caml_custom)return j0;else
+Number)return a_;else
+if(a&&a.caml_custom)return j6;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-bf(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-qR(a,b){a.t&6&&d2(a);b.t&6&&d2(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-hP(a,b){return qR(a,b)}function
-eW(a,b,d){var
+aR(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+qZ(a,b){a.t&6&&d2(a);b.t&6&&d2(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+hP(a,b){return qZ(a,b)}function
+eY(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=qX(a);if(f==D){a=a[1];continue}var
-g=qX(b);if(g==D){b=b[1];continue}if(f!==g){if(f==a7){if(g==j0)return qW(a,b,-1,d);return-1}if(g==a7){if(f==j0)return qW(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aH(kF);break;case
+f=q5(a);if(f==B){a=a[1];continue}var
+g=q5(b);if(g==B){b=b[1];continue}if(f!==g){if(f==a_){if(g==j6)return q4(a,b,-1,d);return-1}if(g==a_){if(f==j6)return q4(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aK(kL);break;case
 248:var
-c=bf(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aH(kF);break;case
-250:aH("equal: got Forward_tag, should not happen");break;case
-251:aH("equal: abstract value");break;case
+c=aR(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aK(kL);break;case
+250:aK("equal: got Forward_tag, should not happen");break;case
+251:aK("equal: abstract value");break;case
 252:if(a!==b){var
-c=qR(a,b);if(c!=0)return c|0}break;case
-253:aH("equal: got Double_tag, should not happen");break;case
-254:aH("equal: got Double_array_tag, should not happen");break;case
-255:aH("equal: got Custom_tag, should not happen");break;case
-1247:aH(kF);break;case
+c=qZ(a,b);if(c!=0)return c|0}break;case
+253:aK("equal: got Double_tag, should not happen");break;case
+254:aK("equal: got Double_array_tag, should not happen");break;case
+255:aK("equal: got Custom_tag, should not happen");break;case
+1247:aK(kL);break;case
 1255:var
-i=k1(a);if(i!=k1(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aH("compare: abstract value");var
+i=k8(a);if(i!=k8(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aK("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -441,286 +441,286 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=bO(a),b=bO(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=bR(a),b=bR(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-ak(a,b){return eW(a,b,true)}function
-HW(){return[0]}function
-aG(a){if(a<0)aH("Bytes.create");return new
-cA(a?2:9,x,a)}function
-cC(b,a){if(a==0)dB();return b/a|0}function
-bd(a,b){return+(eW(a,b,false)==0)}function
-HY(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=x;a.t=2}else{a.c=eX(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hH(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-HZ(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-H0(a){var
-b;a=bO(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,x);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+aj(a,b){return eY(a,b,true)}function
+H4(){return[0]}function
+aJ(a){if(a<0)aK("Bytes.create");return new
+cA(a?2:9,w,a)}function
+cC(b,a){if(a==0)dz();return b/a|0}function
+bh(a,b){return+(eY(a,b,false)==0)}function
+H6(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=w;a.t=2}else{a.c=eZ(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hG(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+H7(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+H8(a){var
+b;a=bR(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,w);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,x),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bF("float_of_string")}function
-lc(d){d=bO(d);var
-e=d.length;if(e>31)aH("format_int: format too long");var
-a={justify:dX,signstyle:du,filler:c0,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+d=c[3].replace(/0+$/,w),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bH("float_of_string")}function
+lj(d){d=bR(d);var
+e=d.length;if(e>31)aK("format_int: format too long");var
+a={justify:dX,signstyle:ds,filler:c1,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=du;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bl;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-k2(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=du))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=x;if(b.justify==dX&&b.filler==c0)for(var
-d=e;d<b.width;d++)c+=c0;if(b.signedconv)if(b.sign<0)c+=du;else
-if(b.signstyle!=du)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bl;if(b.alternate&&b.base==16)c+=oA;if(b.justify==dX&&b.filler==bl)for(var
-d=e;d<b.width;d++)c+=bl;c+=f;if(b.justify==du)for(var
-d=e;d<b.width;d++)c+=c0;return a(c)}function
-k3(i,c){function
+b=d.charAt(c);switch(b){case"-":a.justify=ds;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bm;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+k9(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=ds))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=w;if(b.justify==dX&&b.filler==c1)for(var
+d=e;d<b.width;d++)c+=c1;if(b.signedconv)if(b.sign<0)c+=ds;else
+if(b.signstyle!=ds)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bm;if(b.alternate&&b.base==16)c+=oF;if(b.justify==dX&&b.filler==bm)for(var
+d=e;d<b.width;d++)c+=bm;c+=f;if(b.justify==ds)for(var
+d=e;d<b.width;d++)c+=c1;return a(c)}function
+k_(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
 c=parseInt(a.toString().split(dX)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(bl);if(b>0)a=a+bM+new
-Array(b+1).join(bl);return a}else
+Array(c+1).join(bm);if(b>0)a=a+bQ+new
+Array(b+1).join(bm);return a}else
 return a.toFixed(b)}}var
-a,e=lc(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kw;e.filler=c0}else
-if(!isFinite(c)){a=kU;e.filler=c0}else
+a,e=lj(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kD;e.filler=c1}else
+if(!isFinite(c)){a=k0;e.filler=c1}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==kW)a=a.slice(0,b-1)+bl+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(kW),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bM)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==kW)a=a.slice(0,b-1)+bl+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==k2)a=a.slice(0,b-1)+bm+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(k2),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bm)b--;if(a.charAt(b)==bQ)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==k2)a=a.slice(0,b-1)+bm+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bM)b--;a=a.slice(0,b+1)}}break}return k2(e,a)}function
-hI(e,c){if(bO(e)==f0)return a(x+c);var
-b=lc(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bm)b--;if(a.charAt(b)==bQ)b--;a=a.slice(0,b+1)}}break}return k9(e,a)}function
+hH(e,c){if(bR(e)==fY)return a(w+c);var
+b=lj(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
-d=c.toString(b.base);if(b.prec>=0){b.filler=c0;var
-f=b.prec-d.length;if(f>0)d=eX(f,bl)+d}return k2(b,d)}var
-IC=0;function
-bY(){return IC++}function
-k4(a){if(a==0||!isFinite(a))return[0,a,0];var
+d=c.toString(b.base);if(b.prec>=0){b.filler=c1;var
+f=b.prec-d.length;if(f>0)d=eZ(f,bm)+d}return k9(b,d)}var
+IK=0;function
+bZ(){return IK++}function
+k$(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-cc,rf(a)+1);a*=Math.pow(2,-b);while(a<bN){a*=2;b--}while(a>=1){a*=bN;b++}if(c)a=-a;return[0,a,b]}function
-q4(a){return a.toUtf16()}function
-f7(){return typeof
-J.process!=="undefined"&&typeof
-J.process.versions!=="undefined"&&typeof
-J.process.versions.node!=="undefined"}function
-IT(){function
-a(a){if(a.charAt(0)===cb)return[x,a.substring(1)];return}function
+b=Math.max(-cd,rn(a)+1);a*=Math.pow(2,-b);while(a<bs){a*=2;b--}while(a>=1){a*=bs;b++}if(c)a=-a;return[0,a,b]}function
+ra(a){return a.toUtf16()}function
+f4(){return typeof
+K.process!=="undefined"&&typeof
+K.process.versions!=="undefined"&&typeof
+K.process.versions.node!=="undefined"}function
+I1(){function
+a(a){if(a.charAt(0)===cc)return[w,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||x,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||x,f=a[2]||x;return[d,c.substring(d.length+f.length)]}return}return f7()&&J.process&&J.process.platform?J.process.platform==="win32"?b:a:a}var
-li=IT();function
-rd(a){return a.slice(-1)!==cb?a+cb:a}if(f7()&&J.process&&J.process.cwd)var
-f1=J.process.cwd().replace(/\\/g,cb);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||w,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||w,f=a[2]||w;return[d,c.substring(d.length+f.length)]}return}return f4()&&K.process&&K.process.platform?K.process.platform==="win32"?b:a:a}var
+lp=I1();function
+rl(a){return a.slice(-1)!==cc?a+cc:a}if(f4()&&K.process&&K.process.cwd)var
+fZ=K.process.cwd().replace(/\\/g,cc);else
 var
-f1="/static";f1=rd(f1);function
-It(a){a=q4(a);if(!li(a))a=f1+a;var
-e=li(a),d=e[1].split(cb),b=[];for(var
+fZ="/static";fZ=rl(fZ);function
+IB(a){a=ra(a);if(!lp(a))a=fZ+a;var
+e=lp(a),d=e[1].split(cc),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-IP(e){for(var
-f=x,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bX){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<bX;d++);if(d-c>jY){b.substr(0,1);f+=b;b=x;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<pi){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bX|a&eL)}else
-if(a<0xd800||a>=pW)b+=String.fromCharCode(oM|a>>12,bX|a>>6&eL,bX|a&eL);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<pS||h>pW)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pp|a>>18,bX|a>>12&eL,bX|a>>6&eL,bX|a&eL)}if(b.length>dZ){b.substr(0,1);f+=b;b=x}}return f+b}function
-HU(a){var
-b=9;if(!rg(a))b=8,a=IP(a);return new
+IX(e){for(var
+f=w,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bY){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<bY;d++);if(d-c>j4){b.substr(0,1);f+=b;b=w;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<pn){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bY|a&eM)}else
+if(a<0xd800||a>=p2)b+=String.fromCharCode(oR|a>>12,bY|a>>6&eM,bY|a&eM);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<pY||h>p2)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pu|a>>18,bY|a>>12&eM,bY|a>>6&eM,bY|a&eM)}if(b.length>dZ){b.substr(0,1);f+=b;b=w}}return f+b}function
+H2(a){var
+b=9;if(!ro(a))b=8,a=IX(a);return new
 cA(b,a,a.length)}function
-cf(a){return HU(a)}var
-I_=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oD,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kP,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kv,qo,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+cg(a){return H2(a)}var
+Jg=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oI,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kV,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kC,qv,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
 d8(d,f,e,a){var
-b=I_.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,cf(f||x),cf(e||x)];return c}var
-q8={};function
-d6(a){return q8[a]}function
+b=Jg.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,cg(f||w),cg(e||w)];return c}var
+re={};function
+d6(a){return re[a]}function
 d7(b,a){throw[0,b].concat(a)}function
-HT(a){return new
+H1(a){return new
 cA(4,a,a.length)}function
-al(a){ld(ay.Sys_error,a)}function
-IE(a){al(a+hb)}function
-bG(a){return a.l}function
-qK(){}function
-aV(a){this.data=a}aV.prototype=new
-qK();aV.prototype.truncate=function(a){var
-b=this.data;this.data=aG(a|0);dz(b,0,this.data,0,a)};aV.prototype.length=function(){return bG(this.data)};aV.prototype.write=function(b,d,g,a){var
+an(a){lk(aB.Sys_error,a)}function
+IM(a){an(a+ha)}function
+bI(a){return a.l}function
+qR(){}function
+aZ(a){this.data=a}aZ.prototype=new
+qR();aZ.prototype.truncate=function(a){var
+b=this.data;this.data=aJ(a|0);dx(b,0,this.data,0,a)};aZ.prototype.length=function(){return bI(this.data)};aZ.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aG(b+a),f=this.data;this.data=e;dz(f,0,this.data,0,c)}cd(d,g,this.data,b,a);return 0};aV.prototype.read=function(c,a,d,b){var
-e=this.length();dz(this.data,c,a,d,b);return 0};aV.prototype.read_one=function(a){return qS(this.data,a)};aV.prototype.close=function(){};aV.prototype.constructor=aV;function
-bm(b,a){this.content={};this.root=b;this.lookupFun=a}bm.prototype.nm=function(a){return this.root+a};bm.prototype.create_dir_if_needed=function(d){var
-c=d.split(cb),b=x;for(var
-a=0;a<c.length-1;a++){b+=c[a]+cb;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bm.prototype.slash=function(a){return/\/$/.test(a)?a:a+cb};bm.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=aJ(b+a),f=this.data;this.data=e;dx(f,0,this.data,0,c)}ce(d,g,this.data,b,a);return 0};aZ.prototype.read=function(c,a,d,b){var
+e=this.length();dx(this.data,c,a,d,b);return 0};aZ.prototype.read_one=function(a){return q0(this.data,a)};aZ.prototype.close=function(){};aZ.prototype.constructor=aZ;function
+bn(b,a){this.content={};this.root=b;this.lookupFun=a}bn.prototype.nm=function(a){return this.root+a};bn.prototype.create_dir_if_needed=function(d){var
+c=d.split(cc),b=w;for(var
+a=0;a<c.length-1;a++){b+=c[a]+cc;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bn.prototype.slash=function(a){return/\/$/.test(a)?a:a+cc};bn.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-aV(bt(c[1]))}}};bm.prototype.exists=function(a){if(a==x)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bm.prototype.mkdir=function(c,e,d){var
-b=d&&d6(kK);if(this.exists(c))if(b)d7(b,d8(oD,jU,this.nm(c)));else
-al(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||x;if(!this.exists(a))if(b)d7(b,d8(kP,jU,this.nm(a)));else
-al(a+hb);if(!this.is_dir(a))if(b)d7(b,d8(kv,jU,this.nm(a)));else
-al(a+kf);this.create_dir_if_needed(this.slash(c))};bm.prototype.rmdir=function(a,f){var
-b=f&&d6(kK),c=a==x?x:this.slash(a),e=new
-RegExp(oR+c+ph);if(!this.exists(a))if(b)d7(b,d8(kP,kI,this.nm(a)));else
-al(a+hb);if(!this.is_dir(a))if(b)d7(b,d8(kv,kI,this.nm(a)));else
-al(a+kf);for(var
+aZ(bu(c[1]))}}};bn.prototype.exists=function(a){if(a==w)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bn.prototype.mkdir=function(c,e,d){var
+b=d&&d6(kQ);if(this.exists(c))if(b)d7(b,d8(oI,jZ,this.nm(c)));else
+an(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||w;if(!this.exists(a))if(b)d7(b,d8(kV,jZ,this.nm(a)));else
+an(a+ha);if(!this.is_dir(a))if(b)d7(b,d8(kC,jZ,this.nm(a)));else
+an(a+km);this.create_dir_if_needed(this.slash(c))};bn.prototype.rmdir=function(a,f){var
+b=f&&d6(kQ),c=a==w?w:this.slash(a),e=new
+RegExp(oW+c+pm);if(!this.exists(a))if(b)d7(b,d8(kV,kO,this.nm(a)));else
+an(a+ha);if(!this.is_dir(a))if(b)d7(b,d8(kC,kO,this.nm(a)));else
+an(a+km);for(var
 d
 in
-this.content)if(d.match(e))if(b)d7(b,d8(qo,kI,this.nm(a)));else
-al(this.nm(a)+": Directory not empty");delete
-this.content[c]};bm.prototype.readdir=function(a){var
-f=a==x?x:this.slash(a);if(!this.exists(a))al(a+hb);if(!this.is_dir(a))al(a+kf);var
+this.content)if(d.match(e))if(b)d7(b,d8(qv,kO,this.nm(a)));else
+an(this.nm(a)+": Directory not empty");delete
+this.content[c]};bn.prototype.readdir=function(a){var
+f=a==w?w:this.slash(a);if(!this.exists(a))an(a+ha);if(!this.is_dir(a))an(a+km);var
 g=new
-RegExp(oR+f+ph),d={},c=[];for(var
+RegExp(oW+f+pm),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bm.prototype.is_dir=function(a){if(a==x)return true;var
-b=this.slash(a);return this.content[b]?1:0};bm.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bn.prototype.is_dir=function(a){if(a==w)return true;var
+b=this.slash(a);return this.content[b]?1:0};bn.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bm.prototype.open=function(a,b){if(b.rdonly&&b.wronly)al(this.nm(a)+oW);if(b.text&&b.binary)al(this.nm(a)+o$);this.lookup(a);if(this.content[a]){if(this.is_dir(a))al(this.nm(a)+" : is a directory");if(b.create&&b.excl)al(this.nm(a)+oV);var
+this.content[a];return b};bn.prototype.open=function(a,b){if(b.rdonly&&b.wronly)an(this.nm(a)+o1);if(b.text&&b.binary)an(this.nm(a)+pe);this.lookup(a);if(this.content[a]){if(this.is_dir(a))an(this.nm(a)+" : is a directory");if(b.create&&b.excl)an(this.nm(a)+o0);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-aV(aG(0));return this.content[a]}else
-IE(this.nm(a))};bm.prototype.register=function(c,a){var
-b;if(this.content[c])al(this.nm(c)+oV);if(f4(a))b=new
-aV(a);if(hM(a))b=new
-aV(bt(a));else
+aZ(aJ(0));return this.content[a]}else
+IM(this.nm(a))};bn.prototype.register=function(c,a){var
+b;if(this.content[c])an(this.nm(c)+o0);if(f2(a))b=new
+aZ(a);if(hL(a))b=new
+aZ(bu(a));else
 if(a
 instanceof
 Array)b=new
-aV(HT(a));else
+aZ(H1(a));else
 if(typeof
 a==="string")b=new
-aV(qU(a));else
+aZ(q2(a));else
 if(a.toString){var
-d=bt(cf(a.toString()));b=new
-aV(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-al(this.nm(c)+" : registering file with invalid content type")};bm.prototype.constructor=bm;function
-B(a){return bG(a)}function
-bu(b,a){return bE(b,a)}function
-HL(d){var
-c=B(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=bu(d,a);return b}function
-HK(a){if(a.t!=4)hH(a);return a.c}function
+d=bu(cg(a.toString()));b=new
+aZ(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+an(this.nm(c)+" : registering file with invalid content type")};bn.prototype.constructor=bn;function
+E(a){return bI(a)}function
+bv(b,a){return bG(b,a)}function
+HT(d){var
+c=E(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=bv(d,a);return b}function
+HS(a){if(a.t!=4)hG(a);return a.c}function
 cB(a){this.fs=require("fs");this.fd=a}cB.prototype=new
-qK();cB.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){al(a.toString())}};cB.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){al(a.toString())}};cB.prototype.write=function(f,b,c,e){var
-a=HL(b);if(!(a
+qR();cB.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){an(a.toString())}};cB.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){an(a.toString())}};cB.prototype.write=function(f,b,c,e){var
+a=HT(b);if(!(a
 instanceof
-J.Uint8Array))a=new(J.Uint8Array)(a);var
-d=J.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){al(a.toString())}return 0};cB.prototype.read=function(g,d,c,f){var
-a=HK(d);if(!(a
+K.Uint8Array))a=new(K.Uint8Array)(a);var
+d=K.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){an(a.toString())}return 0};cB.prototype.read=function(g,d,c,f){var
+a=HS(d);if(!(a
 instanceof
-J.Uint8Array))a=new(J.Uint8Array)(a);var
-e=J.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){al(a.toString())}for(var
-b=0;b<f;b++)dA(d,c+b,e[c+b]);return 0};cB.prototype.read_one=function(c){var
-b=new(J.Uint8Array)(1),a=J.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){al(a.toString())}return a[0]};cB.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){al(a.toString())}};cB.prototype.constructor=cB;function
-aW(a){this.fs=require("fs");this.root=a}aW.prototype.nm=function(a){return this.root+a};aW.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aW.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aW.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aW.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){al(a.toString())}};aW.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.open=function(f,c,g){var
+K.Uint8Array))a=new(K.Uint8Array)(a);var
+e=K.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){an(a.toString())}for(var
+b=0;b<f;b++)dy(d,c+b,e[c+b]);return 0};cB.prototype.read_one=function(c){var
+b=new(K.Uint8Array)(1),a=K.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){an(a.toString())}return a[0]};cB.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){an(a.toString())}};cB.prototype.constructor=cB;function
+a0(a){this.fs=require("fs");this.root=a}a0.prototype.nm=function(a){return this.root+a};a0.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a0.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){an(a.toString())}};a0.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cB(d)}catch(a){this.raise_nodejs_error(a,g)}};aW.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aW.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),os);return cf(a)}catch(a){this.raise_nodejs_error(a,c)}};aW.prototype.raise_nodejs_error=function(a,d){var
-b=d6(kK);if(d&&b){var
+cB(d)}catch(a){this.raise_nodejs_error(a,g)}};a0.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),oy);return cg(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.raise_nodejs_error=function(a,d){var
+b=d6(kQ);if(d&&b){var
 c=d8(a.code,a.syscall,a.path,a.errno);d7(b,c)}else
-al(a.toString())};aW.prototype.stats_from_js=function(a){var
+an(a.toString())};a0.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aW.prototype.constructor=aW;function
-q0(b){var
-a=li(b);if(!a)return;return a[0]+cb}var
-hN=q0(f1)||bF("unable to compute caml_root"),eY=[];if(f7())eY.push({path:hN,device:new
-aW(hN)});else
-eY.push({path:hN,device:new
-bm(hN)});eY.push({path:qf,device:new
-bm(qf)});function
-rn(b){var
-g=It(b),b=g.join(cb),f=rd(b),c;for(var
-e=0;e<eY.length;e++){var
-a=eY[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f7()){var
-d=q0(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a0.prototype.constructor=a0;function
+q8(b){var
+a=lp(b);if(!a)return;return a[0]+cc}var
+hN=q8(fZ)||bH("unable to compute caml_root"),e0=[];if(f4())e0.push({path:hN,device:new
+a0(hN)});else
+e0.push({path:hN,device:new
+bn(hN)});e0.push({path:qm,device:new
+bn(qm)});function
+rv(b){var
+g=IB(b),b=g.join(cc),f=rl(b),c;for(var
+e=0;e<e0.length;e++){var
+a=e0[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f4()){var
+d=q8(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-aW(d)};eY.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;al("no device found for "+f)}function
-HX(c,b){var
-a=rn(c);if(!a.device.register)bF("cannot register file");a.device.register(a.rest,b);return 0}function
-re(c,b){var
-c=a(c),b=a(b);return HX(c,b)}function
-H2(){var
-b=J.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)re(b[a].name,b[a].content);J.jsoo_create_file=re;J.caml_fs_tmp=[];return 0}function
-qZ(){return[0]}function
-H3(a,b){return+(eW(a,b,false)>=0)}function
-k6(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=be(d,c)}c=0;switch(e&3){case
+a0(d)};e0.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;an("no device found for "+f)}function
+H5(c,b){var
+a=rv(c);if(!a.device.register)bH("cannot register file");a.device.register(a.rest,b);return 0}function
+rm(c,b){var
+c=a(c),b=a(b);return H5(c,b)}function
+H_(){var
+b=K.caml_fs_tmp;if(b)for(var
+a=0;a<b.length;a++)rm(b[a].name,b[a].content);K.jsoo_create_file=rm;K.caml_fs_tmp=[];return 0}function
+q7(){return[0]}function
+H$(a,b){return+(eY(a,b,false)>=0)}function
+lb(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bi(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=be(d,c)}d^=e;return d}function
-H9(a,b){return k6(a,bO(b))}function
-H6(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=be(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=bi(d,c)}d^=e;return d}function
+If(a,b){return lb(a,bR(b))}function
+Ic(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bi(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=be(d,c)}d^=e;return d}function
-q5(a){switch(a.t&6){default:d2(a);case
+1:c|=b[a];d=bi(d,c)}d^=e;return d}function
+rb(a){switch(a.t&6){default:d2(a);case
 0:return a.c;case
 4:return a.c}}function
-H5(b,c){var
-a=q5(c);return typeof
-a==="string"?k6(b,a):H6(b,a)}function
-H7(a){a^=a>>>16;a=aw(a,0x85ebca6b|0);a^=a>>>13;a=aw(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-H4(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cy)d=cy;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f2[a.caml_custom]&&f2[a.caml_custom].hash){var
-k=f2[a.caml_custom].hash(a);b=be(b,k);c--}}else
+Ib(b,c){var
+a=rb(c);return typeof
+a==="string"?lb(b,a):Ic(b,a)}function
+Id(a){a^=a>>>16;a=av(a,0x85ebca6b|0);a^=a>>>13;a=av(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+Ia(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cy)d=cy;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f0[a.caml_custom]&&f0[a.caml_custom].hash){var
+k=f0[a.caml_custom].hash(a);b=bi(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=be(b,a[2]);c--;break;case
+248:b=bi(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=be(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(f4(a)){b=H5(b,a);c--}else
-if(hM(a)){b=H9(b,a);c--}else
+o=a.length-1<<10|a[0];b=bi(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(f2(a)){b=Ib(b,a);c--}else
+if(hL(a)){b=If(b,a);c--}else
 if(typeof
-a==="string"){b=k6(b,a);c--}else
-if(a===(a|0)){b=be(b,a+a+1);c--}else
-if(a===+a){b=k5(b,a);c--}}b=H7(b);return b&0x3FFFFFFF}function
-H_(a,c,k){if(!isFinite(a)){if(isNaN(a))return cf(kw);return cf(a>0?qA:"-infinity")}var
+a==="string"){b=lb(b,a);c--}else
+if(a===(a|0)){b=bi(b,a+a+1);c--}else
+if(a===+a){b=la(b,a);c--}}b=Id(b);return b&0x3FFFFFFF}function
+Ig(a,c,k){if(!isFinite(a)){if(isNaN(a))return cg(kD);return cg(a>0?qH:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?x:dX,e=x;if(i)e=du;else
+j=d<0?w:dX,e=w;if(i)e=ds;else
 switch(k){case
 43:e=dX;break;case
-32:e=c0;break;default:break}if(c>=0&&c<13){var
+32:e=c1;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bM);if(h<0)b+=bM+eX(c,bl);else{var
-f=h+1+c;if(b.length<f)b+=eX(f-b.length,bl);else
-b=b.substr(0,f)}}return cf(e+oA+b+"p"+j+d.toString(10))}function
-Ia(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-Id(b){var
+h=b.indexOf(bQ);if(h<0)b+=bQ+eZ(c,bm);else{var
+f=h+1+c;if(b.length<f)b+=eZ(f-b.length,bm);else
+b=b.substr(0,f)}}return cg(e+oF+b+"p"+j+d.toString(10))}function
+Ii(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+Il(b){var
 a=d4(b);return d3([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-Ii(a){return+a.isZero()}function
-hJ(a){return new
-N(a&c1,a>>24&c1,a>>31&cx)}function
-q3(a){return a.toInt()}function
-Ih(a){return+a.isNeg()}function
-Il(a){return a.neg()}function
-If(g,c){var
-a=lc(g);if(a.signedconv&&Ih(c)){a.sign=-1;c=Il(c)}var
-b=x,h=hJ(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(q3(e.modulus))+b}while(!Ii(c));if(a.prec>=0){a.filler=c0;var
-d=a.prec-b.length;if(d>0)b=eX(d,bl)+b}return k2(a,b)}function
-Ik(a,b){return a.mul(b)}function
-Im(a,b){return a.or(b)}function
-hK(a){return a.toFloat()}function
-ID(c){var
-a=0,e=B(c),b=10,d=1;if(e>0)switch(bu(c,a)){case
+Iq(a){return+a.isZero()}function
+hI(a){return new
+M(a&c2,a>>24&c2,a>>31&cx)}function
+q$(a){return a.toInt()}function
+Ip(a){return+a.isNeg()}function
+It(a){return a.neg()}function
+In(g,c){var
+a=lj(g);if(a.signedconv&&Ip(c)){a.sign=-1;c=It(c)}var
+b=w,h=hI(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(q$(e.modulus))+b}while(!Iq(c));if(a.prec>=0){a.filler=c1;var
+d=a.prec-b.length;if(d>0)b=eZ(d,bm)+b}return k9(a,b)}function
+Is(a,b){return a.mul(b)}function
+Iu(a,b){return a.or(b)}function
+hJ(a){return a.toFloat()}function
+IL(c){var
+a=0,e=E(c),b=10,d=1;if(e>0)switch(bv(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&bu(c,a)==48)switch(bu(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&bv(c,a)==48)switch(bv(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -729,25 +729,25 @@ a=0,e=B(c),b=10,d=1;if(e>0)switch(bu(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-q_(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-hL(f){var
-h=ID(f),c=h[0],i=h[1],d=h[2],g=B(f),j=-1>>>0,e=c<g?bu(f,c):0,b=q_(e);if(b<0||b>=d)bF(hs);var
-a=b;for(c++;c<g;c++){e=bu(f,c);if(e==95)continue;b=q_(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bF(hs)}if(c!=g)bF(hs);a=i*a;if(d==10&&(a|0)!=a)bF(hs);return a|0}function
-Ir(a){return[D,a]}function
-cD(b,a){a|=0;if(a>cc){a-=cc;b*=Math.pow(2,cc);if(a>cc){a-=cc;b*=Math.pow(2,cc)}}if(a<-cc){a+=cc;b*=Math.pow(2,-cc)}b*=Math.pow(2,a);return b}function
-f5(a,b){return+(eW(a,b,false)<=0)}function
-k$(a,b){return+(eW(a,b,false)<0)}function
-la(c){var
+rg(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+hK(f){var
+h=IL(f),c=h[0],i=h[1],d=h[2],g=E(f),j=-1>>>0,e=c<g?bv(f,c):0,b=rg(e);if(b<0||b>=d)bH(hr);var
+a=b;for(c++;c<g;c++){e=bv(f,c);if(e==95)continue;b=rg(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bH(hr)}if(c!=g)bH(hr);a=i*a;if(d==10&&(a|0)!=a)bH(hr);return a|0}function
+Iz(a){return[B,a]}function
+cD(b,a){a|=0;if(a>cd){a-=cd;b*=Math.pow(2,cd);if(a>cd){a-=cd;b*=Math.pow(2,cd)}}if(a<-cd){a+=cd;b*=Math.pow(2,-cd)}b*=Math.pow(2,a);return b}function
+hM(a,b){return+(eY(a,b,false)<=0)}function
+lg(a,b){return+(eY(a,b,false)<0)}function
+lh(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-Is(a){return Math.log1p(a)}function
+IA(a){return Math.log1p(a)}function
 o(a,d){if(a<0)d1();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-IK(b){return a(hQ(b,0,b.length))}var
-Iu=function(){function
+IS(b){return a(hQ(b,0,b.length))}var
+IC=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -755,41 +755,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=bX<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=bY<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=q5(i);if(typeof
+e=[],h=rb(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return IK(k(e,f))}}();function
-Iv(c,b,a){return Iu(bt(c),b,a)}function
-Iw(){return 0}var
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return IS(k(e,f))}}();function
+ID(c,b,a){return IC(bu(c),b,a)}function
+IE(){return 0}var
 cE=new
 Array();function
 d5(c){var
-a=cE[c];if(!a.opened)al("Cannot flush a closed channel");if(!a.buffer||a.buffer==x)return 0;if(a.fd&&ay.fds[a.fd]&&ay.fds[a.fd].output){var
-b=ay.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=x;return 0}function
-rb(e,f){var
-b=cE[e],d=a(f),c=B(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-IQ(a){var
-a=lg(a),b=J;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+a=cE[c];if(!a.opened)an("Cannot flush a closed channel");if(!a.buffer||a.buffer==w)return 0;if(a.fd&&aB.fds[a.fd]&&aB.fds[a.fd].output){var
+b=aB.fds[a.fd].output;switch(b.length){case
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=w;return 0}function
+rj(e,f){var
+b=cE[e],d=a(f),c=E(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+IY(a){var
+a=ln(a),b=K;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-IR(a){var
-a=lg(a),b=J;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+IZ(a){var
+a=ln(a),b=K;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-hR(c,e,d,a){if(ay.fds===undefined)ay.fds=new
+hR(c,e,d,a){if(aB.fds===undefined)aB.fds=new
 Array();a=a?a:{};var
-b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;ay.fds[c]=b;if(!ay.fd_last_idx||c>ay.fd_last_idx)ay.fd_last_idx=c;return c}function
-I$(c,b,g){var
+b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aB.fds[c]=b;if(!aB.fd_last_idx||c>aB.fd_last_idx)aB.fd_last_idx=c;return c}function
+Jh(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -799,526 +799,527 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)al(bO(c)+oW);if(a.text&&a.binary)al(bO(c)+o$);var
-d=rn(c),e=d.device.open(d.rest,a),f=ay.fd_last_idx?ay.fd_last_idx:0;return hR(f+1,rb,e,a)}hR(0,rb,new
-aV(aG(0)));hR(1,IR,new
-aV(aG(0)));hR(2,IQ,new
-aV(aG(0)));function
-Ix(a){var
-c=ay.fds[a];if(c.flags.wronly)al(pw+a+" is writeonly");var
-d=null;if(a==0&&f7()){var
-e=require("fs");d=function(){return cf(e.readFileSync(0,os))}}var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)an(bR(c)+o1);if(a.text&&a.binary)an(bR(c)+pe);var
+d=rv(c),e=d.device.open(d.rest,a),f=aB.fd_last_idx?aB.fd_last_idx:0;return hR(f+1,rj,e,a)}hR(0,rj,new
+aZ(aJ(0)));hR(1,IZ,new
+aZ(aJ(0)));hR(2,IY,new
+aZ(aJ(0)));function
+IF(a){var
+c=aB.fds[a];if(c.flags.wronly)an(pC+a+" is writeonly");var
+d=null;if(a==0&&f4()){var
+e=require("fs");d=function(){return cg(e.readFileSync(0,oy))}}var
 b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cE[b.fd]=b;return b.fd}function
-q6(c){var
-b=ay.fds[c];if(b.flags.rdonly)al(pw+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:x};cE[a.fd]=a;return a.fd}function
-Iy(){var
+rc(c){var
+b=aB.fds[c];if(b.flags.rdonly)an(pC+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:w};cE[a.fd]=a;return a.fd}function
+IG(){var
 b=0;for(var
 a=0;a<cE.length;a++)if(cE[a]&&cE[a].opened&&cE[a].out)b=[0,cE[a].fd,b];return b}function
-aP(a){return a}function
-Iz(g,d,h,f){var
-b=cE[g];if(!b.opened)al("Cannot output to a closed channel");var
-a;if(h==0&&bG(d)==f)a=d;else{a=aG(f);dz(d,h,a,0,f)}var
-i=aP(a),c=bO(i),e=c.lastIndexOf(oI);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d5(g);b.buffer+=c.substr(e+1)}return 0}function
-lb(b,a,d,c){return Iz(b,bt(a),d,c)}function
-q7(c,b){var
-d=a(String.fromCharCode(b));lb(c,d,0,1);return 0}function
-f6(b,a){if(a==0)dB();return b%a}function
-Ic(a,b){return a.add(b)}function
-In(a,b){return a.sub(b)}function
-q9(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pE):Math.pow(2,-pE);var
-b=f3(a),d=hJ(1);if(a<c==a>0)b=Ic(b,d);else
-b=In(b,d);return ce(b)}function
-c3(a,b){return+(eW(a,b,false)!=0)}function
-IB(a,b){a[0]=D;a[1]=b;return 0}function
-E(a){if(a
+aS(a){return a}function
+IH(g,d,h,f){var
+b=cE[g];if(!b.opened)an("Cannot output to a closed channel");var
+a;if(h==0&&bI(d)==f)a=d;else{a=aJ(f);dx(d,h,a,0,f)}var
+i=aS(a),c=bR(i),e=c.lastIndexOf(oN);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d5(g);b.buffer+=c.substr(e+1)}return 0}function
+li(b,a,d,c){return IH(b,bu(a),d,c)}function
+rd(c,b){var
+d=a(String.fromCharCode(b));li(c,d,0,1);return 0}function
+f3(b,a){if(a==0)dz();return b%a}function
+Ik(a,b){return a.add(b)}function
+Iv(a,b){return a.sub(b)}function
+rf(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pK):Math.pow(2,-pK);var
+b=f1(a),d=hI(1);if(a<c==a>0)b=Ik(b,d);else
+b=Iv(b,d);return cf(b)}function
+c4(a,b){return+(eY(a,b,false)!=0)}function
+IJ(a,b){a[0]=B;a[1]=b;return 0}function
+z(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(f4(a))return hn;else
-if(hM(a))return hn;else
+if(f2(a))return hm;else
+if(hL(a))return hm;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return fX;else
-return a7}function
-b0(b,c,a){if(a&&J.toplevelReloc)b=J.toplevelReloc(a);ay[b+1]=c;if(a)ay[a]=c}function
-le(a,b){q8[bO(a)]=b;return 0}function
-IH(a){return Math.round(a)}function
+if(a&&a.caml_custom)return fV;else
+return a_}function
+b1(b,c,a){if(a&&K.toplevelReloc)b=K.toplevelReloc(a);aB[b+1]=c;if(a)aB[a]=c}function
+ll(a,b){re[bR(a)]=b;return 0}function
+IP(a){return Math.round(a)}function
 hO(a){if(a==0)a=1/a;return a<0?1:0}function
-HQ(a,b){if(a===b)return 1;a.t&6&&d2(a);b.t&6&&d2(b);return a.c==b.c?1:0}function
-H(a,b){return HQ(a,b)}function
-IJ(){aH(ke)}function
-Z(b,a){if(a>>>0>=B(b))IJ();return bu(b,a)}function
-I(a,b){return 1-H(a,b)}function
-IL(){return 0x7FFFFFFF/4|0}function
-IF(){q$(ay.Not_found)}function
-rc(c){var
-a=J,b=q4(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cf(a.process.env[b]);if(J.jsoo_static_env&&J.jsoo_static_env[b])return cf(J.jsoo_static_env[b]);IF()}function
-IM(){if(J.crypto)if(typeof
-J.crypto.getRandomValues==="function"){var
-a=new(J.Uint32Array)(1);J.crypto.getRandomValues(a);return[0,a[0]]}else
-if(J.crypto.randomBytes==="function"){var
-b=J.crypto.randomBytes(4),a=new(J.Uint32Array)(b);return[0,a[0]]}var
+HY(a,b){if(a===b)return 1;a.t&6&&d2(a);b.t&6&&d2(b);return a.c==b.c?1:0}function
+I(a,b){return HY(a,b)}function
+IR(){aK(kl)}function
+_(b,a){if(a>>>0>=E(b))IR();return bv(b,a)}function
+J(a,b){return 1-I(a,b)}function
+IT(){return 0x7FFFFFFF/4|0}function
+IN(){rh(aB.Not_found)}function
+rk(c){var
+a=K,b=ra(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cg(a.process.env[b]);if(K.jsoo_static_env&&K.jsoo_static_env[b])return cg(K.jsoo_static_env[b]);IN()}function
+IU(){if(K.crypto)if(typeof
+K.crypto.getRandomValues==="function"){var
+a=new(K.Uint32Array)(1);K.crypto.getRandomValues(a);return[0,a[0]]}else
+if(K.crypto.randomBytes==="function"){var
+b=K.crypto.randomBytes(4),a=new(K.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-H$=new
-Date().getTime()*qr;function
-IN(){var
+Ih=new
+Date().getTime()*qy;function
+IV(){var
 a=new
-Date().getTime();return a*qr-H$}function
-lf(a){var
+Date().getTime();return a*qy-Ih}function
+lm(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-aX(b,a){return{joo_tramp:b,joo_args:a}}function
-IO(a){return Math.trunc(a)}function
-ra(a){return a}function
-aY(a){if(a
+a1(b,a){return{joo_tramp:b,joo_args:a}}function
+IW(a){return Math.trunc(a)}function
+ri(a){return a}function
+a2(a){if(a
 instanceof
-Array)return a;if(J.RangeError&&a
+Array)return a;if(K.RangeError&&a
 instanceof
-J.RangeError&&a.message&&a.message.match(/maximum call stack/i))return ra(ay.Stack_overflow);if(J.InternalError&&a
+K.RangeError&&a.message&&a.message.match(/maximum call stack/i))return ri(aB.Stack_overflow);if(K.InternalError&&a
 instanceof
-J.InternalError&&a.message&&a.message.match(/too much recursion/i))return ra(ay.Stack_overflow);if(a
+K.InternalError&&a.message&&a.message.match(/too much recursion/i))return ri(aB.Stack_overflow);if(a
 instanceof
-J.Error&&d6(oK))return[0,d6(oK),a];return[0,ay.Failure,cf(String(a))]}function
-aI(b){var
-a=Number(b);return a>=-oO&&a<=dw?a:b}function
-aq(a){return BigInt(a)}var
-bv=BigInt(0);function
-rh(b){var
-a=aq(b);return aI(a<bv?-a:a)}function
-ri(a,b){return aI(aq(a)+aq(b))}var
-cg=BigInt(1);function
-hS(f,b){if(b===0)dB();var
-e=aq(f),a=aq(b),c=e/a,d=e%a;return aI(d!==bv&&d<bv===a<bv?c+cg:c)}function
+K.Error&&d6(oP))return[0,d6(oP),a];return[0,aB.Failure,cg(String(a))]}function
+aL(b){var
+a=Number(b);return a>=-oT&&a<=du?a:b}function
+ar(a){return BigInt(a)}var
+bw=BigInt(0);function
+rp(b){var
+a=ar(b);return aL(a<bw?-a:a)}function
+rq(a,b){return aL(ar(a)+ar(b))}var
+ch=BigInt(1);function
+hS(f,b){if(b===0)dz();var
+e=ar(f),a=ar(b),c=e/a,d=e%a;return aL(d!==bw&&d<bw===a<bw?c+ch:c)}function
 d9(a,b){return a<b?-1:a>b?1:0}function
-hT(b,a){if(a===0)dB();return aI(aq(b)/aq(a))}function
-I4(b,a){if(a===0)dB();return aI(aq(b)%aq(a))}function
-IU(a,b){return[0,hT(a,b),I4(a,b)]}function
-rj(a,b){return hT(a,b)}function
+hT(b,a){if(a===0)dz();return aL(ar(b)/ar(a))}function
+Ja(b,a){if(a===0)dz();return aL(ar(b)%ar(a))}function
+I2(a,b){return[0,hT(a,b),Ja(a,b)]}function
+rr(a,b){return hT(a,b)}function
 d_(a,b){return a===b?1:0}function
-rk(a,b,c){return aI(aq(a)>>BigInt(b)&(cg<<BigInt(c))-cg)}function
-hU(f,b){if(b===0)dB();var
-e=aq(f),a=aq(b),c=e/a,d=e%a;return aI(d!==bv&&d<bv!==a<bv?c-cg:c)}function
-IV(c,b){if(bO(c)!==f0)aH("Z.format");return a(String(b))}function
-IW(f,g){var
-b=aq(f),a=aq(g),h=BigInt("9007199254740992"),c,e,d;if(b<bv)b=-b;if(a<bv)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bv){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aI(BigInt(e))}if((b&b-cg)===bv)return aI(a&-a);if((a&a-cg)===bv){c=b&-b;return aI(c<a?c:a)}c=b%a;b=a;a=c}return aI(b)}function
-IX(a){return 0}function
-IY(a,b){return aI(aq(a)|aq(b))}function
-IZ(a,b){return aI(aq(a)*aq(b))}function
-I0(b,c){var
-a=b*c;return a>=-oO&&a<=dw?0:1}function
-I1(a){return aI(-aq(a))}function
-b1(b){var
-a=aq(b);return a===bv?0:(a<bv?-a:a).toString(2).length}function
-lh(a){if(!isFinite(a))bF(kA);return aI(BigInt(Math.trunc(a)))}function
-I2(a,e,c,d){var
-b=bO(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aH("Z.of_substring_base: invalid digit");return aI(BigInt(b))}function
-lj(b,a){var
-c=cg;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-f8(b,a){if(a<0)aH("Z.pow");return aI(lj(aq(b),a))}function
-I3(a){return aI(aq(a)-cg)}function
-I5(g,d){var
-f=aq(g),b=bv,a=cg,e=BigInt(2);while(lj(a,d)<=f)a=a*e;while(a-b>cg){var
-c=(b+a)/e;if(lj(c,d)<=f)b=c;else
-a=c}return aI(b)}function
-rl(a,b){return aI(aq(a)<<BigInt(b))}function
-I6(a,b){return aI(aq(a)>>BigInt(b))}function
-bn(a){return a<0?-1:a>0?1:0}function
-rm(a,b){return aI(aq(a)-aq(b))}function
-I7(a){return aI(aq(a)+cg)}function
-I8(a){if(typeof
-a!=="number")bF(kA);return a}function
+rs(a,b,c){return aL(ar(a)>>BigInt(b)&(ch<<BigInt(c))-ch)}function
+hU(f,b){if(b===0)dz();var
+e=ar(f),a=ar(b),c=e/a,d=e%a;return aL(d!==bw&&d<bw!==a<bw?c-ch:c)}function
+I3(c,b){if(bR(c)!==fY)aK("Z.format");return a(String(b))}function
+I4(f,g){var
+b=ar(f),a=ar(g),h=BigInt("9007199254740992"),c,e,d;if(b<bw)b=-b;if(a<bw)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bw){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aL(BigInt(e))}if((b&b-ch)===bw)return aL(a&-a);if((a&a-ch)===bw){c=b&-b;return aL(c<a?c:a)}c=b%a;b=a;a=c}return aL(b)}function
+I5(a){return 0}function
+I6(a,b){return aL(ar(a)|ar(b))}function
+I7(a,b){return aL(ar(a)*ar(b))}function
+I8(b,c){var
+a=b*c;return a>=-oT&&a<=du?0:1}function
+I9(a){return aL(-ar(a))}function
+b2(b){var
+a=ar(b);return a===bw?0:(a<bw?-a:a).toString(2).length}function
+lo(a){if(!isFinite(a))bH(kH);return aL(BigInt(Math.trunc(a)))}function
+I_(a,e,c,d){var
+b=bR(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aK("Z.of_substring_base: invalid digit");return aL(BigInt(b))}function
+lq(b,a){var
+c=ch;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+f5(b,a){if(a<0)aK("Z.pow");return aL(lq(ar(b),a))}function
+I$(a){return aL(ar(a)-ch)}function
+Jb(g,d){var
+f=ar(g),b=bw,a=ch,e=BigInt(2);while(lq(a,d)<=f)a=a*e;while(a-b>ch){var
+c=(b+a)/e;if(lq(c,d)<=f)b=c;else
+a=c}return aL(b)}function
+rt(a,b){return aL(ar(a)<<BigInt(b))}function
+Jc(a,b){return aL(ar(a)>>BigInt(b))}function
+bo(a){return a<0?-1:a>0?1:0}function
+ru(a,b){return aL(ar(a)-ar(b))}function
+Jd(a){return aL(ar(a)+ch)}function
+Je(a){if(typeof
+a!=="number")bH(kH);return a}function
 hV(b){var
-a=BigInt.asUintN(64,aq(b));return q1(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-I9(f){J.tightropeCheck=function(d){var
+a=BigInt.asUintN(64,ar(b));return q9(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+Jf(f){K.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=ca)e.push(String.fromCharCode.apply(null,d.subarray(b,b+ca)));var
-c=f(a(e.join(x)));return{code:c[1],words:bO(c[2])}};return 0}function
-Ip(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-H1(b){var
-a=x;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Ip(b[1]))var
+b=0;b<d.length;b+=cb)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cb)));var
+c=f(a(e.join(w)));return{code:c[1],words:bR(c[2])}};return 0}function
+Ix(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+H9(b){var
+a=w;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Ix(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=ko;var
+d=f;d<e.length;d++){if(d>f)a+=kv;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cA)a+=hk+c.toString()+hk;else
+cA)a+=hj+c.toString()+hj;else
 if(typeof
-c=="string")a+=hk+c.toString()+hk;else
-a+=p8}a+=")"}else
-if(b[0]==at)a+=b[1];return a}function
-qY(a){if(a
+c=="string")a+=hj+c.toString()+hj;else
+a+=qd}a+=")"}else
+if(b[0]==au)a+=b[1];return a}function
+q6(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==at)){var
-c=d6(pP);if(c)c(a,false);else{var
-d=H1(a),b=d6(or);if(b)b(0);J.console.error(kG+d+oI)}}else
+Array&&(a[0]==0||a[0]==au)){var
+c=d6(pV);if(c)c(a,false);else{var
+d=H9(a),b=d6(ox);if(b)b(0);K.console.error(kM+d+oN)}}else
 throw a}function
-II(){var
-a=J;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){qY(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(qC,function(a){if(a.error)qY(a.error)})}II();function
-b(a,b){return a.length==1?a(b):c2(a,[b])}function
-e(a,b,c){return a.length==2?a(b,c):c2(a,[b,c])}function
-R(a,b,c,d){return a.length==3?a(b,c,d):c2(a,[b,c,d])}function
-g$(a,b,c,d,e){return a.length==4?a(b,c,d,e):c2(a,[b,c,d,e])}function
-fL(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c2(a,[b,c,d,e,f])}function
-HF(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c2(a,[b,c,d,e,f,g,h])}H2();var
-f_=[at,a(pv),-1],lm=[at,a(pR),-2],f9=[at,a(kt),-3],lk=[at,a(p7),-4],ln=[at,a(pe),-6],O=[at,a(qd),-7],ll=[at,a(oQ),-8],hX=[at,a(qh),-9],ad=[at,a(qs),-11],lo=[at,a(pF),-12],HD=[4,0,0,0,[12,45,[4,0,0,0,0]]],ih=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(p0),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pc),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],HE=[0,a(kl),[0,a(kk),[0,a(hh),[0,a(eT),0]]]],jh=[0,a(kQ),[0,a(qB),[0,a(op),0]]],gV=[0,a(km),[0,a("slab of few data"),[0,a(d0),[0,a("value slab of few data"),0]]]],jg=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jN=[0,1,0,0];b0(11,lo,pF);b0(10,ad,qs);b0(9,[at,a(o2),-10],o2);b0(8,hX,qh);b0(7,ll,oQ);b0(6,O,qd);b0(5,ln,pe);b0(4,[at,a(pT),-5],pT);b0(3,lk,p7);b0(2,f9,kt);b0(1,lm,pR);b0(0,f_,pv);var
-rB=a("output_substring"),ry=a("%.12g"),rx=a(bM),rv=a(o4),rw=a(p$),ro=bZ(0,0,qb),rp=bZ(0,0,65520),rq=bZ(1,0,qb),rs=bZ(oP,oP,32751),rt=bZ(0,0,15536),rD=a("option is None"),rG=a("\\\\"),rH=a("\\'"),rI=a("\\b"),rJ=a("\\t"),rK=a("\\n"),rL=a("\\r"),rF=a("Char.chr"),rR=a("List.map2"),rS=a("List.fold_left2"),rT=a("List.combine"),rQ=a("List.init"),rO=a("nth"),rP=a("List.nth"),rN=a("tl"),rM=a("hd"),rW=a("String.blit / Bytes.blit_string"),rV=a("Bytes.blit"),rU=a("String.sub / Bytes.sub"),r1=a("String.contains_from / Bytes.contains_from"),rY=a(x),rX=a("String.concat"),r7=a("Array.for_all2"),r6=a("Array.map2: arrays must have the same length"),r5=a("Array.blit"),r4=a("Array.fill"),r3=a("Array.sub"),r2=a("Array.init"),sa=a("Set.remove_min_elt"),sb=[0,0,0,0],sc=[0,0,0],sd=[0,a("set.ml"),570,18],r8=a(hr),r9=a(hr),r_=a(hr),r$=a(hr),si=a("Map.remove_min_elt"),sj=[0,0,0,0],sk=[0,a("map.ml"),fU,10],sl=[0,0,0],se=a(hi),sf=a(hi),sg=a(hi),sh=a(hi),sm=a("Stdlib.Stack.Empty"),sn=a("Stdlib.Queue.Empty"),sp=a("CamlinternalLazy.Undefined"),sv=a("Buffer.add_substring/add_subbytes"),su=a("Buffer.add: cannot grow buffer"),st=[0,a(qm),93,2],ss=[0,a(qm),94,2],sE=a("%c"),sF=a("%s"),sG=a(pD),sH=a(oN),sI=a(p6),sJ=a(pN),sK=a("%f"),sL=a("%B"),sM=a("%{"),sN=a("%}"),sO=a("%("),sP=a("%)"),sQ=a("%a"),sR=a("%t"),sS=a("%?"),sT=a("%r"),sU=a("%_r"),sV=[0,a(aO),850,23],s6=[0,a(aO),814,21],sY=[0,a(aO),815,21],s7=[0,a(aO),818,21],sZ=[0,a(aO),819,21],s8=[0,a(aO),822,19],s0=[0,a(aO),823,19],s9=[0,a(aO),826,22],s1=[0,a(aO),827,22],s_=[0,a(aO),831,30],s2=[0,a(aO),832,30],s4=[0,a(aO),836,26],sW=[0,a(aO),837,26],s5=[0,a(aO),846,28],sX=[0,a(aO),847,28],s3=[0,a(aO),851,23],ub=a(oZ),t$=[0,a(aO),1558,4],ua=a("Printf: bad conversion %["),uc=[0,a(aO),1626,39],ud=[0,a(aO),1649,31],ue=[0,a(aO),1650,31],uf=a("Printf: bad conversion %_"),ug=a(oX),uh=a(o3),ui=a(oX),uj=a(o3),t9=a(kw),t7=a("neg_infinity"),t8=a(qA),t6=a(bM),t1=[0,kp],tP=a("%+nd"),tQ=a("% nd"),tS=a("%+ni"),tT=a("% ni"),tU=a("%nx"),tV=a("%#nx"),tW=a("%nX"),tX=a("%#nX"),tY=a("%no"),tZ=a("%#no"),tO=a("%nd"),tR=a(p6),t0=a("%nu"),tC=a("%+ld"),tD=a("% ld"),tF=a("%+li"),tG=a("% li"),tH=a("%lx"),tI=a("%#lx"),tJ=a("%lX"),tK=a("%#lX"),tL=a("%lo"),tM=a("%#lo"),tB=a("%ld"),tE=a(oN),tN=a("%lu"),tp=a("%+Ld"),tq=a("% Ld"),ts=a("%+Li"),tt=a("% Li"),tu=a("%Lx"),tv=a("%#Lx"),tw=a("%LX"),tx=a("%#LX"),ty=a("%Lo"),tz=a("%#Lo"),to=a("%Ld"),tr=a(pN),tA=a("%Lu"),tc=a("%+d"),td=a("% d"),tf=a("%+i"),tg=a("% i"),th=a("%x"),ti=a("%#x"),tj=a("%X"),tk=a("%#X"),tl=a("%o"),tm=a("%#o"),tb=a(f0),te=a(pD),tn=a(oZ),sw=a("@]"),sx=a("@}"),sy=a("@?"),sz=a("@\n"),sA=a("@."),sB=a("@@"),sC=a("@%"),sD=a("@"),s$=a("CamlinternalFormat.Type_mismatch"),un=a(x),uo=[0,[11,a(ko),[2,0,[2,0,0]]],a(", %s%s")],uO=[0,[11,a(kG),[2,0,[12,10,0]]],a(qq)],uP=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uN=a("Fatal error: out of memory in uncaught exception handler"),uL=[0,[11,a(kG),[2,0,[12,10,0]]],a(qq)],uG=[0,[2,0,[12,10,0]],a("%s\n")],uy=a("Raised at"),uz=a("Re-raised at"),uA=a("Raised by primitive operation at"),uB=a("Called from"),uC=a(" (inlined)"),uE=a(x),uD=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(p0),HD]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uF=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],ut=a("Out of memory"),uu=a("Stack overflow"),uv=a("Pattern matching failed"),uw=a("Assertion failed"),ux=a("Undefined recursive module"),up=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uq=a(x),ur=a(x),us=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],um=[0,[4,0,0,0,0],a(f0)],uk=[0,[3,0,0],a("%S")],ul=a(p8),uI=[0,a(x),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],uS=a("Fun.Finally_raised: "),uQ=a("Stdlib.Fun.Finally_raised"),uT=a("x"),uX=a("Hashtbl: unsupported hash table format"),HB=a("OCAMLRUNPARAM"),Hz=a("CAMLRUNPARAM"),uU=a(x),vg=[3,0,3],vh=a(bM),vb=a(qE),vc=a("<\/"),vd=a(x),u9=a(qE),u_=a("<"),u$=a(x),u7=a(oz),u6=[0,a(x)],u2=a(x),u3=a(x),u4=a(x),u5=a(x),u0=[0,a(x),0,a(x)],uZ=a(x),uY=a("Stdlib.Format.String_tag"),vr=bZ(1,0,0),vo=a(kA),vp=a("ml_z_overflow"),vq=a(f0),vy=a(pn),vx=a(pn),vs=a(bl),vt=a("+inf"),vu=a("-inf"),vv=a("undef"),vw=a(cb),vM=[0,0],vN=[0,[0,0,0]],vJ=[0,0,0],vP=a("this is not a certificate, or it is damaged: "),vO=a("Refusal.Refused"),vZ=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],vV=bZ(8,0,0),vW=a("\x80"),vX=[0,[4,6,[0,2,8],0,0],a("%08x")],vY=a(x),wf=a(kx),wg=a(kx),wh=a("a member repeats what is not there"),wd=a("a member has a block of no kind"),we=a("a member has a block of another length"),wi=a(j9),wk=a("a code repeats nothing"),wj=a(j9),wc=a("a member is longer than it says"),wb=a(kx),wa=a("a member ends early"),wl=a(pG),v0=a(j9),v1=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],v3=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pL,258],v5=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],v7=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pO,385,513,769,1025,1537,kz,3073,4097,6145,8193,12289,16385,24577],v9=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],ww=a("a member has another length or sum"),wp=a(qi),wq=a("a member is encrypted or stored in another way"),wr=a(qi),ws=a("a member's name is no ASCII text"),wt=a("it would take more than 40 times its own size in memory"),wu=a("too many members, or two of one name"),wv=a(pG),wx=a("PK\x01\x02"),wo=a("PK\x03\x04"),wy=a("PK\x05\x06"),wz=a("its members do not fill the file, or its directory is wrong"),wA=a(ou),wB=a("the digest is longer"),wD=a(x),wC=a(ou),wI=[5,0],wG=[0,1],wH=a(o4),wF=a("null"),wK=[0,0],wL=a(p$),wJ=[4,0],wE=a("Json.Wrong"),wV=a(x),wM=a(j4),wN=a(oJ),wO=a(kg),wP=a(kV),wQ=a(qj),wR=a(ku),wS=a(oY),wT=a(hE),wU=a(pz),w9=a('"\\/bfnrt'),w_=a(fS),w$=a("a name is there twice"),x2=a("no term of a polynomial"),x0=a("no term"),xZ=a("no power of a parameter"),x1=a(x),x3=a("a polynomial has a monomial twice"),xX=a(x),xY=a("no rational"),xW=a("no number"),xS=a(eP),xT=a("has too many lines, terms or factors"),xV=a(x),xU=a("is no list of lines"),xR=a("has another number of dimensions"),xQ=a("is missing"),xP=a(eP),xO=a(p4),xN=a(eP),xL=a(p4),xM=a(eP),xJ=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xK=a("has another length"),xI=bZ(1,0,0),xH=a(kU),xG=a("is no number in range"),xF=a("is no whole number in range"),xE=a("is not true or false"),xD=a("is none of its words"),xC=a("the field "),xB=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xA=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xl=a("there is no header"),xm=a(kS),xn=a(kS),xo=a("the header is longer than 1 MiB"),xp=a(fS),xq=a(fS),xs=[0,a(kN),[0,a(pC),[0,a(pj),0]]],xt=a("a certificate of another format: format 6 is read"),xu=[1,6],xv=a(pj),xw=a(kN),xx=a("no arrays"),xy=a("it lists other members"),xz=a("it would take too much memory"),xr=a("the header has other fields"),xc=a("-+.0123456789"),xd=a(du),xe=a(bl),xf=a(bM),xg=a("eE"),xh=a("+-"),xi=a(fS),xj=a("-+.eE0123456789"),xb=a(fS),wW=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],wX=a(pz),wY=a(hE),wZ=a(j4),w0=a(oJ),w1=a(kg),w2=a(kV),w3=a(qj),w4=a(ku),w5=a(oY),w7=[0,a(ku),[0,a(kg),[0,a(kV),0]]],w6=a(j4),z8=a(op),z9=a(kQ),z_=a(b_),z$=a(d0),Ac=a(b_),Ad=a(b_),Ae=a(d0),Aa=a(ov),Ab=a("the method "),zR=a(": the confidence is nominal"),zQ=a(hd),zS=a(he),zT=a(he),zU=a(fY),zV=a(fP),zW=a(pm),zX=a(hu),zY=a(fZ),zZ=[0,a(kQ),[0,a(qB),[0,a(oG),0]]],z0=a("rows were left out by their outcomes"),z1=a(hq),z2=a("nobody says that ends or order in time of the data are known"),z3=a("visits were not fixed in advance, or the data looked at while they came"),z7=a(ht),z4=a("the amount was not fixed in advance: the data were looked at"),z5=a(ht),z6=a(b_),zP=a(d0),zz=a(hd),zA=a(fY),zB=a(oB),zC=a(hz),zH=a(eO),zD=a(ht),zE=a(fP),zF=a(eO),zG=a(eO),zy=a(hg),zv=a(p_),zw=a("problem.data.batch_transition"),zx=a("problem.data.batch_count"),zu=a(p_),zs=a(pH),zt=a(pH),zp=[0,[0,a(b_),0],[0,[0,a(d0),0],0]],zq=a(jV),zr=a("problem.data.shared_by"),zo=a(ov),zn=a(qg),zm=a(pu),zl=a(hg),zk=a(ox),ze=a(ot),zf=a(b9),zg=a(b$),zh=a(kd),zi=a(kO),zj=a(ha),zd=a(qc),za=[0,[11,a(eQ),[4,0,0,0,[12,46,[2,0,0]]]],a(pY)],zb=a(b$),zc=a(b9),y9=a(eT),y_=[0,[11,a(eQ),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],y$=[0,[11,a(eQ),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],yU=[0,[11,a(eQ),[4,0,0,0,[12,46,[2,0,0]]]],a(pY)],yV=a(hv),yW=a(eK),yX=a(hC),y8=a(kk),yY=a(kl),yZ=a(hh),y0=a(hh),y1=a(hB),y2=a(fN),y3=a(kc),y6=[0,0],y7=[0,1],y4=a(fN),y5=a(hf),yT=a(hm),yS=a(fQ),yx=a(hA),yy=a(fV),yR=a(fV),yz=a(dt),yA=[0,1],yP=a(fR),yQ=a(fR),yB=a(hc),yC=a(hD),yD=a(hD),yE=a(kJ),yF=a(kj),yG=a(eS),yH=a(hw),yI=a(hy),yJ=a(dt),yK=a(dv),yL=a(dx),yM=a(bs),yN=a("problem.graph.initial"),yO=a(oU),yu=a(fQ),yv=a(fM),yw=a(fQ),ys=a(fM),yt=a(fM),yr=a(o0),yi=a(pr),yj=a(qn),yk=a(qn),yl=a(ql),ym=a(ql),yn=a(ox),yo=a(hg),yp=a("problem.lower"),yq=a("problem.upper"),yf=a(pI),yg=a(pI),yc=a("problem.graph.successor"),yd=a(pr),ye=a(oU),x_=a(bM),x9=a(bM),ya=a(eM),yb=a(fO),x6=a(bM),x7=a(bM),x8=a("what it says of "),x$=[0,a(fO),[0,a(eM),0]],x4=a(kU),x5=[0,[0,a("problem.graph"),[0,a(j3),[0,a(kY),[0,a(kE),[0,a(j7),0]]]]],[0,la([a("problem.objective"),a(hA),a(hf),a(hB),a(hm),a(hc),a(fR),a(fV),a(fM),a(fQ),a(kj),a(kJ),a(hD)]),[0,[0,a(fO),[0,a(pX),[0,a(b9),[0,a(b$),[0,a(qu),[0,a(pU),[0,a(ps),[0,a(j8),0]]]]]]]],[0,[0,a(qc),[0,a(b9),[0,a(b$),[0,a(kd),[0,a(kO),[0,a(ha),0]]]]]],[0,la([a(pu),a(j_),a(kX),a(jX),a(fY),a(hu),a(hq),a(fP),a(eO),a(hz),a(he),a(p9),a(kT),a(jT),a(kB)]),[0,[0,a(eM),[0,a(kq),[0,a(hv),[0,a(b9),[0,a(b$),HE]]]]],0]]]]]],E0=a("'"),E1=a("unknown member '"),EY=a("a coupled proof of no claim"),EZ=a("coupled values with step bounds"),EV=a("a difference of claims that are not there, or of no policies"),EW=a(eT),EX=a(eK),Ey=[0,a(fO),[0,a(eM),[0,a(qI),[0,a(j1),[0,a(oy),0]]]]],Ez=a(x),EA=a(oy),EB=[0,a(qk),[0,a(o6),[0,a(kn),[0,a(j2),[0,a(j8),[0,a(p1),0]]]]]],EC=a("problem."),ED=a(fO),EE=a("problem.time"),EF=a("chains in continuous time"),EG=a(qk),EH=a(o6),EI=a("an automaton is for temporal questions"),EJ=a(fW),EK=a(p1),EL=a(fW),EM=a("temporal formulas"),EN=a(j8),EO=a("an assumption about supports that does not fit the model"),EP=a("hints about sets do not fit the model"),EQ=a(j1),E2=a(j1),ER=a(eM),ES=a(qI),ET=a("every claim needs its hints, and there must be one"),EU=a("two claims have one name"),Ew=a("'about' has texts that are too long"),Ev=a("'about' has other things than texts"),Eu=a("'about' is no object of texts"),El=a("shares of pilots that are none, or too many"),D7=[0,a(ho),[0,a(py),[0,a(km),0]]],D8=a("learned."),D9=a(b9),D_=[0,1.],D$=[0,0.],Ea=a(b$),Eb=[0,1.],Ec=[0,0.],Ed=a(py),Ee=a("coupled proofs are no list"),Ef=a(km),Eg=a("the stages of a slab are no list"),Eh=a("learned.cost_lower"),Ei=a(qy),Ej=a("pilot_share"),Ek=[0,ca],Em=a(pK),Et=a(pK),En=a("intervals do not fit the method"),Eo=a(b_),Ep=a("shares of pilots where there are none"),Eq=a("the region does not fit the statement"),Er=a(ho),Es=a("learned.region."),DZ=a(eP),DX=a(eP),DU=[0,a(p2),0],DV=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],DW=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],DY=la([a("split_direction"),a("split_value"),a("multiplier"),a(fT),a("centre"),a("axes"),a(kb),a("slope"),a("curve"),a(qC),a("dual")]),D0=a(kM),D1=[0,dw],D2=[0,0],D3=a(kM),D4=a("rows of cells do not fit"),D5=a(p2),D6=[0,3],DS=a("a side of a slab that is not bet on"),DC=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],DD=[0,a(ho),0],DE=a(ho),DF=a("region."),DG=a(fT),DH=a(fT),DI=a(oo),DJ=[0,eR],DK=[0,0],DL=a(oo),DM=a("side"),DN=[0,1],DO=a("guard"),DP=[0,0.],DQ=a("the points or shares of a slab do not fit"),DT=a(pB),DR=a("rows of a slab without sides"),Dj=[0,dw],Dk=[0,0],Dl=a(kM),Dm=a(fT),Dn=a(fT),Do=a("box_basis"),Dp=a("bound_basis"),Dq=a("choice_basis"),Dr=a(o8),Ds=a(o8),Dt=a(pM),Du=[0,1],Dv=a(pM),Dw=a("bound_near"),Dx=a("box_lower"),Dy=a("box_upper"),Dz=a(pZ),DA=a("bounds near a value"),Da=a("a bound is infinite, the value is not"),C5=a(ks),C1=a("the weights are no distribution"),C0=a("a choice that its state does not have"),Cn=[0,a(kq),[0,a(hv),[0,a(b9),[0,a(b$),0]]]],Co=[0,[11,a(eQ),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Cp=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Cq=[0,-1],Cr=a("lower_ranking"),Cs=a(eT),Ct=[0,3],Cu=[0,2],Cv=a("upper_basis"),Cw=a("lower_basis"),Cx=a("upper_bias"),Cy=a("lower_bias"),Cz=a("witness"),CA=a("upper_ranking"),CB=a(b$),CC=a(b9),CD=a(hh),CE=[0,0],CF=a(ks),CG=a(kk),CH=[0,1.],CI=[0,0.],CJ=a(kl),CK=a(b$),CL=[0,1],CM=a(b9),CN=[0,1],CO=[0,a(eK),[0,a(kr),[0,a(hC),[0,a(eT),0]]]],CP=a(hv),CQ=[0,a(kb),[0,a(oS),[0,a(pQ),[0,a(hE),0]]]],CR=a(kq),CS=a("a lower bound above the upper one"),CT=a("a pair of policies where no difference is claimed, or none"),CU=a(eT),CV=a(hE),CW=a("the policy does not fit"),CX=a(kr),CY=a("the weights do not fit"),CZ=a(hC),C2=a("what is claimed is no value of the quantity"),C3=a("a witness beside a policy that is given"),Di=a(eK),C4=a(ks),Dh=a(kr),C6=a("vectors do not fit"),C7=a(eS),C8=[0,a(dv),[0,a(dx),0]],C9=a("a bias does not fit"),C_=a("the average of a randomised policy"),C$=a(hC),Db=a(oS),Dc=a("a policy of another kind than its name says"),Dd=a(kb),De=a(eK),Df=a("bases without a region"),Dg=a("averages over a region"),Cd=a("an expression's number is out of range"),BT=a(pX),BU=[0,1.],BV=[0,0.],BW=a(b9),BX=[0,1.],BY=[0,0.],BZ=a(b$),B0=[0,1.],B1=[0,0.],B2=a(qu),B3=a(pU),B4=a(ps),B5=a(kn),B6=a(j2),B7=a("problem.denominator"),B8=a("quotients of parameters"),B9=a("problem.misfit"),B_=a("misfits of the model"),B$=a("problem.unseen"),Ca=a("outcomes that were never seen"),Cb=a("problem.passing"),Cc=a("states in the middle of a step"),Ck=a(kn),Cl=a(j2),Ce=a("not what labels the transitions of one model"),Cf=a("nature's direction does not fit the model"),Cg=a(qp),Ch=a("rewards with parameters are for models over a domain"),Ci=a("averages are of rewards that are known"),Cj=a(eS),Br=a("priors are of parameters, and of a likelihood"),Bs=a(b_),Bt=a("priors are of parameters, in their order"),Bb=a(dX),Ba=a(b_),A$=a(hd),A8=[0,a(j_),[0,a(kX),[0,a(jX),[0,a(fY),[0,a(hu),[0,a(hq),[0,a(fP),[0,a(eO),[0,a(hz),[0,a(qF),0]]]]]]]]]],A9=a(hd),A_=[0,[0,a("seen"),a(px)],[0,[0,a("seen_delta"),a(px)],0]],Bc=a("unseen mass"),Bd=a("gamma-poisson"),Be=a("ellipsoid"),Bf=a(b_),Bg=a(oG),Bh=a(kX),Bi=a(j_),Bj=[0,a(kH),[0,a("outcomes"),[0,a(fZ),0]]],Bk=a(jX),Bl=a("the method shares its confidence in one way only"),BR=a(kH),Bm=a(fZ),Bn=a(p3),Bo=a(p9),Bp=[0,p5],Bq=[0,0.],Bu=a(hz),Bv=a(eO),Bw=a(fP),Bx=a(qF),By=a(qy),Bz=a(kT),BA=a(kT),BB=a(jT),BC=a(jT),BD=a(kB),BE=[0,1],BF=a(kB),BG=a("the batches do not fit"),BH=[0,0],BQ=a("there are too many counts"),BP=a("the transitions of a batch do not rise"),BI=a(he),BJ=[0,5],BK=a("what is stated of the data does not rise"),BL=a(hq),BM=a(hu),BN=[0,a(ht),[0,a(pm),[0,a(oB),0]]],BO=a(fY),AZ=a(ot),A0=a(b9),A1=a(b$),A2=a(kd),A3=a(kO),A4=a(ha),A5=a(ha),A6=a("the domain's constraints do not fit"),AY=a("the expressions are too large to be evaluated at the point"),AR=a("the fields of the objective are not those of "),Av=[0,a(hA),[0,a(hf),[0,a(hB),[0,a(hm),[0,a(hc),[0,a(fR),[0,a(fV),0]]]]]]],Aw=a(o0),Ax=[0,a(bs),[0,a(dt),[0,a(dv),[0,a(hw),[0,a(dx),[0,a(hy),[0,a(eS),[0,a(fW),0]]]]]]]],Ay=a(hA),Az=a(hD),AA=a(kJ),AB=a(kj),AC=a(fQ),AD=a(fM),AE=a(fV),AF=a(fR),AG=[0,kL],AH=a(hc),AI=[0,kL],AJ=a(hm),AK=[0,a(fN),[0,a(kc),[0,a(qp),0]]],AL=a(hB),AM=[0,a(fN),[0,a(kc),0]],AN=a(hf),AO=[0,a(bs),[0,a(dt),[0,a(fW),0]]],AX=a(dv),AW=a(bs),AP=[0,a(bs),[0,a(dt),[0,a(dv),0]]],AV=a(bs),AU=a(hw),AT=[0,a(bs),[0,a(hw),0]],AQ=a(hy),AS=a("more steps than are checked"),Ak=[0,a(j3),0],Al=a("problem.graph."),Am=a(kY),An=a(kY),Ao=a(kE),Ap=a(kE),Aq=a(j7),Ar=a(j7),As=a("the choices of states do not fit"),At=a("the transitions of choices do not fit"),Au=a(j3),Ah=[0,a(bs),[0,a(dt),[0,a(fW),0]]],Ai=[0,0.,1.],Aj=[0,a(dv),[0,a(dx),0]],Af=a(dt),Ag=[0,1],A7=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],E3=a(jV),E4=a(fZ),E5=a(kH),Ff=a("a basis of rows that are not there"),Fd=a("no such product"),Fe=a("a tangent in the middle is for squares"),Fc=[0,a(o_),pL,21],Fa=a("no such row of the domain"),Fb=a("the other side of an inequality"),E$=a("a polynomial that is not affine in the coordinates"),E9=a("expressions of so high a degree"),E_=a("so many coordinates"),E8=[0,a(o_),108,10],E6=[3,0,0],E7=a("Region.Found"),Fi=a("a prior of a parameter that there is not"),Fg=[0,0,0],Fx=a(pQ),Fy=a("slabs of a given policy"),Fw=a("slabs without a plan"),Ft=a("slabs of so many states with cycles"),Fs=[0,a(bs),[0,a(dv),[0,a(dx),0]]],Fm=a(" with steps, discounts or averages"),Fn=a("slabs of "),Fo=a(bs),Fp=a(dv),Fq=a(dx),Fr=a(fN),FO=a("a reward has too many terms to be bounded"),FN=a("a bound of no expression"),FF=a("no such row"),FH=a("no such event"),FI=a(pa),FJ=a("rows of balls"),FK=a("rows of expressions that are not there"),FG=a("rows of no origin"),FD=a(pa),FE=a("rows of origin 3 where there are none"),FC=[0,a("sets.ml"),112,90],FL=a(pZ),FM=a("rows that rest on proved bounds come last"),FB=a("a range over a box without width"),Fz=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),FA=a("the domain contradicts the model: it has no instantiation"),FV=a("no expressions"),FS=a("shares of a slab that do not fit its bets"),FT=a(pB),FU=a("shares of a slab that are too fine"),FW=a("a row of a slab"),FR=a("a line of a slab that has no slope"),FP=a("bets that are not fair"),F6=a(": a choice has no distribution, or the policy is none"),F2=a(": a lower bound above an upper one"),F3=a(": the agent's witness is missing"),F4=a(eK),F5=a(": a ranking is missing"),Gb=[0,a(hy),[0,a(eS),0]],F7=a(": no value is below 0"),F8=[0,a(bs),[0,a(dx),0]],Ga=a(qx),F9=[0,a(bs),[0,a(dt),0]],F_=a(qx),F$=a(": the upper bound is not inductive"),FX=a(bs),FY=a(bs),F0=a(eS),F1=a(dx),FZ=a(bs),Gd=a(o5),Gc=[0,a(oL),24,hj],Ge=[0,a(oL),12,51],Gf=a("Simplex.Singular"),Gg=a("Expansion.Fails"),Gl=[0,0.,0.],Gi=a("coupled values that need so many cells"),Gj=a("a cell without room"),Gk=a("what is claimed of coupled values does not hold in the region"),Gm=a("coupled values that need such small cells"),Gt=a("coupled values over a domain with equalities"),Gs=a("coupled proofs of a bounded number of steps"),Gu=a("coupled proofs without a region"),Gr=a("a coupled value where the value may be infinite"),Gp=a("coupled values with rewards that have parameters"),Gq=a(qH),Gn=a(qH),Go=[0,0.,0],G1=a("differences without an end"),G0=a("no such row of a slab"),GV=a("an event of more than 2,000,000 trials"),G2=a("probabilities of a choice do not sum to 1"),GW=a("more than 30,000,000 trials of events"),GX=a(fZ),GY=a("the intervals do not fit the events"),GZ=a(p3),GU=[0,a(oH),pA,77],GP=a(qJ),GQ=a(qJ),GR=a("a logarithm that is not proved"),GO=a(pb),GN=a("rewards among probabilities"),GI=a(b_),GJ=a(d0),GK=a("shares of pilots where a plan decides on one"),GL=[0,1,0],GM=a("so many pilots"),GS=a(pb),GG=[0,a(oH),70,49],Gv=a(o5),Gx=a("bases of choices without a region"),Gw=a("bases of choices that are not there"),Hr=a(oz),Hs=a(pc),Hu=a("REFUSED"),Hv=a("NOT COVERED"),Ht=a("NO CERTIFICATE"),Hx=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Hw=[0,1,a("REFUSED: it takes more memory than there is\n")],Hn=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(ko),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Hj=[0,[11,a(eQ),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Hi=a(eM),Hk=a(qg),Hl=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Hp=a(x),Hm=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Ho=a(x),G9=a("coupled values that its cells do not prove"),G_=a(": the claim is not proved"),Hg=a("value_sound"),G$=a(hg),Hf=a(jV),Hd=a(b_),He=a(d0),Hc=a("domain_sound"),Ha=a("fixed_sound"),Hb=a("learned_sound"),G4=a("the file's contents do not match its digest"),G5=a(kS),G6=[0,a(kN),0],G7=[0,a(pC),0];function
-az(a){if(typeof
+IQ(){var
+a=K;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){q6(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(qJ,function(a){if(a.error)q6(a.error)})}IQ();function
+b(a,b){return a.length==1?a(b):c3(a,[b])}function
+f(a,b,c){return a.length==2?a(b,c):c3(a,[b,c])}function
+O(a,b,c,d){return a.length==3?a(b,c,d):c3(a,[b,c,d])}function
+g_(a,b,c,d,e){return a.length==4?a(b,c,d,e):c3(a,[b,c,d,e])}function
+fJ(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c3(a,[b,c,d,e,f])}function
+HO(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c3(a,[b,c,d,e,f,g,h])}H_();var
+f7=[au,a(pB),-1],lt=[au,a(pX),-2],f6=[au,a(kA),-3],lr=[au,a(qc),-4],lu=[au,a(pj),-6],P=[au,a(qk),-7],ls=[au,a(oV),-8],hX=[au,a(qo),-9],ae=[au,a(qz),-11],lv=[au,a(pL),-12],HM=[4,0,0,0,[12,45,[4,0,0,0,0]]],ii=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(p7),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pi),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],HN=[0,a(ks),[0,a(kr),[0,a(hg),[0,a(eV),0]]]],ji=[0,a(kW),[0,a(qI),[0,a(ov),0]]],gU=[0,a(kt),[0,a("slab of few data"),[0,a(d0),[0,a("value slab of few data"),0]]]],jh=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jS=[0,1,0,0];b1(11,lv,pL);b1(10,ae,qz);b1(9,[au,a(o7),pv],o7);b1(8,hX,qo);b1(7,ls,oV);b1(6,P,qk);b1(5,lu,pj);b1(4,[au,a(pZ),-5],pZ);b1(3,lr,qc);b1(2,f6,kA);b1(1,lt,pX);b1(0,f7,pB);var
+rJ=a("output_substring"),rG=a("%.12g"),rF=a(bQ),rD=a(o9),rE=a(qg),rw=b0(0,0,qi),rx=b0(0,0,65520),ry=b0(1,0,qi),rA=b0(oU,oU,32751),rB=b0(0,0,15536),rL=a("option is None"),rO=a("\\\\"),rP=a("\\'"),rQ=a("\\b"),rR=a("\\t"),rS=a("\\n"),rT=a("\\r"),rN=a("Char.chr"),rZ=a("List.map2"),r0=a("List.fold_left2"),r1=a("List.combine"),rY=a("List.init"),rW=a("nth"),rX=a("List.nth"),rV=a("tl"),rU=a("hd"),r4=a("String.blit / Bytes.blit_string"),r3=a("Bytes.blit"),r2=a("String.sub / Bytes.sub"),r9=a("String.contains_from / Bytes.contains_from"),r6=a(w),r5=a("String.concat"),sd=a("Array.for_all2"),sc=a("Array.map2: arrays must have the same length"),sb=a("Array.blit"),sa=a("Array.fill"),r$=a("Array.sub"),r_=a("Array.init"),si=a("Set.remove_min_elt"),sj=[0,0,0,0],sk=[0,0,0],sl=[0,a("set.ml"),570,18],se=a(hq),sf=a(hq),sg=a(hq),sh=a(hq),sq=a("Map.remove_min_elt"),sr=[0,0,0,0],ss=[0,a("map.ml"),fS,10],st=[0,0,0],sm=a(hh),sn=a(hh),so=a(hh),sp=a(hh),su=a("Stdlib.Stack.Empty"),sv=a("Stdlib.Queue.Empty"),sx=a("CamlinternalLazy.Undefined"),sE=a("Buffer.add_substring/add_subbytes"),sD=a("Buffer.add: cannot grow buffer"),sC=[0,a(qt),93,2],sB=[0,a(qt),94,2],sN=a("%c"),sO=a("%s"),sP=a(pJ),sQ=a(oS),sR=a(qb),sS=a(pT),sT=a("%f"),sU=a("%B"),sV=a("%{"),sW=a("%}"),sX=a("%("),sY=a("%)"),sZ=a("%a"),s0=a("%t"),s1=a("%?"),s2=a("%r"),s3=a("%_r"),s4=[0,a(aQ),850,23],td=[0,a(aQ),814,21],s7=[0,a(aQ),815,21],te=[0,a(aQ),818,21],s8=[0,a(aQ),819,21],tf=[0,a(aQ),822,19],s9=[0,a(aQ),823,19],tg=[0,a(aQ),826,22],s_=[0,a(aQ),827,22],th=[0,a(aQ),831,30],s$=[0,a(aQ),832,30],tb=[0,a(aQ),836,26],s5=[0,a(aQ),837,26],tc=[0,a(aQ),846,28],s6=[0,a(aQ),847,28],ta=[0,a(aQ),851,23],uk=a(o4),ui=[0,a(aQ),1558,4],uj=a("Printf: bad conversion %["),ul=[0,a(aQ),1626,39],um=[0,a(aQ),1649,31],un=[0,a(aQ),1650,31],uo=a("Printf: bad conversion %_"),up=a(o2),uq=a(o8),ur=a(o2),us=a(o8),ug=a(kD),ue=a("neg_infinity"),uf=a(qH),ud=a(bQ),t_=[0,kw],tY=a("%+nd"),tZ=a("% nd"),t1=a("%+ni"),t2=a("% ni"),t3=a("%nx"),t4=a("%#nx"),t5=a("%nX"),t6=a("%#nX"),t7=a("%no"),t8=a("%#no"),tX=a("%nd"),t0=a(qb),t9=a("%nu"),tL=a("%+ld"),tM=a("% ld"),tO=a("%+li"),tP=a("% li"),tQ=a("%lx"),tR=a("%#lx"),tS=a("%lX"),tT=a("%#lX"),tU=a("%lo"),tV=a("%#lo"),tK=a("%ld"),tN=a(oS),tW=a("%lu"),ty=a("%+Ld"),tz=a("% Ld"),tB=a("%+Li"),tC=a("% Li"),tD=a("%Lx"),tE=a("%#Lx"),tF=a("%LX"),tG=a("%#LX"),tH=a("%Lo"),tI=a("%#Lo"),tx=a("%Ld"),tA=a(pT),tJ=a("%Lu"),tl=a("%+d"),tm=a("% d"),to=a("%+i"),tp=a("% i"),tq=a("%x"),tr=a("%#x"),ts=a("%X"),tt=a("%#X"),tu=a("%o"),tv=a("%#o"),tk=a(fY),tn=a(pJ),tw=a(o4),sF=a("@]"),sG=a("@}"),sH=a("@?"),sI=a("@\n"),sJ=a("@."),sK=a("@@"),sL=a("@%"),sM=a("@"),ti=a("CamlinternalFormat.Type_mismatch"),uw=a(w),ux=[0,[11,a(kv),[2,0,[2,0,0]]],a(", %s%s")],uX=[0,[11,a(kM),[2,0,[12,10,0]]],a(qx)],uY=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uW=a("Fatal error: out of memory in uncaught exception handler"),uU=[0,[11,a(kM),[2,0,[12,10,0]]],a(qx)],uP=[0,[2,0,[12,10,0]],a("%s\n")],uH=a("Raised at"),uI=a("Re-raised at"),uJ=a("Raised by primitive operation at"),uK=a("Called from"),uL=a(" (inlined)"),uN=a(w),uM=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(p7),HM]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uO=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uC=a("Out of memory"),uD=a("Stack overflow"),uE=a("Pattern matching failed"),uF=a("Assertion failed"),uG=a("Undefined recursive module"),uy=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uz=a(w),uA=a(w),uB=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uv=[0,[4,0,0,0,0],a(fY)],ut=[0,[3,0,0],a("%S")],uu=a(qd),uR=[0,a(w),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],u1=a("Fun.Finally_raised: "),uZ=a("Stdlib.Fun.Finally_raised"),u2=a("x"),u6=a("Hashtbl: unsupported hash table format"),HK=a("OCAMLRUNPARAM"),HI=a("CAMLRUNPARAM"),u3=a(w),vp=[3,0,3],vq=a(bQ),vk=a(qL),vl=a("<\/"),vm=a(w),vg=a(qL),vh=a("<"),vi=a(w),ve=a(oE),vd=[0,a(w)],u$=a(w),va=a(w),vb=a(w),vc=a(w),u9=[0,a(w),0,a(w)],u8=a(w),u7=a("Stdlib.Format.String_tag"),vA=b0(1,0,0),vx=a(kH),vy=a("ml_z_overflow"),vz=a(fY),vH=a(ps),vG=a(ps),vB=a(bm),vC=a("+inf"),vD=a("-inf"),vE=a("undef"),vF=a(cc),vV=[0,0],vW=[0,[0,0,0]],vS=[0,0,0],vY=a("this is not a certificate, or it is damaged: "),vX=a("Refusal.Refused"),v8=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],v4=b0(8,0,0),v5=a("\x80"),v6=[0,[4,6,[0,2,8],0,0],a("%08x")],v7=a(w),wo=a(kE),wp=a(kE),wq=a("a member repeats what is not there"),wm=a("a member has a block of no kind"),wn=a("a member has a block of another length"),wr=a(ke),wt=a("a code repeats nothing"),ws=a(ke),wl=a("a member is longer than it says"),wk=a(kE),wj=a("a member ends early"),wu=a(pM),v9=a(ke),v_=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wa=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pR,258],wc=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],we=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pU,385,513,769,1025,1537,kG,3073,4097,6145,8193,12289,16385,24577],wg=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wF=a("a member has another length or sum"),wy=a(qp),wz=a("a member is encrypted or stored in another way"),wA=a(qp),wB=a("a member's name is no ASCII text"),wC=a("it would take more than 40 times its own size in memory"),wD=a("too many members, or two of one name"),wE=a(pM),wG=a("PK\x01\x02"),wx=a("PK\x03\x04"),wH=a("PK\x05\x06"),wI=a("its members do not fill the file, or its directory is wrong"),wJ=a(oA),wK=a("the digest is longer"),wM=a(w),wL=a(oA),wR=[5,0],wP=[0,1],wQ=a(o9),wO=a("null"),wT=[0,0],wU=a(qg),wS=[4,0],wN=a("Json.Wrong"),w4=a(w),wV=a(j_),wW=a(oO),wX=a(kn),wY=a(k1),wZ=a(qq),w0=a(kB),w1=a(o3),w2=a(hD),w3=a(pF),xg=a('"\\/bfnrt'),xh=a(fQ),xi=a("a name is there twice"),x$=a("no term of a polynomial"),x9=a("no term"),x8=a("no power of a parameter"),x_=a(w),ya=a("a polynomial has a monomial twice"),x6=a(w),x7=a("no rational"),x5=a("no number"),x1=a(eR),x2=a("has too many lines, terms or factors"),x4=a(w),x3=a("is no list of lines"),x0=a("has another number of dimensions"),xZ=a("is missing"),xY=a(eR),xX=a(p$),xW=a(eR),xU=a(p$),xV=a(eR),xS=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xT=a("has another length"),xR=b0(1,0,0),xQ=a(k0),xP=a("is no number in range"),xO=a("is no whole number in range"),xN=a("is not true or false"),xM=a("is none of its words"),xL=a("the field "),xK=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xJ=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xu=a("there is no header"),xv=a(kY),xw=a(kY),xx=a("the header is longer than 1 MiB"),xy=a(fQ),xz=a(fQ),xB=[0,a(kT),[0,a(pI),[0,a(po),0]]],xC=a("a certificate of another format: format 6 is read"),xD=[1,6],xE=a(po),xF=a(kT),xG=a("no arrays"),xH=a("it lists other members"),xI=a("it would take too much memory"),xA=a("the header has other fields"),xl=a("-+.0123456789"),xm=a(ds),xn=a(bm),xo=a(bQ),xp=a("eE"),xq=a("+-"),xr=a(fQ),xs=a("-+.eE0123456789"),xk=a(fQ),w5=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],w6=a(pF),w7=a(hD),w8=a(j_),w9=a(oO),w_=a(kn),w$=a(k1),xa=a(qq),xb=a(kB),xc=a(o3),xe=[0,a(kB),[0,a(kn),[0,a(k1),0]]],xd=a(j_),Af=a(ov),Ag=a(kW),Ah=a(b$),Ai=a(d0),Al=a(b$),Am=a(b$),An=a(d0),Aj=a(oB),Ak=a("the method "),z0=a(": the confidence is nominal"),zZ=a(hc),z1=a(hd),z2=a(hd),z3=a(fW),z4=a(fN),z5=a(pr),z6=a(ht),z7=a(fX),z8=[0,a(kW),[0,a(qI),[0,a(oL),0]]],z9=a("rows were left out by their outcomes"),z_=a(hp),z$=a("nobody says that ends or order in time of the data are known"),Aa=a("visits were not fixed in advance, or the data looked at while they came"),Ae=a(hs),Ab=a("the amount was not fixed in advance: the data were looked at"),Ac=a(hs),Ad=a(b$),zY=a(d0),zI=a(hc),zJ=a(fW),zK=a(oG),zL=a(hy),zQ=a(eQ),zM=a(hs),zN=a(fN),zO=a(eQ),zP=a(eQ),zH=a(hf),zE=a(qf),zF=a("problem.data.batch_transition"),zG=a("problem.data.batch_count"),zD=a(qf),zB=a(pN),zC=a(pN),zy=[0,[0,a(b$),0],[0,[0,a(d0),0],0]],zz=a(j1),zA=a("problem.data.shared_by"),zx=a(oB),zw=a(qn),zv=a(pA),zu=a(hf),zt=a(oC),zn=a(oz),zo=a(b_),zp=a(ca),zq=a(kk),zr=a(kU),zs=a(g$),zm=a(qj),zj=[0,[11,a(eS),[4,0,0,0,[12,46,[2,0,0]]]],a(p5)],zk=a(ca),zl=a(b_),zg=a(eV),zh=[0,[11,a(eS),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zi=[0,[11,a(eS),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],y3=[0,[11,a(eS),[4,0,0,0,[12,46,[2,0,0]]]],a(p5)],y4=a(hu),y5=a(eL),y6=a(hB),zf=a(kr),y7=a(ks),y8=a(hg),y9=a(hg),y_=a(hA),y$=a(fL),za=a(kj),zd=[0,0],ze=[0,1],zb=a(fL),zc=a(he),y2=a(hl),y1=a(fO),yG=a(hz),yH=a(fT),y0=a(fT),yI=a(dr),yJ=[0,1],yY=a(fP),yZ=a(fP),yK=a(hb),yL=a(hC),yM=a(hC),yN=a(kP),yO=a(kq),yP=a(eU),yQ=a(hv),yR=a(hx),yS=a(dr),yT=a(dt),yU=a(dv),yV=a(bt),yW=a("problem.graph.initial"),yX=a(oZ),yD=a(fO),yE=a(fK),yF=a(fO),yB=a(fK),yC=a(fK),yA=a(o5),yr=a(px),ys=a(qu),yt=a(qu),yu=a(qs),yv=a(qs),yw=a(oC),yx=a(hf),yy=a("problem.lower"),yz=a("problem.upper"),yo=a(pO),yp=a(pO),yl=a("problem.graph.successor"),ym=a(px),yn=a(oZ),yh=a(bQ),yg=a(bQ),yj=a(eN),yk=a(fM),yd=a(bQ),ye=a(bQ),yf=a("what it says of "),yi=[0,a(fM),[0,a(eN),0]],yb=a(k0),yc=[0,[0,a("problem.graph"),[0,a(j9),[0,a(k5),[0,a(kK),[0,a(kc),0]]]]],[0,lh([a("problem.objective"),a(hz),a(he),a(hA),a(hl),a(hb),a(fP),a(fT),a(fK),a(fO),a(kq),a(kP),a(hC)]),[0,[0,a(fM),[0,a(p3),[0,a(b_),[0,a(ca),[0,a(qB),[0,a(p0),[0,a(py),[0,a(kd),0]]]]]]]],[0,[0,a(qj),[0,a(b_),[0,a(ca),[0,a(kk),[0,a(kU),[0,a(g$),0]]]]]],[0,lh([a(pA),a(kf),a(k3),a(j3),a(fW),a(ht),a(hp),a(fN),a(eQ),a(hy),a(hd),a(qe),a(kZ),a(jY),a(kI)]),[0,[0,a(eN),[0,a(kx),[0,a(hu),[0,a(b_),[0,a(ca),HN]]]]],0]]]]]],E9=a("'"),E_=a("unknown member '"),E7=a("a coupled proof of no claim"),E8=a("coupled values with step bounds"),E4=a("a difference of claims that are not there, or of no policies"),E5=a(eV),E6=a(eL),EH=[0,a(fM),[0,a(eN),[0,a(qP),[0,a(j7),[0,a(oD),0]]]]],EI=a(w),EJ=a(oD),EK=[0,a(qr),[0,a(o$),[0,a(ku),[0,a(j8),[0,a(kd),[0,a(p8),0]]]]]],EL=a("problem."),EM=a(fM),EN=a("problem.time"),EO=a("chains in continuous time"),EP=a(qr),EQ=a(o$),ER=a("an automaton is for temporal questions"),ES=a(fU),ET=a(p8),EU=a(fU),EV=a("temporal formulas"),EW=a(kd),EX=a("an assumption about supports that does not fit the model"),EY=a("hints about sets do not fit the model"),EZ=a(j7),E$=a(j7),E0=a(eN),E1=a(qP),E2=a("every claim needs its hints, and there must be one"),E3=a("two claims have one name"),EF=a("'about' has texts that are too long"),EE=a("'about' has other things than texts"),ED=a("'about' is no object of texts"),Eu=a("shares of pilots that are none, or too many"),Ee=[0,a(hn),[0,a(pE),[0,a(kt),0]]],Ef=a("learned."),Eg=a(b_),Eh=[0,1.],Ei=[0,0.],Ej=a(ca),Ek=[0,1.],El=[0,0.],Em=a(pE),En=a("coupled proofs are no list"),Eo=a(kt),Ep=a("the stages of a slab are no list"),Eq=a("learned.cost_lower"),Er=a(qF),Es=a("pilot_share"),Et=[0,cb],Ev=a(pQ),EC=a(pQ),Ew=a("intervals do not fit the method"),Ex=a(b$),Ey=a("shares of pilots where there are none"),Ez=a("the region does not fit the statement"),EA=a(hn),EB=a("learned.region."),D8=a(eR),D6=a(eR),D3=[0,a(p9),0],D4=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],D5=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],D7=lh([a("split_direction"),a("split_value"),a("multiplier"),a(fR),a("centre"),a("axes"),a(ki),a("slope"),a("curve"),a(qJ),a("dual")]),D9=a(kS),D_=[0,du],D$=[0,0],Ea=a(kS),Eb=a("rows of cells do not fit"),Ec=a(p9),Ed=[0,3],D1=a("a side of a slab that is not bet on"),DL=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],DM=[0,a(hn),0],DN=a(hn),DO=a("region."),DP=a(fR),DQ=a(fR),DR=a(ou),DS=[0,eT],DT=[0,0],DU=a(ou),DV=a("side"),DW=[0,1],DX=a("guard"),DY=[0,0.],DZ=a("the points or shares of a slab do not fit"),D2=a(pH),D0=a("rows of a slab without sides"),Ds=[0,du],Dt=[0,0],Du=a(kS),Dv=a(fR),Dw=a(fR),Dx=a("box_basis"),Dy=a("bound_basis"),Dz=a("choice_basis"),DA=a(pb),DB=a(pb),DC=a(pS),DD=[0,1],DE=a(pS),DF=a("bound_near"),DG=a("box_lower"),DH=a("box_upper"),DI=a(p6),DJ=a("bounds near a value"),Dj=a("a bound is infinite, the value is not"),Dc=a(kz),C_=a("the weights are no distribution"),C9=a("a choice that its state does not have"),Cw=[0,a(kx),[0,a(hu),[0,a(b_),[0,a(ca),0]]]],Cx=[0,[11,a(eS),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Cy=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Cz=[0,-1],CA=a("lower_ranking"),CB=a(eV),CC=[0,3],CD=[0,2],CE=a("upper_basis"),CF=a("lower_basis"),CG=a("upper_bias"),CH=a("lower_bias"),CI=a("witness"),CJ=a("upper_ranking"),CK=a(ca),CL=a(b_),CM=a(hg),CN=[0,0],CO=a(kz),CP=a(kr),CQ=[0,1.],CR=[0,0.],CS=a(ks),CT=a(ca),CU=[0,1],CV=a(b_),CW=[0,1],CX=[0,a(eL),[0,a(ky),[0,a(hB),[0,a(eV),0]]]],CY=a(hu),CZ=[0,a(ki),[0,a(oX),[0,a(pW),[0,a(hD),0]]]],C0=a(kx),C1=a("a lower bound above the upper one"),C2=a("a pair of policies where no difference is claimed, or none"),C3=a(eV),C4=a(hD),C5=a("the policy does not fit"),C6=a(ky),C7=a("the weights do not fit"),C8=a(hB),C$=a("what is claimed is no value of the quantity"),Da=a("a witness beside a policy that is given"),Dr=a(eL),Db=a(kz),Dq=a(ky),Dd=a("vectors do not fit"),De=a(eU),Df=[0,a(dt),[0,a(dv),0]],Dg=a("a bias does not fit"),Dh=a("the average of a randomised policy"),Di=a(hB),Dk=a(oX),Dl=a("a policy of another kind than its name says"),Dm=a(ki),Dn=a(eL),Do=a("bases without a region"),Dp=a("averages over a region"),Cm=a("an expression's number is out of range"),B2=a(p3),B3=[0,1.],B4=[0,0.],B5=a(b_),B6=[0,1.],B7=[0,0.],B8=a(ca),B9=[0,1.],B_=[0,0.],B$=a(qB),Ca=a(p0),Cb=a(py),Cc=a(ku),Cd=a(j8),Ce=a("problem.denominator"),Cf=a("quotients of parameters"),Cg=a("problem.misfit"),Ch=a("misfits of the model"),Ci=a("problem.unseen"),Cj=a("outcomes that were never seen"),Ck=a("problem.passing"),Cl=a("states in the middle of a step"),Ct=a(ku),Cu=a(j8),Cn=a("not what labels the transitions of one model"),Co=a("nature's direction does not fit the model"),Cp=a(qw),Cq=a("rewards with parameters are for models over a domain"),Cr=a("averages are of rewards that are known"),Cs=a(eU),BA=a("priors are of parameters, and of a likelihood"),BB=a(b$),BC=a("priors are of parameters, in their order"),Bk=a(dX),Bj=a(b$),Bi=a(hc),Bf=[0,a(kf),[0,a(k3),[0,a(j3),[0,a(fW),[0,a(ht),[0,a(hp),[0,a(fN),[0,a(eQ),[0,a(hy),[0,a(qM),0]]]]]]]]]],Bg=a(hc),Bh=[0,[0,a("seen"),a(pD)],[0,[0,a("seen_delta"),a(pD)],0]],Bl=a("unseen mass"),Bm=a("gamma-poisson"),Bn=a("ellipsoid"),Bo=a(b$),Bp=a(oL),Bq=a(k3),Br=a(kf),Bs=[0,a(kN),[0,a("outcomes"),[0,a(fX),0]]],Bt=a(j3),Bu=a("the method shares its confidence in one way only"),B0=a(kN),Bv=a(fX),Bw=a(p_),Bx=a(qe),By=[0,qa],Bz=[0,0.],BD=a(hy),BE=a(eQ),BF=a(fN),BG=a(qM),BH=a(qF),BI=a(kZ),BJ=a(kZ),BK=a(jY),BL=a(jY),BM=a(kI),BN=[0,1],BO=a(kI),BP=a("the batches do not fit"),BQ=[0,0],BZ=a("there are too many counts"),BY=a("the transitions of a batch do not rise"),BR=a(hd),BS=[0,5],BT=a("what is stated of the data does not rise"),BU=a(hp),BV=a(ht),BW=[0,a(hs),[0,a(pr),[0,a(oG),0]]],BX=a(fW),A8=a(oz),A9=a(b_),A_=a(ca),A$=a(kk),Ba=a(kU),Bb=a(g$),Bc=a(g$),Bd=a("the domain's constraints do not fit"),A7=a("the expressions are too large to be evaluated at the point"),A0=a("the fields of the objective are not those of "),AE=[0,a(hz),[0,a(he),[0,a(hA),[0,a(hl),[0,a(hb),[0,a(fP),[0,a(fT),0]]]]]]],AF=a(o5),AG=[0,a(bt),[0,a(dr),[0,a(dt),[0,a(hv),[0,a(dv),[0,a(hx),[0,a(eU),[0,a(fU),0]]]]]]]],AH=a(hz),AI=a(hC),AJ=a(kP),AK=a(kq),AL=a(fO),AM=a(fK),AN=a(fT),AO=a(fP),AP=[0,kR],AQ=a(hb),AR=[0,kR],AS=a(hl),AT=[0,a(fL),[0,a(kj),[0,a(qw),0]]],AU=a(hA),AV=[0,a(fL),[0,a(kj),0]],AW=a(he),AX=[0,a(bt),[0,a(dr),[0,a(fU),0]]],A6=a(dt),A5=a(bt),AY=[0,a(bt),[0,a(dr),[0,a(dt),0]]],A4=a(bt),A3=a(hv),A2=[0,a(bt),[0,a(hv),0]],AZ=a(hx),A1=a("more steps than are checked"),At=[0,a(j9),0],Au=a("problem.graph."),Av=a(k5),Aw=a(k5),Ax=a(kK),Ay=a(kK),Az=a(kc),AA=a(kc),AB=a("the choices of states do not fit"),AC=a("the transitions of choices do not fit"),AD=a(j9),Aq=[0,a(bt),[0,a(dr),[0,a(fU),0]]],Ar=[0,0.,1.],As=[0,a(dt),[0,a(dv),0]],Ao=a(dr),Ap=[0,1],Be=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Fa=a(j1),Fb=a(fX),Fc=a(kN),Fo=a("a basis of rows that are not there"),Fm=a("no such product"),Fn=a("a tangent in the middle is for squares"),Fl=[0,a(pd),pR,21],Fj=a("no such row of the domain"),Fk=a("the other side of an inequality"),Fi=a("a polynomial that is not affine in the coordinates"),Fg=a("expressions of so high a degree"),Fh=a("so many coordinates"),Ff=[0,a(pd),108,10],Fd=[3,0,0],Fe=a("Region.Found"),Fr=a("a prior of a parameter that there is not"),Fp=[0,0,0],FG=a(pW),FH=a("slabs of a given policy"),FF=a("slabs without a plan"),FC=a("slabs of so many states with cycles"),FB=[0,a(bt),[0,a(dt),[0,a(dv),0]]],Fv=a(" with steps, discounts or averages"),Fw=a("slabs of "),Fx=a(bt),Fy=a(dt),Fz=a(dv),FA=a(fL),FX=a("a reward has too many terms to be bounded"),FW=a("a bound of no expression"),FO=a("no such row"),FQ=a("no such event"),FR=a(pg),FS=a("rows of balls"),FT=a("rows of expressions that are not there"),FP=a("rows of no origin"),FM=a(pg),FN=a("rows of origin 3 where there are none"),FL=[0,a("sets.ml"),112,90],FU=a(p6),FV=a("rows that rest on proved bounds come last"),FK=a("a range over a box without width"),FI=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),FJ=a("the domain contradicts the model: it has no instantiation"),F4=a("no expressions"),F1=a("shares of a slab that do not fit its bets"),F2=a(pH),F3=a("shares of a slab that are too fine"),F5=a("a row of a slab"),F0=a("a line of a slab that has no slope"),FY=a("bets that are not fair"),Gd=a(": a choice has no distribution, or the policy is none"),F$=a(": a lower bound above an upper one"),Ga=a(": the agent's witness is missing"),Gb=a(eL),Gc=a(": a ranking is missing"),Gk=[0,a(hx),[0,a(eU),0]],Ge=a(": no value is below 0"),Gf=[0,a(bt),[0,a(dv),0]],Gj=a(qE),Gg=[0,a(bt),[0,a(dr),0]],Gh=a(qE),Gi=a(": the upper bound is not inductive"),F6=a(bt),F7=a(bt),F9=a(eU),F_=a(dv),F8=a(bt),Gm=a(o_),Gl=[0,a(oQ),24,hi],Gn=[0,a(oQ),12,51],Go=a("Simplex.Singular"),Gp=a("Expansion.Fails"),Gt=[0,0.,0.],Gr=a("coupled values that need so many cells"),Gs=a("what is claimed of coupled values does not hold in the region"),Gu=a("coupled values that need such small cells"),Gv=[0,0],GC=a("coupled values over a domain with equalities"),GB=a("coupled proofs of a bounded number of steps"),GD=a("coupled proofs without a region"),GA=a("a coupled value where the value may be infinite"),Gy=a("coupled values with rewards that have parameters"),Gz=a(qO),Gw=a(qO),Gx=[0,0.,0],G_=a("differences without an end"),G9=a("no such row of a slab"),G4=a("an event of more than 2,000,000 trials"),G$=a("probabilities of a choice do not sum to 1"),G5=a("more than 30,000,000 trials of events"),G6=a(fX),G7=a("the intervals do not fit the events"),G8=a(p_),G3=[0,a(oM),pG,77],GY=a(qQ),GZ=a(qQ),G0=a("a logarithm that is not proved"),GX=a(ph),GW=a("rewards among probabilities"),GR=a(b$),GS=a(d0),GT=a("shares of pilots where a plan decides on one"),GU=[0,1,0],GV=a("so many pilots"),G1=a(ph),GP=[0,a(oM),70,49],GE=a(o_),GG=a("bases of choices without a region"),GF=a("bases of choices that are not there"),HA=a(oE),HB=a(pi),HD=a("REFUSED"),HE=a("NOT COVERED"),HC=a("NO CERTIFICATE"),HG=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],HF=[0,1,a("REFUSED: it takes more memory than there is\n")],Hw=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kv),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Hs=[0,[11,a(eS),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Hr=a(eN),Ht=a(qn),Hu=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Hy=a(w),Hv=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Hx=a(w),Hg=a("coupled values that its cells do not prove"),Hh=a(": the claim is not proved"),Hp=a("value_sound"),Hi=a(hf),Ho=a(j1),Hm=a(b$),Hn=a(d0),Hl=a("domain_sound"),Hj=a("fixed_sound"),Hk=a("learned_sound"),Hb=a("the file's contents do not match its digest"),Hc=a(kY),Hd=[0,a(kT),0],He=[0,a(pI),0];function
+aC(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,az(a[1])];case
-1:return[1,az(a[1])];case
-2:return[2,az(a[1])];case
-3:return[3,az(a[1])];case
-4:return[4,az(a[1])];case
-5:return[5,az(a[1])];case
-6:return[6,az(a[1])];case
-7:return[7,az(a[1])];case
+0:return[0,aC(a[1])];case
+1:return[1,aC(a[1])];case
+2:return[2,aC(a[1])];case
+3:return[3,aC(a[1])];case
+4:return[4,aC(a[1])];case
+5:return[5,aC(a[1])];case
+6:return[6,aC(a[1])];case
+7:return[7,aC(a[1])];case
 8:var
-c=a[1];return[8,c,az(a[2])];case
+c=a[1];return[8,c,aC(a[2])];case
 9:var
-b=a[1];return[9,b,b,az(a[3])];case
-10:return[10,az(a[1])];case
-11:return[11,az(a[1])];case
-12:return[12,az(a[1])];case
-13:return[13,az(a[1])];default:return[14,az(a[1])]}}function
-bg(a,b){if(typeof
+b=a[1];return[9,b,b,aC(a[3])];case
+10:return[10,aC(a[1])];case
+11:return[11,aC(a[1])];case
+12:return[12,aC(a[1])];case
+13:return[13,aC(a[1])];default:return[14,aC(a[1])]}}function
+bj(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,bg(a[1],b)];case
-1:return[1,bg(a[1],b)];case
-2:return[2,bg(a[1],b)];case
-3:return[3,bg(a[1],b)];case
-4:return[4,bg(a[1],b)];case
-5:return[5,bg(a[1],b)];case
-6:return[6,bg(a[1],b)];case
-7:return[7,bg(a[1],b)];case
+0:return[0,bj(a[1],b)];case
+1:return[1,bj(a[1],b)];case
+2:return[2,bj(a[1],b)];case
+3:return[3,bj(a[1],b)];case
+4:return[4,bj(a[1],b)];case
+5:return[5,bj(a[1],b)];case
+6:return[6,bj(a[1],b)];case
+7:return[7,bj(a[1],b)];case
 8:var
-c=a[1];return[8,c,bg(a[2],b)];case
+c=a[1];return[8,c,bj(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,bg(a[3],b)];case
-10:return[10,bg(a[1],b)];case
-11:return[11,bg(a[1],b)];case
-12:return[12,bg(a[1],b)];case
-13:return[13,bg(a[1],b)];default:return[14,bg(a[1],b)]}}function
-ax(a,b){if(typeof
+d=a[2],e=a[1];return[9,e,d,bj(a[3],b)];case
+10:return[10,bj(a[1],b)];case
+11:return[11,bj(a[1],b)];case
+12:return[12,bj(a[1],b)];case
+13:return[13,bj(a[1],b)];default:return[14,bj(a[1],b)]}}function
+ay(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,ax(a[1],b)];case
-1:return[1,ax(a[1],b)];case
+0:return[0,ay(a[1],b)];case
+1:return[1,ay(a[1],b)];case
 2:var
-c=a[1];return[2,c,ax(a[2],b)];case
+c=a[1];return[2,c,ay(a[2],b)];case
 3:var
-d=a[1];return[3,d,ax(a[2],b)];case
+d=a[1];return[3,d,ay(a[2],b)];case
 4:var
-e=a[3],f=a[2],g=a[1];return[4,g,f,e,ax(a[4],b)];case
+e=a[3],f=a[2],g=a[1];return[4,g,f,e,ay(a[4],b)];case
 5:var
-h=a[3],i=a[2],j=a[1];return[5,j,i,h,ax(a[4],b)];case
+h=a[3],i=a[2],j=a[1];return[5,j,i,h,ay(a[4],b)];case
 6:var
-k=a[3],l=a[2],m=a[1];return[6,m,l,k,ax(a[4],b)];case
+k=a[3],l=a[2],m=a[1];return[6,m,l,k,ay(a[4],b)];case
 7:var
-n=a[3],o=a[2],p=a[1];return[7,p,o,n,ax(a[4],b)];case
+n=a[3],o=a[2],p=a[1];return[7,p,o,n,ay(a[4],b)];case
 8:var
-q=a[3],r=a[2],s=a[1];return[8,s,r,q,ax(a[4],b)];case
+q=a[3],r=a[2],s=a[1];return[8,s,r,q,ay(a[4],b)];case
 9:var
-t=a[1];return[9,t,ax(a[2],b)];case
-10:return[10,ax(a[1],b)];case
+t=a[1];return[9,t,ay(a[2],b)];case
+10:return[10,ay(a[1],b)];case
 11:var
-u=a[1];return[11,u,ax(a[2],b)];case
+u=a[1];return[11,u,ay(a[2],b)];case
 12:var
-v=a[1];return[12,v,ax(a[2],b)];case
+v=a[1];return[12,v,ay(a[2],b)];case
 13:var
-w=a[2],x=a[1];return[13,x,w,ax(a[3],b)];case
+w=a[2],x=a[1];return[13,x,w,ay(a[3],b)];case
 14:var
-y=a[2],z=a[1];return[14,z,y,ax(a[3],b)];case
-15:return[15,ax(a[1],b)];case
-16:return[16,ax(a[1],b)];case
+y=a[2],z=a[1];return[14,z,y,ay(a[3],b)];case
+15:return[15,ay(a[1],b)];case
+16:return[16,ay(a[1],b)];case
 17:var
-A=a[1];return[17,A,ax(a[2],b)];case
+A=a[1];return[17,A,ay(a[2],b)];case
 18:var
-B=a[1];return[18,B,ax(a[2],b)];case
-19:return[19,ax(a[1],b)];case
+B=a[1];return[18,B,ay(a[2],b)];case
+19:return[19,ay(a[1],b)];case
 20:var
-C=a[2],D=a[1];return[20,D,C,ax(a[3],b)];case
+C=a[2],D=a[1];return[20,D,C,ay(a[3],b)];case
 21:var
-E=a[1];return[21,E,ax(a[2],b)];case
-22:return[22,ax(a[1],b)];case
+E=a[1];return[21,E,ay(a[2],b)];case
+22:return[22,ay(a[1],b)];case
 23:var
-F=a[1];return[23,F,ax(a[2],b)];default:var
-G=a[2],H=a[1];return[24,H,G,ax(a[3],b)]}}function
+F=a[1];return[23,F,ay(a[2],b)];default:var
+G=a[2],H=a[1];return[24,H,G,ay(a[3],b)]}}function
 hW(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-d$(a){throw[0,f9,a]}function
-ac(a){throw[0,lk,a]}function
-cF(b,a){return f5(b,a)?b:a}function
-aQ(b,a){return H3(b,a)?b:a}function
-dC(a){return 0<=a?a:-a|0}var
-a8=ce(ro),dD=ce(rp),dE=ce(rs),lp=ce(rt),hY=dw,rr=ce(rq);function
+d$(a){throw[0,f6,a]}function
+ad(a){throw[0,lr,a]}function
+cF(b,a){return hM(b,a)?b:a}function
+aT(b,a){return H$(b,a)?b:a}function
+dA(a){return 0<=a?a:-a|0}var
+a3=cf(rw),dB=cf(rx),dC=cf(rA),lw=cf(rB),hY=du,rz=cf(ry);function
 u(d,c){var
-a=B(d),e=B(c),b=aG(a+e|0);cd(d,0,b,0,a);cd(c,0,b,a,e);return aP(b)}function
-ru(a){return a?rv:rw}function
-lq(a){try{var
-b=[0,hL(a)];return b}catch(a){a=aY(a);if(a[1]===f9)return 0;throw a}}function
-aJ(a,b){if(a){var
-c=a[1];return[0,c,aJ(a[2],b)]}return b}Ix(0);var
-rz=q6(1),ch=q6(2);function
-rA(b){function
+a=E(d),e=E(c),b=aJ(a+e|0);ce(d,0,b,0,a);ce(c,0,b,a,e);return aS(b)}function
+rC(a){return a?rD:rE}function
+lx(a){try{var
+b=[0,hK(a)];return b}catch(a){a=a2(a);if(a[1]===f6)return 0;throw a}}function
+aw(a,b){if(a){var
+c=a[1];return[0,c,aw(a[2],b)]}return b}IF(0);var
+rH=rc(1),ci=rc(2);function
+rI(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{d5(d)}catch(a){a=aY(a);if(a[1]!==lm)throw a;var
+c=a[2],d=a[1];try{d5(d)}catch(a){a=a2(a);if(a[1]!==lt)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Iy(0))}function
-eZ(b,a){return lb(b,a,0,B(a))}function
-lr(a){eZ(ch,a);q7(ch,10);return d5(ch)}var
-hZ=[0,rA];function
-rC(d){for(;;){var
+a=c;continue}return 0}}return a(IG(0))}function
+e1(b,a){return li(b,a,0,E(a))}function
+ly(a){e1(ci,a);rd(ci,10);return d5(ci)}var
+hZ=[0,rI];function
+rK(d){for(;;){var
 a=hZ[1],e=[0,1],c=1-hW(hZ,a,function(a,c){return function(e){if(hW(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-h0(a){return b(hZ[1],0)}le(a(or),h0);function
+h0(a){return b(hZ[1],0)}ll(a(ox),h0);function
 h1(c,d,h){var
 a=b(d,0);if(a){var
 e=a[2],f=a[1],g=function(a){return h1(c,e,a)};return[0,b(c,f),g]}return 0}function
-h2(h,g,f){var
-a=g,d=f;for(;;){var
+h2(h,g,e){var
+a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
-i=c[2],a=e(h,a,c[1]),d=i;continue}return a}}function
-aZ(a,b){return a?a[1]:b}function
-e0(a){return a?a[1]:ac(rD)}function
-bh(c,a){return a?[0,b(c,a[1])]:0}function
-ls(d,c,a){return a?b(c,a[1]):d}function
-bw(c,a){return a?b(c,a[1]):0}function
-rE(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-lt(a){if(0<=a&&!(fX<a))return a;return ac(rF)}var
-h3=IL(0),e1=(4*h3|0)-1|0;function
-C(c){var
+i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
+a$(a,b){return a?a[1]:b}function
+e2(a){return a?a[1]:ad(rL)}function
+ba(c,a){return a?[0,b(c,a[1])]:0}function
+lz(d,c,a){return a?b(c,a[1]):d}function
+bx(c,a){return a?b(c,a[1]):0}function
+rM(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+lA(a){if(0<=a&&!(fV<a))return a;return ad(rN)}var
+h3=IT(0),e3=(4*h3|0)-1|0;function
+F(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-b2(a){return a?a[1]:d$(rM)}function
-lu(a){return a?a[2]:d$(rN)}function
-af(d,c){if(0<=c){var
+b3(a){return a?a[1]:d$(rU)}function
+lB(a){return a?a[2]:d$(rV)}function
+ag(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return d$(rO)}}return ac(rP)}function
-ci(d,c){var
+a=e,b=b-1|0;continue}return d$(rW)}}return ad(rX)}function
+cj(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-am(a){return ci(a,0)}function
-lv(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,lv(a+1|0,d,c)]}function
-F(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return am(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return lv(0,c,e)}return ac(rQ)}function
+ak(a){return cj(a,0)}function
+lC(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,lC(a+1|0,d,c)]}function
+G(c,e){if(0<=c){if(50<c){var
+d=0,a=0;for(;;){if(c<=a)return ak(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return lC(0,c,e)}return ad(rY)}function
 cG(a){if(a){var
-b=a[1];return aJ(b,cG(a[2]))}return 0}function
+b=a[1];return aw(b,cG(a[2]))}return 0}function
 l(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,l(c,d)]}return 0}function
-lw(c,b,a){if(a){var
-d=a[2],f=e(b,c,a[1]);return[0,f,lw(c+1|0,b,d)]}return 0}function
-bH(b,a){return lw(0,b,a)}function
-v(d,c){var
+lD(c,b,a){if(a){var
+d=a[2],e=f(b,c,a[1]);return[0,e,lD(c+1|0,b,d)]}return 0}function
+bJ(b,a){return lD(0,b,a)}function
+x(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-bo(f,d){var
+bp(e,d){var
 b=0,a=d;for(;;){if(a){var
-c=a[2];e(f,b,a[1]);var
+c=a[2];f(e,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-K(f,d,c){var
+N(e,d,c){var
 b=d,a=c;for(;;){if(a){var
-g=a[2],b=e(f,b,a[1]),a=g;continue}return b}}function
-f$(c,b,a){if(b){if(a){var
-d=a[2],f=b[2],g=e(c,b[1],a[1]);return[0,g,f$(c,f,d)]}}else
-if(!a)return 0;return ac(rR)}function
-e2(g,f,e,d){var
+g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
+lE(c,b,a){if(b){if(a){var
+d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,lE(c,e,d)]}}else
+if(!a)return 0;return ad(rZ)}function
+h4(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
-h=a[2],i=b[2],c=R(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ac(rS)}}function
-c4(e,d){var
+h=a[2],i=b[2],c=O(g,c,b[1],a[1]),b=i,a=h;continue}}else
+if(!a)return c;return ad(r0)}}function
+c5(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
-c5(e,d){var
+c6(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-aA(d,c){var
+aD(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===ak(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===aj(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-ga(d,c){var
+f8(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===ak(b[1],d))return f;var
-a=e;continue}throw O}}function
-lx(d,c){var
+b=a[1],e=a[2],f=b[2];if(0===aj(b[1],d))return f;var
+a=e;continue}throw P}}function
+lF(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===ak(a[1][1],d)?1:0;if(b)return b;var
+e=a[2],b=0===aj(a[1][1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-ea(e,d){var
+dD(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-a9(f){var
+bb(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return am(c)}}}function
-e3(g,f){var
-c=0,b=0,a=f;for(;;){if(a){var
-d=a[1],h=a[2],i=e(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return am(b)}}function
-bP(f){var
+a=d;continue}return ak(c)}}}function
+ea(g,e){var
+c=0,b=0,a=e;for(;;){if(a){var
+d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ak(b)}}function
+bS(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return am(c)}}}function
-bp(e,d){var
+a=d;continue}return ak(c)}}}function
+by(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=ci(b(e,a[1]),c),a=f;continue}return am(c)}}function
-gb(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],gb(b[2],a[2])]}}else
-if(!a)return 0;return ac(rT)}function
-a_(a,b){function
-r(j,f){if(2===j){if(f){var
-l=f[2];if(l){var
-m=l[1],n=f[1],y=l[2],z=0<e(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
-if(3===j&&f){var
-o=f[2];if(o){var
+f=a[2],c=cj(b(e,a[1]),c),a=f;continue}return ak(c)}}function
+f9(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],f9(b[2],a[2])]}}else
+if(!a)return 0;return ad(r1)}function
+aU(a,b){function
+r(j,e){if(2===j){if(e){var
+l=e[2];if(l){var
+m=l[1],n=e[1],y=l[2],z=0<f(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
+if(3===j&&e){var
+o=e[2];if(o){var
 p=o[2];if(p){var
-b=p[1],c=o[1],d=f[1],C=p[2],D=0<e(a,d,c)?0<e(a,c,b)?[0,d,[0,c,[0,b,0]]]:0<e(a,d,b)?[0,d,[0,b,[0,c,0]]]:[0,b,[0,d,[0,c,0]]]:0<e(a,d,b)?[0,c,[0,d,[0,b,0]]]:0<e(a,c,b)?[0,c,[0,b,[0,d,0]]]:[0,b,[0,c,[0,d,0]]];return[0,D,C]}}}var
-s=j>>1,t=k(s,f),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h){var
-q=h[1],r=i[1],w=h[2],x=i[2];if(0<e(a,r,q)){var
+b=p[1],c=o[1],d=e[1],C=p[2],D=0<f(a,d,c)?0<f(a,c,b)?[0,d,[0,c,[0,b,0]]]:0<f(a,d,b)?[0,d,[0,b,[0,c,0]]]:[0,b,[0,d,[0,c,0]]]:0<f(a,d,b)?[0,c,[0,d,[0,b,0]]]:0<f(a,c,b)?[0,c,[0,b,[0,d,0]]]:[0,b,[0,c,[0,d,0]]];return[0,D,C]}}}var
+s=j>>1,t=k(s,e),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h){var
+q=h[1],r=i[1],w=h[2],x=i[2];if(0<f(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=ci(i,g)}else
+v=cj(i,g)}else
 var
-v=ci(h,g);return[0,v,B]}}function
-k(j,f){if(2===j){if(f){var
-k=f[2];if(k){var
-l=k[1],m=f[1],y=k[2],z=0<e(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
-if(3===j&&f){var
-n=f[2];if(n){var
+v=cj(h,g);return[0,v,B]}}function
+k(j,e){if(2===j){if(e){var
+k=e[2];if(k){var
+l=k[1],m=e[1],y=k[2],z=0<f(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
+if(3===j&&e){var
+n=e[2];if(n){var
 o=n[2];if(o){var
-b=o[1],c=n[1],d=f[1],C=o[2],D=0<e(a,d,c)?0<e(a,d,b)?0<e(a,c,b)?[0,b,[0,c,[0,d,0]]]:[0,c,[0,b,[0,d,0]]]:[0,c,[0,d,[0,b,0]]]:0<e(a,c,b)?0<e(a,d,b)?[0,b,[0,d,[0,c,0]]]:[0,d,[0,b,[0,c,0]]]:[0,d,[0,c,[0,b,0]]];return[0,D,C]}}}var
-s=j>>1,t=r(s,f),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h){var
-p=h[1],q=i[1],w=h[2],x=i[2];if(0<e(a,q,p)){var
+b=o[1],c=n[1],d=e[1],C=o[2],D=0<f(a,d,c)?0<f(a,d,b)?0<f(a,c,b)?[0,b,[0,c,[0,d,0]]]:[0,c,[0,b,[0,d,0]]]:[0,c,[0,d,[0,b,0]]]:0<f(a,c,b)?0<f(a,d,b)?[0,b,[0,d,[0,c,0]]]:[0,d,[0,b,[0,c,0]]]:[0,d,[0,c,[0,b,0]]];return[0,D,C]}}}var
+s=j>>1,t=r(s,e),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h){var
+p=h[1],q=i[1],w=h[2],x=i[2];if(0<f(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=ci(i,g)}else
+v=cj(i,g)}else
 var
-v=ci(h,g);return[0,v,B]}}var
-c=C(b);return 2<=c?k(c,b)[1]:b}function
-bx(b,a){function
+v=cj(h,g);return[0,v,B]}}var
+c=F(b);return 2<=c?k(c,b)[1]:b}function
+bk(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
-o=n[1],k=g[1],J=n[2],y=e(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
+o=n[1],k=g[1],J=n[2],y=f(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
 if(3===j&&g){var
 p=g[2];if(p){var
 q=p[2];if(q){var
-c=q[1],a=p[1],d=g[1],N=q[2],D=e(b,d,a);if(0===D)var
-E=e(b,a,c),O=0===E?[0,a,0]:0<E?[0,a,[0,c,0]]:[0,c,[0,a,0]],r=O;else
+c=q[1],a=p[1],d=g[1],N=q[2],D=f(b,d,a);if(0===D)var
+E=f(b,a,c),O=0===E?[0,a,0]:0<E?[0,a,[0,c,0]]:[0,c,[0,a,0]],r=O;else
 if(0<D){var
-F=e(b,a,c);if(0===F)var
+F=f(b,a,c);if(0===F)var
 s=[0,d,[0,a,0]];else
 if(0<F)var
 s=[0,d,[0,a,[0,c,0]]];else
 var
-G=e(b,d,c),P=0===G?[0,d,[0,a,0]]:0<G?[0,d,[0,c,[0,a,0]]]:[0,c,[0,d,[0,a,0]]],s=P;var
+G=f(b,d,c),P=0===G?[0,d,[0,a,0]]:0<G?[0,d,[0,c,[0,a,0]]]:[0,c,[0,d,[0,a,0]]],s=P;var
 r=s}else{var
-H=e(b,d,c);if(0===H)var
+H=f(b,d,c);if(0===H)var
 t=[0,a,[0,d,0]];else
 if(0<H)var
 t=[0,a,[0,d,[0,c,0]]];else
 var
-I=e(b,a,c),Q=0===I?[0,a,[0,d,0]]:0<I?[0,a,[0,c,[0,d,0]]]:[0,c,[0,a,[0,d,0]]],t=Q;var
+I=f(b,a,c),Q=0===I?[0,a,[0,d,0]]:0<I?[0,a,[0,c,[0,d,0]]]:[0,c,[0,a,[0,d,0]]],t=Q;var
 r=t}return[0,r,N]}}}var
-z=j>>1,A=m(z,g),L=A[1],B=m(j-z|0,A[2]),i=L,h=B[1],f=0,M=B[2];for(;;){if(i){if(h){var
-u=h[2],v=h[1],w=i[2],l=i[1],x=e(b,l,v);if(0===x){var
-i=w,h=u,f=[0,l,f];continue}if(0<=x){var
-h=u,f=[0,v,f];continue}var
-i=w,f=[0,l,f];continue}var
-C=ci(i,f)}else
+z=j>>1,A=m(z,g),L=A[1],B=m(j-z|0,A[2]),i=L,h=B[1],e=0,M=B[2];for(;;){if(i){if(h){var
+u=h[2],v=h[1],w=i[2],l=i[1],x=f(b,l,v);if(0===x){var
+i=w,h=u,e=[0,l,e];continue}if(0<=x){var
+h=u,e=[0,v,e];continue}var
+i=w,e=[0,l,e];continue}var
+C=cj(i,e)}else
 var
-C=ci(h,f);return[0,C,M]}}function
+C=cj(h,e);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
-n=m[1],k=g[1],J=m[2],y=e(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
+n=m[1],k=g[1],J=m[2],y=f(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
 if(3===j&&g){var
 o=g[2];if(o){var
 p=o[2];if(p){var
-c=p[1],a=o[1],d=g[1],N=p[2],D=e(b,d,a);if(0===D)var
-E=e(b,a,c),O=0===E?[0,a,0]:0<=E?[0,c,[0,a,0]]:[0,a,[0,c,0]],q=O;else
+c=p[1],a=o[1],d=g[1],N=p[2],D=f(b,d,a);if(0===D)var
+E=f(b,a,c),O=0===E?[0,a,0]:0<=E?[0,c,[0,a,0]]:[0,a,[0,c,0]],q=O;else
 if(0<=D){var
-F=e(b,d,c);if(0===F)var
+F=f(b,d,c);if(0===F)var
 r=[0,a,[0,d,0]];else
 if(0<=F)var
-G=e(b,a,c),P=0===G?[0,a,[0,d,0]]:0<=G?[0,c,[0,a,[0,d,0]]]:[0,a,[0,c,[0,d,0]]],r=P;else
+G=f(b,a,c),P=0===G?[0,a,[0,d,0]]:0<=G?[0,c,[0,a,[0,d,0]]]:[0,a,[0,c,[0,d,0]]],r=P;else
 var
 r=[0,a,[0,d,[0,c,0]]];var
 q=r}else{var
-H=e(b,a,c);if(0===H)var
+H=f(b,a,c);if(0===H)var
 s=[0,d,[0,a,0]];else
 if(0<=H)var
-I=e(b,d,c),Q=0===I?[0,d,[0,a,0]]:0<=I?[0,c,[0,d,[0,a,0]]]:[0,d,[0,c,[0,a,0]]],s=Q;else
+I=f(b,d,c),Q=0===I?[0,d,[0,a,0]]:0<=I?[0,c,[0,d,[0,a,0]]]:[0,d,[0,c,[0,a,0]]],s=Q;else
 var
 s=[0,d,[0,a,[0,c,0]]];var
 q=s}return[0,q,N]}}}var
-z=j>>1,A=x(z,g),L=A[1],B=x(j-z|0,A[2]),i=L,h=B[1],f=0,M=B[2];for(;;){if(i){if(h){var
-t=h[2],u=h[1],v=i[2],l=i[1],w=e(b,l,u);if(0===w){var
-i=v,h=t,f=[0,l,f];continue}if(0<w){var
-i=v,f=[0,l,f];continue}var
-h=t,f=[0,u,f];continue}var
-C=ci(i,f)}else
+z=j>>1,A=x(z,g),L=A[1],B=x(j-z|0,A[2]),i=L,h=B[1],e=0,M=B[2];for(;;){if(i){if(h){var
+t=h[2],u=h[1],v=i[2],l=i[1],w=f(b,l,u);if(0===w){var
+i=v,h=t,e=[0,l,e];continue}if(0<w){var
+i=v,e=[0,l,e];continue}var
+h=t,e=[0,u,e];continue}var
+C=cj(i,e)}else
 var
-C=ci(h,f);return[0,C,M]}}var
-c=C(a);return 2<=c?m(c,a)[1]:a}function
+C=cj(h,e);return[0,C,M]}}var
+c=F(a);return 2<=c?m(c,a)[1]:a}function
 eb(a){function
 c(e,d){if(0===e){var
-f=0;return am(h2(function(b,a){return[0,a,b]},f,d))}var
+f=0;return ak(h2(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
-g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}function
+g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
+lG=aR;function
 e4(b,a){return b<=a?b:a}function
-ly(b,a){return a<=b?b:a}function
-c6(a,c){var
-b=aG(a);HY(b,0,a,c);return b}function
-lz(a){var
-b=bG(a),c=aG(b);dz(a,0,c,0,b);return c}function
-lA(c,b,a){if(0<=b&&0<=a&&!((bG(c)-a|0)<b)){var
-d=aG(a);dz(c,b,d,0,a);return d}return ac(rU)}function
-lB(c,b,a){return aP(lA(c,b,a))}function
-lC(e,c,d,b,a){if(0<=a&&0<=c&&!((bG(e)-a|0)<c)&&0<=b&&!((bG(d)-a|0)<b))return dz(e,c,d,b,a);return ac(rV)}function
-cH(e,c,d,b,a){if(0<=a&&0<=c&&!((B(e)-a|0)<c)&&0<=b&&!((bG(d)-a|0)<b))return cd(e,c,d,b,a);return ac(rW)}function
-h4(b,a){return aP(c6(b,a))}function
-cj(c,b,a){return aP(lA(bt(c),b,a))}function
-h5(k,g){if(g){var
-h=B(k),c=0,b=g,p=0;for(;;){if(b){var
+lH(b,a){return a<=b?b:a}function
+c7(a,c){var
+b=aJ(a);H6(b,0,a,c);return b}function
+lI(a){var
+b=bI(a),c=aJ(b);dx(a,0,c,0,b);return c}function
+lJ(c,b,a){if(0<=b&&0<=a&&!((bI(c)-a|0)<b)){var
+d=aJ(a);dx(c,b,d,0,a);return d}return ad(r2)}function
+lK(c,b,a){return aS(lJ(c,b,a))}function
+lL(e,c,d,b,a){if(0<=a&&0<=c&&!((bI(e)-a|0)<c)&&0<=b&&!((bI(d)-a|0)<b))return dx(e,c,d,b,a);return ad(r3)}function
+cH(e,c,d,b,a){if(0<=a&&0<=c&&!((E(e)-a|0)<c)&&0<=b&&!((bI(d)-a|0)<b))return ce(e,c,d,b,a);return ad(r4)}function
+h5(b,a){return aS(c7(b,a))}function
+ck(c,b,a){return aS(lJ(bu(c),b,a))}function
+h6(k,g){if(g){var
+h=E(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(B(i)+h|0)+c|0,m=b[2],n=c<=j?j:ac(rX),c=n,b=m;continue}var
-l=B(i)+c|0}else
+j=(E(i)+h|0)+c|0,m=b[2],n=c<=j?j:ad(r5),c=n,b=m;continue}var
+l=E(i)+c|0}else
 var
 l=c;var
-f=aG(l),e=p,d=g;for(;;){if(d){var
+f=aJ(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];cd(a,0,f,e,B(a));cd(k,0,f,e+B(a)|0,h);var
-e=(e+B(a)|0)+h|0,d=o;continue}cd(a,0,f,e,B(a))}return aP(f)}}}return rY}function
-lD(e,c){var
-d=B(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,bu(c,a));var
+o=d[2];ce(a,0,f,e,E(a));ce(k,0,f,e+E(a)|0,h);var
+e=(e+E(a)|0)+h|0,d=o;continue}ce(a,0,f,e,E(a))}return aS(f)}}}return r6}function
+lM(e,c){var
+d=E(c)-1|0,f=0;if(!(d<0)){var
+a=f;for(;;){b(e,bv(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-h6(f,e){var
-c=bt(e),a=0,d=bG(c);for(;;){if(a===d)return 1;if(b(f,bE(c,a))){var
+h7(f,e){var
+c=bu(e),a=0,d=bI(c);for(;;){if(a===d)return 1;if(b(f,bG(c,a))){var
 a=a+1|0;continue}return 0}}function
-lE(j){var
-k=0,x=B(j);for(;;){if(x<=k)return j;var
-n=bu(j,k)+kR|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+lN(j){var
+k=0,x=E(j);for(;;){if(x<=k)return j;var
+n=bv(j,k)+kX|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bt(j),a=[0,0],q=bG(e)-1|0,t=0;if(!(q<0)){var
+e=bu(j),a=[0,0],q=bI(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
-f=bE(e,i),g=0;if(32<=f){var
+f=bG(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
 if(56<l-1>>>0){g=1;p=1}if(!p){var
 m=1;g=2}}else
@@ -1329,178 +1330,178 @@ m=4;break;case
 1:var
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
-i=w;continue}break}}if(a[1]===bG(e))var
-s=lz(e);else{var
-b=aG(a[1]);a[1]=0;var
-r=bG(e)-1|0,u=0;if(!(r<0)){var
+i=w;continue}break}}if(a[1]===bI(e))var
+s=lI(e);else{var
+b=aJ(a[1]);a[1]=0;var
+r=bI(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
-c=bE(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(j6<=c)d=1;else
+c=bG(e,h),d=0;if(35<=c)if(92===c)d=2;else
+if(ka<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
-8:av(b,a[1],92);a[1]++;av(b,a[1],98);break;case
-9:av(b,a[1],92);a[1]++;av(b,a[1],po);break;case
-10:av(b,a[1],92);a[1]++;av(b,a[1],qw);break;case
-13:av(b,a[1],92);a[1]++;av(b,a[1],114);break;default:d=1}switch(d){case
-1:av(b,a[1],92);a[1]++;av(b,a[1],48+(c/au|0)|0);a[1]++;av(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;av(b,a[1],48+(c%10|0)|0);break;case
-2:av(b,a[1],92);a[1]++;av(b,a[1],c);break;case
-3:av(b,a[1],c);break}a[1]++;var
+8:ax(b,a[1],92);a[1]++;ax(b,a[1],98);break;case
+9:ax(b,a[1],92);a[1]++;ax(b,a[1],pt);break;case
+10:ax(b,a[1],92);a[1]++;ax(b,a[1],qD);break;case
+13:ax(b,a[1],92);a[1]++;ax(b,a[1],114);break;default:d=1}switch(d){case
+1:ax(b,a[1],92);a[1]++;ax(b,a[1],48+(c/aq|0)|0);a[1]++;ax(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;ax(b,a[1],48+(c%10|0)|0);break;case
+2:ax(b,a[1],92);a[1]++;ax(b,a[1],c);break;case
+3:ax(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
-s=b}return aP(s)}var
+s=b}return aS(s)}var
 k=k+1|0;continue}}function
-rZ(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw O;if(bu(e,a)===b)return a;var
+r7(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw P;if(bv(e,a)===b)return a;var
 a=a+1|0;continue}}function
-r0(b,a,d){var
-c=B(b);if(0<=a&&!(c<a))try{rZ(b,c,a,d);var
-e=1;return e}catch(a){a=aY(a);if(a===O)return 0;throw a}return ac(r1)}function
-h7(b,a){return r0(b,0,a)}function
+r8(b,a,d){var
+c=E(b);if(0<=a&&!(c<a))try{r7(b,c,a,d);var
+e=1;return e}catch(a){a=a2(a);if(a===P)return 0;throw a}return ad(r9)}function
+h8(b,a){return r8(b,0,a)}function
 bq(f,b){var
-c=[0,0],d=[0,B(b)],e=B(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(bu(b,a)===f){var
-h=c[1];c[1]=[0,cj(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+c=[0,0],d=[0,E(b)],e=E(b)-1|0;if(!(e<0)){var
+a=e;for(;;){if(bv(b,a)===f){var
+h=c[1];c[1]=[0,ck(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,cj(b,0,d[1]),g]}function
-lF(b,a){return HS(bt(b),a)}function
-i(c,d){if(0===c)return[0];if(0<=c){var
+g=c[1];return[0,ck(b,0,d[1]),g]}function
+lO(b,a){return H0(bu(b),a)}function
+j(c,d){if(0===c)return[0];if(0<=c){var
 e=o(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ac(r2)}function
-e5(b,f,e){var
+a=h;continue}break}}return e}return ad(r_)}function
+f_(b,f,e){var
 c=o(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=o(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
 aE(a){var
-b=a.length-1;return 0===b?[0]:kZ(a,0,b)}function
-bi(b,a){var
-c=b.length-1;return 0===c?aE(a):0===a.length-1?kZ(b,0,c):HG(b,a)}function
-b3(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return kZ(c,b,a);return ac(r3)}function
-lG(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return HJ(c,b,a,d);return ac(r4)}function
-lH(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return HH(e,c,d,b,a);return ac(r5)}function
-bj(e,c){var
+b=a.length-1;return 0===b?[0]:k6(a,0,b)}function
+bc(b,a){var
+c=b.length-1;return 0===c?aE(a):0===a.length-1?k6(b,0,c):HP(b,a)}function
+bK(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return k6(c,b,a);return ad(r$)}function
+lP(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return HR(c,b,a,d);return ad(sa)}function
+f$(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return HQ(e,c,d,b,a);return ad(sb)}function
+aO(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-k(e,c){var
+i(e,c){var
 d=c.length-1;if(0===d)return[0];var
 f=o(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-gc(f,d,c){var
-b=d.length-1;if(b!==c.length-1)return ac(r6);if(0===b)return[0];var
-g=o(b,e(f,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
-a=i;for(;;){g[1+a]=e(f,d[1+a],c[1+a]);var
+c8(e,d,c){var
+b=d.length-1;if(b!==c.length-1)return ad(sc);if(0===b)return[0];var
+g=o(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
+a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
 a=j;continue}break}}return g}function
 p(d,b){var
-c=b.length-1-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){e(d,a,b[1+a]);var
+c=b.length-1-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){f(d,a,b[1+a]);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-L(d,b){var
+Q(d,b){var
 c=b.length-1;if(0===c)return[0];var
-f=o(c,e(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
-a=h;for(;;){f[1+a]=e(d,a,b[1+a]);var
+e=o(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
+a=h;for(;;){e[1+a]=f(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
-a=i;continue}break}}return f}function
-aR(c){var
+a=i;continue}break}}return e}function
+aH(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
-P(a){if(a){var
+L(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
 f=o(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-a0(g,f,c){var
-b=[0,f],d=c.length-1-1|0,h=0;if(!(d<0)){var
-a=h;for(;;){b[1]=e(g,b[1],c[1+a]);var
+aV(g,e,c){var
+b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
+a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-cI(d,c){var
+dE(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-e6(d,c){var
+e5(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-lI(f,c,b){var
-d=c.length-1;if(d!==b.length-1)return ac(r7);var
-a=0;for(;;){if(a===d)return 1;if(e(f,c[1+a],b[1+a])){var
+ga(e,c,b){var
+d=c.length-1;if(d!==b.length-1)return ad(sd);var
+a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
-lJ(c,b){var
-a=0,d=b.length-1;for(;;){if(a===d)return 0;if(0===ak(b[1+a],c))return 1;var
+lQ(c,b){var
+a=0,d=b.length-1;for(;;){if(a===d)return 0;if(0===aj(b[1+a],c))return 1;var
 a=a+1|0;continue}}function
-cJ(a){return a-a==0.?1:0}function
-lK(a){return q9(a,dD)}function
-c7(b,a){if(!(b<a)){var
+cI(a){return a-a==0.?1:0}function
+lR(a){return rf(a,dB)}function
+c9(b,a){if(!(b<a)){var
 c=0;if(hO(a)||!hO(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-ae(b,a){if(!(b<a)){var
+aa(b,a){if(!(b<a)){var
 c=0;if(hO(a)||!hO(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-lL(d){function
+lS(d){function
 p(a){return a?a[4]:0}function
-f(b,e,a){var
+e(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
-g(b,e,a){var
+g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
-c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return f(i,k,f(c,e,a));if(c){var
-n=c[2],o=c[1],q=f(c[3],e,a);return f(f(i,k,o),n,q)}return ac(r8)}return ac(r9)}if((g+2|0)<h){if(a){var
-j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return f(f(b,e,d),l,j);if(d){var
-s=d[2],t=d[1],u=f(d[3],l,j);return f(f(b,e,t),s,u)}return ac(r_)}return ac(r$)}var
-v=h<=g?g+1|0:h+1|0;return[0,b,e,a,v]}function
+c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ad(se)}return ad(sf)}if((g+2|0)<h){if(a){var
+j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ad(sg)}return ad(sh)}var
+v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
-f=b[3],h=b[2],i=b[1],j=e(d[1],c,h);if(0===j)return b;if(0<=j){var
-k=a(c,f);return f===k?b:g(i,h,k)}var
-l=a(c,i);return i===l?b:g(l,h,f)}return[0,0,c,0,1]}function
+e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
+k=a(c,e);return e===k?b:g(i,h,k)}var
+l=a(c,i);return i===l?b:g(l,h,e)}return[0,0,c,0,1]}function
 h(a){return[0,0,a,0,1]}function
+C(b,a){if(a){var
+c=a[3],d=a[2];return g(C(b,a[1]),d,c)}return h(b)}function
 D(b,a){if(a){var
-c=a[3],d=a[2];return g(D(b,a[1]),d,c)}return h(b)}function
-E(b,a){if(a){var
-c=a[2],d=a[1];return g(d,c,E(b,a[3]))}return h(b)}function
+c=a[2],d=a[1];return g(d,c,D(b,a[3]))}return h(b)}function
 c(b,d,a){if(b){if(a){var
-e=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(e+2|0)<h?g(n,m,c(l,d,a)):(h+2|0)<e?g(c(b,d,k),j,i):f(b,d,a)}return E(d,b)}return D(d,a)}function
+f=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(f+2|0)<h?g(n,m,c(l,d,a)):(h+2|0)<f?g(c(b,d,k),j,i):e(b,d,a)}return D(d,b)}return C(d,a)}function
 j(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return a[2]}throw O}}function
-F(c){var
+a=b;continue}return a[2]}throw P}}function
+E(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,a[2]]}return 0}}function
 G(b){var
 a=b;for(;;){if(a){if(a[3]){var
-a=a[3];continue}return a[2]}throw O}}function
+a=a[3];continue}return a[2]}throw P}}function
 S(b){var
 a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ac(sa)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ad(si)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
-f=a[3],g=a[2],h=a[1],l=e(d[1],b,g);if(0===l)return[0,h,1,f];if(0<=l){var
-j=i(b,f),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,f)]}return sb}var
+e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
+j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return sj}var
 s=0;function
 T(a){return a?0:1}function
-U(g,f){var
-a=f;for(;;){if(a){var
-h=a[3],i=a[1],b=e(d[1],g,a[2]),c=0===b?1:0;if(c)return c;var
+U(g,e){var
+a=e;for(;;){if(a){var
+h=a[3],i=a[1],b=f(d[1],g,a[2]),c=0===b?1:0;if(c)return c;var
 j=0<=b?h:i,a=j;continue}return 0}}function
-t(f,b){if(b){var
-a=b[3],h=b[2],c=b[1],i=e(d[1],f,h);if(0===i){if(c){if(a){var
+t(e,b){if(b){var
+a=b[3],h=b[2],c=b[1],i=f(d[1],e,h);if(0===i){if(c){if(a){var
 m=q(a);return g(c,j(a),m)}return c}return a}if(0<=i){var
-k=t(f,a);return a===k?b:g(c,h,k)}var
-l=t(f,c);return c===l?b:g(l,h,a)}return 0}function
+k=t(e,a);return a===k?b:g(c,h,k)}var
+l=t(e,c);return c===l?b:g(l,h,a)}return 0}function
 k(d,b){if(d){if(b){var
 g=b[4],e=b[2],h=d[4],f=d[2],m=b[3],n=b[1],o=d[3],p=d[1];if(g<=h){if(1===g)return a(e,d);var
 j=i(f,b),q=j[1],r=k(o,j[3]);return c(k(p,q),f,r)}if(1===h)return a(f,b);var
@@ -1509,11 +1510,11 @@ n(a,d){if(a){if(d){var
 e=a[3],f=a[2],g=a[1],b=i(f,d),h=b[1];if(b[2]){var
 j=n(e,b[3]);return c(n(g,h),f,j)}var
 k=n(e,b[3]);return m(n(g,h),k)}return 0}return 0}function
-u(f,a){if(a){var
-j=a[3],g=a[2],k=a[1],l=e(d[1],f,g);if(0===l)return 0;if(0<=l){var
-h=u(f,j);if(h){var
+u(e,a){if(a){var
+j=a[3],g=a[2],k=a[1],l=f(d[1],e,g);if(0===l)return 0;if(0<=l){var
+h=u(e,j);if(h){var
 m=h[2];return[0,c(k,g,h[1]),m]}return 0}var
-i=u(f,k);if(i){var
+i=u(e,k);if(i){var
 n=i[2],o=i[1];return[0,o,function(a){return c(b(n,0),g,j)}]}return 0}return[0,0,function(a){return 0}]}function
 H(g,f){var
 a=g,c=f;for(;;){if(a&&c){var
@@ -1530,25 +1531,25 @@ a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],b],a=a[1],b=e;continue}return b}}function
 I(m,k){var
 n=l(k,0),b=l(m,0),a=n;for(;;){if(b){if(a){var
-f=a[3],g=a[2],h=b[3],i=b[2],c=e(d[1],b[1],a[1]);if(0===c){var
-j=l(g,f),b=l(i,h),a=j;continue}return c}return 1}return a?-1:0}}function
+e=a[3],g=a[2],h=b[3],i=b[2],c=f(d[1],b[1],a[1]);if(0===c){var
+j=l(g,e),b=l(i,h),a=j;continue}return c}return 1}return a?-1:0}}function
 V(b,a){return 0===I(b,a)?1:0}function
 r(o,n){var
 a=o,b=n;for(;;){if(a){if(b){var
-h=b[3],i=b[1],c=a[3],f=a[2],g=a[1],j=e(d[1],f,b[2]);if(0===j){var
+h=b[3],i=b[1],c=a[3],e=a[2],g=a[1],j=f(d[1],e,b[2]);if(0===j){var
 k=r(g,i);if(k){var
 a=c,b=h;continue}return k}if(0<=j){var
-l=r([0,0,f,c,0],h);if(l){var
+l=r([0,0,e,c,0],h);if(l){var
 a=g;continue}return l}var
-m=r([0,g,f,0,0],i);if(m){var
+m=r([0,g,e,0,0],i);if(m){var
 a=c;continue}return m}return 0}return 1}}function
 J(c,d){var
 a=d;for(;;){if(a){var
 e=a[3],f=a[2];J(c,a[1]);b(c,f);var
 a=e;continue}return 0}}function
-K(c,f,d){var
-a=f,b=d;for(;;){if(a){var
-g=a[3],h=a[2],i=e(c,h,K(c,a[1],b)),a=g,b=i;continue}return b}}function
+K(c,e,d){var
+a=e,b=d;for(;;){if(a){var
+g=a[3],h=a[2],i=f(c,h,K(c,a[1],b)),a=g,b=i;continue}return b}}function
 L(c,g){var
 a=g;for(;;){if(a){var
 h=a[3],i=a[1],d=b(c,a[2]);if(d){var
@@ -1569,17 +1570,17 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return sc}function
+p=c(g,e,j);return[0,m(h,k),p]}return sk}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[2],f=a[1],b=[0,e,N(b,a[3])],a=f;continue}return b}}function
 W(a){return N(0,a)}function
-X(g,f){var
-a=f;for(;;){if(a){var
-b=a[2],h=a[3],i=a[1],c=e(d[1],g,b);if(0===c)return b;var
-j=0<=c?h:i,a=j;continue}throw O}}function
+X(g,e){var
+a=e;for(;;){if(a){var
+b=a[2],h=a[3],i=a[1],c=f(d[1],g,b);if(0===c)return b;var
+j=0<=c?h:i,a=j;continue}throw P}}function
 Y(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1587,7 +1588,7 @@ d=g,a=l;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return d}}var
-c=k;continue}throw O}}function
+c=k;continue}throw P}}function
 Z(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1603,7 +1604,7 @@ d=g,a=k;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return d}}var
-c=l;continue}throw O}}function
+c=l;continue}throw P}}function
 $(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1612,15 +1613,15 @@ e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return[0,d]}}var
 c=l;continue}return 0}}function
-aa(g,f){var
-a=f;for(;;){if(a){var
-b=a[2],h=a[3],i=a[1],c=e(d[1],g,b);if(0===c)return[0,b];var
+aa(g,e){var
+a=e;for(;;){if(a){var
+b=a[2],h=a[3],i=a[1],c=f(d[1],g,b);if(0===c)return[0,b];var
 j=0<=c?h:i,a=j;continue}return 0}}function
-y(g,f,b){var
+y(g,e,b){var
 h=0;if(0!==g){var
-m=G(g);if(0<=e(d[1],m,f))h=1}if(!h){var
+m=G(g);if(0<=f(d[1],m,e))h=1}if(!h){var
 i=0;if(0!==b){var
-l=j(b);if(0<=e(d[1],f,l))i=1}if(!i)return c(g,f,b)}return k(g,a(f,b))}function
+l=j(b);if(0<=f(d[1],e,l))i=1}if(!i)return c(g,e,b)}return k(g,a(e,b))}function
 z(c,a){if(a){var
 d=a[3],e=a[2],f=a[1],g=z(c,f),h=b(c,e),i=z(c,d);if(f===g&&e===h&&d===i)return a;return y(g,h,i)}return 0}function
 A(e,c){if(c){var
@@ -1629,21 +1630,21 @@ k=i[1];if(h===d&&g===k&&f===a)return c;return y(d,k,a)}if(d){if(a){var
 l=q(a);return y(d,j(a),l)}return d}return a}return 0}function
 ab(c){if(c){var
 i=c[2],b=c[1];if(i){var
-j=i[2],e=i[1];if(j){var
+j=i[2],f=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
 m=k[2],n=k[1];if(m){if(m[2]){var
-o=bx(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+o=bk(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
 0:return[0,0,a];case
 1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
 2:if(a){var
 d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
-e=a[2];if(e){var
-h=e[2];if(h)return[0,[0,[0,0,a[1],0,1],e[1],[0,0,h[1],0,1],2],h[2]]}}}var
+f=a[2];if(f){var
+h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,f(l,m,k[1]),n]}throw[0,ad,sd]};return g(C(o),o)[1]}var
-p=m[1];return a(p,a(n,a(l,a(e,h(b)))))}return a(n,a(l,a(e,h(b))))}return a(l,a(e,h(b)))}return a(e,h(b))}return h(b)}return s}function
-P(c,b){return h2(function(c,b){return a(b,c)},b,c)}function
-ae(a){return P(a,s)}function
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ae,sl]};return g(F(o),o)[1]}var
+p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
+O(c,b){return h2(function(c,b){return a(b,c)},b,c)}function
+ac(a){return O(a,s)}function
 B(a,d){if(a){var
 b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
 af(a){var
@@ -1654,15 +1655,15 @@ e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
 R(a,d){if(a){var
 b=a[1],c=Q(a[2],a[3]);return[0,b,function(a){return R(c,a)}]}return 0}function
 ag(a){var
-b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,S,j,F,i,X,aa,Y,Z,_,$,ab,function(j,i){var
+b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,E,G,S,j,E,i,X,aa,Y,Z,_,$,ab,function(j,i){var
 a=i,b=0;for(;;){if(a){var
-c=a[3],f=a[2],k=a[1],g=e(d[1],f,j);if(0!==g){if(0<=g){var
-a=k,b=[0,f,c,b];continue}var
+c=a[3],e=a[2],k=a[1],g=f(d[1],e,j);if(0!==g){if(0<=g){var
+a=k,b=[0,e,c,b];continue}var
 a=c;continue}var
-h=[0,f,c,b]}else
+h=[0,e,c,b]}else
 var
-h=b;return function(a){return B(h,a)}}},af,ag,P,ae]}function
-lM(g){function
+h=b;return function(a){return B(h,a)}}},af,ag,O,ac]}function
+lT(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1670,28 +1671,28 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ac(se)}return ac(sf)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ad(sm)}return ad(sn)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ac(sg)}return ac(sh)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ad(so)}return ad(sp)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
 m(d,c,b){if(b){var
-f=b[4],i=b[3],j=b[2],h=b[1],o=b[5],k=e(g[1],d,j);if(0===k)return i===c?b:[0,h,d,c,f,o];if(0<=k){var
-l=m(d,c,f);return f===l?b:a(h,j,i,l)}var
-n=m(d,c,h);return h===n?b:a(n,j,i,f)}return[0,0,d,c,0,1]}function
-P(d,c){var
+e=b[4],i=b[3],j=b[2],h=b[1],o=b[5],k=f(g[1],d,j);if(0===k)return i===c?b:[0,h,d,c,e,o];if(0<=k){var
+l=m(d,c,e);return e===l?b:a(h,j,i,l)}var
+n=m(d,c,h);return h===n?b:a(n,j,i,e)}return[0,0,d,c,0,1]}function
+Q(d,c){var
 a=c;for(;;){if(a){var
-f=a[4],h=a[3],i=a[1],b=e(g[1],d,a[2]);if(0===b)return h;var
-j=0<=b?f:i,a=j;continue}throw O}}function
-Q(g,l){var
+e=a[4],h=a[3],i=a[1],b=f(g[1],d,a[2]);if(0===b)return h;var
+j=0<=b?e:i,a=j;continue}throw P}}function
+R(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=o;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,e,d]}}var
-c=m;continue}throw O}}function
+c=m;continue}throw P}}function
 S(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1707,7 +1708,7 @@ e=h,d=n,a=m;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,e,d]}}var
-c=o;continue}throw O}}function
+c=o;continue}throw P}}function
 U(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1718,68 +1719,68 @@ a=k;continue}return[0,[0,e,d]]}}var
 c=o;continue}return 0}}function
 V(d,c){var
 a=c;for(;;){if(a){var
-f=a[4],h=a[3],i=a[1],b=e(g[1],d,a[2]);if(0===b)return[0,h];var
-j=0<=b?f:i,a=j;continue}return 0}}function
-W(f,d){var
+e=a[4],h=a[3],i=a[1],b=f(g[1],d,a[2]);if(0===b)return[0,h];var
+j=0<=b?e:i,a=j;continue}return 0}}function
+W(e,d){var
 a=d;for(;;){if(a){var
-h=a[4],i=a[1],b=e(g[1],f,a[2]),c=0===b?1:0;if(c)return c;var
+h=a[4],i=a[1],b=f(g[1],e,a[2]),c=0===b?1:0;if(c)return c;var
 j=0<=b?h:i,a=j;continue}return 0}}function
 n(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return[0,a[2],a[3]]}throw O}}function
+a=b;continue}return[0,a[2],a[3]]}throw P}}function
 B(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,[0,a[2],a[3]]]}return 0}}function
 X(b){var
 a=b;for(;;){if(a){if(a[4]){var
-a=a[4];continue}return[0,a[2],a[3]]}throw O}}function
+a=a[4];continue}return[0,a[2],a[3]]}throw P}}function
 Y(b){var
 a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ac(si)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ad(sq)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
-r(f,b){if(b){var
-c=b[4],i=b[3],h=b[2],d=b[1],j=e(g[1],f,h);if(0===j)return C(d,c);if(0<=j){var
-k=r(f,c);return c===k?b:a(d,h,i,k)}var
-l=r(f,d);return d===l?b:a(l,h,i,c)}return 0}function
+r(e,b){if(b){var
+c=b[4],i=b[3],h=b[2],d=b[1],j=f(g[1],e,h);if(0===j)return C(d,c);if(0<=j){var
+k=r(e,c);return c===k?b:a(d,h,i,k)}var
+l=r(e,d);return d===l?b:a(l,h,i,c)}return 0}function
 s(d,i,c){if(c){var
-f=c[4],j=c[3],k=c[2],h=c[1],r=c[5],l=e(g[1],d,k);if(0===l){var
+e=c[4],j=c[3],k=c[2],h=c[1],r=c[5],l=f(g[1],d,k);if(0===l){var
 m=b(i,[0,j]);if(m){var
-n=m[1];return j===n?c:[0,h,d,n,f,r]}return C(h,f)}if(0<=l){var
-o=s(d,i,f);return f===o?c:a(h,k,j,o)}var
-p=s(d,i,h);return h===p?c:a(p,k,j,f)}var
+n=m[1];return j===n?c:[0,h,d,n,e,r]}return C(h,e)}if(0<=l){var
+o=s(d,i,e);return e===o?c:a(h,k,j,o)}var
+p=s(d,i,h);return h===p?c:a(p,k,j,e)}var
 q=b(i,0);return q?[0,0,d,q[1],0,1]:0}function
 D(b,c){var
 a=c;for(;;){if(a){var
-d=a[4],f=a[3],g=a[2];D(b,a[1]);e(b,g,f);var
+d=a[4],e=a[3],g=a[2];D(b,a[1]);f(b,g,e);var
 a=d;continue}return 0}}function
 t(c,a){if(a){var
 d=a[5],e=a[4],f=a[3],g=a[2],h=t(c,a[1]),i=b(c,f);return[0,h,g,i,t(c,e),d]}return 0}function
 u(b,a){if(a){var
-c=a[2],d=a[5],f=a[4],g=a[3],h=u(b,a[1]),i=e(b,c,g);return[0,h,c,i,u(b,f),d]}return 0}function
+c=a[2],d=a[5],e=a[4],g=a[3],h=u(b,a[1]),i=f(b,c,g);return[0,h,c,i,u(b,e),d]}return 0}function
 E(c,e,d){var
 a=e,b=d;for(;;){if(a){var
-f=a[4],g=a[3],h=a[2],i=R(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
+f=a[4],g=a[3],h=a[2],i=O(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
 F(b,g){var
 a=g;for(;;){if(a){var
-h=a[4],i=a[1],c=e(b,a[2],a[3]);if(c){var
+h=a[4],i=a[1],c=f(b,a[2],a[3]);if(c){var
 d=F(b,i);if(d){var
 a=h;continue}var
-f=d}else
+e=d}else
 var
-f=c;return f}return 1}}function
+e=c;return e}return 1}}function
 G(b,g){var
 a=g;for(;;){if(a){var
-h=a[4],i=a[1],c=e(b,a[2],a[3]);if(c)var
+h=a[4],i=a[1],c=f(b,a[2],a[3]);if(c)var
 d=c;else{var
-f=G(b,i);if(!f){var
+e=G(b,i);if(!e){var
 a=h;continue}var
-d=f}return d}return 0}}function
+d=e}return d}return 0}}function
 H(d,c,b){if(b){var
 e=b[4],f=b[3],g=b[2];return a(H(d,c,b[1]),g,f,e)}return p(d,c)}function
 I(d,c,b){if(b){var
@@ -1790,42 +1791,42 @@ j(b,a){if(b){if(a){var
 d=n(a),e=d[2],f=d[1];return c(b,f,e,q(a))}return b}return a}function
 o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
-d=a[4],f=a[3],h=a[2],j=a[1],m=e(g[1],b,h);if(0===m)return[0,j,[0,f],d];if(0<=m){var
-k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,f,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,f,d)]}return sj}function
+d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
+k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return sr}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
-e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=R(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
+e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=O(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=R(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ad,sk]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=O(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ae,ss]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
-g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,R(d,f,k,m[1]),p):c(n,f,k,p)}var
-h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,R(d,e,q[1],j),s):c(r,e,j,s)}var
+g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,O(d,f,k,m[1]),p):c(n,f,k,p)}var
+h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,O(d,e,q[1],j),s):c(r,e,j,s)}var
 t=b}else
 var
 t=a;return t}function
 v(b,a){if(a){var
-g=a[4],h=a[3],i=a[2],k=a[1],d=v(b,k),l=e(b,i,h),f=v(b,g);if(l){if(k===d&&g===f)return a;return c(d,i,h,f)}return j(d,f)}return 0}function
+g=a[4],h=a[3],i=a[2],k=a[1],d=v(b,k),l=f(b,i,h),e=v(b,g);if(l){if(k===d&&g===e)return a;return c(d,i,h,e)}return j(d,e)}return 0}function
 w(b,a){if(a){var
-d=a[2],i=a[4],k=a[3],f=w(b,a[1]),g=e(b,d,k),h=w(b,i);return g?c(f,d,g[1],h):j(f,h)}return 0}function
+d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,h)}return 0}function
 x(b,a){if(a){var
-d=a[3],f=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=e(b,f,d),k=x(b,n),l=k[2],m=k[1];if(o){var
-p=j(h,l);return[0,c(i,f,d,m),p]}var
-q=c(h,f,d,l);return[0,j(i,m),q]}return sl}function
-f(d,c){var
+d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
+p=j(h,l);return[0,c(i,e,d,m),p]}var
+q=c(h,e,d,l);return[0,j(i,m),q]}return st}function
+e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
 Z(j,i,h){var
-r=f(h,0),b=f(i,0),a=r;for(;;){if(b){if(a){var
-k=a[4],l=a[3],m=a[2],n=b[4],o=b[3],p=b[2],c=e(g[1],b[1],a[1]);if(0===c){var
-d=e(j,p,m);if(0===d){var
-q=f(l,k),b=f(o,n),a=q;continue}return d}return c}return 1}return a?-1:0}}function
+r=e(h,0),b=e(i,0),a=r;for(;;){if(b){if(a){var
+k=a[4],l=a[3],m=a[2],n=b[4],o=b[3],p=b[2],c=f(g[1],b[1],a[1]);if(0===c){var
+d=f(j,p,m);if(0===d){var
+q=e(l,k),b=e(o,n),a=q;continue}return d}return c}return 1}return a?-1:0}}function
 _(k,j,i){var
-s=f(i,0),b=f(j,0),a=s;for(;;){if(b){if(a){var
-l=a[4],m=a[3],n=a[2],o=b[4],p=b[3],q=b[2],c=0===e(g[1],b[1],a[1])?1:0;if(c){var
-d=e(k,q,n);if(d){var
-r=f(m,l),b=f(p,o),a=r;continue}var
+s=e(i,0),b=e(j,0),a=s;for(;;){if(b){if(a){var
+l=a[4],m=a[3],n=a[2],o=b[4],p=b[3],q=b[2],c=0===f(g[1],b[1],a[1])?1:0;if(c){var
+d=f(k,q,n);if(d){var
+r=e(m,l),b=e(p,o),a=r;continue}var
 h=d}else
 var
 h=c;return h}return 0}return a?0:1}}function
@@ -1837,187 +1838,188 @@ e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
 $(a){return J(0,a)}function
 K(b,a){return h2(function(b,a){return m(a[1],a[2],b)},a,b)}function
 aa(a){return K(a,A)}function
-z(a,e){if(a){var
-b=a[2],c=a[1],d=f(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
+z(a,f){if(a){var
+b=a[2],c=a[1],d=e(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
 ab(a){var
-b=f(a,0);return function(a){return z(b,a)}}function
+b=e(a,0);return function(a){return z(b,a)}}function
 L(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[1],b],a=a[4],b=e;continue}return b}}function
 M(a,e){if(a){var
 b=a[2],c=a[1],d=L(a[3],a[4]);return[0,[0,c,b],function(a){return M(d,a)}]}return 0}function
-ae(a){var
-b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,P,V,Q,S,T,U,t,u,ab,ae,function(k,j){var
+ac(a){var
+b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,Q,V,R,S,T,U,t,u,ab,ac,function(k,j){var
 a=j,b=0;for(;;){if(a){var
-c=a[4],f=a[3],d=a[2],l=a[1],h=e(g[1],d,k);if(0!==h){if(0<=h){var
-a=l,b=[0,d,f,c,b];continue}var
+c=a[4],e=a[3],d=a[2],l=a[1],h=f(g[1],d,k);if(0!==h){if(0<=h){var
+a=l,b=[0,d,e,c,b];continue}var
 a=c;continue}var
-i=[0,d,f,c,b]}else
+i=[0,d,e,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-lN=[at,sm,bY(0)];function
+lU=[au,su,bZ(0)];function
 dF(a){return[0,0,0]}function
 ec(a){a[1]=0;a[2]=0;return 0}function
-ck(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-lO(a){var
+cl(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+lV(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lN}function
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lU}function
 ed(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
 ee(b){var
 a=b[1];return a?[0,a[1]]:0}function
-lP(a){return 0===a[1]?1:0}var
-so=[at,sn,bY(0)];function
-h8(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-lQ(d,a){var
+lW(a){return 0===a[1]?1:0}var
+sw=[au,sv,bZ(0)];function
+h9(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+lX(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-sq=[at,sp,bY(0)];function
-sr(a){throw sq}function
-G(a){var
-d=a[1];a[1]=sr;try{var
-c=b(d,0);IB(a,c);return c}catch(b){b=aY(b);a[1]=function(a){throw b};throw b}}function
-h9(a){var
-b=E(a);if(b!==D&&b!==m&&b!==qe)return a;return Ir(a)}function
-gd(a){var
-b=1<=a?a:1,c=e1<b?e1:b,d=aG(c);return[0,d,0,c,d]}function
-h_(a){return lB(a[1],0,a[2])}function
-h$(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e1<b[1])if((d+c|0)<=e1)b[1]=e1;else
-d$(su);var
-e=aG(b[1]);lC(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ad,ss]}throw[0,ad,st]}}function
-ia(a,d,c,b){var
+sy=[au,sx,bZ(0)];function
+sz(a){throw sy}function
+D(a){var
+d=a[1];a[1]=sz;try{var
+c=b(d,0);IJ(a,c);return c}catch(b){b=a2(b);a[1]=function(a){throw b};throw b}}function
+h_(a){var
+b=z(a);if(b!==B&&b!==m&&b!==ql)return a;return Iz(a)}function
+sA(a){return z(a)!==m?1:0}function
+gb(a){var
+b=1<=a?a:1,c=e3<b?e3:b,d=aJ(c);return[0,d,0,c,d]}function
+h$(a){return lK(a[1],0,a[2])}function
+ia(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e3<b[1])if((d+c|0)<=e3)b[1]=e3;else
+d$(sD);var
+e=aJ(b[1]);lL(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ae,sB]}throw[0,ae,sC]}}function
+ib(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((B(d)-b|0)<c?1:0);if(f)ac(sv);var
-g=a[2]+b|0;if(a[3]<g)h$(a,b);cd(d,c,a[1],a[2],b);a[2]=g;return 0}function
+h=b<0?1:0,f=h||((E(d)-b|0)<c?1:0);if(f)ad(sE);var
+g=a[2]+b|0;if(a[3]<g)ia(a,b);ce(d,c,a[1],a[2],b);a[2]=g;return 0}function
 ef(a,c){var
-b=B(c),d=a[2]+b|0;if(a[3]<d)h$(a,b);cd(c,0,a[1],a[2],b);a[2]=d;return 0}function
-ib(a){return 5===a[2]?12:-6}function
-lR(a){return[0,0,aG(a)]}function
-lS(a,g){var
-b=bG(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aG(ly(b*2|0,c));lC(a[2],0,e,0,b);a[2]=e;var
+b=E(c),d=a[2]+b|0;if(a[3]<d)ia(a,b);ce(c,0,a[1],a[2],b);a[2]=d;return 0}function
+ic(a){return 5===a[2]?12:-6}function
+lY(a){return[0,0,aJ(a)]}function
+lZ(a,g){var
+b=bI(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
+e=aJ(lH(b*2|0,c));lL(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-eg(a,b){lS(a,1);dA(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-a1(a,c){var
-b=B(c);lS(a,b);cH(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-lT(a){return lB(a[2],0,a[1])}function
-lU(a){if(typeof
+eg(a,b){lZ(a,1);dy(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+a4(a,c){var
+b=E(c);lZ(a,b);cH(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+l0(a){return lK(a[2],0,a[1])}function
+l1(a){if(typeof
 a==="number")switch(a){case
-0:return sw;case
-1:return sx;case
-2:return sy;case
-3:return sz;case
-4:return sA;case
-5:return sB;default:return sC}else
+0:return sF;case
+1:return sG;case
+2:return sH;case
+3:return sI;case
+4:return sJ;case
+5:return sK;default:return sL}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return u(sD,h4(1,a[1]))}}function
-ic(b,c){var
+1:return a[1];default:return u(sM,h5(1,a[1]))}}function
+id(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];a1(b,sE);var
+d=a[1];a4(b,sN);var
 a=d;continue;case
 1:var
-e=a[1];a1(b,sF);var
+e=a[1];a4(b,sO);var
 a=e;continue;case
 2:var
-f=a[1];a1(b,sG);var
+f=a[1];a4(b,sP);var
 a=f;continue;case
 3:var
-g=a[1];a1(b,sH);var
+g=a[1];a4(b,sQ);var
 a=g;continue;case
 4:var
-h=a[1];a1(b,sI);var
+h=a[1];a4(b,sR);var
 a=h;continue;case
 5:var
-i=a[1];a1(b,sJ);var
+i=a[1];a4(b,sS);var
 a=i;continue;case
 6:var
-j=a[1];a1(b,sK);var
+j=a[1];a4(b,sT);var
 a=j;continue;case
 7:var
-k=a[1];a1(b,sL);var
+k=a[1];a4(b,sU);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];a1(b,sM);ic(b,m);a1(b,sN);var
+l=a[2],m=a[1];a4(b,sV);id(b,m);a4(b,sW);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];a1(b,sO);ic(b,o);a1(b,sP);var
+n=a[3],o=a[1];a4(b,sX);id(b,o);a4(b,sY);var
 a=n;continue;case
 10:var
-p=a[1];a1(b,sQ);var
+p=a[1];a4(b,sZ);var
 a=p;continue;case
 11:var
-q=a[1];a1(b,sR);var
+q=a[1];a4(b,s0);var
 a=q;continue;case
 12:var
-r=a[1];a1(b,sS);var
+r=a[1];a4(b,s1);var
 a=r;continue;case
 13:var
-s=a[1];a1(b,sT);var
+s=a[1];a4(b,s2);var
 a=s;continue;default:var
-t=a[1];a1(b,sU);var
+t=a[1];a4(b,s3);var
 a=t;continue}}function
-aL(a){if(typeof
+aM(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aL(a[1])];case
-1:return[1,aL(a[1])];case
-2:return[2,aL(a[1])];case
-3:return[3,aL(a[1])];case
-4:return[4,aL(a[1])];case
-5:return[5,aL(a[1])];case
-6:return[6,aL(a[1])];case
-7:return[7,aL(a[1])];case
+0:return[0,aM(a[1])];case
+1:return[1,aM(a[1])];case
+2:return[2,aM(a[1])];case
+3:return[3,aM(a[1])];case
+4:return[4,aM(a[1])];case
+5:return[5,aM(a[1])];case
+6:return[6,aM(a[1])];case
+7:return[7,aM(a[1])];case
 8:var
-b=a[1];return[8,b,aL(a[2])];case
+b=a[1];return[8,b,aM(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aL(a[3])];case
-10:return[10,aL(a[1])];case
-11:return[11,aL(a[1])];case
-12:return[12,aL(a[1])];case
-13:return[13,aL(a[1])];default:return[14,aL(a[1])]}}function
-a2(a){if(typeof
+c=a[2],d=a[1];return[9,c,d,aM(a[3])];case
+10:return[10,aM(a[1])];case
+11:return[11,aM(a[1])];case
+12:return[12,aM(a[1])];case
+13:return[13,aM(a[1])];default:return[14,aM(a[1])]}}function
+a5(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=a2(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=a5(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=a2(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=a5(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=a2(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=a5(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=a2(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=a5(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=a2(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=a5(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=a2(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=a5(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=a2(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=a5(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=a2(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=a5(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=a2(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=a5(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=a2(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a2(aN(aL(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=a5(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a5(aP(aM(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=a2(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
+n=a5(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
-o=a2(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
+o=a5(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
 12:var
-p=a2(a[1]),aJ=p[4],aK=p[3],aM=p[2],aO=p[1],aP=function(a){b(aM,0);return 0};return[0,function(a){b(aO,0);return 0},aP,aK,aJ];case
+p=a5(a[1]),aJ=p[4],aK=p[3],aL=p[2],aN=p[1],aO=function(a){b(aL,0);return 0};return[0,function(a){b(aN,0);return 0},aO,aK,aJ];case
 13:var
-q=a2(a[1]),aQ=q[4],aR=q[3],aS=q[2],aT=q[1],aU=function(a){b(aQ,0);return 0},aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
-r=a2(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a3=function(a){b(aY,0);return 0},a4=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a4,a3,a1]}}function
-aN(d,c){var
+q=a5(a[1]),aQ=q[4],aR=q[3],aS=q[2],aT=q[1],aU=function(a){b(aQ,0);return 0},aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
+r=a5(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
+aP(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -2028,12 +2030,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,ad,sV]}else
+9:a=6;break;default:throw[0,ae,s4]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aN(t,c[1])];case
+0:return[0,aP(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2044,7 +2046,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aN(u,c[1])];case
+1:return[1,aP(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2056,7 +2058,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aN(v,c[1])];case
+2:return[2,aP(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2068,7 +2070,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aN(w,c[1])];case
+3:return[3,aP(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2080,7 +2082,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aN(x,c[1])];case
+4:return[4,aP(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2092,7 +2094,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aN(y,c[1])];case
+5:return[5,aP(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2104,7 +2106,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aN(z,c[1])];case
+6:return[6,aP(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2116,7 +2118,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aN(A,c[1])];case
+7:return[7,aP(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2129,40 +2131,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aN(B,c[2]);return[8,aN(C,D),E];case
+D=c[1],E=aP(B,c[2]);return[8,aP(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,ad,s4];break;case
+14:a=4;break;default:m=1}if(m)throw[0,ae,tb];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=a2(aN(aL(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aN(F,I)];case
+I=c[3],J=c[2],K=c[1],s=a5(aP(aM(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aP(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,ad,s5];break;case
+14:a=4;break;default:n=1}if(n)throw[0,ae,tc];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aN(M,c[1])];throw[0,ad,s6];case
+c!=="number"&&10===c[0])return[10,aP(M,c[1])];throw[0,ae,td];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aN(N,c[1])];default:o=1}if(o)throw[0,ad,s7];break;case
+11:return[11,aP(N,c[1])];default:o=1}if(o)throw[0,ae,te];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aN(O,c[1])];default:p=1}if(p)throw[0,ad,s8];break;case
+12:return[12,aP(O,c[1])];default:p=1}if(p)throw[0,ae,tf];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2170,7 +2172,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aN(P,c[1])];default:q=1}if(q)throw[0,ad,s9];break;default:var
+13:return[13,aP(P,c[1])];default:q=1}if(q)throw[0,ae,tg];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2178,25 +2180,25 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aN(Q,c[1])];default:r=1}if(r)throw[0,ad,s_]}switch(a){case
-0:throw[0,ad,sY];case
-1:throw[0,ad,sZ];case
-2:throw[0,ad,s0];case
-3:throw[0,ad,s1];case
-4:throw[0,ad,s2];case
-5:throw[0,ad,sW];case
-6:throw[0,ad,sX];default:throw[0,ad,s3]}}var
-aS=[at,s$,bY(0)];function
-ge(b,a){if(typeof
+14:return[14,aP(Q,c[1])];default:r=1}if(r)throw[0,ae,th]}switch(a){case
+0:throw[0,ae,s7];case
+1:throw[0,ae,s8];case
+2:throw[0,ae,s9];case
+3:throw[0,ae,s_];case
+4:throw[0,ae,s$];case
+5:throw[0,ae,s5];case
+6:throw[0,ae,s6];default:throw[0,ae,ta]}}var
+aW=[au,ti,bZ(0)];function
+gc(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aS}}function
-e7(e,b,d){var
-a=ge(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aW}}function
+e6(e,b,d){var
+a=gc(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aS}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aW}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
 br(c,d,a){if(typeof
-c==="number")return[0,0,an(d,a)];else
+c==="number")return[0,0,ao(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
@@ -2224,14 +2226,14 @@ a!=="number"&&7===a[0]){var
 n=br(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(c3([0,c[1]],[0,o]))throw aS;var
+o=a[1],w=a[2],x=c[2];if(c4([0,c[1]],[0,o]))throw aW;var
 p=br(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,az(f)];if(c3([0,az(B)],C))throw aS;var
-D=[0,az(e)];if(c3([0,az(A)],D))throw aS;var
-q=a2(aN(aL(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=br(az(z),d,y),F=r[2];return[0,[9,f,e,aL(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aC(f)];if(c4([0,aC(B)],C))throw aW;var
+D=[0,aC(e)];if(c4([0,aC(A)],D))throw aW;var
+q=a5(aP(aM(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=br(aC(z),d,y),F=r[2];return[0,[9,f,e,aM(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
 s=br(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
@@ -2243,144 +2245,144 @@ a!=="number"&&13===a[0]){var
 u=br(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=br(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aS}function
-an(b,a){if(typeof
+v=br(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aW}function
+ao(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-s=an(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
+s=ao(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 1:if(typeof
 a!=="number"&&0===a[0]){var
-t=an(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
+t=ao(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=ge(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=gc(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=an(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aS;case
+v=ao(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aW;case
 3:var
-ac=b[2],w=ge(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=gc(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=an(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aS;case
+x=ao(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aW;case
 4:var
-ae=b[4],af=b[1],g=e7(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=e6(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=an(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aS;case
+ah=g[2],y=ao(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aW;case
 5:var
-ai=b[4],aj=b[1],i=e7(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=e6(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=an(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aS;case
+al=i[2],z=ao(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aW;case
 6:var
-am=b[4],ao=b[1],k=e7(b[2],b[3],a),l=k[3],ap=k[1];if(typeof
+am=b[4],an=b[1],k=e6(b[2],b[3],a),l=k[3],ap=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-aq=k[2],A=an(am,l[1]);return[0,[6,ao,ap,aq,A[1]],A[2]]}throw aS;case
+aq=k[2],A=ao(am,l[1]);return[0,[6,an,ap,aq,A[1]],A[2]]}throw aW;case
 7:var
-ar=b[4],as=b[1],m=e7(b[2],b[3],a),n=m[3],at=m[1];if(typeof
+ar=b[4],as=b[1],m=e6(b[2],b[3],a),n=m[3],at=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-au=m[2],B=an(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aS;case
+au=m[2],B=ao(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aW;case
 8:var
-av=b[4],aw=b[1],o=e7(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+av=b[4],aw=b[1],o=e6(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-ay=o[2],C=an(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aS;case
+ay=o[2],C=ao(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aW;case
 9:var
-aA=b[2],D=ge(b[1],a),q=D[2],aB=D[1];if(typeof
+az=b[2],D=gc(b[1],a),q=D[2],aA=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=an(aA,q[1]);return[0,[9,aB,E[1]],E[2]]}throw aS;case
+E=ao(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw aW;case
 10:var
-F=an(b[1],a);return[0,[10,F[1]],F[2]];case
+F=ao(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
-aC=b[1],G=an(b[2],a);return[0,[11,aC,G[1]],G[2]];case
+aB=b[1],G=ao(b[2],a);return[0,[11,aB,G[1]],G[2]];case
 12:var
-aD=b[1],H=an(b[2],a);return[0,[12,aD,H[1]],H[2]];case
+aD=b[1],H=ao(b[2],a);return[0,[12,aD,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aE=a[2],aF=b[3],aG=b[1];if(c3([0,b[2]],[0,I]))throw aS;var
-J=an(aF,aE);return[0,[13,aG,I,J[1]],J[2]]}break;case
+I=a[1],aE=a[2],aF=b[3],aG=b[1];if(c4([0,b[2]],[0,I]))throw aW;var
+J=ao(aF,aE);return[0,[13,aG,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,az(K)];if(c3([0,az(aJ)],aL))throw aS;var
-L=an(aI,az(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aC(K)];if(c4([0,aC(aJ)],aL))throw aW;var
+L=ao(aI,aC(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
-M=an(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
+M=ao(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
 16:if(typeof
 a!=="number"&&11===a[0]){var
-N=an(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
+N=ao(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 17:var
-aM=b[1],O=an(b[2],a);return[0,[17,aM,O[1]],O[2]];case
+aM=b[1],O=ao(b[2],a);return[0,[17,aM,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aQ=T[2],U=an(T[1],a),aR=U[1],V=an(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
-W=r[1],aT=W[2],X=an(W[1],a),aU=X[1],Y=an(P,X[2]);return[0,[18,[1,[0,aU,aT]],Y[1]],Y[2]];case
+T=r[1],aQ=T[2],U=ao(T[1],a),aR=U[1],V=ao(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
+W=r[1],aS=W[2],X=ao(W[1],a),aT=X[1],Y=ao(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
-Q=an(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
+Q=ao(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
 20:if(typeof
 a!=="number"&&1===a[0]){var
-aN=b[2],aO=b[1],R=an(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
+aN=b[2],aO=b[1],R=ao(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
 21:if(typeof
 a!=="number"&&2===a[0]){var
-aP=b[1],S=an(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
+aP=b[1],S=ao(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
-0:return by(c,d,a);case
-1:return by(c,d,a);case
+0:return bz(c,d,a);case
+1:return bz(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=an(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aS;default:return by(c,d,a)}else
+Z=ao(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aW;default:return bz(c,d,a)}else
 switch(c[0]){case
-0:return by(c,d,a);case
-1:return by(c,d,a);case
-2:return by(c,d,a);case
-3:return by(c,d,a);case
-4:return by(c,d,a);case
-5:return by(c,d,a);case
-6:return by(c,d,a);case
-7:return by(c,d,a);case
-8:return by([8,c[1],c[2]],d,a);case
+0:return bz(c,d,a);case
+1:return bz(c,d,a);case
+2:return bz(c,d,a);case
+3:return bz(c,d,a);case
+4:return bz(c,d,a);case
+5:return bz(c,d,a);case
+6:return bz(c,d,a);case
+7:return bz(c,d,a);case
+8:return bz([8,c[1],c[2]],d,a);case
 9:var
-aV=c[1],_=br(c[2],d,a),$=_[2];return[0,[23,[9,aV,_[1]],$[1]],$[2]];case
-10:return by(c,d,a);default:return by(c,d,a)}}throw aS}function
-by(d,c,b){var
-a=an(c,b);return[0,[23,d,a[1]],a[2]]}function
-bz(k,g,a){var
-b=B(a),h=0<=g?k:0,d=dC(g);if(d<=b)return a;var
-l=2===h?48:32,c=c6(d,l);switch(h){case
+aU=c[1],_=br(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
+10:return bz(c,d,a);default:return bz(c,d,a)}}throw aW}function
+bz(d,c,b){var
+a=ao(c,b);return[0,[23,d,a[1]],a[2]]}function
+bA(k,g,a){var
+b=E(a),h=0<=g?k:0,d=dA(g);if(d<=b)return a;var
+l=2===h?48:32,c=c7(d,l);switch(h){case
 0:cH(a,0,c,0,b);break;case
 1:cH(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==Z(a,0)&&45!==Z(a,0)&&32!==Z(a,0)){e=1;i=1}if(!i){dA(c,0,Z(a,0));cH(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==_(a,0)&&45!==_(a,0)&&32!==_(a,0)){e=1;i=1}if(!i){dy(c,0,_(a,0));cH(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
-f=0;if(1<b&&48===Z(a,0)){var
-j=0;if(jZ!==Z(a,1)&&88!==Z(a,1)){f=1;j=1}if(!j){dA(c,1,Z(a,1));cH(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cH(a,0,c,d-b|0,b)}}return aP(c)}function
+f=0;if(1<b&&48===_(a,0)){var
+j=0;if(j5!==_(a,1)&&88!==_(a,1)){f=1;j=1}if(!j){dy(c,1,_(a,1));cH(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cH(a,0,c,d-b|0,b)}}return aS(c)}function
 eh(k,b){var
-c=dC(k),a=B(b),d=Z(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+o9>>>0))e=1}else
+c=dA(k),a=E(b),d=_(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pc>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(jZ===Z(b,1)||88===Z(b,1))j=1;if(j){var
-h=c6(c+2|0,48);dA(h,1,Z(b,1));cH(b,2,h,(c-a|0)+4|0,a-2|0);return aP(h)}}e=1;f=1;break;case
+j=0;if(j5===_(b,1)||88===_(b,1))j=1;if(j){var
+h=c7(c+2|0,48);dy(h,1,_(b,1));cH(b,2,h,(c-a|0)+4|0,a-2|0);return aS(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=c6(c+1|0,48);dA(g,0,d);cH(b,1,g,(c-a|0)+2|0,a-1|0);return aP(g)}}if(e&&a<c){var
-i=c6(c,48);cH(b,0,i,c-a|0,a);return aP(i)}return b}function
-ta(d){var
-a=lE(d),b=B(a),c=c6(b+2|0,34);cd(a,0,c,1,b);return aP(c)}function
-lV(d,f){var
-g=dC(f),e=t1[1];switch(d[2]){case
+g=c7(c+1|0,48);dy(g,0,d);cH(b,1,g,(c-a|0)+2|0,a-1|0);return aS(g)}}if(e&&a<c){var
+i=c7(c,48);cH(b,0,i,c-a|0,a);return aS(i)}return b}function
+tj(d){var
+a=lN(d),b=E(a),c=c7(b+2|0,34);ce(a,0,c,1,b);return aS(c)}function
+l2(d,f){var
+g=dA(f),e=t_[1];switch(d[2]){case
 0:var
-b=hj;break;case
+b=hi;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=kp;break;case
+b=kw;break;case
 4:var
 b=71;break;case
 5:var
@@ -2390,210 +2392,210 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=lR(16);eg(c,37);switch(d[1]){case
+c=lY(16);eg(c,37);switch(d[1]){case
 0:break;case
-1:eg(c,43);break;default:eg(c,32)}if(8<=d[2])eg(c,35);eg(c,46);a1(c,a(x+g));eg(c,b);return lT(c)}function
-gf(m,a){if(13<=m){var
-g=[0,0],h=B(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bu(a,c)+oF>>>0))g[1]++;var
+1:eg(c,43);break;default:eg(c,32)}if(8<=d[2])eg(c,35);eg(c,46);a4(c,a(w+g));eg(c,b);return l0(c)}function
+gd(m,a){if(13<=m){var
+g=[0,0],h=E(a)-1|0,n=0;if(!(h<0)){var
+c=n;for(;;){if(!(9<bv(a,c)+oK>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aG(B(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dA(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=B(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aJ(E(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dy(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=E(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bu(a,b);if(9<f+oF>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bv(a,b);if(9<f+oK>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
-b=p;continue}break}}return aP(j)}return a}function
-t2(b,c){switch(b){case
+b=p;continue}break}}return aS(j)}return a}function
+t$(b,c){switch(b){case
 1:var
-a=tc;break;case
-2:var
-a=td;break;case
-4:var
-a=tf;break;case
-5:var
-a=tg;break;case
-6:var
-a=th;break;case
-7:var
-a=ti;break;case
-8:var
-a=tj;break;case
-9:var
-a=tk;break;case
-10:var
 a=tl;break;case
-11:var
+2:var
 a=tm;break;case
-0:case
-13:var
-a=tb;break;case
-3:case
-14:var
-a=te;break;default:var
-a=tn}return gf(b,hI(a,c))}function
-t3(b,c){switch(b){case
-1:var
-a=tC;break;case
-2:var
-a=tD;break;case
 4:var
-a=tF;break;case
-5:var
-a=tG;break;case
-6:var
-a=tH;break;case
-7:var
-a=tI;break;case
-8:var
-a=tJ;break;case
-9:var
-a=tK;break;case
-10:var
-a=tL;break;case
-11:var
-a=tM;break;case
-0:case
-13:var
-a=tB;break;case
-3:case
-14:var
-a=tE;break;default:var
-a=tN}return gf(b,hI(a,c))}function
-t4(b,c){switch(b){case
-1:var
-a=tP;break;case
-2:var
-a=tQ;break;case
-4:var
-a=tS;break;case
-5:var
-a=tT;break;case
-6:var
-a=tU;break;case
-7:var
-a=tV;break;case
-8:var
-a=tW;break;case
-9:var
-a=tX;break;case
-10:var
-a=tY;break;case
-11:var
-a=tZ;break;case
-0:case
-13:var
-a=tO;break;case
-3:case
-14:var
-a=tR;break;default:var
-a=t0}return gf(b,hI(a,c))}function
-t5(b,c){switch(b){case
-1:var
-a=tp;break;case
-2:var
-a=tq;break;case
-4:var
-a=ts;break;case
-5:var
-a=tt;break;case
-6:var
-a=tu;break;case
-7:var
-a=tv;break;case
-8:var
-a=tw;break;case
-9:var
-a=tx;break;case
-10:var
-a=ty;break;case
-11:var
-a=tz;break;case
-0:case
-13:var
 a=to;break;case
+5:var
+a=tp;break;case
+6:var
+a=tq;break;case
+7:var
+a=tr;break;case
+8:var
+a=ts;break;case
+9:var
+a=tt;break;case
+10:var
+a=tu;break;case
+11:var
+a=tv;break;case
+0:case
+13:var
+a=tk;break;case
 3:case
 14:var
-a=tr;break;default:var
-a=tA}return gf(b,If(a,c))}function
-cK(c,i,b){function
+a=tn;break;default:var
+a=tw}return gd(b,hH(a,c))}function
+ua(b,c){switch(b){case
+1:var
+a=tL;break;case
+2:var
+a=tM;break;case
+4:var
+a=tO;break;case
+5:var
+a=tP;break;case
+6:var
+a=tQ;break;case
+7:var
+a=tR;break;case
+8:var
+a=tS;break;case
+9:var
+a=tT;break;case
+10:var
+a=tU;break;case
+11:var
+a=tV;break;case
+0:case
+13:var
+a=tK;break;case
+3:case
+14:var
+a=tN;break;default:var
+a=tW}return gd(b,hH(a,c))}function
+ub(b,c){switch(b){case
+1:var
+a=tY;break;case
+2:var
+a=tZ;break;case
+4:var
+a=t1;break;case
+5:var
+a=t2;break;case
+6:var
+a=t3;break;case
+7:var
+a=t4;break;case
+8:var
+a=t5;break;case
+9:var
+a=t6;break;case
+10:var
+a=t7;break;case
+11:var
+a=t8;break;case
+0:case
+13:var
+a=tX;break;case
+3:case
+14:var
+a=t0;break;default:var
+a=t9}return gd(b,hH(a,c))}function
+uc(b,c){switch(b){case
+1:var
+a=ty;break;case
+2:var
+a=tz;break;case
+4:var
+a=tB;break;case
+5:var
+a=tC;break;case
+6:var
+a=tD;break;case
+7:var
+a=tE;break;case
+8:var
+a=tF;break;case
+9:var
+a=tG;break;case
+10:var
+a=tH;break;case
+11:var
+a=tI;break;case
+0:case
+13:var
+a=tx;break;case
+3:case
+14:var
+a=tA;break;default:var
+a=tJ}return gd(b,In(a,c))}function
+cJ(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return H_(b,i,a)}function
+a=32}return Ig(b,i,a)}function
 q(c){var
-a=qV(b);return 3===a?b<0.?t7:t8:4<=a?t9:c}switch(c[2]){case
+a=q3(b);return 3===a?b<0.?ue:uf:4<=a?ug:c}switch(c[2]){case
 5:var
-e=k3(lV(c,i),b),d=0,v=B(e);for(;;){if(d===v)var
+e=k_(l2(c,i),b),d=0,v=E(e);for(;;){if(d===v)var
 p=0;else{var
-k=Z(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
+k=_(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:u(e,t6);return q(w)}case
+w=p?e:u(e,ud);return q(w)}case
 6:return j(0);case
 7:var
-h=bt(j(0)),f=bG(h);if(0===f)var
+h=bu(j(0)),f=bI(h);if(0===f)var
 o=h;else{var
-m=aG(f),n=f-1|0,r=0;if(!(n<0)){var
+m=aJ(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bE(h,a),s=25<g+o9>>>0?g:g+kR|0;av(m,a,s);var
+g=bG(h,a),s=25<g+pc>>>0?g:g+kX|0;ax(m,a,s);var
 t=a+1|0;if(n!==a){var
 a=t;continue}break}}var
-o=m}return aP(o);case
-8:return q(j(0));default:return k3(lV(c,i),b)}}function
-fK(f,y,x,w){var
+o=m}return aS(o);case
+8:return q(j(0));default:return k_(l2(c,i),b)}}function
+fI(e,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
 0:var
-z=d[1];return function(b){return aa(c,[5,a,b],z)};case
+z=d[1];return function(b){return ab(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=rG;else
-if(j6<=b)e=1;else
+d=rO;else
+if(ka<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=rH;else
+d=rP;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=rI;break;case
+d=rQ;break;case
 9:var
-d=rJ;break;case
+d=rR;break;case
 10:var
-d=rK;break;case
+d=rS;break;case
 13:var
-d=rL;break;default:e=1}switch(e){case
+d=rT;break;default:e=1}switch(e){case
 1:var
-f=aG(4);av(f,0,92);av(f,1,48+(b/au|0)|0);av(f,2,48+((b/10|0)%10|0)|0);av(f,3,48+(b%10|0)|0);var
-d=aP(f);break;case
+f=aJ(4);ax(f,0,92);ax(f,1,48+(b/aq|0)|0);ax(f,2,48+((b/10|0)%10|0)|0);ax(f,3,48+(b%10|0)|0);var
+d=aS(f);break;case
 2:var
-g=aG(1);av(g,0,b);var
-d=aP(g);break}var
-h=B(d),i=c6(h+2|0,39);cd(d,0,i,1,h);return aa(c,[4,a,aP(i)],A)};case
+g=aJ(1);ax(g,0,b);var
+d=aS(g);break}var
+h=E(d),i=c7(h+2|0,39);ce(d,0,i,1,h);return ab(c,[4,a,aS(i)],A)};case
 2:var
-C=d[2],D=d[1];return id(c,a,C,D,function(a){return a});case
-3:return id(c,a,d[2],d[1],ta);case
-4:return gg(c,a,d[4],d[2],d[3],t2,d[1]);case
-5:return gg(c,a,d[4],d[2],d[3],t3,d[1]);case
-6:return gg(c,a,d[4],d[2],d[3],t4,d[1]);case
-7:return gg(c,a,d[4],d[2],d[3],t5,d[1]);case
+B=d[2],C=d[1];return ie(c,a,B,C,function(a){return a});case
+3:return ie(c,a,d[2],d[1],tj);case
+4:return ge(c,a,d[4],d[2],d[3],t$,d[1]);case
+5:return ge(c,a,d[4],d[2],d[3],ua,d[1]);case
+6:return ge(c,a,d[4],d[2],d[3],ub,d[1]);case
+7:return ge(c,a,d[4],d[2],d[3],uc,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return aa(c,[4,a,cK(h,d,b)],i)}:function(b){return aa(c,[4,a,cK(h,ib(h),b)],i)};var
-U=j[1];return function(b){return aa(c,[4,a,cK(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return ab(c,[4,a,cJ(h,d,b)],i)}:function(b){return ab(c,[4,a,cJ(h,ic(h),b)],i)};var
+U=j[1];return function(b){return ab(c,[4,a,cJ(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return aa(c,[4,a,bz(o,n,cK(h,d,b))],i)}:function(b){return aa(c,[4,a,bz(o,n,cK(h,ib(h),b))],i)};var
-V=j[1];return function(b){return aa(c,[4,a,bz(o,n,cK(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return ab(c,[4,a,bA(o,n,cJ(h,d,b))],i)}:function(b){return ab(c,[4,a,bA(o,n,cJ(h,ic(h),b))],i)};var
+V=j[1];return function(b){return ab(c,[4,a,bA(o,n,cJ(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return aa(c,[4,a,bz(p,e,cK(h,d,b))],i)}:function(d,b){return aa(c,[4,a,bz(p,d,cK(h,ib(h),b))],i)};var
-W=j[1];return function(d,b){return aa(c,[4,a,bz(p,d,cK(h,W,b))],i)}}case
-9:return id(c,a,d[2],d[1],ru);case
+j==="number")return j?function(e,d,b){return ab(c,[4,a,bA(p,e,cJ(h,d,b))],i)}:function(d,b){return ab(c,[4,a,bA(p,d,cJ(h,ic(h),b))],i)};var
+W=j[1];return function(d,b){return ab(c,[4,a,bA(p,d,cJ(h,W,b))],i)}}case
+9:return ie(c,a,d[2],d[1],rC);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2601,241 +2603,241 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-E=d[3],F=d[2],q=lR(16);ic(q,F);var
-v=lT(q);return function(b){return aa(c,[4,a,v],E)};case
+D=d[3],F=d[2],q=lY(16);id(q,F);var
+v=l0(q);return function(b){return ab(c,[4,a,v],D)};case
 14:var
 G=d[3],H=d[2];return function(d){var
-e=d[1],b=an(e,az(aL(H)));if(typeof
-b[2]==="number")return aa(c,a,ax(b[1],G));throw aS};case
+e=d[1],b=ao(e,aC(aM(H)));if(typeof
+b[2]==="number")return ab(c,a,ay(b[1],G));throw aW};case
 15:var
-I=d[1];return function(d,b){return aa(c,[6,a,function(a){return e(d,a,b)}],I)};case
+I=d[1];return function(d,b){return ab(c,[6,a,function(a){return f(d,a,b)}],I)};case
 16:var
-J=d[1];return function(b){return aa(c,[6,a,b],J)};case
+J=d[1];return function(b){return ab(c,[6,a,b],J)};case
 17:var
 a=[0,a,d[1]],d=d[2];continue;case
 18:var
 m=d[1];if(0===m[0]){var
-K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return aa(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
-N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return aa(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,ad,t$];case
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ab(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ab(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
+19:throw[0,ae,ui];case
 20:var
-Q=d[3],R=[8,a,ua];return function(a){return aa(c,R,Q)};case
+Q=d[3],R=[8,a,uj];return function(a){return ab(c,R,Q)};case
 21:var
-S=d[2];return function(b){return aa(c,[4,a,hI(ub,b)],S)};case
+S=d[2];return function(b){return ab(c,[4,a,hH(uk,b)],S)};case
 22:var
-T=d[1];return function(b){return aa(c,[5,a,b],T)};case
+T=d[1];return function(b){return ab(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
-1:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
-2:throw[0,ad,uc];default:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g])}else
+0:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
+1:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
+2:throw[0,ae,ul];default:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g])}else
 switch(l[0]){case
-0:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
-1:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
-2:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
-3:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
-4:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
-5:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
-6:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
-7:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
-8:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);case
+0:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
+1:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
+2:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
+3:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
+4:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
+5:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
+6:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
+7:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
+8:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
 9:var
-u=l[2];return f<50?jS(f+1|0,c,a,u,g):aX(jS,[0,c,a,u,g]);case
-10:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g]);default:return f<50?aj(f+1|0,c,a,g):aX(aj,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return f<50?jR(f+1|0,c,a,r,s,t):aX(jR,[0,c,a,r,s,t])}}function
-jS(e,d,c,a,b){if(typeof
-a==="number")return e<50?aj(e+1|0,d,c,b):aX(aj,[0,d,c,b]);else
+u=l[2];return e<50?jX(e+1|0,c,a,u,g):a1(jX,[0,c,a,u,g]);case
+10:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);default:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return e<50?jW(e+1|0,c,a,r,s,t):a1(jW,[0,c,a,r,s,t])}}function
+jX(e,d,c,a,b){if(typeof
+a==="number")return e<50?am(e+1|0,d,c,b):a1(am,[0,d,c,b]);else
 switch(a[0]){case
 0:var
-f=a[1];return function(a){return bI(d,c,f,b)};case
+f=a[1];return function(a){return bL(d,c,f,b)};case
 1:var
-g=a[1];return function(a){return bI(d,c,g,b)};case
+g=a[1];return function(a){return bL(d,c,g,b)};case
 2:var
-h=a[1];return function(a){return bI(d,c,h,b)};case
+h=a[1];return function(a){return bL(d,c,h,b)};case
 3:var
-i=a[1];return function(a){return bI(d,c,i,b)};case
+i=a[1];return function(a){return bL(d,c,i,b)};case
 4:var
-j=a[1];return function(a){return bI(d,c,j,b)};case
+j=a[1];return function(a){return bL(d,c,j,b)};case
 5:var
-k=a[1];return function(a){return bI(d,c,k,b)};case
+k=a[1];return function(a){return bL(d,c,k,b)};case
 6:var
-l=a[1];return function(a){return bI(d,c,l,b)};case
+l=a[1];return function(a){return bL(d,c,l,b)};case
 7:var
-m=a[1];return function(a){return bI(d,c,m,b)};case
+m=a[1];return function(a){return bL(d,c,m,b)};case
 8:var
-n=a[2];return function(a){return bI(d,c,n,b)};case
+n=a[2];return function(a){return bL(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aN(aL(a[1]),p);return function(a){return bI(d,c,bg(q,o),b)};case
+o=a[3],p=a[2],q=aP(aM(a[1]),p);return function(a){return bL(d,c,bj(q,o),b)};case
 10:var
-r=a[1];return function(e,a){return bI(d,c,r,b)};case
+r=a[1];return function(e,a){return bL(d,c,r,b)};case
 11:var
-s=a[1];return function(a){return bI(d,c,s,b)};case
+s=a[1];return function(a){return bL(d,c,s,b)};case
 12:var
-t=a[1];return function(a){return bI(d,c,t,b)};case
-13:throw[0,ad,ud];default:throw[0,ad,ue]}}function
-aj(d,b,e,a){var
-c=[8,e,uf];return d<50?fK(d+1|0,b,c,a):aX(fK,[0,b,c,a])}function
-jR(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return t_(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fK(h+1|0,c,g,a):aX(fK,[0,c,g,a])}function
-aa(a,b,c){return lf(fK(0,a,b,c))}function
-bI(a,b,c,d){return lf(jS(0,a,b,c,d))}function
-t_(a,b,c,d,e){return lf(jR(0,a,b,c,d,e))}function
-id(f,e,d,a,c){if(typeof
-a==="number")return function(a){return aa(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return aa(f,[4,e,bz(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return aa(f,[4,e,bz(i,g,b(c,a))],d)}}}function
-gg(g,f,d,h,c,b,a){if(typeof
+t=a[1];return function(a){return bL(d,c,t,b)};case
+13:throw[0,ae,um];default:throw[0,ae,un]}}function
+am(d,b,e,a){var
+c=[8,e,uo];return d<50?fI(d+1|0,b,c,a):a1(fI,[0,b,c,a])}function
+jW(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return uh(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?fI(h+1|0,c,g,a):a1(fI,[0,c,g,a])}function
+ab(a,b,c){return lm(fI(0,a,b,c))}function
+bL(a,b,c,d){return lm(jX(0,a,b,c,d))}function
+uh(a,b,c,d,e){return lm(jW(0,a,b,c,d,e))}function
+ie(f,e,d,a,c){if(typeof
+a==="number")return function(a){return ab(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return ab(f,[4,e,bA(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return ab(f,[4,e,bA(i,g,b(c,a))],d)}}}function
+ge(g,e,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return aa(g,[4,f,eh(h,e(b,a,c))],d)}:function(c){return aa(g,[4,f,e(b,a,c)],d)};var
-l=c[1];return function(c){return aa(g,[4,f,eh(l,e(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return ab(g,[4,e,eh(h,f(b,a,c))],d)}:function(c){return ab(g,[4,e,f(b,a,c)],d)};var
+l=c[1];return function(c){return ab(g,[4,e,eh(l,f(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return aa(g,[4,f,bz(j,i,eh(h,e(b,a,c)))],d)}:function(c){return aa(g,[4,f,bz(j,i,e(b,a,c))],d)};var
-m=c[1];return function(c){return aa(g,[4,f,bz(j,i,eh(m,e(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return ab(g,[4,e,bA(j,i,eh(h,f(b,a,c)))],d)}:function(c){return ab(g,[4,e,bA(j,i,f(b,a,c))],d)};var
+m=c[1];return function(c){return ab(g,[4,e,bA(j,i,eh(m,f(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return aa(g,[4,f,bz(k,i,eh(h,e(b,a,c)))],d)}:function(h,c){return aa(g,[4,f,bz(k,h,e(b,a,c))],d)};var
-n=c[1];return function(h,c){return aa(g,[4,f,bz(k,h,eh(n,e(b,a,c)))],d)}}}function
-cL(c,f){var
+c==="number")return c?function(i,h,c){return ab(g,[4,e,bA(k,i,eh(h,f(b,a,c)))],d)}:function(h,c){return ab(g,[4,e,bA(k,h,f(b,a,c))],d)};var
+n=c[1];return function(h,c){return ab(g,[4,e,bA(k,h,eh(n,f(b,a,c)))],d)}}}function
+cK(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=lU(a[2]);cL(c,g);return eZ(c,h);case
+g=a[1],h=l1(a[2]);cK(c,g);return e1(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cL(c,e);eZ(c,ug);var
+i=d[1];cK(c,e);e1(c,up);var
 a=i;continue}var
-j=d[1];cL(c,e);eZ(c,uh);var
+j=d[1];cK(c,e);e1(c,uq);var
 a=j;continue;case
 6:var
-m=a[2];cL(c,a[1]);return b(m,c);case
-7:cL(c,a[1]);return d5(c);case
+m=a[2];cK(c,a[1]);return b(m,c);case
+7:cK(c,a[1]);return d5(c);case
 8:var
-n=a[2];cL(c,a[1]);return ac(n);case
+n=a[2];cK(c,a[1]);return ad(n);case
 2:case
 4:var
-k=a[2];cL(c,a[1]);return eZ(c,k);default:var
-l=a[2];cL(c,a[1]);return q7(c,l)}}function
-c8(c,g){var
+k=a[2];cK(c,a[1]);return e1(c,k);default:var
+l=a[2];cK(c,a[1]);return rd(c,l)}}function
+c_(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=lU(a[2]);c8(c,h);return ef(c,i);case
+h=a[1],i=l1(a[2]);c_(c,h);return ef(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];c8(c,f);ef(c,ui);var
+j=e[1];c_(c,f);ef(c,ur);var
 a=j;continue}var
-k=e[1];c8(c,f);ef(c,uj);var
+k=e[1];c_(c,f);ef(c,us);var
 a=k;continue;case
 6:var
-n=a[2];c8(c,a[1]);return ef(c,b(n,0));case
+n=a[2];c_(c,a[1]);return ef(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];c8(c,a[1]);return ac(o);case
+o=a[2];c_(c,a[1]);return ad(o);case
 2:case
 4:var
-l=a[2];c8(c,a[1]);return ef(c,l);default:var
-m=a[2];c8(c,a[1]);var
-d=c[2];if(c[3]<=d)h$(c,1);av(c[1],d,m);c[2]=d+1|0;return 0}}function
-lW(d,c){var
-a=c[1],b=0;return aa(function(a){cL(d,a);return 0},b,a)}function
-ie(a){return lW(ch,a)}function
-ar(b){var
-a=b[1];return aa(function(b){var
-a=gd(64);c8(a,b);return h_(a)},0,a)}var
-ig=[0,0];function
-ii(i,h){var
+l=a[2];c_(c,a[1]);return ef(c,l);default:var
+m=a[2];c_(c,a[1]);var
+d=c[2];if(c[3]<=d)ia(c,1);ax(c[1],d,m);c[2]=d+1|0;return 0}}function
+l3(d,c){var
+a=c[1],b=0;return ab(function(a){cK(d,a);return 0},b,a)}function
+ig(a){return l3(ci,a)}function
+as(b){var
+a=b[1];return ab(function(b){var
+a=gb(64);c_(a,b);return h$(a)},0,a)}var
+ih=[0,0];function
+ij(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(E(a)===hn)return b(ar(uk),a);if(E(a)===qe){var
-d=k3(ry,a),c=0,g=B(d);for(;;){if(g<=c)return u(d,rx);var
-e=Z(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
+a==="number"?1:0)){if(z(a)===hm)return b(as(ut),a);if(z(a)===ql){var
+d=k_(rG,a),c=0,g=E(d);for(;;){if(g<=c)return u(d,rF);var
+e=_(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return ul}return b(ar(um),a)}function
-lX(b,a){if(b.length-1<=a)return un;var
-c=lX(b,a+1|0),d=ii(b,a);return e(ar(uo),d,c)}function
-gh(a){function
+c=c+1|0;continue}return d}}return uu}return b(as(uv),a)}function
+l4(b,a){if(b.length-1<=a)return uw;var
+c=l4(b,a+1|0),d=ij(b,a);return f(as(ux),d,c)}function
+gf(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(ig[1]);if(i)return i[1];if(a===f_)return ut;if(a===hX)return uu;if(a[1]===ll){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fL(ar(ih),r,q,j,j+5|0,uv)}if(a[1]===ad){var
-f=a[2],k=f[3],s=f[2],t=f[1];return fL(ar(ih),t,s,k,k+6|0,uw)}if(a[1]===lo){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fL(ar(ih),w,v,l,l+6|0,ux)}if(0===E(a)){var
+i=p(ih[1]);if(i)return i[1];if(a===f7)return uC;if(a===hX)return uD;if(a[1]===ls){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fJ(as(ii),r,q,j,j+5|0,uE)}if(a[1]===ae){var
+e=a[2],k=e[3],s=e[2],t=e[1];return fJ(as(ii),t,s,k,k+6|0,uF)}if(a[1]===lv){var
+g=a[2],l=g[3],v=g[2],w=g[1];return fJ(as(ii),w,v,l,l+6|0,uG)}if(0===z(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=lX(a,2),n=ii(a,1),c=e(ar(up),n,m);else
+m=l4(a,2),n=ij(a,1),c=f(as(uy),n,m);else
 switch(h){case
 0:var
-c=uq;break;case
+c=uz;break;case
 1:var
-c=ur;break;default:var
-o=ii(a,1),c=b(ar(us),o)}return u(x,c)}return a[1]}function
-ij(u,t){var
-f=HW(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=uA;break;default:var
+o=ij(a,1),c=b(as(uB),o)}return u(x,c)}return a[1]}function
+ik(u,t){var
+f=H4(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?uy:uz:0===a?uA:uB}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?uC:uE,m=a[2],n=a[7],o=g(a[1]),e=[0,HF(ar(uD),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?uH:uI:0===a?uJ:uK}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?uL:uN,m=a[2],n=a[7],o=g(a[1]),e=[0,HO(as(uM),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(ar(uF),p)];if(e){var
-r=e[1];b(lW(u,uG),r)}var
+p=g(0),e=[0,b(as(uO),p)];if(e){var
+r=e[1];b(l3(u,uP),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-uH(c){for(;;){var
-a=ig[1],b=1-hW(ig,a,[0,c,a]);if(b)continue;return b}}var
-uJ=uI.slice();function
-uK(f,e){var
-g=gh(f);b(ie(uL),g);ij(ch,e);var
-a=Iw(0);if(a<0){var
-d=dC(a);lr(c(uJ,d)[1+d])}return d5(ch)}var
-uM=[0];le(a(pP),function(e,i){try{try{var
-c=i?uM:qZ(0);try{h0(0)}catch(a){}try{var
-a=uK(e,c),d=a}catch(a){a=aY(a);var
-g=gh(e);b(ie(uO),g);ij(ch,c);var
-h=gh(a);b(ie(uP),h);ij(ch,qZ(0));var
-d=d5(ch)}var
-f=d}catch(a){a=aY(a);if(a!==f_)throw a;var
-f=lr(uN)}return f}catch(a){return 0}});var
-uR=[at,uQ,bY(0)];uH(function(a){return a[1]===uR?[0,u(uS,gh(a[2]))]:0});function
-ik(a){var
+uQ(c){for(;;){var
+a=ih[1],b=1-hW(ih,a,[0,c,a]);if(b)continue;return b}}var
+uS=uR.slice();function
+uT(f,e){var
+g=gf(f);b(ig(uU),g);ik(ci,e);var
+a=IE(0);if(a<0){var
+d=dA(a);ly(c(uS,d)[1+d])}return d5(ci)}var
+uV=[0];ll(a(pV),function(e,i){try{try{var
+c=i?uV:q7(0);try{h0(0)}catch(a){}try{var
+a=uT(e,c),d=a}catch(a){a=a2(a);var
+g=gf(e);b(ig(uX),g);ik(ci,c);var
+h=gf(a);b(ig(uY),h);ik(ci,q7(0));var
+d=d5(ci)}var
+f=d}catch(a){a=a2(a);if(a!==f7)throw a;var
+f=ly(uW)}return f}catch(a){return 0}});var
+u0=[au,uZ,bZ(0)];uQ(function(a){return a[1]===u0?[0,u(u1,gf(a[2]))]:0});function
+il(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
 ei(a){a[4]=-a[4]|0;return 0}try{var
-HC=rc(HB),lZ=HC}catch(a){a=aY(a);if(a!==O)throw a;try{var
-HA=rc(Hz),lY=HA}catch(a){a=aY(a);if(a!==O)throw a;var
-lY=uU}var
-lZ=lY}var
-uV=h7(lZ,82),gi=[m,function(A){var
-n=IM(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+HL=rk(HK),l6=HL}catch(a){a=a2(a);if(a!==P)throw a;try{var
+HJ=rk(HI),l5=HJ}catch(a){a=a2(a);if(a!==P)throw a;var
+l5=u3}var
+l6=l5}var
+u4=h8(l6,82),gg=[m,function(A){var
+n=IU(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,uT],l=54+ly(55,k)|0,t=0;if(!(l<0)){var
+h=[0,u2],l=54+lH(55,k)|0,t=0;if(!(l<0)){var
 e=t;for(;;){var
-f=e%55|0,m=f6(e,k),v=c(j,m)[1+m],i=u(h[1],a(x+v));h[1]=Iv(i,0,B(i));var
-g=h[1],p=Z(g,3)<<24,q=Z(g,2)<<16,r=Z(g,1)<<8,s=((Z(g,0)+r|0)+q|0)+p|0,w=(c(d[1],f)[1+f]^s)&pV;c(d[1],f)[1+f]=w;var
+f=e%55|0,m=f3(e,k),v=c(j,m)[1+m],i=u(h[1],a(w+v));h[1]=ID(i,0,E(i));var
+g=h[1],p=_(g,3)<<24,q=_(g,2)<<16,r=_(g,1)<<8,s=((_(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&p1;c(d[1],f)[1+f]=x;var
 y=e+1|0;if(l!==e){var
 e=y;continue}break}}d[2]=0;return d}}];function
-z(i,l){var
-n=i?i[1]:uV,b=16;for(;;){if(!(l<=b)&&!(h3<(b*2|0))){var
+A(i,l){var
+n=i?i[1]:u4,b=16;for(;;){if(!(l<=b)&&!(h3<(b*2|0))){var
 b=b*2|0;continue}if(n){var
-j=E(gi),a=D===j?gi[1]:m===j?G(gi):gi;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&pV,h=a[2];c(a[1],h)[1+h]=g;var
+j=z(gg),a=B===j?gg[1]:m===j?D(gg):gg;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&p1,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,o(b,0),k,b]}}function
-uW(b){if(b){var
+u5(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
 ej(a){var
-b=a[4],c=a[3],d=k(uW,a[2]);return[0,a[1],d,c,b]}function
-l0(C,g){var
+b=a[4],c=a[3],d=i(u5,a[2]);return[0,a[1],d,c,b]}function
+l7(C,g){var
 j=g[2],u=(j.length-1)*2|0,v=u<h3?1:0;if(v){var
-k=o(u,0),l=1-ik(g);g[2]=k;var
+k=o(u,0),l=1-il(g);g[2]=k;var
 m=k.length-1,h=o(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
@@ -2852,125 +2854,125 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-gj(i,a){function
+im(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
-c=a[3];e(i,a[1],a[2]);var
+c=a[3];f(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=ik(a);if(1-d)ei(a);try{var
-f=a[2],g=f.length-1-1|0,k=0;if(!(g<0)){var
-b=k;for(;;){j(c(f,b)[1+b]);var
+d=il(a);if(1-d)ei(a);try{var
+e=a[2],g=e.length-1-1|0,k=0;if(!(g<0)){var
+b=k;for(;;){j(c(e,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?ei(a):h;return l}catch(b){b=aY(b);if(d)throw b;ei(a);throw b}}function
+h=1-d,l=h?ei(a):h;return l}catch(b){b=a2(b);if(d)throw b;ei(a);throw b}}function
 ek(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
-e=a[3],f=R(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=ik(a);if(1-d)ei(a);try{var
+e=a[3],f=O(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
+d=il(a);if(1-d)ei(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
 b=n;continue}break}}if(1-d)ei(a);var
-l=e[1];return l}catch(b){b=aY(b);if(d)throw b;ei(a);throw b}}function
-il(a){var
+l=e[1];return l}catch(b){b=a2(b);if(d)throw b;ei(a);throw b}}function
+gh(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-e8(a){var
-b=il(a);function
+gi(a){var
+b=gh(a);function
 c(a){return a[1]}return function(a){return h1(c,b,a)}}function
-cM(a,b){return 4<=a.length-1?H4(10,au,a[3],b)&(a[2].length-1-1|0):ac(uX)}function
-aK(a,d,f){var
-b=cM(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?l0(cM,a):e}function
-c9(b,g){var
-d=cM(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===ak(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+cL(a,b){return 4<=a.length-1?Ia(10,aq,a[3],b)&(a[2].length-1-1|0):ad(u6)}function
+az(a,d,f){var
+b=cL(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?l7(cL,a):e}function
+c$(b,g){var
+d=cL(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+f=a[3];if(0===aj(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
-_(g,b){var
-h=cM(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===ak(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===ak(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===ak(b,f[1]))return m;var
+af(g,b){var
+h=cL(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===aj(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===aj(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===aj(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===ak(b,a[1]))return i;var
-a=j;continue}throw O}}throw O}throw O}throw O}function
-S(g,b){var
-h=cM(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===ak(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===ak(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===ak(b,f[1]))return[0,m];var
+i=a[2],j=a[3];if(0===aj(b,a[1]))return i;var
+a=j;continue}throw P}}throw P}throw P}throw P}function
+R(g,b){var
+h=cL(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===aj(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===aj(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===aj(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===ak(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===aj(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
-Q(a,d,g){var
-e=cM(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==ak(b[1],d)){var
+S(a,d,g){var
+e=cL(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+k=b[3];if(0!==aj(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return l0(cM,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return l7(cL,a);var
 j=i}else
 var
 j=f;return j}}function
-aM(d,b){var
-f=cM(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===ak(a[1],b)?1:0;if(e)return e;var
+aN(d,b){var
+f=cL(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+g=a[3],e=0===aj(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}var
-l3=[at,uY,bY(0)],l1=0,l2=-1;function
-gk(a,b){a[13]=a[13]+b[3]|0;return lQ(b,a[28])}var
-l4=1000000010;function
-im(b,a){return R(b[17],a,0,B(a))}function
-io(a){return b(a[19],0)}function
-l5(a,c,b){a[9]=a[9]-c|0;im(a,b);a[11]=0;return 0}function
-gl(c,a){var
-b=I(a,uZ);return b?l5(c,B(a),a):b}function
+l_=[au,u7,bZ(0)],l8=0,l9=-1;function
+gj(a,b){a[13]=a[13]+b[3]|0;return lX(b,a[28])}var
+l$=1000000010;function
+io(b,a){return O(b[17],a,0,E(a))}function
+ip(a){return b(a[19],0)}function
+ma(a,c,b){a[9]=a[9]-c|0;io(a,b);a[11]=0;return 0}function
+gk(c,a){var
+b=J(a,u8);return b?ma(c,E(a),a):b}function
 dG(a,c,d){var
-e=c[3],f=c[2];gl(a,c[1]);io(a);a[11]=1;a[10]=e4(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gl(a,e)}function
-l6(b,a){return dG(b,u0,a)}function
+e=c[3],f=c[2];gk(a,c[1]);ip(a);a[11]=1;a[10]=e4(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gk(a,e)}function
+mb(b,a){return dG(b,u9,a)}function
 el(a,c){var
-d=c[2],e=c[3];gl(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gl(a,e)}function
-u1(a,j,c){if(typeof
+d=c[2],e=c[3];gk(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gk(a,e)}function
+u_(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
 s=ee(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return k$(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+c=a[1],d=a[2];return lg(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
 1:ed(a[2]);return 0;case
 2:ed(a[3]);return 0;case
 3:var
-v=ee(a[2]);return v?l6(a,v[1][2]):io(a);case
+v=ee(a[2]);return v?mb(a,v[1][2]):ip(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{h8(f);var
+i=[0,n]}else{h9(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=ed(a[5]);return x?im(a,b(a[25],x[1])):0}else
+x=ed(a[5]);return x?io(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return l5(a,j,c[1]);case
+0:return ma(a,j,c[1]);case
 1:var
 d=c[2],g=c[1],y=d[1],N=d[2],z=ee(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
 0:return el(a,g);case
 1:return dG(a,d,e);case
 2:return dG(a,d,e);case
-3:return a[9]<(j+B(y)|0)?dG(a,d,e):el(a,g);case
-4:return a[11]?el(a,g):a[9]<(j+B(y)|0)?dG(a,d,e):((a[6]-e|0)+N|0)<a[10]?dG(a,d,e):el(a,g);default:return el(a,g)}}return 0;case
+3:return a[9]<(j+E(y)|0)?dG(a,d,e):el(a,g);case
+4:return a[11]?el(a,g):a[9]<(j+E(y)|0)?dG(a,d,e):((a[6]-e|0)+N|0)<a[10]?dG(a,d,e):el(a,g);default:return el(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],C=ee(a[3]);if(C){var
-D=C[1][1],E=D[1];if(E){var
-k=D[1],Q=E[1];for(;;){if(k){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],B=ee(a[3]);if(B){var
+C=B[1][1],D=C[1];if(D){var
+k=C[1],Q=D[1];for(;;){if(k){var
 F=k[1],R=k[2];if(!(l<=F)){var
 k=R;continue}var
 G=F}else
@@ -2979,26 +2981,26 @@ G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?el(a,[0,u3,H+P|0,u2]):dG(a,[0,u5,m+O|0,u4],a[6])}return 0;case
+H=m-l|0;return 0<=H?el(a,[0,va,H+P|0,u$]):dG(a,[0,vc,m+O|0,vb],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
 o=ee(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))l6(a,q)}else
-io(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return ck([0,U,T],a[2]);case
-4:return ck(c[1],a[3]);default:var
-J=c[1];im(a,b(a[24],J));return ck(J,a[5])}}function
-l7(a){for(;;){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mb(a,q)}else
+ip(a)}var
+T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cl([0,U,T],a[2]);case
+4:return cl(c[1],a[3]);default:var
+J=c[1];io(a,b(a[24],J));return cl(J,a[5])}}function
+mc(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-h8(b);var
-n=0<=e?e:l4;u1(a,n,k);a[12]=j+a[12]|0;continue}throw so}return h}return 0}}function
-ip(a){ec(a);return ck([0,-1,[0,l2,u6,0]],a)}function
-l8(a,c){var
+h9(b);var
+n=0<=e?e:l$;u_(a,n,k);a[12]=j+a[12]|0;continue}throw sw}return h}return 0}}function
+iq(a){ec(a);return cl([0,-1,[0,l9,vd,0]],a)}function
+md(a,c){var
 d=ee(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return ip(a[1]);var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iq(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
@@ -3006,105 +3008,105 @@ h=1-c,j=h?(b[1]=a[13]+f|0,ed(a[1]),0):h;return j;case
 1:case
 2:var
 i=c?(b[1]=a[13]+f|0,ed(a[1]),0):c;return i}return 0}return 0}function
-l9(a,j){var
+me(a,j){var
 h=a[4];function
-i(f){if(a[23])gk(a,[0,l1,5,0]);var
+i(f){if(a[23])gj(a,[0,l8,5,0]);var
 c=a[22];if(c){var
 d=ed(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}v(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gk(a,[0,l1,1,0]);l8(a,1);l8(a,0)}a[14]=a[14]-1|0}continue}a[13]=l4;l7(a);a[12]=1;a[13]=1;h8(a[28]);ip(a[1]);ec(a[2]);ec(a[3]);ec(a[4]);ec(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gj(a,[0,l8,1,0]);md(a,1);md(a,0)}a[14]=a[14]-1|0}continue}a[13]=l$;mc(a);a[12]=1;a[13]=1;h9(a[28]);iq(a[1]);ec(a[2]);ec(a[3]);ec(a[4]);ec(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gk(a,d);ck([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gj(a,d);cl([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=B(e);gk(a,[0,c,[0,e],c]);l7(a)}return b(a[18],0)}}var
-l_=h4(80,32);function
-l$(b,d){var
+e=a[16],c=E(e);gj(a,[0,c,[0,e],c]);mc(a)}return b(a[18],0)}}var
+mf=h5(80,32);function
+mg(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){R(b[17],l_,0,80);var
-a=a-80|0;continue}return R(b[17],l_,0,a)}return c}}function
-u8(a){return a[1]===l3?u(u_,u(a[2],u9)):u$}function
-va(a){return a[1]===l3?u(vc,u(a[2],vb)):vd}function
-ve(a){return 0}function
-vf(a){return 0}function
-ma(i,h){function
+c=0<a?1:0;if(c){if(80<a){O(b[17],mf,0,80);var
+a=a-80|0;continue}return O(b[17],mf,0,a)}return c}}function
+vf(a){return a[1]===l_?u(vh,u(a[2],vg)):vi}function
+vj(a){return a[1]===l_?u(vl,u(a[2],vk)):vm}function
+vn(a){return 0}function
+vo(a){return 0}function
+mh(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,l2,vg,0];function
-l(a){return 0}lQ(d,c);var
-b=dF(0);ip(b);ck([0,1,d],b);var
-e=dF(0),f=dF(0),g=dF(0),a=[0,b,dF(0),g,f,e,78,10,68,78,0,1,1,1,1,hY,vh,i,h,l,k,j,0,0,u8,va,ve,vf,c];a[19]=function(b){return R(a[17],u7,0,1)};a[20]=function(b){return l$(a,b)};a[21]=function(b){return l$(a,b)};return a}function
-mb(c){function
-a(a){return d5(c)}return ma(function(d,a,b){if(0<=a&&0<=b&&!((B(d)-b|0)<a))return lb(c,d,a,b);return ac(rB)},a)}function
-vi(a){function
-b(a){return 0}return ma(function(b,c,d){return ia(a,b,c,d)},b)}var
-vj=jY,vk=function(a){return gd(vj)}(0),vl=mb(rz),vm=mb(ch);vi(vk);rC(function(a){l9(vl,0);return l9(vm,0)});function
-vn(b,a){var
-c=E(a)===at?a:a[1];return le(b,c)}IX(0);vn(vp,[at,vo,bY(0)]);function
-ag(a){if(typeof
-a==="number"&&a!==kh)return-a|0;return I1(a)}function
-aB(b,a){if(typeof
+c=[0,0,0,0],d=[0,l9,vp,0];function
+l(a){return 0}lX(d,c);var
+b=dF(0);iq(b);cl([0,1,d],b);var
+e=dF(0),f=dF(0),g=dF(0),a=[0,b,dF(0),g,f,e,78,10,68,78,0,1,1,1,1,hY,vq,i,h,l,k,j,0,0,vf,vj,vn,vo,c];a[19]=function(b){return O(a[17],ve,0,1)};a[20]=function(b){return mg(a,b)};a[21]=function(b){return mg(a,b)};return a}function
+mi(c){function
+a(a){return d5(c)}return mh(function(d,a,b){if(0<=a&&0<=b&&!((E(d)-b|0)<a))return li(c,d,a,b);return ad(rJ)},a)}function
+vr(a){function
+b(a){return 0}return mh(function(b,c,d){return ib(a,b,c,d)},b)}var
+vs=j4,vt=function(a){return gb(vs)}(0),vu=mi(rH),vv=mi(ci);vr(vt);rK(function(a){me(vu,0);return me(vv,0)});function
+vw(b,a){var
+c=z(a)===au?a:a[1];return ll(b,c)}I5(0);vw(vy,[au,vx,bZ(0)]);function
+ah(a){if(typeof
+a==="number"&&a!==ko)return-a|0;return I9(a)}function
+aF(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:ri(b,a)}return ri(b,a)}function
-cN(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:rq(b,a)}return rq(b,a)}function
+cM(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:rm(a,b)}return rm(a,b)}function
+c=a-b|0;return 0<=((a^b)&(c^a))?c:ru(a,b)}return ru(a,b)}function
 $(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!I0(b,a))return aw(b,a);return IZ(b,a)}function
-gm(b,a){return typeof
-a==="number"?-1===a?ag(b):typeof
+a==="number"&&!I8(b,a))return av(b,a);return I7(b,a)}function
+gl(b,a){return typeof
+a==="number"?-1===a?ah(b):typeof
 b==="number"?cC(b,a):hT(b,a):hT(b,a)}function
-mc(b,a){return typeof
-a==="number"?-1===a?ag(b):typeof
-b==="number"?cC(b,a):rj(b,a):rj(b,a)}function
-md(a){if(typeof
-a==="number"&&a!==dw)return a+1|0;return I7(a)}function
-me(a){return typeof
-a==="number"?0<=a?a:a!==kh?-a|0:rh(a):rh(a)}function
-ah(b,a){if(typeof
+mj(b,a){return typeof
+a==="number"?-1===a?ah(b):typeof
+b==="number"?cC(b,a):rr(b,a):rr(b,a)}function
+mk(a){if(typeof
+a==="number"&&a!==du)return a+1|0;return Jd(a)}function
+ml(a){return typeof
+a==="number"?0<=a?a:a!==ko?-a|0:rp(a):rp(a)}function
+ai(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:rl(b,a)}return rl(b,a)}function
+c=b<<a;return c>>a===b?c:rt(b,a)}return rt(b,a)}function
 em(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return I6(b,a)}function
-e9(a){return typeof
-a==="number"?a:I8(a)}var
-j=0,d=1,mf=-1;function
-cO(b,a){return d9(b,a)<=0?1:0}function
-gn(b,a){return d9(b,a)<0?1:0}function
-iq(a){return IV(vq,a)}function
-go(a){return I2(0,a,0,B(a))}function
-ir(a){if(typeof
+c=a<32?a:31;return b>>c}return Jc(b,a)}function
+e7(a){return typeof
+a==="number"?a:Je(a)}var
+k=0,d=1,mm=-1;function
+cN(b,a){return d9(b,a)<=0?1:0}function
+gm(b,a){return d9(b,a)<0?1:0}function
+ir(a){return I3(vz,a)}function
+gn(a){return I_(0,a,0,E(a))}function
+is(a){if(typeof
 a==="number")return a;var
-d=b1(a);if(63<d){var
-b=d-55|0,e=em(a,b),g=d_(a,ah(e,b)),c=hV(e),f=g?c:Im(c,vr);return cD(hK(f),b)}return hK(hV(a))}function
+d=b2(a);if(63<d){var
+b=d-55|0,e=em(a,b),g=d_(a,ai(e,b)),c=hV(e),f=g?c:Iu(c,vA);return cD(hJ(f),b)}return hJ(hV(a))}function
 dH(a,b){if(a!==0&&b!==1){var
-c=IW(a,b);if(c===1)return[0,a,b];var
-e=mc(b,c);return[0,mc(a,c),e]}return[0,a,d]}function
+c=I4(a,b);if(c===1)return[0,a,b];var
+e=mj(b,c);return[0,mj(a,c),e]}return[0,a,d]}function
 b4(b,a){var
-c=bn(a);if(0===c)return[0,bn(b),j];if(0<c)return dH(b,a);var
-d=ag(a);return dH(ag(b),d)}function
+c=bo(a);if(0===c)return[0,bo(b),k];if(0<c)return dH(b,a);var
+d=ah(a);return dH(ah(b),d)}function
 V(a){return[0,a,d]}function
-cP(a){return V(a)}function
-c_(b,a){return b4(b,a)}var
-w=V(j),s=V(d),a$=V(mf),gp=[0,d,j],is=[0,mf,j],en=[0,j,j];function
-X(a){if(a==a8)return gp;if(a==dD)return is;if(4===qV(a))return en;var
-c=k4(a),b=c[2]-53|0,e=lh(cD(c[1],53));return 0<=b?V(ah(e,b)):dH(e,ah(d,-b|0))}function
-bJ(a){if(a[2]===0){var
-b=bn(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+cO(a){return V(a)}function
+da(b,a){return b4(b,a)}var
+v=V(k),s=V(d),a6=V(mm),go=[0,d,k],it=[0,mm,k],en=[0,k,k];function
+X(a){if(a==a3)return go;if(a==dB)return it;if(4===q3(a))return en;var
+c=k$(a),b=c[2]-53|0,e=lo(cD(c[1],53));return 0<=b?V(ai(e,b)):dH(e,ai(d,-b|0))}function
+bM(a){if(a[2]===0){var
+b=bo(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-y(a){return bn(a[1])}function
+y(a){return bo(a[1])}function
 dI(a,b){var
 c=d_(a[1],b[1]);if(c)var
-d=d_(a[2],b[2]),e=d?3!==bJ(a)?1:0:d;else
+d=d_(a[2],b[2]),e=d?3!==bM(a)?1:0:d;else
 var
 e=c;return e}function
-it(d,c){var
-e=bJ(d),b=bJ(c),a=0;switch(e){case
+iu(d,c){var
+e=bM(d),b=bM(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -3124,13 +3126,13 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(bd(d[2],c[2]))return d9(d[1],c[1]);var
+0:if(2!==b){if(bh(d[2],c[2]))return d9(d[1],c[1]);var
 k=$(c[1],d[2]);return d9($(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-c$(b,a){return 0<it(b,a)?a:b}function
-dJ(b,a){return 0<=it(b,a)?b:a}function
-bK(b,a){var
-c=bJ(b),g=bJ(a);if(3!==c){var
+db(b,a){return 0<iu(b,a)?a:b}function
+dJ(b,a){return 0<=iu(b,a)?b:a}function
+bN(b,a){var
+c=bM(b),g=bM(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -3141,11 +3143,11 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(bd(b[2],a[2]))return cO(b[1],a[1]);var
-j=$(a[1],b[2]);return cO($(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(bh(b[2],a[2]))return cN(b[1],a[1]);var
+j=$(a[1],b[2]);return cN($(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
-bA(b,a){var
-c=bJ(b),d=bJ(a);if(3!==c){var
+bB(b,a){var
+c=bM(b),d=bM(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -3156,50 +3158,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(bd(b[2],a[2]))return gn(b[1],a[1]);var
-i=$(a[1],b[2]);return gn($(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(bh(b[2],a[2]))return gm(b[1],a[1]);var
+i=$(a[1],b[2]);return gm($(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-eo(b,a){return bK(a,b)}function
-cl(b,a){return bA(a,b)}function
-M(l){switch(bJ(l)){case
+eo(b,a){return bN(a,b)}function
+b5(b,a){return bB(a,b)}function
+H(l){switch(bM(l)){case
 0:return 0.;case
-1:return a8;case
-2:return dD;case
-3:return rr;default:var
-c=l[1],g=l[2],o=b1(c),p=b1(g);if(!(53<o)&&!(53<p)){var
-z=hK(hV(g));return hK(hV(c))/z}var
-q=0<=bn(c)?1:-1,d=o-p|0;if(0<=d)var
-b=ah(g,d),h=c;else
+1:return a3;case
+2:return dB;case
+3:return rz;default:var
+c=l[1],g=l[2],o=b2(c),p=b2(g);if(!(53<o)&&!(53<p)){var
+z=hJ(hV(g));return hJ(hV(c))/z}var
+q=0<=bo(c)?1:-1,d=o-p|0;if(0<=d)var
+b=ai(g,d),h=c;else
 var
-b=g,h=ah(c,-d|0);if(0<=d9(me(h),b))var
+b=g,h=ai(c,-d|0);if(0<=d9(ml(h),b))var
 e=d,r=h;else
 var
-e=d-1|0,r=ah(h,1);var
-m=IU(ah(r,54),b),f=m[2],a=m[1];if(0<=bn(f))var
+e=d-1|0,r=ai(h,1);var
+m=I2(ai(r,54),b),f=m[2],a=m[1];if(0<=bo(f))var
 i=[0,a,f];else
-if(0<=bn(b)){var
-u=0,v=aB(f,b);if(typeof
-a==="number"&&a!==kh){var
+if(0<=bo(b)){var
+u=0,v=aF(f,b);if(typeof
+a==="number"&&a!==ko){var
 n=a-1|0;u=1}if(!u)var
-n=I3(a);var
+n=I$(a);var
 i=[0,n,v]}else
 var
-w=cN(f,b),i=[0,md(a),w];if(pl<e){var
-s=pk<e?j:ah(q,55+(pk-e|0)|0),k=aB(s,i[1]);if(0===bn(i[2]))var
-t=k;else
+w=cM(f,b),i=[0,mk(a),w];if(pq<e){var
+s=pp<e?k:ai(q,55+(pp-e|0)|0),j=aF(s,i[1]);if(0===bo(i[2]))var
+t=j;else
 var
 y=typeof
-k==="number"?1|k:IY(1,k),t=y;var
-x=ir(t);return cD(x-ir(s),e-54|0)}return cD(q,pl)}}function
-A(a){var
-b=a[2];return[0,ag(a[1]),b]}function
-cQ(a){var
-b=a[2];return[0,me(a[1]),b]}function
-mg(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dH(e(c,a[1],b[1]),d)}var
-f=$(a[2],b[2]),g=$(b[1],a[2]);return dH(e(c,$(a[1],b[2]),g),f)}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return mg(aB,d,c);var
-g=bJ(d),b=bJ(c),a=0;switch(g){case
+j==="number"?1|j:I6(1,j),t=y;var
+x=is(t);return cD(x-is(s),e-54|0)}return cD(q,pq)}}function
+C(a){var
+b=a[2];return[0,ah(a[1]),b]}function
+cP(a){var
+b=a[2];return[0,ml(a[1]),b]}function
+mn(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dH(f(c,a[1],b[1]),d)}var
+e=$(a[2],b[2]),g=$(b[1],a[2]);return dH(f(c,$(a[1],b[2]),g),e)}function
+r(d,c){if(d[2]!==0&&c[2]!==0)return mn(aF,d,c);var
+g=bM(d),b=bM(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -3210,7 +3212,7 @@ g=bJ(d),b=bJ(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d$(vx);case
+4:return d$(vG);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3222,10 +3224,10 @@ if(!b)return d;break;case
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return is}return f?gp:en}function
-r(d,c){if(d[2]!==0&&c[2]!==0)return mg(cN,d,c);var
-g=bJ(d),b=bJ(c),a=0;switch(g){case
-0:return A(c);case
+2:f=1;break;default:return it}return f?go:en}function
+q(d,c){if(d[2]!==0&&c[2]!==0)return mn(cM,d,c);var
+g=bM(d),b=bM(c),a=0;switch(g){case
+0:return C(c);case
 1:switch(b){case
 1:a=3;break;case
 0:case
@@ -3235,7 +3237,7 @@ g=bJ(d),b=bJ(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d$(vy);case
+4:return d$(vH);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3247,246 +3249,246 @@ if(!b)return d;break;case
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return is}return f?gp:en}function
+2:f=1;break;default:return it}return f?go:en}function
 h(b,a){if(b[2]!==0&&a[2]!==0){var
 d=$(b[2],a[2]);return dH($(b[1],a[1]),d)}var
-c=bn(a[1]);return[0,aw(bn(b[1]),c),j]}function
-da(a){var
-b=bn(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+c=bo(a[1]);return[0,av(bo(b[1]),c),k]}function
+cQ(a){var
+b=bo(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
-c=ag(a[1]);return[0,ag(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?en:gp}function
-cm(b,a){if(0<=bn(a[1]))return h(b,[0,a[2],a[1]]);var
-c=ag(a[1]);return h(b,[0,ag(a[2]),c])}function
-gq(b,a){return f8(b,e9(a))}function
-mh(b,a){return em(b,e9(a))}function
-aC(a){return ah(a,1)}function
-e_(a){return md(ah(a,1))}function
+c=ah(a[1]);return[0,ah(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?en:go}function
+cm(b,a){if(0<=bo(a[1]))return h(b,[0,a[2],a[1]]);var
+c=ah(a[1]);return h(b,[0,ah(a[2]),c])}function
+gp(b,a){return f5(b,e7(a))}function
+mo(b,a){return em(b,e7(a))}function
+aG(a){return ai(a,1)}function
+e8(a){return mk(ai(a,1))}function
 g(b){var
-c=b[2],a=b[1];return d_(c,1)?d_(a,0)?w:d_(a,1)?s:V(a):b4(a,c)}function
-e$(a){if(0===bn(a[2]))throw ln;return a}function
-db(a){return 0===y(e$(a))?a:da(a)}function
+c=b[2],a=b[1];return d_(c,1)?d_(a,0)?v:d_(a,1)?s:V(a):b4(a,c)}function
+e9(a){if(0===bo(a[2]))throw lu;return a}function
+dc(a){return 0===y(e9(a))?a:cQ(a)}function
 n(b,a){var
-c=e$(a);return bK(e$(b),c)}function
-ba(b,a){var
-c=e$(a);return dI(e$(b),c)}function
-dc(c,a){var
+c=e9(a);return bN(e9(b),c)}function
+bd(b,a){var
+c=e9(a);return dI(e9(b),c)}function
+dd(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
 cR(a){var
 b=a?cR(a[2])+1|0:a;return b}function
 dK(a,b){if(a){var
 c=dK(a[2],b);return[0,a[1],c]}return b}function
-gr(b,a){return b?a:a?0:1}function
-mi(b,a){return 0===b?a:mi(b-1|0,a)+1|0}function
-iu(e,d,c){var
+gq(b,a){return b?a:a?0:1}function
+mp(b,a){return 0===b?a:mp(b-1|0,a)+1|0}function
+iv(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-bQ(d,c){var
+bT(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-dd(c,a){if(a)var
-e=dd(c,a[2]),d=[0,b(c,a[1]),e];else
+de(c,a){if(a)var
+e=de(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mj(c,a){if(a){var
-d=mj(c,a[2]);return dK(b(c,a[1]),d)}return a}function
-iv(c,b,a){if(a){var
-d=iv(c,b,a[2]);return e(c,a[1],d)}return b}function
-bb(e,d){var
+mq(c,a){if(a){var
+d=mq(c,a[2]);return dK(b(c,a[1]),d)}return a}function
+iw(c,b,a){if(a){var
+d=iw(c,b,a[2]);return f(c,a[1],d)}return b}function
+be(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-fa(c,f){var
+e_(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,fa(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,e_(c,d)];var
 a=d;continue}return a}}function
 ep(b,a){return 0===a?0:[0,b,ep(b+1|0,a-1|0)]}function
 eq(a,e,c){switch(a[4]){case
-0:if(b(a[5],c)&&a[8]<=e)return[0,g([0,d,d])];return b(a[6],c)?0:[0,g([0,j,d])];case
+0:if(b(a[5],c)&&a[8]<=e)return[0,g([0,d,d])];return b(a[6],c)?0:[0,g([0,k,d])];case
 1:var
-f=b(a[5],c),h=f?1<=e?1:0:f,k=h?[0,g([0,d,d])]:h;return k;case
+f=b(a[5],c),h=f?1<=e?1:0:f,j=h?[0,g([0,d,d])]:h;return j;case
 2:var
 i=b(a[5],c),l=i?[0,b(a[7],c)]:i;return l;default:return 0}}function
 cn(a){var
 b=a[9];return b?b[1]:a[8]}function
-iw(f,d,c,b){var
+ix(e,d,c,b){var
 a=d[3];if(a){var
-g=e4(c,cn(f));return e(a[1],g,b)}return a}function
-gs(a){return dc(function(a){return r(g([0,d,d]),a)},a)}function
-ao(f,e){var
+g=e4(c,cn(e));return f(a[1],g,b)}return a}function
+gr(a){return dd(function(a){return q(g([0,d,d]),a)},a)}function
+ap(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-b5(g,f,d){var
-b=f,a=d;for(;;){if(a){var
-c=e(g,b,a[1]);if(c){var
+b6(g,e,d){var
+b=e,a=d;for(;;){if(a){var
+c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
 er(c,a){if(a){var
-e=er(c,a[2]);return q(b(c,a[1]),e)}return g([0,j,d])}function
-ix(f,p,o,m){var
+e=er(c,a[2]);return r(b(c,a[1]),e)}return g([0,k,d])}function
+iy(e,p,o,m){var
 c=p,b=o,a=m;for(;;){if(a){var
 i=a[2];if(c){var
-k=c[2],l=c[1];if(n(l,g([0,j,d]))){var
-c=k,b=b+1|0,a=i;continue}var
-r=ix(f,k,b+1|0,i);return q(h(l,e(f,b,a[1])),r)}return g([0,j,d])}return g([0,j,d])}}function
-a3(b,a){return 1-n(a,b)}function
+j=c[2],l=c[1];if(n(l,g([0,k,d]))){var
+c=j,b=b+1|0,a=i;continue}var
+q=iy(e,j,b+1|0,i);return r(h(l,f(e,b,a[1])),q)}return g([0,k,d])}return g([0,k,d])}}function
+a7(b,a){return 1-n(a,b)}function
 es(f,e,a){var
-c=r(b(f,a[1]),e),i=n(g([0,j,d]),c)?a[2]:a[3];return h(i,c)}function
-fb(f,e,a){var
-c=r(b(f,a[1]),e),i=n(g([0,j,d]),c)?a[3]:a[2];return h(i,c)}function
-cS(i,g,f,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=q(c,er(e(g,f,c),j));else
+c=q(b(f,a[1]),e),i=n(g([0,k,d]),c)?a[2]:a[3];return h(i,c)}function
+e$(f,e,a){var
+c=q(b(f,a[1]),e),i=n(g([0,k,d]),c)?a[3]:a[2];return h(i,c)}function
+cS(i,g,e,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=r(c,er(f(g,e,c),j));else
 var
 d=a[1];var
-k=h(i,d);return q(b[1],k)}function
-fc(i,h){var
+k=h(i,d);return r(b[1],k)}function
+fa(i,h){var
 a=h;for(;;){if(a){var
-f=a[1],k=b(i,f[1]);if(k)var
-l=f[2],c=a3(g([0,j,d]),l);else
+f=a[1],j=b(i,f[1]);if(j)var
+l=f[2],c=a7(g([0,k,d]),l);else
 var
-c=k;if(!c){var
+c=j;if(!c){var
 a=a[2];continue}var
 e=c}else
 var
 e=a;if(e)return e;var
-m=g([0,d,d]);return a3(er(function(a){return b(i,a[1])?g([0,j,d]):a[3]},h),m)}}function
-iy(e,a){return bb(function(a){var
+m=g([0,d,d]);return a7(er(function(a){return b(i,a[1])?g([0,k,d]):a[3]},h),m)}}function
+iz(e,a){return be(function(a){var
 c=b(e,a[1]);if(c)return c;var
-f=g([0,j,d]);return n(a[3],f)},a)}function
-gt(c,h,f){if(typeof
-c==="number")return b5(h,0,f);else{if(0===c[0]){var
-k=c[1],i=bQ(f,k);return i?e(h,k,i[1]):i}var
-b=0,a=f,o=c[1];for(;;){if(a){var
-m=a[1],p=iu(b,o,g([0,j,d])),l=a3(g([0,j,d]),p),n=l?e(h,b,m):l;if(n)return 1;var
+f=g([0,k,d]);return n(a[3],f)},a)}function
+gs(c,h,e){if(typeof
+c==="number")return b6(h,0,e);else{if(0===c[0]){var
+j=c[1],i=bT(e,j);return i?f(h,j,i[1]):i}var
+b=0,a=e,o=c[1];for(;;){if(a){var
+m=a[1],p=iv(b,o,g([0,k,d])),l=a7(g([0,k,d]),p),n=l?f(h,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
 dL(a,c,b){if(typeof
-a==="number")return b5(c,0,b);else{if(0===a[0]){var
-h=a[1],f=bQ(b,h);return f?e(c,h,f[1]):f}var
-i=a[1],k=0;return b5(function(a,f){var
-h=g([0,j,d]),b=n(iu(a,i,g([0,j,d])),h);return b?b:e(c,a,f)},k,b)}}function
-cT(f,a,d,c,b){if(typeof
+a==="number")return b6(c,0,b);else{if(0===a[0]){var
+h=a[1],e=bT(b,h);return e?f(c,h,e[1]):e}var
+i=a[1],j=0;return b6(function(a,e){var
+h=g([0,k,d]),b=n(iv(a,i,g([0,k,d])),h);return b?b:f(c,a,e)},j,b)}}function
+cT(e,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return b5(function(b,a){return e(f,d,e(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=bQ(b,h);return g?e(f,d,e(c,h,g[1])):g}return e(f,d,ix(c,a[1],0,b))}}function
-fd(b,a){return n(a,b)}function
-mk(a,f,e,d,c){if(typeof
+i=0;return b6(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=bT(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iy(c,a[1],0,b))}}function
+fb(b,a){return n(a,b)}function
+mr(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gt(a,function(a){return f},c);if(g)var
+g=gs(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dL(a,function(a){return e},c);if(i)return gt(a,function(a){return d},c);var
+i=dL(a,function(a){return e},c);if(i)return gs(a,function(a){return d},c);var
 h=i}return h}return dL(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-iz(d,c,a){return b(d,a)?0:b(c,a)}function
-ml(h,g,c,f,a){var
-d=iz(h,g,a);if(d)var
+iA(d,c,a){return b(d,a)?0:b(c,a)}function
+ms(h,g,c,f,a){var
+d=iA(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-iA(h,g,c,f,a){var
-d=iz(h,g,a);if(d)var
-i=b(c,f),e=f5(b(c,a),i);else
+iB(h,g,c,f,a){var
+d=iA(h,g,a);if(d)var
+i=b(c,f),e=hM(b(c,a),i);else
 var
 e=d;return e}function
-mm(c,a){var
-d=a[2];return iy(function(a){return 1-b(c,a)},d)}function
-mn(m,l,f,c,k,h,i,p,o,a){if(e(f[3],c,a))return 0;var
-r=e(f[2],c,a);function
-s(k,i){var
-b=i[2],c=[0,g([0,j,d]),b],m=e(p,a,k);return cS(f[4],l,h,m,c)}var
-t=b(h,a),n=cT(m,e(k,c,a),t,s,r);if(n){var
-u=e(f[2],c,a),v=function(c,b){var
-d=[0,e(o,a,c)];return cS(f[4],l,i,d,b)},w=b(i,a),x=q(b(h,a),w);return cT(m,e(k,c,a),x,v,u)}return n}function
-gu(c,b,a){if(a)var
-f=gu(c,b+1|0,a[2]),d=[0,e(c,b,a[1]),f];else
+mt(c,a){var
+d=a[2];return iz(function(a){return 1-b(c,a)},d)}function
+mu(m,l,e,c,j,h,i,p,o,a){if(f(e[3],c,a))return 0;var
+q=f(e[2],c,a);function
+s(j,i){var
+b=i[2],c=[0,g([0,k,d]),b],m=f(p,a,j);return cS(e[4],l,h,m,c)}var
+t=b(h,a),n=cT(m,f(j,c,a),t,s,q);if(n){var
+u=f(e[2],c,a),v=function(c,b){var
+d=[0,f(o,a,c)];return cS(e[4],l,i,d,b)},w=b(i,a),x=r(b(h,a),w);return cT(m,f(j,c,a),x,v,u)}return n}function
+gt(c,b,a){if(a)var
+e=gt(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
 var
 d=a;return d}function
-iB(a,b){if(a){var
+iC(a,b){if(a){var
 c=a[2],e=a[1];if(b){var
-f=b[1],i=iB(c,b[2]);return[0,[0,e[1],f,f],i]}var
-k=iB(c,0),l=g([0,j,d]),m=g([0,j,d]),h=[0,[0,e[1],m,l],k]}else
+f=b[1],i=iC(c,b[2]);return[0,[0,e[1],f,f],i]}var
+j=iC(c,0),l=g([0,k,d]),m=g([0,k,d]),h=[0,[0,e[1],m,l],j]}else
 var
 h=a;return h}function
-iC(a,d){function
+iD(a,d){function
 b(b){function
-c(c){return eq(a,b,c)?1:e(d,b,c)}return ao(a[1],c)}return ao(cn(a)+1|0,b)}function
-mo(g,l,d,k,f,j,i,c,a){var
-h=e(d[3],c,a);if(h){var
-m=h[1];return e(g,b(f,a),m)}var
-n=e(d[2],c,a);function
+c(c){return eq(a,b,c)?1:f(d,b,c)}return ap(a[1],c)}return ap(cn(a)+1|0,b)}function
+mv(g,l,d,k,e,j,i,c,a){var
+h=f(d[3],c,a);if(h){var
+m=h[1];return f(g,b(e,a),m)}var
+n=f(d[2],c,a);function
 o(c,b){var
-f=e(i,a,c);return cS(d[4],l,j,f,b)}var
-p=b(f,a);return cT(g,e(k,c,a),p,o,n)}function
-mp(j,i,e,h,c,g){var
+e=f(i,a,c);return cS(d[4],l,j,e,b)}var
+p=b(e,a);return cT(g,f(k,c,a),p,o,n)}function
+mw(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mo(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ao(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mv(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ap(e[1],n);if(f){var
 d=a;continue}return f}}function
-mq(a){return a[9]?0:0===cn(a)?5<=a[4]?0:1:0}function
-mr(a,d){var
-c=mq(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return ao(a[1],e)}function
-iD(m,c,l,h){var
-t=mr(m,h);if(t){var
-a=cn(m),f=b(h[1],a);if(m[9])var
+mx(a){return a[9]?0:0===cn(a)?5<=a[4]?0:1:0}function
+my(a,d){var
+c=mx(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return ap(a[1],e)}function
+iE(m,c,l,h){var
+t=my(m,h);if(t){var
+a=cn(m),e=b(h[1],a);if(m[9])var
 i=function(h){var
-i=e(c[3],a,h);if(i){var
-k=i[1];return n(b(f,h),k)}var
-l=g([0,j,d]);return n(b(f,h),l)};else
+i=f(c[3],a,h);if(i){var
+j=i[1];return n(b(e,h),j)}var
+l=g([0,k,d]);return n(b(e,h),l)};else
 switch(m[4]){case
 2:var
 w=b(h[5],a),s=h[3],p=h[2],i=function(h){var
-m=e(c[3],a,h);if(m){var
-u=m[1];return n(b(f,h),u)}var
-i=e(c[2],a,h),k=e(l,a,h),o=dL(k,function(c,a){var
-b=a[1];return n(g([0,j,d]),b)},i);if(o){if(b(p,h)){var
+m=f(c[3],a,h);if(m){var
+u=m[1];return n(b(e,h),u)}var
+i=f(c[2],a,h),j=f(l,a,h),o=dL(j,function(c,a){var
+b=a[1];return n(g([0,k,d]),b)},i);if(o){if(b(p,h)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return iy(function(a){return iA(q,p,s,h,a)},b)};return mk(k,function(a){var
-b=a[2];return fc(function(a){return ml(q,p,s,h,a)},b)},t,r,i)}var
+b=a[2];return iz(function(a){return iB(q,p,s,h,a)},b)};return mr(j,function(a){var
+b=a[2];return fa(function(a){return ms(q,p,s,h,a)},b)},t,r,i)}var
 v=function(b,a){var
-d=e(w,h,b);return cS(c[4],es,f,d,a)};return cT(n,k,b(f,h),v,i)}return o};break;case
+d=f(w,h,b);return cS(c[4],es,e,d,a)};return cT(n,j,b(e,h),v,i)}return o};break;case
 5:var
 u=b(h[5],a),i=function(d){var
-g=e(c[3],a,d);if(g){var
-h=g[1];return n(b(f,d),h)}var
-i=e(c[2],a,d);function
+g=f(c[3],a,d);if(g){var
+h=g[1];return n(b(e,d),h)}var
+i=f(c[2],a,d);function
 j(b,a){var
-g=e(u,d,b);return cS(c[4],es,f,g,a)}var
-k=b(f,d);return cT(n,e(l,a,d),k,j,i)};break;case
+g=f(u,d,b);return cS(c[4],es,e,g,a)}var
+k=b(e,d);return cT(n,f(l,a,d),k,j,i)};break;case
 6:var
-v=h[9],x=b(h[5],a),y=h[8],i=function(b){return mn(n,es,c,a,l,f,y,x,v,b)};break;case
+v=h[9],x=b(h[5],a),y=h[8],i=function(b){return mu(n,es,c,a,l,e,y,x,v,b)};break;case
 0:case
 4:var
-C=b(h[5],a),r=h[4],o=h[3],k=h[2],i=function(h){var
-s=e(c[3],a,h);if(s){var
-t=s[1],u=n(g([0,j,d]),t);return u?n(b(f,h),t):u}var
-i=e(c[2],a,h),m=e(l,a,h),v=dL(m,function(c,a){var
-b=a[1];return n(g([0,j,d]),b)},i);if(v){if(b(k,h)){var
+C=b(h[5],a),r=h[4],o=h[3],j=h[2],i=function(h){var
+s=f(c[3],a,h);if(s){var
+t=s[1],u=n(g([0,k,d]),t);return u?n(b(e,h),t):u}var
+i=f(c[2],a,h),m=f(l,a,h),v=dL(m,function(c,a){var
+b=a[1];return n(g([0,k,d]),b)},i);if(v){if(b(j,h)){var
 p=b(c[3],a),y=function(a){var
-e=a[1],c=a3(g([0,j,d]),e);if(c)return c;var
-f=a[2];return fc(function(d){var
-a=iA(p,k,r,h,d);if(a)var
+e=a[1],c=a7(g([0,k,d]),e);if(c)return c;var
+f=a[2];return fa(function(d){var
+a=iB(p,j,r,h,d);if(a)var
 e=b(o,h),c=b(o,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return iy(function(a){return iA(p,k,r,h,a)},b)};return mk(m,function(a){var
-b=a[2];return fc(function(a){return ml(p,k,r,h,a)},b)},z,y,i)}var
-A=g([0,j,d]),w=n(b(f,h),A);if(w)var
+b=a[2];return iz(function(a){return iB(p,j,r,h,a)},b)};return mr(m,function(a){var
+b=a[2];return fa(function(a){return ms(p,j,r,h,a)},b)},z,y,i)}var
+A=g([0,k,d]),w=n(b(e,h),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-d=e(C,h,b);return cS(c[4],es,f,d,a)},x=cT(n,m,b(f,h),B,i);if(x)return gt(m,function(e){var
+d=f(C,h,b);return cS(c[4],es,e,d,a)},x=cT(n,m,b(e,h),B,i);if(x)return gs(m,function(f){var
 p=b(c[3],a);return function(c){var
-e=c[1],a=a3(g([0,j,d]),e);if(a)return a;var
-i=c[2];return fc(function(c){if(b(p,c))var
+f=c[1],a=a7(g([0,k,d]),f);if(a)return a;var
+i=c[2];return fa(function(c){if(b(p,c))var
 a=1;else{var
-e=b(k,c);if(e)var
-a=e;else
+f=b(j,c);if(f)var
+a=f;else
 var
-l=g([0,j,d]),a=n(b(f,c),l)}if(a)var
+l=g([0,k,d]),a=n(b(e,c),l)}if(a)var
 i=a;else
 var
 m=b(o,h),i=b(o,c)<m?1:0;return i},i)}},i);var
@@ -3494,69 +3496,69 @@ q=x}}else
 var
 q=v;return q};break;default:var
 i=function(a){return 0}}var
-q=ao(c[1],i)}else
+q=ap(c[1],i)}else
 var
-q=t;return q?mp(n,es,c,l,h,cn(m)):q}function
-iE(l,c,k,h){var
-r=mr(l,h);if(r){var
-a=cn(l),f=b(h[1],a);if(l[9])var
+q=t;return q?mw(n,es,c,l,h,cn(m)):q}function
+iF(l,c,j,h){var
+r=my(l,h);if(r){var
+a=cn(l),e=b(h[1],a);if(l[9])var
 i=function(h){var
-i=e(c[3],a,h);if(i){var
-k=b(f,h);return n(i[1],k)}var
-l=b(f,h);return n(g([0,j,d]),l)};else
+i=f(c[3],a,h);if(i){var
+j=b(e,h);return n(i[1],j)}var
+l=b(e,h);return n(g([0,k,d]),l)};else
 switch(l[4]){case
 2:var
 s=b(h[5],a),o=h[3],p=h[2],i=function(d){if(b(p,d))return 1;var
-j=e(c[3],a,d);if(j){var
-m=b(f,d);return n(j[1],m)}var
-g=e(c[2],a,d),h=e(k,a,d),l=dL(h,function(a){return function(a){return mm(p,a)}},g);if(l)var
+k=f(c[3],a,d);if(k){var
+m=b(e,d);return n(k[1],m)}var
+g=f(c[2],a,d),h=f(j,a,d),l=dL(h,function(a){return function(a){return mt(p,a)}},g);if(l)var
 q=function(b,a){var
-g=e(s,d,b);return cS(c[4],fb,f,g,a)},i=cT(fd,h,b(f,d),q,g);else
+g=f(s,d,b);return cS(c[4],e$,e,g,a)},i=cT(fb,h,b(e,d),q,g);else
 var
-i=l;return i?gt(h,function(h,e){var
-f=e[2],g=b(c[3],a);return fc(function(a){if(b(g,a))return 1;var
+i=l;return i?gs(h,function(h,e){var
+f=e[2],g=b(c[3],a);return fa(function(a){if(b(g,a))return 1;var
 c=b(o,d);return b(o,a)<c?1:0},f)},g):i};break;case
 5:var
 t=b(h[5],a),i=function(d){var
-g=e(c[3],a,d);if(g){var
-h=b(f,d);return n(g[1],h)}var
-i=e(c[2],a,d);function
-j(b,a){var
-g=e(t,d,b);return cS(c[4],fb,f,g,a)}var
-l=b(f,d);return cT(fd,e(k,a,d),l,j,i)};break;case
+g=f(c[3],a,d);if(g){var
+h=b(e,d);return n(g[1],h)}var
+i=f(c[2],a,d);function
+k(b,a){var
+g=f(t,d,b);return cS(c[4],e$,e,g,a)}var
+l=b(e,d);return cT(fb,f(j,a,d),l,k,i)};break;case
 6:var
-v=h[9],w=b(h[5],a),x=h[8],i=function(b){return mn(fd,fb,c,a,k,f,x,w,v,b)};break;case
+v=h[9],w=b(h[5],a),x=h[8],i=function(b){return mu(fb,e$,c,a,j,e,x,w,v,b)};break;case
 0:case
 4:var
 u=b(h[5],a),q=h[2],i=function(h){if(b(q,h))return 1;var
-i=e(c[3],a,h);if(i){var
-r=b(f,h);return n(i[1],r)}var
-l=e(c[2],a,h),m=e(k,a,h),s=b(f,h),o=n(g([0,j,d]),s),p=o?dL(m,function(a){return function(a){return mm(q,a)}},l):o;if(p){var
+i=f(c[3],a,h);if(i){var
+r=b(e,h);return n(i[1],r)}var
+l=f(c[2],a,h),m=f(j,a,h),s=b(e,h),o=n(g([0,k,d]),s),p=o?dL(m,function(a){return function(a){return mt(q,a)}},l):o;if(p){var
 t=function(b,a){var
-d=e(u,h,b);return cS(c[4],fb,f,d,a)};return cT(fd,m,b(f,h),t,l)}return p};break;default:var
+d=f(u,h,b);return cS(c[4],e$,e,d,a)};return cT(fb,m,b(e,h),t,l)}return p};break;default:var
 i=function(a){return 0}}var
-m=ao(c[1],i)}else
+m=ap(c[1],i)}else
 var
-m=r;return m?mp(fd,fb,c,k,h,cn(l)):m}function
-gv(a,b){return a[3]?0:gr(a[1],b)}function
-ms(c,b){var
-a=c[2];return a?gr(a[1],b):a}function
-et(d,c,g,f,b,a){if(gv(c,g)){var
-h=e4(b,cn(d));return[0,e(f[6],h,a)]}return iw(d,c,b,a)}function
-eu(a,k,j,i){if(ms(k,j)){var
+m=r;return m?mw(fb,e$,c,j,h,cn(l)):m}function
+gu(a,b){return a[3]?0:gq(a[1],b)}function
+mz(c,b){var
+a=c[2];return a?gq(a[1],b):a}function
+et(d,c,g,e,b,a){if(gu(c,g)){var
+h=e4(b,cn(d));return[0,f(e[6],h,a)]}return ix(d,c,b,a)}function
+eu(a,k,j,i){if(mz(k,j)){var
 l=i[7],f=a[10],g=function(b,c){return eq(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gu(function(e,b){var
-f=R(l,e4(d,cn(a)),c,e),g=iB(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+e=b(a[3],c),f=0;return gt(function(e,b){var
+f=O(l,e4(d,cn(a)),c,e),g=iC(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
 d(b,c){return eq(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-fe(a,h,f,c){var
-i=gv(h,f)?iC(a,function(f,d){var
-g=cR(b(a[3],d));return e(c[6],f,d)<g?1:0}):1;if(i){if(ms(h,f)){var
-q=c[7];return iC(a,function(o,e){var
-c=b(a[3],e),f=0;return b5(function(p,r){var
-s=R(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],h=b[1],i=n(g([0,j,d]),c),k=i?n(h[2],c):i,l=k?n(c,h[3]):k;if(l){var
+fc(a,h,e,c){var
+i=gu(h,e)?iD(a,function(e,d){var
+g=cR(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(i){if(mz(h,e)){var
+q=c[7];return iD(a,function(o,e){var
+c=b(a[3],e),f=0;return b6(function(p,r){var
+s=O(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
+c=a[1],h=b[1],i=n(g([0,k,d]),c),j=i?n(h[2],c):i,l=j?n(c,h[3]):j;if(l){var
 b=b[2],a=a[2];continue}var
 m=l}else
 var
@@ -3564,212 +3566,212 @@ m=a;var
 f=m}else
 var
 f=a?0:1;if(f){var
-t=g([0,d,d]),u=R(q,o,e,p);return ba(er(function(a){return a},u),t)}return f}},f,c)})}var
-k=1}else
+t=g([0,d,d]),u=O(q,o,e,p);return bd(er(function(a){return a},u),t)}return f}},f,c)})}var
+j=1}else
 var
-k=i;return k}function
-ff(a,y){var
-k=a[2]<a[1]?1:0,i=0;if(k)switch(a[4]){case
+j=i;return j}function
+fd(a,y){var
+j=a[2]<a[1]?1:0,i=0;if(j)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
-z=g([0,d,d]),c=ba(a[10],z);else
+z=g([0,d,d]),c=bd(a[10],z);else
 var
 c=m;break;case
 1:var
 e=a[9],o=e?e[1]===1?1:0:e,p=o?0===a[8]?1:0:o;if(p)var
-A=g([0,d,d]),c=ba(a[10],A);else
+A=g([0,d,d]),c=bd(a[10],A);else
 var
 c=p;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=g([0,d,d]),c=ba(a[10],C);else
+C=g([0,d,d]),c=bd(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=a3(g([0,j,d]),D);else
+D=a[10],f=a7(g([0,k,d]),D);else
 var
 f=x;if(f)var
-E=g([0,d,d]),c=a3(a[10],E);else
+E=g([0,d,d]),c=a7(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=g([0,d,d]),c=ba(a[10],B);else{var
+B=g([0,d,d]),c=bd(a[10],B);else{var
 s=r;i=1}}else{var
-s=k;i=1}if(i)var
+s=j;i=1}if(i)var
 c=s;if(c)var
 F=function(c){var
-e=b(a[3],c);return bb(function(c){var
-f=c[2],e=bb(function(b){var
+e=b(a[3],c);return be(function(c){var
+f=c[2],e=be(function(b){var
 e=b[1]<a[1]?1:0;if(e)var
-f=b[2],c=n(g([0,j,d]),f);else
+f=b[2],c=n(g([0,k,d]),f);else
 var
 c=e;return c?n(b[2],b[3]):c},f);if(e)var
 h=g([0,d,d]),i=c[2],b=n(er(function(a){return a[2]},i),h);else
 var
 b=e;if(b){var
-k=c[2],l=er(function(a){return a[3]},k);return n(g([0,d,d]),l)}return b},e)},h=ao(a[1],F);else
+j=c[2],l=er(function(a){return a[3]},j);return n(g([0,d,d]),l)}return b},e)},h=ap(a[1],F);else
 var
-h=c;return h?iC(a,function(l,e){var
-h=b(a[3],e),f=iw(a,y,l,e);if(typeof
+h=c;return h?iD(a,function(l,e){var
+h=b(a[3],e),f=ix(a,y,l,e);if(typeof
 f==="number")var
 c=0<cR(h)?1:0;else
 if(0===f[0])var
 m=cR(h),c=f[1]<m?1:0;else{var
-i=f[1],o=g([0,j,d]),k=bb(function(a){return n(o,a)},i);if(k)var
-p=g([0,d,d]),q=0,c=ba(ix(function(b,a){return g([0,d,d])},i,q,h),p);else
+i=f[1],o=g([0,k,d]),j=be(function(a){return n(o,a)},i);if(j)var
+p=g([0,d,d]),q=0,c=bd(iy(function(b,a){return g([0,d,d])},i,q,h),p);else
 var
-c=k}if(c){var
+c=j}if(c){var
 r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=g([0,j,d]);return ba(b[1],c);case
+c=g([0,k,d]);return bd(b[1],c);case
 2:case
 4:var
-e=b[1];return n(g([0,j,d]),e);default:return 1}}};return dL(iw(a,y,l,e),s,r)}return c}):h}function
-mt(a){function
+e=b[1];return n(g([0,k,d]),e);default:return 1}}};return dL(ix(a,y,l,e),s,r)}return c}):h}function
+mA(a){function
 c(c){var
-f=b(a[3],c),e=bb(function(a){var
-b=a[1];return n(g([0,j,d]),b)},f);if(e){if(2===a[4]){var
-h=b(a[7],c);return n(g([0,j,d]),h)}return 1}return e}return ao(a[1],c)}function
-gw(a,h,c,b){var
-m=ff(a,h);if(m){if(b)var
-r=g([0,j,d]),o=n(b[1],r),i=o?mt(a):o;else
+f=b(a[3],c),e=be(function(a){var
+b=a[1];return n(g([0,k,d]),b)},f);if(e){if(2===a[4]){var
+h=b(a[7],c);return n(g([0,k,d]),h)}return 1}return e}return ap(a[1],c)}function
+gv(a,h,c,b){var
+m=fd(a,h);if(m){if(b)var
+r=g([0,k,d]),o=n(b[1],r),i=o?mA(a):o;else
 var
 i=b;if(i)var
-f=i;else{var
-p=fe(a,h,1,c);if(p)var
-s=1,t=function(b,d){return et(a,h,s,c,b,d)},k=iD(a,eu(a,h,1,c),t,c);else
+e=i;else{var
+p=fc(a,h,1,c);if(p)var
+s=1,t=function(b,d){return et(a,h,s,c,b,d)},j=iE(a,eu(a,h,1,c),t,c);else
 var
-k=p;if(k){var
-q=mq(a);if(q)var
-u=a[2],v=c[2],w=0,l=iz(function(b){return eq(a,w,b)},v,u);else
+j=p;if(j){var
+q=mx(a);if(q)var
+u=a[2],v=c[2],w=0,l=iA(function(b){return eq(a,w,b)},v,u);else
 var
 l=q;if(l)var
-f=l;else{if(b){var
-x=e(c[1],0,a[2]);return n(b[1],x)}var
-f=b}}else
+e=l;else{if(b){var
+x=f(c[1],0,a[2]);return n(b[1],x)}var
+e=b}}else
 var
-f=k}}else
+e=j}}else
 var
-f=m;return f}function
-gx(a,f,c,j){var
-k=ff(a,f);if(k){var
+e=m;return e}function
+gw(a,e,c,j){var
+k=fd(a,e);if(k){var
 l=2<=a[4]?0:1,m=l?n(g([0,d,d]),j):l;if(m)var
 h=m;else{var
-o=fe(a,f,0,c);if(o)var
-q=0,r=function(b,d){return et(a,f,q,c,b,d)},i=iE(a,eu(a,f,0,c),r,c);else
+o=fc(a,e,0,c);if(o)var
+q=0,r=function(b,d){return et(a,e,q,c,b,d)},i=iF(a,eu(a,e,0,c),r,c);else
 var
 i=o;var
-p=i?1-b(c[2],a[2]):i;if(p)return n(e(c[1],0,a[2]),j);var
+p=i?1-b(c[2],a[2]):i;if(p)return n(f(c[1],0,a[2]),j);var
 h=p}}else
 var
 h=k;return h}function
-mu(a){var
+mB(a){var
 b=a[9],c=a[8],e=a[7],f=a[6];function
 h(f,e,c){var
-b=R(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,j,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
-mv(j,i){var
+b=O(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,k,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
+mC(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-mw(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mw(a,c,g)]}return[0,[0,a,c],0]}function
-mx(a,b){if(a){var
-c=a[1],d=mx(a[2],b);return mw(c[1],c[2],d)}return b}function
-my(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(mv(b,d)){case
-0:return[0,[0,q(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],my(c,b,g)]}}return[0,[0,c,b],0]}function
-ab(a,c){if(c){var
+mD(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mD(a,c,g)]}return[0,[0,a,c],0]}function
+mE(a,b){if(a){var
+c=a[1],d=mE(a[2],b);return mD(c[1],c[2],d)}return b}function
+mF(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(mC(b,d)){case
+0:return[0,[0,r(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],mF(c,b,g)]}}return[0,[0,c,b],0]}function
+ac(a,c){if(c){var
 g=c[1],d=g[2],e=g[1],f=c[2],i=function(c){if(c){var
-j=c[1],g=j[2],k=j[1],l=c[2];switch(mv(d,g)){case
+j=c[1],g=j[2],k=j[1],l=c[2];switch(mC(d,g)){case
 0:var
-m=b(ab(a,f),l);return[0,[0,q(h(a,e),k),g],m];case
+m=b(ac(a,f),l);return[0,[0,r(h(a,e),k),g],m];case
 1:var
-n=b(ab(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
-o=b(ab(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
-mz(d,c,a,b){if(a){var
-e=a[1],f=mz(d,c,a[2],b),g=mx(c,e[2]);return my(h(d,e[1]),g,f)}return b}function
-gy(a,b){if(a){var
-c=a[1],d=gy(a[2],b);return mz(c[1],c[2],b,d)}return a}function
-aT(a){return[0,[0,a,0],0]}function
-mA(h){var
+n=b(ac(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
+o=b(ac(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
+mG(d,c,a,b){if(a){var
+e=a[1],f=mG(d,c,a[2],b),g=mE(c,e[2]);return mF(h(d,e[1]),g,f)}return b}function
+gx(a,b){if(a){var
+c=a[1],d=gx(a[2],b);return mG(c[1],c[2],b,d)}return a}function
+aX(a){return[0,[0,a,0],0]}function
+mH(h){var
 a=h;for(;;){if(a){var
-b=a[1],c=b[1],e=a[2];if(ba(c,g([0,j,d]))){var
+b=a[1],c=b[1],e=a[2];if(bd(c,g([0,k,d]))){var
 a=e;continue}var
-i=mA(e),f=[0,[0,c,b[2]],i]}else
+i=mH(e),f=[0,[0,c,b[2]],i]}else
 var
 f=a;return f}}function
 ev(c){var
 a=c;for(;;){if(a){var
-e=g([0,j,d]),b=ba(a[1][1],e);if(b){var
+e=g([0,k,d]),b=bd(a[1][1],e);if(b){var
 a=a[2];continue}return b}return 1}}function
 dM(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gu(function(c,b){var
-f=b[2],g=0,h=gu(function(f,e){var
-b=R(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,R(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-mB(d,a,g){var
-h=a[2],c=bQ(b(d[2],a[1]),h);if(c){var
+f=b(c[2],a),g=0;return gt(function(c,b){var
+f=b[2],g=0,h=gt(function(f,e){var
+b=O(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,O(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
+mI(d,a,g){var
+h=a[2],c=bT(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=bQ(c[1][2],g);return dc(function(a){return a[2]},i)}var
+i=bT(c[1][2],g);return dd(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-mC(e,c,a){if(0===a)return d;var
-f=mC(e,c+1|0,a-1|0);return $(b(e,c),f)}function
-gz(e,c,b,a){if(0===e)return mC(c,b,a);var
-f=e-1|0,d=a/2|0,g=gz(f,c,b+d|0,aQ(0,a-d|0));return $(gz(f,c,b,d),g)}function
-mD(a){var
-b=0;return gz(14,function(a){return(2*a|0)+1|0},b,a)}function
-gA(a){var
-b=0;return gz(14,function(a){return a+1|0},b,a)}function
-dN(b,a){return gq(b,a)}function
-bB(a){return V(a)}function
-mE(q,c,f,e,b,a){var
-l=n(c,g([0,j,d]));if(l)var
+mJ(e,c,a){if(0===a)return d;var
+f=mJ(e,c+1|0,a-1|0);return $(b(e,c),f)}function
+gy(e,c,b,a){if(0===e)return mJ(c,b,a);var
+f=e-1|0,d=a/2|0,g=gy(f,c,b+d|0,aT(0,a-d|0));return $(gy(f,c,b,d),g)}function
+mK(a){var
+b=0;return gy(14,function(a){return(2*a|0)+1|0},b,a)}function
+gz(a){var
+b=0;return gy(14,function(a){return a+1|0},b,a)}function
+dN(b,a){return gp(b,a)}function
+bC(a){return V(a)}function
+mL(r,c,f,e,b,a){var
+l=n(c,g([0,k,d]));if(l)var
 m=l;else{var
-o=a3(c,g([0,d,d])),p=o?gn(j,e):o;if(p)var
-s=h(c,V(e)),i=ba(V(f),s);else
+o=a7(c,g([0,d,d])),p=o?gm(k,e):o;if(p)var
+s=h(c,V(e)),i=bd(V(f),s);else
 var
 i=p;if(i)var
-t=r(g([0,d,d]),c),u=h(bB(b),t),k=n(h(bB(a),c),u);else
+t=q(g([0,d,d]),c),u=h(bC(b),t),j=n(h(bC(a),c),u);else
 var
-k=i;if(k){var
-v=dN(e,b+a|0),w=mD(a),x=h(q,V($($(mD(b),w),v))),y=gA(b+a|0),z=$(dN(aC(d),b+a|0),y),A=dN(cN(e,f),a);return n(V($($(dN(f,b),A),z)),x)}var
-m=k}return m}function
-iF(f,e,l,k){var
+j=i;if(j){var
+v=dN(e,b+a|0),w=mK(a),x=h(r,V($($(mK(b),w),v))),y=gz(b+a|0),z=$(dN(aG(d),b+a|0),y),A=dN(cM(e,f),a);return n(V($($(dN(f,b),A),z)),x)}var
+m=j}return m}function
+iG(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-h=c[2],i=a[2];if(gr(e,c[1])){var
-m=iF(f,e,h,i),n=b(f[3],a[1][2]);return b(ab(g([0,d,d]),n),m)}var
+h=c[2],i=a[2];if(gq(e,c[1])){var
+m=iG(f,e,h,i),n=b(f[3],a[1][2]);return b(ac(g([0,d,d]),n),m)}var
 c=h,a=i;continue}var
 j=c}else
 var
 j=a;return j}}function
-iG(a){return[0,a[1],a[2]]}function
-mF(e,j){var
+iH(a){return[0,a[1],a[2]]}function
+mM(e,j){var
 f=j[2];if(f){var
-r=f[2],c=iG(f[1]),a=r;for(;;){if(a){var
-n=a[1],i=iG(n),l=c[1]<i[1]?1:0;if(l)var
+r=f[2],c=iH(f[1]),a=r;for(;;){if(a){var
+n=a[1],i=iH(n),l=c[1]<i[1]?1:0;if(l)var
 h=l;else
 var
 m=c[1]===i[1]?1:0,h=m?c[2]<i[2]?1:0:m;if(h){var
-q=a[2],c=iG(n),a=q;continue}var
+q=a[2],c=iH(n),a=q;continue}var
 o=h}else
 var
 o=1;var
 k=o;break}}else
 var
 k=f;if(k){var
-p=j[1],s=j[2];return bb(function(a){var
+p=j[1],s=j[2];return be(function(a){var
 h=a[1]<e[1][1]?1:0;if(h){var
-n=a[2],c=bQ(b(e[2],a[1]),n);if(c){var
+n=a[2],c=bT(b(e[2],a[1]),n);if(c){var
 f=c[1],o=cR(f[2]),i=cR(a[3])===o?1:0;if(i){var
-q=iF(e,1,a[3],f[2]),j=ev(b(ab(g([0,ag(d),d]),p),q));if(!j){var
-r=iF(e,0,a[3],f[2]),s=aT(g([0,d,d])),t=b(ab(g([0,ag(d),d]),s),r);return ev(b(ab(g([0,d,d]),p),t))}var
+q=iG(e,1,a[3],f[2]),j=ev(b(ac(g([0,ah(d),d]),p),q));if(!j){var
+r=iG(e,0,a[3],f[2]),s=aX(g([0,d,d])),t=b(ac(g([0,ah(d),d]),s),r);return ev(b(ac(g([0,d,d]),p),t))}var
 k=j}else
 var
 k=i;var
@@ -3779,185 +3781,185 @@ l=c;var
 m=l}else
 var
 m=h;return m},s)}return k}function
-mG(e,d,h,g){var
+mN(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(gr(e,a[1])){var
-i=mG(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gq(e,a[1])){var
+i=mN(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
 cU(d,c,a){if(a){var
-b=a[1],f=cU(d,c,a[2]),g=b[3];return mG(d,e(c,b[1],b[2]),0,g)+f|0}return a}function
-iH(c,j,i,h,o,a){switch(a[0]){case
-0:return bQ(c[4],a[1]);case
+b=a[1],e=cU(d,c,a[2]),g=b[3];return mN(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
+iI(c,j,i,h,o,a){switch(a[0]){case
+0:return bT(c[4],a[1]);case
 1:var
 e=a[1],k=e<j?1:0;if(k)var
-p=b(i,e)[1],q=aT(b(h[8],e)),l=[0,b(ab(g([0,ag(d),d]),q),p)];else
+p=b(i,e)[1],q=aX(b(h[8],e)),l=[0,b(ac(g([0,ah(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=aT(b(h[9],f)),s=b(i,f)[1],n=[0,b(ab(g([0,ag(d),d]),s),r)];else
+r=aX(b(h[9],f)),s=b(i,f)[1],n=[0,b(ac(g([0,ah(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=mB(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
-e=b(c[3],a),f=aT(b(c[5],a));return b(ab(g([0,ag(d),d]),f),e)},t);case
+t=mI(c,[0,a[1],a[2]],a[3]);return dd(function(a){var
+e=b(c[3],a),f=aX(b(c[5],a));return b(ac(g([0,ah(d),d]),f),e)},t);case
 4:var
-u=mB(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
-e=aT(g([0,d,d])),f=b(c[3],a);return b(ab(g([0,ag(d),d]),f),e)},u);default:return bQ(o,a[1])}}function
-mH(s,r,q,p,o,m,l){var
+u=mI(c,[0,a[1],a[2]],a[3]);return dd(function(a){var
+e=aX(g([0,d,d])),f=b(c[3],a);return b(ac(g([0,ah(d),d]),f),e)},u);default:return bT(o,a[1])}}function
+mO(s,r,q,p,o,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],h=f[1],e=iH(s,r,q,p,o,f[2]);if(e){var
-i=n(g([0,j,d]),h);if(i){var
-t=e[1],u=b(ab(A(h),t),c),a=a[2],c=u;continue}var
-k=i}else
+f=a[1],h=f[1],e=iI(s,r,q,p,o,f[2]);if(e){var
+i=n(g([0,k,d]),h);if(i){var
+t=e[1],u=b(ac(C(h),t),c),a=a[2],c=u;continue}var
+j=i}else
 var
-k=e;return k}return[0,c]}}function
-dO(r,q,p,o,m,l,k){var
-b=mH(r,q,p,o,m,l,k);if(b){var
+j=e;return j}return[0,c]}}function
+dO(r,q,p,o,m,l,j){var
+b=mO(r,q,p,o,m,l,j);if(b){var
 a=b[1];for(;;){if(a){var
 c=a[1],e=c[1],f=a[2];if(c[2]){var
-h=ba(e,g([0,j,d]));if(h){var
+h=bd(e,g([0,k,d]));if(h){var
 a=f;continue}return h}var
-i=n(g([0,j,d]),e);if(i){var
+i=n(g([0,k,d]),e);if(i){var
 a=f;continue}return i}return 1}}return b}function
-mI(c,i,h,f,e,a){var
-j=b(c[3],a[1]),l=aT(a[2]),m=b(ab(g([0,ag(d),d]),l),j),k=dO(c,i,h,f,e,a[4],m);if(k){var
-n=aT(a[3]),o=b(ab(g([0,ag(d),d]),j),n);return dO(c,i,h,f,e,a[5],o)}return k}function
-dP(l,k,i,C,B,h,A,z){var
-f=A,m=z;for(;;){if(m){var
+mP(c,i,h,f,e,a){var
+j=b(c[3],a[1]),l=aX(a[2]),m=b(ac(g([0,ah(d),d]),l),j),k=dO(c,i,h,f,e,a[4],m);if(k){var
+n=aX(a[3]),o=b(ac(g([0,ah(d),d]),j),n);return dO(c,i,h,f,e,a[5],o)}return k}function
+dP(l,j,i,C,B,h,A,z){var
+e=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-o=iH(l,k,i,h,f,a[1]);if(o)var
-p=iH(l,k,i,h,f,a[2]),x=p?[0,gy(o[1],p[1])]:p,q=x;else
+o=iI(l,j,i,h,e,a[1]);if(o)var
+p=iI(l,j,i,h,e,a[2]),x=p?[0,gx(o[1],p[1])]:p,q=x;else
 var
 q=o;var
 c=q;break;case
 1:var
-r=a[2],s=n(g([0,j,d]),r);if(s)var
-y=mH(l,k,i,h,f,a[1],0),c=dc(function(f){return function(a){var
-c=aT(f),e=mA(a);return b(ab(g([0,ag(d),d]),e),c)}}(r),y);else
+r=a[2],s=n(g([0,k,d]),r);if(s)var
+y=mO(l,j,i,h,e,a[1],0),c=dd(function(f){return function(a){var
+c=aX(f),e=mH(a);return b(ac(g([0,ah(d),d]),e),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,gy(t,t)];break;case
+t=a[1],c=[0,gx(t,t)];break;case
 3:var
-c=e(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=ao(v,function(c,d){return function(a){return mI(l,k,i,h,d,b(c,a))}}(u,f)),c=w?R(B,v,u,a[3]):w}if(c){var
-D=m[2],f=dK(f,[0,c[1],0]),m=D;continue}return c}return[0,f]}}function
+c=f(C,a[1],a[2]);break;default:var
+u=a[2],v=a[1],w=ap(v,function(c,d){return function(a){return mP(l,j,i,h,d,b(c,a))}}(u,e)),c=w?O(B,v,u,a[3]):w}if(c){var
+D=m[2],e=dK(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
 ew(a,f,e,d){var
-g=R(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
-iI(a){if(a){var
-b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,j,d])]}function
-dQ(a,i,h,g,f){var
-c=iI(f[1]);if(c)return c[1];var
-j=e(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-mJ(d,c,a){if(a){var
-e=a[1],f=mJ(d,c,a[2]),g=b(d[3],e[2]);return b(ab(b(c,e[1]),g),f)}return a}function
-mK(a,s,r,q,p,o,f,n){var
-h=cn(a[1]);return ao(h+1|0,function(c){function
+g=O(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
+iJ(a){if(a){var
+b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,k,d])]}function
+dQ(a,i,h,g,e){var
+c=iJ(e[1]);if(c)return c[1];var
+j=f(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
+mQ(d,c,a){if(a){var
+e=a[1],f=mQ(d,c,a[2]),g=b(d[3],e[2]);return b(ac(b(c,e[1]),g),f)}return a}function
+mR(a,s,r,q,p,o,f,n){var
+h=cn(a[1]);return ap(h+1|0,function(c){function
 e(e){var
-i=b(a[2],e),j=0;return b5(function(i,t){var
-j=R(f[5],c,e,i);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=e4(c+1|0,h),l=mJ(a,b(f[1],v),u);if(o)var
-w=aT(k),m=b(ab(g([0,ag(d),d]),l),w);else
+i=b(a[2],e),j=0;return b6(function(i,t){var
+j=O(f[5],c,e,i);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=e4(c+1|0,h),l=mQ(a,b(f[1],v),u);if(o)var
+w=aX(k),m=b(ac(g([0,ah(d),d]),l),w);else
 var
-x=aT(k),m=b(ab(g([0,ag(d),d]),x),l);return dO(a,s,r,q,p,R(n,c,e,i),m)},j,i)}return ao(a[1][1],e)})}function
-fg(c,i,h,a,f){function
-m(d){return mI(c,i,h,a,f,b(a[16],d))}var
-k=ao(a[15],m);if(k)var
+x=aX(k),m=b(ac(g([0,ah(d),d]),x),l);return dO(a,s,r,q,p,O(n,c,e,i),m)},j,i)}return ap(a[1][1],e)})}function
+fe(c,i,h,a,e){function
+m(d){return mP(c,i,h,a,e,b(a[16],d))}var
+k=ap(a[15],m);if(k)var
 n=function(h){var
-f=b(c[2],h),i=0;return b5(function(l,i){if(iI(i[1]))var
-f=1;else{var
-j=e(a[18],h,l),k=j<a[15]?1:0;if(k)var
-m=i[1],n=b(a[16],j)[1],o=b(c[3],n),f=ev(b(ab(g([0,ag(d),d]),o),m));else
+e=b(c[2],h),i=0;return b6(function(l,i){if(iJ(i[1]))var
+e=1;else{var
+j=f(a[18],h,l),k=j<a[15]?1:0;if(k)var
+m=i[1],n=b(a[16],j)[1],o=b(c[3],n),e=ev(b(ac(g([0,ah(d),d]),o),m));else
 var
-f=k}if(f){var
-p=i[2],q=0;return b5(function(g,f){var
-c=R(a[17],h,l,g),d=c<a[15]?1:0;if(d)var
+e=k}if(e){var
+p=i[2],q=0;return b6(function(g,f){var
+c=O(a[17],h,l,g),d=c<a[15]?1:0;if(d)var
 i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return f},i,f)},j=ao(c[1][1],n);else
+e=d;return e},q,p)}return e},i,e)},j=ap(c[1][1],n);else
 var
 j=k;var
-l=j?mK(c,i,h,a,f,0,a[6],a[19]):j;return l?mK(c,i,h,a,f,1,a[7],a[20]):l}function
-mL(e,d,c,g,f,a){var
-b=dP(e,d,c,g,f,a,0,a[14]);return b?fg(e,d,c,a,b[1]):b}function
+l=j?mR(c,i,h,a,e,0,a[6],a[19]):j;return l?mR(c,i,h,a,e,1,a[7],a[20]):l}function
+mS(e,d,c,g,f,a){var
+b=dP(e,d,c,g,f,a,0,a[14]);return b?fe(e,d,c,a,b[1]):b}function
 ex(a){return a[2]?0:1}function
-vz(b,a){return 0}function
-mM(c,b,a){return 0}var
-vA=aC(aC(aC(aC(e_(e_(d)))))),fh=gq(aC(d),vA),iJ=aC(aC(aC(aC(aC(aC(e_(d))))))),fi=gq(aC(d),iJ);function
-mN(e,d,c){var
+vI(b,a){return 0}function
+mT(c,b,a){return 0}var
+vJ=aG(aG(aG(aG(e8(e8(d)))))),ff=gp(aG(d),vJ),iK=aG(aG(aG(aG(aG(aG(e8(d))))))),fg=gp(aG(d),iK);function
+mU(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=aB(mh($(a,a),iJ),e);continue}}var
-vB=80,vC=80;function
-iK(c,a){if(cO(j,a)){var
-b=cO($(aC(d),a),fi);if(b){var
-e=h(c,V(fi)),f=$(a,a),g=aB(mh($(aC(d),f),iJ),d);return n(V(mN(d,vC,aB(aB(fi,a),g))),e)}return b}var
-i=h(c,V(mN(j,vB,cN(fi,a))));return n(V(fi),i)}function
-mO(b,a){return 0===a?g([0,d,d]):h(b,mO(b,a-1|0))}function
-mP(b,a){if(a){var
-c=a[1],e=mP(b,a[2]),f=c[2],i=g([0,j,d]);return h(mO(iu(c[1],b,i),f),e)}return g([0,d,d])}function
-fj(b,a){if(a){var
-c=a[1],e=fj(b,a[2]),f=mP(b,c[2]);return q(h(c[1],f),e)}return g([0,j,d])}function
-mQ(b){var
+b=b-1|0,a=aF(mo($(a,a),iK),e);continue}}var
+vK=80,vL=80;function
+iL(c,a){if(cN(k,a)){var
+b=cN($(aG(d),a),fg);if(b){var
+e=h(c,V(fg)),f=$(a,a),g=aF(mo($(aG(d),f),iK),d);return n(V(mU(d,vL,aF(aF(fg,a),g))),e)}return b}var
+i=h(c,V(mU(k,vK,cM(fg,a))));return n(V(fg),i)}function
+mV(b,a){return 0===a?g([0,d,d]):h(b,mV(b,a-1|0))}function
+mW(b,a){if(a){var
+c=a[1],e=mW(b,a[2]),f=c[2],i=g([0,k,d]);return h(mV(iv(c[1],b,i),f),e)}return g([0,d,d])}function
+fh(b,a){if(a){var
+c=a[1],e=fh(b,a[2]),f=mW(b,c[2]);return r(h(c[1],f),e)}return g([0,k,d])}function
+mX(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-mR(h,g,f){var
+mY(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
-c=e,a=aB(a,d[1]);continue}return d}}function
-gB(f,d,a,c){var
-b=a<f?1:0;return b?e(d,a,c):b}function
-mS(c,a){if(a){var
-e=mS(c,a[2]),f=b(c[3],a[1][2]);return b(ab(g([0,d,d]),f),e)}return a}function
-fk(c,b,a){if(b){if(a){var
-f=fk(c,b[2],a[2]),d=f5(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+c=e,a=aF(a,d[1]);continue}return d}}function
+gA(e,d,a,c){var
+b=a<e?1:0;return b?f(d,a,c):b}function
+mZ(c,a){if(a){var
+e=mZ(c,a[2]),f=b(c[3],a[1][2]);return b(ac(g([0,d,d]),f),e)}return a}function
+fi(c,b,a){if(b){if(a){var
+f=fi(c,b[2],a[2]),d=hM(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-mT(b,a){if(b){if(a){var
-d=mT(b[2],a[2]);return a[1]+d|0}var
+m0(b,a){if(b){if(a){var
+d=m0(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dR(f,c,a){if(0===c)return[0,j];var
-d=b(f[13],a),e=iK(a,d),g=e?[0,$(c,d)]:e;return g}function
-mU(f,e,b,a){if(b){if(a){var
-g=a[1],k=db(bB(g)),l=h(bB(e),k),c=dR(f,g,h(b[1][2],l));if(c)var
-d=mU(f,e,b[2],a[2]),m=d?[0,aB(c[1],d[1])]:d,i=m;else
+dR(f,c,a){if(0===c)return[0,k];var
+d=b(f[13],a),e=iL(a,d),g=e?[0,$(c,d)]:e;return g}function
+m1(f,e,b,a){if(b){if(a){var
+g=a[1],j=dc(bC(g)),l=h(bC(e),j),c=dR(f,g,h(b[1][2],l));if(c)var
+d=m1(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
 var
-i=c;return i}return[0,j]}return[0,j]}function
-mV(d,c,a,b){if(a){var
-f=mV(d,c+1|0,a[2],b),g=e(d,c,b);return aB($(a[1],g),f)}return j}function
-iL(c,l,h,K,a,B,p,J){var
-q=mT(h,a[12]);if(0===q)return[0,[0,j,0]];var
+i=c;return i}return[0,k]}return[0,k]}function
+m2(d,c,a,b){if(a){var
+e=m2(d,c+1|0,a[2],b),g=f(d,c,b);return aF($(a[1],g),e)}return k}function
+iM(c,l,h,K,a,B,p,J){var
+r=m0(h,a[12]);if(0===r)return[0,[0,k,0]];var
 m=g([0,d,d]),i=h;for(;;){if(i){var
-x=i[1][2],y=n(g([0,j,d]),x);if(y){var
-H=i[2],m=r(m,x),i=H;continue}var
+x=i[1][2],y=n(g([0,k,d]),x);if(y){var
+H=i[2],m=q(m,x),i=H;continue}var
 s=y}else
 var
-s=n(g([0,j,d]),m);if(s)var
+s=n(g([0,k,d]),m);if(s)var
 G=function(a){var
-e=b(c[2],a),f=0;return b5(function(j,a){var
-f=mS(c,a[2]),h=aT(g([0,d,d])),e=ev(b(ab(g([0,ag(d),d]),h),f));if(e){var
-i=a[2];return bb(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=ao(c[1][1],G);else
+e=b(c[2],a),f=0;return b6(function(j,a){var
+f=mZ(c,a[2]),h=aX(g([0,d,d])),e=ev(b(ac(g([0,ah(d),d]),h),f));if(e){var
+i=a[2];return be(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=ap(c[1][1],G);else
 var
 t=s;if(t){var
-u=dR(a,q,J);if(u){var
-v=mU(a,q,h,a[12]);if(v){var
-w=mR(function(f){var
-k=fk(f,h,a[12]);if(0===k)return[0,j];var
-m=e(K,f,function(a,b){return gB(f,p,a,b)}),i=ao(l,function(a){var
-e=fj(m,b(c[3],a));return n(g([0,j,d]),e)});if(i){var
-o=mR(function(d){if(mQ(b(c[3],d)))return[0,j];var
-g=fj(m,b(c[3],d));return dR(a,e(p,f,d),g)},l,j);return dc(function(a){return $(k,a)},o)}return i},B,j);if(w){var
-L=0,M=ep(0,B),o=l,f=L,N=dd(function(b){return fk(b,h,a[12])},M);for(;;){if(0!==o){var
-k=o-1|0;if(mQ(b(c[3],k)))var
-z=f;else
+u=dR(a,r,J);if(u){var
+v=m1(a,r,h,a[12]);if(v){var
+w=mY(function(e){var
+j=fi(e,h,a[12]);if(0===j)return[0,k];var
+m=f(K,e,function(a,b){return gA(e,p,a,b)}),i=ap(l,function(a){var
+e=fh(m,b(c[3],a));return n(g([0,k,d]),e)});if(i){var
+o=mY(function(d){if(mX(b(c[3],d)))return[0,k];var
+g=fh(m,b(c[3],d));return dR(a,f(p,e,d),g)},l,k);return dd(function(a){return $(j,a)},o)}return i},B,k);if(w){var
+L=0,M=ep(0,B),o=l,e=L,N=de(function(b){return fi(b,h,a[12])},M);for(;;){if(0!==o){var
+j=o-1|0;if(mX(b(c[3],j)))var
+z=e;else
 var
-A=mV(p,0,N,k),I=cO(A,j)?f:[0,[0,k,A],f],z=I;var
-o=k,f=z;continue}var
-O=aB(v[1],w[1]),C=[0,[0,aB(u[1],O),f]];break}}else
+A=m2(p,0,N,j),I=cN(A,k)?e:[0,[0,j,A],e],z=I;var
+o=j,e=z;continue}var
+O=aF(v[1],w[1]),C=[0,[0,aF(u[1],O),e]];break}}else
 var
 C=w;var
 D=C}else
@@ -3969,96 +3971,96 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-mW(m,l,k,j){var
+m3(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=db(V(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iK(f,g);if(i){var
-o=aB(c,$(e,aB(g,fh))),a=a[2],c=o;continue}return i}return[0,c]}}function
-mX(p,o,d,j,i){var
-e=mW(o,d[2],j,d[1]);if(e){var
-q=V(e[1]),k=n(h(i,V(fh)),q);if(k){var
-r=aT(A(i)),a=d[2],c=r;for(;;){if(a){var
-g=a[1][1],l=b(p[3],g),m=b(ab(b(j,g),l),c),a=a[2],c=m;continue}var
+d=a[1],e=d[2],n=dc(V(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iL(f,g);if(i){var
+o=aF(c,$(e,aF(g,ff))),a=a[2],c=o;continue}return i}return[0,c]}}function
+m4(p,o,d,j,i){var
+e=m3(o,d[2],j,d[1]);if(e){var
+q=V(e[1]),k=n(h(i,V(ff)),q);if(k){var
+r=aX(C(i)),a=d[2],c=r;for(;;){if(a){var
+g=a[1][1],l=b(p[3],g),m=b(ac(b(j,g),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
 f=k}else
 var
 f=e;return f}function
-iM(c,e,b,d,a){if(d){var
+iN(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=iM(c,e,b,f,a[2]);return[0,R(c,b,g,a[1]),h]}var
-i=iM(c,e,b,f,0);return[0,R(c,b,g,e),i]}return a}function
-iN(e,d,c,b,a){var
-f=iM(e,d,c,b[2],a[2]),g=a[1];return[0,q(h(c,b[1]),g),f]}function
-vD(c,b,a){return q(h(c,b),a)}var
-vE=g([0,j,d]);function
-mY(a,b,c){return iN(vD,vE,a,b,c)}var
-vF=[0,g([0,j,d]),0];function
-ey(a,b,c){return iN(mY,vF,a,b,c)}var
-vG=[0,g([0,j,d]),0];function
-mZ(a,b,c){return iN(ey,vG,a,b,c)}function
-m0(b,a){var
-c=dd(b,a[2]);return[0,a[1],c]}function
-vH(a){return[0,a,0]}function
-vI(a){return m0(vH,a)}function
-m1(a){return m0(vI,a)}function
-iO(c,b,e,a){if(e){var
+h=iN(c,e,b,f,a[2]);return[0,O(c,b,g,a[1]),h]}var
+i=iN(c,e,b,f,0);return[0,O(c,b,g,e),i]}return a}function
+iO(e,d,c,b,a){var
+f=iN(e,d,c,b[2],a[2]),g=a[1];return[0,r(h(c,b[1]),g),f]}function
+vM(c,b,a){return r(h(c,b),a)}var
+vN=g([0,k,d]);function
+m5(a,b,c){return iO(vM,vN,a,b,c)}var
+vO=[0,g([0,k,d]),0];function
+ey(a,b,c){return iO(m5,vO,a,b,c)}var
+vP=[0,g([0,k,d]),0];function
+m6(a,b,c){return iO(ey,vP,a,b,c)}function
+m7(b,a){var
+c=de(b,a[2]);return[0,a[1],c]}function
+vQ(a){return[0,a,0]}function
+vR(a){return m7(vQ,a)}function
+m8(a){return m7(vR,a)}function
+iP(c,b,e,a){if(e){var
 i=e[2],f=e[1];if(a){var
-k=a[1],l=iO(c,b,i,a[2]),m=ba(f,g([0,j,d]))?k:ey(h(c,f),b,k);return[0,m,l]}var
-n=iO(c,b,i,0),o=[0,g([0,j,d]),0];return[0,ey(h(c,f),b,o),n]}return a}function
-m2(e,l,k){var
-c=l,a=k;for(;;){if(a){var
-f=a[2],i=a[1];if(n(g([0,j,d]),i)){var
+j=a[1],l=iP(c,b,i,a[2]),m=bd(f,g([0,k,d]))?j:ey(h(c,f),b,j);return[0,m,l]}var
+n=iP(c,b,i,0),o=[0,g([0,k,d]),0];return[0,ey(h(c,f),b,o),n]}return a}function
+m9(e,l,j){var
+c=l,a=j;for(;;){if(a){var
+f=a[2],i=a[1];if(n(g([0,k,d]),i)){var
 c=c+1|0,a=f;continue}var
-m=m2(e,c+1|0,f);return q(h(b(e,c),i),m)}return g([0,j,d])}}function
-m3(a){if(a){var
-b=a[1],c=m3(a[2]);return n(b,c)?b:c}return g([0,j,d])}function
-iP(g,f,e,a){var
-b=dd(e,a[2]),c=m2(g,0,b),d=h(f,m3(b)),i=n(c,d)?d:c;return q(a[1],i)}function
-m4(b,a){function
-c(a){return a}return function(d){return iP(b,a,c,d)}}function
-m5(b,a){var
-c=m4(b,a);return function(d){return iP(b,a,c,d)}}function
-m6(k,i){var
-b=k,a=i;for(;;){if(b)if(a){var
-e=a[2],f=b[2],h=b[1];if(n(h,g([0,j,d]))){var
+m=m9(e,c+1|0,f);return r(h(b(e,c),i),m)}return g([0,k,d])}}function
+m_(a){if(a){var
+b=a[1],c=m_(a[2]);return n(b,c)?b:c}return g([0,k,d])}function
+iQ(g,f,e,a){var
+b=de(e,a[2]),c=m9(g,0,b),d=h(f,m_(b)),i=n(c,d)?d:c;return r(a[1],i)}function
+m$(b,a){function
+c(a){return a}return function(d){return iQ(b,a,c,d)}}function
+na(b,a){var
+c=m$(b,a);return function(d){return iQ(b,a,c,d)}}function
+nb(j,i){var
+b=j,a=i;for(;;){if(b)if(a){var
+e=a[2],f=b[2],h=b[1];if(n(h,g([0,k,d]))){var
 b=f,a=e;continue}var
-l=m6(f,e),c=[0,[0,h,a[1]],l]}else
+l=nb(f,e),c=[0,[0,h,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-gC(c,b){var
-a=c[3];return a?e(a[1],0,b):a}function
-m7(c,b){var
-a=bQ(c[2],b),d=a?a[1][1][1][1]:a;return d}function
-iQ(c,b){var
-a=bQ(c[2],b);return a?a[1][1][1][2]:g([0,j,d])}function
-m8(i,h,f,a,e,c){var
-k=a[2],j=bb(function(a){var
+gB(c,b){var
+a=c[3];return a?f(a[1],0,b):a}function
+nc(c,b){var
+a=bT(c[2],b),d=a?a[1][1][1][1]:a;return d}function
+iR(c,b){var
+a=bT(c[2],b);return a?a[1][1][1][2]:g([0,k,d])}function
+nd(i,h,f,a,e,c){var
+k=a[2],j=be(function(a){var
 j=a[1],k=j[1],l=k[1],m=dO(i,h,f,e,c,j[2],l);if(m){var
-n=aT(k[2]),o=b(ab(g([0,ag(d),d]),l),n);return dO(i,h,f,e,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=aT(a[3]),n=iv(function(a){var
-b=a[1][1][1];return ab(g([0,ag(d),d]),b)},m,l);return dO(i,h,f,e,c,a[4],n)}return j}function
-iR(d,c,a){if(a){var
-e=iR(d,c+1|0,a[2]),f=m7(d,c);return b(ab(a[1],f),e)}return a}function
-m9(c,e,a){if(a){var
-f=a[1],h=m9(c,e+1|0,a[2]),i=iR(c,0,f[2]),j=aT(f[1]),k=b(ab(g([0,d,d]),j),i),l=gy(m7(c,e),k);return b(ab(g([0,d,d]),l),h)}return a}function
-m_(e,k,c){var
-l=e[3],m=b(m5(function(a){return iQ(e,a)},l),c),i=n(g([0,j,d]),m);if(i)return i;var
-a=k;for(;;){if(a){var
+n=aX(k[2]),o=b(ac(g([0,ah(d),d]),l),n);return dO(i,h,f,e,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=aX(a[3]),n=iw(function(a){var
+b=a[1][1][1];return ac(g([0,ah(d),d]),b)},m,l);return dO(i,h,f,e,c,a[4],n)}return j}function
+iS(d,c,a){if(a){var
+e=iS(d,c+1|0,a[2]),f=nc(d,c);return b(ac(a[1],f),e)}return a}function
+ne(c,e,a){if(a){var
+f=a[1],h=ne(c,e+1|0,a[2]),i=iS(c,0,f[2]),j=aX(f[1]),k=b(ac(g([0,d,d]),j),i),l=gx(nc(c,e),k);return b(ac(g([0,d,d]),l),h)}return a}function
+nf(e,j,c){var
+l=e[3],m=b(na(function(a){return iR(e,a)},l),c),i=n(g([0,k,d]),m);if(i)return i;var
+a=j;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
 h=a[1]}else
 var
 h=a;var
-o=m9(e,0,c[2]),p=aT(c[1]),q=b(ab(g([0,d,d]),p),o);return ev(b(ab(g([0,ag(d),d]),q),h))}}function
-m$(f,a){function
+o=ne(e,0,c[2]),p=aX(c[1]),q=b(ac(g([0,d,d]),p),o);return ev(b(ac(g([0,ah(d),d]),q),h))}}function
+ng(f,a){function
 c(h){var
-c=b(a[6],h),e=b(a[8],c),i=iR(a,0,e[2]),j=aT(e[1]),k=b(ab(g([0,d,d]),j),i),l=b(f[3],c);return ev(b(ab(g([0,ag(d),d]),l),k))}return ao(a[5],c)}function
-fl(a){return a?g([0,ag(d),d]):g([0,d,d])}function
-iS(i,c,a,an,T,am,al){var
-k=a[4],f=n(g([0,j,d]),k);if(f)var
-l=g([0,d,d]),e=a3(a[4],l);else
+c=b(a[6],h),e=b(a[8],c),i=iS(a,0,e[2]),j=aX(e[1]),k=b(ac(g([0,d,d]),j),i),l=b(f[3],c);return ev(b(ac(g([0,ah(d),d]),l),k))}return ap(a[5],c)}function
+fj(a){return a?g([0,ah(d),d]):g([0,d,d])}function
+iT(i,c,a,an,T,am,al){var
+j=a[4],f=n(g([0,k,d]),j);if(f)var
+l=g([0,d,d]),e=a7(a[4],l);else
 var
 e=f;if(e){var
 m=function(e){var
@@ -4067,15 +4069,15 @@ O=b(i[2],e),s=b(an,e);if(typeof
 s==="number")var
 f=0;else
 if(0===s[0]){var
-u=bQ(O,s[1]);if(u)var
+u=bT(O,s[1]);if(u)var
 X=u[1],E=[0,[0,g([0,d,d]),X],0];else
 var
 E=u;var
 f=E}else
 var
-f=m6(s[1],O);var
-P=bb(function(d){var
-e=d[2][2];return bb(function(d){var
+f=nb(s[1],O);var
+P=be(function(d){var
+e=d[2][2];return be(function(d){var
 f=b(c[7],d[2]),g=f<c[5]?1:0;if(g)var
 j=d[2],e=b(c[6],f)===j?1:0;else
 var
@@ -4084,42 +4086,42 @@ h=b(a[1],d[1]);if(!h)return b(al,d[1]);var
 i=h}else
 var
 i=e;return i},e)},f);if(P){var
-ae=[0,g([0,j,d]),0],af=m1(b(a[2],e)),m=f,l=mZ(A(fl(T)),af,ae);a:for(;;){if(m){var
-I=m[1],J=I[2],x=iI(J[1]);if(x){var
-Y=I[1],K=h(fl(T),Y),Z=l[2],_=l[1],$=[0,q(h(K,x[1]),_),Z],aa=J[2],L=h(K,i[1][10]),k=aa,v=$;for(;;){if(k){var
-F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=m1(G),D=mZ(h(L,H[1]),V,v),W=iO(L,G,H[2],D[2]),k=k[2],v=[0,D[1],W];continue}var
+ae=[0,g([0,k,d]),0],af=m8(b(a[2],e)),m=f,l=m6(C(fj(T)),af,ae);a:for(;;){if(m){var
+I=m[1],J=I[2],x=iJ(J[1]);if(x){var
+Y=I[1],K=h(fj(T),Y),Z=l[2],_=l[1],$=[0,r(h(K,x[1]),_),Z],aa=J[2],L=h(K,i[1][10]),j=aa,v=$;for(;;){if(j){var
+F=j[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=m8(G),D=m6(h(L,H[1]),V,v),W=iP(L,G,H[2],D[2]),j=j[2],v=[0,D[1],W];continue}var
 m=m[2],l=v;continue a}}var
 t=x}else
 var
 t=[0,l];if(t)var
-Q=c[3],ag=t[1],R=function(a){return iQ(c,a)},ao=iP(R,Q,m5(R,Q),ag),S=n(g([0,j,d]),ao);else
+Q=c[3],ag=t[1],R=function(a){return iR(c,a)},ao=iQ(R,Q,na(R,Q),ag),S=n(g([0,k,d]),ao);else
 var
 S=t;var
-B=S;break}}else
+A=S;break}}else
 var
-B=P;if(B)var
-ah=b(a[3],e),C=n(g([0,d,d]),ah);else
+A=P;if(A)var
+ah=b(a[3],e),B=n(g([0,d,d]),ah);else
 var
-C=B;if(C){var
-ai=b(a[3],e),r=f,z=[0,h(a[4],ai),0];a:for(;;){if(r){var
-N=r[1],ac=N[2][2],p=ac,o=z,ad=A(h(N[1],i[1][10]));for(;;){if(p){var
+B=A;if(B){var
+ai=b(a[3],e),q=f,z=[0,h(a[4],ai),0];a:for(;;){if(q){var
+N=q[1],ac=N[2][2],p=ac,o=z,ad=C(h(N[1],i[1][10]));for(;;){if(p){var
 y=p[1];if(b(a[1],y[1]))var
-ab=b(c[8],y[2]),M=mY(h(ad,b(a[3],y[1])),ab,o);else
+ab=b(c[8],y[2]),M=m5(h(ad,b(a[3],y[1])),ab,o);else
 var
 M=o;var
 p=p[2],o=M;continue}var
-r=r[2],z=o;continue a}}var
-aj=c[3],ak=b(m4(function(a){return iQ(c,a)},aj),z);return n(g([0,j,d]),ak)}}return C};return ao(i[1][1],m)}return e}function
-iT(j,i,h,l,k,f,o,t,s){var
+q=q[2],z=o;continue a}}var
+aj=c[3],ak=b(m$(function(a){return iR(c,a)},aj),z);return n(g([0,k,d]),ak)}}return B};return ap(i[1][1],m)}return e}function
+iU(j,i,h,l,k,e,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dP(j,i,h,l,k,f,c,p[1]);return m?e(o,m[1],p):m;case
+p=a[1],m=dP(j,i,h,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
-n=dP(j,i,h,l,k,f,c,a[1]);if(n){var
-u=aT(g([0,ag(d),d]));return dO(j,i,h,f,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=iT(j,i,h,l,k,f,o,dK(c,[0,q,0]),v);if(r){var
-w=a[3],c=dK(c,[0,b(ab(g([0,ag(d),d]),q),0),0]),a=w;continue}return r}}function
-fm(d,a){function
+n=dP(j,i,h,l,k,e,c,a[1]);if(n){var
+u=aX(g([0,ah(d),d]));return dO(j,i,h,e,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=iU(j,i,h,l,k,e,o,dK(c,[0,q,0]),v);if(r){var
+w=a[3],c=dK(c,[0,b(ac(g([0,ah(d),d]),q),0),0]),a=w;continue}return r}}function
+fk(d,a){function
 u(b,c,d){return ew(a,b,c,d)}var
 v=0,e=dM(d,function(b,c,d){return dQ(a,v,b,c,d)},u);function
 w(b,c,d){return ew(a,b,c,d)}var
@@ -4133,70 +4135,70 @@ var
 m=l;if(!t)var
 g=m;if(g)var
 y=function(a){return typeof
-gC(c,a)==="number"?0:1},h=ao(d[1][1],y);else
+gB(c,a)==="number"?0:1},h=ap(d[1][1],y);else
 var
 h=g;var
-n=h?1-gv(c,1):h,o=n?1-gv(c,0):n,p=o?ff(e,c):o,q=p?fe(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return et(e,c,B,A,a,b)},i=iD(e,eu(e,c,1,a[6]),C,z);else
+n=h?1-gu(c,1):h,o=n?1-gu(c,0):n,p=o?fd(e,c):o,q=p?fc(e,c,1,a[6]):p;if(q)var
+z=a[6],A=a[6],B=1,C=function(a,b){return et(e,c,B,A,a,b)},i=iE(e,eu(e,c,1,a[6]),C,z);else
 var
 i=q;var
-r=i?ff(f,c):i,s=r?fe(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return et(f,c,F,E,a,b)},j=iE(f,eu(f,c,0,a[7]),G,D);else
+r=i?fd(f,c):i,s=r?fc(f,c,0,a[7]):r;if(s)var
+D=a[7],E=a[7],F=0,G=function(a,b){return et(f,c,F,E,a,b)},j=iF(f,eu(f,c,0,a[7]),G,D);else
 var
 j=s;var
 H=j?1-b(a[7][2],d[1][2]):j;return H}function
-fn(a,c,b){var
-d=0,f=c?a[7]:a[6];return e(f[1],d,b)}function
-iU(c,a){return 1-b(c[7][2],a)}function
-gD(c,o,n,l,k,a,e,j,d){var
+fl(a,c,b){var
+d=0,e=c?a[7]:a[6];return f(e[1],d,b)}function
+iV(c,a){return 1-b(c[7][2],a)}function
+gC(c,o,n,l,k,a,e,j,d){var
 f=e?a[22]:a[21];if(f)if(d){var
-i=fm(c,a);if(i){var
-m=f[1],u=d[1];return iT(c,o,n,l,k,a,function(p,d){var
-f=d[9],i=c[1][2],j=fl(e),k=m8(c,o,n,d,a,p),l=k?m$(c,d):k;if(l)var
-q=function(b){return iU(a,b)},r=function(b){return fn(a,e,b)},s=a[1],g=iS(c,d,f,function(a){return gC(s,a)},e,r,q);else
+i=fk(c,a);if(i){var
+m=f[1],u=d[1];return iU(c,o,n,l,k,a,function(p,d){var
+f=d[9],i=c[1][2],j=fj(e),k=nd(c,o,n,d,a,p),l=k?ng(c,d):k;if(l)var
+q=function(b){return iV(a,b)},r=function(b){return fl(a,e,b)},s=a[1],g=iT(c,d,f,function(a){return gB(s,a)},e,r,q);else
 var
 g=l;var
 m=g?b(f[1],i):g;if(m){var
-t=[0,A(h(j,u)),0];return m_(d,p,ey(j,b(f[2],i),t))}return m},j,m)}var
+t=[0,C(h(j,u)),0];return nf(d,p,ey(j,b(f[2],i),t))}return m},j,m)}var
 g=i}else
 var
 g=d;else
 var
 g=f;return g}function
-na(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
-gE(e,v,u,q,p,c,k,a,o,t){var
-i=e[1][2],s=fn(k,1-a,i),w=r(r(fn(c,a,i),s),t),x=h(fl(a),w),l=n(g([0,j,d]),x);if(l)var
+nh(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+gD(e,v,u,r,p,c,j,a,o,t){var
+i=e[1][2],s=fl(j,1-a,i),w=q(q(fl(c,a,i),s),t),x=h(fj(a),w),l=n(g([0,k,d]),x);if(l)var
 m=l;else{var
 f=a?c[22]:c[21];if(f){var
-y=f[1];return iT(e,v,u,q,p,c,function(w,f){var
-j=f[9],l=f[10],i=e[1][2],o=fl(a),p=m8(e,v,u,f,c,w),q=p?m$(e,f):p;if(q)var
-x=function(a){return iU(c,a)},y=function(b){return fn(c,a,b)},z=c[1],m=iS(e,f,j,function(a){return gC(z,a)},a,y,x);else
+y=f[1];return iU(e,v,u,r,p,c,function(w,f){var
+k=f[9],l=f[10],i=e[1][2],o=fj(a),p=nd(e,v,u,f,c,w),q=p?ng(e,f):p;if(q)var
+x=function(a){return iV(c,a)},y=function(b){return fl(c,a,b)},z=c[1],m=iT(e,f,k,function(a){return gB(z,a)},a,y,x);else
 var
 m=q;var
-r=m?b(j[1],i):m;if(r)var
-B=function(a){return iU(k,a)},C=1-a,D=function(a){return fn(k,C,a)},E=1-a,F=k[1],n=iS(e,f,l,function(a){return gC(F,a)},E,D,B);else
+r=m?b(k[1],i):m;if(r)var
+A=function(a){return iV(j,a)},B=1-a,D=function(a){return fl(j,B,a)},E=1-a,F=j[1],n=iT(e,f,l,function(a){return gB(F,a)},E,D,A);else
 var
 n=r;var
 s=n?b(l[1],i):n;if(s){var
-G=[0,A(h(o,t)),0],H=b(j[2],i),I=b(l[2],i);return m_(f,w,ey(o,ey(g([0,ag(d),d]),I,H),G))}return s},o,y)}var
+G=[0,C(h(o,t)),0],H=b(k[2],i),I=b(l[2],i);return nf(f,w,ey(o,ey(g([0,ah(d),d]),I,H),G))}return s},o,y)}var
 m=f}return m}function
-iV(b,d,c,f,e,a){var
+iW(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=A(y),ai=A(x),g=na(a,i),z=ex(a[1]),B=z?ex(i):z;if(B){var
+ah=C(y),ai=C(x),g=nh(a,i),z=ex(a[1]),A=z?ex(i):z;if(A){var
 l=dP(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],C=fg(b,d,c,a,m),D=C?mL(b,d,c,f,e,g):C,E=D?fm(b,a):D,F=E?fm(b,g):E,G=F?gE(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gE(b,d,c,f,e,a,g,1,m,ai);var
+m=l[1],B=fe(b,d,c,a,m),D=B?mS(b,d,c,f,e,g):B,E=D?fk(b,a):D,F=E?fk(b,g):E,G=F?gD(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gD(b,d,c,f,e,a,g,1,m,ai);var
 H=G}else
 var
 H=l;var
 I=H}else
 var
-I=B;return I}var
-h=na(a,i),J=ex(a[1]),K=J?ex(i):J;if(K){var
+I=A;return I}var
+h=nh(a,i),J=ex(a[1]),K=J?ex(i):J;if(K){var
 n=dP(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=fg(b,d,c,a,o),M=L?mL(b,d,c,f,e,h):L,N=M?fm(b,a):M,O=N?fm(b,h):N,P=O?gE(b,d,c,f,e,a,h,0,o,x):O;if(P)return gE(b,d,c,f,e,a,h,1,o,y);var
+o=n[1],L=fe(b,d,c,a,o),M=L?mS(b,d,c,f,e,h):L,N=M?fk(b,a):M,O=N?fk(b,h):N,P=O?gD(b,d,c,f,e,a,h,0,o,x):O;if(P)return gD(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
@@ -4209,13 +4211,13 @@ S=k;var
 T=S}else
 var
 T=j;return T}if(a[3]){var
-U=gs(a[5]),p=gs(a[4]),V=ex(a[1]);if(V){var
+U=gr(a[5]),p=gr(a[4]),V=ex(a[1]);if(V){var
 q=dP(b,d,c,f,e,a,0,a[14]);if(q){var
-r=q[1],W=fg(b,d,c,a,r);if(W)var
-aj=a[6],ak=a[1],al=function(b,c,d){return ew(a,b,c,d)},am=0,an=gw(dM(b,function(b,c,d){return dQ(a,am,b,c,d)},al),ak,aj,U),s=an||gD(b,d,c,f,e,a,0,r,U);else
+r=q[1],W=fe(b,d,c,a,r);if(W)var
+aj=a[6],ak=a[1],al=function(b,c,d){return ew(a,b,c,d)},am=0,an=gv(dM(b,function(b,c,d){return dQ(a,am,b,c,d)},al),ak,aj,U),s=an||gC(b,d,c,f,e,a,0,r,U);else
 var
 s=W;if(s){if(p){var
-ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return ew(a,b,c,d)},as=1,X=gx(dM(b,function(b,c,d){return dQ(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gD(b,d,c,f,e,a,1,r,p)}var
+ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return ew(a,b,c,d)},as=1,X=gw(dM(b,function(b,c,d){return dQ(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gC(b,d,c,f,e,a,1,r,p)}var
 Y=1}else
 var
 Y=s;var
@@ -4227,11 +4229,11 @@ var
 _=V;return _}var
 $=a[4],t=a[5],aa=ex(a[1]);if(aa){var
 u=dP(b,d,c,f,e,a,0,a[14]);if(u){var
-v=u[1],ab=fg(b,d,c,a,v);if(ab)var
-at=a[6],au=a[1],av=function(b,c,d){return ew(a,b,c,d)},aw=0,ax=gw(dM(b,function(b,c,d){return dQ(a,aw,b,c,d)},av),au,at,$),w=ax||gD(b,d,c,f,e,a,0,v,$);else
+v=u[1],ab=fe(b,d,c,a,v);if(ab)var
+at=a[6],au=a[1],av=function(b,c,d){return ew(a,b,c,d)},aw=0,ax=gv(dM(b,function(b,c,d){return dQ(a,aw,b,c,d)},av),au,at,$),w=ax||gC(b,d,c,f,e,a,0,v,$);else
 var
 w=ab;if(w){if(t){var
-ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return ew(a,b,c,d)},aC=1,ac=gx(dM(b,function(b,c,d){return dQ(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gD(b,d,c,f,e,a,1,v,t)}var
+ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return ew(a,b,c,d)},aC=1,ac=gw(dM(b,function(b,c,d){return dQ(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gC(b,d,c,f,e,a,1,v,t)}var
 ad=1}else
 var
 ad=w;var
@@ -4241,104 +4243,104 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-vK=aC(e_(aC(aC(e_(d))))),vL=db(V(gq(aC(d),vK)));function
-nb(a){return h(V(a),vL)}function
-nc(b,a){var
-c=cO(b,a);return c?cO(a,b):c}function
-nd(c,a){if(a){var
-d=nd(c,a[2]);return aB(b(c,a[1]),d)}return j}function
-ne(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=ne(g,a[2]);if(e){var
+vT=aG(e8(aG(aG(e8(d))))),vU=dc(V(gp(aG(d),vT)));function
+ni(a){return h(V(a),vU)}function
+nj(b,a){var
+c=cN(b,a);return c?cN(a,b):c}function
+nk(c,a){if(a){var
+d=nk(c,a[2]);return aF(b(c,a[1]),d)}return k}function
+nl(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=nl(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return nc(b(c,a),d)};return ao(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return nj(b(c,a),d)};return ap(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-nf(c,a){if(a){var
-d=nf(c,a[2]);return b(c,a[1])+d|0}return a}function
-ng(a,i,h,g){if(0===g)return vM;var
-l=g-1|0,d=ng(a,i,h,l);if(d)var
-m=ep(0,cR(a[8])),e=dd(function(d){var
-b=ep(0,i);return dd(function(b){function
-c(a,c){return gB(b,h,a,c)}return[0,b,g$(a[9],l,d,b,c)]},b)},m),n=function(d){var
+nm(c,a){if(a){var
+d=nm(c,a[2]);return b(c,a[1])+d|0}return a}function
+nn(a,i,h,g){if(0===g)return vV;var
+l=g-1|0,d=nn(a,i,h,l);if(d)var
+m=ep(0,cR(a[8])),e=de(function(d){var
+b=ep(0,i);return de(function(b){function
+c(a,c){return gA(b,h,a,c)}return[0,b,g_(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return cO(nd(e,b(a[3],c)),j)}return ao(a[1],c)},f=bb(function(a){return bb(n,a)},e),c=f?[0,dd(function(b){return ne(a,b)},e)]:f,o=c?[0,dK(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return cN(nk(e,b(a[3],c)),k)}return ap(a[1],c)},f=be(function(a){return be(n,a)},e),c=f?[0,de(function(b){return nl(a,b)},e)]:f,o=c?[0,dK(d[1],[0,c[1],0])]:c,j=o;else
 var
-k=d;return k}function
-iW(o,m,f,e,c){var
-i=cO(j,b(e,c));if(i)return i;var
+j=d;return j}function
+iX(o,m,f,e,c){var
+i=cN(k,b(e,c));if(i)return i;var
 a=b(o[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
-k=b(f,a)[2];l=1}if(!l)var
-k=g([0,j,d]);var
-p=A(nb(b(e,c)));return n(h(g([0,aC(d),d]),p),k)}function
-nh(k,i,a,h,g,f,c){if(c){var
-l=c[1],m=l[2],d=nh(k,i,a,h,g+1|0,f,c[2]);if(nc(b(m,a),j))return d;var
-p=l[1],n=aw(f,nf(function(b){return e(k,b,a)},p));if(0===n)return d;var
-q=nb(b(m,a)),o=[0,[0,R(i[4],h,g,a),n,q],d]}else
+j=b(f,a)[2];l=1}if(!l)var
+j=g([0,k,d]);var
+p=C(ni(b(e,c)));return n(h(g([0,aG(d),d]),p),j)}function
+no(j,i,a,h,g,e,c){if(c){var
+l=c[1],m=l[2],d=no(j,i,a,h,g+1|0,e,c[2]);if(nj(b(m,a),k))return d;var
+p=l[1],n=av(e,nm(function(b){return f(j,b,a)},p));if(0===n)return d;var
+q=ni(b(m,a)),o=[0,[0,O(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-iX(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=iX(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nh(f,e,d,c,0,g,a[1]);return dK(j,i)}var
+iY(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=iY(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:no(f,e,d,c,0,g,a[1]);return dK(j,i)}var
 h=a}else
 var
 h=b;return h}function
-iY(d,a){var
+iZ(d,a){var
 c=b(d[10],a);return n(c,a)?c:a}function
-iZ(b,a){return A(iY(b,A(a)))}function
+i0(b,a){return C(iZ(b,C(a)))}function
 ez(c,a){if(a){var
-e=a[1],f=ez(c,a[2]),i=b(c,e);return q(h(bB(e[2]),i),f)}return g([0,j,d])}function
-gF(f,e,a){if(a){var
+e=a[1],f=ez(c,a[2]),i=b(c,e);return r(h(bC(e[2]),i),f)}return g([0,k,d])}function
+gE(f,e,a){if(a){var
 g=a[1],i=b(e,g),c=dR(f,g[2],i);if(c)var
-d=gF(f,e,a[2]),k=d?[0,aB(c[1],d[1])]:d,h=k;else
+d=gE(f,e,a[2]),j=d?[0,aF(c[1],d[1])]:d,h=j;else
 var
-h=c;return h}return[0,j]}function
-i0(a){var
-b=a[3];return a3(g([0,j,d]),b)}function
-de(b,a){return h(b,db(a))}function
-ni(i,c,a){if(ba(c,g([0,j,d])))return[0,g([0,j,d])];var
-k=db(a),e=b(i[13],k),f=iK(db(a),e),l=f?[0,h(c,V(e))]:f;return l}var
-gG=V(fh);function
-nj(b,e){var
+h=c;return h}return[0,k]}function
+i1(a){var
+b=a[3];return a7(g([0,k,d]),b)}function
+df(b,a){return h(b,dc(a))}function
+np(i,c,a){if(bd(c,g([0,k,d])))return[0,g([0,k,d])];var
+j=dc(a),e=b(i[13],j),f=iL(dc(a),e),l=f?[0,h(c,V(e))]:f;return l}var
+gF=V(ff);function
+nq(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(bd(b,c[1])){var
-f=nj(b,d);return aB(c[2],f)}var
-a=d;continue}return j}}function
-i1(ai,ah,m,ag,af,a,ae,c,G,ad){if(G){var
-H=i1(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ad);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mj(function(b){return iX(ah,a,b,0,a[2],ad)},az),aA=g([0,j,d]);if(ba(a[3],aA))var
-k=g([0,j,d]);else
+c=a[1],d=a[2];if(bh(b,c[1])){var
+f=nq(b,d);return aF(c[2],f)}var
+a=d;continue}return k}}function
+i2(ai,ah,m,ag,af,a,ae,c,G,ad){if(G){var
+H=i2(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ad);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mq(function(b){return iY(ah,a,b,0,a[2],ad)},az),aA=g([0,k,d]);if(bd(a[3],aA))var
+j=g([0,k,d]);else
 var
-aF=V(nj(c,ae)),k=h(a[3],aF);var
-aB=v?0:1;if(aB&&ba(k,g([0,j,d])))return[0,[0,al,ak]];var
-x=b(af,c),i=x[2],t=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<ag&&x[1]===c&&a3(g([0,j,d]),e)&&n(i,e)&&n(e,t)&&n(g([0,j,d]),k)){var
-ap=fa(function(a){var
-b=1-a[1],c=b?1-i0(a):b;return c},v),y=fa(function(a){var
-b=a[1];return b?i0(a):b},v),l=fa(function(a){var
-b=a[1],c=b?1-i0(a):b;return c},v),K=function(a){var
-b=h(e,q(e,a[3]));return de(a[3],b)},u=ez(function(b){return iY(a,K(b))},y),z=ez(function(b){return iZ(a,K(b))},y),aq=r(t,i),L=function(d,c){var
-a=r(c,p),b=r(p,d),e=n(a,b)?b:a;return h(e,aq)},B=gF(m,function(a){var
-c=A(a[3]);if(n(i,h(g([0,aC(d),d]),c)))var
-e=A(a[3]),b=h(g([0,aC(d),d]),e);else
+aE=V(nq(c,ae)),j=h(a[3],aE);var
+aB=v?0:1;if(aB&&bd(j,g([0,k,d])))return[0,[0,al,ak]];var
+x=b(af,c),i=x[2],t=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<ag&&x[1]===c&&a7(g([0,k,d]),e)&&n(i,e)&&n(e,t)&&n(g([0,k,d]),j)){var
+ap=e_(function(a){var
+b=1-a[1],c=b?1-i1(a):b;return c},v),y=e_(function(a){var
+b=a[1];return b?i1(a):b},v),l=e_(function(a){var
+b=a[1],c=b?1-i1(a):b;return c},v),K=function(a){var
+b=h(e,r(e,a[3]));return df(a[3],b)},u=ez(function(b){return iZ(a,K(b))},y),z=ez(function(b){return i0(a,K(b))},y),aq=q(t,i),L=function(d,c){var
+a=q(c,p),b=q(p,d),e=n(a,b)?b:a;return h(e,aq)},A=gE(m,function(a){var
+c=C(a[3]);if(n(i,h(g([0,aG(d),d]),c)))var
+e=C(a[3]),b=h(g([0,aG(d),d]),e);else
 var
 b=i;var
-f=de(a[3],b);return q(g([0,d,d]),f)},ap),I=0;if(B){var
-C=gF(m,function(a){var
-b=de(a[3],e);return q(g([0,d,d]),b)},y),J=0;if(C){var
-ar=V(C[1]),M=q(V(B[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(a3(g([0,j,d]),i)&&n(i,f)&&n(f,t)&&bb(function(a){return a3(A(a[3]),i)},l)){var
+f=df(a[3],b);return r(g([0,d,d]),f)},ap),I=0;if(A){var
+B=gE(m,function(a){var
+b=df(a[3],e);return r(g([0,d,d]),b)},y),J=0;if(B){var
+ar=V(B[1]),M=r(V(A[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(a7(g([0,k,d]),i)&&n(i,f)&&n(f,t)&&be(function(a){return a7(C(a[3]),i)},l)){var
 N=function(b){var
-a=A(b[3]);return de(a,h(f,r(f,a)))},O=de(k,f),as=r(ez(function(b){return iY(a,N(b))},l),O),P=r(ez(function(b){return iZ(a,N(b))},l),O);if(b(a[7],c))var
-Q=ba(f,t),R=Q?n(P,q(p,u)):Q,s=R?[0,g([0,j,d])]:R;else{var
+a=C(b[3]);return df(a,h(f,q(f,a)))},O=df(j,f),as=q(ez(function(b){return iZ(a,N(b))},l),O),P=q(ez(function(b){return i0(a,N(b))},l),O);if(b(a[7],c))var
+Q=bd(f,t),R=Q?n(P,r(p,u)):Q,s=R?[0,g([0,k,d])]:R;else{var
 Z=n(ez(function(c){var
-b=A(c[3]),e=r(f,b),i=h(r(f,b),e);return iZ(a,de(h(b,r(h(g([0,aC(d),d]),f),b)),i))},l),k);if(Z)var
-av=r(P,u),s=[0,L(r(as,z),av)];else
+b=C(c[3]),e=q(f,b),i=h(q(f,b),e);return i0(a,df(h(b,q(h(g([0,aG(d),d]),f),b)),i))},l),j);if(Z)var
+av=q(P,u),s=[0,L(q(as,z),av)];else
 var
 s=Z}var
 S=function(a){var
-b=gF(m,function(b){var
-c=de(b[3],a);return q(g([0,d,d]),c)},l);if(b){var
-c=ni(m,k,a);if(c)var
-f=r(e,a),s=h(p,a),t=n(g([0,j,d]),f)?h(u,f):h(z,f),v=h(gG,r(t,s)),w=c[1],i=[0,q(q(V(b[1]),w),v)];else
+b=gE(m,function(b){var
+c=df(b[3],a);return r(g([0,d,d]),c)},l);if(b){var
+c=np(m,j,a);if(c)var
+f=q(e,a),s=h(p,a),t=n(g([0,k,d]),f)?h(u,f):h(z,f),v=h(gF,q(t,s)),w=c[1],i=[0,r(r(V(b[1]),w),v)];else
 var
 i=c;var
 o=i}else
@@ -4346,7 +4348,7 @@ var
 o=b;return o};if(s){var
 D=S(i);if(D){var
 T=D[1],E=S(f);if(E)var
-U=E[1],at=h(gG,s[1]),au=n(T,U)?T:U,W=[0,r(q(M,au),at)];else
+U=E[1],at=h(gF,s[1]),au=n(T,U)?T:U,W=[0,q(r(M,au),at)];else
 var
 W=E;var
 X=W}else
@@ -4357,32 +4359,32 @@ var
 Y=s;var
 o=Y;w=1;I=1;J=1;ao=1}if(!ao){var
 o=0;w=1;I=1;J=1}}else{var
-F=ni(m,k,e);if(F)var
-_=de(k,e),aw=r(A(u),_),ax=L(r(A(z),_),aw),ay=h(gG,q(h(p,e),ax)),$=[0,r(q(M,F[1]),ay)];else
+F=np(m,j,e);if(F)var
+_=df(j,e),aw=q(C(u),_),ax=L(q(C(z),_),aw),ay=h(gF,r(h(p,e),ax)),$=[0,q(r(M,F[1]),ay)];else
 var
 $=F;var
 aa=$}}else
 var
-aa=C;if(!J)var
-ac=aa}else
+aa=B;if(!J)var
+ab=aa}else
 var
-ac=B;if(!I){var
-o=ac;w=1}}if(!w)var
+ab=A;if(!I){var
+o=ab;w=1}}if(!w)var
 o=0;if(o)var
-aD=b(ai[3],c),aE=b(ab(b(a[8],c),aD),ak),am=[0,[0,q(o[1],al),aE]];else
+aC=b(ai[3],c),aD=b(ac(b(a[8],c),aC),ak),am=[0,[0,r(o[1],al),aD]];else
 var
 am=o;var
 an=am}else
 var
-an=H;return an}return[0,[0,g([0,j,d]),0]]}function
-i2(f,e,b,a){if(b){if(a){var
-g=b[1],k=db(bB(g)),l=h(bB(e),k),c=dR(f,g,h(a[1],l));if(c)var
-d=i2(f,e,b[2],a[2]),m=d?[0,aB(c[1],d[1])]:d,i=m;else
+an=H;return an}return[0,[0,g([0,k,d]),0]]}function
+i3(f,e,b,a){if(b){if(a){var
+g=b[1],j=dc(bC(g)),l=h(bC(e),j),c=dR(f,g,h(a[1],l));if(c)var
+d=i3(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
 var
-i=c;return i}return[0,j]}return[0,j]}function
-nk(t,s,a,C,B,A){if(0===a[6])return vN;function
+i=c;return i}return[0,k]}return[0,k]}function
+nr(t,s,a,C,B,A){if(0===a[6])return vW;function
 w(f){var
-c=b(t[2],f),d=0;return b5(function(j,m){var
+c=b(t[2],f),d=0;return b6(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
 o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
 g=d[1],h=g<a[4]?1:0;if(h)var
@@ -4393,89 +4395,89 @@ d=d[2],c=c[2];continue}var
 i=e}else
 var
 i=c;return i}return c?0:1}}return k},d,c)}var
-m=ao(t[1][1],w);if(m){var
-x=function(c){return b(a[5],c)<s?1:0},o=ao(a[4],x);if(o)var
+m=ap(t[1][1],w);if(m){var
+x=function(c){return b(a[5],c)<s?1:0},o=ap(a[4],x);if(o)var
 y=function(c){var
-d=b(a[3],c);return bb(function(b){return b<a[4]?1:0},d)},u=ao(a[1],y);else
+d=b(a[3],c);return be(function(b){return b<a[4]?1:0},d)},u=ap(a[1],y);else
 var
 u=o;var
 f=u}else
 var
 f=m;if(f){var
 D=a[8],e=g([0,d,d]),c=D;for(;;){if(c){var
-p=c[1],q=n(g([0,j,d]),p);if(q){var
-z=c[2],e=r(e,p),c=z;continue}var
-v=q}else
+p=c[1],r=n(g([0,k,d]),p);if(r){var
+z=c[2],e=q(e,p),c=z;continue}var
+v=r}else
 var
-v=n(g([0,j,d]),e);var
+v=n(g([0,k,d]),e);var
 i=v;break}}else
 var
 i=f;if(i)var
-E=a[7],k=a3(g([0,j,d]),E);else
+E=a[7],j=a7(g([0,k,d]),E);else
 var
-k=i;if(k)var
-F=a[7],l=n(h(bB(a[6]),F),A);else
+j=i;if(j)var
+F=a[7],l=n(h(bC(a[6]),F),A);else
 var
-l=k;if(l){var
-G=ng(a,C,B,a[6]);return dc(function(d){var
-c=ep(0,s);return[0,d,dd(function(c){var
-d=ep(0,a[4]);return fa(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-nl(b,f,c,a,e){if(0===c)return[0,a];var
+l=j;if(l){var
+G=nn(a,C,B,a[6]);return dd(function(d){var
+c=ep(0,s);return[0,d,de(function(c){var
+d=ep(0,a[4]);return e_(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+ns(b,f,c,a,e){if(0===c)return[0,a];var
 x=c-1|0;if(e){var
-i=e[1],s=r(g([0,d,d]),b),t=h(h(i,bB(f+1|0)),s),k=n(h(h(a,bB(c)),b),t);if(k){var
-u=nl(b,f+1|0,x,i,e[2]);return dc(function(b){return q(a,b)},u)}return k}var
-l=h(bB(c),b),v=r(g([0,d,d]),b),m=r(h(bB(f+1|0),v),l),o=a3(g([0,j,d]),m);if(o)var
-w=db(m),p=[0,q(a,h(h(a,l),w))];else
+i=e[1],s=q(g([0,d,d]),b),t=h(h(i,bC(f+1|0)),s),j=n(h(h(a,bC(c)),b),t);if(j){var
+u=ns(b,f+1|0,x,i,e[2]);return dd(function(b){return r(a,b)},u)}return j}var
+l=h(bC(c),b),v=q(g([0,d,d]),b),m=q(h(bC(f+1|0),v),l),o=a7(g([0,k,d]),m);if(o)var
+w=dc(m),p=[0,r(a,h(h(a,l),w))];else
 var
 p=o;return p}function
-nm(r,e,f,c,q,b,a){var
-m=n(e,g([0,j,d]));if(m)var
+nt(r,e,f,c,q,b,a){var
+m=n(e,g([0,k,d]));if(m)var
 i=m;else{var
-o=a3(e,g([0,d,d])),p=o?gn(j,c):o;if(p)var
-s=h(e,V(c)),k=ba(V(f),s);else
+o=a7(e,g([0,d,d])),p=o?gm(k,c):o;if(p)var
+s=h(e,V(c)),j=bd(V(f),s);else
 var
-k=p;if(k){var
-l=nl(e,b,a,g([0,d,d]),q);if(l){var
-t=dN(c,b+a|0),u=gA(a),v=h(r,V($($(gA(b),u),t))),w=dN(cN(c,f),a),x=$(dN(f,b),w),y=V($(gA(b+a|0),x));return n(h(l[1],y),v)}var
+j=p;if(j){var
+l=ns(e,b,a,g([0,d,d]),q);if(l){var
+t=dN(c,b+a|0),u=gz(a),v=h(r,V($($(gz(b),u),t))),w=dN(cM(c,f),a),x=$(dN(f,b),w),y=V($(gz(b+a|0),x));return n(h(l[1],y),v)}var
 i=l}else
 var
-i=k}return i}var
-gH=[at,vO,bY(0)];function
-ai(a){throw[0,gH,2,u(vP,a)]}function
-a4(a){throw[0,gH,1,a]}function
-U(a){throw[0,gH,3,a]}function
+i=j}return i}var
+gG=[au,vX,bZ(0)];function
+al(a){throw[0,gG,2,u(vY,a)]}function
+bf(a){throw[0,gG,1,a]}function
+U(a){throw[0,gG,3,a]}function
 t(c,b){var
-a=1-c;return a?ai(b):a}function
+a=1-c;return a?al(b):a}function
 T(c,b){var
-a=1-c;return a?a4(b):a}function
-gI(a){var
-b=80<B(a)?cj(a,0,80):a;return lE(b)}var
-nn=P(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return am(b);if(c5(function(b){return function(a){return 0===f6(b,a)?1:0}}(a),b)){var
+a=1-c;return a?bf(b):a}function
+gH(a){var
+b=80<E(a)?ck(a,0,80):a;return lN(b)}var
+nu=L(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return ak(b);if(c6(function(b){return function(a){return 0===f3(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-no(a,c){var
-b=I5(ah(c,32*a|0),a),d=e9(rk(b,0,16));return e9(rk(b,16,16))<<16|d}var
-vQ=3,vR=k(function(a){return no(vQ,a)},nn),vS=b3(nn,0,8),vT=2,vU=k(function(a){return no(vT,a)},vS);function
+nv(a,c){var
+b=Jb(ai(c,32*a|0),a),d=e7(rs(b,0,16));return e7(rs(b,16,16))<<16|d}var
+vZ=3,v0=i(function(a){return nv(vZ,a)},nu),v1=bK(nu,0,8),v2=2,v3=i(function(a){return nv(v2,a)},v1);function
 co(b,a){return b>>>a|0|b<<(32-a|0)}function
-np(a,e,w,v){var
+nw(a,e,w,v){var
 h=0;for(;;){var
-U=Ia(qT(bt(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=Ii(q1(bu(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=co(o,18),O=co(o,7)^N^(o>>>3|0),P=co(p,19),t=b-7|0,Q=(co(p,17)^P^(p>>>10|0))&-1,u=b+o1|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=co(o,18),O=co(o,7)^N^(o>>>3|0),P=co(p,19),t=b-7|0,Q=(co(p,17)^P^(p>>>10|0))&-1,u=b+o6|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bo(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=co(f,25),z=co(f,11),A=(co(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(vR,g)[1+g]|0)+B|0,C=co(d,22),D=co(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((co(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-fo(f){var
-b=aQ(1,a0(aQ,0,f)),e=o(b+2|0,0),d=o(b+2|0,0);bj(function(a){var
+x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bp(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
+y=co(f,25),z=co(f,11),A=(co(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(v0,g)[1+g]|0)+B|0,C=co(d,22),D=co(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((co(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+fm(f){var
+b=aT(1,aV(aT,0,f)),e=o(b+2|0,0),d=o(b+2|0,0);aO(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ai(v0);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))al(v9);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
 l=o(1<<b,0);p(function(s,a){var
@@ -4494,109 +4496,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-v2=v1.slice(),v4=v3.slice(),v6=v5.slice(),v8=v7.slice(),v_=v9.slice();function
-v$(aa,F,$,w){var
-x=F+$|0,k=[0,F],f=[0,0],b=[0,0];function
-H(a){for(;;){if(b[1]<a){if(x<=k[1])ai(wa);f[1]=f[1]|bu(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+v$=v_.slice(),wb=wa.slice(),wd=wc.slice(),wf=we.slice(),wh=wg.slice();function
+wi(aa,G,$,w){var
+x=G+$|0,k=[0,G],f=[0,0],b=[0,0];function
+H(a){for(;;){if(b[1]<a){if(x<=k[1])al(wj);f[1]=f[1]|bv(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
 a(a){if(0===a)return 0;H(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
-z(a){for(;;){if(b[1]<a[1]&&k[1]<x){H(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ai(wb);y(d);return g>>>4|0}}var
-l=c6(w,1),d=[0,0];function
-A(b){var
-a=w<(d[1]+b|0)?1:0;return a?ai(wc):a}var
+A(a){for(;;){if(b[1]<a[1]&&k[1]<x){H(b[1]+8|0);continue}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)al(wk);y(d);return g>>>4|0}}var
+l=c7(w,1),d=[0,0];function
+C(b){var
+a=w<(d[1]+b|0)?1:0;return a?al(wl):a}var
 s=[m,function(b){var
-a=fo(o(30,5));return[0,fo(i(288,function(a){return jW<=a?cy<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),I=a(2),at=0;if(2<I>>>0)ai(wd);else{var
+a=fm(o(30,5));return[0,fm(j(288,function(a){return j2<=a?cy<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),I=a(2),at=0;if(2<I>>>0)al(wm);else{var
 _=0;switch(I){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ai(we);A(t);var
+t=a(16);if(65535!==(t^a(16)))al(wn);C(t);var
 ac=1;if(!(t<1)){var
-B=ac;for(;;){var
-ad=lt(a(8));dA(l,d[1],ad);d[1]++;var
-ae=B+1|0;if(t!==B){var
-B=ae;continue}break}}_=1;break;case
+E=ac;for(;;){var
+ad=lA(a(8));dy(l,d[1],ad);d[1]++;var
+ae=E+1|0;if(t!==E){var
+E=ae;continue}break}}_=1;break;case
 1:var
-J=E(s),K=D===J?s[1]:m===J?G(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+pO|0,q=a(5)+1|0,ak=286<h?1:0,aj=a(4)+4|0,al=ak||(30<q?1:0);if(al)ai(wi);var
-S=o(19,0),T=aj-1|0,am=0;if(!(T<0)){var
+J=z(s),K=B===J?s[1]:m===J?D(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+pU|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)al(wr);var
+S=o(19,0),T=ai-1|0,am=0;if(!(T<0)){var
 r=am;for(;;){var
-aq=a(3),X=c(v2,r)[1+r];c(S,X)[1+X]=aq;var
+aq=a(3),X=c(v$,r)[1+r];c(S,X)[1+X]=aq;var
 ar=r+1|0;if(T!==r){var
 r=ar;continue}break}}var
-u=o(h+q|0,0),e=0,an=fo(S);for(;;){if(e<(h+q|0)){var
-U=z(an),V=U+o1|0;if(2<V>>>0)var
-j=1,v=U;else
+u=o(h+q|0,0),e=0,an=fm(S);for(;;){if(e<(h+q|0)){var
+U=A(an),V=U+o6|0;if(2<V>>>0)var
+i=1,v=U;else
 switch(V){case
-0:if(0===e)ai(wk);var
-W=e-1|0,ao=3+a(2)|0,j=ao,v=c(u,W)[1+W];break;case
+0:if(0===e)al(wt);var
+W=e-1|0,ao=3+a(2)|0,i=ao,v=c(u,W)[1+W];break;case
 1:var
-j=3+a(3)|0,v=0;break;default:var
-j=11+a(7)|0,v=0}if((h+q|0)<(e+j|0))ai(wj);lG(u,e,j,v);var
-e=e+j|0;continue}var
-ap=fo(b3(u,h,q)),M=ap,L=fo(b3(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cy<=g)){A(1);av(l,d[1],g);d[1]++;continue}if(cy<g){if(285<g)ai(wf);var
-N=g+pg|0,O=g+pg|0,af=a(c(v6,N)[1+N]),C=c(v4,O)[1+O]+af|0,n=z(M);if(29<n)ai(wg);var
-ag=a(c(v_,n)[1+n]),P=c(v8,n)[1+n]+ag|0;if(d[1]<P)ai(wh);A(C);var
-Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
-p=Q;for(;;){av(l,p,bE(l,p-P|0));var
+i=3+a(3)|0,v=0;break;default:var
+i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))al(ws);lP(u,e,i,v);var
+e=e+i|0;continue}var
+ap=fm(bK(u,h,q)),M=ap,L=fm(bK(u,0,h));break}}if(!_)for(;;){var
+g=A(L);if(!(cy<=g)){C(1);ax(l,d[1],g);d[1]++;continue}if(cy<g){if(285<g)al(wo);var
+N=g+pl|0,O=g+pl|0,af=a(c(wd,N)[1+N]),F=c(wb,O)[1+O]+af|0,n=A(M);if(29<n)al(wp);var
+ag=a(c(wh,n)[1+n]),P=c(wf,n)[1+n]+ag|0;if(d[1]<P)al(wq);C(F);var
+Q=d[1],R=(d[1]+F|0)-1|0;if(!(R<Q)){var
+p=Q;for(;;){ax(l,p,bG(l,p-P|0));var
 ah=p+1|0;if(R!==p){var
-p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
+p=ah;continue}break}}d[1]=d[1]+F|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=k[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ai(wl);return aP(l)}}var
-wm=i(cy,function(d){var
+as=k[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)al(wu);return aS(l)}}var
+wv=j(cy,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),wn=268435456;function
-nq(a){return aQ(wn,40*cF(a,53687091)|0)}function
-gJ(b,a){var
-c=Z(b,a+1|0)<<8;return Z(b,a)|c}function
-i3(b,a){var
-c=gJ(b,a+2|0)<<16;return gJ(b,a)|c}function
-aU(g,d){var
-b=aG(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){av(b,a,lt((g>>>(8*a|0)|0)&fX));var
+b=e,a=c;continue}return c}}),ww=268435456;function
+nx(a){return aT(ww,40*cF(a,53687091)|0)}function
+gI(b,a){var
+c=_(b,a+1|0)<<8;return _(b,a)|c}function
+i4(b,a){var
+c=gI(b,a+2|0)<<16;return gI(b,a)|c}function
+aY(g,d){var
+b=aJ(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){ax(b,a,lA((g>>>(8*a|0)|0)&fV));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return aP(b)}var
-df=[at,wE,bY(0)];function
-nr(f){var
-b=B(f),a=[0,0];function
-g(c){return a[1]<b?Z(f,a[1]):0}function
-h(d){if(b<=a[1])throw df;var
-c=Z(f,a[1]);a[1]++;return c}function
+a=f;continue}break}}return aS(b)}var
+dg=[au,wN,bZ(0)];function
+ny(f){var
+b=E(f),a=[0,0];function
+g(c){return a[1]<b?_(f,a[1]):0}function
+h(d){if(b<=a[1])throw dg;var
+c=_(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw df;return a}function
+a=h(0)!==b?1:0;if(a)throw dg;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return cj(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw df}}function
-l(m){if(au<m)throw df;c(0);var
-b=g(0),e=0;if(kp<=b)if(qw===b){var
-o=0,n=wF;e=1}else
-if(po===b){var
-o=wG,n=wH;e=1}else
-if(pA===b){a[1]++;c(0);if(pf===g(0)){a[1]++;var
-d=wI}else{var
+b=h(0);if(34===b)return ck(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw dg}}function
+l(m){if(aq<m)throw dg;c(0);var
+b=g(0),e=0;if(kw<=b)if(qD===b){var
+o=0,n=wO;e=1}else
+if(pt===b){var
+o=wP,n=wQ;e=1}else
+if(pG===b){a[1]++;c(0);if(pk===g(0)){a[1]++;var
+d=wR}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(pf!==A)throw df;var
-d=[5,am(z)];break}}}else
+y=z;continue}if(pk!==A)throw dg;var
+d=[5,ak(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=wJ}else{var
+d=wS}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw df;var
-d=[4,am(w)];break}}}else
-if(hj<=b){var
-o=wK,n=wL;e=1}else
+v=w;continue}if(93!==x)throw dg;var
+d=[4,ak(w)];break}}}else
+if(hi<=b){var
+o=wT,n=wU;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4607,42 +4609,42 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cj(f,s,a[1]-s|0),u=lq(t),D=u?[1,u[1]]:[2,H0(t)],d=D;break}break;case
-0:break;default:lD(k,n);var
+t=ck(f,s,a[1]-s|0),u=lx(t),D=u?[1,u[1]]:[2,H8(t)],d=D;break}break;case
+0:break;default:lM(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw df;return d}function
-gK(b,a){var
-c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw O}function
-gL(e){var
+d=l(0);if(a[1]!==b)throw dg;return d}function
+gJ(b,a){var
+c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw P}function
+gK(e){var
 a=bq(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return V(go(c));if(!b[2]){var
-d=b[1];if(0<bn(go(d))){var
-f=go(d);return b4(go(c),f)}}}throw O}function
-i4(a){function
+b=a[2],c=a[1];if(!b)return V(gn(c));if(!b[2]){var
+d=b[1];if(0<bo(gn(d))){var
+f=gn(d);return b4(gn(c),f)}}}throw P}function
+i5(a){function
 b(c){var
 a=bq(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=hL(b[1]);return[0,hL(a[1]),d]}}throw O}function
+d=hK(b[1]);return[0,hK(a[1]),d]}}throw P}function
 c(c){var
 a=bq(42,c);if(a){var
-d=l(b,a[2]);return[0,gL(a[1]),d]}throw O}return H(a,wV)?0:l(c,bq(32,a))}function
-w8(h){var
-i=B(h);function
+d=l(b,a[2]);return[0,gK(a[1]),d]}throw P}return I(a,w4)?0:l(c,bq(32,a))}function
+xf(h){var
+i=E(h);function
 g(a){var
-b=a<i?1:0,c=b?Z(h,a):b;return c}function
-d(a){return cz===(g(a)&hF)?1:0}var
+b=a<i?1:0,c=b?_(h,a):b;return c}function
+d(a){return cz===(g(a)&hE)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
 b=g(a),e=g(a+1|0);if(!(cz<=b)){var
-a=a+1|0;continue}if(194<=b&&!(ky<=b)){var
+a=a+1|0;continue}if(194<=b&&!(kF<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(ky<=b&&!(j5<=b)){var
+a=a+2|0;continue}return w}if(kF<=b&&!(j$<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=ky!==b?1:0,u=z||(eN<=e?1:0);if(u){var
-A=237!==b?1:0,v=A||(e<eN?1:0);if(v){var
+z=kF!==b?1:0,u=z||(eO<=e?1:0);if(u){var
+A=237!==b?1:0,v=A||(e<eO?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4651,13 +4653,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=j5<=b?1:0;if(l){var
+l=j$<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=j5!==b?1:0,q=x||(jW<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<jW?1:0);if(r){var
+x=j$!==b?1:0,q=x||(j2<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<j2?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4673,84 +4675,84 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-gM(b){if(typeof
+gL(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
-c=b[1],d=B(c),a=0,p=function(a){var
+c=b[1],d=E(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hj?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hi?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
-e=g;else{if(92!==Z(c,a)){var
+e=g;else{if(92!==_(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(qt===Z(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(qA===_(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=h6(p,cj(c,a+2|0,4));if(j){var
+j=h7(p,ck(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
 k=j}else
 var
 k=i;var
 n=k;o=1}else{var
-m=h7(w9,Z(c,a+1|0));if(m){var
+m=h8(xg,_(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return t(n,w_)}case
-4:return v(gM,b[1]);case
+n=e;return t(n,xh)}case
+4:return x(gL,b[1]);case
 5:var
-f=b[1],q=C(f);t(C(bx(hP,l(function(a){return a[1]},f)))===q?1:0,w$);return v(function(a){gM([3,a[1]]);return gM(a[2])},f)}return 0}function
-xa(d){var
-g=B(d);function
+f=b[1],q=F(f);t(F(bk(hP,l(function(a){return a[1]},f)))===q?1:0,xi);return x(function(a){gL([3,a[1]]);return gL(a[2])},f)}return 0}function
+xj(d){var
+g=E(d);function
 k(a){var
 b=a<g?1:0;if(b)var
-c=48<=Z(d,a)?1:0,e=c?Z(d,a)<=57?1:0:c;else
+c=48<=_(d,a)?1:0,e=c?_(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?h7(c,Z(d,a)):b}function
-i(b){t(k(b),xb);var
+b=a<g?1:0;return b?h8(c,_(d,a)):b}function
+i(b){t(k(b),xk);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
-m=a<g?1:0;if(m){if(34===Z(d,a)){var
+m=a<g?1:0;if(m){if(34===_(d,a)){var
 b=a+1|0;for(;;){if(g<=b)var
 n=b;else{var
-l=Z(d,b);if(34!==l){if(92===l){var
+l=_(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,xc)){var
-j=c(a,xd)?a+1|0:a,h=c(j,xe)?j+1|0:i(j),e=c(h,xf)?i(h+1|0):h;if(c(e,xg))var
-q=c(e+1|0,xh)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,xl)){var
+j=c(a,xm)?a+1|0:a,h=c(j,xn)?j+1|0:i(j),e=c(h,xo)?i(h+1|0):h;if(c(e,xp))var
+q=c(e+1|0,xq)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,xj);if(o)var
+o=1-c(f,xs);if(o)var
 r=h<f?1:0,p=r||((f-a|0)<=19?1:0);else
 var
-p=o;t(p,xi);var
+p=o;t(p,xr);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-xk(o,h){t(aM(h,xm),xl);var
-i=_(h,xn),a=i[2];t(i[1]<=eR?1:0,xo);var
-j=E(a),e=D===j?a[1]:m===j?G(a):a;t(w8(e),xp);xa(e);try{var
-u=nr(e),c=u}catch(a){a=aY(a);if(a!==df&&a[1]!==f9)throw a;var
-c=ai(xq)}if(typeof
+xt(o,h){t(aN(h,xv),xu);var
+i=af(h,xw),a=i[2];t(i[1]<=eT?1:0,xx);var
+j=z(a),e=B===j?a[1]:m===j?D(a):a;t(xf(e),xy);xj(e);try{var
+u=ny(e),c=u}catch(a){a=a2(a);if(a!==dg&&a[1]!==f6)throw a;var
+c=al(xz)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(bd(a_(hP,l(function(a){return a[1]},f)),xs)){gM(c);t(bd(ga(xv,f),xu),xt);var
-g=ga(xw,f),n=0;if(typeof
+f=c[1];if(bh(aU(hP,l(function(a){return a[1]},f)),xB)){gL(c);t(bh(f8(xE,f),xD),xC);var
+g=f8(xF,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=ai(xx);var
-p=h[1]-1|0,k=C(d)===p?1:0,q=k?c4(function(a){return aM(h,a[1])},d):k;t(q,xy);var
-r=0.,s=K(function(U,E){var
-F=E[1],G=_(h,F)[1],t=E[2];function
+d=al(xG);var
+p=h[1]-1|0,k=F(d)===p?1:0,q=k?c5(function(a){return aN(h,a[1])},d):k;t(q,xH);var
+r=0.,s=N(function(U,D){var
+E=D[1],G=af(h,E)[1],t=D[2];function
 c(c){var
-a=gI(F);return ai(b(ar(wW),a))}var
-J=0;if(typeof
+a=gH(E);return al(b(as(w5),a))}var
+H=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
 o=n[1],e=0;if(typeof
@@ -4763,14 +4765,14 @@ s=r[1],u=0;if(typeof
 s!=="number"&&4===s[0])if(r[2]){e=1;i=1;u=1}else{var
 S=s[1],T=l(function(a){if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}return c(0)},S),g=T,k=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
-e=1}}}if(!J)var
+b=a[1];if(0<=b)return b}return c(0)},S),g=T,k=q[1],a=o[1];H=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
+e=1}}}if(!H)var
 j=c(0),g=j[3],k=j[2],a=j[1];var
-L=0===g?1:0,M=L||(3<C(g)?1:0);if(M)c(0);var
-N=1,m=K(function(b,a){if(0<a&&cC(dw,a)<b)return c(0);return aw(b,a)},N,g),w=H(k,wX),x=1-w,O=x?I(k,wY):x;if(O)c(0);var
-v=0;if(I(a,wZ)){var
-f=0;if(I(a,w0))if(I(a,w1))if(I(a,w2)){if(I(a,w3))if(I(a,w4)){var
-y=I(a,w5);if(y){var
+K=0===g?1:0,L=K||(3<F(g)?1:0);if(L)c(0);var
+M=1,m=N(function(b,a){if(0<a&&cC(du,a)<b)return c(0);return av(b,a)},M,g),w=I(k,w6),x=1-w,O=x?J(k,w7):x;if(O)c(0);var
+v=0;if(J(a,w8)){var
+f=0;if(J(a,w9))if(J(a,w_))if(J(a,w$)){if(J(a,xa))if(J(a,xb)){var
+y=J(a,xc);if(y){var
 d=c(0);f=1}else{var
 d=y;f=1}}else{v=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4779,155 +4781,155 @@ d=8}else
 v=1;if(v)var
 d=1;var
 z=0<d?1:0;if(z)var
-P=cC(G,d)<m?1:0,A=P||(aw(m,d)!==G?1:0);else
+P=cC(G,d)<m?1:0,A=P||(av(m,d)!==G?1:0);else
 var
 A=z;if(A)c(0);var
 B=1-w;if(B)var
-Q=1!==C(g)?1:0,D=Q||1-aA(a,w7);else
+Q=1!==F(g)?1:0,C=Q||1-aD(a,xe);else
 var
-D=B;if(D)c(0);var
-R=H(a,w6)?1.:8.;return U+m*R},r,d);return t(s<=nq(o)?1:0,xz)}}return ai(xr)}function
-bc(c,b,a){var
-d=c[2];return ai(R(ar(xA),d,b,a))}function
-bR(c,a,f,e){if(typeof
+C=B;if(C)c(0);var
+R=I(a,xd)?1.:8.;return U+m*R},r,d);return t(s<=nx(o)?1:0,xI)}}return al(xA)}function
+bg(c,b,a){var
+d=c[2];return al(O(as(xJ),d,b,a))}function
+bU(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(c4(function(a){return lx(a,d)},e)){v(function(d){var
-b=d[1],c=1-aA(b,e);return c?U(u(xC,gI(u(a,b)))):c},d);return[0,d,a,f]}}return ai(b(ar(xB),a))}function
-aF(b,a){return ga(a,b[1])}function
-fp(c,b,a){return 0===aF(b,a)?0:[0,e(c,b,a)]}function
-dg(c,b,e){var
-a=aF(c,b);if(typeof
+d=c[1];if(c5(function(a){return lF(a,d)},e)){x(function(d){var
+b=d[1],c=1-aD(b,e);return c?U(u(xL,gH(u(a,b)))):c},d);return[0,d,a,f]}}return al(b(as(xK),a))}function
+aI(b,a){return f8(a,b[1])}function
+fn(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
+dh(c,b,e){var
+a=aI(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aA(d,e))return d}return bc(c,b,xD)}function
-gN(c,b){var
-a=aF(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bc(c,b,xE)}function
+d=a[1];if(aD(d,e))return d}return bg(c,b,xM)}function
+gM(c,b){var
+a=aI(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return bg(c,b,xN)}function
 eA(e,d,c){var
-f=e?e[1]:hY,a=aF(d,c);if(typeof
+f=e?e[1]:hY,a=aI(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bc(d,c,xF)}function
-i5(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-dE,j=f?f[1]:dE,a=aF(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return bg(d,c,xO)}function
+i6(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-dC,j=f?f[1]:dC,a=aI(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!I(a[1],xH)&&h)return a8;break}return bc(e,d,xG)}function
-i6(b,a){return i5(0,[0,ce(xI)],[0,1.-lp/2.],b,a)}function
+3:if(!J(a[1],xQ)&&h)return a3;break}return bg(e,d,xP)}function
+i7(b,a){return i6(0,[0,cf(xR)],[0,1.-lw/2.],b,a)}function
 eB(a,c){var
-b=u(a[2],c),d=S(a[3],b);c9(a[3],b);return d}function
-gO(d,c,b,a){var
-f=c[2],g=e(ar(xJ),f,b);t(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bc(c,b,xK);return 0}function
-i7(e,d){var
+b=u(a[2],c),d=R(a[3],b);c$(a[3],b);return d}function
+gN(d,c,b,a){var
+e=c[2],g=f(as(xS),e,b);t(1===F(a[1])?1:0,g);if(d&&d[1]!==a[2])return bg(c,b,xT);return 0}function
+i8(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-fq(a,f,e,d,c){var
+fo(a,f,e,d,c){var
 i=a?a[1]:a,j=f?f[1]:hY,g=c[3];if(0===g[0]){var
-h=g[1];i7(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bc(e,d,xL):c});return h}return bc(e,d,xM)}function
-gP(f,e,d,c,a){var
-i=f?f[1]:-dE,j=e?e[1]:dE,g=a[3];if(1===g[0]){var
-h=g[1];i7(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bc(d,c,xO):f});return h}return bc(d,c,xN)}function
-a5(f,e,d,b,a){var
-c=eB(b,a);return bh(function(c){gO(f,b,a,c);var
-g=fq(e,d,b,a,c);return[0,c[2],g]},c)}function
-bC(f,e,d,b,a){var
-c=eB(b,a);return bh(function(c){gO(f,b,a,c);var
-g=gP(e,d,b,a,c);return[0,c[2],g]},c)}function
-i8(g,d,c){var
-a=eB(d,c);return bh(function(a){gO(g,d,c,a);var
+h=g[1];i8(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bg(e,d,xU):c});return h}return bg(e,d,xV)}function
+gO(f,e,d,c,a){var
+i=f?f[1]:-dC,j=e?e[1]:dC,g=a[3];if(1===g[0]){var
+h=g[1];i8(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bg(d,c,xX):f});return h}return bg(d,c,xW)}function
+a8(f,e,d,b,a){var
+c=eB(b,a);return ba(function(c){gN(f,b,a,c);var
+g=fo(e,d,b,a,c);return[0,c[2],g]},c)}function
+bD(f,e,d,b,a){var
+c=eB(b,a);return ba(function(c){gN(f,b,a,c);var
+g=gO(e,d,b,a,c);return[0,c[2],g]},c)}function
+i9(g,d,c){var
+a=eB(d,c);return ba(function(a){gN(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];i7(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bc(d,c,xP)},a)}function
-bk(c,b,a){return a?a[1]:bc(c,b,xQ)}function
+f=e[1];i8(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bg(d,c,xY)},a)}function
+bl(c,b,a){return a?a[1]:bg(c,b,xZ)}function
 dS(h,c,a){var
-d=eB(c,a);return bh(function(f){var
+d=eB(c,a);return ba(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=R(h,c,a,f),j=function(c,a){return b(i,aw(c,g)+a|0)};return[0,d[1],g,j]}}return bc(c,a,xR)},d)}function
-i9(b,a){var
-c=eB(b,a);return bh(function(c){var
+g=e[1],i=O(h,c,a,f),j=function(c,a){return b(i,av(c,g)+a|0)};return[0,d[1],g,j]}}return bg(c,a,x0)},d)}function
+i_(b,a){var
+c=eB(b,a);return ba(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];gO(0,b,a,c);var
-d=[0,0],h=[0,0];lD(function(b){var
-a=b+kR|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];gN(0,b,a,c);var
+d=[0,0],h=[0,0];lM(function(b){var
+a=b+kX|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=kL<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bc(b,a,xT);var
-e=bq(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||I(af(e,c[2]),xV);if(m)bc(b,a,xU);return e3(function(a,b){return a<c[2]?1:0},e)}return bc(b,a,xS)},c)}function
-i_(f,a){var
-b=B(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?h6(function(a){var
+i=kR<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bg(b,a,x2);var
+e=bq(10,g),k=c[2]+1|0,l=F(e)!==k?1:0,m=l||J(ag(e,c[2]),x4);if(m)bg(b,a,x3);return ea(function(a,b){return a<c[2]?1:0},e)}return bg(b,a,x1)},c)}function
+i$(f,a){var
+b=E(a),c=1<=b?1:0;if(c)var
+d=b<=f?1:0,e=d?h7(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return t(e,xW)}function
-i$(a){var
-d=0;if(I(a,xX)&&45===Z(a,0)){var
-b=cj(a,1,B(a)-1|0);d=1}if(!d)var
+e=c;return t(e,x5)}function
+ja(a){var
+d=0;if(J(a,x6)&&45===_(a,0)){var
+b=ck(a,1,E(a)-1|0);d=1}if(!d)var
 b=a;var
-c=bq(47,b);t(C(c)<=2?1:0,xY);var
-e=oE;v(function(a){return i_(e,a)},c);return gL(a)}function
-ja(f,e){var
+c=bq(47,b);t(F(c)<=2?1:0,x7);var
+e=oJ;x(function(a){return i$(e,a)},c);return gK(a)}function
+jb(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=hL(d),a=af(a[1],g),b=c;continue;case
+g=hK(d),a=ag(a[1],g),b=c;continue;case
 5:var
-a=ga(d,a[1]),b=c;continue}throw O}return a}}function
+a=f8(d,a[1]),b=c;continue}throw P}return a}}function
 dT(b,a){var
-c=bq(46,a);return ja(b[1],c)}function
+c=bq(46,a);return jb(b[1],c)}function
 dU(b,a){return 0===dT(b,a)?1:0}function
-b6(c,b){var
+b7(c,b){var
 a=dT(c,b);if(typeof
-a!=="number"&&3===a[0])return a[1];throw O}function
-fr(d,c){var
+a!=="number"&&3===a[0])return a[1];throw P}function
+fp(d,c){var
 a=dT(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}throw O}function
-fs(c,b){var
+b=a[1];if(0<=b)return b}throw P}function
+fq(c,b){var
 a=dT(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw O}function
-ft(c,b){var
+a!=="number"&&0===a[0])return a[1];throw P}function
+fr(c,b){var
 a=dT(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!I(a[1],x4))return a8;break}throw O}function
-cp(a){if(Math.abs(a)<=dE)return X(a);throw O}function
-ns(a){return a==a8?0:[0,cp(a)]}function
-b7(b,a){return aM(b[2],a)}function
-gQ(b,a){return _(b[2],a)}function
-a6(d,c){var
-a=gQ(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw O}function
+3:if(!J(a[1],yb))return a3;break}throw P}function
+cp(a){if(Math.abs(a)<=dC)return X(a);throw P}function
+nz(a){return a==a3?0:[0,cp(a)]}function
+b8(b,a){return aN(b[2],a)}function
+gP(b,a){return af(b[2],a)}function
+a9(d,c){var
+a=gP(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw P}function
 dV(d,c){var
-a=gQ(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw O}function
-nt(d,c){var
-a=gQ(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw O}function
-gR(d,c){var
-a=gQ(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=bq(10,b[1]);return e3(function(a,b){return a<e?1:0},f)}throw O}function
+a=gP(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw P}function
+nA(d,c){var
+a=gP(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw P}function
+gQ(d,c){var
+a=gP(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=bq(10,b[1]);return ea(function(a,b){return a<e?1:0},f)}throw P}function
 eC(a){var
-b=a6(a,yc),c=a6(a,yd);return[0,a6(a,ye),c,b]}function
-bD(c,a){var
+b=a9(a,yl),c=a9(a,ym);return[0,a9(a,yn),c,b]}function
+bE(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-dh(a,d){var
+di(a,d){var
 c=a[1];function
-e(a){return b(d,c+a|0)}return F(a[2]-c|0,e)}function
-nu(a){return dU(a,yf)?0.:ft(a,yg)}var
-yh=X(lp);function
-gS(a){return K(q,w,a)}function
-cq(b,a){return u(yr,a)}function
-nv(a){if(b7(a,cq(a,ys))){var
-c=dV(a,cq(a,yt));return function(a){return cp(b(c[2],a))}}return function(a){return w}}function
-nw(a){function
+e(a){return b(d,c+a|0)}return G(a[2]-c|0,e)}function
+nB(a){return dU(a,yo)?0.:fr(a,yp)}var
+yq=X(lw);function
+gR(a){return N(r,v,a)}function
+cq(b,a){return u(yA,a)}function
+nC(a){if(b8(a,cq(a,yB))){var
+c=dV(a,cq(a,yC));return function(a){return cp(b(c[2],a))}}return function(a){return v}}function
+nD(a){function
 c(b){return cq(a,b)}function
-f(b,d){return b7(a,c(b))?nt(a,c(b))[2]:function(a){return d}}var
-d=b6(a,c(yx)),i=dU(a,c(yy))?s:cp(ft(a,c(yR))),j=H(d,yz)?yA:dU(a,c(yP))?0:[0,fr(a,c(yQ))],k=fr(a,c(yB));if(b7(a,c(yC)))var
-l=dV(a,c(yD)),g=function(a){return cp(b(l[2],a))};else
+f(b,d){return b8(a,c(b))?nA(a,c(b))[2]:function(a){return d}}var
+d=b7(a,c(yG)),i=dU(a,c(yH))?s:cp(fr(a,c(y0))),j=I(d,yI)?yJ:dU(a,c(yY))?0:[0,fp(a,c(yZ))],k=fp(a,c(yK));if(b8(a,c(yL)))var
+l=dV(a,c(yM)),g=function(a){return cp(b(l[2],a))};else
 var
-g=function(a){return w};var
-m=f(yE,1),n=f(yF,0);if(I(d,yG))if(I(d,yH))if(I(d,yI))if(I(d,yJ))if(I(d,yK))if(I(d,yL))var
-h=I(d,yM),e=h?U(d):h;else
+g=function(a){return v};var
+m=f(yN,1),n=f(yO,0);if(J(d,yP))if(J(d,yQ))if(J(d,yR))if(J(d,yS))if(J(d,yT))if(J(d,yU))var
+h=J(d,yV),e=h?U(d):h;else
 var
 e=4;else
 var
@@ -4941,49 +4943,49 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=fr(a,yN);return[0,a6(a,yO)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-nx(c,b){function
-a(a){return ft(c,e(ar(za),b,a))}var
-d=a(zb);return[0,a(zc),d]}function
-ny(a){return 1-dU(a,zd)}function
-jb(a){var
-b=gR(a,zk);return P(l(function(a){var
-b=i4(a);return a_(function(b,a){return ak(b[2],a[2])},b)},b))}function
-nz(a){return 1-dU(a,zm)}function
-fu(a){return bq(43,b6(a,zo))}function
-nA(a){return aA(fu(a),zp)?zq:b6(a,zr)}function
-jc(c){if(b7(c,zs)){var
-a=dV(c,zt),d=function(c){var
-d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return F(a[1]/3|0,d)}return 0}function
-gT(a){return aQ(1,a6(a,zu)[1]-1|0)}function
-jd(d,i){var
-e=a6(d,zv),j=a6(d,zw),k=a6(d,zx),f=e[1]-2|0,l=0;if(!(f<0)){var
+p=fp(a,yW);return[0,a9(a,yX)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+nE(c,b){function
+a(a){return fr(c,f(as(zj),b,a))}var
+d=a(zk);return[0,a(zl),d]}function
+nF(a){return 1-dU(a,zm)}function
+jc(a){var
+b=gQ(a,zt);return L(l(function(a){var
+b=i5(a);return aU(function(b,a){return aj(b[2],a[2])},b)},b))}function
+nG(a){return 1-dU(a,zv)}function
+fs(a){return bq(43,b7(a,zx))}function
+nH(a){return aD(fs(a),zy)?zz:b7(a,zA)}function
+jd(c){if(b8(c,zB)){var
+a=dV(c,zC),d=function(c){var
+d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return G(a[1]/3|0,d)}return 0}function
+gS(a){return aT(1,a9(a,zD)[1]-1|0)}function
+je(d,i){var
+e=a9(d,zE),j=a9(d,zF),k=a9(d,zG),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
-n=b(k[2],c);R(i,a,b(j[2],c),n);var
+n=b(k[2],c);O(i,a,b(j[2],c),n);var
 o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-nB(a,e,f){var
-d=e5(gT(a),e,0);jd(a,function(e,h,g){var
-a=b(f,h),i=gK(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-nC(a){function
-b(a){return u(zz,a)}var
-d=o(gT(a),0),e=b6(a,b(zA)),g=H(e,zB)?zC:zH,f=b(g);jd(a,function(a,e,b){d[1+a]=gK(c(d,a)[1+a],b);return 0});if(0===jc(a)){if(H(e,zD))return[0,aR(d)];if(!fs(a,b(zE))&&!dU(a,b(zF))&&!dU(a,f)){var
-h=gT(a),i=fr(a,f);return[1,fr(a,b(zG)),i,h]}return 0}return 0}function
-zI(e,d,c,b,a){return j}var
-zJ=0,zK=0;function
-zL(a){return a}var
-zM=0;function
-zN(a){return 0}var
-zO=[0,0,function(a){return 0},zN,zM,zL,zK,s,zJ,zI];function
-nD(a){return aA(zP,fu(a))}function
-je(b){var
+nI(a,e,f){var
+d=f_(gS(a),e,0);je(a,function(e,h,g){var
+a=b(f,h),i=gJ(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+nJ(a){function
+b(a){return u(zI,a)}var
+d=o(gS(a),0),e=b7(a,b(zJ)),g=I(e,zK)?zL:zQ,f=b(g);je(a,function(a,e,b){d[1+a]=gJ(c(d,a)[1+a],b);return 0});if(0===jd(a)){if(I(e,zM))return[0,aH(d)];if(!fq(a,b(zN))&&!dU(a,b(zO))&&!dU(a,f)){var
+h=gS(a),i=fp(a,f);return[1,fp(a,b(zP)),i,h]}return 0}return 0}function
+zR(e,d,c,b,a){return k}var
+zS=0,zT=0;function
+zU(a){return a}var
+zV=0;function
+zW(a){return 0}var
+zX=[0,0,function(a){return 0},zW,zV,zU,zT,s,zS,zR];function
+nK(a){return aD(zY,fs(a))}function
+jf(b){var
 a=b[3];if(typeof
-a!=="number"&&2===a[0])return a[3];throw O}function
-jf(c,a){var
+a!=="number"&&2===a[0])return a[3];throw P}function
+jg(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -4995,34 +4997,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-di(a){return H(a[1],Af)?Ag:a[6]}function
-gU(b,a){return l(i$,bk(b,a,i9(b,a)))}var
-Hy=qG;function
-BS(d,a1,g,aS,o){var
-p=aS[3],aj=bC([0,p],BV,BU,d,BT),R=bC([0,p],BY,BX,d,BW),A=bC([0,p],B1,B0,d,BZ),q=a5([0,p],0,0,d,B2),B=i9(d,B3),D=i9(d,B4),E=0!==aF(d,B5)?1:0,r=0!==aF(d,B6)?1:0;if(aM(g,B7))U(B8);if(aM(g,B9))U(B_);if(aM(g,B$))U(Ca);if(aM(g,Cb))U(Cc);function
-al(m,e){var
-c=P(l(function(b){function
+dj(a){return I(a[1],Ao)?Ap:a[6]}function
+gT(b,a){return l(ja,bl(b,a,i_(b,a)))}var
+HH=qN;function
+B1(d,a3,g,aU,o){var
+p=aU[3],ai=bD([0,p],B4,B3,d,B2),Q=bD([0,p],B7,B6,d,B5),z=bD([0,p],B_,B9,d,B8),q=a8([0,p],0,0,d,B$),B=i_(d,Ca),C=i_(d,Cb),D=0!==aI(d,Cc)?1:0,r=0!==aI(d,Cd)?1:0;if(aN(g,Ce))U(Cf);if(aN(g,Cg))U(Ch);if(aN(g,Ci))U(Cj);if(aN(g,Ck))U(Cl);function
+ak(m,e){var
+c=L(l(function(b){function
 c(c){var
 a=bq(94,c);if(a){var
-b=a[2];if(b&&!b[2]){i_(5,a[1]);return i_(4,b[1])}}return ai(xZ)}function
+b=a[2];if(b&&!b[2]){i$(5,a[1]);return i$(4,b[1])}}return al(x8)}function
 d(b){var
-a=bq(42,b);return a?(i$(a[1]),v(c,a[2])):ai(x0)}if(I(b,x1))v(d,bq(32,b));var
-e=i4(b),a=l(function(a){return[0,a[2],a[1]]},e);v(function(g){var
+a=bq(42,b);return a?(ja(a[1]),x(c,a[2])):al(x9)}if(J(b,x_))x(d,bq(32,b));var
+e=i5(b),a=l(function(a){return[0,a[2],a[1]]},e);x(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=k$(a[1][1],b[1][1]);if(f){var
+f=lg(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
-h=c4(function(a){var
+h=c5(function(a){var
 b=a[1]<m?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=K(function(b,a){return b+a[2]|0},k,c)<=ca?1:0,e=i?0!==y(g[2])?1:0:i;else
+k=0,i=N(function(b,a){return b+a[2]|0},k,c)<=cb?1:0,e=i?0!==y(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return t(e,x2)}},a);var
-f=C(a);t(C(bx(ak,l(function(a){return a[1]},a)))===f?1:0,x3);return a},e));function
+e=d;return t(e,x$)}},a);var
+f=F(a);t(F(bk(aj,l(function(a){return a[1]},a)))===f?1:0,ya);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5030,115 +5032,115 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;t(f,Cd);return c}var
-G=0;if(aj){if(!R&&!A&&!q&&!B&&!D&&!E&&!r){var
-f=[0,aj[1]];G=1}}else
-if(R){if(A&&!q&&!B&&!D&&!E&&!r){var
-f=[1,R[1],A[1]];G=1}}else
-if(!A&&q&&B){var
-am=B[1],V=0,aY=q[1];if(D)if(E||r)V=1;else{var
-an=P(l(i$,D[1])),aZ=al(an.length-1,am),W=z(0,au),as=function(a){return Q(W,a[1],0)};bj(function(a){return v(as,a)},aZ);var
-at=0.;t(ek(function(b,d,a){return K(function(g,a){var
-b=a[1],d=c(an,b)[1+b],e=b1(d[2]),f=b1(d[1])+e|0;return g+a[2]*f},a,b)},W,at)<=10000000.?1:0,AY);var
+d=a(q),f=d?a(o[9]):d;t(f,Cm);return c}var
+E=0;if(ai){if(!Q&&!z&&!q&&!B&&!C&&!D&&!r){var
+e=[0,ai[1]];E=1}}else
+if(Q){if(z&&!q&&!B&&!C&&!D&&!r){var
+e=[1,Q[1],z[1]];E=1}}else
+if(!z&&q&&B){var
+am=B[1],V=0,a0=q[1];if(C)if(D||r)V=1;else{var
+an=L(l(ja,C[1])),a1=ak(an.length-1,am),W=A(0,aq),at=function(a){return S(W,a[1],0)};aO(function(a){return x(at,a)},a1);var
+au=0.;t(ek(function(b,d,a){return N(function(g,a){var
+b=a[1],d=c(an,b)[1+b],e=b2(d[2]),f=b2(d[1])+e|0;return g+a[2]*f},a,b)},W,au)<=10000000.?1:0,A7);var
 ao=0}else
-if(E){var
-h=bR(aF(d,Ck),AZ,g,0),X=gU(h,A0),Y=gU(h,A1),Z=P(gU(h,A2)),J=gU(h,A3),av=bk(h,A5,i8([0,C(J)],h,A4)),s=C(X),_=C(Y)===s?1:0,ax=_?Z.length-1===aw(s,C(J))?1:0:_;t(ax,A6);var
-$=[0,X,Y,bH(function(a,c){var
-d=b(av[2],a);return[0,aR(b3(Z,aw(a,s),s)),c,d]},J)],a0=al(C($[1]),am);if(r){var
-a=bR(aF(d,Cl),A9,g,A8);v(function(a){var
-b=aM(g,u(A$,a[1]));return b?U(a[2]):b},A_);var
-aa=dg(a,Bh,aJ(jh,aJ([0,Bg,[0,Bf,[0,Be,[0,Bd,[0,Bc,gV]]]]],aJ(A7,bp(function(a){var
-b=aJ([0,Ba,gV],jg);return l(function(b){return u(a,u(Bb,b))},b)},jh))))),L=bq(43,aa),ay=i6(a,Bi),M=dg(a,Bk,Bj),ab=aA(b2(L),jh),az=ab||H(M,BR);t(az,Bl);var
-ac=1<C(L)?1:0,aB=ac?H(M,Bm):ac;if(aB)U(Bn);var
-aC=dS(function(a,b,c){return gP(Bq,Bp,a,b,c)},a,Bo);bw(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?H(aa,Bs):h;t(l,Br);var
+if(D){var
+h=bU(aI(d,Ct),A8,g,0),X=gT(h,A9),Y=gT(h,A_),Z=L(gT(h,A$)),H=gT(h,Ba),ax=bl(h,Bc,i9([0,F(H)],h,Bb)),s=F(X),_=F(Y)===s?1:0,ay=_?Z.length-1===av(s,F(H))?1:0:_;t(ay,Bd);var
+$=[0,X,Y,bJ(function(a,c){var
+d=b(ax[2],a);return[0,aH(bK(Z,av(a,s),s)),c,d]},H)],a2=ak(F($[1]),am);if(r){var
+a=bU(aI(d,Cu),Bg,g,Bf);x(function(a){var
+b=aN(g,u(Bi,a[1]));return b?U(a[2]):b},Bh);var
+aa=dh(a,Bq,aw(ji,aw([0,Bp,[0,Bo,[0,Bn,[0,Bm,[0,Bl,gU]]]]],aw(Be,by(function(a){var
+b=aw([0,Bj,gU],jh);return l(function(b){return u(a,u(Bk,b))},b)},ji))))),K=bq(43,aa),az=i7(a,Br),M=dh(a,Bt,Bs),ab=aD(b3(K),ji),aA=ab||I(M,B0);t(aA,Bu);var
+ac=1<F(K)?1:0,aB=ac?I(M,Bv):ac;if(aB)U(Bw);var
+aC=dS(function(a,b,c){return gO(Bz,By,a,b,c)},a,Bx);bx(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?I(aa,BB):h;t(l,BA);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=e(c,a,0),g=d==IO(d)?1:0,j=g?cJ(d):g;if(j){var
+d=f(c,a,0),g=d==IW(d)?1:0,j=g?cI(d):g;if(j){var
 k=0===a?1:0;if(k)var
-f=k;else
+e=k;else
 var
-o=e(c,a,0),f=e(c,a-1|0,0)<o?1:0}else
+o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-f=j;t(f,Bt);var
+e=j;t(e,BC);var
 n=a+1|0;if(i!==a){var
-a=n;continue}break}}return 0},aC);fp(function(a){var
-b=0;return function(c){return eA(b,a,c)}},a,Bu);fp(function(a){var
-b=0;return function(c){return eA(b,a,c)}},a,Bv);gN(a,Bw);if(0!==aF(a,Bx))U(By);var
-i=bk(a,BA,a5(0,0,0,a,Bz)),j=bk(a,BC,a5(0,0,[0,p-1|0],a,BB)),w=bk(a,BF,a5([0,j[1]],BE,[0,Hy],a,BD)),aD=j[1];t(b(jf(BH,i),aD),BG);var
-ad=w[1]-1|0,aE=0,aG=0;if(!(ad<0)){var
-n=aG,O=aE;for(;;){t(b(w[2],n)<=(qG-O|0)?1:0,BQ);var
-aP=O+b(w[2],n)|0,aQ=n+1|0;if(ad!==n){var
-n=aQ,O=aP;continue}break}}var
-ae=i[1]-2|0,aH=0;if(!(ae<0)){var
-k=aH;for(;;){var
+a=n;continue}break}}return 0},aC);fn(function(a){var
+b=0;return function(c){return eA(b,a,c)}},a,BD);fn(function(a){var
+b=0;return function(c){return eA(b,a,c)}},a,BE);gM(a,BF);if(0!==aI(a,BG))U(BH);var
+i=bl(a,BJ,a8(0,0,0,a,BI)),j=bl(a,BL,a8(0,0,[0,p-1|0],a,BK)),v=bl(a,BO,a8([0,j[1]],BN,[0,HH],a,BM)),aE=j[1];t(b(jg(BQ,i),aE),BP);var
+ad=v[1]-1|0,aF=0,aG=0;if(!(ad<0)){var
+n=aG,P=aF;for(;;){t(b(v[2],n)<=(qN-P|0)?1:0,BZ);var
+aS=P+b(v[2],n)|0,aT=n+1|0;if(ad!==n){var
+n=aT,P=aS;continue}break}}var
+ae=i[1]-2|0,aJ=0;if(!(ae<0)){var
+k=aJ;for(;;){var
 ag=b(i[2],k)+1|0,ah=b(i[2],k+1|0)-1|0;if(!(ah<ag)){var
 m=ag;for(;;){var
-aN=b(j[2],m);t(b(j[2],m-1|0)<aN?1:0,BP);var
-aO=m+1|0;if(ah!==m){var
-m=aO;continue}break}}var
-aL=k+1|0;if(ae!==k){var
-k=aL;continue}break}}var
-N=a5(0,0,BJ,a,BI);if(N)var
-af=N[1],x=F(af[1],af[2]);else
+aP=b(j[2],m);t(b(j[2],m-1|0)<aP?1:0,BY);var
+aQ=m+1|0;if(ah!==m){var
+m=aQ;continue}break}}var
+aM=k+1|0;if(ae!==k){var
+k=aM;continue}break}}var
+O=a8(0,0,BS,a,BR);if(O)var
+af=O[1],w=G(af[1],af[2]);else
 var
-x=N;t(bd(bx(bf,x),x),BK);var
-aI=gN(a,BL),aK=gN(a,BM),ap=[0,[0,ay,L,ab,M,dg(a,BO,BN),aK,aI,x,i,j,w]]}else
+w=O;t(bh(bk(aR,w),w),BT);var
+aK=gM(a,BU),aL=gM(a,BV),ap=[0,[0,az,K,ab,M,dh(a,BX,BW),aL,aK,w,i,j,v]]}else
 var
 ap=r;var
-ao=[2,aY,a0,$,ap]}else
+ao=[2,a0,a2,$,ap]}else
 V=1;if(!V){var
-f=ao;G=1}}if(!G)var
-f=ai(Ce);var
-aq=0;if(typeof
-f!=="number"&&1===f[0]){var
-S=1;aq=1}if(!aq)var
-S=0;var
+e=ao;E=1}}if(!E)var
+e=al(Cn);var
 ar=0;if(typeof
-f!=="number"&&2===f[0]){var
-T=1;ar=1}if(!ar)var
-T=0;t(S===I(o[3],Cg)?1:0,Cf);var
-aT=0===o[9]?1:0,aU=aT||T;t(aU,Ch);var
-aV=0===o[9]?1:0,aW=aV||I(o[1],Cj);t(aW,Ci);var
-aX=S||T;return[0,f,aX]}function
-Cm(w,f,c,u,s,ae,ad){var
-g=bR(ae,b(ar(Co),s),w,Cn),k=bR(ad,b(ar(Cp),s),w,0),d=f[1],x=f[2],af=[0,a8],ag=0,ah=[0,d];function
-y(a){return bC(ah,ag,af,k,a)}var
+e!=="number"&&1===e[0]){var
+R=1;ar=1}if(!ar)var
+R=0;var
+as=0;if(typeof
+e!=="number"&&2===e[0]){var
+T=1;as=1}if(!as)var
+T=0;t(R===J(o[3],Cp)?1:0,Co);var
+aV=0===o[9]?1:0,aW=aV||T;t(aW,Cq);var
+aX=0===o[9]?1:0,aY=aX||J(o[1],Cs);t(aY,Cr);var
+aZ=R||T;return[0,e,aZ]}function
+Cv(v,e,c,u,s,ae,ad){var
+g=bU(ae,b(as(Cx),s),v,Cw),k=bU(ad,b(as(Cy),s),v,0),d=e[1],w=e[2],af=[0,a3],ag=0,ah=[0,d];function
+y(a){return bD(ah,ag,af,k,a)}var
 ai=0,aj=0,ak=[0,d];function
-A(a){return a5(ak,aj,ai,k,a)}var
+z(a){return a8(ak,aj,ai,k,a)}var
 al=0,am=0,an=[0,d];function
-B(a){return bC(an,am,al,k,a)}var
-ao=0,ap=[0,x];function
-C(a){return a5(ap,Cq,ao,k,a)}var
-D=A(Cr),aq=a5(Cu,0,Ct,g,Cs),j=bh(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},aq),as=C(Cv),at=C(Cw),au=B(Cx),av=B(Cy),aw=a5([0,d],0,0,k,Cz),ax=A(CA),ay=ax||D,az=y(CB),aB=y(CC),E=dS(function(a){var
-b=0;return function(c,d){return fq(CE,b,a,c,d)}},g,CD);if(E){var
-l=E[1],m=l[3];t(3===l[2]?1:0,CF);var
-aC=function(a){var
-b=e(m,a,2),c=e(m,a,1);return[0,e(m,a,0),c,b]},F=i(l[1],aC)}else
+B(a){return bD(an,am,al,k,a)}var
+ao=0,ap=[0,w];function
+C(a){return a8(ap,Cz,ao,k,a)}var
+D=z(CA),aq=a8(CD,0,CC,g,CB),i=ba(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},aq),ar=C(CE),at=C(CF),au=B(CG),av=B(CH),aw=a8([0,d],0,0,k,CI),ax=z(CJ),ay=ax||D,az=y(CK),aA=y(CL),E=dS(function(a){var
+b=0;return function(c,d){return fo(CN,b,a,c,d)}},g,CM);if(E){var
+l=E[1],m=l[3];t(3===l[2]?1:0,CO);var
+aB=function(a){var
+b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=j(l[1],aB)}else
 var
 F=[0];var
-aD=bC([0,x],CI,CH,g,CG),aE=a5([0,d],0,0,g,CJ),aF=i5(CL,0,0,g,CK),aG=i5(CN,0,0,g,CM),aH=dg(g,CP,CO),a=[0,dg(g,CR,CQ),aH,aG,aF,aE,aD,F,aB,az,D,ay,aw,av,au,at,as,j];t(a[3]<=a[4]?1:0,CS);var
-G=(0!==j?1:0)===H(a[2],CU)?1:0,aI=G?(0!==j?1:0)===H(a[1],CV)?1:0:G;t(aI,CT);var
-aJ=H(a[2],CX);t((0!==a[5]?1:0)===aJ?1:0,CW);var
-aK=H(a[2],CZ);t((0!==a[6]?1:0)===aK?1:0,CY);var
+aC=bD([0,w],CR,CQ,g,CP),aE=a8([0,d],0,0,g,CS),aF=i6(CU,0,0,g,CT),aG=i6(CW,0,0,g,CV),aH=dh(g,CY,CX),a=[0,dh(g,C0,CZ),aH,aG,aF,aE,aC,F,aA,az,D,ay,aw,av,au,at,ar,i];t(a[3]<=a[4]?1:0,C1);var
+G=(0!==i?1:0)===I(a[2],C3)?1:0,aI=G?(0!==i?1:0)===I(a[1],C4)?1:0:G;t(aI,C2);var
+aJ=I(a[2],C6);t((0!==a[5]?1:0)===aJ?1:0,C5);var
+aK=I(a[2],C8);t((0!==a[6]?1:0)===aK?1:0,C7);var
 aL=[0,a[5],[0,a[12],0]];function
 aM(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-e=b(h[2],a),g=b(f[5][2],a)<=e?1:0,j=g?e<b(f[5][2],a+1|0)?1:0:g;t(j,C0);var
+f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;t(j,C9);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}v(function(a){return bw(aM,a)},aL);var
-aN=a[6];bw(function(m){var
-e=d-1|0,n=0;if(!(e<0)){var
+a=k;continue}break}}return 0}x(function(a){return bx(aM,a)},aL);var
+aN=a[6];bx(function(m){var
+f=d-1|0,n=0;if(!(f<0)){var
 a=n;for(;;){var
-h=b(f[5][2],a),i=b(f[5][2],a+1|0)-1|0,g=0.;if(i<h)var
+h=b(e[5][2],a),i=b(e[5][2],a+1|0)-1|0,g=0.;if(i<h)var
 j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}t(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,C1);var
-o=a+1|0;if(e!==a){var
+j=l;break}}t(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,C_);var
+o=a+1|0;if(f!==a){var
 a=o;continue}break}}return 0},aN);function
 aa(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
@@ -5148,47 +5150,47 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return ls(ab,aa,a)}if(aA(c[1],Ah))var
-n=Ai;else{var
-ac=aA(c[1],Aj)?a8:dE,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+q(a){return lz(ab,aa,a)}if(aD(c[1],Aq))var
+n=Ar;else{var
+ac=aD(c[1],As)?a3:dC,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
 r=0.;$=1}if(!$)var
-r=dD;var
+r=dB;var
 n=[0,r,ac]}var
-I=0!==j?1:0;if(I)var
-J=I;else
+H=0!==i?1:0;if(H)var
+J=H;else
 var
-_=n[1]<=a[3]?1:0,J=_?a[4]<=n[2]?1:0:_;t(J,C2);var
-aO=0===a[12]?1:0,aP=aO||H(a[2],Di);t(aP,C3);var
-o=di(c),p=[0,aZ(o,c[5])],K=z(0,16),aQ=bd(a[7],[0]),aR=aQ||H(a[2],Dh);t(aR,C4);var
-aS=p[1],aT=a[7];bj(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<aZ(S(K,a),aS)?1:0;if(i){var
+_=n[1]<=a[3]?1:0,J=_?a[4]<=n[2]?1:0:_;t(J,C$);var
+aP=0===a[12]?1:0,aQ=aP||I(a[2],Dr);t(aQ,Da);var
+o=dj(c),p=[0,a$(o,c[5])],K=A(0,16),aR=bh(a[7],[0]),aS=aR||I(a[2],Dq);t(aS,Db);var
+aT=p[1],aU=a[7];aO(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<a$(R(K,a),aT)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
-l=b(f[5][2],a)<=h?1:0,e=l?h<b(f[5][2],a+1|0)?1:0:l;else
+l=b(e[5][2],a)<=h?1:0,f=l?h<b(e[5][2],a+1|0)?1:0:l;else
 var
-e=k}else
+f=k}else
 var
-e=j}else
+f=j}else
 var
-e=i;t(e,C5);p[1]=c;return Q(K,a,c)},aT);var
-L=0===o?1:0,M=L?0===j?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;t(aU,C6);var
-h=H(c[1],C7),aV=aA(c[1],C8),O=h?0===j?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aW=P?(0!==a[14]?1:0)===O?1:0:P;t(aW,C9);var
-aX=h?H(a[2],C$):h;t(1-aX,C_);function
-aY(e){var
+f=i;t(f,Dc);p[1]=c;return S(K,a,c)},aU);var
+L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aV=N?(0!==a[9]?1:0)===M?1:0:N;t(aV,Dd);var
+h=I(c[1],De),aW=aD(c[1],Df),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aX=P?(0!==a[14]?1:0)===O?1:0:P;t(aX,Dg);var
+aY=h?I(a[2],Di):h;t(1-aY,Dh);function
+aZ(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){t(b(e[2],a)<a8?1:0,Da);var
+a=f;for(;;){t(b(e[2],a)<a3?1:0,Dj);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-R(a){return bw(aY,a)}if(1-aV)R(a[8]);if(h)R(a[9]);var
-T=H(a[1],Db);if(T)var
+Q(a){return bx(aZ,a)}if(1-aW)Q(a[8]);if(h)Q(a[9]);var
+T=I(a[1],Dk);if(T)var
 a0=0!==o?1:0,V=a0||(0<c[5]?1:0);else
 var
 V=T;var
-a1=H(a[1],Dd),a2=H(a[2],De)===a1?1:0,a3=a2||V;t(a3,Dc);if(u)var
+a1=I(a[1],Dm),a2=I(a[2],Dn)===a1?1:0,a4=a2||V;t(a4,Dl);if(u)var
 W=u;else
 var
-Z=0===a[15]?1:0,W=Z?0===a[16]?1:0:Z;t(W,Df);function
-a4(c){var
+Z=0===a[15]?1:0,W=Z?0===a[16]?1:0:Z;t(W,Do);function
+a5(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
@@ -5196,21 +5198,21 @@ h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 a6=0;function
-X(a){return ls(a6,a4,a)}if(h)var
+X(a){return lz(a6,a5,a)}if(h)var
 a7=X(a[15]),Y=a7||X(a[16]);else
 var
-Y=h;if(Y)U(Dg);return a}function
-nE(C,B,A){var
-a=bR(B,C,A,0);function
+Y=h;if(Y)U(Dp);return a}function
+nL(C,B,A){var
+a=bU(B,C,A,0);function
 f(d){var
-c=bk(a,d,dS(function(a,b,c){return fq(Dk,Dj,a,b,c)},a,d)),e=c[2],f=c[3];function
-g(a){return i(e,b(f,a))}return[0,e,i(c[1],g)]}var
-j=f(Dl),g=bk(a,Dn,dS(function(a){var
-b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},a,Dm)),d=g[2],D=g[3],l=f(Do),m=l[2],n=f(Dp),o=n[2],p=f(Dq),h=o.length-1,E=bk(a,Ds,a5([0,h],0,0,a,Dr)),F=bk(a,Dv,a5([0,h],0,Du,a,Dt)),G=bC([0,h],0,0,a,Dw),q=bC([0,d],0,0,a,Dx),r=bC([0,d],0,0,a,Dy),s=3===j[1]?1:0;if(s){var
+c=bl(a,d,dS(function(a,b,c){return fo(Dt,Ds,a,b,c)},a,d)),e=c[2],f=c[3];function
+g(a){return j(e,b(f,a))}return[0,e,j(c[1],g)]}var
+k=f(Du),g=bl(a,Dw,dS(function(a){var
+b=0,c=0;return function(d,e){return gO(c,b,a,d,e)}},a,Dv)),d=g[2],D=g[3],l=f(Dx),m=l[2],n=f(Dy),o=n[2],p=f(Dz),h=o.length-1,E=bl(a,DB,a8([0,h],0,0,a,DA)),F=bl(a,DE,a8([0,h],0,DD,a,DC)),G=bD([0,h],0,0,a,DF),q=bD([0,d],0,0,a,DG),r=bD([0,d],0,0,a,DH),s=3===k[1]?1:0;if(s){var
 u=0<d?1:0;if(u){var
 v=l[1]===d?1:0;if(v){var
 w=n[1]===d?1:0;if(w)var
-x=p[1]===d?1:0,e=x?0===f6(m.length-1,2*d|0)?1:0:x;else
+x=p[1]===d?1:0,e=x?0===f3(m.length-1,2*d|0)?1:0:x;else
 var
 e=w}else
 var
@@ -5218,118 +5220,118 @@ e=v}else
 var
 e=u}else
 var
-e=s;t(e,Dz);if(0!==G)U(DA);function
-H(a){return i(d,b(D,a))}var
-z=0,I=i(g[1],H);if(q&&r){var
-J=i(d,r[1][2]),y=[0,[0,i(d,q[1][2]),J]];z=1}if(!z)var
+e=s;t(e,DI);if(0!==G)U(DJ);function
+H(a){return j(d,b(D,a))}var
+z=0,I=j(g[1],H);if(q&&r){var
+J=j(d,r[1][2]),y=[0,[0,j(d,q[1][2]),J]];z=1}if(!z)var
 y=0;var
-K=p[2],M=L(function(a,c){var
-d=b(F[2],a);return[0,b(E[2],a),d,c]},o),N=j[2];return[0,k(function(a){var
-b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},N),d,m,M,K,y,I]}var
-DB=1048576.;function
-Ex(ap){var
-aq=ap[1],c=ej(ap[2]),m=bR(aq,Ez,c,Ey),Q=aF(m,EA),aw=0;if(typeof
+K=p[2],L=Q(function(a,c){var
+d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=k[2];return[0,i(function(a){var
+b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
+DK=kb;function
+EG(ap){var
+aq=ap[1],c=ej(ap[2]),m=bU(aq,EI,c,EH),Q=aI(m,EJ),ax=0;if(typeof
 Q!=="number"&&5===Q[0]){var
-an=Q[1];if(!(64<C(an))){var
+an=Q[1];if(!(64<F(an))){var
 ao=function(c){var
-a=0,b=0;for(;;){if(B(c)<=a)return b;if(92===Z(c,a)){var
-d=b+1|0,e=qt===Z(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=cz===(Z(c,a)&hF)?b:b+1|0,a=a+1|0,b=f;continue}};v(function(b){var
+a=0,b=0;for(;;){if(E(c)<=a)return b;if(92===_(c,a)){var
+d=b+1|0,e=qA===_(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=cz===(_(c,a)&hE)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=ca?1:0:c;return t(d,Ew)}return ai(Ev)},an);aw=1}}if(!aw)ai(Eu);var
-q=bR(aF(m,ED),EC,c,EB);if(aM(c,EE))U(EF);var
-h=bR(aF(q,EG),Al,c,Ak),s=bk(h,An,a5(0,0,0,h,Am)),D=bk(h,Ap,a5(0,0,0,h,Ao)),E=bk(h,Ar,a5(0,0,[0,aQ(0,s[1]-2|0)],h,Aq)),w=s[1]-1|0,X=D[1]-1|0,Y=1<=w?1:0;if(Y)var
-_=w<dw?1:0,$=_?b(jf(0,s),X):_;else
+c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=cb?1:0:c;return t(d,EF)}return al(EE)},an);ax=1}}if(!ax)al(ED);var
+q=bU(aI(m,EM),EL,c,EK);if(aN(c,EN))U(EO);var
+h=bU(aI(q,EP),Au,c,At),s=bl(h,Aw,a8(0,0,0,h,Av)),B=bl(h,Ay,a8(0,0,0,h,Ax)),C=bl(h,AA,a8(0,0,[0,aT(0,s[1]-2|0)],h,Az)),v=s[1]-1|0,X=B[1]-1|0,Y=1<=v?1:0;if(Y)var
+Z=v<du?1:0,$=Z?b(jg(0,s),X):Z;else
 var
-$=Y;t($,As);var
-aD=E[1];t(b(jf(0,D),aD),At);var
-aE=eA([0,w-1|0],h,Au),j=[0,w,X,E[1],aE,s,D,E],d=bR(aF(q,EH),Aw,c,Av),g=dg(d,Ay,Ax),G=j[1],aa=j[2],aG=bC([0,G],0,0,d,Az),aH=i8([0,G],d,AA),aI=i8([0,G],d,AB),aK=a5([0,aa],0,0,d,AC),aL=bC([0,aa],0,0,d,AD),aN=fp(i6,d,AE),aO=fp(function(a,b){return eA(AG,a,b)},d,AF),aP=eA(AI,d,AH),aR=gN(d,AJ),aS=dg(d,AL,AK),a=[0,g,dg(d,AN,AM),aS,aR,aP,aO,aN,aL,aK,aI,aH,aG];function
-J(a){return aA(g,a)}var
-ab=J(AO),aU=1-a[4],aT=0,aV=aU||ab,aX=0===a[12]?1:0,aW=[0,aV,aT],aY=aX||H(g,AX),a1=0===a[11]?1:0,a0=[0,aY,aW],a2=a1||H(g,AW),a4=0===a[8]?1:0,a3=[0,a2,a0],a6=a4||(0===a[9]?1:0),ac=0===a[8]?1:0,a7=[0,a6,a3],a8=ac?0===a[9]?1:0:ac,a9=J(AP),ad=a[6],a_=[0,(0!==a[10]?1:0)===a9?1:0,[0,a8===ab?1:0,a7]],a$=ad?a[5]<=ad[1]?1:0:1,bb=0===a[5]?1:0,ba=[0,a$,a_],bd=bb||H(g,AV),bf=0!==a[6]?1:0,be=[0,bd,ba],bg=bf||I(g,AU),bi=1-(0!==a[6]?1:0),bh=[0,bg,be],bj=bi||J(AT),bl=H(g,AQ),bm=[0,(0!==a[7]?1:0)===bl?1:0,[0,bj,bh]];v(function(a){return t(a,u(AR,g))},bm);var
-bn=aZ(a[6],0),bp=a[5]+bn|0;t(bp*aQ(j[3],ki)<=p5?1:0,AS);var
-bB=H(a[1],EJ);t((0!==aF(q,EK)?1:0)===bB?1:0,EI);if(H(a[1],EL))U(EM);var
-as=BS(q,aq,c,j,a),n=as[1],at=fp(i6,q,EN),bD=0===at?1:0,bE=bD||as[2];t(bE,EO);var
-ax=0;if(typeof
-n!=="number"&&2===n[0]){var
-r=1;ax=1}if(!ax)var
-r=0;t((0!==aF(m,EQ)?1:0)===r?1:0,EP);var
+$=Y;t($,AB);var
+aE=C[1];t(b(jg(0,B),aE),AC);var
+aF=eA([0,v-1|0],h,AD),i=[0,v,X,C[1],aF,s,B,C],d=bU(aI(q,EQ),AF,c,AE),g=dh(d,AH,AG),D=i[1],aa=i[2],aG=bD([0,D],0,0,d,AI),aH=i9([0,D],d,AJ),aJ=i9([0,D],d,AK),aK=a8([0,aa],0,0,d,AL),aL=bD([0,aa],0,0,d,AM),aM=fn(i7,d,AN),aO=fn(function(a,b){return eA(AP,a,b)},d,AO),aP=eA(AR,d,AQ),aQ=gM(d,AS),aR=dh(d,AU,AT),a=[0,g,dh(d,AW,AV),aR,aQ,aP,aO,aM,aL,aK,aJ,aH,aG];function
+H(a){return aD(g,a)}var
+ab=H(AX),aU=1-a[4],aS=0,aV=aU||ab,aX=0===a[12]?1:0,aW=[0,aV,aS],aY=aX||I(g,A6),a0=0===a[11]?1:0,aZ=[0,aY,aW],a1=a0||I(g,A5),a3=0===a[8]?1:0,a2=[0,a1,aZ],a4=a3||(0===a[9]?1:0),ac=0===a[8]?1:0,a5=[0,a4,a2],a6=ac?0===a[9]?1:0:ac,a7=H(AY),ad=a[6],a9=[0,(0!==a[10]?1:0)===a7?1:0,[0,a6===ab?1:0,a5]],a_=ad?a[5]<=ad[1]?1:0:1,bb=0===a[5]?1:0,ba=[0,a_,a9],bc=bb||I(g,A4),be=0!==a[6]?1:0,bd=[0,bc,ba],bf=be||J(g,A3),bi=1-(0!==a[6]?1:0),bh=[0,bf,bd],bj=bi||H(A2),bm=I(g,AZ),bn=[0,(0!==a[7]?1:0)===bm?1:0,[0,bj,bh]];x(function(a){return t(a,u(A0,g))},bn);var
+bo=a$(a[6],0),bq=a[5]+bo|0;t(bq*aT(i[3],kp)<=qa?1:0,A1);var
+bB=I(a[1],ES);t((0!==aI(q,ET)?1:0)===bB?1:0,ER);if(I(a[1],EU))U(EV);var
+ar=B1(q,aq,c,i,a),n=ar[1],at=fn(i7,q,EW),bC=0===at?1:0,bE=bC||ar[2];t(bE,EX);var
 ay=0;if(typeof
 n!=="number"&&2===n[0]){var
-f=n[4],k=bR(aF(m,E2),D8,c,D7),ae=bC(0,D$,D_,k,D9),x=bC(0,Ec,Eb,k,Ea),L=aF(k,Ed),az=0;if(typeof
-L!=="number"&&4===L[0]){var
-bA=L[1],ag=bH(function(k,l){var
-a=bR(l,b(ar(DV),k),c,DU);function
-g(b){return bk(a,b,eB(a,b))}v(function(b){return 0===g(b)[3][0]?0:bc(a,b,DX)},DW);v(function(b){return 1===g(b)[3][0]?0:bc(a,b,DZ)},DY);var
-d=bk(a,D3,dS(function(a,b,c){return fq(D2,D1,a,b,c)},a,D0)),f=d[3];t(3===d[2]?1:0,D4);function
+r=1;ay=1}if(!ay)var
+r=0;t((0!==aI(m,EZ)?1:0)===r?1:0,EY);var
+az=0;if(typeof
+n!=="number"&&2===n[0]){var
+e=n[4],k=bU(aI(m,E$),Ef,c,Ee),ae=bD(0,Ei,Eh,k,Eg),w=bD(0,El,Ek,k,Ej),K=aI(k,Em),aA=0;if(typeof
+K!=="number"&&4===K[0]){var
+bA=K[1],af=bJ(function(k,l){var
+a=bU(l,b(as(D4),k),c,D3);function
+g(b){return bl(a,b,eB(a,b))}x(function(b){return 0===g(b)[3][0]?0:bg(a,b,D6)},D5);x(function(b){return 1===g(b)[3][0]?0:bg(a,b,D8)},D7);var
+d=bl(a,Ea,dS(function(a,b,c){return fo(D$,D_,a,b,c)},a,D9)),e=d[3];t(3===d[2]?1:0,Eb);function
 h(a){var
-b=e(f,a,2),c=e(f,a,1);return[0,e(f,a,0),c,b]}var
-j=i(d[1],h);return[0,eA(D6,a,D5),j]},bA);az=1}if(!az)var
-ag=ai(Ee);var
-M=aF(k,Ef),aB=0;if(typeof
-M!=="number"&&4===M[0]){var
-bz=M[1],N=bH(function(N,O){var
-k=b(ar(DC),N),d=bR(O,k,c,DD),E=aF(d,DE),l=nE(u(k,DF),E,c),h=bk(d,DH,dS(function(a){var
-b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},d,DG)),m=h[2],a=h[1],F=h[3],j=bk(d,DL,dS(function(a,b,c){return fq(DK,DJ,a,b,c)},d,DI)),n=j[3],p=j[2],q=a5([0,a],0,DN,d,DM),r=bC([0,a],DP,[0,DB],d,DO),s=j[1]===a?1:0;if(s)var
+b=f(e,a,2),c=f(e,a,1);return[0,f(e,a,0),c,b]}var
+i=j(d[1],h);return[0,eA(Ed,a,Ec),i]},bA);aA=1}if(!aA)var
+af=al(En);var
+L=aI(k,Eo),aB=0;if(typeof
+L!=="number"&&4===L[0]){var
+bz=L[1],M=bJ(function(N,O){var
+k=b(as(DL),N),d=bU(O,k,c,DM),E=aI(d,DN),l=nL(u(k,DO),E,c),h=bl(d,DQ,dS(function(a){var
+b=0,c=0;return function(d,e){return gO(c,b,a,d,e)}},d,DP)),m=h[2],a=h[1],F=h[3],i=bl(d,DU,dS(function(a,b,c){return fo(DT,DS,a,b,c)},d,DR)),n=i[3],p=i[2],q=a8([0,a],0,DW,d,DV),r=bD([0,a],DY,[0,DK],d,DX),s=i[1]===a?1:0;if(s)var
 v=m===l[2]?1:0,w=v?a<=64?1:0:v;else
 var
-w=s;t(w,DQ);var
+w=s;t(w,DZ);var
 x=a-1|0,G=0;if(!(x<0)){var
-f=G;for(;;){var
+e=G;for(;;){var
 A=p-1|0,z=0,K=0;if(A<0)var
 B=z;else{var
 g=K,C=z;for(;;){var
-D=C+e(n,f,g)|0,M=g+1|0;if(A!==g){var
+D=C+f(n,e,g)|0,M=g+1|0;if(A!==g){var
 g=M,C=D;continue}var
-B=D;break}}T(0<B?1:0,DT);var
-L=f+1|0;if(x!==f){var
-f=L;continue}break}}var
-y=0===q?1:0,H=y?1<a?1:0:y;if(H)U(DR);bw(function(c){var
+B=D;break}}T(0<B?1:0,D2);var
+L=e+1|0;if(x!==e){var
+e=L;continue}break}}var
+y=0===q?1:0,H=y?1<a?1:0:y;if(H)U(D0);bx(function(c){var
 d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){T(0===b(c[2],a)?1:0,DS);var
+a=e;for(;;){T(0===b(c[2],a)?1:0,D1);var
 f=a+1|0;if(d!==a){var
 a=f;continue}break}}return 0},q);var
-I=r?i(a,r[1][2]):o(a,0.),J=i(a,function(a){return i(p,b(n,a))});return[0,l,i(a,function(a){return i(m,b(F,a))}),J,I]},bz);aB=1}if(!aB)var
-N=ai(Eg);if(aM(c,Eh))U(Ei);var
-O=a5(0,0,Ek,k,Ej);bw(function(a){var
-d=F(a[1],a[2]),e=0,b=K(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=ca?1:0:c;return t(f,El)},O);var
-bq=f?f[1][3]:f,W=0;if(ae)if(x){var
-ah=x[1],aj=ae[1];t(aj[1]===ah[1]?1:0,Em);var
-y=[0,[0,aj,ah]]}else
+I=r?j(a,r[1][2]):o(a,0.),J=j(a,function(a){return j(p,b(n,a))});return[0,l,j(a,function(a){return j(m,b(F,a))}),J,I]},bz);aB=1}if(!aB)var
+M=al(Ep);if(aN(c,Eq))U(Er);var
+O=a8(0,0,Et,k,Es);bx(function(a){var
+d=G(a[1],a[2]),e=0,b=N(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cb?1:0:c;return t(f,Eu)},O);var
+br=e?e[1][3]:e,W=0;if(ae)if(w){var
+ah=w[1],ai=ae[1];t(ai[1]===ah[1]?1:0,Ev);var
+y=[0,[0,ai,ah]]}else
 W=1;else
-if(x)W=1;else
+if(w)W=1;else
 var
-y=x;if(W)var
-y=ai(Et);T((0!==y?1:0)===bq?1:0,En);if(f)var
-br=f[1],bs=aJ([0,Eo,gV],jg),ak=c5(function(a){return aA(a,br[2])},bs);else
+y=w;if(W)var
+y=al(EC);T((0!==y?1:0)===br?1:0,Ew);if(e)var
+bs=e[1],bt=aw([0,Ex,gU],jh),aj=c6(function(a){return aD(a,bs[2])},bt);else
 var
-ak=f;var
-bt=0===O?1:0,bu=bt||ak;T(bu,Ep);var
-al=0===N?1:0;if(al)var
-P=al;else
-if(f)var
-by=f[1][2],P=c5(function(a){return aA(a,aJ(gV,jg))},by);else
+aj=e;var
+bu=0===O?1:0,bv=bu||aj;T(bv,Ey);var
+ak=0===M?1:0;if(ak)var
+P=ak;else
+if(e)var
+by=e[1][2],P=c6(function(a){return aD(a,aw(gU,jh))},by);else
 var
-P=f;T(P,Eq);var
-am=aF(k,Er),bv=typeof
-am==="number"?0:[0,nE(Es,am,c)],R=[0,[0,y,bv,O,N,ag]];ay=1}if(!ay)var
+P=e;T(P,Ez);var
+am=aI(k,EA),bw=typeof
+am==="number"?0:[0,nL(EB,am,c)],R=[0,[0,y,bw,O,M,af]];az=1}if(!az)var
 R=0;var
-S=aF(m,ER),V=aF(m,ES),aC=0;if(typeof
+S=aI(m,E0),V=aI(m,E1),aC=0;if(typeof
 S!=="number"&&4===S[0]&&typeof
 V!=="number"&&4===V[0]){var
 av=V[1],A=S[1],bK=0;if(0!==A){var
-bI=C(av);if(C(A)===bI&&!(4<C(A))){var
-bJ=gb(A,av),p=bH(function(d,b){return Cm(c,j,a,r,d,b[1],b[2])},bJ);aC=1;bK=1}}}if(!aC)var
-p=ai(ET);var
-au=l(function(a){return a[1]},p),bF=C(au);t(C(bx(hP,au))===bF?1:0,EU);var
-bG=C(p);function
-z(a){return af(p,a)[2]}bo(function(d,a){var
-b=a[17];return bw(function(e){var
+bH=F(av);if(F(A)===bH&&!(4<F(A))){var
+bI=f9(A,av),p=bJ(function(d,b){return Cv(c,i,a,r,d,b[1],b[2])},bI);aC=1;bK=1}}}if(!aC)var
+p=al(E2);var
+au=l(function(a){return a[1]},p),bF=F(au);t(F(bk(hP,au))===bF?1:0,E3);var
+bG=F(p);function
+z(a){return ag(p,a)[2]}bp(function(d,a){var
+b=a[17];return bx(function(e){var
 b=e[2],c=e[1];if(r){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,z(b),0],h=1-aA(EW,[0,z(c),i]);if(h)var
-j=[0,z(b),0],a=1-aA(EX,[0,z(c),j]);else
+i=[0,z(b),0],h=1-aD(E5,[0,z(c),i]);if(h)var
+j=[0,z(b),0],a=1-aD(E6,[0,z(c),j]);else
 var
 a=h}else
 var
@@ -5337,222 +5339,222 @@ a=g}else
 var
 a=f}else
 var
-a=r;return t(a,EV)},b)},p);bw(function(b){var
-c=b[5];return v(function(c){t(c[1]<bG?1:0,EY);var
-b=0!==di(a)?1:0;return b?U(EZ):b},c)},R);gj(function(a,b){return ai(u(E1,u(gI(a),E0)))},c);return[0,j,a,n,at,R,p]}var
-as=lM([0,ak]),cV=as[1];function
-fv(c,b,a){return 0===y(b)?a:R(as[4],c,b,a)}function
-W(a){return fv(0,a,cV)}var
-nF=W(s);function
-fw(a){return e(as[6],[0,[0,a,1],0],s)}function
-fx(a){return K(function(b,a){return fv(a[1],a[2],b)},cV,a)}function
-nG(a){return b(as[20],a)}function
-gW(b,a){return aZ(e(as[29],b,a),w)}function
-eD(a){return gW(0,a)}function
+a=r;return t(a,E4)},b)},p);bx(function(b){var
+c=b[5];return x(function(c){t(c[1]<bG?1:0,E7);var
+b=0!==dj(a)?1:0;return b?U(E8):b},c)},R);im(function(a,b){return al(u(E_,u(gH(a),E9)))},c);return[0,i,a,n,at,R,p]}var
+at=lT([0,aj]),cV=at[1];function
+ft(c,b,a){return 0===y(b)?a:O(at[4],c,b,a)}function
+W(a){return ft(0,a,cV)}var
+nM=W(s);function
+fu(a){return f(at[6],[0,[0,a,1],0],s)}function
+fv(a){return N(function(b,a){return ft(a[1],a[2],b)},cV,a)}function
+nN(a){return b(at[20],a)}function
+gV(b,a){return a$(f(at[29],b,a),v)}function
+eD(a){return gV(0,a)}function
 eE(a){function
-b(a,b){return 0===a?1:0}return e(as[14],b,a)}function
-fy(a){var
-b=0;return K(function(b,a){return b+a[2]|0},b,a)}function
-bS(a,b){var
+b(a,b){return 0===a?1:0}return f(at[14],b,a)}function
+fw(a){var
+b=0;return N(function(b,a){return b+a[2]|0},b,a)}function
+bO(a,b){var
 d=a?a[1]:s;return function(a){function
-c(b,f,a){var
-g=h(d,f),c=q(gW(b,a),g);return 0===y(c)?e(as[7],b,a):R(as[4],b,c,a)}return R(as[13],c,a,b)}}function
+c(b,e,a){var
+g=h(d,e),c=r(gV(b,a),g);return 0===y(c)?f(at[7],b,a):O(at[4],b,c,a)}return O(at[13],c,a,b)}}function
 eF(a,b){if(0===y(a))return cV;function
-c(b){return h(a,b)}return e(as[34],c,b)}function
-Y(c,a){return b(bS([0,a$],c),a)}function
-gX(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return bd(c,d)?[0,[0,c,j+g|0],gX(h,e)]:k$(c,d)?[0,[0,c,j],gX(h,a)]:[0,[0,d,g],gX(b,e)]}var
+c(b){return h(a,b)}return f(at[34],c,b)}function
+Y(c,a){return b(bO([0,a6],c),a)}function
+gW(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return bh(c,d)?[0,[0,c,j+g|0],gW(h,e)]:lg(c,d)?[0,[0,c,j],gW(h,a)]:[0,[0,d,g],gW(b,e)]}var
 k=b}else
 var
 k=a;return k}function
-dj(c,a){function
-d(f,d,c){function
+cW(c,a){function
+d(e,d,c){function
 g(g,c,a){var
-i=h(d,c),j=gX(f,g),k=e(as[6],j,i);return b(bS(0,a),k)}return R(as[13],g,a,c)}return R(as[13],d,c,cV)}function
-ji(e,a,d){var
-f=a_(bf,F(d-a|0,function(c){return b(e[2],a+c|0)}));function
+i=h(d,c),j=gW(e,g),k=f(at[6],j,i);return b(bO(0,a),k)}return O(at[13],g,a,c)}return O(at[13],d,c,cV)}function
+jj(e,a,d){var
+f=aU(aR,G(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(bd(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(bh(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-fz(a){var
-b=nG(a);return l(function(a){return[0,a[2],a[1]]},b)}function
-fA(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bi(a,o(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+fx(a){var
+b=nN(a);return l(function(a){return[0,a[2],a[1]]},b)}function
+eG(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bc(a,o(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
 dk(b,a,e){var
-c=S(b[4],a);if(c)return c[1];var
-d=fA(b,e,[0,a]);aK(b[4],a,d);return d}function
+c=R(b[4],a);if(c)return c[1];var
+d=eG(b,e,[0,a]);az(b[4],a,d);return d}function
 cr(d,b,a){var
-h=aQ(b,a),e=[0,cF(b,a),h],f=S(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=fA(d,dj(c(d[2],b)[1+b],i),[1,b,a]);aK(d[5],e,g);return g}function
-aD(e,a,d,c){var
-f=a?a[1]:a;return fA(e,d,[3,b(a9(function(a){return 0<y(a[1])?1:0}),c),f])}function
-jj(a){var
-d=C(a[1]),e=a[3],f=cG(bH(function(c,a){var
-b=a[3],d=b?[0,[0,P(aJ(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
+h=aT(b,a),e=[0,cF(b,a),h],f=R(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=eG(d,cW(c(d[2],b)[1+b],i),[1,b,a]);az(d[5],e,g);return g}function
+aA(e,a,d,c){var
+f=a?a[1]:a;return eG(e,d,[3,b(bb(function(a){return 0<y(a[1])?1:0}),c),f])}function
+jk(a){var
+d=F(a[1]),e=a[3],f=cG(bJ(function(c,a){var
+b=a[3],d=b?[0,[0,L(aw(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
 g(f,e,d){var
 g=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===y(b))return[0,a,g];var
-l=A(b),j=e[2],k=K(function(m,g){var
+l=C(b),j=e[2],k=N(function(m,g){var
 i=g[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(bd(d[2],i)){var
+e=a[2],d=a[1];if(bh(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=am(b),k=am(c),n=h(l,g[1]),j=K(function(b,a){return q(b,a[1])},n,k);return 0===y(j)?f:[0,[0,j,i],f]}},g,j);return[0,L(function(a,d){return r(d,h(b,c(i,a)[1+a]))},a),k]}var
-j=0,m=K(function(e,p){var
-i=K(function(b,a){return g(b,a[2],a[1])},p,e),f=i[1],b=[0,-1],j=d-1|0,q=0;if(!(j<0)){var
+f=ak(b),k=ak(c),n=h(l,g[1]),j=N(function(b,a){return r(b,a[1])},n,k);return 0===y(j)?f:[0,[0,j,i],f]}},g,j);return[0,Q(function(a,d){return q(d,h(b,c(i,a)[1+a]))},a),k]}var
+k=0,m=N(function(e,p){var
+j=N(function(b,a){return g(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],k=d-1|0,q=0;if(!(k<0)){var
 a=q;for(;;){if(0!==y(c(f,a)[1+a]))b[1]=a;var
-u=a+1|0;if(j!==a){var
-a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=C(e))){var
-m=b[1],n=da(c(f,m)[1+m]),r=i[2],s=l(function(a){var
-b=a[2];return[0,h(n,a[1]),b]},r),o=[0,k(function(a){return h(n,a)},f),s],t=[0,[0,b[1],o],0];return aJ(l(function(a){var
-c=g(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},j,f),i=z(0,4);v(function(g){var
-h=g[2],j=h[1],k=g[1],l=W(c(j,d)[1+d]),m=d-1|0,o=0;if(m<0)var
+u=a+1|0;if(k!==a){var
+a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=F(e))){var
+m=b[1],n=cQ(c(f,m)[1+m]),r=j[2],s=l(function(a){var
+b=a[2];return[0,h(n,a[1]),b]},r),o=[0,i(function(a){return h(n,a)},f),s],t=[0,[0,b[1],o],0];return aw(l(function(a){var
+c=g(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},k,f),j=A(0,4);x(function(g){var
+h=g[2],i=h[1],k=g[1],l=W(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fw(a),f=b(bS([0,A(c(j,a)[1+a])],e),p);else
+p=fu(a),f=b(bO([0,C(c(i,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
-n=f;break}}return Q(i,k,[0,n,h[2]])},m);return i}var
-nH=[at,E7,bY(0)];function
-gY(f,a){var
-d=z(0,2),c=function(a){var
+n=f;break}}return S(j,k,[0,n,h[2]])},m);return j}var
+nO=[au,Fe,bZ(0)];function
+gX(e,a){var
+d=A(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=ea(function(a){return aM(f,a[1])},b);if(a)throw[0,nH,b,c,a[1][1]];return a};e(as[12],n,c);return c}catch(a){a=aY(a);if(a[1]===nH){var
-g=a[4],h=a[2],i=_(f,g),k=b(bP(function(f){return function(c){var
+a=dD(function(a){return aN(e,a[1])},b);if(a)throw[0,nO,b,c,a[1][1]];return a};f(at[12],n,c);return c}catch(a){a=a2(a);if(a[1]===nO){var
+g=a[4],h=a[2],i=af(e,g),k=b(bS(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=e(as[6],k,a[3]),l=i[2];v(function(f){return function(a){var
-c=a[2],e=aZ(S(d,c),cV);return Q(d,c,b(bS([0,a[1]],e),f))}}(j),l);var
-m=dj(j,i[1]),c=b(bS(0,e(as[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,ek(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-nI(f){var
-a=am(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,am(h),g]}throw[0,ad,E8]}function
-jk(a,n){var
-c=jj(a),h=C(a[1]),q=F(h,function(a){return a}),i=b(a9(function(a){return 1-aM(c,a)}),q),d=z(0,64);v(function(a){var
-b=gY(c,a)[1];function
-f(e,f){if(fU<fy(e))U(E9);var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(at[6],k,a[3]),l=i[2];x(function(f){return function(a){var
+c=a[2],e=a$(R(d,c),cV);return S(d,c,b(bO([0,a[1]],e),f))}}(j),l);var
+m=cW(j,i[1]),c=b(bO(0,f(at[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,ek(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+nP(f){var
+a=ak(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ak(h),g]}throw[0,ae,Ff]}function
+jl(a,n){var
+c=jk(a),h=F(a[1]),q=G(h,function(a){return a}),i=b(bb(function(a){return 1-aN(c,a)}),q),d=A(0,64);x(function(a){var
+b=gX(c,a)[1];function
+e(e,f){if(fS<fw(e))U(Fg);var
 a=e;for(;;){var
-b=2<=fy(a)?1:0,c=b?1-aM(d,a):b;if(c){aK(d,a,0);var
-a=nI(a)[1];continue}return c}}return e(as[12],f,b)},n);var
-r=eb(e8(d)),j=a_(function(b,a){var
-c=[0,fy(a),a];return ak([0,fy(b),b],c)},r),f=P(aJ(l(function(a){return[0,[0,a,1],0]},i),j));if(fU<f.length-1)U(E_);var
-g=z(0,64);p(function(b,a){return Q(g,a,b)},f);function
-k(a){return _(g,a)}var
-s=P(l(function(b){var
-a=nI(b),c=k(a[2]);return[0,k(a[1]),c]},j)),m=z(0,64);return[0,[0,0,o(64,cV),o(64,E6),z(0,64),m],a,h,i,c,f,g,s]}function
-b8(a){return a[6].length-1}function
-gZ(a){var
-e=C(a[1]),b=gb(a[1],a[2]),c=cG(bH(function(f,a){var
+b=2<=fw(a)?1:0,c=b?1-aN(d,a):b;if(c){az(d,a,0);var
+a=nP(a)[1];continue}return c}}return f(at[12],e,b)},n);var
+r=eb(gi(d)),j=aU(function(b,a){var
+c=[0,fw(a),a];return aj([0,fw(b),b],c)},r),e=L(aw(l(function(a){return[0,[0,a,1],0]},i),j));if(fS<e.length-1)U(Fh);var
+g=A(0,64);p(function(b,a){return S(g,a,b)},e);function
+k(a){return af(g,a)}var
+s=L(l(function(b){var
+a=nP(b),c=k(a[2]);return[0,k(a[1]),c]},j)),m=A(0,64);return[0,[0,0,o(64,cV),o(64,Fd),A(0,64),m],a,h,i,c,e,g,s]}function
+b9(a){return a[6].length-1}function
+gY(a){var
+e=F(a[1]),b=f9(a[1],a[2]),c=cG(bJ(function(f,a){var
 b=a[1],c=dI(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,F(e,function(a){return f===a?s:w}),b,h],g];else
+g=0,h=1,d=[0,[0,G(e,function(a){return f===a?s:v}),b,h],g];else
 var
-d=c;return d},b)),d=aJ(a[3],c);return[0,a[1],a[2],d]}function
+d=c;return d},b)),d=aw(a[3],c);return[0,a[1],a[2],d]}function
 cs(a,g){var
-b=gY(a[5],g),d=b[1],f=o(b8(a),w);function
+b=gX(a[5],g),d=b[1],e=o(b9(a),v);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
-e=S(a[7],b);if(e){var
-g=e[1];c(f,g)[1+g]=h;return 0}return a4(E$)}return d}e(as[12],h,d);var
-i=b[2];return[0,f,eD(d),i]}function
+f=R(a[7],b);if(f){var
+g=f[1];c(e,g)[1+g]=h;return 0}return bf(Fi)}return d}f(at[12],h,d);var
+i=b[2];return[0,e,eD(d),i]}function
 dl(e,d,b){var
 a=[0,W(b)];p(function(b,d){var
-f=a[1];a[1]=fv(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+f=a[1];a[1]=ft(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
 dm(a,g,c){var
 b=cs(a,c),d=b[3],e=b[2],f=b[1],h=[m,function(k){var
 b=dk(a[1],g,c);if(0===d)return b;var
 h=[0,[0,s,b],0],i=dl(a,f,e),j=[0,l(function(a){var
-b=a[2];return[0,eF(a$,a[1]),b]},d)];return aD(a[1],j,i,h)}];return[0,k(A,f),e,h]}function
-nJ(a){var
-b=[0,cV,0];return K(function(a,c){var
-b=a[2];return[0,fv([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-nK(b,a){var
-c=fw(a),d=af(b[2][1],a),e=af(b[2][2],a),f=dm(b,[0,a],Y(c,W(d)));return[0,dm(b,[1,a],Y(W(e),c)),f]}function
-fB(a,d,c){if(d<a[3]){var
-f=nK(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;T(b<C(a[2][3])?1:0,Fa);var
-e=af(a[2][3],b),h=nJ(e[1]),g=Y(W(e[2]),h),i=0===c?1:0,j=i||e[3];T(j,Fb);return 0===c?dm(a,[2,b],g):dm(a,[3,b],eF(a$,g))}function
+b=a[2];return[0,eF(a6,a[1]),b]},d)];return aA(a[1],j,i,h)}];return[0,i(C,f),e,h]}function
+nQ(a){var
+b=[0,cV,0];return N(function(a,c){var
+b=a[2];return[0,ft([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+nR(b,a){var
+c=fu(a),d=ag(b[2][1],a),e=ag(b[2][2],a),f=dm(b,[0,a],Y(c,W(d)));return[0,dm(b,[1,a],Y(W(e),c)),f]}function
+fy(a,d,c){if(d<a[3]){var
+f=nR(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;T(b<F(a[2][3])?1:0,Fj);var
+e=ag(a[2][3],b),h=nQ(e[1]),g=Y(W(e[2]),h),i=0===c?1:0,j=i||e[3];T(j,Fk);return 0===c?dm(a,[2,b],g):dm(a,[3,b],eF(a6,g))}function
 dn(a,b){function
-c(a){return a===b?s:w}return dl(a,i(b8(a),c),w)}function
-jl(c,b,a){var
-d=W(a);return Y(dn(c,b),d)}function
+c(a){return a===b?s:v}return dl(a,j(b9(a),c),v)}function
 jm(c,b,a){var
+d=W(a);return Y(dn(c,b),d)}function
+jn(c,b,a){var
 d=dn(c,b);return Y(W(a),d)}function
-g0(b,f,i,a,e){return[m,function(k){var
-g=i?jl(b,f,e):jm(b,f,e),h=E(a),d=D===h?a[1]:m===h?G(a):a,j=c(b[1][2],d)[1+d];return R(as[11],dI,j,g)?d:aD(b[1],0,g,[0,[0,s,d],0])}]}function
-nL(e,f,a,d,k,B){var
-q=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],w=c(f[2],d)[1+d];function
+gZ(b,f,i,a,e){return[m,function(k){var
+g=i?jm(b,f,e):jn(b,f,e),h=z(a),d=B===h?a[1]:m===h?D(a):a,j=c(b[1][2],d)[1+d];return O(at[11],dI,j,g)?d:aA(b[1],0,g,[0,[0,s,d],0])}]}function
+nS(e,f,a,d,k,E){var
+r=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
 g(a){var
-b=E(a);return D===b?a[1]:m===b?G(a):a}var
-i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],x=r(t,q),z=r(w,u);if(0<y(x)&&0<y(z)){var
-C=da(h(x,z)),F=[0,[0,q,u,l,o],[0,[0,t,u,i,o],[0,[0,q,w,l,n],[0,[0,t,w,i,n],0]]]],H=b(bP(function(a){var
-c=b(B,h(a[1],a[2]));if(0<y(c)){var
-d=g(a[4]),f=g(a[3]),i=cr(e[1],f,d);return[0,[0,h(C,c),i]]}return 0}),F);return aD(e[1],0,k,H)}var
-I=dn(e,d),J=dj(dn(e,a),I);if(0<y(cP(y(gW(b(as[25],J)[1],k)))))var
+b=z(a);return B===b?a[1]:m===b?D(a):a}var
+i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(t,r),A=q(v,u);if(0<y(w)&&0<y(A)){var
+F=cQ(h(w,A)),G=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],H=b(bS(function(a){var
+c=b(E,h(a[1],a[2]));if(0<y(c)){var
+d=g(a[4]),f=g(a[3]),i=cr(e[1],f,d);return[0,[0,h(F,c),i]]}return 0}),G);return aA(e[1],0,k,H)}var
+I=dn(e,d),J=cW(dn(e,a),I);if(0<y(cO(y(gV(b(at[25],J)[1],k)))))var
 K=g(n),L=g(i),p=cr(e[1],L,K);else
 var
 O=g(o),P=g(i),p=cr(e[1],P,O);var
-j=[0,[0,[0,s,p],0]],M=Y(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];v(function(b){var
-d=b[1],a=gW(c(e[6],d)[1+d],M);if(0<y(a)){var
+j=[0,[0,[0,s,p],0]],M=Y(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];x(function(b){var
+d=b[1],a=gV(c(e[6],d)[1+d],M);if(0<y(a)){var
 i=j[1];j[1]=[0,[0,a,g(b[2])],i];return 0}var
 f=y(a)<0?1:0;if(f){var
-k=j[1],l=g(b[3]);j[1]=[0,[0,A(a),l],k];var
+k=j[1],l=g(b[3]);j[1]=[0,[0,C(a),l],k];var
 h=0}else
 var
-h=f;return h},N);return aD(e[1],0,k,j[1])}function
-jn(e,b){var
-k=b[1].length-1,g=b8(e),v=C(e[4]);function
-d(b,a){return bi(b,o(g-k|0,a))}var
-f=[m,function(a){throw[0,ad,Fc]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],w),a=[0,d(b[1],w),n,j,i],q=e[8];p(function(x,o){var
-f=o[2],d=o[1],b=v+x|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],g=bp(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return l(function(a){return h(b,a)},e)},A),B=K(c$,b2(g),g),i=K(dJ,b2(g),g),p=d===f?1:0;if(p)var
-q=y(c(a[1],d)[1+d])<=0?1:0,n=q?0<=y(c(a[2],d)[1+d])?1:0:q;else
+h=f;return h},N);return aA(e[1],0,k,j[1])}function
+jo(e,b){var
+k=b[1].length-1,g=b9(e),w=F(e[4]);function
+d(b,a){return bc(b,o(g-k|0,a))}var
+f=[m,function(a){throw[0,ae,Fl]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],v),a=[0,d(b[1],v),n,j,i],r=e[8];p(function(x,o){var
+f=o[2],d=o[1],b=w+x|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],g=by(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return l(function(a){return h(b,a)},e)},A),B=N(db,b3(g),g),i=N(dJ,b3(g),g),p=d===f?1:0;if(p)var
+r=y(c(a[1],d)[1+d])<=0?1:0,n=r?0<=y(c(a[2],d)[1+d])?1:0:r;else
 var
 n=p;var
-j=n?w:B,C=aE(a[4]),D=aE(a[3]),E=aE(a[2]),s=[0,aE(a[1]),E,D,C],F=k<=b?1:0,G=F||cl(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
+j=n?v:B,C=aE(a[4]),D=aE(a[3]),E=aE(a[2]),s=[0,aE(a[1]),E,D,C],F=k<=b?1:0,G=F||b5(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
 H=[m,function(i){if(n){var
-a=[2,dn(e,d)],c=dn(e,d),g=dj(dn(e,d),c);return fA(e[1],g,a)}function
-h(a){return r(a,j)}return nL(e,s,d,f,jl(e,b,j),h)}];c(a[3],b)[1+b]=H}var
-I=k<=b?1:0,t=I||bA(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
+a=[2,dn(e,d)],c=dn(e,d),g=cW(dn(e,d),c);return eG(e[1],g,a)}function
+h(a){return q(a,j)}return nS(e,s,d,f,jm(e,b,j),h)}];c(a[3],b)[1+b]=H}var
+I=k<=b?1:0,t=I||bB(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 J=[m,function(c){function
-a(a){return r(i,a)}return nL(e,s,d,f,jm(e,b,i),a)}];c(a[4],b)[1+b]=J;var
+a(a){return q(i,a)}return nS(e,s,d,f,jn(e,b,i),a)}];c(a[4],b)[1+b]=J;var
 u=0}else
 var
-u=t;return u},q);return a}function
-jo(a){var
-d=a[4],e=l(function(b){return nK(a,b)},d);function
-b(a){return P(l(a,e))}function
+u=t;return u},r);return a}function
+jp(a){var
+d=a[4],e=l(function(b){return nR(a,b)},d);function
+b(a){return L(l(a,e))}function
 c(b){var
-c=a[4];return P(l(function(a){return af(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jn(a,[0,c(a[2][1]),h,g,f])}function
-g1(a){var
-b=a[1],d=L(function(b,d){return bK(d,c(a[2],b)[1+b])},b);return e6(function(a){return a},d)}function
-nM(f,d,n,j){var
-y=n<f[8].length-1?1:0,N=y?j<=4?1:0:y;T(N,Fd);var
-z=c(f[8],n)[1+n],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);T(P,Fe);var
-Q=C(f[4])+n|0,t=c(d[1],a)[1+a],u=c(d[2],a)[1+a],B=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=q(t,u),R=1;if(p[2]===0)var
-r=p;else
+c=a[4];return L(l(function(a){return ag(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jo(a,[0,c(a[2][1]),h,g,f])}function
+jq(a){var
+b=a[1],d=Q(function(b,d){return bN(d,c(a[2],b)[1+b])},b);return e5(function(a){return a},d)}function
+nT(f,d,n,j){var
+y=n<f[8].length-1?1:0,N=y?j<=4?1:0:y;T(N,Fm);var
+A=c(f[8],n)[1+n],b=A[2],a=A[1],O=j<4?1:0,P=O||(a===b?1:0);T(P,Fn);var
+Q=F(f[4])+n|0,t=c(d[1],a)[1+a],u=c(d[2],a)[1+a],E=c(d[1],b)[1+b],G=c(d[2],b)[1+b],p=r(t,u),R=1;if(p[2]===0)var
+q=p;else
 var
-M=ah(p[2],R),r=dH(p[1],M);if(3<j>>>0)var
-e=a$,l=r,k=r;else
+M=ai(p[2],R),q=dH(p[1],M);if(3<j>>>0)var
+e=a6,l=q,k=q;else
 switch(j){case
 0:var
-e=a$,l=B,k=t;break;case
+e=a6,l=E,k=t;break;case
 1:var
-e=a$,l=F,k=u;break;case
+e=a6,l=G,k=u;break;case
 2:var
-e=s,l=B,k=u;break;default:var
-e=s,l=F,k=t}var
-v=o(b8(f),w);function
-x(a,b){v[1+a]=q(c(v,a)[1+a],b);return 0}x(Q,e);x(a,A(h(e,l)));x(b,A(h(e,k)));var
+e=s,l=E,k=u;break;default:var
+e=s,l=G,k=t}var
+w=o(b9(f),v);function
+x(a,b){w[1+a]=r(c(w,a)[1+a],b);return 0}x(Q,e);x(a,C(h(e,l)));x(b,C(h(e,k)));var
 H=c(d[3],a)[1+a],I=c(d[4],a)[1+a],J=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
 L=[m,function(e){var
-c=W(r),b=Y(dn(f,a),c),d=dj(b,b);return fA(f[1],d,[2,b])}];else{switch(j){case
+c=W(q),b=Y(dn(f,a),c),d=cW(b,b);return eG(f[1],d,[2,b])}];else{switch(j){case
 0:var
 i=J,g=H;break;case
 1:var
@@ -5561,977 +5563,979 @@ i=K,g=I;break;case
 i=J,g=I;break;default:var
 i=K,g=H}var
 L=[m,function(e){var
-a=E(i),c=D===a?i[1]:m===a?G(i):i,b=E(g),d=D===b?g[1]:m===b?G(g):g;return cr(f[1],d,c)}]}return[0,v,A(h(e,h(k,l))),L]}function
-fC(a,b,f){var
-d=b8(a);function
-e(b,a){return i(d,function(c){return c===b?a:w})}var
-g=i(2*d|0,function(d){var
+a=z(i),c=B===a?i[1]:m===a?D(i):i,b=z(g),d=B===b?g[1]:m===b?D(g):g;return cr(f[1],d,c)}]}return[0,w,C(h(e,h(k,l))),L]}function
+fz(a,b,f){var
+d=b9(a);function
+e(b,a){return j(d,function(c){return c===b?a:v})}var
+g=j(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
 f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
-h=c(b[3],a)[1+a],i=A(c(b[1],a)[1+a]);return[0,e(a,a$),i,h]}),h=z(0,64);return[0,a,b,bi(g,f),h]}function
-eG(a){var
-c=b1(a[1]),b=(b1(a[2])-c|0)+96|0;if(0<y(a)){var
-e=b1(a[2]);if(cy<(b1(a[1])+e|0)){if(0<=b){var
-f=ah(d,b),g=a[2];return b4(hU(ah(a[1],b),g),f)}return V(hU(a[1],a[2]))}}return a}function
-ct(x,a,j,b){var
-D=x?x[1]:function(a){return a};T(e6(function(b){return b<a[3].length-1?1:0},b),Ff);var
-t=S(a[4],b);if(t)var
-z=t[1];else{var
-f=[0,0],B=b.length-1;p(function(x,j){var
-b=[0,aE(c(a[3],j)[1+j][1])],g=[0,i(B,function(a){return a===x?s:w})];function
-e(e,a,b){return L(function(a,d){return 0===y(c(b,a)[1+a])?d:r(d,h(e,c(b,a)[1+a]))},a)}var
-z=am(f[1]);v(function(a){var
-f=a[1],d=c(b[1],f)[1+f],h=0!==y(d)?1:0,i=h?(b[1]=e(d,b[1],a[2]),g[1]=e(d,g[1],a[3]),0):h;return i},z);var
-d=[0,-1],A=b[1];p(function(e,c){var
-a=d[1]<0?1:0,b=a?0!==y(c)?1:0:a,f=b?(d[1]=e,0):b;return f},A);var
-m=0<=d[1]?1:0;if(m){var
-n=d[1],o=da(c(b[1],n)[1+n]),C=b[1],q=k(function(a){return h(o,a)},C),D=g[1],t=k(function(a){return h(o,a)},D),E=f[1],F=l(function(a){var
-g=a[3],b=a[2],h=a[1],i=d[1],f=c(b,i)[1+i];if(0===y(f))return[0,h,b,g];var
-j=e(f,g,t);return[0,h,e(f,b,q),j]},E);f[1]=[0,[0,d[1],q,t],F];var
-u=0}else
-var
-u=m;return u},b);var
-C=f[1],u=l(function(a){return[0,a[1],a[3]]},C);aK(a[4],b,u);var
-z=u}var
-m=o(b.length-1,w);v(function(b){var
-a=b[1],d=0!==y(c(j,a)[1+a])?1:0;if(d){var
-e=b[2];return p(function(b,d){var
-e=0!==y(d)?1:0;if(e){var
-g=h(c(j,a)[1+a],d);m[1+b]=q(c(m,b)[1+b],g);var
-f=0}else
-var
-f=e;return f},e)}return d},z);var
-g=k(D,m),n=aE(j),d=[0,w],e=[0,0];p(function(b,i){var
-j=0<y(c(g,b)[1+b])?1:0;if(j){var
-f=c(a[3],i)[1+i],l=f[2],m=h(c(g,b)[1+b],l);d[1]=q(d[1],m);var
-o=f[1];p(function(a,d){var
-e=0!==y(d)?1:0;if(e){var
-i=h(c(g,b)[1+b],d);n[1+a]=r(c(n,a)[1+a],i);var
-f=0}else
-var
-f=e;return f},o);e[1]=[0,[0,g[1+b],f[3]],e[1]];var
-k=0}else
-var
-k=j;return k},b);p(function(b,f){if(0<y(f)){var
-j=h(f,c(a[2][2],b)[1+b]);d[1]=q(d[1],j);var
-k=e[1];e[1]=[0,[0,f,c(a[2][4],b)[1+b]],k];return 0}var
-g=y(f)<0?1:0;if(g){var
-l=h(f,c(a[2][1],b)[1+b]);d[1]=q(d[1],l);var
-m=e[1],n=c(a[2][3],b)[1+b];e[1]=[0,[0,A(f),n],m];var
+h=c(b[3],a)[1+a],i=C(c(b[1],a)[1+a]);return[0,e(a,a6),i,h]}),h=A(0,64);return[0,a,b,bc(g,f),h]}function
+fA(a){var
+c=b2(a[1]),b=(b2(a[2])-c|0)+96|0;if(0<y(a)){var
+e=b2(a[2]);if(cy<(b2(a[1])+e|0)){if(0<=b){var
+f=ai(d,b),g=a[2];return b4(hU(ai(a[1],b),g),f)}return V(hU(a[1],a[2]))}}return a}function
+nU(f,i,e,a){var
+g=aE(a),b=[0,v],d=[0,0];p(function(a,f){var
+i=0<y(c(e,a)[1+a])?1:0;if(i){var
+k=f[2],l=h(c(e,a)[1+a],k);b[1]=r(b[1],l);var
+m=f[1];p(function(b,d){var
+f=0!==y(d)?1:0;if(f){var
+j=h(c(e,a)[1+a],d);g[1+b]=q(c(g,b)[1+b],j);var
 i=0}else
 var
-i=g;return i},n);return[0,d[1],e[1]]}function
-nN(a,d,c,b){return[m,function(h){var
+i=f;return i},m);d[1]=[0,[0,e[1+a],f[3]],d[1]];var
+j=0}else
+var
+j=i;return j},i);p(function(a,e){if(0<y(e)){var
+j=h(e,c(f[2],a)[1+a]);b[1]=r(b[1],j);var
+k=d[1];d[1]=[0,[0,e,c(f[4],a)[1+a]],k];return 0}var
+g=y(e)<0?1:0;if(g){var
+l=h(e,c(f[1],a)[1+a]);b[1]=r(b[1],l);var
+m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,C(e),n],m];var
+i=0}else
+var
+i=g;return i},g);return[0,b[1],d[1]]}function
+cX(m,d,b,a){var
+u=m?m[1]:function(a){return a};T(e5(function(a){return a<d[3].length-1?1:0},a),Fo);var
+g=R(d[4],a);if(g)var
+n=g[1];else{var
+e=[0,0],w=a.length-1;p(function(z,k){var
+a=[0,aE(c(d[3],k)[1+k][1])],g=[0,j(w,function(a){return a===z?s:v})];function
+f(e,a,b){return Q(function(a,d){return 0===y(c(b,a)[1+a])?d:q(d,h(e,c(b,a)[1+a]))},a)}var
+A=ak(e[1]);x(function(b){var
+e=b[1],d=c(a[1],e)[1+e],h=0!==y(d)?1:0,i=h?(a[1]=f(d,a[1],b[2]),g[1]=f(d,g[1],b[3]),0):h;return i},A);var
+b=[0,-1],B=a[1];p(function(e,d){var
+a=b[1]<0?1:0,c=a?0!==y(d)?1:0:a,f=c?(b[1]=e,0):c;return f},B);var
+m=0<=b[1]?1:0;if(m){var
+n=b[1],o=cQ(c(a[1],n)[1+n]),C=a[1],r=i(function(a){return h(o,a)},C),D=g[1],t=i(function(a){return h(o,a)},D),E=e[1],F=l(function(a){var
+g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===y(e))return[0,h,d,g];var
+j=f(e,g,t);return[0,h,f(e,d,r),j]},E);e[1]=[0,[0,b[1],r,t],F];var
+u=0}else
+var
+u=m;return u},a);var
+t=e[1],k=l(function(a){return[0,a[1],a[3]]},t);az(d[4],a,k);var
+n=k}var
+f=o(a.length-1,v);x(function(d){var
+a=d[1],e=0!==y(c(b,a)[1+a])?1:0;if(e){var
+g=d[2];return p(function(d,e){var
+g=0!==y(e)?1:0;if(g){var
+j=h(c(b,a)[1+a],e);f[1+d]=r(c(f,d)[1+d],j);var
+i=0}else
+var
+i=g;return i},g)}return e},n);var
+z=i(u,f),A=i(function(a){return c(d[3],a)[1+a]},a);return nU(d[2],A,z,b)}function
+nV(a,d,c,b){return[m,function(h){var
 e=l(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},b),f=k(A,d),g=dl(a[1],f,c);return aD(a[1][1],0,g,e)}]}function
-g2(c){var
-b=M(c);for(;;){if(bA(X(b),c)){var
-b=q9(b,a8);continue}var
-a=b;for(;;){if(-dE<a&&eo(X(lK(a)),c)){var
-a=lK(a);continue}return X(a)}}}function
-fD(b){function
+a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},b),f=i(C,d),g=dl(a[1],f,c);return aA(a[1][1],0,g,e)}]}function
+g0(c){var
+b=H(c);for(;;){if(bB(X(b),c)){var
+b=rf(b,a3);continue}var
+a=b;for(;;){if(-dC<a&&eo(X(lR(a)),c)){var
+a=lR(a);continue}return X(a)}}}function
+fB(b){function
 c(a){if(b<=a)return 0;var
-d=cF(b,aQ(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-jp(c){var
-a=am(c);if(a){var
-d=a[1];return C(b(a9(function(a){return a<=ow*d?1:0}),c))}return a}function
-nO(a){return am(K(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Fg,a)[2])}var
-Fh=5000,g3=[m,function(a){return F(Fh,function(a){return[0,10*a|0,c_(1,aw(a+1|0,a+2|0))]})}];function
-nP(a){return jp(nO(a))/10|0}function
-fE(b,d){var
-a=[0,0.];p(function(e,b){var
-c=b!=0.?1:0,g=c?(a[1]=a[1]+b*f(d,e),0):c;return g},b);return a[1]}function
-g4(c,b){var
-a=bi(b,o(c[1].length-1,0.)),d=b.length-1,e=c[1];p(function(c,b){return ap(a,d+c|0,f(a,b[1])*f(a,b[2]))},e);return a}function
-nQ(g,e,d){var
-a=e.length-1,b=i(d.length-1,function(b){return b<a?i(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(k,h){var
-e=h[2],g=h[1],j=a+k|0,l=i(a,function(a){var
-h=f(d,g),i=f(c(b,e)[1+e],a)*h,j=f(d,e);return f(c(b,g)[1+g],a)*j+i});c(b,j)[1+j]=l;return 0},h);return b}function
-nR(p,n){var
-g=n.length-1,d=i(g,function(a){var
-b=[cw,f(n,a)];return bi(c(p,a)[1+a],b)}),l=o(g,-1),w=F(g,function(a){return a}),q=g-1|0,x=k(function(a){var
-b=0.;return a0(function(b,a){return ae(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+d=cF(b,aT(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+jr(c){var
+a=ak(c);if(a){var
+d=a[1];return F(b(bb(function(a){return a<=j0*d?1:0}),c))}return a}function
+nW(a){return ak(N(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Fp,a)[2])}var
+Fq=5000,g1=[m,function(a){return G(Fq,function(a){return[0,10*a|0,da(1,av(a+1|0,a+2|0))]})}];function
+nX(a){return jr(nW(a))/10|0}function
+fC(b,d){var
+a=[0,0.];p(function(f,b){var
+c=b!=0.?1:0,g=c?(a[1]=a[1]+b*e(d,f),0):c;return g},b);return a[1]}function
+g2(c,b){var
+a=bc(b,o(c[1].length-1,0.)),d=b.length-1,f=c[1];p(function(c,b){return Z(a,d+c|0,e(a,b[1])*e(a,b[2]))},f);return a}function
+nY(g,f,d){var
+a=f.length-1,b=j(d.length-1,function(b){return b<a?j(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(k,h){var
+f=h[2],g=h[1],i=a+k|0,l=j(a,function(a){var
+h=e(d,g),i=e(c(b,f)[1+f],a)*h,j=e(d,f);return e(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=l;return 0},h);return b}function
+nZ(p,n){var
+g=n.length-1,d=j(g,function(a){var
+b=[cw,e(n,a)];return bc(c(p,a)[1+a],b)}),l=o(g,-1),w=G(g,function(a){return a}),q=g-1|0,x=i(function(a){var
+b=0.;return aV(function(b,a){return aa(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,m=w;for(;;){var
-r=a_(function(e){return function(b,a){var
-g=Math.abs(f(c(d,b)[1+b],e));return HZ(Math.abs(f(c(d,a)[1+a],e)),g)}}(a),m),v=0;if(r){var
-h=r[1],z=pd*f(x,a);if(z<Math.abs(f(c(d,h)[1+h],a))){var
-A=b(a9(function(b){return function(a){return a!==b?1:0}}(h)),m);c(l,a)[1+a]=h;var
+r=aU(function(f){return function(b,a){var
+g=Math.abs(e(c(d,b)[1+b],f));return H7(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
+h=r[1],z=eP*e(x,a);if(z<Math.abs(e(c(d,h)[1+h],a))){var
+A=b(bb(function(b){return function(a){return a!==b?1:0}}(h)),m);c(l,a)[1+a]=h;var
 s=g-1|0,B=0;if(!(s<0)){var
-e=B;for(;;){var
-u=e!==h?1:0,D=u?f(c(d,e)[1+e],a)!=0.?1:0:u;if(D){var
-E=f(c(d,h)[1+h],a),G=f(c(d,e)[1+e],a)/E;if(!(g<a)){var
-j=a;for(;;){var
-I=G*f(c(d,h)[1+h],j),J=f(c(d,e)[1+e],j)-I;ap(d[1+e],j,J);var
-K=j+1|0;if(g!==j){var
-j=K;continue}break}}}var
-H=e+1|0;if(s!==e){var
-e=H;continue}break}}var
+f=B;for(;;){var
+u=f!==h?1:0,D=u?e(c(d,f)[1+f],a)!=0.?1:0:u;if(D){var
+E=e(c(d,h)[1+h],a),F=e(c(d,f)[1+f],a)/E;if(!(g<a)){var
+k=a;for(;;){var
+I=F*e(c(d,h)[1+h],k),J=e(c(d,f)[1+f],k)-I;Z(d[1+f],k,J);var
+K=k+1|0;if(g!==k){var
+k=K;continue}break}}}var
+H=f+1|0;if(s!==f){var
+f=H;continue}break}}var
 t=A;v=1}}if(!v)var
 t=m;var
 C=a+1|0;if(q!==a){var
-a=C,m=t;continue}break}}return i(g,function(a){if(0<=c(l,a)[1+a]){var
-b=c(l,a)[1+a],h=f(c(d,b)[1+b],a),e=l[1+a];return f(c(d,e)[1+e],g)/h}return 0.})}function
-eH(a,g,i){var
-J=F(i.length-1,function(a){return a}),K=b(a9(function(a){return 0.<f(i,a)?1:0}),J);function
-j(b){return P(l(function(a){return c(b,a)[1+a]},K))}var
-u=j(a[2]),M=j(a[3]),m=j(i);function
+a=C,m=t;continue}break}}return j(g,function(a){if(0<=c(l,a)[1+a]){var
+b=c(l,a)[1+a],h=e(c(d,b)[1+b],a),f=l[1+a];return e(c(d,f)[1+f],g)/h}return 0.})}function
+eH(a,g,j){var
+J=G(j.length-1,function(a){return a}),K=b(bb(function(a){return 0.<e(j,a)?1:0}),J);function
+k(b){return L(l(function(a){return c(b,a)[1+a]},K))}var
+u=k(a[2]),M=k(a[3]),m=k(j);function
 v(b){var
-c=a[4];return L(function(d,c){var
-e=fE(c,b);return f(a[5],d)-e},c)}function
-w(a){return L(function(c,b){var
-d=f(M,c);return fE(b,a)+d},u)}function
+c=a[4];return Q(function(d,c){var
+f=fC(c,b);return e(a[5],d)-f},c)}function
+w(a){return Q(function(c,b){var
+d=e(M,c);return fC(b,a)+d},u)}function
 x(d){var
-e=v(d),f=w(g4(a,d)),b=[0,0],g=a[5];p(function(a,e){var
-d=e<=ka*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!cI(function(a){return a<=0.?1:0},f)){var
-h=0.,i=bN*a0(function(b,a){return b+Math.log(a)},h,e);return fE(m,k(function(a){return Math.log(a)},f))+i}return dD}var
-e=g.length-1,H=x(g);if(cJ(H)){var
+e=v(d),f=w(g2(a,d)),b=[0,0],g=a[5];p(function(a,e){var
+d=e<=kh*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!dE(function(a){return a<=0.?1:0},f)){var
+h=0.,j=bs*aV(function(b,a){return b+Math.log(a)},h,e);return fC(m,i(function(a){return Math.log(a)},f))+j}return dB}var
+f=g.length-1,H=x(g);if(cI(H)){var
 n=60,d=g,y=H;a:for(;;){if(0===n)return d;var
-z=g4(a,d),N=nQ(a,d,z),O=k(function(n){return function(a){var
-b=o(e,0.);p(function(g,d){var
+z=g2(a,d),N=nY(a,d,z),O=i(function(n){return function(a){var
+b=o(f,0.);p(function(g,d){var
 h=d!=0.?1:0;if(h){var
-i=e-1|0,k=0;if(!(i<0)){var
+i=f-1|0,k=0;if(!(i<0)){var
 a=k;for(;;){var
-l=d*f(c(n,g)[1+g],a);ap(b,a,f(b,a)+l);var
+l=d*e(c(n,g)[1+g],a);Z(b,a,e(b,a)+l);var
 m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(N),u),Q=w(z),q=o(e,0.),R=v(d),A=e5(e,e,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
-e=b!=0.?1:0;return e?(ap(g,a,f(g,a)+h*b),p(function(e,d){var
+j=h;return j},a);return b}}(N),u),P=w(z),q=o(f,0.),R=v(d),A=f_(f,f,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
+f=b!=0.?1:0;return f?(Z(g,a,e(g,a)+h*b),p(function(f,d){var
 g=d!=0.?1:0;if(g)var
-k=f(c(i,a)[1+a],e)+j*b*d,h=ap(i[1+a],e,k);else
+k=e(c(i,a)[1+a],f)+j*b*d,h=Z(i[1+a],f,k);else
 var
-h=g;return h},d)):e},d)}}(q,A);p(function(b,d){return function(a,c){return d(f(m,a)/f(b,a),f(m,a)/(f(b,a)*f(b,a)),c)}}(Q,B),O);var
-S=a[4];p(function(b,d){return function(a,c){return d(-0.5/f(b,a),bN/(f(b,a)*f(b,a)),c)}}(R,B),S);var
-C=nR(A,q),r=fE(q,C),h=1.;for(;;){if(h<=kD)var
+h=g;return h},d)):f},d)}}(q,A);p(function(b,d){return function(a,c){return d(e(m,a)/e(b,a),e(m,a)/(e(b,a)*e(b,a)),c)}}(P,B),O);var
+S=a[4];p(function(b,d){return function(a,c){return d(-0.5/e(b,a),bs/(e(b,a)*e(b,a)),c)}}(R,B),S);var
+C=nZ(A,q),r=fC(q,C),h=1.;for(;;){if(h<=kJ)var
 t=0;else{var
-D=L(function(c,d){return function(b,a){return a+d*f(c,b)}}(C,h),d),s=x(D);if(!(y+ow*h*r<=s)){var
-I=0;if(!(r<=pJ)||!(dD<s))I=1;if(I){h*=bN;continue}}var
+D=Q(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,h),d),s=x(D);if(!(y+j0*h*r<=s)){var
+I=0;if(!(r<=pP)||!(dB<s))I=1;if(I){h*=bs;continue}}var
 t=[0,[0,D,s]]}if(t){var
-E=t[1],G=E[1];if(pJ<r){var
-n=n-1|0,d=G,y=E[2];continue a}return G}return d}}}return g}function
-nS(a,c){var
-g=a[4],d=k(function(a){var
-b=bW;return a0(function(b,a){return ae(b,Math.abs(a))},b,a)},g),b=[0,dY],h=a[4];p(function(e,g){var
-h=f(d,e),i=f(a[5],e),j=(fE(g,c)-i)/h;b[1]=ae(b[1],j);return 0},h);if(b[1]<0.)return c;var
-e=c.length-1,i=a[5],j=a[4],l=L(function(b,a){return bi(a,[cw,-f(d,b)])},j),m=[cw,2.*b[1]+3.],n=[0,[0],[0,bi(o(e,0.),[cw,dY])],m,l,i];return b3(eH(n,bi(c,[cw,pt*b[1]+1.]),[cw,hl*(d.length-1)]),0,e)}function
-jq(a){var
-e=C(a[4]),d=C(a[2][3]);function
+E=t[1],F=E[1];if(pP<r){var
+n=n-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
+n0(a,c){var
+g=a[4],d=i(function(a){var
+b=bX;return aV(function(b,a){return aa(b,Math.abs(a))},b,a)},g),b=[0,dY],h=a[4];p(function(f,g){var
+h=e(d,f),i=e(a[5],f),j=(fC(g,c)-i)/h;b[1]=aa(b[1],j);return 0},h);if(b[1]<0.)return c;var
+f=c.length-1,j=a[5],k=a[4],l=Q(function(b,a){return bc(a,[cw,-e(d,b)])},k),m=[cw,2.*b[1]+3.],n=[0,[0],[0,bc(o(f,0.),[cw,dY])],m,l,j];return bK(eH(n,bc(c,[cw,pz*b[1]+1.]),[cw,hk*(d.length-1)]),0,f)}function
+js(a){var
+e=F(a[4]),d=F(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||af(a[2][3],b-a[3]|0)[3],e=c?[0,fB(a,b,1),0]:c;return[0,fB(a,b,0),e]}var
-g=cG(F(a[3]+d|0,f)),c=b(bP(function(a){var
-b=b3(a[1],0,e),c=cI(function(a){return 0!==y(a)?1:0},b);if(c)var
-f=M(a[2]),d=[0,[0,k(M,b),f]];else
+d=b<a[3]?1:0,c=d||ag(a[2][3],b-a[3]|0)[3],e=c?[0,fy(a,b,1),0]:c;return[0,fy(a,b,0),e]}var
+g=cG(G(a[3]+d|0,f)),c=b(bS(function(a){var
+b=bK(a[1],0,e),c=dE(function(a){return 0!==y(a)?1:0},b);if(c)var
+f=H(a[2]),d=[0,[0,i(H,b),f]];else
 var
-d=c;return d}),g),h=P(l(function(a){return a[2]},c));return[0,P(l(function(a){return a[1]},c)),h]}var
-jr=eN;function
-nT(g,f){var
-a=gm(ah(g,jr),f),d=a,c=1,b=a,h=em($(a,a),jr);for(;;){if(0===bn(d))return b;var
-e=em($(d,h),jr),d=e,i=aB(b,gm(e,c+2|0)),c=c+2|0,b=i;continue}}var
-nU=i(kz,function(a){return[m,function(c){var
-b=ah(nT(dC(a-1024|0),a+dZ|0),1);return dZ<=a?b:ag(b)}]}),Fj=5,nV=32,Fk=3,Fl=qz;function
+d=c;return d}),g),h=L(l(function(a){return a[2]},c));return[0,L(l(function(a){return a[1]},c)),h]}var
+jt=eO;function
+n1(g,f){var
+a=gl(ai(g,jt),f),d=a,c=1,b=a,h=em($(a,a),jt);for(;;){if(0===bo(d))return b;var
+e=em($(d,h),jt),d=e,i=aF(b,gl(e,c+2|0)),c=c+2|0,b=i;continue}}var
+n2=j(kG,function(a){return[m,function(c){var
+b=ai(n1(dA(a-1024|0),a+dZ|0),1);return dZ<=a?b:ah(b)}]}),Fs=5,n3=32,Ft=3,Fu=qG;function
 dp(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-fF(a){var
+fD(a){var
 b=a[1];function
-c(a){return b+a|0}return F((a[2]-b|0)+1|0,c)}function
-cW(b,a){return fF(dp(b[6],a))}function
-js(g,f,e){var
-b=o(g,0),a=[0,0];v(function(d){var
+c(a){return b+a|0}return G((a[2]-b|0)+1|0,c)}function
+cY(b,a){return fD(dp(b[6],a))}function
+ju(g,f,e){var
+b=o(g,0),a=[0,0];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=b2(a[1]);a[1]=lu(a[1]);var
-h=c(f,d)[1+d];v(function(d){var
+d=b3(a[1]);a[1]=lB(a[1]);var
+h=c(f,d)[1+d];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
 eI(c,a){var
-d=F(a,function(a){return a});return b(a9(c),d)}function
-nW(a,j,h){var
-d=a[1][1],e=o(d,0);v(function(d){var
+d=G(a,function(a){return a});return b(bb(c),d)}function
+n4(a,i,h){var
+d=a[1][1],f=o(d,0);x(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
-f=b(a[1][7][2],d),j=c(e,f)[1+f];e[1+f]=[0,c(a[2],d)[1+d],j];var
+e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
-i=h;return i},j);var
-k=a[11]?h:eI(function(b){return c(a[9],b)[1+b]},d),g=js(d,e,k),l=i(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Fl;return f(a[8],b)});return[0,i(d,function(b){var
+i=h;return i},i);var
+k=a[11]?h:eI(function(b){return c(a[9],b)[1+b]},d),g=ju(d,f,k),l=j(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Fu;return e(a[8],b)});return[0,j(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),l]}var
-eJ=lL([0,ak]);function
-nX(b){var
+eJ=lS([0,aj]);function
+n5(b){var
 a=0.;function
-c(c,a){return c+a[2]*f(b,a[1])}return function(b){return K(c,a,b)}}function
-nY(A,y,N,M,ae,ad){var
-O=A[1],t=A[1],d=o(t[1],-1),l=[0,0];p(function(a,b){var
-e=b?1-c(M,a)[1+a]:b;if(e){var
+c(c,a){return c+a[2]*e(b,a[1])}return function(b){return N(c,a,b)}}function
+n6(z,y,M,K,af,ae){var
+O=z[1],t=z[1],d=o(t[1],-1),l=[0,0];p(function(a,b){var
+e=b?1-c(K,a)[1+a]:b;if(e){var
 g=l[1];c(d,a)[1+a]=g;l[1]++;var
 f=0}else
 var
-f=e;return f},ad);function
-aa(a){if(0<=c(d,a)[1+a]){var
-e=cW(t,c(y,a)[1+a]);return b(bP(function(e){var
-g=b(t[7][2],e),h=c(d,g)[1+g];if(0<=h){var
-i=f(N,e);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),e)}return 0}var
-ab=cG(F(t[1],aa));if(ki<l[1])U(Ft);var
-h=l[1],j=i(h,function(b){var
-a=z(0,4);Q(a,b,1.);return a}),g=i(h,function(a){return z(0,4)}),u=o(h,0);function
-m(b,a){return aZ(S(b,a),0.)}v(function(d){var
-a=d[2],b=d[1],e=d[3],f=m(c(j,b)[1+b],a)-e;Q(j[1+b],a,f);return Q(c(g,a)[1+a],b,0)},ab);function
+f=e;return f},ae);function
+ab(a){if(0<=c(d,a)[1+a]){var
+f=cY(t,c(y,a)[1+a]);return b(bS(function(f){var
+g=b(t[7][2],f),h=c(d,g)[1+g];if(0<=h){var
+i=e(M,f);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),f)}return 0}var
+ac=cG(G(t[1],ab));if(kp<l[1])U(FC);var
+h=l[1],i=j(h,function(b){var
+a=A(0,4);S(a,b,1.);return a}),g=j(h,function(a){return A(0,4)}),u=o(h,0);function
+m(b,a){return a$(R(b,a),0.)}x(function(d){var
+a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;S(i[1+b],a,f);return S(c(g,a)[1+a],b,0)},ac);function
 B(a){var
-b=c(g,a)[1+a][1];return aw(c(j,a)[1+a][1],b)}var
-R=F(h,function(a){return[0,B(a),a]}),n=o(h,1.),q=o(h,0),k=1,s=0,r=b(eJ[37],R);for(;;){if(b(eJ[2],r)){var
-T=k?[0,[0,n,P(am(s)),q,u]]:k,ac=l[1];return bh(function(e){var
-i=L(function(a,b){return c(M,a)[1+a]?b:0.},ae),k=o(ac,0.);p(function(a,d){var
-e=0<=d?1:0;if(e)var
-h=cW(O,c(y,a)[1+a]),j=0.,l=K(function(c,a){var
-d=f(i,b(O[7][2],a));return c+f(N,a)*d},j,h),g=ap(k,d,f(A[6],y[1+a])+l);else
+b=c(g,a)[1+a][1];return av(c(i,a)[1+a][1],b)}var
+P=G(h,function(a){return[0,B(a),a]}),n=o(h,1.),q=o(h,0),k=1,s=0,r=b(eJ[37],P);for(;;){if(b(eJ[2],r)){var
+T=k?[0,[0,n,L(ak(s)),q,u]]:k,ad=l[1];return ba(function(f){var
+i=Q(function(a,b){return c(K,a)[1+a]?b:0.},af),k=o(ad,0.);p(function(a,d){var
+f=0<=d?1:0;if(f)var
+h=cY(O,c(y,a)[1+a]),j=0.,l=N(function(c,a){var
+d=e(i,b(O[7][2],a));return c+e(M,a)*d},j,h),g=Z(k,d,e(z[6],y[1+a])+l);else
 var
-g=e;return g},d);var
-a=aE(k),l=e[2];bj(function(b){var
-d=c(e[4],b)[1+b];return v(function(c){var
-d=c[1];return ap(a,d,f(a,d)-c[2]*f(a,b))},d)},l);var
+g=f;return g},d);var
+a=aE(k),l=f[2];aO(function(b){var
+d=c(f[4],b)[1+b];return x(function(c){var
+d=c[1];return Z(a,d,e(a,d)-c[2]*e(a,b))},d)},l);var
 j=a.length-1-1|0;if(!(j<0)){var
 g=j;for(;;){var
-h=c(e[2],g)[1+g],m=f(e[1],h),n=c(e[3],h)[1+h],q=b(nX(a),n);ap(a,h,(f(a,h)-q)/m);var
+h=c(f[2],g)[1+g],m=e(f[1],h),n=c(f[3],h)[1+h],q=b(n5(a),n);Z(a,h,(e(a,h)-q)/m);var
 r=g-1|0;if(0!==g){var
 g=r;continue}break}}p(function(d,b){var
-c=0<=b?1:0,e=c?ap(i,d,f(a,b)):c;return e},d);return[0,d,e,i]},T)}var
-w=b(eJ[24],r),a=w[2],C=e(eJ[6],w,r),D=B(a);if((2*w[1]|0)<D)var
-H=k,G=s,E=e(eJ[4],[0,D,a],C);else{var
-x=c(j,a)[1+a];ap(n,a,m(x,a));c9(x,a);if(f(n,a)==0.)var
+c=0<=b?1:0,f=c?Z(i,d,e(a,b)):c;return f},d);return[0,d,f,i]},T)}var
+v=b(eJ[24],r),a=v[2],C=f(eJ[6],v,r),D=B(a);if((2*v[1]|0)<D)var
+H=k,F=s,E=f(eJ[4],[0,D,a],C);else{var
+w=c(i,a)[1+a];Z(n,a,m(w,a));c$(w,a);if(e(n,a)==0.)var
 J=0,I=eJ[1];else
 var
 J=k,I=C;var
-V=[0,a,s],W=0,X=a_(ak,ek(function(c,b,a){return[0,[0,c,b],a]},x,W));c(q,a)[1+a]=X;var
-Y=q[1+a];v(function(d){return function(b){var
-a=b[1];return c9(c(g,a)[1+a],d)}}(a),Y);c9(c(g,a)[1+a],a);var
-Z=0,_=g[1+a],$=a_(bf,ek(function(b,c,a){return[0,b,a]},_,Z));v(function(a){return function(b){var
-d=c(j,b)[1+b],h=f(n,a),e=m(d,a)/h;c9(d,a);u[1+a]=[0,[0,b,e],c(u,a)[1+a]];var
-i=c(q,a)[1+a];return v(function(f){var
-a=f[1],h=e*f[2];Q(d,a,m(d,a)-h);return Q(c(g,a)[1+a],b,0)},i)}}(a),$);var
-H=J,G=V,E=I}var
-k=H,s=G,r=E;continue}}function
-nZ(a,d){var
-b=a[1],e=b[1],g=eI(function(b){var
-e=c(d,b)[1+b];return 0.<f(a[6],e)?1:0},e);function
-h(a){return cW(b,c(d,a)[1+a])}return nW(a,cG(F(b[1],h)),g)}function
-n0(g,q,p,o,k){var
+V=[0,a,s],W=0,X=aU(aj,ek(function(c,b,a){return[0,[0,c,b],a]},w,W));c(q,a)[1+a]=X;var
+Y=q[1+a];x(function(d){return function(b){var
+a=b[1];return c$(c(g,a)[1+a],d)}}(a),Y);c$(c(g,a)[1+a],a);var
+_=0,$=g[1+a],aa=aU(aR,ek(function(b,c,a){return[0,b,a]},$,_));x(function(a){return function(b){var
+d=c(i,b)[1+b],h=e(n,a),f=m(d,a)/h;c$(d,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
+j=c(q,a)[1+a];return x(function(e){var
+a=e[1],h=f*e[2];S(d,a,m(d,a)-h);return S(c(g,a)[1+a],b,0)},j)}}(a),aa);var
+H=J,F=V,E=I}var
+k=H,s=F,r=E;continue}}function
+n7(a,d){var
+b=a[1],f=b[1],g=eI(function(b){var
+f=c(d,b)[1+b];return 0.<e(a[6],f)?1:0},f);function
+h(a){return cY(b,c(d,a)[1+a])}return n4(a,cG(G(b[1],h)),g)}function
+n8(g,q,p,o,k){var
 d=g[1],h=dp(d[5],k),c=h[1];function
-l(e){var
-h=dp(d[6],c+e|0),j=h[1],k=h[2],i=0.;if(k<j)var
+l(f){var
+h=dp(d[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
-r=f(o,b(d[7][2],a)),n=m+f(p,a)*r,s=a+1|0;if(k!==a){var
+r=e(o,b(d[7][2],a)),n=m+e(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
-l=n;break}}return q*(f(g[6],c+e|0)+l)}var
-j=i((h[2]-c|0)+1|0,l),e=a0(ae,dD,j),a=0,m=e-cY*(1.+Math.abs(e));for(;;){if(f(j,a)<m){var
-a=a+1|0;continue}return[0,e,c+a|0]}}function
-n1(d,B,r){var
-j=d[1],l=d[1][1],m=j[4]?1.:dY,C=d[4];if(C){var
-Q=d[3],D=L(function(a,b){return c(d[2],a)[1+a]?b:0.},Q),E=i(l[1],l[5][2]),R=C[1];bj(function(a){var
-b=n0(j,m,r,D,a);ap(D,a,m*b[1]);var
+l=n;break}}return q*(e(g[6],c+f|0)+l)}var
+i=j((h[2]-c|0)+1|0,l),f=aV(aa,dB,i),a=0,m=f-cZ*(1.+Math.abs(f));for(;;){if(e(i,a)<m){var
+a=a+1|0;continue}return[0,f,c+a|0]}}function
+n9(d,B,r){var
+i=d[1],l=d[1][1],m=i[4]?1.:dY,C=d[4];if(C){var
+P=d[3],D=Q(function(a,b){return c(d[2],a)[1+a]?b:0.},P),E=j(l[1],l[5][2]),R=C[1];aO(function(a){var
+b=n8(i,m,r,D,a);Z(D,a,m*b[1]);var
 d=b[2];c(E,a)[1+a]=d;return 0},R);return[0,E]}if(B)var
 k=aE(B[1]);else{var
-n=d[1],a=n[1],u=i(a[1],a[5][2]),h=o(a[1],-1),p=o(a[1],0),w=a[1]-1|0;if(!(w<0)){var
-g=w;for(;;){if(1-c(d[2],g)[1+g]){var
-O=fF(dp(a[5],g));v(function(f){return function(d){var
-e=cW(a,d);return v(function(e){var
-d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),O)}var
-P=g-1|0;if(0!==g){var
-g=P;continue}break}}var
-I=a[1],x=eI(function(a){return n[11]?c(d[2],a)[1+a]:c(n[9],a)[1+a]},I),y=[0,0];v(function(a){c(h,a)[1+a]=0;return 0},x);var
-q=x;for(;;){if(0!==q){y[1]++;var
-q=bp(function(a){var
-d=c(p,a)[1+a];return b(a9(function(a){var
+n=d[1],a=n[1],u=j(a[1],a[5][2]),h=o(a[1],-1),p=o(a[1],0),v=a[1]-1|0;if(!(v<0)){var
+g=v;for(;;){if(1-c(d[2],g)[1+g]){var
+N=fD(dp(a[5],g));x(function(f){return function(d){var
+e=cY(a,d);return x(function(e){var
+d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),N)}var
+O=g-1|0;if(0!==g){var
+g=O;continue}break}}var
+I=a[1],w=eI(function(a){return n[11]?c(d[2],a)[1+a]:c(n[9],a)[1+a]},I),y=[0,0];x(function(a){c(h,a)[1+a]=0;return 0},w);var
+q=w;for(;;){if(0!==q){y[1]++;var
+q=by(function(a){var
+d=c(p,a)[1+a];return b(bb(function(a){var
 b=c(h,a)[1+a]<0?1:0;if(b){var
 e=y[1];c(h,a)[1+a]=e;var
 d=1}else
 var
 d=b;return d}),d)},q);continue}var
 z=a[1]-1|0,J=0;if(!(z<0)){var
-e=J;for(;;){if(1-c(d[2],e)[1+e]){var
-K=fF(dp(a[5],e)),A=ea(function(g){return function(d){var
-e=cW(a,d);return c5(function(i){var
-d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(e),K);if(A){var
-M=A[1];c(u,e)[1+e]=M}}var
-N=e+1|0;if(z!==e){var
-e=N;continue}break}}var
+f=J;for(;;){if(1-c(d[2],f)[1+f]){var
+K=fD(dp(a[5],f)),A=dD(function(g){return function(d){var
+e=cY(a,d);return c6(function(i){var
+d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(f),K);if(A){var
+L=A[1];c(u,f)[1+f]=L}}var
+M=f+1|0;if(z!==f){var
+f=M;continue}break}}var
 k=u;break}}var
-s=hx;for(;;){var
-G=nZ(j,k),t=nY(j,k,r,G[1],G[2],o(l[1],1));if(t){var
-S=t[1][3],T=function(a){return a},U=F(l[1],T),H=b(bP(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
-b=n0(j,m,r,h,a),e=b[1],g=m*f(h,a)+cY*(1.+Math.abs(e))<e?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(S)),U);v(function(a){var
+s=hw;for(;;){var
+F=n7(i,k),t=n6(i,k,r,F[1],F[2],o(l[1],1));if(t){var
+S=t[1][3],T=function(a){return a},U=G(l[1],T),H=b(bS(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
+b=n8(i,m,r,h,a),f=b[1],g=m*e(h,a)+cZ*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(S)),U);x(function(a){var
 b=a[1],d=a[2];c(k,b)[1+b]=d;return 0},H);if(0!==H&&1<s){var
 s=s-1|0;continue}return[0,k]}return t}}function
-n2(u,n,N,M){var
+n_(u,n,N,M){var
 m=u[1],d=u[1][1];function
-w(a){return cW(d,c(n,a)[1+a])}var
-x=nZ(m,n),y=x[2],z=x[1],O=[0,d[4],0];function
+v(a){return cY(d,c(n,a)[1+a])}var
+w=n7(m,n),y=w[2],z=w[1],O=[0,d[4],0];function
 P(a){if(c(z,a)[1+a])return 0;var
-b=w(a);return l(d[7][2],b)}var
-Q=i(d[1],P),A=js(d[1],Q,O);function
+b=v(a);return l(d[7][2],b)}var
+Q=j(d[1],P),A=ju(d[1],Q,O);function
 R(a){return a}var
-S=F(d[1],R);if(c5(function(a){var
-b=c(A,a)[1+a],d=b?qz<=f(y,a)?1:0:b;return d},S))return 0;var
-q=nY(m,n,N,z,y,A);if(q){var
-r=q[1],e=r[2],s=r[1],B=o(e[1].length-1,0.),C=d[4],T=r[3];if(0<=c(s,C)[1+C]){var
-D=d[4];ap(B,c(s,D)[1+D],1.)}var
-a=aE(B),I=e[2];bj(function(b){ap(a,b,f(a,b)/f(e[1],b));var
-d=c(e[3],b)[1+b];return v(function(c){var
-d=c[1];return ap(a,d,f(a,d)-c[2]*f(a,b))},d)},I);var
+S=G(d[1],R);if(c6(function(a){var
+b=c(A,a)[1+a],d=b?qG<=e(y,a)?1:0:b;return d},S))return 0;var
+q=n6(m,n,N,z,y,A);if(q){var
+r=q[1],f=r[2],s=r[1],B=o(f[1].length-1,0.),C=d[4],T=r[3];if(0<=c(s,C)[1+C]){var
+D=d[4];Z(B,c(s,D)[1+D],1.)}var
+a=aE(B),I=f[2];aO(function(b){Z(a,b,e(a,b)/e(f[1],b));var
+d=c(f[3],b)[1+b];return x(function(c){var
+d=c[1];return Z(a,d,e(a,d)-c[2]*e(a,b))},d)},I);var
 t=a.length-1-1|0;if(!(t<0)){var
 g=t;for(;;){var
-j=c(e[2],g)[1+g],J=c(e[4],j)[1+j],K=b(nX(a),J);ap(a,j,f(a,j)-K);var
+k=c(f[2],g)[1+g],J=c(f[4],k)[1+k],K=b(n5(a),J);Z(a,k,e(a,k)-K);var
 L=g-1|0;if(0!==g){var
 g=L;continue}break}}var
 h=o(M,0.);p(function(i,g){var
-e=0<=g?1:0;if(e){var
-j=w(i);return v(function(e){var
-i=c(m[3],e)[1+e],j=f(T,b(d[7][2],e));return ap(h,i,f(h,i)+f(a,g)*j)},j)}return e},s);var
-E=e6(cJ,h);if(E)var
-U=m[5]?k(function(a){return-a},h):h,G=[0,U];else
+f=0<=g?1:0;if(f){var
+j=v(i);return x(function(f){var
+i=c(m[3],f)[1+f],j=e(T,b(d[7][2],f));return Z(h,i,e(h,i)+e(a,g)*j)},j)}return f},s);var
+E=e5(cI,h);if(E)var
+U=m[5]?i(function(a){return-a},h):h,F=[0,U];else
 var
-G=E;var
-H=G}else
+F=E;var
+H=F}else
 var
 H=q;return H}function
-jt(c,a){if(a!=0.&&cJ(a)){var
-d=k4(a),e=cD(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bN<f)){var
-i=0;if(f==bN&&b%2.!=0.)i=1;if(!i){var
+jv(c,a){if(a!=0.&&cI(a)){var
+d=k$(a),e=cD(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bs<f)){var
+i=0;if(f==bs&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
 g=b+1.;return cD(g,d[2]-c|0)}return a}function
-bT(c,b){var
-a=[0,0.];p(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}function
-fG(b,a){return k(function(b){return bT(b,a)},b)}function
-n3(d){var
-a=d.length-1,b=i(a,function(a){return 1./Math.sqrt(ae(f(c(d,a)[1+a],a),bW))}),g=L(function(c,a){return L(function(d,a){return a*f(b,c)*f(b,d)},a)},d),e=i(a,function(b){return nR(g,i(a,function(a){return a===b?1.:0.}))});return i(a,function(d){return i(a,function(a){var
-g=f(b,a),h=f(b,d),i=f(c(e,d)[1+d],a);return bN*(f(c(e,a)[1+a],d)+i)*h*g})})}var
-Fu=6;function
-Fv(bv,N,bu,cc,cb,ab,T,bt){var
-a=bv[1],d=bv[2],aW=0<d[5]?1:0;if(aW)var
-ao=aW;else{var
-a$=0!==di(d)?1:0;if(a$)var
-ao=a$;else
+bV(c,b){var
+a=[0,0.];p(function(d,c){a[1]=a[1]+c*e(b,d);return 0},c);return a[1]}function
+fE(b,a){return i(function(b){return bV(b,a)},b)}function
+n$(d){var
+a=d.length-1,b=j(a,function(a){return 1./Math.sqrt(aa(e(c(d,a)[1+a],a),bX))}),g=Q(function(c,a){return Q(function(d,a){return a*e(b,c)*e(b,d)},a)},d),f=j(a,function(b){return nZ(g,j(a,function(a){return a===b?1.:0.}))});return j(a,function(d){return j(a,function(a){var
+g=e(b,a),h=e(b,d),i=e(c(f,d)[1+d],a);return bs*(e(c(f,a)[1+a],d)+i)*h*g})})}var
+FD=6;function
+FE(bw,N,bv,cc,ca,ad,T,bu){var
+a=bw[1],d=bw[2],a0=0<d[5]?1:0;if(a0)var
+ap=a0;else{var
+bd=0!==dj(d)?1:0;if(bd)var
+ap=bd;else
 var
-b0=1-aA(d[1],Fs),ao=b0||(0!==d[9]?1:0)}if(ao)U(u(Fn,u(d[1],Fm)));var
-aX=o(a[3],0),aY=a[1]-1|0,bJ=0;if(!(aY<0)){var
-B=bJ;for(;;){var
-a4=b(a[5][2],B),a5=b(a[5][2],B+1|0)-1|0;if(!(a5<a4)){var
-Q=a4;for(;;){var
-a6=b(a[6][2],Q),a7=b(a[6][2],Q+1|0)-1|0;if(!(a7<a6)){var
-R=a6;for(;;){c(aX,R)[1+R]=B;var
-bZ=R+1|0;if(a7!==R){var
-R=bZ;continue}break}}var
-bY=Q+1|0;if(a5!==Q){var
-Q=bY;continue}break}}var
-bX=B+1|0;if(aY!==B){var
-B=bX;continue}break}}function
-a1(b,c){return b?i(a[1],b[1][2]):o(a[1],c)}var
-aq=a1(d[10],0),bK=a1(d[11],1),ar=H(d[1],Fo),Y=H(d[1],Fp);function
-bL(a){if(ar){var
-b=c(aq,a)[1+a],d=b||1-c(bK,a)[1+a];return d}var
+b1=1-aD(d[1],FB),ap=b1||(0!==d[9]?1:0)}if(ap)U(u(Fw,u(d[1],Fv)));var
+a1=o(a[3],0),a2=a[1]-1|0,bL=0;if(!(a2<0)){var
+E=bL;for(;;){var
+a7=b(a[5][2],E),a8=b(a[5][2],E+1|0)-1|0;if(!(a8<a7)){var
+P=a7;for(;;){var
+a9=b(a[6][2],P),a_=b(a[6][2],P+1|0)-1|0;if(!(a_<a9)){var
+S=a9;for(;;){c(a1,S)[1+S]=E;var
+b0=S+1|0;if(a_!==S){var
+S=b0;continue}break}}var
+bZ=P+1|0;if(a8!==P){var
+P=bZ;continue}break}}var
+bY=E+1|0;if(a2!==E){var
+E=bY;continue}break}}function
+a4(b,c){return b?j(a[1],b[1][2]):o(a[1],c)}var
+aq=a4(d[10],0),bM=a4(d[11],1),ar=I(d[1],Fx),Y=I(d[1],Fy);function
+bN(a){if(ar){var
+b=c(aq,a)[1+a],d=b||1-c(bM,a)[1+a];return d}var
 e=Y?c(aq,a)[1+a]:Y;return e}var
-as=i(a[1],bL);function
-bM(a){if(ar)return c(aq,a)[1+a]?1.:0.;var
+as=j(a[1],bN);function
+bO(a){if(ar)return c(aq,a)[1+a]?1.:0.;var
 e=d[12];if(e&&Y&&c(as,a)[1+a])return b(e[1][2],a);return 0.}var
-a2=i(a[1],bM),bO=H(d[1],Fq);function
+a5=j(a[1],bO),bP=I(d[1],Fz);function
 bQ(a){var
 b=c(as,a)[1+a];if(b)var
-e=1-ar,d=e||(0.<f(a2,a)?1:0);else
+f=1-ar,d=f||(0.<e(a5,a)?1:0);else
 var
 d=b;return d}var
-bR=i(a[1],bQ),a3=d[8],bS=a3?i(a[2],a3[1][2]):o(a[2],0.),bU=d[4],bV=H(d[2],Fr),Z=[0,a,aX,i(a[3],cc[2]),bV,bU,bS,as,a2,bR,Y,bO],w=Z[1],b9=w[1],b_=eI(function(a){var
-b=fF(dp(w[5],a));return c5(function(a){return 0.<f(Z[6],a)?1:0},b)},b9);function
+bR=j(a[1],bQ),a6=d[8],bT=a6?j(a[2],a6[1][2]):o(a[2],0.),bU=d[4],bW=I(d[2],FA),_=[0,a,a1,j(a[3],cc[2]),bW,bU,bT,as,a5,bR,Y,bP],v=_[1],b8=v[1],b_=eI(function(a){var
+b=fD(dp(v[5],a));return c6(function(a){return 0.<e(_[6],a)?1:0},b)},b8);function
 b$(a){return a}var
-bm=nW(Z,F(w[3],b$),b_),bo=bm[1];function
+bn=n4(_,G(v[3],b$),b_),bp=bn[1];function
 bq(a){var
-b=fF(dp(w[5],a));return bp(function(a){var
-b=cW(w,a);return l(w[7][2],b)},b)}var
-br=k(function(a){return 1-a},bo),bs=w[1],I=o(bs,0),J=dF(0),bc=bs-1|0,ba=0,bb=1,b1=0;if(bc<0)var
-at=bb,bd=ba;else{var
-g=b1,av=bb,au=ba;for(;;){var
-be=c(br,g)[1+g],b5=be?0===c(I,g)[1+g]?1:0:be;if(b5){ck([0,g,bq(g)],J);c(I,g)[1+g]=1;var
-K=av,_=au;for(;;){if(!lP(J)){var
-bg=lO(J),az=bg[2],aa=bg[1];if(az){var
-n=az[1];ck([0,aa,az[2]],J);var
-b7=c(br,n)[1+n]?1===c(I,n)[1+n]?(ec(J),0):0===c(I,n)[1+n]?(c(I,n)[1+n]=1,ck([0,n,bq(n)],J),K):K:K,bl=b7,bk=_}else{c(I,aa)[1+aa]=2;var
-bl=K,bk=[0,aa,_]}var
-K=bl,_=bk;continue}var
-ay=K,ax=_;break}}else
+b=fD(dp(v[5],a));return by(function(a){var
+b=cY(v,a);return l(v[7][2],b)},b)}var
+br=i(function(a){return 1-a},bp),bt=v[1],J=o(bt,0),K=dF(0),bg=bt-1|0,be=0,bf=1,b2=0;if(bg<0)var
+at=bf,bh=be;else{var
+g=b2,aw=bf,au=be;for(;;){var
+bi=c(br,g)[1+g],b5=bi?0===c(J,g)[1+g]?1:0:bi;if(b5){cl([0,g,bq(g)],K);c(J,g)[1+g]=1;var
+M=aw,ab=au;for(;;){if(!lW(K)){var
+bj=lV(K),aA=bj[2],ac=bj[1];if(aA){var
+n=aA[1];cl([0,ac,aA[2]],K);var
+b7=c(br,n)[1+n]?1===c(J,n)[1+n]?(ec(K),0):0===c(J,n)[1+n]?(c(J,n)[1+n]=1,cl([0,n,bq(n)],K),M):M:M,bm=b7,bl=ab}else{c(J,ac)[1+ac]=2;var
+bm=M,bl=[0,ac,ab]}var
+M=bm,ab=bl;continue}var
+ay=M,ax=ab;break}}else
 var
-ay=av,ax=au;var
-b6=g+1|0;if(bc!==g){var
-g=b6,av=ay,au=ax;continue}var
-at=ay,bd=ax;break}}var
-b4=at?[0,P(am(bd))]:at,h=[0,Z,bo,bm[2],b4],bG=0;if(typeof
+ay=aw,ax=au;var
+b6=g+1|0;if(bg!==g){var
+g=b6,aw=ay,au=ax;continue}var
+at=ay,bh=ax;break}}var
+b4=at?[0,L(ak(bh))]:at,h=[0,_,bp,bn[2],b4],bH=0;if(typeof
 T!=="number"&&1===T[0]){var
-aH=T[3],X=T[2],aI=T[1];if(C(fD(aI))===aH){var
-ai=P(fD(aI)),aj=P(fD(X)),bH=0,al=aQ(a0(function(a,b){return b<=0.03*X?a+1|0:a},bH,aj),Fj),aJ=aj.length-1;if(0===aJ)var
-aL=1.;else
+aJ=T[3],X=T[2],aK=T[1];if(F(fB(aK))===aJ){var
+al=L(fB(aK)),am=L(fB(X)),bI=0,an=aT(aV(function(a,b){return b<=0.03*X?a+1|0:a},bI,am),Fs),aL=am.length-1;if(0===aL)var
+aM=1.;else
 var
-aV=cF(al,aJ)-1|0,aL=ae(X-c(aj,aV)[1+aV]|0,1.);var
-aN=aH-1|0,aM=0;if(aN<al)var
-aO=aM;else{var
-O=al,A=aM;for(;;){var
-aS=O-1|0,aT=c(ai,aS)[1+aS],aG=0;if(A){var
-aU=A[1]-1|0;if(aT<1.5*c(ai,aU)[1+aU])var
-an=A;else
-aG=1}else
-aG=1;if(aG)var
-an=0.<aT?[0,O,A]:A;var
-bI=O+1|0;if(aN!==O){var
-O=bI,A=an;continue}var
-aO=an;break}}var
-aP=P(am(aO)),aC=[0,[0,aP,k(function(b){var
-a=b-1|0;return c(ai,a)[1+a]},aP),aL,X]];bG=1}}if(!bG)var
-aC=0;var
-x=aC?aC[1]:U(Fw),V=bu.length-1,r=C(N[4]),bw=b8(N),aD=bx(bf,aR(h[1][3])),t=o(V,[0,o(bw,0.),0.]);v(function(a){var
-b=cs(N,c(bu,a)[1+a]),d=M(b[2]),e=[0,k(M,b[1]),d];c(t,a)[1+a]=e;return 0},aD);var
-cd=k(function(a){var
-b=a[1];return cI(function(a){return a!=0.?1:0},b)},t),by=jq(N),bz=by[2],s=by[1],ce=k(function(a){return a[2]},t),cf=k(function(a){return a[1]},t),y=[0,N[8],cf,ce,s,bz],bA=jo(N),cg=i(r,function(a){var
-b=c(bA[2],a)[1+a];return M(q(c(bA[1],a)[1+a],b))/2.}),ac=[m,function(a){return eH(y,nS(y,cg),o(V,0.))}],ad=x[3]<(jZ*r|0)?1:0,ch=ad?1.:cD(1.,-6);function
-W(a){return L(function(c,b){var
-d=bT(b,a);return f(bz,c)-d},s)}function
-ag(a){var
-b=g4(y,a);return[0,b,nQ(y,a,b)]}function
-ah(h,b){return i(r,function(i){var
+aZ=cF(an,aL)-1|0,aM=aa(X-c(am,aZ)[1+aZ]|0,1.);var
+aP=aJ-1|0,aN=0;if(aP<an)var
+aQ=aN;else{var
+O=an,C=aN;for(;;){var
+aW=O-1|0,aX=c(al,aW)[1+aW],aI=0;if(C){var
+aY=C[1]-1|0;if(aX<1.5*c(al,aY)[1+aY])var
+ao=C;else
+aI=1}else
+aI=1;if(aI)var
+ao=0.<aX?[0,O,C]:C;var
+bJ=O+1|0;if(aP!==O){var
+O=bJ,C=ao;continue}var
+aQ=ao;break}}var
+aS=L(ak(aQ)),aB=[0,[0,aS,i(function(b){var
+a=b-1|0;return c(al,a)[1+a]},aS),aM,X]];bH=1}}if(!bH)var
+aB=0;var
+w=aB?aB[1]:U(FF),V=bv.length-1,q=F(N[4]),bx=b9(N),aC=bk(aR,aH(h[1][3])),t=o(V,[0,o(bx,0.),0.]);x(function(a){var
+b=cs(N,c(bv,a)[1+a]),d=H(b[2]),e=[0,i(H,b[1]),d];c(t,a)[1+a]=e;return 0},aC);var
+cd=i(function(a){var
+b=a[1];return dE(function(a){return a!=0.?1:0},b)},t),bz=js(N),bA=bz[2],s=bz[1],ce=i(function(a){return a[2]},t),cf=i(function(a){return a[1]},t),y=[0,N[8],cf,ce,s,bA],bB=jp(N),cg=j(q,function(a){var
+b=c(bB[2],a)[1+a];return H(r(c(bB[1],a)[1+a],b))/2.}),ae=[m,function(a){return eH(y,n0(y,cg),o(V,0.))}],af=w[3]<(j5*q|0)?1:0,ch=af?1.:cD(1.,-6);function
+W(a){return Q(function(c,b){var
+d=bV(b,a);return e(bA,c)-d},s)}function
+ah(a){var
+b=g2(y,a);return[0,b,nY(y,a,b)]}function
+ai(h,b){return j(q,function(i){var
 a=[0,0.];p(function(d,b){var
-e=b!=0.?1:0;if(e){var
-j=b*f(c(h,d)[1+d],i);a[1]=a[1]+j;var
+f=b!=0.?1:0;if(f){var
+j=b*e(c(h,d)[1+d],i);a[1]=a[1]+j;var
 g=0}else
 var
-g=e;return g},b);return a[1]})}function
-aF(d,a){var
-b=c(t,a)[1+a],e=b[2];return bT(b[1],d)+e}function
-bB(d,b,i,h){var
-e=ag(d),j=e[2],k=e[1],a=e5(r,r,0.);function
-g(e,d){return p(function(b,g){return p(function(d,h){var
-i=f(c(a,b)[1+b],d)+e*g*h;return ap(a[1+b],d,i)},d)},d)}v(function(a){var
-d=0.<f(b,a)?1:0;if(d){var
-e=ae(aF(k,a),bW),h=ah(j,c(t,a)[1+a][1]);return g(i*f(b,a)/(e*e),h)}return d},aD);var
+g=f;return g},b);return a[1]})}function
+aG(d,a){var
+b=c(t,a)[1+a],e=b[2];return bV(b[1],d)+e}function
+bC(d,b,i,h){var
+f=ah(d),j=f[2],k=f[1],a=f_(q,q,0.);function
+g(f,d){return p(function(b,g){return p(function(d,h){var
+i=e(c(a,b)[1+b],d)+f*g*h;return Z(a[1+b],d,i)},d)},d)}x(function(a){var
+d=0.<e(b,a)?1:0;if(d){var
+f=aa(aG(k,a),bX),h=ai(j,c(t,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aC);var
 l=W(d);p(function(c,b){var
-a=ae(f(l,c),1e-150);return g(h*bN/(a*a),b)},s);return a}function
-bC(a){var
-b=h[1][3];return k(function(b){return c7(1.,ae(0.,aF(a,b)))},b)}function
-bD(d){var
-b=o(bw,0.);v(function(a){var
-e=f(d,a)!=0.?1:0;if(e){var
-g=c(t,a)[1+a][1];return p(function(e,c){var
-g=c!=0.?1:0,h=g?ap(b,e,f(b,e)+f(d,a)*c):g;return h},g)}return e},aD);return b}var
-ci=h[1][4]===h[1][5]?1:0,bE=z(0,50);function
-bF(H){if(H){var
-ay=H[2],M=H[1],az=S(bE,H);if(az)return az[1];var
-aC=C(ay),X=bF(ay),I=X[3],a=X[2],Y=eH(y,eH(y,X[1],M),M),bf=28,aD=k(function(a){return jt(bf,a)},Y),bg=W(Y),bk=W(aD),bl=L(function(b,a){return bN*f(bg,b)<a?1:0},bk),g=e6(function(a){return a},bl)?aD:Y,aG=f(x[2],aC)/(x[3]+f(x[2],0)),aH=ag(g),bm=aH[2],Z=bC(aH[1]),_=1.<=aG?1:0,bo=ad||I,am=0,bp=1-bo;if(0===a)am=1;else{var
-aX=0;if(!I&&(!_||!(1<C(a)))){am=1;aX=1}if(!aX)var
-R=a,Q=I,O=a}if(am){var
-bq=a?[0,a[1]]:a,aI=n1(h,bq,Z);if(aI){var
-J=aI[1],aY=0;if(bp&&!_){var
-aM=bB(g,M,1.,1.),aa=i(r,function(a){return 1./Math.sqrt(f(c(aM,a)[1+a],a))}),aN=n3(L(function(b,a){return L(function(c,a){return a*f(aa,b)*f(aa,c)},a)},aM)),T=aN.length-1,A=e5(T,T,0.),an=T-1|0,a1=0;if(!(an<0)){var
-d=a1;for(;;){var
-a2=0;if(!(d<0)){var
-e=a2;for(;;){var
-ao=f(c(aN,d)[1+d],e),aq=e-1|0,a4=0;if(aq<0)var
-U=ao;else{var
-B=a4,ar=ao;for(;;){var
-a7=f(c(A,e)[1+e],B),as=ar-f(c(A,d)[1+d],B)*a7,a$=B+1|0;if(aq!==B){var
-B=a$,ar=as;continue}var
+a=aa(e(l,c),1e-150);return g(h*bs/(a*a),b)},s);return a}function
+bD(a){var
+b=h[1][3];return i(function(b){return c9(1.,aa(0.,aG(a,b)))},b)}function
+bE(d){var
+b=o(bx,0.);x(function(a){var
+f=e(d,a)!=0.?1:0;if(f){var
+g=c(t,a)[1+a][1];return p(function(f,c){var
+g=c!=0.?1:0,h=g?Z(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aC);return b}var
+ci=h[1][4]===h[1][5]?1:0,bF=A(0,50);function
+bG(H){if(H){var
+ay=H[2],M=H[1],aA=R(bF,H);if(aA)return aA[1];var
+aB=F(ay),X=bG(ay),I=X[3],a=X[2],Y=eH(y,eH(y,X[1],M),M),bi=28,aC=i(function(a){return jv(bi,a)},Y),bj=W(Y),bk=W(aC),bl=Q(function(b,a){return bs*e(bj,b)<a?1:0},bk),g=e5(function(a){return a},bl)?aC:Y,aI=e(w[2],aB)/(w[3]+e(w[2],0)),aJ=ah(g),bm=aJ[2],_=bD(aJ[1]),ab=1.<=aI?1:0,bn=af||I,an=0,bp=1-bn;if(0===a)an=1;else{var
+a0=0;if(!I&&(!ab||!(1<F(a)))){an=1;a0=1}if(!a0)var
+S=a,P=I,O=a}if(an){var
+bq=a?[0,a[1]]:a,aK=n9(h,bq,_);if(aK){var
+J=aK[1],a1=0;if(bp&&!ab){var
+aN=bC(g,M,1.,1.),ac=j(q,function(a){return 1./Math.sqrt(e(c(aN,a)[1+a],a))}),aP=n$(Q(function(b,a){return Q(function(c,a){return a*e(ac,b)*e(ac,c)},a)},aN)),T=aP.length-1,C=f_(T,T,0.),ao=T-1|0,a2=0;if(!(ao<0)){var
+d=a2;for(;;){var
+a4=0;if(!(d<0)){var
+f=a4;for(;;){var
+ap=e(c(aP,d)[1+d],f),aq=f-1|0,a6=0;if(aq<0)var
+U=ap;else{var
+E=a6,ar=ap;for(;;){var
+a9=e(c(C,f)[1+f],E),as=ar-e(c(C,d)[1+d],E)*a9,a_=E+1|0;if(aq!==E){var
+E=a_,ar=as;continue}var
 U=as;break}}var
-a5=d===e?Math.sqrt(U):U/f(c(A,e)[1+e],e);ap(c(A,d)[1+d],e,a5);var
-a6=e+1|0;if(d!==e){var
-e=a6;continue}break}}var
-a3=d+1|0;if(an!==d){var
-d=a3;continue}break}}var
-aO=L(function(b,a){return k(function(a){return a*f(aa,b)},a)},A),bs=W(g),K=o(aQ(r,1),1),at=r-1|0,ba=1;if(!(at<1)){var
-n=ba;for(;;){var
-av=n-1|0,aw=16<=c(K,av)[1+av]?1:0,bc=aw?37:aw,ax=n-1|0,bd=(2*c(K,ax)[1+ax]|0)^bc;c(K,n)[1+n]=bd;var
-be=n+1|0;if(at!==n){var
-n=be;continue}break}}var
-au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},bb=i(nV,function(b){return i(r,function(a){return 1.-2.*(au(b&c(K,a)[1+a])%2|0)})}),bu=k(function(c){var
-b=fG(aO,c),a=[0,0.];p(function(d,c){var
-e=ae(f(bs,d),bW),g=bT(c,b)/e;a[1]=ae(a[1],g);return 0},s);var
-d=c7(1.,0.9/ae(a[1],bW));return L(function(b,a){return jt(28,f(g,b)+d*a)},b)},bb),bv=cF(nV,cC(eR,aQ(h[1][1][3],1))),bw=ag(g)[2],aP=z(0,16),q=[0,[0]],u=[0,[0]],af=function(d,z){var
+a7=d===f?Math.sqrt(U):U/e(c(C,f)[1+f],f);Z(c(C,d)[1+d],f,a7);var
+a8=f+1|0;if(d!==f){var
+f=a8;continue}break}}var
+a5=d+1|0;if(ao!==d){var
+d=a5;continue}break}}var
+aQ=Q(function(b,a){return i(function(a){return a*e(ac,b)},a)},C),bt=W(g),K=o(aT(q,1),1),at=q-1|0,bd=1;if(!(at<1)){var
+n=bd;for(;;){var
+av=n-1|0,aw=16<=c(K,av)[1+av]?1:0,bf=aw?37:aw,ax=n-1|0,bg=(2*c(K,ax)[1+ax]|0)^bf;c(K,n)[1+n]=bg;var
+bh=n+1|0;if(at!==n){var
+n=bh;continue}break}}var
+au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},be=j(n3,function(b){return j(q,function(a){return 1.-2.*(au(b&c(K,a)[1+a])%2|0)})}),bv=i(function(c){var
+b=fE(aQ,c),a=[0,0.];p(function(d,c){var
+f=aa(e(bt,d),bX),g=bV(c,b)/f;a[1]=aa(a[1],g);return 0},s);var
+d=c9(1.,0.9/aa(a[1],bX));return Q(function(b,a){return jv(28,e(g,b)+d*a)},b)},be),bw=cF(n3,cC(eT,aT(h[1][1][3],1))),bx=ah(g)[2],aR=A(0,16),r=[0,[0]],u=[0,[0]],ag=function(d,z){var
 a=h[1][1];function
 t(b){if(c(h[2],b)[1+b])return 0;var
-e=cW(a,c(d,b)[1+b]);return l(a[7][2],e)}var
-v=i(a[1],t),w=js(a[1],v,[0,a[4],0]),x=a[1],y=eI(function(a){return c(w,a)[1+a]},x),g=l(function(a){return c(d,a)[1+a]},y),j=S(aP,g);if(j)var
-e=j[1];else{var
-C=n2(h,d,Z,V),s=bh(function(b){var
-d=ah(bw,bD(b)),a=i(r,function(e){var
+e=cY(a,c(d,b)[1+b]);return l(a[7][2],e)}var
+v=j(a[1],t),w=ju(a[1],v,[0,a[4],0]),x=a[1],y=eI(function(a){return c(w,a)[1+a]},x),g=l(function(a){return c(d,a)[1+a]},y),k=R(aR,g);if(k)var
+f=k[1];else{var
+C=n_(h,d,_,V),s=ba(function(b){var
+d=ai(bx,bE(b)),a=j(q,function(f){var
 a=[0,0.];p(function(b,d){var
-g=d*f(c(aO,b)[1+b],e);a[1]=a[1]+g;return 0},d);return a[1]}),e=ae(Math.sqrt(bT(a,a)),bW);return k(function(a){return a/e},a)},C);aK(aP,g,s);var
-e=s}if(e){var
-m=e[1],b=[0,0],A=q[1];p(function(e,d){var
-a=0===b[1]?1:0,c=a?0.999<bT(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
-n=0===b[1]?1:0,B=n?z:n;if(B){q[1]=bi(q[1],[0,[0,d,m]]);u[1]=bi(u[1],[0,0]);b[1]=[0,q[1].length-1-1|0]}var
+g=d*e(c(aQ,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=aa(Math.sqrt(bV(a,a)),bX);return i(function(a){return a/f},a)},C);az(aR,g,s);var
+f=s}if(f){var
+m=f[1],b=[0,0],A=r[1];p(function(e,d){var
+a=0===b[1]?1:0,c=a?0.999<bV(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
+n=0===b[1]?1:0,B=n?z:n;if(B){r[1]=bc(r[1],[0,[0,d,m]]);u[1]=bc(u[1],[0,0]);b[1]=[0,r[1].length-1-1|0]}var
 o=b[1]}else
 var
-o=e;return o},bx=F(bv,function(a){return a}),by=[0,J,b(bP(function(a){return n1(h,[0,J],bC(g4(y,c(bu,a)[1+a])))}),bx)];v(function(e){var
-b=af(e,1);if(b){var
+o=f;return o},by=G(bw,function(a){return a}),bz=[0,J,b(bS(function(a){return n9(h,[0,J],bD(g2(y,c(bv,a)[1+a])))}),by)];x(function(e){var
+b=ag(e,1);if(b){var
 a=b[1],f=c(u[1],a)[1+a]+1|0;c(u[1],a)[1+a]=f;var
 d=0}else
 var
-d=b;return d},by);var
-aS=af(J,0),bz=function(a){return a},bA=F(q[1].length-1,bz),ai=a_(function(b,a){var
-d=-c(u[1],a)[1+a]|0,e=[0,c3(aS,[0,a]),d,a],f=-c(u[1],b)[1+b]|0;return ak([0,c3(aS,[0,b]),f,b],e)},bA),aT=function(b,a){return e3(function(a,c){return a<b?1:0},a)},aU=function(a){return c(q[1],a)[1+a][1]};if(0===ai)var
-aj=0===a?[0,J,0]:a;else
+d=b;return d},bz);var
+aS=ag(J,0),bA=function(a){return a},bB=G(r[1].length-1,bA),ak=aU(function(b,a){var
+d=-c(u[1],a)[1+a]|0,e=[0,c4(aS,[0,a]),d,a],f=-c(u[1],b)[1+b]|0;return aj([0,c4(aS,[0,b]),f,b],e)},bB),aW=function(b,a){return ea(function(a,c){return a<b?1:0},a)},aX=function(a){return c(r[1],a)[1+a][1]};if(0===ak)var
+al=0===a?[0,J,0]:a;else
 if(0===a)var
-aj=l(aU,aT(Fk,ai));else{var
-al=aT(C(a),ai),w=P(l(function(a){return af(a,0)},a)),aV=[0,b(a9(function(a){return 1-lJ([0,a],w)}),al)];p(function(a,b){var
-e=aR(b3(w,0,a));if(b&&aA(b[1],al)&&!aA(b,e))return 0;var
-d=aV[1];if(d){var
-f=[0,d[1]];c(w,a)[1+a]=f;aV[1]=d[2];return 0}var
-g=[0,b2(al)];c(w,a)[1+a]=g;return 0},w);var
-bG=aR(w),aj=l(function(a){return aU(aZ(a,0))},bG)}var
-N=aj;aY=1}if(!aY)var
-N=[0,J,0];if(_)var
-R=N,Q=I,O=a;else
+al=l(aX,aW(Ft,ak));else{var
+am=aW(F(a),ak),v=L(l(function(a){return ag(a,0)},a)),aY=[0,b(bb(function(a){return 1-lQ([0,a],v)}),am)];p(function(a,b){var
+e=aH(bK(v,0,a));if(b&&aD(b[1],am)&&!aD(b,e))return 0;var
+d=aY[1];if(d){var
+f=[0,d[1]];c(v,a)[1+a]=f;aY[1]=d[2];return 0}var
+g=[0,b3(am)];c(v,a)[1+a]=g;return 0},v);var
+bH=aH(v),al=l(function(a){return aX(a$(a,0))},bH)}var
+N=al;a1=1}if(!a1)var
+N=[0,J,0];if(ab)var
+S=N,P=I,O=a;else
 var
-R=N,Q=qv<=aG?1:0,O=N}else
+S=N,P=qC<=aI?1:0,O=N}else
 var
-R=0,Q=I,O=a}var
-aJ=l(function(a){return n2(h,a,Z,V)},R),br=aA(0,aJ)?0:l(function(G){var
-u=ah(bm,bD(e0(G))),H=bB(g,M,x[3]/f(x[2],aC),ch),e=ci?k(function(a){return-a},u):u,h=n3(H),I=W(g),w=k(function(a){return ae(a,bW)},I),m=Math.sqrt(2.*bt),n=k(function(a){return fG(h,a)},s),b=L(function(a,b){return bT(b,c(n,a)[1+a])},s),B=s.length-1,d=o(s.length-1,0.),C=eI(function(a){var
-c=0.<f(b,a)?1:0,d=c?f(w,a)<m*Math.sqrt(f(b,a))?1:0:c;return d},B),i=[0,aE(e)],a=fU;for(;;){if(0<a){var
-D=a-1|0,E=aE(d);v(function(a){var
-l=f(d,a),p=i[1],e=L(function(d,b){return b-l*f(c(s,a)[1+a],d)},p),q=f(b,a),g=bT(e,c(n,a)[1+a])/q,r=f(b,a),t=ae(bT(e,fG(h,e))/r-g*g,0.),j=f(w,a)/(m*Math.sqrt(f(b,a))),k=ae(0.,-g-Math.sqrt(t)*j/Math.sqrt(1.-j*j)),o=k!=l?1:0,u=o?(ap(d,a,k),i[1]=L(function(d,b){return b+k*f(c(s,a)[1+a],d)},e),0):o;return u},C);var
-q=[0,1];p(function(e,g){return function(c,a){var
-b=ka*(1.+Math.abs(a))<Math.abs(a-f(e,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,q),d);var
+S=0,P=I,O=a}var
+aL=l(function(a){return n_(h,a,_,V)},S),br=aD(0,aL)?0:l(function(G){var
+u=ai(bm,bE(e2(G))),H=bC(g,M,w[3]/e(w[2],aB),ch),f=ci?i(function(a){return-a},u):u,h=n$(H),I=W(g),v=i(function(a){return aa(a,bX)},I),m=Math.sqrt(2.*bu),n=i(function(a){return fE(h,a)},s),b=Q(function(a,b){return bV(b,c(n,a)[1+a])},s),B=s.length-1,d=o(s.length-1,0.),C=eI(function(a){var
+c=0.<e(b,a)?1:0,d=c?e(v,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},B),j=[0,aE(f)],a=fS;for(;;){if(0<a){var
+D=a-1|0,E=aE(d);x(function(a){var
+l=e(d,a),p=j[1],f=Q(function(d,b){return b-l*e(c(s,a)[1+a],d)},p),q=e(b,a),g=bV(f,c(n,a)[1+a])/q,r=e(b,a),t=aa(bV(f,fE(h,f))/r-g*g,0.),i=e(v,a)/(m*Math.sqrt(e(b,a))),k=aa(0.,-g-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),o=k!=l?1:0,u=o?(Z(d,a,k),j[1]=Q(function(d,b){return b+k*e(c(s,a)[1+a],d)},f),0):o;return u},C);var
+q=[0,1];p(function(f,g){return function(c,a){var
+b=kh*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,q),d);var
 F=q[1]?0:D,a=F;continue}var
-r=i[1],y=fG(h,r),l=bT(r,y);if(o7*bT(e,fG(h,e))<l&&l<a8){var
-J=k(function(a){return jt(12,a*Math.sqrt(2.*bt/l))},y),z=ag(g),A=o(ab,0),K=z[2],N=z[1];bj(function(a){var
-g=k(function(b){var
-a=b[2];return bT(ah(K,c(t,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=a0(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
-d=f(g,c)<0.?1:0;if(d){var
-i=ae(aF(N,h[2]),0.),a=-4.*f(g,c)/i,j=a!=a?a8:a;b[1]=ae(b[1],j);var
-e=0}else
+r=j[1],y=fE(h,r),l=bV(r,y);if(pa*bV(f,fE(h,f))<l&&l<a3){var
+J=i(function(a){return jv(12,a*Math.sqrt(2.*bu/l))},y),z=ah(g),A=o(ad,0),K=z[2],L=z[1];aO(function(a){var
+g=i(function(b){var
+a=b[2];return bV(ai(K,c(t,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=aV(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
+d=e(g,c)<0.?1:0;if(d){var
+i=aa(aG(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a3:a;b[1]=aa(b[1],j);var
+f=0}else
 var
-e=d;return e},a);var
-h=b[1]*cD(1.,-30)<=1.?1:0,i=h?o<=ca?1:0:h;if(i){var
-l=k4(ae(b[1],1.)),m=l[2],q=l[1]==bN?m-1|0:m,r=cD(1.,-q|0),d=k(function(a){return lh(Math.floor(cD(r*a,50)))},g),e=[0,j];p(function(a,b){var
-f=c(d,a)[1+a],g=$(b[3],f);e[1]=aB(e[1],g);return 0},a);if(0<bn(e[1])){var
-s=c(a,0)[1][3],u=hS(e[1],s);d[1]=cN(c(d,0)[1],u)}return p(function(a,e){var
-f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return i},cb);return A}return o(ab,0)}},aJ),aL=[0,g,O,Q,br];aK(bE,H,aL);return aL}var
-aW=E(ac),bH=0,bI=0,bJ=0,bK=D===aW?ac[1]:m===aW?G(ac):ac;return[0,bK,bJ,bI,bH]}var
-cj=o(ab,0);return[0,ad,function(p,q,h,n,m){var
-i=x[1],j=0,a=bF(a0(function(j,i){if(n<i)return j;var
+f=d;return f},a);var
+h=b[1]*cD(1.,-30)<=1.?1:0,j=h?o<=cb?1:0:h;if(j){var
+l=k$(aa(b[1],1.)),m=l[2],q=l[1]==bs?m-1|0:m,r=cD(1.,-q|0),d=i(function(a){return lo(Math.floor(cD(r*a,50)))},g),f=[0,k];p(function(a,b){var
+e=c(d,a)[1+a],g=$(b[3],e);f[1]=aF(f[1],g);return 0},a);if(0<bo(f[1])){var
+s=c(a,0)[1][3],u=hS(f[1],s);d[1]=cM(c(d,0)[1],u)}return p(function(a,e){var
+f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return j},ca);return A}return o(ad,0)}},aL),aM=[0,g,O,P,br];az(bF,H,aM);return aM}var
+aZ=z(ae),bI=0,bJ=0,bL=0,bM=B===aZ?ae[1]:m===aZ?D(ae):ae;return[0,bM,bL,bJ,bI]}var
+cj=o(ad,0);return[0,af,function(p,q,h,n,m){var
+i=w[1],j=0,a=bG(aV(function(j,i){if(n<i)return j;var
 h=o(V,0.),k=i-1|0,q=0;if(!(k<0)){var
 d=q;for(;;){var
-l=ab-1|0,r=0;if(!(l<0)){var
+l=ad-1|0,r=0;if(!(l<0)){var
 a=r;for(;;){var
 g=b(p,a);if(c(cd,g)[1+g]){var
-t=e(m,d,a);ap(h,g,f(h,g)+t)}var
+t=f(m,d,a);Z(h,g,e(h,g)+t)}var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}var
 s=d+1|0;if(k!==d){var
-d=s;continue}break}}return[0,h,j]},j,i)),d=a[4],k=aQ(1,C(a[2]));if(0===d)var
+d=s;continue}break}}return[0,h,j]},j,i)),d=a[4],k=aT(1,F(a[2]));if(0===d)var
 g=cj;else
 var
-l=ad?0:aw(h,k)/6|0,g=af(d,l);return function(a){return c(g,a)[1+a]}}]}function
-g5(g,b){var
+l=af?0:av(h,k)/6|0,g=ag(d,l);return function(a){return c(g,a)[1+a]}}]}function
+g3(g,b){var
 h=1;if(b<1)var
 c=d;else{var
 a=h,e=d;for(;;){var
-f=gm($(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+f=gl($(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,e=f;continue}var
 c=f;break}}return V(c)}function
-ju(b,a){var
-c=f8(b[2],a);return b4(f8(b[1],a),c)}function
-n4(d,a,g){function
-I(a,b){return fy(a)<=1?1:0}if(e(as[14],I,a)){var
+jw(b,a){var
+c=f5(b[2],a);return b4(f5(b[1],a),c)}function
+oa(d,a,g){function
+I(a,b){return fw(a)<=1?1:0}if(f(at[14],I,a)){var
 p=function(l){var
-c=[0,w,0];function
+c=[0,v,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(g,j[1]),k=(0<y(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cQ(a),m],f],o=k?c[2]:c[1];return[0,q(i,h(a,o)),n]}}return[0,q(i,a),f]}return R(as[13],d,a,c)},s=function(b,a){return[m,function(c){return aD(d,0,b,l(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},a))}]},t=p(0),u=t[1],x=p(1),A=x[1],J=x[2],L=s(Y(W(A),a),J),M=t[2];return[0,[0,u,A,s(Y(a,W(u)),M),L]]}var
-j=z(0,4);function
-N(a,b){return v(function(a){var
-b=a[1],c=aZ(S(j,b),0);return Q(j,b,aQ(a[2],c))},a)}e(as[12],N,a);var
-B=a_(ak,eb(il(j))),O=1;if(ca<K(function(a,b){return ca<a?a:aw(a,b[2]+1|0)},O,B))return 0;var
-P=[0,[0,0,a],0],T=K(function(j,a){var
-d=a[2],e=a[1],f=b(g,e),o=f[2],p=f[1],m=i(d+1|0,function(c){return i(d+1|0,function(b){var
+c=b(g,j[1]),k=(0<y(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cP(a),m],f],o=k?c[2]:c[1];return[0,r(i,h(a,o)),n]}}return[0,r(i,a),f]}return O(at[13],d,a,c)},s=function(b,a){return[m,function(c){return aA(d,0,b,l(function(b){var
+a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},a))}]},t=p(0),u=t[1],w=p(1),C=w[1],J=w[2],K=s(Y(W(C),a),J),L=t[2];return[0,[0,u,C,s(Y(a,W(u)),L),K]]}var
+i=A(0,4);function
+M(a,b){return x(function(a){var
+b=a[1],c=a$(R(i,b),0);return S(i,b,aT(a[2],c))},a)}f(at[12],M,a);var
+E=aU(aj,eb(gh(i))),P=1;if(cb<N(function(a,b){return cb<a?a:av(a,b[2]+1|0)},P,E))return 0;var
+Q=[0,[0,0,a],0],T=N(function(i,a){var
+d=a[2],e=a[1],f=b(g,e),o=f[2],p=f[1],m=j(d+1|0,function(c){return j(d+1|0,function(b){var
 g=cF(c,b),j=0;if(g<0)var
-i=w;else{var
-a=j,e=w;for(;;){if((b-a|0)<=(d-c|0))var
-k=ju(p,b-a|0),l=h(ju(o,a),k),m=g5(d-c|0,b-a|0),f=q(e,h(h(g5(c,a),m),l));else
+i=v;else{var
+a=j,e=v;for(;;){if((b-a|0)<=(d-c|0))var
+k=jw(p,b-a|0),l=h(jw(o,a),k),m=g3(d-c|0,b-a|0),f=r(e,h(h(g3(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(g!==a){var
 a=n,e=f;continue}var
-i=f;break}}return cm(i,g5(d,b))})});return bp(function(a){var
-g=a[2],i=a[1];return F(d+1|0,function(f){function
+i=f;break}}return cm(i,g3(d,b))})});return by(function(a){var
+g=a[2],i=a[1];return G(d+1|0,function(f){function
 a(g,o,n){var
 a=g,p=0;for(;;){if(a){var
-d=a[1],k=a[2],l=d[2];if(0!==ak(d[1],e)){var
+d=a[1],k=a[2],l=d[2];if(0!==aj(d[1],e)){var
 a=k;continue}var
 i=[0,l]}else
 var
 i=0;var
-j=aZ(i,p),q=b(a9(function(a){return a[1]!==e?1:0}),g),r=fv(q,h(o,c(c(m,f)[1+f],j)[1+j]),cV);return b(bS(0,n),r)}}return[0,[0,[0,e,d,f],i],R(as[13],a,g,cV)]})},j)},P,B),f=l(function(a){var
-b=eD(a[2]);return[0,a[1],b]},T),C=b2(f)[2],k=K(function(b,a){return c$(b,a[2])},C,f),n=K(function(b,a){return dJ(b,a[2])},C,f);function
+j=a$(i,p),q=b(bb(function(a){return a[1]!==e?1:0}),g),r=ft(q,h(o,c(c(m,f)[1+f],j)[1+j]),cV);return b(bO(0,n),r)}}return[0,[0,[0,e,d,f],i],O(at[13],a,g,cV)]})},i)},Q,E),e=l(function(a){var
+b=eD(a[2]);return[0,a[1],b]},T),F=b3(e)[2],k=N(function(b,a){return db(b,a[2])},F,e),n=N(function(b,a){return dJ(b,a[2])},F,e);function
 o(a,b){return 1===b?a:cr(d,o(a,b-1|0),a)}function
 V(f){var
-a=f[3],c=f[2],e=b(g,f[1]),i=r(e[2],e[1]);if(y(i)<=0)U(FB);function
+a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(y(i)<=0)U(FK);function
 j(f){var
-b=e[3],c=E(b),d=D===c?b[1]:m===c?G(b):b;return o(d,a)}function
+b=e[3],c=z(b),d=B===c?b[1]:m===c?D(b):b;return o(d,a)}function
 k(h){var
-b=e[4],d=E(b),f=c-a|0,g=D===d?b[1]:m===d?G(b):b;return o(g,f)}if(0===a)var
+b=e[4],d=z(b),f=c-a|0,g=B===d?b[1]:m===d?D(b):b;return o(g,f)}if(0===a)var
 h=k(0);else
 if(a===c)var
 h=j(0);else
 var
 n=k(0),h=cr(d,j(0),n);var
-l=ju(i,c);return[0,cm(g5(c,a),l),h]}function
-H(a,g){return[m,function(c){return aD(d,0,a,b(bP(function(a){var
+l=jw(i,c);return[0,cm(g3(c,a),l),h]}function
+H(a,g){return[m,function(c){return aA(d,0,a,b(bS(function(a){var
 c=b(g,a[2]);if(0<y(c)){var
-e=l(V,am(a[1])),i=K(function(b,a){return h(b,a[1])},c,e),f=l(function(a){return a[2]},e),j=lu(f),k=b2(f);return[0,[0,i,K(function(a,b){return cr(d,a,b)},k,j)]]}return 0}),f))}]}function
-X(a){return r(n,a)}var
+e=l(V,ak(a[1])),i=N(function(b,a){return h(b,a[1])},c,e),f=l(function(a){return a[2]},e),j=lB(f),k=b3(f);return[0,[0,i,N(function(a,b){return cr(d,a,b)},k,j)]]}return 0}),e))}]}function
+X(a){return q(n,a)}var
 Z=H(Y(W(n),a),X);function
-_(a){return r(a,k)}return[0,[0,k,n,H(Y(a,W(k)),_),Z]]}function
-n5(a,u,a8,a6,B,ah,aB,aA,N,a5,a3){var
-H=a[2],d=a[1],I=b8(a);function
+_(a){return q(a,k)}return[0,[0,k,n,H(Y(a,W(k)),_),Z]]}function
+ob(a,u,a7,a5,E,ah,aE,aD,M,a4,a3){var
+I=a[2],d=a[1],J=b9(a);function
 ai(a){var
-c=B[1];if(c){var
-d=c[1],e=X(b(d[2][2],a));return[0,X(b(d[1][2],a)),e]}throw[0,ad,FC]}var
-aC=jo(a);T(g1(aC),N);var
-aj=z(0,a7),aE=z(0,au),aF=z(0,au);function
-aG(d){var
-e=S(aF,d),g=B[2];if(e)return e[1];if(aB&&g){var
-h=g[1];T(d<h[7].length-1?1:0,FD);var
+c=E[1];if(c){var
+d=c[1],e=X(b(d[2][2],a));return[0,X(b(d[1][2],a)),e]}throw[0,ae,FL]}var
+aF=jp(a);T(jq(aF),M);var
+aj=A(0,a_),aG=A(0,aq),aI=A(0,aq);function
+aJ(d){var
+f=R(aI,d),g=E[2];if(f)return f[1];if(aE&&g){var
+h=g[1];T(d<h[7].length-1?1:0,FM);var
 m=c(h[7],d)[1+d],n=function(b){var
-g=S(aE,b);if(g)var
+g=R(aG,b);if(g)var
 d=g[1];else{var
-h=cs(a,c(u,b)[1+b]),l=M(h[2]),i=[0,k(M,h[1]),l];aK(aE,b,i);var
-d=i}var
-e=[0,0.],j=d[1];p(function(c,a){var
-b=a!=0.?1:0,d=b?(e[1]=e[1]+a*f(m,c),0):b;return d},j);return e[1]+d[2]},i=b(aB[1],n),j=i[1],o=i[2],q=W(A(j[2])),l=[0,j,dm(a,[8,(a5*eR|0)+d|0],K(function(e,a){var
-d=a[1],f=c(u,d)[1+d];return b(bS([0,a[2]],e),f)},q,o))];aK(aF,d,l);return l}return a4(FE)}function
+h=cs(a,c(u,b)[1+b]),l=H(h[2]),j=[0,i(H,h[1]),l];az(aG,b,j);var
+d=j}var
+f=[0,0.],k=d[1];p(function(c,a){var
+b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(m,c),0):b;return d},k);return f[1]+d[2]},j=b(aE[1],n),k=j[1],o=j[2],q=W(C(k[2])),l=[0,k,dm(a,[8,(a4*eT|0)+d|0],N(function(e,a){var
+d=a[1],f=c(u,d)[1+d];return b(bO([0,a[2]],e),f)},q,o))];az(aI,d,l);return l}return bf(FN)}function
 V(x,o){var
-g=o[3],b=o[2],h=o[1];if(2===h)return nM(a,x,b,g);if(8===h)return e(a3,b,g);T(g<=1?1:0,FF);if(!(5<h>>>0))switch(h){case
-0:return fB(a,b,g);case
+g=o[3],b=o[2],h=o[1];if(2===h)return nT(a,x,b,g);if(8===h)return f(a3,b,g);T(g<=1?1:0,FO);if(!(5<h>>>0))switch(h){case
+0:return fy(a,b,g);case
 1:if(ah){var
-q=ah[1][1];T(b<q.length-1?1:0,FH);var
-t=c(q,b)[1+b],v=ai(b);return 0===g?dm(a,[5,b],Y(W(v[2]),t)):dm(a,[4,b],Y(t,W(v[1])))}break;case
-3:T(0===g?1:0,FI);return aG(b)[2];case
-4:return U(FJ);case
+r=ah[1][1];T(b<r.length-1?1:0,FQ);var
+t=c(r,b)[1+b],v=ai(b);return 0===g?dm(a,[5,b],Y(W(v[2]),t)):dm(a,[4,b],Y(t,W(v[1])))}break;case
+3:T(0===g?1:0,FR);return aJ(b)[2];case
+4:return U(FS);case
 5:var
-w=S(aj,b);if(w){var
-f=w[1],p=cs(a,c(u,b)[1+b]),i=p[3],j=p[2],n=p[1],y=l(function(a){var
-b=a[2];return[0,eF(a$,a[1]),b]},i);if(0===g){var
-z=[m,function(p){if(0===i){var
-b=f[4],e=E(b);return D===e?b[1]:m===e?G(b):b}var
-c=f[4],g=E(c),h=0,l=D===g?c[1]:m===g?G(c):c,o=r(f[2],j);return aD(d,[0,i],dl(a,k(A,n),o),[0,[0,s,l],h])}];return[0,n,r(f[2],j),z]}var
-B=[m,function(l){if(0===i){var
-b=f[3],e=E(b);return D===e?b[1]:m===e?G(b):b}var
-c=f[3],g=E(c),h=0,k=D===g?c[1]:m===g?G(c):c;return aD(d,[0,y],dl(a,n,r(j,f[1])),[0,[0,s,k],h])}],C=r(j,f[1]);return[0,k(A,n),C,B]}return a4(FK)}return a4(FG)}var
-aH=B[2];if(aH){var
-O=aH[1];T(O[2]===I?1:0,FL);var
-a_=aR(O[1]),ak=P(b(a9(function(a){return 5!==a[1]?1:0}),a_));T(bd(b3(O[1],0,ak.length-1),ak),FM);var
-ba=cC(O[3].length-1,2*I|0),am=ba,aI=O[1],al=ak}else
+w=R(aj,b);if(w){var
+e=w[1],p=cs(a,c(u,b)[1+b]),j=p[3],k=p[2],n=p[1],y=l(function(a){var
+b=a[2];return[0,eF(a6,a[1]),b]},j);if(0===g){var
+A=[m,function(p){if(0===j){var
+b=e[4],f=z(b);return B===f?b[1]:m===f?D(b):b}var
+c=e[4],g=z(c),h=0,l=B===g?c[1]:m===g?D(c):c,o=q(e[2],k);return aA(d,[0,j],dl(a,i(C,n),o),[0,[0,s,l],h])}];return[0,n,q(e[2],k),A]}var
+E=[m,function(l){if(0===j){var
+b=e[3],f=z(b);return B===f?b[1]:m===f?D(b):b}var
+c=e[3],g=z(c),h=0,i=B===g?c[1]:m===g?D(c):c;return aA(d,[0,y],dl(a,n,q(k,e[1])),[0,[0,s,i],h])}],F=q(k,e[1]);return[0,i(C,n),F,E]}return bf(FT)}return bf(FP)}var
+aK=E[2];if(aK){var
+P=aK[1];T(P[2]===J?1:0,FU);var
+a8=aH(P[1]),ak=L(b(bb(function(a){return 5!==a[1]?1:0}),a8));T(bh(bK(P[1],0,ak.length-1),ak),FV);var
+a9=cC(P[3].length-1,2*J|0),am=a9,aL=P[1],al=ak}else
 var
-am=0,aI=[0],al=[0];var
-o=[0,aC],Z=z(0,a7),bb=B[2];bw(function(e){var
-g=am-1|0,z=0;if(!(g<0)){var
-b=z;for(;;){var
-K=o[1],M=k(function(b){return function(a){return V(b,a)}}(K),al),h=fC(a,o[1],M),j=function(d){return function(b){var
-a=aw(2*I|0,d)+b|0;return c(e[3],a)[1+a]}}(b),n=function(b,a){return i(I,function(c){return c===b?a:w})},p=o[1],t=i(I,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=ct(0,h,i(b,s),j),g=f[1],d=g2(g);if(bA(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,g0(a,b,0,nN(h,i(b,s),g,k),d)]}var
-l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,j,n,p)),v=i(I,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=ct(0,h,i(b,a$),j),g=f[1],d=A(g2(g));if(cl(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,g0(a,b,1,nN(h,i(b,a$),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,j,n,p)),O=k(function(a){return a[2]},t),P=k(function(a){return a[2]},v),R=k(function(a){return a[1]},t),x=[0,k(function(a){return a[1]},v),R,P,O];T(g1(x),N);var
-y=jn(a,x);T(g1(y),N);o[1]=y;var
+am=0,aL=[0],al=[0];var
+o=[0,aF],Z=A(0,a_),bd=E[2];bx(function(f){var
+g=am-1|0,A=0;if(!(g<0)){var
+b=A;for(;;){var
+K=o[1],L=i(function(b){return function(a){return V(b,a)}}(K),al),h=fz(a,o[1],L),k=function(d){return function(b){var
+a=av(2*J|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return j(J,function(c){return c===b?a:v})},p=o[1],t=j(J,function(h,m,i,e){return function(b){var
+j=m(2*b|0),f=cX(0,h,i(b,s),j),g=f[1],d=g0(g);if(bB(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,gZ(a,b,0,nV(h,i(b,s),g,k),d)]}var
+l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,k,n,p)),w=j(J,function(h,m,i,e){return function(b){var
+j=m((2*b|0)+1|0),f=cX(0,h,i(b,a6),j),g=f[1],d=C(g0(g));if(b5(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,gZ(a,b,1,nV(h,i(b,a6),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,k,n,p)),N=i(function(a){return a[2]},t),O=i(function(a){return a[2]},w),P=i(function(a){return a[1]},t),x=[0,i(function(a){return a[1]},w),P,O,N];T(jq(x),M);var
+y=jo(a,x);T(jq(y),M);o[1]=y;var
 U=b+1|0;if(g!==b){var
 b=U;continue}break}}var
-B=e[6];bw(function(d){var
-b=o[1],h=d[2],i=d[1],j=b[1],e=L(function(b,a){return c$(a,X(f(i,b)))},j),k=b[2],g=L(function(b,a){return dJ(a,X(f(h,b)))},k),l=b[4],m=L(function(b,d){return g0(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,e,g,L(function(b,d){return g0(a,b,1,d,c(e,b)[1+b])},n),m];return 0},B);var
-C=o[1],F=k(function(a){return V(C,a)},al),H=fC(a,o[1],F),J=e[4];return bj(function(g){var
-b=g[2],e=g[1];T(e<u.length-1?1:0,FN);var
-h=cs(a,c(u,e)[1+e]),i=h[2],j=h[1],v=1===b?j:k(A,j),n=ct(0,H,v,g[3]),o=n[1],w=n[2],p=c(u,e)[1+e],f=1===b?q(i,o):r(i,o),x=1===b?Y(W(f),p):Y(p,W(f)),y=h[3],z=l(function(a){var
-c=a[1],d=a[2],e=1===b?eF(a$,c):c;return[0,e,d]},y),B=[m,function(a){return aD(d,[0,z],x,l(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},w))}],s=S(Z,[0,e,b]);if(s){var
-t=s[1][1],C=1===b?bK(t,f):eo(t,f);if(C)return 0}return Q(Z,[0,e,b],[0,f,B])},J)},bb);var
-x=o[1];function
-bc(a){var
+E=f[6];bx(function(d){var
+b=o[1],h=d[2],i=d[1],j=b[1],f=Q(function(b,a){return db(a,X(e(i,b)))},j),k=b[2],g=Q(function(b,a){return dJ(a,X(e(h,b)))},k),l=b[4],m=Q(function(b,d){return gZ(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,Q(function(b,d){return gZ(a,b,1,d,c(f,b)[1+b])},n),m];return 0},E);var
+F=o[1],G=i(function(a){return V(F,a)},al),H=fz(a,o[1],G),I=f[4];return aO(function(g){var
+b=g[2],e=g[1];T(e<u.length-1?1:0,FW);var
+h=cs(a,c(u,e)[1+e]),j=h[2],k=h[1],v=1===b?k:i(C,k),n=cX(0,H,v,g[3]),o=n[1],w=n[2],p=c(u,e)[1+e],f=1===b?r(j,o):q(j,o),x=1===b?Y(W(f),p):Y(p,W(f)),y=h[3],A=l(function(a){var
+c=a[1],d=a[2],e=1===b?eF(a6,c):c;return[0,e,d]},y),E=[m,function(a){return aA(d,[0,A],x,l(function(b){var
+a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},w))}],s=R(Z,[0,e,b]);if(s){var
+t=s[1][1],F=1===b?bN(t,f):eo(t,f);if(F)return 0}return S(Z,[0,e,b],[0,f,E])},I)},bd);var
+w=o[1];function
+be(a){var
 b=[m,function(c){var
-b=fw(a);return dk(d,[1,a],Y(W(af(H[2],a)),b))}],c=[m,function(c){var
-b=W(af(H[1],a));return dk(d,[0,a],Y(fw(a),b))}],e=af(H[2],a);return[0,af(H[1],a),e,c,b]}function
-be(d){var
-b=_(a[7],[0,[0,d,1],0]),e=c(x[4],b)[1+b],f=c(x[3],b)[1+b],g=c(x[2],b)[1+b];return[0,c(x[1],b)[1+b],g,f,e]}var
-an=z(0,a7);bw(function(k){var
-a=k[2];return gj(function(n,l){var
-a=l[1],b=n[1],o=ai(a),p=o[2],q=o[1],f=da(cP(n[2])),t=c(k[1],a)[1+a],v=ai(a),L=v[2],M=v[1],w=[m,function(b){return dk(d,[5,a],Y(W(L),t))}],x=[m,function(b){return dk(d,[4,a],Y(t,W(M)))}];if(l[2])var
-N=r(s,q),B=x,A=w,z=N,y=r(s,p);else
+b=fu(a);return dk(d,[1,a],Y(W(ag(I[2],a)),b))}],c=[m,function(c){var
+b=W(ag(I[1],a));return dk(d,[0,a],Y(fu(a),b))}],e=ag(I[2],a);return[0,ag(I[1],a),e,c,b]}function
+bg(d){var
+b=af(a[7],[0,[0,d,1],0]),e=c(w[4],b)[1+b],f=c(w[3],b)[1+b],g=c(w[2],b)[1+b];return[0,c(w[1],b)[1+b],g,f,e]}var
+an=A(0,a_);bx(function(k){var
+a=k[2];return im(function(n,l){var
+a=l[1],b=n[1],o=ai(a),p=o[2],r=o[1],f=cQ(cO(n[2])),t=c(k[1],a)[1+a],v=ai(a),L=v[2],M=v[1],w=[m,function(b){return dk(d,[5,a],Y(W(L),t))}],x=[m,function(b){return dk(d,[4,a],Y(t,W(M)))}];if(l[2])var
+N=q(s,r),E=x,C=w,A=N,y=q(s,p);else
 var
-B=w,A=x,z=p,y=q;var
-g=h(y,f),i=h(z,f),C=c(u,b)[1+b];function
-F(c,a){return[m,function(h){var
-b=E(a),e=0,g=D===b?a[1]:m===b?G(a):a;return aD(d,0,c,[0,[0,f,g],e])}]}var
-O=F(Y(W(i),C),B),j=[0,g,i,F(Y(C,W(g)),A),O],H=S(an,b);if(H)var
-e=H[1],I=eo(e[1],g)?e:j,J=bK(e[2],i)?e:j,K=[0,I[1],J[2],I[3],J[4]];else
+E=w,C=x,A=p,y=r;var
+g=h(y,f),i=h(A,f),F=c(u,b)[1+b];function
+G(c,a){return[m,function(h){var
+b=z(a),e=0,g=B===b?a[1]:m===b?D(a):a;return aA(d,0,c,[0,[0,f,g],e])}]}var
+O=G(Y(W(i),F),E),j=[0,g,i,G(Y(F,W(g)),C),O],H=R(an,b);if(H)var
+e=H[1],I=eo(e[1],g)?e:j,J=bN(e[2],i)?e:j,K=[0,I[1],J[2],I[3],J[4]];else
 var
-K=j;return Q(an,b,K)},a)},ah);function
-aL(b,a){return dk(d,[6,a],Y(b,W(aA)))}function
-aM(g,f){var
+K=j;return S(an,b,K)},a)},ah);function
+aM(b,a){return dk(d,[6,a],Y(b,W(aD)))}function
+aN(g,f){var
 e=c(u,f)[1+f],t=eE(e);if(t)var
-h=eD(e),_=[m,function(a){return aD(d,0,Y(W(h),e),0)}],v=[0,h,h,[m,function(a){return aD(d,0,Y(e,W(h)),0)}],_];else
+h=eD(e),_=[m,function(a){return aA(d,0,Y(W(h),e),0)}],w=[0,h,h,[m,function(a){return aA(d,0,Y(e,W(h)),0)}],_];else
 var
-aj=[m,function(a){return dk(d,[7,f],Y(nF,e))}],v=[0,w,s,[m,function(a){return aD(d,0,e,[0,[0,s,aL(e,f)],0])}],aj];if(0===am)var
+aj=[m,function(a){return dk(d,[7,f],Y(nM,e))}],w=[0,v,s,[m,function(a){return aA(d,0,e,[0,[0,s,aM(e,f)],0])}],aj];if(0===am)var
 x=0;else
 var
-Q=gY(a[5],e),r=Q[2],ai=n4(d,Q[1],be),x=bh(function(a){if(0===r)return a;var
+S=gX(a[5],e),r=S[2],ai=oa(d,S[1],bg),x=ba(function(a){if(0===r)return a;var
 b=[m,function(j){var
-b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?G(b):b,h=[0,[0,s,g],f],i=Y(W(a[2]),e);return aD(d,[0,l(function(a){var
-b=a[2];return[0,eF(a$,a[1]),b]},r)],i,h)}],c=[m,function(h){var
-b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?G(b):b;return aD(d,[0,r],Y(e,W(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=n4(d,e,bc),$=1-g,aa=$||(0!==o?1:0);T(aa,FO);var
-i=g?e0(o):v,ab=0,ac=g?0:S(an,f),ad=[0,o,[0,x,[0,ac,ab]]],y=b(bP(function(a){return a}),ad),ae=[0,i[1],i[3]],z=K(function(b,a){var
-c=b[1];return cl(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],B=K(function(b,a){var
-c=b[1];return bA(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),C=S(Z,[0,f,0]),U=0;if(C){var
-F=C[1],H=F[1];if(cl(H,z[1])){var
-j=[0,H,F[2]];U=1}}if(!U)var
-j=z;var
-I=S(Z,[0,f,1]),V=0;if(I){var
-J=I[1],L=J[1];if(bA(L,B[1])){var
-k=[0,L,J[2]];V=1}}if(!V)var
-k=B;T(bK(j[1],k[1]),N);var
-n=A(g2(A(j[1]))),p=g2(k[1]);function
-M(e,a){return[m,function(h){var
-f=E(a),b=D===f?a[1]:m===f?G(a):a,g=c(d[2],b)[1+b];return R(as[11],dI,g,e)?b:aD(d,0,e,[0,[0,s,b],0])}]}var
-q=c$(aA,p),X=0;if(!t&&!g&&cl(q,n)){var
-P=[m,function(b){var
-a=[0,[0,s,aL(e,f)],0];return aD(d,0,Y(e,W(q)),a)}],O=q;X=1}if(!X)var
-ag=j[2],P=M(Y(e,W(n)),ag),O=n;var
-ah=k[2];return[0,O,p,P,M(Y(W(p),e),ah)]}v(function(a){return Q(aj,a,aM(0,a))},a8);var
-aN=z(0,au);v(function(a){return Q(aN,a,aM(1,a))},a6);var
-bf=B[2],aO=bh(function(b){return fC(a,x,k(function(a){return V(x,a)},aI))},bf);function
-bg(b){var
-d=b<a[3]?1:0,c=d||af(H[3],b-a[3]|0)[3],e=c?[0,fB(a,b,1),0]:c;return[0,fB(a,b,0),e]}var
-bk=C(H[3]),aP=cG(F(a[3]+bk|0,bg)),aS=B[2],ao=aS?aS[1][7]:[0],J=aZ(aO,fC(a,x,[0])),g=b8(J[1]),aU=J[2][1],aV=i(g,function(a){var
-b=cP(aQ(1,ao.length-1));return cm(a0(function(c,b){return q(c,X(f(b,a)))},w,ao),b)});function
-aq(b){var
+b=a[4],c=z(b),f=0,g=B===c?b[1]:m===c?D(b):b,h=[0,[0,s,g],f],i=Y(W(a[2]),e);return aA(d,[0,l(function(a){var
+b=a[2];return[0,eF(a6,a[1]),b]},r)],i,h)}],c=[m,function(h){var
+b=a[3],c=z(b),f=0,g=B===c?b[1]:m===c?D(b):b;return aA(d,[0,r],Y(e,W(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
+o=oa(d,e,be),$=1-g,aa=$||(0!==o?1:0);T(aa,FX);var
+i=g?e2(o):w,ab=0,ac=g?0:R(an,f),ad=[0,o,[0,x,[0,ac,ab]]],y=b(bS(function(a){return a}),ad),ae=[0,i[1],i[3]],A=N(function(b,a){var
+c=b[1];return b5(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],E=N(function(b,a){var
+c=b[1];return bB(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),F=R(Z,[0,f,0]),U=0;if(F){var
+G=F[1],H=G[1];if(b5(H,A[1])){var
+j=[0,H,G[2]];U=1}}if(!U)var
+j=A;var
+I=R(Z,[0,f,1]),V=0;if(I){var
+J=I[1],K=J[1];if(bB(K,E[1])){var
+k=[0,K,J[2]];V=1}}if(!V)var
+k=E;T(bN(j[1],k[1]),M);var
+n=C(g0(C(j[1]))),p=g0(k[1]);function
+L(e,a){return[m,function(h){var
+f=z(a),b=B===f?a[1]:m===f?D(a):a,g=c(d[2],b)[1+b];return O(at[11],dI,g,e)?b:aA(d,0,e,[0,[0,s,b],0])}]}var
+q=db(aD,p),X=0;if(!t&&!g&&b5(q,n)){var
+Q=[m,function(b){var
+a=[0,[0,s,aM(e,f)],0];return aA(d,0,Y(e,W(q)),a)}],P=q;X=1}if(!X)var
+ag=j[2],Q=L(Y(e,W(n)),ag),P=n;var
+ah=k[2];return[0,P,p,Q,L(Y(W(p),e),ah)]}x(function(a){return S(aj,a,aN(0,a))},a7);var
+aP=A(0,aq);x(function(a){return S(aP,a,aN(1,a))},a5);var
+bi=E[2],aQ=ba(function(b){return fz(a,w,i(function(a){return V(w,a)},aL))},bi);function
+bj(b){var
+d=b<a[3]?1:0,c=d||ag(I[3],b-a[3]|0)[3],e=c?[0,fy(a,b,1),0]:c;return[0,fy(a,b,0),e]}var
+bk=F(I[3]),aR=cG(G(a[3]+bk|0,bj)),aS=E[2],ao=aS?aS[1][7]:[0],K=a$(aQ,fz(a,w,[0])),g=b9(K[1]),aW=K[2][1],aX=j(g,function(a){var
+b=cO(aT(1,ao.length-1));return cm(aV(function(c,b){return r(c,X(e(b,a)))},v,ao),b)});function
+ar(b){var
 a=[0,b[2]],d=b[1];p(function(d,b){var
 e=0!==y(b)?1:0;if(e){var
-g=h(b,c(aV,d)[1+d]);a[1]=r(a[1],g);var
+g=h(b,c(aX,d)[1+d]);a[1]=q(a[1],g);var
 f=0}else
 var
 f=e;return f},d);return 0<=y(a[1])?1:0}var
-ar=c3(ao,[0]);if(ar)var
-at=e6(aq,J[3]),$=at?c4(aq,aP):at;else
+as=c4(ao,[0]);if(as)var
+au=e5(ar,K[3]),_=au?c5(ar,aR):au;else
 var
-$=ar;if($)var
-ap=$;else{var
-aa=function(a){var
-b=[0,w],d=a[1];p(function(d,a){var
+_=as;if(_)var
+ap=_;else{var
+$=function(a){var
+b=[0,v],d=a[1];p(function(d,a){var
 e=0!==y(a)?1:0;if(e){var
-g=h(a,c(aU,d)[1+d]);b[1]=q(b[1],g);var
+g=h(a,c(aW,d)[1+d]);b[1]=r(b[1],g);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,r(a[2],b[1])];return bi(a[1],e)},aW=F(g,function(b){var
-a=2*b|0;return aa(c(J[3],a)[1+a])}),aX=aR(k(aa,b3(J[3],2*g|0,J[3].length-1-(2*g|0)|0))),j=P(aJ(aW,aJ(aX,l(aa,aP)))),ab=i(j.length-1,function(a){return g+a|0}),ac=i(g,function(a){return a}),av=function(a){var
-b=0;return K(function(a,b){var
-c=b[2];if(a&&f5(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
-ax=[0,0];p(function(e){return function(a,f){var
+e=[0,q(a[2],b[1])];return bc(a[1],e)},aY=G(g,function(b){var
+a=2*b|0;return $(c(K[3],a)[1+a])}),aZ=aH(i($,bK(K[3],2*g|0,K[3].length-1-(2*g|0)|0))),k=L(aw(aY,aw(aZ,l($,aR)))),aa=j(k.length-1,function(a){return g+a|0}),ab=j(g,function(a){return a}),ax=function(a){var
+b=0;return N(function(a,b){var
+c=b[2];if(a&&hM(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+ay=[0,0];p(function(e){return function(a,f){var
 b=y(c(f,g)[1+g])<0?1:0;if(b){var
-h=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],h];var
+h=e[1];e[1]=[0,[0,a,c(aa,a)[1+a]],h];var
 d=0}else
 var
-d=b;return d}}(ax),j);var
-ay=av(ax[1]);if(ay){var
-n=ay[1][1],aY=F(g,function(a){return a}),ae=av(b(bP(function(d){return function(a){var
-b=y(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),aY));if(ae){var
-t=ae[1][1],az=da(c(c(j,n)[1+n],t)[1+t]),a1=j[1+n],ag=k(function(b){return function(a){return h(b,a)}}(az),a1);c(ag,t)[1+t]=az;p(function(n,a,k){return function(b,e){var
+d=b;return d}}(ay),k);var
+aB=ax(ay[1]);if(aB){var
+n=aB[1][1],a0=G(g,function(a){return a}),ac=ax(b(bS(function(d){return function(a){var
+b=y(c(c(k,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ab,a)[1+a]]]:b;return e}}(n)),a0));if(ac){var
+t=ac[1][1],aC=cQ(c(c(k,n)[1+n],t)[1+t]),a1=k[1+n],ad=i(function(b){return function(a){return h(b,a)}}(aC),a1);c(ad,t)[1+t]=aC;p(function(n,a,j){return function(b,e){var
 d=c(e,a)[1+a],f=b!==n?1:0,g=f?0!==y(d)?1:0:f;if(g){var
-l=L(function(a,b){return r(b,h(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
-m=A(h(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
+l=Q(function(a,b){return q(b,h(d,c(j,a)[1+a]))},e);c(k,b)[1+b]=l;var
+m=C(h(d,c(j,a)[1+a]));c(k[1+b],a)[1+a]=m;var
 i=0}else
 var
-i=g;return i}}(n,t,ag),j);j[1+n]=ag;var
-a2=c(ac,t)[1+t];ac[1+t]=c(ab,n)[1+n];ab[1+n]=a2;continue}var
-ap=ae}else
+i=g;return i}}(n,t,ad),k);k[1+n]=ad;var
+a2=c(ab,t)[1+t];ab[1+t]=c(aa,n)[1+n];aa[1+n]=a2;continue}var
+ap=ac}else
 var
-ap=1;break}}T(ap,N);function
-bl(a){return V(x,a)}var
-aT=B[2],bm=aT?aT[1][5]:[0];return[0,a,aj,aN,aO,bm,aG,bl]}var
-n6=au;function
-n7(a){var
-b=ah(d,n6),c=a[2];return b4(hU(ah(a[1],n6),c),b)}function
-FQ(d,c){var
+ap=1;break}}T(ap,M);function
+bl(a){return V(w,a)}var
+aU=E[2],bm=aU?aU[1][5]:[0];return[0,a,aj,aP,aQ,bm,aJ,bl]}var
+oc=aq;function
+od(a){var
+b=ai(d,oc),c=a[2];return b4(hU(ai(a[1],oc),c),b)}function
+FZ(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=f6(b,a),b=a,a=e;continue}}function
-g6(a){return cJ(a)?X(a):a4(FR)}function
-n8(c,a){if(cy<b1(a[2])){var
-b=ah(a[1],hF),e=c?hS(b,a[2]):hU(b,a[2]);return b4(e,ah(d,hF))}return a}function
-g7(f){var
-a=P(f[2]),d=k(function(a){return a[2]},a),b=k(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
+e=f3(b,a),b=a,a=e;continue}}function
+g4(a){return cI(a)?X(a):bf(F0)}function
+oe(c,a){if(cy<b2(a[2])){var
+b=ai(a[1],hE),e=c?hS(b,a[2]):hU(b,a[2]);return b4(e,ai(d,hE))}return a}function
+g5(f){var
+a=L(f[2]),d=i(function(a){return a[2]},a),b=i(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
 g=d===c(b,a)[1+a]?1:0,h=g||dI(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
-g=e[1];return[0,k(function(a){return a[1]},a),d,b,g]}function
-g8(q,l){function
+g=e[1];return[0,i(function(a){return a[1]},a),d,b,g]}function
+g6(q,l){function
 m(a){return a}var
-a=i(l[1].length-1,m);function
-j(g,t,l,f,s,d,r){var
-o=g+t|0,p=f+s|0,u=c(l,f)[1+f],i=g,n=c(a,g)[1+g],h=f,m=u,b=r;for(;;){if(0<e(q,n,m)){c(d,b)[1+b]=m;var
+a=j(l[1].length-1,m);function
+i(g,t,l,e,s,d,r){var
+o=g+t|0,p=e+s|0,u=c(l,e)[1+e],i=g,n=c(a,g)[1+g],h=e,m=u,b=r;for(;;){if(0<f(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return lH(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return f$(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return lH(l,h,d,b+1|0,p-h|0)}}function
-k(p,f,g,o){var
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return f$(l,h,d,b+1|0,p-h|0)}}function
+k(p,e,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
 i=p+d|0,j=c(a,i)[1+i],b=[0,(g+d|0)-1|0];for(;;){if(g<=b[1]){var
-k=b[1];if(0<e(q,c(f,k)[1+k],j)){var
-l=b[1],s=c(f,l)[1+l],m=b[1]+1|0;c(f,m)[1+m]=s;b[1]+=-1;continue}}var
-n=b[1]+1|0;c(f,n)[1+n]=j;var
+k=b[1];if(0<f(q,c(e,k)[1+k],j)){var
+l=b[1],s=c(e,l)[1+l],m=b[1]+1|0;c(e,m)[1+m]=s;b[1]+=-1;continue}}var
+n=b[1]+1|0;c(e,n)[1+n]=j;var
 t=d+1|0;if(h!==d){var
 d=t;continue a}break}break}}return 0}function
 d(c,g,f,e){if(e<=5)return k(c,g,f,e);var
-b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return j(c+h|0,b,g,f+b|0,h,g,f)}var
-f=a.length-1;if(f<=5)k(0,a,0,f);else{var
-g=f/2|0,b=f-g|0,h=o(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);j(b,g,h,0,b,a,0)}return a}function
-g9(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=it(c(e,g)[1+g],j);return i?-h|0:h}function
-jv(b,a){var
-d=[0,a0(r,s,b[2])],e=aE(b[2]);bj(function(a){var
-g=c(b[2],a)[1+a],h=r(c(b[3],a)[1+a],g),f=dJ(w,c$(d[1],h));d[1]=r(d[1],f);var
-i=q(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-fH(i,a,d){var
-b=[0,w],e=a[1];p(function(a,e){var
+b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
+e=a.length-1;if(e<=5)k(0,a,0,e);else{var
+g=e/2|0,b=e-g|0,h=o(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
+g7(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iu(c(e,g)[1+g],j);return i?-h|0:h}function
+jx(b,a){var
+d=[0,aV(q,s,b[2])],e=aE(b[2]);aO(function(a){var
+g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dJ(v,db(d[1],h));d[1]=q(d[1],f);var
+i=r(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+fF(i,a,d){var
+b=[0,v],e=a[1];p(function(a,e){var
 f=0!==y(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=h(c(d,a)[1+a],j);b[1]=q(b[1],k);var
+j=c(i,e)[1+e],k=h(c(d,a)[1+a],j);b[1]=r(b[1],k);var
 g=0}else
 var
 g=f;return g},e);return b[1]}function
-dW(c,b,a){return a[4]?a[2]:jv(a,g8(function(d,e){return g9(c,b,a,d,e)},a))}function
-n9(f,j,a){if(a[4])return w;var
-b=g8(function(b,c){return g9(f,j,a,b,c)},a),d=[0,a0(r,s,a[2])],g=b.length-1-1|0,e=[0,0];bj(function(b){var
+dW(c,b,a){return a[4]?a[2]:jx(a,g6(function(d,e){return g7(c,b,a,d,e)},a))}function
+of(f,j,a){if(a[4])return v;var
+b=g6(function(b,c){return g7(f,j,a,b,c)},a),d=[0,aV(q,s,a[2])],g=b.length-1-1|0,e=[0,0];aO(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=r(c(a[3],b)[1+b],i);if(bK(d[1],g)){e[1]=[0,b];return 0}d[1]=r(d[1],g);var
+i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bN(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=aZ(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-n_(b,a){var
-d=[0,w],h=b[2];p(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=q(d[1],c),0):b;return f},h);var
+k=c(b,g)[1+g],h=a$(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+og(b,a){var
+d=[0,v],h=b[2];p(function(e,c){var
+b=e!==a?1:0,f=b?(d[1]=r(d[1],c),0):b;return f},h);var
 e=0<y(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<y(c(b[2],a)[1+a])?1:0;if(!f)return bA(d[1],s);var
+f=0<y(c(b[2],a)[1+a])?1:0;if(!f)return bB(d[1],s);var
 g=f}else
 var
 g=e;return g}function
-jw(g,f,a,b){return jv(a,g8(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:g9(g,f,a,d,c)},a))}function
-n$(I){var
-N=I[6],f=I[5],J=I[4],v=I[3],K=I[2],O=I[1],j=O[2],t=O[1][1],Z=di(j),x=Z?Z[1]:j[5];function
+jy(g,f,a,b){return jx(a,g6(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:g7(g,f,a,d,c)},a))}function
+oh(H){var
+M=H[6],e=H[5],J=H[4],w=H[3],K=H[2],N=H[1],i=N[2],t=N[1][1],Z=dj(i),x=Z?Z[1]:i[5];function
 _(a){var
-b=j[7];return b?h(X(b[1]),a):a}var
-$=J[2],n=$?$[1]:f,aa=0===J[3]?1:0,am=aa?J[1]!==f?1:0:aa;function
-M(c){var
-a=j[10];return a?b(a[1][2],c):a}function
+b=i[7];return b?h(X(b[1]),a):a}var
+$=J[2],n=$?$[1]:e,aa=0===J[3]?1:0,am=aa?J[1]!==e?1:0:aa;function
+L(c){var
+a=i[10];return a?b(a[1][2],c):a}function
 ab(c){var
-a=j[11],d=a?1-b(a[1][2],c):a;return d}var
-B=f?v[9]:v[8];function
+a=i[11],d=a?1-b(a[1][2],c):a;return d}var
+E=e?w[9]:w[8];function
 u(a){var
-c=B?b(B[1][2],a)==a8?1:0:B;return c}var
-P=[m,function(m){if(B){var
-e=B[1],f=t-1|0,k=0;if(f<0)var
+c=E?b(E[1][2],a)==a3?1:0:E;return c}var
+P=[m,function(m){if(E){var
+e=E[1],f=t-1|0,k=0;if(f<0)var
 g=s;else{var
 a=k,c=s;for(;;){var
-j=b(e[2],a)<a8?dJ(c,cQ(X(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
+j=b(e[2],a)<a3?dJ(c,cP(X(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
 a=l,c=j;continue}var
 g=j;break}}var
 i=g}else
 var
-i=s;return h(i,V(ah(d,hx)))}],g=[m,function(a){if(B){var
-d=B[1];return i(t,function(e){var
-a=b(d[2],e);if(a<a8)return X(a);var
-c=E(P);return D===c?P[1]:m===c?G(P):P})}return i(t,function(a){return M(a)?s:w})}];function
-Q(c,b){var
-a=J[3];return a?e(a[1],c,b):a}function
-ac(a){return l(g7,b(K[3],a))}function
-ad(b,j,i,a){if(N){if(cI(u,a[1]))return 0;var
-d=R(N[1],b,j,i);if(d){var
-e=d[1],c=e[1],g=fH(b,a,dW(b,f,a)),k=f?g:A(g),l=f?c:A(c);if(bA(l,k))return[0,[0,c,e[2]]]}var
+i=s;return h(i,V(ai(d,hw)))}],g=[m,function(a){if(E){var
+d=E[1];return j(t,function(e){var
+a=b(d[2],e);if(a<a3)return X(a);var
+c=z(P);return B===c?P[1]:m===c?D(P):P})}return j(t,function(a){return L(a)?s:v})}];function
+S(c,b){var
+a=J[3];return a?f(a[1],c,b):a}function
+ac(a){return l(g5,b(K[3],a))}function
+ad(b,j,i,a){if(M){if(dE(u,a[1]))return 0;var
+d=O(M[1],b,j,i);if(d){var
+f=d[1],c=f[1],g=fF(b,a,dW(b,e,a)),k=e?g:C(g),l=e?c:C(c);if(bB(l,k))return[0,[0,c,f[2]]]}var
 h=0}else
 var
-h=N;return h}function
+h=M;return h}function
 ae(a,c){var
-d=b(K[3],c);return bH(function(f,d){var
-b=g7(d),e=ad(a,c,f,b),g=e?e[1][1]:fH(a,b,dW(a,n,b)),h=_(g);return q(d[1],h)},d)}var
-C=[0,x],T=[m,function(c){var
-a=E(g),b=D===a?g[1]:m===a?G(g):g;return[0,b]}],U=[0,[0]],ag=[0,[0]];function
+d=b(K[3],c);return bJ(function(f,d){var
+b=g5(d),e=ad(a,c,f,b),g=e?e[1][1]:fF(a,b,dW(a,n,b)),h=_(g);return r(d[1],h)},d)}var
+F=[0,x],T=[m,function(c){var
+a=z(g),b=B===a?g[1]:m===a?D(g):g;return[0,b]}],U=[0,[0]],af=[0,[0]];function
 W(b){for(;;){var
-d=E(T),a=D===d?T[1]:m===d?G(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c3(U[1],[0]))return U[1];if(b<C[1]){var
-e=o(t,0),l=a[1],n=C[1]-1|0,p=i(t,function(o,k,i){return function(a){var
-l=0;if(H(j[1],FX)&&M(a)&&0!==di(j)&&j[5]<=k){var
-e=s;l=1}if(!l){var
-m=0;if(H(j[1],FY)&&ab(a))var
-e=w;else
+d=z(T),a=B===d?T[1]:m===d?D(T):T;if(b===F[1])return a[1];if(b===(F[1]+1|0)&&c4(U[1],[0]))return U[1];if(b<F[1]){var
+f=o(t,0),l=a[1],n=F[1]-1|0,p=j(t,function(o,k,j){return function(a){var
+l=0;if(I(i[1],F6)&&L(a)&&0!==dj(i)&&i[5]<=k){var
+f=s;l=1}if(!l){var
+m=0;if(I(i[1],F7)&&ab(a))var
+f=v;else
 m=1;if(m){var
-b=ae(o,a),d=Q(k,a);if(typeof
-d==="number"){bo(function(g,d){var
-e=af(b,c(i,a)[1+a]),f=J[1]?cl(d,e):bA(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
-g=af(b,c(i,a)[1+a])}else
+b=ae(o,a),d=S(k,a);if(typeof
+d==="number"){bp(function(g,d){var
+e=ag(b,c(j,a)[1+a]),f=J[1]?b5(d,e):bB(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
+g=ag(b,c(j,a)[1+a])}else
 if(0===d[0])var
-g=af(b,d[1]);else
+g=ag(b,d[1]);else
 var
-n=d[1],g=e2(function(c,b,a){return q(c,h(b,a))},w,n,b);var
-e=g}}return n8(f,e)}}(l,n,e));U[1]=a[1];a[1]=p;ag[1]=e;C[1]=C[1]-1|0;continue}C[1]=x;var
-k=E(g),r=D===k?g[1]:m===k?G(g):g;a[1]=r;U[1]=[0];continue}}function
+n=d[1],g=h4(function(c,b,a){return r(c,h(b,a))},v,n,b);var
+f=g}}return oe(e,f)}}(l,n,f));U[1]=a[1];a[1]=p;af[1]=f;F[1]=F[1]-1|0;continue}F[1]=x;var
+k=z(g),q=B===k?g[1]:m===k?D(g):g;a[1]=q;U[1]=[0];continue}}function
 an(b,a){return c(W(b),a)[1+a]}function
 Y(a){if(a<x){W(a);return W(a+1|0)}var
-b=E(g);return D===b?g[1]:m===b?G(g):g}function
+b=z(g);return B===b?g[1]:m===b?D(g):g}function
 p(c){var
-a=f?v[11]:v[10];return a?b(a[1][2],c):a}function
-ai(a){return cC(p(a),t+1|0)}function
+a=e?w[11]:w[10];return a?b(a[1][2],c):a}function
+ah(a){return cC(p(a),t+1|0)}function
 aj(a){var
-b=M(a);if(b)var
+b=L(a);if(b)var
 c=b;else{var
-d=H(j[1],FZ);if(d)return ab(a);var
+d=I(i[1],F8);if(d)return ab(a);var
 c=d}return c}var
 k=[m,function(d){var
-a=f?v[14]:v[13];if(a){var
-c=a[1];return i(t,function(a){return X(b(c[2],a))})}return o(t,w)}],a=z(0,au),ak=[0,-1];function
-al(e,c,d){function
-i(a){return g7(af(b(K[3],c),d))}function
+a=e?w[14]:w[13];if(a){var
+c=a[1];return j(t,function(a){return X(b(c[2],a))})}return o(t,v)}],a=A(0,aq),ak=[0,-1];function
+al(f,c,d){function
+j(a){return g5(ag(b(K[3],c),d))}function
 k(b){var
-a=i(0);return[0,[0,n9(Y(e),f,a)],0]}var
+a=j(0);return[0,[0,of(Y(f),e,a)],0]}var
 l=aj(c);if(l)var
-t=j[5]<=e?1:0,m=t||1-M(c);else
+t=i[5]<=f?1:0,m=t||1-L(c);else
 var
 m=l;var
-g=Q(e,c),u=typeof
-g==="number"?1:0===g[0]?g[1]===d?1:0:0<y(af(g[1],d))?1:0;if(typeof
-O[3]==="number")return[0,[0,w],0];if(N){if(!m&&u){if(ak[1]!==e){var
-r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dC(a[4]))){a[1]=0;a[2]=o(dC(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;lG(a[2],0,a[2].length-1,0)}ak[1]=e}var
-n=S(a,[0,c,d]);if(n)return n[1];var
-v=i(0),p=ad(Y(e),c,d,v);if(p)var
+g=S(f,c),u=typeof
+g==="number"?1:0===g[0]?g[1]===d?1:0:0<y(ag(g[1],d))?1:0;if(typeof
+N[3]==="number")return[0,[0,v],0];if(M){if(!m&&u){if(ak[1]!==f){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dA(a[4]))){a[1]=0;a[2]=o(dA(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;lP(a[2],0,a[2].length-1,0)}ak[1]=f}var
+n=R(a,[0,c,d]);if(n)return n[1];var
+w=j(0),p=ad(Y(f),c,d,w);if(p)var
 q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
 var
-h=k(0);aK(a,[0,c,d],h);return h}return[0,[0,w],0]}return k(0)}function
+h=k(0);az(a,[0,c,d],h);return h}return[0,[0,v],0]}return k(0)}function
 ao(c,b,a){return al(c,b,a)[2]}function
 ap(d,c){var
-e=g7(af(b(K[3],d),c)),a=E(k),g=D===a?k[1]:m===a?G(k):k;return n9(g,f,e)}function
-aq(a){var
-b=E(k),d=D===b?k[1]:m===b?G(k):k;return c(d,a)[1+a]}function
-ar(T,a,l){var
-z=af(ac(a),l),at=0;if(z[4]||!bd(J[2],[0,1-f]))at=1;else
+f=g5(ag(b(K[3],d),c)),a=z(k),g=B===a?k[1]:m===a?D(k):k;return of(g,e,f)}function
+ar(a){var
+b=z(k),d=B===b?k[1]:m===b?D(k):k;return c(d,a)[1+a]}function
+as(T,a,l){var
+A=ag(ac(a),l),at=0;if(A[4]||!bh(J[2],[0,1-e]))at=1;else
 if(T<x)var
-A=dW(Y(T),n,z);else{var
-U=E(g),e=D===U?g[1]:m===U?G(g):g,d=af(ac(a),l);if(H(j[1],F0)){var
-V=E(k),B=D===V?k[1]:m===V?G(k):k,ay=af(b(K[3],a),l)[1],W=function(b,a){return f?bK(b,a):eo(b,a)},C=dW(e,n,d),az=c(e,a)[1+a],au=0;if(W(fH(e,d,C),az)){var
-aA=c(B,a)[1+a],aB=q(c(e,a)[1+a],aA);if(W(q(ay,fH(B,d,C)),aB)){var
-X=C;au=1}}if(!au)var
-X=dW(B,n,d);var
-Z=X}else{if(f)var
-aC=d[4],aD=d[3],aE=L(function(a,b){return u(c(d[1],a)[1+a])?w:b},aD),i=[0,d[1],d[2],aE,aC];else
+C=dW(Y(T),n,A);else{var
+U=z(g),f=B===U?g[1]:m===U?D(g):g,d=ag(ac(a),l);if(I(i[1],F9)){var
+V=z(k),E=B===V?k[1]:m===V?D(k):k,ay=ag(b(K[3],a),l)[1],W=function(b,a){return e?bN(b,a):eo(b,a)},F=dW(f,n,d),az=c(f,a)[1+a],au=0;if(W(fF(f,d,F),az)){var
+aA=c(E,a)[1+a],aB=r(c(f,a)[1+a],aA);if(W(r(ay,fF(E,d,F)),aB)){var
+X=F;au=1}}if(!au)var
+X=dW(E,n,d);var
+Z=X}else{if(e)var
+aC=d[4],aD=d[3],aE=Q(function(a,b){return u(c(d[1],a)[1+a])?v:b},aD),j=[0,d[1],d[2],aE,aC];else
 var
-i=d;var
-S=0;if(f){var
-av=0;if(!u(a)&&!bA(a0(q,w,i[3]),s)){S=1;av=1}if(!av)var
-I=dW(e,n,d)}else
-S=1;if(S)if(u(a)){var
-t=H(j[1],F1)?ai:p,aF=function(b){var
+j=d;var
+R=0;if(e){var
+av=0;if(!u(a)&&!bB(aV(r,v,j[3]),s)){R=1;av=1}if(!av)var
+H=dW(f,n,d)}else
+R=1;if(R)if(u(a)){var
+t=I(i[1],F_)?ah:p,aF=function(b){var
 c=u(b);if(c)var
 e=t(a),d=t(b)<e?1:0;else
 var
@@ -6541,104 +6545,104 @@ e=t(a),d=t(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=F(a[1].length-1,d);return ea(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?n_(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ad=jw(e,n,d,ab[1]);else
+e=G(a[1].length-1,d);return dD(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?og(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ad=jy(f,n,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=L(function(a,b){return $(c(d[1],a)[1+a])?b:w},aH),N=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
+aG=d[4],aI=d[3],aJ=Q(function(a,b){return $(c(d[1],a)[1+a])?b:v},aI),M=[0,d[1],d[2],aJ,aG],af=aa(function(b){var
 c=$(b);if(c)var
 e=p(a),d=p(b)<e?1:0;else
 var
-d=c;return d},N),aJ=ag?jw(e,n,N,ag[1]):dW(e,n,N),ad=aJ;var
-I=ad}else{var
-v=function(b){if(f){var
-g=M(b);if(g)var
+d=c;return d},M),aK=af?jy(f,n,M,af[1]):dW(f,n,M),ad=aK;var
+H=ad}else{var
+w=function(b){if(e){var
+g=L(b);if(g)var
 h=g;else
 var
 l=p(a),h=p(b)<l?1:0;return h}var
 i=aj(b);if(i)var
 d=i;else{var
-j=1-u(b),k=j?y(c(e,b)[1+b])<=0?1:0:j;if(k)var
+j=1-u(b),k=j?y(c(f,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=p(a),d=p(b)<m?1:0}return d},o=jv(i,g8(function(b,a){var
-d=g9(e,n,i,b,a);if(0===d){var
-f=v(c(i[1],b)[1+b]);return bf(v(c(i[1],a)[1+a]),f)}return d},i)),aK=d[1],aL=L(function(a,d){var
-b=v(d),e=b?0<y(c(o,a)[1+a])?1:0:b;return e},aK);if(cI(function(a){return a},aL))var
-ah=o;else{var
-ak=function(a){return _(fH(e,i,a))},O=Q(x,a),aw=0;if(typeof
-O!=="number"&&1===O[0]){var
-P=af(O[1],l);aw=1}if(!aw)var
-P=s;var
-aM=function(a){return a},aN=F(i[1].length-1,aM),al=ea(function(a){var
-b=v(c(i[1],a)[1+a]);return b?n_(i,a):b},aN);if(al&&0<y(P)){var
-am=jw(e,n,i,al[1]),aO=ak(am),an=cQ(r(ak(o),aO)),ao=ae(e,a),R=Q(x,a),ax=0;if(typeof
-R!=="number"&&1===R[0]){var
-aQ=R[1],ap=e2(function(c,b,a){return q(c,h(b,a))},w,aQ,ao);ax=1}if(!ax)var
-ap=af(ao,l);var
-aq=cm(cQ(r(ap,c(e,a)[1+a])),P),aP=bK(an,aq)?s:cm(aq,an),ar=c$(aP,c_(1,2)),as=L(function(a,b){var
-d=h(ar,c(am,a)[1+a]);return q(h(r(s,ar),b),d)},o)}else
+m=p(a),d=p(b)<m?1:0}return d},o=jx(j,g6(function(b,a){var
+d=g7(f,n,j,b,a);if(0===d){var
+e=w(c(j[1],b)[1+b]);return aR(w(c(j[1],a)[1+a]),e)}return d},j)),aL=d[1],aM=Q(function(a,d){var
+b=w(d),e=b?0<y(c(o,a)[1+a])?1:0:b;return e},aL);if(dE(function(a){return a},aM))var
+ai=o;else{var
+ak=function(a){return _(fF(f,j,a))},N=S(x,a),aw=0;if(typeof
+N!=="number"&&1===N[0]){var
+O=ag(N[1],l);aw=1}if(!aw)var
+O=s;var
+aN=function(a){return a},aO=G(j[1].length-1,aN),al=dD(function(a){var
+b=w(c(j[1],a)[1+a]);return b?og(j,a):b},aO);if(al&&0<y(O)){var
+am=jy(f,n,j,al[1]),aP=ak(am),an=cP(q(ak(o),aP)),ao=ae(f,a),P=S(x,a),ax=0;if(typeof
+P!=="number"&&1===P[0]){var
+aS=P[1],ap=h4(function(c,b,a){return r(c,h(b,a))},v,aS,ao);ax=1}if(!ax)var
+ap=ag(ao,l);var
+aq=cm(cP(q(ap,c(f,a)[1+a])),O),aQ=bN(an,aq)?s:cm(aq,an),ar=db(aQ,da(1,2)),as=Q(function(a,b){var
+d=h(ar,c(am,a)[1+a]);return r(h(q(s,ar),b),d)},o)}else
 var
 as=o;var
-ah=as}var
-I=ah}var
-Z=I}var
-A=Z}if(at)var
-A=z[2];return aR(A)}function
-as(e,a){if(am){if(e<x){W(e);return c(ag[1],a)[1+a]}var
-d=v[12];if(d)var
-g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
+ai=as}var
+H=ai}var
+Z=H}var
+C=Z}if(at)var
+C=A[2];return aH(C)}function
+at(e,a){if(am){if(e<x){W(e);return c(af[1],a)[1+a]}var
+d=w[12];if(d)var
+g=b(N[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ao,[0,an,u,p,ai,function(c,b,a){return al(c,b,a)[1]},as,ar,aq,ap]]}function
-oa(g,a,f,m,h,c,Q){var
-l=0===di(g[2])?1:0,d=a[1],R=u(d,F2),o=a[8],p=a[9],L=0;if(o&&p){var
+f=d;return f}return 0}return[0,ao,[0,an,u,p,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,ap]]}function
+oi(g,a,e,m,h,c,Q){var
+l=0===dj(g[2])?1:0,d=a[1],R=u(d,F$),o=a[8],p=a[9],L=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,M=p[1],r=0,N=0;if(s<0)var
 t=r;else{var
-j=N,w=r;for(;;){var
-O=b(M[2],j),x=O<b(q[2],j)?1:w,P=j+1|0;if(s!==j){var
-j=P,w=x;continue}var
-t=x;break}}var
+j=N,v=r;for(;;){var
+O=b(M[2],j),w=O<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
+j=P,v=w;continue}var
+t=w;break}}var
 z=t;L=1}if(!L)var
 z=0;T(1-z,R);var
-S=u(d,F3),A=I(a[2],F4);if(A)var
+S=u(d,Ga),A=J(a[2],Gb);if(A)var
 B=A;else
 var
 al=0!==a[12]?1:0,B=al||1-l;T(B,S);var
-U=u(d,F5),C=0!==a[10]?1:0;if(C)var
+U=u(d,Gc),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aA(g[2][1],Gb);T(D,U);var
-V=f===m?[0,f,0]:[0,f,[0,m,0]];v(function(a){var
-b=u(d,F6);return T(ff(a,h),b)},V);var
-W=u(d,F7),X=0.<=a[3]?1:0,Y=X||1-mt(f);T(Y,W);function
-E(b,e,a){var
-c=b?f:m,d=fe(c,h,b,a);if(d){var
-g=function(d,e){return et(c,h,b,a,d,e)};return g$(e,c,eu(c,h,b,a),g,a)}return d}var
-Z=l?aA(g[2][1],F8):l;if(Z){var
-k=g[2][5],_=eu(f,h,1,c),$=1,aa=function(a,b){return et(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+ak=1-l,D=ak||aD(g[2][1],Gk);T(D,U);var
+V=e===m?[0,e,0]:[0,e,[0,m,0]];x(function(a){var
+b=u(d,Gd);return T(fd(a,h),b)},V);var
+W=u(d,Ge),X=0.<=a[3]?1:0,Y=X||1-mA(e);T(Y,W);function
+E(b,f,a){var
+c=b?e:m,d=fc(c,h,b,a);if(d){var
+g=function(d,e){return et(c,h,b,a,d,e)};return g_(f,c,eu(c,h,b,a),g,a)}return d}var
+Z=l?aD(g[2][1],Gf):l;if(Z){var
+k=g[2][5],_=eu(e,h,1,c),$=1,aa=function(a,b){return et(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-K=1-b(c[2],i),af=K?y(e(c[1],k,i))<=0?1:0:K;if(af){var
-ag=u(d,Ga),ah=b(c[5],k),ai=b(c[1],k);T(mo(bK,es,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+K=1-b(c[2],i),af=K?y(f(c[1],k,i))<=0?1:0:K;if(af){var
+ag=u(d,Gj),ah=b(c[5],k),ai=b(c[1],k);T(mv(bN,es,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aA(g[2][1],F9);if(G<=0.){var
-ac=u(d,F_);T(E(1,iD,c),ac)}var
-ad=n==a8?1:0,J=ad||(H?1.<=n?1:0:H);if(J){var
-ae=u(d,F$);return T(E(0,iE,Q),ae)}return J}function
-ob(a,u,j,g,f,e,d,I){var
-P=a?a[1]:a,n=u?u[1]:z(0,au),o=j?j[1]:z(0,au),p=g?g[1]:z(0,10),r=f?f[1]:z(0,10),t=e?e[1]:z(0,4),R=d?d[1]:function(a){throw[0,ad,Ge]};return function(d,M,u,L,J){var
-a=I[1],x=[0,0],B=[0,P],N=z(0,au);function
-f(a){x[1]=[0,a,x[1]];B[1]++;return[5,B[1]-1|0]}var
-T=C(d[1]);function
-e(c,b){if(c<M){var
-f=d[3],g=e3(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*T|0)+K(function(b,a){var
+H=aD(g[2][1],Gg);if(G<=0.){var
+ac=u(d,Gh);T(E(1,iE,c),ac)}var
+ad=n==a3?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
+ae=u(d,Gi);return T(E(0,iF,Q),ae)}return I}function
+oj(a,u,k,g,f,e,d,I){var
+P=a?a[1]:a,n=u?u[1]:A(0,aq),o=k?k[1]:A(0,aq),p=g?g[1]:A(0,10),q=f?f[1]:A(0,10),t=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ae,Gn]};return function(d,L,u,K,J){var
+a=I[1],w=[0,0],E=[0,P],M=A(0,aq);function
+f(a){w[1]=[0,a,w[1]];E[1]++;return[5,E[1]-1|0]}var
+T=F(d[1]);function
+e(c,b){if(c<L){var
+f=d[3],g=ea(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*T|0)+N(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
-j=af(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===y(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ad,Gc]}}function
-F(a){switch(a[0]){case
+j=ag(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===y(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ae,Gl]}}function
+G(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
 2:return e(a[1],0);case
@@ -6648,885 +6652,972 @@ F(a){switch(a[0]){case
 6:var
 h=b(u,a[1]);return[3,h[1],h[2],h[3]];case
 7:var
-j=b(u,a[1]);return[4,j[1],j[2],j[3]];case
+k=b(u,a[1]);return[4,k[1],k[2],k[3]];case
 8:var
-l=a[1],o=S(p,l);if(o)return o[1];var
-q=b(L,l),s=f([3,q[1],q[2]]);Q(p,l,s);return s;case
+l=a[1],o=R(p,l);if(o)return o[1];var
+r=b(K,l),s=f([3,r[1],r[2]]);S(p,l,s);return s;case
 9:var
-n=a[1],v=S(r,n);if(v)return v[1];var
-d=b(J,n),w=d[2],x=d[1],F=d[3],y=S(t,x);if(y)var
-z=y[1];else{var
-B=[0,0],I=i(w,function(d){var
-a=S(F,d);return bh(function(a){var
-b=a[4],e=E(b),i=D===e?b[1]:m===e?G(b):b,j=g(i),c=a[3],f=E(c),k=D===f?c[1]:m===f?G(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];B[1]=[0,h];return h},a)}),C=k(function(a){return a?a[1]:e0(B[1])},I);Q(t,x,C);var
-z=C}var
-H=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},H]);Q(r,n,A);return A;default:return[5,b(R,a[1])]}}function
+n=a[1],v=R(q,n);if(v)return v[1];var
+d=b(J,n),w=d[2],x=d[1],G=d[3],y=R(t,x);if(y)var
+A=y[1];else{var
+E=[0,0],I=j(w,function(d){var
+a=R(G,d);return ba(function(a){var
+b=a[4],e=z(b),i=B===e?b[1]:m===e?D(b):b,j=g(i),c=a[3],f=z(c),k=B===f?c[1]:m===f?D(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];E[1]=[0,h];return h},a)}),F=i(function(a){return a?a[1]:e2(E[1])},I);S(t,x,F);var
+A=F}var
+H=d[4],C=f([4,w,function(a){return c(A,a)[1+a]},H]);S(q,n,C);return C;default:return[5,b(Q,a[1])]}}function
 O(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
-g=f[1],i=c(a[2],e)[1+e],j=K(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bS([0,A(d[1])],f),g)},i,g),k=f[2],l=eD(K(function(c,a){var
-b=af(d[3],a[2]),e=W(b[2]),f=Y(nJ(b[1]),e);return Y(c,dj(a[1],f))},j,k));return K(function(b,a){var
-c=O(a[2]);return q(b,h(a[1],c))},l,g)}return w}function
-j(d){var
-i=S(n,d);if(i)return i[1];var
+g=f[1],i=c(a[2],e)[1+e],j=N(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bO([0,C(d[1])],f),g)},i,g),k=f[2],l=eD(N(function(c,a){var
+b=ag(d[3],a[2]),e=W(b[2]),f=Y(nQ(b[1]),e);return Y(c,cW(a[1],f))},j,k));return N(function(b,a){var
+c=O(a[2]);return r(b,h(a[1],c))},l,g)}return v}function
+k(d){var
+i=R(n,d);if(i)return i[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
 0:var
-h=F(e[1]);break;case
+h=G(e[1]);break;case
 1:var
-k=j(e[1]),h=f([0,k,j(e[2])]);break;case
+j=k(e[1]),h=f([0,j,k(e[2])]);break;case
 2:var
-h=f([2,fz(e[1])]);break;default:var
-l=g(d),m=e[1],o=c(a[2],d)[1+d];K(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bS([0,A(d[1])],f),g)},o,m);var
-h=f([1,l,O(d)])}Q(n,d,h);return h}function
+h=f([2,fx(e[1])]);break;default:var
+l=g(d),m=e[1],o=c(a[2],d)[1+d];N(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bO([0,C(d[1])],f),g)},o,m);var
+h=f([1,l,O(d)])}S(n,d,h);return h}function
 g(b){var
-k=S(o,b);if(k)return k[1];var
+j=R(o,b);if(j)return j[1];var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
-f=[0,[0,s,F(d[1])],0];break;case
+f=[0,[0,s,G(d[1])],0];break;case
 3:var
 n=d[2],p=l(function(a){var
-b=a[1];if(1-eE(b))U(Gd);var
-c=eD(b),d=0<y(c)?1:0,f=e(a[2],d);return[0,cQ(c),f]},n),r=d[1],t=aJ(bp(function(a){var
+b=a[1];if(1-eE(b))U(Gm);var
+c=eD(b),d=0<y(c)?1:0,f=e(a[2],d);return[0,cP(c),f]},n),q=d[1],t=aw(by(function(a){var
 b=a[1],c=g(a[2]);return l(function(a){var
-c=a[2];return[0,h(b,a[1]),c]},c)},r),p),i=z(0,8);v(function(a){var
-b=a[2],c=aZ(S(i,b),w);return Q(i,b,q(a[1],c))},t);var
+c=a[2];return[0,h(b,a[1]),c]},c)},q),p),i=A(0,8);x(function(a){var
+b=a[2],c=a$(R(i,b),v);return S(i,b,r(a[1],c))},t);var
 m=0,f=ek(function(c,b,a){return[0,[0,b,c],a]},i,m);break;default:var
-f=[0,[0,s,j(b)],0]}Q(o,b,f);return f}function
+f=[0,[0,s,k(b)],0]}S(o,b,f);return f}function
 H(h){var
 b=h;for(;;){var
-e=1-aM(N,b);if(e){Q(N,b,0);var
+e=1-aN(M,b);if(e){S(M,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=d[1];switch(f[0]){case
 8:case
-9:F(f);return 0}break;case
+9:G(f);return 0}break;case
 1:H(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return v(function(a){return H(a[2])},i)}var
+i=d[1];return x(function(a){return H(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
 V(e,c){var
-a=B[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ej(t)],h=[0,ej(r)],i=[0,ej(p)],j=[0,ej(o)];return fL(ob([0,a+e|0],[0,ej(n)],j,i,h,g,f,I),d,M,u,L,J)}function
-X(a){return am(x[1])}return[0,g,j,function(a){var
-b=a[1],c=0<y(b)?1:0,d=e(a[2],c);return[0,cQ(b),d]},X,H,V]}}function
-bU(c,b){var
-a=[0,0.];p(function(d,c){a[1]=a[1]+c*f(b,d);return 0},c);return a[1]}var
-bL=[at,Gf,bY(0)];function
-oc(l){var
-g=l.length-1,b=k(aE,l),h=i(g,function(a){return i(g,function(b){return a===b?1.:0.})}),m=g-1|0,w=0;if(!(m<0)){var
+a=E[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ej(t)],h=[0,ej(q)],i=[0,ej(p)],j=[0,ej(o)];return fJ(oj([0,a+e|0],[0,ej(n)],j,i,h,g,f,I),d,L,u,K,J)}function
+X(a){return ak(w[1])}return[0,g,k,function(a){var
+b=a[1],c=0<y(b)?1:0,d=e(a[2],c);return[0,cP(b),d]},X,H,V]}}function
+bP(c,b){var
+a=[0,0.];p(function(d,c){a[1]=a[1]+c*e(b,d);return 0},c);return a[1]}var
+bF=[au,Go,bZ(0)];function
+jz(l){var
+g=l.length-1,b=i(aE,l),h=j(g,function(a){return j(g,function(b){return a===b?1.:0.})}),m=g-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
-j=[0,a],n=a+1|0,o=g-1|0;if(!(o<n)){var
-e=n;for(;;){var
-v=j[1],D=Math.abs(f(c(b,v)[1+v],a));if(D<Math.abs(f(c(b,e)[1+e],a)))j[1]=e;var
-E=e+1|0;if(o!==e){var
-e=E;continue}break}}var
-p=j[1];if(Math.abs(f(c(b,p)[1+p],a))<ka)throw bL;var
+k=[0,a],n=a+1|0,o=g-1|0;if(!(o<n)){var
+f=n;for(;;){var
+v=k[1],D=Math.abs(e(c(b,v)[1+v],a));if(D<Math.abs(e(c(b,f)[1+f],a)))k[1]=f;var
+E=f+1|0;if(o!==f){var
+f=E;continue}break}}var
+p=k[1];if(Math.abs(e(c(b,p)[1+p],a))<kh)throw bF;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(h);var
-x=1./f(c(b,a)[1+a],a),r=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=k(function(a){return a*f},d);return e}}(a,x);r(b);r(h);var
+e=f[1];c(a,e)[1+e]=g;return 0}}(a,k);q(b);q(h);var
+x=1./e(c(b,a)[1+a],a),r=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=i(function(a){return a*f},d);return e}}(a,x);r(b);r(h);var
 s=g-1|0,y=0;if(!(s<0)){var
 d=y;for(;;){var
-t=d!==a?1:0,A=t?f(c(b,d)[1+d],a)!=0.?1:0:t;if(A){var
-B=f(c(b,d)[1+d],a),u=function(d,b,h){return function(a){var
-e=c(a,b)[1+b],g=0;a[1+b]=L(function(e,b){return b-h*f(c(a,d)[1+d],e)},e);return g}}(a,d,B);u(b);u(h)}var
+t=d!==a?1:0,A=t?e(c(b,d)[1+d],a)!=0.?1:0:t;if(A){var
+B=e(c(b,d)[1+d],a),u=function(d,b,h){return function(a){var
+f=c(a,b)[1+b],g=0;a[1+b]=Q(function(f,b){return b-h*e(c(a,d)[1+d],f)},f);return g}}(a,d,B);u(b);u(h)}var
 C=d+1|0;if(s!==d){var
 d=C;continue}break}}var
 z=a+1|0;if(m!==a){var
 a=z;continue}break}}return h}function
-od(b,d){return i(b.length-1,function(e){var
+jA(b,d){return j(b.length-1,function(f){var
 a=[0,0.];p(function(b,g){var
-h=g*f(c(d,b)[1+b],e);a[1]=a[1]+h;return 0},b);return a[1]})}function
-fI(a,j){var
-l=a[3],b=i(l,function(a){return 0.<=f(j,a)?2*a|0:(2*a|0)+1|0}),e=2000;for(;;){if(0===e)throw bL;var
-g=oc(k(function(b){return c(a[1],b)[1+b]},b)),m=i(l,function(h){return function(e){var
-d=[0,0.],g=c(h,e)[1+e];p(function(e,g){var
-h=c(b,e)[1+e];d[1]=d[1]+g*f(a[2],h);return 0},g);return d[1]}}(g)),d=[0,-1],q=[0,kD],r=a[1];p(function(l,m,h){return function(c,i){var
-j=f(a[2],c),d=bU(i,l)-j,e=h[1]<d?1:0,g=e?1-lJ(c,b):e,k=g?(h[1]=d,m[1]=c,0):g;return k}}(m,d,q),r);if(0<=d[1]){var
-n=d[1],s=od(c(a[1],n)[1+n],g),h=[0,-1],t=od(j,g),u=[0,a8];p(function(j,k,h){return function(b,a){var
-c=cY<a?1:0;if(c)var
-d=ae(0.,f(j,b))/a,e=d<h[1]?1:0,i=e?(h[1]=d,k[1]=b,0):e,g=i;else
+h=g*e(c(d,b)[1+b],f);a[1]=a[1]+h;return 0},b);return a[1]})}function
+fG(l,a,k){var
+m=a[3],b=l?aE(l[1]):j(m,function(a){return 0.<=e(k,a)?2*a|0:(2*a|0)+1|0}),f=2000;for(;;){if(0===f)throw bF;var
+g=jz(i(function(b){return c(a[1],b)[1+b]},b)),n=j(m,function(h){return function(f){var
+d=[0,0.],g=c(h,f)[1+f];p(function(f,g){var
+h=c(b,f)[1+f];d[1]=d[1]+g*e(a[2],h);return 0},g);return d[1]}}(g)),d=[0,-1],r=[0,kJ],s=a[1];p(function(l,m,h){return function(c,i){var
+j=e(a[2],c),d=bP(i,l)-j,f=h[1]<d?1:0,g=f?1-lQ(c,b):f,k=g?(h[1]=d,m[1]=c,0):g;return k}}(n,d,r),s);if(0<=d[1]){var
+o=d[1],t=jA(c(a[1],o)[1+o],g),h=[0,-1],u=jA(k,g),v=[0,a3];p(function(j,k,h){return function(b,a){var
+c=cZ<a?1:0;if(c)var
+d=aa(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
 var
-g=c;return g}}(t,h,u),s);if(0<=h[1]){var
-o=h[1],v=d[1];c(b,o)[1+o]=v;var
-e=e-1|0;continue}var
-w=aE(b);return[1,d[1],w]}return[0,m,aE(b)]}}var
-cu=[at,Gg,bY(0)],cX=lL([0,ak]);function
-dq(a,d,c){var
-e=a[4];return k(function(a){var
-e=0.;return a0(function(e,a){var
-f=b(c,a[3]),g=b(d,a[2]);return e+a[1]*g*f},e,a)},e)}function
-dr(b,a){return 0===a[0]?f(b,a[1]):0.}function
-oe(b,a){return 0===a[0]?f(b[5],a[1]):b[2]?a[2]:a[1]}function
-of(a,d,c){return i(c,function(c){function
-e(b){return oe(a,b)}var
-f=b(d,c),g=dq(a[1],f,e);return b(a[4],g)})}function
-fJ(e,d,c){var
+g=c;return g}}(u,h,v),t);if(0<=h[1]){var
+q=h[1],w=d[1];c(b,q)[1+q]=w;var
+f=f-1|0;continue}var
+x=aE(b);return[1,d[1],x]}return[0,n,aE(b)]}}var
+ct=[au,Gp,bZ(0)],fH=lS([0,function(b,a){var
+c=aR(b[1],a[1]);return 0===c?aR(b[2],a[2]):c}]);function
+cu(a,n,m){var
+d=a[7],o=a[10],p=a[9],q=a[8];function
+b(b){var
+g=c(d,b)[1+b],h=b+1|0,i=c(d,h)[1+h]-1|0,f=0.;if(i<g)var
+j=f;else{var
+a=g,k=f;for(;;){var
+r=e(m,c(o,a)[1+a]),s=e(n,c(p,a)[1+a]),l=k+e(q,a)*s*r,t=a+1|0;if(i!==a){var
+a=t,k=l;continue}var
+j=l;break}}return j}return j(a[1].length-1,b)}function
+ok(a,d,c){return j(c,function(c){var
+e=a[5],f=a[1][3],g=i(b(d,c),f),h=cu(a[1],g,e);return b(a[4],h)})}function
+g8(f,d,c){var
 a=[0,0.],b=[0,0.];p(function(d,c){var
-g=c7(0.,c);a[1]=a[1]+f(e,d)*g;b[1]=c7(b[1],c);return 0},c);return ae(a[1],d*b[1])}function
-g_(c,b,a){return b<=a?(((c+aw(b,c)|0)-(aw(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+aw(a,c)|0)-(aw(a,a-1|0)/2|0)|0)+b|0)-a|0}function
-ds(a){return a+(aw(a,a+1|0)/2|0)|0}function
-og(m,w,f,v,b,l,k){var
-h=l[2],j=l[1];if(k){var
-n=k[1],p=n[2],q=n[1],g=o(ds(b),m),r=b-1|0,x=0;if(!(r<0)){var
+g=c9(0.,c);a[1]=a[1]+e(f,d)*g;b[1]=c9(b[1],c);return 0},c);return aa(a[1],d*b[1])}function
+eK(c,b,a){return b<=a?(((c+av(b,c)|0)-(av(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+av(a,c)|0)-(av(a,a-1|0)/2|0)|0)+b|0)-a|0}function
+dq(a){return a+(av(a,a+1|0)/2|0)|0}function
+ol(m,w,e,v,b,l,k){var
+h=l[2],i=l[1];if(k){var
+n=k[1],p=n[2],q=n[1],g=o(dq(b),m),r=b-1|0,x=0;if(!(r<0)){var
 a=x;for(;;){var
-y=e(f,q,c(h,a)[1+a]),z=e(w,e(f,j,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
+y=f(e,q,c(h,a)[1+a]),z=f(w,f(e,i,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
 s=b-1|0,A=0;if(!(s<0)){var
 d=A;for(;;){var
-C=c(p,d)[1+d],D=e(f,c(h,a)[1+a],C),t=g_(b,a,d),E=e(v,c(g,t)[1+t],D),u=g_(b,a,d);c(g,u)[1+u]=E;var
+C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eK(b,a,d),E=f(v,c(g,t)[1+t],D),u=eK(b,a,d);c(g,u)[1+u]=E;var
 F=d+1|0;if(s!==d){var
 d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
-a=B;continue}break}}return[0,g,e(f,j,q)]}function
-G(a){return a<b?c(h,a)[1+a]:m}return[0,i(ds(b),G),j]}function
-oh(b,a,d){function
-e(a){var
-e=bU(c(b[3][1],a)[1+a],d);return[0,f(b[3][2],a)-e,a]}var
-g=a_(ak,F(b[3][1].length-1,e)),h=e3(function(b,c){return b<a?1:0},g);return l(function(a){return a[2]},h)}function
-Gh(j,z,P,O,N,L,K,x,v){var
-a=z[3],l=j[1][1];function
-Q(a){var
-b=c(j[3],a)[1+a];function
+a=B;continue}break}}return[0,g,f(e,i,q)]}function
+G(a){return a<b?c(h,a)[1+a]:m}return[0,j(dq(b),G),i]}function
+om(b,a,d){function
+f(a){var
+f=bP(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
+g=aU(aj,G(b[3][1].length-1,f)),h=ea(function(b,c){return b<a?1:0},g);return l(function(a){return a[2]},h)}function
+Gq(k,z,Q,P,O,N,M,x,w){var
+a=z[3],l=k[1][1];function
+R(a){var
+b=c(k[3],a)[1+a];function
 d(g){var
-a=[0,w],d=b[1];p(function(d,b){var
+a=[0,v],d=b[1];p(function(d,b){var
 e=0!==y(b)?1:0;if(e){var
-i=h(b,c(g,d)[1+d]);a[1]=q(a[1],i);var
+i=h(b,c(g,d)[1+d]);a[1]=r(a[1],i);var
 f=0}else
 var
 f=e;return f},d);return a[1]}var
-e=k(d,x),f=d(K);return[0,r(b[2],f),e]}function
-R(d){return i(a,function(a){var
-b=[0,f(L,a)];p(function(d,e){var
-g=f(P,a),h=e*M(c(c(x,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
-S=F(2*a|0,function(a){return a});function
-A(b){var
-a=c(v,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
-B(c,b){function
-d(a){return a===c?b:w}return i(ds(a),d)}var
-n=o(2*ds(a)|0,[0,[0],w,0]);function
-C(a,g,f,e){var
-b=2*a|0,h=[0,B(a,s),g,f];c(n,b)[1+b]=h;var
-d=(2*a|0)+1|0,i=[0,B(a,a$),w,e];c(n,d)[1+d]=i;return 0}var
-D=a-1|0,T=0;if(!(D<0)){var
-b=T;for(;;){var
-e=A(b),E=e[4],G=e[3],u=e[2],X=e[1],Z=h9(G);C(b,u,h9(E),Z);var
-H=a-1|0;if(!(H<b)){var
+e=i(d,x),f=d(M);return[0,q(b[2],f),e]}function
+S(d){return j(a,function(a){var
+b=[0,e(N,a)];p(function(d,f){var
+g=e(Q,a),h=f*H(c(c(x,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
+T=G(2*a|0,function(a){return a});function
+B(b){var
+a=c(w,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
+C(c,b){function
+d(a){return a===c?b:v}return j(dq(a),d)}var
+n=o(2*dq(a)|0,[0,[0],v,0]);function
+D(a,g,f,e){var
+b=2*a|0,h=[0,C(a,s),g,f];c(n,b)[1+b]=h;var
+d=(2*a|0)+1|0,i=[0,C(a,a6),v,e];c(n,d)[1+d]=i;return 0}var
+E=a-1|0,U=0;if(!(E<0)){var
+b=U;for(;;){var
+f=B(b),F=f[4],I=f[3],u=f[2],Z=f[1],_=h_(I);D(b,u,h_(F),_);var
+J=a-1|0;if(!(J<b)){var
 d=b;for(;;){var
-g=A(d),I=g[3],$=g[4],aa=g[1],J=h(u,g[2]),ab=[m,function(a,b){return function(c){return cr(l,a,b)}}(G,I)],ac=[m,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,s,cr(l,g,c)],0]],b=dj(e,h);return aD(l,0,Y(W(i),b),a)}}(E,u,X,$,I,aa,J)];C(g_(a,b,d),J,ac,ab);var
-ad=d+1|0;if(H!==d){var
-d=ad;continue}break}}var
-_=b+1|0;if(D!==b){var
-b=_;continue}break}}var
-t=[0,j,a,z,R,0,Q,v,n],U=2*a|0,V=bp(function(a){return oh(t,U,a)},N);t[5]=bx(bf,aJ(S,aJ(aR(O),V)));return t}function
-oi(a,n){var
-I=n[3],t=n[2],u=n[1],d=t.length-1,g=a[1][1][1],e=o(ds(d),w);p(function(a,b){var
-f=A(b);c(e,a)[1+a]=f;var
-g=c(I,a)[1+a];return p(function(g,f){var
-b=g_(d,a,g);e[1+b]=r(c(e,b)[1+b],f);return 0},g)},t);var
-v=8;for(;;){var
-B=a[2],X=a[5],C=l(function(c){var
-d=b(a[6],c),e=k(M,d[2]),g=M(d[1]),h=bW,f=a0(function(b,a){return ae(b,Math.abs(a))},h,e);return[0,c,[0,g/f,k(function(a){return a/f},e)]]},X),F=P(bp(function(e){return function(c){var
-d=c[2],a=c[1];return[0,[0,[0,a,-1],d,0],b(bP(function(b){var
-c=b[1],e=c<=a?1:0,f=e?[0,[0,[0,a,c],d,[0,b[2]]]]:e;return f}),e)]}}(C),C)),Y=k(function(j){return function(b){var
-e=b[3],f=b[2];function
-g(b,a){return b-a}function
-h(b,a){return b*a}var
-c=og(0.,function(b,a){return b+a},h,g,j,f,e),a=c[1],d=ae(bW,Math.sqrt(bU(a,a))),i=c[2]/d;return[0,k(function(a){return a/d},a),i]}}(B),F),Z=a[8],H=bi(k(function(a){var
-b=M(a[2]);return[0,k(M,a[1]),b]},Z),Y),_=ds(B),$=k(function(a){return a[2]},H),aa=[0,k(function(a){return a[1]},H),$,_],ab=k(function(a){return a[1]},F),x=fI(aa,k(M,e));if(0===x[0]){var
-J=x[1],ac=b3(J,0,d),K=b(a[4],ac),ad=function(e){return function(b){var
-d=bU(c(a[3][1],b)[1+b],e);return f(a[3][2],b)-d<-1e-09?1:0}}(K),af=oh(a,8,K),N=b(a9(ad),af);if(0<v&&0!==N){var
-ag=M(u);if(ag<bU(J,k(M,e))){a[5]=bx(bf,aJ(N,a[5]));var
-v=v-1|0;continue}}var
-j=[0,[0,ab,x[2]]]}else
+g=B(d),K=g[3],aa=g[4],ab=g[1],L=h(u,g[2]),ac=[m,function(a,b){return function(c){return cr(l,a,b)}}(I,K)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
+a=[0,[0,d,f],[0,[0,s,cr(l,g,c)],0]],b=cW(e,h);return aA(l,0,Y(W(i),b),a)}}(F,u,Z,aa,K,ab,L)];D(eK(a,b,d),L,ad,ac);var
+ae=d+1|0;if(J!==d){var
+d=ae;continue}break}}var
+$=b+1|0;if(E!==b){var
+b=$;continue}break}}var
+t=[0,k,a,z,S,0,R,A(0,aq),0,0,w,n],V=2*a|0,X=by(function(a){return om(t,V,a)},O);t[5]=bk(aR,aw(T,aw(aH(P),X)));return t}function
+g9(c,a){var
+d=R(c[7],a);if(d)return d[1];var
+e=b(c[6],a),f=i(H,e[2]),j=H(e[1]),k=bX,g=aV(function(b,a){return aa(b,Math.abs(a))},k,f),h=[0,j/g,i(function(a){return a/g},f)];az(c[7],a,h);return h}function
+jB(a){var
+b=bK(a,1,a.length-1-1|0),c=i(function(a){return-a},b);return[0,e(a,0),c]}function
+on(d,a){function
+f(b,a){var
+c=d[2];function
+e(b,a){return b-a}function
+f(b,a){return b*a}return ol(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
+0:var
+g=a[1],h=c(d[11],g)[1+g],o=H(h[2]),e=o,b=i(H,h[1]);break;case
+1:var
+k=f(g9(d,a[1]),0),e=k[2],b=k[1];break;case
+2:var
+q=[0,g9(d,a[2])],l=f(g9(d,a[1]),q),e=l[2],b=l[1];break;default:var
+m=a[1],r=[0,jB(m)],n=f(jB(m),r),e=n[2],b=n[1]}var
+j=aa(bX,Math.sqrt(bP(b,b))),p=e/j;return[0,i(function(a){return a/j},b),p]}function
+oo(a,P){var
+af=P[3],Q=P[2],R=P[1],t=Q.length-1,aS=a[1][1][1],w=o(dq(t),v);p(function(a,b){var
+d=C(b);c(w,a)[1+a]=d;var
+e=c(af,a)[1+a];return p(function(e,d){var
+b=eK(t,a,e);w[1+b]=q(c(w,b)[1+b],d);return 0},e)},Q);var
+S=i(H,w),ag=H(R);function
+aT(a){return[0,a]}var
+aV=G(a[11].length-1,aT),am=L(aw(aV,a[8])),a2=60,a4=0,T=am,E=i(function(b){return on(a,b)},am),ai=a4,ah=a3,A=a2;for(;;){var
+aW=dq(t),aX=i(function(a){return a[2]},E),U=fG(ai,[0,i(function(a){return a[1]},E),aX,aW],S);if(0===U[0]){var
+ak=U[2],x=U[1],F=bP(x,S);if(F<=ag)var
+y=[0,[0,T,ak]];else{if(0<A){var
+u=a[2],N=bK(x,0,u),aa=b(a[4],N),aJ=om(a,8,aa),ab=b(bb(function(f){return function(b){var
+d=bP(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<k4?1:0}}(aa)),aJ);a[5]=bk(aR,aw(ab,a[5]));var
+aK=a[5],aL=L(l(function(b){return[0,b,g9(a,b)]},aK)),ac=i(function(d,h,i){return function(b){var
+c=b[2],a=c[2],f=j(d,function(c){var
+b=[0,0.];p(function(f,a){var
+g=a*e(i,eK(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bP(a,h);return[0,b[1],c[1],a,g,f]}}(u,N,x),aL),ad=[0,0];p(function(j,k){return function(e,b){var
+f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
+a=e;for(;;){var
+d=c(j,a)[1+a],h=d[2],o=bP(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<k4)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
+p=a+1|0;if(g!==a){var
+a=p;continue}break}}return 0}}(ac,ad),ac);var
+aM=aU(aj,ad[1]),aN=ea(function(b){return function(a,c){return a<(3*b|0)?1:0}}(u),aM),ae=j(u+1|0,function(c,d,f){return function(b){return j(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,eK(c,b-1|0,a-1|0))})}}(u,N,x)),n=ae.length-1,aO=function(a){return(a*kb|0)/kb},g=i(aE,ae),J=j(n,function(b){return function(a){return j(b,function(b){return a===b?1.:0.})}}(n)),K=1;for(;;){var
+V=n-2|0,av=0;if(!(V<0)){var
+d=av;for(;;){var
+Y=d+1|0,_=n-1|0;if(!(_<Y)){var
+k=Y;for(;;){if(pf<Math.abs(e(c(g,d)[1+d],k))){var
+az=e(c(g,d)[1+d],d),aB=e(c(g,k)[1+k],k)-az,$=bs*Math.atan2(2.*e(g[1+d],k),aB),aC=Math.cos($),aD=Math.sin($),M=function(n,h,i,j,k){return function(c,b){var
+d=n-1|0,l=0;if(!(d<0)){var
+a=l;for(;;){var
+e=f(c,a,h),g=f(c,a,i);O(b,a,h,j*e-k*g);O(b,a,i,k*e+j*g);var
+m=a+1|0;if(d!==a){var
+a=m;continue}break}}return 0}}(n,d,k,aC,aD),aF=function(e){return function(a,d,b){return Z(c(e,a)[1+a],d,b)}}(g);M(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(g),aF);var
+aG=function(e){return function(d,a,b){return Z(c(e,a)[1+a],d,b)}}(g);M(function(d){return function(b,a){return e(c(d,a)[1+a],b)}}(g),aG);var
+aH=function(e){return function(a,d,b){return Z(c(e,a)[1+a],d,b)}}(J);M(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(J),aH)}var
+aI=k+1|0;if(_!==k){var
+k=aI;continue}break}}var
+ay=d+1|0;if(V!==d){var
+d=ay;continue}break}}var
+ax=K+1|0;if(12!==K){var
+K=ax;continue}var
+au=G(n,function(d,f,g){return function(a){var
+b=j(d,function(b){return e(c(g,b)[1+b],a)});return[0,e(c(f,a)[1+a],a),b]}}(n,g,J)),aP=b(bS(function(d){return function(a){var
+b=a[1]<k4?1:0,c=b?[0,[3,i(d,a[2])]]:b;return c}}(aO)),au),aQ=aw(l(function(a){return a[2]},aN),aP),I=aw(l(function(a){return[1,a]},ab),aQ);break}}else
 var
-j=0;if(j){var
-O=j[1],Q=O[2],y=a[8].length-1,ah=O[1],ai=k(function(e){if(e<y)return c(a[8],e)[1+e];var
-l=e-y|0,n=c(ah,l)[1+l],f=n[2],i=n[1];function
-j(f){var
-e=c(a[1][3],f)[1+f],b=e[3],h=E(b),d=D===h?b[1]:m===h?G(b):b,j=e[2],l=k(A,e[1]),i=dl(a[1][1],l,j),n=c(g[2],d)[1+d];return R(as[11],dI,n,i)?d:aD(g,0,i,[0,[0,s,d],0])}var
-p=0<=f?[0,b(a[6],f)]:0,o=og(w,q,h,r,d,b(a[6],i),p),t=0<=f?[m,function(b){var
-a=j(f);return cr(g,j(i),a)}]:[m,function(a){return j(i)}];return[0,o[1],o[2],t]},Q),aj=bi(a[8],ai),S=function(b){function
-e(f){var
-g=b?0:1,d=(2*f|0)+g|0,e=c(a[8],d)[1+d];return b?e[2]:A(e[2])}return i(ds(d),e)},T=function(e){function
-b(d){var
-f=e?0:1,b=(2*d|0)+f|0;return c(a[8],b)[1+b][3]}return i(ds(d),b)},ak=T(1),al=T(0),am=S(1),an=[0,S(0),am,al,ak],ao=a[1],ap=z(0,1),aq=[0,ao[1],an,aj,ap],U=ct([0,eG],aq,e,L(function(a,b){return y+a|0},Q)),ar=U[2];if(bA(u,U[1]))return 0;var
-V=[0,function(h){function
-e(b){return c(a[7],b)[1+b][1]}var
-d=[0,W(u)];p(function(a,f){var
-g=e(a);d[1]=b(bS([0,f],d[1]),g);var
-h=c(I,a)[1+a];return p(function(f,c){var
-g=e(f),h=dj(e(a),g);d[1]=b(bS([0,c],d[1]),h);return 0},h)},t);var
+I=0;if(I){a[8]=aw(a[8],I);var
+al=L(I),aY=ah-F<j0*(F-ag)?A+pv|0:A-1|0,aZ=[0,ak],a0=bc(E,i(function(b){return on(a,b)},al)),T=bc(T,al),E=a0,ai=aZ,ah=F,A=aY;continue}var
+a1=bK(x,0,t);a[9]=[0,b(a[4],a1)];var
+y=0}}else
+var
+y=0;if(y){var
+an=y[1],a5=an[1],a6=an[2],ao=i(function(y){var
+d=c(a5,y)[1+y],e=a[1][1][1],A=a[2];function
+g(b,a){return ol(v,r,h,q,A,b,a)}function
+j(g){var
+f=c(a[1][3],g)[1+g],b=f[3],h=z(b),d=B===h?b[1]:m===h?D(b):b,k=f[2],l=i(C,f[1]),j=dl(a[1][1],l,k),n=c(e[2],d)[1+d];return O(at[11],dI,n,j)?d:aA(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
+0:var
+k=d[1];return c(a[11],k)[1+k];case
+1:var
+l=d[1],n=g(b(a[6],l),0),E=[m,function(a){return j(l)}];return[0,n[1],n[2],E];case
+2:var
+o=d[2],t=d[1],F=[0,b(a[6],o)],u=g(b(a[6],t),F),G=[m,function(b){var
+a=j(o);return cr(e,j(t),a)}];return[0,u[1],u[2],G];default:var
+w=jB(d[1]),H=i(X,w[2]),f=[0,X(w[1]),H],x=g(f,[0,f]),I=[m,function(i){var
+d=[0,W(f[1])],g=f[2];p(function(e,f){var
+g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bO([0,C(f)],h),g);return 0},g);var
+h=[2,d[1]];return eG(e,cW(d[1],d[1]),h)}];return[0,x[1],x[2],I]}},a6),a7=jA(S,jz(i(function(a){return i(H,a[1])},ao))),ap=function(b){function
+d(f){var
+g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:C(e[2])}return j(dq(t),d)},aq=function(d){function
+b(e){var
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return j(dq(t),b)},a8=aq(1),a9=aq(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],ar=nU(a$,ao,i(function(a){return 0.<a?X(a):v},a7),w),ba=ar[2];if(bB(R,ar[1]))return 0;var
+as=[0,function(g){function
+e(b){return c(a[10],b)[1+b][1]}var
+d=[0,W(R)];p(function(a,f){var
+g=e(a);d[1]=b(bO([0,f],d[1]),g);var
+h=c(af,a)[1+a];return p(function(f,c){var
+g=e(f),h=cW(e(a),g);d[1]=b(bO([0,c],d[1]),h);return 0},h)},Q);var
 f=l(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},ar);return aD(g,0,d[1],f)}]}else
+a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},ba);return aA(aS,0,d[1],f)}]}else
 var
-V=j;return V}}function
-oj(a,e){var
+as=y;return as}}function
+op(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
-d=c[1],f=d[2];bj(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bw(a[5],d[6]);case
-1:return b(a[5],c[2]);default:oj(a,c[2]);var
+d=c[1],f=d[2];aO(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bx(a[5],d[6]);case
+1:return b(a[5],c[2]);default:op(a,c[2]);var
 c=c[3];continue}}function
-ok(a,u,t){if(!bK(a,w)&&!eo(a,s)){var
+oq(a,u,t){if(!bN(a,v)&&!eo(a,s)){var
 i=0,g=0,f=s,e=u,b=t,c=s;for(;;){var
-j=h(cP(b),a),v=r(s,a),l=h(cP(e+1|0),v),m=r(l,j),n=0<y(m)?1:0;if(n)var
-x=h(c,m),z=V(ah(d,60)),o=bK(h(h(f,j),z),x);else
+j=h(cO(b),a),w=q(s,a),l=h(cO(e+1|0),w),m=q(l,j),n=0<y(m)?1:0;if(n)var
+x=h(c,m),z=V(ai(d,60)),o=bN(h(h(f,j),z),x);else
 var
-o=n;if(0!==b&&!o&&i!==ki){var
-p=cm(h(f,j),l),A=ah(d,hx),B=p[2],k=b4(hS(ah(p[1],hx),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=q(c,k);continue}return am(g)}}return 0}function
-Gy(b,a){return w}function
-Gz(a){return w}function
-GA(c,b,a){return 0}function
-GB(b,a){return 0}function
-GC(c,b,a){return[0,w]}function
-GD(a){return 0}function
-GE(a){return 0}function
-GF(a){return 0}var
-bV=[0,function(b,a){return w},GF,GE,GD,GC,GB,GA,Gz,Gy];function
-jx(c,b,a){return 0}function
-jy(c,b,a){return 0}var
-jz=0,jA=0;function
-jB(c,b,a){return 0}function
+o=n;if(0!==b&&!o&&i!==kp){var
+p=cm(h(f,j),l),A=ai(d,hw),B=p[2],k=b4(hS(ai(p[1],hw),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=r(c,k);continue}return ak(g)}}return 0}function
+GH(b,a){return v}function
+GI(a){return v}function
+GJ(c,b,a){return 0}function
+GK(b,a){return 0}function
+GL(c,b,a){return[0,v]}function
+GM(a){return 0}function
+GN(a){return 0}function
+GO(a){return 0}var
+bW=[0,function(b,a){return v},GO,GN,GM,GL,GK,GJ,GI,GH];function
 jC(c,b,a){return 0}function
-ol(b,a){return 0}function
-jD(c,b,a){return 0}function
-om(a){throw[0,ad,GG]}var
+jD(c,b,a){return 0}var
 jE=0,jF=0;function
-GH(a){return j}var
-on=0;function
-jG(a){return[0,a[1],a[2]]}function
-jH(a){return s}function
-jI(a){return w}var
-jJ=0,jK=0,jL=0,jM=0,jO=lM([0,function(b,a){var
-c=d9(b[1],a[1]);return 0===c?d9(b[2],a[2]):c}]),jP=[0,jO[1]];function
-jQ(a){var
-r=e(jO[29],a,jP[1]);if(r)return r[1];if(0<y(a))var
-k=a[1],l=a[2],s=b1(k),b=b1(l)-s|0,t=ah(l,aQ(0,-(b+eN|0)|0)),g=gm(ah(k,(b+eN|0)+aQ(0,-(b+eN|0)|0)|0),t),h=e9(em(g,pq)),n=ah(h,pq),d=c(nU,2048)[kz],o=E(d),u=D===o?d[1]:m===o?G(d):d,v=$(b,u),f=c(nU,h)[1+h],p=E(f),w=D===p?f[1]:m===p?G(f):f,x=aB(g,n),z=cN(aB(ah(nT(cN(g,n),x),1),w),v),q=Math.abs(Math.log(M(a))),A=c7(hl,q),B=ah(lh(Math.ceil(4.+2.*c7(hl,q)*A)),32),i=cN(em(z,48),B);else
+jG(c,b,a){return 0}function
+jH(c,b,a){return 0}function
+or(b,a){return 0}function
+jI(c,b,a){return 0}function
+os(a){throw[0,ae,GP]}var
+jJ=0,jK=0;function
+GQ(a){return k}var
+ot=0;function
+jL(a){return[0,a[1],a[2]]}function
+jM(a){return s}function
+jN(a){return v}var
+jO=0,jP=0,jQ=0,jR=0,jT=lT([0,function(b,a){var
+c=d9(b[1],a[1]);return 0===c?d9(b[2],a[2]):c}]),jU=[0,jT[1]];function
+jV(a){var
+r=f(jT[29],a,jU[1]);if(r)return r[1];if(0<y(a))var
+j=a[1],l=a[2],s=b2(j),b=b2(l)-s|0,t=ai(l,aT(0,-(b+eO|0)|0)),g=gl(ai(j,(b+eO|0)+aT(0,-(b+eO|0)|0)|0),t),h=e7(em(g,pw)),n=ai(h,pw),d=c(n2,2048)[kG],o=z(d),u=B===o?d[1]:m===o?D(d):d,v=$(b,u),e=c(n2,h)[1+h],p=z(e),w=B===p?e[1]:m===p?D(e):e,x=aF(g,n),A=cM(aF(ai(n1(cM(g,n),x),1),w),v),q=Math.abs(Math.log(H(a))),C=c9(hk,q),E=ai(lo(Math.ceil(4.+2.*c9(hk,q)*C)),32),i=cM(em(A,48),E);else
 var
-i=j;jP[1]=R(jO[4],a,i,jP[1]);return i}function
-GT(a,B,bl,ch,aN,ax,cg,cf,x,aL){var
-bm=aN[3],aO=aN[2],Z=aN[1],$=a[3];if(typeof
+i=k;jU[1]=O(jT[4],a,i,jU[1]);return i}function
+G2(a,E,bm,ci,aP,ay,ch,cg,w,aM){var
+bn=aP[3],aQ=aP[2],_=aP[1],$=a[3];if(typeof
 $!=="number"&&2===$[0]){var
-aa=$[4],bn=$[3],ab=$[1],I=k(fx,$[2]),n=e0(a[5]),t=a[1],ci=C(bn[3]),aP=gZ(bn),aQ=z(0,a7),ay=z(0,a7),cj=jj(aP),bq=z(0,a7),br=t[1]-1|0,cn=0;if(!(br<0)){var
-ao=cn;for(;;){var
-b0=bD(t[5],ao),a1=b0[1],b1=b0[2]-1|0;if(!(b1<a1)){var
-aq=a1;for(;;){var
-b5=bD(t[6],aq),b6=b5[2],ar=b5[1],a2=a_(bf,F(b6-ar|0,function(c){return function(a){return b(ab[2],c+a|0)}}(ar)));if(1-aM(bq,a2)){aK(bq,a2,0);var
-cN=W(a$),cO=gY(cj,K(function(d,a){var
-e=c(I,a)[1+a];return b(bS(0,d),e)},cN,a2))[1];T(b(as[2],cO),G2)}var
-b7=b6-1|0;if(!(b7<ar)){var
-at=ar;for(;;){var
-a3=b(ab[2],at);if(1-aM(aQ,a3)){aK(aQ,a3,0);aK(ay,a3,[0,ao,aq-a1|0,at-ar|0])}var
-cS=at+1|0;if(b7!==at){var
-at=cS;continue}break}}var
-cR=aq+1|0;if(b1!==aq){var
-aq=cR;continue}break}}var
-cM=ao+1|0;if(br!==ao){var
-ao=cM;continue}break}}var
-ac=a_(bf,eb(e8(aQ))),co=0;if(33554432<a0(function(c,a){var
-d=cU(0,ax,a[2]),b=cU(1,ax,a[2])+d|0;if(2097152<b)U(GV);return c+b|0},co,Z))U(GW);var
-J=aa?H(aa[1][4],GX):aa,cp=J?t[3]:Z.length-1,bs=n[1];if(bs){var
-bt=bs[1],bu=bt[1];T(bu[1]===cp?1:0,GY);var
-al=[0,bu[2],bt[2][2]]}else
+ab=$[4],bo=$[3],ac=$[1],J=i(fv,$[2]),n=e2(a[5]),t=a[1],cj=F(bo[3]),aS=gY(bo),aT=A(0,a_),aB=A(0,a_),ck=jk(aS),bq=A(0,a_),br=t[1]-1|0,cn=0;if(!(br<0)){var
+ap=cn;for(;;){var
+b1=bE(t[5],ap),a4=b1[1],b2=b1[2]-1|0;if(!(b2<a4)){var
+ar=a4;for(;;){var
+b6=bE(t[6],ar),b7=b6[2],as=b6[1],a5=aU(aR,G(b7-as|0,function(c){return function(a){return b(ac[2],c+a|0)}}(as)));if(1-aN(bq,a5)){az(bq,a5,0);var
+cM=W(a6),cN=gX(ck,N(function(d,a){var
+e=c(J,a)[1+a];return b(bO(0,d),e)},cM,a5))[1];T(b(at[2],cN),G$)}var
+b8=b7-1|0;if(!(b8<as)){var
+au=as;for(;;){var
+a7=b(ac[2],au);if(1-aN(aT,a7)){az(aT,a7,0);az(aB,a7,[0,ap,ar-a4|0,au-as|0])}var
+cS=au+1|0;if(b8!==au){var
+au=cS;continue}break}}var
+cR=ar+1|0;if(b2!==ar){var
+ar=cR;continue}break}}var
+cL=ap+1|0;if(br!==ap){var
+ap=cL;continue}break}}var
+ad=aU(aR,eb(gi(aT))),co=0;if(33554432<aV(function(c,a){var
+d=cU(0,ay,a[2]),b=cU(1,ay,a[2])+d|0;if(2097152<b)U(G4);return c+b|0},co,_))U(G5);var
+K=ab?I(ab[1][4],G6):ab,cp=K?t[3]:_.length-1,bt=n[1];if(bt){var
+bu=bt[1],bv=bu[1];T(bv[1]===cp?1:0,G7);var
+an=[0,bv[2],bu[2][2]]}else
 var
-cL=function(a){return 1.},al=[0,function(a){return 0.},cL];var
-cq=J?0!==n[2]?1:0:J;T(1-cq,GZ);var
-bv=0===aa?FA:Fz,aG=x[5],aH=x[3],ai=x[2],a5=x[1],b9=0;if(aa){var
-N=aa[1],b_=N[2];if(c5(function(a){var
-b=H(a,GI),c=b||H(a,GJ);return c},b_)){var
-b$=function(a){function
-c(c){return b(N[9][2],a)+c|0}var
-d=b(N[9][2],a),e=F(b(N[9][2],a+1|0)-d|0,c),f=0;return K(function(c,a){return c+b(N[11][2],a)|0},f,e)},av=F(N[9][1]-1|0,b$),aI=1===C(ai)?1:0,ca=aI?0!==n[3]?1:0:aI;T(1-ca,GK);if(aI)var
-O=GL;else{var
-be=n[3];if(be)var
-bg=be[1],bk=F(bg[1],bg[2]);else
+cK=function(a){return 1.},an=[0,function(a){return 0.},cK];var
+cq=K?0!==n[2]?1:0:K;T(1-cq,G8);var
+bw=0===ab?FJ:FI,aJ=w[5],aK=w[3],al=w[2],a8=w[1],b_=0;if(ab){var
+M=ab[1],b$=M[2];if(c6(function(a){var
+b=I(a,GR),c=b||I(a,GS);return c},b$)){var
+ca=function(a){function
+c(c){return b(M[9][2],a)+c|0}var
+d=b(M[9][2],a),e=G(b(M[9][2],a+1|0)-d|0,c),f=0;return N(function(c,a){return c+b(M[11][2],a)|0},f,e)},ax=G(M[9][1]-1|0,ca),aL=1===F(al)?1:0,cb=aL?0!==n[3]?1:0:aL;T(1-cb,GT);if(aL)var
+P=GU;else{var
+bi=n[3];if(bi)var
+bj=bi[1],bl=G(bj[1],bj[2]);else
 var
-ce=function(b){var
-a=b===nP(av)?1:0,c=a?1:a;return c},bk=F(nP(av)+1|0,ce);var
-O=bk}var
-cb=C(ai);if(cb<C(O))U(GM);var
-a6=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,O,jQ,jF,jE,om,jD,ol,jC,jB,jA,jz,bV,bV,jy,jx],cc=function(a){return 0<=y(a)?1:0},ba=function(a){return c4(cc,a)},cd=F(a5,function(a){return a}),bb=b(a9(function(a){return 1-aM(ay,a)}),cd);bo(function(a,g){var
-d=0!==bb?1:0;if(d)var
-f=0<fk(a,ai,O)?1:0,c=f?1-ba(l(function(c){var
-d=b(B[3],c);return fj(e(aH,a,function(b,c){return gB(a,aG,b,c)}),d)},bb)):f;else
+cf=function(b){var
+a=b===nX(ax)?1:0,c=a?1:a;return c},bl=G(nX(ax)+1|0,cf);var
+P=bl}var
+cc=F(al);if(cc<F(P))U(GV);var
+a9=[0,jS,jR,jQ,jP,jO,bW,bW,jN,jM,jL,s,P,jV,jK,jJ,os,jI,or,jH,jG,jF,jE,bW,bW,jD,jC],cd=function(a){return 0<=y(a)?1:0},bd=function(a){return c5(cd,a)},ce=G(a8,function(a){return a}),be=b(bb(function(a){return 1-aN(aB,a)}),ce);bp(function(a,g){var
+d=0!==be?1:0;if(d)var
+e=0<fi(a,al,P)?1:0,c=e?1-bd(l(function(c){var
+d=b(E[3],c);return fh(f(aK,a,function(b,c){return gA(a,aJ,b,c)}),d)},be)):e;else
 var
-c=d;return c?U(GN):c},av);var
-bc=iL(B,a5,ai,aH,a6,x[4],aG,x[6]),aj=bc?bc[1]:a4(GS);bo(function(a,f){var
-b=0<fk(a,ai,O)?1:0;if(b){var
-c=B[4],d=e(aH,a,function(b,c){return gB(a,aG,b,c)});return T(ba(l(function(a){return fj(d,a)},c)),GO)}return b},av);var
-az=[0,O,aj,[0,function(h){var
-c=z(0,au),e=aj[2];v(function(d){var
-e=d[1],f=b(h,e);T(0.<f?1:0,GP);var
-a=ir(d[2])/f,g=cJ(a),i=g?0.<a?1:0:g;T(i,GQ);return Q(c,e,X(a))},e);function
-a(a){return _(c,a)}var
-d=mW(a6,aj[2],a,aj[1]);if(d){var
-f=aj[2],g=l(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b4(d[1],fh)],g]}return a4(GR)}]];b9=1}}if(!b9)var
-az=[0,0,[0,j,0],0];var
-by=az[3],bz=az[2],cr=az[1],aA=X(aZ(a[4],0.)),aS=a[2][9];if(aS)var
-bB=aS[1],an=bx(bf,F(bB[1],bB[2]));else
+c=d;return c?U(GW):c},ax);var
+bg=iM(E,a8,al,aK,a9,w[4],aJ,w[6]),am=bg?bg[1]:bf(G1);bp(function(a,e){var
+b=0<fi(a,al,P)?1:0;if(b){var
+c=E[4],d=f(aK,a,function(b,c){return gA(a,aJ,b,c)});return T(bd(l(function(a){return fh(d,a)},c)),GX)}return b},ax);var
+aC=[0,P,am,[0,function(h){var
+c=A(0,aq),e=am[2];x(function(d){var
+e=d[1],f=b(h,e);T(0.<f?1:0,GY);var
+a=is(d[2])/f,g=cI(a),i=g?0.<a?1:0:g;T(i,GZ);return S(c,e,X(a))},e);function
+a(a){return af(c,a)}var
+d=m3(a9,am[2],a,am[1]);if(d){var
+f=am[2],g=l(function(c){var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b4(d[1],ff)],g]}return bf(G0)}]];b_=1}}if(!b_)var
+aC=[0,0,[0,k,0],0];var
+bz=aC[3],bA=aC[2],cr=aC[1],aD=X(a$(a[4],0.)),aW=a[2][9];if(aW)var
+bC=aW[1],ao=bk(aR,G(bC[1],bC[2]));else
 var
-an=aS;var
-g=jk(aP,l(function(a){return c(I,a)[1+a]},ac)),aT=z(0,10),aU=z(0,4),bC=function(e,d){var
-b=S(aT,[0,e,d]);if(b){var
-a=b[1],c=E(a),f=D===c?a[1]:m===c?G(a):a;return f[4]}return a4(G0)},aC=x[1],cv=x[4],cw=n[4];bo(function(r,x){var
-N=n5(g,I,ac,0,[0,n[1],[0,x[1]],n[3],n[4],n[5]],bm,by,aA,bv,r+1|0,bC);Q(aU,r+1|0,N);var
+ao=aW;var
+g=jl(aS,l(function(a){return c(J,a)[1+a]},ad)),aX=A(0,10),aY=A(0,4),bD=function(e,d){var
+b=R(aX,[0,e,d]);if(b){var
+a=b[1],c=z(a),f=B===c?a[1]:m===c?D(a):a;return f[4]}return bf(G9)},aG=w[1],cv=w[4],cw=n[4];bp(function(q,w){var
+O=ob(g,J,ad,0,[0,n[1],[0,w[1]],n[3],n[4],n[5]],bn,bz,aD,bw,q+1|0,bD);S(aY,q+1|0,O);var
 y=[m,function(r){var
-e=aL[2],a=aL[1],f=nk(B,aC,a,cv,e,aL[3]),q=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,on,jQ,jF,jE,om,jD,ol,jC,jB,jA,jz,bV,bV,jy,jx];if(f){var
+e=aM[2],a=aM[1],f=nr(E,aG,a,cv,e,aM[3]),q=[0,jS,jR,jQ,jP,jO,bW,bW,jN,jM,jL,s,ot,jV,jK,jJ,os,jI,or,jH,jG,jF,jE,bW,bW,jD,jC];if(f){var
 g=f[1],h=g[1];if(h){var
-i=o(a[4],0),j=o(aC,0),k=a[1]-1|0,m=0;if(!(k<0)){var
+i=o(a[4],0),j=o(aG,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
-l=bx(bf,b(a[3],d));v(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+l=bk(aR,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
-n=bz[2];v(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,B,aC,a,e,q,bz,h[1],g[2],i,j]}}return a4(FP)}],a=x[2];return p(function(n,aO){return Q(aT,[0,r,n],[m,function(aR){var
-aP=f(x[4],n),O=c(x[3],n)[1+n],Q=N[2],an=E(y),a=D===an?y[1]:m===an?G(y):y,d=a[3],B=a[4],v=O.length-1,H=C(d[8]),Z=0<v?1:0,ap=Z?0===f6(H,v)?1:0:Z;T(ap,FS);var
-_=a0(FQ,0,O);T(0<_?1:0,FT);var
-t=F(H,function(b){var
-a=cC(aw(b,v),H);return cC(c(O,a)[1+a],_)}),aq=0,u=K(function(b,a){return b+a|0},aq,t);function
+n=bA[2];x(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,E,aG,a,e,q,bA,h[1],g[2],i,j]}}return bf(FY)}],a=w[2];return p(function(n,aO){return S(aX,[0,q,n],[m,function(aR){var
+aP=e(w[4],n),P=c(w[3],n)[1+n],Q=O[2],an=z(y),a=B===an?y[1]:m===an?D(y):y,d=a[3],E=a[4],x=P.length-1,I=F(d[8]),Z=0<x?1:0,ap=Z?0===f3(I,x)?1:0:Z;T(ap,F1);var
+_=aV(FZ,0,P);T(0<_?1:0,F2);var
+t=G(I,function(b){var
+a=cC(av(b,x),I);return cC(c(P,a)[1+a],_)}),aq=0,u=N(function(b,a){return b+a|0},aq,t);function
 ar(a){return a}var
-as=F(d[4],ar),at=0,$=K(function(c,b){var
-d=b2(a[7]),f=bp(function(a){return a[1]},d),g=0;return c+K(function(c,a){return c+e(B,a,b)|0},g,f)|0},at,as),aa=0<$?1:0,au=aa?cC(536870911,$)<u?1:0:aa;if(au)U(FU);var
-av=0,ab=ek(function(b,a,c){return[0,[0,b,a]]},Q,av);function
+as=G(d[4],ar),at=0,$=N(function(c,b){var
+d=b3(a[7]),e=by(function(a){return a[1]},d),g=0;return c+N(function(c,a){return c+f(E,a,b)|0},g,e)|0},at,as),ab=0<$?1:0,au=ab?cC(536870911,$)<u?1:0:ab;if(au)U(F3);var
+aw=0,ac=ek(function(b,a,c){return[0,[0,b,a]]},Q,aw);function
 ax(a){var
-b=S(Q,a);if(b){var
-c=b[1];return[0,a,c[1],c[2],0,0]}if(ab){var
-d=ab[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return a4(FV)}var
-ay=i(a[2],ax);function
-ac(a){return c(ay,a)[1+a]}var
-ad=z(0,10),az=P(l(P,a[7]));function
-aA(e,b,f){var
-g=S(ad,[0,e,b]);if(g)var
+b=R(Q,a);if(b){var
+c=b[1];return[0,a,c[1],c[2],0,0]}if(ac){var
+d=ac[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bf(F4)}var
+ay=j(a[2],ax);function
+ad(a){return c(ay,a)[1+a]}var
+ae=A(0,10),aA=L(l(L,a[7]));function
+aB(e,b,f){var
+g=R(ae,[0,e,b]);if(g)var
 h=g[1];else{var
-l=c(c(az,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return iW(d,m,ac,l,a)},o=i(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},j=k(function(a){return c4(q,a)},p);aK(ad,[0,e,b],j);var
-h=j}return c(h,f)[1+f]}var
-aC=cP(u),J=h(X(aP),aC),af=o(a[2],s),ag=o(a[2],s),ah=o(a[2],0),L=o(a[2],w);function
-aD(a){return c(L,a)[1+a]}function
+l=c(c(aA,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return iX(d,m,ad,l,a)},o=j(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},k=i(function(a){return c5(q,a)},p);az(ae,[0,e,b],k);var
+h=k}return c(h,f)[1+f]}var
+aC=cO(u),K=h(X(aP),aC),af=o(a[2],s),ag=o(a[2],s),ah=o(a[2],0),M=o(a[2],v);function
+aD(a){return c(M,a)[1+a]}function
 aE(a){return c(ah,a)[1+a]}function
-aF(a){return c(ag,a)[1+a]}var
-j=[0,0,t,J,aA,function(a){return c(af,a)[1+a]},aF,aE,aD,w,n7],aG=a[8];bo(function(d,$){var
-y=S(Q,d);if(y){var
-E=y[1],F=bp(function(b){return iX(B,j,b,0,t,a[7])},$),i=M(h(J,V(c(a[10],d)[1+d]))),aa=0!==F?1:0,G=aa||(i!=0.?1:0);if(G){var
-H=cs(g,c(I,d)[1+d]),z=[0,M(H[2])],ab=H[1];p(function(b,a){var
-c=f(aO,b),d=M(a)*c;z[1]=z[1]+d;return 0},ab);var
-l=M(E[1]),e=M(E[2]),ac=ae(l,cY*e),n=c7(e,ae(z[1],ac)),ad=g6(n);c(af,d)[1+d]=ad;var
-N=function(e){return b(bP(function(a){var
-b=M(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),F)},ai=N(1),aj=0.,O=K(function(c,a){var
-b=a[2];return c+a[1]*b/(n*(n+b))},aj,ai),P=N(0);if(P){var
+aG(a){return c(ag,a)[1+a]}var
+k=[0,0,t,K,aB,function(a){return c(af,a)[1+a]},aG,aE,aD,v,od],aH=a[8];bp(function(d,$){var
+y=R(Q,d);if(y){var
+D=y[1],F=by(function(b){return iY(E,k,b,0,t,a[7])},$),i=H(h(K,V(c(a[10],d)[1+d]))),ab=0!==F?1:0,G=ab||(i!=0.?1:0);if(G){var
+I=cs(g,c(J,d)[1+d]),z=[0,H(I[2])],ac=I[1];p(function(b,a){var
+c=e(aO,b),d=H(a)*c;z[1]=z[1]+d;return 0},ac);var
+l=H(D[1]),f=H(D[2]),ad=aa(l,cZ*f),n=c9(f,aa(z[1],ad)),ae=g4(n);c(af,d)[1+d]=ae;var
+L=function(e){return b(bS(function(a){var
+b=H(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),F)},ai=L(1),aj=0.,O=N(function(c,a){var
+b=a[2];return c+a[1]*b/(n*(n+b))},aj,ai),P=L(0);if(P){var
 o=function(c){var
-a=0.;return K(function(d,a){var
+a=0.;return N(function(d,a){var
 e=b(c,a[2]);return d+a[1]*e},a,P)},r=function(a){var
-b=i*Math.log(a);return o(function(b){return Is(b/a)})-b},s=function(a){var
-b=i/a;return o(function(b){return-b/(a*(a+b))})-b},A=r(l),w=1,v=e,u=l;for(;;){var
-m=bN*(u+v),Z=s(m)*(l-m);if(r(m)+Z<=A)var
-x=m,D=u;else
+b=i*Math.log(a);return o(function(b){return IA(b/a)})-b},s=function(a){var
+b=i/a;return o(function(b){return-b/(a*(a+b))})-b},A=r(l),w=1,v=f,u=l;for(;;){var
+m=bs*(u+v),Z=s(m)*(l-m);if(r(m)+Z<=A)var
+x=m,C=u;else
 var
-x=v,D=m;var
+x=v,C=m;var
 _=w+1|0;if(40!==w){var
-w=_,v=x,u=D;continue}var
-k=ae(n,x),U=0;if(k<e){var
-W=cY*i;if(W<i+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
-q=[0,k,0,s(k)];U=1}}if(!U)var
-X=l<e?(r(e)-A)/(e-l):0.,C=s(e),Y=i/e,q=[0,e,1,ae(X,C+kD*(Math.abs(C)+o(function(a){return-a/(e*(e+a))})+Y))];var
-ak=g6(q[1]);c(ag,d)[1+d]=ak;var
+w=_,v=x,u=C;continue}var
+j=aa(n,x),U=0;if(j<f){var
+W=cZ*i;if(W<i+o(function(a){return a*(2.*j+a)/((j+a)*(j+a))})){var
+q=[0,j,0,s(j)];U=1}}if(!U)var
+X=l<f?(r(f)-A)/(f-l):0.,B=s(f),Y=i/f,q=[0,f,1,aa(X,B+kJ*(Math.abs(B)+o(function(a){return-a/(f*(f+a))})+Y))];var
+ak=g4(q[1]);c(ag,d)[1+d]=ak;var
 al=q[2];c(ah,d)[1+d]=al;var
-am=g6(q[3]-O);c(L,d)[1+d]=am;return 0}}var
-an=g6(-O-i/n);c(L,d)[1+d]=an;var
-R=0}else
+am=g4(q[3]-O);c(M,d)[1+d]=am;return 0}}var
+an=g4(-O-i/n);c(M,d)[1+d]=an;var
+S=0}else
 var
-R=G;var
-T=R}else
+S=G;var
+T=S}else
 var
-T=y;return T},aG);var
-aH=V(fh),ai=dR(a[5],u,d[7]),aj=i2(a[5],u,t,d[8]),ak=i1(a[1],B,a[5],a[2],ac,j,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
-al=ak[1],aI=al[1],aJ=h(J,V(a[6][1])),am=A(n7(cm(q(q(V(aB(ai[1],aj[1])),aJ),aI),aH))),aL=al[2],aM=fx(l(function(a){return[0,a[2],a[1]]},aL)),aN=Y(W(am),aM),R=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],am,j[10]],aN];ao=1}if(!ao)var
-R=a4(FW);var
-aQ=dm(g,[9,(r*64|0)+n|0],R[2]);return[0,r,N[2],R[1],aQ]}])},a)},cw);var
-u=n5(g,I,ac,an,n,bm,by,aA,bv,0,bC);Q(aU,0,u);var
+T=y;return T},aH);var
+aI=V(ff),ai=dR(a[5],u,d[7]),aj=i3(a[5],u,t,d[8]),ak=i2(a[1],E,a[5],a[2],ad,k,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
+al=ak[1],aJ=al[1],aK=h(K,V(a[6][1])),am=C(od(cm(r(r(V(aF(ai[1],aj[1])),aK),aJ),aI))),aL=al[2],aM=fv(l(function(a){return[0,a[2],a[1]]},aL)),aN=Y(W(am),aM),S=[0,[0,k[1],k[2],k[3],k[4],k[5],k[6],k[7],k[8],am,k[10]],aN];ao=1}if(!ao)var
+S=bf(F5);var
+aQ=dm(g,[9,(q*64|0)+n|0],S[2]);return[0,q,O[2],S[1],aQ]}])},a)},cw);var
+u=ob(g,J,ad,ao,n,bn,bz,aD,bw,0,bD);S(aY,0,u);var
 cx=function(c){var
-a=_(aT,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?G(a):a;return[0,b[1],aC,b[2],b[3]]},cy=function(a){return b(_(aU,a/eR|0)[6],a%eR|0)[1]},cz=function(a){return _(ay,a)},ag=fL(ob(0,0,0,0,0,0,0,g),aP,ci,cz,cy,cx),bE=ag[2],bF=ag[1],cA=ag[4],cB=ag[3],aV=z(0,a7),bG=function(h,e){var
-a=_(h,e),c=a[4],f=E(c),i=D===f?c[1]:m===f?G(c):c,j=b(bF,i),d=a[3],g=E(d),k=D===g?d[1]:m===g?G(d):d,l=b(bF,k);return[0,e,a[1],a[2],l,j]};v(function(a){return Q(aV,a,bG(u[2],a))},ac);var
-cD=u[3],bI=P(l(function(a){return bG(cD,a)},an)),bJ=z(0,a7);if(J)p(function(b,a){return Q(bJ,a,b)},aO);var
-bK=z(0,a7);bo(function(b,a){return Q(bK,a,b)},ac);var
-bM=P(l(function(a){return _(aV,a)},ac)),aF=J?t[3]:bM.length-1,aW=function(a){if(aF<=a){var
-h=a-aF|0;return c(bI,h)[1+h]}if(J){var
-d=_(aV,b(ab[2],a)),i=S(bJ,a);if(i){var
-j=i[1],k=X(b(al[1],a)),l=X(b(al[2],a)),f=cl(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bA(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<y(aA)&&eo(aA,e[3])){var
-m=e[5],g=_(ay,b(ab[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bM,a)[1+a]},bO=function(e,d,c){var
-f=b(t[5][2],e)+d|0,a=b(t[6][2],f)+c|0;return J?a:_(bK,b(ab[2],a))},bQ=z(0,au);bo(function(b,a){return Q(bQ,a,aF+b|0)},an);var
-bR=function(e,d){var
+a=af(aX,[0,c/64|0,c%64|0]),d=z(a),b=B===d?a[1]:m===d?D(a):a;return[0,b[1],aG,b[2],b[3]]},cy=function(a){return b(af(aY,a/eT|0)[6],a%eT|0)[1]},cz=function(a){return af(aB,a)},ah=fJ(oj(0,0,0,0,0,0,0,g),aS,cj,cz,cy,cx),bG=ah[2],bH=ah[1],cA=ah[4],cB=ah[3],aZ=A(0,a_),bI=function(h,e){var
+a=af(h,e),c=a[4],f=z(c),i=B===f?c[1]:m===f?D(c):c,j=b(bH,i),d=a[3],g=z(d),k=B===g?d[1]:m===g?D(d):d,l=b(bH,k);return[0,e,a[1],a[2],l,j]};x(function(a){return S(aZ,a,bI(u[2],a))},ad);var
+cD=u[3],bL=L(l(function(a){return bI(cD,a)},ao)),bM=A(0,a_);if(K)p(function(b,a){return S(bM,a,b)},aQ);var
+bN=A(0,a_);bp(function(b,a){return S(bN,a,b)},ad);var
+bQ=L(l(function(a){return af(aZ,a)},ad)),aI=K?t[3]:bQ.length-1,a0=function(a){if(aI<=a){var
+h=a-aI|0;return c(bL,h)[1+h]}if(K){var
+d=af(aZ,b(ac[2],a)),i=R(bM,a);if(i){var
+j=i[1],k=X(b(an[1],a)),l=X(b(an[2],a)),f=b5(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bB(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<y(aD)&&eo(aD,e[3])){var
+m=e[5],g=af(aB,b(ac[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bQ,a)[1+a]},bR=function(e,d,c){var
+f=b(t[5][2],e)+d|0,a=b(t[6][2],f)+c|0;return K?a:af(bN,b(ac[2],a))},bT=A(0,aq);bp(function(b,a){return S(bT,a,aI+b|0)},ao);var
+bU=function(e,d){var
 c=a[2][9];if(c){var
-f=b(t[5][2],e)+d|0;return _(bQ,b(c[1][2],f))}return c},bT=function(a){function
+f=b(t[5][2],e)+d|0;return af(bT,b(c[1][2],f))}return c},bV=function(a){function
 b(d,c,b){var
-a=aW(bO(d,c,b));return[0,a[2],a[3]]}var
-c=[0,jN,jM,jL,jK,jJ,bV,bV,jI,jH,jG,s,on,GH,jF,jE,aW,jD,bR,jC,jB,jA,jz,bV,bV,jy,jx];return dM(B,function(b,d,e){return dQ(c,a,b,d,e)},b)},aX=bT(0),bX=0===an?aX:bT(1);if(bd(Z,[0]))var
-bY=s;else
+a=a0(bR(d,c,b));return[0,a[2],a[3]]}var
+c=[0,jS,jR,jQ,jP,jO,bW,bW,jN,jM,jL,s,ot,GQ,jK,jJ,a0,jI,bU,jH,jG,jF,jE,bW,bW,jD,jC];return dM(E,function(b,d,e){return dQ(c,a,b,d,e)},b)},a1=bV(0),bY=0===ao?a1:bV(1);if(bh(_,[0]))var
+bZ=s;else
 var
-cH=Z.length-1,cK=cf?2:1,bY=cm(cg,cP(aw(cK,cH)));var
-bZ=function(a){return a==a8?0:[0,X(a)]},cE=a[6],cF=bH(function(k,e){if(0===e[17]){var
-r=b(ch,k),d=function(f){var
+cH=_.length-1,cJ=cg?2:1,bZ=cm(ch,cO(av(cJ,cH)));var
+b0=function(a){return a==a3?0:[0,X(a)]},cE=a[6],cF=bJ(function(k,e){if(0===e[17]){var
+q=b(ci,k),d=function(f){var
 M=f?e[16]:e[15],V=0;if(M){var
-g=M[1],H=g[1]-1|0,F=0,$=0;if(H<0)var
-J=F;else{var
-j=$,K=F;for(;;){var
+g=M[1],H=g[1]-1|0,G=0,$=0;if(H<0)var
+I=G;else{var
+j=$,K=G;for(;;){var
 L=0<=b(g[2],j)?1:K,aa=j+1|0;if(H!==j){var
 j=aa,K=L;continue}var
-J=L;break}}if(J){var
-n=a[1],x=z(0,au),B=u[4],X=B?B[1]:a4(Gx),C=g[1]-1|0,Y=0;if(!(C<0)){var
+I=L;break}}if(I){var
+n=a[1],w=A(0,aq),E=u[4],X=E?E[1]:bf(GG),F=g[1]-1|0,Y=0;if(!(F<0)){var
 i=Y;for(;;){var
-Z=u[5].length-1;T(b(g[2],i)<Z?1:0,Gw);var
-_=i+1|0;if(C!==i){var
+Z=u[5].length-1;T(b(g[2],i)<Z?1:0,GF);var
+_=i+1|0;if(F!==i){var
 i=_;continue}break}}var
-s=[0,function(R,Q,P){var
-z=b(n[5][2],Q)+P|0,j=b(g[2],z);if(0<=j){var
-k=o(b8(u[1]),w),r=[0,0],B=bD(n[6],z),C=B[1],F=B[2]-1|0;if(F<C)var
-H=w;else{var
-a=C,s=w;for(;;){var
-L=b(n[7][2],a),M=c(R,L)[1+L],d=f?M:A(M);if(0!==y(d)){var
-e=b(ab[2],a),N=S(x,e);if(N)var
+s=[0,function(S,Q,P){var
+A=b(n[5][2],Q)+P|0,j=b(g[2],A);if(0<=j){var
+k=o(b9(u[1]),v),q=[0,0],E=bE(n[6],A),F=E[1],G=E[2]-1|0;if(G<F)var
+H=v;else{var
+a=F,s=v;for(;;){var
+L=b(n[7][2],a),M=c(S,L)[1+L],d=f?M:C(M);if(0!==y(d)){var
+e=b(ac[2],a),N=R(w,e);if(N)var
 i=N[1];else{var
-ac=c(I,e)[1+e],O=cs(u[1],ac);aK(x,e,O);var
+ab=c(J,e)[1+e],O=cs(u[1],ab);az(w,e,O);var
 i=O}var
-Z=q(s,h(d,i[2])),_=i[1];p(function(g){return function(a,b){var
+Z=r(s,h(d,i[2])),_=i[1];p(function(g){return function(a,b){var
 d=0!==y(b)?1:0;if(d){var
-f=h(g,b);k[1+a]=q(c(k,a)[1+a],f);var
+f=h(g,b);k[1+a]=r(c(k,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
-$=i[3];v(function(e){return function(a){var
-b=a[1];if(1-eE(b))U(Gv);var
-c=r[1],d=a[2];r[1]=[0,[0,A(h(e,eD(b))),d],c];return 0}}(d),$);var
+$=i[3];x(function(e){return function(a){var
+b=a[1];if(1-eE(b))U(GE);var
+c=q[1],d=a[2];q[1]=[0,[0,C(h(e,eD(b))),d],c];return 0}}(d),$);var
 t=Z}else
 var
 t=s;var
-aa=a+1|0;if(F!==a){var
+aa=a+1|0;if(G!==a){var
 a=aa,s=t;continue}var
 H=t;break}}var
-J=ct([0,eG],X,k,c(u[5],j)[1+j]),K=n8(1,q(H,J[1])),T=l(cB,r[1]),V=J[2],W=aJ(l(function(c){var
-a=c[2],d=E(a),e=D===d?a[1]:m===d?G(a):a,f=b(bE,e);return[0,c[1],f]},V),T),Y=f?K:A(K);return[0,[0,Y,W]]}return 0}];V=1}}if(!V)var
+I=cX([0,fA],X,k,c(u[5],j)[1+j]),K=oe(1,r(H,I[1])),T=l(cB,q[1]),V=I[2],W=aw(l(function(c){var
+a=c[2],d=z(a),e=B===d?a[1]:m===d?D(a):a,f=b(bG,e);return[0,c[1],f]},V),T),Y=f?K:C(K);return[0,[0,Y,W]]}return 0}];V=1}}if(!V)var
 s=0;var
-ac=f?bX:aX,N=n$([0,a,ac,e,r,f,s]),ad=N[1];function
-O(c,b,a){return aZ(R(ad,c,b,a),0)}if(0!==s){var
-W=0;if(0===di(a[2])&&0===a[2][5]){var
-P=t[1]-1|0,ae=0;if(!(P<0)){var
+ab=f?bY:a1,N=oh([0,a,ab,e,q,f,s]),ad=N[1];function
+P(c,b,a){return a$(O(ad,c,b,a),0)}if(0!==s){var
+W=0;if(0===dj(a[2])&&0===a[2][5]){var
+Q=t[1]-1|0,ae=0;if(!(Q<0)){var
 d=ae;for(;;){var
-ag=b(t[5][2],d),Q=(b(t[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(Q<0)){var
-k=af;for(;;){O(0,d,k);var
-ai=k+1|0;if(Q!==k){var
+ag=b(t[5][2],d),S=(b(t[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(S<0)){var
+k=af;for(;;){P(0,d,k);var
+ai=k+1|0;if(S!==k){var
 k=ai;continue}break}}var
-ah=d+1|0;if(P!==d){var
+ah=d+1|0;if(Q!==d){var
 d=ah;continue}break}}}else
 W=1;if(W){var
-aj=u[4];bw(function(a){var
-c=a[3];return bj(function(d){var
-a=d[3],c=E(a),e=D===c?a[1]:m===c?G(a):a;b(bE,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];oa(a,e,aX,bX,r,g,j);return[0,[0,r,g,j,f[1],i[1]]]}return 0},cE),cG=a[6];return bH(function(an,j){function
-ao(a){return e0(af(cF,a))}var
-aq=j[17];if(aq)var
-ar=aq[1],aU=[0,ao(ar[2])],H=aU,as=ar[1];else
+aj=u[4];bx(function(a){var
+c=a[3];return aO(function(d){var
+a=d[3],c=z(a),e=B===c?a[1]:m===c?D(a):a;b(bG,e);return 0},c)},aj)}}return[0,P,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];oi(a,e,a1,bY,q,g,j);return[0,[0,q,g,j,f[1],i[1]]]}return 0},cE),cG=a[6];return bJ(function(ao,k){function
+ap(a){return e2(ag(cF,a))}var
+ar=k[17];if(ar)var
+as=ar[1],aY=[0,ap(as[2])],I=aY,at=as[1];else
 var
-H=0,as=an;var
-t=ao(as),x=aZ(H,t),at=0!==j[17]?1:0;if(at)var
-av=cJ(j[3]),aV=av?cJ(j[4]):av,ay=1-aV;else
+I=0,at=ao;var
+t=ap(at),w=a$(I,t),au=0!==k[17]?1:0;if(au)var
+ax=cI(k[3]),aZ=ax?cI(k[4]):ax,aB=1-aZ;else
 var
-ay=at;if(ay)U(G1);var
-aX=n[5],az=ea(function(a){return a[1]===an?1:0},aX);if(az){var
-a1=0===H?[0,t,0]:[0,t,[0,x,0]],J=l(function(a){return[0,a[1],a[2],a[3]]},a1),a2=az[1][2],aC=0!==di(a[2])?1:0,aG=aC||(0<a[2][5]?1:0);if(aG)U(Gs);var
-aH=aZ(a[2][7],1.),T=l(function(m){var
-f=m[3],v=m[2],w=B[1],C=m[1];function
-j(d){var
-f=b(B[2],d),g=C[3],a=g?e(g[1],0,d):U(Gq);if(typeof
+aB=au;if(aB)U(G_);var
+a1=n[5],aC=dD(function(a){return a[1]===ao?1:0},a1);if(aC){var
+a3=0===I?[0,t,0]:[0,t,[0,w,0]],K=l(function(a){return[0,a[1],a[2],a[3]]},a3),a4=aC[1][2],aG=0!==dj(a[2])?1:0,aJ=aG||(0<a[2][5]?1:0);if(aJ)U(GB);var
+aK=a$(a[2][7],1.),P=l(function(K){var
+u=K[3],ai=K[2],al=E[1],aG=K[1];function
+am(d){var
+e=b(E[2],d),g=aG[3],a=g?f(g[1],0,d):U(Gz);if(typeof
 a==="number")var
-c=U(Gn);else
+c=U(Gw);else
 if(0===a[0])var
-c=[0,[0,1.,af(f,a[1])],0];else
+c=[0,[0,1.,ag(e,a[1])],0];else
 var
-h=gb(l(M,a[1]),f),c=b(a9(function(a){return 0.<a[1]?1:0}),h);return K(function(d,c){var
+h=f9(l(H,a[1]),e),c=b(bb(function(a){return 0.<a[1]?1:0}),h);return N(function(d,c){var
 e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
-b=M(g[1]);if(h)var
-b=U(Gp)}else
+b=H(g[1]);if(h)var
+b=U(Gy)}else
 var
 b=0.;var
-i=d[2],j=e[2],k=aJ(l(function(a){return[0,f*aH,a[2],a[1]]},j),i);return[0,d[1]+f*b,k]},Go,c)}var
-D=w[2],g=z(0,au),p=z(0,au),c=dF(0),x=0,y=0;function
-q(a){var
-h=0===eq(w,0,a)?1:0;if(h){var
-i=1-b(f[2],a);if(i)var
-k=e(f[1],0,a),d=1-dI(e(v[1],0,a),k);else
+i=d[2],j=e[2],k=aw(l(function(a){return[0,f*aK,a[2],a[1]]},j),i);return[0,d[1]+f*b,k]},Gx,c)}var
+aI=al[2],z=A(0,aq),Z=A(0,aq),n=dF(0),ax=0,ay=0;function
+_(a){var
+e=0===eq(al,0,a)?1:0;if(e){var
+g=1-b(u[2],a);if(g)var
+h=f(u[1],0,a),c=1-dI(f(ai[1],0,a),h);else
 var
-d=i}else
+c=g}else
 var
-d=h;var
-g=d?1-aM(p,a):d;return g?(aK(p,a,0),ck([0,a,[0,j(a)[2]]],c)):g}q(D);var
-d=y,a=x;for(;;){if(lP(c)){var
-h=P(am(a)),A=k(function(a){var
-c=j(a)[2];return P(l(function(c){var
-a=c[3],h=S(g,a);if(h)var
-i=[0,h[1]];else{if(b(f[2],a))var
-d=a4(Gr);else
+c=e;var
+d=c?1-aN(Z,a):c;return d?(az(Z,a,0),cl([0,a,[0,am(a)[2]]],n)):d}_(aI);var
+r=ay,q=ax;for(;;){if(lW(n)){var
+B=L(ak(q)),d=B.length-1,C=A(0,aq),D=[0,0],I=i(am,B),aA=aH(I),s=L(by(function(a){return a[2]},aA)),aB=aH(s),$=L(bk(lG,l(function(a){return a[2]},aB))),aa=A(0,aq);p(function(b,a){return az(aa,a,b)},$);var
+k=o(d+1|0,0);p(function(a,d){var
+e=F(d[2]),b=a+1|0,f=c(k,a)[1+a]+e|0;c(k,b)[1+b]=f;return 0},I);var
+t=i(function(i){var
+a=i[3],c=R(z,a);if(c)return c[1];var
+e=R(C,a);if(e)return e[1];var
+g=d+C[1]|0;az(C,a,g);var
+j=D[1];if(b(u[2],a))var
+h=bf(GA);else
 var
-j=M(e(f[1],0,a)),d=[0,M(e(v[1],0,a)),j];var
-i=[1,d[1],d[2]]}return[0,c[1],c[2],i]},c))},h);return[0,h,g,k(function(a){return j(a)[1]},h),A]}var
-n=c[1];if(n){var
-o=n[1],r=o[2],s=o[1],i=r[1];if(i){r[1]=i[2];q(i[1][3]);var
-u=d,t=a}else{lO(c);aK(g,s,d);var
-u=d+1|0,t=[0,s,a]}var
-d=u,a=t;continue}throw lN}},J),$=a[1][4],V=1<C(J)?1:0,aa=bl?V?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ab=function(a){function
+k=H(f(u[1],0,a)),h=[0,H(f(ai[1],0,a)),k];D[1]=[0,h,j];return g},s),ab=L(ak(D[1])),P=function(a){return A(0,8)},h=j(d,P),m=j(d,P),v=[0,0],w=function(a,b){var
+e=R(c(h,a)[1+a],b);if(e)return e[1];var
+d=v[1];v[1]++;S(c(h,a)[1+a],b,d);S(c(m,b)[1+b],a,d);return d},Q=j(d,function(a){return w(a,a)}),T=o(t.length-1,-1),V=d-1|0,an=0;if(!(V<0)){var
+g=an;for(;;){var
+W=c(k,g)[1+g],X=g+1|0,Y=c(k,X)[1+X]-1|0;if(!(Y<W)){var
+a=W;for(;;){if(c(t,a)[1+a]<d){var
+at=w(g,c(t,a)[1+a]);c(T,a)[1+a]=at}var
+au=a+1|0;if(Y!==a){var
+a=au;continue}break}}var
+as=g+1|0;if(V!==g){var
+g=as;continue}break}}var
+y=function(a){var
+b=c(m,a)[1+a][1];return[0,av(c(h,a)[1+a][1],b),a]},ao=G(d,y),e=[0,b(fH[37],ao)],ap=j(d,function(p){var
+j=b(fH[24],e[1]),a=j[2];e[1]=f(fH[6],j,e[1]);function
+k(c){var
+d=aU(aj,eb(gh(c)));return L(b(bb(function(b){return b[1]!==a?1:0}),d))}var
+d=k(c(m,a)[1+a]),g=k(c(h,a)[1+a]),n=aH(i(function(a){return a[1]},g)),l=bk(lG,aw(aH(i(function(a){return a[1]},d)),n));x(function(a){var
+b=e[1],c=y(a);e[1]=f(fH[6],c,b);return 0},l);aO(function(d){var
+b=d[1];return c$(c(m,b)[1+b],a)},g);aO(function(d){var
+b=d[1];return c$(c(h,b)[1+b],a)},d);var
+o=qS(aH(i(function(a){var
+b=a[1];return i(function(a){return w(b,a[1])},g)},d)));x(function(a){var
+b=e[1],c=y(a);e[1]=f(fH[4],c,b);return 0},l);return[0,a,c(Q,a)[1+a],d,g,o]}),ar=[0,ap,v[1],Q,T],aC=i(function(a){return af(aa,a[2])},s),aD=i(function(a){return a[1]},s),aE=i(function(a){return a[2]},ab),aF=i(function(a){return a[1]},ab);return[0,B,z,$,i(function(a){return a[1]},I),aF,aE,k,aD,aC,t,ar]}var
+M=n[1];if(M){var
+O=M[1],ac=O[2],ad=O[1],J=ac[1];if(J){ac[1]=J[2];_(J[1][3]);var
+ah=r,ae=q}else{lV(n);az(z,ad,r);var
+ah=r+1|0,ae=[0,ad,q]}var
+r=ah,q=ae;continue}throw lU}},K),T=a[1][4],V=1<F(K)?1:0,$=bm?V?[0,[0,-k[4]],[0,-k[3]]]:[0,[0,1.-k[4]],[0,1.-k[3]]]:[0,[0,k[3]],[0,k[4]]],ab=function(a){function
 b(c,b){var
-a=af(J,c),d=0,f=b?a[3]:a[2];return e(f[1],d,$)}if(V){var
-c=b(1,1-a);return r(b(0,a),c)}return b(0,a)},ac=u[4],N=ac?ac[1]:a4(Gu),ad=b8(g),aI=bx(ak,aR(a2)),aL=b(a9(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aI),aN=b3(N[3],2*ad|0,N[3].length-1-(2*ad|0)|0),by=bi(aN,P(l(u[7],aL))),bz=function(d){function
+a=ag(K,c),d=0,e=b?a[3]:a[2];return f(e[1],d,T)}if(V){var
+c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ac=u[4],M=ac?ac[1]:bf(GD),ad=b9(g),aL=bk(aj,aH(a4)),aM=b(bb(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aL),aP=bK(M[3],2*ad|0,M[3].length-1-(2*ad|0)|0),bH=bc(aP,L(l(u[7],aM))),bI=function(d){function
 a(a){var
-b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return k(function(b){return nM(g,d,a,b)},e)}return HI(F(g[8].length-1,a))},O=bx(bf,bp(function(a){var
-b=aR(a[4]);return bp(function(a){var
-b=aR(a);return l(function(a){return a[2]},b)},b)},T)),bB=bH(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},T),ai=function(x){var
-u=x?aa[2]:aa[1],a=u[1],t=0;if(cJ(a)){if(x)var
-B=X(a),j=cl(ab(x),B);else
+b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return i(function(b){return nT(g,d,a,b)},e)}return qS(G(g[8].length-1,a))},ae=bk(aR,by(function(a){return aH(a[3])},P)),bM=bJ(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},P),al=function(w){var
+u=w?$[2]:$[1],a=u[1],t=0;if(cI(a)){if(w)var
+E=X(a),k=b5(ab(w),E);else
 var
-H=X(a),j=bA(ab(x),H);if(j){var
+I=X(a),k=bB(ab(w),I);if(k){var
 n=[0,a];t=1}}if(!t)var
-n=0;return bh(function(V){var
-j=N[2],a=b8(g),B=C(g[4]),H=x?dY:1.,J=z(0,au);v(function(a){var
-b=cs(g,c(I,a)[1+a]),d=b[3]?U(Gt):[0,b[1],b[2]],e=d[2],f=d[1],h=M(e);return Q(J,a,[0,k(M,f),h,f,e])},O);function
-ac(a){return _(a[1][2],$)}var
-am=[0,0],ad=i(a,function(a){var
-b=c(j[1],a)[1+a];return M(r(c(j[2],a)[1+a],b))});function
-ao(j,P,F,aG,aE,ag,af,ad,ab){var
-I=k(function(a){return k(X,a)},ag),t=aF(I),ai=k(X,af);function
-u(b,d){var
-a=[0,w];p(function(b,e){var
-f=h(e,c(d,b)[1+b]);a[1]=q(a[1],f);return 0},b);return a[1]}function
-R(a){var
-b=ah(d,60),c=a[2];return b4(hS(ah(a[1],60),c),b)}var
-aH=i(a,function(a){var
-b=c(ad,a)[1+a],d=ct([0,eG],j,k(A,c(t,a)[1+a]),b),e=u(t[1+a],ai);return dJ(w,R(q(d[1],e)))}),x=L(function(b,d){var
-a=[0,d];p(function(d,e){var
-f=h(e,c(c(I,d)[1+d],b)[1+b]);a[1]=r(a[1],f);return 0},aH);return a[1]},ai),S=i(a,function(b){var
-a=c(t,b)[1+b],d=A(u(a,x)),s=c(ad,b)[1+b],i=ct([0,eG],j,k(A,a),s);if(y(r(d,i[1]))<0)throw bL;function
-n(b,a){var
-c=l(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},b);return aD(j[1][1],0,a,c)}var
-e=dl(g,a,d),v=n(i[2],e),o=fI(P,L(function(b,a){var
-c=f(F,b);return M(a)*c},a));if(0===o[0]){var
-p=ct([0,eG],j,a,o[2]),h=R(q(p[1],d));if(y(h)<0)throw bL;var
-w=Y(W(h),e);return[0,e,h,v,n(p[2],w)]}throw bL}),N=i(a,function(a){return a0(function(d,b){return q(d,c(b,a)[1+a])},w,t)}),aj=A(u(N,x)),ak=fI(P,L(function(b,a){var
-c=f(F,b);return M(a)*c},N));if(0===ak[0]){var
-al=ct([0,eG],j,N,ak[2]),am=R(q(al[1],aj)),aI=al[2],aJ=l(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},aI),aK=r(am,aj),aL=dl(g,k(A,N),aK),an=[0,am,aD(g[1],0,aL,aJ)],aM=k(M,x),ao=z(0,au);v(function(a){var
-b=_(J,a)[1];return Q(ao,a,k(function(a){return bU(b,a)},ag))},O);var
-n=function(b,a){return f(_(ao,a),b)},s=k(function(a){return M(a[2])},S),B=M(an[1]),aN=b(aG,aM),e=l(function(f){var
-d=f[1],g=f[2],e=of(d,n,a);return[0,[0,d,e,i(a,function(f){return i(a,function(a){var
-g=c(e,a)[1+a];function
-h(a){return dr(g,a)}function
-i(a){return n(f,a)}var
-j=dq(d[1],i,h);return b(d[4],j)})})],g]},aN),C=function(a){return ac(a[1])},ap=i(a,function(b){return i(a,function(a){var
-d=0.;return K(function(g,d){var
-e=d[1],h=C(e),i=f(c(c(e[3],b)[1+b],a)[1+a],h);return g+d[2]*i},d,e)})}),aq=function(d,b){var
-g=-H*V,h=e2(function(c,a,b){var
-d=f(b,C(a[1]));return c+a[2]*d},g,e,d),j=i(a,function(a){var
-d=0.;return e2(function(e,b,d){var
-g=C(b[1]),h=f(c(d,a)[1+a],g);return e+b[2]*h},d,e,b)});return h+fJ(s,B,L(function(a,b){return b+fJ(s,B,c(ap,a)[1+a])},j))},T=l(function(a){return a[1][1][5]},e),ar=l(function(a){return a[1][2]},e),as=function(j,g){function
-b(a,b){var
-c=X(f(b,C(a[1])));return h(X(a[2]),c)}function
-d(a){return K(q,w,a)}var
-k=i(a,function(f){return i(a,function(a){return d(l(function(d){return b(d,c(c(d[1][3],f)[1+f],a)[1+a])},e))})}),m=i(a,function(a){return d(f$(function(e,d){return b(e,c(d,a)[1+a])},e,g))}),n=f$(b,e,j);return[0,d([0,X(-H*V),n]),m,k]},at=function(a){return l(function(ai){var
-C=ai[1],g=C[1],u=g[5],m=g[4],q=g[3],d=g[1],r=C[3],t=C[2],a=s.length-1,h=d[1].length-1,v=g[2]?dY:1.;function
-D(a){return oe(g,a)}function
-E(b){var
-e=i(a,function(a){function
-c(a){return dr(b,a)}return dq(d,function(b){return n(a,b)},c)});return i(h,function(b){return-fJ(s,B,i(a,function(a){return-f(c(e,a)[1+a],b)}))})}var
-x=b(m,o(h,oq)),w=fU;for(;;){var
-Q=E(x),e=b(m,k(function(a){return oq+pt*a},Q)),R=0===w?1:0,S=R||cI(function(a){return 1-(a<1000000000000.?1:0)},e);if(S)throw cu;var
-F=[0,1];p(function(e,g){return function(c,b){var
-a=1.0001*f(e,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(x,F),e);if(F[1]){var
-j=[0,0.],T=dq(d,q,function(a){return dr(e,a)}),U=E(e);p(function(a,b){j[1]=ae(j[1],(f(T,a)+f(U,a))/b);return 0},e);if(1-(j[1]<0.999999999999?1:0))throw cu;var
-V=j[1]+(1.-j[1])/64.,W=bW,X=function(b,a){return ae(b,Math.abs(a))},G=function(a){return a0(X,W,a)},H=G(u),y=function(c,a){var
-e=kC*G(c)+1e-16*H,g=l(function(a){var
-c=a[2],e=a[1];function
-f(a){return Math.abs(b(c,a))}return dq(d,function(a){return Math.abs(b(e,a))},f)},a);return i(h,function(a){var
-b=0.;return e+kC*K(function(c,b){return c+f(b,a)},b,g)})},Y=y(u,[0,[0,q,D],0]),Z=d[3],_=b(m,gc(function(b,a){return kC*Math.abs(b)+a},Z,Y)),$=L(function(b,a){return a-v*f(_,b)},u),aa=i(a,function(e){return i(a,function(b){return i(a,function(a){var
-f=c(c(r,b)[1+b],a)[1+a];function
-g(a){return dr(f,a)}return dq(d,function(a){return n(e,a)},g)})})}),ab=i(a,function(d){return i(a,function(b){var
-e=0,g=c(t,b)[1+b];function
-j(a){return dr(g,a)}var
-k=[0,[0,function(a){return n(d,a)},j],e],l=c(c(r,d)[1+d],b)[1+b],m=[0,[0,q,function(a){return dr(l,a)}],k],o=y(c(r[1+d],b)[1+b],m);return i(h,function(e){var
-g=fJ(s,B,i(a,function(a){return v*f(c(c(c(aa,d)[1+d],b)[1+b],a)[1+a],e)}));return f(o,e)-g})})}),ac=i(a,function(a){var
-b=0,d=[0,[0,function(b){return n(a,b)},D],b],e=c(t,a)[1+a],f=[0,[0,q,function(a){return dr(e,a)}],d];return y(t[1+a],f)}),I=function(e){return i(a,function(b){var
-g=i(a,function(a){var
-f=c(e,a)[1+a];function
-g(a){return dr(f,a)}return dq(d,function(a){return n(b,a)},g)});return i(h,function(d){var
-e=fJ(s,B,i(a,function(a){var
-e=f(c(c(ab,b)[1+b],a)[1+a],d);return-(f(c(g,a)[1+a],d)+e)}));return f(c(ac,b)[1+b],d)-e})})},J=I(e5(a,h,0.)),z=60;for(;;){var
-ad=function(a){return 1.02*a},M=k(function(b){return function(a){return k(b,a)}}(ad),J),A=k(m,M),N=0===z?1:0;if(N)var
-O=N;else
+n=0;return ba(function(an){var
+k=M[2],a=b9(g),t=F(g[4]),ab=w?dY:1.,K=A(0,aq);x(function(a){var
+b=cs(g,c(J,a)[1+a]),d=b[3]?U(GC):[0,b[1],b[2]],e=d[2],f=d[1],h=H(e);return S(K,a,[0,i(H,f),h,f,e])},ae);function
+ac(a){return af(a[1][2],T)}var
+ao=[0,0],L=j(a,function(a){var
+b=c(k[1],a)[1+a];return H(q(c(k[2],a)[1+a],b))});function
+aY(s,f,n,r,l,g,p,q){function
+t(b){var
+a=fG(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bF}var
+h=[0,[0,l,0]],k=[0,0],d=[m,function(w){var
+m=jz(i(function(a){return c(f[1],a)[1+a]},g));function
+d(b){var
+d=c(g,b)[1+b],o=c(f[1],d)[1+d],k=t(i(function(a){return-a},o))[1];h[1]=[0,k,h[1]];var
+l=g[1+b],p=bP(c(f[1],l)[1+l],k),q=aa(cZ,e(f[2],g[1+b])-p);return j(a,function(a){var
+d=e(n,a);return-e(c(m,a)[1+a],b)*q*d})}var
+v=b(p,l);return u(s,f,n,r,k,q,j(a,d),v,o(a,g))}],v=[0,[0,g,h]];function
+w(j){var
+a=j;for(;;){if(a){var
+e=a[1];if(a[2]){try{var
+h=0,c=b(e,0);h=1}catch(a){a=a2(a);if(a!==bF&&a!==ct)throw a;var
+o=a}if(h){if(0===c[0])return c;var
+f=c[1],i=0;if(!(f[1]<0.)){var
+d=k[1];if(d)var
+m=d[1],g=ga(function(b,a){return Math.abs(b-a)<bs?1:0},m,l);else
 var
-ag=function(a){return 1-(a<hl*H?1:0)},O=cI(function(b){return function(a){return cI(b,a)}}(ag),A);if(O)throw cu;var
-P=I(A),af=function(b,a){return f5(a,b)};if(lI(function(c){return function(a,b){return lI(c,a,b)}}(af),M,P)){var
-ah=function(b,a){return b-v*a};return[0,$,gc(function(a,b){return gc(ah,a,b)},t,A),r,e,V]}var
-J=P,z=z-1|0;continue}}var
-x=e,w=w-1|0;continue}},e)},av=function(a){return l(function(a){return a[1]},a)},aw=function(a){return l(function(a){return a[2]},a)},aO=-H*V,aP=e2(function(c,a,b){var
-d=f(b,C(a[1]));return c+a[2]*d},aO,e,T);try{if(ab){var
-ay=ab[1],aV=L(function(a,b){var
-d=f(F,a);return(b-M(c(j[2][1],a)[1+a]))/d},af),az=Gh(j,P,F,ay[1],ay[2][1],aV,x,I,S);if(0===oi(az,as(T,ar)))var
-aA=0;else
+g=d;if(!g)i=1}if(!i)return[1,[0,f[2],k[1]]]}var
+a=a[2];continue}var
+n=b(e,0);return rM(function(a){return[0,a[2],k[1]]},n)}throw bF}}var
+x=0,y=[0,function(o){var
+d=b(p,l),c=j(a,function(c){function
+f(g){var
+d=t(j(a,function(a){return a===c?g:0.})),f=d[1];h[1]=[0,f,h[1]];var
+i=d[2];return[0,e(b(p,f),c),i]}var
+g=f(1.),i=g[1],k=f(dY),l=k[1],m=aa(cZ*e(n,c),i-l);return e(d,c)-l<=i-e(d,c)?[0,k,m]:[0,g,-m]}),g=Q(function(c,b){var
+d=b[2];return j(a,function(a){return a===c?d:0.})},c),m=i(function(a){return a[1][2]},c);return b(u(s,f,n,r,k,q,g,i(function(a){return a[1][1]},c),m),v)},x],A=[0,function(e){var
+a=z(d),c=B===a?d[1]:m===a?D(d):d;return b(c,v)},y];return w([0,function(f){var
+a=z(d),c=0,e=B===a?d[1]:m===a?D(d):d;return b(e,c)},A])}function
+ap(b,M){ao[1]++;if(oJ<ao[1])U(Gr);var
+O=fz(g,b,bc(bH,bI(b))),ad=i(H,b[1]),aZ=b[1],k=Q(function(a,d){return aa(bX,H(q(c(b[2],a)[1+a],d)))},aZ),a0=O[3],aq=i(function(a){var
+j=a[1],d=Q(function(b,a){var
+c=e(k,b);return H(a)*c},j),f=[0,a[2]],l=a[1];p(function(a,d){var
+e=h(d,c(b[1],a)[1+a]);f[1]=q(f[1],e);return 0},l);var
+g=aa(bX,Math.sqrt(bP(d,d))),m=H(f[1])/g;return[0,i(function(a){return a/g},d),m]},a0),a1=i(function(a){return a[2]},aq),P=[0,i(function(a){return a[1]},aq),a1,a];function
+R(a){return fG(0,P,Q(function(b,a){return a*e(k,b)},a))}var
+a3=G(a,function(a){return a}),ar=dD(function(a){var
+d=c(b[2],a)[1+a];return b5(c(b[1],a)[1+a],d)},a3);if(ar){var
+n=ar[1],a4=c(b[2],n)[1+n],as=cQ(q(c(b[1],n)[1+n],a4)),S=c(b[4],n)[1+n],at=z(S),a5=0,a7=B===at?S[1]:m===at?D(S):S,T=c(b[3],n)[1+n],au=z(T),a8=[0,[0,as,a7],a5],a9=B===au?T[1]:m===au?D(T):T,a_=W(a6);return[1,M,aA(g[1],0,a_,[0,[0,as,a9],a8])]}function
+a$(b,a){return e(af(K,a)[1],b)}function
+ae(x){return l(function(n){var
+q=n[2],y=ab*q,r=0<q?w:1-w,b=n[1],j=i(x,b[3]),g=b[1].length-1,d=b[11],h=d[1],a=o(d[2],0.),s=d[3];aO(function(b){return Z(a,b,1.)},s);var
+t=d[4];p(function(f,d){var
+g=0<=d?1:0;if(g)var
+i=e(j,c(b[9],f)[1+f]),h=Z(a,d,e(a,d)-e(b[8],f)*i);else
 var
-$=at(0),aW=aw($),aX=oi(az,as(av($),aW)),aA=bh(function(a){return[0,$,[0,b(a,0)]]},aX);var
-Z=aA}else{var
-aB=0.<=aq(T,ar)?1:0;if(aB)var
-aa=at(0),aZ=aw(aa),aC=0.<=aq(av(aa),aZ)?1:0,a1=aC?[0,[0,aa,0]]:aC,Z=a1;else
-var
-Z=aB}var
-U=Z}catch(a){a=aY(a);if(a!==cu&&a!==bL)throw a;var
-U=0}if(U){var
-ax=U[1],aQ=l(function(a){var
-b=_(J,a),c=b[3],d=aR(k(function(a){return u(c,a)},I)),e=u(c,x);return[0,a,[0,q(b[4],e),d]]},O),aS=ax[1],aT=f$(function(b,a){return[0,b[1][1][1],a]},e,aS);return[0,[0,[0,aE,S,an,aQ,aT,ax[2]]]]}var
-aU=k(function(a){return k(M,a)},t);return[1,[0,aP,function(d,c){function
-b(a){return k(function(b){return bU(b,a)},aU)}var
-e=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+f(e,c)*b*f(g,d);return 0},b)},ap);return a[1]}]]}throw bL}function
-an(j,Y){am[1]++;if(oE<am[1])U(Gi);var
-I=fC(g,j,bi(by,bz(j))),af=k(M,j[1]),aU=j[1],n=L(function(a,b){return ae(bW,M(r(c(j[2],a)[1+a],b)))},aU),aV=I[3],aq=k(function(a){var
-g=a[1],b=L(function(b,a){var
-c=f(n,b);return M(a)*c},g),d=[0,a[2]],i=a[1];p(function(a,b){var
-e=h(b,c(j[1],a)[1+a]);d[1]=r(d[1],e);return 0},i);var
-e=ae(bW,Math.sqrt(bU(b,b))),l=M(d[1])/e;return[0,k(function(a){return a/e},b),l]},aV),aW=k(function(a){return a[2]},aq),t=[0,k(function(a){return a[1]},aq),aW,a];function
-Z(a){return fI(t,L(function(b,a){return a*f(n,b)},a))}if(1-g1(j))a4(Gj);function
-aX(b,a){return f(_(J,a)[1],b)}function
-$(d){var
-t=z(0,au);gj(function(b,a){var
-c=a[2];return Q(t,b,bU(a[1],d)+c)},J);return l(function(u){var
-w=u[2],E=H*w;function
-n(a){return _(t,a)}var
-y=0<w?x:1-x,a=u[1],j=a[1].length-1;function
-o(a){return z(0,8)}var
-g=i(j,o),k=i(j,o);function
-m(b,a,d){var
-e=d+aZ(S(c(g,b)[1+b],a),0.);Q(g[1+b],a,e);return Q(c(k,a)[1+a],b,0)}var
-A=a[4];p(function(a,b){m(a,a,1.);return bj(function(b){var
-c=b[3];if(0===c[0]){var
-d=n(b[2]);return m(a,c[1],-b[1]*d)}return 0},b)},A);function
-h(a){var
-b=c(k,a)[1+a][1];return[0,aw(c(g,a)[1+a][1],b),a]}var
-B=F(j,h),d=[0,b(cX[37],B)];function
-q(a,c){var
-f=d[1],g=h(a);d[1]=e(cX[6],g,f);b(c,0);var
-i=d[1],j=h(a);d[1]=e(cX[4],j,i);return 0}var
-r=i(j,function(t){var
-i=b(cX[24],d[1]),a=i[2];d[1]=e(cX[6],i,d[1]);var
-f=_(c(g,a)[1+a],a);if(1-(pd<f?1:0))throw cu;function
-j(c){var
-d=eb(e8(c));return b(a9(function(b){return a!==b?1:0}),d)}var
-r=j(c(k,a)[1+a]),n=j(c(g,a)[1+a]);v(function(b){return q(b,function(d){return c9(c(k,b)[1+b],a)})},n);var
-o=l(function(b){return[0,b,_(c(g,a)[1+a],b)/f]},n),p=l(function(b){return[0,b,_(c(g,b)[1+b],a)]},r);v(function(f){var
-b=f[1],i=f[2];q(b,function(d){return c9(c(g,b)[1+b],a)});return v(function(c){var
-a=c[1],f=d[1],g=h(a),j=e(cX[6],g,f),k=h(b);d[1]=e(cX[6],k,j);m(b,a,-i*c[2]);var
-l=d[1],n=h(a),o=e(cX[4],n,l),p=h(b);d[1]=e(cX[4],p,o);return 0},o)},p);var
-s=P(o);return[0,a,f,P(p),s]});function
-s(g){var
-a=aE(g);bj(function(b){var
-c=b[1];ap(a,c,f(a,c)/b[2]);var
-d=b[3];return bj(function(b){var
-d=b[1];return ap(a,d,f(a,d)-b[2]*f(a,c))},d)},r);var
-d=j-1|0;if(!(d<0)){var
-b=d;for(;;){var
-e=c(r,b)[1+b],h=e[1],i=e[4];bj(function(c){return function(b){return ap(a,c,f(a,c)-b[2]*f(a,b[1]))}}(h),i);var
-k=b-1|0;if(0!==b){var
-b=k;continue}break}}if(cI(function(a){return 1-(Math.abs(a)<1e+200?1:0)},a))throw cu;return a}var
-C=dq(a,n,function(a){return 0===a[0]?0.:y?a[2]:a[1]}),D=a[3];return[0,[0,a,y,n,s,s(gc(function(b,a){return b+a},D,C))],E]},bB)}function
-u(a){return L(function(a,b){return f(af,a)+b*f(n,a)},a)}function
-a0(i,h){var
-e=i,d=h;for(;;){var
-b=Z(k(function(a){return-a},e));if(0===b[0]){var
-c=o(a,0.),j=$(u(b[1]));v(function(d){return function(b){var
-c=b[1],e=b[2],g=of(c,aX,a);return p(function(a,b){var
-g=e*f(b,ac(c));return ap(d,a,f(d,a)+g)},g)}}(c),j);if(0===d)return[0,b,c];var
-g=Z(k(function(a){return-a},c));if(0===g[0]){var
-l=a_(bf,aR(b[2]));if(bd(a_(bf,aR(g[2])),l))return[0,b,c]}var
-e=c,d=d-1|0;continue}return[0,b,[0]]}}function
-ar(a){return L(function(b,a){return a/f(ad,b)},a)}function
-as(k,j,l,b){var
-d=i(B,function(d){var
-b=o(a,0.);ap(b,d,1.);var
-c=g[8];p(function(e,a){var
-c=a[2],d=a[1];return ap(b,B+e|0,f(b,d)*f(j,c)+f(j,d)*f(b,c))},c);return b}),h=i(B,function(a){var
-e=o7/f(ad,a),g=Math.abs(bU(k,c(d,a)[1+a]))+e;return cY*f(b,a)*g});p(function(c,a){function
-i(a){return ap(h,c,f(h,c)+f(b,c)*Math.abs(a))}var
+h=g;return h},t);aO(function(b){var
+d=b[4],f=e(a,b[2]),j=b[5];if(1-(eP<f?1:0))throw ct;aO(function(c){var
+b=c[2];return Z(a,b,e(a,b)/f)},d);var
+g=d.length-1,h=b[3];return p(function(l,k){var
+f=g-1|0,m=e(a,k[2]),n=0;if(!(f<0)){var
+b=n;for(;;){var
+h=av(l,g)+b|0,i=c(j,h)[1+h],o=m*e(a,c(d,b)[1+b][2]);Z(a,i,e(a,i)-o);var
+p=b+1|0;if(f!==b){var
+b=p;continue}break}}return 0},h)},h);function
+k(m){var
+d=o(g+(b[5].length-1)|0,0.);f$(m,0,d,0,g);aO(function(b){var
+f=b[1],c=e(d,f)/e(a,b[2]);Z(d,f,c);var
+g=c!=0.?1:0;if(g){var
+h=b[3];return aO(function(b){var
+f=b[1];return Z(d,f,e(d,f)-e(a,b[2])*c)},h)}return g},h);var
+i=g-1|0;if(!(i<0)){var
+f=i;for(;;){var
+j=c(h,f)[1+f],k=j[1],l=[0,e(d,k)],n=j[4];aO(function(c){return function(b){c[1]=c[1]-e(a,b[2])*e(d,b[1]);return 0}}(l),n);Z(d,k,l[1]);var
+p=f-1|0;if(0!==f){var
+f=p;continue}break}}if(dE(function(a){return 1-(Math.abs(a)<1e+200?1:0)},d))throw ct;return d}var
+l=b[1].length-1,f=r?b[6]:b[5],u=cu(b,j,bc(o(l,0.),f)),v=b[4],m=k(c8(function(b,a){return b+a},v,u));f$(f,0,m,l,f.length-1);return[0,[0,b,r,j,k,m],y]},bM)}function
+aw(c,b){var
+a=af(K,b),d=a[2];return bP(a[1],c)+d}function
+u(a){return Q(function(a,b){return e(ad,a)+b*e(k,a)},a)}function
+bb(j,h){var
+f=j,d=h;for(;;){var
+b=R(i(function(a){return-a},f));if(0===b[0]){var
+c=o(a,0.),k=u(b[1]),l=ae(function(b){return function(a){return aw(b,a)}}(k));x(function(d){return function(b){var
+c=b[1],f=b[2],g=ok(c,a$,a);return p(function(a,b){var
+g=f*e(b,ac(c));return Z(d,a,e(d,a)+g)},g)}}(c),l);if(0===d)return[0,b,c];var
+g=R(i(function(a){return-a},c));if(0===g[0]){var
+m=aU(aR,aH(b[2]));if(bh(aU(aR,aH(g[2])),m))return[0,b,c]}var
+f=c,d=d-1|0;continue}return[0,b,[0]]}}function
+ax(a){return Q(function(b,a){return a/e(L,b)},a)}function
+ay(l,i,m,b){var
+d=j(t,function(d){var
+b=o(a,0.);Z(b,d,1.);var
+c=g[8];p(function(f,a){var
+c=a[2],d=a[1];return Z(b,t+f|0,e(b,d)*e(i,c)+e(i,d)*e(b,c))},c);return b}),h=j(t,function(a){var
+f=pa/e(L,a),g=Math.abs(bP(l,c(d,a)[1+a]))+f;return cZ*e(b,a)*g});p(function(c,a){function
+i(a){return Z(h,c,e(h,c)+e(b,c)*Math.abs(a))}var
 j=g[8];p(function(g,b){var
 c=b[2],d=b[1];function
-e(a){return f(n,a)}var
-h=e(d),j=Math.abs(f(a,c))*h,l=e(c);return i(f(k,B+g|0)*qv*(Math.abs(f(a,d))*l+j))},j);return p(function(d,c){var
-g=e(l,a,c);return i(f(b,d)*g)},d)},d);return h}try{var
-bk=[0,a0(o(a,0.),5)],ag=bk}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a;var
+f(a){return e(k,a)}var
+h=f(d),j=Math.abs(e(a,c))*h,m=f(c);return i(e(l,t+g|0)*qC*(Math.abs(e(a,d))*m+j))},j);return p(function(d,c){var
+g=f(m,a,c);return i(e(b,d)*g)},d)},d);return h}try{var
+bA=[0,bb(o(a,0.),5)],ag=bA}catch(a){a=a2(a);if(a!==bF&&a!==ct)throw a;var
 ag=0}if(ag){var
-at=ag[1],N=at[1];if(0===N[0]){var
-av=at[2],w=N[1],R=aE(u(w)),bl=g[8];p(function(b,a){return ap(R,B+b|0,f(R,a[1])*f(R,a[2]))},bl);var
-aI=[0,1],bm=L(function(a,b){return(b-f(af,a))/f(n,a)},R),bn=t[1];p(function(c,b){var
-d=f(t[2],c)+cY,a=d<bU(b,bm)?1:0,e=a?(aI[1]=0,0):a;return e},bn);var
-aJ=aI[1],aO=0;if(aJ){try{var
-aP=0,bo=$(R)}catch(a){a=aY(a);if(a!==cu)throw a;var
-ax=0;aO=1;aP=1}if(!aP)var
-bp=-1e-06*(1.+Math.abs(V)),aK=K(function(c,a){var
-b=a[1],d=ac(b);return c+a[2]*f(b[5],d)},-H*V,bo)<bp?1:0}else
+az=ag[1],E=az[1];if(0===E[0]){var
+aB=az[2],F=E[1],bd=u(F),be=function(a){return ae(function(b){return aw(a,b)})},J=aE(bd),bB=g[8];p(function(b,a){return Z(J,t+b|0,e(J,a[1])*e(J,a[2]))},bB);var
+aP=[0,1],bC=Q(function(a,b){return(b-e(ad,a))/e(k,a)},J),bD=P[1];p(function(c,b){var
+d=e(P[2],c)+cZ,a=d<bP(b,bC)?1:0,f=a?(aP[1]=0,0):a;return f},bD);var
+aQ=aP[1],aT=0;if(aQ){try{var
+aV=0,bE=be(J)}catch(a){a=a2(a);if(a!==ct)throw a;var
+aC=0;aT=1;aV=1}if(!aV)var
+bG=-1e-06*(1.+Math.abs(an)),aS=N(function(c,a){var
+b=a[1],d=ac(b);return c+a[2]*e(b[5],d)},-ab*an,bE)<bG?1:0}else
 var
-aK=aJ;if(!aO)var
-ax=aK;if(ax)a4(Gk);try{var
-aQ=0,C=N[2],aL=function(b){var
-a=fI(t,b);if(0===a[0])return[0,a[1],a[2]];throw bL},T=[0,[0,w,0]];try{var
-aS=0,bu=oc(k(function(a){return c(t[1],a)[1+a]},C)),bv=function(b){var
-d=c(C,b)[1+b],h=c(t[1],d)[1+d],e=aL(k(function(a){return-a},h))[1];T[1]=[0,e,T[1]];var
-g=C[1+b],j=bU(c(t[1],g)[1+g],e),l=ae(cY,f(t[2],C[1+b])-j);return i(a,function(a){var
-d=f(n,a);return-f(c(bu,a)[1+a],b)*l*d})},bw=u(w),ak=ao(I,t,n,$,Y,i(a,bv),bw,o(a,C),0);aS=1}catch(b){b=aY(b);if(b!==bL&&b!==cu)throw b;if(5<a)throw b}var
-al=0;if(aS)if(0===ak[0])var
-O=ak;else{var
-aN=ak[1],aT=0;if(!(aN[1]<0.)&&!(5<a)){al=1;aT=1}if(!aT)var
-O=[1,aN[2]]}else
-al=1;if(al)var
-aM=u(w),aj=i(a,function(b){function
-c(e){var
-c=aL(i(a,function(a){return a===b?e:0.})),d=c[1];T[1]=[0,d,T[1]];var
-g=c[2];return[0,f(u(d),b),g]}var
-d=c(1.),e=d[1],g=c(dY),h=g[1],j=ae(cY*f(n,b),e-h);return f(aM,b)-h<=e-f(aM,b)?[0,g,j]:[0,d,-j]}),bq=L(function(c,b){var
-d=b[2];return i(a,function(a){return a===c?d:0.})},aj),br=[0,[0,C,T]],bs=k(function(a){return a[1][2]},aj),bt=ao(I,t,n,$,Y,bq,k(function(a){return a[1][1]},aj),bs,br),O=rE(function(a){return a[2]},bt);aQ=1}catch(a){a=aY(a);if(a!==bL&&a!==cu)throw a;var
-a1=function(b,a){return 0.},a2=u(w),aa=function(a){return as(av,a2,a1,a)}}if(aQ){if(0===O[0])return O[1];var
-a7=O[1],a8=u(w),aa=function(a){return as(av,a8,a7,a)}}}else{var
-aF=N[1],ai=c(I[3],aF)[1+aF],ba=N[2],aG=ct(0,I,k(A,ai[1]),ba),aH=q(ai[2],aG[1]);if(!(0<=y(aH))){var
-bb=[0,[0,s,ai[3]],aG[2]],bc=l(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},bb),be=da(A(aH)),bg=l(function(a){var
-b=a[2];return[0,h(a[1],be),b]},bc),bh=W(a$);return[1,Y,aD(g[1],0,bh,bg)]}var
-aa=ar}}else
+aS=aQ;if(!aT)var
+aC=aS;if(aC)bf(Gs);try{var
+aW=0,al=aY(O,P,k,ae,F,E[2],u,M);aW=1}catch(a){a=a2(a);if(a!==bF&&a!==ct)throw a;var
+bg=function(b,a){return 0.},bi=u(F),bj=0,V=function(a){return ay(aB,bi,bg,a)},I=bj}if(aW){if(0===al[0])return al[1];var
+aK=al[1],bp=aK[1],bq=u(F),br=function(a){return ay(aB,bq,bp,a)},bt=aK[2],V=br,I=ba(function(a){var
+b=u(a);return[0,u(F),b]},bt)}}else{var
+aL=E[1],am=c(O[3],aL)[1+aL],bu=E[2],aM=cX(0,O,i(C,am[1]),bu),aN=r(am[2],aM[1]);if(!(0<=y(aN))){var
+bv=[0,[0,s,am[3]],aM[2]],bw=l(function(b){var
+a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},bv),bx=cQ(C(aN)),by=l(function(a){var
+b=a[2];return[0,h(a[1],bx),b]},bw),bz=W(a6);return[1,M,aA(g[1],0,bz,by)]}var
+V=ax,I=0}}else
 var
-aa=ar;var
-ay=i(B,function(b){function
-c(c){return i(a,function(a){return a===b?c:0.})}try{var
-j=0,d=Z(c(dY)),e=Z(c(1.));j=1}catch(a){a=aY(a);if(a!==bL)throw a}if(j&&0===e[0]){var
-g=e[1];if(0===d[0]){var
-h=d[1];return[0,(f(g,b)-f(h,b))*f(n,b),f(af,b)+bN*(f(g,b)+f(h,b))*f(n,b)]}}return Gl}),az=k(function(a){return a[1]},ay),ah=[0,-1],aA=[0,0.],a3=aa(az);p(function(a,b){var
-c=1e-07*f(ad,a)<f(az,a)?1:0,d=c?aA[1]<b?1:0:c,e=d?(aA[1]=b,ah[1]=a,0):d;return e},a3);if(ah[1]<0)U(Gm);var
-d=ah[1],ab=X(c(ay,d)[1+d][2]);function
-aB(a,d){var
-b=g[1][1],f=h9(dk(g[1],[10,b],a)),h=aE(j[4]),i=aE(j[3]),k=aE(j[2]),c=[0,aE(j[1]),k,i,h];e(d,c,f);return an(jn(g,c),[0,[0,b,a],Y])}var
-aC=jm(g,d,ab),a5=jl(g,d,ab),a6=aB(aC,function(a,b){c(a[2],d)[1+d]=ab;c(a[4],d)[1+d]=b;return 0});return[2,aC,a6,aB(a5,function(a,b){c(a[1],d)[1+d]=ab;c(a[3],d)[1+d]=b;return 0})]}function
-aF(z){var
-d=i(a,function(b){return i(a,function(a){return c(c(z,a)[1+a],b)[1+b]})}),g=i(a,function(b){return i(a,function(a){return b===a?s:w})}),l=a-1|0,A=0;if(!(l<0)){var
-b=A;for(;;){var
-j=[0,b],m=b+1|0,n=a-1|0;if(!(n<m)){var
-f=m;for(;;){var
-x=j[1],H=cQ(c(c(d,x)[1+x],b)[1+b]);if(cl(cQ(c(c(d,f)[1+f],b)[1+b]),H))j[1]=f;var
-I=f+1|0;if(n!==f){var
-f=I;continue}break}}var
-o=j[1];if(0===y(c(c(d,o)[1+o],b)[1+b]))throw bL;var
-p=function(b,f){return function(a){var
+V=ax,I=0;var
+ah=j(t,function(b){function
+c(c){return j(a,function(a){return a===b?c:0.})}try{var
+i=0,d=R(c(dY)),f=R(c(1.));i=1}catch(a){a=a2(a);if(a!==bF)throw a}if(i&&0===f[0]){var
+g=f[1];if(0===d[0]){var
+h=d[1];return[0,(e(g,b)-e(h,b))*e(k,b),e(ad,b)+bs*(e(g,b)+e(h,b))*e(k,b)]}}return Gt}),Y=i(function(a){return a[1]},ah),ai=[0,-1],aD=[0,0.],bk=V(Y);p(function(a,b){var
+c=p4*e(L,a)<e(Y,a)?1:0,d=c?aD[1]<b?1:0:c,f=d?(aD[1]=b,ai[1]=a,0):d;return f},bk);if(ai[1]<0)U(Gu);var
+v=ai[1];if(I){var
+aF=I[1],aG=aF[2],aj=aF[1],_=function(a){return p4*e(L,a)<e(Y,a)?Math.abs(e(aG,a)-e(aj,a))/e(Y,a):0.},bl=G(t,function(a){return a}),bm=0,A=N(function(b,a){var
+c=_(b);return c<_(a)?a:b},bm,bl),aX=0;if(0.2<_(A)||_(A)<0.004)aX=1;else
+var
+ak=e(aj,A)+2.5*(e(aG,A)-e(aj,A)),d=A;if(aX)var
+ak=c(ah,v)[1+v][2],d=v}else
+var
+ak=c(ah,v)[1+v][2],d=v;var
+$=X(ak);function
+aI(a,e){var
+c=g[1][1],h=h_(dk(g[1],[10,c],a)),i=aE(b[4]),j=aE(b[3]),k=aE(b[2]),d=[0,aE(b[1]),k,j,i];f(e,d,h);return ap(jo(g,d),[0,[0,c,a],M])}var
+aJ=jn(g,d,$),bn=jm(g,d,$),bo=aI(aJ,function(a,b){c(a[2],d)[1+d]=$;c(a[4],d)[1+d]=b;return 0});return[2,aJ,bo,aI(bn,function(a,b){c(a[1],d)[1+d]=$;c(a[3],d)[1+d]=b;return 0})]}function
+u(E,V,L,aK,aj,aJ,aI,ah,ag){var
+M=i(function(a){return i(X,a)},aI),t=j(a,function(b){return j(a,function(a){return c(c(M,a)[1+a],b)[1+b]})}),w=j(a,function(b){return j(a,function(a){return b===a?s:v})}),aw=a-1|0,aU=0;if(!(aw<0)){var
+k=aU;for(;;){var
+U=[0,k],ax=k+1|0,ay=a-1|0;if(!(ay<ax)){var
+F=ax;for(;;){var
+aG=U[1],a3=cP(c(c(t,aG)[1+aG],k)[1+k]);if(b5(cP(c(c(t,F)[1+F],k)[1+k]),a3))U[1]=F;var
+a4=F+1|0;if(ay!==F){var
+F=a4;continue}break}}var
+az=U[1];if(0===y(c(c(t,az)[1+az],k)[1+k]))throw bF;var
+aB=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(b,j);p(d);p(g);var
-B=da(c(c(d,b)[1+b],b)[1+b]),q=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=k(function(a){return h(f,a)},d);return e}}(b,B);q(d);q(g);var
-t=a-1|0,C=0;if(!(t<0)){var
-e=C;for(;;){var
-u=e!==b?1:0,E=u?0!==y(c(c(d,e)[1+e],b)[1+b])?1:0:u;if(E){var
-F=c(c(d,e)[1+e],b)[1+b],v=function(d,b,g){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=L(function(b,e){return r(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(b,e,F);v(d);v(g)}var
-G=e+1|0;if(t!==e){var
-e=G;continue}break}}var
-D=b+1|0;if(l!==b){var
-b=D;continue}break}}return g}var
-n=an(j,0);oj(ag,n);return n},n)},aP=ai(0),aQ=ai(1),aS=function(a){var
-g=P(O),n=z(0,au);p(function(b,a){return Q(n,a,b)},g);function
+e=f[1];c(a,e)[1+e]=g;return 0}}(k,U);aB(t);aB(w);var
+aW=cQ(c(c(t,k)[1+k],k)[1+k]),aC=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=i(function(a){return h(f,a)},d);return e}}(k,aW);aC(t);aC(w);var
+aD=a-1|0,aX=0;if(!(aD<0)){var
+u=aX;for(;;){var
+aE=u!==k?1:0,aZ=aE?0!==y(c(c(t,u)[1+u],k)[1+k])?1:0:aE;if(aZ){var
+a0=c(c(t,u)[1+u],k)[1+k],aF=function(d,b,g){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=Q(function(b,e){return q(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(k,u,a0);aF(t);aF(w)}var
+a1=u+1|0;if(aD!==u){var
+u=a1;continue}break}}var
+aY=k+1|0;if(aw!==k){var
+k=aY;continue}break}}var
+ak=i(X,ah);function
+G(b,d){var
+a=[0,v];p(function(b,e){var
+f=h(e,c(d,b)[1+b]);a[1]=r(a[1],f);return 0},b);return a[1]}function
+Z(a){var
+b=ai(d,60),c=a[2];return b4(hS(ai(a[1],60),c),b)}var
+aL=j(a,function(a){var
+b=c(ag,a)[1+a],d=cX([0,fA],E,i(C,c(w,a)[1+a]),b),e=G(w[1+a],ak);return dJ(v,Z(r(d[1],e)))}),O=Q(function(b,d){var
+a=[0,d];p(function(d,e){var
+f=h(e,c(c(M,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},aL);return a[1]},ak),_=j(a,function(b){var
+a=c(w,b)[1+b],d=C(G(a,O)),p=c(ag,b)[1+b],j=cX([0,fA],E,i(C,a),p);if(y(q(d,j[1]))<0)throw bF;function
+k(b,a){var
+c=l(function(b){var
+a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},b);return aA(E[1][1],0,a,c)}var
+f=dl(g,a,d),s=k(j[2],f),n=fG(0,V,Q(function(b,a){var
+c=e(L,b);return H(a)*c},a));if(0===n[0]){var
+o=cX([0,fA],E,a,n[2]),h=Z(r(o[1],d));if(y(h)<0)throw bF;var
+t=Y(W(h),f);return[0,f,h,s,k(o[2],t)]}throw bF}),P=j(a,function(a){return aV(function(d,b){return r(d,c(b,a)[1+a])},v,w)}),al=C(G(P,O)),am=fG(0,V,Q(function(b,a){var
+c=e(L,b);return H(a)*c},P));if(0===am[0]){var
+ao=cX([0,fA],E,P,am[2]),ap=Z(r(ao[1],al)),aM=ao[2],aN=l(function(b){var
+a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},aM),aO=q(ap,al),aP=dl(g,i(C,P),aO),ar=[0,ap,aA(g[1],0,aP,aN)],as=l(function(a){var
+b=af(K,a),c=b[3],d=i(function(a){return G(c,a)},M),e=G(c,O);return[0,a,[0,r(b[4],e),d]]},ae),$=A(0,aq);x(function(a){var
+b=a[2],c=i(H,b[2]),d=[0,H(b[1]),c];return S($,a[1],d)},as);var
+at=function(b,a){return e(af($,a)[2],b)},I=i(function(a){return H(a[2])},_),R=H(ar[1]),aQ=b(aK,function(a){return af($,a)[1]}),T=l(function(g){var
+d=g[1],h=g[2],e=j(a,function(a){var
+b=d[1][3];return i(function(b){return at(a,b)},b)}),f=ok(d,at,a);return[0,[0,d,f,j(a,function(g){return j(a,function(a){var
+h=c(f,a)[1+a],i=c(e,g)[1+g],j=cu(d[1],i,h);return b(d[4],j)})}),e],h]},aQ),ad=l(function(b){var
+a=b[1];return[0,a[1][5],a[2],a[3],[0],0.]},T),J=function(d){function
+b(a,b){return h4(function(d,a,c){var
+e=X(f(b,c,ac(a[1][1])));return r(d,h(X(a[2]),e))},a,T,d)}var
+g=j(a,function(d){return j(a,function(a){return b(v,function(f,b){return e(c(c(f[3],d)[1+d],a)[1+a],b)})})}),i=j(a,function(a){return b(v,function(d,b){return e(c(d[2],a)[1+a],b)})});function
+k(b,a){return e(b[1],a)}return[0,b(X(-ab*an),k),i,g]},au=J(ad),aR=H(au[1]),aS=au[3],aT=i(function(a){return i(H,a)},aS),av=function(a){var
+b=a[3],d=i(function(a){return i(H,a)},b),e=i(H,a[2]),f=H(a[1]);return 0.<=f+g8(I,R,Q(function(a,b){return b+g8(I,R,c(d,a)[1+a])},e))?1:0},n=[m,function(a){return l(function(am){var
+w=am[1],k=w[1],h=k[5],m=k[4],r=k[3],a=k[1],f=w[4],s=w[3],t=w[2],d=I.length-1,n=a[1].length-1,E=k[2]?dY:1.;function
+x(a){return j(a.length-1,function(b){return b<n?e(a,b):0.})}function
+F(g){var
+b=j(d,function(b){return cu(a,c(f,b)[1+b],g)});return j(n,function(f){return-g8(I,R,j(d,function(a){return-e(c(b,a)[1+a],f)}))})}var
+z=b(m,o(n,ow)),y=fS;for(;;){var
+T=F(z),g=b(m,i(function(a){return ow+pz*a},T)),U=0===y?1:0,V=U||dE(function(a){return 1-(a<1000000000000.?1:0)},g);if(V)throw ct;var
+G=[0,1];p(function(f,g){return function(c,b){var
+a=1.0001*e(f,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(z,G),g);if(G[1]){var
+q=[0,0.],W=cu(a,r,g),X=F(g);p(function(a,b){q[1]=aa(q[1],(b+e(X,a))/e(g,a));return 0},W);if(1-(q[1]<0.999999999999?1:0))throw ct;var
+Y=q[1]+(1.-q[1])/64.,Z=bX,_=function(b,a){return aa(b,Math.abs(a))},A=function(a){return aV(_,Z,a)},H=A(x(h)),$=function(a){return Math.abs(a)},J=function(a){return i($,a)},B=function(c,b){var
+d=eP*A(x(c))+pf*H,f=l(function(b){var
+c=J(b[2]);return cu(a,J(b[1]),c)},b);return j(n,function(a){var
+b=0.;return d+eP*N(function(c,b){return c+e(b,a)},b,f)})},ab=B(h,[0,[0,r,h],0]),ac=a[4],K=b(m,c8(function(b,a){return eP*Math.abs(b)+a},ac,ab)),L=j(d,function(d){var
+e=cu(a,c(f,d)[1+d],K),g=[0,[0,f[1+d],h],0],i=[0,[0,r,c(t,d)[1+d]],g],j=B(t[1+d],i);return b(m,c8(function(b,a){return 1.02*(b+Math.abs(a))},j,e))}),u=function(a){return j(d,function(c){return j(d,b(a,c))})},ad=u(function(e,b){return j(d,function(d){var
+g=c(c(s,b)[1+b],d)[1+d];return cu(a,c(f,e)[1+e],g)})}),ae=u(function(d,b){var
+e=c(t,b)[1+b],g=[0,[0,c(f,d)[1+d],e],0],h=[0,[0,r,c(c(s,d)[1+d],b)[1+b]],g],i=B(c(s[1+d],b)[1+b],h),j=c(L,b)[1+b],k=cu(a,f[1+d],j);return c8(function(b,a){return b+a},k,i)}),M=function(h){var
+b=0.;function
+g(b,a){return aa(b,A(x(a)))}var
+i=eP*aV(function(a,b){return aV(g,a,b)},b,h);return u(function(g,b){var
+k=j(d,function(d){var
+e=c(c(h,b)[1+b],d)[1+d];return cu(a,c(f,g)[1+g],e)});return j(n,function(f){var
+a=g8(I,R,j(d,function(a){var
+d=e(c(k,a)[1+a],f);return E*e(c(c(c(ad,g)[1+g],b)[1+b],a)[1+a],f)-d}));return i+e(c(c(ae,g)[1+g],b)[1+b],f)-a})})},O=function(c,b,a){function
+d(a,b){return ga(c,a,b)}return ga(function(a,b){return ga(d,a,b)},b,a)},aj=60,P=M(u(function(b,a){return o(h.length-1,0.)})),C=aj;for(;;){var
+af=function(a){return a+0.02*Math.abs(a)},ag=function(b){return function(a){return i(b,a)}}(af),Q=i(function(b){return function(a){return i(b,a)}}(ag),P),v=i(function(a){return i(m,a)},Q),ah=0===C?1:0,ai=ah||1-O(function(b,a){return a<hk*H?1:0},v,v);if(ai)throw ct;var
+S=M(v);if(O(function(b,a){return a<=b?1:0},Q,S)){var
+D=function(b,a){return c8(function(b,a){return b-E*a},b,a)},ak=c8(function(a,b){return c8(D,a,b)},s,v),al=c8(D,t,L);return[0,D(h,K),al,ak,g,Y]}var
+P=S,C=C-1|0;continue}}var
+z=g,y=y-1|0;continue}},T)}];return function(g){try{if(g){var
+j=g[1],A=Q(function(a,b){var
+d=e(L,a);return(b-H(c(E[2][1],a)[1+a]))/d},ah),a=Gq(E,V,L,j[1],j[2][1],A,O,M,_);if(0===oo(a,J(ad)))var
+k=0;else
+var
+r=z(n),F=B===r?n[1]:m===r?D(n):n,G=oo(a,J(F)),k=ba(function(a){return[0,b(a,0)]},G);var
+o=0===aj[1]?1:0,C=o?sA(n):o;if(C)aj[1]=a[9];var
+q=k}else{var
+s=av(J(ad));if(s)var
+t=z(n),I=B===t?n[1]:m===t?D(n):n,f=av(J(I));else
+var
+f=s;var
+q=f?Gv:f}var
+d=q}catch(a){a=a2(a);if(a!==ct&&a!==bF)throw a;var
+d=0}if(d){var
+u=l(function(a){var
+b=a[2],c=aH(b[2]);return[0,a[1],[0,b[1],c]]},as),h=z(n),v=B===h?n[1]:m===h?D(n):n,x=lE(function(b,a){return[0,b[1][1][1],a]},T,v);return[0,[0,[0,aJ,_,ar,u,x,d[1]]]]}var
+y=i(function(a){return i(H,a)},w);return[1,[0,aR,function(d,c){function
+b(a){return i(function(b){return bP(b,a)},y)}var
+f=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},aT);return a[1]}]]}}throw bF}var
+n=ap(k,0);op(ah,n);return n},n)},aS=al(0),aT=al(1),aW=function(a){var
+g=L(ae),n=A(0,aq);p(function(b,a){return S(n,a,b)},g);function
 o(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
-c=z(0,10);bo(function(b,a){return Q(c,a,b)},b);var
-f=function(a){return _(c,a)},g=C(b);return e(ag[6],g,f)}}function
+c=A(0,10);bp(function(b,a){return S(c,a,b)},b);var
+e=function(a){return af(c,a)},g=F(b);return f(ah[6],g,e)}}function
 h(a){switch(a[0]){case
 0:var
-d=a[1],e=o(d[1]),p=z(0,au),r=d[4];v(function(a){return Q(p,a[1],a[2])},r);var
-s=d[2],t=aR(k(function(a){var
-c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fz(a[1]),f],d],c]},s)),u=d[5],j=l(function(d){var
+d=a[1],f=o(d[1]),p=A(0,aq),r=d[4];x(function(a){return S(p,a[1],a[2])},r);var
+s=d[2],t=aH(i(function(a){var
+c=b(f[1],a[4]),d=b(f[1],a[3]),e=a[2];return[0,[0,[0,fx(a[1]),e],d],c]},s)),u=d[5],k=l(function(d){var
 a=d[2],b=d[1];function
-e(b){return[m,function(g){var
-d=a[2],e=aR(L(function(d,e){var
-g=c(a[3],d)[1+d],h=aR(k(function(a){return X(f(a,b))},g));return[0,X(f(e,b)),h]},d));return[0,X(f(a[1],b)),e]}]}var
-g=i(b[1].length-1,e),h=X(a[5]);function
-j(c){var
-d=_(b[2],c);return X(f(a[4],d))}function
+f(b){return[m,function(g){var
+d=a[2],f=aH(Q(function(d,f){var
+g=c(a[3],d)[1+d],h=aH(i(function(a){return X(e(a,b))},g));return[0,X(e(f,b)),h]},d));return[0,X(e(a[1],b)),f]}]}var
+g=j(b[1].length-1,f),h=X(a[5]);function
+k(c){var
+d=af(b[2],c);return X(e(a[4],d))}function
 l(f){var
-d=_(b[2],f),a=c(g,d)[1+d],e=E(a);return D===e?a[1]:m===e?G(a):a}var
-n=b[2];return[0,function(a){return aM(n,a)},l,j,h]},u),w=b(e[1],d[3][2]),x=d[6];bw(function(a){b(e[2],a);return 0},x);var
-y=af(j,C(j)-1|0),A=b2(j),B=function(a){return _(p,a)},F=function(a){return aZ(S(n,a),g.length-1)},H=function(a){return c(g,a)[1+a]},I=d[3][1];return[0,[0,b(e[4],0),t,I,w,g.length-1,H,F,B,A,y]];case
+d=af(b[2],f),a=c(g,d)[1+d],e=z(a);return B===e?a[1]:m===e?D(a):a}var
+n=b[2];return[0,function(a){return aN(n,a)},l,k,h]},u),v=b(f[1],d[3][2]),w=d[6];bx(function(a){b(f[2],a);return 0},w);var
+y=ag(k,F(k)-1|0),C=b3(k),E=function(a){return af(p,a)},G=function(a){return a$(R(n,a),g.length-1)},H=function(a){return c(g,a)[1+a]},I=d[3][1];return[0,[0,b(f[4],0),t,I,v,g.length-1,H,G,E,C,y]];case
 1:var
 q=o(a[1]),J=b(q[1],a[2]);return[1,b(q[4],0),J];default:var
-K=h(a[3]),M=h(a[2]);return[2,fz(a[1]),M,K]}}return h(a)},aj=function(a){return bh(aS,a)},aT=aj(aQ),aB=aT,aA=aj(aP)}else
+K=h(a[3]),L=h(a[2]);return[2,fx(a[1]),L,K]}}return h(a)},am=function(a){return ba(aW,a)},aX=am(aT),aF=aX,aD=am(aS)}else
 var
-aB=0,aA=0;var
-a3=x[5],a5=x[4],a6=x[3],a7=x[2],a8=t[5],ba=t[4],bb=aF+(bI.length-1)|0,bc=b(cA,0);function
-be(a){return[0,a[1],a[2]]}function
-bg(a){var
-d=c(aO,a)[1+a];return X(b(al[2],d))}function
-bk(a){var
-d=c(aO,a)[1+a];return X(b(al[1],d))}var
-bm=t[3],bn=t[2],bq=bZ(j[4]),br=bZ(j[3]),bs=bh(function(a){return a[1]},H),R=[0,t[1],bs,bl,br,bq,bn,bm,bk,bg,be,bY,cr,jQ,bc,bb,aW,bO,bR,ba,a8,aA,aB,a7,a6,a5,a3];return[0,R,function(a){var
-d=cU(1,ax,c(Z,a)[1+a][2]),e=cU(0,ax,Z[1+a][2]),f=ok(r(s,b(R[9],a)),e,d);return[0,ok(b(R[8],a),d,e),f]}]},cG)}throw[0,ad,GU]}function
-G3(c){var
-g=B(c),d=z(0,50),T=gd(ca),au=nq(g),av=0;function
-x(b,a){var
-d=(b+B(a)|0)<=g?1:0,e=d?H(cj(c,b,B(a)),a):d;return e}var
-a=av,U=au;for(;;){if(x(a,wo)){t((a+30|0)<=g?1:0,wp);var
-k=gJ(c,a+8|0),V=i3(c,a+14|0),h=i3(c,a+18|0),i=i3(c,a+22|0),y=gJ(c,a+26|0),ax=aU(33,2),ay=u(aU(0,2),ax),az=u(aU(k,2),ay),aA=u(aU(0,2),az),W=u(aU(20,2),aA),aB=aU(y,2),aC=u(aU(i,4),aB),aD=u(aU(h,4),aC),X=u(aU(V,4),aD),Y=x(a+4|0,u(W,u(X,aU(0,2))));if(Y)var
-aF=0===k?1:0,$=aF||(8===k?1:0);else
+aF=0,aD=0;var
+a5=w[5],a7=w[4],a8=w[3],a9=w[2],a_=t[5],bd=t[4],be=aI+(bL.length-1)|0,bg=b(cA,0);function
+bi(a){return[0,a[1],a[2]]}function
+bj(a){var
+d=c(aQ,a)[1+a];return X(b(an[2],d))}function
+bl(a){var
+d=c(aQ,a)[1+a];return X(b(an[1],d))}var
+bn=t[3],bo=t[2],bq=b0(k[4]),br=b0(k[3]),bt=ba(function(a){return a[1]},I),O=[0,t[1],bt,bm,br,bq,bo,bn,bl,bj,bi,bZ,cr,jV,bg,be,a0,bR,bU,bd,a_,aD,aF,a9,a8,a7,a5];return[0,O,function(a){var
+d=cU(1,ay,c(_,a)[1+a][2]),e=cU(0,ay,_[1+a][2]),f=oq(q(s,b(O[9],a)),e,d);return[0,oq(b(O[8],a),d,e),f]}]},cG)}throw[0,ae,G3]}function
+Ha(c){var
+g=E(c),d=A(0,50),T=gb(cb),au=nx(g),aw=0;function
+w(b,a){var
+d=(b+E(a)|0)<=g?1:0,e=d?I(ck(c,b,E(a)),a):d;return e}var
+a=aw,U=au;for(;;){if(w(a,wx)){t((a+30|0)<=g?1:0,wy);var
+k=gI(c,a+8|0),V=i4(c,a+14|0),h=i4(c,a+18|0),i=i4(c,a+22|0),y=gI(c,a+26|0),ax=aY(33,2),ay=u(aY(0,2),ax),aA=u(aY(k,2),ay),aB=u(aY(0,2),aA),W=u(aY(20,2),aB),aC=aY(y,2),aD=u(aY(i,4),aC),aF=u(aY(h,4),aD),X=u(aY(V,4),aF),Y=w(a+4|0,u(W,u(X,aY(0,2))));if(Y)var
+aG=0===k?1:0,Z=aG||(8===k?1:0);else
 var
-$=Y;t($,wq);var
-p=(a+30|0)+y|0,aa=0<=h?1:0;if(aa){var
-ab=0<=i?1:0;if(ab)var
-ac=p<=g?1:0,A=ac?h<=(g-p|0)?1:0:ac;else
+Z=Y;t(Z,wz);var
+p=(a+30|0)+y|0,$=0<=h?1:0;if($){var
+aa=0<=i?1:0;if(aa)var
+ab=p<=g?1:0,C=ab?h<=(g-p|0)?1:0:ab;else
 var
-A=ab}else
+C=aa}else
 var
-A=aa;t(A,wr);var
-q=cj(c,a+30|0,y);t(h6(function(a){return a<cz?1:0},q),ws);var
-ad=U-i|0;t(0<=ad?1:0,wt);var
-ae=1-aM(d,q),aH=ae?d[1]<a7?1:0:ae;t(aH,wu);var
-aI=8===k?1:0,aJ=aI||(h===i?1:0);t(aJ,wv);aK(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?v$(c,j,i,o):cj(c,j,i),f=B(d)-1|0,e=-1,k=0;if(f<0)var
+C=$;t(C,wA);var
+q=ck(c,a+30|0,y);t(h7(function(a){return a<cz?1:0},q),wB);var
+ac=U-i|0;t(0<=ac?1:0,wC);var
+ad=1-aN(d,q),aI=ad?d[1]<a_?1:0:ad;t(aI,wD);var
+aK=8===k?1:0,aL=aK||(h===i?1:0);t(aL,wE);az(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
+d=8===m?wi(c,j,i,o):ck(c,j,i),f=E(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,b=e;for(;;){var
-h=wm[1+((b^bu(d,a))&fX)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+h=wv[1+((b^bv(d,a))&fV)]^(b>>>8|0),l=a+1|0;if(f!==a){var
 a=l,b=h;continue}var
-g=h;break}}t((g^-1)===n?1:0,ww);return d}}(k,V,h,i,p)]]);var
-aL=[0,aU(a,4),[0,q,0]],aN=[0,aU(25165824,4),aL],aO=[0,W,[0,X,[0,aU(0,8),aN]]],aQ=[0,wx,[0,aU(788,2),aO]];v(function(a){return ef(T,a)},aQ);var
-a=p+h|0,U=ad;continue}var
-af=aU(d[1],2),C=h_(T),aS=aU(0,2),aT=u(aU(a,4),aS),aV=u(af,u(af,u(aU(B(C),4),aT))),ag=(g-a|0)===(B(C)+22|0)?1:0,aW=u(wy,u(aU(0,4),aV)),aX=ag?x(a,u(C,aW)):ag;t(aX,wz);var
-ah=S(d,wA);if(ah){var
-ai=ah[1],r=ai[2];t(ai[1]<=64?1:0,wB);var
-aj=E(r),aY=D===aj?r[1]:m===aj?G(r):r,ak=aY}else
+g=h;break}}t((g^-1)===n?1:0,wF);return d}}(k,V,h,i,p)]]);var
+aM=[0,aY(a,4),[0,q,0]],aO=[0,aY(25165824,4),aM],aP=[0,W,[0,X,[0,aY(0,8),aO]]],aQ=[0,wG,[0,aY(788,2),aP]];x(function(a){return ef(T,a)},aQ);var
+a=p+h|0,U=ac;continue}var
+ae=aY(d[1],2),F=h$(T),aR=aY(0,2),aT=u(aY(a,4),aR),aV=u(ae,u(ae,u(aY(E(F),4),aT))),ag=(g-a|0)===(E(F)+22|0)?1:0,aW=u(wH,u(aY(0,4),aV)),aX=ag?w(a,u(F,aW)):ag;t(aX,wI);var
+ah=R(d,wJ);if(ah){var
+ai=ah[1],r=ai[2];t(ai[1]<=64?1:0,wK);var
+aj=z(r),aZ=B===aj?r[1]:m===aj?D(r):r,ak=aZ}else
 var
-ak=wD;c9(d,wC);xk(B(c),d);var
-aZ=il(d),a0=function(b){var
-a=b[2][2],c=E(a),d=D===c?a[1]:m===c?G(a):a;return[0,b[1],d]},a1=function(a){return h1(a0,aZ,a)},j=z(0,16),J=a1;for(;;){var
-s=b(J,0);if(s){var
-L=s[1],an=s[2];Q(j,L[1],L[2]);var
-J=an;continue}var
-as=a_(hP,eb(e8(j))),at=bp(function(a){var
-b=_(j,a);return[0,e(ar(vZ),a,B(b)),[0,b,0]]},as),w=aE(vU),M=o(64,0),f=gd(cz),n=[0,0],N=function(c){var
-b=B(c);n[1]=n[1]+b|0;var
-g=0;if(0<f[2]){var
-d=cF(b,64-f[2]|0);ia(f,c,0,d);var
-a=64===f[2]?(np(w,M,h_(f),0),f[2]=0,d):d}else
+ak=wM;c$(d,wL);xt(E(c),d);var
+a0=gh(d),a1=function(b){var
+a=b[2][2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},a2=function(a){return h1(a1,a0,a)},j=A(0,16),H=a2;for(;;){var
+s=b(H,0);if(s){var
+K=s[1],an=s[2];S(j,K[1],K[2]);var
+H=an;continue}var
+ar=aU(hP,eb(gi(j))),at=by(function(a){var
+b=af(j,a);return[0,f(as(v8),a,E(b)),[0,b,0]]},ar),v=aE(v3),L=o(64,0),e=gb(cz),n=[0,0],M=function(c){var
+b=E(c);n[1]=n[1]+b|0;var
+g=0;if(0<e[2]){var
+d=cF(b,64-e[2]|0);ib(e,c,0,d);var
+a=64===e[2]?(nw(v,L,h$(e),0),e[2]=0,d):d}else
 var
-a=g;for(;;){if(64<=(b-a|0)){np(w,M,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){nw(v,L,c,a);var
 a=a+64|0;continue}var
-e=a<b?1:0;return e?ia(f,c,a,b-a|0):e}};v(N,at);var
-P=aG(8),ap=(119-(n[1]%64|0)|0)%64|0;HV(P,0,Id(Ik(vV,hJ(n[1]))));var
-ao=aP(lz(P));N(u(vW,u(h4(ap,0),ao)));var
-aq=aR(w),R=h5(vY,l(ar(vX),aq));t(H(R,ak),G4);var
-al=nr(_(j,G5)),am=z(0,50),F=ja(al,G6);if(typeof
-F!=="number"&&5===F[0]){var
-a2=F[1];v(function(y){var
-z=y[1],b=_(j,z),o=y[2];if(typeof
+f=a<b?1:0;return f?ib(e,c,a,b-a|0):f}};x(M,at);var
+O=aJ(8),ap=(119-(n[1]%64|0)|0)%64|0;H3(O,0,Il(Is(v4,hI(n[1]))));var
+ao=aS(lI(O));M(u(v5,u(h5(ap,0),ao)));var
+aq=aH(v),Q=h6(v7,l(as(v6),aq));t(I(Q,ak),Hb);var
+al=ny(af(j,Hc)),am=A(0,50),G=jb(al,Hd);if(typeof
+G!=="number"&&5===G[0]){var
+a3=G[1];x(function(y){var
+z=y[1],b=af(j,z),o=y[2];if(typeof
 o!=="number"&&4===o[0]){var
 e=o[1];if(e){var
 f=e[1],H=0;if(typeof
@@ -7538,405 +7629,405 @@ i=g[2];if(i){var
 k=i[1],A=0;if(typeof
 k!=="number"&&4===k[0]){if(!i[2]){var
 G=k[1],u=l(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw O},G),m=K(aw,1,u),a=f[1],B=0;if(I(a,wM))if(I(a,wN)){var
-C=0;if(I(a,wO))if(I(a,wP))if(I(a,wQ))if(I(a,wR)){if(I(a,wS))throw O;var
+a!=="number"&&1===a[0])return a[1];throw P},G),m=N(av,1,u),a=f[1],B=0;if(J(a,wV))if(J(a,wW)){var
+C=0;if(J(a,wX))if(J(a,wY))if(J(a,wZ))if(J(a,w0)){if(J(a,w1))throw P;var
 n=[3,b];C=1}else
 var
-d=function(a){return qS(bt(b),a)<<24>>24};else
+d=function(a){return q0(bu(b),a)<<24>>24};else
 var
 d=function(d){var
-a=lF(b,8*d|0),c=q3(a);if(bd(hJ(c),a))return c;throw O};else
+a=lO(b,8*d|0),c=q$(a);if(bh(hI(c),a))return c;throw P};else
 var
-d=function(a){return qT(bt(b),4*a|0)};else
+d=function(a){return q1(bu(b),4*a|0)};else
 var
-d=function(a){return HR(bt(b),2*a|0)<<16>>16};if(!C){var
-w=h[1];if(I(w,wT)){if(I(w,wU))throw O;var
+d=function(a){return HZ(bu(b),2*a|0)<<16>>16};if(!C){var
+w=h[1];if(J(w,w2)){if(J(w,w3))throw P;var
 x=d}else{var
-q=HM(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
+q=HU(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
 c=E,s=D;for(;;){var
-t=gK(s,d(c));HP(q,c,t);var
+t=gJ(s,d(c));HX(q,c,t);var
 F=c+1|0;if(r!==c){var
 c=F,s=t;continue}break}}var
-x=function(a){return HO(q,a)}}var
+x=function(a){return HW(q,a)}}var
 v=[0,x];B=1}}else
 var
-n=[1,function(a){return ce(lF(b,8*a|0))}];else
+n=[1,function(a){return cf(lO(b,8*a|0))}];else
 var
 n=[2,function(c){var
-a=Z(b,c);if(1===a)return 1;if(a)throw O;return a}];if(!B)var
-v=n;return aK(am,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
-p=1}}}}}throw O},a2);return[0,ja(al,G7),am,R]}throw O}}}function
-G8(a,J,eT){var
-bc=fs(a,cq(a,yT));function
-av(w){var
+a=_(b,c);if(1===a)return 1;if(a)throw P;return a}];if(!B)var
+v=n;return az(am,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
+p=1}}}}}throw P},a3);return[0,jb(al,He),am,Q]}throw P}}}function
+Hf(a,K,eT){var
+bd=fq(a,cq(a,y2));function
+ax(w){var
 j=eC(a);function
-f(a){return e(ar(yU),w,a)}var
-k=b6(a,f(yV)),m=I(k,yW);if(m)if(I(k,yX)){var
-p=a6(a,f(yY)),h=z(0,16),g=b7(a,f(yZ))?a6(a,f(y0)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+e(a){return f(as(y3),w,a)}var
+k=b7(a,e(y4)),m=J(k,y5);if(m)if(J(k,y6)){var
+p=a9(a,e(y7)),h=A(0,16),g=b8(a,e(y8))?a9(a,e(y9)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
-s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];aK(h,b(g[2],(3*d|0)+1|0),t);var
+s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];az(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
 d=u;continue}break}}var
 i=[0,function(i,d){function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===ak(a[1],d))return[0,f,e(b)];var
+b=a[3],f=a[2];if(0===aj(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cM(h,d),g=e(c(h[2],a)[1+a]),f=ea(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+a=cL(h,d),g=e(c(h[2],a)[1+a]),f=dD(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dV(a,f(y8)),i=[0,function(e,c){function
+v=dV(a,e(zf)),i=[0,function(e,c){function
 d(a){return cp(b(v[2],a))}var
-a=dh(bD(j[1],c),d);return[1,l(function(b){return cm(b,gS(a))},a)]}];else
+a=di(bE(j[1],c),d);return[1,l(function(b){return cm(b,gR(a))},a)]}];else
 var
 i=m;var
-o=b6(a,cq(a,y1)),r=I(o,y2)?I(o,y3)?0:y6:y7;return[0,H(b6(a,cq(a,y5)),y4),r,i]}function
+o=b7(a,cq(a,y_)),r=J(o,y$)?J(o,za)?0:zd:ze;return[0,I(b7(a,cq(a,zc)),zb),r,i]}function
 df(c){var
-b=nx(a,c),d=ns(b[2]);return[0,ns(b[1]),d]}function
-dg(e){return bo(function(c,f){var
+b=nE(a,c),d=nz(b[2]);return[0,nz(b[1]),d]}function
+dg(e){return bp(function(c,f){var
 d=1-b(e,c);if(d){var
-a=J[5],g=a?lx(c,a[1][5]):a;return g?U(G9):T(0,u(f,G_))}return d},eT)}if(ny(a)){var
-bg=eC(a),dW=a6(a,zl),bj=jb(a);if(b7(a,cq(a,yu))){if(b7(a,cq(a,yv)))throw O;var
-dC=a6(a,cq(a,yw)),b$=function(d){var
+a=K[5],g=a?lF(c,a[1][5]):a;return g?U(Hg):T(0,u(f,Hh))}return d},eT)}if(nF(a)){var
+bi=eC(a),dX=a9(a,zu),bj=jc(a);if(b8(a,cq(a,yD))){if(b8(a,cq(a,yE)))throw P;var
+dC=a9(a,cq(a,yF)),ca=function(d){var
 a=b(dC[2],d);return c(bj,a)[1+a]}}else
 var
-dD=nv(a),b$=function(a){return[0,[0,b(dD,a),0],0]};var
-dX=function(a){function
+dE=nC(a),ca=function(a){return[0,[0,b(dE,a),0],0]};var
+dY=function(a){function
 c(a){var
-c=b(dW[2],a);return[0,b(bg[3][2],a),c]}var
-d=dh(bD(bg[2],a),c);return[0,b$(a),d]},dY=function(b){var
-d=c(bj,b)[1+b];return c4(function(a){return 0===a[2]?1:0},d)?w:cp(nu(a))},b8=function(a){return u(ze,a)},aF=function(b){return P(l(gL,gR(a,b8(b))))},b9=aF(zf),dP=aF(zg),dQ=aF(zh),b_=aF(zi),be=b9.length-1,dS=nt(a,b8(zj)),dT=cG(F(b_.length-1,function(a){function
+c=b(dX[2],a);return[0,b(bi[3][2],a),c]}var
+d=di(bE(bi[2],a),c);return[0,ca(a),d]},dZ=function(b){var
+d=c(bj,b)[1+b];return c5(function(a){return 0===a[2]?1:0},d)?v:cp(nB(a))},b9=function(a){return u(zn,a)},aH=function(b){return L(l(gK,gQ(a,b9(b))))},b_=aH(zo),dQ=aH(zp),dS=aH(zq),b$=aH(zr),bg=b_.length-1,dT=nA(a,b9(zs)),dU=cG(G(b$.length-1,function(a){function
 d(b){var
-d=F(be,function(d){var
-e=aw(a,be)+d|0;return[0,A(h(b,c(dQ,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b_,a)[1+a]),0],d]}if(b(dS[2],a)){var
-e=[0,d(a$),0];return[0,d(s),e]}return[0,d(s),0]})),dU=aJ(cG(F(be,function(a){var
-b=[0,[0,[0,c(dP,a)[1+a],0],[0,[0,a$,[0,[0,a,1],0]],0]],0];return[0,[0,[0,A(c(b9,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dT),dZ=function(a){return c(bj,a)[1+a]},d0=function(a){return dh(bD(bg[1],a),dX)},x=[0,nw(a),d0,dZ,dU,dY],N=nz(a),t=a6(a,G$),bS=jb(a),ae=eC(a),bT=N?nA(a):Hf,bw=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),cw=z(0,au),cx=function(a){var
-b=S(cw,a);return b?b[1]:(aK(cw,a,a),a)},cy=function(h){var
-d=ae[1][1]-2|0,i=0;if(!(d<0)){var
+d=G(bg,function(d){var
+e=av(a,bg)+d|0;return[0,C(h(b,c(dS,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b$,a)[1+a]),0],d]}if(b(dT[2],a)){var
+e=[0,d(a6),0];return[0,d(s),e]}return[0,d(s),0]})),dW=aw(cG(G(bg,function(a){var
+b=[0,[0,[0,c(dQ,a)[1+a],0],[0,[0,a6,[0,[0,a,1],0]],0]],0];return[0,[0,[0,C(c(b_,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dU),d0=function(a){return c(bj,a)[1+a]},d1=function(a){return di(bE(bi[1],a),dY)},w=[0,nD(a),d1,d0,dW,dZ],M=nG(a),t=a9(a,Hi),bQ=jc(a),ad=eC(a),bR=M?nH(a):Ho,bw=i(function(a){return fv(l(function(a){return[0,a[2],a[1]]},a))},bQ),cw=A(0,aq),cx=function(a){var
+b=R(cw,a);return b?b[1]:(az(cw,a,a),a)},cy=function(h){var
+d=ad[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bD(ae[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bE(ad[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bD(ae[2],b);g$(h,a,b-c|0,g[1],g[2]);var
+g=bE(ad[2],b);g_(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(H(bT,E3))var
+a=j;continue}break}}return 0};if(I(bR,Fa))var
 aS=[0,[0],[0],0];else
-if(H(bT,E4)){var
-by=[0,0];cy(function(j,i,d,e){var
+if(I(bR,Fb)){var
+bx=[0,0];cy(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
 g=b(t[2],a),h=c(bw,g)[1+g];if(1-eE(h)){var
-k=cx(F(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=by[1];by[1]=[0,[0,[0,fz(h),[0,[0,j,i,k],0]],a],l]}var
+k=cx(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bx[1];bx[1]=[0,[0,[0,fx(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cz=P(am(by[1])),eh=0,ei=k(function(a){return a[2]},cz),aS=[0,k(function(a){return a[1]},cz),ei,eh]}else{var
-ej=H(bT,E5),ct=z(0,a7),cu=ae[2][1]-2|0,ec=0;if(!(cu<0)){var
-aq=ec;for(;;){var
-ee=b(ae[2][2],aq+1|0),ef=ji(t,b(ae[2][2],aq),ee);v(function(a){return Q(ct,a,0)},ef);var
-eg=aq+1|0;if(cu!==aq){var
-aq=eg;continue}break}}var
-aL=z(0,a7),cv=z(0,a7),bu=[0,0],bv=[0,0],ed=a_(ak,eb(e8(ct)));v(function(e){var
+cz=L(ak(bx[1])),eh=0,ei=i(function(a){return a[2]},cz),aS=[0,i(function(a){return a[1]},cz),ei,eh]}else{var
+ej=I(bR,Fc),ct=A(0,a_),cu=ad[2][1]-2|0,ec=0;if(!(cu<0)){var
+ar=ec;for(;;){var
+ee=b(ad[2][2],ar+1|0),ef=jj(t,b(ad[2][2],ar),ee);x(function(a){return S(ct,a,0)},ef);var
+eg=ar+1|0;if(cu!==ar){var
+ar=eg;continue}break}}var
+aL=A(0,a_),cv=A(0,a_),bu=[0,0],bv=[0,0],ed=aU(aj,eb(gi(ct)));x(function(e){var
 f=e[2],a=e[1],g=1-eE(c(bw,a)[1+a]);if(g){var
-h=c(bw,a)[1+a],b=eF(cP(f),h),d=function(a){var
-b=nG(a);return l(function(c){var
-b=c[2];switch(bJ(b)){case
+h=c(bw,a)[1+a],b=eF(cO(f),h),d=function(a){var
+b=nN(a);return l(function(c){var
+b=c[2];switch(bM(b)){case
 0:var
-a=vs;break;case
+a=vB;break;case
 1:var
-a=vt;break;case
+a=vC;break;case
 2:var
-a=vu;break;case
+a=vD;break;case
 3:var
-a=vv;break;default:if(d_(b[2],1))var
-a=iq(b[1]);else
+a=vE;break;default:if(d_(b[2],1))var
+a=ir(b[1]);else
 var
-d=u(vw,iq(b[2])),a=u(iq(b[1]),d)}return[0,c[1],a]},b)};if(1-aM(aL,d(b))){if(ej){var
-i=[0,bv[1],1];Q(aL,d(Y(nF,b)),i)}var
-j=[0,bv[1],0];Q(aL,d(b),j);bu[1]=[0,b,bu[1]];bv[1]++}return Q(cv,[0,a,f],_(aL,d(b)))}return g},ed);var
-ap=[0,P(am(bu[1])),cv],bz=o(ap[1].length-1,0);cy(function(j,i,a,e){var
-f=ji(t,a,e),g=b(bP(function(a){var
-b=a[1],c=S(ap[2],[0,b,a[2]]);return bh(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=u(vF,ir(b[2])),a=u(ir(b[1]),d)}return[0,c[1],a]},b)};if(1-aN(aL,d(b))){if(ej){var
+i=[0,bv[1],1];S(aL,d(Y(nM,b)),i)}var
+j=[0,bv[1],0];S(aL,d(b),j);bu[1]=[0,b,bu[1]];bv[1]++}return S(cv,[0,a,f],af(aL,d(b)))}return g},ed);var
+ao=[0,L(ak(bu[1])),cv],bz=o(ao[1].length-1,0);cy(function(j,i,a,e){var
+f=jj(t,a,e),g=b(bS(function(a){var
+b=a[1],c=R(ao[2],[0,b,a[2]]);return ba(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(bd(f,e[1])){var
+e=c[1],f=b[1];if(bh(f,e[1])){var
 i=c[2],a=[0,[0,f,cF(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(a_(ak,g));return v(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cx(F(e-a|0,function(c){return(b(t[2],a+c|0)===h?1:0)!==k?1:0}));bz[1+d]=[0,[0,j,i,l],c(bz,d)[1+d]];return 0},h)});var
-ek=[0,ap],el=function(a){return a},em=i(ap[1].length-1,el),en=ap[1],aS=[0,L(function(a,b){var
-d=am(c(bz,a)[1+a]);return[0,fz(b),d]},en),em,ek]}var
-di=aS[1];if(N){var
-ad=function(a){return u(zQ,a)},aH=function(b,a){return T(b,u(a,zR))},cc=b7(a,ad(zS));if(cc)var
-cd=a6(a,ad(zT)),ce=F(cd[1],cd[2]);else
+h=d(aU(aj,g));return x(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cx(G(e-a|0,function(c){return(b(t[2],a+c|0)===h?1:0)!==k?1:0}));bz[1+d]=[0,[0,j,i,l],c(bz,d)[1+d]];return 0},h)});var
+ek=[0,ao],el=function(a){return a},em=j(ao[1].length-1,el),en=ao[1],aS=[0,Q(function(a,b){var
+d=ak(c(bz,a)[1+a]);return[0,fx(b),d]},en),em,ek]}var
+dh=aS[1];if(M){var
+ab=function(a){return u(zZ,a)},aJ=function(b,a){return T(b,u(a,z0))},cd=b8(a,ab(z1));if(cd)var
+ce=a9(a,ab(z2)),cf=G(ce[1],ce[2]);else
 var
-ce=cc;var
-bm=b6(a,ad(zU)),bn=fs(a,ad(zV)),cf=fu(a),cg=H(bm,zW);if(cg)var
-ch=1-fs(a,ad(zX)),ci=ch?H(nA(a),zY):ch;else
+cf=cd;var
+bn=b7(a,ab(z3)),bo=fq(a,ab(z4)),cg=fs(a),ch=I(bn,z5);if(ch)var
+ci=1-fq(a,ab(z6)),cj=ci?I(nH(a),z7):ci;else
 var
-ci=cg;var
-d8=aA(b2(cf),zZ);aH(1-fs(a,ad(z1)),z0);aH(c4(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},ce),z2);var
-cj=1-d8;if(cj)var
-bq=cj;else{var
-co=1-bn;if(co)var
-d$=H(bm,z7),bq=d$||ci;else
+cj=ch;var
+d9=aD(b3(cg),z8);aJ(1-fq(a,ab(z_)),z9);aJ(c5(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},cf),z$);var
+ck=1-d9;if(ck)var
+bq=ck;else{var
+co=1-bo;if(co)var
+ea=I(bn,Ae),bq=ea||cj;else
 var
-bq=co}aH(bq,z3);if(bn){var
-ck=H(bm,z5);if(ck)var
-d9=aA(z6,cf),cn=d9||nD(a),br=cn?0===jc(a)?1:0:cn;else
+bq=co}aJ(bq,Aa);if(bo){var
+cl=I(bn,Ac);if(cl)var
+d$=aD(Ad,cg),cn=d$||nK(a),br=cn?0===jd(a)?1:0:cn;else
 var
-br=ck}else
+br=cl}else
 var
-br=bn;aH(1-br,z4);var
-an=fu(a),bY=0;if(an){var
-aI=an[1],ac=0;if(I(aI,z8))if(I(aI,z9)){var
-dn=0;if(I(aI,z_)&&I(aI,z$)){ac=1;dn=1}if(!dn&&an[2])ac=1}else{var
-bs=an[2],dq=0;if(bs&&(I(bs[1],Ac)||bs[2])){ac=1;dq=1}if(!dq){var
-bU=1;bY=1;ac=1}}else{var
+br=bo;aJ(1-br,Ab);var
+an=fs(a),bY=0;if(an){var
+aK=an[1],aa=0;if(J(aK,Af))if(J(aK,Ag)){var
+dn=0;if(J(aK,Ah)&&J(aK,Ai)){aa=1;dn=1}if(!dn&&an[2])aa=1}else{var
+bs=an[2],dq=0;if(bs&&(J(bs[1],Al)||bs[2])){aa=1;dq=1}if(!dq){var
+bU=1;bY=1;aa=1}}else{var
 bt=an[2];if(bt){var
-cr=bt[1],dr=0;if(I(cr,Ad)&&I(cr,Ae))ac=1;else
-dr=1;if(dr&&bt[2])ac=1}}if(!ac){var
+cr=bt[1],dr=0;if(J(cr,Am)&&J(cr,An))aa=1;else
+dr=1;if(dr&&bt[2])aa=1}}if(!aa){var
 bU=0;bY=1}}if(!bY)var
-bU=U(u(Ab,b6(a,Aa)));var
-aU=bU}else
+bU=U(u(Ak,b7(a,Aj)));var
+aV=bU}else
 var
-aU=N;var
-W=di.length-1,ah=function(a){return c(di,a)[1+a]},ax=N?nD(a):N,cN=gZ(je(J)),ey=jj(cN)[1],aO=C(cN[1])-ey|0,bV=N?fu(a):N,bZ=0;if(bV){var
+aV=M;var
+W=dh.length-1,ae=function(a){return c(dh,a)[1+a]},ay=M?nK(a):M,cN=gY(jf(K)),ey=jk(cN)[1],aO=F(cN[1])-ey|0,bV=M?fs(a):M,bZ=0;if(bV){var
 dj=bV[2];if(dj){if(!dj[2]){var
 b0=0;if((4*aO|0)<=W)b0=1;else{var
-ds=0;if(ax&&!(7<aO)){b0=1;ds=1}if(!ds){var
-dt=0;if(W<(2*aO|0)&&!ax){var
-bX=c_(1,10);dt=1}if(!dt)var
-bX=c_(1,2)}}if(b0)var
-bX=c_(9,10);var
-aV=dJ(w,c$(s,bX));bZ=1}}else{var
-dm=bV[1],du=0;if(I(dm,Hd)&&I(dm,He))du=1;if(!du){var
-aV=s;bZ=1}}}if(!bZ)var
-aV=w;var
-dk=N?cp(ft(a,zn)):w,ay=1+K(aQ,0,F(t[1],t[2]))|0,az=h(aV,dk);if(N){var
-bk=eC(a),bl=o(bk[3][1],0);jd(a,function(d,a,b){bl[1+a]=gK(c(bl,a)[1+a],b);return 0});var
+ds=0;if(ay&&!(7<aO)){b0=1;ds=1}if(!ds){var
+dt=0;if(W<(2*aO|0)&&!ay){var
+bX=da(1,10);dt=1}if(!dt)var
+bX=da(1,2)}}if(b0)var
+bX=da(9,10);var
+aW=dJ(v,db(s,bX));bZ=1}}else{var
+dm=bV[1],du=0;if(J(dm,Hm)&&J(dm,Hn))du=1;if(!du){var
+aW=s;bZ=1}}}if(!bZ)var
+aW=v;var
+dk=M?cp(fr(a,zw)):v,aA=1+N(aT,0,G(t[1],t[2]))|0,aB=h(aW,dk);if(M){var
+bl=eC(a),bm=o(bl[3][1],0);je(a,function(d,a,b){bm[1+a]=gJ(c(bm,a)[1+a],b);return 0});var
 ai=function(f,e,d){var
-g=b(bk[1][2],f)+e|0,a=b(bk[2][2],g)+d|0;return c(bl,a)[1+a]}}else
+g=b(bl[1][2],f)+e|0,a=b(bl[2][2],g)+d|0;return c(bm,a)[1+a]}}else
 var
 ai=function(c,b,a){return 0};var
-aW=r(dk,az),dl=0<y(aV)?1:0;if(ax)var
-eU=0<y(aW)?c_(1,4):c_(aQ(60,IH(100.*Math.exp(-0.0506249999999999201*(1.8*aO-Math.log(M(az)))))|0),au),aD=h(az,eU);else
+aY=q(dk,aB),dl=0<y(aW)?1:0;if(ay)var
+eU=0<y(aY)?da(1,4):da(aT(60,IP(100.*Math.exp(-0.0506249999999999201*(1.8*aO-Math.log(H(aB)))))|0),aq),aC=h(aB,eU);else
 var
-aD=az;var
-aX=r(az,aD);if(dl){var
-d1=a6(a,zy)[2],d2=nB(a,jb(a).length-1,d1),eV=gT(a),aj=nC(a),b1=0;if(typeof
-aj==="number")b1=1;else
-if(0===aj[0])var
-bW=[0,[0,jp(nO(aj[1])),s],0];else{var
-cB=aj[3];if(C(fD(aj[1]))===cB)var
-bW=[0,[0,cF(cB,jp(fD(aj[2]))),s],0];else
+aC=aB;var
+aZ=q(aB,aC);if(dl){var
+d2=a9(a,zH)[2],d3=nI(a,jc(a).length-1,d2),eV=gS(a),al=nJ(a),b1=0;if(typeof
+al==="number")b1=1;else
+if(0===al[0])var
+bW=[0,[0,jr(nW(al[1])),s],0];else{var
+cB=al[3];if(F(fB(al[1]))===cB)var
+bW=[0,[0,cF(cB,jr(fB(al[2]))),s],0];else
 b1=1}if(b1)var
-cA=E(g3),bW=D===cA?g3[1]:m===cA?G(g3):g3;var
-aZ=d2,aE=eV,aY=bW}else
+cA=z(g1),bW=B===cA?g1[1]:m===cA?D(g1):g1;var
+a1=d3,aE=eV,a0=bW}else
 var
-e0=0,e1=0,aZ=function(b,a){return 0},aE=e0,aY=e1;if(dl)var
-eW=jc(a),eX=je(J),bE=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),cL=bx(bf,F(t[1],t[2])),ex=l(function(a){return c(bE,a)[1+a]},cL),B=jk(gZ(eX),ex),eo=C(B[4]),ep=function(a){var
-b=cs(B,c(bE,a)[1+a]),d=M(b[2]);return[0,k(M,b[1]),d]},cC=bp(function(a){var
-b=a[1];if(B[3]<=b)a4(Fi);var
-c=cs(B,fw(b|0)),d=k(M,c[1]),e=M(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,k(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},eW),cD=b(a9(function(a){return 1-eE(c(bE,a)[1+a])}),cL),eq=l(function(a){return a[1]},cC),er=aJ(l(ep,cD),eq),cE=P(l(function(a){return a[2]},cC)),cH=function(a){return P(l(a,er))},es=jq(B)[2],et=jq(B)[1],eu=cH(function(a){return a[2]}),ev=cH(function(a){return a[1]}),bC=[0,B[8],ev,eu,et,es],cI=P(cD),cJ=jo(B),ew=i(eo,function(a){var
-b=c(cJ[2],a)[1+a];return M(q(c(cJ[1],a)[1+a],b))/2.}),aN=[m,function(a){return eH(bC,nS(bC,ew),o(cI.length-1+(cE.length-1)|0,0.))}],cK=z(0,50),a0=function(j,i){var
-a=k(function(h){var
-c=j-1|0,b=0,k=0;if(c<0)var
+e0=0,e1=0,a1=function(b,a){return 0},aE=e0,a0=e1;if(dl)var
+eW=jd(a),eX=jf(K),bD=i(function(a){return fv(l(function(a){return[0,a[2],a[1]]},a))},bQ),cM=bk(aR,G(t[1],t[2])),ex=l(function(a){return c(bD,a)[1+a]},cM),E=jl(gY(eX),ex),eo=F(E[4]),ep=function(a){var
+b=cs(E,c(bD,a)[1+a]),d=H(b[2]);return[0,i(H,b[1]),d]},cC=by(function(a){var
+b=a[1];if(E[3]<=b)bf(Fr);var
+c=cs(E,fu(b|0)),d=i(H,c[1]),e=H(c[2]),f=0,g=a[3],h=1.-e,j=[0,[0,[0,i(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],j]},eW),cD=b(bb(function(a){return 1-eE(c(bD,a)[1+a])}),cM),eq=l(function(a){return a[1]},cC),er=aw(l(ep,cD),eq),cE=L(l(function(a){return a[2]},cC)),cH=function(a){return L(l(a,er))},es=js(E)[2],et=js(E)[1],eu=cH(function(a){return a[2]}),ev=cH(function(a){return a[1]}),bA=[0,E[8],ev,eu,et,es],cI=L(cD),cJ=jp(E),ew=j(eo,function(a){var
+b=c(cJ[2],a)[1+a];return H(r(c(cJ[1],a)[1+a],b))/2.}),aM=[m,function(a){return eH(bA,n0(bA,ew),o(cI.length-1+(cE.length-1)|0,0.))}],cK=A(0,50),a2=function(k,j){var
+a=i(function(h){var
+c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
-a=k,f=b;for(;;){var
-g=f+e(i,a,h)|0,l=a+1|0;if(c!==a){var
-a=l,f=g;continue}var
-d=g;break}}return d},cI),c=S(cK,a);if(c)return c[1];var
-l=bi(a,cE),d=E(aN),n=D===d?aN[1]:m===d?G(aN):aN,o=eH(bC,n,l),b=z(0,10),p=B[4];bo(function(c,a){return Q(b,a,X(f(o,c)))},p);function
-r(a){var
-c=S(B[5],a);if(c){var
+a=i,e=b;for(;;){var
+g=e+f(j,a,h)|0,l=a+1|0;if(c!==a){var
+a=l,e=g;continue}var
+d=g;break}}return d},cI),c=R(cK,a);if(c)return c[1];var
+l=bc(a,cE),d=z(aM),n=B===d?aM[1]:m===d?D(aM):aM,o=eH(bA,n,l),b=A(0,10),p=E[4];bp(function(c,a){return S(b,a,X(e(o,c)))},p);function
+q(a){var
+c=R(E[5],a);if(c){var
 d=c[1][1],e=function(a,c,g){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=h(c,_(b,d[1]));f=1}}if(!f)var
-e=c;return q(g,e)};return R(as[13],e,d,w)}return _(b,a)}var
-g=F(B[3],r);Q(cK,a,g);return g};else
+e=h(c,af(b,d[1]));f=1}}if(!f)var
+e=c;return r(g,e)};return O(at[13],e,d,v)}return af(b,a)}var
+g=G(E[3],q);S(cK,a,g);return g};else
 var
-a0=function(b,a){return 0};if(ax){var
-eY=nC(a),ez=J[6];if(c5(function(a){return H(a[1],Fx)},ez))U(Fy);var
-cO=k(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bS),eA=bx(bf,F(t[1],t[2])),at=J[1],eB=l(function(a){return c(cO,a)[1+a]},eA),eD=jk(gZ(je(J)),eB),cS=z(0,au),aP=[0,0],bF=[0,0],bG=z(0,au),cX=o(at[2],0),cY=at[2]-1|0,cT=0,cV=0,eG=0;if(cY<0)var
+a2=function(b,a){return 0};if(ay){var
+eY=nJ(a),ez=K[6];if(c6(function(a){return I(a[1],FG)},ez))U(FH);var
+cQ=i(function(a){return fv(l(function(a){return[0,a[2],a[1]]},a))},bQ),eA=bk(aR,G(t[1],t[2])),au=K[1],eB=l(function(a){return c(cQ,a)[1+a]},eA),eD=jl(gY(jf(K)),eB),cS=A(0,aq),aP=[0,0],bF=[0,0],bG=A(0,aq),cW=o(au[2],0),cX=au[2]-1|0,cT=0,cV=0,eG=0;if(cX<0)var
 c0=cV,cZ=cT;else{var
-aa=eG,bI=cV,aR=cT;for(;;){var
-eR=cW(at,aa),bL=l(t[2],eR),c8=S(bG,bL);if(c8)var
-c9=c8[1],bN=bI,bM=aR;else{var
-da=dp(at[6],aa),bO=ji(t,da[1],da[2]+1|0),db=S(cS,bO);if(db)var
-dd=db[1],dc=aR;else{var
-bR=l(function(a){var
-b=a[1];aP[1]++;bF[1]=[0,b,bF[1]];return[0,aP[1]-1|0,b,a[2]]},bO);aK(cS,bO,bR);var
-dd=bR,dc=[0,P(bR),aR]}var
-de=bG[1];aK(bG,bL,de);var
-c9=de,bN=[0,l(function(e){return function(d){var
+$=eG,bH=cV,aQ=cT;for(;;){var
+eR=cY(au,$),bI=l(t[2],eR),c7=R(bG,bI);if(c7)var
+c8=c7[1],bL=bH,bK=aQ;else{var
+c_=dp(au[6],$),bO=jj(t,c_[1],c_[2]+1|0),c$=R(cS,bO);if(c$)var
+dd=c$[1],dc=aQ;else{var
+bP=l(function(a){var
+b=a[1];aP[1]++;bF[1]=[0,b,bF[1]];return[0,aP[1]-1|0,b,a[2]]},bO);az(cS,bO,bP);var
+dd=bP,dc=[0,L(bP),aQ]}var
+de=bG[1];az(bG,bI,de);var
+c8=de,bL=[0,l(function(e){return function(d){var
 a=e;for(;;){if(a){var
 b=a[1],c=a[2];if(d===b[2])return b[1];var
-a=c;continue}throw O}}}(dd),bL),bI],bM=dc}c(cX,aa)[1+aa]=c9;var
-eS=aa+1|0;if(cY!==aa){var
-aa=eS,bI=bN,aR=bM;continue}var
-c0=bN,cZ=bM;break}}var
-c1=P(am(bF[1])),c2=P(am(c0)),eI=-Math.log(M(aX)),eJ=aP[1],c3=Fv(J,eD,cO,t,P(am(cZ)),eJ,eY,eI),c6=c3[1]?1:Fu,eK=function(a){return c(c1,a)[1+a]},eL=b(c3[2],eK),eM=F(c6,function(a){return c_(1,c6)}),eN=1,eO=function(a){return c(c1,a)[1+a]},eP=aP[1],eQ=function(a){return c(c2,a)[1+a]},p=[0,c2.length-1,function(a){var
-e=a[2],d=b(at[5][2],a[1])+e|0;return c(cX,d)[1+d]},eQ,eP,eO,eN,aX,eM,eL]}else
+a=c;continue}throw P}}}(dd),bI),bH],bK=dc}c(cW,$)[1+$]=c8;var
+eS=$+1|0;if(cX!==$){var
+$=eS,bH=bL,aQ=bK;continue}var
+c0=bL,cZ=bK;break}}var
+c1=L(ak(bF[1])),c2=L(ak(c0)),eI=-Math.log(H(aZ)),eJ=aP[1],c3=FE(K,eD,cQ,t,L(ak(cZ)),eJ,eY,eI),c4=c3[1]?1:FD,eK=function(a){return c(c1,a)[1+a]},eL=b(c3[2],eK),eM=G(c4,function(a){return da(1,c4)}),eN=1,eO=function(a){return c(c1,a)[1+a]},eP=aP[1],eQ=function(a){return c(c2,a)[1+a]},p=[0,c2.length-1,function(a){var
+e=a[2],d=b(au[5][2],a[1])+e|0;return c(cW,d)[1+d]},eQ,eP,eO,eN,aZ,eM,eL]}else
 var
-p=zO;if(ax){var
-aG=eC(a),ca=o(aG[3][1],0),cb=aG[1][1]-2|0,d3=0;if(!(cb<0)){var
-al=d3;for(;;){var
-d5=function(a){return a},d6=dh(bD(aG[1],al),d5);bo(function(g){return function(a,d){var
-e=b(p[2],[0,g,a]),f=b(p[3],e);return bo(function(f,e){var
-a=b(aG[2][2],d)+f|0;c(ca,a)[1+a]=e;return 0},f)}}(al),d6);var
-d7=al+1|0;if(cb!==al){var
-al=d7;continue}break}}var
-d4=function(a){return c(ca,a)[1+a]},a1=nB(a,p[4],d4)}else
+p=zX;if(ay){var
+aI=eC(a),cb=o(aI[3][1],0),cc=aI[1][1]-2|0,d4=0;if(!(cc<0)){var
+am=d4;for(;;){var
+d6=function(a){return a},d7=di(bE(aI[1],am),d6);bp(function(g){return function(a,d){var
+e=b(p[2],[0,g,a]),f=b(p[3],e);return bp(function(f,e){var
+a=b(aI[2][2],d)+f|0;c(cb,a)[1+a]=e;return 0},f)}}(am),d7);var
+d8=am+1|0;if(cc!==am){var
+am=d8;continue}break}}var
+d5=function(a){return c(cb,a)[1+a]},a3=nI(a,p[4],d5)}else
 var
-a1=function(b,a){return 0};var
-eZ=P(GT(J,x,bc,av,aS,ai,aW,aU,[0,ay,aY,a0,aE,aZ,aD],[0,p,a1,aX]));dg(function(i){var
-J=df(i),K=c(eZ,i)[1+i],f=K[1];if(I(b6(a,b(ar(y_),i)),y9))var
+a3=function(b,a){return 0};var
+eZ=L(G2(K,w,bd,ax,aS,ai,aY,aV,[0,aA,a0,a2,aE,a1,aC],[0,p,a3,aZ]));dg(function(i){var
+I=df(i),K=c(eZ,i)[1+i],f=K[1];if(J(b7(a,b(as(zh),i)),zg))var
 u=0;else
 var
-H=a6(a,b(ar(y$),i)),aa=b(H[2],1),u=[0,[0,b(H[2],0),aa]];if(u)var
-L=u[1],ac=[0,av(L[2])],O=ac,M=L[1];else
+H=a9(a,b(as(zi),i)),aa=b(H[2],1),u=[0,[0,b(H[2],0),aa]];if(u)var
+L=u[1],ab=[0,ax(L[2])],P=ab,N=L[1];else
 var
-O=0,M=i;var
-ad=f[26],ae=f[25],af=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],an=f[19],ap=f[18],aq=f[17],as=f[16],at=f[15],au=f[14],aw=f[13],ax=f[12],az=f[11],aA=f[10],aF=f[9],aG=f[8],aH=f[7],aI=f[6],aJ=J[2],aK=J[1],e=[0,av(M),O,bc,aK,aJ,aI,aH,aG,aF,aA,az,ax,aw,au,at,as,aq,ap,an,am,al,ak,aj,af,ae,ad];if(N){if(aU){var
-P=K[2],Y=e[11],D=a3(g([0,j,d]),Y);if(D)var
-Z=e[11],_=bB(W),o=n(h(h(g([0,aC(d),d]),_),Z),aW);else
+P=0,N=i;var
+ad=f[26],af=f[25],ag=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],an=f[19],ao=f[18],aq=f[17],ar=f[16],at=f[15],au=f[14],av=f[13],aw=f[12],ay=f[11],az=f[10],aB=f[9],aD=f[8],aH=f[7],aI=f[6],aJ=I[2],aK=I[1],e=[0,ax(N),P,bd,aK,aJ,aI,aH,aD,aB,az,ay,aw,av,au,at,ar,aq,ao,an,am,al,ak,aj,ag,af,ad];if(M){if(aV){var
+Q=K[2],Y=e[11],D=a7(g([0,k,d]),Y);if(D)var
+Z=e[11],_=bC(W),o=n(h(h(g([0,aG(d),d]),_),Z),aY);else
 var
 o=D;var
-E=o?ao(W,function(a){return mF(x,ah(a))}):o,F=E?ao(W,function(a){var
-c=ah(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=r(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(P,a)[1],m=nm(e[11],i,k[1],k[2],o,f,h);if(m){var
-p=b(P,a)[2];return nm(e[11],j,l[1],l[2],p,h,f)}return m}):E;if(F){var
-s=iL(x,ay,aY,a0,e,aE,aZ,aD);if(s){var
-$=s[1];return iV(x,W,ah,function(a,b){return mX(x,e,$,a,b)},mM,e)}var
+E=o?ap(W,function(a){return mM(w,ae(a))}):o,F=E?ap(W,function(a){var
+c=ae(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(Q,a)[1],m=nt(e[11],i,k[1],k[2],o,f,h);if(m){var
+p=b(Q,a)[2];return nt(e[11],j,l[1],l[2],p,h,f)}return m}):E;if(F){var
+s=iM(w,aA,a0,a2,e,aE,a1,aC);if(s){var
+$=s[1];return iW(w,W,ae,function(a,b){return m4(w,e,$,a,b)},mT,e)}var
 G=s}else
 var
 G=F;return G}var
-Q=e[11],v=a3(g([0,j,d]),Q);if(v)var
-S=e[11],k=n(h(bB(W),S),aW);else
+R=e[11],v=a7(g([0,k,d]),R);if(v)var
+S=e[11],j=n(h(bC(W),S),aY);else
 var
-k=v;var
-w=k?ao(W,function(a){return mF(x,ah(a))}):k,y=w?ao(W,function(a){var
-c=ah(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=r(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mE(e[11],i,k[1],k[2],f,h);return m?mE(e[11],j,l[1],l[2],h,f):m}):w;if(y){var
-l=iL(x,ay,aY,a0,e,aE,aZ,aD);if(l){var
-t=l[1],m=nk(x,ay,p,aE,a1,aX);if(m){var
+j=v;var
+x=j?ap(W,function(a){return mM(w,ae(a))}):j,y=x?ap(W,function(a){var
+c=ae(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mL(e[11],i,k[1],k[2],f,h);return m?mL(e[11],j,l[1],l[2],h,f):m}):x;if(y){var
+l=iM(w,aA,a0,a2,e,aE,a1,aC);if(l){var
+t=l[1],m=nr(w,aA,p,aE,a3,aZ);if(m){var
 z=m[1],U=z[2],X=z[1],T=function(u,v,a){var
-s=bQ(X,a[1]);if(s){var
-G=s[1],H=t[2],T=t[1],l=iv(mi,0,a[2]);if(0<l){var
+s=bT(X,a[1]);if(s){var
+G=s[1],H=t[2],T=t[1],l=iw(mp,0,a[2]);if(0<l){var
 K=cR(p[8]);if(cR(a[2])<=K){var
-L=a[3];if(n(g([0,j,d]),L)&&bb(function(a){return a[1]<ay?1:0},H)){var
+L=a[3];if(n(g([0,k,d]),L)&&be(function(a){return a[1]<aA?1:0},H)){var
 i=0,f=a[2],c=G;for(;;){if(f&&c){var
-w=0===f[1]?1:0;if(w)var
-k=w;else
+x=0===f[1]?1:0;if(x)var
+j=x;else
 var
-I=c[1],J=0,k=b5(function(g){return function(e,i){var
+I=c[1],J=0,j=b6(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
-h=b(p[3],c),d=bb(function(b){return 1-R(a[4],g,e,b)},h);if(d)return d;var
-i=b(p[3],c);return bb(function(a){return iW(p,u,v,f,a)},i)}var
-c=ao(p[1],d);if(c){var
+h=b(p[3],c),d=be(function(b){return 1-O(a[4],g,e,b)},h);if(d)return d;var
+i=b(p[3],c);return be(function(a){return iX(p,u,v,f,a)},i)}var
+c=ap(p[1],d);if(c){var
 h=function(b){var
-c=1-R(a[4],g,e,b);return c?c:iW(p,u,v,f,b)};return ao(p[4],h)}return c}}(i),J,I);if(k){var
+c=1-O(a[4],g,e,b);return c?c:iX(p,u,v,f,b)};return ap(p[4],h)}return c}}(i),J,I);if(j){var
 i=i+1|0,f=f[2],c=c[2];continue}var
-y=k}else
+y=j}else
 var
 y=1;if(y){var
 m=dR(e,l,p[7]);if(m){var
-o=i2(e,l,a[2],p[8]);if(o){var
-r=i1(x,a1,e,u,v,a,H,0,U,G);if(r){var
-z=r[1],M=h(gG,a[9]),N=z[1],O=V(T),P=h(a[3],O),B=n(A(q(q(V(aB(m[1],o[1])),P),N)),M);if(B)var
-Q=aT(a[9]),S=z[2],C=[0,b(ab(g([0,ag(d),d]),S),Q)];else
+o=i3(e,l,a[2],p[8]);if(o){var
+q=i2(w,a3,e,u,v,a,H,0,U,G);if(q){var
+z=q[1],M=h(gF,a[9]),N=z[1],P=V(T),Q=h(a[3],P),A=n(C(r(r(V(aF(m[1],o[1])),Q),N)),M);if(A)var
+R=aX(a[9]),S=z[2],B=[0,b(ac(g([0,ah(d),d]),S),R)];else
 var
-C=B;var
-D=C}else
+B=A;var
+D=B}else
 var
-D=r;var
+D=q;var
 E=D}else
 var
 E=o;var
 F=E}else
 var
-F=m;return F}break}}}}return 0}return s};return iV(x,W,ah,function(a,b){return mX(x,e,t,a,b)},T,e)}var
-B=m}else
+F=m;return F}break}}}}return 0}return s};return iW(w,W,ae,function(a,b){return m4(w,e,t,a,b)},T,e)}var
+A=m}else
 var
-B=l;var
-C=B}else
+A=l;var
+B=A}else
 var
-C=y;return C}return iV(x,0,function(a){return vJ},vz,mM,e)});return N?aU?Ha:Hb:Hc}var
-a8=eC(a),a2=a6(a,yi);function
-a5(a){return h(cP((a[2]-a[1]|0)+2|0),yh)}if(b7(a,yj))var
-dv=dV(a,yk),ba=function(c){var
-a=bD(a2,c);return dh(a,function(d){var
-c=cp(b(dv[2],d)),e=c$(s,h(c,q(s,a5(a))));return[0,h(c,r(s,a5(a))),e]})};else
-if(b7(a,yl))var
-b3=P(l(gL,gR(a,ym))),dw=gR(a,yn),dx=P(l(function(a){var
-b=i4(a);return gS(l(function(a){var
-b=a[2],d=a[1];return K(function(e,b){var
-d=b[2],a=b[1],f=f8(c(b3,a)[1+a][2],d);return h(e,b4(f8(b3[1+a][1],d),f))},d,b)},b))},dw)),dy=a6(a,yo),ba=function(a){function
+B=y;return B}return iW(w,0,function(a){return vS},vI,mT,e)});return M?aV?Hj:Hk:Hl}var
+a8=eC(a),a4=a9(a,yr);function
+a5(a){return h(cO((a[2]-a[1]|0)+2|0),yq)}if(b8(a,ys))var
+dv=dV(a,yt),a$=function(c){var
+a=bE(a4,c);return di(a,function(d){var
+c=cp(b(dv[2],d)),e=db(s,h(c,r(s,a5(a))));return[0,h(c,q(s,a5(a))),e]})};else
+if(b8(a,yu))var
+b2=L(l(gK,gQ(a,yv))),dw=gQ(a,yw),dx=L(l(function(a){var
+b=i5(a);return gR(l(function(a){var
+b=a[2],d=a[1];return N(function(e,b){var
+d=b[2],a=b[1],f=f5(c(b2,a)[1+a][2],d);return h(e,b4(f5(b2[1+a][1],d),f))},d,b)},b))},dw)),dy=a9(a,yx),a$=function(a){function
 d(e){var
-a=b(dy[2],e),d=c(dx,a)[1+a];return[0,d,d]}return dh(bD(a2,a),d)};else
+a=b(dy[2],e),d=c(dx,a)[1+a];return[0,d,d]}return di(bE(a4,a),d)};else
 var
-dz=dV(a,yp),dA=dV(a,yq),dB=nu(a),ba=function(k){var
-e=bD(a2,k),a=dh(e,function(a){var
-c=b(dz[2],a),d=b(dA[2],a),e=cp(d),f=c==0.?c7(dB,d):c;return[0,cp(f),e]}),c=gS(l(function(a){return a[1]},a)),d=gS(l(function(a){return a[2]},a));function
+dz=dV(a,yy),dA=dV(a,yz),dB=nB(a),a$=function(k){var
+e=bE(a4,k),a=di(e,function(a){var
+c=b(dz[2],a),d=b(dA[2],a),e=cp(d),f=c==0.?c9(dB,d):c;return[0,cp(f),e]}),c=gR(l(function(a){return a[1]},a)),d=gR(l(function(a){return a[2]},a));function
 f(a){var
-b=a5(e);return bK(cQ(r(a,s)),b)}var
-i=0;if(cl(c,s)&&f(c)){var
+b=a5(e);return bN(cP(q(a,s)),b)}var
+i=0;if(b5(c,s)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-j=0;if(bA(d,s)&&f(d)){var
+j=0;if(bB(d,s)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return l(function(b){var
 a=cm(h(b),g);return[0,a,a]},a)};var
-dE=nv(a);if(b7(a,cq(a,yS)))throw O;function
-dF(a){var
-c=bD(a8[2],a)[1],d=ba(a),e=bH(function(d,a){var
-e=a[2],f=a[1];return[0,b(a8[3][2],c+d|0),f,e]},d);return[0,b(dE,a),e]}var
-Z=nw(a),dG=Z[10],dH=Z[9],dI=Z[8],dK=Z[7],dL=Z[6],dM=Z[5],dN=Z[4];function
-dO(a){return dh(bD(a8[1],a),dF)}var
-$=[0,Z[1],Z[2],dO,dN,dM,dL,dK,dI,dH,dG];dg(function(a){var
-o=df(a),p=av(a),k=af(J[6],a);function
-l(a){return n$([0,J,$,k,p,a,0])[2]}var
-m=l(0),n=l(1);oa(J,k,$,$,p,m,n);var
-c=o[2],q=o[1],b=av(a),i=mu(n),j=mu(m);if(bc){var
-r=gs(c),d=gs(q),e=gw($,b,j,r);if(e){if(d)return gx($,b,i,d[1]);var
+dF=nC(a);if(b8(a,cq(a,y1)))throw P;function
+dG(a){var
+c=bE(a8[2],a)[1],d=a$(a),e=bJ(function(d,a){var
+e=a[2],f=a[1];return[0,b(a8[3][2],c+d|0),f,e]},d);return[0,b(dF,a),e]}var
+Z=nD(a),dH=Z[10],dI=Z[9],dK=Z[8],dL=Z[7],dM=Z[6],dN=Z[5],dO=Z[4];function
+dP(a){return di(bE(a8[1],a),dG)}var
+_=[0,Z[1],Z[2],dP,dO,dN,dM,dL,dK,dI,dH];dg(function(a){var
+o=df(a),p=ax(a),k=ag(K[6],a);function
+l(a){return oh([0,K,_,k,p,a,0])[2]}var
+m=l(0),n=l(1);oi(K,k,_,_,p,m,n);var
+c=o[2],q=o[1],b=ax(a),i=mB(n),j=mB(m);if(bd){var
+r=gr(c),d=gr(q),e=gv(_,b,j,r);if(e){if(d)return gw(_,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=gw($,b,j,q);if(g){if(c)return gx($,b,i,c[1]);var
+g=gv(_,b,j,q);if(g){if(c)return gw(_,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return Hg}function
-Hh(k){var
-c=G3(k),m=Ex(c);function
+h=g;return h});return Hp}function
+Hq(k){var
+c=Ha(k),m=EG(c);function
 f(a){var
-d=bq(46,a),e=b(a9(function(a){return 0===lq(a)?1:0}),d),f=bp(function(a){var
-b=a[1],c=a[2];return l(function(a){return u(b,u(x6,a))},c)},x5),c=1-aA(h5(x7,e),f);return c?U(u(x8,gI(a))):c}function
+d=bq(46,a),e=b(bb(function(a){return 0===lx(a)?1:0}),d),f=by(function(a){var
+b=a[1],c=a[2];return l(function(a){return u(b,u(yd,a))},c)},yc),c=1-aD(h6(ye,e),f);return c?U(u(yf,gH(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-e=b[1];return bo(function(e,b){return d(u(c,u(x9,a(x+e))),b)},e);case
+e=b[1];return bp(function(e,b){return d(u(c,u(yg,a(w+e))),b)},e);case
 5:var
-g=b[1];return v(function(a){var
-b=a[2];return d(u(c,u(x_,a[1])),b)},g);default:return f(c)}}v(function(a){return d(a,dT(c,a))},x$);var
-j=c[2];gj(function(a,c){var
-b=b2(bq(46,a));if(I(b,ya)&&I(b,yb))return 0;return f(a)},j);var
-e=dT(c,Hi);if(typeof
+g=b[1];return x(function(a){var
+b=a[2];return d(u(c,u(yh,a[1])),b)},g);default:return f(c)}}x(function(a){return d(a,dT(c,a))},yi);var
+j=c[2];im(function(a,c){var
+b=b3(bq(46,a));if(J(b,yj)&&J(b,yk))return 0;return f(a)},j);var
+e=dT(c,Hr);if(typeof
 e!=="number"&&4===e[0]){var
-n=e[1],g=bH(function(a,d){return b6(c,b(ar(Hj),a))},n),o=G8(c,m,g),i=0;if(ny(c)&&nz(c)){var
-p=ft(c,Hk),h=b(ar(Hl),p);i=1}if(!i)var
-h=Hp;var
-q=IN(0),r=c[3],s=R(ar(Hm),o,r,q);return u(h5(Ho,bH(function(d,b){var
-a=nx(c,d),e=a[2],f=a[1];return g$(ar(Hn),b,f,e,h)},g)),s)}throw O}function
-Hq(a){try{var
-j=[0,0,Hh(b(a,0))];return j}catch(a){a=aY(a);if(a[1]===gH){var
-c=a[2],d=c-1|0,g=0,i=u(Hs,u(a[3],Hr));if(!(2<d>>>0)){var
+n=e[1],g=bJ(function(a,d){return b7(c,b(as(Hs),a))},n),o=Hf(c,m,g),i=0;if(nF(c)&&nG(c)){var
+p=fr(c,Ht),h=b(as(Hu),p);i=1}if(!i)var
+h=Hy;var
+q=IV(0),r=c[3],s=O(as(Hv),o,r,q);return u(h6(Hx,bJ(function(d,b){var
+a=nE(c,d),e=a[2],f=a[1];return g_(as(Hw),b,f,e,h)},g)),s)}throw P}function
+Hz(a){try{var
+j=[0,0,Hq(b(a,0))];return j}catch(a){a=a2(a);if(a[1]===gG){var
+c=a[2],d=c-1|0,g=0,i=u(HB,u(a[3],HA));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=Hu;break;case
+f=HD;break;case
 1:h=1;break;default:var
-f=Hv}if(!h){var
+f=HE}if(!h){var
 e=f;g=1}}if(!g)var
-e=Ht;return[0,c,u(e,i)]}if(a!==hX&&a!==f_)return Hx;return Hw}}I9(function(a){return Hq(function(b){return a})});h0(0);return}(globalThis));
+e=HC;return[0,c,u(e,i)]}if(a!==hX&&a!==f7)return HG;return HF}}Jf(function(a){return Hz(function(b){return a})});h0(0);return}(globalThis));

@@ -232,3 +232,11 @@ def test_intervals_of_rewards_beyond_all_doubles_are_enclosed() -> None:
             assert solution.bounds is not None
             assert solution.bounds[0] <= value <= solution.bounds[1]
             assert not solution.is_certified
+
+
+def test_filters_of_rewards_beyond_all_doubles_are_enclosed() -> None:
+    for sign in ("", "-"):
+        answer = tr.solve(chain_of_rewards(f"{sign}0.8e308"), "filter(sum, R=? [ C<=2 ])")
+        value = 5 * 8 * 10**307 * (1 if sign == "" else -1)
+        assert answer.bounds is not None
+        assert answer.bounds[0] <= value <= answer.bounds[1]

@@ -432,6 +432,7 @@ def _of_numbers(kind: str, operand: StateBounds, states: BoolArray) -> StateTrut
     return StateBounds.constant(float(lower[0]), float(upper[0]), size)  # first, and the only one of `state`
 
 
+@np.errstate(over="ignore")
 def _total(values: FloatArray, upward: bool) -> float:
     """A sum, rounded outward; of −∞ and ∞ together nothing is known."""
     if not np.isfinite(values).all():
@@ -440,7 +441,7 @@ def _total(values: FloatArray, upward: bool) -> float:
     if not np.any(values % 1) and np.abs(values).sum() < 2.0**53:
         return float(values.sum())  # whole numbers: exact
     error = error_factor(len(values) + 2) * float(np.abs(values).sum()) + 1e-300
-    total = float(values.sum())
+    total = float(np.nan_to_num(values.sum()))  # a double, where the sum is beyond them
     return float(np.nextafter(total + error, np.inf) if upward else np.nextafter(total - error, -np.inf))
 
 

@@ -129,9 +129,8 @@ def answer_page(answer: AnswerDocument, policy: PolicyMap | None = None) -> str:
         (name + under, interval_text(span.lower, span.upper)) for name, span in spans if span is not None
     ]
     facts += [] if answer.truth is None else [("truth" + under, answer.truth)]
-    if answer.optimistic is not None and answer.robust_policy is not None:
-        low, high = answer.robust_policy.lower, answer.robust_policy.upper
-        floor = answer.guarantee == low < high or (low == high and "min=" not in answer.question)
+    if answer.optimistic is not None and (own := answer.robust_policy) is not None:
+        floor = own.lower == answer.guarantee and (own.lower < own.upper or "min=" not in answer.question)
         facts.append(("any policy" + under, bounded(answer.optimistic, not floor)))
     facts += [
         (name, text) if text else ("note", name)

@@ -129,7 +129,7 @@ REACHED = {
     "lines of model": 10_444,
     "lines of prism": 10_583,
     "lines of io": 9_455,
-    "lines of data": 10_267,
+    "lines of data": 10_262,
     "lines of statistics + regions": 7_301,
     "lines of certificate": 9_317,
     "lines of cli": 8_900,

@@ -85,9 +85,9 @@ class Parts:
         total: int,
     ) -> Parts:
         """Those of outcomes that have a part."""
-        kept = part >= 0
-        place = np.where(kept, np.cumsum(kept) - 1, -1)[place_of]
-        return Parts(part[kept].astype(np.int32), width, each[0][kept], each[1][kept], place, choice, total)
+        own = part >= 0
+        place = np.where(own, np.cumsum(own) - 1, -1)[place_of]
+        return Parts(part[own].astype(np.int32), width, each[0][own], each[1][own], place, choice, total)
 
 
 class PartEvidence:

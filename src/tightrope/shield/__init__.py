@@ -50,6 +50,7 @@ from tightrope.numerics.arrays import (
 )
 from tightrope.numerics.record import same
 from tightrope.problem import Problem
+from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.equations.system import equations_of, horizon_system
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
@@ -148,6 +149,10 @@ def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -
         value = unbounded.fixpoint_lower if maximises else unbounded.fixpoint_upper
         last = np.where(fixed, equations.value, value), unbounded.choice, fixed
     after = partial(kernel.safe_choices, system, upward=not maximises)
+    if isinstance(kernel, BellmanOperator):
+        room = kernel.open_workspace()
+        room.care = True  # one pass, also where float64 does not tell sums of bounds from 1
+        after = partial(kernel.safe_choices, system, upward=not maximises, workspace=room)
     rows = price_rows(objective, steps, last, structure.choice_start, after, maximises)
     given = {"question": "" if problem is None else problem.text, "confidence": None}
     facts = facts_of(objective, maximises, objective.is_bounded, solution.verdict.facts | given | known)
@@ -187,11 +192,14 @@ def price_rows(
                 won = objective.target if step >= objective.lower_steps else settled
                 settled = won if objective.allowed is None else won | ~objective.allowed
                 value[settled] = won[settled]
-        here = np.repeat(value, counts)
+        price = np.repeat(value, counts)
         with np.errstate(invalid="ignore"):
-            loss = here - reached if maximises else reached - here
-            loss += margin * (1.0 + np.abs(here)) if margin else 0.0
-        price = np.where(loss > 0, np.nextafter(loss, np.inf), 0.0)  # ∞ − ∞ is no loss
+            least = margin * (1.0 + np.abs(price)) if margin else 0.0
+            price -= reached
+            price *= 1.0 if maximises else -1.0
+            price += least
+        price[~(price > 0)] = 0.0  # ∞ − ∞ is no loss
+        np.nextafter(price, np.inf, out=price, where=price > 0)
         if step < steps:
             price[fallback] = 0.0
         elif is_over:
@@ -320,13 +328,11 @@ class Shield:
         check_type("slack", self.initial_slack, Real, "a number")
         if not 0 <= self.initial_slack < math.inf:
             raise InputError(f"the slack is {self.initial_slack}, not a number of at least 0")
-        steps = self.patience_of_episode
+        steps, usual = self.patience_of_episode, 4 * (int(self.table.ranking.max(initial=0)) + 1)
         if steps is not None and not (is_whole(steps) and steps >= 0):
             raise InputError(f"the patience is {steps}, not a number of steps")
-        if steps is None and self.table.facts.needs_patience:
-            self.patience_of_episode = max(4 * (int(self.table.ranking.max(initial=0)) + 1), LEAST_PATIENCE)
-        elif not self.table.facts.needs_patience:
-            self.patience_of_episode = None
+        steps = max(usual, LEAST_PATIENCE) if steps is None else int(steps)
+        self.patience_of_episode = steps if self.table.facts.needs_patience else None
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Shield:
@@ -358,7 +364,10 @@ class Shield:
         arrays |= {f"{COLUMN}{name}": column for name, column in base.valuations.items()}
         if base is not (own := table.structure):
             arrays |= {"state": table.state, "successor": own.successor, "initial_states": own.initial_states}
-        stored = {name: _store(np.asarray(array)) for name, array in arrays.items()}
+        stored = {}
+        for name, array in ((name, np.asarray(array)) for name, array in arrays.items()):
+            kind = array.dtype.newbyteorder("<")
+            stored[name] = kind.str, list(array.shape), array.astype(kind).tobytes()
         given = asdict(self.describe()) | {"action_names": list(base.action_names), "state_names": names}
         document = ShieldDocument(**given, arrays=stored)
         with atomic_write(path_of(path)) as file:
@@ -494,15 +503,14 @@ class Shield:
         for after in following:
             if table.state[after] == base:
                 return after
+        where = f"state {table.base.state_name(base)}"
         if begins:
-            raise InputError(
-                f"an episode begins in state {table.base.state_name(base)}, which is no initial state: the "
-                "shield of a temporal formula follows episodes from their beginning"
-            )
+            why = "the shield of a temporal formula follows episodes from their beginning"
+            raise InputError(f"an episode begins in {where}, which is no initial state: {why}")
         raise InputError(
             f"the model has no transition from state {table.show(self._here)} by "
-            f"'{structure.action_name(self._by)}' to state {table.base.state_name(base)}, so the guaranteed "
-            f"bound no longer holds{self._advice}",
+            f"'{structure.action_name(self._by)}' to {where}, so the guaranteed bound no longer "
+            f"holds{self._advice}",
             hint="`tightrope watch` tests whether the model still fits",
         )
 
@@ -522,11 +530,6 @@ class Shield:
         self._offered = table.offered(here, row, self.is_decided)
         place = table.fallback.item(row, here) - table.structure.choice_start.item(here)
         self._fallback, self._here, self._by = list(self._offered)[place], here, -1
-
-
-def _store(array: npt.NDArray[Any]) -> tuple[str, list[int], bytes]:
-    kind = array.dtype.newbyteorder("<")
-    return kind.str, list(array.shape), array.astype(kind).tobytes()
 
 
 def _read(name: str, kind: str, shape: list[int], data: bytes) -> npt.NDArray[np.generic]:

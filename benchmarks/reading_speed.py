@@ -2,11 +2,14 @@
 
     python benchmarks/reading_speed.py --rows 100000000 --files 40
     python benchmarks/reading_speed.py --rows 5000000 --format csv.gz
+    python benchmarks/reading_speed.py --rows 100000000 --files 10 --tests
     python benchmarks/reading_speed.py --rows 10000000 --frames
 
 The log tells of walks on a grid: episode, step, both variables, the action's name, both next variables.
 Each run is a process of its own, so that its peak memory is that of reading. A first, small run compiles.
-With `--frames` the same rows are learned from as Parquet files and as data frames, in turns, in one process.
+With `--tests` the log is read once more with the tables of the tests of every row, which logs of more than a
+million rows have. With `--frames` the same rows are learned from as Parquet files and as data frames, in
+turns, in one process.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from tightrope.data.fit_tables import observers_for
 from tightrope.data.reading import read_data
 from tightrope.learning.learn import learn
 from tightrope.model.builder import build_from_rows
@@ -96,16 +100,16 @@ def write(folder: Path, rows: int, files: int, kind: str) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-def measure(folder: Path, threads: int | None) -> dict[str, float]:
-    """Read the log once; called in a process of its own."""
+def measure(folder: Path, threads: int | None, tests: bool = False) -> dict[str, float]:
+    """Read the log once, perhaps with tables for `tests`; called in a process of its own."""
     model = grid()
     with tempfile.TemporaryDirectory() as name:
         small = Path(name)
         write(small, 10_000, 2, "parquet")
-        read_data(small, model)
+        read_data(small, model, observers=observers_for(model) if tests else ())
     before = os.times()
     begin = time.perf_counter()
-    reading = read_data(folder, model, threads=threads, observers=())
+    reading = read_data(folder, model, threads=threads, observers=observers_for(model) if tests else ())
     seconds = time.perf_counter() - begin
     after = os.times()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -114,13 +118,16 @@ def measure(folder: Path, threads: int | None) -> dict[str, float]:
     return {"rows": reading.rows, "seconds": seconds, "cpu": cpu, "peak_mib": peak, "check": check}
 
 
-def run(rows: int, files: int, kind: str, threads: int | None) -> dict[str, float]:
-    """Write a log, read it in another process, and say how fast that was."""
+def run(rows: int, files: int, kind: str, threads: int | None, tests: bool = False) -> list[dict[str, float]]:
+    """Write a log, read it in another process, with `tests` once more, and say how fast that was."""
     with tempfile.TemporaryDirectory() as name:
         size = write(Path(name), rows, files, kind)
         words = [sys.executable, __file__, "--measure", name, "--threads", str(threads or 0)]
-        result: dict[str, float] = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
-    return {**result, "bytes": size, "rows_per_second": result["rows"] / result["seconds"]}
+        results = [
+            json.loads(subprocess.run([*words, *more], check=True, capture_output=True).stdout)
+            for more in ([], ["--tests"])[: 1 + tests]
+        ]
+    return [{**one, "bytes": size, "rows_per_second": one["rows"] / one["seconds"]} for one in results]
 
 
 def compare_frames(rows: int, rounds: int = 3) -> dict[str, dict[str, float]]:
@@ -158,11 +165,12 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=4)
     parser.add_argument("--format", default="parquet", choices=("parquet", "csv.gz"))
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--tests", action="store_true", help="once more with tables for the tests")
     parser.add_argument("--frames", action="store_true", help="data frames beside Parquet files")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.measure:
-        print(json.dumps(measure(Path(asked.measure), asked.threads or None)))
+        print(json.dumps(measure(Path(asked.measure), asked.threads or None, asked.tests)))
         return
     if asked.frames:
         found = compare_frames(asked.rows)
@@ -174,12 +182,14 @@ def main() -> None:
                 f"{seconds / base['seconds']:.2f} and {cpu / base['cpu']:.2f} times the Parquet files"
             )
         return
-    result = run(asked.rows, asked.files, asked.format, asked.threads or None)
-    print(
-        f"{result['rows']:,.0f} rows, {result['bytes'] / 1e6:,.0f} MB in {asked.files} {asked.format} files: "
-        f"{result['seconds']:.2f} s ({result['cpu']:.2f} s of CPU), "
-        f"{result['rows_per_second'] / 1e6:.2f} million rows a second, peak {result['peak_mib']:.0f} MiB"
-    )
+    results = run(asked.rows, asked.files, asked.format, asked.threads or None, asked.tests)
+    for result, words in zip(results, ("", ", with tables for the tests"), strict=False):
+        megabytes = f"{result['bytes'] / 1e6:,.0f} MB"
+        print(
+            f"{result['rows']:,.0f} rows, {megabytes} in {asked.files} {asked.format} files{words}: "
+            f"{result['seconds']:.2f} s ({result['cpu']:.2f} s of CPU), "
+            f"{result['rows_per_second'] / 1e6:.2f} million rows a second, peak {result['peak_mib']:.0f} MiB"
+        )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from threading import get_ident
@@ -12,7 +13,7 @@ import pytest
 from scipy.stats import beta
 
 from learning_cases import case, counts_of
-from tightrope import Parameters, Simulator, build_from_function, build_from_rows
+from tightrope import Interval, Parameters, Simulator, build_from_function, build_from_rows
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
@@ -284,3 +285,14 @@ def test_questions_without_one_objective_have_defaults(question: str) -> None:
     assert "a likelihood (no slab" in " ".join(result.decisions.reasons)
     with pytest.raises(InputError, match=r"a slab \(betting region\) cannot be used"):
         learn(problem, data.episodes(100, seed=1), region="slab")
+
+
+@pytest.mark.parametrize(
+    ("ends", "claim"), [((3, 3), "is 3"), ((math.inf, math.inf), "is infinite"), ((1 / 3, 1 / 3), "in [")]
+)
+def test_claims_of_points_are_exact(ends: tuple[float, float], claim: str) -> None:
+    given = case("rover(4,4)")
+    data = Simulator(given.truth, model_hash=given.model.hash()).episodes(20, seed=1)
+    answer = learn(given.model.problem('filter(max, Pmax=? [ F "target" ], "target")'), data, sets="tied")
+    changed = replace(answer, interval=Interval.of(*ends), guarantee=None)
+    assert changed.claim.startswith(claim)

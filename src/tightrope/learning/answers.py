@@ -39,7 +39,7 @@ from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.text import bounded, claim_text, number_text, sure_text
+from tightrope.numerics.text import bounded, claim_text, sure_text
 from tightrope.prism.parse.property_syntax import Multi, ValueOperator
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
@@ -131,7 +131,9 @@ class LearnedAnswer(Record):
             return f"is {self.truth}"
         if self.guarantee is None:
             low, high = self.interval.lower, self.interval.upper
-            return f"in {self.interval}" if low < high or np.isinf(low) else f"= {number_text(low)}"
+            if low == high and (np.isinf(low) or low == int(low)):  # other numbers are rounded in text
+                return f"is {self.interval if np.isinf(low) else f'{low:,.0f}'}"
+            return f"in {self.interval}"
         return bounded(self.guarantee, self._has_floor)
 
     @property

@@ -236,20 +236,18 @@ class OtherQuestions(PlainQuestions):
             options.precision, iterations=options.iterations, seconds=options.seconds, threads=options.threads
         )
         answer = check_query(query, hull, effort, uncertain=True, policy=policy)
-        interval = None if answer.bounds is None else Interval.of(*answer.bounds)
+        interval, agent = None if answer.bounds is None else Interval.of(*answer.bounds), _agent(query)
+        guarantee = None
+        if interval is not None and agent is not None:
+            guarantee = interval.lower if agent == "max" else interval.upper
         return {
             "interval": interval,
             "truth": answer.truth,
-            "guarantee": None if interval is None else _guarantee(query, interval),
+            "guarantee": guarantee,
             "limit": "; ".join(answer.missed) or None,
             "answer": answer,
             "policy": policy,
         }
-
-
-def _guarantee(query: Query, interval: Interval) -> float | None:
-    agent = _agent(query)
-    return None if agent is None else interval.lower if agent == "max" else interval.upper
 
 
 def _agent(query: Query) -> str | None:

@@ -658,8 +658,7 @@ class Differences:
         """What each state adds to the gain at the estimate; not a number where there is no telling."""
         model, question = self.chain.model, question_of(self.chain.model, self.objective)
         functions, gain = self.coordinates.functions(model.expressions), np.full(model.states, np.nan)
-        probability = functions.chances(self.estimate())
-        probability = probability[model.expression]
+        probability = functions.chances(self.estimate())[model.expression]
         old = PolicyEquations.of(question, usual.probability, everywhere=True)
         new = PolicyEquations.of(question, policy.probability, everywhere=False)
         if old is not None and new is not None and not self.objective.depends_on_step:
@@ -759,8 +758,7 @@ class AverageDifferences(Differences):
 
     def values_at(self, x: FloatArray) -> FloatArray:
         """The probabilities of all expressions at a point."""
-        functions = self.coordinates.functions(self.chain.model.expressions)
-        return functions.chances(x)
+        return self.coordinates.functions(self.chain.model.expressions).chances(x)
 
     def cut(self, policies: object) -> None:
         """Regions of many coordinates are left as they are."""

@@ -175,24 +175,17 @@ def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) 
     if gradient is None or middle is None or not np.any(gradient):
         return None
     (low,), (high,) = region.support(gradient[None, :])
-    around = float(gradient @ x)
-    corners = _at_corners(slope, region)
-    least, most = min([middle, *corners]), max([middle, *corners])
+    around, corners = float(gradient @ x), region.vertices
+    if corners is None or len(corners) > MOST_CORNERS or region.coordinates.products:
+        corners = x[None, :][:0]  # these are many, or products are relaxed
+    there = [one for one in map(slope.value, corners) if one is not None and math.isfinite(one)]
+    least, most = min([middle, *there]), max([middle, *there])
     wide, narrow = value.interval.width, max(float(high - low), most - least)
     if name == "robust":
         wide, narrow = middle - value.interval.lower, max(around - float(low), middle - least)
         if not objective.maximises:
             wide, narrow = value.interval.upper - middle, max(float(high) - around, most - middle)
     return wide / narrow if narrow > 0.0 and math.isfinite(wide) else None
-
-
-def _at_corners(slope: ValueGradient, region: Polytope) -> list[float]:
-    """The values at the region's corners; none where these are many or products are relaxed."""
-    corners = region.vertices
-    if corners is None or len(corners) > MOST_CORNERS or region.coordinates.products:
-        return []
-    values = [slope.value(corner) for corner in corners]
-    return [one for one in values if one is not None and math.isfinite(one)]
 
 
 def couple_robust(

@@ -22,7 +22,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structured
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.event_polytope import polytope_region
-from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event_intervals
+from tightrope.statistics.estimates import IntervalMethod, event_intervals
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assessment, Assumed, AssumptionStatus
 
@@ -153,7 +153,13 @@ def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> Point
     """The estimates of all expressions that are not constant, and of all parameters."""
     outcomes = Outcomes.of(model)
     intervals = event_intervals(model, counts, delta, IntervalMethod.BETA_BINOMIAL)
-    expressions = tuple(_expression(intervals, event) for event in range(len(intervals.events)))
+    numbers = (intervals.successes, intervals.trials, intervals.lower, intervals.upper)
+    expressions = tuple(
+        ExpressionEstimate(
+            intervals.events.text(event), seen, visits, seen / visits if visits else None, low, high
+        )
+        for event, (seen, visits, low, high) in enumerate(zip(*(n.tolist() for n in numbers), strict=True))
+    )
     parameters: tuple[ParameterEstimate, ...] = ()
     conflict: tuple[str, ...] = ()
     if 0 < len(model.parameters.names) <= MOST_PARAMETERS:
@@ -171,15 +177,3 @@ def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> Point
     if ledger.holds:
         label = f"simultaneous and time-uniform, confidence {level}"
     return PointEstimates(expressions, parameters, conflict, ledger, label)
-
-
-def _expression(intervals: EventIntervals, event: int) -> ExpressionEstimate:
-    seen, visits = int(intervals.successes[event]), int(intervals.trials[event])
-    return ExpressionEstimate(
-        intervals.events.text(event),
-        seen,
-        visits,
-        seen / visits if visits else None,
-        float(intervals.lower[event]),
-        float(intervals.upper[event]),
-    )

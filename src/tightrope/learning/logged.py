@@ -28,9 +28,9 @@ from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.structure import ParametricReward, Structure
+from tightrope.model.structure import ParametricReward
 from tightrope.monitoring.episode_scores import PathGraph, PathRules
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.late import sparse
 from tightrope.numerics.rounding import down, up
 from tightrope.problem import Problem
@@ -165,7 +165,10 @@ class LoggedBaseline:
             probability = self.functions.chances(x)
             point = MDP(structure, probability[model.expression])
             visits = np.bincount(structure.transition_choice[transitions], minlength=structure.choices)
-            candidates += [self._values(point, None), self._values(point, _frequencies(structure, visits))]
+            smooth = visits + 0.25 / np.diff(structure.choice_start)[structure.choice_state]
+            total = np.add.reduceat(smooth, structure.choice_start[:-1])
+            taken = Policy(structure, smooth / total[structure.choice_state])
+            candidates += [self._values(point, None), self._values(point, taken)]
         level = math.log(1.0 / self.gamma) + 1.0
         for h in candidates:
             if h is not None and not np.all(np.isfinite(h)):
@@ -412,11 +415,3 @@ def _reach(region: Polytope) -> FloatArray:
     """What no coordinate exceeds in size where scores are looked at."""
     lower, upper = region.bounding_box
     return np.asarray(2.0 * np.maximum(np.abs(lower), np.abs(upper)) + 1e-12)
-
-
-def _frequencies(structure: Structure, visits: OffsetArray) -> Policy:
-    """How often each choice was taken, a little smoothed."""
-    owner, start = structure.choice_state, structure.choice_start
-    smooth = visits + 0.25 / np.diff(start)[owner]
-    total = np.add.reduceat(smooth, start[:-1])
-    return Policy(structure, smooth / total[owner])

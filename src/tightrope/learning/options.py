@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from inspect import Parameter, signature
@@ -593,7 +593,9 @@ def _refuse_region(sets: SetsKind, region: RegionKind | None) -> None:
 def _refuse_what_is_known(options: LearnOptions) -> None:
     """Combinations that stay without meaning whatever is decided for what is left open."""
     refusal = InputError("these options do not go together")
-    for region in [options.region] if options.region is not None else _open_regions(options):
+    plainest = region_kind("ellipsoid" if options.ellipsoid is EllipsoidVersion.PAPER else "polytope")
+    every = [plainest, *own_kinds(), plainest]  # a refusal is best explained with it
+    for region in every if options.region is None else [options.region]:
         for sets in [options.sets] if options.sets is not None else OPEN_SETS:
             try:
                 _refuse_combinations(sets, region if sets.has_region else None, options)
@@ -605,14 +607,6 @@ def _refuse_what_is_known(options: LearnOptions) -> None:
 
 OPEN_SETS = [*(kind for kind in SetsKind if kind is not SetsKind.PARAMETER), SetsKind.PARAMETER]
 """The sets that may be decided on; last those that a refusal is best explained with."""
-
-
-def _open_regions(options: LearnOptions) -> Iterator[RegionKind]:
-    """The regions that may be decided on; last, and first, the one that a refusal is best explained with."""
-    plainest = "ellipsoid" if options.ellipsoid is EllipsoidVersion.PAPER else "polytope"
-    yield region_kind(plainest)
-    yield from own_kinds()
-    yield region_kind(plainest)
 
 
 def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: LearnOptions) -> None:

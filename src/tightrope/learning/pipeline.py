@@ -672,7 +672,10 @@ class Shape:
 
     @cached_property
     def widths(self) -> answering.Widths:
-        return answering.widths_of(self._chain.model, self._prepared.sets, self._prepared.box)
+        model, sets, box = self._chain.model, self._prepared.sets, self._prepared.box
+        width = np.zeros(len(model.expressions))  # of each the widest transition
+        np.maximum.at(width, model.expression, sets.upper - sets.lower)
+        return answering.Widths(width, width[model.expressions.nonconstant], *(box or (None, None)))
 
     @cached_property
     def binding(self) -> Binding:

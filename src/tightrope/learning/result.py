@@ -339,7 +339,9 @@ class LearningResult(Result):
         coupled = self.decisions.sets is SetsKind.COUPLED and not self.fallback
         verdict, best = self._assess(), self.optimistic
         kindest = self._clip(float((best.upper if self._maximises else best.lower)[self.problem.free_state]))
-        hides = self.problem.is_of_controller
+        hides, given = self.problem.is_of_controller, None if self.value is None else self.value.coupled
+        end, names = min if self._maximises else max, self.model.parameters.names
+        optima = self.problem.optima_in(None if self.fallback else self.region)  # in it for certain
         return record_of(
             records.Outcome,
             self,
@@ -353,9 +355,16 @@ class LearningResult(Result):
             robust_policy=self.robust.interval,
             guarantee=self.robust.interval.lower if self._maximises else self.robust.interval.upper,
             optimistic=kindest,
-            robust_optimum=self._robust_optimum(kindest) if hides else UNSET,
+            robust_optimum=end([kindest, *optima.values()]) if hides else UNSET,
             true_optimum=kindest if hides else UNSET,
-            coupled=self._describe_coupled() if coupled else None,
+            coupled=record_of(
+                records.CoupledFacts,
+                self.synthesis,
+                robust_policy=describe_coupled_value(self.robust.coupled, names),
+                value=describe_coupled_value(given, names),
+            )
+            if coupled
+            else None,
             widths=self.widths.summary(self.model.parameters.shown.names),
             ledger=self.ledger.record(),
             reasons=list(self.decisions.reasons),
@@ -364,11 +373,6 @@ class LearningResult(Result):
             tree=(None if self.value is None else self.value.policy.rule) or UNSET,
             seconds={phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
         )
-
-    def _robust_optimum(self, best: float) -> float:
-        """The optimum of controllers at points that lie in the region for certain; `best` exceeds it."""
-        bounds = [best, *self.problem.optima_in(None if self.fallback else self.region).values()]
-        return min(bounds) if self._maximises else max(bounds)
 
     @property
     def robust_point(self) -> dict[str, str] | None:
@@ -424,12 +428,6 @@ class LearningResult(Result):
         if self.problem.lift is not None and self.problem.lift.cut:
             stopped.insert(0, "the time limit ended the choice of a controller; a better one may exist")
         return stopped[0] if stopped else CLOSE
-
-    def _describe_coupled(self) -> records.CoupledFacts:
-        names, given = self.model.parameters.names, None if self.value is None else self.value.coupled
-        robust = describe_coupled_value(self.robust.coupled, names)
-        value = describe_coupled_value(given, names)
-        return record_of(records.CoupledFacts, self.synthesis, robust_policy=robust, value=value)
 
     @property
     def model(self) -> ParametricMDP:
@@ -744,14 +742,6 @@ def _witness(witness: Witness | None, names: Sequence[str]) -> records.WitnessFa
         return None
     at = {name: float(x) for name, x in zip(names, witness.theta, strict=True)}
     return records.WitnessFacts(at, witness.lower, witness.upper)
-
-
-def widths_of(model: ParametricMDP, sets: Sets, box: tuple[FloatArray, FloatArray] | None) -> Widths:
-    """Widths of the sets' bounds by expression (the widest transition of each), and of the parameters."""
-    width = np.zeros(len(model.expressions))
-    np.maximum.at(width, model.expression, sets.upper - sets.lower)
-    low, high = box if box is not None else (None, None)
-    return Widths(width, width[model.expressions.nonconstant], low, high)
 
 
 def assess(

@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import platform
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import combinations
@@ -49,7 +49,7 @@ from tightrope.regions.bounds import parameter_box, tracks_in
 from tightrope.regions.region import Region, RegionKind
 from tightrope.regions.registry import build_region, own_kinds
 from tightrope.rules.states import value_names
-from tightrope.solver.solution import Solution, Status
+from tightrope.solver.solution import Status
 from tightrope.solver.solve import Attained, Workspace, attained, solve
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.outcomes import Outcomes
@@ -261,7 +261,10 @@ def _regions(results: Iterable[LearningResult]) -> list[records.RegionShape]:
 
 def _store(result: LearningResult, listed: OffsetArray, estimate: bool) -> records.StoredOutcome:
     """The outcome with the bounds of the listed expressions in the sets: over all their transitions."""
-    lower, upper = expression_hull(result)
+    model, sets = result.model, result.sets
+    lower, upper = np.ones(len(model.expressions)), np.zeros(len(model.expressions))
+    np.minimum.at(lower, model.expression, sets.lower)
+    np.maximum.at(upper, model.expression, sets.upper)
     bounds = records.ExpressionBounds(lower[listed].tolist(), upper[listed].tolist())
     there = _at_best_fit(result) if estimate and result.robust.coupled is None else UNSET
     return records.StoredOutcome(**structs.asdict(result.outcome), bounds=bounds, estimate=there)
@@ -282,15 +285,6 @@ def _at_best_fit(result: LearningResult) -> tuple[dict[str, float], records.Inte
     }
     values = {name: float(one.lower[model.initial]) for name, one in there.items()}
     return values, result.evaluate(best).interval
-
-
-def expression_hull(result: LearningResult) -> tuple[FloatArray, FloatArray]:
-    """The least lower and the largest upper bound of every expression among its transitions."""
-    model, sets = result.model, result.sets
-    lower, upper = np.ones(len(model.expressions)), np.zeros(len(model.expressions))
-    np.minimum.at(lower, model.expression, sets.lower)
-    np.maximum.at(upper, model.expression, sets.upper)
-    return lower, upper
 
 
 def _thin(index: OffsetArray) -> OffsetArray:
@@ -323,15 +317,6 @@ class Exported:
         )
 
 
-def export_policies(result: LearningResult) -> Iterator[Exported]:
-    """The robust and the optimistic policy, and the given one where there is one."""
-    yield robust_policy(result)
-    yield _optimistic(result)
-    value = result.value
-    if value is not None and value is not result.robust and result.problem.lift is None:
-        yield _as_computed("given", value)
-
-
 def _as_computed(name: str, value: PolicyValue) -> Exported:
     """A policy with the interval that was computed of this very one."""
     status = Status.CERTIFIED if value.is_close else Status.PRECISION_LIMIT
@@ -355,22 +340,16 @@ def _optimistic(result: LearningResult) -> Exported:
     policy = solution.policy
     workspace = _workspace(result)
     kind = attained(solution, policy, workspace)
-    against = _against(solution, policy, workspace)
+    opposite = replace(solution.objective, nature=solution.objective.nature.opposite)
+    precision = solution.precision
+    opposed = solve(solution.kernel, opposite, policy=policy, precision=precision, workspace=workspace)
+    against = Attained(*opposed.bounds, opposed.status)  # where nature is not kind after all
     ends = (against.lower, kind.upper) if result.objective.maximises else (kind.lower, against.upper)
     return Exported("optimistic", policy, records.Interval.of(*ends), _worst(kind.status, against.status))
 
 
 def _workspace(result: LearningResult) -> Workspace:
     return Workspace(result.options.device, result.options.threads)
-
-
-def _against(solution: Solution, policy: Policy, workspace: Workspace) -> Attained:
-    """The optimistic policy where nature is not kind after all."""
-    objective = replace(solution.objective, nature=solution.objective.nature.opposite)
-    opposed = solve(
-        solution.kernel, objective, policy=policy, precision=solution.precision, workspace=workspace
-    )
-    return Attained(*opposed.bounds, opposed.status)
 
 
 def _worst(*statuses: Status) -> Status:
@@ -459,8 +438,11 @@ def fill_results(
 
 
 def write_policies(result: LearningResult, folder: Path, text: str) -> None:
-    """The robust and the optimistic policy, each with the interval that it attains."""
-    for exported in export_policies(result):
+    """The robust and the optimistic policy, and a given one, each with the interval that it attains."""
+    value, every = result.value, [robust_policy(result), _optimistic(result)]
+    if value is not None and value is not result.robust and result.problem.lift is None:
+        every.append(_as_computed("given", value))
+    for exported in every:
         chosen = getattr(result.problem.lift, "chosen", None)
         if chosen is not None:  # a controller that sees observations: the chain it makes has no other policy
             if exported.name == "robust":

@@ -45,11 +45,6 @@ class Exploration(Enum):
     ROBUST = "robust"
     UNIFORM = "uniform"
 
-    @property
-    def follows_choices(self) -> bool:
-        """Whether the policy changes when single choices were taken more often."""
-        return self in (Exploration.OPTIMISTIC, Exploration.ROBUST)
-
 
 class StagePolicy(Protocol):
     """What a stage of designed exploration executes."""

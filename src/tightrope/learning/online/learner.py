@@ -166,7 +166,7 @@ class OnlineLearner:
     @property
     def looks(self) -> tuple[bool, bool]:
         """Whether an update is due when a choice has doubled, and when a batch has ended."""
-        by_choice = self.exploration.follows_choices
+        by_choice = self.exploration in (exploring.Exploration.OPTIMISTIC, exploring.Exploration.ROBUST)
         return by_choice, self.target is not None or not by_choice
 
     @property

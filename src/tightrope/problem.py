@@ -128,9 +128,8 @@ class Problem(Record):
         return f"Problem: {self.text}"
 
     def _facts_(self) -> Facts:
-        about: Facts = [("kind", self.query.kind.value)]
-        if self.query.plain_objective is not None:
-            about = self.objective._facts_()
+        is_plain = self.query.plain_objective is not None
+        about = self.objective._facts_() if is_plain else [("kind", self.query.kind.value)]
         return [("model", self.model._title_()), *about]
 
     @property
@@ -203,16 +202,19 @@ class Problem(Record):
         **values : number
             The same by keywords, as in `at(p=0.55)`.
         """
-        if not isinstance(self.model, ParametricMDP | ParametricCTMC):
+        model = self.model.model if isinstance(self.model, POMDP) else self.model
+        if not isinstance(model, ParametricMDP | ParametricCTMC):
             raise InputError("this model has no parameters, so it has no points")
-        return self.with_model(self.model.instantiate(point, **values))
+        plain: AnyModel = model.instantiate(point, **values)
+        if isinstance(self.model, POMDP) and isinstance(plain, MDP):
+            plain = replace(self.model, model=plain)
+        return self.with_model(plain)
 
     def with_model(self, model: AnyModel) -> Problem:
         """The same question about another model over the same states; of a product, that of reaching what
         satisfies the formula."""
-        if self.lift is None:
-            return Problem(model, self.query)
-        return Problem(model, replace(self.query, text=f"reaching what satisfies {self.text}"))
+        text = self.text if self.lift is None else f"reaching what satisfies {self.text}"
+        return Problem(model, replace(self.query, text=text))
 
     def answer(self, lower: float, upper: float) -> TruthValue:
         """Return 'true', 'false' or 'not certified': the threshold under the bounds `lower`, `upper`."""
@@ -268,9 +270,7 @@ def problem_of(problem: object, property: object = None) -> Problem:
 def learnable(given: object) -> Problem:
     """The problem, if there is something to learn about it: parameters, and a value to optimise."""
     problem = problem_of(given)
-    if isinstance(problem.model, POMDP):
-        require_discrete(problem.model)
-    if not isinstance(problem.model, ParametricMDP):
+    if not isinstance(require_discrete(problem.model), ParametricMDP):
         raise InputError(
             f"learning requires parameters, and {describe(problem.model)} has none",
             hint="`solve` computes the values of such a model",

@@ -316,6 +316,10 @@ def test_static_nature_is_weaker_than_one_that_remembers():
     static = tr.solve(pomdp, 'Pmax=? [ F "differ" ]', policy=only)
     assert static.interval.lower == pytest.approx(0.32, abs=2e-3)
     assert static.interval.upper == pytest.approx(0.5, abs=2e-3)
+    problem = tr.Problem(pomdp, 'Pmax=? [ F "differ" ]')
+    for given in (None, only):
+        at = tr.solve(problem.at(p=0.3), policy=given).bounds
+        assert at[0] <= 0.42 <= at[1] and at[1] - at[0] < 1e-3
     low, high = (
         tr.solve(pomdp.model, f'P{nature}=? [ F "differ" ]', sets="expression") for nature in ("min", "max")
     )

@@ -289,8 +289,11 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
         )
         return
     controlled = " or another controller" if own.controlled is not None else ""
+    revision = certificate.about.get("selection")
+    words = f"; the file says its model was revised ({shown(str(revision))}): compare with the revised one"
     for name, trouble in problems.compare_problems(problem, mine, is_asked, controlled):
-        yield name, trouble and f"{trouble}{_ranges(problem, own, trouble)}{_revised(certificate, name)}"
+        revised = words if name == "model" and revision is not None else ""
+        yield name, trouble and f"{trouble}{_ranges(problem, own, trouble)}{revised}"
     fleet = certificate if isinstance(certificate, FleetCertificate) else None
     first = certificate if fleet is None else fleet.parts[0]
     if is_asked and first.problem.data is not None and first.problem.data.returns is not None:
@@ -319,14 +322,6 @@ def _ranges(problem: CertifiedProblem, own: Own | OwnChain, trouble: str) -> str
                 f'`params={{"{name}": ({low}, {high})}}` states the range of the file'
             )
     return ""
-
-
-def _revised(certificate: Certificate, differs: str) -> str:
-    """Where the model differs: that the file is about a revised one, if it says so."""
-    revision = certificate.about.get("selection")
-    if differs != "model" or revision is None:
-        return ""
-    return f"; the file says its model was revised ({shown(str(revision))}): compare with the revised one"
 
 
 def _problem(certificate: Certificate, own: Own) -> CertifiedProblem:

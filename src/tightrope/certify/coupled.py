@@ -59,8 +59,14 @@ def with_coupled_proofs(
         for row in _rows_of(values[i], cell)
         if row < len(aligned)
     }
-    names, points = _with_cuts(aligned, used, draft.learned.region.point, cut_points)
-    draft = with_region(draft, replace(draft.learned.region, point=points))
+    names, region = list(aligned), draft.learned.region
+    points = list(region.point)
+    for row in sorted(used):  # their cuts refer to the certificate's points
+        if (name := names[row]) is not None and name[0] == Kind.CUT:
+            names[row] = (int(Kind.CUT), len(points), 0)
+            points.append(cut_points[name[1]])
+    whole = np.array(points, dtype=np.float64).reshape(-1, region.point.shape[1])
+    draft = with_region(draft, replace(region, point=whole))
     assert draft.learned is not None
     link = Learned(draft, FLOAT64, known)
     proofs, claims = [], list(draft.claims)
@@ -81,19 +87,6 @@ def _rows_of(value: CoupledValue | None, cell: int) -> Iterable[int]:
     if node.frame is not None:
         return [int(row) for row in np.unique(node.frame.simplices)]
     return [] if node.emptiness is None else [int(row) for row in node.emptiness.rows]
-
-
-def _with_cuts(
-    aligned: Sequence[Name | None], used: set[int], known: FloatArray, cut_points: FloatArray
-) -> tuple[list[Name | None], FloatArray]:
-    """Names whose cuts refer to the certificate's points, with those that cells use appended to them."""
-    names, points = list(aligned), list(known)
-    for row in sorted(used):
-        name = names[row]
-        if name is not None and name[0] == Kind.CUT:
-            names[row] = (int(Kind.CUT), len(points), 0)
-            points.append(cut_points[name[1]])
-    return names, np.array(points, dtype=np.float64).reshape(-1, known.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -262,8 +262,11 @@ def prove_sets(
     first, region = result.robust.solutions[0], result.region if result.contradiction is None else None
     sets = result.sets.narrow or replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
     draft, events = _draft(result, counts, question, seen, gains)
-    wanted = _expression_bounds(result, sets)
-    link = Learned(draft, FLOAT64)
+    size, expression = len(result.model.expressions), result.model.expression
+    lower, upper = np.zeros(size), np.ones(size)
+    np.maximum.at(lower, expression, sets.lower)
+    np.minimum.at(upper, expression, sets.upper)
+    wanted, link = (np.minimum(lower, upper), np.maximum(lower, upper)), Learned(draft, FLOAT64)
     if isinstance(region, Polytope) and region.slab is not None:
         draft, link = regions.prove_slab(link, draft, region, events)
     proof: RegionHints | None = None
@@ -335,15 +338,6 @@ def _draft(
     events = regions.EventMap(result.intervals, Learned(draft, FLOAT64))
     lower, upper = events.bounds()
     return replace(draft, learned=replace(hints, lower=lower, upper=upper)), events
-
-
-def _expression_bounds(result: LearningResult, sets: Sets) -> regions.Wanted:
-    """The bounds of sets by expression."""
-    size = len(result.model.expressions)
-    lower, upper = np.zeros(size), np.ones(size)
-    np.maximum.at(lower, result.model.expression, sets.lower)
-    np.minimum.at(upper, result.model.expression, sets.upper)
-    return np.minimum(lower, upper), np.maximum(lower, upper)
 
 
 def _widen(

@@ -25,7 +25,7 @@ from tightrope.logic import long_run
 from tightrope.logic.accepting import towards
 from tightrope.logic.model_checking import Answer
 from tightrope.logic.values import under
-from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
+from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, policy_of
@@ -113,7 +113,9 @@ def to_certificate(
     bounds = float(solution.lower[initial]), float(solution.upper[initial])
     claim = to_claim("value" if policy is None else "given policy", bounds, policy, problem.objective)
     if isinstance(solution.kernel, FactoredOperator):
-        claim = _lift_claim(claim, solution.kernel.rows)
+        rows, choice, weight = solution.kernel.rows, claim.choice, claim.weight
+        choice = None if choice is None else rows.lift_choices(choice)
+        claim = replace(claim, choice=choice, weight=None if weight is None else rows.lift_weights(weight))
     hints = value_hints(solution, policy)
     return Certificate(problem, (claim,), (hints,), about=to_words(about or {}))
 
@@ -171,16 +173,6 @@ def choices_by_step(
     ends = np.flatnonzero((np.diff(owner) == 0) & (steps.step[1:] <= last) & (np.diff(steps.choice) != 0))
     rows = np.stack([steps.step[ends + 1] - 1, owner[ends], steps.choice[ends]], axis=1)
     return steps.at(last), rows[np.argsort(-rows[:, 0], kind="stable")].astype(np.int64)
-
-
-def _lift_claim(claim: Claim, rows: FactoredRows) -> Claim:
-    """A claim about the game that independent factors make."""
-    choice, weight = claim.choice, claim.weight
-    return replace(
-        claim,
-        choice=None if choice is None else rows.lift_choices(choice),
-        weight=None if weight is None else rows.lift_weights(weight),
-    )
 
 
 def value_hints(solution: Solution, policy: Policy | None = None, high: Solution | None = None) -> ValueHints:

@@ -105,19 +105,9 @@ class LearnRequest(options.StudyOptions):
     )
 
     @property
-    def most_lost(self) -> float:
-        """The share of the guarantee that a tree may lose."""
-        return options.parse_share(self.tree or "", "--tree")
-
-    @property
     def compares(self) -> bool:
         """Whether all kinds of sets are asked for."""
         return self.sets is SetsOption.ALL
-
-    @property
-    def ignores_numbers(self) -> bool:
-        """Whether a model of numbers alone is taken, with its probabilities as unknown."""
-        return self.sets is SetsOption.UNTIED
 
     @property
     def is_coupled(self) -> bool:

@@ -140,7 +140,8 @@ def run_one(request: LearnRequest) -> Finished:
     if not timed and other is None and request.unit is not None:
         answer, how = learn_units, {"temporal": True}
     elif not timed and other is None:
-        answer, how = learn_policies, {"temporal": True, "untied": request.ignores_numbers, "observed": True}
+        untied = request.sets is not None and request.sets.value == "untied"
+        answer, how = learn_policies, {"temporal": True, "untied": untied, "observed": True}
     words, exports = request.learn_options(), result_files.parse_exports(request.export)
     files = LearnFiles.claim(request, timed, result_files.KIND if answer is learn_policies else "answer")
     if request.observations is not None:
@@ -246,7 +247,7 @@ def learn_policies(about: Learning) -> Finished:
         results = _learn(about, given, progress)
         if request.tree is not None:
             progress("a small decision tree")
-            results[-1] = results[-1].with_tree(loss=request.most_lost)
+            results[-1] = results[-1].with_tree(loss=cli_options.parse_share(request.tree, "--tree"))
         proof = about.prove(results[0], reading.counts, progress)
     written = None if request.output is None else str(request.output)
     record = _record(about, results, true_value, about.proved(proof, not_covered))

@@ -113,8 +113,10 @@ def plan(request: PlanRequest) -> None:
     document.data = study.about
     document.seconds = round(time.perf_counter() - begin, 6)
     document.output = UNSET if request.output is None else str(request.output)
-    seconds = ("time", f"{document.seconds:.2g} s")
-    late.sources.answer_from(reading, outcome, document, lambda: show_plan(outcome, request.output, seconds))
+    table = screen.Table(_columns(outcome), [_row(outcome, one) for one in outcome.strategies])
+    more = [*_details(outcome), ("time", f"{document.seconds:.2g} s")]
+    shown = screen.Content(_first(outcome, request.output), more, table if outcome.strategies else None)
+    late.sources.answer_from(reading, outcome, document, lambda: shown)
     if request.output is not None:
         late.plan.write_plan(request.output, outcome, document, claimed)
     if not outcome.status.is_answered:
@@ -210,17 +212,12 @@ MOST_TEXT = 40
 """Characters of an expression that are shown."""
 
 
-def show_plan(outcome: Plan, written: Path | None, *more: tuple[str, str]) -> screen.Content:
-    """The plan for people."""
-    table = None
-    if outcome.strategies:
-        table = screen.Table(_columns(outcome), [_row(outcome, one) for one in outcome.strategies])
-    return screen.Content(_first(outcome, written), [*_details(outcome), *more], table)
-
-
 def _first(outcome: Plan, written: Path | None) -> list[tuple[str, str]]:
     """What is asked for, what to collect next, and what is in the way."""
-    rows = [("property", outcome.problem.text), ("target", _request(outcome))]
+    target = outcome.target.text
+    if outcome.target.relative and outcome.gap_asked is not None:
+        target += f": {number_text(outcome.gap_asked)}, at the estimated value {number_text(outcome.value)}"
+    rows = [("property", outcome.problem.text), ("target", f"{target}; value now {outcome.interval}")]
     if outcome.status is not late.plan.PlanStatus.PLANNED:
         rows.append(("status", outcome.status.value))
     if outcome.unidentifiable:
@@ -236,13 +233,6 @@ def _first(outcome: Plan, written: Path | None) -> list[tuple[str, str]]:
     if written is not None:
         rows.append(("written", str(written)))
     return rows
-
-
-def _request(outcome: Plan) -> str:
-    request = outcome.target.text
-    if outcome.target.relative and outcome.gap_asked is not None:
-        request += f": {number_text(outcome.gap_asked)}, at the estimated value {number_text(outcome.value)}"
-    return f"{request}; value now {outcome.interval}"
 
 
 def _details(outcome: Plan) -> list[tuple[str, str]]:

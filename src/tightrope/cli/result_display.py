@@ -19,7 +19,7 @@ from tightrope.numerics import text as texts
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.late import sparse
 from tightrope.rules.states import STATE, value_names
-from tightrope.statistics.confidence_budget import SAMPLING, Assumption, ConfidenceBudget
+from tightrope.statistics.confidence_budget import SAMPLING, Assumption
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.verdict import Word
 
@@ -107,7 +107,9 @@ def hints_of(result: tr.LearningResult) -> Rows:
         hints.append(what_to_do(result))
     broken_sampling = [one for one in ledger.assumptions if one.name == SAMPLING and not one.holds]
     if broken_sampling and ledger.assumption is not Assumption.NONE and not ledger.censored:
-        hints.append(f"add {options_that_hold(ledger)}")
+        anytime = f"--interval {IntervalMethod.BETA_BINOMIAL.value}"  # which the l1 region has no use for
+        is_of_events = ledger.method in {method.value for method in IntervalMethod}
+        hints.append(f"add {anytime}" if is_of_events else f"add --region polytope {anytime}")
     return [("hint", hint) for hint in hints]
 
 
@@ -373,14 +375,3 @@ def fit_text(fit: ModelFit) -> str:
     word = fit.verdict.replace("against it", "against the model")
     nominal = ", nominal" if fit.nominal else ""
     return f"{word} (e-value {power_text(fit.log_e_value)}, alarm at {1 / fit.alpha:,.0f}{nominal})"
-
-
-def options_that_hold(ledger: ConfidenceBudget) -> str:
-    """The options to add where a method's assumption does not hold of the data, for data of any design.
-
-    `--interval` chooses the intervals of events, so it helps where these are what the region is made of; the
-    l1 region is made of balls that no interval changes.
-    """
-    anytime = f"--interval {IntervalMethod.BETA_BINOMIAL.value}"
-    methods = {method.value for method in IntervalMethod}
-    return anytime if ledger.method in methods else f"--region polytope {anytime}"

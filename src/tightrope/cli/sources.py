@@ -522,7 +522,13 @@ def load_subject(
             f"{query.text} is true or false, but learning needs a value to optimise",
             hint="ask for the value: Pmax=? [ … ]",
         )
-    require_parameters(loaded)
+    model = loaded.model
+    if not isinstance(model, ParametricMDP | ParametricCTMC) or not model.parameters.names:
+        raise InputError(
+            f"{loaded.source} has no parameters: there is nothing to learn about it",
+            hint="'tightrope check' computes the values of such a model; 'learn --sets untied' takes its "
+            "probabilities as unknown",
+        )
     return Subject(request.model, loaded, query, pomdp, readings)
 
 
@@ -558,14 +564,3 @@ def seen_through(loaded: Loaded, labelled: str | None) -> tuple[Loaded, POMDP | 
     if labelled is not None:
         pomdp, readings = late.labelled.with_sensor(loaded.model, labelled)
     return loaded if pomdp is None else replace(loaded, model=pomdp.model), pomdp, readings
-
-
-def require_parameters(loaded: Loaded) -> None:
-    """Refuse a model about which there is nothing to learn."""
-    model = loaded.model
-    if not isinstance(model, ParametricMDP | ParametricCTMC) or not model.parameters.names:
-        raise InputError(
-            f"{loaded.source} has no parameters: there is nothing to learn about it",
-            hint="'tightrope check' computes the values of such a model; 'learn --sets untied' takes its "
-            "probabilities as unknown",
-        )

@@ -16,7 +16,6 @@ from scipy.sparse import csr_array
 
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.taylor import ValueGradient
-from tightrope.design.episodes import Episodes
 from tightrope.design.information import Information
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
@@ -252,14 +251,6 @@ def main_combinations(
                 Combination(write_combination(information, basis @ (root * axes[:, k])), share)
             )
     return tuple(combinations)
-
-
-def without_information(
-    episodes: Episodes, information: Information, directions: Directions
-) -> tuple[str, ...]:
-    """Combinations that the directions need and that no policy's episodes tell anything about."""
-    reachable = episodes.reachable.astype(np.float64)
-    return blind_combinations(information.of_visits(reachable), information, directions)
 
 
 def blind_combinations(

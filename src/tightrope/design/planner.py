@@ -124,7 +124,10 @@ class Planner:
     def _answer(self, begun: Plan, directions: bearings.Directions | None) -> Plan:
         gap_now = begun.gap_now
         if directions is None or not math.isfinite(gap_now):
-            made, following = self._explore_everything()
+            following = self._next_episodes(math.inf)
+            everything = bearings.EveryDirection(self.stage.information.size)  # all count alike
+            spend = following * self.designer.cost_of(self.stage.episodes.occupancy(self.judged.policy))
+            made = self._keep_safe(lambda ask: self.stage.design(everything, spend, ask))
             return replace(begun, exploration=made, next_episodes=following)
         value = self._value()
         width = width_of(self.target, value)
@@ -189,7 +192,9 @@ class Planner:
 
     def _blind(self, directions: bearings.Directions) -> tuple[str, ...]:
         """Combinations that matter and that no data tell anything about."""
-        return bearings.without_information(self.stage.episodes, self.stage.information, directions)
+        information = self.stage.information
+        reachable = information.of_visits(self.stage.episodes.reachable.astype(np.float64))
+        return bearings.blind_combinations(reachable, information, directions)
 
     def _forecast(self, known: Plan, directions: bearings.Directions) -> Plan:
         formula, begin = self.outlook.forecaster(directions), self._aimed_gap(known)
@@ -197,7 +202,10 @@ class Planner:
         def forecaster(occupancy: FloatArray) -> Forecast:
             return Corrected(formula(occupancy), begin)
 
-        ways = self._ways()
+        judged = ROBUST if self.result.value is None else GIVEN
+        model, optimistic = self.result.model, self.result.optimistic.policy
+        known_ways = {judged: self.judged.policy, OPTIMISTIC: optimistic, UNIFORM: Policy.uniform(model)}
+        ways = [Collected(name, self.stage.episodes.occupancy(one)) for name, one in known_ways.items()]
         forecasts: dict[str, Forecast] = {}
         needed: dict[str, Gap] = {}
         for way in ways:
@@ -249,13 +257,6 @@ class Planner:
                 f"the current gap is {ratio:.2g} times its first-order approximation: a forecast from so few "
                 "data is rough, so plan again soon"
             )
-
-    def _ways(self) -> list[Collected]:
-        """What designed exploration is compared with."""
-        judged = ROBUST if self.result.value is None else GIVEN
-        model, optimistic = self.result.model, self.result.optimistic.policy
-        policies = {judged: self.judged.policy, OPTIMISTIC: optimistic, UNIFORM: Policy.uniform(model)}
-        return [Collected(name, self.stage.episodes.occupancy(policy)) for name, policy in policies.items()]
 
     def _forecast_needed(self, forecast: Forecast, width: float | None) -> Gap:
         """Episodes, as expected and at the edges."""
@@ -339,13 +340,6 @@ class Planner:
             safe.policy, (safe.policy,), (1.0,), math.inf, 0, steps, 0.0, safe.certified
         )
         return replace(alone, certified_drawn=safe.certified)
-
-    def _explore_everything(self) -> tuple[DesignedExploration, int]:
-        """Where no guarantee is finite, every direction counts alike."""
-        following = self._next_episodes(math.inf)
-        everything = bearings.EveryDirection(self.stage.information.size)
-        spend = following * self.designer.cost_of(self.stage.episodes.occupancy(self.judged.policy))
-        return self._keep_safe(lambda ask: self.stage.design(everything, spend, ask)), following
 
     def _so_far(self) -> int:
         """Episodes so far; where data do not come in episodes, as many as would take the same steps."""

@@ -416,3 +416,13 @@ def test_long_numbers_name_one_episode_beside_words_too(model: ParametricMDP, tm
         (tmp_path / "b.csv").write_text(f"{head}{name},1,4,walk,5\n{other},0,3,walk,2\nword,0,3,walk,2\n")
         reading = read_data([tmp_path / "a.csv", tmp_path / "b.csv"], model)
         assert reading.counts.design.episodes == 3
+
+
+def test_a_wrong_row_among_rows_out_of_order_is_named_with_its_file(
+    model: ParametricMDP, tmp_path: Path
+) -> None:
+    head = "episode,time,state,action,next_state\n"
+    (tmp_path / "a.csv").write_text(f"{head}1,5,4,walk,5\n1,2,3,walk,4\n")
+    (tmp_path / "b.csv").write_text(f"{head}2,7,3,walk,4\n2,8,,walk,5\n")
+    with pytest.raises(InputError, match=r"b\.csv:3: row 2: column 'state' has no value"):
+        read_data([tmp_path / "a.csv", tmp_path / "b.csv"], model)

@@ -173,7 +173,7 @@ def test_both_forms_of_a_log_say_the_same(farm: ParametricCTMC) -> None:
     [
         ({"time": [0.0], "duration": [1.0], "up": [3]}, "has both 'time' and 'duration'"),
         ({"up": [3]}, "has neither (up)"),
-        ({"time": [0.0, 1.0], "x": [3, 2]}, "up is missing"),
+        ({"time": [0.0, 1.0], "x": [3, 2]}, "missing column up (states are given by"),
         ({"time": [0.0, -1.0], "up": [3, 2]}, "row 2: time runs backwards"),
         ({"time": [0.0, 1.0], "up": [3, 1]}, "no transition from (up=3) to (up=1)"),
         ({"time": [0.0, 1.0], "up": [3, 9]}, "row 2: (up=9) is not a reachable state of the model"),

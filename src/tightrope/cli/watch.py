@@ -414,7 +414,7 @@ class _Watching:
     def take(self, events: LogEvents) -> None:
         """Weigh a chunk; say so where a report is due or an alarm is new."""
         is_new = False
-        for part in late.episode_log.split_at_excluded(events):
+        for part in events.split():
             if isinstance(part, late.fold.Excluded):
                 self.monitor.exclude(part.text)
                 if self.returns is not None:

@@ -342,7 +342,7 @@ def find_columns(
     if states is not StateNames.INDEX and STATE in given and STATE not in variables:
         variables = ()
     finder = ColumnFinder(table.path, table.names, variables, given)
-    by, state_roles = _state_columns(table, structure, states, by_index, finder)
+    by, state_roles = state_columns(table, structure, states, by_index, finder)
     row = RowColumns(by, state_roles, {})
     used = {*state_roles.values()}
     roles: dict[str, str] = {}
@@ -400,9 +400,10 @@ def _is_written_for(table: DataTable, structure: Structure) -> bool:
     )
 
 
-def _state_columns(
+def state_columns(
     table: DataTable, structure: Structure, states: StateNames | None, by_index: bool, finder: ColumnFinder
 ) -> tuple[StateNames, dict[str, str]]:
+    """How a table names states, and the columns in which it does."""
     variables = tuple(structure.valuations)
     if by_index:
         return StateNames.INDEX, _whole_states(table, finder, "states are read by index")

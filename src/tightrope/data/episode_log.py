@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -22,13 +23,14 @@ import numpy as np
 from tightrope.data.columns import TIME
 from tightrope.data.counts import MOST, BatchCounter, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states
-from tightrope.data.fold import Collector, Excluded, Fold, NotInTime
+from tightrope.data.fold import OUTSIDE, Collector, Excluded, Fold, NotInTime, fold_log
 from tightrope.data.free_columns import MOST_LABELS, LogColumn, by_appearance, columns_of, free_columns
+from tightrope.data.model_index import UNKNOWN
 from tightrope.data.read_options import Recent
-from tightrope.data.read_plan import ReadPlan
-from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER, Tick
+from tightrope.data.read_plan import Part, ReadPlan
+from tightrope.data.row_sequence import HOLES, MISSING, Tick
 from tightrope.data.rows import TABLE, TimeKind
-from tightrope.data.time_order import fold_sorted, times_fall
+from tightrope.data.time_order import times_fall
 from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem
 from tightrope.model.structure import Structure, Structured
@@ -245,12 +247,20 @@ def _column(log: EpisodeLog, name: str) -> LogColumn:
     return log.columns.get(name, LogColumn(nothing, (), np.full(len(log), np.nan)))
 
 
-def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, Collector]:
+_KEPT = ["place", "transition", "origin", "time", "episode", "number", "since_start", "before", "is_over"]
+
+
+def _row_fold(
+    plan: ReadPlan, part: Part | None = None, excludes: bool = False, is_sorted: bool = False
+) -> Fold:
+    """A fold that keeps the rows of a log, or of a part of it."""
+    rows, beside = Collector(*_KEPT), free_columns(plan)
+    return Fold(plan, (rows,), by_name=True, is_sorted=is_sorted, part=part, excludes=excludes, beside=beside)
+
+
+def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> Fold:
     """All rows as they stand, or sorted where some are out of order; `most` of those that are in order."""
-    fields = ["place", "transition", "origin", "time", "episode"]
-    fields += ["number", "since_start", "before", "is_over"]
-    rows, beside = Collector(*fields), free_columns(plan)
-    fold = Fold(plan, (rows,), by_name=True, excludes=excludes, beside=beside)
+    fold = _row_fold(plan, excludes=excludes)
     try:
         for number in range(len(plan.tables)):
             for chunk in fold.chunks(number):
@@ -258,14 +268,13 @@ def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, 
                 if fold.is_out_of_order and (fold.named or fold.has_time):
                     raise NotInTime("rows of an episode are out of order")
                 if most is not None and fold.rows >= most:
-                    return fold, rows
+                    return fold
+        fold.finish()
     except InputError as error:
         if not (isinstance(error, NotInTime) or times_fall(plan)):
             raise
-        rows = Collector(*fields)
-        return fold_sorted(plan, (rows,), excludes, beside)[0], rows
-    fold.finish()
-    return fold, rows
+        return fold_log(plan, partial(_row_fold, excludes=excludes, is_sorted=True))
+    return fold
 
 
 def read_rows(plan: ReadPlan, in_time: bool, strict: bool = False, most: int | None = None) -> EpisodeLog:
@@ -273,24 +282,21 @@ def read_rows(plan: ReadPlan, in_time: bool, strict: bool = False, most: int | N
 
     With `strict` an outcome that the model excludes is an error, as it is for counting.
     """
-    fold, collection = _fold_rows(plan, not strict, most)
-    held = collection.finish()
-    over, counted = held["origin"][held["is_over"].astype(np.bool_)], np.flatnonzero(held["transition"] >= 0)
-    held = {name: one[counted] for name, one in held.items()}
-    has_time = TIME in plan.roles
-    order = np.arange(len(counted)) if fold.is_sorted else np.argsort(held["place"])
+    fold = _fold_rows(plan, not strict, most)
+    held = fold.observers[0].finish()
+    is_outside, has_time = held["transition"] == OUTSIDE, TIME in plan.roles
+    over = held["origin"][held["is_over"] & ~is_outside]
+    order = np.arange(len(held["place"])) if fold.is_sorted else np.argsort(held["place"])
     if has_time and in_time:
         order = order[np.argsort(held["time"][order], kind="stable")]
+    is_row, outside = held["transition"][order] >= 0, np.flatnonzero(is_outside[order])
+    texts = [fold.excluded[place] for place in held["place"][order[outside]].tolist()]
+    excluded = tuple(map(Excluded, np.cumsum(is_row)[outside].tolist(), texts))
     held_most = MOST if most is None else most
-    left_out, order = max(0, len(order) - held_most), order[:held_most]
+    left_out, order = max(0, int(is_row.sum()) - held_most), order[is_row][:held_most]
     previous = _previous(held["origin"], held["since_start"], held["before"], order)
     held = {name: one[order] for name, one in held.items()}
     episodes, numbers = by_appearance(held["origin"])
-    excluded = []
-    for here, one in fold.excluded:
-        by_place = (np.maximum.accumulate(held["place"]), here)
-        rises, at = (held["time"], one.time) if has_time and in_time else by_place
-        excluded.append(replace(one, row=int(np.searchsorted(rises, at))))
     return EpisodeLog(
         held["transition"].astype(np.int32),
         previous,
@@ -299,7 +305,7 @@ def read_rows(plan: ReadPlan, in_time: bool, strict: bool = False, most: int | N
         plan.model_hash,
         _clock(held["time"], plan.time_kind) if has_time else None,
         columns_of(plan.columns, fold.beside, held, len(episodes)) | _blocks(plan, fold, held, numbers),
-        tuple(sorted(excluded, key=lambda one: one.row)) if not left_out else (),
+        excluded if not left_out else (),
         left_out,
         plan.names_of(held["episode"], held["number"]),
     )
@@ -351,25 +357,37 @@ BLOCK = 1 << 18
 
 @dataclass(frozen=True)
 class LogEvents:
-    """Transitions in the order in which they happened, by rows of a chunk, and what happened beside them.
+    """Events in the order in which they happened: their transitions (`OUTSIDE` where the model excludes it,
+    of which `texts` say what it is, by the places of rows), and the places and times of their rows.
 
     `begins` says which of them are the first of an episode; that of the first row of a log that grows may be
-    said of one that goes on.
+    said of one that goes on. So many `rows` of the log are settled with these.
     """
 
     transition: OffsetArray
-    row: OffsetArray
+    place: OffsetArray
     begins: BoolArray
-    excluded: tuple[Excluded, ...]
-    rows: int
     time: OffsetArray
+    texts: Mapping[int, str]
+    rows: int = 0
+
+    def __getitem__(self, part: slice | OffsetArray) -> LogEvents:
+        """Some of them."""
+        place, begins, time = self.place[part], self.begins[part], self.time[part]
+        return LogEvents(self.transition[part], place, begins, time, self.texts, self.rows)
 
     def since(self, row: int) -> LogEvents:
-        """Those from a row on."""
-        later = self.row >= row
-        excluded = tuple(one for one in self.excluded if one.row >= row)
-        events = (self.transition[later], self.row[later], self.begins[later])
-        return LogEvents(*events, excluded, self.rows, self.time[later])
+        """Those from a row of the table on, from 1."""
+        return self[np.flatnonzero(self.place & ((1 << TABLE) - 1) >= row)]
+
+    def split(self) -> Iterator[tuple[OffsetArray, BoolArray] | Excluded]:
+        """Transitions (with which of them begin an episode) and what is excluded, one after the other."""
+        first = 0
+        for end in np.flatnonzero(self.transition == OUTSIDE).tolist():
+            yield self.transition[first:end], self.begins[first:end]
+            yield Excluded(end, self.texts[int(self.place[end])])
+            first = end + 1
+        yield self.transition[first:], self.begins[first:]
 
 
 Take = Callable[[LogEvents], None]
@@ -379,20 +397,11 @@ def in_time_order(events: Sequence[LogEvents]) -> Iterator[LogEvents]:
     """All of these events in the order of their times, however rows stand: about 32 bytes each."""
     if not events:
         return
-    time = np.concatenate([one.time for one in events])
-    order = np.argsort(time, kind="stable")
-    time = time[order]
-    transition = np.concatenate([one.transition for one in events])[order]
-    begins = np.concatenate([one.begins for one in events])[order]
-    excluded = sorted((outcome for one in events for outcome in one.excluded), key=lambda one: one.time)
-    for first in range(0, max(len(order), 1), BLOCK):
-        part = slice(first, first + BLOCK)
-        until = time[part][-1] if first + BLOCK < len(order) else np.iinfo(np.int64).max
-        at = [one for one in excluded if one.time <= until]
-        excluded = excluded[len(at) :]
-        place = np.arange(len(order[part]), dtype=np.int64)
-        shown = tuple(replace(one, row=int(np.searchsorted(time[part], one.time))) for one in at)
-        yield LogEvents(transition[part], place, begins[part], shown, 0, time[part])
+    names = ("transition", "place", "begins", "time")
+    transition, place, begins, time = (np.concatenate([getattr(one, n) for one in events]) for n in names)
+    texts = {k: v for each in {id(one.texts): one.texts for one in events}.values() for k, v in each.items()}
+    whole = LogEvents(transition, place, begins, time, texts)[np.argsort(time, kind="stable")]
+    yield from (whole[first : first + BLOCK] for first in range(0, len(whole.time), BLOCK))
 
 
 def follow_events(
@@ -402,54 +411,31 @@ def follow_events(
 
     With `strict`, impossible outcomes are errors, and so are rows of an episode that are out of order.
     """
-    stream = Collector("number", "transition", "since_start", "time")
-    fold = Fold(plan, (stream,), by_name=True, excludes=not strict)
-    first = 1
+    stream = Collector("place", "transition", "since_start", "time")
+    message = "the rows are not in order of time, and `watch` needs that order"
+    disorder = message, "sort them by episode and step"
+    fold = Fold(plan, (stream,), by_name=True, excludes=not strict, disorder=disorder)
     for chunk in fold.chunks(table):
-        try:
-            fold.update(chunk, table)
-        except InputError:
-            if not fold.notes[OUT_OF_ORDER]:
-                raise
-        if fold.notes[OUT_OF_ORDER]:
-            raise plan.tables[table].error(
-                "the rows are not in order of time, and `watch` needs that order",
-                "sort them by episode and step",
-            )
-        settled = first = chunk.first_row + chunk.rows
+        fold.update(chunk, table)
+        settled = chunk.first_row + chunk.rows
         if fold.from_next and (last := fold.last_rows) is not None:  # outcomes that may still come
-            settled = int(last.number[fold.are_open(last)].min(initial=first))
-        yield _released(stream, fold, settled, chunk.first_row, chunk.rows)
-    if fold.last_rows is not None:
-        yield _released(stream, fold, first, first, 0)
+            settled = int(last.number[fold.are_open(last)].min(initial=settled))
+        yield _released(stream, fold, (table << TABLE) + settled, chunk.rows)
+    yield _released(stream, fold, (table + 1) << TABLE, 0)
     if (missing := int(fold.notes[MISSING] + fold.notes[HOLES])) and plan.options.gaps is None:
         dropped[RowProblem.MISSING_STEP.words] += missing
     dropped.update(fold.dropped)
 
 
-def _released(stream: Collector, fold: Fold, before: int, first_row: int, size: int) -> LogEvents:
-    """The events of all rows before this one, in the order of rows; the others stay."""
+def _released(stream: Collector, fold: Fold, before: int, rows: int) -> LogEvents:
+    """The events of all rows before this place, in the order of rows; the others stay."""
     held = stream.finish()
-    order = np.argsort(held["number"], kind="stable")
-    order = order[held["transition"][order] >= 0]
-    cut = int(np.searchsorted(held["number"][order], before))
+    order = np.argsort(held["place"], kind="stable")
+    order = order[held["transition"][order] != UNKNOWN]
+    cut = int(np.searchsorted(held["place"][order], before))
     stream.parts = [{name: one[order[cut:]] for name, one in held.items()}]
-    row, transition, since, time = (held[name][order[:cut]] for name in stream.fields)
-    outside = sorted((one for _, one in fold.excluded if one.row < before), key=lambda one: one.row)
-    fold.excluded = [(place, one) for place, one in fold.excluded if one.row >= before]
-    shown = tuple(replace(one, row=one.row - first_row) for one in outside)
-    return LogEvents(transition, row - first_row, since == 0, shown, size, time)
-
-
-def split_at_excluded(events: LogEvents) -> Iterator[tuple[OffsetArray, BoolArray] | Excluded]:
-    """Transitions (with which of them begin an episode) and what the model excludes, one after the other."""
-    first = 0
-    for excluded in events.excluded:
-        end = int(np.searchsorted(events.row, excluded.row))
-        yield events.transition[first:end], events.begins[first:end]
-        yield excluded
-        first = end
-    yield events.transition[first:], events.begins[first:]
+    place, transition, since, time = (held[name][order[:cut]] for name in stream.fields)
+    return LogEvents(transition, place, since == 0, time, fold.excluded, rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

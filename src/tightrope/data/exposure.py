@@ -27,15 +27,15 @@ import numpy.typing as npt
 
 from tightrope.data import columns as col
 from tightrope.data import rows as decoding
-from tightrope.data.columns import ColumnFinder, RowColumns, StateNames, parse_columns
+from tightrope.data.columns import ColumnFinder, RowColumns, StateNames, parse_columns, state_columns
 from tightrope.data.costs import cost_values, exact_sums
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
-from tightrope.data.fold import Collector, Fold, fold_parts
+from tightrope.data.fold import Collector, Fold, fold_log
 from tightrope.data.free_columns import LogColumn, columns_of, free_columns
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
 from tightrope.data.read_plan import Part, ReadPlan, engine_at, refuse_copy
-from tightrope.data.row_sequence import DISORDERED_AT, OUT_OF_ORDER, Tick
+from tightrope.data.row_sequence import Tick
 from tightrope.data.rows import EventBatch, RowDecoder, TimeFormat, TimeKind, ValueMap
 from tightrope.data.survival import as_timed_tables, entries_of
 from tightrope.data.time_order import moment_of
@@ -183,7 +183,7 @@ def exposure_of(data: object, structure: Structure, options: LogReadOptions) -> 
     plan.check_free_columns()
     with engine_at(options.place, tables) as engine:
         plan = replace(plan, engine=engine)
-        sojourns = _Sojourns(plan, _fold(plan))
+        sojourns = _Sojourns(plan, fold_log(plan, _fold_of))
     text = _read_as(columns[0]) + (f"; not read: {', '.join(unread)}" if unread else "")
     for role, value_map in maps.items():
         text += f"; values mapped: {role}: {value_map.text}"
@@ -249,73 +249,51 @@ def _columns(table: DataTable, structure: Structure, options: LogReadOptions) ->
     clock = {col.TIME if kind == col.TIME else col.COST: roles[kind]}
     roles = {role: name for role, name in roles.items() if role not in (col.TIME, DURATION)} | clock
     finder = ColumnFinder(table.path, table.names, variables, given)
-    by, names = _state_columns(table, structure, options, finder)
-    _refuse_transitions(table, names, {*names, *roles.values()}, col.EPISODE in roles)
+    names = options.state_names or _state_names(table, structure, finder)
+    _refuse_transitions(table, {*variables, *given.values()}, roles)
+    by, state_roles = state_columns(table, structure, names, names is StateNames.INDEX, finder)
     if options.watched_until in table.names:
         roles[UNTIL] = until = str(options.watched_until)
         if kind == DURATION:
             raise table.error(f"`watched_until` names the column '{until}', which requires a column 'time'")
-    state_roles = dict(zip(variables if by is StateNames.VARIABLES else (col.STATE,), names, strict=True))
-    return RowColumns(by, state_roles, roles)
+    if after := (columns := RowColumns(by, state_roles, roles)).next_state:
+        raise table.error(f"the column '{after[0]}' {_LEADS}", _NO_NEXT)
+    return columns
 
 
-def _state_columns(
-    table: DataTable, structure: Structure, options: LogReadOptions, finder: ColumnFinder
-) -> tuple[StateNames, tuple[str, ...]]:
-    """The columns of states: the model's variables, or `state` by index or by its author's names."""
-    variables, wanted = tuple(structure.valuations), options.state_names
-    own = structure.state_names is not None and wanted is not StateNames.INDEX
-    if wanted in (None, StateNames.VARIABLES) and not (
-        col.STATE in finder.given and col.STATE not in variables
-    ):
-        present = [finder.variable(name) for name in variables]
-        if variables and None not in present:
-            return StateNames.VARIABLES, tuple(name for name in present if name is not None)
-    else:
-        present = [None] * len(variables)
+def _state_names(table: DataTable, structure: Structure, finder: ColumnFinder) -> StateNames:
+    """How states are named where nobody says it: by the model's variables, its author, or the index."""
+    variables, own = tuple(structure.valuations), structure.state_names
     whole = finder.given.get(col.STATE, col.STATE if col.STATE in table.names else "")
-    if whole and wanted is not StateNames.VARIABLES:
-        by_name = own and (wanted is StateNames.OWN or _holds_names(table, whole, structure))
-        return (StateNames.OWN if by_name else StateNames.INDEX), (whole,)
-    missing = [name for name, column in zip(variables, present, strict=True) if column is None]
-    needed = ", ".join(variables) if variables else col.STATE
-    raise table.error(
-        f"the log has no column of states: {', '.join(missing) or col.STATE} is missing",
-        f"it needs the columns {needed}"
-        + (", or the index of the state in 'state'" if variables else "")
-        + f'; `columns="{(missing or [col.STATE])[0]}=…"` says which column that is',
-    )
+    is_given = col.STATE in finder.given and col.STATE not in variables
+    is_whole = not whole or None not in map(finder.variable, variables)
+    if variables and not is_given and is_whole:
+        return StateNames.VARIABLES
+    if own is None or not whole:
+        return StateNames.INDEX
+    chunk = next(table.chunks((whole,)), None)
+    is_named = chunk is not None and look(some_values(chunk.columns[whole])) != "whole numbers"
+    return StateNames.OWN if own.are_numbers or is_named else StateNames.INDEX
 
 
-def _holds_names(table: DataTable, name: str, structure: Structure) -> bool:
-    """Whether a column gives states as the model's author calls them, rather than by index."""
-    own = structure.state_names
-    if own is None or name not in table.names:
-        return False
-    if own.are_numbers:
-        return True
-    chunk = next(table.chunks((name,)), None)
-    return chunk is not None and look(some_values(chunk.columns[name])) != "whole numbers"
+_LEADS = "says where a row leads, and in a log in continuous time the next row does"
+_NO_NEXT = "leave it out, and give the last state of every episode a row of its own"
 
 
-def _refuse_transitions(
-    table: DataTable, names: tuple[str, ...], read: Collection[str], has_episodes: bool
-) -> None:
+def _refuse_transitions(table: DataTable, known: Collection[str], roles: Mapping[str, str]) -> None:
     """Columns that would be left out, and with them what happened."""
-    variables = {*names, col.STATE}
     for name in table.names:
-        if name in read:
+        if name in known or name in roles.values():
             continue
         meaning, instead = "", ""
-        if any(col.is_name_of_next(name, variable) for variable in variables):
-            meaning = "says where a row leads, and in a log in continuous time the next row does"
-            instead = "leave it out, and give the last state of every episode a row of its own"
+        if any(col.is_name_of_next(name, variable) for variable in (*known, col.STATE)):
+            meaning, instead = _LEADS, _NO_NEXT
         elif col.plain_name(name) in (col.COUNT, *col.HABITS[col.COUNT]):
             meaning = (
                 "says how often a row was seen, and a log in continuous time has a row for every sojourn"
             )
             instead = "write every sojourn in a row of its own"
-        elif not has_episodes and col.plain_name(name) in col.HABITS[col.EPISODE]:
+        elif col.EPISODE not in roles and col.plain_name(name) in col.HABITS[col.EPISODE]:
             meaning = "seems to number episodes, which in a log in continuous time 'episode' does"
             instead = f'say `columns="episode={name}"`, or leave it out if all rows are one episode'
         if meaning:
@@ -394,21 +372,8 @@ class _TimedDecoder(RowDecoder):
 def _fold_of(plan: ReadPlan, part: Part | None = None) -> Fold:
     fields = ["place", "episode", "state", "cost", "transition", "next_state", "ended"]
     rows = Collector(*fields, *(["until"] if UNTIL in plan.roles else []))
-    return Fold(plan, (rows,), by_name=True, is_first=part is None, beside=free_columns(plan))
-
-
-def _fold(plan: TimedPlan) -> Fold:
-    """All rows of a log in continuous time."""
-    whole = _fold_of(plan)
-    try:
-        fold_parts(whole, _fold_of)
-    except InputError:
-        if not whole.notes[OUT_OF_ORDER]:
-            raise
-    if whole.notes[OUT_OF_ORDER]:
-        table, number = divmod(int(whole.notes[DISORDERED_AT]), 1 << decoding.TABLE)
-        raise plan.tables[table].error("time runs backwards", "sort the log by episode and time", number)
-    return whole
+    disorder = "time runs backwards", "sort the log by episode and time"
+    return Fold(plan, (rows,), by_name=True, part=part, beside=free_columns(plan), disorder=disorder)
 
 
 class _Sojourns:

@@ -9,6 +9,10 @@ the previous chunk only. *Interleaved episodes* (`by_name`) need the last row of
 with their number; in another table a name continues its episode if the step is the next or a later one.
 *Parts* that begin within a log keep the decoded rows whose predecessor is unknown until `merge`; by name
 these are all rows. So results do not depend on how the log is cut.
+
+*Rows out of order* (`is_sorted`) are held, sorted within their episodes by step, else by time, and followed in
+the end. Names of episodes are the log's where no episode has a step twice, and those of each file otherwise.
+Where rows are simply shuffled nobody knows their order in time, and the counts come without batches.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -24,14 +28,14 @@ import numpy as np
 
 from tightrope.data import row_sequence as seq
 from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
-from tightrope.data.counts import batch_of, batches_from
+from tightrope.data.counts import batch_ends, batch_of, batches_from
 from tightrope.data.fit_tables import LAGGED
 from tightrope.data.free_columns import ColumnCodes
 from tightrope.data.model_index import UNKNOWN
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import Marks, RowPlace, add_notes, follow_rows, no_marks, no_notes
 from tightrope.data.row_validation import WrongRow, count_problems
-from tightrope.data.rows import NO_ACTION, EventBatch, RowDecoder
+from tightrope.data.rows import NO_ACTION, TABLE, EventBatch, RowDecoder
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem, mark
 from tightrope.io.table.data_table import Chunk
@@ -50,11 +54,14 @@ class NotInTime(InputError):
 
 @dataclass(frozen=True)
 class Excluded:
-    """An outcome that the model excludes: its row, what it is, and its time."""
+    """An outcome that the model excludes: the number of rows before it, and what it is."""
 
     row: int
     text: str
-    time: int = 0
+
+
+OUTSIDE = -2
+"""In place of the transition of such an outcome."""
 
 
 Self = TypeVar("Self")
@@ -172,8 +179,10 @@ class LastRows:
 class Fold:
     """Follow the rows of a log, or of a part.
 
-    `is_first`: no row precedes. `first` rows do; None until `merge`, and batches are numbers of rows till
-    then. With `excludes`, impossible outcomes are collected in `excluded`. `beside` names columns to encode.
+    A `part` has rows before it; where their number is not known until `merge`, batches are numbers of rows
+    till then. `is_sorted`: all rows are held, and sorted in the end. With `excludes`, impossible outcomes are
+    handed over, too, and `excluded` says what they are. `beside` names columns to encode. `disorder` says
+    what is wrong with rows of an episode that are out of order, and what to do, where they are an error.
     """
 
     def __init__(
@@ -183,16 +192,20 @@ class Fold:
         *,
         by_name: bool = False,
         is_sorted: bool = False,
-        first: int | None = 0,
-        is_first: bool = True,
+        part: Part | None = None,
         excludes: bool = False,
         beside: Mapping[str, ColumnCodes] | None = None,
+        disorder: tuple[str, str] | None = None,
     ):
         roles = plan.roles
+        self.disorder = disorder if part is None else None
+        self.is_apart = is_sorted or not (by_name or plan.by_episodes)
+        """Whether parts of the log are worth a thread each, where their places are known."""
         self.plan, self.observers, self.is_sorted = plan, tuple(observers), is_sorted
         self.beside = {} if beside is None else beside
         self.by_name = by_name and EPISODE in roles
-        self.is_first, self.has_begun, self.excludes = is_first, is_first, excludes
+        self.has_begun, self.excludes = part is None and not is_sorted, excludes
+        first = 0 if part is None or is_sorted else part.first
         self.named, self.has_time, self.has_steps = (role in roles for role in (EPISODE, TIME, STEP))
         self.from_next = plan.columns[0].from_next_row
         self.rows, self.lost, self.copies, self.first = 0, 0, 0, first or 0
@@ -210,9 +223,10 @@ class Fold:
         self.first_steps: list[OffsetArray] = []
         self.batches: int | None = None
         """How many batches sorted rows have, where their order in time is known."""
+        self.how_sorted = ""
         self.names: OffsetArray | None = None
         """The names of episodes by number, where rows have these."""
-        self.excluded: list[tuple[int, Excluded]] = []
+        self.excluded: dict[int, str] = {}
         """Outcomes that the model does not know, by their places."""
         self.watched = Watched() if WATCHED_UNTIL in roles else None
         self.last_is_open = self.open_end = self.must_rise = False
@@ -261,9 +275,16 @@ class Fold:
         if self.must_rise and self.notes[seq.TIME_FALLS]:
             raise NotInTime("the rows are not in the order of their times")
 
+    def _check_order(self) -> None:
+        if self.disorder is not None and self.notes[seq.OUT_OF_ORDER]:
+            table, number = divmod(int(self.notes[seq.DISORDERED_AT]), 1 << TABLE)
+            raise self.plan.tables[table].error(*self.disorder, number)
+
     def add(self, events: EventBatch, chunk: Chunk | None = None) -> None:
         """The same with their tables and batches."""
         problems = events.problems
+        if self.is_sorted and not self.plan.skip:
+            self.admitted(replace(events, problems=self.faults(problems)), chunk)
         if not self.from_next:
             events.transition = self.plan.transitions(events.state, events.taken, events.next_state, problems)
         events.sound, events.closed = problems == RowProblem.NONE, self.plan.leads_nowhere(events)
@@ -328,7 +349,7 @@ class Fold:
 
     def _first_end(self, events: EventBatch) -> int | None:
         """The first row that begins an episode for sure, whatever stands before these and those held."""
-        if self.by_name or not len(events):
+        if self.by_name or self.is_sorted or not len(events):
             return None
         held = [piece.events[-1:] for piece in self.held if len(piece.events)]
         rows = EventBatch.joined([held[-1], events]) if held else events
@@ -456,6 +477,7 @@ class Fold:
         given = Marks(known[0], known[1], known[2], *no_marks(0)[3:])
         place, last = self._place(events), self._place(empty)
         follow_rows(shape, place, after, last, marks, given, rows.problems, self.notes)
+        self._check_order()
         heads = np.flatnonzero(after >= 0)
         continues, of = marks.continues[heads], after[heads]
         inside = marks.continues[1:] & (after[1:] < 0)
@@ -541,15 +563,16 @@ class Fold:
         if not problems.any():
             return events
         bad = self.faults(problems) != RowProblem.NONE
-        for row in np.flatnonzero((problems != RowProblem.NONE) & ~bad).tolist():
-            text = str(self._error(events, row, chunk)).split("\n")[0]
-            outcome = Excluded(int(events.number[row]), text, int(events.time[row]))
-            self.excluded.append((int(events.place[row]), outcome))
         if bad.any() and not self.plan.skip:
             wrong = np.flatnonzero(bad)
             raise self._error(events, int(wrong[np.argmin(events.place[wrong])]), chunk)
+        outside = np.flatnonzero((problems != RowProblem.NONE) & ~bad)
+        for row in outside.tolist():
+            text = str(self._error(events, row, chunk)).split("\n")[0]
+            self.excluded[int(events.place[row])] = text
+        events.transition[outside] = OUTSIDE
         self.dropped += count_problems(problems[bad])
-        return events.some(problems == RowProblem.NONE)
+        return events.some(~bad)
 
     def _settle(self, events: EventBatch, chunk: Chunk | None = None, is_last: bool = False) -> int:
         """Hand rows to the observers. How many outcomes are lost: something was done, and more than one
@@ -573,7 +596,7 @@ class Fold:
         return np.where(is_none, RowProblem.NONE, problems).astype(np.int8)
 
     def _lost(self, events: EventBatch) -> int:
-        waiting = (events.transition < 0) & (events.local != NO_ACTION)
+        waiting = (events.transition == UNKNOWN) & (events.local != NO_ACTION)
         if self.plan.is_timed or not waiting.any():
             return 0
         if self.plan.cuts_at_end:  # what is still under way at the log's last instant is left out by rule
@@ -627,7 +650,7 @@ class Fold:
         self.dropped += later.dropped
         self.copies += later.copies
         self.lost += later.lost
-        self.excluded += later.excluded
+        self.excluded |= later.excluded
         for name, codes in later.beside.items():
             self.beside[name].labels |= codes.labels
         if self.watched is not None and later.watched is not None:
@@ -643,6 +666,7 @@ class Fold:
         add_notes(self.notes, later.notes)
         for table, names in later.starts.items():
             self.starts.setdefault(table, []).extend(names)
+        self._check_order()
         self._check_times()
         for mine, others in zip(self.observers, later.observers, strict=True):
             mine.merge(others)
@@ -661,7 +685,7 @@ class Fold:
         `open_end` where the outcome of its very last action is not there."""
         if not self.has_begun:
             held, self.held, self.has_begun = self.held, [], True
-            for piece in held:
+            for piece in held if not self.is_sorted else self._sorted(held):
                 self._follow(piece)
         last = self.last_rows
         if last is None or not len(last):
@@ -679,6 +703,53 @@ class Fold:
             is_last = np.arange(len(last)) == (row if is_cut and not self.is_sorted else -1)
             self._settle(last[~is_last])
             self.open_end = self._settle(last[is_last], is_last=True) > 0
+
+    def _sorted(self, held: Sequence[_Piece]) -> Iterator[_Piece]:
+        """All rows, sorted within their episodes by step, else by time; `names` are those of episodes."""
+        if not held:
+            return
+        rows = EventBatch.joined([piece.events for piece in held])
+        episode = self._episodes(rows)
+        place = rows.step if self.has_steps else rows.time if self.has_time else np.arange(len(rows))
+        first, which = np.unique(episode, return_index=True, return_inverse=True)[1:]
+        number = np.argsort(np.argsort(first))[which]
+        order = np.lexsort((np.arange(len(rows)), place, number))
+        stands = np.argsort(episode, kind="stable")  # rows of an episode as they stand in the log
+        position: OffsetArray | None = order
+        if self.has_time:
+            self.how_sorted = "sorted by time"
+        elif np.all((np.diff(place[stands]) >= 0) | (np.diff(episode[stands]) != 0)):
+            self.how_sorted = "rows of several episodes at once, each in order"
+        elif np.all(np.diff(number) >= 0):
+            position, self.how_sorted = np.arange(len(order)), "sorted by step within each episode"
+        else:
+            how = "shuffled rows, sorted by step; their order in time is unknown, so there are no batches"
+            position, self.how_sorted = None, how
+        self.names = np.zeros(len(first), dtype=np.int64)
+        self.names[number] = rows.episode
+        rows = replace(rows[order], episode=number[order])
+        if self.has_time:
+            ends = batch_ends(len(rows))
+            rows.batch, self.batches = (
+                np.searchsorted(np.sort(rows.time)[ends - 1][:-1], rows.time),
+                len(ends),
+            )
+        elif position is not None:
+            rows.batch, self.batches = batch_of(position), len(batch_ends(self.rows))
+        yield _Piece(rows, np.full(len(rows), seq.FOLLOWS, dtype=np.int64), is_broken_behind=False)
+        self.notes[seq.LAST_TIME] = rows.time.max(initial=seq.EARLIEST)
+
+    def _episodes(self, rows: EventBatch) -> OffsetArray:
+        """Which episode each row is of: by name, or by file and name where files share names and steps."""
+        if not self.named:
+            return np.zeros(len(rows), dtype=np.int64)
+        everywhere = np.unique(rows.episode, return_inverse=True)[1]
+        order = np.lexsort((rows.step, everywhere))
+        same = (np.diff(everywhere[order]) == 0) & (np.diff(rows.step[order]) == 0)
+        if self.has_steps and not np.any(same & (np.diff(rows.table[order]) != 0)):
+            return everywhere.astype(np.int64)
+        pairs = np.stack([rows.table, rows.episode])
+        return np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     @property
     def is_out_of_order(self) -> bool:
@@ -715,12 +786,11 @@ MakeFold = Callable[[ReadPlan, Part | None], Fold]
 """Makes the fold of a part, or of a whole log."""
 
 
-def fold_parts(
-    whole: Fold, make: MakeFold, watch: Watch = lambda rows, read: None, is_apart: bool = False
-) -> None:
-    """Let a fold take all rows of its log: by its engine, in threads where parts are apart, or one by one."""
-    plan = whole.plan
-    parts = plan.parts()
+def fold_log(plan: ReadPlan, make: MakeFold, watch: Watch = lambda rows, read: None) -> Fold:
+    """All rows of a log: by its engine, in threads where its parts are apart, or one by one."""
+    whole, parts = make(plan, None), plan.parts()
+    is_numbered = plan.boundaries is not None or all(part.first is not None for part in parts)
+    is_apart = whole.is_apart and (whole.is_sorted or is_numbered) and plan.workers > 1
     if plan.engine is None and not is_apart:
         for part in parts:
             fold_part(whole, part, watch)
@@ -729,6 +799,7 @@ def fold_parts(
             watch(fold.rows, plan.tables[part.table].bytes_of(fold.rows))
             whole.merge(fold)
     whole.finish()
+    return whole
 
 
 def _fold_one(make: MakeFold, plan: ReadPlan, part: Part) -> Fold:

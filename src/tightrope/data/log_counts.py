@@ -30,14 +30,14 @@ from tightrope.data.columns import BATCH, COST, COUNT, EPISODE, STEP, TIME, WATC
 from tightrope.data.costs import CostTally
 from tightrope.data.counts import BatchCounter, Counts, batch_ends
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, has_levels, worse
-from tightrope.data.fold import Fold, NotInTime, Watched, fold_parts
+from tightrope.data.fold import Fold, NotInTime, Watched, fold_log
 from tightrope.data.free_columns import free_columns
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import no_notes
 from tightrope.data.row_validation import likely_reading
 from tightrope.data.rows import EventBatch
-from tightrope.data.time_order import begin_times, end_instants, fold_sorted, moment_of, times_fall
+from tightrope.data.time_order import begin_times, end_instants, moment_of, times_fall
 from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
@@ -105,14 +105,15 @@ def _short(numbers: OffsetArray) -> AnyArray:
     return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
-def count_fold(plan: ReadPlan, part: Part | None = None, by_name: bool = False) -> Fold:
+def count_fold(
+    plan: ReadPlan, part: Part | None = None, by_name: bool = False, is_sorted: bool = False
+) -> Fold:
     """A fold that counts a log, or a part of it with rows before."""
-    first, is_first = 0 if part is None else part.first, part is None
     beside = free_columns(plan, for_tables=True) if plan.observers else {}
-    fold = Fold(plan, by_name=by_name, first=first, is_first=is_first, beside=beside)
+    fold = Fold(plan, by_name=by_name, is_sorted=is_sorted, part=part, beside=beside)
     is_ordered = plan.boundaries is None and not by_name
     fold.must_rise = TIME in plan.roles and plan.options.order != AS_READ and is_ordered
-    others = (make(not is_first, is_ordered) for make in plan.observers)
+    others = (make(part is not None, is_ordered) for make in plan.observers)
     fold.observers = (CountTally(plan, not fold.waits_for_place), *others)
     return fold
 
@@ -200,10 +201,10 @@ def _count_in_turn(plan: ReadPlan, stated: SamplingDesign | None, watch: ReadPro
     roles, options, episodes = plan.roles, plan.options, plan.by_episodes
     if not (options.drop_duplicates or WATCHED_UNTIL in roles or (episodes and stated is None)):
         try:
-            fold = fold_log(plan, watch)
+            fold = fold_log(plan, count_fold, watch.add)
         except NotInTime:
             plan = replace(plan, boundaries=end_instants(plan))
-            fold = fold_log(plan, watch)
+            fold = fold_log(plan, count_fold, watch.add)
         if fold.is_out_of_order and stated is not None:
             raise plan.tables[0].error(
                 "the rows are not in the order in which the file was written",
@@ -218,20 +219,11 @@ def _count_in_turn(plan: ReadPlan, stated: SamplingDesign | None, watch: ReadPro
         plan = replace(plan, boundaries=end_instants(plan, begin_times(plan) if episodes else None))
     if episodes and not in_time:  # how many had begun is known in the order of the log alone
         plan = replace(plan, engine=None)
-    fold = fold_log(plan, ReadProgress(0), by_name=True)
+    fold = fold_log(plan, partial(count_fold, by_name=True))
     if fold.is_out_of_order and (fold.named or fold.has_time):
         return _count_sorted(plan, stated)
     how = () if episodes else ("several episodes at once, each followed by its name",)
     return describe(plan, fold, stated, how)
-
-
-def fold_log(plan: ReadPlan, watch: ReadProgress, by_name: bool = False) -> Fold:
-    """All rows of a log, counted; parts at the same time, where their places are known beforehand."""
-    parts, make = plan.parts(), partial(count_fold, by_name=by_name)
-    numbered, whole = plan.boundaries is not None or all(part.first is not None for part in parts), make(plan)
-    is_apart = numbered and not (plan.by_episodes or by_name) and plan.workers > 1
-    fold_parts(whole, make, watch.add, is_apart)
-    return whole
 
 
 def _count_sorted(plan: ReadPlan, stated: SamplingDesign | None) -> LogCounts:
@@ -245,9 +237,8 @@ def _count_sorted(plan: ReadPlan, stated: SamplingDesign | None) -> LogCounts:
             f"'{plan.roles[WATCHED_UNTIL]}'",
             "sort the log by time",
         )
-    counting = count_fold(plan, by_name=True)
-    fold, how = fold_sorted(plan, counting.observers, beside=counting.beside)
-    return describe(plan, fold, stated, (f"{OUT_OF_ORDER}: {how}",))
+    fold = fold_log(plan, partial(count_fold, by_name=True, is_sorted=True))
+    return describe(plan, fold, stated, (f"{OUT_OF_ORDER}: {fold.how_sorted}",))
 
 
 def describe(

@@ -1,4 +1,4 @@
-"""The order of a log in time: the instants at which batches end, and rows that have to be sorted.
+"""The order of a log in time: the instants at which batches end.
 
 *Batches follow the clock*, and no row has to be moved for that: counting gives each row to the batch of its
 own time. A batch ends with the instant in which its last row came, by rank: row number 1, 2, 3, … 8, 10, 12,
@@ -6,16 +6,11 @@ own time. A batch ends with the instant in which its last row came, by rank: row
 after its last one begins. Both are stopping times: they depend on what happened up to then, never on what
 came later. The instants are found exactly, in a few passes over the times alone: a histogram says where the
 ranks lie, and only the times there are sorted.
-
-*Rows out of order* are read in full, sorted within their episodes by step, else by time, and then followed
-(`fold_sorted`): about 80 bytes of memory each. Names of episodes are the log's where no episode has a step
-twice, and those of each file otherwise. Where rows are simply shuffled nobody knows their order in time, and
-the counts come without batches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypedDict, TypeVar
@@ -24,13 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, STEP, TIME
-from tightrope.data.counts import batch_ends, batch_of
-from tightrope.data.fold import Fold, Observer
-from tightrope.data.free_columns import ColumnCodes
+from tightrope.data.counts import batch_ends
+from tightrope.data.fold import Fold
 from tightrope.data.read_plan import Part, ReadPlan
-from tightrope.data.row_sequence import LAST_TIME, OUT_OF_ORDER, Tick, find_tick
-from tightrope.data.row_validation import count_problems
-from tightrope.data.rows import EventBatch, TimeKind, identities
+from tightrope.data.row_sequence import OUT_OF_ORDER, Tick, find_tick
+from tightrope.data.rows import TimeKind, identities
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
@@ -233,50 +226,6 @@ def _times_of(plan: ReadPlan, table: int, groups: range | None = None) -> Iterat
         yield times if not flags.any() else times[flags == RowProblem.NONE]
 
 
-def fold_sorted(
-    plan: ReadPlan,
-    observers: Sequence[Observer],
-    excludes: bool = False,
-    beside: Mapping[str, ColumnCodes] | None = None,
-) -> tuple[Fold, str]:
-    """A fold over all rows of a log, sorted within their episodes and followed as one chunk; and how."""
-    fold = Fold(plan, observers, by_name=True, is_sorted=True, excludes=excludes, beside=beside)
-    parts, has_time, has_steps = list[EventBatch](), TIME in plan.roles, STEP in plan.roles
-    for part, some in plan.run(partial(_decoded, excludes=excludes, beside=fold.beside)):
-        fold.merge(part)
-        parts += [] if some is None else [some]
-    rows = EventBatch.joined(parts)
-    episode = _episodes(rows, EPISODE in plan.roles, has_steps)
-    place = rows.step if has_steps else rows.time if has_time else np.arange(len(rows))
-    first, which = np.unique(episode, return_index=True, return_inverse=True)[1:]
-    number = np.argsort(np.argsort(first))[which]
-    order = np.lexsort((np.arange(len(rows)), place, number))
-    stands = np.argsort(episode, kind="stable")  # rows of an episode as they stand in the log
-    position: OffsetArray | None = order
-    if has_time:
-        how = "sorted by time"
-    elif np.all((np.diff(place[stands]) >= 0) | (np.diff(episode[stands]) != 0)):
-        how = "rows of several episodes at once, each in order"
-    elif np.all(np.diff(number) >= 0):
-        position, how = np.arange(len(order)), "sorted by step within each episode"
-    else:
-        how = "shuffled rows, sorted by step; their order in time is unknown, so there are no batches"
-        position = None
-    fold.names = np.zeros(len(first), dtype=np.int64)
-    fold.names[number] = rows.episode
-    rows = replace(rows[order], episode=number[order])
-    if has_time:
-        ends = batch_ends(len(rows))
-        rows.batch, fold.batches = np.searchsorted(np.sort(rows.time)[ends - 1][:-1], rows.time), len(ends)
-    elif position is not None:
-        rows.batch, fold.batches = batch_of(position), len(batch_ends(fold.rows))
-    fold.add(rows)
-    fold.finish()
-    if len(rows):
-        fold.notes[LAST_TIME] = rows.time.max()
-    return fold, how
-
-
 def times_fall(plan: ReadPlan) -> bool:
     """Whether a log that only times put in order is out of order: what looks wrong may be only that."""
     if TIME not in plan.roles or STEP in plan.roles:
@@ -289,33 +238,3 @@ def times_fall(plan: ReadPlan) -> bool:
             if fold.notes[OUT_OF_ORDER]:
                 return True
     return False
-
-
-def _decoded(
-    plan: ReadPlan, part: Part, excludes: bool, beside: Mapping[str, ColumnCodes] | None
-) -> tuple[Fold, EventBatch | None]:
-    """The rows of a part that have a place; bad values are errors unless they are skipped."""
-    fold, number = Fold(plan, is_first=False, excludes=excludes, beside=beside), part.table
-    rows: list[EventBatch] = []
-    for chunk in fold.chunks(number, part.groups):
-        some = fold.decoder(number).decode(chunk)
-        if not plan.skip:
-            fold.admitted(replace(some, problems=fold.faults(some.problems)), chunk)
-        fold.rows += chunk.rows
-        some.table = np.full(len(some), number, dtype=np.int64)
-        fold.dropped += count_problems(some.problems[~some.placed])
-        rows.append(some[some.placed])
-    return fold, EventBatch.joined(rows) if rows else None
-
-
-def _episodes(rows: EventBatch, named: bool, by_step: bool) -> OffsetArray:
-    """Which episode each row belongs to: by name, or by file and name where files share names and steps."""
-    if not named:
-        return np.zeros(len(rows), dtype=np.int64)
-    everywhere = np.unique(rows.episode, return_inverse=True)[1]
-    order = np.lexsort((rows.step, everywhere))
-    same = (np.diff(everywhere[order]) == 0) & (np.diff(rows.step[order]) == 0)
-    if by_step and not np.any(same & (np.diff(rows.table[order]) != 0)):
-        return everywhere.astype(np.int64)
-    pairs = np.stack([rows.table, rows.episode])
-    return np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)

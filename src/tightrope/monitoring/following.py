@@ -165,7 +165,7 @@ class Following:
             rows += events.rows
             self.read[name] = old - done + rows
             if rows > done:
-                yield events if rows - events.rows >= done else events.since(done - rows + events.rows)
+                yield events if rows - events.rows >= done else events.since(done + 1)
         if rows < done:
             raise InputError(
                 f"{name} has {rows:,} rows, but {done:,} were read before: it was changed, not added to",

@@ -103,7 +103,7 @@ def test_learned_results_verify(
     assert claim.upper <= interval.upper + slack
 
 
-@pytest.mark.parametrize("sets", ["expression", "rectangular"])
+@pytest.mark.parametrize("sets", ["expression", "rectangular", "coupled"])
 def test_results_over_the_domain_verify(sets: str, model: tr.ParametricMDP) -> None:
     problem = model.problem('Pmin=? [ F<=6 "won" ]')
     certificate = certificate_of(tr.solve(problem, sets=sets))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -21,15 +22,13 @@ from tightrope.certify.region import prune, region_for, with_region
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.learning.answers import LearnedAnswer
-from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.result import LearningResult
 from tightrope.logic.product_problem import ProductLift
-from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
-from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope_check.nature import Boxes
 from tightrope_check.numbers import FLOAT64
@@ -97,14 +96,12 @@ def _learn_sets(result: LearningResult | LearnedAnswer, counts: Counts | None) -
     """The result of a question that asks nothing: its statistics, region and sets are those of any."""
     kind = result.decisions.sets
     kind = SetsKind.EXPRESSION if kind in (SetsKind.COUPLED, SetsKind.RECTANGULAR) else kind
-    options, base = replace(result.options, sets=kind), result.problem.base
+    base = result.problem.base
     assert isinstance(base, ParametricMDP)
-    if counts is not None:
-        options = replace(options.without_outcomes, region=region_for(base, result))
+    region = None if counts is None else region_for(base, result)
     nothing = np.zeros(base.states, dtype=np.bool_)
     nowhere = Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nothing)
-    chain = Pipeline.start(Problem(base, nowhere), counts, result.sets.ledger.delta, options=options)
-    return chain.result(options)
+    return learned.compute_again(Problem(base, nowhere), counts, result, kind, region)
 
 
 def _claimed(
@@ -119,13 +116,8 @@ def _claimed(
     link = type(proved.link)(with_region(draft, proved.proof), FLOAT64, proved.link.statements)
     boxes, problem = link.model_boxes(), draft.problem
     hull = IntervalMDP(result.problem.base.structure, boxes.lower[boxes.label], boxes.upper[boxes.label])
-
-    def solved(one: MDP | IntervalMDP, objective: Objective, policy: Policy | None = None) -> Solution:
-        how = result.options
-        return solve(
-            one, objective, policy=policy, precision=precision / 4, seconds=how.seconds, threads=how.threads
-        )
-
+    how = result.options
+    solved = partial(solve, precision=precision / 4, seconds=how.seconds, threads=how.threads)
     if isinstance(result, LearnedAnswer):
         claim = claims.to_claim(name, problem.objective.range, given or result.policy, problem.objective)
         claim, hints = claims.average_claim(problem, boxes, claim, hull, ENDS, precision / 4, solved)
@@ -146,8 +138,8 @@ def _temporal(
     claim = None if given is None else claims.to_claim(name, (0.0, 1.0), given, problem.objective)
     model, objective, policy = claims.product_model(problem, boxes, claim, hull, given)
     if policy is None:
-        policy = solved(model, replace(objective, nature=objective.agent.opposite), None).policy
-    low, high = (solved(model, replace(objective, nature=nature), policy) for nature in ENDS)
+        policy = solved(model, replace(objective, nature=objective.agent.opposite)).policy
+    low, high = (solved(model, replace(objective, nature=nature), policy=policy) for nature in ENDS)
     between = claims.claim_between(name, low, high, policy, problem.objective)
     if claim is not None:
         between = replace(claim, lower=between.lower, upper=between.upper)

@@ -30,8 +30,9 @@ from tightrope.coupled.result import CoupledValue
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.observed import ControllerLift
-from tightrope.learning.options import LearnOptions, learn_costs
+from tightrope.learning.options import SEEDED, LearnOptions, learn_costs
 from tightrope.learning.outcomes import ObservedOutcomes
 from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.policy_solver import PolicySolver, PolicyValue
@@ -47,7 +48,7 @@ from tightrope.problem import Problem, require_discrete
 from tightrope.provenance import CHOSEN
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope
-from tightrope.regions.region import Region
+from tightrope.regions.region import Region, RegionKind
 from tightrope.regions.registry import region_kind
 from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.statistics.bets import PARTS
@@ -192,13 +193,8 @@ def _by_intervals(result: LearningResult, counts: Counts, difference: CoupledVal
             "certificates do not cover differences of policies in models whose probabilities are quotients",
             hint="leave the certificate out, or certify the result of `learn` for each policy",
         )
-    options = result.options.without_outcomes
-    region = None if result.counts is None else region_kind("polytope")
-    options = replace(options, sets=SetsKind.EXPRESSION, region=region, prior=())
-    chain = Pipeline.start(
-        result.problem, None if region is None else counts, result.sets.ledger.delta, options=options
-    )
-    over = chain.result(options)
+    known = None if result.counts is None else counts
+    over = compute_again(result.problem, known, result, SetsKind.EXPRESSION, region_kind("polytope"))
     robust, value = (
         None if one is None else _evaluate_again(result, replace(one, coupled=None), over.sets)
         for one in (result.robust, result.value)
@@ -396,12 +392,25 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
     assert isinstance(problem.lift, ProductLift) and problem.lift.temporal is not None
     question = asked_of(problem.lift.temporal)
     made = _certified_product(problem, problem.lift, question)
+    sets = SetsKind.RECTANGULAR if decisions.couples else decisions.sets
     region = regions.region_for(result.model, result)
-    options = replace(result.options.without_outcomes, sets=decisions.sets, region=region)
-    if decisions.sets is SetsKind.COUPLED:
-        options = replace(options, sets=SetsKind.RECTANGULAR)
-    learner = Pipeline.start(made, counts, result.sets.ledger.delta, options=options)
-    return learner.result(options), question
+    return compute_again(made, counts, result, sets, region), question
+
+
+def compute_again(
+    problem: Problem,
+    counts: Counts | None,
+    result: LearningResult | LearnedAnswer,
+    sets: SetsKind,
+    region: RegionKind | None,
+) -> LearningResult:
+    """The answer of another problem, sets and region at the same confidence; without counts over the
+    domain."""
+    options = result.options if counts is None else result.options.without_outcomes
+    region = None if counts is None else region
+    prior = options.prior if region == region_kind(SEEDED) else ()
+    options = replace(options, sets=sets, region=region, prior=prior)
+    return Pipeline.start(problem, counts, result.sets.ledger.delta, options=options).result(options)
 
 
 def _certified_product(problem: Problem, lift: ProductLift, question: Asked) -> Problem:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -24,10 +25,9 @@ from tightrope.learning.rates import RateResult, observe_times, timed_path, time
 from tightrope.logic.long_run import read_average
 from tightrope.logic.timed import time_of
 from tightrope.model.continuous import CTMC, TIME, ParametricCTMC
-from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Point
-from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.rounding import round_up
 from tightrope.prism.parse.property_syntax import RewardFormula, RewardOperator
@@ -35,7 +35,6 @@ from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import reward_structure_of
 from tightrope.problem import AnyModel, Problem
-from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope.statistics.rates import gamma_poisson
 from tightrope_check import problem as certified
@@ -251,10 +250,7 @@ def _vectors(sets: RateSets, precision: float) -> ValueHints:
     states = np.arange(sets.graph.states + 1)
     structure = Structure(states, start, boxes.successor[keep].astype(np.int32), (sets.graph.initial,))
     hull = IntervalMDP(structure, *bounds)
-
-    def solved(one: MDP | IntervalMDP, sought: Objective, policy: Policy | None = None) -> Solution:
-        return solve(one, sought, policy=policy, precision=precision / 4)
-
+    solved = partial(solve, precision=precision / 4)
     if objective.kind == "AVERAGE":
         sides = []
         for upward in (False, True):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -54,7 +55,8 @@ from tightrope_check.product import (
 )
 
 LARGEST_SLACK = 1e-6
-Solve = Callable[[MDP | IntervalMDP, Objective, Policy | None], Solution]
+Solve = Callable[..., Solution]
+"""Solves a model for an objective, of the best policy or of a given one (`policy`)."""
 
 
 def about_problem(problem: Problem) -> dict[str, object]:
@@ -250,11 +252,8 @@ def composed_certificate(
     if support is not None:
         known = assume_support(known, support)
     precision = effort.precision / 4 if problem.automaton is None else effort.precision
-
-    def solved(one: MDP | IntervalMDP, objective: Objective, policy: Policy | None = None) -> Solution:
-        limits = {name: getattr(effort, name) for name in ("seconds", "iterations", "threads", "device")}
-        return solve(one, objective, policy=policy, precision=precision, relative=effort.relative, **limits)
-
+    limits = {name: getattr(effort, name) for name in ("seconds", "iterations", "threads", "device")}
+    solved: Solve = partial(solve, precision=precision, relative=effort.relative, **limits)
     name = "value" if policy is None else "given policy"
     claim = to_claim(name, problem.objective.range, policy, problem.objective)
     boxes, _ = boxes_of(problem, FLOAT64)
@@ -263,7 +262,7 @@ def composed_certificate(
         claim, hints = average_claim(problem, boxes, claim, known, (nature, nature), precision, solved)
     else:
         whole, objective, followed = product_model(problem, boxes, claim, known, policy)
-        solution = solved(whole, objective, followed)
+        solution = solved(whole, objective, policy=followed)
         low, high = float(solution.lower[whole.initial]), float(solution.upper[whole.initial])
         claim = replace(claim, lower=max(low, 0.0), upper=min(high, 1.0))
         hints = value_hints(solution, followed)
@@ -410,13 +409,9 @@ class _AverageSearch:
         solve: Solve,
     ):
         self.model, self.reward, self.nature, self.solve = model, reward, nature, solve
-
-        def plainly(one: MDP | IntervalMDP, objective: Objective) -> Solution:
-            return solve(one, objective, None)
-
-        self.gains: long_run.Gains = long_run.gains_of(model, reward, nature, precision, plainly)
+        self.gains: long_run.Gains = long_run.gains_of(model, reward, nature, precision, solve)
         self.quotient = long_run.ComponentQuotient.of(model, self.gains.components)
-        self.reached: long_run.Reached = long_run.reached_averages(self.quotient, self.gains, nature, plainly)
+        self.reached: long_run.Reached = long_run.reached_averages(self.quotient, self.gains, nature, solve)
 
     def _gain(self, share: FloatArray | None) -> FloatArray:
         """On the states of the model, from probabilities of winning on the quotient."""
@@ -428,7 +423,7 @@ class _AverageSearch:
     def from_above(self) -> _Side:
         above = self.reached.above
         stopping = self.quotient.stopping(np.ones(self.quotient.components))
-        steps = self.solve(stopping, self.quotient.walking(), None).upper[self.quotient.node]
+        steps = self.solve(stopping, self.quotient.walking()).upper[self.quotient.node]
         if not np.isfinite(steps).all():
             raise CannotCertify("no certificate is written: runs take too long to end")
         gain = self._gain(None if above is None else above.fixpoint_upper)
@@ -441,7 +436,7 @@ class _AverageSearch:
         walking = Objective(
             ObjectiveKind.REACH_REWARD, Direction.MAX, Direction.MAX, target=stopped, reward=ones
         )
-        steps = self.solve(self.model, walking, policy_of(structure, choice, None)).upper
+        steps = self.solve(self.model, walking, policy=policy_of(structure, choice, None)).upper
         if not np.isfinite(steps).all():
             raise CannotCertify("no certificate is written: runs take too long to end")
         gain = self._gain(None if below is None else below.fixpoint_lower)

@@ -19,7 +19,7 @@ from tightrope.fleet.versions import SUCCESS, compare_versions
 from tightrope.io import answers
 from tightrope.io.coding import record_of, to_text
 from tightrope.io.log_words import LOG_WORDS
-from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, refuse_same
+from tightrope.io.output import CERTIFICATE, POLICY, REPORT, OutputDirectory, claim, refuse_same
 from tightrope.io.results import Interval, ReadingFacts
 from tightrope.loading import is_continuous
 from tightrope.numerics.text import bound_text, bounded
@@ -27,7 +27,6 @@ from tightrope.statistics.estimates import check_delta
 
 if TYPE_CHECKING:
     from tightrope.coupled.result import Witness
-    from tightrope.io.output import OutputDirectory
 
 
 NOT_OF_LOGS = (

@@ -27,7 +27,7 @@ from tightrope.cli.options import ModelOptions, StudyOptions, SubjectOptions, pa
 from tightrope.cli.output import Content, answer, build_progress, count, reading_progress, say, warn
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_plain, to_plain
-from tightrope.io.log_words import LOCAL, WORDS
+from tightrope.io.log_words import LOCAL, WORDS, LogWords
 from tightrope.io.results import KeptFacts, ReadingFacts
 from tightrope.loading import BENCHMARK, ModelRequest, read_model
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
@@ -40,7 +40,7 @@ from tightrope.numerics.text import number_text, plain_suffix, read_program_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import PropertyFile
 from tightrope.prism.properties.capabilities import QueryKind
-from tightrope.prism.properties.query import BoundaryOf, Query, read_query
+from tightrope.prism.properties.query import Boundary, BoundaryOf, Query, read_query
 from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.prism.properties.shape import EMBEDDED, refuse_time, speaks_of_time
 from tightrope.problem import AnyModel, Model, Problem, require_discrete
@@ -50,13 +50,10 @@ if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
     from tightrope.certify.certify import Learned
     from tightrope.data.read_options import LogReadOptions
-    from tightrope.io.log_words import LogWords
     from tightrope.io.table.data_table import DataTable, LogFile
     from tightrope.model.objective import Objective
     from tightrope.numerics.arrays import BoolArray
     from tightrope.prism.explore.search import Judge
-    from tightrope.prism.parse.property_syntax import PropertyFile
-    from tightrope.prism.properties.query import Boundary
     from tightrope.verdict import Assessment
 
 MANY_TRANSITIONS = 100_000

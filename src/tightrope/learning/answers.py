@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,8 @@ from tightrope.learning.result import CLOSE, assess, rests_on
 from tightrope.logic.long_run import average_policy, bound_average, read_average
 from tightrope.logic.model_checking import Answer, check_query
 from tightrope.logic.values import BoundedValue, Directions, under
-from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.objective import Direction, Objective
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.objective import Direction
 from tightrope.model.policy import Policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.structure import ParametricReward
@@ -45,7 +46,7 @@ from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Problem
 from tightrope.solver.equations.system import assume_support
-from tightrope.solver.solution import OPEN, Solution, SolveOptions
+from tightrope.solver.solution import OPEN, SolveOptions
 from tightrope.solver.solve import solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.verdict import Assessment, Word
@@ -304,10 +305,8 @@ class LongRunAverages(OtherQuestions):
         if vanishing.any():
             raise CannotCertify(support_is_open(chain.problem.text, model, int(np.argmax(vanishing))))
 
-        def solved(part: MDP | IntervalMDP, objective: Objective) -> Solution:
-            seconds, threads = options.seconds, options.threads
-            return solve(part, objective, precision=precision / 4, seconds=seconds, threads=threads)
-
+        seconds, threads = options.seconds, options.threads
+        solved = partial(solve, precision=precision / 4, seconds=seconds, threads=threads)
         choice = (
             average_policy(hull, reward, directions, precision, solved) if given is None else given.choice
         )

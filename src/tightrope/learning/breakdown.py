@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tightrope.ambiguity.sets import of_domain, widened
+from tightrope.ambiguity.sets import Sets, of_domain, widened
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Breakdown
 from tightrope.learning.options import silent
@@ -26,7 +26,6 @@ from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.text import bound_text
 
 if TYPE_CHECKING:
-    from tightrope.ambiguity.sets import Sets
     from tightrope.learning.result import LearningResult
 
 LEAST = 1e-6

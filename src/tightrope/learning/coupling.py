@@ -25,7 +25,7 @@ from tightrope.coupled.taylor import ValueGradient
 from tightrope.coupled.value import CoupledLimits, bound_coupled_value
 from tightrope.io.results import Interval
 from tightrope.learning.bet_policy import PolicyBets, bets_of
-from tightrope.learning.options import Effort
+from tightrope.learning.options import Decisions, Effort
 from tightrope.learning.policy_solver import PolicySolver, PolicyValue
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -45,7 +45,6 @@ from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Evidence, prequential
 
 if TYPE_CHECKING:
-    from tightrope.learning.options import Decisions
     from tightrope.learning.pipeline import Fit, Pipeline, Prepared, SolvedPolicies
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,7 +41,7 @@ from tightrope.learning.policy_solver import OPTIMISTIC
 from tightrope.learning.products import steered_question
 from tightrope.learning.result import CLOSE, LearningResult, assess, rests_on
 from tightrope.logic.long_run import average_policy, bound_average
-from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -55,7 +56,6 @@ from tightrope.problem import Problem, problem_of
 from tightrope.provenance import union
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.registry import region_kind
-from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope.statistics.bets import GUARD_SHARE, count_planned_episodes
 from tightrope.statistics.confidence_budget import ConfidenceBudget
@@ -726,10 +726,7 @@ class AverageOptimum:
         model, agent = table.chain.model, table.directions[0]
         point = MDP(model.structure, table.values_at(x)[model.expression])
         precision = max(table.chain.options.precision, 1e-9)
-
-        def solved(part: MDP | IntervalMDP, objective: Objective) -> Solution:
-            return solve(part, objective, precision=precision / 4, threads=1)
-
+        solved = partial(solve, precision=precision / 4, threads=1)
         choice = average_policy(point, table.reward, (agent, agent), precision, solved)
         best = bound_average(point, table.reward, (agent, agent), precision, solved).bounds
         end = best.upper if agent is Direction.MAX else best.lower

@@ -46,7 +46,7 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.prism.properties.resolve import PropertyOptions, with_letters
 from tightrope.provenance import union
 from tightrope.regions.bounds import parameter_box, tracks_in
-from tightrope.regions.region import Region, RegionKind
+from tightrope.regions.region import Region
 from tightrope.regions.registry import build_region, own_kinds
 from tightrope.rules.states import value_names
 from tightrope.solver.solution import Status
@@ -476,19 +476,16 @@ def regions_beside(
     model: ParametricMDP,
     counts: Counts,
     delta: float,
-    options: LearnOptions | None = None,
-    kinds: Iterable[RegionKind] | None = None,
 ) -> list[records.RegionShape]:
-    """Entries of `kinds` that are not among the `known` ones, to be appended to a document's regions."""
-    present = {entry.kind for entry in known}
-    chosen_options = options or LearnOptions()
+    """The regions that are not among the `known` ones, to be appended to a document's."""
+    present, options = {entry.kind for entry in known}, LearnOptions()
     result = []
-    for kind in kinds or [kind for kind in own_kinds() if kind.is_compared]:
-        if kind.value in present:
+    for kind in own_kinds():
+        if kind.value in present or not kind.is_compared:
             continue
         try:
-            wanted = replace(chosen_options, region=kind, sets=SetsKind.EXPRESSION)
-            chosen = decide(model, counts, wanted).region_options(chosen_options)
+            wanted = replace(options, region=kind, sets=SetsKind.EXPRESSION)
+            chosen = decide(model, counts, wanted).region_options(options)
             region = build_region(kind, model, counts, delta, chosen)
             if region.ledger.holds:
                 box = None if region.emptiness.is_empty else parameter_box(region)

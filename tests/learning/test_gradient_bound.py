@@ -271,8 +271,8 @@ def test_of_nine_parameters_the_joint_region_has_the_evidence() -> None:
     assert result.interval.lower <= true <= result.interval.upper
     assert result.interval.width < 0.75 * min(quick.interval.width, single.interval.width)
     assert result.tried[-1][4] == "a likelihood and bets, the region's" and result.ledger == quick.ledger
-    file = learned_file(result, counts)
-    assert file.notes == (OVER_THE_SETS,) and learned_file(quick, counts).notes == ()
+    file = learned_file(result)
+    assert file.notes == (OVER_THE_SETS,) and learned_file(quick).notes == ()
     assert file.values["robust policy"][0] == pytest.approx(quick.guarantee, abs=1e-6)
     assert check(certificate_of(result, counts)).valid
 

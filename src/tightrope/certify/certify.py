@@ -25,7 +25,6 @@ from tightrope.certify.problem import asked_of, provable
 from tightrope.certify.rates import learned_rate_certificate, rate_certificate, rate_problem
 from tightrope.certify.region import goes_by_intervals
 from tightrope.certify.solved import about_problem, refuse_steps, solved_file
-from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file
 from tightrope.io.results import Interval
@@ -196,9 +195,7 @@ def certificate_file(
     return solved_file(problem, solved, theta, effort, policy, words, verify)
 
 
-def learned_certificate(
-    result: Learned, counts: Counts | None = None, about: Mapping[str, object] | None = None
-) -> Certificate:
+def learned_certificate(result: Learned, about: Mapping[str, object] | None = None) -> Certificate:
     """The certificate of any result of learning that has one."""
     if isinstance(result, RateResult):
         source = {"model_hash": result.model.hash(), "property": result.question}
@@ -207,22 +204,19 @@ def learned_certificate(
     if isinstance(result, Comparison):
         return certificate_of_difference(result, about)
     if is_composed(result):
-        return composed_of(result, counts, about)
+        return composed_of(result, about)
     assert isinstance(result, LearningResult)
-    return certificate_of(result, counts, about)
+    return certificate_of(result, about=about)
 
 
 def learned_file(
-    result: Learned,
-    counts: Counts | None = None,
-    about: Mapping[str, object] | None = None,
-    verify: bool = True,
+    result: Learned, about: Mapping[str, object] | None = None, verify: bool = True
 ) -> CertificateFile:
     """The same as it is written, if the data fit the model, it agrees with the result, and the checker
     confirms it; without `verify` a large one is not checked."""
     if (why := why_refuted(result)) is not None:
         raise CannotCertify(why)
-    return answered_file(learned_certificate(result, counts, about), shown_result(result), verify)
+    return answered_file(learned_certificate(result, about), shown_result(result), verify)
 
 
 def why_refuted(result: Learned) -> str | None:

@@ -48,14 +48,10 @@ def is_composed(result: LearningResult | LearnedAnswer) -> bool:
 
 
 def composed_of(
-    result: LearningResult | LearnedAnswer,
-    counts: Counts | None = None,
-    about: Mapping[str, object] | None = None,
+    result: LearningResult | LearnedAnswer, about: Mapping[str, object] | None = None
 ) -> Certificate:
-    """The certificate of an average or a formula, and of the counts it was learned from, those of the result
-    where none are given."""
-    problem, lift = result.problem, result.problem.lift
-    seen = result.counts if counts is None else counts
+    """The certificate of an average or a formula, and of the counts it was learned from."""
+    problem, lift, seen = result.problem, result.problem.lift, result.counts
     temporal = lift.temporal if isinstance(lift, ProductLift) else None
     if seen is not None and isinstance(lift, ProductLift) and seen.model_hash != lift.base.hash():
         seen = lift.to_base(seen)

@@ -134,7 +134,7 @@ def drive(output: Path, episodes: int, seed: int, progress: screen.PhaseProgress
     content = late.result_files.document(results, counts, tr.LearnOptions(), setting)
     content.regions += late.result_files.regions_beside(content.regions, model, counts, DELTA)
     progress("the certificate")
-    proof = late.certify.learned_file(results[-1], counts, {"model": MODEL})
+    proof = late.certify.learned_file(results[-1], {"model": MODEL})
     content.certificate = late.results.CertificateFacts(proof.digest, str(output / "rover.cert"))
     return Done(counts, results, content, proof, optimum, earned)
 

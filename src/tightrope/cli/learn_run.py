@@ -207,14 +207,13 @@ class Learning:
     def prove(
         self,
         result: tr.LearningResult | tr.LearnedAnswer | tr.RateResult,
-        counts: tr.Counts | None,
         progress: screen.PhaseProgress,
     ) -> CertificateFile | None:
         """The certificate where one is wanted."""
         if (file := self.request.certificate) is None:
             return None
         progress("the certificate")
-        return sources.prove(result, self.request.model, file, counts, not self.request.no_verify)
+        return sources.prove(result, self.request.model, file, not self.request.no_verify)
 
     def proved(
         self, proof: CertificateFile | None, notes: Sequence[str] = ()
@@ -248,7 +247,7 @@ def learn_policies(about: Learning) -> Finished:
         if request.tree is not None:
             progress("a small decision tree")
             results[-1] = results[-1].with_tree(loss=cli_options.parse_share(request.tree, "--tree"))
-        proof = about.prove(results[0], reading.counts, progress)
+        proof = about.prove(results[0], progress)
     written = None if request.output is None else str(request.output)
     record = _record(about, results, true_value, about.proved(proof, not_covered))
 
@@ -487,7 +486,7 @@ def learn_answer(about: Learning) -> Finished:
     with screen.phase("solve") as progress:
         result = tr.learn(problem, data, delta=request.delta, policy=request.policy, **words)
         assert not isinstance(result, tr.LearningResult)
-        proof = about.prove(result, data.counts if isinstance(data, tr.Reading) else None, progress)
+        proof = about.prove(result, progress)
     if isinstance(result, tr.LearnedAnswer):
         document = result.document(request.model)
         document.data = UNSET if about.files.directory is None else study.about

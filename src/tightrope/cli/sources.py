@@ -224,15 +224,13 @@ def answer_from(
     answer(result.verdict, result.headline(), record, content)
 
 
-def prove(
-    result: Learned, model: str, file: Path, counts: tr.Counts | None = None, verify: bool = True
-) -> CertificateFile | None:
+def prove(result: Learned, model: str, file: Path, verify: bool = True) -> CertificateFile | None:
     """The certificate of what data have shown, with warnings; none where these refute the model: the file of
     an earlier run stays."""
     if (why := late.certify.why_refuted(result)) is not None:
         warn(why + (f"; {file} is from an earlier run" if file.exists() else ""))
         return None
-    proof = late.certify.learned_file(result, counts, {"model": model}, verify)
+    proof = late.certify.learned_file(result, {"model": model}, verify)
     for words in proof.notes:
         warn(words)
     return proof
@@ -396,9 +394,8 @@ def _choose(file: PropertyFile, names: Sequence[str]) -> PropertyFile:
 
 @dataclass(frozen=True)
 class Subject:
-    """The model by the name it was given, as it was loaded, and what is asked of it."""
+    """The model as it was loaded, and what is asked of it."""
 
-    source: str
     loaded: Loaded
     query: Query
     pomdp: POMDP | None = None
@@ -526,7 +523,7 @@ def load_subject(
             hint="'tightrope check' computes the values of such a model; 'learn --sets untied' takes its "
             "probabilities as unknown",
         )
-    return Subject(request.model, loaded, query, pomdp, readings)
+    return Subject(loaded, query, pomdp, readings)
 
 
 def paced(query: Query, pomdp: POMDP | None) -> Query:
